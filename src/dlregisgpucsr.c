@@ -50,19 +50,6 @@ PetscErrorCode MatGPUCSRFinalizePackage(void)
   PetscFunctionBegin;
   if (!initialized) PetscFunctionReturn(PETSC_SUCCESS);
   initialized = PETSC_FALSE;
-  PetscCall(GPUCSROptionsCheck());
-  PetscCall(KSPGPUFinalize_Private());
-  PetscCall(PCMGFinalize_Private());
-  PetscCall(PCBlocksFinalize_Private());
-  PetscCall(PCDeviceFinalize_Private());
-  PetscCall(MatGPUCSRReportPrint_Private());
-  PetscCall(MatGPUCSRProductsForget_Private());
-  PetscCall(GPUCSRHalosForget());
-  PetscCall(MatGPUCSRDevicesForget_Private());
-  PetscCall(GPUCSRPinFinalize());
-  PetscCall(VecGPUFinalize());
-  PetscCall(GPUCSRPlanFinalize());
-  PetscCall(GPUCSRKernelsRelease());
   PetscCall(GPUCSRSysFinalize());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -132,6 +119,8 @@ PetscErrorCode MatGPUCSRInitialize_Private(MPI_Comm comm)
   ierr = CheckBackend(comm);
   if (ierr) PetscCall(GPUCSRSysFinalize()); /* PETSc may be initialised again */
   PetscCall(ierr);
+  PetscCall(GPUCSRRegisterFinalize(GPUCSR_FINAL_OPTIONS, GPUCSROptionsCheck));
+  PetscCall(GPUCSRRegisterFinalize(GPUCSR_FINAL_REPORT, MatGPUCSRReportPrint_Private));
   PetscCall(GPUCSRPlanInitialize());
   PetscCall(VecGPUInitialize());
   PetscCall(KSPGPUInitialize_Private());

@@ -23,6 +23,7 @@ FLOORS = [
     [MAT + "blackbox/kernels/"],
     [MAT + "blackbox/peerhalo/", MAT + "blackbox/spgemm/", MAT + "blackbox/triangles/", MAT + "blackbox/plan/"],
     [MAT],
+    [KSP + "wrap."],
     [KSP + "pc/impls/", KSP + "impls/petsc/"],
     [KSP + "impls/gpu/", "src/tao/impls/"],
     ["src/foreign."],

@@ -559,8 +559,6 @@ int main(int argc, char **argv)
     PetscCall(MatrixDestroy(&M));
   }
   PetscCheck(!dev->allocated, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%zu bytes of device memory were not given back", dev->allocated);
-  PetscCall(GPUCSRKernelsRelease());
-  PetscCall(GPUCSRPlanFinalize());
   PetscCall(GPUCSRSysFinalize());
   if (failures) PetscCall(PetscPrintf(PETSC_COMM_SELF, "%d products were wrong\n", (int)failures));
   PetscCall(PetscFinalize());

@@ -224,8 +224,6 @@ int main(int argc, char **argv)
   }
   PetscCheck(count > (share ? 0 : 30), PETSC_COMM_SELF, PETSC_ERR_PLIB, "Only %d kernels and matrices were tested", count);
   PetscCheck(!dev->allocated, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%zu bytes of device memory were not given back", dev->allocated);
-  PetscCall(GPUCSRKernelsRelease());
-  PetscCall(GPUCSRPlanFinalize());
   PetscCall(GPUCSRSysFinalize());
   PetscCall(PetscFinalize());
   return 0;

@@ -105,7 +105,6 @@ int main(int argc, char **argv)
   PetscCall(Requested(d, "sell", "csr_merge", GPUCSR_PRECISION_DOUBLE, PETSC_FALSE, "sell_row"));
   PetscCall(Requested(d, "dense", "auto", GPUCSR_PRECISION_MIXED, PETSC_FALSE, "float matrix"));
 
-  PetscCall(GPUCSRPlanFinalize());
   PetscCall(GPUCSRSysFinalize());
   PetscCall(PetscFinalize());
   return 0;

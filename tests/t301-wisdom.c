@@ -304,7 +304,6 @@ int main(int argc, char **argv)
   PetscCall(TestPlan(d, &s, &f));
   PetscCall(PetscFree(i));
   PetscCall(ZooDestroy(&z));
-  PetscCall(GPUCSRPlanFinalize());
   PetscCall(GPUCSRSysFinalize());
   PetscCall(PetscFinalize());
   return 0;

@@ -249,7 +249,6 @@ int main(int argc, char **argv)
     PetscCheck(!strstr(c.why, "3.0 us"), PETSC_COMM_SELF, PETSC_ERR_PLIB, "The profile of the file is still in use: %s", c.why);
   }
   (void)remove(file);
-  PetscCall(GPUCSRPlanFinalize());
   PetscCall(GPUCSRSysFinalize());
   PetscCall(PetscFinalize());
   return 0;

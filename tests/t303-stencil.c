@@ -331,7 +331,6 @@ int main(int argc, char **argv)
   PetscCall(TestRefresh(M));
   PetscCall(PetscFree(M));
   PetscCall(Expect("Bytes of device memory that were not given back", (double)dev->allocated, 0));
-  PetscCall(GPUCSRPlanFinalize());
   PetscCall(GPUCSRSysFinalize());
   PetscCall(PetscFinalize());
   return 0;

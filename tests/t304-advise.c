@@ -174,7 +174,6 @@ int main(int argc, char **argv)
     PetscCall(GPUCSRWisdomFinalize());
   }
   (void)remove(file);
-  PetscCall(GPUCSRPlanFinalize());
   PetscCall(GPUCSRSysFinalize());
   PetscCall(PetscFinalize());
   return 0;

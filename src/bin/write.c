@@ -156,15 +156,15 @@ static int Append(Writer *w, FILE *from, GPUCSRFault *f)
 
 static int PetscFinish(Writer *w, GPUCSRFault *f)
 {
-  PetscInt head[4] = {1211216, (PetscInt)w->m, (PetscInt)w->n, (PetscInt)w->nz};
+  PetscInt head[4] = {GPUCSR_BINARY_MAT, (PetscInt)w->m, (PetscInt)w->n, (PetscInt)w->nz};
 
   if (w->m > PETSC_MAX_INT || w->n > PETSC_MAX_INT) return GPUCSRFaultSet(f, 0, 0, "%lld by %lld is more than the integers of this PETSc can count: a PETSc with 64-bit indices writes such files", (long long)w->m, (long long)w->n);
   if (w->nz > PETSC_MAX_INT) return GPUCSRFaultSet(f, 0, 0, "%lld entries are more than the integers of this PETSc can count: a PETSc with 64-bit indices writes such files", (long long)w->nz);
   if (Append(w, w->columns, f) || Append(w, w->values, f)) return 1;
   if (w->labels) {
-    head[0] = 1211214;
+    head[0] = GPUCSR_BINARY_VEC;
     if (PutIntegers(w, w->out, head, 2, f)) return 1;
-    head[0] = 1211216;
+    head[0] = GPUCSR_BINARY_MAT;
     for (int64_t k = 0; k < w->labels; k++) {
       const PetscScalar y = (PetscScalar)w->label[k];
 

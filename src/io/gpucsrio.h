@@ -61,6 +61,12 @@ typedef enum {
   GPUCSR_TEXT_PETSC /* not text, but told by its content with the others */
 } GPUCSRTextFormat;
 
+/* Class ids in PETSc's binary files: MAT_FILE_CLASSID and VEC_FILE_CLASSID */
+enum {
+  GPUCSR_BINARY_MAT = 1211216,
+  GPUCSR_BINARY_VEC = 1211214
+};
+
 typedef enum {
   GPUCSR_GENERAL,
   GPUCSR_SYMMETRIC,

@@ -106,12 +106,20 @@ static int LooksBoeing(const char text[], size_t bytes)
   return line + length < end && line[length] == '(';
 }
 
+static int IsBinaryMat(const char text[])
+{
+  uint32_t id = 0;
+
+  for (int k = 0; k < 4; k++) id = id << 8 | (unsigned char)text[k];
+  return id == GPUCSR_BINARY_MAT;
+}
+
 GPUCSRTextFormat GPUCSRTextSniff(const char text[], size_t bytes)
 {
-  static const unsigned char mat[4] = {0x00, 0x12, 0x7b, 0x50}, wide[8] = {0, 0, 0, 0, 0x00, 0x12, 0x7b, 0x50}; /* MAT_FILE_CLASSID, 1211216 */
+  static const char zeros[4] = {0, 0, 0, 0};
 
-  if (bytes >= 4 && !memcmp(text, mat, 4)) return GPUCSR_TEXT_PETSC;
-  if (bytes >= 8 && !memcmp(text, wide, 8)) return GPUCSR_TEXT_PETSC;
+  if (bytes >= 4 && IsBinaryMat(text)) return GPUCSR_TEXT_PETSC;
+  if (bytes >= 8 && !memcmp(text, zeros, 4) && IsBinaryMat(text + 4)) return GPUCSR_TEXT_PETSC;
   if (bytes >= 2 && text[0] == '%' && text[1] == '%') return GPUCSR_TEXT_MARKET;
   if (LooksBoeing(text, bytes)) return GPUCSR_TEXT_BOEING;
   return GPUCSR_TEXT_LIBSVM;

@@ -141,6 +141,14 @@ static inline GPUCSRError GPUCSRLaunched(GPUCSRDevice d, const char what[])
 GPUCSR_INTERN GPUCSRError GPUCSRMalloc(GPUCSRDevice, size_t, const char[], void **);
 GPUCSR_INTERN GPUCSRError GPUCSRDeviceReach(GPUCSRDevice, GPUCSRBool settle, GPUCSRBool *yes); /* before something is given back to it; settle: when all that was begun is done */
 GPUCSR_INTERN GPUCSRError GPUCSRFree(GPUCSRDevice, size_t, void **);
+
+/* Device memory that only grows */
+typedef struct {
+  void  *p;
+  size_t bytes;
+} GPUCSRBuffer;
+GPUCSR_INTERN GPUCSRError GPUCSRBufferGrow(GPUCSRDevice, size_t, const char[], GPUCSRBuffer *);
+GPUCSR_INTERN GPUCSRError GPUCSRBufferFree(GPUCSRDevice, GPUCSRBuffer *);
 GPUCSR_INTERN GPUCSRError GPUCSRCacheEmpty(GPUCSRDevice);
 
 GPUCSR_INTERN GPUCSRError GPUCSRConvert(void *, GPUCSRType, const void *, GPUCSRType, size_t, int, double *);

@@ -43,6 +43,37 @@ GPUCSR_INTERN GPUCSRSettings GPUCSRSettingsGlobal;
 
 GPUCSR_INTERN PetscErrorCode GPUCSRSysInitialize(void);
 GPUCSR_INTERN PetscErrorCode GPUCSRSysFinalize(void);
+
+/* The end of the library, see finalize.c: its levels, in this order */
+typedef enum {
+  GPUCSR_FINAL_OPTIONS,
+  GPUCSR_FINAL_KSP,
+  GPUCSR_FINAL_PC,
+  GPUCSR_FINAL_REPORT, /* of matrices and vectors, which have counted until now */
+  GPUCSR_FINAL_PRODUCT,
+  GPUCSR_FINAL_HALO,
+  GPUCSR_FINAL_MAT,
+  GPUCSR_FINAL_VEC,
+  GPUCSR_FINAL_PLAN,
+  GPUCSR_FINAL_LEVELS
+} GPUCSRFinalLevel;
+GPUCSR_INTERN PetscErrorCode GPUCSRRegisterFinalize(GPUCSRFinalLevel, PetscErrorCode (*)(void));
+GPUCSR_INTERN PetscErrorCode GPUCSRFinalizersRun_Private(void);
+
+/* Objects of one kind that have something on a device. They may outlive it: at their level release() frees that, and leaves the object itself */
+typedef struct _n_GPUCSRLiving GPUCSRLiving;
+struct _n_GPUCSRLiving { /* a member of the object */
+  void         *object;
+  GPUCSRLiving *next, **previous;
+};
+typedef struct {
+  GPUCSRFinalLevel level;
+  PetscErrorCode (*release)(void *object);
+  GPUCSRLiving *first;
+} GPUCSRLivingList;
+GPUCSR_INTERN PetscErrorCode GPUCSRLivingAdd(GPUCSRLivingList *, GPUCSRLiving *, void *object);
+GPUCSR_INTERN PetscErrorCode GPUCSRLivingRemove(GPUCSRLiving *);
+
 GPUCSR_INTERN PetscErrorCode GPUCSRPeersFinalize(void);
 GPUCSR_INTERN PetscErrorCode GPUCSRMachineLoad(const char[]);
 GPUCSR_INTERN PetscErrorCode GPUCSROnceInitialize(void);

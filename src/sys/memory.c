@@ -113,6 +113,25 @@ PetscErrorCode GPUCSRFree(GPUCSRDevice d, size_t size, void **p)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+PetscErrorCode GPUCSRBufferFree(GPUCSRDevice d, GPUCSRBuffer *b)
+{
+  PetscFunctionBegin;
+  PetscCall(GPUCSRFree(d, b->bytes, &b->p));
+  b->bytes = 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What is in the buffer is lost where it grows */
+PetscErrorCode GPUCSRBufferGrow(GPUCSRDevice d, size_t bytes, const char what[], GPUCSRBuffer *b)
+{
+  PetscFunctionBegin;
+  if (b->p && b->bytes >= bytes) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUCSRBufferFree(d, b));
+  PetscCall(GPUCSRMalloc(d, PetscMax(bytes, 1), what, &b->p));
+  b->bytes = PetscMax(bytes, 1);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode MeasureBandwidth(GPUCSRDevice d, size_t bytes, void **a, void **b, GPUCSREvent e[2])
 {
   double best = PETSC_MAX_REAL, t;

@@ -139,6 +139,7 @@ static PetscErrorCode DeviceClose(GPUCSRDevice d)
 PetscErrorCode GPUCSRSysFinalize(void)
 {
   PetscFunctionBegin;
+  PetscCall(GPUCSRFinalizersRun_Private());
   PetscCall(GPUCSRPeersFinalize());
   for (size_t b = 0; b < NBACKENDS; b++) {
     if (devices[b] && !devices[b]->failed[0]) { /* a failed device gives nothing back, and asking it would fail again */

@@ -393,7 +393,6 @@ int main(int argc, char **argv)
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "\n"));
   PetscCall(ListDestroy(&l));
   PetscCall(BenchDestroy(&b));
-  PetscCall(GPUCSRPlanFinalize());
   PetscCall(GPUCSRSysFinalize());
   PetscCall(PetscFinalize());
   return failures > 0;

@@ -11,87 +11,27 @@
 #include <petscgpucsr.h>
 #include <petsc/private/kspimpl.h> /* the operations of a KSP, and its vectors */
 #include <petsc/private/vecimpl.h> /* the layout and the type of vectors */
-#include "../../../sys/gpucsrsys.h"
+#include "../../wrap.h"
 #include <petsctime.h>
 #include "../../../vec/impls/gpu/vecgpu.h"
 #include "methods.h"
 
-typedef enum {
-  KEEPS,  /* pointers to arrays that it has given back */
-  FOLLOWS /* the solution, with its work vectors */
-} Habit;
-
-/* The methods: a row each */
-#define METHODS \
-  METHOD(ibcgs, KEEPS) \
-  METHOD(fbcgsr, KEEPS) \
-  METHOD(cg, FOLLOWS) \
-  METHOD(gmres, FOLLOWS) \
-  METHOD(fgmres, FOLLOWS) \
-  METHOD(bcgs, FOLLOWS) \
-  METHOD(minres, FOLLOWS)
-
-typedef struct {
-  const char *type;
-  Habit       habit;
-  PetscErrorCode (*ours)(KSP);
-  PetscErrorCode (*create)(KSP), (*setup)(KSP), (*solve)(KSP), (*build)(KSP, Vec, Vec *); /* PETSc's */
-} Method;
-
-enum {
-#define METHOD(name, habit) METHOD_##name,
-  METHODS
-#undef METHOD
-    COUNT
-};
-
-static PetscErrorCode Create(KSP, int);
-#define METHOD(name, habit) \
-  static PetscErrorCode KSPCreate_##name(KSP ksp) \
-  { \
-    PetscFunctionBegin; \
-    PetscCall(Create(ksp, METHOD_##name)); \
-    PetscFunctionReturn(PETSC_SUCCESS); \
-  }
-METHODS
-#undef METHOD
-
-static Method methods[] = {
-#define METHOD(name, habit) {#name, habit, KSPCreate_##name, NULL, NULL, NULL, NULL},
-  METHODS
-#undef METHOD
-};
-
-static PetscErrorCode Find(KSP ksp, const Method **m)
-{
-  PetscBool same = PETSC_FALSE;
-  int       k    = 0;
-
-  PetscFunctionBegin;
-  for (; k < COUNT && !same; k++) PetscCall(PetscStrcmp(methods[k].type, ((PetscObject)ksp)->type_name, &same));
-  PetscCheck(same, PETSC_COMM_SELF, PETSC_ERR_PLIB, "No method %s", ((PetscObject)ksp)->type_name);
-  *m = &methods[k - 1];
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* --- Arrays that are used after they were given back */
 
-static PetscErrorCode KSPSolve_Keeps(KSP ksp)
+static PetscErrorCode SolveHeld(KSP ksp, GPUCSRWrap *w)
 {
   const PetscInt n = ksp->nwork + 2;
   Vec           *v;
   VecGPUHeld    *held;
-  const Method  *m;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(Find(ksp, &m));
   PetscCall(PetscMalloc2(n, &v, n, &held));
   for (PetscInt k = 0; k < n; k++) {
     v[k] = k < ksp->nwork ? ksp->work[k] : k == ksp->nwork ? ksp->vec_sol : ksp->vec_rhs;
     PetscCall(VecGPUHold(v[k], &held[k]));
   }
-  ierr = (*m->solve)(ksp);
+  ierr = (*w->petsc.ksp.solve)(ksp);
   for (PetscInt k = n - 1; k >= 0; k--) PetscCall(VecGPURelease(v[k], &held[k]));
   PetscCall(PetscFree2(v, held));
   PetscCall(ierr);
@@ -129,20 +69,20 @@ static PetscErrorCode DeviceVecs(KSP ksp, Vec *x, Vec *b)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode KSPSetUp_Follows(KSP ksp)
+static PetscErrorCode KSPSetUp_Copies(KSP ksp)
 {
-  const Method  *m;
+  GPUCSRWrap    *w;
   Vec            x, b, mine[2] = {ksp->vec_sol, ksp->vec_rhs};
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(Find(ksp, &m));
+  PetscCall(GPUCSRWrapGet((PetscObject)ksp, &w));
   PetscCall(DeviceVecs(ksp, &x, &b));
   if (x) {
     ksp->vec_sol = x;
     ksp->vec_rhs = b;
   }
-  ierr         = (*m->setup)(ksp);
+  ierr         = (*w->petsc.ksp.setup)(ksp);
   ksp->vec_sol = mine[0];
   ksp->vec_rhs = mine[1];
   PetscCall(VecDestroy(&x));
@@ -263,35 +203,33 @@ static PetscErrorCode Give(Lent *l)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode KSPBuildSolution_Follows(KSP ksp, Vec v, Vec *V)
+static PetscErrorCode KSPBuildSolution_Copies(KSP ksp, Vec v, Vec *V)
 {
-  const Method *m;
-  Lent         *l = lents;
-  PetscBool     given;
+  GPUCSRWrap *w;
+  Lent       *l = lents;
+  PetscBool   given;
 
   PetscFunctionBegin;
   while (l && l->ksp != ksp) l = l->outer;
   given = (PetscBool)(l && l->given);
-  PetscCall(Find(ksp, &m));
+  PetscCall(GPUCSRWrapGet((PetscObject)ksp, &w));
   if (given) PetscCall(TakeBack(l));
-  PetscCall((*m->build)(ksp, v, V));
+  PetscCall((*w->petsc.ksp.buildsolution)(ksp, v, V));
   if (given) PetscCall(Give(l));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode KSPSolve_Follows(KSP ksp)
+static PetscErrorCode SolveCopies(KSP ksp, GPUCSRWrap *w)
 {
-  const Method *m;
-  Lent          l = {
-             .ksp = ksp, .mine = {ksp->vec_sol, ksp->vec_rhs}
+  Lent l = {
+    .ksp = ksp, .mine = {ksp->vec_sol, ksp->vec_rhs}
   };
   PetscErrorCode ierr, back;
 
   PetscFunctionBegin;
-  PetscCall(Find(ksp, &m));
   PetscCall(DeviceVecs(ksp, &l.copy[0], &l.copy[1]));
   if (!l.copy[0]) {
-    PetscCall((*m->solve)(ksp));
+    PetscCall((*w->petsc.ksp.solve)(ksp));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(PetscInfo(ksp, "Right-hand side and solution are on the host: solving with copies on the device\n"));
@@ -304,7 +242,7 @@ static PetscErrorCode KSPSolve_Follows(KSP ksp)
   PetscCall(Give(&l));
   l.outer = lents;
   lents   = &l;
-  ierr    = (*m->solve)(ksp);
+  ierr    = (*w->petsc.ksp.solve)(ksp);
   lents   = l.outer;
   back    = TakeBack(&l);
   PetscCall(VecLockReadPop(l.copy[1]));
@@ -317,18 +255,18 @@ static PetscErrorCode KSPSolve_Follows(KSP ksp)
 /* --- The report */
 
 /* Solves with a matrix of the library are recorded */
-static PetscErrorCode KSPSolve_Recorded(KSP ksp)
+static PetscErrorCode Recorded(KSP ksp, PetscErrorCode (*solve)(KSP, GPUCSRWrap *))
 {
-  const Method *m;
-  Mat           A;
-  PetscBool     set;
+  GPUCSRWrap *w;
+  Mat         A;
+  PetscBool   set;
   PetscErrorCode (*ours)(Mat, MatGPUCSRInfo *) = NULL;
   PetscLogDouble begin, end;
 
   PetscFunctionBegin;
-  PetscCall(Find(ksp, &m));
+  PetscCall(GPUCSRWrapGet((PetscObject)ksp, &w));
   PetscCall(PetscTime(&begin));
-  PetscCall(m->habit == KEEPS ? KSPSolve_Keeps(ksp) : KSPSolve_Follows(ksp));
+  PetscCall((*solve)(ksp, w));
   PetscCall(PetscTime(&end));
   PetscCall(PCGetOperatorsSet(ksp->pc, &set, NULL));
   if (set) {
@@ -339,38 +277,73 @@ static PetscErrorCode KSPSolve_Recorded(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* --- Registration */
-
-static PetscErrorCode Create(KSP ksp, int k)
+static PetscErrorCode KSPSolve_Held(KSP ksp)
 {
-  Method *m = &methods[k];
-
   PetscFunctionBegin;
-  PetscCall((*m->create)(ksp));
-  m->solve        = ksp->ops->solve;
-  m->setup        = ksp->ops->setup;
-  ksp->ops->solve = KSPSolve_Recorded;
-  if (m->habit == FOLLOWS) {
-    m->build                = ksp->ops->buildsolution;
-    ksp->ops->setup         = KSPSetUp_Follows;
-    ksp->ops->buildsolution = KSPBuildSolution_Follows;
-  }
+  PetscCall(Recorded(ksp, SolveHeld));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A method that the program has registered itself under one of these names is wrapped as well */
+static PetscErrorCode KSPSolve_Copies(KSP ksp)
+{
+  PetscFunctionBegin;
+  PetscCall(Recorded(ksp, SolveCopies));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* --- Registration */
+
+/* Methods that keep pointers to arrays that they have given back, and methods whose work vectors follow the solution */
+#define HELD \
+  { \
+    .ksp = {.solve = KSPSolve_Held } \
+  }
+#define COPIES \
+  { \
+    .ksp = {.solve = KSPSolve_Copies, .setup = KSPSetUp_Copies, .buildsolution = KSPBuildSolution_Copies } \
+  }
+
+/* The methods: a row each */
+#define METHODS \
+  METHOD(ibcgs, HELD) \
+  METHOD(fbcgsr, HELD) \
+  METHOD(cg, COPIES) \
+  METHOD(gmres, COPIES) \
+  METHOD(fgmres, COPIES) \
+  METHOD(bcgs, COPIES) \
+  METHOD(minres, COPIES)
+
+#define METHOD(name, ops) static PetscErrorCode KSPCreate_##name(KSP);
+METHODS
+#undef METHOD
+
+static GPUCSRWrapType types[] = {
+#define METHOD(name, ops) {#name, (void (*)(void))KSPCreate_##name, ops, 0, NULL, NULL},
+  METHODS
+#undef METHOD
+};
+
+enum {
+#define METHOD(name, ops) METHOD_##name,
+  METHODS
+#undef METHOD
+};
+
+#define METHOD(name, ops) \
+  static PetscErrorCode KSPCreate_##name(KSP ksp) \
+  { \
+    GPUCSRWrap *w; \
+\
+    PetscFunctionBegin; \
+    PetscCall(GPUCSRWrapCreate((PetscObject)ksp, &types[METHOD_##name], &w)); \
+    PetscFunctionReturn(PETSC_SUCCESS); \
+  }
+METHODS
+#undef METHOD
+
 PetscErrorCode KSPMethodsInitialize_Private(void)
 {
   PetscFunctionBegin;
-  if (!GPUCSR_SCALAR_IS_DOUBLE) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(KSPInitializePackage());
-  for (int k = 0; k < COUNT; k++) {
-    PetscErrorCode (*create)(KSP) = NULL;
-
-    PetscCall(PetscFunctionListFind(KSPList, methods[k].type, &create));
-    if (!create || create == methods[k].ours) continue;
-    methods[k].create = create;
-    PetscCall(KSPRegister(methods[k].type, methods[k].ours));
-  }
+  PetscCall(GPUCSRWrapRegister(&KSPList, PETSC_STATIC_ARRAY_LENGTH(types), types));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

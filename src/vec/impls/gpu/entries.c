@@ -8,10 +8,11 @@
 #include "vecgpuimpl.h"
 #include <string.h>
 
-static GPUCSRLogEvent VEC_GPU_Up, VEC_GPU_Down;
-static VecGPUEntries *living;
-static VecGPUInfo     gone;                          /* sums over entries that are no more */
-static PetscBool      warned, told, ready, separate; /* separate: -vec_gpu_separate */
+static GPUCSRLogEvent   VEC_GPU_Up, VEC_GPU_Down;
+static PetscErrorCode   EntriesRelease(void *);
+static GPUCSRLivingList living = {GPUCSR_FINAL_VEC, EntriesRelease, NULL};
+static VecGPUInfo       gone;                          /* sums over entries that are no more */
+static PetscBool        warned, told, ready, separate; /* separate: -vec_gpu_separate */
 
 static size_t Bytes(PetscInt n)
 {
@@ -54,10 +55,7 @@ static PetscErrorCode New(PetscInt n, GPUCSRDevice dev, PetscBool shared, VecGPU
   e->shared     = shared;
   e->n          = n;
   e->references = 1;
-  e->next       = living;
-  e->previous   = &living;
-  if (living) living->previous = &e->next;
-  living   = e;
+  PetscCall(GPUCSRLivingAdd(&living, &e->living, e));
   *entries = e;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -127,8 +125,7 @@ PetscErrorCode VecGPUEntriesRelease_Private(VecGPUEntries **entries, VecGPUEntri
   *entries = NULL;
   if (!e || --e->references) PetscFunctionReturn(PETSC_SUCCESS);
   Add(heir ? &heir->info : &gone, &e->info);
-  if (e->next) e->next->previous = e->previous;
-  *e->previous = e->next;
+  PetscCall(GPUCSRLivingRemove(&e->living));
   PetscCall(Unpin(e));
   if (!e->borrowed) PetscCall(PetscFree(e->host));
   if (e->device) PetscCall(GPUCSRFree(e->dev, Bytes(e->n), (void **)&e->device));
@@ -454,24 +451,30 @@ PetscErrorCode VecGPUEntriesCount_Private(VecGPUInfo *sum)
 {
   PetscFunctionBegin;
   *sum = gone;
-  for (const VecGPUEntries *e = living; e; e = e->next) Add(sum, &e->info);
+  for (const GPUCSRLiving *l = living.first; l; l = l->next) Add(sum, &((const VecGPUEntries *)l->object)->info);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The host's array is all that stays; a device that failed takes the entries along */
+static PetscErrorCode EntriesRelease(void *entries)
+{
+  VecGPUEntries *e = (VecGPUEntries *)entries;
+
+  PetscFunctionBegin;
+  if (!e->dev) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!e->dev->failed[0] && e->valid != VEC_GPU_FILLED) PetscCall(HostRead(e));
+  PetscCall(Unpin(e));
+  if (e->device) PetscCall(GPUCSRFree(e->dev, Bytes(e->n), (void **)&e->device));
+  if (!e->host) e->valid = VEC_GPU_FILLED;
+  if (e->valid != VEC_GPU_FILLED) e->valid = VEC_GPU_BOTH;
+  e->shared = PETSC_TRUE;
+  e->dev    = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode VecGPUEntriesFinalize_Private(void)
 {
   PetscFunctionBegin;
-  for (VecGPUEntries *e = living; e; e = e->next) {
-    if (!e->dev) continue;
-    if (!e->dev->failed[0] && e->valid != VEC_GPU_FILLED) PetscCall(HostRead(e));
-    PetscCall(Unpin(e));
-    if (e->device) PetscCall(GPUCSRFree(e->dev, Bytes(e->n), (void **)&e->device));
-    if (!e->host) e->valid = VEC_GPU_FILLED;
-    if (e->valid != VEC_GPU_FILLED) e->valid = VEC_GPU_BOTH;
-    e->shared = PETSC_TRUE;
-    e->dev    = NULL;
-  }
   PetscCall(VecGPUKernels_host.release());
 #if defined(GPUCSR_HAVE_CUDA)
   PetscCall(VecGPUKernels_cuda.release());

@@ -7,8 +7,18 @@
   #include <petscdevice.h>
 #endif
 
+#if PetscDefined(HAVE_CUDA) && PETSC_VERSION_GE(3, 20, 0)
 static GPUCSREvent  event = NULL;
 static GPUCSRDevice of    = NULL; /* the device of the event */
+
+static PetscErrorCode EventFree(void)
+{
+  PetscFunctionBegin;
+  if (event && !of->failed[0]) PetscCall(of->ops->eventdestroy(of->id, event));
+  event = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif
 
 /* ours: our stream waits for PETSc's; else PETSc's for ours. Before 3.20 PETSc does not tell its stream, and without CUDA it has none: then all waits */
 static PetscErrorCode Wait(GPUCSRDevice dev, PetscBool ours)
@@ -23,7 +33,10 @@ static PetscErrorCode Wait(GPUCSRDevice dev, PetscBool ours)
     PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
     PetscCall(PetscDeviceContextGetStreamHandle(dctx, &handle));
     s = *(GPUCSRStream *)handle;
-    if (!event) PetscCall(dev->ops->eventcreate(dev->id, PETSC_FALSE, &event));
+    if (!event) {
+      PetscCall(dev->ops->eventcreate(dev->id, PETSC_FALSE, &event));
+      PetscCall(GPUCSRRegisterFinalize(GPUCSR_FINAL_VEC, EventFree));
+    }
     of = dev;
     PetscCall(dev->ops->eventrecord(dev->id, event, ours ? s : dev->stream));
     PetscCall(dev->ops->streamwait(dev->id, ours ? dev->stream : s, event));
@@ -114,13 +127,5 @@ PetscErrorCode VecGPUOperandsRestore_Private(GPUCSRDevice dev, PetscInt n, const
 {
   PetscFunctionBegin;
   for (PetscInt k = 0; k < n; k++) PetscCall(VecGPUOperandRestore_Private(dev, v[k], &a[k]));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode VecGPUForeignFinalize_Private(void)
-{
-  PetscFunctionBegin;
-  if (event && !of->failed[0]) PetscCall(of->ops->eventdestroy(of->id, event));
-  event = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -23,12 +23,11 @@ typedef struct {
 /* Of a communicator; its attribute */
 typedef struct _n_Together Together;
 struct _n_Together {
-  MPI_Comm    comm;
-  GPUCSRPeers peers; /* NULL: by MPI */
-  void      **theirs;
-  uint64_t    sequence;
-  Together   *next;
-  Together  **previous;
+  MPI_Comm     comm;
+  GPUCSRPeers  peers; /* NULL: by MPI */
+  void       **theirs;
+  uint64_t     sequence;
+  GPUCSRLiving living;
 };
 
 typedef enum {
@@ -40,7 +39,6 @@ static const char *const words[] = {"auto", "shared", "mpi", "Word", "REDUCE_", 
 
 static PetscMPIInt keyval = MPI_KEYVAL_INVALID;
 static MPI_Op      top    = MPI_OP_NULL; /* as MPI_MAX, which may lose a NaN */
-static Together   *living;
 
 /* A NaN is larger than anything, as in veclist.h */
 static void Combine(VecGPUCombine how, int n, const double from[], double to[])
@@ -60,8 +58,7 @@ static void MPIAPI Top(void *from, void *to, PetscMPIInt *n, MPI_Datatype *type)
 static PetscErrorCode Destroy(Together *t)
 {
   PetscFunctionBegin;
-  *t->previous = t->next;
-  if (t->next) t->next->previous = t->previous;
+  PetscCall(GPUCSRLivingRemove(&t->living));
   if (t->theirs) PetscCall(GPUCSRPeersFree(t->peers, t->theirs));
   PetscCall(PetscFree(t->theirs));
   PetscCall(GPUCSRPeersDestroy(&t->peers));
@@ -114,6 +111,24 @@ static PetscErrorCode Connect(Together *t, Word word)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode TogetherRelease(void *t)
+{
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_delete_attr(((Together *)t)->comm, keyval));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static GPUCSRLivingList living = {GPUCSR_FINAL_VEC, TogetherRelease, NULL};
+
+/* After the communicators */
+static PetscErrorCode KeyvalFree(void)
+{
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_free_keyval(&keyval));
+  PetscCallMPI(MPI_Op_free(&top));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode Create(MPI_Comm comm, Together **result)
 {
   int            word[2];
@@ -132,29 +147,16 @@ static PetscErrorCode Create(MPI_Comm comm, Together **result)
   if (keyval == MPI_KEYVAL_INVALID) {
     PetscCallMPI(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, Delete, &keyval, NULL));
     PetscCallMPI(MPI_Op_create(Top, 1, &top));
+    PetscCall(GPUCSRRegisterFinalize(GPUCSR_FINAL_VEC, KeyvalFree));
   }
   PetscCall(PetscNew(&t));
-  t->comm     = comm;
-  t->next     = living;
-  t->previous = &living;
-  if (living) living->previous = &t->next;
-  living = t;
+  t->comm = comm;
+  PetscCall(GPUCSRLivingAdd(&living, &t->living, t));
   PetscCallMPI(MPI_Comm_set_attr(comm, keyval, t));
   ierr = Connect(t, (Word)asked);
   if (ierr) PetscCallMPI(MPI_Comm_delete_attr(comm, keyval)); /* asked again, it is an error again */
   PetscCall(ierr);
   *result = t;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode VecGPUTogetherFinalize_Private(void)
-{
-  PetscFunctionBegin;
-  while (living) PetscCallMPI(MPI_Comm_delete_attr(living->comm, keyval));
-  if (keyval != MPI_KEYVAL_INVALID) {
-    PetscCallMPI(MPI_Comm_free_keyval(&keyval));
-    PetscCallMPI(MPI_Op_free(&top));
-  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -471,9 +471,18 @@ PetscErrorCode VecGPUTypeAsked(VecType *type)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode Finalize(void)
+{
+  PetscFunctionBegin;
+  PetscCall(VecGPUEntriesFinalize_Private());
+  made = 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode VecGPUInitialize(void)
 {
   PetscFunctionBegin;
+  PetscCall(GPUCSRRegisterFinalize(GPUCSR_FINAL_VEC, Finalize));
   PetscCall(VecGPUEntriesInitialize_Private());
   PetscCall(VecRegister(VECSEQGPU, VecCreate_SeqGPU));
   PetscCall(VecRegister(VECMPIGPU, VecCreate_MPIGPU));
@@ -498,15 +507,5 @@ PetscErrorCode VecGPUReport(MPI_Comm comm, FILE *fp)
   if (n[0] > 0) PetscCall(PetscFPrintf(comm, fp, "VECGPU: %.0f vectors made; copied to the device %.0f times, %.3g MB; to the host %.0f times, %.3g MB\n", n[0], n[1], 1e-6 * n[3], n[2], 1e-6 * n[4]));
   if (n[5] > 0)
     PetscCall(PetscFPrintf(comm, fp, "VECGPU: %.0f of these copies were made because the program held an array of a vector while the device worked on it: restore it (VecRestoreArray(); in petsc4py delete x.array's) to save them\n", n[5]));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode VecGPUFinalize(void)
-{
-  PetscFunctionBegin;
-  PetscCall(VecGPUTogetherFinalize_Private());
-  PetscCall(VecGPUForeignFinalize_Private());
-  PetscCall(VecGPUEntriesFinalize_Private());
-  made = 0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -35,5 +35,4 @@ GPUCSR_INTERN PetscErrorCode VecGPURelease(Vec v, const VecGPUHeld *);
 GPUCSR_INTERN PetscErrorCode VecGPUTypeAsked(VecType *type);
 
 GPUCSR_INTERN PetscErrorCode VecGPUInitialize(void);
-GPUCSR_INTERN PetscErrorCode VecGPUFinalize(void);           /* vectors still alive go on with the host */
 GPUCSR_INTERN PetscErrorCode VecGPUReport(MPI_Comm, FILE *); /* one line of totals, when there were any vectors */

@@ -26,23 +26,22 @@ typedef enum {
 */
 typedef struct _n_VecGPUEntries VecGPUEntries;
 struct _n_VecGPUEntries {
-  GPUCSRDevice    dev;    /* NULL: on the host for good */
-  PetscBool       shared; /* the device's memory is the host's: there is one array */
-  PetscBool       full;   /* the device had no memory for them: they stay on the host */
-  PetscInt        n;
-  PetscInt        references;       /* vectors that have them */
-  PetscInt        readers, writers; /* pointers to the host's array that the program holds */
-  PetscScalar    *host;
-  double         *device;
-  PetscBool       borrowed;        /* the host's array is the program's (VecPlaceArray()) */
-  GPUCSRBool      locked, refused; /* the host's array is page-locked in place, or that was refused */
-  VecGPUValid     valid;
-  PetscScalar     fill;   /* of VEC_GPU_FILLED */
-  PetscBool       marked; /* mark is what the host's array held when it went out for reading */
-  uint64_t        mark;
-  VecGPUInfo      info;
-  VecGPUEntries  *next; /* all there are */
-  VecGPUEntries **previous;
+  GPUCSRDevice dev;    /* NULL: on the host for good */
+  PetscBool    shared; /* the device's memory is the host's: there is one array */
+  PetscBool    full;   /* the device had no memory for them: they stay on the host */
+  PetscInt     n;
+  PetscInt     references;       /* vectors that have them */
+  PetscInt     readers, writers; /* pointers to the host's array that the program holds */
+  PetscScalar *host;
+  double      *device;
+  PetscBool    borrowed;        /* the host's array is the program's (VecPlaceArray()) */
+  GPUCSRBool   locked, refused; /* the host's array is page-locked in place, or that was refused */
+  VecGPUValid  valid;
+  PetscScalar  fill;   /* of VEC_GPU_FILLED */
+  PetscBool    marked; /* mark is what the host's array held when it went out for reading */
+  uint64_t     mark;
+  VecGPUInfo   info;
+  GPUCSRLiving living;
 };
 
 /*
@@ -138,7 +137,6 @@ GPUCSR_INTERN PetscErrorCode VecGPUForeignRestore_Private(GPUCSRDevice, Vec, Vec
 GPUCSR_INTERN PetscErrorCode VecGPUOperandGet_Private(GPUCSRDevice, Vec, double **a);
 GPUCSR_INTERN PetscErrorCode VecGPUOperandRestore_Private(GPUCSRDevice, Vec, double **a);
 GPUCSR_INTERN PetscErrorCode VecGPUOperandsRestore_Private(GPUCSRDevice, PetscInt, const Vec[], double *a[]);
-GPUCSR_INTERN PetscErrorCode VecGPUForeignFinalize_Private(void);
 
 /* ops.c */
 GPUCSR_INTERN void VecGPUOperations_Private(struct _VecOps *);
@@ -149,7 +147,6 @@ typedef enum {
   VEC_GPU_TOP
 } VecGPUCombine;
 GPUCSR_INTERN PetscErrorCode VecGPUTogether_Private(Vec, PetscErrorCode, VecGPUCombine, PetscInt, double[]);
-GPUCSR_INTERN PetscErrorCode VecGPUTogetherFinalize_Private(void);
 
 /* parts.c */
 GPUCSR_INTERN PetscErrorCode VecGPUExchange_Private(Vec, VecGPUEntries *, PetscInt);

@@ -7,8 +7,6 @@ const char *const KSPGPUPaths[]      = {"auto", "persistent", "graph", "host_loo
 const char *const KSPGPUVariants[]   = {"standard", "single_reduction", "KSPGPUVariant", "KSP_GPU_", NULL};
 const char *const KSPGPUPrecisions[] = {"double", "residual_replacement", "KSPGPUPrecision", "KSP_GPU_", NULL};
 
-static KSP_GPU *living;
-
 /* How the default test takes its tolerances; another test: which of those that we know */
 static int64_t TestOf(KSP ksp)
 {
@@ -85,11 +83,21 @@ static PetscErrorCode KSPSetUp_GPU(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The next solve starts over */
+static PetscErrorCode SolverRelease(void *solver)
+{
+  PetscFunctionBegin;
+  PetscCall(GPUKSPPeersRelease((KSP_GPU *)solver));
+  PetscCall(GPUKSPRelease((KSP_GPU *)solver));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static GPUCSRLivingList solvers = {GPUCSR_FINAL_KSP, SolverRelease, NULL};
+
 static PetscErrorCode KSPReset_GPU(KSP ksp)
 {
   PetscFunctionBegin;
-  PetscCall(GPUKSPPeersRelease((KSP_GPU *)ksp->data));
-  PetscCall(GPUKSPRelease((KSP_GPU *)ksp->data));
+  PetscCall(SolverRelease(ksp->data));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -100,8 +108,7 @@ PetscErrorCode GPUKSPDestroy(KSP ksp)
 
   PetscFunctionBegin;
   PetscCall(KSPReset_GPU(ksp));
-  *k->previous = k->next;
-  if (k->next) k->next->previous = k->previous;
+  PetscCall(GPUCSRLivingRemove(&k->living));
   PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUSetPath_C", NULL));
   PetscCall(KSPDestroyDefault(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -148,14 +155,15 @@ static PetscErrorCode KSPView_GPU(KSP ksp, PetscViewer viewer)
   if (!ascii) PetscFunctionReturn(PETSC_SUCCESS);
   if (k->method != GPUKSP_BCGS)
     PetscCall(PetscViewerASCIIPrintf(viewer, "  variant %s, precision %s%s%s\n", KSPGPUVariants[k->variant], KSPGPUPrecisions[k->precision], k->precision == KSP_GPU_RESIDUAL_REPLACEMENT && k->solved && !k->refined ? ", double in the last solve because " : "", k->precision == KSP_GPU_RESIDUAL_REPLACEMENT && k->solved && !k->refined ? k->whydouble : ""));
-  if (k->degree) PetscCall(PetscViewerASCIIPrintf(viewer, "  preconditioned by a Chebyshev polynomial of degree %" PetscInt_FMT " of the PC below, for eigenvalues from %g to %g\n", k->degree, (double)k->lambda[0], (double)k->lambda[1]));
+  if (k->degree) PetscCall(PetscViewerASCIIPrintf(viewer, "  preconditioned by a Chebyshev polynomial of degree %" PetscInt_FMT " of the PC below, for eigenvalues from %g to %g\n", k->degree, (double)k->pc.lambda[0], (double)k->pc.lambda[1]));
   if (!k->solved) PetscFunctionReturn(PETSC_SUCCESS);
   ranks[0] = 0;
   if (k->peers.on || k->ranks.on) PetscCall(PetscSNPrintf(ranks, sizeof(ranks), ", on each of %d processes, which exchange by themselves (%s)", k->peers.on ? k->persistent.peers.size : (int)k->ranks.size, k->peers.on ? "peer" : k->ranks.way));
-  if (k->taken == KSP_GPU_PATH_PERSISTENT) PetscCall(PetscViewerASCIIPrintf(viewer, "  last solve: one persistent kernel of %d blocks, format %s%s%s\n", k->persistent.blocks, k->with->name, k->persistent.halo ? ", halos recomputed" : "", ranks));
+  if (k->taken == KSP_GPU_PATH_PERSISTENT)
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  last solve: one persistent kernel of %d blocks, format %s%s%s\n", k->persistent.blocks, k->launch.with->name, k->persistent.halo ? ", halos recomputed" : "", ranks));
   else PetscCall(PetscViewerASCIIPrintf(viewer, "  last solve: path %s, because %s%s\n", KSPGPUPaths[k->taken], k->why, ranks));
   if (ranks[0] && k->dev->ops->separate && (double)k->rows <= RowsForOne(k)) PetscCall(PetscViewerASCIIPrintf(viewer, "  one GPU may be faster: of %" PetscInt_FMT " rows two took longer, where it was measured (docs/several-gpus.md)\n", k->rows));
-  if (k->refined || k->replacements) PetscCall(PetscViewerASCIIPrintf(viewer, "  residual replaced by the true one %" PetscInt_FMT " times\n", k->replacements));
+  if (k->refined || k->single.replacements) PetscCall(PetscViewerASCIIPrintf(viewer, "  residual replaced by the true one %" PetscInt_FMT " times\n", k->single.replacements));
   if (k->truenorm >= 0) PetscCall(PetscViewerASCIIPrintf(viewer, "  true residual norm %g, by the recurrence %g\n", (double)k->truenorm, (double)ksp->rnorm));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -256,7 +264,7 @@ static PetscErrorCode KSPGPUSetPolynomial_GPU(KSP ksp, PetscInt degree, PetscRea
   PetscFunctionBegin;
   PetscCheck(degree >= 0 && degree <= 100, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "A polynomial of degree %" PetscInt_FMT " was asked for: must be from 1 to 100, or 0 for none", degree);
   PetscCheck((emin == 0 && emax == 0) || (emin > 0 && emax > emin), PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "A polynomial for eigenvalues from %g to %g was asked for: the least must be positive and below the largest, or both 0, to be estimated", (double)emin, (double)emax);
-  if (k->given[1] != emax) k->lambda[1] = 0;
+  if (k->given[1] != emax) k->pc.lambda[1] = 0;
   k->degree   = degree;
   k->given[0] = emin;
   k->given[1] = emax;
@@ -303,14 +311,11 @@ static PetscErrorCode KSPGPUGetTrueResidualNorm_GPU(KSP ksp, PetscReal *norm)
 PetscErrorCode GPUKSPCreate(KSP ksp, KSP_GPU *k)
 {
   PetscFunctionBegin;
-  ksp->data   = k;
-  k->next     = living;
-  k->previous = &living;
-  if (living) living->previous = &k->next;
-  living          = k;
+  ksp->data       = k;
   ksp->ops->solve = GPUKSPSolve;
   ksp->ops->setup = KSPSetUp_GPU;
   ksp->ops->reset = KSPReset_GPU;
+  PetscCall(GPUCSRLivingAdd(&solvers, &k->living, k));
   PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUSetPath_C", KSPGPUSetPath_GPU));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -593,16 +598,5 @@ PetscErrorCode KSPGPUInitialize_Private(void)
   PetscCall(KSPRegister(KSPGPUBCGS, KSPCreate_GPUBCGS));
   PetscCall(KSPRegister(KSPGPUGMRES, KSPCreate_GPUGMRES));
   PetscCall(KSPRegister(KSPGPUFGMRES, KSPCreate_GPUFGMRES));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Before the devices are closed, living solvers free their memory there; their next solve would start over */
-PetscErrorCode KSPGPUFinalize_Private(void)
-{
-  PetscFunctionBegin;
-  for (KSP_GPU *k = living; k; k = k->next) {
-    PetscCall(GPUKSPPeersRelease(k));
-    PetscCall(GPUKSPRelease(k));
-  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

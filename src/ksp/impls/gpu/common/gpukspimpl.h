@@ -114,13 +114,101 @@ typedef struct {
   GPUKSPVectors   v;
 } GPUKSPGraphKey;
 
-/* Device memory that only grows */
+/* The path of a solve, and why */
 typedef struct {
-  void  *p;
-  size_t bytes;
-} GPUKSPMemory;
+  KSPGPUPath   taken;
+  char         why[256];
+  GPUKSPPCKind kind;         /* how the PC is applied */
+  PetscBool    peers, ranks; /* several processes: one launch on each, or a graph with the exchange of the matrix */
+  PetscBool    refined;      /* single precision with residual replacement */
+  char         whydouble[128];
+} GPUKSPChoice;
 
-/* A KSPGPUCG or KSPGPUBCGS */
+/* The preconditioner */
+typedef struct {
+  const GPUKSPPC       *row;
+  PetscInt              bs, variant;
+  GPUKSPPCKind          kind;     /* that of the row; or ANY, if the solve calls PCApply() all the same */
+  GPUCSRBuffer          numbers;  /* its diagonal, or rows of its blocks */
+  PetscInt64            nnumbers; /* how many times they were made */
+  GPUKSPPCKey           numberskey;
+  struct _n_GPUMGCycle *cycle;     /* it is a multigrid cycle */
+  Mat                   factor;    /* or triangular solves with this factor; no reference is held */
+  PetscReal             lambda[2]; /* the polynomial's eigenvalues */
+  GPUKSPEigenvaluesKey  lambdakey;
+} GPUKSPPCData;
+
+/* Of a path by a graph of steps */
+typedef struct {
+  GPUCSRBuffer   parts;    /* of the sums that a product takes; */
+  int            nparts;   /* so many, for the step that follows it; 0: that goes over the rows */
+  PetscBool      fused;    /* products take sums in this solve, */
+  PetscBool      normed;   /* and the preconditioner may take those of GPUKSP_NORMS, which is the next step */
+  PetscBool      rulehere; /* the host applies the rules */
+  void          *recorded; /* an iteration; kept for later */
+  GPUKSPGraphKey key;      /* solves with the same key */
+} GPUKSPGraph;
+
+/* Of a persistent kernel, whose arguments are a GPUKSPPersistent */
+typedef struct {
+  GPUCSRBuffer         bounds, slots, table;
+  const GPUCSRFormat  *with;   /* format of the product */
+  const GPUCSRStorage *S;      /* its storage: the plan's, or */
+  GPUCSRPlan           copy;   /* our copy in another format, */
+  const GPUCSRFormat  *better; /* this one */
+  GPUKSPFormatKey      betterkey;
+  GPUKSPCopyKey        copykey;
+  PetscInt64           copyvalues; /* the version of its values */
+  GPUKSPTablesKey      tableskey;
+  GPUKSPShapeKey       shapekey;
+  struct {
+    int    size, threads;
+    size_t shared;
+  } plain; /* the shape without halo recomputation */
+} GPUKSPLaunch;
+
+/* Of several ranks that solve together in one launch on each; persistent.peers is what a kernel sees of it */
+typedef struct {
+  PetscBool          on;                       /* in this solve */
+  GPUCSRPeers        group;                    /* of the ranks, */
+  GPUCSRDevice       dev;                      /* with this device */
+  void              *theirs[GPUKSP_PEERS + 1]; /* the other ranks' memory, which all can address, */
+  void              *mine;                     /* and our own */
+  GPUKSPSend        *sends;
+  GPUCSRBuffer       lists;
+  GPUKSPPeersPattern pattern;
+  GPUKSPPeersValues  values;
+  PetscInt64         made;     /* how many times the lists were made */
+  uint64_t           sequence; /* of the host twin: count of synchronisations */
+} GPUKSPPeerGroup;
+
+/* Of several ranks by a graph, with the exchange of the matrix */
+typedef struct {
+  PetscBool    on; /* in this solve */
+  PetscMPIInt  size;
+  GPUCSRRanks  A;
+  const char  *way;  /* its exchange, for the view */
+  GPUCSRBuffer sums; /* of this rank, and behind them those of all */
+} GPUKSPRanks;
+
+/* Of single precision with residual replacement */
+typedef struct {
+  GPUCSRBuffer        memory; /* vectors of the iteration, the preconditioner's numbers, and values */
+  GPUKSPVectorsSingle v;
+  GPUCSRStorage       rounded; /* A with rounded values; its other arrays are the plan's */
+  PetscBool           noroom;  /* no memory for rounded values, so double */
+  PetscInt            replacements;
+} GPUKSPSingle;
+
+/* Of the host loop: PETSc's vectors */
+typedef struct {
+  Vec           work[GPUKSP_VECTORS], diagonal;
+  GPUKSPPCKey   diagonalkey;
+  GPUCSROperand operand[GPUKSP_VECTORS + 1]; /* the last is the diagonal */
+  int           from, to;                    /* input and result of the preconditioner */
+} GPUKSPHostLoop;
+
+/* A KSPGPUCG or KSPGPUBCGS: common to all paths, and then a struct a path */
 struct _n_KSP_GPU {
   /* what was asked for */
   GPUKSPMethod    method;
@@ -144,106 +232,43 @@ struct _n_KSP_GPU {
   GPUCSRDevice   dev;  /* has all memory below */
   int            n;    /* rows */
   PetscInt       rows; /* of all processes */
-  struct {
-    const GPUKSPPC *row;
-    PetscInt        bs, variant;
-    GPUKSPPCKind    kind; /* that of the row; or ANY, if the solve calls PCApply() all the same */
-  } pc;
-  KSPGPUPath          taken;
-  char                why[256]; /* why that path */
-  const GPUCSRFormat *with;     /* format of the persistent kernel's product */
-  PetscBool           refined;  /* in single precision with residual replacement */
-  char                whydouble[128];
-  PetscBool           noroom;   /* no memory for rounded values, so double */
-  PetscBool           rulehere; /* the host applies the rules */
-  PetscBool           live;     /* a monitor or test reads each iteration */
-  PetscBool           warnedlive, solved;
+  GPUKSPPCData   pc;
+  KSPGPUPath     taken;
+  char           why[256]; /* why that path */
+  PetscBool      refined;  /* in single precision with residual replacement */
+  char           whydouble[128];
+  PetscBool      live; /* a monitor or test reads each iteration */
+  PetscBool      warnedlive, solved;
 
   /* for every solve on a device */
-  GPUKSPMemory          parts;        /* of the sums that a product takes; */
-  int                   nparts;       /* so many, for the step that follows it; 0: that goes over the rows */
-  PetscBool             fused;        /* products take sums in this solve, */
-  PetscBool             normed;       /* and the preconditioner may take those of GPUKSP_NORMS, which is the next step */
-  GPUKSPMemory          partial;      /* partial sums of steps, */
-  int                   stepblocks;   /* by this number of blocks */
-  GPUKSPMemory          devstate;     /* the state, if steps apply the rules on the device */
-  GPUKSPMemory          hist;         /* residual norms */
-  GPUKSPState          *state, *seen; /* page-locked, */
-  double               *sums;         /* and so are these; one allocation */
-  GPUCSREvent           events[2];
-  void                 *graph;            /* of an iteration; kept for later */
-  GPUKSPGraphKey        graphkey;         /* solves with the same key */
-  GPUKSPMemory          vectors, numbers; /* numbers: the preconditioner's diagonal, or rows of its blocks */
-  PetscInt64            nnumbers;         /* how many times they were made */
-  GPUKSPPCKey           numberskey;
-  struct _n_GPUMGCycle *cycle;     /* the preconditioner is a multigrid cycle */
-  Mat                   factor;    /* or triangular solves with this factor; no reference is held */
-  PetscReal             lambda[2]; /* the polynomial's eigenvalues */
-  GPUKSPEigenvaluesKey  lambdakey;
+  GPUCSRBuffer     partial;      /* partial sums of steps, */
+  int              stepblocks;   /* by this number of blocks */
+  GPUCSRBuffer     devstate;     /* the state, if steps apply the rules on the device */
+  GPUCSRBuffer     hist;         /* residual norms */
+  GPUKSPState     *state, *seen; /* page-locked, */
+  double          *sums;         /* and so are these; one allocation */
+  GPUCSREvent      events[2];
+  GPUCSRBuffer     vectors;
+  GPUKSPPersistent persistent; /* of a persistent kernel; graphs use its vectors too */
 
-  /* for a persistent kernel; graphs use its vectors too */
-  GPUKSPPersistent     persistent;
-  GPUKSPMemory         bounds, slots, table;
-  const GPUCSRStorage *S;      /* storage of the product: the plan's, or */
-  GPUCSRPlan           copy;   /* our copy in another format, */
-  const GPUCSRFormat  *better; /* this one */
-  GPUKSPFormatKey      betterkey;
-  GPUKSPCopyKey        copykey;
-  PetscInt64           copyvalues; /* the version of its values */
-  GPUKSPTablesKey      tableskey;
-  GPUKSPShapeKey       shapekey;
-  struct {
-    int    size, threads;
-    size_t shared;
-  } plain; /* the shape without halo recomputation */
-
-  /* for several ranks that solve together; persistent.peers is what a kernel sees of it */
-  struct {
-    PetscBool          on;                       /* in this solve */
-    GPUCSRPeers        group;                    /* of the ranks, */
-    GPUCSRDevice       dev;                      /* with this device */
-    void              *theirs[GPUKSP_PEERS + 1]; /* the other ranks' memory, which all can address, */
-    void              *mine;                     /* and our own */
-    GPUKSPSend        *sends;
-    GPUKSPMemory       lists;
-    GPUKSPPeersPattern pattern;
-    GPUKSPPeersValues  values;
-    PetscInt64         made;     /* how many times the lists were made */
-    uint64_t           sequence; /* of the host twin: count of synchronisations */
-  } peers;
-
-  /* for several ranks by a graph, with the exchange of the matrix */
-  struct {
-    PetscBool    on; /* in this solve */
-    PetscMPIInt  size;
-    GPUCSRRanks  A;
-    const char  *way;  /* its exchange, for the view */
-    GPUKSPMemory sums; /* of this rank, and behind them those of all */
-  } ranks;
-
-  /* for single precision with residual replacement */
-  GPUKSPMemory        singles; /* vectors of the iteration, the preconditioner's numbers, and values */
-  GPUKSPVectorsSingle single;
-  GPUCSRStorage       rounded; /* A with rounded values; its other arrays are the plan's */
-
-  /* for the host loop: PETSc vectors */
-  Vec           work[GPUKSP_VECTORS], diagonal;
-  GPUKSPPCKey   diagonalkey;
-  GPUCSROperand operand[GPUKSP_VECTORS + 1]; /* the last is the diagonal */
-  int           from, to;                    /* input and result of the preconditioner */
+  /* the paths */
+  GPUKSPLaunch    launch;
+  GPUKSPGraph     graph;
+  GPUKSPPeerGroup peers;
+  GPUKSPRanks     ranks;
+  GPUKSPSingle    single;
+  GPUKSPHostLoop  loop;
 
   /* results */
   PetscReal truenorm;
-  PetscInt  replacements;
   double   *norms; /* the history of ranks that have solved together, until it is reported */
   int       nnorms;
 
-  KSP_GPU *next, **previous; /* living solvers */
+  GPUCSRLiving living;
 };
 
 /* gpuksp.c */
 GPUCSR_INTERN PetscErrorCode KSPGPUInitialize_Private(void);
-GPUCSR_INTERN PetscErrorCode KSPGPUFinalize_Private(void);
 GPUCSR_INTERN PetscErrorCode GPUKSPCreate(KSP, KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPAlike(KSP, int64_t);
 GPUCSR_INTERN PetscErrorCode GPUKSPSetUp(KSP);
@@ -265,6 +290,7 @@ GPUCSR_INTERN PetscErrorCode GPUKSPAttempt(KSP, KSP_GPU *, PetscErrorCode (*)(KS
 
 /* prepare.c */
 GPUCSR_INTERN PetscErrorCode GPUKSPOperator(KSP, KSP_GPU *, PetscBool *, char[], size_t);
+GPUCSR_INTERN PetscErrorCode GPUKSPChoiceTake(KSP_GPU *, const GPUKSPChoice *);
 GPUCSR_INTERN PetscErrorCode GPUKSPLive(KSP, KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPPrepare(KSP, KSP_GPU *, PetscBool *, char[], size_t);
 
@@ -278,12 +304,11 @@ GPUCSR_INTERN PetscErrorCode GPUKSPAgree(KSP, GPUKSPOutcome, PetscErrorCode, con
 GPUCSR_INTERN GPUKSPOutcome  GPUKSPOutcomeOf(const KSP_GPU *, PetscErrorCode);
 GPUCSR_INTERN PetscErrorCode GPUKSPTogether(KSP, const KSP_GPU *, PetscErrorCode, const char[], PetscBool *, char[], size_t);
 GPUCSR_INTERN PetscErrorCode GPUKSPEndTogether(KSP, PetscErrorCode, PetscBool *);
-GPUCSR_INTERN PetscErrorCode GPUKSPWhyNotPeers(KSP, KSP_GPU *, PetscMPIInt, char[], size_t);
-GPUCSR_INTERN PetscErrorCode GPUKSPWhyNotRanks(KSP, KSP_GPU *, const char launch[], char[], size_t);
+GPUCSR_INTERN PetscErrorCode GPUKSPRanksGet(KSP, KSP_GPU *, const char launch[], PetscBool *, char[], size_t);
 GPUCSR_INTERN PetscErrorCode GPUKSPKindTogether(KSP, KSP_GPU *);
 
 /* refine.c */
-GPUCSR_INTERN PetscErrorCode GPUKSPRefineChoose(KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPRefineChoose(const KSP_GPU *, GPUKSPChoice *);
 GPUCSR_INTERN PetscErrorCode GPUKSPRefineMake(KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPRefineRelease(KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPRefine(KSP, KSP_GPU *);
@@ -328,8 +353,6 @@ GPUCSR_INTERN PetscErrorCode GPUKSPPeersAdd(KSP_GPU *, const double *, double *)
 GPUCSR_INTERN size_t         GPUKSPLength(const KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPOpen(KSP_GPU *, GPUCSRDevice);
 GPUCSR_INTERN PetscErrorCode GPUKSPRelease(KSP_GPU *);
-GPUCSR_INTERN PetscErrorCode GPUKSPGrow(KSP_GPU *, size_t, const char[], GPUKSPMemory *);
-GPUCSR_INTERN PetscErrorCode GPUKSPFree(KSP_GPU *, GPUKSPMemory *);
 GPUCSR_INTERN PetscErrorCode GPUKSPVectorsOwn(KSP, KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPVecAlike(KSP, Vec, PetscBool *);
 GPUCSR_INTERN PetscErrorCode GPUKSPVectorsBorrowed(KSP, KSP_GPU *);

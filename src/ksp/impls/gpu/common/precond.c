@@ -5,6 +5,7 @@
   A preconditioner that the device applies by itself (a multigrid cycle, triangular solves) is a row of kind GPUKSP_PC_APART with its own apply(), which graphs record.
 */
 #include "gpukspimpl.h"
+#include "../../../wrap.h"
 #include "../../../pc/impls/blocks/pcblocks.h"
 #include "../../../pc/impls/mg/cycle.h"
 
@@ -75,29 +76,17 @@ static PetscErrorCode ReadDiagonal(KSP ksp, KSP_GPU *k, Vec unit, Vec diagonal)
   PetscCall(VecSet(unit, 1.0));
   PetscCall(GPUMGPCApply(ksp, unit, diagonal));
   PetscCall(VecGetArrayRead(diagonal, &d));
-  PetscCall(GPUCSRUpload(k->dev, k->numbers.p, GPUCSR_DOUBLE, d, GPUCSR_DOUBLE, (size_t)k->n, PETSC_FALSE, k->dev->stream, NULL));
+  PetscCall(GPUCSRUpload(k->dev, k->pc.numbers.p, GPUCSR_DOUBLE, d, GPUCSR_DOUBLE, (size_t)k->n, PETSC_FALSE, k->dev->stream, NULL));
   PetscCall(VecRestoreArrayRead(diagonal, &d));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* and applied to a unit vector of every block at once, a column of its blocks */
+/* and applied to unit vectors, its blocks */
 static PetscErrorCode ReadBlocks(KSP ksp, KSP_GPU *k, Vec unit, Vec column, double rows[])
 {
-  const PetscInt     bs = k->pc.bs;
-  PetscScalar       *u;
-  const PetscScalar *c;
-
   PetscFunctionBegin;
-  for (PetscInt j = 0; j < bs; j++) {
-    PetscCall(VecGetArrayWrite(unit, &u));
-    for (int i = 0; i < k->n; i++) u[i] = i % bs == j;
-    PetscCall(VecRestoreArrayWrite(unit, &u));
-    PetscCall(GPUMGPCApply(ksp, unit, column));
-    PetscCall(VecGetArrayRead(column, &c));
-    for (int i = 0; i < k->n; i++) rows[(size_t)i * (size_t)bs + (size_t)j] = PetscRealPart(c[i]);
-    PetscCall(VecRestoreArrayRead(column, &c));
-  }
-  PetscCall(GPUCSRUpload(k->dev, k->numbers.p, GPUCSR_DOUBLE, rows, GPUCSR_DOUBLE, (size_t)bs * (size_t)k->n, PETSC_FALSE, k->dev->stream, NULL));
+  PetscCall(GPUCSRProbe(GPUMGPCApply, ksp, 0, k->pc.bs, unit, column, rows));
+  PetscCall(GPUCSRUpload(k->dev, k->pc.numbers.p, GPUCSR_DOUBLE, rows, GPUCSR_DOUBLE, (size_t)k->pc.bs * (size_t)k->n, PETSC_FALSE, k->dev->stream, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -118,7 +107,7 @@ static PetscErrorCode MakeNumbers(KSP ksp, KSP_GPU *k)
   PetscErrorCode  ierr;
 
   PetscFunctionBegin;
-  PetscCall(GPUKSPGrow(k, NumbersBytes(k), "the preconditioner of a solver", &k->numbers));
+  PetscCall(GPUCSRBufferGrow(k->dev, NumbersBytes(k), "the preconditioner of a solver", &k->pc.numbers));
   PetscCall(PCGetOperators(ksp->pc, NULL, &P));
   if (blocks) PetscCall(PetscMalloc1(count, &rows));
   PetscCall(MatCreateVecs(P, &unit, &result));
@@ -158,19 +147,19 @@ static PetscErrorCode MakeCycle(KSP ksp, KSP_GPU *k)
   PetscInt version;
 
   PetscFunctionBegin;
-  PetscCall(PCMGCycleGet_Private(ksp->pc, &k->cycle, &version));
-  PetscCheck(k->cycle && k->cycle->dev == k->dev, PETSC_COMM_SELF, PETSC_ERR_GPU, "The levels of PC type %s have left the device", ((PetscObject)ksp->pc)->type_name);
+  PetscCall(PCMGCycleGet_Private(ksp->pc, &k->pc.cycle, &version));
+  PetscCheck(k->pc.cycle && k->pc.cycle->dev == k->dev, PETSC_COMM_SELF, PETSC_ERR_GPU, "The levels of PC type %s have left the device", ((PetscObject)ksp->pc)->type_name);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode ApplyCycle(KSP_GPU *k, const double *r, double *z, PetscBool rule, GPUCSRStream s)
 {
-  const GPUCSRSums sums = {PETSC_TRUE, r, NULL, NULL, (double *)k->parts.p, &k->nparts};
+  const GPUCSRSums sums = {PETSC_TRUE, r, NULL, NULL, (double *)k->graph.parts.p, &k->graph.nparts};
 
   PetscFunctionBegin;
   (void)rule;
   (void)s;
-  PetscCall(GPUMGCycleRun(k->cycle, r, z, k->normed ? &sums : NULL));
+  PetscCall(GPUMGCycleRun(k->pc.cycle, r, z, k->graph.normed ? &sums : NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -221,10 +210,10 @@ static PetscErrorCode MakeFactor(KSP ksp, KSP_GPU *k)
   GPUCSRDevice dev;
 
   PetscFunctionBegin;
-  k->factor = NULL;
+  k->pc.factor = NULL;
   if (!k->n) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(FactorOf(ksp->pc, &k->factor));
-  PetscCall(MatGPUCSRFactorDevice_Private(k->factor, &dev));
+  PetscCall(FactorOf(ksp->pc, &k->pc.factor));
+  PetscCall(MatGPUCSRFactorDevice_Private(k->pc.factor, &dev));
   PetscCheck(dev == k->dev, PETSC_COMM_SELF, PETSC_ERR_GPU, "The factor of PC type %s is on another device than the matrix", ((PetscObject)ksp->pc)->type_name);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -234,21 +223,21 @@ static PetscErrorCode ApplyFactor(KSP_GPU *k, const double *r, double *z, PetscB
   PetscFunctionBegin;
   (void)rule;
   (void)s;
-  if (k->factor) PetscCall(MatGPUCSRFactorSolveArrays_Private(k->factor, r, z));
+  if (k->pc.factor) PetscCall(MatGPUCSRFactorSolveArrays_Private(k->pc.factor, r, z));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscBool IsCycle(const KSP_GPU *k)
 {
-  return (PetscBool)(k->pc.kind == GPUKSP_PC_APART && k->pc.row->apply == ApplyCycle && k->cycle);
+  return (PetscBool)(k->pc.kind == GPUKSP_PC_APART && k->pc.row->apply == ApplyCycle && k->pc.cycle);
 }
 
 /* Has the preconditioner between steps been applied without errors? */
 PetscErrorCode GPUKSPPCCheck(KSP_GPU *k)
 {
   PetscFunctionBegin;
-  if (k->pc.kind == GPUKSP_PC_APART && k->pc.row->apply == ApplyFactor && k->factor) PetscCall(MatGPUCSRFactorCheck_Private(k->factor));
-  if (IsCycle(k)) PetscCall(GPUMGRanksCheck(k->cycle));
+  if (k->pc.kind == GPUKSP_PC_APART && k->pc.row->apply == ApplyFactor && k->pc.factor) PetscCall(MatGPUCSRFactorCheck_Private(k->pc.factor));
+  if (IsCycle(k)) PetscCall(GPUMGRanksCheck(k->pc.cycle));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -256,7 +245,7 @@ PetscErrorCode GPUKSPPCCheck(KSP_GPU *k)
 PetscErrorCode GPUKSPPCSolving(KSP_GPU *k, PetscBool begins)
 {
   PetscFunctionBegin;
-  if (IsCycle(k)) PetscCall(GPUMGRanksSolving(k->cycle, begins));
+  if (IsCycle(k)) PetscCall(GPUMGRanksSolving(k->pc.cycle, begins));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -264,7 +253,7 @@ PetscErrorCode GPUKSPPCSolving(KSP_GPU *k, PetscBool begins)
 PetscErrorCode GPUKSPPCFail(KSP_GPU *k, const char message[])
 {
   PetscFunctionBegin;
-  if (IsCycle(k)) PetscCall(GPUMGRanksFail(k->cycle, message));
+  if (IsCycle(k)) PetscCall(GPUMGRanksFail(k->pc.cycle, message));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -361,9 +350,9 @@ PetscErrorCode GPUKSPPCReserve(KSP ksp, KSP_GPU *k, PetscBool *stale)
   *stale = PETSC_FALSE;
   if (!k->pc.row->make) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Key(ksp, k, &key));
-  *stale = (PetscBool)(!k->numbers.p || !GPUKSPSame(key, k->numberskey) || k->numbers.bytes < NumbersBytes(k));
-  if (*stale) PetscCall(PetscMemzero(&k->numberskey, sizeof(k->numberskey)));
-  PetscCall(GPUKSPGrow(k, NumbersBytes(k), "the preconditioner of a solver", &k->numbers));
+  *stale = (PetscBool)(!k->pc.numbers.p || !GPUKSPSame(key, k->pc.numberskey) || k->pc.numbers.bytes < NumbersBytes(k));
+  if (*stale) PetscCall(PetscMemzero(&k->pc.numberskey, sizeof(k->pc.numberskey)));
+  PetscCall(GPUCSRBufferGrow(k->dev, NumbersBytes(k), "the preconditioner of a solver", &k->pc.numbers));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -375,11 +364,11 @@ PetscErrorCode GPUKSPPCMake(KSP ksp, KSP_GPU *k)
   PetscFunctionBegin;
   if (!k->pc.row->make) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Key(ksp, k, &key));
-  if (k->numbers.p && GPUKSPSame(key, k->numberskey) && (k->pc.kind != GPUKSP_PC_DIAGONAL || k->numbers.bytes >= sizeof(double) * GPUKSPLength(k))) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscMemzero(&k->numberskey, sizeof(k->numberskey))); /* until the new ones are there */
+  if (k->pc.numbers.p && GPUKSPSame(key, k->pc.numberskey) && (k->pc.kind != GPUKSP_PC_DIAGONAL || k->pc.numbers.bytes >= sizeof(double) * GPUKSPLength(k))) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscMemzero(&k->pc.numberskey, sizeof(k->pc.numberskey))); /* until the new ones are there */
   PetscCall((*k->pc.row->make)(ksp, k));
-  k->numberskey = key;
-  k->nnumbers++;
+  k->pc.numberskey = key;
+  k->pc.nnumbers++;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -393,22 +382,22 @@ PetscErrorCode GPUKSPPCDiagonal(KSP ksp, KSP_GPU *k)
 
   PetscFunctionBegin;
   if (k->pc.kind != GPUKSP_PC_DIAGONAL) {
-    PetscCall(VecDestroy(&k->diagonal));
+    PetscCall(VecDestroy(&k->loop.diagonal));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(Key(ksp, k, &key));
-  anew = !k->diagonal || !GPUKSPSame(key, k->diagonalkey);
+  anew = !k->loop.diagonal || !GPUKSPSame(key, k->loop.diagonalkey);
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &anew, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp)));
   if (!anew) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(VecDestroy(&k->diagonal));
-  PetscCall(VecDuplicate(ksp->vec_sol, &k->diagonal));
+  PetscCall(VecDestroy(&k->loop.diagonal));
+  PetscCall(VecDuplicate(ksp->vec_sol, &k->loop.diagonal));
   PetscCall(VecDuplicate(ksp->vec_sol, &unit));
-  PetscCall(PetscMemzero(&k->diagonalkey, sizeof(k->diagonalkey)));
+  PetscCall(PetscMemzero(&k->loop.diagonalkey, sizeof(k->loop.diagonalkey)));
   ierr = VecSet(unit, 1.0);
-  if (!ierr) ierr = GPUMGPCApply(ksp, unit, k->diagonal);
+  if (!ierr) ierr = GPUMGPCApply(ksp, unit, k->loop.diagonal);
   PetscCall(VecDestroy(&unit));
   PetscCall(ierr);
-  k->diagonalkey = key;
+  k->loop.diagonalkey = key;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -461,7 +450,7 @@ PetscErrorCode GPUKSPPCEigenvalues(KSP ksp, KSP_GPU *k, PetscBool *found)
   *found = PETSC_TRUE;
   if (!k->degree) PetscFunctionReturn(PETSC_SUCCESS);
   if (k->given[1] > 0) {
-    PetscCall(PetscArraycpy(k->lambda, k->given, 2));
+    PetscCall(PetscArraycpy(k->pc.lambda, k->given, 2));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
@@ -469,14 +458,14 @@ PetscErrorCode GPUKSPPCEigenvalues(KSP ksp, KSP_GPU *k, PetscBool *found)
   PetscCall(Key(ksp, k, &key.pc));
   key.A     = ((PetscObject)A)->id;
   key.state = state;
-  if (k->lambda[1] > 0 && GPUKSPSame(key, k->lambdakey)) PetscFunctionReturn(PETSC_SUCCESS);
-  k->lambda[1] = 0; /* until they are found */
+  if (k->pc.lambda[1] > 0 && GPUKSPSame(key, k->pc.lambdakey)) PetscFunctionReturn(PETSC_SUCCESS);
+  k->pc.lambda[1] = 0; /* until they are found */
   PetscCall(Largest(ksp, &most));
   *found = (PetscBool)(most > 0);
   if (!*found) PetscFunctionReturn(PETSC_SUCCESS);
-  k->lambda[0] = 0.1 * most;
-  k->lambda[1] = 1.1 * most;
-  k->lambdakey = key;
-  PetscCall(PetscInfo(ksp, "Polynomial of degree %" PetscInt_FMT " for eigenvalues from %g to %g\n", k->degree, (double)k->lambda[0], (double)k->lambda[1]));
+  k->pc.lambda[0] = 0.1 * most;
+  k->pc.lambda[1] = 1.1 * most;
+  k->pc.lambdakey = key;
+  PetscCall(PetscInfo(ksp, "Polynomial of degree %" PetscInt_FMT " for eigenvalues from %g to %g\n", k->degree, (double)k->pc.lambda[0], (double)k->pc.lambda[1]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -77,7 +77,7 @@ PetscErrorCode GPUKSPLive(KSP ksp, KSP_GPU *k)
   CG: its blocks have ranges of rows far from each other, whose neighbours a large matrix pushes out of the last-level cache before they are read again: 77 and 88 on 7 points 128^3, 162 and 160 on 160^3,
   323 and 300 on 200^3.
 */
-static PetscErrorCode GraphIsFaster(KSP ksp, const KSP_GPU *k, PetscMPIInt size, PetscBool *faster)
+static PetscErrorCode GraphIsFaster(KSP ksp, const KSP_GPU *k, GPUKSPPCKind kind, PetscMPIInt size, PetscBool *faster)
 {
   const GPUCSRPlan    *P     = k->op.plan;
   const PetscBool      there = (PetscBool)(P->A.format != NULL), table = (PetscBool)(P->features.stencils > 0 || (there && GPUKSPFormatIsTable(P->A.format))); /* of several ranks one may have lost its device by now */
@@ -92,83 +92,94 @@ static PetscErrorCode GraphIsFaster(KSP ksp, const KSP_GPU *k, PetscMPIInt size,
   if (size > 1) {
     PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &nnz, 1, MPI_DOUBLE, MPI_MAX, PetscObjectComm((PetscObject)ksp)));
     *faster = (PetscBool)(nnz > t->bcgs_graph_entries_ranks);
-  } else *faster = (PetscBool)(nnz > t->bcgs_graph_entries && (!table || nnz > t->bcgs_graph_row * k->n || k->pc.kind == GPUKSP_PC_APART));
+  } else *faster = (PetscBool)(nnz > t->bcgs_graph_entries && (!table || nnz > t->bcgs_graph_row * k->n || kind == GPUKSP_PC_APART));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static const char gathers[] = "a graph multiplies so many entries faster";
 
-/* Why only the host loop can solve this; NULL: other paths can too. In the host loop PETSc may have to apply the PC, whatever its type */
-static PetscErrorCode WhyHostLoop(KSP ksp, KSP_GPU *k, char text[], size_t len, const char **why)
+/* Collective: one launch on each of several processes, or a graph on each; for neither, c->why says why */
+static PetscErrorCode ChooseRanks(KSP ksp, KSP_GPU *k, PetscMPIInt size, GPUKSPChoice *c)
+{
+  char      launch[256];
+  PetscBool faster;
+
+  PetscFunctionBegin;
+  PetscCall(GraphIsFaster(ksp, k, c->kind, size, &faster));
+  if (faster) PetscCall(GPUKSPRanksGet(ksp, k, gathers, &c->ranks, c->why, sizeof(c->why)));
+  if (!c->ranks) PetscCall(GPUKSPPeersGet(ksp, k, &c->peers, launch, sizeof(launch)));
+  if (!c->ranks && !c->peers) PetscCall(GPUKSPRanksGet(ksp, k, launch, &c->ranks, c->why, sizeof(c->why)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A graph or one launch, where the host loop need not solve */
+static PetscErrorCode ChooseLaunch(KSP ksp, KSP_GPU *k, GPUKSPChoice *c)
+{
+  const int   longest = k->op.plan->features.max;
+  const char *why;
+  PetscBool   faster = PETSC_FALSE;
+  char        text[sizeof(c->why)];
+
+  PetscFunctionBegin;
+  if (!c->peers) {
+    PetscCall(GPUKSPRefineChoose(k, c));
+    PetscCall(GraphIsFaster(ksp, k, c->kind, 1, &faster));
+  }
+  PetscCall(PetscSNPrintf(text, sizeof(text), "a row has %d entries, which a persistent kernel would wait for", longest));
+  why      = !k->dev->ops->kernels                                   ? "the host computes"
+             : k->path == KSP_GPU_PATH_GRAPH                         ? "asked for"
+             : c->refined                                            ? "residual replacement goes by it"
+             : k->live                                               ? "a monitor or test looks at every iteration"
+             : !k->pc.row->rows                                      ? "the preconditioner is not part of a persistent kernel"
+             : k->degree && k->method != GPUKSP_CG                   ? "a persistent kernel has a polynomial in standard conjugate gradients alone"
+             : longest > GPUCSRMachineShared.persistent_longest && k->path == KSP_GPU_PATH_AUTO ? text
+             : faster                                                ? gathers
+                                                                     : "";
+  c->taken = why[0] ? KSP_GPU_PATH_GRAPH : KSP_GPU_PATH_PERSISTENT;
+  PetscCall(PetscStrncpy(c->why, why, sizeof(c->why)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The path of this solve, and why. In the host loop PETSc may have to apply the PC, whatever its type. Of several processes it asks for what they share */
+static PetscErrorCode Choose(KSP ksp, KSP_GPU *k, GPUKSPChoice *c)
 {
   Mat          A;
   MatNullSpace null, tnull;
   PetscMPIInt  size;
+  const char  *why;
 
   PetscFunctionBegin;
+  PetscCall(PetscMemzero(c, sizeof(*c)));
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
-  k->peers.on = k->ranks.on = PETSC_FALSE;
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
   PetscCall(MatGetNullSpace(A, &null));
   PetscCall(MatGetTransposeNullSpace(A, &tnull));
-  k->pc.kind = k->pc.row->kind;
-  if (size > 1) PetscCall(GPUKSPKindTogether(ksp, k));
-  if (null || tnull || ksp->transpose_solve || (k->degree && !k->pc.row->rows)) k->pc.kind = GPUKSP_PC_ANY;
-  *why = k->path == KSP_GPU_PATH_HOST_LOOP ? "asked for" : null || tnull ? "the operator has a null space" : ksp->transpose_solve ? "it is a solve with the transpose" : k->pc.kind == GPUKSP_PC_ANY ? "the preconditioner is PCApply()'s" : NULL;
-  if (!*why && size > 1) {
-    char      launch[256];
-    PetscBool faster;
-
-    PetscCall(GraphIsFaster(ksp, k, size, &faster));
-    if (faster) PetscCall(GPUKSPWhyNotRanks(ksp, k, gathers, text, len));
-    if (!k->ranks.on) PetscCall(GPUKSPWhyNotPeers(ksp, k, size, launch, sizeof(launch)));
-    if (!k->ranks.on && !k->peers.on) PetscCall(GPUKSPWhyNotRanks(ksp, k, launch, text, len));
-    if (!k->peers.on && !k->ranks.on) *why = text;
-  }
-  PetscCheck(!k->degree || k->pc.kind != GPUKSP_PC_ANY, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "-ksp_%s_polynomial_degree: the polynomial is of PCNONE or PCJACOBI, or in a persistent kernel or graph of PCPBJACOBI with blocks of at most 8, and of no operator with a null space",
+  c->kind = null || tnull || ksp->transpose_solve || (k->degree && !k->pc.row->rows) ? GPUKSP_PC_ANY : k->pc.kind;
+  why     = k->path == KSP_GPU_PATH_HOST_LOOP ? "asked for" : null || tnull ? "the operator has a null space" : ksp->transpose_solve ? "it is a solve with the transpose" : c->kind == GPUKSP_PC_ANY ? "the preconditioner is PCApply()'s" : NULL;
+  if (why) PetscCall(PetscStrncpy(c->why, why, sizeof(c->why)));
+  else if (size > 1) PetscCall(ChooseRanks(ksp, k, size, c));
+  PetscCheck(!k->degree || c->kind != GPUKSP_PC_ANY, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "-ksp_%s_polynomial_degree: the polynomial is of PCNONE or PCJACOBI, or in a persistent kernel or graph of PCPBJACOBI with blocks of at most 8, and of no operator with a null space",
              ((PetscObject)ksp)->type_name);
-  PetscCheck(!*why || !k->degree || k->pc.kind != GPUKSP_PC_APART, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "The polynomial of PCPBJACOBI is not for the host loop");
-  if (*why && k->pc.kind == GPUKSP_PC_APART) k->pc.kind = GPUKSP_PC_ANY;
+  if (why || (size > 1 && !c->peers && !c->ranks)) {
+    PetscCheck(!k->degree || c->kind != GPUKSP_PC_APART, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "The polynomial of PCPBJACOBI is not for the host loop");
+    if (c->kind == GPUKSP_PC_APART) c->kind = GPUKSP_PC_ANY;
+    c->taken = KSP_GPU_PATH_HOST_LOOP;
+    PetscCall(PetscStrncpy(c->whydouble, "the host loop is in double", sizeof(c->whydouble)));
+  } else if (c->ranks) c->taken = KSP_GPU_PATH_GRAPH;
+  else PetscCall(ChooseLaunch(ksp, k, c));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The path of this solve, and why */
-static PetscErrorCode Choose(KSP ksp, KSP_GPU *k)
+PetscErrorCode GPUKSPChoiceTake(KSP_GPU *k, const GPUKSPChoice *c)
 {
-  const int   longest = k->op.plan->features.max;
-  const char *why     = NULL;
-  PetscBool   faster  = PETSC_FALSE;
-  char        text[sizeof(k->why)];
-
   PetscFunctionBegin;
-  PetscCall(WhyHostLoop(ksp, k, text, sizeof(text), &why));
-  if (why) {
-    k->taken   = KSP_GPU_PATH_HOST_LOOP;
-    k->refined = PETSC_FALSE;
-    PetscCall(PetscStrncpy(k->why, why, sizeof(k->why)));
-    PetscCall(PetscStrncpy(k->whydouble, "the host loop is in double", sizeof(k->whydouble)));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  if (k->ranks.on) {
-    k->taken   = KSP_GPU_PATH_GRAPH;
-    k->refined = PETSC_FALSE;
-    PetscFunctionReturn(PETSC_SUCCESS); /* k->why says why */
-  }
-  if (k->peers.on) k->refined = PETSC_FALSE;
-  else PetscCall(GPUKSPRefineChoose(k));
-  if (!k->peers.on) PetscCall(GraphIsFaster(ksp, k, 1, &faster));
-  PetscCall(PetscSNPrintf(text, sizeof(text), "a row has %d entries, which a persistent kernel would wait for", longest));
-  why      = !k->dev->ops->kernels                                                              ? "the host computes"
-             : k->path == KSP_GPU_PATH_GRAPH                                                    ? "asked for"
-             : k->refined                                                                       ? "residual replacement goes by it"
-             : k->live                                                                          ? "a monitor or test looks at every iteration"
-             : !k->pc.row->rows                                                                 ? "the preconditioner is not part of a persistent kernel"
-             : k->degree && k->method != GPUKSP_CG                                              ? "a persistent kernel has a polynomial in standard conjugate gradients alone"
-             : longest > GPUCSRMachineShared.persistent_longest && k->path == KSP_GPU_PATH_AUTO ? text
-             : faster                                                                           ? gathers
-                                                                                                : "";
-  k->taken = why[0] ? KSP_GPU_PATH_GRAPH : KSP_GPU_PATH_PERSISTENT;
-  PetscCall(PetscStrncpy(k->why, why, sizeof(k->why)));
+  k->taken    = c->taken;
+  k->pc.kind  = c->kind;
+  k->peers.on = c->peers;
+  k->ranks.on = c->ranks;
+  k->refined  = c->refined;
+  PetscCall(PetscStrncpy(k->why, c->why, sizeof(k->why)));
+  PetscCall(PetscStrncpy(k->whydouble, c->whydouble, sizeof(k->whydouble)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -202,7 +213,7 @@ static PetscErrorCode PrepareRefinement(KSP ksp, KSP_GPU *k)
   ierr = GPUKSPRefineMake(k);
   PetscCall(GPUCSRAttemptEnd(&attempt));
   PetscCheck(!ierr || ierr == PETSC_ERR_MEM, PetscObjectComm((PetscObject)ksp), ierr, "%s", attempt.message);
-  k->noroom = (PetscBool)(ierr != PETSC_SUCCESS);
+  k->single.noroom = (PetscBool)(ierr != PETSC_SUCCESS);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -224,7 +235,7 @@ static PetscErrorCode BytesIn(KSP_GPU *k, const GPUKSPFormat *f, const GPUCSRFor
   if (!can || format == P->A.format) PetscFunctionReturn(PETSC_SUCCESS);
   if ((f->needs == GPUKSP_NEEDS_STENCILS && P->features.stencils <= 0) || (f->needs == GPUKSP_NEEDS_SAMPLE && !P->features.sampled)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall((*format->ops->estimate)(&P->features, format->variant, &extent));
-  if (format->ops->measure && f->needs == GPUKSP_NEEDS_SAMPLE && 8.0 * (double)extent.stored < least && !(k->copy.built && k->copy.A.format == format)) { /* the features have only seen a sample */
+  if (format->ops->measure && f->needs == GPUKSP_NEEDS_SAMPLE && 8.0 * (double)extent.stored < least && !(k->launch.copy.built && k->launch.copy.A.format == format)) { /* the features have only seen a sample */
     PetscCall(MatGPUCSROperatorSource_Private(&k->op, &s));
     PetscCall((*format->ops->measure)(&s, format->variant, &extent));
   }
@@ -249,19 +260,19 @@ static PetscErrorCode Better(KSP_GPU *k, PetscBool takes)
   PetscBool             open;
 
   PetscFunctionBegin;
-  if (GPUKSPSame(key, k->betterkey)) PetscFunctionReturn(PETSC_SUCCESS);
-  k->better = NULL;
+  if (GPUKSPSame(key, k->launch.betterkey)) PetscFunctionReturn(PETSC_SUCCESS);
+  k->launch.better = NULL;
   PetscCall(GPUCSRRequestOpen(k->op.request, &open));
   if (!takes && k->path == KSP_GPU_PATH_PERSISTENT) least = PETSC_INFINITY;
   for (const GPUKSPFormat *f = GPUKSPFormats; f->name && (open || !takes); f++) {
     PetscCall(GPUCSRFormatFind(f->name, &format));
     PetscCall(BytesIn(k, f, format, least, &bytes));
     if (bytes < least) {
-      least     = bytes;
-      k->better = format;
+      least            = bytes;
+      k->launch.better = format;
     }
   }
-  k->betterkey = key;
+  k->launch.betterkey = key;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -269,30 +280,30 @@ static PetscErrorCode Better(KSP_GPU *k, PetscBool takes)
 static PetscErrorCode Copy(KSP_GPU *k, PetscBool *held)
 {
   const GPUCSRPlan   *P    = k->op.plan;
-  const GPUKSPCopyKey key  = {k->op.version.pattern, P->A.precision, k->better};
-  PetscBool           same = (PetscBool)(k->copy.built && GPUKSPSame(key, k->copykey));
+  const GPUKSPCopyKey key  = {k->op.version.pattern, P->A.precision, k->launch.better};
+  PetscBool           same = (PetscBool)(k->launch.copy.built && GPUKSPSame(key, k->launch.copykey));
   GPUCSRRequest       q    = {"auto", "auto", GPUCSR_SELECT_ESTIMATE, 0, 0};
   GPUCSRSource        s;
 
   PetscFunctionBegin;
   *held = PETSC_TRUE;
-  if (!same || k->copyvalues != k->op.version.values) {
+  if (!same || k->launch.copyvalues != k->op.version.values) {
     PetscCall(MatGPUCSROperatorSource_Private(&k->op, &s));
-    PetscCall(PetscStrncpy(q.format, k->better->name, sizeof(q.format)));
-    k->copyvalues = 0; /* until the new ones are there */
-    if (same) PetscCall(GPUCSRPlanRefresh(&k->copy, &s, NULL, &same));
-    if (!same && GPUKSPFormatIsTable(k->better)) {
+    PetscCall(PetscStrncpy(q.format, k->launch.better->name, sizeof(q.format)));
+    k->launch.copyvalues = 0; /* until the new ones are there */
+    if (same) PetscCall(GPUCSRPlanRefresh(&k->launch.copy, &s, NULL, &same));
+    if (!same && GPUKSPFormatIsTable(k->launch.better)) {
       GPUCSRFeatures f = P->features;
 
       PetscCall(GPUCSRStencils(s.m, s.i, s.j, GPUCSR_PETSCINT, s.a, GPUCSR_DOUBLE, &f));
       *held = (PetscBool)(f.stencils > 0);
     }
     if (!*held) PetscFunctionReturn(PETSC_SUCCESS);
-    if (!same) PetscCall(GPUCSRPlanBuild(k->dev, &s, P->A.precision, &q, &k->copy));
-    k->copykey    = key;
-    k->copyvalues = k->op.version.values;
+    if (!same) PetscCall(GPUCSRPlanBuild(k->dev, &s, P->A.precision, &q, &k->launch.copy));
+    k->launch.copykey    = key;
+    k->launch.copyvalues = k->op.version.values;
   }
-  k->S = &k->copy.A;
+  k->launch.S = &k->launch.copy.A;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -300,44 +311,44 @@ static PetscErrorCode Copy(KSP_GPU *k, PetscBool *held)
 static PetscErrorCode Tables(KSP_GPU *k)
 {
   const PetscBool       diagonal = (PetscBool)(k->pc.kind == GPUKSP_PC_DIAGONAL);
-  const GPUKSPTablesKey key      = {k->op.version, k->S->array[0].data, diagonal ? k->nnumbers : 0};
+  const GPUKSPTablesKey key      = {k->op.version, k->launch.S->array[0].data, diagonal ? k->pc.nnumbers : 0};
   GPUKSPPersistent     *L        = &k->persistent;
 
   PetscFunctionBegin;
-  if (GPUKSPSame(key, k->tableskey)) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscMemzero(&k->tableskey, sizeof(k->tableskey)));
-  PetscCall(GPUKSPPersistentCommon(k->S, &L->common, k->dev->stream));
-  PetscCall(GPUKSPPersistentDiagonals(k->S, diagonal ? (const double *)k->numbers.p : NULL, (double *)k->table.p, &L->same, k->dev->stream));
-  k->tableskey = key;
+  if (GPUKSPSame(key, k->launch.tableskey)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscMemzero(&k->launch.tableskey, sizeof(k->launch.tableskey)));
+  PetscCall(GPUKSPPersistentCommon(k->launch.S, &L->common, k->dev->stream));
+  PetscCall(GPUKSPPersistentDiagonals(k->launch.S, diagonal ? (const double *)k->pc.numbers.p : NULL, (double *)k->launch.table.p, &L->same, k->dev->stream));
+  k->launch.tableskey = key;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Blocks and their rows; no block cuts a slice or a block of the preconditioner */
 static PetscErrorCode Shape(KSP_GPU *k, PetscBool *possible)
 {
-  const GPUKSPShapeKey key = {k->op.version, k->S->array[0].data, k->pc.row, k->method, k->pc.bs, k->degree, k->halo, k->peers.on ? k->peers.made : 0};
+  const GPUKSPShapeKey key = {k->op.version, k->launch.S->array[0].data, k->pc.row, k->method, k->pc.bs, k->degree, k->halo, k->peers.on ? k->peers.made : 0};
   GPUKSPPersistent    *L   = &k->persistent;
   GPUCSRBool           fits;
 
   PetscFunctionBegin;
   *possible = PETSC_TRUE;
-  L->A      = k->S;
-  if (GPUKSPSame(key, k->shapekey)) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscMemzero(&k->shapekey, sizeof(k->shapekey)));
+  L->A      = k->launch.S;
+  if (GPUKSPSame(key, k->launch.shapekey)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscMemzero(&k->launch.shapekey, sizeof(k->launch.shapekey)));
   L->method = k->method;
-  L->bounds = (int *)k->bounds.p;
+  L->bounds = (int *)k->launch.bounds.p;
   L->reach  = L->bounds + GPUKSP_BLOCKS + 1;
-  L->slots  = k->slots.p;
+  L->slots  = k->launch.slots.p;
   L->state  = k->state;
   PetscCall(GPUKSPPersistentShape(k->dev, L, &fits, k->why, sizeof(k->why)));
   *possible = (PetscBool)!!fits;
   if (!*possible) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUKSPPersistentPartition(k->S, L->v.block ? L->v.bs : 1, L->blocks, &L->peers, L->bounds, k->dev->stream));
-  k->plain.size    = L->size;
-  k->plain.threads = L->threads;
-  k->plain.shared  = L->shared;
+  PetscCall(GPUKSPPersistentPartition(k->launch.S, L->v.block ? L->v.bs : 1, L->blocks, &L->peers, L->bounds, k->dev->stream));
+  k->launch.plain.size    = L->size;
+  k->launch.plain.threads = L->threads;
+  k->launch.plain.shared  = L->shared;
   if (k->halo) PetscCall(GPUKSPPersistentHalo(L, k->dev->stream));
-  k->shapekey = key;
+  k->launch.shapekey = key;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 #endif
@@ -349,22 +360,22 @@ static PetscErrorCode PreparePersistent(KSP ksp, KSP_GPU *k, PetscBool *possible
   *possible = PETSC_FALSE;
   PetscCall(PrepareGraph(ksp, k));
 #if defined(GPUCSR_HAVE_CUDA)
-  k->S      = &k->op.plan->A;
-  *possible = GPUKSPPersistentTakes(k->S);
+  k->launch.S = &k->op.plan->A;
+  *possible   = GPUKSPPersistentTakes(k->launch.S);
   PetscCall(Better(k, *possible));
-  if (k->better) {
+  if (k->launch.better) {
     PetscBool held;
 
     PetscCall(Copy(k, &held));
     if (held) *possible = PETSC_TRUE;
   }
   if (!*possible) {
-    PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "format %s has no product that a persistent kernel could call, and is much smaller than one that has", k->S->format->name));
+    PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "format %s has no product that a persistent kernel could call, and is much smaller than one that has", k->launch.S->format->name));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(Tables(k));
   PetscCall(Shape(k, possible));
-  k->with = k->S->format;
+  k->launch.with = k->launch.S->format;
 #endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -374,7 +385,7 @@ static PetscErrorCode PrepareHistory(KSP ksp, KSP_GPU *k)
 {
   PetscFunctionBegin;
   if (k->live || k->taken == KSP_GPU_PATH_HOST_LOOP || !(ksp->res_hist || ksp->numbermonitors)) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUKSPGrow(k, sizeof(double) * (size_t)PetscMin(HISTORY, (PetscInt64)ksp->max_it + 2), "the residual history of a solver", &k->hist));
+  PetscCall(GPUCSRBufferGrow(k->dev, sizeof(double) * (size_t)PetscMin(HISTORY, (PetscInt64)ksp->max_it + 2), "the residual history of a solver", &k->hist));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -390,7 +401,7 @@ static PetscErrorCode ResetJacobi(KSP ksp, KSP_GPU *k)
   PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCJACOBI, &jacobi));
   if (!jacobi) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PCReset(ksp->pc));
-  PetscCall(PetscMemzero(&k->numberskey, sizeof(k->numberskey)));
+  PetscCall(PetscMemzero(&k->pc.numberskey, sizeof(k->pc.numberskey)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -411,7 +422,7 @@ static PetscErrorCode PrepareTogether(KSP ksp, KSP_GPU *k, PetscBool *on, char w
   if (!*on) PetscFunctionReturn(PETSC_SUCCESS);
   any = stale; /* and then what is collective: taking the PC's numbers */
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp)));
-  if (any) PetscCall(PetscMemzero(&k->numberskey, sizeof(k->numberskey)));
+  if (any) PetscCall(PetscMemzero(&k->pc.numberskey, sizeof(k->pc.numberskey)));
   PetscCall(GPUCSRAttemptBegin(&attempt));
   if (k->taken == KSP_GPU_PATH_PERSISTENT) ierr = PreparePersistent(ksp, k, &possible);
   else {
@@ -437,16 +448,16 @@ static PetscErrorCode PrepareRanks(KSP ksp, KSP_GPU *k)
       PetscCall(GPUKSPPeersBlocks(ksp, k));
       PetscFunctionReturn(PETSC_SUCCESS);
     }
-    PetscCall(GPUKSPWhyNotRanks(ksp, k, why, text, sizeof(text)));
+    PetscCall(GPUKSPRanksGet(ksp, k, why, &k->ranks.on, text, sizeof(text)));
+    PetscCall(PetscStrncpy(k->why, text, sizeof(k->why)));
   }
   k->persistent.peers.size = 0;
   if (k->ranks.on) {
     k->taken = KSP_GPU_PATH_GRAPH;
     PetscCall(PrepareTogether(ksp, k, &k->ranks.on, why, sizeof(why)));
     if (k->ranks.on) PetscFunctionReturn(PETSC_SUCCESS);
-    PetscCall(PetscSNPrintf(text, sizeof(text), "there are several processes, and on one of them %s", why));
+    PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "there are several processes, and on one of them %s", why));
   }
-  PetscCall(PetscStrncpy(k->why, text, sizeof(k->why)));
   k->taken = KSP_GPU_PATH_HOST_LOOP;
   if (k->pc.kind == GPUKSP_PC_APART) k->pc.kind = GPUKSP_PC_ANY;
   PetscCall(PrepareHostLoop(ksp, k));
@@ -457,30 +468,39 @@ static PetscErrorCode PrepareRanks(KSP ksp, KSP_GPU *k)
 static PetscErrorCode PrepareSums(KSP_GPU *k)
 {
   PetscFunctionBegin;
-  k->nparts = 0;
-  k->normed = PETSC_FALSE;
-  k->fused  = (PetscBool)(k->taken == KSP_GPU_PATH_GRAPH && !k->refined && !k->peers.on && !k->ranks.on && GPUCSRPlanSums(k->op.plan));
-  if (k->fused) PetscCall(GPUKSPGrow(k, sizeof(double) * GPUCSR_INNER * (size_t)GPUCSR_PARTS(k->n), "sums that a solver's products take", &k->parts));
+  k->graph.nparts = 0;
+  k->graph.normed = PETSC_FALSE;
+  k->graph.fused  = (PetscBool)(k->taken == KSP_GPU_PATH_GRAPH && !k->refined && !k->peers.on && !k->ranks.on && GPUCSRPlanSums(k->op.plan));
+  if (k->graph.fused) PetscCall(GPUCSRBufferGrow(k->dev, sizeof(double) * GPUCSR_INNER * (size_t)GPUCSR_PARTS(k->n), "sums that a solver's products take", &k->graph.parts));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Prepares all of it. possible: this type can solve; if not, k->why says why */
 static PetscErrorCode PrepareSolve(KSP ksp, KSP_GPU *k, PetscBool *possible)
 {
+  GPUKSPChoice choice;
+  PetscMPIInt  size;
+
   PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
   PetscCall(GPUKSPOpen(k, k->op.dev));
   PetscCall(GPUKSPPCFind(ksp, k));
   PetscCall(GPUKSPLive(ksp, k));
-  k->noroom = PETSC_FALSE;
+  k->single.noroom = PETSC_FALSE;
   PetscCall(GPUKSPPCEigenvalues(ksp, k, possible));
   if (!*possible) {
     PetscCall(PetscStrncpy(k->why, "no eigenvalue of the preconditioned operator was found to be positive, which its polynomial needs", sizeof(k->why)));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(Choose(ksp, k));
+  if (size > 1) PetscCall(GPUKSPKindTogether(ksp, k));
+  PetscCall(Choose(ksp, k, &choice));
+  PetscCall(GPUKSPChoiceTake(k, &choice));
   if (k->refined) {
     PetscCall(PrepareRefinement(ksp, k));
-    if (k->noroom) PetscCall(Choose(ksp, k));
+    if (k->single.noroom) {
+      PetscCall(Choose(ksp, k, &choice));
+      PetscCall(GPUKSPChoiceTake(k, &choice));
+    }
   }
   if (!k->peers.on) k->persistent.peers.size = 0;
   if (k->peers.on || k->ranks.on) PetscCall(PrepareRanks(ksp, k));

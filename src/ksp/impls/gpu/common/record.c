@@ -45,7 +45,7 @@ PetscErrorCode GPUKSPSolve(KSP ksp)
   if (ksp->ops->solve != GPUKSPSolve) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscTime(&end));
   k = (const KSP_GPU *)ksp->data;
-  if (k->taken == KSP_GPU_PATH_PERSISTENT) PetscCall(PetscSNPrintf(how, sizeof(how), "path persistent, format %s", k->with->name));
+  if (k->taken == KSP_GPU_PATH_PERSISTENT) PetscCall(PetscSNPrintf(how, sizeof(how), "path persistent, format %s", k->launch.with->name));
   else if (k->taken == KSP_GPU_PATH_AUTO) PetscCall(PetscSNPrintf(how, sizeof(how), "the preconditioner failed"));
   else PetscCall(PetscSNPrintf(how, sizeof(how), "path %s, because %s", KSPGPUPaths[k->taken], k->why));
   PetscCall(GPUCSRSolvesAdd((PetscObject)ksp, ((PetscObject)ksp->pc)->type_name, how, ksp->its, end - begin));

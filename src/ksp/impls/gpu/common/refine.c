@@ -15,7 +15,7 @@ double GPUKSPBytes(const GPUCSRStorage *A, PetscBool single)
 }
 
 /* Should this solve run in single precision? If the user asked for it and it should not, whydouble says why */
-PetscErrorCode GPUKSPRefineChoose(KSP_GPU *k)
+PetscErrorCode GPUKSPRefineChoose(const KSP_GPU *k, GPUKSPChoice *c)
 {
   const GPUCSRPlan    *P      = k->op.plan;
   const GPUCSRFormat  *format = P->A.format;
@@ -27,8 +27,6 @@ PetscErrorCode GPUKSPRefineChoose(KSP_GPU *k)
   char                 whynot[128] = "";
 
   PetscFunctionBegin;
-  k->refined      = PETSC_FALSE;
-  k->whydouble[0] = 0;
   if (k->precision != KSP_GPU_RESIDUAL_REPLACEMENT) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall((*format->ops->applicable)(&P->features, format->variant, GPUCSR_PRECISION_SINGLE, &can, whynot, sizeof(whynot)));
   PetscCall(PetscStrlcat(whynot, " in single", sizeof(whynot)));
@@ -36,15 +34,15 @@ PetscErrorCode GPUKSPRefineChoose(KSP_GPU *k)
   else if (k->method != GPUKSP_CG) why = "residual replacement requires the standard conjugate gradients";
   else if (k->degree) why = "residual replacement does not support a polynomial";
   else if (k->live) why = "a monitor or test looks at every iteration";
-  else if (k->pc.kind == GPUKSP_PC_ANY) why = "the preconditioner is PCApply()'s";
+  else if (c->kind == GPUKSP_PC_ANY) why = "the preconditioner is PCApply()'s";
   else if (!k->pc.row->rows) why = "the preconditioner is in double";
   else if (k->path != KSP_GPU_PATH_GRAPH && GPUKSPFormatIsTable(format)) why = "stencils have no values to halve, and with equal rows single precision takes many more iterations";
   else if (!can) why = whynot;
   else if (kernels && k->path == KSP_GPU_PATH_PERSISTENT) why = "a persistent kernel was asked for";
   else if (kernels && k->path == KSP_GPU_PATH_AUTO && more - less < t->single_spared) why = "a persistent kernel in double takes less time";
-  else if (k->noroom) why = "the device has too little memory for rounded values";
-  if (why) PetscCall(PetscStrncpy(k->whydouble, why, sizeof(k->whydouble)));
-  else k->refined = PETSC_TRUE;
+  else if (k->single.noroom) why = "the device has too little memory for rounded values";
+  if (why) PetscCall(PetscStrncpy(c->whydouble, why, sizeof(c->whydouble)));
+  else c->refined = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -78,7 +76,7 @@ PetscErrorCode GPUKSPRefineMake(KSP_GPU *k)
   const GPUKSPVectors          *v     = &k->persistent.v;
   const GPUCSRStorage          *S     = &k->op.plan->A;
   const size_t                  n = (size_t)k->n, numbers = v->pc ? n : v->block ? n * (size_t)v->bs : 0;
-  GPUKSPVectorsSingle          *f     = &k->single;
+  GPUKSPVectorsSingle          *f     = &k->single.v;
   const int                     nhas  = (int)PETSC_STATIC_ARRAY_LENGTH(has) - (v->explicitpc ? 0 : 1);
   size_t                        bytes = SINGLE_BYTES(numbers) + (size_t)nhas * SINGLE_BYTES(n);
   char                         *p;
@@ -86,14 +84,14 @@ PetscErrorCode GPUKSPRefineMake(KSP_GPU *k)
   PetscFunctionBegin;
   for (int q = 0; q < S->narrays; q++)
     if (S->array[q].values) bytes += SINGLE_BYTES(S->array[q].count);
-  PetscCall(GPUKSPGrow(k, bytes, "rounded values and vectors of a solver", &k->singles));
-  p                    = (char *)k->singles.p;
-  k->rounded           = *S;
-  k->rounded.precision = GPUCSR_PRECISION_SINGLE;
+  PetscCall(GPUCSRBufferGrow(k->dev, bytes, "rounded values and vectors of a solver", &k->single.memory));
+  p                           = (char *)k->single.memory.p;
+  k->single.rounded           = *S;
+  k->single.rounded.precision = GPUCSR_PRECISION_SINGLE;
   for (int q = 0; q < S->narrays; q++) {
     if (!S->array[q].values) continue;
-    k->rounded.array[q].data = p;
-    k->rounded.array[q].type = GPUCSR_FLOAT;
+    k->single.rounded.array[q].data = p;
+    k->single.rounded.array[q].type = GPUCSR_FLOAT;
     PetscCall(Round(k, S->array[q].count, BCSRLane(S->format), (const double *)S->array[q].data, (float *)p));
     p += SINGLE_BYTES(S->array[q].count);
   }
@@ -112,15 +110,15 @@ PetscErrorCode GPUKSPRefineMake(KSP_GPU *k)
 PetscErrorCode GPUKSPRefineRelease(KSP_GPU *k)
 {
   PetscFunctionBegin;
-  PetscCall(GPUKSPFree(k, &k->singles));
+  PetscCall(GPUCSRBufferFree(k->dev, &k->single.memory));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode Precondition(KSP ksp, KSP_GPU *k, PetscBool rule)
 {
   PetscFunctionBegin;
-  k->single.from = k->single.r;
-  k->single.to   = k->single.z;
+  k->single.v.from = k->single.v.r;
+  k->single.v.to   = k->single.v.z;
   PetscCall(GPUKSPStepRunSingle(ksp, k, GPUKSP_PRECONDITION, rule, PETSC_FALSE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -129,26 +127,26 @@ static PetscErrorCode Precondition(KSP ksp, KSP_GPU *k, PetscBool rule)
 static PetscErrorCode Iteration(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
 {
   const GPUCSRKernel *kernel     = k->op.plan->choice.kernel;
-  const PetscBool     explicitpc = (PetscBool)k->single.explicitpc;
-  GPUCSRProduct       p          = {.alpha = 1, .x = k->single.p, .z = k->single.w, .last = k->n};
+  const PetscBool     explicitpc = (PetscBool)k->single.v.explicitpc;
+  GPUCSRProduct       p          = {.alpha = 1, .x = k->single.v.p, .z = k->single.v.w, .last = k->n};
 
   PetscFunctionBegin;
   (void)v;
   PetscCall(GPUKSPStepRunSingle(ksp, k, GPUKSP_CG_DIRECTION, PETSC_TRUE, PETSC_FALSE));
-  if (k->dev->ops->kernels) PetscCall((*kernel->family->launch)(&k->rounded, &p, kernel->variant, k->dev->stream));
+  if (k->dev->ops->kernels) PetscCall((*kernel->family->launch)(&k->single.rounded, &p, kernel->variant, k->dev->stream));
   else {
     PetscCall(GPUCSRWaitStreamOnHost(k->dev->stream));
-    PetscCall((*k->rounded.format->ops->mult)(&k->rounded, &p));
-    PetscCall(GPUCSRLaunched(k->dev, k->rounded.format->name));
+    PetscCall((*k->single.rounded.format->ops->mult)(&k->single.rounded, &p));
+    PetscCall(GPUCSRLaunched(k->dev, k->single.rounded.format->name));
   }
   PetscCall(GPUKSPStepRunSingle(ksp, k, GPUKSP_CG_CURVATURE, PETSC_TRUE, PETSC_FALSE));
-  if (k->rulehere && k->state->reason) PetscFunctionReturn(PETSC_SUCCESS);
+  if (k->graph.rulehere && k->state->reason) PetscFunctionReturn(PETSC_SUCCESS);
   if (explicitpc) {
     PetscCall(GPUKSPStepRunSingle(ksp, k, GPUKSP_CG_R, PETSC_TRUE, PETSC_FALSE));
     PetscCall(Precondition(ksp, k, PETSC_TRUE));
   }
   PetscCall(GPUKSPStepRunSingle(ksp, k, explicitpc ? GPUKSP_NORMS : GPUKSP_CG_RESIDUAL, PETSC_TRUE, PETSC_TRUE));
-  if (k->rulehere) GPUKSPNext(k->method, k->state, PETSC_FALSE);
+  if (k->graph.rulehere) GPUKSPNext(k->method, k->state, PETSC_FALSE);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -158,9 +156,9 @@ static PetscErrorCode Residual(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, PetscBool 
   PetscFunctionBegin;
   if (v->explicitpc) PetscCall((*k->pc.row->apply)(k, v->w, v->z, PETSC_FALSE, k->dev->stream));
   PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_REPLACEMENT_NORMS, v, PETSC_TRUE, first, PETSC_TRUE));
-  if (k->rulehere) GPUKSPNext(k->method, k->state, first);
+  if (k->graph.rulehere) GPUKSPNext(k->method, k->state, first);
   PetscCall(GPUKSPStepRunSingle(ksp, k, GPUKSP_REPLACEMENT_RESIDUAL, PETSC_FALSE, PETSC_FALSE));
-  if (k->single.explicitpc) PetscCall(Precondition(ksp, k, PETSC_FALSE));
+  if (k->single.v.explicitpc) PetscCall(Precondition(ksp, k, PETSC_FALSE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -113,7 +113,7 @@ static PetscErrorCode Report(KSP ksp, KSP_GPU *k)
     if (ksp->reason != KSP_DIVERGED_PC_FAILED) ksp->rnorm = s->rnorm;
   }
   k->truenorm = s->truenorm;
-  k->replacements += s->replacements;
+  k->single.replacements += s->replacements;
   PetscCall(PetscLogFlops((double)s->its * ((k->method == GPUKSP_BCGS ? 4.0 : 2.0) * (double)k->op.plan->A.nnz + (k->method == GPUKSP_BCGS ? 20.0 : 13.0) * (double)k->n)));
   PetscCall(PetscInfo(ksp, "%s after %d iterations, residual norm %g, true residual norm %g; path %s%s%s\n", KSPConvergedReasons[ksp->reason], s->its, s->rnorm, s->truenorm, KSPGPUPaths[k->taken], k->why[0] ? " because " : "", k->why));
   /* a recurrence that has drifted from the true residual claims convergence although b - A x has not converged */
@@ -129,7 +129,7 @@ static PetscErrorCode Slots(KSP_GPU *k, unsigned *epoch)
 {
   PetscFunctionBegin;
   if (!*epoch || *epoch > UINT_MAX / 2) { /* before the epoch wraps around: old flags could look new */
-    PetscCall(GPUKSPPersistentClear(k->slots.p, GPUKSP_SLOTS_BYTES, k->dev->stream));
+    PetscCall(GPUKSPPersistentClear(k->launch.slots.p, GPUKSP_SLOTS_BYTES, k->dev->stream));
     *epoch = 1;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -443,7 +443,7 @@ PetscErrorCode KSPSolve_GPU(KSP ksp)
   }
   if (failed) PetscFunctionReturn(PETSC_SUCCESS);
   if (k->method != GPUKSP_BCGS) k->method = k->variant == KSP_GPU_SINGLE_REDUCTION ? GPUKSP_CG_SINGLE_REDUCTION : GPUKSP_CG;
-  k->replacements = 0;
+  k->single.replacements = 0;
   PetscCall(GPUKSPPrepare(ksp, k, &ok, why, sizeof(why)));
   if (ok) {
     PetscCall(StateInit(ksp, k));

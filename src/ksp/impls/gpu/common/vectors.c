@@ -7,24 +7,6 @@
 #define BOUNDS_BYTES  (sizeof(int) * ((5 + GPUKSP_HALO_WORDS) * GPUKSP_BLOCKS + 1))
 #define TABLE_BYTES   (sizeof(double) * (GPUKSP_STENCILS + 1))
 
-PetscErrorCode GPUKSPFree(KSP_GPU *k, GPUKSPMemory *m)
-{
-  PetscFunctionBegin;
-  PetscCall(GPUCSRFree(k->dev, m->bytes, &m->p));
-  m->bytes = 0;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode GPUKSPGrow(KSP_GPU *k, size_t bytes, const char what[], GPUKSPMemory *m)
-{
-  PetscFunctionBegin;
-  if (m->p && m->bytes >= bytes) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUKSPFree(k, m));
-  PetscCall(GPUCSRMalloc(k->dev, bytes, what, &m->p));
-  m->bytes = bytes;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Frees the memory on the device */
 static PetscErrorCode Close(KSP_GPU *k)
 {
@@ -32,15 +14,15 @@ static PetscErrorCode Close(KSP_GPU *k)
   if (k->dev) {
     const GPUCSRBackendOps *ops = k->dev->ops;
     GPUCSRBool              works;
-    GPUKSPMemory *const     memory[] = {&k->partial, &k->devstate, &k->hist, &k->vectors, &k->numbers, &k->bounds, &k->slots, &k->table, &k->singles, &k->peers.lists, &k->ranks.sums, &k->parts};
+    GPUCSRBuffer *const     memory[] = {&k->partial, &k->devstate, &k->hist, &k->vectors, &k->pc.numbers, &k->launch.bounds, &k->launch.slots, &k->launch.table, &k->single.memory, &k->peers.lists, &k->ranks.sums, &k->graph.parts};
 
     PetscCall(GPUCSRDeviceReach(k->dev, PETSC_FALSE, &works));
 #if defined(GPUCSR_HAVE_CUDA)
-    if (works) PetscCall(GPUCSRLaunchGraphDestroy(&k->graph));
+    if (works) PetscCall(GPUCSRLaunchGraphDestroy(&k->graph.recorded));
 #endif
     if (k->release) PetscCall((*k->release)(k));
-    PetscCall(GPUCSRPlanDestroy(&k->copy));
-    for (size_t q = 0; q < PETSC_STATIC_ARRAY_LENGTH(memory); q++) PetscCall(GPUKSPFree(k, memory[q]));
+    PetscCall(GPUCSRPlanDestroy(&k->launch.copy));
+    for (size_t q = 0; q < PETSC_STATIC_ARRAY_LENGTH(memory); q++) PetscCall(GPUCSRBufferFree(k->dev, memory[q]));
     if (k->state && works) PetscCall(ops->hostfree(k->dev->id, k->state));
     for (int q = 0; q < 2; q++)
       if (k->events[q] && works) PetscCall(ops->eventdestroy(k->dev->id, k->events[q]));
@@ -49,14 +31,14 @@ static PetscErrorCode Close(KSP_GPU *k)
   k->state = k->seen = NULL;
   k->sums            = NULL;
   k->events[0] = k->events[1] = NULL;
-  k->graph                    = NULL;
+  k->graph.recorded           = NULL;
   k->persistent.epoch = k->persistent.here = 0;
   PetscCall(PetscMemzero(&k->peers.pattern, sizeof(k->peers.pattern)));
-  PetscCall(PetscMemzero(&k->numberskey, sizeof(k->numberskey)));
-  PetscCall(PetscMemzero(&k->betterkey, sizeof(k->betterkey)));
-  PetscCall(PetscMemzero(&k->copykey, sizeof(k->copykey)));
-  PetscCall(PetscMemzero(&k->tableskey, sizeof(k->tableskey)));
-  PetscCall(PetscMemzero(&k->shapekey, sizeof(k->shapekey)));
+  PetscCall(PetscMemzero(&k->pc.numberskey, sizeof(k->pc.numberskey)));
+  PetscCall(PetscMemzero(&k->launch.betterkey, sizeof(k->launch.betterkey)));
+  PetscCall(PetscMemzero(&k->launch.copykey, sizeof(k->launch.copykey)));
+  PetscCall(PetscMemzero(&k->launch.tableskey, sizeof(k->launch.tableskey)));
+  PetscCall(PetscMemzero(&k->launch.shapekey, sizeof(k->launch.shapekey)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -65,9 +47,9 @@ PetscErrorCode GPUKSPRelease(KSP_GPU *k)
 {
   PetscFunctionBegin;
   PetscCall(Close(k));
-  PetscCall(PetscMemzero(&k->diagonalkey, sizeof(k->diagonalkey)));
-  for (int q = 0; q < GPUKSP_VECTORS; q++) PetscCall(VecDestroy(&k->work[q]));
-  PetscCall(VecDestroy(&k->diagonal));
+  PetscCall(PetscMemzero(&k->loop.diagonalkey, sizeof(k->loop.diagonalkey)));
+  for (int q = 0; q < GPUKSP_VECTORS; q++) PetscCall(VecDestroy(&k->loop.work[q]));
+  PetscCall(VecDestroy(&k->loop.diagonal));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -82,14 +64,14 @@ static PetscErrorCode Allocate(KSP_GPU *k)
   k->state = (GPUKSPState *)p;
   k->seen  = (GPUKSPState *)(p + each);
   k->sums  = (double *)(p + 2 * each);
-  PetscCall(GPUKSPGrow(k, PARTIAL_BYTES, "sums of a solver", &k->partial));
-  PetscCall(GPUKSPGrow(k, sizeof(GPUKSPState), "the state of a solver", &k->devstate));
+  PetscCall(GPUCSRBufferGrow(k->dev, PARTIAL_BYTES, "sums of a solver", &k->partial));
+  PetscCall(GPUCSRBufferGrow(k->dev, sizeof(GPUKSPState), "the state of a solver", &k->devstate));
   for (int q = 0; q < 2; q++) PetscCall(dev->ops->eventcreate(dev->id, PETSC_FALSE, &k->events[q]));
 #if defined(GPUCSR_HAVE_CUDA)
   if (dev->ops->kernels) {
-    PetscCall(GPUKSPGrow(k, BOUNDS_BYTES, "ranges of rows of a solver", &k->bounds));
-    PetscCall(GPUKSPGrow(k, GPUKSP_SLOTS_BYTES, "slots of a solver", &k->slots));
-    PetscCall(GPUKSPGrow(k, TABLE_BYTES, "the diagonal of a solver's stencils", &k->table));
+    PetscCall(GPUCSRBufferGrow(k->dev, BOUNDS_BYTES, "ranges of rows of a solver", &k->launch.bounds));
+    PetscCall(GPUCSRBufferGrow(k->dev, GPUKSP_SLOTS_BYTES, "slots of a solver", &k->launch.slots));
+    PetscCall(GPUCSRBufferGrow(k->dev, TABLE_BYTES, "the diagonal of a solver's stencils", &k->launch.table));
     PetscCall(GPUKSPStepReset((double *)k->partial.p, dev->stream));
     PetscCall(GPUKSPStepBlocks(dev, &k->stepblocks));
   }
@@ -154,8 +136,8 @@ static void Describe(KSP_GPU *k, PetscBool apart, GPUKSPVectors *v)
   v->bs         = (int)k->pc.bs;
   v->explicitpc = apart;
   v->degree     = (int)k->degree;
-  v->emin       = k->lambda[0];
-  v->emax       = k->lambda[1];
+  v->emin       = k->pc.lambda[0];
+  v->emax       = k->pc.lambda[1];
 }
 
 /* Our own vectors on the device, as the steps expect them */
@@ -178,7 +160,7 @@ PetscErrorCode GPUKSPVectorsOwn(KSP ksp, KSP_GPU *k)
     need[VEC_V2] = (PetscBool)(k->method == GPUKSP_BCGS);
   }
   for (int q = 0; q < GPUKSP_VECTORS; q++) count += need[q];
-  PetscCall(GPUKSPGrow(k, each * (size_t)count, "vectors of a solver", &k->vectors));
+  PetscCall(GPUCSRBufferGrow(k->dev, each * (size_t)count, "vectors of a solver", &k->vectors));
   count = 0;
   PetscCall(PetscMemzero(v, sizeof(*v)));
   for (int q = 0; q < GPUKSP_VECTORS; q++)
@@ -188,8 +170,8 @@ PetscErrorCode GPUKSPVectorsOwn(KSP ksp, KSP_GPU *k)
     v->sh = v->s;
   }
   Describe(k, apart, v);
-  if (k->pc.kind == GPUKSP_PC_APART) v->block = (const double *)k->numbers.p;
-  else if (k->pc.kind == GPUKSP_PC_DIAGONAL) *(polynomial ? &v->diagonal : &v->pc) = (const double *)k->numbers.p;
+  if (k->pc.kind == GPUKSP_PC_APART) v->block = (const double *)k->pc.numbers.p;
+  else if (k->pc.kind == GPUKSP_PC_DIAGONAL) *(polynomial ? &v->diagonal : &v->pc) = (const double *)k->pc.numbers.p;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -244,21 +226,21 @@ PetscErrorCode GPUKSPVectorsBorrowed(KSP ksp, KSP_GPU *k)
   PetscFunctionBegin;
   PetscCall(PetscMemzero(v, sizeof(*v)));
   Needed(ksp, k, apart, need);
-  PetscCall(GPUKSPVecAlike(ksp, k->work[VEC_R], &alike));
+  PetscCall(GPUKSPVecAlike(ksp, k->loop.work[VEC_R], &alike));
   for (int q = 0; q < GPUKSP_VECTORS; q++) {
     if (q == VEC_X || q == VEC_B) continue;
-    if (!alike) PetscCall(VecDestroy(&k->work[q]));
-    if (need[q] && !k->work[q]) PetscCall(VecDuplicate(ksp->vec_sol, &k->work[q]));
-    if (!need[q]) PetscCall(VecDestroy(&k->work[q]));
+    if (!alike) PetscCall(VecDestroy(&k->loop.work[q]));
+    if (need[q] && !k->loop.work[q]) PetscCall(VecDuplicate(ksp->vec_sol, &k->loop.work[q]));
+    if (!need[q]) PetscCall(VecDestroy(&k->loop.work[q]));
   }
   PetscCall(PetscObjectReference((PetscObject)ksp->vec_sol));
   PetscCall(PetscObjectReference((PetscObject)ksp->vec_rhs));
-  PetscCall(VecDestroy(&k->work[VEC_X]));
-  PetscCall(VecDestroy(&k->work[VEC_B]));
-  k->work[VEC_X] = ksp->vec_sol;
-  k->work[VEC_B] = ksp->vec_rhs;
+  PetscCall(VecDestroy(&k->loop.work[VEC_X]));
+  PetscCall(VecDestroy(&k->loop.work[VEC_B]));
+  k->loop.work[VEC_X] = ksp->vec_sol;
+  k->loop.work[VEC_B] = ksp->vec_rhs;
   Describe(k, apart, v);
-  if (k->diagonal) *(k->degree ? &v->diagonal : &v->pc) = k->sums; /* any non-NULL pointer: each step replaces it by the array */
+  if (k->loop.diagonal) *(k->degree ? &v->diagonal : &v->pc) = k->sums; /* any non-NULL pointer: each step replaces it by the array */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -273,14 +255,14 @@ static PetscBool Written(int q)
 /* The diagonal comes last */
 static Vec Borrowed(const KSP_GPU *k, int q)
 {
-  return q < GPUKSP_VECTORS ? k->work[q] : k->diagonal;
+  return q < GPUKSP_VECTORS ? k->loop.work[q] : k->loop.diagonal;
 }
 
 static PetscErrorCode GiveBack(KSP_GPU *k, int count)
 {
   PetscFunctionBegin;
   for (int q = 0; q < count; q++)
-    if (Borrowed(k, q)) PetscCall(MatGPUCSROperatorVecRestore_Private(&k->op, Borrowed(k, q), PETSC_TRUE, Written(q), &k->operand[q]));
+    if (Borrowed(k, q)) PetscCall(MatGPUCSROperatorVecRestore_Private(&k->op, Borrowed(k, q), PETSC_TRUE, Written(q), &k->loop.operand[q]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -310,20 +292,20 @@ PetscErrorCode GPUKSPVectorsGet(KSP_GPU *k, GPUKSPVectors *v, PetscBool *device)
   PetscFunctionBegin;
   for (q = 0; q <= GPUKSP_VECTORS && !ierr; q++) {
     if (!Borrowed(k, q)) continue;
-    ierr = MatGPUCSROperatorVecGet_Private(&k->op, Borrowed(k, q), PETSC_TRUE, Written(q), &k->operand[q]);
-    here += !ierr && k->operand[q].place == GPUCSR_DEVICE;
+    ierr = MatGPUCSROperatorVecGet_Private(&k->op, Borrowed(k, q), PETSC_TRUE, Written(q), &k->loop.operand[q]);
+    here += !ierr && k->loop.operand[q].place == GPUCSR_DEVICE;
     all++;
   }
   *device = (PetscBool)(here == all && k->dev->ops->kernels);
   if (!ierr && here && here < all) {
     PetscCall(GiveBack(k, q));
     for (q = 0; q <= GPUKSP_VECTORS && !ierr; q++)
-      if (Borrowed(k, q)) ierr = OnHost(Borrowed(k, q), Written(q), &k->operand[q]);
+      if (Borrowed(k, q)) ierr = OnHost(Borrowed(k, q), Written(q), &k->loop.operand[q]);
   }
   if (ierr) (void)GiveBack(k, q - 1);
   PetscCall(ierr);
-  for (q = 0; q < GPUKSP_VECTORS; q++) v->at[q] = k->work[q] ? (double *)k->operand[q].p : NULL;
-  if (k->diagonal) *(v->degree ? &v->diagonal : &v->pc) = (const double *)k->operand[GPUKSP_VECTORS].p;
+  for (q = 0; q < GPUKSP_VECTORS; q++) v->at[q] = k->loop.work[q] ? (double *)k->loop.operand[q].p : NULL;
+  if (k->loop.diagonal) *(v->degree ? &v->diagonal : &v->pc) = (const double *)k->loop.operand[GPUKSP_VECTORS].p;
   /* the same vector under two names */
   if (!v->ph) v->ph = v->p;
   if (!v->sh) v->sh = v->s;

@@ -12,29 +12,29 @@ _Static_assert((int)GPUGMRES_REFINE_NEVER == (int)KSP_GMRES_CGS_REFINE_NEVER && 
 
 /* ---- set-up ---- */
 
-static PetscErrorCode ChoosePath(KSP ksp, KSP_GPUGMRES *g)
+static PetscErrorCode ChoosePath(KSP ksp, const KSP_GPUGMRES *g, GPUKSPChoice *c)
 {
-  KSP_GPU     *k = &g->k;
-  Mat          A;
-  MatNullSpace null, tnull;
-  const char  *why;
+  const KSP_GPU *k = &g->k;
+  Mat            A;
+  MatNullSpace   null, tnull;
+  const char    *why;
 
   PetscFunctionBegin;
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
   PetscCall(MatGetNullSpace(A, &null));
   PetscCall(MatGetTransposeNullSpace(A, &tnull));
-  k->pc.kind = k->pc.row->kind;
-  if (null || tnull || ksp->transpose_solve) k->pc.kind = GPUKSP_PC_ANY;
-  why = g->several                          ? "there are several processes"
-        : k->path == KSP_GPU_PATH_HOST_LOOP ? "asked for"
-        : null || tnull                     ? "the operator has a null space"
-        : ksp->transpose_solve              ? "the transpose is solved with"
-        : k->pc.kind == GPUKSP_PC_ANY       ? "the preconditioner is PCApply()'s"
-                                            : NULL;
-  if (why && k->pc.kind == GPUKSP_PC_APART) k->pc.kind = GPUKSP_PC_ANY;
-  k->taken = why ? KSP_GPU_PATH_HOST_LOOP : KSP_GPU_PATH_GRAPH;
-  PetscCall(PetscStrncpy(k->why, why ? why : k->path == KSP_GPU_PATH_GRAPH ? "asked for" : "all of an iteration is the device's work", sizeof(k->why)));
-  PetscCheck(k->path != KSP_GPU_PATH_PERSISTENT && (k->path != KSP_GPU_PATH_GRAPH || k->taken == k->path), PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "-ksp_%s_path %s cannot be had here: %s; auto would take %s", ((PetscObject)ksp)->type_name, KSPGPUPaths[k->path], k->path == KSP_GPU_PATH_PERSISTENT ? "GMRES is no persistent kernel" : k->why, KSPGPUPaths[k->taken]);
+  PetscCall(PetscMemzero(c, sizeof(*c)));
+  c->kind = null || tnull || ksp->transpose_solve ? GPUKSP_PC_ANY : k->pc.row->kind;
+  why     = g->several                          ? "there are several processes"
+            : k->path == KSP_GPU_PATH_HOST_LOOP ? "asked for"
+            : null || tnull                     ? "the operator has a null space"
+            : ksp->transpose_solve              ? "the transpose is solved with"
+            : c->kind == GPUKSP_PC_ANY          ? "the preconditioner is PCApply()'s"
+                                                : NULL;
+  if (why && c->kind == GPUKSP_PC_APART) c->kind = GPUKSP_PC_ANY;
+  c->taken = why ? KSP_GPU_PATH_HOST_LOOP : KSP_GPU_PATH_GRAPH;
+  PetscCall(PetscStrncpy(c->why, why ? why : k->path == KSP_GPU_PATH_GRAPH ? "asked for" : "all of an iteration is the device's work", sizeof(c->why)));
+  PetscCheck(k->path != KSP_GPU_PATH_PERSISTENT && (k->path != KSP_GPU_PATH_GRAPH || c->taken == k->path), PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "-ksp_%s_path %s cannot be had here: %s; auto would take %s", ((PetscObject)ksp)->type_name, KSPGPUPaths[k->path], k->path == KSP_GPU_PATH_PERSISTENT ? "GMRES is no persistent kernel" : c->why, KSPGPUPaths[c->taken]);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -53,6 +53,7 @@ static PetscErrorCode Hessenberg(KSP_GPUGMRES *g)
 static PetscErrorCode PrepareGMRES(KSP ksp, KSP_GPUGMRES *g, PetscBool *ok, char why[], size_t len)
 {
   KSP_GPU       *k = &g->k;
+  GPUKSPChoice   choice;
   GPUCSRAttempt  attempt;
   PetscErrorCode ierr;
   PetscMPIInt    size;
@@ -63,12 +64,13 @@ static PetscErrorCode PrepareGMRES(KSP ksp, KSP_GPUGMRES *g, PetscBool *ok, char
   g->several = (PetscBool)(size > 1);
   PetscCall(GPUKSPLive(ksp, k));
   PetscCall(GPUKSPPCFind(ksp, k));
-  PetscCall(ChoosePath(ksp, g));
+  PetscCall(ChoosePath(ksp, g, &choice));
+  PetscCall(GPUKSPChoiceTake(k, &choice));
   made = (PetscBool)(k->pc.kind == GPUKSP_PC_DIAGONAL || k->pc.kind == GPUKSP_PC_APART);
   PetscCall(GPUCSRAttemptBegin(&attempt));
   ierr = GPUKSPOpen(k, k->op.dev);
   if (!ierr) ierr = GPUGMRESMemory(ksp, g);
-  if (!ierr && k->pc.kind == GPUKSP_PC_DIAGONAL) ierr = GPUKSPGrow(k, sizeof(double) * (size_t)k->n, "the preconditioner of a solver", &k->numbers);
+  if (!ierr && k->pc.kind == GPUKSP_PC_DIAGONAL) ierr = GPUCSRBufferGrow(k->dev, sizeof(double) * (size_t)k->n, "the preconditioner of a solver", &k->pc.numbers);
   if (!ierr) ierr = Hessenberg(g);
   PetscCall(GPUCSRAttemptEnd(&attempt));
   PetscCall(GPUKSPTogether(ksp, k, ierr, attempt.message, ok, why, len));
@@ -80,7 +82,7 @@ static PetscErrorCode PrepareGMRES(KSP ksp, KSP_GPUGMRES *g, PetscBool *ok, char
   PetscCall(GPUCSRAttemptEnd(&attempt));
   PetscCall(GPUKSPTogether(ksp, k, ierr, attempt.message, ok, why, len));
   if (*ok && made && g->several) PetscCall(GPUKSPPCMake(ksp, k));
-  if (k->pc.kind == GPUKSP_PC_APART) k->persistent.v.block = (const double *)k->numbers.p;
+  if (k->pc.kind == GPUKSP_PC_APART) k->persistent.v.block = (const double *)k->pc.numbers.p;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -36,7 +36,7 @@ typedef struct {
   PetscBool      several; /* several processes: the host reduces sums */
   size_t         stride;
   double        *basis, *flexiblebasis, *x, *b;
-  GPUKSPMemory   statememory, partial;
+  GPUCSRBuffer   statememory, partial;
   GPUGMRESState *state, *mirror; /* mirror: page-locked, as are */
   double        *seen, *sums;
   void          *locked;
@@ -48,7 +48,7 @@ typedef struct {
     PetscBool borrowed; /* p is the array of vec, */
     PetscBool out;      /* which is out now; else p is in */
   } slot[GMRES_SLOTS];
-  GPUKSPMemory slotmemory;
+  GPUCSRBuffer slotmemory;
   PetscInt     launched, replayed; /* iterations launched kernel by kernel, and as a graph */
 
   /* the Hessenberg matrix, rotated: columns of m + 2; rotations; right-hand side; norms of basis vectors. y: coefficients of a solution, not page-locked: a copy takes them along, and they may be overwritten before it is done */

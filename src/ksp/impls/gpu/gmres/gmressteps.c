@@ -109,7 +109,7 @@ PetscErrorCode GPUGMRESSlotsThere(KSP_GPUGMRES *g)
     g->slot[q].borrowed = (PetscBool)(dev == g->k.dev);
     own += !g->slot[q].borrowed;
   }
-  if (own) PetscCall(GPUKSPGrow(&g->k, PetscMax(1, g->stride) * sizeof(double) * own, "vectors of a solver", &g->slotmemory));
+  if (own) PetscCall(GPUCSRBufferGrow(g->k.dev, PetscMax(1, g->stride) * sizeof(double) * own, "vectors of a solver", &g->slotmemory));
   for (int q = 0, k = 0; q < GMRES_SLOTS; q++)
     if (!g->slot[q].borrowed) g->slot[q].p = (double *)g->slotmemory.p + (size_t)k++ * g->stride;
   WITH(PETSC_SUCCESS);
@@ -154,10 +154,10 @@ PetscErrorCode GPUGMRESMemory(KSP ksp, KSP_GPUGMRES *g)
   if (k->dev->ops->kernels) PetscCall(GPUGMRESDeviceBlocks(k->dev, &g->most));
 #endif
   PetscCall(Lock(g));
-  PetscCall(GPUKSPGrow(k, sizeof(double) * (1 + (size_t)(m + 1) * (size_t)g->most), "sums of a solver", &g->partial));
+  PetscCall(GPUCSRBufferGrow(k->dev, sizeof(double) * (1 + (size_t)(m + 1) * (size_t)g->most), "sums of a solver", &g->partial));
   PetscCall(k->dev->ops->zero(k->dev->id, g->partial.p, sizeof(double), k->dev->stream)); /* no block has finished */
-  PetscCall(GPUKSPGrow(k, GPUGMRESStateBytes(g->m), "the state of a solver", &g->statememory));
-  PetscCall(GPUKSPGrow(k, PetscMax(1, g->stride) * sizeof(double) * (size_t)(m + 1 + z + 2), "the Krylov basis of a solver", &k->vectors));
+  PetscCall(GPUCSRBufferGrow(k->dev, GPUGMRESStateBytes(g->m), "the state of a solver", &g->statememory));
+  PetscCall(GPUCSRBufferGrow(k->dev, PetscMax(1, g->stride) * sizeof(double) * (size_t)(m + 1 + z + 2), "the Krylov basis of a solver", &k->vectors));
   p                = (double *)k->vectors.p;
   g->state         = (GPUGMRESState *)g->statememory.p;
   g->basis         = p;
@@ -182,9 +182,9 @@ PetscErrorCode GPUGMRESRelease(KSP_GPU *k)
 
   PetscFunctionBegin;
   PetscCall(Unlock(g));
-  PetscCall(GPUKSPFree(k, &g->partial));
-  PetscCall(GPUKSPFree(k, &g->statememory));
-  PetscCall(GPUKSPFree(k, &g->slotmemory));
+  PetscCall(GPUCSRBufferFree(k->dev, &g->partial));
+  PetscCall(GPUCSRBufferFree(k->dev, &g->statememory));
+  PetscCall(GPUCSRBufferFree(k->dev, &g->slotmemory));
   for (int q = 0; q < GMRES_SLOTS; q++) PetscCall(VecDestroy(&g->slot[q].vec));
   PetscCall(PetscFree6(g->hessenberg, g->cosine, g->sine, g->rhs, g->norm, g->y));
   g->room = 0;
@@ -198,7 +198,7 @@ static GPUGMRESPass PassOf(KSP_GPUGMRES *g, int source, PetscBool first, PetscBo
 {
   const KSP_GPU  *k        = &g->k;
   const PetscBool any      = (PetscBool)(k->pc.kind == GPUKSP_PC_ANY);
-  const double   *diagonal = k->pc.kind == GPUKSP_PC_DIAGONAL ? (const double *)k->numbers.p : NULL;
+  const double   *diagonal = k->pc.kind == GPUKSP_PC_DIAGONAL ? (const double *)k->pc.numbers.p : NULL;
   const PetscBool right    = (PetscBool)(k->persistent.right);
   GPUGMRESPass    a        = {k->n,
                               first,
@@ -480,9 +480,9 @@ static PetscErrorCode RecordColumn(KSP ksp, KSP_GPUGMRES *g)
   PetscCall(GPUCSRAttemptBegin(&attempt));
   ierr = Column(ksp, g);
   PetscCall(GPUCSRAttemptEnd(&attempt));
-  PetscCall(GPUCSRLaunchGraphEnd(k->dev->stream, &k->graph));
-  if (ierr) PetscCall(GPUCSRLaunchGraphDestroy(&k->graph));
-  if (k->graph) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUCSRLaunchGraphEnd(k->dev->stream, &k->graph.recorded));
+  if (ierr) PetscCall(GPUCSRLaunchGraphDestroy(&k->graph.recorded));
+  if (k->graph.recorded) PetscFunctionReturn(PETSC_SUCCESS);
   g->launched = PETSC_MIN_INT; /* never again */
   PetscCall(PetscInfo(ksp, "An iteration could not be recorded as a graph; its kernels are launched one by one\n"));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -497,9 +497,9 @@ PetscErrorCode GPUGMRESLaunch(KSP ksp, KSP_GPUGMRES *g, PetscInt it)
   PetscFunctionBegin;
 #if defined(GPUCSR_HAVE_CUDA)
   if (k->dev->ops->kernels && k->taken == KSP_GPU_PATH_GRAPH) {
-    if (!k->graph && g->launched++ > 0) PetscCall(RecordColumn(ksp, g));
-    if (k->graph) {
-      PetscCall(GPUCSRLaunchGraphLaunch(k->graph, k->dev->stream));
+    if (!k->graph.recorded && g->launched++ > 0) PetscCall(RecordColumn(ksp, g));
+    if (k->graph.recorded) {
+      PetscCall(GPUCSRLaunchGraphLaunch(k->graph.recorded, k->dev->stream));
       g->replayed++;
     } else PetscCall(Column(ksp, g));
   } else
@@ -542,7 +542,7 @@ PetscErrorCode GPUGMRESCombine(KSP ksp, KSP_GPUGMRES *g, PetscInt it, double *ou
     WITH(Sum(g, (int)it, g->basis, y, NULL, NULL, g->slot[GMRES_PRODUCT].p));
     PetscCall(Apply(ksp, g, GMRES_PRODUCT, GMRES_RESULT));
     WITH(Sum(g, 1, g->slot[GMRES_RESULT].p, one, NULL, g->x, out ? out : g->slot[GMRES_RESULT].p));
-  } else WITH(Sum(g, (int)it, z ? g->flexiblebasis : g->basis, y, k->persistent.right && k->pc.kind == GPUKSP_PC_DIAGONAL ? (const double *)k->numbers.p : NULL, g->x, out ? out : g->slot[GMRES_RESULT].p));
+  } else WITH(Sum(g, (int)it, z ? g->flexiblebasis : g->basis, y, k->persistent.right && k->pc.kind == GPUKSP_PC_DIAGONAL ? (const double *)k->pc.numbers.p : NULL, g->x, out ? out : g->slot[GMRES_RESULT].p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

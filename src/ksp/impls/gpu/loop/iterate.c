@@ -59,11 +59,11 @@ static PetscBool Backwards(const KSP_GPU *k, GPUKSPStep s)
   case GPUKSP_BCGS_T:
     return PETSC_TRUE;
   case GPUKSP_CG_DIRECTION:
-    return (PetscBool)(!k->fused || k->pc.kind == GPUKSP_PC_APART);
+    return (PetscBool)(!k->graph.fused || k->pc.kind == GPUKSP_PC_APART);
   case GPUKSP_CG_RESIDUAL:
   case GPUKSP_BCGS_S:
   case GPUKSP_BCGS_ADVANCE:
-    return k->fused;
+    return k->graph.fused;
   default:
     return PETSC_FALSE;
   }
@@ -72,16 +72,17 @@ static PetscBool Backwards(const KSP_GPU *k, GPUKSPStep s)
 /* One step on the given arrays: v, or f in single precision */
 static PetscErrorCode Rows(KSP_GPU *k, GPUKSPStep step, const GPUKSPVectors *v, const GPUKSPVectorsSingle *f, PetscBool device, GPUCSRStream s, PetscBool rule, PetscBool first, PetscBool next, double sum[])
 {
-  GPUKSPStepArgs args = {k->method, k->n, (double *)k->partial.p, k->sums, (GPUKSPState *)k->devstate.p, k->seen, k->stepblocks, PETSC_TRUE, first, next, NULL, k->nparts, GPUCSR_PARTS(k->n), (const double *)k->parts.p, Backwards(k, step)};
+  GPUKSPStepArgs args = {k->method,         k->n, (double *)k->partial.p, k->sums, (GPUKSPState *)k->devstate.p, k->seen, k->stepblocks, PETSC_TRUE, first, next, NULL, k->graph.nparts, GPUCSR_PARTS(k->n), (const double *)k->graph.parts.p,
+                         Backwards(k, step)};
 
   PetscFunctionBegin;
 #if defined(GPUCSR_HAVE_CUDA)
   if (device) {
     const int nsums = GPUKSPStepSums(step);
 
-    if (k->rulehere || !rule) {
+    if (k->graph.rulehere || !rule) {
       args.rule = PETSC_FALSE;
-      if (k->rulehere) args.state = k->state;
+      if (k->graph.rulehere) args.state = k->state;
     } else if (k->ranks.on && nsums) args.mine = (double *)k->ranks.sums.p;
     if (f) PetscCall(GPUKSPStepDeviceSingle(step, f, &args, s));
     else PetscCall(GPUKSPStepDevice(step, v, &args, s));
@@ -95,7 +96,7 @@ static PetscErrorCode Rows(KSP_GPU *k, GPUKSPStep step, const GPUKSPVectors *v, 
     if (!args.rule && nsums) {
       PetscCall(k->dev->ops->streamsynchronize(k->dev->id, s));
       PetscCall(PetscArraycpy(sum, k->sums, nsums));
-    } else if (k->rulehere) PetscCall(k->dev->ops->streamsynchronize(k->dev->id, s)); /* the host is about to change the state that it reads */
+    } else if (k->graph.rulehere) PetscCall(k->dev->ops->streamsynchronize(k->dev->id, s)); /* the host is about to change the state that it reads */
   }
 #endif
   if (!device) PetscCall(GPUCSRWaitStreamOnHost(s));
@@ -107,7 +108,7 @@ static PetscErrorCode Rows(KSP_GPU *k, GPUKSPStep step, const GPUKSPVectors *v, 
   else if (!device)
     for (int i = 0; i < k->n; i++) GPUKSPStepRow(step, v, k->state, i, sum);
   if (!device) PetscCall(GPUCSRLaunched(k->dev, "a step of a solver"));
-  k->nparts = 0;
+  k->graph.nparts = 0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -128,9 +129,9 @@ static PetscErrorCode RowsBorrowed(KSP_GPU *k, GPUKSPStep step, GPUKSPVectors *v
 
   PetscFunctionBegin;
   PetscCall(GPUKSPVectorsGet(k, v, &device));
-  v->from = v->at[k->from];
-  v->to   = v->at[k->to];
-  if (device) ierr = MatGPUCSRStream_Private(k->dev, &k->operand[VEC_B], &k->operand[VEC_X], NULL, &s);
+  v->from = v->at[k->loop.from];
+  v->to   = v->at[k->loop.to];
+  if (device) ierr = MatGPUCSRStream_Private(k->dev, &k->loop.operand[VEC_B], &k->loop.operand[VEC_X], NULL, &s);
   if (!ierr) ierr = Rows(k, step, v, NULL, device, s, rule, first, next, sum);
   PetscCall(GPUKSPVectorsGiveBack(k));
   PetscCall(ierr);
@@ -145,7 +146,7 @@ PetscErrorCode GPUKSPStepRun(KSP ksp, KSP_GPU *k, GPUKSPStep step, GPUKSPVectors
   PetscFunctionBegin;
   if (k->taken == KSP_GPU_PATH_HOST_LOOP) PetscCall(RowsBorrowed(k, step, v, rule, first, next, sum));
   else PetscCall(Rows(k, step, v, NULL, k->dev->ops->kernels, k->dev->stream, rule, first, next, sum));
-  if (GPUKSPStepSums(step) && (k->rulehere || !rule)) PetscCall(Reduce(ksp, k, step, sum, rule, first));
+  if (GPUKSPStepSums(step) && (k->graph.rulehere || !rule)) PetscCall(Reduce(ksp, k, step, sum, rule, first));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -157,7 +158,7 @@ PetscErrorCode GPUKSPProduct(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, int from, in
     Mat A;
 
     PetscCall(PCGetOperators(ksp->pc, &A, NULL));
-    PetscCall(KSP_MatMult(ksp, A, k->work[from], k->work[to]));
+    PetscCall(KSP_MatMult(ksp, A, k->loop.work[from], k->loop.work[to]));
   } else if (k->ranks.on) {
     PetscCall(MatGPUCSRRanksProduct_Private(&k->op, &k->ranks.A, v->at[from], v->at[to]));
   } else {
@@ -172,8 +173,8 @@ PetscErrorCode GPUKSPProduct(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, int from, in
 static PetscErrorCode ProductStep(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, int from, int to, int q, int u, const double *M, GPUKSPStep step)
 {
   PetscFunctionBegin;
-  if (k->fused) {
-    const GPUCSRSums sums = {(PetscBool)(GPUKSPStepSums(step) > 1), v->at[q], u < 0 ? NULL : v->at[u], M, (double *)k->parts.p, &k->nparts};
+  if (k->graph.fused) {
+    const GPUCSRSums sums = {(PetscBool)(GPUKSPStepSums(step) > 1), v->at[q], u < 0 ? NULL : v->at[u], M, (double *)k->graph.parts.p, &k->graph.nparts};
 
     PetscCall(MatGPUCSROperatorSums_Private(&k->op, v->at[from], &sums, v->at[to]));
   } else PetscCall(GPUKSPProduct(ksp, k, v, from, to));
@@ -184,7 +185,7 @@ static PetscErrorCode ProductStep(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, int fro
 #define STEP(step)        GPUKSPStepRun(ksp, k, step, v, PETSC_TRUE, PETSC_FALSE, PETSC_FALSE)
 #define AFTER(step)       GPUKSPStepRun(ksp, k, step, v, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE)
 #define LAST(step, first) GPUKSPStepRun(ksp, k, step, v, PETSC_TRUE, first, PETSC_TRUE)
-#define ENDED             (k->rulehere && k->state->reason)
+#define ENDED             (k->graph.rulehere && k->state->reason)
 
 static PetscErrorCode Polynomial(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, PetscBool rule)
 {
@@ -207,12 +208,12 @@ static PetscErrorCode Polynomial(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, PetscBoo
 static PetscErrorCode Precondition(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, int from, int to, PetscBool rule)
 {
   PetscFunctionBegin;
-  k->from = from;
-  k->to   = to;
-  v->from = v->at[from];
-  v->to   = v->at[to];
+  k->loop.from = from;
+  k->loop.to   = to;
+  v->from      = v->at[from];
+  v->to        = v->at[to];
   if (v->degree) PetscCall(Polynomial(ksp, k, v, rule));
-  else if (k->taken == KSP_GPU_PATH_HOST_LOOP) PetscCall(KSP_PCApply(ksp, k->work[from], k->work[to]));
+  else if (k->taken == KSP_GPU_PATH_HOST_LOOP) PetscCall(KSP_PCApply(ksp, k->loop.work[from], k->loop.work[to]));
   else PetscCall((*k->pc.row->apply)(k, v->from, v->to, rule, k->dev->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -235,7 +236,7 @@ static PetscErrorCode After(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, PetscBool fir
   GPUKSPState *s = k->state;
 
   PetscFunctionBegin;
-  if (!k->rulehere) PetscFunctionReturn(PETSC_SUCCESS); /* the step has applied the rule */
+  if (!k->graph.rulehere) PetscFunctionReturn(PETSC_SUCCESS); /* the step has applied the rule */
   if ((k->live || k->taken == KSP_GPU_PATH_HOST_LOOP) && s->reason != KSP_DIVERGED_NANORINF) {
     const PetscInt n = first ? 0 : s->i + 1;
 
@@ -298,9 +299,9 @@ static PetscErrorCode IterateCG(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
   if (ENDED) PetscFunctionReturn(PETSC_SUCCESS);
   if (v->explicitpc) {
     PetscCall(STEP(GPUKSP_CG_R));
-    k->normed = k->fused;
+    k->graph.normed = k->graph.fused;
     PetscCall(Precondition(ksp, k, v, VEC_R, VEC_Z, PETSC_TRUE));
-    k->normed = PETSC_FALSE;
+    k->graph.normed = PETSC_FALSE;
   }
   PetscCall(LAST(v->explicitpc ? GPUKSP_NORMS : GPUKSP_CG_RESIDUAL, PETSC_FALSE));
   PetscCall(After(ksp, k, v, PETSC_FALSE));
@@ -372,8 +373,8 @@ PetscErrorCode GPUKSPStepRunSingle(KSP ksp, KSP_GPU *k, GPUKSPStep step, PetscBo
   double sum[GPUKSP_SUMS] = {0, 0, 0, 0, 0};
 
   PetscFunctionBegin;
-  PetscCall(Rows(k, step, NULL, &k->single, k->dev->ops->kernels, k->dev->stream, rule, PETSC_FALSE, next, sum));
-  if (GPUKSPStepSums(step) && k->rulehere) PetscCall(Reduce(ksp, k, step, sum, rule, PETSC_FALSE));
+  PetscCall(Rows(k, step, NULL, &k->single.v, k->dev->ops->kernels, k->dev->stream, rule, PETSC_FALSE, next, sum));
+  if (GPUKSPStepSums(step) && k->graph.rulehere) PetscCall(Reduce(ksp, k, step, sum, rule, PETSC_FALSE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -387,7 +388,7 @@ static PetscBool RanksRest(const volatile GPUKSPState *seen, int q, int ahead)
   return (PetscBool)(GPUKSPRests(seen) && (q == 0 || q > seen->i + ahead));
 }
 
-/* An iteration as a graph; k->graph is NULL where there can be none */
+/* An iteration as a graph; k->graph.recorded is NULL where there can be none */
 static PetscErrorCode Record(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIteration iteration)
 {
   GPUCSRAttempt  attempt;
@@ -400,8 +401,8 @@ static PetscErrorCode Record(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIterat
   ierr = (*iteration)(ksp, k, v);
   PetscCall(GPUCSRAttemptEnd(&attempt));
   if (k->ranks.on) PetscCall(MatGPUCSRRanksRecord_Private(&k->ranks.A, PETSC_FALSE));
-  PetscCall(GPUCSRLaunchGraphEnd(k->dev->stream, &k->graph));
-  if (ierr) PetscCall(GPUCSRLaunchGraphDestroy(&k->graph));
+  PetscCall(GPUCSRLaunchGraphEnd(k->dev->stream, &k->graph.recorded));
+  if (ierr) PetscCall(GPUCSRLaunchGraphDestroy(&k->graph.recorded));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 #endif
@@ -417,7 +418,7 @@ PetscErrorCode GPUKSPLoop(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIteration
   PetscFunctionBegin;
   PetscCall(VecGetSize(ksp->vec_sol, &mean));
   if (k->ranks.on) mean /= k->ranks.size;
-  if (k->rulehere)
+  if (k->graph.rulehere)
     while (!GPUKSPRests(k->state)) PetscCall((*iteration)(ksp, k, v));
 #if defined(GPUCSR_HAVE_CUDA)
   else {
@@ -427,19 +428,19 @@ PetscErrorCode GPUKSPLoop(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIteration
     int                         q     = 0;
 
     PetscCall(ops->streamsynchronize(k->dev->id, k->dev->stream));
-    if (!k->graph && !GPUKSPRests(seen)) {
+    if (!k->graph.recorded && !GPUKSPRests(seen)) {
       PetscCall((*iteration)(ksp, k, v));
       q++;
       PetscCall(ops->streamsynchronize(k->dev->id, k->dev->stream));
       if (!GPUKSPRests(seen)) {
         PetscCall(Record(ksp, k, v, iteration));
-        if (!k->graph) PetscCall(PetscInfo(ksp, "An iteration could not be recorded as a graph; its kernels are launched one by one\n"));
+        if (!k->graph.recorded) PetscCall(PetscInfo(ksp, "An iteration could not be recorded as a graph; its kernels are launched one by one\n"));
       }
     }
     for (const int first = q; k->ranks.on ? !RanksRest(seen, q, ahead) : !GPUKSPRests(seen); q++) {
-      if (!k->graph) PetscCall((*iteration)(ksp, k, v));
+      if (!k->graph.recorded) PetscCall((*iteration)(ksp, k, v));
       else {
-        PetscCall(GPUCSRLaunchGraphLaunch(k->graph, k->dev->stream));
+        PetscCall(GPUCSRLaunchGraphLaunch(k->graph.recorded, k->dev->stream));
         if (k->ranks.on) PetscCall(MatGPUCSRRanksPlayed_Private(&k->op, &k->ranks.A));
       }
       PetscCall(ops->eventrecord(k->dev->id, k->events[q % 2], k->dev->stream));
@@ -456,9 +457,9 @@ PetscErrorCode GPUKSPGraphForget(KSP_GPU *k)
 {
   PetscFunctionBegin;
 #if defined(GPUCSR_HAVE_CUDA)
-  PetscCall(GPUCSRLaunchGraphDestroy(&k->graph));
+  PetscCall(GPUCSRLaunchGraphDestroy(&k->graph.recorded));
 #endif
-  k->graph = NULL;
+  k->graph.recorded = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -466,7 +467,7 @@ PetscErrorCode GPUKSPGraphForget(KSP_GPU *k)
 PetscErrorCode GPUKSPIterateEnd(KSP_GPU *k)
 {
   PetscFunctionBegin;
-  if (k->refined || k->rulehere || (k->ranks.on && !MatGPUCSRRanksSlots_Private(&k->ranks.A).size)) PetscCall(GPUKSPGraphForget(k)); /* NCCL's communicator must not go before a graph that has it */
+  if (k->refined || k->graph.rulehere || (k->ranks.on && !MatGPUCSRRanksSlots_Private(&k->ranks.A).size)) PetscCall(GPUKSPGraphForget(k)); /* NCCL's communicator must not go before a graph that has it */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -492,8 +493,8 @@ static PetscErrorCode GraphBegin(KSP ksp, KSP_GPU *k)
     key.made = k->ranks.A.made;
   }
   PetscCall(PetscMemcpy(&key.v, &k->persistent.v, sizeof(key.v)));
-  if (k->refined || k->rulehere || (size > 1 && !k->ranks.on) || !k->pc.row->lasting || !GPUKSPSame(key, k->graphkey)) PetscCall(GPUKSPGraphForget(k));
-  k->graphkey = key;
+  if (k->refined || k->graph.rulehere || (size > 1 && !k->ranks.on) || !k->pc.row->lasting || !GPUKSPSame(key, k->graph.key)) PetscCall(GPUKSPGraphForget(k));
+  k->graph.key = key;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -501,9 +502,9 @@ static PetscErrorCode GraphBegin(KSP ksp, KSP_GPU *k)
 PetscErrorCode GPUKSPIterateBegin(KSP ksp, KSP_GPU *k)
 {
   PetscFunctionBegin;
-  k->rulehere = (PetscBool)(!k->dev->ops->kernels || k->taken != KSP_GPU_PATH_GRAPH || k->live);
+  k->graph.rulehere = (PetscBool)(!k->dev->ops->kernels || k->taken != KSP_GPU_PATH_GRAPH || k->live);
   PetscCall(GraphBegin(ksp, k));
-  if (k->rulehere) PetscFunctionReturn(PETSC_SUCCESS);
+  if (k->graph.rulehere) PetscFunctionReturn(PETSC_SUCCESS);
   *k->seen = *k->state;
   PetscCall(k->dev->ops->copy(k->dev->id, k->devstate.p, k->state, sizeof(*k->state), GPUCSR_TO_DEVICE, k->dev->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -549,6 +550,6 @@ PetscErrorCode GPUKSPIterate(KSP ksp, KSP_GPU *k)
   PetscCall(GPUKSPIterateEnd(k));
   if (k->method == GPUKSP_CG) PetscCall(AFTER(GPUKSP_CG_FINISH));
   if (k->state->lucky) PetscCall(AFTER(GPUKSP_BCGS_LUCKY));
-  if (k->trueresidual && (k->trueresidualasked || k->rulehere || k->pc.row->rows || k->state->its >= GPUCSRMachineShared.true_norm_iterations)) PetscCall(GPUKSPTrueNorm(ksp, k, v));
+  if (k->trueresidual && (k->trueresidualasked || k->graph.rulehere || k->pc.row->rows || k->state->its >= GPUCSRMachineShared.true_norm_iterations)) PetscCall(GPUKSPTrueNorm(ksp, k, v));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

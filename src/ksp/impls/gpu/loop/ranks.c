@@ -78,32 +78,8 @@ PetscErrorCode GPUKSPEndTogether(KSP ksp, PetscErrorCode ierr, PetscBool *any)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Why several processes cannot solve in one launch on each; empty: they can. The answer is the same on all */
-PetscErrorCode GPUKSPWhyNotPeers(KSP ksp, KSP_GPU *k, PetscMPIInt size, char why[], size_t len)
-{
-  const char *what = size > GPUKSP_PEERS                   ? "there are too many"
-                     : k->path == KSP_GPU_PATH_GRAPH       ? "asked for"
-                     : k->precision != KSP_GPU_DOUBLE      ? "residual replacement is for one"
-                     : k->live                             ? "a monitor or test looks at every iteration"
-                     : !k->pc.row->rows                    ? "the preconditioner is not part of a persistent kernel"
-                     : k->degree && k->method != GPUKSP_CG ? "a persistent kernel has a polynomial in standard conjugate gradients alone"
-                                                           : NULL;
-  PetscBool   ok   = PETSC_FALSE;
-  char        text[256];
-
-  PetscFunctionBegin;
-  if (!what) {
-    PetscCall(GPUKSPPeersGet(ksp, k, &ok, text, sizeof(text)));
-    what = text;
-  }
-  why[0] = 0;
-  if (!ok) PetscCall(PetscStrncpy(why, what, len));
-  k->peers.on = ok;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* May several processes solve by a graph, with products and sums by the exchange of the matrix? If not, why says why. The answer is the same on all */
-static PetscErrorCode RanksGet(KSP ksp, KSP_GPU *k, char why[], size_t len)
+static PetscErrorCode Get(KSP ksp, KSP_GPU *k, PetscBool *on, char why[], size_t len)
 {
   char           text[256] = "", message[600];
   int            host      = !k->dev->ops->kernels;
@@ -112,7 +88,7 @@ static PetscErrorCode RanksGet(KSP ksp, KSP_GPU *k, char why[], size_t len)
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  k->ranks.on = PETSC_FALSE;
+  *on = PETSC_FALSE;
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &k->ranks.size));
   if (k->precision != KSP_GPU_DOUBLE || k->path == KSP_GPU_PATH_PERSISTENT) {
     PetscCall(PetscStrncpy(why, k->precision != KSP_GPU_DOUBLE ? "residual replacement is for one" : "", len));
@@ -126,24 +102,26 @@ static PetscErrorCode RanksGet(KSP ksp, KSP_GPU *k, char why[], size_t len)
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
   PetscCall(GPUCSRAttemptBegin(&attempt));
   ierr = MatGPUCSRRanksGet_Private(A, &k->ranks.A, text, sizeof(text));
-  if (!ierr && !text[0]) ierr = GPUKSPGrow(k, sizeof(double) * GPUKSP_SUMS * (size_t)(1 + k->ranks.size), "sums of a solver", &k->ranks.sums);
+  if (!ierr && !text[0]) ierr = GPUCSRBufferGrow(k->dev, sizeof(double) * GPUKSP_SUMS * (size_t)(1 + k->ranks.size), "sums of a solver", &k->ranks.sums);
   PetscCall(GPUCSRAttemptEnd(&attempt));
   PetscCall(PetscStrncpy(message, ierr ? attempt.message : text, sizeof(message)));
-  PetscCall(GPUKSPAgree(ksp, ierr ? GPUKSPOutcomeOf(k, ierr) : text[0] ? GPUKSP_NO_DEVICE : GPUKSP_GOES_ON, ierr, message, &k->ranks.on, why, len));
-  if (k->ranks.on) k->ranks.way = MatGPUCSRRanksExchange_Private(&k->ranks.A);
+  PetscCall(GPUKSPAgree(ksp, ierr ? GPUKSPOutcomeOf(k, ierr) : text[0] ? GPUKSP_NO_DEVICE : GPUKSP_GOES_ON, ierr, message, on, why, len));
+  if (*on) k->ranks.way = MatGPUCSRRanksExchange_Private(&k->ranks.A);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The same after one launch on each was refused. A graph keeps the reason for the view, k->why; without one, why says what both need */
-PetscErrorCode GPUKSPWhyNotRanks(KSP ksp, KSP_GPU *k, const char launch[], char why[], size_t len)
+/* The same after one launch on each was refused. why: the reason for a graph, which is that refusal; without a graph, what both need */
+PetscErrorCode GPUKSPRanksGet(KSP ksp, KSP_GPU *k, const char launch[], PetscBool *on, char why[], size_t len)
 {
   char      graph[256];
   PetscBool same;
 
   PetscFunctionBegin;
-  PetscCall(RanksGet(ksp, k, graph, sizeof(graph)));
-  PetscCall(PetscStrncpy(k->why, launch, sizeof(k->why)));
-  if (k->ranks.on) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Get(ksp, k, on, graph, sizeof(graph)));
+  if (*on) {
+    PetscCall(PetscStrncpy(why, launch, len));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   PetscCall(PetscStrcmp(graph, launch, &same));
   if (k->path == KSP_GPU_PATH_GRAPH) PetscCall(PetscSNPrintf(why, len, "there are several processes, and %s", graph));
   else PetscCall(PetscSNPrintf(why, len, "there are several processes, and %s%s%s", launch, graph[0] && !same ? "; for a graph, " : "", same ? "" : graph));

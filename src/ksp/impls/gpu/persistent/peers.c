@@ -160,7 +160,7 @@ static PetscErrorCode ListsSend(KSP_GPU *k, const Lists *l)
 
   PetscFunctionBegin;
   for (size_t q = 0; q < PETSC_STATIC_ARRAY_LENGTH(arrays); q++) at += GPUCSRAlignUp(arrays[q].bytes);
-  PetscCall(GPUKSPGrow(k, at, "the off-diagonal block of a solver", &k->peers.lists));
+  PetscCall(GPUCSRBufferGrow(k->dev, at, "the off-diagonal block of a solver", &k->peers.lists));
   at = 0;
   for (size_t q = 0; q < PETSC_STATIC_ARRAY_LENGTH(arrays); q++) {
     char *to = (char *)k->peers.lists.p + at;
@@ -248,6 +248,18 @@ static PetscErrorCode Exchange(KSP_GPU *k, Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* What one process knows of why several cannot solve in one launch on each; NULL: they may be able to */
+static const char *WhyNot(const KSP_GPU *k, PetscMPIInt size)
+{
+  return size > GPUKSP_PEERS                   ? "there are too many"
+         : k->path == KSP_GPU_PATH_GRAPH       ? "asked for"
+         : k->precision != KSP_GPU_DOUBLE      ? "residual replacement is for one"
+         : k->live                             ? "a monitor or test looks at every iteration"
+         : !k->pc.row->rows                    ? "the preconditioner is not part of a persistent kernel"
+         : k->degree && k->method != GPUKSP_CG ? "a persistent kernel has a polynomial in standard conjugate gradients alone"
+                                               : NULL;
+}
+
 /*
   Collective, with the same answer on all ranks: may they solve together? If not, why says why. If any rank's lists are out of date (another pattern, another device, or a rank that gave up), all
   ranks make theirs anew.
@@ -261,9 +273,15 @@ PetscErrorCode GPUKSPPeersGet(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], si
   int                stale[3], any[3];
   GPUCSRAttempt      attempt;
   PetscErrorCode     ierr;
+  PetscMPIInt        size;
 
   PetscFunctionBegin;
   *ok = PETSC_FALSE;
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  if (WhyNot(k, size)) {
+    PetscCall(PetscStrncpy(why, WhyNot(k, size), len));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
   PetscCall(MatMPIAIJGetSeqAIJ(A, &Ad, &Ao, NULL));
   PetscCall(PetscMemzero(&now, sizeof(now)));
@@ -323,9 +341,9 @@ PetscErrorCode GPUKSPPeersBlocks(KSP ksp, KSP_GPU *k)
   }
   if (k->persistent.halo && !halo) {
     k->persistent.halo    = PETSC_FALSE;
-    k->persistent.size    = k->plain.size;
-    k->persistent.threads = k->plain.threads;
-    k->persistent.shared  = k->plain.shared;
+    k->persistent.size    = k->launch.plain.size;
+    k->persistent.threads = k->launch.plain.threads;
+    k->persistent.shared  = k->launch.plain.shared;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

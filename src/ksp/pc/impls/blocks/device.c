@@ -6,46 +6,23 @@
 #include "../../../../sys/gpucsrsys.h"
 #include "device.h"
 
-static const char KEY[] = "PCDeviceGPUCSR";
-
-/* Our operations of a type, our function that makes it, and PETSc's */
-typedef struct {
-  const PCDeviceOps *ops;
-  PetscErrorCode (*ours)(PC);
-  PetscErrorCode (*create)(PC);
-} Type;
-
-static PetscErrorCode PCCreate_PBJacobi_GPUCSR(PC), PCCreate_FieldSplit_GPUCSR(PC);
-static Type           types[] = {
-            {&PCDeviceOps_PBJacobi,   PCCreate_PBJacobi_GPUCSR,   NULL},
-            {&PCDeviceOps_FieldSplit, PCCreate_FieldSplit_GPUCSR, NULL},
-};
-static PCDevice living = NULL;
-
 static PetscErrorCode DeviceOf(PC pc, PCDevice *d)
 {
-  PetscContainer c;
+  GPUCSRWrap *w;
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectQuery((PetscObject)pc, KEY, (PetscObject *)&c));
-  PetscCheck(c, PETSC_COMM_SELF, PETSC_ERR_PLIB, "A PC of type %s has lost our data", ((PetscObject)pc)->type_name);
-  PetscCall(PetscContainerGetPointer(c, (void **)d));
+  PetscCall(GPUCSRWrapGet((PetscObject)pc, &w));
+  PetscCheck(w, PETSC_COMM_SELF, PETSC_ERR_PLIB, "A PC of type %s has lost our data", ((PetscObject)pc)->type_name);
+  *d = (PCDevice)w->data;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static const PCDeviceOps *OpsOf(PC pc)
+static PetscErrorCode DeviceRelease(void *data)
 {
-  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(types); k++)
-    if (!strcmp(types[k].ops->name, ((PetscObject)pc)->type_name)) return types[k].ops;
-  return NULL;
-}
-
-static PetscErrorCode Release(PC pc, PCDevice d)
-{
-  const PCDeviceOps *ops = OpsOf(pc);
+  PCDevice d = (PCDevice)data;
 
   PetscFunctionBegin;
-  if (d->dev) PetscCall((*ops->release)(d));
+  if (d->dev) PetscCall((*d->ops->release)(d));
   d->dev   = NULL;
   d->fresh = d->possible = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -70,16 +47,16 @@ static PetscErrorCode Take(PC pc, PCDevice d, GPUCSRDevice dev, Vec x)
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  if (d->dev && d->dev != dev) PetscCall(Release(pc, d));
+  if (d->dev && d->dev != dev) PetscCall(DeviceRelease(d));
   if (d->fresh) PetscFunctionReturn(PETSC_SUCCESS);
   d->dev = dev;
   PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = (*OpsOf(pc)->take)(pc, d, x, &d->possible);
+  ierr = (*d->ops->take)(pc, d, x, &d->possible);
   PetscCall(GPUCSRAttemptEnd(&attempt));
   PetscCheck(!ierr || ierr == PETSC_ERR_MEM, PETSC_COMM_SELF, ierr, "%s", attempt.message);
   if (ierr) {
     PetscCall(PetscInfo(pc, "Applications are PETSc's: %s\n", attempt.message));
-    PetscCall(Release(pc, d));
+    PetscCall(DeviceRelease(d));
   }
   d->fresh = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -94,37 +71,8 @@ static PetscErrorCode PCApply_Device(PC pc, Vec x, Vec y)
   PetscCall(DeviceOf(pc, &d));
   PetscCall(Common(x, y, &dev));
   if (dev) PetscCall(Take(pc, d, dev, x));
-  if (dev && d->possible) PetscCall((*OpsOf(pc)->apply)(pc, d, x, y));
-  else PetscCall((*d->petsc.apply)(pc, x, y));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCReset_Device(PC pc)
-{
-  PCDevice d;
-
-  PetscFunctionBegin;
-  PetscCall(DeviceOf(pc, &d));
-  PetscCall(Release(pc, d));
-  if (d->petsc.reset) PetscCall((*d->petsc.reset)(pc));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCDestroy_Device(PC pc)
-{
-  PCDevice d;
-  PetscErrorCode (*destroy)(PC);
-
-  PetscFunctionBegin;
-  PetscCall(DeviceOf(pc, &d));
-  destroy = d->petsc.destroy;
-  PetscCall(Release(pc, d));
-  *d->previous = d->next;
-  if (d->next) d->next->previous = d->previous;
-  PetscCall(PetscFree(d->data));
-  PetscCall(PetscFree(d));
-  PetscCall(PetscObjectCompose((PetscObject)pc, KEY, NULL));
-  PetscCall((*destroy)(pc));
+  if (dev && d->possible) PetscCall((*d->ops->apply)(pc, d, x, y));
+  else PetscCall((*d->wrap->petsc.pc.apply)(pc, x, y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -135,34 +83,13 @@ static PetscErrorCode PCView_Device(PC pc, PetscViewer viewer)
 
   PetscFunctionBegin;
   PetscCall(DeviceOf(pc, &d));
-  PetscCall((*d->petsc.view)(pc, viewer));
+  PetscCall((*d->wrap->petsc.pc.view)(pc, viewer));
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
   if (ascii && d->fresh) PetscCall(PetscViewerASCIIPrintf(viewer, "  Applications to vectors of type gpu %s%s\n", d->possible ? "run on backend " : "are PETSc's", d->possible ? d->dev->ops->name : ""));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode PCSetUp_Device(PC);
-
-/* Ours over PETSc's, which sets some of its operations when it is set up */
-static PetscErrorCode Wrap(PC pc, PCDevice d)
-{
-  struct _PCOps *o = pc->ops;
-
-  PetscFunctionBegin;
-#define WRAP(op, ours) \
-  if (o->op != ours) { \
-    d->petsc.op = o->op; \
-    o->op       = ours; \
-  }
-  WRAP(setup, PCSetUp_Device)
-  WRAP(reset, PCReset_Device)
-  WRAP(destroy, PCDestroy_Device)
-  WRAP(apply, PCApply_Device)
-  if (o->view) WRAP(view, PCView_Device)
-#undef WRAP
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
+/* PETSc sets some of its operations when the PC is set up */
 static PetscErrorCode PCSetUp_Device(PC pc)
 {
   PCDevice d;
@@ -170,64 +97,49 @@ static PetscErrorCode PCSetUp_Device(PC pc)
   PetscFunctionBegin;
   PetscCall(DeviceOf(pc, &d));
   d->fresh = PETSC_FALSE;
-  PetscCall((*d->petsc.setup)(pc));
-  PetscCall(Wrap(pc, d));
+  PetscCall((*d->wrap->petsc.pc.setup)(pc));
+  PetscCall(GPUCSRWrapOver((PetscObject)pc, d->wrap));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Create(PC pc, const Type *t)
+static PetscErrorCode PCCreate_PBJacobi_GPUCSR(PC), PCCreate_FieldSplit_GPUCSR(PC);
+#define OPS \
+  { \
+    .pc = {.setup = PCSetUp_Device, .apply = PCApply_Device, .view = PCView_Device } \
+  }
+static GPUCSRWrapType types[] = {
+  {PCPBJACOBI,   (void (*)(void))PCCreate_PBJacobi_GPUCSR,   OPS, sizeof(struct _n_PCDevice), DeviceRelease, NULL},
+  {PCFIELDSPLIT, (void (*)(void))PCCreate_FieldSplit_GPUCSR, OPS, sizeof(struct _n_PCDevice), DeviceRelease, NULL},
+};
+#undef OPS
+
+static PetscErrorCode Create(PC pc, const GPUCSRWrapType *t, const PCDeviceOps *ops)
 {
-  PCDevice       d;
-  PetscContainer c;
+  GPUCSRWrap *w;
+  PCDevice    d;
 
   PetscFunctionBegin;
-  PetscCall((*t->create)(pc));
-  PetscCall(PetscNew(&d));
-  PetscCall(PetscCalloc(t->ops->bytes, &d->data));
-  PetscCall(PetscContainerCreate(PETSC_COMM_SELF, &c));
-  PetscCall(PetscContainerSetPointer(c, d));
-  PetscCall(PetscObjectCompose((PetscObject)pc, KEY, (PetscObject)c));
-  PetscCall(PetscContainerDestroy(&c));
-  d->pc       = pc;
-  d->next     = living;
-  d->previous = &living;
-  if (living) living->previous = &d->next;
-  living = d;
-  PetscCall(Wrap(pc, d));
+  PetscCall(GPUCSRWrapCreate((PetscObject)pc, t, &w));
+  PetscCheck(ops->bytes <= sizeof(d->data), PETSC_COMM_SELF, PETSC_ERR_PLIB, "Data of %zu bytes have no room", ops->bytes);
+  d       = (PCDevice)w->data;
+  d->wrap = w;
+  d->ops  = ops;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode PCCreate_PBJacobi_GPUCSR(PC pc)
 {
-  return Create(pc, &types[0]);
+  return Create(pc, &types[0], &PCDeviceOps_PBJacobi);
 }
 
 static PetscErrorCode PCCreate_FieldSplit_GPUCSR(PC pc)
 {
-  return Create(pc, &types[1]);
+  return Create(pc, &types[1], &PCDeviceOps_FieldSplit);
 }
 
-/* A type that the program has registered itself under one of these names is wrapped as well */
 PetscErrorCode PCDeviceInitialize_Private(void)
 {
   PetscFunctionBegin;
-  if (!GPUCSR_SCALAR_IS_DOUBLE) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PCInitializePackage());
-  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(types); k++) {
-    PetscErrorCode (*create)(PC) = NULL;
-
-    PetscCall(PetscFunctionListFind(PCList, types[k].ops->name, &create));
-    if (!create || create == types[k].ours) continue;
-    types[k].create = create;
-    PetscCall(PCRegister(types[k].ops->name, types[k].ours));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The devices go next */
-PetscErrorCode PCDeviceFinalize_Private(void)
-{
-  PetscFunctionBegin;
-  for (PCDevice d = living; d; d = d->next) PetscCall(Release(d->pc, d));
+  PetscCall(GPUCSRWrapRegister(&PCList, PETSC_STATIC_ARRAY_LENGTH(types), types));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

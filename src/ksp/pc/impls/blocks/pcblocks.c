@@ -7,23 +7,8 @@
   whole: nothing is copied.
 */
 #include "../petscprivate.h"
-#include "../../../../sys/gpucsrsys.h"
+#include "../../../wrap.h"
 #include "pcblocks.h"
-
-static const char KEY[] = "PCBlocksGPUCSR";
-
-/* A type, and PETSc's function that makes it */
-typedef struct {
-  const char *name;
-  PetscErrorCode (*ours)(PC);
-  PetscErrorCode (*create)(PC);
-} Type;
-
-static PetscErrorCode PCCreate_BJacobi_GPUCSR(PC), PCCreate_ASM_GPUCSR(PC);
-static Type           types[] = {
-            {PCBJACOBI, PCCreate_BJacobi_GPUCSR, NULL},
-            {PCASM,     PCCreate_ASM_GPUCSR,     NULL},
-};
 
 /* What a block was when it was taken: numbers that are others when something about it is */
 typedef struct {
@@ -34,9 +19,7 @@ typedef struct {
 
 typedef struct _n_Blocks Blocks;
 struct _n_Blocks {
-  struct {
-    PetscErrorCode (*setup)(PC), (*setuponblocks)(PC), (*reset)(PC), (*destroy)(PC), (*apply)(PC, Vec, Vec), (*view)(PC, PetscViewer);
-  } petsc;                                                          /* its operations, as they are where ours stand */
+  GPUCSRWrap *wrap;
   PetscErrorCode (*getsolvers)(PC, PetscInt *, PetscInt *, KSP **); /* PETSc's, of a PCBJACOBI */
   PetscBool     handed;                                             /* the program has had solvers or matrices of blocks in its hands, and may change them at any time */
   PetscBool     stale;                                              /* the PC was set up since the blocks were compared */
@@ -51,18 +34,15 @@ struct _n_Blocks {
   PetscBool     refused;  /* there is none, while the pattern is */
   PetscInt64    refusedat;
   char          why[512], said[512]; /* why they are PETSc's; and what was said of it */
-  Blocks       *next, **previous;    /* living ones: their device may go before them */
 };
-static Blocks *living = NULL;
 
 static PetscErrorCode BlocksOf(PC pc, Blocks **m)
 {
-  PetscContainer c;
+  GPUCSRWrap *w;
 
   PetscFunctionBegin;
-  *m = NULL;
-  PetscCall(PetscObjectQuery((PetscObject)pc, KEY, (PetscObject *)&c));
-  if (c) PetscCall(PetscContainerGetPointer(c, (void **)m));
+  PetscCall(GPUCSRWrapGet((PetscObject)pc, &w));
+  *m = w ? (Blocks *)w->data : NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -266,7 +246,7 @@ static PetscErrorCode Refuse(PC pc, Blocks *m, PetscInt n, KSP ksp[])
     PetscCall(PetscObjectStateIncrease((PetscObject)P));
     PetscCall(KSPSetOperators(ksp[k], A, P));
   }
-  PetscCall((*m->petsc.setuponblocks)(pc));
+  PetscCall((*m->wrap->petsc.pc.setuponblocks)(pc));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -371,7 +351,7 @@ static PetscErrorCode PCSetUpOnBlocks_Blocks(PC pc)
   PetscCall(Alone(pc, n, &alone));
   if (n == 1 && !ASMOf(pc)) PetscCall(KSPSetReusePreconditioner(ksp[0], pc->reusepreconditioner)); /* as PETSc's application does: the matrix may be the program's */
   PetscCall(MatGPUCSRFactorPutOff_Private((PetscBool)(possible && !alone)));
-  ierr = (*m->petsc.setuponblocks)(pc);
+  ierr = (*m->wrap->petsc.pc.setuponblocks)(pc);
   for (PetscInt k = 0; k < n && possible && !ierr; k++) ierr = PCSetUp(ksp[k]->pc); /* KSPSetUp() has not done it where it has got another type since */
   PetscCall(MatGPUCSRFactorPutOff_Private(PETSC_FALSE));
   PetscCall(ierr);
@@ -457,7 +437,7 @@ static PetscErrorCode PCApply_Blocks(PC pc, Vec b, Vec x)
     PetscCall(Refuse(pc, m, n, ksp));
     PetscCall(Keep(pc, m));
   }
-  PetscCall((*m->petsc.apply)(pc, b, x));
+  PetscCall((*m->wrap->petsc.pc.apply)(pc, b, x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -469,14 +449,16 @@ PetscErrorCode PCBlocksFactor_Private(PC pc, Mat *F)
   PetscFunctionBegin;
   *F = NULL;
   PetscCall(BlocksOf(pc, &m));
-  if (!m || !m->petsc.setuponblocks) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!m || !m->wrap->petsc.pc.setuponblocks) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Current(pc, m));
   *F = m->F;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Release(Blocks *m)
+static PetscErrorCode BlocksRelease(void *data)
 {
+  Blocks *m = (Blocks *)data;
+
   PetscFunctionBegin;
   PetscCall(GPUCSRFactorsDestroy(&m->together));
   PetscCall(PointsForget(m));
@@ -487,34 +469,6 @@ static PetscErrorCode Release(Blocks *m)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode PCReset_Blocks(PC pc)
-{
-  Blocks *m;
-
-  PetscFunctionBegin;
-  PetscCall(BlocksOf(pc, &m));
-  PetscCall(Release(m));
-  if (m->petsc.reset) PetscCall((*m->petsc.reset)(pc));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCDestroy_Blocks(PC pc)
-{
-  Blocks *m;
-  PetscErrorCode (*destroy)(PC);
-
-  PetscFunctionBegin;
-  PetscCall(BlocksOf(pc, &m));
-  destroy = m->petsc.destroy;
-  PetscCall(Release(m));
-  *m->previous = m->next;
-  if (m->next) m->next->previous = m->previous;
-  PetscCall(PetscFree(m));
-  PetscCall(PetscObjectCompose((PetscObject)pc, KEY, NULL));
-  PetscCall((*destroy)(pc));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode PCView_Blocks(PC pc, PetscViewer viewer)
 {
   Blocks   *m;
@@ -522,7 +476,7 @@ static PetscErrorCode PCView_Blocks(PC pc, PetscViewer viewer)
 
   PetscFunctionBegin;
   PetscCall(BlocksOf(pc, &m));
-  PetscCall((*m->petsc.view)(pc, viewer));
+  PetscCall((*m->wrap->petsc.pc.view)(pc, viewer));
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
   if (!ascii || !m->together.F) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscViewerASCIIPrintf(viewer, "  All %" PetscInt_FMT " blocks of a process are one factor on the device\n", m->n));
@@ -534,29 +488,7 @@ static PetscErrorCode PCView_Blocks(PC pc, PetscViewer viewer)
 
 /* ---- registration ---- */
 
-static PetscErrorCode PCSetUp_Blocks(PC);
-
-/* Ours over PETSc's, which sets some of its operations when it is set up */
-static PetscErrorCode Wrap(PC pc, Blocks *m)
-{
-  struct _PCOps *o = pc->ops;
-
-  PetscFunctionBegin;
-#define WRAP(op, ours) \
-  if (o->op && o->op != ours) { \
-    m->petsc.op = o->op; \
-    o->op       = ours; \
-  }
-  WRAP(setup, PCSetUp_Blocks)
-  WRAP(setuponblocks, PCSetUpOnBlocks_Blocks)
-  WRAP(reset, PCReset_Blocks)
-  WRAP(destroy, PCDestroy_Blocks)
-  WRAP(apply, PCApply_Blocks)
-  WRAP(view, PCView_Blocks)
-#undef WRAP
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
+/* PETSc sets some of its operations when the PC is set up */
 static PetscErrorCode PCSetUp_Blocks(PC pc)
 {
   Blocks *m;
@@ -565,30 +497,33 @@ static PetscErrorCode PCSetUp_Blocks(PC pc)
   PetscCall(BlocksOf(pc, &m));
   m->stale = PETSC_TRUE;
   if (pc->modifysubmatrices) m->handed = PETSC_TRUE;
-  PetscCall((*m->petsc.setup)(pc));
-  PetscCall(Wrap(pc, m));
+  PetscCall((*m->wrap->petsc.pc.setup)(pc));
+  PetscCall(GPUCSRWrapOver((PetscObject)pc, m->wrap));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Create(PC pc, const Type *t)
+static PetscErrorCode PCCreate_BJacobi_GPUCSR(PC), PCCreate_ASM_GPUCSR(PC);
+#define OPS \
+  { \
+    .pc = {.setup = PCSetUp_Blocks, .setuponblocks = PCSetUpOnBlocks_Blocks, .apply = PCApply_Blocks, .view = PCView_Blocks } \
+  }
+static GPUCSRWrapType types[] = {
+  {PCBJACOBI, (void (*)(void))PCCreate_BJacobi_GPUCSR, OPS, sizeof(Blocks), BlocksRelease, NULL},
+  {PCASM,     (void (*)(void))PCCreate_ASM_GPUCSR,     OPS, sizeof(Blocks), BlocksRelease, NULL},
+};
+#undef OPS
+
+static PetscErrorCode Create(PC pc, const GPUCSRWrapType *t)
 {
-  Blocks        *m;
-  PetscContainer c;
+  GPUCSRWrap *w;
+  Blocks     *m;
 
   PetscFunctionBegin;
-  PetscCall((*t->create)(pc));
-  PetscCall(PetscNew(&m));
-  PetscCall(PetscContainerCreate(PETSC_COMM_SELF, &c));
-  PetscCall(PetscContainerSetPointer(c, m));
-  PetscCall(PetscObjectCompose((PetscObject)pc, KEY, (PetscObject)c));
-  PetscCall(PetscContainerDestroy(&c));
-  m->next     = living;
-  m->previous = &living;
-  if (living) living->previous = &m->next;
-  living = m;
+  PetscCall(GPUCSRWrapCreate((PetscObject)pc, t, &w));
+  m       = (Blocks *)w->data;
+  m->wrap = w;
   PetscCall(PetscObjectQueryFunction((PetscObject)pc, "PCBJacobiGetSubKSP_C", &m->getsolvers));
   if (m->getsolvers) PetscCall(PetscObjectComposeFunction((PetscObject)pc, "PCBJacobiGetSubKSP_C", GetSolvers_Blocks));
-  PetscCall(Wrap(pc, m));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -602,27 +537,9 @@ static PetscErrorCode PCCreate_ASM_GPUCSR(PC pc)
   return Create(pc, &types[1]);
 }
 
-/* A type that the program has registered itself under one of these names is left alone: its blocks need not be PETSc's */
 PetscErrorCode PCBlocksInitialize_Private(void)
 {
   PetscFunctionBegin;
-  if (!GPUCSR_SCALAR_IS_DOUBLE) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PCInitializePackage());
-  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(types); k++) {
-    PetscErrorCode (*create)(PC) = NULL;
-
-    PetscCall(PetscFunctionListFind(PCList, types[k].name, &create));
-    if (!create || create == types[k].ours) continue;
-    types[k].create = create;
-    PetscCall(PCRegister(types[k].name, types[k].ours));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The devices go next */
-PetscErrorCode PCBlocksFinalize_Private(void)
-{
-  PetscFunctionBegin;
-  for (Blocks *m = living; m; m = m->next) PetscCall(Release(m));
+  PetscCall(GPUCSRWrapRegister(&PCList, PETSC_STATIC_ARRAY_LENGTH(types), types));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -7,5 +7,4 @@
 #include "../../../../mat/impls/gpucsr/product/operator.h"
 
 GPUCSR_INTERN PetscErrorCode PCBlocksInitialize_Private(void);
-GPUCSR_INTERN PetscErrorCode PCBlocksFinalize_Private(void);
 GPUCSR_INTERN PetscErrorCode PCBlocksFactor_Private(PC, Mat *F);

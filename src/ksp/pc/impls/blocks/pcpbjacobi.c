@@ -18,23 +18,13 @@ static PetscErrorCode Release(PCDevice d)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A unit vector of every block at once gives a column of the blocks */
-static PetscErrorCode Columns(PC pc, PCDevice d, Vec unit, Vec column, double rows[])
+static PetscErrorCode ApplyPETSc(void *pc, Vec x, Vec y)
 {
-  Blocks            *b = (Blocks *)d->data;
-  PetscScalar       *u;
-  const PetscScalar *c;
+  GPUCSRWrap *w;
 
   PetscFunctionBegin;
-  for (PetscInt j = 0; j < b->bs; j++) {
-    PetscCall(VecGetArrayWrite(unit, &u));
-    for (PetscInt i = 0; i < b->n; i++) u[i] = i % b->bs == j;
-    PetscCall(VecRestoreArrayWrite(unit, &u));
-    PetscCall((*d->petsc.apply)(pc, unit, column));
-    PetscCall(VecGetArrayRead(column, &c));
-    for (PetscInt i = 0; i < b->n; i++) rows[(size_t)i * (size_t)b->bs + (size_t)j] = PetscRealPart(c[i]);
-    PetscCall(VecRestoreArrayRead(column, &c));
-  }
+  PetscCall(GPUCSRWrapGet((PetscObject)pc, &w));
+  PetscCall((*w->petsc.pc.apply)((PC)pc, x, y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -60,7 +50,7 @@ static PetscErrorCode Take(PC pc, PCDevice d, Vec x, PetscBool *possible)
   PetscCall(PetscMalloc1(count, &rows));
   ierr = VecCreateSeq(PETSC_COMM_SELF, n, &unit); /* nothing collective: another rank's vectors may be on the host, and then it does not come here */
   if (!ierr) ierr = VecDuplicate(unit, &column);
-  if (!ierr) ierr = Columns(pc, d, unit, column, rows);
+  if (!ierr) ierr = GPUCSRProbe(ApplyPETSc, pc, 0, bs, unit, column, rows);
   if (!ierr) ierr = GPUCSRUpload(d->dev, b->rows, GPUCSR_DOUBLE, rows, GPUCSR_DOUBLE, count, PETSC_FALSE, d->dev->stream, NULL);
   PetscCall(PetscFree(rows));
   PetscCall(VecDestroy(&unit));
@@ -92,4 +82,4 @@ static PetscErrorCode Apply(PC pc, PCDevice d, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const PCDeviceOps PCDeviceOps_PBJacobi = {PCPBJACOBI, sizeof(Blocks), Take, Apply, Release};
+const PCDeviceOps PCDeviceOps_PBJacobi = {sizeof(Blocks), Take, Apply, Release};

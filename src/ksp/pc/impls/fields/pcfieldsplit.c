@@ -211,4 +211,4 @@ static PetscErrorCode Apply(PC pc, PCDevice d, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const PCDeviceOps PCDeviceOps_FieldSplit = {PCFIELDSPLIT, sizeof(Fields), Take, Apply, Release};
+const PCDeviceOps PCDeviceOps_FieldSplit = {sizeof(Fields), Take, Apply, Release};

@@ -5,23 +5,6 @@
 #include "cycle.h"
 #include "../../../../sys/graph.h"
 
-PetscErrorCode GPUMGFree(GPUCSRDevice dev, GPUMGMemory *m)
-{
-  PetscFunctionBegin;
-  PetscCall(GPUCSRFree(dev, m->bytes, &m->p));
-  m->bytes = 0;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode GPUMGGrow(GPUCSRDevice dev, size_t bytes, const char what[], GPUMGMemory *m)
-{
-  PetscFunctionBegin;
-  if (m->p && m->bytes >= bytes) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUMGFree(dev, m));
-  PetscCall(GPUCSRMalloc(dev, PetscMax(bytes, 1), what, &m->p));
-  m->bytes = PetscMax(bytes, 1);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 /* What a level has while a cycle goes on: where its x is, and where it may be written to next. On the finest level b and x are the caller's */
 typedef struct {
@@ -326,18 +309,18 @@ PetscErrorCode GPUMGCycleDestroy(GPUMGCycle *c)
   PetscCall(GPUCSRDeviceReach(c->dev, PETSC_FALSE, &reached));
   PetscCall(GPUMGCycleForget(c));
   for (int l = 0; l < GPUMG_LEVELS; l++) {
-    PetscCall(GPUMGFree(c->dev, &c->level[l].memory));
-    PetscCall(GPUMGFree(c->dev, &c->level[l].down.M));
-    PetscCall(GPUMGFree(c->dev, &c->level[l].up.M));
+    PetscCall(GPUCSRBufferFree(c->dev, &c->level[l].memory));
+    PetscCall(GPUCSRBufferFree(c->dev, &c->level[l].down.M));
+    PetscCall(GPUCSRBufferFree(c->dev, &c->level[l].up.M));
     for (int k = 0; k < 3; k++) PetscCall(MatDestroy(&c->level[l].copy[k].A));
   }
   if (c->small) PetscCall(GPUMGCycleDestroy(c->small));
   PetscCall(PetscFree(c->small));
   PetscCall(MatDestroy(&c->everything));
-  PetscCall(GPUMGFree(c->dev, &c->both));
-  PetscCall(GPUMGFree(c->dev, &c->inverse));
-  PetscCall(GPUMGFree(c->dev, &c->tail));
-  PetscCall(GPUMGFree(c->dev, &c->panels));
+  PetscCall(GPUCSRBufferFree(c->dev, &c->both));
+  PetscCall(GPUCSRBufferFree(c->dev, &c->inverse));
+  PetscCall(GPUCSRBufferFree(c->dev, &c->tail));
+  PetscCall(GPUCSRBufferFree(c->dev, &c->panels));
   PetscCall(PetscMemzero(c, sizeof(*c)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

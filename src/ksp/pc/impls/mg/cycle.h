@@ -12,23 +12,17 @@
 #define GPUMG_STEPS   32 /* of a smoother at most */
 #define GPUMG_VECTORS 5  /* of a level */
 
-/* Device memory that is kept for the next hierarchy */
-typedef struct {
-  void  *p;
-  size_t bytes;
-} GPUMGMemory;
-
 /* So many steps d = ca d + cb M (b - A x), x += d: all that Chebyshev's and Richardson's iterations are */
 typedef struct {
   double ca, cb;
 } GPUMGStep;
 
 typedef struct {
-  int         steps;
-  GPUMGStep   step[GPUMG_STEPS];
-  PetscBool   fromzero; /* it starts from 0, whatever x is */
-  int         bs;       /* M: 0 none, 1 a diagonal, else diagonal blocks of this size, */
-  GPUMGMemory M;        /* by rows */
+  int          steps;
+  GPUMGStep    step[GPUMG_STEPS];
+  PetscBool    fromzero; /* it starts from 0, whatever x is */
+  int          bs;       /* M: 0 none, 1 a diagonal, else diagonal blocks of this size, */
+  GPUCSRBuffer M;        /* by rows */
 } GPUMGSmoother;
 
 /* A matrix that takes part, or its transpose */
@@ -53,7 +47,7 @@ typedef struct {
   GPUMGCopy     copy[3]; /* of the matrices of A, P and R */
   GPUMGSmoother down, up;
   PetscBool     two; /* up is another one than down */
-  GPUMGMemory   memory;
+  GPUCSRBuffer  memory;
   double       *b, *x, *spare, *r, *d; /* in it; spare: for a step, which cannot write the x that it multiplies with */
 } GPUMGLevel;
 
@@ -71,14 +65,14 @@ struct _n_GPUMGCycle {
   int          levels, cycles; /* cycles of an application */
   GPUMGLevel   level[GPUMG_LEVELS];
   PetscBool    exact; /* the coarsest level is solved with by a dense inverse, else smoothed */
-  GPUMGMemory  inverse;
+  GPUCSRBuffer inverse;
   int          bottom;       /* where cycles end: the finest of the small levels that one matrix stands for (tail.c), else 0 */
-  GPUMGMemory  tail, panels; /* that matrix, and what it was made in */
+  GPUCSRBuffer tail, panels; /* that matrix, and what it was made in */
   PetscMPIInt  size;         /* ranks. Of several, each solves the level where cycles end for all of them: */
   Mat          everything;   /* its product is the right-hand side of all ranks, */
   GPUMGMatrix  all;          /* as it takes part, */
   int          whole;        /* so many rows, */
-  GPUMGMemory  both;         /* which, and their solution, are here, */
+  GPUCSRBuffer both;         /* which, and their solution, are here, */
   GPUMGCycle  *small;        /* by this cycle of one process, or, NULL, by a dense matrix */
   GPUMGRecord  own, last;    /* applications to b and x of the finest level, and to those of the last caller */
   PetscBool    ran;          /* before anything is recorded: what kernels set up for good is there */
@@ -116,8 +110,6 @@ GPUCSR_INTERN size_t         GPUMGCycleVectorBytes(int n);
 GPUCSR_INTERN void           GPUMGCycleVectors(GPUMGLevel *);
 GPUCSR_INTERN PetscErrorCode GPUMGCycleForget(GPUMGCycle *);
 GPUCSR_INTERN PetscErrorCode GPUMGCycleDestroy(GPUMGCycle *);
-GPUCSR_INTERN PetscErrorCode GPUMGGrow(GPUCSRDevice, size_t, const char[], GPUMGMemory *);
-GPUCSR_INTERN PetscErrorCode GPUMGFree(GPUCSRDevice, GPUMGMemory *);
 GPUCSR_INTERN double         GPUMGCycleBytes(const GPUMGCycle *);
 
 /* tail.c */
@@ -134,12 +126,11 @@ GPUCSR_INTERN PetscErrorCode GPUMGRanksColumns(KSP, Mat, double *all);
 GPUCSR_INTERN PetscErrorCode GPUMGRanksSmall(GPUMGCycle *, MPI_Comm, PetscInt small, PetscInt most);
 
 /* levels.c */
-GPUCSR_INTERN PetscErrorCode GPUMGPCApply(KSP, Vec, Vec);
+GPUCSR_INTERN PetscErrorCode GPUMGPCApply(void *ksp, Vec, Vec);
 GPUCSR_INTERN PetscErrorCode GPUMGLevelsTake(PC, GPUMGCycle *, PetscBool *, char[], size_t);
 GPUCSR_INTERN PetscErrorCode GPUMGLevelsMoved(const GPUMGCycle *, PetscBool *);
 
 /* pcmg.c */
 GPUCSR_INTERN PetscErrorCode PCGAMGProlongator_Private(PC);
 GPUCSR_INTERN PetscErrorCode PCMGInitialize_Private(void);
-GPUCSR_INTERN PetscErrorCode PCMGFinalize_Private(void);
 GPUCSR_INTERN PetscErrorCode PCMGCycleGet_Private(PC, GPUMGCycle **, PetscInt *version);

@@ -86,7 +86,7 @@ static PetscErrorCode Begin(Tail *t, int bottom)
 
   PetscFunctionBegin;
   for (int l = 0; l <= bottom; l++) bytes += 4 * GPUCSRAlignUp(sizeof(double) * (size_t)c->level[l].n * (size_t)t->columns);
-  PetscCall(GPUMGGrow(c->dev, bytes, "panels of a multigrid tail", &c->panels));
+  PetscCall(GPUCSRBufferGrow(c->dev, bytes, "panels of a multigrid tail", &c->panels));
   for (int l = 0; l <= bottom; l++) {
     Panel   *at  = &t->at[l];
     double **v[] = {&at->b, &at->x, &at->r, &at->d};
@@ -127,7 +127,7 @@ static PetscErrorCode Columns(Tail *t, int bottom)
   PetscCall(Begin(t, bottom));
   PetscCall(Identity(c->dev, t->columns, at->b));
   for (int k = 0; k < c->level[bottom + 1].cycles; k++) PetscCall(Multiplicative(t, bottom, (PetscBool)(k == 0)));
-  PetscCall(GPUMGGrow(c->dev, sizeof(double) * n * n, "the tail of a multigrid cycle", &c->tail));
+  PetscCall(GPUCSRBufferGrow(c->dev, sizeof(double) * n * n, "the tail of a multigrid cycle", &c->tail));
   PetscCall(c->dev->ops->copy(c->dev->id, c->tail.p, at->x, sizeof(double) * n * n, GPUCSR_ON_DEVICE, c->dev->stream));
   PetscCall(c->dev->ops->streamsynchronize(c->dev->id, c->dev->stream)); /* transposes go */
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -158,8 +158,8 @@ PetscErrorCode GPUMGTailMake(GPUMGCycle *c, int most)
       if (t.at[l].own[k].dev) PetscCall(GPUCSRStorageDestroy(&t.at[l].own[k]));
   if (!ierr) c->bottom = bottom;
   else { /* without memory for it cycles go over all levels */ PetscCheck(ierr == PETSC_ERR_MEM, PETSC_COMM_SELF, ierr, "%s", attempt.message);
-    PetscCall(GPUMGFree(c->dev, &c->tail));
-    PetscCall(GPUMGFree(c->dev, &c->panels));
+    PetscCall(GPUCSRBufferFree(c->dev, &c->tail));
+    PetscCall(GPUCSRBufferFree(c->dev, &c->panels));
     PetscCall(PetscInfo(NULL, "No matrix for the small levels of a cycle: %s\n", attempt.message));
   }
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -140,7 +140,6 @@ PetscErrorCode GPUMGPlain(KSP ksp, PetscBool *plain)
   /* the device's cycle has these from PETSc */
   s.max_it         = d.max_it;
   s.guess_zero     = d.guess_zero;
-  s.guess_not_read = d.guess_not_read;
   s.pc             = d.pc;
   s.data           = d.data;
   s.setupstage     = d.setupstage;
@@ -160,7 +159,8 @@ PetscErrorCode GPUMGPlain(KSP ksp, PetscBool *plain)
   s.pc_side             = d.pc_side;
   s.pc_side_set         = d.pc_side_set;
   s.errorifnotconverged = d.errorifnotconverged;
-#if defined(PetscObjectParameterDeclare)
+#if defined(PetscObjectParameterDeclare) /* 3.23 and later */
+  s.guess_not_read = d.guess_not_read;
   s.default_max_it = d.default_max_it;
   s.default_rtol   = d.default_rtol;
   s.default_abstol = d.default_abstol;

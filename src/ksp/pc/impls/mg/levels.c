@@ -4,6 +4,7 @@
 */
 #include "../petscprivate.h"
 #include "../../../../sys/gpucsrsys.h"
+#include "../../../wrap.h"
 #include "cycle.h"
 
 /* Blocks of the largest size that a step multiplies with */
@@ -60,10 +61,10 @@ static PetscErrorCode Settle(Why *w)
   } while (0)
 
 /* Collective: device memory */
-static PetscErrorCode Reserve(Why *w, GPUCSRDevice dev, size_t bytes, const char what[], GPUMGMemory *m)
+static PetscErrorCode Reserve(Why *w, GPUCSRDevice dev, size_t bytes, const char what[], GPUCSRBuffer *m)
 {
   PetscFunctionBegin;
-  TOGETHER(w, GPUMGGrow(dev, bytes, what, m));
+  TOGETHER(w, GPUCSRBufferGrow(dev, bytes, what, m));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -121,8 +122,9 @@ static PetscErrorCode Renew(KSP ksp)
   PCApply() of a solver's preconditioner whose numbers are read. What fails while PETSc makes it ready leaves it half made (Jacobi's diagonal, say, is there but holds nothing), and PETSc would
   apply it like that afterwards
 */
-PetscErrorCode GPUMGPCApply(KSP ksp, Vec x, Vec y)
+PetscErrorCode GPUMGPCApply(void *solver, Vec x, Vec y)
 {
+  KSP            ksp = (KSP)solver;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
@@ -151,24 +153,6 @@ static PetscErrorCode Diagonal(const GPUCSROperator *o, KSP ksp, double *to)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode ReadColumns(KSP ksp, PetscInt n, PetscInt count, Vec unit, Vec column, double *rows)
-{
-  PetscScalar       *u;
-  const PetscScalar *c;
-
-  PetscFunctionBegin;
-  for (PetscInt j = 0; j < count; j++) {
-    PetscCall(VecGetArrayWrite(unit, &u));
-    for (PetscInt i = 0; i < n; i++) u[i] = i % count == j;
-    PetscCall(VecRestoreArrayWrite(unit, &u));
-    PetscCall(GPUMGPCApply(ksp, unit, column));
-    PetscCall(VecGetArrayRead(column, &c));
-    for (PetscInt i = 0; i < n; i++) rows[(size_t)i * (size_t)count + (size_t)j] = (double)PetscRealPart(c[i]);
-    PetscCall(VecRestoreArrayRead(column, &c));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Columns 0 to count - 1 of what a PC does to vectors that repeat with this period, by rows: its diagonal blocks, or all of it */
 static PetscErrorCode Columns(GPUCSRDevice dev, KSP ksp, PetscInt n, PetscInt count, double *to)
 {
@@ -180,7 +164,7 @@ static PetscErrorCode Columns(GPUCSRDevice dev, KSP ksp, PetscInt n, PetscInt co
   PetscCall(PetscMalloc1((size_t)n * (size_t)count, &rows));
   PetscCall(VecCreateMPI(PetscObjectComm((PetscObject)ksp), n, PETSC_DETERMINE, &unit));
   PetscCall(VecDuplicate(unit, &column));
-  ierr = ReadColumns(ksp, n, count, unit, column, rows);
+  ierr = GPUCSRProbe(GPUMGPCApply, ksp, 0, count, unit, column, rows);
   if (!ierr) ierr = GPUCSRUpload(dev, to, GPUCSR_DOUBLE, rows, GPUCSR_DOUBLE, (size_t)n * (size_t)count, PETSC_FALSE, dev->stream, NULL);
   PetscCall(PetscFree(rows));
   PetscCall(VecDestroy(&unit));
@@ -442,7 +426,7 @@ static PetscErrorCode CoarseSolver(GPUMGCycle *c, KSP ksp, Why *w)
     PetscCall(CoarseTogether(c, ksp, A, (int)n, w));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(GPUMGGrow(c->dev, sizeof(double) * (size_t)L->n * (size_t)L->n, "the inverse of a coarse operator", &c->inverse));
+  PetscCall(GPUCSRBufferGrow(c->dev, sizeof(double) * (size_t)L->n * (size_t)L->n, "the inverse of a coarse operator", &c->inverse));
   PetscCall(Columns(c->dev, ksp, L->n, L->n, (double *)c->inverse.p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -3,27 +3,14 @@
   qualifies (levels.c) is applied by cycle.c, any other, and all that is not an application, by PETSc.
 */
 #include "../petscprivate.h"
-#include "../../../../sys/gpucsrsys.h"
+#include "../../../wrap.h"
 #include "cycle.h"
 #include "aggregates.h"
 
-static const char KEY[] = "PCMGGPUCSR";
+static PetscErrorCode PCApply_MG_GPUCSR(PC, Vec, Vec);
 
-/* What the two types do themselves, by row; what both have from PCMG is that of the first */
 typedef struct {
-  const char *type;
-  PetscErrorCode (*ours)(PC);
-  PetscErrorCode (*create)(PC), (*setup)(PC), (*reset)(PC), (*destroy)(PC), (*apply)(PC, Vec, Vec), (*view)(PC, PetscViewer); /* PETSc's */
-} Type;
-
-static PetscErrorCode PCCreate_MG_GPUCSR(PC), PCCreate_GAMG_GPUCSR(PC), PCApply_MG_GPUCSR(PC, Vec, Vec);
-static Type           types[] = {
-            {PCMG,   PCCreate_MG_GPUCSR,   NULL, NULL, NULL, NULL, NULL, NULL},
-            {PCGAMG, PCCreate_GAMG_GPUCSR, NULL, NULL, NULL, NULL, NULL, NULL},
-};
-
-typedef struct _n_Multigrid Multigrid;
-struct _n_Multigrid {
+  GPUCSRWrap *wrap;
   GPUMGCycle  cycle;
   PetscBool   taken, ok; /* the hierarchy has been looked at as it is, and is the cycle's */
   GPUMGKey    key;
@@ -31,24 +18,17 @@ struct _n_Multigrid {
   PetscInt    applied;
   char        why[512];
   GPUCSREvent event;
-  Multigrid  *next, **previous; /* living ones: their device may go before them */
-};
-static Multigrid *living = NULL;
+} Multigrid;
 
 static PetscErrorCode MultigridOf(PC pc, Multigrid **m)
 {
-  PetscContainer c;
+  GPUCSRWrap *w;
 
   PetscFunctionBegin;
-  *m = NULL;
-  PetscCall(PetscObjectQuery((PetscObject)pc, KEY, (PetscObject *)&c));
-  if (c) PetscCall(PetscContainerGetPointer(c, (void **)m));
+  PetscCall(GPUCSRWrapGet((PetscObject)pc, &w));
+  PetscCheck(w, PETSC_COMM_SELF, PETSC_ERR_PLIB, "A PC of type %s has lost our data", ((PetscObject)pc)->type_name);
+  *m = (Multigrid *)w->data;
   PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static const Type *TypeOf(PC pc)
-{
-  return &types[!strcmp(((PetscObject)pc)->type_name, PCGAMG)];
 }
 
 /* ---- is the cycle that of the hierarchy as it is? ---- */
@@ -125,30 +105,12 @@ static PetscErrorCode Take(PC pc, Multigrid *m)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Create(PC pc, Multigrid **m)
-{
-  PetscContainer c;
-
-  PetscFunctionBegin;
-  PetscCall(PetscNew(m));
-  PetscCall(PetscContainerCreate(PETSC_COMM_SELF, &c));
-  PetscCall(PetscContainerSetPointer(c, *m));
-  PetscCall(PetscObjectCompose((PetscObject)pc, KEY, (PetscObject)c));
-  PetscCall(PetscContainerDestroy(&c));
-  (*m)->next     = living;
-  (*m)->previous = &living;
-  if (living) living->previous = &(*m)->next;
-  living = *m;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode Current(PC pc, Multigrid **m)
 {
   PetscBool same;
 
   PetscFunctionBegin;
   PetscCall(MultigridOf(pc, m));
-  if (!*m) PetscCall(Create(pc, m));
   PetscCall(Same(pc, *m, &same));
   if (!same) PetscCall(Take(pc, *m));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -242,12 +204,13 @@ static PetscErrorCode PCApply_MG_GPUCSR(PC pc, Vec b, Vec x)
     PetscCall(GPUMGCycleDestroy(&m->cycle));
     m->ok = PETSC_FALSE; /* until something about the hierarchy is another */
   }
-  PetscCall((*types[0].apply)(pc, b, x));
+  PetscCall((*m->wrap->petsc.pc.apply)(pc, b, x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Release(Multigrid *m)
+static PetscErrorCode MultigridRelease(void *data)
 {
+  Multigrid   *m   = (Multigrid *)data;
   GPUCSRDevice dev = m->cycle.dev;
 
   PetscFunctionBegin;
@@ -259,34 +222,6 @@ static PetscErrorCode Release(Multigrid *m)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode PCReset_MG_GPUCSR(PC pc)
-{
-  Multigrid *m;
-
-  PetscFunctionBegin;
-  PetscCall(MultigridOf(pc, &m));
-  if (m) PetscCall(Release(m));
-  PetscCall((*TypeOf(pc)->reset)(pc));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCDestroy_MG_GPUCSR(PC pc)
-{
-  Multigrid *m;
-
-  PetscFunctionBegin;
-  PetscCall(MultigridOf(pc, &m));
-  if (m) {
-    PetscCall(Release(m));
-    *m->previous = m->next;
-    if (m->next) m->next->previous = m->previous;
-    PetscCall(PetscFree(m));
-    PetscCall(PetscObjectCompose((PetscObject)pc, KEY, NULL));
-  }
-  PetscCall((*TypeOf(pc)->destroy)(pc));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode PCView_MG_GPUCSR(PC pc, PetscViewer viewer)
 {
   Multigrid        *m;
@@ -294,10 +229,10 @@ static PetscErrorCode PCView_MG_GPUCSR(PC pc, PetscViewer viewer)
   const GPUMGCycle *c;
 
   PetscFunctionBegin;
-  PetscCall((*types[0].view)(pc, viewer));
-  PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
   PetscCall(MultigridOf(pc, &m));
-  if (!ascii || !m || !m->taken) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall((*m->wrap->petsc.pc.view)(pc, viewer));
+  PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
+  if (!ascii || !m->taken) PetscFunctionReturn(PETSC_SUCCESS);
   c = &m->cycle;
   if (m->ok) {
     PetscCall(PetscViewerASCIIPrintf(viewer, "  Cycles run on backend %s%s, %d levels, coarse solver %s, %.3g MB besides the matrices\n", c->dev->ops->name, c->dev->ops->kernels ? ", recorded as a graph" : "", c->levels, c->exact ? "a dense inverse" : "a smoother", 1e-6 * GPUMGCycleBytes(c)));
@@ -309,69 +244,47 @@ static PetscErrorCode PCView_MG_GPUCSR(PC pc, PetscViewer viewer)
 
 /* ---- registration ---- */
 
-static PetscErrorCode PCCreate_MG_GPUCSR(PC pc)
-{
-  Type *t = &types[0];
-
-  PetscFunctionBegin;
-  PetscCall((*t->create)(pc));
-  t->reset         = pc->ops->reset;
-  t->destroy       = pc->ops->destroy;
-  t->apply         = pc->ops->apply;
-  t->view          = pc->ops->view;
-  pc->ops->reset   = PCReset_MG_GPUCSR;
-  pc->ops->destroy = PCDestroy_MG_GPUCSR;
-  pc->ops->apply   = PCApply_MG_GPUCSR;
-  pc->ops->view    = PCView_MG_GPUCSR;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode PCSetUp_GAMG_GPUCSR(PC pc)
 {
+  Multigrid *m;
+
   PetscFunctionBegin;
+  PetscCall(MultigridOf(pc, &m));
   PetscCall(PCGAMGProlongator_Private(pc));
-  PetscCall((*types[1].setup)(pc));
+  PetscCall((*m->wrap->petsc.pc.setup)(pc));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PETSc's makes a PCMG, ours that is, and puts some of its own over that */
+static PetscErrorCode PCCreate_MG_GPUCSR(PC), PCCreate_GAMG_GPUCSR(PC);
+static GPUCSRWrapType types[] = {
+  {PCMG,   (void (*)(void))PCCreate_MG_GPUCSR,   {.pc = {.apply = PCApply_MG_GPUCSR, .view = PCView_MG_GPUCSR}},                               sizeof(Multigrid), MultigridRelease, NULL},
+  {PCGAMG, (void (*)(void))PCCreate_GAMG_GPUCSR, {.pc = {.setup = PCSetUp_GAMG_GPUCSR, .apply = PCApply_MG_GPUCSR, .view = PCView_MG_GPUCSR}}, sizeof(Multigrid), MultigridRelease, NULL},
+};
+
+static PetscErrorCode Create(PC pc, const GPUCSRWrapType *t)
+{
+  GPUCSRWrap *w;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRWrapCreate((PetscObject)pc, t, &w));
+  ((Multigrid *)w->data)->wrap = w;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCCreate_MG_GPUCSR(PC pc)
+{
+  return Create(pc, &types[0]);
+}
+
 static PetscErrorCode PCCreate_GAMG_GPUCSR(PC pc)
 {
-  Type *t = &types[1];
-
-  PetscFunctionBegin;
-  PetscCall((*t->create)(pc));
-  t->setup         = pc->ops->setup;
-  t->reset         = pc->ops->reset;
-  t->destroy       = pc->ops->destroy;
-  pc->ops->setup   = PCSetUp_GAMG_GPUCSR;
-  pc->ops->reset   = PCReset_MG_GPUCSR;
-  pc->ops->destroy = PCDestroy_MG_GPUCSR;
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return Create(pc, &types[1]);
 }
 
-/* A type that the program has registered itself under one of these names is wrapped as well */
 PetscErrorCode PCMGInitialize_Private(void)
 {
   PetscFunctionBegin;
-  if (!GPUCSR_SCALAR_IS_DOUBLE) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PCInitializePackage());
-  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(types); k++) {
-    PetscErrorCode (*create)(PC) = NULL;
-
-    PetscCall(PetscFunctionListFind(PCList, types[k].type, &create));
-    if (!create || create == types[k].ours) continue;
-    types[k].create = create;
-    PetscCall(PCRegister(types[k].type, types[k].ours));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The devices go next */
-PetscErrorCode PCMGFinalize_Private(void)
-{
-  PetscFunctionBegin;
-  for (Multigrid *m = living; m; m = m->next) PetscCall(Release(m));
-  PetscCall(PCGAMGAggregatesForget_Private());
+  PetscCall(GPUCSRWrapRegister(&PCList, PETSC_STATIC_ARRAY_LENGTH(types), types));
+  PetscCall(GPUCSRRegisterFinalize(GPUCSR_FINAL_PC, PCGAMGAggregatesForget_Private));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -4,6 +4,7 @@
   rank has all of: as one dense matrix (tail.c), or as a cycle of one process.
 */
 #include <limits.h>
+#include "../../../wrap.h"
 #include "cycle.h"
 
 /* For the matrices that exchange anything, of all levels */
@@ -49,25 +50,6 @@ PetscErrorCode GPUMGRanksFail(const GPUMGCycle *c, const char message[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* This rank's rows of what a PC does to the unit vectors of all ranks */
-static PetscErrorCode OwnRows(KSP ksp, PetscInt n, PetscInt first, PetscInt rows, Vec unit, Vec column, double *own)
-{
-  const PetscScalar *c;
-
-  PetscFunctionBegin;
-  for (PetscInt j = 0; j < n; j++) {
-    PetscCall(VecSet(unit, 0.0));
-    if (j >= first && j < first + rows) PetscCall(VecSetValue(unit, j, 1.0, INSERT_VALUES));
-    PetscCall(VecAssemblyBegin(unit));
-    PetscCall(VecAssemblyEnd(unit));
-    PetscCall(GPUMGPCApply(ksp, unit, column));
-    PetscCall(VecGetArrayRead(column, &c));
-    for (PetscInt i = 0; i < rows; i++) own[(size_t)i * (size_t)n + (size_t)j] = (double)PetscRealPart(c[i]);
-    PetscCall(VecRestoreArrayRead(column, &c));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Collective: all columns of what a PC does, by rows, on each rank; A is its operator */
 PetscErrorCode GPUMGRanksColumns(KSP ksp, Mat A, double *all)
 {
@@ -86,7 +68,7 @@ PetscErrorCode GPUMGRanksColumns(KSP ksp, Mat A, double *all)
   PetscCall(PetscMalloc3((size_t)(end - first) * (size_t)n, &own, size, &counts, size, &at));
   PetscCall(VecCreateMPI(comm, end - first, n, &unit));
   PetscCall(VecDuplicate(unit, &column));
-  ierr = OwnRows(ksp, n, first, end - first, unit, column, own);
+  ierr = GPUCSRProbe(GPUMGPCApply, ksp, first, n, unit, column, own);
   PetscCall(VecDestroy(&unit));
   PetscCall(VecDestroy(&column));
   PetscCall(MatGetOwnershipRanges(A, &ranges));
@@ -199,9 +181,9 @@ static PetscErrorCode NumbersToDevice(GPUCSRDevice dev, int n, const GPUMGSmooth
 
   PetscFunctionBegin;
   *m   = *of;
-  m->M = (GPUMGMemory){NULL, 0};
+  m->M = (GPUCSRBuffer){NULL, 0};
   if (!all) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUMGGrow(dev, sizeof(double) * count, "the preconditioner of a smoother", &m->M));
+  PetscCall(GPUCSRBufferGrow(dev, sizeof(double) * count, "the preconditioner of a smoother", &m->M));
   PetscCall(GPUCSRUpload(dev, m->M.p, GPUCSR_DOUBLE, all, GPUCSR_DOUBLE, count, PETSC_FALSE, dev->stream, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -228,7 +210,7 @@ static PetscErrorCode Small(const GPUMGCycle *c, int bottom, int most, PetscBool
     L->two    = F->two;
     PetscCall(NumbersToDevice(c->dev, L->n, &F->down, g[l].M[0], &L->down));
     if (F->two) PetscCall(NumbersToDevice(c->dev, L->n, &F->up, g[l].M[1], &L->up));
-    if (!dense) PetscCall(GPUMGGrow(c->dev, GPUMGCycleVectorBytes(L->n), "vectors of a multigrid level", &L->memory));
+    if (!dense) PetscCall(GPUCSRBufferGrow(c->dev, GPUMGCycleVectorBytes(L->n), "vectors of a multigrid level", &L->memory));
     if (!dense) GPUMGCycleVectors(L);
     if (!l) continue;
     PetscCall(ToDevice(&F->P, g[l].P, &L->copy[1].A, &L->P));
@@ -297,16 +279,16 @@ PetscErrorCode GPUMGRanksSmall(GPUMGCycle *c, MPI_Comm comm, PetscInt small, Pet
   if (!failed) c->bottom = bottom;
   else PetscCall(PetscInfo(NULL, "Small levels of a cycle of several ranks stay where they are%s%s\n", ierr ? ": " : "", ierr ? attempt.message : ""));
   if (!failed && !dense) { /* it keeps the inverse */
-    c->inverse = (GPUMGMemory){NULL, 0};
+    c->inverse = (GPUCSRBuffer){NULL, 0};
     c->small   = t;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (!failed) {
-    PetscCall(GPUMGFree(c->dev, &c->tail));
+    PetscCall(GPUCSRBufferFree(c->dev, &c->tail));
     c->tail = t->tail;
-    t->tail = (GPUMGMemory){NULL, 0};
+    t->tail = (GPUCSRBuffer){NULL, 0};
   }
-  t->inverse = (GPUMGMemory){NULL, 0};
+  t->inverse = (GPUCSRBuffer){NULL, 0};
   PetscCall(GPUMGCycleDestroy(t));
   PetscCall(PetscFree(t));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -51,8 +51,6 @@ static PetscErrorCode Graph(GPUCSRHalo h, PetscSF sf)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static GPUCSRHalo living;
-
 /* What was set up. Of peers collective, and bounded in time whatever has become of the others */
 static PetscErrorCode Drop(GPUCSRHalo h)
 {
@@ -63,16 +61,18 @@ static PetscErrorCode Drop(GPUCSRHalo h)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The devices go next: no halo keeps memory there, or an exchange. The next product sets them up again */
-PetscErrorCode GPUCSRHalosForget(void)
+/* Of peers collective, too. The next product sets it up again */
+static PetscErrorCode HaloRelease(void *halo)
 {
+  GPUCSRHalo h = (GPUCSRHalo)halo;
+
   PetscFunctionBegin;
-  for (GPUCSRHalo h = living; h; h = h->next) {
-    PetscCall(Drop(h));
-    h->dev = NULL;
-  }
+  PetscCall(Drop(h));
+  h->dev = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+static GPUCSRLivingList halos = {GPUCSR_FINAL_HALO, HaloRelease, NULL};
 
 /* Collective: the graph of A's columns. What follows, GPUCSRHaloSetUp(), is each rank's own */
 PetscErrorCode GPUCSRHaloCreate(Mat A, GPUCSRHalo *halo)
@@ -84,11 +84,8 @@ PetscErrorCode GPUCSRHaloCreate(Mat A, GPUCSRHalo *halo)
 
   PetscFunctionBegin;
   PetscCall(PetscNew(&h));
-  *halo       = h;
-  h->next     = living;
-  h->previous = &living;
-  if (living) living->previous = &h->next;
-  living      = h;
+  *halo = h;
+  PetscCall(GPUCSRLivingAdd(&halos, &h->living, h));
   h->exchange = &GPUCSRExchange_staged;
   PetscCall(PetscObjectGetComm((PetscObject)A, &h->comm));
   PetscCall(PetscObjectGetNewTag((PetscObject)A, &h->tag));
@@ -269,8 +266,7 @@ PetscErrorCode GPUCSRHaloDestroy(GPUCSRHalo *halo)
 
   PetscFunctionBegin;
   if (!h) PetscFunctionReturn(PETSC_SUCCESS);
-  *h->previous = h->next;
-  if (h->next) h->next->previous = h->previous;
+  PetscCall(GPUCSRLivingRemove(&h->living));
   PetscCall(Drop(h));
   PetscCall(PetscFree2(h->to.rank, h->to.offset));
   PetscCall(PetscFree2(h->from.rank, h->from.offset));

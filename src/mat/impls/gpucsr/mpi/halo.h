@@ -74,8 +74,7 @@ struct _n_GPUCSRHalo {
   PetscInt             *index;  /* local entry of x behind each sent one */
   PetscInt             *unique; /* each of those once: an entry that several ranks need is summed once on the way back */
   PetscInt             *slot;   /* place in unique of each sent entry */
-  GPUCSRHalo            next;   /* living halos: their device may go before them */
-  GPUCSRHalo           *previous;
+  GPUCSRLiving          living;
   GPUCSRPeers           peers;    /* NULL: the exchange has no use for them */
   PetscInt64            made;     /* a number that no other choice of an exchange in this process has: launches that were recorded belong to one */
   char                  why[704]; /* this exchange and not another, for who looks */

@@ -227,6 +227,18 @@ static PetscErrorCode VecReplaceArray_Pinned(Vec v, const PetscScalar *a)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Vectors that outlive the library keep their memory, no longer page-locked */
+static PetscErrorCode PinFinalize(void)
+{
+  PetscFunctionBegin;
+  for (PetscInt k = 0; k < nlist; k++)
+    if (list[k].pinned && !list[k].dev->failed[0]) PetscCall(list[k].dev->ops->hostunregister(list[k].dev->id, (void *)list[k].array));
+  PetscCall(PetscHMapIDestroy(&index_of));
+  PetscCall(PetscFree(list));
+  nlist = alist = 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Is array, which v holds now, page-locked? At the second call for the same one it is made so. */
 PetscErrorCode GPUCSRPinVector(GPUCSRDevice dev, Vec v, const void *array, PetscBool *pinned)
 {
@@ -241,7 +253,10 @@ PetscErrorCode GPUCSRPinVector(GPUCSRDevice dev, Vec v, const void *array, Petsc
   PetscFunctionBegin;
   *pinned = PETSC_FALSE;
   if ((double)bytes < GPUCSRMachineShared.pinned_least || !v->petscnative || ((Header *)v->data)->array_allocated != array) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!index_of) PetscCall(PetscHMapICreate(&index_of));
+  if (!index_of) {
+    PetscCall(PetscHMapICreate(&index_of));
+    PetscCall(GPUCSRRegisterFinalize(GPUCSR_FINAL_VEC, PinFinalize));
+  }
   PetscCall(PetscHMapIGet(index_of, (PetscInt)((PetscObject)v)->id, &k));
   if (k >= 0 && list[k].id == ((PetscObject)v)->id && list[k].array == array) {
     if (!list[k].pinned && !list[k].refused) {
@@ -269,17 +284,5 @@ PetscErrorCode GPUCSRPinVector(GPUCSRDevice dev, Vec v, const void *array, Petsc
     v->ops->destroy          = VecDestroy_Pinned;
     v->ops->replacearray     = VecReplaceArray_Pinned;
   }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Vectors that outlive the library keep their memory, no longer page-locked */
-PetscErrorCode GPUCSRPinFinalize(void)
-{
-  PetscFunctionBegin;
-  for (PetscInt k = 0; k < nlist; k++)
-    if (list[k].pinned && !list[k].dev->failed[0]) PetscCall(list[k].dev->ops->hostunregister(list[k].dev->id, (void *)list[k].array));
-  PetscCall(PetscHMapIDestroy(&index_of));
-  PetscCall(PetscFree(list));
-  nlist = alist = 0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

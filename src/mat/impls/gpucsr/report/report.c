@@ -4,9 +4,8 @@
 #include "report.h"
 #include <string.h>
 
-static Mat_SeqGPUCSR *living = NULL;
-static char          *kept   = NULL; /* blocks of matrices that are gone */
-static PetscInt       nkept = 0, made = 0;
+static char    *kept  = NULL; /* blocks of matrices that are gone */
+static PetscInt nkept = 0, made = 0;
 
 static PetscErrorCode InfoGet(Mat_SeqGPUCSR *g, MatGPUCSRInfo *info)
 {
@@ -175,19 +174,11 @@ PetscErrorCode MatGPUCSRDescribe_Private(Mat A, PetscViewer viewer)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-Mat_SeqGPUCSR *MatGPUCSRLiving_Private(void)
-{
-  return living;
-}
-
 PetscErrorCode MatGPUCSRReportAdd_Private(Mat_SeqGPUCSR *g)
 {
   PetscFunctionBegin;
   made++;
-  g->next     = living;
-  g->previous = &living;
-  if (living) living->previous = &g->next;
-  living = g;
+  PetscCall(GPUCSRLivingAdd(&MatGPUCSRLiving, &g->living, g));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -232,10 +223,9 @@ static PetscErrorCode Keep(Mat_SeqGPUCSR *g)
 PetscErrorCode MatGPUCSRReportRemove_Private(Mat_SeqGPUCSR *g)
 {
   PetscFunctionBegin;
-  if (!g->previous) PetscFunctionReturn(PETSC_SUCCESS); /* it was never added: its creation met an error */
+  if (!g->living.previous) PetscFunctionReturn(PETSC_SUCCESS); /* it was never added: its creation met an error */
   PetscCall(Keep(g));
-  *g->previous = g->next;
-  if (g->next) g->next->previous = g->previous;
+  PetscCall(GPUCSRLivingRemove(&g->living));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -259,7 +249,7 @@ PetscErrorCode MatGPUCSRReportPrint_Private(void)
 {
   PetscFunctionBegin;
   if (GPUCSRSettingsGlobal.report) {
-    for (Mat_SeqGPUCSR *g = living; g; g = g->next) PetscCall(Keep(g));
+    for (GPUCSRLiving *l = MatGPUCSRLiving.first; l; l = l->next) PetscCall(Keep((Mat_SeqGPUCSR *)l->object));
     GPUCSRSettingsGlobal.report = PETSC_FALSE;
     PetscCall(Print());
   }

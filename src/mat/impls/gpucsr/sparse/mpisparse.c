@@ -24,15 +24,15 @@ static const Recipe *Find(MatProductType type)
   return NULL;
 }
 
-static RanksProduct *living = NULL;
-
-/* The devices go next: products that are asked for again are the host's */
-PetscErrorCode MatGPUCSRRanksProductsForget_Private(void)
+/* A product that is asked for again is the host's */
+static PetscErrorCode RanksProductRelease(void *p)
 {
   PetscFunctionBegin;
-  for (RanksProduct *p = living; p; p = p->next) PetscCall(GPUCSRRanksProductForget(p));
+  PetscCall(GPUCSRRanksProductForget((RanksProduct *)p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+static GPUCSRLivingList products = {GPUCSR_FINAL_PRODUCT, RanksProductRelease, NULL};
 
 static PetscErrorCode Destroy(RanksProduct *p)
 {
@@ -44,8 +44,7 @@ static PetscErrorCode Destroy(RanksProduct *p)
   PetscCall(PetscFree(p->oi));
   PetscCall(PetscFree(p->oj));
   PetscCall(PetscFree(p->oa));
-  *p->previous = p->next;
-  if (p->next) p->next->previous = p->previous;
+  PetscCall(GPUCSRLivingRemove(&p->living));
   PetscCall(PetscFree(p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -379,13 +378,10 @@ static PetscErrorCode MatProductSymbolic_MPIAIJGPUCSR(Mat C)
   PetscCall(OnDevices(C, NULL, &dev, &ok));
   if (ok) {
     PetscCall(PetscNew(&p));
-    p->dev      = dev;
-    p->recipe   = Find(C->product->type);
-    p->next     = living;
-    p->previous = &living;
-    if (living) living->previous = &p->next;
-    living = p;
-    ierr   = Symbolic(C, p, &ok);
+    p->dev    = dev;
+    p->recipe = Find(C->product->type);
+    PetscCall(GPUCSRLivingAdd(&products, &p->living, p));
+    ierr = Symbolic(C, p, &ok);
     if (ierr) PetscCall(Destroy(p));
     PetscCall(ierr);
     if (ok) {

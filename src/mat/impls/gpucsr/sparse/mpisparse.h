@@ -33,7 +33,7 @@ struct _n_RanksProduct {
   int32_t         *map[2];
   size_t           mapbytes[2];
   GPUCSRRowClasses mrows, orows, crows;
-  RanksProduct    *next, **previous; /* living products: their device may go before them */
+  GPUCSRLiving     living;
 };
 
 /* All but the first may fail on one rank alone */

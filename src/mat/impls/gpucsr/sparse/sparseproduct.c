@@ -48,15 +48,13 @@ struct _n_SparseProduct {
   size_t           mapbytes;
   GPUCSRRowClasses mrows, crows;
   PetscObjectState apattern, bpattern, cpattern; /* nonzerostates that these are for */
-  SparseProduct   *next;                         /* living products: their device may go before them */
-  SparseProduct  **previous;
+  GPUCSRLiving     living;
 };
 
-static SparseProduct *living = NULL;
-
-/* What is on the device goes */
-static PetscErrorCode Forget(SparseProduct *p)
+static PetscErrorCode SparseProductRelease(void *product)
 {
+  SparseProduct *p = (SparseProduct *)product;
+
   PetscFunctionBegin;
   if (!p->dev) PetscFunctionReturn(PETSC_SUCCESS);
   if (p->T.dev) PetscCall(GPUCSRStorageDestroy(&p->T));
@@ -68,23 +66,15 @@ static PetscErrorCode Forget(SparseProduct *p)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The devices go next */
-PetscErrorCode MatGPUCSRProductsForget_Private(void)
-{
-  PetscFunctionBegin;
-  for (SparseProduct *p = living; p; p = p->next) PetscCall(Forget(p));
-  PetscCall(MatGPUCSRRanksProductsForget_Private());
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+static GPUCSRLivingList products = {GPUCSR_FINAL_PRODUCT, SparseProductRelease, NULL};
 
 static PetscErrorCode SparseProductDestroy(void *data)
 {
   SparseProduct *p = (SparseProduct *)GPUCSRProductData(data);
 
   PetscFunctionBegin;
-  PetscCall(Forget(p));
-  *p->previous = p->next;
-  if (p->next) p->next->previous = p->previous;
+  PetscCall(SparseProductRelease(p));
+  PetscCall(GPUCSRLivingRemove(&p->living));
   PetscCall(PetscFree(p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -390,11 +380,11 @@ static PetscErrorCode MatProductNumeric_SeqAIJGPUCSR(Mat C)
   if (ready) {
     GPUCSRDevice dev = ((Mat_SeqGPUCSR *)A->spptr)->dev;
 
-    if (p->dev != dev) PetscCall(Forget(p));
+    if (p->dev != dev) PetscCall(SparseProductRelease(p));
     p->dev = dev;
     ATTEMPT(A, NumericOnDevice(C), ierr, attempt);
     if (ierr) {
-      PetscCall(Forget(p));
+      PetscCall(SparseProductRelease(p));
       PetscCall(Failed(C, ierr, attempt.message));
       ready = PETSC_FALSE;
     }
@@ -422,12 +412,9 @@ static PetscErrorCode MatProductSymbolic_SeqAIJGPUCSR(Mat C)
   PetscCall(OnOneDevice(C, &ready));
   if (ready) {
     PetscCall(PetscNew(&p));
-    p->dev      = ((Mat_SeqGPUCSR *)A->spptr)->dev;
-    p->recipe   = Find(C->product->type);
-    p->next     = living;
-    p->previous = &living;
-    if (living) living->previous = &p->next;
-    living              = p;
+    p->dev    = ((Mat_SeqGPUCSR *)A->spptr)->dev;
+    p->recipe = Find(C->product->type);
+    PetscCall(GPUCSRLivingAdd(&products, &p->living, p));
     C->product->data    = p;
     C->product->destroy = SparseProductDestroy;
     ATTEMPT(A, SymbolicOnDevice(C), ierr, attempt);

@@ -7,4 +7,3 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRProductShape_Private(Mat C);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRProductAsked_Private(Mat C, PetscBool *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRProductOnHost_Private(Mat C, PetscErrorCode (*)(Mat));
 GPUCSR_INTERN void           MatGPUCSRProductZero_Private(PetscScalar *, int64_t, int);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRRanksProductsForget_Private(void);

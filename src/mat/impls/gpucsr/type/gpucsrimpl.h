@@ -133,8 +133,7 @@ struct _n_Mat_SeqGPUCSR {
   PetscBool        advised;     /* -mat_gpucsr_advise has said */
   MatGPUCSRAdvice  advice;      /* this */
   double           share[3];    /* diagonal block: entries of this rank, the mean, and the most of a rank; 0: not known */
-  Mat_SeqGPUCSR   *next;        /* living matrices, for the report */
-  Mat_SeqGPUCSR  **previous;
+  GPUCSRLiving     living;
 };
 
 GPUCSR_INTERN GPUCSRLogEvent MAT_GPUCSR_Build, MAT_GPUCSR_Refresh, MAT_GPUCSR_Transpose, MAT_GPUCSR_Product, MAT_GPUCSR_Halo;
@@ -165,7 +164,6 @@ static inline MatGPUCSRBackend MatGPUCSRBackendOf(Mat A)
 }
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRPlansDestroy_Private(Mat_SeqGPUCSR *);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRDevicesForget_Private(void);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRViewBlock_Private(Mat, PetscViewer);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRDecide_Private(Mat);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRCounted_Private(Mat); /* this and the next three: changes.c */
@@ -193,7 +191,6 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRComposeProducts_Private(Mat, const char[],
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRMirror_Private(Mat, GPUCSRDevice, PetscBool, GPUCSRStorage **); /* sparseproduct.c */
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFromDevice_Private(Mat, GPUCSRStorage *, PetscBool);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRProductsForget_Private(void);
 GPUCSR_INTERN PetscErrorCode MatProductSetFromOptions_SeqAIJGPUCSR(Mat);
 GPUCSR_INTERN PetscErrorCode MatProductSetFromOptions_MPIAIJGPUCSR(Mat); /* mpisparse.c */
 GPUCSR_INTERN PetscErrorCode MatAXPY_SeqAIJGPUCSR(Mat, PetscScalar, Mat, MatStructure, PetscBool *);
@@ -211,21 +208,19 @@ GPUCSR_INTERN PetscErrorCode MatCreateGraph_SeqAIJGPUCSR(Mat, PetscBool, PetscBo
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRVecGet_Private(Mat_SeqGPUCSR *, Vec, PetscBool read, PetscBool write, GPUCSROperand *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRVecRestore_Private(Mat_SeqGPUCSR *, Vec, PetscBool read, PetscBool write, GPUCSROperand *);
-GPUCSR_INTERN PetscErrorCode GPUCSRPinFinalize(void);
 
-GPUCSR_INTERN PetscErrorCode MatGPUCSRAdviseFirst_Private(Mat); /* this and the next: advice.c */
-GPUCSR_INTERN PetscErrorCode MatGPUCSRAdviceError_Private(const Mat_SeqGPUCSR *, const MatGPUCSRInfo *, char[], size_t);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRHostIsFaster_Private(Mat, Vec x, Vec y, Vec z, PetscBool *); /* this and the next: small.c */
-GPUCSR_INTERN PetscErrorCode MatGPUCSRHostIsFasterWhy_Private(const Mat_SeqGPUCSR *, char[], size_t);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRInfoGet_Private(Mat, MatGPUCSRInfo *);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRReportAdd_Private(Mat_SeqGPUCSR *);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRReportRemove_Private(Mat_SeqGPUCSR *);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRReportPrint_Private(void);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRDescribe_Private(Mat, PetscViewer);
-GPUCSR_INTERN Mat_SeqGPUCSR *MatGPUCSRLiving_Private(void); /* the first of them */
+GPUCSR_INTERN PetscErrorCode   MatGPUCSRAdviseFirst_Private(Mat); /* this and the next: advice.c */
+GPUCSR_INTERN PetscErrorCode   MatGPUCSRAdviceError_Private(const Mat_SeqGPUCSR *, const MatGPUCSRInfo *, char[], size_t);
+GPUCSR_INTERN PetscErrorCode   MatGPUCSRHostIsFaster_Private(Mat, Vec x, Vec y, Vec z, PetscBool *); /* this and the next: small.c */
+GPUCSR_INTERN PetscErrorCode   MatGPUCSRHostIsFasterWhy_Private(const Mat_SeqGPUCSR *, char[], size_t);
+GPUCSR_INTERN PetscErrorCode   MatGPUCSRInfoGet_Private(Mat, MatGPUCSRInfo *);
+GPUCSR_INTERN PetscErrorCode   MatGPUCSRReportAdd_Private(Mat_SeqGPUCSR *);
+GPUCSR_INTERN PetscErrorCode   MatGPUCSRReportRemove_Private(Mat_SeqGPUCSR *);
+GPUCSR_INTERN PetscErrorCode   MatGPUCSRReportPrint_Private(void);
+GPUCSR_INTERN PetscErrorCode   MatGPUCSRDescribe_Private(Mat, PetscViewer);
+GPUCSR_INTERN GPUCSRLivingList MatGPUCSRLiving; /* of Mat_SeqGPUCSR */
 
 GPUCSR_INTERN PetscErrorCode GPUCSRHaloWordCheck(Mat, const char[]); /* halo.c */
-GPUCSR_INTERN PetscErrorCode GPUCSRHalosForget(void);
 
 /* For the one who registers all types of the library, dlregisgpucsr.c */
 GPUCSR_INTERN PetscErrorCode MatGPUCSRInitialize_Private(MPI_Comm);

@@ -74,17 +74,19 @@ PetscErrorCode MatGPUCSRReset_Private(Mat_SeqGPUCSR *g)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All matrices leave their devices, which are closed next */
-PetscErrorCode MatGPUCSRDevicesForget_Private(void)
+/* A matrix leaves its device, which is closed next */
+static PetscErrorCode MatRelease(void *matrix)
 {
+  Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)matrix;
+
   PetscFunctionBegin;
-  for (Mat_SeqGPUCSR *g = MatGPUCSRLiving_Private(); g; g = g->next) {
-    PetscCall(MatGPUCSRPlansDestroy_Private(g));
-    g->dev     = NULL;
-    g->decided = PETSC_FALSE;
-  }
+  PetscCall(MatGPUCSRPlansDestroy_Private(g));
+  g->dev     = NULL;
+  g->decided = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+GPUCSRLivingList MatGPUCSRLiving = {GPUCSR_FINAL_MAT, MatRelease, NULL};
 
 /* For the report */
 static PetscErrorCode Name(Mat A, Mat_SeqGPUCSR *g)

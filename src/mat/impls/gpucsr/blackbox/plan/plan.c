@@ -7,6 +7,15 @@
 
 GPUCSRPlanOptions GPUCSRPlanSettings = {.sample = 0.01};
 
+static PetscErrorCode PlanFinalize(void)
+{
+  PetscFunctionBegin;
+  PetscCall(GPUCSRWisdomFinalize());
+  PetscCall(GPUCSRProfileFinalize());
+  PetscCall(GPUCSRKernelsRelease());
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Options of the process; collective on PETSC_COMM_WORLD */
 PetscErrorCode GPUCSRPlanInitialize(void)
 {
@@ -14,6 +23,7 @@ PetscErrorCode GPUCSRPlanInitialize(void)
   PetscReal sample = (PetscReal)GPUCSRPlanSettings.sample;
 
   PetscFunctionBegin;
+  PetscCall(GPUCSRRegisterFinalize(GPUCSR_FINAL_PLAN, PlanFinalize));
   PetscOptionsBegin(PETSC_COMM_WORLD, NULL, "GPU sparse matrix: how formats and kernels are chosen", "MATGPUCSR");
   PetscCall(PetscOptionsString("-mat_gpucsr_profile", "What products cost on this machine, as make tune writes it", "MATGPUCSR", profile, profile, sizeof(profile), NULL));
   PetscCall(PetscOptionsString("-mat_gpucsr_wisdom", "Where choices made by measuring are kept", "MATGPUCSR", wisdom, wisdom, sizeof(wisdom), NULL));
@@ -23,14 +33,6 @@ PetscErrorCode GPUCSRPlanInitialize(void)
   GPUCSRPlanSettings.sample = (double)sample;
   PetscCall(GPUCSRProfileLoad(profile));
   PetscCall(GPUCSRWisdomLoad(wisdom));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode GPUCSRPlanFinalize(void)
-{
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWisdomFinalize());
-  PetscCall(GPUCSRProfileFinalize());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -77,7 +77,6 @@ typedef struct {
 } GPUCSRPlanOptions;
 GPUCSR_INTERN GPUCSRPlanOptions GPUCSRPlanSettings;
 GPUCSR_INTERN PetscErrorCode    GPUCSRPlanInitialize(void);
-GPUCSR_INTERN PetscErrorCode    GPUCSRPlanFinalize(void);
 
 /* Choices remembered in a file (wisdom.c) */
 GPUCSR_INTERN PetscErrorCode GPUCSRWisdomLoad(const char[]);

@@ -1,0 +1,175 @@
+/*
+  Wrapping and probing, see wrap.h. The data of a wrapped object hang on it in a container, which frees them with the object at the latest: PCHMG is made of a PCMG, and destroys it as PETSc's.
+*/
+#include "wrap.h"
+
+static const char KEY[] = "GPUCSRWrap";
+
+static PetscErrorCode Release(void *wrap)
+{
+  GPUCSRWrap *w = (GPUCSRWrap *)wrap;
+
+  PetscFunctionBegin;
+  if (w->type->release) PetscCall((*w->type->release)(w->data));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static GPUCSRLivingList wraps = {GPUCSR_FINAL_PC, Release, NULL};
+
+static PetscErrorCode Free(void *wrap)
+{
+  GPUCSRWrap *w = PETSC_VERSION_LT(3, 23, 0) ? (GPUCSRWrap *)wrap : *(GPUCSRWrap **)wrap;
+
+  PetscFunctionBegin;
+  PetscCall(Release(w));
+  PetscCall(GPUCSRLivingRemove(&w->living));
+  PetscCall(PetscFree(w->data));
+  PetscCall(PetscFree(w));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* NULL: the object is not wrapped */
+PetscErrorCode GPUCSRWrapGet(PetscObject o, GPUCSRWrap **w)
+{
+  PetscContainer c;
+
+  PetscFunctionBegin;
+  *w = NULL;
+  PetscCall(PetscObjectQuery(o, KEY, (PetscObject *)&c));
+  if (c) PetscCall(PetscContainerGetPointer(c, (void **)w));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCReset_Wrap(PC pc)
+{
+  GPUCSRWrap *w;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRWrapGet((PetscObject)pc, &w));
+  PetscCall(Release(w));
+  if (w->petsc.pc.reset) PetscCall((*w->petsc.pc.reset)(pc));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCDestroy_Wrap(PC pc)
+{
+  GPUCSRWrap *w;
+  PetscErrorCode (*destroy)(PC);
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRWrapGet((PetscObject)pc, &w));
+  destroy = w->petsc.pc.destroy;
+  PetscCall(PetscObjectCompose((PetscObject)pc, KEY, NULL));
+  if (destroy) PetscCall((*destroy)(pc));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPDestroy_Wrap(KSP ksp)
+{
+  GPUCSRWrap *w;
+  PetscErrorCode (*destroy)(KSP);
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRWrapGet((PetscObject)ksp, &w));
+  destroy = w->petsc.ksp.destroy;
+  PetscCall(PetscObjectCompose((PetscObject)ksp, KEY, NULL));
+  if (destroy) PetscCall((*destroy)(ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Operations of the type over PETSc's, and over those that PETSc has set since */
+PetscErrorCode GPUCSRWrapOver(PetscObject o, GPUCSRWrap *w)
+{
+  const PetscBool pc   = (PetscBool)(o->classid == PC_CLASSID);
+  char           *now  = pc ? (char *)((PC)o)->ops : (char *)((KSP)o)->ops;
+  GPUCSRWrapOps   ours = w->type->ops;
+  void (*f[2])(void);
+
+  PetscFunctionBegin;
+  if (pc) {
+    ours.pc.reset   = PCReset_Wrap;
+    ours.pc.destroy = PCDestroy_Wrap;
+    if (!((PC)o)->ops->reset) ((PC)o)->ops->reset = PCReset_Wrap; /* where PETSc has nothing to reset */
+  } else ours.ksp.destroy = KSPDestroy_Wrap;
+  for (size_t at = 0; at < (pc ? sizeof(ours.pc) : sizeof(ours.ksp)); at += sizeof(f[0])) {
+    memcpy(&f[0], now + at, sizeof(f[0]));
+    memcpy(&f[1], (char *)&ours + at, sizeof(f[1]));
+    if (!f[0] || !f[1] || f[0] == f[1]) continue;
+    memcpy((char *)&w->petsc + at, &f[0], sizeof(f[0]));
+    memcpy(now + at, &f[1], sizeof(f[1]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Makes PETSc's object and wraps it. Where PETSc makes it of another wrapped type (PCGAMG of PCMG), there is one wrap, of the outer type, with the data of both */
+PetscErrorCode GPUCSRWrapCreate(PetscObject o, const GPUCSRWrapType *t, GPUCSRWrap **wrap)
+{
+  GPUCSRWrap    *w;
+  PetscContainer c;
+
+  PetscFunctionBegin;
+  if (o->classid == PC_CLASSID) PetscCall((*(PetscErrorCode(*)(PC))t->petsc)((PC)o));
+  else PetscCall((*(PetscErrorCode(*)(KSP))t->petsc)((KSP)o));
+  PetscCall(GPUCSRWrapGet(o, &w));
+  if (!w || w->type->release != t->release || w->type->bytes != t->bytes) {
+    PetscCall(PetscNew(&w));
+    w->type = t;
+    PetscCall(PetscCalloc(t->bytes, &w->data));
+    PetscCall(GPUCSRLivingAdd(&wraps, &w->living, w));
+    PetscCall(PetscContainerCreate(PETSC_COMM_SELF, &c));
+    PetscCall(PetscContainerSetPointer(c, w));
+#if PETSC_VERSION_LT(3, 23, 0)
+    PetscCall(PetscContainerSetUserDestroy(c, Free));
+#else
+    PetscCall(PetscContainerSetCtxDestroy(c, Free));
+#endif
+    PetscCall(PetscObjectCompose(o, KEY, (PetscObject)c));
+    PetscCall(PetscContainerDestroy(&c));
+  }
+  w->type = t;
+  PetscCall(GPUCSRWrapOver(o, w));
+  *wrap = w;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A type that the program has registered itself under one of these names is wrapped as well */
+PetscErrorCode GPUCSRWrapRegister(PetscFunctionList *list, size_t n, GPUCSRWrapType types[])
+{
+  PetscFunctionBegin;
+  if (!GPUCSR_SCALAR_IS_DOUBLE) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PCInitializePackage());
+  PetscCall(KSPInitializePackage());
+  for (size_t k = 0; k < n; k++) {
+    void (*create)(void) = NULL;
+
+    PetscCall(PetscFunctionListFind(*list, types[k].type, &create));
+    if (!create || create == types[k].ours) continue;
+    types[k].petsc = create;
+    PetscCall(PetscFunctionListAdd(list, types[k].type, types[k].ours));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  The columns of a linear operation: what it makes of vectors with a one in each count-th entry, as rows of this process' entries. These are the blocks of a block-diagonal operation of that
+  block size, or, with count its size, all of it. first: the number of this process' first entry
+*/
+PetscErrorCode GPUCSRProbe(PetscErrorCode (*apply)(void *, Vec, Vec), void *ctx, PetscInt first, PetscInt count, Vec unit, Vec column, double rows[])
+{
+  PetscScalar       *u;
+  const PetscScalar *c;
+  PetscInt           n;
+
+  PetscFunctionBegin;
+  PetscCall(VecGetLocalSize(unit, &n));
+  for (PetscInt j = 0; j < count; j++) {
+    PetscCall(VecGetArrayWrite(unit, &u));
+    for (PetscInt i = 0; i < n; i++) u[i] = (first + i) % count == j;
+    PetscCall(VecRestoreArrayWrite(unit, &u));
+    PetscCall((*apply)(ctx, unit, column));
+    PetscCall(VecGetArrayRead(column, &c));
+    for (PetscInt i = 0; i < n; i++) rows[(size_t)i * (size_t)count + (size_t)j] = (double)PetscRealPart(c[i]);
+    PetscCall(VecRestoreArrayRead(column, &c));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
