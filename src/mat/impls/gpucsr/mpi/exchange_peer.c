@@ -1,27 +1,28 @@
 /*
-  The exchange among ranks of one host whose devices address each other's memory, and, where the host computes, its twin in memory that processes share: kernels/peerhalo.h. Neither
-  the host nor MPI has a part in an exchange once it is set up. What off-diagonal blocks add is added by the launch that waits for the entries, to the rows that have any.
+  The exchange among ranks of one host whose devices address each other's memory, and its twin for ranks that compute on the host, in memory that
+  processes share: kernels/peerhalo.h. After set-up neither the host nor MPI has a part in an exchange. The launch that waits for the entries also
+  adds the off-diagonal block's product to the rows that have any.
 */
 #include "halo.h"
 #include "../blackbox/peerhalo/peerhalo.h"
 
 typedef struct {
   GPUCSRPeerHalo p;
-  void         **theirs; /* memory of all ranks: flags of each, buffers; see Layout */
+  void         **theirs; /* memory of every rank: its flags and buffers; see Layout */
   GPUCSRPeerSums sums;
   int32_t       *index;
   double        *fixed;       /* the halo where products read and write it */
   PetscScalar   *send, *recv; /* page-locked where that means something */
-  PetscBool      pending;     /* something was sent, and what comes has not been met */
-  GPUCSRStream   last;        /* of the exchange before */
+  PetscBool      pending;     /* an exchange has begun and not ended */
+  GPUCSRStream   last;        /* of the last exchange */
   GPUCSREvent    done;
   GPUCSRPeerRows rows;     /* of the off-diagonal block, */
-  PetscInt       nentries; /* with so many entries, */
-  GPUCSRVersion  version;  /* as it was then */
+  PetscInt       nentries; /* number of entries, */
+  GPUCSRVersion  version;  /* and their version */
   PetscBool      pays;
 } Peer;
 
-/* --- Arrays where the products are */
+/* --- Arrays, on the device or on the host as the products are */
 
 static PetscErrorCode Make(GPUCSRHalo h, size_t bytes, void **p)
 {
@@ -78,7 +79,7 @@ static PetscErrorCode HostBufferFree(GPUCSRHalo h, PetscScalar **p)
 
 /* --- Set-up */
 
-/* Behind the flags: exchanges done, and blocks, and gathers done */
+/* Behind the flags: the counts of exchanges, of blocks and of gathers done */
 static size_t CountAt(GPUCSRPeers peers)
 {
   return GPUCSRAlignUp(sizeof(uint64_t) * (size_t)peers->size);
@@ -89,7 +90,7 @@ static size_t SlotsAt(GPUCSRPeers peers)
   return CountAt(peers) + GPUCSRAlignUp(3 * sizeof(uint64_t));
 }
 
-/* Where things are in the memory of a rank that gets so many numbers of each way */
+/* Places in the memory of a rank that receives coming[way] numbers each way */
 static size_t Layout(GPUCSRPeers peers, const PetscInt64 coming[2], size_t at[2][2])
 {
   size_t end = SlotsAt(peers) + GPUCSRAlignUp(GPUCSR_PEER_GATHER_BYTES(peers->size));
@@ -114,7 +115,7 @@ static PetscErrorCode RowsFree(GPUCSRHalo h)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Launches that use it are done when its memory goes, on this rank (here) and on the others (GPUCSRPeersFree()) */
+/* Launches that use the memory must be done when it goes: this function waits for this rank's, GPUCSRPeersFree() for the other ranks' */
 static PetscErrorCode Destroy_Peer(GPUCSRHalo h)
 {
   Peer *g = (Peer *)h->data;
@@ -157,7 +158,7 @@ static PetscErrorCode Sums(GPUCSRHalo h, GPUCSRPeerSums *a)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What is this rank's own */
+/* Memory of this rank */
 static PetscErrorCode Local(GPUCSRHalo h)
 {
   Peer *g = (Peer *)h->data;
@@ -179,7 +180,7 @@ static PetscErrorCode Local(GPUCSRHalo h)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Neighbours either way, in order; where[r] is where in r's buffers, of each way, what is ours begins; coming[r] how much r gets in all */
+/* Neighbours of both directions, in order; where[r]: the place of this rank's numbers in r's buffers, each way; coming[r]: how many numbers r receives in all */
 static PetscErrorCode Links(GPUCSRHalo h, const PetscInt64 (*where)[2], const PetscInt64 (*coming)[2])
 {
   Peer           *g = (Peer *)h->data;
@@ -215,7 +216,7 @@ static PetscErrorCode Links(GPUCSRHalo h, const PetscInt64 (*where)[2], const Pe
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Where gathered numbers go */
+/* Places of the gathered numbers */
 static PetscErrorCode Slots(GPUCSRHalo h)
 {
   Peer  *g = (Peer *)h->data;
@@ -231,7 +232,7 @@ static PetscErrorCode Slots(GPUCSRHalo h)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Each tells its neighbours where in its buffers they write */
+/* Each rank tells its neighbours where in its buffers they write */
 static PetscErrorCode Connect(GPUCSRHalo h)
 {
   Peer          *g       = (Peer *)h->data;
@@ -294,7 +295,7 @@ static PetscErrorCode Check_Peer(GPUCSRHalo h)
 
 /* --- Exchanges */
 
-/* The stream of an exchange follows that of the one before */
+/* The stream of an exchange waits for the stream of the last one */
 static PetscErrorCode Follow(GPUCSRHalo h, GPUCSRStream *s)
 {
   Peer *g = (Peer *)h->data;
@@ -311,7 +312,7 @@ static PetscErrorCode Follow(GPUCSRHalo h, GPUCSRStream *s)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* from NULL: NaN. Where not even that can be sent the others are told, so that they do not wait */
+/* from NULL: sends NaN. A rank that cannot send even that tells the other ranks, so that they do not wait */
 static PetscErrorCode Send(GPUCSRHalo h, GPUCSRPeerWay way, PetscInt count, const int32_t *index, const PetscScalar *from, GPUCSRStream s)
 {
   Peer          *g = (Peer *)h->data;
@@ -337,7 +338,7 @@ static PetscErrorCode Send(GPUCSRHalo h, GPUCSRPeerWay way, PetscInt count, cons
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What waits, and ends the exchange: a rank on which it fails is out of step with the others from then on, and tells them */
+/* Ends the exchange after its wait: a rank whose wait failed is out of step from then on, and tells the other ranks */
 static PetscErrorCode Ended(GPUCSRHalo h, PetscErrorCode ierr, const char message[])
 {
   PetscFunctionBegin;
@@ -363,11 +364,11 @@ static PetscErrorCode Wait(GPUCSRHalo h, GPUCSRStream s)
 {
   PetscFunctionBegin;
   if (h->dev) PetscCall(h->dev->ops->streamsynchronize(h->dev->id, s));
-  PetscCall(GPUCSRPeersCheck(h->peers)); /* a launch that gave up says so there */
+  PetscCall(GPUCSRPeersCheck(h->peers)); /* a launch that has given up leaves its reason there */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What goes on by itself still uses buffers that the host is about to write */
+/* Waits for work that uses buffers which the host writes next */
 static PetscErrorCode Quiet(GPUCSRHalo h)
 {
   Peer *g = (Peer *)h->data;
@@ -419,7 +420,7 @@ static PetscErrorCode ReverseBegin_Peer(GPUCSRHalo h, PetscBool valid, PetscBool
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What waits is what adds */
+/* ReverseAdd_Peer() waits */
 static PetscErrorCode ReverseEnd_Peer(GPUCSRHalo h)
 {
   (void)h;
@@ -449,7 +450,7 @@ static PetscErrorCode ReverseAdd_Peer(GPUCSRHalo h, const GPUCSROperand *z, GPUC
 
 /* --- The off-diagonal block */
 
-/* Its rows that have entries, in one piece */
+/* The rows that have entries, in one piece */
 static PetscErrorCode Rows(GPUCSRHalo h, Mat Ao)
 {
   Peer           *g = (Peer *)h->data;
@@ -477,7 +478,7 @@ static PetscErrorCode Rows(GPUCSRHalo h, Mat Ao)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* It pays where most rows have no entry of others: where most have, the product that was chosen for the block is as fast, and is there already */
+/* Pays where most rows have no off-diagonal entry: elsewhere the block's own product is as fast, and is there already */
 static PetscErrorCode AddReady_Peer(GPUCSRHalo h, Mat Ao, PetscBool *pays)
 {
   Peer                *g = (Peer *)h->data;
