@@ -1,10 +1,9 @@
 /*
-  Vectors of products: where their arrays are, whose stream they belong to, and page-locking those of the host.
+  Vectors of products: the place of their arrays, the stream of their work, and page-locking of host arrays.
 
-  A vector whose array is on the device (VECGPU; VECCUDA, VECKOKKOS in a PETSc that has them) is used in place. One whose array is on the host crosses the
-  bus at 55 instead of 9 to 16 GB/s when the array is page-locked, which costs as much as some products do: it is done
-  at the second product with the same vector, and only for an array that the vector allocated itself, since we must know
-  when it goes.
+  A vector whose array is on the device (VECGPU; VECCUDA, VECKOKKOS in a PETSc that has them) is used in place. Page-locking a host array makes its
+  copies several times as fast, but takes as long as some products. So it is done at the second product with the same vector, and only for an array
+  that the vector allocated itself, because it must be unlocked before it is freed.
 */
 #include "../type/gpucsrimpl.h"
 #include <petsc/private/hashmapi.h>
@@ -34,7 +33,7 @@ static PetscErrorCode SetUpVec(Mat A, PetscLayout map, PetscInt bs, Vec *v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One of the matrix' vectors; none that is not whole, which PETSc would take for one when it comes again */
+/* Creates one of the matrix' vectors whole, or none: PETSc would reuse a vector whose creation failed */
 static PetscErrorCode CreateVec(Mat A, PetscLayout map, PetscInt bs, Vec *v)
 {
   PetscErrorCode ierr;
@@ -60,12 +59,11 @@ PetscErrorCode MatCreateVecs_GPUCSR(Mat A, Vec *right, Vec *left)
   PetscFunctionReturn(ierr);
 }
 
-/* Before 3.20 PETSc does not tell which stream its vectors are worked on: there they come to us by way of the host */
+/* PETSc reports the stream of its vectors from 3.20 on; before, device vectors are copied through the host */
 #define GPUCSR_DEVICE_VECTORS (!PetscDefined(HAVE_CUDA) || PETSC_VERSION_GE(3, 20, 0))
 
 /*
-  The stream of a product: PETSc's current one, where its device vectors are worked on, if any of the operands (y may be
-  NULL) is such a vector; ours otherwise.
+  The stream of a product: PETSc's current one if any operand (y may be NULL) is one of PETSc's device vectors; else this library's.
 */
 PetscErrorCode MatGPUCSRStream_Private(GPUCSRDevice dev, GPUCSROperand *x, GPUCSROperand *y, GPUCSROperand *z, GPUCSRStream *s)
 {
@@ -158,7 +156,7 @@ PetscErrorCode MatGPUCSRVecRestore_Private(Mat_SeqGPUCSR *g, Vec v, PetscBool re
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Shorter vectors travel by the staging buffers as fast */
+/* Shorter vectors are copied as fast by the staging buffers */
 #define PIN_BYTES ((size_t)1 << 19)
 
 typedef struct {
@@ -172,7 +170,7 @@ static PetscHMapI index_of = NULL; /* object id -> place in list */
 static Pinned    *list;
 static PetscInt   nlist, alist;
 
-/* What VECSEQ and VECMPI do themselves; vectors duplicated from one of ours carry our functions too */
+/* The parent's functions of VECSEQ and VECMPI; duplicates of a page-locked vector have this file's functions, too */
 static struct {
   const char *type;
   PetscErrorCode (*destroy)(Vec);
@@ -231,7 +229,7 @@ static PetscErrorCode VecReplaceArray_Pinned(Vec v, const PetscScalar *a)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Is array, which v holds now, page-locked? At the second call for the same one it is made so. */
+/* Is array, which v holds now, page-locked? The second call for the same array locks it. */
 PetscErrorCode GPUCSRPinVector(GPUCSRDevice dev, Vec v, const void *array, PetscBool *pinned)
 {
   typedef struct {
@@ -276,7 +274,7 @@ PetscErrorCode GPUCSRPinVector(GPUCSRDevice dev, Vec v, const void *array, Petsc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Vectors that outlive the library keep their memory, no longer page-locked */
+/* Vectors that outlive the library keep their memory, unlocked */
 PetscErrorCode GPUCSRPinFinalize(void)
 {
   PetscFunctionBegin;
