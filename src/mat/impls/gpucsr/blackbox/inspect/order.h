@@ -1,14 +1,14 @@
 #pragma once
 
 /*
-  Rows in the order of their lengths, the longest first, in windows of so many rows: window and length are one number, by which a
-  stable sort (order.c, ../kernels/order.cu) orders them.
+  Rows in the order of their lengths, the longest first in each window. One number made of window and length is the key of a stable sort (order.c,
+  ../kernels/order.cu).
 */
 #include "../format/format.h"
 
-#define GPUCSR_ALL_ROWS INT32_MAX /* a window of all */
+#define GPUCSR_ALL_ROWS INT32_MAX /* one window of all rows */
 
-/* The length has as many bits as there are to spare: beside a window's number rows of GPUCSRRowOrder.most and more count as equally long */
+/* The length has the bits that the window's number leaves: rows of GPUCSRRowOrder.most entries and more count as equally long */
 typedef struct {
   int      window; /* rows */
   int      bits;   /* of the length */
