@@ -1,9 +1,9 @@
 /*
-  Where a product, or an iteration of conjugate gradients with Jacobi, takes least time.
+  Predicts the time of a product, or of an iteration of conjugate gradients with Jacobi, on the CPU and on GPUs.
 
-  The model is that of M. Verschoor and A. C. Jalba (Parallel Computing 2012, section 5): the time of an iteration is that of its parts, each a start and bytes over a rate,
-  and n GPUs take the time of their n-th part, what they exchange, and their meetings. For the product it has the profile's time; docs/results/advise.md says
-  what the other constants were fitted to, and how far they are off.
+  The model: M. Verschoor and A. C. Jalba (Parallel Computing 2012, section 5). The time of an iteration is the sum over its parts of a start and
+  bytes over a rate; n GPUs take the time of their n-th part, of the exchange, and of the reductions. The profile has the time of the product;
+  docs/results/advise.md has the fit of the other constants, and their errors.
 */
 #include "advise.h"
 #include <petsctime.h>
@@ -40,7 +40,7 @@
 #define HOST_START  0.5e-6 /* an iteration of KSPCG on the host, */
 #define HOST_PASSES 17     /* and the times that it goes through a vector */
 
-/* A vector operation's time on the device: n numbers, gone through so often; what stays in the cache beside the matrix is read from there */
+/* Seconds of vector operations on the device, which pass through n numbers `passes` times; the cache holds the part that fits beside the matrix */
 static double Passes(double passes, double n, double matrix, double cache, double cached, double memory)
 {
   const double bytes = 8 * n, room = PetscMax(0, cache - matrix), kept = PetscMin(1, room / (5 * bytes + 1));
@@ -48,7 +48,7 @@ static double Passes(double passes, double n, double matrix, double cache, doubl
   return passes * bytes * (kept / cached + (1 - kept) / memory);
 }
 
-/* An iteration of the persistent kernel, from the profile's time of a product; a small matrix is one cluster's, as persistent.cu has it */
+/* An iteration of the persistent kernel, from the profile's time of a product; a small matrix runs on one cluster, as in persistent.cu */
 static double Persistent(const GPUCSRCandidate *c, double n, double mean, double cache)
 {
   const char  *format   = c->format->name;
@@ -59,8 +59,8 @@ static double Persistent(const GPUCSRCandidate *c, double n, double mean, double
 }
 
 /*
-  MatMult() of host vectors on the device. number: bytes of one there; reach: the part of x that a row may be far from the diagonal. Long vectors cross while rows are computed whose columns have
-  arrived, and rows whose columns lie anywhere wait for all of x.
+  MatMult() of host vectors on the device. number: bytes of a vector's number there; reach: the part of x within a row's reach of the diagonal. Long
+  vectors are copied while rows are computed whose columns have arrived; rows with columns anywhere wait for all of x.
 */
 double GPUCSRHostVectorsTime(double m, double n, double kernel, size_t number, double reach)
 {
@@ -97,7 +97,7 @@ static GPUCSRFeatures Part(const GPUCSRFeatures *f, int n)
   return p;
 }
 
-/* The pair that is chosen, its time and its bytes */
+/* The chosen pair, its time and its bytes */
 static PetscErrorCode Chosen(GPUCSRDevice dev, const GPUCSRFeatures *f, GPUCSRPrecision p, const GPUCSRRequest *q, GPUCSRCandidate *c)
 {
   GPUCSRCandidate *list = NULL;
@@ -106,16 +106,16 @@ static PetscErrorCode Chosen(GPUCSRDevice dev, const GPUCSRFeatures *f, GPUCSRPr
   int              n        = 0;
 
   PetscFunctionBegin;
-  if (estimate.select == GPUCSR_SELECT_MEASURE) estimate.select = GPUCSR_SELECT_ESTIMATE; /* what measuring takes is predicted as what it begins with */
+  if (estimate.select == GPUCSR_SELECT_MEASURE) estimate.select = GPUCSR_SELECT_ESTIMATE; /* for measuring, predicts the pair that it begins with */
   PetscCall(GPUCSRChoose(f, p, dev, &estimate, &choice, &list, &n));
   if (n) *c = list[0];
   else *c = (GPUCSRCandidate){.format = choice.format};
   PetscCall(PetscFree(list));
-  PetscCheck(c->known, PETSC_COMM_SELF, PETSC_ERR_SUP, "The profile has no line for format %s with kernel %s, so nothing is predicted of their products: leave both to be chosen, or `make tune`", c->format->name, c->kernel ? c->kernel->name : "none");
+  PetscCheck(c->known, PETSC_COMM_SELF, PETSC_ERR_SUP, "The profile has no line for format %s with kernel %s, so their products cannot be predicted: leave both to be chosen, or `make tune`", c->format->name, c->kernel ? c->kernel->name : "none");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A GPU that is not there: that of the built-in profile */
+/* The GPU of the built-in profile, if there is none */
 static struct _n_GPUCSRDevice absent = {
   .ops = &GPUCSRBackend_host, .props = {.name = "NVIDIA H200", .l2 = 62914560, .memory = (size_t)141 << 30}
 };
@@ -125,7 +125,7 @@ GPUCSRDevice GPUCSRForetoldDevice(GPUCSRDevice dev)
   return dev && dev->ops->kernels ? dev : &absent;
 }
 
-/* dev: NULL where there is none, which is advised about as if it were the one of the profile */
+/* dev: NULL predicts for the profile's GPU */
 PetscErrorCode GPUCSRForetell(GPUCSRDevice dev, const GPUCSRFeatures *f, GPUCSRPrecision p, const GPUCSRRequest *q, const GPUCSRHostTimes *host, GPUCSRForetold *t)
 {
   const GPUCSRDevice d      = GPUCSRForetoldDevice(dev);
@@ -172,7 +172,7 @@ PetscErrorCode GPUCSRForetell(GPUCSRDevice dev, const GPUCSRFeatures *f, GPUCSRP
 
 /* ---- the host ---- */
 
-/* A core of today, where nobody measured: the same numbers on every machine, so that what is decided by them is the same in every run */
+/* A typical core, not measured: decisions by these numbers are the same on every machine and in every run */
 void GPUCSRHostTimesUsual(double rows, double entries, GPUCSRHostTimes *t)
 {
   t->product = 0.3e-6 + 1.5e-9 * rows + 0.9e-9 * entries;
@@ -183,7 +183,7 @@ void GPUCSRHostTimesUsual(double rows, double entries, GPUCSRHostTimes *t)
 #define MEASURED_WINDOWS 8       /* spread over the rows */
 #define MEASURED_NUMBERS 1000000 /* of a vector */
 
-/* Rows first to last of z = A x, as MATSEQAIJ goes through them */
+/* Rows first to last of z = A x, in MATSEQAIJ's order */
 static void Rows(const GPUCSRSource *s, int first, int last, const PetscScalar *x, PetscScalar *z)
 {
   for (int r = first; r < last; r++) {
@@ -194,7 +194,7 @@ static void Rows(const GPUCSRSource *s, int first, int last, const PetscScalar *
   }
 }
 
-/* All rows a few times; or windows of them, others in each round, so that they are as cold as the whole of a large matrix would find them. Milliseconds */
+/* All rows a few times; or other windows of rows in each round, as cold as in the whole of a large matrix. Milliseconds */
 static PetscErrorCode MeasureProduct(const GPUCSRSource *s, PetscScalar *x, double *seconds)
 {
   const int      windows = s->nnz <= MEASURED_ENTRIES ? 1 : MEASURED_WINDOWS, rounds = 6;
@@ -204,7 +204,7 @@ static PetscErrorCode MeasureProduct(const GPUCSRSource *s, PetscScalar *x, doub
   PetscFunctionBegin;
   PetscCall(PetscCalloc1(s->m + 1, &z));
   *seconds = 0;
-  for (int round = 0; round < rounds; round++) { /* the first of them finds x and z cold */
+  for (int round = 0; round < rounds; round++) { /* the first round finds x and z cold */
     double entries = 0, time = 0;
 
     for (int w = 0; w < windows; w++) {
