@@ -33,7 +33,7 @@ PetscErrorCode GPUCSRFactorsDestroy(GPUCSRFactors *t)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Our data of a factor; NULL: it is not one of ours */
+/* This library's data of a factor; NULL: another type's factor */
 static PetscErrorCode OursOf(Mat F, Mat_GPUCSRFactor **f)
 {
   PetscContainer c = NULL;
@@ -297,7 +297,7 @@ static PetscErrorCode Good(const GPUCSRFactors *t, const Mat_GPUCSRFactor *f, ch
   const PetscBool shifted = (PetscBool)(f->info.shifttype == (PetscReal)MAT_SHIFT_NONZERO || f->info.shifttype == (PetscReal)MAT_SHIFT_POSITIVE_DEFINITE);
 
   PetscFunctionBegin;
-  if (t->F->factorerrortype) PetscCall(PetscStrncpy(why, "a block has a pivot that is none", len));
+  if (t->F->factorerrortype) PetscCall(PetscStrncpy(why, "a block has a bad pivot", len));
   else if (f->numeric && shifted) PetscCall(PetscStrncpy(why, "a block may need its pivots shifted", len));
   else if (!f->ondevice) PetscCall(PetscStrncpy(why, f->whynot, len));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -340,8 +340,7 @@ static PetscErrorCode Make(PetscInt n, const Mat F[], const GPUCSROverlap *overl
 }
 
 /*
-  Computes one factor for all blocks, whose own factors were deferred. It takes their current values, and is made anew if their patterns have changed. Not ok: the blocks must be factored one by one, and why says
-  why
+  Computes one factor for all blocks, whose own factors were deferred. It takes their current values, and is made anew if their patterns have changed. Not ok: the blocks must be factored one by one, for the reason in why
 */
 PetscErrorCode MatGPUCSRFactorsBatch_Private(PetscInt n, const Mat F[], const GPUCSROverlap *overlap, GPUCSRFactors *t, PetscBool *ok, char why[], size_t len)
 {
