@@ -337,7 +337,7 @@ static PetscErrorCode Load(Mat_GPUCSRFactor *f, Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All rows in the order of levels, for the factorization. A triangle that is not built yet reuses the levels; one that is, of values that PETSc computed, stays as it is */
+/* All rows in the order of levels, for the factorization. A triangle not yet built reuses the levels; a triangle built from PETSc's values stays */
 static PetscErrorCode Schedule(GPUCSRDevice dev, GPUCSRFactorPair *p)
 {
   GPUCSRTriangle apart = {0}, *T = p->built ? &apart : &p->T[0];
@@ -518,7 +518,7 @@ PetscErrorCode MatGPUCSRFactorSolve_Private(Mat F, Mat_GPUCSRFactor *f, GPUCSRSo
 
 /* ---- for solvers with device arrays, and for graphs ---- */
 
-/* The device of solves with F; NULL: PETSc solves, or F is no factor of ours */
+/* The device of solves with F; NULL: PETSc solves, or F is another type's factor */
 PetscErrorCode MatGPUCSRFactorDevice_Private(Mat F, GPUCSRDevice *dev)
 {
   PetscContainer    c = NULL;
