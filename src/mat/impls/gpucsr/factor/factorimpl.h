@@ -4,7 +4,7 @@
 #include "../type/gpucsrimpl.h"
 #include "../blackbox/triangles/triangle.h"
 
-/* Our data of a factor are composed with it under this name */
+/* This library's data of a factor are composed with it under this name */
 #define MATGPUCSRFACTOR "MatGPUCSRFactor"
 
 /* PETSc's solves with a factor */
@@ -51,7 +51,7 @@ typedef struct {
 } GPUCSRSpread;
 
 /*
-  Our data of a factor matrix, which otherwise is PETSc's. PETSc's symbolic and numeric factorizations run only when something needs them: an ordering or levels of
+  This library's data of a factor matrix, which otherwise is PETSc's. PETSc's symbolic and numeric factorizations run only when something needs them: an ordering or levels of
   fill, a pivot that needs a shift or is an error, an operation on the host, a device that fails. Until then the factor exists on the device only.
 */
 typedef struct {
@@ -78,7 +78,7 @@ typedef struct {
   int              nblocks, *begin; /* of a block diagonal matrix, on the host: rows of block k are begin[k] to begin[k + 1] - 1 */
   GPUCSRInverses   inverses;
   int             *from, *to; /* of these: entry of the right-hand side and of the solution for each row; NULL: the identity */
-  struct _MatOps   petsc;     /* the operations of PETSc's factor; some of them are replaced by ours */
+  struct _MatOps   petsc;     /* the operations of PETSc's factor; some of them are replaced */
 } Mat_GPUCSRFactor;
 
 /* The kernel that solves */
