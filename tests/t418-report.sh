@@ -92,7 +92,7 @@ ours="-mat_type gpucsr -mat_gpucsr_format csr"
   says off "outcome" $ours -mat_gpucsr_report no
   not off "MATGPUCSR report"
   says none "no matrix of type gpucsr; -mat_type gpucsr" -mat_type aij -mat_gpucsr_report
-  says2 ranks "the most that one has is 1.00 of it" $ours -mat_gpucsr_report full
+  says2 ranks "the largest share is 1.00 of the mean" $ours -mat_gpucsr_report full
   says bad "must be nothing, full, :file or full:file" $ours -mat_gpucsr_report everything
 }
 exit $failed

@@ -98,7 +98,7 @@ static PetscErrorCode ViewCandidates(const GPUCSRPlan *P, const char title[], ch
     if (c->measured > 0) (void)snprintf(measured, sizeof(measured), "%.2f", 1e6 * c->measured);
     have += (size_t)snprintf(*text + have, room - have, "    %-12s %-20s %14s %12s %12s  %s\n", c->format->name, c->kernel->name, bytes, predicted, measured, why);
   }
-  if (unknown) (void)snprintf(*text + have, room - have, "and %d that are not in the machine's profile: chosen only by name\n", unknown);
+  if (unknown) (void)snprintf(*text + have, room - have, "    and %d that are not in the machine's profile: chosen only by name\n", unknown);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -109,7 +109,7 @@ static PetscErrorCode ViewShare(const double share[], char text[], size_t len)
 
   PetscFunctionBegin;
   if (!(share[1] > 0)) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscSNPrintf(line, sizeof(line), "of the parallel matrix this rank has %.0f entries, %.2f of the ranks' mean; the largest share is %.2f of the mean\n", share[0], share[0] / share[1], share[2] / share[1]));
+  PetscCall(PetscSNPrintf(line, sizeof(line), "    of the parallel matrix this rank has %.0f entries, %.2f of the ranks' mean; the largest share is %.2f of the mean\n", share[0], share[0] / share[1], share[2] / share[1]));
   PetscCall(PetscStrlcat(text, line, len));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

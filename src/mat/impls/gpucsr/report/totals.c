@@ -189,7 +189,7 @@ static PetscErrorCode Advice(MPI_Comm comm, FILE *fp, const char petsc[])
   if (petsc && places.n) PetscCall(PetscFPrintf(comm, fp, "  try: -ksp_type gpu%s, which iterates on the device%s\n", petsc, copies > products ? "; vectors cross the bus for longer than products take" : ""));
   else if (copies > products && copies > 0) PetscCall(PetscFPrintf(comm, fp, "  try: -vec_type gpu (or -dm_vec_type gpu): vectors cross the bus for longer than products take\n"));
   if (count[BUILDS] > 0 && seconds[BUILD_TIME] > products && seconds[BUILD_TIME] > 1e-3)
-    PetscCall(PetscFPrintf(comm, fp, "try: -mat_gpucsr_expected_mults %.0f, the number of products a matrix: preparing matrices took longer than their products\n", PetscMax(1, (count[FORWARD] + count[TRANSPOSED]) / count[BUILDS])));
+    PetscCall(PetscFPrintf(comm, fp, "  try: -mat_gpucsr_expected_mults %.0f, the number of products a matrix: preparing matrices took longer than their products\n", PetscMax(1, (count[FORWARD] + count[TRANSPOSED]) / count[BUILDS])));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -11,7 +11,7 @@ PetscErrorCode MatGPUCSRWarn_Private(Mat A, PetscMPIInt rank, PetscMPIInt have, 
 
   PetscFunctionBegin;
   if (!g->warning[0]) PetscFunctionReturn(PETSC_SUCCESS);
-  if (size > 1) PetscCall(PetscSNPrintf(where, sizeof(where), "(said by rank %d, the same on %d of %d ranks)", (int)rank, (int)have, (int)size));
+  if (size > 1) PetscCall(PetscSNPrintf(where, sizeof(where), " (said by rank %d, the same on %d of %d ranks)", (int)rank, (int)have, (int)size));
   else if (!size && GPUCSRSettingsGlobal.localsize > 1) PetscCall(PetscSNPrintf(where, sizeof(where), " (said by rank %d, once for all of this node)", (int)PetscGlobalRank));
   if (size || GPUCSROnceMine(g->warning)) PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "MATGPUCSR warning: %s%s\n", g->warning, where));
   else PetscCall(PetscInfo(A, "Said by another rank: %s\n", g->warning));

@@ -2,7 +2,7 @@
 
 /*
   The blackbox: features of a matrix -> candidates -> predicted times -> choice of format and kernel -> the matrix in the chosen format on a device,
-  ready for products. Knows neither Mat nor CUDA.
+  ready for products. Knows no Mat and no CUDA.
 */
 #include "../kernels/kernels.h"
 

@@ -1,7 +1,7 @@
 #pragma once
 
 /*
-  Sparse products C = A B of matrices in CSR on one device, in two phases: the pattern of C, then its values; new values of A and B need the second phase only. Knows neither Mat nor CUDA.
+  Sparse products C = A B of matrices in CSR on one device, in two phases: the pattern of C, then its values; new values of A and B need the second phase only. Knows no Mat and no CUDA.
 
   Rows of C are classified by a bound of their length. For each row of a class a group of threads has a hash table of one size in fast memory, and inserts the row's columns, after Nagasaka, Nishide, Azad, Buluc, High-performance sparse matrix-matrix
   products on Intel KNL and multicore architectures (2018) and Nagasaka, Nukada, Matsuoka, High-performance and memory-saving sparse general

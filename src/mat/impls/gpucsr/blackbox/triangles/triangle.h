@@ -1,7 +1,7 @@
 #pragma once
 
 /*
-  Triangular solves, and the incomplete factorizations that make triangles. Knows neither Mat nor CUDA.
+  Triangular solves, and the incomplete factorizations that make triangles. Knows no Mat and no CUDA.
 
   A factor is a square CSR matrix with ascending columns and a complete diagonal: L is left of it, U right of it, and the inverse of the diagonal is in an
   array of its own. Each triangle is stored a second time, in the form that solves read: rows in the order of their levels (a row needs only

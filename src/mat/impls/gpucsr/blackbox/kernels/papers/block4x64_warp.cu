@@ -5,7 +5,7 @@
   threads multiply each row, two entries each, so a unit is one load. The x of the next block is loaded meanwhile, and the start of the block after
   it.
 
-  Bytes: those of hybrid blocks, 64 of x for each block, m y. Loses to blocked CSR.
+  Bytes: the blocks, 64 of x for each block, m y. Loses to blocked CSR.
 
   Paper: M. M. Baskaran, R. Bordawekar, Optimizing sparse matrix-vector multiplication on GPUs, IBM RC24704, 2009. There a half warp has a row; here
   half of that, whose threads load two entries at a time.

@@ -2,7 +2,7 @@
   y = A x, CSR, by a segmented scan in four passes over memory: flags at the beginnings of rows, products, the scan, and each row's last entry. A
   baseline of the literature, only by name.
 
-  Bytes: those of CSR, and 3 nnz products and 3 nnz flags written and read again: loses everywhere.
+  Bytes: CSR's, and 3 nnz products and 3 nnz flags written and read again: loses everywhere.
 
   Papers: S. Sengupta, M. Harris, Y. Zhang, J. D. Owens, Scan primitives for GPU computing, Graphics Hardware 2007; G. E. Blelloch, M. A. Heroux, M.
   Zagha, CMU-CS-93-173.

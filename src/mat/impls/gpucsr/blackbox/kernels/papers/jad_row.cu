@@ -4,7 +4,7 @@
   A warp takes 32 neighbouring rows in the order of lengths and reads their entries diagonal by diagonal, coalesced and several in flight; a row ends
   at the first diagonal that does not reach it. With 4 threads for a row four warps share the diagonals, and add their sums in shared memory.
 
-  Bytes: those of the format but rowptr, n x once at best, m y. Wins over sliced ELL if lengths differ; loses to it by loads that are not aligned.
+  Bytes: the format's but rowptr, n x once at best, m y. Wins over sliced ELL if lengths differ; loses to it by loads that are not aligned.
 
   Papers: Y. Saad 1989; J. Wong, E. Kuhl, E. Darve, A new sparse matrix vector multiplication graphics processing unit algorithm designed for finite
   element problems, Int. J. Numer. Meth. Engng 102, 2015.

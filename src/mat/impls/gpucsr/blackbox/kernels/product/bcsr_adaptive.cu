@@ -6,7 +6,7 @@
   all threads that are free add up each row. A block row longer than a tile is cut into chunks, one for each thread block; the last one to finish adds
   the chunks' sums in their order, so every run has the same bits. An integer counter finds the last one, which resets it for the next product.
 
-  Bytes: those of blocked CSR, n x once at best, m y, 4 for each tile. Wins if the lengths of block rows differ much.
+  Bytes: blocked CSR's, n x once at best, m y, 4 for each tile. Wins if the lengths of block rows differ much.
 
   Papers: J. L. Greathouse, M. Daga, SC 2014, section III, for the tiles; M. Verschoor, A. C. Jalba, Parallel Computing 2012, for multiple block rows
   a thread block.

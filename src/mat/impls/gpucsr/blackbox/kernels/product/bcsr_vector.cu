@@ -5,7 +5,7 @@
   A thread takes every T-th block of its block row: all its values in loads of 16 bytes, coalesced by the format's order, one column number, and the x
   of the block once for all its rows. In 8 by 8 blocks it takes one row, eight threads for a block. Shuffles add the sums of a block row's threads.
 
-  Bytes: those of blocked CSR, n x once at best, m y. Wins on block rows of about equal length with one or two blocks for each thread: 16 threads for
+  Bytes: blocked CSR's, n x once at best, m y. Wins on block rows of about equal length with one or two blocks for each thread: 16 threads for
   27 blocks, 8 for 7.
 
   Paper: M. Verschoor, A. C. Jalba, Analysis and performance estimation of the conjugate gradient method on multiple GPUs, Parallel Computing 2012: a

@@ -7,7 +7,7 @@
   same bits. An integer counter finds the last block, which resets it for the next product. If the long rows are few and none is huge, a cluster of
   eight blocks takes each one instead, and adds its sums in shared memory, which saves two ways through the L2 cache (compute capability 9.0).
 
-  Bytes: those of CSR, n x once at best, m y, 4 for each tile, 32 for each chunk. Wins if lengths differ much; loses little elsewhere.
+  Bytes: CSR's, n x once at best, m y, 4 for each tile, 32 for each chunk. Wins if lengths differ much; loses little elsewhere.
 
   Paper: J. L. Greathouse, M. Daga, Efficient sparse matrix-vector multiplication on GPUs using the CSR storage format, SC 2014, section III.
   Different: tiles are found without a pass over all rows, and long rows are cut.

@@ -3,7 +3,7 @@
 
   Like csr_vector with the whole block on one row, which adds its warps' sums in shared memory. Wins on few and very long rows, of about a thousand entries and more; loses elsewhere.
 
-  Bytes: those of CSR, n x once at best, m y.
+  Bytes: CSR's, n x once at best, m y.
 
   Paper: A. H. El Zein, A. P. Rendell, Generating optimal CUDA sparse matrix-vector product implementations for evolving
   GPU hardware, Concurrency and Computation 2012, section 3.

@@ -6,7 +6,7 @@
   list, and a segmented scan adds sums of rows that threads cut. A second, small kernel finishes rows that tiles cut, in a fixed order, so every run
   has the same bits.
 
-  Bytes: those of CSR, n x once at best, m y, 12 for each tile. Wins if lengths differ wildly, as no thread waits for the longest row; else loses by
+  Bytes: CSR's, n x once at best, m y, 12 for each tile. Wins if lengths differ wildly, as no thread waits for the longest row; else loses by
   its shared memory traffic.
 
   Paper: D. Merrill, M. Garland, Merge-based parallel sparse matrix-vector multiplication, SC 2016, section 3.

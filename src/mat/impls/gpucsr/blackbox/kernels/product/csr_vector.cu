@@ -4,7 +4,7 @@
   The threads of a row read neighbouring entries, 1, 2 or 4 in one aligned load: an unaligned row starts early, and leaves out the entries of the row before. Shuffles add their sums.
   A thread takes two rows in some variants, neighbours (blocked) or a grid apart (cyclic).
 
-  Bytes: those of CSR, n x once at best, m y. Wins if the rows have about two to four entries for each thread; loses on rows with fewer entries than threads, and if warps wait for one long row.
+  Bytes: CSR's, n x once at best, m y. Wins if the rows have about two to four entries for each thread; loses on rows with fewer entries than threads, and if warps wait for one long row.
 
   Papers: N. Bell, M. Garland, SC 2009, section 4.2; aligned access after M. M. Baskaran, R. Bordawekar, Optimizing sparse
   matrix-vector multiplication on GPUs, IBM RC24704, section 4.

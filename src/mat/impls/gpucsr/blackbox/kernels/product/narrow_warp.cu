@@ -5,7 +5,7 @@
   no thread searches for its entries, and none idles if rows differ in length. The windows' first columns stay in registers, one in each thread, and
   are fetched from there.
 
-  Bytes: those of the format, n x once at best, m y. Wins and loses as the format.
+  Bytes: the format's, n x once at best, m y. Wins and loses as the format.
 
   Papers: J. L. Greathouse, M. Daga, Efficient sparse matrix-vector multiplication on GPUs using the CSR storage format, SC 2014 (products to shared
   memory, then rows); see format/narrow.c.

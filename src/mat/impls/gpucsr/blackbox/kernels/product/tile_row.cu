@@ -4,7 +4,7 @@
   Three loads overlap: the first entries of each row, the list of the tile's columns, and behind it their entries of x, which go to shared memory. A
   vote of the warp on the lengths of the slice's rows gives the place of an entry, so no pointer is loaded first.
 
-  Bytes: those of tiles but 4 m, n x once for each tile that has it, m y. Wins on meshes; see format/tile.c. Loses by its lists if rows share no
+  Bytes: those of the format but 4 m, n x once for each tile that has it, m y. Wins on meshes; see format/tile.c. Loses by its lists if rows share no
   columns.
 
   Paper: see format/tile.c.
