@@ -57,7 +57,7 @@ static struct {
   PetscBool   finite[2][VECS], small[2][VECS]; /* vectors, before a step */
   PetscBool   grown;                           /* entries of a matrix may be much larger */
   PetscScalar solved[SIZE];                    /* by the reference's factors */
-  uint64_t    factors[PRODUCTS + 1];           /* the patterns of what was multiplied, or gathered, when it was kept */
+  uint64_t    factors[PRODUCTS + 1];           /* patterns of the factors, or of the gathered matrix, when the result was kept */
   PetscBool   again[PRODUCTS + 1];             /* they are the same */
   char        seqtype[64];                     /* what -mat_seqaij_type says */
   World       w[2];                            /* the reference is 1 */
@@ -754,7 +754,7 @@ static PetscErrorCode Op_transpose(World *w, const int p[4], double *result)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Two matrices have the patterns that they had when what is made of them was kept: both worlds do what the reference, which comes first, finds */
+/* Two matrices have the patterns of the time when the result was kept: both worlds follow the reference, which comes first */
 static PetscErrorCode SamePatterns(World *w, int a, int b, int which)
 {
   const int at[2] = {a, b};
@@ -902,7 +902,7 @@ static PetscErrorCode Op_edge(World *w, const int p[4], double *result)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A x = b with known x, which takes the place of what is found, if it is near enough. The least eigenvalue of A is at least 1: the error is not larger than the residual */
+/* A x = b with known x, which replaces a result that is near enough. The least eigenvalue of A is at least 1: the error is not larger than the residual */
 static PetscErrorCode Op_solve(World *w, const int p[4], double *result)
 {
   const int          a = p[0] % VECS, b = (a + 1) % VECS, c = (a + 2) % VECS, kind = p[1] % 4;
@@ -951,7 +951,8 @@ static PetscErrorCode Op_solve(World *w, const int p[4], double *result)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A factorization and its solve, of values that may be new, beside the reference's. The matrix is an M-matrix whose row sums are at least 1, so neither inverse is larger than 1 */
+/* A factorization and its solve, perhaps of new values, beside the reference's. The matrix is an M-matrix whose row sums are at least 1, so neither
+   inverse is larger than 1 */
 static PetscErrorCode Op_factor(World *w, const int p[4], double *result)
 {
   const char        *type[] = {PCILU, PCICC, PCLU};
