@@ -52,8 +52,7 @@
 //TEST name="unknown_type" args="-mat_type gpucs" fails="Unknown Mat type given: gpucs"
 
 /*
-  What bad options and bad calls get: one clear error each, or one warning where the products can go on. The library's own words are
-  compared here, so that nobody changes them in passing.
+  Bad options and bad calls get one clear error each, or one warning if the products can go on. The library's words are compared here, so that a change of them is deliberate.
 
     build/tests/t900-failures -dll_append build/lib/libpetscgpucsr.so -mat_gpucsr_format elle
 */
