@@ -51,7 +51,7 @@ ours="-mat_type gpucsr -mat_gpucsr_format csr"
   grep -qF "VECGPU: " "$tmp/told" || { echo "filevec: vectors are not in the file" && failed=1; }
   says fullfile "outcome" $ours -mat_gpucsr_report "full:$tmp/told"
   grep -qF "candidates for A" "$tmp/told" || { echo "fullfile: is not written" && failed=1; }
-  # a reason once, whatever the number of matrices and ranks; counts of all ranks; no block without entries; no product of a kind that there was none of
+  # a reason once, whatever the number of matrices and ranks; counts of all ranks; no block without entries; no kind of product without a count
   reason="or not wanted, when this library was built" kind="-mat_gpucsr_backend auto -mat_type gpucsr"
   if $program -n 6 -dll_append "$LIB" -mat_gpucsr_backend cuda 2>&1 | grep -q "$reason"; then
     says2 reason "on the host: 4 matrices, because" $kind -ksp_type gpucg -mat_gpucsr_report
