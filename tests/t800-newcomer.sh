@@ -41,7 +41,7 @@ awk -v to="$tmp/copy" '
 format=$(sed -n 's/^GPUCSR_FORMAT(\([a-z]*\),.*/\1/p' "$tmp/copy/src/mat/impls/gpucsr/blackbox/format/formatlist.h" | tail -n 1)
 kernel=$(sed -n 's/^GPUCSR_KERNEL(\([a-z0-9_]*\),.*/\1/p' "$tmp/copy/src/mat/impls/gpucsr/blackbox/kernels/kernellist.h" | tail -n 1)
 
-# On the host. Objects made without CUDA are taken over: make then compiles what the new rows change
+# On the host. Objects made without CUDA are taken over: make then compiles the files that the new rows change
 if [ -f "$objects/src/sys/sys.o" ] && [ -z "$(find "$objects" \( -name '*.cu.o' -o -name '*.gcno' \) -print -quit)" ]; then
   mkdir -p "$tmp/copy/host/obj" && cp -a "$objects/src" "$tmp/copy/host/obj"
   find "$tmp/copy/host/obj" -name '*.d' -exec sed -i 's|^[^ ]*obj/src/|host/obj/src/|' {} +
