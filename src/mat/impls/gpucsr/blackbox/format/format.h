@@ -124,7 +124,7 @@ struct _n_GPUCSRSource {
 #endif
 
 #define GPUCSR_MAX_ARRAYS 8
-#define GPUCSR_PIECE      GPUCSR_STAGE_BYTES /* arrays up to this size in all share one allocation and one copy */
+#define GPUCSR_PIECE      GPUCSR_STAGE_BYTES /* arrays up to this size in all share an allocation and a copy */
 
 typedef struct {
   const char *name;
@@ -235,8 +235,7 @@ static inline GPUCSRBool GPUCSRIsCSR(const GPUCSRFormat *f)
 }
 GPUCSR_INTERN const GPUCSRFormat *GPUCSRFormatCSR(void);
 
-/* Functions common to several families: applicable() of formats that can store any matrix, estimate() of formats that store its entries alone, and of
-   those that store all m n */
+/* Functions common to several families: applicable() if any matrix fits, estimate() for exactly the matrix' entries, and for all m n */
 GPUCSR_INTERN GPUCSRError GPUCSRHoldsAny(const GPUCSRFeatures *, int, GPUCSRPrecision, GPUCSRBool *, char[], size_t);
 GPUCSR_INTERN GPUCSRError GPUCSRStoresEntries(const GPUCSRFeatures *, int, GPUCSRExtent *);
 GPUCSR_INTERN GPUCSRError GPUCSRStoresAll(const GPUCSRFeatures *, int, GPUCSRExtent *);
