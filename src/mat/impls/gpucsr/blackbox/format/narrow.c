@@ -15,8 +15,8 @@
 #include "narrow.h"
 #include "reference.h"
 
-/* Estimates the wide slices: none if rows span few columns; else by tiles of 128 rows: none if they list a quarter of their entries or less, since
-   neighbours share columns, and all if they list four fifths */
+/* Estimates the wide slices: none if rows span few columns. Else the columns listed by tiles of 128 rows decide: up to a quarter of the entries, none,
+   since neighbours share columns; from four fifths on, all */
 #define NEAR   (NARROW_WINDOWS / 2 * NARROW_REACH) /* columns from the first to the last of a row */
 #define SHARED 0.25
 #define APART  0.8
