@@ -4,14 +4,14 @@
 #include "../inspect/order.h"
 
 enum {
-  SELL_SLICE,  /* first stored column of each slice; empty in ell, whose slices have one width */
+  SELL_SLICE,  /* first stored column of each slice; empty in ell, whose slices have equal width */
   SELL_ROWPTR, /* of CSR, for new values */
   SELL_PERM,   /* the row at each place; empty if rows are not sorted */
   SELL_COL,    /* -1 in padding */
   SELL_VAL
 };
 
-/* Variants: rows of a sorted window (sigma; GPUCSR_ALL_ROWS for one), or these */
+/* Variants: rows of a sorted window (sigma; GPUCSR_ALL_ROWS: a single window), or */
 #define SELL_ELL      0
 #define SELL_UNSORTED 1
 
