@@ -19,7 +19,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Columns listed, from the sample's count for tiles of 128 rows: what they save against four rows, larger tiles are assumed to save in the same way */
+/* Columns listed, from the sample's count for tiles of 128 rows: larger tiles are assumed to gain over them as they gain over four rows */
 static PetscErrorCode Estimate_Tile(const GPUCSRFeatures *f, int variant, GPUCSRExtent *e)
 {
   const double four   = f->blocks[GPUCSRBlockIndex(GPUCSR_BLOCK(4, 1))];
@@ -122,8 +122,8 @@ static Arrays ArraysOf(const GPUCSRStorage *A)
   return a;
 }
 
-/* The place of entry k of the row at place q: `before`, the place of entry k - 1, plus the number of rows of its slice with an entry k - 1; for k 0, by
-   the rows before it */
+/* The place of entry k of the row at place q: `before`, the place of entry k - 1, plus the number of rows of its slice with an entry k - 1; k 0: the
+   number of rows before it */
 static int32_t Next(const Arrays *a, int m, int q, int k, int32_t before)
 {
   const int first  = q / GPUCSR_SLICE * GPUCSR_SLICE;
