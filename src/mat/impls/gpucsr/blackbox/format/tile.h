@@ -5,7 +5,7 @@
 
 enum {
   TILE_BEGIN,  /* the beginning of each tile's columns in the list */
-  TILE_LIST,   /* the columns of each tile, ascending; for a tile with more than TILE_STAGED, those of its entries one by one */
+  TILE_LIST,   /* the columns of each tile, ascending; the column of each entry if a tile has more than TILE_STAGED */
   TILE_PLACE,  /* for each place in a tile, TilePlace(): its row, counted from the tile's first, and its number of entries */
   TILE_SLICE,  /* the first entry of each slice */
   TILE_ROWPTR, /* of CSR, for new values */
