@@ -92,7 +92,7 @@ __global__ void __launch_bounds__(BLOCK) csr_columns_kernel(int m, int64_t nnz, 
   if (lane == 0 && blockIdx.y == 0) cut[w] = r1;
 }
 
-/* z[row] += the sums of the row from stretches before the one that ends it: one warp, that of the first of these stretches */
+/* z[row] += the sums of the row from earlier stretches: by the warp of the first of them */
 template <int C, int W, class X>
 __global__ void csr_columns_carry_kernel(int m, int k, int64_t stretches, const int *__restrict__ cut, const X *__restrict__ carry, X *z)
 {
