@@ -15,7 +15,7 @@
 
 /* The next block of a warp's block row. A thread knows the remaining entries of its row, begin <= k < end. */
 typedef struct {
-  int start, count, units; /* its first column; this row's entries in it; their units */
+  int start, count, units; /* the block's first column; this row's entries and units there */
   int before, all;         /* units of the rows above, and of all four */
 } Next;
 
