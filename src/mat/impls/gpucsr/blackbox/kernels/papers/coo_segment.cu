@@ -36,7 +36,7 @@ __global__ void coo_scale_kernel(int m, X beta, const X *y, X *z)
   if (r < m) z[r] = beta == X(0) ? X(0) : beta * y[r];
 }
 
-/* head[t]: sum for a row that began before tile t; tail[t]: for a row that begins in it and ends behind it */
+/* head[t]: sum for a row from before tile t; tail[t]: sum for a row that begins in tile t and ends behind */
 template <class V, class X>
 __global__ void __launch_bounds__(BLOCK) coo_segment_kernel(int64_t n, const int *__restrict__ row, const int *__restrict__ col, const V *__restrict__ val, X alpha, const X *__restrict__ x, X *z, X *head, X *tail)
 {
@@ -92,7 +92,7 @@ __global__ void __launch_bounds__(BLOCK) coo_segment_kernel(int64_t n, const int
   }
 }
 
-/* One warp for each tile: the row that begins in it and ends behind it, if any */
+/* One warp for each tile, and its row that ends behind it, if any */
 template <class X>
 __global__ void coo_carry_kernel(int64_t n, int64_t tiles, const int *__restrict__ row, X alpha, X *z, const X *__restrict__ head, const X *__restrict__ tail)
 {
