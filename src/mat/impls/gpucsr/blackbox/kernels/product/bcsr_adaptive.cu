@@ -168,7 +168,7 @@ __global__ void __launch_bounds__(BLOCK) bcsr_adaptive_kernel(int chunks, int m,
   if (t == 0) counter[c.first] = 0;
 }
 
-/* The host lays out the chunks of the long block rows, whose number it needs */
+/* The host lays out the chunks of the long block rows, as it must know their number */
 static GPUCSRError Prepare_bcsr_adaptive(GPUCSRStorage *A, int variant)
 {
   const int    *rowptr = (const int *)A->array[BCSR_ROWPTR].data;
