@@ -263,7 +263,7 @@ __global__ void __launch_bounds__(BLOCK) csr_adaptive_kernel(int chunks, int til
 
 #define FIRST 64 /* long rows downloaded along with their number */
 
-/* The host lays out the chunks of the long rows, whose number it needs */
+/* The host lays out the chunks of the long rows, as it must know their number */
 static GPUCSRError Prepare_csr_adaptive(GPUCSRStorage *A, int variant)
 {
   const int64_t tiles  = Tiles(A);
