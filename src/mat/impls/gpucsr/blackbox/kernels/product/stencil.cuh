@@ -30,7 +30,7 @@ struct StencilRows {
   const V *__restrict__ val;
 };
 
-/* The threads of a warp that share a row with this one */
+/* The threads of a warp with the same row */
 template <int G>
 static __device__ __forceinline__ unsigned int stencil_team()
 {
@@ -58,7 +58,7 @@ static __device__ bool stencil_same(const StencilRows<V> &a, int r, int q)
   return true;
 }
 
-/* The place of row r's stencil, and in like a row that has it; -1: too many */
+/* The place of row r's stencil, and in like an equal row; -1: too many */
 template <int G, class V>
 static __device__ int stencil_find(const StencilRows<V> &a, int r, StencilCount *count, int *slot, int *like)
 {
