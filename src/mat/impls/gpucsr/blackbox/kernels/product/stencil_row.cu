@@ -116,7 +116,7 @@ static __device__ __forceinline__ void apart(const Entry<V> *entry, const int (&
   }
 }
 
-/* each: blocks that run on a multiprocessor at once, whose rows are neighbours; 0: there are no more blocks */
+/* each: blocks resident on a multiprocessor, which take neighbouring rows; 0: all blocks are resident */
 template <int R, class V, class X, class E>
 __global__ void __launch_bounds__(512) stencil_row_kernel(int units, int entries, int first, int last, int each, const unsigned short *__restrict__ id, const int *__restrict__ begin, const int *__restrict__ offset, const V *__restrict__ val, const X *__restrict__ x, const E ending)
 {
