@@ -230,7 +230,7 @@ static PetscErrorCode BecauseOfTimes(const GPUCSRFeatures *f, const GPUCSRReques
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Index of the candidate that this way of choosing takes, and why; -1: none */
+/* Index of the candidate chosen, and the reason; -1: none */
 static PetscErrorCode Pick(const GPUCSRFeatures *f, GPUCSRPrecision p, const GPUCSRRequest *q, GPUCSRCandidate *list, int n, int *pick, char why[], size_t len)
 {
   const char *format = NULL, *kernel = NULL;
