@@ -8,7 +8,7 @@
 #define MEASURE_EACH   8   /* products for each at least */
 #define MEASURE_WITHIN 1.6 /* predicted times of candidates, over the best one's, at most */
 
-/* Frees a candidate's own arrays, not those of CSR */
+/* Frees a candidate's arrays, except CSR's */
 static PetscErrorCode Forget(GPUCSRStorage *A)
 {
   PetscFunctionBegin;
