@@ -152,7 +152,7 @@ static PetscErrorCode FromCSR(GPUCSRStorage *csr, GPUCSRPlan *P)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A format that needs the pattern to place new values keeps it on the device, and so need not upload it again or sort a transpose's again */
+/* Keeps the pattern on the device if the format needs it for new values: no second upload, and no second sort for a transpose */
 static PetscErrorCode KeepPattern(GPUCSRStorage *csr, GPUCSRPlan *P)
 {
   const GPUCSRDeviceFormat *df;
