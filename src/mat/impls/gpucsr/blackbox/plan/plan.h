@@ -118,7 +118,7 @@ typedef struct {
   double         rows, columns, stored, mean, max, sectors, quads;
   double         fetched[2];    /* sectors of x: sum over groups of 8 rows, and over tiles of 128 */
   double         heaviest;      /* entries of the largest slice */
-  double         spread, moved; /* columns that a row spans; rows between two that the format made neighbours, 0: none */
+  double         spread, moved; /* columns spanned by a row; rows between neighbours of the format, 0: none */
   double         number;        /* bytes of a vector's number */
   double         window;        /* rows that the format sorts together, 0: none */
   PetscBool      together;      /* threads go along neighbouring rows side by side, */
