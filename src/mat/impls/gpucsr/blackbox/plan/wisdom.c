@@ -207,7 +207,7 @@ static const char *const hosted[] = {"aij", "vector"}; /* kernels of format aij,
 
 #define NUMBERS 1e6 /* of a vector operation, whose time a line has */
 
-/* known: both times are remembered for such a matrix on such a processor */
+/* known: both times are remembered for the matrix and the processor */
 PetscErrorCode GPUCSRWisdomHostFind(const GPUCSRFeatures *f, GPUCSRHostTimes *t, PetscBool *known)
 {
   const unsigned long long signature = nlines ? Signature(f) : 0;
