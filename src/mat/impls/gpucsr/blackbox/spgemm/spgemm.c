@@ -315,7 +315,7 @@ static PetscErrorCode Classify_Host(int m, const int32_t *length, GPUCSRRowClass
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Counts the columns of row r of A B that are not in mark[] yet, and writes them to `to` unless that is NULL */
+/* Counts the columns of row r of A B not yet in mark[], and writes them to `to` unless NULL */
 static int Gather(Rows a, Rows b, int r, int32_t *mark, int32_t *to)
 {
   int n = 0;
