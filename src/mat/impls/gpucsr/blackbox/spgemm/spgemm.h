@@ -22,7 +22,7 @@ GPUCSR_HOST_DEVICE int GPUCSRRowClass(int length)
   return length <= 0 ? 0 : length <= 16 ? 1 : length <= 64 ? 2 : length <= 256 ? 3 : length <= 1024 ? 4 : length <= 2048 ? 5 : 6;
 }
 
-/* Rows by class: those of class k are rows[first[k]] to rows[first[k + 1] - 1] */
+/* Rows by class: class k has rows[first[k]] to rows[first[k + 1] - 1] */
 typedef struct {
   int      first[GPUCSR_ROW_CLASSES + 1];
   int      longest;
@@ -61,7 +61,7 @@ typedef struct {
   GPUCSRError (*renumber)(int64_t n, const int32_t *table, int32_t *j, GPUCSRDevice);
   /* length[r] = entries of row r of A, whose columns ascend, before column n, or (rest) from there on */
   GPUCSRError (*lengths)(const GPUCSRStorage *A, int n, GPUCSRBool rest, int32_t *length);
-  /* copies those entries to D, and the rest to E, whose column 0 is A's n; D and E have row pointers */
+  /* copies the entries before column n to D, and the rest to E, whose column 0 is A's n; D and E have row pointers */
   GPUCSRError (*part)(const GPUCSRStorage *A, int n, GPUCSRStorage *D, GPUCSRStorage *E);
 } GPUCSRSpGEMMOps;
 
