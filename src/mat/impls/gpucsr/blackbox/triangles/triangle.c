@@ -6,8 +6,8 @@
 const char *const GPUCSRSolveMethods[] = {"ranges", "syncfree", NULL};
 
 /*
-  Seconds, on one H200, of: a step from level to level through the second-level cache, and through shared memory; a step from range to range; a
-  slice of a range, for each entry of a row
+  Seconds, on one H200: a step from level to level through the second-level cache, and through shared memory; a step from range to range; a slice of a
+  range, for each entry of a row
 */
 #define STEP_CACHE   0.75e-6
 #define STEP_SHARED  0.28e-6
@@ -176,7 +176,7 @@ static PetscErrorCode Send(GPUCSRDevice dev, const void *from, size_t n, const c
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Computes widths and offsets of slices, and allocates the device arrays whose lengths depend on them */
+/* Computes widths and offsets of slices, and allocates the device arrays that depend on them */
 static PetscErrorCode Lay(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRTriangle *T, Laid *a, GPUCSRStream s)
 {
   const size_t slices = sizeof(GPUCSRSlice) / sizeof(int) * (size_t)T->nslices;
