@@ -152,7 +152,7 @@ static double InversesTime(const Mat_GPUCSRFactor *f)
   return f->nblocks && largest <= GPUCSR_INVERSE_ROWS && !f->sweeps ? GPUCSRInversesTime(f->nblocks, f->begin) : PETSC_MAX_REAL;
 }
 
-/* Chooses the kernel of the solves and its ranges of rows: the user's choice, or what is predicted to be fastest */
+/* Chooses the kernel of the solves and its ranges of rows: the user's choice, or the fastest by prediction */
 static PetscErrorCode Choose(Mat_GPUCSRFactor *f, const GPUCSRTriangle T[2], int rows[2])
 {
   const double inverses = InversesTime(f);
