@@ -48,7 +48,7 @@ static PetscErrorCode Empty(Mat_GPUCSRFactor *f)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Chooses the device, or none and says why. The rules are those of products, except that the host backend serves only if the user asked for one of this library's kernels */
+/* Chooses the device, or none and says why. The rules are as for products, but the host backend serves only if a kernel of this library was asked for */
 static PetscErrorCode Decide(Mat A, Mat_GPUCSRFactor *f)
 {
   const MatGPUCSRBackend backend = MatGPUCSRBackendOf(A);
