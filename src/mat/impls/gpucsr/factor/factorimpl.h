@@ -15,7 +15,7 @@ typedef enum {
   GPUCSR_SOLVE_BACKWARD
 } GPUCSRSolveKind;
 
-/* -mat_gpucsr_solve_kernel: one of GPUCSRSolveMethods, or one of these */
+/* -mat_gpucsr_solve_kernel: a GPUCSRSolveMethod, or */
 #define GPUCSR_METHOD_AUTO     (-1)
 #define GPUCSR_METHOD_HOST     (-2)
 #define GPUCSR_METHOD_INVERSES (-3) /* of the blocks of a block diagonal matrix, where these are small */
@@ -62,15 +62,15 @@ typedef struct {
   IS               row, col;
   MatFactorInfo    info;
   PetscBool        natural, symmetric; /* symmetric: Cholesky or ICC */
-  PetscBool        own;                /* the pattern is that of A, so PETSc's symbolic factorization is not needed */
+  PetscBool        own;                /* the pattern is A's, so PETSc's symbolic factorization is not needed */
   PetscBool        symbolic, numeric;  /* PETSc's factorizations are done, for A at that time */
-  PetscBool        later;              /* deferred: computed when it is needed, or together with others (batch.c) */
+  PetscBool        later;              /* deferred: computed when needed, or in a batch (batch.c) */
   PetscBool        ondevice;           /* the device solves */
   PetscBool        positive;           /* no negative number in the diagonal */
   int              method, sweeps;     /* as requested; sweeps 0: exact */
   int              chosen;
   PetscBool        recorded;              /* a graph contains a solve; each of its runs writes the results by place to the first x of each triangle */
-  double           seconds[GPUCSR_PARTS]; /* of the last set-up; 0: it had no such part */
+  double           seconds[GPUCSR_PARTS]; /* of the last set-up; 0: no such part */
   char             why[256], whynot[512];
   void            *trouble; /* page-locked, set by a solve that waited too long */
   GPUCSRFactorPair pair[2]; /* A, transposed */
