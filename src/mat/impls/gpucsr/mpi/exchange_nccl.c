@@ -121,7 +121,7 @@ static void *Watch(void *unused)
   return unused;
 }
 
-static int Begin(Nccl *g)
+static int BeginNccl(Nccl *g)
 {
   const int first = !watched;
   int       e     = 0;
@@ -284,7 +284,7 @@ static PetscErrorCode Destroy_Nccl(GPUCSRHalo h)
 }
 
 /* Memory, streams and events of this rank */
-static PetscErrorCode Local(GPUCSRHalo h, Nccl *g)
+static PetscErrorCode LocalNccl(GPUCSRHalo h, Nccl *g)
 {
   GPUCSRDevice dev = h->dev;
 
@@ -328,12 +328,12 @@ static PetscErrorCode SetUp_Nccl(GPUCSRHalo h)
   PetscCall(PetscNew(&g));
   h->data = g;
   PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = Local(h, g);
+  ierr = LocalNccl(h, g);
   PetscCall(GPUCSRAttemptEnd(&attempt));
   PetscCall(GPUCSRHaloAgree(h, ierr, attempt.message));
   PetscCall(GPUCSRAttemptBegin(&attempt));
   ierr = GroupGet(h, &g->group);
-  if (!ierr && Begin(g)) ierr = PetscError(PETSC_COMM_SELF, __LINE__, PETSC_FUNCTION_NAME, __FILE__, PETSC_ERR_SYS, PETSC_ERROR_INITIAL, "no thread could be started to watch NCCL's exchanges");
+  if (!ierr && BeginNccl(g)) ierr = PetscError(PETSC_COMM_SELF, __LINE__, PETSC_FUNCTION_NAME, __FILE__, PETSC_ERR_SYS, PETSC_ERROR_INITIAL, "no thread could be started to watch NCCL's exchanges");
   PetscCall(GPUCSRAttemptEnd(&attempt));
   PetscCall(GPUCSRHaloAgree(h, ierr, attempt.message));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -395,7 +395,7 @@ static GPUCSRStream Stream(GPUCSRHalo h, GPUCSRStream s)
 }
 
 /* n numbers of the host, or NaN, into a device buffer; an earlier copy may still read the page-locked buffer */
-static PetscErrorCode Fill(GPUCSRHalo h, PetscInt n, PetscScalar locked[], const PetscScalar x[], const PetscInt index[], double *to, GPUCSRStream s)
+static PetscErrorCode FillNccl(GPUCSRHalo h, PetscInt n, PetscScalar locked[], const PetscScalar x[], const PetscInt index[], double *to, GPUCSRStream s)
 {
   PetscFunctionBegin;
   PetscCall(h->dev->ops->streamsynchronize(h->dev->id, s));
@@ -415,7 +415,7 @@ static PetscErrorCode ForwardBegin_Nccl(GPUCSRHalo h, const GPUCSROperand *x, GP
   s = Stream(h, s);
   if (x && x->place == GPUCSR_DEVICE) {
     if (h->nsend) PetscCall((*GPUCSRHelpers(h->dev)->gather)(GPUCSR_DOUBLE, (size_t)h->nsend, g->index, x->p, g->send, s));
-  } else PetscCall(Fill(h, h->nsend, g->hsend, x ? (const PetscScalar *)x->p : NULL, h->index, g->send, s));
+  } else PetscCall(FillNccl(h, h->nsend, g->hsend, x ? (const PetscScalar *)x->p : NULL, h->index, g->send, s));
   PetscCall(Post(h, &h->to, g->send, &h->from, g->recv, s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -456,8 +456,8 @@ static PetscErrorCode ReverseBegin_Nccl(GPUCSRHalo h, PetscBool valid, PetscBool
   PetscCheck(!h->dev->failed[0], PETSC_COMM_SELF, PETSC_ERR_GPU, "NCCL needs the device, which has failed: %s", h->dev->failed);
   PetscCall(h->dev->ops->activate(h->dev->id));
   s = Stream(h, s);
-  if (!valid) PetscCall(Fill(h, h->nrecv, g->hrecv, NULL, NULL, g->recv, s));
-  else if (host) PetscCall(Fill(h, h->nrecv, g->hrecv, g->hrecv, NULL, g->recv, s));
+  if (!valid) PetscCall(FillNccl(h, h->nrecv, g->hrecv, NULL, NULL, g->recv, s));
+  else if (host) PetscCall(FillNccl(h, h->nrecv, g->hrecv, g->hrecv, NULL, g->recv, s));
   PetscCall(Post(h, &h->from, g->recv, &h->to, g->send, s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -523,7 +523,7 @@ static PetscErrorCode Solving_Nccl(GPUCSRHalo h, PetscBool begins)
   return PETSC_SUCCESS;
 }
 
-/* NCCL has no message for it: the other ranks notice that this rank is late */
+/* NCCL cannot pass the message on: the other ranks notice that this rank is late */
 static PetscErrorCode Fail_Nccl(GPUCSRHalo h, const char message[])
 {
   PetscFunctionBegin;
