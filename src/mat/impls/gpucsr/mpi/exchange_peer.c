@@ -1,6 +1,5 @@
 /*
-  The exchange among ranks of one host whose devices address each other's memory, and its twin for ranks that compute on the host, in memory that
-  processes share: kernels/peerhalo.h. After set-up neither the host nor MPI has a part in an exchange. The launch that waits for the entries also
+  The exchange among ranks of one host whose devices address each other's memory, and its twin for products on the host, in shared memory: peerhalo/peerhalo.h. After set-up the device alone exchanges, without the host and MPI. The launch that waits for the entries also
   adds the off-diagonal block's product to the rows that have any.
 */
 #include "halo.h"
@@ -24,7 +23,7 @@ typedef struct {
 
 /* --- Arrays, on the device or on the host as the products are */
 
-static PetscErrorCode Make(GPUCSRHalo h, size_t bytes, void **p)
+static PetscErrorCode MakePeer(GPUCSRHalo h, size_t bytes, void **p)
 {
   PetscFunctionBegin;
   if (h->dev) PetscCall(GPUCSRMalloc(h->dev, bytes, "the halo", p));
@@ -40,7 +39,7 @@ static PetscErrorCode Unmake(GPUCSRHalo h, size_t bytes, void *p)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Fill(GPUCSRHalo h, void *to, GPUCSRType type, const void *from, GPUCSRType ftype, PetscInt n)
+static PetscErrorCode FillPeer(GPUCSRHalo h, void *to, GPUCSRType type, const void *from, GPUCSRType ftype, PetscInt n)
 {
   PetscFunctionBegin;
   if (h->dev) PetscCall(GPUCSRUpload(h->dev, to, type, from, ftype, (size_t)n, PETSC_FALSE, h->dev->stream, NULL));
@@ -53,8 +52,8 @@ static PetscErrorCode Fill(GPUCSRHalo h, void *to, GPUCSRType type, const void *
 static PetscErrorCode MakeIndices(GPUCSRHalo h, const PetscInt from[], PetscInt n, int32_t **to)
 {
   PetscFunctionBegin;
-  PetscCall(Make(h, INT32(n), (void **)to));
-  PetscCall(Fill(h, *to, GPUCSR_INT32, from, GPUCSR_PETSCINT, n));
+  PetscCall(MakePeer(h, INT32(n), (void **)to));
+  PetscCall(FillPeer(h, *to, GPUCSR_INT32, from, GPUCSR_PETSCINT, n));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -115,7 +114,7 @@ static PetscErrorCode RowsFree(GPUCSRHalo h)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Launches that use the memory must be done when it goes: this function waits for this rank's, GPUCSRPeersFree() for the other ranks' */
+/* Waits for this rank's launches that use the memory; GPUCSRPeersFree() waits for the other ranks' */
 static PetscErrorCode Destroy_Peer(GPUCSRHalo h)
 {
   Peer *g = (Peer *)h->data;
@@ -159,7 +158,7 @@ static PetscErrorCode Sums(GPUCSRHalo h, GPUCSRPeerSums *a)
 }
 
 /* Memory of this rank */
-static PetscErrorCode Local(GPUCSRHalo h)
+static PetscErrorCode LocalPeer(GPUCSRHalo h)
 {
   Peer *g = (Peer *)h->data;
 
@@ -167,7 +166,7 @@ static PetscErrorCode Local(GPUCSRHalo h)
   PetscCheck(PetscMax(h->nsend, h->nrecv) <= INT32_MAX / 2, PETSC_COMM_SELF, PETSC_ERR_SUP, "%" PetscInt_FMT " entries to be sent and %" PetscInt_FMT " to come do not fit 32-bit indices: use more ranks", h->nsend, h->nrecv);
   PetscCall(HostBuffer(h, h->nsend, &g->send));
   PetscCall(HostBuffer(h, h->nrecv, &g->recv));
-  PetscCall(Make(h, sizeof(double) * (size_t)h->nrecv, (void **)&g->fixed));
+  PetscCall(MakePeer(h, sizeof(double) * (size_t)h->nrecv, (void **)&g->fixed));
   PetscCall(MakeIndices(h, h->index, h->nsend, &g->index));
   PetscCall(Sums(h, &g->sums));
   if (h->dev) PetscCall(h->dev->ops->eventcreate(h->dev->id, PETSC_FALSE, &g->done));
@@ -209,8 +208,8 @@ static PetscErrorCode Links(GPUCSRHalo h, const PetscInt64 (*where)[2], const Pe
     l->shown = (const uint64_t *)g->theirs[p->rank] + r;
   }
   g->p.n = n;
-  PetscCall(Make(h, sizeof(GPUCSRPeerLink) * (size_t)n, (void **)&g->p.link));
-  PetscCall(Fill(h, g->p.link, GPUCSR_INT32, link, GPUCSR_INT32, (PetscInt)(sizeof(GPUCSRPeerLink) / sizeof(int32_t)) * n));
+  PetscCall(MakePeer(h, sizeof(GPUCSRPeerLink) * (size_t)n, (void **)&g->p.link));
+  PetscCall(FillPeer(h, g->p.link, GPUCSR_INT32, link, GPUCSR_INT32, (PetscInt)(sizeof(GPUCSRPeerLink) / sizeof(int32_t)) * n));
   if (h->dev) PetscCall(h->dev->ops->streamsynchronize(h->dev->id, h->dev->stream));
   PetscCall(PetscFree(link));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -225,8 +224,8 @@ static PetscErrorCode Slots(GPUCSRHalo h)
   PetscFunctionBegin;
   PetscCall(PetscMalloc1(h->peers->size, &slots));
   for (PetscMPIInt r = 0; r < h->peers->size; r++) slots[r] = (char *)g->theirs[r] + SlotsAt(h->peers);
-  PetscCall(Make(h, sizeof(void *) * (size_t)h->peers->size, (void **)&g->p.slots));
-  PetscCall(Fill(h, g->p.slots, GPUCSR_INT32, slots, GPUCSR_INT32, (PetscInt)(sizeof(void *) / sizeof(int32_t)) * h->peers->size));
+  PetscCall(MakePeer(h, sizeof(void *) * (size_t)h->peers->size, (void **)&g->p.slots));
+  PetscCall(FillPeer(h, g->p.slots, GPUCSR_INT32, slots, GPUCSR_INT32, (PetscInt)(sizeof(void *) / sizeof(int32_t)) * h->peers->size));
   if (h->dev) PetscCall(h->dev->ops->streamsynchronize(h->dev->id, h->dev->stream));
   PetscCall(PetscFree(slots));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -279,7 +278,7 @@ static PetscErrorCode SetUp_Peer(GPUCSRHalo h)
   h->data = g;
   PetscCall(PetscCalloc1(h->peers->size + 1, &g->theirs));
   PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = Local(h);
+  ierr = LocalPeer(h);
   PetscCall(GPUCSRAttemptEnd(&attempt));
   ierr = GPUCSRPeersAgree(h->peers, ierr, attempt.message, sizeof(attempt.message));
   PetscCheck(!ierr, PETSC_COMM_SELF, ierr, "%s", attempt.message);
@@ -312,7 +311,7 @@ static PetscErrorCode Follow(GPUCSRHalo h, GPUCSRStream *s)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* from NULL: sends NaN. A rank that cannot send even that tells the other ranks, so that they do not wait */
+/* from NULL: sends NaN. If even that fails, tells the other ranks, so that no rank waits */
 static PetscErrorCode Send(GPUCSRHalo h, GPUCSRPeerWay way, PetscInt count, const int32_t *index, const PetscScalar *from, GPUCSRStream s)
 {
   Peer          *g = (Peer *)h->data;
@@ -473,7 +472,7 @@ static PetscErrorCode Rows(GPUCSRHalo h, Mat Ao)
   PetscCall(MakeIndices(h, row, n, &g->rows.row));
   PetscCall(MakeIndices(h, ptr, n + 1, &g->rows.ptr));
   PetscCall(MakeIndices(h, j, g->nentries, &g->rows.col));
-  PetscCall(Make(h, sizeof(double) * (size_t)g->nentries, (void **)&g->rows.val));
+  PetscCall(MakePeer(h, sizeof(double) * (size_t)g->nentries, (void **)&g->rows.val));
   PetscCall(PetscFree2(row, ptr));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -500,7 +499,7 @@ static PetscErrorCode AddReady_Peer(GPUCSRHalo h, Mat Ao, PetscBool *pays)
     }
     if (g->pays) {
       PetscCall(MatSeqAIJGetArrayRead(Ao, &a));
-      PetscCall(Fill(h, g->rows.val, GPUCSR_DOUBLE, a, GPUCSR_DOUBLE, g->nentries));
+      PetscCall(FillPeer(h, g->rows.val, GPUCSR_DOUBLE, a, GPUCSR_DOUBLE, g->nentries));
       PetscCall(MatSeqAIJRestoreArrayRead(Ao, &a));
       if (h->dev) PetscCall(h->dev->ops->streamsynchronize(h->dev->id, h->dev->stream)); /* products may be on another stream */
     }
