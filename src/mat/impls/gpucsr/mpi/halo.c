@@ -136,7 +136,7 @@ PetscErrorCode GPUCSRHaloWordCheck(Mat A, const char word[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sets up the peers and the exchange that needs them; an error is one on all ranks, with its reason in why */
+/* Sets up the peers and the exchange by them; an error is an error on all ranks, with its reason in why */
 static PetscErrorCode TryPeers(GPUCSRHalo h, const GPUCSRExchange *exchange, PetscBool distinct, PetscErrorCode *ierr)
 {
   GPUCSRAttempt attempt;
