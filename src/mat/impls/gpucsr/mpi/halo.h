@@ -10,13 +10,12 @@
 typedef struct _n_GPUCSRHalo *GPUCSRHalo;
 
 /*
-  A way of exchanging. All ranks that have neighbours call begin() and end() in pairs, even after an error: a rank that has met one sends NaN, so that
-  its neighbours neither wait nor compute with wrong numbers. Any other error comes before anything is sent or written. The stream may be NULL for
-  vectors on the host.
+  A way of exchanging. All ranks with neighbours call begin() and end() in pairs, even after an error: a failed rank sends NaN, so that no neighbour
+  waits or computes with wrong numbers. Any other error comes before anything is sent or written. The stream may be NULL for vectors on the host.
 */
 typedef struct {
   const char *name;
-  /* only for ranks of one host whose devices address each other's memory (h->peers) */
+  /* only for ranks of one host that address each other's device memory (h->peers) */
   PetscBool peers;
   /* set-up is collective, and its errors are errors on all ranks; a rank whose device has failed no longer takes part */
   PetscBool together;
@@ -32,7 +31,7 @@ typedef struct {
   /* forward: h->halo, or (host) h->host = the entries of x, behind the work of s; x NULL: NaN */
   PetscErrorCode (*forwardbegin)(GPUCSRHalo h, const GPUCSROperand *x, GPUCSRStream s);
   PetscErrorCode (*forwardend)(GPUCSRHalo h, PetscBool host, GPUCSRStream s);
-  /* z += Ao times the halo, without a copy of it; addready() prepares that, and tells whether it pays. NULL: forwardend() and a product */
+  /* z += Ao times the halo, without a copy of the halo; addready() prepares it, and decides whether it pays. NULL: forwardend() and a product */
   PetscErrorCode (*addready)(GPUCSRHalo h, Mat Ao, PetscBool *pays);
   PetscErrorCode (*forwardadd)(GPUCSRHalo h, const GPUCSROperand *z, GPUCSRStream s);
   /* reverse: sends h->halo, or (host) h->host to the owners, each of which adds the numbers to z in the order of ranks; not valid: NaN; z NULL: adds nothing */
@@ -70,7 +69,7 @@ struct _n_GPUCSRHalo {
   MPI_Comm              comm;
   PetscMPIInt           tag;
   GPUCSRDevice          dev;      /* of the products; NULL: they use host memory */
-  GPUCSRNeighbours      to, from; /* ranks that need this rank's entries, and ranks that own the halo's, in the order of garray */
+  GPUCSRNeighbours      to, from; /* ranks that need this rank's entries, and owners of the halo, in the order of garray */
   PetscInt              nsend, nrecv, nunique;
   PetscInt             *index;  /* local entry of x for each sent entry */
   PetscInt             *unique; /* each of those once: an entry that several ranks need is summed once on the way back */
