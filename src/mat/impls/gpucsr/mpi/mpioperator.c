@@ -1,6 +1,6 @@
 /*
-  A matrix of several ranks for solvers (operator.h): products and gathers of sums in the order of the device's stream. Neither MPI nor the host has a
-  part in them, so an iteration can be recorded and played again. The exchange is the matrix' own (halo.h).
+  A matrix of several ranks for solvers (operator.h): products and gathers of sums in the order of the device's stream, without MPI and the host, so
+  an iteration can be recorded and played again. The exchange is the matrix' own (halo.h).
 */
 #include "../type/mpigpucsr.h"
 
@@ -23,7 +23,7 @@ static PetscErrorCode Renew(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Get(Mat A, GPUCSRSide side, GPUCSRRanks *r, char why[], size_t len)
+static PetscErrorCode RanksGet(Mat A, GPUCSRSide side, GPUCSRRanks *r, char why[], size_t len)
 {
   PetscBool ready, alone;
   Mat       Ao;
@@ -48,7 +48,7 @@ static PetscErrorCode Get(Mat A, GPUCSRSide side, GPUCSRRanks *r, char why[], si
 PetscErrorCode MatGPUCSRRanksGet_Private(Mat A, GPUCSRRanks *r, char why[], size_t len)
 {
   PetscFunctionBegin;
-  PetscCall(Get(A, GPUCSR_FORWARD, r, why, len));
+  PetscCall(RanksGet(A, GPUCSR_FORWARD, r, why, len));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -56,7 +56,7 @@ PetscErrorCode MatGPUCSRRanksGet_Private(Mat A, GPUCSRRanks *r, char why[], size
 PetscErrorCode MatGPUCSRRanksTransposeGet_Private(Mat A, GPUCSRRanks *r, char why[], size_t len)
 {
   PetscFunctionBegin;
-  PetscCall(Get(A, GPUCSR_TRANSPOSE, r, why, len));
+  PetscCall(RanksGet(A, GPUCSR_TRANSPOSE, r, why, len));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -175,7 +175,7 @@ PetscErrorCode MatGPUCSRRanksGather_Private(const GPUCSROperator *o, const GPUCS
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Where the ranks gather, for a kernel that gathers by itself; size 0: it cannot */
+/* Where the ranks gather, for a kernel with a gather of its own; size 0: not possible */
 GPUCSRPeerSlots MatGPUCSRRanksSlots_Private(const GPUCSRRanks *r)
 {
   const GPUCSRPeerSlots none = {.size = 0};
