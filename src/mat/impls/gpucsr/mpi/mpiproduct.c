@@ -67,7 +67,7 @@ static PetscErrorCode Try(Step *t, PetscErrorCode (*work)(Step *))
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Prepares both blocks for products of this side, or neither: one block alone on the device is of no use */
+/* Prepares both blocks for products of this side, or none: a single block on the device is of no use */
 static PetscErrorCode BlocksReady(Mat Ad, Mat Ao, GPUCSRSide side, PetscBool *ready)
 {
   PetscFunctionBegin;
@@ -112,7 +112,7 @@ static GPUCSRDevice HaloDevice(Mat Ad, PetscBool ready)
   return dev && dev->ops->separate ? dev : NULL;
 }
 
-/* Must the exchange be chosen anew? After products have come back to the host it serves as it is, unless it connects devices and one has failed */
+/* Must the exchange be chosen anew? When products return to the host the exchange stays, unless it connects devices and a device has failed */
 static PetscBool HaloStale(GPUCSRHalo h, GPUCSRDevice dev)
 {
   GPUCSRAttempt attempt;
