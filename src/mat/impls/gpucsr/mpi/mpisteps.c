@@ -37,7 +37,7 @@ PetscErrorCode GPUCSRRanksProductForget(RanksProduct *p)
 
 /* ---- columns ---- */
 
-/* The ghost columns: those of X's off-diagonal block (more) and of rows from other ranks (j) */
+/* The ghost columns: from X's off-diagonal block (more) and from rows of other ranks (j) */
 PetscErrorCode GPUCSRRanksProductGhosts(RanksProduct *p, PetscInt nmore, const PetscInt more[], PetscInt nrows, const PetscInt j[], PetscLayout cmap)
 {
   PetscInt *all, n = nmore;
@@ -88,7 +88,7 @@ static PetscErrorCode Renumber(GPUCSRDevice dev, PetscInt n, const int32_t table
 
 /* ---- matrices on the device ---- */
 
-static PetscErrorCode Create(RanksProduct *p, int m, PetscInt n, int64_t nnz, GPUCSRStorage *A)
+static PetscErrorCode CreateCSR(RanksProduct *p, int m, PetscInt n, int64_t nnz, GPUCSRStorage *A)
 {
   PetscFunctionBegin;
   PetscCheck(nnz <= INT32_MAX - 1024 && n <= INT32_MAX - 1024, PETSC_COMM_SELF, PETSC_ERR_SUP, "A product of %d rows, %" PetscInt_FMT " columns and %" PetscInt64_FMT " nonzeros of this rank does not fit the 32-bit indices of the device formats", m, n, (PetscInt64)nnz);
@@ -105,7 +105,7 @@ static PetscErrorCode Stack(RanksProduct *p, int m, int64_t nnz, const GPUCSRRow
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(Create(p, m + (int)rows->n, p->own + p->nghost, nnz + n, A));
+  PetscCall(CreateCSR(p, m + (int)rows->n, p->own + p->nghost, nnz + n, A));
   if (!rows->n) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscMalloc2(rows->n + 1, &i, n, &j));
   for (PetscInt k = 0; k <= rows->n; k++) i[k] = (int32_t)(nnz + rows->i[k]);
@@ -202,13 +202,13 @@ PetscErrorCode GPUCSRRanksProductFirst(Mat C, RanksProduct *p)
   PetscCall(Mirrors(p, B, PETSC_FALSE, b));
   PetscCall(ColumnsOfB(B, p, b[1]));
   if (r->multiplied) {
-    PetscCall(Create(p, a[0]->m, a[0]->n + a[1]->n, a[0]->nnz + a[1]->nnz, &p->K));
+    PetscCall(CreateCSR(p, a[0]->m, a[0]->n + a[1]->n, a[0]->nnz + a[1]->nnz, &p->K));
     PetscCall((*GPUCSRSpGEMMOf(p->dev)->beside)(a[0], a[1], PETSC_FALSE, &p->K));
     PetscCall(Stack(p, b[0]->m, b[0]->nnz + b[1]->nnz, &p->theirs, B->cmap, &p->B));
     PetscCall(BesideB(p, b, &p->B));
     PetscCall(GPUCSRSpGEMMSymbolic(&p->K, &p->B, M, &p->mrows));
   } else {
-    PetscCall(Create(p, b[0]->m, p->own + p->nghost, b[0]->nnz + b[1]->nnz, M));
+    PetscCall(CreateCSR(p, b[0]->m, p->own + p->nghost, b[0]->nnz + b[1]->nnz, M));
     PetscCall(BesideB(p, b, M));
   }
   p->nnz = M->nnz;
@@ -256,7 +256,7 @@ static PetscErrorCode Given(RanksProduct *p, int m)
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(Create(p, m, n, n, &p->S));
+  PetscCall(CreateCSR(p, m, n, n, &p->S));
   PetscCall(PetscMalloc3(m + 1, &i, n, &j, n, &one));
   for (int r = 0; r <= m; r++) i[r] = (int32_t)p->given.first[r];
   for (PetscInt k = 0; k < n; k++) {
@@ -301,7 +301,7 @@ PetscErrorCode GPUCSRRanksProductLast(Mat C, RanksProduct *p, PetscInt before, c
     if (p->nghost != before) PetscCall(NewNumbers(p, before, table));
     PetscCall(Extend(p, cmap));
     PetscCall(Given(p, m));
-    PetscCall(Create(p, m, p->T[0].n + p->S.n, p->T[0].nnz + p->S.nnz, &p->L));
+    PetscCall(CreateCSR(p, m, p->T[0].n + p->S.n, p->T[0].nnz + p->S.nnz, &p->L));
     PetscCall((*GPUCSRSpGEMMOf(p->dev)->beside)(&p->T[0], &p->S, PETSC_FALSE, &p->L));
     PetscCall(GPUCSRSpGEMMSymbolic(&p->L, &p->R, &p->C, &p->crows));
   }
