@@ -131,7 +131,7 @@ static PetscErrorCode MultiplyOnHost(Mat A, GPUCSRSide side, int k, const GPUCSR
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Prepares both blocks, or the only one (Ao is NULL); ready: they have a working device and current plans */
+/* Prepares both blocks, or the only one (Ao is NULL); ready: the device works and the plans are current */
 static PetscErrorCode BlocksReady(Mat Ad, Mat Ao, GPUCSRSide side, PetscBool *ready)
 {
   PetscFunctionBegin;
