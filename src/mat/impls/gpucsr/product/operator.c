@@ -2,7 +2,7 @@
 #include "../type/gpucsrimpl.h"
 #include "../blackbox/spgemm/spgemm.h"
 
-static PetscErrorCode Get(Mat A, GPUCSRSide side, GPUCSROperator *o, char why[], size_t len)
+static PetscErrorCode OperatorGet(Mat A, GPUCSRSide side, GPUCSROperator *o, char why[], size_t len)
 {
   Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
   PetscBool      ready;
@@ -21,7 +21,7 @@ static PetscErrorCode Get(Mat A, GPUCSRSide side, GPUCSROperator *o, char why[],
 PetscErrorCode MatGPUCSROperatorGet_Private(Mat A, GPUCSROperator *o, char why[], size_t len)
 {
   PetscFunctionBegin;
-  PetscCall(Get(A, GPUCSR_FORWARD, o, why, len));
+  PetscCall(OperatorGet(A, GPUCSR_FORWARD, o, why, len));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -29,7 +29,7 @@ PetscErrorCode MatGPUCSROperatorGet_Private(Mat A, GPUCSROperator *o, char why[]
 PetscErrorCode MatGPUCSROperatorTransposeGet_Private(Mat A, GPUCSROperator *o, char why[], size_t len)
 {
   PetscFunctionBegin;
-  PetscCall(Get(A, GPUCSR_TRANSPOSE, o, why, len));
+  PetscCall(OperatorGet(A, GPUCSR_TRANSPOSE, o, why, len));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
