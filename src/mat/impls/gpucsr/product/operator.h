@@ -1,8 +1,7 @@
 #pragma once
 
 /*
-  The interface between the matrix and the solvers of this library (src/ksp, src/tao), and all that they know of a MATGPUCSR. gpucsrimpl.h is private
-  to the Mat.
+  The interface between the matrix and the solvers of this library (src/ksp, src/tao). gpucsrimpl.h is private to the Mat.
 */
 #include <petscgpucsr.h>
 #include "../../../../sys/peer/peer.h"
