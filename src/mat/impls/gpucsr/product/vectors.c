@@ -33,7 +33,7 @@ static PetscErrorCode SetUpVec(Mat A, PetscLayout map, PetscInt bs, Vec *v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Creates one of the matrix' vectors whole, or none: PETSc would reuse a vector whose creation failed */
+/* Creates one of the matrix' vectors, or destroys it after an error: PETSc would reuse a vector whose creation failed */
 static PetscErrorCode CreateVec(Mat A, PetscLayout map, PetscInt bs, Vec *v)
 {
   PetscErrorCode ierr;
@@ -63,7 +63,7 @@ PetscErrorCode MatCreateVecs_GPUCSR(Mat A, Vec *right, Vec *left)
 #define GPUCSR_DEVICE_VECTORS (!PetscDefined(HAVE_CUDA) || PETSC_VERSION_GE(3, 20, 0))
 
 /*
-  The stream of a product: PETSc's current one if any operand (y may be NULL) is one of PETSc's device vectors; else this library's.
+  The stream of a product: PETSc's current one if an operand (y may be NULL) is a device vector of PETSc's; else this library's.
 */
 PetscErrorCode MatGPUCSRStream_Private(GPUCSRDevice dev, GPUCSROperand *x, GPUCSROperand *y, GPUCSROperand *z, GPUCSRStream *s)
 {
