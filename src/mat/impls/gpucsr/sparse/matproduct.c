@@ -134,7 +134,7 @@ PetscErrorCode MatGPUCSRProductOfParents_Private(Mat C)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All factors are gpucsr, or, asked last, at least one is: PETSc does not ask the other types (MATTRANSPOSEVIRTUAL, MATPYTHON) afterwards, so this function asks them */
+/* All factors are gpucsr, or, asked last, at least one: PETSc does not ask the other types (MATTRANSPOSEVIRTUAL, MATPYTHON) afterwards, so this function does */
 PetscErrorCode MatProductSetFromOptions_GPUCSR(Mat C)
 {
   Mat M[4];
@@ -167,7 +167,7 @@ PetscErrorCode MatGPUCSRComposeProducts_Private(Mat A, const char seq[], PetscBo
     PetscCall(PetscSNPrintf(name, sizeof(name), "MatProductSetFromOptions_%saijgpucsr_%s_C", seq, dense[s]));
     PetscCall(PetscObjectComposeFunction((PetscObject)A, name, install ? MatProductSetFromOptions_GPUCSR_Dense : NULL));
   }
-  /* T(A) B C: MATTRANSPOSEVIRTUAL has no such product, MATAIJ has one under the names of B and C */
+  /* T(A) B C: MATTRANSPOSEVIRTUAL has no such product, MATAIJ has, under the names of B and C */
   for (int mixed = 0; mixed < 3; mixed++) {
     PetscCall(PetscSNPrintf(name, sizeof(name), "MatProductSetFromOptions_transpose_%saij%s_%saij%s_C", seq, mixed == 1 ? "" : "gpucsr", seq, mixed == 2 ? "" : "gpucsr"));
     PetscCall(PetscObjectComposeFunction((PetscObject)A, name, install ? MatProductSetFromOptions_GPUCSR : NULL));
