@@ -17,7 +17,7 @@ static PetscErrorCode RowsOf(Mat A, Rows *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Columns of X's block among those of Y's, both ascending; -1: not in Y's block */
+/* The column in Y's block of each column of X's, both ascending; -1: none */
 static PetscErrorCode Columns(Mat X, const PetscInt x[], Mat Y, const PetscInt y[], PetscInt **table)
 {
   PetscInt q = 0;
