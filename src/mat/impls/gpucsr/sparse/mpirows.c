@@ -32,7 +32,7 @@ static PetscErrorCode Columns(Mat M, PetscSF *sf)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Entries of rows that are leaves of sf: row k has i[k] to i[k + 1] - 1, and begins at entry at[k] of its owner, which has nroots of them */
+/* Entries of rows that are leaves of sf: row k has i[k] to i[k + 1] - 1, from entry at[k] on of its owner's nroots entries */
 static PetscErrorCode Entries(PetscSF sf, const PetscInt i[], const PetscInt at[], PetscInt nroots, PetscSF *entries)
 {
   PetscInt           n;
