@@ -79,7 +79,7 @@ static PetscErrorCode Failed(Mat C, PetscErrorCode ierr, const char message[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: ok if no rank has met an error. With backend auto the rank reports an error that the host can do without; any other error is one on all ranks */
+/* Collective: ok if no rank has met an error. With backend auto the rank reports an error that the host can do without; any other error is an error on all ranks */
 static PetscErrorCode Agree(Mat C, PetscErrorCode ierr, const char message[], PetscBool *ok)
 {
   const MPI_Comm comm = PetscObjectComm((PetscObject)C->product->A);
@@ -422,7 +422,7 @@ static PetscBool Conforming(Mat C)
 static PetscErrorCode LeftToParent(Mat C, PetscBool *left)
 {
   Mat         A    = C->product->A, b[6];
-  PetscInt64  n[3] = {0, 0, ((Mat_GPUCSR *)A->spptr)->config.productleast}; /* entries; ranks that leave the product; entries that pay: ranks may have different options */
+  PetscInt64  n[3] = {0, 0, ((Mat_GPUCSR *)A->spptr)->config.productleast}; /* number of entries; of ranks that leave the product; of entries that pay, since options of ranks may differ */
   PetscMPIInt size;
   int         nb;
 
