@@ -65,7 +65,7 @@ PetscErrorCode MatGPUCSRUnwatched_Private(Mat A, Mat_SeqGPUCSR *g, PetscObjectSt
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The states here were another matrix' until MatHeaderReplace() moved them to this one, which has a count of its own */
+/* These states belonged to another matrix until MatHeaderReplace() moved them to this one, which has its own count */
 PetscErrorCode MatGPUCSRCounted_Private(Mat A)
 {
   Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
