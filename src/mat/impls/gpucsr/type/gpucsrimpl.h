@@ -100,7 +100,7 @@ struct _n_Mat_SeqGPUCSR {
   char             whynot[512];            /* reason when dev is NULL */
   GPUCSRPrecision  precision;              /* of the plans */
   GPUCSRPlan       plan[2];                /* by side */
-  Mat              counted;                /* the matrix whose states these are */
+  Mat              counted;                /* the matrix that these states belong to */
   PetscObjectState pattern[2];             /* nonzerostate of the plan */
   PetscObjectState values[2];              /* object state of its values */
   GPUCSRVersion    version;                /* of A's plan: new after every change, counted by PETSc or not */
