@@ -225,7 +225,7 @@ static PetscErrorCode Install(Mat A, PetscBool install)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Release(Mat A)
+static PetscErrorCode ReleaseData(Mat A)
 {
   PetscFunctionBegin;
   PetscCall((*((Mat_GPUCSR *)A->spptr)->kind->release)(A));
@@ -241,7 +241,7 @@ static PetscErrorCode MatDestroy_GPUCSR(Mat A)
   PetscFunctionBegin;
   PetscCall(PetscObjectBaseTypeCompare((PetscObject)A, MATSEQAIJ, &seq));
   /* after MatHeaderMerge() another matrix has this data */
-  if (A->spptr) PetscCall(Release(A));
+  if (A->spptr) PetscCall(ReleaseData(A));
   PetscCall(PetscObjectChangeTypeName((PetscObject)A, seq ? MATSEQAIJ : MATMPIAIJ));
   PetscCall((*A->ops->destroy)(A));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -266,7 +266,7 @@ PetscErrorCode MatGPUCSRToAIJ_Private(Mat A, MatReuse reuse, Mat *newmat)
   PetscFunctionBegin;
   PetscCall(ConvertBegin(A, reuse, newmat, &B));
   if (!B) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(Release(B));
+  PetscCall(ReleaseData(B));
   PetscCall(PetscFree(B->defaultvectype));
   PetscCall(PetscStrallocpy(VECSTANDARD, &B->defaultvectype));
   PetscCall(PetscObjectChangeTypeName((PetscObject)B, kind->parent));
