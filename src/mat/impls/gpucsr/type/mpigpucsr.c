@@ -1,6 +1,4 @@
-/*
-  MATMPIAIJGPUCSR: MATMPIAIJ whose diagonal and off-diagonal blocks are MATSEQAIJGPUCSR; its products are in mpiproduct.c.
-*/
+/* MATMPIAIJGPUCSR: MATMPIAIJ with blocks of type MATSEQAIJGPUCSR; mpiproduct.c has its products. */
 #include "mpigpucsr.h"
 
 /* The configuration of a block: the off-diagonal block is never dense, and the parallel matrix decides when transposes are built */
@@ -170,7 +168,7 @@ static PetscErrorCode Configured(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Release(Mat A)
+static PetscErrorCode ReleaseMPI(Mat A)
 {
   PetscFunctionBegin;
   PetscCall(MatGPUCSRHaloForget_Private((Mat_MPIGPUCSR *)A->spptr));
@@ -196,7 +194,7 @@ static const MatGPUCSRKind kind = {
   .parent                = MATMPIAIJ,
   .seq                   = "mpi",
   .size                  = sizeof(Mat_MPIGPUCSR),
-  .release               = Release,
+  .release               = ReleaseMPI,
   .configured            = Configured,
   .productsetfromoptions = MatProductSetFromOptions_MPIAIJGPUCSR,
   .product               = MatProduct_MPIAIJGPUCSR,
