@@ -248,7 +248,7 @@ static PetscErrorCode Precision(Mat A, Mat_SeqGPUCSR *g, const GPUCSRSource *s, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Adds the plan's costs of an update to the matrix' info; the rest of the time is neither upload nor conversion */
+/* Adds the plan's costs of an update to the matrix' info; time apart from upload and conversion is counted here */
 static void Account(Mat_SeqGPUCSR *g, const GPUCSRPlan *P, const GPUCSRCosts *before)
 {
   const double filled = g->dev->ops->kernels ? 0 : P->costs.upload - before->upload, convert = P->costs.convert - before->convert + filled;
@@ -522,7 +522,7 @@ static PetscErrorCode Created(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Release(Mat A)
+static PetscErrorCode ReleaseSeq(Mat A)
 {
   Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
 
@@ -548,7 +548,7 @@ static const MatGPUCSRKind kind = {
   .seq                   = "seq",
   .size                  = sizeof(Mat_SeqGPUCSR),
   .created               = Created,
-  .release               = Release,
+  .release               = ReleaseSeq,
   .configured            = Configured,
   .product               = MatProduct_SeqAIJGPUCSR,
   .getdiagonal           = MatGetDiagonal_SeqAIJGPUCSR,
