@@ -82,7 +82,7 @@ ours="-mat_type gpucsr -mat_gpucsr_format csr"
     says twin "try: -ksp_type gpucg, which iterates on the device" $standin -ksp_type cg
     says2 empty "without entries" $standin -ksp_type cg -n 8 -pc_type gamg
     not empty " 0 nonzeros"
-    says number "try: -mat_gpucsr_expected_mults 2, as many" $standin -n 40 -ksp_type cg -ksp_max_it 1
+    says number "try: -mat_gpucsr_expected_mults 2, the number" $standin -n 40 -ksp_type cg -ksp_max_it 1
     not number "expected_mults N"
     if (($(wc -l <"$tmp/empty") > 40)); then
       echo "empty: is more than a screen" && cat "$tmp/empty"
