@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Sourced by scripts with many small runs of one program, in a folder of their own. The runs go side by side, each with its output in a file.
 #
-#   side FUNCTION WORD ...    starts a case. A case fails if it prints something; it must not change files that another one reads
+#   side FUNCTION WORD ...    starts a case. A case fails if it prints something; it must not change files of another case
 #   together                  waits for all cases and shows their output; fails if there is any
 #
 # In a case, $out names a file of its own.

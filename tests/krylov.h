@@ -27,10 +27,9 @@ static inline PetscErrorCode TestOutcomeGet(KSP ksp, TestOutcome *o)
 }
 
 /*
-  By how much of the largest norm so far the norms of iteration q may differ. Rounding is amplified from one iteration to the next, by a factor that differs; what a wrong rule or step does shows at once.
+  By how much of the largest norm so far the norms of iteration q may differ. Rounding is amplified from one iteration to the next, by a varying factor; a wrong rule or step shows at once.
 
-  Short recurrences lose half a decade an iteration. GMRES is backward stable: norms differ by rounding of the sums of an iteration, times the condition of the basis, for which an eighth of a decade is
-  allowed.
+  Short recurrences lose half a decade an iteration. GMRES is backward stable: norms differ by the rounding of an iteration's sums, times the condition of the basis, for which an eighth of a decade is allowed.
 */
 static inline PetscReal TestShortRecurrences(PetscInt q)
 {
@@ -44,7 +43,7 @@ static inline PetscReal TestLongRecurrences(PetscInt q)
   return PetscMin(1e2 * PETSC_MACHINE_EPSILON * PetscPowReal(10.0, (PetscReal)q / 8), 1e-2);
 }
 
-/* The first iteration whose norm is another than the reference's; -1: none is. top: the least that norms are measured by; on exit, what they were measured by last */
+/* The first iteration whose norm differs from the reference's; -1: none. top: the smallest unit of the differences; on exit, the last unit */
 static inline PetscInt TestHistoriesPart(const TestOutcome *a, const TestOutcome *r, PetscReal (*bound)(PetscInt), PetscReal *top)
 {
   for (PetscInt q = 0; q < PetscMin(a->n, r->n); q++) {
@@ -77,7 +76,7 @@ static inline PetscErrorCode TestDistance(Vec x, Vec y, PetscReal *distance, Pet
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A test that goes on after it has said what is wrong, since other cases are of interest too; it fails at its end by TestFailures */
+/* Reports a failure and goes on with the other cases; TestFailures fails the test at its end */
 PETSC_UNUSED static int TestFailures = 0;
 
 #define TestExpect(condition, ...) \

@@ -35,7 +35,7 @@ need() {
 # Files of our own in C and CUDA
 sources=$(find src include tests -name '*.c' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' | grep -v plan/h200.h | sort) # h200.h is made by src/benchmarks/fit/fit.c
 
-# --- Rooms: what a file may include (rooms.py), and headers of systems that it may not
+# --- Rooms: includes allowed for each file (rooms.py), and system headers that are not
 
 mat=src/mat/impls/gpucsr
 vec=src/vec/impls/gpu
@@ -178,7 +178,7 @@ if [ -z "$quick" ] && need mpicc && pkg-config --exists "${PETSC:-PETSc}"; then 
 
 # Suppressed, since here they are wrong:
 #   ctunullpointer      follows a NULL device into calls that are made with host vectors alone
-#   invalidPointerCast  device memory is bytes, and is read as what it was written as
+#   invalidPointerCast  device memory is bytes, read in the type that was written
 cpp() {
   local options=(--quiet --enable=warning,performance,portability --inline-suppr --error-exitcode=1 -Iinclude --template='{file}:{line}: {message} ({id})'
     --suppress=ctunullpointer --suppress=invalidPointerCast)

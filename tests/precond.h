@@ -8,8 +8,8 @@ static inline PetscErrorCode TestApply(PC pc, PetscBool transposed, Vec x, Vec y
 }
 
 /*
-  One application, or one of the transpose, of both. What PETSc's gives for |b| bounds all that is added up where the matrix is an M-matrix, but for a diagonal in residuals: one more product with |A| and
-  one more application add that, and what rounding in factors does.
+  Compares one application, or one of the transpose. PETSc's for |b| bounds all sums if the matrix is an M-matrix, except a diagonal in residuals: one
+  more product with |A|, and one more application, bound that, and the rounding in factors.
 */
 static inline PetscErrorCode TestApplications(PC pc, PC ref, PetscInt seed, PetscBool transposed, const char where[])
 {

@@ -1,7 +1,6 @@
 /*
-  What tests of programs share that do what few do. A program runs in several worlds, one after the other: with MATAIJ and VECSTANDARD; with the same, from data that are perturbed by rounding (Perturb());
-  with the types under test. It tells numbers, which must be the same in all. Most are sums of small integers, and exact. What a solver finds depends on rounding: the perturbed worlds show how much, and
-  that bounds the difference of the types under test.
+  Common to tests of unusual programs. A program runs in several worlds, one after the other: with MATAIJ and VECSTANDARD; with the same, from data that are perturbed by rounding (Perturb());
+  with the types under test. It reports numbers, which must be the same in all. Most are sums of small integers, and exact. A solver's result depends on rounding: the perturbed worlds show how much, which bounds the difference of the types under test.
 
     build/tests/t461-solvers [-only NAME] [-shares]      -shares prints the largest part of a bound that a program needs
 */
@@ -82,7 +81,7 @@ static inline PetscErrorCode TellFoundVec(World *w, Vec x, double more)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Perturbs what a solver starts from where the world says so: each entry by TEST_C eps up or down, which stands for the rounding of all sums of the solve */
+/* In a perturbed world, changes the start of a solver: each entry by TEST_C eps up or down, in place of the rounding of all sums of the solve */
 static inline PetscErrorCode Perturb(World *w, Vec x)
 {
   PetscScalar *a;
@@ -244,7 +243,7 @@ static inline PetscErrorCode NewKSP(World *w, MPI_Comm comm, Mat A, const char t
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What the numbers of a group may differ by: what rounding alone did to them in the perturbed worlds, and as much as their own rounding */
+/* The allowed difference of a group's numbers: the effect of rounding in the perturbed worlds, and their own rounding */
 static inline double Rounding(const World *ref, const World perturbed[], int group)
 {
   double moved = 0, size = 0;
@@ -289,7 +288,7 @@ static inline int Differs(const World *us, const World *ref, const World perturb
   return -1;
 }
 
-/* Runs each program in all worlds and compares what they tell */
+/* Runs each program in all worlds and compares the numbers reported */
 static inline PetscErrorCode RunPrograms(size_t n, const Program programs[])
 {
   static World us, ref, perturbed[PROGRAMS_DRAWS];

@@ -4,7 +4,7 @@
 #
 #   tests/run.sh [search='TEXT ...'] [without='TEXT ...'] [BACKEND=host|cuda] [BUILD=build] [JOBS=n] [LIMIT=600] [TIMES=file]
 #
-# search takes the runs that have one of these texts in their names, without leaves out those that have. What is run, from the folder above this one:
+# search takes the runs with one of these texts in their names, without leaves them out. Usage, from the folder above this one:
 #
 #   tests/t*.c           each //TEST line, with the program BUILD/tests/NAME
 #   tests/examples.list  each row, with the program BUILD/examples/NAME: once with the library, once with aij and without it, same output
@@ -16,7 +16,7 @@
 #   nsize=2                number of ranks
 #   args="-option value"   {lib} stands for the path of the library
 #   loop="csr sell"        one run for each of these words, which takes the place of {} in args and nsize; {kernels} stands for the names of all
-#                          kernels that the library has, {formats} for those of its formats
+#                          kernels of the library, {formats} for its formats
 #   output=FILE            what stdout must hold is in tests/output/FILE; without it stdout must stay empty
 #   fails="text"           the run must end in an error (no signal) and say this text exactly once
 #   warns="text"           the run must pass and say this text exactly once on stderr
@@ -61,7 +61,7 @@ if ((${#fresh[@]})) && pkg-config --exists "${PETSC:-PETSc}"; then
   if [ -d "$BUILD/obj" ] && [ -z "$(find "$BUILD/obj" -name '*.cu.o' -print -quit)" ]; then host=(NVCC=); fi
   make -s -j"$(nproc)" BUILD="$BUILD" "${host[@]}" lib "${fresh[@]}" >&2 || exit 2
 fi
-# Open MPI: a single process starts no daemon and makes no folder (which mpiexec needs); on the host nobody looks for a network, and hwloc not for other devices, which takes half of a start. A run
+# Open MPI: a single process starts no daemon and makes no folder (which mpiexec needs); on the host, no search for a network, nor by hwloc for other devices, which takes half of a start. A run
 # then starts in a tenth of a second, not half a second
 export OMPI_MCA_ess_singleton_isolated=1 OMPI_MCA_orte_create_session_dirs=0
 if [ "$BACKEND" = host ]; then export CUDA_VISIBLE_DEVICES= OMPI_MCA_pml=${OMPI_MCA_pml:-^ucx,cm} OMPI_MCA_btl=${OMPI_MCA_btl:-^openib,ofi,tcp} HWLOC_COMPONENTS=${HWLOC_COMPONENTS:--linuxio,-pci}; fi
@@ -83,7 +83,7 @@ names() { sed -n 's/^GPUCSR_[A-Z]*(\([a-z0-9_]*\),.*/\1/p' "src/mat/impls/gpucsr
 kernels=$(names kernels/kernellist.h) formats=$(names format/formatlist.h)
 
 # One run: judge NAME NSIZE PROGRAM ARGS OPTIONS EXPECTED FAILS WARNS, the last three may be empty. Status: 0 passed, 77 skipped, 1 failed.
-# Leaves what is to be shown of a failure in $log.
+# Leaves a failure's output in $log.
 judge() {
   local nsize=$2 program=$3 args=$4 expected=$6 fails=$7 warns=$8 launch=() status hits
   export PETSC_OPTIONS="$options $5"
@@ -200,7 +200,7 @@ slowest() {
   done | awk '{ split($1, u, /[ms]/); split($2, s, /[ms]/); t = 60 * (u[1] + s[1]) + u[2] + s[2]; sum += t; printf "%8.2f %s\n", t, $3 } END { printf "%8.2f all\n", sum }' | sort -rn
 }
 
-# What failed, what was skipped, and the counts
+# Failures, skipped runs, and the counts
 ended() { find "$tmp" -name "*.$1" | wc -l; }
 finish() {
   if [ -t 1 ] && ((count > 0)); then echo; fi

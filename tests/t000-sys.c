@@ -71,7 +71,7 @@ static PetscErrorCode Separate(GPUCSRDevice d, GPUCSRBackendOps *ops)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Three arrays in one piece of memory, and the second of them in another: each arrives where it belongs, several times in a row and whatever their lengths */
+/* Three arrays in one piece of memory, and the second one in another: each arrives in its place, several times and for any lengths */
 static PetscErrorCode Together(GPUCSRDevice d, size_t n)
 {
   const size_t bytes[] = {n * 4, n * 8, 12}, at[] = {0, GPUCSRAlignUp(bytes[0]), GPUCSRAlignUp(bytes[0]) + GPUCSRAlignUp(bytes[1])}, all = at[2] + bytes[2];
@@ -208,7 +208,7 @@ int main(int argc, char **argv)
   }
   if (staged) PetscCall(InHand(d));
 
-  /* what is not a number stays so; what is too large for float is a loss of everything */
+  /* NaN stays NaN; a number too large for float loses everything */
   PetscCall(GPUCSRConvert(f, GPUCSR_FLOAT, odd, GPUCSR_DOUBLE, 3, 1, &rounding));
   PetscCheck(isnan(f[0]) && isinf(f[1]) && f[2] == 0 && signbit(f[2]) && rounding == 0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Special values change on their way: %g %g %g, rounding %g", f[0], f[1], f[2], rounding);
   PetscCall(GPUCSRConvert(f, GPUCSR_FLOAT, odd, GPUCSR_DOUBLE, 4, 1, &rounding));

@@ -30,7 +30,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define HOSTMEMORY GPUCSR_FAULT_KINDS /* a kind more: what the library gets from PetscMalloc() */
+#define HOSTMEMORY GPUCSR_FAULT_KINDS /* one kind more: the library's PetscMalloc() */
 
 static struct {
   const char *program, *kind, *backend, *format, *vectors;
@@ -108,7 +108,7 @@ static void TooLong(int sig)
   _exit(3);
 }
 
-/* An unclean end of one rank is one of all; a single process goes on, so that one run tells all that is wrong */
+/* An unclean end of one rank is one of all; a single process goes on, so that one run reports all failures */
 static void Bad(const char why[], const char all[])
 {
   int size = 1;
@@ -187,11 +187,11 @@ static PetscErrorCode Run(int program, int kind, long n, PetscBool on, PetscBool
   faults += kind == HOSTMEMORY ? host.injected : GPUCSRFaultCounters.injected;
   runs++;
   if (ierr) {
-    /* what was on the device alone is lost with it: entries of a vector, those of GAMG's levels too; a sum that has begun to take the place of a summand */
+    /* a failed device loses what it alone has: entries of a vector, even of GAMG's levels; a sum that has begun to replace a summand */
     const PetscBool lost    = (PetscBool)((!strcmp(o.vectors, "gpu") || !strcmp(programs[program].name, "vectors") || !strcmp(programs[program].name, "gamg")) && ierr == PETSC_ERR_GPU);
     const PetscBool halfway = (PetscBool)(strstr(message, "the sum was on its way back into the vector that held a summand") || strstr(message, "values were on their way back into the matrix that they are added to"));
     const PetscBool loop    = (PetscBool)(size > 1 && !strcmp(programs[program].name, "solvers") && ierr == PETSC_ERR_GPU); /* a step of the host loop, where the other ranks wait for this one's sums */
-    const PetscBool agreed  = Names(message, rank, size);                                                                   /* the error of the rank that met it is one of all */
+    const PetscBool agreed  = Names(message, rank, size);                                                                   /* one rank's error is an error on all */
     const PetscBool allowed = (PetscBool)((injected || agreed) && (cuda || lost || halfway || loop || kind == HOSTMEMORY) && (ierr == PETSC_ERR_MEM || ierr == PETSC_ERR_GPU));
 
     errors++;
@@ -224,7 +224,7 @@ static PetscErrorCode Run(int program, int kind, long n, PetscBool on, PetscBool
   }
   if (usable) PetscCall(GPUCSRDeviceOpen("cuda", &dev, why, sizeof(why)));
   PetscCall(PetscPopErrorHandler());
-  if (ierr) { /* what was being done stays allocated */
+  if (ierr) { /* the interrupted operation's memory stays allocated */
     PetscCall(PetscOptionsClearValue(NULL, "-malloc_dump"));
     any = 1;
   } else any = 0;
@@ -232,7 +232,7 @@ static PetscErrorCode Run(int program, int kind, long n, PetscBool on, PetscBool
   PetscCall(PetscFinalize());
   Quiet();
   Heard(0, all, sizeof(all));
-  if (kind == HOSTMEMORY && !strstr(all, " at src/")) all[0] = 0; /* PETSc's own functions keep what they had when ours, which they called, met an error */
+  if (kind == HOSTMEMORY && !strstr(all, " at src/")) all[0] = 0; /* PETSc's own functions keep their memory after an error in a function of the library */
   if (!any && all[0]) {
     leaked++;
     Bad("leaves memory allocated", all);
@@ -258,7 +258,7 @@ int main(int argc, char **argv)
     const char *value = k + 1 < argc ? argv[k + 1] : "";
 
     if (!strcmp(argv[k], "-gpu")) o.gpu = PETSC_TRUE;
-    else if (!strcmp(argv[k], "-count")) o.count = PETSC_TRUE; /* of several ranks those that stop say by -count where, so that tests/faults.sh goes on from there */
+    else if (!strcmp(argv[k], "-count")) o.count = PETSC_TRUE; /* ranks that stop report the place for -count, so that tests/faults.sh goes on from there */
     else if (!strcmp(argv[k], "-show")) o.show = PETSC_TRUE;
     else {
       if (!strcmp(argv[k], "-program")) o.program = value;

@@ -37,7 +37,7 @@ static PetscErrorCode Copy(GPUCSRDevice d, void *to, const void *from, size_t by
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Each writes its number into every other's memory, pieces of which differ in length, and finds those of all in its own */
+/* Each rank writes its number into every other rank's memory, pieces of which differ in length, and finds all ranks' numbers in its own */
 static PetscErrorCode Memory(GPUCSRDevice d, GPUCSRPeers p)
 {
   void *first[9], *second[9];
@@ -86,7 +86,7 @@ static PetscErrorCode Flags(GPUCSRPeers p)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The last rank does not come, or says that it fails: the others get an error, in time, and memory can be given back */
+/* The last rank does not arrive, or reports that it fails: the other ranks get an error, in time, and memory can be freed */
 static PetscErrorCode Missing(GPUCSRPeers p, PetscBool says, PetscBool products)
 {
   const double   since = GPUCSRPeerSeconds();

@@ -32,7 +32,7 @@ static void Pause(double seconds)
   (void)nanosleep(&t, NULL);
 }
 
-/* Until *p is v; false: it was not in two seconds */
+/* Waits until *p is v; false: two seconds have passed */
 static int Becomes(int *p, int v)
 {
   for (int k = 0; k < 200; k++) {

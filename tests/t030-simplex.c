@@ -15,7 +15,7 @@ enum {
   MOST = 150 /* variables */
 };
 
-/* Of the gradient, as a share of the numbers it is made of: planes that differ by 1e-14 leave that much of it undecided */
+/* Of the gradient, relative to its terms: planes that differ by 1e-14 leave so much undecided */
 #define ROUNDING 1e-7L
 
 static unsigned long long state;
@@ -62,7 +62,7 @@ static int Descending(const void *a, const void *b)
   return x > y ? -1 : x < y;
 }
 
-/* The threshold is (sum of the k largest - 1) / k for the largest k whose last is above it */
+/* The threshold is (sum of the k largest - 1) / k for the largest k whose last number is above it */
 static PetscErrorCode CheckProjection(void)
 {
   const int   n = Size(), kind = Upto(4);
@@ -87,7 +87,7 @@ static PetscErrorCode CheckProjection(void)
   PetscFunctionReturn(0);
 }
 
-/* Is x of the simplex and optimal? By the gradient in long double, whose rounding is that of sums of |Q||x| + |f| */
+/* Is x in the simplex and optimal? By the gradient in long double, with the rounding of sums of |Q||x| + |f| */
 static PetscErrorCode CheckOptimal(const SimplexQP *qp, PetscReal tol, const char method[])
 {
   long double sum = 0, mean = 0, lowest = HUGE_VALL, size = 0;
@@ -111,7 +111,7 @@ static PetscErrorCode CheckOptimal(const SimplexQP *qp, PetscReal tol, const cha
   PetscFunctionReturn(0);
 }
 
-/* Planes of up to `rank` numbers, one more at a time, as the bundle method poses them; tol: a share of the size of the numbers */
+/* Planes of up to `rank` numbers, one more at a time, as the bundle method poses them; tol: relative to the numbers */
 static PetscErrorCode CheckDual(PetscInt exact)
 {
   const int    n = Size(), rank = 1 + Upto(n > 12 ? 40 : 8), kind = Upto(4), often = n > 12 ? 1 + Upto(n) : 1;

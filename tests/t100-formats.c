@@ -123,7 +123,7 @@ int main(int argc, char **argv)
       }
       if (format->ops == &GPUCSRFormat_jad)
         for (int k = 0; k < 4; k++) PetscCall(Expect("start of a jagged diagonal", ((int32_t *)A.array[JAD_START].data)[k], jagged[k]));
-      if (format->ops == &GPUCSRFormat_hyb) { /* fewer than 4096 rows: the width that all of them reach, and one is empty */
+      if (format->ops == &GPUCSRFormat_hyb) { /* fewer than 4096 rows: the width that all rows reach, and one row is empty */
         PetscCall(Expect("hyb width", A.extent.width, 0));
         PetscCall(Expect("hyb entries beyond", (double)A.extent.units, 7));
       }

@@ -138,9 +138,9 @@ static PetscBool Agrees(double v, long double r, long double bound, double eps, 
 }
 
 /*
-  One matrix under test. A reference is the same for all kernels: computed once for each state of the values (as built,
-  refreshed), side, precision and case; so are x for each of them, y, and the NaN that everything begins with. The products of a
-  kernel go one after the other without a wait, their results to places of their own, from where they come back together.
+  One matrix under test. A reference serves all kernels: it is computed once for each state of the values (as built, refreshed), side, precision and
+  case; so are each one's x and y, and the initial NaN. The products of a kernel are launched without a wait, into places of their own, which are
+  downloaded together.
 */
 #define MAX_PRODUCTS (4 * NCASES)
 typedef struct {
@@ -313,7 +313,7 @@ static PetscErrorCode Wanted(const GPUCSRFormat *format, const GPUCSRKernel *k, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All kernels that are wanted, on the format that the plan has the matrix in; on the host they are its one reference */
+/* All kernels asked for, on the format of the plan's matrix; on the host they are its one reference */
 static PetscErrorCode CheckKernels(Space *w, const Matrix *M, PetscBool trans, GPUCSRPlan *P, int refreshed)
 {
   const GPUCSRKernel *k;
@@ -379,7 +379,7 @@ static PetscErrorCode TransposedFeatures(const Matrix *M, GPUCSRFeatures *f)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What the device's inspector tells is what the host's does: both count alike. Of rows that are not sorted the sample tells nothing */
+/* The device's inspector must count as the host's. For unsorted rows the sample is undefined */
 static PetscErrorCode CheckFeatures(Space *w, const GPUCSRSource *s, const GPUCSRFeatures *f)
 {
   const PetscBool wide   = (PetscBool)(sizeof(PetscInt) != sizeof(int32_t));

@@ -34,7 +34,7 @@ static PetscErrorCode Fetch(Space *w, double *h, const double *from, PetscInt n)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The sums that a product has left in parts, against those of what it wrote */
+/* The parts of sums left by a product, against the sums of its result */
 static PetscErrorCode CheckSums(Space *w, const double *q, const double *u, int sums, PetscInt n, int parts, const char where[], int which)
 {
   const size_t most = GPUCSR_PARTS((size_t)n);
@@ -60,7 +60,7 @@ static PetscErrorCode CheckSums(Space *w, const double *q, const double *u, int 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One kernel on one matrix: a plain product that is scaled, and steps with and without M, and with an iterate before in z, elsewhere (b), or none; with sums or without */
+/* One kernel on one matrix: a scaled product, and steps with and without M, and with a previous iterate in z, elsewhere (b), or none; with sums or without */
 static PetscErrorCode Check(Space *w, GPUCSRPlan *P, PetscInt n, const char where[])
 {
   PetscFunctionBegin;
@@ -93,7 +93,7 @@ static PetscErrorCode Check(Space *w, GPUCSRPlan *P, PetscInt n, const char wher
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All kernels that have steps, on those formats that can hold the matrix; *count: how many there were */
+/* All kernels with steps, on the formats that can hold the matrix; *count: their number */
 static PetscErrorCode Kernels(Space *w, const GPUCSRSource *s, GPUCSRPrecision precision, const char name[], int *count)
 {
   const GPUCSRFormat *format;

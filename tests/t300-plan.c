@@ -24,7 +24,7 @@ static PetscErrorCode Chosen(GPUCSRDevice d, GPUCSRFeatures f, const char expect
 
   PetscFunctionBegin;
   PetscCall(GPUCSRChoose(&f, GPUCSR_PRECISION_DOUBLE, d, &q, &c, NULL, NULL));
-  same = (PetscBool)!strncmp(c.kernel->name, expect, strlen(expect)); /* PetscStrbeginswith() of 3.18 takes neither "" nor what comes twice */
+  same = (PetscBool)!strncmp(c.kernel->name, expect, strlen(expect)); /* PetscStrbeginswith() of 3.18 takes neither "" nor the same string twice */
   PetscCheck(same, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%d x %d, mean %g, longest %d: chose %s because %s; expected %s", f.m, f.n, f.mean, f.max, c.kernel->name, c.why, expect);
   PetscCheck(c.why[0], PETSC_COMM_SELF, PETSC_ERR_PLIB, "No reason is given for %s", c.kernel->name);
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -154,7 +154,7 @@ static PetscErrorCode TestFile(GPUCSRDevice d, const GPUCSRFeatures *f)
   PetscCheck(!strcmp(text, again), PETSC_COMM_SELF, PETSC_ERR_PLIB, "A run that measured nothing wrote \"%s\" over \"%s\"", again, text);
   PetscCheck(sscanf(text, "gpucsr-wisdom 1 %16s", signature) == 1 && strstr(text, d->props.name), PETSC_COMM_SELF, PETSC_ERR_PLIB, "The file is not as its format says: %s", text);
 
-  /* a machine that is not this one */
+  /* another machine */
   PetscCall(PetscSNPrintf(text, sizeof(text), "gpucsr-wisdom 1\n%s double csr csr_scalar 3.5 Some other GPU\n", signature));
   PetscCall(WriteFile(text));
   own = Listen();
@@ -171,7 +171,7 @@ static PetscErrorCode TestFile(GPUCSRDevice d, const GPUCSRFeatures *f)
   PetscCall(Expect(d, "beside another machine's", f, GPUCSR_PRECISION_DOUBLE, "csr_vector2"));
   PetscCall(GPUCSRWisdomFinalize());
 
-  /* stale: a kernel that there is no more, then a format that cannot take the matrix; an older line that can be used is */
+  /* stale: a kernel that no longer exists, then a format that cannot take the matrix; an older line is usable */
   for (int k = 0; k < 2; k++) {
     PetscCall(PetscSNPrintf(text, sizeof(text), "gpucsr-wisdom 1\n%s double csr csr_scalar 3.5 %s\n%s double %s 3.5 %s\n", signature, d->props.name, signature, k ? "bcsr2x2 csr_scalar" : "csr csr_of_old", d->props.name));
     PetscCall(WriteFile(text));
@@ -218,7 +218,7 @@ static PetscErrorCode TestFile(GPUCSRDevice d, const GPUCSRFeatures *f)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A plan built with this request, what it has measured and why it took what it did */
+/* A plan built with this request, its measurements and the reason of its choice */
 static PetscErrorCode Plan(GPUCSRDevice d, const GPUCSRSource *s, const GPUCSRRequest *q, PetscBool trans, int *measured, GPUCSRPlan *P)
 {
   PetscFunctionBegin;
@@ -231,7 +231,7 @@ static PetscErrorCode Plan(GPUCSRDevice d, const GPUCSRSource *s, const GPUCSRRe
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Plans take what is remembered; on a GPU it is measured first, A and its transpose each for itself */
+/* Plans take the remembered choice; a GPU measures first, A and its transpose separately */
 static PetscErrorCode TestPlan(GPUCSRDevice d, const GPUCSRSource *s, const GPUCSRFeatures *f)
 {
   GPUCSRRequest       q = {.format = "auto", .kernel = "auto", .select = GPUCSR_SELECT_MEASURE};
@@ -262,7 +262,7 @@ static PetscErrorCode TestPlan(GPUCSRDevice d, const GPUCSRSource *s, const GPUC
     PetscCheck(n == 1 && P.choice.kernel == taken[trans] && strstr(P.choice.why, "-mat_gpucsr_wisdom"), PETSC_COMM_SELF, PETSC_ERR_PLIB, "The next run measured %d candidates and took %s, not %s, because %s", n, P.choice.kernel->name, taken[trans]->name,
                P.choice.why);
     PetscCall(GPUCSRPlanDestroy(&P));
-    PetscCall(PetscStrncpy(q.kernel, "csr_scalar", sizeof(q.kernel))); /* what is asked for by name counts more */
+    PetscCall(PetscStrncpy(q.kernel, "csr_scalar", sizeof(q.kernel))); /* a request by name counts more */
     PetscCall(Plan(d, s, &q, (PetscBool)trans, &n, &P));
     PetscCheck(!strcmp(P.choice.kernel->name, "csr_scalar"), PETSC_COMM_SELF, PETSC_ERR_PLIB, "csr_scalar was asked for, %s taken", P.choice.kernel->name);
     PetscCall(GPUCSRPlanDestroy(&P));

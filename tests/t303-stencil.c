@@ -16,7 +16,7 @@ static char help[] = "Tests the stencil format and what is found before it is ch
 
 static GPUCSRDevice dev;
 
-/* Host CSR whose rows may be anything; entries are added one by one */
+/* Host CSR with any rows; entries are added one by one */
 typedef struct {
   GPUCSRSource s;
   int32_t      i[80001];
@@ -218,7 +218,7 @@ static PetscErrorCode TestFound(Matrix *M)
   PetscCall(Found(M, 27, 27));
   Grid(M, 100, 5);
   PetscCall(Found(M, 9, 9));
-  /* bits count: numbers that compare equal, and those that do not compare */
+  /* bits count: numbers that compare equal, and NaN */
   memcpy(&other, &values[5], sizeof(other));
   other ^= 1;
   memcpy(&values[5], &other, sizeof(other));

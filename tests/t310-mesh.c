@@ -8,7 +8,7 @@ static char help[] = "Tests the meshes that the benchmarks make.\n";
 #include "../src/benchmarks/problems/synthetic.h"
 #include <float.h>
 
-/* Every corner of a cell between points alone is the centre of a sphere through d + 1 of them: all others are outside */
+/* Every corner of a cell between points alone is the centre of a sphere through d + 1 points: all other points are outside */
 static PetscErrorCode Empty(const Mesh *M)
 {
   MeshCell *C;
@@ -79,7 +79,7 @@ static PetscErrorCode Matrix(const Synthetic *s, int64_t *nnz, double *sum, int 
       row += a[k];
       all += fabs(a[k]);
       *band = PetscMax(*band, abs((int)j[k] - r));
-      /* both sums over the simplices of an edge, whose terms may be much larger than what is left of them */
+      /* both sums over the simplices of an edge, whose terms may be much larger than the sum */
       PetscCheck(fabs(other - a[k]) <= 1000 * DBL_EPSILON * (fabs(Entry(i, j, a, r, r)) + fabs(Entry(i, j, a, (int)j[k], (int)j[k]))), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: entries of %d and %d are %g and %g", s->name, r, (int)j[k], a[k], other);
     }
     /* without the mass, a constant has no energy */

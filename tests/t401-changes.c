@@ -21,7 +21,7 @@
 #include "testing.h"
 #include <petscgpucsr.h>
 
-/* On each of the two resident copies, that of A and that of its transpose */
+/* On both resident copies, of A and of its transpose */
 typedef enum {
   NOTHING, /* it stays as it is */
   VALUES,  /* one refresh, no build */
@@ -446,7 +446,7 @@ static PetscErrorCode PreallocateOther(Mat A)
   return PreallocateWith(A, 3);
 }
 
-/* In this order, each on what the one before it left */
+/* In this order, each on the result of the one before */
 static const struct {
   const char *name;
   PetscErrorCode (*change)(Mat);

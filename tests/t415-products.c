@@ -16,7 +16,7 @@
 
 #define N 40
 
-/* What a factor may be: the type under test and MATAIJ, and what is made of them */
+/* The kinds of factors: the type under test and MATAIJ, and matrices made from them */
 typedef enum {
   SPARSE,
   PLAIN, /* MATAIJ in both */
@@ -29,7 +29,7 @@ typedef enum {
 
 static const char *const names[KINDS] = {"A", "aij", "T(A)", "T(aij)", "dense", "stranger"};
 
-/* A stranger's products are those of the matrix that it holds; as MATPYTHON, it answers for any type */
+/* A foreign type's products are those of the matrix inside; as MATPYTHON, it answers for any type */
 static PetscErrorCode StrangerNumeric(Mat C)
 {
   Mat inner, D;
@@ -217,7 +217,7 @@ static PetscErrorCode Product(MatProductType type, Mat M[3], Mat base, PetscScal
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* With the type under test or with MATAIJ. works: on all ranks, for these it is known (*works is PETSC_TRUE: an error is one) */
+/* With the type under test or with MATAIJ. works: known to work on all ranks (*works is PETSC_TRUE: an error is a failure) */
 static PetscErrorCode Try(MatProductType type, const Kind kind[3], PetscBool ref, PetscBool *works, PetscScalar *v, PetscScalar *w)
 {
   Mat            M[3], base[3];
@@ -239,8 +239,8 @@ static PetscErrorCode Try(MatProductType type, const Kind kind[3], PetscBool ref
 }
 
 /*
-  What PETSc itself does not survive: on several ranks A B C with a transpose behind A, or a dense A (a function that is NULL). Or what we are not asked: T(A) of two MATAIJ,
-  by which PETSc asks hypre, which refuses A's name.
+  Products in which PETSc itself crashes: on several ranks A B C with a transpose behind A, or a dense A (a function that is NULL). Or products that
+  PETSc does not offer: T(A) of two MATAIJ, for which it asks hypre, which refuses A's name.
 */
 static PetscBool Hopeless(MatProductType type, const Kind kind[3])
 {

@@ -75,7 +75,7 @@ static PetscErrorCode ChangeRow(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Both had products; the one that goes has changed since, and the count of changes of the one that stays is then, for some of these, what the other's was at its product */
+/* Both had products; the replaced matrix has changed since, and for some cases the count of the remaining one equals that of the other at its product */
 static PetscErrorCode Replace(PetscInt changes, PetscInt others)
 {
   Mat  A, B, R;

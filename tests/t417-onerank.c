@@ -97,7 +97,7 @@ static PetscErrorCode Products(Mat A, Mat R, Mat B, const char what[])
     PetscCall(MatScale(A, 2.0));
     PetscCall(MatScale(R, 2.0));
   }
-  /* after an error the objects are what they are, and stay: PETSc does not promise more */
+  /* after an error the objects stay as they are: PETSc promises nothing more */
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&y));
   PetscCall(VecDestroy(&z));

@@ -51,7 +51,7 @@ ours="-mat_type gpucsr -mat_gpucsr_format csr"
   grep -qF "VECGPU: " "$tmp/told" || { echo "filevec: vectors are not in the file" && failed=1; }
   says fullfile "outcome" $ours -mat_gpucsr_report "full:$tmp/told"
   grep -qF "candidates for A" "$tmp/told" || { echo "fullfile: is not written" && failed=1; }
-  # a reason once, whatever the number of matrices and ranks; counts of all ranks; no block without entries; no product of a kind that there was none of
+  # a reason once, whatever the number of matrices and ranks; counts of all ranks; no block without entries; no kind of product without a count
   reason="or not wanted, when this library was built" kind="-mat_gpucsr_backend auto -mat_type gpucsr"
   if $program -n 6 -dll_append "$LIB" -mat_gpucsr_backend cuda 2>&1 | grep -q "$reason"; then
     says2 reason "on the host: 4 matrices, because" $kind -ksp_type gpucg -mat_gpucsr_report
@@ -82,7 +82,7 @@ ours="-mat_type gpucsr -mat_gpucsr_format csr"
     says twin "try: -ksp_type gpucg, which iterates on the device" $standin -ksp_type cg
     says2 empty "without entries" $standin -ksp_type cg -n 8 -pc_type gamg
     not empty " 0 nonzeros"
-    says number "try: -mat_gpucsr_expected_mults 2, as many" $standin -n 40 -ksp_type cg -ksp_max_it 1
+    says number "try: -mat_gpucsr_expected_mults 2, the number" $standin -n 40 -ksp_type cg -ksp_max_it 1
     not number "expected_mults N"
     if (($(wc -l <"$tmp/empty") > 40)); then
       echo "empty: is more than a screen" && cat "$tmp/empty"
@@ -92,7 +92,7 @@ ours="-mat_type gpucsr -mat_gpucsr_format csr"
   says off "outcome" $ours -mat_gpucsr_report no
   not off "MATGPUCSR report"
   says none "no matrix of type gpucsr; -mat_type gpucsr" -mat_type aij -mat_gpucsr_report
-  says2 ranks "the most that one has is 1.00 of it" $ours -mat_gpucsr_report full
+  says2 ranks "the largest share is 1.00 of the mean" $ours -mat_gpucsr_report full
   says bad "must be nothing, full, :file or full:file" $ours -mat_gpucsr_report everything
 }
 exit $failed

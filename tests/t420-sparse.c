@@ -215,7 +215,7 @@ static PetscErrorCode Case(MatProductType t, Mat A, Mat RA, Mat B, Mat RB, Petsc
     if (pass == 3) PetscCall(Use(C, R, b, where));
     PetscCall(MatDestroy(&b));
   }
-  PetscCall(MatConvert(B, MATSEQAIJ, MAT_INITIAL_MATRIX, &mixed)); /* with a factor that is not ours */
+  PetscCall(MatConvert(B, MATSEQAIJ, MAT_INITIAL_MATRIX, &mixed)); /* with a factor of another type */
   PetscCall(Product(t, A, mixed, MAT_INITIAL_MATRIX, &D));
   PetscCall(Bound(t, RA, RB, &b));
   PetscCall(Compare(D, R, b, "with a MATAIJ", where));
@@ -268,7 +268,7 @@ static PetscErrorCode Lost(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A matrix that nobody multiplies with a vector */
+/* A matrix without a product with a vector */
 static PetscErrorCode Alone(void)
 {
   Mat A, C;

@@ -14,7 +14,7 @@ static char help[] = "Tests GAMG.\n";
 #include "testing.h"
 #include <petsc/private/matimpl.h> /* lists of a coarsener */
 
-/* k x k x k points: coefficients of contrast e^c; nonsymmetric: convection besides, and no option that says what is symmetric. pass: other values */
+/* k x k x k points: coefficients of contrast e^c; nonsymmetric: with convection, and no option that sets symmetry. pass: other values */
 static PetscErrorCode Box(MPI_Comm comm, PetscInt k, PetscReal contrast, PetscReal convection, PetscInt pass, PetscBool ref, Mat *A)
 {
   const PetscInt m = k * k * k;
@@ -83,7 +83,7 @@ static PetscErrorCode Blocks(PetscBool ref, Mat *A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Rows of which some have nobody but themselves, and one that nobody has */
+/* Some rows have only their diagonal, and one column only its own */
 static PetscErrorCode Alone(Mat A)
 {
   PetscInt rows[3] = {5, 77, 300};
@@ -189,7 +189,7 @@ static PetscErrorCode Case(PetscInt k, PetscReal contrast, PetscReal convection,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Without smoothing an interpolation is the tentative one: the same numbers but for rounding. vector: of the near null space is one of both signs */
+/* An unsmoothed interpolation is the tentative one: the same numbers up to rounding. vector: of the near null space has both signs */
 static PetscErrorCode Tentative(PetscInt k, PetscBool alone, PetscBool vector, const char where[])
 {
   Mat      A[2] = {NULL, NULL};

@@ -72,7 +72,7 @@ static PetscInt Share(PetscInt n)
   return mine;
 }
 
-/* Kinds: 0 a band, few of whose rows have entries of others; 1 anywhere; 2 a block a rank, none of others; 3 all need what one rank has */
+/* Kinds: 0 a band, few of whose rows have off-diagonal entries; 1 anywhere; 2 one block for each rank, without off-diagonal entries; 3 all need one rank's entries */
 static PetscErrorCode Set(Mat A, PetscInt kind, PetscInt turn)
 {
   PetscInt rs, re, cs, ce, m, n;
@@ -106,8 +106,8 @@ static PetscErrorCode Make(PetscInt m, PetscInt n, PetscInt ml, PetscInt nl, Pet
 }
 
 /*
-  Products one after the other, of two vectors in turn, of which nobody waits for the result, give the same bits each time; ranks come at different times. What is meant for the
-  next product must not be seen by this one, whichever rank is ahead.
+  Products of two vectors in turn, without a wait for results, give the same bits each time; ranks arrive at different times. A product must not see
+  entries of the next one, whichever rank is ahead.
 */
 static PetscErrorCode Again(Mat A, const char where[])
 {
@@ -136,7 +136,7 @@ static PetscErrorCode Again(Mat A, const char where[])
       const PetscScalar *a, *b;
       PetscInt           n;
 
-      if (turn % 3 == 1 + k || turn % 4 < 2) continue; /* it was not computed, or nobody looks */
+      if (turn % 3 == 1 + k || turn % 4 < 2) continue; /* not computed, or not read */
       PetscCall(VecGetLocalSize(again[k], &n));
       PetscCall(VecGetArrayRead(first[v][k], &a));
       PetscCall(VecGetArrayRead(again[k], &b));
@@ -226,7 +226,8 @@ static PetscErrorCode Sleeps(void)
 }
 
 /*
-  Some call to a device fails on one rank: nobody waits for ever, and no rank takes a wrong number for its result. It has an error, or what a rank in trouble sends: NaN
+  A call to a device fails on one rank: no rank waits for ever, and none takes a wrong number for its result. A rank has an error, or the NaN of a
+  failed rank
 */
 static PetscErrorCode Faults(void)
 {
@@ -309,7 +310,7 @@ static PetscErrorCode View(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Is the exchange one that this machine has not? */
+/* Does this machine lack the exchange? */
 static PetscErrorCode Refused(PetscBool *refused)
 {
   Mat            A;

@@ -39,7 +39,7 @@ static PetscErrorCode Fill(Mat A, PetscInt k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A matrix of the type under test, whose options are those of the run and of its prefix */
+/* A matrix of the type under test, with the options of the run and of its prefix */
 static PetscErrorCode Create(PetscInt n, PetscInt k, const char type[], const char prefix[], Mat *A)
 {
   PetscFunctionBegin;
@@ -53,7 +53,7 @@ static PetscErrorCode Create(PetscInt n, PetscInt k, const char type[], const ch
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* type NULL: one of those that the matrix makes */
+/* type NULL: a vector that the matrix makes */
 static PetscErrorCode Vector(Mat A, const char type[], Vec *v)
 {
   PetscInt n;

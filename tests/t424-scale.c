@@ -53,7 +53,7 @@ static PetscErrorCode Same(Vec x, Vec y, const char what[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* NaN and Inf times 0 are what the BLAS of MATAIJ makes of them, which differs from one BLAS to the next */
+/* NaN and Inf times 0 depend on the BLAS of MATAIJ */
 static PetscErrorCode Zero(Mat A[2], Vec b, Vec y[2])
 {
   const PetscInt     row[2] = {5, 29000};
@@ -117,7 +117,7 @@ int main(int argc, char **argv)
     PetscCall(VecShift(l, 3.0));
     PetscCall(VecShift(r, 3.0));
     for (int ref = 0; ref < 2; ref++) {
-      PetscCall(Sweep(A[ref], b, x[ref])); /* keeps what is of no use after it was scaled */
+      PetscCall(Sweep(A[ref], b, x[ref])); /* keeps data that scaling makes useless */
       PetscCall(Scale(A[ref], step, l, r));
       PetscCall(Sweep(A[ref], b, x[ref]));
       PetscCall(MatMult(A[ref], b, y[ref]));

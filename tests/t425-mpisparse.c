@@ -177,7 +177,7 @@ static PetscErrorCode Times(Mat C, PetscInt times, const char what[], const char
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* C + a D, D being some of C's entries; then one that has an entry which C may not have, of which MATAIJ makes a new one */
+/* C + a D, with D's entries among C's; then one with an entry outside C, for which MATAIJ makes a new matrix */
 static PetscErrorCode Add(Mat C, Mat R, Mat bound, const char where[])
 {
   PetscInt rs, re, n;
@@ -293,7 +293,7 @@ static PetscErrorCode Case(MatProductType t, const Shape *sa, const Shape *sb, c
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Rows that are multiplied together are on different ranks: MATAIJ's error, on all ranks, and nobody waits */
+/* Rows multiplied together are on different ranks: MATAIJ's error, on all ranks, without a hang */
 static PetscErrorCode Apart(MatProductType t)
 {
   static const PetscInt lots[] = {0, 2};

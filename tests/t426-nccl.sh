@@ -40,7 +40,7 @@ right 2 -vec_type gpu -faults -gpucsr_debug_fault launch:27:rank=1
 right 2 -vec_type gpu -faults -gpucsr_debug_fault launch:36:rank=1
 right 2 -vec_type gpu -gpucsr_peer_patience 0.5 -missing
 right 3 -standard_vectors -gpucsr_peer_patience 0.5 -missing
-refused "-mat_gpucsr_halo nccl: rank 0, cuda device 0: NCCL has no ncclCommInitRank: 2.7 is the first version with all that is needed" part 2 -cases 1
+refused "-mat_gpucsr_halo nccl: rank 0, cuda device 0: NCCL has no ncclCommInitRank: version 2.7 or later is needed" part 2 -cases 1
 refused "-mat_gpucsr_halo nccl: rank 0, cuda device 0: NCCL cannot be loaded: " none 3 -cases 1
 solves 2 -sizes 12
 solves 3 -sizes 2,12 -seeds 2

@@ -4,7 +4,7 @@
 //TEST name="standin2" nsize=2 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -mat_gpucsr_product_least 0" gpu=0
 //TEST name="aij" args="-mat_type aij"
 
-/* What a program may do with matrices: views of them, nests, patterns, parts, files, other types and back, entries by coordinates and by blocks (programs.h) */
+/* Unusual programs with matrices: views, nests, patterns, parts, files, other types and back, entries by coordinates and by blocks (programs.h) */
 static char help[] = "Tests what a program may do and few do: matrices.\n";
 
 #include "programs.h"

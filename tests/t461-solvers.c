@@ -292,7 +292,7 @@ static PetscErrorCode Case_comms(World *w)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PCDEFLATION keeps its spaces' products from the first solve (PETSc 3.18 to 3.24), so that new values want another one; else it stays where it is, and then goes where rounding leads */
+/* PCDEFLATION keeps its spaces' products from the first solve (PETSc 3.18 to 3.24), so that new values need a new one; else it stagnates, and then follows rounding */
 static PetscErrorCode TellResidual(KSP ksp, PetscInt step, PetscReal norm, void *ctx)
 {
   Vec       b;

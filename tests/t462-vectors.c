@@ -4,7 +4,7 @@
 //TEST name="standin2" nsize=2 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -mat_gpucsr_product_least 0" gpu=0
 //TEST name="aij" args="-mat_type aij"
 
-/* What a program may do with vectors: arrays of others placed in them, scatters, ghosts, a DM, parts of vectors, a thread, a fork (programs.h) */
+/* Unusual programs with vectors: placed arrays, scatters, ghosts, a DM, parts of vectors, a thread, a fork (programs.h) */
 static char help[] = "Tests what a program may do and few do: vectors.\n";
 
 #include "programs.h"

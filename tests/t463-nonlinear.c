@@ -254,7 +254,7 @@ static PetscErrorCode Case_mffd(World *w)
     PetscCall(SNESCreate(w->comm, &snes));
     PetscCall(SNESSetFunction(snes, f, Cubic, A)); /* with its vector, which MatCreateSNESMF() asks for the sizes */
     PetscCall(MatCreateSNESMF(snes, &J));
-    PetscCall(MatSetOptionsPrefix(J, "free_")); /* its first product asks the options: -mat_type, if it had none, would make it another matrix in the midst of it */
+    PetscCall(MatSetOptionsPrefix(J, "free_")); /* its first product reads the options: -mat_type without a prefix would change the type meanwhile */
     PetscCall(SNESSetJacobian(snes, J, P, CubicJacobian, A));
     PetscCall(SNESSetTolerances(snes, 1e-12, 1e-10, PETSC_DEFAULT, 50, 100000));
     PetscCall(SNESGetKSP(snes, &ksp));
@@ -273,7 +273,7 @@ static PetscErrorCode Case_mffd(World *w)
     PetscCall(MatMFFDGetH(J, &h));
     rounding /= PetscAbsScalar(h); /* of a difference of two values */
     PetscCall(TellFoundVec(w, y, (double)rounding));
-    PetscCall(SNESGetSolutionUpdate(snes, &step)); /* the last step is a solution with such products, of which h makes them all alike; |J^-1| < 1, since rows are dominant by 1 */
+    PetscCall(SNESGetSolutionUpdate(snes, &step)); /* the last step is a solution with these products, which h makes nearly equal; |J^-1| < 1, since rows are dominant by 1 */
     PetscCall(VecNorm(step, NORM_2, &last));
     PetscCall(VecNorm(z, NORM_2, &norm));
     PetscCall(TellFoundVec(w, x, (double)(rounding * last / norm)));

@@ -277,7 +277,7 @@ static PetscErrorCode Graph(World *w, PetscInt n, PetscInt degree, Mat *A)
   PetscCall(MatSetOption(*A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
   PetscCall(MatGetOwnershipRange(*A, &rs, &re));
   for (PetscInt r = rs; r < re; r++) PetscCall(MatSetValue(*A, r, r, 1, INSERT_VALUES));
-  for (PetscInt q = 0; q < n * degree; q++) { /* the same on all ranks, whoever stores it */
+  for (PetscInt q = 0; q < n * degree; q++) { /* the same on all ranks, in any storage */
     const PetscInt r = Draw(n), c = (r + 1 + Draw(9)) % n;
 
     if (r >= rs && r < re) PetscCall(MatSetValue(*A, r, c, -1, INSERT_VALUES));
@@ -351,7 +351,7 @@ static PetscErrorCode Coarsening(World *w, uint32_t seed)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Aggregates as subdomains of a smoother are those of MATAIJ */
+/* Aggregates as subdomains of a smoother equal MATAIJ's */
 static PetscErrorCode Subdomains(World *w)
 {
   static const char *const needs[] = {"-pc_gamg_asm_use_agg 1", "-pc_gamg_asm_use_agg 1 -pc_gamg_aggressive_coarsening 0", "-pc_gamg_asm_use_agg 1 -pc_gamg_threshold 0.01"};

@@ -54,7 +54,7 @@ static double Entry(PetscInt i, PetscInt seed, PetscBool special)
   return 2.0 * (double)(h >> 11) / 9007199254740992.0 - 1.0;
 }
 
-/* Both on the host, or (ondevice) that of type gpu on the device alone */
+/* Both on the host, or (ondevice) the one of type gpu on the device alone */
 static PetscErrorCode PairFill(Pair p, PetscInt seed, PetscBool special, PetscBool ondevice)
 {
   PetscInt     rs, re;
@@ -92,7 +92,7 @@ static PetscErrorCode PairSame(Pair p, Vec bound, const char what[])
   PetscCall(VecGetArrayRead(p.s, &s));
   if (bound) PetscCall(VecGetArrayRead(bound, &b));
   for (PetscInt k = 0; k < n; k++) {
-    /* a bound may have met what the result has not: 0 times infinity */
+    /* a bound may have an entry that the result lacks: 0 times infinity */
     const PetscReal allowed = bound ? TEST_C * PETSC_MACHINE_EPSILON * PetscAbsScalar(PetscIsInfOrNanScalar(b[k]) ? s[k] : b[k]) : 0.0;
 
     PetscCheck(TestSame(g[k], s[k], allowed), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: entry %" PetscInt_FMT " is %.17g, should be %.17g, may differ by %g", what, rs + k, (double)PetscRealPart(g[k]), (double)PetscRealPart(s[k]), (double)allowed);
@@ -106,7 +106,7 @@ static PetscErrorCode PairSame(Pair p, Vec bound, const char what[])
 
 static const char *const maps[] = {"VecSet", "VecCopy", "VecSwap", "VecScale", "VecShift", "VecAXPY", "VecAYPX", "VecAXPBY", "VecWAXPY", "VecAXPBYPCZ", "VecPointwiseMult", "VecPointwiseDivide", "VecPointwiseMax", "VecPointwiseMaxAbs", "VecPointwiseMin", "VecReciprocal", "VecAbs", "VecSqrtAbs", "VecExp", "VecLog", "VecConjugate", "VecPointwiseMult in place", "VecPointwiseDivide in place", NULL};
 
-/* z = operation number op of x, y and z; with absolute values in place of all numbers, a bound on what it rounds */
+/* z = operation number op of x, y and z; with absolute values of all numbers, a bound of its rounding */
 static PetscErrorCode Map(int op, PetscScalar a, PetscScalar b, PetscScalar c, Vec x, Vec y, Vec z)
 {
   PetscFunctionBegin;
@@ -289,7 +289,7 @@ static PetscErrorCode Reference(Vec x, Vec y, PetscReal *sum, PetscReal *bound)
     CHECK(what, value, PetscSqrtReal(ref), TEST_C *PETSC_MACHINE_EPSILON *PetscSqrtReal(bound)); \
   } while (0)
 
-/* What the value is cached for is asked of a vector that has changed since */
+/* Asks a changed vector for a cached value */
 static PetscErrorCode Touch(Vec x)
 {
   PetscFunctionBegin;

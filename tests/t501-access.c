@@ -450,7 +450,7 @@ static PetscErrorCode TestOthers(void)
       PetscCall(VecDuplicate(k ? v[1] : w, &ones[k]));
       PetscCall(VecSet(ones[k], 1.0));
     }
-    /* entries that look like a vector of ours with a device and without an array */
+    /* entries that look like a VECGPU with a device and without an array */
     PetscCall(VecSet(ones[1], 0.0));
     PetscCall(VecSetValue(ones[1], rs, 1.0, INSERT_VALUES));
     PetscCall(VecAssemblyBegin(ones[1]));
@@ -541,7 +541,7 @@ static PetscErrorCode TestOthers(void)
 
 #include "t501-access/walk.h"
 
-/* Asked for its type again, as a second VecSetFromOptions() does, a vector stays what it is */
+/* A vector keeps its type when asked for it again, as by a second VecSetFromOptions() */
 static PetscErrorCode TestTypeAgain(void)
 {
   static const VecType types[] = {VECGPU, VECSTANDARD, VECGPU};

@@ -54,7 +54,7 @@ static PetscErrorCode Create(const Scene *s, PetscInt n, Vec *v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A fill while the array is out, and what the program writes over it (PETSc's ts/tutorials/ex10) */
+/* A fill while the array is out, and the program's writes over it (PETSc's ts/tutorials/ex10) */
 static PetscErrorCode Fill(Scene *s)
 {
   Vec          v;
@@ -303,7 +303,7 @@ static PetscErrorCode Place(Scene *s)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Parts are the whole's memory: what is done to either is done to both */
+/* Parts share the whole's memory: a change of either is a change of both */
 static PetscErrorCode Parts(Scene *s)
 {
   Vec                v, sub, other, whole, strided;
@@ -556,7 +556,7 @@ static PetscErrorCode Sloppy(Scene *s)
   PetscCall(See(s, N, a));
   PetscCall(VecRestoreArray(v, &a));
   PetscCall(VecScale(v, 2));
-  PetscCall(VecRestoreArray(v, NULL)); /* once too often, of what the device has */
+  PetscCall(VecRestoreArray(v, NULL)); /* once too often, from the device */
   PetscCall(SeeVec(s, v));
   PetscCall(VecGetArrayRead(v, &c));
   b = (PetscScalar *)c;
@@ -576,7 +576,7 @@ static PetscErrorCode Sloppy(Scene *s)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Written through an array that was got for reading: SLEPc puts it into a vector that a scatter fills. n: also more entries than are all looked at */
+/* Written through an array got for reading: SLEPc puts it into a vector that a scatter fills. n: also more entries than are sampled */
 static PetscErrorCode ThroughRead(Scene *s)
 {
   Vec                v, w, from;

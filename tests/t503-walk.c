@@ -123,7 +123,7 @@ static PetscErrorCode SideDestroy(Side *s)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Vectors that a step works on: whole ones, and parts that are out */
+/* The vectors of a step: whole ones, and parts that are out */
 static Vec Which(const Side *s, int i)
 {
   if (i >= VECS && s->partof[i % PARTS] >= 0) return s->part[i % PARTS];
@@ -257,7 +257,7 @@ static PetscErrorCode Play(Side *s, const Step *t)
     s->localof = t->a % VECS;
     PetscCall(VecGetLocalVector(x, s->local));
     break;
-  case 27: /* an array in place of the vector's; arrays that are out are those of one of the two */
+  case 27: /* an array in place of the vector's; arrays that are out belong to one of the two */
     for (int k = 0; k < PARTS; k++)
       if (s->partof[k] == t->a % VECS) PetscFunctionReturn(PETSC_SUCCESS);
     if (s->localof == t->a % VECS) break;
@@ -336,7 +336,7 @@ static void Differ(PetscInt n, const PetscScalar a[], const PetscScalar b[], con
     if (a[k] != b[k]) (void)snprintf(why, length, "%s %d: entry %d is %g, should be %g", what, which, (int)k, (double)PetscRealPart(b[k]), (double)PetscRealPart(a[k]));
 }
 
-/* What is not the same; numbers that grow are made small again */
+/* Reports differences; scales down numbers that grow */
 static PetscErrorCode Compare(Side s[2], int all, char why[], size_t length)
 {
   const PetscScalar *a, *b;

@@ -128,7 +128,7 @@ static PetscErrorCode Case(MPI_Comm comm, PetscInt n, PetscInt nv)
   two[0]  = norm[0];
   want[0] = norm[0];
   PetscCall(Check(comm, "NORM_INFINITY", 1, two, want, want));
-  if (rank == size - 1 && n) { /* one rank's NaN is that of all */
+  if (rank == size - 1 && n) { /* one rank's NaN is NaN on all */
     PetscScalar *a;
 
     PetscCall(VecGetArray(y[0], &a));
@@ -151,7 +151,7 @@ static PetscErrorCode Case(MPI_Comm comm, PetscInt n, PetscInt nv)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Communicators of all ranks, in another order, and of some; each gives back what it has */
+/* Communicators of all ranks, in another order, and of some; each returns its memory */
 static PetscErrorCode Communicators(void)
 {
   PetscFunctionBeginUser;
@@ -193,7 +193,7 @@ static PetscErrorCode Late(PetscBool sleeps)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Some call to the device of one rank fails: if it is in a reduction all get an error, and the next one is right */
+/* A call to the device of one rank fails: in a reduction all ranks get an error, and the next one is right */
 static PetscErrorCode Fails(void)
 {
   Vec         x, y;

@@ -15,7 +15,7 @@
 
 #define TESTDEVICE "testdevice"
 
-/* ---- a vector that lives on a device: VECSEQ's array is what a host would see, its negative that of the device */
+/* ---- a vector that lives on a device: VECSEQ's array is the host's view, its negative the device's */
 
 typedef struct {
   PetscScalar *device;
@@ -134,7 +134,7 @@ static PetscErrorCode Crossings(PetscInt *n)
 static const char *const names[OPERATIONS] = {"VecPointwiseMult", "VecAXPY", "VecAYPX", "VecAXPBY",           "VecWAXPY",    "VecWAXPY, the other",   "VecAXPBYPCZ",     "VecMAXPY",
                                               "VecDot",           "VecTDot", "VecMDot", "VecPointwiseDivide", "VecDotNorm2", "VecMaxPointwiseDivide", "VecPointwiseMax", "VecAXPBY by 0"};
 
-/* z: VECGPU, or the reference's; x, y: the foreign one and one of z's type, in this order or the other. A number that results is put into z */
+/* z: VECGPU, or the reference's; x, y: the foreign vector and one of z's type, in this order or the other. A resulting number is put into z */
 static PetscErrorCode Operate(PetscInt op, Vec z, Vec x, Vec y)
 {
   Vec               both[2] = {x, y};

@@ -163,7 +163,7 @@ static PetscErrorCode Solve(Mat A, const char prefix[], const char options[], Ve
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* |R'(b - R x)|, or without the transpose where R is square: what the solvers make small; and the rounding in it */
+/* |R'(b - R x)|, or, if R is square, without the transpose: the quantity that solvers minimize; and its rounding */
 static PetscErrorCode ResidualNorm(Mat R, Vec x, PetscReal *norm, PetscReal *rounding)
 {
   Vec       r, b, t;

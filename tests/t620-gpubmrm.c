@@ -15,8 +15,7 @@
 //TEST name="nodevice" gpu=0 args="-m 30 -n 10 -tao_gpubmrm_backend cuda" fails="The bundle cannot be kept on the device"
 /*
   TAOGPUBMRM against TAOBMRM, on the hinge loss of random rows: the same first iterates, a similar number of them, the same optimum; and the exact dual
-  method against both. Only the first iterates can be compared: neither method solves its inner problem exactly, and the end of one inner solve decides
-  the start of the next.
+  method against both. Only the first iterates can be compared: neither method solves its inner problem exactly, and one inner solve's end is the next one's start.
 */
 #include "testing.h"
 #include <petsctao.h>

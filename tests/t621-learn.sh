@@ -133,7 +133,7 @@ refuse 'value.petsc: the risk or its subgradient at zero is not finite' -f "$tmp
 refuse 'infinite.petsc: the risk or its subgradient at zero is not finite' -f "$tmp/infinite.petsc" -mat_type gpucsr
 for name in roc3 f13 targets classes order nan short long loss line empty old; do refuse "$name.model: is no model of this program" -f "$tmp/two.svm" -model "$tmp/$name.model"; done
 
-# what is done is said: iterations that ran out, labels and columns that the model does not know
+# messages: iterations that ran out, labels and columns unknown to the model
 learn 1 -f $data/heart_scale.petsc -tao_max_it 3 -model_out "$tmp/early.model" && grep -q '^warning *not converged: after 3 iterations the gap is' "$tmp/out" || fail "no warning of an early end: $(cat "$tmp/out")"
 [ -s "$tmp/early.model" ] && [ ! -e "$tmp/early.model.info" ] || fail "written: $(ls "$tmp"/early*)"
 printf '1 1:1\n3 20:2\n' >"$tmp/other.svm"
@@ -147,7 +147,7 @@ printf '0.5 1:1\n' >"$tmp/first.svm" && yes '2 2:1' | head -n 9 >>"$tmp/first.sv
 learn 1 -f "$tmp/first.svm" -loss least_squares -validation 0.05 -predictions "$tmp/chosen"
 [[ $(head -n 1 "$tmp/chosen") = 0.* ]] || fail "the first row was not learned from: $(cat "$tmp/out" "$tmp/chosen")"
 
-# sets of few rows are what was asked for too; sizes beyond the integers are not
+# sets of few rows are exact, too; sizes beyond the integers are errors
 "$BUILD/examples/learnset" -set news20 -scale 0.01 >"$tmp/out" 2>&1 || fail "$(cat "$tmp/out")"
 if "$BUILD/examples/learnset" -set news20 -scale 1e7 >"$tmp/out" 2>&1; then fail "learnset -scale 1e7: $(cat "$tmp/out")"; fi
 grep -q 'more rows or columns than the integers' "$tmp/out" || fail "$(cat "$tmp/out")"

@@ -22,7 +22,7 @@ field() { sed -n "s/.*\"$1\": \"\{0,1\}\([^,\"}]*\).*/\1/p" "$tmp/json"; }
 # close A B SHARE: two numbers
 close() { awk -v a="$1" -v b="$2" -v s="$3" 'BEGIN {d = a - b; if (d < 0) d = -d; m = a < 0 ? -a : a; exit !(a != "" && b != "" && d <= s * m)}' || fail "$4: $1 and $2"; }
 
-# a model of columns from 0 is not one for columns from 1: rows of one say so, others are read with the model's
+# a model of columns from 0 is not one for columns from 1: rows with a stated base give an error, other rows are read with the model's
 awk '{for (i = 2; i <= NF; i++) {split($i, p, ":"); $i = (p[1] - 1) ":" p[2]} print}' "$tmp/heart.svm" >"$tmp/zero.svm"
 learn -f "$tmp/zero.svm" -lambda 1e-2 -model_out "$tmp/zero.model"
 reached=$(sed -n 's/^training *//p' "$tmp/out")
@@ -70,7 +70,7 @@ awk 'NR == 1 {if ($0 != "labels 1 -1") exit 1; next} {s = $2 + $3; if (s < 0.999
 learn -f "$tmp/heart.mtx" -model "$tmp/model" -predictions "$tmp/values" -predictions_kind value
 paste -d' ' "$tmp/values" "$tmp/p1" | awk '($1 > 0) != ($2 > 0) {exit 1}' || fail "decision values"
 
-# a path: each lambda what it is alone, and the best by cross-validation, which is the same for every number of ranks
+# a path: each lambda as if alone, and the best by cross-validation, which is the same for every number of ranks
 learn -f "$tmp/heart.svm" -lambdas 1e-4:1:5 -loss hinge -epsilon 1e-6 -cv 5
 grep -q '^best *lambda' "$tmp/out" && grep -q '^cross *accuracy 0.8' "$tmp/out" || fail "$(cat "$tmp/out")"
 path=$(awk '/^path/ {on = 1; next} on && /^ / {print $1, $3}' "$tmp/out")
@@ -86,14 +86,14 @@ learn -f "$tmp/heart.svm" -lambda 1e-4 -epsilon 1e-5 -tao_gpubmrm_planes 30
 [ "$(field reason)" = CONVERGED ] || fail "30 planes: $(cat "$tmp/out")"
 close "$want" "$(field objective)" 2e-5 "30 planes"
 
-# ranking within queries: labels that a line orders perfectly, by query at another place; and what has no queries
+# ranking within queries: labels that a line orders perfectly, by query at another place; and labels without queries
 awk 'BEGIN {srand(3); for (q = 1; q <= 20; q++) for (i = 0; i < 6; i++) {a = rand(); b = rand(); print (a > 0.5) + (a > 0.8), "qid:" q, "1:" a, "2:" b, "3:" q}}' >"$tmp/rank.svm"
 learn -f "$tmp/rank.svm" -loss rank -lambda 1e-4
 grep -q '^training *pairs in order \(100\|9[89].*\)' "$tmp/out" || fail "ranking: $(cat "$tmp/out")"
 if "$BUILD/examples/bmrm" -f "$tmp/heart.svm" -loss rank >"$tmp/out" 2>&1; then fail "ranking without queries"; fi
 grep -q 'has no queries' "$tmp/out" || fail "$(cat "$tmp/out")"
 
-# progress lines, and none where nobody asked
+# progress lines, and none without the option
 learn -f "$tmp/heart.svm" -progress && grep -q '^iteration .* objective .* gap' "$tmp/out" || fail "no progress: $(cat "$tmp/out")"
 learn -f "$tmp/heart.svm" && ! grep -q '^iteration' "$tmp/out" || fail "progress in a file: $(cat "$tmp/out")"
 

@@ -43,7 +43,7 @@ awk '{print 0}' "$tmp/heart.svm" >"$tmp/none"
 for method in dual interior; do learn 1 -f "$tmp/heart.svm" -row_weights "$tmp/none" -mat_type aij -method $method; done
 same "rows without weight"
 
-# what they are not for
+# unsupported uses
 refuse() {
   local text=$1
   shift

@@ -10,7 +10,7 @@ xz -dc $data/dna_onehot.svm.xz | head -n 400 >"$tmp/dna.svm"
 awk '{print NR % 5}' "$tmp/heart.svm" >"$tmp/weights"
 free="-bias 1 -bias_regularised 0"
 
-# risk LOSS: the risk that bmrm followed, shift by shift of its scores, is that of the weights and the bias that it ended with; rounding of an update at each of 1e4 iterations
+# risk LOSS: the risk that bmrm followed, shift by shift of its scores, belongs to its final weights and bias; rounding of an update at each of 1e4 iterations
 risk() {
   python3 - "$tmp/json" "$tmp/scores" "$tmp/heart.svm" "$tmp/weights" "$1" <<'PYTHON' || fail "$1: the weights have another risk: $(tail -n 1 "$tmp/json")"
 import json, math, sys
@@ -73,7 +73,7 @@ if command -v liblinear-train >/dev/null && liblinear-train -q -s 0 -B 1 -R "$tm
   done
 fi
 
-# what it is not for
+# unsupported uses
 refuse() {
   local text=$1
   shift

@@ -15,7 +15,7 @@
 
 #define N     40
 #define RTOL  1e-8
-#define STEPS 8 /* each call is so much later than the one before, in parts of what has been */
+#define STEPS 8 /* each call comes later than the one before, by a part of the calls so far */
 
 static PetscErrorCode Create(MatType type, Mat *A)
 {
@@ -105,7 +105,7 @@ static PetscErrorCode Solves(const char type[], const char path[], PetscBool mon
     PetscCheck(!monitored || rank || seen > 2, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s, %s, %s: the monitor has seen iteration %d last", what, type, path, (int)seen);
     PetscCall(VecSet(x, 0));
   }
-  if (!met) { /* after an error the objects are what they are: PETSc does not promise more */
+  if (!met) { /* after an error the objects stay as they are: PETSc promises nothing more */
     PetscCall(KSPDestroy(&ksp));
     PetscCall(MatDestroy(&A));
   }

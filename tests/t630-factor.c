@@ -39,7 +39,8 @@ static PetscBool Symmetric(MatFactorType type)
   return (PetscBool)(type == MAT_FACTOR_ICC || type == MAT_FACTOR_CHOLESKY);
 }
 
-/* The pattern of R and its transpose where symmetric, values made dominant; what 0: as it is, 1: other values, 2: the comparison matrix of 0, 3: that of 1, 4: absolute values of 0, 5: of 1 */
+/* The pattern of R and its transpose if symmetric, values made dominant; what 0: as it is, 1: other values, 2: the comparison matrix of 0, 3: of 1, 4:
+   absolute values of 0, 5: of 1 */
 static PetscErrorCode Dominant(Mat R, PetscBool symmetric, PetscInt what, PetscBool ref, Mat *A)
 {
   const PetscInt other = what % 2;
@@ -155,7 +156,7 @@ static PetscErrorCode Run(Mat F, PetscInt solve, Vec b, Vec x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All solves of F, a factor of A, against those of FR; FC of the comparison matrix, B absolute values */
+/* All solves of F, a factor of A, against FR's; FC of the comparison matrix, B absolute values */
 static PetscErrorCode Solves(Mat A, Mat F, Mat FR, Mat FC, Mat B, const Kind *k, const char where[])
 {
   Vec x, b, y, c, bound, t;
@@ -197,7 +198,7 @@ static PetscErrorCode Solves(Mat A, Mat F, Mat FR, Mat FC, Mat B, const Kind *k,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Several right-hand sides at once: as MatSolve(), to the bit where both are one kernel of ours */
+/* Several right-hand sides at once: as MatSolve(), to the bit if one kernel does both */
 static PetscErrorCode MatSolves2(Mat A, Mat F, const char where[])
 {
   Mat       B, X;
@@ -260,7 +261,7 @@ static PetscErrorCode Inertia(Mat A, Mat F, Mat FR, const Kind *k, const MatFact
 static PetscErrorCode Case(Mat R, const Kind *k, const char where[])
 {
   const PetscBool symmetric = Symmetric(k->type);
-  Mat             A[6], F[3]; /* as Dominant() numbers them, [0] of the type under test; its factor, the reference's, and that of the comparison matrix */
+  Mat             A[6], F[3]; /* numbered as in Dominant(), [0] of the type under test; its factor, the reference's, and the comparison matrix' */
   Mat             Ref[2];
   MatFactorInfo   info;
   MatInfo         entries;

@@ -112,8 +112,7 @@ static PetscErrorCode Try(PetscInt which, PetscBool icc, MatFactorShiftType shif
 }
 
 /*
-  A shift of a pivot that became zero leaves a pivot of the size of the shift: elimination with it makes numbers larger by max |a| / shift, most of which cancels again, so two ways of rounding
-  (a GPU contracts a product and a sum to one operation) differ by that much. After PETSc's own shift, 100 eps, two digits are left: the larger one shows whether the factor is right.
+  A shift of a pivot that became zero leaves a pivot of the size of the shift: elimination with it makes numbers larger by max |a| / shift, most of which cancels again, so two ways of rounding (a GPU contracts a product and a sum to one operation) differ as much. After PETSc's own shift, 100 eps, two digits are left: the larger one shows whether the factor is right.
 */
 static PetscErrorCode Pivots(PetscReal amount)
 {
@@ -138,7 +137,7 @@ static PetscErrorCode Pivots(PetscReal amount)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Solve with what the PC has, and with AIJ set up for what A was then; the same but for rounding */
+/* Solve with the PC as it is, and with AIJ set up for A as it was then; the same up to rounding */
 static PetscErrorCode Compare(PC pc, Mat R, Vec b, const char what[])
 {
   PC        ref;

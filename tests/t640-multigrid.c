@@ -96,8 +96,8 @@ static PetscErrorCode Bound(PC pc, Vec b, Vec z, PetscInt passes, PetscReal *bou
 }
 
 /*
-  Bounds hold where smoothers dampen errors. In an indefinite matrix they enlarge them, and two cycles that differ in nothing but the order of their sums may then differ by more than the bound: PETSc's
-  cycle of b, last bits changed, must differ from its cycle of b, which is z, by a small part of it
+  Bounds hold if smoothers dampen errors. For an indefinite matrix they enlarge errors, and two cycles that differ only in the order of their sums may
+  differ by more than the bound: PETSc's cycle of b, last bits changed, must differ from its cycle of b, which is z, by a small part
 */
 static PetscErrorCode Steady(PC pc, Vec b, Vec z, PetscReal bound, const char where[])
 {
@@ -124,7 +124,7 @@ static PetscErrorCode Steady(PC pc, Vec b, Vec z, PetscReal bound, const char wh
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One application of ours and one of PETSc's; ours: must it be ours? */
+/* One application of the library's cycle and one of PETSc's; ours: must the library's cycle run? */
 static PetscErrorCode Compare(PC pc, PetscInt seed, PetscBool ours, const char where[])
 {
   Mat       A;
@@ -216,7 +216,7 @@ static PetscErrorCode Fill(DM da, PetscInt bs, PetscInt pass, Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The norms of CG with our cycle between its steps, where the cycle's last product takes the sums, are those of PETSc's CG but for the rounding of sums */
+/* The norms of CG with the library's cycle between its steps, whose last product takes the sums, equal the norms of PETSc's CG up to the rounding of sums */
 static PetscErrorCode SameNorms(KSP ksp, PetscInt rows, PetscReal norms[], PetscInt *n, PetscBool first, const char where[])
 {
   const PetscReal *a;
@@ -236,7 +236,7 @@ static PetscErrorCode SameNorms(KSP ksp, PetscInt rows, PetscReal norms[], Petsc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* CG, with PETSc's cycle and with ours, and the methods of the library, which have ours between their own steps: as many iterations */
+/* CG with either cycle, and the library's methods with its cycle between their steps: the same number of iterations */
 static PetscErrorCode Solve(KSP ksp, const char where[])
 {
   static const KSPType methods[] = {KSPCG, KSPCG, "gpucg", KSPBCGS, KSPBCGS, "gpubcgs", KSPGMRES, KSPGMRES, "gpugmres"};
@@ -311,7 +311,7 @@ static PetscErrorCode Case(PetscInt k, PetscInt bs, PetscBool gamg, const char o
   PetscCall(Fill(da, bs, 1, A));
   PetscCall(KSPSetOperators(ksp, A, A));
   PetscCall(Compare(pc, 4, ours, "new values"));
-  if (ours) { /* one more step, which nobody but the smoother knows of */
+  if (ours) { /* one more step, known to the smoother alone */
     PetscReal rtol, atol, dtol;
     PetscInt  its;
     PetscBool same;
@@ -357,7 +357,7 @@ static PetscErrorCode Refuse(Mat A, Vec d)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Where one rank cannot have the numbers of a smoother, all ranks go on with PETSc's cycles */
+/* If one rank cannot have the numbers of a smoother, all ranks go on with PETSc's cycles */
 static PetscErrorCode Refused(void)
 {
   Mat                A;

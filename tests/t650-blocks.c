@@ -59,7 +59,7 @@ static const Case cases[] = {
   {PETSC_FALSE, PETSC_FALSE, ASM "5 -t_pc_asm_local_type multiplicative"                                                },
 };
 
-/* The 5-point matrix of t600 and others with its rows scaled by numbers from 1 to 3, and columns with those or with others: an M-matrix still, which is its own comparison matrix */
+/* The 5-point matrix of t600, perhaps with its rows, and its columns, scaled by numbers from 1 to 3: still an M-matrix, which is its own comparison matrix */
 static PetscErrorCode Matrix(PetscInt k, PetscBool symmetric, PetscInt seed, PetscBool ref, Mat *A)
 {
   Vec      l, r;
@@ -118,7 +118,7 @@ static PetscErrorCode Compare(PC pc, PC ref, PetscInt seed, PetscBool transposed
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What a case has asked for is not the next one's */
+/* A case's request ends with it */
 static PetscErrorCode Forget(const char options[])
 {
   PetscFunctionBegin;
@@ -282,7 +282,7 @@ static PetscErrorCode Kinds(PetscInt k, PetscBool ours)
         PC sub;
 
         PetscCall(KSPGetPC(ksp[block], &sub));
-        PetscCall(PCSetType(sub, PCNONE)); /* what it was is forgotten */
+        PetscCall(PCSetType(sub, PCNONE)); /* forgets the former state */
         PetscCall(PCSetType(sub, kinds[step].type));
         PetscCall(PCFactorSetMatOrderingType(sub, MATORDERINGNATURAL));
         if (kinds[step].levels) PetscCall(PCFactorSetLevels(sub, kinds[step].levels));
@@ -297,7 +297,7 @@ static PetscErrorCode Kinds(PetscInt k, PetscBool ours)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One process gives its blocks solvers of another kind than the others: applications stay right, and nothing that is collective has happened on some processes alone */
+/* One process gives its blocks another kind of solver: applications stay right, and collective work happens on all processes */
 static PetscErrorCode Differing(PetscInt k, PetscBool first)
 {
   Mat         A, R;
@@ -338,7 +338,7 @@ static PetscErrorCode Differing(PetscInt k, PetscBool first)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A pivot that is none in one block: PETSc's words, and its shift of this block alone */
+/* A zero pivot in one block: PETSc's error, and its shift of this block alone */
 static PetscErrorCode Pivots(PetscInt k)
 {
   static const char *const options[] = {BJACOBI "4", BJACOBI "4 -t_sub_pc_factor_shift_type nonzero", BJACOBI "4 -t_sub_pc_factor_shift_type none", BJACOBI "4 -t_sub_pc_factor_shift_type inblocks"};
@@ -349,7 +349,7 @@ static PetscErrorCode Pivots(PetscInt k)
     PetscReal      norm[2];
 
     PetscCall(PetscOptionsInsertString(NULL, options[q]));
-    for (int ref = 0; ref < 2; ref++) { /* of one type of matrix: PETSc takes another shift for those that are not MATAIJ by name */
+    for (int ref = 0; ref < 2; ref++) { /* of one type of matrix: PETSc shifts differently for types other than MATAIJ by name */
       Mat      A;
       PC       pc;
       Vec      x, b;
@@ -401,7 +401,7 @@ static PetscErrorCode Solve(PetscInt k)
 
       PetscCall(PetscOptionsInsertString(NULL, options[q]));
       if (symmetric) PetscCall(PetscOptionsInsertString(NULL, "-t_sub_pc_type icc -t_pc_asm_type basic"));
-      for (int kind = 0; kind < 3; kind++) { /* AIJ; ours by PETSc's method; and by our own */
+      for (int kind = 0; kind < 3; kind++) { /* AIJ; PETSc's method on this library's types; and the library's method */
         Mat                A;
         KSP                ksp;
         Vec                x, b;
@@ -493,7 +493,8 @@ static PetscErrorCode Shown(PC pc, PetscInt n, const IS row[], const IS col[], M
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A program that never asks for the blocks' solvers: the matrix changes between two applications, in values and in its pattern, and the PC is reset; or the program has been shown a block's matrix, which it changes */
+/* The program never asks for the blocks' solvers: the matrix changes between two applications, in values and in its pattern, and the PC is reset; or the
+   program gets a block's matrix, and changes it */
 static PetscErrorCode Unasked(PetscInt k, PetscBool shown)
 {
   Mat A[2], block[2] = {NULL, NULL};
@@ -548,7 +549,8 @@ static PetscErrorCode Seconds(PC pc, Vec x, Vec y, PetscLogDouble *least)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Few rows in many blocks, which are not looked at before the program has asked for their solvers: that takes several times as long as the application, and here a half of it at the most */
+/* Few rows in many blocks, which are not examined until the program asks for their solvers: that takes several times as long as the application, and
+   must take at most half as long here */
 static PetscErrorCode Many(void)
 {
   Mat            A;

@@ -121,7 +121,7 @@ static PetscErrorCode One(PetscBool ref, Kind kind, const char ksptype[], const 
   PetscCall(Try(A, ksp, 0, o));
   if (kind != TALL) {
     PetscCall(Values(A, GOOD, PETSC_FALSE));
-    if (o->ierr[0]) { /* what PETSc's object is after an error, nobody knows */
+    if (o->ierr[0]) { /* PETSc's object is undefined after an error */
       PetscCall(KSPDestroy(&ksp));
       PetscCall(NewKSP(A, ref ? "next_ref_" : "next_our_", ksptype, &ksp));
     }
@@ -142,7 +142,7 @@ static const char *const solvers[][2] = {
   {"bcgs",  "gpubcgs" },
 };
 
-/* Preconditioners that the device has come first, with every solver; the others with gmres alone */
+/* Preconditioners of the device come first, with every solver; the rest with gmres alone */
 static const char *const options[] = {
   "-pc_type ilu",
   "-pc_type icc",
@@ -204,7 +204,8 @@ static const char *const options[] = {
 };
 #define SERVED 27
 
-/* One input of both types: the same error, or an end of the same kind. What converges with the bad matrix does so with MATAIJ; with the good one it takes as many iterations, and ends as near */
+/* One input for both types: the same error, or an end of the same kind. A solve that converges with the bad matrix does so with MATAIJ; with the good
+   one it takes as many iterations, and ends as near */
 static PetscErrorCode Compare(size_t s, size_t k, Kind kind, PetscInt *wrong)
 {
   const PetscReal rtol = RTOL * PetscSqrtReal((PetscReal)N), cond = 3; /* eigenvalues of the good matrix are from 2 to 6 */

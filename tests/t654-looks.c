@@ -43,7 +43,7 @@ typedef enum {
   KINDS
 } Kind;
 
-/* What the program does while it looks */
+/* The program's work while it looks */
 typedef enum {
   LOOKS,
   CANCELS, /* its second monitor cancels all */

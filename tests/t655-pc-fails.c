@@ -4,8 +4,9 @@
 //TEST name="gpu" args="-mat_gpucsr_backend cuda" gpu=1
 
 /*
-  A preconditioner that fails, when it is set up or in one of its applications, on all ranks or on one: each solver of the library ends as its peer of PETSc does, with the same reason and the same iterations, or
-  error, and leaves a solution and a residual norm that nobody takes for a result. The next solve with the same solver, of a preconditioner that works, is not affected.
+  A preconditioner that fails, in its set-up or in an application, on all ranks or on one: each solver of the library ends as PETSc's solver does,
+  with the same reason and number of iterations, or the same error. Solution and residual norm then show that they are no result. The next solve with
+  a working preconditioner is not affected.
 */
 static char help[] = "Tests solves whose preconditioner fails.\n";
 
@@ -90,7 +91,7 @@ static PetscErrorCode Monitor(KSP ksp, PetscInt it, PetscReal norm, void *ctx)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Row `row` without the entries that couple it to others, and with 0 on the diagonal, which no factorization without shifts takes; or what it was */
+/* Row `row` without its off-diagonal entries, and with 0 on the diagonal, which no factorization without shifts takes; or as it was */
 static PetscErrorCode Pivot(Mat A, PetscInt row, PetscBool zero)
 {
   PetscInt rs, re;

@@ -21,7 +21,7 @@
 
 typedef struct {
   PetscBool ref;    /* by PETSc's own types */
-  PetscBool strict; /* the vectors of this solve are to be like the program's. PETSc's methods keep those of an earlier one */
+  PetscBool strict; /* the vectors of this solve must be like the program's; PETSc's methods keep an earlier solve's */
   char      vec[16];
   DM        da;
   Mat       A;
@@ -73,7 +73,7 @@ static PetscErrorCode Like(Vec v, System *s, const char which[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Divides the components by 5 and by 7: those of x by strides, those of y by local numbers */
+/* Divides the components by 5 and by 7: x by strides, y by local numbers */
 static PetscErrorCode Apply(PC pc, Vec x, Vec y)
 {
   System                *s;
@@ -192,7 +192,7 @@ static PetscErrorCode Destroy(System *s)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ---- what a program reads while a solve runs ---- */
+/* ---- reads of a program while a solve runs ---- */
 
 enum {
   BY_SOLUTION, /* KSPGetSolution() */
@@ -275,7 +275,7 @@ static PetscErrorCode Keep(KSP ksp, PetscInt n, PetscReal rnorm, void *ctx)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* At the last iteration, after which PETSc's own method adds its correction twice, nobody looks */
+/* The last iteration, after which PETSc's own method adds its correction twice, is not read */
 static PetscErrorCode Monitor(KSP ksp, PetscInt n, PetscReal rnorm, void *ctx)
 {
   KSPConvergedReason reason;

@@ -1,7 +1,7 @@
 #!/bin/bash
 #
 # gpucsr.learn: scikit-learn's own checks of estimators and its own optima, with AIJ and with gpucsr. Skipped where there is no scikit-learn (1.6 or later) or no petsc4py of the PETSc
-# that the library was built for; PYTHON names another Python, such as that of a virtual environment made with --system-site-packages.
+# that the library was built for; PYTHON names another Python, for instance a virtual environment's, made with --system-site-packages.
 python=${PYTHON:-/usr/bin/python3}
 script=$(dirname "$0")/t706-sklearn.py
 petsc() { ldd "$1" | grep -o 'libpetsc[^ ]*\.so[^ ]*' | grep -v gpucsr | head -n 1; }

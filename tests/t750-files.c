@@ -56,7 +56,7 @@ static PetscErrorCode Print(Mat A, Vec y, Vec q)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What errors said, each in a line; those of all ranks together once */
+/* All errors, one on each line; errors of all ranks once */
 static char errors[8192];
 
 static PetscErrorCode KeepError(MPI_Comm comm, int line, const char *function, const char *file, PetscErrorCode n, PetscErrorType type, const char *message, void *ctx)
@@ -69,7 +69,7 @@ static PetscErrorCode KeepError(MPI_Comm comm, int line, const char *function, c
   return n;
 }
 
-/* A file of a list, with options of its own; what is wrong with it leaves the ranks ready for the next */
+/* One file of a list, with its own options; its errors leave the ranks ready for the next */
 static PetscErrorCode Case(const char file[], const char words[])
 {
   Mat               A;

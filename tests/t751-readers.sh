@@ -14,7 +14,7 @@ mkfifo nobody && timeout 60 "$files" -f nobody >nobody.out 2>&1 &
 kind=() wanted=() failed=0
 zstd=$("$convert" -version | grep -w zstd) && command -v zstd >/dev/null || zstd=
 
-# accept FILE EXPECTED OPTIONS ...: what is printed of it
+# accept FILE EXPECTED OPTIONS ...: the output for it
 accept() {
   kind+=(accept) wanted+=("$2"$'\n')
   echo "$1 ${*:3}" >>list
@@ -282,7 +282,7 @@ piped() {
   done
 }
 
-# What is read from pipes; a named one without a writer is an error after a while
+# Pipes; a named one without a writer is an error after a while
 pipes() {
   local got
   piped all.svm "$all"

@@ -1,7 +1,7 @@
 #!/bin/bash
 #
 # gpucsr-convert: converted through all formats the matrix stays the same, by its checksum and as PETSc loads it; sorting in files equals sorting in
-# memory; a failed conversion leaves no file, nor does one that has no room.
+# memory; a failed conversion leaves no file, even without room.
 #
 #   BUILD=build tests/t752-convert.sh
 convert=$(realpath "$BUILD/bin/gpucsr-convert") files=$(realpath "$BUILD/tests/t750-files") data=$(realpath share/datasets)
@@ -47,7 +47,7 @@ if ! timeout 60 "$convert" random.mtx | grep -q '^square *symmetric,'; then fail
 got=$(trap '' XFSZ && ulimit -f 8 && GCOV_ERROR_FILE=/dev/null timeout 60 "$convert" -quiet random.mtx full -to petsc -memory 1 2>&1)
 if [ $? != 1 ] || [[ $got != *'random.mtx: a temporary file for sorting cannot be written' ]] || compgen -G 'full*' >/dev/null; then fail "files for sorting on a full disk: $got, $(echo full*)"; fi
 
-# A pipe into which nobody writes, for five seconds; the end of this script looks at what was said
+# A pipe without a writer, for five seconds; the end of this script checks its messages
 mkfifo silent && { timeout 60 "$convert" silent; echo "status $?"; } >silent.said 2>&1 &
 silent=$!
 
@@ -84,7 +84,7 @@ values      -2.5 to 7, least size 1'
 got=$(timeout 60 "$convert" small.mtx | sed -n '2,7p')
 if [ "$got" != "$expected" ]; then fail "small.mtx: the statistics are $got"; fi
 
-# A column far behind the others takes no memory for those between, unless glibc writes to all that it gives
+# A distant column takes no memory for the columns between, unless glibc writes to all allocations
 printf '1 100000000:1\n' >far.svm
 limit="ulimit -v 1500000"
 if ldd "$convert" | grep -q libasan; then limit=true; fi # whose shadow is larger than any limit
@@ -95,7 +95,7 @@ if [ -x /usr/bin/time ] && [ "$limit" != true ]; then
   if [ "$(cat far.kb)" -gt 200000 ]; then fail "far.svm: $(cat far.kb) kB of memory"; fi
 fi
 
-# What is wrong: status, message, and nothing left behind
+# Errors: status, message, and no file left behind
 # refuse STATUS TEXT ARGUMENT ...
 refuse() {
   local status=$1 text=$2 got
@@ -107,7 +107,7 @@ refuse() {
 rm -f ./*.petsc
 printf '1 1:1\n1 x:1\n1 2:2\n' >bad.svm
 refuse 1 "bad.svm, line 2, column 3: expected INDEX:VALUE, the index a whole number, not 'x:1'" bad.svm bad.petsc
-# Of a file that is no text a terminal gets no bytes that it could obey; letters of any language stay
+# A terminal gets no control bytes of a binary file; letters of any language stay
 printf '1 \xff\x1b[31m\x9b\xc2\x9b\xe2\x82\n' >bytes.svm && printf '1 M\xc3\xa4rz:1\n' >letters.svm
 refuse 1 "not '??[31m?????'" bytes.svm bad.petsc
 refuse 1 "not 'März:1'" letters.svm bad.petsc
@@ -169,11 +169,11 @@ for try in 1 2 3 4 5; do # it may be through before the file is cut
 done
 if [ "$(grep -c 'long.svm: was cut short while it was read' out)" != 1 ] || compgen -G 'shortened*' >/dev/null; then fail "cut short: $(cat out), left: $(echo shortened*)"; fi
 
-# A word about itself; what is not text is not called so
+# Its own texts; binary data are not called text
 "$convert" -version | grep -q '^gpucsr-convert [0-9.]*, for PETSc [0-9.]* with .* scalars and integers of [0-9]* bits; decompresses' || fail "-version: $("$convert" -version)"
 if [ "$complex$wide" = 0 ]; then "$convert" "$data/add32.petsc" | grep -q '^binary  ' || fail 'PETSc binary is called text'; fi
 
-# Outputs that cannot be replaced, or not be written. The device that would be lost if this failed is not among them: a pipe is refused by the same line
+# Outputs that cannot be replaced, or not be written. No real device, which a failure would overwrite: a pipe is refused by the same line
 mkdir folder && refuse 1 'folder cannot be written: it is not a regular file' small.mtx -to petsc folder
 mkfifo pipe && refuse 1 'pipe cannot be written: it is not a regular file' small.mtx -to libsvm pipe
 ln -s target link && refuse 1 'link cannot be written: it is not a regular file' small.mtx -to libsvm link

@@ -59,7 +59,7 @@ static double Value(PetscInt r, PetscInt c)
   return 1 + (double)((r * 31 + c * 17) % 64) / 64;
 }
 
-/* By the first rank. symmetric: what is on and below the diagonal, of which the matrix has both halves */
+/* By the first rank. symmetric: on and below the diagonal only; the matrix has both halves */
 static PetscErrorCode Write(const Shape *s, int format, const char file[])
 {
   Mat         A;
@@ -100,7 +100,7 @@ static PetscErrorCode Write(const Shape *s, int format, const char file[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The same product as that of the matrix on one rank */
+/* The same product as on one rank */
 static PetscErrorCode Multiply(Mat A, Vec *z, PetscReal *norm)
 {
   Vec          x;

@@ -3,7 +3,7 @@
 # The library loads on a machine without a GPU: it depends neither on the driver nor on a CUDA installation.
 #
 #   LIB=$PWD/build/lib/libpetscgpucsr.so tests/t903-dependencies.sh
-# PETSc itself may be anywhere: whoever loads the library has it loaded
+# PETSc itself may be anywhere: the program that loads the library has loaded PETSc
 if ldd "$LIB" | grep -v 'libpetsc[^ ]* => not found' | grep -E 'not found|libcuda|libcudart|libcublas|libcusparse|libnv'; then
   echo "$LIB asks for these"
   exit 1

@@ -19,7 +19,7 @@ chmod +x "$tmp"/bin/*
 
 unset NVCC MAKEFLAGS MAKEOVERRIDES # `make check NVCC=` exports them, and what the makefile finds by itself is the question here
 
-# case DRIVER PYPI NVCC TEXT FETCHED: what is said holds TEXT (nothing: silence), and a compiler is there or not
+# case DRIVER PYPI NVCC TEXT FETCHED: the output holds TEXT (nothing: silence), and a compiler is there or not
 one() {
   rm -rf "$tmp/build"
   DRIVER=$1 PYPI=$2 BUILD=$tmp/build PATH=$tmp/bin:$PATH share/cuda.sh $3 >"$tmp/said" 2>&1 || { echo "driver $1: status $?" && exit 1; }

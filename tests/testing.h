@@ -103,7 +103,7 @@ static inline PetscErrorCode TestTakes(Mat A, PetscBool *takes)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The type under test; an error where it is ours and the library has not been loaded */
+/* The type under test; an error if it is gpucsr and the library is not loaded */
 static inline PetscErrorCode TestType(char type[], size_t length)
 {
   PetscBool ours;
@@ -153,7 +153,7 @@ static inline PetscErrorCode TestMatCreate(MPI_Comm comm, PetscInt m, PetscInt n
     PetscMPIInt size;
 
     PetscCallMPI(MPI_Comm_size(comm, &size));
-    PetscCall(MatSetVecType(*A, size > 1 ? VECMPI : VECSEQ)); /* VECSTANDARD is what it says of those on the device */
+    PetscCall(MatSetVecType(*A, size > 1 ? VECMPI : VECSEQ)); /* VECSTANDARD is also the answer for vectors on the device */
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -252,7 +252,7 @@ static inline PetscErrorCode TestFill(Vec x, PetscInt seed, PetscBool special)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Is y as good a result as r, where the bound on their difference is b? What is not finite in one must be the same in the other. */
+/* Is y as good a result as r, with the bound b on their difference? Both must be infinite or NaN in the same entries. */
 static inline PetscBool TestSame(PetscScalar y, PetscScalar r, PetscReal b)
 {
   if (PetscIsInfOrNanScalar(r)) {

@@ -256,7 +256,7 @@ static inline PetscInt ZooRow(PetscInt which, PetscInt r, PetscInt cols[])
   return k;
 }
 
-/* Patterns take longer to draw than most tests take with them: each is drawn once in a process, and kept outside PETSc's memory, whose leaks tests look for */
+/* Patterns take longer to draw than most tests: each is drawn once in a process, and kept outside PETSc's memory, whose leaks tests look for */
 static inline PetscErrorCode ZooPattern(PetscInt which, const PetscInt **i, const PetscInt **j)
 {
   static PetscInt *kept[ZOO_COUNT][2];
@@ -311,7 +311,7 @@ static inline PetscErrorCode ZooCreate(PetscInt which, PetscBool special, Zoo *z
   PetscCall(PetscMalloc1(z->m + 1, &z->i));
   PetscCall(PetscArraycpy(z->i, i, z->m + 1));
   nz = z->i[z->m];
-  PetscCall(PetscMalloc1(nz + 1, &z->j)); /* one spare, so that the address is that of something even where there are no entries */
+  PetscCall(PetscMalloc1(nz + 1, &z->j)); /* one spare, so that the address is valid without entries, too */
   PetscCall(PetscMalloc1(nz + 1, &z->a));
   PetscCall(PetscArraycpy(z->j, j, nz));
   z->j[nz] = 0;

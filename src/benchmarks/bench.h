@@ -28,7 +28,7 @@ static inline double BenchMedian(double *t, int n)
 
 typedef struct {
   GPUCSRDevice dev;
-  GPUCSREvent  e[2]; /* before and after what is timed */
+  GPUCSREvent  e[2]; /* before and after the timed work */
 } BenchClock;
 
 static inline PetscErrorCode BenchClockCreate(GPUCSRDevice dev, BenchClock *c)
@@ -69,7 +69,7 @@ static inline PetscErrorCode BenchLaunchPlanned(void *ctx)
   return GPUCSRPlanProduct(&p->plan, &p->product, p->plan.A.dev->stream);
 }
 
-#define BENCH_QUEUED 200 /* launches that a device takes without one of them done: of three kernels each */
+#define BENCH_QUEUED 200 /* launches that a device queues without running them: of three kernels each */
 
 /* Seconds a launch, of n back to back */
 static inline PetscErrorCode BenchBatch(const BenchClock *c, BenchLaunch launch, void *ctx, int n, double *seconds)
@@ -89,7 +89,7 @@ static inline PetscErrorCode BenchCalibrate(const BenchClock *c, BenchLaunch lau
 {
   PetscFunctionBeginUser;
   PetscCall((*launch)(ctx));
-  PetscCall(BenchBatch(c, launch, ctx, 1, seconds)); /* as the events resolve it, hence the second one */
+  PetscCall(BenchBatch(c, launch, ctx, 1, seconds)); /* rounded to the events' resolution, hence the second one */
   PetscCall(BenchBatch(c, launch, ctx, BenchBatchSize(*seconds), seconds));
   *n = BenchBatchSize(*seconds);
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -184,7 +184,7 @@ static PetscErrorCode Products(Bench *b, const char part[], int m, int n)
 
 /* ---- density ---- */
 
-/* Is z what the host says? The format's product must be right before its time counts */
+/* Compares z with the host's result: the format's product must be right before its time counts */
 static PetscErrorCode Verify(const Bench *b, const GPUCSRSource *s, PetscBool single, const double *x, const void *z, const char how[])
 {
   double *got;
@@ -211,7 +211,7 @@ typedef struct {
   const char *format, *kernel; /* of a format that stands here several times the fastest kernel counts */
 } Pair;
 
-/* A product of the matrix by one pair, in microseconds; 0 where it cannot take it */
+/* A product of the matrix by one pair, in microseconds; 0: not possible */
 static PetscErrorCode TimePair(Bench *b, const GPUCSRSource *s, PetscBool single, const Pair *pair, const double *x, void *dx, void *dz, double *us)
 {
   const GPUCSRPrecision precision = single ? GPUCSR_PRECISION_SINGLE : GPUCSR_PRECISION_DOUBLE;

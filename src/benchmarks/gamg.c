@@ -157,7 +157,7 @@ static PetscErrorCode Run(const char name[], PetscBool spd, PetscInt repeats, Ti
   PetscCall(Hierarchy(pc, t));
   for (int keep = 0; keep < 2; keep++) {
     PetscCall(PCGAMGSetReuseInterpolation(pc, (PetscBool)keep));
-    for (PetscInt k = 0; k < repeats + keep; k++) { /* the first that keeps it makes what it will keep */
+    for (PetscInt k = 0; k < repeats + keep; k++) { /* the first one that keeps it stores its data */
       PetscCall(MatScale(A, 1.0009765625));
       PetscCall(KSPSetOperators(p.ksp, A, A));
       PetscCall(Clock(SetUp, &p, stage[3 + keep], keep ? &t->kept : &t->again));

@@ -46,7 +46,7 @@ static int Less(const void *a, const void *b)
   return *(const double *)a < *(const double *)b ? -1 : *(const double *)a > *(const double *)b;
 }
 
-/* Seconds of a product: median of rounds, each of so many that the clock resolves it; the device is waited for at the end of a round */
+/* Seconds of a product: median of rounds, each long enough for the clock; a round ends with a wait for the device */
 static PetscErrorCode TimeProducts(Mat A, PetscBool device, double *seconds)
 {
   Vec            x, y;
@@ -212,7 +212,7 @@ static PetscErrorCode MeasureRanks(Run *r, const char name[], Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A is MATSEQAIJ, and is one of ours after */
+/* A is MATSEQAIJ, and afterwards gpucsr */
 static PetscErrorCode Measure(Run *r, const char name[], Mat A, PetscBool spd, MatGPUCSRBackend backend)
 {
   double          t[PLACES], cg[3] = {0};

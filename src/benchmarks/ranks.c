@@ -74,7 +74,7 @@ static void Convect(PetscInt r, PetscInt count, const int32_t col[], double val[
   for (PetscInt k = 0; k < count; k++) val[k] += col[k] == r ? 3 : col[k] < r ? -1 : 0;
 }
 
-/* name becomes that of the record */
+/* name becomes the record's */
 static PetscErrorCode Assemble(char name[], size_t len, Mat *A)
 {
   static const char *const words[] = {"lognormal7_%d%c", "lognormal27_%d%c", "elastic_%d%c", "convection7_%d%c"};
@@ -125,7 +125,7 @@ static PetscErrorCode Assemble(char name[], size_t len, Mat *A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Rows of this rank, so that each has as many entries, a row counting as one more. The lengths are what a file of PETSc binary begins with, behind four numbers */
+/* Rows of this rank, so that ranks have equally many entries, a row counting as one more. Lengths follow four numbers at the beginning of a PETSc binary file */
 static PetscErrorCode Share(PetscViewer viewer, PetscInt *mine, PetscInt *n)
 {
   PetscInt head[4], *length, first = -1, last = -1;
@@ -253,7 +253,7 @@ static PetscErrorCode Time(Mat A, PetscBool transpose, int repeats, Vec x, Vec y
     for (int q = 0; q < many; q++) PetscCall(Product(A, transpose, x, y));
     PetscCall(VecNorm(y, NORM_INFINITY, &norm)); /* waits for the device */
     PetscCall(Seconds(t0, &t[PetscMax(k, 0)]));
-    if (k == -2) continue; /* what is set up at the first product */
+    if (k == -2) continue; /* the first product's set-up */
     if (k == -1) many = (int)PetscMin(2000, PetscMax(20, 0.1 / t[0] * many));
     else t[k] *= 1e6 / many;
   }
@@ -324,8 +324,7 @@ static PetscErrorCode Longest(Mat R, PetscInt *longest)
 }
 
 /*
-  The largest difference to MATAIJ's products, over c eps times the largest sum of absolute products in a row, or in a column. c is 32, or the root of the longest row or column: MATAIJ adds half a million
-  entries of a column one after the other, with an error of rounding that grows by chance. y is of the rows, x of the columns
+  The largest difference to MATAIJ's products, over c eps times the largest sum of absolute products in a row, or in a column. c is 32, or the root of the longest row or column: MATAIJ adds half a million entries of a column one after the other, with a random growth of the rounding error. y has the rows' size, x the columns'
 */
 static PetscErrorCode Compare(Mat A, Mat R, PetscInt longest, Vec x, Vec y, double *error)
 {

@@ -27,8 +27,8 @@ static double Random(uint64_t *x)
 }
 
 /*
-  libsvm: as of a text collection, 75 words a row out of some 20000, popular ones more often, values of 5 digits; ones: the same, all values 1.
-  market: 27 entries a row about the diagonal, values of 16 digits, as a program prints doubles; pattern: the same without values.
+  libsvm: like a text collection, 75 words in a row out of some 20000, popular ones more often, values of 5 digits; ones: the same, all values 1.
+  market: 27 entries in a row about the diagonal, values of 16 digits, as printed doubles; pattern: the same without values.
 */
 static PetscErrorCode Generate(const char kind[], const char file[], PetscReal megabytes)
 {
@@ -63,7 +63,7 @@ static PetscErrorCode Generate(const char kind[], const char file[], PetscReal m
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The file from the page cache into memory that is new, as that of a matrix is; and into a buffer that stays in the processor's cache */
+/* The file from the page cache into new memory, as a matrix has; and into a buffer that stays in the processor's cache */
 static PetscErrorCode Cache(const char file[], PetscBool fresh, double *seconds)
 {
   struct stat  st;

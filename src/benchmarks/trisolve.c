@@ -180,7 +180,7 @@ static double Distance(const double *x, const double *y, size_t n)
   return sqrt(d / PetscMax(s, 1e-300));
 }
 
-/* Median of repeated solves, the same bits each time, and those of the reference to rounding */
+/* Median of repeated solves, with the same bits each time, equal to the reference up to rounding */
 static PetscErrorCode Time(Solver *S, const char name[], const char what[], const double *reference, int repeats)
 {
   const size_t n     = (size_t)S->F.n;

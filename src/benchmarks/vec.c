@@ -32,7 +32,7 @@ typedef struct {
   PetscErrorCode (*run)(Data *, PetscInt);
 } Operation;
 
-/* Of a batch, the k-th. Entries neither grow nor vanish */
+/* The k-th of a batch. Entries neither grow nor vanish */
 #define OPERATION(name, call) \
   static PetscErrorCode name(Data *d, PetscInt k) \
   { \

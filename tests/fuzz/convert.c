@@ -1,6 +1,5 @@
 /*
-  Fuzz target: gpucsr-convert on a file of any format, plain or compressed. What it accepts is written in a format that the first byte chooses, read again and
-  written in another: matrix and sizes must stay the same. The second byte says whether bad lines are skipped, the base of indices, and whether entries are sorted by files.
+  Fuzz target: gpucsr-convert on a file of any format, plain or compressed. An accepted file is written in a format chosen by the first byte, read again and written in another: matrix and sizes must stay the same. The second byte decides whether bad lines are skipped, the base of indices, and whether entries are sorted by files.
 */
 #define main ConvertMain
 #include "../../src/bin/convert.c"
@@ -30,7 +29,7 @@ static void Must(int ok)
   if (!ok) abort();
 }
 
-/* As main() does it; what came out is in s */
+/* As in main(); the result is in s */
 static int Run(const Command *k, Statistics *s)
 {
   Conversion  c;
@@ -84,7 +83,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     Must(!Run(&k, &s) && s.m == first.m && s.n == first.n && s.nz == first.nz && s.sum == first.sum);
     k.input   = k.output;
     k.from    = k.to;        /* an empty matrix as LIBSVM is an empty file of no format */
-    k.base    = k.base != 0; /* that of what was written */
+    k.base    = k.base != 0; /* the matrix written */
     k.skip    = 0;
     k.columns = first.n;
     if (!first.m) break;

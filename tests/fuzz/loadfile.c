@@ -1,6 +1,5 @@
 /*
-  Fuzz target: MatGPUCSRLoadFile() into a matrix of the type that the first byte chooses, by one thread to three; the same into MATAIJ by one thread must be the same
-  matrix. The second byte says whether bad lines are skipped, and the base of indices. An error must leave a matrix that can be destroyed.
+  Fuzz target: MatGPUCSRLoadFile() into a matrix of a type chosen by the first byte, by one to three threads; MATAIJ and one thread must give the same matrix. The second byte decides whether bad lines are skipped, and the base of indices. An error must leave a matrix that can be destroyed.
 */
 #include <petscgpucsr.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /*
-  Fuzz target: GPUCSRReal() against strtod(), to the last bit, on what both call a number; and on numbers made of the bytes, so that most inputs are one.
+  GPUCSRReal() against strtod(), to the last bit, on inputs that both accept; and on numbers made of the bytes, so that most inputs are numbers.
 */
 #include "../../src/io/formats/number.h"
 #include <math.h>

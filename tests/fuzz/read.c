@@ -1,7 +1,6 @@
 /*
-  Fuzz target: a file of any format, plain or compressed, read in blocks of a size that the first byte chooses, assembled, and compared with the same read as
-  one block: matrix, labels and faults must be those. The second byte says whether bad lines are skipped (1), and whether the indices of LIBSVM begin with 1 and have
-  a last one (2), the rest of it.
+  Fuzz target: a file of any format, plain or compressed, read in blocks of a size chosen by the first byte and assembled, must give the matrix,
+  labels and faults of one block. The second byte decides whether bad lines are skipped (1), and the first and last index of LIBSVM (2, and the rest).
 */
 #include "../../src/io/gpucsrio.h"
 #include <stdlib.h>

@@ -60,8 +60,9 @@ static PetscErrorCode SortByPair(void)
 }
 
 /*
-  The times of a row, without the matrix out (-1: with all), from those that it has: by so many steps of Gauss and Newton, each a non-negative least squares fit, held back by a
-  part of what the terms weigh alone (K. Levenberg, 1944): where another part is the longest, a time cannot be told. Returns the square of what remains.
+  The times of a row, from the samples without the matrix out (-1: all): by so many steps of Gauss and Newton, each a non-negative least squares fit,
+  damped by a part of the terms' own weight (K. Levenberg, 1944), since a part of the time shorter than another one cannot be determined. Returns the
+  square of the remaining error.
 */
 static double Fit(int pair, double (*terms)[GPUCSR_NTERMS], int out, int steps, GPUCSRCostRow *c)
 {
@@ -162,7 +163,7 @@ static PetscBool Allowed(const Sample *s)
   return judged[s->product] && (strcmp(s->format, "dense") || s->density >= 1) ? PETSC_TRUE : PETSC_FALSE;
 }
 
-/* What a choice that takes r times the best time counts: what it loses, and thirty times what it loses beyond a quarter: few lose so much */
+/* The weight of a choice that takes r times the best time: its loss, plus thirty times the loss beyond a quarter, which is rare */
 static double Loss(double r)
 {
   return r - 1 + 30 * PetscMax(0, r - 1.25);
@@ -262,7 +263,7 @@ static PetscErrorCode Extend(int kept[], int most)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The pairs of one more (if it is one) taken into account: in now[], per model and product, what the model says of the pair it takes and what that took over the best */
+/* Takes the pairs of one more (if it is one) into account: now[] has, per model and product, the prediction for the chosen pair and its time over the best */
 typedef struct {
   double predicted, taken;
 } Taken;
@@ -296,7 +297,7 @@ static double Sum(const Taken now[])
   return sum / njudged / 2;
 }
 
-/* Which pairs are kept, as both models see it; samples of the others are dropped */
+/* The pairs kept, for both models; samples of other pairs are dropped */
 static PetscErrorCode Keep(int most, int more)
 {
   Taken               *now, *trial;
@@ -358,7 +359,7 @@ static PetscErrorCode Keep(int most, int more)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Of the model that all samples made, or of those that do not know the matrix */
+/* From the model of all samples, or from those without the matrix */
 static PetscErrorCode Regret(const char what[], PetscBool crossed, double show)
 {
   PetscFunctionBeginUser;

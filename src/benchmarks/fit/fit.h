@@ -13,13 +13,13 @@ typedef struct {
   char             matrix[64], side[4], precision[16], format[GPUCSR_WORD], kernel[GPUCSR_WORD];
   double           us, best, convert, columns, density, weight;
   GPUCSRModelInput in;
-  double           model[2];              /* the time predicted: by the model of all samples, by the one that does not know this matrix */
+  double           model[2];              /* predicted time: by the model of all samples, by the one without this matrix */
   int              pair, product, number; /* the last: of the matrix */
 } Sample;
 
 extern Sample       *sample;
 extern int           nsamples, nproducts, nmatrices, njudged;
-extern PetscBool     judged[MAX_PRODUCTS]; /* were all pairs of the product timed, so that it tells what a choice loses? */
+extern PetscBool     judged[MAX_PRODUCTS]; /* were all pairs of the product timed, so that the loss of a choice is known? */
 extern GPUCSRCostRow row[MAX_PAIRS];
 extern int           npairs;
 extern char         *without[16];

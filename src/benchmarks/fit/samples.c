@@ -1,10 +1,11 @@
 /*
-  The samples that fit reads, of one run or several: those of a product one after the other, the last of each pair, and the best of them.
+  The samples for fit, of one run or several: samples of a product are neighbours, with the last one of each pair, and their best.
 
-  A run's products may all take longer than those of the runs before it, by the same time whatever their size: that of a launch, by the host it ran on. What its short products take
-  longer than before, the median, is taken off all of them.
+  All products of a run may take longer than an earlier run's, by the same time at any size: that of a launch, which depends on the host. The median
+  of this difference over short products is subtracted.
 
-  A product of which a run timed some pairs alone (spmv -pairs) tells of their times, but not what a choice loses, unless another run timed the others.
+  A product of which a run timed some pairs alone (spmv -pairs) gives their times, but not the loss of a choice, unless another run timed the other
+  pairs.
 */
 #include "fit.h"
 
@@ -70,7 +71,7 @@ static int Matrix(const char name[])
   return k;
 }
 
-/* The number of a sample's product: mostly that of the one before */
+/* The number of a sample's product: mostly the last one's */
 static int Product(const Sample *s)
 {
   static int one[MAX_PRODUCTS]; /* a sample of each */
@@ -109,7 +110,7 @@ PetscErrorCode SortByProduct(void)
     njudged += judged[q];
     for (int k = from; k < n; k++) {
       sorted[k].best   = judged[q] ? best : PetscMin(best, told);
-      sorted[k].weight = pow(pow(sorted[k].best / sorted[k].us, 1.5) / sorted[k].us, 2); /* what is far from the best need not be known well */
+      sorted[k].weight = pow(pow(sorted[k].best / sorted[k].us, 1.5) / sorted[k].us, 2); /* samples far from the best need little accuracy */
     }
   }
   PetscCall(PetscFree(sample));
@@ -118,7 +119,7 @@ PetscErrorCode SortByProduct(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Takes off what the samples from one on take longer than those before it */
+/* Subtracts the additional time of the samples from one on */
 static PetscErrorCode TakeOffLaunch(const char file[], int begin)
 {
   double    *before;
@@ -147,7 +148,7 @@ static PetscErrorCode TakeOffLaunch(const char file[], int begin)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* To be closed by pclose() where it is packed */
+/* The caller closes it, by pclose() if it is packed */
 static PetscErrorCode Open(const char file[], PetscBool *packed, FILE **f)
 {
   char command[PETSC_MAX_PATH_LEN + 32];

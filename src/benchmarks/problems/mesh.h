@@ -1,13 +1,13 @@
 #pragma once
 
 /*
-  Unstructured meshes: the Delaunay mesh of random points in a square or a box, and of linear elements on it stiffness plus lumped mass.
+  Unstructured meshes: the Delaunay mesh of random points in a square or a box, with the stiffness matrix plus lumped mass of linear elements.
 
   Each point finds its own cell of the Voronoi diagram, whose corners are the centres of the spheres through the simplices of the point: a large box is cut by the planes half way to
-  its neighbours, the nearest first, until none that is left can reach it. A grid of cells of about two points says who is near. No point waits for another, so threads
+  its neighbours, the nearest first, until no other point can reach it. A grid of cells of about two points finds neighbours. No point waits for another, so threads
   share the points, and a row of the matrix is complete when its point is. The time is O(n) for points drawn evenly, but for the order of the numbers.
 
-  Simplices whose sphere has its centre further out than MARGIN mean distances are left out: they are the flat ones that the hull of random points has.
+  Simplices whose sphere has its centre further out than MARGIN mean distances are left out: they are flat ones at the hull of random points.
   Two points could disagree on a simplex only where five points (four in the plane) lie on one sphere to within rounding, which random ones do not.
 
   Papers: C. H. Rycroft, VORO++, Chaos 19, 2009 (a cell at a time, on a grid); N. Ray et al., Meshless Voronoi on the GPU, ACM Trans. Graph. 37, 2018 (corners as triples of planes).
@@ -18,8 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MESH_MARGIN 2.0   /* mean distances of points, by which the first box is larger than that of the points */
-#define MESH_PLANES 256   /* of a cell, those that later ones have cut off counted */
+#define MESH_MARGIN 2.0   /* mean distances of points between their box and the first box of a cell */
+#define MESH_PLANES 256   /* of a cell, with those cut off later */
 #define MESH_NEAR   16384 /* points in a shell of grid cells */
 
 typedef struct {
@@ -181,7 +181,7 @@ static inline void MeshCellBegin(const Mesh *M, const double x[], MeshCell *C)
   C->full  = 0;
 }
 
-/* What lies beyond the plane half way to a point goes; the planes along the cut, from one corner's to the next one's, get a corner with it each */
+/* Cuts off the part beyond the plane half way to a point; each pair of neighbouring planes along the cut gets a corner with it */
 static inline void MeshCut(MeshCell *C, int d, int id, const double to[])
 {
   const double off = 0.5 * MeshDot(to, to);
@@ -290,7 +290,7 @@ static inline void MeshCellMake(const Mesh *M, int p, MeshCell *C, MeshNear near
       for (int i = 0; i < M->d; i++) to[i] = M->x[(int64_t)near[k].p * M->d + i] - x[i];
       MeshCut(C, M->d, near[k].p, to);
     }
-    /* what has not been looked at is at least so many cells away */
+    /* the cells not yet searched are at least so far away */
     for (int i = 0; i < M->d; i++) more = (PetscBool)(more || cell[i] - shell > 0 || cell[i] + shell < M->cells[i] - 1);
     if (!more || shell * shell * M->width * M->width > 4 * C->reach) return;
   }
@@ -457,7 +457,7 @@ static inline PetscErrorCode MeshAssemble(const Mesh *M, int64_t **begin, int32_
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-#define MESH_COUPLED 0.25 /* of a point's unknowns with each other, as a part of what they have with themselves */
+#define MESH_COUPLED 0.25 /* between a point's unknowns, relative to their diagonal */
 
 /* The matrix in an order, so many unknowns a point, each coupled with all of the points next to it; to be freed as SyntheticCreate() says */
 static inline PetscErrorCode MeshMatrix(const Mesh *M, MeshOrder order, int unknowns, int *m, int32_t **i, PetscInt **j, PetscScalar **a)

@@ -127,8 +127,8 @@ static inline PetscErrorCode MeshRCM(const MeshGraph *g, int32_t old[])
 }
 
 /*
-  part[0 .. n - 1] into an order: halves by a plane through the middle of the box, those of the first half that touch the second one last. side: the halves of all points, by
-  which cut; cut counts the cuts
+  Orders part[0 .. n - 1]: halves by a plane through the middle of the box; points of the first half that touch the second one come last. side: the
+  halves of all points, by their cut; cut counts the cuts
 */
 static inline void MeshDissect(const MeshGraph *g, int32_t part[], int n, int32_t side[], int32_t *cut, int32_t buffer[])
 {

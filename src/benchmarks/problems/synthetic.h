@@ -32,10 +32,10 @@ typedef struct {
   const char   *name;
   SyntheticKind kind;
   int           m, n; /* of a stencil: points an edge, unknowns a point; of a mesh: points, unknowns a point */
-  double        mean; /* entries asked for a row; those that meet in one column are one */
+  double        mean; /* entries of each row, before equal columns are joined */
   uint64_t      seed;
-  int           block;          /* rows and columns of blocks that are full, as the unknowns of a point make them; 0: 1. Of a mesh: its MeshOrder */
-  int           reach;          /* columns (blocks of them) that an entry may be off the diagonal; 0: all */
+  int           block;          /* rows and columns of full blocks, as the unknowns of a point make them; 0: 1. Of a mesh: its MeshOrder */
+  int           reach;          /* greatest distance of an entry from the diagonal, in columns of blocks; 0: any */
   int           dense, longest; /* so many rows, and as many columns, hold about `longest` entries each */
 } Synthetic;
 
@@ -53,9 +53,9 @@ static const Synthetic synthetics[] = {
 #define NSYNTHETICS ((int)(sizeof(synthetics) / sizeof(synthetics[0])))
 
 /*
-  What the survey has besides (spmv -collection): Random, Constant-row and Structured of the thesis of A. H. El Zein, unknowns
-  in blocks as finite elements make them, graphs, linear programs, text, a few rows and columns of 10^5 entries among rows of less
-  than ten (of the size and row lengths of ASIC_680k, lp1 and rajat30), and matrices of about 10^8 entries, the last.
+  The survey's additional matrices (spmv -collection): Random, Constant-row and Structured of the thesis of A. H. El Zein, unknowns in blocks as
+  finite elements make them, graphs, linear programs, text, a few rows and columns of 10^5 entries among rows of less than ten (of the size and row
+  lengths of ASIC_680k, lp1 and rajat30), and matrices of about 10^8 entries, the last.
 */
 static const Synthetic collection[] = {
   {"asic_like",       RANDOM,    682862,   682862,   4,     32, 0, 20000, 3,  395259},
@@ -284,7 +284,7 @@ static inline int SyntheticRow(const Synthetic *s, int r, int32_t *col)
   return count;
 }
 
-/* Stencils have the values of the discrete Laplacian, all others and stencils of blocks random ones */
+/* Stencils have the values of the discrete Laplacian; stencils of blocks, and all other matrices, have random ones */
 static inline double SyntheticValue(const Synthetic *s, int r, int k, int32_t col)
 {
   if (s->seed) return SyntheticUniform(s->seed + 100, (uint64_t)r, (uint64_t)k) - 0.3;

@@ -67,7 +67,7 @@ static __global__ void thread_kernel(const Arguments a)
   finish(a, sum);
 }
 
-/* Each thread's loads go through places of its own: it waits for nobody */
+/* Each thread's loads have places of their own, without a wait for other threads */
 template <class T>
 static __global__ void async_kernel(const Arguments a)
 {
@@ -112,7 +112,7 @@ static __device__ __forceinline__ void await(uint64_t *arrived, unsigned int par
 }
 #endif
 
-/* Rows are multiples of 16 bytes; the first thread asks, all read what has come */
+/* Rows are multiples of 16 bytes; the first thread starts the copy, and all read the result */
 static __global__ void bulk_kernel(const Arguments a)
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900

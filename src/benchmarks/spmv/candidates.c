@@ -1,4 +1,4 @@
-/* What runs for a matrix: every kernel that can hold it, and cuSPARSE's algorithms; each looked at once, and verified */
+/* The candidates for a matrix: every kernel that can hold it, and cuSPARSE's algorithms; each timed once roughly, and verified */
 #include "spmv.h"
 
 #define HOPELESS 2.0     /* times the best so far in one launch, or of a large matrix in the profile's words, and it is not timed again */
@@ -57,7 +57,7 @@ static PetscErrorCode Verify(Case *c, Candidate *d)
   for (int r = 0; r < m; r++) {
     const double off = fabs(host[r] - y[r]);
 
-    /* what float cannot hold is nobody's fault, and below its smallest number it rounds to that */
+    /* values outside the range of float are no error of a kernel; below its smallest number float rounds to that */
     if (c->precision != GPUCSR_PRECISION_DOUBLE && bound[r] > (double)FLT_MAX) continue;
     if (off > 0) worst = PetscMax(worst, off / (eps * bound[r] + (c->precision == GPUCSR_PRECISION_DOUBLE ? 0 : 1e3 * (double)FLT_MIN)));
     else if (!(off == 0)) worst = PETSC_MAX_REAL;
@@ -207,7 +207,7 @@ static PetscErrorCode AddPair(Case *c, const GPUCSRCandidate *pair)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What is chosen, and all pairs that can take the matrix, the most promising first, but all kernels of a format one after the other */
+/* The choice, and all pairs that can take the matrix, the most promising first, but all kernels of a format together */
 PetscErrorCode SpmvAddOurs(Case *c)
 {
   static const GPUCSRRequest csr = {.format = "csr", .kernel = "auto"};

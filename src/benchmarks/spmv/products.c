@@ -1,4 +1,4 @@
-/* Products of one matrix: all candidates in turn, and what is written of them */
+/* Products of one matrix: all candidates in turn, and their records */
 #include "spmv.h"
 
 void SpmvJsonMatrix(FILE *f, const Problem *p, GPUCSRPrecision precision)
@@ -11,7 +11,7 @@ void SpmvJsonMatrix(FILE *f, const Problem *p, GPUCSRPrecision precision)
   JsonNumber(f, "nnz", (double)p->f.nnz);
 }
 
-/* PETSc's own matrix for the GPU, as a program meets it: its products go to PETSc's stream, so that the host's clock times them, a batch and one wait */
+/* PETSc's own matrix for the GPU, as a program uses it: its products go to PETSc's stream, so the host's clock times a batch and one wait */
 #if PetscDefined(HAVE_CUDA)
 static PetscErrorCode TimePETSc(Case *c)
 {
@@ -81,8 +81,8 @@ static PetscErrorCode TimeAll(Case *c)
 }
 
 /*
-  The least of two hundred medians is a lucky one where many are alike: what was chosen over the best, that found by half of the rounds and
-  timed by the others, both ways
+  The least of two hundred medians is a lucky one if many are alike: so the choice is compared with the best of one half of the rounds, timed by the
+  other half, both ways
 */
 static double Regret(const Case *c, const Candidate *chosen)
 {

@@ -42,7 +42,7 @@ static PetscErrorCode Build(const Parts *s, GPUCSRPlan *P)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A refresh costs what it adds to the product after it: nobody waits for it but that product */
+/* A refresh costs the time that it adds to the next product, which alone waits for it */
 static PetscErrorCode RefreshAndProduct(GPUCSRPlan *P, const GPUCSRSource *s, const GPUCSRPlan *D, const GPUCSRProduct *p)
 {
   PetscBool held;

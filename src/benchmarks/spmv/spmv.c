@@ -242,14 +242,14 @@ typedef struct {
   FileList         from;
   char             names[2 * MAX_FILES + NSYNTHETICS + NCOLLECTION + NMESHES][64]; /* met so far */
   int              nnames;
-  PetscBool        synthetic, more, meshes; /* those of synthetic.h; the survey's too, the meshes */
+  PetscBool        synthetic, more, meshes; /* the matrices of synthetic.h; the survey's too, the meshes */
   PetscInt         drawn[2];                /* the first of those drawn, and the one after the last */
   Synthetic        draw;
   char             drawname[64];
   char            *match[64];
   PetscInt         nmatches, shrink;
   PetscReal        budget; /* seconds; 0: none */
-  const Synthetic *made;   /* the one that is next, if it is not a file */
+  const Synthetic *made;   /* the next one, if it is not a file */
   const char      *file;
 } List;
 

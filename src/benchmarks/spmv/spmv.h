@@ -1,6 +1,6 @@
 #pragma once
 
-/* What the files of this program share; spmv.c says what it measures */
+/* Common to the files of this program; see spmv.c for its measurements */
 #include <petscmat.h>
 #include "../bench.h"
 #define DISABLE_CUSPARSE_DEPRECATED
@@ -42,7 +42,7 @@ typedef struct {
   double           copy; /* bytes/s */
   FILE            *out, *samples;
   int              rounds;
-  char            *pairs[16]; /* those alone whose "FORMAT KERNEL" has one of these texts, and what is chosen */
+  char            *pairs[16]; /* only pairs whose "FORMAT KERNEL" has one of these texts, and the choice */
   PetscInt         npairs;
   PetscBool        progress, products, setup, calls, threads, precisions[NPRECISIONS], sides[2];
 } Bench;
@@ -53,7 +53,7 @@ typedef struct {
   char          name[2 * GPUCSR_WORD];
   PetscBool     peer, failed, slow;
   GPUCSRProduct product;
-  GPUCSRPlan    plan;    /* ours: the arrays belong to the case, the work array is this kernel's own */
+  GPUCSRPlan    plan;    /* ours: the arrays belong to the case, the work array to this kernel */
   double        convert; /* seconds from CSR on the device */
   struct Case_ *c;
   /* cuSPARSE's */
@@ -64,7 +64,7 @@ typedef struct {
   size_t               bytes;
   int                  batch, nt;
   double               t[MAX_ROUNDS + 1], seconds, error;
-  double               half[2]; /* seconds by the even rounds and by the odd ones; 0: those were not timed */
+  double               half[2]; /* seconds by the even rounds and by the odd ones; 0: not timed */
 } Candidate;
 
 /* A matrix in a format, for all kernels that work on it */

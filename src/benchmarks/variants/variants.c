@@ -87,7 +87,7 @@ static void **Array(Problem *p, int k)
   return k == 0 ? (void **)&p->A.ptr : k == 1 ? (void **)&p->A.col : k == 2 ? (void **)&p->A.val : k == 3 ? (void **)&p->A.x : &p->A.z;
 }
 
-/* What z must be, and how far it may be off, in the numbers of the precision */
+/* The right z, and its allowed error, in the numbers of the precision */
 static void Right(const GPUCSRSource *s, PetscBool single, const double *x, double *right, double *bound)
 {
   const double eps = single ? 1.2e-7 : 2.3e-16;
@@ -202,7 +202,7 @@ static PetscErrorCode Time(Bench *b, Problem *p, const Variant *v, double *best)
 
 static const int threadword[] = {1, 4, 16, VARIANT_BLOCK}, widthword[] = {1, 2, 4}, rowsword[] = {2, 5, 10, 20};
 
-/* The favourites first: what is far behind them is timed once */
+/* The favourites first: variants far behind them are timed once */
 static PetscErrorCode Variants(Bench *b, Problem *p, double *best)
 {
   static const Space load[] = {SPACE_READONLY, SPACE_PLAIN, SPACE_STREAMING, SPACE_TEXTURE}, any[] = {SPACE_READONLY, SPACE_PLAIN, SPACE_TEXTURE, SPACE_CONSTANT, SPACE_SHARED};

@@ -43,7 +43,7 @@ typedef struct {
 extern const char *VariantMatrixTextures(VariantMatrix *, size_t nnz); /* each returns NULL or what failed */
 extern const char *VariantMatrixConstants(const VariantMatrix *);      /* what fits of row pointers and x into constant memory */
 extern void        VariantMatrixDestroy(VariantMatrix *);
-extern int         VariantCan(const Variant *, const VariantMatrix *); /* do constant and shared memory hold what they are asked to? */
+extern int         VariantCan(const Variant *, const VariantMatrix *); /* do the data fit constant and shared memory? */
 extern const char *VariantLaunch(const Variant *, const VariantMatrix *, void *stream);
 extern const char *VariantWrong(const VariantMatrix *, const double *right, const double *bound, int *wrong, void *stream); /* adds to *wrong, on the device, the rows of z off by more than bound */
 

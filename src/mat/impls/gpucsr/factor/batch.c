@@ -33,7 +33,7 @@ PetscErrorCode GPUCSRFactorsDestroy(GPUCSRFactors *t)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Our data of a factor; NULL: it is not one of ours */
+/* This library's data of a factor; NULL: another type's factor */
 static PetscErrorCode OursOf(Mat F, Mat_GPUCSRFactor **f)
 {
   PetscContainer c = NULL;
@@ -93,7 +93,7 @@ static PetscErrorCode Parts(PetscInt n, const Mat F[], Mat_GPUCSRFactor *f[], Pe
 }
 
 /* Fills in the values, and the pattern if t->i does not exist yet */
-static PetscErrorCode Fill(PetscInt n, Mat_GPUCSRFactor *const f[], PetscInt rows, PetscInt nnz, GPUCSRFactors *t)
+static PetscErrorCode FillBatch(PetscInt n, Mat_GPUCSRFactor *const f[], PetscInt rows, PetscInt nnz, GPUCSRFactors *t)
 {
   const PetscBool pattern = (PetscBool)!t->i;
   PetscInt        row = 0, at = 0;
@@ -187,7 +187,7 @@ static PetscErrorCode Symbolic(Mat A, const Mat_GPUCSRFactor *f, IS row, IS col,
 }
 
 /* Tells the common factor where its blocks begin */
-static PetscErrorCode Begin(PetscInt n, Mat_GPUCSRFactor *const f[], Mat F)
+static PetscErrorCode BeginBatch(PetscInt n, Mat_GPUCSRFactor *const f[], Mat F)
 {
   Mat_GPUCSRFactor *all;
 
@@ -201,7 +201,7 @@ static PetscErrorCode Begin(PetscInt n, Mat_GPUCSRFactor *const f[], Mat F)
 }
 
 /* Called if there is no factor yet, or if it is for other blocks */
-static PetscErrorCode Create(PetscInt n, Mat_GPUCSRFactor *const f[], const GPUCSROverlap *overlap, PetscInt rows, PetscInt nnz, GPUCSRFactors *t)
+static PetscErrorCode CreateBatch(PetscInt n, Mat_GPUCSRFactor *const f[], const GPUCSROverlap *overlap, PetscInt rows, PetscInt nnz, GPUCSRFactors *t)
 {
   Mat            A   = NULL;
   IS             row = NULL, col = NULL;
@@ -214,12 +214,12 @@ static PetscErrorCode Create(PetscInt n, Mat_GPUCSRFactor *const f[], const GPUC
   t->info = f[0]->info;
   PetscCall(PetscMalloc1(KEYS * n, &t->key));
   for (PetscInt k = 0; k < n; k++) PetscCall(KeyOf(f[k], overlap, k, t->key + KEYS * k));
-  PetscCall(Fill(n, f, rows, nnz, t));
+  PetscCall(FillBatch(n, f, rows, nnz, t));
   ierr = BlockDiagonal(f[0], rows, t, &A);
   if (!ierr) ierr = Ordering(n, f, rows, PETSC_FALSE, &row);
   if (!ierr) ierr = Ordering(n, f, rows, PETSC_TRUE, &col);
   if (!ierr) ierr = Symbolic(A, f[0], row, col, &t->F);
-  if (!ierr) ierr = Begin(n, f, t->F);
+  if (!ierr) ierr = BeginBatch(n, f, t->F);
   PetscCall(ISDestroy(&row));
   PetscCall(ISDestroy(&col));
   PetscCall(MatDestroy(&A));
@@ -260,7 +260,7 @@ static PetscErrorCode Lists(PetscInt blocks, const GPUCSROverlap *o, const Petsc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Maps between the program's vectors and those of the factor */
+/* Maps between the program's vectors and the factor's */
 static PetscErrorCode Spread(PetscInt blocks, const GPUCSROverlap *o, PetscInt rows, Mat_GPUCSRFactor *f)
 {
   PetscInt      *from, *begin, entries = 0;
@@ -297,13 +297,13 @@ static PetscErrorCode Good(const GPUCSRFactors *t, const Mat_GPUCSRFactor *f, ch
   const PetscBool shifted = (PetscBool)(f->info.shifttype == (PetscReal)MAT_SHIFT_NONZERO || f->info.shifttype == (PetscReal)MAT_SHIFT_POSITIVE_DEFINITE);
 
   PetscFunctionBegin;
-  if (t->F->factorerrortype) PetscCall(PetscStrncpy(why, "a block has a pivot that is none", len));
+  if (t->F->factorerrortype) PetscCall(PetscStrncpy(why, "a block has a bad pivot", len));
   else if (f->numeric && shifted) PetscCall(PetscStrncpy(why, "a block may need its pivots shifted", len));
   else if (!f->ondevice) PetscCall(PetscStrncpy(why, f->whynot, len));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Make(PetscInt n, const Mat F[], const GPUCSROverlap *overlap, GPUCSRFactors *t, Mat_GPUCSRFactor *f[], char why[], size_t len)
+static PetscErrorCode MakeBatch(PetscInt n, const Mat F[], const GPUCSROverlap *overlap, GPUCSRFactors *t, Mat_GPUCSRFactor *f[], char why[], size_t len)
 {
   PetscInt          rows = 0, nnz = 0;
   PetscInt64        key[KEYS];
@@ -322,9 +322,9 @@ static PetscErrorCode Make(PetscInt n, const Mat F[], const GPUCSROverlap *overl
   }
   if (same) {
     PetscCall(MatGPUCSRFactorGet_Private(t->F, &all));
-    PetscCall(Fill(n, f, rows, nnz, t));
+    PetscCall(FillBatch(n, f, rows, nnz, t));
     PetscCall(PetscObjectStateIncrease((PetscObject)all->A));
-  } else PetscCall(Create(n, f, overlap, rows, nnz, t));
+  } else PetscCall(CreateBatch(n, f, overlap, rows, nnz, t));
   PetscCall(MatGPUCSRFactorGet_Private(t->F, &all));
   if (all->symmetric) PetscCall(MatCholeskyFactorNumeric(t->F, all->A, &f[0]->info));
   else PetscCall(MatLUFactorNumeric(t->F, all->A, &f[0]->info));
@@ -340,8 +340,7 @@ static PetscErrorCode Make(PetscInt n, const Mat F[], const GPUCSROverlap *overl
 }
 
 /*
-  Computes one factor for all blocks, whose own factors were deferred. It takes their current values, and is made anew if their patterns have changed. Not ok: the blocks must be factored one by one, and why says
-  why
+  Computes one factor for all blocks, whose own factors were deferred. It takes their current values, and is made anew if their patterns have changed. Not ok: the blocks must be factored one by one, for the reason in why
 */
 PetscErrorCode MatGPUCSRFactorsBatch_Private(PetscInt n, const Mat F[], const GPUCSROverlap *overlap, GPUCSRFactors *t, PetscBool *ok, char why[], size_t len)
 {
@@ -350,7 +349,7 @@ PetscErrorCode MatGPUCSRFactorsBatch_Private(PetscInt n, const Mat F[], const GP
 
   PetscFunctionBegin;
   PetscCall(PetscMalloc1(n, &f));
-  ierr = Make(n, F, overlap, t, f, why, len);
+  ierr = MakeBatch(n, F, overlap, t, f, why, len);
   *ok  = (PetscBool)(!ierr && !why[0]);
   PetscCall(PetscFree(f));
   if (!*ok) PetscCall(GPUCSRFactorsDestroy(t));

@@ -152,7 +152,7 @@ static double InversesTime(const Mat_GPUCSRFactor *f)
   return f->nblocks && largest <= GPUCSR_INVERSE_ROWS && !f->sweeps ? GPUCSRInversesTime(f->vectors.dev, f->nblocks, f->begin) : PETSC_MAX_REAL;
 }
 
-/* Chooses the kernel of the solves and its ranges of rows: the user's choice, or what is predicted to be fastest */
+/* Chooses the kernel of the solves and its ranges of rows: the user's choice, or the fastest by prediction */
 static PetscErrorCode Choose(Mat_GPUCSRFactor *f, const GPUCSRTriangle T[2], int rows[2])
 {
   const GPUCSRMachine *tuned    = &GPUCSRMachineShared;
@@ -338,7 +338,7 @@ static PetscErrorCode Load(Mat_GPUCSRFactor *f, Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All rows in the order of levels, for the factorization. A triangle that is not built yet reuses the levels; one that is, of values that PETSc computed, stays as it is */
+/* All rows in the order of levels, for the factorization. A triangle not yet built reuses the levels; a triangle built from PETSc's values stays */
 static PetscErrorCode Schedule(GPUCSRDevice dev, GPUCSRFactorPair *p)
 {
   GPUCSRTriangle apart = {0}, *T = p->built ? &apart : &p->T[0];
@@ -519,7 +519,7 @@ PetscErrorCode MatGPUCSRFactorSolve_Private(Mat F, Mat_GPUCSRFactor *f, GPUCSRSo
 
 /* ---- for solvers with device arrays, and for graphs ---- */
 
-/* The device of solves with F; NULL: PETSc solves, or F is no factor of ours */
+/* The device of solves with F; NULL: PETSc solves, or F is another type's factor */
 PetscErrorCode MatGPUCSRFactorDevice_Private(Mat F, GPUCSRDevice *dev)
 {
   PetscContainer    c = NULL;

@@ -1,7 +1,7 @@
 /*
   The solver type "gpucsr" of MatGetFactor(): PETSc's own factors of MATSEQAIJ, with solves on the device, and with values computed there if possible.
 
-  The factor matrix is PETSc's. After each of PETSc's functions that set its operations, ours replace some of them. Our own data are a composed object of the matrix.
+  The factor matrix is PETSc's. After each of PETSc's functions that set its operations, this file replaces some of them. Its own data are a composed object of the matrix.
 */
 #include "factorimpl.h"
 
@@ -48,7 +48,7 @@ static PetscErrorCode Empty(Mat_GPUCSRFactor *f)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Chooses the device, or none and says why. The rules are those of products, except that the host backend serves only if the user asked for one of our kernels */
+/* Chooses the device, or none and says why. The rules are as for products, but the host backend serves only if a kernel of this library was asked for */
 static PetscErrorCode Decide(Mat A, Mat_GPUCSRFactor *f)
 {
   const MatGPUCSRBackend backend = MatGPUCSRBackendOf(A);
@@ -67,7 +67,7 @@ static PetscErrorCode Decide(Mat A, Mat_GPUCSRFactor *f)
   else {
     if (backend != MAT_GPUCSR_BACKEND_HOST) {
       PetscCall(GPUCSRDeviceOpen("cuda", &f->vectors.dev, f->whynot, sizeof(f->whynot)));
-      PetscCheck(f->vectors.dev || backend != MAT_GPUCSR_BACKEND_CUDA, PETSC_COMM_SELF, PETSC_ERR_GPU, "-mat_gpucsr_backend cuda cannot be had: %s; auto would solve on the host", f->whynot);
+      PetscCheck(f->vectors.dev || backend != MAT_GPUCSR_BACKEND_CUDA, PETSC_COMM_SELF, PETSC_ERR_GPU, "-mat_gpucsr_backend cuda is not possible here: %s; auto would solve on the host", f->whynot);
     } else PetscCall(PetscStrncpy(f->whynot, "backend host", sizeof(f->whynot)));
     if (!f->vectors.dev && (f->method >= 0 || f->method == GPUCSR_METHOD_INVERSES || f->sweeps)) PetscCall(GPUCSRDeviceOpen("host", &f->vectors.dev, unused, sizeof(unused)));
     PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, NULL, NULL, NULL));
@@ -116,7 +116,7 @@ PetscErrorCode MatGPUCSRFactorMet_Private(Mat F, Mat_GPUCSRFactor *f, PetscError
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Around a call of PETSc's functions: restores PETSc's operations before, and ours afterwards, whether the call worked or not */
+/* Around a call of PETSc's functions: restores PETSc's operations before, and the replacements afterwards, whether the call worked or not */
 static PetscErrorCode PETScBegin(Mat F, Mat_GPUCSRFactor *f)
 {
   PetscFunctionBegin;
@@ -310,7 +310,7 @@ static PetscErrorCode Numeric(Mat, Mat, const MatFactorInfo *);
 static PetscErrorCode LUSymbolic(Mat, Mat, IS, IS, const MatFactorInfo *);
 static PetscErrorCode CholeskySymbolic(Mat, Mat, IS, const MatFactorInfo *);
 
-/* Replaces PETSc's operations by ours; f->petsc keeps PETSc's */
+/* Replaces PETSc's operations by this file's; f->petsc keeps PETSc's */
 static PetscErrorCode Install(Mat F, Mat_GPUCSRFactor *f)
 {
   struct _MatOps *o = F->ops;
@@ -395,7 +395,7 @@ static PetscErrorCode PatternOfA(Mat A, Mat_GPUCSRFactor *f, PetscBool *good)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Is this the natural ordering? MatReorderForNonzeroDiagonal() exchanges indices in place, and ISIdentity() would tell what was true before */
+/* Is this the natural ordering? MatReorderForNonzeroDiagonal() exchanges indices in place, and ISIdentity() would return an old answer */
 static PetscErrorCode Natural(IS is, PetscBool *natural)
 {
   const PetscInt *index;
@@ -484,7 +484,7 @@ static PetscErrorCode PrepareFactor(Mat F, Mat_GPUCSRFactor *f, PetscBool done, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PETSc accepts a new pattern of A without a symbolic factorization, so we do too */
+/* PETSc accepts a new pattern of A without a symbolic factorization, so this does, too */
 static PetscErrorCode Follow(Mat F, Mat A, Mat_GPUCSRFactor *f, const MatFactorInfo *info)
 {
   PetscFunctionBegin;
@@ -578,7 +578,7 @@ static PetscErrorCode Settle(Mat F, Mat_GPUCSRFactor *f)
   PetscFunctionBegin;
   if (!f->later) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscObjectStateGet((PetscObject)f->A, &state));
-  PetscCheck(state == f->values, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "The factor of a block was made together with those of others, is needed by itself, and the matrix has changed since: factor it again (KSPSetUp(), PCSetUp()) before");
+  PetscCheck(state == f->values, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "The factor of a block was made together with other blocks, is needed by itself, and the matrix has changed since: factor it again (KSPSetUp(), PCSetUp()) before");
   PetscCall(Numeric(F, f->A, &f->info));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -673,7 +673,7 @@ static PetscErrorCode MatGetFactor_SeqAIJGPUCSR(Mat A, MatFactorType type, Mat *
   With ILU(0) and ICC(0) in natural ordering the pattern of the factor is that of the matrix, and no part of the factorization runs on the host. PETSc's factor is computed there when
   an operation needs it (viewing the values, the diagonal or the inertia of the factor); the matrix must not have changed since.
 
-  Matrices with many narrow levels (a chain) are solved on the host if that is predicted to be faster; `-ksp_view` says what was chosen, and why.
+  Matrices with many narrow levels (a chain) are solved on the host if that is predicted to be faster; `-ksp_view` prints the choice and its reason.
 
 .seealso: `MATGPUCSR`, `PCFactorSetMatSolverType()`, `MatGetFactor()`, `PCILU`, `PCICC`, `PCLU`, `PCCHOLESKY`
 M*/

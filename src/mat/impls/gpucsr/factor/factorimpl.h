@@ -4,7 +4,7 @@
 #include "../type/gpucsrimpl.h"
 #include "../blackbox/triangles/triangle.h"
 
-/* Our data of a factor are composed with it under this name */
+/* This library's data of a factor are composed with it under this name */
 #define MATGPUCSRFACTOR "MatGPUCSRFactor"
 
 /* PETSc's solves with a factor */
@@ -15,7 +15,7 @@ typedef enum {
   GPUCSR_SOLVE_BACKWARD
 } GPUCSRSolveKind;
 
-/* -mat_gpucsr_solve_kernel: one of GPUCSRSolveMethods, or one of these */
+/* -mat_gpucsr_solve_kernel: a GPUCSRSolveMethod, or */
 #define GPUCSR_METHOD_AUTO     (-1)
 #define GPUCSR_METHOD_HOST     (-2)
 #define GPUCSR_METHOD_INVERSES (-3) /* of the blocks of a block diagonal matrix, where these are small */
@@ -51,7 +51,7 @@ typedef struct {
 } GPUCSRSpread;
 
 /*
-  Our data of a factor matrix, which otherwise is PETSc's. PETSc's symbolic and numeric factorizations run only when something needs them: an ordering or levels of
+  This library's data of a factor matrix, which otherwise is PETSc's. PETSc's symbolic and numeric factorizations run only when something needs them: an ordering or levels of
   fill, a pivot that needs a shift or is an error, an operation on the host, a device that fails. Until then the factor exists on the device only.
 */
 typedef struct {
@@ -62,15 +62,15 @@ typedef struct {
   IS               row, col;
   MatFactorInfo    info;
   PetscBool        natural, symmetric; /* symmetric: Cholesky or ICC */
-  PetscBool        own;                /* the pattern is that of A, so PETSc's symbolic factorization is not needed */
+  PetscBool        own;                /* the pattern is A's, so PETSc's symbolic factorization is not needed */
   PetscBool        symbolic, numeric;  /* PETSc's factorizations are done, for A at that time */
-  PetscBool        later;              /* deferred: computed when it is needed, or together with others (batch.c) */
+  PetscBool        later;              /* deferred: computed when needed, or in a batch (batch.c) */
   PetscBool        ondevice;           /* the device solves */
   PetscBool        positive;           /* no negative number in the diagonal */
   int              method, sweeps;     /* as requested; sweeps 0: exact */
   int              chosen;
   PetscBool        recorded;              /* a graph contains a solve; each of its runs writes the results by place to the first x of each triangle */
-  double           seconds[GPUCSR_PARTS]; /* of the last set-up; 0: it had no such part */
+  double           seconds[GPUCSR_PARTS]; /* of the last set-up; 0: no such part */
   char             why[256], whynot[512];
   void            *trouble; /* page-locked, set by a solve that waited too long */
   GPUCSRFactorPair pair[2]; /* A, transposed */
@@ -78,7 +78,7 @@ typedef struct {
   int              nblocks, *begin; /* of a block diagonal matrix, on the host: rows of block k are begin[k] to begin[k + 1] - 1 */
   GPUCSRInverses   inverses;
   int             *from, *to; /* of these: entry of the right-hand side and of the solution for each row; NULL: the identity */
-  struct _MatOps   petsc;     /* the operations of PETSc's factor; some of them are replaced by ours */
+  struct _MatOps   petsc;     /* the operations of PETSc's factor; some of them are replaced */
 } Mat_GPUCSRFactor;
 
 /* The kernel that solves */

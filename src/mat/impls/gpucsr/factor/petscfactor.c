@@ -92,7 +92,7 @@ static PetscErrorCode FromCholesky(PetscInt n, const PetscInt ui[], const PetscI
   for (PetscInt r = 0; r < n; r++) {
     const PetscInt last = ui[r + 1] - 1;
 
-    c->j[next[r]] = (int)r; /* entries left of the diagonal come from rows above, so they are all there */
+    c->j[next[r]] = (int)r; /* entries left of the diagonal come from rows above, so they are complete */
     if (ua) c->a[next[r]] = c->dinv[r] = (double)PetscRealPart(ua[last]);
     for (PetscInt e = ui[r]; e < last; e++) {
       const int right = next[r] + 1 + (int)(e - ui[r]), left = next[uj[e]]++;

@@ -1,9 +1,10 @@
 /*
-  The exchange by NCCL, where it is found at run time: libnccl.so.2, of which this file declares what it calls. Entries are packed on the device, and travel on a stream of their own beside
-  the product of the diagonal block; the host waits for nothing.
+  The exchange by NCCL, where libnccl.so.2 is found at run time: this file declares the functions that it calls. The device packs entries, which
+  travel on a stream of their own beside the product of the diagonal block; the host waits for nothing.
 
-  A rank that has met an error sends NaN. One whose device has failed, or which does not come, cannot: NCCL itself would wait for ever. So a thread looks at one exchange after the other, and ends the
-  communicator if one takes more than -gpucsr_peer_patience seconds, or if NCCL has met an error. What should have come is NaN then, and the next product an error.
+  A rank that has met an error sends NaN. A rank whose device has failed, or which is late, sends nothing, and NCCL itself would wait for ever. So a
+  thread watches the exchanges, and ends the communicator if one takes more than -gpucsr_peer_patience seconds, or if NCCL has met an error. The
+  entries that have not arrived are NaN then, and the next product is an error.
 */
 #include "halo.h"
 #include <dlfcn.h>
@@ -34,7 +35,7 @@ static struct {
   const char *(*geterrorstring)(int);
 } nccl;
 
-/* A communicator of NCCL's: one for all matrices of the same ranks on the same devices */
+/* One communicator for all matrices of the same ranks on the same devices */
 typedef struct _n_Group Group;
 struct _n_Group {
   MPI_Comm     comm;
@@ -51,24 +52,24 @@ typedef struct _n_Nccl Nccl;
 struct _n_Nccl {
   Group       *group;
   double      *send, *recv;   /* on the device, */
-  double      *nan;           /* as these while nothing has come */
+  double      *nan;           /* sent and received while nothing has come */
   PetscScalar *hsend, *hrecv; /* page-locked */
   int32_t     *index;         /* of the entries sent, and of the sums that come back */
-  GPUCSRStream stream;        /* of what travels */
+  GPUCSRStream stream;        /* of messages */
   GPUCSREvent  packed, came;
-  PetscBool    recorded; /* what is given is recorded */
+  PetscBool    recorded; /* work is being recorded */
   int          solving;  /* in a solve */
-  unsigned     posted;   /* exchanges, modulo NUMBERS, and the same of those that are done: in page-locked memory, */
-  uint64_t    *done;     /* where the stream copies it from */
-  uint64_t    *number;   /* all the numbers, on the device */
-  uint64_t     seen;     /* by the thread that watches, */
-  double       since;    /* since when, in seconds; 0: nothing is on its way */
+  unsigned     posted;   /* exchanges begun, and exchanges done, modulo NUMBERS; the second in page-locked memory, */
+  uint64_t    *done;     /* to which the stream copies */
+  uint64_t    *number;   /* 0 to NUMBERS - 1, on the device */
+  uint64_t     seen;     /* done, at the thread's last look */
+  double       since;    /* when the current exchange began, in seconds; 0: none is under way */
   Nccl        *next;
 };
 #define NUMBERS 256
 
 static Nccl           *watched;
-static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER; /* of that list */
+static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER; /* of watched */
 static pthread_cond_t  turn  = PTHREAD_COND_INITIALIZER;
 static pthread_t       watcher;
 
@@ -79,15 +80,15 @@ static pthread_t       watcher;
     PetscCheck(e_ == NCCL_SUCCESS, PETSC_COMM_SELF, PETSC_ERR_LIB, "NCCL: %s failed with %s", what, (*nccl.geterrorstring)(e_)); \
   } while (0)
 
-/* ---- the thread that watches. It calls nothing of PETSc ---- */
+/* ---- The watching thread calls nothing of PETSc ---- */
 
-/* Once: this thread and the program's may both find a reason */
+/* Once: this thread and the program may both find a reason */
 static void GiveUp(Group *o)
 {
   if (!__atomic_exchange_n(&o->gone, 1, __ATOMIC_ACQ_REL)) (void)(*nccl.commabort)(o->nccl);
 }
 
-/* Seconds that a rank may take to come */
+/* Seconds that a rank may take to arrive */
 static double Limit(const Nccl *g)
 {
   return __atomic_load_n(&g->solving, __ATOMIC_ACQUIRE) ? g->group->timeout : g->group->patience;
@@ -120,7 +121,7 @@ static void *Watch(void *unused)
   return unused;
 }
 
-static int Begin(Nccl *g)
+static int BeginNccl(Nccl *g)
 {
   const int first = !watched;
   int       e     = 0;
@@ -151,15 +152,15 @@ static void End(const Nccl *g)
   if (was && !watched) (void)pthread_join(watcher, NULL);
 }
 
-/* Are all ranks still there? */
+/* Errors once the communicator has ended */
 static PetscErrorCode Here(GPUCSRHalo h)
 {
   const Nccl  *g = (const Nccl *)h->data;
   const Group *o = g->group;
 
   PetscFunctionBegin;
-  if (!o) PetscFunctionReturn(PETSC_SUCCESS); /* no rank has a part in an exchange */
-  PetscCheck(!__atomic_load_n(&o->gone, __ATOMIC_ACQUIRE), PETSC_COMM_SELF, PETSC_ERR_GPU, "NCCL: a rank did not come to an exchange for %g seconds, or its device or the network has failed: -gpucsr_peer_%s says how long it may take", Limit(g), g->solving ? "timeout" : "patience");
+  if (!o) PetscFunctionReturn(PETSC_SUCCESS); /* no rank takes part in an exchange */
+  PetscCheck(!__atomic_load_n(&o->gone, __ATOMIC_ACQUIRE), PETSC_COMM_SELF, PETSC_ERR_GPU, "NCCL: a rank has not arrived at an exchange for %g seconds, or its device or the network has failed: -gpucsr_peer_%s says how long it may take", Limit(g), g->solving ? "timeout" : "patience");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -180,7 +181,7 @@ static PetscErrorCode Open(char why[], size_t len)
   }
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(names) && !why[0]; k++) {
     *to[k] = dlsym(nccl.library, names[k]);
-    if (!*to[k]) PetscCall(PetscSNPrintf(why, len, "NCCL has no %s: 2.7 is the first version with all that is needed", names[k]));
+    if (!*to[k]) PetscCall(PetscSNPrintf(why, len, "NCCL has no %s: version 2.7 or later is needed", names[k]));
   }
   if (why[0]) {
     (void)dlclose(nccl.library);
@@ -199,7 +200,7 @@ static PetscErrorCode Able_Nccl(GPUCSRHalo h, char why[], size_t len)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective, on ranks that are able */
+/* Collective on the ranks that can use NCCL */
 static PetscErrorCode GroupGet(GPUCSRHalo h, Group **group)
 {
   PetscMPIInt rank, size;
@@ -264,7 +265,7 @@ static PetscErrorCode Destroy_Nccl(GPUCSRHalo h)
   const PetscBool works = (PetscBool)!dev->failed[0];
 
   PetscFunctionBegin;
-  if (works && g->stream) PetscCall(dev->ops->streamsynchronize(dev->id, g->stream)); /* watched still */
+  if (works && g->stream) PetscCall(dev->ops->streamsynchronize(dev->id, g->stream)); /* the thread still watches */
   End(g);
   PetscCall(GroupRelease(&g->group));
   PetscCall(GPUCSRFree(dev, sizeof(uint64_t) * NUMBERS, (void **)&g->number));
@@ -282,8 +283,8 @@ static PetscErrorCode Destroy_Nccl(GPUCSRHalo h)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What is this rank's own */
-static PetscErrorCode Local(GPUCSRHalo h, Nccl *g)
+/* Memory, streams and events of this rank */
+static PetscErrorCode LocalNccl(GPUCSRHalo h, Nccl *g)
 {
   GPUCSRDevice dev = h->dev;
 
@@ -296,7 +297,7 @@ static PetscErrorCode Local(GPUCSRHalo h, Nccl *g)
   PetscCall(GPUCSRMalloc(dev, Bytes(PetscMax(h->nsend, h->nrecv)), "the halo", (void **)&g->nan));
   PetscCall(GPUCSRMalloc(dev, sizeof(int32_t) * (size_t)h->nsend, "the halo", (void **)&g->index));
   PetscCall(GPUCSRUpload(dev, g->index, GPUCSR_INT32, h->index, GPUCSR_PETSCINT, (size_t)h->nsend, PETSC_FALSE, dev->stream, NULL));
-  for (int way = 0; way < 2; way++) { /* the page-locked buffers are long enough for one way each */
+  for (int way = 0; way < 2; way++) { /* either page-locked buffer is long enough for one direction */
     const PetscInt     n    = way ? h->nrecv : h->nsend;
     PetscScalar *const from = way ? g->hrecv : g->hsend;
 
@@ -316,7 +317,7 @@ static PetscErrorCode Local(GPUCSRHalo h, Nccl *g)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: NCCL's communicator is made by all or none */
+/* Collective: all ranks make the communicator, or none */
 static PetscErrorCode SetUp_Nccl(GPUCSRHalo h)
 {
   Nccl          *g;
@@ -327,24 +328,24 @@ static PetscErrorCode SetUp_Nccl(GPUCSRHalo h)
   PetscCall(PetscNew(&g));
   h->data = g;
   PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = Local(h, g);
+  ierr = LocalNccl(h, g);
   PetscCall(GPUCSRAttemptEnd(&attempt));
   PetscCall(GPUCSRHaloAgree(h, ierr, attempt.message));
   PetscCall(GPUCSRAttemptBegin(&attempt));
   ierr = GroupGet(h, &g->group);
-  if (!ierr && Begin(g)) ierr = PetscError(PETSC_COMM_SELF, __LINE__, PETSC_FUNCTION_NAME, __FILE__, PETSC_ERR_SYS, PETSC_ERROR_INITIAL, "no thread could be started, which NCCL's exchanges are watched by");
+  if (!ierr && BeginNccl(g)) ierr = PetscError(PETSC_COMM_SELF, __LINE__, PETSC_FUNCTION_NAME, __FILE__, PETSC_ERR_SYS, PETSC_ERROR_INITIAL, "no thread could be started to watch NCCL's exchanges");
   PetscCall(GPUCSRAttemptEnd(&attempt));
   PetscCall(GPUCSRHaloAgree(h, ierr, attempt.message));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The thread that watches counts what is under way, and what is done. What is recorded it counts when that is played */
+/* The watching thread counts the exchanges under way and done. A recorded exchange counts when it is played */
 static void Posted(Nccl *g)
 {
   if (!g->recorded) __atomic_store_n(&g->posted, (g->posted + 1) % NUMBERS, __ATOMIC_RELEASE);
 }
 
-/* On the one stream, so that the last number is the one that stays */
+/* On the one stream, so that the last number stays */
 static PetscErrorCode Done(GPUCSRHalo h)
 {
   const Nccl *g = (const Nccl *)h->data;
@@ -354,7 +355,7 @@ static PetscErrorCode Done(GPUCSRHalo h)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The same behind what s was given, which does not wait for it */
+/* The same behind the work of s, which does not wait for it */
 static PetscErrorCode DoneBehind(GPUCSRHalo h, GPUCSRStream s)
 {
   const Nccl *g = (const Nccl *)h->data;
@@ -367,7 +368,7 @@ static PetscErrorCode DoneBehind(GPUCSRHalo h, GPUCSRStream s)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Behind what s was given, on the stream of what travels: numbers between the offsets of two buffers */
+/* Sends and receives, behind the work of s, the numbers between the offsets of two buffers */
 static PetscErrorCode Post(GPUCSRHalo h, const GPUCSRNeighbours *to, const double *out, const GPUCSRNeighbours *from, double *in, GPUCSRStream s)
 {
   Nccl        *g   = (Nccl *)h->data;
@@ -393,8 +394,8 @@ static GPUCSRStream Stream(GPUCSRHalo h, GPUCSRStream s)
   return s ? s : h->dev->stream;
 }
 
-/* n numbers of the host, or NaN, into a buffer of the device; the page-locked ones may still be on their way from the last time */
-static PetscErrorCode Fill(GPUCSRHalo h, PetscInt n, PetscScalar locked[], const PetscScalar x[], const PetscInt index[], double *to, GPUCSRStream s)
+/* n numbers of the host, or NaN, into a device buffer; an earlier copy may still read the page-locked buffer */
+static PetscErrorCode FillNccl(GPUCSRHalo h, PetscInt n, PetscScalar locked[], const PetscScalar x[], const PetscInt index[], double *to, GPUCSRStream s)
 {
   PetscFunctionBegin;
   PetscCall(h->dev->ops->streamsynchronize(h->dev->id, s));
@@ -414,12 +415,12 @@ static PetscErrorCode ForwardBegin_Nccl(GPUCSRHalo h, const GPUCSROperand *x, GP
   s = Stream(h, s);
   if (x && x->place == GPUCSR_DEVICE) {
     if (h->nsend) PetscCall((*GPUCSRHelpers(h->dev)->gather)(GPUCSR_DOUBLE, (size_t)h->nsend, g->index, x->p, g->send, s));
-  } else PetscCall(Fill(h, h->nsend, g->hsend, x ? (const PetscScalar *)x->p : NULL, h->index, g->send, s));
+  } else PetscCall(FillNccl(h, h->nsend, g->hsend, x ? (const PetscScalar *)x->p : NULL, h->index, g->send, s));
   PetscCall(Post(h, &h->to, g->send, &h->from, g->recv, s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What s is given next comes behind what has come */
+/* Later work of s waits for the received entries */
 static PetscErrorCode Came(GPUCSRHalo h, GPUCSRStream s)
 {
   PetscFunctionBegin;
@@ -455,20 +456,20 @@ static PetscErrorCode ReverseBegin_Nccl(GPUCSRHalo h, PetscBool valid, PetscBool
   PetscCheck(!h->dev->failed[0], PETSC_COMM_SELF, PETSC_ERR_GPU, "NCCL needs the device, which has failed: %s", h->dev->failed);
   PetscCall(h->dev->ops->activate(h->dev->id));
   s = Stream(h, s);
-  if (!valid) PetscCall(Fill(h, h->nrecv, g->hrecv, NULL, NULL, g->recv, s));
-  else if (host) PetscCall(Fill(h, h->nrecv, g->hrecv, g->hrecv, NULL, g->recv, s));
+  if (!valid) PetscCall(FillNccl(h, h->nrecv, g->hrecv, NULL, NULL, g->recv, s));
+  else if (host) PetscCall(FillNccl(h, h->nrecv, g->hrecv, g->hrecv, NULL, g->recv, s));
   PetscCall(Post(h, &h->from, g->recv, &h->to, g->send, s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What waits is what adds */
+/* ReverseAdd_Nccl() waits */
 static PetscErrorCode ReverseEnd_Nccl(GPUCSRHalo h)
 {
   (void)h;
   return PETSC_SUCCESS;
 }
 
-/* In the order of ranks: on the device a launch for each */
+/* In the order of ranks: on the device one launch for each rank */
 static PetscErrorCode ReverseAdd_Nccl(GPUCSRHalo h, const GPUCSROperand *z, GPUCSRStream s)
 {
   Nccl *g = (Nccl *)h->data;
@@ -522,7 +523,7 @@ static PetscErrorCode Solving_Nccl(GPUCSRHalo h, PetscBool begins)
   return PETSC_SUCCESS;
 }
 
-/* The others cannot be told: they notice that this rank does not come */
+/* NCCL cannot pass the message on: the other ranks notice that this rank is late */
 static PetscErrorCode Fail_Nccl(GPUCSRHalo h, const char message[])
 {
   PetscFunctionBegin;

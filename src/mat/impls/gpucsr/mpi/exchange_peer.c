@@ -7,23 +7,23 @@
 
 typedef struct {
   GPUCSRPeerHalo p;
-  void         **theirs; /* memory of all ranks: flags of each, buffers; see Layout */
+  void         **theirs; /* memory of every rank: its flags and buffers; see Layout */
   GPUCSRPeerSums sums;
   int32_t       *index;
   double        *fixed;       /* the halo where products read and write it */
   PetscScalar   *send, *recv; /* page-locked where that means something */
-  PetscBool      pending;     /* something was sent, and what comes has not been met */
-  GPUCSRStream   last;        /* of the exchange before */
+  PetscBool      pending;     /* an exchange has begun and not ended */
+  GPUCSRStream   last;        /* of the last exchange */
   GPUCSREvent    done;
   GPUCSRPeerRows rows;     /* of the off-diagonal block, */
-  PetscInt       nentries; /* with so many entries, */
-  GPUCSRVersion  version;  /* as it was then */
+  PetscInt       nentries; /* number of entries, */
+  GPUCSRVersion  version;  /* and their version */
   PetscBool      pays;
 } Peer;
 
-/* --- Arrays where the products are */
+/* --- Arrays, on the device or on the host as the products are */
 
-static PetscErrorCode Make(GPUCSRHalo h, size_t bytes, void **p)
+static PetscErrorCode MakePeer(GPUCSRHalo h, size_t bytes, void **p)
 {
   PetscFunctionBegin;
   if (h->dev) PetscCall(GPUCSRMalloc(h->dev, bytes, "the halo", p));
@@ -39,7 +39,7 @@ static PetscErrorCode Unmake(GPUCSRHalo h, size_t bytes, void *p)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Fill(GPUCSRHalo h, void *to, GPUCSRType type, const void *from, GPUCSRType ftype, PetscInt n)
+static PetscErrorCode FillPeer(GPUCSRHalo h, void *to, GPUCSRType type, const void *from, GPUCSRType ftype, PetscInt n)
 {
   PetscFunctionBegin;
   if (h->dev) PetscCall(GPUCSRUpload(h->dev, to, type, from, ftype, (size_t)n, PETSC_FALSE, h->dev->stream, NULL));
@@ -52,8 +52,8 @@ static PetscErrorCode Fill(GPUCSRHalo h, void *to, GPUCSRType type, const void *
 static PetscErrorCode MakeIndices(GPUCSRHalo h, const PetscInt from[], PetscInt n, int32_t **to)
 {
   PetscFunctionBegin;
-  PetscCall(Make(h, INT32(n), (void **)to));
-  PetscCall(Fill(h, *to, GPUCSR_INT32, from, GPUCSR_PETSCINT, n));
+  PetscCall(MakePeer(h, INT32(n), (void **)to));
+  PetscCall(FillPeer(h, *to, GPUCSR_INT32, from, GPUCSR_PETSCINT, n));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -78,7 +78,7 @@ static PetscErrorCode HostBufferFree(GPUCSRHalo h, PetscScalar **p)
 
 /* --- Set-up */
 
-/* Behind the flags: exchanges done, and blocks, and gathers done */
+/* Behind the flags: the counts of exchanges, of blocks and of gathers done */
 static size_t CountAt(GPUCSRPeers peers)
 {
   return GPUCSRAlignUp(sizeof(uint64_t) * (size_t)peers->size);
@@ -89,7 +89,7 @@ static size_t SlotsAt(GPUCSRPeers peers)
   return CountAt(peers) + GPUCSRAlignUp(3 * sizeof(uint64_t));
 }
 
-/* Where things are in the memory of a rank that gets so many numbers of each way */
+/* Places in the memory of a rank that receives coming[way] numbers each way */
 static size_t Layout(GPUCSRPeers peers, const PetscInt64 coming[2], size_t at[2][2])
 {
   size_t end = SlotsAt(peers) + GPUCSRAlignUp(GPUCSR_PEER_GATHER_BYTES(peers->size));
@@ -114,7 +114,7 @@ static PetscErrorCode RowsFree(GPUCSRHalo h)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Launches that use it are done when its memory goes, on this rank (here) and on the others (GPUCSRPeersFree()) */
+/* Waits for this rank's launches that use the memory; GPUCSRPeersFree() waits for the other ranks' */
 static PetscErrorCode Destroy_Peer(GPUCSRHalo h)
 {
   Peer *g = (Peer *)h->data;
@@ -157,8 +157,8 @@ static PetscErrorCode Sums(GPUCSRHalo h, GPUCSRPeerSums *a)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What is this rank's own */
-static PetscErrorCode Local(GPUCSRHalo h)
+/* Memory of this rank */
+static PetscErrorCode LocalPeer(GPUCSRHalo h)
 {
   Peer *g = (Peer *)h->data;
 
@@ -166,7 +166,7 @@ static PetscErrorCode Local(GPUCSRHalo h)
   PetscCheck(PetscMax(h->nsend, h->nrecv) <= INT32_MAX / 2, PETSC_COMM_SELF, PETSC_ERR_SUP, "%" PetscInt_FMT " entries to be sent and %" PetscInt_FMT " to come do not fit 32-bit indices: use more ranks", h->nsend, h->nrecv);
   PetscCall(HostBuffer(h, h->nsend, &g->send));
   PetscCall(HostBuffer(h, h->nrecv, &g->recv));
-  PetscCall(Make(h, sizeof(double) * (size_t)h->nrecv, (void **)&g->fixed));
+  PetscCall(MakePeer(h, sizeof(double) * (size_t)h->nrecv, (void **)&g->fixed));
   PetscCall(MakeIndices(h, h->index, h->nsend, &g->index));
   PetscCall(Sums(h, &g->sums));
   if (h->dev) PetscCall(h->dev->ops->eventcreate(h->dev->id, PETSC_FALSE, &g->done));
@@ -179,7 +179,7 @@ static PetscErrorCode Local(GPUCSRHalo h)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Neighbours either way, in order; where[r] is where in r's buffers, of each way, what is ours begins; coming[r] how much r gets in all */
+/* Neighbours of both directions, in order; where[r]: the place of this rank's numbers in r's buffers, each way; coming[r]: how many numbers r receives in all */
 static PetscErrorCode Links(GPUCSRHalo h, const PetscInt64 (*where)[2], const PetscInt64 (*coming)[2])
 {
   Peer           *g = (Peer *)h->data;
@@ -208,14 +208,14 @@ static PetscErrorCode Links(GPUCSRHalo h, const PetscInt64 (*where)[2], const Pe
     l->shown = (const uint64_t *)g->theirs[p->rank] + r;
   }
   g->p.n = n;
-  PetscCall(Make(h, sizeof(GPUCSRPeerLink) * (size_t)n, (void **)&g->p.link));
-  PetscCall(Fill(h, g->p.link, GPUCSR_INT32, link, GPUCSR_INT32, (PetscInt)(sizeof(GPUCSRPeerLink) / sizeof(int32_t)) * n));
+  PetscCall(MakePeer(h, sizeof(GPUCSRPeerLink) * (size_t)n, (void **)&g->p.link));
+  PetscCall(FillPeer(h, g->p.link, GPUCSR_INT32, link, GPUCSR_INT32, (PetscInt)(sizeof(GPUCSRPeerLink) / sizeof(int32_t)) * n));
   if (h->dev) PetscCall(h->dev->ops->streamsynchronize(h->dev->id, h->dev->stream));
   PetscCall(PetscFree(link));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Where gathered numbers go */
+/* Places of the gathered numbers */
 static PetscErrorCode Slots(GPUCSRHalo h)
 {
   Peer  *g = (Peer *)h->data;
@@ -224,14 +224,14 @@ static PetscErrorCode Slots(GPUCSRHalo h)
   PetscFunctionBegin;
   PetscCall(PetscMalloc1(h->peers->size, &slots));
   for (PetscMPIInt r = 0; r < h->peers->size; r++) slots[r] = (char *)g->theirs[r] + SlotsAt(h->peers);
-  PetscCall(Make(h, sizeof(void *) * (size_t)h->peers->size, (void **)&g->p.slots));
-  PetscCall(Fill(h, g->p.slots, GPUCSR_INT32, slots, GPUCSR_INT32, (PetscInt)(sizeof(void *) / sizeof(int32_t)) * h->peers->size));
+  PetscCall(MakePeer(h, sizeof(void *) * (size_t)h->peers->size, (void **)&g->p.slots));
+  PetscCall(FillPeer(h, g->p.slots, GPUCSR_INT32, slots, GPUCSR_INT32, (PetscInt)(sizeof(void *) / sizeof(int32_t)) * h->peers->size));
   if (h->dev) PetscCall(h->dev->ops->streamsynchronize(h->dev->id, h->dev->stream));
   PetscCall(PetscFree(slots));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Each tells its neighbours where in its buffers they write */
+/* Each rank tells its neighbours where in its buffers they write */
 static PetscErrorCode Connect(GPUCSRHalo h)
 {
   Peer          *g       = (Peer *)h->data;
@@ -278,7 +278,7 @@ static PetscErrorCode SetUp_Peer(GPUCSRHalo h)
   h->data = g;
   PetscCall(PetscCalloc1(h->peers->size + 1, &g->theirs));
   PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = Local(h);
+  ierr = LocalPeer(h);
   PetscCall(GPUCSRAttemptEnd(&attempt));
   ierr = GPUCSRPeersAgree(h->peers, ierr, attempt.message, sizeof(attempt.message));
   PetscCheck(!ierr, PETSC_COMM_SELF, ierr, "%s", attempt.message);
@@ -294,7 +294,7 @@ static PetscErrorCode Check_Peer(GPUCSRHalo h)
 
 /* --- Exchanges */
 
-/* The stream of an exchange follows that of the one before */
+/* The stream of an exchange waits for the stream of the last one */
 static PetscErrorCode Follow(GPUCSRHalo h, GPUCSRStream *s)
 {
   Peer *g = (Peer *)h->data;
@@ -311,7 +311,7 @@ static PetscErrorCode Follow(GPUCSRHalo h, GPUCSRStream *s)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* from NULL: NaN. Where not even that can be sent the others are told, so that they do not wait */
+/* from NULL: sends NaN. If even that fails, tells the other ranks, so that no rank waits */
 static PetscErrorCode Send(GPUCSRHalo h, GPUCSRPeerWay way, PetscInt count, const int32_t *index, const PetscScalar *from, GPUCSRStream s)
 {
   Peer          *g = (Peer *)h->data;
@@ -337,7 +337,7 @@ static PetscErrorCode Send(GPUCSRHalo h, GPUCSRPeerWay way, PetscInt count, cons
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What waits, and ends the exchange: a rank on which it fails is out of step with the others from then on, and tells them */
+/* Ends the exchange after its wait: a rank whose wait failed is out of step from then on, and tells the other ranks */
 static PetscErrorCode Ended(GPUCSRHalo h, PetscErrorCode ierr, const char message[])
 {
   PetscFunctionBegin;
@@ -363,11 +363,11 @@ static PetscErrorCode Wait(GPUCSRHalo h, GPUCSRStream s)
 {
   PetscFunctionBegin;
   if (h->dev) PetscCall(h->dev->ops->streamsynchronize(h->dev->id, s));
-  PetscCall(GPUCSRPeersCheck(h->peers)); /* a launch that gave up says so there */
+  PetscCall(GPUCSRPeersCheck(h->peers)); /* a launch that has given up leaves its reason there */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What goes on by itself still uses buffers that the host is about to write */
+/* Waits for work that uses buffers which the host writes next */
 static PetscErrorCode Quiet(GPUCSRHalo h)
 {
   Peer *g = (Peer *)h->data;
@@ -419,7 +419,7 @@ static PetscErrorCode ReverseBegin_Peer(GPUCSRHalo h, PetscBool valid, PetscBool
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What waits is what adds */
+/* ReverseAdd_Peer() waits */
 static PetscErrorCode ReverseEnd_Peer(GPUCSRHalo h)
 {
   (void)h;
@@ -449,7 +449,7 @@ static PetscErrorCode ReverseAdd_Peer(GPUCSRHalo h, const GPUCSROperand *z, GPUC
 
 /* --- The off-diagonal block */
 
-/* Its rows that have entries, in one piece */
+/* The rows that have entries, in one piece */
 static PetscErrorCode Rows(GPUCSRHalo h, Mat Ao)
 {
   Peer           *g = (Peer *)h->data;
@@ -472,12 +472,12 @@ static PetscErrorCode Rows(GPUCSRHalo h, Mat Ao)
   PetscCall(MakeIndices(h, row, n, &g->rows.row));
   PetscCall(MakeIndices(h, ptr, n + 1, &g->rows.ptr));
   PetscCall(MakeIndices(h, j, g->nentries, &g->rows.col));
-  PetscCall(Make(h, sizeof(double) * (size_t)g->nentries, (void **)&g->rows.val));
+  PetscCall(MakePeer(h, sizeof(double) * (size_t)g->nentries, (void **)&g->rows.val));
   PetscCall(PetscFree2(row, ptr));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* It pays where most rows have no entry of others: where most have, the product that was chosen for the block is as fast, and is there already */
+/* Pays where most rows have no off-diagonal entry: elsewhere the block's own product is as fast, and is there already */
 static PetscErrorCode AddReady_Peer(GPUCSRHalo h, Mat Ao, PetscBool *pays)
 {
   Peer                *g = (Peer *)h->data;
@@ -499,7 +499,7 @@ static PetscErrorCode AddReady_Peer(GPUCSRHalo h, Mat Ao, PetscBool *pays)
     }
     if (g->pays) {
       PetscCall(MatSeqAIJGetArrayRead(Ao, &a));
-      PetscCall(Fill(h, g->rows.val, GPUCSR_DOUBLE, a, GPUCSR_DOUBLE, g->nentries));
+      PetscCall(FillPeer(h, g->rows.val, GPUCSR_DOUBLE, a, GPUCSR_DOUBLE, g->nentries));
       PetscCall(MatSeqAIJRestoreArrayRead(Ao, &a));
       if (h->dev) PetscCall(h->dev->ops->streamsynchronize(h->dev->id, h->dev->stream)); /* products may be on another stream */
     }

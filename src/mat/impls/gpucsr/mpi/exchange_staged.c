@@ -1,12 +1,13 @@
 /*
-  The exchange that every MPI can do: by messages between page-locked host memory. Entries of a device vector are packed on the device, and sums added there.
+  The exchange that works with every MPI: messages between page-locked host memory. The device packs the entries of a device vector, and adds the
+  sums.
 */
 #include "halo.h"
 
 typedef struct {
   MPI_Request *forward, *backward; /* persistent: receives first */
   PetscScalar *send, *recv, *sum;  /* page-locked where that means something */
-  int32_t     *dindex, *dunique;   /* on the device, made when a device vector first needs them */
+  int32_t     *dindex, *dunique;   /* on the device, made for the first device vector */
   void        *dbuffer;
 } Staged;
 
@@ -60,7 +61,7 @@ static PetscErrorCode Destroy_Staged(GPUCSRHalo h)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Persistent messages of one buffer with each neighbour: what lies there between its offsets */
+/* Persistent messages with each neighbour: the numbers between the buffer's offsets */
 static PetscErrorCode Messages(GPUCSRHalo h, const GPUCSRNeighbours *b, PetscScalar *buffer, PetscBool receive, MPI_Request req[])
 {
   PetscFunctionBegin;
@@ -140,7 +141,7 @@ static PetscErrorCode ForwardBegin_Staged(GPUCSRHalo h, const GPUCSROperand *x, 
 static PetscErrorCode ForwardEnd_Staged(GPUCSRHalo h, PetscBool host, GPUCSRStream s)
 {
   PetscFunctionBegin;
-  (void)host; /* it is there in both cases */
+  (void)host; /* on the host either way */
   (void)s;
   PetscCallMPI(MPI_Waitall(h->to.n + h->from.n, ((Staged *)h->data)->forward, MPI_STATUSES_IGNORE));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -178,7 +179,7 @@ static PetscErrorCode ReverseAdd_Staged(GPUCSRHalo h, const GPUCSROperand *z, GP
   } else if (h->nunique) {
     PetscCall(GPUCSRUpload(h->dev, g->dbuffer, GPUCSR_DOUBLE, g->sum, GPUCSR_DOUBLE, (size_t)h->nunique, PETSC_TRUE, s, NULL));
     PetscCall((*GPUCSRHelpers(h->dev)->scatteradd)(GPUCSR_DOUBLE, (size_t)h->nunique, g->dunique, g->dbuffer, z->p, s));
-    PetscCall(h->dev->ops->streamsynchronize(h->dev->id, s)); /* sum is written again by the next product */
+    PetscCall(h->dev->ops->streamsynchronize(h->dev->id, s)); /* the next product writes sum again */
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -1,6 +1,6 @@
 /*
-  Ways of exchanging a halo, one row each, the one to be preferred first. No guard: included with different meanings of GPUCSR_EXCHANGE(). A way is one file,
-  exchange_NAME.c, and one row.
+  Ways of exchanging a halo, one row each, preferred ones first. Each way is one file, exchange_NAME.c, and one row. No include guard: each include
+  defines GPUCSR_EXCHANGE() anew.
 */
 GPUCSR_EXCHANGE(peer)
 GPUCSR_EXCHANGE(nccl)

@@ -1,5 +1,5 @@
 /*
-  Who needs which entries of a parallel vector: the graph of MATMPIAIJ's columns, as PetscSF finds it, without a table of all ranks.
+  Which rank needs which entries of a parallel vector: the graph of MATMPIAIJ's columns, as PetscSF finds it, without a table of all ranks.
 */
 #include "halo.h"
 #include <limits.h>
@@ -15,7 +15,7 @@ static PetscErrorCode NeighboursCreate(GPUCSRSFCount n, const PetscMPIInt ranks[
     b->rank[k]  = ranks[k];
     (*order)[k] = k;
   }
-  PetscCall(PetscSortMPIIntWithIntArray(b->n, b->rank, *order)); /* sums are made in the order of ranks */
+  PetscCall(PetscSortMPIIntWithIntArray(b->n, b->rank, *order)); /* ranks are summed in order */
   b->offset[0] = 0;
   for (PetscInt k = 0; k < n; k++) b->offset[k + 1] = b->offset[k] + offset[(*order)[k] + 1] - offset[(*order)[k]];
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -105,7 +105,7 @@ static const GPUCSRExchange *const exchanges[] = {
 #undef GPUCSR_EXCHANGE
 #define EXCHANGES (int)(sizeof(exchanges) / sizeof(exchanges[0]))
 
-/* The place of a word in the list; EXCHANGES: auto, more: there is none such */
+/* The place of a word in the list; EXCHANGES for auto, more for an unknown word */
 static PetscErrorCode Find(const char word[], int *k)
 {
   PetscBool same = PETSC_FALSE;
@@ -117,7 +117,7 @@ static PetscErrorCode Find(const char word[], int *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Is it a word of -mat_gpucsr_halo? */
+/* Errors if word is no value of -mat_gpucsr_halo */
 PetscErrorCode GPUCSRHaloWordCheck(Mat A, const char word[])
 {
   char list[128] = "auto";
@@ -133,7 +133,7 @@ PetscErrorCode GPUCSRHaloWordCheck(Mat A, const char word[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Peers, and what the exchange needs of them; an error is one on all ranks, with its reason in why */
+/* Sets up the peers and the exchange by them; an error is an error on all ranks, with its reason in why */
 static PetscErrorCode TryPeers(GPUCSRHalo h, const GPUCSRExchange *exchange, PetscBool distinct, PetscErrorCode *ierr)
 {
   GPUCSRAttempt attempt;
@@ -146,7 +146,7 @@ static PetscErrorCode TryPeers(GPUCSRHalo h, const GPUCSRExchange *exchange, Pet
   }
   PetscCall(GPUCSRPeersCreate(h->comm, h->dev, &h->peers));
   if (!h->peers->all) PetscCall(PetscStrncpy(h->why, h->peers->why, sizeof(h->why)));
-  else if (distinct && h->peers->shared) PetscCall(PetscStrncpy(h->why, "ranks share a device, where one that waits holds up the others", sizeof(h->why)));
+  else if (distinct && h->peers->shared) PetscCall(PetscStrncpy(h->why, "ranks share a device, where a waiting launch blocks the other ranks' launches", sizeof(h->why)));
   else {
     h->exchange = exchange;
     PetscCall(GPUCSRAttemptBegin(&attempt));
@@ -158,7 +158,7 @@ static PetscErrorCode TryPeers(GPUCSRHalo h, const GPUCSRExchange *exchange, Pet
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: an error that a rank has met is one on all, and says which rank's it was */
+/* Collective: an error of one rank is an error on all, and names the rank */
 PetscErrorCode GPUCSRHaloAgree(GPUCSRHalo h, PetscErrorCode ierr, const char message[])
 {
   char        text[512];
@@ -177,7 +177,7 @@ PetscErrorCode GPUCSRHaloAgree(GPUCSRHalo h, PetscErrorCode ierr, const char mes
   SETERRQ(h->comm, (PetscErrorCode)code, "%s", text);
 }
 
-/* Collective: this exchange, which is asked for and no other, or an error on all ranks */
+/* Collective: sets up the exchange that was asked for, or errors on all ranks */
 static PetscErrorCode Take(GPUCSRHalo h, const GPUCSRExchange *exchange)
 {
   char           why[400] = "";
@@ -199,7 +199,7 @@ static PetscErrorCode Take(GPUCSRHalo h, const GPUCSRExchange *exchange)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A number for the version of this library: what ranks tell each other may differ with it. Volatile, so that a test may change it in the file */
+/* The version of this library as a number: ranks of different versions would not understand each other. Volatile, so that a test can change it in the file */
 static int Library(void)
 {
   static const volatile char name[] = "libpetscgpucsr " PETSCGPUCSR_VERSION;
@@ -210,9 +210,9 @@ static int Library(void)
 }
 
 /*
-  Collective: the exchange that the word asks for. auto: by peers where all ranks compute on devices of one host, each on its own, and these address each other's memory; else by
-  messages. Errors are those of all ranks. dev: where the products of this rank are, a device with memory of its own, or NULL, which the host has. What it leaves to be set
-  up, GPUCSRHaloSetUp() does.
+  Collective: sets up the exchange that the word asks for. auto: by peers where all ranks compute on devices of one host, each on its own device, that
+  address each other's memory; else by messages. Errors are errors on all ranks. dev: the device of this rank's products, or NULL where they use host
+  memory. GPUCSRHaloSetUp() does the rank's own part.
 */
 PetscErrorCode GPUCSRHaloChoose(GPUCSRHalo h, GPUCSRDevice dev, const char word[])
 {
@@ -249,7 +249,7 @@ PetscErrorCode GPUCSRHaloChoose(GPUCSRHalo h, GPUCSRDevice dev, const char word[
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What is this rank's own: buffers where its products are */
+/* This rank's buffers, on the device of its products */
 PetscErrorCode GPUCSRHaloSetUp(GPUCSRHalo h, GPUCSRDevice dev)
 {
   PetscFunctionBegin;

@@ -1,10 +1,10 @@
 /*
-  A matrix of several ranks as a solver sees it (operator.h): products and gathers of sums in the order of the device's stream, with neither MPI nor the host in them, so that an iteration may be
-  recorded and played again. The exchange is the matrix' own (halo.h).
+  A matrix of several ranks for solvers (operator.h): products and gathers of sums in the order of the device's stream, without MPI and the host, so
+  an iteration can be recorded and played again. The exchange is the matrix' own (halo.h).
 */
 #include "../type/mpigpucsr.h"
 
-/* Collective: an exchange that some rank has given up is made anew */
+/* Collective: sets up the exchange again if a rank has given it up */
 static PetscErrorCode Renew(Mat A)
 {
   Mat_MPIGPUCSR *g      = (Mat_MPIGPUCSR *)A->spptr;
@@ -23,7 +23,7 @@ static PetscErrorCode Renew(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Get(Mat A, GPUCSRSide side, GPUCSRRanks *r, char why[], size_t len)
+static PetscErrorCode RanksGet(Mat A, GPUCSRSide side, GPUCSRRanks *r, char why[], size_t len)
 {
   PetscBool ready, alone;
   Mat       Ao;
@@ -44,11 +44,11 @@ static PetscErrorCode Get(Mat A, GPUCSRSide side, GPUCSRRanks *r, char why[], si
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: all ranks call it. A is made ready for products; why: where this rank cannot take part, otherwise empty */
+/* Collective. Prepares A for products; why: the reason why this rank cannot take part, or empty */
 PetscErrorCode MatGPUCSRRanksGet_Private(Mat A, GPUCSRRanks *r, char why[], size_t len)
 {
   PetscFunctionBegin;
-  PetscCall(Get(A, GPUCSR_FORWARD, r, why, len));
+  PetscCall(RanksGet(A, GPUCSR_FORWARD, r, why, len));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -56,11 +56,11 @@ PetscErrorCode MatGPUCSRRanksGet_Private(Mat A, GPUCSRRanks *r, char why[], size
 PetscErrorCode MatGPUCSRRanksTransposeGet_Private(Mat A, GPUCSRRanks *r, char why[], size_t len)
 {
   PetscFunctionBegin;
-  PetscCall(Get(A, GPUCSR_TRANSPOSE, r, why, len));
+  PetscCall(RanksGet(A, GPUCSR_TRANSPOSE, r, why, len));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Has what was got of A on this rank become something else since? */
+/* Has A changed on this rank since MatGPUCSRRanksGet_Private()? */
 PetscErrorCode MatGPUCSRRanksMoved_Private(Mat A, const GPUCSRRanks *r, PetscBool transposed, PetscBool *moved)
 {
   const GPUCSRHalo h = ((Mat_MPIGPUCSR *)A->spptr)->halo;
@@ -83,7 +83,7 @@ PetscErrorCode MatGPUCSRRanksMoved_Private(Mat A, const GPUCSRRanks *r, PetscBoo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* z = A x, arrays of the device, of a matrix whose diagonal block is o */
+/* z = A x for device arrays; o is A's diagonal block */
 PetscErrorCode MatGPUCSRRanksProduct_Private(const GPUCSROperator *o, const GPUCSRRanks *r, const double *x, double *z)
 {
   GPUCSRHalo            h   = r->halo;
@@ -104,7 +104,7 @@ PetscErrorCode MatGPUCSRRanksProduct_Private(const GPUCSROperator *o, const GPUC
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* z = alpha A x + beta y, or with the transpose, where both blocks are that: as above, with any numbers */
+/* z = alpha A x + beta y, or with the transpose, for which both blocks must have been prepared */
 PetscErrorCode MatGPUCSRRanksMultiply_Private(const GPUCSROperator *o, const GPUCSRRanks *r, PetscBool transposed, double alpha, const double *x, double beta, const double *y, double *z)
 {
   GPUCSRHalo            h   = r->halo;
@@ -133,7 +133,7 @@ PetscErrorCode MatGPUCSRRanksMultiply_Private(const GPUCSROperator *o, const GPU
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: a matrix like A in all but its entries, whose product on each rank is all of x, x as long as a row of A */
+/* Collective: a matrix of A's type and sizes whose product on each rank is all of x, as long as a row of A */
 PetscErrorCode MatGPUCSRRanksEverything_Private(Mat A, Mat *E)
 {
   const PetscInt  n = A->cmap->N;
@@ -157,7 +157,7 @@ PetscErrorCode MatGPUCSRRanksEverything_Private(Mat A, Mat *E)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: a copy of A that becomes a MATMPIAIJ, and is then a matrix as the other one: of its type, and as it was asked for */
+/* Collective: B, a MATMPIAIJ copy of A, converted to the type and options of like */
 PetscErrorCode MatGPUCSRRanksLike_Private(Mat like, Mat A, Mat *B)
 {
   PetscFunctionBegin;
@@ -167,7 +167,7 @@ PetscErrorCode MatGPUCSRRanksLike_Private(Mat like, Mat A, Mat *B)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* all = n numbers of each rank, in the order of ranks; both where the products are */
+/* all = n numbers of each rank, in the order of ranks, all where the products are */
 PetscErrorCode MatGPUCSRRanksGather_Private(const GPUCSROperator *o, const GPUCSRRanks *r, const double *mine, int n, double *all)
 {
   PetscFunctionBegin;
@@ -175,7 +175,7 @@ PetscErrorCode MatGPUCSRRanksGather_Private(const GPUCSROperator *o, const GPUCS
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Where they are gathered, if the kernel that needs them may do that itself; size 0: it may not */
+/* Where the ranks gather, for a kernel with a gather of its own; size 0: not possible */
 GPUCSRPeerSlots MatGPUCSRRanksSlots_Private(const GPUCSRRanks *r)
 {
   const GPUCSRPeerSlots none = {.size = 0};
@@ -183,7 +183,7 @@ GPUCSRPeerSlots MatGPUCSRRanksSlots_Private(const GPUCSRRanks *r)
   return r->halo->exchange->slots ? (*r->halo->exchange->slots)(r->halo) : none;
 }
 
-/* A solve begins, or has ended: in between all ranks take part */
+/* A solve begins or ends: during it all ranks take part */
 PetscErrorCode MatGPUCSRRanksSolving_Private(const GPUCSRRanks *r, PetscBool begins)
 {
   PetscFunctionBegin;
@@ -191,7 +191,7 @@ PetscErrorCode MatGPUCSRRanksSolving_Private(const GPUCSRRanks *r, PetscBool beg
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Work is recorded from here on, or no more */
+/* Recording of work begins or ends */
 PetscErrorCode MatGPUCSRRanksRecord_Private(const GPUCSRRanks *r, PetscBool begins)
 {
   PetscFunctionBegin;
@@ -199,7 +199,7 @@ PetscErrorCode MatGPUCSRRanksRecord_Private(const GPUCSRRanks *r, PetscBool begi
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What was recorded has been given to the stream; an error once another rank has given up */
+/* Recorded work has been launched; errors once another rank has given up */
 PetscErrorCode MatGPUCSRRanksPlayed_Private(const GPUCSROperator *o, const GPUCSRRanks *r)
 {
   PetscFunctionBegin;
@@ -215,7 +215,7 @@ PetscErrorCode MatGPUCSRRanksCheck_Private(const GPUCSRRanks *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* This rank goes no further: the others are told, as far as the exchange can */
+/* This rank gives up: tells the other ranks, if the exchange can */
 PetscErrorCode MatGPUCSRRanksFail_Private(const GPUCSRRanks *r, const char message[])
 {
   PetscFunctionBegin;

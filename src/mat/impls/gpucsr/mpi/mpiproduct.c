@@ -1,5 +1,5 @@
 /*
-  Products of MATMPIAIJGPUCSR: the halo of x (halo.h) is exchanged while the diagonal block is multiplied. What becomes of one rank is no reason for another to wait.
+  Products of MATMPIAIJGPUCSR: the halo of x (halo.h) travels while the diagonal block is multiplied. A rank that fails never makes another rank wait.
 */
 #include "../type/mpigpucsr.h"
 
@@ -19,26 +19,26 @@ static PetscBool PatternIs(const Pattern *p, const Pattern *q)
   return (PetscBool)(p->state == q->state && p->block[0] == q->block[0] && p->block[1] == q->block[1]);
 }
 
-/* One product on this rank: what all its steps need */
+/* One product on this rank: the data of all its steps */
 typedef struct {
   Mat            A, Ad, Ao;
   GPUCSRHalo     h;
   Vec            lvec;
   GPUCSRDevice   dev;              /* NULL: the parent's products of the blocks */
-  PetscBool      quiet;            /* a failure of the device is met by the host's products */
-  PetscBool      hasx, hasy, hasz; /* arrays that are taken */
+  PetscBool      quiet;            /* errors of the device lead to the host's products */
+  PetscBool      hasx, hasy, hasz; /* arrays taken from x, y and z */
   PetscBool      wrote;            /* z may hold part of the result */
   PetscBool      adds;             /* the exchange multiplies by the off-diagonal block */
   Vec            x, y, z;
   GPUCSRStream   s;
   GPUCSROperand  ox, oy, oz, partial;
-  PetscErrorCode error; /* met by this rank, which goes on with what others wait for */
-  PetscBool      alone; /* by this rank alone: the others do not know */
+  PetscErrorCode error; /* of this rank, which still takes part in the exchange */
+  PetscBool      alone; /* the other ranks do not know of the error */
 } Step;
 
 /*
-  Device work of a step, with x, y and z held as arrays meanwhile. When it fails and backend is auto, the rank goes on
-  with the host's products, and its neighbours never notice: communication is the same either way.
+  Device work of a step, with the arrays of x, y and z. If it fails and backend is auto, this rank goes on with the host's products: communication is
+  the same either way, so neighbours do not notice.
 */
 static PetscErrorCode Try(Step *t, PetscErrorCode (*work)(Step *))
 {
@@ -55,7 +55,7 @@ static PetscErrorCode Try(Step *t, PetscErrorCode (*work)(Step *))
   ierr = (*work)(t);
   PetscCall(GPUCSRAttemptEnd(&attempt));
   if (ierr) {
-    /* what the host would need must still be there: memory is asked for before anything is written, and a device that lacks it still gives vectors back */
+    /* the host's product needs x and y intact: memory is allocated before anything is written, and a device without memory still returns vectors */
     PetscCheck(ierr == PETSC_ERR_MEM || (t->ox.place == GPUCSR_HOST && t->oz.place == GPUCSR_HOST), PETSC_COMM_SELF, ierr, "%s", attempt.message);
     PetscCheck(!t->wrote || !t->y || t->y != t->z, PETSC_COMM_SELF, ierr, "The device failed while the sum was on its way back into the vector that held a summand: %s", attempt.message);
     if (ierr == PETSC_ERR_GPU) PetscCall(PetscStrncpy(t->dev->failed, attempt.message, sizeof(t->dev->failed)));
@@ -67,7 +67,7 @@ static PetscErrorCode Try(Step *t, PetscErrorCode (*work)(Step *))
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Both blocks ready for products of this side, or neither: what one holds on the device is of no use without the other */
+/* Prepares both blocks for products of this side, or none: a single block on the device is of no use */
 static PetscErrorCode BlocksReady(Mat Ad, Mat Ao, GPUCSRSide side, PetscBool *ready)
 {
   PetscFunctionBegin;
@@ -88,7 +88,7 @@ PetscErrorCode MatGPUCSRHaloForget_Private(Mat_MPIGPUCSR *g)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: how the entries of a new pattern are parted among the ranks, for the report */
+/* Collective: the share of each rank in the entries of a new pattern, for the report */
 static PetscErrorCode Shares(Mat Ad, Mat Ao, MPI_Comm comm, PetscMPIInt size)
 {
   double *share = ((Mat_SeqGPUCSR *)Ad->spptr)->share, sum;
@@ -104,7 +104,7 @@ static PetscErrorCode Shares(Mat Ad, Mat Ao, MPI_Comm comm, PetscMPIInt size)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Where the halo of a rank is whose blocks are ready or not: a device with memory of its own, or the host */
+/* The place of the halo: a device with memory of its own if the blocks are ready there, else the host (NULL) */
 static GPUCSRDevice HaloDevice(Mat Ad, PetscBool ready)
 {
   GPUCSRDevice dev = ready ? ((Mat_SeqGPUCSR *)Ad->spptr)->dev : NULL;
@@ -112,7 +112,7 @@ static GPUCSRDevice HaloDevice(Mat Ad, PetscBool ready)
   return dev && dev->ops->separate ? dev : NULL;
 }
 
-/* Must the exchange be chosen anew? Where products have come back to the host it serves as it is, unless it is by devices that a failed one was among */
+/* Must the exchange be chosen anew? When products return to the host the exchange stays, unless it connects devices and a device has failed */
 static PetscBool HaloStale(GPUCSRHalo h, GPUCSRDevice dev)
 {
   GPUCSRAttempt attempt;
@@ -126,7 +126,7 @@ static PetscBool HaloStale(GPUCSRHalo h, GPUCSRDevice dev)
   return broken;
 }
 
-/* The halo's memory on this rank, where the blocks are; a device that has none for it is one that both blocks leave */
+/* Memory of the halo on this rank, on the device of the blocks; if that has too little, both blocks leave the device */
 static PetscErrorCode HaloReady(Mat A, Mat Ad, Mat Ao, PetscBool *ready)
 {
   Mat_MPIGPUCSR *g   = (Mat_MPIGPUCSR *)A->spptr;
@@ -152,7 +152,7 @@ static PetscErrorCode HaloReady(Mat A, Mat Ad, Mat Ao, PetscBool *ready)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: the exchange, where any rank has none that serves it. Ranks that have met an error count as on the host */
+/* Collective: chooses the exchange if any rank has none that serves it. A rank that has met an error counts as one on the host */
 static PetscErrorCode HaloChoose(Mat A, Mat Ad, PetscBool ready)
 {
   Mat_MPIGPUCSR *g     = (Mat_MPIGPUCSR *)A->spptr;
@@ -168,10 +168,9 @@ static PetscErrorCode HaloChoose(Mat A, Mat Ad, PetscBool ready)
 }
 
 /*
-  The same, collectively: what would be the same warning or error on several ranks is said once, and no rank waits for one that has met an error. Ranks
-  tell each other how they fared at the first product with a new pattern or with new values, which they all come to together, for each side: PETSc counts
-  changes of a parallel matrix on all ranks alike. The halo is made then, too. What happens to a rank later (a device that fails, say), or when a program changes one block alone, it says
-  by itself, see warn.c, since nobody waits for it to ask.
+  The same, collectively: a warning or error of several ranks is printed once, and no rank waits for a failed one. Ranks agree at the first product of
+  each side with a new pattern or new values, to which all come: PETSc counts changes of a parallel matrix on all ranks. The halo is made then, too. A
+  later event on one rank (its device fails, a program changes one block) is reported by that rank alone, see warn.c.
 */
 PetscErrorCode MatGPUCSRReadyTogether_Private(Mat A, GPUCSRSide side, PetscBool *ready, PetscBool *alone)
 {
@@ -190,7 +189,7 @@ PetscErrorCode MatGPUCSRReadyTogether_Private(Mat A, GPUCSRSide side, PetscBool 
   PetscCall(MatMPIAIJGetSeqAIJ(A, &b[0], &b[1], NULL));
   PetscCall(PatternGet(A, &now));
   PetscCall(PetscObjectStateGet((PetscObject)A, &state));
-  *alone = (PetscBool)(g->halo && g->halo->data && PatternIs(&g->agreed[side], &now) && g->values[side] == state); /* no data: the devices were given back since */
+  *alone = (PetscBool)(g->halo && g->halo->data && PatternIs(&g->agreed[side], &now) && g->values[side] == state); /* no data: the devices have gone since */
   if (*alone) {
     PetscCall(BlocksReady(b[0], b[1], side, ready));
     for (int k = 0; k < 2; k++) PetscCall(MatGPUCSRWarn_Private(b[k], 0, 0, 0));
@@ -235,7 +234,7 @@ PetscErrorCode MatGPUCSRReadyTogether_Private(Mat A, GPUCSRSide side, PetscBool 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What all ranks come to together: an error here is one on all of them, but for what befalls a rank that nobody else waits for */
+/* The collective beginning: its errors are errors on all ranks, except for a rank that the other ranks do not wait for */
 static PetscErrorCode Begin(Mat A, GPUCSRSide side, Vec x, Vec y, Vec z, Step *t)
 {
   Mat_MPIGPUCSR *g = (Mat_MPIGPUCSR *)A->spptr;
@@ -259,7 +258,7 @@ static PetscErrorCode Begin(Mat A, GPUCSRSide side, Vec x, Vec y, Vec z, Step *t
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The arrays of x, y and z where the blocks are */
+/* Takes the arrays of x, y and z, where the blocks are */
 static PetscErrorCode Take(Step *t)
 {
   Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)t->Ad->spptr;
@@ -292,7 +291,7 @@ static PetscErrorCode Give(Step *t)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The partial result stays on the device, in the diagonal block's vector type */
+/* The partial result stays on the device, in a vector of the diagonal block's type */
 static PetscErrorCode Partial(Step *t)
 {
   Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)t->Ad->spptr;
@@ -311,7 +310,7 @@ static PetscErrorCode Pack(Step *t)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* partial = Ad x + y, or z, where what the halo adds can be added there; under way when this returns */
+/* Launches partial = Ad x + y, or z = Ad x + y if the halo's part can be added to z */
 static PetscErrorCode DiagonalProduct(Step *t)
 {
   PetscBool wrote;
@@ -344,13 +343,13 @@ static PetscErrorCode OffDiagonalProduct(Step *t)
 {
   PetscFunctionBegin;
   PetscCall(MatGPUCSRApply_Private(t->Ao, GPUCSR_FORWARD, &t->h->halo, &t->partial, &t->oz, t->s, &t->wrote));
-  /* host arrays are complete; of device vectors, the halo's upload must be through before its buffer is written again */
+  /* host arrays are complete; the halo's upload must end before its buffer is written again */
   if (t->oz.place == GPUCSR_DEVICE && t->h->halo.place == GPUCSR_HOST) PetscCall(t->dev->ops->streamsynchronize(t->dev->id, t->s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-  A step of a product. An error that it meets is kept until the end: until then this rank goes on with what its neighbours wait for, and no other step is taken.
+  One step of a product. Its error is kept until the end: this rank goes on with the exchange, for its neighbours, and skips the other steps.
 */
 #define STEP(t, call) \
   do { \
@@ -396,7 +395,7 @@ static PetscErrorCode Forward(Mat A, Vec x, Vec y, Vec z)
   if (t.error) PetscCall((*t.h->exchange->forwardbegin)(t.h, NULL, NULL));
   STEP(&t, Try(&t, DiagonalProduct));
   if (t.adds) STEP(&t, Try(&t, OffDiagonalAdd));
-  ierr = (*t.h->exchange->forwardend)(t.h, (PetscBool)!t.dev, t.s); /* whatever has been met: others go on */
+  ierr = (*t.h->exchange->forwardend)(t.h, (PetscBool)!t.dev, t.s); /* after an error, too: neighbours go on */
   STEP(&t, ierr);
   if (!t.adds) STEP(&t, Try(&t, OffDiagonalProduct));
   PetscCall(GPUCSRLogEnd(&MAT_GPUCSR_Halo, dev, A));
@@ -406,7 +405,7 @@ static PetscErrorCode Forward(Mat A, Vec x, Vec y, Vec z)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The halo = Ao^T x, complete where the exchange takes it; with what Add() needs */
+/* halo = Ao^T x, complete for the exchange */
 static PetscErrorCode OffDiagonalTranspose(Step *t)
 {
   PetscBool wrote;
@@ -443,7 +442,7 @@ static PetscErrorCode AddOnHost(Step *t)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* z = A^T x + y: the halo's sums travel back while the diagonal block is multiplied */
+/* z = A^T x + y: the halo's sums travel while the diagonal block is multiplied */
 static PetscErrorCode Backward(Mat A, Vec x, Vec y, Vec z)
 {
   Step           t;
@@ -467,7 +466,7 @@ static PetscErrorCode Backward(Mat A, Vec x, Vec y, Vec z)
   } else STEP(&t, MatGPUCSRParentProduct_Private(t.Ad, GPUCSR_TRANSPOSE, x, y, z));
   ierr = (*t.h->exchange->reverseend)(t.h);
   STEP(&t, ierr);
-  t.quiet = PETSC_FALSE; /* z holds part of the result by now */
+  t.quiet = PETSC_FALSE; /* z holds part of the result */
   if (t.dev) STEP(&t, Try(&t, Add));
   else STEP(&t, AddOnHost(&t));
   if (t.error) (void)(*t.h->exchange->reverseadd)(t.h, NULL, t.s);

@@ -1,9 +1,10 @@
 /*
-  What a rank does by itself for a product of sparse matrices on several ranks (mpisparse.c): columns numbered, matrices put together on its device, patterns, values.
+  The steps of one rank in a product of sparse matrices of several ranks (mpisparse.c): columns numbered, matrices stacked on its device, patterns,
+  values.
 */
 #include "../sparse/mpisparse.h"
 
-/* The first rows of a matrix, as one of its own that nobody destroys */
+/* The first rows of A as a matrix that does not own its arrays */
 static GPUCSRStorage Top(const GPUCSRStorage *A, int m, int64_t nnz)
 {
   GPUCSRStorage top = *A;
@@ -36,7 +37,7 @@ PetscErrorCode GPUCSRRanksProductForget(RanksProduct *p)
 
 /* ---- columns ---- */
 
-/* Columns of others among those of X's off-diagonal block and of these rows */
+/* The ghost columns: from X's off-diagonal block (more) and from rows of other ranks (j) */
 PetscErrorCode GPUCSRRanksProductGhosts(RanksProduct *p, PetscInt nmore, const PetscInt more[], PetscInt nrows, const PetscInt j[], PetscLayout cmap)
 {
   PetscInt *all, n = nmore;
@@ -53,7 +54,7 @@ PetscErrorCode GPUCSRRanksProductGhosts(RanksProduct *p, PetscInt nmore, const P
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The number here of a global column */
+/* The local number of a global column */
 static PetscErrorCode Number(const RanksProduct *p, PetscLayout cmap, PetscInt column, int32_t *here)
 {
   PetscInt at;
@@ -87,7 +88,7 @@ static PetscErrorCode Renumber(GPUCSRDevice dev, PetscInt n, const int32_t table
 
 /* ---- matrices on the device ---- */
 
-static PetscErrorCode Create(RanksProduct *p, int m, PetscInt n, int64_t nnz, GPUCSRStorage *A)
+static PetscErrorCode CreateCSR(RanksProduct *p, int m, PetscInt n, int64_t nnz, GPUCSRStorage *A)
 {
   PetscFunctionBegin;
   PetscCheck(nnz <= INT32_MAX - 1024 && n <= INT32_MAX - 1024, PETSC_COMM_SELF, PETSC_ERR_SUP, "A product of %d rows, %" PetscInt_FMT " columns and %" PetscInt64_FMT " nonzeros of this rank does not fit the 32-bit indices of the device formats", m, n, (PetscInt64)nnz);
@@ -95,7 +96,7 @@ static PetscErrorCode Create(RanksProduct *p, int m, PetscInt n, int64_t nnz, GP
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Room for a matrix of m rows and nnz entries, and behind it the pattern of rows that came from others */
+/* Room for a matrix of m rows and nnz entries, and behind it the pattern of rows from other ranks */
 static PetscErrorCode Stack(RanksProduct *p, int m, int64_t nnz, const GPUCSRRows *rows, PetscLayout cmap, GPUCSRStorage *A)
 {
   GPUCSRDevice   dev = p->dev;
@@ -104,7 +105,7 @@ static PetscErrorCode Stack(RanksProduct *p, int m, int64_t nnz, const GPUCSRRow
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(Create(p, m + (int)rows->n, p->own + p->nghost, nnz + n, A));
+  PetscCall(CreateCSR(p, m + (int)rows->n, p->own + p->nghost, nnz + n, A));
   if (!rows->n) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscMalloc2(rows->n + 1, &i, n, &j));
   for (PetscInt k = 0; k <= rows->n; k++) i[k] = (int32_t)(nnz + rows->i[k]);
@@ -116,7 +117,7 @@ static PetscErrorCode Stack(RanksProduct *p, int m, int64_t nnz, const GPUCSRRow
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Values of those rows */
+/* Values of the rows from other ranks */
 static PetscErrorCode StackValues(RanksProduct *p, int64_t nnz, const GPUCSRRows *rows, GPUCSRStorage *A)
 {
   PetscFunctionBegin;
@@ -135,7 +136,7 @@ static PetscErrorCode Mirrors(RanksProduct *p, Mat X, PetscBool values, GPUCSRSt
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* X, or its first rows, = B's two blocks side by side, as columns are numbered here */
+/* X, or its first rows, = B's two blocks side by side, in local column numbers */
 static PetscErrorCode BesideB(RanksProduct *p, GPUCSRStorage *const b[2], GPUCSRStorage *X)
 {
   GPUCSRStorage off = *b[1], top = Top(X, b[0]->m, b[0]->nnz + b[1]->nnz);
@@ -146,7 +147,7 @@ static PetscErrorCode BesideB(RanksProduct *p, GPUCSRStorage *const b[2], GPUCSR
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The columns of B's off-diagonal block among those of others, which follow the rank's own */
+/* Local numbers of the columns of B's off-diagonal block */
 static PetscErrorCode ColumnsOfB(Mat B, RanksProduct *p, const GPUCSRStorage *off)
 {
   const PetscInt *garray;
@@ -162,7 +163,7 @@ static PetscErrorCode ColumnsOfB(Mat B, RanksProduct *p, const GPUCSRStorage *of
   PetscCall(PetscMalloc1(off->n, &table));
   for (int k = 0; k < off->n; k++) {
     PetscCall(Number(p, B->cmap, garray[k], &table[k]));
-    table[k] -= (int32_t)p->own; /* blocks are put side by side behind each other's columns */
+    table[k] -= (int32_t)p->own; /* each block's columns follow the columns of the block before */
   }
   ierr = Renumber(p->dev, off->n, table, off->nnz, p->column);
   PetscCall(PetscFree(table));
@@ -188,7 +189,7 @@ static PetscErrorCode DownloadO(RanksProduct *p, PetscLayout cmap)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* M, and T_o^T M, from what is on this rank and the rows that it was sent */
+/* M, and T_o^T M, from the rows of this rank and the rows fetched */
 PetscErrorCode GPUCSRRanksProductFirst(Mat C, RanksProduct *p)
 {
   const Recipe  *r = p->recipe;
@@ -201,19 +202,19 @@ PetscErrorCode GPUCSRRanksProductFirst(Mat C, RanksProduct *p)
   PetscCall(Mirrors(p, B, PETSC_FALSE, b));
   PetscCall(ColumnsOfB(B, p, b[1]));
   if (r->multiplied) {
-    PetscCall(Create(p, a[0]->m, a[0]->n + a[1]->n, a[0]->nnz + a[1]->nnz, &p->K));
+    PetscCall(CreateCSR(p, a[0]->m, a[0]->n + a[1]->n, a[0]->nnz + a[1]->nnz, &p->K));
     PetscCall((*GPUCSRSpGEMMOf(p->dev)->beside)(a[0], a[1], PETSC_FALSE, &p->K));
     PetscCall(Stack(p, b[0]->m, b[0]->nnz + b[1]->nnz, &p->theirs, B->cmap, &p->B));
     PetscCall(BesideB(p, b, &p->B));
     PetscCall(GPUCSRSpGEMMSymbolic(&p->K, &p->B, M, &p->mrows));
   } else {
-    PetscCall(Create(p, b[0]->m, p->own + p->nghost, b[0]->nnz + b[1]->nnz, M));
+    PetscCall(CreateCSR(p, b[0]->m, p->own + p->nghost, b[0]->nnz + b[1]->nnz, M));
     PetscCall(BesideB(p, b, M));
   }
   p->nnz = M->nnz;
   for (int k = 0; k < (r->transposed ? 2 : 0); k++) {
     from                     = *(C->product->type == MATPRODUCT_AtB ? a : b)[k];
-    from.array[CSR_VAL].data = NULL; /* nobody has written them yet */
+    from.array[CSR_VAL].data = NULL; /* not written yet */
     PetscCall(GPUCSRTransposeStorage(&from, &p->T[k], &p->map[k]));
     p->mapbytes[k] = sizeof(int32_t) * (size_t)from.nnz;
   }
@@ -224,7 +225,7 @@ PetscErrorCode GPUCSRRanksProductFirst(Mat C, RanksProduct *p)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Rows that were given may have columns that were not here before: all are numbered anew, in the same order. table: where each column of others is now */
+/* Rows from other ranks may have new ghost columns: all ghosts are numbered again, in the same order. table: the new number of each old ghost */
 static PetscErrorCode NewNumbers(RanksProduct *p, PetscInt before, const int32_t table[])
 {
   GPUCSRStorage *const all[] = {&p->B, &p->R, &p->O};
@@ -245,7 +246,7 @@ static PetscErrorCode NewNumbers(RanksProduct *p, PetscInt before, const int32_t
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* S: row r has a one for each row that was given for it */
+/* S: row r has a one for each row given for it */
 static PetscErrorCode Given(RanksProduct *p, int m)
 {
   const PetscInt n   = p->given.n;
@@ -255,7 +256,7 @@ static PetscErrorCode Given(RanksProduct *p, int m)
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(Create(p, m, n, n, &p->S));
+  PetscCall(CreateCSR(p, m, n, n, &p->S));
   PetscCall(PetscMalloc3(m + 1, &i, n, &j, n, &one));
   for (int r = 0; r <= m; r++) i[r] = (int32_t)p->given.first[r];
   for (PetscInt k = 0; k < n; k++) {
@@ -270,7 +271,7 @@ static PetscErrorCode Given(RanksProduct *p, int m)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* R = [M; rows that were given] in place of M */
+/* R = [M; rows given] in place of M */
 static PetscErrorCode Extend(RanksProduct *p, PetscLayout cmap)
 {
   GPUCSRDevice   dev = p->dev;
@@ -288,7 +289,7 @@ static PetscErrorCode Extend(RanksProduct *p, PetscLayout cmap)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* C from M and the rows that were given, and parted: D, its entries in columns of this rank, and E */
+/* C from M and the rows given, split into D, the entries in this rank's columns, and E */
 PetscErrorCode GPUCSRRanksProductLast(Mat C, RanksProduct *p, PetscInt before, const int32_t table[], GPUCSRStorage *D)
 {
   PetscLayout cmap = C->product->B->cmap;
@@ -300,7 +301,7 @@ PetscErrorCode GPUCSRRanksProductLast(Mat C, RanksProduct *p, PetscInt before, c
     if (p->nghost != before) PetscCall(NewNumbers(p, before, table));
     PetscCall(Extend(p, cmap));
     PetscCall(Given(p, m));
-    PetscCall(Create(p, m, p->T[0].n + p->S.n, p->T[0].nnz + p->S.nnz, &p->L));
+    PetscCall(CreateCSR(p, m, p->T[0].n + p->S.n, p->T[0].nnz + p->S.nnz, &p->L));
     PetscCall((*GPUCSRSpGEMMOf(p->dev)->beside)(&p->T[0], &p->S, PETSC_FALSE, &p->L));
     PetscCall(GPUCSRSpGEMMSymbolic(&p->L, &p->R, &p->C, &p->crows));
   }
@@ -334,7 +335,7 @@ PetscErrorCode GPUCSRRanksProductFirstValues(Mat C, RanksProduct *p)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* To the host's values of a block */
+/* Into the host's values of a block */
 static PetscErrorCode ToBlock(Mat block, const GPUCSRStorage *A)
 {
   GPUCSRDevice   dev = A->dev;

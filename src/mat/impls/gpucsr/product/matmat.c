@@ -1,9 +1,9 @@
 /*
-  Products with dense matrices, A B and A^T B: all columns in one go, so that the sparse matrix is read once for 32 of them (kernels/csr_columns.cu) where it is
-  held in CSR; in other formats a product a column, on the device.
+  Products with dense matrices, A B and A^T B. In CSR the sparse matrix is read once for 32 columns (kernels/csr_columns.cu); other formats take one
+  product a column, on the device.
 
-  Columns of a host matrix are staged through page-locked memory, those of MATSEQDENSECUDA used in place. Of a parallel product only the
-  rows of B that other ranks need cross them, a message a column.
+  Columns of a host matrix are staged through page-locked memory, columns of MATSEQDENSECUDA used in place. In a parallel product only the rows of B
+  that other ranks need travel, one message a column.
 */
 #include "../type/gpucsrimpl.h"
 #include <petscsf.h>
@@ -11,9 +11,9 @@
 /* Columns of one pass */
 #define TILE 32
 
-/* What a product of a parallel matrix keeps: the rows of B that belong to others, or sums for them */
+/* Data of a parallel product: the rows of B from other ranks, or sums for them */
 typedef struct {
-  PetscSF      sf; /* from our rows of B to those we need of others, the order of garray; NULL where there is one process */
+  PetscSF      sf; /* from this rank's rows of B to the rows of other ranks, in the order of garray; NULL on one process */
   PetscInt     n;
   PetscScalar *halo;
 } DenseHalo;
@@ -28,7 +28,7 @@ typedef struct {
   const void   *d; /* native columns, or NULL */
 } Columns;
 
-/* k columns between the host, ld apart, and the device, where one follows the other */
+/* Copies k columns between the host, where they are ld apart, and the device, where they are contiguous */
 static PetscErrorCode Send(Mat_SeqGPUCSR *g, void *to, const GPUCSROperand *x, size_t ld, size_t n, int k)
 {
   const GPUCSRType type = GPUCSRVectorType(g->precision);
@@ -55,13 +55,13 @@ static PetscErrorCode BringBack(Mat_SeqGPUCSR *g, const GPUCSROperand *z, size_t
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A step of what several ranks do together. An error that it meets is kept: until the end this rank goes on with what others wait for, and no other step is taken */
+/* One step of a product of several ranks. Its error is kept until the end: this rank goes on with the exchange, for its neighbours, and skips the other steps */
 #define STEP(error, call) \
   do { \
     if (!(error)) (error) = (call); \
   } while (0)
 
-/* The columns of one product, of a matrix that is ready. A native c is made here, and is the device's until the next product of this matrix */
+/* The columns of one product of a prepared matrix. A native c is allocated here, and valid until the next product of this matrix */
 static PetscErrorCode Multiply(Columns *m)
 {
   Mat_SeqGPUCSR       *g       = (Mat_SeqGPUCSR *)m->A->spptr;
@@ -80,7 +80,7 @@ static PetscErrorCode Multiply(Columns *m)
 
   PetscFunctionBegin;
   PetscCall(dev->ops->activate(dev->id));
-  if (g->last && g->last != dev->stream) PetscCall(GPUCSRDeviceSynchronize(dev)); /* buffers are shared by all products of this matrix */
+  if (g->last && g->last != dev->stream) PetscCall(GPUCSRDeviceSynchronize(dev)); /* all products of this matrix share the buffers */
   g->last = dev->stream;
   PetscCall(GPUCSRLogBegin(&MAT_GPUCSR_Product, dev, m->A));
   PetscCall(MatGPUCSRBuffer_Private(g, PETSC_TRUE, 2 * nb * k * size, (void **)&broom));
@@ -114,11 +114,11 @@ static PetscErrorCode Multiply(Columns *m)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The same by MATSEQAIJ, a column at a time; add: to what is in c */
+/* The same by MATSEQAIJ, one column at a time; add: to c */
 static PetscErrorCode MultiplyOnHost(Mat A, GPUCSRSide side, int k, const GPUCSROperand *b, size_t ldb, const GPUCSROperand *c, size_t ldc, PetscBool add)
 {
   PetscFunctionBegin;
-  PetscCheck(b->place == GPUCSR_HOST && c->place == GPUCSR_HOST, PETSC_COMM_SELF, PETSC_ERR_SUP, "A product with a dense matrix on the device cannot go on on the host");
+  PetscCheck(b->place == GPUCSR_HOST && c->place == GPUCSR_HOST, PETSC_COMM_SELF, PETSC_ERR_SUP, "A product with a dense matrix that failed on the device cannot continue on the host");
   for (size_t q = 0; q < (size_t)k; q++) {
     Vec x, z;
 
@@ -131,7 +131,7 @@ static PetscErrorCode MultiplyOnHost(Mat A, GPUCSRSide side, int k, const GPUCSR
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Both blocks, or the one that there is (Ao is NULL), have a device that works, and their plans are up to date */
+/* Prepares both blocks, or the only one (Ao is NULL); ready: the device works and the plans are current */
 static PetscErrorCode BlocksReady(Mat Ad, Mat Ao, GPUCSRSide side, PetscBool *ready)
 {
   PetscFunctionBegin;
@@ -142,7 +142,7 @@ static PetscErrorCode BlocksReady(Mat Ad, Mat Ao, GPUCSRSide side, PetscBool *re
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Device work of the first block, then of the second; when it fails and backend is auto, the host goes on from where the operands are still whole */
+/* Device work of the first block, then of the second; if it fails and backend is auto, the host continues with the operands that are intact */
 static PetscErrorCode Try(Mat A, Columns *m, PetscBool *ready)
 {
   Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)m->A->spptr;
@@ -168,14 +168,14 @@ static PetscErrorCode Try(Mat A, Columns *m, PetscBool *ready)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What a rank that has met an error sends, so that others do not take it for numbers */
+/* NaN in place of the numbers of a rank that has met an error */
 static void Spoil(PetscScalar *a, size_t ld, size_t n, int k)
 {
   for (size_t q = 0; q < (size_t)k; q++)
     for (size_t r = 0; r < n; r++) a[q * ld + r] = (PetscScalar)NAN;
 }
 
-/* Columns of C = A B: the diagonal block is multiplied while rows of B travel. They travel whatever this rank meets; an error is told at the end */
+/* Columns of C = A B: rows of B travel while the diagonal block is multiplied, even after an error, which is returned at the end */
 static PetscErrorCode Forward(Mat A, Mat Ad, Mat Ao, DenseHalo *h, int k, const GPUCSROperand *b, size_t ldb, const GPUCSROperand *c, size_t ldc, PetscErrorCode *error)
 {
   Columns   d = {.A = Ad, .side = GPUCSR_FORWARD, .k = k, .b = *b, .c = *c, .ldb = ldb, .ldc = ldc}, o = d;
@@ -186,7 +186,7 @@ static PetscErrorCode Forward(Mat A, Mat Ad, Mat Ao, DenseHalo *h, int k, const 
   if (Ao) {
     for (PetscInt q = 0; q < k; q++) PetscCall(PetscSFBcastBegin(h->sf, MPIU_SCALAR, (const PetscScalar *)b->p + (size_t)q * ldb, h->halo + q * h->n, MPI_REPLACE));
     d.c = (GPUCSROperand){.place = GPUCSR_NATIVE};
-    /* what is native to one must be to the other */
+    /* both blocks must have the same native type */
     if (ready && ((Mat_SeqGPUCSR *)Ad->spptr)->precision != ((Mat_SeqGPUCSR *)Ao->spptr)->precision) ready = PETSC_FALSE;
   }
   STEP(*error, Try(A, &d, &ready));
@@ -205,7 +205,7 @@ static PetscErrorCode Forward(Mat A, Mat Ad, Mat Ao, DenseHalo *h, int k, const 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Columns of C = A^T B: what belongs to other ranks is added up there */
+/* Columns of C = A^T B: each rank adds the sums for its own rows */
 static PetscErrorCode Backward(Mat A, Mat Ad, Mat Ao, DenseHalo *h, int k, const GPUCSROperand *b, size_t ldb, const GPUCSROperand *c, size_t ldc, PetscErrorCode *error)
 {
   Columns   d = {.A = Ad, .side = GPUCSR_TRANSPOSE, .k = k, .b = *b, .c = *c, .ldb = ldb, .ldc = ldc}, o = d;
@@ -232,7 +232,7 @@ static PetscErrorCode Backward(Mat A, Mat Ad, Mat Ao, DenseHalo *h, int k, const
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The array of a dense matrix where it is: on the device in a PETSc whose dense matrices may be there */
+/* The array of a dense matrix, on the device if PETSc has it there */
 static PetscErrorCode DenseGet(Mat B, PetscBool write, GPUCSROperand *o, size_t *ld)
 {
   PetscMemType mtype = PETSC_MEMTYPE_HOST;
@@ -283,7 +283,7 @@ static PetscErrorCode Numeric(Mat A, PetscBool forward, Mat B, Mat C)
   if (h->sf) PetscCall(MatMPIAIJGetSeqAIJ(A, &Ad, &Ao, NULL));
   PetscCall(DenseGet(B, PETSC_FALSE, &b, &ldb));
   PetscCall(DenseGet(C, PETSC_TRUE, &c, &ldc));
-  if (b.place == GPUCSR_DEVICE || c.place == GPUCSR_DEVICE) PetscCall(GPUCSRDeviceSynchronize(((Mat_SeqGPUCSR *)Ad->spptr)->dev)); /* what PETSc still does with them */
+  if (b.place == GPUCSR_DEVICE || c.place == GPUCSR_DEVICE) PetscCall(GPUCSRDeviceSynchronize(((Mat_SeqGPUCSR *)Ad->spptr)->dev)); /* PETSc's own work on them */
   for (PetscInt k = 0; k < K; k += TILE) {
     const int n = (int)PetscMin(TILE, K - k);
 
@@ -311,7 +311,7 @@ static PetscErrorCode MatProductNumeric_GPUCSR_Dense(Mat C)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PETSc's products of three matrices make their last step by these */
+/* Also the last step of PETSc's products of three matrices */
 static PetscErrorCode MatMatMultNumeric_GPUCSR_Dense(Mat A, Mat B, Mat C)
 {
   PetscFunctionBegin;
@@ -367,7 +367,7 @@ static PetscErrorCode MatProductSymbolic_GPUCSR_Dense(Mat C)
 
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJGPUCSR, &parallel));
-  PetscCheck(forward ? A->cmap->rstart == B->rmap->rstart && A->cmap->rend == B->rmap->rend : A->rmap->rstart == B->rmap->rstart && A->rmap->rend == B->rmap->rend, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ, "The rows of the dense matrix are not dealt to the ranks as the %s of the sparse one", forward ? "columns" : "rows");
+  PetscCheck(forward ? A->cmap->rstart == B->rmap->rstart && A->cmap->rend == B->rmap->rend : A->rmap->rstart == B->rmap->rstart && A->rmap->rend == B->rmap->rend, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ, "The layout of the dense matrix' rows differs from that of the %s of the sparse matrix", forward ? "columns" : "rows");
   PetscCall(AllReady(A, forward ? GPUCSR_FORWARD : GPUCSR_TRANSPOSE, parallel, &ready));
   if (!ready) {
     C->ops->productsymbolic = NULL;

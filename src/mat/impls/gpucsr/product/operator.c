@@ -1,10 +1,8 @@
-/*
-  A matrix as a solver sees it (operator.h): made ready once, then used by way of its plan, until the solve ends.
-*/
+/* A matrix for solvers (operator.h): prepared once, then used through its plan until the solve ends. */
 #include "../type/gpucsrimpl.h"
 #include "../blackbox/spgemm/spgemm.h"
 
-static PetscErrorCode Get(Mat A, GPUCSRSide side, GPUCSROperator *o, char why[], size_t len)
+static PetscErrorCode OperatorGet(Mat A, GPUCSRSide side, GPUCSROperator *o, char why[], size_t len)
 {
   Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
   PetscBool      ready;
@@ -19,11 +17,11 @@ static PetscErrorCode Get(Mat A, GPUCSRSide side, GPUCSROperator *o, char why[],
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A: a MATSEQAIJGPUCSR. It is made ready for products; where it is on no device, why says why not */
+/* Prepares A, a MATSEQAIJGPUCSR, for products; if it is on no device, why has the reason */
 PetscErrorCode MatGPUCSROperatorGet_Private(Mat A, GPUCSROperator *o, char why[], size_t len)
 {
   PetscFunctionBegin;
-  PetscCall(Get(A, GPUCSR_FORWARD, o, why, len));
+  PetscCall(OperatorGet(A, GPUCSR_FORWARD, o, why, len));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -31,11 +29,11 @@ PetscErrorCode MatGPUCSROperatorGet_Private(Mat A, GPUCSROperator *o, char why[]
 PetscErrorCode MatGPUCSROperatorTransposeGet_Private(Mat A, GPUCSROperator *o, char why[], size_t len)
 {
   PetscFunctionBegin;
-  PetscCall(Get(A, GPUCSR_TRANSPOSE, o, why, len));
+  PetscCall(OperatorGet(A, GPUCSR_TRANSPOSE, o, why, len));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A copy of a matrix that becomes a MATSEQAIJ, and is then a matrix as the operator's: of its type, where it is and as it was asked for */
+/* B, a MATSEQAIJ copy of A, converted to the operator's type, device and options */
 PetscErrorCode MatGPUCSROperatorLike_Private(const GPUCSROperator *o, Mat A, Mat *B)
 {
   PetscFunctionBegin;
@@ -53,7 +51,7 @@ PetscErrorCode MatGPUCSROperatorSource_Private(const GPUCSROperator *o, GPUCSRSo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The operator in CSR on its device, double. A transpose is made in own, which the caller destroys; what is not belongs to the matrix */
+/* The operator in CSR on its device, double. A transpose is made in own, which the caller destroys; any other csr belongs to the matrix */
 PetscErrorCode MatGPUCSROperatorCSR_Private(const GPUCSROperator *o, GPUCSRStorage *own, const GPUCSRStorage **csr)
 {
   GPUCSRStorage *A;
@@ -69,7 +67,7 @@ PetscErrorCode MatGPUCSROperatorCSR_Private(const GPUCSROperator *o, GPUCSRStora
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A solve begins, on the device's own stream. A kernel's work is shared by all products of this matrix: one stream at a time */
+/* A solve begins, on the device's own stream: all products of this matrix share a kernel's work arrays, so one stream at a time */
 PetscErrorCode MatGPUCSROperatorBegin_Private(const GPUCSROperator *o)
 {
   Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)o->A->spptr;
@@ -94,7 +92,7 @@ static PetscErrorCode Product(const GPUCSROperator *o, GPUCSRProduct *p)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* z = alpha A x + beta y between Begin and End, of arrays of the device; with the transpose where the operator is that */
+/* z = alpha A x + beta y between Begin and End, for device arrays; with the transpose if the operator is one */
 PetscErrorCode MatGPUCSROperatorMultiply_Private(const GPUCSROperator *o, double alpha, const double *x, double beta, const double *y, double *z)
 {
   GPUCSRProduct p = {.alpha = alpha, .beta = beta, .x = x, .y = y, .z = z};
@@ -104,7 +102,7 @@ PetscErrorCode MatGPUCSROperatorMultiply_Private(const GPUCSROperator *o, double
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A step from x with v = b - A x, the new x in z, where GPUCSRPlanSteps() says so. sums: of z, or NULL */
+/* A step from x with v = b - A x, the new x in z, if GPUCSRPlanSteps() allows it. sums: of z, or NULL */
 PetscErrorCode MatGPUCSROperatorStep_Private(const GPUCSROperator *o, const double *b, const double *x, const GPUCSRStep *step, const GPUCSRSums *sums, double *z)
 {
   GPUCSRProduct p = {.alpha = -1, .beta = 1, .x = x, .y = b, .z = z, .step = *step};
@@ -115,7 +113,7 @@ PetscErrorCode MatGPUCSROperatorStep_Private(const GPUCSROperator *o, const doub
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* z = A x and its sums, where GPUCSRPlanSums() says so */
+/* z = A x and its sums, if GPUCSRPlanSums() allows it */
 PetscErrorCode MatGPUCSROperatorSums_Private(const GPUCSROperator *o, const double *x, const GPUCSRSums *sums, double *z)
 {
   GPUCSRProduct p = {.alpha = 1, .x = x, .z = z, .sums = *sums};
@@ -133,7 +131,7 @@ PetscErrorCode MatGPUCSROperatorProduct_Private(const GPUCSROperator *o, const d
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The solve has ended. products: those that MatGPUCSROperatorProduct_Private() has not seen */
+/* The solve has ended. products: made without MatGPUCSROperatorProduct_Private() */
 PetscErrorCode MatGPUCSROperatorEnd_Private(const GPUCSROperator *o, PetscInt products)
 {
   PetscFunctionBegin;
@@ -141,7 +139,7 @@ PetscErrorCode MatGPUCSROperatorEnd_Private(const GPUCSROperator *o, PetscInt pr
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Where the matrix has left the device since the solve began, since a product failed or a preconditioner made a factor of it, the host's array */
+/* The host's array if the matrix has left the device during the solve: a product failed, or a preconditioner replaced it by a factor */
 PetscErrorCode MatGPUCSROperatorVecGet_Private(const GPUCSROperator *o, Vec v, PetscBool read, PetscBool write, GPUCSROperand *a)
 {
   Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)o->A->spptr;

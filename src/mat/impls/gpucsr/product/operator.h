@@ -1,8 +1,7 @@
 #pragma once
 
 /*
-  The seam between the matrix and the solvers of this library (src/ksp, src/tao): all that these may know of a MATGPUCSR. What is behind it, gpucsrimpl.h, is the
-  Mat's alone.
+  The interface between the matrix and the solvers of this library (src/ksp, src/tao). gpucsrimpl.h is private to the Mat.
 */
 #include <petscgpucsr.h>
 #include "../../../../sys/peer/peer.h"
@@ -21,8 +20,8 @@ typedef struct {
   void       *p;
   GPUCSRPlace place;
   PetscBool   pinned; /* page-locked host memory */
-  PetscBool   ours;   /* the array of a VECGPU, worked on in the order of the device's stream */
-  PetscBool   mixed;  /* ... while another vector of the product is worked on in that of PETSc's */
+  PetscBool   ours;   /* the array of a VECGPU, used in the order of the device's stream */
+  PetscBool   mixed;  /* ... while another vector of the product is used in the order of PETSc's stream */
 } GPUCSROperand;
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRStream_Private(GPUCSRDevice, GPUCSROperand *x, GPUCSROperand *y, GPUCSROperand *z, GPUCSRStream *);
@@ -30,19 +29,19 @@ GPUCSR_INTERN PetscErrorCode GPUCSRPinVector(GPUCSRDevice, Vec, const void *, Pe
 
 /* ---- the operator of a solve ---- */
 
-/* What the plan of a matrix was made from. Numbers that no two states of any matrices of this process share, so that whoever made something from one can compare */
+/* Identifies the matrix that a plan was made from: no two states of any matrices of the process have the same numbers */
 typedef struct {
   PetscInt64 pattern, values;
 } GPUCSRVersion;
 
-/* One process' matrix, or the diagonal block of one of several, ready for products. Valid until the matrix is used by somebody else */
+/* The matrix of one process, or the diagonal block of one of several ranks, ready for products. Valid until another use of the matrix */
 typedef struct {
-  Mat                  A;    /* not counted */
-  GPUCSRDevice         dev;  /* NULL: it is on none */
-  GPUCSRPlan          *plan; /* of A, or of its transpose where that was asked for */
+  Mat                  A;    /* no reference */
+  GPUCSRDevice         dev;  /* NULL: on no device */
+  GPUCSRPlan          *plan; /* of A, or of its transpose if the operator is one */
   const GPUCSRRequest *request;
   GPUCSRVersion        version;
-  PetscBool            required; /* the device was insisted on: its failure is an error */
+  PetscBool            required; /* backend cuda: failure of the device is an error */
 } GPUCSROperator;
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorGet_Private(Mat, GPUCSROperator *, char why[], size_t);
@@ -64,7 +63,7 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorVecRestore_Private(const GPUCSROpe
 typedef struct {
   GPUCSROperator        off; /* the off-diagonal block */
   struct _n_GPUCSRHalo *halo;
-  PetscInt64            made; /* differs where another exchange has been made */
+  PetscInt64            made; /* number of the exchange's set-up */
 } GPUCSRRanks;
 
 GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksGet_Private(Mat, GPUCSRRanks *, char why[], size_t);
@@ -83,7 +82,7 @@ GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksCheck_Private(const GPUCSRRanks *);
 GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksFail_Private(const GPUCSRRanks *, const char message[]);
 GPUCSR_INTERN const char     *MatGPUCSRRanksExchange_Private(const GPUCSRRanks *);
 
-/* ---- factors (factor/), of arrays on the device that the first function names ---- */
+/* ---- factors (factor/); the first function returns the device of their arrays ---- */
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorDevice_Private(Mat F, GPUCSRDevice *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorSolveArrays_Private(Mat F, const double *b, double *x);
@@ -91,19 +90,19 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorSolveVecs_Private(Mat F, Vec b, Vec 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorCheck_Private(Mat F);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorDescribe_Private(Mat F, PetscViewer);
 
-/* ---- factors of blocks, made and solved with together (factor/batch.c) ---- */
+/* ---- factors of blocks, made and solved with as one batch (factor/batch.c) ---- */
 
 typedef struct {
   PetscInt      n;
-  Mat           F;    /* of the block diagonal matrix of all; NULL: there is none */
-  PetscInt64   *key;  /* what it was made from */
-  MatFactorType type; /* and as what */
+  Mat           F;    /* of the block diagonal matrix; NULL: none */
+  PetscInt64   *key;  /* versions of its blocks, */
+  MatFactorType type; /* their type, */
   MatFactorInfo info;
   PetscInt     *i, *j;
-  PetscScalar  *a; /* of that matrix */
+  PetscScalar  *a; /* values of the block diagonal matrix */
 } GPUCSRFactors;
 
-/* Blocks that overlap, of vectors of n entries: which each has, and those of its solution that count; the second NULL: all. NULL: they follow each other */
+/* Overlapping blocks of vectors of n entries: the entries of each block, and the entries that its solution gives; the second NULL: all. NULL: blocks follow each other */
 typedef struct {
   PetscInt n;
   IS      *is, *counted;

@@ -1,6 +1,6 @@
 /*
-  One product, z = A x or z = A x + y, with vectors wherever they are: on the device they are used in place; on the host
-  they cross the bus, in pieces that overlap the computation where that pays.
+  One product, z = A x or z = A x + y. Vectors on the device are used in place; host vectors are copied, in pieces that overlap the computation where
+  that pays.
 */
 #include "../type/gpucsrimpl.h"
 
@@ -16,7 +16,7 @@ PetscErrorCode MatGPUCSRBuffer_Private(Mat_SeqGPUCSR *g, PetscBool forx, size_t 
     PetscCall(GPUCSRFree(g->dev, *have, buffer));
     *have = 0;
     PetscCall(GPUCSRMalloc(g->dev, bytes, "a vector", buffer));
-    PetscCall(g->dev->ops->streamsynchronize(g->dev->id, g->dev->stream)); /* copies use it on streams of their own */
+    PetscCall(g->dev->ops->streamsynchronize(g->dev->id, g->dev->stream)); /* copies on other streams use it */
     *have = bytes;
   }
   *p = *buffer;
@@ -40,7 +40,7 @@ PetscErrorCode MatGPUCSRTimersRead_Private(Mat_SeqGPUCSR *g, int keep)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What stream s is given from here to MatGPUCSRTimerEnd_Private() adds its time to *sum, if a report was asked for */
+/* Times the work of stream s until MatGPUCSRTimerEnd_Private(), into *sum, if a report was asked for */
 PetscErrorCode MatGPUCSRTimerBegin_Private(Mat_SeqGPUCSR *g, double *sum, GPUCSRStream s)
 {
   const GPUCSRBackendOps *ops = g->dev->ops;
@@ -80,7 +80,7 @@ static PetscErrorCode Product(Mat_SeqGPUCSR *g, GPUCSRSide side, const GPUCSRPro
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Entries first to last of a host vector to the device, or back, in the vector type of the plan */
+/* Copies entries first to last of a host vector to the device, or back, in the plan's vector type */
 static PetscErrorCode Send(Mat_SeqGPUCSR *g, void *d, const GPUCSROperand *x, int first, int last, GPUCSRStream s)
 {
   const GPUCSRType type = GPUCSRVectorType(g->precision);
@@ -107,7 +107,7 @@ static PetscErrorCode BringBack(Mat_SeqGPUCSR *g, const GPUCSROperand *z, const 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* n numbers of a vector on the device, where the precision of the products is not its own */
+/* Converts n numbers of a device vector to the precision of the products */
 PetscErrorCode MatGPUCSRConvert_Private(Mat_SeqGPUCSR *g, size_t n, GPUCSRType from, const void *x, GPUCSRType to, void *z, GPUCSRStream s)
 {
   PetscFunctionBegin;
@@ -122,7 +122,7 @@ static inline int Cut(int64_t n, int k, int pieces)
   return (int)(n * k / pieces);
 }
 
-/* Which columns the first pieces of rows need: a piece can start as soon as these have arrived */
+/* The columns that the first pieces of rows need: a piece starts when these have arrived */
 static PetscErrorCode LastColumns(Mat A, Mat_SeqGPUCSR *g, int pieces)
 {
   const PetscInt *i, *j;
@@ -134,7 +134,7 @@ static PetscErrorCode LastColumns(Mat A, Mat_SeqGPUCSR *g, int pieces)
   for (int k = 0; k < pieces; k++) {
     const int first = Cut(A->rmap->n, k, pieces), last = Cut(A->rmap->n, k + 1, pieces);
 
-    /* of all entries, since MatLoad() and others leave a row's columns in any order */
+    /* of all entries: after MatLoad(), for one, a row's columns may be in any order */
 #pragma omp parallel for num_threads(threads) reduction(max : seen)
     for (PetscInt e = i[first]; e < i[last]; e++) seen = seen > (int)j[e] + 1 ? seen : (int)j[e] + 1;
     g->lastcol[k] = seen;
@@ -144,8 +144,8 @@ static PetscErrorCode LastColumns(Mat A, Mat_SeqGPUCSR *g, int pieces)
 }
 
 /*
-  Host vectors, large: while piece p of x crosses the bus, the rows whose columns have all arrived are computed, and the
-  results of rows computed before travel back. xd and zd are device vectors; y, if any, is in zd already.
+  Large host vectors: while piece p of x is uploaded, the rows whose columns have all arrived are computed, and results of earlier rows are
+  downloaded. xd and zd are device vectors; y, if any, is in zd already.
 */
 static PetscErrorCode Pipeline(Mat A, GPUCSRSide side, const GPUCSROperand *x, void *xd, GPUCSRProduct *prod, const GPUCSROperand *z, int pieces, GPUCSRStream s, PetscBool *wrote)
 {
@@ -168,7 +168,7 @@ static PetscErrorCode Pipeline(Mat A, GPUCSRSide side, const GPUCSROperand *x, v
   for (int p = 0; p < pieces; p++) {
     const int from = Cut(M->n, p, pieces), to = Cut(M->n, p + 1, pieces);
 
-    if (!p) { /* an earlier product, whose result is still to come, may read what is in xd */
+    if (!p) { /* an earlier product, not yet downloaded, may read xd */
       PetscCall(ops->eventrecord(g->dev->id, g->computed[0], s));
       PetscCall(ops->streamwait(g->dev->id, g->dev->up, g->computed[0]));
     }
@@ -208,7 +208,7 @@ static PetscErrorCode Pipeline(Mat A, GPUCSRSide side, const GPUCSROperand *x, v
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A page-locked vector is read by the device itself, some time in the order of the stream: begin, behind the copies, and end a wait for that */
+/* The device reads a page-locked vector by itself, in stream order: end waits until the copies before begin are done */
 static PetscErrorCode ReadBegin(Mat_SeqGPUCSR *g, GPUCSRStream s)
 {
   PetscFunctionBegin;
@@ -218,8 +218,8 @@ static PetscErrorCode ReadBegin(Mat_SeqGPUCSR *g, GPUCSRStream s)
 }
 
 /*
-  z = A x + y on the device of a matrix that is ready; y may be NULL, and may be z. In the order of stream s, and complete
-  on return where z is on the host; a host x or y may be changed on return. wrote becomes true before the first byte of z is touched.
+  z = A x + y on the device of a prepared matrix; y may be NULL, and may be z. In the order of stream s, and complete on return if z is on the host; a
+  host x or y may be changed on return. wrote becomes true before the first byte of z is written.
 */
 PetscErrorCode MatGPUCSRApply_Private(Mat A, GPUCSRSide side, const GPUCSROperand *x, const GPUCSROperand *y, const GPUCSROperand *z, GPUCSRStream s, PetscBool *wrote)
 {
@@ -228,7 +228,7 @@ PetscErrorCode MatGPUCSRApply_Private(Mat A, GPUCSRSide side, const GPUCSROperan
   const GPUCSRStorage *M    = &g->plan[side].A;
   const GPUCSRType     vt   = GPUCSRVectorType(g->precision);
   const size_t         size = GPUCSRTypeSize(vt), nx = (size_t)M->n, nz = (size_t)M->m;
-  /* where host memory is device memory and no digits change, host vectors are used in place as well */
+  /* a device that uses host memory takes host vectors in place if their precision fits */
   const PetscBool inplace = (PetscBool)(!dev->ops->separate && vt == GPUCSR_DOUBLE);
   const PetscBool xhost = (PetscBool)(x->place == GPUCSR_HOST && !inplace), zhost = (PetscBool)(z->place == GPUCSR_HOST && !inplace);
   GPUCSRProduct   prod = {.alpha = 1, .beta = y ? 1 : 0, .x = x->p, .z = z->p, .last = M->m};
@@ -236,7 +236,7 @@ PetscErrorCode MatGPUCSRApply_Private(Mat A, GPUCSRSide side, const GPUCSROperan
 
   PetscFunctionBegin;
   *wrote = PETSC_FALSE;
-  /* buffers and a kernel's work are shared by all products of this matrix: one stream at a time */
+  /* all products of this matrix share buffers and a kernel's work: one stream at a time */
   if (s != g->last && g->last) PetscCall(GPUCSRDeviceSynchronize(dev));
   g->last = s;
   if (s != dev->stream) g->foreign = PETSC_TRUE;
@@ -263,7 +263,7 @@ PetscErrorCode MatGPUCSRApply_Private(Mat A, GPUCSRSide side, const GPUCSROperan
     if (zd == z->p) *wrote = PETSC_TRUE;
     PetscCall(Product(g, side, &prod, s));
     if (zhost) {
-      /* a failure of the product must show before z is touched */
+      /* a failure of the product must appear before z is written */
       if (y && y->p == z->p) PetscCall(dev->ops->streamsynchronize(dev->id, s));
       *wrote = PETSC_TRUE;
       PetscCall(BringBack(g, z, zd, 0, M->m, s));

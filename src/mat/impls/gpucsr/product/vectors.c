@@ -1,10 +1,9 @@
 /*
-  Vectors of products: where their arrays are, whose stream they belong to, and page-locking those of the host.
+  Vectors of products: the place of their arrays, the stream of their work, and page-locking of host arrays.
 
-  A vector whose array is on the device (VECGPU; VECCUDA, VECKOKKOS in a PETSc that has them) is used in place. One whose array is on the host crosses the
-  bus at 55 instead of 9 to 16 GB/s when the array is page-locked, which costs as much as some products do: it is done
-  at the second product with the same vector, and only for an array that the vector allocated itself, since we must know
-  when it goes.
+  A vector whose array is on the device (VECGPU; VECCUDA, VECKOKKOS in a PETSc that has them) is used in place. Page-locking a host array makes its
+  copies several times as fast, but takes as long as some products. So it is done at the second product with the same vector, and only for an array
+  that the vector allocated itself, because it must be unlocked before it is freed.
 */
 #include "../type/gpucsrimpl.h"
 #if PetscDefined(HAVE_CUDA)
@@ -33,7 +32,7 @@ static PetscErrorCode SetUpVec(Mat A, PetscLayout map, PetscInt bs, Vec *v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One of the matrix' vectors; none that is not whole, which PETSc would take for one when it comes again */
+/* Creates one of the matrix' vectors, or destroys it after an error: PETSc would reuse a vector whose creation failed */
 static PetscErrorCode CreateVec(Mat A, PetscLayout map, PetscInt bs, Vec *v)
 {
   PetscErrorCode ierr;
@@ -63,8 +62,7 @@ PetscErrorCode MatCreateVecs_GPUCSR(Mat A, Vec *right, Vec *left)
 #define GPUCSR_DEVICE_VECTORS (!PetscDefined(HAVE_CUDA) || GPUCSR_STREAM_IS_TOLD)
 
 /*
-  The stream of a product: PETSc's current one, where its device vectors are worked on, if any of the operands (y may be
-  NULL) is such a vector; ours otherwise.
+  The stream of a product: PETSc's current one if an operand (y may be NULL) is a device vector of PETSc's; else this library's.
 */
 PetscErrorCode MatGPUCSRStream_Private(GPUCSRDevice dev, GPUCSROperand *x, GPUCSROperand *y, GPUCSROperand *z, GPUCSRStream *s)
 {
@@ -168,7 +166,7 @@ static PetscHMapI index_of = NULL; /* object id -> place in list */
 static Pinned    *list;
 static PetscInt   nlist, alist;
 
-/* What VECSEQ and VECMPI do themselves; vectors duplicated from one of ours carry our functions too */
+/* The parent's functions of VECSEQ and VECMPI; duplicates of a page-locked vector have this file's functions, too */
 static struct {
   const char *type;
   PetscErrorCode (*destroy)(Vec);

@@ -1,6 +1,6 @@
 /*
-  Advice: where the products of a matrix, and iterations of conjugate gradients with it, would take least time, before the first of them. The model is in plan/advise.c; here
-  it meets the matrix, the machine and the user.
+  Advice, before the first product: the CPU or the GPU for a matrix' products, and for iterations of conjugate gradients. plan/advise.c has the model;
+  this file applies it to the matrix and the machine, and prints the result.
 */
 #include "../type/gpucsrimpl.h"
 #include "../blackbox/plan/advise.h"
@@ -10,11 +10,11 @@
 
 const char *const MatGPUCSRPlaces[] = {"cpu", "host_vectors", "device_vectors", "solver", "MatGPUCSRPlace", "MAT_GPUCSR_PLACE_", NULL};
 
-/* Entries up to which the host's product is timed by itself; of more, windows of rows are (plan/advise.c) */
+/* Up to so many entries the host's product is timed itself; in larger matrices windows of rows are (plan/advise.c) */
 #define TIMED_ENTRIES 500000
-#define TIMED         7 /* so often */
+#define TIMED         7 /* repetitions */
 
-/* A matrix that a device is asked to multiply, or MATSEQAIJ itself */
+/* A MATGPUCSR or a MATSEQAIJ */
 typedef struct {
   Mat             A;
   Mat_SeqGPUCSR  *g; /* NULL: of another type */
@@ -46,7 +46,7 @@ static PetscErrorCode SubjectGet(Mat A, Subject *s)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Row pointers of a MATSEQAIJ are not ours to keep: where PETSc has 64 bits they are copied */
+/* With 64-bit PetscInt row pointers are copied to 32 bits */
 static PetscErrorCode SourceGet(const Subject *s, GPUCSRSource *src, int32_t **copy)
 {
   const PetscInt *i, *j;
@@ -68,7 +68,7 @@ static PetscErrorCode SourceGet(const Subject *s, GPUCSRSource *src, int32_t **c
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* MatMult() of MATSEQAIJ, the least of a few: other programs may use the core */
+/* MatMult() of MATSEQAIJ, the least of several times: other programs may use the core */
 static PetscErrorCode TimeProduct(const Subject *s, double *seconds)
 {
   Vec            x, z;
@@ -79,7 +79,7 @@ static PetscErrorCode TimeProduct(const Subject *s, double *seconds)
   PetscCall(VecCreateSeq(PETSC_COMM_SELF, s->A->cmap->n, &x));
   PetscCall(VecCreateSeq(PETSC_COMM_SELF, s->A->rmap->n, &z));
   PetscCall(VecSet(x, 1));
-  for (int k = -2; k < TIMED; k++) { /* the first finds the vectors cold; so many at a time that a processor has learnt where short rows end */
+  for (int k = -2; k < TIMED; k++) { /* the first finds the vectors cold; later ones find branches predicted */
     PetscCall(PetscTime(&t0));
     for (int q = 0; q < batch; q++) PetscCall((*(s->g ? s->g->base.parent.mult : s->A->ops->mult))(s->A, x, z));
     PetscCall(PetscTime(&t1));
@@ -91,7 +91,7 @@ static PetscErrorCode TimeProduct(const Subject *s, double *seconds)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What the host takes, measured in milliseconds, or by an earlier run (-mat_gpucsr_wisdom) */
+/* The host's times, measured in milliseconds, or by an earlier run (-mat_gpucsr_wisdom) */
 static PetscErrorCode HostTimes(const Subject *s, const GPUCSRSource *src, const GPUCSRFeatures *f, GPUCSRHostTimes *t)
 {
   PetscBool known;
@@ -113,7 +113,7 @@ static PetscErrorCode Features(const Subject *s, const GPUCSRSource *src, GPUCSR
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether CG may solve with A, as far as a sum over its entries tells: x'A = (A x)' for an x without structure, and a positive diagonal */
+/* Can CG solve with A? Tests the sums of its entries: x'A = (A x)' for an x without structure, and a positive diagonal */
 static PetscErrorCode ForCG(const GPUCSRSource *s, PetscBool *cg)
 {
   PetscReal *sum, size = 0, differ = 0;
@@ -146,7 +146,7 @@ static int Cores(void)
   return (int)PetscMax(1, sysconf(_SC_NPROCESSORS_ONLN));
 }
 
-/* One line: what to do, and what to type for it */
+/* One line: the recommendation, and the options for it */
 static PetscErrorCode Recommend(MatGPUCSRAdvice *a, PetscBool forcg)
 {
   const char  *ksp = forcg ? "CG -ksp_type gpucg" : "BiCGStab or GMRES -ksp_type gpubcgs or gpugmres";
@@ -166,14 +166,14 @@ static PetscErrorCode Recommend(MatGPUCSRAdvice *a, PetscBool forcg)
   else if (a->best == MAT_GPUCSR_PLACE_CPU) PetscCall(PetscSNPrintf(a->take, sizeof(a->take), "the CPU: -mat_type aij"));
   else
     PetscCall(PetscSNPrintf(a->take, sizeof(a->take), "the GPU with vectors there, %.1f times one core, at least %.1f times all %d: -mat_type gpucsr -vec_type gpu%s%s%s", cpu / a->product[a->best], cpu / a->product[a->best] / Cores(), Cores(), solver > 0 ? ", and to solve with " : "", solver > 0 ? ksp : "", more));
-  if (!forcg) { /* an iteration of CG with it means nothing */
+  if (!forcg) { /* iterations of CG mean nothing for this matrix */
     PetscCall(PetscArrayzero(a->iteration, 4));
     PetscCall(PetscArrayzero(a->iterations, 4));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What to know about the numbers */
+/* Limits of the numbers */
 static PetscErrorCode Note(const Subject *s, MatGPUCSRAdvice *a)
 {
   const char *machine;
@@ -187,7 +187,7 @@ static PetscErrorCode Note(const Subject *s, MatGPUCSRAdvice *a)
   else if (strcmp(machine, s->dev->props.name))
     PetscCall(PetscSNPrintf(a->note, sizeof(a->note), "the profile is of another GPU, %s%s; this one is %s: `make tune` and -mat_gpucsr_profile give its own times", machine, scale[GPUCSR_MEMORY] == 1 ? "" : ", scaled", s->dev->props.name));
   else if (s->dev->props.memory && a->bytes[MAT_GPUCSR_PLACE_DEVICE_VECTORS] > (double)s->dev->props.memory)
-    PetscCall(PetscSNPrintf(a->note, sizeof(a->note), "the matrix does not fit the GPU's %.0f GB: use more of them", 1e-9 * (double)s->dev->props.memory));
+    PetscCall(PetscSNPrintf(a->note, sizeof(a->note), "the matrix does not fit the GPU's %.0f GB: use more GPUs", 1e-9 * (double)s->dev->props.memory));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -225,7 +225,7 @@ static PetscErrorCode Advice(const Subject *s, const GPUCSRSource *src, MatGPUCS
 }
 
 /*@
-  MatGPUCSRGetAdvice - Predict what products of a matrix, and iterations of conjugate gradients with it, take by where they run
+  MatGPUCSRGetAdvice - Predict the times of a matrix' products, and of iterations of conjugate gradients, on the CPU and on the GPU
 
   Not Collective
 
@@ -233,17 +233,17 @@ static PetscErrorCode Advice(const Subject *s, const GPUCSRSource *src, MatGPUCS
 . A - the matrix, assembled, of type `MATAIJ` or `MATGPUCSR`
 
   Output Parameter:
-. advice - what is predicted
+. advice - the prediction
 
   Options Database Key:
-. -mat_gpucsr_advise - print it before the first product of each matrix
+. -mat_gpucsr_advise - print the advice before the first product of each matrix
 
   Level: intermediate
 
   Notes:
-  Of a parallel matrix the advice is about this rank's diagonal block.
+  For a parallel matrix the advice is about this rank's diagonal block.
 
-  The host's times are measured here, which takes milliseconds, and kept in the file of -mat_gpucsr_wisdom; the GPU's are those of the profile. Where there is no GPU, `note` says whose times they are.
+  The host's times are measured in milliseconds, and kept in the file of -mat_gpucsr_wisdom; the GPU's times come from the profile. Without a GPU, `note` names the profile's GPU.
 
 .seealso: `MATGPUCSR`, `MatGPUCSRAdvice`, `MatGPUCSRAdvise()`
 @*/
@@ -316,7 +316,7 @@ static PetscErrorCode Text(Mat A, const MatGPUCSRAdvice *a, char text[], size_t 
 }
 
 /*@
-  MatGPUCSRAdvise - Print where products of a matrix, and iterations of conjugate gradients with it, would take least time
+  MatGPUCSRAdvise - Print whether products of a matrix, and iterations of conjugate gradients, are faster on the CPU or the GPU
 
   Not Collective
 
@@ -325,7 +325,7 @@ static PetscErrorCode Text(Mat A, const MatGPUCSRAdvice *a, char text[], size_t 
 - viewer - an ASCII viewer of this process
 
   Options Database Key:
-. -mat_gpucsr_advise - do so before the first product of each matrix
+. -mat_gpucsr_advise - print before the first product of each matrix
 
   Level: intermediate
 
@@ -343,11 +343,11 @@ PetscErrorCode MatGPUCSRAdvise(Mat A, PetscViewer viewer)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ---- to be drawn ---- */
+/* ---- for drawing ---- */
 
 #define CELLS 128 /* of the picture, along an edge */
 
-/* How many entries lie in each cell of the picture */
+/* Number of entries in each cell of the picture */
 static PetscErrorCode WritePicture(FILE *f, const GPUCSRSource *s)
 {
   const int rows = PetscMin(CELLS, s->m), columns = PetscMin(CELLS, s->n);
@@ -365,7 +365,7 @@ static PetscErrorCode WritePicture(FILE *f, const GPUCSRSource *s)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Of each format the kernel that is predicted to be fastest */
+/* For each format the kernel with the least predicted time */
 static PetscErrorCode WriteFormats(FILE *f, const Subject *s, const GPUCSRFeatures *features)
 {
   GPUCSRCandidate *list;
@@ -378,7 +378,7 @@ static PetscErrorCode WriteFormats(FILE *f, const Subject *s, const GPUCSRFeatur
   for (int k = 0; k < n; k++) {
     PetscBool first = (PetscBool)(list[k].usable && list[k].known && list[k].predicted > 0);
 
-    for (int q = 0; q < k && first; q++) first = (PetscBool)(list[q].format != list[k].format); /* they are sorted by time */
+    for (int q = 0; q < k && first; q++) first = (PetscBool)(list[q].format != list[k].format); /* candidates are sorted by time */
     if (first) fprintf(f, "%s{\"format\": \"%s\", \"kernel\": \"%s\", \"us\": %.4g, \"bytes\": %.0f}", written++ ? ",\n  " : "\n  ", list[k].format->name, list[k].kernel->name, 1e6 * list[k].predicted, list[k].bytes);
   }
   fprintf(f, "],\n");
@@ -410,12 +410,12 @@ static PetscErrorCode Write(FILE *f, const Subject *s, const GPUCSRSource *src)
   fprintf(f, "],\n");
   PetscCall(WriteFormats(f, s, &features));
   PetscCall(WritePicture(f, src));
-  fprintf(f, " \"end\": true}\n"); /* a file that was cut short is no JSON */
+  fprintf(f, " \"end\": true}\n"); /* marks a complete file */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*@C
-  MatGPUCSRAdviceWrite - Write what `MatGPUCSRGetAdvice()` says of a matrix, and what is drawn of it, into a file
+  MatGPUCSRAdviceWrite - Write the advice of `MatGPUCSRGetAdvice()`, and data for a picture of the matrix, into a file
 
   Not Collective
 
@@ -426,7 +426,7 @@ static PetscErrorCode Write(FILE *f, const Subject *s, const GPUCSRSource *src)
   Level: advanced
 
   Note:
-  The file is JSON: the numbers of `MatGPUCSRAdvice` in microseconds and bytes, rows by classes of lengths (0, 1, 2 to 3, 4 to 7, ...), of each format the fastest kernel, and how many entries lie in each of
+  The file is JSON: the numbers of `MatGPUCSRAdvice` in microseconds and bytes, rows by classes of lengths (0, 1, 2 to 3, 4 to 7, ...), the fastest kernel of each format, and the number of entries in each of
   128 by 128 cells. The program gpucsr-advise draws it.
 
 .seealso: `MATGPUCSR`, `MatGPUCSRGetAdvice()`, `MatGPUCSRAdvise()`
@@ -453,8 +453,8 @@ PetscErrorCode MatGPUCSRAdviceWrite(Mat A, const char file[])
 }
 
 /*
-  -mat_gpucsr_advise: before the first product of A with this pattern. Where several ranks of a host would say the same, one does. What cannot be advised about is said too, and is
-  no reason to stop.
+  -mat_gpucsr_advise: before the first product of A with this pattern. Equal advice of several ranks of a host is printed once. If no advice is
+  possible, the reason is printed, without an error.
 */
 PetscErrorCode MatGPUCSRAdviseFirst_Private(Mat A)
 {
@@ -472,13 +472,13 @@ PetscErrorCode MatGPUCSRAdviseFirst_Private(Mat A)
   if (ierr) PetscCall(PetscSNPrintf(text, sizeof(text), "MATGPUCSR advice: none for %" PetscInt_FMT " x %" PetscInt_FMT ": %s\n", A->rmap->n, A->cmap->n, attempt.message));
   else PetscCall(Text(A, &g->advice, text, sizeof(text)));
   if (ierr) g->advice.product[0] = 0;
-  /* by the first line: below it are times, which on a busy host lead one rank to recommend the CPU and another the GPU */
+  /* compares the first line alone: the times below it differ, and may lead ranks of a busy host to different advice */
   PetscCall(PetscStrncpy(first, text, PetscMin(strcspn(text, "\n") + 1, sizeof(first))));
   if (GPUCSROnceMine(first)) PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDOUT, "%s", text));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* For the report: how far what was predicted is from what products took; empty where there is nothing to say */
+/* For the report: the error of the prediction; empty if there is none to report */
 PetscErrorCode MatGPUCSRAdviceError_Private(const Mat_SeqGPUCSR *g, const MatGPUCSRInfo *info, char text[], size_t len)
 {
   const MatGPUCSRAdvice *a = &g->advice;

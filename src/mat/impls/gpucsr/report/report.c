@@ -1,5 +1,5 @@
 /*
-  What a matrix says of itself: MatView()'s info, MatGPUCSRGetInfo(), and the report at the end. It reads matrices and changes none.
+  The report of each matrix: MatView()'s info, MatGPUCSRGetInfo(), and the report at the end. Nothing here changes a matrix.
 */
 #include "report.h"
 #include <string.h>
@@ -71,7 +71,7 @@ static PetscErrorCode ViewPlan(const GPUCSRPlan *P, const char name[], PetscInt 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Every candidate, the chosen one first: its bytes, predicted and measured time, and what spoke against it. NULL where there was nothing to choose */
+/* Every candidate, the chosen one first: bytes, predicted and measured time, and the reason against it. NULL if there was one candidate */
 static PetscErrorCode ViewCandidates(const GPUCSRPlan *P, const char title[], char **text)
 {
   size_t have, room;
@@ -87,7 +87,7 @@ static PetscErrorCode ViewCandidates(const GPUCSRPlan *P, const char title[], ch
     const GPUCSRCandidate *c             = &P->candidate[k];
     char                   predicted[32] = "-", measured[32] = "-", bytes[32] = "-", why[256] = "chosen";
 
-    if (k && c->usable && !c->known) { /* by name only: their number does */
+    if (k && c->usable && !c->known) { /* not in the profile: counted below */
       unknown++;
       continue;
     }
@@ -97,18 +97,18 @@ static PetscErrorCode ViewCandidates(const GPUCSRPlan *P, const char title[], ch
     if (c->measured > 0) (void)snprintf(measured, sizeof(measured), "%.2f", 1e6 * c->measured);
     have += (size_t)snprintf(*text + have, room - have, "    %-12s %-20s %14s %12s %12s  %s\n", c->format->name, c->kernel->name, bytes, predicted, measured, why);
   }
-  if (unknown) (void)snprintf(*text + have, room - have, "    and %d that the profile of the machine does not know: taken only by name\n", unknown);
+  if (unknown) (void)snprintf(*text + have, room - have, "    and %d that are not in the machine's profile: chosen only by name\n", unknown);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Of several ranks: what this one has of the entries, and the most that one has, both over the mean */
+/* Of several ranks: this rank's share of the entries and the largest share, both over the mean */
 static PetscErrorCode ViewShare(const double share[], char text[], size_t len)
 {
   char line[256];
 
   PetscFunctionBegin;
   if (!(share[1] > 0)) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscSNPrintf(line, sizeof(line), "    of the parallel matrix this rank has %.0f entries, %.2f of the ranks' mean; the most that one has is %.2f of it\n", share[0], share[0] / share[1], share[2] / share[1]));
+  PetscCall(PetscSNPrintf(line, sizeof(line), "    of the parallel matrix this rank has %.0f entries, %.2f of the ranks' mean; the largest share is %.2f of the mean\n", share[0], share[0] / share[1], share[2] / share[1]));
   PetscCall(PetscStrlcat(text, line, len));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -167,7 +167,7 @@ PetscErrorCode MatGPUCSRDescribe_Private(Mat A, PetscViewer viewer)
 
   PetscFunctionBegin;
   PetscCall(Describe((Mat_SeqGPUCSR *)A->spptr, text, sizeof(text)));
-  for (char *line = text, *end; (end = strchr(line, '\n')); line = end + 1) { /* each with the indentation of the viewer */
+  for (char *line = text, *end; (end = strchr(line, '\n')); line = end + 1) { /* each line with the viewer's indentation */
     *end = 0;
     PetscCall(PetscViewerASCIIPrintf(viewer, "%s\n", line));
   }
@@ -229,7 +229,7 @@ PetscErrorCode MatGPUCSRReportRemove_Private(Mat_SeqGPUCSR *g)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* To the file that was named, or to standard output */
+/* To the file named, or to standard output */
 static PetscErrorCode Print(void)
 {
   const char *file = GPUCSRSettingsGlobal.reportfile;

@@ -1,6 +1,6 @@
 #pragma once
 
-/* What the two forms of the report share */
+/* Interface between the two forms of the report */
 #include "../type/gpucsrimpl.h"
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRTotalsAdd_Private(const Mat_SeqGPUCSR *, const MatGPUCSRInfo *);

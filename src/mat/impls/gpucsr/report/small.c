@@ -1,7 +1,7 @@
 /*
-  Backend auto and small matrices: a product of a few thousand entries is done on the CPU before the GPU has heard of it, where the vectors are on the host. Asked of each product, for
-  what it depends on may change: the vectors that a program hands over, and the pattern. Nothing is moved for it: the host's MATSEQAIJ is the master copy anyway, and vectors on the device,
-  and solvers, go on with the plan that is there.
+  Backend auto and small matrices: for host vectors the CPU computes a product of a few thousand entries before the GPU could begin. Decided at each
+  product, since vectors and pattern may change. Nothing is moved: the host's MATSEQAIJ is the master copy, and device vectors and solvers still use
+  the plan.
 
   What decides is predicted, not measured: the same program computes the same bits in every run. A matrix that grows or shrinks stays where it is until the other place is better by a margin.
 */
@@ -15,7 +15,7 @@ static double Kernel(const GPUCSRMachine *t, double entries)
   return t->small_launch + 12 * entries / t->small_rate;
 }
 
-/* Was nothing asked for that only a device does? */
+/* Were only options set that the host can serve? */
 static PetscBool Free(Mat A, const Mat_SeqGPUCSR *g)
 {
   const MatGPUCSRConfig *c = &g->base.config;
@@ -47,7 +47,7 @@ static PetscErrorCode Judge(Mat A, Mat_SeqGPUCSR *g)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One of PETSc's own on the host: not a VECGPU by that name, nor one of a device of PETSc's */
+/* One of PETSc's own host vectors: no VECGPU, and no device vector of PETSc's */
 static PetscErrorCode IsOnHost(Vec v, PetscBool *yes)
 {
   PetscBool ours, seq;
@@ -59,7 +59,7 @@ static PetscErrorCode IsOnHost(Vec v, PetscBool *yes)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Is this product, of vectors y (or NULL) and x to z, to be the parent's, though there is a device? */
+/* Should the parent compute this product of x and y (or NULL) to z, although there is a device? */
 PetscErrorCode MatGPUCSRHostIsFaster_Private(Mat A, Vec x, Vec y, Vec z, PetscBool *yes)
 {
   Mat_SeqGPUCSR *g    = (Mat_SeqGPUCSR *)A->spptr;
@@ -81,6 +81,6 @@ PetscErrorCode MatGPUCSRHostIsFaster_Private(Mat A, Vec x, Vec y, Vec z, PetscBo
 PetscErrorCode MatGPUCSRHostIsFasterWhy_Private(const Mat_SeqGPUCSR *g, char why[], size_t len)
 {
   PetscFunctionBegin;
-  PetscCall(PetscSNPrintf(why, len, "the matrix is small and its vectors are there: %.1f us predicted, %.1f on the device; -mat_gpucsr_backend cuda, or -vec_type gpu, takes the device", 1e6 * g->foretold[0], 1e6 * g->foretold[1]));
+  PetscCall(PetscSNPrintf(why, len, "the matrix is small and its vectors are on the host: %.1f us predicted there, %.1f on the device; -mat_gpucsr_backend cuda, or -vec_type gpu, takes the device", 1e6 * g->foretold[0], 1e6 * g->foretold[1]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -1,23 +1,23 @@
 /*
-  The report in short, of all ranks together: totals, reasons, a line for each solver, what to try, and a line for each kind of matrix. What report.c says of each matrix is
-  -mat_gpucsr_report full.
+  The short report of all ranks: totals, reasons, a line for each solver, options to try, and a line for each kind of matrix. -mat_gpucsr_report full
+  prints report.c's text of each matrix.
 */
 #include "report.h"
 #include <string.h>
 
-/* Of blocks and matrices that are alike, in the order of a record's numbers */
+/* The numbers of a record, which sums blocks and matrices of one description */
 enum {
   BLOCKS,
   NONZEROS,
   PRODUCTS,  /* on the device */
-  SECONDS,   /* of those */
+  SECONDS,   /* of PRODUCTS */
   ELSEWHERE, /* products by MATSEQAIJ, and with sparse matrices */
-  FORETOLD   /* seconds predicted for PRODUCTS, 0: not known */
+  FORETOLD   /* seconds predicted for PRODUCTS, 0: unknown */
 };
 
-static GPUCSRRecords matrices, reasons, places, errors; /* errors: of what was advised */
+static GPUCSRRecords matrices, reasons, places, errors; /* errors: of advice */
 
-/* Counts are summed over matrices and ranks; of times each rank has a sum, and the largest counts */
+/* Counts are summed over matrices and ranks; each rank sums its times, and the largest sum counts */
 enum {
   MADE,
   MULTIPLIED,
@@ -79,7 +79,7 @@ PetscErrorCode MatGPUCSRTotalsAdd_Private(const Mat_SeqGPUCSR *g, const MatGPUCS
     PetscCall(PetscSNPrintf(text, sizeof(text), "%s, %s", info->backend, g->dev->props.name));
     PetscCall(GPUCSRRecordsAdd(&places, text, PETSC_TRUE, one));
   }
-  if (g->nonzeros == 0) { /* of a parallel matrix, mostly: nothing is there to be told */
+  if (g->nonzeros == 0) { /* a block of a parallel matrix, mostly: nothing to report */
     count[EMPTY]++;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
@@ -102,7 +102,7 @@ PetscErrorCode MatGPUCSRTotalsAdd_Private(const Mat_SeqGPUCSR *g, const MatGPUCS
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Was the profile far off? Of a few microseconds what measuring adds to each product is as much */
+/* Was the profile far off? In a product of a few microseconds the measurement takes as long */
 static PetscBool Missed(double foretold, double measured)
 {
   return (PetscBool)(foretold > 0 && PetscMax(foretold, measured) > GPUCSRMachineShared.missed_least && PetscAbsReal(foretold - measured) > 0.3 * measured);
@@ -113,7 +113,7 @@ static const char *Plural(double n)
   return n == 1 ? "" : "s";
 }
 
-/* Only what there was */
+/* Omits zeros */
 static PetscErrorCode Totals(MPI_Comm comm, FILE *fp)
 {
   static const struct {
@@ -143,7 +143,7 @@ static PetscErrorCode Totals(MPI_Comm comm, FILE *fp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The reason for which matrices are on the host is said once: what is left of a text that ends with it */
+/* The length of text without the reason at its end, which is printed once */
 static int Length(const char text[])
 {
   const char *again;
@@ -153,7 +153,7 @@ static int Length(const char text[])
   return (int)strlen(text);
 }
 
-/* A line each. petsc: the type of the solver that took longest, if it is a method of PETSc's that has a twin on the device, and nothing was in the way of that */
+/* One line for each solver. petsc: the type of the slowest solver, if it is PETSc's and has a twin on the device that could have taken its place */
 static PetscErrorCode Solvers(MPI_Comm comm, FILE *fp, const char **petsc)
 {
   static const char *const twins[] = {"cg", "bcgs", "gmres", "fgmres"};
@@ -179,7 +179,7 @@ static PetscErrorCode Solvers(MPI_Comm comm, FILE *fp, const char **petsc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What the totals say about the program's options */
+/* Options that the totals suggest */
 static PetscErrorCode Advice(MPI_Comm comm, FILE *fp, const char petsc[])
 {
   const double copies = seconds[UP_TIME] + seconds[DOWN_TIME], products = seconds[FORWARD_TIME] + seconds[TRANSPOSED_TIME];
@@ -189,7 +189,7 @@ static PetscErrorCode Advice(MPI_Comm comm, FILE *fp, const char petsc[])
   if (petsc && places.n) PetscCall(PetscFPrintf(comm, fp, "  try: -ksp_type gpu%s, which iterates on the device%s\n", petsc, copies > products ? "; vectors cross the bus for longer than products take" : ""));
   else if (copies > products && copies > 0) PetscCall(PetscFPrintf(comm, fp, "  try: -vec_type gpu (or -dm_vec_type gpu): vectors cross the bus for longer than products take\n"));
   if (count[BUILDS] > 0 && seconds[BUILD_TIME] > products && seconds[BUILD_TIME] > 1e-3)
-    PetscCall(PetscFPrintf(comm, fp, "  try: -mat_gpucsr_expected_mults %.0f, as many as there were a matrix: preparing matrices took longer than their products\n", PetscMax(1, (count[FORWARD] + count[TRANSPOSED]) / count[BUILDS])));
+    PetscCall(PetscFPrintf(comm, fp, "  try: -mat_gpucsr_expected_mults %.0f, the number of products a matrix: preparing matrices took longer than their products\n", PetscMax(1, (count[FORWARD] + count[TRANSPOSED]) / count[BUILDS])));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -217,7 +217,7 @@ static PetscBool SameMatrix(const char a[], const char b[])
   return (PetscBool)(*a == '|' && *b == '|');
 }
 
-/* Those that ranks have stored otherwise stand together */
+/* A kind that ranks store in several formats has one line */
 static PetscErrorCode Matrices(MPI_Comm comm, FILE *fp)
 {
   PetscFunctionBegin;
@@ -233,7 +233,7 @@ static PetscErrorCode Matrices(MPI_Comm comm, FILE *fp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: the report of all ranks, by the first; made: matrices of the type that there ever were on this one */
+/* Collective: the first rank prints the report of all; made: number of gpucsr matrices ever made on this rank */
 PetscErrorCode MatGPUCSRTotalsPrint_Private(MPI_Comm comm, FILE *fp, PetscInt made)
 {
   PetscMPIInt size;

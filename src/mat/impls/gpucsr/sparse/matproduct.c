@@ -1,6 +1,6 @@
 /*
-  Who multiplies matrices: PETSc asks the factors of a product (MatProductSetFromOptions()), by what they share, by the names of their types, and last of all
-  one of them for any types. Here we answer: what we do not multiply ourselves (matmat.c), MATAIJ does, or another of the factors.
+  Which type multiplies matrices: MatProductSetFromOptions() asks the factors of a product, first for a function that all of them share, then by the
+  names of their types, last for any types. This file answers for gpucsr: products that matmat.c does not take go to MATAIJ, or to the other factors.
 */
 #include "../type/gpucsrimpl.h"
 
@@ -20,7 +20,7 @@ static PetscErrorCode Ours(Mat A, PetscBool *ours)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What all factors have in common for their products, as MATAIJ; NULL where they have not */
+/* The function that all factors share for their products, as MATAIJ; NULL if they share none */
 static PetscErrorCode Shared(const Mat M[], PetscErrorCode (**f)(Mat))
 {
   PetscFunctionBegin;
@@ -41,10 +41,10 @@ static PetscErrorCode Shared(const Mat M[], PetscErrorCode (**f)(Mat))
 }
 
 /*
-  The factor that must go by another name while PETSc prepares a product, and that name; NULL where there is none.
+  The factor that must have another type name while PETSc prepares a product, and that name; NULL: none.
 
-  A B^T of two MATSEQAIJ of which one is ours: PETSc makes the transpose of B, in the type that B has, and sets the type of A, by which it would lose what it
-  holds. T(A) B C: PETSc, with hypre, takes an A by its name alone.
+  A B^T of two MATSEQAIJ, one of type gpucsr: PETSc transposes B in B's type and then sets A's type, which would lose the transpose. T(A) B C: PETSc's
+  hypre recognizes A by its type name alone.
 */
 static PetscErrorCode Alias(const Mat M[], MatProductType type, Mat *A, const char **name)
 {
@@ -93,7 +93,7 @@ static PetscErrorCode MatProductSymbolic_Alias(Mat C)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whoever multiplies the factors M of C where ours are their parents: by what they share, or by their names. There may be nobody. */
+/* Asks for the product of the factors M, gpucsr factors taken as their parents: by the function that they share, or by type names. There may be none. */
 static PetscErrorCode Ask(Mat C, const Mat M[])
 {
   char name[256]           = "MatProductSetFromOptions";
@@ -134,7 +134,7 @@ PetscErrorCode MatGPUCSRProductOfParents_Private(Mat C)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All factors are ours, or, asked last of all, at least one is: others (MATTRANSPOSEVIRTUAL, MATPYTHON), which PETSc does not ask behind us, are asked by us */
+/* All factors are gpucsr, or, asked last, at least one: PETSc does not ask the other types (MATTRANSPOSEVIRTUAL, MATPYTHON) afterwards, so this function does */
 PetscErrorCode MatProductSetFromOptions_GPUCSR(Mat C)
 {
   Mat M[4];
@@ -147,12 +147,12 @@ PetscErrorCode MatProductSetFromOptions_GPUCSR(Mat C)
 
     PetscCall(PetscObjectQueryFunction((PetscObject)M[k], "MatProductSetFromOptions_anytype_C", &f));
     if (f && f != MatProductSetFromOptions_GPUCSR) PetscCall((*f)(C));
-    if (C->product->A != M[0] || C->product->B != M[1]) break; /* it is another product now, for which all have been asked */
+    if (C->product->A != M[0] || C->product->B != M[1]) break; /* C is another product now, and its factors have been asked */
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What PETSc finds by the names of the factors' types; seq is "seq" or "mpi" */
+/* The functions that PETSc finds by the names of the factors' types; seq is "seq" or "mpi" */
 PetscErrorCode MatGPUCSRComposeProducts_Private(Mat A, const char seq[], PetscBool install)
 {
   static const char *const dense[] = {"seqdense", "seqdensecuda", "mpidense"};
@@ -167,7 +167,7 @@ PetscErrorCode MatGPUCSRComposeProducts_Private(Mat A, const char seq[], PetscBo
     PetscCall(PetscSNPrintf(name, sizeof(name), "MatProductSetFromOptions_%saijgpucsr_%s_C", seq, dense[s]));
     PetscCall(PetscObjectComposeFunction((PetscObject)A, name, install ? MatProductSetFromOptions_GPUCSR_Dense : NULL));
   }
-  /* T(A) B C, which MATTRANSPOSEVIRTUAL does not have: MATAIJ has it, by the names of B and C */
+  /* T(A) B C: MATTRANSPOSEVIRTUAL has no such product, MATAIJ has, under the names of B and C */
   for (int mixed = 0; mixed < 3; mixed++) {
     PetscCall(PetscSNPrintf(name, sizeof(name), "MatProductSetFromOptions_transpose_%saij%s_%saij%s_C", seq, mixed == 1 ? "" : "gpucsr", seq, mixed == 2 ? "" : "gpucsr"));
     PetscCall(PetscObjectComposeFunction((PetscObject)A, name, install ? MatProductSetFromOptions_GPUCSR : NULL));

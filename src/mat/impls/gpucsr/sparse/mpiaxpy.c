@@ -1,5 +1,6 @@
 /*
-  Y += a X of matrices of several ranks, where X has no entry that Y has not: block by block, on the device where that is a block's place. PETSc would set X's entries in Y one row after the other.
+  Y += a X of matrices of several ranks, where Y has every entry of X: block by block, each on the device if the block is there. PETSc would set X's
+  entries in Y row by row.
 */
 #include "../type/mpigpucsr.h"
 
@@ -16,7 +17,7 @@ static PetscErrorCode RowsOf(Mat A, Rows *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Columns of X's block among those of Y's, both ascending; -1: Y's block has no such */
+/* The column in Y's block of each column of X's, both ascending; -1: none */
 static PetscErrorCode Columns(Mat X, const PetscInt x[], Mat Y, const PetscInt y[], PetscInt **table)
 {
   PetscInt q = 0;
@@ -30,7 +31,7 @@ static PetscErrorCode Columns(Mat X, const PetscInt x[], Mat Y, const PetscInt y
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Where Y has X's entries, both rows ascending; subset: it has them all */
+/* Places of X's entries in Y, both rows ascending; subset: Y has all of them */
 static void Places(const Rows *x, const Rows *y, const PetscInt table[], PetscInt place[], PetscBool *subset)
 {
   *subset = PETSC_TRUE;
@@ -63,7 +64,7 @@ static PetscErrorCode AddAt(Mat Y, PetscScalar a, Mat X, const PetscInt place[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective; done: otherwise MATAIJ is to add them */
+/* Collective; done false: MATAIJ adds them */
 PetscErrorCode MatAXPY_MPIAIJGPUCSR(Mat Y, PetscScalar a, Mat X, MatStructure str, PetscBool *done)
 {
   Mat             x[2], y[2];

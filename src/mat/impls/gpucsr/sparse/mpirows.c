@@ -32,7 +32,7 @@ static PetscErrorCode Columns(Mat M, PetscSF *sf)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Entries of rows that are leaves of sf: row k has i[k] to i[k + 1] - 1, and begins at entry at[k] of its owner, who has nroots of them */
+/* Entries of rows that are leaves of sf: row k has i[k] to i[k + 1] - 1, from entry at[k] on of its owner's nroots entries */
 static PetscErrorCode Entries(PetscSF sf, const PetscInt i[], const PetscInt at[], PetscInt nroots, PetscSF *entries)
 {
   PetscInt           n;
@@ -53,7 +53,7 @@ static PetscErrorCode Entries(PetscSF sf, const PetscInt i[], const PetscInt at[
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The sums of what is before each */
+/* Exclusive sums */
 static void Scan(PetscInt n, PetscInt i[])
 {
   PetscInt sum = 0;
@@ -76,7 +76,7 @@ static PetscErrorCode Blocks(Mat M, const PetscInt *i[2], const PetscInt *j[2], 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The rows of B that belong to columns of A's off-diagonal block: their pattern */
+/* The pattern of the rows of B that belong to columns of A's off-diagonal block */
 PetscErrorCode GPUCSRRowsFetch(Mat A, Mat B, GPUCSRRows *r)
 {
   const PetscInt  m = B->rmap->n;
@@ -149,7 +149,7 @@ PetscErrorCode GPUCSRRowsFetchValues(Mat B, GPUCSRRows *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Row k of this rank, with these global columns, goes to the owner of column k of T's off-diagonal block: the pattern */
+/* The pattern: row k of this rank, with global columns, goes to the owner of column k of T's off-diagonal block */
 PetscErrorCode GPUCSRRowsGive(Mat T, const PetscInt i[], const PetscInt j[], GPUCSRRows *r)
 {
   const PetscInt  n = T->cmap->n;

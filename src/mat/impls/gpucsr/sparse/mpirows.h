@@ -1,19 +1,19 @@
 #pragma once
 
 /*
-  Rows of sparse matrices on their way between ranks (mpirows.c): which go where is found out once for a pattern, values follow as often as they change. All functions are collective, and work on
-  arrays of the host: the rows are those on the border of what a rank owns.
+  Rows of sparse matrices that travel between ranks (mpirows.c): the pattern once, its values after every change. All functions are collective and
+  work on host arrays: only rows at the border of a rank travel.
 */
 #include "../type/gpucsrimpl.h"
 #include <petscsf.h>
 
 typedef struct {
-  PetscSF      sf;    /* an entry of a row each */
-  PetscInt     n;     /* rows that came here, */
+  PetscSF      sf;    /* one leaf for each entry */
+  PetscInt     n;     /* rows received, */
   PetscInt    *i, *j; /* their row pointers and global columns, */
   PetscScalar *a;     /* and values */
-  PetscInt    *first; /* of rows given away: those for row r of this rank are first[r] to first[r + 1] - 1, in the order of ranks */
-  PetscInt     nsent; /* of rows fetched: those of this rank that others have, */
+  PetscInt    *first; /* of rows given: the rows for row r of this rank are first[r] to first[r + 1] - 1, in the order of ranks */
+  PetscInt     nsent; /* of rows fetched: entries of this rank's rows that other ranks need, */
   PetscInt    *sent;
   PetscScalar *send; /* and their values */
 } GPUCSRRows;

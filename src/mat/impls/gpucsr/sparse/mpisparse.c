@@ -1,12 +1,12 @@
 /*
-  Products of two or three matrices of type mpiaijgpucsr on the devices of their ranks: A B, A^T B and P^T A P, by products of what a rank has and what it is sent (spgemm/).
+  Products of two or three matrices of type mpiaijgpucsr on the devices of their ranks: A B, A^T B and P^T A P, by products of local rows and received rows (spgemm/).
 
-    M = A B        A's two blocks side by side, times the rows of B that this rank owns, and behind them those that its off-diagonal columns belong to, fetched from their owners
-    C = T^T M      T is A, or P. The rows of T_o^T M, T_o the off-diagonal block, belong to others, who are given them. With S, which has a one for each row that came here, C = [T_d^T S] [M; those rows]: what
-                   comes from others is added behind the rank's own, in the order of ranks, so that the same product has the same bits every time
+    M = A B        A's two blocks side by side, times this rank's rows of B, and behind them the rows for its off-diagonal columns, fetched from their owners
+    C = T^T M      T is A, or P. The rows of T_o^T M, T_o the off-diagonal block, go to their owners. S has a one for each received row, and C = [T_d^T S] [M; received rows]: rows
+                   of other ranks are added behind the rank's own, in the order of ranks, so that every run has the same bits
 
-  Columns are numbered anew: a rank's own first, then those of others, both ascending. What is fetched and given are rows at the border between ranks; it goes by PetscSF, between arrays of the host,
-  where the master copies are. All ranks compute on their devices, or all leave the product to MATAIJ: they agree after each step that one of them may fail in.
+  Columns have local numbers: a rank's own first, then the ghost columns, both ascending. Only rows at the border travel, by PetscSF between host arrays, which hold the master
+  copies. All ranks compute on their devices, or all leave the product to MATAIJ: they agree after each step that can fail.
 */
 #include "mpisparse.h"
 #include "sparseproduct.h"
@@ -58,7 +58,7 @@ static PetscErrorCode RanksProductDestroy(void *data)
 
 /* ---- what ranks agree on ---- */
 
-/* What befell the device of a rank goes to its blocks, as for other products; a lack of memory or of room in 32 bits is this product's alone */
+/* A failure of the device goes to the rank's blocks, as for other products; too little memory or 32-bit indices concern this product alone */
 static PetscErrorCode Failed(Mat C, PetscErrorCode ierr, const char message[])
 {
   Mat            b[2];
@@ -78,7 +78,7 @@ static PetscErrorCode Failed(Mat C, PetscErrorCode ierr, const char message[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: ok where no rank has met an error. With backend auto one that the host can do without is told by the rank that met it; any other is one of all ranks */
+/* Collective: ok if no rank has met an error. With backend auto the rank reports an error that the host can do without; any other error is an error on all ranks */
 static PetscErrorCode Agree(Mat C, PetscErrorCode ierr, const char message[], PetscBool *ok)
 {
   const MPI_Comm comm = PetscObjectComm((PetscObject)C->product->A);
@@ -106,7 +106,7 @@ static PetscErrorCode Agree(Mat C, PetscErrorCode ierr, const char message[], Pe
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Something that a rank does by itself, and whether all of them could do it */
+/* One rank's step; ok if all ranks could do it */
 #define TOGETHER(C, call, ok) \
   do { \
     GPUCSRAttempt  attempt_; \
@@ -118,7 +118,7 @@ static PetscErrorCode Agree(Mat C, PetscErrorCode ierr, const char message[], Pe
     PetscCall(Agree(C, ierr_, attempt_.message, ok)); \
   } while (0)
 
-/* The blocks of A, B and, where there is one, C */
+/* The blocks of A, B and, if there is a result, C */
 static PetscErrorCode AllBlocks(Mat C, PetscBool result, Mat b[6], int *n)
 {
   PetscFunctionBegin;
@@ -140,7 +140,7 @@ static PetscErrorCode KeysGet(Mat C, RanksProduct *p)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* This rank's device, NULL where not all blocks have their products on the same; p: and are of the patterns that it was made for */
+/* This rank's device; NULL if its blocks' products are on several devices or on the host, or if p was made for other patterns */
 static PetscErrorCode DeviceOf(Mat C, const RanksProduct *p, GPUCSRDevice *dev)
 {
   Mat       all[3] = {C->product->A, C->product->B, p ? C : NULL}, b[6];
@@ -150,7 +150,7 @@ static PetscErrorCode DeviceOf(Mat C, const RanksProduct *p, GPUCSRDevice *dev)
   PetscFunctionBegin;
   *dev = NULL;
   for (int k = 0; k < 3 && all[k]; k++) {
-    PetscCall(PetscObjectTypeCompare((PetscObject)all[k], MATMPIAIJGPUCSR, &ours)); /* a program may have converted what it multiplied */
+    PetscCall(PetscObjectTypeCompare((PetscObject)all[k], MATMPIAIJGPUCSR, &ours)); /* a program may have converted a factor */
     if (!ours || !all[k]->assembled) PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(AllBlocks(C, p ? PETSC_TRUE : PETSC_FALSE, b, &n));
@@ -172,7 +172,7 @@ static PetscErrorCode DeviceOf(Mat C, const RanksProduct *p, GPUCSRDevice *dev)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: have all ranks one? */
+/* Collective: do all ranks have a device? */
 static PetscErrorCode OnDevices(Mat C, const RanksProduct *p, GPUCSRDevice *dev, PetscBool *ready)
 {
   PetscBool ok;
@@ -200,7 +200,7 @@ static PetscErrorCode LengthsOf(const GPUCSRStorage *A, PetscInt **length)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Columns of a block that has memory for them; ghost: where they are those of others, which the block has by their global numbers until it is assembled */
+/* Columns of a block that has memory for them. ghost: global numbers of its columns, which the block holds until it is assembled */
 static PetscErrorCode Columns(Mat block, const GPUCSRStorage *A, const PetscInt ghost[])
 {
   GPUCSRDevice    dev = A->dev;
@@ -210,7 +210,7 @@ static PetscErrorCode Columns(Mat block, const GPUCSRStorage *A, const PetscInt 
 
   PetscFunctionBegin;
   PetscCall(MatSeqAIJGetCSRAndMemType(block, NULL, &columns, &a, NULL));
-  j = (PetscInt *)columns; /* the memory just preallocated */
+  j = (PetscInt *)columns; /* preallocated above */
   if (A->nnz) PetscCall(GPUCSRDownload(dev, j, GPUCSR_PETSCINT, A->array[CSR_COL].data, GPUCSR_INT32, (size_t)A->nnz, PETSC_FALSE, dev->stream));
   PetscCall((*dev->ops->streamsynchronize)(dev->id, dev->stream));
   for (int64_t k = 0; ghost && k < A->nnz; k++) j[k] = ghost[j[k]];
@@ -256,9 +256,9 @@ static PetscErrorCode Fill(Mat C, RanksProduct *p, GPUCSRStorage *D, PetscBool *
   PetscCall(MatAssemblyBegin(C, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(C, MAT_FINAL_ASSEMBLY));
   PetscCall(MatSetOption(C, MAT_NO_OFF_PROC_ENTRIES, PETSC_FALSE));
-  PetscCall(MatSetOption(C, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE)); /* as MATAIJ's products */
+  PetscCall(MatSetOption(C, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE)); /* as after MATAIJ's products */
   PetscCall(MatMPIAIJGetSeqAIJ(C, &b[0], &b[1], NULL));
-  for (int k = 0; k < 2; k++) PetscCall(PetscFree(((Mat_SeqGPUCSR *)b[k]->spptr)->bare)); /* values come with the numeric phase, and are counted */
+  for (int k = 0; k < 2; k++) PetscCall(PetscFree(((Mat_SeqGPUCSR *)b[k]->spptr)->bare)); /* the numeric phase computes and counts values */
   PetscCall(MatSeqAIJGetCSRAndMemType(b[0], NULL, &columns, NULL, NULL));
   m          = &((Mat_SeqGPUCSR *)b[0]->spptr)->mirror;
   m->csr     = *D;
@@ -283,7 +283,7 @@ static Mat TransposedOf(Mat C)
   return C->product->type == MATPRODUCT_AtB ? C->product->A : C->product->B;
 }
 
-/* Where the columns that were known before are among all of them */
+/* The new number of each ghost column known before */
 static PetscErrorCode Moved(const RanksProduct *p, PetscInt before, const PetscInt known[], int32_t **table)
 {
   PetscInt at;
@@ -297,7 +297,7 @@ static PetscErrorCode Moved(const RanksProduct *p, PetscInt before, const PetscI
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: the pattern of C, and what the numeric phase keeps */
+/* Collective: the pattern of C, and the data for the numeric phase */
 static PetscErrorCode Symbolic(Mat C, RanksProduct *p, PetscBool *ok)
 {
   Mat             B = C->product->B;
@@ -405,7 +405,7 @@ static PetscBool SameRange(PetscLayout a, PetscLayout b)
   return (PetscBool)(a->rstart == b->rstart && a->rend == b->rend);
 }
 
-/* Are rows that are multiplied together on this rank together? Where they are not it is an error, which is MATAIJ's to say */
+/* Do the local sizes fit? If not, MATAIJ reports the error */
 static PetscBool Conforming(Mat C)
 {
   const Mat A = C->product->A, B = C->product->B;
@@ -414,11 +414,11 @@ static PetscBool Conforming(Mat C)
   return (PetscBool)(C->product->type == MATPRODUCT_AB || SameRange(A->rmap, B->rmap));
 }
 
-/* Collective: is the product to be MATAIJ's: by one of its algorithms, because the matrices are small, or because they do not conform? */
+/* Collective: is the product MATAIJ's, because one of its algorithms was asked for, or the matrices are small or do not conform? */
 static PetscErrorCode LeftToParent(Mat C, PetscBool *left)
 {
   Mat         A    = C->product->A, b[6];
-  PetscInt64  n[3] = {0, 0, ((Mat_GPUCSR *)A->spptr)->config.productleast}; /* entries; ranks that leave it; entries to be worth it: ranks may have been asked for different numbers */
+  PetscInt64  n[3] = {0, 0, ((Mat_GPUCSR *)A->spptr)->config.productleast}; /* number of entries; of ranks that leave the product; of entries that pay, since options of ranks may differ */
   PetscMPIInt size;
   int         nb;
 
@@ -450,7 +450,7 @@ PetscErrorCode MatProductSetFromOptions_MPIAIJGPUCSR(Mat C)
     if (ours) PetscCall(PetscObjectTypeCompare((PetscObject)C->product->B, MATMPIAIJGPUCSR, &ours));
   }
   if (ours && C->product->A->assembled && C->product->B->assembled) PetscCall(LeftToParent(C, &left));
-  PetscCall(MatProductSetFromOptions_GPUCSR(C)); /* it reads the options of its own */
+  PetscCall(MatProductSetFromOptions_GPUCSR(C)); /* reads the options of that product */
   if (!left) PetscCall(OnDevices(C, NULL, &dev, &ready));
   if (!left && ready) C->ops->productsymbolic = MatProductSymbolic_MPIAIJGPUCSR;
   else PetscCall(PetscInfo(C, "This product of sparse matrices on several processes is MATAIJ's, on the host\n"));

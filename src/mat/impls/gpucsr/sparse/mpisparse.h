@@ -1,6 +1,6 @@
 #pragma once
 
-/* Products of sparse matrices on several ranks: what mpisparse.c, where ranks agree and PETSc asks, and mpisteps.c, what each rank computes by itself in between, share */
+/* Products of sparse matrices of several ranks: the interface between mpisparse.c, where ranks agree, and mpisteps.c, the steps of one rank */
 #include "mpirows.h"
 
 typedef struct {
@@ -9,27 +9,27 @@ typedef struct {
   PetscBool      transposed; /* C = T^T M, else C = M */
 } Recipe;
 
-/* A block as it was when something was made from it */
+/* A block's version when something was made from it */
 typedef struct {
   PetscObjectId    id;
   PetscObjectState pattern;
 } BlockKey;
 
-/* What a product keeps for new values, C->product->data */
+/* Data of a product for new values, C->product->data */
 typedef struct _n_RanksProduct RanksProduct;
 struct _n_RanksProduct {
   const Recipe    *recipe;
-  GPUCSRDevice     dev; /* NULL: nothing is there any more */
+  GPUCSRDevice     dev; /* NULL: nothing is on a device */
   BlockKey         key[6];
   PetscInt         own;            /* columns of C that this rank owns, */
-  PetscInt         nghost, *ghost; /* and those of others, ascending */
+  PetscInt         nghost, *ghost; /* and ghost columns, ascending */
   GPUCSRRows       theirs, given;  /* rows of B, and of T^T M */
   PetscInt        *oi, *oj;        /* pattern of T_o^T M, global columns, */
   PetscScalar     *oa;             /* and values */
-  int32_t         *column;         /* columns of B's off-diagonal block as they are numbered here, */
+  int32_t         *column;         /* local numbers of the columns of B's off-diagonal block, */
   size_t           columnbytes;
-  GPUCSRStorage    K, B, T[2], O, S, L, R, C, E; /* K = [A_d A_o], B with rows of others, O = T_o^T M, L = [T_d^T S], R = [M; given], C and its entries in columns of others */
-  int64_t          nnz;                          /* of M, which is the first rows of R, or C */
+  GPUCSRStorage    K, B, T[2], O, S, L, R, C, E; /* K = [A_d A_o], B with fetched rows, O = T_o^T M, L = [T_d^T S], R = [M; given], C and its entries in ghost columns */
+  int64_t          nnz;                          /* of M, which is the first rows of R, or is C */
   int32_t         *map[2];
   size_t           mapbytes[2];
   GPUCSRRowClasses mrows, orows, crows;

@@ -1,14 +1,14 @@
 /*
-  Products of two or three matrices of type seqaijgpucsr on the device: A B, A^T B, A B^T, P^T A P and R A R^T. Each is one or two products of matrices
-  in CSR (spgemm/), one factor of which may be a transpose.
+  Products of two or three matrices of type seqaijgpucsr on the device: A B, A^T B, A B^T, P^T A P and R A R^T. Each is one or two products of
+  matrices in CSR (spgemm/), one factor of which may be a transpose.
 
-  The host's MATAIJ stays the master copy: the pattern and the values of the result are brought there when they are known. What crosses the bus
-  the other way are patterns that the device has not seen and values that changed. Where a product cannot be had on the device (no device,
-  no memory, another algorithm asked for, small matrices) it is MATAIJ's.
+  The host's MATAIJ stays the master copy: the result's pattern and values are downloaded. Patterns that are new to the device and values that have
+  changed are uploaded. MATAIJ computes a product that the device cannot (no device, no memory) or should not (another algorithm asked for, small
+  matrices).
 */
 #include "sparseproduct.h"
 
-/* The operands of a product of three are products of two, of these */
+/* The operands of both products, of two or of three matrices */
 typedef enum {
   FACTOR_A,
   FACTOR_B,
@@ -18,8 +18,8 @@ typedef enum {
 
 typedef struct {
   MatProductType type;
-  PetscBool      two;            /* products */
-  Factor         transposed;     /* which factor T is made from, FACTOR_T: none */
+  PetscBool      two;            /* two products, not one */
+  Factor         transposed;     /* the source of T; FACTOR_T: no T */
   Factor         l1, r1, l2, r2; /* M = l1 r1, C = l2 r2 */
 } Recipe;
 
@@ -38,13 +38,13 @@ static const Recipe *Find(MatProductType type)
   return NULL;
 }
 
-/* What a product keeps for new values, C->product->data. All that is on the device can be made again. */
+/* Data of a product for new values, C->product->data. Everything on the device can be made again. */
 typedef struct _n_SparseProduct SparseProduct;
 struct _n_SparseProduct {
   const Recipe    *recipe;
   GPUCSRDevice     dev;
   GPUCSRStorage    T, M;
-  int32_t         *map; /* T's values come from there */
+  int32_t         *map; /* places of T's values in their source */
   size_t           mapbytes;
   GPUCSRRowClasses mrows, crows;
   PetscObjectState apattern, bpattern, cpattern; /* nonzerostates that these are for */
@@ -80,8 +80,8 @@ static PetscErrorCode SparseProductDestroy(void *data)
 }
 
 /*
-  The matrix in CSR on its device. It is kept there for the next product, and until plans are made anew; what of it is no more as the host has it is
-  sent again, values too where changes may go uncounted (see Unwatched() in seqgpucsr.c). values: are they needed?
+  The matrix in CSR on its device, kept for the next product, until its plans are made anew. Uploads again what the host has changed, and values every
+  time if changes may go uncounted (see seqgpucsr.c). values: are they needed?
 */
 PetscErrorCode MatGPUCSRMirror_Private(Mat A, GPUCSRDevice dev, PetscBool values, GPUCSRStorage **csr)
 {
@@ -119,7 +119,7 @@ PetscErrorCode MatGPUCSRMirror_Private(Mat A, GPUCSRDevice dev, PetscBool values
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The factors on the device, whatever became of them since: T and M made again where they are missing or were of other patterns */
+/* The factors on the device: T and M are made again if they are missing or of old patterns */
 static PetscErrorCode Factors(Mat C, PetscBool values, const GPUCSRStorage *f[4])
 {
   SparseProduct *p = (SparseProduct *)C->product->data;
@@ -142,7 +142,7 @@ static PetscErrorCode Factors(Mat C, PetscBool values, const GPUCSRStorage *f[4]
     if (!p->T.format) {
       GPUCSRStorage from = *f[r->transposed];
 
-      if (!values) from.array[CSR_VAL].data = NULL; /* nobody has written them yet */
+      if (!values) from.array[CSR_VAL].data = NULL; /* not written yet */
       PetscCall(GPUCSRFree(p->dev, p->mapbytes, (void **)&p->map));
       PetscCall(GPUCSRTransposeStorage(&from, &p->T, &p->map));
       p->mapbytes = sizeof(int32_t) * (size_t)p->T.nnz;
@@ -157,7 +157,7 @@ static PetscErrorCode Factors(Mat C, PetscBool values, const GPUCSRStorage *f[4]
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* By all threads: it is the first time that somebody touches this memory */
+/* By all threads, since this is the memory's first touch */
 void MatGPUCSRProductZero_Private(PetscScalar *a, int64_t n, int threads)
 {
 #pragma omp parallel for num_threads(threads) if ((double)n > GPUCSRMachineShared.threaded_entries)
@@ -165,8 +165,8 @@ void MatGPUCSRProductZero_Private(PetscScalar *a, int64_t n, int threads)
 }
 
 /*
-  What was computed on the device to the host: its pattern, and its values, or zeros in their places. C has its sizes and its type; csr becomes its mirror. By
-  public functions: the columns are written into the preallocated memory, and MatSeqAIJSetColumnIndices() makes them count.
+  Downloads a result: its pattern, and its values, or zeros in their places. C has its sizes and its type; csr becomes its mirror. Only public
+  functions: the columns are written into the preallocated memory, and MatSeqAIJSetColumnIndices() accepts them.
 */
 PetscErrorCode MatGPUCSRFromDevice_Private(Mat C, GPUCSRStorage *csr, PetscBool values)
 {
@@ -186,7 +186,7 @@ PetscErrorCode MatGPUCSRFromDevice_Private(Mat C, GPUCSRStorage *csr, PetscBool 
   PetscCall(PetscFree(length));
   PetscCall(ierr);
   PetscCall(MatSeqAIJGetCSRAndMemType(C, &i, &cols, &a, NULL));
-  j = (PetscInt *)cols; /* the memory just preallocated */
+  j = (PetscInt *)cols; /* preallocated above */
   PetscCall(GPUCSRDownload(dev, j, GPUCSR_PETSCINT, csr->array[CSR_COL].data, GPUCSR_INT32, (size_t)csr->nnz, PETSC_FALSE, dev->stream));
   PetscCall((*dev->ops->streamsynchronize)(dev->id, dev->stream));
   PetscCall(MatSeqAIJSetColumnIndices(C, j));
@@ -194,11 +194,11 @@ PetscErrorCode MatGPUCSRFromDevice_Private(Mat C, GPUCSRStorage *csr, PetscBool 
     PetscCall(GPUCSRDownload(dev, a, GPUCSR_DOUBLE, csr->array[CSR_VAL].data, GPUCSR_DOUBLE, (size_t)csr->nnz, PETSC_FALSE, dev->stream));
     PetscCall((*dev->ops->streamsynchronize)(dev->id, dev->stream));
   } else MatGPUCSRProductZero_Private(a, csr->nnz, dev->threads);
-  if (csr->m != csr->n) PetscCall(MatSetOption(C, MAT_USE_INODES, PETSC_FALSE)); /* PETSc would compare all rows with their neighbours; solvers, which gain by that, have square matrices */
+  if (csr->m != csr->n) PetscCall(MatSetOption(C, MAT_USE_INODES, PETSC_FALSE)); /* PETSc would compare all rows with their neighbours; only solvers gain by that, and their matrices are square */
   PetscCall(MatAssemblyBegin(C, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(C, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatSetOption(C, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE)); /* as MATAIJ's products */
-  PetscCall(PetscFree(g->bare));                                           /* values come with the numeric phase, and are counted */
+  PetscCall(MatSetOption(C, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE)); /* as after MATAIJ's products */
+  PetscCall(PetscFree(g->bare));                                           /* the numeric phase computes and counts values */
   g->mirror.csr     = *csr;
   g->mirror.pattern = C->nonzerostate;
   g->mirror.columns = cols;
@@ -208,7 +208,7 @@ PetscErrorCode MatGPUCSRFromDevice_Private(Mat C, GPUCSRStorage *csr, PetscBool 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sizes of rows and columns, and of blocks of them, of what the product is */
+/* Sizes and block sizes of the product */
 PetscErrorCode MatGPUCSRProductShape_Private(Mat C)
 {
   const MatProductType t = C->product->type;
@@ -241,7 +241,7 @@ static PetscErrorCode SymbolicSteps(Mat C, SparseProduct *p, GPUCSRStorage *csr)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The pattern of C, and what the numeric phase keeps */
+/* The pattern of C, and the data for the numeric phase */
 static PetscErrorCode SymbolicOnDevice(Mat C)
 {
   SparseProduct *p   = (SparseProduct *)C->product->data;
@@ -269,7 +269,7 @@ static PetscErrorCode FromParent(Mat C)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What befell the device goes to the matrix, as for other products; a lack of memory or of room in 32 bits is this product's alone */
+/* A failure of the device goes to the matrix, as for other products; too little memory or 32-bit indices concern this product alone */
 static PetscErrorCode Failed(Mat C, PetscErrorCode ierr, const char message[])
 {
   Mat            A = C->product->A;
@@ -288,7 +288,7 @@ static PetscErrorCode Failed(Mat C, PetscErrorCode ierr, const char message[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* With backend auto what fails on the device is told in *ierr, else it is an error */
+/* With backend auto a failure on the device is returned in *ierr, else it is an error */
 #define ATTEMPT(A, call, ierr, attempt) \
   do { \
     (ierr) = PETSC_SUCCESS; \
@@ -308,7 +308,7 @@ static PetscErrorCode OnOneDevice(Mat C, PetscBool *ready)
 
   PetscFunctionBegin;
   *ready = PETSC_FALSE;
-  PetscCall(PetscObjectTypeCompare((PetscObject)C->product->A, MATSEQAIJGPUCSR, &ours)); /* a program may have converted what it multiplied */
+  PetscCall(PetscObjectTypeCompare((PetscObject)C->product->A, MATSEQAIJGPUCSR, &ours)); /* a program may have converted a factor */
   if (ours) PetscCall(PetscObjectTypeCompare((PetscObject)C->product->B, MATSEQAIJGPUCSR, &ours));
   if (ours && C->product->data) PetscCall(PetscObjectTypeCompare((PetscObject)C, MATSEQAIJGPUCSR, &ours));
   if (!ours) PetscFunctionReturn(PETSC_SUCCESS);
@@ -346,7 +346,7 @@ static PetscErrorCode NumericOnDevice(Mat C)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* MATAIJ's product beside C, whose values are put in their places; asked: by whom the parent is found */
+/* MATAIJ's product beside C, whose values are copied into C; ask finds the parent's product */
 PetscErrorCode MatGPUCSRProductOnHost_Private(Mat C, PetscErrorCode (*ask)(Mat))
 {
   Mat_Product *q = C->product;
@@ -395,7 +395,7 @@ static PetscErrorCode MatProductNumeric_SeqAIJGPUCSR(Mat C)
   if (ready) {
     PetscCall(MatGPUCSRCounted_Private(C));
     PetscCall(PetscObjectStateGet((PetscObject)C, &g->mirror.values));
-    g->mirror.values++; /* PETSc counts the product after us */
+    g->mirror.values++; /* PETSc counts the product after this function */
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -433,7 +433,7 @@ static PetscErrorCode MatProductSymbolic_SeqAIJGPUCSR(Mat C)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Is the product to be MATAIJ's by one of its algorithms? */
+/* Was one of MATAIJ's algorithms asked for? */
 PetscErrorCode MatGPUCSRProductAsked_Private(Mat C, PetscBool *asked)
 {
   static const char *const words[] = {"-mat_product_algorithm", "-matmatmult_via", "-mattransposematmult_via", "-matmattransmult_via", "-matptap_via", "-matrart_via"};
@@ -446,7 +446,7 @@ PetscErrorCode MatGPUCSRProductAsked_Private(Mat C, PetscBool *asked)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Or because the matrices are small? */
+/* Was it, or are the matrices small? */
 static PetscErrorCode LeftToParent(Mat C, PetscBool *left)
 {
   const PetscInt  least = ((Mat_GPUCSR *)C->product->A->spptr)->config.productleast;
@@ -471,13 +471,13 @@ PetscErrorCode MatProductSetFromOptions_SeqAIJGPUCSR(Mat C)
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(LeftToParent(C, &left));
-  PetscCall(FromParent(C)); /* it reads the options of its own */
+  PetscCall(FromParent(C)); /* reads the options of that product */
   if (!left) PetscCall(OnOneDevice(C, &ready));
   if (!left && ready) C->ops->productsymbolic = MatProductSymbolic_SeqAIJGPUCSR;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Y += a X on the device, and Y's values to the host; lost: X has entries that Y has not, and the host's values are as they were */
+/* Y += a X on the device, and Y's values to the host; lost: X has entries outside Y's pattern, and the host's values are unchanged */
 static PetscErrorCode AXPYOnDevice(Mat Y, PetscScalar a, Mat X, GPUCSRBool *lost)
 {
   Mat_SeqGPUCSR *g   = (Mat_SeqGPUCSR *)Y->spptr;
@@ -496,11 +496,11 @@ static PetscErrorCode AXPYOnDevice(Mat Y, PetscScalar a, Mat X, GPUCSRBool *lost
   ierr = GPUCSRDownload(dev, values, GPUCSR_DOUBLE, y->array[CSR_VAL].data, GPUCSR_DOUBLE, (size_t)y->nnz, PETSC_FALSE, dev->stream);
   if (!ierr) ierr = (*dev->ops->streamsynchronize)(dev->id, dev->stream);
   PetscCall(MatSeqAIJRestoreArray(Y, &values));
-  PetscCheck(!ierr, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Values of Y are lost"); /* told from what leaves them as they are */
+  PetscCheck(!ierr, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Values of Y are lost"); /* errors before this leave the values as they are */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* done: otherwise MATAIJ is to add them, which has more cases */
+/* done false: MATAIJ, which has more cases, adds them */
 PetscErrorCode MatAXPY_SeqAIJGPUCSR(Mat Y, PetscScalar a, Mat X, MatStructure str, PetscBool *done)
 {
   Mat_SeqGPUCSR  *g = (Mat_SeqGPUCSR *)Y->spptr;

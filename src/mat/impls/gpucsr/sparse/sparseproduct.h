@@ -1,6 +1,6 @@
 #pragma once
 
-/* What the products of sparse matrices on one rank (sparseproduct.c) and on several (mpisparse.c) share */
+/* Interface between the products of sparse matrices on one rank (sparseproduct.c) and on several (mpisparse.c) */
 #include "../type/gpucsrimpl.h"
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRProductShape_Private(Mat C);

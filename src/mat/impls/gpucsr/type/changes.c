@@ -1,9 +1,10 @@
 /*
-  Whether a matrix is still what its plans hold, where PETSc's count of changes does not say: values written past it, and what MatHeaderReplace() moves.
+  Does a matrix still equal the copy in its plans, where PETSc's count of changes does not tell: after values written past the count, and after
+  MatHeaderReplace().
 */
 #include "gpucsrimpl.h"
 
-/* Some of the host's values, spread over all of them; every one where there are no more than that */
+/* Some of the host's values, spread over all; all values of a small matrix */
 PetscErrorCode MatGPUCSRSample_Private(Mat A, PetscInt samples, PetscScalar sample[])
 {
   const PetscInt *i;
@@ -17,7 +18,7 @@ PetscErrorCode MatGPUCSRSample_Private(Mat A, PetscInt samples, PetscScalar samp
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The first assembly ends, and nobody has set a value: they are written already, or will be without our knowing */
+/* At the end of the first assembly, if no value was set: keeps the values, which were written uncounted, or will be */
 PetscErrorCode MatGPUCSRBare_Private(Mat A, Mat_SeqGPUCSR *g)
 {
   PetscFunctionBegin;
@@ -25,13 +26,13 @@ PetscErrorCode MatGPUCSRBare_Private(Mat A, Mat_SeqGPUCSR *g)
   if (!g->bare) PetscCall(PetscMalloc1(GPUCSR_BARE_SAMPLES, &g->bare));
   PetscCall(MatGPUCSRSample_Private(A, GPUCSR_BARE_SAMPLES, g->bare));
   PetscCall(PetscObjectStateGet((PetscObject)A, &g->bareat));
-  g->bareat++; /* PETSc counts the assembly after us */
+  g->bareat++; /* PETSc counts the assembly after this function */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-  Did values change that nothing counts? A matrix whose values are others than at its only assembly, or were all zero then, while
-  nothing was counted since, is one that is filled past the count. It is compared with a copy from now on, until something is counted.
+  Did values change uncounted? Values that differ from those at the only assembly, or were all zero then, with no change counted since, mean that the
+  matrix is filled past the count. From then on it is compared with a copy, until a change is counted.
 */
 PetscErrorCode MatGPUCSRUnwatched_Private(Mat A, Mat_SeqGPUCSR *g, PetscObjectState state, PetscBool *changed)
 {
@@ -64,7 +65,7 @@ PetscErrorCode MatGPUCSRUnwatched_Private(Mat A, Mat_SeqGPUCSR *g, PetscObjectSt
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What is here followed the changes of another matrix until MatHeaderReplace() gave it to this one, which has counted its own */
+/* These states belonged to another matrix until MatHeaderReplace() moved them to this one, which has its own count */
 PetscErrorCode MatGPUCSRCounted_Private(Mat A)
 {
   Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;

@@ -1,10 +1,8 @@
-/*
-  Conversions from and to our types: what PETSc finds by the names of the two.
-*/
+/* Conversions from and to the types gpucsr: functions that PETSc finds by the names of both types. */
 #include "gpucsrimpl.h"
 #include <string.h>
 
-/* From a type that is no relative, but knows the way to MATAIJ. As the general conversion of ours (ops->convertfrom) it would call itself for ever: -mat_seqaij_type makes each MATAIJ one of ours */
+/* From an unrelated type that converts to MATAIJ. As ops->convertfrom it would call itself for ever: -mat_seqaij_type makes each MATAIJ a gpucsr */
 static PetscErrorCode MatConvert_ByWayOfAIJ(Mat A, MatType type, MatReuse reuse, Mat *newmat)
 {
   Mat B;
@@ -20,7 +18,7 @@ static PetscErrorCode MatConvert_ByWayOfAIJ(Mat A, MatType type, MatReuse reuse,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* From one of ours to one of ours by another of its names: what was set stays */
+/* Between two names of the same type: all settings stay */
 static PetscErrorCode MatConvert_Same(Mat A, MatType type, MatReuse reuse, Mat *newmat)
 {
   PetscFunctionBegin;
@@ -31,8 +29,8 @@ static PetscErrorCode MatConvert_Same(Mat A, MatType type, MatReuse reuse, Mat *
 }
 
 /*
-  Tell PETSc how to get from and to our type, by composing (or, with install false, taking away) functions by name. seq is
-  "seq" or "mpi". What MATAIJ knows of converting to strangers holds for us too, as we are one. Names are few: many blocks have them each.
+  Composes (or, with install false, removes) the functions for conversions from and to this type. seq is "seq" or "mpi". MATAIJ's conversions to
+  unrelated types are composed, too. Only few names: every block has them all.
 */
 PetscErrorCode MatGPUCSRComposeConverters_Private(Mat A, const char seq[], PetscErrorCode (*toaij)(Mat, MatType, MatReuse, Mat *), PetscErrorCode (*fromaij)(Mat, MatType, MatReuse, Mat *), PetscBool install)
 {
@@ -50,10 +48,10 @@ PetscErrorCode MatGPUCSRComposeConverters_Private(Mat A, const char seq[], Petsc
   for (int k = 0; k < n; k++) {
     const char *to;
 
-    if (!list[k] || strncmp(list[k], from, strlen(from))) continue; /* NULL: what has been taken away */
+    if (!list[k] || strncmp(list[k], from, strlen(from))) continue; /* NULL: removed */
     to = list[k] + strlen(from);
     if (!strncmp(to, "gpucsr", strlen("gpucsr"))) continue;
-    if (!strncmp(to, seq, strlen(seq)) && !strncmp(to + strlen(seq), "aij", strlen("aij"))) continue; /* MATAIJ's other subclasses would overwrite what is ours */
+    if (!strncmp(to, seq, strlen(seq)) && !strncmp(to + strlen(seq), "aij", strlen("aij"))) continue; /* MATAIJ's other subclasses would overwrite this type's data */
     PetscCall(PetscStrallocpy(list[k], &known_as[known++]));                                          /* composing below changes the list */
   }
   PetscCall(PetscFree(list));

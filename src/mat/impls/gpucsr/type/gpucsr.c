@@ -1,6 +1,6 @@
 /*
-  MATGPUCSR as PETSc and its users see it: its types, options, public functions. The products are in seqgpucsr.c,
-  mpigpucsr.c and product.c, what both types do alike in inherit.c; how a format and a kernel are chosen, in plan/.
+  The type MATGPUCSR: its names, options and public functions. The products are in seqgpucsr.c, mpigpucsr.c and product/, the functions common to both
+  types in inherit.c; plan/ chooses format and kernel.
 */
 #include "gpucsrimpl.h"
 #include <string.h>
@@ -23,7 +23,7 @@ GPUCSRLogEvent MAT_GPUCSR_Build, MAT_GPUCSR_Refresh, MAT_GPUCSR_Transpose, MAT_G
 . -mat_gpucsr_kernel (auto|csr_scalar|...)            - kernel of the product with A, see `MatGPUCSRSetKernel()`
 . -mat_gpucsr_transpose_format (auto|csr|sell|...)    - storage format of the resident transpose
 . -mat_gpucsr_transpose_kernel (auto|csr_scalar|...)  - kernel of the product with the transpose
-. -mat_gpucsr_select (estimate|measure|tree)          - how both are chosen where they are auto, see `MatGPUCSRSetSelect()`
+. -mat_gpucsr_select (estimate|measure|tree)          - how both are chosen if they are auto, see `MatGPUCSRSetSelect()`
 . -mat_gpucsr_measure_budget n                        - products that measuring may take for each matrix, 50 by default
 . -mat_gpucsr_expected_mults n                        - products that each matrix will live for, see `MatGPUCSRSetExpectedMults()`
 . -mat_gpucsr_profile file                            - what products cost on this machine, as `make tune` writes it
@@ -36,21 +36,20 @@ GPUCSRLogEvent MAT_GPUCSR_Build, MAT_GPUCSR_Refresh, MAT_GPUCSR_Transpose, MAT_G
 . -mat_gpucsr_solve_sweeps n                          - Jacobi sweeps of each triangle, 5 by default
 . -mat_gpucsr_solve_kernel (auto|host|ranges|...)     - kernel of exact solves
 . -mat_gpucsr_transpose_at_assembly (true|false)      - build the transpose at assembly, not at the first product that needs it
-. -mat_gpucsr_halo (auto|peer|nccl|mpi|staged)        - how ranks exchange entries of vectors: into the memory of each other's devices, by NCCL, by a GPU-aware MPI, or through the host
+. -mat_gpucsr_halo (auto|peer|nccl|mpi|staged)        - how ranks exchange entries of vectors: into each other's device memory, by NCCL, by a GPU-aware MPI, or through the host
 . -mat_gpucsr_device_map 0,1,...                      - device of each rank of a node, repeated when there are more ranks
 . -mat_gpucsr_threads n                               - host threads that convert and copy, at most 8 by default
 . -mat_gpucsr_pin_vectors (true|false)                - page-lock large host vectors in place while they live
 . -mat_gpucsr_memory_limit bytes                      - largest device memory one rank may use, 0 for no limit
-. -mat_gpucsr_advise                                  - before the first product, where products would take least time, see `MatGPUCSRAdvise()`; at the end, how far that was off
-- -mat_gpucsr_report [full][:file]                    - at the end, what products took and a line a matrix; full: for each, what it was stored as, why, and what its products reached
+. -mat_gpucsr_advise                                  - before the first product, recommend the CPU or the GPU, see `MatGPUCSRAdvise()`; at the end, print the error of the prediction
+- -mat_gpucsr_report [full][:file]                    - at the end, print the times of products and a line for each matrix; full: each matrix' format, the reason for it, and the speed of its products
 
   Level: beginner
 
   Notes:
   Load the library with -dll_append libpetscgpucsr.so, or link it and call `MatGPUCSRInitializePackage()`.
 
-  The host's `MATAIJ` stays the master copy: every operation of `MATAIJ` works as it does there, and the device follows
-  when a product next needs it, the values alone where the pattern did not change.
+  The host's `MATAIJ` stays the master copy: every operation of `MATAIJ` works as for `MATAIJ`. The device copy is updated at the next product, values alone if the pattern is unchanged.
 
   The method, several kernels and a choice for each matrix, is that of A. H. El Zein and A. P. Rendell, Generating optimal
   CUDA sparse matrix-vector product implementations for evolving GPU hardware, Concurrency and Computation 2012.
@@ -74,7 +73,7 @@ PetscErrorCode MatGPUCSRConfigDefault_Private(MatGPUCSRConfig *c)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A bad value of an option is an error of the matrix, reported once and not by each rank */
+/* A bad value of an option is reported once for the matrix, not by each rank */
 #define OPTION(call) \
   do { \
     PetscErrorCode ierr_; \
@@ -86,7 +85,7 @@ PetscErrorCode MatGPUCSRConfigDefault_Private(MatGPUCSRConfig *c)
     *changed = (PetscBool)(*changed || set); \
   } while (0)
 
-/* changed: some option was given */
+/* changed: an option was given */
 PetscErrorCode MatGPUCSRConfigOptions_Private(Mat A, MatGPUCSRConfig *c, PetscBool *changed, GPUCSROptionItems PetscOptionsObject)
 {
   MatGPUCSRSelect select   = MAT_GPUCSR_SELECT_ESTIMATE;
@@ -122,7 +121,7 @@ PetscErrorCode MatGPUCSRConfigOptions_Private(Mat A, MatGPUCSRConfig *c, PetscBo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Check that the words exist and fit each other. side: what the name of the option contains, "" or "transpose_" */
+/* Checks that the words exist and fit each other. side: part of the option's name, "" or "transpose_" */
 static PetscErrorCode RequestCheck(Mat A, const GPUCSRRequest *q, const char side[])
 {
   const MPI_Comm      comm   = PetscObjectComm((PetscObject)A);
@@ -162,9 +161,9 @@ PetscErrorCode MatGPUCSRConfigCheck_Private(Mat A, const MatGPUCSRConfig *c)
 }
 
 /*
-  Vectors that a matrix creates are where its products are: VECCUDA in a PETSc that has it, VECGPU in one that has not, the
-  host's where no bus is between; or what -vec_type asks for, so that they go with the program's. VECGPU that nobody asked for is
-  not said to be the matrix' type, which PETSc compares by name with that of other matrices (MatCreateLRC()).
+  The type of a matrix' vectors matches the place of its products: VECCUDA in a PETSc that has it, else VECGPU, else a host vector if the device uses
+  host memory; -vec_type overrides it. A VECGPU by default is not recorded as the matrix' vector type, which PETSc compares by name with other
+  matrices' (MatCreateLRC()).
 */
 PetscErrorCode MatGPUCSRVecType_Private(Mat A, const MatGPUCSRConfig *c)
 {
@@ -178,7 +177,7 @@ PetscErrorCode MatGPUCSRVecType_Private(Mat A, const MatGPUCSRConfig *c)
   PetscCall(VecGPUTypeAsked(&type));
   if (type) {
     PetscCall(PetscStrcmp(type, VECGPU, &((Mat_GPUCSR *)A->spptr)->devicevectors));
-    if (PetscDefined(USE_DEBUG)) ((Mat_GPUCSR *)A->spptr)->devicevectors = PETSC_FALSE; /* they must have the name of the program's */
+    if (PetscDefined(USE_DEBUG)) ((Mat_GPUCSR *)A->spptr)->devicevectors = PETSC_FALSE; /* the program chose the type's name */
   } else {
     type = VECSTANDARD;
     PetscCall(PetscStrcmp(c->request.format, "aij", &aij));
@@ -191,7 +190,7 @@ PetscErrorCode MatGPUCSRVecType_Private(Mat A, const MatGPUCSRConfig *c)
     PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &have, 1, GPUCSR_MPI_BOOL, MPI_LAND, PetscObjectComm((PetscObject)A)));
     if (have) type = VECCUDA;
 #else
-    PetscCall(VecGPUSeparate(&separate)); /* -vec_gpu_separate stands for a device */
+    PetscCall(VecGPUSeparate(&separate)); /* -vec_gpu_separate acts as a device */
     if (separate && MatGPUCSRBackendOf(A) == MAT_GPUCSR_BACKEND_HOST && !aij) have = PETSC_TRUE;
     PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &have, 1, GPUCSR_MPI_BOOL, MPI_LOR, PetscObjectComm((PetscObject)A)));
     ((Mat_GPUCSR *)A->spptr)->devicevectors = have;
@@ -209,7 +208,7 @@ PetscErrorCode MatGPUCSRConfigure_Private(Mat A, const MatGPUCSRConfig *c)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Configure, unless nothing changes: what is on the device then stays */
+/* Configures, unless nothing changes: then the device's data stays */
 PetscErrorCode MatGPUCSRReconfigure_Private(Mat A, const MatGPUCSRConfig *c)
 {
   MatGPUCSRConfig now;
@@ -226,7 +225,7 @@ PetscErrorCode MatGPUCSRReconfigure_Private(Mat A, const MatGPUCSRConfig *c)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Change one thing of the configuration; nothing happens for a matrix of another type */
+/* Changes one member of the configuration; no effect on a matrix of another type */
 #define CONFIGURE(A, statement) \
   do { \
     MatGPUCSRConfig c; \
@@ -255,10 +254,9 @@ PetscErrorCode MatGPUCSRReconfigure_Private(Mat A, const MatGPUCSRConfig *c)
   Level: beginner
 
   Notes:
-  With auto a matrix that the device cannot hold, or a device that fails, costs one warning and the host goes on. With cuda
-  both are errors. Products of host vectors with a matrix so small that the host is faster are computed there with auto, and with cuda on the device. What is on the device is given back, and made again by the next product.
+  If the matrix does not fit the device, or the device fails, auto prints one warning and continues on the host; cuda raises an error. With auto, the host computes products of host vectors with a matrix so small that the host is faster; with cuda, the device does. Setting the backend frees the matrix' device memory, which the next product fills again.
 
-  On the host, products are those of `MATAIJ` unless a format, a kernel or a precision is asked for.
+  On the host, `MATAIJ` computes the products unless a format, a kernel or a precision is asked for.
 
 .seealso: `MATGPUCSR`, `MatGPUCSRBackend`, `MatGPUCSRSetFormat()`
 @*/
@@ -287,7 +285,7 @@ PetscErrorCode MatGPUCSRSetBackend(Mat A, MatGPUCSRBackend b)
   Level: intermediate
 
   Note:
-  `MatView()` with `PETSC_VIEWER_ASCII_INFO` says the largest relative rounding of a value where digits are dropped.
+  `MatView()` with `PETSC_VIEWER_ASCII_INFO` prints the largest relative rounding of a value if digits are dropped.
 
 .seealso: `MATGPUCSR`, `MatGPUCSRPrecision`
 @*/
@@ -308,7 +306,7 @@ PetscErrorCode MatGPUCSRSetPrecision(Mat A, MatGPUCSRPrecision p)
 
   Input Parameters:
 + A      - the matrix
-- format - "auto" (the default: chosen from the matrix), "aij" (products are those of `MATAIJ`), or a format by name: {formats}
+- format - "auto" (the default: chosen from the matrix), "aij" (`MATAIJ` computes the products), or a format by name: {formats}
 
   Options Database Key:
 . -mat_gpucsr_format format - the same
@@ -316,11 +314,11 @@ PetscErrorCode MatGPUCSRSetPrecision(Mat A, MatGPUCSRPrecision p)
   Level: intermediate
 
   Notes:
-  With aij products run on the host, whatever the backend. With auto, dense is not taken, unless a profile of your own (-mat_gpucsr_profile) knows it and every entry is stored.
+  With aij products run on the host, whatever the backend. auto takes dense only if your own profile (-mat_gpucsr_profile) has it and every entry is stored.
 
-  Of a parallel matrix, dense applies to the diagonal blocks alone.
+  In a parallel matrix, dense applies to the diagonal blocks alone.
 
-  An unknown word is an error that lists those that exist, and so is a format that does not go with the kernel asked for.
+  An unknown word is an error that lists the formats; a format that does not fit the kernel asked for is an error, too.
 
 .seealso: `MATGPUCSR`, `MatGPUCSRSetKernel()`, `MatGPUCSRSetTransposeFormat()`
 @*/
@@ -348,10 +346,9 @@ PetscErrorCode MatGPUCSRSetFormat(Mat A, const char format[])
   Level: intermediate
 
   Notes:
-  The kernel brings its format along where that is auto. With auto it is the one that is predicted to be fastest for these row
-  lengths; csr_merge and the baselines csr_scan and bcsr_twostep are taken only when asked for. A view or a report names them all with what is predicted of each.
+  If the format is auto, the kernel determines it. With auto the kernel is the one predicted to be fastest for these row lengths; csr_merge and the baselines csr_scan and bcsr_twostep run only when asked for. A view or a report lists all kernels with their predicted times.
 
-  An unknown word is an error that lists those that exist, and so is any kernel with format aij.
+  An unknown word is an error that lists the kernels; any kernel with format aij is an error, too.
 
 .seealso: `MATGPUCSR`, `MatGPUCSRSetFormat()`, `MatGPUCSRSetTransposeKernel()`
 @*/
@@ -379,7 +376,7 @@ PetscErrorCode MatGPUCSRSetKernel(Mat A, const char kernel[])
   Level: intermediate
 
   Note:
-  "aij" is an error: a transpose is kept on the device or not at all. `MatGPUCSRSetFormat()` with "aij" holds for both.
+  "aij" is an error: a transpose is kept on the device or not at all. `MatGPUCSRSetFormat()` with "aij" applies to both.
 
 .seealso: `MATGPUCSR`, `MatGPUCSRSetFormat()`, `MatGPUCSRSetTransposeKernel()`, `MatGPUCSRSetTransposeAtAssembly()`
 @*/
@@ -418,7 +415,7 @@ PetscErrorCode MatGPUCSRSetTransposeKernel(Mat A, const char kernel[])
 }
 
 /*@
-  MatGPUCSRSetSelect - Choose how format and kernel of a `MATGPUCSR` matrix are chosen where none is asked for
+  MatGPUCSRSetSelect - Choose how a `MATGPUCSR` matrix selects its format and kernel if none is asked for
 
   Logically Collective
 
@@ -429,14 +426,14 @@ PetscErrorCode MatGPUCSRSetTransposeKernel(Mat A, const char kernel[])
   Options Database Keys:
 + -mat_gpucsr_select (estimate|measure|tree) - the same
 . -mat_gpucsr_measure_budget n                     - products that measuring may take for each matrix, 50 by default; conversions come on top
-- -mat_gpucsr_wisdom file                          - what measuring found is kept there, and later runs on such a matrix and machine need not measure
+- -mat_gpucsr_wisdom file                          - keeps the measured choices, so that later runs with such a matrix and machine need not measure
 
   Level: intermediate
 
   Notes:
   A and its transpose are chosen separately. -mat_gpucsr_report full lists every candidate with its predicted and, if it was timed, its measured time.
 
-  Measuring needs a GPU; on the host it is as estimate.
+  Measuring needs a GPU; on the host, measure acts as estimate.
 
 .seealso: `MATGPUCSR`, `MatGPUCSRSelect`, `MatGPUCSRSetFormat()`, `MatGPUCSRSetKernel()`, `MatGPUCSRSetExpectedMults()`
 @*/
@@ -445,13 +442,13 @@ PetscErrorCode MatGPUCSRSetSelect(Mat A, MatGPUCSRSelect s)
   PetscFunctionBegin;
   PetscValidHeaderSpecific(A, MAT_CLASSID, 1);
   PetscValidLogicalCollectiveEnum(A, s, 2);
-  PetscCheck((int)s >= 0 && s <= MAT_GPUCSR_SELECT_TREE, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_OUTOFRANGE, "SetSelect %d: must be one of MAT_GPUCSR_SELECT_ESTIMATE, MAT_GPUCSR_SELECT_MEASURE, MAT_GPUCSR_SELECT_TREE, MAT_GPUCSR_SELECT_TREE", (int)s);
+  PetscCheck((int)s >= 0 && s <= MAT_GPUCSR_SELECT_TREE, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_OUTOFRANGE, "SetSelect %d: must be one of MAT_GPUCSR_SELECT_ESTIMATE, MAT_GPUCSR_SELECT_MEASURE, MAT_GPUCSR_SELECT_TREE", (int)s);
   CONFIGURE(A, c.request.select = c.trequest.select = (GPUCSRSelect)s);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*@
-  MatGPUCSRSetExpectedMults - Say how many products a `MATGPUCSR` matrix will live for, so that its conversion is weighed against them
+  MatGPUCSRSetExpectedMults - Set the number of products that a `MATGPUCSR` matrix will live for, against which its conversion is weighed
 
   Logically Collective
 
@@ -465,7 +462,7 @@ PetscErrorCode MatGPUCSRSetSelect(Mat A, MatGPUCSRSelect s)
   Level: intermediate
 
   Note:
-  A matrix that lives for a few products stays in CSR, in which it is sent.
+  A matrix that lives for a few products stays in CSR, the format of the upload.
 
 .seealso: `MATGPUCSR`, `MatGPUCSRSetSelect()`
 @*/
@@ -511,12 +508,12 @@ PetscErrorCode MatGPUCSRSetTransposeAtAssembly(Mat A, PetscBool flg)
 
   Input Parameters:
 + A         - the matrix, assembled
-- transpose - make the transpose ready as well
+- transpose - prepare the transpose, too
 
   Level: intermediate
 
   Note:
-  Does what the first product would: inspects, chooses, converts and sends what has changed.
+  Does the work of the first product: inspects, chooses, converts and uploads all changes.
 
 .seealso: `MATGPUCSR`, `MatGPUCSRSetTransposeAtAssembly()`
 @*/
@@ -530,7 +527,7 @@ PetscErrorCode MatGPUCSRSetUp(Mat A, PetscBool transpose)
 }
 
 /*@
-  MatGPUCSRGetInfo - Get what a `MATGPUCSR` matrix holds and has done on this rank
+  MatGPUCSRGetInfo - Get the format, the sizes and the work of a `MATGPUCSR` matrix on this rank
 
   Not Collective
 
@@ -543,8 +540,7 @@ PetscErrorCode MatGPUCSRSetUp(Mat A, PetscBool transpose)
   Level: intermediate
 
   Note:
-  Times of products, and of the copies of their vectors, are kept only with -mat_gpucsr_report, and are the device's. Copies and
-  products overlap, so their times may add up to more than what passed.
+  Times of products, and of the copies of their vectors, are measured only with -mat_gpucsr_report, on the device. Copies and products overlap, so the sum of their times may exceed the elapsed time.
 
 .seealso: `MATGPUCSR`, `MatGPUCSRInfo`
 @*/

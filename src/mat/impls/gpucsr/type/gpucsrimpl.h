@@ -7,14 +7,14 @@
 #include "../product/operator.h"
 #include "../blackbox/spgemm/spgemm.h"
 
-/* What a user may set; of a parallel matrix handed to its two blocks */
+/* Options of a matrix; a parallel matrix passes them to its two blocks */
 typedef struct {
   MatGPUCSRBackend   backend;
   MatGPUCSRPrecision precision;
   GPUCSRRequest      request, trequest;
   PetscBool          transposeatassembly;
-  char               halo[GPUCSR_WORD]; /* how ranks exchange, a word of exchangelist.h or auto */
-  PetscInt           smallonhost;       /* under backend auto, products of host vectors that the host is predicted to be faster with are MATAIJ's: 1, 0, or -1, on a GPU alone */
+  char               halo[GPUCSR_WORD]; /* exchange between ranks, a word of exchangelist.h or auto */
+  PetscInt           smallonhost;       /* under backend auto, leave products of host vectors to MATAIJ if that is predicted to be faster: 1, 0, or -1, on a GPU alone */
   PetscInt           productleast;      /* nonzeros of two sparse matrices below which their product is MATAIJ's */
 } MatGPUCSRConfig;
 
@@ -23,109 +23,107 @@ typedef enum {
   GPUCSR_TRANSPOSE
 } GPUCSRSide;
 
-/* What sets our two types apart; all else is in inherit.c */
+/* The differences between the two types; inherit.c has the rest */
 typedef struct {
   MatType     name, parent;
   const char *seq;                                                 /* "seq" or "mpi", as names of types begin */
   size_t      size;                                                /* of A->spptr */
-  PetscErrorCode (*created)(Mat);                                  /* A has just become one of ours; may be NULL */
-  PetscErrorCode (*release)(Mat);                                  /* it is about to be one no more */
-  PetscErrorCode (*configured)(Mat);                               /* the configuration is another one */
+  PetscErrorCode (*created)(Mat);                                  /* A has just become this type; may be NULL */
+  PetscErrorCode (*release)(Mat);                                  /* A is about to leave this type */
+  PetscErrorCode (*configured)(Mat);                               /* the configuration has changed */
   PetscErrorCode (*product)(Mat, GPUCSRSide, Vec x, Vec y, Vec z); /* z = A x + y or with the transpose; y may be NULL, may be z */
-  PetscErrorCode (*getdiagonal)(Mat, Vec);                         /* this and the next two: NULL where the parent's does */
+  PetscErrorCode (*getdiagonal)(Mat, Vec);                         /* this and the next two: NULL: the parent's */
   PetscErrorCode (*productsetfromoptions)(Mat);
-  PetscBool graph;                           /* its graph is ours to make */
-  PetscErrorCode (*scale)(Mat, PetscScalar); /* this and the next: NULL where the parent's does */
+  PetscBool graph;                           /* has its own graph for coarsening */
+  PetscErrorCode (*scale)(Mat, PetscScalar); /* this and the next: NULL: the parent's */
   PetscErrorCode (*diagonalscale)(Mat, Vec l, Vec r);
   PetscErrorCode (*axpy)(Mat, PetscScalar, Mat, MatStructure, PetscBool *done); /* NULL, or not done: the parent's */
   PetscErrorCode (*createsubmatrices)(Mat, PetscInt, const IS[], const IS[], MatReuse, Mat *[]);
   PetscErrorCode (*assemblyend)(Mat, MatAssemblyType);
-  PetscErrorCode (*view)(Mat, PetscViewer); /* what the parent's does not say */
+  PetscErrorCode (*view)(Mat, PetscViewer); /* the part that the parent's view lacks */
   PetscErrorCode (*setup)(Mat, PetscBool);
   PetscErrorCode (*getinfo)(Mat, MatGPUCSRInfo *);
   PetscErrorCode (*toaij)(Mat, MatType, MatReuse, Mat *);
   PetscErrorCode (*fromaij)(Mat, MatType, MatReuse, Mat *);
 } MatGPUCSRKind;
 
-/* What A->spptr of both begins with */
+/* The beginning of A->spptr of both types */
 typedef struct {
   const MatGPUCSRKind *kind;
-  struct _MatOps       parent;     /* the operations of the MATAIJ that it is otherwise, */
+  struct _MatOps       parent;     /* the operations of the parent MATAIJ, */
   PetscErrorCode (*retrieve)(Mat); /* and its MatRetrieveValues() */
   MatGPUCSRConfig config;
-  PetscBool       devicevectors; /* MatCreateVecs() gives VECGPU where nobody asked for a type */
+  PetscBool       devicevectors; /* MatCreateVecs() makes VECGPU unless another type was asked for */
 } Mat_GPUCSR;
 
-/* Pieces at most in which a large product with host vectors is sent, computed and brought back at the same time */
+/* Most pieces of a large product with host vectors, in which upload, product and download overlap */
 #define GPUCSR_PIECES 16
 
-/* Kernels and copies of vectors are timed, when a report was asked for, by pairs of events read long after: those of one product in pieces at least */
+/* With a report, pairs of events time kernels and copies of vectors, and are read long after: room for one product in pieces at least */
 #define GPUCSR_TIMERS (4 * GPUCSR_PIECES)
 
 typedef struct {
   GPUCSREvent begin[GPUCSR_TIMERS], end[GPUCSR_TIMERS];
-  double     *sum[GPUCSR_TIMERS]; /* where the seconds go */
+  double     *sum[GPUCSR_TIMERS]; /* sums of the seconds */
   int         first, pending;
 } GPUCSRTimers;
 
 /*
-  Values are known to be as they were by the object's state, which PETSc moves with each change. Two things write past it:
+  The object's state, which PETSc increases with each change, tells whether values have changed. Two kinds of writes do not increase it:
 
-  - MatCreateSubMatrices() of MATMPIAIJ, where a submatrix has all rows and columns: it is assembled first, filled after that, and
-    filled again by MAT_REUSE_MATRIX, and nothing of it counted. Such a matrix gives itself away, see MatGPUCSRUnwatched_Private(): it is compared with a
-    copy of its values before each product.
-  - A program that keeps the array it gave to MatCreateSeqAIJWithArrays(), or a read-only one. It must call
-    PetscObjectStateIncrease(), as for any other device matrix. A few values, spread over all of them, are looked at before each product
-    in case it does not: no more than a chance.
+  - MatCreateSubMatrices() of MATMPIAIJ, for a submatrix of all rows and columns: it is assembled first, and filled afterwards, and again by
+    MAT_REUSE_MATRIX. MatGPUCSRUnwatched_Private() recognizes such a matrix, which is compared with a copy of its values before each product.
+  - A program that keeps the array of MatCreateSeqAIJWithArrays(), or a read-only one. It must call PetscObjectStateIncrease(), as for any other
+    device matrix. In case it does not, a few values, spread over all, are compared before each product: no more than a chance.
 */
 #define GPUCSR_SAMPLES      8
-#define GPUCSR_BARE_SAMPLES 1024 /* looked at twice in the life of a matrix: all values, of most submatrices */
+#define GPUCSR_BARE_SAMPLES 1024 /* compared twice in the life of a matrix: all values of most submatrices */
 
 /* The matrix in CSR on a device, for products of sparse matrices */
 typedef struct {
-  GPUCSRStorage    csr;     /* its format is NULL where there is none */
-  PetscObjectState pattern; /* nonzerostate that its pattern is from, */
+  GPUCSRStorage    csr;     /* its format is NULL if there is no mirror */
+  PetscObjectState pattern; /* nonzerostate of its pattern, */
   const void      *columns; /* the host's columns, */
-  PetscObjectState values;  /* and the object state that its values are from */
+  PetscObjectState values;  /* and object state of its values */
 } GPUCSRMirror;
 
 /* A->spptr of a MATSEQAIJGPUCSR. The host's MATAIJ stays the master copy of the matrix; everything here can be made again. */
 typedef struct _n_Mat_SeqGPUCSR Mat_SeqGPUCSR;
 struct _n_Mat_SeqGPUCSR {
   Mat_GPUCSR       base;
-  PetscBool        block;                  /* of a MATMPIAIJGPUCSR, which speaks for it */
-  char             warning[768];           /* to be said, by this matrix or by the one that speaks for it */
+  PetscBool        block;                  /* of a MATMPIAIJGPUCSR, which prints its warnings */
+  char             warning[768];           /* to be printed, by this matrix or by its parallel matrix */
   PetscBool        decided;                /* backend known, for this configuration */
-  GPUCSRStream     last;                   /* that of the last product */
-  PetscBool        foreign;                /* products may be under way on PETSc's stream */
-  PetscBool        warned;                 /* the tolerance that precision cannot reach was mentioned */
+  GPUCSRStream     last;                   /* stream of the last product */
+  PetscBool        foreign;                /* products may be running on PETSc's stream */
+  PetscBool        warned;                 /* the warning about the tolerance was printed */
   GPUCSRDevice     dev;                    /* NULL: products are MATSEQAIJ's */
   char             whynot[512];            /* reason when dev is NULL */
-  GPUCSRPrecision  precision;              /* that of the plans */
+  GPUCSRPrecision  precision;              /* of the plans */
   GPUCSRPlan       plan[2];                /* by side */
-  Mat              counted;                /* whose states follow */
-  PetscObjectState pattern[2];             /* nonzerostate that the plan was built for */
-  PetscObjectState values[2];              /* object state that its values are from */
-  GPUCSRVersion    version;                /* of A's plan: another one whenever it has changed, counted by PETSc or not */
-  PetscScalar      sample[GPUCSR_SAMPLES]; /* of the host's values when the plans last followed them */
-  PetscScalar     *bare;                   /* values at an assembly that nobody had set any for, until they are first used */
+  Mat              counted;                /* the matrix that these states belong to */
+  PetscObjectState pattern[2];             /* nonzerostate of the plan */
+  PetscObjectState values[2];              /* object state of its values */
+  GPUCSRVersion    version;                /* of A's plan: new after every change, counted by PETSc or not */
+  PetscScalar      sample[GPUCSR_SAMPLES]; /* the host's values at the plans' last update */
+  PetscScalar     *bare;                   /* values at an assembly without MatSetValues(), until their first use */
   PetscObjectState bareat;                 /* the object's state once that assembly is counted */
   PetscScalar     *copy;                   /* of all values, where changes are not counted */
   PetscBool        early;                  /* both plans were made inside an assembly, */
-  PetscInt         assemblies;             /* which was this one */
+  PetscInt         assemblies;             /* of this number */
   int32_t         *rowptr;                 /* row pointers in 32 bits where PetscInt has 64 */
   GPUCSRMirror     mirror;                 /* sparseproduct.c */
-  int              lastcol[GPUCSR_PIECES]; /* of each piece of rows: 1 + the last column met so far; A alone */
+  int              lastcol[GPUCSR_PIECES]; /* for each piece of rows: 1 + the last column met so far; A alone */
   PetscBool        lastcolset;
   void            *x, *z; /* device vectors of products with host vectors */
   size_t           xbytes, zbytes;
   GPUCSREvent      sent[GPUCSR_PIECES], computed[GPUCSR_PIECES];
-  GPUCSREvent      read; /* host vectors that the device reads for itself */
+  GPUCSREvent      read; /* the device still reads host vectors */
   PetscBool        events;
   GPUCSRTimers     timers;
-  double           filled;    /* of what the plans call upload, seconds that formats were filled in: where device memory is the host's, nothing is sent */
-  MatGPUCSRInfo    info;      /* counts and times; the rest is filled in when asked for */
-  char             name[128]; /* what the report calls it: of a block, the matrix that it is of */
+  double           filled;    /* seconds of the plans' upload that filled formats: a device that uses host memory uploads nothing */
+  MatGPUCSRInfo    info;      /* counts and times; MatGPUCSRGetInfo() fills in the rest */
+  char             name[128]; /* in the report: of a block, its parallel matrix' name */
   double           nonzeros;
   PetscBool        small;       /* the host is faster with host vectors, */
   double           smallat;     /* with the pattern of this nonzerostate + 1, 0: never asked, */
@@ -154,7 +152,7 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRReconfigure_Private(Mat, const MatGPUCSRCo
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFromAIJ_Private(Mat, const MatGPUCSRKind *, MatReuse, Mat *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRToAIJ_Private(Mat, MatReuse, Mat *);
 
-/* What the products may use: what was asked for, but for a matrix that the program binds to the CPU */
+/* The backend that was asked for; the host's for a matrix bound to the CPU */
 static inline MatGPUCSRBackend MatGPUCSRBackendOf(Mat A)
 {
 #if PetscDefined(HAVE_DEVICE)
@@ -222,7 +220,7 @@ GPUCSR_INTERN GPUCSRLivingList MatGPUCSRLiving; /* of Mat_SeqGPUCSR */
 
 GPUCSR_INTERN PetscErrorCode GPUCSRHaloWordCheck(Mat, const char[]); /* halo.c */
 
-/* For the one who registers all types of the library, dlregisgpucsr.c */
+/* For dlregisgpucsr.c, which registers all types of the library */
 GPUCSR_INTERN PetscErrorCode MatGPUCSRInitialize_Private(MPI_Comm);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRRegister_Private(void);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorRegister_Private(void); /* factor/ */

@@ -1,6 +1,6 @@
 /*
-  What both our types do alike: become one of ours and stop being it, and take the configuration along where PETSc makes a
-  matrix from another. Each keeps a copy of its parent's table of operations; all that is not replaced is the parent's.
+  Common to both types: become this type and leave it, and keep the configuration when PETSc makes a matrix from another. Each type keeps a copy of
+  its parent's table of operations, and replaces some of them.
 */
 #include "gpucsrimpl.h"
 
@@ -46,7 +46,7 @@ static PetscErrorCode MatDuplicate_GPUCSR(Mat A, MatDuplicateOption op, Mat *B)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* These may put another matrix in place of this one, which would lose what was set */
+/* These operations may replace the matrix by another, which would lose the settings */
 static PetscErrorCode MatAXPY_GPUCSR(Mat A, PetscScalar a, Mat X, MatStructure str)
 {
   const MatGPUCSRConfig c    = ((Mat_GPUCSR *)A->spptr)->config;
@@ -93,9 +93,9 @@ static PetscErrorCode MatSetFromOptions_GPUCSR(Mat A, GPUCSROptionItems PetscOpt
   PetscBool       changed, ours;
 
   PetscFunctionBegin;
-  /* -mat_seqaij_type makes a MATSEQAIJ ours from which MATSEQAIJPERM and its like go on as if it were plain */
+  /* with -mat_seqaij_type the MATSEQAIJ that MATSEQAIJPERM and its like build on is already a gpucsr */
   PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &ours, MATSEQAIJGPUCSR, MATMPIAIJGPUCSR, ""));
-  PetscCheck(ours, PetscObjectComm((PetscObject)A), PETSC_ERR_SUP, "A matrix of type %s cannot be made with -mat_seqaij_type %s: take one of them", ((PetscObject)A)->type_name, MATSEQAIJGPUCSR);
+  PetscCheck(ours, PetscObjectComm((PetscObject)A), PETSC_ERR_SUP, "A matrix of type %s cannot be made with -mat_seqaij_type %s: use one of the two", ((PetscObject)A)->type_name, MATSEQAIJGPUCSR);
   c = g->config;
   if (g->parent.setfromoptions) PetscCall((*g->parent.setfromoptions)(A, PetscOptionsObject));
   PetscCall(MatGPUCSRConfigOptions_Private(A, &c, &changed, PetscOptionsObject));
@@ -104,7 +104,7 @@ static PetscErrorCode MatSetFromOptions_GPUCSR(Mat A, GPUCSROptionItems PetscOpt
 }
 
 #if PetscDefined(HAVE_DEVICE)
-/* Only where the products run changes, not what was asked for */
+/* Only the place of the products changes, not the setting */
 static PetscErrorCode MatBindToCPU_GPUCSR(Mat A, PetscBool cpu)
 {
   Mat_GPUCSR *g = (Mat_GPUCSR *)A->spptr;
@@ -145,7 +145,7 @@ static PetscErrorCode MatRetrieveValues_GPUCSR(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Before MatSetUp() or preallocation, where MATAIJ of a PETSc without debugging writes through NULL; and the first time after it */
+/* Before MatSetUp() or preallocation, when MATAIJ of a PETSc without debugging would write through NULL; and the first time after that */
 static PetscErrorCode MatSetValues_First(Mat A, PetscInt m, const PetscInt rows[], PetscInt n, const PetscInt cols[], const PetscScalar v[], InsertMode mode)
 {
   PetscFunctionBegin;
@@ -157,7 +157,7 @@ static PetscErrorCode MatSetValues_First(Mat A, PetscInt m, const PetscInt rows[
 
 static PetscErrorCode MatDestroy_GPUCSR(Mat);
 
-/* The factor in place of the matrix: MatHeaderMerge() would leave our operations with a factor of PETSc's that has nothing of ours. So it is the parent's first */
+/* The factor replaces the matrix: MatHeaderMerge() would leave gpucsr operations on PETSc's factor. So the matrix becomes its parent type first */
 static PetscErrorCode MatLUFactor_GPUCSR(Mat A, IS row, IS col, const MatFactorInfo *info)
 {
   PetscFunctionBegin;
@@ -174,7 +174,7 @@ static PetscErrorCode MatILUFactor_GPUCSR(Mat A, IS row, IS col, const MatFactor
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Our operations over the parent's, or the parent's back: the one list of what we replace */
+/* Replaces the parent's operations, or restores them: the one list of replaced operations */
 static PetscErrorCode Install(Mat A, PetscBool install)
 {
   Mat_GPUCSR          *g = (Mat_GPUCSR *)A->spptr;
@@ -213,7 +213,7 @@ static PetscErrorCode Install(Mat A, PetscBool install)
   REPLACE(bindtocpu, MatBindToCPU_GPUCSR);
 #endif
 #undef REPLACE
-  /* MatDestroy(): what is composed goes with the object. MatHeaderMerge() has put the list aside: to take names from it now, PETSc 3.24 would make another, which nobody frees */
+  /* In MatDestroy() composed functions go with the object. After MatHeaderMerge() the list is empty: removing a name would make PETSc 3.24 allocate another, a leak */
   if (!install && (!((PetscObject)A)->refct || !((PetscObject)A)->qlist)) PetscFunctionReturn(PETSC_SUCCESS);
   if (install) PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatRetrieveValues_C", &g->retrieve));
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatRetrieveValues_C", install ? MatRetrieveValues_GPUCSR : g->retrieve));
@@ -225,7 +225,7 @@ static PetscErrorCode Install(Mat A, PetscBool install)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Release(Mat A)
+static PetscErrorCode ReleaseData(Mat A)
 {
   PetscFunctionBegin;
   PetscCall((*((Mat_GPUCSR *)A->spptr)->kind->release)(A));
@@ -240,14 +240,14 @@ static PetscErrorCode MatDestroy_GPUCSR(Mat A)
 
   PetscFunctionBegin;
   PetscCall(PetscObjectBaseTypeCompare((PetscObject)A, MATSEQAIJ, &seq));
-  /* after MatHeaderMerge() another matrix has what was here */
-  if (A->spptr) PetscCall(Release(A));
+  /* after MatHeaderMerge() another matrix has this data */
+  if (A->spptr) PetscCall(ReleaseData(A));
   PetscCall(PetscObjectChangeTypeName((PetscObject)A, seq ? MATSEQAIJ : MATMPIAIJ));
   PetscCall((*A->ops->destroy)(A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* How every conversion between relatives begins: B is the matrix whose type is to change, NULL where there is nothing left to do */
+/* The beginning of every conversion between related types: B is the matrix whose type changes, NULL if nothing is left to do */
 static PetscErrorCode ConvertBegin(Mat A, MatReuse reuse, Mat *newmat, Mat *B)
 {
   PetscFunctionBegin;
@@ -266,7 +266,7 @@ PetscErrorCode MatGPUCSRToAIJ_Private(Mat A, MatReuse reuse, Mat *newmat)
   PetscFunctionBegin;
   PetscCall(ConvertBegin(A, reuse, newmat, &B));
   if (!B) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(Release(B));
+  PetscCall(ReleaseData(B));
   PetscCall(PetscFree(B->defaultvectype));
   PetscCall(PetscStrallocpy(VECSTANDARD, &B->defaultvectype));
   PetscCall(PetscObjectChangeTypeName((PetscObject)B, kind->parent));
@@ -288,7 +288,7 @@ PetscErrorCode MatGPUCSRFromAIJ_Private(Mat A, const MatGPUCSRKind *kind, MatReu
   PetscCall(Install(B, PETSC_TRUE));
   PetscCall(PetscObjectChangeTypeName((PetscObject)B, kind->name));
 #if PetscDefined(HAVE_DEVICE)
-  B->boundtocpu = PETSC_FALSE; /* PETSc makes every matrix bound, and leaves it to a type that knows devices to say otherwise */
+  B->boundtocpu = PETSC_FALSE; /* PETSc creates every matrix bound; a type with devices must unbind it */
 #endif
   if (kind->created) PetscCall((*kind->created)(B));
   PetscCall(MatGPUCSRConfigDefault_Private(&c));

@@ -1,9 +1,7 @@
-/*
-  MATMPIAIJGPUCSR: MATMPIAIJ whose diagonal and off-diagonal blocks are MATSEQAIJGPUCSR; its products are in mpiproduct.c.
-*/
+/* MATMPIAIJGPUCSR: MATMPIAIJ with blocks of type MATSEQAIJGPUCSR; mpiproduct.c has its products. */
 #include "mpigpucsr.h"
 
-/* What a block is asked for: the off-diagonal one is sparse whatever the diagonal one is, and the matrix says when transposes are built */
+/* The configuration of a block: the off-diagonal block is never dense, and the parallel matrix decides when transposes are built */
 static PetscErrorCode BlockConfig(const MatGPUCSRConfig *c, PetscBool offdiagonal, MatGPUCSRConfig *o)
 {
   GPUCSRRequest *r[2];
@@ -25,7 +23,7 @@ static PetscErrorCode BlockConfig(const MatGPUCSRConfig *c, PetscBool offdiagona
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Make the two blocks ours, with our configuration */
+/* Converts the two blocks to MATSEQAIJGPUCSR, with the matrix' configuration */
 static PetscErrorCode Blocks(Mat A)
 {
   Mat_MPIGPUCSR *g = (Mat_MPIGPUCSR *)A->spptr;
@@ -44,7 +42,7 @@ static PetscErrorCode Blocks(Mat A)
     PetscCall(PetscObjectTypeCompare((PetscObject)b[k], MATSEQAIJGPUCSR, &ours));
     if (!ours) PetscCall(MatConvert_SeqAIJ_SeqAIJGPUCSR(b[k], MATSEQAIJGPUCSR, MAT_INPLACE_MATRIX, &b[k]));
     ((Mat_SeqGPUCSR *)b[k]->spptr)->block = PETSC_TRUE;
-    if (k) ((Mat_SeqGPUCSR *)b[k]->spptr)->advised = PETSC_TRUE; /* the diagonal block speaks for both */
+    if (k) ((Mat_SeqGPUCSR *)b[k]->spptr)->advised = PETSC_TRUE; /* the diagonal block prints for both */
     PetscCall(PetscSNPrintf(name, sizeof(name), "%s%s%sdiagonal block of %" PetscInt_FMT " x %" PetscInt_FMT, prefix ? prefix : "", prefix ? ": " : "", k ? "off-" : "", A->rmap->N, A->cmap->N));
     PetscCall(PetscObjectSetName((PetscObject)b[k], name));
 #if PetscDefined(HAVE_DEVICE)
@@ -62,7 +60,7 @@ static PetscErrorCode MatGPUCSRSetUp_MPIAIJGPUCSR(Mat A, PetscBool transpose)
 
   PetscFunctionBegin;
   PetscCall(MatGPUCSRReadyTogether_Private(A, GPUCSR_FORWARD, &ready, &alone));
-  if (transpose) PetscCall(MatGPUCSRReadyTogether_Private(A, GPUCSR_TRANSPOSE, &ready, &alone)); /* ready or not: other ranks may be */
+  if (transpose) PetscCall(MatGPUCSRReadyTogether_Private(A, GPUCSR_TRANSPOSE, &ready, &alone)); /* collective, even if this rank is ready */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -72,12 +70,12 @@ static PetscErrorCode MatAssemblyEnd_MPIAIJGPUCSR(Mat A, MatAssemblyType type)
 
   PetscFunctionBegin;
   PetscCall((*g->base.parent.assemblyend)(A, type));
-  PetscCall(Blocks(A)); /* assembly may have made a new off-diagonal block */
+  PetscCall(Blocks(A)); /* assembly may have replaced the off-diagonal block */
   if (type == MAT_FINAL_ASSEMBLY && g->base.config.transposeatassembly) PetscCall(MatGPUCSRSetUp_MPIAIJGPUCSR(A, PETSC_TRUE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Some of the parent's ways write values without counting the change */
+/* Some of the parent's functions write values without counting the change */
 static PetscErrorCode MatCreateSubMatrices_MPIAIJGPUCSR(Mat A, PetscInt n, const IS rows[], const IS cols[], MatReuse reuse, Mat *sub[])
 {
   PetscFunctionBegin;
@@ -86,7 +84,7 @@ static PetscErrorCode MatCreateSubMatrices_MPIAIJGPUCSR(Mat A, PetscInt n, const
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What the blocks of the first process are: those of the others are alike, and the report has them */
+/* The blocks of the first process: the report has all processes' blocks */
 static PetscErrorCode ViewBlocks(Mat A, PetscViewer viewer)
 {
   Mat_MPIGPUCSR *g = (Mat_MPIGPUCSR *)A->spptr;
@@ -96,7 +94,7 @@ static PetscErrorCode ViewBlocks(Mat A, PetscViewer viewer)
   Mat            Ad, Ao;
 
   PetscFunctionBegin;
-  if (A->assembled) PetscCall(MatGPUCSRReadyTogether_Private(A, GPUCSR_FORWARD, &ready, &alone)); /* who looks wants to see the choice */
+  if (A->assembled) PetscCall(MatGPUCSRReadyTogether_Private(A, GPUCSR_FORWARD, &ready, &alone)); /* a view shows the choice, so it must be made */
   PetscCall(MatMPIAIJGetSeqAIJ(A, &Ad, &Ao, NULL));
   if (g->halo && g->halo->data) PetscCall(PetscViewerASCIIPrintf(viewer, "MATGPUCSR halo: %s (%s)\n", g->halo->exchange->name, g->halo->why));
   PetscCall(PetscViewerASCIIPrintf(viewer, "MATGPUCSR blocks of rank 0, diagonal then off-diagonal:\n"));
@@ -158,7 +156,7 @@ static PetscErrorCode MatGPUCSRGetInfo_MPIAIJGPUCSR(Mat A, MatGPUCSRInfo *info)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The device, or whether there is one, may be another now */
+/* The device may have changed */
 static PetscErrorCode Configured(Mat A)
 {
   Mat_MPIGPUCSR *g = (Mat_MPIGPUCSR *)A->spptr;
@@ -170,7 +168,7 @@ static PetscErrorCode Configured(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Release(Mat A)
+static PetscErrorCode ReleaseMPI(Mat A)
 {
   PetscFunctionBegin;
   PetscCall(MatGPUCSRHaloForget_Private((Mat_MPIGPUCSR *)A->spptr));
@@ -196,7 +194,7 @@ static const MatGPUCSRKind kind = {
   .parent                = MATMPIAIJ,
   .seq                   = "mpi",
   .size                  = sizeof(Mat_MPIGPUCSR),
-  .release               = Release,
+  .release               = ReleaseMPI,
   .configured            = Configured,
   .productsetfromoptions = MatProductSetFromOptions_MPIAIJGPUCSR,
   .product               = MatProduct_MPIAIJGPUCSR,
@@ -224,8 +222,7 @@ PetscErrorCode MatConvert_MPIAIJ_MPIAIJGPUCSR(Mat A, MatType type, MatReuse reus
   Level: beginner
 
   Notes:
-  Each rank keeps its diagonal and its off-diagonal block on its GPU. Entries of vectors that cross ranks are written into the memory of each other's GPUs on one host,
-  and go through page-locked host memory otherwise, so MPI need not know of GPUs; see -mat_gpucsr_halo.
+  Each rank keeps its diagonal and its off-diagonal block on its GPU. On one host, ranks write entries of vectors into each other's GPU memory; between hosts, entries go through page-locked host memory. So MPI need not know of GPUs; see -mat_gpucsr_halo.
 
 .seealso: `MATGPUCSR`, `MATSEQAIJGPUCSR`, `MatCreateAIJGPUCSR()`
 M*/

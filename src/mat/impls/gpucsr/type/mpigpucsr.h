@@ -1,11 +1,11 @@
 #pragma once
 
-/* What the files of MATMPIAIJGPUCSR share: the type (mpigpucsr.c) and its products (mpiproduct.c) */
+/* Private declarations of MATMPIAIJGPUCSR: the type (mpigpucsr.c) and its products (mpiproduct.c) */
 #include "../mpi/halo.h"
 
 /*
-  A pattern of A: what was prepared for one is made anew for another, by all ranks together. PETSc's number of it is a sum over blocks and
-  ranks, which begins anew where the blocks are replaced, by all ranks too, so that it tells patterns apart only of the same two blocks.
+  A pattern of A: all ranks together make its data anew when it changes. PETSc's nonzerostate, a sum over blocks and ranks, begins anew when blocks
+  are replaced, on all ranks: it distinguishes patterns of the same two blocks only.
 */
 typedef struct {
   PetscObjectState state;
@@ -16,8 +16,8 @@ typedef struct {
   Mat_GPUCSR       base;
   GPUCSRHalo       halo;
   Vec              lvec;      /* its entries as a vector, for the parent's products */
-  Pattern          exchanged; /* for which the halo was made */
-  Pattern          agreed[2]; /* for which the ranks told each other what became of each side, */
+  Pattern          exchanged; /* pattern of the halo */
+  Pattern          agreed[2]; /* patterns on which ranks agreed, by side, */
   PetscObjectState values[2]; /* and the values */
 } Mat_MPIGPUCSR;
 

@@ -1,5 +1,6 @@
 /*
-  MatScale() and MatDiagonalScale() of matrices whose products are on a device: of the host's values, by several threads. PCGAMG scales the largest matrices of its set-up.
+  MatScale() and MatDiagonalScale() of matrices whose products are on a device: several threads scale the host's values. PCGAMG scales the largest
+  matrices of its set-up.
 */
 #include "gpucsrimpl.h"
 
@@ -7,7 +8,7 @@
 static PetscErrorCode Threads(Mat A, const PetscInt **i, int *threads)
 {
   const Mat_SeqGPUCSR *g   = (Mat_SeqGPUCSR *)A->spptr;
-  const GPUCSRDevice   dev = g->dev ? g->dev : g->mirror.csr.format ? g->mirror.csr.dev : NULL; /* a product of matrices may not have been multiplied by a vector yet */
+  const GPUCSRDevice   dev = g->dev ? g->dev : g->mirror.csr.format ? g->mirror.csr.dev : NULL; /* a product of matrices may have a mirror and no plan */
 
   PetscFunctionBegin;
   PetscCall(MatSeqAIJGetCSRAndMemType(A, i, NULL, NULL, NULL));
@@ -23,7 +24,7 @@ PetscErrorCode MatScale_SeqAIJGPUCSR(Mat A, PetscScalar alpha)
 
   PetscFunctionBegin;
   PetscCall(Threads(A, &i, &threads));
-  if (threads == 1 || alpha == (PetscScalar)0.0) { /* what 0 makes of NaN and Inf depends on the BLAS */
+  if (threads == 1 || alpha == (PetscScalar)0.0) { /* 0 times NaN or Inf depends on the BLAS */
     PetscCall((*((Mat_GPUCSR *)A->spptr)->parent.scale)(A, alpha));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
@@ -31,11 +32,11 @@ PetscErrorCode MatScale_SeqAIJGPUCSR(Mat A, PetscScalar alpha)
 #pragma omp parallel for num_threads(threads)
   for (PetscInt k = 0; k < i[A->rmap->n]; k++) a[k] *= alpha;
   PetscCall(PetscLogFlops((PetscLogDouble)i[A->rmap->n]));
-  PetscCall(MatSeqAIJRestoreArray(A, &a)); /* inverses of the diagonal that PETSc keeps are void */
+  PetscCall(MatSeqAIJRestoreArray(A, &a)); /* voids PETSc's inverses of the diagonal */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Rows by l; columns are the parent's */
+/* The rows, by l; the parent scales the columns */
 PetscErrorCode MatDiagonalScale_SeqAIJGPUCSR(Mat A, Vec l, Vec r)
 {
   const PetscInt    *i;
@@ -47,7 +48,7 @@ PetscErrorCode MatDiagonalScale_SeqAIJGPUCSR(Mat A, Vec l, Vec r)
   PetscFunctionBegin;
   PetscCall(Threads(A, &i, &threads));
   if (l) PetscCall(VecGetLocalSize(l, &m));
-  if (threads == 1 || m != A->rmap->n) { /* it has the error for a vector of another length */
+  if (threads == 1 || m != A->rmap->n) { /* the parent raises the error for a wrong length */
     PetscCall((*((Mat_GPUCSR *)A->spptr)->parent.diagonalscale)(A, l, r));
     PetscFunctionReturn(PETSC_SUCCESS);
   }

@@ -1,12 +1,12 @@
 /*
-  MATSEQAIJGPUCSR: MATSEQAIJ whose products run where a plan says. The parent's operations are kept in a copy of its table;
-  we replace the products, the diagonal, and what must know of us when a matrix is made, viewed or destroyed. Everything
-  else, and everything that changes the matrix, works on the host's CSR, which the plan follows when it is next used.
+  MATSEQAIJGPUCSR: MATSEQAIJ whose products run on the device of a plan. A copy of the parent's table keeps its operations; this type replaces the
+  products, the diagonal, and the creation, view and destruction of a matrix. All other operations work on the host's CSR; the next product updates
+  the plan.
 */
 #include "gpucsrimpl.h"
 #include <petsctime.h>
 
-/* Nothing that was begun is under way any more */
+/* Waits for this matrix's work */
 static PetscErrorCode Settle(Mat_SeqGPUCSR *g)
 {
   PetscFunctionBegin;
@@ -16,7 +16,7 @@ static PetscErrorCode Settle(Mat_SeqGPUCSR *g)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What is on the device is freed; the next product would make it again */
+/* Frees the device's data; the next product makes it again */
 PetscErrorCode MatGPUCSRPlansDestroy_Private(Mat_SeqGPUCSR *g)
 {
   PetscFunctionBegin;
@@ -32,7 +32,7 @@ PetscErrorCode MatGPUCSRPlansDestroy_Private(Mat_SeqGPUCSR *g)
       PetscCall(GPUCSRAttemptBegin(&attempt));
       ierr = Settle(g);
       PetscCall(GPUCSRAttemptEnd(&attempt));
-      if (ierr) PetscCall(PetscStrncpy(g->dev->failed, attempt.message, sizeof(g->dev->failed))); /* nothing is lost with it here */
+      if (ierr) PetscCall(PetscStrncpy(g->dev->failed, attempt.message, sizeof(g->dev->failed))); /* an error here loses nothing */
     }
     live = (PetscBool)!g->dev->failed[0];
     for (int side = 0; side < 2; side++) PetscCall(GPUCSRPlanDestroy(&g->plan[side]));
@@ -60,7 +60,7 @@ PetscErrorCode MatGPUCSRPlansDestroy_Private(Mat_SeqGPUCSR *g)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Start over with the next product */
+/* The next product starts over */
 PetscErrorCode MatGPUCSRReset_Private(Mat_SeqGPUCSR *g)
 {
   PetscFunctionBegin;
@@ -102,7 +102,7 @@ static PetscErrorCode Name(Mat A, Mat_SeqGPUCSR *g)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Products are the parent's until the matrix is configured again; what it had on the device goes */
+/* Frees the device's data; products are the parent's until the matrix is configured again */
 PetscErrorCode MatGPUCSRLeave_Private(Mat A, const char why[])
 {
   Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
@@ -114,11 +114,11 @@ PetscErrorCode MatGPUCSRLeave_Private(Mat A, const char why[])
   g->dev     = NULL;
   g->decided = PETSC_TRUE;
   PetscCall(PetscStrncpy(g->whynot, why, sizeof(g->whynot)));
-  g->warning[0] = 0; /* of what is no more */
+  g->warning[0] = 0; /* of a plan that is gone */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The device failed this matrix: from now on products are the host's */
+/* The device failed for this matrix: later products are the host's */
 PetscErrorCode MatGPUCSRFailed_Private(Mat A, const char message[])
 {
   Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
@@ -133,7 +133,7 @@ PetscErrorCode MatGPUCSRFailed_Private(Mat A, const char message[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Which device, or none and why; once for each configuration */
+/* The device, or none and the reason; once for each configuration */
 PetscErrorCode MatGPUCSRDecide_Private(Mat A)
 {
   Mat_SeqGPUCSR         *g       = (Mat_SeqGPUCSR *)A->spptr;
@@ -158,7 +158,7 @@ PetscErrorCode MatGPUCSRDecide_Private(Mat A)
   } else {
     if (backend != MAT_GPUCSR_BACKEND_HOST) {
       PetscCall(GPUCSRDeviceOpen("cuda", &g->dev, g->whynot, sizeof(g->whynot)));
-      PetscCheck(g->dev || backend != MAT_GPUCSR_BACKEND_CUDA, PETSC_COMM_SELF, PETSC_ERR_GPU, "-mat_gpucsr_backend cuda cannot be had: %s; auto would compute on the host", g->whynot);
+      PetscCheck(g->dev || backend != MAT_GPUCSR_BACKEND_CUDA, PETSC_COMM_SELF, PETSC_ERR_GPU, "-mat_gpucsr_backend cuda is not possible here: %s; auto would compute on the host", g->whynot);
     } else PetscCall(PetscStrncpy(g->whynot, c->backend == backend ? "backend host was asked for" : "MatBindToCPU() bound it to the CPU", sizeof(g->whynot)));
     if (!g->dev && (!anyformat || !anykernel || !tanyformat || !tanykernel || c->precision != MAT_GPUCSR_DOUBLE)) {
       char unused[128];
@@ -180,7 +180,7 @@ PetscErrorCode MatGPUCSRDecide_Private(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The host's CSR, which the arrays of every format come from */
+/* The host's CSR, the source of every format */
 PetscErrorCode MatGPUCSRSource_Private(Mat A, GPUCSRSource *s)
 {
   Mat_SeqGPUCSR  *g = (Mat_SeqGPUCSR *)A->spptr;
@@ -206,10 +206,10 @@ PetscErrorCode MatGPUCSRSource_Private(Mat A, GPUCSRSource *s)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A tolerance given as an option that the precision cannot reach is mentioned once */
+/* Warns once if a tolerance given as an option is below the precision */
 static PetscErrorCode WarnOfTolerance(Mat A, Mat_SeqGPUCSR *g)
 {
-  const PetscReal reach = 100 * 6e-8; /* single precision's epsilon, and what a solver loses on top */
+  const PetscReal reach = 100 * 6e-8; /* single precision's epsilon, and a solver's loss */
   PetscReal       rtol;
   PetscBool       set;
 
@@ -224,7 +224,7 @@ static PetscErrorCode WarnOfTolerance(Mat A, Mat_SeqGPUCSR *g)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Precision of the plans; that of auto depends on the values */
+/* Precision of the plans; auto looks at the values */
 static PetscErrorCode Precision(Mat A, Mat_SeqGPUCSR *g, const GPUCSRSource *s, GPUCSRPrecision *p)
 {
   PetscBool floats;
@@ -250,17 +250,17 @@ static PetscErrorCode Precision(Mat A, Mat_SeqGPUCSR *g, const GPUCSRSource *s, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What an update cost is kept by the plan; what of that was neither upload nor conversion of entries, here */
+/* Adds the plan's costs of an update to the matrix' info; time apart from upload and conversion is counted here */
 static void Account(Mat_SeqGPUCSR *g, const GPUCSRPlan *P, const GPUCSRCosts *before)
 {
   const double filled = g->dev->ops->kernels ? 0 : P->costs.upload - before->upload, convert = P->costs.convert - before->convert + filled;
 
   g->filled += filled;
-  /* entries and padding are written in one pass over the format: padding takes its share of what is written */
+  /* one pass writes entries and padding: the time is divided by their shares */
   if (P->A.stored > P->A.nnz) g->info.pad_time += convert * (double)(P->A.stored - P->A.nnz) / (double)P->A.stored;
 }
 
-/* The plan of one side made to hold the matrix as it is now */
+/* Updates the plan of one side to the matrix' state */
 static PetscErrorCode Update(Mat A, Mat_SeqGPUCSR *g, GPUCSRSide side)
 {
   GPUCSRPlan       *P = &g->plan[side], *D = &g->plan[GPUCSR_FORWARD];
@@ -275,7 +275,7 @@ static PetscErrorCode Update(Mat A, Mat_SeqGPUCSR *g, GPUCSRSide side)
   PetscFunctionBegin;
   PetscCall(PetscObjectStateGet((PetscObject)A, &state));
   PetscCall(MatGPUCSRCounted_Private(A));
-  /* what was sent at the end of the assembly holds if that assembly is all that was counted since */
+  /* an upload at the end of an assembly stays valid if only that assembly was counted since */
   if (g->early && state == g->values[0] + 1 && A->num_ass == g->assemblies + 1) g->values[0] = g->values[1] = state;
   g->early = PETSC_FALSE;
   PetscCall(MatGPUCSRUnwatched_Private(A, g, state, &changed));
@@ -283,17 +283,17 @@ static PetscErrorCode Update(Mat A, Mat_SeqGPUCSR *g, GPUCSRSide side)
   PetscCall(PetscMemcmp(sample, g->sample, sizeof(sample), &same));
   if (!same || changed) g->values[0] = g->values[1] = -1;
   if (!stale && g->values[side] == state) PetscFunctionReturn(PETSC_SUCCESS);
-  if (g->foreign) PetscCall(GPUCSRDeviceSynchronize(g->dev)); /* what they read is about to change */
+  if (g->foreign) PetscCall(GPUCSRDeviceSynchronize(g->dev)); /* their input is about to change */
   g->foreign = PETSC_FALSE;
   if (stale) PetscCall(PetscFree(g->rowptr));
   PetscCall(MatGPUCSRSource_Private(A, &s));
-  /* judged again when values change: what was exactly a float may not be any more */
+  /* decided anew when values change: they may no longer be exact floats */
   if (side == GPUCSR_FORWARD || !D->built || g->values[GPUCSR_FORWARD] != state) PetscCall(Precision(A, g, &s, &precision));
   if (precision != g->precision) {
     for (int k = 0; k < 2; k++) PetscCall(GPUCSRPlanDestroy(&g->plan[k]));
     g->precision = precision;
   }
-  /* the forward plan helps with the transpose only if it is up to date */
+  /* only a current forward plan helps with the transpose */
   if (D->built && (g->pattern[GPUCSR_FORWARD] != A->nonzerostate || g->values[GPUCSR_FORWARD] != state)) D = NULL;
   if (P->built && !stale) PetscCall(GPUCSRPlanCanRefresh(P, &fresh));
   if (fresh) {
@@ -370,7 +370,7 @@ static PetscErrorCode OnDevice(Mat A, GPUCSRSide side, Vec x, Vec y, Vec z, Pets
   PetscCall(MatGPUCSRVecGet_Private(g, z, inz, PETSC_TRUE, &oz));
   if (inz) oy = oz;
   PetscCall(MatGPUCSRStream_Private(g->dev, &ox, separate ? &oy : NULL, &oz, &s));
-  /* the arrays go back to their vectors whether it worked or not */
+  /* arrays return to their vectors even after an error */
   ierr = MatGPUCSRApply_Private(A, side, &ox, y ? &oy : NULL, &oz, s, wrote);
   PetscCall(MatGPUCSRVecRestore_Private(g, x, PETSC_TRUE, PETSC_FALSE, &ox));
   if (separate) PetscCall(MatGPUCSRVecRestore_Private(g, y, PETSC_TRUE, PETSC_FALSE, &oy));
@@ -379,7 +379,7 @@ static PetscErrorCode OnDevice(Mat A, GPUCSRSide side, Vec x, Vec y, Vec z, Pets
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The same as below by MATSEQAIJ */
+/* MatProduct_SeqAIJGPUCSR() by MATSEQAIJ */
 PetscErrorCode MatGPUCSRParentProduct_Private(Mat A, GPUCSRSide side, Vec x, Vec y, Vec z)
 {
   Mat_SeqGPUCSR        *g = (Mat_SeqGPUCSR *)A->spptr;
@@ -417,7 +417,7 @@ static PetscErrorCode MatProduct_SeqAIJGPUCSR(Mat A, GPUCSRSide side, Vec x, Vec
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(MatGPUCSRReady_Private(A, side, &ready));
-  PetscCall(MatGPUCSRWarn_Private(A, 0, 0, 0)); /* a block that is multiplied by itself speaks for itself */
+  PetscCall(MatGPUCSRWarn_Private(A, 0, 0, 0)); /* a block multiplied by itself prints its own warnings */
   if (ready && MatGPUCSRBackendOf(A) == MAT_GPUCSR_BACKEND_CUDA) PetscCall(OnDevice(A, side, x, y, z, &wrote));
   else if (ready) {
     PetscCall(GPUCSRAttemptBegin(&attempt));
@@ -435,7 +435,7 @@ static PetscErrorCode MatProduct_SeqAIJGPUCSR(Mat A, GPUCSRSide side, Vec x, Vec
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* On the device when the vector is there and the plan is double; the host's master copy serves as well otherwise */
+/* On the device if the vector is there and the plan is double; else from the host's master copy */
 static PetscErrorCode MatGetDiagonal_SeqAIJGPUCSR(Mat A, Vec d)
 {
   Mat_SeqGPUCSR *g     = (Mat_SeqGPUCSR *)A->spptr;
@@ -481,7 +481,7 @@ static PetscErrorCode MatAssemblyEnd_SeqAIJGPUCSR(Mat A, MatAssemblyType type)
   if (type == MAT_FINAL_ASSEMBLY) PetscCall(MatGPUCSRBare_Private(A, g));
   PetscCall(MatSeqAIJGetCSRAndMemType(A, NULL, NULL, &values, NULL));
   if (type == MAT_FINAL_ASSEMBLY && g->base.config.transposeatassembly && !A->factortype && values) {
-    g->values[0] = g->values[1] = -1; /* PETSc counts the change after us */
+    g->values[0] = g->values[1] = -1; /* PETSc counts the change after this function */
     PetscCall(MatGPUCSRReady_Private(A, GPUCSR_FORWARD, &ready));
     if (ready) PetscCall(MatGPUCSRReady_Private(A, GPUCSR_TRANSPOSE, &ready));
     g->assemblies = A->num_ass;
@@ -505,7 +505,7 @@ PetscErrorCode MatGPUCSRViewBlock_Private(Mat A, PetscViewer viewer)
   PetscBool ready;
 
   PetscFunctionBegin;
-  if (A->assembled) PetscCall(MatGPUCSRReady_Private(A, GPUCSR_FORWARD, &ready)); /* who looks wants to see the choice */
+  if (A->assembled) PetscCall(MatGPUCSRReady_Private(A, GPUCSR_FORWARD, &ready)); /* a view shows the choice, so it must be made */
   PetscCall(MatGPUCSRDescribe_Private(A, viewer));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -524,7 +524,7 @@ static PetscErrorCode Created(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Release(Mat A)
+static PetscErrorCode ReleaseSeq(Mat A)
 {
   Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
 
@@ -550,7 +550,7 @@ static const MatGPUCSRKind kind = {
   .seq                   = "seq",
   .size                  = sizeof(Mat_SeqGPUCSR),
   .created               = Created,
-  .release               = Release,
+  .release               = ReleaseSeq,
   .configured            = Configured,
   .product               = MatProduct_SeqAIJGPUCSR,
   .getdiagonal           = MatGetDiagonal_SeqAIJGPUCSR,
@@ -586,7 +586,7 @@ PetscErrorCode MatCreate_SeqAIJGPUCSR(Mat A)
 {
   PetscFunctionBegin;
   PetscCall(MatSetType(A, MATSEQAIJ));
-  /* -mat_seqaij_type may have made it ours already */
+  /* -mat_seqaij_type may have converted it already */
   if (!A->spptr) PetscCall(MatConvert_SeqAIJ_SeqAIJGPUCSR(A, MATSEQAIJGPUCSR, MAT_INPLACE_MATRIX, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -3,7 +3,7 @@
 */
 #include "gpucsrimpl.h"
 
-/* Say what this matrix has to say. Where the ranks were asked: which one says it, and how many of them have such a thing to say; all are 0 otherwise */
+/* Prints the warning of this matrix. After ranks agreed: rank prints, and have ranks of size have the same warning; all 0 otherwise */
 PetscErrorCode MatGPUCSRWarn_Private(Mat A, PetscMPIInt rank, PetscMPIInt have, PetscMPIInt size)
 {
   Mat_SeqGPUCSR *g         = (Mat_SeqGPUCSR *)A->spptr;

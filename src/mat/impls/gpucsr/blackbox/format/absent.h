@@ -1,10 +1,10 @@
 #pragma once
 
 /*
-  Formats that keep a place for entries that are not there mark it in the value: a NaN whose bits are all ones, of a double those of
-  its upper word, which is what memset() with GPUCSR_ABSENT writes and what one comparison of 32 bits finds. A stored value of such
-  bits becomes another NaN, so nothing is lost but its payload. Products look at the mark and leave the entry out, so an Inf or NaN in
-  x never meets a zero that is not in the matrix. Kernels have the same as is_absent() and present() (device.cuh).
+  The mark of absent entries, for formats that keep a place for them: a NaN whose bits are all ones, in a double the bits of its upper word. memset()
+  with GPUCSR_ABSENT writes it, and one comparison of 32 bits finds it. A stored value of such bits becomes another NaN, and loses its payload alone.
+  Products skip marked entries, so an Inf or NaN in x never meets a zero that is not in the matrix. Kernels have the same as is_absent() and present()
+  (device.cuh).
 */
 #include "format.h"
 #include <math.h>
@@ -25,7 +25,7 @@ static inline GPUCSRBool GPUCSRIsAbsent(const void *value, size_t size)
 }
 
 #if !defined(__CUDACC__)
-/* Converts one value to its place */
+/* Converts one value into its place */
 static inline PetscErrorCode GPUCSRPut(void *to, GPUCSRType type, const PetscScalar *from, double *rounding)
 {
   PetscFunctionBegin;

@@ -1,17 +1,10 @@
 /*
-  Blocked CSR: the matrix is cut into blocks of r by c, r rows form a block row, and a block is stored whole as soon as the
-  matrix has one entry in it. Block row R holds blocks rowptr[R] <= b < rowptr[R + 1], in the order in which an entry of each
-  comes first in the rows of R; block b begins in column col[b], a multiple of c. The variant is 100 r + c.
+  Blocked CSR: the matrix is cut into blocks of r by c, r rows form a block row, and a block with any entry is stored whole. Block row R holds blocks rowptr[R] <= b < rowptr[R + 1], in the order of their first entries, row by row; block b begins in column col[b], a multiple of c. The variant is 100 r + c.
 
-  Blocks are reordered for a warp: the values of 32 blocks that follow each other, whatever their block rows, lie lane by
-  lane, 16 bytes of block 0, of block 1, ... of block 31, then the next 16 bytes of each, so that a thread a block loads wide
-  and coalesced (BCSRPlace()). Of 8 by 8 blocks a lane holds one row, and 4 blocks lie together.
+  Values are reordered for a warp: those of 32 consecutive blocks, of any block rows, lie lane by lane, 16 bytes of block 0, of block 1, ... of block 31, then the next 16 bytes of each, so that one thread for each block loads wide and coalesced (BCSRPlace()). In 8 by 8 blocks a lane holds one row, and 4 blocks lie together.
 
-  Bytes: 4 (block rows + 1) + 4 blocks + v stored, stored = r c blocks rounded up to 32 lanes. Wins where entries come in
-  such blocks, by reading one column number for all of them and x once; loses as soon as blocks are filled by less than
-  about two thirds.
-  An entry of a block that the matrix has not is marked (absent.h) and never multiplied, so Inf and NaN in x stay where
-  CSR would have them.
+  Bytes: 4 (block rows + 1) + 4 blocks + v stored, stored = r c blocks rounded up to 32 lanes. Wins if entries form such blocks: one column number serves a block, and x is read once. Loses if blocks are less than about two thirds full.
+  Absent entries of a block are marked (absent.h) and never multiplied, so Inf and NaN in x act as with CSR.
 
   Papers: J. W. Choi, A. Singh, R. W. Vuduc, Model-driven autotuning of sparse matrix-vector multiply on GPUs, PPoPP 2010; the
   reordering after M. Verschoor, A. C. Jalba, Analysis and performance estimation of the conjugate gradient method on
@@ -25,7 +18,7 @@ static PetscErrorCode Applicable_BCSR(const GPUCSRFeatures *f, int variant, GPUC
 {
   PetscFunctionBegin;
   (void)p;
-  *yes = f->n <= INT32_MAX - GPUCSR_BLOCK_COLS(variant) ? PETSC_TRUE : PETSC_FALSE; /* what its padding comes to is known when it is measured */
+  *yes = f->n <= INT32_MAX - GPUCSR_BLOCK_COLS(variant) ? PETSC_TRUE : PETSC_FALSE; /* the padding is unknown before measure() */
   if (!*yes) PetscCall(PetscSNPrintf(why, len, "columns of a block past the last of %d would have no number", f->n));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -36,7 +29,7 @@ static void Extent(int64_t blocks, int variant, GPUCSRExtent *e)
   e->stored = BCSRStored(blocks, GPUCSR_BLOCK_ROWS(variant), GPUCSR_BLOCK_COLS(variant));
 }
 
-/* Where nothing is known of the columns, a block an entry: not to be taken by chance */
+/* Without a sample of the columns, one block for each entry, so that the format is not chosen by chance */
 static PetscErrorCode Estimate_BCSR(const GPUCSRFeatures *f, int variant, GPUCSRExtent *e)
 {
   PetscFunctionBegin;
@@ -44,7 +37,7 @@ static PetscErrorCode Estimate_BCSR(const GPUCSRFeatures *f, int variant, GPUCSR
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The number of the block that column j of block row R lies in; a new one, from *next on, where it has none yet */
+/* The number of the block of column j in block row R; a new number, from *next on, for a new block */
 static int32_t Block(int32_t j, int c, int R, int32_t last[], int32_t number[], int32_t *next)
 {
   const int32_t q = j / c;
@@ -56,7 +49,7 @@ static int32_t Block(int32_t j, int c, int R, int32_t last[], int32_t number[], 
   return number[q];
 }
 
-/* Calls BODY for each entry k of row r, which lies in block b, block row R; `first` where no entry before it does */
+/* Calls BODY for each entry k of row r, in block b of block row R; `first` for the block's first entry */
 #define ForEntries(s, variant, BODY) \
   do { \
     const int br = GPUCSR_BLOCK_ROWS(variant), bc = GPUCSR_BLOCK_COLS(variant), columns = ((s)->n + bc - 1) / bc; \
@@ -119,7 +112,7 @@ static PetscErrorCode Fill_BCSR(const GPUCSRSource *s, GPUCSRStorage *A, GPUCSRB
     }
     PetscCall(GPUCSRPut(v, type, s->a + k, rounding));
   });
-  if (!valuesonly) /* block rows without blocks begin where the one before ends */
+  if (!valuesonly) /* an empty block row begins at the end of the last one */
     for (size_t R = 1; R < A->array[BCSR_ROWPTR].count; R++) rowptr[R] = PetscMax(rowptr[R], rowptr[R - 1]);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -12,10 +12,10 @@ enum {
 
 #define BCSR_WARP 32
 
-/* Lanes that share a block: one, or one a row where a lane could not hold all of it */
+/* Lanes that share a block: one, or one for each row of an 8 by 8 block */
 #define BCSR_LANES(r) ((r) == 8 ? 8 : 1)
 
-/* Values that a lane loads at once: 16 bytes of them */
+/* Values that a lane loads at once: 16 bytes */
 #define BCSR_WIDE(size) (16 / (int)(size))
 
 #if defined(__CUDACC__)
@@ -24,7 +24,7 @@ enum {
   #define BCSR_FUNCTION static inline
 #endif
 
-/* Where value k of `count` of lane l lies: 32 lanes, their values wide by wide, and those that are left over one by one */
+/* The place of value k of `count` of lane l: 32 lanes, their values `wide` at a time, and the rest one by one */
 BCSR_FUNCTION int64_t BCSRPlace(int64_t l, int k, int count, int wide)
 {
   const int     whole = count / wide * wide, lane = (int)(l % BCSR_WARP);
@@ -33,7 +33,7 @@ BCSR_FUNCTION int64_t BCSRPlace(int64_t l, int k, int count, int wide)
   return k < whole ? base + (int64_t)(k / wide) * wide * BCSR_WARP + wide * lane + k % wide : base + (int64_t)k * BCSR_WARP + lane;
 }
 
-/* Where row i, column j of block b lies; size: bytes of a value */
+/* The place of row i, column j of block b; size: bytes of a value */
 BCSR_FUNCTION int64_t BCSREntry(int64_t b, int i, int j, int r, int c, int size)
 {
   const int lanes = BCSR_LANES(r), rows = r / lanes;
@@ -41,7 +41,7 @@ BCSR_FUNCTION int64_t BCSREntry(int64_t b, int i, int j, int r, int c, int size)
   return BCSRPlace(b * lanes + i / rows, i % rows * c + j, rows * c, BCSR_WIDE(size));
 }
 
-/* Entries held by so many blocks: whole warps of lanes */
+/* Entries stored for so many blocks: whole warps of lanes */
 BCSR_FUNCTION int64_t BCSRStored(int64_t blocks, int r, int c)
 {
   const int at_once = BCSR_WARP / BCSR_LANES(r);

@@ -1,9 +1,8 @@
 /*
   Compressed sparse rows: row r holds entries rowptr[r] <= k < rowptr[r + 1], entry k is value val[k] in column col[k].
 
-  Extent: the width is the longest row where the inspector has been there, else 0.
-  Bytes: 4 (m + 1) + (4 + v) nnz with v bytes a value. Wins where row lengths vary, as nothing is padded; the kernels
-  differ in how many threads share a row.
+  Extent: the width is the longest row if it was inspected, else 0.
+  Bytes: 4 (m + 1) + (4 + v) nnz with v bytes a value. Wins if row lengths vary, as nothing is padded; the kernels differ in the number of threads for a row.
 */
 #include "format.h"
 #include "reference.h"
@@ -19,7 +18,7 @@ static PetscErrorCode Layout_CSR(const GPUCSRFeatures *f, const GPUCSRExtent *e,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* CSR is what comes from the host, so this also serves the device: what sends also converts and stages */
+/* Serves the device, too, as CSR is the format of the upload, which also converts and stages */
 static PetscErrorCode Fill_CSR(const GPUCSRSource *s, GPUCSRStorage *A, GPUCSRBool valuesonly, double *rounding)
 {
   const GPUCSRTransfer all[] = {
@@ -58,8 +57,8 @@ static PetscErrorCode Diagonal_CSR(const GPUCSRStorage *A, void *diagonal)
 #undef ROW
 
 /*
-  T = A transposed, both CSR in host memory, by counting: rows of T come out sorted by column. map[k] is the entry of A
-  that entry k of T came from, so that changed values follow without sorting again. Without memory for A's values T's are not written.
+  T = A transposed, both CSR in host memory, by counting: rows of T are sorted by column. map[k] is the entry of A at entry k of T, so that new values
+  need no sort. Writes no values if A has no memory for them.
 */
 PetscErrorCode GPUCSRTransposeCSR(const GPUCSRStorage *A, GPUCSRStorage *T, int32_t *map)
 {

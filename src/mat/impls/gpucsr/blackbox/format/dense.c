@@ -1,11 +1,9 @@
 /*
   Dense, row by row: entry (r, c) is val[r n + c].
 
-  dense: 0 where the matrix has no entry. Bytes: v m n. Wins where two thirds or more of the entries are there: no column index is read, and cuBLAS multiplies. An absent entry is multiplied as the 0
-  that it is, so an Inf or NaN in x reaches every row, not only those that hold its column.
+  dense: 0 for an absent entry. Bytes: v m n. Wins if two thirds or more of the entries are there: no column index is read, and cuBLAS multiplies. An absent entry is multiplied as 0, so an Inf or NaN in x reaches every row.
 
-  bitdense: a mark where the matrix has no entry (absent.h). Wins where more than about v / (4 + v) of the entries are there, two thirds in double and half in single. It multiplies stored entries
-  alone, so Inf and NaN in x stay where CSR would have them, and it takes mixed precision.
+  bitdense: a mark for an absent entry (absent.h). Wins if more than about v / (4 + v) of the entries are there, two thirds in double and half in single. It multiplies stored entries alone, so Inf and NaN in x act as with CSR, and it takes mixed precision.
 */
 #include "absent.h"
 #include "reference.h"

@@ -1,10 +1,7 @@
 /*
-  Diagonals: every diagonal that holds an entry is stored whole, with its offset (column - row) once. Slices of 32 rows keep their
-  pieces of all diagonals together: the entry of row r on diagonal d is at 32 (diagonals (r / 32) + d) + r % 32.
+  Diagonals: every diagonal with an entry is stored whole, with its offset (column - row) once. A slice of 32 rows has its parts of all diagonals together: the entry of row r on diagonal d is at 32 (diagonals (r / 32) + d) + r % 32.
 
-  Bytes: 4 diagonals + v stored, stored = diagonals m in whole slices: no column is read. Wins on stencils of structured grids and
-  on bands; where diagonals are mostly empty it loses at once. Extent: units are the diagonals. Absent entries are marked
-  (absent.h) and never multiplied, so Inf and NaN in x stay where CSR would have them.
+  Bytes: 4 diagonals + v stored, stored = diagonals m in whole slices: no column is read. Wins on stencils of structured grids and on bands; loses if diagonals are mostly empty. Extent: units are the diagonals. Absent entries are marked (absent.h) and never multiplied, so Inf and NaN in x act as with CSR.
 
   Paper: N. Bell, M. Garland, Implementing sparse matrix-vector multiplication on throughput-oriented processors, SC 2009.
 */
@@ -17,7 +14,7 @@ static int64_t Stored(int m, int64_t diagonals)
   return ((int64_t)m + GPUCSR_SLICE - 1) / GPUCSR_SLICE * GPUCSR_SLICE * diagonals;
 }
 
-/* Without a sample of the columns the worst is assumed */
+/* Without a sample of the columns, the worst case */
 static PetscErrorCode Estimate_DIA(const GPUCSRFeatures *f, int variant, GPUCSRExtent *e)
 {
   PetscFunctionBegin;

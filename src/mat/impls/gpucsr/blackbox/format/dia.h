@@ -5,16 +5,16 @@
 
 enum {
   DIA_OFFSET, /* column - row of each diagonal, ascending */
-  DIA_VAL     /* marked where there is no entry (absent.h) */
+  DIA_VAL     /* marked if absent (absent.h) */
 };
 
-/* The entry of row r on diagonal d of so many */
+/* The place of row r on diagonal d */
 GPUCSR_HOST_DEVICE int64_t DIAEntry(int diagonals, int r, int d)
 {
   return (int64_t)GPUCSR_SLICE * ((int64_t)diagonals * (r / GPUCSR_SLICE) + d) + r % GPUCSR_SLICE;
 }
 
-/* Which diagonal has this offset: it is there */
+/* The number of the diagonal with this offset, which exists */
 GPUCSR_HOST_DEVICE int DIAFind(const int32_t *offset, int diagonals, int which)
 {
   int lo = 0, hi = diagonals - 1;

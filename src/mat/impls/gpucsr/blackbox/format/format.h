@@ -1,12 +1,11 @@
 #pragma once
 
 /*
-  Storage formats. A format is one file here and one row in formatlist.h: its arrays, how they are filled from CSR, and
-  a host reference of its product, against which every kernel is tested and which the host backend runs.
+  Storage formats. A format is one file here and one row in formatlist.h: its arrays, a function that fills them from CSR, and a host reference of its
+  product, which tests every kernel and which the host backend runs.
 
-  Where the arrays live does not matter to the host functions but that the host can address them. A format that can also
-  be filled on the device from CSR already there says so in its row (GPUCSRDeviceFormat in ../kernels/kernels.h); the others
-  are filled on the host and sent.
+  Host functions work on any arrays that the host can address. The row of a format that kernels can fill on the device from CSR says so
+  (GPUCSRDeviceFormat in ../kernels/kernels.h); the host fills and uploads the other formats.
 */
 #if defined(__CUDACC__)
   #include "../../../../../sys/device.h"
@@ -70,7 +69,7 @@ GPUCSR_HOST_DEVICE int GPUCSRBlockIndex(int variant)
 }
 #define GPUCSR_NCLASSES 32 /* class b of row lengths: from 2^(b-1) to below 2^b, class 0: empty */
 
-/* What the inspector tells; all a choice may depend on. The first part is exact, the second estimated from a sample of the rows. */
+/* The inspector's results, on which alone a choice depends. The first part is exact, the second estimated from a sample of the rows. */
 typedef struct {
   int     m, n;
   int64_t nnz;
@@ -82,34 +81,34 @@ typedef struct {
   int64_t entries[GPUCSR_NCLASSES]; /* and their entries */
   double  density;                  /* nnz / (m n) */
   int64_t sell_stored;              /* entries that sliced ELL would store */
-  int64_t heaviest;                 /* entries of the slice of rows, as sliced ELL has them, that has most */
+  int64_t heaviest;                 /* entries of the largest slice of sliced ELL */
 
-  int    sampled;                    /* rows looked at; 0: nothing below is known */
-  double spread;                     /* mean of last - first column + 1 over the sampled rows that have entries */
+  int    sampled;                    /* rows sampled; 0: nothing below is known */
+  double spread;                     /* mean of last - first column + 1 over the sampled rows with entries */
   int    bandwidth;                  /* largest |column - row| met */
   int    diagonals;                  /* different ones met */
   double twins;                      /* fraction of pairs of rows (2k, 2k + 1) with the same columns */
-  double blocks[GPUCSR_NBLOCKSIZES]; /* estimated number of blocks that hold an entry */
-  double listed;                     /* estimated number of different columns of tiles of 128 rows, all tiles together */
-  double sectors[2][2];              /* the same of sectors of x, if its numbers have 8 bytes and if they have 4: of groups of 8 rows, of tiles */
+  double blocks[GPUCSR_NBLOCKSIZES]; /* estimated number of blocks with entries */
+  double listed;                     /* estimated sum over tiles of 128 rows of their different columns */
+  double sectors[2][2];              /* the same for sectors of x, of numbers of 8 bytes and of 4: over groups of 8 rows, over tiles */
   double blockerror;                 /* 2 standard errors of the 2 by 2 estimate, as a fraction of it: the estimates' error bound */
 
-  int stencils;       /* different rows, as lists of (column - row, stored value), exactly: 0 where nobody counted, -1: too many */
+  int stencils;       /* exact number of different rows, as lists of (column - row, stored value): 0: not counted, -1: too many */
   int stencilentries; /* and their entries */
 } GPUCSRFeatures;
 
-/* Different rows and their entries together, above which they are not counted */
+/* Different rows and their entries in all, up to which they are counted */
 #define GPUCSR_MOST_STENCILS 4095
 
-/* How large a matrix is in a format: what layout() needs beyond the features */
+/* The size of a matrix in a format: the data of layout() beyond the features */
 typedef struct {
-  int64_t stored; /* entries held, padding included */
+  int64_t stored; /* entries stored, with padding */
   int64_t units;  /* blocks, diagonals, entries of a second part: as the format's head comment says */
-  int     width;  /* entries a row of a first part, where there is one */
-  int     window; /* rows that were sorted by their lengths among each other; 0: rows stay where they are */
+  int     width;  /* entries of each row in a first part, if there is one */
+  int     window; /* rows of a window that is sorted by length; 0: rows are not sorted */
 } GPUCSRExtent;
 
-/* Entries that a format may store at most, padding included */
+/* Entries that a format may store at most, with padding */
 #define GPUCSR_MOST_STORED(f) (64.0 * ((double)(f)->nnz + (double)(f)->m + 1024))
 
 typedef struct _n_GPUCSRSource GPUCSRSource;
@@ -125,40 +124,40 @@ struct _n_GPUCSRSource {
 #endif
 
 #define GPUCSR_MAX_ARRAYS 8
-#define GPUCSR_PIECE      GPUCSR_STAGE_BYTES /* arrays that take no more than this share one piece of memory: they are had, and sent, at once */
+#define GPUCSR_PIECE      GPUCSR_STAGE_BYTES /* arrays up to this size in all share an allocation and a copy */
 
 typedef struct {
   const char *name;
   GPUCSRType  type;
-  GPUCSRBool  values; /* changes when values change; the others change with the pattern alone */
+  GPUCSRBool  values; /* changes with values; the other arrays change with the pattern alone */
   size_t      count;
   void       *data; /* memory of the device */
 } GPUCSRArray;
 
 typedef struct _n_GPUCSRFormat GPUCSRFormat;
 
-/* A matrix in some format on some device: all that a kernel sees */
+/* A matrix in some format on some device, as kernels see it */
 typedef struct {
   const GPUCSRFormat *format;
   GPUCSRDevice        dev;
   GPUCSRPrecision     precision;
   int                 m, n;
   int64_t             nnz;
-  int64_t             stored; /* entries held, padding included */
+  int64_t             stored; /* entries stored, with padding */
   int                 narrays;
   GPUCSRArray         array[GPUCSR_MAX_ARRAYS];
-  void               *piece; /* memory that small arrays share, GPUCSRAlignUp() from begin to begin; NULL: each has its own */
+  void               *piece; /* memory of small arrays, GPUCSRAlignUp() from begin to begin; NULL: each array has its own */
   size_t              piecebytes;
   GPUCSRExtent        extent;
-  GPUCSRBool          outdated; /* new values could not be taken: with them the matrix is no longer what the format holds, and it must be built anew */
-  GPUCSRArray         work;     /* what a kernel precomputed from the pattern */
-  int                 parts;    /* a count that goes with it, */
-  int                 way;      /* and which of its ways the kernel has prepared */
+  GPUCSRBool          outdated; /* the format cannot store the new values: the matrix must be built anew */
+  GPUCSRArray         work;     /* a kernel's data from the pattern */
+  int                 parts;    /* a count with the work array, */
+  int                 way;      /* and the path that the kernel has prepared */
 } GPUCSRStorage;
 
 /*
-  A step of an iteration with A that a product may end with, where it would end with z = v: z = x + ca (x - before) + cb M v. M: a diagonal, NULL is 1. before: the iterate before x, which may be
-  in z; NULL is 0. Only for A square, vectors of doubles, z other than x and y, and kernels whose family has steps.
+  A step of an iteration with A at the end of a product z = v: z = x + ca (x - before) + cb M v. M: a diagonal, NULL is 1. before: the iterate before
+  x, which may be in z; NULL is 0. Only for A square, vectors of doubles, z other than x and y, and kernels whose family has steps.
 */
 typedef struct {
   GPUCSRBool  taken;
@@ -167,16 +166,17 @@ typedef struct {
 } GPUCSRStep;
 
 /*
-  Sums that a product may take of what it writes, with vectors q and u: (q, z), and with `all` (z, z), (q, q), (u, z) and (u, q), which are 0 without u. Each block of a kernel adds up its rows; part k of block b
-  is part[k * GPUCSR_PARTS(m) + b]. With M, a diagonal, z = M v where a product without a step would write v. For all rows at once, vectors in double, and kernels whose family has steps.
+  Sums that a product may compute from its result, with vectors q and u: (q, z), and with `all` (z, z), (q, q), (u, z) and (u, q), which are 0 without
+  u. Each block of a kernel adds up its rows; part k of block b is part[k * GPUCSR_PARTS(m) + b]. With M, a diagonal, z = M v in place of v. For all
+  rows at once, vectors of doubles, and kernels whose family has steps.
 */
 #define GPUCSR_INNER    5
-#define GPUCSR_PARTS(m) ((m) / 8 + 64) /* at most: no block of such a kernel has fewer rows than 8 */
+#define GPUCSR_PARTS(m) ((m) / 8 + 64) /* at most: every block of such a kernel has 8 rows or more */
 typedef struct {
   GPUCSRBool    all;
   const double *q, *u, *M; /* q NULL: none */
   double       *part;
-  int          *parts; /* on the host: how many there are, known with the launch */
+  int          *parts; /* on the host: their number, known at the launch */
 } GPUCSRSums;
 
 /* z = alpha A x + beta y for rows first <= r < last; z may be y; y is not read when beta is 0. Vectors are whole. */
@@ -185,22 +185,22 @@ typedef struct {
   const void *x, *y;
   void       *z;
   int         first, last;
-  GPUCSRBool  doubles; /* the vectors are doubles, whatever the precision of the plan */
+  GPUCSRBool  doubles; /* the vectors are doubles, in any precision of the plan */
   GPUCSRStep  step;
   GPUCSRSums  sums;
 } GPUCSRProduct;
 
-/* Formats that differ in a number alone (a block size, say) are variants of one family and share its file */
+/* Formats that differ in a number alone (a block size, for instance) are variants of one family and share its file */
 typedef struct {
-  /* could the format hold such a matrix; where not, why says so. About correctness alone, never about speed */
+  /* can the format store such a matrix; if not, why has the reason. About correctness, never about speed */
   GPUCSRError (*applicable)(const GPUCSRFeatures *, int variant, GPUCSRPrecision, GPUCSRBool *, char why[], size_t len);
-  /* its extent as the features tell it: for the choice, and for layout() too where measure is NULL */
+  /* its extent from the features: for the choice, and for layout() if measure is NULL */
   GPUCSRError (*estimate)(const GPUCSRFeatures *, int variant, GPUCSRExtent *);
-  /* its extent exactly, from host CSR; NULL: the estimate is exact */
+  /* its exact extent from host CSR; NULL: the estimate is exact */
   GPUCSRError (*measure)(const GPUCSRSource *, int variant, GPUCSRExtent *);
   /* names, types and lengths of the arrays, and A->stored */
   GPUCSRError (*layout)(const GPUCSRFeatures *, const GPUCSRExtent *, GPUCSRStorage *A);
-  /* write the arrays from host CSR; with valuesonly the value arrays alone, or A->outdated where that cannot be */
+  /* writes the arrays from host CSR; valuesonly: only the value arrays, or A->outdated if that is impossible */
   GPUCSRError (*fill)(const GPUCSRSource *, GPUCSRStorage *A, GPUCSRBool valuesonly, double *rounding);
   /* the reference product on the host */
   GPUCSRError (*mult)(const GPUCSRStorage *A, const GPUCSRProduct *);
@@ -214,10 +214,10 @@ struct _n_GPUCSRFormat {
   const GPUCSRFormatFamily *ops;
 };
 
-/* The others are in formats.h, so that a new row of formatlist.h compiles few files again */
+/* formats.h has the other formats, so that a new row of formatlist.h compiles few files again */
 GPUCSR_INTERN const GPUCSRFormatFamily GPUCSRFormat_csr;
 
-/* The arrays of CSR, which every build starts from */
+/* The arrays of CSR, the source of every build */
 enum {
   CSR_ROWPTR,
   CSR_COL,
@@ -235,7 +235,7 @@ static inline GPUCSRBool GPUCSRIsCSR(const GPUCSRFormat *f)
 }
 GPUCSR_INTERN const GPUCSRFormat *GPUCSRFormatCSR(void);
 
-/* Answers that several families give: applicable() of those that can hold any matrix, estimate() of those that store its entries alone, and of those that store all m n */
+/* Functions common to several families: applicable() if any matrix fits, estimate() for exactly the matrix' entries, and for all m n */
 GPUCSR_INTERN GPUCSRError GPUCSRHoldsAny(const GPUCSRFeatures *, int, GPUCSRPrecision, GPUCSRBool *, char[], size_t);
 GPUCSR_INTERN GPUCSRError GPUCSRStoresEntries(const GPUCSRFeatures *, int, GPUCSRExtent *);
 GPUCSR_INTERN GPUCSRError GPUCSRStoresAll(const GPUCSRFeatures *, int, GPUCSRExtent *);

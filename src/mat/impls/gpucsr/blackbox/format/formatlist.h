@@ -1,8 +1,7 @@
 /*
-  The formats, one row each: GPUCSR_FORMAT(name, family, variant, build). No guard: included with different meanings of
-  GPUCSR_FORMAT(). name is the word a user gives, family the GPUCSRFormatFamily that a file of this folder exports, variant its number.
-  build is DEVICE where a file of kernels/ fills the format on the device (it exports GPUCSRDeviceFormat_family), HOST where
-  its arrays are filled on the host and sent.
+  The formats, one row each: GPUCSR_FORMAT(name, family, variant, build). No include guard: each include defines GPUCSR_FORMAT() anew. name is the
+  user's word, family the GPUCSRFormatFamily that a file of this folder exports, variant its number. build is DEVICE if a file of kernels/ fills the
+  format on the device (and exports GPUCSRDeviceFormat_family), HOST if the host fills and uploads its arrays.
 */
 GPUCSR_FORMAT(csr, csr, 0, DEVICE)
 GPUCSR_FORMAT(sell, sell, 1, DEVICE)

@@ -1,15 +1,16 @@
 /*
-  Narrow: CSR whose columns take 16 bits. 32 rows form a slice, and the columns of a slice lie in up to seven windows of 8192 columns each. An entry's column is the number of its window, in 3 bits, and
-  its place there, in 13: nothing is lost. The first window begins at the least column of the slice, each other one at the least column that those before it do not reach. A slice that needs an
-  eighth is wide: its columns take 32 bits, in an array of their own.
+  Narrow: CSR with columns of 16 bits. 32 rows form a slice, and the columns of a slice lie in up to seven windows of 8192 columns each. An entry's
+  column is the number of its window, in 3 bits, and the place in the window, in 13. The first window begins at the least column of the slice, each
+  other window at the least column beyond the windows before. A slice that would need an eighth is wide: its columns take 32 bits, in an array of
+  their own.
 
-  Rows and values are where CSR has them. In place of a pointer a row has its length, in a byte, and a slice its first entry.
+  Rows and values have the order of CSR. In place of a pointer a row has its length, in a byte, and a slice its first entry.
 
-  Bytes: (2 + v) nnz + 4 units + 2 m. Extent: units are the entries of wide slices. Wins where CSR's bytes take the time: large matrices of short rows, in an order that keeps neighbours together. Loses where
-  slices are wide.
+  Bytes: (2 + v) nnz + 4 units + 2 m. Extent: units are the entries of wide slices. Wins if CSR's bytes take the time: large matrices of short rows,
+  in an order that keeps neighbours together. Loses if slices are wide.
 
-  Paper: K. Kourtis, G. Goumas, N. Koziris, Optimizing sparse matrix-vector multiplication using index and value compression, Computing Frontiers 2008 (columns relative to others, in fewer bytes). Different
-  from there: windows of a slice, so that any entry can be read without those before it, and rows may reach to places far from each other.
+  Paper: K. Kourtis, G. Goumas, N. Koziris, Optimizing sparse matrix-vector multiplication using index and value compression, Computing Frontiers 2008
+  (relative columns in fewer bytes). Different: a slice has windows, so that any entry can be read alone, and rows may reach distant places.
 */
 #include "narrow.h"
 #include "reference.h"
@@ -39,11 +40,11 @@ static PetscErrorCode Applicable_Narrow(const GPUCSRFeatures *f, int variant, GP
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The windows of slice t; their number, or -1 where it is wide */
+/* The windows of slice t; returns their number, or -1 for a wide slice */
 static int Windows(const GPUCSRSource *s, int t, int32_t first[])
 {
   const int32_t begin = s->i[t * GPUCSR_SLICE], end = s->i[PetscMin(s->m, (t + 1) * GPUCSR_SLICE)];
-  int64_t       reached = -1; /* the last column that the windows so far reach */
+  int64_t       reached = -1; /* the last column in the windows so far */
 
   for (int w = 0;; w++) {
     int64_t least = INT64_MAX;
@@ -90,7 +91,7 @@ static PetscErrorCode Layout_Narrow(const GPUCSRFeatures *f, const GPUCSRExtent 
 /* The arrays as the host functions use them */
 typedef struct {
   int32_t  *head, *wide;
-  uint8_t  *length; /* whole slices: rows that do not exist have none */
+  uint8_t  *length; /* whole slices: missing rows have length 0 */
   uint16_t *col;
 } Arrays;
 

@@ -4,18 +4,18 @@
 #include "format.h"
 
 enum {
-  NARROW_HEAD,   /* of each slice, NARROW_WORDS numbers: its first entry, then the first column of each of its windows; of a wide slice NARROW_WIDE_SLICE, then its first entry in wide */
-  NARROW_LENGTH, /* of each row, a byte each */
-  NARROW_COL,    /* of each entry, its window and where it is in that; nothing in wide slices */
+  NARROW_HEAD,   /* for each slice NARROW_WORDS numbers: its first entry, then the first column of each window; for a wide slice NARROW_WIDE_SLICE, then its first entry in wide */
+  NARROW_LENGTH, /* for each row, one byte */
+  NARROW_COL,    /* for each entry, its window and the place there; unused in wide slices */
   NARROW_WIDE,   /* the columns of wide slices */
-  NARROW_VAL     /* as CSR has them */
+  NARROW_VAL     /* as in CSR */
 };
 
 #define NARROW_WORDS      8    /* a sector of memory */
-#define NARROW_WINDOWS    7    /* of a slice at most */
+#define NARROW_WINDOWS    7    /* of a slice, at most */
 #define NARROW_BITS       13   /* of a column within its window */
 #define NARROW_REACH      8192 /* columns of a window */
-#define NARROW_LONGEST    255  /* entries of a row at most: what a byte counts */
+#define NARROW_LONGEST    255  /* entries of a row at most: a byte's count */
 #define NARROW_WIDE_SLICE -1
 
 GPUCSR_HOST_DEVICE int NarrowSlices(int m)

@@ -1,12 +1,12 @@
 #pragma once
 
 /*
-  Product and diagonal on the host, from one walk along a row: what a format has to say is where the entries of a row are. A file defines
+  Product and diagonal on the host, from a format's walk along a row. A file defines
 
     #define ROW(V, ENTRY) ...        statements that call ENTRY(column, value) for each entry of row r, values being of type V
 
-  They may use q too: the row is the q-th in the order of perm, which is NULL where rows lie in their own. All other locals end in _, so that no argument
-  is taken for one of them.
+  They may use q: the row is the q-th in the order of perm, which is NULL if rows are not sorted. All other locals end in _, so that no argument
+  clashes with them.
 */
 #include "format.h"
 
@@ -14,7 +14,7 @@
 #define GPUCSRReferenceFind(c, v) \
   if ((c) == r) d_[r] = (v)
 
-/* V, X: the types of values and vectors. Sums are doubles: floats, added up one by one along a row of many thousands, would be off by a thousandth, where the device adds them up as a tree */
+/* V, X: the types of values and vectors. Sums are doubles: sums of floats one by one along a long row would lose digits that the device's trees keep */
 #define GPUCSRReferenceRows(V, X, p, perm, m, ROW) \
   do { \
     const X       *x_ = (const X *)(p)->x, *y_ = (const X *)(p)->y, alpha_ = (X)(p)->alpha, beta_ = (X)(p)->beta; \

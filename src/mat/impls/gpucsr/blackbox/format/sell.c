@@ -4,15 +4,12 @@
 
   Variants, all of one layout and with the same kernels:
 
-    sell              rows stay where they are
-    sell_256, _4096   rows are sorted by falling length within windows of so many rows (SELL-C-sigma): perm[q] is the row at place q
+    sell              rows are not sorted
+    sell_256, _4096   rows are sorted by falling length within windows (SELL-C-sigma): perm[q] is the row at place q
     sell_sorted       the window is all rows
-    ell               ELLPACK: every slice as wide as the longest row of all, so that no slice pointers are needed
+    ell               ELLPACK: every slice as wide as the longest row, without slice pointers
 
-  Bytes: 4 (m + 1) + 4 (slices + 1) + 4 m for perm + (4 + v) stored, where stored >= nnz counts the padding. Wins where rows
-  of a slice are about equally long: every load is coalesced and no thread waits for another. Loses as soon as padding outgrows
-  that. Sorting buys less padding for results that are scattered, and x is met in another order: within a small window that
-  costs little. Padding has column -1 and is never multiplied, so Inf and NaN in x stay where CSR would have them.
+  Bytes: 4 (m + 1) + 4 (slices + 1) + 4 m for perm + (4 + v) stored, where stored >= nnz counts the padding. Wins if rows of a slice are about equally long: every load is coalesced and no thread waits. Loses by padding. Sorting trades less padding for scattered results and another order of x: within a small window that costs little. Padding has column -1 and is never multiplied, so Inf and NaN in x act as with CSR.
 
   Papers: A. Monakov, A. Lokhmotov, A. Avetisyan, Automatically Tuning Sparse Matrix-Vector Multiplication for GPU
   Architectures, HiPEAC 2010, section 3; M. Kreutzer et al., A unified sparse matrix data format for efficient general sparse
@@ -22,7 +19,7 @@
 #include "reference.h"
 #include <math.h>
 
-/* The longest of so many rows drawn by chance, in the mean */
+/* The mean of the longest of so many random rows */
 static double LongestOf(const GPUCSRFeatures *f, double rows)
 {
   double longest = 0, before = 0, below = 0;
@@ -45,7 +42,7 @@ static PetscErrorCode Estimate_SELL(const GPUCSRFeatures *f, int variant, GPUCSR
   e->stored = f->sell_stored;
   if (variant == SELL_ELL) e->stored = (int64_t)SELLSlices(f->m) * GPUCSR_SLICE * f->max;
   else if (variant != SELL_UNSORTED && f->m) {
-    /* widths fall from the longest row to the shortest: half a slice is lost for each entry that they fall by */
+    /* widths fall from the longest row to the shortest: each step loses half a slice */
     const double window = PetscMin(variant, f->m), fall = LongestOf(f, window) - f->min;
 
     e->window = variant;
@@ -121,7 +118,7 @@ static PetscErrorCode Layout_SELL(const GPUCSRFeatures *f, const GPUCSRExtent *e
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Entries of a row that are held: hyb, whose first part this is, keeps the others elsewhere */
+/* Entries of a row that this part stores: hyb keeps the rest elsewhere */
 static inline int Held(const int32_t *rowptr, int r, int width)
 {
   return PetscMin(rowptr[r + 1] - rowptr[r], width);
@@ -129,7 +126,7 @@ static inline int Held(const int32_t *rowptr, int r, int width)
 
 /* The arrays as the host functions use them */
 typedef struct {
-  int32_t *slice, *rowptr, *perm, *col; /* slice and perm NULL where the variant has none */
+  int32_t *slice, *rowptr, *perm, *col; /* slice and perm are NULL in variants without them */
   int      width;
 } Arrays;
 
@@ -164,7 +161,7 @@ static PetscErrorCode Fill_SELL(const GPUCSRSource *s, GPUCSRStorage *A, GPUCSRB
       const int64_t to = SELLEntry(a.slice, a.width, q, k);
 
       if (!valuesonly) a.col[to] = (int32_t)s->j[s->i[r] + k];
-      /* one at a time, through the one conversion there is, so that rounding is judged in one place */
+      /* one at a time, since GPUCSRConvert() alone judges the rounding */
       PetscCall(GPUCSRConvert((char *)A->array[SELL_VAL].data + (size_t)to * GPUCSRTypeSize(A->array[SELL_VAL].type), A->array[SELL_VAL].type, s->a + s->i[r] + k, GPUCSR_DOUBLE, 1, 1, rounding));
     }
   }

@@ -4,14 +4,14 @@
 #include "../inspect/order.h"
 
 enum {
-  SELL_SLICE,  /* first stored column of each slice; empty in ell, whose slices are all of one width */
-  SELL_ROWPTR, /* that of CSR: where a row's values come from when they change */
-  SELL_PERM,   /* the row at each place; empty where rows stay where they are */
+  SELL_SLICE,  /* first stored column of each slice; empty in ell, whose slices have equal width */
+  SELL_ROWPTR, /* of CSR, for new values */
+  SELL_PERM,   /* the row at each place; empty if rows are not sorted */
   SELL_COL,    /* -1 in padding */
   SELL_VAL
 };
 
-/* Variants: rows of a window that is sorted (sigma; GPUCSR_ALL_ROWS for one), or these */
+/* Variants: rows of a sorted window (sigma; GPUCSR_ALL_ROWS: a single window), or */
 #define SELL_ELL      0
 #define SELL_UNSORTED 1
 
@@ -20,7 +20,7 @@ GPUCSR_HOST_DEVICE int SELLSlices(int m)
   return m / GPUCSR_SLICE + (m % GPUCSR_SLICE ? 1 : 0);
 }
 
-/* Where a slice begins, in columns of 32 entries; slice is NULL in ell */
+/* The beginning of a slice, in columns of 32 entries; slice is NULL in ell */
 GPUCSR_HOST_DEVICE int SELLBegin(const int32_t *slice, int width, int s)
 {
   return slice ? slice[s] : width * s;

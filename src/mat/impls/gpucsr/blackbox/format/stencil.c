@@ -1,11 +1,8 @@
 /*
-  Stencils: rows that have the same values in the same places, counted from the diagonal, are one stencil, a list of pairs
-  (column - row, value) in the row's own order. The different ones are stored once, as a dictionary; of a row, only the number of its stencil.
-  Stencils are numbered in the order of the first rows that have them.
+  Stencils: a row is a list of pairs (column - row, value) in its own order; rows with equal lists share a stencil. A dictionary stores each stencil once; a row is the number of its stencil.
+  Stencils are numbered in the order of their first rows.
 
-  Bytes: 2 m + (4 + v) stored, where stored are the dictionary's entries, a few hundred. Wins on operators with constant coefficients on
-  regular grids: what is left to move is x and y. It is no approximation: values are compared bit by bit as they are stored. New values
-  may need another dictionary: fill() then says so (A->outdated), and the matrix is built anew. Extent: units are the stencils.
+  Bytes: 2 m + (4 + v) stored, where stored are the dictionary's entries, a few hundred. Wins on operators with constant coefficients on regular grids: only x and y are moved. The format is exact: values are compared bit by bit as stored. If new values need another dictionary, fill() sets A->outdated, and the matrix is built anew. Extent: units are the stencils.
 
   Whether a matrix has few enough is known exactly before the choice (GPUCSRStencils(), kernels/product/stencil.cuh). Rows are found by a hash and
   compared entry by entry with the first of their stencil; the hash is never trusted.
@@ -19,7 +16,7 @@
 
 #define SLOTS (2 * (STENCIL_MOST + 1)) /* of the hash table, a power of two */
 
-/* Rows as lists of offsets and values, wherever they come from */
+/* Rows as lists of offsets and values, from any format */
 typedef struct {
   int            m;
   const int32_t *rowptr;
@@ -28,11 +25,11 @@ typedef struct {
   size_t         size; /* of a value */
 } Rows;
 
-/* The different ones among them */
+/* The different rows among them */
 typedef struct {
   int stencils, entries;
   int slot[SLOTS];             /* 1 + number of a stencil, 0: free */
-  int row[STENCIL_MOST];       /* the first that has it */
+  int row[STENCIL_MOST];       /* its first row */
   int begin[STENCIL_MOST + 1]; /* of its entries */
 } Dictionary;
 
@@ -65,7 +62,7 @@ static GPUCSRBool Same(const Rows *a, int r, int q)
   return PETSC_TRUE;
 }
 
-/* The number of the stencil of each row; id may be NULL. Too many: d->stencils is -1, and the rows from there on were not looked at. */
+/* The number of each row's stencil; id may be NULL. Too many: d->stencils is -1, and the rows from there on are skipped. */
 static void Find(const Rows *a, Dictionary *d, uint16_t *id)
 {
   int last = -1;
@@ -73,7 +70,7 @@ static void Find(const Rows *a, Dictionary *d, uint16_t *id)
   for (int r = 0; r < a->m; r++) {
     const int length = a->rowptr[r + 1] - a->rowptr[r];
 
-    if (last < 0 || !Same(a, r, d->row[last])) { /* neighbours are mostly alike */
+    if (last < 0 || !Same(a, r, d->row[last])) { /* neighbours are mostly equal */
       uint64_t at = Hash(a, r) % SLOTS;
 
       while (d->slot[at] && !Same(a, r, d->row[d->slot[at] - 1])) at = (at + 1) % SLOTS;
@@ -93,7 +90,7 @@ static void Find(const Rows *a, Dictionary *d, uint16_t *id)
   }
 }
 
-/* The stencils and their entries into the features, from CSR on the host */
+/* Writes the number of stencils and of their entries into the features, from CSR on the host */
 PetscErrorCode GPUCSRStencils(int m, const int32_t *rowptr, const void *col, GPUCSRType coltype, const void *val, GPUCSRType type, GPUCSRFeatures *f)
 {
   const Rows  a = {m, rowptr, col, val, coltype, GPUCSRTypeSize(type)};
@@ -108,7 +105,7 @@ PetscErrorCode GPUCSRStencils(int m, const int32_t *rowptr, const void *col, GPU
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Exact where they were counted; else the most that there can be */
+/* Exact if counted; else the largest possible number */
 static PetscErrorCode Estimate_Stencil(const GPUCSRFeatures *f, int variant, GPUCSRExtent *e)
 {
   PetscFunctionBegin;
@@ -123,7 +120,7 @@ static PetscErrorCode Applicable_Stencil(const GPUCSRFeatures *f, int variant, G
   PetscFunctionBegin;
   (void)variant;
   (void)p;
-  *yes = (GPUCSRBool)(f->stencils > 0 || (!f->stencils && f->m + f->nnz <= STENCIL_MOST)); /* where nobody counted, they may be so few that they fit anyhow */
+  *yes = (GPUCSRBool)(f->stencils > 0 || (!f->stencils && f->m + f->nnz <= STENCIL_MOST)); /* uncounted stencils of a small matrix fit in any case */
   if (!*yes) PetscCall(PetscSNPrintf(why, len, "its rows are not alike: more than %d different ones, their entries counted", STENCIL_MOST));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -154,7 +151,7 @@ static PetscErrorCode FillPattern(const Rows *a, GPUCSRStorage *A)
   if (!fits) PetscCall(PetscFree(d));
   PetscCheck(fits, PETSC_COMM_SELF, PETSC_ERR_SUP, "MATGPUCSR format stencil cannot take this matrix of %d rows: they are not alike", a->m);
   for (int u = 0; u < A->extent.units; u++) {
-    row[u]       = d->row[PetscMin(u, PetscMax(0, d->stencils - 1))]; /* those that were only thought possible have no entries */
+    row[u]       = d->row[PetscMin(u, PetscMax(0, d->stencils - 1))]; /* stencils beyond those found have no entries */
     begin[u + 1] = d->begin[PetscMin(u + 1, d->stencils)];
     for (int k = 0; k < begin[u + 1] - (u ? begin[u] : 0); k++) offset[d->begin[u] + k] = (int32_t)Offset(a, row[u], a->rowptr[row[u]] + k);
   }
@@ -169,7 +166,7 @@ static PetscErrorCode Fill_Stencil(const GPUCSRSource *s, GPUCSRStorage *A, GPUC
   const size_t     size = GPUCSRTypeSize(type);
   const uint16_t  *id   = (const uint16_t *)A->array[STENCIL_ID].data;
   const int32_t   *row = (const int32_t *)A->array[STENCIL_ROW].data, *begin = (const int32_t *)A->array[STENCIL_BEGIN].data;
-  char            *dictionary = (char *)A->array[STENCIL_VAL].data, *val; /* of all rows, as they would be stored */
+  char            *dictionary = (char *)A->array[STENCIL_VAL].data, *val; /* of all rows, as stored */
   Rows             a          = {s->m, s->i, s->j, NULL, GPUCSR_PETSCINT, size};
   PetscErrorCode   ierr       = PETSC_SUCCESS;
 

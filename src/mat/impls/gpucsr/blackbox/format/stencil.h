@@ -4,12 +4,12 @@
 #include "format.h"
 
 enum {
-  STENCIL_ID,     /* of each row, the number of its stencil */
+  STENCIL_ID,     /* for each row, the number of its stencil */
   STENCIL_BEGIN,  /* first entry of each stencil, and the end of the last */
-  STENCIL_OFFSET, /* column - row, in the order of the rows that have it */
+  STENCIL_OFFSET, /* column - row, in the order of the stencil's rows */
   STENCIL_VAL,
-  STENCIL_ROW /* the first row that has the stencil: where its values come from when they change */
+  STENCIL_ROW /* the first row of each stencil: the source of new values */
 };
 
-/* Stencils and their entries together at most: 64 kilobytes in double, entries of 16 bytes, which is what a block of any GPU since 7.5 can have of shared memory */
+/* Most stencils and their entries in all: 64 kilobytes in double, at 16 bytes an entry, the shared memory of a block on any GPU since 7.5 */
 #define STENCIL_MOST GPUCSR_MOST_STENCILS

@@ -1,6 +1,4 @@
-/*
-  What all formats share: finding one by its word, and the memory of its arrays.
-*/
+/* Common to all formats: finding a format by its word, and the memory of its arrays. */
 #include "formats.h"
 
 #define GPUCSR_FORMAT(name, family, variant, build) {#name, #family, variant, &GPUCSRFormat_##family},
@@ -17,7 +15,7 @@ PetscErrorCode GPUCSRFormatGet(int q, const GPUCSRFormat **f)
   return PETSC_SUCCESS;
 }
 
-/* NULL where there is none of that name */
+/* NULL: no format has that name */
 PetscErrorCode GPUCSRFormatFind(const char name[], const GPUCSRFormat **f)
 {
   PetscBool same;
@@ -31,7 +29,7 @@ PetscErrorCode GPUCSRFormatFind(const char name[], const GPUCSRFormat **f)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The one that every build starts from */
+/* The source of every build */
 const GPUCSRFormat *GPUCSRFormatCSR(void)
 {
   return &formats[0];
@@ -76,7 +74,7 @@ PetscErrorCode GPUCSRStoresAll(const GPUCSRFeatures *f, int variant, GPUCSRExten
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Describe, without memory. Without an extent it is the estimated one. */
+/* Describes a matrix, without memory; without an extent, with the estimated one */
 PetscErrorCode GPUCSRStorageCreate(GPUCSRDevice dev, const GPUCSRFormat *format, const GPUCSRFeatures *f, const GPUCSRExtent *e, GPUCSRPrecision precision, GPUCSRStorage *A)
 {
   PetscFunctionBegin;
@@ -121,7 +119,7 @@ PetscErrorCode GPUCSRStorageAllocate(GPUCSRStorage *A, GPUCSRBool valuesonly)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* An array that a kernel computes once from the pattern; freed with the matrix */
+/* Memory for a kernel's data from the pattern; freed with the matrix */
 PetscErrorCode GPUCSRStorageWork(GPUCSRStorage *A, GPUCSRType type, size_t count)
 {
   PetscFunctionBegin;

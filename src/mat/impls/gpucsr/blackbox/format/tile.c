@@ -1,24 +1,25 @@
 /*
-  Tiles: 128 or 256 neighbouring rows form a tile (the variant). The different columns of a tile are listed once, rising, and an entry's column is its number in that list:
-  16 bits, nothing lost. A kernel loads the entries of x that the list names into shared memory, once a tile, and gathers from there.
+  Tiles: 128 or 256 neighbouring rows form a tile (the variant). A list has the different columns of a tile once, ascending, and an entry's column is
+  its number in that list, in 16 bits. A kernel loads the entries of x in the list into shared memory, once for each tile, and gathers from there.
 
-  Rows of a tile are sorted by falling length. 32 of them form a slice, stored column by column as in sliced ELL, but without padding: column k of a slice has the entries of those rows
-  alone that are longer than k, which are its first ones. So what a warp reads at a time follows from the lengths alone.
+  Rows of a tile are sorted by falling length. 32 of them form a slice, stored column by column as in sliced ELL, but without padding: column k of a
+  slice has entries of its first rows only, those longer than k. So the lengths alone determine the reads of a warp.
 
-  Bytes: (2 + v) nnz + 4 units + 8 m + 4 slices + 4 tiles, of which 4 m are read only when values change. Extent: units are the columns listed, the width is the longest list
-  that is staged. Wins where neighbouring rows share columns, and few do so often enough for blocks: meshes in an order that keeps neighbours together. Loses where
-  they share none: the list then takes what the short columns save. Of a tile with more than TILE_STAGED different columns the list has the column of each entry, one by one, and x is
-  gathered as from CSR. Nothing is padded, so Inf and NaN in x stay where CSR would have them.
+  Bytes: (2 + v) nnz + 4 units + 8 m + 4 slices + 4 tiles, of which 4 m are read only when values change. Extent: units are the columns listed, the
+  width is the longest list that is staged. Wins if neighbouring rows share columns, but too few for blocks: meshes in an order that keeps neighbours
+  together. Loses if they share none: the list then takes the bytes that the short columns save. The list of a tile with more than TILE_STAGED
+  different columns has the column of each entry, one by one, and x is gathered as from CSR. Nothing is padded, so Inf and NaN in x act as with CSR.
 
-  Paper: C. Chen, Explicit caching HYB: a new high-performance SpMV framework on GPGPU, arXiv 2204.06666, 2022 (x of a part in shared memory, columns of 16 bits). Different from there: all
-  columns of a tile are listed, so that no entry is left over, and no graph is cut into parts: the order of the rows is the caller's.
+  Paper: C. Chen, Explicit caching HYB: a new high-performance SpMV framework on GPGPU, arXiv 2204.06666, 2022 (x of a part in shared memory, columns
+  of 16 bits). Different: a tile lists all its columns, so no entry is left over, and the order of the rows is the caller's, without a partition of a
+  graph.
 */
 #include "tile.h"
 #include "reference.h"
 #include <math.h>
 #include <stdlib.h>
 
-/* Columns listed: of tiles of 128 rows the sample tells; what these have less than four rows, those of more rows are taken to have less of in the same way */
+/* Columns listed, from the sample's count for tiles of 128 rows: larger tiles are assumed to gain over them as they gain over four rows */
 static PetscErrorCode Estimate_Tile(const GPUCSRFeatures *f, int variant, GPUCSRExtent *e)
 {
   const double four   = f->blocks[GPUCSRBlockIndex(GPUCSR_BLOCK(4, 1))];
@@ -100,7 +101,7 @@ static PetscErrorCode Layout_Tile(const GPUCSRFeatures *f, const GPUCSRExtent *e
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The arrays as the host functions use them, and where the walk along a slice is */
+/* The arrays as the host functions use them, and the state of the walk along a slice */
 typedef struct {
   int32_t  *begin, *list, *place, *slice, *rowptr;
   uint16_t *col;
@@ -121,7 +122,8 @@ static Arrays ArraysOf(const GPUCSRStorage *A)
   return a;
 }
 
-/* Where entry k of the row at place q is, the one before it being at `before`: the rows of its slice that have an entry k - 1, or, for the first, the ones before it */
+/* The place of entry k of the row at place q: `before`, the place of entry k - 1, plus the number of rows of its slice with an entry k - 1; k 0: the
+   number of rows before it */
 static int32_t Next(const Arrays *a, int m, int q, int k, int32_t before)
 {
   const int first  = q / GPUCSR_SLICE * GPUCSR_SLICE;
@@ -198,7 +200,7 @@ static PetscErrorCode Fill_Tile(const GPUCSRSource *s, GPUCSRStorage *A, GPUCSRB
 
     for (int k = 0; k < TilePlaceLength(a.place[q]); k++) {
       e = Next(&a, s->m, q, k, e);
-      /* one at a time, through the one conversion there is, so that rounding is judged in one place */
+      /* one at a time, since GPUCSRConvert() alone judges the rounding */
       PetscCall(GPUCSRConvert((char *)A->array[TILE_VAL].data + (size_t)e * GPUCSRTypeSize(type), type, s->a + s->i[RowAt(&a, q)] + k, GPUCSR_DOUBLE, 1, 1, rounding));
     }
   }

@@ -4,17 +4,17 @@
 #include "format.h"
 
 enum {
-  TILE_BEGIN,  /* of each tile's columns in the list */
-  TILE_LIST,   /* the columns of each tile, rising; of a tile that has more than TILE_STAGED, those of its entries one by one */
-  TILE_PLACE,  /* of each place in a tile, TilePlace(): its row, counted from the tile's first, and how many entries that has */
+  TILE_BEGIN,  /* the beginning of each tile's columns in the list */
+  TILE_LIST,   /* the columns of each tile, ascending; the column of each entry if a tile has more than TILE_STAGED */
+  TILE_PLACE,  /* for each place in a tile, TilePlace(): its row, counted from the tile's first, and its number of entries */
   TILE_SLICE,  /* the first entry of each slice */
-  TILE_ROWPTR, /* that of CSR: where a row's values come from when they change */
-  TILE_COL,    /* of each entry, where its column is in the tile's list */
+  TILE_ROWPTR, /* of CSR, for new values */
+  TILE_COL,    /* for each entry, the place of its column in the tile's list */
   TILE_VAL
 };
 
-#define TILE_STAGED  4096      /* different columns of a tile at most whose entries of x go to shared memory */
-#define TILE_ENTRIES (1 << 16) /* of a tile at most: what 16 bits count */
+#define TILE_STAGED  4096      /* most different columns of a tile whose entries of x go to shared memory */
+#define TILE_ENTRIES (1 << 16) /* of a tile at most: the range of 16 bits */
 
 GPUCSR_HOST_DEVICE int TileCount(int m, int rows)
 {

@@ -54,7 +54,7 @@ PetscErrorCode GPUCSRFeaturesOfRows(int m, int n, const int32_t *rowptr, int thr
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What follows from the counts of rows, and the sum of the squared row lengths */
+/* Features derived from the counts of rows and the sum of the squared row lengths */
 PetscErrorCode GPUCSRFeaturesDerive(double squares, GPUCSRFeatures *f)
 {
   const double half  = 0.5 * f->m;
@@ -67,11 +67,11 @@ PetscErrorCode GPUCSRFeaturesDerive(double squares, GPUCSRFeatures *f)
   f->deviation = f->m ? sqrt(PetscMax(0, squares / f->m - f->mean * f->mean)) : 0;
   f->density   = f->m && f->n ? f->mean / f->n : 0;
   while (b < GPUCSR_NCLASSES - 1 && below + f->rows[b] < half) below += f->rows[b++];
-  f->median = f->rows[b] ? (double)f->entries[b] / f->rows[b] : 0; /* the mean of the class that holds it */
+  f->median = f->rows[b] ? (double)f->entries[b] / f->rows[b] : 0; /* the mean of the median's class */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What follows from the counts of a sample: ratios to its entries, taken to hold for the matrix */
+/* Features derived from the counts of a sample: ratios to its entries, assumed for the whole matrix */
 PetscErrorCode GPUCSRFeaturesOfSample(const GPUCSRSample *s, GPUCSRFeatures *f)
 {
   const double entries = (double)s->entries, w = (double)s->windows, ratio = entries > 0 ? (double)s->blocks[GPUCSRBlockIndex(GPUCSR_BLOCK(2, 2))] / entries : 0;
@@ -89,7 +89,7 @@ PetscErrorCode GPUCSRFeaturesOfSample(const GPUCSRSample *s, GPUCSRFeatures *f)
     f->listed = PetscMin((double)f->nnz, all * (double)s->listed);
     for (int q = 0; q < 4; q++) f->sectors[q / 2][q % 2] = PetscMin((double)f->nnz, all * (double)s->sectors[q / 2][q % 2]);
   }
-  /* a ratio estimate: W. G. Cochran, Sampling Techniques, section 2.11; nothing is left to chance where all windows are in */
+  /* a ratio estimate: W. G. Cochran, Sampling Techniques, section 2.11; exact if the sample is all windows */
   if (w > 1 && ratio > 0 && w < GPUCSRWindows(f->m)) {
     const double variance = ((double)s->bb - 2 * ratio * (double)s->be + ratio * ratio * (double)s->ee) / (w - 1);
 
@@ -125,7 +125,7 @@ static void Tiles(int m, const int32_t *rowptr, const int32_t *col, GPUCSRSample
   }
 }
 
-/* All features from CSR on the host; without columns the exact part alone */
+/* All features from CSR on the host; without columns only the exact part */
 PetscErrorCode GPUCSRInspect(int m, int n, const int32_t *rowptr, const int32_t *col, double fraction, int threads, GPUCSRFeatures *f)
 {
   const int      windows = GPUCSRSampledWindows(m, fraction);

@@ -1,17 +1,17 @@
 #pragma once
 
 /*
-  The inspector's look at a sample of the rows, written once for host and device.
+  The inspector's view of a sample of the rows, one source for host and device.
 
-  The sample is windows of 24 rows (so that block rows of 1, 2, 3, 4 and 8 rows lie inside), evenly spread, and of each row its first
-  GPUCSR_SAMPLE_LENGTH entries. An entry counts as a block's if it is the first one in it, going row by row; rows are taken to be
-  sorted, and where they are not the estimates are off and nothing else.
+  The sample is evenly spread windows of 24 rows (so that block rows of 1, 2, 3, 4 and 8 rows lie inside), and the first GPUCSR_SAMPLE_LENGTH entries
+  of each row. An entry counts for a block if it is the block's first, row by row. Unsorted rows make the estimates worse, and nothing else.
 
-  Another sample is of whole tiles of 128 rows: how many different columns they have is told by how many of so many bits they set, each column one that a hash gives it. So are the sectors
-  of x, of 32 bytes, that a tile touches and that each group of 8 rows of it does: a block of threads fetches each of its own once, whatever the kernel.
+  A second sample is whole tiles of 128 rows. A hash gives each column a bit, and the number of bits set estimates the number of different columns.
+  The same counts the sectors of x, of 32 bytes, that a tile and each group of 8 rows in it touch: a block of threads fetches each of its sectors
+  once, in every kernel.
 
-  Papers: E. Im, K. Yelick, R. Vuduc, SPARSITY, IJHPCA 2004, section 4.2 (the fill ratio from a sample of the block rows); K.-Y. Whang, B. T. Vander-Zanden, H. M. Taylor, A linear-time
-  probabilistic counting algorithm for database applications, ACM TODS 15, 1990.
+  Papers: E. Im, K. Yelick, R. Vuduc, SPARSITY, IJHPCA 2004, section 4.2 (the fill ratio from a sample of the block rows); K.-Y. Whang, B. T.
+  Vander-Zanden, H. M. Taylor, A linear-time probabilistic counting algorithm for database applications, ACM TODS 15, 1990.
 */
 #include "../format/format.h"
 #include <math.h>
@@ -25,7 +25,7 @@
 #define GPUCSR_GROUP_BITS    11
 
 typedef struct {
-  unsigned long long rows, filled, entries, spread, pairs, twins, diagonals, windows; /* filled: rows that have entries */
+  unsigned long long rows, filled, entries, spread, pairs, twins, diagonals, windows; /* filled: rows with entries */
   unsigned long long blocks[GPUCSR_NBLOCKSIZES];
   unsigned long long bb, be, ee;    /* over the windows: 2 by 2 blocks squared, times entries, entries squared */
   unsigned long long listed, tiled; /* of the tiles: different columns, entries */
@@ -33,7 +33,7 @@ typedef struct {
   int                bandwidth;
 } GPUCSRSample;
 
-/* The tiles of the sample, and where one begins */
+/* The number of tiles in the sample, and the first row of each */
 GPUCSR_HOST_DEVICE int GPUCSRSampledTiles(int m)
 {
   const int all = (int)(((int64_t)m + GPUCSR_TILE - 1) / GPUCSR_TILE);
@@ -46,7 +46,8 @@ GPUCSR_HOST_DEVICE int GPUCSRTileStart(int m, int tiles, int t)
 }
 
 /*
-  The bits of a tile, in words of 32, by sections: its columns, its sectors of numbers of 8 bytes and of 4, then the sectors of each of its groups, of 8 bytes, then of 4
+  The bits of a tile, in words of 32, by sections: its columns; its sectors of numbers of 8 bytes, and of 4; the sectors of each group, of 8 bytes,
+  and of 4
 */
 #define GPUCSR_TILE_GROUPS   (GPUCSR_TILE / GPUCSR_GROUP)
 #define GPUCSR_TILE_SECTIONS (3 + 2 * GPUCSR_TILE_GROUPS)
@@ -68,7 +69,7 @@ GPUCSR_HOST_DEVICE uint32_t GPUCSRHashed(uint32_t c, int bits)
   h = (h ^ (h >> 15)) * 0x85EBCA77u;
   return h >> (32 - bits);
 }
-/* Bit k of those that a column sets in row r of a tile */
+/* Bit k of the GPUCSR_TILE_SETS bits that a column sets in row r of a tile */
 #define GPUCSR_TILE_SETS 5
 GPUCSR_HOST_DEVICE uint32_t GPUCSRTileBit(int k, int r, int32_t c)
 {
@@ -77,19 +78,19 @@ GPUCSR_HOST_DEVICE uint32_t GPUCSRTileBit(int k, int r, int32_t c)
   if (k < 3) return ((uint32_t)k << GPUCSR_TILE_BITS) + GPUCSRHashed(k ? sector : (uint32_t)c, GPUCSR_TILE_BITS);
   return 32 * GPUCSR_TILE_WORDS + ((uint32_t)((k == 3 ? 0 : GPUCSR_TILE_GROUPS) + r / GPUCSR_GROUP) << GPUCSR_GROUP_BITS) + GPUCSRHashed(sector, GPUCSR_GROUP_BITS);
 }
-/* Different ones that were hashed to so many bits, if so many are not set */
+/* Estimates how many different items were hashed to `bits` bits, of which `unset` are 0 */
 GPUCSR_HOST_DEVICE int GPUCSRDifferent(int bits, int unset)
 {
   return (int)(0.5 - (double)bits * log((unset > 1 ? unset : 1) / (double)bits));
 }
-/* Where the sample counts what a section tells */
+/* The sample's count for a section */
 GPUCSR_HOST_DEVICE unsigned long long *GPUCSRSectionCount(GPUCSRSample *s, int section)
 {
   if (!section) return &s->listed;
   return section < 3 ? &s->sectors[section - 1][1] : &s->sectors[(section - 3) / GPUCSR_TILE_GROUPS][0];
 }
 
-/* Windows there are, and of how many the sample is made */
+/* The number of windows in the matrix, and in the sample */
 GPUCSR_HOST_DEVICE int GPUCSRWindows(int m)
 {
   return (int)(((int64_t)m + GPUCSR_WINDOW - 1) / GPUCSR_WINDOW);
@@ -108,20 +109,20 @@ GPUCSR_HOST_DEVICE int GPUCSRWindowStart(int m, int windows, int w)
 }
 
 /*
-  Adds to blocks[] those block sizes whose block entry k of row r is the first of. Row q has columns col[begin[q]] to col[end[q] - 1]; r may be counted from a
-  window's first row.
+  Adds to blocks[] the block sizes of which entry k of row r is a block's first. Row q has columns col[begin[q]] to col[end[q] - 1]; r may be counted
+  from a window's first row.
 */
 GPUCSR_HOST_DEVICE void SampleBlocks(const int32_t *begin, const int32_t *end, const int32_t *col, int r, int32_t k, int blocks[])
 {
   const int c = col[k], before = k > begin[r] ? col[k - 1] : -1;
   const int above   = r % 8 > r % 3 ? r % 8 : r % 3; /* rows above in any of the blocks */
-  int       near[6] = {8, 8, 8, 8, 8, 8};            /* by width 1, 2, 3, 4, 8, 64: how far above the next row that is in the same columns is */
+  int       near[6] = {8, 8, 8, 8, 8, 8};            /* for widths 1, 2, 3, 4, 8, 64: distance to the next row above with an entry in the same columns */
 
   for (int d = 1; d <= above; d++) {
     const int32_t first = begin[r - d], last = end[r - d] - first > GPUCSR_SAMPLE_LENGTH ? first + GPUCSR_SAMPLE_LENGTH : end[r - d];
     int32_t       a = first, b = last;
 
-    while (a < b) { /* the first that is not left of c */
+    while (a < b) { /* the first not left of c */
       const int32_t mid = a + (b - a) / 2;
 
       if (col[mid] < c) a = mid + 1;

@@ -6,9 +6,9 @@
 */
 #include "../format/format.h"
 
-#define GPUCSR_ALL_ROWS INT32_MAX /* a window of all */
+#define GPUCSR_ALL_ROWS INT32_MAX /* one window of all rows */
 
-/* The length has as many bits as there are to spare: beside a window's number rows of GPUCSRRowOrder.most and more count as equally long */
+/* The length has the bits that the window's number leaves: rows of GPUCSRRowOrder.most entries and more count as equally long */
 typedef struct {
   int      window; /* rows */
   int      bits;   /* of the length */

@@ -1,5 +1,5 @@
 /*
-  Products with several vectors at once, on a device whose memory is the host's: plain loops, the reference of csr_columns.cu.
+  Products with several vectors at once, on a device that uses host memory: plain loops, the reference of csr_columns.cu.
 */
 #include "columns.h"
 

@@ -1,8 +1,8 @@
 #pragma once
 
 /*
-  Products with several vectors at once. Vectors of a matrix of columns lie behind each other outside; here, by rows: what one entry of the
-  sparse matrix needs of all of them is then in one place.
+  Products with several vectors at once. Callers store a matrix of vectors by columns; kernels store it by rows, so that an entry of the sparse matrix
+  finds its numbers of all vectors in one place.
 */
 #include "kernels.h"
 
@@ -10,11 +10,11 @@
 extern "C" {
 #endif
 
-/* n by k numbers, columns that are ld apart, to rows of k */
+/* Copies n by k numbers, in columns ld apart, into rows of k */
 GPUCSR_INTERN GPUCSRError GPUCSRColumnsToRows(GPUCSRDevice, GPUCSRType, size_t n, int k, const void *columns, size_t ld, void *rows);
-/* and back; plus, columns of n, is added to them if it is not NULL */
+/* Copies them back; adds plus, columns of n, unless it is NULL */
 GPUCSR_INTERN GPUCSRError GPUCSRRowsToColumns(GPUCSRDevice, GPUCSRType, size_t n, int k, const void *rows, const void *plus, void *columns, size_t ld);
-/* Z = A X of CSR; X and Z in rows of k numbers of the vector type */
+/* Z = A X for A in CSR; X and Z in rows of k numbers of the vector type */
 GPUCSR_INTERN GPUCSRError GPUCSRMultRows(const GPUCSRStorage *csr, int k, const void *x, void *z);
 
 /* The same on the device, in the order of its stream */

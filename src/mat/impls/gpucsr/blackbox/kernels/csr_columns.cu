@@ -1,28 +1,27 @@
 /*
-  Z = A X, CSR, for several columns at once: the matrix is read once for 32 of them, where a product a column would read it 32 times.
+  Z = A X, CSR, for several columns at once: reads the matrix once for 32 columns, not once for each.
 
-  On the device X and Z are stored by rows, so that what an entry needs of X lies side by side: in a warp C neighbouring threads have one or two columns each, and
-  the 32 / C groups of them share the entries of a row. Rows and entries together make one list of m + nnz items, cut into equal stretches, a warp each,
-  whatever the row lengths are; sums of rows that stretches cut are added up by a second, small kernel in a fixed order, so the result is the same every
-  time.
+  On the device X and Z are stored by rows, so that an entry's numbers of X are neighbours. In a warp C neighbouring threads have one or two columns
+  each, and the 32 / C groups share the entries of a row. Rows and entries together are one list of m + nnz items, cut into equal stretches, one for
+  each warp, for any row lengths. A second, small kernel adds the sums of rows cut by stretches in a fixed order, so every run has the same bits.
 
-  Bytes: those of CSR for every 32 columns, 8 k n of X once at best, 8 k m of Z; what the caches do not keep of X is read a row of it for each entry.
+  Bytes: those of CSR for every 32 columns, 8 k n of X once at best, 8 k m of Z; X beyond the caches: a row of it for each entry.
 
-  Paper: the stretches are those of D. Merrill, M. Garland, Merge-based parallel sparse matrix-vector multiplication, SC 2016, section 3.
+  Paper: stretches after D. Merrill, M. Garland, Merge-based parallel sparse matrix-vector multiplication, SC 2016, section 3.
 */
 #include "columns.h"
 #include "device.cuh"
 #include "product/merge.cuh"
 
 #define BLOCK 256
-#define ITEMS 128 /* of the merged list, a warp */
+#define ITEMS 128 /* of the merged list, for each warp */
 
 static int64_t Stretches(const GPUCSRStorage *A)
 {
   return (A->m + A->nnz + ITEMS - 1) / ITEMS;
 }
 
-/* W neighbours of a row, which a thread has: one, or two in one load */
+/* W neighbouring numbers of a row, the part of a thread: one, or two in one load */
 template <int W, class X>
 struct Few;
 template <class X>
@@ -65,7 +64,7 @@ struct Few<2, X> {
   }
 };
 
-/* C threads have W columns each; carry: what a stretch has of the row that it cuts at its end, cut */
+/* C threads have W columns each; carry: a stretch's sum of the row `cut` that its end cuts */
 template <int C, int W, class V, class X>
 __global__ void __launch_bounds__(BLOCK) csr_columns_kernel(int m, int64_t nnz, int k, int64_t stretches, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ val, const X *__restrict__ x, X *z, int *cut, X *carry)
 {
@@ -93,7 +92,7 @@ __global__ void __launch_bounds__(BLOCK) csr_columns_kernel(int m, int64_t nnz, 
   if (lane == 0 && blockIdx.y == 0) cut[w] = r1;
 }
 
-/* z[row] += what the stretches before the one that ends it have of the row: a warp for the first of these stretches */
+/* z[row] += the sums of the row from earlier stretches: by the warp of the first of them */
 template <int C, int W, class X>
 __global__ void csr_columns_carry_kernel(int m, int k, int64_t stretches, const int *__restrict__ cut, const X *__restrict__ carry, X *z)
 {
@@ -121,7 +120,7 @@ static void Launch_csr_columns(const GPUCSRStorage *A, int k, const void *x, voi
   csr_columns_carry_kernel<C, W, X><<<grid, BLOCK, 0, s>>>(A->m, k, stretches, cut, (const X *)carry, (X *)z);
 }
 
-/* As many threads as there are columns, or pairs of columns where their number is even */
+/* As many threads as columns, or as pairs of columns if the number is even */
 template <class V, class X>
 static void Widest(const GPUCSRStorage *A, int k, const void *x, void *z, int *cut, void *carry, cudaStream_t s)
 {
@@ -153,7 +152,7 @@ extern "C" GPUCSRError GPUCSRMultRows_CUDA(const GPUCSRStorage *A, int k, const 
   return 0;
 }
 
-/* A thread a row: what it reads or writes across is in the first cache */
+/* One thread for each row: the first cache holds its strided reads or writes */
 template <class X>
 __global__ void columns_to_rows_kernel(int64_t n, int k, const X *__restrict__ columns, int64_t ld, X *rows)
 {

@@ -1,11 +1,11 @@
 #pragma once
 
-/* What kernels share: checked launches, streamed loads, the last line of every product */
+/* Common to kernels: checked launches, streamed loads, the end of every product */
 #include "kernels.h"
 #include "../../../../../sys/launch.cuh"
 #include <cuda_runtime.h>
 
-/* A const object of namespace scope has internal linkage in C++ unless it was declared so first */
+/* In C++ a const object of namespace scope has internal linkage unless declared like this first */
 #define GPUCSR_DECLARE(type, name) \
   extern "C" { \
   GPUCSR_INTERN const type name; \
@@ -15,7 +15,7 @@
   GPUCSR_DECLARE(type, name); \
   const type name
 
-/* What files of kernels/ have for each other (order.cu, stencil_build.cu) */
+/* Functions of files of kernels/ for each other (order.cu, stencil_build.cu) */
 extern "C" {
 GPUCSR_INTERN GPUCSRError GPUCSRSortRowsOnDevice(GPUCSRDevice, int, int, const int *, int, int *, GPUCSRStream);
 GPUCSR_INTERN GPUCSRError GPUCSRFindStencils(const GPUCSRStorage *, int, int, void *, int *, int *, unsigned short *, GPUCSRStream);
@@ -45,14 +45,14 @@ static inline unsigned int GPUCSRBlocks(int64_t work, int block)
   return (unsigned int)((work + block - 1) / block);
 }
 
-/* Matrix entries are read once: keep them from pushing x out of the caches */
+/* Matrix entries are read once: keeps them from pushing x out of the caches */
 template <class T>
 __device__ __forceinline__ T streamed(const T *p)
 {
   return __ldcs(p);
 }
 
-/* W neighbours at an address that is a multiple of their size, in one load, or in two of 16 bytes */
+/* W neighbours at a multiple of their size, in one load, or in two of 16 bytes */
 template <int W, class T>
 __device__ __forceinline__ void streamed(const T *p, T (&to)[W])
 {
@@ -108,7 +108,7 @@ __device__ __forceinline__ void store(X *z, const X *y, int64_t r, X alpha, X su
   z[r] = beta == X(0) ? alpha * sum : alpha * sum + beta * y[r];
 }
 
-/* The same for kernels whose products may end with a step. A thread has a tally of its rows, which finish() takes from all threads of a block */
+/* The same for kernels whose products may end with a step. finish() takes the tally of its rows from each thread of a block */
 template <class X>
 struct Ending {
   X        alpha, beta, ca, cb;
@@ -132,7 +132,7 @@ struct Ending {
   }
 };
 
-/* And with sums of what they write */
+/* The same with sums */
 struct Summing : Ending<double> {
   const double *q, *u, *scale;
   double       *part;
@@ -168,7 +168,7 @@ struct Summing : Ending<double> {
   }
 };
 
-/* y of a row; a kernel may ask for it before it has the row's sum */
+/* y of a row, before its sum is known if the kernel wants */
 template <class X>
 __device__ __forceinline__ X added(const Ending<X> &e, int64_t r)
 {
@@ -214,7 +214,7 @@ struct pair_of<float> {
   typedef float2 type;
 };
 
-/* Sum over T neighbouring threads of a warp, T a power of two; the first holds it */
+/* Sum over T neighbouring threads of a warp, T a power of two; the first one gets it */
 template <int T, class X>
 __device__ __forceinline__ X reduce(X s)
 {
@@ -223,7 +223,7 @@ __device__ __forceinline__ X reduce(X s)
   return s;
 }
 
-/* Every lane of a warp returns the sum of the lanes' numbers, or the least of them; 32 bits are one instruction from compute capability 8.0 on */
+/* Every lane of a warp returns the sum or the minimum over the lanes; for 32 bits one instruction from compute capability 8.0 on */
 static __device__ __forceinline__ int warp_sum(int v)
 {
 #if __CUDA_ARCH__ >= 800
@@ -253,7 +253,7 @@ static __device__ __forceinline__ unsigned int warp_least(unsigned int v)
 #endif
 }
 
-/* N sums over a warp at once: lanes share the work, and which() says which sum a lane ends up with */
+/* N sums over a warp at once: lanes share the work, and which() tells a lane's sum */
 template <int N>
 struct WarpSums {
   static constexpr int wide = N <= 1 ? 1 : N <= 2 ? 2 : N <= 4 ? 4 : 8;
@@ -304,7 +304,7 @@ __device__ __forceinline__ void finish(const Summing &e, const Summing::Tally &t
   e.part[(size_t)threadIdx.x * e.most + blockIdx.x] = sum;
 }
 
-/* Calls launch() with how a product ends */
+/* Calls launch() with the end of the product */
 template <class X, class F>
 static void GPUCSREnding(const GPUCSRProduct *p, unsigned int blocks, F launch)
 {

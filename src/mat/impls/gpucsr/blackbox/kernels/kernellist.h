@@ -1,7 +1,6 @@
 /*
-  The kernels, one row each: GPUCSR_KERNEL(name, family, variant, format). No guard: included with different meanings of
-  GPUCSR_KERNEL(). family names the GPUCSRKernelFamily that a .cu file of this folder exports, variant is a number handed to it, format the family of
-  formats it works on.
+  The kernels, one row each: GPUCSR_KERNEL(name, family, variant, format). No include guard: each include defines GPUCSR_KERNEL() anew. family names
+  the GPUCSRKernelFamily that a .cu file of this folder exports, variant is a number for it, format its family of formats.
 */
 GPUCSR_KERNEL(csr_scalar, csr_scalar, 1, csr)
 GPUCSR_KERNEL(csr_vector2, csr_vector, CSR_VECTOR(2, 2, 1), csr)

@@ -1,6 +1,4 @@
-/*
-  The list of kernels as a table, and the helpers of a device whose memory is the host's.
-*/
+/* The list of kernels as a table, and the helpers of a device that uses host memory. */
 #include "../format/formats.h"
 #include "kernels.h"
 #include <string.h>
@@ -50,7 +48,7 @@ PetscErrorCode GPUCSRKernelGet(int q, const GPUCSRKernel **k)
   return PETSC_SUCCESS;
 }
 
-/* NULL where there is none of that name */
+/* NULL: no kernel has that name */
 PetscErrorCode GPUCSRKernelFind(const char name[], const GPUCSRKernel **k)
 {
   PetscBool same;
@@ -64,7 +62,7 @@ PetscErrorCode GPUCSRKernelFind(const char name[], const GPUCSRKernel **k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The kernels of one family of formats, or of all when that is NULL */
+/* The kernels of one family of formats, or all for NULL */
 PetscErrorCode GPUCSRKernelNames(const char format[], char list[], size_t len)
 {
   PetscBool same = PETSC_TRUE;
@@ -89,7 +87,7 @@ PetscErrorCode GPUCSRKernelsRelease(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* NULL where the format is filled on the host */
+/* NULL if the host fills the format */
 PetscErrorCode GPUCSRDeviceFormatGet(const GPUCSRFormat *f, const GPUCSRDeviceFormat **d)
 {
   PetscFunctionBegin;
@@ -152,7 +150,7 @@ static PetscErrorCode Convert_Host(size_t n, GPUCSRType ft, const void *from, GP
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The same where the host stands in for a device, and a launch may fail */
+/* The same for a device that the host simulates, where a launch may fail */
 #define STANDIN(name, formal, actual) \
   static PetscErrorCode name##_StandIn formal \
   { \

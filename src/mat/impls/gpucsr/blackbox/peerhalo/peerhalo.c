@@ -1,5 +1,5 @@
 /*
-  The halo among peers where the host computes, in the memory that they share: plain loops, the twin of peerhalo.cu, with its flags and its order.
+  The halo among peers that compute on the host, in shared memory: plain loops, the twin of peerhalo.cu, with its flags and its order.
 */
 #include "peerhalo.h"
 #include "../../../../../sys/peer/peer.h"
@@ -18,7 +18,7 @@ static GPUCSRBool OnDevice(const GPUCSRPeerHalo *h)
   return (GPUCSRBool)(h->dev && h->dev->ops->kernels);
 }
 
-/* A launch that is refused has done nothing */
+/* A refused launch has done nothing */
 static PetscErrorCode Turn(const GPUCSRPeerHalo *h, const char what[], GPUCSRStream s)
 {
   PetscFunctionBegin;
@@ -27,7 +27,7 @@ static PetscErrorCode Turn(const GPUCSRPeerHalo *h, const char what[], GPUCSRStr
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What has come, once all neighbours have shown the number of this exchange */
+/* The received numbers, once all neighbours have shown the number of this exchange */
 static PetscErrorCode Await(const GPUCSRPeerHalo *h, GPUCSRPeerWay way, const double **in)
 {
   const uint64_t s = *h->count + 1;
@@ -124,7 +124,7 @@ GPUCSRPeerSlots GPUCSRPeerSlotsOf(const GPUCSRPeerHalo *h)
   return s;
 }
 
-/* A number and, behind it, its flag */
+/* A number, followed by its flag */
 typedef struct {
   uint64_t flag;
   double   number;

@@ -1,10 +1,11 @@
 /*
-  The halo among peers on the device: packing writes into the neighbours' memory over the link, and what waits is the launch that uses it.
+  The halo among peers on the device: packing writes into the neighbours' memory over the link, and the launch that uses the halo waits for it.
 
-  The last block of a launch to be done, found by a count, shows the flags or counts the exchange. Every block of a launch that waits looks at the flags for itself, which are in this
-  device's memory. A wait that is given up leaves NaN in all that would have come, and the exchange counted.
+  The last block of a launch, found by a count, shows the flags or counts the exchange. Every block of a waiting launch reads the flags, which are in
+  this device's memory. A wait that gives up leaves NaN in place of the halo, and counts the exchange.
 
-  Bytes: the halo once over the link and once here, 8 a flag. It pays over the host's memory wherever there is a link, the more the smaller the halo.
+  Bytes: the halo once over the link and once here, 8 for each flag. Wins over a halo through host memory wherever there is a link, most for small
+  halos.
 */
 #include "peerhalo.h"
 #include "../kernels/device.cuh"
@@ -43,7 +44,7 @@ static unsigned int Blocks(const GPUCSRPeerHalo *h, int64_t work, int each)
   return (unsigned int)GPUCSRMax(1, GPUCSRMin(each * h->dev->props.processors, (work + BLOCK - 1) / BLOCK));
 }
 
-/* Is this the last block of the launch? What all blocks wrote is then there for whatever follows in it; SYSTEM: and for all devices that see what it shows */
+/* Is this the last block of the launch? It then sees the writes of all blocks; SYSTEM: other devices see them, too, before its own later writes */
 template <bool SYSTEM>
 __device__ __forceinline__ bool last_block(const Halo &h)
 {
@@ -65,7 +66,7 @@ __device__ __forceinline__ bool last_block(const Halo &h)
   return last;
 }
 
-/* Waits for all neighbours; false: given up */
+/* Waits for all neighbours; false: gave up */
 __device__ __forceinline__ bool all_here(const Halo &h, unsigned long long s)
 {
   bool here = true;
@@ -113,7 +114,7 @@ __global__ void __launch_bounds__(BLOCK) peer_multiply_kernel(Halo h, GPUCSRPeer
   const bool               here = all_here(h, s);
   const double            *in   = h.came(s);
 
-  /* groups of a warp stay together, since reduce() is for all of it */
+  /* groups of a warp stay together, since reduce() needs the whole warp */
   for (int first = (blockIdx.x * BLOCK + threadIdx.x) / 32 * (32 / T); first < r.n; first += gridDim.x * (BLOCK / T)) {
     const int k   = first + threadIdx.x % 32 / T;
     double    sum = 0;

@@ -1,5 +1,5 @@
 /*
-  Where a product, or an iteration of conjugate gradients with Jacobi, takes least time.
+  Predicts the time of a product, or of an iteration of conjugate gradients with Jacobi, on the CPU and on GPUs.
 
   The model is that of M. Verschoor and A. C. Jalba (Parallel Computing 2012, section 5): the time of an iteration is that of its parts, each a start and bytes over a rate,
   and n GPUs take the time of their n-th part, what they exchange, and their meetings. For the product it has the profile's time; the other constants are in sys/machine.h, and
@@ -27,8 +27,8 @@ static double Persistent(const GPUCSRMachine *t, const GPUCSRCandidate *c, doubl
 }
 
 /*
-  MatMult() of host vectors on the device. number: bytes of one there; reach: the part of x that a row may be far from the diagonal. Long vectors cross while rows are computed whose columns have
-  arrived, and rows whose columns lie anywhere wait for all of x.
+  MatMult() of host vectors on the device. number: bytes of a vector's number there; reach: the part of x within a row's reach of the diagonal. Long
+  vectors are copied while rows are computed whose columns have arrived; rows with columns anywhere wait for all of x.
 */
 double GPUCSRHostVectorsTime(double m, double n, double kernel, size_t number, double reach)
 {
@@ -66,7 +66,7 @@ static GPUCSRFeatures Part(const GPUCSRFeatures *f, int n)
   return p;
 }
 
-/* The pair that is chosen, its time and its bytes */
+/* The chosen pair, its time and its bytes */
 static PetscErrorCode Chosen(GPUCSRDevice dev, const GPUCSRFeatures *f, GPUCSRPrecision p, const GPUCSRRequest *q, GPUCSRCandidate *c)
 {
   GPUCSRCandidate *list = NULL;
@@ -75,16 +75,16 @@ static PetscErrorCode Chosen(GPUCSRDevice dev, const GPUCSRFeatures *f, GPUCSRPr
   int              n        = 0;
 
   PetscFunctionBegin;
-  if (estimate.select == GPUCSR_SELECT_MEASURE) estimate.select = GPUCSR_SELECT_ESTIMATE; /* what measuring takes is predicted as what it begins with */
+  if (estimate.select == GPUCSR_SELECT_MEASURE) estimate.select = GPUCSR_SELECT_ESTIMATE; /* for measuring, predicts the pair that it begins with */
   PetscCall(GPUCSRChoose(f, p, dev, &estimate, &choice, &list, &n));
   if (n) *c = list[0];
   else *c = (GPUCSRCandidate){.format = choice.format};
   PetscCall(PetscFree(list));
-  PetscCheck(c->known, PETSC_COMM_SELF, PETSC_ERR_SUP, "The profile has no line for format %s with kernel %s, so nothing is predicted of their products: leave both to be chosen, or `make tune`", c->format->name, c->kernel ? c->kernel->name : "none");
+  PetscCheck(c->known, PETSC_COMM_SELF, PETSC_ERR_SUP, "The profile has no line for format %s with kernel %s, so their products cannot be predicted: leave both to be chosen, or `make tune`", c->format->name, c->kernel ? c->kernel->name : "none");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A GPU that is not there: that of the built-in profile */
+/* The GPU of the built-in profile, if there is none */
 static struct _n_GPUCSRDevice absent = {
   .ops = &GPUCSRBackend_host, .props = {.name = "NVIDIA H200", .l2 = 62914560, .memory = (size_t)141 << 30}
 };
@@ -94,7 +94,7 @@ GPUCSRDevice GPUCSRForetoldDevice(GPUCSRDevice dev)
   return dev && dev->ops->kernels ? dev : &absent;
 }
 
-/* dev: NULL where there is none, which is advised about as if it were the one of the profile */
+/* dev: NULL predicts for the profile's GPU */
 PetscErrorCode GPUCSRForetell(GPUCSRDevice dev, const GPUCSRFeatures *f, GPUCSRPrecision p, const GPUCSRRequest *q, const GPUCSRHostTimes *host, GPUCSRForetold *t)
 {
   const GPUCSRDevice   d      = GPUCSRForetoldDevice(dev);
@@ -142,7 +142,7 @@ PetscErrorCode GPUCSRForetell(GPUCSRDevice dev, const GPUCSRFeatures *f, GPUCSRP
 
 /* ---- the host ---- */
 
-/* A core of today, where nobody measured: the same numbers on every machine, so that what is decided by them is the same in every run */
+/* A typical core, not measured: decisions by these numbers are the same on every machine and in every run */
 void GPUCSRHostTimesUsual(double rows, double entries, GPUCSRHostTimes *t)
 {
   const GPUCSRMachine *tuned = &GPUCSRMachineShared;
@@ -155,7 +155,7 @@ void GPUCSRHostTimesUsual(double rows, double entries, GPUCSRHostTimes *t)
 #define MEASURED_WINDOWS 8       /* spread over the rows */
 #define MEASURED_NUMBERS 1000000 /* of a vector */
 
-/* Rows first to last of z = A x, as MATSEQAIJ goes through them */
+/* Rows first to last of z = A x, in MATSEQAIJ's order */
 static void Rows(const GPUCSRSource *s, int first, int last, const PetscScalar *x, PetscScalar *z)
 {
   for (int r = first; r < last; r++) {
@@ -166,7 +166,7 @@ static void Rows(const GPUCSRSource *s, int first, int last, const PetscScalar *
   }
 }
 
-/* All rows a few times; or windows of them, others in each round, so that they are as cold as the whole of a large matrix would find them. Milliseconds */
+/* All rows a few times; or other windows of rows in each round, as cold as in the whole of a large matrix. Milliseconds */
 static PetscErrorCode MeasureProduct(const GPUCSRSource *s, PetscScalar *x, double *seconds)
 {
   const int      windows = s->nnz <= MEASURED_ENTRIES ? 1 : MEASURED_WINDOWS, rounds = 6;
@@ -176,7 +176,7 @@ static PetscErrorCode MeasureProduct(const GPUCSRSource *s, PetscScalar *x, doub
   PetscFunctionBegin;
   PetscCall(PetscCalloc1(s->m + 1, &z));
   *seconds = 0;
-  for (int round = 0; round < rounds; round++) { /* the first of them finds x and z cold */
+  for (int round = 0; round < rounds; round++) { /* the first round finds x and z cold */
     double entries = 0, time = 0;
 
     for (int w = 0; w < windows; w++) {

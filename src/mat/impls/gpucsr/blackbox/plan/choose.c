@@ -1,8 +1,7 @@
 /*
-  Which format and kernel: what was asked for where something was, else the best of the candidates, which are all pairs of
-  a format and a kernel for it.
+  Chooses format and kernel: the user's request, else the best candidate of all pairs of a format and a kernel for it.
 
-  applicable() and available() are about correctness and are asked of every choice; the model (profile.c) is about speed alone.
+  applicable() and available() decide about correctness, for every choice; the model (profile.c) decides about speed.
 */
 #include "plan.h"
 #include <math.h>
@@ -27,7 +26,7 @@ PetscErrorCode GPUCSRRequestCheck(const GPUCSRRequest *q)
   PetscCall(GPUCSRKernelFind(q->kernel, &kernel));
   if (!anykernel && !kernel) PetscCall(GPUCSRKernelNames(NULL, list, sizeof(list)));
   PetscCheck(anykernel || kernel, PETSC_COMM_SELF, PETSC_ERR_ARG_UNKNOWN_TYPE, "Unknown MATGPUCSR kernel %s: must be one of auto, %s", q->kernel, list);
-  PetscCheck(!kernel || !aij, PETSC_COMM_SELF, PETSC_ERR_ARG_INCOMP, "MATGPUCSR kernel %s has no part in format aij, whose products are those of MATAIJ: leave one of them out", q->kernel);
+  PetscCheck(!kernel || !aij, PETSC_COMM_SELF, PETSC_ERR_ARG_INCOMP, "MATGPUCSR kernel %s does not apply to format aij, whose products are those of MATAIJ: leave one of them out", q->kernel);
   if (kernel && format) {
     PetscCall(PetscStrcmp(kernel->format, format->family, &same));
     PetscCall(GPUCSRKernelNames(format->family, list, sizeof(list)));
@@ -36,7 +35,7 @@ PetscErrorCode GPUCSRRequestCheck(const GPUCSRRequest *q)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Does what was asked for allow this pair? */
+/* Does the request allow this pair? */
 static PetscErrorCode Asked(const GPUCSRRequest *q, const GPUCSRFormat *f, const GPUCSRKernel *k, PetscBool *yes)
 {
   PetscBool any, same;
@@ -51,7 +50,7 @@ static PetscErrorCode Asked(const GPUCSRRequest *q, const GPUCSRFormat *f, const
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Could what was asked for work in this precision? Asked of an empty matrix, so of the formats alone */
+/* Can the request be met in this precision? Asked of an empty matrix, so only the formats matter */
 PetscErrorCode GPUCSRRequestTakes(const GPUCSRRequest *q, GPUCSRPrecision p, PetscBool *yes)
 {
   const GPUCSRFeatures nothing = {0};
@@ -79,7 +78,7 @@ PetscErrorCode GPUCSRRequestTakes(const GPUCSRRequest *q, GPUCSRPrecision p, Pet
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Usable before not, then by time; ties as in the lists, for qsort() is not stable */
+/* Usable ones first, then by time; ties in the order of the lists, since qsort() is not stable */
 static int Compare(const void *a, const void *b)
 {
   const GPUCSRCandidate *x = (const GPUCSRCandidate *)a, *y = (const GPUCSRCandidate *)b;
@@ -91,7 +90,7 @@ static int Compare(const void *a, const void *b)
   return x->format < y->format ? -1 : x->format > y->format;
 }
 
-/* What is the same for all kernels of a format */
+/* Common to all kernels of a format */
 typedef struct {
   const GPUCSRFormat *format;
   GPUCSRBool          applicable;
@@ -131,13 +130,13 @@ static PetscErrorCode CandidateGet(const FormatInput *in, GPUCSRDevice dev, cons
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What spoke against a candidate, beside the one that was chosen */
+/* The reason against a candidate, beside the chosen one */
 PetscErrorCode GPUCSRCandidateWhy(const GPUCSRCandidate *c, const GPUCSRCandidate *chosen, char why[], size_t len)
 {
   PetscFunctionBegin;
   if (c->why[0]) PetscCall(PetscStrncpy(why, c->why, len));
   else if (!c->known) PetscCall(PetscStrncpy(why, "the machine's profile does not know it: make tune", len));
-  else PetscCall(PetscSNPrintf(why, len, "%.2f times the chosen one's time%s", chosen->predicted > 0 ? c->predicted / chosen->predicted : 1, c->trusted ? "" : ", if that is predicted well: for measuring alone"));
+  else PetscCall(PetscSNPrintf(why, len, "%.2f times the chosen one's time%s", chosen->predicted > 0 ? c->predicted / chosen->predicted : 1, c->trusted ? "" : ", if the prediction is right: only for measuring"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -158,7 +157,7 @@ static PetscErrorCode Collect(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSR
       if (!asked) continue;
       c->format = pair[k].format;
       c->kernel = pair[k].kernel;
-      if (in.format != c->format) PetscCall(FormatInputGet(f, p, dev, c->format, &in)); /* pairs of a format follow each other */
+      if (in.format != c->format) PetscCall(FormatInputGet(f, p, dev, c->format, &in)); /* pairs of one format are neighbours */
       PetscCall(CandidateGet(&in, dev, pair[k].row, c));
       (*n)++;
     }
@@ -167,7 +166,7 @@ static PetscErrorCode Collect(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSR
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All that what was asked for allows: those that the profile knows, the one with the least predicted time first, then the others */
+/* All candidates that the request allows: first those in the profile, by predicted time, then the rest */
 PetscErrorCode GPUCSRCandidatesGet(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDevice dev, const GPUCSRRequest *q, GPUCSRCandidate **list, int *n)
 {
   const GPUCSRPair *pair;
@@ -184,7 +183,7 @@ PetscErrorCode GPUCSRCandidatesGet(const GPUCSRFeatures *f, GPUCSRPrecision p, G
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Nobody gets a candidate who did not ask for it whose stored zeros turn an Inf in x into NaN where CSR has nothing, or that is much larger than CSR */
+/* Only by name: a candidate whose stored zeros turn an Inf in x into NaN where CSR has no entry, or which is much larger than CSR */
 static PetscErrorCode OnlyByName(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRCandidate *c)
 {
   const double times = c->bytes / GPUCSRCSRBytes(f, p);
@@ -199,7 +198,7 @@ static PetscErrorCode OnlyByName(const GPUCSRFeatures *f, GPUCSRPrecision p, GPU
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The least time met so far, and the next one */
+/* The least time so far, and the next */
 typedef struct {
   double best, second;
   int    pick;
@@ -222,11 +221,11 @@ static PetscErrorCode BecauseOfTimes(const GPUCSRFeatures *f, const GPUCSRReques
   if (q->expected > 0)
     PetscCall(PetscSNPrintf(why, len, "for %.0f products of rows with %.3g entries in the mean and %d at most it is predicted to take %.1f us a product, its conversion shared among them, the next best %.1f us", q->expected, f->mean, f->max, 1e6 * l->best, 1e6 * l->second));
   else if (l->second < PETSC_MAX_REAL) PetscCall(PetscSNPrintf(why, len, "of rows with %.3g entries in the mean and %d at most it is predicted to take %.1f us, the next best %.1f us", f->mean, f->max, 1e6 * l->best, 1e6 * l->second));
-  else PetscCall(PetscSNPrintf(why, len, "it is the only one that was allowed"));
+  else PetscCall(PetscSNPrintf(why, len, "it is the only candidate allowed"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Index of the candidate that this way of choosing takes, and why; -1: none */
+/* Index of the candidate chosen, and the reason; -1: none */
 static PetscErrorCode Pick(const GPUCSRFeatures *f, GPUCSRPrecision p, const GPUCSRRequest *q, GPUCSRCandidate *list, int n, int *pick, char why[], size_t len)
 {
   const char *format = NULL, *kernel = NULL;
@@ -261,8 +260,8 @@ static PetscErrorCode Pick(const GPUCSRFeatures *f, GPUCSRPrecision p, const GPU
 }
 
 /*
-  The same as from the list, for the model's choice among all pairs, without it: most matrices are chosen for with nobody asking about the others, and
-  describing them all takes longer than a small matrix takes to convert. yes: something was found
+  The model's choice among all pairs, without the list of candidates, which is seldom asked for and takes longer than the conversion of a small
+  matrix. yes: found one
 */
 static PetscErrorCode ChooseAtOnce(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDevice dev, const GPUCSRRequest *q, GPUCSRChoice *c, PetscBool *yes)
 {
@@ -289,7 +288,7 @@ static PetscErrorCode ChooseAtOnce(const GPUCSRFeatures *f, GPUCSRPrecision p, G
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The chosen one to the front, the others in their order */
+/* Moves the chosen candidate to the front, and keeps the order of the rest */
 PetscErrorCode GPUCSRCandidatesPromote(GPUCSRCandidate list[], int pick)
 {
   const GPUCSRCandidate chosen = list[pick];
@@ -301,7 +300,7 @@ PetscErrorCode GPUCSRCandidatesPromote(GPUCSRCandidate list[], int pick)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Is anything left to choose? */
+/* Does the request leave a choice? */
 PetscErrorCode GPUCSRRequestOpen(const GPUCSRRequest *q, PetscBool *open)
 {
   PetscBool anyformat, anykernel;
@@ -314,8 +313,8 @@ PetscErrorCode GPUCSRRequestOpen(const GPUCSRRequest *q, PetscBool *open)
 }
 
 /*
-  The choice, and on request the candidates (to be freed), sorted by predicted time, the chosen one first. Where a format and a kernel were both asked for
-  there is nothing to choose.
+  The choice, and on request the candidates (the caller frees them), by predicted time, the chosen one first. No choice is made if both format and
+  kernel were asked for.
 */
 PetscErrorCode GPUCSRChoose(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDevice dev, const GPUCSRRequest *q, GPUCSRChoice *c, GPUCSRCandidate **candidates, int *ncandidates)
 {
@@ -340,7 +339,7 @@ PetscErrorCode GPUCSRChoose(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDe
   PetscCall(ierr);
   if (!any) PetscCall(PetscStrncpy(c->why, "asked for", sizeof(c->why)));
   for (int k = 0; k < n && pick < 0; k++)
-    if (list[k].usable) { /* none that the profile knows: the first that can */
+    if (list[k].usable) { /* none in the profile: the first usable one */
       pick = k;
       PetscCall(PetscStrncpy(c->why, "asked for", sizeof(c->why)));
     }
@@ -354,7 +353,7 @@ PetscErrorCode GPUCSRChoose(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDe
     *candidates  = list;
     *ncandidates = n;
   } else PetscCall(PetscFree(list));
-  if (none && !n) { /* a format without kernels: its reference on the host is all there is */
+  if (none && !n) { /* a format without kernels has only its reference on the host */
     PetscCheck(!dev->ops->kernels, PETSC_COMM_SELF, PETSC_ERR_SUP, "MATGPUCSR format %s has no kernel for the device yet: take -mat_gpucsr_backend host", q->format);
     PetscCall(GPUCSRFormatFind(q->format, &c->format));
     c->kernel = NULL;

@@ -1,12 +1,10 @@
-/*
-  A product with several vectors at once: in one pass over CSR, in other formats a product each.
-*/
+/* A product with several vectors at once: CSR in one pass, other formats one product for each vector. */
 #include "plan.h"
 #include "../kernels/columns.h"
 
 /*
-  z = A x + y for k columns, ldx and ldz apart, of the vector type, on the plan's device in the order of its stream; y, columns one behind the other,
-  may be NULL. xrows and zrows have room for as much as x and z.
+  z = A x + y for k columns, ldx and ldz apart, of the vector type, on the plan's device in the order of its stream; y, with contiguous columns, may
+  be NULL. xrows and zrows have room for x and z.
 */
 PetscErrorCode GPUCSRPlanColumns(GPUCSRPlan *P, int k, const void *x, size_t ldx, const void *y, void *z, size_t ldz, void *xrows, void *zrows)
 {

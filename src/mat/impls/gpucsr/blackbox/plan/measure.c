@@ -28,8 +28,8 @@ static PetscErrorCode LaunchTimed(void *ctx)
 }
 
 /*
-  Time the candidates that the model likes best on the matrix itself and keep the fastest: each for a few products, then the two fastest,
-  whose storage was kept, with the rest of the budget. Leaves what was built in P->A where that is not CSR.
+  Times the candidates with the best predictions on the matrix itself and keeps the fastest: a few products for each, then the rest of the budget for
+  the two fastest, whose storage was kept. Leaves the fastest one's storage in P->A if it is not CSR.
 */
 PetscErrorCode GPUCSRPlanMeasure(GPUCSRDevice dev, const GPUCSRRequest *q, GPUCSRStorage *csr, GPUCSRPlan *P)
 {
@@ -72,13 +72,13 @@ PetscErrorCode GPUCSRPlanMeasure(GPUCSRDevice dev, const GPUCSRRequest *q, GPUCS
     } else ierr = GPUCSRStorageFromCSR(csr, &P->features, k->format, &T.A);
     if (!ierr) ierr = GPUCSRPlanPrepare(&T);
     PetscCall(GPUCSRAttemptEnd(&attempt));
-    if (ierr) { /* too large after all, say; a failed device would fail the others too */
+    if (ierr) { /* too large after all, for instance; after a failure of the device all would fail */
       k->usable = PETSC_FALSE;
       PetscCall(PetscStrncpy(k->why, attempt.message, sizeof(k->why)));
       PetscCall(Forget(&T.A));
       continue;
     }
-    PetscCall(GPUCSRPlanProduct(&T, &p, dev->stream)); /* a first one may wait for its code to be loaded */
+    PetscCall(GPUCSRPlanProduct(&T, &p, dev->stream)); /* the first product may wait for its code to be loaded */
     PetscCall(GPUCSRDeviceClock(dev, e, LaunchTimed, &timed, few, &k->measured));
     for (int place = 0, mine = c; place < 2 && mine >= 0; place++) { /* among the two fastest so far? */
       const int           other = best[place];

@@ -1,6 +1,5 @@
 /*
-  Building a plan: inspect, choose, send, convert. Everything comes from the host's CSR; on a device that formats can be
-  filled on, CSR crosses the bus once and the rest happens there.
+  Builds a plan: inspect, choose, upload, convert. The source is the host's CSR, which is uploaded once if the device can fill the formats.
 */
 #include "plan.h"
 #include <petsctime.h>
@@ -27,7 +26,7 @@ PetscErrorCode GPUCSRPlanInitialize(void)
   PetscOptionsBegin(PETSC_COMM_WORLD, NULL, "GPU sparse matrix: how formats and kernels are chosen", "MATGPUCSR");
   PetscCall(PetscOptionsString("-mat_gpucsr_profile", "What products cost on this machine, as make tune writes it", "MATGPUCSR", profile, profile, sizeof(profile), NULL));
   PetscCall(PetscOptionsString("-mat_gpucsr_wisdom", "Where choices made by measuring are kept", "MATGPUCSR", wisdom, wisdom, sizeof(wisdom), NULL));
-  PetscCall(PetscOptionsReal("-mat_gpucsr_sample", "Fraction of the rows that is looked at for block structure", "MATGPUCSR", sample, &sample, NULL));
+  PetscCall(PetscOptionsReal("-mat_gpucsr_sample", "Fraction of the rows that block structure is estimated from", "MATGPUCSR", sample, &sample, NULL));
   PetscOptionsEnd();
   PetscCheck(sample >= 0 && sample <= 1, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-mat_gpucsr_sample %g: must be a fraction from 0 to 1", (double)sample);
   GPUCSRPlanSettings.sample = (double)sample;
@@ -37,8 +36,8 @@ PetscErrorCode GPUCSRPlanInitialize(void)
 }
 
 /*
-  Adds the seconds since the last mark to *to. They are the host's alone, unless times will be reported: only then is the device waited for. Work on the
-  device's stream is in order anyway; other streams wait for P->changed.
+  Adds the seconds since the last mark to *to. Waits for the device only if times will be reported. Work on the device's stream is in order; other
+  streams wait for P->changed.
 */
 static PetscErrorCode Mark(GPUCSRDevice dev, PetscLogDouble *last, double *to)
 {
@@ -59,12 +58,12 @@ static double SourceBytes(const GPUCSRSource *s, const GPUCSRStorage *csr, Petsc
   return valuesonly ? values : values + 4.0 * (double)s->nnz + 4.0 * (s->m + 1.0);
 }
 
-/* h: the arrays of A in host memory, which are allocated here */
+/* h: the arrays of A in host memory, which this function allocates */
 static PetscErrorCode FillAndSend(const GPUCSRSource *s, GPUCSRStorage *h, GPUCSRStorage *A, PetscBool valuesonly, double *rounding)
 {
   PetscFunctionBegin;
   for (int k = 0; k < A->narrays; k++) PetscCall(PetscMalloc(A->array[k].count * GPUCSRTypeSize(A->array[k].type) + 1, &h->array[k].data));
-  if (valuesonly) { /* the place of a value depends on the pattern, and marks of absent entries stay */
+  if (valuesonly) { /* the place of a value depends on the pattern, and absent entries keep their marks */
     for (int k = 0; k < A->narrays; k++) PetscCall(GPUCSRDownload(A->dev, h->array[k].data, A->array[k].type, A->array[k].data, A->array[k].type, A->array[k].count, PETSC_FALSE, A->dev->stream));
   }
   PetscCall((*A->format->ops->fill)(s, h, valuesonly, rounding));
@@ -74,7 +73,7 @@ static PetscErrorCode FillAndSend(const GPUCSRSource *s, GPUCSRStorage *h, GPUCS
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* On the host, into arrays of the host, then sent: for a format that the device cannot fill itself */
+/* Fills host arrays and uploads them: for a format that the device cannot fill */
 static PetscErrorCode FillOnHost(const GPUCSRSource *s, GPUCSRStorage *A, PetscBool valuesonly, double *rounding)
 {
   GPUCSRStorage  h = *A;
@@ -88,7 +87,7 @@ static PetscErrorCode FillOnHost(const GPUCSRSource *s, GPUCSRStorage *A, PetscB
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Formats that would store far more than the matrix has are refused before the memory is asked for */
+/* Refuses a format that would store far more entries than the matrix has, before memory is allocated */
 static PetscErrorCode CheckExtent(const GPUCSRFormat *format, const GPUCSRFeatures *f, const GPUCSRExtent *e)
 {
   PetscFunctionBegin;
@@ -97,7 +96,7 @@ static PetscErrorCode CheckExtent(const GPUCSRFormat *format, const GPUCSRFeatur
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A from host CSR, straight into its arrays where they are the host's, by way of host arrays where not */
+/* A from host CSR: straight into its arrays if they are host memory, else through host arrays */
 static PetscErrorCode FromSource(GPUCSRDevice dev, const GPUCSRSource *s, GPUCSRPrecision precision, GPUCSRPlan *P)
 {
   const GPUCSRFormat *format = P->choice.format;
@@ -130,7 +129,7 @@ static PetscErrorCode MeasureAndFill(GPUCSRStorage *csr, const GPUCSRFeatures *f
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Convert CSR on the device to another format. Its work array belongs to a kernel, so measure() and fill() share one of their own, freed here */
+/* Converts CSR on the device to another format. The CSR's work array belongs to a kernel, so measure() and fill() share a temporary one */
 PetscErrorCode GPUCSRStorageFromCSR(const GPUCSRStorage *from, const GPUCSRFeatures *f, const GPUCSRFormat *format, GPUCSRStorage *A)
 {
   GPUCSRStorage  csr = *from;
@@ -155,7 +154,7 @@ static PetscErrorCode FromCSR(GPUCSRStorage *csr, GPUCSRPlan *P)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A format that needs the pattern to place new values keeps it on the device: it would cross the bus again, and that of a transpose be sorted again */
+/* Keeps the pattern on the device if the format needs it for new values: no second upload, and no second sort for a transpose */
 static PetscErrorCode KeepPattern(GPUCSRStorage *csr, GPUCSRPlan *P)
 {
   const GPUCSRDeviceFormat *df;
@@ -165,7 +164,7 @@ static PetscErrorCode KeepPattern(GPUCSRStorage *csr, GPUCSRPlan *P)
   if (!P->A.dev->ops->kernels || GPUCSRIsCSR(P->A.format) || !df || !df->pattern) PetscFunctionReturn(PETSC_SUCCESS);
   P->pattern           = *csr;
   P->pattern.work.data = NULL;
-  if (csr->piece) PetscCall(PetscMemzero(csr, sizeof(*csr))); /* values and all */
+  if (csr->piece) PetscCall(PetscMemzero(csr, sizeof(*csr))); /* the pattern and the values */
   else {
     P->pattern.array[CSR_VAL].data = NULL;
     for (int k = 0; k < CSR_VAL; k++) csr->array[k].data = NULL;
@@ -173,7 +172,7 @@ static PetscErrorCode KeepPattern(GPUCSRStorage *csr, GPUCSRPlan *P)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The pattern that was kept, if any, is lent to the CSR of new values, and taken back before that is freed */
+/* Lends the kept pattern, if any, to the CSR of new values, and takes it back before that CSR is freed */
 static PetscErrorCode LendPattern(const GPUCSRPlan *P, PetscBool lend, GPUCSRStorage *csr)
 {
   PetscFunctionBegin;
@@ -181,7 +180,7 @@ static PetscErrorCode LendPattern(const GPUCSRPlan *P, PetscBool lend, GPUCSRSto
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What the kernel works out from the pattern */
+/* The kernel's analysis of the pattern */
 PetscErrorCode GPUCSRPlanPrepare(GPUCSRPlan *P)
 {
   const GPUCSRKernel *k = P->choice.kernel;
@@ -195,7 +194,7 @@ PetscErrorCode GPUCSRPlanPrepare(GPUCSRPlan *P)
 /* Format and kernel of the plan: by wisdom, by the model, or by measuring */
 static PetscErrorCode Choose(GPUCSRDevice dev, GPUCSRPrecision precision, const GPUCSRRequest *q, GPUCSRStorage *csr, GPUCSRPlan *P)
 {
-  const PetscBool list = (PetscBool)(GPUCSRSettingsGlobal.report || q->select != GPUCSR_SELECT_ESTIMATE || GPUCSRWisdomThere()); /* are the other candidates wanted? */
+  const PetscBool list = (PetscBool)(GPUCSRSettingsGlobal.report || q->select != GPUCSR_SELECT_ESTIMATE || GPUCSRWisdomThere()); /* are all candidates wanted? */
   const char     *why  = NULL;
   PetscBool       open;
 
@@ -226,7 +225,7 @@ static PetscErrorCode SendCSR(GPUCSRDevice dev, const GPUCSRSource *s, const GPU
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The arrays have been written, in the order of the device's stream. What follows on it need not wait; for another stream an event is recorded when it first comes */
+/* The arrays have been written, in the order of the device's stream. An event is recorded when another stream first uses them */
 static void Changed(GPUCSRPlan *P)
 {
   P->waited   = P->A.dev->stream;
@@ -234,7 +233,7 @@ static void Changed(GPUCSRPlan *P)
   P->built    = PETSC_TRUE;
 }
 
-/* What comes next on s may read the arrays */
+/* Later work of s may read the arrays */
 static PetscErrorCode WaitFor(GPUCSRPlan *P, GPUCSRStream s)
 {
   GPUCSRDevice dev = P->A.dev;
@@ -249,7 +248,7 @@ static PetscErrorCode WaitFor(GPUCSRPlan *P, GPUCSRStream s)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The temporary CSR of a step goes whether the step succeeded or not */
+/* Frees the temporary CSR after a step, even after an error */
 #define FinishStep(csr, call) \
   do { \
     const PetscErrorCode ierr_ = (call); \
@@ -257,7 +256,7 @@ static PetscErrorCode WaitFor(GPUCSRPlan *P, GPUCSRStream s)
     PetscCall(ierr_); \
   } while (0)
 
-/* MATAIJ accepts a damaged file's columns beyond the last without complaint; a GPU would then read beyond x */
+/* MATAIJ accepts a damaged file's columns beyond the last one; a GPU would then read beyond x */
 static PetscErrorCode CheckColumn(const GPUCSRSource *s, int64_t bad)
 {
   int r = 0;
@@ -268,7 +267,7 @@ static PetscErrorCode CheckColumn(const GPUCSRSource *s, int64_t bad)
   SETERRQ(PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "Row %d holds column %" PetscInt_FMT " of a matrix with %d columns: was it read from a damaged file?", r, s->j[bad], s->n);
 }
 
-/* What the choice is made of, from the host's arrays */
+/* The features for the choice, from the host's arrays */
 PetscErrorCode GPUCSRSourceInspect(const GPUCSRSource *s, GPUCSRPrecision precision, int threads, GPUCSRFeatures *f)
 {
   const PetscInt   n    = s->n;
@@ -282,7 +281,7 @@ PetscErrorCode GPUCSRSourceInspect(const GPUCSRSource *s, GPUCSRPrecision precis
     if (s->j[k] < 0 || s->j[k] >= n) bad = k;
   PetscCall(CheckColumn(s, bad));
   PetscCall(GPUCSRInspect(s->m, s->n, s->i, sizeof(PetscInt) == sizeof(int32_t) ? (const int32_t *)s->j : NULL, GPUCSRPlanSettings.sample, threads, f));
-  PetscCall(PetscMalloc((size_t)s->nnz * GPUCSRTypeSize(type) + 1, &val)); /* rows are alike as they are stored */
+  PetscCall(PetscMalloc((size_t)s->nnz * GPUCSRTypeSize(type) + 1, &val)); /* rows count as alike in the stored precision */
   ierr = GPUCSRConvert(val, type, s->a, GPUCSR_DOUBLE, (size_t)s->nnz, threads, NULL);
   if (!ierr) ierr = GPUCSRStencils(s->m, s->i, s->j, GPUCSR_PETSCINT, val, type, f);
   PetscCall(PetscFree(val));
@@ -299,7 +298,7 @@ static PetscErrorCode BuildSteps(GPUCSRDevice dev, const GPUCSRSource *s, GPUCSR
 
   PetscFunctionBegin;
   PetscCall(PetscTime(&t));
-  if (dev->ops->kernels) { /* CSR crosses the bus once; all else happens there */
+  if (dev->ops->kernels) { /* uploads CSR once; the rest happens on the device */
     f.m   = s->m;
     f.n   = s->n;
     f.nnz = s->nnz;
@@ -313,7 +312,7 @@ static PetscErrorCode BuildSteps(GPUCSRDevice dev, const GPUCSRSource *s, GPUCSR
   PetscCall(Choose(dev, precision, q, csr, P));
   PetscCall(Mark(dev, &t, &P->costs.choose));
   PetscCall(GPUCSRDeviceFormatGet(P->choice.format, &df));
-  if (P->A.format) { /* measuring left it there */
+  if (P->A.format) { /* measuring has built it */
   } else if (dev->ops->kernels && df) PetscCall(FromCSR(csr, P));
   else PetscCall(FromSource(dev, s, precision, P));
   PetscCall(KeepPattern(csr, P));
@@ -322,7 +321,7 @@ static PetscErrorCode BuildSteps(GPUCSRDevice dev, const GPUCSRSource *s, GPUCSR
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Leaves P as it was but for its costs when it fails */
+/* After an error P is unchanged but for its costs */
 PetscErrorCode GPUCSRPlanBuild(GPUCSRDevice dev, const GPUCSRSource *s, GPUCSRPrecision precision, const GPUCSRRequest *q, GPUCSRPlan *P)
 {
   GPUCSRStorage csr = {0};
@@ -336,7 +335,7 @@ PetscErrorCode GPUCSRPlanBuild(GPUCSRDevice dev, const GPUCSRSource *s, GPUCSRPr
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The transpose, as host CSR, of the CSR on a device: for a format that is filled on the host */
+/* The transpose of the device's CSR, as host CSR: for a format that the host fills */
 static PetscErrorCode FromTransposedCSR(GPUCSRDevice dev, const GPUCSRStorage *csr, GPUCSRPrecision precision, GPUCSRPlan *P)
 {
   const size_t   nnz = (size_t)csr->nnz, m = (size_t)csr->m;
@@ -377,7 +376,7 @@ static PetscErrorCode TransposeSteps(GPUCSRDevice dev, const GPUCSRSource *s, co
   f.m         = s->n;
   f.n         = s->m;
   f.nnz       = s->nnz;
-  P->features = f; /* so that a failure below frees the map at its size */
+  P->features = f; /* an error below frees the map at its size */
   PetscCall(GPUCSRStorageCreate(dev, GPUCSRFormatCSR(), &f, NULL, precision, csr));
   PetscCall(GPUCSRStorageAllocate(csr, PETSC_FALSE));
   PetscCall(GPUCSRMalloc(dev, sizeof(int32_t) * (size_t)s->nnz, "the transpose's value map", (void **)&P->map));
@@ -389,7 +388,7 @@ static PetscErrorCode TransposeSteps(GPUCSRDevice dev, const GPUCSRSource *s, co
   PetscCall(Choose(dev, precision, q, csr, P));
   PetscCall(Mark(dev, &t, &P->costs.choose));
   PetscCall(GPUCSRDeviceFormatGet(P->choice.format, &df));
-  if (P->A.format) { /* measuring left it there */
+  if (P->A.format) { /* measuring has built it */
   } else if (GPUCSRIsCSR(P->choice.format) || (dev->ops->kernels && df)) PetscCall(FromCSR(csr, P));
   else PetscCall(FromTransposedCSR(dev, csr, precision, P));
   PetscCall(KeepPattern(csr, P));
@@ -398,7 +397,7 @@ static PetscErrorCode TransposeSteps(GPUCSRDevice dev, const GPUCSRSource *s, co
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The transpose of s as a plan of its own. D, the plan of s itself, spares sending the matrix again where it holds CSR. */
+/* The transpose of s as a plan of its own. If D, the plan of s itself, holds CSR, the matrix is not uploaded again. */
 PetscErrorCode GPUCSRPlanBuildTranspose(GPUCSRDevice dev, const GPUCSRSource *s, const GPUCSRPlan *D, GPUCSRPrecision precision, const GPUCSRRequest *q, GPUCSRPlan *P)
 {
   GPUCSRStorage        csr = {0}, sent = {0};
@@ -477,7 +476,7 @@ static PetscErrorCode RefreshSteps(GPUCSRPlan *P, const GPUCSRSource *s, const G
     PetscCall(Mark(dev, &t, &P->costs.upload));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  /* A transpose: new values of A in CSR order, then by the map */
+  /* A transpose: the new values of A in CSR order, placed by the map */
   if (D && D->built && GPUCSRIsCSR(D->A.format)) values = D->A.array[CSR_VAL].data;
   else {
     f.m   = s->m;
@@ -499,8 +498,8 @@ static PetscErrorCode RefreshSteps(GPUCSRPlan *P, const GPUCSRSource *s, const G
 }
 
 /*
-  New values for an unchanged pattern; D as in GPUCSRPlanBuildTranspose(), fresh. held: the format holds them; where it cannot hold the matrix with
-  them the plan is none any more, and has to be built.
+  New values for an unchanged pattern; D as in GPUCSRPlanBuildTranspose(), up to date. held: the format holds the new values; if it cannot, the plan
+  is invalid and must be built again.
 */
 PetscErrorCode GPUCSRPlanRefresh(GPUCSRPlan *P, const GPUCSRSource *s, const GPUCSRPlan *D, PetscBool *held)
 {
@@ -519,7 +518,7 @@ PetscErrorCode GPUCSRPlanRefresh(GPUCSRPlan *P, const GPUCSRSource *s, const GPU
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Can new values follow without a build? On the host not into a transpose in another format than CSR */
+/* Can new values follow without a build? The host cannot place them in a transpose of another format than CSR */
 PetscErrorCode GPUCSRPlanCanRefresh(const GPUCSRPlan *P, PetscBool *can)
 {
   const GPUCSRDeviceFormat *df;
@@ -530,7 +529,7 @@ PetscErrorCode GPUCSRPlanCanRefresh(const GPUCSRPlan *P, PetscBool *can)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Are they all floats already, so that single holds them without loss */
+/* Are all values floats, so that single precision is exact? */
 PetscErrorCode GPUCSRValuesAreFloats(const GPUCSRSource *s, int threads, PetscBool *yes)
 {
   int lossy = 0;
@@ -553,7 +552,7 @@ typedef struct {
   GPUCSRProduct product;
 } Reference;
 
-/* The step that a product in z ends with. What was in z before is in `old`, if the step needs it */
+/* The step at the end of a product in z; `old` is z before the product, if the step needs it */
 static void ReferenceStep(const GPUCSRProduct *p, const double *old)
 {
   const double *x = (const double *)p->x, *M = (const double *)p->step.M, *before = old ? old : (const double *)p->step.before;
@@ -567,7 +566,7 @@ static void ReferenceStep(const GPUCSRProduct *p, const double *old)
   }
 }
 
-/* One part of each sum, of a product in z; with a diagonal z is scaled first, unless a step has made it */
+/* One part of each sum, for a product in z; with a diagonal z is scaled first, unless a step has set it */
 static void ReferenceSums(const GPUCSRProduct *p)
 {
   const double *q = p->sums.q, *u = p->sums.u, *M = p->step.taken ? NULL : p->sums.M;
@@ -596,7 +595,7 @@ static PetscErrorCode ReferenceProduct(void *arg)
 
   PetscFunctionBegin;
   if (p->step.taken && p->step.before == p->z) {
-    old = (double *)malloc(bytes); /* not PETSc's: a device that the host plays has a thread of its own */
+    old = (double *)malloc(bytes); /* not PetscMalloc(): a simulated device has a thread of its own */
     PetscCheck(old, PETSC_COMM_SELF, PETSC_ERR_MEM, "No memory for a vector of %d numbers", p->last);
     memcpy(old, p->z, bytes);
   }
@@ -607,13 +606,13 @@ static PetscErrorCode ReferenceProduct(void *arg)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* May a product with the plan end with a step? */
+/* Can a product of the plan end with a step? */
 PetscBool GPUCSRPlanSteps(const GPUCSRPlan *P)
 {
   return (PetscBool)(!P->A.dev->ops->kernels || P->choice.kernel->family->steps);
 }
 
-/* May it take sums, where its vectors are doubles? */
+/* Can a product compute sums, if its vectors are doubles? */
 PetscBool GPUCSRPlanSums(const GPUCSRPlan *P)
 {
   return (PetscBool)(GPUCSRPlanSteps(P) && !GPUCSRThreads);
@@ -627,7 +626,7 @@ PetscErrorCode GPUCSRPlanProduct(GPUCSRPlan *P, const GPUCSRProduct *p, GPUCSRSt
   PetscFunctionBegin;
   if (p->first >= p->last) PetscFunctionReturn(PETSC_SUCCESS);
   if (P->built) PetscCall(WaitFor(P, s));
-  if (p->doubles && r.A.precision == GPUCSR_PRECISION_SINGLE) r.A.precision = GPUCSR_PRECISION_MIXED; /* the same arrays */
+  if (p->doubles && r.A.precision == GPUCSR_PRECISION_SINGLE) r.A.precision = GPUCSR_PRECISION_MIXED; /* both have the same arrays */
   if (P->A.dev->ops->kernels) PetscCall((*k->family->launch)(&r.A, p, k->variant, s));
   else {
 
@@ -639,7 +638,7 @@ PetscErrorCode GPUCSRPlanProduct(GPUCSRPlan *P, const GPUCSRProduct *p, GPUCSRSt
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Can the diagonal be had where the products are? Not of a format that is filled on the host for a device */
+/* Is the diagonal available where the products are? Not in a format that the host fills for a device */
 PetscErrorCode GPUCSRPlanHasDiagonal(const GPUCSRPlan *P, PetscBool *has)
 {
   const GPUCSRDeviceFormat *df;
@@ -668,7 +667,7 @@ PetscErrorCode GPUCSRPlanDiagonal(GPUCSRPlan *P, void *d, GPUCSRStream s)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Gives the memory back; the costs stay */
+/* Frees the memory; the costs stay */
 PetscErrorCode GPUCSRPlanDestroy(GPUCSRPlan *P)
 {
   const GPUCSRCosts costs = P->costs;

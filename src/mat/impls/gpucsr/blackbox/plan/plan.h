@@ -1,43 +1,43 @@
 #pragma once
 
 /*
-  The blackbox: features of a matrix -> candidates -> predicted times -> choice of format and kernel -> the matrix in that format
-  on a device, ready for products. Knows neither Mat nor CUDA.
+  The blackbox: features of a matrix -> candidates -> predicted times -> choice of format and kernel -> the matrix in the chosen format on a device,
+  ready for products. Knows no Mat and no CUDA.
 */
 #include "../kernels/kernels.h"
 
 #define GPUCSR_WORD 32
 
-/* How a choice is made where nothing was asked for: by the model, by timing the candidates that it likes best, by a decision tree */
+/* The way of choosing if nothing was asked for: by the model, by timing the best-predicted candidates, by a decision tree */
 typedef enum {
   GPUCSR_SELECT_ESTIMATE,
   GPUCSR_SELECT_MEASURE,
   GPUCSR_SELECT_TREE
 } GPUCSRSelect;
 
-/* What a user asked for, "auto" where nothing */
+/* The user's request; "auto": none */
 typedef struct {
   char         format[GPUCSR_WORD], kernel[GPUCSR_WORD];
   GPUCSRSelect select;
   int          budget;   /* products that measuring may take; 0: 50 */
-  double       expected; /* products that the matrix will live for; 0: so many that the build does not count */
+  double       expected; /* products that the matrix will live for; 0: the build costs nothing in comparison */
 } GPUCSRRequest;
 
-/* One way to hold and multiply a matrix, and what became of it. Times in seconds, 0: not known */
+/* A candidate: one way to store and multiply a matrix. Times in seconds, 0: unknown */
 typedef struct {
   const GPUCSRFormat *format;
   const GPUCSRKernel *kernel;
-  GPUCSRBool          usable, known; /* can it take the matrix here; has the profile a row for it, */
-  PetscBool           trusted;       /* and is it one to choose by, not only to measure */
+  GPUCSRBool          usable, known; /* can it store the matrix here; has the profile a row for it, */
+  PetscBool           trusted;       /* and may the row decide, not only propose a measurement */
   double              bytes;         /* of the matrix on the device, estimated */
   double              predicted, setup, measured;
-  char                why[112]; /* why it cannot, or what spoke against it; empty: its time */
+  char                why[112]; /* why it is not usable, or the reason against it; empty: its time */
 } GPUCSRCandidate;
 
 typedef struct {
   const GPUCSRFormat *format;
   const GPUCSRKernel *kernel;
-  char                why[256]; /* one phrase for a person */
+  char                why[256]; /* one phrase for users */
 } GPUCSRChoice;
 
 typedef struct {
@@ -50,16 +50,16 @@ typedef struct {
   PetscBool        built;
   GPUCSRFeatures   features;
   GPUCSRChoice     choice;
-  GPUCSRCandidate *candidate; /* all there were, the best first; none where nothing was to be chosen */
+  GPUCSRCandidate *candidate; /* all candidates, the best first; none if nothing was to be chosen */
   int              ncandidates;
   GPUCSRStorage    A;
-  GPUCSRStorage    pattern; /* row pointers and columns of the CSR that A was made from, where new values need them to find their places */
-  int32_t         *map;     /* of a transpose: the entry of A's CSR that each entry of its own CSR came from; device memory */
+  GPUCSRStorage    pattern; /* row pointers and columns of A's CSR, if new values need them */
+  int32_t         *map;     /* of a transpose: the entry in A's CSR of each entry of its own CSR; device memory */
   double           rounding;
   GPUCSRCosts      costs;
-  GPUCSREvent      changed;  /* of the device's stream, behind what last wrote the arrays, */
-  PetscBool        recorded; /* once another stream has asked for it, */
-  GPUCSRStream     waited;   /* which is the last one that has waited for it */
+  GPUCSREvent      changed;  /* of the device's stream, after the last write to the arrays, */
+  PetscBool        recorded; /* recorded when another stream first asks, */
+  GPUCSRStream     waited;   /* and the last stream that has waited for it */
 } GPUCSRPlan;
 
 GPUCSR_INTERN PetscErrorCode GPUCSRRequestCheck(const GPUCSRRequest *);
@@ -71,9 +71,9 @@ GPUCSR_INTERN PetscErrorCode GPUCSRCandidateWhy(const GPUCSRCandidate *, const G
 GPUCSR_INTERN PetscErrorCode GPUCSRCandidatesPromote(GPUCSRCandidate[], int);
 GPUCSR_INTERN PetscErrorCode GPUCSRRequestOpen(const GPUCSRRequest *, PetscBool *);
 
-/* Of the process */
+/* Settings of the process */
 typedef struct {
-  double sample; /* fraction of the rows that the inspector looks at */
+  double sample; /* fraction of the rows in the inspector's sample */
 } GPUCSRPlanOptions;
 GPUCSR_INTERN GPUCSRPlanOptions GPUCSRPlanSettings;
 GPUCSR_INTERN PetscErrorCode    GPUCSRPlanInitialize(void);
@@ -91,20 +91,20 @@ typedef struct {
 GPUCSR_INTERN PetscErrorCode GPUCSRWisdomHostFind(const GPUCSRFeatures *, GPUCSRHostTimes *, PetscBool *);
 GPUCSR_INTERN PetscErrorCode GPUCSRWisdomHostAdd(const GPUCSRFeatures *, const GPUCSRHostTimes *);
 
-/* The profile of a machine: what products and conversions cost there (profile.c) */
+/* The profile of a machine: times of products and conversions (profile.c) */
 #define GPUCSR_NTERMS 18
 #define GPUCSR_NSHAPE 4
 typedef struct {
   char      format[GPUCSR_WORD], kernel[GPUCSR_WORD];
-  double    width, threads, most, ahead; /* how the kernel goes along a row, see profile.c */
-  double    time[GPUCSR_NTERMS];         /* microseconds a term */
-  double    setup[2];                    /* microseconds, and microseconds a megabyte, of making the format from CSR on the device */
+  double    width, threads, most, ahead; /* the kernel's way along a row, see profile.c */
+  double    time[GPUCSR_NTERMS];         /* microseconds for each term */
+  double    setup[2];                    /* microseconds, and microseconds a megabyte, to make the format from CSR on the device */
   PetscBool trusted;                     /* a line `cost`, not `measure` */
 } GPUCSRCostRow;
 GPUCSR_INTERN PetscErrorCode GPUCSRProfileLoad(const char[]);
 GPUCSR_INTERN PetscErrorCode GPUCSRProfileFinalize(void);
 GPUCSR_INTERN PetscErrorCode GPUCSRProfileMachine(const char **);
-/* Each format with each kernel that works on it, and what they cost; row is NULL where the profile does not know */
+/* Each format with each of its kernels, and their costs; row is NULL if the profile has none */
 typedef struct {
   const GPUCSRFormat  *format;
   const GPUCSRKernel  *kernel;
@@ -115,10 +115,10 @@ GPUCSR_INTERN PetscErrorCode GPUCSRProfileTree(const GPUCSRFeatures *, const cha
 typedef struct {
   double         matrix, vectors, cache; /* megabytes */
   double         rows, columns, stored, mean, max, sectors, quads;
-  double         fetched[2];    /* sectors of x that groups of 8 rows touch, and tiles of 128, all together */
-  double         heaviest;      /* entries of the slice that has most */
-  double         spread, moved; /* columns that a row reaches over; rows between two that the format made neighbours, 0: they were */
-  double         number;        /* bytes of a vector's */
+  double         fetched[2];    /* sectors of x: sum over groups of 8 rows, and over tiles of 128 */
+  double         heaviest;      /* entries of the largest slice */
+  double         spread, moved; /* columns spanned by a row; rows between neighbours of the format, 0: none */
+  double         number;        /* bytes of a vector's number */
   double         window;        /* rows that the format sorts together, 0: none */
   PetscBool      together;      /* threads go along neighbouring rows side by side, */
   double         uneven;        /* whose lengths differ by so much of the mean */
@@ -130,7 +130,7 @@ typedef struct {
 GPUCSR_INTERN PetscErrorCode GPUCSRModelInputGet(const GPUCSRFormat *, const GPUCSRFeatures *, GPUCSRPrecision, size_t, GPUCSRModelInput *);
 GPUCSR_INTERN void           GPUCSRModelRows(const GPUCSRFormat *, int, double, double, GPUCSRModelInput *);
 GPUCSR_INTERN void           GPUCSRModelTerms(const GPUCSRCostRow *, const GPUCSRModelInput *, PetscBool, double[]);
-/* The parts of a product's time, each a sum of terms: all but the first go on at the same time */
+/* The parts of a product's time, each a sum of terms: all but the first overlap */
 enum {
   GPUCSR_WAITING,
   GPUCSR_MEMORY,

@@ -4,9 +4,9 @@
     gpucsr-profile 6                  the first line, with the version of the format
     machine NAME                      the device it was measured on
     cost FORMAT KERNEL WIDTH THREADS MOST AHEAD  TIME1 ... TIME18  SETUP1 SETUP2
-    measure FORMAT KERNEL ...         the same, of a pair that is worth a try but whose time is not predicted well enough to be chosen by
-    tree MEAN COLUMNS FORMAT KERNEL   of -mat_gpucsr_select tree: the first line with at most MEAN entries a row in the mean, and at
-                                      most COLUMNS columns; inf where there is no bound
+    measure FORMAT KERNEL ...         the same, for a pair worth measuring whose predicted time is too inexact for a choice
+    tree MEAN COLUMNS FORMAT KERNEL   for -mat_gpucsr_select tree: the first line with at most MEAN entries a row in the mean, and at
+                                      most COLUMNS columns; inf: no bound
 
   cost: microseconds of a product. Each term is TIMEk times
 
@@ -14,33 +14,33 @@
     1  1                              a launch
     5  rounds of the longest row      floor(steps / AHEAD), steps = ceil(min(longest, MOST) / WIDTH): WIDTH entries of a row a step, AHEAD steps a round, whose loads are all in flight together
    14  steps outside of rounds        at most AHEAD - 1, one after the other
-    7  1 if the longest row is longer than MOST, where the kernel goes another way
+    7  1 if the longest row is longer than MOST, for which the kernel has another path
    18  doublings of the longest row   log2(1 + longest / 32)
 
-    what comes from memory:
-    3  megabytes of A in this format, x and z that the last-level cache does not keep, see Kept()
+    from memory:
+    3  megabytes of A in this format, x and z that the last-level cache loses, see Kept()
    13  million sectors of x that it misses, see Sectors()
-   17  million rows                   what a row costs beyond its bytes: where it begins, and z written
+   17  million rows                   beyond its bytes: its begin, and z written
 
-    what comes from the last-level cache:
+    from the last-level cache:
     2  megabytes of A in this format, x and z, all of them
-   12  million sectors of x           32 bytes each that blocks of threads fetch, see Sectors()
+   12  million sectors of x           of 32 bytes, fetched by blocks of threads, see Sectors()
 
-    what the processors do:
+    in the processors:
     4  million threads                THREADS a row (1 where that is 0)
     6  million entries, uneven        each counts as often as the mean length doubles the WIDTH: threads of short reach read a long row
                                       in pieces that share no sector. Each once where THREADS is 0.
-    8  million sectors of x           that the rows touch: what gathering costs
+    8  million sectors of x           touched by rows: gathering
     9  million blocks of 4 by 4       the same, where four rows gather together
    10  thousand rows longer than MOST
-   11  million threads' steps         of all rows: what is left idle at the end of a row counts
-   15  thousand entries               of the 32 neighbouring rows that have most
+   11  million threads' steps         of all rows, with the idle ones at the end of a row
+   15  thousand entries of the largest 32 neighbouring rows
    16  million entries                where numbers have 8 bytes
 
-  Memory, cache and processors work at the same time, so the time is the sum of what waits and of the cube root of the sum of the cubes of the others: nearly the
-  longest of the three, more where two of them are about as long.
+  Memory, cache and processors overlap, so the time is the waiting plus the cube root of the sum of the cubes of the three other parts: nearly the longest of
+  the three, and more if two are about as long.
 
-  and that of making the format from CSR on the device SETUP1 + SETUP2 times its megabytes.
+  The time to make the format from CSR on the device is SETUP1 + SETUP2 times its megabytes.
 
   The dense matrix in a sparse format of the first tuners (R. Vuduc, J. Demmel, K. Yelick, OSKI, 2005; GOSpMV) is the case
   of these lines in which a block format stores no padding: the tuner measures it at several sizes and fits it with the rest.
@@ -80,7 +80,7 @@ typedef struct {
 
 static Profile *profile = NULL; /* the one in use */
 
-/* line by line; what is wrong, if something is, in wrong */
+/* Line by line; wrong: the first error, or empty */
 static PetscErrorCode Parse(const char text[], Profile *p, char wrong[], size_t len)
 {
   int number = 0;
@@ -139,7 +139,7 @@ static PetscErrorCode Parse(const char text[], Profile *p, char wrong[], size_t 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Looked up by name once a profile: choosing costs a few microseconds */
+/* Looked up by name once for each profile, to keep choosing fast */
 static PetscErrorCode Pairs(Profile *p)
 {
   const GPUCSRFormat *f;
@@ -167,7 +167,7 @@ static PetscErrorCode Pairs(Profile *p)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* From a file, or the built-in one where that is ""; an unreadable or damaged file is an error, and the profile in use stays */
+/* From a file, or the built-in one for ""; an unreadable or damaged file is an error, and the profile in use stays */
 PetscErrorCode GPUCSRProfileLoad(const char file[])
 {
   char     wrong[256], *text = NULL;
@@ -207,7 +207,7 @@ PetscErrorCode GPUCSRProfileFinalize(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* trusted: those alone that are there to be chosen by their times */
+/* trusted: only pairs that may be chosen by their times */
 PetscErrorCode GPUCSRProfilePairs(PetscBool trusted, const GPUCSRPair **pair, int *n)
 {
   PetscFunctionBegin;
@@ -217,7 +217,7 @@ PetscErrorCode GPUCSRProfilePairs(PetscBool trusted, const GPUCSRPair **pair, in
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The device that the profile in use was measured on */
+/* The profile's device */
 PetscErrorCode GPUCSRProfileMachine(const char **name)
 {
   PetscFunctionBegin;
@@ -256,7 +256,7 @@ PetscErrorCode GPUCSRProfileTree(const GPUCSRFeatures *f, const char **format, c
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What the model knows of a matrix in a format */
+/* The model's data of a matrix in a format */
 PetscErrorCode GPUCSRModelInputGet(const GPUCSRFormat *format, const GPUCSRFeatures *f, GPUCSRPrecision p, size_t l2, GPUCSRModelInput *in)
 {
   const double  vector = (double)GPUCSRTypeSize(GPUCSRVectorType(p));
@@ -277,20 +277,21 @@ PetscErrorCode GPUCSRModelInputGet(const GPUCSRFormat *format, const GPUCSRFeatu
   in->sectors    = f->sampled ? f->blocks[GPUCSRBlockIndex(GPUCSR_BLOCK(1, 4))] : (double)f->nnz;
   if (format->ops == &GPUCSRFormat_tile) in->sectors = (double)A.extent.units; /* gathered once a tile, not once a row */
   in->quads = f->sampled ? f->blocks[GPUCSRBlockIndex(GPUCSR_BLOCK(4, 4))] : (double)f->nnz;
-  for (int q = 0; q < 2; q++) in->fetched[q] = f->sampled ? f->sectors[vector < 8][q] : (double)f->nnz; /* of a matrix whose columns nobody has looked at, as many as entries */
+  for (int q = 0; q < 2; q++) in->fetched[q] = f->sampled ? f->sectors[vector < 8][q] : (double)f->nnz; /* without a sample of the columns, as many as entries */
   in->heaviest = (double)f->heaviest;
   in->spread   = f->sampled ? f->spread : f->n;
   in->number   = vector;
   in->lengths  = f->rows;
   in->entries  = f->entries;
-  for (in->nclasses = 1; in->nclasses < GPUCSR_NCLASSES && f->max >> (in->nclasses - 1);) in->nclasses++; /* the empty rows are one */
+  for (in->nclasses = 1; in->nclasses < GPUCSR_NCLASSES && f->max >> (in->nclasses - 1);) in->nclasses++; /* all empty rows are one class */
   GPUCSRModelRows(format, A.extent.window, f->m, f->deviation, in);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-  What the format does to neighbouring rows. Sorted by their lengths they have as many rows between them as there are lengths: of lengths all as often, that many times their deviation.
-  In formats stored by columns, their threads go along them together; and where all are sorted, those that run are of one length.
+  The format's order of the rows. Sorting by length puts as many rows between neighbours as there are different lengths: for equally frequent lengths,
+  that many times their deviation. Formats stored by columns give neighbouring rows to neighbouring threads; if all rows are sorted, running rows are
+  of one length.
 */
 void GPUCSRModelRows(const GPUCSRFormat *format, int window, double rows, double deviation, GPUCSRModelInput *in)
 {
@@ -300,7 +301,7 @@ void GPUCSRModelRows(const GPUCSRFormat *format, int window, double rows, double
   in->uneven   = window < rows && in->mean > 0 ? deviation / in->mean : 0;
 }
 
-/* Sectors of x that blocks of threads touch, each its own counted once: a power of the rows of a block, through what was counted of groups of 8 and of tiles of 128 */
+/* Sectors of x that blocks of threads touch, each counted once a block: a power of the block's rows, through the counts for groups of 8 and tiles of 128 */
 static double Counted(double rows, const GPUCSRModelInput *in)
 {
   if (in->fetched[0] <= 0) return 0;
@@ -308,13 +309,14 @@ static double Counted(double rows, const GPUCSRModelInput *in)
 }
 
 /*
-  Of these, those that a block fetches from the last-level cache, and those that the cache misses. Rows that a format has moved apart touch what is in reach of them as if by chance.
+  The sectors that a block fetches from the last-level cache, and those that the cache misses. Rows that the format has moved apart touch sectors
+  within reach as if at random.
 
-  A sector is fetched once a processor if its blocks still have it when they touch it again: the less so, the more of x they use at a time. Threads that each have a row, whose columns ascend,
-  walk through x side by side: after k of l columns they are at k/l of its width, give or take a few times 1/sqrt(l). So long rows use a narrow strip of x at a time,
-  the wider the more their lengths differ.
+  A processor fetches a sector once if its blocks still have it at the next touch: the larger their current part of x, the less likely. Threads with
+  one row each, of ascending columns, walk through x side by side: after k of l columns they are at k/l of its width, up to a few times 1/sqrt(l). So
+  long rows use a narrow strip of x at a time, which widens as their lengths differ.
 
-  The blocks that run are neighbours. What is in reach of all of them is missed as far as it does not fit into the share of the last-level cache that A leaves to x.
+  Running blocks are neighbours. Their common reach is missed as far as it exceeds the part of the last-level cache that A leaves to x.
 */
 static void Sectors(const GPUCSRCostRow *c, const GPUCSRModelInput *in, double *fetched, double *missed)
 {
@@ -335,8 +337,8 @@ static void Sectors(const GPUCSRCostRow *c, const GPUCSRModelInput *in, double *
 }
 
 /*
-  What of the bytes of a product the cache still has when the next one asks for them. Read in the same order each time, they push each other out: a product
-  that is a fifth larger than the cache finds nothing there; and the places of a smaller one are not spread so evenly that all of it stays
+  The bytes of a product that the cache still has at the next product. Read in the same order each time, they evict each other: a product a fifth
+  larger than the cache finds nothing there, and a smaller one finds most of its bytes
 */
 static double Kept(double moved, double cache)
 {
@@ -345,7 +347,7 @@ static double Kept(double moved, double cache)
   return moved <= few ? moved : moved >= many ? 0 : moved * log(many / moved) / log(many / few);
 }
 
-/* The terms of the head comment; all: those too whose time is 0, some of which take longer to compute than the others together */
+/* The terms of the head comment; all: even those with TIME 0, some of which take longest to compute */
 void GPUCSRModelTerms(const GPUCSRCostRow *c, const GPUCSRModelInput *in, PetscBool all, double terms[])
 {
   const double    moved  = in->matrix + in->vectors;
@@ -382,11 +384,11 @@ void GPUCSRModelTerms(const GPUCSRCostRow *c, const GPUCSRModelInput *in, PetscB
   terms[17] = log2(1 + in->max / LONG);
 }
 
-/* Which part of the time each term belongs to, of the head comment */
+/* The part of the time to which each term belongs, see the head comment */
 const int GPUCSRModelPart[GPUCSR_NTERMS] = {GPUCSR_WAITING, GPUCSR_CACHE, GPUCSR_MEMORY, GPUCSR_WORK,   GPUCSR_WAITING, GPUCSR_WORK, GPUCSR_WAITING, GPUCSR_WORK,   GPUCSR_WORK,
                                             GPUCSR_WORK,    GPUCSR_WORK,  GPUCSR_CACHE,  GPUCSR_MEMORY, GPUCSR_WAITING, GPUCSR_WORK, GPUCSR_WORK,    GPUCSR_MEMORY, GPUCSR_WAITING};
 
-/* Microseconds of a product, of its terms; part: those of each part */
+/* Microseconds of a product from its terms; part: of each part */
 double GPUCSRModelTime(const GPUCSRCostRow *c, const double terms[], double part[])
 {
   double cubes = 0;

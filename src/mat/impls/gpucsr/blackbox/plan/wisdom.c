@@ -1,14 +1,12 @@
 /*
-  Wisdom: choices that measuring made, remembered in a file by the signature of the matrix and the machine, so that the next
-  run of the same program need not measure again.
+  Wisdom: choices that measuring made, kept in a file by the signature of the matrix and the machine, so that later runs need not measure.
 
     gpucsr-wisdom 1
     SIGNATURE PRECISION FORMAT KERNEL MICROSECONDS MACHINE
 
   Format aij is the host's: kernel aij a product by MATSEQAIJ, kernel vector a million numbers of a vector operation; MACHINE is the processor then.
 
-  A line of another machine, of a format or kernel that does not exist (any more), or of one that cannot take the matrix is passed
-  over; a file that is damaged is left alone, whole, and not written to. Both are said once.
+  Lines of another machine, of an unknown format or kernel, or of a kernel that cannot take the matrix are skipped; a damaged file is neither used nor written. One warning reports either.
 
   The idea and the word are FFTW's: M. Frigo, S. G. Johnson, Proc. IEEE 93 (2), 2005, section III.
 */
@@ -32,7 +30,7 @@ static char      file[PETSC_MAX_PATH_LEN] = "", why[256];
 
 static const char *const precisions[] = {"double", "single", "mixed"}; /* GPUCSRPrecision */
 
-/* FNV-1a over what is exact of the features; the sample depends on an option */
+/* FNV-1a over the exact features; the sample depends on an option */
 static unsigned long long Signature(const GPUCSRFeatures *f)
 {
   const int64_t      words[] = {f->m, f->n, f->nnz, f->min, f->max, f->sell_stored};
@@ -58,7 +56,7 @@ static PetscErrorCode Append(const Line *l)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Nothing will be kept where no file can be made, which is better known before the run than after it */
+/* Warns before the run if no file can be made */
 static PetscErrorCode Unreadable(void)
 {
   char folder[PETSC_MAX_PATH_LEN], *slash;
@@ -77,7 +75,7 @@ static PetscErrorCode Unreadable(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A file that is not there will be written; a damaged one is not used, with one warning */
+/* A missing file will be written; a damaged one is not used, with one warning */
 PetscErrorCode GPUCSRWisdomLoad(const char name[])
 {
   FILE *f;
@@ -135,14 +133,14 @@ PetscBool GPUCSRWisdomThere(void)
   return nlines ? PETSC_TRUE : PETSC_FALSE;
 }
 
-/* Moves what is remembered of such a matrix to the front of the candidates and says so in because; NULL: nothing is */
+/* Moves the remembered candidate for the matrix to the front, with its reason in because; NULL: none is remembered */
 PetscErrorCode GPUCSRWisdomFind(GPUCSRDevice dev, const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRCandidate c[], int n, const char **because)
 {
   const unsigned long long signature = nlines ? Signature(f) : 0;
 
   PetscFunctionBegin;
   *because = NULL;
-  for (int q = nlines; q-- > 0 && !*because;) { /* the newest counts */
+  for (int q = nlines; q-- > 0 && !*because;) { /* the newest line counts */
     const Line *l = &lines[q];
 
     if (l->signature != signature || l->precision != p || !strcmp(l->format, "aij")) continue;
@@ -159,7 +157,7 @@ PetscErrorCode GPUCSRWisdomFind(GPUCSRDevice dev, const GPUCSRFeatures *f, GPUCS
       *because = why;
     }
     if (!*because && !toldstale) {
-      PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "MATGPUCSR warning: -mat_gpucsr_wisdom %s is stale: kernel %s on format %s is not to be had for this matrix any more\n", file, l->kernel, l->format));
+      PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "MATGPUCSR warning: -mat_gpucsr_wisdom %s is stale: kernel %s on format %s no longer exists for this matrix\n", file, l->kernel, l->format));
       toldstale = PETSC_TRUE;
     }
   }
@@ -186,7 +184,7 @@ PetscErrorCode GPUCSRWisdomAdd(GPUCSRDevice dev, const GPUCSRFeatures *f, GPUCSR
 
 /* ---- the host's times ---- */
 
-/* The processor of this machine, as wisdom knows it */
+/* The name of this machine's processor */
 static const char *Processor(void)
 {
   static char name[128] = "";
@@ -209,14 +207,14 @@ static const char *const hosted[] = {"aij", "vector"}; /* kernels of format aij,
 
 #define NUMBERS 1e6 /* of a vector operation, whose time a line has */
 
-/* known: both are remembered of such a matrix on such a processor */
+/* known: both times are remembered for the matrix and the processor */
 PetscErrorCode GPUCSRWisdomHostFind(const GPUCSRFeatures *f, GPUCSRHostTimes *t, PetscBool *known)
 {
   const unsigned long long signature = nlines ? Signature(f) : 0;
   double                   time[2]   = {0, 0};
 
   PetscFunctionBegin;
-  for (int q = nlines; q-- > 0;) /* the newest counts */
+  for (int q = nlines; q-- > 0;) /* the newest line counts */
     for (int k = 0; k < 2; k++)
       if (!time[k] && lines[q].signature == signature && !strcmp(lines[q].format, "aij") && !strcmp(lines[q].kernel, hosted[k]) && !strcmp(lines[q].machine, Processor())) time[k] = 1e-6 * lines[q].microseconds;
   *known = (PetscBool)(time[0] > 0 && time[1] > 0);
@@ -245,7 +243,7 @@ PetscErrorCode GPUCSRWisdomHostAdd(const GPUCSRFeatures *f, const GPUCSRHostTime
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Written whole to a file beside it, then renamed: nobody reads half a file. The first rank of a node alone writes. */
+/* Writes a file beside it, then renames it, so that no reader sees half a file. Only the first rank of a node writes. */
 PetscErrorCode GPUCSRWisdomFinalize(void)
 {
   char  name[PETSC_MAX_PATH_LEN + 32];

@@ -1,6 +1,4 @@
-/*
-  Matrices in CSR on any device parted by columns, and the host's twins of what that takes (parts.cu).
-*/
+/* Matrices in CSR on any device split by columns, and the host's twins of the kernels (parts.cu). */
 #include "spgemm.h"
 
 static PetscErrorCode PartRows(const GPUCSRStorage *A, int n, GPUCSRBool rest, int columns, int32_t *length, GPUCSRStorage *P)
@@ -21,7 +19,7 @@ static PetscErrorCode PartRows(const GPUCSRStorage *A, int n, GPUCSRBool rest, i
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A, whose columns ascend in each row, parted before column n: D and E. When it fails there is nothing to destroy. */
+/* A, whose columns ascend in each row, split at column n into D and E. After an error there is nothing to destroy. */
 PetscErrorCode GPUCSRPartColumns(const GPUCSRStorage *A, int n, GPUCSRStorage *D, GPUCSRStorage *E)
 {
   GPUCSRDevice   dev    = A->dev;
@@ -34,7 +32,7 @@ PetscErrorCode GPUCSRPartColumns(const GPUCSRStorage *A, int n, GPUCSRStorage *D
   PetscCall(PetscMemzero(E, sizeof(*E)));
   D->dev = E->dev = dev;
   ierr            = GPUCSRMalloc(dev, bytes, "lengths of a part's rows", &length);
-  if (!ierr) ierr = dev->ops->zero(dev->id, length, bytes, dev->stream); /* one more is read than there are rows */
+  if (!ierr) ierr = dev->ops->zero(dev->id, length, bytes, dev->stream); /* the scan reads one number more than rows */
   if (!ierr) ierr = PartRows(A, n, PETSC_FALSE, n, (int32_t *)length, D);
   if (!ierr) ierr = PartRows(A, n, PETSC_TRUE, A->n - n, (int32_t *)length, E);
   if (!ierr) ierr = (*GPUCSRSpGEMMOf(dev)->part)(A, n, D, E);

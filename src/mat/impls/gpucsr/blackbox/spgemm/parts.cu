@@ -1,4 +1,4 @@
-/* Columns of matrices on a GPU renumbered, and matrices parted by columns */
+/* Columns of matrices on a GPU renumbered, and matrices split by columns */
 #include "spgemm.cuh"
 
 __global__ void renumber_kernel(int64_t n, const int *__restrict__ table, int *j)
@@ -16,7 +16,7 @@ GPUCSRError GPUCSRRenumber_CUDA(int64_t n, const int32_t *table, int32_t *j, GPU
   return 0;
 }
 
-/* Where the columns from n on begin in an ascending row */
+/* The first entry with a column from n on, in an ascending row */
 __device__ __forceinline__ int border(const csr &A, int r, int n)
 {
   int lo = A.i[r], hi = A.i[r + 1];
@@ -47,7 +47,7 @@ GPUCSRError GPUCSRLengths_CUDA(const GPUCSRStorage *A, int n, GPUCSRBool rest, i
   return 0;
 }
 
-/* 8 threads a row */
+/* 8 threads for a row */
 __global__ void part_kernel(int m, csr A, int n, const int *__restrict__ drow, int *__restrict__ dcol, double *__restrict__ dval, const int *__restrict__ erow, int *__restrict__ ecol, double *__restrict__ eval)
 {
   const int r = (int)(((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 8), lane = threadIdx.x % 8;

@@ -1,4 +1,4 @@
-/* Row lengths of a product on a GPU: their bound, classes of rows by length, and row pointers from them */
+/* Row lengths of a product on a GPU: their bound, classes of rows by length, and row pointers */
 #include "spgemm.cuh"
 #include <cub/device/device_scan.cuh>
 
@@ -21,7 +21,7 @@ GPUCSRError GPUCSRBound_CUDA(const GPUCSRStorage *A, const GPUCSRStorage *B, int
   return 0;
 }
 
-/* counts[0 ..]: rows of each class; after them the longest */
+/* counts[0 ..]: number of rows in each class; then the longest row */
 __global__ void classes_kernel(int m, const int *__restrict__ length, int *counts)
 {
   __shared__ int part[GPUCSR_ROW_CLASSES + 1];
@@ -38,7 +38,7 @@ __global__ void classes_kernel(int m, const int *__restrict__ length, int *count
   if (threadIdx.x == GPUCSR_ROW_CLASSES && part[threadIdx.x]) atomicMax(counts + threadIdx.x, part[threadIdx.x]);
 }
 
-/* The order of a class' rows is that of the blocks that come; no result depends on it */
+/* The order of a class' rows depends on the timing of blocks; no result depends on it */
 __global__ void deal_kernel(int m, const int *__restrict__ length, int *next, int *rows)
 {
   __shared__ int part[GPUCSR_ROW_CLASSES], from[GPUCSR_ROW_CLASSES];

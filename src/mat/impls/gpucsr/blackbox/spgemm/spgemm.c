@@ -32,7 +32,7 @@ PetscErrorCode GPUCSRRowClassesDestroy(GPUCSRDevice dev, GPUCSRRowClasses *c)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Rows put into classes by these lengths, whatever classes there were */
+/* Puts rows into classes by these lengths; replaces older classes */
 static PetscErrorCode Classify(GPUCSRDevice dev, int m, const int32_t *length, GPUCSRRowClasses *c)
 {
   PetscFunctionBegin;
@@ -63,7 +63,7 @@ static PetscErrorCode SymbolicSteps(const GPUCSRStorage *A, const GPUCSRStorage 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The pattern of C = A B, with columns ascending. When it fails there is nothing to destroy. */
+/* The pattern of C = A B, with ascending columns. After an error there is nothing to destroy. */
 PetscErrorCode GPUCSRSpGEMMSymbolic(const GPUCSRStorage *A, const GPUCSRStorage *B, GPUCSRStorage *C, GPUCSRRowClasses *classes)
 {
   GPUCSRDevice   dev    = A->dev;
@@ -76,7 +76,7 @@ PetscErrorCode GPUCSRSpGEMMSymbolic(const GPUCSRStorage *A, const GPUCSRStorage 
   PetscCall(PetscMemzero(classes, sizeof(*classes)));
   C->dev = dev;
   ierr   = GPUCSRMalloc(dev, bytes, "lengths of a product's rows", &length);
-  if (!ierr) ierr = dev->ops->zero(dev->id, length, bytes, dev->stream); /* one more is read than there are rows */
+  if (!ierr) ierr = dev->ops->zero(dev->id, length, bytes, dev->stream); /* the scan reads one number more than rows */
   if (!ierr) ierr = GPUCSRMalloc(dev, bytes, "lengths of a product's rows", &rowptr);
   if (!ierr) ierr = SymbolicSteps(A, B, (int32_t *)length, (int32_t *)rowptr, C, classes);
   PetscCall(GPUCSRFree(dev, bytes, &length));
@@ -89,7 +89,7 @@ PetscErrorCode GPUCSRSpGEMMSymbolic(const GPUCSRStorage *A, const GPUCSRStorage 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The values of C = A B, whose pattern is that of GPUCSRSpGEMMSymbolic() */
+/* The values of C = A B, with the pattern of GPUCSRSpGEMMSymbolic() */
 PetscErrorCode GPUCSRSpGEMMNumeric(const GPUCSRStorage *A, const GPUCSRStorage *B, const GPUCSRRowClasses *classes, GPUCSRStorage *C)
 {
   GPUCSRBool lost;
@@ -100,7 +100,7 @@ PetscErrorCode GPUCSRSpGEMMNumeric(const GPUCSRStorage *A, const GPUCSRStorage *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The classes of a pattern that somebody else made */
+/* The classes of a pattern from elsewhere */
 PetscErrorCode GPUCSRRowClassesOf(const GPUCSRStorage *C, GPUCSRRowClasses *classes)
 {
   GPUCSRDevice   dev    = C->dev;
@@ -123,7 +123,7 @@ PetscErrorCode GPUCSRRowClassesOf(const GPUCSRStorage *C, GPUCSRRowClasses *clas
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* T = A transposed, with its values where A has memory for them, and their map, nnz numbers of device memory. When it fails there is nothing to destroy. */
+/* T = A transposed, with its values if A has memory for them, and their map, nnz numbers of device memory. After an error there is nothing to destroy. */
 PetscErrorCode GPUCSRTransposeStorage(const GPUCSRStorage *A, GPUCSRStorage *T, int32_t **map)
 {
   GPUCSRDevice   dev = A->dev;
@@ -144,7 +144,7 @@ PetscErrorCode GPUCSRTransposeStorage(const GPUCSRStorage *A, GPUCSRStorage *T, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The values of T again */
+/* New values of T */
 PetscErrorCode GPUCSRTransposeValues(const GPUCSRStorage *A, const int32_t *map, GPUCSRStorage *T)
 {
   PetscFunctionBegin;
@@ -168,7 +168,7 @@ static PetscErrorCode Sum(const GPUCSRStorage *A, const GPUCSRStorage *T, GPUCSR
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* G = A + A^T, or A; with scale of absolute values, and with ones on the diagonal. When it fails there is nothing to destroy. */
+/* G = A + A^T, or A; with scale of absolute values, and with ones on the diagonal. After an error there is nothing to destroy. */
 PetscErrorCode GPUCSRGraph(const GPUCSRStorage *A, GPUCSRBool symmetrize, GPUCSRBool scale, GPUCSRStorage *G)
 {
   GPUCSRDevice     dev = A->dev;
@@ -240,7 +240,7 @@ static PetscErrorCode CollapseSteps(const GPUCSRStorage *A, int bs, GPUCSRStorag
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* An entry for each block of A that has any: the sum of their absolute values, W^T |A| W. When it fails there is nothing to destroy. */
+/* One entry for each block of A that has any: the sum of their absolute values, W^T |A| W. After an error there is nothing to destroy. */
 PetscErrorCode GPUCSRCollapse(const GPUCSRStorage *A, int bs, GPUCSRStorage *C)
 {
   GPUCSRStorage    K = {0}, W = {0}, R = {0}, M = {0};
@@ -315,7 +315,7 @@ static PetscErrorCode Classify_Host(int m, const int32_t *length, GPUCSRRowClass
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The columns of row r of A B that mark[] does not have yet, into to where that is not NULL, and how many */
+/* Counts the columns of row r of A B not yet in mark[], and writes them to `to` unless NULL */
 static int Gather(Rows a, Rows b, int r, int32_t *mark, int32_t *to)
 {
   int n = 0;
@@ -395,7 +395,7 @@ static PetscErrorCode Numeric_Host(const GPUCSRStorage *A, const GPUCSRStorage *
 {
   const Rows a = RowsOf(A), b = RowsOf(B), c = RowsOf(C);
   double    *to = (double *)C->array[CSR_VAL].data;
-  int32_t   *at; /* where a column of the row is in C, if C has it */
+  int32_t   *at; /* place in C of a column of the row, if C has it */
 
   PetscFunctionBegin;
   PetscCall(GPUCSRWaitStreamOnHost(A->dev->stream));
@@ -501,7 +501,7 @@ static PetscErrorCode AXPY_Host(double f, const GPUCSRStorage *X, GPUCSRStorage 
 {
   const Rows x = RowsOf(X), y = RowsOf(Y);
   double    *to = (double *)Y->array[CSR_VAL].data;
-  int32_t   *at; /* where a column of the row is in Y, if Y has it */
+  int32_t   *at; /* place in Y of a column of the row, if Y has it */
 
   PetscFunctionBegin;
   PetscCall(GPUCSRWaitStreamOnHost(Y->dev->stream));

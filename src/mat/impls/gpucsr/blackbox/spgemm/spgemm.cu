@@ -1,16 +1,15 @@
 /*
-  Sparse products on a GPU. A row of C is the work of G threads, a part of a warp or a whole block, which have a hash table of T places:
-  columns are put there and counted, or put there and written out, or looked up, with their sums beside them. Every search for a place ends after
-  as many steps as the table has places.
+  Sparse products on a GPU. G threads, a part of a warp or a whole block, compute a row of C with a hash table of T places: they insert and count the
+  columns, or insert and write them, or look them up, with their sums. Every search for a place ends after as many steps as the table has places.
 
-  G goes with the mean length of B's rows, as their entries are what the threads of a group share; T with the class of the row.
+  G grows with the mean length of B's rows, whose entries the threads of a group share; T with the class of the row.
 */
 #include "spgemm.cuh"
 #include <cub/device/device_segmented_sort.cuh>
 
 #define LONG 512 /* threads of a row whose table is in device memory */
 
-/* Threads of a block: rows that take more than a warp wait for all of it, and have it for themselves */
+/* Threads of a block: a row that takes more than a warp has a block of its own */
 __host__ __device__ constexpr int threads_of(int G)
 {
   return G > 32 ? G : 128;
@@ -38,7 +37,7 @@ __device__ __forceinline__ unsigned int hash(int c, int bits)
   return ((unsigned int)c * 0x9E3779B1u) >> (32 - bits);
 }
 
-/* The place of column c in a table of 2^bits places: it has been there, is new, or there is none */
+/* The place of column c in a table of 2^bits places: true: c is new; place -1: the table is full */
 __device__ __forceinline__ bool insert(int *key, int bits, int c, int *place)
 {
   const unsigned int last = (1u << bits) - 1;
@@ -69,7 +68,7 @@ __device__ __forceinline__ int find(const int *key, int bits, int c)
   return -1;
 }
 
-/* How many columns of row r of A B this thread put into the table: W neighbours share a row of B */
+/* Number of columns of row r of A B that this thread put into the table: W neighbours share a row of B */
 template <int G>
 __device__ int gather(const group<G> &g, const csr &A, const csr &B, int r, int W, int *key, int bits)
 {
@@ -102,7 +101,7 @@ __device__ int total_of(const group<G> &g, int n, int *total)
   }
 }
 
-/* One row: the columns of its product counted, or written as they come (they are sorted afterwards) */
+/* One row: counts the columns of its product, or writes them in any order (they are sorted afterwards) */
 template <int G, bool WRITE>
 __device__ void pattern_row(const group<G> &g, const csr &A, const csr &B, int r, int W, int *key, int bits, int *shared, int *length, const int *rowptr, int *col)
 {
@@ -137,11 +136,11 @@ __global__ void __launch_bounds__(threads_of(G)) pattern_kernel(int n, const int
   const int      slot = threadIdx.x / G, k = blockIdx.x * ROWS + slot;
   const group<G> g;
 
-  if (k >= n) return; /* whole groups, and where a group is a block there is none */
+  if (k >= n) return; /* whole groups leave; a group that is a block never does */
   pattern_row<G, WRITE>(g, A, B, rows[k], W, key + (slot << BITS), BITS, shared + slot, length, rowptr, col);
 }
 
-/* Rows too long for fast memory: a block each, whose table is part of work, 2^most places */
+/* Rows too long for fast memory: one block each, with a table of 2^most places in work */
 template <bool WRITE>
 __global__ void __launch_bounds__(LONG) pattern_long_kernel(int n, const int *__restrict__ rows, csr A, csr B, int W, int most, int *work, int *length, const int *rowptr, int *col)
 {
@@ -158,7 +157,7 @@ __global__ void __launch_bounds__(LONG) pattern_long_kernel(int n, const int *__
   }
 }
 
-/* One row: its columns into the table with their places in the row, then its entries of A one after the other, those of B's row by the threads of the group */
+/* One row: its columns with their places in the row go into the table; then, for one entry of A after the other, the threads of the group take the entries of B's row */
 template <int G, class P>
 __device__ void numeric_row(const group<G> &g, const csr &A, const csr &B, int r, const int *__restrict__ rowptr, const int *__restrict__ col, double *val, int *key, P *place, double *sum, int bits, int *lost)
 {
@@ -219,7 +218,7 @@ __global__ void __launch_bounds__(threads_of(G)) numeric_kernel(int n, const int
   numeric_row(g, A, B, rows[k], rowptr, col, val, key + slot * T, place + slot * T, sum + slot * (T / 2), BITS, lost);
 }
 
-/* Rows for which C has no entries: the product must have none */
+/* Rows of which C has no entries: the product must have none */
 __global__ void empty_kernel(int n, const int *__restrict__ rows, csr A, const int *__restrict__ brow, int *lost)
 {
   const int k = blockIdx.x * blockDim.x + threadIdx.x;
@@ -229,7 +228,7 @@ __global__ void empty_kernel(int n, const int *__restrict__ rows, csr A, const i
     if (brow[A.j[q] + 1] > brow[A.j[q]]) *lost = 1;
 }
 
-/* The sums of a long row are its values themselves */
+/* A long row's sums are its values */
 __global__ void __launch_bounds__(LONG) numeric_long_kernel(int n, const int *__restrict__ rows, csr A, csr B, const int *__restrict__ rowptr, const int *__restrict__ col, double *val, int most, int *work, int *lost)
 {
   const group<LONG> g;
@@ -244,7 +243,7 @@ __global__ void __launch_bounds__(LONG) numeric_long_kernel(int n, const int *__
   }
 }
 
-/* Threads that share a row of B while order does not matter: a power of two about its mean length */
+/* Threads that share a row of B if order does not matter: a power of two about its mean length */
 static int Sharing(const GPUCSRStorage *B, int most)
 {
   const double mean = B->m ? (double)B->nnz / B->m : 0;
@@ -254,7 +253,7 @@ static int Sharing(const GPUCSRStorage *B, int most)
   return w;
 }
 
-/* Tables in device memory for the rows of the last class, at most so many bytes */
+/* Most bytes of the tables in device memory for the rows of the last class */
 #define LONG_BYTES ((size_t)1 << 28)
 
 static GPUCSRError LongWork(const GPUCSRStorage *A, const GPUCSRRowClasses *c, int perplace, int *most, int *blocks, size_t *bytes, void **work)
@@ -341,7 +340,7 @@ static GPUCSRError NumericLaunch(const GPUCSRStorage *SA, const GPUCSRStorage *S
   const cudaStream_t s      = StreamOf(SA);
   const int         *rowptr = (const int *)C->array[CSR_ROWPTR].data, *col = (const int *)C->array[CSR_COL].data;
   double            *val   = (double *)C->array[CSR_VAL].data;
-  const bool         small = SB->nnz <= 6 * (int64_t)SB->m; /* few threads a row of B */
+  const bool         small = SB->nnz <= 6 * (int64_t)SB->m; /* few threads for a row of B */
 
 #define LAUNCH(k, G, BITS) \
   do { \

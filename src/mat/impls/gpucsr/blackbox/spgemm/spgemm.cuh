@@ -1,8 +1,7 @@
 #pragma once
 
 /*
-  What the kernels of this folder share: a matrix as kernels see it, a number that a kernel leaves, and the functions of the table in spgemm.cu
-  that stand in other files.
+  Common to the kernels of this folder: a matrix for kernels, a number that a kernel returns, and functions of spgemm.cu's table from other files.
 */
 #include "spgemm.h"
 #include "../kernels/device.cuh"
@@ -22,7 +21,7 @@ static inline cudaStream_t StreamOf(const GPUCSRStorage *A)
   return (cudaStream_t)A->dev->stream;
 }
 
-/* An int that a kernel left on the device, read when the stream's work is done */
+/* An int that a kernel has written on the device, read when the stream's work is done */
 static inline GPUCSRError ReadInt(const GPUCSRStorage *A, const void *from, int *to)
 {
   GPUCSRCall(A->dev->ops->copy(A->dev->id, to, from, sizeof(int), GPUCSR_TO_HOST, A->dev->stream));

@@ -1,15 +1,12 @@
 #pragma once
 
 /*
-  Sparse products C = A B of matrices in CSR on one device, in two phases: the pattern of C, then its values, which alone are computed
-  again for new values of A and B. Knows neither Mat nor CUDA.
+  Sparse products C = A B of matrices in CSR on one device, in two phases: the pattern of C, then its values; new values of A and B need the second phase only. Knows no Mat and no CUDA.
 
-  Rows of C are put into classes by how long they can be. The rows of a class are computed alike: a group of threads has a hash table of
-  one size in fast memory and puts the columns of a row there, after Nagasaka, Nishide, Azad, Buluc, High-performance sparse matrix-matrix
+  Rows of C are classified by a bound of their length. For each row of a class a group of threads has a hash table of one size in fast memory, and inserts the row's columns, after Nagasaka, Nishide, Azad, Buluc, High-performance sparse matrix-matrix
   products on Intel KNL and multicore architectures (2018) and Nagasaka, Nukada, Matsuoka, High-performance and memory-saving sparse general
-  matrix-matrix multiplication for NVIDIA Pascal GPU (2017); the few rows too long for that have their tables in device memory, as in Parger,
-  Winter, Mlakar, Steinberger, spECK (2020). Unlike theirs the sums do not depend on the order in which threads come: the entries of a row of
-  A are taken one after the other, as MATAIJ does, so that the same product has the same bits every time.
+  matrix-matrix multiplication for NVIDIA Pascal GPU (2017); the few longer rows have their tables in device memory, as in Parger,
+  Winter, Mlakar, Steinberger, spECK (2020). Unlike in these papers, sums do not depend on the timing of threads: the entries of a row of A are taken one after the other, as in MATAIJ, so every run has the same bits.
 */
 #include "../kernels/kernels.h"
 
@@ -25,7 +22,7 @@ GPUCSR_HOST_DEVICE int GPUCSRRowClass(int length)
   return length <= 0 ? 0 : length <= 16 ? 1 : length <= 64 ? 2 : length <= 256 ? 3 : length <= 1024 ? 4 : length <= 2048 ? 5 : 6;
 }
 
-/* Rows by class: those of class k are rows[first[k]] to rows[first[k + 1] - 1] */
+/* Rows by class: class k has rows[first[k]] to rows[first[k + 1] - 1] */
 typedef struct {
   int      first[GPUCSR_ROW_CLASSES + 1];
   int      longest;
@@ -33,17 +30,17 @@ typedef struct {
   int      m;
 } GPUCSRRowClasses;
 
-/* What a backend does for them; all run on the stream of A's device. Those that give numbers back have waited for it. */
+/* A backend's functions; all run on the stream of A's device. A function that returns numbers has waited for the stream. */
 typedef struct {
-  /* length[r] = what row r of C cannot exceed */
+  /* length[r] = an upper bound for the length of row r of C */
   GPUCSRError (*bound)(const GPUCSRStorage *A, const GPUCSRStorage *B, int32_t *length);
-  /* the first of them, where memory for rows is there */
+  /* the first of each class; and the rows, if there is memory for them */
   GPUCSRError (*classify)(int m, const int32_t *length, GPUCSRRowClasses *, GPUCSRDevice);
-  /* length[r], of which a bound was known, becomes how long row r of C is */
+  /* length[r] = the length of row r of C, from the bound in length[r] */
   GPUCSRError (*count)(const GPUCSRStorage *A, const GPUCSRStorage *B, const GPUCSRRowClasses *, int32_t *length);
-  /* rowptr from lengths, m + 1 of them, the last of which does not matter; nnz: their sum */
+  /* rowptr from m + 1 lengths, the last of which is ignored; nnz: their sum */
   GPUCSRError (*scan)(int m, const int32_t *length, int32_t *rowptr, int64_t *nnz, GPUCSRDevice);
-  /* columns of C, ascending; its row pointers are there */
+  /* columns of C, ascending, from its row pointers */
   GPUCSRError (*fill)(const GPUCSRStorage *A, const GPUCSRStorage *B, const GPUCSRRowClasses *, GPUCSRStorage *C);
   /* values of C; lost: an entry of the product has no place in C */
   GPUCSRError (*numeric)(const GPUCSRStorage *A, const GPUCSRStorage *B, const GPUCSRRowClasses *, GPUCSRStorage *C, GPUCSRBool *lost);
@@ -56,15 +53,15 @@ typedef struct {
   /* K = [A T], row by row, values or (absolute) their absolute values; T NULL: A alone. B = [I; I], 2 m by m: K B is the sum of A and T */
   GPUCSRError (*beside)(const GPUCSRStorage *A, const GPUCSRStorage *T, GPUCSRBool absolute, GPUCSRStorage *K);
   GPUCSRError (*stacked)(int m, GPUCSRStorage *B);
-  /* each entry divided by the roots of the sizes of its row's and its column's entry on the diagonal; where there is none it is 0 */
+  /* divides each entry by the square roots of the absolute diagonal entries of its row and column; 0 without a diagonal entry */
   GPUCSRError (*normalize)(GPUCSRStorage *A);
-  /* Y += a X, whose entries are some of those of Y; lost: they are not, and values of Y may be wrong */
+  /* Y += a X, where Y has all of X's entries; lost: it has not, and values of Y may be wrong */
   GPUCSRError (*axpy)(double a, const GPUCSRStorage *X, GPUCSRStorage *Y, GPUCSRBool *lost);
   /* j[k] = table[j[k]] */
   GPUCSRError (*renumber)(int64_t n, const int32_t *table, int32_t *j, GPUCSRDevice);
   /* length[r] = entries of row r of A, whose columns ascend, before column n, or (rest) from there on */
   GPUCSRError (*lengths)(const GPUCSRStorage *A, int n, GPUCSRBool rest, int32_t *length);
-  /* those entries to D, and the rest to E, whose column 0 is A's n; their row pointers are there */
+  /* copies the entries before column n to D, and the rest to E, whose column 0 is A's n; D and E have row pointers */
   GPUCSRError (*part)(const GPUCSRStorage *A, int n, GPUCSRStorage *D, GPUCSRStorage *E);
 } GPUCSRSpGEMMOps;
 

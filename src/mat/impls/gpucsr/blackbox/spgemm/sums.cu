@@ -1,7 +1,7 @@
-/* Sums of sparse matrices on a GPU: as a product [A T] [I; I], and in place where the pattern is there */
+/* Sums of sparse matrices on a GPU: as a product [A T] [I; I], and in place if the pattern has all entries */
 #include "spgemm.cuh"
 
-/* 8 threads a row; T.i is NULL where there is no T */
+/* 8 threads for a row; T.i is NULL if there is no T */
 __global__ void beside_kernel(int m, int n, csr A, csr T, bool absolute, int *__restrict__ rowptr, int *__restrict__ col, double *__restrict__ val)
 {
   const int r = (int)(((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 8), lane = threadIdx.x % 8;
@@ -51,7 +51,7 @@ GPUCSRError GPUCSRStacked_CUDA(int m, GPUCSRStorage *B)
   return 0;
 }
 
-/* 8 threads a row; rows of Y may be in any order, and are searched from the place where an ascending one has the column */
+/* 8 threads for a row; rows of Y may be in any order: the search begins at the column's place in an ascending row */
 __global__ void axpy_kernel(int m, double f, csr X, const int *__restrict__ yrow, const int *__restrict__ ycol, double *yval, int *lost)
 {
   const int r = (int)(((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 8);

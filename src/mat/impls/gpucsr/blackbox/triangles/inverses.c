@@ -1,6 +1,6 @@
 /*
-  Inverses of the blocks on a diagonal, where these are small: an application is one product with dense blocks, in which no row waits for another. Loops of the host backend, which the kernels are
-  tested against.
+  Inverses of small blocks on a diagonal: an application is one product with dense blocks, in which no row waits for another. These loops of the host
+  backend test the kernels.
 */
 #include "triangle.h"
 
@@ -15,7 +15,7 @@ PetscErrorCode GPUCSRInversesDestroy(GPUCSRDevice dev, GPUCSRInverses *V)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sends what is known on the host */
+/* Uploads the host's data */
 static PetscErrorCode Send(GPUCSRDevice dev, const int begin[], const int block[], const int64_t at[], GPUCSRInverses *V)
 {
   const size_t n = (size_t)V->n, blocks = (size_t)V->nblocks;

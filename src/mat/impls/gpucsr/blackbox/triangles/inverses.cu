@@ -1,5 +1,6 @@
 /*
-  Inverses of the blocks on a diagonal, on a GPU: a thread has a row of them. Neighbouring threads read neighbouring numbers, as a block's inverse is stored by columns.
+  Inverses of the blocks on a diagonal, on a GPU: one thread for each row. A block's inverse is stored by columns, so neighbouring threads read
+  neighbouring numbers.
 */
 #include "triangle.h"
 #include "../kernels/device.cuh"

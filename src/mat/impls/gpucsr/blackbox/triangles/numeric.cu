@@ -2,9 +2,7 @@
   ILU and ICC on a GPU, row by row in PETSc's order, so that factors agree up to rounding: the entries left of the diagonal ascend, and each eliminates with the row of its column. A warp takes a row; rows are in
   the order of levels, and each waits for the inverse pivots of the rows that it needs.
 
-  What does not need their values is done before they are there. A warp keeps its row in shared memory if it fits there, which is so for all but a few rows. For up to 32 rows above it lists the entries that have a
-  place in its row, and these places, found by bisection. It loads the values of each row above as soon as that is finished, in whatever order, and eliminates as far as the rows above follow each other. So only
-  what depends on the last finished row is left to do after it, which is what a matrix of many narrow levels waits for.
+  Work without these values is done before the wait. A warp keeps its row in shared memory if the row fits, as nearly all do. For up to 32 rows above it lists the entries that have a place in its row, and these places, found by bisection. It loads the values of each row above as soon as the row is finished, in any order, and eliminates with consecutive finished rows. So only the work for the last finished row follows the wait, which dominates in a matrix of many narrow levels.
 
   All blocks are resident, and a warp's rows ascend in the order of levels, so the first unfinished row never waits for ever.
 */
@@ -36,7 +34,7 @@ struct Row {
   double    *val;
 };
 
-/* Entries of rows above, in shared memory: where they are in the factor, their places in the row, and their values once these are there */
+/* Entries of rows above, in shared memory: their places in the factor and in the row, and their values after the wait */
 struct Staged {
   int     room, *from, *to;
   double *val;
@@ -48,7 +46,8 @@ struct Above {
   double dinv;
 };
 
-/* Lists the entries of rows above that have a place in the row, for its entries from e0 on, as many as there is room for. Returns how many entries of the row that serves; 0: the first row above is too long */
+/* Lists the entries of rows above that have a place in the row, for its entries from e0 on, as far as there is room. Returns the number of entries
+   served; 0: the first row above is too long */
 template <bool SYMMETRIC>
 __device__ __forceinline__ int stage(const GPUCSRFactorCSR &F, const Row &R, int e0, const Staged &S, int lane, Above *a)
 {
@@ -99,7 +98,7 @@ __device__ __forceinline__ int stage(const GPUCSRFactorCSR &F, const Row &R, int
   return take;
 }
 
-/* Loads values [p, end) of what is staged */
+/* Loads values [p, end) of the staged entries */
 __device__ __forceinline__ void load(const GPUCSRFactorCSR &F, const Staged &S, int p, int end, int lane)
 {
   for (p += lane; p < end; p += 32 * NUMERIC_LOADS) {
@@ -130,7 +129,7 @@ __device__ __forceinline__ void load_rows(const GPUCSRFactorCSR &F, const Staged
   __syncwarp();
 }
 
-/* Eliminates entry e0 + e with its row above, which is staged. SYMMETRIC: the multiplier comes from the row above as well, whose entry in column r is its first here */
+/* Eliminates entry e0 + e with its row above, which is staged. SYMMETRIC: the multiplier, too, comes from the row above, whose first entry here has column r */
 template <bool SYMMETRIC>
 __device__ __forceinline__ double eliminate(const Row &R, const Staged &S, const Above &a, int e0, int e, int lane, int *unsymmetric)
 {
@@ -177,7 +176,7 @@ __device__ __forceinline__ void eliminate_some(const GPUCSRFactorCSR &F, const R
   if (lane < take) R.val[e0 + lane] = mine;
 }
 
-/* Eliminates entry e with a row above that there is no room for */
+/* Eliminates entry e with a row above that has no room */
 template <bool SYMMETRIC>
 __device__ __noinline__ void eliminate_long(const GPUCSRFactorCSR &F, const Row &R, int e, int lane, int *pivots, volatile int *trouble)
 {
@@ -259,7 +258,7 @@ __global__ void __launch_bounds__(32 * NUMERIC_WARPS) numeric_kernel(GPUCSRFacto
   }
 }
 
-/* Entries of rows above that there is room for: what a row of usual length needs */
+/* Room for entries of rows above, for a row of usual length */
 static int StagedEntries(const GPUCSRFactorCSR *F)
 {
   const int length = GPUCSRMin(GPUCSRMin(F->longest, 128), GPUCSRMax(8, (int)(2 * F->nnz / F->n))), half = length / 2 + 1;

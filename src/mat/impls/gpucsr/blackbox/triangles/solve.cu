@@ -1,12 +1,11 @@
 /*
   Triangular solves on a GPU.
 
-  syncfree: each row waits only for the results that it needs (Liu, Li, Hogg, Duff and Vinter, Euro-Par 2016, who wait for counters). Results are their own flags: they are marked absent before, so a step
+  syncfree: each row waits only for the results that it needs (Liu, Li, Hogg, Duff and Vinter, Euro-Par 2016, with counters). Results are their own flags: they are marked absent before, so a step
   from level to level is one store and one load through the second-level cache. Slices are dealt to all warps in the order of levels, and all blocks are resident, so the first unfinished slice never waits for
   ever. Each solve marks absent what the next one writes. L and U follow each other in one launch, without a barrier in between.
 
-  ranges: the same, but a block has a range of neighbouring rows, with their results also in its shared memory. There a step takes a tenth of the time. Only results of other ranges come through the cache; the
-  warp waits for these and for the right-hand side first. A warp loads the entries of its next slices while it waits.
+  ranges: the same, but a block has a range of neighbouring rows, with their results also in its shared memory. A step through shared memory is much faster. Only results of other ranges come through the cache; the warp waits for them and for the right-hand side first. A warp loads the entries of its next slices while it waits.
 
   In ranges a warp polls, without a barrier, results in shared memory that other warps write meanwhile; racecheck of compute-sanitizer reports such pairs as hazards. They are harmless. A result is 8 bytes
   at a multiple of 8, and accesses are volatile, so it is read whole and never kept in a register. It is marked absent before, and written once. Its reader needs nothing else, so no other write has to come
@@ -41,7 +40,7 @@ struct SolveArgs {
 /* A lane's data of a slice, except results of other rows */
 struct Lane {
   int    log, width, p, first, from, to, c[UNROLL]; /* p: its place; first: its first entry, in units of 32 */
-  bool   head;                                      /* it ends up with the sum of its row */
+  bool   head;                                      /* has the sum of its row at the end */
   double v[UNROLL], scale, rhs;
 };
 
@@ -72,7 +71,7 @@ __device__ __forceinline__ void load_slice(Lane &L, const Sweep &w, int4 d, int 
   if (L.head) L.from = __ldg(w.from + L.p);
 }
 
-/* The data that are needed last */
+/* The data needed last */
 __device__ __forceinline__ void load_rest(Lane &L, const Sweep &w)
 {
   L.to    = L.head && w.to ? __ldg(w.to + L.p) : 0;
@@ -109,7 +108,7 @@ __device__ __forceinline__ double finish(const Lane &L, const Sweep &w, double b
   return r;
 }
 
-/* The sum over entries whose columns are places: values times results, once those of the whole warp are there */
+/* The sum over entries whose columns are places: values times results, after the whole warp's results have come */
 __device__ __forceinline__ double sum_far(const Lane &L, const Sweep &w, Patience &patience, volatile int *trouble)
 {
   const unsigned all = 0xffffffffu;
@@ -306,7 +305,7 @@ GPUCSR_INTERN GPUCSRError GPUCSRSolve_CUDA(GPUCSRDevice, GPUCSRSolveMethod, cons
 GPUCSR_INTERN GPUCSRError GPUCSRJacobi_CUDA(GPUCSRDevice, int, const GPUCSRSweep *, int, const double *, double *, GPUCSRStream);
 }
 
-/* A kernel and its launch: at most this many blocks a multiprocessor, and no more than there is work for */
+/* A kernel and its launch: at most this many blocks a multiprocessor, and no more than the work needs */
 typedef struct {
   const void *kernel;
   int         threads, most;

@@ -167,7 +167,7 @@ static PetscErrorCode Send(GPUCSRDevice dev, const void *from, size_t n, const c
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Computes widths and offsets of slices, and allocates the arrays whose lengths follow from them, on the device */
+/* Computes widths and offsets of slices, and allocates the device arrays that depend on them */
 static PetscErrorCode Lay(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRTriangle *T, Laid *a, GPUCSRStream s)
 {
   const size_t slices = sizeof(GPUCSRSlice) / sizeof(int) * (size_t)T->nslices;

@@ -1,7 +1,7 @@
 #pragma once
 
 /*
-  Triangular solves, and the incomplete factorizations that make triangles. Knows neither Mat nor CUDA.
+  Triangular solves, and the incomplete factorizations that make triangles. Knows no Mat and no CUDA.
 
   A factor is a square CSR matrix with ascending columns and a complete diagonal: L is left of it, U right of it, and the inverse of the diagonal is in an
   array of its own. Each triangle is stored a second time, in the form that solves read: rows in the order of their levels (a row needs only
@@ -40,13 +40,12 @@ typedef struct {
 #define GPUCSRSliceWidth(shape)              ((int)((shape) >> 9))
 #define GPUCSR_SLICE_WIDTH_MAX               (1 << 23)
 
-/* A column that is place p of a range that begins at place b; and p - b of such a column */
+/* Column p of a range that begins at place b; and p - b of the column */
 #define GPUCSR_NEAR(p, b) (-2 - ((p) - (b)))
 #define GPUCSR_NEAR_OF(c) (-2 - (c))
 
 /*
-  One triangle in the order of levels: the levels of all rows, or those of one range of rows (upper: from the end) after the other. Arrays are on the
-  device
+  One triangle in the order of levels: all rows, or one range of rows after the other (upper: from the end). Arrays are on the device
 */
 typedef struct {
   int          n;
@@ -63,7 +62,7 @@ typedef struct {
   int         *col; /* a place; -1: no entry; near: GPUCSR_NEAR() of a place in the same range */
   double      *val;
   double      *scale; /* inverse diagonal, by place */
-  double      *x[2];  /* results by place, used alternately: a solve marks those of the next one absent */
+  double      *x[2];  /* results by place, used alternately: each solve marks the next solve's absent */
   int          turn;
 } GPUCSRTriangle;
 
@@ -195,7 +194,7 @@ typedef struct {
   GPUCSRError (*collect)(int n, const int *ptr, const int *index, const double *from, double *to, GPUCSRStream);
   /* a = the entries of A in the rows and columns of the factor, zero where A has none; row, column: permutations or NULL */
   GPUCSRError (*scatter)(const int *ai, const int *aj, const double *aa, const int *row, const int *column, GPUCSRFactorCSR *, GPUCSRStream);
-  /* ILU (or, with the upper triangle of a symmetric pattern alone, ICC) of what is in a, in place, rows in the order given; done when it returns */
+  /* ILU (or, with the upper triangle of a symmetric pattern alone, ICC) of the values in a, in place, rows in the order given; done at return */
   GPUCSRError (*factor)(GPUCSRDevice, GPUCSRFactorCSR *, GPUCSRBool symmetric, const int *order, GPUCSRPivotRule, double tolerance, GPUCSRPivots *, GPUCSRStream);
   /* upper triangle of a factorization of the latter kind = the lower one's transpose */
   GPUCSRError (*mirror)(GPUCSRFactorCSR *, GPUCSRStream);

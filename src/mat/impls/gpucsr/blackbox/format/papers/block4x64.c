@@ -1,15 +1,10 @@
 /*
-  Hybrid blocks: blocks of 4 rows by 64 columns, in which each row is stored for itself, padded to a multiple of half a warp
-  (16 entries, a unit). The blocks of a block row follow each other from left to right; each begins at the first column
-  that the one before does not cover, rounded down to a multiple of 16. Within a block a column is a byte.
+  Hybrid blocks: blocks of 4 rows by 64 columns, in which each row is padded to a multiple of half a warp (16 entries, a unit). The blocks of a block row go from left to right; each begins at the first column beyond the block before, rounded down to a multiple of 16. Within a block a column is a byte.
 
   Block row R holds blocks rowptr[R] <= b < rowptr[R + 1]; block b covers columns start[b] to start[b] + 63; its row i has
   units unit[4 b + i] <= u < unit[4 b + i + 1]; unit u has entries 16 u to 16 u + 15.
 
-  Bytes: 4 (block rows + 1) + 20 blocks + 4 + (1 + v) stored. Fewer than those of CSR
-  where rows have runs of 16 entries and more (wide bands, dense matrices), and x is read once for four rows; loses by padding
-  anywhere else, and by the metadata of each block. Blocked CSR does better on an H200. Padding has column 64 and is never
-  multiplied, so Inf and NaN in x stay where CSR would have them.
+  Bytes: 4 (block rows + 1) + 20 blocks + 4 + (1 + v) stored. Fewer than CSR's if rows have runs of 16 entries and more (wide bands, dense matrices), and x is read once for four rows; elsewhere padding and the metadata of each block lose. Padding has column 64 and is never multiplied, so Inf and NaN in x act as with CSR.
 
   Paper: M. M. Baskaran, R. Bordawekar, Optimizing sparse matrix-vector multiplication on GPUs, IBM RC24704, 2009.
 */
@@ -17,7 +12,7 @@
 #include "../reference.h"
 #include <stdlib.h>
 
-/* Blocks filled alike; where nothing is known of the columns, a unit an entry: not to be taken by chance */
+/* Assumes equally full blocks; without a sample of the columns, one unit for each entry, so that the format is not chosen by chance */
 static PetscErrorCode Estimate_Block4x64(const GPUCSRFeatures *f, int variant, GPUCSRExtent *e)
 {
   const double blocks = f->sampled ? f->blocks[GPUCSRBlockIndex(variant)] : (double)f->nnz, rows = f->sampled ? BLOCK4X64_ROWS * blocks : (double)f->nnz;
@@ -54,7 +49,7 @@ static int Compare(const void *a, const void *b)
   return x < y ? -1 : x > y;
 }
 
-/* The entries of block row R by column; returns how many */
+/* The entries of block row R by column; returns their number */
 static int32_t Places(const GPUCSRSource *s, int R, Place *p)
 {
   const int last = PetscMin(s->m, (R + 1) * BLOCK4X64_ROWS);
@@ -66,7 +61,7 @@ static int32_t Places(const GPUCSRSource *s, int R, Place *p)
   return n;
 }
 
-/* The places of the block that begins with the first of them: how many, of each row too, and where it starts */
+/* The block that begins with the first place: returns the number of its places, and of each row, and its first column */
 static int32_t BlockOf(const Place *p, int32_t n, int32_t *start, int32_t count[BLOCK4X64_ROWS])
 {
   int32_t q = 0;

@@ -1,8 +1,7 @@
 /*
   Coordinates: entry k is value val[k] in row row[k] and column col[k], ordered by row.
 
-  Bytes: (8 + v) nnz. Threads share entries, not rows, so the lengths of rows do not matter, nor do empty ones but for their
-  results; each entry pays 4 bytes more than in CSR for it. The second part of hyb.
+  Bytes: (8 + v) nnz. Threads share entries, not rows, so the lengths of rows do not matter; each entry pays 4 bytes more than in CSR. The second part of hyb.
 
   Paper: N. Bell, M. Garland, Implementing sparse matrix-vector multiplication on throughput-oriented processors, SC 2009.
 */

@@ -1,17 +1,14 @@
 /*
-  Hybrid: the first entries of each row as ell, what is beyond as coordinates. The width of the first part is the largest that
-  a third of the rows and 4096 of them reach (all, where there are fewer): there ELL is about three times faster an entry than coordinates.
+  Hybrid: the first entries of each row as ell, the rest as coordinates. The width of the first part is the largest that a third of the rows, and 4096 of them, reach (all of fewer): up to there ELL is faster than coordinates.
 
-  Bytes: 4 (m + 1) + (4 + v) width m in whole slices + (8 + v) beyond. Wins where most rows are of about one length and some are much
-  longer. Extent: units are the entries beyond. The first part has the arrays, the padding and the kernels of sell.
+  Bytes: 4 (m + 1) + (4 + v) width m in whole slices + (8 + v) beyond. Wins if most rows are of about one length and some are much longer. Extent: units are the entries beyond. The first part has the arrays, the padding and the kernels of sell.
 
-  Paper: N. Bell, M. Garland, Implementing sparse matrix-vector multiplication on throughput-oriented processors, SC 2009; the width is
-  by their rule.
+  Paper: N. Bell, M. Garland, Implementing sparse matrix-vector multiplication on throughput-oriented processors, SC 2009; the width follows the paper's rule.
 */
 #include "../formats.h"
 #include "hyb.h"
 
-/* A third of the rows fill the first part, so it is never much padded. Rows of one class of lengths are taken to have all its lengths alike often */
+/* A third of the rows fill the first part, so its padding is bounded. All lengths of a class are assumed equally frequent */
 static PetscErrorCode Estimate_HYB(const GPUCSRFeatures *f, int variant, GPUCSRExtent *e)
 {
   int32_t *rows;

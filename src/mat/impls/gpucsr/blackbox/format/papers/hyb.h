@@ -9,7 +9,7 @@
 /* Widths up to which rows are counted one by one */
 #define HYB_WIDEST 4096
 
-/* The widest first part that pays: rows[k] are the rows with k entries, or with so many and more for k = HYB_WIDEST */
+/* The widest first part that pays: rows[k] rows have k entries, or k and more for k = HYB_WIDEST */
 static inline int HYBWidth(int m, const int32_t *rows)
 {
   const int64_t enough = GPUCSRMin((int64_t)m, GPUCSRMax(4096, ((int64_t)m + 2) / 3));
@@ -23,7 +23,7 @@ static inline int HYBWidth(int m, const int32_t *rows)
   return m ? k : 0;
 }
 
-/* Its extent: of so many entries those beyond the width are the second part's */
+/* The extent: entries beyond the width are the second part's */
 static inline void HYBExtent(int m, int64_t nnz, const int32_t *rows, GPUCSRExtent *e)
 {
   int64_t reach = 0;

@@ -1,9 +1,7 @@
 /*
-  Jagged diagonals: rows sorted by falling length; the first entries of all rows, then the second entries of those that have
-  one, and so on. Entry k of the row at place q is at start[k] + q.
+  Jagged diagonals: rows sorted by falling length; the first entries of all rows, then the second entries of rows that have two, and so on. Entry k of the row at place q is at start[k] + q.
 
-  Bytes: 4 (longest + 1) + 4 (m + 1) + 4 m + (4 + v) nnz: nothing is padded. Neighbouring threads, a row each, read neighbouring
-  entries whatever the lengths; but loads are not aligned, results are scattered, and a long row still takes its time. Extent:
+  Bytes: 4 (longest + 1) + 4 (m + 1) + 4 m + (4 + v) nnz: nothing is padded. Neighbouring threads, with one row each, read neighbouring entries for any lengths; but loads are not aligned, results are scattered, and one thread computes a long row. Extent:
   units are the diagonals.
 
   Paper: Y. Saad, Krylov subspace methods on supercomputers, SIAM J. Sci. Stat. Comput. 10, 1989; on GPUs R. Li, Y. Saad,
@@ -45,7 +43,7 @@ static PetscErrorCode Fill_JAD(const GPUCSRSource *s, GPUCSRStorage *A, GPUCSRBo
     PetscCall(PetscArraycpy(rowptr, s->i, s->m + 1));
     PetscCall(GPUCSRSortRows(s->m, s->n, s->i, GPUCSR_ALL_ROWS, perm));
     start[0] = 0;
-    for (int64_t k = 0, rows = s->m; k < A->extent.units; k++) { /* rows that reach so far: ever fewer */
+    for (int64_t k = 0, rows = s->m; k < A->extent.units; k++) { /* fewer and fewer rows reach diagonal k */
       while (rows && s->i[perm[rows - 1] + 1] - s->i[perm[rows - 1]] <= k) rows--;
       start[k + 1] = start[k] + (int32_t)rows;
     }

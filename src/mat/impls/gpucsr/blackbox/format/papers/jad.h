@@ -5,7 +5,7 @@
 
 enum {
   JAD_START,  /* of each jagged diagonal */
-  JAD_ROWPTR, /* that of CSR: where a row's values come from when they change */
+  JAD_ROWPTR, /* of CSR, for new values */
   JAD_PERM,   /* the row at each place, the longest first */
   JAD_COL,    /* entry k of the row at place q is at start[k] + q */
   JAD_VAL

@@ -1,11 +1,10 @@
 /*
-  Blocked CSR filled on the device from CSR already there, and its diagonal.
+  Blocked CSR filled on the device from CSR there, and its diagonal.
 
-  A thread an entry, whatever the lengths of rows. Each looks for the first entry of its block, in the order of rows and
-  columns: in the block row's rows above its own, by a guess (rows of a block row often have the same columns) and then by
-  bisection, and just before itself. Those that are first are marked in a bit each; how many come before one is its block's
-  number, from a scan (CUB) of the marks by words of 32 and a count within the word. So nothing is sorted, and what is kept
-  besides A is a quarter byte an entry. Rows that are not sorted are brought into order first, in a copy.
+  One thread for each entry, for any row lengths. Each thread looks for the first entry of its block, in the order of rows and columns: in the block
+  row's rows above, by a guess (rows of a block row often have the same columns) and then by bisection, and just before its own entry. One bit for
+  each entry marks these first entries; the number of marks before an entry is its block's number, from a scan (CUB) over words of 32 marks and a
+  count within the word. So nothing is sorted, and the marks take a quarter byte for each entry. A copy of unsorted rows is sorted first.
 */
 #include "../product/bcsr.cuh"
 #include "../../format/absent.h"
@@ -13,15 +12,15 @@
 #include <cub/device/device_scan.cuh>
 
 #define BLOCK 256
-#define TILE  2048 /* entries of a thread block: finding their rows is shared by so many */
+#define TILE  2048 /* entries of a thread block, which finds their rows together */
 
-/* The block an entry lies in: the columns of a block begin at a multiple of c */
+/* The first column of an entry's block, a multiple of c */
 __device__ __forceinline__ int block_start(int j, int c)
 {
   return c == 3 ? j / 3 * 3 : j & ~(c - 1);
 }
 
-/* The first entry of the block of entry k, which is in row `row`, in the order of CSR */
+/* The first entry, in the order of CSR, of the block of entry k in row `row` */
 __device__ __forceinline__ int first_of_block(int k, int row, int r, int c, const int *__restrict__ rowptr, const int *__restrict__ col)
 {
   const int start = block_start(col[k], c), begin = rowptr[row];
@@ -46,7 +45,7 @@ __device__ __forceinline__ int first_of_block(int k, int row, int r, int c, cons
   return k;
 }
 
-/* The rows lo <= row < hi that hold the entries of this thread block */
+/* The rows lo <= row < hi with the entries of this thread block */
 __device__ __forceinline__ void rows_of_block(int m, int64_t nnz, const int *__restrict__ rowptr, int *lo, int *hi)
 {
   __shared__ int ends[2];
@@ -57,14 +56,14 @@ __device__ __forceinline__ void rows_of_block(int m, int64_t nnz, const int *__r
   *hi = ends[1] + 1;
 }
 
-/* A word of marks for each 32 entries, and how many it has */
+/* A word of marks for each 32 entries, and its number of marks */
 __global__ void __launch_bounds__(BLOCK) bcsr_mark_kernel(int m, int64_t nnz, int r, int c, const int *__restrict__ rowptr, const int *__restrict__ col, unsigned int *mark, int *count, int *unsorted)
 {
   const int64_t begin = (int64_t)blockIdx.x * TILE, end = min(nnz, begin + TILE);
   int           lo, hi;
 
   rows_of_block(m, nnz, rowptr, &lo, &hi);
-  for (int64_t base = begin; base < end; base += BLOCK) { /* whole warps go round together, for the ballot */
+  for (int64_t base = begin; base < end; base += BLOCK) { /* whole warps stay in the loop, for the ballot */
     const int64_t k     = base + threadIdx.x;
     bool          first = false;
 
@@ -126,21 +125,21 @@ __global__ void bcsr_diagonal_kernel(int n, int br, int bc, const int *__restric
 
         if (!is_absent(a)) v = X(a);
       }
-  v = reduce<8>(v); /* at most one is not 0 */
+  v = reduce<8>(v); /* at most one number is not 0 */
   if (r < n && lane == 0) d[r] = v;
 }
 
-/* Which entries are the first of their blocks */
+/* Marks of the first entries of blocks */
 typedef struct {
   size_t        words;    /* of 32 entries */
   unsigned int *mark;     /* of each word */
-  int          *before;   /* blocks that begin before each word; at the end, all */
-  int          *unsorted; /* after the last of those: a row is not sorted, and the rest worth nothing */
+  int          *before;   /* marks before each word; at the end, all */
+  int          *unsorted; /* after the last count: a row is not sorted, and the counts are void */
   void         *memory;
   size_t        bytes;
 } Marks;
 
-/* How they lie in their memory, which ends with what the scan takes */
+/* The places of these arrays in their memory, which ends with the scan's temporary storage */
 static GPUCSRError MarksLayout(const GPUCSRStorage *csr, Marks *k, size_t *scan)
 {
   *scan    = 0;
@@ -172,7 +171,7 @@ static GPUCSRError MarkSteps(const GPUCSRStorage *csr, int variant, Marks *k, si
   return 0;
 }
 
-/* To be freed whether it failed or not; csr has an entry */
+/* The caller frees k, even after an error; csr has an entry */
 static GPUCSRError MarkFirst(const GPUCSRStorage *csr, int variant, Marks *k, GPUCSRBool *sorted, int *blocks, cudaStream_t s)
 {
   size_t scan;
@@ -187,7 +186,7 @@ static GPUCSRError MarkFirst(const GPUCSRStorage *csr, int variant, Marks *k, GP
 static GPUCSRError FillSteps(const GPUCSRStorage *csr, const Marks *k, int blocks, GPUCSRStorage *A, GPUCSRBool valuesonly, cudaStream_t s)
 {
   const int     br = GPUCSR_BLOCK_ROWS(A->format->variant), bc = GPUCSR_BLOCK_COLS(A->format->variant), rows = (int)A->array[BCSR_ROWPTR].count - 1;
-  const int64_t clear = (int64_t)blocks * br * bc == A->nnz ? GPUCSRMax(0, A->stored - BCSR_WARP / BCSR_LANES(br) * br * bc) : 0; /* where something may be absent */
+  const int64_t clear = (int64_t)blocks * br * bc == A->nnz ? GPUCSRMax(0, A->stored - BCSR_WARP / BCSR_LANES(br) * br * bc) : 0; /* if an entry may be absent */
   int          *col   = valuesonly ? NULL : (int *)A->array[BCSR_COL].data;
 
   GPUCSRCheck((size_t)blocks == A->array[BCSR_COL].count, GPUCSR_ERR_PLIB, "%d blocks, %zu when they were counted", blocks, A->array[BCSR_COL].count);
@@ -204,7 +203,7 @@ static GPUCSRError FillSteps(const GPUCSRStorage *csr, const Marks *k, int block
   return 0;
 }
 
-/* Counts blocks and, where A is given, fills it: from csr, or from a copy with sorted rows where csr has others. kept: where the marks of csr itself go, to be freed */
+/* Counts blocks and, if A is given, fills it: from csr, or from a copy with sorted rows. kept: receives the marks of csr itself, which the caller frees */
 static GPUCSRError Build(const GPUCSRStorage *csr, int variant, GPUCSRStorage *A, GPUCSRBool valuesonly, int *blocks, GPUCSRArray *kept, GPUCSRStream st)
 {
   GPUCSRDevice  dev  = csr->dev;

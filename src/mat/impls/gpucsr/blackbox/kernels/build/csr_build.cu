@@ -1,6 +1,6 @@
 /*
-  CSR on the device: its diagonal, its transpose by a stable radix sort (CUB) of the column numbers, and the helpers that
-  move numbers by index. What comes from the host is CSR already, so there is nothing to fill.
+  CSR on the device: its diagonal, its transpose by a stable radix sort (CUB) of the column numbers, and helpers that move numbers by index. The
+  upload is CSR already, so nothing is filled.
 */
 #include "../device.cuh"
 #include <cub/device/device_radix_sort.cuh>
@@ -15,7 +15,7 @@ __global__ void csr_diagonal_kernel(int n, const int *__restrict__ rowptr, const
   if (r < n)
     for (int k = rowptr[r] + lane; k < rowptr[r + 1]; k += 8)
       if (col[k] == r) v = X(val[k]);
-  v = reduce<8>(v); /* at most one is not 0 */
+  v = reduce<8>(v); /* at most one number is not 0 */
   if (r < n && lane == 0) d[r] = v;
 }
 
@@ -43,7 +43,7 @@ __global__ void iota_kernel(int64_t n, int *to)
   for (int64_t k = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; k < n; k += (int64_t)gridDim.x * blockDim.x) to[k] = (int)k;
 }
 
-/* start[c] = the first of the sorted columns that is not below c */
+/* start[c] = the first of the sorted columns >= c */
 __global__ void column_starts_kernel(int n, int64_t nnz, const int *__restrict__ sorted, int *start)
 {
   const int c = (int)(blockIdx.x * blockDim.x + threadIdx.x);
@@ -59,7 +59,7 @@ __global__ void column_starts_kernel(int n, int64_t nnz, const int *__restrict__
   start[c] = (int)lo;
 }
 
-/* row[k] = the row of entry k: 8 threads a row */
+/* row[k] = the row of entry k: 8 threads for a row */
 __global__ void row_numbers_kernel(int m, const int *__restrict__ rowptr, int *row)
 {
   const int r = (int)(((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 8);
@@ -133,7 +133,7 @@ static GPUCSRError Sort(const GPUCSRStorage *A, int *sorted, int *order, int32_t
   return 0;
 }
 
-/* The sort is stable, so the rows of T come out sorted by column */
+/* The sort is stable, so the rows of T are sorted by column */
 static GPUCSRError Transpose_CUDA(const GPUCSRStorage *A, GPUCSRStorage *T, int32_t *map, GPUCSRStream st)
 {
   const size_t list   = sizeof(int) * (size_t)A->nnz;

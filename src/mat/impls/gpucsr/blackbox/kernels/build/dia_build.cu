@@ -1,8 +1,8 @@
 /*
-  The diagonal format filled on the device from CSR already there, and its diagonal.
+  The diagonal format filled on the device from CSR there, and its diagonal.
 
-  Diagonals are found by marking the offset of every entry, and listed by one block, once for the extent and the offsets; then four warps a slice
-  put the entries in their places, which lie side by side where the rows are alike.
+  Every entry marks its offset, and one block lists the marked diagonals, once for the extent and the offsets. Then four warps for each slice put the
+  entries in their places, which are neighbours if the rows are alike.
 */
 #include "../device.cuh"
 #include "../../format/absent.h"
@@ -10,11 +10,11 @@
 #include <cub/block/block_scan.cuh>
 
 #define FILL_WARPS 4
-#define LISTER     1024 /* threads of the block that lists, */
+#define LISTER     1024 /* threads of the listing block, */
 #define EACH       64   /* and marks that each reads at once, a multiple of 16 */
-#define MOST       8192 /* diagonals that are kept for fill(): what has more is listed again */
+#define MOST       8192 /* diagonals kept for fill(), which lists larger numbers again */
 
-/* seen[column - row + m - 1] = 1: 8 threads a row. Looked at first, for all rows mark the same few places */
+/* seen[column - row + m - 1] = 1: 8 threads for a row. Reads before it writes, since all rows mark the same few places */
 __global__ void dia_seen_kernel(int m, const int *__restrict__ rowptr, const int *__restrict__ col, unsigned char *seen)
 {
   const int r = (int)(((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 8);
@@ -27,7 +27,7 @@ __global__ void dia_seen_kernel(int m, const int *__restrict__ rowptr, const int
   }
 }
 
-/* list[0] = how many there are, behind it the first MOST of their offsets, ascending. What lies behind the n marks is 0 */
+/* list[0] = the number of diagonals, then the first MOST of their offsets, ascending. Behind the n marks are zeros */
 __global__ void __launch_bounds__(LISTER) dia_list_kernel(int64_t n, int m, const unsigned char *__restrict__ seen, int most, int *list)
 {
   typedef cub::BlockScan<int, LISTER>   Scan;
@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(LISTER) dia_list_kernel(int64_t n, int m, cons
     }
 #pragma unroll
     for (int k = 0; k < EACH / 4; k++) mine += __popc(word[k]);
-    if (!__syncthreads_or(mine)) continue; /* most are not there */
+    if (!__syncthreads_or(mine)) continue; /* most are not marked */
     Scan(temp).ExclusiveSum(mine, before, all);
     if (mine) {
       int to = found + before;
@@ -65,7 +65,7 @@ __global__ void __launch_bounds__(LISTER) dia_list_kernel(int64_t n, int m, cons
   if (threadIdx.x == 0) list[0] = found;
 }
 
-/* list: the offsets, which become the format's own; without it those are there and new values go over the old ones */
+/* list: the offsets, which become the format's own; NULL: the format has them, and new values replace the old ones */
 template <class V>
 __global__ void __launch_bounds__(FILL_WARPS *GPUCSR_SLICE) dia_fill_kernel(int m, int diagonals, const int *__restrict__ list, int *own, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ from, V *to)
 {
@@ -92,7 +92,7 @@ __global__ void dia_diagonal_kernel(int n, int diagonals, const int *__restrict_
   d[r] = v;
 }
 
-/* The number of diagonals and up to most of their offsets into list, which has room for them; one byte a diagonal that there could be marks them */
+/* The number of diagonals, and up to most of their offsets, into list; one byte marks each possible diagonal */
 static GPUCSRError List(const GPUCSRStorage *csr, int most, int *list, cudaStream_t s)
 {
   const int64_t  n     = (int64_t)csr->m + csr->n;
@@ -164,5 +164,5 @@ static GPUCSRError Diagonal_DIA_CUDA(const GPUCSRStorage *A, void *d, GPUCSRStre
   return 0;
 }
 
-/* without its pattern CSR does not say where a value goes */
+/* the place of a value depends on the pattern */
 GPUCSR_EXPORT(GPUCSRDeviceFormat, GPUCSRDeviceFormat_dia) = {Measure_DIA_CUDA, Fill_DIA_CUDA, Diagonal_DIA_CUDA, true};

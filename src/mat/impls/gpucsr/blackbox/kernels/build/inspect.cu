@@ -3,32 +3,32 @@
   some for rows of it that are alike, some at all row lengths, some at all column numbers (a GPU would read memory that is not x's for one
   out of range). The others are searched for rows that are alike too, in a launch of its own, which has nothing to do where the sampled ones were too different.
 
-  All counts are integers, so the order of the atomics that gather them does not matter.
+  All counts are integers, so the order of atomics does not matter.
 */
 #include "../product/stencil.cuh"
 #include "../../inspect/inspect.h"
 
-#define ALIKE 32 /* windows of the sample in which rows that are alike are searched first: enough to find most matrices too different */
+#define ALIKE 32 /* windows of the sample searched first for equal rows: enough to find most matrices too different */
 
 typedef struct {
-  unsigned long long squares, stored, bad; /* bad: ~ of the first entry whose column does not exist, so that the largest is the first */
+  unsigned long long squares, stored, bad; /* bad: ~ of the first entry with a column out of range, so that the largest is the first */
   unsigned long long entries[GPUCSR_NCLASSES];
   int                rows[GPUCSR_NCLASSES];
   int                notmin, max; /* INT_MAX - the shortest length */
-  int                heaviest;    /* entries of the slice that has most */
+  int                heaviest;    /* entries of the largest slice */
   GPUCSRSample       sample;
   StencilCount       stencils;
 } Counts;
 
-/* Counts, and what they are made with; behind it, a bit for each diagonal */
+/* The counts and temporary data; behind it, a bit for each diagonal */
 typedef struct {
   Counts counts;
   int    slot[STENCIL_SLOTS];
 } Scratch;
 
 /*
-  A thread takes every so-manieth row and adds to a class when the class changes: most matrices have few. All of a block's threads would meet at one
-  address then, so at the end a warp whose rows are of one class adds them up first. No class has more entries than the matrix, which are counted in 32 bits.
+  A thread takes rows at a stride, and adds to a class when the class changes: most matrices have few classes. To avoid one address for all threads of
+  a block, at the end a warp whose rows are of one class adds them up first. Entries of a class are counted in 32 bits, as a matrix' are.
 */
 static __device__ void inspect_rows(int block, int blocks, int m, const int *__restrict__ rowptr, Counts *to)
 {
@@ -141,13 +141,13 @@ static __device__ void inspect_columns(int block, int blocks, int64_t nnz, int n
   }
 }
 
-/* A block a window, a warp a row. What takes time is searching in the rows above, one step after the other: in shared memory */
+/* A block for each window, a warp for each row. The search in the rows above, step by step, takes the time: so in shared memory */
 #define THREADS (32 * GPUCSR_WINDOW)
 
 static __device__ void inspect_window(int window, int m, int n, int windows, const int *__restrict__ rowptr, const int *__restrict__ col, unsigned int *met, Counts *to)
 {
   __shared__ int                blocks[GPUCSR_NBLOCKSIZES];
-  __shared__ unsigned long long spreads[32]; /* of each row: 64 bits are added in shared memory one after the other, and slowly */
+  __shared__ unsigned long long spreads[32]; /* for each row: 64-bit atomics in shared memory are slow */
   __shared__ int                entries, filled, diagonals, bandwidth, pairs, twins;
   __shared__ int                cols[GPUCSR_WINDOW * GPUCSR_SAMPLE_LENGTH], begins[GPUCSR_WINDOW], ends[GPUCSR_WINDOW]; /* of the sample */
   const int                     first = GPUCSRWindowStart(m, windows, window), last = min(m, first + GPUCSR_WINDOW), lane = threadIdx.x % 32;
@@ -157,7 +157,7 @@ static __device__ void inspect_window(int window, int m, int n, int windows, con
   if (threadIdx.x < 32) spreads[threadIdx.x] = 0;
   if (threadIdx.x == 0) entries = filled = diagonals = bandwidth = pairs = twins = 0;
   {
-    const int q = threadIdx.x / 32, r = first + q; /* THREADS is a warp for each */
+    const int q = threadIdx.x / 32, r = first + q; /* THREADS is a warp for each row */
 
     if (r < last) {
       const int begin = rowptr[r], len = min(rowptr[r + 1] - begin, GPUCSR_SAMPLE_LENGTH);
@@ -177,7 +177,7 @@ static __device__ void inspect_window(int window, int m, int n, int windows, con
     for (int k = begin + lane; k < begin + len; k += 32) {
       const int c = col[k];
 
-      if ((unsigned)c >= (unsigned)n) continue; /* refused by the caller; until then it must not be followed */
+      if ((unsigned)c >= (unsigned)n) continue; /* the caller refuses it; until then it must not be followed */
       const int64_t bit = (int64_t)c - r + m - 1;
       SampleBlocks(begins, ends, cols, r - first, begins[r - first] + k - begin, mine);
       wide = max(wide, abs(c - r));
@@ -195,7 +195,7 @@ static __device__ void inspect_window(int window, int m, int n, int windows, con
       atomicAdd(&twins, same ? 1 : 0);
     }
   }
-  for (int q = 0; q < GPUCSR_NBLOCKSIZES; q++) { /* a warp together: its threads would wait for each other at one address */
+  for (int q = 0; q < GPUCSR_NBLOCKSIZES; q++) { /* summed over a warp: its threads would wait for each other at one address */
     const int sum = reduce<32>(mine[q]);
 
     if (lane == 0 && sum) atomicAdd(&blocks[q], sum);
@@ -228,7 +228,7 @@ static __device__ void inspect_window(int window, int m, int n, int windows, con
   }
 }
 
-/* A block a tile */
+/* One block for each tile */
 static __device__ void inspect_tile(int tile, int tiles, int m, const int *__restrict__ rowptr, const int *__restrict__ col, Counts *to)
 {
   __shared__ unsigned int bits[GPUCSR_ALL_WORDS];
@@ -257,7 +257,7 @@ static __device__ void inspect_tile(int tile, int tiles, int m, const int *__res
   }
   if (mine) atomicAdd(&entries, mine);
   __syncthreads();
-  for (int k = (int)threadIdx.x; k < GPUCSR_ALL_WORDS; k += THREADS) { /* a warp's words are of one section */
+  for (int k = (int)threadIdx.x; k < GPUCSR_ALL_WORDS; k += THREADS) { /* a warp's words belong to one section */
     const int sum = reduce<32>(__popc(bits[k]));
 
     if (lane == 0 && sum) atomicAdd(&set[GPUCSRSectionOfWord(k)], sum);
@@ -269,7 +269,7 @@ static __device__ void inspect_tile(int tile, int tiles, int m, const int *__res
 
 static_assert(GPUCSR_ALL_WORDS % 32 == 0 && THREADS % 32 == 0, "whole warps count bits");
 
-/* Blocks of each kind, in the order of their numbers */
+/* Number of blocks of each kind, in order */
 typedef struct {
   int windows, tiles, alike, rows, columns;
 } Blocks;
@@ -289,7 +289,7 @@ __global__ void __launch_bounds__(THREADS) inspect_kernel(int m, int n, int64_t 
     return;
   }
   b -= blocks.tiles;
-  if (b < blocks.alike) { /* a warp a row */
+  if (b < blocks.alike) { /* one warp for each row */
     const int            r = GPUCSRWindowStart(m, blocks.alike, b) + (int)threadIdx.x / 32;
     const StencilRows<V> a = {rowptr, col, val};
     int                  like;
@@ -335,7 +335,7 @@ static GPUCSRError Features(const GPUCSRStorage *csr, const Blocks *blocks, cons
   return 0;
 }
 
-/* bad: the first entry whose column does not exist, -1 where there is none; without f nothing else is looked at */
+/* bad: the first entry with a column out of range, or -1; f NULL: inspects nothing else */
 GPUCSRError GPUCSRInspect_CUDA(const GPUCSRStorage *csr, double fraction, GPUCSRFeatures *f, int64_t *bad, GPUCSRStream s)
 {
   const size_t size   = sizeof(Scratch) + ((size_t)csr->m + (size_t)csr->n) / 8 + 4;

@@ -1,8 +1,8 @@
 /*
-  CSR with narrow columns filled on the device from CSR already there, and its diagonal.
+  CSR with narrow columns filled on the device from CSR there, and its diagonal.
 
-  A warp a slice: it goes over the slice's columns once a window, for the least that no window reaches yet, and once more to number them. Where wide slices begin in their own array a scan tells (CUB); without wide
-  slices there is none. Values are copied.
+  One warp for each slice: it reads the slice's columns once for each window, to find the least column beyond the windows so far, and once more to
+  number them. A scan (CUB) finds the beginnings of wide slices in their own array, if there are any. Values are copied.
 */
 #include "../device.cuh"
 #include "../../format/narrow.h"
@@ -11,7 +11,7 @@
 #define BLOCK 128
 #define WARPS (BLOCK / GPUCSR_SLICE)
 
-/* Thread w of the warp returns the first column of window w of entries begin <= k < end; the number of windows is `windows`, or -1: the slice is wide */
+/* Thread w of the warp returns the first column of window w of entries begin <= k < end; `windows` is the number of windows, or -1: the slice is wide */
 static __device__ __forceinline__ int narrow_windows(int begin, int end, const int *__restrict__ col, int *windows)
 {
   const int lane    = (int)threadIdx.x % 32;
@@ -34,7 +34,7 @@ static __device__ __forceinline__ int narrow_windows(int begin, int end, const i
   return 0;
 }
 
-/* Entries of each slice that are wide, and their sum */
+/* Entries of each wide slice, and their sum */
 __global__ void __launch_bounds__(BLOCK) narrow_count_kernel(int m, const int *__restrict__ rowptr, const int *__restrict__ col, int *counts, unsigned long long *total)
 {
   const int s = (int)(blockIdx.x * WARPS + threadIdx.x / 32), r = s * GPUCSR_SLICE;
@@ -48,7 +48,7 @@ __global__ void __launch_bounds__(BLOCK) narrow_count_kernel(int m, const int *_
   if (total && windows < 0) atomicAdd(total, (unsigned long long)(end - begin));
 }
 
-/* A slice's head, lengths and columns; starts: of wide slices in wide, NULL where there are none */
+/* A slice's head, lengths and columns; starts: of wide slices in wide, NULL without any */
 __global__ void __launch_bounds__(BLOCK) narrow_fill_kernel(int m, const int *__restrict__ rowptr, const int *__restrict__ ccol, const int *__restrict__ starts, int *head, unsigned char *length, unsigned short *col, int *wide)
 {
   const int s = (int)(blockIdx.x * WARPS + threadIdx.x / 32), lane = (int)threadIdx.x % 32, r = s * GPUCSR_SLICE + lane;
@@ -117,7 +117,7 @@ static GPUCSRError Measure_Narrow_CUDA(GPUCSRStorage *csr, int variant, GPUCSREx
   return 0;
 }
 
-/* Where the columns of wide slices begin, behind them room for the scan; to be freed */
+/* The beginnings of wide slices' columns, then room for the scan; the caller frees them */
 static GPUCSRError Starts(const GPUCSRStorage *csr, GPUCSRStorage *A, cudaStream_t s, size_t *bytes, void **starts)
 {
   const int    slices = NarrowSlices(A->m);

@@ -14,11 +14,11 @@ __global__ void order_key_kernel(int m, GPUCSRRowOrder o, const int *__restrict_
   row[r] = r;
 }
 
-/* As GPUCSRSortRows(), with rowptr and perm on the device */
+/* GPUCSRSortRows() with rowptr and perm on the device */
 GPUCSRError GPUCSRSortRowsOnDevice(GPUCSRDevice dev, int m, int n, const int *rowptr, int window, int *perm, GPUCSRStream st)
 {
   const GPUCSRRowOrder o     = GPUCSRRowOrderOf(m, n, window);
-  const size_t         list  = ((size_t)m + 63) / 64 * 64; /* so that what follows a list is aligned */
+  const size_t         list  = ((size_t)m + 63) / 64 * 64; /* aligns the array behind each list */
   cudaStream_t         s     = (cudaStream_t)st;
   size_t               bytes = 0;
   unsigned int        *key   = NULL;

@@ -1,16 +1,16 @@
 /*
-  Sliced ELL in all its variants filled on the device from CSR already there, and its diagonal.
+  Sliced ELL in all its variants filled on the device from CSR there, and its diagonal.
 
-  Widths of the slices by a warp each, their starts by a scan (CUB), entries by four warps a slice.
+  One warp finds the width of each slice, a scan (CUB) their starts, and four warps fill each slice.
 */
 #include "../device.cuh"
 #include "../../format/sell.h"
 #include <cub/device/device_scan.cuh>
 
 #define FILL_WARPS 4
-#define ORDER      4 /* where the order of rows begins in what measure() leaves for fill(), behind the sum and the largest of the widths */
+#define ORDER      4 /* the beginning of the rows' order in the data that measure() leaves for fill(), behind the sum and the largest of the widths */
 
-/* Widths of the slices, their sum and the largest; width or total may be NULL, as perm */
+/* Widths of the slices, their sum and the largest; width, total and perm may be NULL */
 __global__ void sell_width_kernel(int m, int nslices, const int *__restrict__ rowptr, const int *__restrict__ perm, int *width, unsigned long long *total)
 {
   const int q = (int)(blockIdx.x * blockDim.x + threadIdx.x), s = q / GPUCSR_SLICE;
@@ -35,7 +35,8 @@ __global__ void sell_width_kernel(int m, int nslices, const int *__restrict__ ro
   }
 }
 
-/* A thread a place of a slice's columns, so that what is written is coalesced; padding gets column -1 and value 0. kept: the row pointers to be kept, NULL with values only */
+/* One thread for each place of a slice's columns, so that writes are coalesced; padding gets column -1 and value 0. kept: receives the row pointers;
+   NULL for values only */
 template <class V>
 __global__ void __launch_bounds__(FILL_WARPS *GPUCSR_SLICE) sell_fill_kernel(int m, const int *__restrict__ slice, int ellwidth, const int *__restrict__ perm, const int *__restrict__ rowptr, int *kept, const int *__restrict__ ccol, const V *__restrict__ cval, int *col, V *val)
 {
@@ -61,7 +62,7 @@ __global__ void __launch_bounds__(FILL_WARPS *GPUCSR_SLICE) sell_fill_kernel(int
   }
 }
 
-/* mostwidth: entries of a row that are held at most, which is the width in ell */
+/* mostwidth: entries of a row stored at most, the width in ell */
 template <class V, class X>
 __global__ void sell_diagonal_kernel(int m, int n, const int *__restrict__ slice, int mostwidth, const int *__restrict__ perm, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ val, X *d)
 {
@@ -77,7 +78,7 @@ __global__ void sell_diagonal_kernel(int m, int n, const int *__restrict__ slice
   d[r] = v;
 }
 
-/* Where rows are sorted: of the others the features know the extent exactly, and nobody has to wait for the device */
+/* For sorted rows; without sorting the features have the exact extent, without a wait for the device */
 static GPUCSRError Measure_SELL_CUDA(GPUCSRStorage *csr, int variant, GPUCSRExtent *e, GPUCSRStream st)
 {
   const int           nslices = SELLSlices(csr->m), *rowptr = (const int *)csr->array[CSR_ROWPTR].data;

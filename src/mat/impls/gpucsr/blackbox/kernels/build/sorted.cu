@@ -1,6 +1,6 @@
 /*
-  CSR with its rows sorted by column, for conversions that search in them: the transpose has sorted rows whatever the matrix
-  had, so the transpose of the transpose is the matrix with sorted rows. Few matrices need it.
+  CSR with its rows sorted by column, for conversions that search in them. A transpose has sorted rows, so the transpose of the transpose is the
+  matrix with sorted rows. Few matrices need it.
 */
 #include "sorted.cuh"
 
@@ -16,7 +16,7 @@ static GPUCSRError CSRCreate(GPUCSRDevice dev, int m, int n, int64_t nnz, GPUCSR
   return 0;
 }
 
-/* To be destroyed whether it failed or not */
+/* The caller destroys it, even after an error */
 GPUCSRError GPUCSRSortRows(const GPUCSRStorage *csr, GPUCSRStorage *sorted, GPUCSRStream s)
 {
   const GPUCSRDeviceHelpers *h     = GPUCSRHelpers(csr->dev);

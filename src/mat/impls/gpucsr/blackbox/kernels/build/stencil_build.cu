@@ -1,9 +1,8 @@
 /*
-  The stencil format filled on the device from CSR already there, its diagonal, and the search for all stencils that the inspector asks for.
+  The stencil format filled on the device from CSR there, its diagonal, and the inspector's search for all stencils.
 
-  Rows are looked up in a hash table (stencil.cuh), 8 or 32 threads a row. A team remembers the stencil of its last row, and compares
-  with that first: where most rows are alike, CSR is read once and that is all. New values are taken from the first row of each stencil, and
-  all rows are compared with it.
+  8 or 32 threads look up a row in a hash table (stencil.cuh). A team first compares with the stencil of its last row: if most rows are alike, it
+  reads CSR once and nothing else. New values come from the first row of each stencil, and all rows are compared with it.
 */
 #include "../product/stencil.cuh"
 #include <cub/block/block_scan.cuh>
@@ -13,16 +12,16 @@
 
 #define BLOCK    256
 #define SEEDS    2048
-#define NUMBERER 1024 /* threads of the one block that numbers */
+#define NUMBERER 1024 /* threads of the one numbering block */
 #define EACH     ((STENCIL_MOST + NUMBERER) / NUMBERER)
 
-/* Rows 0, step, 2 step, ...; id: the place in the table of each row's stencil; notfirst: INT_MAX - the first row of each place; both or none */
+/* Rows 0, step, 2 step, ...; id: the place of each row's stencil in the table; notfirst: INT_MAX - the first row of each place; both or none */
 template <int G, class V>
 __global__ void __launch_bounds__(BLOCK) stencil_find_kernel(int rows, int step, StencilRows<V> a, StencilCount *count, int *slot, int *notfirst, unsigned short *id)
 {
   int at = -1, like = 0;
 
-  if (count->entries > STENCIL_MOST) return; /* by those before */
+  if (count->entries > STENCIL_MOST) return; /* an earlier launch */
   for (int64_t k = ((int64_t)blockIdx.x * BLOCK + threadIdx.x) / G; k < rows; k += (int64_t)gridDim.x * BLOCK / G) {
     const int r = (int)k * step;
 
@@ -44,7 +43,7 @@ static void find(int rows, int step, const GPUCSRStorage *csr, StencilCount *cou
   stencil_find_kernel<G, V><<<blocks, BLOCK, 0, s>>>(rows, step, a, count, slot, notfirst, id);
 }
 
-/* All rows of csr into a table, which may hold some already; see the kernel */
+/* All rows of csr into a table, which may have rows already; see the kernel */
 GPUCSRError GPUCSRFindStencils(const GPUCSRStorage *csr, int rows, int step, void *count, int *slot, int *notfirst, unsigned short *id, GPUCSRStream st)
 {
   if (!rows) return 0;
@@ -56,14 +55,14 @@ GPUCSRError GPUCSRFindStencils(const GPUCSRStorage *csr, int rows, int step, voi
   return 0;
 }
 
-/* What a fill needs of the device for a while */
+/* Temporary device data of a fill */
 typedef struct {
   StencilCount   count;
   int            slot[STENCIL_SLOTS], notfirst[STENCIL_SLOTS];
   unsigned short number[STENCIL_SLOTS]; /* of the stencil at each place */
 } Table;
 
-/* Numbers by the first rows, and where each stencil's entries begin: one block */
+/* Numbers stencils by their first rows, and finds the beginning of each one's entries: one block */
 __global__ void __launch_bounds__(NUMBERER) stencil_number_kernel(Table *t, const int *__restrict__ rowptr, int units, int *row, int *begin)
 {
   typedef cub::BlockScan<int, NUMBERER> Scan;
@@ -77,7 +76,7 @@ __global__ void __launch_bounds__(NUMBERER) stencil_number_kernel(Table *t, cons
   __syncthreads();
   for (int s = (int)threadIdx.x; s < STENCIL_SLOTS; s += NUMBERER)
     if (t->slot[s]) {
-      const int k = atomicAdd(&n, 1); /* in any order: they are ranked below */
+      const int k = atomicAdd(&n, 1); /* in any order, ranked below */
 
       if (k < units) {
         first[k] = INT_MAX - t->notfirst[s];
@@ -112,7 +111,7 @@ __global__ void __launch_bounds__(BLOCK) stencil_id_kernel(int m, const unsigned
   if (r < m) id[r] = number[id[r]];
 }
 
-/* A warp a stencil: its entries from its first row */
+/* One warp for each stencil: its entries from its first row */
 template <class V>
 __global__ void __launch_bounds__(BLOCK) stencil_dictionary_kernel(int units, const int *__restrict__ row, const int *__restrict__ begin, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ from, int *offset, V *val)
 {
@@ -154,7 +153,7 @@ __global__ void __launch_bounds__(BLOCK) stencil_diagonal_kernel(int n, const un
   d[r] = v;
 }
 
-/* Entries of a row, 0 for the place behind the last */
+/* Entries of a row; 0 behind the last one */
 struct Length {
   int                   m;
   const unsigned short *id;
@@ -165,7 +164,7 @@ struct Length {
   }
 };
 
-/* CSR's row pointers, which new values lie by */
+/* CSR's row pointers, for new values */
 static GPUCSRError RowPointers(const GPUCSRStorage *A, int *rowptr, cudaStream_t s)
 {
   const Length length = {A->m, (const unsigned short *)A->array[STENCIL_ID].data, (const int *)A->array[STENCIL_BEGIN].data};
@@ -199,7 +198,7 @@ static GPUCSRError Pattern(const GPUCSRStorage *csr, GPUCSRStorage *A, Table *t,
   unsigned short *id     = (unsigned short *)A->array[STENCIL_ID].data;
 
   GPUCSR_CUDA(cudaMemsetAsync(t, 0, sizeof(*t), s));
-  /* the usual ones first, so that those who come after them all at once find them there */
+  /* frequent stencils first, so that all later teams find them */
   GPUCSRCall(GPUCSRFindStencils(csr, GPUCSRMin(A->m, SEEDS), GPUCSRMax(1, A->m / SEEDS), &t->count, t->slot, NULL, NULL, s));
   GPUCSRCall(GPUCSRFindStencils(csr, A->m, 1, &t->count, t->slot, t->notfirst, id, s));
   stencil_number_kernel<<<1, NUMBERER, 0, s>>>(t, rowptr, (int)A->extent.units, (int *)A->array[STENCIL_ROW].data, (int *)A->array[STENCIL_BEGIN].data);

@@ -1,8 +1,8 @@
 /*
-  Tiles filled on the device from CSR already there, and their diagonal.
+  Tiles filled on the device from CSR there, and their diagonal.
 
-  A block a tile: its columns go through a hash table in shared memory, which counts the different ones; for the fill they are sorted there, and every entry finds its column by bisection.
-  Which places of the table they had before does not matter. Starts of the lists by a scan (CUB).
+  One block for each tile: a hash table in shared memory counts its different columns; for the fill they are sorted there, and every entry finds its
+  column by bisection. So the order in the table does not matter. A scan (CUB) gives the starts of the lists.
 */
 #include "../device.cuh"
 #include "../../format/tile.h"
@@ -10,16 +10,17 @@
 
 #define BLOCK   256
 #define WARPS   (BLOCK / 32)
-#define SLOTS   (2 * TILE_STAGED) /* of the table, twice as many as may be taken */
-#define SHIFT   19                /* bits of a hash that do not number one */
+#define SLOTS   (2 * TILE_STAGED) /* of the table, twice the columns allowed */
+#define SHIFT   19                /* bits of a hash not used as a place */
 #define OWN     (SLOTS / BLOCK)   /* of a thread */
 #define MOST    256               /* rows of a tile */
-#define COUNTS  4                 /* where the lists' lengths begin in what measure() leaves for fill(), behind their sum and the longest that is staged */
+#define COUNTS  4                 /* the beginning of the lists' lengths in the data that measure() leaves for fill(), behind their sum and the longest staged one */
 #define REFRESH 128
 
 static_assert(SLOTS == 1u << (32 - SHIFT), "a hash numbers a slot");
 
-/* The different columns of entries begin <= k < end into the table, others being -1. Their number, where that is more than TILE_STAGED only that it is */
+/* Puts the different columns of entries begin <= k < end into the table, where -1 is a free place. Returns their number, or some number above
+   TILE_STAGED if there are more */
 static __device__ __forceinline__ int distinct(int begin, int end, const int *__restrict__ col, int *table)
 {
   __shared__ int count;
@@ -43,7 +44,7 @@ static __device__ __forceinline__ int distinct(int begin, int end, const int *__
   return count;
 }
 
-/* Length of each tile's list, their sum and the longest that is staged */
+/* Length of each tile's list, their sum and the longest staged one */
 __global__ void __launch_bounds__(BLOCK) tile_count_kernel(int m, int rows, const int *__restrict__ rowptr, const int *__restrict__ col, int *counts, unsigned long long *total)
 {
   __shared__ int table[SLOTS];
@@ -59,7 +60,7 @@ __global__ void __launch_bounds__(BLOCK) tile_count_kernel(int m, int rows, cons
   }
 }
 
-/* The n columns in the table to its front, rising */
+/* Sorts the n columns in the table to its front, ascending */
 static __device__ __forceinline__ void sort_table(int n, int *table)
 {
   __shared__ int warpsum[WARPS];
@@ -79,7 +80,7 @@ static __device__ __forceinline__ void sort_table(int n, int *table)
     if (lane >= o) to += before;
   }
   if (lane == 31) warpsum[warp] = to;
-  __syncthreads(); /* and the table has been read */
+  __syncthreads(); /* all have read the table */
   to -= mine;
   for (int w = 0; w < warp; w++) to += warpsum[w];
 #pragma unroll
@@ -103,7 +104,7 @@ static __device__ __forceinline__ void sort_table(int n, int *table)
     }
 }
 
-/* Where c is among n rising columns */
+/* The place of c among n ascending columns */
 static __device__ __forceinline__ int find(int c, int n, const int *table)
 {
   int lo = 0;
@@ -117,7 +118,8 @@ static __device__ __forceinline__ int find(int c, int n, const int *table)
   return lo;
 }
 
-/* The entries of the row at a place, `from` on in CSR, by the warp of its slice that begins at `at`; ccol NULL: the values alone. first: of the tile, in CSR */
+/* The entries of the row at a place, from `from` on in CSR, by the warp of its slice, which begins at `at`; ccol NULL: values only. first: the tile's
+   first entry in CSR */
 template <class V>
 static __device__ __forceinline__ void tile_entries(int length, int from, int at, int first, int listed, const int *table, const int *__restrict__ ccol, const V *__restrict__ cval, unsigned short *col, V *val)
 {
@@ -135,7 +137,7 @@ static __device__ __forceinline__ void tile_entries(int length, int from, int at
   }
 }
 
-/* A tile whole: its list, its rows' order, its slices and its entries; begin: of the lists */
+/* A whole tile: its list, its rows' order, its slices and its entries; begin: of the lists */
 template <class V>
 __global__ void __launch_bounds__(BLOCK) tile_fill_kernel(int m, int rows, const int *__restrict__ rowptr, const int *__restrict__ ccol, const V *__restrict__ cval, const int *__restrict__ begin, int *list, int *place, int *slice, unsigned short *col, V *val)
 {
@@ -152,7 +154,7 @@ __global__ void __launch_bounds__(BLOCK) tile_fill_kernel(int m, int rows, const
   }
   for (int q = (int)threadIdx.x; q < n; q += BLOCK) length[q] = rowptr[r0 + q + 1] - rowptr[r0 + q];
   __syncthreads();
-  for (int q = (int)threadIdx.x; q < n; q += BLOCK) { /* its place: behind those that are longer, and equal ones before it */
+  for (int q = (int)threadIdx.x; q < n; q += BLOCK) { /* its place: behind longer rows, and behind equal ones before it */
     int to = 0;
 
     for (int w = 0; w < n; w++) to += length[w] > length[q] || (length[w] == length[q] && w < q);
@@ -171,7 +173,7 @@ __global__ void __launch_bounds__(BLOCK) tile_fill_kernel(int m, int rows, const
   }
 }
 
-/* New values: a warp a slice */
+/* New values: one warp for each slice */
 template <class V>
 __global__ void __launch_bounds__(REFRESH) tile_refresh_kernel(int m, int rows, const int *__restrict__ rowptr, const V *__restrict__ cval, const int *__restrict__ place, const int *__restrict__ slice, V *val)
 {

@@ -1,11 +1,10 @@
 /*
-  y = A x, blocked CSR, in two kernels: the first multiplies, a thread a block, and writes the sums of each block's rows; the
-  second adds them up, 8 threads a block row. The baseline of the literature, and balanced whatever the lengths; but what
-  one kernel passes on in registers goes through memory here, so it is there to be asked for by name.
+  y = A x, blocked CSR, in two kernels: the first multiplies, one thread for each block, and writes the sums of each block's rows; the second adds
+  them up, 8 threads for a block row. A baseline of the literature, balanced for any lengths.
 
-  Bytes: those of blocked CSR, 2 r a block more in sums, n x once at best, m y.
+  Bytes: blocked CSR's, 2 r for each block more in sums, n x once at best, m y. Loses by the sums, which go through memory, not registers.
 
-  Paper: that of GOSpMV (Zhang et al.).
+  Paper: GOSpMV (Zhang et al.).
 */
 #include "../product/bcsr.cuh"
 

@@ -1,9 +1,9 @@
 /*
-  Hybrid blocks filled on the device from CSR already there, and their diagonal.
+  Hybrid blocks filled on the device from CSR there, and their diagonal.
 
-  A warp a block row, eight threads a row, goes from block to block: the least column that one of its rows has left begins the
-  block, and the eight count their row's entries in it. Once to count blocks and units of each block row, of which scans (CUB)
-  make the places, and once to write. Rows that are not sorted are brought into order first, in a copy.
+  One warp for each block row, eight threads for each row, goes from block to block: the least column left in its rows begins the block, and the eight
+  threads count their row's entries in it. The first pass counts blocks and units of each block row, whose places are scans (CUB); the second writes.
+  A copy of unsorted rows is sorted first.
 */
 #include "../device.cuh"
 #include "../build/sorted.cuh"
@@ -13,13 +13,13 @@
 #define LANES 8 /* a row */
 #define NONE  0x7FFFFFFF
 
-/* The next block of a warp's block row. A thread knows its row's entries that are left, begin <= k < end. */
+/* The next block of a warp's block row. A thread knows the remaining entries of its row, begin <= k < end. */
 typedef struct {
-  int start, count, units; /* its first column; this row's entries in it; their units */
+  int start, count, units; /* the block's first column; this row's entries and units there */
   int before, all;         /* units of the rows above, and of all four */
 } Next;
 
-/* False where no row has an entry left */
+/* False: no row has an entry left */
 __device__ __forceinline__ bool next_block(int begin, int end, const int *__restrict__ col, Next *b)
 {
   const int lane = threadIdx.x % 32, row = lane / LANES;
@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(256) hybrid_count_kernel(int rows, int m, cons
   }
 }
 
-/* With start NULL the values alone */
+/* start NULL: values only */
 template <class V>
 __global__ void __launch_bounds__(256) hybrid_fill_kernel(int rows, int m, const int *__restrict__ rowptr, const int *__restrict__ ccol, const V *__restrict__ cval, const int *__restrict__ blocks, const int *__restrict__ units, int *start, int *unit, unsigned char *col, V *val)
 {
@@ -110,11 +110,11 @@ __global__ void hybrid_diagonal_kernel(int n, const int *__restrict__ rowptr, co
       for (int k = BLOCK4X64_UNIT * u[0] + lane; k < BLOCK4X64_UNIT * u[1]; k += LANES)
         if (col[k] == at) v = X(val[k]);
     }
-  v = reduce<LANES>(v); /* at most one is not 0 */
+  v = reduce<LANES>(v); /* at most one number is not 0 */
   if (r < n && lane == 0) d[r] = v;
 }
 
-/* Where the blocks and units of each block row begin, rows + 1 of each, in one piece of memory */
+/* The beginnings of the blocks and units of each block row, rows + 1 of each, in one allocation */
 typedef struct {
   int    rows;
   int   *blocks, *units, *unsorted;
@@ -141,7 +141,7 @@ static GPUCSRError CountSteps(const GPUCSRStorage *csr, Places *p, size_t scan, 
   return 0;
 }
 
-/* To be freed whether it failed or not */
+/* The caller frees p, even after an error */
 static GPUCSRError Count_block4x64(const GPUCSRStorage *csr, Places *p, GPUCSRBool *sorted, GPUCSRExtent *e, cudaStream_t s)
 {
   size_t scan = 0;
@@ -174,7 +174,7 @@ static GPUCSRError FillSteps(const GPUCSRStorage *csr, const Places *p, const GP
   return 0;
 }
 
-/* Counts and, where A is given, fills it: from csr, or from a copy with sorted rows where csr has others */
+/* Counts and, if A is given, fills it: from csr, or from a copy with sorted rows */
 static GPUCSRError Build(const GPUCSRStorage *csr, GPUCSRStorage *A, GPUCSRBool valuesonly, GPUCSRExtent *e, GPUCSRStream st)
 {
   GPUCSRDevice  dev  = csr->dev;

@@ -1,15 +1,14 @@
 /*
-  y = A x, hybrid blocks of 4 by 64, W warps a block row: 1 (block4x64_warp1) or 4 (block4x64_warp4), of the 8 of a thread block.
+  y = A x, hybrid blocks of 4 by 64, W warps for a block row: 1 (block4x64_warp1) or 4 (block4x64_warp4), of the 8 of a thread block.
 
-  A warp brings the 64 values of x that a block covers into shared memory, two a thread, coalesced as a block starts at
-  a multiple of 16, then multiplies: eight threads a row, two entries each, so a unit is one load. What the next block
-  needs of x is on its way meanwhile, and the start of the one after it.
+  A warp loads the 64 values of x of a block into shared memory, two for each thread, coalesced as a block starts at a multiple of 16. Then eight
+  threads multiply each row, two entries each, so a unit is one load. The x of the next block is loaded meanwhile, and the start of the block after
+  it.
 
-  Bytes: those of hybrid blocks, 64 of x a block, m y. On an H200 it beat CSR on a dense matrix alone and blocked CSR nowhere: it is
-  here as the historical format.
+  Bytes: the blocks, 64 of x for each block, m y. Loses to blocked CSR.
 
-  Paper: M. M. Baskaran, R. Bordawekar, Optimizing sparse matrix-vector multiplication on GPUs, IBM RC24704, 2009. There a
-  half warp has a row; here its half, whose threads load two entries at a time.
+  Paper: M. M. Baskaran, R. Bordawekar, Optimizing sparse matrix-vector multiplication on GPUs, IBM RC24704, 2009. There a half warp has a row; here
+  half of that, whose threads load two entries at a time.
 */
 #include "../device.cuh"
 #include "../../format/papers/block4x64.h"
@@ -85,7 +84,7 @@ __global__ void __launch_bounds__(BLOCK) block4x64_warp_kernel(int warps, int fi
 
 static GPUCSRError Launch_block4x64_warp(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
-  const int rows = (p->last + BLOCK4X64_ROWS - 1) / BLOCK4X64_ROWS - p->first / BLOCK4X64_ROWS; /* block rows that have a row of the range */
+  const int rows = (p->last + BLOCK4X64_ROWS - 1) / BLOCK4X64_ROWS - p->first / BLOCK4X64_ROWS; /* block rows with a row of the range */
 
 #define LAUNCH(V, X) \
   block4x64_warp_kernel<V, X><<<GPUCSRBlocks((int64_t)rows *variant * 32, BLOCK), BLOCK, 0, (cudaStream_t)s>>>(variant, p->first, p->last, A->n, (const int *)A->array[BLOCK4X64_ROWPTR].data, (const int *)A->array[BLOCK4X64_START].data, \

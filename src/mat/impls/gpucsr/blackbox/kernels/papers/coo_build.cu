@@ -1,8 +1,7 @@
 /*
-  Coordinates and hyb filled on the device from CSR already there, and their diagonals.
+  Coordinates and hyb filled on the device from CSR there, and their diagonals.
 
-  The row of each entry: every row that has entries is written where they begin, and a scan by maximum (CUB) carries it on,
-  however long the rows are.
+  The row of each entry: every row with entries is written at its first one, and a scan by maximum (CUB) carries it on, for any row lengths.
 */
 #include "../device.cuh"
 #include "../../format/papers/hyb.h"
@@ -34,7 +33,7 @@ __global__ void coo_beyond_kernel(int m, const int *__restrict__ rowptr, int ski
   if (r <= m) beyond[r] = r < m ? max(0, rowptr[r + 1] - rowptr[r] - skip) : 0;
 }
 
-/* row = the row of each of n entries, of which those of row r begin at start[r] */
+/* row = the row of each of n entries; the entries of row r begin at start[r] */
 static GPUCSRError Rows(GPUCSRDevice dev, int m, int n, const int *start, int *row, cudaStream_t s)
 {
   size_t bytes = 0;
@@ -58,7 +57,7 @@ __global__ void coo_diagonal_kernel(int64_t n, const int *__restrict__ row, cons
     if (row[k] == col[k]) d[row[k]] = X(val[k]);
 }
 
-/* d[r] of the entries that are on the diagonal; d has the others already */
+/* Adds the entries on the diagonal to d[r], which has the other ones already */
 static GPUCSRError AddDiagonal(const GPUCSRArray *at, GPUCSRPrecision precision, void *d, cudaStream_t s)
 {
   const int64_t n = (int64_t)at[COO_VAL].count;
@@ -126,7 +125,7 @@ static GPUCSRError Measure_HYB_CUDA(GPUCSRStorage *csr, int variant, GPUCSRExten
   return 0;
 }
 
-/* Which entry of CSR an entry of the second part is: its row's first one is found by bisection, so that new values need no pattern */
+/* The entry in CSR of each entry of the second part: bisection finds its row's first one, so that new values need no pattern */
 template <class V>
 __global__ void hyb_beyond_kernel(int64_t n, int width, const int *__restrict__ rowptr, const int *__restrict__ row, const int *__restrict__ ccol, const V *__restrict__ cval, int *col, V *val, bool valuesonly)
 {
@@ -148,7 +147,7 @@ __global__ void hyb_beyond_kernel(int64_t n, int width, const int *__restrict__ 
 
 static GPUCSRError RowsBeyond(GPUCSRStorage *A, cudaStream_t s)
 {
-  const size_t list   = ((size_t)A->m + 64) / 64 * 64; /* m + 1 and more, so that what follows is aligned */
+  const size_t list   = ((size_t)A->m + 64) / 64 * 64; /* m + 1 and more, to align the array behind it */
   size_t       bytes  = 0;
   int         *beyond = NULL;
 

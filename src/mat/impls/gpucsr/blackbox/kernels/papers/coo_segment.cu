@@ -1,16 +1,15 @@
 /*
-  y = A x, coordinates, by segmented sums; and hyb, whose first part is sell_row's, with 1 or 4 threads a row.
+  y = A x, coordinates, by segmented sums; and hyb, whose first part is sell_row's, with 1 or 4 threads for a row.
 
-  A block takes a tile of entries, whatever their rows: products into shared memory by coalesced loads, then a segmented scan
-  over its threads. Rows that begin and end in the tile are complete. What belongs to a row that began before the tile, or
-  goes on behind it, is kept a tile; where such a row begins, a warp adds the parts in their order afterwards. So no row is
-  written by two, and the result is the same every time.
+  A block takes a tile of entries, of any rows: products go into shared memory by coalesced loads, then a segmented scan runs over its threads. Rows
+  inside the tile are complete. For rows that begin before the tile or end behind it, a sum is kept with the tile; a warp at the beginning of such a
+  row adds the parts in their order. So no two blocks write a row, and every run has the same bits.
 
-  Bytes: (8 + v) entries, n x once at best, m z twice (z = beta y comes first), 16 a tile. Wins where rows are extremely
-  uneven; loses everywhere else, by the third launch and the row numbers.
+  Bytes: (8 + v) entries, n x once at best, m z twice (z = beta y comes first), 16 for each tile. Wins on extremely uneven rows; loses elsewhere, by
+  the third launch and the row numbers.
 
-  Paper: N. Bell, M. Garland, SC 2009; segmented sums after G. E. Blelloch, M. A. Heroux, M. Zagha, Segmented operations for sparse
-  matrix computation on vector multiprocessors, CMU-CS-93-173.
+  Paper: N. Bell, M. Garland, SC 2009; segmented sums after G. E. Blelloch, M. A. Heroux, M. Zagha, Segmented operations for sparse matrix computation
+  on vector multiprocessors, CMU-CS-93-173.
 */
 #include "segment.cuh"
 #include "../../format/papers/hyb.h"
@@ -23,7 +22,7 @@ extern "C" {
 GPUCSR_INTERN const GPUCSRKernelFamily GPUCSRKernel_sell_row;
 }
 
-/* Where entry q of a tile is in shared memory: a gap after each thread's keeps them in different banks */
+/* The place of entry q of a tile in shared memory: a gap after each thread's entries puts them in different banks */
 __device__ __forceinline__ int spread(int q)
 {
   return q + q / ITEMS;
@@ -37,7 +36,7 @@ __global__ void coo_scale_kernel(int m, X beta, const X *y, X *z)
   if (r < m) z[r] = beta == X(0) ? X(0) : beta * y[r];
 }
 
-/* head[t]: of a row that began before tile t; tail[t]: of one that begins in it and goes on behind it */
+/* head[t]: sum for a row from before tile t; tail[t]: sum for a row that begins in tile t and ends behind */
 template <class V, class X>
 __global__ void __launch_bounds__(BLOCK) coo_segment_kernel(int64_t n, const int *__restrict__ row, const int *__restrict__ col, const V *__restrict__ val, X alpha, const X *__restrict__ x, X *z, X *head, X *tail)
 {
@@ -93,7 +92,7 @@ __global__ void __launch_bounds__(BLOCK) coo_segment_kernel(int64_t n, const int
   }
 }
 
-/* A warp a tile: the row that begins in it and goes on behind it, if there is one */
+/* One warp for each tile, and its row that ends behind it, if any */
 template <class X>
 __global__ void coo_carry_kernel(int64_t n, int64_t tiles, const int *__restrict__ row, X alpha, X *z, const X *__restrict__ head, const X *__restrict__ tail)
 {
@@ -121,7 +120,7 @@ static int64_t Tiles(int64_t n)
   return (n + TILE - 1) / TILE;
 }
 
-/* A->work: head and tail of each tile, with room for a double */
+/* A->work: head and tail of each tile, with room for doubles */
 static GPUCSRError Work(GPUCSRStorage *A, int64_t n)
 {
   GPUCSRCall(GPUCSRStorageWork(A, GPUCSR_DOUBLE, 2 * (size_t)Tiles(n)));

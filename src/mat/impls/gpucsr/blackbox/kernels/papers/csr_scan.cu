@@ -1,11 +1,11 @@
 /*
-  y = A x, CSR, by a segmented scan in four steps, each a pass over memory of its own: flags where rows begin, products, the
-  scan, and the gathering of each row's last entry. The historical baseline, by name alone.
+  y = A x, CSR, by a segmented scan in four passes over memory: flags at the beginnings of rows, products, the scan, and each row's last entry. A
+  baseline of the literature, only by name.
 
-  Bytes: those of CSR, and 3 nnz products and 3 nnz flags written and read again: so it loses everywhere.
+  Bytes: CSR's, and 3 nnz products and 3 nnz flags written and read again: loses everywhere.
 
-  Papers: S. Sengupta, M. Harris, Y. Zhang, J. D. Owens, Scan primitives for GPU computing, Graphics Hardware 2007; G. E. Blelloch,
-  M. A. Heroux, M. Zagha, CMU-CS-93-173.
+  Papers: S. Sengupta, M. Harris, Y. Zhang, J. D. Owens, Scan primitives for GPU computing, Graphics Hardware 2007; G. E. Blelloch, M. A. Heroux, M.
+  Zagha, CMU-CS-93-173.
 */
 #include "segment.cuh"
 
@@ -13,7 +13,7 @@
 #define ITEMS 8 /* entries a thread */
 #define TILE  (BLOCK * ITEMS)
 
-/* A->work, each with room for doubles: the products, a carry a tile; then a flag an entry and one a tile */
+/* A->work, each with room for doubles: the products, a carry for each tile; then a flag for each entry and for each tile */
 typedef struct {
   double        *product, *carry;
   unsigned char *flag, *started;
@@ -56,7 +56,7 @@ __global__ void scan_products_kernel(int64_t n, const int *__restrict__ col, con
   if (k < n) product[k] = X(val[k]) * __ldg(x + col[k]);
 }
 
-/* Each tile by itself, in place; carry[t], started[t]: its last sum, and whether a row begins in it */
+/* Each tile alone, in place; carry[t], started[t]: its last sum, and whether a row begins in it */
 template <class X>
 __global__ void __launch_bounds__(BLOCK) scan_tiles_kernel(int64_t n, const unsigned char *__restrict__ flag, X *product, X *carry, unsigned char *started)
 {
@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(BLOCK) scan_tiles_kernel(int64_t n, const unsi
   }
 }
 
-/* One block: carry[t] = the sum that the tiles before t leave to it */
+/* One block: carry[t] = the sum from the tiles before t */
 template <class X>
 __global__ void __launch_bounds__(BLOCK) scan_carries_kernel(int64_t tiles, X *carry, const unsigned char *__restrict__ started)
 {

@@ -1,8 +1,8 @@
 /*
-  Jagged diagonals filled on the device from CSR already there, and their diagonal.
+  Jagged diagonals filled on the device from CSR there, and their diagonal.
 
-  The order of the rows by a sort (order.cu); the rows of a jagged diagonal by a search among the sorted lengths, its start by a
-  scan (CUB); entries by four warps for 32 rows.
+  A sort gives the order of the rows (order.cu), a search among the sorted lengths the rows of a jagged diagonal, a scan (CUB) its start; four warps
+  fill 32 rows.
 */
 #include "../device.cuh"
 #include "../../format/papers/jad.h"
@@ -10,7 +10,7 @@
 
 #define FILL_WARPS 4
 
-/* count[k] = the rows longer than k */
+/* count[k] = number of rows longer than k */
 __global__ void jad_count_kernel(int m, int64_t diagonals, const int *__restrict__ rowptr, const int *__restrict__ perm, int *count)
 {
   const int64_t k = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,15 +1,13 @@
 /*
-  y = A x, jagged diagonals, 1 or 4 threads a row; the variant is that number.
+  y = A x, jagged diagonals, 1 or 4 threads for a row; the variant is that number.
 
-  A warp takes 32 rows that follow each other in the order of lengths and reads their entries diagonal by diagonal, coalesced and
-  several in flight; the length of a row is where the diagonals stop reaching it. With 4 threads a row four warps share the
-  diagonals, and their sums meet in shared memory.
+  A warp takes 32 neighbouring rows in the order of lengths and reads their entries diagonal by diagonal, coalesced and several in flight; a row ends
+  at the first diagonal that does not reach it. With 4 threads for a row four warps share the diagonals, and add their sums in shared memory.
 
-  Bytes: those of the format but rowptr, n x once at best, m y. Wins over sliced ELL where lengths differ; loses to it by
-  loads that are not aligned.
+  Bytes: the format's but rowptr, n x once at best, m y. Wins over sliced ELL if lengths differ; loses to it by loads that are not aligned.
 
-  Papers: Y. Saad 1989; J. Wong, E. Kuhl, E. Darve, A new sparse matrix vector multiplication graphics processing unit algorithm
-  designed for finite element problems, Int. J. Numer. Meth. Engng 102, 2015.
+  Papers: Y. Saad 1989; J. Wong, E. Kuhl, E. Darve, A new sparse matrix vector multiplication graphics processing unit algorithm designed for finite
+  element problems, Int. J. Numer. Meth. Engng 102, 2015.
 */
 #include "../device.cuh"
 #include "../../format/papers/jad.h"
@@ -74,5 +72,5 @@ static GPUCSRError Launch_jad_row(const GPUCSRStorage *A, const GPUCSRProduct *p
   return 0;
 }
 
-/* A range of rows is scattered over all places: the whole matrix at once */
+/* The sort scatters a range of rows over all places: only the whole matrix at once */
 GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_jad_row) = {false, NULL, NULL, Launch_jad_row, NULL};

@@ -1,12 +1,11 @@
 #pragma once
 
 /*
-  Sums of segments, of values that lie one after the other, over the threads of a block; the order of additions is fixed, so the result is
-  the same every time.
+  Sums of segments of consecutive values over the threads of a block; the order of additions is fixed, so every run has the same bits.
 */
 #include "../device.cuh"
 
-/* The sum from the last start of a segment on, and whether there was a start at all */
+/* The sum since the last start of a segment, and whether there was a start */
 template <class X>
 struct Segment {
   X    sum;
@@ -19,7 +18,7 @@ __device__ __forceinline__ Segment<X> operator+(const Segment<X> &a, const Segme
   return {b.started ? b.sum : a.sum + b.sum, a.started || b.started};
 }
 
-/* What the threads before this one hold together; all of them in *all. B threads; part has room for B / 32 and is free after a barrier */
+/* Combines the threads before this one; *all: all threads. B threads; part has room for B / 32 and is free after a barrier */
 template <int B, class X>
 __device__ __forceinline__ Segment<X> segment_scan(Segment<X> mine, Segment<X> *part, Segment<X> *all)
 {

@@ -1,10 +1,10 @@
 #pragma once
 
-/* What the kernels of blocked CSR share: the block sizes, a block in registers, its product with x */
+/* Common to the kernels of blocked CSR: the block sizes, a block in registers, its product with x */
 #include "../device.cuh"
 #include "../../format/bcsr.h"
 
-/* ACTION(r, c, V, X) for each block size that formatlist.h has */
+/* ACTION(r, c, V, X) for each block size of formatlist.h */
 #define BCSR_SIZES(ACTION, V, X) \
   ACTION(1, 2, V, X) \
   ACTION(1, 3, V, X) \
@@ -49,7 +49,7 @@ struct wide_of<float> {
   }
 };
 
-/* The K values of lane l, as BCSRPlace() has them */
+/* The K values of lane l, in the order of BCSRPlace() */
 template <int K, class V>
 __device__ __forceinline__ void load_lane(const V *__restrict__ val, int l, V v[K])
 {
@@ -64,9 +64,8 @@ __device__ __forceinline__ void load_lane(const V *__restrict__ val, int l, V v[
 }
 
 /*
-  x[j], ..., x[j + C - 1], with the last of x for columns past it, which multiply nothing. wide: x is aligned to 16 bytes and n a
-  multiple of C. How the end is respected decides how many loads the compiler keeps in flight: on an H200 the first way took
-  64 us where the last took 74 (3 by 3), the last 53 where the first took 61 (4 by 4).
+  x[j], ..., x[j + C - 1]; columns past the end load the last of x, and multiply nothing. wide: x is aligned to 16 bytes and n a multiple of C. The
+  test for the end decides how many loads the compiler keeps in flight, so block sizes differ in it.
 */
 template <int C, class X>
 __device__ __forceinline__ void load_x(const X *__restrict__ x, int j, int n, bool wide, X v[C])
@@ -90,7 +89,7 @@ __device__ __forceinline__ void load_x(const X *__restrict__ x, int j, int n, bo
   }
 }
 
-/* sum += R by C entries times C of x, but for those that the matrix has not */
+/* sum += R by C entries times C of x, without absent entries */
 template <int R, int C, class V, class X>
 __device__ __forceinline__ void multiply(const V v[R * C], const X x[C], X sum[R])
 {

@@ -1,29 +1,26 @@
 /*
-  y = A x, blocked CSR, load balanced by thread blocks of several whole block rows each (as csr_adaptive does for rows), in one
-  launch.
+  y = A x, blocked CSR, load balanced by thread blocks of several whole block rows each (as csr_adaptive for rows), in one launch.
 
-  Block rows and blocks together are cut into tiles of about equal size, at the ends of block rows: a tile has the block
-  rows that begin in it. Its threads multiply the tile's blocks one after the other, so that all loads are coalesced
-  whatever the lengths, and put the sums of each block's rows into shared memory; there each row is added up by as many
-  threads as there are to spare. A block row longer than a tile is left out and cut into chunks, a thread block each; the last of
-  its thread blocks to finish adds the chunks' sums in their order, so the result is the same every time. Which is last is
-  found by an integer counter, which it sets back for the next product.
+  Block rows and blocks together are cut into tiles of about equal size, at the ends of block rows: a tile has the block rows that begin in it. Its
+  threads multiply the tile's blocks in order, with coalesced loads for any lengths, and put the sums of each block's rows into shared memory; there
+  all threads that are free add up each row. A block row longer than a tile is cut into chunks, one for each thread block; the last one to finish adds
+  the chunks' sums in their order, so every run has the same bits. An integer counter finds the last one, which resets it for the next product.
 
-  Bytes: those of blocked CSR, n x once at best, m y, 4 a tile. Wins where the lengths of block rows differ much.
+  Bytes: blocked CSR's, n x once at best, m y, 4 for each tile. Wins if the lengths of block rows differ much.
 
-  Papers: J. L. Greathouse, M. Daga, SC 2014, section III, for the tiles; M. Verschoor, A. C. Jalba, Parallel Computing 2012, for
-  multiple block rows a thread block.
+  Papers: J. L. Greathouse, M. Daga, SC 2014, section III, for the tiles; M. Verschoor, A. C. Jalba, Parallel Computing 2012, for multiple block rows
+  a thread block.
 */
 #include "bcsr.cuh"
 
 #define BLOCK 256
-#define TILE  512  /* block rows and lanes of a tile, but for its last block row */
+#define TILE  512  /* block rows and lanes of a tile, without its last block row */
 #define LONG  512  /* lanes above which a block row is cut into chunks, so a tile has less than TILE + LONG */
 #define CHUNK 2048 /* lanes of a chunk */
 
 typedef struct {
   int row, begin, end; /* block row; its lanes */
-  int first, count;    /* the number of its row's first chunk, and of its chunks */
+  int first, count;    /* numbers of its row's first chunk, and of its chunks */
 } BlockChunk;
 
 /* A->work, A->parts chunks: room for 8 doubles each, the chunks, a counter each, the tiles' first block rows */
@@ -54,7 +51,7 @@ static BlockWork WorkOf(const GPUCSRStorage *A)
   return w;
 }
 
-/* start[t] = the first block row whose number and first lane together reach t TILE */
+/* start[t] = the first block row whose number plus first lane reaches t TILE */
 __global__ void bcsr_starts_kernel(int64_t tiles, int rows, int lanes, const int *__restrict__ rowptr, int *start)
 {
   const int64_t t  = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -70,7 +67,7 @@ __global__ void bcsr_starts_kernel(int64_t tiles, int rows, int lanes, const int
   start[t] = lo;
 }
 
-/* list[0] counts the long block rows, each then takes three places: block row, first and last lane, in no order */
+/* list[0] counts the long block rows; each takes three places, in any order: block row, first and last lane */
 __global__ void bcsr_long_kernel(int rows, int lanes, const int *__restrict__ rowptr, int *list)
 {
   const int r = (int)(blockIdx.x * blockDim.x + threadIdx.x);
@@ -119,7 +116,7 @@ __global__ void __launch_bounds__(BLOCK) bcsr_adaptive_kernel(int chunks, int m,
     const int rows = (r1 - r0) * BR;
     int       t    = 1; /* threads a row */
     while (t < 32 && 2 * t * rows <= BLOCK) t *= 2;
-    for (int base = 0; base < rows; base += BLOCK / t) { /* whole warps go round together, for the shuffles */
+    for (int base = 0; base < rows; base += BLOCK / t) { /* whole warps stay in the loop, for the shuffles */
       const int r = base + (int)threadIdx.x / t, R0 = r0 + r / BR, i = r % BR, lane = i / R;
       const int begin = r < rows ? rowptr[R0] * S - l0 : 0, end = r < rows ? rowptr[R0 + 1] * S - l0 : 0;
       X         sum = 0;
@@ -150,7 +147,7 @@ __global__ void __launch_bounds__(BLOCK) bcsr_adaptive_kernel(int chunks, int m,
 #pragma unroll
   for (int i = 0; i < R; i++) s[i][t] = sum[i];
   __syncthreads();
-  if (t < BR) { /* a thread a row: few, but in a fixed order */
+  if (t < BR) { /* one thread for each row: slow, but in a fixed order */
     X all = 0;
 
     for (int q = t / R; q < BLOCK; q += S) all += s[t % R][q];
@@ -171,7 +168,7 @@ __global__ void __launch_bounds__(BLOCK) bcsr_adaptive_kernel(int chunks, int m,
   if (t == 0) counter[c.first] = 0;
 }
 
-/* The chunks of the long block rows are laid out on the host, which must know their number anyway */
+/* The host lays out the chunks of the long block rows, as it must know their number */
 static GPUCSRError Prepare_bcsr_adaptive(GPUCSRStorage *A, int variant)
 {
   const int            *rowptr = (const int *)A->array[BCSR_ROWPTR].data;

@@ -1,17 +1,15 @@
 /*
-  y = A x, blocked CSR, T threads a block row: 2 to 32 of a warp (bcsr_vector2 ... bcsr_vector32, the last being a warp a block
-  row), or a thread block (bcsr_block). The 256 threads of a thread block have 256 / T block rows at a time, which is the
-  number B_x that the literature tunes, so its variants are these.
+  y = A x, blocked CSR, T threads for a block row: 2 to 32 of a warp (bcsr_vector2 ... bcsr_vector32), or a thread block (bcsr_block). The 256 threads
+  of a thread block have 256 / T block rows at a time, the number B_x that the literature tunes.
 
-  A thread takes every T-th block of its block row: all its values in loads of 16 bytes, coalesced over the threads as the
-  format lays out 32 blocks for a warp, one column number, and the x of the block once for all its rows. Of 8 by 8 blocks
-  it takes one row, eight threads a block. The sums of a block row's threads meet by shuffles.
+  A thread takes every T-th block of its block row: all its values in loads of 16 bytes, coalesced by the format's order, one column number, and the x
+  of the block once for all its rows. In 8 by 8 blocks it takes one row, eight threads for a block. Shuffles add the sums of a block row's threads.
 
-  Bytes: those of blocked CSR, n x once at best, m y. Wins on block rows of about equal length with one or
-  two blocks a thread: 16 threads for 27 blocks, 8 for 7.
+  Bytes: blocked CSR's, n x once at best, m y. Wins on block rows of about equal length with one or two blocks for each thread: 16 threads for
+  27 blocks, 8 for 7.
 
-  Paper: M. Verschoor, A. C. Jalba, Analysis and performance estimation of the conjugate gradient method on multiple GPUs,
-  Parallel Computing 2012: a block row a thread block, a block row a warp, several block rows a thread block.
+  Paper: M. Verschoor, A. C. Jalba, Analysis and performance estimation of the conjugate gradient method on multiple GPUs, Parallel Computing 2012: a
+  block row a thread block, a block row a warp, several block rows a thread block.
 */
 #include "bcsr.cuh"
 
@@ -79,7 +77,7 @@ __global__ void __launch_bounds__(BLOCK) bcsr_vector_kernel(int shift, int first
 static GPUCSRError Launch_bcsr_vector(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
   const int br = GPUCSR_BLOCK_ROWS(A->format->variant), bc = GPUCSR_BLOCK_COLS(A->format->variant), threads = GPUCSRMax(variant, BCSR_LANES(br));
-  const int rows  = (p->last + br - 1) / br - p->first / br; /* block rows that have a row of the range */
+  const int rows  = (p->last + br - 1) / br - p->first / br; /* block rows with a row of the range */
   int       shift = 0;
 
   while (1 << shift < threads) shift++;

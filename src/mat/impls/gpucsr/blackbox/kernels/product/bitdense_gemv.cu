@@ -1,11 +1,11 @@
 /*
   y = A x, dense with marks at absent entries; and the format filled on the device, and its diagonal.
 
-  A team of 8, 32 or 256 threads takes four rows at once, so that an entry of x serves four entries of A, and reads them coalesced,
-  eight in flight a thread. Where there are too few rows to fill the device, a row's columns are cut into parts, a block each;
-  the last of a group's blocks to finish adds the parts in their order, so the result is the same every time.
+  A team of 8, 32 or 256 threads takes four rows at once, so that an entry of x serves four entries of A, and reads them coalesced, eight in flight
+  for each thread. If the rows are too few to fill the device, their columns are cut into parts, one for each block; the last block of a group adds
+  the parts in their order, so every run has the same bits.
 
-  Bytes: v m n, n x for every four rows, mostly from the caches, m y. Wins where most entries are there, whatever the shape.
+  Bytes: v m n, n x for every four rows, mostly from the caches, m y. Wins if most entries are there, for any shape.
 */
 #include "../device.cuh"
 #include "../../format/absent.h"
@@ -15,7 +15,7 @@
 #define AHEAD   2                   /* columns of a thread in flight, each of ROWS rows */
 #define PARTCOL (8 * AHEAD * BLOCK) /* columns of a part at least */
 
-/* How a matrix is cut: threads a team, columns and number of the parts of a row */
+/* The cut of a matrix: threads of a team, columns and number of the parts of a row */
 typedef struct {
   int team, columns, parts;
 } Shape;
@@ -37,7 +37,7 @@ static Shape ShapeOf(const GPUCSRStorage *A)
   return s;
 }
 
-/* A->work, where rows are cut: a sum for each row and part (room for a double), and a counter a group */
+/* A->work if rows are cut: a sum for each row and part (room for a double), and a counter for each group */
 static GPUCSRError Prepare_bitdense_gemv(GPUCSRStorage *A, int variant)
 {
   const Shape  s    = ShapeOf(A);
@@ -62,7 +62,7 @@ __global__ void __launch_bounds__(BLOCK) bitdense_gemv_kernel(int first, int las
   X             sum[ROWS] = {};
 
 #pragma unroll
-  for (int r = 0; r < ROWS; r++) row[r] = val + (r0 + r < last ? r0 + r : (int64_t)first) * n; /* a row past the end is another, not stored */
+  for (int r = 0; r < ROWS; r++) row[r] = val + (r0 + r < last ? r0 + r : (int64_t)first) * n; /* a row past the end computes another one, without storing it */
   if (r0 < last) {
     for (int c = c0 + lane; c < c1; c += T * AHEAD) {
       V v[AHEAD][ROWS];
@@ -150,7 +150,7 @@ static GPUCSRError Launch_bitdense_gemv(const GPUCSRStorage *A, const GPUCSRProd
 
 GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_bitdense_gemv) = {true, NULL, Prepare_bitdense_gemv, Launch_bitdense_gemv, NULL};
 
-/* 32 threads a row for each block of the grid's second direction */
+/* 32 threads for a row and each block of the grid's second direction */
 template <class V>
 __global__ void bitdense_fill_kernel(int m, int n, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ from, V *to)
 {
@@ -191,5 +191,5 @@ static GPUCSRError Diagonal_BitDense_CUDA(const GPUCSRStorage *A, void *d, GPUCS
   return 0;
 }
 
-/* without its pattern CSR does not say where a value goes */
+/* the place of a value depends on the pattern */
 GPUCSR_EXPORT(GPUCSRDeviceFormat, GPUCSRDeviceFormat_bitdense) = {NULL, Fill_BitDense_CUDA, Diagonal_BitDense_CUDA, true};

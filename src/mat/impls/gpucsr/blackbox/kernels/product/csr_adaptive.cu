@@ -1,34 +1,32 @@
 /*
   y = A x, CSR, load balanced by blocks of whole rows (CSR-Adaptive), in one launch.
 
-  Rows and entries together are cut into tiles of about equal size, as in csr_merge, but at row ends: a tile has the rows
-  that begin in it. Its block multiplies the tile's entries with coalesced loads into shared memory, whatever the row
-  lengths, then sums each row there with as many threads as there are to spare. A row longer than a tile is left out and
-  cut into chunks, a block each; the last of its blocks to finish adds the chunks' sums in their order, so the result is
-  the same every time. Which block is last is found by an integer counter, which it sets back for the next product. Where the long
-  rows are few and none is huge, a cluster of eight blocks takes each instead, and their sums meet in shared memory: that saves two
-  ways through the L2 cache, a third of the time of a matrix of some tens of rows (compute capability 9.0).
+  Rows and entries together are cut into tiles of about equal size, as in csr_merge, but at row ends: a tile has the rows that begin in it. Its block
+  multiplies the tile's entries with coalesced loads into shared memory, for any row lengths, then sums each row there with all threads that are free.
+  A row longer than a tile is cut into chunks, one for each block; the last block to finish adds the chunks' sums in their order, so every run has the
+  same bits. An integer counter finds the last block, which resets it for the next product. If the long rows are few and none is huge, a cluster of
+  eight blocks takes each one instead, and adds its sums in shared memory, which saves two ways through the L2 cache (compute capability 9.0).
 
-  Bytes: those of CSR, n x once at best, m y, 4 a tile, 32 a chunk. Wins where lengths differ much; loses little elsewhere.
+  Bytes: CSR's, n x once at best, m y, 4 for each tile, 32 for each chunk. Wins if lengths differ much; loses little elsewhere.
 
-  Paper: J. L. Greathouse, M. Daga, Efficient sparse matrix-vector multiplication on GPUs using the CSR storage format,
-  SC 2014, section III. Different from there: tiles are found without a pass over all rows, and long rows are cut.
+  Paper: J. L. Greathouse, M. Daga, Efficient sparse matrix-vector multiplication on GPUs using the CSR storage format, SC 2014, section III.
+  Different: tiles are found without a pass over all rows, and long rows are cut.
 */
 #include "../device.cuh"
 #include <cooperative_groups.h>
 
 #define BLOCK 256
-#define TILE  1024 /* rows and entries of a tile, but for its last row */
+#define TILE  1024 /* rows and entries of a tile, without its last row */
 #define LONG  TILE /* entries above which a row is cut into chunks, so a tile has less than TILE + LONG */
-#define CHUNK 2048 /* entries of a chunk; a row of at most two is one, which spares it the way through memory */
+#define CHUNK 2048 /* entries of a chunk; a row of at most two chunks is one, to save the way through memory */
 
 #define AHEAD 8 /* entries of a chunk that a thread has in flight */
 
 #define CLUSTER 8                      /* blocks of a cluster */
-#define FEW     128                    /* long rows at most: more blocks would not run at once, and */
+#define FEW     128                    /* most long rows: more blocks would not run at once, and */
 #define LONGEST (CLUSTER * BLOCK * 24) /* their longest, for clusters */
 
-#define MUCH 64 /* entries a thread above which a row of a tile is worth a warp of its own */
+#define MUCH 64 /* entries for each thread above which a warp takes a row of a tile */
 
 typedef struct {
   int row, begin, end, first; /* first: the number of its row's first chunk */
@@ -46,7 +44,7 @@ static int64_t Tiles(const GPUCSRStorage *A)
   return (A->m + A->nnz + TILE - 1) / TILE;
 }
 
-/* Of a long row; with clusters always as many as a cluster has blocks */
+/* Of a long row; with clusters the blocks of a cluster */
 static int Chunks(int length, GPUCSRBool clusters)
 {
   if (clusters) return CLUSTER;
@@ -65,7 +63,7 @@ static Work WorkOf(const GPUCSRStorage *A)
   return w;
 }
 
-/* start[t] = the first row whose number and begin together reach t TILE */
+/* start[t] = the first row whose number plus begin reaches t TILE */
 __global__ void adaptive_starts_kernel(int64_t tiles, int m, const int *__restrict__ rowptr, int *start)
 {
   const int64_t t  = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -81,7 +79,7 @@ __global__ void adaptive_starts_kernel(int64_t tiles, int m, const int *__restri
   start[t] = lo;
 }
 
-/* list[0] counts the long rows, each then takes three places: row, begin, end, in no order */
+/* list[0] counts the long rows; each takes three places, in any order: row, begin, end */
 __global__ void adaptive_long_kernel(int m, const int *__restrict__ rowptr, int *list)
 {
   const int r = (int)(blockIdx.x * blockDim.x + threadIdx.x);
@@ -106,7 +104,7 @@ __device__ __forceinline__ X block_sum(X sum, X *part)
   return sum; /* of thread 0 */
 }
 
-/* The sums of a cluster's blocks meet in its first one; PARTS: clusters take the long rows */
+/* Adds the sums of a cluster's blocks in its first one; PARTS: clusters take the long rows */
 template <class X>
 __device__ __forceinline__ bool cluster_sum(X &sum)
 {
@@ -169,7 +167,7 @@ __device__ __forceinline__ void adaptive_tile(int tile, X *s, const int *__restr
 
   int t = 1; /* threads a row */
   while (t < 32 && 2 * t * rows <= BLOCK) t *= 2;
-  for (int base = 0; base < rows; base += BLOCK / t) { /* whole warps go round together, for the shuffles */
+  for (int base = 0; base < rows; base += BLOCK / t) { /* whole warps stay in the loop, for the shuffles */
     const int    r = base + (int)threadIdx.x / t, mine = (int)threadIdx.x % t;
     const int    begin = r < rows ? rowptr[r0 + r] - k0 : 0, end = r < rows ? rowptr[r0 + r + 1] - k0 : 0;
     const bool   much = end - begin > MUCH * t;
@@ -181,7 +179,7 @@ __device__ __forceinline__ void adaptive_tile(int tile, X *s, const int *__restr
       for (int q = begin + mine; q < end; q += t) sum += s[q];
     }
     for (int o = t / 2; o; o >>= 1) sum += __shfl_down_sync(0xffffffffu, sum, o, t);
-    for (; todo; todo &= todo - 1) { /* the warp together on each row that would keep it waiting */
+    for (; todo; todo &= todo - 1) { /* the warp together takes each row that would keep it waiting */
       const int from = __ffs(todo) - 1, b = __shfl_sync(0xffffffffu, begin, from), e = __shfl_sync(0xffffffffu, end, from);
       X         part = 0;
 
@@ -203,11 +201,11 @@ __device__ __forceinline__ void adaptive_chunk(int me, X *s, const Chunk *__rest
   X               sum = 0;
   __shared__ bool last;
 
-  const int whole = c.begin + (c.end - c.begin) / (AHEAD * BLOCK) * (AHEAD * BLOCK); /* up to where all threads have AHEAD entries */
+  const int whole = c.begin + (c.end - c.begin) / (AHEAD * BLOCK) * (AHEAD * BLOCK); /* the end of whole rounds of AHEAD entries for all threads */
 
 #pragma unroll 8
   for (int q = c.begin + (int)threadIdx.x; q < whole; q += BLOCK) sum += X(streamed(val + q)) * __ldg(x + streamed(col + q));
-  if (whole < c.end) { /* the last few go together too, or each would wait alone for its loads */
+  if (whole < c.end) { /* the last ones together, too, so that no thread waits alone for its loads */
     int k[AHEAD];
     V   v[AHEAD];
 
@@ -252,7 +250,7 @@ __device__ __forceinline__ void adaptive_chunk(int me, X *s, const Chunk *__rest
   }
 }
 
-/* Chunks go first, as they take longest; the blocks after the tiles fill the last cluster */
+/* Chunks go first, as they take longest; blocks after the tiles fill the last cluster */
 template <class V, class X, bool CLUSTERS>
 __global__ void __launch_bounds__(BLOCK) csr_adaptive_kernel(int chunks, int tiles, const int *__restrict__ start, const Chunk *__restrict__ chunk, X *partial, int *counter, const int *__restrict__ count, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ val, X alpha, const X *__restrict__ x, X beta, const X *y, X *z)
 {
@@ -263,9 +261,9 @@ __global__ void __launch_bounds__(BLOCK) csr_adaptive_kernel(int chunks, int til
   else if (tile < tiles) adaptive_tile<V, X>(tile, s, start, rowptr, col, val, alpha, x, beta, y, z);
 }
 
-#define FIRST 64 /* long rows come down along with their number */
+#define FIRST 64 /* long rows downloaded along with their number */
 
-/* The chunks of the long rows are laid out on the host, which must know their number anyway */
+/* The host lays out the chunks of the long rows, as it must know their number */
 static GPUCSRError Prepare_csr_adaptive(GPUCSRStorage *A, int variant)
 {
   const int64_t      tiles  = Tiles(A);
@@ -281,8 +279,8 @@ static GPUCSRError Prepare_csr_adaptive(GPUCSRStorage *A, int variant)
   Work               w;
 
   (void)variant;
-  if (!A->extent.width || A->extent.width > LONG) {       /* there may be some, or nobody has looked */
-    GPUCSRCall(GPUCSRStorageWork(A, GPUCSR_INT32, most)); /* the list first, then freed for what stays */
+  if (!A->extent.width || A->extent.width > LONG) {       /* there are long rows, or the longest is unknown */
+    GPUCSRCall(GPUCSRStorageWork(A, GPUCSR_INT32, most)); /* a temporary list, then the data that stay */
     GPUCSR_CUDA(cudaMemsetAsync(A->work.data, 0, sizeof(int), s));
     if (A->m) adaptive_long_kernel<<<GPUCSRBlocks(A->m, 256), 256, 0, s>>>(A->m, rowptr, (int *)A->work.data);
     GPUCSRCheckLaunch("csr_adaptive (long rows)");

@@ -1,10 +1,9 @@
 /*
-  y = A x, CSR, a block of 256 threads a row.
+  y = A x, CSR, a block of 256 threads for each row.
 
-  Like csr_vector with the whole block on one row, its warps' sums meeting in shared memory. For matrices of few and very
-  long rows, about a thousand entries and more.
+  Like csr_vector with the whole block on one row, which adds its warps' sums in shared memory. Wins on few and very long rows, of about a thousand entries and more; loses elsewhere.
 
-  Bytes: those of CSR, n x once at best, m y.
+  Bytes: CSR's, n x once at best, m y.
 
   Paper: A. H. El Zein, A. P. Rendell, Generating optimal CUDA sparse matrix-vector product implementations for evolving
   GPU hardware, Concurrency and Computation 2012, section 3.

@@ -1,14 +1,13 @@
 /*
   y = A x, CSR, load balanced by merge path.
 
-  Rows and entries together make one list of m + nnz items, cut into tiles of equal size whatever the row lengths; the
-  row at which each tile starts is found once a pattern. A block multiplies the entries of its tile with coalesced loads
-  into shared memory, its threads walk equal stretches of the merged list, and sums of rows that threads cut meet in a
-  segmented scan. Rows that tiles cut are finished by a second, small kernel in a fixed order, so the result is the same
-  every time.
+  Rows and entries together are one list of m + nnz items, cut into tiles of equal size for any row lengths; the first row of each tile is found once
+  for each pattern. A block multiplies the entries of its tile with coalesced loads into shared memory, its threads walk equal stretches of the merged
+  list, and a segmented scan adds sums of rows that threads cut. A second, small kernel finishes rows that tiles cut, in a fixed order, so every run
+  has the same bits.
 
-  Bytes: those of CSR, n x once at best, m y, 12 a tile. Wins where lengths differ wildly: nobody waits for the longest
-  row. Loses by its shared memory traffic where they do not.
+  Bytes: CSR's, n x once at best, m y, 12 for each tile. Wins if lengths differ wildly, as no thread waits for the longest row; else loses by
+  its shared memory traffic.
 
   Paper: D. Merrill, M. Garland, Merge-based parallel sparse matrix-vector multiplication, SC 2016, section 3.
 */
@@ -85,7 +84,7 @@ __global__ void __launch_bounds__(BLOCK) csr_merge_kernel(int m, int64_t nnz, co
       if (q < entries) s.product[q] = X(v[i]) * __ldg(x + c[i]);
     }
   }
-  /* Ends relative to the tile; the row that the tile cuts at its end lasts beyond it */
+  /* Ends relative to the tile; the row cut by the tile's end lasts beyond it */
   for (int q = (int)threadIdx.x; q <= rows; q += BLOCK) rowend[q] = r0 + q < m ? min(rowptr[r0 + q + 1] - k0, TILE + 1) : TILE + 1;
   __syncthreads();
 
@@ -116,7 +115,7 @@ __global__ void __launch_bounds__(BLOCK) csr_merge_kernel(int m, int64_t nnz, co
       } else sum += s.product[k++];
     }
   }
-  __syncthreads(); /* the products are read, their memory is the scan's now */
+  __syncthreads(); /* the products are read: the scan takes their memory */
 
   Carry<X> mine = {row, sum}, before = {-1, X(0)}, all;
   Scan(s.scan).ExclusiveScan(mine, before, Carry<X>{-1, X(0)}, SumSameRow<X>(), all);
@@ -126,7 +125,7 @@ __global__ void __launch_bounds__(BLOCK) csr_merge_kernel(int m, int64_t nnz, co
   for (int q = (int)threadIdx.x; q < rows; q += BLOCK) store(z, y, r0 + q, alpha, out[q], beta);
 }
 
-/* z[row] += alpha (what earlier tiles have of the row): a warp for each row that tiles cut */
+/* z[row] += alpha times the sums of the row in earlier tiles: one warp for each row that tiles cut */
 template <class X>
 __global__ void merge_carry_kernel(int64_t tiles, int m, const int *__restrict__ starts, const X *__restrict__ carry, X alpha, X *z)
 {
@@ -150,7 +149,7 @@ __global__ void merge_carry_kernel(int64_t tiles, int m, const int *__restrict__
   if (lane == 0) z[row] += alpha * sum;
 }
 
-/* work: a carry a tile (room for a double each), then the tiles' first rows */
+/* work: a carry for each tile (room for a double), then the tiles' first rows */
 static GPUCSRError Prepare_csr_merge(GPUCSRStorage *A, int variant)
 {
   const int64_t tiles = Tiles(A);

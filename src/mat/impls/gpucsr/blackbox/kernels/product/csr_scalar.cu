@@ -1,10 +1,9 @@
 /*
-  y = A x, CSR, a thread a row (CSR-S, the sequential kernel of the literature).
+  y = A x, CSR, one thread for each row (CSR-S, the sequential kernel of the literature).
 
-  Each thread walks its row alone, so neighbouring threads read entries a row length apart: right for rows of a few
-  entries, where a shared row would leave threads idle, and for very many of them.
+  Each thread walks its row alone, so neighbouring threads read entries a row length apart. Wins on very many rows of a few entries, where several threads for a row would idle.
 
-  Bytes: those of CSR, n x once at best, m y. Loses from about four entries a row on, where loads no longer share sectors.
+  Bytes: CSR's, n x once at best, m y. Loses from about four entries a row on, where loads no longer share sectors.
 
   Paper: N. Bell, M. Garland, Implementing sparse matrix-vector multiplication on throughput-oriented processors, SC 2009,
   section 4.2.

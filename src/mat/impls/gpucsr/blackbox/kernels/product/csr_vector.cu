@@ -1,12 +1,10 @@
 /*
-  y = A x, CSR, 2, 4, 8, 16 or 32 threads a row (CSR-V, the coalesced kernel of the literature).
+  y = A x, CSR, 2, 4, 8, 16 or 32 threads for a row (CSR-V, the coalesced kernel of the literature).
 
-  The threads of a row read neighbouring entries, 1, 2 or 4 a thread in one aligned load: a row's head that is not aligned is
-  covered by starting early and leaving the entries of the row before out, so every load is whole. Their sums meet by shuffles.
+  The threads of a row read neighbouring entries, 1, 2 or 4 in one aligned load: an unaligned row starts early, and leaves out the entries of the row before. Shuffles add their sums.
   A thread takes two rows in some variants, neighbours (blocked) or a grid apart (cyclic).
 
-  Bytes: those of CSR, n x once at best, m y. Wins where the rows have about two to four entries a thread; loses on rows
-  much shorter than the threads that share them, and where lengths differ so much that warps wait for one row.
+  Bytes: CSR's, n x once at best, m y. Wins if the rows have about two to four entries for each thread; loses on rows with fewer entries than threads, and if warps wait for one long row.
 
   Papers: N. Bell, M. Garland, SC 2009, section 4.2; aligned access after M. M. Baskaran, R. Bordawekar, Optimizing sparse
   matrix-vector multiplication on GPUs, IBM RC24704, section 4.
@@ -35,7 +33,7 @@ __device__ __forceinline__ X row_sum(int begin, int end, int lane, const int *__
   return sum;
 }
 
-/* R rows a group of T threads, apart by stride groups: all loads of the row pointers are in flight before the first row is summed */
+/* R rows for each group of T threads, apart by stride groups: all loads of the row pointers are in flight before the first row is summed */
 template <int T, int W, int R, bool CYCLIC, class V, class X, class E>
 __global__ void __launch_bounds__(512) csr_vector_kernel(int first, int last, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ val, const X *__restrict__ x, const E ending)
 {

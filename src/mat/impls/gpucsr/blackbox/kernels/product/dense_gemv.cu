@@ -1,16 +1,15 @@
 /*
   y = A x, dense, by cuBLAS; and the dense format filled on the device, and its diagonal.
 
-  cuBLAS is opened at the first use, not linked, so that the library loads where no CUDA toolkit is installed. Our rows
-  are cuBLAS' columns: the product is its transposed one.
+  cuBLAS is opened at the first use, not linked, so that the library loads without a CUDA toolkit. Rows here are cuBLAS' columns: the product is its
+  transposed one.
 
-  Bytes: v m n, n x, m y. Wins where two thirds or more of the entries are there. cuBLAS' matrix product with one column was measured
-  too, in both orientations: it takes the same time, to a hundredth, at 4000 by 4000, 64 by 10^6 and 10^6 by 64 (cuBLAS 13).
+  Bytes: v m n, n x, m y. Wins if two thirds or more of the entries are there; loses below.
 */
 #include "../device.cuh"
 #include <dlfcn.h>
 
-/* What we use of cublas_v2.h, which a compiler installed by itself comes without; the ABI is that of CUDA 8 and later */
+/* The part of cublas_v2.h used here, as a compiler installed alone comes without it; the ABI is that of CUDA 8 and later */
 typedef struct cublasContext *cublasHandle_t;
 typedef int                   cublasStatus_t, cublasOperation_t;
 #define CUBLAS_STATUS_SUCCESS 0
@@ -24,7 +23,7 @@ static struct {
   cublasStatus_t (*setstream)(cublasHandle_t, cudaStream_t);
   cublasStatus_t (*dgemv)(cublasHandle_t, cublasOperation_t, int, int, const double *, const double *, int, const double *, int, const double *, double *, int);
   cublasStatus_t (*sgemv)(cublasHandle_t, cublasOperation_t, int, int, const float *, const float *, int, const float *, int, const float *, float *, int);
-  cublasHandle_t handle; /* one device a process */
+  cublasHandle_t handle; /* one device for each process */
 } blas;
 
 static GPUCSRError Available_dense_gemv(GPUCSRBool *yes, char why[], size_t len)
@@ -33,7 +32,7 @@ static GPUCSRError Available_dense_gemv(GPUCSRBool *yes, char why[], size_t len)
     char name[32];
 
     blas.tried = true;
-    /* that of the toolkit we were built with, then older ones: what we call has not changed since CUDA 8 */
+    /* the version of the build's toolkit, then older ones: these functions have not changed since CUDA 8 */
     for (int version = CUDART_VERSION / 1000; version >= 11 && !blas.lib; version--) {
       (void)snprintf(name, sizeof(name), "libcublas.so.%d", version);
       blas.lib = dlopen(name, RTLD_NOW | RTLD_LOCAL);
@@ -58,7 +57,7 @@ static GPUCSRError Available_dense_gemv(GPUCSRBool *yes, char why[], size_t len)
     GPUCSRCheck(st_ == CUBLAS_STATUS_SUCCESS, GPUCSR_ERR_GPU, "%s failed with cuBLAS status %d", #call, (int)st_); \
   } while (0)
 
-/* Floats with vectors of doubles, which cuBLAS lacks: the same layout, and no entry is absent */
+/* Floats with vectors of doubles, which cuBLAS lacks: the same layout, without absent entries */
 GPUCSR_DECLARE(GPUCSRKernelFamily, GPUCSRKernel_bitdense_gemv);
 
 static GPUCSRError Prepare_dense_gemv(GPUCSRStorage *A, int variant)
@@ -75,12 +74,12 @@ static GPUCSRError Prepare_dense_gemv(GPUCSRStorage *A, int variant)
 
 static GPUCSRError Release_dense_gemv(void)
 {
-  if (blas.handle) (void)blas.destroy(blas.handle); /* after a failure of the device this fails too, and nothing is lost */
+  if (blas.handle) (void)blas.destroy(blas.handle); /* fails, too, after a failure of the device, without a loss */
   blas.handle = NULL;
   return 0;
 }
 
-/* cuBLAS does not read x when the inner dimension is 0, and refuses it: then z = beta y is ours */
+/* cuBLAS refuses an inner dimension of 0, which leaves z = beta y */
 template <class X>
 __global__ void scale_kernel(int n, X beta, const X *y, X *z)
 {
@@ -119,7 +118,7 @@ static GPUCSRError Launch_dense_gemv(const GPUCSRStorage *A, const GPUCSRProduct
 
 GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_dense_gemv) = {true, Available_dense_gemv, Prepare_dense_gemv, Launch_dense_gemv, Release_dense_gemv};
 
-/* 32 threads a row for each block of the grid's second direction */
+/* 32 threads for a row and each block of the grid's second direction */
 template <class V>
 __global__ void dense_fill_kernel(int m, int n, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ from, V *to)
 {
@@ -139,7 +138,7 @@ __global__ void dense_diagonal_kernel(int n, size_t stride, const V *__restrict_
 
 static GPUCSRError Fill_Dense_CUDA(const GPUCSRStorage *csr, GPUCSRStorage *A, GPUCSRBool valuesonly, GPUCSRStream s)
 {
-  /* without its pattern CSR does not say where a value goes, so a refresh sends the pattern too */
+  /* the place of a value depends on the pattern, so a refresh uploads the pattern, too */
   (void)valuesonly;
   GPUCSR_CUDA(cudaMemsetAsync(A->array[0].data, 0, A->array[0].count * GPUCSRTypeSize(A->array[0].type), (cudaStream_t)s));
   if (!A->m) return 0;

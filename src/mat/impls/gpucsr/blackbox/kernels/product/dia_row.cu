@@ -1,10 +1,9 @@
 /*
-  y = A x, diagonals, 1, 2 or 4 warps a slice: so many threads a row; the variant is that number.
+  y = A x, diagonals, 1, 2 or 4 warps for a slice, so as many threads for a row; the variant is that number.
 
-  As sell_row, but that the column of an entry follows from its diagonal: the entries of x and of A are asked for together, not one
-  after the other.
+  As sell_row, but the diagonal gives an entry's column: entries of x and of A are loaded at the same time.
 
-  Bytes: v stored, n x once at best, m y. Wins on stencils and bands; loses by the places on its diagonals that are empty.
+  Bytes: v stored, n x once at best, m y. Wins on stencils and bands; loses by the empty places on its diagonals.
 
   Paper: N. Bell, M. Garland, SC 2009.
 */
@@ -13,7 +12,7 @@
 
 #define AHEAD 8 /* entries of a thread in flight */
 
-/* W: rows of a thread, neighbours, in one load */
+/* W: neighbouring rows of a thread, in one load */
 template <int T, int W, class V, class X, class E>
 __global__ void __launch_bounds__(128) dia_row_kernel(int slices, int offset, int m, int n, int first, int last, int diagonals, const int *__restrict__ diagonal, const V *__restrict__ val, const X *__restrict__ x, const E ending)
 {
@@ -51,7 +50,7 @@ __global__ void __launch_bounds__(128) dia_row_kernel(int slices, int offset, in
           if (!is_absent(v[u][w])) sum[w] += X(v[u][w]) * xc[u][w];
     }
   }
-  if (W > 1) { /* to the thread whose row it is */
+  if (W > 1) { /* to the row's thread */
     X to = 0;
 
 #pragma unroll

@@ -1,8 +1,8 @@
 #pragma once
 
-/* Rows and entries of CSR as one list, to be cut into equal pieces whatever the lengths of the rows: merge path */
+/* Rows and entries of CSR as one list, cut into equal pieces for any row lengths: merge path */
 
-/* On diagonal d of the merge of row ends and entry numbers: how many row ends come first */
+/* The number of row ends before diagonal d of the merge of row ends and entry numbers */
 __device__ __forceinline__ int merge_row(int64_t d, const int *__restrict__ rowptr, int m, int64_t nnz)
 {
   int lo = d > nnz ? (int)(d - nnz) : 0, hi = d < m ? (int)d : m;

@@ -1,12 +1,14 @@
 /*
-  y = A x, CSR with narrow columns, a warp a slice of 32 rows.
+  y = A x, CSR with narrow columns, one warp for each slice of 32 rows.
 
-  The warp loads the entries of its slice in their order, every thread its own, gathers x and leaves the products in shared memory; then a thread a row adds up. So no thread looks for its entries, and none
-  is idle where rows differ in length. The windows' first columns stay in registers, one a thread, and are fetched from there.
+  The warp loads the entries of its slice in their order, gathers x and leaves the products in shared memory; then one thread for each row adds up. So
+  no thread searches for its entries, and none idles if rows differ in length. The windows' first columns stay in registers, one in each thread, and
+  are fetched from there.
 
-  Bytes: those of the format, n x once at best, m y. Wins and loses as the format.
+  Bytes: the format's, n x once at best, m y. Wins and loses as the format.
 
-  Papers: J. L. Greathouse, M. Daga, Efficient sparse matrix-vector multiplication on GPUs using the CSR storage format, SC 2014 (products to shared memory, then rows); see format/narrow.c.
+  Papers: J. L. Greathouse, M. Daga, Efficient sparse matrix-vector multiplication on GPUs using the CSR storage format, SC 2014 (products to shared
+  memory, then rows); see format/narrow.c.
 */
 #include "../device.cuh"
 #include "../../format/narrow.h"
@@ -14,7 +16,7 @@
 #define BLOCK 128
 #define WARPS (BLOCK / GPUCSR_SLICE)
 #define ROUND 256 /* entries of a slice in flight */
-#define MOST  9   /* blocks of a processor at a time, which is what registers are for */
+#define MOST  9   /* blocks of a processor at a time, for their registers */
 
 /* W neighbouring columns in one load */
 template <int W>
@@ -34,7 +36,7 @@ __device__ __forceinline__ void narrow_columns(const int *p, int (&c)[1])
   c[0] = streamed(p);
 }
 
-/* The column of an entry. All threads of the warp ask */
+/* The column of an entry; all threads of the warp call it */
 __device__ __forceinline__ int narrow_column(unsigned short c, int head)
 {
   return __shfl_sync(0xffffffffu, head, 1 + NarrowWindow(c)) + NarrowWithin(c);
@@ -45,7 +47,7 @@ __device__ __forceinline__ int narrow_column(int c, int head)
   return c;
 }
 
-/* Entries before the end of this thread's row, in the order of the slice */
+/* Entries up to the end of this thread's row, in the order of the slice */
 __device__ __forceinline__ int narrow_stop(int length)
 {
   int stop = length;
@@ -60,8 +62,8 @@ __device__ __forceinline__ int narrow_stop(int length)
 }
 
 /*
-  The sum of a thread's row, of the warp's n entries from col and val on, W of which are loaded together; skip: entries before those, where W needs them for its loads. Entries that are none
-  count as the first of window 0, whose entry of x may be loaded as well as any other; nobody reads their products
+  The sum of a thread's row, of the warp's n entries from col and val on, W of which are loaded together; skip: earlier entries that aligned loads of
+  W include. Missing entries count as the first of window 0, whose entry of x is safe to load; their products are never read
 */
 template <int W, class C, class V, class X>
 __device__ __forceinline__ X narrow_sum(int n, int skip, int length, int head, const C *__restrict__ col, const V *__restrict__ val, const X *__restrict__ x, X *product)
@@ -73,7 +75,7 @@ __device__ __forceinline__ X narrow_sum(int n, int skip, int length, int head, c
   col += W * lane;
   val += W * lane;
   for (int first = 0; first < skip + n; first += ROUND, col += ROUND, val += ROUND) {
-    const int end = skip + n - first - W * lane; /* of what is left, counted from this thread's first */
+    const int end = skip + n - first - W * lane; /* of the rest, counted from this thread's first */
     C         c[LOADS][W];
     V         v[LOADS][W];
     X         g[LOADS][W];

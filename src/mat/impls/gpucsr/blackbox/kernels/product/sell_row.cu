@@ -1,14 +1,14 @@
 /*
-  y = A x, sliced ELL in all its variants, 1, 2, 4, 8 or 16 warps a slice: so many threads a row.
+  y = A x, sliced ELL in all its variants, 1, 2, 4, 8 or 16 warps for a slice, so as many threads for a row.
 
-  The 32 threads of a warp hold the 32 rows of a slice and read its columns in coalesced loads, several in flight before the
-  first is used. Where the rows are few or long, the columns of a slice are dealt to several warps, whose sums meet in
-  shared memory in the order of the warps: the loads stay coalesced, however many threads share a row.
+  The 32 threads of a warp have the 32 rows of a slice and read its columns in coalesced loads, several in flight before the first is used. For few or
+  long rows several warps share the columns of a slice, and add their sums in shared memory in the order of the warps: the loads stay coalesced for
+  any number of threads.
 
   Bytes: 4 slices + (4 + v) stored, n x once at best, m y. Wins on rows of about equal length; loses by padding.
 
-  Papers: A. Monakov et al., HiPEAC 2010, section 3; several threads a row after F. Vazquez, J. J. Fernandez, E. M. Garzon, A new
-  approach for sparse matrix vector product on NVIDIA GPUs, Concurrency and Computation 2011 (ELLR-T).
+  Papers: A. Monakov et al., HiPEAC 2010, section 3; several threads a row after F. Vazquez, J. J. Fernandez, E. M. Garzon, A new approach for sparse
+  matrix vector product on NVIDIA GPUs, Concurrency and Computation 2011 (ELLR-T).
 */
 #include "../device.cuh"
 #include "../../format/sell.h"
@@ -16,7 +16,7 @@
 #define AHEAD   8                         /* entries of a thread in flight */
 #define MOST(T) ((T) >= 8 ? (T)*32 : 256) /* threads of a block at most */
 
-/* The column of padding is negative, so no row length is read. W: neighbours in a load, each of a row of its own */
+/* The column of padding is negative, so no row length is read. W: neighbours in a load, of W rows */
 template <int T, int W, class V, class X, class E>
 __global__ void __launch_bounds__(MOST(T)) sell_row_kernel(int slices, int offset, int m, int first, int last, const int *__restrict__ slice, int ellwidth, const int *__restrict__ perm, const int *__restrict__ col, const V *__restrict__ val, const X *__restrict__ x, const E ending)
 {
@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(MOST(T)) sell_row_kernel(int slices, int offse
           if (c[u][w] >= 0) sum[w] += X(v[u][w]) * __ldg(x + c[u][w]);
     }
   }
-  if (W > 1) { /* to the thread whose row it is */
+  if (W > 1) { /* to the row's thread */
     X own = 0;
 
 #pragma unroll
@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(MOST(T)) sell_row_kernel(int slices, int offse
 
 GPUCSR_DECLARE(GPUCSRKernelFamily, GPUCSRKernel_sell_row);
 
-/* Of a block: whole slices, T warps each */
+/* Of a block: whole slices, of T warps each */
 static int Threads(int T, int most)
 {
   return GPUCSRMax(GPUCSR_SLICE * T, GPUCSRMin(most, GPUCSRBlockOf(&GPUCSRKernel_sell_row)));
@@ -90,7 +90,7 @@ static int Threads(int T, int most)
 static GPUCSRError Launch_sell_row(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
   const int *perm = A->array[SELL_PERM].count ? (const int *)A->array[SELL_PERM].data : NULL, *slice = A->array[SELL_SLICE].count ? (const int *)A->array[SELL_SLICE].data : NULL;
-  const int  window = perm ? A->format->variant : 1; /* rows are sorted within windows, so a range of them is in a range of windows */
+  const int  window = perm ? A->format->variant : 1; /* windows are sorted, so a range of rows needs a range of windows */
   const int  begin = p->first / window * window / GPUCSR_SLICE, end = SELLSlices((int)GPUCSRMin(A->m, ((int64_t)p->last + window - 1) / window * window));
 
 #define LAUNCHT(T, W, V, X) \

@@ -1,9 +1,9 @@
 #pragma once
 
 /*
-  Rows that are alike, found on the device: a hash table of rows, one for each stencil (format/stencil.c), in global memory. G threads
-  share a row. A row that hashes to a place that is taken is compared with the row there, entry by entry, and goes on to the next place where
-  they differ: each stencil gets one place, whoever comes first, and how many there are depends on no order.
+  Equal rows found on the device: a hash table of rows in global memory, one for each stencil (format/stencil.c). G threads share a row. A row whose
+  place is taken is compared with the row there, entry by entry, and goes on to the next place if they differ. Each stencil gets one place, and their
+  number does not depend on the order of threads.
 */
 #include "../device.cuh"
 #include "../../format/stencil.h"
@@ -11,7 +11,7 @@
 #define STENCIL_SLOTS (2 * (STENCIL_MOST + 1))
 
 typedef struct alignas(8) {
-  int entries, stencils; /* found so far; each stencil counts as an entry too. More than STENCIL_MOST: too many, and nothing more is looked for */
+  int entries, stencils; /* found so far; a stencil counts as an entry, too. More than STENCIL_MOST: too many, and the search ends */
 } StencilCount;
 
 static __device__ __forceinline__ unsigned long long stencil_bits(double v)
@@ -30,14 +30,14 @@ struct StencilRows {
   const V *__restrict__ val;
 };
 
-/* The threads of a warp that share a row with this one */
+/* The threads of a warp with the same row */
 template <int G>
 static __device__ __forceinline__ unsigned int stencil_team()
 {
   return G == 32 ? 0xffffffffu : ((1u << G % 32) - 1) << threadIdx.x % 32 / G * G;
 }
 
-/* Several entries of a thread are loaded before any is compared: rows that are alike are the rule */
+/* A thread loads several entries before it compares any: mostly rows are equal */
 template <int G, class V>
 static __device__ bool stencil_same(const StencilRows<V> &a, int r, int q)
 {
@@ -58,7 +58,7 @@ static __device__ bool stencil_same(const StencilRows<V> &a, int r, int q)
   return true;
 }
 
-/* The place of row r's stencil, and in like a row that has it; -1: too many */
+/* The place of row r's stencil, and in like an equal row; -1: too many */
 template <int G, class V>
 static __device__ int stencil_find(const StencilRows<V> &a, int r, StencilCount *count, int *slot, int *like)
 {
@@ -70,7 +70,7 @@ static __device__ int stencil_find(const StencilRows<V> &a, int r, StencilCount 
     if (mine == 0) atomicMax(&count->entries, STENCIL_MOST + 1);
     return -1;
   }
-  for (int k = mine; k < length; k += G) { /* the finaliser of SplitMix64 on each entry: their sum depends on no order of the threads */
+  for (int k = mine; k < length; k += G) { /* the finaliser of SplitMix64 on each entry: the sum does not depend on the order of the threads */
     unsigned long long e = stencil_bits(a.val[begin + k]) ^ (unsigned long long)(unsigned int)(a.col[begin + k] - r) * 0x9e3779b97f4a7c15ull ^ (unsigned long long)k << 48;
 
     e = (e ^ e >> 30) * 0xbf58476d1ce4e5b9ull;
@@ -84,11 +84,11 @@ static __device__ int stencil_find(const StencilRows<V> &a, int r, StencilCount 
     int       q  = 0; /* 1 + the row there, -1: too many */
 
     if (mine == 0) {
-      q = __ldca(slot + at); /* what is there stays there: a place that seems free is asked for again below, by the atomic */
+      q = __ldca(slot + at); /* a row once there stays: the atomic below asks again for a place that seems free */
       if ((!q || probe) && *(volatile int *)&count->entries > STENCIL_MOST) q = -1;
       else if (!q && !(q = atomicCAS(slot + at, 0, r + 1))) {
         q = r + 1;
-        atomicAdd((unsigned long long *)count, 1ull << 32 | (unsigned int)(length + 1)); /* both at once: all who find something meet here */
+        atomicAdd((unsigned long long *)count, 1ull << 32 | (unsigned int)(length + 1)); /* both at once, as all finders meet here */
       }
     }
     q = __shfl_sync(team, q, 0, G);

@@ -1,14 +1,13 @@
 /*
-  y = A x, stencils, a thread for 1, 2 or 4 rows at a time, 32 apart; the variant is that number.
+  y = A x, stencils, one thread for 1, 2 or 4 rows at a time, 32 apart; the variant is that number.
 
-  A block takes the dictionary into its shared memory once, an entry a load of 16 bytes (8 in float) that the threads of a warp mostly
-  share, and then goes over the matrix with all others, block by block of rows; blocks of one multiprocessor are neighbours, so that they find
-  each other's x in its first-level cache. Of A, a thread then reads nothing but the numbers of its rows' stencils, those of its next rows
-  ahead of time. Where a warp meets a boundary, its threads walk along different stencils at the same time, each at its own pace. Rows
-  of a thread that have the same stencil share its entries.
+  A block loads the dictionary into its shared memory once; a load takes an entry of 16 bytes (8 in float), mostly the same one for all threads of a
+  warp. All blocks go over the matrix together, by blocks of rows; blocks of one multiprocessor are neighbours, so that they share x in its
+  first-level cache. Of A, a thread then reads only the numbers of its rows' stencils, those of its next rows ahead of time. At a boundary the threads
+  of a warp walk along different stencils, each at its own pace. Rows of a thread with the same stencil share its entries.
 
-  Bytes: 2 m, n x once at best, m y. What takes the time is what the first-level cache hands to the registers: of 32 entries 256 bytes of x,
-  and 512 of the dictionary or a part of that. Wins wherever rows are alike; there is nothing that it loses to but a launch.
+  Bytes: 2 m, n x once at best, m y. Bound by the first-level cache: 32 entries take 256 bytes of x, and up to 512 of the dictionary. Wins wherever
+  rows are alike; loses by a launch alone.
 
   Papers: M. Belgin, G. Back, C. J. Ribbens, ICS 2009; K. Kourtis, G. Goumas, N. Koziris, CF 2008.
 */
@@ -32,7 +31,7 @@ struct __align__(8) Entry<float>
   int   offset;
 };
 
-/* In one load: left to itself the compiler takes two, the offset first */
+/* In one load, where the compiler would take two, the offset first */
 static __device__ __forceinline__ Entry<double> load(const Entry<double> *p)
 {
   const int4    t = *(const int4 *)p;
@@ -52,7 +51,7 @@ static __device__ __forceinline__ Entry<float> load(const Entry<float> *p)
   return e;
 }
 
-/* STEPS entries of R rows that have the same stencil; ALL: so many are left */
+/* STEPS entries of R rows with the same stencil; ALL: so many are left */
 template <bool ALL, int STEPS, int R, class V, class X>
 static __device__ __forceinline__ void steps(const Entry<V> *entry, int left, const X *__restrict__ x, X (&sum)[R])
 {
@@ -74,7 +73,7 @@ static __device__ __forceinline__ void steps(const Entry<V> *entry, int left, co
     for (int u = 0; u < R; u++) sum[u] += X(e[q].val) * xc[q][u];
 }
 
-/* R rows that have the same stencil, from entry k on */
+/* R rows with the same stencil, from entry k on */
 template <int R, class V, class X>
 static __device__ __forceinline__ void together(const Entry<V> *entry, int k, int end, const X *__restrict__ x, X (&sum)[R])
 {
@@ -84,7 +83,7 @@ static __device__ __forceinline__ void together(const Entry<V> *entry, int k, in
   if (k < end) steps<false, STEPS>(entry + k, end - k, x, sum);
 }
 
-/* R rows, each along its own stencil; those of the first one's take its entries */
+/* R rows, each along its own stencil; rows with the first one's stencil share its entries */
 template <int R, class V, class X>
 static __device__ __forceinline__ void apart(const Entry<V> *entry, const int (&begin)[R], const int (&end)[R], const X *__restrict__ x, X (&sum)[R])
 {
@@ -117,7 +116,7 @@ static __device__ __forceinline__ void apart(const Entry<V> *entry, const int (&
   }
 }
 
-/* each: blocks that are on a multiprocessor at once, whose rows lie next to each other; 0 where there are no more blocks than that */
+/* each: blocks resident on a multiprocessor, which take neighbouring rows; 0: all blocks are resident */
 template <int R, class V, class X, class E>
 __global__ void __launch_bounds__(512) stencil_row_kernel(int units, int entries, int first, int last, int each, const unsigned short *__restrict__ id, const int *__restrict__ begin, const int *__restrict__ offset, const V *__restrict__ val, const X *__restrict__ x, const E ending)
 {
@@ -138,7 +137,7 @@ __global__ void __launch_bounds__(512) stencil_row_kernel(int units, int entries
   }
   for (int e = (int)threadIdx.x; e <= units; e += (int)blockDim.x) start[e] = begin[e];
   __syncthreads();
-  for (; own - lane < last; own += stride) { /* the same for all of a warp */
+  for (; own - lane < last; own += stride) { /* the same for the whole warp */
     bool same = true;
     int  mine[R], from[R], to[R];
     X    sum[R] = {};
@@ -164,7 +163,7 @@ __global__ void __launch_bounds__(512) stencil_row_kernel(int units, int entries
 
 GPUCSR_DECLARE(GPUCSRKernelFamily, GPUCSRKernel_stencil_row);
 
-/* Of a block: half as many where a thread has several rows, and the registers for them */
+/* Of a block: half as many if a thread has several rows, for their registers */
 static int Threads(int R, int block)
 {
   return R == 1 ? block : GPUCSRMax(GPUCSR_SLICE, block / 2);
@@ -176,7 +175,7 @@ static size_t Bytes(const GPUCSRStorage *A)
   return sizeof(Entry<V>) * (size_t)A->stored + sizeof(int) * ((size_t)A->extent.units + 1);
 }
 
-/* A->parts: blocks that are on a multiprocessor at once. Beyond 48 kilobytes a kernel has to ask for its shared memory */
+/* A->parts: blocks that run on a multiprocessor at once. A kernel must ask for more than 48 kilobytes of shared memory */
 template <int R, class V, class X>
 static GPUCSRError PrepareR(GPUCSRStorage *A)
 {

@@ -1,11 +1,11 @@
 /*
-  y = A x, tiles, a block a tile, a thread a row.
+  y = A x, tiles, one block for each tile, one thread for each row.
 
-  Three things are on their way at once: the first entries of each row, the list of the tile's columns, and behind it the entries of x that it names, which go to shared memory. Where an entry
-  is follows from the lengths of the slice's rows, by a vote of the warp, so no pointer has to come first. Two threads a row, 16 entries of a row in flight and tiles of 512 rows all lost: each leaves fewer
-  tiles at a time on a processor.
+  Three loads overlap: the first entries of each row, the list of the tile's columns, and behind it their entries of x, which go to shared memory. A
+  vote of the warp on the lengths of the slice's rows gives the place of an entry, so no pointer is loaded first.
 
-  Bytes: those of tiles but 4 m, n x once a tile that has it, m y. Wins on meshes; see format/tile.c. Loses by its lists on anything whose rows share no columns.
+  Bytes: those of the format but 4 m, n x once for each tile that has it, m y. Wins on meshes; see format/tile.c. Loses by its lists if rows share no
+  columns.
 
   Paper: see format/tile.c.
 */
@@ -14,9 +14,9 @@
 
 #define AHEAD   8    /* entries of a row in flight */
 #define LISTED  6    /* columns of the list that a thread has in flight */
-#define RUNNING 1280 /* threads of a processor at a time, which is what registers are for */
+#define RUNNING 1280 /* threads of a processor at a time, for their registers */
 
-/* Entries k, k + 1, ... of a row, AHEAD of them: what of them there is goes to c and v; at: the first entry of the slice's column k, moved on */
+/* Entries k, k + 1, ... of a row, up to AHEAD: their columns and values go to c and v; at: the first entry of the slice's column k, moved on */
 template <class V>
 __device__ __forceinline__ void tile_load(int k, int length, int lane, int &at, const unsigned short *__restrict__ col, const V *__restrict__ val, int (&c)[AHEAD], V (&v)[AHEAD])
 {
@@ -30,7 +30,7 @@ __device__ __forceinline__ void tile_load(int k, int length, int lane, int &at, 
   }
 }
 
-/* A row's sum; STAGED: the tile's part of x is in shared memory, else it is gathered through the list. c and v hold the first entries already */
+/* A row's sum; STAGED: the tile's part of x is in shared memory, else x is gathered through the list. c and v hold the first entries */
 template <bool STAGED, class V, class X>
 __device__ __forceinline__ X tile_sum(int length, int lane, int at, const unsigned short *__restrict__ col, const V *__restrict__ val, const int *__restrict__ list, const X *__restrict__ x, const X *xs, int (&c)[AHEAD], V (&v)[AHEAD])
 {
@@ -46,7 +46,7 @@ __device__ __forceinline__ X tile_sum(int length, int lane, int at, const unsign
   }
 }
 
-/* R rows a tile */
+/* R rows for each tile */
 template <int R, class V, class X, class E>
 __global__ void __launch_bounds__(R, RUNNING / R) tile_row_kernel(int offset, int m, int first, int last, const int *__restrict__ begin, const int *__restrict__ list, const int *__restrict__ place, const int *__restrict__ slice, const unsigned short *__restrict__ col, const V *__restrict__ val, const X *__restrict__ x, const E ending)
 {
