@@ -1,6 +1,6 @@
 /*
-  PETSc's preconditioners whose application to vectors of type gpu is ours. Their types are registered again under their own names; ours make PETSc's, and step in where the preconditioner is applied. What
-  is not possible on the device, and all other vectors, are PETSc's.
+  PETSc's preconditioners with an application on the device for vectors of type gpu. Each type is registered again under its own name: the wrapper makes PETSc's preconditioner and replaces its
+  application. PETSc keeps everything else: other vectors, and cases that the device cannot run.
 */
 #include <petsc/private/pcimpl.h>
 #include "../../../../sys/gpucsrsys.h"
@@ -8,7 +8,7 @@
 
 static const char KEY[] = "PCDeviceGPUCSR";
 
-/* Our operations of a type, our function that makes it, and PETSc's */
+/* A type's operations here, its constructor here, and PETSc's constructor */
 typedef struct {
   const PCDeviceOps *ops;
   PetscErrorCode (*ours)(PC);
@@ -28,7 +28,7 @@ static PetscErrorCode DeviceOf(PC pc, PCDevice *d)
 
   PetscFunctionBegin;
   PetscCall(PetscObjectQuery((PetscObject)pc, KEY, (PetscObject *)&c));
-  PetscCheck(c, PETSC_COMM_SELF, PETSC_ERR_PLIB, "A PC of type %s has lost our data", ((PetscObject)pc)->type_name);
+  PetscCheck(c, PETSC_COMM_SELF, PETSC_ERR_PLIB, "A PC of type %s has lost the data of its device application", ((PetscObject)pc)->type_name);
   PetscCall(PetscContainerGetPointer(c, (void **)d));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -40,7 +40,7 @@ static const PCDeviceOps *OpsOf(PC pc)
   return NULL;
 }
 
-static PetscErrorCode Release(PC pc, PCDevice d)
+static PetscErrorCode PCDeviceRelease(PC pc, PCDevice d)
 {
   const PCDeviceOps *ops = OpsOf(pc);
 
@@ -51,8 +51,8 @@ static PetscErrorCode Release(PC pc, PCDevice d)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The device of an application: that of both vectors */
-static PetscErrorCode Common(Vec x, Vec y, GPUCSRDevice *dev)
+/* The device that holds both vectors */
+static PetscErrorCode CommonDevice(Vec x, Vec y, GPUCSRDevice *dev)
 {
   GPUCSRDevice other;
 
@@ -63,14 +63,14 @@ static PetscErrorCode Common(Vec x, Vec y, GPUCSRDevice *dev)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Takes what an application needs. Where the device has no memory, PETSc's goes on */
-static PetscErrorCode Take(PC pc, PCDevice d, GPUCSRDevice dev, Vec x)
+/* Takes the data of an application. If the device has no memory, PETSc's application continues */
+static PetscErrorCode PCDeviceTake(PC pc, PCDevice d, GPUCSRDevice dev, Vec x)
 {
   GPUCSRAttempt  attempt;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  if (d->dev && d->dev != dev) PetscCall(Release(pc, d));
+  if (d->dev && d->dev != dev) PetscCall(PCDeviceRelease(pc, d));
   if (d->fresh) PetscFunctionReturn(PETSC_SUCCESS);
   d->dev = dev;
   PetscCall(GPUCSRAttemptBegin(&attempt));
@@ -79,7 +79,7 @@ static PetscErrorCode Take(PC pc, PCDevice d, GPUCSRDevice dev, Vec x)
   PetscCheck(!ierr || ierr == PETSC_ERR_MEM, PETSC_COMM_SELF, ierr, "%s", attempt.message);
   if (ierr) {
     PetscCall(PetscInfo(pc, "Applications are PETSc's: %s\n", attempt.message));
-    PetscCall(Release(pc, d));
+    PetscCall(PCDeviceRelease(pc, d));
   }
   d->fresh = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -92,8 +92,8 @@ static PetscErrorCode PCApply_Device(PC pc, Vec x, Vec y)
 
   PetscFunctionBegin;
   PetscCall(DeviceOf(pc, &d));
-  PetscCall(Common(x, y, &dev));
-  if (dev) PetscCall(Take(pc, d, dev, x));
+  PetscCall(CommonDevice(x, y, &dev));
+  if (dev) PetscCall(PCDeviceTake(pc, d, dev, x));
   if (dev && d->possible) PetscCall((*OpsOf(pc)->apply)(pc, d, x, y));
   else PetscCall((*d->petsc.apply)(pc, x, y));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -105,7 +105,7 @@ static PetscErrorCode PCReset_Device(PC pc)
 
   PetscFunctionBegin;
   PetscCall(DeviceOf(pc, &d));
-  PetscCall(Release(pc, d));
+  PetscCall(PCDeviceRelease(pc, d));
   if (d->petsc.reset) PetscCall((*d->petsc.reset)(pc));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -118,7 +118,7 @@ static PetscErrorCode PCDestroy_Device(PC pc)
   PetscFunctionBegin;
   PetscCall(DeviceOf(pc, &d));
   destroy = d->petsc.destroy;
-  PetscCall(Release(pc, d));
+  PetscCall(PCDeviceRelease(pc, d));
   *d->previous = d->next;
   if (d->next) d->next->previous = d->previous;
   PetscCall(PetscFree(d->data));
@@ -143,8 +143,8 @@ static PetscErrorCode PCView_Device(PC pc, PetscViewer viewer)
 
 static PetscErrorCode PCSetUp_Device(PC);
 
-/* Ours over PETSc's, which sets some of its operations when it is set up */
-static PetscErrorCode Wrap(PC pc, PCDevice d)
+/* Replaces PETSc's operations; PETSc sets some of these in each set-up */
+static PetscErrorCode PCDeviceWrap(PC pc, PCDevice d)
 {
   struct _PCOps *o = pc->ops;
 
@@ -171,11 +171,11 @@ static PetscErrorCode PCSetUp_Device(PC pc)
   PetscCall(DeviceOf(pc, &d));
   d->fresh = PETSC_FALSE;
   PetscCall((*d->petsc.setup)(pc));
-  PetscCall(Wrap(pc, d));
+  PetscCall(PCDeviceWrap(pc, d));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Create(PC pc, const Type *t)
+static PetscErrorCode PCDeviceCreate(PC pc, const Type *t)
 {
   PCDevice       d;
   PetscContainer c;
@@ -193,21 +193,21 @@ static PetscErrorCode Create(PC pc, const Type *t)
   d->previous = &living;
   if (living) living->previous = &d->next;
   living = d;
-  PetscCall(Wrap(pc, d));
+  PetscCall(PCDeviceWrap(pc, d));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode PCCreate_PBJacobi_GPUCSR(PC pc)
 {
-  return Create(pc, &types[0]);
+  return PCDeviceCreate(pc, &types[0]);
 }
 
 static PetscErrorCode PCCreate_FieldSplit_GPUCSR(PC pc)
 {
-  return Create(pc, &types[1]);
+  return PCDeviceCreate(pc, &types[1]);
 }
 
-/* A type that the program has registered itself under one of these names is wrapped as well */
+/* Also wraps a type that the program has registered under one of these names */
 PetscErrorCode PCDeviceInitialize_Private(void)
 {
   PetscFunctionBegin;
@@ -228,6 +228,6 @@ PetscErrorCode PCDeviceInitialize_Private(void)
 PetscErrorCode PCDeviceFinalize_Private(void)
 {
   PetscFunctionBegin;
-  for (PCDevice d = living; d; d = d->next) PetscCall(Release(d->pc, d));
+  for (PCDevice d = living; d; d = d->next) PetscCall(PCDeviceRelease(d->pc, d));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

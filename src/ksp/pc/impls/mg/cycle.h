@@ -1,8 +1,8 @@
 #pragma once
 
 /*
-  A cycle of multigrid on one device: levels whose operators and interpolations are matrices of this library, smoothers that are polynomials, and a coarse solver that is a dense
-  inverse or such a polynomial. Made from a PCMG by levels.c, run by cycle.c, hooked into PCMG and PCGAMG by pcmg.c.
+  A multigrid cycle on one device: operators and interpolations are matrices of this library, smoothers are polynomials, and the coarse solver is a dense inverse or a smoother. levels.c makes
+  the cycle from a PCMG, cycle.c runs it, pcmg.c hooks it into PCMG and PCGAMG.
 */
 #include <petscksp.h>
 #include "../../../../mat/impls/gpucsr/product/operator.h"
@@ -12,13 +12,13 @@
 #define GPUMG_STEPS   32 /* of a smoother at most */
 #define GPUMG_VECTORS 5  /* of a level */
 
-/* Device memory that is kept for the next hierarchy */
+/* Device memory, kept for the next hierarchy */
 typedef struct {
   void  *p;
   size_t bytes;
 } GPUMGMemory;
 
-/* So many steps d = ca d + cb M (b - A x), x += d: all that Chebyshev's and Richardson's iterations are */
+/* A step d = ca d + cb M (b - A x), x += d: Chebyshev's and Richardson's iterations have no other */
 typedef struct {
   double ca, cb;
 } GPUMGStep;
@@ -26,42 +26,42 @@ typedef struct {
 typedef struct {
   int         steps;
   GPUMGStep   step[GPUMG_STEPS];
-  PetscBool   fromzero; /* it starts from 0, whatever x is */
+  PetscBool   fromzero; /* ignores x and starts from 0 */
   int         bs;       /* M: 0 none, 1 a diagonal, else diagonal blocks of this size, */
   GPUMGMemory M;        /* by rows */
 } GPUMGSmoother;
 
-/* A matrix that takes part, or its transpose */
+/* A matrix of the cycle, or its transpose */
 typedef struct {
   Mat            A; /* not counted */
-  GPUCSROperator o; /* of several ranks, of its diagonal block, */
-  GPUCSRRanks    r; /* and the rest; no halo: of one */
+  GPUCSROperator o; /* with several ranks: its diagonal block, */
+  GPUCSRRanks    r; /* and the off-diagonal block; no halo: one rank */
   PetscBool      transposed;
-  const void    *data; /* of the plan's first array, when the cycle was made */
+  const void    *data; /* address of the plan's first array when the cycle was made */
 } GPUMGMatrix;
 
-/* One that the program has as MATSEQAIJ, as a matrix of ours */
+/* A copy of a MATSEQAIJ of the program in type gpucsr */
 typedef struct {
   Mat        A;
-  PetscInt64 id, state; /* what it was made from */
+  PetscInt64 id, state; /* of the original */
 } GPUMGCopy;
 
 typedef struct {
   int           n;
-  int           cycles;  /* on the next coarser level: 1 V, 2 W */
-  GPUMGMatrix   A, P, R; /* P: to this level from the next coarser one; R: back */
+  int           cycles;  /* visits of the next coarser level: 1 V, 2 W */
+  GPUMGMatrix   A, P, R; /* P: from the next coarser level to this; R: back */
   GPUMGCopy     copy[3]; /* of the matrices of A, P and R */
   GPUMGSmoother down, up;
-  PetscBool     two; /* up is another one than down */
+  PetscBool     two; /* up differs from down */
   GPUMGMemory   memory;
-  double       *b, *x, *spare, *r, *d; /* in it; spare: for a step, which cannot write the x that it multiplies with */
+  double       *b, *x, *spare, *r, *d; /* in memory; spare: the new x of a step that multiplies with the old */
 } GPUMGLevel;
 
 /* A recorded application */
 typedef struct {
   const double *b;
   double       *x;
-  void         *graph; /* NULL: it is not, or not yet */
+  void         *graph; /* NULL: not recorded */
 } GPUMGRecord;
 
 typedef struct _n_GPUMGCycle GPUMGCycle;
@@ -70,29 +70,30 @@ struct _n_GPUMGCycle {
   PCMGType     type;
   int          levels, cycles; /* cycles of an application */
   GPUMGLevel   level[GPUMG_LEVELS];
-  PetscBool    exact; /* the coarsest level is solved with by a dense inverse, else smoothed */
+  PetscBool    exact; /* a dense inverse solves the coarsest level, otherwise its smoother */
   GPUMGMemory  inverse;
-  int          bottom;       /* where cycles end: the finest of the small levels that one matrix stands for (tail.c), else 0 */
-  GPUMGMemory  tail, panels; /* that matrix, and what it was made in */
-  PetscMPIInt  size;         /* ranks. Of several, each solves the level where cycles end for all of them: */
-  Mat          everything;   /* its product is the right-hand side of all ranks, */
-  GPUMGMatrix  all;          /* as it takes part, */
-  int          whole;        /* so many rows, */
-  GPUMGMemory  both;         /* which, and their solution, are here, */
-  GPUMGCycle  *small;        /* by this cycle of one process, or, NULL, by a dense matrix */
-  GPUMGRecord  own, last;    /* applications to b and x of the finest level, and to those of the last caller */
-  PetscBool    ran;          /* before anything is recorded: what kernels set up for good is there */
-  PetscBool    unrecordable; /* and cannot be recorded */
-  double       flops;        /* of an application */
+  int          bottom;        /* level where cycles end: the finest that the tail replaces (densecoarse.c), else 0 */
+  GPUMGMemory  tail, panels;  /* the tail: a dense matrix; and workspace to make it */
+  PetscMPIInt  size;          /* ranks. With several, each solves the level where cycles end completely: */
+  Mat          gathermatrix;  /* its product is the right-hand side of all ranks */
+  GPUMGMatrix  gather;        /* device data of gathermatrix */
+  int          coarserows;    /* rows of this level on all ranks */
+  GPUMGMemory  coarsevectors; /* right-hand side and solution of all ranks */
+  GPUMGCycle  *small;         /* solves it by a cycle of one process; NULL: by a dense matrix */
+  GPUMGRecord  ownrecord;     /* application to b and x of the finest level */
+  GPUMGRecord  callerrecord;  /* application to arrays of the last caller */
+  PetscBool    ran;           /* has run once, so kernels have their lasting set-up and can be recorded */
+  PetscBool    unrecordable;  /* and cannot be recorded */
+  double       flops;         /* of an application */
 };
 
-/* What was asked for; rows of levels, as docs/options.md has them */
+/* Options; rows of levels as in docs/options.md */
 typedef struct {
   PetscBool wanted, asked;
   PetscInt  tail, small;
 } GPUMGOptions;
 
-/* All that PETSc's cycle of a hierarchy looks at */
+/* Key: all bytes that PETSc's cycle of a hierarchy reads */
 typedef struct {
   char     *bytes;
   size_t    used, room, at;
@@ -106,7 +107,7 @@ GPUCSR_INTERN PetscErrorCode GPUMGKeyDestroy(GPUMGKey *);
 GPUCSR_INTERN PetscErrorCode GPUMGPlain(KSP, PetscBool *);
 GPUCSR_INTERN PetscErrorCode GPUMGInside(PC, PetscInt *, KSP **, KSP *);
 
-/* asked.c */
+/* options.c */
 GPUCSR_INTERN PetscErrorCode GPUMGAsked(PC, GPUMGOptions *);
 
 /* cycle.c */
@@ -120,7 +121,7 @@ GPUCSR_INTERN PetscErrorCode GPUMGGrow(GPUCSRDevice, size_t, const char[], GPUMG
 GPUCSR_INTERN PetscErrorCode GPUMGFree(GPUCSRDevice, GPUMGMemory *);
 GPUCSR_INTERN double         GPUMGCycleBytes(const GPUMGCycle *);
 
-/* tail.c */
+/* densecoarse.c */
 GPUCSR_INTERN PetscErrorCode GPUMGTailMake(GPUMGCycle *, int most);
 
 /* polynomial.c */

@@ -1,19 +1,19 @@
 /*
-  What was asked of a PCMG by options, and whether all ranks were asked for the same: what they would do differently they would wait for each other in.
+  Options of a PCMG, and the check that all ranks have the same: ranks with different options deadlock.
 */
 #include <petsc/private/pcmgimpl.h>
 #include <petsc/private/kspimpl.h>
 #include "../../../../sys/gpucsrsys.h"
 #include "cycle.h"
 
-/* Rows of a level that a dense matrix stands for, with all below it */
+/* Rows of a level that a dense matrix replaces with all levels below */
 #define LARGEST_TAIL 1024
-#define MOST_TAIL    8192 /* that an option may ask for */
+#define MOST_TAIL    8192 /* most that an option may ask for */
 
-/* Rows of a level that each of several ranks has all of: its products would wait for exchanges longer than they take, about 8 us on H200s */
+/* Most rows of a level that each of several ranks holds completely, because exchanges for its products take longer than the products */
 #define LARGEST_SMALL 16384
 
-/* Numbers of a level: its smoothers, and how often a cycle comes to it */
+/* Numbers compared for a level: its smoothers, and its visits in a cycle */
 #define NUMBERS 9
 static PetscErrorCode Level(const PC_MG_Levels *p, int64_t mine[NUMBERS])
 {
@@ -31,7 +31,7 @@ static PetscErrorCode Level(const PC_MG_Levels *p, int64_t mine[NUMBERS])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: the options of a PC that is set up */
+/* Collective: reads and checks the options of a PC that is set up */
 PetscErrorCode GPUMGAsked(PC pc, GPUMGOptions *o)
 {
   static const char *const options[] = {"gpucsr", "gpucsr_tail", "gpucsr_small", "type", "levels", "multiplicative_cycles"};
@@ -49,7 +49,7 @@ PetscErrorCode GPUMGAsked(PC pc, GPUMGOptions *o)
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(comm, &size));
-  *o = (GPUMGOptions){(PetscBool)(size == 1), PETSC_FALSE, LARGEST_TAIL, LARGEST_SMALL}; /* t640 has not run whole on two GPUs yet: 84 comparisons of PCMG's cycles agreed, GAMG's have been timed alone */
+  *o = (GPUMGOptions){(PetscBool)(size == 1), PETSC_FALSE, LARGEST_TAIL, LARGEST_SMALL}; /* off by default with several processes */
   PetscCall(PetscOptionsGetBool(((PetscObject)pc)->options, prefix, "-pc_mg_gpucsr", &o->wanted, &o->asked));
   PetscCall(PetscOptionsGetInt(((PetscObject)pc)->options, prefix, "-pc_mg_gpucsr_tail", &o->tail, NULL));
   PetscCall(PetscOptionsGetInt(((PetscObject)pc)->options, prefix, "-pc_mg_gpucsr_small", &o->small, NULL));

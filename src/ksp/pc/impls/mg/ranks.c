@@ -1,12 +1,11 @@
 /*
-  Cycles of several ranks: their products exchange what they need with those of others, device to device (mpioperator.c), and each rank solves the coarsest level for all. Here are the exchanges of
-  all levels together, the solution of the coarsest level, and the small levels, which each
-  rank has all of: as one dense matrix (tail.c), or as a cycle of one process.
+  Cycles of several ranks. Products exchange halos from device to device (mpioperator.c), and each rank solves the coarsest level completely. Here: the exchanges of all levels together, the
+  solution of the coarsest level, and the small levels, which each rank holds completely as a dense matrix (densecoarse.c) or as a cycle of one process.
 */
 #include <limits.h>
 #include "cycle.h"
 
-/* For the matrices that exchange anything, of all levels */
+/* For every matrix of every level with an exchange */
 #define FOR_ALL(c, call) \
   do { \
     for (int l_ = 0; l_ < (c)->levels; l_++) { \
@@ -18,14 +17,14 @@
         if (r->halo) PetscCall(call); \
       } \
     } \
-    if ((c)->all.r.halo) { \
-      const GPUCSRRanks *r = &(c)->all.r; \
+    if ((c)->gather.r.halo) { \
+      const GPUCSRRanks *r = &(c)->gather.r; \
 \
       PetscCall(call); \
     } \
   } while (0)
 
-/* A solve begins, or has ended: in between all ranks take part */
+/* A solve begins or has ended; all ranks take part in between */
 PetscErrorCode GPUMGRanksSolving(const GPUMGCycle *c, PetscBool begins)
 {
   PetscFunctionBegin;
@@ -33,7 +32,7 @@ PetscErrorCode GPUMGRanksSolving(const GPUMGCycle *c, PetscBool begins)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* An error once a rank has given up */
+/* An error if any rank has given up */
 PetscErrorCode GPUMGRanksCheck(const GPUMGCycle *c)
 {
   PetscFunctionBegin;
@@ -41,7 +40,7 @@ PetscErrorCode GPUMGRanksCheck(const GPUMGCycle *c)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* This rank goes no further: the others are told */
+/* This rank stops and tells the other ranks */
 PetscErrorCode GPUMGRanksFail(const GPUMGCycle *c, const char message[])
 {
   PetscFunctionBegin;
@@ -49,7 +48,7 @@ PetscErrorCode GPUMGRanksFail(const GPUMGCycle *c, const char message[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* This rank's rows of what a PC does to the unit vectors of all ranks */
+/* This rank's rows of a PC applied to the unit vectors of all ranks */
 static PetscErrorCode OwnRows(KSP ksp, PetscInt n, PetscInt first, PetscInt rows, Vec unit, Vec column, double *own)
 {
   const PetscScalar *c;
@@ -68,7 +67,7 @@ static PetscErrorCode OwnRows(KSP ksp, PetscInt n, PetscInt first, PetscInt rows
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: all columns of what a PC does, by rows, on each rank; A is its operator */
+/* Collective: all columns of a PC, by rows, on each rank; A is its operator */
 PetscErrorCode GPUMGRanksColumns(KSP ksp, Mat A, double *all)
 {
   const MPI_Comm  comm = PetscObjectComm((PetscObject)ksp);
@@ -94,7 +93,7 @@ PetscErrorCode GPUMGRanksColumns(KSP ksp, Mat A, double *all)
     counts[r] = (PetscMPIInt)((ranges[r + 1] - ranges[r]) * n);
     at[r]     = (PetscMPIInt)(ranges[r] * n);
   }
-  PetscCallMPI(MPI_Allgatherv(own, (PetscMPIInt)((end - first) * n), MPI_DOUBLE, all, counts, at, MPI_DOUBLE, comm)); /* whatever this rank has met: the others are in it */
+  PetscCallMPI(MPI_Allgatherv(own, (PetscMPIInt)((end - first) * n), MPI_DOUBLE, all, counts, at, MPI_DOUBLE, comm)); /* even after an error on this rank: the other ranks are in this call */
   PetscCall(PetscFree3(own, counts, at));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -102,9 +101,9 @@ PetscErrorCode GPUMGRanksColumns(KSP ksp, Mat A, double *all)
 
 /* ---- small levels ---- */
 
-/* What is gathered of the levels: matrices, and the numbers of smoothers */
+/* The gathered parts of a level: matrices, and numbers of the smoothers */
 typedef struct {
-  Mat     A, P, R; /* R: NULL where it is made from P's matrix */
+  Mat     A, P, R; /* R: NULL if made from P's matrix */
   double *M[2];
 } Gathered;
 
@@ -127,7 +126,7 @@ static PetscErrorCode AllRows(Mat A, Mat *all)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective, and so to its end whatever this rank meets: a smoother's numbers of all ranks, bs for each row of A */
+/* Collective to its end even after an error: a smoother's numbers from all ranks, bs for each row of A */
 static PetscErrorCode AllNumbers(GPUCSRDevice dev, MPI_Comm comm, Mat A, const GPUMGSmoother *m, double **all)
 {
   const PetscInt *ranges;
@@ -158,7 +157,7 @@ static PetscErrorCode AllNumbers(GPUCSRDevice dev, MPI_Comm comm, Mat A, const G
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* *error: the first that this rank has met on its device */
+/* *error: the first error on this rank's device */
 static PetscErrorCode Gather(const GPUMGCycle *c, MPI_Comm comm, int bottom, Gathered g[], PetscErrorCode *error)
 {
   PetscFunctionBegin;
@@ -177,7 +176,7 @@ static PetscErrorCode Gather(const GPUMGCycle *c, MPI_Comm comm, int bottom, Gat
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A gathered matrix on the device; copy NULL: it is there */
+/* Uploads a gathered matrix; copy NULL: already there */
 static PetscErrorCode ToDevice(const GPUMGMatrix *like, Mat A, Mat *copy, GPUMGMatrix *m)
 {
   char why[256] = "";
@@ -206,7 +205,7 @@ static PetscErrorCode NumbersToDevice(GPUCSRDevice dev, int n, const GPUMGSmooth
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The cycle t of one process that the levels up to this one are; dense: its matrix, else all that it needs to run */
+/* The levels up to bottom as a cycle t of one process; dense: only its matrix, otherwise all that it needs to run */
 static PetscErrorCode Small(const GPUMGCycle *c, int bottom, int most, PetscBool dense, const Gathered g[], GPUMGCycle *t)
 {
   PetscFunctionBegin;
@@ -251,7 +250,7 @@ static PetscErrorCode GatheredDestroy(int bottom, Gathered g[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The finest level of at most so many rows, but for the finest of all; n: its rows */
+/* The finest level of at most so many rows, except the finest of all; n: its rows */
 static PetscErrorCode Bottom(const GPUMGCycle *c, PetscInt small, int *bottom, PetscInt *n)
 {
   PetscInt rows;
@@ -268,7 +267,7 @@ static PetscErrorCode Bottom(const GPUMGCycle *c, PetscInt small, int *bottom, P
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: levels of at most so many rows as a cycle on each rank, or, where it is at most the other number, as a dense matrix. Where a rank's device cannot have it cycles go over all levels */
+/* Collective: levels of at most `small` rows as a cycle on each rank; or of at most `most` rows as a dense matrix. If one rank's device has no memory for these, cycles go over all levels */
 PetscErrorCode GPUMGRanksSmall(GPUMGCycle *c, MPI_Comm comm, PetscInt small, PetscInt most)
 {
   Gathered       g[GPUMG_LEVELS];
@@ -295,8 +294,8 @@ PetscErrorCode GPUMGRanksSmall(GPUMGCycle *c, MPI_Comm comm, PetscInt small, Pet
   failed = ierr != PETSC_SUCCESS;
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, comm));
   if (!failed) c->bottom = bottom;
-  else PetscCall(PetscInfo(NULL, "Small levels of a cycle of several ranks stay where they are%s%s\n", ierr ? ": " : "", ierr ? attempt.message : ""));
-  if (!failed && !dense) { /* it keeps the inverse */
+  else PetscCall(PetscInfo(NULL, "Small levels of a cycle of several ranks stay distributed%s%s\n", ierr ? ": " : "", ierr ? attempt.message : ""));
+  if (!failed && !dense) { /* the dense matrix includes the inverse */
     c->inverse = (GPUMGMemory){NULL, 0};
     c->small   = t;
     PetscFunctionReturn(PETSC_SUCCESS);
