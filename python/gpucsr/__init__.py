@@ -18,7 +18,7 @@ __all__ = ["library", "options", "petsc"]
 
 
 def library():
-    """Path of libpetscgpucsr.so, for -dll_append: the wheel's, in a clone that of build/"""
+    """Path of libpetscgpucsr.so, for -dll_append: in the wheel, or in build/ of a clone"""
     package = Path(__file__).resolve().parent
     return str((package if petsc else package.parents[1] / "build") / "lib" / "libpetscgpucsr.so")
 
@@ -26,7 +26,7 @@ def library():
 def options(mat_type=False, solver=None):
     """Options that make PETSc use the GPU, as one string.
 
-    mat_type: False for programs that ask for AIJ by name or have a DM (works for all programs); True for those that call MatSetFromOptions()
+    mat_type: False for programs that request AIJ by name or have a DM (works for all programs); True for programs that call MatSetFromOptions()
     solver:   "gpucg" or "gpubcgs" to iterate on the GPU as well
     """
     words = ["-dll_append", library()]
