@@ -1,6 +1,6 @@
 #pragma once
 
-/* Where the library does not fit the PETSc that loads it */
+/* A library that does not fit the PETSc that loads it */
 #include "sys/gpucsrsys.h"
 
 GPUCSR_INTERN PetscErrorCode GPUCSRForeign(char[], size_t);
