@@ -23,7 +23,7 @@
 typedef enum {
   GPUKSP_PC_NONE,
   GPUKSP_PC_DIAGONAL, /* fused into any step */
-  GPUKSP_PC_APART,    /* by the device itself, between two steps */
+  GPUKSP_PC_APART,    /* the device applies the PC between two steps */
   GPUKSP_PC_ANY       /* by PCApply() */
 } GPUKSPPCKind;
 
@@ -34,21 +34,21 @@ struct _n_GPUMGCycle;
 typedef struct {
   PCType       type;
   GPUKSPPCKind kind;
-  PetscBool    rows;    /* it is stored as a fixed count of numbers a row: persistent kernels and polynomials can use it */
+  PetscBool    rows;    /* stored as a fixed count of numbers a row, for persistent kernels and polynomials */
   PetscBool    lasting; /* its arrays stay in place unless its variant changes: a graph may be kept for the next solve */
-  /* does this row serve the PC? bs: its block size; variant: what else it depends on */
+  /* does this row serve the PC? bs: its block size; variant: a key of other settings */
   PetscErrorCode (*accept)(PC, PetscInt *bs, PetscInt *variant, PetscBool *yes);
-  /* take from the PC what its application on the device needs; NULL: nothing */
+  /* takes the data to apply the PC on the device; NULL: none */
   PetscErrorCode (*make)(KSP, KSP_GPU *);
-  /* z = M r, both on the device, in stream order, between two steps of a solve; may be recorded in a graph */
+  /* z = M r on the device, in stream order, between two steps of a solve; graphs may record it */
   PetscErrorCode (*apply)(KSP_GPU *, const double *r, double *z, PetscBool rule, GPUCSRStream);
 } GPUKSPPC;
 
-/* ---- keys: what a cached object was made from. They are compared as a whole, so all members take 64 bits: there is no padding ---- */
+/* ---- keys: the origin of a cached object. Keys are compared as memory, so all members have 64 bits and there is no padding ---- */
 
 #define GPUKSPSame(a, b) (!memcmp(&(a), &(b), sizeof(a)))
 
-/* A preconditioner. If PETSc reuses it, it may belong to older values than the state of the matrix says */
+/* A preconditioner. If PETSc reuses the PC, its values may be older than the matrix' state */
 typedef struct {
   PetscInt64      pc, P, state, variant, reused;
   const GPUKSPPC *row;
@@ -87,7 +87,7 @@ typedef struct {
   PetscInt64      method, bs, degree, halo, peers;
 } GPUKSPShapeKey;
 
-/* Of a matrix of several ranks: the entries exchanged, */
+/* Of a matrix of several ranks: the exchanged entries, */
 typedef struct {
   PetscInt64 diagonal, off, state;
 } GPUKSPPeersPattern;
@@ -97,7 +97,7 @@ typedef struct {
   PetscInt64 id, state, precision;
 } GPUKSPPeersValues;
 
-/* An entry that another rank needs: its index here, the rank whose inbox it goes to, and its place there */
+/* An entry that another rank needs: its local index, the rank that receives it in its inbox, and its place there */
 typedef struct {
   PetscInt    row, slot;
   PetscMPIInt rank;
@@ -122,21 +122,21 @@ typedef struct {
 
 /* A KSPGPUCG or KSPGPUBCGS */
 struct _n_KSP_GPU {
-  /* what was asked for */
+  /* options */
   GPUKSPMethod    method;
   KSPGPUVariant   variant;
   KSPGPUPrecision precision;
   KSPGPUPath      path;
-  PetscBool       trueresidual;      /* take the true residual at the end, */
+  PetscBool       trueresidual;      /* compute the true residual at the end, */
   PetscBool       trueresidualasked; /* even if it is expensive */
-  PetscBool       halo;              /* recompute halos in a persistent kernel where they fit */
+  PetscBool       halo;              /* recompute halos in a persistent kernel if they fit */
   PetscInt        degree;            /* of a polynomial preconditioner; 0: none */
   PetscReal       given[2];          /* its eigenvalues; 0: estimate them */
 
   /* set by the type */
   const char *petsc;                              /* PETSc's type, */
   PetscErrorCode (*solve)(KSP);                   /* a solve, */
-  PetscErrorCode (*become)(KSP);                  /* which it becomes for unsupported solves */
+  PetscErrorCode (*become)(KSP);                  /* the fall back to PETSc's type for unsupported solves */
   PetscErrorCode (*release)(struct _n_KSP_GPU *); /* frees the type's memory on the device; NULL: none */
 
   /* the solve: its operands and its path */
@@ -147,10 +147,10 @@ struct _n_KSP_GPU {
   struct {
     const GPUKSPPC *row;
     PetscInt        bs, variant;
-    GPUKSPPCKind    kind; /* that of the row; or ANY, if the solve calls PCApply() all the same */
+    GPUKSPPCKind    kind; /* of the row; ANY if the solve calls PCApply() */
   } pc;
   KSPGPUPath          taken;
-  char                why[256]; /* why that path */
+  char                why[256]; /* why this path */
   const GPUCSRFormat *with;     /* format of the persistent kernel's product */
   PetscBool           refined;  /* in single precision with residual replacement */
   char                whydouble[128];
@@ -160,24 +160,24 @@ struct _n_KSP_GPU {
   PetscBool           warnedlive, solved;
 
   /* for every solve on a device */
-  GPUKSPMemory          parts;        /* of the sums that a product takes; */
-  int                   nparts;       /* so many, for the step that follows it; 0: that goes over the rows */
-  PetscBool             fused;        /* products take sums in this solve, */
-  PetscBool             normed;       /* and the preconditioner may take those of GPUKSP_NORMS, which is the next step */
+  GPUKSPMemory          parts;        /* parts of a product's sums, */
+  int                   nparts;       /* their count for the next step; 0: the next step computes its sums over the rows */
+  PetscBool             fused;        /* products take sums in this solve */
+  PetscBool             normed;       /* the preconditioner may take the sums of the next step, GPUKSP_NORMS */
   GPUKSPMemory          partial;      /* partial sums of steps, */
   int                   stepblocks;   /* by this number of blocks */
-  GPUKSPMemory          devstate;     /* the state, if steps apply the rules on the device */
+  GPUKSPMemory          devstate;     /* the state, if the device applies the rules */
   GPUKSPMemory          hist;         /* residual norms */
   GPUKSPState          *state, *seen; /* page-locked, */
-  double               *sums;         /* and so are these; one allocation */
+  double               *sums;         /* page-locked too; one allocation */
   GPUCSREvent           events[2];
   void                 *graph;            /* of an iteration; kept for later */
   GPUKSPGraphKey        graphkey;         /* solves with the same key */
   GPUKSPMemory          vectors, numbers; /* numbers: the preconditioner's diagonal, or rows of its blocks */
-  PetscInt64            nnumbers;         /* how many times they were made */
+  PetscInt64            nnumbers;         /* counts their makings */
   GPUKSPPCKey           numberskey;
   struct _n_GPUMGCycle *cycle;     /* the preconditioner is a multigrid cycle */
-  Mat                   factor;    /* or triangular solves with this factor; no reference is held */
+  Mat                   factor;    /* or solves triangular systems with this factor; no reference is held */
   PetscReal             lambda[2]; /* the polynomial's eigenvalues */
   GPUKSPEigenvaluesKey  lambdakey;
 
@@ -197,18 +197,18 @@ struct _n_KSP_GPU {
     size_t shared;
   } plain; /* the shape without halo recomputation */
 
-  /* for several ranks that solve together; persistent.peers is what a kernel sees of it */
+  /* for several ranks that solve together; the kernel sees persistent.peers */
   struct {
     PetscBool          on;                       /* in this solve */
     GPUCSRPeers        group;                    /* of the ranks, */
     GPUCSRDevice       dev;                      /* with this device */
-    void              *theirs[GPUKSP_PEERS + 1]; /* the other ranks' memory, which all can address, */
+    void              *theirs[GPUKSP_PEERS + 1]; /* the other ranks' memory, addressable by all, */
     void              *mine;                     /* and our own */
     GPUKSPSend        *sends;
     GPUKSPMemory       lists;
     GPUKSPPeersPattern pattern;
     GPUKSPPeersValues  values;
-    PetscInt64         made;     /* how many times the lists were made */
+    PetscInt64         made;     /* counts the makings of lists */
     uint64_t           sequence; /* of the host twin: count of synchronisations */
   } peers;
 
@@ -218,13 +218,13 @@ struct _n_KSP_GPU {
     PetscMPIInt  size;
     GPUCSRRanks  A;
     const char  *way;  /* its exchange, for the view */
-    GPUKSPMemory sums; /* of this rank, and behind them those of all */
+    GPUKSPMemory sums; /* of this rank, followed by the sums of all ranks */
   } ranks;
 
   /* for single precision with residual replacement */
   GPUKSPMemory        singles; /* vectors of the iteration, the preconditioner's numbers, and values */
   GPUKSPVectorsSingle single;
-  GPUCSRStorage       rounded; /* A with rounded values; its other arrays are the plan's */
+  GPUCSRStorage       rounded; /* A with rounded values; its other arrays belong to the plan */
 
   /* for the host loop: PETSc vectors */
   Vec           work[GPUKSP_VECTORS], diagonal;
@@ -235,7 +235,7 @@ struct _n_KSP_GPU {
   /* results */
   PetscReal truenorm;
   PetscInt  replacements;
-  double   *norms; /* the history of ranks that have solved together, until it is reported */
+  double   *norms; /* the history of a solve of several ranks, until the report */
   int       nnorms;
 
   KSP_GPU *next, **previous; /* living solvers */
@@ -289,7 +289,7 @@ GPUCSR_INTERN PetscErrorCode GPUKSPRefineRelease(KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPRefine(KSP, KSP_GPU *);
 GPUCSR_INTERN double         GPUKSPBytes(const GPUCSRStorage *, PetscBool);
 
-/* iterate.c. The last argument of an iteration is what it works on */
+/* iterate.c. The last argument of an iteration has its vectors */
 typedef PetscErrorCode (*GPUKSPIteration)(KSP, KSP_GPU *, GPUKSPVectors *);
 GPUCSR_INTERN PetscErrorCode GPUKSPIterate(KSP, KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPIterateBegin(KSP, KSP_GPU *);
