@@ -1,30 +1,30 @@
 /*
-  Preparation of a solve: the operator on a device, the choice of a path, and the data of that path. Data of an earlier solve are reused while their key (gpukspimpl.h) is the same.
+  Preparation of a solve: the operator on a device, the choice of a path, and the data of the path. Data of an earlier solve are reused while their key (gpukspimpl.h) is the same.
 */
 #include "gpukspimpl.h"
 #include "../../petsc/methods.h"
 
-/* Longest row for which auto takes a persistent kernel: at most 32 threads share a row, and all others wait for them */
+/* Longest row for which auto takes a persistent kernel: at most 32 threads share a row, and all other threads wait for them */
 #define LONGEST_ROW 4096
 
-/* With more entries than this, which are stored one by one or are more than so many a row, auto solves BiCGStab by a graph */
+/* With more separately stored entries, or with longer rows, auto solves BiCGStab by a graph */
 #define MOST_GATHERED 8e6
 #define LONG_ROWS     16
 
-/* With more bytes an iteration than this, auto solves CG with stored entries by a graph */
+/* With more bytes an iteration, auto solves CG with stored entries by a graph */
 #define MOST_BYTES 7e8
 
-/* The same of several ranks, whose persistent kernels gather. Microseconds an iteration on two H200 in one launch and by a graph: 48 and 54 with 0.9 million entries a rank, 179 and 126 with 7.3 million (convection) */
+/* Entries a rank from which auto solves by a graph, for persistent kernels of several ranks that gather */
 #define MOST_GATHERED_RANKS 1.6e6
 
-/* Time that a persistent kernel saves an iteration over a graph of kernels, measured on an H200, expressed in bytes moved meanwhile */
+/* Time that a persistent kernel saves an iteration over a graph, in bytes moved meanwhile */
 #define SPARED       35e6
-#define SPARED_RANKS 70e6 /* of several, where a graph has exchanges too: 17 us an iteration of CG on 27 points 64^3 and 128^3, two H200 */
+#define SPARED_RANKS 70e6 /* with several ranks a graph also exchanges */
 
 /* Most entries of the residual history on the device */
 #define HISTORY 1000000
 
-/* The matrix of one process, or the diagonal block, on a device; if that fails, why says what is missing */
+/* The matrix of one process, or the diagonal block, on a device; otherwise why has the reason */
 PetscErrorCode GPUKSPOperator(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], size_t len)
 {
   Mat            A, block;
@@ -73,7 +73,7 @@ PetscErrorCode GPUKSPOperator(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], si
 
 /* ---- the choice of a path, which computes nothing ---- */
 
-/* Does a monitor or test of this solve look at iterates? */
+/* Does a monitor or test of this solve read iterates? */
 PetscErrorCode GPUKSPLive(KSP ksp, KSP_GPU *k)
 {
   PetscBool monitors, test;
@@ -85,19 +85,17 @@ PetscErrorCode GPUKSPLive(KSP ksp, KSP_GPU *k)
 }
 
 /*
-  Is a graph faster than a persistent kernel, although it takes launches? Its products do, where they read the matrix from memory, entry by entry, at the full rate of that; and they take most sums on their way.
-  Stencils in a table are for the persistent kernel, which has windows of their vectors in shared memory.
+  Is a graph faster than a persistent kernel in spite of its launches? Its products read a matrix from memory, entry by entry, at full bandwidth, and take most sums on the way. Stencils in a
+  table suit the persistent kernel, which holds windows of their vectors in shared memory.
 
-  BiCGStab: a persistent kernel computes its directions from three and two vectors at each entry, or writes them first where blocks have many rows. Microseconds an iteration on an H200 by it and by the
-  graph: 79 and 86 on 7 points 100^3, 170 and 156 on 128^3, 344 and 316 on 27 points 128^3. Of several ranks the one with the most entries counts.
+  BiCGStab: a persistent kernel computes its directions from two or three vectors at each entry, or writes them first if blocks have many rows. The rank with the most entries counts.
 
-  CG: its blocks have ranges of rows far from each other, whose neighbours a large matrix pushes out of the last-level cache before they are read again: 77 and 88 on 7 points 128^3, 162 and 160 on 160^3,
-  323 and 300 on 200^3.
+  CG: the blocks have ranges of rows far from each other. A large matrix pushes their neighbours' rows out of the last-level cache before they are read again.
 */
 static PetscErrorCode GraphIsFaster(KSP ksp, const KSP_GPU *k, PetscMPIInt size, PetscBool *faster)
 {
   const GPUCSRPlan *P     = k->op.plan;
-  const PetscBool   there = (PetscBool)(P->A.format != NULL), table = (PetscBool)(P->features.stencils > 0 || (there && GPUKSPFormatIsTable(P->A.format))); /* of several ranks one may have lost its device by now */
+  const PetscBool   there = (PetscBool)(P->A.format != NULL), table = (PetscBool)(P->features.stencils > 0 || (there && GPUKSPFormatIsTable(P->A.format))); /* another rank may have lost its device by now */
   double            nnz = (double)P->A.nnz;
 
   PetscFunctionBegin;
@@ -112,7 +110,7 @@ static PetscErrorCode GraphIsFaster(KSP ksp, const KSP_GPU *k, PetscMPIInt size,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static const char gathers[] = "a graph multiplies so many entries faster";
+static const char gathers[] = "a graph is faster for so many entries";
 
 /* Why only the host loop can solve this; NULL: other paths can too. In the host loop PETSc may have to apply the PC, whatever its type */
 static PetscErrorCode WhyHostLoop(KSP ksp, KSP_GPU *k, char text[], size_t len, const char **why)
@@ -141,9 +139,9 @@ static PetscErrorCode WhyHostLoop(KSP ksp, KSP_GPU *k, char text[], size_t len, 
     if (!k->ranks.on && !k->peers.on) PetscCall(GPUKSPWhyNotRanks(ksp, k, launch, text, len));
     if (!k->peers.on && !k->ranks.on) *why = text;
   }
-  PetscCheck(!k->degree || k->pc.kind != GPUKSP_PC_ANY, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "-ksp_%s_polynomial_degree: the polynomial is of PCNONE or PCJACOBI, or in a persistent kernel or graph of PCPBJACOBI with blocks of at most 8, and of no operator with a null space",
+  PetscCheck(!k->degree || k->pc.kind != GPUKSP_PC_ANY, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "-ksp_%s_polynomial_degree: a polynomial needs PCNONE or PCJACOBI, or in a persistent kernel or graph PCPBJACOBI with blocks of at most 8, and an operator without a null space",
              ((PetscObject)ksp)->type_name);
-  PetscCheck(!*why || !k->degree || k->pc.kind != GPUKSP_PC_APART, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "The polynomial of PCPBJACOBI is not for the host loop");
+  PetscCheck(!*why || !k->degree || k->pc.kind != GPUKSP_PC_APART, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "The host loop has no polynomial of PCPBJACOBI");
   if (*why && k->pc.kind == GPUKSP_PC_APART) k->pc.kind = GPUKSP_PC_ANY;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -162,7 +160,7 @@ static PetscErrorCode Choose(KSP ksp, KSP_GPU *k)
     k->taken   = KSP_GPU_PATH_HOST_LOOP;
     k->refined = PETSC_FALSE;
     PetscCall(PetscStrncpy(k->why, why, sizeof(k->why)));
-    PetscCall(PetscStrncpy(k->whydouble, "the host loop is in double", sizeof(k->whydouble)));
+    PetscCall(PetscStrncpy(k->whydouble, "the host loop computes in double", sizeof(k->whydouble)));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (k->ranks.on) {
@@ -173,13 +171,13 @@ static PetscErrorCode Choose(KSP ksp, KSP_GPU *k)
   if (k->peers.on) k->refined = PETSC_FALSE;
   else PetscCall(GPUKSPRefineChoose(k));
   if (!k->peers.on) PetscCall(GraphIsFaster(ksp, k, 1, &faster));
-  PetscCall(PetscSNPrintf(text, sizeof(text), "a row has %d entries, which a persistent kernel would wait for", longest));
+  PetscCall(PetscSNPrintf(text, sizeof(text), "a row has %d entries, too many for a persistent kernel", longest));
   why      = !k->dev->ops->kernels                                   ? "the host computes"
              : k->path == KSP_GPU_PATH_GRAPH                         ? "asked for"
-             : k->refined                                            ? "residual replacement goes by it"
-             : k->live                                               ? "a monitor or test looks at every iteration"
+             : k->refined                                            ? "residual replacement needs it"
+             : k->live                                               ? "a monitor or test reads every iteration"
              : !k->pc.row->rows                                      ? "the preconditioner is not part of a persistent kernel"
-             : k->degree && k->method != GPUKSP_CG                   ? "a persistent kernel has a polynomial in standard conjugate gradients alone"
+             : k->degree && k->method != GPUKSP_CG                   ? "a persistent kernel supports a polynomial only in standard conjugate gradients"
              : longest > LONGEST_ROW && k->path == KSP_GPU_PATH_AUTO ? text
              : faster                                                ? gathers
                                                                      : "";
@@ -224,7 +222,7 @@ static PetscErrorCode PrepareRefinement(KSP ksp, KSP_GPU *k)
 
 #if defined(GPUCSR_HAVE_CUDA)
 
-/* Bytes of the matrix in a format; infinity if the format cannot hold it, or takes far too much memory */
+/* Bytes of the matrix in a format; infinity if the format cannot hold the matrix, or takes far too much memory */
 static PetscErrorCode BytesIn(KSP_GPU *k, const GPUKSPFormat *f, const GPUCSRFormat *format, double least, double *bytes)
 {
   const GPUCSRPlan *P = k->op.plan;
@@ -240,7 +238,7 @@ static PetscErrorCode BytesIn(KSP_GPU *k, const GPUKSPFormat *f, const GPUCSRFor
   if (!can || format == P->A.format) PetscFunctionReturn(PETSC_SUCCESS);
   if ((f->needs == GPUKSP_NEEDS_STENCILS && P->features.stencils <= 0) || (f->needs == GPUKSP_NEEDS_SAMPLE && !P->features.sampled)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall((*format->ops->estimate)(&P->features, format->variant, &extent));
-  if (format->ops->measure && f->needs == GPUKSP_NEEDS_SAMPLE && 8.0 * (double)extent.stored < least && !(k->copy.built && k->copy.A.format == format)) { /* the features have only seen a sample */
+  if (format->ops->measure && f->needs == GPUKSP_NEEDS_SAMPLE && 8.0 * (double)extent.stored < least && !(k->copy.built && k->copy.A.format == format)) { /* the features come from a sample */
     PetscCall(MatGPUCSROperatorSource_Private(&k->op, &s));
     PetscCall((*format->ops->measure)(&s, format->variant, &extent));
   }
@@ -252,9 +250,9 @@ static PetscErrorCode BytesIn(KSP_GPU *k, const GPUKSPFormat *f, const GPUCSRFor
 }
 
 /*
-  The format for a persistent kernel's product; NULL: that of the plan. The best format for separate products need not be best here: an iteration launches nothing, and its product costs the bytes
-  that it reads. So take the format of the list with the fewest bytes, if that is a tenth less than the plan's. If the plan's format is not in the list, take it if the plan's has at most SPARED bytes
-  less. A format or kernel that the user asked for stays, if it is in the list.
+  The format for a persistent kernel's product; NULL: the plan's. The best format for separate products may not be the best here: an iteration launches nothing, and its product costs the bytes
+  that it reads. So take the format of the list with the fewest bytes, if these are a tenth fewer than the plan's. If the plan's format is not in the list, the plan's must have at most SPARED bytes
+  fewer. A format or kernel that the user has chosen stays, if it is in the list.
 */
 static PetscErrorCode Better(KSP_GPU *k, PetscBool takes)
 {
@@ -281,7 +279,7 @@ static PetscErrorCode Better(KSP_GPU *k, PetscBool takes)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A copy of the matrix in that format, besides the plan. held: false if the values have changed since the features were computed, and the format cannot hold them */
+/* A copy of the matrix in another format than the plan's. held: false if the values have changed since the features were computed, and the format cannot hold them */
 static PetscErrorCode Copy(KSP_GPU *k, PetscBool *held)
 {
   const GPUCSRPlan   *P    = k->op.plan;
@@ -295,7 +293,7 @@ static PetscErrorCode Copy(KSP_GPU *k, PetscBool *held)
   if (!same || k->copyvalues != k->op.version.values) {
     PetscCall(MatGPUCSROperatorSource_Private(&k->op, &s));
     PetscCall(PetscStrncpy(q.format, k->better->name, sizeof(q.format)));
-    k->copyvalues = 0; /* until the new ones are there */
+    k->copyvalues = 0; /* until the new values are complete */
     if (same) PetscCall(GPUCSRPlanRefresh(&k->copy, &s, NULL, &same));
     if (!same && GPUKSPFormatIsTable(k->better)) {
       GPUCSRFeatures f = P->features;
@@ -312,7 +310,7 @@ static PetscErrorCode Copy(KSP_GPU *k, PetscBool *held)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* For stencils: the most common one, and the diagonals of the preconditioner */
+/* For stencils: the most common stencil, and the diagonals of the preconditioner */
 static PetscErrorCode Tables(KSP_GPU *k)
 {
   const PetscBool       diagonal = (PetscBool)(k->pc.kind == GPUKSP_PC_DIAGONAL);
@@ -356,7 +354,7 @@ static PetscErrorCode Shape(KSP_GPU *k, PetscBool *possible)
 }
 #endif
 
-/* possible: false if a graph must solve; its data are then ready, and k->why says why */
+/* possible: false if a graph must solve; its data are then ready, and k->why has the reason */
 static PetscErrorCode PreparePersistent(KSP ksp, KSP_GPU *k, PetscBool *possible)
 {
   PetscFunctionBegin;
@@ -373,7 +371,7 @@ static PetscErrorCode PreparePersistent(KSP ksp, KSP_GPU *k, PetscBool *possible
     if (held) *possible = PETSC_TRUE;
   }
   if (!*possible) {
-    PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "format %s has no product that a persistent kernel could call, and is much smaller than one that has", k->S->format->name));
+    PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "format %s, which no persistent kernel supports, is much smaller than the supported formats", k->S->format->name));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(Tables(k));
@@ -383,7 +381,7 @@ static PetscErrorCode PreparePersistent(KSP ksp, KSP_GPU *k, PetscBool *possible
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Device memory for residual norms, which PETSc gets after the solve. If a monitor or test reads each iteration, the host passes each norm on at once */
+/* Device memory for residual norms, which PETSc gets after the solve. If a monitor or test reads each iteration, the host passes on each norm at once */
 static PetscErrorCode PrepareHistory(KSP ksp, KSP_GPU *k)
 {
   PetscFunctionBegin;
@@ -393,8 +391,8 @@ static PetscErrorCode PrepareHistory(KSP ksp, KSP_GPU *k)
 }
 
 /*
-  Where one rank's device failed while PCJACOBI made its diagonal, which it does as it is first applied, that rank would make another vector of all ranks as it is applied again, and the others would not: what
-  is made next would have different tags on them. So all make it anew.
+  PCJACOBI makes its diagonal in its first application. If one rank's device has failed there, only this rank would create a parallel vector in the next application, and tags of later messages would
+  differ. So all ranks reset the PC.
 */
 static PetscErrorCode ResetJacobi(KSP ksp, KSP_GPU *k)
 {
@@ -408,7 +406,7 @@ static PetscErrorCode ResetJacobi(KSP ksp, KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* For several ranks that solve together, each prepares its part, of one launch or of a graph. on: all could; if not, why says why */
+/* Several ranks prepare one launch or a graph, each its part. on: all ranks have succeeded; otherwise why has the reason */
 static PetscErrorCode PrepareTogether(KSP ksp, KSP_GPU *k, PetscBool *on, char why[], size_t len)
 {
   GPUCSRAttempt  attempt;
@@ -423,7 +421,7 @@ static PetscErrorCode PrepareTogether(KSP ksp, KSP_GPU *k, PetscBool *on, char w
   PetscCall(GPUCSRAttemptEnd(&attempt));
   PetscCall(GPUKSPTogether(ksp, k, ierr, attempt.message, on, why, len));
   if (!*on) PetscFunctionReturn(PETSC_SUCCESS);
-  any = stale; /* and then what is collective: taking the PC's numbers */
+  any = stale; /* then the collective part: reading the PC's numbers */
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp)));
   if (any) PetscCall(PetscMemzero(&k->numberskey, sizeof(k->numberskey)));
   PetscCall(GPUCSRAttemptBegin(&attempt));
@@ -439,7 +437,7 @@ static PetscErrorCode PrepareTogether(KSP ksp, KSP_GPU *k, PetscBool *on, char w
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One launch on each rank; where that cannot be, a graph; where that cannot be either, the host loop */
+/* One launch on each rank; otherwise a graph; otherwise the host loop */
 static PetscErrorCode PrepareRanks(KSP ksp, KSP_GPU *k)
 {
   char why[256], text[256];
@@ -478,7 +476,7 @@ static PetscErrorCode PrepareSums(KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Prepares all of it. possible: this type can solve; if not, k->why says why */
+/* Prepares the chosen path. possible: this type can solve; otherwise k->why has the reason */
 static PetscErrorCode PrepareSolve(KSP ksp, KSP_GPU *k, PetscBool *possible)
 {
   PetscFunctionBegin;
@@ -488,7 +486,7 @@ static PetscErrorCode PrepareSolve(KSP ksp, KSP_GPU *k, PetscBool *possible)
   k->noroom = PETSC_FALSE;
   PetscCall(GPUKSPPCEigenvalues(ksp, k, possible));
   if (!*possible) {
-    PetscCall(PetscStrncpy(k->why, "no eigenvalue of the preconditioned operator was found to be positive, which its polynomial needs", sizeof(k->why)));
+    PetscCall(PetscStrncpy(k->why, "the polynomial needs a positive eigenvalue of the preconditioned operator, and none was found", sizeof(k->why)));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(Choose(ksp, k));
@@ -505,16 +503,16 @@ static PetscErrorCode PrepareSolve(KSP ksp, KSP_GPU *k, PetscBool *possible)
     if (!had) k->taken = KSP_GPU_PATH_GRAPH;
   } else if (k->taken == KSP_GPU_PATH_HOST_LOOP) PetscCall(PrepareHostLoop(ksp, k));
   else if (!k->refined) PetscCall(PrepareGraph(ksp, k));
-  PetscCheck(k->path == KSP_GPU_PATH_AUTO || k->path == k->taken || !k->dev->ops->kernels || k->live, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "-ksp_%s_path %s cannot be had here: %s; auto would take %s", ((PetscObject)ksp)->type_name, KSPGPUPaths[k->path], k->why, KSPGPUPaths[k->taken]);
+  PetscCheck(k->path == KSP_GPU_PATH_AUTO || k->path == k->taken || !k->dev->ops->kernels || k->live, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "-ksp_%s_path %s is not possible here: %s; auto would take %s", ((PetscObject)ksp)->type_name, KSPGPUPaths[k->path], k->why, KSPGPUPaths[k->taken]);
   PetscCall(PrepareSums(k));
   PetscCall(PrepareHistory(ksp, k));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Several processes whose solve goes by MPI in every iteration though nobody asked for that: said once */
+/* Prints once that the solve of several processes uses MPI in every iteration without the user's choice */
 static PetscErrorCode WarnLoop(KSP ksp, KSP_GPU *k)
 {
-  static char told[512]; /* the same of another solver is no news */
+  static char told[512]; /* do not repeat the reason of another solver */
   char        text[512];
 
   PetscFunctionBegin;
@@ -526,8 +524,8 @@ static PetscErrorCode WarnLoop(KSP ksp, KSP_GPU *k)
 }
 
 /*
-  Prepares the solve, on all processes or on none. With several processes allocations come first, because they may fail on one process alone and what follows is collective. On one process any of it
-  may fail; PETSc's method then solves.
+  Prepares the solve, on all processes or on none. With several processes allocations come first, because they may fail on one process alone and the rest is collective. On one process any part may
+  fail; PETSc's method then solves.
 */
 PetscErrorCode GPUKSPPrepare(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], size_t len)
 {
@@ -553,7 +551,7 @@ PetscErrorCode GPUKSPPrepare(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], siz
   k->solved = PETSC_TRUE;
   if (k->live && k->dev->ops->kernels && k->taken == KSP_GPU_PATH_GRAPH && !k->warnedlive) {
     k->warnedlive = PETSC_TRUE;
-    PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "KSP type %s: a monitor or convergence test of this solve looks at every iteration, which costs a launch for each step; -ksp_monitor would not\n", ((PetscObject)ksp)->type_name));
+    PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "KSP type %s: a monitor or convergence test reads every iteration, which costs a launch for each step; -ksp_monitor does not\n", ((PetscObject)ksp)->type_name));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
