@@ -1,19 +1,19 @@
 /*
-  Single precision with residual replacement: CG iterates on its own vectors in single precision, and computes b - A x in double from time to time. The rules are in rules.h, with the papers.
+  Single precision with residual replacement: CG iterates on its own vectors in single precision, and computes b - A x in double from time to time. rules.h has the rules and papers.
 */
 #include "gpukspimpl.h"
 #include "../../../../mat/impls/gpucsr/blackbox/format/absent.h"
 #include "../../../../mat/impls/gpucsr/blackbox/format/bcsr.h"
 
-/* Time that a persistent kernel in double saves an iteration over a graph in single precision, measured on an H200, expressed in bytes moved meanwhile */
+/* Time that a persistent kernel in double saves an iteration over a graph in single precision, in bytes moved meanwhile */
 #define SPARED 20e6
 
-/* Bytes of vectors a row that an iteration moves: in a persistent kernel, beyond what stays in shared memory; in single precision, by a graph; and the factor of iterations that the latter takes */
+/* Bytes of vectors a row and iteration: in a persistent kernel, beyond those in shared memory; in single precision, by a graph; and the graph's factor of iterations */
 #define PERSISTENT_ROW 64.0
 #define SINGLE_ROW     56.0
 #define SINGLE_ITS     1.08
 
-/* Bytes of a matrix whose layout is known, filled or not; single: with values in single precision */
+/* Bytes of a matrix with known layout, filled or not; single: with values in single precision */
 double GPUKSPBytes(const GPUCSRStorage *A, PetscBool single)
 {
   double bytes = 0;
@@ -22,7 +22,7 @@ double GPUKSPBytes(const GPUCSRStorage *A, PetscBool single)
   return bytes;
 }
 
-/* Should this solve run in single precision? If the user asked for it and it should not, whydouble says why */
+/* Should this solve run in single precision? If not although the user wants it, whydouble has the reason */
 PetscErrorCode GPUKSPRefineChoose(KSP_GPU *k)
 {
   const GPUCSRPlan   *P      = k->op.plan;
@@ -39,15 +39,15 @@ PetscErrorCode GPUKSPRefineChoose(KSP_GPU *k)
   if (k->precision != KSP_GPU_RESIDUAL_REPLACEMENT) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall((*format->ops->applicable)(&P->features, format->variant, GPUCSR_PRECISION_SINGLE, &can, whynot, sizeof(whynot)));
   PetscCall(PetscStrlcat(whynot, " in single", sizeof(whynot)));
-  if (P->A.precision != GPUCSR_PRECISION_DOUBLE) why = "the matrix itself is not in double";
+  if (P->A.precision != GPUCSR_PRECISION_DOUBLE) why = "the matrix is not in double";
   else if (k->method != GPUKSP_CG) why = "residual replacement requires the standard conjugate gradients";
   else if (k->degree) why = "residual replacement does not support a polynomial";
-  else if (k->live) why = "a monitor or test looks at every iteration";
+  else if (k->live) why = "a monitor or test reads every iteration";
   else if (k->pc.kind == GPUKSP_PC_ANY) why = "the preconditioner is PCApply()'s";
   else if (!k->pc.row->rows) why = "the preconditioner is in double";
   else if (k->path != KSP_GPU_PATH_GRAPH && GPUKSPFormatIsTable(format)) why = "stencils have no values to halve, and with equal rows single precision takes many more iterations";
   else if (!can) why = whynot;
-  else if (kernels && k->path == KSP_GPU_PATH_PERSISTENT) why = "a persistent kernel was asked for";
+  else if (kernels && k->path == KSP_GPU_PATH_PERSISTENT) why = "a persistent kernel is required";
   else if (kernels && k->path == KSP_GPU_PATH_AUTO && more - less < SPARED) why = "a persistent kernel in double takes less time";
   else if (k->noroom) why = "the device has too little memory for rounded values";
   if (why) PetscCall(PetscStrncpy(k->whydouble, why, sizeof(k->whydouble)));
@@ -159,7 +159,7 @@ static PetscErrorCode Iteration(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Takes the norms of the true residual, which is in w, and continues the iteration from it, in units of its norm */
+/* Takes the norms of the true residual, which is in w, and continues the iteration from w, in units of its norm */
 static PetscErrorCode Residual(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, PetscBool first)
 {
   PetscFunctionBegin;
