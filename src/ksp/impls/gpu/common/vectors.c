@@ -1,5 +1,5 @@
 /*
-  Memory of the solvers, and their vectors: our own on the device for graphs and persistent kernels, and PETSc's for the host loop.
+  Memory of the solvers, and their vectors: the solver's own on the device for graphs and persistent kernels, and PETSc's for the host loop.
 */
 #include "gpukspimpl.h"
 
@@ -60,7 +60,7 @@ static PetscErrorCode Close(KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Frees all that was prepared; the next solve starts over. Collective, because the vectors are parallel */
+/* Frees all prepared data; the next solve starts over. Collective, because the vectors are parallel */
 PetscErrorCode GPUKSPRelease(KSP_GPU *k)
 {
   PetscFunctionBegin;
@@ -97,7 +97,7 @@ static PetscErrorCode Allocate(KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Allocates what every solve on this device needs, whatever its size: all of it, or nothing. Not collective: a rank may change its device alone, so PETSc's vectors, whose creation is collective, stay */
+/* Allocates the memory that every solve on this device needs, all or nothing. Not collective: a rank may change its device alone, so PETSc's vectors, which are created collectively, stay */
 PetscErrorCode GPUKSPOpen(KSP_GPU *k, GPUCSRDevice dev)
 {
   PetscErrorCode ierr;
@@ -158,7 +158,7 @@ static void Describe(KSP_GPU *k, PetscBool apart, GPUKSPVectors *v)
   v->emax       = k->lambda[1];
 }
 
-/* Our own vectors on the device, as the steps expect them */
+/* The solver's own vectors on the device, for the steps */
 PetscErrorCode GPUKSPVectorsOwn(KSP ksp, KSP_GPU *k)
 {
   const PetscBool polynomial = (PetscBool)(k->degree > 0), apart = (PetscBool)(k->pc.kind == GPUKSP_PC_APART || polynomial);
@@ -208,7 +208,7 @@ static PetscErrorCode HasGhosts(Vec v, PetscBool *yes)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: is a vector that an earlier solve made from the solution's what this solve would make? No vector is not */
+/* Collective: would this solve make the same kind of vector from the solution as the earlier solve that made this one? Without a vector: no */
 PetscErrorCode GPUKSPVecAlike(KSP ksp, Vec made, PetscBool *alike)
 {
   const Vec              v[2] = {ksp->vec_sol, made};
@@ -301,7 +301,7 @@ static PetscErrorCode OnHost(Vec v, PetscBool write, GPUCSROperand *o)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Borrows their arrays: all on the device, if all vectors are there, otherwise all on the host. If one fails, none stays borrowed */
+/* Borrows the arrays of the vectors: all on the device, if all vectors are there, otherwise all on the host. After an error, none stays borrowed */
 PetscErrorCode GPUKSPVectorsGet(KSP_GPU *k, GPUKSPVectors *v, PetscBool *device)
 {
   PetscErrorCode ierr = PETSC_SUCCESS;
@@ -330,7 +330,7 @@ PetscErrorCode GPUKSPVectorsGet(KSP_GPU *k, GPUKSPVectors *v, PetscBool *device)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ---- copies between PETSc's vectors and our own ---- */
+/* ---- copies between PETSc's vectors and the solver's ---- */
 
 static PetscErrorCode LoadFrom(KSP_GPU *k, GPUCSROperand *o, double *to)
 {
@@ -386,7 +386,7 @@ PetscErrorCode GPUKSPStore(KSP_GPU *k, const double *from, Vec to)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* b or x of a persistent kernel: its array on the device if it is there, otherwise a copy */
+/* b or x of a persistent kernel: its array if on the device, otherwise a copy */
 PetscErrorCode GPUKSPTake(KSP_GPU *k, Vec from, PetscBool read, PetscBool write, GPUCSROperand *o, double **p)
 {
   GPUCSRStream s;
