@@ -1,6 +1,6 @@
 #pragma once
 
-/* What the staged copies need of the conversion: one piece at a time, by one thread */
+/* Conversion for the staged copies: a piece at a time, by one thread */
 #include "gpucsrsys.h"
 
 GPUCSR_INTERN PetscBool GPUCSRConvertible(GPUCSRType to, GPUCSRType from);
