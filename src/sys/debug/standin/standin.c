@@ -1,6 +1,6 @@
 /*
-  -gpucsr_debug_standin: the host stands in for the GPU of the backend cuda. Its memory is apart from the host's and is poisoned, so every copy, staged piece, page-locked
-  vector and fallback is taken that a GPU would take; kernels are the formats' reference products. Devices, as many as -gpucsr_debug_standin says.
+  -gpucsr_debug_standin N: the host plays N GPUs of the backend cuda. Device memory is separate and poisoned, so every copy, staged piece, page-locked vector and fallback of a GPU is tested; kernels
+  are the formats' reference products.
 */
 #include "../../gpucsrsys.h"
 #include <stdlib.h>
@@ -26,12 +26,12 @@ static PetscErrorCode Open_StandIn(int id, GPUCSRProperties *p)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Not PETSc's memory, as a GPU's is not. All bits set are a NaN, and an index that no array has */
+/* Separate from PETSc's memory, like a GPU's. All bits set are a NaN, and an index beyond every array */
 static PetscErrorCode HostMalloc_StandIn(int id, size_t bytes, void **p)
 {
   PetscFunctionBegin;
   *p = malloc(bytes);
-  PetscCheck(*p, PETSC_COMM_SELF, PETSC_ERR_MEM, "Device %d: %zu bytes are not there", id, bytes);
+  PetscCheck(*p, PETSC_COMM_SELF, PETSC_ERR_MEM, "Device %d: cannot allocate %zu bytes", id, bytes);
   memset(*p, 255, bytes);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
