@@ -1,6 +1,6 @@
 #pragma once
 
-/* Peers as kernels see them: the words in memory that all share, and a wait for them. peer.h has the rest */
+/* Peers for kernels: the words in shared memory, and the data of a wait. peer.h has the rest */
 #include "../device.h"
 
 #if defined(__cplusplus)
@@ -12,25 +12,25 @@ typedef struct _n_GPUCSRPeers *GPUCSRPeers;
 #define GPUCSR_PEER_PIECES 64
 #define GPUCSR_PEER_LATE   (1 << 20)
 
-/* In memory of the host that all ranks have mapped, and their devices */
+/* In host memory that all ranks and their devices have mapped */
 typedef struct {
-  uint64_t token;        /* of rank 0's process: what was mapped is what was meant */
-  int      dead;         /* 1 + the rank that gave up, and GPUCSR_PEER_LATE where it waited for one that may come late; 0: all is well */
+  uint64_t token;        /* of rank 0's process: checks that the right memory was mapped */
+  int      dead;         /* 1 + the rank that gave up, and GPUCSR_PEER_LATE if it waited for a rank that may come late; 0: none */
   int      said;         /* message is complete */
-  char     message[400]; /* empty: it waited too long */
-  int64_t  left[];       /* by piece, modulo GPUCSR_PEER_PIECES, and rank: 1 + the piece that this rank addresses no more; behind it, words of alive.h */
+  char     message[400]; /* empty: the wait took too long */
+  int64_t  left[];       /* by piece, modulo GPUCSR_PEER_PIECES, and rank: 1 + the last piece that this rank has freed; followed by the words of alive.h */
 } GPUCSRPeerControl;
 
-/* What a wait in a kernel needs; an argument of the launch */
+/* Data of a wait in a kernel; an argument of the launch */
 typedef struct {
   volatile int      *dead;
   unsigned long long patience; /* nanoseconds */
-  int                says;     /* into dead, when that is over */
+  int                says;     /* value for dead after the time */
 } GPUCSRPeerWatch;
 
 /*
-  Where the ranks gather numbers (peer.cuh, kernels/peerhalo.c): of each rank's memory the same place, with a slot of 16 bytes for a number and its flag, for gathers of either parity. Memory begins with 0, a
-  flag is never 0. What is in memory that the kernel sees, slots and count, changes there: launches may be recorded
+  Memory in which the ranks gather numbers (peer.cuh, kernels/peerhalo.c): the same place in each rank's memory, with a slot of 16 bytes for a number and its flag, and separate slots for odd and even
+  gathers. Memory begins with 0, a flag is never 0. Slots and count are in memory that the kernel reads and change there, so launches may be recorded
 */
 #define GPUCSR_PEER_GATHER             8 /* numbers of a rank at most */
 #define GPUCSR_PEER_GATHER_BYTES(size) (2 * (size_t)(size)*GPUCSR_PEER_GATHER * 16)
