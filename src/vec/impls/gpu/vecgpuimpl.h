@@ -1,15 +1,15 @@
 #pragma once
 
 /*
-  What the files of VECGPU share. entries.c has the two copies of the entries and keeps them equal where they are asked for, ops.c the
-  operations, parts.c vectors that are made from vectors, vecgpu.c the type. ops.c and parts.c stand on entries.c, vecgpu.c on all of them.
+  Shared by the files of VECGPU. entries.c has the two copies of the entries and updates a copy on request, ops.c the operations, parts.c vectors that are made from vectors, vecgpu.c the type. ops.c and
+  parts.c call entries.c, vecgpu.c calls all of them.
 */
 #include <petscgpucsr.h>
 #include <petsc/private/vecimpl.h>
 #include "vecgpu.h"
 #include "kernels.h"
 
-/* Which copies are valid; none: every entry is the same, as in a new vector and after VecSet() */
+/* Which copies are valid; none: all entries are equal, as in a new vector and after VecSet() */
 typedef enum {
   VEC_GPU_FILLED = 0,
   VEC_GPU_HOST   = 1,
@@ -18,27 +18,26 @@ typedef enum {
 } VecGPUValid;
 
 /*
-  Entries: an array on the host, one on the device, each allocated when first needed. A vector has them, or part of them when it is a
-  subvector or a local vector: then several vectors have the same, as VECSTANDARD's share memory.
+  Entries: an array on the host and one on the device, each allocated when first needed. Several vectors may share entries: subvectors and local vectors have a part of them, as with VECSTANDARD.
 
-  A program may hold pointers to the host's array. While one of them is for writing, the host's copy is the master: the device takes the
-  entries from there each time that it works, and brings home what it writes. While all of them are for reading, it only does the latter.
+  A program may hold pointers to the host's array. While one of them is for writing, the host's copy is the master: each operation of the device first copies the entries from the host, and copies its
+  results back. While all pointers are for reading, it only copies results back.
 */
 typedef struct _n_VecGPUEntries VecGPUEntries;
 struct _n_VecGPUEntries {
   GPUCSRDevice    dev;    /* NULL: on the host for good */
-  PetscBool       shared; /* the device's memory is the host's: there is one array */
-  PetscBool       full;   /* the device had no memory for them: they stay on the host */
+  PetscBool       shared; /* device memory is host memory: there is one array */
+  PetscBool       full;   /* the device had no memory: the entries stay on the host */
   PetscInt        n;
-  PetscInt        references;       /* vectors that have them */
-  PetscInt        readers, writers; /* pointers to the host's array that the program holds */
+  PetscInt        references;       /* vectors that share them */
+  PetscInt        readers, writers; /* pointers to the host's array held by the program */
   PetscScalar    *host;
   double         *device;
   PetscBool       borrowed;        /* the host's array is the program's (VecPlaceArray()) */
-  GPUCSRBool      locked, refused; /* the host's array is page-locked in place, or that was refused */
+  GPUCSRBool      locked, refused; /* the host's array is page-locked in place, or the system has refused */
   VecGPUValid     valid;
   PetscScalar     fill;   /* of VEC_GPU_FILLED */
-  PetscBool       marked; /* mark is what the host's array held when it went out for reading */
+  PetscBool       marked; /* mark is a hash of the host's array when it was lent for reading */
   uint64_t        mark;
   VecGPUInfo      info;
   VecGPUEntries  *next; /* all there are */
@@ -46,18 +45,18 @@ struct _n_VecGPUEntries {
 };
 
 /*
-  A vector of this type. PETSc's vectors have no place for what a type adds to VECSEQ and VECMPI, so it hangs where their
-  VECHEADER keeps the array to be freed. Their own array stays NULL, so that who looks there past VecGetArray() fails at once.
+  A vector of this type. PETSc's vectors have no place for data of a type derived from VECSEQ and VECMPI, so these data hang where VECHEADER keeps the array to free. The array of the header stays NULL,
+  so code that bypasses VecGetArray() fails at once.
 */
 typedef struct {
   PetscBool        bound; /* on the host for now (VecBindToCPU()) */
   PetscBool        mpi;
   VecGPUEntries   *entries;
-  PetscInt         start;  /* where in the entries the vector's begin */
-  VecGPUEntries   *before; /* what comes back when an array that was placed, or another vector's entries, go; NULL: none are in place */
+  PetscInt         start;  /* offset of the vector in the entries */
+  VecGPUEntries   *before; /* entries to return to when a placed array, or another vector's entries, are reset; NULL: own entries */
   PetscInt         startbefore;
-  PetscObjectState got;     /* of a subvector: its state when it was got */
-  VecScatter       scatter; /* of a subvector that is a copy: from the whole */
+  PetscObjectState got;     /* of a subvector: its state when it was lent */
+  VecScatter       scatter; /* of a subvector that is a copy: from the whole vector */
 } Vec_GPU;
 
 typedef struct {
@@ -76,7 +75,7 @@ static inline Vec_GPU *VecGPUOf(Vec v)
   return (Vec_GPU *)((VecGPUHeader *)v->data)->array_allocated;
 }
 
-/* The vector's entries in either array, which may not be there */
+/* The vector's entries in either array, which may not exist */
 static inline PetscScalar *VecGPUHostOf(Vec v)
 {
   const Vec_GPU *g = VecGPUOf(v);
@@ -92,7 +91,7 @@ static inline double *VecGPUDeviceOf(Vec v)
   return first ? first + g->start : NULL;
 }
 
-/* Operations of VECSEQ and VECMPI: those that we do not replace, and those that work on the host */
+/* Operations of VECSEQ and VECMPI, for operations on the host and operations that are not replaced */
 GPUCSR_INTERN struct _VecOps        VecGPUParents[2];
 static inline const struct _VecOps *VecGPUParent(Vec v)
 {
