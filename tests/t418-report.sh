@@ -52,7 +52,7 @@ ours="-mat_type gpucsr -mat_gpucsr_format csr"
   says fullfile "outcome" $ours -mat_gpucsr_report "full:$tmp/told"
   grep -qF "candidates for A" "$tmp/told" || { echo "fullfile: is not written" && failed=1; }
   # a reason once, whatever the number of matrices and ranks; counts of all ranks; no block without entries; no product of a kind that there was none of
-  reason="or not wanted, when this library was built" kind="-mat_gpucsr_backend auto -mat_type gpucsr"
+  reason="this library was built without nvcc" kind="-mat_gpucsr_backend auto -mat_type gpucsr"
   if $program -n 6 -dll_append "$LIB" -mat_gpucsr_backend cuda 2>&1 | grep -q "$reason"; then
     says2 reason "on the host: 4 matrices, because" $kind -ksp_type gpucg -mat_gpucsr_report
     if [ "$(grep -v "solves instead" "$tmp/reason" | grep -c "$reason")" != 1 ]; then
@@ -93,6 +93,6 @@ ours="-mat_type gpucsr -mat_gpucsr_format csr"
   not off "MATGPUCSR report"
   says none "no matrix of type gpucsr; -mat_type gpucsr" -mat_type aij -mat_gpucsr_report
   says2 ranks "the most that one has is 1.00 of it" $ours -mat_gpucsr_report full
-  says bad "must be nothing, full, :file or full:file" $ours -mat_gpucsr_report everything
+  says bad "must be empty, full, :file or full:file" $ours -mat_gpucsr_report everything
 }
 exit $failed
