@@ -210,8 +210,7 @@ static PetscErrorCode TakeResidual(KSP ksp, KSP_GPUGMRES *g, PetscReal *res)
   PetscCall(GPUKSPCheckNorm(ksp, *res));
   if (ksp->reason) PetscFunctionReturn(PETSC_SUCCESS);
   if (!g->flexible && ksp->rnorm > 0 && PetscAbsReal(*res - ksp->rnorm) > g->breakdowntol * g->rnorm0) {
-    PetscCheck(!ksp->errorifnotconverged, PetscObjectComm((PetscObject)ksp), PETSC_ERR_CONV_FAILED, "At a restart of GMRES the residual norm is %g, but %g by its recurrence; the cycle began with %g", (double)*res, (double)ksp->rnorm,
-               (double)g->rnorm0);
+    PetscCheck(!ksp->errorifnotconverged, PetscObjectComm((PetscObject)ksp), PETSC_ERR_CONV_FAILED, "At a restart of GMRES the residual norm is %g, but %g by its recurrence; the cycle began with %g", (double)*res, (double)ksp->rnorm, (double)g->rnorm0);
     PetscCall(PetscInfo(ksp, "At a restart the residual norm is %g, but %g by the recurrence; the cycle began with %g\n", (double)*res, (double)ksp->rnorm, (double)g->rnorm0));
     ksp->reason = KSP_DIVERGED_BREAKDOWN;
     PetscFunctionReturn(PETSC_SUCCESS);
