@@ -140,7 +140,7 @@ PetscErrorCode MatGPUCSRInitialize_Private(MPI_Comm comm)
   PetscCall(PCDeviceInitialize_Private());
   PetscCall(TaoGPUBMRMRegister());
 #if PetscDefined(HAVE_CUDA)
-  { /* PETSc aborts when it makes a device vector on several ranks of an MPI without GPU support; this library's halo needs no such support */
+  { /* PETSc aborts on device vectors of several ranks if MPI lacks GPU support, which this library does not need */
     PetscBool set;
 
     PetscCall(PetscOptionsHasName(NULL, NULL, "-use_gpu_aware_mpi", &set));

@@ -102,7 +102,7 @@ static void InsertionSort(int64_t n, uint64_t key[])
   }
 }
 
-/* Sorts by digits, the lowest first, those of the bits from 32 on that differ; lower bits are sorted already. Returns key or other, whichever has the result */
+/* Sorts by digits, the lowest first, using the differing bits from 32 on; lower bits are sorted already. Returns key or other, whichever has the result */
 static uint64_t *RadixSort(int64_t n, uint64_t key[], uint64_t other[], uint64_t largest)
 {
   const int digit = n < 2048 ? 8 : 11;

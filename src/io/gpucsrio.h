@@ -166,7 +166,7 @@ typedef struct {
   GPUCSRPiece        piece;
 } GPUCSRBlock;
 
-GPUCSR_IO_INTERN int         GPUCSRInputOpen(const char name[], int others, GPUCSRInput **, GPUCSRFault *);    /* "-" is standard input; others: other processes will open the file too */
+GPUCSR_IO_INTERN int         GPUCSRInputOpen(const char name[], int others, GPUCSRInput **, GPUCSRFault *);    /* "-" is standard input; others: further processes open the file */
 GPUCSR_IO_INTERN int         GPUCSRInputMemory(const void *data, size_t bytes, GPUCSRInput **, GPUCSRFault *); /* of a file in memory */
 GPUCSR_IO_INTERN int         GPUCSRInputAdopt(char *owned, size_t bytes, GPUCSRInput **, GPUCSRFault *);       /* of decompressed bytes from malloc(), which the source takes over even after an error */
 GPUCSR_IO_INTERN void        GPUCSRInputClose(GPUCSRInput *);

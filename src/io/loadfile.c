@@ -210,7 +210,7 @@ static PetscErrorCode Load(GPUCSRReader *R, Mat A, Vec *labels, Vec *queries, Pe
   vector that follows the matrix.
 
   The sizes of `A` distribute the rows over the ranks; otherwise `PETSC_DECIDE` does, or, with balance entries, equal work in a product. Then vectors
-  of `MatCreateVecs()` fit, and vectors with sizes from `PETSC_DECIDE` do not. The columns of LIBSVM text are those of `A`, if set, or of the options;
+  of `MatCreateVecs()` fit, and vectors with sizes from `PETSC_DECIDE` do not. LIBSVM text gets the columns of `A`, if set, or of the options;
   so a second file can get the columns of a first.
 
   If a sample of the rows has too few equal neighbours, `MAT_USE_INODES` skips PETSc's search for them.

@@ -1,5 +1,5 @@
 /*
-  Warnings that several ranks have and only one prints. Ranks that do not wait for each other cannot ask each other, so they count printed messages in memory that the ranks of a node share.
+  Warnings that several ranks have and only one prints. Ranks without common waits cannot ask each other. So the ranks of a node count printed messages in shared memory.
   (A MATMPIAIJGPUCSR asks its ranks, see mpiproduct.c.)
 */
 #include "gpucsrsys.h"

@@ -130,10 +130,10 @@ static PetscErrorCode StageOpen(GPUCSRDevice d, size_t bytes, GPUCSRStream s, in
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sends data that fit a stage: several threads fill it, then one command sends all arrays, which have the same layout on the device */
+/* Sends data that fit a stage: several threads fill the stage, then one command sends all arrays, which have the same layout on the device */
 static PetscErrorCode SendTogether(GPUCSRDevice d, const GPUCSRTransfer t[], int nt, size_t bytes, GPUCSRStream s, double *rounding)
 {
-  const int    threads = bytes <= ALONE_BYTES ? 1 : d->threads; /* all threads or one: GNU's OpenMP ends the threads that a team leaves out, and starts them again for the next */
+  const int    threads = bytes <= ALONE_BYTES ? 1 : d->threads; /* all threads or a single one: GNU's OpenMP ends and restarts threads when the size of a team changes */
   const double start   = *rounding;
   char        *stage;
   double       worst = start;

@@ -341,7 +341,7 @@ int64_t GPUCSRNumberOf(const char name[])
   return (int64_t)n;
 }
 
-/* Collective: the first of these numbers that is not the same on all ranks; n: all are the same */
+/* Collective: index of the first number that differs between ranks; n: none differs */
 PetscErrorCode GPUCSRSameOnAllRanks(MPI_Comm comm, int n, const int64_t mine[], int *differs)
 {
   PetscMPIInt size;

@@ -3,7 +3,7 @@
 
     LABEL [qid:NUMBER] INDEX:VALUE INDEX:VALUE ... [# comment]
 
-  with a label in any form of a number. Either all rows have a label or none does (rows to predict). Blank lines and pure comments are skipped. Indices should increase: other rows are sorted, and a repeated
+  with a label in any form of a number. All rows have a label, or none (rows to predict). Blank lines and pure comments are skipped. Indices should increase: other rows are sorted, and a repeated
   index is a fault.
 */
 #include "../gpucsrio.h"

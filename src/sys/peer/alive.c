@@ -1,5 +1,5 @@
 /*
-  The thread that holds this process' locks and checks the locks of other processes: see alive.h. A lock belongs to a thread, so one thread holds all of them, from the first Begin() to the last
+  The thread that holds this process' locks and checks the locks of other processes: see alive.h. A lock belongs to a thread, so one thread holds all locks, from the first Begin() to the last
   End().
 */
 #include "alive.h"

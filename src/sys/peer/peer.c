@@ -1,5 +1,5 @@
 /*
-  Ranks of one host as peers: their list, memory that they address of each other, and the words that report a failure. See peer.h.
+  Ranks of one host as peers: their list, shared memory, and the words that report a failure. See peer.h.
 */
 #include "peer.h"
 #include <string.h>
@@ -57,7 +57,7 @@ PetscErrorCode GPUCSRPeersAgree(GPUCSRPeers p, PetscErrorCode ierr, char message
 
 /* --- Giving up */
 
-/* Only the first rank to give up is reported; message empty: it has waited too long. The thread of alive.c also calls this function, so it may call nothing of PETSc */
+/* Reports only the first rank to give up; message empty: a timeout. The thread of alive.c also calls this function, so it may call nothing of PETSc */
 void GPUCSRPeersRaise(GPUCSRPeerControl *c, int says, const char message[])
 {
   int    none = 0;
@@ -189,7 +189,7 @@ static PetscErrorCode Detach(GPUCSRPeers p, const Offer offers[], void *theirs[]
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The offers of all ranks are kept behind theirs, to detach later: theirs has 1 + p->size entries, the last for this rank's own */
+/* Keeps the offers of all ranks behind theirs, to detach later. theirs has 1 + p->size entries, the last for this rank's own */
 PetscErrorCode GPUCSRPeersMalloc(GPUCSRPeers p, size_t bytes, const char what[], void *theirs[])
 {
   Offer          mine;

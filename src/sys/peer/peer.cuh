@@ -36,7 +36,7 @@ struct PeerPatience {
   }
 };
 
-/* Earlier writes, of this thread and of threads that it has synchronized with, become visible to all devices before its later writes; later reads follow earlier reads */
+/* Earlier writes, of this thread and of synchronized threads, become visible to all devices before its later writes; later reads follow earlier reads */
 __device__ __forceinline__ void peer_fence()
 {
   asm volatile("fence.acq_rel.sys;" ::: "memory");

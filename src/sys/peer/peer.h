@@ -4,16 +4,16 @@
   Peers: ranks of one host that can address memory of each other's devices (CUDA IPC) or, if the host computes, shared memory. After the set-up they exchange without MPI and without the host.
 
     GPUCSRPeersCreate(comm, dev, &p)              collective on comm. p->all: all of comm's ranks are peers; otherwise p->why names a rank, its device and the reason, and only
-                                                  GPUCSRPeersDestroy() may follow. dev NULL: memory of the host
-    GPUCSRPeersMalloc(p, bytes, what, theirs)     collective on p->comm; theirs[r] is memory of rank r, zeroed, at the address of this rank's device (or host); r = p->rank is its
-                                                  own; bytes may differ between ranks. theirs has room for p->size + 1. An error on one rank is an error on all
-    GPUCSRPeersFree(p, theirs)                    collective without waiting: a rank frees its memory after all ranks have made this call, checked now and then
-    GPUCSRPeersCheck(p)                           an error once any rank has raised p->control->dead. Cheap: before each use
-    GPUCSRPeersDead(p, message)                   raises p->control->dead: all waits give up, in launches and on the host
+                                                  GPUCSRPeersDestroy() may follow. dev NULL: memory of the host.
+    GPUCSRPeersMalloc(p, bytes, what, theirs)     collective on p->comm; theirs[r] is memory of rank r, zeroed, at this rank's address; p->rank: its
+                                                  own; bytes may differ between ranks. theirs has room for p->size + 1. Errors are common to all ranks.
+    GPUCSRPeersFree(p, theirs)                    collective without waiting: a rank frees its memory some time after the calls of all ranks.
+    GPUCSRPeersCheck(p)                           an error once any rank has raised p->control->dead. Cheap: before each use.
+    GPUCSRPeersDead(p, message)                   raises p->control->dead: all waits give up, in launches and on the host.
     GPUCSRPeerPublish(), GPUCSRPeerAwait()        flags of the host's twin; peer.cuh has the flags of kernels, and sums that carry their flags
 
-  Waits are for sequence numbers: flags only grow, data are written before the flag (release) and read after it (acquire), both with system scope. All waits end: a thread that gives up raises `dead`,
-  one word in memory that all ranks and devices of the host see, and all waits read it. A launch then finishes with the data in memory, which all stays addressable, and the next GPUCSRPeersCheck() on
+  Waits are for sequence numbers: flags only grow, data are written before the flag (release) and read after it (acquire), both with system scope. All waits end: to give up, a thread raises `dead`,
+  a word for all ranks and devices of the host, which all waits read. A launch then finishes with the data in memory, which all stays addressable, and the next GPUCSRPeersCheck() on
   each rank is an error.
 
   Waits have two limits. In an operation that all ranks have begun (a solve), ranks are at most p->timeout seconds apart (-gpucsr_peer_timeout): GPUCSRPeersWatch(p) for a kernel, GPUCSRPeerAwait(). In

@@ -12,13 +12,13 @@ typedef struct _n_GPUCSRPeers *GPUCSRPeers;
 #define GPUCSR_PEER_PIECES 64
 #define GPUCSR_PEER_LATE   (1 << 20)
 
-/* In host memory that all ranks and their devices have mapped */
+/* Host memory, mapped by all ranks and their devices */
 typedef struct {
   uint64_t token;        /* of rank 0's process: checks that the right memory was mapped */
-  int      dead;         /* 1 + the rank that gave up, and GPUCSR_PEER_LATE if it waited for a rank that may come late; 0: none */
+  int      dead;         /* 1 + the first rank to give up, plus GPUCSR_PEER_LATE after a wait with patience; 0: none */
   int      said;         /* message is complete */
   char     message[400]; /* empty: the wait took too long */
-  int64_t  left[];       /* by piece, modulo GPUCSR_PEER_PIECES, and rank: 1 + the last piece that this rank has freed; followed by the words of alive.h */
+  int64_t  left[];       /* by piece, modulo GPUCSR_PEER_PIECES, and rank: 1 + the rank's last freed piece; then the words of alive.h */
 } GPUCSRPeerControl;
 
 /* Data of a wait in a kernel; an argument of the launch */

@@ -24,7 +24,7 @@ static char help[] = "Learns a linear model from rows with labels: regularised r
 #include "bmrm/learn.h"
 #include <time.h>
 
-/* A product with one entry, so that one-time work of a type, such as starting a device, is timed separately from the data */
+/* A product with one entry, to time one-time work of a type, like starting a device, separately from the data */
 static PetscErrorCode StartType(void)
 {
   Mat         A;

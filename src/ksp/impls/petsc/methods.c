@@ -356,7 +356,7 @@ static PetscErrorCode MethodCreate(KSP ksp, int k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Also wraps a method that the program has registered under one of these names */
+/* Also wraps the program's own method with the same name */
 PetscErrorCode KSPMethodsInitialize_Private(void)
 {
   PetscFunctionBegin;

@@ -82,7 +82,7 @@ static PetscErrorCode Register_Host(int id, void *p, size_t bytes, GPUCSRBool *d
   return PETSC_SUCCESS;
 }
 
-/* Memory without a name, so that a killed process leaves nothing behind; other processes open it by this process' descriptor */
+/* Memory without a name, so that a killed process leaves nothing behind; other processes open this process' descriptor */
 static PetscErrorCode Map(int fd, size_t bytes, void **p)
 {
   PetscFunctionBegin;

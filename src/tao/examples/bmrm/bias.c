@@ -9,7 +9,7 @@
 #include "learn.h"
 
 #define EVALUATIONS 200
-#define SHARE       1e-3 /* of the gap that ends the optimisation: the search along b ends when it knows the minimum that well */
+#define SHARE       1e-3 /* accuracy of the minimum along b, as a share of the gap that ends the optimisation */
 
 typedef struct {
   PetscReal b, risk, slope;
@@ -51,7 +51,7 @@ PetscErrorCode BiasBalance(Learner *l, Vec h, Vec v, PetscReal *multiple)
   PetscFunctionReturn(0);
 }
 
-/* Shifts the scores s such that their mean, weighted by h, is zero: the best change of the bias for the quadratic model with the second derivatives h */
+/* Shifts the scores s to a mean of zero, weighted by h: the best change of the bias for the quadratic model with the second derivatives h */
 PetscErrorCode BiasCentre(Learner *l, Vec h, Vec s, PetscReal *shift)
 {
   PetscScalar sum, all;
@@ -117,7 +117,7 @@ static PetscErrorCode Narrow(Learner *l, End *low, End *high, PetscReal *level)
   PetscFunctionReturn(0);
 }
 
-/* c = the mean of the slopes at both ends, such that their sum is zero, at the scores s */
+/* c = weighted mean of the slopes at both ends, with sum zero, at the scores s */
 static PetscErrorCode Slopes(Learner *l, Vec s, const End *low, const End *high, Vec c)
 {
   PetscReal risk;

@@ -224,7 +224,7 @@ static PetscErrorCode Add(Bundle *b, Vec g)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Dot products of a vector with four vectors, so that one pass reads it for all four */
+/* Dot products of a vector with four vectors in a single pass */
 GPUCSR_WIDE static void Dots(PetscInt n, const double a[], const double *const c[4], double s[4])
 {
   const double *c0 = c[0], *c1 = c[1], *c2 = c[2], *c3 = c[3];

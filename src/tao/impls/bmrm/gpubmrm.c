@@ -1,7 +1,7 @@
 /*
   TAOGPUBMRM: the bundle method for regularised risks, with the bundle on the device of the products.
 
-  In an iteration with m planes of n weights, a plane is added to the bundle and multiplied with all planes (m n), rank 0 solves the dual problem of m variables, and the new weights are a sum of planes (n for
+  In an iteration with m planes of n weights, a plane is added to the bundle and multiplied with all planes (m n). Rank 0 solves the dual problem of m variables. The new weights are a sum of planes (n for
   each nonzero multiplier). TAO's bmrm does all of this on rank 0, where it gathers each subgradient.
 
   A program that can compute its risk along a line without a product composes a function with the Tao. The method is then Franc's and Sonnenburg's (OCAS): see the manual page below.
@@ -323,7 +323,7 @@ static PetscErrorCode TaoView_GPUBMRM(Tao tao, PetscViewer viewer)
 
   which moves `best` along the line towards `point`, the minimum of the planes, to the minimum of lambda/2 |w|^2 + R(w), and sets `value` to this minimum. It also gives
   a plane of R near there, as a subgradient `G` and the plane's value at zero weights, `offset`. In the first call `point` is `best`, the start. The objective
-  given to Tao is then not called, values descend, and the solution is the best one. The method becomes that of V. Franc and S. Sonnenburg, Optimized cutting plane
+  given to Tao is then not called, values descend, and the solution is the best one. The method is then V. Franc's and S. Sonnenburg's, Optimized cutting plane
   algorithm for large-scale risk minimization, JMLR 10, 2009.
 
   The plain method: C. H. Teo, S. V. N. Vishwanathan, A. Smola and Q. V. Le, Bundle methods for regularized risk minimization, JMLR 11, 2010.

@@ -4,7 +4,7 @@
   The columns of Q of the free variables are affinely independent. Their Cholesky factor is updated in O(k^2) when one of k variables enters or leaves. A
   variable enters if the gradient says that the value would fall. Then x moves to the minimum over the free variables, and each variable that would
   become negative on the way leaves. A new plane of the bundle changes only a few free variables, so the previous solution is a good start. The solution is
-  exact up to rounding: its cost does not grow with the accuracy, unlike that of a projected gradient method.
+  exact up to rounding: unlike a projected gradient method, the cost does not grow with the accuracy.
 */
 #include "simplexqp.h"
 

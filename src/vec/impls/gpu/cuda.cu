@@ -30,7 +30,7 @@
 static struct {
   GPUCSRDevice                 dev;
   double                      *partial;  /* device: results of each block */
-  unsigned                    *finished; /* device: blocks of each group of vectors that are done; groups that are done */
+  unsigned                    *finished; /* device: finished blocks of each group of vectors; finished groups */
   volatile unsigned long long *ticket;   /* host, page-locked, like result: the last complete reduction */
   volatile double             *result;
   unsigned long long           given; /* tickets so far */

@@ -121,7 +121,7 @@ static void Add(VecGPUInfo *sum, const VecGPUInfo *i)
   sum->downloaded += i->downloaded;
 }
 
-/* A vector drops its entries. Their counts are added to the heir's, or to those of all destroyed entries */
+/* A vector drops its entries. Their counts go to the heir, or to the sum over all destroyed entries */
 PetscErrorCode VecGPUEntriesRelease_Private(VecGPUEntries **entries, VecGPUEntries *heir)
 {
   VecGPUEntries *e = *entries;
@@ -198,7 +198,7 @@ PetscErrorCode VecGPUReady_Private(Vec v, GPUCSRDevice *dev)
 /* --- The bus */
 
 /*
-  Is the host's array page-locked? Page-locking costs several copies by staging buffers, so it happens when the entries cross the bus for the second time, and only to this library's arrays, whose
+  Is the host's array page-locked? Page-locking costs several copies by staging buffers. It happens when the entries cross the bus for the second time, and only to this library's arrays, whose
   end is known. Not in a PETSc with CUDA, which would copy between its vectors and a page-locked array without waiting.
 */
 static PetscErrorCode Pin(VecGPUEntries *e, PetscBool *pinned)
@@ -324,7 +324,7 @@ PetscErrorCode VecGPUHostGet_Private(Vec v, PetscBool read, PetscBool write, Pet
 }
 
 /*
-  Takes back a pointer: a, if the program passes it, tells whether it is of the current array or of the one before. Superfluous restores do no harm: a restore for reading never counts as one
+  Takes back a pointer: a, if the program passes it, may belong to the current array or to its predecessor. Superfluous restores do no harm: a restore for reading never counts as one
   for writing, because that holder may still write.
 */
 PetscErrorCode VecGPUHostRestore_Private(Vec v, PetscBool write, const PetscScalar *a)

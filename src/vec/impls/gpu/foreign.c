@@ -1,6 +1,6 @@
 /*
-  Vectors of PETSc's device types, VECCUDA and VECKOKKOS, as operands of VECGPU's operations: their device arrays are used in place. PETSc's stream and VECGPU's stream wait for each other, and the host
-  waits for neither of them.
+  Vectors of PETSc's device types, VECCUDA and VECKOKKOS, as operands of VECGPU's operations: their device arrays are used in place. PETSc's and VECGPU's streams wait for each other; the host
+  does not wait.
 */
 #include "vecgpuimpl.h"
 #if PetscDefined(HAVE_CUDA)

@@ -1,5 +1,5 @@
 /*
-  Vectors made from a VECGPU: duplicates, and vectors with its entries or a part of them, subvectors and local vectors. Vectors that share entries have one set of them, so a change to one is a change to
+  Vectors made from a VECGPU: duplicates, and vectors with its entries or a part of them, subvectors and local vectors. Such vectors share one set of entries, so a change to one vector is a change to
   all.
 */
 #include "vecgpuimpl.h"
@@ -236,7 +236,7 @@ static PetscErrorCode VecRestoreLocalVector_GPU(Vec v, Vec w)
 
 /* --- Subvectors */
 
-/* Are the indices of every rank one piece of its part of v? Also the block size of such a subvector: the index set's, or v's if it divides */
+/* Are the indices of every rank one piece of its part of v? Also the block size of the subvector: the index set's, or v's if divisible */
 static PetscErrorCode Contiguous(Vec v, IS is, PetscBool *yes, PetscInt *start, PetscInt *bs)
 {
   PetscInt    n, first, end, isbs, vbs;

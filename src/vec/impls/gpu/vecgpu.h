@@ -24,7 +24,7 @@ GPUCSR_INTERN PetscErrorCode VecGPUDuplicate(Vec v, Vec *w);
 /* -vec_gpu_separate */
 GPUCSR_INTERN PetscErrorCode VecGPUSeparate(PetscBool *separate);
 
-/* From Hold to Release a program may use arrays of v after restoring them. No effect on a vector of another type */
+/* Between Hold and Release, arrays of v may be used after their restore. No effect on a vector of another type */
 typedef struct {
   PetscInt readers, writers;
 } VecGPUHeld;

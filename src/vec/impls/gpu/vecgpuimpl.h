@@ -20,7 +20,7 @@ typedef enum {
 /*
   Entries: an array on the host and one on the device, each allocated when first needed. Several vectors may share entries: subvectors and local vectors have a part of them, as with VECSTANDARD.
 
-  A program may hold pointers to the host's array. While one of them is for writing, the host's copy is the master: each operation of the device first copies the entries from the host, and copies its
+  A program may hold pointers to the host's array. While a pointer is for writing, the host's copy is the master: each operation of the device first copies the entries from the host, and copies its
   results back. While all pointers are for reading, it only copies results back.
 */
 typedef struct _n_VecGPUEntries VecGPUEntries;

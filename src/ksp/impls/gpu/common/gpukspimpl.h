@@ -97,7 +97,7 @@ typedef struct {
   PetscInt64 id, state, precision;
 } GPUKSPPeersValues;
 
-/* An entry that another rank needs: its local index, the rank that receives it in its inbox, and its place there */
+/* An entry for another rank: its local index, the receiving rank, and the place in the inbox */
 typedef struct {
   PetscInt    row, slot;
   PetscMPIInt rank;

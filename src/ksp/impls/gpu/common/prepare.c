@@ -465,7 +465,7 @@ static PetscErrorCode PrepareRanks(KSP ksp, KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Do the products of this solve take the sums of the steps that follow them? */
+/* Do the products of this solve take the sums of their next steps? */
 static PetscErrorCode PrepareSums(KSP_GPU *k)
 {
   PetscFunctionBegin;

@@ -208,7 +208,7 @@ static PetscErrorCode HasGhosts(Vec v, PetscBool *yes)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: would this solve make the same kind of vector from the solution as the earlier solve that made this one? Without a vector: no */
+/* Collective: does this vector of an earlier solve have the kind that this solve would duplicate from the solution? Without a vector: no */
 PetscErrorCode GPUKSPVecAlike(KSP ksp, Vec made, PetscBool *alike)
 {
   const Vec              v[2] = {ksp->vec_sol, made};
@@ -234,7 +234,7 @@ PetscErrorCode GPUKSPVecAlike(KSP ksp, Vec made, PetscBool *alike)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PETSc vectors for the host loop, like those of the program */
+/* PETSc vectors for the host loop, duplicates of the program's */
 PetscErrorCode GPUKSPVectorsBorrowed(KSP ksp, KSP_GPU *k)
 {
   const PetscBool apart = (PetscBool)(k->pc.kind == GPUKSP_PC_ANY || k->degree > 0);

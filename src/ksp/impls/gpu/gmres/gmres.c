@@ -148,7 +148,7 @@ static PetscErrorCode Record(KSP ksp, PetscReal res, PetscBool history, PetscBoo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Would two more iterations like the last not converge? Then the host may launch the next but one before it tests this one. PCApply() may be slow and gets a more cautious estimate */
+/* Would two more iterations like the last not converge? Then the host may launch ahead before the test. PCApply() may be slow and gets a more cautious estimate */
 static PetscBool GoesOn(KSP ksp, const KSP_GPUGMRES *g, PetscReal before, PetscReal now)
 {
   const PetscReal factor = before > 0 ? now / before : 0.5;

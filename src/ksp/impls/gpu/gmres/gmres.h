@@ -51,7 +51,7 @@ static inline size_t GPUGMRESStateBytes(int m)
   return sizeof(GPUGMRESState) + sizeof(double) * (size_t)(4 * m + 5);
 }
 
-/* Columns that the host may read: those of two successive iterations, and the norm of a first residual */
+/* Columns for the host: of two successive iterations, and the norm of a first residual */
 #define GPUGMRES_SEEN 3
 GPUKSP_RULE int GPUGMRESSeen(int k)
 {

@@ -58,7 +58,7 @@ static const char *PetscsToDo(KSP ksp)
   return NULL;
 }
 
-/* Settings that must be the same on all ranks, besides those of all types */
+/* The type's own settings that all ranks must share */
 static int64_t Choices(KSP ksp)
 {
   const KSP_GPUGMRES *g = (const KSP_GPUGMRES *)ksp->data;
@@ -293,7 +293,7 @@ static PetscErrorCode GMRESCreate(KSP ksp, PetscBool flexible)
   Notes:
   Iterates, norms, tests and reasons equal those of `KSPGMRES` with classical Gram-Schmidt up to rounding. The norm is preconditioned with a left `PC`, unpreconditioned with a right `PC`.
 
-  On one process an iteration is one graph: the product, and two passes over the basis, each with a reduction. The `PC` is `PCNONE`, `PCJACOBI`, `PCPBJACOBI` with blocks of at most 8, or another
+  On one process an iteration is a graph of the product and two passes over the basis, each with a reduction. The `PC` is `PCNONE`, `PCJACOBI`, `PCPBJACOBI` with blocks of at most 8, or another
   preconditioner that the device applies. `PCApply()` applies any other preconditioner to vectors on the device, between the same passes. The Hessenberg matrix is on the host,
   which tests an iteration while the device runs the next, unless the solve is likely to end.
 

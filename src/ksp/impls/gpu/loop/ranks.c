@@ -5,7 +5,7 @@
 #include <sched.h>
 
 /*
-  Agrees on the outcome of work that each process has tried by itself, so that no process waits for a failed one. ok: all continue. Otherwise all get the message of the first process with the
+  Agrees on the outcome of each process' separate work, so that no process waits for a failed process. ok: all continue. Otherwise all get the message of the first process with the
   worst outcome, and its error if there is one.
 */
 PetscErrorCode GPUKSPAgree(KSP ksp, GPUKSPOutcome mine, PetscErrorCode ierr, const char message[], PetscBool *ok, char why[], size_t len)

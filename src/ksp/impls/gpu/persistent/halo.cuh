@@ -101,7 +101,7 @@ struct Pieces {
   }
 };
 
-/* The range of columns of a block's rows, its own rows included: the first, and one past the last; and the pieces of the range that other rows are in */
+/* The range of columns of a block's rows, including its own rows: the first and past the last; and the pieces with other rows */
 template <class M>
 __global__ void __launch_bounds__(MOST_THREADS, 1) reach_kernel(M A, const int *bounds, int *reach)
 {

@@ -84,7 +84,7 @@ static PetscErrorCode ListsDestroy(Lists *l)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The nonempty rows of the off-diagonal block, as sliced ELL; values are rounded if those of the diagonal block are */
+/* The nonempty rows of the off-diagonal block, as sliced ELL; values are rounded if the diagonal block's are */
 static PetscErrorCode OffDiagonal(KSP_GPU *k, Mat Ao, Lists *l)
 {
   GPUKSPPeers    *o       = &k->persistent.peers;

@@ -34,7 +34,7 @@ GPUCSR_INTERN const GPUKSPFormat *GPUKSPFormatOf(const GPUCSRFormat *);
 GPUCSR_INTERN GPUCSRBool          GPUKSPFormatIsTable(const GPUCSRFormat *);
 GPUCSR_INTERN GPUCSRBool          GPUKSPPersistentTakes(const GPUCSRStorage *);
 
-/* A diagonal that is the same in all rows of a stencil; table NULL: no such diagonal */
+/* A diagonal with the same number in all rows of a stencil; table NULL: none */
 typedef struct {
   const uint16_t *id; /* of each row, its stencil */
   const double   *table;

@@ -143,7 +143,7 @@ static PetscErrorCode PCView_Device(PC pc, PetscViewer viewer)
 
 static PetscErrorCode PCSetUp_Device(PC);
 
-/* Replaces PETSc's operations; PETSc sets some of these in each set-up */
+/* Replaces PETSc's operations; PETSc sets some operations in each set-up */
 static PetscErrorCode PCDeviceWrap(PC pc, PCDevice d)
 {
   struct _PCOps *o = pc->ops;
@@ -207,7 +207,7 @@ static PetscErrorCode PCCreate_FieldSplit_GPUCSR(PC pc)
   return PCDeviceCreate(pc, &types[1]);
 }
 
-/* Also wraps a type that the program has registered under one of these names */
+/* Also wraps the program's own type with the same name */
 PetscErrorCode PCDeviceInitialize_Private(void)
 {
   PetscFunctionBegin;

@@ -44,7 +44,7 @@ struct _n_Blocks {
   PetscInt      n;
   BlockKey     *key;
   PetscInt64    asmtype;
-  Mat           F;        /* applying the PC is a solve with this factor; NULL: PETSc applies it. No reference is held */
+  Mat           F;        /* applying the PC is a solve with this factor; NULL: PETSc applies the PC. No reference is held */
   Vec           points;   /* blocks by PCJACOBI or PCNONE: applying the PC is a pointwise product with this vector */
   char          like[64]; /* vector type of points */
   Vec           local[2]; /* with several processes: local parts of the application's vectors */
@@ -246,7 +246,7 @@ static PetscErrorCode Tell(PC pc, Blocks *m)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PETSc makes the factors that were put off, one by one */
+/* PETSc makes the postponed factors one after the other */
 static PetscErrorCode Refuse(PC pc, Blocks *m, PetscInt n, KSP ksp[])
 {
   PetscFunctionBegin;
@@ -462,7 +462,7 @@ static PetscErrorCode PCApply_Blocks(PC pc, Vec b, Vec x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The factor if the application is one solve with it, on vectors of this process; otherwise NULL. pc: one of these types, set up */
+/* The factor if the application is a solve with it, on vectors of this process; otherwise NULL. pc: after its set-up */
 PetscErrorCode PCBlocksFactor_Private(PC pc, Mat *F)
 {
   Blocks *m;
@@ -537,7 +537,7 @@ static PetscErrorCode PCView_Blocks(PC pc, PetscViewer viewer)
 
 static PetscErrorCode PCSetUp_Blocks(PC);
 
-/* Replaces PETSc's operations; PETSc sets some of these in each set-up */
+/* Replaces PETSc's operations; PETSc sets some operations in each set-up */
 static PetscErrorCode BlocksWrap(PC pc, Blocks *m)
 {
   struct _PCOps *o = pc->ops;
@@ -603,7 +603,7 @@ static PetscErrorCode PCCreate_ASM_GPUCSR(PC pc)
   return BlocksCreate(pc, &types[1]);
 }
 
-/* Leaves alone a type that the program has registered under one of these names: its blocks need not be PETSc's */
+/* Leaves alone the program's own type with the same name: its blocks need not be PETSc's */
 PetscErrorCode PCBlocksInitialize_Private(void)
 {
   PetscFunctionBegin;

@@ -1,6 +1,6 @@
 /*
   Aggregates of PCGAMG's type agg, on one process, with the same numbers as PETSc's: the random order of vertices and the aggregates from it, without PETSc's loops and lists and without a
-  square of the graph on the host. Only PETSc knows the options, so PETSc's own function runs on a graph of three vertices, and the coarsener that it applies there (coarsen.h) reports them.
+  square of the graph on the host. Only PETSc knows the options, so PETSc's own function runs on a graph of three vertices, and the coarsener there (coarsen.h) reports the options.
 */
 #include <petsc/private/pcgamgimpl.h>
 #include "../../../../sys/gpucsrsys.h"

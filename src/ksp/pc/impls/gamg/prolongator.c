@@ -89,7 +89,7 @@ static PetscErrorCode Fill(const GPUCSRAggregates *a, const PetscReal data[], co
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* P of this type, written into the arrays that it allocates. A row has at most one entry */
+/* P of this type, written into its arrays. A row has at most one entry */
 static PetscErrorCode Matrix(MatType type, const GPUCSRAggregates *a, const PetscReal data[], PetscReal coarse[], Mat *P)
 {
   const PetscInt *i, *columns;

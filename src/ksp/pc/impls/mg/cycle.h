@@ -79,7 +79,7 @@ struct _n_GPUMGCycle {
   GPUMGMatrix  gather;        /* device data of gathermatrix */
   int          coarserows;    /* rows of this level on all ranks */
   GPUMGMemory  coarsevectors; /* right-hand side and solution of all ranks */
-  GPUMGCycle  *small;         /* solves it by a cycle of one process; NULL: by a dense matrix */
+  GPUMGCycle  *small;         /* a cycle of one process as its solver; NULL: a dense matrix */
   GPUMGRecord  ownrecord;     /* application to b and x of the finest level */
   GPUMGRecord  callerrecord;  /* application to arrays of the last caller */
   PetscBool    ran;           /* has run once, so kernels have their lasting set-up and can be recorded */

@@ -122,7 +122,7 @@ static PetscErrorCode Renew(KSP ksp)
 }
 
 /*
-  PCApply() of a solver's PC, to read its numbers. If the PC fails in its set-up here, it is renewed: it is half made (Jacobi's diagonal, say, exists but is empty), and PETSc would apply it so
+  PCApply() of a solver's PC, to read its numbers. Renews a PC that fails in its set-up: PETSc would apply the incomplete PC (Jacobi's diagonal, say, exists but is empty)
 */
 PetscErrorCode GPUMGPCApply(KSP ksp, Vec x, Vec y)
 {
@@ -372,7 +372,7 @@ static PetscErrorCode Linear(PC pc, PetscBool *linear)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: the inverse of a coarse operator of several ranks, complete on each; A is that operator, n its rows */
+/* Collective: the inverse of a coarse operator of several ranks, complete on each; A is the operator, n its rows */
 static PetscErrorCode CoarseTogether(GPUMGCycle *c, KSP ksp, Mat A, int n, Why *w)
 {
   const size_t count = (size_t)n * (size_t)n;
@@ -509,7 +509,7 @@ static PetscErrorCode Level(PC_MG_Levels **p, PetscInt l, GPUMGCycle *c, Why *w)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The hierarchy of a PC that is set up. ok: all of it is on one device; otherwise why gives the reason. Sets c->dev if the finest matrix is on a device */
+/* The hierarchy of a PC that is set up. ok: completely on one device; otherwise why gives the reason. Sets c->dev if the finest matrix is on a device */
 PetscErrorCode GPUMGLevelsTake(PC pc, GPUMGCycle *c, PetscBool *ok, char why[], size_t len)
 {
   PC_MG         *mg = (PC_MG *)pc->data;

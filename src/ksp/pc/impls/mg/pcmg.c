@@ -155,7 +155,7 @@ static PetscErrorCode Current(PC pc, Multigrid **m)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The current cycle of a PC of these types that is set up; NULL if PETSc applies it. A new version is a new cycle */
+/* The current cycle of a PC after its set-up; NULL if PETSc applies the PC. A new version is a new cycle */
 PetscErrorCode PCMGCycleGet_Private(PC pc, GPUMGCycle **c, PetscInt *version)
 {
   Multigrid *m;
@@ -351,7 +351,7 @@ static PetscErrorCode PCCreate_GAMG_GPUCSR(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Also wraps a type that the program has registered under one of these names */
+/* Also wraps the program's own type with the same name */
 PetscErrorCode PCMGInitialize_Private(void)
 {
   PetscFunctionBegin;

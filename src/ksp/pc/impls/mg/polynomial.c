@@ -1,7 +1,7 @@
 /*
-  The steps of a smoother. PETSc hides the bounds of KSPCHEBYSHEV and the scale of KSPRICHARDSON, in a different place in each release, so this file runs the method's own loop on three numbers,
+  The steps of a smoother. PETSc hides the bounds of KSPCHEBYSHEV and the scale of KSPRICHARDSON, in a different place in each release. So this file runs the method's own loop on three numbers,
   A = diag(0, -t, -2t) and M = 1, for one step, two, and so on. (No smoother is made for these eigenvalues, so the numbers grow and lose no digits.) If the steps are d = ca d + cb M (b - A x),
-  x += d, the first two rows determine ca and cb of each step, and the third row checks them. The check fails for other methods, as for Richardson with its own scale.
+  x += d, the first two rows determine ca and cb of each step. The third row checks the result. The check fails for other methods, as for Richardson with its own scale.
 */
 #include <petsc/private/kspimpl.h>
 #include "cycle.h"
@@ -118,7 +118,7 @@ static PetscErrorCode Small(PetscInt nwork, Mat *A, Solve *s)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The steps of a KSP that is set up; good: the method has such steps, at most GPUMG_STEPS */
+/* Reads the steps of a KSP after its set-up; good: at most GPUMG_STEPS polynomial steps */
 PetscErrorCode GPUMGPolynomial(KSP ksp, GPUMGSmoother *m, PetscBool *good)
 {
   Mat            A;

@@ -205,7 +205,7 @@ static PetscErrorCode NumbersToDevice(GPUCSRDevice dev, int n, const GPUMGSmooth
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The levels up to bottom as a cycle t of one process; dense: only its matrix, otherwise all that it needs to run */
+/* The levels up to bottom as a cycle t of one process; dense: only for its matrix, otherwise complete */
 static PetscErrorCode Small(const GPUMGCycle *c, int bottom, int most, PetscBool dense, const Gathered g[], GPUMGCycle *t)
 {
   PetscFunctionBegin;
@@ -267,7 +267,7 @@ static PetscErrorCode Bottom(const GPUMGCycle *c, PetscInt small, int *bottom, P
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: levels of at most `small` rows as a cycle on each rank; or of at most `most` rows as a dense matrix. If one rank's device has no memory for these, cycles go over all levels */
+/* Collective: levels of at most `small` rows as a cycle on each rank; or of at most `most` rows as a dense matrix. If a rank's device lacks memory, cycles go over all levels */
 PetscErrorCode GPUMGRanksSmall(GPUMGCycle *c, MPI_Comm comm, PetscInt small, PetscInt most)
 {
   Gathered       g[GPUMG_LEVELS];
