@@ -433,7 +433,7 @@ static int Convert(Conversion *c, GPUCSRFault *f)
   return failed;
 }
 
-static void Destroy(Conversion *c)
+static void ConversionDestroy(Conversion *c)
 {
   GPUCSRInputClose(c->source);
   WriterDestroy(c->writer);
@@ -560,7 +560,7 @@ int main(int argc, char **argv)
     failed    = Convert(&c, &fault);
     if (!failed || !c.again || pass) break;
     base = 0; /* an index 0 came after rows that were read with base 1 */
-    Destroy(&c);
+    ConversionDestroy(&c);
   }
   if (failed) {
     GPUCSRFaultPrint(&fault, command.input, text, sizeof(text));
@@ -577,6 +577,6 @@ int main(int argc, char **argv)
       if (command.output) printf("written     %s: %s\n", command.output, command.to);
     }
   }
-  Destroy(&c);
+  ConversionDestroy(&c);
   return failed;
 }

@@ -58,7 +58,7 @@ static size_t ByteOrderMark(const char text[], size_t bytes)
 
 /* ---- Open and close */
 
-static GPUCSRInput *Create(GPUCSRFault *f)
+static GPUCSRInput *InputCreate(GPUCSRFault *f)
 {
   GPUCSRInput *s = (GPUCSRInput *)calloc(1, sizeof(*s));
 
@@ -107,7 +107,7 @@ static int OpenPlaces(GPUCSRInput *s, GPUCSRFault *f)
 
 int GPUCSRInputMemory(const void *data, size_t bytes, GPUCSRInput **source, GPUCSRFault *f)
 {
-  GPUCSRInput   *s = *source = Create(f);
+  GPUCSRInput   *s = *source = InputCreate(f);
   const Decoder *d;
   int            failed;
 
@@ -129,7 +129,7 @@ int GPUCSRInputMemory(const void *data, size_t bytes, GPUCSRInput **source, GPUC
 
 int GPUCSRInputAdopt(char *owned, size_t bytes, GPUCSRInput **source, GPUCSRFault *f)
 {
-  GPUCSRInput *s = *source = Create(f);
+  GPUCSRInput *s = *source = InputCreate(f);
 
   if (!s) {
     free(owned);
@@ -219,7 +219,7 @@ static int OpenFile(GPUCSRInput *s, int named, int others, GPUCSRFault *f)
 
 int GPUCSRInputOpen(const char name[], int others, GPUCSRInput **source, GPUCSRFault *f)
 {
-  GPUCSRInput *s = *source = Create(f);
+  GPUCSRInput *s = *source = InputCreate(f);
   const int    already     = AlreadyOpen(name);
 
   if (!s) return 1;

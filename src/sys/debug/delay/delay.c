@@ -25,7 +25,7 @@ static PetscErrorCode Delay(int id, GPUCSRStream s)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static void Release(void)
+static void DelayRelease(void)
 {
   for (int k = 0; k < HELD; k++) go[k] = 1;
 }
@@ -50,7 +50,7 @@ DELAYED(eventrecord, (int id, GPUCSREvent e, GPUCSRStream s), (id, e, s))
   static PetscErrorCode name##_Delay formal \
   { \
     PetscFunctionBegin; \
-    Release(); \
+    DelayRelease(); \
     PetscCall((*under.name)actual); \
     PetscFunctionReturn(PETSC_SUCCESS); \
   }

@@ -255,7 +255,7 @@ static PetscErrorCode MakeParent(Vec v, PetscBool mpi)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Create(Vec v, PetscBool mpi)
+static PetscErrorCode CreateVecGPU(Vec v, PetscBool mpi)
 {
   Vec_GPU       *g;
   PetscErrorCode ierr;
@@ -334,7 +334,7 @@ static PetscErrorCode VecCreate_SeqGPU(Vec v)
   if (cuda) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)v), &size));
   PetscCheck(size == 1, PetscObjectComm((PetscObject)v), PETSC_ERR_ARG_WRONG, "Cannot create VECSEQGPU on more than one process: use VECGPU or VECMPIGPU");
-  PetscCall(Create(v, PETSC_FALSE));
+  PetscCall(CreateVecGPU(v, PETSC_FALSE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -352,7 +352,7 @@ static PetscErrorCode VecCreate_MPIGPU(Vec v)
   PetscFunctionBegin;
   PetscCall(TakeCUDA(v, &cuda));
   if (cuda) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(Create(v, PETSC_TRUE));
+  PetscCall(CreateVecGPU(v, PETSC_TRUE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -390,7 +390,7 @@ static PetscErrorCode VecCreate_GPU(Vec v)
   if (cuda) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)v), &size));
   PetscCall(FindEntries(v, &kept));
-  PetscCall(Create(v, (PetscBool)(size > 1))); /* not VecSetType(), which would confuse a remade vector with the old vector */
+  PetscCall(CreateVecGPU(v, (PetscBool)(size > 1))); /* not VecSetType(), which would confuse a remade vector with the old vector */
   if (kept) {
     PetscCall(VecGPUEntriesRelease_Private(&VecGPUOf(v)->entries, kept));
     VecGPUOf(v)->entries = kept;

@@ -83,7 +83,7 @@ PetscErrorCode GPUKSPWhyNotPeers(KSP ksp, KSP_GPU *k, PetscMPIInt size, char why
   const char *what = size > GPUKSP_PEERS                   ? "there are too many"
                      : k->path == KSP_GPU_PATH_GRAPH       ? "asked for"
                      : k->precision != KSP_GPU_DOUBLE      ? "residual replacement is for one"
-                     : k->live                             ? "a monitor or test looks at every iteration"
+                     : k->live                             ? "a monitor or test reads every iteration"
                      : !k->pc.row->rows                    ? "the preconditioner is not part of a persistent kernel"
                      : k->degree && k->method != GPUKSP_CG ? "a persistent kernel has a polynomial in standard conjugate gradients alone"
                                                            : NULL;
