@@ -113,7 +113,7 @@ static PetscErrorCode CheckBackend(MPI_Comm comm)
   PetscCallMPI(MPI_Allreduce(&mine[1], &first, 1, MPI_INT, MPI_MIN, comm));
   if (!missing) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCallMPI(MPI_Bcast(why, (PetscMPIInt)sizeof(why), MPI_CHAR, first, comm));
-  SETERRQ(comm, PETSC_ERR_GPU, "-mat_gpucsr_backend cuda is not possible: %s (met by rank %d, on %d of %d ranks in all); auto would compute on the host", why, (int)first, (int)missing, (int)size);
+  SETERRQ(comm, PETSC_ERR_GPU, "-mat_gpucsr_backend cuda is not possible here: %s (met by rank %d, on %d of %d ranks in all); auto would compute on the host", why, (int)first, (int)missing, (int)size);
 }
 
 /* Collective on comm; PETSC_COMM_SELF when a linked program makes its first matrix, possibly on some ranks only */

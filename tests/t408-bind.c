@@ -1,5 +1,5 @@
-//TEST name="cuda" args="-asked cuda" fails="-mat_gpucsr_backend cuda is not possible: " gpu=0
-//TEST name="cuda_ranks" nsize=2 args="-asked cuda" fails="-mat_gpucsr_backend cuda is not possible: " gpu=0
+//TEST name="cuda" args="-asked cuda" fails="-mat_gpucsr_backend cuda is not possible here: " gpu=0
+//TEST name="cuda_ranks" nsize=2 args="-asked cuda" fails="-mat_gpucsr_backend cuda is not possible here: " gpu=0
 //TEST name="host" args="-asked host -mat_gpucsr_format csr"
 //TEST name="host_ranks" nsize=3 args="-asked host -mat_gpucsr_format csr"
 //TEST name="auto" args="-asked auto" gpu=1

@@ -33,7 +33,7 @@ static PetscErrorCode Device(GPUCSRDevice *dev, PetscBool *required)
   *required = (PetscBool)(b == MAT_GPUCSR_BACKEND_CUDA);
   if (!GPUCSR_SCALAR_IS_DOUBLE) PetscFunctionReturn(PETSC_SUCCESS);
   if (b != MAT_GPUCSR_BACKEND_HOST) PetscCall(GPUCSRDeviceOpen("cuda", dev, why, sizeof(why)));
-  PetscCheck(*dev || !*required, PETSC_COMM_SELF, PETSC_ERR_GPU, "-mat_gpucsr_backend cuda is not possible: %s; with auto vectors would be on the host", why);
+  PetscCheck(*dev || !*required, PETSC_COMM_SELF, PETSC_ERR_GPU, "-mat_gpucsr_backend cuda is not possible here: %s; with auto vectors would be on the host", why);
   if (!*dev) PetscCall(GPUCSRDeviceOpen("host", dev, why, sizeof(why)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -67,7 +67,7 @@ static PetscErrorCode Decide(Mat A, Mat_GPUCSRFactor *f)
   else {
     if (backend != MAT_GPUCSR_BACKEND_HOST) {
       PetscCall(GPUCSRDeviceOpen("cuda", &f->vectors.dev, f->whynot, sizeof(f->whynot)));
-      PetscCheck(f->vectors.dev || backend != MAT_GPUCSR_BACKEND_CUDA, PETSC_COMM_SELF, PETSC_ERR_GPU, "-mat_gpucsr_backend cuda is not possible: %s; auto would solve on the host", f->whynot);
+      PetscCheck(f->vectors.dev || backend != MAT_GPUCSR_BACKEND_CUDA, PETSC_COMM_SELF, PETSC_ERR_GPU, "-mat_gpucsr_backend cuda is not possible here: %s; auto would solve on the host", f->whynot);
     } else PetscCall(PetscStrncpy(f->whynot, "backend host", sizeof(f->whynot)));
     if (!f->vectors.dev && (f->method >= 0 || f->method == GPUCSR_METHOD_INVERSES || f->sweeps)) PetscCall(GPUCSRDeviceOpen("host", &f->vectors.dev, unused, sizeof(unused)));
     PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, NULL, NULL, NULL));

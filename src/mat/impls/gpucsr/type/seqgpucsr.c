@@ -156,7 +156,7 @@ PetscErrorCode MatGPUCSRDecide_Private(Mat A)
   } else {
     if (backend != MAT_GPUCSR_BACKEND_HOST) {
       PetscCall(GPUCSRDeviceOpen("cuda", &g->dev, g->whynot, sizeof(g->whynot)));
-      PetscCheck(g->dev || backend != MAT_GPUCSR_BACKEND_CUDA, PETSC_COMM_SELF, PETSC_ERR_GPU, "-mat_gpucsr_backend cuda is not possible: %s; auto would compute on the host", g->whynot);
+      PetscCheck(g->dev || backend != MAT_GPUCSR_BACKEND_CUDA, PETSC_COMM_SELF, PETSC_ERR_GPU, "-mat_gpucsr_backend cuda is not possible here: %s; auto would compute on the host", g->whynot);
     } else PetscCall(PetscStrncpy(g->whynot, c->backend == backend ? "backend host was asked for" : "MatBindToCPU() bound it to the CPU", sizeof(g->whynot)));
     if (!g->dev && (!anyformat || !anykernel || !tanyformat || !tanykernel || c->precision != MAT_GPUCSR_DOUBLE)) {
       char unused[128];
