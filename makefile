@@ -87,7 +87,7 @@ $(BUILD)/obj/%.o: %.c
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 -fPIC -fvisibility=hidden -fopenmp -MMD -MP -c $< -o $@
 
 # Device sources include nothing of PETSc: their compiler and its flags do not depend on it
-CUFLAGS = $(NVCCFLAGS) -std=c++17 $(GENCODE)
+CUFLAGS = -DGPUCSR_HAVE_CUDA $(NVCCFLAGS) -std=c++17 $(GENCODE)
 $(DEVICE)/%.cu.o: %.cu $(DEVICE)/flags
 	@mkdir -p $(@D)
 	$(progress)

@@ -42,3 +42,10 @@ typedef enum {
 #else
   #define GPUCSRSFCount PetscMPIInt
 #endif
+
+/* The type of MPI that a PetscBool has */
+#if PETSC_VERSION_LT(3, 24, 0)
+  #define GPUCSR_MPI_BOOL MPIU_BOOL
+#else
+  #define GPUCSR_MPI_BOOL MPI_C_BOOL
+#endif

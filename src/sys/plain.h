@@ -6,6 +6,7 @@
 */
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #if defined(__CUDACC__)
 typedef int GPUCSRError;

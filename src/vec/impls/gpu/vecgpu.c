@@ -309,7 +309,7 @@ static PetscErrorCode TakeCUDA(Vec v, PetscBool *taken)
   if (!GPUCSR_SCALAR_IS_DOUBLE) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUCSRDeviceOpen("cuda", &dev, why, sizeof(why)));
   *taken = (PetscBool)(dev && dev->ops->kernels);
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, taken, 1, MPIU_BOOL, MPI_LAND, PetscObjectComm((PetscObject)v)));
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, taken, 1, GPUCSR_MPI_BOOL, MPI_LAND, PetscObjectComm((PetscObject)v)));
   if (*taken) PetscCall(VecSetType(v, VECCUDA));
 #else
   (void)v;

@@ -229,7 +229,7 @@ static PetscErrorCode BytesIn(KSP_GPU *k, const GPUKSPFormat *f, const GPUCSRFor
   GPUCSRStorage     A;
   GPUCSRExtent      extent;
   GPUCSRSource      s;
-  PetscBool         can;
+  GPUCSRBool        can;
   char              why[128];
 
   PetscFunctionBegin;
@@ -331,6 +331,7 @@ static PetscErrorCode Shape(KSP_GPU *k, PetscBool *possible)
 {
   const GPUKSPShapeKey key = {k->op.version, k->S->array[0].data, k->pc.row, k->method, k->pc.bs, k->degree, k->halo, k->peers.on ? k->peers.made : 0};
   GPUKSPPersistent    *L   = &k->persistent;
+  GPUCSRBool           fits;
 
   PetscFunctionBegin;
   *possible = PETSC_TRUE;
@@ -342,7 +343,8 @@ static PetscErrorCode Shape(KSP_GPU *k, PetscBool *possible)
   L->reach  = L->bounds + GPUKSP_BLOCKS + 1;
   L->slots  = k->slots.p;
   L->state  = k->state;
-  PetscCall(GPUKSPPersistentShape(k->dev, L, possible, k->why, sizeof(k->why)));
+  PetscCall(GPUKSPPersistentShape(k->dev, L, &fits, k->why, sizeof(k->why)));
+  *possible = (PetscBool)!!fits;
   if (!*possible) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUKSPPersistentPartition(k->S, L->v.block ? L->v.bs : 1, L->blocks, &L->peers, L->bounds, k->dev->stream));
   k->plain.size    = L->size;

@@ -104,17 +104,17 @@ static int Ascending(const void *a, const void *b)
 static GPUCSRError Window(const GPUCSRStorage *A, int chunk, size_t shared, GPUKSPWindows *w, cudaStream_t s)
 {
   const GPUCSRArray *offsets = &A->array[GPUKSPFormatOf(A->format)->offsets];
-  int               *offset, n = (int)offsets->count;
+  const int          n       = (int)offsets->count;
+  HostArray<int>     offset;
   cudaError_t        err;
 
   memset(w, 0, sizeof(*w));
-  GPUCSRCall(GPUCSRHostMalloc(sizeof(*offset) * (n + 1), (void **)&offset));
+  GPUCSRCall(offset.make((size_t)n + 1));
   offset[n] = 0;
-  err       = cudaMemcpyAsync(offset, offsets->data, sizeof(int) * (size_t)n, cudaMemcpyDeviceToHost, s);
+  err       = cudaMemcpyAsync(offset.p, offsets->data, sizeof(int) * (size_t)n, cudaMemcpyDeviceToHost, s);
   if (!err) err = cudaStreamSynchronize(s);
-  if (err) GPUCSRHostFree((void **)&offset);
   GPUCSR_CUDA(err);
-  qsort(offset, (size_t)n + 1, sizeof(int), Ascending);
+  qsort(offset.p, (size_t)n + 1, sizeof(int), Ascending);
   for (int k = 0; k <= n;) {
     const int lo = offset[k] & ~(GPUKSP_ALIGN - 1);
     int       hi = lo;
@@ -132,7 +132,6 @@ static GPUCSRError Window(const GPUCSRStorage *A, int chunk, size_t shared, GPUK
   if (4 * sizeof(double) * (size_t)w->length > shared / 4 * 3) w->count = 0;
   if (!w->count) w->length = 0;
   w->own = w->at(0);
-  GPUCSRHostFree((void **)&offset);
   return 0;
 }
 

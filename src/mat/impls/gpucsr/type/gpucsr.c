@@ -186,12 +186,12 @@ PetscErrorCode MatGPUCSRVecType_Private(Mat A, const MatGPUCSRConfig *c)
     /* one type on all ranks, whichever of them have a device that works: VECGPU goes without one */
 #if PetscDefined(HAVE_CUDA)
     (void)separate;
-    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &have, 1, MPIU_BOOL, MPI_LAND, PetscObjectComm((PetscObject)A)));
+    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &have, 1, GPUCSR_MPI_BOOL, MPI_LAND, PetscObjectComm((PetscObject)A)));
     if (have) type = VECCUDA;
 #else
     PetscCall(VecGPUSeparate(&separate)); /* -vec_gpu_separate stands for a device */
     if (separate && MatGPUCSRBackendOf(A) == MAT_GPUCSR_BACKEND_HOST && !aij) have = PETSC_TRUE;
-    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &have, 1, MPIU_BOOL, MPI_LOR, PetscObjectComm((PetscObject)A)));
+    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &have, 1, GPUCSR_MPI_BOOL, MPI_LOR, PetscObjectComm((PetscObject)A)));
     ((Mat_GPUCSR *)A->spptr)->devicevectors = have;
 #endif
   }

@@ -176,16 +176,17 @@ struct Stencil {
 /* The stencil with the most entries, which contains most other stencils; with 0 entries if there is none */
 GPUCSRError GPUKSPPersistentCommon(const GPUCSRStorage *A, GPUKSPCommon *common, GPUCSRStream stream)
 {
-  const size_t bytes = GPUCSRTypeSize(A->array[STENCIL_VAL].type);
-  cudaStream_t s     = (cudaStream_t)stream;
-  int         *begin, most = 0;
-  double       value[GPUKSP_COMMON];
-  cudaError_t  err;
+  const size_t   bytes = GPUCSRTypeSize(A->array[STENCIL_VAL].type);
+  cudaStream_t   s     = (cudaStream_t)stream;
+  int            most  = 0;
+  HostArray<int> begin;
+  double         value[GPUKSP_COMMON];
+  cudaError_t    err;
 
   memset(common, 0, sizeof(*common));
   if (!GPUKSPFormatIsTable(A->format)) return 0;
-  GPUCSRCall(GPUCSRHostMalloc(sizeof(*begin) * (A->extent.units + 2), (void **)&begin));
-  err = cudaMemcpyAsync(begin, A->array[STENCIL_BEGIN].data, sizeof(int) * (size_t)(A->extent.units + 1), cudaMemcpyDeviceToHost, s);
+  GPUCSRCall(begin.make((size_t)A->extent.units + 2));
+  err = cudaMemcpyAsync(begin.p, A->array[STENCIL_BEGIN].data, sizeof(int) * (size_t)(A->extent.units + 1), cudaMemcpyDeviceToHost, s);
   if (!err) err = cudaStreamSynchronize(s);
   for (int u = 1; u < (int)A->extent.units; u++)
     if (begin[u + 1] - begin[u] > begin[most + 1] - begin[most]) most = u;
@@ -196,7 +197,6 @@ GPUCSRError GPUKSPPersistentCommon(const GPUCSRStorage *A, GPUKSPCommon *common,
     if (!err) err = cudaStreamSynchronize(s);
     for (int k = 0; k < common->count && !err; k++) common->value[k] = bytes == sizeof(float) ? (double)((const float *)value)[k] : value[k];
   }
-  GPUCSRHostFree((void **)&begin);
   GPUCSR_CUDA(err);
   return 0;
 }

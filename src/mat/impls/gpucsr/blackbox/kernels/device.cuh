@@ -21,6 +21,25 @@ GPUCSR_INTERN GPUCSRError GPUCSRSortRowsOnDevice(GPUCSRDevice, int, int, const i
 GPUCSR_INTERN GPUCSRError GPUCSRFindStencils(const GPUCSRStorage *, int, int, void *, int *, int *, unsigned short *, GPUCSRStream);
 }
 
+/* Memory of the host, given back when its scope ends */
+template <class T>
+struct HostArray {
+  T *p = NULL;
+
+  GPUCSRError make(size_t n)
+  {
+    return GPUCSRHostMalloc(sizeof(T) * n, (void **)&p);
+  }
+  T &operator[](size_t k) const
+  {
+    return p[k];
+  }
+  ~HostArray()
+  {
+    GPUCSRHostFree((void **)&p);
+  }
+};
+
 static inline unsigned int GPUCSRBlocks(int64_t work, int block)
 {
   return (unsigned int)((work + block - 1) / block);

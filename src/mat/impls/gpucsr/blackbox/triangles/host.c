@@ -81,13 +81,17 @@ static PetscErrorCode Order(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRTr
 
 static PetscErrorCode Runs(GPUCSRDevice dev, const GPUCSRTriangle *T, int *n, int64_t **key, int **rows, GPUCSRStream s)
 {
+  PetscErrorCode ierr;
+
   PetscFunctionBegin;
   (void)dev;
   PetscCall(GPUCSRWaitStreamOnHost(s));
   *n = 0;
   for (int p = 0; p < T->n; p++) *n += !p || T->key[p] != T->key[p - 1];
   PetscCall(GPUCSRHostMalloc(sizeof(**key) * (size_t)*n, (void **)key));
-  PetscCall(GPUCSRHostMalloc(sizeof(**rows) * (size_t)*n, (void **)rows));
+  ierr = GPUCSRHostMalloc(sizeof(**rows) * (size_t)*n, (void **)rows);
+  if (ierr) GPUCSRHostFree((void **)key);
+  PetscCall(ierr);
   for (int p = 0, k = -1; p < T->n; p++) {
     if (!p || T->key[p] != T->key[p - 1]) {
       (*key)[++k] = T->key[p];

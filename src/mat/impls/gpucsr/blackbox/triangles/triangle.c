@@ -210,8 +210,6 @@ PetscErrorCode GPUCSRTriangleSlices(GPUCSRDevice dev, const GPUCSRFactorCSR *F, 
 
   PetscFunctionBegin;
   PetscCall((*ops->runs)(dev, T, &nruns, &key, &rows, s));
-  PetscCall(GPUCSRFree(dev, sizeof(int) * (size_t)T->n, (void **)&T->depth));
-  PetscCall(GPUCSRFree(dev, sizeof(int64_t) * (size_t)T->n, (void **)&T->key));
   for (int r = 0; r < nruns; r++) {
     const int height = GPUCSR_SLICE >> (key[r] & 7);
 
@@ -229,6 +227,8 @@ PetscErrorCode GPUCSRTriangleSlices(GPUCSRDevice dev, const GPUCSRFactorCSR *F, 
   GPUCSRHostFree((void **)&key);
   GPUCSRHostFree((void **)&rows);
   PetscCall(ierr);
+  PetscCall(GPUCSRFree(dev, sizeof(int) * (size_t)T->n, (void **)&T->depth));
+  PetscCall(GPUCSRFree(dev, sizeof(int64_t) * (size_t)T->n, (void **)&T->key));
   PetscCall((*ops->fill)(dev, F, T, PETSC_TRUE, s));
   for (int k = 0; k < 2; k++) PetscCall((*ops->reset)(T, k, s));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -108,22 +108,21 @@ __global__ void __launch_bounds__(COUNT_BLOCK) hyb_count_kernel(int m, const int
 
 static GPUCSRError Measure_HYB_CUDA(GPUCSRStorage *csr, int variant, GPUCSRExtent *e, GPUCSRStream st)
 {
-  const size_t bytes = sizeof(int) * (HYB_WIDEST + 1);
-  int32_t     *rows;
-  int         *device = NULL;
-  GPUCSRError  ierr;
+  const size_t       bytes = sizeof(int) * (HYB_WIDEST + 1);
+  HostArray<int32_t> rows;
+  int               *device = NULL;
+  GPUCSRError        ierr;
 
   (void)variant;
-  GPUCSRCall(GPUCSRHostMalloc(sizeof(*rows) * (HYB_WIDEST + 1), (void **)&rows));
+  GPUCSRCall(rows.make(HYB_WIDEST + 1));
   GPUCSRCall(GPUCSRMalloc(csr->dev, bytes, "counts of rows", (void **)&device));
   (void)cudaMemsetAsync(device, 0, bytes, (cudaStream_t)st);
   if (csr->m) hyb_count_kernel<<<GPUCSRBlocks(GPUCSRMin(csr->m, 1 << 18), COUNT_BLOCK), COUNT_BLOCK, 0, (cudaStream_t)st>>>(csr->m, (const int *)csr->array[CSR_ROWPTR].data, device);
-  ierr = GPUCSRDownload(csr->dev, rows, GPUCSR_INT32, device, GPUCSR_INT32, HYB_WIDEST + 1, false, st);
+  ierr = GPUCSRDownload(csr->dev, rows.p, GPUCSR_INT32, device, GPUCSR_INT32, HYB_WIDEST + 1, false, st);
   GPUCSRCall(GPUCSRFree(csr->dev, bytes, (void **)&device));
   GPUCSRCall(ierr);
   GPUCSRCheckLaunch("coo_build (count)");
-  HYBExtent(csr->m, csr->nnz, rows, e);
-  GPUCSRHostFree((void **)&rows);
+  HYBExtent(csr->m, csr->nnz, rows.p, e);
   return 0;
 }
 

@@ -174,41 +174,40 @@ __global__ void __launch_bounds__(BLOCK) bcsr_adaptive_kernel(int chunks, int m,
 /* The chunks of the long block rows are laid out on the host, which must know their number anyway */
 static GPUCSRError Prepare_bcsr_adaptive(GPUCSRStorage *A, int variant)
 {
-  const int    *rowptr = (const int *)A->array[BCSR_ROWPTR].data;
-  const int     rows = Rows(A), lanes = BCSR_LANES(GPUCSR_BLOCK_ROWS(A->format->variant));
-  const int64_t most = A->extent.units * lanes / LONG, tiles = Tiles(A); /* long rows there can be */
-  cudaStream_t  s      = (cudaStream_t)A->dev->stream;
-  void         *device = NULL;
-  int32_t      *list, n = 0;
-  BlockChunk   *chunk;
-  BlockWork     w;
+  const int            *rowptr = (const int *)A->array[BCSR_ROWPTR].data;
+  const int             rows = Rows(A), lanes = BCSR_LANES(GPUCSR_BLOCK_ROWS(A->format->variant));
+  const int64_t         most = A->extent.units * lanes / LONG, tiles = Tiles(A); /* long rows there can be */
+  cudaStream_t          s      = (cudaStream_t)A->dev->stream;
+  void                 *device = NULL;
+  int32_t               n      = 0;
+  HostArray<int32_t>    list;
+  HostArray<BlockChunk> chunk;
+  BlockWork             w;
 
   (void)variant;
-  GPUCSRCall(GPUCSRHostMalloc(sizeof(*list) * (3 * most + 1), (void **)&list));
+  GPUCSRCall(list.make(3 * (size_t)most + 1));
   if (most) {
     GPUCSRError ierr;
 
     GPUCSRCall(GPUCSRMalloc(A->dev, sizeof(int) * (3 * (size_t)most + 1), "the list of long block rows", &device));
     GPUCSR_CUDA(cudaMemsetAsync(device, 0, sizeof(int), s));
     bcsr_long_kernel<<<GPUCSRBlocks(rows, 256), 256, 0, s>>>(rows, lanes, rowptr, (int *)device);
-    ierr = GPUCSRDownload(A->dev, list, GPUCSR_INT32, device, GPUCSR_INT32, 3 * (size_t)most + 1, false, s);
+    ierr = GPUCSRDownload(A->dev, list.p, GPUCSR_INT32, device, GPUCSR_INT32, 3 * (size_t)most + 1, false, s);
     GPUCSRCall(GPUCSRFree(A->dev, sizeof(int) * (3 * (size_t)most + 1), &device));
     GPUCSRCall(ierr);
     n = list[0];
   }
   A->parts = 0;
   for (int q = 0; q < n; q++) A->parts += (list[3 + 3 * q] - list[2 + 3 * q] + CHUNK - 1) / CHUNK;
-  GPUCSRCall(GPUCSRHostMalloc(sizeof(*chunk) * (A->parts), (void **)&chunk));
+  GPUCSRCall(chunk.make((size_t)A->parts));
   for (int q = 0, c = 0; q < n; q++) {
     const int begin = list[2 + 3 * q], end = list[3 + 3 * q], first = c, count = (end - begin + CHUNK - 1) / CHUNK;
 
     for (int k = 0; k < count; k++) chunk[c++] = BlockChunk{list[1 + 3 * q], begin + k * CHUNK, k == count - 1 ? end : begin + (k + 1) * CHUNK, first, count};
   }
-  GPUCSRHostFree((void **)&list);
   GPUCSRCall(GPUCSRStorageWork(A, GPUCSR_INT32, 16 * (size_t)A->parts + 6 * (size_t)A->parts + (size_t)tiles + 1));
   w = WorkOf(A);
-  GPUCSRCall(GPUCSRUpload(A->dev, w.chunk, GPUCSR_INT32, chunk, GPUCSR_INT32, 5 * (size_t)A->parts, false, s, NULL));
-  GPUCSRHostFree((void **)&chunk);
+  GPUCSRCall(GPUCSRUpload(A->dev, w.chunk, GPUCSR_INT32, chunk.p, GPUCSR_INT32, 5 * (size_t)A->parts, false, s, NULL));
   GPUCSR_CUDA(cudaMemsetAsync(w.counter, 0, sizeof(int) * (size_t)A->parts, s));
   bcsr_starts_kernel<<<GPUCSRBlocks(tiles + 1, 256), 256, 0, s>>>(tiles, rows, lanes, rowptr, w.start);
   GPUCSRCheckLaunch("bcsr_adaptive (starts)");

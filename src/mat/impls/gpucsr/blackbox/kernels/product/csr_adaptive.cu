@@ -268,17 +268,17 @@ __global__ void __launch_bounds__(BLOCK) csr_adaptive_kernel(int chunks, int til
 /* The chunks of the long rows are laid out on the host, which must know their number anyway */
 static GPUCSRError Prepare_csr_adaptive(GPUCSRStorage *A, int variant)
 {
-  const int64_t tiles  = Tiles(A);
-  const size_t  most   = 1 + 3 * (size_t)(A->nnz / LONG + 1);
-  const int    *rowptr = (const int *)A->array[CSR_ROWPTR].data;
-  cudaStream_t  s      = (cudaStream_t)A->dev->stream;
-  int32_t       head[1 + 3 * FIRST], *list = NULL;
-  int64_t       entries = 0;
-  int           n = 0, major = 0;
-  GPUCSRBool    clusters;
-  Chunk        *chunk;
-  int32_t      *count;
-  Work          w;
+  const int64_t      tiles  = Tiles(A);
+  const size_t       most   = 1 + 3 * (size_t)(A->nnz / LONG + 1);
+  const int         *rowptr = (const int *)A->array[CSR_ROWPTR].data;
+  cudaStream_t       s      = (cudaStream_t)A->dev->stream;
+  int32_t            head[1 + 3 * FIRST];
+  int64_t            entries = 0;
+  int                n = 0, major = 0;
+  GPUCSRBool         clusters;
+  HostArray<int32_t> list, count;
+  HostArray<Chunk>   chunk;
+  Work               w;
 
   (void)variant;
   if (!A->extent.width || A->extent.width > LONG) {       /* there may be some, or nobody has looked */
@@ -288,9 +288,9 @@ static GPUCSRError Prepare_csr_adaptive(GPUCSRStorage *A, int variant)
     GPUCSRCheckLaunch("csr_adaptive (long rows)");
     GPUCSRCall(GPUCSRDownload(A->dev, head, GPUCSR_INT32, A->work.data, GPUCSR_INT32, GPUCSRMin(most, sizeof(head) / sizeof(head[0])), false, s));
     n = head[0];
-    GPUCSRCall(GPUCSRHostMalloc(sizeof(*list) * (3 * (size_t)n + 1), (void **)&list));
-    memcpy(list, head + 1, sizeof(*list) * (size_t)(3 * GPUCSRMin(n, FIRST)));
-    if (n > FIRST) GPUCSRCall(GPUCSRDownload(A->dev, list + 3 * FIRST, GPUCSR_INT32, (int *)A->work.data + 1 + 3 * FIRST, GPUCSR_INT32, 3 * (size_t)(n - FIRST), false, s));
+    GPUCSRCall(list.make(3 * (size_t)n + 1));
+    memcpy(list.p, head + 1, sizeof(int32_t) * (size_t)(3 * GPUCSRMin(n, FIRST)));
+    if (n > FIRST) GPUCSRCall(GPUCSRDownload(A->dev, list.p + 3 * FIRST, GPUCSR_INT32, (int *)A->work.data + 1 + 3 * FIRST, GPUCSR_INT32, 3 * (size_t)(n - FIRST), false, s));
     GPUCSRCall(GPUCSRFree(A->dev, A->work.count * GPUCSRTypeSize(A->work.type), &A->work.data));
   }
 
@@ -306,8 +306,8 @@ static GPUCSRError Prepare_csr_adaptive(GPUCSRStorage *A, int variant)
   A->way   = clusters;
   A->parts = 0;
   for (int q = 0; q < n; q++) A->parts += Chunks(list[3 * q + 2] - list[3 * q + 1], clusters);
-  GPUCSRCall(GPUCSRHostMalloc(sizeof(*chunk) * (A->parts), (void **)&chunk));
-  GPUCSRCall(GPUCSRHostMalloc(sizeof(*count) * (A->parts), (void **)&count));
+  GPUCSRCall(chunk.make((size_t)A->parts));
+  GPUCSRCall(count.make((size_t)A->parts));
   for (int q = 0, c = 0; q < n; q++) {
     const int begin = list[3 * q + 1], end = list[3 * q + 2], first = c, parts = Chunks(end - begin, clusters), size = clusters ? (end - begin + CLUSTER - 1) / CLUSTER : CHUNK;
 
@@ -319,15 +319,12 @@ static GPUCSRError Prepare_csr_adaptive(GPUCSRStorage *A, int variant)
   GPUCSRCall(GPUCSRStorageWork(A, GPUCSR_INT32, 2 * (size_t)(A->parts + A->parts % 2) + 6 * (size_t)A->parts + (size_t)tiles + 1));
   w = WorkOf(A);
   if (A->parts) {
-    GPUCSRCall(GPUCSRUpload(A->dev, w.chunk, GPUCSR_INT32, chunk, GPUCSR_INT32, 4 * (size_t)A->parts, false, s, NULL));
-    GPUCSRCall(GPUCSRUpload(A->dev, w.count, GPUCSR_INT32, count, GPUCSR_INT32, (size_t)A->parts, false, s, NULL));
+    GPUCSRCall(GPUCSRUpload(A->dev, w.chunk, GPUCSR_INT32, chunk.p, GPUCSR_INT32, 4 * (size_t)A->parts, false, s, NULL));
+    GPUCSRCall(GPUCSRUpload(A->dev, w.count, GPUCSR_INT32, count.p, GPUCSR_INT32, (size_t)A->parts, false, s, NULL));
     GPUCSR_CUDA(cudaMemsetAsync(w.counter, 0, sizeof(int) * (size_t)A->parts, s));
   }
   adaptive_starts_kernel<<<GPUCSRBlocks(tiles + 1, 256), 256, 0, s>>>(tiles, A->m, rowptr, w.start);
   GPUCSRCheckLaunch("csr_adaptive (starts)");
-  GPUCSRHostFree((void **)&chunk);
-  GPUCSRHostFree((void **)&count);
-  GPUCSRHostFree((void **)&list);
   return 0;
 }
 
