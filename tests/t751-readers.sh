@@ -234,7 +234,7 @@ boeing records RUA '3 3 5 0' '6 2 1 3' '(2I3/1X,2I4) (5I2) (E10.3/2(1X,ES9.2))' 
 boeing nofield RUA '2 2 1 0' '3 1 1 1' '(3I2) (3I2) (3X)' ' 1 1 2' ' 2' '   17' && refuse nofield.hb ", line 4, column 33: expected a Fortran format such as (16I5) or (1P,5E16.8), not '(3X)'"
 boeing many RUA '2 2 1 0' '3 1 1 1' '(3I2) (3I2) (999(999(9999X)))' ' 1 1 2' ' 2' '   17' && refuse many.hb ", line 4, column 33: expected a Fortran format"
 boeing elements RSE '2 2 3 4' '3 1 1 1' '(3I2) (3I2) (3F6.2)' ' 1 3 4' ' 1 2 2' '  1.50' && refuse elements.hb ", line 3, column 3: matrix type 'RSE': unassembled matrices of finite elements are not supported"
-boeing kind XUA '2 2 1 0' '3 1 1 1' '(3I2) (3I2) (4I5)' ' 1 1 2' ' 2' '   17' && refuse kind.hb ", line 3, column 1: matrix type 'XUA' is none" -gpucsr_file_format boeing
+boeing kind XUA '2 2 1 0' '3 1 1 1' '(3I2) (3I2) (4I5)' ' 1 1 2' ' 2' '   17' && refuse kind.hb ", line 3, column 1: matrix type 'XUA' must begin" -gpucsr_file_format boeing
 boeing fortran RUA '2 2 1 0' '3 1 1 1' '(3X2) (3I2) (4I5)' ' 1 1 2' ' 2' '   17' && refuse fortran.hb ", line 4, column 1: expected a Fortran format such as (16I5) or (1P,5E16.8), not '(3X2)'"
 boeing few RUA '9 9 1 0' '3 1 1 1' '(3I2) (3I2) (4I5)' ' 1 1 2' ' 2' '   17' && refuse few.hb ', line 2: 1 lines of 3 pointers are too few for 9 columns'
 boeing short RUA '2 2 1 0' '3 1 1 1' '(3I2) (3I2) (4F5.1)' ' 1 1 2' ' 2' && refuse short.hb ', line 6: the file ends after 6 of the 7 lines that its header announces'
