@@ -1,10 +1,9 @@
 #pragma once
 
 /*
-  MATGPUCSR: a sparse matrix type for PETSc whose products run on an NVIDIA GPU, and VECGPU: vectors that stay there.
+  MATGPUCSR: a sparse matrix type for PETSc with products on an NVIDIA GPU, and VECGPU: vectors on the GPU.
 
-  The one public header. Plain C: no CUDA type appears in it, and including it needs no CUDA installation.
-  A program that is content with options never includes it; see README.md.
+  The only public header, in plain C: no CUDA type appears here, and including it needs no CUDA installation. A program that only uses options never includes it; see README.md.
 */
 #include <petscksp.h>
 
@@ -35,13 +34,13 @@
 #endif
 
 /*E
-  MatGPUCSRPrecision - how many digits the device copy of the values and the vectors of a product keep
+  MatGPUCSRPrecision - precision of the device's values and of the vectors of a product
 
   Values:
 + `MAT_GPUCSR_DOUBLE` - values, vectors and sums in double
 . `MAT_GPUCSR_SINGLE` - values, vectors and sums in single; host vectors are converted on the way to and from the device
 . `MAT_GPUCSR_MIXED`  - values in single, vectors and sums in double
-- `MAT_GPUCSR_AUTO`   - values in single where every one of them is exactly a float, so that nothing is lost; double otherwise
+- `MAT_GPUCSR_AUTO`   - values in single if every value is exactly a float, so that nothing is lost; otherwise double
 
   Level: beginner
 
@@ -59,8 +58,8 @@ GPUCSR_EXTERN const char *const MatGPUCSRPrecisions[];
   MatGPUCSRBackend - where the products of a `MATGPUCSR` matrix run
 
   Values:
-+ `MAT_GPUCSR_BACKEND_AUTO` - on the GPU if there is one that can hold the matrix, on the host otherwise
-. `MAT_GPUCSR_BACKEND_CUDA` - on the GPU; an error where that is not possible
++ `MAT_GPUCSR_BACKEND_AUTO` - on the GPU if a GPU can hold the matrix, otherwise on the host
+. `MAT_GPUCSR_BACKEND_CUDA` - on the GPU; an error if that is not possible
 - `MAT_GPUCSR_BACKEND_HOST` - on the CPU
 
   Level: beginner
@@ -75,11 +74,11 @@ typedef enum {
 GPUCSR_EXTERN const char *const MatGPUCSRBackends[];
 
 /*E
-  MatGPUCSRSelect - how format and kernel of a `MATGPUCSR` matrix are chosen where none is asked for
+  MatGPUCSRSelect - how to choose the format and kernel of a `MATGPUCSR` matrix if the user does not
 
   Values:
 + `MAT_GPUCSR_SELECT_ESTIMATE` - the pair that the machine's profile predicts to be fastest (the default)
-. `MAT_GPUCSR_SELECT_MEASURE`  - those that the profile likes best are timed on the matrix itself, and the fastest is kept
+. `MAT_GPUCSR_SELECT_MEASURE`  - the fastest of the profile's best pairs, timed on the matrix itself
 - `MAT_GPUCSR_SELECT_TREE`     - by a decision tree of the mean row length and the number of columns, as in the thesis of A. H. El Zein
 
   Level: intermediate
@@ -94,43 +93,43 @@ typedef enum {
 GPUCSR_EXTERN const char *const MatGPUCSRSelects[];
 
 /*S
-  MatGPUCSRInfo - what a `MATGPUCSR` matrix holds and has done on this rank; all times in seconds, all sizes in bytes
+  MatGPUCSRInfo - contents and history of a `MATGPUCSR` matrix on this rank; all times in seconds, all sizes in bytes
 
   Level: intermediate
 
   Note:
-  Sums over the diagonal and the off-diagonal block of a `MATMPIAIJGPUCSR`; the names are those of the diagonal block.
+  Sums over the diagonal and the off-diagonal block of a `MATMPIAIJGPUCSR`; names describe the diagonal block.
 
 .seealso: `MATGPUCSR`, `MatGPUCSRGetInfo()`
 S*/
 typedef struct {
   const char *backend;          /* "cuda", "host", or "none" before the first product */
-  const char *format;           /* storage format of A, "aij" when the products are those of MATAIJ */
+  const char *format;           /* storage format of A, "aij" if MATAIJ computes the products */
   const char *kernel;           /* kernel of the product with A */
-  const char *transpose_format; /* the same for the resident transpose, "none" where it was never asked for */
+  const char *transpose_format; /* the same for the resident transpose, "none" if there is none */
   const char *transpose_kernel;
   PetscInt    builds;    /* times a plan was made: pattern new or changed */
-  PetscInt    refreshes; /* times the values alone were sent again */
+  PetscInt    refreshes; /* times only the values were sent again */
   PetscInt    transpose_builds;
   PetscInt    products; /* products with A computed by a plan */
   PetscInt    transpose_products;
   PetscInt    dense_products; /* launches for several columns of a dense matrix at once, */
-  PetscInt    dense_columns;  /* and those columns, which are counted as products too */
-  PetscInt    aij_products;   /* those that were MATAIJ's own, on the host */
+  PetscInt    dense_columns;  /* and their columns, which also count as products */
+  PetscInt    aij_products;   /* products by MATAIJ itself, on the host */
   PetscInt    aij_transpose_products;
-  PetscInt    sparse_products; /* times the values of a product of this matrix, as its first factor, with a sparse one were computed on the device */
+  PetscInt    sparse_products; /* times the device computed the values of a product with a sparse matrix, with this matrix as the first factor */
   PetscInt    fallbacks;       /* times this matrix left the device because of a failure */
   double      bytes;           /* device memory of A */
   double      transpose_bytes; /* device memory of the transpose, its value map included */
-  double      csr_bytes;       /* what plain CSR would take in the precision in use */
+  double      csr_bytes;       /* size of plain CSR in the same precision */
   double      padding;         /* stored entries over nonzeros, minus 1 */
-  double      rounding;        /* largest relative rounding of a value on its way to the device, 0 when none */
+  double      rounding;        /* largest relative rounding error of a value for the device, 0 if none */
   double      uploaded, downloaded;
   double      inspect_time, convert_time, build_time, upload_time, transpose_time, product_time, transpose_product_time, download_time;
-  double      pad_time;            /* share of the time of conversion, by the entries written, that padding took; not in convert_time */
-  double      vector_upload_time;  /* upload_time is that of the matrix; on the host, with their conversion */
+  double      pad_time;            /* share of the conversion's time for padding, by written entries; not in convert_time */
+  double      vector_upload_time;  /* upload_time is the matrix's; on the host, including conversion */
   double      vector_convert_time; /* of vectors on the device between double and the precision of the products */
-  double      aij_time;            /* of products that were MATAIJ's own, by the clock */
+  double      aij_time;            /* of products by MATAIJ itself, wall clock */
 } MatGPUCSRInfo;
 
 /*E
@@ -139,7 +138,7 @@ typedef struct {
   Values:
 + `MAT_GPUCSR_PLACE_CPU`            - on this rank's core, by `MATSEQAIJ`
 . `MAT_GPUCSR_PLACE_HOST_VECTORS`   - on the GPU, with the program's vectors on the host
-. `MAT_GPUCSR_PLACE_DEVICE_VECTORS` - on the GPU, with vectors there
+. `MAT_GPUCSR_PLACE_DEVICE_VECTORS` - on the GPU, with vectors on the GPU
 - `MAT_GPUCSR_PLACE_SOLVER`         - on the GPU from the right-hand side to the solution, by `KSPGPUCG`
 
   Level: intermediate
@@ -155,25 +154,25 @@ typedef enum {
 GPUCSR_EXTERN const char *const MatGPUCSRPlaces[];
 
 /*S
-  MatGPUCSRAdvice - what products and iterations of conjugate gradients with Jacobi are predicted to take on this rank, by `MatGPUCSRPlace`; seconds and bytes, 0 where there is no such thing
+  MatGPUCSRAdvice - predicted time of products and of iterations of conjugate gradients with Jacobi on this rank, by `MatGPUCSRPlace`; seconds and bytes, 0 if not applicable
 
   Level: intermediate
 
 .seealso: `MATGPUCSR`, `MatGPUCSRGetAdvice()`, `MatGPUCSRAdvise()`, `MatGPUCSRPlace`
 S*/
 typedef struct {
-  PetscBool      device;                              /* there is a GPU; otherwise the times are those of the profile's */
-  const char    *format, *kernel;                     /* that would be chosen */
+  PetscBool      device;                              /* there is a GPU; otherwise the times are for the profile's GPU */
+  const char    *format, *kernel;                     /* the automatic choice */
   double         kernel_product;                      /* of the kernel alone */
-  double         product[4], iteration[4], bytes[4];  /* by place; bytes of device memory, for the CPU of the host's */
+  double         product[4], iteration[4], bytes[4];  /* by place; bytes of device memory, for the CPU of host memory */
   double         products[4], iterations[4], each[4]; /* on 1, 2, 4, 8 GPUs: products of device vectors, iterations of KSPGPUCG, bytes of each GPU */
-  MatGPUCSRPlace best;                                /* where products take least time: one of the first three */
-  char           take[256];                           /* what to do, with the options to type */
-  char           note[256];                           /* what to know about the numbers, empty where there is nothing */
+  MatGPUCSRPlace best;                                /* fastest place for products: one of the first three */
+  char           take[256];                           /* the recommended options */
+  char           note[256];                           /* remarks about the numbers, empty if there are none */
 } MatGPUCSRAdvice;
 
 /*S
-  VecGPUInfo - where a `VECGPU` vector lives on this rank, and how often its entries had to cross the bus
+  VecGPUInfo - the place of a `VECGPU` vector on this rank, and the number of copies over the bus
 
   Level: intermediate
 
@@ -183,7 +182,7 @@ typedef struct {
   const char *backend;              /* "cuda", "host" */
   PetscBool   onhost, ondevice;     /* which copies are valid now */
   PetscInt    uploads, downloads;   /* times the entries were copied */
-  PetscInt    forced;               /* of these, because the program held an array of the vector (`VecGetArray()`) while the device worked on it */
+  PetscInt    forced;               /* of these copies, made because the program held an array of the vector (`VecGetArray()`) while the device worked on the vector */
   double      uploaded, downloaded; /* bytes */
 } VecGPUInfo;
 
@@ -220,10 +219,10 @@ GPUCSR_EXTERN PetscErrorCode VecGPUGetStream(Vec, void **);
 GPUCSR_EXTERN PetscErrorCode VecGPUSynchronize(Vec);
 
 /*E
-  MatGPUCSRFileFormat - what a file of a matrix holds
+  MatGPUCSRFileFormat - format of a matrix file
 
   Values:
-+ `MAT_GPUCSR_FILE_AUTO`   - told by its content
++ `MAT_GPUCSR_FILE_AUTO`   - detected from the content
 . `MAT_GPUCSR_FILE_PETSC`  - PETSc binary, as `MatView()` writes it; labels are the vector that follows the matrix
 . `MAT_GPUCSR_FILE_LIBSVM` - LIBSVM or svmlight text: a line per row, with a label and INDEX:VALUE pairs
 . `MAT_GPUCSR_FILE_MARKET` - Matrix Market
@@ -243,11 +242,11 @@ typedef enum {
 GPUCSR_EXTERN const char *const MatGPUCSRFileFormats[];
 
 /*E
-  MatGPUCSRFileBalance - what `MatGPUCSRLoadFile()` gives each rank as much of as the others
+  MatGPUCSRFileBalance - what `MatGPUCSRLoadFile()` distributes equally over the ranks
 
   Values:
-+ `MAT_GPUCSR_FILE_BALANCE_ROWS`    - rows, as `PETSC_DECIDE` and `MatLoad()` do
-- `MAT_GPUCSR_FILE_BALANCE_ENTRIES` - nonzeros, so that products take ranks the same time where rows differ in length
++ `MAT_GPUCSR_FILE_BALANCE_ROWS`    - rows, like `PETSC_DECIDE` and `MatLoad()`
+- `MAT_GPUCSR_FILE_BALANCE_ENTRIES` - nonzeros, so that products take equal times on all ranks although rows differ in length
 
   Level: intermediate
 
@@ -260,7 +259,7 @@ typedef enum {
 GPUCSR_EXTERN const char *const MatGPUCSRFileBalances[];
 
 /*S
-  MatGPUCSRFileOptions - how `MatGPUCSRLoadFile()` reads; set by `MatGPUCSRFileOptionsInitialize()` first
+  MatGPUCSRFileOptions - options of `MatGPUCSRLoadFile()`; set by `MatGPUCSRFileOptionsInitialize()` first
 
   Level: intermediate
 
@@ -269,14 +268,14 @@ S*/
 typedef struct {
   MatGPUCSRFileFormat  format;
   PetscInt             columns; /* LIBSVM: columns of the matrix, `PETSC_DECIDE` for the largest index in the file */
-  PetscInt             base;    /* LIBSVM: index of the first column, 0 or 1; `PETSC_DECIDE`: 0 where an index 0 occurs, else 1 */
-  PetscInt             threads; /* that parse on each rank, `PETSC_DECIDE` for as many as OpenMP has */
-  PetscBool            skip;    /* leave bad lines out and count them, instead of stopping at the first */
-  MatGPUCSRFileBalance balance; /* how rows are parted, unless the sizes of the matrix say */
+  PetscInt             base;    /* LIBSVM: index of the first column, 0 or 1; `PETSC_DECIDE`: 0 if an index 0 occurs, else 1 */
+  PetscInt             threads; /* parsing threads on each rank, `PETSC_DECIDE` for all threads of OpenMP */
+  PetscBool            skip;    /* skip and count bad lines, instead of stopping at the first */
+  MatGPUCSRFileBalance balance; /* distribution of rows, unless the matrix has sizes */
 } MatGPUCSRFileOptions;
 
 /*S
-  MatGPUCSRFileInfo - what `MatGPUCSRLoadFile()` found in a file, over all ranks; times in seconds, of the slowest rank
+  MatGPUCSRFileInfo - statistics of `MatGPUCSRLoadFile()` over all ranks; times in seconds, of the slowest rank
 
   Level: intermediate
 
@@ -287,9 +286,9 @@ typedef struct {
   PetscInt            base;    /* LIBSVM: index of the first column */
   PetscInt64          bytes;   /* of the file */
   PetscInt64          text;    /* of the same, decompressed */
-  PetscInt64          entries; /* in the file: before the other half of a symmetric one is added, and equal places are added up */
+  PetscInt64          entries; /* in the file: before adding the other half of a symmetric matrix and summing equal places */
   PetscInt64          skipped; /* bad lines left out */
-  PetscInt64          line;    /* the first of them */
+  PetscInt64          line;    /* the first skipped line */
   double              read_time, parse_time, assemble_time;
 } MatGPUCSRFileInfo;
 
@@ -306,7 +305,7 @@ GPUCSR_EXTERN PetscErrorCode MatGPUCSRLoadFile(Mat, const char[], const MatGPUCS
   KSPGPUPath - how a `KSPGPUCG`, `KSPGPUBCGS` or `KSPGPUGMRES` iterates
 
   Values:
-+ `KSP_GPU_PATH_AUTO`       - the first of the others that can be had
++ `KSP_GPU_PATH_AUTO`       - the first possible path
 . `KSP_GPU_PATH_PERSISTENT` - the whole solve is one persistent kernel
 . `KSP_GPU_PATH_GRAPH`      - an iteration is a graph of a few kernels, launched again and again
 - `KSP_GPU_PATH_HOST_LOOP`  - the host calls `MatMult()` and `PCApply()`, and applies the rules
@@ -329,11 +328,11 @@ typedef enum {
 GPUCSR_EXTERN const char *const KSPGPUPaths[];
 
 /*E
-  KSPGPUVariant - which conjugate gradients a `KSPGPUCG` computes
+  KSPGPUVariant - variant of conjugate gradients of a `KSPGPUCG`
 
   Values:
-+ `KSP_GPU_STANDARD`         - those of `KSPCG`
-- `KSP_GPU_SINGLE_REDUCTION` - those of `KSPCGUseSingleReduction()`
++ `KSP_GPU_STANDARD`         - `KSPCG`'s
+- `KSP_GPU_SINGLE_REDUCTION` - `KSPCGUseSingleReduction()`'s
 
   Level: intermediate
 
@@ -346,17 +345,17 @@ typedef enum {
 GPUCSR_EXTERN const char *const KSPGPUVariants[];
 
 /*E
-  KSPGPUPrecision - what a `KSPGPUCG` iterates with
+  KSPGPUPrecision - precision of a `KSPGPUCG`'s iteration
 
   Values:
 + `KSP_GPU_DOUBLE`               - double
-- `KSP_GPU_RESIDUAL_REPLACEMENT` - values and vectors in single, sums in double; the residual is replaced by the true one, in double, again and again and before convergence
-                                   is believed
+- `KSP_GPU_RESIDUAL_REPLACEMENT` - values and vectors in single, sums in double; the true residual, in double, replaces the residual again and again and before
+                                   convergence is accepted
 
   Level: intermediate
 
   Note:
-  The older name `KSP_GPU_MIXED` is the second. It has nothing to do with -mat_gpucsr_precision mixed, which rounds the matrix for good.
+  The older name `KSP_GPU_MIXED` is the second. In contrast, -mat_gpucsr_precision mixed rounds the matrix for good.
 
 .seealso: `KSPGPUCG`, `KSPGPUSetPrecision()`
 E*/

@@ -1,5 +1,5 @@
 /*
-  The library as PETSc opens it: every type that it holds is registered here, and all of it is given back here.
+  The library's entry for PETSc: registers every type here, and releases everything here.
 */
 #if !defined(_GNU_SOURCE)
   #define _GNU_SOURCE /* dladdr() */
@@ -22,7 +22,7 @@
 static PetscBool initialized = PETSC_FALSE;
 
 #if PetscDefined(HAVE_CUDA)
-/* What cannot be known is taken as known: PETSc then does as it would without us */
+/* If unknown, assume yes: PETSc then behaves as without this library */
 static PetscBool MPIKnowsGPUs(void)
 {
   #if defined(MPIX_CUDA_AWARE_SUPPORT)
@@ -34,14 +34,14 @@ static PetscBool MPIKnowsGPUs(void)
 #endif
 
 /*@C
-  MatGPUCSRFinalizePackage - Print the report if one was asked for, and give the devices back
+  MatGPUCSRFinalizePackage - Print the report if requested, and close the devices
 
   Collective on `PETSC_COMM_WORLD`
 
   Level: developer
 
   Note:
-  `PetscFinalize()` calls it. Matrices still alive keep their values; their next product would start over.
+  `PetscFinalize()` calls it. Living matrices keep their values; their next product would start over.
 
 .seealso: `MATGPUCSR`, `MatGPUCSRInitializePackage()`
 @*/
@@ -54,7 +54,7 @@ PetscErrorCode MatGPUCSRFinalizePackage(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What one rank is asked for and all do together: a report, for one */
+/* A request on one rank for a collective action, a report for example */
 static PetscErrorCode AskedOfAny(MPI_Comm comm, PetscBool cuda[2])
 {
   int       asked[2];
@@ -62,7 +62,7 @@ static PetscErrorCode AskedOfAny(MPI_Comm comm, PetscBool cuda[2])
   PetscBool mine;
 
   PetscFunctionBegin;
-  PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_gpucsr_backend", word, sizeof(word), NULL)); /* a wrong word is for the first matrix to refuse */
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_gpucsr_backend", word, sizeof(word), NULL)); /* the first matrix reports a wrong word */
   PetscCall(PetscStrcasecmp(word, MatGPUCSRBackends[MAT_GPUCSR_BACKEND_CUDA], &mine));
   asked[0] = (int)mine;
   asked[1] = (int)GPUCSRSettingsGlobal.report;
@@ -74,13 +74,12 @@ static PetscErrorCode AskedOfAny(MPI_Comm comm, PetscBool cuda[2])
 }
 
 /*
-  A GPU that all matrices insist on and some rank has not: said now, once for all ranks. Matrices and vectors of one process could
-  later only say so each by itself. A rank that was not asked has none to miss.
+  Reports, once for all ranks, a GPU that all matrices require and some rank lacks. Later each process could only report it by itself. A rank without the requirement lacks nothing.
 */
 static PetscErrorCode CheckBackend(MPI_Comm comm)
 {
   PetscMPIInt    rank, size, mine[2], missing, first;
-  PetscBool      cuda[2]  = {PETSC_FALSE, PETSC_FALSE}; /* asked of this rank, and of any */
+  PetscBool      cuda[2]  = {PETSC_FALSE, PETSC_FALSE}; /* required on this rank, and on any */
   char           why[512] = "";
   GPUCSRDevice   dev      = NULL;
   GPUCSRAttempt  attempt;
@@ -104,7 +103,7 @@ static PetscErrorCode CheckBackend(MPI_Comm comm)
   SETERRQ(comm, PETSC_ERR_GPU, "-mat_gpucsr_backend cuda is not possible here: %s (met by rank %d, on %d of %d ranks in all); auto would compute on the host", why, (int)first, (int)missing, (int)size);
 }
 
-/* Collective on comm; PETSC_COMM_SELF where a program that links the library comes to its first matrix, which some ranks may make alone */
+/* Collective on comm; PETSC_COMM_SELF when a linked program makes its first matrix, possibly on some ranks only */
 PetscErrorCode MatGPUCSRInitialize_Private(MPI_Comm comm)
 {
   PetscErrorCode ierr;
@@ -113,7 +112,7 @@ PetscErrorCode MatGPUCSRInitialize_Private(MPI_Comm comm)
   PetscFunctionBegin;
   if (initialized) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUCSRForeign(why, sizeof(why)));
-  PetscCheck(!why[0], PETSC_COMM_WORLD, PETSC_ERR_LIB, "%s: build it again against the PETSc that the program uses", why);
+  PetscCheck(!why[0], PETSC_COMM_WORLD, PETSC_ERR_LIB, "%s: rebuild it with the program's PETSc", why);
   PetscCall(MatGPUCSRRegister_Private());
   PetscCall(GPUCSRSysInitialize());
   ierr = CheckBackend(comm);
@@ -130,7 +129,7 @@ PetscErrorCode MatGPUCSRInitialize_Private(MPI_Comm comm)
   PetscCall(PCDeviceInitialize_Private());
   PetscCall(TaoGPUBMRMRegister());
 #if PetscDefined(HAVE_CUDA)
-  { /* PETSc aborts when it makes a device vector on several ranks of an MPI that knows nothing of GPUs; our halo needs no such MPI */
+  { /* PETSc aborts on device vectors of several ranks if MPI lacks GPU support, which this library does not need */
     PetscBool set;
 
     PetscCall(PetscOptionsHasName(NULL, NULL, "-use_gpu_aware_mpi", &set));
@@ -153,11 +152,11 @@ PetscErrorCode MatGPUCSRInitialize_Private(MPI_Comm comm)
   Level: intermediate
 
   Notes:
-  A program that links the library calls this after `PetscInitialize()`; one that loads it with -dll_append need not. Calling
-  it again does nothing.
+  A program that links the library calls this function after `PetscInitialize()`; with -dll_append PETSc calls it. Further
+  calls do nothing.
 
-  It is an error if another copy of the library, with symbols of its own, is registered already, or if the PETSc at hand is not the one that the
-  library was built for (minor version, scalar type, index size), or if -mat_gpucsr_backend cuda asks for a GPU that some rank does not have.
+  Errors: another copy of the library is registered already; the library was built for another PETSc (minor version, scalar type, index
+  size); or -mat_gpucsr_backend cuda requires a GPU that some rank does not have.
 
 .seealso: `MATGPUCSR`, `MatGPUCSRFinalizePackage()`
 @*/
@@ -169,18 +168,18 @@ PetscErrorCode MatGPUCSRInitializePackage(void)
 }
 
 /*@C
-  PetscDLLibraryRegister_petscgpucsr - What PETSc calls when it opens libpetscgpucsr.so
+  PetscDLLibraryRegister_petscgpucsr - The function that PETSc calls when it opens libpetscgpucsr.so
 
   Collective on `PETSC_COMM_WORLD`
 
   Options Database Key:
-. -gpucsr_strict - an error, not a warning, where the library was built for a PETSc other than the program's
+. -gpucsr_strict - an error, not a warning, if the library was built for a PETSc other than the program's
 
   Level: developer
 
   Note:
-  In a PETSc with other scalars or indices, or of another minor version, the program runs without the library, and is told so once. Where it differs in
-  scalars or indices alone our names of types stand for PETSc's own: options for all programs, from ~/.petscrc say, do no harm there.
+  In a PETSc with other scalars or indices, or of another minor version, the program runs without the library, with one warning. If only
+  scalars or indices differ, the library's type names stand for PETSc's own, so that options for all programs, as in ~/.petscrc, do no harm.
 
 .seealso: `MatGPUCSRInitializePackage()`
 @*/
@@ -201,7 +200,7 @@ PetscErrorCode PetscDLLibraryRegister_petscgpucsr(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PETSc finds what a library registers by the name of its file, and says nothing where that is another one: only the loader gets here then */
+/* PETSc derives the registration function from the file's name, and ignores a renamed library: only the loader runs this constructor then */
 static void __attribute__((constructor)) CheckName(void)
 {
   Dl_info     info;
@@ -209,5 +208,5 @@ static void __attribute__((constructor)) CheckName(void)
 
   if (!dladdr((void *)PetscDLLibraryRegister_petscgpucsr, &info) || !info.dli_fname) return;
   name = strrchr(info.dli_fname, '/') ? strrchr(info.dli_fname, '/') + 1 : info.dli_fname;
-  if (!strncmp(name, "lib", 3) && strncmp(name, "libpetscgpucsr", 14)) fprintf(stderr, "MATGPUCSR warning: %s is libpetscgpucsr.so under another name, by which PETSc does not find what it registers: give the file its name back\n", info.dli_fname);
+  if (!strncmp(name, "lib", 3) && strncmp(name, "libpetscgpucsr", 14)) fprintf(stderr, "MATGPUCSR warning: %s is libpetscgpucsr.so under another name, and PETSc cannot register its types: restore the file's name\n", info.dli_fname);
 }

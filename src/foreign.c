@@ -1,12 +1,12 @@
 /*
-  The library in a PETSc that it was not built for: with other numbers, other indices or of another release. Options that one file or one variable gives to all programs bring it there too. Nothing here
-  touches an object, or a number whose width differs.
+  The library in a PETSc that it was not built for: with other numbers or indices, or of another release. Options in one file or variable for all programs load it there too. Nothing here touches an
+  object, or a number with a variable width.
 */
 #include "foreign.h"
 #include <petscksp.h>
 #include <petsctao.h>
 
-/* What does not fit, empty where all does */
+/* The mismatch; empty if there is none */
 PetscErrorCode GPUCSRForeign(char why[], size_t len)
 {
   PetscInt      major, minor, subminor, release;
@@ -16,7 +16,7 @@ PetscErrorCode GPUCSRForeign(char why[], size_t len)
 
   PetscFunctionBegin;
   why[0] = 0;
-  /* first of all, since a PETSc with other indices fills our numbers in another width */
+  /* first of all, since a PETSc with other indices writes numbers of another width */
   PetscCall(PetscDataTypeGetSize(PETSC_INT, &intsize));
   if (intsize != sizeof(PetscInt)) {
     PetscCall(PetscSNPrintf(why, len, "libpetscgpucsr.so was built for a PETSc with %d-bit indices and is loaded into one with %d-bit indices", (int)(8 * sizeof(PetscInt)), (int)(8 * intsize)));
@@ -30,7 +30,7 @@ PetscErrorCode GPUCSRForeign(char why[], size_t len)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What -mat_seqaij_type makes of a MATSEQAIJ under one of our names */
+/* Converts a MATSEQAIJ for -mat_seqaij_type with one of the library's names: keeps the type */
 static PetscErrorCode Unchanged(Mat A, MatType type, MatReuse reuse, Mat *B)
 {
   PetscFunctionBegin;
@@ -40,7 +40,7 @@ static PetscErrorCode Unchanged(Mat A, MatType type, MatReuse reuse, Mat *B)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Our names for what this PETSc has itself, so that options that name our types do no harm */
+/* Registers the library's names for PETSc's own types, so that options with these names do no harm */
 PetscErrorCode GPUCSRForeignNames(void)
 {
   static const char *const mat[][2] = {

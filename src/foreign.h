@@ -1,6 +1,6 @@
 #pragma once
 
-/* Where the library does not fit the PETSc that loads it */
+/* A library in the wrong PETSc */
 #include "sys/gpucsrsys.h"
 
 GPUCSR_INTERN PetscErrorCode GPUCSRForeign(char[], size_t);

@@ -115,7 +115,7 @@ static PetscErrorCode Read(const char name[], GPUCSRTextFormat format, off_t cut
   }
   GPUCSRInputClose(s);
   if (cut < 0) PetscCheck(!failed && entries == ROWS, PETSC_COMM_SELF, PETSC_ERR_PLIB, "format %d, whole: %lld of %d entries: %s", format, (long long)entries, ROWS, failed ? f.why : "no error");
-  else PetscCheck(failed == 1 && strstr(f.why, "was cut short while it was read"), PETSC_COMM_SELF, PETSC_ERR_PLIB, "format %d, cut at byte %lld: %s", format, (long long)cut, failed ? f.why : "no error");
+  else PetscCheck(failed == 1 && strstr(f.why, "was cut short during reading"), PETSC_COMM_SELF, PETSC_ERR_PLIB, "format %d, cut at byte %lld: %s", format, (long long)cut, failed ? f.why : "no error");
   PetscFunctionReturn(0);
 }
 

@@ -57,8 +57,8 @@ refuse "$loaded" missing.mtx 'cannot be opened: No such file' missing.mtx
 refuse "$loaded" outside.mtx 'line 3, column 1: row 3 is outside the matrix' outside.mtx
 refuse "$loaded" rhs3.mtx 'has 3 rows and 1 columns where a vector of 2 rows' general.mtx -rhs rhs3.mtx
 refuse "$plain" missing.mtx 'cannot be opened: No such file' missing.mtx
-refuse "$plain" general.mtx 'gpucsr-convert makes one of it, or -dll_append libpetscgpucsr.so brings what reads it' general.mtx
-: >empty && refuse "$plain" empty 'is no matrix in PETSc binary' empty
+refuse "$plain" general.mtx 'convert it by gpucsr-convert, or read it with -dll_append libpetscgpucsr.so' general.mtx
+: >empty && refuse "$plain" empty 'is not a matrix in PETSc binary' empty
 mkdir folder && refuse "$plain" folder 'cannot be opened: Is a directory' folder
 
 # binary NAME WORD ...: a file of big-endian words, of 4 bytes each; t stands for the 8 bytes of 3.0, s for those of 6.0
@@ -75,12 +75,12 @@ binary() {
 }
 binary good 1211216 2 2 2 1 1 0 1 t t
 binary rhs 1211214 2 t s
-if PETSC_OPTIONS=$plain timeout 60 "$solve" -f good -ksp_max_it 1 2>&1 | grep -q 'is no matrix in PETSc binary\|end of file'; then together && exit; exit 1; fi # a PETSc of other widths
+if PETSC_OPTIONS=$plain timeout 60 "$solve" -f good -ksp_max_it 1 2>&1 | grep -q 'is not a matrix in PETSc binary\|end of file'; then together && exit; exit 1; fi # a PETSc of other widths
 accept "$plain" good "$rows"
 accept "$loaded" good "$rows"
 side solved "$plain" good rhs
 side solved "$loaded" good rhs.mtx
 side solved "$loaded" general.mtx rhs
-refuse "$plain" rhs.mtx 'is no matrix in PETSc binary' good -rhs rhs.mtx
+refuse "$plain" rhs.mtx 'is not a matrix in PETSc binary' good -rhs rhs.mtx
 head -c 40 good >short && refuse "$loaded" short 'has 40 bytes where its header asks for 48' short
 together

@@ -195,7 +195,7 @@ printf '%%%%MatrixMarket matrix coordinate real general\n2 2 0' >none.mtx && acc
 { printf '%%%%MatrixMarket matrix coordinate real general\n%%'; blanks 7000000; printf '\n2 2 2\n1 1 1\n2'; blanks 7000000; printf '2 5'; } >long.mtx && accept long.mtx '2x2; 0: 0=1; 1: 1=5'
 { printf '%%%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1\n2'; blanks 7000000; printf '2'; } >longbad.mtx && refuse longbad.mtx ', line 4, column 7000003: expected a finite number as the value, not the end of the line'
 market allbad 'coordinate real general' '2 2 2' 'x' 'y' && refuse allbad.mtx ', line 3: the first of 2 bad lines, which are all that the file has' -gpucsr_file_skip
-market billion 'coordinate real general' '1000000000 1000000000 1' '1 1 1' && refuse billion.mtx ', line 2: 1000000000 rows in a file of 76 bytes: almost all of them would be empty, and take memory'
+market billion 'coordinate real general' '1000000000 1000000000 1' '1 1 1' && refuse billion.mtx ', line 2: 1000000000 rows in a file of 76 bytes: almost all rows would be empty and waste memory'
 gzip -k billion.mtx && refuse billion.mtx.gz ', line 2: 1000000000 rows in a file of 76 bytes'
 
 # boeing NAME TYPE "SIZES" "CARDS" "FORMATS" LINE ...
@@ -233,12 +233,12 @@ boeing group RUA '3 3 5 0' '4 1 1 2' '(4I3) (5I2) (1P,2(E10.3,0P))' '  1  3  4  
 boeing records RUA '3 3 5 0' '6 2 1 3' '(2I3/1X,2I4) (5I2) (E10.3/2(1X,ES9.2))' '  1  3' 'x   4   6' ' 1 2 3 1 3' ' 1.500E+00' 'x-2.00D+01x3.000E+00' 'x    4.000x 5.00+04' && accept records.hb "$rua"
 boeing nofield RUA '2 2 1 0' '3 1 1 1' '(3I2) (3I2) (3X)' ' 1 1 2' ' 2' '   17' && refuse nofield.hb ", line 4, column 33: expected a Fortran format such as (16I5) or (1P,5E16.8), not '(3X)'"
 boeing many RUA '2 2 1 0' '3 1 1 1' '(3I2) (3I2) (999(999(9999X)))' ' 1 1 2' ' 2' '   17' && refuse many.hb ", line 4, column 33: expected a Fortran format"
-boeing elements RSE '2 2 3 4' '3 1 1 1' '(3I2) (3I2) (3F6.2)' ' 1 3 4' ' 1 2 2' '  1.50' && refuse elements.hb ", line 3, column 3: matrix type 'RSE': an unassembled matrix, of finite elements, is not read"
-boeing kind XUA '2 2 1 0' '3 1 1 1' '(3I2) (3I2) (4I5)' ' 1 1 2' ' 2' '   17' && refuse kind.hb ", line 3, column 1: matrix type 'XUA' is none" -gpucsr_file_format boeing
+boeing elements RSE '2 2 3 4' '3 1 1 1' '(3I2) (3I2) (3F6.2)' ' 1 3 4' ' 1 2 2' '  1.50' && refuse elements.hb ", line 3, column 3: matrix type 'RSE': unassembled matrices of finite elements are not supported"
+boeing kind XUA '2 2 1 0' '3 1 1 1' '(3I2) (3I2) (4I5)' ' 1 1 2' ' 2' '   17' && refuse kind.hb ", line 3, column 1: matrix type 'XUA' must begin" -gpucsr_file_format boeing
 boeing fortran RUA '2 2 1 0' '3 1 1 1' '(3X2) (3I2) (4I5)' ' 1 1 2' ' 2' '   17' && refuse fortran.hb ", line 4, column 1: expected a Fortran format such as (16I5) or (1P,5E16.8), not '(3X2)'"
 boeing few RUA '9 9 1 0' '3 1 1 1' '(3I2) (3I2) (4I5)' ' 1 1 2' ' 2' '   17' && refuse few.hb ', line 2: 1 lines of 3 pointers are too few for 9 columns'
 boeing short RUA '2 2 1 0' '3 1 1 1' '(3I2) (3I2) (4F5.1)' ' 1 1 2' ' 2' && refuse short.hb ', line 6: the file ends after 6 of the 7 lines that its header announces'
-boeing pointer RUA '2 2 1 0' '3 1 1 1' '(3I2) (3I2) (4F5.1)' ' 1 4 2' ' 2' '  1.7' && refuse pointer.hb ', line 5, column 3: pointer 2 is 4: expected one that is not less than that before, nor beyond the entries'
+boeing pointer RUA '2 2 1 0' '3 1 1 1' '(3I2) (3I2) (4F5.1)' ' 1 4 2' ' 2' '  1.7' && refuse pointer.hb ', line 5, column 3: pointer 2 is 4: expected one that is at least its predecessor and within the entries'
 boeing index RUA '2 2 1 0' '3 1 1 1' '(3I2) (3I2) (4F5.1)' ' 1 1 2' ' 3' '  1.7' && refuse index.hb ', line 6, column 1: row 3 is outside the matrix, of 2 rows'
 boeing value RUA '2 2 2 0' '3 1 1 1' '(3I2) (3I2) (4F5.1)' ' 1 2 3' ' 1 2' '  1.7  1,7' && refuse value.hb ", line 7, column 6: expected a finite number in 5 columns, not '1,7'"
 boeing number RUA '2 2 2 0' '3 1 1 1' '(3I2) (3I2) (4F5.1)' ' 1 2 x' ' 1 2' '  1.7  1.7' && refuse number.hb ", line 5, column 5: expected a whole number in 2 columns, not 'x'"
@@ -254,11 +254,11 @@ if [ -n "$zstd" ]; then
   printf '1 1:1\n%.0s' $(seq 1000) | zstd -qc >cut.zst && head -c 15 cut.zst >short.zst && refuse short.zst ': the compressed data end early: the file is cut off'
   { head -c 12 cut.zst; printf 'xxxxxxxxxxx'; } >damaged.zst && refuse damaged.zst ': the compressed data'
 fi
-printf '7z\xbc\xaf\x27\x1c....' >some.7z && refuse some.7z ': is a 7-Zip archive, which is not read: decompress it first'
-printf 'PK\x03\x04....' >some.npz && refuse some.npz ": is a zip archive, as NumPy's .npz, which is not read: decompress it; or, SciPy's, convert it: python3 -c \"import"
-printf '\x93NUMPY....' >some.npy && refuse some.npy ": is NumPy's .npy, which is not read: convert it: python3 -c \"import"
-printf 'MATLAB 5.0 MAT-file' >some.mat && refuse some.mat ": is MATLAB's .mat, which is not read: convert it: python3 -c \"import"
-printf '\x89HDF\r\n\x1a\n' >some.h5 && refuse some.h5 ": is HDF5, as MATLAB's .mat of version 7.3, which is not read: write it in another format first"
+printf '7z\xbc\xaf\x27\x1c....' >some.7z && refuse some.7z ': is a 7-Zip archive, which is not supported: decompress it first'
+printf 'PK\x03\x04....' >some.npz && refuse some.npz ": is a zip archive, as NumPy's .npz, which is not supported: decompress it; or, SciPy's, convert it: python3 -c \"import"
+printf '\x93NUMPY....' >some.npy && refuse some.npy ": is NumPy's .npy, which is not supported: convert it: python3 -c \"import"
+printf 'MATLAB 5.0 MAT-file' >some.mat && refuse some.mat ": is MATLAB's .mat, which is not supported: convert it: python3 -c \"import"
+printf '\x89HDF\r\n\x1a\n' >some.h5 && refuse some.h5 ": is HDF5, as MATLAB's .mat of version 7.3, which is not supported: write it in another format first"
 
 # --- PETSc binary
 
@@ -297,7 +297,7 @@ pipes() {
   mkfifo late && (sleep 0.3 && cat all.svm >late) &
   sleep 0.1 && got=$(timeout 60 "$files" -print -f late 2>&1) && [ "${got//[+-]0i/}" = "$all" ] || { echo "t750-files -f late: $got" && failed=1; }
   wait
-  grep -q 'nobody: is a named pipe into which nobody has written for 5 seconds' nobody.out || { echo "t750-files -f nobody: $(cat nobody.out)" && failed=1; }
+  grep -q 'nobody: is a named pipe without a writer for 5 seconds' nobody.out || { echo "t750-files -f nobody: $(cat nobody.out)" && failed=1; }
 }
 if [ "$complex" != 0 ]; then everything; exit "$failed"; fi # what follows is real
 good='3x3; 0: 1=1; 1: 0=1 2=1; 2: 1=1'
@@ -307,12 +307,12 @@ squeeze labels '3x3; 0 1: 1=1; 1 1: 0=1 2=1; 2 1: 1=1'
 binary line 1211216 1 11 1 1 10 r 1211214 1 r && squeeze line '1x11; 0 1: 10=1'
 binary feed 1211216 1 11 1 1 10 0x3ff00000 0x0a && squeeze feed "1x11; 0: 10=1.0000000000000022" # ends in a line feed
 head -c 75 good | gzip >short.gz2 && refuse short.gz2 ': has 75 bytes where its header asks for 76'
-binary other 1211216 3 3 4 1 2 1 1 0 2 1 r r r r 1211214 1 r && refuse other ': has a vector of 1 numbers behind a matrix of 3 rows, which cannot be its labels'
-binary behind 1211216 3 3 4 1 2 1 1 0 2 1 r r r r 1211214 3 r r r 7 && refuse behind ': has 4 bytes behind the vector that follows the matrix, which are no object of PETSc'
+binary other 1211216 3 3 4 1 2 1 1 0 2 1 r r r r 1211214 1 r && refuse other ': has a vector of 1 numbers after a matrix of 3 rows, which cannot be its labels'
+binary behind 1211216 3 3 4 1 2 1 1 0 2 1 r r r r 1211214 3 r r r 7 && refuse behind ': has 4 bytes after the vector that follows the matrix, which are not an object of PETSc'
 binary two 1211216 3 3 4 1 2 1 1 0 2 1 r r r r 1211214 3 r r r 1211214 1 r && accept two '3x3; 0 1: 1=1; 1 1: 0=1 2=1; 2 1: 1=1'
 head -c 14 good >header && refuse header ': the file ends in its header'
 head -c 75 good >short && refuse short ': has 75 bytes where its header asks for 76'
-binary complex 1211216 3 3 4 1 2 1 1 0 2 1 r r r r r r r r && refuse complex ': has 32 bytes more than its header asks for, which are no object of PETSc'
+binary complex 1211216 3 3 4 1 2 1 1 0 2 1 r r r r r r r r && refuse complex ': has 32 bytes more than its header asks for, which are not an object of PETSc'
 binary rows 1211216 -3 3 4 1 2 1 1 0 2 1 r r r r && refuse rows ': negative size in the header: -3 rows, 3 columns, 4 entries'
 binary length 1211216 3 3 4 1 -2 5 1 0 2 1 r r r r && refuse length ': row 1 has -2 entries'
 binary toolong 1211216 3 3 4 4 0 0 1 0 2 1 r r r r && refuse toolong ': row 0 has 4 entries in a matrix of 3 columns'

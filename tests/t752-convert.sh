@@ -155,7 +155,7 @@ rm -f piped.petsc b.petsc
 printf '1 1:1\n2 0:5\n' >early.svm
 if [ "$(sum - <early.svm)" != "$(sum early.svm)" ] || [ "$(cat early.svm | sum -)" != "$(sum early.svm)" ] || [ -z "$(sum early.svm)" ]; then fail 'early.svm: the base of the indices is told wrong in a pipe'; fi
 { yes '1 1:1 2:2' | head -n 3000000; echo '2 0:5'; } | timeout 60 "$convert" -quiet - late.petsc 2>err
-if [ $? != 1 ] || ! grep -q 'standard input: has an index 0 behind rows that were taken as beginning with 1, and a pipe cannot be read again: give -base 0' err; then fail "an index 0 late in a pipe: $(cat err)"; fi
+if [ $? != 1 ] || ! grep -q 'standard input: has an index 0 after rows that were read with base 1, and a pipe cannot be read again: give -base 0' err; then fail "an index 0 late in a pipe: $(cat err)"; fi
 refuse 2 'output is a file, not standard output' small.mtx -to libsvm -
 
 # A file that is cut short while it is read: an error, and nothing is left
@@ -167,7 +167,7 @@ for try in 1 2 3 4 5; do # it may be through before the file is cut
   wait $! || break
   rm -f shortened
 done
-if [ "$(grep -c 'long.svm: was cut short while it was read' out)" != 1 ] || compgen -G 'shortened*' >/dev/null; then fail "cut short: $(cat out), left: $(echo shortened*)"; fi
+if [ "$(grep -c 'long.svm: was cut short during reading' out)" != 1 ] || compgen -G 'shortened*' >/dev/null; then fail "cut short: $(cat out), left: $(echo shortened*)"; fi
 
 # Its own texts; binary data are not called text
 "$convert" -version | grep -q '^gpucsr-convert [0-9.]*, for PETSc [0-9.]* with .* scalars and integers of [0-9]* bits; decompresses' || fail "-version: $("$convert" -version)"
@@ -202,6 +202,6 @@ refuse 2 'expected a whole number after -threads' -threads two small.mtx
 refuse 2 'expected petsc, libsvm, market or boeing after -to' -to hdf5 small.mtx
 refuse 2 'one file too many: c' a b c
 wait $silent
-if [ "$(grep -c 'silent: is a named pipe into which nobody has written for 5 seconds\|^status 1' silent.said)" != 2 ]; then fail "a silent pipe: $(cat silent.said)"; fi
+if [ "$(grep -c 'silent: is a named pipe without a writer for 5 seconds\|^status 1' silent.said)" != 2 ]; then fail "a silent pipe: $(cat silent.said)"; fi
 if compgen -G '*.petsc*' >/dev/null || compgen -G '*.part*' >/dev/null; then fail "left behind: $(echo ./*.petsc* ./*.part*)"; fi
 exit $failed

@@ -16,7 +16,7 @@
 //TEST name="unfit" args="-mat_gpucsr_format dense -n 2000 -real" fails="format dense cannot take this matrix of 2000 rows, 2000 columns, 4000 nonzeros"
 //TEST name="dense_mixed" args="-mat_gpucsr_format dense -mat_gpucsr_precision mixed -real" fails="format dense cannot take this matrix"
 //TEST name="device_map" args="-mat_gpucsr_device_map -1" fails="-mat_gpucsr_device_map: entry 0 is -1; devices count from 0"
-//TEST name="no_device" args="-mat_gpucsr_device_map 4711 -real" fails="-mat_gpucsr_device_map asks for device 4711 on local rank 0, which this machine does not have" gpu=1
+//TEST name="no_device" args="-mat_gpucsr_device_map 4711 -real" fails="-mat_gpucsr_device_map: this machine has no device 4711 for local rank 0" gpu=1
 //TEST name="threads" args="-mat_gpucsr_threads 0" fails="-mat_gpucsr_threads 0: must be from 1 to 1024"
 //TEST name="limit" args="-mat_gpucsr_memory_limit -5" fails="-mat_gpucsr_memory_limit -5.: must be a number of bytes, or 0 for no limit"
 //TEST name="flag" args="-mat_gpucsr_transpose_at_assembly maybe" fails="Unknown logical value: maybe"
@@ -32,7 +32,7 @@
 //TEST name="ranks_open_cuda" nsize=2 args="-gpucsr_debug_standin 1 -gpucsr_debug_fault properties:1:rank=1 -mat_gpucsr_backend cuda -real" fails="(met by rank 1, on 1 of 2 ranks in all)"
 //TEST name="memory" args="-mat_gpucsr_backend auto -mat_gpucsr_format csr -mat_gpucsr_memory_limit 1000 -real" warns="MATGPUCSR warning: a matrix of 100 rows and 100 columns goes on with the products of MATSEQAIJ on the host"
 //TEST name="memory_transpose" args="-mat_gpucsr_backend auto -mat_gpucsr_format csr -mat_gpucsr_memory_limit 5000 -twice -real -standard_vectors" warns="-mat_gpucsr_memory_limit is 5000"
-//TEST name="memory_vectors" args="-mat_gpucsr_backend auto -vec_type gpu -vec_gpu_separate -mat_gpucsr_memory_limit 100 -real" warns="VECGPU warning: a vector of 100 entries, and others after it, stays on the host"
+//TEST name="memory_vectors" args="-mat_gpucsr_backend auto -vec_type gpu -vec_gpu_separate -mat_gpucsr_memory_limit 100 -real" warns="VECGPU warning: a vector of 100 entries, and later vectors, stay on the host"
 //TEST name="memory_cuda" args="-mat_gpucsr_backend cuda -mat_gpucsr_format csr -mat_gpucsr_memory_limit 1000 -real -standard_vectors" fails="-mat_gpucsr_memory_limit is 1000" gpu=1
 //TEST name="tolerance" args="-mat_gpucsr_format csr -mat_gpucsr_precision single -ksp_rtol 1e-12 -real" warns="MATGPUCSR warning: -ksp_rtol 1e-12 asks for more than -mat_gpucsr_precision single keeps"
 //TEST name="ranks_memory" nsize=4 args="-mat_gpucsr_backend auto -mat_gpucsr_format csr -mat_gpucsr_memory_limit 1000 -real" warns="MATGPUCSR warning: "

@@ -35,25 +35,25 @@ silent() {
 
 no="MATGPUCSR warning:"
 # each family, with a letter left out, doubled, swapped or wrong; a prefix; the word in capitals, which PETSc does not tell apart; the negation
-says "$no -mat_gpucsr_formt is no option of the library; near it: -mat_gpucsr_format" 1 -mat_gpucsr_formt csr
-says "$no -mat_gpuscr_format is no option of the library; near it: -mat_gpucsr_format" 1 -mat_gpuscr_format csr
-says "$no -vec_gpu_reduze is no option of the library; near it: -vec_gpu_reduce" 1 -vec_gpu_reduze mpi
-says "$no -ksp_gpucg_pathh is no option of the library; near it: -ksp_gpucg_path" 1 -ksp_gpucg_pathh graph
-says "$no -pc_mg_gpucsr_tial is no option of the library; near it: -pc_mg_gpucsr_tail" 1 -pc_mg_gpucsr_tial 3
-says "$no -sub_mat_gpucsr_solve_kernl is no option of the library; near it: -sub_mat_gpucsr_solve_kernel" 1 -sub_mat_gpucsr_solve_kernl host
-says "$no -MAT_GPUCSR_Reprt is no option of the library; near it: -mat_gpucsr_report" 1 -MAT_GPUCSR_Reprt
-says "$no -no_mat_gpucsr_reprt is no option of the library; near it: -no_mat_gpucsr_report" 1 -no_mat_gpucsr_reprt
+says "$no -mat_gpucsr_formt is not an option of the library; near it: -mat_gpucsr_format" 1 -mat_gpucsr_formt csr
+says "$no -mat_gpuscr_format is not an option of the library; near it: -mat_gpucsr_format" 1 -mat_gpuscr_format csr
+says "$no -vec_gpu_reduze is not an option of the library; near it: -vec_gpu_reduce" 1 -vec_gpu_reduze mpi
+says "$no -ksp_gpucg_pathh is not an option of the library; near it: -ksp_gpucg_path" 1 -ksp_gpucg_pathh graph
+says "$no -pc_mg_gpucsr_tial is not an option of the library; near it: -pc_mg_gpucsr_tail" 1 -pc_mg_gpucsr_tial 3
+says "$no -sub_mat_gpucsr_solve_kernl is not an option of the library; near it: -sub_mat_gpucsr_solve_kernel" 1 -sub_mat_gpucsr_solve_kernl host
+says "$no -MAT_GPUCSR_Reprt is not an option of the library; near it: -mat_gpucsr_report" 1 -MAT_GPUCSR_Reprt
+says "$no -no_mat_gpucsr_reprt is not an option of the library; near it: -no_mat_gpucsr_report" 1 -no_mat_gpucsr_reprt
 # near nothing
-says "$no -pc_gamg_gpucsr_nothing_like_it is no option of the library (docs/options.md lists them)" 1 -pc_gamg_gpucsr_nothing_like_it
+says "$no -pc_gamg_gpucsr_nothing_like_it is not an option of the library (docs/options.md lists them)" 1 -pc_gamg_gpucsr_nothing_like_it
 # several, each its line; on several ranks once
-says "$no -mat_gpucsr_formt is no option of the library; near it: -mat_gpucsr_format" 2 -mat_gpucsr_formt csr -gpucsr_file_bas 1
-if ! grep -qxF -- "$no -gpucsr_file_bas is no option of the library; near it: -gpucsr_file_base" "$tmp/out"; then
+says "$no -mat_gpucsr_formt is not an option of the library; near it: -mat_gpucsr_format" 2 -mat_gpucsr_formt csr -gpucsr_file_bas 1
+if ! grep -qxF -- "$no -gpucsr_file_bas is not an option of the library; near it: -gpucsr_file_base" "$tmp/out"; then
   echo "the second of two is not named" && cat "$tmp/out"
   failed=1
 fi
 # of one rank alone
 timeout 60 $MPIEXEC -n 1 "${program[@]}" : -n 1 "${program[@]}" -mat_gpucsr_formt csr >"$tmp/out" 2>&1
-if [ "$(grep -c -- "$no -mat_gpucsr_formt is no option of the library" "$tmp/out")" != 1 ]; then
+if [ "$(grep -c -- "$no -mat_gpucsr_formt is not an option of the library" "$tmp/out")" != 1 ]; then
   echo "of the second rank alone: is not said once" && cat "$tmp/out"
   failed=1
 fi

@@ -32,14 +32,14 @@ def _check(ierr):
 
 
 class _Array:
-    """A pointer, and what others want to know of it"""
+    """A pointer with the attributes that other libraries read"""
 
     def __init__(self, address, length, writable, stream):
         about = {"shape": (length,), "typestr": "<f8", "data": (address or 0, not writable), "version": 3}
         if stream is None:
             self.__array_interface__ = about
         else:
-            # who takes the array orders its work behind that of the stream; 1 is CUDA's default stream, 0 is not allowed
+            # # users of the array order their work after this stream; 1 is CUDA's default stream, 0 is not allowed
             self.__cuda_array_interface__ = dict(about, stream=stream or 1)
 
 

@@ -25,7 +25,7 @@ def library():
 def options(mat_type=False, solver=None):
     """Options that make PETSc use the GPU, as one string.
 
-    mat_type: False for programs that ask for AIJ by name or have a DM (works for all programs); True for those that call MatSetFromOptions()
+    mat_type: False for programs that request AIJ by name or have a DM (works for all programs); True for programs that call MatSetFromOptions()
     solver:   "gpucg" or "gpubcgs" to iterate on the GPU as well
     """
     words = ["-dll_append", library()]

@@ -3,12 +3,12 @@
     import petsc4py, gpucsr
     petsc4py.init(gpucsr.options(mat_type=True).split())
     from gpucsr.learn import LogisticRegression
-    model = LogisticRegression(C=1.0).fit(X, y)        # X: a SciPy CSR matrix, or anything that scikit-learn takes
+    model = LogisticRegression(C=1.0).fit(X, y)        # X: a SciPy CSR matrix, or any other input of scikit-learn
 
 LinearSVC, LogisticRegression and Ridge minimise the objectives of scikit-learn, |w|^2/2 + C sum of losses (Ridge: |y - Xw|^2 + alpha |w|^2). With more than two classes each is learned
 against all others. Smooth losses use a truncated Newton method. The hinge loss uses the bundle method gpubmrm; with many planes, or without the library, an interior point method.
 
-fit() copies the matrix once, to a PETSc matrix of the type of -mat_type.
+fit() copies the matrix once, to a PETSc matrix of type -mat_type.
 """
 import ctypes
 import functools
@@ -27,7 +27,7 @@ __all__ = ["LinearSVC", "LogisticRegression", "Ridge"]
 
 
 class _Rows:
-    """X as a PETSc matrix, and unless `bias` is None an additional column of that value, which is not stored"""
+    """X as a PETSc matrix; unless `bias` is None, with an additional implicit column of that value"""
 
     def __init__(self, X, bias):
         X = sparse.csr_matrix(X)
@@ -101,7 +101,7 @@ def _squares(s, y):
     return 0.5 * (s - y) ** 2, s - y, np.ones_like(s)
 
 
-FLOOR = 1e-6  # share of the rows' weights that a tolerance is relative to where the objective is smaller: rows that can be separated have one near 0
+FLOOR = 1e-6  # # tolerances are relative to the objective, but at least to this share of the rows' weights: separable rows have an objective near 0
 
 
 def _newton(rows, loss, y, u, lam, tol, max_iter):
@@ -115,7 +115,7 @@ def _newton(rows, loss, y, u, lam, tol, max_iter):
         near = tol * max(value, FLOOR * u.sum())
         g = rows.transposed(u * c) + lam * w
         h = u * h
-        # conjugate gradients, while a step lowers the model by more than a quarter of the mean of the previous ones (Nash and Sofer, 1990), or of what is left of the objective
+        # # conjugate gradients, while a step lowers the model by more than a quarter of the mean of the previous ones (Nash and Sofer, 1990), or of the remaining objective
         p, sp, r, total = np.zeros_like(w), np.zeros_like(s), -g, 0.0
         q, rr = r.copy(), np.dot(r, r)
         for k in range(1, 10001):
@@ -176,7 +176,7 @@ def _search(loss, y, u, s, d, linear, square, tol=0.1):
 
 
 def _hinge_search(y, u, s, d, linear, square):
-    """The same for the hinge loss, to its end: the slope rises by u |y d| where a row's loss begins or ends"""
+    """The same for the hinge loss, exactly: the slope rises by u |y d| where a row's loss begins or ends"""
     m, b = 1 - y * s, y * d
     first = linear - np.dot(u * b, m > 0)
     if first >= 0:
@@ -190,10 +190,10 @@ def _hinge_search(y, u, s, d, linear, square):
     return min(-slopes[j] / square, k[j] if j < len(k) else np.inf)
 
 
-LONG = 1000  # products that an interior point method takes, by estimate, where it solves its equations by conjugate gradients
-FEW = 500  # columns up to which it solves them directly, for DIRECT iterations by estimate
+LONG = 1000  # # estimated products of an interior point method that solves its equations by conjugate gradients
+FEW = 500  # # most columns for solving them directly, and estimated iterations with DIRECT
 DIRECT = 60
-SHORT = 60  # iterations that the bundle method has in any case
+SHORT = 60  # # minimum number of iterations of the bundle method
 
 
 def _hinge_weights(rows, loss, y, u, lam, tol, max_iter, solver="auto"):
@@ -223,7 +223,7 @@ def _bundle(rows, loss, y, u, lam, tol, max_iter, alone):
             k = _hinge_search(y, u, s, d, lam * np.dot(w, p), lam * np.dot(p, p))
             w += k * p
             scores[0] = s + k * d
-            near = s + (k + 0.1 * (1 - k)) * d  # the next plane is taken a part of the way on
+            near = s + (k + 0.1 * (1 - k)) * d  # # the next plane is a part of the way on
         f, c, _ = loss(near, y)
         g[:] = rows.transposed(u * c)
         return 0.5 * lam * np.dot(w, w) + np.dot(u, loss(scores[0], y)[0]), np.dot(u, f) - np.dot(u * c, near)
@@ -241,7 +241,7 @@ def _bundle(rows, loss, y, u, lam, tol, max_iter, alone):
             petsc.VecRestoreArray(pointer(v), ctypes.byref(a))
         return 77 if errors else 0
 
-    # Iterations that cost what the interior point method would. Counted in entries read: forming X' diag(h) X costs 4 for each pair of entries in a row, vectors of rows 30 and 60, Python's calls the rest
+    # # Iterations with the cost of the interior point method. In entries read: forming X' diag(h) X costs 4 for each pair of entries in a row, vectors of rows 30 and 60, Python's calls the rest
     turn = max(SHORT, DIRECT * (4 * rows.pairs + 60 * m + 1e6) / (2 * rows.entries + 30 * m + 2e5)) if n <= FEW else np.inf
 
     def monitor(tao):
@@ -254,7 +254,7 @@ def _bundle(rows, loss, y, u, lam, tol, max_iter, alone):
     PETSc.Options()["tao_bmrm_lambda"] = float(lam)
     W = PETSc.Vec().createSeq(n)
     G = W.duplicate()
-    tao.setObjectiveGradient(lambda *_: 0.0, G)  # with a search it is not called
+    tao.setObjectiveGradient(lambda *_: 0.0, G)  # # not called, because the search replaces it
     tao.setTolerances(gatol=tol * FLOOR * u.sum(), grtol=tol, gttol=0.0)
     tao.setMaximumIterations(max_iter)
     if not alone:
@@ -286,7 +286,7 @@ def _interior(rows, y, u, lam, tol, max_iter):
     x = np.full(len(s), (3 + np.sqrt(5)) / 2)  # the point of the central path for mu = 1 and no weights
     r = x - 1
     a = 1 / r
-    b = 1 - a  # of its own, as 1 - a has few digits where a is near 1
+    b = 1 - a  # # stored separately, as 1 - a has few digits if a is near 1
     for it in range(max_iter):
         value = np.dot(u, np.maximum(1 - y * s, 0)) + 0.5 * lam * np.dot(w, w)
         g = rows.transposed(u * y * a)
@@ -374,8 +374,8 @@ class _LinearClassifier(ClassifierMixin, _Linear):
 
 
 class LinearSVC(_LinearClassifier):
-    """A linear support vector machine; the intercept is regularised, as scikit-learn's is. loss: squared_hinge or hinge; tol: how near to the optimum, as a share of it (of a
-    millionth of the rows' weights, where the optimum is smaller); solver, for the hinge loss: auto, bundle or interior"""
+    """A linear support vector machine; the intercept is regularised, as scikit-learn's is. loss: squared_hinge or hinge; tol: distance to the optimum, as a share of the optimum (or of a
+    millionth of the rows' weights if that is larger); solver, for the hinge loss: auto, bundle or interior"""
 
     def __init__(self, C=1.0, *, loss="squared_hinge", solver="auto", tol=1e-4, fit_intercept=True, intercept_scaling=1.0, class_weight=None, max_iter=10000):
         self.C = C
@@ -399,7 +399,7 @@ class LinearSVC(_LinearClassifier):
 
 
 class LogisticRegression(_LinearClassifier):
-    """Logistic regression; the intercept is not regularised. Of more than two classes each is learned against all others, where scikit-learn's is multinomial"""
+    """Logistic regression; the intercept is not regularised. With more than two classes each is learned against the rest; scikit-learn's is multinomial"""
 
     def __init__(self, C=1.0, *, tol=1e-4, fit_intercept=True, class_weight=None, max_iter=1000):
         self.C = C

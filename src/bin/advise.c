@@ -1,8 +1,7 @@
 /*
-  gpucsr-advise: where the products of a matrix in a file would take least time, without a solve; and a drawing of the matrix.
+  gpucsr-advise: predicts where products of a matrix in a file take least time, without a solve; and draws the matrix.
 
-  A PETSc program that is linked with the library: the file is read by MatGPUCSRLoadFile(), the advice is MatGPUCSRAdvise()'s, the drawing is made by advise.py of
-  what MatGPUCSRAdviceWrite() writes.
+  A PETSc program that is linked with the library: MatGPUCSRLoadFile() reads the file, MatGPUCSRAdvise() gives the advice, and advise.py draws the data of MatGPUCSRAdviceWrite().
 */
 #include <petscgpucsr.h>
 #include <errno.h>
@@ -18,20 +17,20 @@
 static const char usage[] = "Usage: gpucsr-advise [OPTIONS] FILE [DRAWING.png]\n"
                             "\n"
                             "Predict what products of the matrix in FILE, and iterations of conjugate gradients with it, take on this CPU, on a GPU with vectors here and there, and on several\n"
-                            "GPUs, and say what to type. FILE is PETSc binary, LIBSVM or svmlight, Matrix Market, or Harwell-Boeing or Rutherford-Boeing, told by its content, and may be\n"
-                            "compressed. DRAWING shows where the entries lie, how long the rows are, and what each format would take; it needs python3 with Matplotlib.\n"
+                            "GPUs, and print the options. FILE is PETSc binary, LIBSVM or svmlight, Matrix Market, or Harwell-Boeing or Rutherford-Boeing, told by its content, and may be\n"
+                            "compressed. DRAWING shows the places of the entries, the lengths of the rows, and the time in each format; it needs python3 with Matplotlib.\n"
                             "\n"
-                            "  -data FILE                  keep what the drawing is made of, as JSON\n"
+                            "  -data FILE                  keep the data of the drawing, as JSON\n"
                             "  -mat_gpucsr_profile FILE    the times of another GPU, as `make tune` writes them; an H200's are built in\n"
                             "  -mat_gpucsr_machine FILE    constants tuned to another GPU, the same\n"
                             "  -mat_gpucsr_precision WORD  double, single or mixed\n"
-                            "  -mat_gpucsr_format WORD     one format alone, and so on: all options of the library\n"
-                            "  -gpucsr_file_format WORD    petsc, libsvm, market or boeing, where the content does not tell; and the other options of files\n"
-                            "  -version                    of gpucsr and of the PETSc that it was built for\n"
+                            "  -mat_gpucsr_format WORD     only one format, and so on: all options of the library\n"
+                            "  -gpucsr_file_format WORD    petsc, libsvm, market or boeing, if the content does not tell; and the other options of files\n"
+                            "  -version                    version of gpucsr and of its PETSc\n"
                             "\n"
-                            "Exit status: 0, or 1 if the file is wrong or no model covers the matrix, 2 if the command is.\n";
+                            "Exit status: 0; 1 if the file is wrong or no model covers the matrix; 2 if the command is wrong.\n";
 
-/* What went wrong first, without the trace of calls that it went through */
+/* The first error, without the trace of calls */
 static char message[1024];
 
 static PetscErrorCode Remember(MPI_Comm comm, int line, const char *function, const char *file, PetscErrorCode code, PetscErrorType type, const char *text, void *ctx)
@@ -63,7 +62,7 @@ static PetscErrorCode Advise(const char input[], const char data[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* By the script that lies in ../share/petscgpucsr from this program; 0: drawn */
+/* Runs the script in ../share/petscgpucsr beside this program; 0: drawn */
 static int Draw(const char data[], const char drawing[])
 {
   char          self[PETSC_MAX_PATH_LEN], script[PETSC_MAX_PATH_LEN + 32];

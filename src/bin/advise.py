@@ -1,5 +1,5 @@
 """
-What gpucsr-advise draws: where the entries lie, how long the rows are, what each format and each place would take.
+The drawing of gpucsr-advise: the places of the entries, the lengths of the rows, and the times in each format and place.
 
     python3 advise-draw.py DATA DRAWING.png      DATA: as gpucsr-advise -data, or MatGPUCSRAdviceWrite(), writes it
 """
@@ -66,7 +66,7 @@ def main():
         matplotlib.use("Agg")
         import matplotlib.pyplot as plt
     except ImportError:
-        fail("python3 has no Matplotlib: install python3-matplotlib, or pip install matplotlib; -data FILE keeps what would be drawn")
+        fail("python3 has no Matplotlib: install python3-matplotlib, or pip install matplotlib; -data FILE keeps the data of the drawing")
     figure, axes = plt.subplots(2, 2, figsize=(14, 10))
     for draw, ax in zip((picture, lengths, formats, places), axes.flat):
         draw(ax, d)

@@ -1,8 +1,8 @@
 /*
-  gpucsr-convert: a matrix from one file format into another, with statistics and a checksum.
+  gpucsr-convert: converts a matrix from one file format into another, with statistics and a checksum.
 
-  Rows stream from the reader to the writer, a batch at a time, so a file may be larger than memory. Triplets (Matrix Market, Harwell-Boeing) come in any
-  order: beyond -memory they go through nameless files, one for each range of rows that fits, as a bucket sort. No PETSc is initialized.
+  Rows stream from the reader to the writer, a batch at a time, so a file may be larger than memory. Triplets (Matrix Market, Harwell-Boeing) come in any order: beyond -memory they go through nameless
+  files, one for each range of rows that fits, as a bucket sort. PETSc is not initialized.
 */
 #include "convert.h"
 #include "../io/decode.h"
@@ -22,7 +22,7 @@ static const char *const names[] = {"libsvm", "market", "boeing", "petsc"}; /* a
 
 static const char usage[] = "Usage: gpucsr-convert [OPTIONS] INPUT [OUTPUT]\n"
                             "\n"
-                            "Convert a sparse matrix between file formats, and say what it is like. Without OUTPUT, only the latter.\n"
+                            "Convert a sparse matrix between file formats, and print statistics. Without OUTPUT, only print statistics.\n"
                             "INPUT is PETSc binary, LIBSVM or svmlight, Matrix Market, or Harwell-Boeing or Rutherford-Boeing, told by its content. It may be compressed by\n"
                             "gzip, xz, bzip2 or zstd; a file, a pipe, or - for standard input. OUTPUT is a file, its format told by its name: .petsc .dat .bin, .svm .libsvm, .mtx, .rb; or by -to.\n"
                             "\n"
@@ -30,13 +30,13 @@ static const char usage[] = "Usage: gpucsr-convert [OPTIONS] INPUT [OUTPUT]\n"
                             "  -to FORMAT        the same\n"
                             "  -base 0|1         LIBSVM: index of the first column; in INPUT 0 if an index 0 occurs, else 1; in OUTPUT 1\n"
                             "  -columns N        LIBSVM: columns of the matrix, if not the largest index of INPUT\n"
-                            "  -skip             leave bad lines out and count them, instead of stopping at the first\n"
+                            "  -skip             skip and count bad lines, instead of stopping at the first\n"
                             "  -threads N        that parse; default: one for each core\n"
                             "  -memory MB        for sorting entries by rows; default: half of the machine's\n"
                             "  -quiet            neither statistics nor a progress bar\n"
                             "  -version          of gpucsr, what it decompresses, and the PETSc it writes for\n"
                             "\n"
-                            "Labels of LIBSVM become the vector behind the matrix in PETSc binary. Exit status: 0, or 1 if the file is wrong, 2 if the command is.\n";
+                            "Labels of LIBSVM become the vector after the matrix in PETSc binary. Exit status: 0; 1 if the file is wrong; 2 if the command is wrong.\n";
 
 typedef struct {
   const char *input, *output, *from, *to;
@@ -47,16 +47,16 @@ typedef struct {
 typedef struct {
   const Command   *command;
   int              threads;
-  int64_t          base; /* of LIBSVM's indices, as far as is known */
+  int64_t          base; /* of LIBSVM's indices, as far as known */
   GPUCSRInput     *source;
   GPUCSRTextHeader header;
   Statistics       statistics;
   Writer          *writer;
-  int64_t          entries, lines, skipped, skip; /* of the file; lines with entries, those left out of them, and the first of these */
+  int64_t          entries, lines, skipped, skip; /* of the file; lines with entries, skipped lines, and the first skipped line */
   int              queries;                       /* there are numbers after qid: */
   int              again;                         /* base was wrong: begin again */
   /* sorting */
-  GPUCSRPiece *piece; /* all of them, where they fit into memory */
+  GPUCSRPiece *piece; /* all pieces, if they fit into memory */
   size_t       npieces;
   int64_t      buckets, height, placed; /* otherwise: files, rows of each; entries of an array so far */
   FILE       **bucket;
@@ -90,7 +90,7 @@ static void Progress(Conversion *c, const char *what, double done)
   fflush(stderr);
 }
 
-/* A batch of rows to the statistics and to the output */
+/* Passes a batch of rows to the statistics and to the output */
 static int Deliver(Conversion *c, const Rows *rows, GPUCSRFault *f)
 {
   StatisticsAdd(&c->statistics, rows, c->threads);
@@ -99,7 +99,7 @@ static int Deliver(Conversion *c, const Rows *rows, GPUCSRFault *f)
   return c->writer->rows(c->writer, rows, f);
 }
 
-/* Is there nothing but bad lines, left out? */
+/* Are all lines bad and skipped? */
 static int Nothing(const Conversion *c, GPUCSRFault *f)
 {
   return c->skipped && c->skipped == c->lines ? GPUCSRFaultSet(f, c->skip, 0, GPUCSR_NOTHING_UNDERSTOOD, (long long)c->lines) : 0;
@@ -122,7 +122,7 @@ static int LibsvmBlock(void *ctx, GPUCSRBlock *block, GPUCSRFault *f)
   if (p->nz && p->low < c->base && !c->statistics.m && c->command->columns < 0) c->base = 0; /* no row was taken yet */
   if (p->nz && p->low < c->base) {
     c->again = GPUCSRInputIsRegular(c->source);
-    return GPUCSRFaultSet(f, 0, 0, "has an index 0 behind rows that were taken as beginning with 1, and a pipe cannot be read again: give -base 0");
+    return GPUCSRFaultSet(f, 0, 0, "has an index 0 after rows that were read with base 1, and a pipe cannot be read again: give -base 0");
   }
   row = (int64_t *)malloc((p->rows + 1) * sizeof(*row));
   if (!row) return GPUCSRFaultSet(f, 0, 0, "no memory for %zu rows", p->rows);
@@ -143,7 +143,7 @@ static int LibsvmBlock(void *ctx, GPUCSRBlock *block, GPUCSRFault *f)
   return failed;
 }
 
-/* ---- Triplets: sorted by rows, in memory or by files */
+/* ---- Triplets: sorted by rows, in memory or in files */
 
 static int SortBegin(Conversion *c, GPUCSRFault *f)
 {
@@ -322,7 +322,7 @@ static int64_t FirstInfinite(int64_t n, const PetscScalar v[])
   return k;
 }
 
-/* Labels of the rows, where there are some: those of row r on */
+/* Labels of the rows from row r on, if there are labels */
 static int PetscLabels(const Conversion *c, const GPUCSRBinary *b, int64_t r, int64_t m, double label[], GPUCSRFault *f)
 {
   PetscScalar *y      = (PetscScalar *)malloc((size_t)m * sizeof(*y));
@@ -336,7 +336,7 @@ static int PetscLabels(const Conversion *c, const GPUCSRBinary *b, int64_t r, in
   return failed;
 }
 
-/* Rows r to last, whose entries begin with number first; row counts from there */
+/* Rows r to last with the entries from `first` on; row[] counts from there */
 static int PetscBatch(Conversion *c, const GPUCSRBinary *b, int64_t r, int64_t last, const int64_t row[], int64_t first, GPUCSRFault *f)
 {
   const int64_t m = last - r, nz = row[m];
@@ -370,7 +370,7 @@ static int Petsc(Conversion *c, GPUCSRFault *f)
   int           failed = 0;
 
   if (GPUCSRInputSettle(c->source, f) || GPUCSRBinaryHeader(c->source, &b, f)) return 1;
-  if (b.nz < 0) return GPUCSRFaultSet(f, 0, 0, "is a matrix that was stored dense, which is not read here");
+  if (b.nz < 0) return GPUCSRFaultSet(f, 0, 0, "is a dense matrix, which gpucsr-convert does not support");
   c->header.n = b.N;
   row         = (int64_t *)malloc((size_t)(b.M + 1) * sizeof(*row));
   failed      = row ? GPUCSRBinaryRows(&b, 0, b.M, row, f) : GPUCSRFaultSet(f, 0, 0, "no memory for %lld rows", (long long)b.M);
@@ -392,7 +392,7 @@ static int Petsc(Conversion *c, GPUCSRFault *f)
 
 /* ---- The whole */
 
-/* All entries to SortEnd(): are they as many as the file announces? */
+/* Passes all entries to SortEnd(): are they as many as the file announces? */
 static int Triplets(Conversion *c, GPUCSRFault *f)
 {
   const GPUCSRTextHeader *h = &c->header;
@@ -417,8 +417,8 @@ static int Convert(Conversion *c, GPUCSRFault *f)
   if (!k->quiet && !c->again) printf("read        %s: %s%s\n", k->input, names[h->format], GPUCSRInputKind(c->source));
   c->again = 0;
   if (k->output && WriterOpen(k->to, k->output, k->base >= 0 ? (int)k->base : 1, &c->writer, f)) return 1;
-  if (h->format == GPUCSR_TEXT_LIBSVM) GPUCSRLibsvmBound(h, k->base >= 0 ? k->base : c->base ? -1 : 0, k->columns); /* unless an index 0 was met, the base is a guess */
-  if (h->format == GPUCSR_TEXT_LIBSVM || h->format == GPUCSR_TEXT_MARKET) {                                         /* Harwell-Boeing is read as a whole, its header too */
+  if (h->format == GPUCSR_TEXT_LIBSVM) GPUCSRLibsvmBound(h, k->base >= 0 ? k->base : c->base ? -1 : 0, k->columns); /* without an index 0 so far, the base is a guess */
+  if (h->format == GPUCSR_TEXT_LIBSVM || h->format == GPUCSR_TEXT_MARKET) {                                         /* Harwell-Boeing is read completely, with its header */
     GPUCSRInputSkip(c->source, h->bytes, h->lines);
     if (GPUCSRInputPart(c->source, 0, 1, 1 << 22, f)) return 1;
   }
@@ -433,7 +433,7 @@ static int Convert(Conversion *c, GPUCSRFault *f)
   return failed;
 }
 
-static void Destroy(Conversion *c)
+static void ConversionDestroy(Conversion *c)
 {
   GPUCSRInputClose(c->source);
   WriterDestroy(c->writer);
@@ -445,7 +445,7 @@ static void Destroy(Conversion *c)
   free(c->bucket);
 }
 
-/* The format that a name asks for, by its ending, or NULL */
+/* The format for the name's ending, or NULL */
 static const char *ByName(const char *name)
 {
   static const char *const endings[][2] = {
@@ -559,8 +559,8 @@ int main(int argc, char **argv)
     c.again   = pass;
     failed    = Convert(&c, &fault);
     if (!failed || !c.again || pass) break;
-    base = 0; /* an index 0 came after rows that were taken as beginning with 1 */
-    Destroy(&c);
+    base = 0; /* an index 0 came after rows that were read with base 1 */
+    ConversionDestroy(&c);
   }
   if (failed) {
     GPUCSRFaultPrint(&fault, command.input, text, sizeof(text));
@@ -577,6 +577,6 @@ int main(int argc, char **argv)
       if (command.output) printf("written     %s: %s\n", command.output, command.to);
     }
   }
-  Destroy(&c);
+  ConversionDestroy(&c);
   return failed;
 }

@@ -1,15 +1,15 @@
 /*
-  Statistics of a matrix, row by row as it passes.
+  Statistics of a matrix, row by row.
 
-  The checksum is a sum over the entries, modulo 2^64, of a hash of row, column and value: independent of the order in which they come. The same sum with row
-  and column exchanged tells, but for a chance of 2^-64, whether the matrix is symmetric.
+  The checksum is a sum over the entries, modulo 2^64, of a hash of row, column and value, and does not depend on their order. The same sum with row and column exchanged tells, except for a chance of
+  2^-64, whether the matrix is symmetric.
 */
 #include "convert.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A bijection of 64 bits in which each bit of x moves half of those of the result: rounds of multiply and xor with shift */
+/* A bijection of 64 bits in which each bit of x changes half of the result's bits: rounds of multiply and xor with shift */
 static inline uint64_t Mix(uint64_t x)
 {
   x ^= x >> 31;
@@ -33,7 +33,7 @@ static inline uint64_t Value(PetscScalar v)
   return Mix(bits[0] + Mix(bits[1]));
 }
 
-/* Counts for more columns. Pages of zeros that are only read take no memory: an index far beyond the others costs one page */
+/* Counters for more columns. Pages of zeros that are only read take no memory: an index far beyond all other indices costs one page */
 static void Widen(Statistics *s, int64_t room)
 {
   int64_t *c = s->uncounted ? NULL : (int64_t *)calloc((size_t)room, sizeof(*c));

@@ -1,8 +1,7 @@
 /*
   Writers: PETSc binary, Matrix Market, LIBSVM, Rutherford-Boeing.
 
-  A file is written under another name, and gets its own when it is whole. Numbers are written with the fewest of 15, 16 or 17 digits that give the same
-  double when read again.
+  A file is written under another name, and renamed when complete. Numbers have the fewest of 15, 16 or 17 digits that read back as the same double.
 */
 #include "convert.h"
 #include "../io/formats/number.h"
@@ -28,7 +27,7 @@ static int Put(Writer *w, FILE *out, const void *data, size_t bytes, GPUCSRFault
   return bytes && fwrite(data, 1, bytes, out) != bytes ? Bad(w, f) : 0;
 }
 
-/* A double in as few digits as give it back, in the locale C whatever the program's: no locale is set */
+/* A double in the fewest digits that read back as the same number, in the locale C whatever the program's */
 static int Print(char text[32], double v)
 {
   double back;
@@ -226,7 +225,7 @@ static int LibsvmFinish(Writer *w, GPUCSRFault *f)
   return 0;
 }
 
-/* ---- Rutherford-Boeing: by columns, so the matrix is kept until it is whole */
+/* ---- Rutherford-Boeing: by columns, so the matrix is kept until it is complete */
 
 static int BoeingRows(Writer *w, const Rows *r, GPUCSRFault *f)
 {
@@ -301,7 +300,7 @@ static void Interrupted(int number)
   raise(number);
 }
 
-/* A file next to the output, which gets the output's name when it is whole: with the permissions of the one that it replaces, or of a new one */
+/* A file next to the output, renamed when complete: with the permissions of the file that it replaces, or of a new file */
 static int OpenUnfinished(Writer *w, GPUCSRFault *f)
 {
   static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
@@ -310,7 +309,7 @@ static int OpenUnfinished(Writer *w, GPUCSRFault *f)
   mode_t           mask;
   int              fd;
 
-  if (there && !S_ISREG(st.st_mode)) return GPUCSRFaultSet(f, 0, 0, "%s cannot be written: it is not a regular file, which is what the output replaces when it is whole", w->name);
+  if (there && !S_ISREG(st.st_mode)) return GPUCSRFaultSet(f, 0, 0, "%s cannot be written: it is not a regular file, and only a regular file can be replaced", w->name);
   w->unfinished = (char *)malloc((size_t)size);
   if (!w->unfinished) return GPUCSRFaultSet(f, 0, 0, "no memory");
   snprintf(w->unfinished, (size_t)size, "%s.part.XXXXXX", w->name);

@@ -1,8 +1,8 @@
 /*
-  Compressed rows out of pieces, by threads.
+  Assembles pieces into compressed rows, by threads.
 
-  Triplets: each thread has a range of rows, and looks through the row indices of all pieces for those in its range; so no two threads write to one place,
-  and entries of a row stay in the order of the file whatever the number of threads. A piece without a row of the range is passed over.
+  Triplets: each thread has a range of rows, and searches the row indices of all pieces for its range. So no two threads write to one place, and entries of a row stay in file order whatever the number
+  of threads. Pieces without a row of the range are skipped.
 */
 #include "gpucsrio.h"
 #include <stdlib.h>
@@ -59,13 +59,13 @@ void GPUCSRAssemblyCount(const GPUCSRAssembly *A, int64_t row[])
   for (int64_t r = 0; r < m; r++) row[r + 1] += row[r];
 }
 
-/* ---- Rows sorted by columns, stable, so that equal places add up in the order of the file */
+/* ---- Rows sorted by columns, stable, so that equal places add up in file order */
 
 enum {
   SHORT = 32 /* longest row that is sorted by insertion */
 };
 
-/* What a thread sorts with: room for the longest row so far */
+/* A thread's workspace for sorting, for the longest row so far */
 typedef struct {
   size_t       room;
   uint64_t    *key; /* two of that length */
@@ -102,7 +102,7 @@ static void InsertionSort(int64_t n, uint64_t key[])
   }
 }
 
-/* By digits, the lowest first, of the bits from 32 on that differ: the lower ones are in order already. Returns key or other, whichever has the result */
+/* Sorts by digits, the lowest first, using the differing bits from 32 on; lower bits are sorted already. Returns key or other, whichever has the result */
 static uint64_t *RadixSort(int64_t n, uint64_t key[], uint64_t other[], uint64_t largest)
 {
   const int digit = n < 2048 ? 8 : 11;
@@ -140,7 +140,7 @@ static int CompareEntries(const void *a, const void *b)
   return (x->order > y->order) - (x->order < y->order);
 }
 
-/* Columns or lengths that do not fit half a key */
+/* For columns or lengths beyond half a key */
 static int SortWide(int64_t n, PetscInt j[], PetscScalar v[])
 {
   Entry *entry = (Entry *)malloc((size_t)n * sizeof(*entry));
@@ -160,7 +160,7 @@ static int SortWide(int64_t n, PetscInt j[], PetscScalar v[])
   return 0;
 }
 
-/* Columns above the least one and places in one key each, so that sorting moves nothing else */
+/* One key for column minus the least column and place, so that sorting moves nothing else */
 static int SortKeys(Scratch *s, int64_t n, PetscInt j[], PetscScalar v[])
 {
   PetscInt  low = j[0], high = j[0];
@@ -184,7 +184,7 @@ static int SortKeys(Scratch *s, int64_t n, PetscInt j[], PetscScalar v[])
   return 0;
 }
 
-/* Sort one row by columns where it is not; returns how many entries have the place of the one before, or -1 */
+/* Sorts a row by columns if necessary; returns the number of entries with the place of the entry before, or -1 */
 static int64_t SortRow(Scratch *s, int64_t n, PetscInt j[], PetscScalar v[])
 {
   int64_t equal = 0;
@@ -203,7 +203,7 @@ static int64_t SortRow(Scratch *s, int64_t n, PetscInt j[], PetscScalar v[])
 
 /* ---- Filling */
 
-/* The rows of the pieces one after the other, which are sorted already */
+/* The rows of the pieces one after the other, already sorted */
 static int FillRows(const GPUCSRAssembly *A, PetscInt base, PetscInt j[], PetscScalar v[], GPUCSRFault *f)
 {
   size_t *first = (size_t *)malloc((A->npieces + 1) * sizeof(*first));
@@ -222,7 +222,7 @@ static int FillRows(const GPUCSRAssembly *A, PetscInt base, PetscInt j[], PetscS
   return 0;
 }
 
-/* The first row of those of thread t: as many entries for each */
+/* The first row of thread t, for equally many entries a thread */
 static int64_t RowOfThread(const GPUCSRAssembly *A, const int64_t row[], int t)
 {
   const int64_t m  = A->rend - A->rstart;
@@ -245,7 +245,7 @@ static int IsPattern(const GPUCSRAssembly *A)
   return A->symmetry != GPUCSR_SKEW;
 }
 
-/* Rows lo to hi: entries to their rows, then rows sorted. Adds to equal; at has room for where the rows have come to */
+/* Rows lo to hi: distributes entries to their rows, then sorts rows. Adds to equal; at has room for the current end of each row */
 static int FillRange(const GPUCSRAssembly *A, int pattern, int64_t lo, int64_t hi, const int64_t row[], int64_t at[], PetscInt j[], PetscScalar v[], int64_t *equal)
 {
   Scratch scratch = {0, NULL, NULL};

@@ -1,9 +1,8 @@
 /*
-  Rows parted among the ranks by their work, where the program leaves that to us: MatGPUCSRLoadFile() with -gpucsr_file_balance entries.
+  Rows distributed over the ranks by their work, if the program sets no layout: MatGPUCSRLoadFile() with -gpucsr_file_balance entries.
 
-  The work of a row is its entries, and one more for its numbers in the two vectors of a product, so that empty rows are parted, too. Rows are counted in bins, as many rows each as make
-  four million bins at most: 32 MB a rank, whatever the matrix. Every rank has the sums of all bins, and cuts where the work before the cut is nearest to its share. No rank then has
-  more than its share and the work of one bin.
+  The work of a row is its entries, plus one for its numbers in the two vectors of a product, so that empty rows count too. Rows are counted in bins of equally many rows, four million bins at most: 32 MB a
+  rank, whatever the matrix. Every rank has the sums of all bins, and cuts where the work before the cut is nearest to its share. So a rank has at most its share plus the work of one bin.
 */
 #include "loadfile.h"
 
@@ -14,7 +13,7 @@ void GPUCSRBinsAdd(GPUCSRBins *bins, int64_t row, int64_t entries)
   bins->work[row / bins->rows] += entries;
 }
 
-/* Does the program leave both layouts to us? The same on all ranks, where a rank may have set its own size and others not */
+/* Does the program leave both layouts free? The same answer on all ranks, although only some ranks may have set a size */
 static PetscErrorCode IsFree(GPUCSRReader *R, Mat A, PetscInt M, PetscInt N, PetscBool *is)
 {
   PetscInt m, n;
@@ -28,7 +27,7 @@ static PetscErrorCode IsFree(GPUCSRReader *R, Mat A, PetscInt M, PetscInt N, Pet
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The bin at whose begin rank r's share ends; from: that of the rank before */
+/* The bin at the end of rank r's share; from: the end of the previous rank's */
 static int64_t Cut(const int64_t before[], int64_t n, int64_t from, int64_t r, int64_t size)
 {
   const double target = (double)before[n] / (double)size * (double)r;
@@ -39,7 +38,7 @@ static int64_t Cut(const int64_t before[], int64_t n, int64_t from, int64_t r, i
   return k;
 }
 
-/* Collective: the rows of this rank, and of a square matrix its columns, so that vectors fit both. count adds the entries of the rows that this rank has read */
+/* Collective: the rows of this rank, and for a square matrix its columns, so that vectors fit both. count adds the entries of the rows that this rank has read */
 PetscErrorCode GPUCSRReaderBalance(GPUCSRReader *R, Mat A, PetscInt M, PetscInt N, GPUCSRCountFn count, const void *ctx)
 {
   GPUCSRBins bins;

@@ -1,7 +1,7 @@
 /*
-  Decoders: gzip, xz, bzip2, zstd, each compiled in where its library was found; and copying, for a pipe that is not compressed.
+  Decoders: gzip, xz, bzip2, zstd, each compiled in if its library is found; and copying, for an uncompressed pipe.
 
-  Each reads several streams one after the other as one file, as its program does.
+  Each decoder reads several streams one after the other as one file, like its program.
 */
 #include "decode.h"
 #include <stdlib.h>
@@ -20,7 +20,7 @@
 #endif
 
 enum {
-  GIVE = 1 << 30 /* most bytes that a library is given at once: some of them count in int */
+  GIVE = 1 << 30 /* most bytes for a library at once: some libraries count in int */
 };
 
 static inline size_t Left(const Flow *w)
@@ -70,7 +70,7 @@ static void CloseCopy(void *state)
 #if defined(GPUCSR_HAVE_ZLIB)
 typedef struct {
   z_stream z;
-  int      between; /* a member has ended; another one may follow, or zeros that fill a block of tape */
+  int      between; /* a member has ended; another may follow, or zeros that fill a block of tape */
 } Gzip;
 
 static int OpenGzip(void **state)
@@ -105,7 +105,7 @@ static int DecodeGzip(void *state, Flow *w, GPUCSRFault *f)
   w->out       = z->next_out;
   if (status == Z_STREAM_END) g->between = 1;
   else if (status == Z_BUF_ERROR && w->in == w->in_end && w->last) return Early(f);
-  else if (status != Z_OK && status != Z_BUF_ERROR) return GPUCSRFaultSet(f, 0, 0, "the compressed data are damaged: %s", z->msg ? z->msg : "zlib does not understand them");
+  else if (status != Z_OK && status != Z_BUF_ERROR) return GPUCSRFaultSet(f, 0, 0, "the compressed data are damaged: %s", z->msg ? z->msg : "zlib cannot decode them");
   return 0;
 }
 
@@ -165,7 +165,7 @@ static void CloseXz(void *state)
 #if defined(GPUCSR_HAVE_BZ2)
 typedef struct {
   bz_stream z;
-  int       between; /* a stream has ended, another one may follow */
+  int       between; /* a stream has ended; another may follow */
 } Bzip2;
 
 static int OpenBzip2(void **state)
@@ -221,7 +221,7 @@ static void CloseBzip2(void *state)
 #if defined(GPUCSR_HAVE_ZSTD)
 typedef struct {
   ZSTD_DStream *z;
-  int           between; /* a frame has ended, another one may follow */
+  int           between; /* a frame has ended; another may follow */
 } Zstd;
 
 static int OpenZstd(void **state)
@@ -299,7 +299,7 @@ int GPUCSRDecoderFind(const void *head, size_t bytes, const Decoder **decoder, G
     return 0;
   }
   for (size_t k = 0; k < sizeof(foreign) / sizeof(foreign[0]); k++)
-    if (bytes >= strlen(foreign[k].magic) && !memcmp(head, foreign[k].magic, strlen(foreign[k].magic))) return GPUCSRFaultSet(f, 0, 0, "is %s, which is not read: %s", foreign[k].name, foreign[k].how);
+    if (bytes >= strlen(foreign[k].magic) && !memcmp(head, foreign[k].magic, strlen(foreign[k].magic))) return GPUCSRFaultSet(f, 0, 0, "is %s, which is not supported: %s", foreign[k].name, foreign[k].how);
   return 0;
 }
 

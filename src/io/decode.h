@@ -1,20 +1,20 @@
 #pragma once
 
 /*
-  Decoders: what turns the bytes of a file into text, each a row of the table in decode.c. A file that is not compressed has a decoder too, which copies.
+  Decoders turn the bytes of a file into text; each is a row of the table in decode.c. An uncompressed file has a decoder that copies.
 */
 #include "gpucsrio.h"
 
-/* decode() takes from in and puts to out, and moves both on */
+/* decode() reads from in and writes to out, and advances both */
 typedef struct {
   const unsigned char *in, *in_end;
   unsigned char       *out, *out_end;
-  int                  last; /* no input follows what is between in and in_end */
-  int                  done; /* set by decode(): all text is out */
+  int                  last; /* no input follows in_end */
+  int                  done; /* set by decode(): the text is complete */
 } Flow;
 
 typedef struct {
-  const char   *name, *library; /* library: what has to be there when gpucsr is built */
+  const char   *name, *library; /* library: needed to build gpucsr with this decoder */
   unsigned char magic[6];
   size_t        nmagic;
   int (*open)(void **); /* NULL: recognized, and refused */
@@ -23,9 +23,9 @@ typedef struct {
 } Decoder;
 
 enum {
-  MAGIC = 8 /* bytes that tell a decoder, and whether the text is PETSc binary */
+  MAGIC = 8 /* first bytes that identify a decoder, and tell if the text is PETSc binary */
 };
 
-GPUCSR_IO_INTERN int            GPUCSRDecoderFind(const void *head, size_t bytes, const Decoder **, GPUCSRFault *); /* NULL where the file is not compressed */
+GPUCSR_IO_INTERN int            GPUCSRDecoderFind(const void *head, size_t bytes, const Decoder **, GPUCSRFault *); /* NULL for an uncompressed file */
 GPUCSR_IO_INTERN const Decoder *GPUCSRDecoderCopy(void);
-GPUCSR_IO_INTERN const char    *GPUCSRDecoderName(int k); /* of those that are built in, then NULL */
+GPUCSR_IO_INTERN const char    *GPUCSRDecoderName(int k); /* names of the decoders that are compiled in, then NULL */

@@ -1,14 +1,13 @@
 #pragma once
 
 /*
-  Matrices from text: what the readers, the converter, the fuzzers and MatGPUCSRLoadFile() share.
+  Matrices from text, for the readers, the converter, the fuzzers and MatGPUCSRLoadFile().
 
-  A file is a source of text, read at any place, or as a stream where it is compressed or a pipe. The text is cut at line ends into blocks, which
-  threads parse on their own, each into a piece: rows with labels (LIBSVM), triplets (Matrix Market coordinates, Harwell-Boeing) or
-  bare values (Matrix Market arrays). Pieces are then assembled into compressed rows.
+  A file is a source of text, readable at any place, or a stream if it is compressed or a pipe. The text is cut at line ends into blocks. Threads parse each block into a piece: rows with labels (LIBSVM),
+  triplets (Matrix Market coordinates, Harwell-Boeing) or bare values (Matrix Market arrays). Pieces are then assembled into compressed rows.
 
-  Of PETSc this layer knows PetscInt and PetscScalar, and calls nothing: it runs inside threads, and in programs that do not initialize
-  PETSc. A function that can fail returns 0 or leaves in a GPUCSRFault what is wrong, and where.
+  This layer uses PetscInt and PetscScalar but calls nothing of PETSc: it runs inside threads, and in programs that do not initialize PETSc. A function that can fail returns 0, or leaves the error and
+  its place in a GPUCSRFault.
 */
 #include <petscsys.h>
 #include <stdint.h>
@@ -16,7 +15,7 @@
 
 #define GPUCSR_IO_INTERN extern PETSC_VISIBILITY_INTERNAL
 
-/* What is wrong. Lines and columns count from 1; line 0: with the file as a whole, column 0: with the line as a whole */
+/* An error. Lines and columns count from 1; line 0: the file as a whole, column 0: the line as a whole */
 typedef struct {
   int64_t line, column;
   char    why[256];
@@ -25,25 +24,25 @@ typedef struct {
 GPUCSR_IO_INTERN int  GPUCSRFaultSet(GPUCSRFault *, int64_t line, int64_t column, const char format[], ...) __attribute__((format(printf, 4, 5))); /* returns 1 */
 GPUCSR_IO_INTERN void GPUCSRFaultPrint(const GPUCSRFault *, const char file[], char text[], size_t size);                                          /* "FILE, line 3, column 7: why" */
 
-/* The word at p, which a blank or the end of the line ends, cut for a message; returns where it ends */
+/* The word at p, up to a blank or the end of the line, cut for a message; returns its end */
 GPUCSR_IO_INTERN const char *GPUCSRFaultWord(const char *p, char word[32]);
 
-/* ---- Pieces: what a block of text held */
+/* ---- Pieces: the contents of a block of text */
 
 typedef struct {
   size_t       nz;   /* entries */
-  PetscInt    *i;    /* their rows; of LIBSVM text there are lengths instead */
-  PetscInt    *j;    /* their columns; LIBSVM: as in the file, before the base is taken off */
-  PetscScalar *v;    /* their values; NULL where all are 1 */
-  size_t       rows; /* LIBSVM: rows, the length of each, their labels, and their qid (NULL where there is none) */
+  PetscInt    *i;    /* row indices; LIBSVM text has lengths instead */
+  PetscInt    *j;    /* columns; LIBSVM: as in the file, before subtracting the base */
+  PetscScalar *v;    /* values; NULL if all are 1 */
+  size_t       rows; /* LIBSVM: rows, the length of each, labels, and qid (NULL if there is none) */
   PetscInt    *length;
   double      *label;
   int64_t     *query;     /* -1 for a row without */
-  PetscInt     low, high; /* least and largest index of a column (LIBSVM) or a row (others) */
-  size_t       entries;   /* lines that hold an entry, those left out among them */
+  PetscInt     low, high; /* smallest and largest index of a column (LIBSVM) or a row (other formats) */
+  size_t       entries;   /* lines with an entry, including skipped lines */
   size_t       skipped;   /* bad lines left out */
-  int64_t      skip;      /* the first of them, from the start of the block */
-  GPUCSRFault  fault;     /* why set: stopped there; line from the start of the block */
+  int64_t      skip;      /* the first skipped line, from the start of the block */
+  GPUCSRFault  fault;     /* why set: parsing stopped there; line from the start of the block */
 } GPUCSRPiece;
 
 GPUCSR_IO_INTERN void GPUCSRPieceDestroy(GPUCSRPiece *);
@@ -58,7 +57,7 @@ typedef enum {
   GPUCSR_TEXT_LIBSVM,
   GPUCSR_TEXT_MARKET,
   GPUCSR_TEXT_BOEING,
-  GPUCSR_TEXT_PETSC /* not text, but told by its content with the others */
+  GPUCSR_TEXT_PETSC /* not text, but also recognised by content */
 } GPUCSRTextFormat;
 
 /* Class ids in PETSc's binary files: MAT_FILE_CLASSID and VEC_FILE_CLASSID */
@@ -75,12 +74,12 @@ typedef enum {
 } GPUCSRSymmetry;
 
 /*
-  A Fortran format such as (16I5), (1P,4E20.12) or (I4,3(1X,E19.12)): where numbers stand, in the lines of one pass over it, and of all that follow. As in Fortran these go on
-  with the last group at the outermost level, on new lines.
+  A Fortran format such as (16I5), (1P,4E20.12) or (I4,3(1X,E19.12)): the columns of the numbers, in the lines of one pass over the format, and in later lines. As in Fortran, later lines repeat the last
+  group at the outermost level.
 */
 typedef struct {
   int16_t line, column;  /* both from 0 */
-  uint8_t width, digits; /* digits: behind a point that is implied */
+  uint8_t width, digits; /* digits: after an implied point */
   int8_t  scale;         /* power of ten */
   char    letter;        /* I, F, E, D or G */
 } GPUCSRField;
@@ -96,13 +95,13 @@ typedef struct {
   } pass[2];
 } GPUCSRFortran;
 
-/* What stands in front of the entries; for LIBSVM nothing does, and the reader's caller may know which indices there can be */
+/* The header before the entries. LIBSVM has none, but the reader's caller may know the range of indices */
 typedef struct {
   GPUCSRTextFormat format;
   GPUCSRSymmetry   symmetry;
   int              bounded;     /* LIBSVM: indices are from low to before beyond */
-  int64_t          low, beyond; /* as in the file, before the base is taken off */
-  int              unlabelled;  /* LIBSVM: the first row has no label, so that none may have one */
+  int64_t          low, beyond; /* as in the file, before subtracting the base */
+  int              unlabelled;  /* LIBSVM: the first row has no label, so none may have one */
   int              array;       /* Matrix Market: values by columns, without indices */
   int              numbers;     /* of a value: 0 (pattern), 1, or 2 (complex) */
   int64_t          m, n, entries;
@@ -113,24 +112,24 @@ typedef struct {
 } GPUCSRTextHeader;
 
 GPUCSR_IO_INTERN GPUCSRTextFormat GPUCSRTextSniff(const char text[], size_t bytes);
-/* These want the beginning of the text in whole lines, and return GPUCSR_HEADER_ENDS where it may be that more of it helps */
+/* Parse the beginning of the text, in whole lines; return GPUCSR_HEADER_ENDS if more text may help */
 #define GPUCSR_HEADER_ENDS 2
 GPUCSR_IO_INTERN int  GPUCSRMarketHeader(const char text[], size_t bytes, GPUCSRTextHeader *, GPUCSRFault *);
 GPUCSR_IO_INTERN void GPUCSRLibsvmHeader(const char text[], size_t bytes, GPUCSRTextHeader *);
 GPUCSR_IO_INTERN int  GPUCSRBoeingHeader(const char text[], size_t bytes, GPUCSRTextHeader *, GPUCSRFault *);
 
-/* Parse whole lines, the last of which ends in a line feed. A fault is in the piece */
-GPUCSR_IO_INTERN void    GPUCSRLibsvmBound(GPUCSRTextHeader *, int64_t base, int64_t columns); /* what is not known is negative */
+/* Parse whole lines that end in a line feed. A fault is stored in the piece */
+GPUCSR_IO_INTERN void    GPUCSRLibsvmBound(GPUCSRTextHeader *, int64_t base, int64_t columns); /* negative: unknown */
 GPUCSR_IO_INTERN void    GPUCSRLibsvmParse(const GPUCSRTextHeader *, const char text[], size_t bytes, int skip, GPUCSRPiece *);
 GPUCSR_IO_INTERN void    GPUCSRMarketParse(const GPUCSRTextHeader *, const char text[], size_t bytes, int skip, GPUCSRPiece *);
-GPUCSR_IO_INTERN int64_t GPUCSRMarketLine(const char text[], size_t bytes, int64_t *entry); /* line of an entry, both from the start of the text; entry becomes negative, or less by those that the text has */
+GPUCSR_IO_INTERN int64_t GPUCSRMarketLine(const char text[], size_t bytes, int64_t *entry); /* line of an entry, both from the start of the text; if the text has fewer entries, entry is reduced by their number, otherwise becomes negative */
 
-/* Harwell-Boeing is laid out in lines of fixed columns: where each line of it begins. The source is no stream */
+/* The start of each line of Harwell-Boeing text, which has fixed columns. The source is not a stream */
 typedef struct {
   const GPUCSRInput *source;
   size_t             bytes;
   int64_t            lines;
-  size_t            *start; /* lines + 1 of them: the last is where another line would begin */
+  size_t            *start; /* lines + 1 starts: the last is the end of the text */
 } GPUCSRLines;
 
 GPUCSR_IO_INTERN int  GPUCSRLinesCreate(const GPUCSRInput *, int threads, GPUCSRLines *, GPUCSRFault *);
@@ -138,11 +137,11 @@ GPUCSR_IO_INTERN void GPUCSRLinesDestroy(GPUCSRLines *);
 GPUCSR_IO_INTERN int  GPUCSRBoeingPointers(const GPUCSRTextHeader *, const GPUCSRLines *, int64_t **, GPUCSRFault *);                                        /* of the columns, n + 1 of them, from 0; for free() */
 GPUCSR_IO_INTERN void GPUCSRBoeingParse(const GPUCSRTextHeader *, const GPUCSRLines *, const int64_t pointer[], int64_t first, int64_t last, GPUCSRPiece *); /* entries first to last */
 
-/* What both the converter and MatGPUCSRLoadFile() refuse once all is parsed */
+/* Errors of both the converter and MatGPUCSRLoadFile() after parsing */
 #define GPUCSR_NOTHING_UNDERSTOOD "the first of %lld bad lines, which are all that the file has"
-#define GPUCSR_TOO_TALL           "%lld rows in a file of %lld bytes: almost all of them would be empty, and take memory"
+#define GPUCSR_TOO_TALL           "%lld rows in a file of %lld bytes: almost all rows would be empty and waste memory"
 
-/* More rows than are believed of a text of so many bytes */
+/* More rows than plausible for a text of so many bytes */
 static inline int GPUCSRTooTall(int64_t rows, int64_t bytes)
 {
   return rows > 1 << 24 && rows / 64 > bytes;
@@ -152,20 +151,20 @@ static inline int GPUCSRTooTall(int64_t rows, int64_t bytes)
 
 typedef struct {
   const GPUCSRInput *source;                                          /* no stream */
-  size_t             length, width, lengths, columns, values, labels; /* of the file; of an integer; where the parts begin, labels 0 where there are none */
+  size_t             length, width, lengths, columns, values, labels; /* of the file; of an integer; starts of the parts, labels 0 without labels */
   int64_t            M, N, nz;
 } GPUCSRBinary;
 
 GPUCSR_IO_INTERN int GPUCSRBinaryHeader(const GPUCSRInput *, GPUCSRBinary *, GPUCSRFault *);
-GPUCSR_IO_INTERN int GPUCSRBinaryRows(const GPUCSRBinary *, int64_t rstart, int64_t m, int64_t row[], GPUCSRFault *);                                                    /* where m rows begin, m + 1 numbers from 0 */
-GPUCSR_IO_INTERN int GPUCSRBinaryColumns(const GPUCSRBinary *, int64_t rstart, int64_t m, const int64_t row[], int64_t first, PetscInt j[], int threads, GPUCSRFault *); /* of m rows, whose entries begin with number first */
+GPUCSR_IO_INTERN int GPUCSRBinaryRows(const GPUCSRBinary *, int64_t rstart, int64_t m, int64_t row[], GPUCSRFault *);                                                    /* starts of m rows, m + 1 numbers from 0 */
+GPUCSR_IO_INTERN int GPUCSRBinaryColumns(const GPUCSRBinary *, int64_t rstart, int64_t m, const int64_t row[], int64_t first, PetscInt j[], int threads, GPUCSRFault *); /* of m rows; `first` is the number of their first entry */
 GPUCSR_IO_INTERN int GPUCSRBinaryReals(const GPUCSRBinary *, size_t at, int64_t n, PetscScalar to[], int threads, GPUCSRFault *);
 
 /* ---- Sources and blocks */
 
 /* Whole lines: a range of a source, or the text of a part of a stream */
 typedef struct {
-  const GPUCSRInput *source; /* NULL: a stream, the text is here */
+  const GPUCSRInput *source; /* NULL: a stream, with its text here */
   size_t             offset; /* of the range */
   int64_t            line;   /* of a stream: number of its first line */
   char              *text;   /* once it is loaded; ends in a line feed */
@@ -173,31 +172,31 @@ typedef struct {
   GPUCSRPiece        piece;
 } GPUCSRBlock;
 
-GPUCSR_IO_INTERN int         GPUCSRInputOpen(const char name[], int others, GPUCSRInput **, GPUCSRFault *);    /* "-" is standard input; others: other processes will open it too */
-GPUCSR_IO_INTERN int         GPUCSRInputMemory(const void *data, size_t bytes, GPUCSRInput **, GPUCSRFault *); /* of a file that is in memory */
-GPUCSR_IO_INTERN int         GPUCSRInputAdopt(char *owned, size_t bytes, GPUCSRInput **, GPUCSRFault *);       /* of decompressed bytes from malloc(), which become the source's, also when it fails */
+GPUCSR_IO_INTERN int         GPUCSRInputOpen(const char name[], int others, GPUCSRInput **, GPUCSRFault *);    /* "-" is standard input; others: further processes open the file */
+GPUCSR_IO_INTERN int         GPUCSRInputMemory(const void *data, size_t bytes, GPUCSRInput **, GPUCSRFault *); /* of a file in memory */
+GPUCSR_IO_INTERN int         GPUCSRInputAdopt(char *owned, size_t bytes, GPUCSRInput **, GPUCSRFault *);       /* of decompressed bytes from malloc(), which the source takes over even after an error */
 GPUCSR_IO_INTERN void        GPUCSRInputClose(GPUCSRInput *);
 GPUCSR_IO_INTERN int         GPUCSRInputIsStream(const GPUCSRInput *);  /* compressed, or a pipe: no size, one direction */
 GPUCSR_IO_INTERN int         GPUCSRInputIsRegular(const GPUCSRInput *); /* a file that can be opened again */
 GPUCSR_IO_INTERN const char *GPUCSRInputKind(const GPUCSRInput *);      /* ", compressed" or the like, for messages */
 GPUCSR_IO_INTERN int64_t     GPUCSRInputBytes(const GPUCSRInput *);     /* of the file; 0 of a pipe */
-GPUCSR_IO_INTERN int64_t     GPUCSRInputText(const GPUCSRInput *);      /* bytes of text: of a stream those handed out so far */
+GPUCSR_IO_INTERN int64_t     GPUCSRInputText(const GPUCSRInput *);      /* bytes of text: of a stream, the bytes passed on so far */
 GPUCSR_IO_INTERN size_t      GPUCSRInputSize(const GPUCSRInput *);      /* that GPUCSRInputRead() can read */
-GPUCSR_IO_INTERN double      GPUCSRInputDone(const GPUCSRInput *);      /* share of the file that was handed out */
+GPUCSR_IO_INTERN double      GPUCSRInputDone(const GPUCSRInput *);      /* share of the file that has been passed on */
 
-GPUCSR_IO_INTERN int GPUCSRInputHeader(GPUCSRInput *, int format, GPUCSRTextHeader *, GPUCSRFault *);        /* of this GPUCSRTextFormat; negative: of that which the content tells */
-GPUCSR_IO_INTERN int GPUCSRInputSettle(GPUCSRInput *, GPUCSRFault *);                                        /* all of a stream into memory: it is none then */
-GPUCSR_IO_INTERN int GPUCSRInputRead(const GPUCSRInput *, size_t at, size_t bytes, void *to, GPUCSRFault *); /* of one that is no stream; by any thread */
+GPUCSR_IO_INTERN int GPUCSRInputHeader(GPUCSRInput *, int format, GPUCSRTextHeader *, GPUCSRFault *);        /* of this GPUCSRTextFormat; negative: detected from the content */
+GPUCSR_IO_INTERN int GPUCSRInputSettle(GPUCSRInput *, GPUCSRFault *);                                        /* reads all of a stream into memory: it is no stream then */
+GPUCSR_IO_INTERN int GPUCSRInputRead(const GPUCSRInput *, size_t at, size_t bytes, void *to, GPUCSRFault *); /* not of a stream; by any thread */
 
-/* Blocks of text that is no stream are parted among ranks: those of rank of size. A stream has one reader */
+/* Ranks share the blocks of text that is not a stream: blocks of rank of size. A stream has one reader */
 GPUCSR_IO_INTERN void    GPUCSRInputSkip(GPUCSRInput *, size_t bytes, int64_t lines); /* the header */
 GPUCSR_IO_INTERN int     GPUCSRInputPart(GPUCSRInput *, int rank, int size, size_t blockbytes, GPUCSRFault *);
-GPUCSR_IO_INTERN int     GPUCSRInputNext(GPUCSRInput *, GPUCSRBlock *, GPUCSRFault *); /* bytes is 0 when there are no more */
+GPUCSR_IO_INTERN int     GPUCSRInputNext(GPUCSRInput *, GPUCSRBlock *, GPUCSRFault *); /* bytes is 0 at the end */
 GPUCSR_IO_INTERN int     GPUCSRBlockLoad(GPUCSRBlock *, GPUCSRFault *);
 GPUCSR_IO_INTERN int64_t GPUCSRBlockLine(const GPUCSRBlock *); /* number of its first line */
 GPUCSR_IO_INTERN void    GPUCSRBlockDestroy(GPUCSRBlock *);
 
-/* Parse by threads, then hand the blocks over in their order, without their text; depth is how many are parsed before that. Stops at a fault, also the handler's */
+/* Parses by threads, then passes on the blocks in order, without their text; depth: number of blocks parsed before that. Stops at a fault, also of the handler */
 typedef int (*GPUCSRBlockFn)(void *ctx, GPUCSRBlock *, GPUCSRFault *);
 GPUCSR_IO_INTERN int  GPUCSRInputParse(GPUCSRInput *, const GPUCSRTextHeader *, int skip, int threads, size_t depth, GPUCSRBlockFn, void *ctx, GPUCSRFault *);
 GPUCSR_IO_INTERN void GPUCSRBlockParse(const GPUCSRTextHeader *, int skip, GPUCSRBlock *);
@@ -212,12 +211,12 @@ typedef struct {
   int            threads;
 } GPUCSRAssembly;
 
-/* LIBSVM: the rows of the pieces one after the other, with the base taken off. Others: triplets; row says where each row begins, m + 1 numbers */
+/* LIBSVM: the rows of the pieces one after the other, minus the base. Other formats: triplets; row gets the start of each row, m + 1 numbers */
 GPUCSR_IO_INTERN void GPUCSRAssemblyCount(const GPUCSRAssembly *, int64_t row[]);
 GPUCSR_IO_INTERN int  GPUCSRAssemblyFill(const GPUCSRAssembly *, PetscInt base, const int64_t row[], PetscInt j[], PetscScalar v[], int64_t *equal, GPUCSRFault *);
-GPUCSR_IO_INTERN void GPUCSRAssemblyCompact(int64_t m, int64_t row[], PetscInt j[], PetscScalar v[]); /* add entries of equal places up: where Fill said that there are such */
+GPUCSR_IO_INTERN void GPUCSRAssemblyCompact(int64_t m, int64_t row[], PetscInt j[], PetscScalar v[]); /* adds up entries of equal places, if Fill has found any */
 
-/* Matrix Market arrays: give the values of a piece their rows and columns; first is the number of the first one */
+/* Matrix Market arrays: gives the values of a piece their rows and columns; first is the number of the first value */
 GPUCSR_IO_INTERN void GPUCSRMarketPlace(const GPUCSRTextHeader *, int64_t first, GPUCSRPiece *);
 
 static inline PetscScalar GPUCSRMirror(GPUCSRSymmetry symmetry, PetscScalar v)

@@ -1,14 +1,14 @@
 /*
-  PETSc binary into a matrix. Every rank reads its part of a plain file; what comes as a stream the first rank hands to all.
+  PETSc binary into a matrix. Every rank reads its part of a plain file; the first rank passes a stream on to all.
 */
 #include "loadfile.h"
 #include <stdlib.h>
 
 enum {
-  PIECE = 1 << 17 /* numbers that a thread is given */
+  PIECE = 1 << 17 /* numbers for a thread at a time */
 };
 
-/* What we do not read ourselves: matrices that were stored dense, scalars that are not double */
+/* PETSc's viewer loads dense matrices and scalars that are not double */
 static PetscErrorCode LoadViewer(GPUCSRReader *R, Mat A, const GPUCSRBinary *b, Vec *labels)
 {
   PetscViewer viewer;
@@ -20,7 +20,7 @@ static PetscErrorCode LoadViewer(GPUCSRReader *R, Mat A, const GPUCSRBinary *b, 
   PetscCall(PetscViewerBinaryOpen(R->comm, R->file, FILE_MODE_READ, &viewer));
   PetscCall(MatLoad(A, viewer));
   PetscCall(MatGetSize(A, &M, &N));
-  R->entries = b->nz < 0 ? (int64_t)M * N : b->nz; /* of a dense matrix only now that it is in memory: sizes of a header may be any */
+  R->entries = b->nz < 0 ? (int64_t)M * N : b->nz; /* of a dense matrix only after loading: the sizes of a header may be arbitrary */
   PetscCallMPI(MPI_Bcast(&follows, 1, MPI_INT, 0, R->comm));
   if (follows && labels) {
     PetscCall(MatCreateVecs(A, NULL, labels));
@@ -32,8 +32,8 @@ static PetscErrorCode LoadViewer(GPUCSRReader *R, Mat A, const GPUCSRBinary *b, 
 }
 
 /*
-  Values, and beside them what PETSc does with the columns in one thread: a copy to themselves, by which A, where it is given, takes them for its own. With many threads the others
-  would wait for that one, so it comes after the columns then. With one or two it comes before them, as the first touch of their memory, and what is copied is in the caches.
+  Reads values, and makes A, if given, own its columns, which PETSc does in one thread by copying the columns to themselves. With many threads this comes after the columns, to let other threads work meanwhile.
+  With one or two threads it comes before, as the first touch of their memory, with the copied part in the caches.
 */
 static int FillValues(const GPUCSRReader *R, Mat A, const GPUCSRBinary *b, int64_t first, int64_t nz, PetscInt j[], PetscScalar v[], PetscErrorCode *ierr, GPUCSRFault *f)
 {
@@ -59,7 +59,7 @@ static int FillValues(const GPUCSRReader *R, Mat A, const GPUCSRBinary *b, int64
   return failed;
 }
 
-/* What comes as a stream goes from the first rank to all */
+/* The first rank sends the contents of a stream to all */
 static PetscErrorCode Share(GPUCSRReader *R)
 {
   int64_t bytes = 0;
@@ -83,7 +83,7 @@ static PetscErrorCode Share(GPUCSRReader *R)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Where the rows of this rank begin, and which entry of the file is their first; the rows of all ranks must have those that the header announces */
+/* The start of each of this rank's rows, and the number of their first entry in the file; the rows of all ranks must have as many entries as the header announces */
 static PetscErrorCode Rows(GPUCSRReader *R, const GPUCSRBinary *b, PetscInt rstart, PetscInt m, int64_t *first)
 {
   int64_t last;
@@ -102,7 +102,7 @@ static PetscErrorCode Rows(GPUCSRReader *R, const GPUCSRBinary *b, PetscInt rsta
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Columns and values of the rows of this rank, into the arrays of the matrix where it has such */
+/* Columns and values of this rank's rows, into the arrays of the matrix if its type has them */
 static PetscErrorCode Entries(GPUCSRReader *R, Mat A, const GPUCSRBinary *b, PetscInt rstart, PetscInt m, int64_t first)
 {
   const int64_t *row   = R->row;
@@ -134,7 +134,7 @@ static PetscErrorCode Entries(GPUCSRReader *R, Mat A, const GPUCSRBinary *b, Pet
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The lengths of rows, as many on each rank */
+/* The lengths of rows, equally many on each rank */
 static PetscErrorCode Count(GPUCSRReader *R, const void *ctx, GPUCSRBins *bins)
 {
   const GPUCSRBinary *b     = (const GPUCSRBinary *)ctx;
@@ -159,7 +159,7 @@ PetscErrorCode GPUCSRLoadBinary(GPUCSRReader *R, Mat A, Vec *labels)
   PetscFunctionBegin;
   if (R->stream) PetscCall(Share(R));
   R->failed = GPUCSRBinaryHeader(R->source, &b, &R->fault);
-  if (!R->failed && R->stream && (b.nz < 0 || !GPUCSR_SCALAR_IS_DOUBLE)) GPUCSRReaderFail(R, "is a matrix stored dense, or of other scalars than doubles, inside a compressed file or a pipe: make it a plain file first");
+  if (!R->failed && R->stream && (b.nz < 0 || !GPUCSR_SCALAR_IS_DOUBLE)) GPUCSRReaderFail(R, "is a dense matrix, or has other scalars than doubles, inside a compressed file or a pipe: make it a plain file first");
   PetscCall(GPUCSRReaderAgree(R));
   R->text = (int64_t)b.length;
   if (b.nz < 0 || !GPUCSR_SCALAR_IS_DOUBLE) {

@@ -1,9 +1,8 @@
 /*
-  MatGPUCSRLoadFile(): a matrix, and the labels of its rows, from a file, by threads and by ranks.
+  MatGPUCSRLoadFile(): reads a matrix, and the labels of its rows, from a file, by threads and by ranks.
 
-  A plain file is parted among the ranks, and each parses its part; a compressed one, or a pipe, is read by the first rank, which hands blocks of lines to all in turn.
-  Every rank then sends entries to those who own their rows, assembles what it owns, and puts that into the matrix: into the arrays of MATAIJ where the type has such, else
-  by MatSetValues().
+  The ranks share a plain file, and each parses its part; the first rank reads a compressed file or a pipe, and sends blocks of lines to all in turn. Every rank then sends entries to the owners of their
+  rows, assembles its own rows, and puts these into the matrix: into the arrays of MATAIJ if the type has them, otherwise by MatSetValues().
 */
 #include "loadfile.h"
 #include <stdlib.h>
@@ -14,13 +13,13 @@ const char *const MatGPUCSRFileFormats[]  = {"auto", "petsc", "libsvm", "market"
 const char *const MatGPUCSRFileBalances[] = {"rows", "entries", "MatGPUCSRFileBalance", "MAT_GPUCSR_FILE_BALANCE_", NULL};
 
 /*@
-  MatGPUCSRFileOptionsInitialize - the defaults of how a file is read
+  MatGPUCSRFileOptionsInitialize - set the defaults for reading a file
 
   Not Collective
 
   Output Parameter:
-. options - format by content, columns and base by the indices that occur, as many threads as OpenMP has, stop at the first bad line,
-            as many rows a rank
+. options - format by content, columns and base from the indices, all threads of OpenMP, stop at the first bad line,
+            equally many rows a rank
 
   Level: intermediate
 
@@ -39,22 +38,22 @@ PetscErrorCode MatGPUCSRFileOptionsInitialize(MatGPUCSRFileOptions *options)
 }
 
 /*@C
-  MatGPUCSRFileOptionsSetFromOptions - change how a file is read by the options database
+  MatGPUCSRFileOptionsSetFromOptions - set options for reading a file from the options database
 
   Collective
 
   Input Parameters:
-+ comm    - those who will read
++ comm    - the reading ranks
 . prefix  - in front of the options, or `NULL`
-- options - what holds where an option is not given
+- options - the values for options that are not given
 
   Options Database Keys:
-+ -gpucsr_file_format (auto|petsc|libsvm|market|boeing) - what the file holds
++ -gpucsr_file_format (auto|petsc|libsvm|market|boeing) - format of the file
 . -gpucsr_file_columns n                               - LIBSVM: columns of the matrix
 . -gpucsr_file_base (0|1)                              - LIBSVM: index of the first column
 . -gpucsr_file_threads n                               - threads that parse on each rank
-. -gpucsr_file_skip                                    - leave bad lines out and count them
-- -gpucsr_file_balance (rows|entries)                  - what each rank gets as much of as the others
+. -gpucsr_file_skip                                    - skip and count bad lines
+- -gpucsr_file_balance (rows|entries)                  - balance ranks by rows or by entries
 
   Level: intermediate
 
@@ -68,8 +67,8 @@ PetscErrorCode MatGPUCSRFileOptionsSetFromOptions(MPI_Comm comm, const char pref
   PetscCall(PetscOptionsInt("-gpucsr_file_columns", "LIBSVM: columns of the matrix", "MatGPUCSRLoadFile", options->columns, &options->columns, NULL));
   PetscCall(PetscOptionsInt("-gpucsr_file_base", "LIBSVM: index of the first column", "MatGPUCSRLoadFile", options->base, &options->base, NULL));
   PetscCall(PetscOptionsInt("-gpucsr_file_threads", "Threads that parse on each rank", "MatGPUCSRLoadFile", options->threads, &options->threads, NULL));
-  PetscCall(PetscOptionsBool("-gpucsr_file_skip", "Leave bad lines out and count them", "MatGPUCSRLoadFile", options->skip, &options->skip, NULL));
-  PetscCall(PetscOptionsEnum("-gpucsr_file_balance", "What each rank gets as much of as the others", "MatGPUCSRLoadFile", MatGPUCSRFileBalances, (PetscEnum)options->balance, (PetscEnum *)&options->balance, NULL));
+  PetscCall(PetscOptionsBool("-gpucsr_file_skip", "Skip and count bad lines", "MatGPUCSRLoadFile", options->skip, &options->skip, NULL));
+  PetscCall(PetscOptionsEnum("-gpucsr_file_balance", "Balance ranks by rows or by entries", "MatGPUCSRLoadFile", MatGPUCSRFileBalances, (PetscEnum)options->balance, (PetscEnum *)&options->balance, NULL));
   PetscOptionsEnd();
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -88,7 +87,7 @@ static PetscErrorCode ReaderDestroy(GPUCSRReader *R)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* If any rank has failed, all end with the fault that comes first in the file */
+/* If any rank has failed, all return the fault that comes first in the file */
 PetscErrorCode GPUCSRReaderAgree(GPUCSRReader *R)
 {
   const int64_t none = INT64_MAX;
@@ -111,7 +110,7 @@ void GPUCSRReaderFail(GPUCSRReader *R, const char why[])
   if (!R->failed) R->failed = GPUCSRFaultSet(&R->fault, 0, 0, "%s", why);
 }
 
-/* The format that the options ask for, as SourceHeader() takes it */
+/* The requested format, for SourceHeader() */
 static int Format(MatGPUCSRFileFormat format)
 {
   switch (format) {
@@ -128,7 +127,7 @@ static int Format(MatGPUCSRFileFormat format)
   }
 }
 
-/* Open the file, and read what stands in front of the entries */
+/* Opens the file, and reads the header before the entries */
 static PetscErrorCode Open(GPUCSRReader *R)
 {
   struct {
@@ -155,7 +154,7 @@ static PetscErrorCode Open(GPUCSRReader *R)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sizes that the file tells, where the caller has set none; those that he has set must be the file's */
+/* The sizes in the file, for sizes that the caller has not set; sizes that the caller has set must agree */
 PetscErrorCode GPUCSRReaderLayout(GPUCSRReader *R, Mat A, PetscInt M, PetscInt N, GPUCSRCountFn count, const void *ctx)
 {
   PetscInt m, n, has[2];
@@ -199,24 +198,24 @@ static PetscErrorCode Load(GPUCSRReader *R, Mat A, Vec *labels, Vec *queries, Pe
 - options - how to read, or `NULL` for the defaults and the options database with the prefix of `A`
 
   Output Parameters:
-+ labels  - a new vector with the labels of the rows, `NULL` where the file has none; or pass `NULL`
-. queries - a new vector with the numbers after qid: in svmlight files, 0 for a row without, `NULL` where the file has none; or pass `NULL`
-- info    - what was found, or pass `NULL`
++ labels  - a new vector with the labels of the rows, `NULL` if the file has none; or pass `NULL`
+. queries - a new vector with the numbers after qid: in svmlight files, 0 for a row without, `NULL` if the file has none; or pass `NULL`
+- info    - statistics of the file, or pass `NULL`
 
   Level: intermediate
 
   Notes:
   The file is LIBSVM or svmlight text, Matrix Market, Harwell-Boeing, Rutherford-Boeing, or PETSc binary, told by its content, and may be compressed by
-  gzip, xz, bzip2 or zstd. It may be a pipe, which the first rank reads for all. Threads (`MatGPUCSRFileOptions`) and ranks read it in parallel, into a matrix of any type. In PETSc binary the labels are the
+  gzip, xz, bzip2 or zstd. The first rank reads a pipe for all. Threads (`MatGPUCSRFileOptions`) and ranks read it in parallel, into a matrix of any type. In PETSc binary the labels are the
   vector that follows the matrix.
 
-  Rows are parted among the ranks as the sizes of `A` say, else as `PETSC_DECIDE` does, or, with balance entries, so that ranks have as much work in a product; vectors
-  of `MatCreateVecs()` then fit, and those that a program sizes by `PETSC_DECIDE` do not. The columns of LIBSVM text are those of `A`, if set, or of the options;
-  so the columns of a second file can be made those of a first one.
+  The sizes of `A` distribute the rows over the ranks; otherwise `PETSC_DECIDE` does, or, with balance entries, equal work in a product. Then vectors
+  of `MatCreateVecs()` fit, and vectors with sizes from `PETSC_DECIDE` do not. LIBSVM text gets the columns of `A`, if set, or of the options;
+  so a second file can get the columns of a first.
 
-  Where a sample of the rows says that PETSc's search for equal neighbours would find too few to use, it is spared, by `MAT_USE_INODES`.
+  If a sample of the rows has too few equal neighbours, `MAT_USE_INODES` skips PETSc's search for them.
 
-  A line that is wrong is an error with the file, the line, the column, and what was expected there, on all ranks; or it is left out and counted in
+  A bad line is an error on all ranks, with the file, line, column and the expected text; or bad lines are skipped and counted in
   the info.
 
 .seealso: `MatGPUCSRFileOptions`, `MatGPUCSRFileInfo`, `MatGPUCSRFileOptionsInitialize()`, `MatLoad()`

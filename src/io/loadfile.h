@@ -1,7 +1,7 @@
 #pragma once
 
 /*
-  What the files of MatGPUCSRLoadFile() share: text (loadtext.c) and PETSc binary (loadbinary.c) into rows, rows into a matrix (setrows.c).
+  Shared by the files of MatGPUCSRLoadFile(): text (loadtext.c) and PETSc binary (loadbinary.c) into rows, rows into a matrix (setrows.c).
 */
 #include <petscgpucsr.h>
 #include <petsc/private/matimpl.h> /* layouts and states of a Mat that a file fills */
@@ -20,28 +20,28 @@ typedef struct {
   GPUCSRTextHeader     header;
   GPUCSRBlock         *block; /* parsed: their pieces alone are left */
   size_t               nblocks, room;
-  int64_t             *number;                                         /* of each block among all, in the order of the file */
+  int64_t             *number;                                         /* number of each block among all, in file order */
   int64_t              all;                                            /* blocks of all ranks */
-  int64_t              entries, lines, skipped, skip, low, high, text; /* lines: that hold an entry or a row, those skipped among them */
+  int64_t              entries, lines, skipped, skip, low, high, text; /* lines: with an entry or a row, including skipped lines */
   double               begun, parsed;                                  /* times: when parsing began, and ended */
   int                  failed;
   GPUCSRFault          fault;
-  /* of the rows of this rank; kept here, and the blocks, so that an error leaves nothing behind */
+  /* of this rank's rows; kept here with the blocks, so that an error leaks nothing */
   int64_t     *row; /* where each begins */
   PetscInt    *nnz; /* their lengths */
-  PetscInt    *j;   /* entries, where the matrix has no arrays for them */
+  PetscInt    *j;   /* entries, if the matrix has no arrays for them */
   PetscScalar *v;
   int64_t     *firstrow; /* LIBSVM: of each block */
   int64_t     *work;     /* of bins of rows, see balance.c */
 } GPUCSRReader;
 
-/* Work of a matrix of M rows, by bins of so many */
+/* Work of a matrix of M rows, in bins of equally many */
 typedef struct {
   int64_t M, rows, *work;
 } GPUCSRBins;
-typedef PetscErrorCode (*GPUCSRCountFn)(GPUCSRReader *, const void *ctx, GPUCSRBins *); /* adds what this rank has read, by GPUCSRBinsAdd() */
+typedef PetscErrorCode (*GPUCSRCountFn)(GPUCSRReader *, const void *ctx, GPUCSRBins *); /* adds the entries that this rank has read, by GPUCSRBinsAdd() */
 
-/* Collective: if any rank has failed, all end with the fault that comes first in the file */
+/* Collective: if any rank has failed, all return the fault that comes first in the file */
 GPUCSR_IO_INTERN PetscErrorCode GPUCSRReaderAgree(GPUCSRReader *);
 GPUCSR_IO_INTERN void           GPUCSRReaderFail(GPUCSRReader *, const char why[]);
 GPUCSR_IO_INTERN PetscErrorCode GPUCSRReaderLayout(GPUCSRReader *, Mat, PetscInt M, PetscInt N, GPUCSRCountFn, const void *ctx); /* sizes, type and layouts of the matrix */
@@ -51,7 +51,7 @@ GPUCSR_IO_INTERN void           GPUCSRBinsAdd(GPUCSRBins *, int64_t row, int64_t
 GPUCSR_IO_INTERN PetscErrorCode GPUCSRLoadText(GPUCSRReader *, Mat, Vec *labels, Vec *queries, PetscInt *base);
 GPUCSR_IO_INTERN PetscErrorCode GPUCSRLoadBinary(GPUCSRReader *, Mat, Vec *labels);
 
-/* Arrays of a MATSEQAIJ with rows of these lengths, to be filled, then ArraysDone(); NULL where its type keeps them elsewhere */
+/* Arrays of a MATSEQAIJ with rows of these lengths, to fill before ArraysDone(); NULL if its type has no such arrays */
 GPUCSR_IO_INTERN PetscErrorCode GPUCSRSeqArrays(Mat, PetscBool preallocate, const PetscInt nnz[], PetscInt **j, PetscScalar **v);
 GPUCSR_IO_INTERN PetscErrorCode GPUCSRSeqArraysDone(Mat, const int64_t row[], PetscInt j[]);
 GPUCSR_IO_INTERN PetscErrorCode GPUCSRSpareInodes(Mat, PetscInt m, const int64_t row[], const PetscInt j[]);

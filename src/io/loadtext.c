@@ -1,11 +1,11 @@
 /*
-  Text into a matrix: each rank parses its part into pieces, entries travel to those who own their rows, and each rank assembles what it owns.
+  Text into a matrix: each rank parses its part into pieces, entries travel to the owners of their rows, and each rank assembles its own rows.
 */
 #include "loadfile.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* Keep a parsed block, number in the order of the file */
+/* Keeps a parsed block; number: in file order */
 static int Keep(GPUCSRReader *R, GPUCSRBlock *block, int64_t number, GPUCSRFault *f)
 {
   if (R->nblocks == R->room) {
@@ -30,7 +30,7 @@ static int Keep(GPUCSRReader *R, GPUCSRBlock *block, int64_t number, GPUCSRFault
   R->number[R->nblocks]  = number;
   R->block[R->nblocks++] = *block;
   memset(&block->piece, 0, sizeof(block->piece));
-  R->block[R->nblocks - 1].text = NULL; /* it is the caller's */
+  R->block[R->nblocks - 1].text = NULL; /* the caller owns it */
   return 0;
 }
 
@@ -42,7 +42,7 @@ static int Handle(void *ctx, GPUCSRBlock *block, GPUCSRFault *f)
   return Keep(R, block, (int64_t)R->nblocks, f);
 }
 
-/* A stream on several ranks: the first reads, all parse, a block each in turn */
+/* A stream on several ranks: the first rank reads, all ranks parse, one block each in turn */
 static PetscErrorCode ParseDealt(GPUCSRReader *R)
 {
   int64_t     head[2] = {0, 0}; /* bytes of text, number of its first line */
@@ -93,7 +93,7 @@ static PetscErrorCode ParseDealt(GPUCSRReader *R)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Harwell-Boeing: each rank that can read takes a part of the entries, and cuts it for its threads */
+/* Harwell-Boeing: each rank that can read takes a part of the entries, and splits it for its threads */
 static int ParseBoeing(GPUCSRReader *R, GPUCSRFault *f)
 {
   const PetscMPIInt rank = R->stream ? 0 : R->rank, size = R->stream ? 1 : R->size;
@@ -125,14 +125,14 @@ static int ParseBoeing(GPUCSRReader *R, GPUCSRFault *f)
   return failed;
 }
 
-/* What the pieces of all ranks hold together: counts, least and largest index, numbers of blocks */
+/* Totals over the pieces of all ranks: counts, smallest and largest index, numbers of blocks */
 static PetscErrorCode Total(GPUCSRReader *R)
 {
   int64_t sums[4], before = 0, mine = (int64_t)R->nblocks;
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Allreduce(&mine, &R->all, 1, MPIU_INT64, MPI_SUM, R->comm));
-  if (!R->stream) { /* those of the ranks one after the other; of a stream they are numbered already */
+  if (!R->stream) { /* rank after rank; blocks of a stream have numbers already */
     PetscCallMPI(MPI_Exscan(&mine, &before, 1, MPIU_INT64, MPI_SUM, R->comm));
     if (R->rank == 0) before = 0;
     for (size_t k = 0; k < R->nblocks; k++) R->number[k] = before + (int64_t)k;
@@ -156,7 +156,7 @@ static PetscErrorCode Total(GPUCSRReader *R)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All text into pieces, here or on other ranks; then what holds for the file as a whole. The columns of LIBSVM text, where they are known, or a negative number */
+/* All text into pieces, here or on other ranks; then checks of the file as a whole. columns: of LIBSVM text, negative if unknown */
 static PetscErrorCode Parse(GPUCSRReader *R, PetscInt columns)
 {
   const GPUCSRTextHeader *h = &R->header;
@@ -191,7 +191,7 @@ static PetscErrorCode Parse(GPUCSRReader *R, PetscInt columns)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The blocks of all ranks, each with a count: how much is counted before each block of this rank, and in all */
+/* Sums of a count over the blocks of all ranks: before each block of this rank, and in all */
 static PetscErrorCode CountBefore(GPUCSRReader *R, PetscBool rows, int64_t **before, int64_t *total)
 {
   int64_t *count, sum = 0;
@@ -213,7 +213,7 @@ static PetscErrorCode CountBefore(GPUCSRReader *R, PetscBool rows, int64_t **bef
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The line of an entry, looked for by reading the file again; 0 where it cannot be */
+/* The line of an entry, found by reading the file again; 0 if that is not possible */
 static int64_t LineOfEntry(const GPUCSRReader *R, int64_t entry)
 {
   GPUCSRInput     *s = NULL;
@@ -234,14 +234,14 @@ static int64_t LineOfEntry(const GPUCSRReader *R, int64_t entry)
   return line;
 }
 
-/* Matrix Market: as many entries as the size line says? */
+/* Matrix Market: are there as many entries as the size line announces? */
 static PetscErrorCode CheckEntries(GPUCSRReader *R)
 {
   const GPUCSRTextHeader *h = &R->header;
 
   PetscFunctionBegin;
   if (R->entries == h->entries) PetscFunctionReturn(PETSC_SUCCESS);
-  if (R->rank == 0) { /* the line is looked for only now */
+  if (R->rank == 0) { /* the line is searched only now */
     const int64_t line = LineOfEntry(R, PetscMin(R->entries, h->entries));
 
     if (R->entries < h->entries) R->failed = GPUCSRFaultSet(&R->fault, line, 0, "the file ends after %lld of %lld entries", (long long)R->entries, (long long)h->entries);
@@ -251,7 +251,7 @@ static PetscErrorCode CheckEntries(GPUCSRReader *R)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Send what lies between send[r] and send[r + 1] to rank r, which puts it behind recv[this rank]; elements of some bytes */
+/* Sends the elements from send[r] to send[r + 1] to rank r, which stores them from recv[this rank] on; elements of some bytes */
 static PetscErrorCode Exchange(GPUCSRReader *R, const void *out, const int64_t send[], void *in, const int64_t recv[], size_t element)
 {
   const int64_t limit = (int64_t)((1u << 30) / element);
@@ -271,7 +271,7 @@ static PetscErrorCode Exchange(GPUCSRReader *R, const void *out, const int64_t s
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Which rank owns a row; near is a guess */
+/* The rank that owns a row; near is a guess */
 static inline PetscMPIInt Owner(const PetscInt ranges[], PetscMPIInt size, PetscInt row, PetscMPIInt near)
 {
   PetscMPIInt lo = 0, hi = size;
@@ -286,7 +286,7 @@ static inline PetscMPIInt Owner(const PetscInt ranges[], PetscMPIInt size, Petsc
   return lo;
 }
 
-/* One pass over a block: count its entries by owner, or put them where at[owner] says */
+/* One pass over a block: counts its entries by owner, or stores them at at[owner] */
 static void Deal(const GPUCSRReader *R, const GPUCSRPiece *p, int64_t firstrow, PetscInt base, const PetscInt ranges[], int64_t at[], PetscInt i[], PetscInt j[], PetscScalar v[])
 {
   PetscMPIInt owner = 0;
@@ -316,7 +316,7 @@ static void Deal(const GPUCSRReader *R, const GPUCSRPiece *p, int64_t firstrow, 
 #undef GIVE
 }
 
-/* The pieces of all ranks into one per rank, of triplets in the rows that it owns, both halves of a symmetric matrix */
+/* The pieces of all ranks into one piece per rank, of triplets in its own rows, both halves of a symmetric matrix */
 static PetscErrorCode Redistribute(GPUCSRReader *R, const int64_t firstrow[], PetscInt base, const PetscInt ranges[])
 {
   const size_t size = (size_t)R->size, nb = R->nblocks;
@@ -394,7 +394,7 @@ static PetscErrorCode FillMatrix(GPUCSRReader *R, Mat A, PetscInt base)
     nnz[r] = (PetscInt)(row[r + 1] - row[r]);
     more   = (PetscBool)(more || nnz[r] > A->cmap->N);
   }
-  /* a row with equal places may be longer than PETSc lets a row be */
+  /* a row with equal places may be longer than PETSc allows */
   if (more || R->size > 1) j = NULL;
   else PetscCall(GPUCSRSeqArrays(A, PETSC_TRUE, nnz, &j, &v));
   direct = (PetscBool)(j != NULL);
@@ -406,7 +406,7 @@ static PetscErrorCode FillMatrix(GPUCSRReader *R, Mat A, PetscInt base)
   R->failed = GPUCSRAssemblyFill(&assembly, base, row, j, v, &equal, &R->fault);
   PetscCall(PetscFree(assembly.piece));
   PetscCall(GPUCSRReaderAgree(R));
-  if (direct && equal) { /* rare: over again with the lengths that are left */
+  if (direct && equal) { /* rare: once more with the remaining lengths */
     PetscCall(PetscMalloc2((size_t)row[m] + 1, &R->j, (size_t)row[m] + 1, &R->v));
     memcpy(R->j, j, (size_t)row[m] * sizeof(*j));
     memcpy(R->v, v, (size_t)row[m] * sizeof(*v));
@@ -418,7 +418,7 @@ static PetscErrorCode FillMatrix(GPUCSRReader *R, Mat A, PetscInt base)
   ierr = PETSC_SUCCESS;
 #pragma omp parallel num_threads(R->threads)
   {
-    /* memory goes back to the system beside what PETSc does with the columns in one thread */
+    /* returns memory to the system while PETSc handles the columns in one thread */
 #pragma omp master
     if (direct) ierr = GPUCSRSeqArraysDone(A, row, j);
 #pragma omp for schedule(dynamic)
@@ -455,7 +455,7 @@ static PetscErrorCode FillVector(GPUCSRReader *R, Mat A, const int64_t firstrow[
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The entries of the pieces of this rank, and the other half of symmetric ones */
+/* The entries of this rank's pieces, and the other half of symmetric matrices */
 static PetscErrorCode Count(GPUCSRReader *R, const void *ctx, GPUCSRBins *bins)
 {
   PetscFunctionBegin;
@@ -503,7 +503,7 @@ PetscErrorCode GPUCSRLoadText(GPUCSRReader *R, Mat A, Vec *labels, Vec *queries,
       R->high = base - 1;
     }
     N = columns >= 0 ? columns : (PetscInt)(R->high + 1 - base);
-    /* what the parser could not know: an index 0 elsewhere makes the last index one less */
+    /* unknown to the parser: an index 0 elsewhere lowers the last index by one */
     PetscCheck(R->high - base < N, R->comm, PETSC_ERR_FILE_UNEXPECTED, "%s: has index %lld, which is beyond %" PetscInt_FMT " columns that begin with index %" PetscInt_FMT, R->file, (long long)R->high, N, base);
     PetscCheck(rows <= PETSC_MAX_INT, R->comm, PETSC_ERR_FILE_UNEXPECTED, "%s: has %lld rows, more than the integers of this PETSc can count", R->file, (long long)rows);
     M = (PetscInt)rows;

@@ -1,5 +1,5 @@
 /*
-  Blocks of text into pieces, by threads; and which format a text has.
+  Parses blocks of text into pieces, by threads; and detects the format of a text.
 */
 #include "gpucsrio.h"
 #include "formats/number.h"
@@ -33,7 +33,7 @@ static void Fetch(GPUCSRInput *s, size_t depth, Batch *batch)
   }
 }
 
-/* Parse one batch while the next one is decompressed */
+/* Parses one batch while the next is decompressed */
 static void ParseBatch(GPUCSRInput *s, const GPUCSRTextHeader *h, int skip, int threads, size_t depth, Batch *now, Batch *next)
 {
 #pragma omp parallel num_threads(threads)

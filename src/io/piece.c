@@ -1,7 +1,7 @@
 /*
-  Pieces, the memory of what a block of text held, and faults.
+  Pieces, the memory for the contents of a block of text, and faults.
 
-  A piece is allocated for the most that its text can hold, and given back to what it held: pages that are never written cost nothing.
+  A piece is allocated for the most that its text can hold, and then cut to its contents: pages that are never written cost nothing.
 */
 #include "gpucsrio.h"
 #include "formats/number.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes of the character at s if a terminal can show it: ASCII, or UTF-8 whose bytes are all there. 0: it cannot */
+/* Bytes of the character at s if a terminal can show it: ASCII, or complete UTF-8. 0: it cannot */
 static int Shown(const unsigned char *s)
 {
   const int n = *s < 128 ? 1 : *s < 0xc2 ? 0 : *s < 0xe0 ? 2 : *s < 0xf0 ? 3 : *s < 0xf5 ? 4 : 0;
@@ -29,7 +29,7 @@ int GPUCSRFaultSet(GPUCSRFault *f, int64_t line, int64_t column, const char form
   va_start(args, format);
   vsnprintf(f->why, sizeof(f->why), format, args);
   va_end(args);
-  for (char *s = f->why; *s;) { /* words of a file that is no text */
+  for (char *s = f->why; *s;) { /* words of a file that is not text */
     const int n = Shown((const unsigned char *)s);
 
     if (!n) *s = '?';

@@ -1,12 +1,12 @@
 /*
-  Rows into a matrix: into the arrays of MATSEQAIJ where its type has such, else by MatSetValues().
+  Rows into a matrix: into the arrays of MATSEQAIJ if the type has them, otherwise by MatSetValues().
 */
 #include "loadfile.h"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-/* Large arrays in large pages, if the system has such: they are filled, and later read by products, with fewer faults */
+/* Requests large pages for large arrays, for fewer page faults when they are filled, and later when products read them */
 static void AdviseHuge(void *p, size_t bytes)
 {
 #if defined(MADV_HUGEPAGE)
@@ -20,7 +20,7 @@ static void AdviseHuge(void *p, size_t bytes)
 #endif
 }
 
-/* Arrays of a MATSEQAIJ with rows of these lengths, to be filled; NULL where its type keeps them elsewhere. GPUCSRSeqArraysDone() when they are */
+/* Arrays of a MATSEQAIJ with rows of these lengths, to fill before GPUCSRSeqArraysDone(); NULL if its type has no such arrays */
 PetscErrorCode GPUCSRSeqArrays(Mat A, PetscBool preallocate, const PetscInt nnz[], PetscInt **j, PetscScalar **v)
 {
   PetscBool       mine;
@@ -51,8 +51,8 @@ enum {
 };
 
 /*
-  Assembly compares each row with the one before, in one thread, and gives inodes up, for good, where less than a fifth of the rows are equal to it. What comes out
-  of that for a matrix of many rows is told by some: where not even a tenth of them are, the search is spared. They are scattered, as blocks repeat
+  Assembly compares each row with the row before, in one thread, and gives up inodes if fewer than a fifth are equal. A sample predicts the result for a matrix of many rows: if fewer than a tenth are equal,
+  the search is skipped. Sampled rows are scattered, as blocks repeat
 */
 PetscErrorCode GPUCSRSpareInodes(Mat A, PetscInt m, const int64_t row[], const PetscInt j[])
 {
@@ -78,7 +78,7 @@ PetscErrorCode GPUCSRSeqArraysDone(Mat A, const int64_t row[], PetscInt j[])
   PetscFunctionBegin;
   PetscCall(MatGetLocalSize(A, &m, NULL));
   PetscCall(GPUCSRSpareInodes(A, m, row, j));
-  PetscCall(MatSeqAIJSetColumnIndices(A, j)); /* they are there; it says so */
+  PetscCall(MatSeqAIJSetColumnIndices(A, j)); /* the columns are in place; this call makes A aware of them */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -107,7 +107,7 @@ PetscErrorCode GPUCSRSetRows(Mat A, const int64_t row[], const PetscInt j[], con
   PetscCall(MatGetOwnershipRangeColumn(A, &cstart, &cend));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &mpi, MATMPIAIJ, MATMPIAIJGPUCSR, ""));
   rows = (size_t)m;
-  PetscCall(PetscCalloc1(4 * rows + 1, &nnz)); /* in the diagonal block, off it; the same in the upper triangle */
+  PetscCall(PetscCalloc1(4 * rows + 1, &nnz)); /* in the diagonal block, outside it; the same in the upper triangle */
 #pragma omp parallel for num_threads(threads)
   for (PetscInt r = 0; r < m; r++)
     for (int64_t k = row[r]; k < row[r + 1]; k++) {
@@ -153,7 +153,7 @@ PetscErrorCode GPUCSRSetRows(Mat A, const int64_t row[], const PetscInt j[], con
       PetscCall(MatXAIJSetPreallocation(A, 1, nnz, nnz + rows, nnz + 2 * rows, nnz + 3 * rows));
       preallocated = PETSC_TRUE;
     }
-    if (!preallocated) { /* these two do nothing to other types */
+    if (!preallocated) { /* no effect on other types */
       PetscCall(MatSeqSELLSetPreallocation(A, 0, nnz));
       PetscCall(MatMPISELLSetPreallocation(A, 0, nnz, 0, nnz + m));
       PetscCall(MatSetUp(A));

@@ -1,8 +1,8 @@
 /*
-  Sources: where text comes from, cut at line ends into blocks.
+  Sources of text, cut at line ends into blocks.
 
-  A plain regular file, or memory, can be read at any place: blocks are ranges of it, and the thread that parses a block reads it. What is compressed, and a pipe, is a
-  stream: its bytes are read in their order, decoded, and handed out. Files are read, not mapped: one that is cut short meanwhile is then an error, and not a signal.
+  A plain regular file, or memory, can be read at any place: blocks are ranges of it, and the thread that parses a block reads it. A compressed file or a pipe is a stream: its bytes are read in order,
+  decoded, and passed on. Files are read, not mapped, so that a file that shrinks meanwhile is an error and not a signal.
 */
 #include "decode.h"
 #include "formats/number.h"
@@ -18,39 +18,39 @@
 enum {
   BLOCK  = 1 << 22, /* bytes of a block by default */
   INPUT  = 1 << 20, /* bytes of a stream that are read at once */
-  WINDOW = 1 << 12, /* bytes that are looked at for the end of a line */
+  WINDOW = 1 << 12, /* window of the search for the end of a line */
   WAIT   = 5        /* seconds that a named pipe may be without a writer */
 };
 
-static const size_t longest = (size_t)1 << 32; /* line of a stream, which has to be in memory: an endless one must end somewhere */
+static const size_t longest = (size_t)1 << 32; /* longest line of a stream, which must fit into memory */
 
 struct GPUCSRInput_s {
   int         fd;     /* -1: memory */
   const char *memory; /* the caller's, or */
   char       *owned;  /* our own */
   int         regular;
-  size_t      length; /* of the file; 0 where it is a pipe */
+  size_t      length; /* of the file; 0 for a pipe */
   char       *head;   /* the beginning, for GPUCSRInputHead() */
   size_t      block, handed;
   int64_t     line; /* of a stream: the next one */
   /* read at any place */
-  size_t mark;       /* length of the byte order mark in front; places count behind it */
+  size_t mark;       /* length of the byte order mark; places count from its end */
   size_t size;       /* of the text */
-  size_t begin, end; /* what is left of this part, between lines */
+  size_t begin, end; /* the rest of this part, between lines */
   size_t skip;       /* behind the header */
   /* a stream */
   const Decoder *decoder;
   void          *state;
   Flow           flow;
-  unsigned char *input; /* INPUT bytes, where there is a file */
+  unsigned char *input; /* INPUT bytes, for a file */
   size_t         taken; /* bytes of the file so far */
   char          *text;  /* decoded and not handed out */
   size_t         ntext, room;
   int            begun;  /* the first bytes were looked at */
-  int            binary; /* they are PETSc's: there are no lines */
+  int            binary; /* PETSc binary: there are no lines */
 };
 
-/* Length of the mark that some editors put in front of UTF-8 */
+/* Length of the mark that some editors write before UTF-8 */
 static size_t ByteOrderMark(const char text[], size_t bytes)
 {
   return bytes >= 3 && !memcmp(text, "\xef\xbb\xbf", 3) ? 3 : 0;
@@ -58,7 +58,7 @@ static size_t ByteOrderMark(const char text[], size_t bytes)
 
 /* ---- Open and close */
 
-static GPUCSRInput *Create(GPUCSRFault *f)
+static GPUCSRInput *InputCreate(GPUCSRFault *f)
 {
   GPUCSRInput *s = (GPUCSRInput *)calloc(1, sizeof(*s));
 
@@ -107,7 +107,7 @@ static int OpenPlaces(GPUCSRInput *s, GPUCSRFault *f)
 
 int GPUCSRInputMemory(const void *data, size_t bytes, GPUCSRInput **source, GPUCSRFault *f)
 {
-  GPUCSRInput   *s = *source = Create(f);
+  GPUCSRInput   *s = *source = InputCreate(f);
   const Decoder *d;
   int            failed;
 
@@ -129,7 +129,7 @@ int GPUCSRInputMemory(const void *data, size_t bytes, GPUCSRInput **source, GPUC
 
 int GPUCSRInputAdopt(char *owned, size_t bytes, GPUCSRInput **source, GPUCSRFault *f)
 {
-  GPUCSRInput *s = *source = Create(f);
+  GPUCSRInput *s = *source = InputCreate(f);
 
   if (!s) {
     free(owned);
@@ -140,7 +140,7 @@ int GPUCSRInputAdopt(char *owned, size_t bytes, GPUCSRInput **source, GPUCSRFaul
   return 0;
 }
 
-/* "-", /dev/stdin and /dev/fd/N are files that are open already: their number, or -1 */
+/* "-", /dev/stdin and /dev/fd/N are open already: their descriptor, or -1 */
 static int AlreadyOpen(const char name[])
 {
   static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
@@ -156,11 +156,11 @@ static int AlreadyOpen(const char name[])
   return -1;
 }
 
-/* Read at most so many bytes: returns their number, 0 at the end, negative after an error */
+/* Reads at most so many bytes: returns their number, 0 at the end, negative after an error */
 static ssize_t ReadSome(const GPUCSRInput *s, void *to, size_t bytes, GPUCSRFault *f)
 {
   for (;;) {
-    const ssize_t n = s->regular ? pread(s->fd, to, bytes, (off_t)s->taken) : read(s->fd, to, bytes); /* the place in a file that was open already stays */
+    const ssize_t n = s->regular ? pread(s->fd, to, bytes, (off_t)s->taken) : read(s->fd, to, bytes); /* the position of a file that was already open stays */
 
     if (n >= 0) return n;
     if (errno == EAGAIN) {
@@ -171,7 +171,7 @@ static ssize_t ReadSome(const GPUCSRInput *s, void *to, size_t bytes, GPUCSRFaul
   }
 }
 
-/* The first bytes of a pipe. A named pipe without a writer reads as if it had ended, so wait a little for a writer */
+/* The first bytes of a pipe. A named pipe without a writer reads as ended, so wait a little for a writer */
 static int FillFirst(GPUCSRInput *s, int named, GPUCSRFault *f)
 {
   const struct timespec pause = {0, 10000000};
@@ -184,7 +184,7 @@ static int FillFirst(GPUCSRInput *s, int named, GPUCSRFault *f)
     s->taken += (size_t)n;
     if (n) continue;
     if (!named || s->taken) break;
-    if (time(NULL) - begun > WAIT) return GPUCSRFaultSet(f, 0, 0, "is a named pipe into which nobody has written for %d seconds", WAIT);
+    if (time(NULL) - begun > WAIT) return GPUCSRFaultSet(f, 0, 0, "is a named pipe without a writer for %d seconds", WAIT);
     nanosleep(&pause, NULL);
   }
   s->flow.in     = s->input;
@@ -193,7 +193,7 @@ static int FillFirst(GPUCSRInput *s, int named, GPUCSRFault *f)
   return 0;
 }
 
-/* What the open file is, and how it is read */
+/* The kind of the open file, and how to read it */
 static int OpenFile(GPUCSRInput *s, int named, int others, GPUCSRFault *f)
 {
   struct stat    st;
@@ -203,7 +203,7 @@ static int OpenFile(GPUCSRInput *s, int named, int others, GPUCSRFault *f)
   if (fstat(s->fd, &st)) return GPUCSRFaultSet(f, 0, 0, "cannot be read: %s", strerror(errno));
   if (S_ISDIR(st.st_mode)) return GPUCSRFaultSet(f, 0, 0, "is a folder");
   if (!S_ISREG(st.st_mode) && !S_ISFIFO(st.st_mode) && !S_ISSOCK(st.st_mode) && !isatty(s->fd)) return GPUCSRFaultSet(f, 0, 0, "is a device: neither a regular file nor a pipe");
-  s->regular = S_ISREG(st.st_mode) && (named || (!others && !lseek(s->fd, 0, SEEK_CUR))); /* what is open already may stand in the middle */
+  s->regular = S_ISREG(st.st_mode) && (named || (!others && !lseek(s->fd, 0, SEEK_CUR))); /* an open file may be positioned in its middle */
   s->input   = (unsigned char *)malloc(INPUT);
   if (!s->input) return GPUCSRFaultSet(f, 0, 0, "no memory");
   if (s->regular) {
@@ -219,7 +219,7 @@ static int OpenFile(GPUCSRInput *s, int named, int others, GPUCSRFault *f)
 
 int GPUCSRInputOpen(const char name[], int others, GPUCSRInput **source, GPUCSRFault *f)
 {
-  GPUCSRInput *s = *source = Create(f);
+  GPUCSRInput *s = *source = InputCreate(f);
   const int    already     = AlreadyOpen(name);
 
   if (!s) return 1;
@@ -283,7 +283,7 @@ int GPUCSRInputRead(const GPUCSRInput *s, size_t at, size_t bytes, void *to, GPU
     if (n > 0) done += (size_t)n;
     else if (n < 0 && errno == EINTR) continue;
     else if (n < 0) return GPUCSRFaultSet(f, 0, 0, "cannot be read: %s", strerror(errno));
-    else return GPUCSRFaultSet(f, 0, 0, "was cut short while it was read: it had %zu bytes, and ends before byte %zu", s->length, s->mark + at + bytes);
+    else return GPUCSRFaultSet(f, 0, 0, "was cut short during reading: it had %zu bytes, and now ends before byte %zu", s->length, s->mark + at + bytes);
   }
   return 0;
 }
@@ -332,7 +332,7 @@ static int Decode(GPUCSRInput *s, size_t atleast, GPUCSRFault *f)
   return 0;
 }
 
-/* Gather at least so many bytes from the beginning, if there are so many, up to a line feed. more: the text goes on */
+/* Gathers at least so many bytes from the beginning, if there are so many, up to a line feed. more: the text continues */
 static int Head(GPUCSRInput *s, size_t want, size_t *bytes, int *more, GPUCSRFault *f)
 {
   char *head;
@@ -360,7 +360,7 @@ int GPUCSRInputHeader(GPUCSRInput *s, int format, GPUCSRTextHeader *h, GPUCSRFau
     h->format = format < 0 ? GPUCSRTextSniff(s->head, bytes) : (GPUCSRTextFormat)format;
     for (whole = bytes; whole && s->head[whole - 1] != '\n'; whole--) {
     }
-    if (!whole || !more) { /* a last line that has no end */
+    if (!whole || !more) { /* a last line without a line feed */
       whole = bytes;
       if (s->head[whole - 1] != '\n') s->head[whole++] = '\n';
     }
@@ -368,7 +368,7 @@ int GPUCSRInputHeader(GPUCSRInput *s, int format, GPUCSRTextHeader *h, GPUCSRFau
     if (h->format == GPUCSR_TEXT_MARKET) failed = GPUCSRMarketHeader(s->head, whole, h, f);
     if (h->format == GPUCSR_TEXT_BOEING) failed = GPUCSRBoeingHeader(s->head, whole, h, f);
     if (failed == GPUCSR_HEADER_ENDS && more) continue;
-    if (!failed && h->format == GPUCSR_TEXT_MARKET && !s->decoder && (double)h->entries > 0.5 * ((double)s->length + 1)) /* an entry takes two characters at the least */
+    if (!failed && h->format == GPUCSR_TEXT_MARKET && !s->decoder && (double)h->entries > 0.5 * ((double)s->length + 1)) /* an entry takes at least two characters */
       failed = GPUCSRFaultSet(f, h->lines, 0, "the file, of %zu bytes, is too short for the %lld entries announced here", s->length, (long long)h->entries);
     free(s->head);
     s->head = NULL;
@@ -404,7 +404,7 @@ void GPUCSRInputSkip(GPUCSRInput *s, size_t bytes, int64_t lines)
   } else s->skip = s->begin = PetscMin(bytes, s->size); /* the header's last line may be without a line feed */
 }
 
-/* The begin of the first line at or behind this place */
+/* The start of the first line at or after this place */
 static int LineBegin(const GPUCSRInput *s, size_t at, size_t *begin, GPUCSRFault *f)
 {
   char text[WINDOW];
@@ -500,7 +500,7 @@ int64_t GPUCSRBlockLine(const GPUCSRBlock *b)
   for (size_t at = 0; at < b->offset; at += sizeof(text)) {
     const size_t n = PetscMin(sizeof(text), b->offset - at);
 
-    if (GPUCSRInputRead(b->source, at, n, text, &f)) break; /* the number is part of a message already */
+    if (GPUCSRInputRead(b->source, at, n, text, &f)) break; /* the line number is part of a message already */
     for (const char *p = text; (p = (const char *)memchr(p, '\n', (size_t)(text + n - p))); p++) line++;
   }
   return line;

@@ -24,7 +24,7 @@ static char help[] = "Learns a linear model from rows with labels: regularised r
 #include "bmrm/learn.h"
 #include <time.h>
 
-/* A product with one entry, so that one-time work of a type, such as starting a device, is not timed with the data */
+/* A product with one entry, to time one-time work of a type, like starting a device, separately from the data */
 static PetscErrorCode StartType(void)
 {
   Mat         A;
@@ -51,8 +51,8 @@ static PetscErrorCode StartType(void)
 }
 
 /*
-  The first products, at zero. In them a type converts the matrix, copies it to the device and builds its transpose. Zero times a value that is not finite is NaN, so
-  the subgradient shows such values for every loss
+  The first products, at zero. In them a type converts the matrix, copies it to the device and builds its transpose. Zero times an infinite value is NaN, so the subgradient shows infinite and NaN values for
+  every loss
 */
 static PetscErrorCode FirstProducts(Learner *l, const char file[])
 {

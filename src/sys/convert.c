@@ -1,5 +1,5 @@
 /*
-  Conversion of numbers by several threads, and the rounding that it costs.
+  Conversion of numbers by several threads, and the largest rounding error of it.
 */
 #include "gpucsrsys.h"
 #include <float.h>
@@ -8,8 +8,7 @@
 #include <string.h>
 
 /*
-  Several at once, and divided only where a block has a rounding worse than all before it: a division takes longer than all the rest. A quotient that is no
-  number (0, Inf, NaN) counts as no rounding
+  Several numbers at once, with a division only if a block has a larger rounding error than all before: divisions dominate otherwise. A quotient that is NaN or Inf counts as no rounding
 */
 static double RoundToFloat(float *restrict t, const double *restrict f, size_t n, double worst)
 {
@@ -47,7 +46,7 @@ PetscBool GPUCSRConvertible(GPUCSRType to, GPUCSRType from)
 #define CONVERT(TO, FROM) \
   for (size_t k = 0; k < n; k++) ((TO *)dst)[k] = (TO)((const FROM *)src)[k]
 
-/* Numbers first <= k < last of src to the begin of dst, by one thread. Returns the worst rounding, no less than it is given; judged where that is not negative */
+/* Numbers first <= k < last of src to the start of dst, by one thread. Returns the largest rounding error, at least `worst`; not computed if `worst` is negative */
 double GPUCSRConvertPiece(void *restrict dst, GPUCSRType to, const void *restrict from_, GPUCSRType from, size_t first, size_t last, double worst)
 {
   const void  *src = (const char *)from_ + first * GPUCSRTypeSize(from);
@@ -64,8 +63,8 @@ double GPUCSRConvertPiece(void *restrict dst, GPUCSRType to, const void *restric
 }
 
 /*
-  dst[0..n) = src[0..n), converted. When rounding is given, it grows to the largest |a - float(a)| / |a| met;
-  Inf and NaN are what they are in both, and a value beyond float's range counts as 1.
+  dst[0..n) = src[0..n), converted. If rounding is given, it grows to the largest |a - float(a)| / |a|;
+  Inf and NaN convert to themselves, and a value beyond float's range counts as 1.
 */
 PetscErrorCode GPUCSRConvert(void *dst, GPUCSRType to, const void *src, GPUCSRType from, size_t n, int nthreads, double *rounding)
 {
@@ -74,7 +73,7 @@ PetscErrorCode GPUCSRConvert(void *dst, GPUCSRType to, const void *src, GPUCSRTy
 
   PetscFunctionBegin;
   PetscCheck(GPUCSRConvertible(to, from), PETSC_COMM_SELF, PETSC_ERR_SUP, "No conversion from type %d to type %d", (int)from, (int)to);
-  if (threads == 1) { /* formats convert one entry at a time: a parallel region of one thread would take most of that */
+  if (threads == 1) { /* formats convert single entries: even a parallel region of one thread would dominate */
     worst = GPUCSRConvertPiece(dst, to, src, from, 0, n, worst);
     if (rounding) *rounding = worst;
     PetscFunctionReturn(PETSC_SUCCESS);

@@ -1,8 +1,8 @@
 #pragma once
 
 /*
-  The seam to the hardware: devices, memory, streams and events, as formats, kernels, plans and the Mat see them. Behind it stands one table of functions a backend (backendlist.h). Plain C:
-  device sources include this header.
+  The seam to the hardware: devices, memory, streams and events for formats, kernels, plans and the Mat. Each backend is one table of functions (backendlist.h). Plain C, because device sources
+  include this header.
 */
 #include "plain.h"
 #include "machine.h"
@@ -31,16 +31,16 @@ typedef enum {
   GPUCSR_ON_DEVICE
 } GPUCSRCopyKind;
 
-/* What another process of this host opens memory by */
+/* Opens memory in another process of this host */
 typedef struct {
   char bytes[64];
 } GPUCSRHandle;
 
-/* One backend. Every function names itself, the size and the device in its error; those that give back meet none: what a device cannot take back is lost with it. */
+/* One backend. Every function names itself, the size and the device in its error. Frees never fail: if a device cannot free an object, the object is lost with the device. */
 typedef struct {
   const char *name;
   GPUCSRBool  separate; /* device memory is not the host's: data must be copied */
-  GPUCSRBool  kernels;  /* kernels compute; otherwise the formats' references do, on the host, which can then read device memory */
+  GPUCSRBool  kernels;  /* kernels compute on the device; otherwise the formats' reference products do on the host, which can then read device memory */
   GPUCSRError (*count)(int *ndevices, char why[], size_t len);
   GPUCSRError (*open)(int id, GPUCSRProperties *);
   GPUCSRError (*close)(int id);
@@ -51,11 +51,11 @@ typedef struct {
   GPUCSRError (*free)(int id, GPUCSRStream, void *);
   GPUCSRError (*hostmalloc)(int id, size_t bytes, void **); /* page-locked */
   GPUCSRError (*hostfree)(int id, void *);
-  GPUCSRError (*hostregister)(int id, void *, size_t bytes, GPUCSRBool *done); /* page-lock memory that is somebody else's */
+  GPUCSRError (*hostregister)(int id, void *, size_t bytes, GPUCSRBool *done); /* page-lock memory of the program */
   GPUCSRError (*hostunregister)(int id, void *);
   GPUCSRError (*share)(int id, size_t bytes, void **, GPUCSRHandle *);        /* memory, zeroed, that other processes can attach; */
-  GPUCSRError (*unshare)(int id, size_t bytes, void *);                       /* all have detached it */
-  GPUCSRError (*attach)(int id, const GPUCSRHandle *, size_t bytes, void **); /* memory of another process' device, as this device addresses it */
+  GPUCSRError (*unshare)(int id, size_t bytes, void *);                       /* after all processes have detached the memory */
+  GPUCSRError (*attach)(int id, const GPUCSRHandle *, size_t bytes, void **); /* memory of another process' device, at this device's address */
   GPUCSRError (*detach)(int id, size_t bytes, void *);
   GPUCSRError (*copy)(int id, void *dst, const void *src, size_t bytes, GPUCSRCopyKind, GPUCSRStream);
   GPUCSRError (*zero)(int id, void *, size_t bytes, GPUCSRStream);
@@ -68,13 +68,13 @@ typedef struct {
   GPUCSRError (*eventrecord)(int id, GPUCSREvent, GPUCSRStream);
   GPUCSRError (*eventsynchronize)(int id, GPUCSREvent);
   GPUCSRError (*eventelapsed)(int id, GPUCSREvent, GPUCSREvent, double *seconds);
-  GPUCSRError (*hold)(int id, GPUCSRStream, volatile int *go);                                           /* what comes next on the stream waits until *go is set, some milliseconds at most */
-  GPUCSRError (*fetch)(int id, void *dst, const void *src, size_t bytes, GPUCSRStream);                  /* a small copy from or to page-locked memory, both aligned to 16 bytes; NULL: copy() is as good */
-  GPUCSRError (*call)(int id, GPUCSRError (*work)(void *), const void *arg, size_t bytes, GPUCSRStream); /* run a function of the host in the order of a stream, with a copy of its argument; NULL: at once is in order */
-  void (*range)(const char *name);                                                                       /* of a profiler's time line, up to a call with NULL; NULL: there are none */
+  GPUCSRError (*hold)(int id, GPUCSRStream, volatile int *go);                                           /* later work on the stream waits until *go is set, some milliseconds at most */
+  GPUCSRError (*fetch)(int id, void *dst, const void *src, size_t bytes, GPUCSRStream);                  /* a small copy from or to page-locked memory, both aligned to 16 bytes; NULL: use copy() */
+  GPUCSRError (*call)(int id, GPUCSRError (*work)(void *), const void *arg, size_t bytes, GPUCSRStream); /* run a function of the host in stream order, with a copy of its argument; NULL: calling the function keeps the order */
+  void (*range)(const char *name);                                                                       /* a range of a profiler's time line, up to a call with NULL; NULL: no profiler */
 } GPUCSRBackendOps;
 
-/* What an array holds; conversions happen while it is copied */
+/* Type of an array's entries; copies convert */
 typedef enum {
   GPUCSR_UINT16,
   GPUCSR_INT32,
@@ -87,7 +87,7 @@ static inline size_t GPUCSRTypeSize(GPUCSRType t)
   return t == GPUCSR_UINT16 ? 2 : t == GPUCSR_INT32 || t == GPUCSR_FLOAT ? 4 : 8;
 }
 
-/* Staging: a ring of page-locked pieces, filled by several host threads while the one before crosses the bus */
+/* Staging: a ring of page-locked pieces. Several host threads fill a piece while the previous piece crosses the bus */
 #define GPUCSR_STAGES      8
 #define GPUCSR_STAGE_BYTES ((size_t)1 << 20)
 
@@ -104,7 +104,7 @@ typedef struct _n_GPUCSRDevice {
   int                     threads;               /* host threads that convert and copy */
   GPUCSRStream            stream;                /* products */
   GPUCSRStream            up, down;              /* copies that overlap products */
-  int                     nstreams;              /* of these three, that are there */
+  int                     nstreams;              /* number of existing streams of these three */
   void                   *stage[GPUCSR_STAGES];  /* page-locked */
   GPUCSREvent             staged[GPUCSR_STAGES]; /* the piece may be used again */
   int                     nextstage;
@@ -115,7 +115,7 @@ typedef struct _n_GPUCSRDevice {
   size_t                  cachebytes[GPUCSR_CACHED_PIECES];
   int                     ncached;
   double                  bandwidth;   /* bytes/s of a device copy, read plus written; 0: not measured yet */
-  char                    failed[512]; /* why it must not be used any more, empty while it works */
+  char                    failed[512]; /* why the device must not be used any longer; empty while it works */
 } * GPUCSRDevice;
 
 GPUCSR_INTERN const GPUCSRMachineRow GPUCSRMachineRows[];
@@ -139,7 +139,7 @@ static inline GPUCSRError GPUCSRLaunched(GPUCSRDevice d, const char what[])
 }
 
 GPUCSR_INTERN GPUCSRError GPUCSRMalloc(GPUCSRDevice, size_t, const char[], void **);
-GPUCSR_INTERN GPUCSRError GPUCSRDeviceReach(GPUCSRDevice, GPUCSRBool settle, GPUCSRBool *yes); /* before something is given back to it; settle: when all that was begun is done */
+GPUCSR_INTERN GPUCSRError GPUCSRDeviceReach(GPUCSRDevice, GPUCSRBool settle, GPUCSRBool *yes); /* before frees; settle: after waiting for all work */
 GPUCSR_INTERN GPUCSRError GPUCSRFree(GPUCSRDevice, size_t, void **);
 
 /* Device memory that only grows */
@@ -153,13 +153,13 @@ GPUCSR_INTERN GPUCSRError GPUCSRCacheEmpty(GPUCSRDevice);
 
 GPUCSR_INTERN GPUCSRError GPUCSRConvert(void *, GPUCSRType, const void *, GPUCSRType, size_t, int, double *);
 GPUCSR_INTERN GPUCSRError GPUCSRUpload(GPUCSRDevice, void *, GPUCSRType, const void *, GPUCSRType, size_t, GPUCSRBool, GPUCSRStream, double *);
-/* Bytes from the begin of an array of so many bytes to the next, of arrays that lie in one piece of memory */
+/* Bytes of an array including padding, when arrays lie side by side in one piece of memory */
 static inline size_t GPUCSRAlignUp(size_t bytes)
 {
   return (bytes + 255) / 256 * 256;
 }
 
-/* Several arrays that are sent together */
+/* Several arrays sent together */
 typedef struct {
   void       *dst;
   GPUCSRType  to;

@@ -8,7 +8,7 @@
 #include <petscversion.h>
 
 #if PETSC_VERSION_LT(3, 18, 0) || PETSC_VERSION_GT(3, 25, 99)
-  #error "libpetscgpucsr is written for PETSc 3.18 to 3.25; pkg-config found another release"
+  #error "libpetscgpucsr supports PETSc 3.18 to 3.25; pkg-config found another release"
 #endif
 
 #if PETSC_VERSION_LT(3, 19, 0)
@@ -24,7 +24,7 @@ typedef enum {
   #define PetscAssertPointerCompat(p, n) PetscAssertPointer(p, n)
 #endif
 
-/* The device formats hold real numbers and 32-bit indices; in any other PETSc the matrix stays with MATAIJ's own products */
+/* The device formats hold real numbers and 32-bit indices; in any other PETSc the matrix keeps MATAIJ's products */
 #if defined(PETSC_USE_REAL_DOUBLE) && !defined(PETSC_USE_COMPLEX)
   #define GPUCSR_SCALAR_IS_DOUBLE 1
 #else
@@ -37,7 +37,7 @@ typedef enum {
   #define GPUCSROptionItems PetscOptionItems
 #endif
 
-/* Numbers of ranks that PetscSF gives */
+/* Type of the ranks that PetscSF returns */
 #if PETSC_VERSION_LT(3, 22, 0)
   #define GPUCSRSFCount PetscInt
 #else

@@ -1,7 +1,7 @@
 #pragma once
 
 /*
-  The devices of a process (device.h), its settings, and what ranks agree on.
+  The devices of a process (device.h), its settings, and agreement of ranks.
 */
 #include "device.h"
 
@@ -13,12 +13,12 @@ extern "C" {
 #include "backendlist.h"
 #undef GPUCSR_BACKEND
 
-/* Layers for tests, which change what they are told to in the table of a backend before it is used */
+/* Test layers, which change a backend's table before its use */
 #define GPUCSR_DEBUG(name) GPUCSR_INTERN PetscErrorCode GPUCSRDebug_##name(GPUCSRBackendOps *);
 #include "debuglist.h"
 #undef GPUCSR_DEBUG
 
-/* What the host computes in place of a device comes in its turn, after what the stream was given before (defer/defer.c) */
+/* Waits for the earlier work of the stream, before the host computes in place of a device (defer/defer.c) */
 GPUCSR_INTERN PetscErrorCode GPUCSRWaitStreamOnHost(GPUCSRStream);
 
 #if defined(PETSC_USE_64BIT_INDICES)

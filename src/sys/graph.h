@@ -1,6 +1,6 @@
 #pragma once
 
-/* Work of a stream that is recorded once and launched as one graph, on a GPU */
+/* Work of a stream, recorded once and launched as one graph on a GPU */
 #include "device.h"
 
 #if defined(__cplusplus)
@@ -9,7 +9,7 @@ extern "C" {
 
 typedef void             *GPUCSRLaunchGraph;
 GPUCSR_INTERN GPUCSRError GPUCSRLaunchGraphBegin(GPUCSRStream);
-GPUCSR_INTERN GPUCSRError GPUCSRLaunchGraphEnd(GPUCSRStream, GPUCSRLaunchGraph *); /* NULL where what was recorded cannot be made a graph */
+GPUCSR_INTERN GPUCSRError GPUCSRLaunchGraphEnd(GPUCSRStream, GPUCSRLaunchGraph *); /* NULL if the recorded work cannot become a graph */
 GPUCSR_INTERN GPUCSRError GPUCSRLaunchGraphLaunch(GPUCSRLaunchGraph, GPUCSRStream);
 GPUCSR_INTERN GPUCSRError GPUCSRLaunchGraphDestroy(GPUCSRLaunchGraph *);
 

@@ -1,5 +1,5 @@
 /*
-  Events of -log_view. On a device whose backend knows ranges of a profiler (NVTX), each is one by the same name.
+  Events of -log_view, also as ranges of a profiler (NVTX) if the device's backend supports ranges.
 */
 #include "gpucsrsys.h"
 
@@ -19,7 +19,7 @@ PetscErrorCode GPUCSRLogBegin(const GPUCSRLogEvent *e, GPUCSRDevice dev, void *o
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* dev: as at the beginning, whatever has become of it */
+/* dev: as at the beginning, even if the device has failed since */
 PetscErrorCode GPUCSRLogEnd(const GPUCSRLogEvent *e, GPUCSRDevice dev, void *object)
 {
   PetscFunctionBegin;

@@ -1,11 +1,10 @@
 /*
-  Device memory: every allocation is counted and named, small pieces are kept for the next one. The device's copy bandwidth is measured here, since that
-  takes memory.
+  Device memory: every allocation is counted and named, and small pieces are kept for reuse. The device's copy bandwidth is measured here, because the measurement needs memory.
 */
 #include "gpucsrsys.h"
 #include <string.h>
 
-/* What is in hand goes back */
+/* Frees the kept pieces */
 PetscErrorCode GPUCSRCacheEmpty(GPUCSRDevice d)
 {
   PetscFunctionBegin;
@@ -13,13 +12,13 @@ PetscErrorCode GPUCSRCacheEmpty(GPUCSRDevice d)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Bytes that an array of size bytes gets: some more, so that wide loads past its end stay inside, and in the pool's own steps */
+/* Bytes for an array of size bytes: padded for wide loads past its end, and to the pool's granularity */
 static size_t Padded(size_t size)
 {
   return (size + 256 + 511) / 512 * 512;
 }
 
-/* From the device, which may have no more until it gets back what is in hand */
+/* Allocates from the device, if necessary after freeing the kept pieces */
 static PetscErrorCode MallocFromDevice(GPUCSRDevice d, size_t bytes, void **p)
 {
   PetscFunctionBegin;
@@ -38,7 +37,7 @@ static PetscErrorCode MallocFromDevice(GPUCSRDevice d, size_t bytes, void **p)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* size bytes for the purpose named. For work in the order of d->stream; who uses it on another stream synchronizes first. */
+/* size bytes for the named purpose, in the order of d->stream; before use on another stream, synchronize. */
 PetscErrorCode GPUCSRMalloc(GPUCSRDevice d, size_t size, const char what[], void **p)
 {
   const size_t bytes = Padded(size);
@@ -59,7 +58,7 @@ PetscErrorCode GPUCSRMalloc(GPUCSRDevice d, size_t size, const char what[], void
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A device that cannot be reached any more keeps what it has: whoever uses it next hears of that */
+/* Can the device be reached? A lost device keeps its objects, and the next use of the device returns the error */
 PetscErrorCode GPUCSRDeviceReach(GPUCSRDevice d, GPUCSRBool settle, GPUCSRBool *yes)
 {
   GPUCSRAttempt  attempt;
@@ -97,7 +96,7 @@ PetscErrorCode GPUCSRFree(GPUCSRDevice d, size_t size, void **p)
   if (!d->failed[0]) {
     void *go = *p;
 
-    if (d->ops->separate && !d->limit && bytes <= GPUCSR_CACHED_BYTES) { /* host memory goes at once, so that who uses it afterwards is found out; a limit is for what is in hand, too */
+    if (d->ops->separate && !d->limit && bytes <= GPUCSR_CACHED_BYTES) { /* host memory is freed at once, to expose later uses; a memory limit covers kept pieces too */
       go = d->ncached == GPUCSR_CACHED_PIECES ? d->cache[0] : NULL;
       if (go) {
         d->ncached--;
@@ -152,7 +151,7 @@ static PetscErrorCode MeasureBandwidth(GPUCSRDevice d, size_t bytes, void **a, v
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Device copy rate, read plus written, measured once: the yardstick of the report. 0 where there is no memory to measure it with */
+/* Device copy rate, read plus written, measured once for the report. 0 without memory for the measurement */
 PetscErrorCode GPUCSRDeviceBandwidth(GPUCSRDevice d, double *rate)
 {
   const size_t bytes = d->ops->kernels ? (size_t)512 << 20 : (size_t)64 << 20;
@@ -164,7 +163,7 @@ PetscErrorCode GPUCSRDeviceBandwidth(GPUCSRDevice d, double *rate)
     GPUCSREvent   e[2] = {NULL, NULL};
     GPUCSRAttempt attempt;
 
-    d->limit = 0; /* it is the user's for matrices */
+    d->limit = 0; /* the limit is for the user's matrices */
     PetscCall(GPUCSRAttemptBegin(&attempt));
     (void)MeasureBandwidth(d, bytes, &a, &b, e);
     PetscCall(GPUCSRAttemptEnd(&attempt));

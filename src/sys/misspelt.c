@@ -1,18 +1,18 @@
 /*
-  Options that look like the library's and are none: PETSc ignores what nobody reads. The list of names is made from the sources (makefile), so that none is missing.
+  Finds misspelt options of the library: PETSc ignores unread options. The makefile makes the list of names from the sources, so the list is complete.
 */
 #include "gpucsrsys.h"
 #include <string.h>
 
-#define LONGEST 128 /* of a word; a longer one is cut */
-#define CLOSE   2   /* wrong letters of a word that has no beginning of the library's */
+#define LONGEST 128 /* of a word; longer words are cut */
+#define CLOSE   2   /* most wrong letters of a word without a beginning of the library */
 
 static const char *const names[] = {
 #define GPUCSR_OPTION(name) #name,
 #include <optionnames.h>
 #undef GPUCSR_OPTION
 };
-/* Beginnings that only the library's options have, after any prefix */
+/* Beginnings of options that belong to the library alone, after any prefix */
 static const char *const beginnings[] = {"mat_gpucsr", "vec_gpu_", "ksp_gpu", "pc_mg_gpucsr", "pc_gamg_gpucsr", "pc_blocks_gpucsr", "tao_gpubmrm"};
 
 enum {
@@ -21,8 +21,8 @@ enum {
 };
 
 /*
-  Letters that are wrong, missing, too many or swapped with the next between a name and the end of a word, of whatever length (what is in front is a prefix); prefix: where that end begins.
-  The rows of the usual table of two words, which begins with 0 everywhere
+  Letters that are wrong, missing, superfluous or swapped between a name and the end of a word; text before that end is a prefix. prefix: where the end begins.
+  Rows of the usual table for two words, with a first row of zeros
 */
 static int Distance(const char name[], const char word[], int *prefix)
 {
@@ -60,7 +60,7 @@ static int Distance(const char name[], const char word[], int *prefix)
   return cost[n % 3][w];
 }
 
-/* What is wrong with an option that nobody has read, "" for nothing */
+/* Judges an option that was never read; "" if nothing is wrong */
 static PetscErrorCode Judge(const char option[], char text[], size_t len)
 {
   char      word[LONGEST + 1];
@@ -71,16 +71,16 @@ static PetscErrorCode Judge(const char option[], char text[], size_t len)
   PetscFunctionBegin;
   text[0] = 0;
   PetscCall(PetscStrncpy(word, option, sizeof(word)));
-  PetscCall(PetscStrtolower(word)); /* as PETSc compares them */
+  PetscCall(PetscStrtolower(word)); /* case-insensitive, as in PETSc */
   for (int k = 0; k < NAMES; k++) {
     distance[k] = Distance(names[k], word, &prefix[k]);
     least       = PetscMin(least, distance[k]);
   }
-  if (!least) PetscFunctionReturn(PETSC_SUCCESS); /* an option that this run had no use for */
+  if (!least) PetscFunctionReturn(PETSC_SUCCESS); /* an option that this run did not need */
   for (int k = 0; k < BEGINNINGS && !looks; k++) looks = (PetscBool)(strstr(word, beginnings[k]) != NULL);
   if (!strncmp(word, "gpucsr_", 7)) looks = PETSC_TRUE; /* without a prefix: an option of the process */
   if (!looks && least > CLOSE) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscSNPrintf(text, len, "-%s is no option of the library", option));
+  PetscCall(PetscSNPrintf(text, len, "-%s is not an option of the library", option));
   if (least > 4) PetscCall(PetscStrlcat(text, " (docs/options.md lists them)", len));
   for (int k = 0, n = 0; k < NAMES && least <= 4 && n < 4; k++) {
     if (distance[k] > least) continue;
@@ -90,7 +90,7 @@ static PetscErrorCode Judge(const char option[], char text[], size_t len)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective on PETSC_COMM_WORLD, at the end of the program. All ranks have what rank 0 has, mostly: it speaks, and another rank only of what rank 0 has not */
+/* Collective on PETSC_COMM_WORLD, at the end of the program. Rank 0 prints; other ranks print only options that rank 0 does not have */
 PetscErrorCode GPUCSROptionsCheck(void)
 {
   PetscInt n;

@@ -1,13 +1,13 @@
 /*
-  Warnings that several ranks have and one should say. Ranks that cannot ask each other, since none waits for another, count what they said in memory that
-  the ranks of a node share. (A MATMPIAIJGPUCSR asks its ranks, see mpiproduct.c.)
+  Warnings that several ranks have and only one prints. Ranks without common waits cannot ask each other. So the ranks of a node count printed messages in shared memory.
+  (A MATMPIAIJGPUCSR asks its ranks, see mpiproduct.c.)
 */
 #include "gpucsrsys.h"
 #include <ctype.h>
 
 #define SLOTS 64
 
-/* Of messages that differ in numbers alone: how many were said by the rank that said most */
+/* Messages that differ only in numbers: the largest count of any rank */
 typedef struct {
   uint64_t key; /* 0: free */
   int      said;
@@ -15,7 +15,7 @@ typedef struct {
 
 static Slot  alone[SLOTS]; /* where nothing can be shared */
 static Slot *slots = alone;
-static int   mine[SLOTS]; /* how many this rank had to say */
+static int   mine[SLOTS]; /* messages of this rank so far */
 #if !PetscDefined(HAVE_MPIUNI)
 static MPI_Win  window = MPI_WIN_NULL;
 static MPI_Comm node   = MPI_COMM_NULL;
@@ -36,7 +36,7 @@ PetscErrorCode GPUCSROnceInitialize(void)
     int         unit;
 
     PetscCallMPI(MPI_Comm_split_type(PETSC_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node));
-    PetscCallMPI(MPI_Comm_set_errhandler(node, MPI_ERRORS_RETURN)); /* an MPI that cannot is no reason to stop: each rank speaks for itself then */
+    PetscCallMPI(MPI_Comm_set_errhandler(node, MPI_ERRORS_RETURN)); /* if MPI cannot share memory, each rank prints its own messages */
     failed = MPI_Win_allocate_shared(rank ? 0 : (MPI_Aint)sizeof(alone), 1, MPI_INFO_NULL, node, &memory, &window) != MPI_SUCCESS;
     PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, node));
     if (failed) window = MPI_WIN_NULL;
@@ -68,7 +68,7 @@ PetscErrorCode GPUCSROnceFinalize(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Is this for the calling rank to say? Its n-th message of these words is, unless another rank said its n-th. */
+/* Does the calling rank print this message? Yes for its n-th message with these words, unless another rank has printed n already. */
 PetscBool GPUCSROnceMine(const char message[])
 {
   uint64_t key = 14695981039346656037u; /* the hash of Fowler, Noll and Vo */
@@ -91,7 +91,7 @@ PetscBool GPUCSROnceMine(const char message[])
   return PETSC_FALSE;
 }
 
-/* A warning about the device of this process, which its matrices, vectors and solvers share */
+/* A warning about the device of this process, shared by its matrices, vectors and solvers */
 PetscErrorCode GPUCSRWarn(const char message[])
 {
   char where[64] = "";

@@ -1,5 +1,5 @@
 /*
-  PETSc's errors and memory for device sources, which include none of its headers (plain.h).
+  PETSc's errors and memory for device sources, which include none of PETSc's headers (plain.h).
 */
 #include "plain.h"
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 #pragma once
 
 /*
-  The C that files of the host and device sources share: errors and truth values without a header of PETSc, so that one build of the kernels serves every PETSc. A function of a device source
-  returns 0 or one of PETSc's error codes; GPUCSRCheck() and GPUCSRCall() are its PetscCheck() and PetscCall(). plain.c asserts that the codes are PETSc's.
+  C shared by host files and device sources: errors and truth values without a header of PETSc, so that one build of the kernels serves every PETSc. A function of a device source returns 0 or one of
+  PETSc's error codes; GPUCSRCheck() and GPUCSRCall() correspond to PetscCheck() and PetscCall(). plain.c asserts that the codes agree.
 */
 #include <stddef.h>
 #include <stdint.h>
@@ -16,7 +16,7 @@ typedef int GPUCSRError;
 typedef PetscErrorCode GPUCSRError;
 #endif
 
-/* PetscBool has another width from one PETSc to the next */
+/* The width of PetscBool differs between releases of PETSc */
 typedef int GPUCSRBool;
 
 #define GPUCSR_INTERN extern __attribute__((visibility("hidden")))
@@ -33,7 +33,7 @@ typedef int GPUCSRBool;
 extern "C" {
 #endif
 
-/* PetscError() for device sources: of an error that begins there, and of one that passes through. Both return the code */
+/* PetscError() for device sources: for an error that begins there, and for an error that passes through. Both return the code */
 GPUCSR_INTERN int GPUCSRFail(const char file[], int line, const char function[], int code, const char format[], ...) __attribute__((format(printf, 5, 6)));
 GPUCSR_INTERN int GPUCSRPass(const char file[], int line, const char function[], int code);
 

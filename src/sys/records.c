@@ -1,10 +1,10 @@
 /*
-  Records of the report: a text, and numbers that are summed over all that have it, on this rank and then over the ranks.
+  Records of the report: a text, and numbers that are summed over equal texts, first on this rank and then over the ranks.
 */
 #include "gpucsrsys.h"
 #include <ctype.h>
 
-/* Are they alike, but for numbers if these do not matter? */
+/* Are the texts equal, or with numbers false, equal except for their numbers? */
 static PetscBool Alike(const char a[], const char b[], PetscBool numbers)
 {
   for (;; a++, b++) {
@@ -15,7 +15,7 @@ static PetscBool Alike(const char a[], const char b[], PetscBool numbers)
   }
 }
 
-/* numbers: texts that differ in numbers are different records */
+/* numbers: texts with different numbers are different records */
 PetscErrorCode GPUCSRRecordsAdd(GPUCSRRecords *records, const char text[], PetscBool numbers, const double n[])
 {
   int k = 0;
@@ -35,7 +35,7 @@ PetscErrorCode GPUCSRRecordsAdd(GPUCSRRecords *records, const char text[], Petsc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: the first rank has the records of all afterwards, its own first */
+/* Collective: afterwards the first rank has the records of all, its own first */
 PetscErrorCode GPUCSRRecordsGather(MPI_Comm comm, GPUCSRRecords *records, PetscBool numbers)
 {
   PetscMPIInt   rank, size, bytes, *all, *at;
@@ -68,7 +68,7 @@ PetscErrorCode GPUCSRRecordsFree(GPUCSRRecords *records)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* --- Solves: a record a solver, for those that are alike */
+/* --- Solves: a record for all solvers of a kind */
 
 typedef struct {
   PetscObjectId id;
@@ -79,7 +79,7 @@ static GPUCSRRecords solves;
 static Instead      *instead;
 static int           ninstead;
 
-/* A solver, still of its first type, becomes one of PETSc's, because */
+/* Records that a solver, still of its first type, falls back to PETSc's type, and why */
 PetscErrorCode GPUCSRSolvesInstead(PetscObject solver, const char why[])
 {
   const char *type;
@@ -94,10 +94,10 @@ PetscErrorCode GPUCSRSolvesInstead(PetscObject solver, const char why[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Kept by the first rank of those that solve. how: NULL for PETSc's own methods */
+/* Kept by the first rank of the solver. how: NULL for PETSc's own methods */
 PetscErrorCode GPUCSRSolvesAdd(PetscObject solver, const char pc[], const char how[], PetscInt its, double seconds)
 {
-  double        n[GPUCSR_RECORD_NUMBERS] = {1, (double)its, seconds, how ? 0 : 1}; /* the last: a method of PETSc's that was asked for */
+  double        n[GPUCSR_RECORD_NUMBERS] = {1, (double)its, seconds, how ? 0 : 1}; /* the last: a method of PETSc that the user has chosen */
   const char   *prefix, *type;
   char          text[sizeof(solves.record->text)];
   PetscMPIInt   rank;

@@ -1,5 +1,5 @@
 /*
-  Copies between host and device through a ring of page-locked pieces. Threads fill a piece, and convert while they do, as the one before crosses the bus.
+  Copies between host and device through a ring of page-locked pieces. Threads fill and convert a piece while the previous piece crosses the bus.
 */
 #include "gpucsrsys.h"
 #include <omp.h>
@@ -9,9 +9,9 @@
 /* Threads take so many bytes at a time of what is staged */
 #define PIECE_BYTES ((size_t)16 << 10)
 #define PIECES      (GPUCSR_STAGE_BYTES / PIECE_BYTES) /* of a stage */
-#define SMALL_BYTES ((size_t)8 << 10)                  /* of what is no more than a stage: the last piece is what the others wait for */
+#define SMALL_BYTES ((size_t)8 << 10)                  /* the same within a single stage, where all threads wait for the last piece */
 
-/* What is staged at once: numbers begin <= k < end of src, in pieces of PIECE_BYTES, fill stages from the one given on */
+/* A staged copy: numbers begin <= k < end of src, in pieces of PIECE_BYTES, fill stages starting at the given stage */
 typedef struct {
   GPUCSRDevice d;
   int          stage;
@@ -27,7 +27,7 @@ static char *PlaceOfPiece(const Staged *w, size_t p)
   return (char *)w->d->stage[((size_t)w->stage + p / PIECES) % GPUCSR_STAGES] + p % PIECES * PIECE_BYTES;
 }
 
-/* Send the stage behind the first *sent pieces, if it is full. One command for a stage: a command for each of its pieces would cost more than it gains */
+/* Sends the stage behind the first *sent pieces if it is full. One command a stage: a command for each piece would cost more than the overlap gains */
 static PetscErrorCode SendFilled(const Staged *w, size_t *sent)
 {
   const size_t size = GPUCSRTypeSize(w->to), piece = PIECE_BYTES / size, first = *sent, stop = PetscMin(w->pieces, first + PIECES);
@@ -49,8 +49,7 @@ static PetscErrorCode SendFilled(const Staged *w, size_t *sent)
 }
 
 /*
-  All threads take pieces as they come, and fill them; the first also sends the stages that are full, in order. It waits for no other thread before it
-  begins, and for the bus not at all. Returns the worst rounding as GPUCSRConvertPiece() does.
+  All threads fill pieces in order; the first thread also sends full stages in order, without waiting for other threads or the bus. Returns the largest rounding error like GPUCSRConvertPiece().
 */
 static PetscErrorCode FillAndSend(Staged *w, const void *src, GPUCSRType from, int threads, double *rounding)
 {
@@ -76,7 +75,7 @@ static PetscErrorCode FillAndSend(Staged *w, const void *src, GPUCSRType from, i
         mine = GPUCSRConvertPiece(PlaceOfPiece(w, p), w->to, src, from, b, PetscMin(w->end, b + piece), mine);
 #pragma omp atomic write seq_cst
         w->filled[p] = 1;
-      } else if (first) (void)sched_yield(); /* the others are at their last */
+      } else if (first) (void)sched_yield(); /* the other threads fill their last pieces */
       if (first && !ierr && sent < w->pieces) ierr = SendFilled(w, &sent);
     } while (p < w->pieces || (first && !ierr && sent < w->pieces));
     worst = mine;
@@ -86,15 +85,15 @@ static PetscErrorCode FillAndSend(Staged *w, const void *src, GPUCSRType from, i
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Bytes from the begin of one array to the next, of arrays that lie together */
+/* Bytes from the start of one array to the next, of arrays that lie together */
 static size_t Apart(const GPUCSRTransfer *t)
 {
   return GPUCSRAlignUp(t->n * GPUCSRTypeSize(t->to));
 }
 
 /*
-  Copy between a stage and the device. Starting a copy engine and waiting for it take time. The device's processors are faster with what several threads have filled,
-  and with all that comes back; for smaller pieces the engine's command costs the host less.
+  Copy between a stage and the device. Starting a copy engine and waiting for it take time. The device's processors are faster for data that several threads have filled, and for all data to the
+  host; for smaller pieces the engine's command costs the host less.
 */
 static PetscErrorCode CopyStaged(GPUCSRDevice d, void *dst, const void *src, size_t bytes, GPUCSRCopyKind kind, GPUCSRStream s)
 {
@@ -106,7 +105,7 @@ static PetscErrorCode CopyStaged(GPUCSRDevice d, void *dst, const void *src, siz
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Room in a stage. Copies of one stream share a stage: to ask whether the bus is done with one takes as long as filling a few kilobytes */
+/* Room in a stage. Copies of one stream share a stage: asking whether the bus is done takes as long as filling a few kilobytes */
 static PetscErrorCode StageOpen(GPUCSRDevice d, size_t bytes, GPUCSRStream s, int *k, char **room)
 {
   const int last = (d->nextstage + GPUCSR_STAGES - 1) % GPUCSR_STAGES;
@@ -125,7 +124,7 @@ static PetscErrorCode StageOpen(GPUCSRDevice d, size_t bytes, GPUCSRStream s, in
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Send what fits a stage: several threads fill it, then one command sends all arrays that lie on the device as they do here */
+/* Sends data that fit a stage: several threads fill the stage, then one command sends all arrays, which have the same layout on the device */
 static PetscErrorCode SendTogether(GPUCSRDevice d, const GPUCSRTransfer t[], int nt, size_t bytes, GPUCSRStream s, double *rounding)
 {
   const int    threads = (double)bytes <= GPUCSRMachineShared.alone_size ? 1 : d->threads; /* never some of them: GNU's OpenMP ends those that a team leaves out, and starts them again for the next */
@@ -148,7 +147,7 @@ static PetscErrorCode SendTogether(GPUCSRDevice d, const GPUCSRTransfer t[], int
 #pragma omp atomic capture
       p     = next++;
       begin = p * SMALL_BYTES;
-      for (int q = 0; q < nt; q++) { /* the part of each array that lies in this piece */
+      for (int q = 0; q < nt; q++) { /* the part of each array in this piece */
         const size_t size = GPUCSRTypeSize(t[q].to), from = begin > at ? (begin - at) / size : 0, to = begin + SMALL_BYTES > at ? PetscMin(t[q].n, (begin + SMALL_BYTES - at) / size) : 0;
 
         if (from < to) mine = GPUCSRConvertPiece(stage + at + from * size, t[q].to, t[q].src, t[q].from, from, to, mine);
@@ -172,7 +171,7 @@ static PetscErrorCode SendTogether(GPUCSRDevice d, const GPUCSRTransfer t[], int
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Through half of the stages at a time, while the others cross the bus */
+/* Sends through half of the stages at a time, while the other half crosses the bus */
 static PetscErrorCode SendInHalves(GPUCSRDevice d, const GPUCSRTransfer *t, GPUCSRStream s, double *rounding)
 {
   const size_t size = GPUCSRTypeSize(t->to), half = GPUCSR_STAGES / 2 * GPUCSR_STAGE_BYTES / size;
@@ -193,8 +192,8 @@ static PetscErrorCode SendInHalves(GPUCSRDevice d, const GPUCSRTransfer *t, GPUC
 }
 
 /*
-  Send arrays of host memory to the device in the order of stream s, converted on the way; they may be changed as soon as this returns. Small ones
-  that lie on the device GPUCSRAlignUp() from begin to begin, in the order given, go with one command.
+  Sends arrays of host memory to the device in the order of stream s, converted on the way; the caller may change them afterwards. One command sends small arrays
+  that lie on the device GPUCSRAlignUp() apart, in the given order.
 */
 PetscErrorCode GPUCSRUploadBatch(GPUCSRDevice d, const GPUCSRTransfer t[], int nt, GPUCSRStream s, double *rounding)
 {
@@ -221,8 +220,8 @@ PetscErrorCode GPUCSRUploadBatch(GPUCSRDevice d, const GPUCSRTransfer t[], int n
 }
 
 /*
-  Send n numbers of host memory to the device in the order of stream s, converted on the way. pinned: src is page-locked
-  and stays untouched until s has passed; otherwise src may be changed as soon as this returns.
+  Sends n numbers of host memory to the device in the order of stream s, converted on the way. pinned: src is page-locked
+  and must stay unchanged until s has passed; otherwise the caller may change src afterwards.
 */
 PetscErrorCode GPUCSRUpload(GPUCSRDevice d, void *dst, GPUCSRType to, const void *src, GPUCSRType from, size_t n, GPUCSRBool pinned, GPUCSRStream s, double *rounding)
 {
@@ -235,8 +234,8 @@ PetscErrorCode GPUCSRUpload(GPUCSRDevice d, void *dst, GPUCSRType to, const void
 }
 
 /*
-  Bring n numbers of the device to the host in the order of stream s, converted on the way. pinned: dst is page-locked and
-  is complete once s has passed; otherwise it is complete when this returns.
+  Brings n numbers of the device to the host in the order of stream s, converted on the way. pinned: dst is page-locked and
+  complete once s has passed; otherwise dst is complete on return.
 */
 PetscErrorCode GPUCSRDownload(GPUCSRDevice d, void *dst, GPUCSRType to, const void *src, GPUCSRType from, size_t n, GPUCSRBool pinned, GPUCSRStream s)
 {

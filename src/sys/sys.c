@@ -1,6 +1,5 @@
 /*
-  What all backends share: the process' options and devices, timing on a device, and running something that may fail without noise.
-  Memory is in memory.c, conversion of numbers in convert.c, copies in stage.c.
+  Shared by all backends: the process' options and devices, timing on a device, and quiet attempts. Memory is in memory.c, conversion of numbers in convert.c, copies in stage.c.
 */
 #include "gpucsrsys.h"
 #include <omp.h>
@@ -9,12 +8,12 @@
 GPUCSRSettings GPUCSRSettingsGlobal;
 
 #if !defined(GPUCSR_HAVE_CUDA)
-/* Not compiled is not missing: the row stays and says why it cannot be used */
+/* A backend that is not compiled in keeps its row and gives the reason */
 static PetscErrorCode Count_NotCompiled(int *n, char why[], size_t len)
 {
   PetscFunctionBegin;
   *n = 0;
-  PetscCall(PetscSNPrintf(why, len, "backend cuda is not compiled in: nvcc was not found, or not wanted, when this library was built"));
+  PetscCall(PetscSNPrintf(why, len, "backend cuda is not compiled in: this library was built without nvcc"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 const GPUCSRBackendOps GPUCSRBackend_cuda = {.name = "cuda", .separate = PETSC_TRUE, .kernels = PETSC_TRUE, .count = Count_NotCompiled};
@@ -27,7 +26,7 @@ static const GPUCSRBackendOps *const backendlist[] = {
 #undef GPUCSR_BACKEND
 #define NBACKENDS (sizeof(backendlist) / sizeof(backendlist[0]))
 
-static GPUCSRBackendOps backends[NBACKENDS]; /* as the layers for tests leave them */
+static GPUCSRBackendOps backends[NBACKENDS]; /* after the test layers have changed them */
 PetscErrorCode (*GPUCSRLaunchHook)(GPUCSRDevice, const char[]);
 
 static GPUCSRDevice devices[NBACKENDS]; /* opened at first need */
@@ -63,7 +62,7 @@ static PetscErrorCode ReportSet(const char word[])
     PetscCall(GPUCSRAttemptBegin(&attempt));
     ierr = PetscOptionsStringToBool(first, &s->report);
     PetscCall(GPUCSRAttemptEnd(&attempt));
-    PetscCheck(!ierr, PETSC_COMM_WORLD, PETSC_ERR_ARG_WRONG, "-mat_gpucsr_report %s: must be nothing, full, :file or full:file", word);
+    PetscCheck(!ierr, PETSC_COMM_WORLD, PETSC_ERR_ARG_WRONG, "-mat_gpucsr_report %s: must be empty, full, :file or full:file", word);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -87,7 +86,7 @@ PetscErrorCode GPUCSRSysInitialize(void)
   s->pinvectors = PETSC_TRUE;
   s->nmap       = (PetscInt)(sizeof(s->map) / sizeof(s->map[0]));
   PetscOptionsBegin(PETSC_COMM_WORLD, NULL, "GPU sparse matrix: process options", "MATGPUCSR");
-  /* PETSc says what is no number, and not whose */
+  /* PETSc's error names the bad value but not the option */
 #define OPTION(get, word, ...) \
   do { \
     PetscErrorCode ierr_; \
@@ -97,12 +96,12 @@ PetscErrorCode GPUCSRSysInitialize(void)
     PetscCall(GPUCSRAttemptEnd(&attempt)); \
     PetscCheck(!ierr_, PETSC_COMM_WORLD, ierr_, word ": %s", attempt.message); \
   } while (0)
-  OPTION(PetscOptionsIntArray, "-mat_gpucsr_device_map", "Device of each rank of a node, repeated when there are more ranks", "MATGPUCSR", s->map, &s->nmap, &set);
+  OPTION(PetscOptionsIntArray, "-mat_gpucsr_device_map", "Device of each rank of a node, repeated for further ranks", "MATGPUCSR", s->map, &s->nmap, &set);
   if (!set) s->nmap = 0;
   OPTION(PetscOptionsInt, "-mat_gpucsr_threads", "Host threads that convert and copy", "MATGPUCSR", s->threads, &s->threads, NULL);
   OPTION(PetscOptionsReal, "-mat_gpucsr_memory_limit", "Largest device memory one rank may use, in bytes; 0: no limit", "MATGPUCSR", s->memorylimit, &s->memorylimit, NULL);
   OPTION(PetscOptionsBool, "-mat_gpucsr_pin_vectors", "Page-lock host vectors in place while they live", "MATGPUCSR", s->pinvectors, &s->pinvectors, NULL);
-  OPTION(PetscOptionsString, "-mat_gpucsr_report", "At the end, what products took, and a line a matrix; full: all of each; :file or full:file: into a file", "MATGPUCSR", report, report, sizeof(report), &set);
+  OPTION(PetscOptionsString, "-mat_gpucsr_report", "At the end, report the time of products, and a line a matrix; full: all details; :file or full:file: into a file", "MATGPUCSR", report, report, sizeof(report), &set);
   if (set) PetscCall(ReportSet(report));
   OPTION(PetscOptionsString, "-mat_gpucsr_machine", "What was tuned on this machine, as make tune writes it", "MATGPUCSR", machine, machine, sizeof(machine), NULL);
   OPTION(PetscOptionsBool, "-mat_gpucsr_advise", "Before the first product of a matrix, where its products would take least time; at the end, how far that was off", "MatGPUCSRAdvise", s->advise, &s->advise, NULL);
@@ -118,7 +117,7 @@ PetscErrorCode GPUCSRSysInitialize(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What DeviceOpen() has made of it so far */
+/* Closes as much as DeviceOpen() has opened */
 static PetscErrorCode DeviceClose(GPUCSRDevice d)
 {
   PetscFunctionBegin;
@@ -142,7 +141,7 @@ PetscErrorCode GPUCSRSysFinalize(void)
   PetscCall(GPUCSRFinalizersRun_Private());
   PetscCall(GPUCSRPeersFinalize());
   for (size_t b = 0; b < NBACKENDS; b++) {
-    if (devices[b] && !devices[b]->failed[0]) { /* a failed device gives nothing back, and asking it would fail again */
+    if (devices[b] && !devices[b]->failed[0]) { /* a failed device frees nothing, and another call would fail again */
       GPUCSRAttempt attempt;
 
       PetscCall(GPUCSRAttemptBegin(&attempt));
@@ -168,7 +167,7 @@ static PetscErrorCode BackendFind(const char name[], size_t *b)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Devices of the named backend that this process can see; where there are none why says so */
+/* Devices of the named backend that this process can see; if none, why has the reason */
 PetscErrorCode GPUCSRDeviceCount(const char name[], int *n, char why[], size_t len)
 {
   size_t b;
@@ -196,7 +195,7 @@ static PetscErrorCode DeviceSetUp(GPUCSRDevice d)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A device that is there and cannot be had: its memory is full, another process has it for itself, it is broken, its driver is too old. That is said once, and kept */
+/* A device exists but cannot be opened: its memory is full, another process owns it, it is broken, or its driver is too old. Warns once and keeps the reason */
 static PetscErrorCode DeviceRefused(GPUCSRDevice d, const char message[])
 {
   char          warning[1024], word[16] = "";
@@ -210,13 +209,13 @@ static PetscErrorCode DeviceRefused(GPUCSRDevice d, const char message[])
   PetscCall(PetscSNPrintf(d->failed, sizeof(d->failed), "device %d cannot be opened: %s", d->id, message));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_gpucsr_backend", word, sizeof(word), NULL));
   PetscCall(PetscStrcasecmp(word, d->ops->name, &required));
-  PetscCall(PetscSNPrintf(warning, sizeof(warning), "backend %s is not used, %s", d->ops->name, d->failed));
-  if (!required) PetscCall(GPUCSRWarn(warning)); /* who insists on it gets an error */
+  PetscCall(PetscSNPrintf(warning, sizeof(warning), "backend %s is not used: %s", d->ops->name, d->failed));
+  if (!required) PetscCall(GPUCSRWarn(warning)); /* a required device is an error for the caller */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-  The process' device of the named backend. Where there is none, or it cannot be opened, dev is NULL and why says so; that is no error here.
+  The process' device of the named backend. If there is none, or it cannot be opened, dev is NULL and why has the reason, without an error.
 */
 PetscErrorCode GPUCSRDeviceOpen(const char name[], GPUCSRDevice *dev, char why[], size_t len)
 {
@@ -236,7 +235,7 @@ PetscErrorCode GPUCSRDeviceOpen(const char name[], GPUCSRDevice *dev, char why[]
     PetscCall(ops->count(&n, why, len));
     if (!n) PetscFunctionReturn(PETSC_SUCCESS);
     id = s->nmap && ops->separate ? (int)s->map[s->localrank % s->nmap] : s->localrank % n;
-    PetscCheck(id < n, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-mat_gpucsr_device_map asks for device %d on local rank %d, which this machine does not have; devices count from 0", id, (int)s->localrank);
+    PetscCheck(id < n, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-mat_gpucsr_device_map: this machine has no device %d for local rank %d; devices count from 0", id, (int)s->localrank);
     PetscCall(PetscNew(&d));
     devices[b] = d;
     d->ops     = ops;
@@ -273,8 +272,7 @@ static PetscErrorCode Queue(GPUCSRDevice d, const GPUCSREvent e[2], PetscErrorCo
 }
 
 /*
-  Seconds a launch on d->stream, of n back to back after one that is not timed. The device starts when all are queued: work of a few microseconds
-  is launched no faster than it runs, and what would be timed is the host. Events resolve half a microsecond.
+  Seconds of a launch on d->stream, from n back to back after a launch that is not timed. The device starts when all are queued: otherwise the time of small work would be the host's time to launch.
 */
 PetscErrorCode GPUCSRDeviceClock(GPUCSRDevice d, const GPUCSREvent e[2], PetscErrorCode (*launch)(void *), void *ctx, int n, double *seconds)
 {
@@ -314,7 +312,7 @@ PetscErrorCode GPUCSRAttemptBegin(GPUCSRAttempt *a)
   a->message[0] = 0;
   a->stack      = 0;
 #if PetscDefined(USE_DEBUG) && !PetscDefined(HAVE_THREADSAFETY)
-  a->stack = petscstack.currentsize - 1; /* an error leaves the functions it passed on PETSc's debugging stack; less this one */
+  a->stack = petscstack.currentsize - 1; /* an error leaves its functions on PETSc's debugging stack; without the caller */
 #endif
   PetscCall(PetscPushErrorHandler(KeepError, a));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -347,7 +345,7 @@ int64_t GPUCSRNumberOf(const char name[])
   return (int64_t)n;
 }
 
-/* Collective: which of these numbers, the first of them, is not the same on all ranks; n: all are */
+/* Collective: index of the first number that differs between ranks; n: none differs */
 PetscErrorCode GPUCSRSameOnAllRanks(MPI_Comm comm, int n, const int64_t mine[], int *differs)
 {
   PetscMPIInt size;
@@ -360,7 +358,7 @@ PetscErrorCode GPUCSRSameOnAllRanks(MPI_Comm comm, int n, const int64_t mine[], 
   PetscCall(PetscMalloc1(2 * n, &least));
   for (int k = 0; k < n; k++) {
     least[k]     = mine[k];
-    least[n + k] = ~mine[k]; /* the least of these is of the largest */
+    least[n + k] = ~mine[k]; /* the minimum of the complement gives the maximum */
   }
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, least, 2 * n, MPI_INT64_T, MPI_MIN, comm));
   for (int k = n - 1; k >= 0; k--)

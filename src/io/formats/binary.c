@@ -1,6 +1,6 @@
 /*
-  PETSc binary, as MatView() writes it: big-endian; class id, rows, columns, entries; the length of each row; columns; values. A vector may follow, as
-  VecView() writes it: class id, size, values. Integers are of 4 bytes, or of 8 where PETSc's are.
+  PETSc binary, as MatView() writes it: big-endian; class id, rows, columns, entries; the length of each row; columns; values. A vector may follow, as VecView() writes it: class id, size, values.
+  Integers have 4 bytes, or 8 as PETSc's.
 */
 #include "../gpucsrio.h"
 #include <string.h>
@@ -34,7 +34,7 @@ static int ClassId(const GPUCSRBinary *b, size_t at, int64_t *classid, GPUCSRFau
   return 0;
 }
 
-/* What follows the matrix: nothing, or objects of PETSc; a vector holds the labels */
+/* After the matrix: nothing, or objects of PETSc; a vector holds the labels */
 static int Behind(GPUCSRBinary *b, size_t end, GPUCSRFault *f)
 {
   char    size[8];
@@ -47,17 +47,17 @@ static int Behind(GPUCSRBinary *b, size_t end, GPUCSRFault *f)
   if (GPUCSRInputRead(b->source, end + b->width, b->width, size, f)) return 1;
   n   = Integer(size, b->width);
   end = end + 2 * b->width;
-  if (n != b->M) return GPUCSRFaultSet(f, 0, 0, "has a vector of %lld numbers behind a matrix of %lld rows, which cannot be its labels", (long long)n, (long long)b->M);
-  if (b->length - end < (size_t)b->M * sizeof(PetscScalar)) return GPUCSRFaultSet(f, 0, 0, "the file ends in the vector behind the matrix");
+  if (n != b->M) return GPUCSRFaultSet(f, 0, 0, "has a vector of %lld numbers after a matrix of %lld rows, which cannot be its labels", (long long)n, (long long)b->M);
+  if (b->length - end < (size_t)b->M * sizeof(PetscScalar)) return GPUCSRFaultSet(f, 0, 0, "the file ends in the vector after the matrix");
   b->labels = end;
   end += (size_t)b->M * sizeof(PetscScalar);
   if (end == b->length) return 0;
   if (ClassId(b, end, &classid, f)) return 1;
-  if (classid < 1211211 || classid > 1211999) return GPUCSRFaultSet(f, 0, 0, "has %zu bytes behind the vector that follows the matrix, which are no object of PETSc", b->length - end);
+  if (classid < 1211211 || classid > 1211999) return GPUCSRFaultSet(f, 0, 0, "has %zu bytes after the vector that follows the matrix, which are not an object of PETSc", b->length - end);
   return 0;
 }
 
-/* The file must be as long as its header says, and nothing but an object of PETSc may follow */
+/* The file must be as long as its header says, and only an object of PETSc may follow */
 int GPUCSRBinaryHeader(const GPUCSRInput *s, GPUCSRBinary *b, GPUCSRFault *f)
 {
   const size_t length = GPUCSRInputSize(s);
@@ -109,14 +109,14 @@ int GPUCSRBinaryRows(const GPUCSRBinary *b, int64_t rstart, int64_t m, int64_t r
   return 0;
 }
 
-/* As src/sys/gpucsrwide.h, of which this layer knows nothing */
+/* As src/sys/gpucsrwide.h, which this layer does not include */
 #if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GNUC__) && !defined(__clang__)
   #define WIDE __attribute__((target_clones("avx2", "default")))
 #else
   #define WIDE
 #endif
 
-/* n integers, and the largest, where a negative one counts as large; how many of them are not above the one before, the first of which is before */
+/* n integers, and the largest, with negative integers as large; returns how many are not above their predecessor, starting with before */
 WIDE static int64_t TakeIntegers4(const unsigned char *p, int64_t n, PetscInt before, PetscInt to[], uint64_t *high)
 {
   uint32_t most = 0;
@@ -175,7 +175,7 @@ static int64_t RowOfEntry(int64_t m, const int64_t row[], int64_t k)
   return low;
 }
 
-/* A chunk of columns from entry at on. Counted: those that are not above the one before (down), and the rows whose first entry is not (begin) */
+/* A chunk of columns, from entry `at`. Counts the columns that are not above their predecessor (down), and the rows whose first entry is not (begin) */
 static int TakeColumns(const GPUCSRBinary *b, int64_t m, const int64_t row[], int64_t first, int64_t at, int64_t n, PetscInt j[], uint64_t *high, int64_t *down, int64_t *begin, GPUCSRFault *f)
 {
   unsigned char buffer[8 * (CHUNK + 1)], *const p = buffer + 8;
@@ -197,7 +197,7 @@ static int TakeColumns(const GPUCSRBinary *b, int64_t m, const int64_t row[], in
   return 0;
 }
 
-/* What is wrong with a row, the first of which something is */
+/* The error of the first bad row from `first` on */
 static int BadRow(const GPUCSRBinary *b, int64_t rstart, int64_t m, const int64_t row[], int64_t first, const PetscInt j[], GPUCSRFault *f)
 {
   for (int64_t r = 0; r < m; r++)
@@ -214,8 +214,8 @@ static int BadRow(const GPUCSRBinary *b, int64_t rstart, int64_t m, const int64_
 }
 
 /*
-  Within rows columns increase: so wherever a column is not above the one before, a row begins. The two are counted apart, as that needs no loop over each row; only if
-  the counts differ is the row looked for.
+  Within rows columns increase, so a row begins wherever a column is not above its predecessor. Both are counted separately, without a loop over each row; only if the counts differ is the bad row
+  searched.
 */
 int GPUCSRBinaryColumns(const GPUCSRBinary *b, int64_t rstart, int64_t m, const int64_t row[], int64_t first, PetscInt j[], int threads, GPUCSRFault *f)
 {

@@ -1,7 +1,6 @@
 /*
-  Harwell-Boeing, as I. S. Duff, R. G. Grimes and J. G. Lewis, "Users' guide for the Harwell-Boeing sparse matrix collection", 1992, and
-  Rutherford-Boeing, as the same authors' report RAL-TR-97-031, 1997, describe them: compressed columns in lines of fixed columns, whose widths are
-  given as Fortran formats. Right-hand sides that may follow are not read, neither are unassembled matrices nor supplementary files.
+  Harwell-Boeing, after I. S. Duff, R. G. Grimes and J. G. Lewis, "Users' guide for the Harwell-Boeing sparse matrix collection", 1992, and Rutherford-Boeing, after the same authors' report
+  RAL-TR-97-031, 1997: compressed columns in lines of fixed columns, with widths in Fortran formats. Right-hand sides are skipped; unassembled matrices and supplementary files are not supported.
 */
 #include "../gpucsrio.h"
 #include "number.h"
@@ -10,13 +9,13 @@
 
 enum {
   FIELD_LIMIT = 128,     /* the widest field */
-  WINDOW      = 1 << 14, /* bytes that are looked at for ends of lines */
-  CURSOR      = 1 << 16  /* bytes of lines that are in memory at a time */
+  WINDOW      = 1 << 14, /* window of the search for ends of lines */
+  CURSOR      = 1 << 16  /* window of lines in memory */
 };
 
 /* ---- Lines */
 
-/* One pass over a part of the text: counts its lines, or writes down where the next ones begin */
+/* One pass over a part of the text: counts its lines, or writes down the starts of the next lines */
 static int FindLines(const GPUCSRInput *s, size_t begin, size_t end, int64_t *n, size_t start[], GPUCSRFault *f)
 {
   char text[WINDOW];
@@ -81,7 +80,7 @@ void GPUCSRLinesDestroy(GPUCSRLines *l)
   memset(l, 0, sizeof(*l));
 }
 
-/* Lines one after the other: those around the one that was asked for last are in memory */
+/* Lines in order: those around the last request are in memory */
 typedef struct {
   const GPUCSRLines *lines;
   int64_t            first, last;
@@ -100,7 +99,7 @@ static void CursorClose(Cursor *c)
   free(c->text);
 }
 
-/* Line k without its end, which a carriage return may belong to; NULL with a fault */
+/* Line k without its end, which may include a carriage return; NULL with a fault */
 static const char *Line(Cursor *c, int64_t k, size_t *length, GPUCSRFault *f)
 {
   const size_t *start = c->lines->start;
@@ -135,14 +134,14 @@ static const char *Line(Cursor *c, int64_t k, size_t *length, GPUCSRFault *f)
 
 /* ---- Fortran formats */
 
-/* Where a pass over a format has come to */
+/* Position in a format */
 typedef struct {
-  const char    *p, *group; /* group: where the last group at the outermost level begins, its count in front */
+  const char    *p, *group; /* group: start of the last group at the outermost level, at its count */
   int            line, column, scale, number;
   GPUCSRFortran *F;
 } Scan;
 
-/* A number without sign of at most four digits; -1 where there is none */
+/* An unsigned number of at most four digits; -1 if there is none */
 static int Count(Scan *s)
 {
   int n = -1;
@@ -151,7 +150,7 @@ static int Count(Scan *s)
   return n;
 }
 
-/* Fields of an edit descriptor, so many times: W, W.D or W.DEe behind its letter */
+/* The fields of an edit descriptor, repeated: W, W.D or W.DEe after its letter */
 static int Edit(Scan *s, char letter, int times)
 {
   const int width  = Count(s);
@@ -178,7 +177,7 @@ static int Edit(Scan *s, char letter, int times)
   return 0;
 }
 
-/* What is between parentheses, the first of which was read; behind the last then */
+/* Parses a group after its opening parenthesis, to behind its closing parenthesis */
 static int Group(Scan *s, int depth)
 {
   if (*s->p == ')' || depth > 8) return 1;
@@ -254,7 +253,7 @@ static int OnlyWhole(const GPUCSRFortran *F)
   return 1;
 }
 
-/* Where number k stands, from 0, and in which line behind the first of its part */
+/* Column of number k, from 0, and its line, from the start of the part */
 static const GPUCSRField *Place(const GPUCSRFortran *F, int64_t k, int64_t *line)
 {
   const GPUCSRField *field;
@@ -269,7 +268,7 @@ static const GPUCSRField *Place(const GPUCSRFortran *F, int64_t k, int64_t *line
   return field;
 }
 
-/* Do n numbers stand in so many lines? */
+/* Do n numbers fit so many lines? */
 static int Fit(const GPUCSRFortran *F, int64_t n, int64_t lines)
 {
   int64_t last = -1;
@@ -280,7 +279,7 @@ static int Fit(const GPUCSRFortran *F, int64_t n, int64_t lines)
 
 /* ---- Header */
 
-/* The whole numbers of a line from column on: how many, at most limit, or -1 with a fault */
+/* The whole numbers of a line from column on: their number, at most limit, or -1 with a fault */
 static int Numbers(const char *line, size_t length, size_t column, int64_t number, int limit, int64_t v[], GPUCSRFault *f)
 {
   int n = 0;
@@ -323,8 +322,8 @@ int GPUCSRBoeingHeader(const char text[], size_t bytes, GPUCSRTextHeader *h, GPU
   if (n < 0) return 1;
   if (n < 4) return GPUCSRFaultSet(f, 2, 0, "expected the numbers of lines: in all, of pointers, of indices, of values");
   for (n = 0; n < 3 && (size_t)n < length[2]; n++) type[n] = (char)toupper((unsigned char)line[2][n]);
-  if (!memchr("RCPI", type[0], 4) || !memchr("SUHZR", type[1], 5)) return GPUCSRFaultSet(f, 3, 1, "matrix type '%s' is none that begins with R, C, P or I, and S, U, H, Z or R", type);
-  if (type[2] == 'E') return GPUCSRFaultSet(f, 3, 3, "matrix type '%s': an unassembled matrix, of finite elements, is not read", type);
+  if (!memchr("RCPI", type[0], 4) || !memchr("SUHZR", type[1], 5)) return GPUCSRFaultSet(f, 3, 1, "matrix type '%s' must begin with R, C, P or I, and then S, U, H, Z or R", type);
+  if (type[2] == 'E') return GPUCSRFaultSet(f, 3, 3, "matrix type '%s': unassembled matrices of finite elements are not supported", type);
   if (type[2] != 'A') return GPUCSRFaultSet(f, 3, 3, "matrix type '%s' does not end in A, assembled", type);
   n = Numbers(line[2], length[2], 3, 3, 4, size, f);
   if (n < 0) return 1;
@@ -394,7 +393,7 @@ static int Whole(Cursor *c, int64_t first, const GPUCSRFortran *F, int64_t k, in
   return GPUCSRFaultSet(f, *number, *column, "expected a whole number in %d columns, not '%.24s'", field->width, text);
 }
 
-/* Fortran's reals: D for E, an exponent without a letter, a point that is implied, a scale that holds where there is no exponent */
+/* Fortran's reals: D for E, an exponent without a letter, an implied point, a scale that applies without an exponent */
 static int Real(Cursor *cursor, int64_t first, const GPUCSRFortran *F, int64_t k, double *v, GPUCSRFault *f)
 {
   char               text[FIELD_LIMIT + 2], fixed[FIELD_LIMIT + 32];
@@ -457,7 +456,7 @@ int GPUCSRBoeingPointers(const GPUCSRTextHeader *h, const GPUCSRLines *l, int64_
       failed = GPUCSRFaultSet(f, number, column, "pointer %lld is %lld: expected %s", (long long)j + 1, (long long)p[j] + 1,
                               !j          ? "1 as the first one"
                               : j == h->n ? "the number of entries and 1 as the last one"
-                                          : "one that is not less than that before, nor beyond the entries");
+                                          : "one that is at least its predecessor and within the entries");
   }
   CursorClose(&cursor);
   if (failed) free(p);
@@ -465,7 +464,7 @@ int GPUCSRBoeingPointers(const GPUCSRTextHeader *h, const GPUCSRLines *l, int64_
   return failed;
 }
 
-/* One entry, number k, of column j, into the piece */
+/* Entry number k, of column j, into the piece */
 static int Entry(const GPUCSRTextHeader *h, Cursor *rows, Cursor *values, int64_t k, int64_t j, GPUCSRPiece *piece)
 {
   const size_t at = piece->nz;
@@ -497,7 +496,7 @@ static int Entry(const GPUCSRTextHeader *h, Cursor *rows, Cursor *values, int64_
 
 void GPUCSRBoeingParse(const GPUCSRTextHeader *h, const GPUCSRLines *l, const int64_t pointer[], int64_t first, int64_t last, GPUCSRPiece *piece)
 {
-  int64_t j = 0, end = h->n; /* column of an entry: the last that begins at or before it */
+  int64_t j = 0, end = h->n; /* column of an entry: the last that begins at or before the entry */
   Cursor  rows, values;
 
   if (GPUCSRPieceAllocate(piece, 0, (size_t)(last - first), 1, h->numbers > 0, &piece->fault)) return;

@@ -1,10 +1,10 @@
 /*
-  LIBSVM and svmlight text, as the README of LIBSVM (C.-C. Chang and C.-J. Lin) and svmlight (T. Joachims) describe it: a line per row,
+  LIBSVM and svmlight text, after the README of LIBSVM (C.-C. Chang and C.-J. Lin) and svmlight (T. Joachims): a line per row,
 
     LABEL [qid:NUMBER] INDEX:VALUE INDEX:VALUE ... [# comment]
 
-  with a label in any form of a number. Rows to predict may have none: then no row of the file has one. Blank lines and lines that are a comment alone are no rows. Indices are meant to increase; a row whose
-  indices do not is sorted, one that has an index twice is a fault.
+  with a label in any form of a number. All rows have a label, or none (rows to predict). Blank lines and pure comments are skipped. Indices should increase: other rows are sorted, and a repeated
+  index is a fault.
 */
 #include "../gpucsrio.h"
 #include "number.h"
@@ -13,11 +13,11 @@
 typedef struct {
   const char *begin, *line, *end; /* of the text, of the line, of the text */
   int64_t     number;             /* of the line */
-  int64_t     low, beyond;        /* indices that there can be */
+  int64_t     low, beyond;        /* range of possible indices */
   int         unlabelled;
 } Place;
 
-/* A line that cannot be used: says so with the word at p. Always false */
+/* Reports a line that cannot be used, with the word at p. Always false */
 static int Expected(const Place *at, const char *p, GPUCSRFault *f, const char what[])
 {
   char word[32];
@@ -39,7 +39,7 @@ static int ComparePairs(const void *a, const void *b)
   return (i > j) - (i < j);
 }
 
-/* Where the second pair of this index stands in the line */
+/* The second pair with this index in the line */
 static const char *Second(const Place *at, PetscInt index)
 {
   int     times = 0;
@@ -52,7 +52,7 @@ static const char *Second(const Place *at, PetscInt index)
   return at->line;
 }
 
-/* Sort a row whose indices do not increase */
+/* Sorts a row with unsorted indices */
 static int SortRow(const Place *at, size_t n, PetscInt j[], PetscScalar v[], GPUCSRFault *f)
 {
   Pair *pair = (Pair *)malloc(n * sizeof(*pair));
@@ -74,7 +74,7 @@ static int SortRow(const Place *at, size_t n, PetscInt j[], PetscScalar v[], GPU
   return 1;
 }
 
-/* An index that the integers of this PETSc do not hold, or that the base and the columns rule out. Always false */
+/* Reports an index beyond the integers of this PETSc, or outside the base and the columns. Always false */
 static int Outside(const Place *at, const char *p, int64_t index, GPUCSRFault *f)
 {
   if (index >= PETSC_MAX_INT) return Expected(at, p, f, "an index that fits the integers of this PETSc");
@@ -83,7 +83,7 @@ static int Outside(const Place *at, const char *p, int64_t index, GPUCSRFault *f
   return 0;
 }
 
-/* Is this word what stands behind a label? */
+/* Can this word follow a label? */
 static int StartsRow(const char *p, const char *end)
 {
   int64_t     index;
@@ -93,7 +93,7 @@ static int StartsRow(const char *p, const char *end)
 }
 
 /*
-  One line, of which p is the first word: its label, number of entries, and query, -1 if it has none. False with a fault; *next is where parsing stopped
+  Parses a line with first word p: label, number of entries, and query, -1 without a query. False with a fault; *next is where parsing stopped
 */
 static int ParseLine(const Place *at, const char *p, PetscInt j[], PetscScalar v[], size_t *n, double *label, int64_t *query, GPUCSRFault *f, const char **next)
 {
@@ -161,7 +161,7 @@ void GPUCSRLibsvmHeader(const char text[], size_t bytes, GPUCSRTextHeader *h)
   h->unlabelled = StartsRow(p, end);
 }
 
-/* Where the base is not known, an index may be one more than it may be from 0 */
+/* With an unknown base, an index may be as large as for base 1 */
 void GPUCSRLibsvmBound(GPUCSRTextHeader *h, int64_t base, int64_t columns)
 {
   h->bounded = 1;
@@ -176,7 +176,7 @@ void GPUCSRLibsvmParse(const GPUCSRTextHeader *h, const char text[], size_t byte
   PetscInt    low = PETSC_MAX_INT, high = PETSC_MIN_INT;
   GPUCSRFault fault;
 
-  /* a row takes 2 characters at the least, "1" and a line feed, an entry 4, " 1:1" */
+  /* a row takes at least 2 characters, "1" and a line feed, an entry 4, " 1:1" */
   if (GPUCSRPieceAllocate(piece, bytes / 2 + 1, bytes / 4 + 1, 0, 1, &fault)) {
     piece->fault = fault;
     return;

@@ -1,8 +1,8 @@
 /*
   Matrix Market, the text format of R. F. Boisvert, R. Pozo and K. A. Remington, "The Matrix Market exchange formats: initial design",
-  NISTIR 5935, 1996: coordinate or array; real, integer, pattern, and complex where PETSc is; general, symmetric, skew-symmetric, Hermitian.
+  NISTIR 5935, 1996: coordinate or array; real, integer, pattern, and complex if PETSc is; general, symmetric, skew-symmetric, Hermitian.
 
-  Of symmetric matrices a file holds the lower triangle alone. Entries of equal places are added up.
+  Files of symmetric matrices hold only the lower triangle. Entries of equal places are added up.
 */
 #include "../gpucsrio.h"
 #include "number.h"
@@ -100,7 +100,7 @@ int GPUCSRMarketHeader(const char text[], size_t bytes, GPUCSRTextHeader *h, GPU
   return 0;
 }
 
-/* What is wrong with an entry, found out only when something is */
+/* Explains a bad entry, after parsing has failed */
 static void Explain(const GPUCSRTextHeader *h, const char *line, const char *end, int64_t number, GPUCSRFault *f)
 {
   const char *p    = Blanks(line), *q;
@@ -160,7 +160,7 @@ void GPUCSRMarketParse(const GPUCSRTextHeader *h, const char text[], size_t byte
   PetscInt         *row, *column;
   PetscScalar      *value;
 
-  /* an entry takes 2 characters at the least in an array, 4 with a row and a column */
+  /* an entry takes at least 2 characters in an array, 4 with a row and a column */
   if (GPUCSRPieceAllocate(piece, 0, bytes / (array ? 2 : 4) + 1, 1, numbers > 0, &piece->fault)) return;
   row    = piece->i;
   column = piece->j;
@@ -207,7 +207,7 @@ void GPUCSRMarketParse(const GPUCSRTextHeader *h, const char text[], size_t byte
         break;
       }
       if (!piece->skipped++) piece->skip = number;
-      if (array) value[nz++] = 0; /* keeps the places of those that follow */
+      if (array) value[nz++] = 0; /* keeps the places of later values */
     }
     p = (const char *)memchr(p, '\n', (size_t)(end - p)) + 1;
   }

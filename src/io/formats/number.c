@@ -1,5 +1,5 @@
 /*
-  What number.h leaves to a function: powers, and the numbers that are too long or too far from 1 for integers.
+  The slow part of number.h: powers, and numbers that are too long or too far from 1 for integers.
 */
 #define _GNU_SOURCE
 #include "number.h"
@@ -53,7 +53,7 @@ __attribute__((destructor)) static void ClassicDestroy(void)
   if (classic) freelocale(classic);
 }
 
-/* The caller has made sure that it is digits, with a point and an exponent or without; 1 if it is too long or beyond the largest double */
+/* The caller has checked the digits, point and exponent; 1 if the number is too long or beyond the largest double */
 int GPUCSRRealSlow(const char *begin, const char *end, double *v)
 {
   char   text[GPUCSR_NUMBER_MAX + 1];

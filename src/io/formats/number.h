@@ -1,14 +1,14 @@
 #pragma once
 
 /*
-  Decimal numbers, exactly: the double nearest to what is written, ties to even, in any locale.
+  Decimal numbers, exactly: the double nearest to the text, ties to even, in any locale.
 
-  Three ways, by what the number m 10^e (m of at most 19 digits) needs:
+  Three ways for the number m 10^e (m of at most 19 digits):
     m < 2^53, |e| <= 22   one multiplication or division of two exact doubles, which IEEE rounds correctly
-    |e| <= 27             integers of 128 bits: m 5^e fits; m / 5^e has a quotient of 63 or 64 bits and a remainder that says whether to round up
+    |e| <= 27             integers of 128 bits: m 5^e fits; m / 5^e has a quotient of 63 or 64 bits and a remainder that tells whether to round up
     else                  strtod() in the locale C
 
-  Text ends in a byte that is part of no number (a line feed); so only the load of 8 bytes at once looks at the end.
+  Text ends in a byte that is part of no number (a line feed); only the load of 8 bytes at once checks the end.
 */
 #include <stdint.h>
 #include <string.h>
@@ -39,11 +39,11 @@ static inline double GPUCSRRealExact(uint64_t m, int e)
     shift = b - a - 63 + e; /* e is negative: 10^e = 5^e 2^e */
     bits  = (uint64_t)(1023 + shift) << 52;
     memcpy(&power, &bits, sizeof(power));
-    return (double)(q | (num != (unsigned __int128)q * d)) * power; /* what is left over decides a tie, and nothing else */
+    return (double)(q | (num != (unsigned __int128)q * d)) * power; /* the remainder decides ties, and nothing else */
   }
 }
 
-/* Digits from p on, added to *m, 8 at a time while there are such; returns where they end. *m is of use if they are at most 19 */
+/* Digits from p on, added to *m, 8 at a time if possible; returns their end. *m is valid for at most 19 digits */
 static inline const char *GPUCSRDigits(const char *p, const char *end, uint64_t *m)
 {
   uint64_t w = *m;

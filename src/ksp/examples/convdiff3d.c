@@ -1,10 +1,10 @@
 static char help[] = "Solves a convection-diffusion equation in three dimensions by finite differences: an unsymmetric system.\n\n";
 
 /*
-  v . grad u - eps (u_xx + u_yy + u_zz) = 1 inside a box, u = 0 on its surface, with a constant velocity v. The grid is that of poisson3d.
+  v . grad u - eps (u_xx + u_yy + u_zz) = 1 inside a box, u = 0 on its surface, with a constant velocity v, on the grid of poisson3d.
 
     convdiff3d -n 40                                       upwind differences: an M-matrix, and a solution without wiggles, at any speed
-    convdiff3d -n 40 -scheme central -diffusion 0.05       central differences: of second order; wiggles where v h > 2 eps
+    convdiff3d -n 40 -scheme central -diffusion 0.05       central differences: of second order; wiggles if v h > 2 eps
     mpiexec -n 2 convdiff3d -velocity 0,0,1 -ksp_type gmres -pc_type asm
 
   The type of the matrix is an option, of this program or of its grid: -mat_type gpucsr or -dm_mat_type gpucsr.

@@ -3,8 +3,8 @@
 /*
   LoadMat() and LoadVec(): read a matrix or a vector from a file, on any number of ranks.
 
-  A program of PETSc's reads PETSc binary (MatView() and VecView() write it). Where a library was loaded that has a function for more (-dll_append libpetscgpucsr.so), that function
-  reads the matrix, and checks what it reads: Matrix Market, Harwell-Boeing, LIBSVM, compressed files and pipes too. Without it gpucsr-convert makes PETSc binary of them.
+  PETSc's programs read PETSc binary (MatView() and VecView() write it). If a loaded library (-dll_append libpetscgpucsr.so) has a function for further files, this function reads the matrix and checks it:
+  Matrix Market, Harwell-Boeing, LIBSVM, compressed files and pipes. Without the library, gpucsr-convert converts them to PETSc binary.
 */
 #include <petscksp.h>
 #include <errno.h>
@@ -14,7 +14,7 @@
 /* As MatGPUCSRLoadFile() of petscgpucsr.h, which these programs do not include */
 typedef PetscErrorCode (*LoadFileFn)(Mat, const char *, const void *, Vec *, Vec *, void *);
 
-/* Collective: is this PETSc binary with an object of this class? An error where it cannot be opened */
+/* Collective: is this PETSc binary with an object of this class? An error if the file cannot be opened */
 static PetscErrorCode IsPetscBinary(MPI_Comm comm, const char name[], PetscInt classid, PetscBool *is)
 {
   int         told[2] = {0, 0}; /* the class id is there, errno */
@@ -40,7 +40,7 @@ static PetscErrorCode IsPetscBinary(MPI_Comm comm, const char name[], PetscInt c
   PetscFunctionReturn(0);
 }
 
-/* Fill a matrix whose type is set (MatSetFromOptions()); sizes that are not set are those of the file */
+/* Fills a matrix with a type (MatSetFromOptions()); unset sizes come from the file */
 static inline PetscErrorCode LoadMat(Mat A, const char name[])
 {
   MPI_Comm    comm = PetscObjectComm((PetscObject)A);
@@ -55,14 +55,14 @@ static inline PetscErrorCode LoadMat(Mat A, const char name[])
     PetscFunctionReturn(0);
   }
   PetscCall(IsPetscBinary(comm, name, MAT_FILE_CLASSID, &binary));
-  PetscCheck(binary, comm, PETSC_ERR_FILE_UNEXPECTED, "%s: is no matrix in PETSc binary of this PETSc: gpucsr-convert makes one of it, or -dll_append libpetscgpucsr.so brings what reads it", name);
+  PetscCheck(binary, comm, PETSC_ERR_FILE_UNEXPECTED, "%s: is not a matrix in PETSc binary of this PETSc: convert it by gpucsr-convert, or read it with -dll_append libpetscgpucsr.so", name);
   PetscCall(PetscViewerBinaryOpen(comm, name, FILE_MODE_READ, &viewer));
   PetscCall(MatLoad(A, viewer));
   PetscCall(PetscViewerDestroy(&viewer));
   PetscFunctionReturn(0);
 }
 
-/* Fill a vector whose type and size are set, from PETSc binary, or from a file that LoadMat() reads as a matrix of one column */
+/* Fills a vector with a type and size, from PETSc binary, or from a file that LoadMat() reads as a matrix with one column */
 static inline PetscErrorCode LoadVec(Vec x, const char name[])
 {
   MPI_Comm    comm = PetscObjectComm((PetscObject)x);
@@ -87,7 +87,7 @@ static inline PetscErrorCode LoadVec(Vec x, const char name[])
   PetscCall(MatGetSize(A, &M, &m));
   PetscCheck(M == N && m == 1, comm, PETSC_ERR_FILE_UNEXPECTED, "%s: has %" PetscInt_FMT " rows and %" PetscInt_FMT " columns where a vector of %" PetscInt_FMT " rows, in 1 column, is needed", name, M, m, N);
   PetscCall(MatGetLocalSize(A, &m, NULL));
-  PetscCheck(m == n, PETSC_COMM_SELF, PETSC_ERR_ARG_INCOMP, "%s: its rows are parted among the ranks in another way than the vector", name);
+  PetscCheck(m == n, PETSC_COMM_SELF, PETSC_ERR_ARG_INCOMP, "%s: its rows are distributed differently than the vector", name);
   PetscCall(MatGetColumnVector(A, x, 0));
   PetscCall(MatDestroy(&A));
   PetscFunctionReturn(0);

@@ -1,8 +1,8 @@
 static char help[] = "Solves Poisson's equation in three dimensions by finite differences on a regular grid.\n\n";
 
 /*
-  -(u_xx + u_yy + u_zz) = 1 inside a box, u = 0 on its surface; the unknowns are the points inside. The box has unit length in x and as
-  many steps of the same size h in y and z as the grid has there.
+  -(u_xx + u_yy + u_zz) = 1 inside a box, u = 0 on its surface; the unknowns are the points inside. The box has unit length in x, and
+  in y and z as many steps of the same size h as the grid.
 
     poisson3d -n 40                                        40 x 40 x 40 unknowns, 7-point stencil
     poisson3d -n 40 -stencil 27 -ksp_monitor
@@ -11,14 +11,14 @@ static char help[] = "Solves Poisson's equation in three dimensions by finite di
 
   The type of the matrix is an option, of this program or of its grid: -mat_type gpucsr or -dm_mat_type gpucsr.
 
-  The 7-point stencil is the sum of three second differences, with an error of order h^2. The 27-point stencil takes the points across
-  edges and corners too, with weights that make its leading error h^2/12 times the Laplacian of the Laplacian of u; that is zero
-  here, where the Laplacian is constant, which leaves order h^4.
+  The 7-point stencil is the sum of three second differences, with an error of order h^2. The 27-point stencil also takes the points across
+  edges and corners. Its weights make the leading error h^2/12 times the Laplacian of the Laplacian of u. Here the Laplacian is
+  constant, so the leading error is zero, and order h^4 remains.
 */
 #include "report.h"
 #include <petscdmda.h>
 
-/* Weight of h^2 times minus the Laplacian, at a point that is so many steps in so many directions away */
+/* Weight of a point for h^2 times minus the Laplacian, from its steps in each direction */
 static PetscScalar Weight(PetscInt points, PetscInt di, PetscInt dj, PetscInt dk)
 {
   const PetscScalar weight7[]  = {6.0, -1.0, 0.0, 0.0};
@@ -105,7 +105,7 @@ int main(int argc, char **argv)
   PetscCall(VecSet(b, h * h));
 
   PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
-  PetscCall(KSPSetDM(ksp, da)); /* multigrid takes its coarser grids from here; the matrix is ours */
+  PetscCall(KSPSetDM(ksp, da)); /* multigrid takes its coarser grids from here, but not the matrix */
 #if PETSC_VERSION_LT(3, 25, 0)
   PetscCall(KSPSetDMActive(ksp, PETSC_FALSE));
 #else

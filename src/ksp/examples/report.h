@@ -1,6 +1,6 @@
 #pragma once
 
-/* KSPReport(): what came of a solve, in lines that do not depend on the number of ranks or the order of sums. */
+/* KSPReport(): the outcome of a solve, in lines that do not depend on the number of ranks or the order of sums. */
 #include <petscksp.h>
 
 /* A small number as the least power of ten above it; below 1e-10 the order of sums decides */

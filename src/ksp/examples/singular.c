@@ -1,5 +1,5 @@
 static char help[] = "Computes the largest singular value of a matrix from a file, and on request the smallest and the condition number.\n"
-                     "The file is PETSc binary, or what a library that was loaded can read.\n\n";
+                     "The file is PETSc binary, or any format that a loaded library reads.\n\n";
 
 /*
   Power iteration on A^T A for the largest, inverse iteration with it for the smallest; every step multiplies by A and by its transpose.
@@ -9,13 +9,13 @@ static char help[] = "Computes the largest singular value of a matrix from a fil
     mpiexec -n 2 singular -f share/datasets/well1850.petsc -smallest -inverse_ksp_monitor
 
   An iteration ends when |A^T A v - sigma^2 v| <= tol sigma^2: then a singular value lies within about tol/2 of sigma, relatively, and most often
-  much nearer, for the error falls as the square of this residual. In complex numbers the transpose is the Hermitian one.
+  much nearer, for the error falls as the square of this residual. In complex numbers the transpose is Hermitian.
   The systems of the inverse iteration are solved by the options -inverse_ksp_type cg, -inverse_pc_type jacobi, ...
 */
 #include "loadmat.h"
 
 /*
-  Iterate with A^T A, or with its inverse where inverse is not NULL, from a vector that is the same on any number of ranks
+  Iterates with A^T A, or with its inverse if inverse is not NULL, from a vector that is the same on any number of ranks
 */
 static PetscErrorCode SingularValue(Mat A, KSP inverse, PetscReal tol, PetscInt maxits, const char which[], PetscReal *sigma)
 {

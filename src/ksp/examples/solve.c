@@ -1,16 +1,16 @@
 static char help[] = "Solves a linear system, or a least-squares problem, whose matrix is read from a file.\n"
-                     "The file is PETSc binary, or what a library that was loaded can read.\n\n";
+                     "The file is PETSc binary, or any format that a loaded library reads.\n\n";
 
 /*
   Solve A x = b with any KSP and PC, on any number of ranks:
 
     solve -f share/datasets/bcsstk16.petsc -ksp_type cg -pc_type jacobi
     mpiexec -n 2 solve -f share/datasets/add32.petsc -ksp_type gmres -ksp_monitor
-    solve -f share/datasets/well1850.petsc                        rectangular: lsqr unless -ksp_type says otherwise
+    solve -f share/datasets/well1850.petsc                        rectangular: lsqr by default
 
   With -dll_append libpetscgpucsr.so the file may be Matrix Market, Harwell-Boeing or LIBSVM too, and compressed.
 
-  The right-hand side is read with -rhs FILE; without it it is A times a vector of ones, so that a solution is known to exist.
+  -rhs FILE is the right-hand side. The default is A times a vector of ones, which has a known solution.
   The type of the matrix is an option, as in all PETSc programs: -mat_type aij, baij, gpucsr, ...
 */
 #include "loadmat.h"

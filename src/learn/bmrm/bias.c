@@ -9,7 +9,7 @@
 #include "learn.h"
 
 #define EVALUATIONS 200
-#define SHARE       1e-3 /* of the gap that ends the optimisation: the search along b ends when it knows the minimum that well */
+#define SHARE       1e-3 /* accuracy of the minimum along b, as a share of the gap that ends the optimisation */
 
 typedef struct {
   PetscReal b, risk, slope;
@@ -51,7 +51,7 @@ PetscErrorCode BiasBalance(Learner *l, Vec h, Vec v, PetscReal *multiple)
   PetscFunctionReturn(0);
 }
 
-/* Shifts the scores s such that their mean, weighted by h, is zero: the best change of the bias for the quadratic model with the second derivatives h */
+/* Shifts the scores s to a mean of zero, weighted by h: the best change of the bias for the quadratic model with the second derivatives h */
 PetscErrorCode BiasCentre(Learner *l, Vec h, Vec s, PetscReal *shift)
 {
   PetscScalar sum, all;
@@ -95,7 +95,7 @@ static PetscErrorCode Bracket(Learner *l, End *low, End *high, PetscBool *open)
   PetscFunctionReturn(0);
 }
 
-/* Narrows the bracket by turns to where the tangents meet, which ends it for losses with kinks, to the root of a linear slope, which is fast for smooth losses, and to the middle */
+/* Narrows the bracket, alternating between the meeting point of the tangents, which ends the search for losses with kinks, the root of a linear slope, which is fast for smooth losses, and the middle */
 static PetscErrorCode Narrow(Learner *l, End *low, End *high, PetscReal *level)
 {
   End             e;
@@ -117,7 +117,7 @@ static PetscErrorCode Narrow(Learner *l, End *low, End *high, PetscReal *level)
   PetscFunctionReturn(0);
 }
 
-/* c = slopes at the scores s whose sum is zero, the mean of those at both ends */
+/* c = weighted mean of the slopes at both ends, with sum zero, at the scores s */
 static PetscErrorCode Slopes(Learner *l, Vec s, const End *low, const End *high, Vec c)
 {
   PetscReal risk;
@@ -133,8 +133,8 @@ static PetscErrorCode Slopes(Learner *l, Vec s, const End *low, const End *high,
 }
 
 /*
-  The risk at the scores s and its slopes c; NULL if they are not wanted. Where the bias is not regularised, shifts s first to where the risk is least, and by how much is returned; then the sum of c is zero, and `level`
-  is the value there of the plane that c belongs to. Overwrites l->s, which therefore s must not be
+  The risk at the scores s and its slopes c; NULL to skip them. If the bias is not regularised, shifts s first to the least risk and returns the shift; then the sum of c is zero, and `level` is the value there
+  of the plane of c. Overwrites l->s, so s must be another vector
 */
 PetscErrorCode RiskBias(Learner *l, Vec s, Vec c, PetscReal *shift, PetscReal *risk, PetscReal *level)
 {

@@ -128,7 +128,7 @@ static PetscErrorCode AppendColumn(Mat *X, PetscReal bias)
 
 /*
   Loads a matrix, and the labels, weights and queries of its rows from the same file or from separate ones. base: the index of the first column of the model, or -1 to take the
-  file's. If the model has one, the file's must be the same, or columns would be mistaken for others
+  file's. The model's, if any, must agree with the file's
 */
 PetscErrorCode DataLoad(const char file[], const char labels[], const char weights[], PetscReal bias, PetscInt base, Data *data)
 {

@@ -2,7 +2,7 @@
   Dual coordinate descent for the hinge loss, on one process with the rows in its memory.
 
   In the dual problem each row has a multiplier 0 <= a_i <= C u_i, C = 1 / (lambda m), and w = sum of a_i y_i x_i. A step optimises one multiplier while all others stay fixed, and updates w: four operations per
-  nonzero. Rows whose multiplier is at a bound, with a gradient that keeps it there, are skipped for a while. The method stops when the gap between the values of the two problems is small enough.
+  nonzero. A row is skipped for a while if its multiplier is at a bound and the gradient keeps it there. The method stops when the gap between the values of the two problems is small enough.
 
   C.-J. Hsieh, K.-W. Chang, C.-J. Lin, S. S. Keerthi and S. Sundararajan, A dual coordinate descent method for large-scale linear SVM, ICML 2008.
 */

@@ -121,7 +121,7 @@ static PetscErrorCode DualValue(Learner *l, Interior *p, Vec g, PetscReal *value
   PetscFunctionReturn(0);
 }
 
-/* Second derivatives h = u a (1 - a) / den / m, and the part of the step of a that does not depend on w: da = (mu (1 - 2a) + a (1 - a) t) / den, den = a x + (1 - a) r */
+/* Second derivatives h = u a (1 - a) / den / m, and the part of a's step without w: da = (mu (1 - 2a) + a (1 - a) t) / den, den = a x + (1 - a) r */
 static PetscErrorCode Eliminate(Learner *l, Interior *p, Vec h)
 {
   Vec      den = p->dx, ab = p->dr;

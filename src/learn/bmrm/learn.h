@@ -73,7 +73,7 @@ typedef struct {
   PetscInt        base, columns;      /* of the data learned from; columns include the bias */
   PetscInt        nclasses;           /* number of classes; 0 if labels are targets or ranks */
   PetscReal       label[MAX_CLASSES]; /* labels of the classes, ascending; of two classes the second is the positive one */
-  PetscInt        k;                  /* number of weight vectors: 1, or with more than two classes one for each class against all others */
+  PetscInt        k;                  /* number of weight vectors: 1, or with more than two classes one for each class against the rest */
   Vec            *w;                  /* the weight vectors */
   const Settings *settings;
   Data            data;

@@ -4,7 +4,7 @@
   A loss of single rows is a sum over rows; each term depends on the score and the label of one row. A loss of all rows together depends on the
   order of the scores. Every rank computes the former on its own rows. One rank computes the latter on all rows.
 
-  Losses of single rows have two implementations: a loop over arrays in host memory, and vector operations for vectors that are elsewhere.
+  Losses of single rows have two implementations: a loop over arrays in host memory, and vector operations for other vectors.
 
   Two classes have the labels -1 and +1 here, whatever their names in the file.
 */

@@ -7,12 +7,12 @@
 typedef enum {
   LABELS_CLASSES, /* names of classes */
   LABELS_TARGETS, /* numbers to be predicted */
-  LABELS_RANKS    /* numbers whose order within a query is to be predicted */
+  LABELS_RANKS    /* numbers that define the order within a query */
 } LabelKind;
 
 typedef struct {
   const char *name;
-  const char *liblinear; /* the solver of LIBLINEAR that has this loss, or else one whose models are applied in the same way */
+  const char *liblinear; /* the solver of LIBLINEAR with this loss, or a solver with the same application of models */
   LabelKind   labels;
   const char *option; /* the option for the parameter; NULL if there is none */
   PetscReal   usual;  /* default of the parameter */

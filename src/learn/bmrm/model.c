@@ -1,9 +1,9 @@
 /*
   Models as text, in the format of LIBLINEAR, so that its program predict reads them: header lines "name value", the line "w", and for each column a line with its weights.
   Two classes, or targets, have one weight per column; more classes have one each. The bias is the last column. With two classes, a positive score means the first label.
-  LIBLINEAR reads no further. After the weights follow the properties that it does not know: the line "bmrm 1", and again lines "name value".
+  LIBLINEAR reads no further. After the weights follow further properties: the line "bmrm 1", and again lines "name value".
 
-    solver_type L2R_LR        the solver of LIBLINEAR with this loss, or else one whose models are applied in the same way
+    solver_type L2R_LR        the solver of LIBLINEAR with this loss, or a solver with the same application of models
     nr_class 2
     label 1 -1                not for targets
     nr_feature 13             number of columns, without the bias

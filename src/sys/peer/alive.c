@@ -1,6 +1,6 @@
 /*
-  The thread that holds this process' locks, and looks at those of others: see alive.h. A lock's holder is a thread, so it is this one for all of them, which lives from the first
-  Begin() to the last End().
+  The thread that holds this process' locks and checks the locks of other processes: see alive.h. A lock belongs to a thread, so one thread holds all locks, from the first Begin() to the last
+  End().
 */
 #include "alive.h"
 #include <errno.h>
@@ -9,7 +9,7 @@
 
 #define PAUSE 100000000 /* nanoseconds between two looks */
 
-static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER; /* of all that follows */
+static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER; /* guards all variables below */
 static pthread_cond_t  turn  = PTHREAD_COND_INITIALIZER;  /* something is wanted, or done */
 static GPUCSRAlive    *watched;
 static pthread_t       thread;
@@ -48,14 +48,14 @@ static void Look(GPUCSRAlive *w)
 
     if (r == w->rank || !__atomic_load_n(&word->held, __ATOMIC_ACQUIRE)) continue;
     e = pthread_mutex_trylock(&word->lock);
-    if (!e || e == EOWNERDEAD) (void)pthread_mutex_unlock(&word->lock); /* if its holder has died, nobody gets it any more: ENOTRECOVERABLE */
+    if (!e || e == EOWNERDEAD) (void)pthread_mutex_unlock(&word->lock); /* after the holder's death the lock stays unusable: ENOTRECOVERABLE */
     if (e != EOWNERDEAD && e != ENOTRECOVERABLE) continue;
     w->done = 1;
     (*w->died)(w, r);
   }
 }
 
-/* What Begin() and End() want done; with the guard held */
+/* Requests of Begin() and End(); with the guard held */
 static void Serve(GPUCSRAlive *w)
 {
   GPUCSRAliveWord *mine = &w->word[w->rank];
@@ -78,7 +78,7 @@ static void *Watch(void *unused)
       GPUCSRAlive *one = *w;
 
       Serve(one);
-      if (!one->wanted) *w = one->next; /* it may go as soon as the guard is free */
+      if (!one->wanted) *w = one->next; /* the caller may free w as soon as the guard is free */
       else {
         if (!one->done) Look(one);
         w = &one->next;

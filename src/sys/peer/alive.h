@@ -1,13 +1,13 @@
 #pragma once
 
 /*
-  Is the process of another rank of this host still there? Each holds a lock in memory that all share, for as long as it lives; the system tells who asks for the lock that its holder has
-  died, however that came about (pthread_mutexattr_setrobust()). No number of a process is needed, which may be another's by then, or hidden in a container.
+  Detects the death of another rank's process on this host. Each process holds a lock in shared memory for as long as it lives, and the system reports a dead holder
+  (pthread_mutexattr_setrobust()). Process numbers would be unreliable: they are reused, and hidden in containers.
 
-    GPUCSRAliveBegin(w)    this process holds its lock, and looks at those of the others ten times a second, in a thread that does nothing else
-    GPUCSRAliveEnd(w)      it leaves as it should: nobody misses it
+    GPUCSRAliveBegin(w)    holds the lock of this process, and starts a thread that checks the other locks ten times a second.
+    GPUCSRAliveEnd(w)      releases the lock; the other ranks report nothing.
 
-  Once one has died, the thread calls w->died(w, rank), which must be quick and call nothing of PETSc, and looks no more. A return value other than 0 is an errno.
+  After a death the thread calls w->died(w, rank), which must be quick and call nothing of PETSc; then the checks end. A return value other than 0 is an errno.
 */
 #include "../gpucsrsys.h"
 #include <pthread.h>
@@ -19,7 +19,7 @@ extern "C" {
 /* Of each rank, in shared memory, zeroed */
 typedef struct {
   pthread_mutex_t lock;
-  int             held; /* 1: its holder lives, or has died */
+  int             held; /* 1: the holder lives, or has died */
 } GPUCSRAliveWord;
 
 typedef struct _n_GPUCSRAlive GPUCSRAlive;
@@ -35,7 +35,7 @@ struct _n_GPUCSRAlive {
 GPUCSR_INTERN int  GPUCSRAliveBegin(GPUCSRAlive *);
 GPUCSR_INTERN void GPUCSRAliveEnd(GPUCSRAlive *);
 
-/* For all threads that look at something ten times a second: one is started, with signals left to the program's own threads; and the mutex is let go until the next look, or until the condition is signalled */
+/* For threads with ten checks a second. The first starts a thread that leaves signals to the program's threads. The second releases the mutex until the next check or signal of the condition */
 GPUCSR_INTERN int  GPUCSRThreadCreate(pthread_t *, void *(*)(void *));
 GPUCSR_INTERN void GPUCSRPause(pthread_cond_t *, pthread_mutex_t *);
 

@@ -1,5 +1,5 @@
 /*
-  Ranks of one host as peers: who they are, memory that they address of each other, and the words by which they hear of a failure. See peer.h.
+  Ranks of one host as peers: their list, shared memory, and the words that report a failure. See peer.h.
 */
 #include "peer.h"
 #include <string.h>
@@ -14,7 +14,7 @@ double GPUCSRPeerSeconds(void)
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* A number of this process that no other has */
+/* A number of this process that no other process has */
 static uint64_t Token(void)
 {
   static uint64_t token;
@@ -28,7 +28,7 @@ static uint64_t Token(void)
   return token;
 }
 
-/* The table that gives memory for the others: of the device, or the host's own */
+/* The backend of the shared memory: the device's, or the host's */
 static const GPUCSRBackendOps *Ops(GPUCSRPeers p)
 {
   return p->dev ? p->dev->ops : &GPUCSRBackend_host;
@@ -38,7 +38,7 @@ static int Id(GPUCSRPeers p)
   return p->dev ? p->dev->id : 0;
 }
 
-/* Collective on p->comm: an error that any rank has met becomes one of all, with its message */
+/* Collective on p->comm: an error on any rank becomes an error on all, with its message */
 PetscErrorCode GPUCSRPeersAgree(GPUCSRPeers p, PetscErrorCode ierr, char message[], size_t len)
 {
   PetscMPIInt bad  = ierr ? p->rank : p->size, first;
@@ -55,9 +55,9 @@ PetscErrorCode GPUCSRPeersAgree(GPUCSRPeers p, PetscErrorCode ierr, char message
   PetscFunctionReturn((PetscErrorCode)code);
 }
 
-/* --- What is told when somebody gives up */
+/* --- Giving up */
 
-/* The first one that gives up is the one that is heard; message empty: it has waited too long. Called by the thread of alive.c, too, which may call nothing of PETSc */
+/* Reports only the first rank to give up; message empty: a timeout. The thread of alive.c also calls this function, so it may call nothing of PETSc */
 void GPUCSRPeersRaise(GPUCSRPeerControl *c, int says, const char message[])
 {
   int    none = 0;
@@ -88,24 +88,24 @@ PetscErrorCode GPUCSRPeersSay(GPUCSRPeers p)
   char         message[sizeof(p->control->message)];
 
   PetscFunctionBegin;
-  /* a kernel says nothing; the host does so at once */
+  /* a kernel raises the word without a message; the host adds the message at once */
   while (!__atomic_load_n(&p->control->said, __ATOMIC_ACQUIRE) && GPUCSRPeerSeconds() - since < 0.01) (void)sched_yield();
   message[0] = 0;
   if (__atomic_load_n(&p->control->said, __ATOMIC_ACQUIRE)) PetscCall(PetscStrncpy(message, p->control->message, sizeof(message)));
-  PetscCheck(message[0], PETSC_COMM_SELF, PETSC_ERR_GPU, "Rank %d of this host waited more than %g seconds for another one, which %s: %s says how long it may", who, late ? p->patience : p->timeout, late ? "lives, and has not come" : "has failed, or computes longer than that", late ? "-gpucsr_peer_patience" : "-gpucsr_peer_timeout");
-  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_GPU, "Rank %d of this host, with which this one exchanges, has failed: %s", who, message);
+  PetscCheck(message[0], PETSC_COMM_SELF, PETSC_ERR_GPU, "Rank %d of this host waited more than %g seconds for another rank, which %s (%s sets the limit)", who, late ? p->patience : p->timeout, late ? "lives, and has not come" : "has failed, or computes for longer", late ? "-gpucsr_peer_patience" : "-gpucsr_peer_timeout");
+  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_GPU, "Rank %d of this host, a peer of this rank, has failed: %s", who, message);
 }
 
 /* --- Memory */
 
-/* What a rank tells the others of a piece of its memory */
+/* Announces a piece of a rank's memory to the other ranks */
 typedef struct {
   GPUCSRHandle handle;
   uint64_t     token, bytes;
   void        *p;
 } Offer;
 
-/* Given up by this rank, and perhaps not yet by the others */
+/* Freed by this rank, but perhaps not yet by all ranks */
 typedef struct _n_Waiting Waiting;
 struct _n_Waiting {
   GPUCSRPeers p;
@@ -118,7 +118,7 @@ static Waiting *waiting;
 /* A piece of all ranks */
 typedef struct {
   int64_t  piece;
-  Waiting *later; /* for when it is given up, which must not need memory */
+  Waiting *later; /* allocated early, because freeing must not need memory */
   Offer    offer[];
 } Offers;
 
@@ -168,7 +168,7 @@ static PetscErrorCode Unshare(GPUCSRPeers p, const Offer *mine)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Of rank r as this one addresses it; within a process it is what it is */
+/* Rank r's memory at this rank's address; within a process the same address */
 static PetscErrorCode Attach(GPUCSRPeers p, const Offer offers[], void *theirs[])
 {
   PetscFunctionBegin;
@@ -189,12 +189,12 @@ static PetscErrorCode Detach(GPUCSRPeers p, const Offer offers[], void *theirs[]
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The offers of all ranks are kept behind theirs, for the way back: theirs has 1 + p->size entries, the last of which is ours */
+/* Keeps the offers of all ranks behind theirs, to detach later. theirs has 1 + p->size entries, the last for this rank's own */
 PetscErrorCode GPUCSRPeersMalloc(GPUCSRPeers p, size_t bytes, const char what[], void *theirs[])
 {
   Offer          mine;
   Offers        *o     = NULL;
-  const int64_t  piece = p->pieces++; /* on all ranks alike, whatever comes of it */
+  const int64_t  piece = p->pieces++; /* counted on all ranks, even after an error */
   GPUCSRAttempt  attempt;
   PetscErrorCode ierr, all;
 
@@ -244,7 +244,7 @@ static PetscBool Unused(const Waiting *w)
 
 static PetscErrorCode Bury(GPUCSRPeers);
 
-/* What no rank addresses any more goes back; the rest is waited for, so many seconds at most. At the end of the process it is left */
+/* Frees pieces that no rank addresses any longer, and waits for the rest, patience seconds at most. At the end of the process the rest stays */
 PetscErrorCode GPUCSRPeersSweep(double patience)
 {
   const double since = GPUCSRPeerSeconds();
@@ -271,18 +271,18 @@ PetscErrorCode GPUCSRPeersFinalize(void)
 {
   PetscFunctionBegin;
   PetscCall(GPUCSRPeersSweep(1.0));
-  while (waiting) { /* a rank that did not come may still write there */
+  while (waiting) { /* an absent rank may still write there */
     Waiting *w = waiting;
 
     waiting = w->next;
-    PetscCall(PetscInfo(NULL, "%zu bytes that other ranks of this host may still address are not given back\n", (size_t)w->mine.bytes));
+    PetscCall(PetscInfo(NULL, "%zu bytes are not freed, because other ranks of this host may still address them\n", (size_t)w->mine.bytes));
     if (!--w->p->waiting && w->p->gone) PetscCall(Bury(w->p));
     PetscCall(PetscFree(w));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Destruction need not come in the same order on all ranks, or at the same time */
+/* Ranks may destroy in different orders and at different times */
 PetscErrorCode GPUCSRPeersFree(GPUCSRPeers p, void *theirs[])
 {
   Offers  *o = (Offers *)theirs[p->size];
@@ -290,7 +290,7 @@ PetscErrorCode GPUCSRPeersFree(GPUCSRPeers p, void *theirs[])
 
   PetscFunctionBegin;
   if (!o) PetscFunctionReturn(PETSC_SUCCESS);
-  if (p->dev && !p->dev->failed[0]) { /* no launch of ours may still write there */
+  if (p->dev && !p->dev->failed[0]) { /* no launch of this rank may still write there */
     GPUCSRAttempt  attempt;
     PetscErrorCode ierr;
 
@@ -337,7 +337,7 @@ static size_t ControlBytes(GPUCSRPeers p)
   return AliveAt(p) + sizeof(GPUCSRAliveWord) * (size_t)p->size;
 }
 
-/* From now on the others hear of it when this process ends */
+/* From here on the other ranks notice the end of this process */
 static PetscErrorCode Live(GPUCSRPeers p)
 {
   int e;
@@ -349,20 +349,20 @@ static PetscErrorCode Live(GPUCSRPeers p)
   p->alive.died = Died;
   p->alive.ctx  = p->control;
   e             = GPUCSRAliveBegin(&p->alive);
-  PetscCheck(!e, PETSC_COMM_SELF, PETSC_ERR_SYS, "whether other ranks live cannot be watched: %s", strerror(e));
+  PetscCheck(!e, PETSC_COMM_SELF, PETSC_ERR_SYS, "cannot watch whether other ranks live: %s", strerror(e));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The words of the host that all see */
+/* The words on the host that all ranks see */
 static PetscErrorCode ControlAttach(GPUCSRPeers p, const GPUCSRHandle *handle, uint64_t token)
 {
   PetscFunctionBegin;
   if (p->rank) PetscCall((*GPUCSRBackend_host.attach)(0, handle, ControlBytes(p), (void **)&p->control));
-  PetscCheck(p->control->token == token, PETSC_COMM_SELF, PETSC_ERR_SYS, "memory of rank 0 is not what another process maps");
+  PetscCheck(p->control->token == token, PETSC_COMM_SELF, PETSC_ERR_SYS, "another process maps different memory than rank 0's");
   if (p->dev && p->dev->ops->separate) {
     PetscCall(p->dev->ops->activate(p->dev->id));
     PetscCall(p->dev->ops->hostregister(p->dev->id, p->control, ControlBytes(p), &p->locked));
-    PetscCheck(p->locked, PETSC_COMM_SELF, PETSC_ERR_SUP, "memory that processes share cannot be page-locked");
+    PetscCheck(p->locked, PETSC_COMM_SELF, PETSC_ERR_SUP, "cannot page-lock shared memory");
   }
   PetscCall(Live(p));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -388,7 +388,7 @@ static PetscErrorCode ControlCreate(GPUCSRPeers p, GPUCSRAttempt *attempt)
   PetscFunctionReturn(GPUCSRPeersAgree(p, ierr, attempt->message, sizeof(attempt->message)));
 }
 
-/* Each rank writes its token into every other's memory, and finds those of all in its own */
+/* Each rank writes its token into every other rank's memory, and checks all tokens in its own */
 static PetscErrorCode ProbeWrite(GPUCSRPeers p, void *const theirs[], PetscBool read)
 {
   const GPUCSRBackendOps *ops    = Ops(p);
@@ -401,7 +401,7 @@ static PetscErrorCode ProbeWrite(GPUCSRPeers p, void *const theirs[], PetscBool 
 
     PetscCall(ops->copy(Id(p), read ? (void *)&seen : (void *)at, read ? (const void *)at : (const void *)&token, sizeof(token), read ? GPUCSR_TO_HOST : GPUCSR_TO_DEVICE, stream));
     PetscCall(ops->streamsynchronize(Id(p), stream));
-    PetscCheck(!read || seen == p->token[r], PETSC_COMM_SELF, PETSC_ERR_GPU, "what rank %d writes into its memory does not arrive", (int)r);
+    PetscCheck(!read || seen == p->token[r], PETSC_COMM_SELF, PETSC_ERR_GPU, "writes of rank %d into its memory do not arrive", (int)r);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -432,7 +432,7 @@ static PetscErrorCode Probe(GPUCSRPeers p, GPUCSRAttempt *attempt)
   PetscFunctionReturn(ierr);
 }
 
-/* Those that differ in kind are no peers. All ranks have the same cards, and come to the same end */
+/* Ranks of different kinds are no peers. All ranks have the same cards and reach the same result */
 static PetscErrorCode Compare(GPUCSRPeers p, const Card cards[])
 {
   PetscFunctionBegin;
@@ -457,7 +457,7 @@ static PetscErrorCode Compare(GPUCSRPeers p, const Card cards[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* How many seconds ranks may be apart in what all have begun */
+/* Seconds by which ranks may be apart in common operations */
 PetscErrorCode GPUCSRPeerTimeout(PetscReal *timeout)
 {
   PetscFunctionBegin;
@@ -524,7 +524,7 @@ static PetscErrorCode Bury(GPUCSRPeers p)
   if (p->control) {
     if (p->locked && !p->dev->failed[0]) PetscCall(p->dev->ops->hostunregister(p->dev->id, p->control));
     if (p->rank) PetscCall((*GPUCSRBackend_host.detach)(0, ControlBytes(p), p->control));
-    else PetscCall((*GPUCSRBackend_host.unshare)(0, ControlBytes(p), p->control)); /* what others have mapped stays theirs */
+    else PetscCall((*GPUCSRBackend_host.unshare)(0, ControlBytes(p), p->control)); /* memory that other ranks have mapped stays */
   }
   PetscCall(PetscFree(p->token));
   PetscCall(PetscFree(p));

@@ -1,12 +1,12 @@
 #pragma once
 
 /*
-  Flags between devices, and numbers that carry theirs, for kernels whose grids wait for ranks of the same host (peer.h). Stores and loads have the scope of the system. All waits are
-  bounded, by time: whoever gives up raises the word that all look at, and goes on, so that its launch ends and the host says why.
+  Flags between devices, and numbers that carry their flags, for kernels with grids that wait for ranks of the same host (peer.h). Stores and loads have system scope. All waits have a time limit: a
+  thread that gives up raises a word that all waits read, and continues, so that its launch ends and the host reports the reason.
 */
 #include "peerslots.h"
 
-/* Looks before the clock and the word of the host are asked, which takes a microsecond */
+/* Polls before the clock and the host's word are read, which takes a microsecond */
 #define PEER_ASK 1024u
 
 __device__ __forceinline__ unsigned long long peer_clock()
@@ -17,7 +17,7 @@ __device__ __forceinline__ unsigned long long peer_clock()
   return ns;
 }
 
-/* Counts looks of one wait; true when it is time to give up */
+/* Counts the polls of one wait; true when it is time to give up */
 struct PeerPatience {
   unsigned           looks = 0;
   unsigned long long since = 0;
@@ -28,7 +28,7 @@ struct PeerPatience {
     if (*w.dead) return true;
     if (!since) since = peer_clock();
     else if (peer_clock() - since > w.patience) {
-      *w.dead = w.says; /* who was first does not matter: all come to the same end */
+      *w.dead = w.says; /* any thread may be first: the result is the same */
       __threadfence_system();
       return true;
     }
@@ -36,13 +36,13 @@ struct PeerPatience {
   }
 };
 
-/* What was written before, by whoever this thread has synchronized with, is there for all devices before what is shown after; and read after what was seen */
+/* Earlier writes, of this thread and of synchronized threads, become visible to all devices before its later writes; later reads follow earlier reads */
 __device__ __forceinline__ void peer_fence()
 {
   asm volatile("fence.acq_rel.sys;" ::: "memory");
 }
 
-/* A flag in a peer's memory; what this thread wrote before, or was fenced, is there for whoever sees it */
+/* Sets a flag in a peer's memory; a reader of the flag sees this thread's earlier and fenced writes */
 __device__ __forceinline__ void peer_publish(unsigned long long *flag, unsigned long long sequence)
 {
   asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(flag), "l"(sequence) : "memory");
@@ -56,7 +56,7 @@ __device__ __forceinline__ unsigned long long peer_look(const unsigned long long
   return v;
 }
 
-/* Until a flag in this device's memory has come to a number; false: given up */
+/* Waits until a flag in this device's memory reaches a number; false: given up */
 __device__ __forceinline__ bool peer_await(const unsigned long long *flag, unsigned long long sequence, const GPUCSRPeerWatch &w)
 {
   PeerPatience patience;
@@ -66,7 +66,7 @@ __device__ __forceinline__ bool peer_await(const unsigned long long *flag, unsig
   return true;
 }
 
-/* A number that carries its flag, a half of it with a half of a word each, in 16 bytes that are written at once: no fence, no second trip */
+/* A number that carries its flag, half of each in a word, in 16 bytes written at once: no fence, no second trip */
 __device__ __forceinline__ void peer_publish(ulonglong2 *slot, double v, unsigned epoch)
 {
   const unsigned long long bits = (unsigned long long)__double_as_longlong(v), flag = (unsigned long long)epoch << 32;
@@ -74,7 +74,7 @@ __device__ __forceinline__ void peer_publish(ulonglong2 *slot, double v, unsigne
   asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1, %2};" ::"l"(slot), "l"(flag | (bits & 0xffffffffull)), "l"(flag | (bits >> 32)) : "memory");
 }
 
-/* Is it there? */
+/* Has the number arrived? */
 __device__ __forceinline__ bool peer_look(const ulonglong2 *slot, unsigned epoch, double &v)
 {
   unsigned long long low, high;
@@ -84,7 +84,7 @@ __device__ __forceinline__ bool peer_look(const ulonglong2 *slot, unsigned epoch
   return (unsigned)(low >> 32) == epoch && (unsigned)(high >> 32) == epoch;
 }
 
-/* The number of one slot in this device's memory; given up: NaN, and false */
+/* The number of one slot in this device's memory; after giving up: NaN, and false */
 __device__ __forceinline__ bool peer_await(const ulonglong2 *slot, unsigned epoch, const GPUCSRPeerWatch &w, double &v)
 {
   PeerPatience patience;
@@ -97,7 +97,7 @@ __device__ __forceinline__ bool peer_await(const ulonglong2 *slot, unsigned epoc
   return true;
 }
 
-/* all = n numbers of each rank, in the order of ranks, by all threads of one block, the only one. A number travels with its flag, in one trip */
+/* all = n numbers of each rank, in rank order, by all threads of a single block. A number and its flag make one trip */
 __device__ __forceinline__ void peer_gather(const GPUCSRPeerSlots &p, const double *mine, int n, double *all)
 {
   const unsigned long long s     = *p.count + 1;

@@ -1,25 +1,24 @@
 #pragma once
 
 /*
-  Peers: ranks of one host, each of which can address memory of the others' devices (CUDA IPC), or, where the host computes, memory that they share. No MPI and no host is
-  needed between them once that is set up.
+  Peers: ranks of one host that can address memory of each other's devices (CUDA IPC) or, if the host computes, shared memory. After the set-up they exchange without MPI and without the host.
 
-    GPUCSRPeersCreate(comm, dev, &p)              collective on comm. p->all: all of comm's ranks are peers; otherwise p->why says which rank is not, its device, and the
-                                                  reason, and nothing below but GPUCSRPeersDestroy() may be called. dev NULL: the host's memory is all there is
-    GPUCSRPeersMalloc(p, bytes, what, theirs)     collective on p->comm; theirs[r] is memory of rank r, zeroed, as this rank's device (or the host) addresses it, r = p->rank its
-                                                  own; bytes may differ from rank to rank. theirs has room for p->size + 1. An error is one on all ranks
-    GPUCSRPeersFree(p, theirs)                    collective, but nobody waits: a rank's memory goes when all others have called this, which is looked at now and then
-    GPUCSRPeersCheck(p)                           an error once any rank has raised p->control->dead. Cheap: before each use
-    GPUCSRPeersDead(p, message)                   raises it: all who wait give up, in a launch and on the host
-    GPUCSRPeerPublish(), GPUCSRPeerAwait()        flags of the host's twin; those of kernels, with the sums that carry their flag, are in peer.cuh
+    GPUCSRPeersCreate(comm, dev, &p)              collective on comm. p->all: all of comm's ranks are peers; otherwise p->why names a rank, its device and the reason, and only
+                                                  GPUCSRPeersDestroy() may follow. dev NULL: memory of the host.
+    GPUCSRPeersMalloc(p, bytes, what, theirs)     collective on p->comm; theirs[r] is memory of rank r, zeroed, at this rank's address; p->rank: its
+                                                  own; bytes may differ between ranks. theirs has room for p->size + 1. Errors are common to all ranks.
+    GPUCSRPeersFree(p, theirs)                    collective without waiting: a rank frees its memory some time after the calls of all ranks.
+    GPUCSRPeersCheck(p)                           an error once any rank has raised p->control->dead. Cheap: before each use.
+    GPUCSRPeersDead(p, message)                   raises p->control->dead: all waits give up, in launches and on the host.
+    GPUCSRPeerPublish(), GPUCSRPeerAwait()        flags of the host's twin; peer.cuh has the flags of kernels, and sums that carry their flags
 
-  Who waits for whom is by sequence numbers: flags only grow, data are written before the flag (release) and read after it (acquire), both with the scope of the system.
-  No wait is without an end: who gives up raises `dead`, which is one word in memory that all ranks and all devices of the host see, and which all waits look at. What a launch does then
-  it does with whatever is in memory (all of it stays addressable), and the next GPUCSRPeersCheck() on each rank is an error.
+  Waits are for sequence numbers: flags only grow, data are written before the flag (release) and read after it (acquire), both with system scope. All waits end: to give up, a thread raises `dead`,
+  a word for all ranks and devices of the host, which all waits read. A launch then finishes with the data in memory, which all stays addressable, and the next GPUCSRPeersCheck() on
+  each rank is an error.
 
-  There are two waits. In what all ranks have begun together (a solve) they are at most p->timeout seconds apart (-gpucsr_peer_timeout): GPUCSRPeersWatch(p) for a kernel, GPUCSRPeerAwait().
-  To what each rank comes when its program does (a product, a sum over vectors) one may come late, by p->patience seconds (-gpucsr_peer_patience): GPUCSRPeersWatchLate(p),
-  GPUCSRPeerAwaitLate(). Where both use the same functions, p->together says that it is the first. A rank whose process has ended never comes: the others hear of that in a tenth of a second, whatever they wait for (alive.h).
+  Waits have two limits. In an operation that all ranks have begun (a solve), ranks are at most p->timeout seconds apart (-gpucsr_peer_timeout): GPUCSRPeersWatch(p) for a kernel, GPUCSRPeerAwait(). In
+  operations that each rank begins by itself (a product, a sum over vectors), a rank may be p->patience seconds late (-gpucsr_peer_patience): GPUCSRPeersWatchLate(p), GPUCSRPeerAwaitLate(). If
+  functions serve both, p->together selects the first limit. A rank never comes after its process has ended: all waits notice within a tenth of a second (alive.h).
 */
 #include "alive.h"
 #include "peerslots.h"
@@ -37,15 +36,15 @@ struct _n_GPUCSRPeers {
   char               why[640];
   GPUCSRDevice       dev;
   double             timeout, patience; /* seconds */
-  PetscBool          together;          /* all have begun something together: nobody comes late */
-  unsigned           looks;             /* of the host at a flag, before it lends its processor to others: a millisecond's, or few where there are more ranks than processors */
+  PetscBool          together;          /* inside an operation that all ranks have begun: no rank comes late */
+  unsigned           looks;             /* polls of a flag by the host before it yields its processor: about a millisecond's, or few if there are more ranks than processors */
   GPUCSRPeerControl *control;
   GPUCSRBool         locked; /* the control words are page-locked */
   GPUCSRAlive        alive;
   uint64_t          *token;   /* of each rank's process */
   int64_t            pieces;  /* made so far */
-  int                waiting; /* of them given up here, and still addressed by others */
-  PetscBool          gone;    /* destroyed but for these */
+  int                waiting; /* pieces freed here, and still addressed by other ranks */
+  PetscBool          gone;    /* destroyed except for these pieces */
 };
 
 GPUCSR_INTERN PetscErrorCode GPUCSRPeersCreate(MPI_Comm, GPUCSRDevice, GPUCSRPeers *);
@@ -79,13 +78,13 @@ static inline GPUCSRPeerWatch GPUCSRPeersWatchLate(GPUCSRPeers p)
   return p->together ? GPUCSRPeersWatch(p) : w;
 }
 
-/* The host's twin: what was written before is there for whoever sees the flag */
+/* The host's twin: a reader of the flag sees all earlier writes */
 static inline void GPUCSRPeerPublish(uint64_t *flag, uint64_t sequence)
 {
   __atomic_store_n(flag, sequence, __ATOMIC_RELEASE);
 }
 
-/* Until the flag has come to this number; an error where it does not, on this rank and, as soon as they look, on all */
+/* Waits until the flag reaches this number; otherwise an error on this rank and, at their next check, on all */
 static inline PetscErrorCode GPUCSRPeerAwaitAs(GPUCSRPeers p, GPUCSRPeerWatch w, const uint64_t *flag, uint64_t sequence)
 {
   double since = 0;

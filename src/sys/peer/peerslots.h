@@ -1,6 +1,6 @@
 #pragma once
 
-/* Peers as kernels see them: the words in memory that all share, and a wait for them. peer.h has the rest */
+/* Peers for kernels: the words in shared memory, and the data of a wait. peer.h has the rest */
 #include "../device.h"
 
 #if defined(__cplusplus)
@@ -12,20 +12,20 @@ typedef struct _n_GPUCSRPeers *GPUCSRPeers;
 #define GPUCSR_PEER_PIECES 64
 #define GPUCSR_PEER_LATE   (1 << 20)
 
-/* In memory of the host that all ranks have mapped, and their devices */
+/* Host memory, mapped by all ranks and their devices */
 typedef struct {
-  uint64_t token;        /* of rank 0's process: what was mapped is what was meant */
-  int      dead;         /* 1 + the rank that gave up, and GPUCSR_PEER_LATE where it waited for one that may come late; 0: all is well */
+  uint64_t token;        /* of rank 0's process: checks that the right memory was mapped */
+  int      dead;         /* 1 + the first rank to give up, plus GPUCSR_PEER_LATE after a wait with patience; 0: none */
   int      said;         /* message is complete */
-  char     message[400]; /* empty: it waited too long */
-  int64_t  left[];       /* by piece, modulo GPUCSR_PEER_PIECES, and rank: 1 + the piece that this rank addresses no more; behind it, words of alive.h */
+  char     message[400]; /* empty: the wait took too long */
+  int64_t  left[];       /* by piece, modulo GPUCSR_PEER_PIECES, and rank: 1 + the rank's last freed piece; then the words of alive.h */
 } GPUCSRPeerControl;
 
-/* What a wait in a kernel needs; an argument of the launch */
+/* Data of a wait in a kernel; an argument of the launch */
 typedef struct {
   volatile int      *dead;
   unsigned long long patience; /* nanoseconds */
-  int                says;     /* into dead, when that is over */
+  int                says;     /* value for dead after the time */
 } GPUCSRPeerWatch;
 
 /*

@@ -1,12 +1,10 @@
 /*
-  PETSc's own Krylov methods, where they and device vectors do not fit. They are registered again under their names; ours makes PETSc's, and steps between
-  KSPSolve() and its solve:
+  PETSc's own Krylov methods that do not fit device vectors. Each is registered again under its name: the wrapper makes PETSc's method and acts between KSPSolve() and the method's solve:
 
-  - KSPIBCGS and KSPFBCGSR read and write arrays that they have given back (and refuse vectors of which they think that this cannot be done). Theirs count as held
-    while they solve.
-  - A method makes its work vectors like the solution. Where that is on the host, a ghosted vector say, all vector work would be done there. Methods that have
-    nothing else to do with it get work vectors of the matrix, and solve with copies of right-hand side and solution on the device. The program's monitors and convergence test, and KSPBuildSolution(), meet the
-    program's vectors, with the current iterate.
+  - KSPIBCGS and KSPFBCGSR read and write arrays after giving them back, and refuse vectors of unknown types. Their arrays count as borrowed during a solve.
+  - A method duplicates its work vectors from the solution. With a solution on the host, a ghosted vector for example, the host would do all vector work. So methods without other access to the
+    solution get work vectors of the matrix, and solve with copies of right-hand side and solution on the device. The program's monitors, convergence test and KSPBuildSolution() see the program's
+    vectors, with the current iterate.
 */
 #include <petscgpucsr.h>
 #include <petsc/private/kspimpl.h> /* the operations of a KSP, and its vectors */
@@ -38,9 +36,9 @@ static PetscErrorCode SolveHeld(KSP ksp, GPUCSRWrap *w)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* --- Vectors of the program that are on the host, of a matrix whose vectors are on the device */
+/* --- The program's vectors are on the host, the matrix' vectors on the device */
 
-/* The matrix' vectors; NULL where the program's are as good */
+/* A vector of the matrix; NULL if the program's vectors are as good */
 static PetscErrorCode DeviceVecs(KSP ksp, Vec *x, Vec *b)
 {
   Mat       A;
@@ -91,7 +89,7 @@ static PetscErrorCode KSPSetUp_Copies(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Do monitors, or the convergence test, look at more than the norm that they are given? PETSc's most common ones do not */
+/* Do monitors or the convergence test read more than the norm? PETSc's most common ones do not */
 PetscErrorCode KSPMethodsLooked_Private(KSP ksp, PetscBool *monitors, PetscBool *test)
 {
   PetscFunctionBegin;
@@ -105,12 +103,12 @@ PetscErrorCode KSPMethodsLooked_Private(KSP ksp, PetscBool *monitors, PetscBool 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A solve with copies: the program's solution and right-hand side, and the copies. While PETSc's method runs, the KSP has the copies, and these functions in place of the program's */
+/* A solve with copies: the program's solution and right-hand side, and the copies. During PETSc's method the KSP has the copies, and these functions in place of the program's */
 typedef struct _n_Lent Lent;
 struct _n_Lent {
   KSP              ksp;
   Vec              mine[2], copy[2];
-  PetscObjectState copied, mineat; /* the copy of the solution that the program's vector has, and that vector's state then */
+  PetscObjectState copied, mineat; /* state of the copy when the program's vector last received it, and state of that vector then */
   PetscBool        given;          /* the KSP has the copies */
   PetscInt         nmonitors;
   PetscErrorCode (*monitor)(KSP, PetscInt, PetscReal, void *);
@@ -118,11 +116,11 @@ struct _n_Lent {
   void *monitorcontext, *cnvP;
   Lent *outer;
 };
-static Lent *lents = NULL; /* solves that are under way, the innermost first */
+static Lent *lents = NULL; /* running solves, the innermost first */
 
 static PetscErrorCode Give(Lent *);
 
-/* The KSP as the program knows it, with the current iterate */
+/* Shows the KSP to the program: its own vectors, with the current iterate */
 static PetscErrorCode TakeBack(Lent *l)
 {
   KSP              ksp = l->ksp;
@@ -158,7 +156,7 @@ static PetscErrorCode Monitor(KSP ksp, PetscInt it, PetscReal norm, void *ctx)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* In place of the program's convergence test */
+/* Replaces the program's convergence test */
 static PetscErrorCode Test(KSP ksp, PetscInt it, PetscReal norm, KSPConvergedReason *reason, void *ctx)
 {
   PetscFunctionBegin;
@@ -168,7 +166,7 @@ static PetscErrorCode Test(KSP ksp, PetscInt it, PetscReal norm, KSPConvergedRea
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The KSP as PETSc's method is to see it */
+/* Shows the KSP to PETSc's method: the copies */
 static PetscErrorCode Give(Lent *l)
 {
   KSP              ksp = l->ksp;

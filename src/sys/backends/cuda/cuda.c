@@ -1,16 +1,16 @@
 /*
-  The CUDA backend: the runtime library, linked statically so that this library loads where no driver is installed.
-  Memory comes from a stream-ordered pool of our own, which makes the short-lived buffers of a build cost microseconds.
+  The CUDA backend. The runtime library is linked statically, so that this library loads without a driver. Memory comes from a stream-ordered pool of the library, since a build allocates many
+  short-lived buffers.
 */
 #include "../../gpucsrsys.h"
 #include <cuda_runtime_api.h>
 #include <time.h>
-#if __has_include(<nvtx3/nvToolsExt.h>) /* a compiler alone comes without it */
+#if __has_include(<nvtx3/nvToolsExt.h>) /* a compiler alone has no NVTX */
   #include <nvtx3/nvToolsExt.h>
   #define HAVE_NVTX 1
 #endif
 
-/* bytes is what the call was about, 0 when it was about none */
+/* bytes: the size for the message, or 0 */
 #define CUDACall(id, bytes, call) \
   do { \
     cudaError_t err_ = (call); \
@@ -20,7 +20,7 @@
     } \
   } while (0)
 
-/* A device that fails here has failed before, and what is to be given back is lost with it */
+/* Frees of a failing device: the device has failed before, and keeps the object */
 #define GiveBack(id, call) \
   do { \
     cudaError_t err_ = (call); \
@@ -49,7 +49,7 @@ static PetscErrorCode Count_CUDA(int *n, char why[], size_t len)
     (void)cudaDriverGetVersion(&driver); /* 0: none */
     *n = 0;
     if (!driver) PetscCall(PetscStrncpy(why, "no NVIDIA driver is installed", len));
-    else if (err == cudaErrorInsufficientDriver) PetscCall(PetscSNPrintf(why, len, "the NVIDIA driver knows CUDA %d.%d, and this library needs %d.%d", driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10));
+    else if (err == cudaErrorInsufficientDriver) PetscCall(PetscSNPrintf(why, len, "the NVIDIA driver supports CUDA %d.%d, and this library needs %d.%d", driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10));
     else PetscCall(PetscSNPrintf(why, len, "no usable NVIDIA GPU: %s", cudaGetErrorString(err)));
   } else if (!*n) PetscCall(PetscSNPrintf(why, len, "the NVIDIA driver shows no GPU"));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -70,7 +70,7 @@ static PetscErrorCode Open_CUDA(int id, GPUCSRProperties *p)
   int                     clock = 0, memory = 0, bus = 0;
 
   PetscFunctionBegin;
-  PetscCheck(id < GPUCSR_MAX_DEVICES, PETSC_COMM_SELF, PETSC_ERR_SUP, "CUDA device %d: this library counts to %d", id, GPUCSR_MAX_DEVICES);
+  PetscCheck(id < GPUCSR_MAX_DEVICES, PETSC_COMM_SELF, PETSC_ERR_SUP, "CUDA device %d: this library supports at most %d devices", id, GPUCSR_MAX_DEVICES);
   PetscCall(Activate_CUDA(id));
   CUDACall(id, 0, cudaGetDeviceProperties(&prop, id));
   CUDACall(id, 0, cudaGetDeviceCount(&p->ndevices));
@@ -150,7 +150,7 @@ static PetscErrorCode HostFree_CUDA(int id, void *p)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Page-locking somebody else's memory may be refused (limits, odd mappings): then the staged way is taken */
+/* The system may refuse to page-lock memory of the program (limits, odd mappings): copies are then staged */
 static PetscErrorCode Register_CUDA(int id, void *p, size_t bytes, GPUCSRBool *done)
 {
   PetscFunctionBegin;
@@ -167,10 +167,10 @@ static PetscErrorCode Unregister_CUDA(int id, void *p)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whole pages of the device: a handle opens all of the page that its memory is in, and what else is there is nobody's business */
+/* Whole pages of the device: a handle exposes the whole page, so no other memory may share it */
 #define PAGE ((size_t)2 << 20)
 
-/* Not from the pool, whose memory has no such handles */
+/* Not from the pool, which has no such handles */
 static PetscErrorCode Share_CUDA(int id, size_t bytes, void **p, GPUCSRHandle *handle)
 {
   cudaIpcMemHandle_t ipc;
@@ -304,7 +304,7 @@ static PetscErrorCode EventElapsed_CUDA(int id, GPUCSREvent a, GPUCSREvent b, do
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-#define HOLD 20e-3 /* seconds: so that a host that was stopped meanwhile stops nobody */
+#define HOLD 20e-3 /* in seconds: a host that stops meanwhile must not stop the device */
 
 static void Hold(void *go)
 {

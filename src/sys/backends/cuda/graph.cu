@@ -1,5 +1,5 @@
 /*
-  Work of a stream that is recorded once and launched as one graph.
+  Work of a stream, recorded once and launched as one graph.
 */
 #include "../../graph.h"
 #include "../../launch.cuh"
@@ -10,7 +10,7 @@ GPUCSRError GPUCSRLaunchGraphBegin(GPUCSRStream s)
   return 0;
 }
 
-/* *g is NULL if the recorded work cannot be made a graph */
+/* *g is NULL if the recorded work cannot become a graph */
 GPUCSRError GPUCSRLaunchGraphEnd(GPUCSRStream s, GPUCSRLaunchGraph *g)
 {
   cudaGraph_t     graph = NULL;

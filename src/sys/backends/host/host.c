@@ -1,7 +1,6 @@
 /*
-  The host backend: the CPU plays the device. Memory is ordinary, streams and events are nothing, copies are done when
-  they return. Formats, conversions, plans and the Mat run on it unchanged, so that a machine without a GPU works and
-  tests all but the device code.
+  The host backend: the CPU plays the device. Memory is ordinary, streams and events are empty, and copies are complete on return. Formats, conversions, plans and the Mat run unchanged, so a
+  machine without a GPU works, and tests all but the device code.
 */
 #if !defined(_GNU_SOURCE)
   #define _GNU_SOURCE /* memfd_create() */
@@ -83,18 +82,18 @@ static PetscErrorCode Register_Host(int id, void *p, size_t bytes, GPUCSRBool *d
   return PETSC_SUCCESS;
 }
 
-/* Memory that has no name, so that nothing is left of it by a process that was killed: others open it by the number that it has in this one */
+/* Memory without a name, so that a killed process leaves nothing behind; other processes open this process' descriptor */
 static PetscErrorCode Map(int fd, size_t bytes, void **p)
 {
   PetscFunctionBegin;
-  PetscCheck(fd >= 0, PETSC_COMM_SELF, PETSC_ERR_SYS, "memory of another process cannot be opened: %s", strerror(errno));
+  PetscCheck(fd >= 0, PETSC_COMM_SELF, PETSC_ERR_SYS, "cannot open memory of another process: %s", strerror(errno));
   *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (*p == MAP_FAILED) *p = NULL;
-  PetscCheck(*p, PETSC_COMM_SELF, PETSC_ERR_MEM, "%zu bytes that processes share cannot be mapped: %s", bytes, strerror(errno));
+  PetscCheck(*p, PETSC_COMM_SELF, PETSC_ERR_MEM, "cannot map %zu bytes of shared memory: %s", bytes, strerror(errno));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The piece begins with the number of its file, on a page of its own */
+/* The piece begins with a page for its descriptor */
 #define HEADER 4096
 
 static PetscErrorCode Share_Host(int id, size_t bytes, void **p, GPUCSRHandle *handle)
@@ -104,7 +103,7 @@ static PetscErrorCode Share_Host(int id, size_t bytes, void **p, GPUCSRHandle *h
 
   PetscFunctionBegin;
   (void)id;
-  PetscCheck(fd >= 0 && !ftruncate(fd, (off_t)(bytes + HEADER)), PETSC_COMM_SELF, PETSC_ERR_MEM, "%zu bytes that processes share are not there: %s", bytes, strerror(errno));
+  PetscCheck(fd >= 0 && !ftruncate(fd, (off_t)(bytes + HEADER)), PETSC_COMM_SELF, PETSC_ERR_MEM, "cannot allocate %zu bytes of shared memory: %s", bytes, strerror(errno));
   PetscCall(Map(fd, bytes + HEADER, &whole));
   *(int *)whole = fd;
   *p            = (char *)whole + HEADER;
@@ -209,7 +208,7 @@ static PetscErrorCode EventElapsed_Host(int id, GPUCSREvent a, GPUCSREvent b, do
   return PETSC_SUCCESS;
 }
 
-/* Nothing comes next: what is launched has been done when the launch returns */
+/* No later work to hold: a launch is complete on return */
 static PetscErrorCode Hold_Host(int id, GPUCSRStream s, volatile int *go)
 {
   (void)id;

@@ -1,10 +1,9 @@
 /*
-  -gpucsr_debug_defer ORDER, with -gpucsr_debug_standin: the device does its work late, to test on a machine without a GPU that somebody waits for it.
+  -gpucsr_debug_defer ORDER, with -gpucsr_debug_standin: the device works late, to find missing waits on a machine without a GPU.
 
-  A stream is a queue. A command is queued, and done when somebody waits for it: as late as that (order 0), or earlier, in an order drawn from a seed
-  (order 1 and more). What should have been waited for and was not then shows as a wrong number. As on a GPU, a copy from pageable memory takes the memory along
-  before it returns, a copy to pageable memory is complete when it returns, and only page-locked memory is read and written later. Products and the loops of
-  GMRES are queued; all else that the host computes in place of a device waits for the queue first.
+  A stream is a queue of commands. A command runs as late as possible, when the host waits for it (order 0), or earlier, in an order drawn from a seed (order 1 and more). A missing wait then shows as
+  a wrong number. As on a GPU, a copy from pageable memory saves its source before it returns, a copy to pageable memory is complete on return, and only page-locked memory is read and written later.
+  Products and the loops of GMRES are queued; other work of the host in place of a device waits for the queue first.
 */
 #include "../../gpucsrsys.h"
 #include <string.h>
@@ -76,7 +75,7 @@ static PetscErrorCode DoUntil(Queue *q, size_t ticket)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Some of what may be done already is done, as the seed has it */
+/* Runs some of the commands that may run already, drawn from the seed */
 static PetscErrorCode Progress(void)
 {
   PetscFunctionBegin;
@@ -147,7 +146,7 @@ static PetscErrorCode streamsynchronize_Defer(int id, GPUCSRStream s)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* With what others were to wait for in it */
+/* With the marks that other streams wait for in this queue */
 static PetscErrorCode streamdestroy_Defer(int id, GPUCSRStream s)
 {
   Queue **q = &queues;
@@ -160,7 +159,7 @@ static PetscErrorCode streamdestroy_Defer(int id, GPUCSRStream s)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* An event is the point of a queue that it was last recorded at */
+/* An event is the point of a queue at its last record */
 static PetscErrorCode eventcreate_Defer(int id, GPUCSRBool timing, GPUCSREvent *e)
 {
   Point *p;
@@ -206,7 +205,7 @@ static PetscErrorCode streamwait_Defer(int id, GPUCSRStream s, GPUCSREvent e)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Nothing that is timed here means anything */
+/* Times have no meaning here */
 static PetscErrorCode eventelapsed_Defer(int id, GPUCSREvent a, GPUCSREvent b, double *seconds)
 {
   PetscFunctionBegin;
@@ -231,7 +230,7 @@ static PetscErrorCode Lock(void *p, size_t bytes)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* As CUDA does, after all that may still use it */
+/* Like CUDA, after all commands that may use the memory */
 static PetscErrorCode hostunregister_Defer(int id, void *p)
 {
   Range **r = &locked, *gone;
@@ -293,7 +292,7 @@ static PetscErrorCode free_Defer(int id, GPUCSRStream s, void *p)
 
 typedef struct {
   void       *dst;
-  const void *src; /* NULL: behind this struct; with zero: none */
+  const void *src; /* NULL: behind this struct, or with zero: no source */
   size_t      bytes;
   GPUCSRBool  zero;
 } Move;
@@ -357,7 +356,7 @@ PetscErrorCode GPUCSRDebug_defer(GPUCSRBackendOps *ops)
   order = -1;
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-gpucsr_debug_defer", &order, NULL));
   if (order < 0) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCheck(!ops->kernels, PETSC_COMM_WORLD, PETSC_ERR_ARG_WRONGSTATE, "-gpucsr_debug_defer puts off what the host does in place of a GPU: give -gpucsr_debug_standin 1 with it");
+  PetscCheck(!ops->kernels, PETSC_COMM_WORLD, PETSC_ERR_ARG_WRONGSTATE, "-gpucsr_debug_defer needs -gpucsr_debug_standin 1");
   state  = (uint64_t)order;
   freeit = ops->free;
 #define LAY(name) ops->name = name##_Defer

@@ -1,13 +1,12 @@
 /*
-  -gpucsr_debug_delay SEED: on a GPU, streams stand still now and then, so that what somebody should have waited for and did not is late, and shows as a wrong number.
+  -gpucsr_debug_delay SEED: on a GPU, streams stop now and then, so that a missing wait shows as a wrong number.
 
-  Before or after a copy, an event or a wait for one, as drawn from the seed, the stream gets a function of the host that holds what comes next on it until the host waits for
-  something, some milliseconds at most. On a GPU that is quick a missing wait is seen one time in thousands; so it is seen at once. On the host and its stand-in hold() does
-  nothing: there -gpucsr_debug_defer does this.
+  Before or after a copy, an event or a wait for an event, as drawn from the seed, a function of the host stops the stream until the host waits, some milliseconds at most. Without delays a fast GPU
+  shows a missing wait one time in thousands. On the host and its stand-in hold() does nothing; -gpucsr_debug_defer serves there.
 */
 #include "../../gpucsrsys.h"
 
-#define HELD 64 /* streams that stand still, at most: an older one then goes on standing for the newer one's time */
+#define HELD 64 /* most stopped streams; with more, the oldest stays stopped for the time of the newest */
 
 static GPUCSRBackendOps under; /* the table below this layer */
 static volatile int     go[HELD];
@@ -26,7 +25,7 @@ static PetscErrorCode Delay(int id, GPUCSRStream s)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static void Release(void)
+static void DelayRelease(void)
 {
   for (int k = 0; k < HELD; k++) go[k] = 1;
 }
@@ -51,7 +50,7 @@ DELAYED(eventrecord, (int id, GPUCSREvent e, GPUCSRStream s), (id, e, s))
   static PetscErrorCode name##_Delay formal \
   { \
     PetscFunctionBegin; \
-    Release(); \
+    DelayRelease(); \
     PetscCall((*under.name)actual); \
     PetscFunctionReturn(PETSC_SUCCESS); \
   }

@@ -1,6 +1,6 @@
 /*
-  -gpucsr_debug_fault KIND:N[:on][:rank=R]: the N-th call of a kind that the library makes to a backend fails, or all from that one on; R is the only rank on which it does. N is 0
-  to count alone. Everything above the table of the backend cannot tell such a failure from a real one.
+  -gpucsr_debug_fault KIND:N[:on][:rank=R]: the N-th backend call of a kind fails, or with `on` every call from the N-th; with R only on rank R. N = 0 only counts. Code above the backend's table
+  cannot tell these failures from real ones.
 */
 #include "fault.h"
 #include <stdlib.h>
@@ -26,7 +26,7 @@ static GPUCSRBool Fails(GPUCSRFaultKind kind)
   return PETSC_TRUE;
 }
 
-/* Before what the layer below does, so that it is not done */
+/* Fails before the call of the layer below, which is skipped */
 static PetscErrorCode Inject(GPUCSRFaultKind kind, const char what[], PetscErrorCode code)
 {
   const GPUCSRFaultCounts *f = &GPUCSRFaultCounters;
@@ -67,7 +67,7 @@ FUNCTION(eventsynchronize, (int id, GPUCSREvent e), (id, e), GPUCSR_FAULT_SYNCHR
 FUNCTION(eventelapsed, (int id, GPUCSREvent a, GPUCSREvent b, double *seconds), (id, a, b, seconds), GPUCSR_FAULT_EVENT, PETSC_ERR_GPU, )
 FUNCTION(hold, (int id, GPUCSRStream s, volatile int *go), (id, s, go), GPUCSR_FAULT_LAUNCH, PETSC_ERR_GPU, )
 
-/* What gives back meets no error: a device that is lost keeps it */
+/* Frees never fail: a lost device keeps the object */
 #define GIVEBACK(name, formal, actual, counted) \
   static PetscErrorCode name##_Fault formal \
   { \
@@ -105,7 +105,7 @@ static PetscErrorCode Launch_Fault(GPUCSRDevice d, const char what[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KIND:N, with what may follow it */
+/* KIND:N and its suffixes */
 static PetscErrorCode Parse(const char text[])
 {
   GPUCSRFaultCounts *f    = &GPUCSRFaultCounters;
@@ -126,7 +126,7 @@ static PetscErrorCode Parse(const char text[])
     PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
     if (strtol(rest + 6, &rest, 10) != rank) f->at = 0;
   }
-  PetscCheck(!*rest, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "-gpucsr_debug_fault %s: %s is not understood", text, rest);
+  PetscCheck(!*rest, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "-gpucsr_debug_fault %s: cannot parse %s", text, rest);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

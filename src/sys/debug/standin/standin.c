@@ -34,12 +34,12 @@ static PetscErrorCode Open_StandIn(int id, GPUCSRProperties *p)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Not PETSc's memory, as a GPU's is not. All bits set are a NaN, and an index that no array has */
+/* Separate from PETSc's memory, like a GPU's. All bits set are a NaN, and an index beyond every array */
 static PetscErrorCode HostMalloc_StandIn(int id, size_t bytes, void **p)
 {
   PetscFunctionBegin;
   *p = malloc(bytes);
-  PetscCheck(*p, PETSC_COMM_SELF, PETSC_ERR_MEM, "Device %d: %zu bytes are not there", id, bytes);
+  PetscCheck(*p, PETSC_COMM_SELF, PETSC_ERR_MEM, "Device %d: cannot allocate %zu bytes", id, bytes);
   memset(*p, 255, bytes);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -11,7 +11,7 @@
   #define DEVICE_ROWS 2048
 
   #if !defined(GPUCSR_HAVE_CUDA)
-/* Never called: without a device no bundle is there */
+/* Never called: without a device there is no bundle */
 static int BundleParts_CUDA(PetscInt n)
 {
   return (int)PetscMin(n, 1);
@@ -43,7 +43,7 @@ static int ColumnsOfBlock(const Bundle *b, PetscInt k)
   return (int)PetscMin(BUNDLE_BLOCK, b->columns - k * BUNDLE_BLOCK);
 }
 
-/* Do kernels compute? On a device without kernels the host does, and can read the device's memory */
+/* Do kernels compute? Otherwise the host does, and can read the device's memory */
 static PetscBool Kernels(const Bundle *b)
 {
   return (PetscBool)(b->dev && b->dev->ops->kernels);
@@ -143,8 +143,7 @@ static PetscErrorCode MoveToHost(Bundle *b, const char why[])
 }
 
 /*
-  The array of a vector, on the side where it is. Work on a VECGPU is in the order of our stream, so no wait is needed. For another device vector it waits until PETSc's
-  work is done.
+  The array of a vector, on the side where it is. Work on a VECGPU is in the order of the bundle's stream, so no wait is needed. For another device vector this function waits for PETSc's work.
 */
 static PetscErrorCode GetArray(const Bundle *b, Vec v, PetscBool write, GPUCSROperand *o)
 {
@@ -173,7 +172,7 @@ static PetscErrorCode GetArray(const Bundle *b, Vec v, PetscBool write, GPUCSROp
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Gives the array back, after our work on it is complete */
+/* Restores the array, after the work on it is complete */
 static PetscErrorCode RestoreArray(const Bundle *b, Vec v, PetscBool write, GPUCSROperand *o)
 {
   PetscScalar *a = (PetscScalar *)o->p;
@@ -225,7 +224,7 @@ static PetscErrorCode Add(Bundle *b, Vec g)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Dot products of a vector with four others, so that it is read once for four */
+/* Dot products of a vector with four vectors in a single pass */
 GPUCSR_WIDE static void Dots(PetscInt n, const double a[], const double *const c[4], double s[4])
 {
   const double *c0 = c[0], *c1 = c[1], *c2 = c[2], *c3 = c[3];

@@ -3,7 +3,7 @@
 
     dots   dot products of one vector with all columns. A block of threads takes a part of the rows and eight columns, so that the vector is read once for eight
            columns. Partial sums are added up in a fixed order, so a repeated run gives the same bits.
-    step   w = sum of weight times column, over the few columns with a nonzero weight. A general matrix-vector product, as that of cuBLAS, would read all columns.
+    step   w = sum of weight times column, over the few columns with a nonzero weight. cuBLAS' matrix-vector product would read all columns.
 */
 #include "../../../mat/impls/gpucsr/blackbox/kernels/device.cuh"
 #include "bundlekernels.h"

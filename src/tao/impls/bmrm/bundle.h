@@ -1,8 +1,8 @@
 #pragma once
 
 /*
-  A bundle: the planes of a function as columns of a dense matrix, whose rows are distributed like the weights. This rank's rows are stored in blocks of
-  columns, on the device or on the host, so that a new plane moves no old one. The first column is not a plane but the weights.
+  A bundle: the planes of a function as columns of a dense matrix, with rows distributed like the weights. This rank's rows are stored in blocks of
+  columns, on the device or on the host, so that a new plane moves no old plane. The first column has the weights.
 */
 #include <petscvec.h>
 #include "../../../sys/gpucsrsys.h"

@@ -1,12 +1,10 @@
 /*
   TAOGPUBMRM: the bundle method for regularised risks, with the bundle on the device of the products.
 
-  An iteration with m planes of n weights: a plane is added to the bundle, its dot products with all others are computed (m n), the dual problem
-  of m variables is solved on rank 0, and the new weights are a sum of planes (n for each with a multiplier that is not zero). TAO's bmrm does all of this
-  on rank 0, where it gathers each subgradient.
+  In an iteration with m planes of n weights, a plane is added to the bundle and multiplied with all planes (m n). Rank 0 solves the dual problem of m variables. The new weights are a sum of planes (n for
+  each nonzero multiplier). TAO's bmrm does all of this on rank 0, where it gathers each subgradient.
 
-  A program that can compute its risk along a line without a product composes a function with the Tao, and the method becomes that of Franc and Sonnenburg (OCAS): see the
-  manual page below.
+  A program that can compute its risk along a line without a product composes a function with the Tao. The method is then Franc's and Sonnenburg's (OCAS): see the manual page below.
 */
 #include "../../../mat/impls/gpucsr/product/operator.h"
 #include <petsc/private/taoimpl.h> /* the operations of a Tao */
@@ -109,8 +107,8 @@ static PetscErrorCode MinimisePlanes(Tao tao, PetscReal tol, Vec W, PetscReal *s
 }
 
 /*
-  Reduces the bundle to at most `goal` planes. The oldest planes without a multiplier are dropped. If that is not enough, those with the smallest multipliers are replaced by their mean, weighted by multipliers,
-  which is a lower bound of the risk as they are. The mean preserves the bound that the planes gave at their minimum. The dual problem is then solved anew.
+  Reduces the bundle to at most `goal` planes. The oldest planes without a multiplier are dropped. If too many remain, the planes with the smallest multipliers are replaced by their mean, weighted by
+  multipliers, which is a lower bound of the risk too. The mean preserves the planes' bound at their minimum. The dual problem is then solved anew.
 */
 static PetscErrorCode Compress(Tao tao, PetscInt goal)
 {
@@ -274,7 +272,7 @@ static PetscErrorCode TaoSetFromOptions_GPUBMRM(Tao tao, GPUCSROptionItems Petsc
   PetscCall(PetscOptionsReal("-tao_bmrm_lambda", "Weight of half the square of the weights", "TAOGPUBMRM", g->lambda, &g->lambda, NULL));
   PetscCall(PetscOptionsEList("-tao_gpubmrm_backend", "Where the bundle is kept", "TAOGPUBMRM", Backends, PETSC_STATIC_ARRAY_LENGTH(Backends), Backends[g->backend], &g->backend, NULL));
   PetscCall(PetscOptionsEList("-tao_gpubmrm_dual", "How the dual problem is solved", "TAOGPUBMRM", Duals, PETSC_STATIC_ARRAY_LENGTH(Duals), Duals[g->dual > 0], &g->dual, NULL));
-  PetscCall(PetscOptionsInt("-tao_gpubmrm_planes", "Planes at the most: beyond, those of small multipliers become one", "TAOGPUBMRM", g->most, &g->most, NULL));
+  PetscCall(PetscOptionsInt("-tao_gpubmrm_planes", "Largest number of planes: then planes with small multipliers are merged", "TAOGPUBMRM", g->most, &g->most, NULL));
   PetscOptionsHeadEnd();
   PetscCheck(g->most >= 4, PetscObjectComm((PetscObject)tao), PETSC_ERR_USER_INPUT, "-tao_gpubmrm_planes has to be at least 4, not %" PetscInt_FMT, g->most);
   PetscCheck(g->lambda > 0 && !PetscIsInfOrNanReal(g->lambda), PetscObjectComm((PetscObject)tao), PETSC_ERR_USER_INPUT, "-tao_bmrm_lambda has to be positive and finite, not %g", (double)g->lambda);
@@ -299,22 +297,22 @@ static PetscErrorCode TaoView_GPUBMRM(Tao tao, PetscViewer viewer)
 }
 
 /*MC
-  TAOGPUBMRM - "gpubmrm", bundle method for regularised risk minimisation whose bundle is distributed, and on the GPU
+  TAOGPUBMRM - "gpubmrm", bundle method for regularised risk minimisation with a distributed bundle on the GPU
 
   Options Database Keys:
-+ -tao_bmrm_lambda lambda               - weight of half the square of the weights, 1 by default; the option is that of `TAOBMRM`
-. -tao_gpubmrm_dual (projected|exact)   - how the dual problem is solved: by projected gradients as in TAOBMRM (default), or exactly (default where a program searches)
-. -tao_gpubmrm_planes n                 - planes at the most, 1000 by default; beyond, those of the smallest multipliers become one
-- -tao_gpubmrm_backend (auto|cuda|host) - where the bundle is kept; auto takes the host if there are few weights, no device, or too little memory
++ -tao_bmrm_lambda lambda               - weight of half the square of the weights, 1 by default; the option of `TAOBMRM`
+. -tao_gpubmrm_dual (projected|exact)   - solution of the dual problem: by projected gradients as in TAOBMRM (default), or exactly (default for a program with a search)
+. -tao_gpubmrm_planes n                 - largest number of planes, 1000 by default; then planes with the smallest multipliers are merged
+- -tao_gpubmrm_backend (auto|cuda|host) - place of the bundle; auto takes the host for few weights, without a device, or with too little memory
 
   Level: beginner
 
   Notes:
-  Minimises lambda/2 |w|^2 + R(w). The objective and gradient given to `Tao` are those of the convex risk R alone, as for `TAOBMRM`. The residual for monitors and for
-  the tolerance -tao_gatol is the gap between the smallest value so far and the largest lower bound. With -tao_grtol 0 it is the only test.
+  Minimises lambda/2 |w|^2 + R(w). The objective and gradient of the `Tao` are for the convex risk R alone, as with `TAOBMRM`. The residual for monitors and for
+  the tolerance -tao_gatol is the gap between the smallest value so far and the largest lower bound. With -tao_grtol 0 there is no other test.
 
-  The first iterates are those of `TAOBMRM`. Later ones differ, because rounding decides where the iteration on the dual problem stops. With an exact dual solution the number of iterations
-  is the same for all types and numbers of ranks, but larger if there are few weights. The solution is the last iterate; an earlier one may have had the smallest value.
+  The first iterates equal `TAOBMRM`'s. Later iterates differ, because rounding decides where the iteration on the dual problem stops. With an exact dual solution the number of iterations
+  is the same for all types and numbers of ranks, but larger if there are few weights. The solution is the last iterate, which need not have the smallest value.
 
   A program that can compute its risk along a line without new products composes a function with the Tao
 
@@ -323,12 +321,12 @@ static PetscErrorCode TaoView_GPUBMRM(Tao tao, PetscViewer viewer)
    PetscObjectComposeFunction((PetscObject)tao, "TaoGPUBMRMSearch_C", Search);
 .ve
 
-  which moves `best` along the line towards `point`, the minimum of the planes, to where lambda/2 |w|^2 + R(w) is least, and sets `value` to it. It also gives
+  which moves `best` along the line towards `point`, the minimum of the planes, to the minimum of lambda/2 |w|^2 + R(w), and sets `value` to this minimum. It also gives
   a plane of R near there, as a subgradient `G` and the plane's value at zero weights, `offset`. In the first call `point` is `best`, the start. The objective
-  given to Tao is then not called, values descend, and the solution is the best one. The method becomes that of V. Franc and S. Sonnenburg, Optimized cutting plane
+  given to Tao is then not called, values descend, and the solution is the best one. The method is then V. Franc's and S. Sonnenburg's, Optimized cutting plane
   algorithm for large-scale risk minimization, JMLR 10, 2009.
 
-  The plain method is that of C. H. Teo, S. V. N. Vishwanathan, A. Smola and Q. V. Le, Bundle methods for regularized risk minimization, JMLR 11, 2010.
+  The plain method: C. H. Teo, S. V. N. Vishwanathan, A. Smola and Q. V. Le, Bundle methods for regularized risk minimization, JMLR 11, 2010.
 
 .seealso: `TAOBMRM`, `TaoSetType()`, `MatGPUCSRInitializePackage()`, `MATGPUCSR`
 M*/

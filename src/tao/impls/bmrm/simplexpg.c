@@ -2,14 +2,14 @@
   A projected gradient method with steps of Barzilai and Borwein and an adaptive nonmonotone line search: Y.-H. Dai and R. Fletcher, New algorithms for singly
   linearly constrained quadratic programs subject to lower and upper bounds, Mathematical Programming 106, 2006.
 
-  TAO's bmrm solves its inner problem by this method, but inexactly. The inexactness shapes its iterates, often for the better: they stay
-  closer to the previous ones. To get the same iterates, constants and tests are the same. Two things differ, for speed:
+  TAO's bmrm solves its inner problem by this method, but inexactly. Inexact iterates stay closer to their predecessors,
+  often for the better. To get the same iterates, constants and tests are the same. Two differences are for speed:
 
   - The projection is exact instead of by bisection, which a simplex allows (C. Michelot, A finite algorithm for finding the projection of a point onto the
     canonical simplex of R^n, JOTA 50, 1986).
-  - Most variables are zero, and stay so. A larger problem is solved in rounds of some steps. A round works on the variables that are positive or would become so, whose gradient is
-    below the mean of the positive ones' gradients. After each round the full gradient selects them anew, so a variable may enter some steps late. Admitting
-    all variables whose gradient is no further from the mean than that of the positive ones took 4 to 5 times as long, with bundles of 550 and 1100 planes.
+  - Most variables are zero, and stay so. A larger problem is solved in rounds of some steps. A round works on positive variables and on
+    variables with a gradient below the mean over the positive variables, which would become positive. After each round the full gradient selects them
+    anew, so a variable may enter some steps late. Rounds with more variables take longer.
 */
 #include "../../../sys/gpucsrwide.h"
 #include "simplexqp.h"
@@ -70,7 +70,7 @@ void SimplexProject(PetscInt n, const PetscReal c[], PetscReal y[])
   Project(n, c, y);
 }
 
-/* y += Q x, Q with n columns, by the rows of Q whose entry in x is not zero, four at a time */
+/* y += Q x, Q with n columns, by the rows of Q with a nonzero entry in x, four at a time */
 GPUCSR_WIDE static void MultiplyAdd(PetscInt n, PetscInt ld, const PetscReal Q[], const PetscReal x[], PetscReal y[])
 {
   const PetscReal *q[4];
@@ -114,7 +114,7 @@ static PetscReal MeanGradient(PetscInt n, const PetscReal x[], const PetscReal g
   return sum / (PetscReal)PetscMax(count, 1);
 }
 
-/* Is x optimal within tol? Where a multiplier is positive the gradient is the same, and where it is zero no less. */
+/* Is x optimal within tol? The gradient must be equal where multipliers are positive, and no less where multipliers are zero. */
 static PetscBool Optimal(PetscInt n, const PetscReal x[], const PetscReal g[], PetscReal tol)
 {
   const PetscReal mean = MeanGradient(n, x, g);
@@ -173,7 +173,7 @@ static PetscBool Advance(const Problem *p, Progress *at, PetscReal tol, PetscInt
   return PETSC_FALSE;
 }
 
-/* The variables that a round works on: those that are positive, and those whose gradient is below the mean of theirs */
+/* The variables of a round: positive variables, and variables with a gradient below the mean over the positive variables */
 static PetscInt Choose(const Problem *p, PetscInt chosen[])
 {
   const PetscReal mean = MeanGradient(p->n, p->x, p->g);

@@ -4,11 +4,11 @@
   The columns of Q of the free variables are affinely independent. Their Cholesky factor is updated in O(k^2) when one of k variables enters or leaves. A
   variable enters if the gradient says that the value would fall. Then x moves to the minimum over the free variables, and each variable that would
   become negative on the way leaves. A new plane of the bundle changes only a few free variables, so the previous solution is a good start. The solution is
-  exact up to rounding: its cost does not grow with the accuracy, unlike that of a projected gradient method.
+  exact up to rounding: unlike a projected gradient method, the cost does not grow with the accuracy.
 */
 #include "simplexqp.h"
 
-/* A column whose square is less than this share of its own after projection counts as dependent on the free ones */
+/* A column is dependent on the free columns if less than this share of its square remains after projection */
 #define DEPENDENT 1e-13
 /* Most variables let in successively without a lower value */
 #define STALLS 20
@@ -72,8 +72,8 @@ static void Restart(SimplexQP *qp, PetscInt j)
 }
 
 /*
-  Sets a new shift, as large as the largest square; with a smaller one, steps are small differences of large numbers. The factor is computed anew. A variable that
-  depends on the previous ones loses its weight, which Evaluate() distributes to the others.
+  Sets a new shift, as large as the largest square; with a smaller shift, steps are small differences of large numbers. The factor is computed anew. A variable that
+  depends on its predecessors loses its weight, which Evaluate() distributes to the other variables.
 */
 static void Reshift(SimplexQP *qp, PetscReal shift)
 {
@@ -177,7 +177,7 @@ static PetscInt Step(SimplexQP *qp, const PetscReal d[], PetscReal most, PetscRe
   return block;
 }
 
-/* Moves to the minimum over the free variables, and removes those that become zero on the way. The step comes from the gradient at x, so a second call refines. */
+/* Moves to the minimum over the free variables, and removes variables that become zero on the way. The step comes from the gradient at x, so a second call refines. */
 static void Minimise(SimplexQP *qp)
 {
   for (;;) {
@@ -207,7 +207,7 @@ static void Minimise(SimplexQP *qp)
 }
 
 /*
-  Lets variable j in. If its column depends on the free ones there is a direction in the null space of Q along which the value falls. x then moves along
+  Lets variable j in. If its column depends on the free columns there is a direction in the null space of Q along which the value falls. x then moves along
   it until a free variable is zero and leaves.
 */
 static void LetIn(SimplexQP *qp, PetscInt j)
@@ -234,7 +234,7 @@ static void LetIn(SimplexQP *qp, PetscInt j)
     for (PetscInt i = 0; i < qp->nfree; i++) qp->u[i] = -qp->u[i];
     block = Step(qp, qp->u, 1 - qp->x[j], &length);
     qp->x[j] += length;
-    if (block < 0 || qp->nfree == 1) { /* the others have no weight left */
+    if (block < 0 || qp->nfree == 1) { /* no other variable has weight left */
       Restart(qp, j);
       return;
     }
@@ -311,8 +311,8 @@ PetscErrorCode SimplexQPExactFrom(SimplexQP *qp, PetscReal tol)
 }
 
 /*
-  Which `goal` variables at most are to be kept, ascending: those of the largest multipliers, then those that are free, and of the others the youngest. If those left out have
-  multipliers they become one variable, with the weights given (for all variables, those kept have 0), whose linear term is -f; else `mean` is false.
+  Chooses at most `goal` variables to keep, ascending: first by the largest multipliers, then the free variables, then the youngest. If dropped variables have multipliers they are merged into one variable,
+  with the returned weights (0 for kept variables) and the linear term -f; otherwise `mean` is false.
 */
 PetscErrorCode SimplexQPChoose(const SimplexQP *qp, PetscInt goal, PetscInt *nkept, PetscInt kept[], PetscReal weight[], PetscReal *f, PetscBool *mean)
 {

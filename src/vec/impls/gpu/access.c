@@ -3,17 +3,17 @@
 */
 #include "vecgpuimpl.h"
 
-/* The device whose array can be lent */
+/* The device of an array that can be lent */
 static PetscErrorCode Lend(Vec v, PetscBool write, GPUCSRDevice *device)
 {
   GPUCSRDevice dev;
 
   PetscFunctionBegin;
   PetscCall(VecGPUGetDevice(v, &dev));
-  PetscCheck(dev || VecGPUIs(v), PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "Only for vectors on a device, type gpu or cuda say, not %s: VecGetArrayAndMemType() has the array of any type", ((PetscObject)v)->type_name);
+  PetscCheck(dev || VecGPUIs(v), PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "Needs a vector on a device, for example of type gpu or cuda, not %s: VecGetArrayAndMemType() has the array of any type", ((PetscObject)v)->type_name);
   if (write) PetscCall(VecSetErrorIfLocked(v, 1));
   if (device) *device = dev;
-  PetscCheck(dev, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "This vector has no array on a device: it is bound to the CPU, or the device has no memory for it; VecGetArray() has that of the host");
+  PetscCheck(dev, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "This vector has no array on a device: it is bound to the CPU, or the device has no memory for it; use VecGetArray() for the array on the host");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -31,7 +31,7 @@ static PetscErrorCode Return(Vec v, VecGPUAccess access, double **a)
     }
   } else {
     PetscCall(VecGPUForeignDevice_Private(v, &dev));
-    PetscCheck(dev, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "This vector of type %s has left the device while its array was lent", ((PetscObject)v)->type_name);
+    PetscCheck(dev, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "This vector of type %s has left the device while the program held its array", ((PetscObject)v)->type_name);
     PetscCall(VecGPUForeignRestore_Private(dev, v, access, &array));
   }
   if (a) *a = NULL;
@@ -52,13 +52,13 @@ static PetscErrorCode Return(Vec v, VecGPUAccess access, double **a)
   Level: advanced
 
   Notes:
-  Vector operations and products work in the order of one stream (`VecGPUGetStream()`), and do not wait. Work on the array that is in the order of that stream
-  needs no synchronisation either; other work must wait for the stream before, and be complete before `VecGPURestoreArray()`.
+  Vector operations and products work in the order of one stream (`VecGPUGetStream()`), and do not wait. Work on the array in the same stream
+  needs no synchronisation; other work must wait for the stream before, and be complete before `VecGPURestoreArray()`.
 
-  Between the two calls leave the host's array alone. Pointers to it that are held all the time are followed: the array begins with what was written
-  through them, and the results are copied home when it is restored.
+  Do not touch the host's array between the two calls. Host pointers from before stay consistent: the array begins with values written
+  through them, and the results are copied back to the host on restore.
 
-  On the host backend the array is one of the host; `VecGPUGetInfo()` tells the backend.
+  On the host backend the array is in host memory; `VecGPUGetInfo()` tells the backend.
 
 .seealso: `VECGPU`, `VecGPURestoreArray()`, `VecGPUGetArrayRead()`, `VecGPUGetArrayWrite()`, `VecGPUGetStream()`, `VecGetArray()`
 @*/
@@ -79,7 +79,7 @@ PetscErrorCode VecGPUGetArray(Vec v, double **a)
 }
 
 /*@C
-  VecGPURestoreArray - Give back an array got by `VecGPUGetArray()`, whose entries are the vector's from now on
+  VecGPURestoreArray - Restore an array from `VecGPUGetArray()` with its new entries
 
   Logically Collective; No Fortran Support
 
@@ -133,7 +133,7 @@ PetscErrorCode VecGPUGetArrayRead(Vec v, const double **a)
 }
 
 /*@C
-  VecGPURestoreArrayRead - Give back an array got by `VecGPUGetArrayRead()`
+  VecGPURestoreArrayRead - Restore an array from `VecGPUGetArrayRead()`
 
   Not Collective; No Fortran Support
 
@@ -154,7 +154,7 @@ PetscErrorCode VecGPURestoreArrayRead(Vec v, const double **a)
 }
 
 /*@C
-  VecGPUGetArrayWrite - Get the array of a `VECGPU` on its device, to write every entry; what is in it before is undefined
+  VecGPUGetArrayWrite - Get the array of a `VECGPU` on its device, to write every entry; the old contents are undefined
 
   Logically Collective; No Fortran Support
 
@@ -187,7 +187,7 @@ PetscErrorCode VecGPUGetArrayWrite(Vec v, double **a)
 }
 
 /*@C
-  VecGPURestoreArrayWrite - Give back an array got by `VecGPUGetArrayWrite()`, whose entries are the vector's from now on
+  VecGPURestoreArrayWrite - Restore an array from `VecGPUGetArrayWrite()` with its new entries
 
   Logically Collective; No Fortran Support
 
@@ -208,7 +208,7 @@ PetscErrorCode VecGPURestoreArrayWrite(Vec v, double **a)
 }
 
 /*@C
-  VecGPUGetStream - Get the stream in whose order a `VECGPU` is worked on
+  VecGPUGetStream - Get the stream of a `VECGPU`'s operations
 
   Not Collective; No Fortran Support
 
@@ -235,7 +235,7 @@ PetscErrorCode VecGPUGetStream(Vec v, void **stream)
 }
 
 /*@
-  VecGPUSynchronize - Wait for all work on the device of a `VECGPU`, that of other libraries included
+  VecGPUSynchronize - Wait for all work on the device of a `VECGPU`, including work of other libraries
 
   Not Collective
 
@@ -245,7 +245,7 @@ PetscErrorCode VecGPUGetStream(Vec v, void **stream)
   Level: advanced
 
   Note:
-  For work on the vector's array in another order than that of its stream, before `VecGPURestoreArray()`.
+  Needed before `VecGPURestoreArray()` if work on the vector's array is in another stream.
 
 .seealso: `VECGPU`, `VecGPUGetArray()`, `VecGPUGetStream()`
 @*/

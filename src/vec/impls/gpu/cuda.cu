@@ -1,9 +1,8 @@
 /*
-  VECGPU's arithmetic on an NVIDIA GPU: one kernel for each row of veclist.h, and those of several vectors at once.
+  VECGPU's arithmetic on an NVIDIA GPU: one kernel for each row of veclist.h, and kernels for several vectors at once.
 
-  A reduction is one launch. Every block leaves its partial result, and the block that finishes last adds them up in the
-  order of blocks, so that the bits do not depend on who was last. It writes the result, then a ticket, to page-locked host
-  memory, where the host waits for the ticket: 6 us from launch to number, where a copy and a synchronised stream take 20.
+  A reduction is one launch. Every block leaves its partial result, and the last block to finish adds these up in block order, so the bits do not depend on which block is last. It writes the result,
+  then a ticket, to page-locked host memory, where the host waits for the ticket. This takes a third of the time of a copy and a synchronised stream.
 */
 #include "kernels.h"
 #include <cuda_runtime.h>
@@ -18,7 +17,7 @@
 #define RESULTS        512
 #define BLOCKS_SM      4 /* blocks of a reduction on a processor, at most */
 
-#define SPINS 32768 /* about a millisecond; who waits longer may as well sleep, and hears of errors */
+#define SPINS 32768 /* about a millisecond; after that the host may sleep, and notices errors */
 
 #define CheckLaunch(what) \
   do { \
@@ -27,12 +26,12 @@
     GPUCSRCall(GPUCSRLaunched(NULL, what)); \
   } while (0)
 
-/* What reductions write through, in the order of the device's stream: one a process */
+/* Memory for the results of reductions, in the order of the device's stream: one a process */
 static struct {
   GPUCSRDevice                 dev;
   double                      *partial;  /* device: results of each block */
-  unsigned                    *finished; /* device: blocks of each group of vectors that are done; groups that are done */
-  volatile unsigned long long *ticket;   /* host, page-locked, as result: the last reduction that is complete */
+  unsigned                    *finished; /* device: finished blocks of each group of vectors; finished groups */
+  volatile unsigned long long *ticket;   /* host, page-locked, like result: the last complete reduction */
   volatile double             *result;
   unsigned long long           given; /* tickets so far */
   int                          blocks;
@@ -51,7 +50,7 @@ static GPUCSRError Release_CUDA(void)
   return 0;
 }
 
-/* A fixed size, as the staging buffers: no part of what -mat_gpucsr_memory_limit counts */
+/* A fixed size, like the staging buffers, and not counted for -mat_gpucsr_memory_limit */
 static GPUCSRError Allocate(GPUCSRDevice dev)
 {
   void *page;
@@ -67,7 +66,7 @@ static GPUCSRError Allocate(GPUCSRDevice dev)
   return 0;
 }
 
-/* All of it or nothing, so that who has no memory for it can go on without the device */
+/* All of it or nothing, so that a process without memory for reductions can continue without the device */
 static GPUCSRError Prepare_CUDA(GPUCSRDevice dev)
 {
   GPUCSRError ierr;
@@ -82,7 +81,7 @@ static GPUCSRError Prepare_CUDA(GPUCSRDevice dev)
   return 0;
 }
 
-/* Wait for the last ticket given, and take n results */
+/* Waits for the last ticket, and takes n results */
 static GPUCSRError Wait(size_t n, double result[])
 {
   for (int spin = 0; *work.ticket != work.given; spin++) {
@@ -296,7 +295,7 @@ struct TOP {
 #include "veclist.h"
 #undef VECGPU_REDUCE
 
-/* Over the threads of a block, in an order that is always the same; thread 0 has it. 0 is neutral */
+/* Over the threads of a block, always in the same order; thread 0 has the result. 0 is neutral */
 template <class C>
 __device__ __forceinline__ double over_block(double r)
 {
@@ -304,7 +303,7 @@ __device__ __forceinline__ double over_block(double r)
 
 #pragma unroll
   for (int o = 16; o; o >>= 1) r = C::of(r, __shfl_down_sync(0xffffffffu, r, o));
-  __syncthreads(); /* warp may still be read for the number before */
+  __syncthreads(); /* all threads have read the previous number from warp */
   if (threadIdx.x % 32 == 0) warp[threadIdx.x / 32] = r;
   __syncthreads();
   if (threadIdx.x < 32) {
@@ -315,7 +314,7 @@ __device__ __forceinline__ double over_block(double r)
   return r;
 }
 
-/* Is this block the last of all to come here? What the others wrote before is then visible to all its threads. The counter is 0 again afterwards */
+/* Is this block the last of all? Then all its threads see the results of all blocks. Resets the counter to 0 */
 __device__ __forceinline__ bool last_block(unsigned *finished, unsigned all)
 {
   __shared__ bool last;
@@ -504,10 +503,10 @@ static GPUCSRError MDot_CUDA(GPUCSRDevice dev, size_t n, int nv, const double *x
   return 0;
 }
 
-/* --- The largest or smallest entry, and where it is */
+/* --- The largest or smallest entry, and its place */
 
 struct Best {
-  double             value; /* times the sign: the largest is wanted */
+  double             value; /* times the sign: the largest entry wins */
   unsigned long long at;
 };
 
@@ -565,5 +564,5 @@ static GPUCSRError Extreme_CUDA(GPUCSRDevice dev, int sign, size_t n, const doub
   return 0;
 }
 
-/* A const object of namespace scope has internal linkage in C++ unless it was declared so first, which kernels.h does */
+/* kernels.h declares it extern: otherwise a const object of namespace scope has internal linkage in C++ */
 const VecGPUKernels VecGPUKernels_cuda = {Prepare_CUDA, Map_CUDA, Swap_CUDA, MAXPY_CUDA, Reduce_CUDA, MDot_CUDA, Extreme_CUDA, Release_CUDA};

@@ -1,9 +1,9 @@
 /*
-  The two copies of the entries of a VECGPU, and what crosses the bus between them: entries are copied where they are asked for, when what
-  is there is older. So PETSc, its scatters, viewers, and a program's own loops see an ordinary vector.
+  The two copies of the entries of a VECGPU, and the transfers between them: a request for entries copies them if the other copy is newer. So PETSc, its scatters, viewers, and a program's own
+  loops see an ordinary vector.
 
-  Pointers that a program holds are counted (VecGPUHostGet_Private()). What the device does while some are out is seen through them at
-  once, and what was written through them is seen by the device (VecGPUDeviceRead_Private(), VecGPUDeviceWritten_Private()).
+  Pointers that a program holds are counted (VecGPUHostGet_Private()). While some are held, they show all results of the device at once, and the device sees all values written through them
+  (VecGPUDeviceRead_Private(), VecGPUDeviceWritten_Private()).
 */
 #include "vecgpuimpl.h"
 #include <string.h>
@@ -19,7 +19,7 @@ static size_t Bytes(PetscInt n)
   return sizeof(PetscScalar) * (size_t)n;
 }
 
-/* The device that options give to vectors; NULL where PETSc computes with other numbers than doubles */
+/* The device that options give to vectors; NULL if PETSc computes with other numbers than doubles */
 static PetscErrorCode Device(GPUCSRDevice *dev, PetscBool *required)
 {
   MatGPUCSRBackend b        = MAT_GPUCSR_BACKEND_AUTO;
@@ -72,7 +72,7 @@ PetscErrorCode VecGPUEntriesCreate_Private(PetscInt n, VecGPUEntries **entries)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* n entries that are in the program's array, where others of its kind are */
+/* n entries in the program's array, of the same kind */
 PetscErrorCode VecGPUEntriesPlace_Private(const VecGPUEntries *kind, PetscInt n, PetscScalar *a, VecGPUEntries **entries)
 {
   PetscFunctionBegin;
@@ -92,7 +92,7 @@ static PetscErrorCode Unpin(VecGPUEntries *e)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* a, from PetscMalloc(), is theirs from now on, and holds them. Pointers to the array before are void */
+/* Takes over the array a, from PetscMalloc(), with its entries. Pointers to the array before are void */
 PetscErrorCode VecGPUEntriesReplace_Private(VecGPUEntries *e, PetscScalar *a)
 {
   PetscFunctionBegin;
@@ -116,7 +116,7 @@ static void Add(VecGPUInfo *sum, const VecGPUInfo *i)
   sum->downloaded += i->downloaded;
 }
 
-/* A vector has them no more. What they counted is added to that of others, or of all that are gone */
+/* A vector drops its entries. Their counts go to the heir, or to the sum over all destroyed entries */
 PetscErrorCode VecGPUEntriesRelease_Private(VecGPUEntries **entries, VecGPUEntries *heir)
 {
   VecGPUEntries *e = *entries;
@@ -148,7 +148,7 @@ static PetscErrorCode DeviceAllocate(VecGPUEntries *e)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The vector's memory on the device, and what reductions need there */
+/* The vector's memory on the device, and the memory of its reductions */
 static PetscErrorCode PrepareEntries(VecGPUEntries *e)
 {
   PetscFunctionBegin;
@@ -158,7 +158,7 @@ static PetscErrorCode PrepareEntries(VecGPUEntries *e)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Where v can be worked on, with memory there; NULL: on the host. A device without memory left for it, or one that fails, is met once, and said once */
+/* The device of v, with memory for v there; NULL: the host. A device without memory or with a failure is reported once */
 PetscErrorCode VecGPUReady_Private(Vec v, GPUCSRDevice *dev)
 {
   Vec_GPU       *g = VecGPUOf(v);
@@ -179,9 +179,9 @@ PetscErrorCode VecGPUReady_Private(Vec v, GPUCSRDevice *dev)
   PetscCall(GPUCSRAttemptBegin(&attempt));
   ierr = PrepareEntries(e);
   PetscCall(GPUCSRAttemptEnd(&attempt));
-  if (ierr == PETSC_ERR_MEM || ierr == PETSC_ERR_GPU) { /* none of its entries is there yet */
+  if (ierr == PETSC_ERR_MEM || ierr == PETSC_ERR_GPU) { /* the device has none of its entries yet */
     if (ierr == PETSC_ERR_GPU) PetscCall(PetscStrncpy(e->dev->failed, attempt.message, sizeof(e->dev->failed)));
-    if (!warned) PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "VECGPU warning: a vector of %" PetscInt_FMT " entries, and others after it, stays on the host: %s\n", v->map->n, attempt.message));
+    if (!warned) PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "VECGPU warning: a vector of %" PetscInt_FMT " entries, and later vectors, stay on the host: %s\n", v->map->n, attempt.message));
     warned  = PETSC_TRUE;
     e->full = PETSC_TRUE;
     *dev    = NULL;
@@ -192,9 +192,8 @@ PetscErrorCode VecGPUReady_Private(Vec v, GPUCSRDevice *dev)
 /* --- The bus */
 
 /*
-  Is the host's array page-locked? Doing so costs several copies by staging buffers: it is done when the entries cross the
-  bus for the second time, to an array that is ours, since we must know when it goes. Not in a PETSc with CUDA, which
-  copies from its vectors into ours without waiting when it can.
+  Is the host's array page-locked? Page-locking costs several copies by staging buffers. It happens when the entries cross the bus for the second time, and only to this library's arrays, whose
+  end is known. Not in a PETSc with CUDA, which would copy between its vectors and a page-locked array without waiting.
 */
 static PetscErrorCode Pin(VecGPUEntries *e, PetscBool *pinned)
 {
@@ -226,7 +225,7 @@ static PetscErrorCode Down(VecGPUEntries *e, PetscInt first, PetscInt n)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The same to the device. Waits for them to arrive: the program may write its array again as soon as we return */
+/* The same to the device. Waits for their arrival: the program may write its array after the return */
 static PetscErrorCode Up(VecGPUEntries *e, PetscInt first, PetscInt n)
 {
   const GPUCSRDevice dev = e->dev;
@@ -245,7 +244,7 @@ static PetscErrorCode Up(VecGPUEntries *e, PetscInt first, PetscInt n)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A copy that is made because the program holds a pointer: said once */
+/* Reports once that copies are made because the program holds a pointer */
 static PetscErrorCode Forced(Vec v)
 {
   VecGPUEntries *e = VecGPUOf(v)->entries;
@@ -280,8 +279,8 @@ PetscErrorCode VecGPUHostRead_Private(Vec v)
 }
 
 /*
-  What the host's array holds, from some of its entries, all of them where they are few. An array that went out for reading alone is written to by some: SLEPc puts it into another vector, which a
-  scatter then fills (PEPSetRefine() by several groups of ranks). The device would never see that.
+  A hash of some entries of the host's array, of all if they are few. Programs sometimes write through a pointer for reading: SLEPc places the array in another vector, which a scatter then fills
+  (PEPSetRefine() by several groups of ranks). The device would miss the change.
 */
 static uint64_t Mark(const VecGPUEntries *e)
 {
@@ -296,8 +295,7 @@ static uint64_t Mark(const VecGPUEntries *e)
 }
 
 /*
-  A pointer to the host's array goes out. What a program that will overwrite all entries of a whole vector finds there is of no account, but PETSc 3.18 is
-  known to set all entries, ask for the array to write, and read (MatGetRowMaxAbs()).
+  Lends a pointer to the host's array. A pointer for writing a whole vector needs no old entries, but PETSc 3.18 sets all entries, asks for the array to write, and reads (MatGetRowMaxAbs()).
 */
 PetscErrorCode VecGPUHostGet_Private(Vec v, PetscBool read, PetscBool write, PetscScalar **a)
 {
@@ -320,8 +318,8 @@ PetscErrorCode VecGPUHostGet_Private(Vec v, PetscBool read, PetscBool write, Pet
 }
 
 /*
-  It comes back: a, where the program says it, tells whether that is of the array in place or of the one before. What comes back once too often does no harm:
-  one for reading never counts as one for writing, whose holder may write still.
+  Takes back a pointer: a, if the program passes it, may belong to the current array or to its predecessor. Superfluous restores do no harm: a restore for reading never counts as one
+  for writing, because that holder may still write.
 */
 PetscErrorCode VecGPUHostRestore_Private(Vec v, PetscBool write, const PetscScalar *a)
 {
@@ -334,7 +332,7 @@ PetscErrorCode VecGPUHostRestore_Private(Vec v, PetscBool write, const PetscScal
   if (write && e->writers) e->writers--;
   else if (e->readers) e->readers--;
   if (e->marked && e->valid == VEC_GPU_BOTH && Mark(e) != e->mark) {
-    PetscCall(PetscInfo(v, "The program wrote through an array that it had got for reading (VecGetArrayRead()): the device reads it again\n"));
+    PetscCall(PetscInfo(v, "The program wrote through a read-only array (VecGetArrayRead()): its entries are sent to the device again\n"));
     e->valid = VEC_GPU_HOST;
   }
   if (!e->readers || e->valid != VEC_GPU_BOTH) e->marked = PETSC_FALSE;
@@ -343,7 +341,7 @@ PetscErrorCode VecGPUHostRestore_Private(Vec v, PetscBool write, const PetscScal
 
 /* --- The device's array */
 
-/* The device's array holds the entries of v */
+/* Makes the device's array hold the entries of v */
 PetscErrorCode VecGPUDeviceRead_Private(Vec v)
 {
   Vec_GPU       *g = VecGPUOf(v);
@@ -356,7 +354,7 @@ PetscErrorCode VecGPUDeviceRead_Private(Vec v)
   }
   if (e->valid & VEC_GPU_DEVICE) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(DeviceAllocate(e));
-  if (e->writers) { /* and will have to be sent again */
+  if (e->writers) { /* and must be sent again */
     PetscCall(Up(e, g->start, v->map->n));
     PetscCall(Forced(v));
     PetscFunctionReturn(PETSC_SUCCESS);
@@ -373,7 +371,7 @@ PetscErrorCode VecGPUDeviceRead_Private(Vec v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* It is about to hold them, and is the only one then; what it held of v does not matter */
+/* Before the device overwrites the entries of v: its copy becomes the only valid one */
 PetscErrorCode VecGPUDeviceWrite_Private(Vec v)
 {
   VecGPUEntries *e = VecGPUOf(v)->entries;
@@ -386,7 +384,7 @@ PetscErrorCode VecGPUDeviceWrite_Private(Vec v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* It does: where the program holds a pointer, it sees them there */
+/* After the device has written: pointers that the program holds see the entries */
 PetscErrorCode VecGPUDeviceWritten_Private(Vec v)
 {
   Vec_GPU       *g = VecGPUOf(v);
@@ -395,7 +393,7 @@ PetscErrorCode VecGPUDeviceWritten_Private(Vec v)
   PetscFunctionBegin;
   if (e->shared) PetscFunctionReturn(PETSC_SUCCESS);
   if (!e->readers && !e->writers) {
-    e->valid = VEC_GPU_DEVICE; /* again, where the host has read what was there meanwhile */
+    e->valid = VEC_GPU_DEVICE; /* again, because the host may have read the old entries meanwhile */
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(Down(e, g->start, v->map->n));
@@ -405,7 +403,7 @@ PetscErrorCode VecGPUDeviceWritten_Private(Vec v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Every entry is to be a: it is written where it is first asked for, which for a right-hand side that the program then adds up is the host; at once where the program holds a pointer */
+/* Sets every entry to a. The first reader decides where: the host, for a right-hand side that the program then adds to. If the program holds a pointer, at once */
 PetscErrorCode VecGPUFill_Private(Vec v, PetscScalar a)
 {
   Vec_GPU        *g   = VecGPUOf(v);
@@ -446,7 +444,7 @@ PetscErrorCode VecGPUEntriesInitialize_Private(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Copies of all entries that there were */
+/* Copies of all entries that have existed */
 PetscErrorCode VecGPUEntriesCount_Private(VecGPUInfo *sum)
 {
   PetscFunctionBegin;

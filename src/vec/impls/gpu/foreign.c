@@ -1,6 +1,6 @@
 /*
-  Vectors of another type that live on the device, PETSc's VECCUDA and VECKOKKOS, as operands of operations of VECGPU: their arrays there are used in place. PETSc works on them in the order of
-  its stream, VECGPU in that of its own: one waits for the other, and the host for neither.
+  Vectors of PETSc's device types, VECCUDA and VECKOKKOS, as operands of VECGPU's operations: their device arrays are used in place. PETSc's and VECGPU's streams wait for each other; the host
+  does not wait.
 */
 #include "vecgpuimpl.h"
 #if PetscDefined(HAVE_CUDA)
@@ -48,7 +48,7 @@ static PetscErrorCode Wait(GPUCSRDevice dev, PetscBool ours)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Does v, which is no VECGPU, live on a device? Then on this one: a process has one */
+/* Is v, of another type than VECGPU, on a device? The process has one device */
 PetscErrorCode VecGPUForeign_Private(Vec v, GPUCSRDevice dev, PetscBool *yes)
 {
   const PetscScalar *a     = NULL;
@@ -63,7 +63,7 @@ PetscErrorCode VecGPUForeign_Private(Vec v, GPUCSRDevice dev, PetscBool *yes)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The device that v, which is no VECGPU, lives on: the process' one; NULL where it lives on the host */
+/* The device of v, of another type than VECGPU: the process' device; NULL if v is on the host */
 PetscErrorCode VecGPUForeignDevice_Private(Vec v, GPUCSRDevice *dev)
 {
   PetscBool yes = PETSC_FALSE;
@@ -78,7 +78,7 @@ PetscErrorCode VecGPUForeignDevice_Private(Vec v, GPUCSRDevice *dev)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The array of such a vector, for work in the order of the library's stream until it is given back */
+/* Lends the array of such a vector for work in the order of the library's stream */
 PetscErrorCode VecGPUForeignGet_Private(GPUCSRDevice dev, Vec v, VecGPUAccess access, double **array)
 {
   PetscScalar *a = NULL;
@@ -106,7 +106,7 @@ PetscErrorCode VecGPUForeignRestore_Private(GPUCSRDevice dev, Vec v, VecGPUAcces
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* An operand that is only read, of any type on the device: its entries are there; *a is the array of one that is not VECGPU's */
+/* An operand that is only read, of any type on the device: updates its entries there; *a is the array of a vector of another type than VECGPU */
 PetscErrorCode VecGPUOperandGet_Private(GPUCSRDevice dev, Vec v, double **a)
 {
   PetscFunctionBegin;

@@ -48,7 +48,7 @@ static inline double Top(double a, double b)
 
 #define PRAGMA(text) _Pragma(#text)
 
-/* Entries of a piece of vectors: it stays in the first-level cache, and sums of pieces are summed, which keeps rounding errors small */
+/* Entries of a piece of vectors, which stays in the first-level cache. Summing the sums of pieces keeps rounding errors small */
 #define PIECE 1024
 
 #define VECGPU_REDUCE(name, reads, count, combine, first, second) \

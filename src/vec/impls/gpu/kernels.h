@@ -1,8 +1,8 @@
 #pragma once
 
 /*
-  The arithmetic of VECGPU: arrays of one device in, arrays or numbers of the host out; knows no Vec. All of it works in
-  the order of dev->stream. Functions that give numbers wait for them, and give the same bits every time for the same n.
+  The arithmetic of VECGPU: reads arrays of one device, and writes arrays or numbers of the host; knows no Vec. All work is in the order of dev->stream. Functions that return numbers wait for them,
+  and return the same bits every time for the same n.
 */
 #include "../../../sys/device.h"
 
@@ -30,13 +30,13 @@ extern "C" {
 #endif
 
 typedef struct {
-  GPUCSRError (*prepare)(GPUCSRDevice); /* once, before any reduction: the memory that those need; GPUCSR_ERR_MEM where there is none left */
+  GPUCSRError (*prepare)(GPUCSRDevice); /* once, before any reduction: allocates its memory; GPUCSR_ERR_MEM if there is none */
   GPUCSRError (*map)(GPUCSRDevice, VecGPUMap, size_t n, const double abc[3], const double *x, const double *y, double *z);
   GPUCSRError (*swap)(GPUCSRDevice, size_t n, double *x, double *y);
-  GPUCSRError (*maxpy)(GPUCSRDevice, size_t n, int nv, const double a[], const double *const x[], double b, double *y); /* y = b y + sum of a[k] x[k], y not read when b is 0 */
+  GPUCSRError (*maxpy)(GPUCSRDevice, size_t n, int nv, const double a[], const double *const x[], double b, double *y); /* y = b y + sum of a[k] x[k], y not read if b is 0 */
   GPUCSRError (*reduce)(GPUCSRDevice, VecGPUReduction, size_t n, const double *x, const double *y, double result[2]);
   GPUCSRError (*mdot)(GPUCSRDevice, size_t n, int nv, const double *x, const double *const y[], double result[]);
-  /* the largest (sign 1) or smallest (-1) entry and the first place where it is, n > 0; a NaN counts only as first entry, as in VECSEQ */
+  /* the largest (sign 1) or smallest (-1) entry and its first place, n > 0; a NaN counts only as first entry, as in VECSEQ */
   GPUCSRError (*extreme)(GPUCSRDevice, int sign, size_t n, const double *x, double *value, size_t *at);
   GPUCSRError (*release)(void); /* before the device goes */
 } VecGPUKernels;

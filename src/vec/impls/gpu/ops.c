@@ -1,13 +1,13 @@
 /*
-  The operations of VECGPU. One whose vectors are all on one device runs there, whichever type the others are of (foreign.c); any other is the parent's, which asks for
-  the host's arrays. Numbers of a parallel vector are reduced on each rank's device first, then over the ranks: rankreduce.c.
+  The operations of VECGPU. An operation runs on the device if all its vectors are there, whatever their types (foreign.c); otherwise the parent's operation uses the host's arrays. Numbers of a
+  parallel vector are reduced on each rank's device first, then over the ranks: rankreduce.c.
 */
 #include "vecgpuimpl.h"
 
 /* The device computes with doubles; in a PETSc with other scalars no vector has a device */
 #define D(scalar) ((double)PetscRealPart(scalar))
 
-/* Can v be worked on where another vector is? dev: its device, or NULL from now on */
+/* Can v be used on the same device? dev becomes NULL if not */
 static PetscErrorCode Join(Vec v, GPUCSRDevice *dev)
 {
   GPUCSRDevice d = NULL;
@@ -23,7 +23,7 @@ static PetscErrorCode Join(Vec v, GPUCSRDevice *dev)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The device of all of them that are not NULL; NULL if they have none in common */
+/* The common device of all vectors that are not NULL; NULL if there is none */
 static PetscErrorCode Common(Vec a, Vec b, Vec c, GPUCSRDevice *dev)
 {
   Vec v[] = {a, b, c};
@@ -45,7 +45,7 @@ static PetscErrorCode CommonMany(Vec a, PetscInt n, const Vec v[], GPUCSRDevice 
 
 #define ARRAY(v) ((v) ? VecGPUDeviceOf(v) : NULL)
 
-/* An operand that is read, of any type on the device: *a is that of another type; its array is OPERAND() once all operands are there */
+/* An operand that is read, of any type on the device: *a has the array of another type; OPERAND() is the array once all operands are there */
 #define OPERAND(v, a) ((a) ? (a) : ARRAY(v))
 
 /* z = an expression of veclist.h; x and y may be NULL, readz says whether it reads z */
@@ -66,7 +66,7 @@ static PetscErrorCode Map(GPUCSRDevice dev, VecGPUMap op, PetscScalar a, PetscSc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* An operation: where it cannot run on a device, the parent's */
+/* An operation on the device, or else the parent's */
 #define ON_DEVICE(a, b, c, op, ...) \
   GPUCSRDevice dev; \
 \
@@ -77,13 +77,13 @@ static PetscErrorCode Map(GPUCSRDevice dev, VecGPUMap op, PetscScalar a, PetscSc
     PetscFunctionReturn(PETSC_SUCCESS); \
   }
 
-/* --- Entry by entry. Factors that are 0 leave out what they multiply, as VECSEQ's do */
+/* --- Entry by entry. A factor 0 leaves out its vector, as in VECSEQ */
 
 static PetscErrorCode VecSet_GPU(Vec z, PetscScalar a)
 {
   ON_DEVICE(z, NULL, NULL, set, z, a)
   PetscCall(VecGPUFill_Private(z, a));
-  PetscCall(PetscObjectStateIncrease((PetscObject)z)); /* VecSetInf() calls this and does not count; it says that a preconditioner failed, which the norm of before would hide */
+  PetscCall(PetscObjectStateIncrease((PetscObject)z)); /* VecSetInf() calls this function without increasing the state, and marks a failed preconditioner, which a cached norm would hide */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -98,7 +98,7 @@ static PetscErrorCode VecScale_GPU(Vec z, PetscScalar a)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* From the device to where z is: z may be of any type */
+/* From the device to the place of z: z may be of any type */
 static PetscErrorCode VecCopy_GPU(Vec x, Vec z)
 {
   VecGPUEntries *e;
@@ -127,7 +127,7 @@ static PetscErrorCode VecCopy_GPU(Vec x, Vec z)
     PetscCall((*VecGPUParent(x)->copy)(x, z));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  /* past the host's array of x, which may not even be there */
+  /* past the host's array of x, which may not exist */
   PetscCall(VecGetArrayWrite(z, &a));
   PetscCall(dev->ops->activate(dev->id));
   PetscCall(GPUCSRDownload(dev, a, GPUCSR_DOUBLE, ARRAY(x), GPUCSR_DOUBLE, (size_t)x->map->n, PETSC_FALSE, dev->stream));
@@ -222,8 +222,7 @@ POINTWISE(VecPointwiseMaxAbs_GPU, maxabs)
 POINTWISE(VecPointwiseMin_GPU, min)
 
 /*
-  VECSEQ leaves these to VecExp() and its siblings, which loop over the host's array where the type has no operation: so do
-  we without a device. PETSc 3.18 does not count the change where there is one.
+  VECSEQ has no operation for these: VecExp() and its siblings loop over the host's array, and so does this code without a device. PETSc 3.18 does not increase the state if there is an operation.
 */
 #define ENTRYWISE(Name, name, function) \
   static PetscErrorCode Name(Vec z) \
@@ -403,7 +402,7 @@ static PetscErrorCode VecMTDotLocal_GPU(Vec x, PetscInt nv, const Vec y[], Petsc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What the norm is made from: the sum of squares in place of the 2-norm */
+/* The parts of a norm: the sum of squares for the 2-norm */
 static PetscErrorCode NormParts(GPUCSRDevice dev, Vec x, NormType type, double r[2])
 {
   PetscFunctionBegin;
@@ -465,7 +464,7 @@ static PetscErrorCode VecSum_GPU(Vec x, PetscScalar *z)
 
 /* --- Numbers of all ranks */
 
-/* ierr: what this rank has met in its part */
+/* ierr: an error of this rank in its part */
 static PetscErrorCode Sum(Vec x, PetscErrorCode ierr, PetscInt n, PetscScalar z[])
 {
   PetscFunctionBegin;
@@ -526,7 +525,7 @@ static PetscErrorCode DotNorm2Local(Vec s, Vec t, PetscScalar z[2])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PETSc's VecDotNorm2() takes those of all ranks */
+/* PETSc's VecDotNorm2() expects the values of all ranks */
 static PetscErrorCode VecDotNorm2_GPU(Vec s, Vec t, PetscScalar *dot, PetscScalar *square)
 {
   PetscScalar z[2] = {0, 0};
@@ -538,7 +537,7 @@ static PetscErrorCode VecDotNorm2_GPU(Vec s, Vec t, PetscScalar *dot, PetscScala
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A rank whose vector has no device takes part with what the parent's computes for it */
+/* A rank whose vector has no device contributes the parent's result */
 static PetscErrorCode NormPartsAnywhere(Vec x, NormType type, double r[2])
 {
   GPUCSRDevice dev;
@@ -597,7 +596,7 @@ static PetscErrorCode VecMaxPointwiseDivide_GPU(Vec x, Vec y, PetscReal *z)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The largest (sign 1) or smallest entry and its first place; of no entries, what PETSc says of them */
+/* The largest (sign 1) or smallest entry and its first place; without entries the values that PETSc returns */
 static PetscErrorCode Extreme(Vec x, int sign, PetscInt *at, PetscReal *z)
 {
   struct {

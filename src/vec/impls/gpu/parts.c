@@ -1,10 +1,10 @@
 /*
-  Vectors made from a VECGPU: duplicates, and those that have its entries or part of them, subvectors and local vectors. What is done to one
-  is done to all of them, wherever they were last written, since there is one set of entries.
+  Vectors made from a VECGPU: duplicates, and vectors with its entries or a part of them, subvectors and local vectors. Such vectors share one set of entries, so a change to one vector is a change to
+  all.
 */
 #include "vecgpuimpl.h"
 
-/* A vector that goes by the name of the standard type makes such others */
+/* A vector with the name of the standard type makes vectors with that name */
 static PetscErrorCode SetTypeAs(Vec v, PetscBool mpi, Vec w)
 {
   PetscBool standard;
@@ -16,7 +16,7 @@ static PetscErrorCode SetTypeAs(Vec v, PetscBool mpi, Vec w)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* w: of no type; becomes a vector as v is, but for its operations */
+/* w: without a type; becomes a vector like v, except for its operations */
 static PetscErrorCode Inherit(Vec v, PetscBool mpi, Vec w)
 {
   PetscFunctionBegin;
@@ -36,7 +36,7 @@ static PetscErrorCode Duplicate(Vec v, Vec *w)
   PetscFunctionBegin;
   PetscCall(VecCreate(PetscObjectComm((PetscObject)v), w));
   PetscCall(Inherit(v, VecGPUOf(v)->mpi, *w));
-  /* a DM sets operations of its vectors, and composes what they need */
+  /* a DM sets operations of its vectors and composes objects */
   *(*w)->ops          = *v->ops;
   VecGPUOf(*w)->bound = VecGPUOf(v)->bound;
 #if PetscDefined(HAVE_DEVICE)
@@ -72,7 +72,7 @@ static PetscErrorCode VecDuplicateVecs_GPU(Vec v, PetscInt m, Vec *w[])
   PetscFunctionReturn(ierr);
 }
 
-/* A vector whose array is that of PETSc's standard type and nothing else: no ghosts behind it */
+/* A vector with the array of PETSc's standard type alone: no ghosts behind the array */
 static PetscErrorCode IsPlain(Vec v, PetscBool *mpi, PetscBool *plain)
 {
   Vec local;
@@ -80,7 +80,7 @@ static PetscErrorCode IsPlain(Vec v, PetscBool *mpi, PetscBool *plain)
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompare((PetscObject)v, VECMPI, mpi));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)v, plain, VECSEQ, VECMPI, ""));
-  *plain = (PetscBool)(*plain && !VecGPUIs(v) && !PetscDefined(HAVE_DEVICE)); /* a PETSc with devices takes a type by its name */
+  *plain = (PetscBool)(*plain && !VecGPUIs(v) && !PetscDefined(HAVE_DEVICE)); /* a PETSc with devices compares types by name */
   if (!*plain || !*mpi) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(VecGhostGetLocalForm(v, &local));
   *plain = (PetscBool)!local;
@@ -88,7 +88,7 @@ static PetscErrorCode IsPlain(Vec v, PetscBool *mpi, PetscBool *plain)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* w: as v, of its name, on the device. What a DM or the program has set of its operations stays */
+/* w: like v, with v's type name, on the device. Keeps operations that a DM or the program has set */
 static PetscErrorCode OnDevice(Vec v, PetscBool mpi, Vec w)
 {
   typedef void (*Operation)(void);
@@ -162,7 +162,7 @@ static PetscErrorCode VecCreateLocalVector_GPU(Vec v, Vec *w)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A standard vector that never had an array, as PCBJACOBI makes them to get those of local vectors. Nobody has a pointer into it */
+/* A standard vector that never had an array, as PCBJACOBI creates it for the arrays of local vectors. No pointer into it exists */
 static PetscErrorCode HasNoArray(Vec w, PetscBool *empty)
 {
   const VecGPUHeader *h = (const VecGPUHeader *)w->data;
@@ -174,7 +174,7 @@ static PetscErrorCode HasNoArray(Vec w, PetscBool *empty)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* w gets v's entries; one of another type, its array of the host, unless w can become ours: else each use of w would copy */
+/* w gets v's entries. If w is of another type, it becomes a VECGPU if possible, because each use of the host's array would copy */
 static PetscErrorCode GetLocalVector(Vec v, PetscBool write, Vec w)
 {
   Vec_GPU     *g = VecGPUOf(v);
@@ -236,7 +236,7 @@ static PetscErrorCode VecRestoreLocalVector_GPU(Vec v, Vec w)
 
 /* --- Subvectors */
 
-/* Are the indices of every rank one piece of its part of v? And the block size of such a subvector: the index set's, or v's where it divides */
+/* Are the indices of every rank one piece of its part of v? Also the block size of the subvector: the index set's, or v's if divisible */
 static PetscErrorCode Contiguous(Vec v, IS is, PetscBool *yes, PetscInt *start, PetscInt *bs)
 {
   PetscInt    n, first, end, isbs, vbs;
@@ -257,7 +257,7 @@ static PetscErrorCode Contiguous(Vec v, IS is, PetscBool *yes, PetscInt *start, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One piece: a vector with that part of v's entries; else a copy, scattered on the host */
+/* One piece: a vector with a part of v's entries; otherwise a copy, scattered on the host */
 static PetscErrorCode VecGetSubVector_GPU(Vec v, IS is, Vec *sub)
 {
   Vec_GPU  *whole = VecGPUOf(v), *part;
@@ -287,13 +287,13 @@ static PetscErrorCode VecGetSubVector_GPU(Vec v, IS is, Vec *sub)
     PetscCall(VecScatterBegin(part->scatter, v, w, INSERT_VALUES, SCATTER_FORWARD));
     PetscCall(VecScatterEnd(part->scatter, v, w, INSERT_VALUES, SCATTER_FORWARD));
   }
-  PetscCall(PetscObjectStateIncrease((PetscObject)w)); /* PETSc may remember the norm of what it held when it was made */
+  PetscCall(PetscObjectStateIncrease((PetscObject)w)); /* PETSc may have cached the norm of older entries */
   PetscCall(PetscObjectStateGet((PetscObject)w, &part->got));
   *sub = w;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Changes of a copy go back; the caller destroys the subvector */
+/* Copies changes of a copy back; the caller destroys the subvector */
 static PetscErrorCode VecRestoreSubVector_GPU(Vec v, IS is, Vec *sub)
 {
   PetscObjectState state;

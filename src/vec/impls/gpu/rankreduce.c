@@ -1,19 +1,19 @@
 /*
-  Numbers of all ranks: what each has reduced on its device is there in host memory when its reduction ends. Ranks of one host then read each other's, in memory that they share,
-  and each adds them up in the order of ranks: the same bits on all of them, and no message. Ranks of several hosts do it by MPI.
+  Sums over all ranks: a rank's numbers are in host memory when the reduction on its device ends. Ranks of one host then read each other's numbers in shared memory, and each adds them up in rank order:
+  the same bits on all ranks, without messages. Ranks of several hosts reduce by MPI.
 
-  A device could wait for its peers' numbers as well, and give the host the sum: that costs a trip over the link before the trip to the host, where this costs a look into the other processors' caches
-  after it; and no launch waits, so that ranks may share a device.
+  Devices could also wait for their peers' numbers and give the host the sum. The host is better: a look into other processors' caches costs less than a trip over the link before the trip to the host,
+  and no launch waits, so ranks may share a device.
 
-  A communicator has one such memory, made at its first reduction: a piece a rank, with two sets of numbers. A rank writes set s + 2 only after it has read s + 1 of all, which they wrote
-  after they had read s. A rank that has met an error in its own part says so in place of its numbers: all get an error, and the next reduction is as good as any.
+  Each communicator has such memory from its first reduction: a piece a rank, with two sets of numbers. A rank writes set s + 2 only after reading s + 1 of all ranks, which they wrote after reading s.
+  A rank with an error in its part writes the error in place of its numbers: all ranks get an error, and the next reduction works again.
 */
 #include "vecgpuimpl.h"
 #include "../../../sys/peer/peer.h"
 
 #define MOST 512 /* numbers at once */
 
-/* In memory that all ranks of the host have mapped */
+/* Mapped by all ranks of the host */
 typedef struct {
   uint64_t flag;
   int      failed;
@@ -75,7 +75,7 @@ static PetscMPIInt MPIAPI Delete(MPI_Comm comm, PetscMPIInt key, void *t, void *
   return Destroy((Together *)t) ? MPI_ERR_OTHER : MPI_SUCCESS;
 }
 
-/* Collective: memory that all share, where they are on one host and nobody declines. What cannot be had is no error but where it was asked for by name */
+/* Collective: memory shared by all ranks, if they are on one host and none declines. Without it, an error only if the user has asked for it by name */
 static PetscErrorCode Connect(Together *t, Word word)
 {
   PetscMPIInt    size;
@@ -143,7 +143,7 @@ static PetscErrorCode Create(MPI_Comm comm, Together **result)
   word[0] = (int)asked;
   word[1] = -(int)asked;
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, word, 2, MPI_INT, MPI_MIN, comm));
-  PetscCheck(word[0] == -word[1], comm, PETSC_ERR_ARG_INCOMP, "-vec_gpu_reduce is not the same on all ranks: it must be");
+  PetscCheck(word[0] == -word[1], comm, PETSC_ERR_ARG_INCOMP, "-vec_gpu_reduce is not the same on all ranks");
   if (keyval == MPI_KEYVAL_INVALID) {
     PetscCallMPI(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, Delete, &keyval, NULL));
     PetscCallMPI(MPI_Op_create(Top, 1, &top));
@@ -154,7 +154,7 @@ static PetscErrorCode Create(MPI_Comm comm, Together **result)
   PetscCall(GPUCSRLivingAdd(&living, &t->living, t));
   PetscCallMPI(MPI_Comm_set_attr(comm, keyval, t));
   ierr = Connect(t, (Word)asked);
-  if (ierr) PetscCallMPI(MPI_Comm_delete_attr(comm, keyval)); /* asked again, it is an error again */
+  if (ierr) PetscCallMPI(MPI_Comm_delete_attr(comm, keyval)); /* another attempt is an error again */
   PetscCall(ierr);
   *result = t;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -182,13 +182,13 @@ static PetscErrorCode Shared(Together *t, PetscBool failed, VecGPUCombine how, i
     else
       for (int k = 0; k < n; k++) z[k] = set->number[k];
   }
-  PetscCheck(bad < 0 || failed, PETSC_COMM_SELF, PETSC_ERR_GPU, "Rank %d has met an error in its part of a reduction", (int)bad);
+  PetscCheck(bad < 0 || failed, PETSC_COMM_SELF, PETSC_ERR_GPU, "Rank %d has failed in its part of a reduction", (int)bad);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-  Collective on the ranks of x, if it is parallel: n numbers of each become those of all. ierr: what this rank has met in its part, which is given back; the others get an error, too. Where they
-  reduce by MPI they would wait for it, as for any rank that does not come
+  Collective on the ranks of x, if x is parallel: reduces n numbers of each rank over all ranks. ierr: an error of this rank in its part, which is returned; the other ranks get an error too. With MPI the
+  other ranks would wait, as for any absent rank
 */
 PetscErrorCode VecGPUTogether_Private(Vec x, PetscErrorCode ierr, VecGPUCombine how, PetscInt n, double z[])
 {

@@ -1,8 +1,8 @@
 /*
-  VECGPU: vectors that live on the device in any PETSc. VECSEQ or VECMPI without an array is what a vector is made from; its
-  entries (entries.c) are ours, and PETSc gets at them by VecGetArray() and its siblings alone.
+  VECGPU: vectors that live on the device in any PETSc. A vector is a VECSEQ or VECMPI without an array; its entries (entries.c) belong to this library, and PETSc reaches them only by VecGetArray() and its
+  siblings.
 
-  PETSc is told that the type is not its own (petscnative), since of its own it does not say when an array for reading is given back.
+  PETSc must treat the type as foreign (petscnative), since it does not restore read-only arrays of its own types.
 */
 #include "vecgpuimpl.h"
 
@@ -57,7 +57,7 @@ static PetscErrorCode VecPlaceArray_GPU(Vec v, const PetscScalar *a)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Copy what the device has computed into the placed array */
+/* Copies the device's results into the placed array */
 static PetscErrorCode VecResetArray_GPU(Vec v)
 {
   PetscFunctionBegin;
@@ -71,13 +71,13 @@ static PetscErrorCode VecReplaceArray_GPU(Vec v, const PetscScalar *a)
   Vec_GPU *g = VecGPUOf(v);
 
   PetscFunctionBegin;
-  PetscCheck(!g->before, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "An array is in place of this vector's: call VecResetArray() first");
-  PetscCheck(g->entries->n == v->map->n, PETSC_COMM_SELF, PETSC_ERR_SUP, "The array of a subvector is that of the whole: replace that of a duplicate");
+  PetscCheck(!g->before, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "Another array replaces this vector's: call VecResetArray() first");
+  PetscCheck(g->entries->n == v->map->n, PETSC_COMM_SELF, PETSC_ERR_SUP, "A subvector shares the array of the whole vector: replace the array of a duplicate");
   PetscCall(VecGPUEntriesReplace_Private(g->entries, (PetscScalar *)a));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* --- The device's array, for our own */
+/* --- The device's array, for this library */
 
 PetscErrorCode VecGPUGetDevice(Vec v, GPUCSRDevice *dev)
 {
@@ -95,7 +95,7 @@ PetscErrorCode VecGPUCheck(Vec v, PetscBool *ours)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Until VecGPURelease() PETSc takes the vector for one of its own: it keeps pointers to the array, and does not count who reads and writes. Release restores both counts */
+/* Until VecGPURelease() PETSc treats the vector as its own type: it keeps pointers to the array, and does not count readers and writers. Release restores both counts */
 PetscErrorCode VecGPUHold(Vec v, VecGPUHeld *held)
 {
   PetscScalar *a;
@@ -154,9 +154,8 @@ static PetscErrorCode VecView_GPU(Vec v, PetscViewer viewer)
 }
 
 /*
-  Asked for type gpu again (VecSetFromOptions() called twice, say), PETSc before 3.20 destroys a vector of type seqgpu or mpigpu and makes it anew: what
-  it does not do with its own types. The entries, to which the program may hold a pointer, wait here, with the vector; those of a vector that was of
-  another type meanwhile go. Later versions leave the vector alone.
+  If a program sets type gpu again (VecSetFromOptions() called twice, for example), PETSc before 3.20 destroys a vector of type seqgpu or mpigpu and makes it anew, unlike its own types. The entries, to
+  which the program may hold a pointer, wait here, with the vector. If the vector had another type meanwhile, the entries are destroyed. Later versions keep the vector.
 */
 static const char entrieskept[] = "VecGPU_entries";
 
@@ -182,7 +181,7 @@ static PetscErrorCode KeepEntries(Vec v)
   PetscCall(PetscObjectTypeCompareAny((PetscObject)v, &ours, VECSEQGPU, VECMPIGPU, ""));
   if (GPUCSR_VEC_TYPE_KEEPS_NOTHING || !ours || ((PetscObject)v)->refct <= 0) PetscFunctionReturn(PETSC_SUCCESS); /* it goes for good */
   kept->references++;
-  if (g->before || kept->n != v->map->n) { /* a copy of what is not the vector's own */
+  if (g->before || kept->n != v->map->n) { /* a copy, because the entries are not the vector's own */
     PetscScalar *a;
 
     PetscCall(VecGPUHostRead_Private(v));
@@ -202,7 +201,7 @@ static PetscErrorCode KeepEntries(Vec v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PETSc leaves the name of the type that was before */
+/* PETSc keeps the name of the previous type */
 static PetscErrorCode FindEntries(Vec v, VecGPUEntries **entries)
 {
   PetscContainer c;
@@ -237,7 +236,7 @@ static PetscErrorCode VecDestroy_GPU(Vec v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* VECSEQ and VECMPI allocate as they are made, and would fill what they allocate: made with an empty layout they have nothing. Known ranges need no message, which would wait for a rank in error */
+/* VECSEQ and VECMPI allocate and fill their arrays on creation; with an empty layout there is nothing to allocate. Known ranges avoid a message, which would wait for a failed rank */
 static PetscErrorCode MakeParent(Vec v, PetscBool mpi)
 {
   PetscLayout map = v->map;
@@ -247,23 +246,23 @@ static PetscErrorCode MakeParent(Vec v, PetscBool mpi)
   PetscCall(PetscLayoutSetUp(map));
   PetscCall(PetscCalloc1(map->size + 1, &none));
   PetscCall(PetscLayoutCreateFromRanges(PetscObjectComm((PetscObject)v), none, PETSC_OWN_POINTER, map->bs, &v->map));
-  PetscCall(PetscFree(((PetscObject)v)->type_name)); /* PETSc 3.18 leaves that of another type, which may be this one */
+  PetscCall(PetscFree(((PetscObject)v)->type_name)); /* PETSc 3.18 keeps the name of another type, possibly this one */
   PetscCall(VecSetType(v, mpi ? VECMPI : VECSEQ));
   PetscCall(PetscLayoutDestroy(&v->map));
   v->map = map;
-  /* the parent may have allocated even nothing */
+  /* the parent may have allocated 0 bytes */
   PetscCall(PetscFree(((VecGPUHeader *)v->data)->array_allocated));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Create(Vec v, PetscBool mpi)
+static PetscErrorCode CreateVecGPU(Vec v, PetscBool mpi)
 {
   Vec_GPU       *g;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(PetscLayoutSetUp(v->map));
-  PetscCall(PetscNew(&g)); /* what may fail goes first: a vector is whole, or of no type */
+  PetscCall(PetscNew(&g)); /* first the parts that may fail: a vector is complete, or has no type */
   ierr = VecGPUEntriesCreate_Private(v->map->n, &g->entries);
   if (ierr) PetscCall(PetscFree(g));
   PetscCall(ierr);
@@ -296,7 +295,7 @@ static PetscErrorCode Create(Vec v, PetscBool mpi)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* In a PETSc with CUDA a vector on the device is a VECCUDA: operations of PETSc between that and another type go by way of the host */
+/* In a PETSc with CUDA a vector on the device is a VECCUDA: PETSc's operations between VECCUDA and another type use the host */
 static PetscErrorCode TakeCUDA(Vec v, PetscBool *taken)
 {
 #if PetscDefined(HAVE_CUDA) && GPUCSR_STREAM_IS_TOLD
@@ -335,7 +334,7 @@ static PetscErrorCode VecCreate_SeqGPU(Vec v)
   if (cuda) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)v), &size));
   PetscCheck(size == 1, PetscObjectComm((PetscObject)v), PETSC_ERR_ARG_WRONG, "Cannot create VECSEQGPU on more than one process: use VECGPU or VECMPIGPU");
-  PetscCall(Create(v, PETSC_FALSE));
+  PetscCall(CreateVecGPU(v, PETSC_FALSE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -353,7 +352,7 @@ static PetscErrorCode VecCreate_MPIGPU(Vec v)
   PetscFunctionBegin;
   PetscCall(TakeCUDA(v, &cuda));
   if (cuda) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(Create(v, PETSC_TRUE));
+  PetscCall(CreateVecGPU(v, PETSC_TRUE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -361,22 +360,22 @@ static PetscErrorCode VecCreate_MPIGPU(Vec v)
   VECGPU - "gpu", a vector that lives on an NVIDIA GPU, in a PETSc with or without CUDA: `VECSEQGPU` on one process, else `VECMPIGPU`
 
   Options Database Keys:
-+ -vec_type gpu                          - makes a vector of this type where the program calls `VecSetFromOptions()`
++ -vec_type gpu                          - makes a vector of this type if the program calls `VecSetFromOptions()`
 . -dm_vec_type gpu                       - makes a `DM` create such vectors
 . -mat_gpucsr_backend (auto|cuda|host)   - where vectors live: with auto, on the GPU if there is one
 . -vec_gpu_reduce (auto|shared|mpi)      - how numbers of ranks are reduced, see docs/vectors.md
-- -vec_gpu_separate                      - on the host backend, keep two copies as on a GPU, to test what depends on that
+- -vec_gpu_separate                      - on the host backend, keep two copies as on a GPU, for tests
 
   Level: beginner
 
   Notes:
-  Vector operations and products with `MATGPUCSR` work on the device's array. PETSc and the program get the host's, which is
-  brought up to date when they ask for it: `VecGetArrayRead()` costs a copy after a change on the device, `VecGetArray()` one more
-  when the device next needs the entries, `VecGetArrayWrite()` only the latter. `VecGPUGetInfo()` counts both.
+  Vector operations and products with `MATGPUCSR` work on the device's array. PETSc and the program get the host's array,
+  updated on request: `VecGetArrayRead()` costs a copy after a change on the device; `VecGetArray()` costs another copy when the device
+  next needs the entries; `VecGetArrayWrite()` costs only the latter. `VecGPUGetInfo()` counts the copies.
 
-  In a PETSc with CUDA (3.20 or later) whose device works this is a name of `VECCUDA`; `VecGPUGetArray()` and its siblings serve both.
+  In a PETSc with CUDA (3.20 or later) and a working device this is a name of `VECCUDA`; `VecGPUGetArray()` and its siblings support both.
 
-  `VecSetRandom()` draws its numbers on the host, so that they are those of other vector types.
+  `VecSetRandom()` draws its numbers on the host, and so equals other vector types'.
 
 .seealso: `MATGPUCSR`, `VecGPUGetInfo()`, `VECSTANDARD`
 M*/
@@ -391,7 +390,7 @@ static PetscErrorCode VecCreate_GPU(Vec v)
   if (cuda) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)v), &size));
   PetscCall(FindEntries(v, &kept));
-  PetscCall(Create(v, (PetscBool)(size > 1))); /* not VecSetType(), which would take a vector that is made anew for the one it was */
+  PetscCall(CreateVecGPU(v, (PetscBool)(size > 1))); /* not VecSetType(), which would confuse a remade vector with the old vector */
   if (kept) {
     PetscCall(VecGPUEntriesRelease_Private(&VecGPUOf(v)->entries, kept));
     VecGPUOf(v)->entries = kept;
@@ -400,9 +399,8 @@ static PetscErrorCode VecCreate_GPU(Vec v)
 }
 
 /*
-  PETSc and others ask vectors for their type's name to know whether they may do with them what they do with any array: MatCreateDenseFromVecType(), BVSVEC
-  and BVMAT of SLEPc, VecGhostGetLocalForm(), and a PETSc for debugging wherever two vectors meet. What a program gets without asking for it is called what it
-  expects. In a PETSc with devices of its own VecSetType() would take the name at its word, and convert the vector in place.
+  PETSc and SLEPc compare a vector's type name to decide on fast paths: MatCreateDenseFromVecType(), BVSVEC and BVMAT of SLEPc, VecGhostGetLocalForm(), and a debugging PETSc wherever two vectors meet. So a
+  vector that a program gets without asking for type gpu has the standard type's name. VecSetType() in a PETSc with devices would act on the name and convert the vector in place.
 */
 PetscErrorCode VecGPUSetTypeUnasked(Vec v)
 {
@@ -416,7 +414,7 @@ PetscErrorCode VecGPUSetTypeUnasked(Vec v)
 }
 
 /*@
-  VecGPUGetInfo - Get where a `VECGPU` vector lives on this rank, and what was copied between host and device
+  VecGPUGetInfo - Get the place of a `VECGPU` vector on this rank, and its copies between host and device
 
   Not Collective
 
@@ -442,7 +440,7 @@ PetscErrorCode VecGPUGetInfo(Vec v, VecGPUInfo *info)
     GPUCSRDevice dev;
 
     PetscCall(VecGPUForeignDevice_Private(v, &dev));
-    PetscCheck(dev, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "Only for vectors on a device, type gpu or cuda say, not %s", ((PetscObject)v)->type_name);
+    PetscCheck(dev, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "Needs a vector on a device, for example of type gpu or cuda, not %s", ((PetscObject)v)->type_name);
     *info = (VecGPUInfo){.backend = dev->ops->name, .ondevice = PETSC_TRUE};
     PetscFunctionReturn(PETSC_SUCCESS);
   }

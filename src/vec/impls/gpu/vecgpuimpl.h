@@ -1,15 +1,15 @@
 #pragma once
 
 /*
-  What the files of VECGPU share. entries.c has the two copies of the entries and keeps them equal where they are asked for, ops.c the
-  operations, parts.c vectors that are made from vectors, vecgpu.c the type. ops.c and parts.c stand on entries.c, vecgpu.c on all of them.
+  Shared by the files of VECGPU. entries.c has the two copies of the entries and updates a copy on request, ops.c the operations, parts.c vectors that are made from vectors, vecgpu.c the type. ops.c and
+  parts.c call entries.c, vecgpu.c calls all of them.
 */
 #include <petscgpucsr.h>
 #include <petsc/private/vecimpl.h> /* the operations of a Vec, which the types replace */
 #include "vecgpu.h"
 #include "kernels.h"
 
-/* Which copies are valid; none: every entry is the same, as in a new vector and after VecSet() */
+/* Which copies are valid; none: all entries are equal, as in a new vector and after VecSet() */
 typedef enum {
   VEC_GPU_FILLED = 0,
   VEC_GPU_HOST   = 1,
@@ -18,11 +18,10 @@ typedef enum {
 } VecGPUValid;
 
 /*
-  Entries: an array on the host, one on the device, each allocated when first needed. A vector has them, or part of them when it is a
-  subvector or a local vector: then several vectors have the same, as VECSTANDARD's share memory.
+  Entries: an array on the host and one on the device, each allocated when first needed. Several vectors may share entries: subvectors and local vectors have a part of them, as with VECSTANDARD.
 
-  A program may hold pointers to the host's array. While one of them is for writing, the host's copy is the master: the device takes the
-  entries from there each time that it works, and brings home what it writes. While all of them are for reading, it only does the latter.
+  A program may hold pointers to the host's array. While a pointer is for writing, the host's copy is the master: each operation of the device first copies the entries from the host, and copies its
+  results back. While all pointers are for reading, it only copies results back.
 */
 typedef struct _n_VecGPUEntries VecGPUEntries;
 struct _n_VecGPUEntries {
@@ -45,18 +44,18 @@ struct _n_VecGPUEntries {
 };
 
 /*
-  A vector of this type. PETSc's vectors have no place for what a type adds to VECSEQ and VECMPI, so it hangs where their
-  VECHEADER keeps the array to be freed. Their own array stays NULL, so that who looks there past VecGetArray() fails at once.
+  A vector of this type. PETSc's vectors have no place for data of a type derived from VECSEQ and VECMPI, so these data hang where VECHEADER keeps the array to free. The array of the header stays NULL,
+  so code that bypasses VecGetArray() fails at once.
 */
 typedef struct {
   PetscBool        bound; /* on the host for now (VecBindToCPU()) */
   PetscBool        mpi;
   VecGPUEntries   *entries;
-  PetscInt         start;  /* where in the entries the vector's begin */
-  VecGPUEntries   *before; /* what comes back when an array that was placed, or another vector's entries, go; NULL: none are in place */
+  PetscInt         start;  /* offset of the vector in the entries */
+  VecGPUEntries   *before; /* entries to return to when a placed array, or another vector's entries, are reset; NULL: own entries */
   PetscInt         startbefore;
-  PetscObjectState got;     /* of a subvector: its state when it was got */
-  VecScatter       scatter; /* of a subvector that is a copy: from the whole */
+  PetscObjectState got;     /* of a subvector: its state when it was lent */
+  VecScatter       scatter; /* of a subvector that is a copy: from the whole vector */
 } Vec_GPU;
 
 typedef struct {
@@ -75,7 +74,7 @@ static inline Vec_GPU *VecGPUOf(Vec v)
   return (Vec_GPU *)((VecGPUHeader *)v->data)->array_allocated;
 }
 
-/* The vector's entries in either array, which may not be there */
+/* The vector's entries in either array, which may not exist */
 static inline PetscScalar *VecGPUHostOf(Vec v)
 {
   const Vec_GPU *g = VecGPUOf(v);
@@ -91,7 +90,7 @@ static inline double *VecGPUDeviceOf(Vec v)
   return first ? first + g->start : NULL;
 }
 
-/* Operations of VECSEQ and VECMPI: those that we do not replace, and those that work on the host */
+/* Operations of VECSEQ and VECMPI, for operations on the host and operations that are not replaced */
 GPUCSR_INTERN struct _VecOps        VecGPUParents[2];
 static inline const struct _VecOps *VecGPUParent(Vec v)
 {

@@ -17,7 +17,7 @@ static int64_t TestOf(KSP ksp)
   return (c->initialrtol ? 1 : 0) + (c->mininitialrtol ? 2 : 0) + (c->convmaxits ? 4 : 0);
 }
 
-/* What ranks would do differently they would wait for each other in, or come to a wrong solution. Before each solve, since a program may change it. more: what only the type itself knows */
+/* Collective, before each solve, since a program may change settings at any time: ranks with different settings deadlock or compute wrong solutions. more: the type's own settings */
 PetscErrorCode GPUKSPAlike(KSP ksp, int64_t more)
 {
   const KSP_GPU *k = (const KSP_GPU *)ksp->data;
@@ -57,11 +57,11 @@ PetscErrorCode GPUKSPAlike(KSP ksp, int64_t more)
   PetscFunctionBegin;
   for (c = 0; c < CHOICES; c++) mine[c] = choice[c].value;
   PetscCall(GPUCSRSameOnAllRanks(PetscObjectComm((PetscObject)ksp), CHOICES, mine, &c));
-  PetscCheck(c == CHOICES, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_INCOMP, "The %s of KSP type %s is not the same on all ranks: it must be (%s)", choice[c].what, ((PetscObject)ksp)->type_name, choice[c].option);
+  PetscCheck(c == CHOICES, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_INCOMP, "The %s of KSP type %s is not the same on all ranks (%s)", choice[c].what, ((PetscObject)ksp)->type_name, choice[c].option);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Checks what is known before a solve. The first solve prepares the rest, which is kept */
+/* Checks the settings before a solve. The first solve prepares everything else */
 PetscErrorCode GPUKSPSetUp(KSP ksp)
 {
   KSP_GPU  *k = (KSP_GPU *)ksp->data;
@@ -126,7 +126,7 @@ static PetscErrorCode KSPDestroy_GPU(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* With left and right preconditioning alike, the solution vector has the current iterate */
+/* The solution vector holds the current iterate, with left and right preconditioning */
 static PetscErrorCode KSPBuildSolution_GPU(KSP ksp, Vec v, Vec *V)
 {
   PetscFunctionBegin;
@@ -212,8 +212,8 @@ static PetscErrorCode PolynomialFromOptions(KSP ksp, GPUCSROptionItems PetscOpti
   PetscBool set;
 
   PetscFunctionBegin;
-  PetscCall(PetscOptionsRealArray(option, "Least and largest eigenvalue that the polynomial is for", "KSPGPUSetPolynomial", eigenvalues, &two, &set));
-  PetscCheck(!set || two == 2, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_WRONG, "%s must be two numbers, the least and the largest", option);
+  PetscCall(PetscOptionsRealArray(option, "Smallest and largest eigenvalue for the polynomial", "KSPGPUSetPolynomial", eigenvalues, &two, &set));
+  PetscCheck(!set || two == 2, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_WRONG, "%s must be two numbers, the smallest and the largest", option);
   PetscCall(KSPGPUSetPolynomial(ksp, degree, eigenvalues[0], eigenvalues[1]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -230,10 +230,10 @@ static PetscErrorCode KSPSetFromOptions_GPUCG(KSP ksp, GPUCSROptionItems PetscOp
   PetscCall(PetscOptionsEnum("-ksp_gpucg_variant", "Reductions of an iteration", "KSPGPUCGSetVariant", KSPGPUVariants, (PetscEnum)k->variant, (PetscEnum *)&k->variant, NULL));
   PetscCall(PrecisionFromOptions(k, PetscOptionsObject, "-ksp_gpucg_precision"));
   PetscCall(PetscOptionsBool("-ksp_gpucg_tiles", "Older name of -ksp_gpucg_halo_recomputation", "None", k->halo, &k->halo, NULL));
-  PetscCall(PetscOptionsBool("-ksp_gpucg_halo_recomputation", "Recompute halos in a persistent kernel, where they fit, to save one grid-wide reduction an iteration", "None", k->halo, &k->halo, NULL));
+  PetscCall(PetscOptionsBool("-ksp_gpucg_halo_recomputation", "Recompute halos in a persistent kernel, if they fit, to save one grid-wide reduction an iteration", "None", k->halo, &k->halo, NULL));
   PetscCall(PetscOptionsBool("-ksp_gpucg_true_residual", "Compute the true residual on exit", "KSPGPUSetTrueResidual", k->trueresidual, &k->trueresidual, &set));
   if (set) k->trueresidualasked = PETSC_TRUE;
-  PetscCall(PetscOptionsInt("-ksp_gpucg_polynomial_degree", "Steps of the Chebyshev iteration that is the preconditioner", "KSPGPUSetPolynomial", degree, &degree, NULL));
+  PetscCall(PetscOptionsInt("-ksp_gpucg_polynomial_degree", "Steps of the Chebyshev iteration used as preconditioner", "KSPGPUSetPolynomial", degree, &degree, NULL));
   PetscCall(PolynomialFromOptions(ksp, PetscOptionsObject, "-ksp_gpucg_polynomial_eigenvalues", degree));
   PetscOptionsHeadEnd();
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -248,10 +248,10 @@ static PetscErrorCode KSPSetFromOptions_GPUBCGS(KSP ksp, GPUCSROptionItems Petsc
   PetscFunctionBegin;
   PetscOptionsHeadBegin(PetscOptionsObject, "KSPGPUBCGS options");
   PetscCall(GPUKSPPathFromOptions(k, PetscOptionsObject, "-ksp_gpubcgs_path"));
-  PetscCall(PetscOptionsBool("-ksp_gpubcgs_halo_recomputation", "Recompute halos in a persistent kernel, where they fit, to save grid-wide reductions", "None", k->halo, &k->halo, NULL));
+  PetscCall(PetscOptionsBool("-ksp_gpubcgs_halo_recomputation", "Recompute halos in a persistent kernel, if they fit, to save grid-wide reductions", "None", k->halo, &k->halo, NULL));
   PetscCall(PetscOptionsBool("-ksp_gpubcgs_true_residual", "Compute the true residual on exit", "KSPGPUSetTrueResidual", k->trueresidual, &k->trueresidual, &set));
   if (set) k->trueresidualasked = PETSC_TRUE;
-  PetscCall(PetscOptionsInt("-ksp_gpubcgs_polynomial_degree", "Steps of the Chebyshev iteration that is the preconditioner", "KSPGPUSetPolynomial", degree, &degree, NULL));
+  PetscCall(PetscOptionsInt("-ksp_gpubcgs_polynomial_degree", "Steps of the Chebyshev iteration used as preconditioner", "KSPGPUSetPolynomial", degree, &degree, NULL));
   PetscCall(PolynomialFromOptions(ksp, PetscOptionsObject, "-ksp_gpubcgs_polynomial_eigenvalues", degree));
   PetscOptionsHeadEnd();
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -330,7 +330,7 @@ static PetscErrorCode Become_GPU(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Create(KSP ksp, GPUKSPMethod method)
+static PetscErrorCode GPUKSPCreateMethod(KSP ksp, GPUKSPMethod method)
 {
   KSP_GPU *k;
 
@@ -364,28 +364,28 @@ static PetscErrorCode Create(KSP ksp, GPUKSPMethod method)
 . -ksp_gpucg_variant (standard|single_reduction)          - the conjugate gradients of `KSPCG`, or those of `KSPCGUseSingleReduction()`
 . -ksp_gpucg_precision (double|residual_replacement)      - iterate in double, or in single precision with residual replacement; the test of convergence is in double in both
 . -ksp_gpucg_polynomial_degree degree                     - precondition with a Chebyshev polynomial, see `KSPGPUSetPolynomial()`
-. -ksp_gpucg_polynomial_eigenvalues emin,emax             - eigenvalues that the polynomial is for
-. -ksp_gpucg_halo_recomputation (true|false)              - recompute halos redundantly, where they fit, to save one grid-wide reduction an iteration; true by default
+. -ksp_gpucg_polynomial_eigenvalues emin,emax             - eigenvalues for the polynomial
+. -ksp_gpucg_halo_recomputation (true|false)              - recompute halos redundantly, if they fit, to save one grid-wide reduction an iteration; true by default
 . -ksp_gpucg_tiles (true|false)                           - older name of -ksp_gpucg_halo_recomputation
-- -ksp_gpucg_true_residual (true|false)                   - compute b - A x on exit, show its norm, and warn where the recurrence has lost it; true by default
+- -ksp_gpucg_true_residual (true|false)                   - compute b - A x on exit, show its norm, and warn if the recurrence has drifted away; true by default
 
   Level: beginner
 
   Notes:
-  Iterates, norms, tests and reasons are those of `KSPCG`, but for rounding. The preconditioner is on the left; norms are preconditioned, unpreconditioned, natural and none.
+  Iterates, norms, tests and reasons equal those of `KSPCG` up to rounding. The preconditioner is on the left; norms are preconditioned, unpreconditioned, natural and none.
 
-  One persistent kernel is the whole solve for matrices stored as csr, sell, sell_256, ell, dia or stencil, with `PCNONE`, `PCJACOBI`, or `PCPBJACOBI` with blocks of at most 8. It runs on one
-  process, or on each of up to 8 processes of one host whose devices address each other's memory. Other formats are solved by a graph of a few kernels, launched again and again. Other
-  preconditioners, null spaces and other sets of processes are solved by a host loop.
+  One persistent kernel runs the whole solve for matrices stored as csr, sell, sell_256, ell, dia or stencil, with `PCNONE`, `PCJACOBI`, or `PCPBJACOBI` with blocks of at most 8. The kernel runs on one
+  process, or on each of up to 8 processes of one host with devices that address each other's memory. A graph of a few kernels, launched again and again, solves with other formats. A host loop
+  solves with other preconditioners, null spaces and other sets of processes.
 
-  -ksp_monitor and the residual history get their norms when the solve has ended. A monitor that reads more than the norm, or your own convergence test, makes the host synchronise in every
+  -ksp_monitor and the residual history get their norms after the solve. With a monitor that reads more than the norm, or a test of your own, the host synchronises in every
   iteration.
 
-  Unsupported cases (an operator that is not a `MATGPUCSR` matrix, or is on no device; a polynomial for an operator without positive eigenvalues) fall back to `KSPCG`, with a message.
+  Unsupported cases (an operator that is not a `MATGPUCSR` matrix or on no device; a polynomial for an operator without positive eigenvalues) fall back to `KSPCG`, with a message.
 
   With residual_replacement the matrix, the preconditioner and the vectors of the iteration are in single precision, and the path is graph. The residual is replaced by b - A x, in double,
-  whenever it has become a hundred times smaller, at least every 300 iterations, and before convergence is accepted. If that makes no progress, the solve continues in double. If a
-  persistent kernel in double takes less time, it is used instead; -ksp_view says so. This has nothing to do with -mat_gpucsr_precision mixed, which rounds the matrix for good.
+  whenever it has become a hundred times smaller, at least every 300 iterations, and before convergence is accepted. Without progress, the solve continues in double. If a
+  persistent kernel in double takes less time, the solver uses that kernel, and -ksp_view says so. In contrast, -mat_gpucsr_precision mixed rounds the matrix for good.
 
   Older names are accepted too: paths launch and driven, precision mixed.
 
@@ -394,7 +394,7 @@ M*/
 PetscErrorCode KSPCreate_GPUCG(KSP ksp)
 {
   PetscFunctionBegin;
-  PetscCall(Create(ksp, GPUKSP_CG));
+  PetscCall(GPUKSPCreateMethod(ksp, GPUKSP_CG));
   PetscCall(KSPSetSupportedNorm(ksp, KSP_NORM_PRECONDITIONED, PC_LEFT, 3));
   PetscCall(KSPSetSupportedNorm(ksp, KSP_NORM_UNPRECONDITIONED, PC_LEFT, 2));
   PetscCall(KSPSetSupportedNorm(ksp, KSP_NORM_NATURAL, PC_LEFT, 2));
@@ -411,14 +411,14 @@ PetscErrorCode KSPCreate_GPUCG(KSP ksp)
 + -ksp_type gpubcgs                                   - use this type
 . -ksp_gpubcgs_path (auto|persistent|graph|host_loop) - how the solver iterates, see `KSPGPUSetPath()`
 . -ksp_gpubcgs_polynomial_degree degree               - precondition with a Chebyshev polynomial, see `KSPGPUSetPolynomial()`
-. -ksp_gpubcgs_polynomial_eigenvalues emin,emax       - eigenvalues that the polynomial is for
-. -ksp_gpubcgs_halo_recomputation (true|false)        - recompute halos to save grid-wide reductions, where they fit; true by default
-- -ksp_gpubcgs_true_residual (true|false)             - compute b - A x on exit, show its norm, and warn where the recurrence has lost it; true by default
+. -ksp_gpubcgs_polynomial_eigenvalues emin,emax       - eigenvalues for the polynomial
+. -ksp_gpubcgs_halo_recomputation (true|false)        - recompute halos to save grid-wide reductions, if they fit; true by default
+- -ksp_gpubcgs_true_residual (true|false)             - compute b - A x on exit, show its norm, and warn if the recurrence has drifted away; true by default
 
   Level: beginner
 
   Note:
-  Iterates, norms, tests and reasons are those of `KSPBCGS`, but for rounding; the norm is preconditioned from the left, unpreconditioned from the right. Paths and unsupported cases are as
+  Iterates, norms, tests and reasons equal those of `KSPBCGS` up to rounding. The norm is preconditioned with a left `PC`, unpreconditioned with a right `PC`. Paths and unsupported cases are as
   for `KSPGPUCG`; a polynomial is part of a graph, not of a persistent kernel.
 
 .seealso: `MATGPUCSR`, `KSPGPUCG`, `KSPGPUSetPath()`, `KSPGPUSetTrueResidual()`
@@ -426,7 +426,7 @@ M*/
 PetscErrorCode KSPCreate_GPUBCGS(KSP ksp)
 {
   PetscFunctionBegin;
-  PetscCall(Create(ksp, GPUKSP_BCGS));
+  PetscCall(GPUKSPCreateMethod(ksp, GPUKSP_BCGS));
   PetscCall(KSPSetSupportedNorm(ksp, KSP_NORM_PRECONDITIONED, PC_LEFT, 3));
   PetscCall(KSPSetSupportedNorm(ksp, KSP_NORM_UNPRECONDITIONED, PC_RIGHT, 2));
   PetscCall(KSPSetSupportedNorm(ksp, KSP_NORM_NONE, PC_LEFT, 1));
@@ -441,7 +441,7 @@ PetscErrorCode KSPCreate_GPUBCGS(KSP ksp)
 
   Input Parameters:
 + ksp  - the solver
-- path - `KSP_GPU_PATH_AUTO`, which takes the first of the others that is possible (graph with residual replacement, and where a row is very long); or one of them, an error where it is not possible
+- path - `KSP_GPU_PATH_AUTO` for the first possible path (graph with residual replacement or a very long row); or a path, with an error if the path is not possible
 
   Options Database Key:
 . -ksp_gpucg_path (auto|persistent|graph|host_loop) - sets the path
@@ -497,7 +497,7 @@ PetscErrorCode KSPGPUSetPrecision(KSP ksp, KSPGPUPrecision precision)
   Level: intermediate
 
   Note:
-  The single reduction is that of `KSPCGUseSingleReduction()`: one reduction less an iteration on several processes, and a little less accurate at the end. In a persistent kernel both variants take two.
+  The single reduction is `KSPCGUseSingleReduction()`'s: one reduction less an iteration on several processes, and a little less accurate at the end. In a persistent kernel both variants take two.
 
 .seealso: `KSPGPUCG`, `KSPGPUVariant`
 @*/
@@ -510,15 +510,15 @@ PetscErrorCode KSPGPUCGSetVariant(KSP ksp, KSPGPUVariant variant)
 }
 
 /*@
-  KSPGPUSetPolynomial - Have a `KSPGPUCG` or `KSPGPUBCGS` precondition with a Chebyshev polynomial of its preconditioned operator
+  KSPGPUSetPolynomial - Let a `KSPGPUCG` or `KSPGPUBCGS` precondition with a Chebyshev polynomial of its preconditioned operator
 
   Logically Collective
 
   Input Parameters:
 + ksp    - the solver
 . degree - number of steps of the Chebyshev iteration, from 0; each applies the `PC` and, except the first, multiplies by the matrix; 0 for the `PC` alone
-. emin   - smallest eigenvalue that the polynomial is for
-- emax   - largest one; with both 0 they are estimated as 0.1 and 1.1 times the largest eigenvalue that ten iterations of GMRES find
+. emin   - smallest eigenvalue for the polynomial
+- emax   - largest eigenvalue; both 0: 0.1 and 1.1 times the largest eigenvalue that ten iterations of GMRES find
 
   Options Database Keys:
 + -ksp_gpucg_polynomial_degree degree         - sets the degree
@@ -527,7 +527,7 @@ PetscErrorCode KSPGPUCGSetVariant(KSP ksp, KSPGPUVariant variant)
   Level: intermediate
 
   Note:
-  The same as `PCKSP` around `KSPCHEBYSHEV` with as many iterations, norm none and these eigenvalues, but computed within the persistent kernel or the graph. The `PC` is `PCNONE`, `PCJACOBI` or, on
+  Equals `PCKSP` around `KSPCHEBYSHEV` with as many iterations, norm none and these eigenvalues, but computed within the persistent kernel or the graph. The `PC` is `PCNONE`, `PCJACOBI` or, on
   one process, `PCPBJACOBI`. If no estimated eigenvalue is positive, PETSc's method solves without a polynomial, with a message.
 
 .seealso: `KSPGPUCG`, `KSPGPUBCGS`, `KSPCHEBYSHEV`, `PCKSP`
@@ -541,7 +541,7 @@ PetscErrorCode KSPGPUSetPolynomial(KSP ksp, PetscInt degree, PetscReal emin, Pet
 }
 
 /*@
-  KSPGPUSetTrueResidual - Have a `KSPGPUCG` or `KSPGPUBCGS` compute b - A x when it ends, or not
+  KSPGPUSetTrueResidual - Let a `KSPGPUCG` or `KSPGPUBCGS` compute b - A x at its end, or not
 
   Logically Collective
 
@@ -573,7 +573,7 @@ PetscErrorCode KSPGPUSetTrueResidual(KSP ksp, PetscBool compute)
 . ksp - the solver
 
   Output Parameter:
-. norm - the norm, negative where it was not computed
+. norm - the norm; negative: not computed
 
   Level: intermediate
 

@@ -23,7 +23,7 @@
 typedef enum {
   GPUKSP_PC_NONE,
   GPUKSP_PC_DIAGONAL, /* fused into any step */
-  GPUKSP_PC_APART,    /* by the device itself, between two steps */
+  GPUKSP_PC_APART,    /* the device applies the PC between two steps */
   GPUKSP_PC_ANY       /* by PCApply() */
 } GPUKSPPCKind;
 
@@ -34,21 +34,21 @@ struct _n_GPUMGCycle;
 typedef struct {
   PCType       type;
   GPUKSPPCKind kind;
-  PetscBool    rows;    /* it is stored as a fixed count of numbers a row: persistent kernels and polynomials can use it */
+  PetscBool    rows;    /* stored as a fixed count of numbers a row, for persistent kernels and polynomials */
   PetscBool    lasting; /* its arrays stay in place unless its variant changes: a graph may be kept for the next solve */
-  /* does this row serve the PC? bs: its block size; variant: what else it depends on */
+  /* does this row serve the PC? bs: its block size; variant: a key of other settings */
   PetscErrorCode (*accept)(PC, PetscInt *bs, PetscInt *variant, PetscBool *yes);
-  /* take from the PC what its application on the device needs; NULL: nothing */
+  /* takes the data to apply the PC on the device; NULL: none */
   PetscErrorCode (*make)(KSP, KSP_GPU *);
-  /* z = M r, both on the device, in stream order, between two steps of a solve; may be recorded in a graph */
+  /* z = M r on the device, in stream order, between two steps of a solve; graphs may record it */
   PetscErrorCode (*apply)(KSP_GPU *, const double *r, double *z, PetscBool rule, GPUCSRStream);
 } GPUKSPPC;
 
-/* ---- keys: what a cached object was made from. They are compared as a whole, so all members take 64 bits: there is no padding ---- */
+/* ---- keys: the origin of a cached object. Keys are compared as memory, so all members have 64 bits and there is no padding ---- */
 
 #define GPUKSPSame(a, b) (!memcmp(&(a), &(b), sizeof(a)))
 
-/* A preconditioner. If PETSc reuses it, it may belong to older values than the state of the matrix says */
+/* A preconditioner. If PETSc reuses the PC, its values may be older than the matrix' state */
 typedef struct {
   PetscInt64      pc, P, state, variant, reused;
   const GPUKSPPC *row;
@@ -87,7 +87,7 @@ typedef struct {
   PetscInt64      method, bs, degree, halo, peers;
 } GPUKSPShapeKey;
 
-/* Of a matrix of several ranks: the entries exchanged, */
+/* Of a matrix of several ranks: the exchanged entries, */
 typedef struct {
   PetscInt64 diagonal, off, state;
 } GPUKSPPeersPattern;
@@ -97,7 +97,7 @@ typedef struct {
   PetscInt64 id, state, precision;
 } GPUKSPPeersValues;
 
-/* An entry that another rank needs: its index here, the rank whose inbox it goes to, and its place there */
+/* An entry for another rank: its local index, the receiving rank, and the place in the inbox */
 typedef struct {
   PetscInt    row, slot;
   PetscMPIInt rank;
@@ -210,21 +210,21 @@ typedef struct {
 
 /* A KSPGPUCG or KSPGPUBCGS: common to all paths, and then a struct a path */
 struct _n_KSP_GPU {
-  /* what was asked for */
+  /* options */
   GPUKSPMethod    method;
   KSPGPUVariant   variant;
   KSPGPUPrecision precision;
   KSPGPUPath      path;
-  PetscBool       trueresidual;      /* take the true residual at the end, */
+  PetscBool       trueresidual;      /* compute the true residual at the end, */
   PetscBool       trueresidualasked; /* even if it is expensive */
-  PetscBool       halo;              /* recompute halos in a persistent kernel where they fit */
+  PetscBool       halo;              /* recompute halos in a persistent kernel if they fit */
   PetscInt        degree;            /* of a polynomial preconditioner; 0: none */
   PetscReal       given[2];          /* its eigenvalues; 0: estimate them */
 
   /* set by the type */
   const char *petsc;                              /* PETSc's type, */
   PetscErrorCode (*solve)(KSP);                   /* a solve, */
-  PetscErrorCode (*become)(KSP);                  /* which it becomes for unsupported solves */
+  PetscErrorCode (*become)(KSP);                  /* the fall back to PETSc's type for unsupported solves */
   PetscErrorCode (*release)(struct _n_KSP_GPU *); /* frees the type's memory on the device; NULL: none */
 
   /* the solve: its operands and its path */
@@ -314,7 +314,7 @@ GPUCSR_INTERN PetscErrorCode GPUKSPRefineRelease(KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPRefine(KSP, KSP_GPU *);
 GPUCSR_INTERN double         GPUKSPBytes(const GPUCSRStorage *, PetscBool);
 
-/* iterate.c. The last argument of an iteration is what it works on */
+/* iterate.c. The last argument of an iteration has its vectors */
 typedef PetscErrorCode (*GPUKSPIteration)(KSP, KSP_GPU *, GPUKSPVectors *);
 GPUCSR_INTERN PetscErrorCode GPUKSPIterate(KSP, KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPIterateBegin(KSP, KSP_GPU *);

@@ -1,8 +1,8 @@
 /*
-  Preconditioners that the solvers apply without PETSc. Each is a row of the list below. Its diagonal or its blocks are found by applying the PC to unit vectors once, and kept until the PC or its
+  Preconditioners that the solvers apply without PETSc: each is a row of the list below. A diagonal or blocks are read once, by applying the PC to unit vectors, and kept until the PC or its
   matrix changes.
 
-  A preconditioner that the device applies by itself (a multigrid cycle, triangular solves) is a row of kind GPUKSP_PC_APART with its own apply(), which graphs record.
+  Other preconditioners that the device applies (a multigrid cycle, triangular solves) are rows of kind GPUKSP_PC_BETWEEN_STEPS with their own apply(), which graphs record.
 */
 #include "gpukspimpl.h"
 #include "../../../wrap.h"
@@ -67,7 +67,7 @@ static PetscErrorCode AcceptBlocks(PC pc, PetscInt *bs, PetscInt *variant, Petsc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The PC applied to a vector of ones gives its diagonal, */
+/* The PC applied to ones gives its diagonal, */
 static PetscErrorCode ReadDiagonal(KSP ksp, KSP_GPU *k, Vec unit, Vec diagonal)
 {
   const PetscScalar *d;
@@ -90,13 +90,13 @@ static PetscErrorCode ReadBlocks(KSP ksp, KSP_GPU *k, Vec unit, Vec column, doub
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Bytes of the preconditioner's numbers, with room for those of halo rows. Never 0, since a kernel synchronises the ranks more often if there are any numbers, and all ranks must agree */
+/* Bytes of the preconditioner's numbers, with room for halo rows. Never 0: with any numbers a kernel synchronises the ranks more often, and all ranks must agree */
 static size_t NumbersBytes(const KSP_GPU *k)
 {
   return sizeof(double) * PetscMax(PetscMax(1, (size_t)k->n * (size_t)(k->pc.row->kind == GPUKSP_PC_APART ? k->pc.bs : 1)), GPUKSPLength(k));
 }
 
-/* Frees the temporaries, whether it worked or not */
+/* Frees the temporaries even after an error */
 static PetscErrorCode MakeNumbers(KSP ksp, KSP_GPU *k)
 {
   const PetscBool blocks = (PetscBool)(k->pc.row->kind == GPUKSP_PC_APART);
@@ -175,7 +175,7 @@ static PetscErrorCode HasRows(PC pc, PetscBool *rows)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The factor, if the PC does nothing but solves with it; otherwise NULL */
+/* The factor if the PC only solves with it; otherwise NULL */
 static PetscErrorCode FactorOf(PC pc, Mat *F)
 {
   PetscBool blocks;
@@ -200,7 +200,7 @@ static PetscErrorCode AcceptFactor(PC pc, PetscInt *bs, PetscInt *variant, Petsc
   PetscCall(FactorOf(pc, &F));
   PetscCall(HasRows(pc, &rows));
   PetscCall(MatGPUCSRFactorDevice_Private(F, &dev));
-  *yes     = (PetscBool)(dev != NULL || !rows); /* one of several ranks may have none, and then nothing to solve with */
+  *yes     = (PetscBool)(dev != NULL || !rows); /* a rank without rows has no device and no solve */
   *variant = F && rows ? (PetscInt)((PetscObject)F)->id : 0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -232,7 +232,7 @@ static PetscBool IsCycle(const KSP_GPU *k)
   return (PetscBool)(k->pc.kind == GPUKSP_PC_APART && k->pc.row->apply == ApplyCycle && k->pc.cycle);
 }
 
-/* Has the preconditioner between steps been applied without errors? */
+/* Have all applications of the preconditioner between steps succeeded? */
 PetscErrorCode GPUKSPPCCheck(KSP_GPU *k)
 {
   PetscFunctionBegin;
@@ -241,7 +241,7 @@ PetscErrorCode GPUKSPPCCheck(KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A solve of several ranks begins, or has ended: a preconditioner that exchanges something takes part */
+/* A solve of several ranks begins or has ended: a preconditioner with exchanges takes part */
 PetscErrorCode GPUKSPPCSolving(KSP_GPU *k, PetscBool begins)
 {
   PetscFunctionBegin;
@@ -257,7 +257,7 @@ PetscErrorCode GPUKSPPCFail(KSP_GPU *k, const char message[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* type, where it is applied, rows, lasting, accept(), make(), apply() (see GPUKSPPC). The first that accepts the PC is taken */
+/* type, where it is applied, rows, lasting, accept(), make(), apply() (see GPUKSPPC). The first row that accepts the PC is taken */
 static const GPUKSPPC list[] = {
   {PCNONE,     GPUKSP_PC_NONE,     PETSC_TRUE,  PETSC_TRUE,  Always,            NULL,        NULL       },
   {PCJACOBI,   GPUKSP_PC_DIAGONAL, PETSC_TRUE,  PETSC_TRUE,  AcceptJacobi,      MakeNumbers, NULL       },
@@ -275,8 +275,8 @@ static const GPUKSPPC list[] = {
 static const GPUKSPPC any = {NULL, GPUKSP_PC_ANY, PETSC_FALSE, PETSC_FALSE, Always, NULL, NULL};
 
 /*
-  Collective, where a norm is no number: ends the solve as PETSc's methods do, with the reason, and an error if that was asked for. Where the PC has failed, on any rank, no entry of the solution is a number
-  either, so that nobody takes it for one
+  Collective, for a norm that is NaN or Inf: ends the solve like PETSc's methods, with the reason, and with an error if the user wants one. If the PC has failed on any rank, all entries of the
+  solution become NaN or Inf, so that no program takes them for a solution
 */
 PetscErrorCode GPUKSPCheckNorm(KSP ksp, PetscReal norm)
 {
@@ -286,8 +286,8 @@ PetscErrorCode GPUKSPCheckNorm(KSP ksp, PetscReal norm)
 }
 
 /*
-  Collective: sets up the PC, which KSPSetUp() does not where values changed in place, since PETSc's methods leave it to PCApply(). failed: on some rank; PETSc tells that rank alone, and in its own methods the
-  others learn it by a norm that is no number. The solve ends then, on all ranks, as with such a norm.
+  Collective: sets up the PC. KSPSetUp() skips the set-up after values changed in place, since PETSc's methods leave it to PCApply(). failed: on some rank. PETSc tells only that rank; PETSc's methods
+  tell the other ranks by a NaN norm. The solve then ends on all ranks as with a NaN norm.
 */
 PetscErrorCode GPUKSPPCSetUp(KSP ksp, PetscBool *failed)
 {
@@ -341,7 +341,7 @@ static PetscErrorCode Key(KSP ksp, KSP_GPU *k, GPUKSPPCKey *key)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* GPUKSPPCMake() is collective if its numbers are stale, so all processes must call it or none. This allocates their memory beforehand, on each process by itself */
+/* Allocates memory for the numbers, each process by itself. GPUKSPPCMake() is collective if the numbers are stale, so all processes must call it or none */
 PetscErrorCode GPUKSPPCReserve(KSP ksp, KSP_GPU *k, PetscBool *stale)
 {
   GPUKSPPCKey key;
@@ -372,7 +372,7 @@ PetscErrorCode GPUKSPPCMake(KSP ksp, KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The diagonal as a PETSc vector, for the host loop; NULL if the preconditioner is no diagonal */
+/* The diagonal as a PETSc vector, for the host loop; NULL if the preconditioner is not diagonal */
 PetscErrorCode GPUKSPPCDiagonal(KSP ksp, KSP_GPU *k)
 {
   GPUKSPPCKey    key;
@@ -401,7 +401,7 @@ PetscErrorCode GPUKSPPCDiagonal(KSP ksp, KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The largest eigenvalue of the preconditioned operator, estimated as KSPCHEBYSHEV does from a few iterations of GMRES; 0 if none is positive */
+/* The largest eigenvalue of the preconditioned operator, estimated like KSPCHEBYSHEV's from a few iterations of GMRES; 0 if none is positive */
 static PetscErrorCode Largest(KSP ksp, PetscReal *most)
 {
   KSP                gmres;
@@ -438,7 +438,7 @@ static PetscErrorCode Largest(KSP ksp, PetscReal *most)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The polynomial's eigenvalues: those given, or 0.1 and 1.1 times the largest. Not found: no eigenvalue is positive, so there is no polynomial */
+/* The polynomial's eigenvalues: the given, or 0.1 and 1.1 times the largest. Not found: no eigenvalue is positive, so there is no polynomial */
 PetscErrorCode GPUKSPPCEigenvalues(KSP ksp, KSP_GPU *k, PetscBool *found)
 {
   GPUKSPEigenvaluesKey key;

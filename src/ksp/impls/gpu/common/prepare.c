@@ -1,5 +1,5 @@
 /*
-  Preparation of a solve: the operator on a device, the choice of a path, and the data of that path. Data of an earlier solve are reused while their key (gpukspimpl.h) is the same.
+  Preparation of a solve: the operator on a device, the choice of a path, and the data of the path. Data of an earlier solve are reused while their key (gpukspimpl.h) is the same.
 */
 #include "gpukspimpl.h"
 #include "../../petsc/methods.h"
@@ -7,7 +7,7 @@
 /* Most entries of the residual history on the device */
 #define HISTORY 1000000
 
-/* The matrix of one process, or the diagonal block, on a device; if that fails, why says what is missing */
+/* The matrix of one process, or the diagonal block, on a device; otherwise why has the reason */
 PetscErrorCode GPUKSPOperator(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], size_t len)
 {
   Mat            A, block;
@@ -56,7 +56,7 @@ PetscErrorCode GPUKSPOperator(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], si
 
 /* ---- the choice of a path, which computes nothing ---- */
 
-/* Does a monitor or test of this solve look at iterates? */
+/* Does a monitor or test of this solve read iterates? */
 PetscErrorCode GPUKSPLive(KSP ksp, KSP_GPU *k)
 {
   PetscBool monitors, test;
@@ -68,14 +68,12 @@ PetscErrorCode GPUKSPLive(KSP ksp, KSP_GPU *k)
 }
 
 /*
-  Is a graph faster than a persistent kernel, although it takes launches? Its products do, where they read the matrix from memory, entry by entry, at the full rate of that; and they take most sums on their way.
-  Stencils in a table are for the persistent kernel, which has windows of their vectors in shared memory.
+  Is a graph faster than a persistent kernel in spite of its launches? Its products read a matrix from memory, entry by entry, at full bandwidth, and take most sums on the way. Stencils in a
+  table suit the persistent kernel, which holds windows of their vectors in shared memory.
 
-  BiCGStab: a persistent kernel computes its directions from three and two vectors at each entry, or writes them first where blocks have many rows. Microseconds an iteration on an H200 by it and by the
-  graph: 79 and 86 on 7 points 100^3, 170 and 156 on 128^3, 344 and 316 on 27 points 128^3. Of several ranks the one with the most entries counts.
+  BiCGStab: a persistent kernel computes its directions from two or three vectors at each entry, or writes them first if blocks have many rows. The rank with the most entries counts.
 
-  CG: its blocks have ranges of rows far from each other, whose neighbours a large matrix pushes out of the last-level cache before they are read again: 77 and 88 on 7 points 128^3, 162 and 160 on 160^3,
-  323 and 300 on 200^3.
+  CG: the blocks have ranges of rows far from each other. A large matrix pushes their neighbours' rows out of the last-level cache before they are read again.
 */
 static PetscErrorCode GraphIsFaster(KSP ksp, const KSP_GPU *k, GPUKSPPCKind kind, PetscMPIInt size, PetscBool *faster)
 {
@@ -96,7 +94,7 @@ static PetscErrorCode GraphIsFaster(KSP ksp, const KSP_GPU *k, GPUKSPPCKind kind
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static const char gathers[] = "a graph multiplies so many entries faster";
+static const char gathers[] = "a graph is faster for so many entries";
 
 /* Collective: one launch on each of several processes, or a graph on each; for neither, c->why says why */
 static PetscErrorCode ChooseRanks(KSP ksp, KSP_GPU *k, PetscMPIInt size, GPUKSPChoice *c)
@@ -219,7 +217,7 @@ static PetscErrorCode PrepareRefinement(KSP ksp, KSP_GPU *k)
 
 #if defined(GPUCSR_HAVE_CUDA)
 
-/* Bytes of the matrix in a format; infinity if the format cannot hold it, or takes far too much memory */
+/* Bytes of the matrix in a format; infinity if the format cannot hold the matrix, or takes far too much memory */
 static PetscErrorCode BytesIn(KSP_GPU *k, const GPUKSPFormat *f, const GPUCSRFormat *format, double least, double *bytes)
 {
   const GPUCSRPlan *P = k->op.plan;
@@ -276,7 +274,7 @@ static PetscErrorCode Better(KSP_GPU *k, PetscBool takes)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A copy of the matrix in that format, besides the plan. held: false if the values have changed since the features were computed, and the format cannot hold them */
+/* A copy of the matrix in another format than the plan's. held: false if the values have changed since the features were computed, and the format cannot hold them */
 static PetscErrorCode Copy(KSP_GPU *k, PetscBool *held)
 {
   const GPUCSRPlan   *P    = k->op.plan;
@@ -307,7 +305,7 @@ static PetscErrorCode Copy(KSP_GPU *k, PetscBool *held)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* For stencils: the most common one, and the diagonals of the preconditioner */
+/* For stencils: the most common stencil, and the diagonals of the preconditioner */
 static PetscErrorCode Tables(KSP_GPU *k)
 {
   const PetscBool       diagonal = (PetscBool)(k->pc.kind == GPUKSP_PC_DIAGONAL);
@@ -353,7 +351,7 @@ static PetscErrorCode Shape(KSP_GPU *k, PetscBool *possible)
 }
 #endif
 
-/* possible: false if a graph must solve; its data are then ready, and k->why says why */
+/* possible: false if a graph must solve; its data are then ready, and k->why has the reason */
 static PetscErrorCode PreparePersistent(KSP ksp, KSP_GPU *k, PetscBool *possible)
 {
   PetscFunctionBegin;
@@ -380,7 +378,7 @@ static PetscErrorCode PreparePersistent(KSP ksp, KSP_GPU *k, PetscBool *possible
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Device memory for residual norms, which PETSc gets after the solve. If a monitor or test reads each iteration, the host passes each norm on at once */
+/* Device memory for residual norms, which PETSc gets after the solve. If a monitor or test reads each iteration, the host passes on each norm at once */
 static PetscErrorCode PrepareHistory(KSP ksp, KSP_GPU *k)
 {
   PetscFunctionBegin;
@@ -390,8 +388,8 @@ static PetscErrorCode PrepareHistory(KSP ksp, KSP_GPU *k)
 }
 
 /*
-  Where one rank's device failed while PCJACOBI made its diagonal, which it does as it is first applied, that rank would make another vector of all ranks as it is applied again, and the others would not: what
-  is made next would have different tags on them. So all make it anew.
+  PCJACOBI makes its diagonal in its first application. If one rank's device has failed there, only this rank would create a parallel vector in the next application, and tags of later messages would
+  differ. So all ranks reset the PC.
 */
 static PetscErrorCode ResetJacobi(KSP ksp, KSP_GPU *k)
 {
@@ -405,7 +403,7 @@ static PetscErrorCode ResetJacobi(KSP ksp, KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* For several ranks that solve together, each prepares its part, of one launch or of a graph. on: all could; if not, why says why */
+/* Several ranks prepare one launch or a graph, each its part. on: all ranks have succeeded; otherwise why has the reason */
 static PetscErrorCode PrepareTogether(KSP ksp, KSP_GPU *k, PetscBool *on, char why[], size_t len)
 {
   GPUCSRAttempt  attempt;
@@ -420,7 +418,7 @@ static PetscErrorCode PrepareTogether(KSP ksp, KSP_GPU *k, PetscBool *on, char w
   PetscCall(GPUCSRAttemptEnd(&attempt));
   PetscCall(GPUKSPTogether(ksp, k, ierr, attempt.message, on, why, len));
   if (!*on) PetscFunctionReturn(PETSC_SUCCESS);
-  any = stale; /* and then what is collective: taking the PC's numbers */
+  any = stale; /* then the collective part: reading the PC's numbers */
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp)));
   if (any) PetscCall(PetscMemzero(&k->pc.numberskey, sizeof(k->pc.numberskey)));
   PetscCall(GPUCSRAttemptBegin(&attempt));
@@ -436,7 +434,7 @@ static PetscErrorCode PrepareTogether(KSP ksp, KSP_GPU *k, PetscBool *on, char w
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One launch on each rank; where that cannot be, a graph; where that cannot be either, the host loop */
+/* One launch on each rank; otherwise a graph; otherwise the host loop */
 static PetscErrorCode PrepareRanks(KSP ksp, KSP_GPU *k)
 {
   char why[256], text[256];
@@ -464,7 +462,7 @@ static PetscErrorCode PrepareRanks(KSP ksp, KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Do the products of this solve take the sums of the steps that follow them? */
+/* Do the products of this solve take the sums of their next steps? */
 static PetscErrorCode PrepareSums(KSP_GPU *k)
 {
   PetscFunctionBegin;
@@ -475,7 +473,7 @@ static PetscErrorCode PrepareSums(KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Prepares all of it. possible: this type can solve; if not, k->why says why */
+/* Prepares the chosen path. possible: this type can solve; otherwise k->why has the reason */
 static PetscErrorCode PrepareSolve(KSP ksp, KSP_GPU *k, PetscBool *possible)
 {
   GPUKSPChoice choice;
@@ -489,7 +487,7 @@ static PetscErrorCode PrepareSolve(KSP ksp, KSP_GPU *k, PetscBool *possible)
   k->single.noroom = PETSC_FALSE;
   PetscCall(GPUKSPPCEigenvalues(ksp, k, possible));
   if (!*possible) {
-    PetscCall(PetscStrncpy(k->why, "no eigenvalue of the preconditioned operator was found to be positive, which its polynomial needs", sizeof(k->why)));
+    PetscCall(PetscStrncpy(k->why, "the polynomial needs a positive eigenvalue of the preconditioned operator, and none was found", sizeof(k->why)));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (size > 1) PetscCall(GPUKSPKindTogether(ksp, k));
@@ -511,16 +509,16 @@ static PetscErrorCode PrepareSolve(KSP ksp, KSP_GPU *k, PetscBool *possible)
     if (!had) k->taken = KSP_GPU_PATH_GRAPH;
   } else if (k->taken == KSP_GPU_PATH_HOST_LOOP) PetscCall(PrepareHostLoop(ksp, k));
   else if (!k->refined) PetscCall(PrepareGraph(ksp, k));
-  PetscCheck(k->path == KSP_GPU_PATH_AUTO || k->path == k->taken || !k->dev->ops->kernels || k->live, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "-ksp_%s_path %s cannot be had here: %s; auto would take %s", ((PetscObject)ksp)->type_name, KSPGPUPaths[k->path], k->why, KSPGPUPaths[k->taken]);
+  PetscCheck(k->path == KSP_GPU_PATH_AUTO || k->path == k->taken || !k->dev->ops->kernels || k->live, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "-ksp_%s_path %s is not possible here: %s; auto would take %s", ((PetscObject)ksp)->type_name, KSPGPUPaths[k->path], k->why, KSPGPUPaths[k->taken]);
   PetscCall(PrepareSums(k));
   PetscCall(PrepareHistory(ksp, k));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Several processes whose solve goes by MPI in every iteration though nobody asked for that: said once */
+/* Prints once that the solve of several processes uses MPI in every iteration without the user's choice */
 static PetscErrorCode WarnLoop(KSP ksp, KSP_GPU *k)
 {
-  static char told[512]; /* the same of another solver is no news */
+  static char told[512]; /* do not repeat the reason of another solver */
   char        text[512];
 
   PetscFunctionBegin;
@@ -532,8 +530,8 @@ static PetscErrorCode WarnLoop(KSP ksp, KSP_GPU *k)
 }
 
 /*
-  Prepares the solve, on all processes or on none. With several processes allocations come first, because they may fail on one process alone and what follows is collective. On one process any of it
-  may fail; PETSc's method then solves.
+  Prepares the solve, on all processes or on none. With several processes allocations come first, because they may fail on one process alone and the rest is collective. On one process any part may
+  fail; PETSc's method then solves.
 */
 PetscErrorCode GPUKSPPrepare(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], size_t len)
 {
@@ -559,7 +557,7 @@ PetscErrorCode GPUKSPPrepare(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], siz
   k->solved = PETSC_TRUE;
   if (k->live && k->dev->ops->kernels && k->taken == KSP_GPU_PATH_GRAPH && !k->warnedlive) {
     k->warnedlive = PETSC_TRUE;
-    PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "KSP type %s: a monitor or convergence test of this solve looks at every iteration, which costs a launch for each step; -ksp_monitor would not\n", ((PetscObject)ksp)->type_name));
+    PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "KSP type %s: a monitor or convergence test reads every iteration, which costs a launch for each step; -ksp_monitor does not\n", ((PetscObject)ksp)->type_name));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

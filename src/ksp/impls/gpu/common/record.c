@@ -1,5 +1,5 @@
 /*
-  What the report and -log_view say of a solve: its path and the reason, iterations and time.
+  The report of a solve, also for -log_view: its path and the reason, iterations and time.
 */
 #include "gpukspimpl.h"
 #include <petsctime.h>
@@ -16,7 +16,7 @@ PetscErrorCode GPUKSPRecordInitialize(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Around the iterations of a path; dev: that of the solve, which may fail meanwhile */
+/* Around the iterations of a path; dev: the device of the solve, which may fail meanwhile */
 PetscErrorCode GPUKSPLogBegin(KSP ksp, const KSP_GPU *k, GPUCSRDevice dev)
 {
   PetscFunctionBegin;
@@ -31,7 +31,7 @@ PetscErrorCode GPUKSPLogEnd(KSP ksp, const KSP_GPU *k, GPUCSRDevice dev)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The solve of every type. One that became PETSc's method is recorded as such (petsc/methods.c) */
+/* The solve of every type. After a fall back to PETSc's method, petsc/methods.c records the solve */
 PetscErrorCode GPUKSPSolve(KSP ksp)
 {
   PetscErrorCode (*const solve)(KSP) = ((KSP_GPU *)ksp->data)->solve;

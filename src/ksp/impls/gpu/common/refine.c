@@ -1,5 +1,5 @@
 /*
-  Single precision with residual replacement: CG iterates on its own vectors in single precision, and computes b - A x in double from time to time. The rules are in rules.h, with the papers.
+  Single precision with residual replacement: CG iterates on its own vectors in single precision, and computes b - A x in double from time to time. rules.h has the rules and papers.
 */
 #include "gpukspimpl.h"
 #include "../../../../mat/impls/gpucsr/blackbox/format/absent.h"
@@ -30,7 +30,7 @@ PetscErrorCode GPUKSPRefineChoose(const KSP_GPU *k, GPUKSPChoice *c)
   if (k->precision != KSP_GPU_RESIDUAL_REPLACEMENT) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall((*format->ops->applicable)(&P->features, format->variant, GPUCSR_PRECISION_SINGLE, &can, whynot, sizeof(whynot)));
   PetscCall(PetscStrlcat(whynot, " in single", sizeof(whynot)));
-  if (P->A.precision != GPUCSR_PRECISION_DOUBLE) why = "the matrix itself is not in double";
+  if (P->A.precision != GPUCSR_PRECISION_DOUBLE) why = "the matrix is not in double";
   else if (k->method != GPUKSP_CG) why = "residual replacement requires the standard conjugate gradients";
   else if (k->degree) why = "residual replacement does not support a polynomial";
   else if (k->live) why = "a monitor or test looks at every iteration";
@@ -150,7 +150,7 @@ static PetscErrorCode Iteration(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Takes the norms of the true residual, which is in w, and continues the iteration from it, in units of its norm */
+/* Takes the norms of the true residual, which is in w, and continues the iteration from w, in units of its norm */
 static PetscErrorCode Residual(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, PetscBool first)
 {
   PetscFunctionBegin;

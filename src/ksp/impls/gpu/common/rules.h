@@ -59,7 +59,7 @@ enum {
 };
 
 typedef struct {
-  /* what was asked for */
+  /* settings */
   int    normtype, test, guesszero, initialrtol, mininitialrtol, convmaxits, negcurve;
   int    maxit, minit, chknorm;
   int    histmax; /* entries allocated in hist */
@@ -71,7 +71,7 @@ typedef struct {
   double rnorm, rnorm0, ttol, bnorm;
   double rho, rhoold, dpi, delta, alpha, beta, omega, omegaold;
   double xalpha; /* the pending step of x along p */
-  /* of residual replacement: the factor of the iteration's vectors, which is the last |b - A x|; the first and the smallest |b - A x|; and the largest |r| since, in units of scale */
+  /* of residual replacement: the factor of the iteration's vectors, equal to the last |b - A x|; the first and the smallest |b - A x|; and the largest |r| since, in units of scale */
   double   scale, rfirst, rbest, rmax;
   double   truenorm; /* |b - A x| in the norm of the convergence test, on exit; negative: not computed */
   double  *hist;
@@ -136,7 +136,7 @@ GPUKSP_RULE int GPUKSPStop(GPUKSPState *s, double a)
   return s->reason;
 }
 
-/* The norm of the first residual; or that of b, where the test needs it and it is no number: the preconditioner has failed on b */
+/* The norm of the first residual; or of b, if the test needs it and it is NaN or Inf: the preconditioner has failed on b */
 GPUKSP_RULE double GPUKSPFirst(const GPUKSPState *s, double norm)
 {
   return s->test == GPUKSP_TEST_DEFAULT && !s->initialrtol && GPUKSPBad(s->bnorm) ? s->bnorm : norm;
@@ -257,7 +257,7 @@ GPUKSP_RULE void CGReplace(GPUKSPState *s, const double sum[])
   if (s->reason > 0 || s->reason == GPUKSP_DIVERGED_DTOL || r <= s->update * s->rmax || s->i + 1 - s->replaced >= GPUKSP_STRETCH || s->rho == 0 || (s->rho > 0) != (s->rhoold > 0)) s->replace = 1;
 }
 
-/* sums: of the true residual, in double and unscaled; it is the first, or replaces the iteration's */
+/* sums: of the true residual, in double and unscaled; the first, or a replacement for the iteration's residual */
 GPUKSP_RULE void CGTrueResidual(GPUKSPState *s, const double sum[], int first)
 {
   const double old = s->scale, scale = sum[SUM_RR] > 0 ? sqrt(sum[SUM_RR]) : 1;
@@ -293,7 +293,7 @@ GPUKSP_RULE void CGTrueResidual(GPUKSPState *s, const double sum[], int first)
   s->replaced = s->i + 1;
 }
 
-/* Single precision has failed. The solve must continue in double, from x if that has improved */
+/* Single precision has failed. The solve must continue in double, from x if x has improved */
 GPUKSP_RULE int CGGivenUp(const GPUKSPState *s)
 {
   return s->giveup || s->reason == GPUKSP_DIVERGED_NANORINF || s->reason == GPUKSP_DIVERGED_INDEFINITE_MAT || s->reason == GPUKSP_DIVERGED_INDEFINITE_PC || s->reason == GPUKSP_DIVERGED_DTOL || s->reason == GPUKSP_NEG_CURVE;
@@ -348,8 +348,8 @@ GPUKSP_RULE void BCGSStabilize(GPUKSPState *s, double st, double tt, double ss)
 }
 
 /*
-  The next rho, and with it beta, before the new residual r = s - omega t is there: rho = (s, rp) - omega (t, rp). tr = t'rp, sr = s'rp: alpha has made the latter 0 but for rounding, which adds up over the
-  iterations if it is left out
+  The next rho, and with it beta, before the new residual r = s - omega t exists: rho = (s, rp) - omega (t, rp). tr = t'rp, sr = s'rp. alpha makes sr 0 up to rounding, but the rounding adds up
+  over the iterations if sr is left out
 */
 GPUKSP_RULE void BCGSPredict(GPUKSPState *s, double tr, double sr)
 {

@@ -11,7 +11,7 @@ _Static_assert((int)GPUKSP_DIVERGED_ITS == (int)KSP_DIVERGED_ITS && (int)GPUKSP_
 _Static_assert((int)GPUKSP_DIVERGED_NANORINF == (int)KSP_DIVERGED_NANORINF && (int)GPUKSP_DIVERGED_INDEFINITE_MAT == (int)KSP_DIVERGED_INDEFINITE_MAT, "reasons");
 _Static_assert((int)GPUKSP_NORM_NONE == (int)KSP_NORM_NONE && (int)GPUKSP_NORM_PRECONDITIONED == (int)KSP_NORM_PRECONDITIONED && (int)GPUKSP_NORM_UNPRECONDITIONED == (int)KSP_NORM_UNPRECONDITIONED && (int)GPUKSP_NORM_NATURAL == (int)KSP_NORM_NATURAL, "norms");
 
-/* Error by rounding that any solve has, relative to the norm of the right-hand side or of the first residual */
+/* Rounding error of any solve, relative to the norm of the right-hand side or of the first residual */
 #define USUAL_GAP 1e-12
 
 /* In single precision the residual is replaced when it has shrunk by this factor */
@@ -30,7 +30,7 @@ PetscErrorCode GPUKSPFallBack(KSP ksp, const char why[])
   PetscCall((*k->become)(ksp));
   PetscCall(KSPGetNormType(ksp, &norm)); /* sets norm and side for the new type */
   PetscCall((*ksp->ops->setup)(ksp));
-  ksp->setupstage = stage; /* a new type makes KSPSetUp() start over, which would scale a matrix by its diagonal once more */
+  ksp->setupstage = stage; /* with a new type KSPSetUp() starts over and would scale the matrix by its diagonal again */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -71,7 +71,7 @@ static PetscErrorCode StateInit(KSP ksp, KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The residual norms that a solve has left on the device; NULL if it has left none */
+/* The residual norms that a solve has left on the device; NULL if none */
 static PetscErrorCode Norms(KSP_GPU *k, double **norms, int *n)
 {
   PetscErrorCode ierr;
@@ -86,7 +86,7 @@ static PetscErrorCode Norms(KSP_GPU *k, double **norms, int *n)
   PetscFunctionReturn(ierr);
 }
 
-/* Reports to PETSc: history and monitors, after the solve; reason; norms. Ranks that solve together have their history already */
+/* Reports to PETSc: history and monitors, after the solve; reason; norms. Solves of several ranks have reported their history already */
 static PetscErrorCode Report(KSP ksp, KSP_GPU *k)
 {
   const GPUKSPState *s    = k->state;
@@ -118,13 +118,13 @@ static PetscErrorCode Report(KSP ksp, KSP_GPU *k)
   PetscCall(PetscInfo(ksp, "%s after %d iterations, residual norm %g, true residual norm %g; path %s%s%s\n", KSPConvergedReasons[ksp->reason], s->its, s->rnorm, s->truenorm, KSPGPUPaths[k->taken], k->why[0] ? " because " : "", k->why));
   /* a recurrence that has drifted from the true residual claims convergence although b - A x has not converged */
   if (k->truenorm >= 0 && ksp->reason > 0 && s->normtype != KSP_NORM_NONE && s->test == GPUKSP_TEST_DEFAULT && k->truenorm > PetscMax(2 * s->ttol, USUAL_GAP * PetscMax(s->rnorm0, s->bnorm)) && !s->convmaxits)
-    PetscCall(PetscFPrintf(PetscObjectComm((PetscObject)ksp), PETSC_STDERR, "KSP type %s warning: converged by its recurrence, with residual norm %.3g for a tolerance of %.3g, but the true residual norm is %.3g: rounding has parted the two\n",
+    PetscCall(PetscFPrintf(PetscObjectComm((PetscObject)ksp), PETSC_STDERR, "KSP type %s warning: converged by its recurrence, with residual norm %.3g for a tolerance of %.3g, but the true residual norm is %.3g: rounding has separated them\n",
                            ((PetscObject)ksp)->type_name, s->rnorm, s->ttol, (double)k->truenorm));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 #if defined(GPUCSR_HAVE_CUDA)
-/* Slots for sums, and an epoch larger than any that they have held */
+/* Slots for sums, and an epoch larger than in any earlier use */
 static PetscErrorCode Slots(KSP_GPU *k, unsigned *epoch)
 {
   PetscFunctionBegin;
@@ -135,7 +135,7 @@ static PetscErrorCode Slots(KSP_GPU *k, unsigned *epoch)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Blocks, and ranks, that meet more often than the method asks for take longer, and no number shows it. since: the epoch before */
+/* Logs the reductions: superfluous synchronisations of blocks and ranks take time but change no result. since: the epoch before */
 static PetscErrorCode Reductions(KSP ksp, const KSP_GPU *k, unsigned since)
 {
   PetscFunctionBegin;
@@ -174,7 +174,7 @@ static PetscErrorCode Persistent(KSP ksp, KSP_GPU *k)
 }
 #endif
 
-/* The last part that a rank does by itself, before it works with others: copies b and x to where the solve works */
+/* The last step of a rank by itself, before work with other ranks: copies b and x to the solve's vectors */
 static PetscErrorCode TogetherBegin(KSP ksp, KSP_GPU *k)
 {
   PetscFunctionBegin;
@@ -222,8 +222,8 @@ static PetscErrorCode TogetherCheck(const KSP_GPU *k)
 }
 
 /*
-  Runs a solve by several ranks without MPI. Before the launch all ranks together may still take another path. Afterwards an error or an endless wait on one rank is an error on all, in bounded time, since the
-  ranks can no longer agree on another path
+  Runs a solve by several ranks without MPI. Before the launch all ranks together may still take another path. Afterwards an error or an endless wait on one rank becomes an error on all ranks in bounded
+  time, since the ranks can no longer agree on another path
 */
 static PetscErrorCode RunTogether(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], size_t len)
 {
@@ -251,7 +251,7 @@ static PetscErrorCode RunTogether(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[]
     PetscCall(MatGPUCSRRanksSolving_Private(&k->ranks.A, PETSC_FALSE));
     PetscCall(GPUKSPPCSolving(k, PETSC_FALSE));
   }
-  if (ierr) { /* tell the others not to wait for this rank */
+  if (ierr) { /* tell the other ranks not to wait for this rank */
     k->persistent.epoch = k->persistent.here = 0;
     if (k->ranks.on) {
       PetscCall(GPUKSPGraphForget(k));
@@ -264,7 +264,7 @@ static PetscErrorCode RunTogether(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[]
   PetscCheck(!ierr, PETSC_COMM_SELF, ierr, "%s", attempt.message);
   if (!any) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(TogetherCheck(k));
-  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_GPU, "Another rank has met an error at the end of this solve");
+  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_GPU, "Another rank has failed at the end of this solve");
 }
 
 /* Runs the chosen path; leaves x in the solution vector */
@@ -314,7 +314,7 @@ static PetscErrorCode StateGoOn(KSP ksp, KSP_GPU *k, const GPUKSPState *before, 
   s->maxit -= its;
   s->minit -= its;
   s->chknorm -= its;
-  if (s->hist) { /* its first norm is the last of the previous solve */
+  if (s->hist) { /* its first norm repeats the last of the previous solve */
     s->hist += PetscMin(its, s->histmax);
     s->histmax -= PetscMin(its, s->histmax);
   }
@@ -322,8 +322,8 @@ static PetscErrorCode StateGoOn(KSP ksp, KSP_GPU *k, const GPUKSPState *before, 
 }
 
 /*
-  Single precision has stalled, and the solve continues in double, from the current iterate or, if that is no better, from the initial guess. To the user it is one solve, with the same target and one count
-  of iterations. Convergence in double is confirmed as well: the solve restarts from x as long as that helps.
+  Single precision has stalled, and the solve continues in double, from the current iterate if that is better than the initial guess. The user sees one solve, with the same target and one count of
+  iterations. Convergence in double is confirmed as well: the solve restarts from x as long as restarts help.
 */
 static PetscErrorCode GoOnInDouble(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], size_t len)
 {
@@ -382,8 +382,8 @@ static PetscErrorCode GoOnInDouble(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[
 }
 
 /*
-  Calls run(). A device that fails before it returns the solution is no error, because b and an initial guess on the host are unchanged; PETSc's method then solves. The host loop may have changed the guess to
-  another iterate, which is as good. With several processes a failure in the host loop is an error, since the others wait for the failed one's sums.
+  Calls run(). A device that fails before it returns the solution is no error: b and an initial guess on the host are unchanged, and PETSc's method solves. The host loop may have changed the guess to
+  another iterate, which is as good. With several processes a failure in the host loop is an error, since the other processes wait for the sums of the failed process.
 */
 static PetscErrorCode Attempt(KSP ksp, KSP_GPU *k, PetscErrorCode (*run)(KSP, KSP_GPU *), PetscBool *ok, char why[], size_t len)
 {
@@ -409,7 +409,7 @@ static PetscErrorCode Attempt(KSP ksp, KSP_GPU *k, PetscErrorCode (*run)(KSP, KS
   if (ierr == PETSC_ERR_GPU) PetscCall(PetscStrncpy(k->dev->failed, attempt.message, sizeof(k->dev->failed)));
   *ok = PETSC_FALSE;
   PetscCall(PetscSNPrintf(why, len, "the device failed: %s", attempt.message));
-  if (ksp->guess_zero) PetscCall(VecSet(ksp->vec_sol, 0)); /* KSPSolve() had zeroed it, but the host loop may have changed it */
+  if (ksp->guess_zero) PetscCall(VecSet(ksp->vec_sol, 0)); /* KSPSolve() had zeroed the solution, but the host loop may have changed it */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -434,7 +434,7 @@ PetscErrorCode KSPSolve_GPU(KSP ksp)
   PetscCall(PCGetDiagonalScale(ksp->pc, &diagonalscale));
   PetscCheck(!diagonalscale, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "Krylov method %s does not support diagonal scaling", ((PetscObject)ksp)->type_name);
   PetscCall(GPUKSPAlike(ksp, 0));
-  PetscCall(GPUKSPPCSetUp(ksp, &failed)); /* before the operator is taken, of which it may make a factor */
+  PetscCall(GPUKSPPCSetUp(ksp, &failed)); /* before the operator is read: the set-up may factor the matrix in place */
   PetscCall(GPUKSPOperator(ksp, k, &ok, why, sizeof(why)));
   if (!ok) {
     PetscCall(GPUKSPFallBack(ksp, why));

@@ -69,7 +69,7 @@ constexpr
                                                                                                                                       : 0;
 }
 
-/* Steps whose sums the product before them may take: they are (q, z), (z, z), (q, q), (u, z) and (u, q) of its result z with vectors q and u. Which of these is sum k */
+/* A product may take the sums of the next step: (q, z), (z, z), (q, q), (u, z) and (u, q) of its result z with vectors q and u. Tells which of these is sum k */
 #if defined(__CUDACC__)
 constexpr
 #endif
@@ -108,7 +108,7 @@ GPUKSP_RULE void GPUKSPNorms(double r, double z, double sum[])
 
 /*
   A Chebyshev polynomial as a preconditioner: a number of steps of the Chebyshev iteration from 0, as in KSPCHEBYSHEV (Y. Saad, Iterative Methods for
-  Sparse Linear Systems, 2003, algorithm 12.1). rho is passed from one step to the next; it is 0 before the first.
+  Sparse Linear Systems, 2003, algorithm 12.1). Each step passes rho to the next; rho is 0 before the first.
 */
 GPUKSP_RULE double GPUKSPChebyshev(double emin, double emax, double rho, double *ca, double *cb)
 {
@@ -125,7 +125,7 @@ GPUKSP_RULE int GPUKSPRests(const volatile GPUKSPState *s)
   return s->reason || s->replace || s->giveup;
 }
 
-/* Applies the rule of a step's sums, if it has one: on the host after the step, on the device in the same launch */
+/* Applies the rule of a step's sums, if there is one: on the host after the step, on the device in the same launch */
 GPUKSP_RULE void GPUKSPStepRule(GPUKSPStep step, GPUKSPState *s, const double sum[], int first)
 {
   switch (step) {
@@ -163,7 +163,7 @@ GPUKSP_RULE void GPUKSPStepRule(GPUKSPStep step, GPUKSPState *s, const double su
   }
 }
 
-/* The rule after the convergence test, which a rule or the host has made; nothing until a pending replacement of the residual is done */
+/* The rule after the convergence test of a rule or the host; nothing until a pending replacement of the residual is done */
 GPUKSP_RULE void GPUKSPNext(GPUKSPMethod m, GPUKSPState *s, int first)
 {
   if (s->replace || s->giveup) return;

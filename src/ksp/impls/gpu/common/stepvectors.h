@@ -1,6 +1,6 @@
 /*
-  The vectors of a solve, as the steps of an iteration (steprow.h) see them. There is no guard, because the file is included once for each GPUKSP_NUMBER; GPUKSP_NAMED() makes
-  the names. With single precision vectors the steps still compute and sum in double.
+  The vectors of a solve for the steps of an iteration (steprow.h). Without a guard, because the file is included once for each GPUKSP_NUMBER; GPUKSP_NAMED() makes the names. With single precision
+  vectors the steps still compute and sum in double.
 */
 
 typedef struct {
@@ -12,11 +12,11 @@ typedef struct {
     };
     GPUKSP_NUMBER *at[GPUKSP_VECTORS]; /* the same, indexed by GPUKSPVectorName */
   };
-  const GPUKSP_NUMBER *diagonal;     /* diagonal preconditioner inside the polynomial, if it is diagonal */
+  const GPUKSP_NUMBER *diagonal;     /* diagonal preconditioner inside the polynomial */
   double               ca, cb;       /* the next step of the polynomial is ca c0 + cb M c2 */
   int                  degree;       /* 0: none */
   double               emin, emax;   /* eigenvalues of the polynomial */
-  const GPUKSP_NUMBER *pc;           /* the diagonal of a preconditioner fused into steps; NULL: none, or a preconditioner applied by its own step */
+  const GPUKSP_NUMBER *pc;           /* the diagonal of a preconditioner fused into steps; NULL: no preconditioner, or one with its own step */
   const GPUKSP_NUMBER *from;         /* input of GPUKSP_PRECONDITION, */
   GPUKSP_NUMBER       *to;           /* and its result */
   const GPUKSP_NUMBER *block;        /* rows of the diagonal blocks of a point-block preconditioner */

@@ -1,5 +1,5 @@
 /*
-  Memory of the solvers, and their vectors: our own on the device for graphs and persistent kernels, and PETSc's for the host loop.
+  Memory of the solvers, and their vectors: the solver's own on the device for graphs and persistent kernels, and PETSc's for the host loop.
 */
 #include "gpukspimpl.h"
 
@@ -42,7 +42,7 @@ static PetscErrorCode Close(KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Frees all that was prepared; the next solve starts over. Collective, because the vectors are parallel */
+/* Frees all prepared data; the next solve starts over. Collective, because the vectors are parallel */
 PetscErrorCode GPUKSPRelease(KSP_GPU *k)
 {
   PetscFunctionBegin;
@@ -79,7 +79,7 @@ static PetscErrorCode Allocate(KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Allocates what every solve on this device needs, whatever its size: all of it, or nothing. Not collective: a rank may change its device alone, so PETSc's vectors, whose creation is collective, stay */
+/* Allocates the memory that every solve on this device needs, all or nothing. Not collective: a rank may change its device alone, so PETSc's vectors, which are created collectively, stay */
 PetscErrorCode GPUKSPOpen(KSP_GPU *k, GPUCSRDevice dev)
 {
   PetscErrorCode ierr;
@@ -140,7 +140,7 @@ static void Describe(KSP_GPU *k, PetscBool apart, GPUKSPVectors *v)
   v->emax       = k->pc.lambda[1];
 }
 
-/* Our own vectors on the device, as the steps expect them */
+/* The solver's own vectors on the device, for the steps */
 PetscErrorCode GPUKSPVectorsOwn(KSP ksp, KSP_GPU *k)
 {
   const PetscBool polynomial = (PetscBool)(k->degree > 0), apart = (PetscBool)(k->pc.kind == GPUKSP_PC_APART || polynomial);
@@ -190,7 +190,7 @@ static PetscErrorCode HasGhosts(Vec v, PetscBool *yes)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: is a vector that an earlier solve made from the solution's what this solve would make? No vector is not */
+/* Collective: does this vector of an earlier solve have the kind that this solve would duplicate from the solution? Without a vector: no */
 PetscErrorCode GPUKSPVecAlike(KSP ksp, Vec made, PetscBool *alike)
 {
   const Vec              v[2] = {ksp->vec_sol, made};
@@ -216,7 +216,7 @@ PetscErrorCode GPUKSPVecAlike(KSP ksp, Vec made, PetscBool *alike)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PETSc vectors for the host loop, like those of the program */
+/* PETSc vectors for the host loop, duplicates of the program's */
 PetscErrorCode GPUKSPVectorsBorrowed(KSP ksp, KSP_GPU *k)
 {
   const PetscBool apart = (PetscBool)(k->pc.kind == GPUKSP_PC_ANY || k->degree > 0);
@@ -283,7 +283,7 @@ static PetscErrorCode OnHost(Vec v, PetscBool write, GPUCSROperand *o)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Borrows their arrays: all on the device, if all vectors are there, otherwise all on the host. If one fails, none stays borrowed */
+/* Borrows the arrays of the vectors: all on the device, if all vectors are there, otherwise all on the host. After an error, none stays borrowed */
 PetscErrorCode GPUKSPVectorsGet(KSP_GPU *k, GPUKSPVectors *v, PetscBool *device)
 {
   PetscErrorCode ierr = PETSC_SUCCESS;
@@ -312,7 +312,7 @@ PetscErrorCode GPUKSPVectorsGet(KSP_GPU *k, GPUKSPVectors *v, PetscBool *device)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ---- copies between PETSc's vectors and our own ---- */
+/* ---- copies between PETSc's vectors and the solver's ---- */
 
 static PetscErrorCode LoadFrom(KSP_GPU *k, GPUCSROperand *o, double *to)
 {
@@ -368,7 +368,7 @@ PetscErrorCode GPUKSPStore(KSP_GPU *k, const double *from, Vec to)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* b or x of a persistent kernel: its array on the device if it is there, otherwise a copy */
+/* b or x of a persistent kernel: its array if on the device, otherwise a copy */
 PetscErrorCode GPUKSPTake(KSP_GPU *k, Vec from, PetscBool read, PetscBool write, GPUCSROperand *o, double **p)
 {
   GPUCSRStream s;

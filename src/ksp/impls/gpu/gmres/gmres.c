@@ -1,6 +1,6 @@
 /*
-  A solve of KSPGPUGMRES or KSPGPUFGMRES: the cycles of KSPGMRES and KSPFGMRES, with the same norms, tests and reasons. The Hessenberg matrix is on the host, which rotates each column as it
-  arrives and tests for convergence. It has launched the next iteration before that, unless the solve is about to end.
+  A solve of KSPGPUGMRES or KSPGPUFGMRES: the cycles of KSPGMRES and KSPFGMRES, with the same norms, tests and reasons. The host keeps the Hessenberg matrix, rotates each new column and tests
+  for convergence. Before that it launches the next iteration, unless the solve is about to end.
 */
 #include "gmresimpl.h"
 #include <math.h>
@@ -146,7 +146,7 @@ static PetscErrorCode Record(KSP ksp, PetscReal res, PetscBool history, PetscBoo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Would two more iterations like the last not converge? Then the next but one may be launched before this one is tested. PCApply() may be slow, so with it the estimate is more cautious */
+/* Would two more iterations like the last not converge? Then the host may launch ahead before the test. PCApply() may be slow and gets a more cautious estimate */
 static PetscBool GoesOn(KSP ksp, const KSP_GPUGMRES *g, PetscReal before, PetscReal now)
 {
   const PetscReal factor = before > 0 ? now / before : 0.5;
@@ -191,7 +191,7 @@ static PetscErrorCode Happy(KSP ksp, const KSP_GPUGMRES *g, PetscReal res)
   PetscFunctionBegin;
   if (ksp->normtype == KSP_NORM_NONE && !g->flexible) ksp->reason = KSP_CONVERGED_HAPPY_BREAKDOWN;
   else if (!ksp->reason) {
-    PetscCheck(!ksp->errorifnotconverged, PetscObjectComm((PetscObject)ksp), PETSC_ERR_NOT_CONVERGED, "GMRES has reached its happy breakdown, but the test of convergence does not say so. Residual norm %g", (double)res);
+    PetscCheck(!ksp->errorifnotconverged, PetscObjectComm((PetscObject)ksp), PETSC_ERR_NOT_CONVERGED, "GMRES has reached its happy breakdown, but the convergence test disagrees. Residual norm %g", (double)res);
     ksp->reason = KSP_DIVERGED_BREAKDOWN;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -208,9 +208,8 @@ static PetscErrorCode TakeResidual(KSP ksp, KSP_GPUGMRES *g, PetscReal *res)
   PetscCall(GPUKSPCheckNorm(ksp, *res));
   if (ksp->reason) PetscFunctionReturn(PETSC_SUCCESS);
   if (!g->flexible && ksp->rnorm > 0 && PetscAbsReal(*res - ksp->rnorm) > g->breakdowntol * g->rnorm0) {
-    PetscCheck(!ksp->errorifnotconverged, PetscObjectComm((PetscObject)ksp), PETSC_ERR_CONV_FAILED, "At a restart of GMRES the residual norm is %g, where its recurrence had %g; it was %g when the cycle began", (double)*res, (double)ksp->rnorm,
-               (double)g->rnorm0);
-    PetscCall(PetscInfo(ksp, "At a restart the residual norm is %g, where the recurrence had %g; it was %g when the cycle began\n", (double)*res, (double)ksp->rnorm, (double)g->rnorm0));
+    PetscCheck(!ksp->errorifnotconverged, PetscObjectComm((PetscObject)ksp), PETSC_ERR_CONV_FAILED, "At a restart of GMRES the residual norm is %g, but %g by its recurrence; the cycle began with %g", (double)*res, (double)ksp->rnorm, (double)g->rnorm0);
+    PetscCall(PetscInfo(ksp, "At a restart the residual norm is %g, but %g by the recurrence; the cycle began with %g\n", (double)*res, (double)ksp->rnorm, (double)g->rnorm0));
     ksp->reason = KSP_DIVERGED_BREAKDOWN;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
@@ -222,7 +221,7 @@ static PetscErrorCode TakeResidual(KSP ksp, KSP_GPUGMRES *g, PetscReal *res)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The end of a cycle: updates x, and records what PETSc's methods record */
+/* The end of a cycle: updates x, and records the same as PETSc's methods */
 static PetscErrorCode EndCycle(KSP ksp, KSP_GPUGMRES *g, PetscInt it, PetscReal res)
 {
   PetscBool solvable, ended = (PetscBool)(ksp->reason || ksp->its >= ksp->max_it);
@@ -296,14 +295,14 @@ static PetscErrorCode Run(KSP ksp, KSP_GPU *k)
   PetscCall(GPUKSPGraphForget(k)); /* recorded by an earlier solve */
   g->launched = g->replayed = 0;
   ksp->its                  = 0;
-  ksp->rnorm                = -1; /* no previous norm for the first residual to be compared with */
+  ksp->rnorm                = -1; /* the first residual has no previous norm */
   ksp->reason               = KSP_CONVERGED_ITERATING;
   while (!ksp->reason) {
     PetscCall(Cycle(ksp, g, zero));
     zero = PETSC_FALSE;
     if (!ksp->reason && ksp->its >= ksp->max_it) ksp->reason = KSP_DIVERGED_ITS;
   }
-  g->it = 0; /* KSPBuildSolution() gives what is stored */
+  g->it = 0; /* KSPBuildSolution() returns the stored solution */
   PetscCall(GPUKSPGraphForget(k));
   PetscCall(k->dev->ops->streamsynchronize(k->dev->id, k->dev->stream));
   PetscCall(GPUKSPPCCheck(k));
@@ -324,7 +323,7 @@ PetscErrorCode KSPSolve_GPUGMRES(KSP ksp)
   PetscFunctionBegin;
   PetscCall(PCGetDiagonalScale(ksp->pc, &diagonalscale));
   PetscCheck(!diagonalscale, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "Krylov method %s does not support diagonal scaling", ((PetscObject)ksp)->type_name);
-  PetscCall(GPUKSPPCSetUp(ksp, &failed)); /* before the operator is taken, of which it may make a factor */
+  PetscCall(GPUKSPPCSetUp(ksp, &failed)); /* before the operator is read: the set-up may factor the matrix in place */
   PetscCall(GPUKSPOperator(ksp, &g->k, &ok, why, sizeof(why)));
   if (ok && failed) PetscFunctionReturn(PETSC_SUCCESS);
   if (ok) PetscCall(PrepareGMRES(ksp, g, &ok, why, sizeof(why)));
@@ -345,7 +344,7 @@ PetscErrorCode KSPSolve_GPUGMRES(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The current iterate, for a monitor or a convergence test that asks for it within a cycle. Where it is not determined, that of the cycle's beginning */
+/* The current iterate, for a monitor or convergence test within a cycle; if the Hessenberg matrix is singular, the iterate at the start of the cycle */
 PetscErrorCode KSPBuildSolution_GPUGMRES(KSP ksp, Vec v, Vec *V)
 {
   KSP_GPUGMRES *g        = (KSP_GPUGMRES *)ksp->data;

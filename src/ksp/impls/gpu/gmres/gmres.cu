@@ -1,6 +1,6 @@
 /*
-  The passes of GMRES (gmres.h) as kernels. A thread takes two rows at a time, so that loads are 16 bytes wide, and has loads of 8 columns or more in flight. Sums are formed in two stages of fixed
-  order. The last block to finish does the second stage and applies the rule. The update goes through the rows backwards, because what project read last is still in the cache.
+  The passes of GMRES (gmres.h) as kernels. A thread takes two rows at a time, for loads of 16 bytes, and keeps loads of 8 columns or more in flight. Sums have two stages of fixed order: the last
+  block to finish does the second stage and applies the rule. The update runs backwards through the rows, since the cache still holds the last rows of project.
 
   Bytes a row of iteration k: 8 (k + 1) and 8 to project, 8 (k + 1) and 24 to update (and 8 for a diagonal in each).
 */
@@ -17,7 +17,7 @@ __device__ __forceinline__ double2 pair(const double *v, int i)
   return __ldg((const double2 *)v + i);
 }
 
-/* v[j] summed over the warp, in the lanes whose number ends with j: 31 exchanges for 32 sums */
+/* v[j] summed over the warp, in the lanes with numbers that end with j: 31 exchanges for 32 sums */
 template <int C>
 __device__ __forceinline__ double warp_sums(double (&v)[C])
 {
@@ -40,7 +40,7 @@ __device__ __forceinline__ double warp_sums(double (&v)[C])
   return v[0];
 }
 
-/* Is this block the last to finish? It then sees what the others have written */
+/* Is this block the last to finish? Then it sees the results of all blocks */
 __device__ __forceinline__ bool ends_last(const GPUGMRESPass &a)
 {
   __shared__ unsigned last;

@@ -1,15 +1,15 @@
 #pragma once
 
 /*
-  The vector passes of GMRES and the scalars that follow from their sums, shared by the loops on the host (gmressteps.c) and the kernels (gmres.cu).
+  The vector passes of GMRES and the scalars from their sums, shared by the loops on the host (gmressteps.c) and the kernels (gmres.cu).
 
-  Y. Saad, M. H. Schultz, SIAM J. Sci. Stat. Comput. 7 (1986), orthogonalized by classical Gram-Schmidt. Basis vectors are stored unnormalised; readers multiply by the inverse norm instead,
-  which saves a pass. So an iteration is a product and two passes over the basis:
+  Y. Saad, M. H. Schultz, SIAM J. Sci. Stat. Comput. 7 (1986), orthogonalized by classical Gram-Schmidt. Basis vectors are stored unnormalised, which saves a pass: readers multiply by the inverse
+  norm. An iteration is a product and two passes over the basis:
 
     project   h = V'w: reads the columns and w
-    update    v = w - V h, and its norm: reads them again, writes v, and a second copy where the next product reads it
+    update    v = w - V h, and its norm: reads the columns again, writes v, and a second copy where the next product reads it
 
-  w is the product (preconditioned, with a preconditioner on the left) of the previous direction. The norm is computed from v itself, as it is written, so it costs no traffic.
+  w is the product of the previous direction, preconditioned if the preconditioner is on the left. The norm comes from v as it is written, without traffic.
 */
 #include "../common/rules.h"
 #include "../../../../sys/device.h"
@@ -51,7 +51,7 @@ static inline size_t GPUGMRESStateBytes(int m)
   return sizeof(GPUGMRESState) + sizeof(double) * (size_t)(4 * m + 5);
 }
 
-/* Columns that the host may read: those of two successive iterations, and the norm of a first residual */
+/* Columns for the host: of two successive iterations, and the norm of a first residual */
 #define GPUGMRES_SEEN 3
 GPUKSP_RULE int GPUGMRESSeen(int k)
 {
@@ -68,7 +68,7 @@ GPUKSP_RULE void GPUGMRESProjected(GPUGMRESState *s, int j, double sum, int agai
   *column                    = again ? *column + h : h;
 }
 
-/* squares: the squared norm of the new basis vector. Returns whether the column is done. If not, it is orthogonalized again: always, or if it lost more than half of its squared norm (KSPGMRES' test) */
+/* squares: the squared norm of the new basis vector. Is the column done? If not, it is orthogonalized again: always, or after losing more than half of its squared norm (KSPGMRES' test) */
 GPUKSP_RULE int GPUGMRESUpdated(GPUGMRESState *s, double squares, int again)
 {
   const double norm   = sqrt(squares);
@@ -89,13 +89,13 @@ GPUKSP_RULE int GPUGMRESUpdated(GPUGMRESState *s, double squares, int again)
 
 /* A pass of the orthogonalization */
 typedef struct {
-  int            n, first, again; /* first: the residual that starts a cycle, with nothing to be orthogonal to */
-  int            scaled;          /* the product was of a normalised direction */
+  int            n, first, again; /* first: the residual that starts a cycle and needs no orthogonalization */
+  int            scaled;          /* the product's input was normalised */
   size_t         stride;          /* of the basis */
   double        *basis;
   double        *direction;    /* copy of the new vector for the next product; NULL: none yet */
   const double  *w;            /* the vector to be orthogonalized, */
-  const double  *left, *right; /* multiplied by this diagonal on the way; right: a diagonal for the direction */
+  const double  *left, *right; /* left: the product is multiplied by this diagonal; right: the direction is */
   GPUGMRESState *state;
   double        *seen;    /* page-locked: columns of m + 2; NULL: the host reduces the sums, */
   double        *sums;    /* page-locked too */

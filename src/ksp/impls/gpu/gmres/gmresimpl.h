@@ -1,7 +1,7 @@
 #pragma once
 
 /*
-  Shared by the files of KSPGPUGMRES and KSPGPUFGMRES; gpukspimpl.h has what they share with the other solvers:
+  Shared by the files of KSPGPUGMRES and KSPGPUFGMRES; gpukspimpl.h is shared by all solvers:
 
     gpugmres.c    the types, their options and pages
     gmres.c       a solve: cycles, the Hessenberg matrix and its rotations, tests
@@ -20,14 +20,14 @@ enum {
 
 typedef struct {
   KSP_GPU k; /* must be first: common to all solvers */
-  /* what was asked for */
+  /* options */
   PetscBool                 flexible;
   PetscInt                  restart;
   PetscReal                 haptol, breakdowntol;
   KSPGMRESCGSRefinementType refinement;
   PetscBool                 preallocate;
   PetscErrorCode (*orthogonalize)(KSP, PetscInt);                       /* unless classical Gram-Schmidt, PETSc's type solves */
-  PetscErrorCode (*modify)(KSP, PetscInt, PetscInt, PetscReal, void *); /* nor do we serve KSPFGMRESSetModifyPC() */
+  PetscErrorCode (*modify)(KSP, PetscInt, PetscInt, PetscReal, void *); /* KSPFGMRESSetModifyPC() is not supported */
   void *modifyctx;
   void (*modifydestroy)(void);
 
@@ -43,15 +43,15 @@ typedef struct {
   int            lockedm; /* columns of page-locked memory allocated */
   int            most;    /* blocks of a pass */
   struct {
-    Vec       vec; /* like the program's, for PETSc to work on; NULL: nothing does */
+    Vec       vec; /* like the program's, for PETSc's work; NULL: not needed */
     double   *p;
-    PetscBool borrowed; /* p is the array of vec, */
-    PetscBool out;      /* which is out now; else p is in */
+    PetscBool borrowed; /* p is the array of vec */
+    PetscBool out;      /* the array is borrowed at the moment */
   } slot[GMRES_SLOTS];
   GPUCSRBuffer slotmemory;
   PetscInt     launched, replayed; /* iterations launched kernel by kernel, and as a graph */
 
-  /* the Hessenberg matrix, rotated: columns of m + 2; rotations; right-hand side; norms of basis vectors. y: coefficients of a solution, not page-locked: a copy takes them along, and they may be overwritten before it is done */
+  /* the Hessenberg matrix, rotated: columns of m + 2; rotations; right-hand side; norms of basis vectors. y: coefficients of a solution; pageable, so a copy call reads y before it returns, and y may be overwritten */
   PetscReal *hessenberg, *cosine, *sine, *rhs, *norm, *y;
   int        room;   /* columns allocated */
   PetscInt   it;     /* columns not yet added to x; 0: x is complete */

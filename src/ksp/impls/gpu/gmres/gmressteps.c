@@ -1,10 +1,10 @@
 /*
-  The device's side of a cycle of GMRES: products, preconditioners, and the passes of gmres.h, by kernels or, where the host stands in, by loops.
+  The device's side of a cycle of GMRES: products, preconditioners, and the passes of gmres.h, by kernels or, on the host backend, by loops.
 
     graph      on one process: each iteration is a launch of one recorded graph; scalars stay on the device
     host loop  for any matrix and preconditioner: MatMult() and PCApply() of PETSc vectors on the device. On one process the scalars stay there too; on several the host adds up the sums
 
-  On both paths the host reads a column of the Hessenberg matrix when it is complete, and may have launched the next iteration by then.
+  On both paths the host reads each complete column of the Hessenberg matrix, and may have launched the next iteration by then.
 */
 #include "gmresimpl.h"
 
@@ -37,7 +37,7 @@ static PetscErrorCode Lock(KSP_GPUGMRES *g)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Vectors of the slots for the host loop, which PETSc works on; the graph has none. Collective */
+/* Vectors of the slots for PETSc in the host loop; the graph has none. Collective */
 PetscErrorCode GPUGMRESSlots(KSP ksp, KSP_GPUGMRES *g)
 {
   const PetscBool vectors = (PetscBool)(g->k.taken == KSP_GPU_PATH_HOST_LOOP);
@@ -66,7 +66,7 @@ static PetscErrorCode Restore(KSP_GPUGMRES *g)
 }
 
 /* Borrows the slots' arrays on the device: all of them or, if one fails, none */
-static PetscErrorCode Get(KSP_GPUGMRES *g)
+static PetscErrorCode GMRESBorrow(KSP_GPUGMRES *g)
 {
   PetscErrorCode ierr = PETSC_SUCCESS;
 
@@ -81,22 +81,22 @@ static PetscErrorCode Get(KSP_GPUGMRES *g)
     g->slot[q].out = (PetscBool)!ierr;
   }
   if (ierr) (void)Restore(g);
-  PetscCheck(!ierr, PETSC_COMM_SELF, ierr, "A vector of a solver cannot be had on %s device %d", g->k.dev->ops->name, g->k.dev->id);
+  PetscCheck(!ierr, PETSC_COMM_SELF, ierr, "A vector of a solver is not on %s device %d", g->k.dev->ops->name, g->k.dev->id);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Runs a step on the slots' arrays, and gives them back whether it worked or not */
+/* Runs a step on the slots' arrays, and restores the arrays even after an error */
 #define WITH(...) \
   do { \
     PetscErrorCode ierr_; \
 \
-    PetscCall(Get(g)); \
+    PetscCall(GMRESBorrow(g)); \
     ierr_ = (__VA_ARGS__); \
     PetscCall(Restore(g)); \
     PetscCall(ierr_); \
   } while (0)
 
-/* The slots' memory on the device: that of their vectors or, of those that are not there, the solver's own, with copies around what PETSc does. Not collective */
+/* The slots' memory on the device: of their vectors, or, without vectors, of the solver, with copies around PETSc's work. Not collective */
 PetscErrorCode GPUGMRESSlotsThere(KSP_GPUGMRES *g)
 {
   GPUCSRDevice dev;
@@ -124,7 +124,7 @@ static PetscErrorCode Give(KSP_GPUGMRES *g, int q)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Take(KSP_GPUGMRES *g, int q)
+static PetscErrorCode GMRESLend(KSP_GPUGMRES *g, int q)
 {
   PetscFunctionBegin;
   if (!g->slot[q].borrowed) PetscCall(GPUKSPLoad(&g->k, g->slot[q].vec, g->slot[q].p));
@@ -168,7 +168,7 @@ PetscErrorCode GPUGMRESMemory(KSP ksp, KSP_GPUGMRES *g)
   *g->mirror                     = initial;
   GPUGMRESSolution(g->mirror)[m] = 1;
   PetscCall(k->dev->ops->copy(k->dev->id, g->state, g->mirror, GPUGMRESStateBytes(g->m), GPUCSR_TO_DEVICE, k->dev->stream));
-  /* arguments of the other solvers' steps, which subtract, and apply preconditioners on the device */
+  /* arguments of the steps of steps.h, for subtraction and preconditioners on the device */
   PetscCall(PetscMemzero(v, sizeof(*v)));
   v->x  = g->x;
   v->b  = g->b;
@@ -193,7 +193,7 @@ PetscErrorCode GPUGMRESRelease(KSP_GPU *k)
 
 /* ---- passes ---- */
 
-/* source: slot of the vector to be orthogonalized */
+/* source: slot of the vector to orthogonalize */
 static GPUGMRESPass PassOf(KSP_GPUGMRES *g, int source, PetscBool first, PetscBool again)
 {
   const KSP_GPU  *k        = &g->k;
@@ -220,7 +220,7 @@ static GPUGMRESPass PassOf(KSP_GPUGMRES *g, int source, PetscBool first, PetscBo
   return a;
 }
 
-/* A loop on the host in place of a kernel: as that, in the order of the stream, with a copy of its argument */
+/* Runs a loop on the host like a kernel: in stream order, with a copy of its argument */
 static PetscErrorCode OnHost(const KSP_GPUGMRES *g, PetscErrorCode (*loop)(void *), void *arg, size_t bytes, const char name[])
 {
   const GPUCSRDevice dev = g->k.dev;
@@ -350,13 +350,13 @@ static PetscErrorCode Sum(KSP_GPUGMRES *g, int count, const double *vectors, con
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The new basis vector from what is in a slot */
+/* The new basis vector from the vector in a slot */
 static PetscErrorCode Orthogonalize(KSP ksp, KSP_GPUGMRES *g, int source, PetscBool first)
 {
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(Get(g));
+  PetscCall(GMRESBorrow(g));
   for (int again = 0; again < 2; again++) {
     GPUGMRESPass a = PassOf(g, source, first, (PetscBool)again);
 
@@ -382,18 +382,18 @@ static PetscErrorCode Product(KSP ksp, KSP_GPUGMRES *g, int from, int to)
     PetscCall(PCGetOperators(ksp->pc, &A, NULL));
     PetscCall(Give(g, from));
     PetscCall(KSP_MatMult(ksp, A, g->slot[from].vec, g->slot[to].vec));
-    PetscCall(Take(g, to));
+    PetscCall(GMRESLend(g, to));
   } else PetscCall(MatGPUCSROperatorProduct_Private(&g->k.op, g->slot[from].p, g->slot[to].p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Apply(KSP ksp, KSP_GPUGMRES *g, int from, int to)
+static PetscErrorCode GMRESApplyPC(KSP ksp, KSP_GPUGMRES *g, int from, int to)
 {
   PetscFunctionBegin;
   if (g->k.pc.kind == GPUKSP_PC_ANY) {
     PetscCall(Give(g, from));
     PetscCall(KSP_PCApply(ksp, g->slot[from].vec, g->slot[to].vec));
-    PetscCall(Take(g, to));
+    PetscCall(GMRESLend(g, to));
   } else {
     if (!g->k.dev->ops->kernels) PetscCall(GPUCSRWaitStreamOnHost(g->k.dev->stream));
     PetscCall((*g->k.pc.row->apply)(&g->k, g->slot[from].p, g->slot[to].p, PETSC_FALSE, g->k.dev->stream));
@@ -431,7 +431,7 @@ PetscErrorCode GPUGMRESStart(KSP ksp, KSP_GPUGMRES *g, PetscBool zero)
     PetscCall(Product(ksp, g, GMRES_DIRECTION, GMRES_PRODUCT));
     WITH(Residual(g));
   }
-  if (apart) PetscCall(Apply(ksp, g, GMRES_PRODUCT, GMRES_RESULT));
+  if (apart) PetscCall(GMRESApplyPC(ksp, g, GMRES_PRODUCT, GMRES_RESULT));
   PetscCall(Orthogonalize(ksp, g, apart ? GMRES_RESULT : GMRES_PRODUCT, PETSC_TRUE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -442,14 +442,14 @@ static PetscErrorCode ColumnAny(KSP ksp, KSP_GPUGMRES *g, PetscInt it)
   PetscFunctionBegin;
   WITH(Sum(g, 1, g->basis + g->stride * (size_t)it, OnDevice(g, GPUGMRESInverse(g->mirror)) + it, NULL, NULL, g->slot[GMRES_DIRECTION].p));
   if (g->flexible) {
-    PetscCall(Apply(ksp, g, GMRES_DIRECTION, GMRES_RESULT));
+    PetscCall(GMRESApplyPC(ksp, g, GMRES_DIRECTION, GMRES_RESULT));
     WITH(Copy(g, g->flexiblebasis + g->stride * (size_t)it, g->slot[GMRES_RESULT].p));
     PetscCall(Product(ksp, g, GMRES_RESULT, GMRES_PRODUCT));
     PetscCall(Orthogonalize(ksp, g, GMRES_PRODUCT, PETSC_FALSE));
   } else {
     PetscCall(Give(g, GMRES_DIRECTION));
     PetscCall(KSP_PCApplyBAorAB(ksp, g->slot[GMRES_DIRECTION].vec, g->slot[GMRES_RESULT].vec, g->slot[GMRES_PRODUCT].vec));
-    PetscCall(Take(g, GMRES_RESULT));
+    PetscCall(GMRESLend(g, GMRES_RESULT));
     PetscCall(Orthogonalize(ksp, g, GMRES_RESULT, PETSC_FALSE));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -460,15 +460,15 @@ static PetscErrorCode Column(KSP ksp, KSP_GPUGMRES *g)
   const PetscBool apart = (PetscBool)(g->k.pc.kind == GPUKSP_PC_APART), right = g->k.persistent.right;
 
   PetscFunctionBegin;
-  if (apart && right) PetscCall(Apply(ksp, g, GMRES_DIRECTION, GMRES_RESULT));
+  if (apart && right) PetscCall(GMRESApplyPC(ksp, g, GMRES_DIRECTION, GMRES_RESULT));
   PetscCall(Product(ksp, g, apart && right ? GMRES_RESULT : GMRES_DIRECTION, GMRES_PRODUCT));
-  if (apart && !right) PetscCall(Apply(ksp, g, GMRES_PRODUCT, GMRES_RESULT));
+  if (apart && !right) PetscCall(GMRESApplyPC(ksp, g, GMRES_PRODUCT, GMRES_RESULT));
   PetscCall(Orthogonalize(ksp, g, apart && !right ? GMRES_RESULT : GMRES_PRODUCT, PETSC_FALSE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 #if defined(GPUCSR_HAVE_CUDA)
-/* Records an iteration; if that fails, this solver launches step by step from then on */
+/* Records an iteration; after a failure this solver launches step by step */
 static PetscErrorCode RecordColumn(KSP ksp, KSP_GPUGMRES *g)
 {
   KSP_GPU       *k = &g->k;
@@ -489,7 +489,7 @@ static PetscErrorCode RecordColumn(KSP ksp, KSP_GPUGMRES *g)
 }
 #endif
 
-/* Launches iteration `it`. The first is not recorded, because it may set up things that later ones reuse */
+/* Launches iteration `it`. The first is not recorded, because it may prepare objects that later iterations reuse */
 PetscErrorCode GPUGMRESLaunch(KSP ksp, KSP_GPUGMRES *g, PetscInt it)
 {
   KSP_GPU *k = &g->k;
@@ -511,7 +511,7 @@ PetscErrorCode GPUGMRESLaunch(KSP ksp, KSP_GPUGMRES *g, PetscInt it)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Waits for column `it` of the Hessenberg matrix, followed by the norm of the new basis vector; for -1, for the norm of the first. It is valid until the next but one is launched */
+/* Waits for column `it` of the Hessenberg matrix, followed by the norm of the new basis vector; for -1, for the norm of the first. The column is valid until the launch after the next */
 PetscErrorCode GPUGMRESWait(KSP_GPUGMRES *g, PetscInt it, const double **column)
 {
   KSP_GPU *k = &g->k;
@@ -540,7 +540,7 @@ PetscErrorCode GPUGMRESCombine(KSP ksp, KSP_GPUGMRES *g, PetscInt it, double *ou
   PetscCall(k->dev->ops->copy(k->dev->id, y, g->y, sizeof(double) * (size_t)it, GPUCSR_TO_DEVICE, k->dev->stream));
   if (apart) {
     WITH(Sum(g, (int)it, g->basis, y, NULL, NULL, g->slot[GMRES_PRODUCT].p));
-    PetscCall(Apply(ksp, g, GMRES_PRODUCT, GMRES_RESULT));
+    PetscCall(GMRESApplyPC(ksp, g, GMRES_PRODUCT, GMRES_RESULT));
     WITH(Sum(g, 1, g->slot[GMRES_RESULT].p, one, NULL, g->x, out ? out : g->slot[GMRES_RESULT].p));
   } else WITH(Sum(g, (int)it, z ? g->flexiblebasis : g->basis, y, k->persistent.right && k->pc.kind == GPUKSP_PC_DIAGONAL ? (const double *)k->pc.numbers.p : NULL, g->x, out ? out : g->slot[GMRES_RESULT].p));
   PetscFunctionReturn(PETSC_SUCCESS);

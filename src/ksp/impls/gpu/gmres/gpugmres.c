@@ -1,6 +1,6 @@
 /*
-  KSPGPUGMRES and KSPGPUFGMRES: PETSc's restarted GMRES and its flexible variant, iterating on the matrix' device. This file has the types and their options. PETSc's own functions and options
-  of KSPGMRES and KSPFGMRES set them.
+  KSPGPUGMRES and KSPGPUFGMRES: PETSc's restarted GMRES and its flexible variant, iterating on the matrix' device. This file has the types and their options, set by PETSc's own functions and
+  options of KSPGMRES and KSPFGMRES.
 */
 #include "gmresimpl.h"
 
@@ -42,14 +42,14 @@ static const char *PetscsToDo(KSP ksp)
 {
   const KSP_GPUGMRES *g = (const KSP_GPUGMRES *)ksp->data;
 
-  if (g->orthogonalize != KSPGMRESClassicalGramSchmidtOrthogonalization) return "another orthogonalization than the classical one was asked for";
-  if (g->modify && g->modify != KSPFGMRESModifyPCNoChange) return "the preconditioner is to be changed between iterations";
+  if (g->orthogonalize != KSPGMRESClassicalGramSchmidtOrthogonalization) return "an orthogonalization other than the classical is selected";
+  if (g->modify && g->modify != KSPFGMRESModifyPCNoChange) return "KSPFGMRESSetModifyPC() changes the preconditioner between iterations";
   if (ksp->pc_side == PC_SYMMETRIC) return "symmetric preconditioning was asked for";
   if (ksp->calc_ritz) return "Ritz pairs were asked for";
   return NULL;
 }
 
-/* What ranks must have alike besides what all types have */
+/* The type's own settings that all ranks must share */
 static int64_t Choices(KSP ksp)
 {
   const KSP_GPUGMRES *g = (const KSP_GPUGMRES *)ksp->data;
@@ -113,7 +113,7 @@ static PetscErrorCode KSPSetFromOptions_GPUGMRES(KSP ksp, GPUCSROptionItems Pets
   PetscCall(KSPGMRESSetHapTol(ksp, haptol));
   PetscCall(PetscOptionsReal("-ksp_gmres_breakdown_tolerance", "Tolerance of the difference of norms at a restart", "KSPGMRESSetBreakdownTolerance", breakdowntol, &breakdowntol, NULL));
   PetscCall(KSPGMRESSetBreakdownTolerance(ksp, breakdowntol));
-  PetscCall(PetscOptionsBool("-ksp_gmres_preallocate", "Allocate all vectors of a cycle at once, as this type always does", "KSPGMRESSetPreAllocateVectors", g->preallocate, &g->preallocate, NULL));
+  PetscCall(PetscOptionsBool("-ksp_gmres_preallocate", "Allocate all vectors of a cycle at once (always the case)", "KSPGMRESSetPreAllocateVectors", g->preallocate, &g->preallocate, NULL));
   PetscCall(PetscOptionsEnum("-ksp_gmres_cgs_refinement_type", "When to orthogonalize a second time", "KSPGMRESSetCGSRefinementType", KSPGMRESCGSRefinementTypes, (PetscEnum)g->refinement, (PetscEnum *)&g->refinement, NULL));
   PetscCall(PetscOptionsBoolGroupBegin("-ksp_gmres_classicalgramschmidt", "Classical Gram-Schmidt orthogonalization", "KSPGMRESSetOrthogonalization", &flg));
   if (flg) g->orthogonalize = KSPGMRESClassicalGramSchmidtOrthogonalization;
@@ -134,7 +134,7 @@ static PetscErrorCode KSPSetFromOptions_GPUGMRES(KSP ksp, GPUCSROptionItems Pets
 static PetscErrorCode KSPGMRESSetRestart_GPUGMRES(KSP ksp, PetscInt restart)
 {
   PetscFunctionBegin;
-  PetscCheck(restart >= 1 && restart <= 1000000, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "A restart of GMRES after %" PetscInt_FMT " iterations was asked for: must be from 1 to 1000000", restart);
+  PetscCheck(restart >= 1 && restart <= 1000000, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "The restart of GMRES is %" PetscInt_FMT ": must be from 1 to 1000000", restart);
   ((KSP_GPUGMRES *)ksp->data)->restart = restart;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -149,7 +149,7 @@ static PetscErrorCode KSPGMRESGetRestart_GPUGMRES(KSP ksp, PetscInt *restart)
 static PetscErrorCode KSPGMRESSetHapTol_GPUGMRES(KSP ksp, PetscReal tol)
 {
   PetscFunctionBegin;
-  PetscCheck(tol >= 0, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "A tolerance of %g for happy breakdowns was asked for: must not be negative", (double)tol);
+  PetscCheck(tol >= 0, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "The tolerance of happy breakdowns is %g: must not be negative", (double)tol);
   ((KSP_GPUGMRES *)ksp->data)->haptol = tol;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -158,7 +158,7 @@ static PetscErrorCode KSPGMRESSetBreakdownTolerance_GPUGMRES(KSP ksp, PetscReal 
 {
   PetscFunctionBegin;
   if (tol == (PetscReal)PETSC_DEFAULT) tol = 0.1;
-  PetscCheck(tol >= 0, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "A breakdown tolerance of %g was asked for: must not be negative", (double)tol);
+  PetscCheck(tol >= 0, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "The breakdown tolerance is %g: must not be negative", (double)tol);
   ((KSP_GPUGMRES *)ksp->data)->breakdowntol = tol;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -210,7 +210,7 @@ static PetscErrorCode KSPFGMRESSetModifyPC_GPUFGMRES(KSP ksp, ModifyFn *f, void 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Their names in PETSc; those of the flexible variant only come last */
+/* Names of the functions in PETSc; the flexible variant's own come last */
 static const struct {
   const char *name;
   void (*f)(void);
@@ -241,7 +241,7 @@ static PetscErrorCode KSPDestroy_GPUGMRES(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Create(KSP ksp, PetscBool flexible)
+static PetscErrorCode GMRESCreate(KSP ksp, PetscBool flexible)
 {
   KSP_GPUGMRES *g;
 
@@ -282,11 +282,11 @@ static PetscErrorCode Create(KSP ksp, PetscBool flexible)
   Level: beginner
 
   Notes:
-  Iterates, norms, tests and reasons are those of `KSPGMRES` with classical Gram-Schmidt, but for rounding; the norm is preconditioned from the left, unpreconditioned from the right.
+  Iterates, norms, tests and reasons equal those of `KSPGMRES` with classical Gram-Schmidt up to rounding. The norm is preconditioned with a left `PC`, unpreconditioned with a right `PC`.
 
-  On one process an iteration is one graph: the product, and two passes over the basis, each with a reduction. That holds for `PCNONE`, `PCJACOBI`, `PCPBJACOBI` with blocks of at most 8, and other
-  preconditioners that the device applies by itself. Any other preconditioner is applied by `PCApply()` to vectors on the device, between the same passes. The Hessenberg matrix is on the host,
-  which tests one iteration while the device runs the next, unless the next is likely not to be needed.
+  On one process an iteration is a graph of the product and two passes over the basis, each with a reduction. The `PC` is `PCNONE`, `PCJACOBI`, `PCPBJACOBI` with blocks of at most 8, or another
+  preconditioner that the device applies. `PCApply()` applies any other preconditioner to vectors on the device, between the same passes. The Hessenberg matrix is on the host,
+  which tests an iteration while the device runs the next, unless the solve is likely to end.
 
   All vectors of a cycle are allocated at once. Unsupported cases fall back to `KSPGMRES`, with a message: too little memory for the vectors, modified Gram-Schmidt, symmetric preconditioning,
   requests for eigenvalues, singular values or Ritz pairs, and an operator that is not a `MATGPUCSR` matrix or is on no device.
@@ -296,7 +296,7 @@ M*/
 PetscErrorCode KSPCreate_GPUGMRES(KSP ksp)
 {
   PetscFunctionBegin;
-  PetscCall(Create(ksp, PETSC_FALSE));
+  PetscCall(GMRESCreate(ksp, PETSC_FALSE));
   PetscCall(KSPSetSupportedNorm(ksp, KSP_NORM_PRECONDITIONED, PC_LEFT, 4));
   PetscCall(KSPSetSupportedNorm(ksp, KSP_NORM_UNPRECONDITIONED, PC_RIGHT, 3));
   PetscCall(KSPSetSupportedNorm(ksp, KSP_NORM_PRECONDITIONED, PC_SYMMETRIC, 2));
@@ -315,15 +315,15 @@ PetscErrorCode KSPCreate_GPUGMRES(KSP ksp)
   Level: beginner
 
   Note:
-  As `KSPGPUGMRES`, with its other options. The preconditioner is on the right, and may differ between iterations. If the program changes it itself (`KSPFGMRESSetModifyPC()`), `KSPFGMRES` solves
-  instead, with a message. The preconditioned basis is stored only if the preconditioner is not known to be linear.
+  As `KSPGPUGMRES`, with the same other options. The preconditioner is on the right and may differ between iterations. With `KSPFGMRESSetModifyPC()`, `KSPFGMRES` solves
+  instead, with a message. The preconditioned basis is stored unless the preconditioner is known to be linear.
 
 .seealso: `MATGPUCSR`, `KSPGPUGMRES`, `KSPGPUSetPath()`
 M*/
 PetscErrorCode KSPCreate_GPUFGMRES(KSP ksp)
 {
   PetscFunctionBegin;
-  PetscCall(Create(ksp, PETSC_TRUE));
+  PetscCall(GMRESCreate(ksp, PETSC_TRUE));
   PetscCall(KSPSetSupportedNorm(ksp, KSP_NORM_UNPRECONDITIONED, PC_RIGHT, 3));
   PetscCall(KSPSetSupportedNorm(ksp, KSP_NORM_NONE, PC_RIGHT, 1));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -1,9 +1,9 @@
 /*
   Iterations as steps: a product, a preconditioner, and between them passes over the rows of vectors (steps.h). The same source serves both paths and all backends.
 
-    graph      The vectors are the solver's own, on the matrix' device. On a GPU an iteration is recorded once as a graph and launched again and again. The device applies the rules, and the
+    graph      The vectors are the solver's own, on the matrix' device. A GPU records an iteration once as a graph and launches the graph again and again. The device applies the rules, and the
                host reads the outcome one iteration later. On the host backend the same steps are loops.
-    host loop  The vectors are PETSc's and stay where they are. Products are MatMult() and preconditioners PCApply(), so that any operator and any processes will do. The host applies the rules.
+    host loop  The vectors are PETSc's and stay in their place. Products are MatMult() and preconditioners PCApply(), for any operator and any processes. The host applies the rules.
 
   If a monitor or the user's convergence test reads every iteration, the host applies the rules on both paths.
 */
@@ -47,8 +47,7 @@ static PetscErrorCode Reduce(KSP ksp, KSP_GPU *k, GPUKSPStep step, double sum[],
 }
 
 /*
-  From the last row to the first? A step begins with the rows that the one before it, or the product, has ended with, which are still in the last-level cache. So passes alternate, but for products, which go
-  from the first row to the last
+  Does the step run from the last row to the first? The last-level cache still holds the rows at which the previous step or product has ended. So passes alternate, and products always run forwards
 */
 static PetscBool Backwards(const KSP_GPU *k, GPUKSPStep s)
 {
@@ -112,7 +111,7 @@ static PetscErrorCode Rows(KSP_GPU *k, GPUKSPStep step, const GPUKSPVectors *v, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A step without sums, on the given arrays. rule: skip it if the solve rests */
+/* A step without sums, on the given arrays. rule: skip the step if the solve rests */
 PetscErrorCode GPUKSPStepArrays(KSP_GPU *k, GPUKSPStep step, const GPUKSPVectors *v, PetscBool device, GPUCSRStream s, PetscBool rule)
 {
   PetscFunctionBegin;
@@ -120,7 +119,7 @@ PetscErrorCode GPUKSPStepArrays(KSP_GPU *k, GPUKSPStep step, const GPUKSPVectors
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One step on PETSc's vectors; restores their arrays whether it worked or not */
+/* One step on PETSc's vectors; restores their arrays even after an error */
 static PetscErrorCode RowsBorrowed(KSP_GPU *k, GPUKSPStep step, GPUKSPVectors *v, PetscBool rule, PetscBool first, PetscBool next, double sum[])
 {
   GPUCSRStream   s = k->dev->stream;
@@ -138,7 +137,7 @@ static PetscErrorCode RowsBorrowed(KSP_GPU *k, GPUKSPStep step, GPUKSPVectors *v
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One step. Without a rule its sums, if any, are in k->sums. next: it is the last step with a rule in its iteration */
+/* One step. Without a rule its sums, if any, are in k->sums. next: the last step with a rule in the iteration */
 PetscErrorCode GPUKSPStepRun(KSP ksp, KSP_GPU *k, GPUKSPStep step, GPUKSPVectors *v, PetscBool rule, PetscBool first, PetscBool next)
 {
   double sum[GPUKSP_SUMS] = {0, 0, 0, 0, 0};
@@ -169,7 +168,7 @@ PetscErrorCode GPUKSPProduct(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, int from, in
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* to = A from, and the step that follows: its sums are taken on the product's way, with vectors q and u (-1: none), and M to is stored in place of to, where the solve's products can do that */
+/* to = A from, and the next step. If the solve's products can, the product takes the step's sums with vectors q and u (-1: none), and stores M to in place of to */
 static PetscErrorCode ProductStep(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, int from, int to, int q, int u, const double *M, GPUKSPStep step)
 {
   PetscFunctionBegin;
@@ -204,7 +203,7 @@ static PetscErrorCode Polynomial(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, PetscBoo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* to = M from. rule: within an iteration, so skip it if the solve rests */
+/* to = M from. rule: within an iteration: skip the step if the solve rests */
 static PetscErrorCode Precondition(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, int from, int to, PetscBool rule)
 {
   PetscFunctionBegin;
@@ -230,7 +229,7 @@ static PetscErrorCode Show(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Between the two rules that end an iteration: history, monitors, the user's convergence test; then the second rule */
+/* Between the two rules at the end of an iteration: history, monitors and the user's convergence test; then the second rule */
 static PetscErrorCode After(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, PetscBool first)
 {
   GPUKSPState *s = k->state;
@@ -380,8 +379,8 @@ PetscErrorCode GPUKSPStepRunSingle(KSP ksp, KSP_GPU *k, GPUKSPStep step, PetscBo
 
 #if defined(GPUCSR_HAVE_CUDA)
 /*
-  Have the ranks launched all iterations, of which they must launch equally many? Before iteration q all but the last `ahead` are known to be done. A solve has come to rest in iteration i or the one
-  before, i being in the state, which is the same on all ranks. So they all go on to i + ahead, whenever they see that it rests.
+  Have the ranks launched all iterations? All ranks must launch equally many. Before iteration q, all but the last `ahead` are known to be done. The state, the same on all ranks, has the iteration i;
+  the solve has come to rest in i or in i - 1. So all ranks go on to i + ahead, whenever they see the rest.
 */
 static PetscBool RanksRest(const volatile GPUKSPState *seen, int q, int ahead)
 {
@@ -408,12 +407,12 @@ static PetscErrorCode Record(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIterat
 #endif
 
 /*
-  Iterates until the solve rests; k->state then says why. *k->seen must not be from an earlier rest. On a device the host launches ahead and reads the outcome one iteration later, unless one
-  iteration too many would be expensive. The first iteration is not recorded, because it may set up things that later ones reuse.
+  Iterates until the solve rests; k->state has the reason. *k->seen must not be from an earlier rest. With a device the host launches ahead and reads the outcome one iteration later, unless a
+  superfluous iteration is expensive. The first iteration is not recorded, because it may prepare objects that later iterations reuse.
 */
 PetscErrorCode GPUKSPLoop(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIteration iteration)
 {
-  PetscInt mean; /* rows of a rank: all must launch equally many iterations */
+  PetscInt mean; /* rows of one rank may differ: all must launch equally many iterations */
 
   PetscFunctionBegin;
   PetscCall(VecGetSize(ksp->vec_sol, &mean));
@@ -463,7 +462,7 @@ PetscErrorCode GPUKSPGraphForget(KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Drops the graph if the next solve cannot use it; in single precision it never can */
+/* Drops the graph if the next solve cannot use it, as always in single precision */
 PetscErrorCode GPUKSPIterateEnd(KSP_GPU *k)
 {
   PetscFunctionBegin;

@@ -1,13 +1,12 @@
 /*
-  Several ranks: what they must agree on before a solve, and which ways they can take together: one launch on each (peers.c), or a graph with the exchange of the matrix. What they
-  answer is the same on all ranks.
+  Several ranks: agreement before a solve, and the possible paths: one launch on each rank (peers.c), or a graph with the exchange of the matrix. All ranks get the same answers.
 */
 #include "../common/gpukspimpl.h"
 #include <sched.h>
 
 /*
-  Agrees on the outcome of something that each process has tried by itself, since processes that go on must not wait for one that failed. ok: all go on. If not, all get the message of the first
-  process with the worst outcome, and its error if it is one.
+  Agrees on the outcome of each process' separate work, so that no process waits for a failed process. ok: all continue. Otherwise all get the message of the first process with the
+  worst outcome, and its error if there is one.
 */
 PetscErrorCode GPUKSPAgree(KSP ksp, GPUKSPOutcome mine, PetscErrorCode ierr, const char message[], PetscBool *ok, char why[], size_t len)
 {
@@ -34,14 +33,14 @@ PetscErrorCode GPUKSPAgree(KSP ksp, GPUKSPOutcome mine, PetscErrorCode ierr, con
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* If the device has too little memory or fails, PETSc's method solves; with -mat_gpucsr_backend cuda it is an error */
+/* If the device has too little memory or fails, PETSc's method solves; with -mat_gpucsr_backend cuda the solve ends with an error */
 GPUKSPOutcome GPUKSPOutcomeOf(const KSP_GPU *k, PetscErrorCode ierr)
 {
   if (!ierr) return GPUKSP_GOES_ON;
   return (ierr == PETSC_ERR_MEM || ierr == PETSC_ERR_GPU) && !k->op.required ? GPUKSP_NO_DEVICE : GPUKSP_IN_ERROR;
 }
 
-/* The same for an error code. ok: it worked on all processes */
+/* The same for an error code. ok: all processes have succeeded */
 PetscErrorCode GPUKSPTogether(KSP ksp, const KSP_GPU *k, PetscErrorCode ierr, const char message[], PetscBool *ok, char why[], size_t len)
 {
   PetscFunctionBegin;
@@ -50,8 +49,8 @@ PetscErrorCode GPUKSPTogether(KSP ksp, const KSP_GPU *k, PetscErrorCode ierr, co
 }
 
 /*
-  After what all have begun: has any rank met an error? All come here, whether they have met one or not, but a rank may be later than others may wait. So the wait has a limit, and what the ranks
-  agree by stays for those that are late
+  At the end of a common solve: has any rank met an error? All ranks call this function, with or without an error, but possibly late. So the wait is bounded, and the request of the agreement
+  stays alive for late ranks
 */
 PetscErrorCode GPUKSPEndTogether(KSP ksp, PetscErrorCode ierr, PetscBool *any)
 {
@@ -72,7 +71,7 @@ PetscErrorCode GPUKSPEndTogether(KSP ksp, PetscErrorCode ierr, PetscBool *any)
     PetscCallMPI(MPI_Test(&end->request, &done, MPI_STATUS_IGNORE));
     if (!done) (void)sched_yield();
   } while (!done && !ierr && MPI_Wtime() - since < timeout);
-  PetscCheck(done || ierr, PETSC_COMM_SELF, PETSC_ERR_GPU, "A rank has not come to the end of a solve for %g seconds: -gpucsr_peer_timeout says how long it may", (double)timeout);
+  PetscCheck(done || ierr, PETSC_COMM_SELF, PETSC_ERR_GPU, "A rank has not reached the end of a solve for %g seconds (-gpucsr_peer_timeout)", (double)timeout);
   *any = (PetscBool)(!done || end->all);
   if (done) PetscCall(PetscFree(end));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -125,7 +124,7 @@ PetscErrorCode GPUKSPRanksGet(KSP ksp, KSP_GPU *k, const char launch[], PetscBoo
   PetscCall(PetscStrcmp(graph, launch, &same));
   if (k->path == KSP_GPU_PATH_GRAPH) PetscCall(PetscSNPrintf(why, len, "there are several processes, and %s", graph));
   else PetscCall(PetscSNPrintf(why, len, "there are several processes, and %s%s%s", launch, graph[0] && !same ? "; for a graph, " : "", same ? "" : graph));
-  if (k->path == KSP_GPU_PATH_AUTO && k->dev->ops->kernels) { /* 171 us an iteration for 109 on two GPUs (27 points 64^3, staged) */
+  if (k->path == KSP_GPU_PATH_AUTO && k->dev->ops->kernels) {
     PetscCall(PetscStrlcat(why, ": -ksp_type ", len));
     PetscCall(PetscStrlcat(why, k->petsc, len));
     PetscCall(PetscStrlcat(why, " is faster there", len));
@@ -134,8 +133,8 @@ PetscErrorCode GPUKSPRanksGet(KSP ksp, KSP_GPU *k, const char launch[], PetscBoo
 }
 
 /*
-  What may differ between ranks and must not: a rank may have no device for what its neighbours have one for, a factor say, and then PETSc applies the PC on all; and if one rank has a monitor that
-  looks at every iteration, all stop for it
+  Ranks agree on the kind of the PC and on live monitors. A rank may lack the device's data of its neighbours, a factor for example: then PETSc applies the PC on all ranks. If a monitor reads
+  every iteration on one rank, all ranks stop for the monitor
 */
 PetscErrorCode GPUKSPKindTogether(KSP ksp, KSP_GPU *k)
 {

@@ -1,6 +1,6 @@
 /*
-  What the steps do to a row, for loops of the host and the kernels of steps.cu: GPUKSPStepRow(), and GPUKSPStepRowSingle() for vectors in single precision. A row's numbers are read before any is written, so that
-  their loads are in flight together: for all that the compiler knows, vectors overlap. The file includes itself, once for each type of numbers.
+  The work of each step on a row, for loops of the host and the kernels of steps.cu: GPUKSPStepRow(), and GPUKSPStepRowSingle() for vectors in single precision. A row's numbers are read before any
+  is written, to have their loads in flight together: the compiler must assume that vectors overlap. The file includes itself once for each type of numbers.
 */
 #if !defined(GPUKSP_NUMBER)
   #define GPUKSP_NUMBER      double
@@ -15,13 +15,13 @@
   #undef GPUKSP_NAMED
 #else
 
-/* Entry i of the fused diagonal; 1 where there is none */
+/* Entry i of the fused diagonal; 1 without a diagonal */
 GPUKSP_RULE double GPUKSP_NAMED(GPUKSPDiagonal)(const GPUKSP_NAMED(GPUKSPVectors) * v, int i)
 {
   return v->pc ? (double)v->pc[i] : 1;
 }
 
-/* A flat table: each case is a step, and none depends on another. As functions they would be named twice, here and in a list, and the kernels would call through pointers */
+/* A flat table: each case is an independent step. Functions would need a second list, and the kernels would call through pointers */
 GPUKSP_RULE void GPUKSP_NAMED(GPUKSPStepRow)(GPUKSPStep step, const GPUKSP_NAMED(GPUKSPVectors) * v, const GPUKSPState *s, int i, double sum[])
 {
   switch (step) {
@@ -91,7 +91,7 @@ GPUKSP_RULE void GPUKSP_NAMED(GPUKSPStepRow)(GPUKSPStep step, const GPUKSP_NAMED
   case GPUKSP_CG_FINISH: /* after a breakdown p may be NaN */
     if (s->xalpha != 0) v->x[i] += s->xalpha * v->p[i];
     break;
-  /* Residual replacement: its start, from 0; the norms of the true residual, which is in w; and the updates between the iteration's vectors and the solution */
+  /* Residual replacement: its start from 0; the norms of the true residual in w; and the updates between the iteration's vectors and the solution */
   case GPUKSP_REPLACEMENT_START:
     v->x[i] = 0;
     v->w[i] = v->b[i];

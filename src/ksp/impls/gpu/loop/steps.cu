@@ -1,6 +1,6 @@
 /*
-  Single steps of the solvers, a kernel for each: a thread takes several rows, and sums are formed in two stages of fixed order. The last block to finish adds up the parts of all blocks. If the state is on the
-  device, it also applies the rule; the next step then finds its scalars there, and the host need not wait. A step of a solve that has ended does nothing, so that iterations may be launched ahead.
+  Single steps of the solvers, a kernel each: a thread takes several rows, and sums have two stages of fixed order. The last block to finish adds up the parts of all blocks. If the state is on the
+  device, this block also applies the rule; the next step finds its scalars there, and the host need not wait. After the end of a solve steps do nothing, so iterations may be launched ahead.
 */
 #include "../../../../mat/impls/gpucsr/blackbox/kernels/device.cuh"
 #include "../../../../sys/peer/peer.cuh"
@@ -9,7 +9,7 @@
 
 #define THREADS 256
 
-/* Blocks a multiprocessor, such that all blocks of a step are resident at once: a second wave would take as long as the first */
+/* Blocks a multiprocessor that are resident at once: a second wave would take as long as the first */
 #if __CUDA_ARCH__ == 750
   #define RESIDENT (1024 / THREADS)
 #elif __CUDA_ARCH__ == 860 || __CUDA_ARCH__ == 870 || __CUDA_ARCH__ == 890 || __CUDA_ARCH__ >= 1200
@@ -67,7 +67,7 @@ __device__ __forceinline__ void decide(GPUKSPStep step, const double (&sum)[GPUK
   if (a.next) GPUKSPNext(a.method, st, a.first);
 }
 
-/* and all of its block show the outcome. A copy over the bus is slow, so only at the end */
+/* and all threads of its block publish the outcome, only at the end because a copy over the bus is slow */
 __device__ __forceinline__ void publish_state(const GPUKSPStepArgs &a, const GPUKSPState *st)
 {
   __syncthreads();
@@ -79,7 +79,7 @@ template <GPUKSPStep S, class Vectors>
 __global__ void __launch_bounds__(THREADS, RESIDENT) step_kernel(const Vectors v, const GPUKSPStepArgs a)
 {
   constexpr int          N    = GPUKSPStepSums(S);
-  constexpr int          ROWS = reads_only(S) ? 4 : 1; /* in flight together: a write would separate them */
+  constexpr int          ROWS = reads_only(S) ? 4 : 1; /* loads in flight together; a write would separate them */
   __shared__ double      part[GPUKSP_SUMS][WARPS];
   __shared__ unsigned    last;
   __shared__ GPUKSPState st;
@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) step_kernel(const Vectors v
   }
 }
 
-/* The rule of a step of several ranks, one block: it gathers their sums, n of each, unless that has been done, and adds them in the order of ranks */
+/* The rule of a step of several ranks, one block: gathers n sums of each rank, unless they are gathered, and adds them in rank order */
 __global__ void __launch_bounds__(THREADS) rule_kernel(GPUKSPStep step, const GPUCSRPeerSlots slots, double *all, int ranks, int n, const GPUKSPStepArgs a)
 {
   __shared__ GPUKSPState st;
@@ -133,7 +133,7 @@ __global__ void __launch_bounds__(THREADS) rule_kernel(GPUKSPStep step, const GP
   copy_state(&st, a.state);
   __syncthreads();
   rests = GPUKSPRests(&st);
-  __syncthreads(); /* all have read it before one writes it */
+  __syncthreads(); /* all threads read the state before one writes it */
   if (rests) return;
   if (threadIdx.x == 0) {
     double sum[GPUKSP_SUMS] = {0, 0, 0, 0, 0};
@@ -239,7 +239,7 @@ __global__ void round_kernel(size_t n, int lane, const double *from, float *to)
   }
 }
 
-/* Rounds values to single precision. lane: values of a lane of bcsr; places marked as empty stay so */
+/* Rounds values to single precision. lane: values of a lane of bcsr; empty places stay marked as empty */
 GPUCSRError GPUKSPRound(size_t n, int lane, const double *from, float *to, GPUCSRStream s)
 {
   if (n) round_kernel<<<(unsigned)GPUCSRMin((size_t)2048, (n + 255) / 256), 256, 0, (cudaStream_t)s>>>(n, lane, from, to);

@@ -3,11 +3,11 @@
 /*
   BiCGStab: H. A. van der Vorst, SIAM J. Sci. Stat. Comput. 13 (1992). rp is the shadow residual. With right preconditioning, ph = M p and sh = M s replace p and s in products and in x.
 
-  The products compute p and s where they read them, from vectors that were complete at the last reduction. So an iteration takes three grid-wide reductions, or five with diagonal blocks on the right.
-  For large matrices gathers of several vectors cost more than two reductions: there p and s are written first (WRITE).
+  The products compute p and s on reading, from vectors that were complete at the last reduction. So an iteration takes three grid-wide reductions, or five with diagonal blocks on the right.
+  For large matrices gathers of several vectors cost more than two reductions: p and s are then written first (WRITE).
 
-  Memory traffic of an iteration on n rows: the matrix twice, and of vectors 72 n bytes with the first product (r, v, p and rp read, q and u written, and what its gathers miss), 40 n with the
-  second (r and v read, t and s written), 56 n with the update (x, s, p, t and rp read, x and r written), less what stays in shared memory (t, s and rp first).
+  Memory traffic of an iteration on n rows: the matrix twice, and of vectors 72 n bytes with the first product (r, v, p and rp read, q and u written, and missed gathers), 40 n with the second (r and
+  v read, t and s written), 56 n with the update (x, s, p, t and rp read, x and r written), less the vectors in shared memory (t, s and rp first).
 */
 #include "solve.cuh"
 

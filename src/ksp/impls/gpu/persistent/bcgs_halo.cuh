@@ -1,20 +1,20 @@
 #pragma once
 
 /*
-  BiCGStab with halo recomputation (halo.cuh): two grid-wide reductions an iteration in place of three or more, and of several ranks no exchange besides them. It is the method of bcgs.cuh in another order.
+  BiCGStab with halo recomputation (halo.cuh): two grid-wide reductions an iteration in place of three or more, and with several ranks no other exchange. The method is bcgs.cuh's in another order.
 
-  Every block keeps its halo of r, which becomes s and then the next r, and of p, both as the product takes them, and recomputes them from the halos of v = A p and t = A s alone. The second reduction must
-  then give beta too, whose rho is predicted as (s - omega t)'rp from the sums s'rp and t'rp: J. Jacques et al., "Electromagnetic scattering with the boundary integral method on MIMD systems" (1999). As in
-  predict-and-recompute conjugate gradients (cg_halo.cuh) the prediction serves beta alone. rho and the norm of r are summed again with the next v'rp, for alpha and for the tests, so that they are those of
-  bcgs.cuh but for rounding. Where r is so much shorter than s that the prediction would cancel, another reduction sums rho from r itself.
+  Every block keeps its halo of r, which becomes s and then the next r, and of p, both as inputs of the product, and recomputes them from the halos of v = A p and t = A s alone. The second reduction must
+  then give beta too. Its rho is predicted as (s - omega t)'rp from the sums s'rp and t'rp: J. Jacques et al., "Electromagnetic scattering with the boundary integral method on MIMD systems" (1999). As in
+  predict-and-recompute conjugate gradients (cg_halo.cuh) the prediction serves beta alone. rho and the norm of r are summed again with the next v'rp, for alpha and for the tests, and so equal
+  bcgs.cuh's up to rounding. If r is much shorter than s, the prediction would cancel, and another reduction sums rho from r itself.
 
-  The rules of one reduction run during the next. x takes a step when the second reduction has given omega; the rules of the first have accepted the residual before it by then.
+  The rules of one reduction run during the next. x takes a step when the second reduction has given omega; by then the rules of the first have accepted the residual before it.
 
-  Memory traffic of an iteration: the matrix twice, v and t written (16 bytes a row), and the halos of v, twice, and of t read. All else is in registers and shared memory.
+  Memory traffic of an iteration: the matrix twice, v and t written (16 bytes a row), and the halos of v, twice, and of t read. Everything else is in registers and shared memory.
 */
 #include "halo.cuh"
 
-/* Where r'r is this part of s's or less, a predicted rho could lose more than two digits to what its sums have in common */
+/* If r'r is this part of s's, or less, cancellation could cost a predicted rho more than two digits */
 #define BCGS_CANCELS 1e-4
 
 template <class M, int SIZE, int ROWS, bool PEERS>
@@ -36,7 +36,7 @@ struct HaloBCGS {
     SECOND
   };
   const Halo<M, PEERS> halo;
-  double              *r, *p, *w, *far;                                  /* in shared memory: r, then s, and p, as the product takes them; the product; v of other ranks */
+  double              *r, *p, *w, *far;                                  /* in shared memory: r, then s, and p, as inputs of the product; the product; v of other ranks */
   double               ri[ROWS], oi[ROWS], vi[ROWS], xi[ROWS], di[ROWS]; /* of the thread's own rows: r or s, rp, v, x, the diagonal */
   const bool           right;
 
@@ -45,7 +45,7 @@ struct HaloBCGS {
   {
   }
 
-  /* Of a product's result, what a left preconditioner makes of it; and of a vector, what a right one gives to the product */
+  /* left() preconditions the result of a product, hat() the input, each for a preconditioner on its side */
   __device__ __forceinline__ double left(int k, double q) const
   {
     return right ? q : di[k] * q;
@@ -121,7 +121,7 @@ struct HaloBCGS {
     grid_reduce<FIRST, true>(B.grid, sum, rule);
   }
 
-  /* s = r - alpha v, wherever the block has r */
+  /* s = r - alpha v in all entries that the block keeps */
   __device__ __forceinline__ void half(Rank &B, const double *v, double alpha)
   {
     const int     rows = B.rows;
@@ -162,7 +162,7 @@ struct HaloBCGS {
     grid_reduce<SECOND, true>(B.grid, sum, rule);
   }
 
-  /* r = s - omega t and p = a r + b (p - omega v), wherever the block has them; x += alpha p + omega s, if it moves */
+  /* r = s - omega t and p = a r + b (p - omega v) in all entries that the block keeps; x += alpha p + omega s, if x takes a step */
   __device__ __forceinline__ void update(Rank &B, const double *v, const double *t, double alpha, double omega, double a, double b, bool moves)
   {
     const int     rows = B.rows;
@@ -193,7 +193,7 @@ struct HaloBCGS {
     __syncthreads();
   }
 
-  /* The same where the prediction would cancel: rho is summed from r, before beta and p */
+  /* The same if the prediction would cancel: rho is summed from r, before beta and p */
   __device__ __forceinline__ void update_summed(Rank &B, const double *v, const double *t, double alpha, double omega, double rhoold, bool moves)
   {
     const int rows   = B.rows;
@@ -251,7 +251,7 @@ __global__ void __launch_bounds__(SIZE, 1) bcgs_halo_kernel(const Args<M, PEERS>
     });
     if (B.stops[0]) break;
     const double tt = s2[Solver::TT], ss = s2[Solver::SS], omega = tt != 0 ? s2[Solver::TS] / tt : 0;
-    const bool   moves = tt != 0 || ss == 0; /* with t = 0 and s not, the rule ends the solve before a step; with both 0, x + alpha p is the solution */
+    const bool   moves = tt != 0 || ss == 0; /* if only t is 0, the rule ends the solve before a step; if t and s are 0, x + alpha p is the solution */
 
     told = !(ss - omega * s2[Solver::TS] > BCGS_CANCELS * ss);
     if (told) {

@@ -3,12 +3,12 @@
 /*
   Conjugate gradients: M. R. Hestenes, E. Stiefel, J. Res. Nat. Bur. Stand. 49 (1952), equations (3:1), with a preconditioner M; z = M r.
 
-  The product computes the direction where it reads it, from vectors that were complete at the last reduction. No synchronisation is needed to publish the direction, so an iteration takes two
-  reductions. For large matrices with scattered columns, gathering two vectors costs more than writing the direction first; they pay a third synchronisation and gather one vector. With a diagonal M
-  only z is stored; r is recovered from it. The step of x is applied with the next direction, which reads p anyway.
+  The product computes the direction on reading, from vectors that were complete at the last reduction. The direction needs no synchronisation of its own, so an iteration takes two reductions. For
+  large matrices with scattered columns, gathering two vectors costs more than a third synchronisation: the direction is then written first, and gathered alone. With a diagonal M only z is stored,
+  and r = z / d. The step of x is applied with the next direction, which reads p anyway.
 
-  Memory traffic of an iteration on n rows: the matrix, 72 n bytes of vectors, and 8 n for a diagonal other than a stencil's. What stays in shared memory (w first) is saved. The second phase goes
-  through the rows backwards, so that it finds part of z in the last-level cache.
+  Memory traffic of an iteration on n rows: the matrix, 72 n bytes of vectors, and 8 n for a diagonal other than a stencil's, less the vectors in shared memory (w first). The second phase runs
+  backwards through the rows, to find part of z in the last-level cache.
 */
 #include "solve.cuh"
 
@@ -26,7 +26,7 @@ struct CG {
   static constexpr int          GROUP = HOW == BY_WINDOWS ? 8 : 4, CROSSING = HOW == BY_WINDOWS ? 10 : 2; /* of entries that cross */
   Preconditioner                pc;
   Windows                       windows;
-  Rows                          w, x, r;   /* r is stored after the start only if keeps is set; otherwise it is z / d */
+  Rows                          w, x, r;   /* r is stored after the start only if keeps is set; otherwise r = z / d */
   double                       *z, *p, *q; /* p: the direction; q: the previous or next one */
   bool                          keeps;     /* r is stored: z of a row depends on other rows, or r itself is needed */
 

@@ -1,22 +1,21 @@
 #pragma once
 
 /*
-  Conjugate gradients with halo recomputation: one grid-wide reduction an iteration. A block's shared memory must hold all that its rows need of z and p, the halo included.
+  Conjugate gradients with halo recomputation: one grid-wide reduction an iteration. A block's shared memory must hold all entries of z and p that its rows need, the halo included.
 
-  Every block recomputes its halo of z and p from the halo of y = M A p alone: z -= alpha y, p = z + beta p. That needs both step lengths after one reduction. So rho of the next residual is
+  Every block recomputes its halo of z and p from the halo of y = M A p alone: z -= alpha y, p = z + beta p. Both step lengths must come from one reduction. So rho of the next residual is
   predicted as (r - alpha w)'M(r - alpha w) with w = A p. The prediction serves beta alone; rho is summed again with the next p'A p, for alpha and for the tests: T. Chen, E. Carson,
   SIAM J. Sci. Comput. 42 (2020), "Predict-and-recompute conjugate gradient variants".
 
-  The rules of one reduction run during the next. x takes a step once the rules have accepted it.
+  The rules of one reduction run during the next. x takes a step once the rules have accepted the step.
 
-  If other ranks have a part of the halo, they send their y, and the block keeps z and p of it too.
+  If other ranks have a part of the halo, they send their y, and the block keeps z and p of this part too.
 
-  Memory traffic of an iteration: the matrix, y written (8 bytes a row) and its halos read. All else is in registers and shared memory.
+  Memory traffic of an iteration: the matrix, y written (8 bytes a row) and its halos read. Everything else is in registers and shared memory.
 */
 #include "halo.cuh"
 
-/* Halo elements that a thread has in flight. All of a block's range are updated: by halo.cuh's list of pieces the compiler takes the loads of a 27-point product one by one (64^3 on an H200: 46.8 us an
-   iteration for 26.1), and two GPUs gain 14 % */
+/* Halo elements that a thread has in flight. All of a block's range are updated: with halo.cuh's list of pieces the compiler would not overlap the loads of a 27-point product */
 #define WHOLE_GROUP 6
 
 template <class M, int SIZE, int ROWS, bool PEERS>
@@ -122,7 +121,7 @@ struct HaloCG {
     });
   }
 
-  /* Calls f(entry that was sent before the last reduction, z, p) for the entries of other ranks */
+  /* Calls f(entry sent before the last reduction, z, p) for the entries of other ranks */
   template <class F>
   __device__ __forceinline__ void update_remote(const Rank &B, F f)
   {
@@ -202,7 +201,7 @@ __global__ void __launch_bounds__(SIZE, 1) cg_halo_kernel(const Args<M, PEERS> a
     S.sums(B, y, n, sum);
     if (B.stops[0]) break;
 
-    /* alpha from the summed rho, beta from the predicted one */
+    /* alpha from the summed rho, beta from the predicted */
     const double mu = 1 / sum[Solver::MU], alpha = sum[Solver::RHO] * mu, beta = fmax(0.0, 1 + (alpha * sum[Solver::GAMMA] - 2 * sum[Solver::DELTA]) * mu);
 
     S.update(B, y, alpha, beta);

@@ -1,10 +1,10 @@
 #pragma once
 
 /*
-  Halo recomputation: what the methods of cg_halo.cuh and bcgs_halo.cuh share.
+  Halo recomputation, shared by the methods of cg_halo.cuh and bcgs_halo.cuh.
 
-  A block keeps in its shared memory all entries of a vector from the first to the last that its rows reach, and behind them those of other ranks. It updates all of them by itself, from vectors that
-  other blocks have written for the last reduction. On a grid the rows of a block reach a few windows of that range, so only pieces that some row needs are updated: a block has a list of them.
+  A block keeps in its shared memory all entries of a vector from the first to the last that its rows need, followed by entries of other ranks. It updates all of them by itself, from vectors that
+  other blocks have written for the last reduction. On a grid the rows of a block need a few windows of the range, so a block has a list of needed pieces and updates only these.
 */
 #include "solve.cuh"
 
@@ -17,9 +17,9 @@
 template <class M, bool PEERS>
 struct Halo {
   const int       lo, count, own, rows; /* the first column, how many, the place of the block's own rows among them, their number */
-  const int       rlo, remote;          /* the first entry of other ranks, how many: they follow the others */
+  const int       rlo, remote;          /* the first entry of other ranks, and their number; these follow the rank's own entries */
   int             pieces;
-  unsigned short *piece; /* in shared memory: pieces of 32 entries that rows need, those within the own rows left out */
+  unsigned short *piece; /* in shared memory: needed pieces of 32 entries, without pieces within the block's own rows */
 
   __device__ __forceinline__ Halo(const Args<M, PEERS> &a, Block<M, PEERS, true> &B)
       : lo(a.reach[2 * blockIdx.x]), count(a.reach[2 * blockIdx.x + 1] - lo), own(B.first - lo), rows(B.rows), rlo(PEERS ? a.reach[2 * (gridDim.x + blockIdx.x)] : 0), remote(PEERS ? a.reach[2 * (gridDim.x + blockIdx.x) + 1] - rlo : 0), pieces(0)
@@ -46,7 +46,7 @@ struct Halo {
       double v[AT_ONCE][N];
 
 #pragma unroll
-      for (int u = 0; u < AT_ONCE; u++) { /* past the end it repeats the last, since branches would separate the loads */
+      for (int u = 0; u < AT_ONCE; u++) { /* past the end, repeat the last: branches would separate the loads */
         const int q = g + u * WARPS, h = 32 * piece[min(q, pieces - 1)] + threadIdx.x % 32;
 
         at[u] = q < pieces && h < count && (h < own || h >= own + rows) ? h : -1;
@@ -77,7 +77,7 @@ struct Halo {
     }
   }
 
-  /* w = A v, of a vector that the block keeps; the result of a row is complete for all threads */
+  /* w = A v, for a vector that the block keeps; all threads see the complete result of a row */
   __device__ __forceinline__ void product(Block<M, PEERS, true> &B, const double *v, double *w) const
   {
     B.A.product(Vector{v - lo}, B.first, B.last, B.scratch, [&](int i, double sum) { w[i] = sum; });
@@ -86,7 +86,7 @@ struct Halo {
   }
 };
 
-/* Notes the columns that are asked for, in bits of 32 each */
+/* Notes the requested columns, in bits of 32 each */
 struct Pieces {
   static const int ahead = AHEAD;
   int              lo;
@@ -101,7 +101,7 @@ struct Pieces {
   }
 };
 
-/* The range of columns of a block's rows, its own rows included: the first, and one past the last; and the pieces of it that rows other than its own are in */
+/* The range of columns of a block's rows, including its own rows: the first and past the last; and the pieces with other rows */
 template <class M>
 __global__ void __launch_bounds__(MOST_THREADS, 1) reach_kernel(M A, const int *bounds, int *reach)
 {

@@ -125,7 +125,7 @@ static GPUCSRError method(const GPUKSPPersistent *L, M A, int *possible, GPUCSRS
   return 0;
 }
 
-/* The functions that persistent.cu needs of a format F<V> with values V */
+/* The functions of a format F<V> with values V, for persistent.cu */
 template <template <class> class F>
 struct ProductOf {
   template <class Do>

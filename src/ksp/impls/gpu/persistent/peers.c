@@ -1,6 +1,6 @@
 /*
-  A solve by several ranks of one host without MPI: the exchange lists, and what each rank's launch is told of the others (peers.cuh). On the host backend its twin runs the steps of iterate.c with
-  the same exchanges and the same sums, through memory that the ranks share.
+  A solve by several ranks of one host without MPI: the exchange lists, and the data of the other ranks for each launch (peers.cuh). On the host backend the twin runs the steps of iterate.c with
+  the same exchanges and the same sums, through shared memory.
 */
 #include "../common/gpukspimpl.h"
 #include <limits.h>
@@ -60,7 +60,7 @@ static size_t InboxAt(const KSP_GPU *k, PetscMPIInt size)
   return k->dev->ops->kernels ? GPUKSP_SLOTS_BYTES * (size_t)size : (2 * sizeof(Part) + sizeof(uint64_t)) * (size_t)size;
 }
 
-/* In a kernel every entry of the inbox carries a flag; the host twin has one flag a rank, before the entries */
+/* In a kernel every entry of the inbox carries a flag; in the host twin one flag a rank precedes its entries */
 static size_t InboxEach(const KSP_GPU *k)
 {
   return k->dev->ops->kernels ? 16 : sizeof(double);
@@ -84,7 +84,7 @@ static PetscErrorCode ListsDestroy(Lists *l)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The nonempty rows of the off-diagonal block, as sliced ELL; values are rounded if those of the diagonal block are */
+/* The nonempty rows of the off-diagonal block, as sliced ELL; values are rounded if the diagonal block's are */
 static PetscErrorCode OffDiagonal(KSP_GPU *k, Mat Ao, Lists *l)
 {
   GPUKSPPeers    *o       = &k->persistent.peers;
@@ -261,8 +261,8 @@ static const char *WhyNot(const KSP_GPU *k, PetscMPIInt size)
 }
 
 /*
-  Collective, with the same answer on all ranks: may they solve together? If not, why says why. If any rank's lists are out of date (another pattern, another device, or a rank that gave up), all
-  ranks make theirs anew.
+  Collective, with the same answer on all ranks: can they solve together? If not, why has the reason. If any rank's lists are stale (another pattern, another device, or a rank that gave up), all
+  ranks make new lists.
 */
 PetscErrorCode GPUKSPPeersGet(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], size_t len)
 {
@@ -303,7 +303,7 @@ PetscErrorCode GPUKSPPeersGet(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], si
     PetscCall(GPUCSRPeersCreate(comm, k->dev, &k->peers.group));
   }
   if (!k->peers.group->all || (k->peers.group->shared && k->path == KSP_GPU_PATH_AUTO)) {
-    PetscCall(PetscStrncpy(why, k->peers.group->all ? "several of them have the same GPU" : k->peers.group->why, len));
+    PetscCall(PetscStrncpy(why, k->peers.group->all ? "several of the processes have the same GPU" : k->peers.group->why, len));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (any[0] || any[1]) {
@@ -323,7 +323,7 @@ PetscErrorCode GPUKSPPeersGet(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], si
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective. Counts the blocks of all launches, once their shapes are known. Halos are recomputed by all ranks or none, for the reductions of an iteration must be as many */
+/* Collective. Counts the blocks of all launches, once their shapes are known. Either all ranks recompute halos or none, because all must take equally many reductions */
 PetscErrorCode GPUKSPPeersBlocks(KSP ksp, KSP_GPU *k)
 {
   GPUKSPPeers *o       = &k->persistent.peers;
@@ -373,7 +373,7 @@ PetscErrorCode GPUKSPPeersReduce(KSP_GPU *k, double sum[], int n)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A neighbour's flag in an inbox, which says how far it has written; the entries follow it */
+/* A neighbour's flag in an inbox, the count of its exchanges; the entries follow */
 static uint64_t *Flag(const KSP_GPU *k, PetscMPIInt of, PetscMPIInt from)
 {
   const GPUKSPPeers *o = &k->persistent.peers;
@@ -381,7 +381,7 @@ static uint64_t *Flag(const KSP_GPU *k, PetscMPIInt of, PetscMPIInt from)
   return (uint64_t *)((char *)o->theirs[of] + o->inbox) - o->size + from;
 }
 
-/* Fills the halo of a vector, behind its own entries. All ranks synchronise afterwards, so that nobody writes into an inbox that is still read */
+/* Fills the halo of a vector, behind its own entries. All ranks synchronise afterwards, so that no rank writes into an inbox before its owner has read it */
 PetscErrorCode GPUKSPPeersExchange(KSP_GPU *k, double *v)
 {
   const GPUKSPPeers *o   = &k->persistent.peers;

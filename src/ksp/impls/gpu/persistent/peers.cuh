@@ -1,15 +1,15 @@
 #pragma once
 
 /*
-  Exchanges between the launches of several ranks, besides reductions: the halo entries of a vector, and the off-diagonal block. The halo follows a vector's own entries, so that code that computes
-  a direction where it reads it serves the halo too.
+  Exchanges between the launches of several ranks, besides reductions: the halo entries of a vector, and the off-diagonal block. The halo follows a vector's own entries, so code that computes a
+  direction on reading serves the halo too.
 
-  An entry that a neighbour's rows need is written straight into that rank's inbox. Like a sum it carries a flag: the number of the next reduction of all ranks. It is read before the reduction after
-  that at the latest. Entries of the next reduction go into another set, so nobody overwrites an entry that has not been read. Blocks receive equal shares of the inbox, whichever rows need them. A fence
-  makes them visible to the other blocks: the fence of a reduction, or of a barrier of the rank's blocks.
+  A rank writes an entry for a neighbour straight into the neighbour's inbox. Like a sum, the entry carries a flag: the number of the next reduction of all ranks. The neighbour reads the entry before the
+  reduction after that, and entries of the next reduction go into another set, so no unread entry is overwritten. Blocks receive equal shares of the inbox, whichever rows need them. A fence makes the
+  entries visible to the other blocks: the fence of a reduction, or of a barrier of the rank's blocks.
 
-  Rows of the off-diagonal block are often neighbours, so they belong to a few blocks, for which the others would wait. In CG all blocks of a rank share them equally where blocks have many. They read the inbox
-  itself, and the sums reach their rows' blocks with the next reduction, before anybody needs them.
+  Rows of the off-diagonal block are often neighbours, so they belong to a few blocks, and all other blocks would wait for these. In CG with many rows a block, all blocks of a rank share these rows
+  equally. The blocks read the inbox directly, and the sums reach their rows' blocks with the next reduction, in time for their use.
 */
 #include "reduction.cuh"
 
@@ -53,10 +53,10 @@ struct Alone {
 
 /* Ranges of the block's share in view->ends[] */
 enum {
-  SENDS   = 0, /* entries to send that are rows of the block, */
+  SENDS   = 0, /* entries to send, in rows of the block; */
   ROWS    = 2, /* its rows of the off-diagonal block, */
-  ENTRIES = 4, /* its equal share of the halo entries, */
-  SHARE   = 6  /* and of all rows of the off-diagonal block, in whole slices */
+  ENTRIES = 4, /* the block's equal share of halo entries; */
+  SHARE   = 6  /* and its share of the rows of the off-diagonal block, in whole slices */
 };
 
 /* From so many rows a thread on blocks share the rows of the off-diagonal block in CG. In BiCGStab they would wait for each other */
@@ -101,7 +101,7 @@ struct Neighbours {
     __syncthreads();
   }
 
-  /* After the block has written its rows of a vector in global memory: sends what other ranks need of them. AT_ONCE: entries of a thread whose loads are in flight together */
+  /* Sends the entries that other ranks need, after the block has written its rows of a vector to global memory. AT_ONCE: entries of a thread with loads in flight together */
   template <int AT_ONCE>
   __device__ __forceinline__ void send(const double *v, const PeerReduction &m) const
   {
@@ -133,7 +133,7 @@ struct Neighbours {
     return (const ulonglong2 *)((const char *)o.theirs[o.rank] + o.inbox) + (epoch & 1) * o.apart;
   }
 
-  /* Entries of the inbox, sent before that reduction: all that are asked for at once. h < 0: none, and 0 */
+  /* Entries of the inbox, sent before the given reduction, all loads together. h < 0: no entry, 0 */
   template <int N>
   __device__ __forceinline__ void look(const int (&h)[N], unsigned epoch, double (&v)[N]) const
   {
@@ -152,7 +152,7 @@ struct Neighbours {
     for (int u = 0; u < N; u++) v[u] = h[u] < 0 ? 0 : v[u];
   }
 
-  /* Receives the block's share of the halo, sent before that reduction */
+  /* Receives the block's share of the halo, sent before the given reduction */
   __device__ __forceinline__ void receive(double *v, unsigned epoch) const
   {
     const GPUKSPPeers &o     = view->o;
@@ -219,17 +219,16 @@ struct Neighbours {
     FOR_SHARE(ROWS, k) f(view->o.row[k] - view->first, row_times(k, x));
   }
 
-  /* Do all blocks share the rows of the off-diagonal block in CG? Then they begin with it. Otherwise the few that have the rows do so behind the diagonal block's product, when the entries have come: 37.7 us an
-     iteration for 45.2 (27 points 64^3 on two, without halo recomputation) */
+  /* Do all blocks share the rows of the off-diagonal block in CG? Then they begin with these. Otherwise their few owners multiply after the diagonal block's product, when the entries have arrived */
   __device__ __forceinline__ bool shares_rows() const
   {
     return view->many;
   }
 
   /*
-    The direction z + beta p of CG, where z was sent before that reduction: its share of the halo, into q, and the off-diagonal block's product with it, into sums[]. Vectors are whole. Returns the
+    The direction z + beta p of CG, with z sent before the given reduction: writes the block's share of the halo into q, and the off-diagonal block's product into sums[]. Vectors are whole. Returns the
     block's part of p'A p
-  */
+*/
   template <int AT_ONCE>
   __device__ __forceinline__ double direction(const double *z, const double *p, double *q, double beta, unsigned epoch) const
   {
@@ -248,7 +247,7 @@ struct Neighbours {
         double v[AT_ONCE], zh[AT_ONCE], ph[AT_ONCE];
 
 #pragma unroll
-        for (int u = 0; u < AT_ONCE; u++) { /* past the end it repeats the last, since branches would separate the loads */
+        for (int u = 0; u < AT_ONCE; u++) { /* past the end, repeat the last: branches would separate the loads */
           const int64_t e = at + GPUCSR_SLICE * min(j + u, wide - 1);
 
           h[u] = j + u < wide ? o.col[e] - o.tail : -1; /* padding is negative too */

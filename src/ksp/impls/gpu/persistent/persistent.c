@@ -1,4 +1,4 @@
-/* The list of formats that a persistent kernel can multiply with, for the choice and for the host side of the kernels */
+/* The list of formats with a product in a persistent kernel, for the choice and for the host side of the kernels */
 #include "persistent.h"
 #include "../../../../mat/impls/gpucsr/blackbox/format/formats.h"
 #include "../../../../mat/impls/gpucsr/blackbox/format/dia.h"
@@ -12,7 +12,7 @@ const GPUKSPFormat GPUKSPFormats[] = {
   {NULL}};
 #undef GPUKSP_FORMAT
 
-/* NULL: a persistent kernel cannot multiply with this format */
+/* NULL: no persistent kernel multiplies with this format */
 const GPUKSPFormat *GPUKSPFormatOf(const GPUCSRFormat *format)
 {
   for (const GPUKSPFormat *f = GPUKSPFormats; f->name; f++)
@@ -20,7 +20,7 @@ const GPUKSPFormat *GPUKSPFormatOf(const GPUCSRFormat *format)
   return NULL;
 }
 
-/* Does it store a table of a few stencils, and no values besides? */
+/* Does the format store a table of a few stencils, and no other values? */
 GPUCSRBool GPUKSPFormatIsTable(const GPUCSRFormat *format)
 {
   const GPUKSPFormat *f = GPUKSPFormatOf(format);
@@ -28,7 +28,7 @@ GPUCSRBool GPUKSPFormatIsTable(const GPUCSRFormat *format)
   return (GPUCSRBool)(f && f->needs == GPUKSP_NEEDS_STENCILS);
 }
 
-/* Blocks begin where windows of sorted rows begin, so that sorting moves no row out of its block. Larger windows would make blocks uneven */
+/* Blocks begin at windows of sorted rows, so that sorting moves no row out of its block. Larger windows would make blocks uneven */
 #define WINDOW 256
 
 GPUCSRBool GPUKSPPersistentTakes(const GPUCSRStorage *A)

@@ -1,4 +1,4 @@
-/* The format-independent part of a persistent kernel: its shape, the row ranges of its blocks, and the columns that these reach. The kernels themselves begin in solve.cuh */
+/* The format-independent part of a persistent kernel: its shape, the row ranges of its blocks, and their ranges of columns. The kernels begin in solve.cuh */
 #include "persistent.cuh"
 
 /* The product of A's format, which must be in the list */
@@ -19,7 +19,7 @@ static const GPUKSPPersistentProduct *product_of(const GPUCSRStorage *A)
 #define ROW_ENTRIES 6
 
 struct Work {
-  int        m, step, weight, each; /* each: entries of a row without prefix, to be weighed against those of the off-diagonal block */
+  int        m, step, weight, each; /* each: entries of a row without prefix, for comparison with the off-diagonal block's */
   const int *prefix;
   int        rows, more; /* of the off-diagonal block */
   const int *row;
@@ -54,7 +54,7 @@ __global__ void partition_kernel(const Work work, int align, int blocks, int *bo
   bounds[b] = b == blocks ? m : min(m, low * align);
 }
 
-/* In large blocks what a row with off-diagonal entries costs more comes before the second of two reductions, when there is little else to do */
+/* In large blocks the extra cost of a row with off-diagonal entries falls before the second of two reductions, where there is little other work */
 GPUCSRError GPUKSPPersistentPartition(const GPUCSRStorage *A, int align, int blocks, const GPUKSPPeers *o, int *bounds, GPUCSRStream s)
 {
   const GPUKSPFormat *f      = GPUKSPFormatOf(A->format);
@@ -94,7 +94,7 @@ static int Ascending(const void *a, const void *b)
   return *(const int *)a < *(const int *)b ? -1 : *(const int *)a > *(const int *)b;
 }
 
-/* The windows of a chunk of rows; none if there would be too many, or if they would take more than three quarters of the shared memory */
+/* The windows of a chunk of rows; none if there would be too many, or if they need more than three quarters of the shared memory */
 static GPUCSRError Window(const GPUCSRStorage *A, int chunk, size_t shared, GPUKSPWindows *w, cudaStream_t s)
 {
   const GPUCSRArray *offsets = &A->array[GPUKSPFormatOf(A->format)->offsets];
@@ -186,13 +186,13 @@ GPUCSRError GPUKSPPersistentShape(GPUCSRDevice dev, GPUKSPPersistent *L, GPUCSRB
     (void)snprintf(why, len, "its stencils do not fit the shared memory of a block");
     return 0;
   }
-  /* the vectors private to a block, as far as they leave the product's gathers a cache */
+  /* the vectors private to a block, as far as the product's gathers keep a cache */
   need      = matrix + (size_t)vectors * (size_t)size * (size_t)((double)A->m / L->blocks * 1.1 + 128) + MOST_THREADS * sizeof(double);
   L->shared = GPUCSRMin(need, GPUCSRMax(matrix + MOST_THREADS * sizeof(double), (size_t)(L->windows.count ? most : GPUCSRMin(most, SHARED_MOST)))) / 16 * 16;
   return 0;
 }
 
-/* The range of halo entries that a block's rows of the off-diagonal block need: the first, and one past the last */
+/* The range of halo entries for a block's rows of the off-diagonal block: the first, and one past the last */
 __global__ void remote_reach_kernel(const GPUKSPPeers o, const int *bounds, int *reach)
 {
   __shared__ int ends[2];
@@ -213,7 +213,7 @@ __global__ void remote_reach_kernel(const GPUKSPPeers o, const int *bounds, int 
   if (threadIdx.x < 2) reach[2 * blockIdx.x + threadIdx.x] = threadIdx.x ? max(ends[0], ends[1]) : ends[0];
 }
 
-/* Halo recomputation (halo.cuh) is used if a block's shared memory holds its halo of two vectors besides its own rows. After GPUKSPPersistentPartition() */
+/* Halos are recomputed (halo.cuh) if a block's shared memory holds its halo of two vectors besides its own rows. After GPUKSPPersistentPartition() */
 GPUCSRError GPUKSPPersistentHalo(GPUKSPPersistent *L, GPUCSRStream s)
 {
   const GPUKSPPersistentProduct *f    = product_of(L->A);
@@ -222,7 +222,7 @@ GPUCSRError GPUKSPPersistentHalo(GPUKSPPersistent *L, GPUCSRStream s)
   int                            ends[2 * GPUKSP_BLOCKS], remote[2 * GPUKSP_BLOCKS] = {0}, bounds[GPUKSP_BLOCKS + 1], most, rows = 0;
   size_t                         need = 0, vectors = 0;
 
-  /* BiCGStab of one rank with long rows of stored entries: 93 us an iteration for 57 on 27 points 64^3; with 7 points 24 for 27, from a table of stencils 15 for 22 */
+  /* BiCGStab of one rank with long rows of stored entries is slower with recomputed halos */
   if (bcgs && !L->peers.size && !GPUKSPFormatIsTable(L->A->format) && L->A->nnz > HALO_LONG * (int64_t)L->A->m) return 0;
   if (L->method == GPUKSP_CG_SINGLE_REDUCTION || L->v.explicitpc || L->v.block || (L->v.degree && (bcgs || L->peers.size))) return 0;
   GPUCSRCall((*f->reach)(L, s));

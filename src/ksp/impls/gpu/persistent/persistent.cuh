@@ -14,23 +14,23 @@
 #define WINDOW_THREADS 512
 #define WINDOW_ROWS    2
 
-/* Most rows of a thread with halo recomputation: in blocks of 512 threads; in those of 1024, one. A thread that can have but one spends no instructions on others */
+/* Most rows of a thread with halo recomputation: in blocks of 512 threads; in blocks of 1024, a single row, without instructions for further rows */
 #define HALO_ROWS 4
 #define HALO_LONG 8 /* entries a row, of one rank: see GPUKSPPersistentHalo() */
 
-/* and most pieces of 32 entries that a block can keep */
+/* and most pieces of 32 entries of a block */
 #define HALO_WORDS  GPUKSP_HALO_WORDS
 #define HALO_PIECES (32 * HALO_WORDS)
 
-/* With more bytes of shared memory than this, the product's gathers lose more to first-level cache misses than the vectors gain; measured on an H200 */
+/* With more bytes of shared memory, first-level cache misses cost the product's gathers more than the vectors gain */
 #define SHARED_MOST (150 * 1024)
 
 typedef struct {
-  /* runs the solve; or, if possible is given, returns there the most bytes of shared memory that its blocks may have, -1: the kernel cannot run */
+  /* runs the solve; or, if possible is given, returns there the most bytes of shared memory for its blocks, -1: the kernel cannot run */
   GPUCSRError (*run)(const GPUKSPPersistent *, int *possible, GPUCSRStream);
   /* fills in L->reach from L->bounds */
   GPUCSRError (*reach)(const GPUKSPPersistent *, GPUCSRStream);
-  /* bytes of shared memory that the matrix takes */
+  /* bytes of shared memory for the matrix */
   GPUCSRError (*shared)(const GPUKSPPersistent *, size_t *);
 } GPUKSPPersistentProduct;
 

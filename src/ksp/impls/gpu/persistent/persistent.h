@@ -20,7 +20,7 @@ typedef enum {
   GPUKSP_NEEDS_STENCILS
 } GPUKSPNeeds;
 
-/* A row of persistentlist.h, which explains it */
+/* A row of persistentlist.h, with the same fields */
 typedef struct {
   const char               *name;
   const GPUCSRFormatFamily *family;
@@ -34,7 +34,7 @@ GPUCSR_INTERN const GPUKSPFormat *GPUKSPFormatOf(const GPUCSRFormat *);
 GPUCSR_INTERN GPUCSRBool          GPUKSPFormatIsTable(const GPUCSRFormat *);
 GPUCSR_INTERN GPUCSRBool          GPUKSPPersistentTakes(const GPUCSRStorage *);
 
-/* A diagonal that is the same in all rows of a stencil; table is NULL if it is not */
+/* A diagonal with the same number in all rows of a stencil; table NULL: none */
 typedef struct {
   const uint16_t *id; /* of each row, its stencil */
   const double   *table;
@@ -44,7 +44,7 @@ typedef struct {
 /*
   The part of a vector that the rows of a chunk need, if each column is its row plus one of a few offsets: windows, one for each group of offsets. lo: first element, counted from the chunk's first
   row; wide: number of elements; place: position in shared memory. All are multiples of 16. If the grid's lines are too, a warp reads the elements in line with its rows from two rows of banks, not
-  three, which saves 8 % of an iteration on grids of 27 points. count is 0 without windows
+  three. count is 0 without windows
 */
 #define GPUKSP_WINDOWS 5
 #define GPUKSP_ALIGN   16
@@ -79,10 +79,10 @@ typedef struct {
 #define GPUKSP_PEERS 8 /* ranks at most */
 typedef struct {
   int             rank, size;           /* size 0: one rank alone */
-  int             before, all;          /* blocks of the ranks before this one, and of all */
-  void           *theirs[GPUKSP_PEERS]; /* memory of each rank, as this device addresses it */
+  int             before, all;          /* blocks of the ranks before this rank, and of all */
+  void           *theirs[GPUKSP_PEERS]; /* memory of each rank, at this device's addresses */
   size_t          inbox;                /* its offset in this rank's memory, in bytes */
-  int             apart;                /* it has two sets of entries; from the first to the second, the same on all ranks */
+  int             apart;                /* distance of its two sets of entries, the same on all ranks */
   int             halo, tail;           /* number of halo entries, and their place */
   int             nsend;                /* entries to send, */
   const int      *sendrow;              /* sorted by row, */
@@ -90,12 +90,12 @@ typedef struct {
   int             rows;                 /* nonempty rows of the off-diagonal block: */
   const int      *row, *slice, *col;    /* their numbers; columns of slices before each; places in a vector, -1: padding */
   const double   *val;
-  double         *sums;   /* of each such row, for the block that it belongs to */
+  double         *sums;   /* for each row, to be added by the row's block */
   int             weight; /* cost of such a row, in entries */
   GPUCSRPeerWatch watch;
 } GPUKSPPeers;
 
-/* A solve in one persistent kernel, launched cooperatively. Vectors are whole, in device memory; those that the method does not use are NULL */
+/* A solve in one persistent kernel, launched cooperatively. Vectors are whole, in device memory; vectors that the method does not use are NULL */
 typedef struct {
   GPUKSPMethod         method;
   GPUCSRBool           right;        /* side of the preconditioner, BiCGStab */
@@ -107,22 +107,22 @@ typedef struct {
   GPUKSPWindows        windows;
   GPUCSRBool           written; /* the direction is written to a vector before the product */
   int                 *bounds;  /* first row of each block, then the end; blocks + 1 */
-  int                 *reach;   /* first column of each block, and one past the last; behind all of these the same of halo entries, of several ranks; then GPUKSP_HALO_WORDS words of each block */
+  int                 *reach;   /* first column of each block, and one past the last; then the same of halo entries, with several ranks; then GPUKSP_HALO_WORDS words of each block */
   GPUCSRBool           halo;    /* halo recomputation: blocks keep their rows and halo in shared memory */
   int                  blocks;  /* set by GPUKSPPersistentShape() */
   GPUCSRBool           cluster; /* the blocks are one cluster, and need no slots */
   size_t               shared;  /* bytes of shared memory of each block, */
   int                  size;    /* and its threads, */
-  int                  each;    /* and with halo recomputation the most rows of one of these */
+  int                  each;    /* and with halo recomputation the most rows of a block */
   int                  threads; /* that share a row of CSR, or warps that share a slice of 32 rows */
   void                *slots;   /* GPUKSP_SLOT_BYTES for each block, zero before the first kernel */
-  unsigned             epoch;   /* of its first reduction, never 0: larger than in all earlier kernels with these slots; */
+  unsigned             epoch;   /* of the first reduction, never 0: larger than in all earlier kernels with these slots; */
   unsigned             here;    /* with several ranks: of the first barrier of this rank's blocks alone */
   GPUKSPPeers          peers;
   GPUKSPState         *state; /* page-locked: the initial and then the final state */
 } GPUKSPPersistent;
 
-#define GPUKSP_HALO_WORDS  16 /* of 32 bits each, which say what pieces of its range a block's rows need (halo.cuh) */
+#define GPUKSP_HALO_WORDS  16 /* bit sets of 32 pieces each: the pieces of its range that a block needs (halo.cuh) */
 #define GPUKSP_GRID_SUMS   5  /* most sums of a grid-wide reduction */
 #define GPUKSP_SLOT_BYTES  (2 * GPUKSP_GRID_SUMS * 16)
 #define GPUKSP_STENCILS    1024 /* most stencils with tabulated diagonals */
@@ -139,8 +139,8 @@ GPUCSR_INTERN GPUCSRError GPUKSPPersistentClear(void *, size_t, GPUCSRStream);
 GPUCSR_INTERN GPUCSRError GPUKSPPersistentSolve(const GPUKSPPersistent *, GPUCSRStream);
 
 /*
-  One step for all rows. partial: GPUKSP_SUMS * GPUKSP_PARTIALS doubles and a counter that starts at 0, in device memory. With a rule the state is in device memory; the step applies the rule to it,
-  and copies it to *seen once the solve rests. Without a rule the sums go to sums. seen and sums are page-locked.
+  One step for all rows. partial: GPUKSP_SUMS * GPUKSP_PARTIALS doubles and a counter that starts at 0, in device memory. With a rule, the step applies the rule to the state in device memory, and
+  copies the state to *seen once the solve rests. Without a rule the sums go to sums. seen and sums are page-locked.
 */
 typedef struct {
   GPUKSPMethod  method;
@@ -150,9 +150,9 @@ typedef struct {
   GPUKSPState  *state;
   GPUKSPState  *seen;
   int           blocks;            /* from GPUKSPStepBlocks() */
-  GPUCSRBool    rule, first, next; /* apply the rule; it is the rule of the start; it is followed by the next iteration */
-  double       *mine;              /* several ranks: sums go here; GPUKSPStepRuleDevice() applies the rule, NULL: one rank */
-  int           parts, most;       /* the product before it has taken the sums: so many parts of each, at every most-th place; 0: it has not */
+  GPUCSRBool    rule, first, next; /* apply the rule; the start's rule; the next iteration follows */
+  double       *mine;              /* several ranks: sums go here and GPUKSPStepRuleDevice() applies the rule; NULL: one rank */
+  int           parts, most;       /* parts of each sum that the product has taken, at every most-th place; 0: the product has not taken the sums */
   const double *part;
   GPUCSRBool    back; /* from the last row to the first */
 } GPUKSPStepArgs;
@@ -161,7 +161,7 @@ GPUCSR_INTERN GPUCSRError GPUKSPStepDevice(GPUKSPStep, const GPUKSPVectors *, co
 GPUCSR_INTERN GPUCSRError GPUKSPStepRuleDevice(GPUKSPStep, const GPUCSRPeerSlots *, double *all, int ranks, const GPUKSPStepArgs *, GPUCSRStream);
 GPUCSR_INTERN GPUCSRError GPUKSPStepDeviceSingle(GPUKSPStep, const GPUKSPVectorsSingle *, const GPUKSPStepArgs *, GPUCSRStream);
 
-/* Position of value k, of `bytes` each: contiguous, except in bcsr, whose lanes have theirs in pieces of 16 bytes */
+/* Position of value k, of `bytes` each: contiguous, except in bcsr, which interleaves the lanes in pieces of 16 bytes */
 GPUCSR_HOST_DEVICE size_t GPUKSPPlace(size_t k, int lane, size_t bytes)
 {
   return lane ? (size_t)BCSRPlace((int64_t)(k / lane), (int)(k % lane), lane, BCSR_WIDE(bytes)) : k;

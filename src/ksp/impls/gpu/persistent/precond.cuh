@@ -1,6 +1,6 @@
 #pragma once
 
-/* Preconditioners of a persistent kernel, on a block's rows: the diagonal, diagonal blocks, a Chebyshev polynomial of either */
+/* Preconditioners of a persistent kernel, on a block's rows: the diagonal, diagonal blocks, or a Chebyshev polynomial with either */
 #include "peers.cuh"
 
 struct Preconditioner {
@@ -21,7 +21,7 @@ struct Preconditioner {
     return diagonal ? entry(i) * r : r;
   }
 
-  /* Copies the diagonals of stencils to shared memory, before vectors take the rest; the shape has reserved the room */
+  /* Copies the diagonals of stencils to shared memory, into the room that the shape has reserved, before vectors take the rest */
   __device__ __forceinline__ void tabulate(const GPUKSPDiagonals &same, Pool &pool)
   {
     if (!diagonal || !same.table) return;
@@ -78,7 +78,7 @@ struct From {
   }
 };
 
-/* z = a Chebyshev polynomial in A, applied to r; each thread takes the rows that it wrote. It is not inlined, so that a solve without it needs no registers for it */
+/* z = a Chebyshev polynomial in A, applied to r; each thread takes the rows that it wrote. Not inlined, to spare the registers of solves without a polynomial */
 struct Polynomial {
   double *now, *next, *left, *z;
   double  emin, emax;
@@ -107,7 +107,7 @@ __device__ __noinline__ unsigned chebyshev(const M &A, Polynomial v, const Preco
       next[first + i] = step;
       z[i]            = k ? z[i] + step : step;
     }
-    { /* other blocks still read it */
+    { /* other blocks still read the old step */
       double *const old = now;
 
       now  = next;
@@ -121,7 +121,7 @@ __device__ __noinline__ unsigned chebyshev(const M &A, Polynomial v, const Preco
 template <class M, class R, class O, class V>
 __device__ __forceinline__ void polynomial(const M &A, const GPUKSPVectors &v, const Preconditioner &pc, R &grid, const O &others, int first, int rows, double *scratch, const V &r)
 {
-  const M copy = A; /* the function takes its address; taking that of A would keep A out of registers */
+  const M copy = A; /* the function takes the address of its operand, which would keep A out of registers */
 
   FOR_ROWS(i) v.c2[first + i] = r[i];
   grid.epoch                  = chebyshev(copy, {v.c0, v.c1, v.c2 + first, v.z + first, v.emin, v.emax, v.degree}, pc, grid, others, first, rows, scratch);

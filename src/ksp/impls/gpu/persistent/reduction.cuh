@@ -3,12 +3,12 @@
 /*
   Grid-wide reductions: sums over all blocks of a persistent kernel, which also make the blocks' writes visible to each other.
 
-  Each block publishes its part of up to five sums, and reads the parts of all others. The flag of a part's arrival travels inside it: each half of the number shares a word with a half of the flag.
-  So no fence and no second round trip is needed. All blocks add up the same parts in the same order, so that all take the same decisions, and two runs give the same bits. If vectors must become
-  visible too, a fence precedes publishing and follows reading. Small matrices are solved by one cluster, whose blocks write each other's shared memory and wait in hardware.
+  Each block publishes its part of up to five sums, and reads the parts of all other blocks. A part carries its own flag: each half of the number shares a word with a half of the flag, which saves a
+  fence and a second round trip. All blocks add up the same parts in the same order, so all take the same decisions, and two runs give the same bits. If vectors must become visible too, a fence
+  precedes publishing and follows reading. One cluster solves small matrices: its blocks write each other's shared memory and wait in hardware.
 
-  If a solve is a launch on each of several ranks, its grid is the union of theirs: a block publishes its part into every rank's memory, and each rank adds up the same parts in the same order. That
-  costs one more trip between devices. A block that waits too long (peer.h) gives up: from then on all its sums are NaN, and the rules end the solve.
+  If a solve is a launch on each of several ranks, the grid is the union of the launches: a block publishes its part into every rank's memory, and each rank adds up the same parts in the same order. This
+  costs one more trip between devices. A block that waits too long (peer.h) gives up: all its later sums are NaN, and the rules end the solve.
 */
 #include "../../../../sys/peer/peer.cuh"
 #include "product/products.cuh"
@@ -20,7 +20,7 @@ __device__ __forceinline__ double warp_sum(double v)
   return v;
 }
 
-/* Earlier writes of all threads of the block are visible to whoever sees what is published afterwards */
+/* Earlier writes of all threads of the block are visible to readers of the words published afterwards */
 __device__ __forceinline__ void fence()
 {
   asm volatile("fence.acq_rel.gpu;" ::: "memory");
@@ -33,7 +33,7 @@ __device__ __forceinline__ void publish(ulonglong2 *slot, double v, unsigned epo
   asm volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1, %2};" ::"l"(slot), "l"(flag | (bits & 0xffffffffull)), "l"(flag | (bits >> 32)) : "memory");
 }
 
-/* Each lane's share of the sum of what all blocks have published. Loads of AWAIT blocks are in flight together, and the warp does not diverge */
+/* Each lane's share of the sum of all blocks' parts. Loads of AWAIT blocks are in flight together, and the warp does not diverge */
 #define AWAIT 5
 
 __device__ __forceinline__ double await(const ulonglong2 *slots, int blocks, unsigned epoch)
@@ -65,7 +65,7 @@ struct GridReduction {
   ulonglong2 *slots; /* NULL: all blocks are one cluster */
   unsigned    epoch;
   double     *part, *all; /* shared: parts of each warp, and of each block of a cluster, two sets */
-  double     *total;      /* and the totals, two sets: those of the previous reduction stay valid */
+  double     *total;      /* and the totals, two sets, so the previous reduction's stay valid */
 
   /* The slots of a sum */
   __device__ __forceinline__ ulonglong2 *of(int sum) const
@@ -93,7 +93,7 @@ struct GridReduction {
   }
 };
 
-/* What a block knows of other ranks. It is in shared memory, to leave the registers to products */
+/* A block's data about other ranks, in shared memory to leave the registers to products */
 struct PeerView {
   GPUKSPPeers o;
   ulonglong2 *here;    /* slots of this rank's blocks alone */
@@ -178,7 +178,7 @@ __device__ __forceinline__ void tell(double *to, int block, double v)
 #endif
 }
 
-/* Called by all threads of the cluster. What they wrote before arriving, all may read after waiting */
+/* Called by all threads of the cluster. After waiting, all threads may read the writes before arriving */
 __device__ __forceinline__ void cluster_arrive()
 {
 #if __CUDA_ARCH__ >= 900
@@ -279,7 +279,7 @@ __device__ __forceinline__ void grid_sync(R &m)
   grid_reduce<1, true>(m, none);
 }
 
-/* A barrier of this rank's blocks alone. There is a reduction over all ranks between two of these. Its wait has a limit, because blocks may give up at different times, and then end without each other */
+/* A barrier of this rank's blocks alone. A reduction over all ranks separates two such barriers. The wait has a limit, because blocks may give up at different times, and then end without each other */
 __device__ __forceinline__ void rank_sync(GridReduction &m)
 {
   grid_sync(m);

@@ -3,10 +3,10 @@
 /*
   A whole solve in one persistent kernel: the part that all methods share. The methods are cg.cuh, cg_halo.cuh, cg_single_reduction.cuh and bcgs.cuh.
 
-  Each block, one a multiprocessor, owns a range of rows of about equal work (GPUKSPPersistentPartition()) and all data private to them. As much of that as fits stays in its shared memory. The vector that A
-  multiplies, which other blocks read, is in global memory. Blocks synchronise by grid-wide reductions only (reduction.cuh).
+  Each block, one a multiprocessor, owns a range of rows of about equal work (GPUKSPPersistentPartition()) and all data private to the range. As much as fits of these data stays in its shared memory. The
+  vector that A multiplies, which other blocks read, is in global memory. Blocks synchronise by grid-wide reductions only (reduction.cuh).
 
-  The rules (rules.h) are those of the host. The formats' products are in persistent_FORMAT.cu: CSR, diagonals, stencils, or sliced ELL whose rows move within windows of a few hundred at most.
+  The host uses the same rules (rules.h). The formats' products are in persistent_FORMAT.cu: CSR, diagonals, stencils, or sliced ELL with rows moved within windows of a few hundred at most.
 */
 #include "peers.cuh"
 #include "persistent.cuh"
@@ -28,7 +28,7 @@ struct ArgsAlone {
   const int      *bounds, *reach;
   ulonglong2     *slots;
   GPUKSPState     start, *state;
-  unsigned        epoch; /* of the first reduction; slots may hold earlier ones */
+  unsigned        epoch; /* of the first reduction; slots may hold earlier epochs */
   int             trueresidual, right, n;
   size_t          shared;
   GPUKSPDiagonals same;
@@ -40,7 +40,7 @@ struct ArgsPeers : ArgsAlone<M> {
   unsigned    here; /* as epoch, of the barriers of this rank's blocks */
 };
 
-/* The types that differ between one rank alone and one of several */
+/* The types that differ between one rank alone and several ranks */
 template <class M, bool PEERS>
 struct Kind {
   typedef ArgsAlone<M>  Args;
@@ -71,7 +71,7 @@ struct Block {
   typename Kind<M, PEERS>::Others    others;
   M                                  A;
   GPUKSPState                       *st;    /* each block's copy, in shared memory, */
-  int                               *stops; /* as are these: see rule_ahead() */
+  int                               *stops; /* in shared memory too: see rule_ahead() */
 
   /* Loads the matrix' tables and the state to shared memory */
   __device__ __forceinline__ Block(const Args<M, PEERS> &a) : first(a.bounds[blockIdx.x]), last(a.bounds[blockIdx.x + 1]), rows(last - first), A(a.A)
@@ -132,9 +132,9 @@ struct Block {
   }
 
   /*
-    Applies a rule without a wait for it: every thread continues with what it computes from the sums, and learns one reduction later if that was one step too many. stops[k] is read after the next
-    reduction, and written again after another one
-  */
+    Applies a rule without a wait: every thread continues with its results from the sums, and learns one reduction later if the step was superfluous. stops[k] is read after the next reduction, and
+    written again after another
+*/
   template <class F>
   __device__ __forceinline__ void rule_ahead(int k, F f)
   {

@@ -1,6 +1,6 @@
 /*
-  PETSc's preconditioners whose application to vectors of type gpu is ours. Their types are registered again under their own names; ours make PETSc's, and step in where the preconditioner is applied. What
-  is not possible on the device, and all other vectors, are PETSc's.
+  PETSc's preconditioners with an application on the device for vectors of type gpu. Each type is registered again under its own name: the wrapper makes PETSc's preconditioner and replaces its
+  application. PETSc keeps everything else: other vectors, and cases that the device cannot run.
 */
 #include "../petscprivate.h"
 #include "../../../../sys/gpucsrsys.h"
@@ -28,8 +28,8 @@ static PetscErrorCode DeviceRelease(void *data)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The device of an application: that of both vectors */
-static PetscErrorCode Common(Vec x, Vec y, GPUCSRDevice *dev)
+/* The device that holds both vectors */
+static PetscErrorCode CommonDevice(Vec x, Vec y, GPUCSRDevice *dev)
 {
   GPUCSRDevice other;
 
@@ -40,8 +40,8 @@ static PetscErrorCode Common(Vec x, Vec y, GPUCSRDevice *dev)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Takes what an application needs. Where the device has no memory, PETSc's goes on */
-static PetscErrorCode Take(PC pc, PCDevice d, GPUCSRDevice dev, Vec x)
+/* Takes the data of an application. If the device has no memory, PETSc's application continues */
+static PetscErrorCode PCDeviceTake(PC pc, PCDevice d, GPUCSRDevice dev, Vec x)
 {
   GPUCSRAttempt  attempt;
   PetscErrorCode ierr;
@@ -69,8 +69,8 @@ static PetscErrorCode PCApply_Device(PC pc, Vec x, Vec y)
 
   PetscFunctionBegin;
   PetscCall(DeviceOf(pc, &d));
-  PetscCall(Common(x, y, &dev));
-  if (dev) PetscCall(Take(pc, d, dev, x));
+  PetscCall(CommonDevice(x, y, &dev));
+  if (dev) PetscCall(PCDeviceTake(pc, d, dev, x));
   if (dev && d->possible) PetscCall((*d->ops->apply)(pc, d, x, y));
   else PetscCall((*d->wrap->petsc.pc.apply)(pc, x, y));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -1,7 +1,7 @@
 #pragma once
 
 /*
-  Preconditioners that are PETSc's but for the application to vectors of type gpu: a type a file, and a row of the list in device.c.
+  Preconditioners of PETSc, applied here to vectors of type gpu: a type a file, and a row of the list in device.c.
 */
 #include "../../../wrap.h"
 #include "../../../../mat/impls/gpucsr/product/operator.h"

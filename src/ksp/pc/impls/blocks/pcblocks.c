@@ -1,10 +1,9 @@
 /*
-  PCBJACOBI and PCASM whose blocks of a process are factored and solved with together, on the device. Both types are registered again under their own names; ours make PETSc's, and step in where
-  the blocks are set up and where the preconditioner is applied. Blocks that are solved with by one application of ILU, ICC, LU or Cholesky are ours, and those of PCBJACOBI by Jacobi or none; all others, and all that is not an application, are
-  PETSc's.
+  PCBJACOBI and PCASM with the blocks of a process factored and solved together on the device. Both types are registered again under their own names: the wrapper makes PETSc's preconditioner and
+  replaces the set-up of blocks and the application. It takes blocks solved by one application of ILU, ICC, LU or Cholesky, and blocks of PCBJACOBI with Jacobi or none. PETSc does the rest.
 
-  PETSc sets up the solver of each block as ever, while factorizations are put off; then one of all blocks is made (Mat's factor/batch.c). A single block has its own factor, with the vectors of the
-  whole: nothing is copied.
+  PETSc sets up each block's solver, but factorizations are put off; then all blocks get one factor (Mat's factor/batch.c). A single block has its own factor and uses the vectors of the whole
+  without copies.
 */
 #include "../petscprivate.h"
 #include "../../../wrap.h"
@@ -21,17 +20,17 @@ typedef struct _n_Blocks Blocks;
 struct _n_Blocks {
   GPUCSRWrap *wrap;
   PetscErrorCode (*getsolvers)(PC, PetscInt *, PetscInt *, KSP **); /* PETSc's, of a PCBJACOBI */
-  PetscBool     handed;                                             /* the program has had solvers or matrices of blocks in its hands, and may change them at any time */
-  PetscBool     stale;                                              /* the PC was set up since the blocks were compared */
+  PetscBool     handed;                                             /* the program has had solvers or matrices of blocks and may change them at any time */
+  PetscBool     stale;                                              /* set up since the last comparison of the blocks */
   PetscInt      n;
   BlockKey     *key;
   PetscInt64    asmtype;
-  Mat           F;        /* a solve with it is an application; NULL: that is PETSc's. Not counted */
-  Vec           points;   /* of blocks by PCJACOBI or PCNONE: an application is a product, entry by entry, with this vector of the process */
-  char          like[64]; /* the type of vectors that points is for */
-  Vec           local[2]; /* this process' parts of the vectors of an application, where there are several processes */
-  GPUCSRFactors together; /* that of several blocks */
-  PetscBool     refused;  /* there is none, while the pattern is */
+  Mat           F;        /* applying the PC is a solve with this factor; NULL: PETSc applies the PC. No reference is held */
+  Vec           points;   /* blocks by PCJACOBI or PCNONE: applying the PC is a pointwise product with this vector */
+  char          like[64]; /* vector type of points */
+  Vec           local[2]; /* with several processes: local parts of the application's vectors */
+  GPUCSRFactors together; /* the common factor of several blocks */
+  PetscBool     refused;  /* no common factor while the pattern is unchanged */
   PetscInt64    refusedat;
   char          why[512], said[512]; /* why they are PETSc's; and what was said of it */
 };
@@ -46,13 +45,13 @@ static PetscErrorCode BlocksOf(PC pc, Blocks **m)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The PC as a PCASM; NULL: it is the other type */
+/* The PC as a PCASM; NULL: a PCBJACOBI */
 static PC_ASM *ASMOf(PC pc)
 {
   return strcmp(((PetscObject)pc)->type_name, PCASM) ? NULL : (PC_ASM *)pc->data;
 }
 
-/* The solvers of this process' blocks; n 0: there are none yet, or some are of several processes */
+/* The solvers of this process' blocks; n 0: none yet, or a block spans several processes */
 static PetscErrorCode Solvers(PC pc, PetscInt *n, KSP **ksp)
 {
   const PC_ASM *osm = ASMOf(pc);
@@ -76,7 +75,7 @@ static PetscErrorCode Solvers(PC pc, PetscInt *n, KSP **ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The program asks for them */
+/* The program asks for the solvers */
 static PetscErrorCode GetSolvers_Blocks(PC pc, PetscInt *n, PetscInt *first, KSP **ksp)
 {
   Blocks *m;
@@ -88,13 +87,13 @@ static PetscErrorCode GetSolvers_Blocks(PC pc, PetscInt *n, PetscInt *first, KSP
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ---- are the blocks those that were taken? ---- */
+/* ---- have the blocks changed? ---- */
 
 static PetscErrorCode KeyOf(KSP ksp, BlockKey *key)
 {
   const PC  pc = ksp->pc;
   const Mat P  = pc->pmat;
-  Mat       F  = NULL; /* another one where the program has given the block another kind of factor */
+  Mat       F  = NULL; /* differs if the program has replaced the block's factor */
 
   PetscFunctionBegin;
   if (pc->ops->getfactoredmatrix && pc->setupcalled) PetscCall(PCFactorGetMatrix(pc, &F));
@@ -148,13 +147,13 @@ static PetscErrorCode Keep(PC pc, Blocks *m)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ---- can they be solved with together? ---- */
+/* ---- can the blocks be solved together? ---- */
 
-/* What the solver of a block is */
+/* Kind of a block's solver */
 typedef enum {
   SOLVER_OTHER,
-  SOLVER_FACTOR, /* a solve is one application of a factor, and nobody looks at it */
-  SOLVER_POINTS  /* one of PCJACOBI or PCNONE */
+  SOLVER_FACTOR, /* a solve is one unobserved application of a factor */
+  SOLVER_POINTS  /* a solve is one application of PCJACOBI or PCNONE */
 } SolverKind;
 
 static PetscErrorCode KindOf(KSP ksp, SolverKind *kind)
@@ -191,7 +190,7 @@ static PetscErrorCode KindOfAll(PC pc, PetscInt n, KSP ksp[], SolverKind *kind)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Without the values: why is empty where they can */
+/* Without the values: leaves why empty if the blocks can be solved together */
 static PetscErrorCode Possible(PC pc, PetscInt n, KSP ksp[], char why[], size_t len)
 {
   const PC_ASM *osm    = ASMOf(pc);
@@ -209,9 +208,9 @@ static PetscErrorCode Possible(PC pc, PetscInt n, KSP ksp[], char why[], size_t 
   else if (!n) PetscCall(PetscStrncpy(why, "blocks are of several processes", len));
   else if (!ours) PetscCall(PetscStrncpy(why, "their matrices are not of type gpucsr", len));
   else if (osm && size > 1) PetscCall(PetscStrncpy(why, "subdomains of several processes overlap", len));
-  else if (osm && osm->loctype != PC_COMPOSITE_ADDITIVE && n > 1) PetscCall(PetscStrncpy(why, "subdomains are solved with one after the other", len));
+  else if (osm && osm->loctype != PC_COMPOSITE_ADDITIVE && n > 1) PetscCall(PetscStrncpy(why, "subdomains are solved one after the other", len));
   else if (kind == SOLVER_OTHER)
-    PetscCall(PetscSNPrintf(why, len, "they are solved by %s with %s, or a solve is looked at: -%spc_type ilu, icc, lu, cholesky, jacobi or none", ((PetscObject)ksp[0])->type_name, ((PetscObject)ksp[0]->pc)->type_name ? ((PetscObject)ksp[0]->pc)->type_name : "none yet",
+    PetscCall(PetscSNPrintf(why, len, "they are solved by %s with %s, or a solve is monitored: -%spc_type ilu, icc, lu, cholesky, jacobi or none", ((PetscObject)ksp[0])->type_name, ((PetscObject)ksp[0]->pc)->type_name ? ((PetscObject)ksp[0]->pc)->type_name : "none yet",
                             ((PetscObject)ksp[0])->prefix ? ((PetscObject)ksp[0])->prefix : ""));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -225,7 +224,7 @@ static PetscErrorCode Tell(PC pc, Blocks *m)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PETSc makes those factors that were put off, each by itself */
+/* PETSc makes the postponed factors one after the other */
 static PetscErrorCode Refuse(PC pc, Blocks *m, PetscInt n, KSP ksp[])
 {
   PetscFunctionBegin;
@@ -250,7 +249,7 @@ static PetscErrorCode Refuse(PC pc, Blocks *m, PetscInt n, KSP ksp[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The factor of all blocks, which are set up */
+/* The common factor of all blocks, which are set up */
 static PetscErrorCode Together(PC pc, Blocks *m, PetscInt n, KSP ksp[])
 {
   const PC_ASM *osm     = ASMOf(pc);
@@ -282,7 +281,7 @@ static PetscErrorCode PointsForget(Blocks *m)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Blocks by PCJACOBI or PCNONE: what each makes of ones. Nothing collective: another process may have blocks of another kind */
+/* Blocks by PCJACOBI or PCNONE, applied to ones. Not collective: another process may have another kind of block */
 static PetscErrorCode Points(PC pc, Blocks *m, PetscInt n, KSP ksp[])
 {
   PetscScalar *p;
@@ -316,7 +315,7 @@ static PetscErrorCode Points(PC pc, Blocks *m, PetscInt n, KSP ksp[])
 
 /* ---- operations ---- */
 
-/* One block that is all there is: its own factor will do */
+/* A single block: its own factor suffices */
 static PetscErrorCode Alone(PC pc, PetscInt n, PetscBool *alone)
 {
   const PC_ASM *osm = ASMOf(pc);
@@ -349,7 +348,7 @@ static PetscErrorCode PCSetUpOnBlocks_Blocks(PC pc)
   if (m->why[0]) PetscCall(Tell(pc, m));
   possible = (PetscBool)!m->why[0];
   PetscCall(Alone(pc, n, &alone));
-  if (n == 1 && !ASMOf(pc)) PetscCall(KSPSetReusePreconditioner(ksp[0], pc->reusepreconditioner)); /* as PETSc's application does: the matrix may be the program's */
+  if (n == 1 && !ASMOf(pc)) PetscCall(KSPSetReusePreconditioner(ksp[0], pc->reusepreconditioner)); /* as PETSc's application does: the matrix may belong to the program */
   PetscCall(MatGPUCSRFactorPutOff_Private((PetscBool)(possible && !alone)));
   ierr = (*m->wrap->petsc.pc.setuponblocks)(pc);
   for (PetscInt k = 0; k < n && possible && !ierr; k++) ierr = PCSetUp(ksp[k]->pc); /* KSPSetUp() has not done it where it has got another type since */
@@ -360,7 +359,7 @@ static PetscErrorCode PCSetUpOnBlocks_Blocks(PC pc)
   m->F = NULL;
   PetscCall(PointsForget(m));
   PetscCall(KindOfAll(pc, n, ksp, &kind));
-  if (!possible || alone || kind == SOLVER_POINTS) PetscCall(GPUCSRFactorsDestroy(&m->together)); /* factors that were put off are made when they are first used */
+  if (!possible || alone || kind == SOLVER_POINTS) PetscCall(GPUCSRFactorsDestroy(&m->together)); /* factors that were put off are made at first use */
   if (possible && kind == SOLVER_POINTS) PetscCall(Points(pc, m, n, ksp));
   else if (possible && alone) PetscCall(PCFactorGetMatrix(ksp[0]->pc, &m->F));
   else if (possible) PetscCall(Together(pc, m, n, ksp));
@@ -369,8 +368,8 @@ static PetscErrorCode PCSetUpOnBlocks_Blocks(PC pc)
 }
 
 /*
-  Compares the blocks where they can have changed. Several blocks of a PCBJACOBI are known to no one but the PC, until the program asks for their solvers or is shown their matrices; so they change when the PC is
-  set up. A single block has the program's matrix, and PCASMGetLocalSubmatrices() cannot be seen.
+  Compares the blocks if they can have changed. Only the PC knows several blocks of a PCBJACOBI until the program asks for their solvers or sees their matrices, so they change in a set-up.
+  A single block has the program's matrix, and calls of PCASMGetLocalSubmatrices() go unseen.
 */
 static PetscErrorCode Current(PC pc, Blocks *m)
 {
@@ -384,7 +383,7 @@ static PetscErrorCode Current(PC pc, Blocks *m)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* x = the product of points and b, where these are; vectors of several processes by their local ones, which PETSc's makes too */
+/* x = points .* b; with several processes on local vectors, as PETSc does */
 static PetscErrorCode ApplyPoints(Blocks *m, Vec b, Vec x)
 {
   const char *type = ((PetscObject)b)->type_name;
@@ -433,7 +432,7 @@ static PetscErrorCode PCApply_Blocks(PC pc, Vec b, Vec x)
   if (done) PetscFunctionReturn(PETSC_SUCCESS);
   if (m->F && m->F == m->together.F) {
     PetscCall(Solvers(pc, &n, &ksp));
-    PetscCall(PetscStrncpy(m->why, "the factor of all has left the device", sizeof(m->why)));
+    PetscCall(PetscStrncpy(m->why, "the common factor has left the device", sizeof(m->why)));
     PetscCall(Refuse(pc, m, n, ksp));
     PetscCall(Keep(pc, m));
   }
@@ -441,7 +440,7 @@ static PetscErrorCode PCApply_Blocks(PC pc, Vec b, Vec x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The factor whose solves are all that an application is, of vectors of this process; NULL: it is more, or PETSc's. pc: of one of these types, and set up */
+/* The factor if the application is a solve with it, on vectors of this process; otherwise NULL. pc: after its set-up */
 PetscErrorCode PCBlocksFactor_Private(PC pc, Mat *F)
 {
   Blocks *m;
@@ -513,7 +512,7 @@ static GPUCSRWrapType types[] = {
 };
 #undef OPS
 
-static PetscErrorCode Create(PC pc, const GPUCSRWrapType *t)
+static PetscErrorCode BlocksCreate(PC pc, const GPUCSRWrapType *t)
 {
   GPUCSRWrap *w;
   Blocks     *m;
@@ -529,12 +528,12 @@ static PetscErrorCode Create(PC pc, const GPUCSRWrapType *t)
 
 static PetscErrorCode PCCreate_BJacobi_GPUCSR(PC pc)
 {
-  return Create(pc, &types[0]);
+  return BlocksCreate(pc, &types[0]);
 }
 
 static PetscErrorCode PCCreate_ASM_GPUCSR(PC pc)
 {
-  return Create(pc, &types[1]);
+  return BlocksCreate(pc, &types[1]);
 }
 
 PetscErrorCode PCBlocksInitialize_Private(void)

@@ -1,7 +1,7 @@
 #pragma once
 
 /*
-  PCBJACOBI and PCASM whose blocks of a process are solved together on the device.
+  PCBJACOBI and PCASM with the blocks of a process solved together on the device.
 */
 #include <petscpc.h>
 #include "../../../../mat/impls/gpucsr/product/operator.h"

@@ -1,5 +1,5 @@
 /*
-  PCPBJACOBI applied on the device: one kernel, a row a thread. Its blocks are found by applying PETSc's to unit vectors, once for each set-up.
+  PCPBJACOBI applied on the device: one kernel, a thread a row. Each set-up finds the blocks by applying PETSc's PC to unit vectors.
 */
 #include "../petscprivate.h"
 #include "device.h"
@@ -9,7 +9,7 @@ typedef struct {
   double  *rows; /* of the inverses of blocks */
 } Blocks;
 
-static PetscErrorCode Release(PCDevice d)
+static PetscErrorCode PBJacobiRelease(PCDevice d)
 {
   Blocks *b = (Blocks *)d->data;
 
@@ -28,7 +28,7 @@ static PetscErrorCode ApplyPETSc(void *pc, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Take(PC pc, PCDevice d, Vec x, PetscBool *possible)
+static PetscErrorCode PBJacobiTake(PC pc, PCDevice d, Vec x, PetscBool *possible)
 {
   Blocks        *b    = (Blocks *)d->data;
   const PetscInt n    = x->map->n;
@@ -42,13 +42,13 @@ static PetscErrorCode Take(PC pc, PCDevice d, Vec x, PetscBool *possible)
   PetscCall(MatGetBlockSize(pc->pmat, &bs));
   *possible = (PetscBool)(n % bs == 0);
   if (!*possible) PetscFunctionReturn(PETSC_SUCCESS);
-  if (b->rows && (bs != b->bs || n != b->n)) PetscCall(Release(d));
+  if (b->rows && (bs != b->bs || n != b->n)) PetscCall(PBJacobiRelease(d));
   b->bs = bs;
   b->n  = n;
   count = (size_t)n * (size_t)bs;
   if (!b->rows) PetscCall(GPUCSRMalloc(d->dev, sizeof(double) * count, "the blocks of a preconditioner", (void **)&b->rows));
   PetscCall(PetscMalloc1(count, &rows));
-  ierr = VecCreateSeq(PETSC_COMM_SELF, n, &unit); /* nothing collective: another rank's vectors may be on the host, and then it does not come here */
+  ierr = VecCreateSeq(PETSC_COMM_SELF, n, &unit); /* not collective: another rank may have its vectors on the host and skip this code */
   if (!ierr) ierr = VecDuplicate(unit, &column);
   if (!ierr) ierr = GPUCSRProbe(ApplyPETSc, pc, 0, bs, unit, column, rows);
   if (!ierr) ierr = GPUCSRUpload(d->dev, b->rows, GPUCSR_DOUBLE, rows, GPUCSR_DOUBLE, count, PETSC_FALSE, d->dev->stream, NULL);
@@ -59,7 +59,7 @@ static PetscErrorCode Take(PC pc, PCDevice d, Vec x, PetscBool *possible)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Apply(PC pc, PCDevice d, Vec x, Vec y)
+static PetscErrorCode PBJacobiApply(PC pc, PCDevice d, Vec x, Vec y)
 {
   Blocks        *b = (Blocks *)d->data;
   const double  *from;
@@ -82,4 +82,4 @@ static PetscErrorCode Apply(PC pc, PCDevice d, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const PCDeviceOps PCDeviceOps_PBJacobi = {sizeof(Blocks), Take, Apply, Release};
+const PCDeviceOps PCDeviceOps_PBJacobi = {sizeof(Blocks), PBJacobiTake, PBJacobiApply, PBJacobiRelease};

@@ -1,6 +1,6 @@
 /*
-  PCFIELDSPLIT, additive and (symmetric) multiplicative, applied on one device: fields are gathered and added up there, and residuals computed with the whole matrix. PETSc's own application goes through
-  VecScatter, whose arrays are the host's. Schur complements and the rest are PETSc's.
+  PCFIELDSPLIT, additive and (symmetric) multiplicative, applied on one device: kernels gather fields and add them up, and compute residuals with the whole matrix. PETSc's own application uses
+  VecScatter, which works on the host. PETSc does Schur complements and the rest.
 */
 #include "../petscprivate.h"
 #include <petscksp.h>
@@ -19,7 +19,7 @@ typedef struct {
   Vec      w;
 } Fields;
 
-static PetscErrorCode Release(PCDevice d)
+static PetscErrorCode FieldSplitRelease(PCDevice d)
 {
   Fields *f = (Fields *)d->data;
 
@@ -37,7 +37,7 @@ static PetscErrorCode Release(PCDevice d)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One field: its entries on the device, and vectors of its own, which must be there too */
+/* A field: its entries on the device, and its vectors, also on the device */
 static PetscErrorCode TakeField(PC pc, PCDevice d, PetscInt k, PetscBool *possible)
 {
   Fields         *f = (Fields *)d->data;
@@ -67,7 +67,7 @@ static PetscErrorCode TakeField(PC pc, PCDevice d, PetscInt k, PetscBool *possib
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Take(PC pc, PCDevice d, Vec x, PetscBool *possible)
+static PetscErrorCode FieldSplitTake(PC pc, PCDevice d, Vec x, PetscBool *possible)
 {
   Fields         *f = (Fields *)d->data;
   PetscMPIInt     size;
@@ -77,18 +77,18 @@ static PetscErrorCode Take(PC pc, PCDevice d, Vec x, PetscBool *possible)
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)pc), &size));
   PetscCall(PCFieldSplitGetType(pc, &type));
   *possible = (PetscBool)(size == 1 && (type == PC_COMPOSITE_ADDITIVE || type == PC_COMPOSITE_MULTIPLICATIVE || type == PC_COMPOSITE_SYMMETRIC_MULTIPLICATIVE));
-  PetscCall(Release(d));
+  PetscCall(FieldSplitRelease(d));
   if (!*possible) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PCFieldSplitGetSubKSP(pc, &f->n, &f->ksp));
   PetscCall(PetscCalloc1(f->n, &f->field));
   for (PetscInt k = 0; k < f->n && *possible; k++) PetscCall(TakeField(pc, d, k, possible));
   if (type != PC_COMPOSITE_ADDITIVE && *possible) PetscCall(VecDuplicate(x, &f->w));
-  if (!*possible) PetscCall(Release(d));
+  if (!*possible) PetscCall(FieldSplitRelease(d));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Are these vectors on the device still? There may have been no memory for one; NULL: there is none */
-static PetscErrorCode There(PCDevice d, Vec u, Vec v, Vec w, PetscBool *yes)
+/* Are these vectors still on the device? A vector without memory there is not; NULL is ignored */
+static PetscErrorCode AreOnDevice(PCDevice d, Vec u, Vec v, Vec w, PetscBool *yes)
 {
   const Vec    all[] = {u, v, w};
   GPUCSRDevice dev;
@@ -187,18 +187,18 @@ static PetscErrorCode SolveAndAdd(PC pc, PCDevice d, PetscInt k, PetscBool zero,
     PetscCall(PCFieldSplitGetOffDiagUseAmat(pc, &amat));
     PetscCall(MatMult(amat ? pc->mat : pc->pmat, y, f->w));
   }
-  PetscCall(There(d, x, zero ? NULL : f->w, e->b, &there));
+  PetscCall(AreOnDevice(d, x, zero ? NULL : f->w, e->b, &there));
   if (there) PetscCall(Gather(d, e, x, zero ? NULL : f->w));
   else PetscCall(GatherHost(e, x, zero ? NULL : f->w));
   PetscCall(KSPSolve(f->ksp[k], e->b, e->x));
   PetscCall(KSPCheckSolve(f->ksp[k], pc, e->x));
-  PetscCall(There(d, e->x, y, NULL, &there));
+  PetscCall(AreOnDevice(d, e->x, y, NULL, &there));
   if (there) PetscCall(Scatter(d, e, y));
   else PetscCall(ScatterHost(e, y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Apply(PC pc, PCDevice d, Vec x, Vec y)
+static PetscErrorCode FieldSplitApply(PC pc, PCDevice d, Vec x, Vec y)
 {
   Fields         *f = (Fields *)d->data;
   PCCompositeType type;
@@ -211,4 +211,4 @@ static PetscErrorCode Apply(PC pc, PCDevice d, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const PCDeviceOps PCDeviceOps_FieldSplit = {sizeof(Fields), Take, Apply, Release};
+const PCDeviceOps PCDeviceOps_FieldSplit = {sizeof(Fields), FieldSplitTake, FieldSplitApply, FieldSplitRelease};

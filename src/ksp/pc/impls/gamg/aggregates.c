@@ -1,7 +1,6 @@
 /*
-  Aggregates of PCGAMG's type agg, on one process: the order of vertices, which PETSc makes of random numbers, and what follows from it, without PETSc's loops over vertices and its lists, and
-  without a square of the graph on the host. All numbers are PETSc's. What is to be made only PETSc's private structures know, by the program's calls and options; so PETSc's
-  own function is called with a graph of three vertices, and the coarsener that it applies there (coarsen.h) tells what it was asked.
+  Aggregates of PCGAMG's type agg, on one process, with the same numbers as PETSc's: the random order of vertices and the aggregates from it, without PETSc's loops and lists and without a
+  square of the graph on the host. Only PETSc knows the options, so PETSc's own function runs on a graph of three vertices, and the coarsener there (coarsen.h) reports the options.
 */
 #include "../petscprivate.h"
 #include "../../../../sys/gpucsrsys.h"
@@ -11,7 +10,7 @@ extern PetscErrorCode PetscCDClearMat(PetscCoarsenData *) __attribute__((weak));
 
 static PetscErrorCode (*petscs)(PC, Mat *, PetscCoarsenData **) = NULL;
 
-/* Found, and not taken; lists are PETSc's, empty */
+/* Found but not yet taken; lists are PETSc's, empty */
 static struct {
   PetscCoarsenData *lists;
   GPUCSRAggregates  a;
@@ -25,7 +24,7 @@ PetscErrorCode PCGAMGAggregatesForget_Private(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* have: *a are the aggregates of these lists, and belong to the caller now */
+/* have: *a has the aggregates of these lists, and belongs to the caller */
 PetscErrorCode PCGAMGAggregatesTake_Private(PetscCoarsenData *lists, GPUCSRAggregates *a, PetscBool *have)
 {
   PetscFunctionBegin;
@@ -40,7 +39,7 @@ PetscErrorCode PCGAMGAggregatesTake_Private(PetscCoarsenData *lists, GPUCSRAggre
 
 /* ---- the order ---- */
 
-/* Numbers of a PetscRandom that somebody has just made. Where they are those of drand48() (POSIX), as PETSc's are unless an option says otherwise, by its recurrence: a call for each takes longer than all else */
+/* Numbers of a new PetscRandom. If drand48() (POSIX) makes them, as by default, its recurrence replaces the calls, which would take longer than all else */
 typedef struct {
   PetscRandom random; /* NULL: by the recurrence */
   uint64_t    x;
@@ -75,7 +74,7 @@ static PetscErrorCode NumbersCreate(Numbers *s)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The first of them is in x when it is asked for */
+/* The first number is in x at the request */
 static PetscErrorCode NumbersGet(Numbers *s, PetscReal *value)
 {
   PetscFunctionBegin;
@@ -88,8 +87,8 @@ static PetscErrorCode NumbersGet(Numbers *s, PetscReal *value)
 }
 
 /*
-  The order of n vertices: each changes places with another one by chance, unless that place has been chosen before. The places are drawn ahead, so that the memory is on its way when it is
-  needed; ~v: v is at a place that has been chosen.
+  The order of n vertices: each changes places with a random vertex, unless that place has been drawn before. Places are drawn ahead to prefetch memory;
+  ~v: v is at a place that has been drawn.
 */
 #define AHEAD 512
 static PetscErrorCode Shuffle(PetscInt n, PetscInt order[])
@@ -124,7 +123,7 @@ static PetscErrorCode Shuffle(PetscInt n, PetscInt order[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* By PETSc's own sort, which decides among equals */
+/* By PETSc's own sort, which decides ties */
 static PetscErrorCode SortByDegree(Mat G, PetscInt n, PetscInt order[])
 {
   const PetscInt *i;
@@ -141,7 +140,7 @@ static PetscErrorCode SortByDegree(Mat G, PetscInt n, PetscInt order[])
 
 /* ---- what PETSc would do ---- */
 
-/* A path of three vertices, of which this one is in the middle; the others have fewer neighbours */
+/* A path of three vertices around `middle`; the end vertices have fewer neighbours */
 static PetscErrorCode Path(PetscInt middle, Mat *A)
 {
   PetscFunctionBegin;
@@ -157,7 +156,7 @@ static PetscErrorCode Path(PetscInt middle, Mat *A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* bydegree: vertices of few neighbours come first */
+/* bydegree: vertices with few neighbours come first */
 static PetscErrorCode Ask(PC pc, GPUCSRQuestion *q, PetscBool *bydegree)
 {
   PetscCoarsenData *lists = NULL;
@@ -174,7 +173,7 @@ static PetscErrorCode Ask(PC pc, GPUCSRQuestion *q, PetscBool *bydegree)
   PetscCall(MatGPUCSRCoarsenAsk_Private(NULL));
   PetscCall(ierr);
   *bydegree = (PetscBool)(q->first != order[0]);
-  if (PetscCDClearMat) { /* as PCGAMG parts with them */
+  if (PetscCDClearMat) { /* as PCGAMG destroys its graph */
     PetscCall(PetscCDGetMat(lists, &mat));
     if (mat == G) PetscCall(PetscCDClearMat(lists));
   }
@@ -183,7 +182,7 @@ static PetscErrorCode Ask(PC pc, GPUCSRQuestion *q, PetscBool *bydegree)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PETSc's coarsener has done its work; a graph makes it another one */
+/* PETSc's coarsener has finished; a new graph resets the coarsener */
 static PetscErrorCode Recover(PC pc)
 {
   PC_GAMG *g = (PC_GAMG *)((PC_MG *)pc->data)->innerctx;
@@ -217,7 +216,7 @@ PetscErrorCode PCGAMGCoarsenerOfOthers_Private(PC pc, PetscBool *others)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Are there things asked for that need more than lists, or a coarsener of others, which need not take a graph of three vertices? */
+/* Do options need more than lists, or a foreign coarsener, which may refuse a graph of three vertices? */
 static PetscErrorCode Special(PC pc, PetscBool *special)
 {
   static const char *const words[] = {"-pc_gamg_asm_hem_aggs", "-pc_gamg_asm_use_agg", "-mat_coarsen_view", "-pc_gamg_mat_coarsen_view", "-mat_coarsen_strength_index", "-pc_gamg_mat_coarsen_strength_index"};
@@ -283,7 +282,7 @@ static PetscErrorCode Coarsen(PC pc, Mat *G, PetscCoarsenData **lists)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Puts ours in place of PETSc's. The type is agg */
+/* Replaces PETSc's function. The type is agg */
 PetscErrorCode PCGAMGCoarsen_Private(PC pc)
 {
   PC_GAMG *g = (PC_GAMG *)((PC_MG *)pc->data)->innerctx;

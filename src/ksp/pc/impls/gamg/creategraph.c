@@ -1,6 +1,6 @@
 /*
-  The graph that PCGAMG's type agg coarsens. Since PETSc 3.21 it is a scaled copy of the matrix on each level, for a filter of small entries. Where nothing is filtered nobody reads its
-  values but heavy edge matching, and it need not be made: PETSc's function then gets the matrix, where that is its own graph, or a pattern.
+  The graph that PCGAMG's type agg coarsens. Since PETSc 3.21 each level gets a scaled copy of the matrix, for a filter of small entries. Without a filter only heavy edge matching reads the copy's
+  values, so PETSc's function gets the matrix itself, if that is its own graph, or a pattern.
 */
 #include "../petscprivate.h"
 #include "../../../../sys/gpucsrsys.h"
@@ -25,7 +25,7 @@ static PetscErrorCode CreateGraph(PC pc, Mat A, Mat *G)
 }
 #endif
 
-/* Puts ours in place of PETSc's, as PCGAMGProlongator_Private() does */
+/* Replaces PETSc's function, as in PCGAMGProlongator_Private() */
 PetscErrorCode PCGAMGCreateGraph_Private(PC pc)
 {
   PetscFunctionBegin;

@@ -1,6 +1,6 @@
 /*
-  The tentative prolongator of PCGAMG's type agg, for one unknown a point and one vector in the near null space, on one process: PETSc's numbers in its order, but written into the arrays of the matrix, which
-  takes a fraction of the time of lists, a MatSetValues() and two calls of LAPACK for each aggregate. All else is PETSc's.
+  The tentative prolongator of PCGAMG's type agg, for one unknown a point and one near-null vector, on one process: PETSc's numbers in PETSc's order, written directly into the matrix' arrays. PETSc
+  takes longer with lists, a MatSetValues() and two calls of LAPACK for each aggregate. PETSc does the rest.
 */
 #include "../petscprivate.h"
 #include "../../../../sys/gpucsrsys.h"
@@ -8,18 +8,18 @@
 #include "../mg/aggregates.h"
 #include <math.h>
 
-/* PETSc had the graph among the arguments at first */
+/* Older versions of PETSc also pass the graph */
 typedef PetscErrorCode Without(PC, Mat, PetscCoarsenData *, Mat *);
 typedef PetscErrorCode With(PC, Mat, Mat, PetscCoarsenData *, Mat *);
 
-static void (*petscs)(void) = NULL; /* PETSc's function, one of these */
+static void (*petscs)(void) = NULL; /* PETSc's function, with either signature */
 
 static PC_GAMG *GAMGOf(PC pc)
 {
   return (PC_GAMG *)((PC_MG *)pc->data)->innerctx;
 }
 
-/* The column x[m] = q r, by one Householder reflection, as LAPACK has it: r is negative where x is positive */
+/* The column x[m] = q r, by one Householder reflection with LAPACK's sign: r is negative if x is positive */
 static double Column(PetscInt m, double x[])
 {
   const double alpha = x[0];
@@ -89,7 +89,7 @@ static PetscErrorCode Fill(const GPUCSRAggregates *a, const PetscReal data[], co
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* P of this type, written into the arrays that it allocates. Its rows have an entry at most: none are alike in a way that would serve */
+/* P of this type, written into its arrays. A row has at most one entry */
 static PetscErrorCode Matrix(MatType type, const GPUCSRAggregates *a, const PetscReal data[], PetscReal coarse[], Mat *P)
 {
   const PetscInt *i, *columns;
@@ -108,14 +108,14 @@ static PetscErrorCode Matrix(MatType type, const GPUCSRAggregates *a, const Pets
   PetscCall(MatSetOption(*P, MAT_USE_INODES, PETSC_FALSE));
   PetscCall(MatSeqAIJGetCSRAndMemType(*P, &i, &columns, &value, NULL));
   PetscCall(Fill(a, data, i, (PetscInt *)columns, value, coarse));
-  PetscCall(MatSeqAIJSetColumnIndices(*P, (PetscInt *)columns)); /* makes them count */
+  PetscCall(MatSeqAIJSetColumnIndices(*P, (PetscInt *)columns)); /* records the direct writes */
   PetscCall(MatAssemblyBegin(*P, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(*P, MAT_FINAL_ASSEMBLY));
   PetscCall(MatSetOption(*P, MAT_NEW_NONZERO_LOCATION_ERR, PETSC_TRUE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Is it ours to make? */
+/* Can this file make the prolongator? */
 static PetscErrorCode Ours(PC pc, Mat A, PetscBool *ours)
 {
   PC_GAMG *g = GAMGOf(pc);
@@ -129,7 +129,7 @@ static PetscErrorCode Ours(PC pc, Mat A, PetscBool *ours)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* P NULL: it is PETSc's to make, from the lists */
+/* P NULL: PETSc makes P from the lists */
 static PetscErrorCode Make(PC pc, Mat A, PetscCoarsenData *lists, Mat *P)
 {
   PC_GAMG         *g = GAMGOf(pc);
@@ -178,7 +178,7 @@ PETSC_UNUSED static PetscErrorCode ProlongatorWith(PC pc, Mat A, Mat graph, Pets
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Puts ours in place of PETSc's, where the type is agg. Called before each set-up, as the type may be another one */
+/* Replaces PETSc's function if the type is agg. Called before each set-up, because the type may change */
 PetscErrorCode PCGAMGProlongator_Private(PC pc)
 {
   PC_GAMG  *g = GAMGOf(pc);
@@ -195,6 +195,6 @@ PetscErrorCode PCGAMGProlongator_Private(PC pc)
   }
 #undef OURS
   PetscCall(PCGAMGCreateGraph_Private(pc));
-  PetscCall(PCGAMGCoarsen_Private(pc)); /* lists that it leaves empty ours fills */
+  PetscCall(PCGAMGCoarsen_Private(pc)); /* this function fills lists that PCGAMGCoarsen_Private() leaves empty */
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-/* The aggregates of PCGAMG's type agg, found by ours and not yet in PETSc's lists */
+/* The aggregates of PCGAMG's type agg before they become PETSc's lists */
 #include "../../../../mat/impls/gpucsr/sparse/coarsen.h"
 
 GPUCSR_INTERN PetscErrorCode PCGAMGCreateGraph_Private(PC);

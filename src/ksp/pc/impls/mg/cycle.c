@@ -1,12 +1,12 @@
 /*
-  One application of multigrid to arrays of the device, as PCMG has it: V and W cycles, full, additive and cascadic multigrid. All work is given to the device's stream, so that an
-  application, or an iteration of a solver that has it inside, can be recorded as a graph.
+  One application of multigrid to device arrays, as PCMG computes it: V and W cycles, full, additive and cascadic multigrid. All work goes to the device's stream, so a graph can record an
+  application, or an iteration of a solver around it.
 */
 #include "cycle.h"
 #include "../../../../sys/graph.h"
 
 
-/* What a level has while a cycle goes on: where its x is, and where it may be written to next. On the finest level b and x are the caller's */
+/* State of a level during a cycle: the array of x, and the array for the next x. On the finest level the caller owns b and x */
 typedef struct {
   const double *b;
   double       *x, *spare;
@@ -15,12 +15,12 @@ typedef struct {
 typedef struct {
   GPUMGCycle       *c;
   GPUCSRStream      s;
-  double           *home; /* where x of the finest level is to be in the end */
-  const GPUCSRSums *sums; /* of this x, for the last product; NULL: none */
+  double           *home; /* final array of x of the finest level */
+  const GPUCSRSums *sums; /* of the final x, taken by the last product; NULL: none */
   Place             at[GPUMG_LEVELS];
 } Run;
 
-/* What is written next is x in its other array */
+/* The next write of x goes to the other array */
 static void Turn(Place *at)
 {
   double *const x = at->x;
@@ -47,7 +47,7 @@ static PetscErrorCode Multiply(Run *u, const GPUMGMatrix *A, double alpha, const
 }
 
 /*
-  r = b - A x, or of several ranks A x - b: what others' entries of x add is then added to few rows, by the launch that waits for them. The sign is SIGN(L)
+  r = b - A x; with several ranks A x - b, because the launch that waits for halo entries adds their products to few rows only. SIGN(L) is the sign
 */
 #define SIGN(L) ((L)->A.r.halo ? -1.0 : 1.0)
 static PetscErrorCode Residual(Run *u, int l)
@@ -60,22 +60,22 @@ static PetscErrorCode Residual(Run *u, int l)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Are steps ends of the products that they begin with? Of several ranks they would miss what others' entries add */
+/* Can a product end with the step? With several ranks no: the step would miss products with halo entries */
 static PetscBool Fused(const GPUMGLevel *L, const GPUMGSmoother *m)
 {
   return (PetscBool)(m->bs < 2 && !L->A.r.halo && GPUCSRPlanSteps(L->A.o.plan));
 }
 
 /*
-  A step by itself, or as the end of the product that it begins with; x is then in the other array, where the iterate before it was. fromzero: the smoother has begun with 0, which no array holds.
-  sums: of the new x, which only a product takes; or NULL
+  A step by itself, or as the end of its product; x then moves to the array of the iterate before. fromzero: the smoother has begun with 0, which is not stored.
+  sums: of the new x, taken by the product; or NULL
 */
 static PetscErrorCode Step(Run *u, int l, const GPUMGSmoother *m, int k, PetscBool fromzero, const GPUCSRSums *sums)
 {
   const PetscBool zero = (PetscBool)(fromzero && k == 0);
   GPUMGLevel     *L    = &u->c->level[l];
   Place          *at   = &u->at[l];
-  double         *d    = Fused(L, m) || (k == m->steps - 1 && m->step[k].ca == 0) ? NULL : L->d; /* nobody needs it, or it is the difference of two iterates */
+  double         *d    = Fused(L, m) || (k == m->steps - 1 && m->step[k].ca == 0) ? NULL : L->d; /* not needed after the last step, or the difference of two iterates */
   GPUMGPass       p    = {.n = L->n, .bs = m->bs, .ca = m->step[k].ca, .cb = m->step[k].cb, .M = (const double *)m->M.p, .r = at->b, .x = NULL, .d = d, .z = at->x};
 
   PetscFunctionBegin;
@@ -98,7 +98,7 @@ static PetscErrorCode Step(Run *u, int l, const GPUMGSmoother *m, int k, PetscBo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* zero: x is 0, and its array has not been written. sums: of x in the end, or NULL */
+/* zero: x is 0 and its array is not written yet. sums: of the final x, or NULL */
 static PetscErrorCode Smooth(Run *u, int l, const GPUMGSmoother *m, PetscBool zero, const GPUCSRSums *sums)
 {
   const PetscBool none = (PetscBool)(zero || m->fromzero);
@@ -119,7 +119,7 @@ static PetscErrorCode Restrict(Run *u, int l, double alpha, const double *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* x = P of the coarser level's, or x += that. On the finest level into the array from which the steps that follow end in the caller's */
+/* x = P x of the coarser level, or x += P x. The finest level writes to the array from which the remaining steps end in the caller's */
 static PetscErrorCode Interpolate(Run *u, int l, PetscBool add)
 {
   GPUMGCycle          *c  = u->c;
@@ -134,26 +134,26 @@ static PetscErrorCode Interpolate(Run *u, int l, PetscBool add)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The solution where cycles end: one dense product, or the smoother of the coarsest level */
+/* The solution where cycles end: a dense product, or the smoother of the coarsest level */
 static PetscErrorCode Coarse(Run *u, PetscBool zero)
 {
   GPUMGCycle  *c  = u->c;
   const Place *at = &u->at[c->bottom];
 
   PetscFunctionBegin;
-  if (c->all.r.halo) { /* x of the level is a part of this one */
-    double *const b = (double *)c->both.p, *const x = b + c->whole;
+  if (c->gather.r.halo) { /* x of the level is a part of this vector */
+    double *const b = (double *)c->coarsevectors.p, *const x = b + c->coarserows;
 
-    PetscCall(Multiply(u, &c->all, 1, at->b, 0, NULL, b));
+    PetscCall(Multiply(u, &c->gather, 1, at->b, 0, NULL, b));
     if (c->small) PetscCall(GPUMGCycleRun(c->small, b, x, NULL));
-    else PetscCall(GPUMGDense(c->dev, c->whole, 1, (const double *)(c->bottom ? c->tail.p : c->inverse.p), b, x, u->s));
+    else PetscCall(GPUMGDense(c->dev, c->coarserows, 1, (const double *)(c->bottom ? c->tail.p : c->inverse.p), b, x, u->s));
     if (c->small) c->flops += c->small->flops;
   } else if (c->bottom || c->exact) PetscCall(GPUMGDense(c->dev, c->level[c->bottom].n, 1, (const double *)(c->bottom ? c->tail.p : c->inverse.p), at->b, at->x, u->s));
   else PetscCall(Smooth(u, 0, &c->level[0].down, zero, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Down and up again from level l */
+/* Descends from level l and returns to it */
 static PetscErrorCode Multiplicative(Run *u, int l, PetscBool zero)
 {
   GPUMGLevel *L      = &u->c->level[l];
@@ -173,8 +173,8 @@ static PetscErrorCode Multiplicative(Run *u, int l, PetscBool zero)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* b to all levels; then each is smoothed from 0 and all are added, or each is begun from the coarser one's solution, with a cycle or by smoothing alone */
-static PetscErrorCode Others(Run *u)
+/* Additive, full and cascadic cycles: restrict b to all levels; then smooth each from 0 and add, or start each from the coarser solution */
+static PetscErrorCode AdditiveFullCascadic(Run *u)
 {
   GPUMGCycle *c = u->c;
 
@@ -193,7 +193,7 @@ static PetscErrorCode Others(Run *u)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* x = the cycle's M b, arrays of the device that are not the cycle's own, in the order of the device's stream. sums: of x, taken where the last pass can: *sums->parts then says so; or NULL */
+/* x = M b on device arrays that the cycle does not own, in stream order. sums: of x or NULL; *sums->parts tells if the last pass has taken them */
 PetscErrorCode GPUMGCycleRun(GPUMGCycle *c, const double *b, double *x, const GPUCSRSums *sums)
 {
   const int top = c->levels - 1;
@@ -208,12 +208,12 @@ PetscErrorCode GPUMGCycleRun(GPUMGCycle *c, const double *b, double *x, const GP
       if (k == c->cycles - 1 && GPUCSRPlanSums(c->level[top].A.o.plan)) u.sums = sums;
       PetscCall(Multiplicative(&u, top, (PetscBool)(k == 0)));
     }
-  else PetscCall(Others(&u));
+  else PetscCall(AdditiveFullCascadic(&u));
   if (u.at[top].x != x) PetscCall(Copy(&u, top, x, u.at[top].x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* An application by its graph, which is recorded if it is not yet */
+/* An application by its graph, recorded on first use */
 static PetscErrorCode Replay(GPUMGCycle *c, GPUMGRecord *r)
 {
   PetscFunctionBegin;
@@ -248,30 +248,30 @@ static PetscErrorCode Drop(GPUMGCycle *c, GPUMGRecord *r)
 }
 
 /*
-  The same for somebody who will come again. With the same arrays as last time, as conjugate gradients do, by a graph of those. With others, as GMRES does, by one of our own arrays, or
-  launch by launch where that takes less than copies of long vectors.
+  M b for repeated calls. With the same arrays as in the last call, as in conjugate gradients, by a graph on these. With other arrays, as in GMRES, by a graph on the cycle's own arrays; or launch
+  by launch if copies of long vectors take longer.
 */
 PetscErrorCode GPUMGCycleApply(GPUMGCycle *c, const double *b, double *x)
 {
   GPUMGLevel *top = &c->level[c->levels - 1];
 
   PetscFunctionBegin;
-  if (b == c->last.b && x == c->last.x) {
-    PetscCall(Replay(c, &c->last));
+  if (b == c->callerrecord.b && x == c->callerrecord.x) {
+    PetscCall(Replay(c, &c->callerrecord));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(Drop(c, &c->last));
-  c->last.b = b;
-  c->last.x = x;
+  PetscCall(Drop(c, &c->callerrecord));
+  c->callerrecord.b = b;
+  c->callerrecord.x = x;
   if (top->n >= GPUCSRMachineOf(c->dev)->unrecorded_rows || !c->ran || !c->dev->ops->kernels) {
     PetscCall(GPUMGCycleRun(c, b, x, NULL));
     c->ran = PETSC_TRUE;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  c->own.b = top->b;
-  c->own.x = top->x;
+  c->ownrecord.b = top->b;
+  c->ownrecord.x = top->x;
   if (b != top->b) PetscCall(c->dev->ops->copy(c->dev->id, top->b, b, sizeof(double) * (size_t)top->n, GPUCSR_ON_DEVICE, c->dev->stream));
-  PetscCall(Replay(c, &c->own));
+  PetscCall(Replay(c, &c->ownrecord));
   if (x != top->x) PetscCall(c->dev->ops->copy(c->dev->id, x, top->x, sizeof(double) * (size_t)top->n, GPUCSR_ON_DEVICE, c->dev->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -282,7 +282,7 @@ size_t GPUMGCycleVectorBytes(int n)
   return GPUMG_VECTORS * GPUCSRAlignUp(sizeof(double) * (size_t)PetscMax(1, n));
 }
 
-/* and where they are in it */
+/* and their addresses */
 void GPUMGCycleVectors(GPUMGLevel *L)
 {
   double **v[GPUMG_VECTORS] = {&L->b, &L->x, &L->spare, &L->r, &L->d};
@@ -290,12 +290,12 @@ void GPUMGCycleVectors(GPUMGLevel *L)
   for (size_t k = 0; k < GPUMG_VECTORS; k++) *v[k] = (double *)((char *)L->memory.p + k * GPUCSRAlignUp(sizeof(double) * (size_t)PetscMax(1, L->n)));
 }
 
-/* What was recorded is of other matrices now */
+/* Drops the graphs: they hold other matrices */
 PetscErrorCode GPUMGCycleForget(GPUMGCycle *c)
 {
   PetscFunctionBegin;
-  PetscCall(Drop(c, &c->own));
-  PetscCall(Drop(c, &c->last));
+  PetscCall(Drop(c, &c->ownrecord));
+  PetscCall(Drop(c, &c->callerrecord));
   c->ran = c->unrecordable = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -316,8 +316,8 @@ PetscErrorCode GPUMGCycleDestroy(GPUMGCycle *c)
   }
   if (c->small) PetscCall(GPUMGCycleDestroy(c->small));
   PetscCall(PetscFree(c->small));
-  PetscCall(MatDestroy(&c->everything));
-  PetscCall(GPUCSRBufferFree(c->dev, &c->both));
+  PetscCall(MatDestroy(&c->gathermatrix));
+  PetscCall(GPUCSRBufferFree(c->dev, &c->coarsevectors));
   PetscCall(GPUCSRBufferFree(c->dev, &c->inverse));
   PetscCall(GPUCSRBufferFree(c->dev, &c->tail));
   PetscCall(GPUCSRBufferFree(c->dev, &c->panels));
@@ -325,10 +325,10 @@ PetscErrorCode GPUMGCycleDestroy(GPUMGCycle *c)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Of device memory that the matrices have not */
+/* Device memory besides the matrices */
 double GPUMGCycleBytes(const GPUMGCycle *c)
 {
-  double bytes = (double)c->inverse.bytes + (double)c->both.bytes + (double)c->tail.bytes + (double)c->panels.bytes + (c->small ? GPUMGCycleBytes(c->small) : 0);
+  double bytes = (double)c->inverse.bytes + (double)c->coarsevectors.bytes + (double)c->tail.bytes + (double)c->panels.bytes + (c->small ? GPUMGCycleBytes(c->small) : 0);
 
   for (int l = 0; l < c->levels; l++) bytes += (double)c->level[l].memory.bytes + (double)c->level[l].down.M.bytes + (double)c->level[l].up.M.bytes;
   return bytes;

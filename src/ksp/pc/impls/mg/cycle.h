@@ -1,8 +1,8 @@
 #pragma once
 
 /*
-  A cycle of multigrid on one device: levels whose operators and interpolations are matrices of this library, smoothers that are polynomials, and a coarse solver that is a dense
-  inverse or such a polynomial. Made from a PCMG by levels.c, run by cycle.c, hooked into PCMG and PCGAMG by pcmg.c.
+  A multigrid cycle on one device: operators and interpolations are matrices of this library, smoothers are polynomials, and the coarse solver is a dense inverse or a smoother. levels.c makes
+  the cycle from a PCMG, cycle.c runs it, pcmg.c hooks it into PCMG and PCGAMG.
 */
 #include <petscksp.h>
 #include "../../../../mat/impls/gpucsr/product/operator.h"
@@ -25,25 +25,25 @@ typedef struct {
   GPUCSRBuffer M;        /* by rows */
 } GPUMGSmoother;
 
-/* A matrix that takes part, or its transpose */
+/* A matrix of the cycle, or its transpose */
 typedef struct {
   Mat            A; /* not counted */
-  GPUCSROperator o; /* of several ranks, of its diagonal block, */
-  GPUCSRRanks    r; /* and the rest; no halo: of one */
+  GPUCSROperator o; /* with several ranks: its diagonal block, */
+  GPUCSRRanks    r; /* and the off-diagonal block; no halo: one rank */
   PetscBool      transposed;
-  const void    *data; /* of the plan's first array, when the cycle was made */
+  const void    *data; /* address of the plan's first array when the cycle was made */
 } GPUMGMatrix;
 
-/* One that the program has as MATSEQAIJ, as a matrix of ours */
+/* A copy of a MATSEQAIJ of the program in type gpucsr */
 typedef struct {
   Mat        A;
-  PetscInt64 id, state; /* what it was made from */
+  PetscInt64 id, state; /* of the original */
 } GPUMGCopy;
 
 typedef struct {
   int           n;
-  int           cycles;  /* on the next coarser level: 1 V, 2 W */
-  GPUMGMatrix   A, P, R; /* P: to this level from the next coarser one; R: back */
+  int           cycles;  /* visits of the next coarser level: 1 V, 2 W */
+  GPUMGMatrix   A, P, R; /* P: from the next coarser level to this; R: back */
   GPUMGCopy     copy[3]; /* of the matrices of A, P and R */
   GPUMGSmoother down, up;
   PetscBool     two; /* up is another one than down */
@@ -55,7 +55,7 @@ typedef struct {
 typedef struct {
   const double *b;
   double       *x;
-  void         *graph; /* NULL: it is not, or not yet */
+  void         *graph; /* NULL: not recorded */
 } GPUMGRecord;
 
 typedef struct _n_GPUMGCycle GPUMGCycle;
@@ -69,24 +69,25 @@ struct _n_GPUMGCycle {
   int          bottom;       /* where cycles end: the finest of the small levels that one matrix stands for (tail.c), else 0 */
   GPUCSRBuffer tail, panels; /* that matrix, and what it was made in */
   PetscMPIInt  size;         /* ranks. Of several, each solves the level where cycles end for all of them: */
-  Mat          everything;   /* its product is the right-hand side of all ranks, */
-  GPUMGMatrix  all;          /* as it takes part, */
-  int          whole;        /* so many rows, */
-  GPUCSRBuffer both;         /* which, and their solution, are here, */
+  Mat          gathermatrix;  /* its product is the right-hand side of all ranks */
+  GPUMGMatrix  gather;        /* device data of gathermatrix */
+  int          coarserows;    /* rows of this level on all ranks */
+  GPUCSRBuffer coarsevectors; /* right-hand side and solution of all ranks */
   GPUMGCycle  *small;        /* by this cycle of one process, or, NULL, by a dense matrix */
-  GPUMGRecord  own, last;    /* applications to b and x of the finest level, and to those of the last caller */
+  GPUMGRecord  ownrecord;     /* application to b and x of the finest level */
+  GPUMGRecord  callerrecord;  /* application to arrays of the last caller */
   PetscBool    ran;          /* before anything is recorded: what kernels set up for good is there */
   PetscBool    unrecordable; /* and cannot be recorded */
   double       flops;        /* of an application */
 };
 
-/* What was asked for; rows of levels, as docs/options.md has them */
+/* Options; rows of levels as in docs/options.md */
 typedef struct {
   PetscBool wanted, asked;
   PetscInt  tail, small;
 } GPUMGOptions;
 
-/* All that PETSc's cycle of a hierarchy looks at */
+/* Key: all bytes that PETSc's cycle of a hierarchy reads */
 typedef struct {
   char     *bytes;
   size_t    used, room, at;
@@ -100,7 +101,7 @@ GPUCSR_INTERN PetscErrorCode GPUMGKeyDestroy(GPUMGKey *);
 GPUCSR_INTERN PetscErrorCode GPUMGPlain(KSP, PetscBool *);
 GPUCSR_INTERN PetscErrorCode GPUMGInside(PC, PetscInt *, KSP **, KSP *);
 
-/* asked.c */
+/* options.c */
 GPUCSR_INTERN PetscErrorCode GPUMGAsked(PC, GPUMGOptions *);
 
 /* cycle.c */
@@ -112,7 +113,7 @@ GPUCSR_INTERN PetscErrorCode GPUMGCycleForget(GPUMGCycle *);
 GPUCSR_INTERN PetscErrorCode GPUMGCycleDestroy(GPUMGCycle *);
 GPUCSR_INTERN double         GPUMGCycleBytes(const GPUMGCycle *);
 
-/* tail.c */
+/* densecoarse.c */
 GPUCSR_INTERN PetscErrorCode GPUMGTailMake(GPUMGCycle *, int most);
 
 /* polynomial.c */

@@ -1,14 +1,13 @@
 /*
-  The tail of a cycle: its small levels, as one dense matrix. What a cycle makes of a right-hand side on a level, starting from 0, is linear in it. On a small level a product with the matrix that does this
-  takes less time than the launches of the passes that it stands for. The columns of the matrix are the cycle of that level, applied to unit vectors, all of them at once: vectors become panels of as many
-  columns, stored by rows.
+  The tail of a cycle: its small levels as one dense matrix. From a zero start, the cycle on a level is linear in the right-hand side. On a small level a dense product takes less time than the
+  launches of all passes below. The columns of the matrix are the cycle of that level applied to all unit vectors at once: vectors become panels with as many columns, stored by rows.
 */
 #include "cycle.h"
 #include "../../../../mat/impls/gpucsr/blackbox/kernels/columns.h"
 
 typedef struct {
   const GPUCSRStorage *A, *P, *R;
-  GPUCSRStorage        own[2]; /* P and R, where only their transposes are there */
+  GPUCSRStorage        own[2]; /* P and R if only their transposes are stored */
   double              *b, *x, *r, *d;
 } Panel;
 
@@ -134,8 +133,8 @@ static PetscErrorCode Columns(Tail *t, int bottom)
 }
 
 /*
-  The levels of at most so many rows become one matrix: of V and W cycles, below the finest level. Not the coarsest alone, whose solver is a matrix already; and other types than these begin
-  their cycles on small levels, not from 0
+  One matrix for the levels of at most so many rows in V and W cycles, below the finest level. The coarsest level alone gains nothing: its solver is a matrix already. Other cycle types begin on
+  small levels, not from 0
 */
 PetscErrorCode GPUMGTailMake(GPUMGCycle *c, int most)
 {

@@ -1,12 +1,12 @@
 /*
-  Everything that PETSc's cycle looks at, as bytes that are compared and not understood: is a hierarchy still the one that the device's cycle comes from? Solvers and preconditioners are
-  taken as they are in memory, with all that a program can set, but for the members that a solve writes. A member that is missing among those makes a cycle anew too often, and none is wrong.
+  Everything that PETSc's cycle reads, as bytes to compare: has the hierarchy changed since the device's cycle was made? Solvers and preconditioners are compared as they are in memory, with all
+  settings of a program, except for members that a solve writes. A forgotten exception remakes a cycle too often but never keeps a wrong cycle.
 */
 #include "../petscprivate.h"
 #include "../../../../sys/gpucsrsys.h"
 #include "cycle.h"
 
-/* Compared with the bytes of a key, or appended to them */
+/* Compares the bytes with the key, or appends them */
 static PetscErrorCode Note(GPUMGKey *k, const void *p, size_t bytes)
 {
   PetscFunctionBegin;
@@ -56,7 +56,7 @@ static PetscErrorCode NoteMat(GPUMGKey *k, Mat A)
 
 /* ---- solvers ---- */
 
-/* In these bytes PETSc's releases keep the eigenvalues of KSPCHEBYSHEV and their transformation into bounds, and the scale of KSPRICHARDSON: their structures are private, and no smaller */
+/* PETSc's private structures of KSPCHEBYSHEV and KSPRICHARDSON have at least these bytes, which hold the eigenvalues, their transformation into bounds, and the scale */
 #define CHEBYSHEV_BYTES  104
 #define RICHARDSON_BYTES 12
 
@@ -64,7 +64,7 @@ static PetscErrorCode NoteMat(GPUMGKey *k, Mat A)
 extern PetscErrorCode KSPGetNestLevel(KSP, PetscInt *) __attribute__((weak));
 extern PetscErrorCode KSPSetNestLevel(KSP, PetscInt) __attribute__((weak));
 
-/* A copy, cleared of the members that a solve writes */
+/* A copy with the members cleared that a solve writes */
 static void AsSet(KSP ksp, struct _p_KSP *s)
 {
   memcpy(s, ksp, sizeof(*s));
@@ -110,8 +110,8 @@ static PetscErrorCode NoteKSP(GPUMGKey *k, KSP ksp)
 }
 
 /*
-  Does the device's cycle leave out nothing that a solver does? The solver takes no norm, has no test and no function of the program's: all members are as KSPCreate() makes them, but for those named here. So
-  PCMG and PCGAMG make their solvers
+  Can the device's cycle replace this solver? Yes, if the solver takes no norm, has no test and calls no function of the program: every member is as KSPCreate() makes it, except for the members
+  named here. PCMG and PCGAMG make their solvers like this
 */
 PetscErrorCode GPUMGPlain(KSP ksp, PetscBool *plain)
 {
@@ -137,7 +137,7 @@ PetscErrorCode GPUMGPlain(KSP ksp, PetscBool *plain)
   PetscCall(MatGetTransposeNullSpace(ksp->pc->pmat, &null[3]));
   *plain =
     (PetscBool)((s.converged == KSPConvergedSkip || s.converged == KSPConvergedDefault) && s.normtype <= KSP_NORM_NONE && !(s.dm && s.dmActive) && reason >= 0 && !null[0] && !null[1] && !null[2] && !null[3] && !ksp->pc->diagonalscale && !ksp->pc->failedreason);
-  /* the device's cycle has these from PETSc */
+  /* the device's cycle reads these from PETSc */
   s.max_it         = d.max_it;
   s.guess_zero     = d.guess_zero;
   s.pc             = d.pc;
@@ -179,7 +179,7 @@ PetscErrorCode GPUMGPlain(KSP ksp, PetscBool *plain)
 
 /* ---- preconditioners ---- */
 
-/* The settings that a type keeps in a private structure and that a program can change without a new set-up */
+/* Settings in a type's private structure that a program can change without a new set-up */
 static PetscErrorCode NoteSettings(GPUMGKey *k, PC pc)
 {
   static const char *const flags[] = {"PCJacobiGetUseAbs_C", "PCJacobiGetFixDiagonal_C"};
@@ -209,7 +209,7 @@ static PetscErrorCode NoteSettings(GPUMGKey *k, PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The solvers inside a preconditioner that is set up, none of most types */
+/* The solvers inside a preconditioner that is set up; most types have none */
 PetscErrorCode GPUMGInside(PC pc, PetscInt *count, KSP **sub, KSP *one)
 {
   PetscBool blocks, redundant;
@@ -237,7 +237,7 @@ static PetscErrorCode NotePC(GPUMGKey *k, PC pc)
 
   PetscFunctionBegin;
   memcpy(&s, pc, sizeof(s));
-  memset(&s.hdr, 0, sizeof(s.hdr)); /* and the members that applications write */
+  memset(&s.hdr, 0, sizeof(s.hdr)); /* and members that applications write */
   s.failedreason = s.failedreasonrank = PC_NOERROR;
   s.presolvedone                      = 0;
   PetscCall(NOTE(k, ((PetscObject)pc)->id));
@@ -261,10 +261,10 @@ static PetscErrorCode NoteLevel(GPUMGKey *k, const PC_MG_Levels *level)
   PC_MG_Levels s;
 
   PetscFunctionBegin;
-  memcpy(&s, level, sizeof(s)); /* but for the members that applications write */
+  memcpy(&s, level, sizeof(s)); /* except members that applications write */
   s.b = s.x = s.r = s.crx = s.crb = NULL;
   s.B = s.X = s.R = NULL;
-  k->inside       = (PetscBool)!s.level; /* the coarse solver's; to ask for those of PCBJACOBI changes how it is viewed */
+  k->inside       = (PetscBool)!s.level; /* the coarse solver's: asking for the solvers of PCBJACOBI changes its view */
   PetscCall(NOTE(k, s));
   PetscCall(NoteMat(k, s.A));
   PetscCall(NoteObject(k, s.interpolate));
@@ -282,14 +282,14 @@ static PetscErrorCode NoteAll(GPUMGKey *k, PC pc)
   PetscFunctionBegin;
   k->at      = 0;
   k->differs = PETSC_FALSE;
-  memcpy(&s, mg, sizeof(s)); /* but for the members that PCApplyRichardson() writes */
+  memcpy(&s, mg, sizeof(s)); /* except members that PCApplyRichardson() writes */
   s.rtol = s.abstol = s.dtol = s.ttol = 0;
   PetscCall(NOTE(k, s));
   for (PetscInt l = 0; mg->levels && l < mg->nlevels && !k->differs; l++) PetscCall(NoteLevel(k, mg->levels[l]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The hierarchy of a PCMG as it is */
+/* The key of a PCMG as it is */
 PetscErrorCode GPUMGKeyTake(PC pc, GPUMGKey *k)
 {
   PetscFunctionBegin;

@@ -1,6 +1,6 @@
 /*
-  The hierarchy of a PCMG as a cycle on the device: which levels qualify, their matrices, what their smoothers and the coarse solver do. PETSc's objects say what is to be computed; nothing of
-  them is kept but their numbers.
+  The hierarchy of a PCMG as a cycle on the device: which levels qualify, their matrices, their smoothers and the coarse solver. PETSc's objects define the computation; the cycle copies their
+  numbers and keeps no reference.
 */
 #include "../petscprivate.h"
 #include "../../../../sys/gpucsrsys.h"
@@ -10,7 +10,7 @@
 /* Blocks of the largest size that a step multiplies with */
 #define LARGEST_BLOCK 16
 
-/* Why a hierarchy is not ours, level by level */
+/* Why PETSc applies the hierarchy, level by level */
 typedef struct {
   char       *text;
   size_t      len;
@@ -30,7 +30,7 @@ static PetscErrorCode Not(Why *w, const char what[], PetscInt level, const char 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: what keeps one of several ranks from it keeps all */
+/* Collective: a reason on one rank is the reason on all */
 static PetscErrorCode Settle(Why *w)
 {
   PetscMPIInt rank, mine, first;
@@ -44,7 +44,7 @@ static PetscErrorCode Settle(Why *w)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What a rank does by itself. Where one of several ranks meets an error, w says so on all; on one process it is an error */
+/* Work of one rank alone. With several ranks an error becomes the reason w on all; on one process it stays an error */
 #define TOGETHER(w, call) \
   do { \
     if ((w)->size == 1) PetscCall(call); \
@@ -79,7 +79,7 @@ static PetscErrorCode Is(void *object, const char *const types[], size_t count, 
 
 /* ---- numbers to the device ---- */
 
-/* A vector of PETSc's, wherever it is */
+/* Copies a vector of PETSc to the device, from wherever it is */
 static PetscErrorCode Fetch(const GPUCSROperator *o, Vec v, double *to)
 {
   GPUCSRDevice   dev = o->dev;
@@ -102,7 +102,7 @@ static PetscErrorCode Fetch(const GPUCSROperator *o, Vec v, double *to)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A solver's preconditioner is made ready from the start, when it is next applied */
+/* Makes the solver set up its preconditioner from the start at its next application */
 static PetscErrorCode Renew(KSP ksp)
 {
   Mat A, P;
@@ -111,7 +111,7 @@ static PetscErrorCode Renew(KSP ksp)
   PetscCall(KSPGetOperators(ksp, &A, &P));
   PetscCall(PetscObjectReference((PetscObject)A));
   PetscCall(PetscObjectReference((PetscObject)P));
-  PetscCall(PCReset(ksp->pc)); /* which lets go of its operators too */
+  PetscCall(PCReset(ksp->pc)); /* drops its operators too */
   PetscCall(KSPSetOperators(ksp, A, P));
   PetscCall(MatDestroy(&A));
   PetscCall(MatDestroy(&P));
@@ -119,8 +119,7 @@ static PetscErrorCode Renew(KSP ksp)
 }
 
 /*
-  PCApply() of a solver's preconditioner whose numbers are read. What fails while PETSc makes it ready leaves it half made (Jacobi's diagonal, say, is there but holds nothing), and PETSc would
-  apply it like that afterwards
+  PCApply() of a solver's PC, to read its numbers. Renews a PC that fails in its set-up: PETSc would apply the incomplete PC (Jacobi's diagonal, say, exists but is empty)
 */
 PetscErrorCode GPUMGPCApply(void *solver, Vec x, Vec y)
 {
@@ -176,9 +175,9 @@ static PetscErrorCode Columns(GPUCSRDevice dev, KSP ksp, PetscInt n, PetscInt co
 /* ---- what levels have ---- */
 
 /*
-  A MATAIJ or MATMAIJ becomes a matrix of ours: DMDA's interpolations are of PETSc's own types, whatever that of the operator is, and then products with them may be. like: the finest operator
+  Converts a MATAIJ or MATMAIJ to gpucsr: DMDA's interpolations have PETSc's own types whatever the operator's type, and products with them may have too. like: the finest operator
 */
-static PetscErrorCode Ours(const GPUMGMatrix *like, Mat *A, GPUMGCopy *copy)
+static PetscErrorCode ToGPUCSR(const GPUMGMatrix *like, Mat *A, GPUMGCopy *copy)
 {
   const PetscInt64         id = (PetscInt64)((PetscObject)*A)->id;
   PetscObjectState         state;
@@ -199,7 +198,7 @@ static PetscErrorCode Ours(const GPUMGMatrix *like, Mat *A, GPUMGCopy *copy)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Get(Mat A, PetscBool transposed, GPUCSROperator *o, char why[], size_t len)
+static PetscErrorCode GetOperator(Mat A, PetscBool transposed, GPUCSROperator *o, char why[], size_t len)
 {
   PetscFunctionBegin;
   if (transposed) PetscCall(MatGPUCSROperatorTransposeGet_Private(A, o, why, len));
@@ -207,7 +206,7 @@ static PetscErrorCode Get(Mat A, PetscBool transposed, GPUCSROperator *o, char w
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Of several ranks, collective: the whole of it, and its diagonal block, which the rest of this file sees */
+/* Several ranks, collective: the whole matrix, and its diagonal block, which the rest of this file uses */
 static PetscErrorCode GetRanks(Mat *A, PetscBool transposed, GPUCSRRanks *r, char why[], size_t len)
 {
   PetscBool peer;
@@ -217,13 +216,13 @@ static PetscErrorCode GetRanks(Mat *A, PetscBool transposed, GPUCSRRanks *r, cha
   else PetscCall(MatGPUCSRRanksGet_Private(*A, r, why, len));
   if (!why[0]) {
     PetscCall(PetscStrcmp(MatGPUCSRRanksExchange_Private(r), "peer", &peer));
-    if (!peer) PetscCall(PetscSNPrintf(why, len, "exchange %s, which is not for cycles", MatGPUCSRRanksExchange_Private(r)));
+    if (!peer) PetscCall(PetscSNPrintf(why, len, "exchange %s, which cycles do not support", MatGPUCSRRanksExchange_Private(r)));
   }
   PetscCall(MatMPIAIJGetSeqAIJ(*A, A, NULL, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Where a matrix that takes part is on the device */
+/* The device data of a matrix of the cycle */
 static PetscErrorCode Operator(Mat A, PetscBool transposed, const char what[], PetscInt level, GPUMGMatrix *m, Why *w)
 {
   char            whynot[256] = "", alone[256] = "";
@@ -240,7 +239,7 @@ static PetscErrorCode Operator(Mat A, PetscBool transposed, const char what[], P
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (w->size > 1) PetscCall(GetRanks(&A, transposed, &m->r, alone, sizeof(alone)));
-  PetscCall(Get(A, transposed, o, whynot, sizeof(whynot)));
+  PetscCall(GetOperator(A, transposed, o, whynot, sizeof(whynot)));
   if (!o->dev) PetscCall(Not(w, what, level, whynot, NULL, NULL));
   else if (alone[0]) PetscCall(Not(w, what, level, alone, NULL, NULL));
   else if (GPUCSRVectorType(o->plan->A.precision) != GPUCSR_DOUBLE) PetscCall(Not(w, what, level, "in single precision", NULL, NULL));
@@ -251,14 +250,14 @@ static PetscErrorCode Operator(Mat A, PetscBool transposed, const char what[], P
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Has a matrix of a hierarchy that is as it was left its place on the device? */
+/* Has a matrix of an unchanged hierarchy moved on the device? */
 static PetscErrorCode Moved(const GPUMGMatrix *m, PetscBool *moved)
 {
   GPUCSROperator o;
   char           why[256];
 
   PetscFunctionBegin;
-  PetscCall(Get(m->o.A, m->transposed, &o, why, sizeof(why)));
+  PetscCall(GetOperator(m->o.A, m->transposed, &o, why, sizeof(why)));
   *moved = (PetscBool)(o.dev != m->o.dev || !o.dev || memcmp(&o.version, &m->o.version, sizeof(o.version)) || o.plan->A.array[0].data != m->data);
   if (!*moved && m->r.halo) PetscCall(MatGPUCSRRanksMoved_Private(m->A, &m->r, m->transposed, moved));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -273,11 +272,11 @@ PetscErrorCode GPUMGLevelsMoved(const GPUMGCycle *c, PetscBool *moved)
 
     for (int k = 0; k < (l ? 3 : 1) && !*moved; k++) PetscCall(Moved(all[k], moved));
   }
-  if (!*moved && c->all.r.halo) PetscCall(Moved(&c->all, moved));
+  if (!*moved && c->gather.r.halo) PetscCall(Moved(&c->gather, moved));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ksp: set up. What it does to x, if that can be on the device */
+/* ksp: set up. Reads its steps, if the device can run them */
 static PetscErrorCode Smoother(KSP ksp, Mat residual, const GPUCSROperator *o, PetscInt level, GPUMGSmoother *m, Why *w)
 {
   static const char *const methods[] = {KSPCHEBYSHEV, KSPRICHARDSON}, *const pcs[] = {PCNONE, PCJACOBI, PCPBJACOBI};
@@ -297,7 +296,7 @@ static PetscErrorCode Smoother(KSP ksp, Mat residual, const GPUCSROperator *o, P
   if (plain && A == residual) PetscCall(GPUMGPolynomial(ksp, m, &good));
   else good = PETSC_FALSE;
   if (!good) {
-    PetscCall(Not(w, "a smoother", level, "that takes norms, is looked at, has a null space or finds its own steps", NULL, NULL));
+    PetscCall(Not(w, "a smoother", level, "that takes norms, is monitored, has a null space or finds its own steps", NULL, NULL));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCNONE, &none));
@@ -314,12 +313,12 @@ static PetscErrorCode Smoother(KSP ksp, Mat residual, const GPUCSROperator *o, P
   if (w->size > 1 && w->text[0]) PetscFunctionReturn(PETSC_SUCCESS);
   if (bs > 1) TOGETHER(w, Columns(o->dev, ksp, n, bs, (double *)m->M.p));
   else TOGETHER(w, Diagonal(o, ksp, (double *)m->M.p));
-  if (w->size > 1 && w->text[0]) PetscCall(Renew(ksp)); /* on all, or later messages of PETSc have different tags on them */
+  if (w->size > 1 && w->text[0]) PetscCall(Renew(ksp)); /* on all ranks, or tags of PETSc's later messages differ */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Does a solver apply its preconditioner, and no more? */
-static PetscErrorCode Only(KSP ksp, PetscBool *only)
+/* Does the solver only apply its preconditioner? */
+static PetscErrorCode OnlyAppliesPC(KSP ksp, PetscBool *only)
 {
   PetscBool plain;
 
@@ -331,7 +330,7 @@ static PetscErrorCode Only(KSP ksp, PetscBool *only)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Is what the PC does linear? Of those that have a solver inside, that may not be */
+/* Is the PC linear? A PC with a solver inside may not be */
 static PetscErrorCode Linear(PC pc, PetscBool *linear)
 {
   static const char *const pcs[] = {PCLU, PCCHOLESKY, PCILU, PCICC, PCSVD, PCNONE, PCJACOBI, PCPBJACOBI, PCSOR};
@@ -347,13 +346,13 @@ static PetscErrorCode Linear(PC pc, PetscBool *linear)
   PetscCall(GPUMGInside(pc, &count, &sub, &one));
   *linear = PETSC_TRUE;
   for (PetscInt k = 0; k < count && *linear; k++) {
-    PetscCall(Only(sub[k], linear));
+    PetscCall(OnlyAppliesPC(sub[k], linear));
     if (*linear) PetscCall(Linear(sub[k]->pc, linear));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: the inverse of a coarse operator of several ranks, all of it on each; A is that operator, n its rows */
+/* Collective: the inverse of a coarse operator of several ranks, complete on each; A is the operator, n its rows */
 static PetscErrorCode CoarseTogether(GPUMGCycle *c, KSP ksp, Mat A, int n, Why *w)
 {
   const size_t count = (size_t)n * (size_t)n;
@@ -370,7 +369,7 @@ static PetscErrorCode CoarseTogether(GPUMGCycle *c, KSP ksp, Mat A, int n, Why *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: where cycles of several ranks end in a dense matrix, which multiplies the right-hand side of all ranks. That level's x is then a part of the solution of all */
+/* Collective: cycles of several ranks end in a dense matrix, which multiplies the gathered right-hand side. The level's x is then a part of the gathered solution */
 static PetscErrorCode Whole(GPUMGCycle *c, Why *w)
 {
   Mat      A = c->level[c->bottom].A.A;
@@ -380,13 +379,13 @@ static PetscErrorCode Whole(GPUMGCycle *c, Why *w)
   if (!c->bottom && !c->exact) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGetSize(A, &n, NULL));
   PetscCall(MatGetOwnershipRange(A, &first, NULL));
-  PetscCall(Reserve(w, c->dev, 2 * sizeof(double) * (size_t)n, "vectors of a coarse operator", &c->both));
+  PetscCall(Reserve(w, c->dev, 2 * sizeof(double) * (size_t)n, "vectors of a coarse operator", &c->coarsevectors));
   if (w->text[0]) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatGPUCSRRanksEverything_Private(A, &c->everything));
-  PetscCall(Operator(c->everything, PETSC_FALSE, "all of a right-hand side", c->bottom, &c->all, w));
+  PetscCall(MatGPUCSRRanksEverything_Private(A, &c->gathermatrix));
+  PetscCall(Operator(c->gathermatrix, PETSC_FALSE, "all of a right-hand side", c->bottom, &c->gather, w));
   PetscCall(Settle(w));
-  c->whole              = (int)n;
-  c->level[c->bottom].x = (double *)c->both.p + n + first;
+  c->coarserows         = (int)n;
+  c->level[c->bottom].x = (double *)c->coarsevectors.p + n + first;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -400,7 +399,7 @@ static PetscErrorCode CoarseSolver(GPUMGCycle *c, KSP ksp, Why *w)
   PetscInt                 n;
 
   PetscFunctionBegin;
-  PetscCall(Only(ksp, &only));
+  PetscCall(OnlyAppliesPC(ksp, &only));
   PetscCall(IS(ksp, methods, &method));
   c->exact = only;
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
@@ -411,7 +410,7 @@ static PetscErrorCode CoarseSolver(GPUMGCycle *c, KSP ksp, Why *w)
   PetscCall(Linear(ksp->pc, &linear));
   if (!only || !linear) {
     PetscCall(PetscObjectTypeCompare((PetscObject)ksp, KSPPREONLY, &only));
-    PetscCall(PetscSNPrintf(have, sizeof(have), "%s with %s%s", ((PetscObject)ksp)->type_name, ((PetscObject)ksp->pc)->type_name, only ? " that is looked at, fails, has a null space or other solvers" : ""));
+    PetscCall(PetscSNPrintf(have, sizeof(have), "%s with %s%s", ((PetscObject)ksp)->type_name, ((PetscObject)ksp->pc)->type_name, only ? " that is monitored, fails, has a null space or other solvers" : ""));
     PetscCall(Not(w, "coarse solver", 0, have, only ? NULL : "ksp_type preonly", ((PetscObject)ksp)->prefix));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
@@ -431,20 +430,20 @@ static PetscErrorCode CoarseSolver(GPUMGCycle *c, KSP ksp, Why *w)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Between level l and the one below: both as MatInterpolate() and MatRestrict() choose between a matrix and its transpose, by rows */
+/* Transfers between level l and the level below: MatInterpolate() and MatRestrict() choose between a matrix and its transpose by the number of rows, and so does this function */
 static PetscErrorCode Transfers(PC_MG_Levels *p, PetscInt l, GPUMGLevel *L, Why *w)
 {
   Mat      P = p->interpolate, R = p->restrct;
   PetscInt rows[2], fine, coarse;
 
   PetscFunctionBegin;
-  PetscCall(MatGetSize(P, &rows[0], NULL)); /* of all ranks: on one of them there may be none of either level */
+  PetscCall(MatGetSize(P, &rows[0], NULL)); /* global sizes: a rank may have no rows of either level */
   PetscCall(MatGetSize(R, &rows[1], NULL));
   PetscCall(MatGetSize(L[0].A.A, &fine, NULL));
   PetscCall(MatGetSize(L[-1].A.A, &coarse, NULL));
-  PetscCall(Ours(&L->A, &P, &L->copy[1]));
+  PetscCall(ToGPUCSR(&L->A, &P, &L->copy[1]));
   if (p->restrct == p->interpolate) R = P;
-  else PetscCall(Ours(&L->A, &R, &L->copy[2]));
+  else PetscCall(ToGPUCSR(&L->A, &R, &L->copy[2]));
   PetscCall(Operator(P, (PetscBool)(rows[0] != fine), "an interpolation", l, &L->P, w));
   PetscCall(Operator(R, (PetscBool)(rows[1] != coarse), "a restriction", l, &L->R, w));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -458,7 +457,7 @@ static PetscErrorCode Vectors(GPUMGCycle *c, GPUMGLevel *L, Why *w)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A level's matrix and smoothers; set up again where its matrices are others, as KSPSolve() would */
+/* A level's matrix and smoothers; set up again if its matrices have changed, as in KSPSolve() */
 static PetscErrorCode Level(PC_MG_Levels **p, PetscInt l, GPUMGCycle *c, Why *w)
 {
   GPUMGLevel *L  = &c->level[l];
@@ -472,9 +471,9 @@ static PetscErrorCode Level(PC_MG_Levels **p, PetscInt l, GPUMGCycle *c, Why *w)
   if (l && up != down) PetscCall(KSPSetUp(up));
   PetscCall(PCGetOperators(down->pc, &A, NULL));
   PetscCall(MatGetLocalSize(A, &n, NULL));
-  L->n = (int)n; /* of what has more rows nothing is on a device */
+  L->n = (int)n; /* no device holds a matrix with more rows */
   B    = A;
-  PetscCall(Ours(&c->level[c->levels - 1].A, &B, &L->copy[0]));
+  PetscCall(ToGPUCSR(&c->level[c->levels - 1].A, &B, &L->copy[0]));
   PetscCall(Operator(B, PETSC_FALSE, "a matrix", l, &L->A, w));
   L->cycles = (int)p[l]->cycles;
   L->two    = (PetscBool)(l && up != down);
@@ -490,7 +489,7 @@ static PetscErrorCode Level(PC_MG_Levels **p, PetscInt l, GPUMGCycle *c, Why *w)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The hierarchy of a PC that is set up. ok: all of it is on one device, else why says what is not. c->dev is set wherever the finest matrix is on a device */
+/* The hierarchy of a PC that is set up. ok: completely on one device; otherwise why gives the reason. Sets c->dev if the finest matrix is on a device */
 PetscErrorCode GPUMGLevelsTake(PC pc, GPUMGCycle *c, PetscBool *ok, char why[], size_t len)
 {
   PC_MG         *mg = (PC_MG *)pc->data;
@@ -521,9 +520,9 @@ PetscErrorCode GPUMGLevelsTake(PC pc, GPUMGCycle *c, PetscBool *ok, char why[], 
   c->cycles = (int)mg->cyclesperpcapply;
   if (c->small) PetscCall(GPUMGCycleDestroy(c->small));
   PetscCall(PetscFree(c->small));
-  PetscCall(MatDestroy(&c->everything));
-  PetscCall(PetscMemzero(&c->all, sizeof(c->all)));
-  PetscCall(PetscMemzero(&c->level[c->levels - 1].A, sizeof(c->level[0].A))); /* what others are made like */
+  PetscCall(MatDestroy(&c->gathermatrix));
+  PetscCall(PetscMemzero(&c->gather, sizeof(c->gather)));
+  PetscCall(PetscMemzero(&c->level[c->levels - 1].A, sizeof(c->level[0].A))); /* the model for copies */
   for (PetscInt l = c->levels - 1; l >= 0; l--) {
     PetscCall(Level(p, l, c, &w));
     if (!c->dev || (w.size > 1 && why[0])) PetscFunctionReturn(PETSC_SUCCESS);

@@ -1,5 +1,5 @@
 /*
-  What was asked of a PCMG by options, and whether all ranks were asked for the same: what they would do differently they would wait for each other in.
+  Options of a PCMG, and the check that all ranks have the same: ranks with different options deadlock.
 */
 #include "../petscprivate.h"
 #include "../../../../sys/gpucsrsys.h"
@@ -8,7 +8,7 @@
 /* Most rows of a level, that an option may ask for, that a dense matrix stands for */
 #define MOST_TAIL 8192
 
-/* Numbers of a level: its smoothers, and how often a cycle comes to it */
+/* Numbers compared for a level: its smoothers, and its visits in a cycle */
 #define NUMBERS 9
 static PetscErrorCode Level(const PC_MG_Levels *p, int64_t mine[NUMBERS])
 {
@@ -26,7 +26,7 @@ static PetscErrorCode Level(const PC_MG_Levels *p, int64_t mine[NUMBERS])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: the options of a PC that is set up */
+/* Collective: reads and checks the options of a PC that is set up */
 PetscErrorCode GPUMGAsked(PC pc, GPUMGOptions *o)
 {
   static const char *const options[] = {"gpucsr", "gpucsr_tail", "gpucsr_small", "type", "levels", "multiplicative_cycles"};

@@ -1,5 +1,5 @@
 /*
-  Passes of a cycle on the host: where the host is the device, or plays one.
+  Passes of a cycle on the host, for the host as device and for its stand-ins.
 */
 #include "pass.h"
 

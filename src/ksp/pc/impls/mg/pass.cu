@@ -1,6 +1,6 @@
 /*
-  Passes of a cycle on the device. A step of a smoother is a thread a row: 8 to 48 bytes each, of which the product before it has left none in the caches where the level is large. The
-  coarse solve is a block a row of the inverse.
+  Passes of a cycle on the device. A smoother's step is a thread a row: 8 to 48 bytes each, read from memory on large levels, since the product before has filled the caches. The coarse solve is a
+  block a row of the inverse.
 */
 #include "../../../../mat/impls/gpucsr/blackbox/kernels/device.cuh"
 #include "pass.h"
@@ -23,7 +23,7 @@ GPUCSRError GPUMGPassDevice(const GPUMGPass *p, GPUCSRStream s)
   return 0;
 }
 
-/* A block a row: so few rows need all loads of each in flight */
+/* A block a row: with so few rows, all loads of a row must be in flight */
 __global__ void __launch_bounds__(ROW_THREADS) dense_kernel(int n, const double *__restrict__ A, const double *__restrict__ x, double *__restrict__ z)
 {
   __shared__ double part[ROW_THREADS / 32];
@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(ROW_THREADS) dense_kernel(int n, const double 
   z[blockIdx.x] = sum;
 }
 
-/* A thread an entry of Z: neighbours have the same row of A, and neighbouring columns */
+/* A thread an entry of Z: neighbouring threads have the same row of A and neighbouring columns */
 __global__ void __launch_bounds__(THREADS) dense_columns_kernel(int n, int k, const double *__restrict__ A, const double *__restrict__ x, double *__restrict__ z)
 {
   const int64_t i   = (int64_t)blockIdx.x * THREADS + threadIdx.x;

@@ -1,24 +1,24 @@
 #pragma once
 
-/* What a cycle of multigrid, and other preconditioners, compute besides products with their matrices: on the device a kernel each, on the host the loop that is its reference. Both work in the order of a stream */
+/* Vector operations of multigrid cycles and other preconditioners: a kernel each on the device, with its reference loop on the host, both in stream order */
 #include "../../../../mat/impls/gpucsr/blackbox/kernels/kernels.h"
 
 #if defined(__cplusplus)
 extern "C" {
 #endif
 
-/* d = ca d + cb M r, z = x + d. x NULL: 0; d NULL: nobody needs it, and ca is 0; z may be x */
+/* d = ca d + cb M r, z = x + d. x NULL: 0; d NULL: ca is 0 and d is not stored; z may be x */
 typedef struct {
-  int           n, bs; /* bs: M is 1 (0), a diagonal (1), or blocks of this size by rows */
+  int           n, bs; /* M: 1 (bs 0), a diagonal (1), or blocks of size bs by rows */
   double        ca, cb;
   const double *M, *r, *x;
   double       *d, *z;
-  int           more; /* so many vectors besides the first: the n rows of each of r, x, d and z have 1 + more numbers, side by side */
+  int           more; /* further vectors besides the first: each row of r, x, d and z has 1 + more numbers side by side */
 } GPUMGPass;
 
 GPUCSR_INTERN GPUCSRError GPUMGPassRun(GPUCSRDevice, const GPUMGPass *, GPUCSRStream);
-GPUCSR_INTERN GPUCSRError GPUMGDense(GPUCSRDevice, int n, int k, const double *A, const double *x, double *z, GPUCSRStream); /* Z = A X, A by rows, and so the k columns of X and Z */
-/* z[i] = x[index[i]], less w[index[i]] unless w is NULL; z[index[i]] += x[i], each index once */
+GPUCSR_INTERN GPUCSRError GPUMGDense(GPUCSRDevice, int n, int k, const double *A, const double *x, double *z, GPUCSRStream); /* Z = A X, with A, X and Z stored by rows, k columns */
+/* z[i] = x[index[i]], less w[index[i]] unless w is NULL; z[index[i]] += x[i], no index twice */
 GPUCSR_INTERN GPUCSRError GPUMGGather(GPUCSRDevice, int n, const int *index, const double *x, const double *w, double *z, GPUCSRStream);
 GPUCSR_INTERN GPUCSRError GPUMGScatter(GPUCSRDevice, int n, const int *index, const double *x, double *z, GPUCSRStream);
 

@@ -1,6 +1,6 @@
 /*
-  PCMG and PCGAMG whose cycles run on the device. Both types are registered again under their own names; ours make PETSc's, and step in where the preconditioner is applied: a hierarchy that
-  qualifies (levels.c) is applied by cycle.c, any other, and all that is not an application, by PETSc.
+  PCMG and PCGAMG with cycles on the device. Both types are registered again under their own names: the wrapper makes PETSc's preconditioner and replaces the application. cycle.c applies a hierarchy
+  that qualifies (levels.c); PETSc does everything else.
 */
 #include "../petscprivate.h"
 #include "../../../wrap.h"
@@ -12,9 +12,9 @@ static PetscErrorCode PCApply_MG_GPUCSR(PC, Vec, Vec);
 typedef struct {
   GPUCSRWrap *wrap;
   GPUMGCycle  cycle;
-  PetscBool   taken, ok; /* the hierarchy has been looked at as it is, and is the cycle's */
+  PetscBool   taken, ok; /* the hierarchy has been read; and the cycle is valid */
   GPUMGKey    key;
-  PetscInt    version; /* another one whenever the cycle is another one */
+  PetscInt    version; /* changes when the cycle changes */
   PetscInt    applied;
   char        why[512];
   GPUCSREvent event;
@@ -43,10 +43,10 @@ static PetscErrorCode Same(PC pc, Multigrid *m, PetscBool *same)
   *same = m->taken;
   if (*same) {
     PetscCall(GPUMGKeySame(pc, &m->key, same));
-    if (*same && m->ok) PetscCall(GPUMGLevelsMoved(&m->cycle, &moved)); /* its matrices are those of the hierarchy */
+    if (*same && m->ok) PetscCall(GPUMGLevelsMoved(&m->cycle, &moved)); /* and its matrices have not moved */
     if (moved) *same = PETSC_FALSE;
   }
-  if (size > 1) { /* what is another one for one rank is for all */
+  if (size > 1) { /* a change on one rank is a change on all */
     int all = *same;
 
     PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)pc)));
@@ -55,25 +55,25 @@ static PetscErrorCode Same(PC pc, Multigrid *m, PetscBool *same)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Why a cycle is PETSc's: said once, to who runs on a GPU */
+/* Prints once why PETSc applies the cycles, for programs that run on a GPU */
 static PetscErrorCode Tell(PC pc, Multigrid *m)
 {
-  static char        told[512]; /* the same of another PC is no news */
+  static char        told[512]; /* do not repeat the reason of another PC */
   const GPUCSRDevice dev = m->cycle.dev;
   char               text[640];
 
   PetscFunctionBegin;
   if (!dev || !dev->ops->separate || !strcmp(m->why, told)) PetscCall(PetscInfo(pc, "Cycles are PETSc's: %s\n", m->why));
   else {
-    PetscCall(PetscSNPrintf(text, sizeof(text), "cycles of PC type %s are PETSc's, a call for each step, because %s", ((PetscObject)pc)->type_name, m->why));
+    PetscCall(PetscSNPrintf(text, sizeof(text), "PC type %s runs PETSc's cycles, a call for each step, because %s", ((PetscObject)pc)->type_name, m->why));
     PetscCall(GPUCSRWarn(text));
   }
   PetscCall(PetscStrncpy(told, m->why, sizeof(told)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The hierarchy as it is, if that can be on the device; what the device has no room for is PETSc's */
-static PetscErrorCode Take(PC pc, Multigrid *m)
+/* Reads the hierarchy. PETSc applies it if the device cannot, or has too little memory */
+static PetscErrorCode MultigridTake(PC pc, Multigrid *m)
 {
   GPUMGCycle    *c   = &m->cycle;
   GPUCSRDevice   old = c->dev, dev;
@@ -89,7 +89,7 @@ static PetscErrorCode Take(PC pc, Multigrid *m)
   ierr = GPUMGLevelsTake(pc, c, &m->ok, m->why, sizeof(m->why));
   PetscCall(GPUCSRAttemptEnd(&attempt));
   PetscCheck(ierr != PETSC_ERR_ARG_INCOMP && ierr != PETSC_ERR_ARG_OUTOFRANGE, PetscObjectComm((PetscObject)pc), ierr, "%s", attempt.message); /* of all ranks */
-  PetscCheck(!ierr || c->size <= 1, PETSC_COMM_SELF, ierr, "%s", attempt.message);                                                             /* in the middle of what all ranks do together */
+  PetscCheck(!ierr || c->size <= 1, PETSC_COMM_SELF, ierr, "%s", attempt.message);                                                             /* an error inside a collective operation */
   PetscCheck(!ierr || (!c->level[c->levels - 1].A.o.required && (ierr == PETSC_ERR_MEM || ierr == PETSC_ERR_GPU || ierr == PETSC_ERR_SUP)), PETSC_COMM_SELF, ierr, "%s", attempt.message);
   dev = c->dev;
   if (ierr) {
@@ -112,11 +112,11 @@ static PetscErrorCode Current(PC pc, Multigrid **m)
   PetscFunctionBegin;
   PetscCall(MultigridOf(pc, m));
   PetscCall(Same(pc, *m, &same));
-  if (!same) PetscCall(Take(pc, *m));
+  if (!same) PetscCall(MultigridTake(pc, *m));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The cycle of a PC of one of these types that is set up, as it is now; NULL where it is PETSc's. Another version is another cycle */
+/* The current cycle of a PC after its set-up; NULL if PETSc applies the PC. A new version is a new cycle */
 PetscErrorCode PCMGCycleGet_Private(PC pc, GPUMGCycle **c, PetscInt *version)
 {
   Multigrid *m;
@@ -132,8 +132,8 @@ PetscErrorCode PCMGCycleGet_Private(PC pc, GPUMGCycle **c, PetscInt *version)
 
 /* ---- operations ---- */
 
-/* b to the device and x back where they are not there. Nobody waits but a vector on the host, and the stream of somebody else's vectors for ours */
-static PetscErrorCode Apply(Multigrid *m, GPUCSROperand *b, GPUCSROperand *x)
+/* Copies b to the device and x back if needed. Only a vector on the host makes the host wait; streams of vectors and cycle wait for each other on the device */
+static PetscErrorCode MultigridApply(Multigrid *m, GPUCSROperand *b, GPUCSROperand *x)
 {
   GPUMGCycle             *c   = &m->cycle;
   GPUMGLevel             *top = &c->level[c->levels - 1];
@@ -161,7 +161,7 @@ static PetscErrorCode Apply(Multigrid *m, GPUCSROperand *b, GPUCSROperand *x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The arrays go back to their vectors whether it worked or not */
+/* Returns the arrays to their vectors even after an error */
 static PetscErrorCode ApplyVecs(Multigrid *m, Vec b, Vec x)
 {
   const GPUCSROperator *o = &m->cycle.level[m->cycle.levels - 1].A.o;
@@ -171,7 +171,7 @@ static PetscErrorCode ApplyVecs(Multigrid *m, Vec b, Vec x)
   PetscFunctionBegin;
   PetscCall(MatGPUCSROperatorVecGet_Private(o, b, PETSC_TRUE, PETSC_FALSE, &ob));
   PetscCall(MatGPUCSROperatorVecGet_Private(o, x, PETSC_FALSE, PETSC_TRUE, &ox));
-  ierr = Apply(m, &ob, &ox);
+  ierr = MultigridApply(m, &ob, &ox);
   PetscCall(MatGPUCSROperatorVecRestore_Private(o, x, PETSC_FALSE, PETSC_TRUE, &ox));
   PetscCall(MatGPUCSROperatorVecRestore_Private(o, b, PETSC_TRUE, PETSC_FALSE, &ob));
   PetscCall(ierr);
@@ -193,7 +193,7 @@ static PetscErrorCode PCApply_MG_GPUCSR(PC pc, Vec b, Vec x)
     ierr = ApplyVecs(m, b, x);
     PetscCall(GPUCSRAttemptEnd(&attempt));
     if (!ierr) PetscFunctionReturn(PETSC_SUCCESS);
-    if (m->cycle.size > 1) { /* the others are in the middle of it */
+    if (m->cycle.size > 1) { /* the other ranks are inside the cycle */
       PetscCall(GPUMGRanksFail(&m->cycle, attempt.message));
       SETERRQ(PETSC_COMM_SELF, ierr, "%s", attempt.message);
     }
@@ -202,7 +202,7 @@ static PetscErrorCode PCApply_MG_GPUCSR(PC pc, Vec b, Vec x)
     PetscCall(PetscStrncpy(m->why, attempt.message, sizeof(m->why)));
     PetscCall(Tell(pc, m));
     PetscCall(GPUMGCycleDestroy(&m->cycle));
-    m->ok = PETSC_FALSE; /* until something about the hierarchy is another */
+    m->ok = PETSC_FALSE; /* until the hierarchy changes */
   }
   PetscCall((*m->wrap->petsc.pc.apply)(pc, b, x));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -236,9 +236,9 @@ static PetscErrorCode PCView_MG_GPUCSR(PC pc, PetscViewer viewer)
   c = &m->cycle;
   if (m->ok) {
     PetscCall(PetscViewerASCIIPrintf(viewer, "  Cycles run on backend %s%s, %d levels, coarse solver %s, %.3g MB besides the matrices\n", c->dev->ops->name, c->dev->ops->kernels ? ", recorded as a graph" : "", c->levels, c->exact ? "a dense inverse" : "a smoother", 1e-6 * GPUMGCycleBytes(c)));
-    if (c->small) PetscCall(PetscViewerASCIIPrintf(viewer, "  Each rank has all of the coarsest %d levels, of %d rows at most\n", c->bottom + 1, c->whole));
-    if (c->bottom && !c->small) PetscCall(PetscViewerASCIIPrintf(viewer, "  One dense matrix of %d rows stands for the coarsest %d levels\n", c->all.r.halo ? c->whole : c->level[c->bottom].n, c->bottom + 1));
-  } else PetscCall(PetscViewerASCIIPrintf(viewer, "  Cycles are PETSc's, because %s\n", m->why[0] ? m->why : "the matrix is on no device"));
+    if (c->small) PetscCall(PetscViewerASCIIPrintf(viewer, "  Each rank holds the coarsest %d levels completely, of %d rows at most\n", c->bottom + 1, c->coarserows));
+    if (c->bottom && !c->small) PetscCall(PetscViewerASCIIPrintf(viewer, "  One dense matrix of %d rows replaces the coarsest %d levels\n", c->gather.r.halo ? c->coarserows : c->level[c->bottom].n, c->bottom + 1));
+  } else PetscCall(PetscViewerASCIIPrintf(viewer, "  PETSc runs the cycles, because %s\n", m->why[0] ? m->why : "the matrix is on no device"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -1,17 +1,17 @@
 /*
-  Which steps a smoother takes. PETSc keeps the bounds of KSPCHEBYSHEV and the scale of KSPRICHARDSON to itself, in another place in each release, so the method is asked what it does: its own
-  loop runs on three numbers, A = diag(0, -t, -2t) and M = 1, for one step, two, and so on (with eigenvalues that no smoother is made for, numbers grow and no digits are lost). Of a method whose steps are d = ca d + cb M (b - A x), x += d, the first two rows are equations
-  for ca and cb of each step, and the third must follow from them: where it does not (a Richardson iteration that finds its own scale), the method is no such polynomial.
+  The steps of a smoother. PETSc hides the bounds of KSPCHEBYSHEV and the scale of KSPRICHARDSON, in a different place in each release. So this file runs the method's own loop on three numbers,
+  A = diag(0, -t, -2t) and M = 1, for one step, two, and so on. (No smoother is made for these eigenvalues, so the numbers grow and lose no digits.) If the steps are d = ca d + cb M (b - A x),
+  x += d, the first two rows determine ca and cb of each step. The third row checks the result. The check fails for other methods, as for Richardson with its own scale.
 */
 #include "../petscprivate.h"
 #include "cycle.h"
 
 #define ROWS 3
 
-/* The third row is predicted to this part of its size: the equations lose some digits with each step, another method differs in the first */
+/* Relative tolerance for the third row: the equations lose some digits with each step; another method differs in the first digit */
 #define ALIKE 1e-8
 
-/* All that a method's loop sees of a solve */
+/* A solve as the method's loop sees it */
 typedef struct {
   PC                 pc;
   Vec                x, b, *work;
@@ -38,7 +38,7 @@ static Solve Exchange(KSP ksp, Solve s)
   return old;
 }
 
-/* x after so many steps from 0 with b = 1 */
+/* x after 1, 2, ... steps from 0 with b = 1 */
 static PetscErrorCode After(KSP ksp, PetscInt steps, const Solve *small, PetscScalar x[])
 {
   Solve              s = *small;
@@ -118,7 +118,7 @@ static PetscErrorCode Small(PetscInt nwork, Mat *A, Solve *s)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The steps of a KSP that is set up; good: it is a method of such steps, and of no more than we take */
+/* Reads the steps of a KSP after its set-up; good: at most GPUMG_STEPS polynomial steps */
 PetscErrorCode GPUMGPolynomial(KSP ksp, GPUMGSmoother *m, PetscBool *good)
 {
   Mat            A;

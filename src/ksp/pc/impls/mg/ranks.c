@@ -1,13 +1,12 @@
 /*
-  Cycles of several ranks: their products exchange what they need with those of others, device to device (mpioperator.c), and each rank solves the coarsest level for all. Here are the exchanges of
-  all levels together, the solution of the coarsest level, and the small levels, which each
-  rank has all of: as one dense matrix (tail.c), or as a cycle of one process.
+  Cycles of several ranks. Products exchange halos from device to device (mpioperator.c), and each rank solves the coarsest level completely. Here: the exchanges of all levels together, the
+  solution of the coarsest level, and the small levels, which each rank holds completely as a dense matrix (densecoarse.c) or as a cycle of one process.
 */
 #include <limits.h>
 #include "../../../wrap.h"
 #include "cycle.h"
 
-/* For the matrices that exchange anything, of all levels */
+/* For every matrix of every level with an exchange */
 #define FOR_ALL(c, call) \
   do { \
     for (int l_ = 0; l_ < (c)->levels; l_++) { \
@@ -19,14 +18,14 @@
         if (r->halo) PetscCall(call); \
       } \
     } \
-    if ((c)->all.r.halo) { \
-      const GPUCSRRanks *r = &(c)->all.r; \
+    if ((c)->gather.r.halo) { \
+      const GPUCSRRanks *r = &(c)->gather.r; \
 \
       PetscCall(call); \
     } \
   } while (0)
 
-/* A solve begins, or has ended: in between all ranks take part */
+/* A solve begins or has ended; all ranks take part in between */
 PetscErrorCode GPUMGRanksSolving(const GPUMGCycle *c, PetscBool begins)
 {
   PetscFunctionBegin;
@@ -34,7 +33,7 @@ PetscErrorCode GPUMGRanksSolving(const GPUMGCycle *c, PetscBool begins)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* An error once a rank has given up */
+/* An error if any rank has given up */
 PetscErrorCode GPUMGRanksCheck(const GPUMGCycle *c)
 {
   PetscFunctionBegin;
@@ -42,7 +41,7 @@ PetscErrorCode GPUMGRanksCheck(const GPUMGCycle *c)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* This rank goes no further: the others are told */
+/* This rank stops and tells the other ranks */
 PetscErrorCode GPUMGRanksFail(const GPUMGCycle *c, const char message[])
 {
   PetscFunctionBegin;
@@ -76,7 +75,7 @@ PetscErrorCode GPUMGRanksColumns(KSP ksp, Mat A, double *all)
     counts[r] = (PetscMPIInt)((ranges[r + 1] - ranges[r]) * n);
     at[r]     = (PetscMPIInt)(ranges[r] * n);
   }
-  PetscCallMPI(MPI_Allgatherv(own, (PetscMPIInt)((end - first) * n), MPI_DOUBLE, all, counts, at, MPI_DOUBLE, comm)); /* whatever this rank has met: the others are in it */
+  PetscCallMPI(MPI_Allgatherv(own, (PetscMPIInt)((end - first) * n), MPI_DOUBLE, all, counts, at, MPI_DOUBLE, comm)); /* even after an error on this rank: the other ranks are in this call */
   PetscCall(PetscFree3(own, counts, at));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -84,9 +83,9 @@ PetscErrorCode GPUMGRanksColumns(KSP ksp, Mat A, double *all)
 
 /* ---- small levels ---- */
 
-/* What is gathered of the levels: matrices, and the numbers of smoothers */
+/* The gathered parts of a level: matrices, and numbers of the smoothers */
 typedef struct {
-  Mat     A, P, R; /* R: NULL where it is made from P's matrix */
+  Mat     A, P, R; /* R: NULL if made from P's matrix */
   double *M[2];
 } Gathered;
 
@@ -109,7 +108,7 @@ static PetscErrorCode AllRows(Mat A, Mat *all)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective, and so to its end whatever this rank meets: a smoother's numbers of all ranks, bs for each row of A */
+/* Collective to its end even after an error: a smoother's numbers from all ranks, bs for each row of A */
 static PetscErrorCode AllNumbers(GPUCSRDevice dev, MPI_Comm comm, Mat A, const GPUMGSmoother *m, double **all)
 {
   const PetscInt *ranges;
@@ -140,7 +139,7 @@ static PetscErrorCode AllNumbers(GPUCSRDevice dev, MPI_Comm comm, Mat A, const G
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* *error: the first that this rank has met on its device */
+/* *error: the first error on this rank's device */
 static PetscErrorCode Gather(const GPUMGCycle *c, MPI_Comm comm, int bottom, Gathered g[], PetscErrorCode *error)
 {
   PetscFunctionBegin;
@@ -159,7 +158,7 @@ static PetscErrorCode Gather(const GPUMGCycle *c, MPI_Comm comm, int bottom, Gat
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A gathered matrix on the device; copy NULL: it is there */
+/* Uploads a gathered matrix; copy NULL: already there */
 static PetscErrorCode ToDevice(const GPUMGMatrix *like, Mat A, Mat *copy, GPUMGMatrix *m)
 {
   char why[256] = "";
@@ -188,7 +187,7 @@ static PetscErrorCode NumbersToDevice(GPUCSRDevice dev, int n, const GPUMGSmooth
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The cycle t of one process that the levels up to this one are; dense: its matrix, else all that it needs to run */
+/* The levels up to bottom as a cycle t of one process; dense: only for its matrix, otherwise complete */
 static PetscErrorCode Small(const GPUMGCycle *c, int bottom, int most, PetscBool dense, const Gathered g[], GPUMGCycle *t)
 {
   PetscFunctionBegin;
@@ -233,7 +232,7 @@ static PetscErrorCode GatheredDestroy(int bottom, Gathered g[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The finest level of at most so many rows, but for the finest of all; n: its rows */
+/* The finest level of at most so many rows, except the finest of all; n: its rows */
 static PetscErrorCode Bottom(const GPUMGCycle *c, PetscInt small, int *bottom, PetscInt *n)
 {
   PetscInt rows;
@@ -250,7 +249,7 @@ static PetscErrorCode Bottom(const GPUMGCycle *c, PetscInt small, int *bottom, P
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: levels of at most so many rows as a cycle on each rank, or, where it is at most the other number, as a dense matrix. Where a rank's device cannot have it cycles go over all levels */
+/* Collective: levels of at most `small` rows as a cycle on each rank; or of at most `most` rows as a dense matrix. If a rank's device lacks memory, cycles go over all levels */
 PetscErrorCode GPUMGRanksSmall(GPUMGCycle *c, MPI_Comm comm, PetscInt small, PetscInt most)
 {
   Gathered       g[GPUMG_LEVELS];

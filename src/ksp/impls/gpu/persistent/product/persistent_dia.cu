@@ -35,7 +35,7 @@ struct Dia {
     return windows.count ? (sizeof(int) * (size_t)diagonals + 15) / 16 * 16 : 0;
   }
 
-  /* The rows of a thread in a chunk: row, row + WINDOW_THREADS, ...; left: where they end. Ahead: values read in advance */
+  /* The rows of a thread in a chunk: row, row + WINDOW_THREADS, ..., up to left. Ahead: values read in advance */
   struct Ahead {
     V v[DIA_AHEAD];
   };

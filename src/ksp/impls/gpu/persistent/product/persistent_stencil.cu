@@ -13,24 +13,24 @@ struct __align__(16) Entry
 /*
   The stencils are in shared memory. From global memory a row reads only the number of its stencil.
 
-  Most rows have the largest stencil, or a part of it at the boundary of the grid. That one is an argument of the kernel: its values and offsets are operands of the instructions. A row's number says
-  which of its entries the row has, and no load of x waits for anything else.
+  Most rows have the largest stencil, or at the boundary of the grid a part of it. This common stencil is an argument of the kernel: its values and offsets are operands of the instructions. A row's
+  number tells its entries of the common stencil, and no load of x waits for anything else.
 */
 #define OTHER (1u << 31) /* not part of the common stencil */
-#define BATCH 7          /* entries of the common stencil whose loads are in flight together */
+#define BATCH 7          /* entries of the common stencil with loads in flight together */
 
 template <class V>
 struct Stencil {
   static const bool offsets = true;
   const uint16_t   *id;
-  const int        *begin, *offset; /* as they are stored, */
+  const int        *begin, *offset; /* in storage order */
   const V          *val;
   int               units, stored;
   Sharing           split; /* warps that share a slice */
-  unsigned          every; /* entries of the common stencil that the first of them takes */
+  unsigned          every; /* entries of the common stencil for the first of the warps */
   Entry<V>         *entry; /* and in shared memory */
   int              *start;
-  unsigned         *has; /* for each stencil the entries of the common one that it has, or OTHER */
+  unsigned         *has; /* for each stencil its entries of the common stencil, or OTHER */
   GPUKSPCommon      common;
   GPUKSPWindows     windows;
 
@@ -135,7 +135,7 @@ struct Stencil {
   {
     const int      lane = threadIdx.x % 32, warp = threadIdx.x / 32, groups = split.groups(WARPS), part = split.part(warp);
     const int      slices = (last - first + 31) / 32;
-    const unsigned mine   = every << part; /* entries of the common stencil that are this warp's */
+    const unsigned mine   = every << part; /* this warp's entries of the common stencil */
 
     for (int q0 = 0; q0 < slices; q0 += groups) {
       const int      q = q0 + split.groups(warp), row = first + 32 * q + lane;
@@ -173,7 +173,7 @@ struct Stencil {
   }
 };
 
-/* The stencil with the most entries, which others are parts of; with 0 entries if there is none */
+/* The stencil with the most entries, which contains most other stencils; with 0 entries if there is none */
 GPUCSRError GPUKSPPersistentCommon(const GPUCSRStorage *A, GPUKSPCommon *common, GPUCSRStream stream)
 {
   const size_t   bytes = GPUCSRTypeSize(A->array[STENCIL_VAL].type);
@@ -211,7 +211,7 @@ __global__ void diagonals_kernel(int m, const uint16_t *id, const double *d, dou
   else if (table[id[i]] != d[i]) *differ = 1;
 }
 
-/* Is the preconditioner's diagonal constant on each stencil, so that it need not be read as a vector? table: room for GPUKSP_STENCILS numbers and a flag */
+/* Is the preconditioner's diagonal constant on each stencil? Then it is not read as a vector. table: room for GPUKSP_STENCILS numbers and a flag */
 GPUCSRError GPUKSPPersistentDiagonals(const GPUCSRStorage *A, const double *d, double *table, GPUKSPDiagonals *same, GPUCSRStream s)
 {
   int differ = 0, *flag = (int *)(table + GPUKSP_STENCILS);

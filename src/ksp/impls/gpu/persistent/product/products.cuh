@@ -2,7 +2,7 @@
 
 /*
   Building blocks for the products of a persistent kernel. A format's product, in its own file, is a struct F<V> with values V. product() calls f(row in the block, sum) for each row of a block, in the
-  thread that has the sum. settle() loads what it keeps in shared memory. of() makes it for a kernel.
+  thread that has the sum. settle() loads its data in shared memory. of() makes the struct for a kernel.
 */
 #include "../persistent.cuh"
 
@@ -41,10 +41,10 @@ ENTRY(float, "f32", "=f")
 ENTRY(double, "f64", "=d")
 
 /*
-  ---- the vector that A multiplies: stored, or computed where it is read as a sum of other vectors ----
+  ---- the vector that A multiplies: stored, or computed on reading as a sum of other vectors ----
 
-  Computing it saves a grid-wide reduction, because the summands are complete before their coefficients. Other blocks have written them in this kernel, so plain loads are used; the reductions keep
-  these from being stale.
+  Computing it saves a grid-wide reduction, because the summands are complete before their coefficients. Other blocks have written the summands in this kernel, so plain loads read them; reductions
+  keep the loaded values from being stale.
 */
 
 struct Vector {
@@ -109,7 +109,7 @@ struct BCGSHalf {
   }
 };
 
-/* ---- a vector of the block's rows, as many as fit in shared memory ---- */
+/* ---- a vector of the block's rows, with as many rows as fit in shared memory ---- */
 
 struct Rows {
   double *nearby, *far;
@@ -175,14 +175,14 @@ struct Sharing {
     return i & (count - 1);
   }
 
-  /* Of i things, and the number of the i-th one's */
+  /* The groups of i work items, and the item of the i-th group */
   __device__ __forceinline__ int groups(int i) const
   {
     return i >> log;
   }
 };
 
-/* The sum of the parts of neighbouring warps, in the first of them */
+/* The sum of the parts of neighbouring warps, in the first of these */
 __device__ __forceinline__ double add_parts(double sum, Sharing split, int part, double *scratch)
 {
   scratch[threadIdx.x] = sum;
@@ -201,9 +201,9 @@ static inline int fits(const GPUCSRStorage *A, size_t entry)
 /* Loops over the rows of a block. The kernel defines int rows, and int GROUP, the number of a thread's rows that are read together */
 #define FOR_ROWS(i) for (int i = threadIdx.x; i < rows; i += THREADS)
 
-/* The loops of an iteration: several rows of a thread are read before the first is written, so that their loads are in flight together */
+/* The loops of an iteration: several rows of a thread are read before the first is written, to have their loads in flight together */
 #define FOR_GROUPS(g)      for (int g = threadIdx.x; g < rows; g += GROUP * THREADS)
 #define FOR_GROUPS_BACK(g) for (int g = (rows + GROUP * THREADS - 1) / (GROUP * THREADS) * (GROUP * THREADS) - GROUP * THREADS + threadIdx.x; g >= 0; g -= GROUP * THREADS)
 #define FOR_GROUP(g, u, i) _Pragma("unroll") for (int u = 0, i = g; u < GROUP; u++, i += THREADS) if (i < rows)
-/* For reading: past the end it repeats the last row, since branches would separate the loads */
+/* For reading: past the end, repeats the last row, since branches would separate the loads */
 #define FOR_GROUP_READ(g, u, i) _Pragma("unroll") for (int u = 0, i = min(g, rows - 1); u < GROUP; u++, i = min(g + u * THREADS, rows - 1))
