@@ -60,6 +60,10 @@ PetscErrorCode MatGPUCSROperatorCSR_Private(const GPUCSROperator *o, GPUCSRStora
   int32_t       *map;
 
   PetscFunctionBegin;
+  if (!o->A) {
+    *csr = o->csr;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   PetscCall(MatGPUCSRMirror_Private(o->A, o->dev, PETSC_TRUE, &A));
   *csr = A;
   if (o->plan == &((Mat_SeqGPUCSR *)o->A->spptr)->plan[GPUCSR_FORWARD]) PetscFunctionReturn(PETSC_SUCCESS);
@@ -83,12 +87,13 @@ PetscErrorCode MatGPUCSROperatorBegin_Private(const GPUCSROperator *o)
 
 static PetscErrorCode Product(const GPUCSROperator *o, GPUCSRProduct *p)
 {
-  Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)o->A->spptr;
+  Mat_SeqGPUCSR *g = o->A ? (Mat_SeqGPUCSR *)o->A->spptr : NULL;
 
   PetscFunctionBegin;
   p->last    = o->plan->A.m;
   p->doubles = PETSC_TRUE;
   PetscCall(GPUCSRPlanProduct(o->plan, p, o->dev->stream));
+  if (!g) PetscFunctionReturn(PETSC_SUCCESS);
   if (o->plan == &g->plan[GPUCSR_FORWARD]) g->info.products++;
   else g->info.transpose_products++;
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -37,12 +37,13 @@ typedef struct {
 
 /* One process' matrix, or the diagonal block of one of several, ready for products. Valid until the matrix is used by somebody else */
 typedef struct {
-  Mat                  A;    /* not counted */
+  Mat                  A;    /* not counted; NULL: the operator is no Mat, but a plan of csr */
   GPUCSRDevice         dev;  /* NULL: it is on none */
   GPUCSRPlan          *plan; /* of A, or of its transpose where that was asked for */
   const GPUCSRRequest *request;
   GPUCSRVersion        version;
   PetscBool            required; /* the device was insisted on: its failure is an error */
+  const GPUCSRStorage *csr;      /* of an operator that is no Mat */
 } GPUCSROperator;
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorGet_Private(Mat, GPUCSROperator *, char why[], size_t);
