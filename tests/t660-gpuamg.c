@@ -385,7 +385,69 @@ static PetscErrorCode Refuse(const char what[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The n-th piece of memory is missing for each n: one error, and the next set-up works */
+/* ---- memory ---- */
+
+static int countdown = 0, allocations = 0; /* the piece of the device's memory that is missing, 0: none; and how many there were */
+static PetscErrorCode (*original)(size_t, PetscBool, int, const char[], const char[], void **);
+
+/* Device memory of the host backend is allocated in its file */
+static PetscErrorCode Allocate(size_t bytes, PetscBool clear, int line, const char function[], const char file[], void **p)
+{
+  const char *name = file ? strrchr(file, '/') : NULL;
+
+  if (bytes && name && !strcmp(name, "/host.c") && strstr(file, "host/host.c") && ++allocations == countdown) {
+    *p = NULL;
+    return PETSC_ERR_MEM;
+  }
+  return (*original)(bytes, clear, line, function, file, p);
+}
+
+/* Any one piece of memory is missing in a set-up or in one with new values: an error, and the next set-up works */
+static PetscErrorCode Memory(const Grid *g, PetscBool again)
+{
+  int reached = 1, n = 0;
+
+  PetscFunctionBegin;
+  for (n = 1; reached; n++) {
+    Mat            A = NULL;
+    KSP            ksp;
+    Vec            x, b;
+    PetscInt       its;
+    PetscErrorCode ierr;
+
+    PetscCall(GridCreate(g, 0, PETSC_FALSE, &A));
+    PetscCall(Solver(A, "our_", KSPGPUCG, PCGPUAMG, &ksp));
+    if (again) {
+      PetscCall(KSPSetUp(ksp));
+      PetscCall(GridCreate(g, 1, PETSC_FALSE, &A));
+      PetscCall(KSPSetOperators(ksp, A, A));
+    }
+    PetscCall(MatCreateVecs(A, &x, &b)); /* the matrix itself is on the device */
+    PetscCall(VecSet(x, 1.0));
+    PetscCall(MatMult(A, x, b));
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&b));
+    PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
+    original      = PetscTrMalloc;
+    PetscTrMalloc = Allocate;
+    allocations   = 0;
+    countdown     = n;
+    ierr          = KSPSetUp(ksp);
+    reached       = allocations >= n;
+    countdown     = 0;
+    PetscTrMalloc = original;
+    PetscCall(PetscPopErrorHandler());
+    PetscCheck(!reached || ierr == PETSC_ERR_MEM || !ierr, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Without piece %d of memory the error is %d", n, (int)ierr);
+    PetscCall(KSPSetOperators(ksp, A, A));
+    PetscCall(Iterations(ksp, "after a lack of memory", &its));
+    PetscCall(KSPDestroy(&ksp));
+    PetscCall(MatDestroy(&A));
+  }
+  if (report) PetscCall(PetscPrintf(PETSC_COMM_SELF, "%d pieces of memory\n", n));
+  PetscCheck(n > (again ? 5 : 50) || n == 2, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%d pieces of memory", n); /* of a device none is seen here */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode Options(const Grid *g)
 {
   static const char *const sets[][2] = {
@@ -480,6 +542,8 @@ int main(int argc, char **argv)
   }
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(little); k++) PetscCall(Changes(&little[k]));
   PetscCall(Options(&little[1]));
+  PetscCall(Memory(&little[1], PETSC_FALSE));
+  PetscCall(Memory(&little[1], PETSC_TRUE));
   PetscCall(Bad(&little[1], 77, 0.0, "zero on the diagonal"));
   PetscCall(Bad(&little[1], 78, NAN, "a value that is no number"));
   PetscCall(Diagonal(0, PETSC_FALSE));

@@ -362,6 +362,97 @@ static PetscErrorCode PCApplyTranspose_GPUAMG(PC pc, Vec b, Vec x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode Range(PC pc, const char name[], PetscInt value, PetscInt least, PetscInt most)
+{
+  PetscFunctionBegin;
+  PetscCheck(value >= least && value <= most, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE, "-pc_gpuamg_%s %" PetscInt_FMT ": must be from %" PetscInt_FMT " to %" PetscInt_FMT, name, value, least, most);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- PCGAMG's functions, which set the same here ---- */
+
+/* A number of the options, within the range that its option has */
+static PetscErrorCode Set(PC pc, const char name[], PetscInt value, PetscInt least, PetscInt most, int *number)
+{
+  PC_GPUAMG *a = (PC_GPUAMG *)pc->data;
+
+  PetscFunctionBegin;
+  PetscCall(Range(pc, name, value, least, most));
+  if (*number != (int)value) a->changed = PETSC_TRUE;
+  *number = (int)value;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCGAMGSetNSmooths_GPUAMG(PC pc, PetscInt n)
+{
+  PetscFunctionBegin;
+  PetscCall(Set(pc, "agg_nsmooths", n, 0, GPUAMG_SMOOTHS, &((PC_GPUAMG *)pc->data)->o.nsmooths));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCGAMGSetAggressiveLevels_GPUAMG(PC pc, PetscInt n)
+{
+  PetscFunctionBegin;
+  PetscCall(Set(pc, "aggressive_coarsening", n, 0, GPUAMG_LEVELS, &((PC_GPUAMG *)pc->data)->o.aggressive));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCGAMGSetCoarseEqLim_GPUAMG(PC pc, PetscInt n)
+{
+  PetscFunctionBegin;
+  PetscCall(Set(pc, "coarse_eq_limit", n, 1, GPUAMG_INVERSE, &((PC_GPUAMG *)pc->data)->o.limit));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCGAMGSetNlevels_GPUAMG(PC pc, PetscInt n)
+{
+  PetscFunctionBegin;
+  PetscCall(Set(pc, "max_levels", PetscMin(n, GPUAMG_LEVELS), 1, GPUAMG_LEVELS, &((PC_GPUAMG *)pc->data)->o.levels));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCGAMGSetThreshold_GPUAMG(PC pc, PetscReal threshold[], PetscInt n)
+{
+  PC_GPUAMG *a = (PC_GPUAMG *)pc->data;
+
+  PetscFunctionBegin;
+  if (n < 1) PetscFunctionReturn(PETSC_SUCCESS);
+  a->changed    = PETSC_TRUE;
+  a->nthreshold = PetscMin(n, GPUAMG_LEVELS);
+  for (PetscInt l = 0; l < a->nthreshold; l++) a->o.threshold[l] = (double)threshold[l];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCGAMGSetThresholdScale_GPUAMG(PC pc, PetscReal scale)
+{
+  PC_GPUAMG *a = (PC_GPUAMG *)pc->data;
+
+  PetscFunctionBegin;
+  if (a->scale != scale) a->changed = PETSC_TRUE;
+  a->scale = scale;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCGAMGSetReuseInterpolation_GPUAMG(PC pc, PetscBool reuse)
+{
+  PetscFunctionBegin;
+  ((PC_GPUAMG *)pc->data)->reuse = reuse;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static const struct {
+  const char *name;
+  void (*set)(void);
+} setters[] = {
+  {"PCGAMGSetNSmooths_C",           (void (*)(void))PCGAMGSetNSmooths_GPUAMG          },
+  {"PCGAMGSetAggressiveLevels_C",   (void (*)(void))PCGAMGSetAggressiveLevels_GPUAMG  },
+  {"PCGAMGSetCoarseEqLim_C",        (void (*)(void))PCGAMGSetCoarseEqLim_GPUAMG       },
+  {"PCGAMGSetNlevels_C",            (void (*)(void))PCGAMGSetNlevels_GPUAMG           },
+  {"PCGAMGSetThreshold_C",          (void (*)(void))PCGAMGSetThreshold_GPUAMG         },
+  {"PCGAMGSetThresholdScale_C",     (void (*)(void))PCGAMGSetThresholdScale_GPUAMG    },
+  {"PCGAMGSetReuseInterpolation_C", (void (*)(void))PCGAMGSetReuseInterpolation_GPUAMG}
+};
+
 /* ---- the type ---- */
 
 static PetscErrorCode PCReset_GPUAMG(PC pc)
@@ -379,14 +470,8 @@ static PetscErrorCode PCDestroy_GPUAMG(PC pc)
   PetscCall(Forget(a));
   *a->previous = a->next;
   if (a->next) a->next->previous = a->previous;
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(setters); k++) PetscCall(PetscObjectComposeFunction((PetscObject)pc, setters[k].name, NULL));
   PetscCall(PetscFree(pc->data));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Range(PC pc, const char name[], PetscInt value, PetscInt least, PetscInt most)
-{
-  PetscFunctionBegin;
-  PetscCheck(value >= least && value <= most, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE, "-pc_gpuamg_%s %" PetscInt_FMT ": must be from %" PetscInt_FMT " to %" PetscInt_FMT, name, value, least, most);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -503,6 +588,9 @@ static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
 
   The restriction is the transpose of the prolongator. A zero on the diagonal of a row that has other entries, and entries that are no numbers, fail the set-up with PETSc's reasons; a row of zeros counts as one of the identity.
 
+  The functions of `PCGAMG` that set these options set them here: `PCGAMGSetThreshold()`, `PCGAMGSetThresholdScale()`, `PCGAMGSetNSmooths()`, `PCGAMGSetAggressiveLevels()`, `PCGAMGSetCoarseEqLim()`, `PCGAMGSetNlevels()`,
+  `PCGAMGSetReuseInterpolation()`.
+
   One process alone so far.
 
 .seealso: `MATGPUCSR`, `PCGAMG`, `KSPGPUCG`, `MatSetNearNullSpace()`
@@ -536,6 +624,7 @@ static PetscErrorCode PCCreate_GPUAMG(PC pc)
   pc->ops->applytranspose = PCApplyTranspose_GPUAMG;
   pc->ops->setfromoptions = PCSetFromOptions_GPUAMG;
   pc->ops->view           = PCView_GPUAMG;
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(setters); k++) PetscCall(PetscObjectComposeFunction((PetscObject)pc, setters[k].name, setters[k].set));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
