@@ -180,9 +180,9 @@ static PetscErrorCode Finer(GPUAMG *h, int l)
   PetscCall(GPUCSRSpGEMMSymbolic(&L->A, &L->P[h->o.nsmooths], &L->AP, &L->aprows));
   PetscCall(GPUCSRSpGEMMSymbolic(&L->R, &L->AP, &C->A, &L->crows));
   PetscCall(Galerkin(h, l));
-  PetscCall(GPUCSRPlanLend(&L->P[h->o.nsmooths], &L->planP));
-  PetscCall(GPUCSRPlanLend(&L->R, &L->planR));
-  PetscCall(GPUCSRPlanLend(&C->A, &C->own));
+  PetscCall(GPUCSRPlanLend(&L->P[h->o.nsmooths], L->prows[h->o.nsmooths].longest, &L->planP));
+  PetscCall(GPUCSRPlanLend(&L->R, 0, &L->planR));
+  PetscCall(GPUCSRPlanLend(&C->A, L->crows.longest, &C->own));
   C->plan = &C->own;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -325,7 +325,7 @@ PetscErrorCode GPUAMGTransposes(GPUAMG *h)
 
     if (L->T.format) continue;
     PetscCall(GPUCSRTransposeStorage(&L->A, &L->T, &L->tmap));
-    PetscCall(GPUCSRPlanLend(&L->T, &L->planT));
+    PetscCall(GPUCSRPlanLend(&L->T, 0, &L->planT));
   }
   if (!h->exact || h->inverseT.p) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUAMGTake(h, &h->inverseT, sizeof(double) * n * n, "the inverse of a coarse operator"));

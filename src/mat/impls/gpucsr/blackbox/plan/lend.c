@@ -3,23 +3,42 @@
 */
 #include "plan.h"
 
-/* A plan of csr, in CSR, with a kernel by its features. New values in the arrays are new values of the plan */
-PetscErrorCode GPUCSRPlanLend(const GPUCSRStorage *csr, GPUCSRPlan *P)
+/* Entries of the longest row, above so many times the mean, for which threads that share rows wait */
+#define UNEVEN 32
+
+/* Threads a row by its mean length, two entries each: an inspection takes longer than it would save on the small matrices that come here */
+static const char *KernelOf(double mean, int longest)
 {
-  static const GPUCSRRequest request = {.format = "csr", .kernel = "auto"};
-  GPUCSRDevice               dev     = csr->dev;
-  GPUCSRChoice               choice;
-  int64_t                    bad;
+  static const struct {
+    double      mean;
+    const char *name;
+  } rows[] = {
+    {4,  "csr_vector2" },
+    {8,  "csr_vector4" },
+    {16, "csr_vector8" },
+    {32, "csr_vector16"}
+  };
+
+  if (longest > UNEVEN * (mean + 8)) return "csr_adaptive";
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(rows); k++)
+    if (mean <= rows[k].mean) return rows[k].name;
+  return "csr_vector32";
+}
+
+/* A plan of csr, in CSR. longest: row, 0 where that is not known. New values in the arrays are new values of the plan */
+PetscErrorCode GPUCSRPlanLend(const GPUCSRStorage *csr, int longest, GPUCSRPlan *P)
+{
+  const double mean = (double)csr->nnz / PetscMax(1, csr->m);
 
   PetscFunctionBegin;
   PetscCall(GPUCSRPlanReturn(P));
-  PetscCall((*GPUCSRHelpers(dev)->inspect)(csr, GPUCSRPlanSettings.sample, &P->features, &bad, dev->stream));
-  PetscCall(GPUCSRChoose(&P->features, csr->precision, dev, &request, &choice, NULL, NULL));
-  P->choice         = choice;
+  P->features      = (GPUCSRFeatures){.m = csr->m, .n = csr->n, .nnz = csr->nnz, .mean = mean, .max = longest};
+  P->choice.format = csr->format;
+  PetscCall(GPUCSRKernelFind(KernelOf(mean, longest), &P->choice.kernel));
   P->A              = *csr;
   P->A.work         = (GPUCSRArray){0};
-  P->A.extent.width = P->features.max;
-  P->waited         = dev->stream;
+  P->A.extent.width = longest;
+  P->waited         = csr->dev->stream;
   P->built          = PETSC_TRUE;
   PetscCall(GPUCSRPlanPrepare(P));
   PetscFunctionReturn(PETSC_SUCCESS);
