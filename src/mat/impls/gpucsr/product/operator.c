@@ -45,6 +45,18 @@ PetscErrorCode MatGPUCSROperatorLike_Private(const GPUCSROperator *o, Mat A, Mat
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The CSR of a matrix that has a device goes there before its plan is made, of this: it crosses the bus once */
+PetscErrorCode MatGPUCSROperatorSend_Private(Mat A)
+{
+  Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
+  GPUCSRStorage *csr;
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRDecide_Private(A));
+  if (g->dev && !g->dev->failed[0]) PetscCall(MatGPUCSRMirror_Private(A, g->dev, PETSC_TRUE, &csr));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The host's CSR, for another format of the same matrix */
 PetscErrorCode MatGPUCSROperatorSource_Private(const GPUCSROperator *o, GPUCSRSource *s)
 {

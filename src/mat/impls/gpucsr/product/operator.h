@@ -51,6 +51,7 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorTransposeGet_Private(Mat, GPUCSROp
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorLike_Private(const GPUCSROperator *, Mat, Mat *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorSource_Private(const GPUCSROperator *, GPUCSRSource *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorCSR_Private(const GPUCSROperator *, GPUCSRStorage *own, const GPUCSRStorage **);
+GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorSend_Private(Mat);
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorBegin_Private(const GPUCSROperator *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorProduct_Private(const GPUCSROperator *, const double *x, double *z);
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorMultiply_Private(const GPUCSROperator *, double alpha, const double *x, double beta, const double *y, double *z);

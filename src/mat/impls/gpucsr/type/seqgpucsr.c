@@ -181,9 +181,12 @@ PetscErrorCode MatGPUCSRDecide_Private(Mat A)
 /* The host's CSR, which the arrays of every format come from */
 PetscErrorCode MatGPUCSRSource_Private(Mat A, GPUCSRSource *s)
 {
-  Mat_SeqGPUCSR  *g = (Mat_SeqGPUCSR *)A->spptr;
-  const PetscInt *i;
-  PetscScalar    *a;
+  Mat_SeqGPUCSR      *g = (Mat_SeqGPUCSR *)A->spptr;
+  const GPUCSRMirror *m = &g->mirror;
+  const PetscInt     *i;
+  PetscScalar        *a;
+  PetscObjectState    state;
+  PetscBool           current;
 
   PetscFunctionBegin;
   s->m = (int)A->rmap->n;
@@ -198,9 +201,11 @@ PetscErrorCode MatGPUCSRSource_Private(Mat A, GPUCSRSource *s)
   }
   s->i = g->rowptr;
 #else
-  (void)g;
   s->i = i;
 #endif
+  PetscCall(PetscObjectStateGet((PetscObject)A, &state));
+  current     = (PetscBool)(m->csr.format && m->pattern == A->nonzerostate && m->columns == (const void *)s->j && m->csr.m == s->m && m->csr.n == s->n && m->csr.nnz == s->nnz && m->values == state && !g->bare && !g->copy);
+  s->resident = current ? &m->csr : NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -279,7 +284,7 @@ static PetscErrorCode Update(Mat A, Mat_SeqGPUCSR *g, GPUCSRSide side)
   PetscCall(MatGPUCSRUnwatched_Private(A, g, state, &changed));
   PetscCall(MatGPUCSRSample_Private(A, GPUCSR_SAMPLES, sample));
   PetscCall(PetscMemcmp(sample, g->sample, sizeof(sample), &same));
-  if (!same || changed) g->values[0] = g->values[1] = -1;
+  if (!same || changed) g->values[0] = g->values[1] = g->mirror.values = -1;
   if (!stale && g->values[side] == state) PetscFunctionReturn(PETSC_SUCCESS);
   if (g->foreign) PetscCall(GPUCSRDeviceSynchronize(g->dev)); /* what they read is about to change */
   g->foreign = PETSC_FALSE;
