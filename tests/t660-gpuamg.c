@@ -461,7 +461,7 @@ static PetscErrorCode Options(const Grid *g)
     {"-our_pc_gpuamg_smoother_degree",       "3"   },
     {"-our_pc_gpuamg_cycles",                "2"   },
     {"-our_pc_gpuamg_tail",                  "0"   },
-    {"-our_pc_gpuamg_mis_k",                 "1"   },
+    {"-our_pc_gpuamg_mis_k",                 "2"   },
     {"-our_pc_gpuamg_esteig_ksp_max_it",     "5"   }
   };
 

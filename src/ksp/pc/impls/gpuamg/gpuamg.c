@@ -575,7 +575,7 @@ static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
 . -pc_gpuamg_smoother_degree n               - steps of Chebyshev's iteration before and after the coarse correction, 2 by default
 . -pc_gpuamg_cycles (1|2)                    - V or W cycles
 . -pc_gpuamg_esteig_ksp_max_it n             - steps of an eigenvalue estimate, 10 by default
-. -pc_gpuamg_mis_k k                         - roots of aggregates are further apart than this, 2 by default
+. -pc_gpuamg_mis_k k                         - roots of aggregates are further apart than this, 1 by default
 . -pc_gpuamg_aggressive_mis_k k              - the same where coarsening is aggressive, 3 by default
 - -pc_gpuamg_tail n                          - levels of at most so many rows become one dense matrix
 
@@ -604,7 +604,7 @@ static PetscErrorCode PCCreate_GPUAMG(PC pc)
   PetscCall(PetscNew(&a));
   pc->data = a;
   a->o     = (GPUAMGOptions){
-        .nsmooths = 1, .aggressive = 1, .distance = {2, 3},
+        .nsmooths = 1, .aggressive = 1, .distance = {1, 3},
                 .limit = 50, .levels = GPUAMG_LEVELS, .steps = 10, .damping = 1.4
   };
   for (int l = 0; l < GPUAMG_LEVELS; l++) a->o.threshold[l] = -1;
