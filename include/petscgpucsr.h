@@ -301,6 +301,8 @@ GPUCSR_EXTERN PetscErrorCode MatGPUCSRLoadFile(Mat, const char[], const MatGPUCS
 #define KSPGPUGMRES  "gpugmres"
 #define KSPGPUFGMRES "gpufgmres"
 
+#define PCGPUAMG "gpuamg"
+
 /*E
   KSPGPUPath - how a `KSPGPUCG`, `KSPGPUBCGS` or `KSPGPUGMRES` iterates
 

@@ -10,6 +10,7 @@
 #include "ksp/impls/gpu/common/gpukspimpl.h"
 #include "ksp/pc/impls/blocks/device.h"
 #include "ksp/pc/impls/blocks/pcblocks.h"
+#include "ksp/pc/impls/gpuamg/gpuamg.h"
 #include "ksp/pc/impls/mg/cycle.h"
 #include "tao/impls/bmrm/gpubmrm.h"
 #include "foreign.h"
@@ -125,6 +126,7 @@ PetscErrorCode MatGPUCSRInitialize_Private(MPI_Comm comm)
   PetscCall(KSPGPUInitialize_Private());
   PetscCall(KSPMethodsInitialize_Private());
   PetscCall(PCMGInitialize_Private());
+  PetscCall(PCGPUAMGInitialize_Private());
   PetscCall(PCBlocksInitialize_Private());
   PetscCall(PCDeviceInitialize_Private());
   PetscCall(TaoGPUBMRMRegister());

@@ -53,7 +53,7 @@ PetscErrorCode GPUCSRForeignNames(void)
     {"gpucg",   KSPCG  },
     {"gpubcgs", KSPBCGS}
   };
-  PetscErrorCode (*create)(Mat), (*vec)(Vec), (*solver)(KSP), (*tao)(Tao);
+  PetscErrorCode (*create)(Mat), (*vec)(Vec), (*solver)(KSP), (*pc)(PC), (*tao)(Tao);
 
   PetscFunctionBegin;
   PetscCall(VecInitializePackage());
@@ -71,6 +71,8 @@ PetscErrorCode GPUCSRForeignNames(void)
     PetscCall(PetscFunctionListFind(KSPList, ksp[k][1], &solver));
     if (solver) PetscCall(KSPRegister(ksp[k][0], solver));
   }
+  PetscCall(PetscFunctionListFind(PCList, PCGAMG, &pc));
+  if (pc) PetscCall(PCRegister("gpuamg", pc));
   PetscCall(PetscFunctionListFind(VecList, VECSTANDARD, &vec));
   if (vec) PetscCall(VecRegister("gpu", vec));
   PetscCall(PetscFunctionListFind(TaoList, TAOBMRM, &tao));

@@ -22,6 +22,7 @@ FLOORS = [
     [MAT + "blackbox/format/", MAT + "blackbox/inspect/"],
     [MAT + "blackbox/kernels/"],
     [MAT + "blackbox/peerhalo/", MAT + "blackbox/spgemm/", MAT + "blackbox/triangles/", MAT + "blackbox/plan/"],
+    [MAT + "blackbox/amg/"],
     [MAT],
     [KSP + "wrap."],
     [KSP + "pc/impls/", KSP + "impls/petsc/"],

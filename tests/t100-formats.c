@@ -63,7 +63,7 @@ int main(int argc, char **argv)
   const GPUCSRFormat *format;
   GPUCSRDevice        d;
   GPUCSRFeatures      f;
-  GPUCSRSource        s = {5, 4, 7, rowptr, col, val};
+  GPUCSRSource        s = {5, 4, 7, rowptr, col, val, NULL};
   char                why[256];
   GPUCSRBool          yes;
   double              rounding = 0;

@@ -439,7 +439,7 @@ static PetscBool Oblong(const GPUCSRFormat *format)
 static PetscErrorCode Format(Space *w, Matrix *M, const GPUCSRFormat *format, const GPUCSRKernel *k, const GPUCSRFeatures f[2], const PetscScalar *keep)
 {
   const size_t  nnz     = (size_t)M->i[M->m];
-  GPUCSRSource  s       = {(int)M->m, (int)M->n, (int64_t)nnz, M->i, M->j, M->a};
+  GPUCSRSource  s       = {(int)M->m, (int)M->n, (int64_t)nnz, M->i, M->j, M->a, NULL};
   GPUCSRRequest request = {.select = GPUCSR_SELECT_ESTIMATE};
 
   PetscFunctionBegin;

@@ -155,7 +155,7 @@ static PetscErrorCode One(GPUCSRDevice dev, const GPUCSRSource *s, const char na
 /* 5 points on k x k: few stencils, or values of all kinds */
 static PetscErrorCode Grid(GPUCSRDevice dev, PetscInt k, PetscBool alike, int *count)
 {
-  GPUCSRSource s = {(int)(k * k), (int)(k * k), 0, NULL, NULL, NULL};
+  GPUCSRSource s = {(int)(k * k), (int)(k * k), 0, NULL, NULL, NULL, NULL};
   int32_t     *i;
   PetscInt    *j;
   PetscScalar *a;

@@ -298,7 +298,7 @@ int main(int argc, char **argv)
   PetscCall(ZooCreate(ZOO_RANDOM, PETSC_FALSE, &z));
   PetscCall(PetscMalloc1(z.m + 1, &i));
   for (PetscInt r = 0; r <= z.m; r++) i[r] = (int32_t)z.i[r];
-  s = (GPUCSRSource){(int)z.m, (int)z.n, i[z.m], i, z.j, z.a};
+  s = (GPUCSRSource){(int)z.m, (int)z.n, i[z.m], i, z.j, z.a, NULL};
   PetscCall(GPUCSRFeaturesOfRows(s.m, s.n, i, 1, &f));
   PetscCall(TestFile(d, &f));
   PetscCall(TestPlan(d, &s, &f));

@@ -26,7 +26,7 @@ typedef struct {
 
 static void Begin(Matrix *M, int m, int n)
 {
-  M->s = (GPUCSRSource){m, n, 0, M->i, M->j, M->a};
+  M->s = (GPUCSRSource){m, n, 0, M->i, M->j, M->a, NULL};
 }
 
 static void Put(Matrix *M, int r, int c, double a)

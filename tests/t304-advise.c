@@ -100,7 +100,7 @@ static PetscErrorCode Host(void)
   static PetscInt      j[M * 5];
   static PetscScalar   a[M * 5];
   const GPUCSRFeatures f = Features(M, M, 5), other = Features(M, M, 6);
-  GPUCSRSource         s = {M, M, M * 5, i, j, a};
+  GPUCSRSource         s = {M, M, M * 5, i, j, a, NULL};
   GPUCSRHostTimes      t, again;
   PetscBool            known;
 

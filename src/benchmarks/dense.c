@@ -293,7 +293,7 @@ static PetscErrorCode RandomMatrix(Bench *b, const char part[], int m, int n, do
       }
   }
   i[m] = nnz;
-  PetscCall(Formats(b, part, &(GPUCSRSource){m, n, nnz, i, j, a}, density, pair, npairs));
+  PetscCall(Formats(b, part, &(GPUCSRSource){m, n, nnz, i, j, a, NULL}, density, pair, npairs));
   PetscCall(PetscFree3(i, j, a));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

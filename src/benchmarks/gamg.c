@@ -5,6 +5,7 @@ static char help[] = "The set-up of PETSc's algebraic multigrid, GAMG, on the ma
     gamg -mat_type gpucsr -dll_append libpetscgpucsr.so
     gamg -mat_type aijcusparse                             in a PETSc built with CUDA
     gamg -cases lognormal7_128,lognormal27_96 [-spd 0] [-repeats 3] [-ksp_rtol 1e-8 -pc_gamg_threshold 0.02 ...]
+    gamg -mat_type gpucsr -pc_type gpuamg -pc_view         another type, whose levels its own view lists
     mpiexec -n 2 gamg ...                                  rows in as many equal parts
 
   A plain PETSc program, which knows nothing of the library. For each case (see ksp.c) it times, with CG: the first set-up, the first and the second solve, a
@@ -65,9 +66,12 @@ static PetscErrorCode Solve(void *ctx)
 
 static PetscErrorCode Hierarchy(PC pc, Times *t)
 {
-  double all = 0, fine = 0;
+  double    all = 0, fine = 0;
+  PetscBool gamg;
 
   PetscFunctionBeginUser;
+  PetscCall(PetscObjectTypeCompare((PetscObject)pc, PCGAMG, &gamg));
+  if (!gamg) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PCMGGetLevels(pc, &t->levels));
   for (PetscInt l = 0; l < t->levels; l++) {
     KSP     smoother;

@@ -165,7 +165,7 @@ static PetscErrorCode Measure(const Bench *b, int edge, GPUCSRPrecision precisio
 
   PetscFunctionBeginUser;
   PetscCall(SyntheticCreate(&s, 1, &m, &n, &i, &j, &a));
-  src = (GPUCSRSource){m, n, i[m], i, j, a};
+  src = (GPUCSRSource){m, n, i[m], i, j, a, NULL};
   PetscCall(KernelTime(b, &src, precision, &kernel));
   transfer = 8.0 * n / b->up + 8.0 * m / b->down;
   allowed  = 1.5 * PetscMax(kernel, transfer);

@@ -106,7 +106,7 @@ static PetscErrorCode Make(int kind, int n, double mean, GPUCSRSource *s)
     (void)Row(kind, n, mean, r, j + i[r]);
     for (int k = i[r]; k < i[r + 1]; k++) a[k] = SyntheticUniform(10, 0, (uint64_t)k) - 0.3;
   }
-  *s = (GPUCSRSource){n, n, i[n], i, j, a};
+  *s = (GPUCSRSource){n, n, i[n], i, j, a, NULL};
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -13,7 +13,7 @@ static const char *const names[] = {
 #undef GPUCSR_OPTION
 };
 /* Beginnings of options that belong to the library alone, after any prefix */
-static const char *const beginnings[] = {"mat_gpucsr", "vec_gpu_", "ksp_gpu", "pc_mg_gpucsr", "pc_gamg_gpucsr", "pc_blocks_gpucsr", "tao_gpubmrm"};
+static const char *const beginnings[] = {"mat_gpucsr", "vec_gpu_", "ksp_gpu", "pc_mg_gpucsr", "pc_gamg_gpucsr", "pc_blocks_gpucsr", "pc_gpuamg", "tao_gpubmrm"};
 
 enum {
   NAMES      = sizeof(names) / sizeof(names[0]),

@@ -17,7 +17,7 @@ static inline PetscErrorCode BenchVisitGenerated(const Synthetic *s, int shrink,
 
   PetscFunctionBeginUser;
   PetscCall(SyntheticCreate(s, shrink, &m, &n, &i, &j, &a));
-  PetscCall((*visit)(ctx, s->name, PETSC_FALSE, &(GPUCSRSource){m, n, i[m], i, j, a}));
+  PetscCall((*visit)(ctx, s->name, PETSC_FALSE, &(GPUCSRSource){m, n, i[m], i, j, a, NULL}));
   PetscCall(SyntheticDestroy(&i, &j, &a));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -42,7 +42,7 @@ static inline PetscErrorCode BenchVisitFile(void *visitor, const char file[], co
   PetscCall(MatGetSize(A, NULL, &columns));
   PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
   PetscCall(MatSeqAIJGetArray(A, &a));
-  PetscCall((*b->visit)(b->ctx, name, PETSC_TRUE, &(GPUCSRSource){(int)n, (int)columns, i[n], i, j, a}));
+  PetscCall((*b->visit)(b->ctx, name, PETSC_TRUE, &(GPUCSRSource){(int)n, (int)columns, i[n], i, j, a, NULL}));
   PetscCall(MatSeqAIJRestoreArray(A, &a));
   PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
   PetscCall(MatDestroy(&A));

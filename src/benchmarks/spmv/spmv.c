@@ -156,7 +156,7 @@ static PetscErrorCode MeasureFile(const Bench *b, const char file[], Problem *p)
   PetscCall(BenchLoad(file, &A));
   PetscCall(MatGetSize(A, &m, &n));
   PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, &j, &a, NULL));
-  p->src = (GPUCSRSource){(int)m, (int)n, i[m], (const int32_t *)i, j, a};
+  p->src = (GPUCSRSource){(int)m, (int)n, i[m], (const int32_t *)i, j, a, NULL};
   if (i[m]) PetscCall(Measure(b, p));
   PetscCall(MatDestroy(&A));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -171,7 +171,7 @@ static PetscErrorCode MeasureSynthetic(const Bench *b, const Synthetic *s, int s
 
   PetscFunctionBeginUser;
   PetscCall(SyntheticCreate(s, shrink, &m, &n, &i, &j, &a));
-  p->src = (GPUCSRSource){m, n, i[m], i, j, a};
+  p->src = (GPUCSRSource){m, n, i[m], i, j, a, NULL};
   PetscCall(Measure(b, p));
   PetscCall(SyntheticDestroy(&i, &j, &a));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -8,6 +8,7 @@
 #include "../../../wrap.h"
 #include "../../../pc/impls/blocks/pcblocks.h"
 #include "../../../pc/impls/mg/cycle.h"
+#include "../../../pc/impls/gpuamg/gpuamg.h"
 
 /* Largest block size that a step can multiply with */
 #define LARGEST_BLOCK 8
@@ -130,6 +131,17 @@ static PetscErrorCode ApplyBlocks(KSP_GPU *k, const double *r, double *z, PetscB
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode CycleOf(PC pc, GPUMGCycle **c, PetscInt *version)
+{
+  PetscBool amg;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)pc, PCGPUAMG, &amg));
+  if (amg) PetscCall(PCGPUAMGCycleGet_Private(pc, c, version));
+  else PetscCall(PCMGCycleGet_Private(pc, c, version));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* A multigrid cycle with all levels on the device of the solve */
 static PetscErrorCode AcceptCycle(PC pc, PetscInt *bs, PetscInt *variant, PetscBool *yes)
 {
@@ -137,7 +149,7 @@ static PetscErrorCode AcceptCycle(PC pc, PetscInt *bs, PetscInt *variant, PetscB
 
   PetscFunctionBegin;
   (void)bs;
-  PetscCall(PCMGCycleGet_Private(pc, &c, variant));
+  PetscCall(CycleOf(pc, &c, variant));
   *yes = (PetscBool)(c != NULL);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -147,7 +159,7 @@ static PetscErrorCode MakeCycle(KSP ksp, KSP_GPU *k)
   PetscInt version;
 
   PetscFunctionBegin;
-  PetscCall(PCMGCycleGet_Private(ksp->pc, &k->pc.cycle, &version));
+  PetscCall(CycleOf(ksp->pc, &k->pc.cycle, &version));
   PetscCheck(k->pc.cycle && k->pc.cycle->dev == k->dev, PETSC_COMM_SELF, PETSC_ERR_GPU, "The levels of PC type %s have left the device", ((PetscObject)ksp->pc)->type_name);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -265,6 +277,7 @@ static const GPUKSPPC list[] = {
   {PCPBJACOBI, GPUKSP_PC_APART,    PETSC_TRUE,  PETSC_TRUE,  AcceptBlocks,      MakeNumbers, ApplyBlocks},
   {PCMG,       GPUKSP_PC_APART,    PETSC_FALSE, PETSC_TRUE,  AcceptCycle,       MakeCycle,   ApplyCycle },
   {PCGAMG,     GPUKSP_PC_APART,    PETSC_FALSE, PETSC_TRUE,  AcceptCycle,       MakeCycle,   ApplyCycle },
+  {PCGPUAMG,   GPUKSP_PC_APART,    PETSC_FALSE, PETSC_TRUE,  AcceptCycle,       MakeCycle,   ApplyCycle },
   {PCILU,      GPUKSP_PC_APART,    PETSC_FALSE, PETSC_FALSE, AcceptFactor,      MakeFactor,  ApplyFactor},
   {PCICC,      GPUKSP_PC_APART,    PETSC_FALSE, PETSC_FALSE, AcceptFactor,      MakeFactor,  ApplyFactor},
   {PCLU,       GPUKSP_PC_APART,    PETSC_FALSE, PETSC_FALSE, AcceptFactor,      MakeFactor,  ApplyFactor},

@@ -276,6 +276,52 @@ PetscErrorCode GPUMGCycleApply(GPUMGCycle *c, const double *b, double *x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* b to the device and x back where they are not there. Nobody waits but a vector on the host, and the stream of somebody else's vectors for ours */
+static PetscErrorCode ApplyOperands(GPUMGCycle *c, GPUCSREvent *event, GPUCSROperand *b, GPUCSROperand *x)
+{
+  GPUMGLevel             *top = &c->level[c->levels - 1];
+  GPUCSRDevice            dev = c->dev;
+  const GPUCSRBackendOps *ops = dev->ops;
+  const size_t            n   = (size_t)top->n;
+  GPUCSRStream            s;
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRStream_Private(dev, b, x, NULL, &s));
+  PetscCall(MatGPUCSROperatorBegin_Private(&top->A.o));
+  if (s != dev->stream) {
+    if (!*event) PetscCall(ops->eventcreate(dev->id, PETSC_FALSE, event));
+    PetscCall(ops->eventrecord(dev->id, *event, s));
+    PetscCall(ops->streamwait(dev->id, dev->stream, *event));
+  }
+  if (b->place != GPUCSR_DEVICE) PetscCall(GPUCSRUpload(dev, top->b, GPUCSR_DOUBLE, b->p, GPUCSR_DOUBLE, n, b->pinned, dev->stream, NULL));
+  PetscCall(GPUMGCycleApply(c, b->place == GPUCSR_DEVICE ? (const double *)b->p : top->b, x->place == GPUCSR_DEVICE ? (double *)x->p : top->x));
+  if (x->place != GPUCSR_DEVICE) PetscCall(GPUCSRDownload(dev, x->p, GPUCSR_DOUBLE, top->x, GPUCSR_DOUBLE, n, x->pinned, dev->stream));
+  if (x->place != GPUCSR_DEVICE || b->pinned) PetscCall(ops->streamsynchronize(dev->id, dev->stream));
+  else if (s != dev->stream) {
+    PetscCall(ops->eventrecord(dev->id, *event, dev->stream));
+    PetscCall(ops->streamwait(dev->id, s, *event));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The arrays go back to their vectors whether it worked or not */
+PetscErrorCode GPUMGCycleApplyVecs(GPUMGCycle *c, GPUCSREvent *event, Vec b, Vec x)
+{
+  const GPUCSROperator *o = &c->level[c->levels - 1].A.o;
+  GPUCSROperand         ob, ox;
+  PetscErrorCode        ierr;
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSROperatorVecGet_Private(o, b, PETSC_TRUE, PETSC_FALSE, &ob));
+  PetscCall(MatGPUCSROperatorVecGet_Private(o, x, PETSC_FALSE, PETSC_TRUE, &ox));
+  ierr = ApplyOperands(c, event, &ob, &ox);
+  PetscCall(MatGPUCSROperatorVecRestore_Private(o, x, PETSC_FALSE, PETSC_TRUE, &ox));
+  PetscCall(MatGPUCSROperatorVecRestore_Private(o, b, PETSC_TRUE, PETSC_FALSE, &ob));
+  PetscCall(ierr);
+  PetscCall(PetscLogFlops(c->flops));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Memory for a level's vectors, */
 size_t GPUMGCycleVectorBytes(int n)
 {

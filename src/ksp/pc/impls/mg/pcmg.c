@@ -132,54 +132,6 @@ PetscErrorCode PCMGCycleGet_Private(PC pc, GPUMGCycle **c, PetscInt *version)
 
 /* ---- operations ---- */
 
-/* Copies b to the device and x back if needed. Only a vector on the host makes the host wait; streams of vectors and cycle wait for each other on the device */
-static PetscErrorCode MultigridApply(Multigrid *m, GPUCSROperand *b, GPUCSROperand *x)
-{
-  GPUMGCycle             *c   = &m->cycle;
-  GPUMGLevel             *top = &c->level[c->levels - 1];
-  GPUCSRDevice            dev = c->dev;
-  const GPUCSRBackendOps *ops = dev->ops;
-  const size_t            n   = (size_t)top->n;
-  GPUCSRStream            s;
-
-  PetscFunctionBegin;
-  PetscCall(MatGPUCSRStream_Private(dev, b, x, NULL, &s));
-  PetscCall(MatGPUCSROperatorBegin_Private(&top->A.o));
-  if (s != dev->stream) {
-    if (!m->event) PetscCall(ops->eventcreate(dev->id, PETSC_FALSE, &m->event));
-    PetscCall(ops->eventrecord(dev->id, m->event, s));
-    PetscCall(ops->streamwait(dev->id, dev->stream, m->event));
-  }
-  if (b->place != GPUCSR_DEVICE) PetscCall(GPUCSRUpload(dev, top->b, GPUCSR_DOUBLE, b->p, GPUCSR_DOUBLE, n, b->pinned, dev->stream, NULL));
-  PetscCall(GPUMGCycleApply(c, b->place == GPUCSR_DEVICE ? (const double *)b->p : top->b, x->place == GPUCSR_DEVICE ? (double *)x->p : top->x));
-  if (x->place != GPUCSR_DEVICE) PetscCall(GPUCSRDownload(dev, x->p, GPUCSR_DOUBLE, top->x, GPUCSR_DOUBLE, n, x->pinned, dev->stream));
-  if (x->place != GPUCSR_DEVICE || b->pinned) PetscCall(ops->streamsynchronize(dev->id, dev->stream));
-  else if (s != dev->stream) {
-    PetscCall(ops->eventrecord(dev->id, m->event, dev->stream));
-    PetscCall(ops->streamwait(dev->id, s, m->event));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Returns the arrays to their vectors even after an error */
-static PetscErrorCode ApplyVecs(Multigrid *m, Vec b, Vec x)
-{
-  const GPUCSROperator *o = &m->cycle.level[m->cycle.levels - 1].A.o;
-  GPUCSROperand         ob, ox;
-  PetscErrorCode        ierr;
-
-  PetscFunctionBegin;
-  PetscCall(MatGPUCSROperatorVecGet_Private(o, b, PETSC_TRUE, PETSC_FALSE, &ob));
-  PetscCall(MatGPUCSROperatorVecGet_Private(o, x, PETSC_FALSE, PETSC_TRUE, &ox));
-  ierr = MultigridApply(m, &ob, &ox);
-  PetscCall(MatGPUCSROperatorVecRestore_Private(o, x, PETSC_FALSE, PETSC_TRUE, &ox));
-  PetscCall(MatGPUCSROperatorVecRestore_Private(o, b, PETSC_TRUE, PETSC_FALSE, &ob));
-  PetscCall(ierr);
-  PetscCall(PetscLogFlops(m->cycle.flops));
-  m->applied++;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode PCApply_MG_GPUCSR(PC pc, Vec b, Vec x)
 {
   Multigrid     *m;
@@ -190,7 +142,8 @@ static PetscErrorCode PCApply_MG_GPUCSR(PC pc, Vec b, Vec x)
   PetscCall(Current(pc, &m));
   if (m->ok) {
     PetscCall(GPUCSRAttemptBegin(&attempt));
-    ierr = ApplyVecs(m, b, x);
+    ierr = GPUMGCycleApplyVecs(&m->cycle, &m->event, b, x);
+    if (!ierr) m->applied++;
     PetscCall(GPUCSRAttemptEnd(&attempt));
     if (!ierr) PetscFunctionReturn(PETSC_SUCCESS);
     if (m->cycle.size > 1) { /* the other ranks are inside the cycle */

@@ -43,6 +43,18 @@ PetscErrorCode MatGPUCSROperatorLike_Private(const GPUCSROperator *o, Mat A, Mat
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The CSR of a matrix that has a device goes there before its plan is made, of this: it crosses the bus once */
+PetscErrorCode MatGPUCSROperatorSend_Private(Mat A)
+{
+  Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
+  GPUCSRStorage *csr;
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRDecide_Private(A));
+  if (g->dev && !g->dev->failed[0]) PetscCall(MatGPUCSRMirror_Private(A, g->dev, PETSC_TRUE, &csr));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The host's CSR, for another format of the same matrix */
 PetscErrorCode MatGPUCSROperatorSource_Private(const GPUCSROperator *o, GPUCSRSource *s)
 {
@@ -58,6 +70,10 @@ PetscErrorCode MatGPUCSROperatorCSR_Private(const GPUCSROperator *o, GPUCSRStora
   int32_t       *map;
 
   PetscFunctionBegin;
+  if (!o->A) {
+    *csr = o->csr;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   PetscCall(MatGPUCSRMirror_Private(o->A, o->dev, PETSC_TRUE, &A));
   *csr = A;
   if (o->plan == &((Mat_SeqGPUCSR *)o->A->spptr)->plan[GPUCSR_FORWARD]) PetscFunctionReturn(PETSC_SUCCESS);
@@ -81,12 +97,13 @@ PetscErrorCode MatGPUCSROperatorBegin_Private(const GPUCSROperator *o)
 
 static PetscErrorCode Product(const GPUCSROperator *o, GPUCSRProduct *p)
 {
-  Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)o->A->spptr;
+  Mat_SeqGPUCSR *g = o->A ? (Mat_SeqGPUCSR *)o->A->spptr : NULL;
 
   PetscFunctionBegin;
   p->last    = o->plan->A.m;
   p->doubles = PETSC_TRUE;
   PetscCall(GPUCSRPlanProduct(o->plan, p, o->dev->stream));
+  if (!g) PetscFunctionReturn(PETSC_SUCCESS);
   if (o->plan == &g->plan[GPUCSR_FORWARD]) g->info.products++;
   else g->info.transpose_products++;
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -36,12 +36,13 @@ typedef struct {
 
 /* The matrix of one process, or the diagonal block of one of several ranks, ready for products. Valid until another use of the matrix */
 typedef struct {
-  Mat                  A;    /* no reference */
+  Mat                  A;    /* no reference; NULL: the operator is a plan of csr */
   GPUCSRDevice         dev;  /* NULL: on no device */
   GPUCSRPlan          *plan; /* of A, or of its transpose if the operator is one */
   const GPUCSRRequest *request;
   GPUCSRVersion        version;
   PetscBool            required; /* backend cuda: failure of the device is an error */
+  const GPUCSRStorage *csr;      /* of an operator that is no Mat */
 } GPUCSROperator;
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorGet_Private(Mat, GPUCSROperator *, char why[], size_t);
@@ -49,6 +50,7 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorTransposeGet_Private(Mat, GPUCSROp
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorLike_Private(const GPUCSROperator *, Mat, Mat *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorSource_Private(const GPUCSROperator *, GPUCSRSource *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorCSR_Private(const GPUCSROperator *, GPUCSRStorage *own, const GPUCSRStorage **);
+GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorSend_Private(Mat);
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorBegin_Private(const GPUCSROperator *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorProduct_Private(const GPUCSROperator *, const double *x, double *z);
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorMultiply_Private(const GPUCSROperator *, double alpha, const double *x, double beta, const double *y, double *z);

@@ -183,9 +183,12 @@ PetscErrorCode MatGPUCSRDecide_Private(Mat A)
 /* The host's CSR, the source of every format */
 PetscErrorCode MatGPUCSRSource_Private(Mat A, GPUCSRSource *s)
 {
-  Mat_SeqGPUCSR  *g = (Mat_SeqGPUCSR *)A->spptr;
-  const PetscInt *i;
-  PetscScalar    *a;
+  Mat_SeqGPUCSR      *g = (Mat_SeqGPUCSR *)A->spptr;
+  const GPUCSRMirror *m = &g->mirror;
+  const PetscInt     *i;
+  PetscScalar        *a;
+  PetscObjectState    state;
+  PetscBool           current;
 
   PetscFunctionBegin;
   s->m = (int)A->rmap->n;
@@ -200,9 +203,11 @@ PetscErrorCode MatGPUCSRSource_Private(Mat A, GPUCSRSource *s)
   }
   s->i = g->rowptr;
 #else
-  (void)g;
   s->i = i;
 #endif
+  PetscCall(PetscObjectStateGet((PetscObject)A, &state));
+  current     = (PetscBool)(m->csr.format && m->pattern == A->nonzerostate && m->columns == (const void *)s->j && m->csr.m == s->m && m->csr.n == s->n && m->csr.nnz == s->nnz && m->values == state && !g->bare && !g->copy);
+  s->resident = current ? &m->csr : NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -281,7 +286,7 @@ static PetscErrorCode Update(Mat A, Mat_SeqGPUCSR *g, GPUCSRSide side)
   PetscCall(MatGPUCSRUnwatched_Private(A, g, state, &changed));
   PetscCall(MatGPUCSRSample_Private(A, GPUCSR_SAMPLES, sample));
   PetscCall(PetscMemcmp(sample, g->sample, sizeof(sample), &same));
-  if (!same || changed) g->values[0] = g->values[1] = -1;
+  if (!same || changed) g->values[0] = g->values[1] = g->mirror.values = -1;
   if (!stale && g->values[side] == state) PetscFunctionReturn(PETSC_SUCCESS);
   if (g->foreign) PetscCall(GPUCSRDeviceSynchronize(g->dev)); /* their input is about to change */
   g->foreign = PETSC_FALSE;

@@ -27,7 +27,14 @@ static PetscErrorCode Fill_CSR(const GPUCSRSource *s, GPUCSRStorage *A, GPUCSRBo
     {A->array[CSR_VAL].data,    A->array[CSR_VAL].type, s->a, GPUCSR_DOUBLE,   (size_t)s->nnz  }
   };
 
+  const GPUCSRStorage *const resident = (const GPUCSRStorage *)s->resident;
+
   PetscFunctionBegin;
+  if (resident && resident->dev == A->dev && A->array[CSR_VAL].type == GPUCSR_DOUBLE) { /* it need not cross the bus again */
+    for (int k = valuesonly ? CSR_VAL : CSR_ROWPTR; k <= CSR_VAL; k++) PetscCall((*A->dev->ops->copy)(A->dev->id, A->array[k].data, resident->array[k].data, A->array[k].count * GPUCSRTypeSize(A->array[k].type), GPUCSR_ON_DEVICE, A->dev->stream));
+    if (rounding) *rounding = 0;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   if (valuesonly) PetscCall(GPUCSRUploadBatch(A->dev, all + CSR_VAL, 1, A->dev->stream, rounding));
   else PetscCall(GPUCSRUploadBatch(A->dev, all, 3, A->dev->stream, rounding));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -117,9 +117,10 @@ typedef struct _n_GPUCSRSource GPUCSRSource;
 struct _n_GPUCSRSource {
   int                m, n;
   int64_t            nnz;
-  const int32_t     *i; /* m + 1 */
-  const PetscInt    *j; /* nnz */
-  const PetscScalar *a; /* nnz */
+  const int32_t     *i;        /* m + 1 */
+  const PetscInt    *j;        /* nnz */
+  const PetscScalar *a;        /* nnz */
+  const void        *resident; /* a GPUCSRStorage: the same in CSR on a device, in double; NULL: there is none */
 };
 #endif
 

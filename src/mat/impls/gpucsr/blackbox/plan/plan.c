@@ -339,7 +339,7 @@ PetscErrorCode GPUCSRPlanBuild(GPUCSRDevice dev, const GPUCSRSource *s, GPUCSRPr
 static PetscErrorCode FromTransposedCSR(GPUCSRDevice dev, const GPUCSRStorage *csr, GPUCSRPrecision precision, GPUCSRPlan *P)
 {
   const size_t   nnz = (size_t)csr->nnz, m = (size_t)csr->m;
-  GPUCSRSource   h = {csr->m, csr->n, csr->nnz, NULL, NULL, NULL};
+  GPUCSRSource   h = {csr->m, csr->n, csr->nnz, NULL, NULL, NULL, NULL};
   int32_t       *i, *j;
   PetscInt      *jj;
   PetscScalar   *a;

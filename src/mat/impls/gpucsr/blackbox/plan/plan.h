@@ -150,6 +150,8 @@ GPUCSR_INTERN PetscErrorCode GPUCSRPlanRefresh(GPUCSRPlan *, const GPUCSRSource 
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanCanRefresh(const GPUCSRPlan *, PetscBool *);
 GPUCSR_INTERN PetscErrorCode GPUCSRValuesAreFloats(const GPUCSRSource *, int, PetscBool *);
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanPrepare(GPUCSRPlan *);
+GPUCSR_INTERN PetscErrorCode GPUCSRPlanLend(const GPUCSRStorage *csr, int longest, GPUCSRPlan *); /* this and the next: lend.c */
+GPUCSR_INTERN PetscErrorCode GPUCSRPlanReturn(GPUCSRPlan *);
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanMeasure(GPUCSRDevice, const GPUCSRRequest *, GPUCSRStorage *, GPUCSRPlan *); /* measure.c */
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanProduct(GPUCSRPlan *, const GPUCSRProduct *, GPUCSRStream);
 GPUCSR_INTERN PetscBool      GPUCSRPlanSteps(const GPUCSRPlan *);

@@ -1,0 +1,157 @@
+/*
+  Aggregates of a level: its strong connections, roots more than a distance apart, and who joins them.
+*/
+#include "amg.h"
+
+#define ROUNDS    4   /* between two questions whether all vertices are decided */
+#define QUESTIONS 256 /* at most: each round decides at least one vertex, and most of the rest */
+
+GPUAMGRows GPUAMGRowsOf(const GPUCSRStorage *A)
+{
+  const GPUAMGRows R = {A->m, (int32_t *)A->array[CSR_ROWPTR].data, (int32_t *)A->array[CSR_COL].data, (double *)A->array[CSR_VAL].data};
+
+  return R;
+}
+
+static PetscErrorCode Ints(GPUAMG *h, int which, size_t n, const char what[], int32_t **p)
+{
+  PetscFunctionBegin;
+  PetscCall(GPUAMGTake(h, &h->temp[which], sizeof(int32_t) * (n + 1), what));
+  *p = (int32_t *)h->temp[which].p;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* rowptr of n rows from w->length, in w->number */
+static PetscErrorCode Scan(GPUAMG *h, int n, GPUAMGWork *w, int64_t *sum)
+{
+  PetscFunctionBegin;
+  PetscCall((*GPUCSRSpGEMMOf(h->dev)->scan)(n, w->length, w->number, sum, h->dev));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The graph: the matrix itself where all its entries are strong and its rows are vertices */
+static PetscErrorCode Graph(GPUAMG *h, int l, GPUAMGWork *w)
+{
+  GPUAMGLevel     *L   = &h->level[l];
+  const GPUAMGOps *ops = GPUAMGOf(h->dev);
+  const int        n   = L->n / L->bs;
+  int64_t          nnz;
+  int32_t         *graph = NULL;
+
+  PetscFunctionBegin;
+  w->A     = GPUAMGRowsOf(&L->A);
+  w->bs    = L->bs;
+  w->theta = h->o.threshold[l];
+  if (w->bs == 1 && w->theta < 0) PetscFunctionReturn(PETSC_SUCCESS);
+  if (w->theta >= 0) {
+    PetscCall(GPUAMGTake(h, &h->temp[GPUAMG_TEMP_NORM], sizeof(double) * (size_t)n, "norms of a graph"));
+    w->norm = (double *)h->temp[GPUAMG_TEMP_NORM].p;
+    PetscCall((*ops->rows)(h->dev, GPUAMG_NORMS, n, w));
+  }
+  PetscCall((*ops->rows)(h->dev, GPUAMG_COUNT, n, w));
+  PetscCall(Scan(h, n, w, &nnz));
+  PetscCall(Ints(h, GPUAMG_TEMP_GRAPH, (size_t)nnz + (size_t)n + 1, "a graph", &graph));
+  PetscCall(h->dev->ops->copy(h->dev->id, graph, w->number, sizeof(int32_t) * ((size_t)n + 1), GPUCSR_ON_DEVICE, h->dev->stream));
+  w->to = (GPUAMGRows){n, graph, graph + n + 1, NULL};
+  PetscCall((*ops->rows)(h->dev, GPUAMG_GRAPH, n, w));
+  w->A = w->to;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Roots, of which no two are within distance k, and of which each other vertex has one within it */
+static PetscErrorCode Roots(GPUAMG *h, int n, int k, GPUAMGWork *w)
+{
+  const GPUAMGOps *ops  = GPUAMGOf(h->dev);
+  uint32_t        *key  = w->key;
+  int32_t          flag = GPUAMG_UNDECIDED;
+
+  PetscFunctionBegin;
+  PetscCall((*ops->rows)(h->dev, GPUAMG_BEGIN, n, w));
+  for (int q = 0; q < QUESTIONS && flag; q++) {
+    for (int r = 0; r < ROUNDS; r++) {
+      GPUAMGWork s = *w;
+
+      for (int d = 0; d < k; d++) {
+        s.key  = d == 0 ? key : d % 2 ? w->next : w->spread;
+        s.next = d % 2 ? w->spread : w->next;
+        PetscCall((*ops->rows)(h->dev, GPUAMG_SPREAD, n, &s));
+      }
+      s.key = key;
+      if (r == ROUNDS - 1) PetscCall(h->dev->ops->zero(h->dev->id, w->flag, sizeof(int32_t), h->dev->stream));
+      PetscCall((*ops->rows)(h->dev, GPUAMG_DECIDE, n, &s));
+    }
+    PetscCall(h->dev->ops->copy(h->dev->id, &flag, w->flag, sizeof(flag), GPUCSR_TO_HOST, h->dev->stream));
+    PetscCall(h->dev->ops->streamsynchronize(h->dev->id, h->dev->stream));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Members(GPUAMG *h, int l, int n, GPUAMGWork *w, GPUCSRStorage *M, GPUCSRStorage *members)
+{
+  int32_t *map = NULL;
+  int64_t  count;
+
+  PetscFunctionBegin;
+  PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, GPUAMG_BELONGS, n, w));
+  PetscCall(Scan(h, n, w, &count));
+  PetscCall(GPUCSRCSRCreate(h->dev, n, h->level[l].aggregates, count, M));
+  PetscCall(h->dev->ops->copy(h->dev->id, M->array[CSR_ROWPTR].data, w->number, sizeof(int32_t) * ((size_t)n + 1), GPUCSR_ON_DEVICE, h->dev->stream));
+  PetscCall(h->dev->ops->zero(h->dev->id, M->array[CSR_VAL].data, sizeof(double) * (size_t)count, h->dev->stream));
+  w->to = GPUAMGRowsOf(M);
+  PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, GPUAMG_MEMBERS, n, w));
+  PetscCall(GPUCSRTransposeStorage(M, members, &map));
+  PetscCall(GPUCSRFree(h->dev, sizeof(int32_t) * (size_t)count, (void **)&map));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  The number of aggregates of level l; of each vertex its aggregate, or -1, in GPUAMG_TEMP_AGG, and in GPUAMG_TEMP_NUMBER how many vertices before it have one. members: by aggregate, which the
+  caller destroys; none where there are no aggregates
+*/
+PetscErrorCode GPUAMGAggregates(GPUAMG *h, int l, GPUCSRStorage *members)
+{
+  GPUAMGLevel     *L   = &h->level[l];
+  const GPUAMGOps *ops = GPUAMGOf(h->dev);
+  const int        n = L->n / L->bs, k = h->o.distance[l < h->o.aggressive];
+  GPUAMGWork       w = {.bs = L->bs};
+  GPUCSRStorage    M = {.dev = h->dev};
+  int32_t         *p[GPUAMG_TEMPS];
+  int64_t          count;
+  PetscErrorCode   ierr;
+
+  PetscFunctionBegin;
+  for (int t = GPUAMG_TEMP_KEY; t <= GPUAMG_TEMP_NUMBER; t++) PetscCall(Ints(h, t, (size_t)n, "aggregates", &p[t]));
+  w.key    = (uint32_t *)p[GPUAMG_TEMP_KEY];
+  w.next   = (uint32_t *)p[GPUAMG_TEMP_KEY + 1];
+  w.spread = (uint32_t *)p[GPUAMG_TEMP_KEY + 2];
+  w.agg    = p[GPUAMG_TEMP_AGG];
+  w.out    = p[GPUAMG_TEMP_AGG + 1];
+  w.length = p[GPUAMG_TEMP_LENGTH];
+  w.number = p[GPUAMG_TEMP_NUMBER];
+  w.flag   = (int32_t *)h->temp[GPUAMG_TEMP_FLAG].p;
+  PetscCall(h->dev->ops->zero(h->dev->id, w.length, sizeof(int32_t) * ((size_t)n + 1), h->dev->stream)); /* a scan reads one more than there are */
+  PetscCall(Graph(h, l, &w));
+  PetscCall(Roots(h, n, k, &w));
+  PetscCall((*ops->rows)(h->dev, GPUAMG_ROOTS, n, &w));
+  PetscCall(Scan(h, n, &w, &count));
+  L->aggregates = (int)count;
+  if (!count) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall((*ops->rows)(h->dev, GPUAMG_OWN, n, &w));
+  for (int d = 0; d < k; d++) {
+    int32_t *const agg = w.agg;
+
+    PetscCall((*ops->rows)(h->dev, GPUAMG_JOIN, n, &w));
+    w.agg = w.out;
+    w.out = agg;
+  }
+  if (w.agg != p[GPUAMG_TEMP_AGG]) { /* where the caller looks */
+    const GPUAMGMemory m = h->temp[GPUAMG_TEMP_AGG];
+
+    h->temp[GPUAMG_TEMP_AGG]     = h->temp[GPUAMG_TEMP_AGG + 1];
+    h->temp[GPUAMG_TEMP_AGG + 1] = m;
+  }
+  ierr = Members(h, l, n, &w, &M, members);
+  PetscCall(GPUCSRStorageDestroy(&M));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

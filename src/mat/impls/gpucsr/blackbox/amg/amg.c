@@ -1,0 +1,388 @@
+/*
+  The hierarchy: level by level an eigenvalue estimate, aggregates, a prolongator and a Galerkin product, then the inverse of the coarsest matrix. Patterns and values are apart, so that new values take
+  the second half alone.
+*/
+#include "amg.h"
+
+PetscErrorCode GPUAMGGive(GPUAMG *h, GPUAMGMemory *m)
+{
+  PetscFunctionBegin;
+  PetscCall(GPUCSRFree(h->dev, m->bytes, &m->p));
+  m->bytes = 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUAMGTake(GPUAMG *h, GPUAMGMemory *m, size_t bytes, const char what[])
+{
+  PetscFunctionBegin;
+  if (m->p && m->bytes >= bytes) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUAMGGive(h, m));
+  PetscCall(GPUCSRMalloc(h->dev, PetscMax(bytes, 1), what, &m->p));
+  m->bytes = PetscMax(bytes, 1);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- the diagonal and the largest eigenvalue ---- */
+
+/* The limit of the norms of powers: the largest eigenvalue in size of a small matrix by columns */
+static double Radius(int m, const double *H, int ld)
+{
+  double B[GPUAMG_STEPS][GPUAMG_STEPS], C[GPUAMG_STEPS][GPUAMG_STEPS], size = 0, power = 1;
+
+  for (int i = 0; i < m; i++)
+    for (int j = 0; j < m; j++) B[i][j] = i <= j + 1 ? H[j * ld + i] : 0;
+  for (int q = 0; q < 12; q++) {
+    double most = 0;
+
+    for (int i = 0; i < m; i++)
+      for (int j = 0; j < m; j++) most = PetscAbsReal(B[i][j]) <= most ? most : PetscAbsReal(B[i][j]); /* or no number */
+    if (!(most > 0)) return most;
+    size += PetscLogReal(most) / power;
+    for (int i = 0; i < m; i++)
+      for (int j = 0; j < m; j++) {
+        C[i][j] = 0;
+        for (int k = 0; k < m; k++) C[i][j] += B[i][k] / most * (B[k][j] / most);
+      }
+    for (int i = 0; i < m; i++)
+      for (int j = 0; j < m; j++) B[i][j] = C[i][j];
+    power *= 2;
+  }
+  return PetscExpReal(size);
+}
+
+/* Arnoldi's method from numbers by chance; its small matrix goes to H on the device */
+static PetscErrorCode Arnoldi(GPUAMG *h, int l, int steps, double *H)
+{
+  GPUAMGLevel     *L    = &h->level[l];
+  const GPUAMGOps *ops  = GPUAMGOf(h->dev);
+  const size_t     ld   = GPUCSRAlignUp(sizeof(double) * (size_t)L->n) / sizeof(double);
+  const double    *dinv = (const double *)L->dinv.p;
+  double          *V, *z, *part;
+  GPUAMGWork       w = {0};
+
+  PetscFunctionBegin;
+  PetscCall(GPUAMGTake(h, &h->temp[GPUAMG_TEMP_VECTORS], sizeof(double) * ld * (size_t)(steps + 2), "vectors of an eigenvalue estimate"));
+  PetscCall(GPUAMGTake(h, &h->temp[GPUAMG_TEMP_PARTS], sizeof(double) * GPUAMG_PARTS, "sums of an eigenvalue estimate"));
+  V    = (double *)h->temp[GPUAMG_TEMP_VECTORS].p;
+  z    = V + ld * (size_t)(steps + 1);
+  part = (double *)h->temp[GPUAMG_TEMP_PARTS].p;
+
+  w.basis = V;
+  PetscCall((*ops->rows)(h->dev, GPUAMG_START, L->n, &w));
+  PetscCall((*ops->orthogonalize)(h->dev, L->n, 0, V, ld, NULL, NULL, V, part, H));
+  for (int k = 0; k < steps; k++) {
+    const GPUCSRProduct p = {.alpha = 1, .x = V + (size_t)k * ld, .z = z, .last = L->n, .doubles = PETSC_TRUE};
+
+    PetscCall(GPUCSRPlanProduct(L->plan, &p, h->dev->stream));
+    PetscCall((*ops->orthogonalize)(h->dev, L->n, k + 1, V, ld, z, dinv, V + (size_t)(k + 1) * ld, part, H + k * (GPUAMG_STEPS + 1)));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The diagonal of a level, and an estimate of the largest eigenvalue where a smoother needs one. All in one question to the device */
+static PetscErrorCode Values(GPUAMG *h, int l, GPUCSRBool smoothed)
+{
+  GPUAMGLevel *L     = &h->level[l];
+  const int    steps = PetscMin(h->o.steps, L->n);
+  const size_t begin = GPUCSRAlignUp(sizeof(int32_t)), bytes = begin + sizeof(double) * GPUAMG_STEPS * (GPUAMG_STEPS + 1);
+  GPUAMGWork   w = {.A = GPUAMGRowsOf(&L->A)};
+  char         host[256 + sizeof(double) * GPUAMG_STEPS * (GPUAMG_STEPS + 1)];
+  int          flag;
+  double       H[GPUAMG_STEPS * (GPUAMG_STEPS + 1)];
+
+  PetscFunctionBegin;
+  PetscCall(GPUAMGTake(h, &L->dinv, sizeof(double) * (size_t)L->n, "the diagonal of a level"));
+  PetscCall(GPUAMGTake(h, &h->temp[GPUAMG_TEMP_FLAG], bytes, "an eigenvalue estimate"));
+  w.dinv = (double *)L->dinv.p;
+  w.flag = (int32_t *)h->temp[GPUAMG_TEMP_FLAG].p;
+  PetscCall(h->dev->ops->zero(h->dev->id, w.flag, bytes, h->dev->stream));
+  PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, GPUAMG_DIAGONAL, L->n, &w));
+  if (smoothed) PetscCall(Arnoldi(h, l, steps, (double *)((char *)h->temp[GPUAMG_TEMP_FLAG].p + begin)));
+  PetscCall(h->dev->ops->copy(h->dev->id, host, w.flag, bytes, GPUCSR_TO_HOST, h->dev->stream));
+  PetscCall(h->dev->ops->streamsynchronize(h->dev->id, h->dev->stream));
+  PetscCall(PetscMemcpy(&flag, host, sizeof(flag)));
+  PetscCall(PetscMemcpy(H, host + begin, sizeof(H)));
+  if (l) flag &= ~GPUAMG_ZERO; /* such a row of a coarse matrix is smoothed as if it had 1 there */
+  L->lambda = smoothed ? Radius(steps, H, GPUAMG_STEPS + 1) : 1;
+  if (!flag && smoothed && !(L->lambda > 0 && L->lambda < 1e300)) flag = L->lambda == 0 && l ? 0 : GPUAMG_NAN;
+  if (!(L->lambda > 0)) L->lambda = 1;
+  h->problem = flag;
+  h->at      = l;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- the prolongator ---- */
+
+/* Values of the smoothed prolongator; its pattern is there */
+static PetscErrorCode Smooth(GPUAMG *h, int l, int k)
+{
+  GPUAMGLevel *L = &h->level[l];
+  GPUAMGWork   w = {.dinv = (double *)L->dinv.p, .omega = h->o.damping / L->lambda};
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRSpGEMMNumeric(&L->A, &L->P[k - 1], &L->prows[k], &L->P[k]));
+  w.from = GPUAMGRowsOf(&L->P[k - 1]);
+  w.to   = GPUAMGRowsOf(&L->P[k]);
+  PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, GPUAMG_SMOOTH, L->n, &w));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The tentative prolongator, and the coarse near null space */
+static PetscErrorCode Tentative(GPUAMG *h, int l, const GPUCSRStorage *members)
+{
+  GPUAMGLevel     *L = &h->level[l], *C = &h->level[l + 1];
+  const GPUAMGOps *ops = GPUAMGOf(h->dev);
+  const int64_t    nnz = members->nnz * L->bs * L->ns;
+  GPUAMGWork       w   = {.bs = L->bs, .ns = L->ns, .basis = (double *)L->basis.p};
+
+  PetscFunctionBegin;
+  PetscCheck(nnz <= INT32_MAX - 1024, PETSC_COMM_SELF, PETSC_ERR_SUP, "A prolongator of %" PetscInt64_FMT " nonzeros does not fit the 32-bit indices of the device formats", (PetscInt64)nnz);
+  C->n  = L->aggregates * L->ns;
+  C->bs = C->ns = L->ns;
+  PetscCall(GPUAMGTake(h, &C->basis, sizeof(double) * (size_t)C->n * (size_t)C->ns, "a near null space"));
+  PetscCall(GPUAMGTake(h, &C->dead, (size_t)C->n, "a near null space"));
+  PetscCall(GPUCSRCSRCreate(h->dev, L->n, C->n, nnz, &L->P[0]));
+  w.agg    = (int32_t *)h->temp[GPUAMG_TEMP_AGG].p;
+  w.number = (int32_t *)h->temp[GPUAMG_TEMP_NUMBER].p;
+  w.to     = GPUAMGRowsOf(&L->P[0]);
+  PetscCall((*ops->rows)(h->dev, GPUAMG_PATTERN, L->n, &w));
+  w.A      = GPUAMGRowsOf(members);
+  w.coarse = (double *)C->basis.p;
+  w.dead   = (unsigned char *)C->dead.p;
+  PetscCall((*ops->rows)(h->dev, GPUAMG_ORTHOGONAL, L->aggregates, &w));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- the next level ---- */
+
+static PetscErrorCode Galerkin(GPUAMG *h, int l)
+{
+  GPUAMGLevel *L = &h->level[l], *C = &h->level[l + 1];
+  GPUAMGWork   w = {.to = GPUAMGRowsOf(&C->A), .dead = (unsigned char *)C->dead.p};
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRSpGEMMNumeric(&L->A, &L->P[h->o.nsmooths], &L->aprows, &L->AP));
+  PetscCall(GPUCSRSpGEMMNumeric(&L->R, &L->AP, &L->crows, &C->A));
+  if (C->ns > 1) PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, GPUAMG_DEAD, C->n, &w));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Finer(GPUAMG *h, int l)
+{
+  GPUAMGLevel *L = &h->level[l], *C = &h->level[l + 1];
+
+  PetscFunctionBegin;
+  for (int k = 1; k <= h->o.nsmooths; k++) {
+    PetscCall(GPUCSRSpGEMMSymbolic(&L->A, &L->P[k - 1], &L->P[k], &L->prows[k]));
+    PetscCall(Smooth(h, l, k));
+  }
+  PetscCall(GPUCSRTransposeStorage(&L->P[h->o.nsmooths], &L->R, &L->map));
+  PetscCall(GPUCSRSpGEMMSymbolic(&L->A, &L->P[h->o.nsmooths], &L->AP, &L->aprows));
+  PetscCall(GPUCSRSpGEMMSymbolic(&L->R, &L->AP, &C->A, &L->crows));
+  PetscCall(Galerkin(h, l));
+  PetscCall(GPUCSRPlanLend(&L->P[h->o.nsmooths], L->prows[h->o.nsmooths].longest, &L->planP));
+  PetscCall(GPUCSRPlanLend(&L->R, 0, &L->planR));
+  PetscCall(GPUCSRPlanLend(&C->A, L->crows.longest, &C->own));
+  C->plan = &C->own;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* more: there is a next level, which is smaller */
+static PetscErrorCode Coarsen(GPUAMG *h, int l, GPUCSRBool *more)
+{
+  GPUAMGLevel   *L       = &h->level[l];
+  GPUCSRStorage  members = {0};
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  members.dev = h->dev;
+  ierr        = GPUAMGAggregates(h, l, &members);
+  *more       = (GPUCSRBool)(!ierr && L->aggregates > 0 && (double)L->aggregates * L->ns < 0.9 * L->n);
+  if (*more) ierr = Tentative(h, l, &members);
+  if (members.dev) PetscCall(GPUCSRStorageDestroy(&members));
+  PetscCall(ierr);
+  if (*more) PetscCall(Finer(h, l));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The end of cycles, of a level whose values are there */
+static PetscErrorCode Coarsest(GPUAMG *h)
+{
+  GPUAMGLevel *L = &h->level[h->levels - 1];
+  const size_t n = (size_t)L->n;
+  GPUAMGRows   A = GPUAMGRowsOf(&L->A);
+
+  PetscFunctionBegin;
+  PetscCall(GPUAMGGive(h, &h->inverseT));
+  if (!h->exact || h->problem) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUAMGTake(h, &h->inverse, sizeof(double) * n * n, "the inverse of a coarse operator"));
+  PetscCall(GPUAMGTake(h, &h->temp[GPUAMG_TEMP_NORM], sizeof(double) * (3 * n + 3), "the inverse of a coarse operator"));
+  PetscCall((*GPUAMGOf(h->dev)->invert)(h->dev, &A, (double *)h->inverse.p, (double *)h->temp[GPUAMG_TEMP_NORM].p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Temporaries(GPUAMG *h)
+{
+  PetscFunctionBegin;
+  for (int t = 0; t < GPUAMG_TEMPS; t++) PetscCall(GPUAMGGive(h, &h->temp[t]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Build(GPUAMG *h, const double *basis)
+{
+  GPUAMGLevel *L    = &h->level[0];
+  GPUAMGWork   w    = {.bs = L->bs};
+  GPUCSRBool   more = PETSC_TRUE;
+
+  PetscFunctionBegin;
+  PetscCall(GPUAMGTake(h, &L->basis, sizeof(double) * (size_t)L->n * (size_t)L->ns, "a near null space"));
+  w.basis = (double *)L->basis.p;
+  if (basis) PetscCall(h->dev->ops->copy(h->dev->id, w.basis, basis, sizeof(double) * (size_t)L->n * (size_t)L->ns, GPUCSR_ON_DEVICE, h->dev->stream));
+  else PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, GPUAMG_ONES, L->n, &w));
+  for (int l = 0; more; l++) {
+    const GPUCSRBool last = (GPUCSRBool)(h->level[l].n <= h->o.limit || l + 1 >= h->o.levels);
+
+    h->levels = l + 1;
+    h->exact  = (GPUCSRBool)(last && h->level[l].n <= GPUAMG_INVERSE);
+    PetscCall(Values(h, l, (GPUCSRBool)!h->exact));
+    more = (GPUCSRBool)(!last && !h->problem);
+    if (more) PetscCall(Coarsen(h, l, &more));
+  }
+  h->exact = (GPUCSRBool)(h->level[h->levels - 1].n <= GPUAMG_INVERSE);
+  PetscCall(Coarsest(h));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  The hierarchy of A, whose arrays and plan stay the caller's and outlive it, with bs rows a vertex. basis: the near null space on the device, ns numbers a row; NULL: constants, bs of them. Whatever there was goes. Where problem is
+  set there is none; after an error there is nothing to destroy.
+*/
+PetscErrorCode GPUAMGSetUp(GPUAMG *h, const GPUAMGOptions *o, const GPUCSRStorage *A, GPUCSRPlan *plan, int bs, int ns, const double *basis)
+{
+  GPUAMGLevel   *L = &h->level[0];
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(GPUAMGDestroy(h));
+  h->dev  = A->dev;
+  h->o    = *o;
+  L->n    = A->m;
+  L->bs   = bs;
+  L->ns   = basis ? ns : bs;
+  L->A    = *A;
+  L->plan = plan;
+  ierr    = Build(h, basis);
+  PetscCall(Temporaries(h));
+  if (ierr) PetscCall(GPUAMGDestroy(h));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode RefreshSteps(GPUAMG *h, GPUCSRBool keep)
+{
+  PetscFunctionBegin;
+  for (int l = 0; l < h->levels; l++) {
+    GPUAMGLevel     *L    = &h->level[l];
+    const GPUCSRBool last = (GPUCSRBool)(l + 1 == h->levels);
+
+    PetscCall(Values(h, l, (GPUCSRBool) !(last && h->exact)));
+    if (h->problem) break;
+    if (L->T.format) PetscCall(GPUCSRTransposeValues(&L->A, L->tmap, &L->T));
+    if (last) break;
+    if (!keep && h->o.nsmooths) {
+      for (int k = 1; k <= h->o.nsmooths; k++) PetscCall(Smooth(h, l, k));
+      PetscCall(GPUCSRTransposeValues(&L->P[h->o.nsmooths], L->map, &L->R));
+    }
+    PetscCall(Galerkin(h, l));
+  }
+  PetscCall(Coarsest(h));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* New values of the finest matrix, whose pattern is as it was. keep: the prolongators */
+PetscErrorCode GPUAMGRefresh(GPUAMG *h, const GPUCSRStorage *A, GPUCSRPlan *plan, GPUCSRBool keep)
+{
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  h->level[0].A    = *A;
+  h->level[0].plan = plan;
+  ierr             = RefreshSteps(h, keep);
+  PetscCall(Temporaries(h));
+  if (ierr) PetscCall(GPUAMGDestroy(h));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What transposed cycles need: coarse matrices and the inverse transposed. The finest is the caller's */
+PetscErrorCode GPUAMGTransposes(GPUAMG *h)
+{
+  const size_t n = (size_t)h->level[h->levels - 1].n;
+
+  PetscFunctionBegin;
+  for (int l = 1; l < h->levels; l++) {
+    GPUAMGLevel *L = &h->level[l];
+
+    if (L->T.format) continue;
+    PetscCall(GPUCSRTransposeStorage(&L->A, &L->T, &L->tmap));
+    PetscCall(GPUCSRPlanLend(&L->T, 0, &L->planT));
+  }
+  if (!h->exact || h->inverseT.p) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUAMGTake(h, &h->inverseT, sizeof(double) * n * n, "the inverse of a coarse operator"));
+  PetscCall(h->dev->ops->copy(h->dev->id, h->inverseT.p, h->inverse.p, sizeof(double) * n * n, GPUCSR_ON_DEVICE, h->dev->stream));
+  PetscCall((*GPUAMGOf(h->dev)->transpose)(h->dev, (int)n, (double *)h->inverseT.p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode LevelDestroy(GPUAMG *h, int l)
+{
+  GPUAMGLevel   *L     = &h->level[l];
+  GPUCSRStorage *all[] = {l ? &L->A : NULL, &L->R, &L->AP, &L->T};
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRPlanReturn(&L->own));
+  PetscCall(GPUCSRPlanReturn(&L->planP));
+  PetscCall(GPUCSRPlanReturn(&L->planR));
+  PetscCall(GPUCSRPlanReturn(&L->planT));
+  if (L->map) PetscCall(GPUCSRFree(h->dev, sizeof(int32_t) * (size_t)L->R.nnz, (void **)&L->map));
+  if (L->tmap) PetscCall(GPUCSRFree(h->dev, sizeof(int32_t) * (size_t)L->T.nnz, (void **)&L->tmap));
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(all); k++)
+    if (all[k] && all[k]->dev) PetscCall(GPUCSRStorageDestroy(all[k]));
+  for (int k = 0; k <= GPUAMG_SMOOTHS; k++) {
+    if (L->P[k].dev) PetscCall(GPUCSRStorageDestroy(&L->P[k]));
+    PetscCall(GPUCSRRowClassesDestroy(h->dev, &L->prows[k]));
+  }
+  PetscCall(GPUCSRRowClassesDestroy(h->dev, &L->aprows));
+  PetscCall(GPUCSRRowClassesDestroy(h->dev, &L->crows));
+  PetscCall(GPUAMGGive(h, &L->dinv));
+  PetscCall(GPUAMGGive(h, &L->basis));
+  PetscCall(GPUAMGGive(h, &L->dead));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUAMGDestroy(GPUAMG *h)
+{
+  PetscFunctionBegin;
+  if (!h->dev) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Temporaries(h));
+  for (int l = 0; l < GPUAMG_LEVELS; l++) PetscCall(LevelDestroy(h, l));
+  PetscCall(GPUAMGGive(h, &h->inverse));
+  PetscCall(GPUAMGGive(h, &h->inverseT));
+  PetscCall(PetscMemzero(h, sizeof(*h)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Of device memory, but for the finest matrix */
+double GPUAMGBytes(const GPUAMG *h)
+{
+  double bytes = (double)h->inverse.bytes + (double)h->inverseT.bytes;
+
+  for (int l = 0; l < h->levels; l++) {
+    const GPUAMGLevel *L = &h->level[l];
+
+    bytes += (l ? GPUCSRStorageBytes(&L->A) : 0) + GPUCSRStorageBytes(&L->R) + GPUCSRStorageBytes(&L->AP) + GPUCSRStorageBytes(&L->T) + (double)(L->dinv.bytes + L->basis.bytes + L->dead.bytes) + 4.0 * (double)(L->R.nnz + L->T.nnz);
+    for (int k = 0; k <= h->o.nsmooths; k++) bytes += GPUCSRStorageBytes(&L->P[k]) + 4.0 * L->prows[k].m;
+    bytes += 4.0 * (L->aprows.m + L->crows.m);
+  }
+  return bytes;
+}

@@ -1,0 +1,157 @@
+#pragma once
+
+/*
+  Smoothed aggregation on one device: a hierarchy of matrices in CSR, built from the finest in the memory of the device. Knows neither Mat nor KSP. The host sees counts, flags and the small matrix of
+  an eigenvalue estimate.
+
+  Aggregates grow around a set of vertices of which no two are within distance k: N. Bell, S. Dalton, L. Olson, Exposing fine-grained parallelism in algebraic multigrid methods, SIAM J. Sci. Comput. 34
+  (2012). Priorities are a permutation of the vertices, so that there are no ties: each round has one result, whatever the order of threads.
+*/
+#include "../spgemm/spgemm.h"
+#if !defined(__CUDACC__)
+  #include "../plan/plan.h"
+#endif
+
+#if defined(__cplusplus)
+extern "C" {
+#endif
+
+#define GPUAMG_LEVELS  16   /* at most */
+#define GPUAMG_SMOOTHS 4    /* of a prolongator at most */
+#define GPUAMG_STEPS   16   /* of an eigenvalue estimate at most */
+#define GPUAMG_VECTORS 16   /* near null vectors at most */
+#define GPUAMG_INVERSE 1024 /* rows of a matrix whose dense inverse is made, at most */
+
+/* What sets of rows do, a row independent of all others; by amg.cu a thread each, by host.c one after the other */
+typedef enum {
+  GPUAMG_DIAGONAL,   /* dinv = 1 / a_ii; flag bits of GPUAMGFlag */
+  GPUAMG_NORMS,      /* norm = the root of the largest entry of a block on the diagonal */
+  GPUAMG_COUNT,      /* length = strong connections of a vertex, which has bs rows, */
+  GPUAMG_GRAPH,      /* and these, into to */
+  GPUAMG_BEGIN,      /* key of a vertex of graph A */
+  GPUAMG_SPREAD,     /* next = the largest of key, of a vertex and its neighbours */
+  GPUAMG_DECIDE,     /* key, from next, which is the largest within distance k; flag: a vertex is undecided */
+  GPUAMG_ROOTS,      /* length = 1 for a root, else 0 */
+  GPUAMG_OWN,        /* agg = number of a root's aggregate, else -1; number: the sums of length */
+  GPUAMG_JOIN,       /* out = agg, or that of most neighbours */
+  GPUAMG_BELONGS,    /* length = 1 for a vertex of an aggregate, else 0 */
+  GPUAMG_MEMBERS,    /* to = the matrix of vertices by aggregates */
+  GPUAMG_PATTERN,    /* to = the pattern of the tentative prolongator, of rows by vectors of aggregates; number: sums of GPUAMG_BELONGS */
+  GPUAMG_ORTHOGONAL, /* its values, and the coarse near null space; A: members by aggregate */
+  GPUAMG_SMOOTH,     /* to = from - omega dinv to: a step of the prolongator's smoother, where to = A from */
+  GPUAMG_DEAD,       /* the diagonal of rows that no vector is left for becomes 1 */
+  GPUAMG_ONES,       /* basis = a constant for each of bs components */
+  GPUAMG_START       /* basis = numbers by chance */
+} GPUAMGStep;
+
+typedef enum {
+  GPUAMG_UNDECIDED = 1, /* a vertex is */
+  GPUAMG_ZERO      = 2, /* a diagonal entry is zero or absent in a row that has others */
+  GPUAMG_NAN       = 4  /* it is no number */
+} GPUAMGFlag;
+
+typedef struct {
+  int      m;
+  int32_t *i, *j;
+  double  *a;
+} GPUAMGRows;
+
+typedef struct {
+  GPUAMGRows     A, from, to;
+  int            bs, ns; /* rows of a vertex, near null vectors */
+  double         theta, omega;
+  uint32_t      *key, *next, *spread;
+  int32_t       *agg, *out, *length, *number, *flag;
+  double        *dinv, *norm, *basis, *coarse;
+  unsigned char *dead;
+} GPUAMGWork;
+
+/* What a backend does, in the order of the device's stream */
+typedef struct {
+  GPUCSRError (*rows)(GPUCSRDevice, GPUAMGStep, int n, const GPUAMGWork *);
+  /* w = dinv z (z NULL: w), h[j] = (V_j, w) for the k vectors V before w, w -= sum of h[j] V_j, h[k] = |w|, w /= h[k]. part: GPUAMG_PARTS */
+  GPUCSRError (*orthogonalize)(GPUCSRDevice, int n, int k, const double *V, size_t ld, const double *z, const double *dinv, double *w, double *part, double *h);
+  /* D = the inverse of A by rows, pivots from the diagonal; where all that is left is rounding, rows and columns are zero. work: 2 n + 2 doubles and n ints */
+  GPUCSRError (*invert)(GPUCSRDevice, const GPUAMGRows *A, double *D, double *work);
+  GPUCSRError (*transpose)(GPUCSRDevice, int n, double *D);
+} GPUAMGOps;
+
+#define GPUAMG_BLOCKS 512 /* that share a sum */
+#define GPUAMG_PARTS  (GPUAMG_BLOCKS * (GPUAMG_STEPS + 1))
+
+GPUCSR_INTERN const GPUAMGOps  GPUAMG_host;
+GPUCSR_INTERN const GPUAMGOps  GPUAMG_cuda;
+GPUCSR_INTERN const GPUAMGOps *GPUAMGOf(GPUCSRDevice);
+
+#if !defined(__CUDACC__)
+
+typedef struct {
+  void  *p;
+  size_t bytes;
+} GPUAMGMemory;
+
+/* As docs/options.md has them */
+typedef struct {
+  double     threshold[GPUAMG_LEVELS]; /* of each level; negative: all entries are strong */
+  int        nsmooths, aggressive;     /* aggressive: so many levels */
+  int        distance[2];              /* that roots are more apart than, and where coarsening is aggressive */
+  int        limit, levels;            /* rows that are not made coarser, levels at most */
+  int        steps;                    /* of an eigenvalue estimate */
+  double     damping;                  /* omega times the largest eigenvalue */
+  GPUCSRBool symmetric;
+} GPUAMGOptions;
+
+/* Level 0 is the finest. P: to this level from the next */
+typedef struct {
+  int              n, bs, ns, aggregates; /* ns: near null vectors of this level */
+  GPUCSRStorage    A;                     /* of level 0 its arrays are the caller's */
+  GPUCSRPlan      *plan, own;             /* products with A; of level 0 the caller's */
+  GPUCSRPlan       planP, planR, planT;   /* planT: of A transposed, made when it is asked for */
+  GPUCSRStorage    P[GPUAMG_SMOOTHS + 1]; /* tentative, smoothed once, ... */
+  GPUCSRRowClasses prows[GPUAMG_SMOOTHS + 1];
+  GPUCSRStorage    R, AP, T;
+  int32_t         *map, *tmap; /* values of R are from there; of T */
+  GPUCSRRowClasses aprows, crows;
+  GPUAMGMemory     dinv, basis, dead;
+  double           lambda; /* the largest eigenvalue of D^-1 A, estimated */
+} GPUAMGLevel;
+
+enum {
+  GPUAMG_TEMP_KEY,
+  GPUAMG_TEMP_AGG    = GPUAMG_TEMP_KEY + 3,
+  GPUAMG_TEMP_LENGTH = GPUAMG_TEMP_AGG + 2,
+  GPUAMG_TEMP_NUMBER,
+  GPUAMG_TEMP_NORM,
+  GPUAMG_TEMP_FLAG,
+  GPUAMG_TEMP_GRAPH,
+  GPUAMG_TEMP_VECTORS,
+  GPUAMG_TEMP_PARTS,
+  GPUAMG_TEMPS
+};
+
+typedef struct {
+  GPUCSRDevice  dev;
+  GPUAMGOptions o;
+  int           levels, problem; /* problem: flags of what keeps the matrix from having a hierarchy, at level `at` */
+  int           at;
+  GPUAMGLevel   level[GPUAMG_LEVELS];
+  GPUCSRBool    exact; /* the coarsest level has an inverse, here */
+  GPUAMGMemory  inverse, inverseT;
+  GPUAMGMemory  temp[GPUAMG_TEMPS]; /* while it is built */
+} GPUAMG;
+
+GPUCSR_INTERN PetscErrorCode GPUAMGSetUp(GPUAMG *, const GPUAMGOptions *, const GPUCSRStorage *A, GPUCSRPlan *plan, int bs, int ns, const double *basis);
+GPUCSR_INTERN PetscErrorCode GPUAMGRefresh(GPUAMG *, const GPUCSRStorage *A, GPUCSRPlan *plan, GPUCSRBool keep);
+GPUCSR_INTERN PetscErrorCode GPUAMGTransposes(GPUAMG *);
+GPUCSR_INTERN PetscErrorCode GPUAMGDestroy(GPUAMG *);
+GPUCSR_INTERN double         GPUAMGBytes(const GPUAMG *);
+/* What the files of this folder have for each other */
+GPUCSR_INTERN PetscErrorCode GPUAMGTake(GPUAMG *, GPUAMGMemory *, size_t bytes, const char what[]);
+GPUCSR_INTERN PetscErrorCode GPUAMGGive(GPUAMG *, GPUAMGMemory *);
+GPUCSR_INTERN PetscErrorCode GPUAMGAggregates(GPUAMG *, int l, GPUCSRStorage *members);
+GPUCSR_INTERN GPUAMGRows     GPUAMGRowsOf(const GPUCSRStorage *);
+#endif
+
+#if defined(__cplusplus)
+}
+#endif

@@ -1,0 +1,116 @@
+/*
+  Steps of smoothed aggregation on the host: where the host is the device, or plays one.
+*/
+#include "rows.h"
+
+const GPUAMGOps *GPUAMGOf(GPUCSRDevice d)
+{
+#if defined(GPUCSR_HAVE_CUDA)
+  if (d->ops->kernels) return &GPUAMG_cuda;
+#endif
+  (void)d;
+  return &GPUAMG_host;
+}
+
+static PetscErrorCode Rows_Host(GPUCSRDevice dev, GPUAMGStep step, int n, const GPUAMGWork *w)
+{
+  PetscFunctionBegin;
+  PetscCall(GPUCSRWaitStreamOnHost(dev->stream));
+  for (int i = 0; i < n; i++) GPUAMGRow(step, w, i);
+  PetscCall(GPUCSRLaunched(dev, "a step of smoothed aggregation"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Orthogonalize_Host(GPUCSRDevice dev, int n, int k, const double *V, size_t ld, const double *z, const double *dinv, double *w, double *part, double *h)
+{
+  double sum = 0;
+
+  PetscFunctionBegin;
+  (void)part;
+  PetscCall(GPUCSRWaitStreamOnHost(dev->stream));
+  for (int i = 0; i < n && z; i++) w[i] = dinv[i] * z[i];
+  for (int j = 0; j < k; j++) {
+    h[j] = 0;
+    for (int i = 0; i < n; i++) h[j] += V[(size_t)j * ld + (size_t)i] * w[i];
+  }
+  for (int i = 0; i < n; i++) {
+    for (int j = 0; j < k; j++) w[i] -= h[j] * V[(size_t)j * ld + (size_t)i];
+    sum += w[i] * w[i];
+  }
+  h[k] = sqrt(sum);
+  for (int i = 0; i < n && h[k] > 0; i++) w[i] /= h[k];
+  PetscCall(GPUCSRLaunched(dev, "an eigenvalue estimate"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* One pivot of all: the inverse in place, by rows */
+static void Sweep(int n, int k, double *D, double *row, double *column)
+{
+  const double p = D[(size_t)k * (size_t)n + (size_t)k];
+
+  for (int j = 0; j < n; j++) {
+    row[j]    = D[(size_t)k * (size_t)n + (size_t)j] / p;
+    column[j] = D[(size_t)j * (size_t)n + (size_t)k];
+  }
+  for (int i = 0; i < n; i++)
+    for (int j = 0; j < n; j++) {
+      double *d = &D[(size_t)i * (size_t)n + (size_t)j];
+
+      if (i == k) *d = j == k ? 1 / p : row[j];
+      else *d = j == k ? -column[i] / p : *d - column[i] * row[j];
+    }
+}
+
+static PetscErrorCode Invert_Host(GPUCSRDevice dev, const GPUAMGRows *A, double *D, double *work)
+{
+  const int n     = A->m;
+  int      *done  = (int *)(work + 2 * n + 2);
+  double    first = 0;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRWaitStreamOnHost(dev->stream));
+  PetscCall(PetscArrayzero(D, (size_t)n * (size_t)n));
+  for (int i = 0; i < n; i++) {
+    done[i] = 0;
+    for (int k = A->i[i]; k < A->i[i + 1]; k++) D[(size_t)i * (size_t)n + (size_t)A->j[k]] += A->a[k];
+  }
+  for (int q = 0; q < n; q++) {
+    int    best = -1;
+    double most = 0;
+
+    for (int i = 0; i < n; i++) {
+      const double d = PetscAbsReal(D[(size_t)i * (size_t)n + (size_t)i]);
+
+      if (!done[i] && (best < 0 || d > most)) {
+        best = i;
+        most = d;
+      }
+    }
+    if (q == 0) first = most;
+    if (most <= 1e-13 * first) break;
+    done[best] = 1;
+    Sweep(n, best, D, work, work + n);
+  }
+  for (int i = 0; i < n; i++)
+    for (int j = 0; j < n; j++)
+      if (!done[i] || !done[j]) D[(size_t)i * (size_t)n + (size_t)j] = 0;
+  PetscCall(GPUCSRLaunched(dev, "the inverse of a coarse operator"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Transpose_Host(GPUCSRDevice dev, int n, double *D)
+{
+  PetscFunctionBegin;
+  PetscCall(GPUCSRWaitStreamOnHost(dev->stream));
+  for (int i = 0; i < n; i++)
+    for (int j = 0; j < i; j++) {
+      const double d = D[(size_t)i * (size_t)n + (size_t)j];
+
+      D[(size_t)i * (size_t)n + (size_t)j] = D[(size_t)j * (size_t)n + (size_t)i];
+      D[(size_t)j * (size_t)n + (size_t)i] = d;
+    }
+  PetscCall(GPUCSRLaunched(dev, "the transpose of an inverse"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+const GPUAMGOps GPUAMG_host = {Rows_Host, Orthogonalize_Host, Invert_Host, Transpose_Host};

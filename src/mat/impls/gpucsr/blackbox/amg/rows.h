@@ -1,0 +1,268 @@
+#pragma once
+
+/* What a row does in each step, for the host and the device: one source, so that both have the same aggregates */
+#include "amg.h"
+#include <math.h>
+
+/* Where a vertex stands: bits 30 and 31 of a key. Below them is its priority, another one for each vertex */
+#define GPUAMG_OUT         0u
+#define GPUAMG_WAITING     1u
+#define GPUAMG_ROOT        2u
+#define GPUAMG_STATUS(key) ((key) >> 30)
+
+/* A permutation of the numbers below 2^30 */
+GPUCSR_HOST_DEVICE uint32_t GPUAMGHash(uint32_t v)
+{
+  const uint32_t mask = (1u << 30) - 1;
+
+  v = (v * 0x2c1b3c6du + 0x297a2d39u) & mask;
+  v ^= v >> 15;
+  v = (v * 0x3d4d51cbu) & mask;
+  v ^= v >> 13;
+  v = (v * 0x2545f491u) & mask;
+  return v ^ (v >> 16);
+}
+
+/* Flags are only ever set, so that their order does not matter; of one that is there nothing is written */
+GPUCSR_HOST_DEVICE void GPUAMGRaise(int32_t *flag, int bit)
+{
+#if defined(__CUDA_ARCH__)
+  if (!(*(volatile int32_t *)flag & bit)) atomicOr(flag, bit);
+#else
+  *flag |= bit;
+#endif
+}
+
+GPUCSR_HOST_DEVICE void GPUAMGDiagonalRow(const GPUAMGWork *w, int i)
+{
+  double d = 0, most = 0;
+  int    flag = 0;
+
+  for (int k = w->A.i[i]; k < w->A.i[i + 1]; k++) {
+    const double a = w->A.a[k];
+
+    if (w->A.j[k] == i) d = a;
+    if (fabs(a) > most) most = fabs(a);
+    if (!(fabs(a) <= 1.7976931348623157e308)) flag = GPUAMG_NAN;
+  }
+  if (d == 0 && most > 0) flag |= GPUAMG_ZERO;
+  if (flag) GPUAMGRaise(w->flag, flag);
+  w->dinv[i] = d == 0 ? 1 : 1 / d;
+}
+
+GPUCSR_HOST_DEVICE void GPUAMGNormsRow(const GPUAMGWork *w, int v)
+{
+  double most = 0;
+
+  for (int r = v * w->bs; r < (v + 1) * w->bs; r++)
+    for (int k = w->A.i[r]; k < w->A.i[r + 1]; k++)
+      if (w->A.j[k] / w->bs == v && fabs(w->A.a[k]) > most) most = fabs(w->A.a[k]);
+  w->norm[v] = sqrt(most);
+}
+
+/* Strong connections of vertex v, from its rows merged by columns; a connection is as strong as the largest entry of its block. to NULL: how many */
+GPUCSR_HOST_DEVICE int GPUAMGGraphRow(const GPUAMGWork *w, int v, int32_t *to)
+{
+  const int bs = w->bs;
+  int       at[GPUAMG_VECTORS], count = 0;
+
+  for (int r = 0; r < bs; r++) at[r] = w->A.i[v * bs + r];
+  for (;;) {
+    int    u    = INT32_MAX;
+    double most = 0;
+
+    for (int r = 0; r < bs; r++)
+      if (at[r] < w->A.i[v * bs + r + 1] && w->A.j[at[r]] / bs < u) u = w->A.j[at[r]] / bs;
+    if (u == INT32_MAX) return count;
+    for (int r = 0; r < bs; r++)
+      for (; at[r] < w->A.i[v * bs + r + 1] && w->A.j[at[r]] / bs == u; at[r]++)
+        if (fabs(w->A.a[at[r]]) > most) most = fabs(w->A.a[at[r]]);
+    if (u != v && w->theta >= 0 && !(most > w->theta * (w->norm[u] * w->norm[v]))) continue;
+    if (to) to[count] = u;
+    count++;
+  }
+}
+
+/* A vertex without neighbours has no part in coarser levels */
+GPUCSR_HOST_DEVICE void GPUAMGBeginRow(const GPUAMGWork *w, int v)
+{
+  uint32_t key = GPUAMG_OUT;
+
+  for (int k = w->A.i[v]; k < w->A.i[v + 1]; k++)
+    if (w->A.j[k] != v) key = (GPUAMG_WAITING << 30) | GPUAMGHash((uint32_t)v);
+  w->key[v] = key;
+}
+
+GPUCSR_HOST_DEVICE void GPUAMGSpreadRow(const GPUAMGWork *w, int v)
+{
+  uint32_t most = w->key[v];
+
+  for (int k = w->A.i[v]; k < w->A.i[v + 1]; k++) {
+    const uint32_t key = w->key[w->A.j[k]];
+
+    if (key > most) most = key;
+  }
+  w->next[v] = most;
+}
+
+GPUCSR_HOST_DEVICE void GPUAMGDecideRow(const GPUAMGWork *w, int v)
+{
+  const uint32_t key = w->key[v], most = w->next[v];
+
+  if (GPUAMG_STATUS(key) != GPUAMG_WAITING) return;
+  if (key == most) w->key[v] = (GPUAMG_ROOT << 30) | (key & ((1u << 30) - 1));
+  else if (GPUAMG_STATUS(most) == GPUAMG_ROOT) w->key[v] = GPUAMG_OUT;
+  else GPUAMGRaise(w->flag, GPUAMG_UNDECIDED);
+}
+
+/* Rows in which neighbours are compared with each other */
+#define GPUAMG_COMPARED 48
+
+/* The aggregate that most neighbours have; of as many, the one of the higher priority */
+GPUCSR_HOST_DEVICE void GPUAMGJoinRow(const GPUAMGWork *w, int v)
+{
+  const int begin = w->A.i[v], end = w->A.i[v + 1];
+  int       best = w->agg[v], have = 0;
+
+  if (best < 0)
+    for (int k = begin; k < end; k++) {
+      const int u = w->A.j[k], a = u == v ? -1 : w->agg[u];
+      int       count = 0;
+
+      if (a < 0 || a == best) continue;
+      if (end - begin <= GPUAMG_COMPARED)
+        for (int q = begin; q < end; q++) count += w->agg[w->A.j[q]] == a;
+      if (best < 0 || count > have || (count == have && GPUAMGHash((uint32_t)a) > GPUAMGHash((uint32_t)best))) {
+        best = a;
+        have = count;
+      }
+    }
+  w->out[v] = best;
+}
+
+GPUCSR_HOST_DEVICE void GPUAMGPatternRow(const GPUAMGWork *w, int i)
+{
+  const int v = i / w->bs, in = w->agg[v] >= 0, first = w->ns * (w->bs * w->number[v] + (in ? i % w->bs : 0));
+
+  w->to.i[i] = first;
+  if (i == w->to.m - 1) w->to.i[i + 1] = first + in * w->ns;
+  for (int c = 0; c < in * w->ns; c++) w->to.j[first + c] = w->agg[v] * w->ns + c;
+}
+
+/* The rows of the near null space that an aggregate has, made orthonormal: those are the values of its tentative prolongator, and the factors are its coarse near null space */
+GPUCSR_HOST_DEVICE void GPUAMGOrthogonalRow(const GPUAMGWork *w, int q)
+{
+  const int bs = w->bs, ns = w->ns;
+
+#define GPUAMG_EACH(row) \
+  for (int k_ = w->A.i[q]; k_ < w->A.i[q + 1]; k_++) \
+    for (int row = w->A.j[k_] * bs; row < (w->A.j[k_] + 1) * bs; row++)
+  for (int c = 0; c < ns; c++) {
+    double was = 0, sum = 0;
+
+    GPUAMG_EACH(r)
+    {
+      const double b = w->basis[(int64_t)r * ns + c];
+
+      w->to.a[w->to.i[r] + c] = b;
+      was += b * b;
+    }
+    for (int p = 0; p < ns; p++) w->coarse[((int64_t)q * ns + p) * ns + c] = 0;
+    for (int again = 0; again < 2; again++)
+      for (int p = 0; p < c; p++) {
+        double dot = 0;
+
+        GPUAMG_EACH(r) dot += w->to.a[w->to.i[r] + p] * w->to.a[w->to.i[r] + c];
+        GPUAMG_EACH(r) w->to.a[w->to.i[r] + c] -= dot * w->to.a[w->to.i[r] + p];
+        w->coarse[((int64_t)q * ns + p) * ns + c] += dot;
+      }
+    GPUAMG_EACH(r) sum += w->to.a[w->to.i[r] + c] * w->to.a[w->to.i[r] + c];
+    w->dead[q * ns + c]                       = !(sum > 1e-16 * was);
+    sum                                       = w->dead[q * ns + c] ? 0 : sqrt(sum);
+    GPUAMG_EACH(r) w->to.a[w->to.i[r] + c]    = sum > 0 ? w->to.a[w->to.i[r] + c] / sum : 0;
+    w->coarse[((int64_t)q * ns + c) * ns + c] = sum;
+  }
+#undef GPUAMG_EACH
+}
+
+GPUCSR_HOST_DEVICE void GPUAMGSmoothRow(const GPUAMGWork *w, int i)
+{
+  const double d = w->omega * w->dinv[i];
+  int          q = w->from.i[i];
+
+  for (int k = w->to.i[i]; k < w->to.i[i + 1]; k++) {
+    double v = -d * w->to.a[k];
+
+    while (q < w->from.i[i + 1] && w->from.j[q] < w->to.j[k]) q++;
+    if (q < w->from.i[i + 1] && w->from.j[q] == w->to.j[k]) v += w->from.a[q];
+    w->to.a[k] = v;
+  }
+}
+
+GPUCSR_HOST_DEVICE void GPUAMGDeadRow(const GPUAMGWork *w, int i)
+{
+  if (!w->dead[i]) return;
+  for (int k = w->to.i[i]; k < w->to.i[i + 1]; k++)
+    if (w->to.j[k] == i) w->to.a[k] = 1;
+}
+
+GPUCSR_HOST_DEVICE void GPUAMGRow(GPUAMGStep step, const GPUAMGWork *w, int i)
+{
+  switch (step) {
+  case GPUAMG_DIAGONAL:
+    GPUAMGDiagonalRow(w, i);
+    break;
+  case GPUAMG_NORMS:
+    GPUAMGNormsRow(w, i);
+    break;
+  case GPUAMG_COUNT:
+    w->length[i] = GPUAMGGraphRow(w, i, NULL);
+    break;
+  case GPUAMG_GRAPH:
+    (void)GPUAMGGraphRow(w, i, w->to.j + w->to.i[i]);
+    break;
+  case GPUAMG_BEGIN:
+    GPUAMGBeginRow(w, i);
+    break;
+  case GPUAMG_SPREAD:
+    GPUAMGSpreadRow(w, i);
+    break;
+  case GPUAMG_DECIDE:
+    GPUAMGDecideRow(w, i);
+    break;
+  case GPUAMG_ROOTS:
+    w->length[i] = GPUAMG_STATUS(w->key[i]) == GPUAMG_ROOT;
+    break;
+  case GPUAMG_OWN:
+    w->agg[i] = w->length[i] ? w->number[i] : -1;
+    break;
+  case GPUAMG_JOIN:
+    GPUAMGJoinRow(w, i);
+    break;
+  case GPUAMG_BELONGS:
+    w->length[i] = w->agg[i] >= 0;
+    break;
+  case GPUAMG_MEMBERS:
+    if (w->agg[i] >= 0) w->to.j[w->to.i[i]] = w->agg[i];
+    break;
+  case GPUAMG_PATTERN:
+    GPUAMGPatternRow(w, i);
+    break;
+  case GPUAMG_ORTHOGONAL:
+    GPUAMGOrthogonalRow(w, i);
+    break;
+  case GPUAMG_SMOOTH:
+    GPUAMGSmoothRow(w, i);
+    break;
+  case GPUAMG_DEAD:
+    GPUAMGDeadRow(w, i);
+    break;
+  case GPUAMG_ONES:
+    for (int c = 0; c < w->bs; c++) w->basis[(int64_t)i * w->bs + c] = i % w->bs == c;
+    break;
+  case GPUAMG_START:
+    w->basis[i] = 0.5 + GPUAMGHash((uint32_t)i) / 1073741824.0;
+    if (GPUAMGHash((uint32_t)i ^ 0x15555u) & 1) w->basis[i] = -w->basis[i];
+    break;
+  }
+}

@@ -1,0 +1,555 @@
+/*
+  PCGPUAMG beside PCGAMG of the same matrix as MATAIJ: iterations on scalar, convective and elastic problems; the same hierarchy from one set-up to the next; new values as from the start; symmetry of
+  the cycle and its transpose; options; what no hierarchy can be made of.
+
+  //TEST name="host" args="-mat_gpucsr_format csr"
+  //TEST name="auto" gpu=1
+  //TEST name="vectors" args="-mat_gpucsr_format csr -vec_type gpu -vec_gpu_separate"
+  //TEST name="standin" gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1"
+  //TEST name="late" gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -gpucsr_debug_defer 3 -small"
+  //TEST name="ranks" nsize=2 args="-refuse ranks" fails="PC type gpuamg is for one process"
+  //TEST name="aij" args="-refuse aij" fails="PC type gpuamg needs a matrix of type gpucsr, not seqaij"
+  //TEST name="wide" args="-refuse wide" fails="PC type gpuamg needs a square matrix"
+  //TEST name="option" args="-mat_gpucsr_format csr -our_pc_gpuamg_agg_nsmooths 9" fails="-pc_gpuamg_agg_nsmooths 9: must be from 0 to 4"
+*/
+static char help[] = "Tests PCGPUAMG.\n";
+
+#include "testing.h"
+#include <petscgpucsr.h>
+
+static PetscBool report = PETSC_FALSE;
+
+/* ---- problems ---- */
+
+/* Points of a grid, the last of one point is in a plane; coefficients of contrast e^c, and this much along each axis; upwinded convection */
+typedef struct {
+  const char *name;
+  PetscInt    n[3];
+  PetscReal   contrast, along[3], convection;
+  const char *ksp, *gpuksp;
+} Grid;
+
+static PetscErrorCode GridCreate(const Grid *g, PetscInt pass, PetscBool ref, Mat *A)
+{
+  const PetscInt m = g->n[0] * g->n[1] * g->n[2], step[3] = {1, g->n[0], g->n[0] * g->n[1]};
+
+  PetscFunctionBegin;
+  if (!*A) {
+    PetscCall(TestMatCreate(PETSC_COMM_SELF, m, m, ref, A));
+    PetscCall(MatSeqAIJSetPreallocation(*A, 7, NULL));
+  }
+  for (PetscInt v = 0; v < m; v++) {
+    const PetscInt x[3]     = {v % g->n[0], v / step[1] % g->n[1], v / step[2]};
+    PetscScalar    diagonal = 0;
+
+    for (int d = 0; d < 3; d++)
+      for (PetscInt side = -1; side <= 1 && g->n[d] > 1; side += 2) {
+        const PetscInt    u   = v + side * step[d];
+        const PetscReal   w   = g->along[d] * PetscExpReal(g->contrast * (ZooReal(PetscMin(u, v), 3 * PetscMax(u, v) + d, 17 + pass) - 0.5)) + (side < 0 ? g->convection : 0.0);
+        const PetscScalar off = -w;
+
+        diagonal += w;
+        if (x[d] + side < 0 || x[d] + side >= g->n[d]) continue;
+        PetscCall(MatSetValues(*A, 1, &v, 1, &u, &off, INSERT_VALUES));
+      }
+    PetscCall(MatSetValues(*A, 1, &v, 1, &v, &diagonal, INSERT_VALUES));
+  }
+  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  if (g->convection == 0) PetscCall(MatSetOption(*A, MAT_SPD, PETSC_TRUE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Plane strain of k by k bilinear elements, held at its left side; modes: with rigid motions as its near null space */
+static PetscErrorCode ElasticCreate(PetscInt k, PetscReal poisson, PetscBool modes, PetscBool ref, Mat *A)
+{
+  const PetscInt  side = k + 1, n = 2 * side * k; /* nodes at the left side are not there */
+  const PetscReal at[2] = {0.5 - 0.5 / PetscSqrtReal(3.0), 0.5 + 0.5 / PetscSqrtReal(3.0)}, lame = poisson / ((1 + poisson) * (1 - 2 * poisson)), shear = 0.5 / (1 + poisson);
+  PetscScalar     K[8][8];
+  Vec             x;
+  PetscScalar    *c;
+  MatNullSpace    near;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMemzero(K, sizeof(K)));
+  for (int q = 0; q < 4; q++) {
+    const PetscReal s = at[q % 2], t = at[q / 2];
+    const PetscReal d[4][2] = {
+      {t - 1, s - 1},
+      {1 - t, -s   },
+      {t,     s    },
+      {-t,    1 - s}
+    };
+
+    for (int a = 0; a < 4; a++)
+      for (int b = 0; b < 4; b++)
+        for (int i = 0; i < 2; i++)
+          for (int j = 0; j < 2; j++) K[2 * a + i][2 * b + j] += 0.25 * (lame * d[a][i] * d[b][j] + shear * d[a][j] * d[b][i] + (i == j ? shear * (d[a][0] * d[b][0] + d[a][1] * d[b][1]) : 0));
+  }
+  PetscCall(TestMatCreate(PETSC_COMM_SELF, n, n, ref, A));
+  PetscCall(MatSetBlockSize(*A, 2));
+  PetscCall(MatSeqAIJSetPreallocation(*A, 18, NULL));
+  for (PetscInt e = 0; e < k * k; e++) {
+    const PetscInt ex = e % k, ey = e / k,
+                   node[4][2] = {
+                     {ex,     ey    },
+                     {ex + 1, ey    },
+                     {ex + 1, ey + 1},
+                     {ex,     ey + 1}
+    };
+    PetscInt dof[8];
+
+    for (int a = 0; a < 4; a++)
+      for (int i = 0; i < 2; i++) dof[2 * a + i] = node[a][0] ? 2 * (node[a][1] * k + node[a][0] - 1) + i : -1;
+    PetscCall(MatSetValues(*A, 8, dof, 8, dof, &K[0][0], ADD_VALUES));
+  }
+  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatSetOption(*A, MAT_SPD, PETSC_TRUE));
+  if (!modes) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(VecCreateSeq(PETSC_COMM_SELF, n, &x));
+  PetscCall(VecSetBlockSize(x, 2));
+  PetscCall(VecGetArray(x, &c));
+  for (PetscInt v = 0; v < n / 2; v++) {
+    c[2 * v]     = (PetscReal)(v % k + 1);
+    c[2 * v + 1] = (PetscReal)(v / k);
+  }
+  PetscCall(VecRestoreArray(x, &c));
+  PetscCall(MatNullSpaceCreateRigidBody(x, &near));
+  PetscCall(MatSetNearNullSpace(*A, near));
+  PetscCall(MatNullSpaceDestroy(&near));
+  PetscCall(VecDestroy(&x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- solves ---- */
+
+static PetscErrorCode Solver(Mat A, const char prefix[], const char type[], const char pctype[], KSP *ksp)
+{
+  PC pc;
+
+  PetscFunctionBegin;
+  PetscCall(KSPCreate(PETSC_COMM_SELF, ksp));
+  PetscCall(KSPSetOptionsPrefix(*ksp, prefix));
+  PetscCall(KSPSetOperators(*ksp, A, A));
+  PetscCall(KSPSetType(*ksp, type));
+  PetscCall(KSPSetTolerances(*ksp, 1e-8, PETSC_DEFAULT, PETSC_DEFAULT, 500));
+  PetscCall(KSPGetPC(*ksp, &pc));
+  PetscCall(PCSetType(pc, pctype));
+  PetscCall(KSPSetFromOptions(*ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Iterations(KSP ksp, const char where[], PetscInt *its)
+{
+  KSPConvergedReason reason;
+  Mat                A;
+  Vec                b, x, r;
+  PetscReal          norm, all;
+
+  PetscFunctionBegin;
+  PetscCall(KSPGetOperators(ksp, &A, NULL));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecDuplicate(b, &r));
+  PetscCall(TestFill(b, 3, PETSC_FALSE));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(KSPGetConvergedReason(ksp, &reason));
+  PetscCall(KSPGetIterationNumber(ksp, its));
+  PetscCheck(reason > 0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %s after %" PetscInt_FMT " iterations", where, KSPConvergedReasons[reason], *its);
+  PetscCall(MatMult(A, x, r));
+  PetscCall(VecAYPX(r, -1.0, b));
+  PetscCall(VecNorm(r, NORM_2, &norm));
+  PetscCall(VecNorm(b, NORM_2, &all));
+  PetscCheck(norm <= 1e-5 * all, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: true residual %g", where, (double)(norm / all));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&r));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* At most 1.3 times the iterations of PCGAMG, and two */
+static PetscErrorCode Beside(Mat A, Mat R, const char type[], const char gputype[], const char where[])
+{
+  const char *const types[] = {type, gputype};
+  KSP               ksp;
+  PetscInt          its, ref;
+
+  PetscFunctionBegin;
+  PetscCall(Solver(R, "ref_", type, PCGAMG, &ksp));
+  PetscCall(Iterations(ksp, where, &ref));
+  PetscCall(KSPDestroy(&ksp));
+  for (int k = 0; k < 2; k++) {
+    PetscCall(Solver(A, "our_", types[k], PCGPUAMG, &ksp));
+    PetscCall(Iterations(ksp, where, &its));
+    if (report) {
+      PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s: %s %" PetscInt_FMT " iterations, PCGAMG %" PetscInt_FMT "\n", where, types[k], its, ref));
+      if (k) PetscCall(KSPView(ksp, PETSC_VIEWER_STDOUT_SELF));
+    } else PetscCheck(its <= (PetscInt)(1.3 * (PetscReal)ref + 2), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt_FMT " iterations of %s, PCGAMG takes %" PetscInt_FMT, where, its, types[k], ref);
+    PetscCall(KSPDestroy(&ksp));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- applications ---- */
+
+static PetscErrorCode Application(PC pc, PetscBool transposed, PetscInt seed, Vec *y)
+{
+  Mat A;
+  Vec b;
+
+  PetscFunctionBegin;
+  PetscCall(PCGetOperators(pc, &A, NULL));
+  PetscCall(MatCreateVecs(A, y, &b));
+  PetscCall(TestFill(b, seed, PETSC_FALSE));
+  if (transposed) PetscCall(PCApplyTranspose(pc, b, *y));
+  else PetscCall(PCApply(pc, b, *y));
+  PetscCall(VecDestroy(&b));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* (M x, y) = (x, M^T y), with M^T = M where symmetric is set */
+static PetscErrorCode Adjoint(PC pc, PetscBool symmetric, const char where[])
+{
+  Mat         A;
+  Vec         x, y, mx, my;
+  PetscScalar a, b;
+  PetscReal   nx, ny;
+
+  PetscFunctionBegin;
+  PetscCall(PCGetOperators(pc, &A, NULL));
+  PetscCall(MatCreateVecs(A, &x, &y));
+  PetscCall(TestFill(x, 5, PETSC_FALSE));
+  PetscCall(TestFill(y, 6, PETSC_FALSE));
+  PetscCall(Application(pc, PETSC_FALSE, 5, &mx));
+  PetscCall(Application(pc, (PetscBool)!symmetric, 6, &my));
+  PetscCall(VecDot(mx, y, &a));
+  PetscCall(VecDot(my, x, &b));
+  PetscCall(VecNorm(mx, NORM_2, &nx));
+  PetscCall(VecNorm(y, NORM_2, &ny));
+  PetscCheck(PetscAbsScalar(a - b) <= 1e-10 * nx * ny, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: (M x, y) = %.17g, (x, M y) = %.17g", where, (double)PetscRealPart(a), (double)PetscRealPart(b));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&mx));
+  PetscCall(VecDestroy(&my));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Same(PC pc, PC other, const char where[])
+{
+  Vec                x, y;
+  PetscInt           n;
+  const PetscScalar *a, *b;
+  PetscBool          same;
+
+  PetscFunctionBegin;
+  PetscCall(Application(pc, PETSC_FALSE, 9, &x));
+  PetscCall(Application(other, PETSC_FALSE, 9, &y));
+  PetscCall(VecGetLocalSize(x, &n));
+  PetscCall(VecGetArrayRead(x, &a));
+  PetscCall(VecGetArrayRead(y, &b));
+  PetscCall(PetscArraycmp(a, b, n, &same));
+  PetscCall(VecRestoreArrayRead(x, &a));
+  PetscCall(VecRestoreArrayRead(y, &b));
+  PetscCheck(same, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: two hierarchies differ", where);
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* New values of the same matrix against a hierarchy from the start; with interpolation that is kept the solve converges */
+static PetscErrorCode Changes(const Grid *g)
+{
+  Mat      A = NULL;
+  KSP      ksp, fresh, kept;
+  PC       pc, other;
+  PetscInt its;
+
+  PetscFunctionBegin;
+  PetscCall(GridCreate(g, 0, PETSC_FALSE, &A));
+  PetscCall(Solver(A, "our_", g->ksp, PCGPUAMG, &ksp));
+  PetscCall(Solver(A, "kept_", g->ksp, PCGPUAMG, &kept));
+  PetscCall(KSPGetPC(kept, &pc));
+  PetscCall(PCGAMGSetReuseInterpolation(pc, PETSC_TRUE));
+  PetscCall(Iterations(kept, g->name, &its));
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(KSPSetUp(ksp));
+  PetscCall(Adjoint(pc, (PetscBool)(g->convection == 0), g->name));
+  PetscCall(Adjoint(pc, PETSC_FALSE, g->name));
+  for (PetscInt pass = 0; pass < 3; pass++) {
+    if (pass) PetscCall(GridCreate(g, pass, PETSC_FALSE, &A));
+    PetscCall(KSPSetOperators(ksp, A, A));
+    PetscCall(KSPSetUp(ksp));
+    PetscCall(PCSetUp(pc));
+    PetscCall(Solver(A, "our_", g->ksp, PCGPUAMG, &fresh));
+    PetscCall(KSPGetPC(fresh, &other));
+    PetscCall(KSPSetUp(fresh));
+    PetscCall(Same(pc, other, g->name));
+    PetscCall(Iterations(ksp, g->name, &its));
+    PetscCall(KSPSetOperators(kept, A, A));
+    PetscCall(Iterations(kept, g->name, &its));
+    PetscCall(KSPDestroy(&fresh));
+  }
+  PetscCall(Adjoint(pc, PETSC_FALSE, g->name));
+  PetscCall(PCReset(pc));
+  PetscCall(KSPSetOperators(ksp, A, A));
+  PetscCall(Iterations(ksp, g->name, &its));
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(KSPDestroy(&kept));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- matrices that are none for it ---- */
+
+/* rows of zeros, a zero on the diagonal, a value that is no number: the solve ends with this reason, and after the values are mended with success */
+static PetscErrorCode Bad(const Grid *g, PetscInt row, PetscScalar value, const char where[])
+{
+  Mat                A = NULL;
+  KSP                ksp;
+  Vec                b, x;
+  PetscInt           its;
+  KSPConvergedReason reason;
+
+  PetscFunctionBegin;
+  PetscCall(GridCreate(g, 0, PETSC_FALSE, &A));
+  PetscCall(MatSetValue(A, row, row, value, INSERT_VALUES));
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecSet(b, 1.0));
+  for (int k = 0; k < 2; k++) {
+    PetscCall(Solver(A, "our_", k ? KSPGPUCG : KSPCG, PCGPUAMG, &ksp));
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(KSPGetConvergedReason(ksp, &reason));
+    PetscCheck(reason == KSP_DIVERGED_PC_FAILED, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %s", where, KSPConvergedReasons[reason]);
+    if (k) {
+      PetscCall(GridCreate(g, 0, PETSC_FALSE, &A));
+      PetscCall(KSPSetOperators(ksp, A, A));
+      PetscCall(Iterations(ksp, where, &its));
+    }
+    PetscCall(KSPDestroy(&ksp));
+  }
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&x));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A diagonal matrix of n rows, each third of which is empty where empty is set */
+static PetscErrorCode Diagonal(PetscInt n, PetscBool empty)
+{
+  Mat                A;
+  KSP                ksp;
+  Vec                b, x;
+  KSPConvergedReason reason;
+
+  PetscFunctionBegin;
+  PetscCall(TestMatCreate(PETSC_COMM_SELF, n, n, PETSC_FALSE, &A));
+  PetscCall(MatSeqAIJSetPreallocation(A, 1, NULL));
+  for (PetscInt i = 0; i < n; i++)
+    if (!empty || i % 3) PetscCall(MatSetValue(A, i, i, 2.0 + (PetscReal)(i % 5), INSERT_VALUES));
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  for (PetscInt i = 0; i < n; i++) PetscCall(VecSetValue(b, i, empty && i % 3 == 0 ? 0.0 : 1.0, INSERT_VALUES));
+  PetscCall(VecAssemblyBegin(b));
+  PetscCall(VecAssemblyEnd(b));
+  PetscCall(Solver(A, "our_", KSPCG, PCGPUAMG, &ksp));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(KSPGetConvergedReason(ksp, &reason));
+  PetscCheck(reason > 0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "A diagonal matrix of %" PetscInt_FMT " rows%s: %s", n, empty ? ", some of them empty" : "", KSPConvergedReasons[reason]);
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&x));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Refuse(const char what[])
+{
+  const PetscBool aij = (PetscBool)!strcmp(what, "aij"), ranks = (PetscBool)!strcmp(what, "ranks");
+  Mat             A;
+  PC              pc;
+
+  PetscFunctionBegin;
+  PetscCall(TestMatCreate(ranks ? PETSC_COMM_WORLD : PETSC_COMM_SELF, 20, aij || ranks ? 20 : 24, aij, &A));
+  PetscCall(MatSetUp(A));
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(PCCreate(ranks ? PETSC_COMM_WORLD : PETSC_COMM_SELF, &pc));
+  PetscCall(PCSetType(pc, PCGPUAMG));
+  PetscCall(PCSetOperators(pc, A, A));
+  PetscCall(PCSetUp(pc));
+  PetscCall(PCDestroy(&pc));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- memory ---- */
+
+static int countdown = 0, allocations = 0; /* the piece of the device's memory that is missing, 0: none; and how many there were */
+static PetscErrorCode (*original)(size_t, PetscBool, int, const char[], const char[], void **);
+
+/* Device memory of the host backend is allocated in its file */
+static PetscErrorCode Allocate(size_t bytes, PetscBool clear, int line, const char function[], const char file[], void **p)
+{
+  const char *name = file ? strrchr(file, '/') : NULL;
+
+  if (bytes && name && !strcmp(name, "/host.c") && strstr(file, "host/host.c") && ++allocations == countdown) {
+    *p = NULL;
+    return PETSC_ERR_MEM;
+  }
+  return (*original)(bytes, clear, line, function, file, p);
+}
+
+/* Any one piece of memory is missing in a set-up or in one with new values: an error, and the next set-up works */
+static PetscErrorCode Memory(const Grid *g, PetscBool again)
+{
+  int reached = 1, n = 0;
+
+  PetscFunctionBegin;
+  for (n = 1; reached; n++) {
+    Mat            A = NULL;
+    KSP            ksp;
+    Vec            x, b;
+    PetscInt       its;
+    PetscErrorCode ierr;
+
+    PetscCall(GridCreate(g, 0, PETSC_FALSE, &A));
+    PetscCall(Solver(A, "our_", KSPGPUCG, PCGPUAMG, &ksp));
+    if (again) {
+      PetscCall(KSPSetUp(ksp));
+      PetscCall(GridCreate(g, 1, PETSC_FALSE, &A));
+      PetscCall(KSPSetOperators(ksp, A, A));
+    }
+    PetscCall(MatCreateVecs(A, &x, &b)); /* the matrix itself is on the device */
+    PetscCall(VecSet(x, 1.0));
+    PetscCall(MatMult(A, x, b));
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&b));
+    PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
+    original      = PetscTrMalloc;
+    PetscTrMalloc = Allocate;
+    allocations   = 0;
+    countdown     = n;
+    ierr          = KSPSetUp(ksp);
+    reached       = allocations >= n;
+    countdown     = 0;
+    PetscTrMalloc = original;
+    PetscCall(PetscPopErrorHandler());
+    PetscCheck(!reached || ierr == PETSC_ERR_MEM || !ierr, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Without piece %d of memory the error is %d", n, (int)ierr);
+    PetscCall(KSPSetOperators(ksp, A, A));
+    PetscCall(Iterations(ksp, "after a lack of memory", &its));
+    PetscCall(KSPDestroy(&ksp));
+    PetscCall(MatDestroy(&A));
+  }
+  if (report) PetscCall(PetscPrintf(PETSC_COMM_SELF, "%d pieces of memory\n", n));
+  PetscCheck(n > (again ? 5 : 50) || n == 2, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%d pieces of memory", n); /* of a device none is seen here */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Options(const Grid *g)
+{
+  static const char *const sets[][2] = {
+    {"-our_pc_gpuamg_threshold",             "0.02"},
+    {"-our_pc_gpuamg_agg_nsmooths",          "0"   },
+    {"-our_pc_gpuamg_agg_nsmooths",          "2"   },
+    {"-our_pc_gpuamg_aggressive_coarsening", "0"   },
+    {"-our_pc_gpuamg_aggressive_coarsening", "2"   },
+    {"-our_pc_gpuamg_coarse_eq_limit",       "400" },
+    {"-our_pc_gpuamg_max_levels",            "2"   },
+    {"-our_pc_gpuamg_smoother_degree",       "3"   },
+    {"-our_pc_gpuamg_cycles",                "2"   },
+    {"-our_pc_gpuamg_tail",                  "0"   },
+    {"-our_pc_gpuamg_mis_k",                 "2"   },
+    {"-our_pc_gpuamg_esteig_ksp_max_it",     "5"   }
+  };
+
+  PetscFunctionBegin;
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(sets); k++) {
+    Mat      A = NULL;
+    KSP      ksp;
+    PC       pc;
+    PetscInt its;
+
+    PetscCall(PetscOptionsSetValue(NULL, sets[k][0], sets[k][1]));
+    PetscCall(GridCreate(g, 0, PETSC_FALSE, &A));
+    PetscCall(Solver(A, "our_", KSPGPUCG, PCGPUAMG, &ksp));
+    PetscCall(PetscOptionsClearValue(NULL, sets[k][0]));
+    PetscCall(Iterations(ksp, sets[k][0], &its));
+    PetscCheck(its < 60, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s %s: %" PetscInt_FMT " iterations", sets[k][0], sets[k][1], its);
+    if (report) PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s %s: %" PetscInt_FMT "\n", sets[k][0], sets[k][1], its));
+    PetscCall(KSPGetPC(ksp, &pc));
+    PetscCall(Adjoint(pc, PETSC_TRUE, sets[k][0]));
+    PetscCall(GridCreate(g, 1, PETSC_FALSE, &A));
+    PetscCall(KSPSetOperators(ksp, A, A));
+    PetscCall(Iterations(ksp, sets[k][0], &its));
+    PetscCall(KSPDestroy(&ksp));
+    PetscCall(MatDestroy(&A));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  static const Grid grids[] = {
+    {"Poisson in a plane",      {60, 55, 1},  0, {1, 1, 0},    0,   KSPCG,    KSPGPUCG   },
+    {"Poisson in space",        {17, 16, 15}, 0, {1, 1, 1},    0,   KSPCG,    KSPGPUCG   },
+    {"contrast e^3",            {16, 16, 16}, 3, {1, 1, 1},    0,   KSPCG,    KSPGPUCG   },
+    {"contrast e^6 in a plane", {50, 50, 1},  6, {1, 1, 0},    0,   KSPCG,    KSPGPUCG   },
+    {"anisotropy",              {50, 50, 1},  0, {1, 0.05, 0}, 0,   KSPCG,    KSPGPUCG   },
+    {"convection",              {15, 15, 15}, 1, {1, 1, 1},    0.7, KSPGMRES, KSPGPUGMRES},
+    {"convection, BiCGStab",    {15, 15, 15}, 1, {1, 1, 1},    0.7, KSPBCGS,  KSPGPUBCGS }
+  };
+  static const Grid little[] = {
+    {"Poisson in a plane", {16, 15, 1}, 0, {1, 1, 0}, 0,   KSPCG,    KSPGPUCG   },
+    {"contrast e^3",       {9, 8, 9},   3, {1, 1, 1}, 0,   KSPCG,    KSPGPUCG   },
+    {"convection",         {8, 8, 7},   1, {1, 1, 1}, 0.7, KSPGMRES, KSPGPUGMRES}
+  };
+  const Grid *g     = grids;
+  size_t      n     = PETSC_STATIC_ARRAY_LENGTH(grids);
+  PetscBool   small = PETSC_FALSE, set;
+  char        what[16];
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(TestRequireReal(0));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-small", &small, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-report", &report, NULL));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-refuse", what, sizeof(what), &set));
+  if (set) PetscCall(Refuse(what));
+  if (small) {
+    g = little;
+    n = PETSC_STATIC_ARRAY_LENGTH(little);
+  }
+  for (size_t k = 0; k < n; k++) {
+    Mat A = NULL, R = NULL;
+
+    PetscCall(GridCreate(&g[k], 0, PETSC_FALSE, &A));
+    PetscCall(GridCreate(&g[k], 0, PETSC_TRUE, &R));
+    PetscCall(Beside(A, R, g[k].ksp, g[k].gpuksp, g[k].name));
+    PetscCall(MatDestroy(&A));
+    PetscCall(MatDestroy(&R));
+  }
+  for (int modes = 0; modes < 2; modes++) {
+    Mat A, R;
+
+    PetscCall(ElasticCreate(small ? 8 : 24, 0.3, (PetscBool)modes, PETSC_FALSE, &A));
+    PetscCall(ElasticCreate(small ? 8 : 24, 0.3, (PetscBool)modes, PETSC_TRUE, &R));
+    PetscCall(Beside(A, R, KSPCG, KSPGPUCG, modes ? "elasticity with rigid motions" : "elasticity"));
+    PetscCall(MatDestroy(&A));
+    PetscCall(MatDestroy(&R));
+  }
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(little); k++) PetscCall(Changes(&little[k]));
+  PetscCall(Options(&little[1]));
+  PetscCall(Memory(&little[1], PETSC_FALSE));
+  PetscCall(Memory(&little[1], PETSC_TRUE));
+  PetscCall(Bad(&little[1], 77, 0.0, "zero on the diagonal"));
+  PetscCall(Bad(&little[1], 78, NAN, "a value that is no number"));
+  PetscCall(Diagonal(0, PETSC_FALSE));
+  PetscCall(Diagonal(1, PETSC_FALSE));
+  PetscCall(Diagonal(40, PETSC_TRUE));
+  PetscCall(Diagonal(1500, PETSC_FALSE));
+  PetscCall(PetscFinalize());
+  return 0;
+}
