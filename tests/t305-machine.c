@@ -209,7 +209,6 @@ int main(int argc, char **argv)
     PetscCall(TestFile());
   }
   (void)remove(file);
-  PetscCall(GPUCSRPlanFinalize());
   PetscCall(GPUCSRSysFinalize());
   PetscCall(PetscFinalize());
   return 0;
