@@ -13,7 +13,7 @@
 #                farm_ads there (85 million entries), and, where `make examples` was run, reuters-ccat and kdd99 of learnset (61 million each)
 #   -budget      seconds for everything (480): 5/8 for spmv, 1/8 for hostvec, the rest for ksp; a program that runs out says so
 #
-# Then, where there is Python: src/benchmarks/summary.py OUT/bench.jsonl
+# Then, where there is Python: src/benchmarks/tables/summary.py OUT/bench.jsonl
 set -u
 build=build cudabuild= out=${OUT:-bench-results} dirs= budget=480 id= parts=spmv,hostvec,ksp ranks=1,2 files= cases=
 here=$(dirname "$0")
@@ -130,6 +130,6 @@ for part in ranks ksp hostvec spmv; do
 done
 if python3 -c 'import json' 2>/dev/null; then
   echo "== targets"
-  python3 "$here/summary.py" -o "$out" -name summary "$out/bench.jsonl"
+  python3 "$here/tables/summary.py" -o "$out" -name summary "$out/bench.jsonl"
 fi
 exit $status

@@ -18,7 +18,7 @@ static GPUCSRLivingList wraps = {GPUCSR_FINAL_PC, Release, NULL};
 
 static PetscErrorCode Free(void *wrap)
 {
-  GPUCSRWrap *w = PETSC_VERSION_LT(3, 23, 0) ? (GPUCSRWrap *)wrap : *(GPUCSRWrap **)wrap;
+  GPUCSRWrap *w = GPUCSR_CONTAINER_GIVES_PLACE ? *(GPUCSRWrap **)wrap : (GPUCSRWrap *)wrap;
 
   PetscFunctionBegin;
   PetscCall(Release(w));
@@ -118,11 +118,7 @@ PetscErrorCode GPUCSRWrapCreate(PetscObject o, const GPUCSRWrapType *t, GPUCSRWr
     PetscCall(GPUCSRLivingAdd(&wraps, &w->living, w));
     PetscCall(PetscContainerCreate(PETSC_COMM_SELF, &c));
     PetscCall(PetscContainerSetPointer(c, w));
-#if PETSC_VERSION_LT(3, 23, 0)
-    PetscCall(PetscContainerSetUserDestroy(c, Free));
-#else
-    PetscCall(PetscContainerSetCtxDestroy(c, Free));
-#endif
+    PetscCall(PetscContainerSetDestroyCompat(c, Free));
     PetscCall(PetscObjectCompose(o, KEY, (PetscObject)c));
     PetscCall(PetscContainerDestroy(&c));
   }

@@ -4,8 +4,8 @@
   Types of PC and KSP that are PETSc's but for some operations. Such a type is registered again under PETSc's name. Its constructor lets PETSc make the object, keeps PETSc's operations and puts others over
   them. And probing: the columns of a linear operation.
 */
-#include <petsc/private/pcimpl.h>
-#include <petsc/private/kspimpl.h>
+#include <petsc/private/pcimpl.h>  /* the operations of a PC, which a wrap replaces */
+#include <petsc/private/kspimpl.h> /* those of a KSP */
 #include "../sys/gpucsrsys.h"
 
 /* A table of operations: all members point to functions */

@@ -60,6 +60,13 @@ typedef PetscCtxDestroyFn GPUCSRDestroyFn;
   #define GPUCSRDestroyContext(destroy, ctx) (*(destroy))(&(ctx))
 #endif
 
+/* The same of a container */
+#if PETSC_VERSION_LT(3, 23, 0)
+  #define PetscContainerSetDestroyCompat PetscContainerSetUserDestroy
+#else
+  #define PetscContainerSetDestroyCompat PetscContainerSetCtxDestroy
+#endif
+
 /* The argument of product->destroy(): product->data before 3.25, its place from then on. From the argument to the data, and back */
 #if PETSC_VERSION_LT(3, 25, 0)
   #define GPUCSRProductData(argument) (argument)
@@ -86,6 +93,7 @@ typedef PetscCtxDestroyFn GPUCSRDestroyFn;
 #define GPUCSR_COARSEN_KEEPS_ALONE     PETSC_VERSION_GE(3, 21, 0) /* vertices without neighbours are aggregates in later rounds */
 #define GPUCSR_FGMRES_RECORDS_CYCLE    PETSC_VERSION_LT(3, 21, 0) /* FGMRES records the residual at the end of each cycle too */
 #define GPUCSR_GMRES_RECORDS_BREAKDOWN PETSC_VERSION_GE(3, 22, 0) /* GMRES and FGMRES record the residual of a breakdown */
+#define GPUCSR_CONTAINER_GIVES_PLACE   PETSC_VERSION_GE(3, 23, 0) /* its destructor gets the place of the pointer */
 #define GPUCSR_HAS_PARAMETERS          PETSC_VERSION_GE(3, 23, 0) /* TaoParametersInitialize(), PetscObjectParameterSetDefault() */
 #define GPUCSR_VEC_HAS_MAXPBY          PETSC_VERSION_GE(3, 24, 0) /* ops->maxpby */
 #define GPUCSR_GAMG_HAS_HEM_AGGS       PETSC_VERSION_GE(3, 24, 0) /* -pc_gamg_asm_hem_aggs */

@@ -30,7 +30,7 @@ typedef enum {
   ROW(device_call, 4.6e-6, "s", FIXED, "advise.c: MatMult() again and again on device vectors, what the host takes for one") \
   ROW(host_call, 18.5e-6, "s", FIXED, "advise.c: the same on short host vectors, whose result the host waits for") \
   ROW(staged_rate, 16e9, "bytes/s", FIXED, "advise.c: short vectors, by way of staging buffers") \
-  ROW(pinned_least, 524288, "bytes", FIXED, "advise.c, product/vectors.c, vec/entries.c: of a vector that is worth page-locking") \
+  ROW(pinned_least, 524288, "bytes", FIXED, "advise.c, product/vectors.c, vec/impls/gpu/entries.c: of a vector that is worth page-locking") \
   ROW(pieces_call, 35.0e-6, "s", FIXED, "advise.c: a product in pieces, begin and end of the pipeline") \
   ROW(piece_size, 2097152, "bytes", FIXED, "product.c: of both vectors, in a piece of a product with host vectors") \
   ROW(pinned_rate, 55e9, "bytes/s", FIXED, "advise.c: page-locked vectors, one way") \

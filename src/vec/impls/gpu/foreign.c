@@ -7,7 +7,7 @@
   #include <petscdevice.h>
 #endif
 
-#if PetscDefined(HAVE_CUDA) && PETSC_VERSION_GE(3, 20, 0)
+#if PetscDefined(HAVE_CUDA) && GPUCSR_STREAM_IS_TOLD
 static GPUCSREvent  event = NULL;
 static GPUCSRDevice of    = NULL; /* the device of the event */
 

@@ -124,15 +124,15 @@ static PetscErrorCode ChooseLaunch(KSP ksp, KSP_GPU *k, GPUKSPChoice *c)
     PetscCall(GraphIsFaster(ksp, k, c->kind, 1, &faster));
   }
   PetscCall(PetscSNPrintf(text, sizeof(text), "a row has %d entries, which a persistent kernel would wait for", longest));
-  why      = !k->dev->ops->kernels                                   ? "the host computes"
-             : k->path == KSP_GPU_PATH_GRAPH                         ? "asked for"
-             : c->refined                                            ? "residual replacement goes by it"
-             : k->live                                               ? "a monitor or test looks at every iteration"
-             : !k->pc.row->rows                                      ? "the preconditioner is not part of a persistent kernel"
-             : k->degree && k->method != GPUKSP_CG                   ? "a persistent kernel has a polynomial in standard conjugate gradients alone"
+  why      = !k->dev->ops->kernels                                                              ? "the host computes"
+             : k->path == KSP_GPU_PATH_GRAPH                                                    ? "asked for"
+             : c->refined                                                                       ? "residual replacement goes by it"
+             : k->live                                                                          ? "a monitor or test looks at every iteration"
+             : !k->pc.row->rows                                                                 ? "the preconditioner is not part of a persistent kernel"
+             : k->degree && k->method != GPUKSP_CG                                              ? "a persistent kernel has a polynomial in standard conjugate gradients alone"
              : longest > GPUCSRMachineShared.persistent_longest && k->path == KSP_GPU_PATH_AUTO ? text
-             : faster                                                ? gathers
-                                                                     : "";
+             : faster                                                                           ? gathers
+                                                                                                : "";
   c->taken = why[0] ? KSP_GPU_PATH_GRAPH : KSP_GPU_PATH_PERSISTENT;
   PetscCall(PetscStrncpy(c->why, why, sizeof(c->why)));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -339,7 +339,7 @@ static PetscErrorCode Shape(KSP_GPU *k, PetscBool *possible)
   L->slots  = k->launch.slots.p;
   L->state  = k->state;
   PetscCall(GPUKSPPersistentShape(k->dev, L, &fits, k->why, sizeof(k->why)));
-  *possible = (PetscBool)!!fits;
+  *possible = (PetscBool) !!fits;
   if (!*possible) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUKSPPersistentPartition(k->launch.S, L->v.block ? L->v.bs : 1, L->blocks, &L->peers, L->bounds, k->dev->stream));
   k->launch.plain.size    = L->size;

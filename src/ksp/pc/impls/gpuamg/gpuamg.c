@@ -1,8 +1,8 @@
 /*
   PCGPUAMG: smoothed aggregation whose hierarchy (blackbox/amg) is made of the matrix on its device and stays there, applied by the cycles that PCMG has on the device (../mg/cycle.c).
 */
-#include <petsc/private/pcimpl.h>
-#include <petsc/private/matimpl.h>
+#include <petsc/private/pcimpl.h>  /* a PC type: its operations and data */
+#include <petsc/private/matimpl.h> /* the type and the state of the operator */
 #include "../../../../sys/gpucsrsys.h"
 #include "../../../../mat/impls/gpucsr/blackbox/amg/amg.h"
 #include "gpuamg.h"
@@ -197,7 +197,7 @@ static PetscErrorCode Hierarchy(PC pc, const GPUCSROperator *o)
   PetscObjectState     state = 0;
   PetscBool            same, strong = PETSC_FALSE;
   PetscInt             bs, ns;
-  GPUCSRBuffer          basis = {NULL, 0};
+  GPUCSRBuffer         basis = {NULL, 0};
   PetscErrorCode       ierr;
 
   PetscFunctionBegin;

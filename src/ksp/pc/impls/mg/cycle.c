@@ -5,7 +5,6 @@
 #include "cycle.h"
 #include "../../../../sys/graph.h"
 
-
 /* State of a level during a cycle: the array of x, and the array for the next x. On the finest level the caller owns b and x */
 typedef struct {
   const double *b;

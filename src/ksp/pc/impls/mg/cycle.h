@@ -66,19 +66,19 @@ struct _n_GPUMGCycle {
   GPUMGLevel   level[GPUMG_LEVELS];
   PetscBool    exact; /* the coarsest level is solved with by a dense inverse, else smoothed */
   GPUCSRBuffer inverse;
-  int          bottom;       /* where cycles end: the finest of the small levels that one matrix stands for (tail.c), else 0 */
-  GPUCSRBuffer tail, panels; /* that matrix, and what it was made in */
-  PetscMPIInt  size;         /* ranks. Of several, each solves the level where cycles end for all of them: */
+  int          bottom;        /* where cycles end: the finest of the small levels that one matrix stands for (tail.c), else 0 */
+  GPUCSRBuffer tail, panels;  /* that matrix, and what it was made in */
+  PetscMPIInt  size;          /* ranks. Of several, each solves the level where cycles end for all of them: */
   Mat          gathermatrix;  /* its product is the right-hand side of all ranks */
   GPUMGMatrix  gather;        /* device data of gathermatrix */
   int          coarserows;    /* rows of this level on all ranks */
   GPUCSRBuffer coarsevectors; /* right-hand side and solution of all ranks */
-  GPUMGCycle  *small;        /* by this cycle of one process, or, NULL, by a dense matrix */
+  GPUMGCycle  *small;         /* by this cycle of one process, or, NULL, by a dense matrix */
   GPUMGRecord  ownrecord;     /* application to b and x of the finest level */
   GPUMGRecord  callerrecord;  /* application to arrays of the last caller */
-  PetscBool    ran;          /* before anything is recorded: what kernels set up for good is there */
-  PetscBool    unrecordable; /* and cannot be recorded */
-  double       flops;        /* of an application */
+  PetscBool    ran;           /* before anything is recorded: what kernels set up for good is there */
+  PetscBool    unrecordable;  /* and cannot be recorded */
+  double       flops;         /* of an application */
 };
 
 /* Options; rows of levels as in docs/options.md */

@@ -184,7 +184,7 @@ PetscErrorCode MatGPUCSRVecType_Private(Mat A, const MatGPUCSRConfig *c)
     if (MatGPUCSRBackendOf(A) != MAT_GPUCSR_BACKEND_HOST && !aij && GPUCSR_SCALAR_IS_DOUBLE) PetscCall(GPUCSRDeviceOpen("cuda", &dev, why, sizeof(why)));
     have = dev ? PETSC_TRUE : PETSC_FALSE;
     if (PetscDefined(HAVE_CUDA) && dev && !dev->ops->kernels) have = PETSC_FALSE; /* a stand-in for a GPU has no VECCUDA */
-    /* one type on all ranks, whichever of them have a device that works: VECGPU goes without one */
+                                                                                  /* one type on all ranks, whichever of them have a device that works: VECGPU goes without one */
 #if PetscDefined(HAVE_CUDA)
     (void)separate;
     PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &have, 1, GPUCSR_MPI_BOOL, MPI_LAND, PetscObjectComm((PetscObject)A)));

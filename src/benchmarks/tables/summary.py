@@ -279,7 +279,7 @@ def main():
     path = os.path.join(o.o, name)
 
     page = [f"# {run['device']}, {run['date']}", ""]
-    page += [f"Version {run['id']}; {run['petsc'].split(',')[0]}; CUDA {run['cuda'] // 1000}.{run['cuda'] % 1000 // 10}; device copy {run['copy_gbs']:.0f} GB/s. Made by `src/benchmarks/run.sh` and `src/benchmarks/summary.py`; how each number is measured is in the head comments of the programs there.", ""]
+    page += [f"Version {run['id']}; {run['petsc'].split(',')[0]}; CUDA {run['cuda'] // 1000}.{run['cuda'] % 1000 // 10}; device copy {run['copy_gbs']:.0f} GB/s. Made by `src/benchmarks/run.sh` and `src/benchmarks/tables/summary.py`; how each number is measured is in the head comments of the programs there.", ""]
     goals = targets(products, setups, hostvecs, ksps)
     if goals:
         page += ["## Targets", ""] + table(["target", "measured", "met"], goals)

@@ -2,7 +2,7 @@
   Warnings that several ranks have and only one prints. Ranks without common waits cannot ask each other. So the ranks of a node count printed messages in shared memory.
   (A MATMPIAIJGPUCSR asks its ranks, see mpiproduct.c.)
 */
-#include "gpucsrsys.h"
+#include "../gpucsrsys.h"
 #include <ctype.h>
 
 #define SLOTS 64

@@ -1,7 +1,7 @@
 /*
   Records of the report: a text, and numbers that are summed over equal texts, first on this rank and then over the ranks.
 */
-#include "gpucsrsys.h"
+#include "../gpucsrsys.h"
 #include <ctype.h>
 
 /* Are the texts equal, or with numbers false, equal except for their numbers? */

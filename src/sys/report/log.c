@@ -1,7 +1,7 @@
 /*
   Events of -log_view, also as ranges of a profiler (NVTX) if the device's backend supports ranges.
 */
-#include "gpucsrsys.h"
+#include "../gpucsrsys.h"
 
 PetscErrorCode GPUCSRLogRegister(const char name[], PetscClassId classid, GPUCSRLogEvent *e)
 {
