@@ -116,7 +116,7 @@ static PetscErrorCode TestTogether(GPUCSRDevice d)
 
   PetscFunctionBegin;
   PetscCall(Load("gpucsr-profile 6\nmachine one by hand\ncost csr csr_scalar 1 1 inf 1  7 3 0 0 0 0 0 0 0 0 0 0 0 0 0 40 0 0  0 0\n"));
-  PetscCall(Chosen(d, Features(100, 100, 10, 1), GPUCSR_SELECT_ESTIMATE, 0, "csr_scalar", 7 + cbrt(cache * cache * cache + work * work * work), "the only one"));
+  PetscCall(Chosen(d, Features(100, 100, 10, 1), GPUCSR_SELECT_ESTIMATE, 0, "csr_scalar", 7 + cbrt(cache * cache * cache + work * work * work), "the only candidate"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -93,6 +93,6 @@ ours="-mat_type gpucsr -mat_gpucsr_format csr"
   not off "MATGPUCSR report"
   says none "no matrix of type gpucsr; -mat_type gpucsr" -mat_type aij -mat_gpucsr_report
   says2 ranks "the largest share is 1.00 of the mean" $ours -mat_gpucsr_report full
-  says bad "must be nothing, full, :file or full:file" $ours -mat_gpucsr_report everything
+  says bad "must be empty, full, :file or full:file" $ours -mat_gpucsr_report everything
 }
 exit $failed

@@ -26,7 +26,7 @@ static PetscErrorCode Allocate(size_t bytes, PetscBool clear, int line, const ch
 {
   const char *name = file ? strrchr(file, '/') : NULL;
 
-  if (bytes && name && !strcmp(name, "/host.c") && strstr(file, "sys/host")) {
+  if (bytes && name && !strcmp(name, "/host.c") && strstr(file, "backends/host")) {
     allocations++;
     if (countdown && (allocations == countdown || (onwards && allocations > countdown))) {
       *p = NULL;

@@ -181,7 +181,7 @@ static PetscErrorCode Together(KSP ksp)
 
   PetscFunctionBegin;
   if (size == 1) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(Says(ksp, "which exchange without MPI", text, sizeof(text), &says));
+  PetscCall(Says(ksp, "which exchange by themselves", text, sizeof(text), &says));
   PetscCheck(says, PETSC_COMM_SELF, PETSC_ERR_PLIB, "the ranks did not solve together:\n%s", text);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

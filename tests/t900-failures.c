@@ -26,8 +26,8 @@
 //TEST name="ranks_self_no_gpu" nsize=3 args="-case self -mat_gpucsr_backend cuda -real" fails="-mat_gpucsr_backend cuda is not possible here: " gpu=0
 //TEST name="ranks_auto_no_gpu" nsize=4 args="-mat_gpucsr_backend auto" gpu=0
 //TEST name="auto_no_gpu" args="-mat_gpucsr_backend auto" gpu=0
-//TEST name="open" args="-gpucsr_debug_standin 1 -gpucsr_debug_fault {} -mat_gpucsr_backend auto -mat_gpucsr_format csr -real" loop="properties:1 pagelock:2 event:2 device:1:on" warns="MATGPUCSR warning: backend cuda is not used, device 0 cannot be opened: "
-//TEST name="ranks_open" nsize=2 args="-gpucsr_debug_standin 1 -gpucsr_debug_fault properties:1:rank=1 -mat_gpucsr_backend auto -mat_gpucsr_format csr -real" warns="MATGPUCSR warning: backend cuda is not used, device 0 cannot be opened: "
+//TEST name="open" args="-gpucsr_debug_standin 1 -gpucsr_debug_fault {} -mat_gpucsr_backend auto -mat_gpucsr_format csr -real" loop="properties:1 pagelock:2 event:2 device:1:on" warns="MATGPUCSR warning: backend cuda is not used: device 0 cannot be opened: "
+//TEST name="ranks_open" nsize=2 args="-gpucsr_debug_standin 1 -gpucsr_debug_fault properties:1:rank=1 -mat_gpucsr_backend auto -mat_gpucsr_format csr -real" warns="MATGPUCSR warning: backend cuda is not used: device 0 cannot be opened: "
 //TEST name="open_cuda" args="-gpucsr_debug_standin 1 -gpucsr_debug_fault pagelock:1 -mat_gpucsr_backend cuda -real" fails="-mat_gpucsr_backend cuda is not possible here: device 0 cannot be opened: "
 //TEST name="ranks_open_cuda" nsize=2 args="-gpucsr_debug_standin 1 -gpucsr_debug_fault properties:1:rank=1 -mat_gpucsr_backend cuda -real" fails="(met by rank 1, on 1 of 2 ranks in all)"
 //TEST name="memory" args="-mat_gpucsr_backend auto -mat_gpucsr_format csr -mat_gpucsr_memory_limit 1000 -real" warns="MATGPUCSR warning: a matrix of 100 rows and 100 columns goes on with the products of MATSEQAIJ on the host"
