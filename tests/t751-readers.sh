@@ -308,7 +308,7 @@ binary line 1211216 1 11 1 1 10 r 1211214 1 r && squeeze line '1x11; 0 1: 10=1'
 binary feed 1211216 1 11 1 1 10 0x3ff00000 0x0a && squeeze feed "1x11; 0: 10=1.0000000000000022" # ends in a line feed
 head -c 75 good | gzip >short.gz2 && refuse short.gz2 ': has 75 bytes where its header asks for 76'
 binary other 1211216 3 3 4 1 2 1 1 0 2 1 r r r r 1211214 1 r && refuse other ': has a vector of 1 numbers after a matrix of 3 rows, which cannot be its labels'
-binary behind 1211216 3 3 4 1 2 1 1 0 2 1 r r r r 1211214 3 r r r 7 && refuse behind ': has 4 bytes after the vector that follows the matrix, which are no object of PETSc'
+binary behind 1211216 3 3 4 1 2 1 1 0 2 1 r r r r 1211214 3 r r r 7 && refuse behind ': has 4 bytes after the vector that follows the matrix, which are not an object of PETSc'
 binary two 1211216 3 3 4 1 2 1 1 0 2 1 r r r r 1211214 3 r r r 1211214 1 r && accept two '3x3; 0 1: 1=1; 1 1: 0=1 2=1; 2 1: 1=1'
 head -c 14 good >header && refuse header ': the file ends in its header'
 head -c 75 good >short && refuse short ': has 75 bytes where its header asks for 76'
