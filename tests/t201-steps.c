@@ -207,7 +207,7 @@ int main(int argc, char **argv)
     if (which == ZOO_DUPLICATES || !mine) continue;
     PetscCall(ZooCreate(which, PETSC_FALSE, &z));
     if (z.m == z.n && z.m) {
-      GPUCSRSource s = {(int)z.m, (int)z.n, z.i[z.m], NULL, z.j, z.a};
+      GPUCSRSource s = {(int)z.m, (int)z.n, z.i[z.m], NULL, z.j, z.a, NULL};
       int32_t     *i;
 
       PetscCall(PetscMalloc1(z.m + 1, &i));

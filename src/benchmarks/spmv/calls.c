@@ -6,7 +6,7 @@
   X(free, (int id, GPUCSRStream s, void *p), (id, s, p)) \
   X(copy, (int id, void *dst, const void *src, size_t bytes, GPUCSRCopyKind kind, GPUCSRStream s), (id, dst, src, bytes, kind, s)) \
   X(zero, (int id, void *p, size_t bytes, GPUCSRStream s), (id, p, bytes, s)) \
-  X(eventcreate, (int id, PetscBool timing, GPUCSREvent *e), (id, timing, e)) \
+  X(eventcreate, (int id, GPUCSRBool timing, GPUCSREvent *e), (id, timing, e)) \
   X(eventdestroy, (int id, GPUCSREvent e), (id, e)) \
   X(eventrecord, (int id, GPUCSREvent e, GPUCSRStream s), (id, e, s)) \
   X(eventsynchronize, (int id, GPUCSREvent e), (id, e)) \
