@@ -1,5 +1,5 @@
 /*
-  What all backends share: the process' options and devices, timing on a device, and running something that may fail without noise.
+  What all backends share: the process' options and devices, and timing on a device.
   Memory is in memory.c, conversion of numbers in convert.c, copies in stage.c.
 */
 #include "gpucsrsys.h"
@@ -57,13 +57,10 @@ static PetscErrorCode ReportSet(const char word[])
   PetscCall(PetscStrcasecmp(first, "full", &s->reportfull));
   s->report = PETSC_TRUE;
   if (!s->reportfull && first[0]) {
-    GPUCSRAttempt  attempt;
-    PetscErrorCode ierr;
+    GPUCSRAttempt attempt;
 
-    PetscCall(GPUCSRAttemptBegin(&attempt));
-    ierr = PetscOptionsStringToBool(first, &s->report);
-    PetscCall(GPUCSRAttemptEnd(&attempt));
-    PetscCheck(!ierr, PETSC_COMM_WORLD, PETSC_ERR_ARG_WRONG, "-mat_gpucsr_report %s: must be nothing, full, :file or full:file", word);
+    GPUCSRTry(&attempt, PetscOptionsStringToBool(first, &s->report));
+    PetscCheck(!attempt.error, PETSC_COMM_WORLD, PETSC_ERR_ARG_WRONG, "-mat_gpucsr_report %s: must be nothing, full, :file or full:file", word);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -90,12 +87,8 @@ PetscErrorCode GPUCSRSysInitialize(void)
   /* PETSc says what is no number, and not whose */
 #define OPTION(get, word, ...) \
   do { \
-    PetscErrorCode ierr_; \
-\
-    PetscCall(GPUCSRAttemptBegin(&attempt)); \
-    ierr_ = get(word, __VA_ARGS__); \
-    PetscCall(GPUCSRAttemptEnd(&attempt)); \
-    PetscCheck(!ierr_, PETSC_COMM_WORLD, ierr_, word ": %s", attempt.message); \
+    GPUCSRTry(&attempt, get(word, __VA_ARGS__)); \
+    PetscCheck(!attempt.error, PETSC_COMM_WORLD, attempt.error, word ": %s", attempt.message); \
   } while (0)
   OPTION(PetscOptionsIntArray, "-mat_gpucsr_device_map", "Device of each rank of a node, repeated when there are more ranks", "MATGPUCSR", s->map, &s->nmap, &set);
   if (!set) s->nmap = 0;
@@ -142,9 +135,7 @@ PetscErrorCode GPUCSRSysFinalize(void)
     if (devices[b] && !devices[b]->failed[0]) { /* a failed device gives nothing back, and asking it would fail again */
       GPUCSRAttempt attempt;
 
-      PetscCall(GPUCSRAttemptBegin(&attempt));
-      (void)DeviceClose(devices[b]);
-      PetscCall(GPUCSRAttemptEnd(&attempt));
+      GPUCSRTry(&attempt, DeviceClose(devices[b]));
     }
     PetscCall(PetscFree(devices[b]));
   }
@@ -200,9 +191,7 @@ static PetscErrorCode DeviceRefused(GPUCSRDevice d, const char message[])
   GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  (void)DeviceClose(d);
-  PetscCall(GPUCSRAttemptEnd(&attempt));
+  GPUCSRTry(&attempt, DeviceClose(d));
   PetscCall(PetscSNPrintf(d->failed, sizeof(d->failed), "device %d cannot be opened: %s", d->id, message));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_gpucsr_backend", word, sizeof(word), NULL));
   PetscCall(PetscStrcasecmp(word, d->ops->name, &required));
@@ -222,7 +211,6 @@ PetscErrorCode GPUCSRDeviceOpen(const char name[], GPUCSRDevice *dev, char why[]
   GPUCSRDevice            d;
   size_t                  b;
   int                     n = 0, id;
-  PetscErrorCode          ierr;
 
   PetscFunctionBegin;
   *dev = NULL;
@@ -239,10 +227,8 @@ PetscErrorCode GPUCSRDeviceOpen(const char name[], GPUCSRDevice *dev, char why[]
     d->id      = id;
     d->threads = (int)s->threads;
     d->limit   = (size_t)s->memorylimit;
-    PetscCall(GPUCSRAttemptBegin(&attempt));
-    ierr = DeviceSetUp(d);
-    PetscCall(GPUCSRAttemptEnd(&attempt));
-    if (ierr) PetscCall(DeviceRefused(d, attempt.message));
+    GPUCSRTry(&attempt, DeviceSetUp(d));
+    if (attempt.error) PetscCall(DeviceRefused(d, attempt.message));
     else PetscCall(PetscInfo(NULL, "Rank %d of this node uses backend %s, device %d of %d: %s\n", (int)s->localrank, ops->name, d->id, d->props.ndevices, d->props.name));
   }
   if (devices[b]->failed[0]) PetscCall(PetscSNPrintf(why, len, "%s%s", devices[b]->nstreams ? "it failed before: " : "", devices[b]->failed));
@@ -285,82 +271,5 @@ PetscErrorCode GPUCSRDeviceClock(GPUCSRDevice d, const GPUCSREvent e[2], PetscEr
   PetscCall(ierr);
   PetscCall(d->ops->eventelapsed(d->id, e[0], e[1], seconds));
   *seconds /= n;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Keeps the first message of a chain of errors, prints none */
-static PetscErrorCode KeepError(MPI_Comm comm, int line, const char *fun, const char *file, PetscErrorCode n, PetscErrorType p, const char *mess, void *ctx)
-{
-  GPUCSRAttempt *a = (GPUCSRAttempt *)ctx;
-
-  (void)comm;
-  (void)line;
-  (void)fun;
-  (void)file;
-  if (p == PETSC_ERROR_INITIAL && !a->message[0] && mess) {
-    strncpy(a->message, mess, sizeof(a->message) - 1);
-    a->message[sizeof(a->message) - 1] = 0;
-  }
-  return n;
-}
-
-PetscErrorCode GPUCSRAttemptBegin(GPUCSRAttempt *a)
-{
-  PetscFunctionBegin;
-  a->message[0] = 0;
-  a->stack      = 0;
-#if PetscDefined(USE_DEBUG) && !PetscDefined(HAVE_THREADSAFETY)
-  a->stack = petscstack.currentsize - 1; /* an error leaves the functions it passed on PETSc's debugging stack; less this one */
-#endif
-  PetscCall(PetscPushErrorHandler(KeepError, a));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode GPUCSRAttemptEnd(GPUCSRAttempt *a)
-{
-#if PetscDefined(USE_DEBUG) && !PetscDefined(HAVE_THREADSAFETY)
-  petscstack.currentsize = a->stack;
-#endif
-  (void)a;
-  return PetscPopErrorHandler();
-}
-
-/* A number as GPUCSRSameOnAllRanks() compares it */
-int64_t GPUCSRBits(double number)
-{
-  int64_t bits;
-
-  memcpy(&bits, &number, sizeof(bits));
-  return bits;
-}
-
-/* And a name; NULL: there is none */
-int64_t GPUCSRNumberOf(const char name[])
-{
-  uint64_t n = 14695981039346656037u;
-
-  for (; name && *name; name++) n = (n ^ (unsigned char)*name) * 1099511628211u;
-  return (int64_t)n;
-}
-
-/* Collective: which of these numbers, the first of them, is not the same on all ranks; n: all are */
-PetscErrorCode GPUCSRSameOnAllRanks(MPI_Comm comm, int n, const int64_t mine[], int *differs)
-{
-  PetscMPIInt size;
-  int64_t    *least;
-
-  PetscFunctionBegin;
-  *differs = n;
-  PetscCallMPI(MPI_Comm_size(comm, &size));
-  if (size == 1) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscMalloc1(2 * n, &least));
-  for (int k = 0; k < n; k++) {
-    least[k]     = mine[k];
-    least[n + k] = ~mine[k]; /* the least of these is of the largest */
-  }
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, least, 2 * n, MPI_INT64_T, MPI_MIN, comm));
-  for (int k = n - 1; k >= 0; k--)
-    if (least[k] != ~least[n + k]) *differs = k;
-  PetscCall(PetscFree(least));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
