@@ -1,7 +1,7 @@
 /*
   Events of -log_view. On a device whose backend knows ranges of a profiler (NVTX), each is one by the same name.
 */
-#include "gpucsrsys.h"
+#include "../gpucsrsys.h"
 
 PetscErrorCode GPUCSRLogRegister(const char name[], PetscClassId classid, GPUCSRLogEvent *e)
 {

@@ -1,7 +1,7 @@
 /*
   Records of the report: a text, and numbers that are summed over all that have it, on this rank and then over the ranks.
 */
-#include "gpucsrsys.h"
+#include "../gpucsrsys.h"
 #include <ctype.h>
 
 /* Are they alike, but for numbers if these do not matter? */

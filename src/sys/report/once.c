@@ -2,7 +2,7 @@
   Warnings that several ranks have and one should say. Ranks that cannot ask each other, since none waits for another, count what they said in memory that
   the ranks of a node share. (A MATMPIAIJGPUCSR asks its ranks, see mpiproduct.c.)
 */
-#include "gpucsrsys.h"
+#include "../gpucsrsys.h"
 #include <ctype.h>
 
 #define SLOTS 64
