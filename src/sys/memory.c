@@ -59,7 +59,7 @@ PetscErrorCode GPUCSRMalloc(GPUCSRDevice d, size_t size, const char what[], void
 /* A device that cannot be reached any more keeps what it has: whoever uses it next hears of that */
 PetscErrorCode GPUCSRDeviceReach(GPUCSRDevice d, GPUCSRBool settle, GPUCSRBool *yes)
 {
-  GPUCSRAttempt attempt;
+  GPUCSRAttempt attempt = {0};
 
   PetscFunctionBegin;
   if (!d->failed[0]) {

@@ -47,7 +47,7 @@ static PetscErrorCode Become_GPUGMRES(KSP ksp)
 }
 
 /* Why PETSc's type must solve, the same on every process; NULL: no reason */
-static const char *PetscsToDo(KSP ksp)
+static const char *WhyPETSc(KSP ksp)
 {
   const KSP_GPUGMRES *g = (const KSP_GPUGMRES *)ksp->data;
 
@@ -63,12 +63,12 @@ static int64_t Choices(KSP ksp)
 {
   const KSP_GPUGMRES *g = (const KSP_GPUGMRES *)ksp->data;
 
-  return PetscsToDo(ksp) ? -1 : g->restart + 31 * (int64_t)g->refinement + 37 * (GPUCSRBits((double)g->haptol) % INT32_MAX) + 41 * (GPUCSRBits((double)g->breakdowntol) % INT32_MAX);
+  return WhyPETSc(ksp) ? -1 : g->restart + 31 * (int64_t)g->refinement + 37 * (GPUCSRBits((double)g->haptol) % INT32_MAX) + 41 * (GPUCSRBits((double)g->breakdowntol) % INT32_MAX);
 }
 
 static PetscErrorCode KSPSetUp_GPUGMRES(KSP ksp)
 {
-  const char *why = PetscsToDo(ksp);
+  const char *why = WhyPETSc(ksp);
 
   PetscFunctionBegin;
   PetscCall(GPUKSPAlike(ksp, Choices(ksp)));
@@ -79,7 +79,7 @@ static PetscErrorCode KSPSetUp_GPUGMRES(KSP ksp)
 
 static PetscErrorCode Solve(KSP ksp)
 {
-  const char *why = PetscsToDo(ksp);
+  const char *why = WhyPETSc(ksp);
 
   PetscFunctionBegin;
   PetscCall(GPUKSPAlike(ksp, Choices(ksp)));

@@ -100,6 +100,7 @@ struct _n_Mat_SeqGPUCSR {
   Mat_GPUCSR       base;
   PetscBool        block;                  /* of a MATMPIAIJGPUCSR, which speaks for it */
   char             warning[768];           /* to be said, by this matrix or by the one that speaks for it */
+  PetscBool        putoff;                 /* its factorizations are deferred, see MatGPUCSRFactorPutOff_Private() */
   PetscBool        decided;                /* backend known, for this configuration */
   GPUCSRStream     last;                   /* that of the last product */
   PetscBool        foreign;                /* products may be under way on PETSc's stream */
