@@ -471,17 +471,14 @@ static PetscErrorCode Column(KSP ksp, KSP_GPUGMRES *g)
 /* Records an iteration; if that fails, this solver launches step by step from then on */
 static PetscErrorCode RecordColumn(KSP ksp, KSP_GPUGMRES *g)
 {
-  KSP_GPU       *k = &g->k;
-  GPUCSRAttempt  attempt;
-  PetscErrorCode ierr;
+  KSP_GPU      *k = &g->k;
+  GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
   PetscCall(GPUCSRLaunchGraphBegin(k->dev->stream));
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = Column(ksp, g);
-  PetscCall(GPUCSRAttemptEnd(&attempt));
+  GPUCSRTry(&attempt, Column(ksp, g));
   PetscCall(GPUCSRLaunchGraphEnd(k->dev->stream, &k->graph));
-  if (ierr) PetscCall(GPUCSRLaunchGraphDestroy(&k->graph));
+  if (attempt.error) PetscCall(GPUCSRLaunchGraphDestroy(&k->graph));
   if (k->graph) PetscFunctionReturn(PETSC_SUCCESS);
   g->launched = PETSC_MIN_INT; /* never again */
   PetscCall(PetscInfo(ksp, "An iteration could not be recorded as a graph; its kernels are launched one by one\n"));

@@ -66,18 +66,15 @@ static PetscErrorCode Common(Vec x, Vec y, GPUCSRDevice *dev)
 /* Takes what an application needs. Where the device has no memory, PETSc's goes on */
 static PetscErrorCode Take(PC pc, PCDevice d, GPUCSRDevice dev, Vec x)
 {
-  GPUCSRAttempt  attempt;
-  PetscErrorCode ierr;
+  GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
   if (d->dev && d->dev != dev) PetscCall(Release(pc, d));
   if (d->fresh) PetscFunctionReturn(PETSC_SUCCESS);
   d->dev = dev;
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = (*OpsOf(pc)->take)(pc, d, x, &d->possible);
-  PetscCall(GPUCSRAttemptEnd(&attempt));
-  PetscCheck(!ierr || ierr == PETSC_ERR_MEM, PETSC_COMM_SELF, ierr, "%s", attempt.message);
-  if (ierr) {
+  GPUCSRTry(&attempt, (*OpsOf(pc)->take)(pc, d, x, &d->possible));
+  PetscCheck(!attempt.error || attempt.error == PETSC_ERR_MEM, PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
+  if (attempt.error) {
     PetscCall(PetscInfo(pc, "Applications are PETSc's: %s\n", attempt.message));
     PetscCall(Release(pc, d));
   }
