@@ -34,7 +34,7 @@ struct _n_GPUMGCycle;
 typedef struct {
   PCType       type;
   GPUKSPPCKind kind;
-  PetscBool    rows;    /* it is stored as a fixed count of numbers a row: persistent kernels and polynomials can use it */
+  PetscBool    rows;    /* it is stored as a fixed count of numbers a row: persistent kernels can use it */
   PetscBool    lasting; /* its arrays stay in place unless its variant changes: a graph may be kept for the next solve */
   /* does this row serve the PC? bs: its block size; variant: what else it depends on */
   PetscErrorCode (*accept)(PC, PetscInt *bs, PetscInt *variant, PetscBool *yes);
@@ -46,6 +46,9 @@ typedef struct {
 
 /* ---- keys: what a cached object was made from. They are compared as a whole, so all members take 64 bits: there is no padding ---- */
 
+/* Why the variant single_reduction takes the graph */
+#define GPUKSP_STANDARD_ALONE "a persistent kernel has the standard conjugate gradients alone"
+
 #define GPUKSPSame(a, b) (!memcmp(&(a), &(b), sizeof(a)))
 
 /* A preconditioner. If PETSc reuses it, it may belong to older values than the state of the matrix says */
@@ -53,12 +56,6 @@ typedef struct {
   PetscInt64      pc, P, state, variant, reused;
   const GPUKSPPC *row;
 } GPUKSPPCKey;
-
-/* The largest eigenvalue of the preconditioned operator */
-typedef struct {
-  GPUKSPPCKey pc;
-  PetscInt64  A, state;
-} GPUKSPEigenvaluesKey;
 
 /* The format that a persistent kernel should multiply with */
 typedef struct {
@@ -84,7 +81,7 @@ typedef struct {
   GPUCSRVersion   version;
   const void     *data;
   const GPUKSPPC *row;
-  PetscInt64      method, bs, degree, halo, peers;
+  PetscInt64      method, bs, halo, peers;
 } GPUKSPShapeKey;
 
 /* Of a matrix of several ranks: the entries exchanged, */
@@ -94,7 +91,7 @@ typedef struct {
 
 /* and the off-diagonal block */
 typedef struct {
-  PetscInt64 id, state, precision;
+  PetscInt64 id, state;
 } GPUKSPPeersValues;
 
 /* An entry that another rank needs: its index here, the rank whose inbox it goes to, and its place there */
@@ -130,8 +127,6 @@ struct _n_KSP_GPU {
   PetscBool       trueresidual;      /* take the true residual at the end, */
   PetscBool       trueresidualasked; /* even if it is expensive */
   PetscBool       halo;              /* recompute halos in a persistent kernel where they fit */
-  PetscInt        degree;            /* of a polynomial preconditioner; 0: none */
-  PetscReal       given[2];          /* its eigenvalues; 0: estimate them */
 
   /* set by the type */
   const char *petsc;                              /* PETSc's type, */
@@ -176,10 +171,8 @@ struct _n_KSP_GPU {
   GPUKSPMemory          vectors, numbers; /* numbers: the preconditioner's diagonal, or rows of its blocks */
   PetscInt64            nnumbers;         /* how many times they were made */
   GPUKSPPCKey           numberskey;
-  struct _n_GPUMGCycle *cycle;     /* the preconditioner is a multigrid cycle */
-  Mat                   factor;    /* or triangular solves with this factor; no reference is held */
-  PetscReal             lambda[2]; /* the polynomial's eigenvalues */
-  GPUKSPEigenvaluesKey  lambdakey;
+  struct _n_GPUMGCycle *cycle;  /* the preconditioner is a multigrid cycle */
+  Mat                   factor; /* or triangular solves with this factor; no reference is held */
 
   /* for a persistent kernel; graphs use its vectors too */
   GPUKSPPersistent     persistent;
@@ -313,7 +306,6 @@ GPUCSR_INTERN PetscErrorCode GPUKSPPCCheck(KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPPCSolving(KSP_GPU *, PetscBool);
 GPUCSR_INTERN PetscErrorCode GPUKSPPCFail(KSP_GPU *, const char message[]);
 GPUCSR_INTERN PetscErrorCode GPUKSPPCDiagonal(KSP, KSP_GPU *);
-GPUCSR_INTERN PetscErrorCode GPUKSPPCEigenvalues(KSP, KSP_GPU *, PetscBool *);
 
 /* peers.c */
 GPUCSR_INTERN PetscErrorCode GPUKSPPeersGet(KSP, KSP_GPU *, PetscBool *, char[], size_t);

@@ -103,7 +103,7 @@ static PetscErrorCode GraphIsFaster(KSP ksp, const KSP_GPU *k, PetscMPIInt size,
   PetscFunctionBegin;
   *faster = PETSC_FALSE;
   if (k->path != KSP_GPU_PATH_AUTO) PetscFunctionReturn(PETSC_SUCCESS);
-  if (k->method == GPUKSP_CG && size == 1) *faster = (PetscBool)(!k->degree && there && !table && GPUCSRPlanSums(P) && GPUKSPBytes(&P->A, PETSC_FALSE) + 72.0 * k->n > MOST_BYTES);
+  if (k->method == GPUKSP_CG && size == 1) *faster = (PetscBool)(there && !table && GPUCSRPlanSums(P) && GPUKSPBytes(&P->A, PETSC_FALSE) + 72.0 * k->n > MOST_BYTES);
   if (k->method != GPUKSP_BCGS) PetscFunctionReturn(PETSC_SUCCESS);
   if (size > 1) {
     PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &nnz, 1, MPI_DOUBLE, MPI_MAX, PetscObjectComm((PetscObject)ksp)));
@@ -129,7 +129,7 @@ static PetscErrorCode WhyHostLoop(KSP ksp, KSP_GPU *k, char text[], size_t len, 
   PetscCall(MatGetTransposeNullSpace(A, &tnull));
   k->pc.kind = k->pc.row->kind;
   if (size > 1) PetscCall(GPUKSPKindTogether(ksp, k));
-  if (null || tnull || ksp->transpose_solve || (k->degree && !k->pc.row->rows)) k->pc.kind = GPUKSP_PC_ANY;
+  if (null || tnull || ksp->transpose_solve) k->pc.kind = GPUKSP_PC_ANY;
   *why = k->path == KSP_GPU_PATH_HOST_LOOP ? "asked for" : null || tnull ? "the operator has a null space" : ksp->transpose_solve ? "it is a solve with the transpose" : k->pc.kind == GPUKSP_PC_ANY ? "the preconditioner is PCApply()'s" : NULL;
   if (!*why && size > 1) {
     char      launch[256];
@@ -141,9 +141,6 @@ static PetscErrorCode WhyHostLoop(KSP ksp, KSP_GPU *k, char text[], size_t len, 
     if (!k->ranks.on && !k->peers.on) PetscCall(GPUKSPWhyNotRanks(ksp, k, launch, text, len));
     if (!k->peers.on && !k->ranks.on) *why = text;
   }
-  PetscCheck(!k->degree || k->pc.kind != GPUKSP_PC_ANY, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "-ksp_%s_polynomial_degree: the polynomial is of PCNONE or PCJACOBI, or in a persistent kernel or graph of PCPBJACOBI with blocks of at most 8, and of no operator with a null space",
-             ((PetscObject)ksp)->type_name);
-  PetscCheck(!*why || !k->degree || k->pc.kind != GPUKSP_PC_APART, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "The polynomial of PCPBJACOBI is not for the host loop");
   if (*why && k->pc.kind == GPUKSP_PC_APART) k->pc.kind = GPUKSP_PC_ANY;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -179,7 +176,7 @@ static PetscErrorCode Choose(KSP ksp, KSP_GPU *k)
              : k->refined                                            ? "residual replacement goes by it"
              : k->live                                               ? "a monitor or test looks at every iteration"
              : !k->pc.row->rows                                      ? "the preconditioner is not part of a persistent kernel"
-             : k->degree && k->method != GPUKSP_CG                   ? "a persistent kernel has a polynomial in standard conjugate gradients alone"
+             : k->method == GPUKSP_CG_SINGLE_REDUCTION               ? GPUKSP_STANDARD_ALONE
              : longest > LONGEST_ROW && k->path == KSP_GPU_PATH_AUTO ? text
              : faster                                                ? gathers
                                                                      : "";
@@ -331,7 +328,7 @@ static PetscErrorCode Tables(KSP_GPU *k)
 /* Blocks and their rows; no block cuts a slice or a block of the preconditioner */
 static PetscErrorCode Shape(KSP_GPU *k, PetscBool *possible)
 {
-  const GPUKSPShapeKey key = {k->op.version, k->S->array[0].data, k->pc.row, k->method, k->pc.bs, k->degree, k->halo, k->peers.on ? k->peers.made : 0};
+  const GPUKSPShapeKey key = {k->op.version, k->S->array[0].data, k->pc.row, k->method, k->pc.bs, k->halo, k->peers.on ? k->peers.made : 0};
   GPUKSPPersistent    *L   = &k->persistent;
 
   PetscFunctionBegin;
@@ -486,11 +483,6 @@ static PetscErrorCode PrepareSolve(KSP ksp, KSP_GPU *k, PetscBool *possible)
   PetscCall(GPUKSPPCFind(ksp, k));
   PetscCall(GPUKSPLive(ksp, k));
   k->noroom = PETSC_FALSE;
-  PetscCall(GPUKSPPCEigenvalues(ksp, k, possible));
-  if (!*possible) {
-    PetscCall(PetscStrncpy(k->why, "no eigenvalue of the preconditioned operator was found to be positive, which its polynomial needs", sizeof(k->why)));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
   PetscCall(Choose(ksp, k));
   if (k->refined) {
     PetscCall(PrepareRefinement(ksp, k));

@@ -41,7 +41,6 @@ PetscErrorCode GPUKSPRefineChoose(KSP_GPU *k)
   PetscCall(PetscStrlcat(whynot, " in single", sizeof(whynot)));
   if (P->A.precision != GPUCSR_PRECISION_DOUBLE) why = "the matrix itself is not in double";
   else if (k->method != GPUKSP_CG) why = "residual replacement requires the standard conjugate gradients";
-  else if (k->degree) why = "residual replacement does not support a polynomial";
   else if (k->live) why = "a monitor or test looks at every iteration";
   else if (k->pc.kind == GPUKSP_PC_ANY) why = "the preconditioner is PCApply()'s";
   else if (!k->pc.row->rows) why = "the preconditioner is in double";

@@ -81,13 +81,13 @@ PetscErrorCode GPUKSPEndTogether(KSP ksp, PetscErrorCode ierr, PetscBool *any)
 /* Why several processes cannot solve in one launch on each; empty: they can. The answer is the same on all */
 PetscErrorCode GPUKSPWhyNotPeers(KSP ksp, KSP_GPU *k, PetscMPIInt size, char why[], size_t len)
 {
-  const char *what = size > GPUKSP_PEERS                   ? "there are too many"
-                     : k->path == KSP_GPU_PATH_GRAPH       ? "asked for"
-                     : k->precision != KSP_GPU_DOUBLE      ? "residual replacement is for one"
-                     : k->live                             ? "a monitor or test looks at every iteration"
-                     : !k->pc.row->rows                    ? "the preconditioner is not part of a persistent kernel"
-                     : k->degree && k->method != GPUKSP_CG ? "a persistent kernel has a polynomial in standard conjugate gradients alone"
-                                                           : NULL;
+  const char *what = size > GPUKSP_PEERS                       ? "there are too many"
+                     : k->path == KSP_GPU_PATH_GRAPH           ? "asked for"
+                     : k->precision != KSP_GPU_DOUBLE          ? "residual replacement is for one"
+                     : k->live                                 ? "a monitor or test looks at every iteration"
+                     : !k->pc.row->rows                        ? "the preconditioner is not part of a persistent kernel"
+                     : k->method == GPUKSP_CG_SINGLE_REDUCTION ? GPUKSP_STANDARD_ALONE
+                                                               : NULL;
   PetscBool   ok   = PETSC_FALSE;
   char        text[256];
 

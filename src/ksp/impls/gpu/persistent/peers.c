@@ -84,13 +84,12 @@ static PetscErrorCode ListsDestroy(Lists *l)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The nonempty rows of the off-diagonal block, as sliced ELL; values are rounded if those of the diagonal block are */
+/* The nonempty rows of the off-diagonal block, as sliced ELL */
 static PetscErrorCode OffDiagonal(KSP_GPU *k, Mat Ao, Lists *l)
 {
-  GPUKSPPeers    *o       = &k->persistent.peers;
-  const PetscBool rounded = (PetscBool)(k->op.plan->A.precision != GPUCSR_PRECISION_DOUBLE);
-  GPUCSROperator  off     = {.A = Ao};
-  GPUCSRSource    s;
+  GPUKSPPeers   *o   = &k->persistent.peers;
+  GPUCSROperator off = {.A = Ao};
+  GPUCSRSource   s;
 
   PetscFunctionBegin;
   PetscCall(MatGPUCSROperatorSource_Private(&off, &s));
@@ -116,10 +115,9 @@ static PetscErrorCode OffDiagonal(KSP_GPU *k, Mat Ao, Lists *l)
   for (int q = 0; q < o->rows; q++)
     for (int e = s.i[l->row[q]]; e < s.i[l->row[q] + 1]; e++) {
       const int64_t to = GPUCSR_SLICE * (int64_t)(l->slice[q / GPUCSR_SLICE] + e - s.i[l->row[q]]) + q % GPUCSR_SLICE;
-      const double  a  = (double)PetscRealPart(s.a[e]);
 
       l->col[to] = o->tail + (int)s.j[e];
-      l->val[to] = rounded ? (double)(float)a : a;
+      l->val[to] = (double)PetscRealPart(s.a[e]);
     }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -185,9 +183,8 @@ PetscErrorCode GPUKSPPeersLists(KSP ksp, KSP_GPU *k)
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
   PetscCall(MatMPIAIJGetSeqAIJ(A, NULL, &Ao, NULL));
   PetscCall(PetscMemzero(&now, sizeof(now)));
-  now.id        = (PetscInt64)((PetscObject)Ao)->id;
-  now.state     = (PetscInt64)((PetscObject)Ao)->state;
-  now.precision = (PetscInt64)k->op.plan->A.precision;
+  now.id    = (PetscInt64)((PetscObject)Ao)->id;
+  now.state = (PetscInt64)((PetscObject)Ao)->state;
   if (k->peers.lists.p && GPUKSPSame(now, k->peers.values)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscMemzero(&k->peers.values, sizeof(k->peers.values)));
   ierr = OffDiagonal(k, Ao, &l);
@@ -258,7 +255,7 @@ PetscErrorCode GPUKSPPeersGet(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], si
   GPUKSPPeersPattern now;
   Mat                A, Ad, Ao;
   PetscObjectState   state;
-  int                stale[3], any[3];
+  int                stale[4], any[4];
   GPUCSRAttempt      attempt;
   PetscErrorCode     ierr;
 
@@ -274,9 +271,14 @@ PetscErrorCode GPUKSPPeersGet(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], si
   stale[0]  = !k->peers.group || k->peers.dev != k->dev || (k->peers.group->all && k->peers.group->control->dead) || k->persistent.epoch > UINT_MAX / 2;
   stale[1]  = !GPUKSPSame(now, k->peers.pattern);
   stale[2]  = !k->dev->ops->kernels;
-  PetscCallMPI(MPI_Allreduce(stale, any, 3, MPI_INT, MPI_MAX, comm));
+  stale[3]  = k->op.plan->A.precision != GPUCSR_PRECISION_DOUBLE;
+  PetscCallMPI(MPI_Allreduce(stale, any, 4, MPI_INT, MPI_MAX, comm));
   if (any[2] && k->path == KSP_GPU_PATH_AUTO) { /* solving together would gain nothing */
     PetscCall(PetscStrncpy(why, "the host computes", len));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (any[3]) {
+    PetscCall(PetscStrncpy(why, "the matrix is not in double on every rank", len));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (any[0]) {
