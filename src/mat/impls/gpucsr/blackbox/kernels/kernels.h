@@ -39,12 +39,10 @@ typedef struct {
 } GPUCSRKernel;
 
 /*
-  Variants that say more than one thing. csr_vector: threads a row, entries a load, rows a thread, which are neighbours or (cyclic) as far apart as there are
-  groups of threads. sell_row: threads a row, rows whose entries are loaded together; hyb_segment hands its variant on to it
+  Variants that say more than one thing. csr_vector: threads a row, entries a load. sell_row: threads a row, rows whose entries are loaded together; hyb_segment hands its variant on to it
 */
-#define CSR_VECTOR(threads, entries, rows)        (1000 * (rows) + 100 * (entries) + (threads))
-#define CSR_VECTOR_CYCLIC(threads, entries, rows) (-CSR_VECTOR(threads, entries, rows))
-#define SELL_ROW(threads, together)               (100 * (together) + (threads))
+#define CSR_VECTOR(threads, entries) (100 * (entries) + (threads))
+#define SELL_ROW(threads, together)  (100 * (together) + (threads))
 
 GPUCSR_INTERN GPUCSRError GPUCSRKernelFind(const char[], const GPUCSRKernel **);
 GPUCSR_INTERN GPUCSRError GPUCSRKernelGet(int, const GPUCSRKernel **);
