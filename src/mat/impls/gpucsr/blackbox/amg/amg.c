@@ -120,7 +120,7 @@ static PetscErrorCode Smooth(GPUAMG *h, int l, int k)
   GPUAMGWork   w = {.dinv = (double *)L->dinv.p, .omega = h->o.damping / L->lambda};
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRSpGEMMNumeric(&L->A, &L->P[k - 1], &L->prows[k], &L->P[k]));
+  PetscCall(GPUCSRSpGEMMValues(&L->A, &L->P[k - 1], &L->prows[k], &L->P[k]));
   w.from = GPUAMGRowsOf(&L->P[k - 1]);
   w.to   = GPUAMGRowsOf(&L->P[k]);
   PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, GPUAMG_SMOOTH, L->n, &w));
@@ -161,8 +161,8 @@ static PetscErrorCode Galerkin(GPUAMG *h, int l)
   GPUAMGWork   w = {.to = GPUAMGRowsOf(&C->A), .dead = (unsigned char *)C->dead.p};
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRSpGEMMNumeric(&L->A, &L->P[h->o.nsmooths], &L->aprows, &L->AP));
-  PetscCall(GPUCSRSpGEMMNumeric(&L->R, &L->AP, &L->crows, &C->A));
+  PetscCall(GPUCSRSpGEMMValues(&L->A, &L->P[h->o.nsmooths], &L->aprows, &L->AP));
+  PetscCall(GPUCSRSpGEMMValues(&L->R, &L->AP, &L->crows, &C->A));
   if (C->ns > 1) PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, GPUAMG_DEAD, C->n, &w));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

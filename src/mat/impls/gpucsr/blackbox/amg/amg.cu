@@ -1,5 +1,5 @@
 /*
-  Steps of smoothed aggregation on a GPU. A step is a thread a row, compiled by itself; sums have a fixed order, so that a hierarchy has the same bits every time.
+  Steps of smoothed aggregation on a GPU. A step is a thread a row, or some where rows are long, compiled by itself; sums have a fixed order, so that a hierarchy has the same bits every time.
 */
 #include "../kernels/device.cuh"
 #include "rows.h"
@@ -20,12 +20,54 @@ static void Launch(int n, const GPUAMGWork *w, cudaStream_t s)
   rows_kernel<S><<<GPUCSRBlocks(n, THREADS), THREADS, 0, s>>>(n, *w);
 }
 
+/* G threads share a row whose neighbours are looked at */
+template <int G, GPUAMGStep S>
+__global__ void __launch_bounds__(THREADS) neighbours_kernel(int n, const GPUAMGWork w)
+{
+  const int64_t at = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+  const int     v = (int)(at / G), lane = (int)threadIdx.x % G;
+  const bool    open = v < n && ((S == GPUAMG_SPREAD && w.fresh) || GPUAMGOpen(&w, S, v));
+  uint32_t      most = open ? GPUAMGMost(&w, v, lane, G) : 0;
+
+#pragma unroll
+  for (int o = G / 2; o; o /= 2) most = max(most, __shfl_down_sync(0xffffffffu, most, o, G));
+  if (v >= n || lane) return;
+  if (S == GPUAMG_DECIDE && !open) w.next[v] = w.key[v];
+  if (!open) return;
+  if (S == GPUAMG_DECIDE) GPUAMGDecideRow(&w, v, most);
+  else GPUAMGSpreadRow(&w, v, most);
+}
+
+/* From how many entries a row on it has threads of its own */
+#define WIDE 12
+
+template <GPUAMGStep S>
+static void LaunchNeighbours(int n, const GPUAMGWork *w, cudaStream_t s)
+{
+  if (w->wide < WIDE) neighbours_kernel<1, S><<<GPUCSRBlocks(n, THREADS), THREADS, 0, s>>>(n, *w);
+  else neighbours_kernel<8, S><<<GPUCSRBlocks((int64_t)n * 8, THREADS), THREADS, 0, s>>>(n, *w);
+}
+
+/* A warp an aggregate */
+__global__ void __launch_bounds__(THREADS) orthogonal_kernel(int n, const GPUAMGWork w)
+{
+  const int64_t at = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+
+  if (at / 32 < n) GPUAMGOrthogonalRow(&w, (int)(at / 32), (int)threadIdx.x % 32, 32);
+}
+
+static void LaunchOrthogonal(int n, const GPUAMGWork *w, cudaStream_t s)
+{
+  orthogonal_kernel<<<GPUCSRBlocks((int64_t)n * 32, THREADS), THREADS, 0, s>>>(n, *w);
+}
+
 static GPUCSRError Rows_CUDA(GPUCSRDevice dev, GPUAMGStep step, int n, const GPUAMGWork *w)
 {
   typedef void (*Launcher)(int, const GPUAMGWork *, cudaStream_t);
   /* in the order of GPUAMGStep */
-  static const Launcher launch[] = {Launch<GPUAMG_DIAGONAL>, Launch<GPUAMG_NORMS>,   Launch<GPUAMG_COUNT>,   Launch<GPUAMG_GRAPH>,   Launch<GPUAMG_BEGIN>,      Launch<GPUAMG_SPREAD>, Launch<GPUAMG_DECIDE>, Launch<GPUAMG_ROOTS>, Launch<GPUAMG_OWN>,
-                                    Launch<GPUAMG_JOIN>,     Launch<GPUAMG_BELONGS>, Launch<GPUAMG_MEMBERS>, Launch<GPUAMG_PATTERN>, Launch<GPUAMG_ORTHOGONAL>, Launch<GPUAMG_SMOOTH>, Launch<GPUAMG_DEAD>,   Launch<GPUAMG_ONES>,  Launch<GPUAMG_START>};
+  static const Launcher launch[] = {Launch<GPUAMG_DIAGONAL>,         Launch<GPUAMG_NORMS>, Launch<GPUAMG_COUNT>,  Launch<GPUAMG_GRAPH>, Launch<GPUAMG_BEGIN>,   LaunchNeighbours<GPUAMG_SPREAD>,
+                                    LaunchNeighbours<GPUAMG_DECIDE>, Launch<GPUAMG_ROOTS>, Launch<GPUAMG_OWN>,    Launch<GPUAMG_JOIN>,  Launch<GPUAMG_BELONGS>, Launch<GPUAMG_MEMBERS>,
+                                    Launch<GPUAMG_PATTERN>,          LaunchOrthogonal,     Launch<GPUAMG_SMOOTH>, Launch<GPUAMG_DEAD>,  Launch<GPUAMG_ONES>,    Launch<GPUAMG_START>};
 
   if (!n) return 0;
   launch[step](n, w, (cudaStream_t)dev->stream);

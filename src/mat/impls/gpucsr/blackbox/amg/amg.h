@@ -29,8 +29,8 @@ typedef enum {
   GPUAMG_COUNT,      /* length = strong connections of a vertex, which has bs rows, */
   GPUAMG_GRAPH,      /* and these, into to */
   GPUAMG_BEGIN,      /* key of a vertex of graph A */
-  GPUAMG_SPREAD,     /* next = the largest of key, of a vertex and its neighbours */
-  GPUAMG_DECIDE,     /* key, from next, which is the largest within distance k; flag: a vertex is undecided */
+  GPUAMG_SPREAD,     /* next = the largest of keys, of a vertex and its neighbours; not fresh: unless it is final */
+  GPUAMG_DECIDE,     /* next = the new key, where keys are the largest within distance k - 1; flag: a vertex is undecided */
   GPUAMG_ROOTS,      /* length = 1 for a root, else 0 */
   GPUAMG_OWN,        /* agg = number of a root's aggregate, else -1; number: the sums of length */
   GPUAMG_JOIN,       /* out = agg, or that of most neighbours */
@@ -60,7 +60,8 @@ typedef struct {
   GPUAMGRows     A, from, to;
   int            bs, ns; /* rows of a vertex, near null vectors */
   double         theta, omega;
-  uint32_t      *key, *next, *spread;
+  uint32_t      *key, *next, *keys;
+  int            fresh, wide; /* wide: entries of a row of A, about */
   int32_t       *agg, *out, *length, *number, *flag;
   double        *dinv, *norm, *basis, *coarse;
   unsigned char *dead;
@@ -118,7 +119,8 @@ typedef struct {
 
 enum {
   GPUAMG_TEMP_KEY,
-  GPUAMG_TEMP_AGG    = GPUAMG_TEMP_KEY + 3,
+  GPUAMG_TEMP_SPREAD = GPUAMG_TEMP_KEY + 2,
+  GPUAMG_TEMP_AGG,
   GPUAMG_TEMP_LENGTH = GPUAMG_TEMP_AGG + 2,
   GPUAMG_TEMP_NUMBER,
   GPUAMG_TEMP_NORM,
