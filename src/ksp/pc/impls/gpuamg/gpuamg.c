@@ -569,7 +569,7 @@ static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
 . -pc_gpuamg_threshold_scale s               - threshold of a level that none is given for, relative to that of the finer one, 1 by default
 . -pc_gpuamg_agg_nsmooths n                  - steps of the prolongator's smoother, 1 by default
 . -pc_gpuamg_aggressive_coarsening n         - levels with larger aggregates, 1 by default
-. -pc_gpuamg_coarse_eq_limit n               - rows of a level that is not made coarser, 50 by default
+. -pc_gpuamg_coarse_eq_limit n               - rows of a level that is not made coarser, 1000 by default: its dense inverse takes less time than further levels
 . -pc_gpuamg_max_levels n                    - levels at most
 . -pc_gpuamg_reuse_interpolation (true|false) - keep the prolongators when values change
 . -pc_gpuamg_smoother_degree n               - steps of Chebyshev's iteration before and after the coarse correction, 2 by default
@@ -605,7 +605,7 @@ static PetscErrorCode PCCreate_GPUAMG(PC pc)
   pc->data = a;
   a->o     = (GPUAMGOptions){
         .nsmooths = 1, .aggressive = 1, .distance = {1, 3},
-                .limit = 50, .levels = GPUAMG_LEVELS, .steps = 10, .damping = 1.4
+                .limit = 1000, .levels = GPUAMG_LEVELS, .steps = 10, .damping = 1.4
   };
   for (int l = 0; l < GPUAMG_LEVELS; l++) a->o.threshold[l] = -1;
   a->nthreshold = 1;

@@ -216,7 +216,7 @@ static PetscErrorCode Coarsest(GPUAMG *h)
   PetscCall(GPUAMGGive(h, &h->inverseT));
   if (!h->exact || h->problem) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUAMGTake(h, &h->inverse, sizeof(double) * n * n, "the inverse of a coarse operator"));
-  PetscCall(GPUAMGTake(h, &h->temp[GPUAMG_TEMP_NORM], sizeof(double) * (3 * n + 3), "the inverse of a coarse operator"));
+  PetscCall(GPUAMGTake(h, &h->temp[GPUAMG_TEMP_NORM], sizeof(double) * GPUAMG_WORK(n), "the inverse of a coarse operator"));
   PetscCall((*GPUAMGOf(h->dev)->invert)(h->dev, &A, (double *)h->inverse.p, (double *)h->temp[GPUAMG_TEMP_NORM].p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

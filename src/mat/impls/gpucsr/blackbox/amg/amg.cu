@@ -167,113 +167,150 @@ static GPUCSRError Orthogonalize_CUDA(GPUCSRDevice dev, int n, int k, const doub
 
 /* ---- the inverse of the coarsest matrix ---- */
 
-/* What pivots have for each other, behind a row and a column of D */
-struct Pivots {
-  double *row, *column, *first, *value; /* the largest of all pivots is the first; value: of the one at hand, 0: there is none */
-  int    *at, *done;
+/*
+  Gauss and Jordan's elimination in place by blocks of TILE rows: a launch inverts the block on the diagonal, in each of its blocks of threads again, and multiplies its rows with that; another one
+  changes all other rows. Pivots come from the diagonal of the block.
+*/
+#define TILE GPUAMG_TILE
+
+/* Behind each other in the memory of the call */
+struct Elimination {
+  double *row, *column, *diagonal; /* TILE rows of D times the inverse of their block, TILE columns of D, the diagonal at the beginning */
 };
 
-static Pivots PivotsIn(int n, double *work)
+static Elimination EliminationIn(int n, double *work)
 {
-  return {work, work + n, work + 2 * n, work + 2 * n + 1, (int *)(work + 2 * n + 2), (int *)(work + 2 * n + 2) + 1};
+  return {work, work + (size_t)TILE * n, work + (size_t)2 * TILE * n};
 }
 
-__global__ void __launch_bounds__(THREADS) scatter_dense_kernel(int n, const GPUAMGRows A, double *D, int *done)
+__global__ void __launch_bounds__(THREADS) scatter_dense_kernel(int n, const GPUAMGRows A, double *D, double *diagonal)
 {
   const int i = (int)(blockIdx.x * THREADS + threadIdx.x);
 
   if (i >= n) return;
-  done[i] = 0;
   for (int k = A.i[i]; k < A.i[i + 1]; k++) D[(size_t)i * n + A.j[k]] += A.a[k];
+  diagonal[i] = fabs(D[(size_t)i * n + i]);
 }
 
-/* One block: the largest entry on the diagonal of what is left, the first of as large ones, and its row and column */
-__global__ void __launch_bounds__(THREADS) pivot_kernel(int n, int step, const double *__restrict__ D, Pivots p)
+/* P = its inverse. Rows and columns of pivots of which no more is left than least times what they were become zero. The first warp chooses pivots */
+__device__ void invert_tile(int m, double (*P)[TILE + 1], const double *was, double least)
 {
-  __shared__ double size[THREADS];
-  __shared__ int    place[THREADS];
-  double            most = -1;
-  int               best = -1;
+  __shared__ double row[TILE], column[TILE], pivot;
+  __shared__ int    at;
+  const int         lane = (int)threadIdx.x;
+  bool              left = lane < m;
 
-  for (int i = (int)threadIdx.x; i < n; i += THREADS) {
-    const double d = fabs(D[(size_t)i * n + i]);
+  for (int step = 0; step < m; step++) {
+    if (lane < 32) {
+      double share = left ? GPUAMGShare(P[lane][lane], was[lane]) : -1;
+      int    place = lane;
 
-    if (!p.done[i] && (best < 0 || d > most)) {
-      best = i;
-      most = d;
-    }
-  }
-  size[threadIdx.x]  = most;
-  place[threadIdx.x] = best;
-  __syncthreads();
-  for (int o = THREADS / 2; o; o /= 2) {
-    if ((int)threadIdx.x < o) {
-      const double d = size[threadIdx.x + o];
-      const int    q = place[threadIdx.x + o];
+#pragma unroll
+      for (int o = 16; o; o /= 2) {
+        const double other = __shfl_xor_sync(0xffffffffu, share, o);
+        const int    from  = __shfl_xor_sync(0xffffffffu, place, o);
 
-      if (q >= 0 && (place[threadIdx.x] < 0 || d > size[threadIdx.x] || (d == size[threadIdx.x] && q < place[threadIdx.x]))) {
-        size[threadIdx.x]  = d;
-        place[threadIdx.x] = q;
+        if (other > share || (other == share && from < place)) {
+          share = other;
+          place = from;
+        }
       }
+      if (lane == place) left = false;
+      if (lane == 0) at = place;
+      if (lane == 0) pivot = share > least ? P[place][place] : 0;
+    }
+    __syncthreads();
+    const int    k = at;
+    const double d = pivot;
+
+    if (lane < m) {
+      row[lane]    = d == 0 ? 0 : P[k][lane] / d;
+      column[lane] = d == 0 ? 0 : P[lane][k];
+    }
+    __syncthreads();
+    for (int q = lane; q < m * TILE; q += THREADS) {
+      const int i = q / TILE, j = q % TILE;
+
+      if (j >= m) continue;
+      if (i == k) P[i][j] = d == 0 ? 0 : j == k ? 1 / d : row[j];
+      else P[i][j] = j == k ? (d == 0 ? 0 : -column[i] / d) : P[i][j] - column[i] * row[j];
     }
     __syncthreads();
   }
-  const int  k     = place[0];
-  const bool ended = step ? *p.value == 0 : false;
-
-  if (!step && !threadIdx.x) *p.first = size[0];
-  __syncthreads();
-  if (k < 0 || ended || size[0] <= 1e-13 * *p.first) {
-    if (!threadIdx.x) *p.value = 0;
-    return;
-  }
-  const double d = D[(size_t)k * n + k];
-
-  for (int j = (int)threadIdx.x; j < n; j += THREADS) {
-    p.row[j]    = D[(size_t)k * n + j] / d;
-    p.column[j] = D[(size_t)j * n + k];
-  }
-  __syncthreads();
-  if (threadIdx.x) return;
-  *p.value  = d;
-  *p.at     = k;
-  p.done[k] = 1;
 }
 
-__global__ void __launch_bounds__(THREADS) sweep_kernel(int n, double *D, Pivots p)
+/* Block b: columns from b TILE on of the rows of block k, and rows from there on of its columns, which are kept as they are */
+__global__ void __launch_bounds__(THREADS) rows_of_block_kernel(int n, int k, double least, const double *__restrict__ D, Elimination e)
 {
-  const int64_t q = (int64_t)blockIdx.x * THREADS + threadIdx.x;
-  const double  d = *p.value;
+  __shared__ double P[TILE][TILE + 1], R[TILE][TILE + 1], was[TILE];
+  const int         first = k * TILE, m = min(TILE, n - first), begin = (int)blockIdx.x * TILE, l = min(TILE, n - begin);
 
-  if (q >= (int64_t)n * n || d == 0) return;
-  const int i = (int)(q / n), j = (int)(q % n), k = *p.at;
+  for (int q = (int)threadIdx.x; q < TILE * TILE; q += THREADS) {
+    const int i = q / TILE, j = q % TILE;
 
-  if (i == k) D[q] = j == k ? 1 / d : p.row[j];
-  else D[q] = j == k ? -p.column[i] / d : D[q] - p.column[i] * p.row[j];
+    P[i][j] = i < m && j < m ? D[(size_t)(first + i) * n + first + j] : 0;
+    R[i][j] = i < m && j < l ? D[(size_t)(first + i) * n + begin + j] : 0;
+    if (i < l) e.column[(size_t)(begin + i) * TILE + j] = j < m ? D[(size_t)(begin + i) * n + first + j] : 0;
+  }
+  if (threadIdx.x < m) was[threadIdx.x] = e.diagonal[first + threadIdx.x];
+  __syncthreads();
+  invert_tile(m, P, was, least);
+  for (int q = (int)threadIdx.x; q < m * TILE; q += THREADS) {
+    const int i = q / TILE, j = q % TILE;
+    double    sum = 0;
+
+    if (j >= l) continue;
+    if ((int)blockIdx.x == k) sum = P[i][j];
+    else
+      for (int p = 0; p < m; p++) sum += P[i][p] * R[p][j];
+    e.row[(size_t)i * n + begin + j] = sum;
+  }
 }
 
-__global__ void __launch_bounds__(THREADS) left_kernel(int n, double *D, const int *__restrict__ done)
+/* A block of threads a block of D */
+__global__ void __launch_bounds__(THREADS) eliminate_kernel(int n, int k, double *D, Elimination e)
 {
-  const int64_t q = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+  __shared__ double C[TILE][TILE + 1], R[TILE][TILE + 1];
+  const int         m = min(TILE, n - k * TILE), row = (int)blockIdx.y * TILE, begin = (int)blockIdx.x * TILE;
 
-  if (q < (int64_t)n * n && (!done[q / n] || !done[q % n])) D[q] = 0;
+  for (int q = (int)threadIdx.x; q < TILE * TILE; q += THREADS) {
+    const int i = q / TILE, j = q % TILE;
+
+    C[i][j] = row + i < n ? e.column[(size_t)(row + i) * TILE + j] : 0;
+    R[i][j] = i < m && begin + j < n ? e.row[(size_t)i * n + begin + j] : 0;
+  }
+  __syncthreads();
+  for (int q = (int)threadIdx.x; q < TILE * TILE; q += THREADS) {
+    const int i = q / TILE, j = q % TILE;
+    double    sum = 0;
+
+    if (row + i >= n || begin + j >= n) continue;
+    double *const d = D + (size_t)(row + i) * n + begin + j;
+
+    if ((int)blockIdx.y == k) {
+      *d = R[i][j];
+      continue;
+    }
+#pragma unroll 8
+    for (int p = 0; p < m; p++) sum += C[i][p] * R[p][j];
+    *d = ((int)blockIdx.x == k ? 0 : *d) - sum;
+  }
 }
 
 static GPUCSRError Invert_CUDA(GPUCSRDevice dev, const GPUAMGRows *A, double *D, double *work)
 {
-  const cudaStream_t s      = (cudaStream_t)dev->stream;
-  const int          n      = A->m;
-  const unsigned int blocks = GPUCSRBlocks((int64_t)n * n, THREADS);
-  const Pivots       p      = PivotsIn(n, work);
+  const cudaStream_t s     = (cudaStream_t)dev->stream;
+  const int          n     = A->m;
+  const unsigned int tiles = (unsigned int)((n + TILE - 1) / TILE);
+  const Elimination  e     = EliminationIn(n, work);
 
   if (!n) return 0;
   GPUCSRCall(dev->ops->zero(dev->id, D, sizeof(double) * (size_t)n * (size_t)n, dev->stream));
-  scatter_dense_kernel<<<GPUCSRBlocks(n, THREADS), THREADS, 0, s>>>(n, *A, D, p.done);
-  for (int step = 0; step < n; step++) {
-    pivot_kernel<<<1, THREADS, 0, s>>>(n, step, D, p);
-    sweep_kernel<<<blocks, THREADS, 0, s>>>(n, D, p);
+  scatter_dense_kernel<<<GPUCSRBlocks(n, THREADS), THREADS, 0, s>>>(n, *A, D, e.diagonal);
+  for (int k = 0; k < (int)tiles; k++) {
+    rows_of_block_kernel<<<tiles, THREADS, 0, s>>>(n, k, GPUAMG_LEAST(n), D, e);
+    eliminate_kernel<<<dim3(tiles, tiles), THREADS, 0, s>>>(n, k, D, e);
   }
-  left_kernel<<<blocks, THREADS, 0, s>>>(n, D, p.done);
   GPUCSRCheckLaunch("the inverse of a coarse operator");
   return 0;
 }

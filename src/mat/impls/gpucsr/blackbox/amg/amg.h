@@ -72,10 +72,14 @@ typedef struct {
   GPUCSRError (*rows)(GPUCSRDevice, GPUAMGStep, int n, const GPUAMGWork *);
   /* w = dinv z (z NULL: w), h[j] = (V_j, w) for the k vectors V before w, w -= sum of h[j] V_j, h[k] = |w|, w /= h[k]. part: GPUAMG_PARTS */
   GPUCSRError (*orthogonalize)(GPUCSRDevice, int n, int k, const double *V, size_t ld, const double *z, const double *dinv, double *w, double *part, double *h);
-  /* D = the inverse of A by rows, pivots from the diagonal; where all that is left is rounding, rows and columns are zero. work: 2 n + 2 doubles and n ints */
+  /* D = the inverse of A by rows, pivots from the diagonal; where all that is left of one is rounding, its row and column are zero. work: GPUAMG_WORK(n) doubles */
   GPUCSRError (*invert)(GPUCSRDevice, const GPUAMGRows *A, double *D, double *work);
   GPUCSRError (*transpose)(GPUCSRDevice, int n, double *D);
 } GPUAMGOps;
+
+#define GPUAMG_TILE     32 /* rows of a block of the inverse */
+#define GPUAMG_WORK(n)  ((size_t)(2 * GPUAMG_TILE + 1) * (size_t)(n))
+#define GPUAMG_LEAST(n) (2e-15 * (n)) /* a pivot of a smaller share of its first value is rounding */
 
 #define GPUAMG_BLOCKS 512 /* that share a sum */
 #define GPUAMG_PARTS  (GPUAMG_BLOCKS * (GPUAMG_STEPS + 1))

@@ -10,6 +10,12 @@
 #define GPUAMG_ROOT        2u
 #define GPUAMG_STATUS(key) ((key) >> 30)
 
+/* What is left of a pivot */
+GPUCSR_HOST_DEVICE double GPUAMGShare(double pivot, double was)
+{
+  return was > 0 ? fabs(pivot) / was : pivot != 0;
+}
+
 /* A permutation of the numbers below 2^30 */
 GPUCSR_HOST_DEVICE uint32_t GPUAMGHash(uint32_t v)
 {
