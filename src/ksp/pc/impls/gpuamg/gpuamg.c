@@ -236,7 +236,7 @@ static PetscErrorCode SetUpSteps(PC pc, const GPUCSROperator *o)
   PetscCall(Hierarchy(pc, o));
   a->takent = PETSC_FALSE;
   if (a->h.problem) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(CycleFill(a, o, PETSC_FALSE, &a->cycle));
+  GPUAMGPhase(&a->h, GPUAMG_BUILD, CycleFill(a, o, PETSC_FALSE, &a->cycle));
   a->matrix = *o;
   a->data   = o->plan->A.array[0].data;
   a->taken  = PETSC_TRUE;
@@ -630,6 +630,7 @@ PetscErrorCode PCGPUAMGInitialize_Private(void)
 {
   PetscFunctionBegin;
   PetscCall(PCRegister(PCGPUAMG, PCCreate_GPUAMG));
+  PetscCall(GPUAMGRegister(PC_CLASSID));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -146,7 +146,7 @@ PetscErrorCode GPUAMGAggregates(GPUAMG *h, int l, GPUCSRStorage *members)
   w.number = p[GPUAMG_TEMP_NUMBER];
   w.flag   = (int32_t *)h->temp[GPUAMG_TEMP_FLAG].p;
   PetscCall(h->dev->ops->zero(h->dev->id, w.length, sizeof(int32_t) * ((size_t)n + 1), h->dev->stream)); /* a scan reads one more than there are */
-  PetscCall(Graph(h, l, &w));
+  GPUAMGPhase(h, GPUAMG_STRENGTH, Graph(h, l, &w));
   PetscCall(Roots(h, n, k, &w));
   PetscCall((*ops->rows)(h->dev, GPUAMG_ROOTS, n, &w));
   PetscCall(Scan(h, n, &w, &count));

@@ -3,6 +3,7 @@
   the second half alone.
 */
 #include "amg.h"
+#include "../../../../../sys/gpucsrsys.h"
 
 PetscErrorCode GPUAMGGive(GPUAMG *h, GPUAMGMemory *m)
 {
@@ -19,6 +20,35 @@ PetscErrorCode GPUAMGTake(GPUAMG *h, GPUAMGMemory *m, size_t bytes, const char w
   PetscCall(GPUAMGGive(h, m));
   PetscCall(GPUCSRMalloc(h->dev, PetscMax(bytes, 1), what, &m->p));
   m->bytes = PetscMax(bytes, 1);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- events ---- */
+
+static GPUCSRLogEvent events[GPUAMG_PHASES];
+
+PetscErrorCode GPUAMGRegister(PetscClassId id)
+{
+  static const char *const names[] = {"GPUAMGEigen", "GPUAMGStrength", "GPUAMGAggregate", "GPUAMGProlong", "GPUAMGGalerkin", "GPUAMGCoarse", "GPUAMGBuild"};
+
+  PetscFunctionBegin;
+  for (int k = 0; k < GPUAMG_PHASES; k++) PetscCall(GPUCSRLogRegister(names[k], id, &events[k]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUAMGPhaseBegin(GPUAMG *h, GPUAMGPhases phase)
+{
+  PetscFunctionBegin;
+  PetscCall(GPUCSRLogBegin(&events[phase], h->dev, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Waits for the device only if times will be reported */
+PetscErrorCode GPUAMGPhaseEnd(GPUAMG *h, GPUAMGPhases phase, PetscErrorCode ierr)
+{
+  PetscFunctionBegin;
+  if (!ierr && GPUCSRSettingsGlobal.report) PetscCall(h->dev->ops->streamsynchronize(h->dev->id, h->dev->stream));
+  PetscCall(GPUCSRLogEnd(&events[phase], h->dev, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -167,19 +197,36 @@ static PetscErrorCode Galerkin(GPUAMG *h, int l)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Finer(GPUAMG *h, int l)
+static PetscErrorCode Prolongator(GPUAMG *h, int l, const GPUCSRStorage *members)
 {
-  GPUAMGLevel *L = &h->level[l], *C = &h->level[l + 1];
+  GPUAMGLevel *L = &h->level[l];
 
   PetscFunctionBegin;
+  PetscCall(Tentative(h, l, members));
   for (int k = 1; k <= h->o.nsmooths; k++) {
     PetscCall(GPUCSRSpGEMMSymbolic(&L->A, &L->P[k - 1], &L->P[k], &L->prows[k]));
     PetscCall(Smooth(h, l, k));
   }
   PetscCall(GPUCSRTransposeStorage(&L->P[h->o.nsmooths], &L->R, &L->map));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Coarser(GPUAMG *h, int l)
+{
+  GPUAMGLevel *L = &h->level[l], *C = &h->level[l + 1];
+
+  PetscFunctionBegin;
   PetscCall(GPUCSRSpGEMMSymbolic(&L->A, &L->P[h->o.nsmooths], &L->AP, &L->aprows));
   PetscCall(GPUCSRSpGEMMSymbolic(&L->R, &L->AP, &C->A, &L->crows));
   PetscCall(Galerkin(h, l));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Plans(GPUAMG *h, int l)
+{
+  GPUAMGLevel *L = &h->level[l], *C = &h->level[l + 1];
+
+  PetscFunctionBegin;
   PetscCall(GPUCSRPlanLend(&L->P[h->o.nsmooths], L->prows[h->o.nsmooths].longest, &L->planP));
   PetscCall(GPUCSRPlanLend(&L->R, 0, &L->planR));
   PetscCall(GPUCSRPlanLend(&C->A, L->crows.longest, &C->own));
@@ -196,12 +243,14 @@ static PetscErrorCode Coarsen(GPUAMG *h, int l, GPUCSRBool *more)
 
   PetscFunctionBegin;
   members.dev = h->dev;
-  ierr        = GPUAMGAggregates(h, l, &members);
-  *more       = (GPUCSRBool)(!ierr && L->aggregates > 0 && (double)L->aggregates * L->ns < 0.9 * L->n);
-  if (*more) ierr = Tentative(h, l, &members);
+  GPUAMGPhaseTry(h, GPUAMG_AGGREGATE, GPUAMGAggregates(h, l, &members), ierr);
+  *more = (GPUCSRBool)(!ierr && L->aggregates > 0 && (double)L->aggregates * L->ns < 0.9 * L->n);
+  if (*more) GPUAMGPhaseTry(h, GPUAMG_PROLONGATOR, Prolongator(h, l, &members), ierr);
   if (members.dev) PetscCall(GPUCSRStorageDestroy(&members));
   PetscCall(ierr);
-  if (*more) PetscCall(Finer(h, l));
+  if (!*more) PetscFunctionReturn(PETSC_SUCCESS);
+  GPUAMGPhase(h, GPUAMG_GALERKIN, Coarser(h, l));
+  GPUAMGPhase(h, GPUAMG_BUILD, Plans(h, l));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -244,12 +293,12 @@ static PetscErrorCode Build(GPUAMG *h, const double *basis)
 
     h->levels = l + 1;
     h->exact  = (GPUCSRBool)(last && h->level[l].n <= GPUAMG_INVERSE);
-    PetscCall(Values(h, l, (GPUCSRBool)!h->exact));
+    GPUAMGPhase(h, GPUAMG_EIGENVALUE, Values(h, l, (GPUCSRBool)!h->exact));
     more = (GPUCSRBool)(!last && !h->problem);
     if (more) PetscCall(Coarsen(h, l, &more));
   }
   h->exact = (GPUCSRBool)(h->level[h->levels - 1].n <= GPUAMG_INVERSE);
-  PetscCall(Coarsest(h));
+  GPUAMGPhase(h, GPUAMG_COARSE, Coarsest(h));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -278,6 +327,17 @@ PetscErrorCode GPUAMGSetUp(GPUAMG *h, const GPUAMGOptions *o, const GPUCSRStorag
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Values of the smoothed prolongator and of its transpose */
+static PetscErrorCode ProlongatorValues(GPUAMG *h, int l)
+{
+  GPUAMGLevel *L = &h->level[l];
+
+  PetscFunctionBegin;
+  for (int k = 1; k <= h->o.nsmooths; k++) PetscCall(Smooth(h, l, k));
+  PetscCall(GPUCSRTransposeValues(&L->P[h->o.nsmooths], L->map, &L->R));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode RefreshSteps(GPUAMG *h, GPUCSRBool keep)
 {
   PetscFunctionBegin;
@@ -285,17 +345,14 @@ static PetscErrorCode RefreshSteps(GPUAMG *h, GPUCSRBool keep)
     GPUAMGLevel     *L    = &h->level[l];
     const GPUCSRBool last = (GPUCSRBool)(l + 1 == h->levels);
 
-    PetscCall(Values(h, l, (GPUCSRBool) !(last && h->exact)));
+    GPUAMGPhase(h, GPUAMG_EIGENVALUE, Values(h, l, (GPUCSRBool) !(last && h->exact)));
     if (h->problem) break;
     if (L->T.format) PetscCall(GPUCSRTransposeValues(&L->A, L->tmap, &L->T));
     if (last) break;
-    if (!keep && h->o.nsmooths) {
-      for (int k = 1; k <= h->o.nsmooths; k++) PetscCall(Smooth(h, l, k));
-      PetscCall(GPUCSRTransposeValues(&L->P[h->o.nsmooths], L->map, &L->R));
-    }
-    PetscCall(Galerkin(h, l));
+    if (!keep && h->o.nsmooths) GPUAMGPhase(h, GPUAMG_PROLONGATOR, ProlongatorValues(h, l));
+    GPUAMGPhase(h, GPUAMG_GALERKIN, Galerkin(h, l));
   }
-  PetscCall(Coarsest(h));
+  GPUAMGPhase(h, GPUAMG_COARSE, Coarsest(h));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

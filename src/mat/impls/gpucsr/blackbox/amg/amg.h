@@ -151,6 +151,35 @@ GPUCSR_INTERN PetscErrorCode GPUAMGRefresh(GPUAMG *, const GPUCSRStorage *A, GPU
 GPUCSR_INTERN PetscErrorCode GPUAMGTransposes(GPUAMG *);
 GPUCSR_INTERN PetscErrorCode GPUAMGDestroy(GPUAMG *);
 GPUCSR_INTERN double         GPUAMGBytes(const GPUAMG *);
+
+/* Parts of a set-up, as -log_view and profilers show them. A phase within its function; Try: the error of the call is ierr, and what was taken is the caller's to give back */
+typedef enum {
+  GPUAMG_EIGENVALUE,
+  GPUAMG_STRENGTH,
+  GPUAMG_AGGREGATE,
+  GPUAMG_PROLONGATOR,
+  GPUAMG_GALERKIN,
+  GPUAMG_COARSE,
+  GPUAMG_BUILD,
+  GPUAMG_PHASES
+} GPUAMGPhases;
+  #define GPUAMGPhaseTry(h, phase, call, ierr) \
+    do { \
+      PetscCall(GPUAMGPhaseBegin(h, phase)); \
+      (ierr) = (call); \
+      PetscCall(GPUAMGPhaseEnd(h, phase, ierr)); \
+    } while (0)
+  #define GPUAMGPhase(h, phase, call) \
+    do { \
+      PetscErrorCode ierr_; \
+\
+      GPUAMGPhaseTry(h, phase, call, ierr_); \
+      PetscCall(ierr_); \
+    } while (0)
+GPUCSR_INTERN PetscErrorCode GPUAMGRegister(PetscClassId);
+GPUCSR_INTERN PetscErrorCode GPUAMGPhaseBegin(GPUAMG *, GPUAMGPhases);
+GPUCSR_INTERN PetscErrorCode GPUAMGPhaseEnd(GPUAMG *, GPUAMGPhases, PetscErrorCode);
+
 /* What the files of this folder have for each other */
 GPUCSR_INTERN PetscErrorCode GPUAMGTake(GPUAMG *, GPUAMGMemory *, size_t bytes, const char what[]);
 GPUCSR_INTERN PetscErrorCode GPUAMGGive(GPUAMG *, GPUAMGMemory *);
