@@ -243,6 +243,14 @@ static PetscErrorCode SetUpSteps(PC pc, const GPUCSROperator *o)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode Send(Mat A, GPUCSROperator *o, char why[], size_t len)
+{
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSROperatorSend_Private(A));
+  PetscCall(MatGPUCSROperatorGet_Private(A, o, why, len));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode PCSetUp_GPUAMG(PC pc)
 {
   PC_GPUAMG     *a        = (PC_GPUAMG *)pc->data;
@@ -255,8 +263,7 @@ static PetscErrorCode PCSetUp_GPUAMG(PC pc)
   a->version++;
   pc->failedreason = PC_NOERROR;
   if (!pc->pmat->rmap->n) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatGPUCSROperatorSend_Private(pc->pmat));
-  PetscCall(MatGPUCSROperatorGet_Private(pc->pmat, &o, why, sizeof(why)));
+  GPUAMGPhase(&a->h, GPUAMG_SEND, Send(pc->pmat, &o, why, sizeof(why)));
   PetscCheck(o.dev, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP, "PC type gpuamg needs its matrix on a device, but %s: take -pc_type gamg (PCGAMG)", why);
   PetscCheck(GPUCSRVectorType(o.plan->A.precision) == GPUCSR_DOUBLE, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP, "PC type gpuamg needs a matrix whose vectors are double, not of -mat_gpucsr_precision single");
   ierr = SetUpSteps(pc, &o);

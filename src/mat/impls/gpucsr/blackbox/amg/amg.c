@@ -29,7 +29,7 @@ static GPUCSRLogEvent events[GPUAMG_PHASES];
 
 PetscErrorCode GPUAMGRegister(PetscClassId id)
 {
-  static const char *const names[] = {"GPUAMGEigen", "GPUAMGStrength", "GPUAMGAggregate", "GPUAMGProlong", "GPUAMGGalerkin", "GPUAMGCoarse", "GPUAMGBuild"};
+  static const char *const names[] = {"GPUAMGEigen", "GPUAMGStrength", "GPUAMGAggregate", "GPUAMGProlong", "GPUAMGGalerkin", "GPUAMGCoarse", "GPUAMGBuild", "GPUAMGSend"};
 
   PetscFunctionBegin;
   for (int k = 0; k < GPUAMG_PHASES; k++) PetscCall(GPUCSRLogRegister(names[k], id, &events[k]));
@@ -47,7 +47,7 @@ PetscErrorCode GPUAMGPhaseBegin(GPUAMG *h, GPUAMGPhases phase)
 PetscErrorCode GPUAMGPhaseEnd(GPUAMG *h, GPUAMGPhases phase, PetscErrorCode ierr)
 {
   PetscFunctionBegin;
-  if (!ierr && GPUCSRSettingsGlobal.report) PetscCall(h->dev->ops->streamsynchronize(h->dev->id, h->dev->stream));
+  if (!ierr && h->dev && GPUCSRSettingsGlobal.report) PetscCall(h->dev->ops->streamsynchronize(h->dev->id, h->dev->stream));
   PetscCall(GPUCSRLogEnd(&events[phase], h->dev, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -80,31 +80,36 @@ static double Radius(int m, const double *H, int ld)
   return PetscExpReal(size);
 }
 
-/* Arnoldi's method from numbers by chance; its small matrix goes to H on the device */
-static PetscErrorCode Arnoldi(GPUAMG *h, int l, int steps, double *H)
+/* What an eigenvalue estimate leaves on the device: flags, and the small matrix of Arnoldi's method by columns */
+typedef struct {
+  double  H[GPUAMG_STEPS * (GPUAMG_STEPS + 1)], norm[GPUAMG_STEPS + 1];
+  int32_t flag, done;
+} Estimate;
+
+/* Arnoldi's method from numbers by chance */
+static PetscErrorCode Arnoldi(GPUAMG *h, int l, int steps, Estimate *e)
 {
-  GPUAMGLevel     *L    = &h->level[l];
-  const GPUAMGOps *ops  = GPUAMGOf(h->dev);
-  const size_t     ld   = GPUCSRAlignUp(sizeof(double) * (size_t)L->n) / sizeof(double);
-  const double    *dinv = (const double *)L->dinv.p;
-  double          *V, *z, *part;
+  GPUAMGLevel     *L   = &h->level[l];
+  const GPUAMGOps *ops = GPUAMGOf(h->dev);
+  GPUAMGArnoldi    a   = {.n = L->n, .ld = GPUCSRAlignUp(sizeof(double) * (size_t)L->n) / sizeof(double), .dinv = (const double *)L->dinv.p, .norm = e->norm, .done = (int *)&e->done};
+  double          *z;
   GPUAMGWork       w = {0};
 
   PetscFunctionBegin;
-  PetscCall(GPUAMGTake(h, &h->temp[GPUAMG_TEMP_VECTORS], sizeof(double) * ld * (size_t)(steps + 2), "vectors of an eigenvalue estimate"));
+  PetscCall(GPUAMGTake(h, &h->temp[GPUAMG_TEMP_VECTORS], sizeof(double) * a.ld * (size_t)(steps + 2), "vectors of an eigenvalue estimate"));
   PetscCall(GPUAMGTake(h, &h->temp[GPUAMG_TEMP_PARTS], sizeof(double) * GPUAMG_PARTS, "sums of an eigenvalue estimate"));
-  V    = (double *)h->temp[GPUAMG_TEMP_VECTORS].p;
-  z    = V + ld * (size_t)(steps + 1);
-  part = (double *)h->temp[GPUAMG_TEMP_PARTS].p;
-
-  w.basis = V;
+  a.V = (double *)h->temp[GPUAMG_TEMP_VECTORS].p;
+  a.z = z = a.V + a.ld * (size_t)(steps + 1);
+  a.part  = (double *)h->temp[GPUAMG_TEMP_PARTS].p;
+  w.basis = a.V;
   PetscCall((*ops->rows)(h->dev, GPUAMG_START, L->n, &w));
-  PetscCall((*ops->orthogonalize)(h->dev, L->n, 0, V, ld, NULL, NULL, V, part, H));
+  PetscCall((*ops->orthogonalize)(h->dev, &a, 0));
   for (int k = 0; k < steps; k++) {
-    const GPUCSRProduct p = {.alpha = 1, .x = V + (size_t)k * ld, .z = z, .last = L->n, .doubles = PETSC_TRUE};
+    const GPUCSRProduct p = {.alpha = 1, .x = a.V + (size_t)k * a.ld, .z = z, .last = L->n, .doubles = PETSC_TRUE};
 
     PetscCall(GPUCSRPlanProduct(L->plan, &p, h->dev->stream));
-    PetscCall((*ops->orthogonalize)(h->dev, L->n, k + 1, V, ld, z, dinv, V + (size_t)(k + 1) * ld, part, H + k * (GPUAMG_STEPS + 1)));
+    a.h = e->H + k * (GPUAMG_STEPS + 1);
+    PetscCall((*ops->orthogonalize)(h->dev, &a, k + 1));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -114,26 +119,24 @@ static PetscErrorCode Values(GPUAMG *h, int l, GPUCSRBool smoothed)
 {
   GPUAMGLevel *L     = &h->level[l];
   const int    steps = PetscMin(h->o.steps, L->n);
-  const size_t begin = GPUCSRAlignUp(sizeof(int32_t)), bytes = begin + sizeof(double) * GPUAMG_STEPS * (GPUAMG_STEPS + 1);
-  GPUAMGWork   w = {.A = GPUAMGRowsOf(&L->A)};
-  char         host[256 + sizeof(double) * GPUAMG_STEPS * (GPUAMG_STEPS + 1)];
+  GPUAMGWork   w     = {.A = GPUAMGRowsOf(&L->A)};
+  Estimate     host, *e;
   int          flag;
-  double       H[GPUAMG_STEPS * (GPUAMG_STEPS + 1)];
 
   PetscFunctionBegin;
   PetscCall(GPUAMGTake(h, &L->dinv, sizeof(double) * (size_t)L->n, "the diagonal of a level"));
-  PetscCall(GPUAMGTake(h, &h->temp[GPUAMG_TEMP_FLAG], bytes, "an eigenvalue estimate"));
+  PetscCall(GPUAMGTake(h, &h->temp[GPUAMG_TEMP_FLAG], sizeof(*e), "an eigenvalue estimate"));
+  e      = (Estimate *)h->temp[GPUAMG_TEMP_FLAG].p;
   w.dinv = (double *)L->dinv.p;
-  w.flag = (int32_t *)h->temp[GPUAMG_TEMP_FLAG].p;
-  PetscCall(h->dev->ops->zero(h->dev->id, w.flag, bytes, h->dev->stream));
+  w.flag = &e->flag;
+  PetscCall(h->dev->ops->zero(h->dev->id, e, sizeof(*e), h->dev->stream));
   PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, GPUAMG_DIAGONAL, L->n, &w));
-  if (smoothed) PetscCall(Arnoldi(h, l, steps, (double *)((char *)h->temp[GPUAMG_TEMP_FLAG].p + begin)));
-  PetscCall(h->dev->ops->copy(h->dev->id, host, w.flag, bytes, GPUCSR_TO_HOST, h->dev->stream));
+  if (smoothed) PetscCall(Arnoldi(h, l, steps, e));
+  PetscCall(h->dev->ops->copy(h->dev->id, &host, e, sizeof(host), GPUCSR_TO_HOST, h->dev->stream));
   PetscCall(h->dev->ops->streamsynchronize(h->dev->id, h->dev->stream));
-  PetscCall(PetscMemcpy(&flag, host, sizeof(flag)));
-  PetscCall(PetscMemcpy(H, host + begin, sizeof(H)));
+  flag = host.flag;
   if (l) flag &= ~GPUAMG_ZERO; /* such a row of a coarse matrix is smoothed as if it had 1 there */
-  L->lambda = smoothed ? Radius(steps, H, GPUAMG_STEPS + 1) : 1;
+  L->lambda = smoothed ? Radius(steps, host.H, GPUAMG_STEPS + 1) : 1;
   if (!flag && smoothed && !(L->lambda > 0 && L->lambda < 1e300)) flag = L->lambda == 0 && l ? 0 : GPUAMG_NAN;
   if (!(L->lambda > 0)) L->lambda = 1;
   h->problem = flag;

@@ -91,76 +91,100 @@ __device__ __forceinline__ double block_sum(double v)
   return v;
 }
 
-/* w = dinv z, and sums of its products with k vectors: of vector j from block b in part[j GPUAMG_BLOCKS + b] */
-__global__ void __launch_bounds__(THREADS) dots_kernel(int n, int k, const double *__restrict__ V, size_t ld, const double *__restrict__ z, const double *__restrict__ dinv, double *w, double *part)
+/* Is this block the last of all to come here? All threads of it know, and see what the others have written. The number is 0 again after it */
+__device__ __forceinline__ bool last_block(int *done)
 {
-  double sum[GPUAMG_STEPS];
+  __shared__ bool last;
+
+  __threadfence();
+  __syncthreads();
+  if (!threadIdx.x) {
+    last = atomicAdd(done, 1) == (int)gridDim.x - 1;
+    if (last) *done = 0;
+  }
+  __syncthreads();
+  __threadfence();
+  return last;
+}
+
+/* The sum of a vector's parts, by a warp, in its first thread */
+__device__ __forceinline__ double sum_of_parts(const double *part)
+{
+  double sum = 0;
+
+#pragma unroll
+  for (int b = (int)threadIdx.x % 32; b < GPUAMG_BLOCKS; b += 32) sum += __ldcg(part + b);
+  return reduce<32>(sum);
+}
+
+__device__ __forceinline__ double inverse(double norm)
+{
+  return norm > 0 ? 1 / norm : 0;
+}
+
+/* w, and sums of its products with k vectors: of vector j from block b in part[j GPUAMG_BLOCKS + b] */
+__global__ void __launch_bounds__(THREADS) dots_kernel(const GPUAMGArnoldi a, int k)
+{
+  const double scale = inverse(a.norm[k - 1]);
+  double       sum[GPUAMG_STEPS];
+  double      *w = a.V + (size_t)k * a.ld;
 
 #pragma unroll
   for (int j = 0; j < GPUAMG_STEPS; j++) sum[j] = 0;
-  for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < n; i += (int64_t)GPUAMG_BLOCKS * THREADS) {
-    const double v = dinv[i] * z[i];
+  for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < a.n; i += (int64_t)GPUAMG_BLOCKS * THREADS) {
+    const double v = a.dinv[i] * a.z[i] * scale;
 
     w[i] = v;
 #pragma unroll
     for (int j = 0; j < GPUAMG_STEPS; j++)
-      if (j < k) sum[j] += V[(size_t)j * ld + i] * v;
+      if (j < k) sum[j] += a.V[(size_t)j * a.ld + i] * v;
   }
 #pragma unroll
   for (int j = 0; j < GPUAMG_STEPS; j++)
     if (j < k) {
       const double s = block_sum(sum[j]);
 
-      if (!threadIdx.x) part[j * GPUAMG_BLOCKS + blockIdx.x] = s;
+      if (!threadIdx.x) a.part[j * GPUAMG_BLOCKS + blockIdx.x] = s;
     }
+  if (!last_block(a.done)) return;
+  for (int j = (int)threadIdx.x / 32; j < k; j += THREADS / 32) {
+    const double s = sum_of_parts(a.part + j * GPUAMG_BLOCKS);
+
+    if (threadIdx.x % 32 == 0) a.h[j] = s * inverse(a.norm[j]);
+  }
 }
 
-__global__ void __launch_bounds__(THREADS) minus_kernel(int n, int k, const double *__restrict__ V, size_t ld, const double *__restrict__ h, double *w, double *part)
+__global__ void __launch_bounds__(THREADS) minus_kernel(const GPUAMGArnoldi a, int k)
 {
-  double sum = 0;
+  __shared__ double f[GPUAMG_STEPS];
+  double            sum = 0, *w = a.V + (size_t)k * a.ld;
 
-  for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < n; i += (int64_t)GPUAMG_BLOCKS * THREADS) {
+  if (threadIdx.x < k) f[threadIdx.x] = a.h[threadIdx.x] * inverse(a.norm[threadIdx.x]);
+  __syncthreads();
+  for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < a.n; i += (int64_t)GPUAMG_BLOCKS * THREADS) {
     double v = w[i];
 
 #pragma unroll
     for (int j = 0; j < GPUAMG_STEPS; j++)
-      if (j < k) v -= h[j] * V[(size_t)j * ld + i];
-    w[i] = v;
+      if (j < k) v -= f[j] * a.V[(size_t)j * a.ld + i];
+    if (k) w[i] = v;
     sum += v * v;
   }
   sum = block_sum(sum);
-  if (!threadIdx.x) part[blockIdx.x] = sum;
+  if (!threadIdx.x) a.part[blockIdx.x] = sum;
+  if (!last_block(a.done) || threadIdx.x >= 32) return;
+  sum = sqrt(sum_of_parts(a.part));
+  if (threadIdx.x) return;
+  a.norm[k] = sum;
+  if (k) a.h[k] = sum;
 }
 
-/* A block a sum. root: of the sum */
-__global__ void __launch_bounds__(THREADS) sums_kernel(const double *__restrict__ part, bool root, double *h)
-{
-  double sum = 0;
-
-  for (int b = (int)threadIdx.x; b < GPUAMG_BLOCKS; b += THREADS) sum += part[blockIdx.x * GPUAMG_BLOCKS + b];
-  sum = block_sum(sum);
-  if (!threadIdx.x) h[blockIdx.x] = root ? sqrt(sum) : sum;
-}
-
-__global__ void __launch_bounds__(THREADS) over_kernel(int n, const double *__restrict__ norm, double *w)
-{
-  const int    i = (int)(blockIdx.x * THREADS + threadIdx.x);
-  const double d = *norm;
-
-  if (i < n && d > 0) w[i] /= d;
-}
-
-static GPUCSRError Orthogonalize_CUDA(GPUCSRDevice dev, int n, int k, const double *V, size_t ld, const double *z, const double *dinv, double *w, double *part, double *h)
+static GPUCSRError Orthogonalize_CUDA(GPUCSRDevice dev, const GPUAMGArnoldi *a, int k)
 {
   const cudaStream_t s = (cudaStream_t)dev->stream;
 
-  if (z) {
-    dots_kernel<<<GPUAMG_BLOCKS, THREADS, 0, s>>>(n, k, V, ld, z, dinv, w, part);
-    sums_kernel<<<(unsigned int)k, THREADS, 0, s>>>(part, false, h);
-  }
-  minus_kernel<<<GPUAMG_BLOCKS, THREADS, 0, s>>>(n, k, V, ld, h, w, part);
-  sums_kernel<<<1, THREADS, 0, s>>>(part, true, h + k);
-  over_kernel<<<GPUCSRBlocks(n, THREADS), THREADS, 0, s>>>(n, h + k, w);
+  if (k) dots_kernel<<<GPUAMG_BLOCKS, THREADS, 0, s>>>(*a, k);
+  minus_kernel<<<GPUAMG_BLOCKS, THREADS, 0, s>>>(*a, k);
   GPUCSRCheckLaunch("an eigenvalue estimate");
   return 0;
 }

@@ -67,11 +67,23 @@ typedef struct {
   unsigned char *dead;
 } GPUAMGWork;
 
+/* Arnoldi's method, whose vectors are not scaled in memory */
+typedef struct {
+  int           n;
+  size_t        ld; /* of V */
+  const double *z, *dinv;
+  double       *V, *norm, *h, *part;
+  int          *done;
+} GPUAMGArnoldi;
+
 /* What a backend does, in the order of the device's stream */
 typedef struct {
   GPUCSRError (*rows)(GPUCSRDevice, GPUAMGStep, int n, const GPUAMGWork *);
-  /* w = dinv z (z NULL: w), h[j] = (V_j, w) for the k vectors V before w, w -= sum of h[j] V_j, h[k] = |w|, w /= h[k]. part: GPUAMG_PARTS */
-  GPUCSRError (*orthogonalize)(GPUCSRDevice, int n, int k, const double *V, size_t ld, const double *z, const double *dinv, double *w, double *part, double *h);
+  /*
+    The vectors v_j = V_j / norm_j, of which there are k before w = V_k. k > 0: w = dinv z / norm_(k - 1), for z = A V_(k - 1), h[j] = (v_j, w), w -= sum of h[j] v_j, h[k] = |w|. Then norm_k = |w|.
+    part: GPUAMG_PARTS; done: a number that is 0, and is so again
+  */
+  GPUCSRError (*orthogonalize)(GPUCSRDevice, const GPUAMGArnoldi *, int k);
   /* D = the inverse of A by rows, pivots from the diagonal; where all that is left of one is rounding, its row and column are zero. work: GPUAMG_WORK(n) doubles */
   GPUCSRError (*invert)(GPUCSRDevice, const GPUAMGRows *A, double *D, double *work);
   GPUCSRError (*transpose)(GPUCSRDevice, int n, double *D);
@@ -161,6 +173,7 @@ typedef enum {
   GPUAMG_GALERKIN,
   GPUAMG_COARSE,
   GPUAMG_BUILD,
+  GPUAMG_SEND, /* the finest matrix and its plan, by the caller */
   GPUAMG_PHASES
 } GPUAMGPhases;
   #define GPUAMGPhaseTry(h, phase, call, ierr) \

@@ -21,24 +21,29 @@ static PetscErrorCode Rows_Host(GPUCSRDevice dev, GPUAMGStep step, int n, const 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Orthogonalize_Host(GPUCSRDevice dev, int n, int k, const double *V, size_t ld, const double *z, const double *dinv, double *w, double *part, double *h)
+static double Inverse(double norm)
 {
-  double sum = 0;
+  return norm > 0 ? 1 / norm : 0;
+}
+
+static PetscErrorCode Orthogonalize_Host(GPUCSRDevice dev, const GPUAMGArnoldi *a, int k)
+{
+  double *w = a->V + (size_t)k * a->ld, sum = 0;
 
   PetscFunctionBegin;
-  (void)part;
   PetscCall(GPUCSRWaitStreamOnHost(dev->stream));
-  for (int i = 0; i < n && z; i++) w[i] = dinv[i] * z[i];
+  for (int i = 0; i < a->n && k; i++) w[i] = a->dinv[i] * a->z[i] * Inverse(a->norm[k - 1]);
   for (int j = 0; j < k; j++) {
-    h[j] = 0;
-    for (int i = 0; i < n; i++) h[j] += V[(size_t)j * ld + (size_t)i] * w[i];
+    a->h[j] = 0;
+    for (int i = 0; i < a->n; i++) a->h[j] += a->V[(size_t)j * a->ld + (size_t)i] * w[i];
+    a->h[j] *= Inverse(a->norm[j]);
   }
-  for (int i = 0; i < n; i++) {
-    for (int j = 0; j < k; j++) w[i] -= h[j] * V[(size_t)j * ld + (size_t)i];
+  for (int i = 0; i < a->n; i++) {
+    for (int j = 0; j < k; j++) w[i] -= a->h[j] * Inverse(a->norm[j]) * a->V[(size_t)j * a->ld + (size_t)i];
     sum += w[i] * w[i];
   }
-  h[k] = sqrt(sum);
-  for (int i = 0; i < n && h[k] > 0; i++) w[i] /= h[k];
+  a->norm[k] = sqrt(sum);
+  if (k) a->h[k] = a->norm[k];
   PetscCall(GPUCSRLaunched(dev, "an eigenvalue estimate"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
