@@ -23,6 +23,14 @@ PetscErrorCode GPUAMGTake(GPUAMG *h, GPUAMGMemory *m, size_t bytes, const char w
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* What is needed for a while goes before the next pieces are taken, which then are the same memory: a pool that grows takes longer than most steps */
+static PetscErrorCode Temporaries(GPUAMG *h)
+{
+  PetscFunctionBegin;
+  for (int t = 0; t < GPUAMG_TEMPS; t++) PetscCall(GPUAMGGive(h, &h->temp[t]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* ---- events ---- */
 
 static GPUCSRLogEvent events[GPUAMG_PHASES];
@@ -134,6 +142,7 @@ static PetscErrorCode Values(GPUAMG *h, int l, GPUCSRBool smoothed)
   if (smoothed) PetscCall(Arnoldi(h, l, steps, e));
   PetscCall(h->dev->ops->copy(h->dev->id, &host, e, sizeof(host), GPUCSR_TO_HOST, h->dev->stream));
   PetscCall(h->dev->ops->streamsynchronize(h->dev->id, h->dev->stream));
+  PetscCall(GPUAMGGive(h, &h->temp[GPUAMG_TEMP_VECTORS]));
   flag = host.flag;
   if (l) flag &= ~GPUAMG_ZERO; /* such a row of a coarse matrix is smoothed as if it had 1 there */
   L->lambda = smoothed ? Radius(steps, host.H, GPUAMG_STEPS + 1) : 1;
@@ -200,12 +209,15 @@ static PetscErrorCode Galerkin(GPUAMG *h, int l)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Prolongator(GPUAMG *h, int l, const GPUCSRStorage *members)
+/* members are given back */
+static PetscErrorCode Prolongator(GPUAMG *h, int l, GPUCSRStorage *members)
 {
   GPUAMGLevel *L = &h->level[l];
 
   PetscFunctionBegin;
   PetscCall(Tentative(h, l, members));
+  PetscCall(Temporaries(h));
+  PetscCall(GPUCSRStorageDestroy(members));
   for (int k = 1; k <= h->o.nsmooths; k++) {
     PetscCall(GPUCSRSpGEMMSymbolic(&L->A, &L->P[k - 1], &L->P[k], &L->prows[k]));
     PetscCall(Smooth(h, l, k));
@@ -270,13 +282,6 @@ static PetscErrorCode Coarsest(GPUAMG *h)
   PetscCall(GPUAMGTake(h, &h->inverse, sizeof(double) * n * n, "the inverse of a coarse operator"));
   PetscCall(GPUAMGTake(h, &h->temp[GPUAMG_TEMP_NORM], sizeof(double) * GPUAMG_WORK(n), "the inverse of a coarse operator"));
   PetscCall((*GPUAMGOf(h->dev)->invert)(h->dev, &A, (double *)h->inverse.p, (double *)h->temp[GPUAMG_TEMP_NORM].p));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Temporaries(GPUAMG *h)
-{
-  PetscFunctionBegin;
-  for (int t = 0; t < GPUAMG_TEMPS; t++) PetscCall(GPUAMGGive(h, &h->temp[t]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
