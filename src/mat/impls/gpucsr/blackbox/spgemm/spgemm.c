@@ -409,7 +409,7 @@ static PetscErrorCode Fill_Host(const GPUCSRStorage *A, const GPUCSRStorage *B, 
 static PetscErrorCode Numeric_Host(const GPUCSRStorage *A, const GPUCSRStorage *B, const GPUCSRRowClasses *classes, GPUCSRStorage *C, GPUCSRBool *lost)
 {
   const Rows a = RowsOf(A), b = RowsOf(B), c = RowsOf(C);
-  double    *to = (double *)C->array[CSR_VAL].data;
+  double    *to   = (double *)C->array[CSR_VAL].data;
   GPUCSRBool gone = PETSC_FALSE;
   int32_t   *at; /* place in C of a column of the row, if C has it */
 
@@ -537,4 +537,5 @@ static PetscErrorCode AXPY_Host(double f, const GPUCSRStorage *X, GPUCSRStorage 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const GPUCSRSpGEMMOps GPUCSRSpGEMM_host = {Bound_Host, Classify_Host, Count_Host, Scan_Host, Shape_Host, Fill_Host, Numeric_Host, Independent_Host, Beside_Host, Stacked_Host, Normalize_Host, AXPY_Host, GPUCSRRenumber_Host, GPUCSRLengths_Host, GPUCSRPart_Host};
+const GPUCSRSpGEMMOps GPUCSRSpGEMM_host = {Bound_Host,  Classify_Host, Count_Host,     Scan_Host, Shape_Host,          Fill_Host,          Numeric_Host,   Independent_Host,
+                                           Beside_Host, Stacked_Host,  Normalize_Host, AXPY_Host, GPUCSRRenumber_Host, GPUCSRLengths_Host, GPUCSRPart_Host};
