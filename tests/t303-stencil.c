@@ -1,13 +1,14 @@
 /*
   The stencil format finds all equal rows and no others, in any order of the rows. Values are compared by their stored bits. Too many stencils are
   refused with a reason, and the limit is exact. New values are accepted as long as equal rows stay equal, and refused
-  otherwise. The same for the transpose.
+  otherwise. The same for the transpose. A matrix that is on the device in CSR is the source of any format.
 
   //TEST name="host" args="-backend host"
   //TEST name="cuda" args="-backend cuda" gpu=1
 */
 static char help[] = "Tests the stencil format and what is found before it is chosen.\n";
 
+#include "../src/mat/impls/gpucsr/blackbox/spgemm/spgemm.h"
 #include "../src/mat/impls/gpucsr/blackbox/plan/plan.h"
 #include "testing.h"
 #include "../src/mat/impls/gpucsr/blackbox/format/stencil.h"
@@ -314,6 +315,45 @@ static PetscErrorCode TestRefresh(Matrix *M)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* CSR that is on the device is the source in place of the host's, in several formats; new values follow with it and without it */
+static PetscErrorCode TestResident(Matrix *M)
+{
+  static const char *const formats[] = {"csr", "sell", "dia", "stencil", "auto"};
+
+  PetscFunctionBegin;
+  for (size_t q = 0; q < PETSC_STATIC_ARRAY_LENGTH(formats); q++) {
+    GPUCSRPlan    P = {0}, T = {0};
+    GPUCSRStorage csr     = {0};
+    GPUCSRRequest request = {.kernel = "auto"};
+    PetscBool     held, can;
+
+    PetscCall(PetscStrncpy(request.format, formats[q], sizeof(request.format)));
+    Grid(M, 18, 7);
+    for (int again = 0; again < 3; again++) {
+      for (int64_t k = 0; k < M->s.nnz && again; k++) M->a[k] *= -4;
+      M->s.resident = NULL;
+      if (again < 2) { /* at last there is none */
+        if (!again) PetscCall(GPUCSRCSRCreate(dev, M->s.m, M->s.n, M->s.nnz, &csr));
+        PetscCall((*csr.format->ops->fill)(&M->s, &csr, PETSC_FALSE, NULL));
+        M->s.resident = &csr;
+      } else PetscCall(GPUCSRStorageDestroy(&csr));
+      held = can = PETSC_FALSE;
+      if (again) PetscCall(GPUCSRPlanRefresh(&P, &M->s, NULL, &held));
+      if (!held) PetscCall(GPUCSRPlanBuild(dev, &M->s, GPUCSR_PRECISION_DOUBLE, &request, &P));
+      held = PETSC_FALSE;
+      if (again) PetscCall(GPUCSRPlanCanRefresh(&T, &can));
+      if (can) PetscCall(GPUCSRPlanRefresh(&T, &M->s, NULL, &held));
+      if (!held) PetscCall(GPUCSRPlanBuildTranspose(dev, &M->s, NULL, GPUCSR_PRECISION_DOUBLE, &request, &T));
+      PetscCall(CheckProduct(M, &P, PETSC_FALSE));
+      PetscCall(CheckProduct(M, &T, PETSC_TRUE));
+      if (again < 2) PetscCall(Expect("Bytes that crossed the bus again for the transpose", T.costs.uploaded, 0));
+    }
+    PetscCall(GPUCSRPlanDestroy(&P));
+    PetscCall(GPUCSRPlanDestroy(&T));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   char    backend[32] = "host", why[512];
@@ -329,6 +369,7 @@ int main(int argc, char **argv)
   PetscCall(PetscNew(&M));
   PetscCall(TestFound(M));
   PetscCall(TestRefresh(M));
+  PetscCall(TestResident(M));
   PetscCall(PetscFree(M));
   PetscCall(Expect("Bytes of device memory that were not given back", (double)dev->allocated, 0));
   PetscCall(GPUCSRSysFinalize());

@@ -149,6 +149,7 @@ typedef struct {
   GPUCSRArray         array[GPUCSR_MAX_ARRAYS];
   void               *piece; /* memory of small arrays, GPUCSRAlignUp() from begin to begin; NULL: each array has its own */
   size_t              piecebytes;
+  GPUCSRBool          lent; /* the arrays are another owner's, but for work */
   GPUCSRExtent        extent;
   GPUCSRBool          outdated; /* the format cannot store the new values: the matrix must be built anew */
   GPUCSRArray         work;     /* a kernel's data from the pattern */
@@ -248,6 +249,7 @@ GPUCSR_INTERN GPUCSRError GPUCSRInspect(int, int, const int32_t *, const int32_t
 GPUCSR_INTERN GPUCSRError GPUCSRStorageCreate(GPUCSRDevice, const GPUCSRFormat *, const GPUCSRFeatures *, const GPUCSRExtent *, GPUCSRPrecision, GPUCSRStorage *);
 GPUCSR_INTERN GPUCSRError GPUCSRStorageAllocate(GPUCSRStorage *, GPUCSRBool valuesonly);
 GPUCSR_INTERN GPUCSRError GPUCSRStorageDestroy(GPUCSRStorage *);
+GPUCSR_INTERN GPUCSRError GPUCSRStorageLend(const GPUCSRStorage *, GPUCSRStorage *);
 GPUCSR_INTERN GPUCSRError GPUCSRStorageWork(GPUCSRStorage *, GPUCSRType, size_t);
 GPUCSR_INTERN double      GPUCSRStorageBytes(const GPUCSRStorage *);
 GPUCSR_INTERN double      GPUCSRCSRBytes(const GPUCSRFeatures *, GPUCSRPrecision);

@@ -128,12 +128,22 @@ PetscErrorCode GPUCSRStorageWork(GPUCSRStorage *A, GPUCSRType type, size_t count
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* B with the arrays of A, which stay A's and outlive B; a kernel's data of B is its own */
+PetscErrorCode GPUCSRStorageLend(const GPUCSRStorage *A, GPUCSRStorage *B)
+{
+  PetscFunctionBegin;
+  *B      = *A;
+  B->lent = PETSC_TRUE;
+  B->work = (GPUCSRArray){0};
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode GPUCSRStorageDestroy(GPUCSRStorage *A)
 {
   PetscFunctionBegin;
-  if (A->piece) PetscCall(GPUCSRFree(A->dev, A->piecebytes, &A->piece));
+  if (A->piece && !A->lent) PetscCall(GPUCSRFree(A->dev, A->piecebytes, &A->piece));
   else
-    for (int k = 0; k < A->narrays; k++) PetscCall(GPUCSRFree(A->dev, ArrayBytes(&A->array[k]), &A->array[k].data));
+    for (int k = 0; k < A->narrays && !A->lent; k++) PetscCall(GPUCSRFree(A->dev, ArrayBytes(&A->array[k]), &A->array[k].data));
   PetscCall(GPUCSRFree(A->dev, ArrayBytes(&A->work), &A->work.data));
   PetscCall(PetscMemzero(A, sizeof(*A)));
   PetscFunctionReturn(PETSC_SUCCESS);

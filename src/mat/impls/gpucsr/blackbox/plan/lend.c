@@ -35,8 +35,7 @@ PetscErrorCode GPUCSRPlanLend(const GPUCSRStorage *csr, int longest, GPUCSRPlan 
   P->features      = (GPUCSRFeatures){.m = csr->m, .n = csr->n, .nnz = csr->nnz, .mean = mean, .max = longest};
   P->choice.format = csr->format;
   PetscCall(GPUCSRKernelFind(KernelOf(mean, longest), &P->choice.kernel));
-  P->A              = *csr;
-  P->A.work         = (GPUCSRArray){0};
+  PetscCall(GPUCSRStorageLend(csr, &P->A));
   P->A.extent.width = longest;
   P->waited         = csr->dev->stream;
   P->built          = PETSC_TRUE;
@@ -48,10 +47,6 @@ PetscErrorCode GPUCSRPlanLend(const GPUCSRStorage *csr, int longest, GPUCSRPlan 
 PetscErrorCode GPUCSRPlanReturn(GPUCSRPlan *P)
 {
   PetscFunctionBegin;
-  if (P->A.dev) {
-    P->A.piece = NULL;
-    for (int k = 0; k < P->A.narrays; k++) P->A.array[k].data = NULL;
-  }
   PetscCall(GPUCSRPlanDestroy(P));
   PetscCall(PetscMemzero(P, sizeof(*P)));
   PetscFunctionReturn(PETSC_SUCCESS);

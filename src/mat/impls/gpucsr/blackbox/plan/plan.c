@@ -143,25 +143,31 @@ PetscErrorCode GPUCSRStorageFromCSR(const GPUCSRStorage *from, const GPUCSRFeatu
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A from CSR on the device; a CSR plan takes over its arrays */
+/* A from CSR on the device; a CSR plan takes over its arrays, or copies lent ones */
 static PetscErrorCode FromCSR(GPUCSRStorage *csr, GPUCSRPlan *P)
 {
+  const GPUCSRSource s = {.m = csr->m, .n = csr->n, .nnz = csr->nnz, .resident = csr};
+
   PetscFunctionBegin;
-  if (GPUCSRIsCSR(P->choice.format)) {
+  if (GPUCSRIsCSR(P->choice.format) && csr->lent) {
+    PetscCall(GPUCSRStorageCreate(csr->dev, P->choice.format, &P->features, &csr->extent, csr->precision, &P->A));
+    PetscCall(GPUCSRStorageAllocate(&P->A, PETSC_FALSE));
+    PetscCall((*P->A.format->ops->fill)(&s, &P->A, PETSC_FALSE, NULL));
+  } else if (GPUCSRIsCSR(P->choice.format)) {
     P->A = *csr;
     PetscCall(PetscMemzero(csr, sizeof(*csr)));
   } else PetscCall(GPUCSRStorageFromCSR(csr, &P->features, P->choice.format, &P->A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Keeps the pattern on the device if the format needs it for new values: no second upload, and no second sort for a transpose */
+/* Keeps the pattern on the device if the format needs it for new values: no second upload, and no second sort for a transpose. A lent one is there already */
 static PetscErrorCode KeepPattern(GPUCSRStorage *csr, GPUCSRPlan *P)
 {
   const GPUCSRDeviceFormat *df;
 
   PetscFunctionBegin;
   PetscCall(GPUCSRDeviceFormatGet(P->A.format, &df));
-  if (!P->A.dev->ops->kernels || GPUCSRIsCSR(P->A.format) || !df || !df->pattern) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!P->A.dev->ops->kernels || GPUCSRIsCSR(P->A.format) || !df || !df->pattern || csr->lent || P->pattern.format) PetscFunctionReturn(PETSC_SUCCESS);
   P->pattern           = *csr;
   P->pattern.work.data = NULL;
   if (csr->piece) PetscCall(PetscMemzero(csr, sizeof(*csr))); /* the pattern and the values */
@@ -176,7 +182,7 @@ static PetscErrorCode KeepPattern(GPUCSRStorage *csr, GPUCSRPlan *P)
 static PetscErrorCode LendPattern(const GPUCSRPlan *P, PetscBool lend, GPUCSRStorage *csr)
 {
   PetscFunctionBegin;
-  for (int k = 0; k < CSR_VAL && P->pattern.format; k++) csr->array[k].data = lend ? P->pattern.array[k].data : NULL;
+  for (int k = 0; k < CSR_VAL && P->pattern.format && !csr->lent; k++) csr->array[k].data = lend ? P->pattern.array[k].data : NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -214,10 +220,17 @@ static PetscErrorCode Choose(GPUCSRDevice dev, GPUCSRPrecision precision, const 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* CSR of the source on the device */
+/* CSR of the source on the device: lent where it is there */
 static PetscErrorCode SendCSR(GPUCSRDevice dev, const GPUCSRSource *s, const GPUCSRFeatures *f, GPUCSRPrecision precision, PetscBool valuesonly, GPUCSRStorage *csr, double *rounding, GPUCSRCosts *costs)
 {
+  const GPUCSRStorage *resident = (const GPUCSRStorage *)s->resident;
+
   PetscFunctionBegin;
+  if (resident && resident->dev == dev && precision == resident->precision) {
+    PetscCall(GPUCSRStorageLend(resident, csr));
+    *rounding = 0;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   PetscCall(GPUCSRStorageCreate(dev, GPUCSRFormatCSR(), f, NULL, precision, csr));
   PetscCall(GPUCSRStorageAllocate(csr, valuesonly));
   PetscCall((*csr->format->ops->fill)(s, csr, valuesonly, rounding));
@@ -247,14 +260,6 @@ static PetscErrorCode WaitFor(GPUCSRPlan *P, GPUCSRStream s)
   P->waited   = s;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
-
-/* Frees the temporary CSR after a step, even after an error */
-#define FinishStep(csr, call) \
-  do { \
-    const PetscErrorCode ierr_ = (call); \
-    PetscCall(GPUCSRStorageDestroy(csr)); \
-    PetscCall(ierr_); \
-  } while (0)
 
 /* MATAIJ accepts a damaged file's columns beyond the last one; a GPU would then read beyond x */
 static PetscErrorCode CheckColumn(const GPUCSRSource *s, int64_t bad)
@@ -324,13 +329,16 @@ static PetscErrorCode BuildSteps(GPUCSRDevice dev, const GPUCSRSource *s, GPUCSR
 /* After an error P is unchanged but for its costs */
 PetscErrorCode GPUCSRPlanBuild(GPUCSRDevice dev, const GPUCSRSource *s, GPUCSRPrecision precision, const GPUCSRRequest *q, GPUCSRPlan *P)
 {
-  GPUCSRStorage csr = {0};
+  GPUCSRStorage  csr = {0};
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(GPUCSRPlanDestroy(P));
   P->A.dev = dev;
   PetscCall(dev->ops->activate(dev->id));
-  FinishStep(&csr, BuildSteps(dev, s, precision, q, P, &csr));
+  ierr = BuildSteps(dev, s, precision, q, P, &csr);
+  PetscCall(GPUCSRStorageDestroy(&csr));
+  PetscCall(ierr);
   Changed(P);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -467,9 +475,10 @@ static PetscErrorCode RefreshSteps(GPUCSRPlan *P, const GPUCSRSource *s, const G
     } else if (!dev->ops->separate) PetscCall((*format->ops->fill)(s, &P->A, PETSC_TRUE, &P->rounding));
     else if (!df || !dev->ops->kernels) PetscCall(FillOnHost(s, &P->A, PETSC_TRUE, &P->rounding));
     else {
-      PetscCall(SendCSR(dev, s, &P->features, precision, PETSC_TRUE, sent, &P->rounding, &P->costs));
+      PetscCall(SendCSR(dev, s, &P->features, precision, (PetscBool)(!df->pattern || P->pattern.format), sent, &P->rounding, &P->costs));
       PetscCall(Mark(dev, &t, &P->costs.upload));
       PetscCall(RefreshFrom(P, sent));
+      PetscCall(KeepPattern(sent, P));
       PetscCall(Mark(dev, &t, &P->costs.convert));
       PetscFunctionReturn(PETSC_SUCCESS);
     }
@@ -587,11 +596,10 @@ static void ReferenceSums(const GPUCSRProduct *p)
 
 static PetscErrorCode ReferenceProduct(void *arg)
 {
-  const Reference     *r = (const Reference *)arg;
-  const GPUCSRProduct *p = &r->product;
-
-  const size_t bytes = (size_t)p->last * sizeof(double);
-  double      *old   = NULL;
+  const Reference     *r     = (const Reference *)arg;
+  const GPUCSRProduct *p     = &r->product;
+  const size_t         bytes = (size_t)p->last * sizeof(double);
+  double              *old   = NULL;
 
   PetscFunctionBegin;
   if (p->step.taken && p->step.before == p->z) {
@@ -629,7 +637,6 @@ PetscErrorCode GPUCSRPlanProduct(GPUCSRPlan *P, const GPUCSRProduct *p, GPUCSRSt
   if (p->doubles && r.A.precision == GPUCSR_PRECISION_SINGLE) r.A.precision = GPUCSR_PRECISION_MIXED; /* both have the same arrays */
   if (P->A.dev->ops->kernels) PetscCall((*k->family->launch)(&r.A, p, k->variant, s));
   else {
-
     if (p->sums.q) *p->sums.parts = 1;
     if (P->A.dev->ops->call) PetscCall((*P->A.dev->ops->call)(P->A.dev->id, ReferenceProduct, &r, sizeof(r), s));
     else PetscCall(ReferenceProduct(&r));
