@@ -10,17 +10,36 @@ GPUCSRError GPUCSRLaunchGraphBegin(GPUCSRStream s)
   return 0;
 }
 
-/* *g is NULL if the recorded work cannot become a graph */
+/* Does exec do the work of graph from now on? */
+static bool Update(cudaGraphExec_t exec, cudaGraph_t graph)
+{
+#if CUDART_VERSION >= 12000
+  cudaGraphExecUpdateResultInfo info;
+
+  return cudaGraphExecUpdate(exec, graph, &info) == cudaSuccess;
+#else
+  cudaGraphNode_t           node;
+  cudaGraphExecUpdateResult result;
+
+  return cudaGraphExecUpdate(exec, graph, &node, &result) == cudaSuccess;
+#endif
+}
+
+/* Instantiating takes longer than the launches that were recorded */
 GPUCSRError GPUCSRLaunchGraphEnd(GPUCSRStream s, GPUCSRLaunchGraph *g)
 {
   cudaGraph_t     graph = NULL;
-  cudaGraphExec_t exec  = NULL;
+  cudaGraphExec_t exec = NULL, old = (cudaGraphExec_t)*g;
 
   *g = NULL;
   if (cudaStreamEndCapture((cudaStream_t)s, &graph) == cudaSuccess && graph) {
-    if (cudaGraphInstantiateWithFlags(&exec, graph, 0) == cudaSuccess) *g = (GPUCSRLaunchGraph)exec;
+    if (old && Update(old, graph)) {
+      *g  = (GPUCSRLaunchGraph)old;
+      old = NULL;
+    } else if (cudaGraphInstantiateWithFlags(&exec, graph, 0) == cudaSuccess) *g = (GPUCSRLaunchGraph)exec;
     GPUCSR_CUDA(cudaGraphDestroy(graph));
   }
+  if (old) GPUCSR_CUDA(cudaGraphExecDestroy(old));
   (void)cudaGetLastError();
   return 0;
 }

@@ -145,7 +145,8 @@ typedef struct {
   PetscBool      fused;    /* products take sums in this solve, */
   PetscBool      normed;   /* and the preconditioner may take those of GPUKSP_NORMS, which is the next step */
   PetscBool      rulehere; /* the host applies the rules */
-  void          *recorded; /* an iteration; kept for later */
+  void          *recorded; /* an iteration; kept for later, */
+  void          *stale;    /* and one of earlier data, which the next becomes an update of */
   GPUKSPGraphKey key;      /* solves with the same key */
 } GPUKSPGraph;
 
@@ -320,6 +321,7 @@ GPUCSR_INTERN PetscErrorCode GPUKSPIterate(KSP, KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPIterateBegin(KSP, KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPIterateEnd(KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPGraphForget(KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPGraphEnd(KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPLoop(KSP, KSP_GPU *, GPUKSPVectors *, GPUKSPIteration);
 GPUCSR_INTERN PetscErrorCode GPUKSPStart(KSP, KSP_GPU *, GPUKSPVectors *, PetscBool);
 GPUCSR_INTERN PetscErrorCode GPUKSPTrueNorm(KSP, KSP_GPU *, GPUKSPVectors *);

@@ -19,6 +19,7 @@ static PetscErrorCode Close(KSP_GPU *k)
     PetscCall(GPUCSRDeviceReach(k->dev, PETSC_FALSE, &works));
 #if defined(GPUCSR_HAVE_CUDA)
     if (works) PetscCall(GPUCSRLaunchGraphDestroy(&k->graph.recorded));
+    if (works) PetscCall(GPUCSRLaunchGraphDestroy(&k->graph.stale));
 #endif
     if (k->release) PetscCall((*k->release)(k));
     PetscCall(GPUCSRPlanDestroy(&k->launch.copy));
@@ -31,7 +32,7 @@ static PetscErrorCode Close(KSP_GPU *k)
   k->state = k->seen = NULL;
   k->sums            = NULL;
   k->events[0] = k->events[1] = NULL;
-  k->graph.recorded           = NULL;
+  k->graph.recorded = k->graph.stale = NULL;
   k->persistent.epoch = k->persistent.here = 0;
   PetscCall(PetscMemzero(&k->peers.pattern, sizeof(k->peers.pattern)));
   PetscCall(PetscMemzero(&k->pc.numberskey, sizeof(k->pc.numberskey)));

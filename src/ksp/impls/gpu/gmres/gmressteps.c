@@ -480,7 +480,7 @@ static PetscErrorCode RecordColumn(KSP ksp, KSP_GPUGMRES *g)
   PetscCall(GPUCSRAttemptBegin(&attempt));
   ierr = Column(ksp, g);
   PetscCall(GPUCSRAttemptEnd(&attempt));
-  PetscCall(GPUCSRLaunchGraphEnd(k->dev->stream, &k->graph.recorded));
+  PetscCall(GPUKSPGraphEnd(k));
   if (ierr) PetscCall(GPUCSRLaunchGraphDestroy(&k->graph.recorded));
   if (k->graph.recorded) PetscFunctionReturn(PETSC_SUCCESS);
   g->launched = PETSC_MIN_INT; /* never again */

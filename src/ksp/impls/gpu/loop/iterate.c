@@ -387,7 +387,17 @@ static PetscBool RanksRest(const volatile GPUKSPState *seen, int q, int ahead)
   return (PetscBool)(GPUKSPRests(seen) && (q == 0 || q > seen->i + ahead));
 }
 
-/* An iteration as a graph; k->graph.recorded is NULL where there can be none */
+/* k->graph.recorded = what was recorded: an update of the graph before, where there is one; NULL where there can be none */
+PetscErrorCode GPUKSPGraphEnd(KSP_GPU *k)
+{
+  PetscFunctionBegin;
+  k->graph.recorded = k->graph.stale;
+  k->graph.stale    = NULL;
+  PetscCall(GPUCSRLaunchGraphEnd(k->dev->stream, &k->graph.recorded));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* An iteration as a graph */
 static PetscErrorCode Record(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIteration iteration)
 {
   GPUCSRAttempt  attempt;
@@ -400,7 +410,7 @@ static PetscErrorCode Record(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIterat
   ierr = (*iteration)(ksp, k, v);
   PetscCall(GPUCSRAttemptEnd(&attempt));
   if (k->ranks.on) PetscCall(MatGPUCSRRanksRecord_Private(&k->ranks.A, PETSC_FALSE));
-  PetscCall(GPUCSRLaunchGraphEnd(k->dev->stream, &k->graph.recorded));
+  PetscCall(GPUKSPGraphEnd(k));
   if (ierr) PetscCall(GPUCSRLaunchGraphDestroy(&k->graph.recorded));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -430,11 +440,12 @@ PetscErrorCode GPUKSPLoop(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIteration
     if (!k->graph.recorded && !GPUKSPRests(seen)) {
       PetscCall((*iteration)(ksp, k, v));
       q++;
-      PetscCall(ops->streamsynchronize(k->dev->id, k->dev->stream));
-      if (!GPUKSPRests(seen)) {
+      if (k->ranks.on) PetscCall(ops->streamsynchronize(k->dev->id, k->dev->stream));
+      if (!k->ranks.on || !GPUKSPRests(seen)) { /* while the device computes */
         PetscCall(Record(ksp, k, v, iteration));
         if (!k->graph.recorded) PetscCall(PetscInfo(ksp, "An iteration could not be recorded as a graph; its kernels are launched one by one\n"));
       }
+      PetscCall(ops->streamsynchronize(k->dev->id, k->dev->stream));
     }
     for (const int first = q; k->ranks.on ? !RanksRest(seen, q, ahead) : !GPUKSPRests(seen); q++) {
       if (!k->graph.recorded) PetscCall((*iteration)(ksp, k, v));
@@ -452,11 +463,13 @@ PetscErrorCode GPUKSPLoop(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIteration
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The graph is launched no more; that of one process may be updated */
 PetscErrorCode GPUKSPGraphForget(KSP_GPU *k)
 {
   PetscFunctionBegin;
 #if defined(GPUCSR_HAVE_CUDA)
-  PetscCall(GPUCSRLaunchGraphDestroy(&k->graph.recorded));
+  if (k->graph.recorded && !k->graph.stale && !k->ranks.on) k->graph.stale = k->graph.recorded;
+  else PetscCall(GPUCSRLaunchGraphDestroy(&k->graph.recorded));
 #endif
   k->graph.recorded = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -221,7 +221,9 @@ static PetscErrorCode Replay(GPUMGCycle *c, GPUMGRecord *r)
     PetscErrorCode ierr;
 
     PetscCall(GPUCSRLaunchGraphBegin(c->dev->stream));
-    ierr = GPUMGCycleRun(c, r->b, r->x, NULL);
+    ierr     = GPUMGCycleRun(c, r->b, r->x, NULL);
+    r->graph = c->stale;
+    c->stale = NULL;
     PetscCall(GPUCSRLaunchGraphEnd(c->dev->stream, &r->graph));
     PetscCall(ierr);
     c->unrecordable = (PetscBool)!r->graph;
@@ -240,7 +242,8 @@ static PetscErrorCode Drop(GPUMGCycle *c, GPUMGRecord *r)
 {
   PetscFunctionBegin;
 #if defined(GPUCSR_HAVE_CUDA)
-  if (r->graph && !c->dev->failed[0]) PetscCall(GPUCSRLaunchGraphDestroy(&r->graph));
+  if (!c->stale) c->stale = r->graph;
+  else if (r->graph && !c->dev->failed[0]) PetscCall(GPUCSRLaunchGraphDestroy(&r->graph));
 #endif
   *r = (GPUMGRecord){NULL, NULL, NULL};
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -353,6 +356,9 @@ PetscErrorCode GPUMGCycleDestroy(GPUMGCycle *c)
   if (!c->dev) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUCSRDeviceReach(c->dev, PETSC_FALSE, &reached));
   PetscCall(GPUMGCycleForget(c));
+#if defined(GPUCSR_HAVE_CUDA)
+  if (c->stale && !c->dev->failed[0]) PetscCall(GPUCSRLaunchGraphDestroy(&c->stale));
+#endif
   for (int l = 0; l < GPUMG_LEVELS; l++) {
     PetscCall(GPUCSRBufferFree(c->dev, &c->level[l].memory));
     PetscCall(GPUCSRBufferFree(c->dev, &c->level[l].down.M));

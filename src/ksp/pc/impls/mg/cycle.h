@@ -76,6 +76,7 @@ struct _n_GPUMGCycle {
   GPUMGCycle  *small;         /* by this cycle of one process, or, NULL, by a dense matrix */
   GPUMGRecord  ownrecord;     /* application to b and x of the finest level */
   GPUMGRecord  callerrecord;  /* application to arrays of the last caller */
+  void        *stale;         /* graph of earlier data, which the next record becomes an update of */
   PetscBool    ran;           /* before anything is recorded: what kernels set up for good is there */
   PetscBool    unrecordable;  /* and cannot be recorded */
   double       flops;         /* of an application */
