@@ -1,6 +1,6 @@
 /*
   PCGPUAMG beside PCGAMG of the same matrix as MATAIJ: iterations on scalar, convective and elastic problems; the same hierarchy from one set-up to the next; new values as from the start; symmetry of
-  the cycle and its transpose; options; what no hierarchy can be made of.
+  the cycle and its transpose; options; float values; what no hierarchy can be made of, near null spaces that are none.
 
   //TEST name="host" args="-mat_gpucsr_format csr"
   //TEST name="auto" gpu=1
@@ -11,6 +11,7 @@
   //TEST name="ranks" nsize=2 args="-refuse ranks" fails="PC type gpuamg is for one process"
   //TEST name="aij" args="-refuse aij" fails="PC type gpuamg needs a matrix of type gpucsr, not seqaij"
   //TEST name="wide" args="-refuse wide" fails="PC type gpuamg needs a square matrix"
+  //TEST name="blocks" args="-mat_gpucsr_format csr -refuse blocks" fails="PC type gpuamg takes blocks of at most 16 rows, not 20"
   //TEST name="option" args="-mat_gpucsr_format csr -our_pc_gpuamg_agg_nsmooths 9" fails="-pc_gpuamg_agg_nsmooths 9: must be from 0 to 4"
 */
 static char help[] = "Tests PCGPUAMG.\n";
@@ -369,12 +370,13 @@ static PetscErrorCode Diagonal(PetscInt n, PetscBool empty)
 
 static PetscErrorCode Refuse(const char what[])
 {
-  const PetscBool aij = (PetscBool)!strcmp(what, "aij"), ranks = (PetscBool)!strcmp(what, "ranks");
+  const PetscBool aij = (PetscBool)!strcmp(what, "aij"), ranks = (PetscBool)!strcmp(what, "ranks"), blocks = (PetscBool)!strcmp(what, "blocks");
   Mat             A;
   PC              pc;
 
   PetscFunctionBegin;
-  PetscCall(TestMatCreate(ranks ? PETSC_COMM_WORLD : PETSC_COMM_SELF, 20, aij || ranks ? 20 : 24, aij, &A));
+  PetscCall(TestMatCreate(ranks ? PETSC_COMM_WORLD : PETSC_COMM_SELF, 20, aij || ranks || blocks ? 20 : 24, aij, &A));
+  if (blocks) PetscCall(MatSetBlockSize(A, 20));
   PetscCall(MatSetUp(A));
   PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
@@ -384,6 +386,117 @@ static PetscErrorCode Refuse(const char what[])
   PetscCall(PCSetUp(pc));
   PetscCall(PCDestroy(&pc));
   PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- near null spaces and blocks ---- */
+
+/* Two vectors, of one size and orthogonal, that differ on few aggregates; or of another matrix (shorter), or (not) of numbers */
+static PetscErrorCode NearNullSpace(Mat A, PetscBool shorter, PetscBool numbers)
+{
+  Vec          v[2];
+  PetscInt     n;
+  MatNullSpace near;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetSize(A, &n, NULL));
+  if (shorter) n -= 2;
+  for (int k = 0; k < 2; k++) {
+    PetscCall(VecCreateSeq(PETSC_COMM_SELF, n, &v[k]));
+    for (PetscInt i = 0; i < n; i++) PetscCall(VecSetValue(v[k], i, (k && i < n / 2 ? -1 : 1) / PetscSqrtReal((PetscReal)n), INSERT_VALUES));
+    PetscCall(VecAssemblyBegin(v[k]));
+    PetscCall(VecAssemblyEnd(v[k]));
+  }
+  PetscCall(MatNullSpaceCreate(PETSC_COMM_SELF, PETSC_FALSE, 2, v, &near));
+  if (!numbers) PetscCall(VecSetValue(v[1], 3, NAN, INSERT_VALUES));
+  if (!numbers) PetscCall(VecAssemblyBegin(v[1]));
+  if (!numbers) PetscCall(VecAssemblyEnd(v[1]));
+  PetscCall(MatSetNearNullSpace(A, near));
+  PetscCall(MatNullSpaceDestroy(&near));
+  for (int k = 0; k < 2; k++) PetscCall(VecDestroy(&v[k]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Vectors that are dependent on most aggregates, and blocks that the problem does not have, cost iterations at most */
+static PetscErrorCode Misled(const Grid *g)
+{
+  PetscFunctionBegin;
+  for (int k = 0; k < 2; k++) {
+    Mat      A = NULL;
+    KSP      ksp;
+    PetscInt its;
+
+    PetscCall(GridCreate(g, 0, PETSC_FALSE, &A));
+    if (k) PetscCall(MatSetBlockSize(A, 3));
+    else PetscCall(NearNullSpace(A, PETSC_FALSE, PETSC_TRUE));
+    PetscCall(Solver(A, "our_", KSPGPUCG, PCGPUAMG, &ksp));
+    PetscCall(Iterations(ksp, k ? "wrong blocks" : "dependent vectors", &its));
+    PetscCheck(its < 60, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt_FMT " iterations", k ? "wrong blocks" : "dependent vectors", its);
+    PetscCall(KSPDestroy(&ksp));
+    PetscCall(MatDestroy(&A));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* An error of the set-up with a near null space that is none, and then success without it */
+static PetscErrorCode NearErrors(const Grid *g)
+{
+  PetscFunctionBegin;
+  for (int k = 0; k < 2; k++) {
+    Mat            A = NULL;
+    KSP            ksp;
+    PetscInt       its;
+    PetscErrorCode ierr;
+
+    PetscCall(GridCreate(g, 0, PETSC_FALSE, &A));
+    PetscCall(NearNullSpace(A, (PetscBool)!k, (PetscBool)!k));
+    PetscCall(Solver(A, "our_", KSPGPUCG, PCGPUAMG, &ksp));
+    PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
+    ierr = KSPSetUp(ksp);
+    PetscCall(PetscPopErrorHandler());
+    PetscCheck(ierr == (k ? PETSC_ERR_FP : PETSC_ERR_ARG_SIZ), PETSC_COMM_SELF, PETSC_ERR_PLIB, "A near null space %s: error %d", k ? "without numbers" : "of another matrix", (int)ierr);
+    PetscCall(MatSetNearNullSpace(A, NULL));
+    PetscCall(KSPSetOperators(ksp, A, A));
+    PetscCall(Iterations(ksp, "after a wrong near null space", &its));
+    PetscCall(KSPDestroy(&ksp));
+    PetscCall(MatDestroy(&A));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- float values ---- */
+
+/* Float values cost at most a tenth of the iterations; values that no float holds end a solve, or (auto) stay doubles */
+static PetscErrorCode Rounded(const Grid *g)
+{
+  static const char *const words[] = {"double", "single", "auto"};
+  PetscInt                 its[2][3];
+
+  PetscFunctionBegin;
+  for (int large = 0; large < 2; large++)
+    for (int k = 0; k < 3; k++) {
+      Mat                A = NULL;
+      KSP                ksp;
+      Vec                b, x;
+      KSPConvergedReason reason;
+
+      PetscCall(GridCreate(g, 0, PETSC_FALSE, &A));
+      if (large) PetscCall(MatScale(A, 1e60));
+      PetscCall(PetscOptionsSetValue(NULL, "-our_pc_gpuamg_precision", words[k]));
+      PetscCall(Solver(A, "our_", g->gpuksp, PCGPUAMG, &ksp));
+      PetscCall(PetscOptionsClearValue(NULL, "-our_pc_gpuamg_precision"));
+      PetscCall(MatCreateVecs(A, &x, &b));
+      PetscCall(TestFill(b, 3, PETSC_FALSE));
+      PetscCall(KSPSolve(ksp, b, x));
+      PetscCall(KSPGetConvergedReason(ksp, &reason));
+      PetscCall(KSPGetIterationNumber(ksp, &its[large][k]));
+      PetscCheck((reason > 0) == (!large || direct || k != 1), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s, precision %s%s: %s", g->name, words[k], large ? ", large values" : "", KSPConvergedReasons[reason]);
+      PetscCheck(reason < 0 || its[large][k] <= (11 * its[large][0] + 9) / 10, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s, precision %s: %" PetscInt_FMT " iterations, in double %" PetscInt_FMT, g->name, words[k], its[large][k], its[large][0]);
+      PetscCall(VecDestroy(&b));
+      PetscCall(VecDestroy(&x));
+      PetscCall(KSPDestroy(&ksp));
+      PetscCall(MatDestroy(&A));
+    }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -453,18 +566,20 @@ static PetscErrorCode Memory(const Grid *g, PetscBool again)
 static PetscErrorCode Options(const Grid *g)
 {
   static const char *const sets[][2] = {
-    {"-our_pc_gpuamg_threshold",             "0.02"},
-    {"-our_pc_gpuamg_agg_nsmooths",          "0"   },
-    {"-our_pc_gpuamg_agg_nsmooths",          "2"   },
-    {"-our_pc_gpuamg_aggressive_coarsening", "0"   },
-    {"-our_pc_gpuamg_aggressive_coarsening", "2"   },
-    {"-our_pc_gpuamg_coarse_eq_limit",       "400" },
-    {"-our_pc_gpuamg_max_levels",            "2"   },
-    {"-our_pc_gpuamg_smoother_degree",       "3"   },
-    {"-our_pc_gpuamg_cycles",                "2"   },
-    {"-our_pc_gpuamg_tail",                  "0"   },
-    {"-our_pc_gpuamg_mis_k",                 "2"   },
-    {"-our_pc_gpuamg_esteig_ksp_max_it",     "5"   }
+    {"-our_pc_gpuamg_threshold",             "0.02"  },
+    {"-our_pc_gpuamg_agg_nsmooths",          "0"     },
+    {"-our_pc_gpuamg_agg_nsmooths",          "2"     },
+    {"-our_pc_gpuamg_aggressive_coarsening", "0"     },
+    {"-our_pc_gpuamg_aggressive_coarsening", "2"     },
+    {"-our_pc_gpuamg_coarse_eq_limit",       "400"   },
+    {"-our_pc_gpuamg_max_levels",            "2"     },
+    {"-our_pc_gpuamg_smoother_degree",       "3"     },
+    {"-our_pc_gpuamg_cycles",                "2"     },
+    {"-our_pc_gpuamg_tail",                  "0"     },
+    {"-our_pc_gpuamg_mis_k",                 "2"     },
+    {"-our_pc_gpuamg_precision",             "single"},
+    {"-our_pc_gpuamg_precision",             "auto"  },
+    {"-our_pc_gpuamg_esteig_ksp_max_it",     "5"     }
   };
 
   PetscFunctionBegin;
@@ -549,6 +664,10 @@ int main(int argc, char **argv)
   PetscCall(Memory(&little[1], PETSC_TRUE));
   PetscCall(Bad(&little[1], 77, 0.0, "zero on the diagonal"));
   PetscCall(Bad(&little[1], 78, NAN, "a value that is no number"));
+  PetscCall(Bad(&little[1], 79, INFINITY, "an infinite value"));
+  PetscCall(Misled(&little[1]));
+  PetscCall(NearErrors(&little[1]));
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(little); k++) PetscCall(Rounded(&little[k]));
   PetscCall(Diagonal(0, PETSC_FALSE));
   PetscCall(Diagonal(1, PETSC_FALSE));
   PetscCall(Diagonal(40, PETSC_TRUE));

@@ -432,8 +432,8 @@ static const struct {
   {"layers",         Layers,         36,    {1e4},           NULL            },
   {"jumps",          Jumps,          200,   {1e4},           NULL            },
   {"inclusions",     Inclusions,     36,    {1e-4},          NULL            },
-  {"turning_flow",   Turning,        200,   {0.5},           NULL            },
-  {"flow",           Flow,           36,    {2},             NULL            },
+  {"turning_flow",   Turning,        200,   {0.05},          NULL            },
+  {"flow",           Flow,           36,    {0.2},           NULL            },
   {"mesh2",          Unstructured,   40000, {2, 1},          NULL            },
   {"mesh3",          Unstructured,   40000, {3, 1},          NULL            },
   {"mesh3_thin",     Unstructured,   30000, {3, 0.05},       NULL            },
@@ -449,7 +449,6 @@ static const struct {
   {"graph_de2010",   FileLaplacian,  0,     {0},             "de2010"        },
   {"bcsstk16",       File,           0,     {0},             "bcsstk16"      },
   {"bcsstk27",       File,           0,     {0},             "bcsstk27"      },
-  {"nos3",           File,           0,     {0},             "nos3"          },
   {"trefethen",      File,           0,     {0},             "Trefethen_2000"}
 };
 

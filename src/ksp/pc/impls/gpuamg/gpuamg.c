@@ -4,7 +4,6 @@
 #include <petsc/private/pcimpl.h>  /* a PC type: its operations and data */
 #include <petsc/private/matimpl.h> /* the type and the state of the operator */
 #include "../../../../sys/gpucsrsys.h"
-#include "../../../../mat/impls/gpucsr/blackbox/amg/amg.h"
 #include "gpuamg.h"
 
 typedef struct _n_PC_GPUAMG PC_GPUAMG;
@@ -16,6 +15,8 @@ struct _n_PC_GPUAMG {
   GPUAMG           h;
   GPUMGCycle       cycle, transposed;
   PetscBool        taken, takent; /* the cycles are those of the hierarchy */
+  PetscInt         precision;     /* of levels, as asked for: an index of PCGPUAMGPrecisions, */
+  PetscBool        rounded;       /* and the cycle has float values */
   GPUCSROperator   matrix;        /* that the hierarchy was made of */
   const void      *data;          /* of its plan's first array */
   PetscObjectId    near;          /* near null space */
@@ -122,7 +123,7 @@ static PetscErrorCode Forget(PC_GPUAMG *a)
   PetscCall(CycleDestroy(&a->cycle));
   PetscCall(CycleDestroy(&a->transposed));
   PetscCall(GPUAMGDestroy(&a->h));
-  a->taken = a->takent = PETSC_FALSE;
+  a->taken = a->takent = a->rounded = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -142,18 +143,21 @@ static PetscErrorCode Check(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode NearRows(MatNullSpace near, PetscInt n, PetscInt ns, PetscBool constant, const Vec v[], double *rows)
+static PetscErrorCode NearRows(MPI_Comm comm, PetscInt n, PetscInt ns, PetscBool constant, const Vec v[], double *rows)
 {
   const PetscScalar *x;
+  PetscInt           size;
 
   PetscFunctionBegin;
-  (void)near;
   for (PetscInt c = 0; c < ns; c++) {
     const PetscBool one = (PetscBool)(constant && c == 0);
 
+    if (!one) PetscCall(VecGetLocalSize(v[c - (PetscInt)constant], &size));
+    PetscCheck(one || size == n, comm, PETSC_ERR_ARG_SIZ, "Vector %" PetscInt_FMT " of the near null space has %" PetscInt_FMT " rows, its matrix %" PetscInt_FMT, c, size, n);
     if (!one) PetscCall(VecGetArrayRead(v[c - (PetscInt)constant], &x));
     for (PetscInt i = 0; i < n; i++) rows[i * ns + c] = one ? 1 : (double)PetscRealPart(x[i]);
     if (!one) PetscCall(VecRestoreArrayRead(v[c - (PetscInt)constant], &x));
+    for (PetscInt i = 0; i < n; i++) PetscCheck(!PetscIsInfOrNanReal((PetscReal)rows[i * ns + c]), comm, PETSC_ERR_FP, "Vector %" PetscInt_FMT " of the near null space has no finite number in row %" PetscInt_FMT, c, i);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -179,7 +183,7 @@ static PetscErrorCode Near(PC pc, GPUCSRDevice dev, PetscInt *ns, GPUCSRBuffer *
   if (!*ns) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUCSRBufferGrow(dev, sizeof(double) * (size_t)n * (size_t)*ns, "a near null space", basis));
   PetscCall(PetscMalloc1((size_t)n * (size_t)*ns, &rows));
-  ierr = NearRows(near, n, *ns, constant, v, rows);
+  ierr = NearRows(PetscObjectComm((PetscObject)pc), n, *ns, constant, v, rows);
   if (!ierr) ierr = GPUCSRUpload(dev, basis->p, GPUCSR_DOUBLE, rows, GPUCSR_DOUBLE, (size_t)n * (size_t)*ns, PETSC_FALSE, dev->stream, NULL);
   PetscCall(PetscFree(rows));
   PetscCall(ierr);
@@ -237,6 +241,7 @@ static PetscErrorCode SetUpSteps(PC pc, const GPUCSROperator *o)
   a->takent = PETSC_FALSE;
   if (a->h.problem) PetscFunctionReturn(PETSC_SUCCESS);
   GPUAMGPhase(&a->h, GPUAMG_BUILD, CycleFill(a, o, PETSC_FALSE, &a->cycle));
+  GPUAMGPhase(&a->h, GPUAMG_BUILD, PCGPUAMGRound_Private(&a->h, &a->cycle, o, a->precision, &a->rounded));
   a->matrix = *o;
   a->data   = o->plan->A.array[0].data;
   a->taken  = PETSC_TRUE;
@@ -516,6 +521,7 @@ static PetscErrorCode PCSetFromOptions_GPUAMG(PC pc, GPUCSROptionItems PetscOpti
   PetscCall(PetscOptionsBool("-pc_gpuamg_reuse_interpolation", "Keep prolongators with new values", "PCGPUAMG", a->reuse, &a->reuse, NULL));
   PetscCall(PetscOptionsInt("-pc_gpuamg_smoother_degree", "Steps of Chebyshev's iteration before and after the coarse correction", "PCGPUAMG", a->degree, &a->degree, NULL));
   PetscCall(PetscOptionsInt("-pc_gpuamg_cycles", "1: V cycles, 2: W cycles", "PCGPUAMG", a->cycles, &a->cycles, NULL));
+  PetscCall(PetscOptionsEList("-pc_gpuamg_precision", "Values of levels", "PCGPUAMG", PCGPUAMGPrecisions, 3, PCGPUAMGPrecisions[a->precision], &a->precision, NULL));
   PetscCall(PetscOptionsInt("-pc_gpuamg_tail", "Rows of levels that become one dense matrix", "PCGPUAMG", a->tail, &a->tail, NULL));
   PetscOptionsHeadEnd();
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(v); k++) PetscCall(Range(pc, names[k], v[k], range[k][0], range[k][1]));
@@ -556,6 +562,7 @@ static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
   for (int l = 0; l < h->levels; l++) all += (double)h->level[l].A.nnz;
   PetscCall(PetscViewerASCIIPrintf(viewer, "  %d levels on backend %s, operator complexity %.3f, coarse solver %s, %.3g MB besides the matrix, built %" PetscInt_FMT " times, refreshed %" PetscInt_FMT "\n", h->levels, h->dev->ops->name,
                                    all / (double)h->level[0].A.nnz, h->exact ? "a dense inverse" : "a smoother", 1e-6 * (GPUAMGBytes(h) + GPUMGCycleBytes(&a->cycle)), a->built, a->refreshed));
+  if (a->precision) PetscCall(PetscViewerASCIIPrintf(viewer, "  values of levels are %s (precision %s)\n", a->rounded ? "floats, vectors are doubles" : "doubles", PCGPUAMGPrecisions[a->precision]));
   PetscCall(PetscViewerASCIIPrintf(viewer, "  level       rows    nonzeros  a row  block  eigenvalue  kernel\n"));
   for (int l = 0; l < h->levels; l++) {
     const GPUAMGLevel *L = &h->level[l];
@@ -584,6 +591,7 @@ static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
 . -pc_gpuamg_esteig_ksp_max_it n             - steps of an eigenvalue estimate, 10 by default
 . -pc_gpuamg_mis_k k                         - roots of aggregates are further apart than this, 1 by default
 . -pc_gpuamg_aggressive_mis_k k              - the same where coarsening is aggressive, 3 by default
+. -pc_gpuamg_precision (double|single|auto) - values of all matrices in the cycle, the finest one included: doubles, floats, or floats where they change an application to a vector by at most a hundredth
 - -pc_gpuamg_tail n                          - levels of at most so many rows become one dense matrix
 
   Level: beginner
@@ -598,6 +606,8 @@ static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
 
   The functions of `PCGAMG` that set these options set them here: `PCGAMGSetThreshold()`, `PCGAMGSetThresholdScale()`, `PCGAMGSetNSmooths()`, `PCGAMGSetAggressiveLevels()`, `PCGAMGSetCoarseEqLim()`, `PCGAMGSetNlevels()`,
   `PCGAMGSetReuseInterpolation()`.
+
+  Float values halve what a product reads of values; vectors and sums, the coarse inverse, the Krylov method's own products and transposed applications stay in double.
 
   One process alone so far.
 

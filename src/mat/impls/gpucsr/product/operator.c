@@ -76,7 +76,7 @@ PetscErrorCode MatGPUCSROperatorCSR_Private(const GPUCSROperator *o, GPUCSRStora
   }
   PetscCall(MatGPUCSRMirror_Private(o->A, o->dev, PETSC_TRUE, &A));
   *csr = A;
-  if (o->plan == &((Mat_SeqGPUCSR *)o->A->spptr)->plan[GPUCSR_FORWARD]) PetscFunctionReturn(PETSC_SUCCESS);
+  if (o->plan != &((Mat_SeqGPUCSR *)o->A->spptr)->plan[GPUCSR_TRANSPOSE]) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUCSRTransposeStorage(A, own, &map));
   PetscCall(GPUCSRFree(A->dev, sizeof(int32_t) * (size_t)A->nnz, (void **)&map));
   *csr = own;
@@ -104,7 +104,7 @@ static PetscErrorCode Product(const GPUCSROperator *o, GPUCSRProduct *p)
   p->doubles = PETSC_TRUE;
   PetscCall(GPUCSRPlanProduct(o->plan, p, o->dev->stream));
   if (!g) PetscFunctionReturn(PETSC_SUCCESS);
-  if (o->plan == &g->plan[GPUCSR_FORWARD]) g->info.products++;
+  if (o->plan != &g->plan[GPUCSR_TRANSPOSE]) g->info.products++;
   else g->info.transpose_products++;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -399,6 +399,23 @@ PetscErrorCode GPUAMGTransposes(GPUAMG *h)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Plans with float values of all matrices as they are now, beside those in double; not wanted: they go */
+PetscErrorCode GPUAMGRound(GPUAMG *h, GPUCSRBool wanted)
+{
+  PetscFunctionBegin;
+  for (int l = 0; l < h->levels; l++) {
+    GPUAMGLevel *L = &h->level[l];
+
+    for (int k = 0; k < 3; k++) PetscCall(GPUCSRPlanReturn(&L->rounded[k]));
+    if (!wanted) continue;
+    PetscCall(GPUCSRPlanRound(&L->A, l ? NULL : L->plan, l ? h->level[l - 1].crows.longest : 0, &L->rounded[0]));
+    if (l + 1 == h->levels) continue;
+    PetscCall(GPUCSRPlanRound(&L->P[h->o.nsmooths], NULL, L->prows[h->o.nsmooths].longest, &L->rounded[1]));
+    PetscCall(GPUCSRPlanRound(&L->R, NULL, 0, &L->rounded[2]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode LevelDestroy(GPUAMG *h, int l)
 {
   GPUAMGLevel   *L     = &h->level[l];
@@ -409,6 +426,7 @@ static PetscErrorCode LevelDestroy(GPUAMG *h, int l)
   PetscCall(GPUCSRPlanReturn(&L->planP));
   PetscCall(GPUCSRPlanReturn(&L->planR));
   PetscCall(GPUCSRPlanReturn(&L->planT));
+  for (int k = 0; k < 3; k++) PetscCall(GPUCSRPlanReturn(&L->rounded[k]));
   if (L->map) PetscCall(GPUCSRFree(h->dev, sizeof(int32_t) * (size_t)L->R.nnz, (void **)&L->map));
   if (L->tmap) PetscCall(GPUCSRFree(h->dev, sizeof(int32_t) * (size_t)L->T.nnz, (void **)&L->tmap));
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(all); k++)
@@ -448,6 +466,7 @@ double GPUAMGBytes(const GPUAMG *h)
     bytes += (l ? GPUCSRStorageBytes(&L->A) : 0) + GPUCSRStorageBytes(&L->R) + GPUCSRStorageBytes(&L->AP) + GPUCSRStorageBytes(&L->T) + (double)(L->dinv.bytes + L->basis.bytes + L->dead.bytes) + 4.0 * (double)(L->R.nnz + L->T.nnz);
     for (int k = 0; k <= h->o.nsmooths; k++) bytes += GPUCSRStorageBytes(&L->P[k]) + 4.0 * L->prows[k].m;
     bytes += 4.0 * (L->aprows.m + L->crows.m);
+    for (int k = 0; k < 3; k++) bytes += GPUCSRStorageBytes(&L->rounded[k].A);
   }
   return bytes;
 }

@@ -124,6 +124,7 @@ typedef struct {
   GPUCSRStorage    A;                     /* of level 0 its arrays are the caller's */
   GPUCSRPlan      *plan, own;             /* products with A; of level 0 the caller's */
   GPUCSRPlan       planP, planR, planT;   /* planT: of A transposed, made when it is asked for */
+  GPUCSRPlan       rounded[3];            /* of A, P and R with float values, made when they are asked for */
   GPUCSRStorage    P[GPUAMG_SMOOTHS + 1]; /* tentative, smoothed once, ... */
   GPUCSRRowClasses prows[GPUAMG_SMOOTHS + 1];
   GPUCSRStorage    R, AP, T;
@@ -161,6 +162,7 @@ typedef struct {
 GPUCSR_INTERN PetscErrorCode GPUAMGSetUp(GPUAMG *, const GPUAMGOptions *, const GPUCSRStorage *A, GPUCSRPlan *plan, int bs, int ns, const double *basis);
 GPUCSR_INTERN PetscErrorCode GPUAMGRefresh(GPUAMG *, const GPUCSRStorage *A, GPUCSRPlan *plan, GPUCSRBool keep);
 GPUCSR_INTERN PetscErrorCode GPUAMGTransposes(GPUAMG *);
+GPUCSR_INTERN PetscErrorCode GPUAMGRound(GPUAMG *, GPUCSRBool);
 GPUCSR_INTERN PetscErrorCode GPUAMGDestroy(GPUAMG *);
 GPUCSR_INTERN double         GPUAMGBytes(const GPUAMG *);
 

@@ -149,7 +149,7 @@ typedef struct {
   GPUCSRArray         array[GPUCSR_MAX_ARRAYS];
   void               *piece; /* memory of small arrays, GPUCSRAlignUp() from begin to begin; NULL: each array has its own */
   size_t              piecebytes;
-  GPUCSRBool          lent; /* the arrays are another owner's, but for work */
+  int                 lent; /* so many arrays, the first ones, are another owner's */
   GPUCSRExtent        extent;
   GPUCSRBool          outdated; /* the format cannot store the new values: the matrix must be built anew */
   GPUCSRArray         work;     /* a kernel's data from the pattern */

@@ -132,18 +132,19 @@ PetscErrorCode GPUCSRStorageWork(GPUCSRStorage *A, GPUCSRType type, size_t count
 PetscErrorCode GPUCSRStorageLend(const GPUCSRStorage *A, GPUCSRStorage *B)
 {
   PetscFunctionBegin;
-  *B      = *A;
-  B->lent = PETSC_TRUE;
-  B->work = (GPUCSRArray){0};
+  *B       = *A;
+  B->lent  = A->narrays;
+  B->piece = NULL;
+  B->work  = (GPUCSRArray){0};
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode GPUCSRStorageDestroy(GPUCSRStorage *A)
 {
   PetscFunctionBegin;
-  if (A->piece && !A->lent) PetscCall(GPUCSRFree(A->dev, A->piecebytes, &A->piece));
+  if (A->piece) PetscCall(GPUCSRFree(A->dev, A->piecebytes, &A->piece));
   else
-    for (int k = 0; k < A->narrays && !A->lent; k++) PetscCall(GPUCSRFree(A->dev, ArrayBytes(&A->array[k]), &A->array[k].data));
+    for (int k = A->lent; k < A->narrays; k++) PetscCall(GPUCSRFree(A->dev, ArrayBytes(&A->array[k]), &A->array[k].data));
   PetscCall(GPUCSRFree(A->dev, ArrayBytes(&A->work), &A->work.data));
   PetscCall(PetscMemzero(A, sizeof(*A)));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -153,7 +154,7 @@ double GPUCSRStorageBytes(const GPUCSRStorage *A)
 {
   double bytes = 0;
 
-  for (int k = 0; k < A->narrays; k++)
+  for (int k = A->lent; k < A->narrays; k++)
     if (A->array[k].data) bytes += (double)ArrayBytes(&A->array[k]);
   if (A->work.data) bytes += (double)ArrayBytes(&A->work);
   return bytes;

@@ -25,25 +25,94 @@ static const char *KernelOf(double mean, int longest)
   return "csr_vector32";
 }
 
-/* A plan of csr, in CSR. longest: row, 0 where that is not known. New values in the arrays are new values of the plan */
-PetscErrorCode GPUCSRPlanLend(const GPUCSRStorage *csr, int longest, GPUCSRPlan *P)
+/* All of a plan of csr but its arrays */
+static PetscErrorCode Describe(const GPUCSRStorage *csr, int longest, GPUCSRPlan *P)
 {
   const double mean = (double)csr->nnz / PetscMax(1, csr->m);
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRPlanReturn(P));
   P->features      = (GPUCSRFeatures){.m = csr->m, .n = csr->n, .nnz = csr->nnz, .mean = mean, .max = longest};
   P->choice.format = csr->format;
   PetscCall(GPUCSRKernelFind(KernelOf(mean, longest), &P->choice.kernel));
+  P->waited = csr->dev->stream;
+  P->built  = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A plan of csr, in CSR. longest: row, 0 where that is not known. New values in the arrays are new values of the plan */
+PetscErrorCode GPUCSRPlanLend(const GPUCSRStorage *csr, int longest, GPUCSRPlan *P)
+{
+  PetscFunctionBegin;
+  PetscCall(GPUCSRPlanReturn(P));
+  PetscCall(Describe(csr, longest, P));
   PetscCall(GPUCSRStorageLend(csr, &P->A));
   P->A.extent.width = longest;
-  P->waited         = csr->dev->stream;
-  P->built          = PETSC_TRUE;
   PetscCall(GPUCSRPlanPrepare(P));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The plan goes, the arrays stay. Also of a plan of zeros */
+/* csr with values of its own, floats */
+static PetscErrorCode Floats(const GPUCSRStorage *csr, GPUCSRStorage *A)
+{
+  const size_t n = (size_t)csr->nnz;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRStorageLend(csr, A));
+  A->lent           = CSR_VAL;
+  A->precision      = GPUCSR_PRECISION_MIXED;
+  A->array[CSR_VAL] = (GPUCSRArray){"val", GPUCSR_FLOAT, PETSC_TRUE, n, NULL};
+  PetscCall(GPUCSRMalloc(csr->dev, sizeof(float) * n, "float values", &A->array[CSR_VAL].data));
+  PetscCall((*GPUCSRHelpers(csr->dev)->convert)(n, GPUCSR_DOUBLE, csr->array[CSR_VAL].data, GPUCSR_FLOAT, A->array[CSR_VAL].data, csr->dev->stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode RoundSteps(const GPUCSRPlan *like, GPUCSRPlan *P)
+{
+  const GPUCSRDeviceFormat *df;
+  const GPUCSRRequest       any = {.format = "auto", .kernel = "auto"};
+  GPUCSRChoice              c   = P->choice;
+  GPUCSRStorage             csr = P->A;
+
+  PetscFunctionBegin;
+  if (like && csr.dev->ops->kernels) {
+    P->features = like->features;
+    PetscCall(GPUCSRChoose(&P->features, csr.precision, csr.dev, &any, &c, NULL, NULL));
+    PetscCall(GPUCSRDeviceFormatGet(c.format, &df));
+    if (GPUCSRIsCSR(c.format)) {
+      P->choice         = c;
+      P->A.extent.width = P->features.max;
+    } else if (df) {
+      PetscCall(PetscMemzero(&P->A, sizeof(P->A)));
+      P->A.dev   = csr.dev;
+      P->pattern = csr; /* goes with the plan after an error */
+      PetscCall(GPUCSRStorageFromCSR(&csr, &P->features, c.format, &P->A));
+      P->choice = c;
+      PetscCall(GPUCSRStorageDestroy(&P->pattern));
+    }
+  }
+  PetscCall(GPUCSRPlanPrepare(P));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  A plan of csr with values rounded to float, for vectors of doubles. like: a plan of csr, from whose features a format is chosen; NULL: CSR, whose pattern stays csr's. New values in csr are none of the plan
+*/
+PetscErrorCode GPUCSRPlanRound(const GPUCSRStorage *csr, const GPUCSRPlan *like, int longest, GPUCSRPlan *P)
+{
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRPlanReturn(P));
+  PetscCall(Describe(csr, longest, P));
+  ierr              = Floats(csr, &P->A);
+  P->A.extent.width = longest;
+  if (!ierr) ierr = RoundSteps(like, P);
+  if (ierr) PetscCall(GPUCSRPlanReturn(P));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The plan goes, and lent arrays stay. Also of a plan of zeros */
 PetscErrorCode GPUCSRPlanReturn(GPUCSRPlan *P)
 {
   PetscFunctionBegin;

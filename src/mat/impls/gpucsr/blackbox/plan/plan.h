@@ -150,7 +150,8 @@ GPUCSR_INTERN PetscErrorCode GPUCSRPlanRefresh(GPUCSRPlan *, const GPUCSRSource 
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanCanRefresh(const GPUCSRPlan *, PetscBool *);
 GPUCSR_INTERN PetscErrorCode GPUCSRValuesAreFloats(const GPUCSRSource *, int, PetscBool *);
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanPrepare(GPUCSRPlan *);
-GPUCSR_INTERN PetscErrorCode GPUCSRPlanLend(const GPUCSRStorage *csr, int longest, GPUCSRPlan *); /* this and the next: lend.c */
+GPUCSR_INTERN PetscErrorCode GPUCSRPlanLend(const GPUCSRStorage *csr, int longest, GPUCSRPlan *); /* this and the next two: lend.c */
+GPUCSR_INTERN PetscErrorCode GPUCSRPlanRound(const GPUCSRStorage *csr, const GPUCSRPlan *like, int longest, GPUCSRPlan *);
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanReturn(GPUCSRPlan *);
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanMeasure(GPUCSRDevice, const GPUCSRRequest *, GPUCSRStorage *, GPUCSRPlan *); /* measure.c */
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanProduct(GPUCSRPlan *, const GPUCSRProduct *, GPUCSRStream);
