@@ -464,6 +464,39 @@ static PetscErrorCode NearErrors(const Grid *g)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* ---- smoothers ---- */
+
+/* Those of blocks and of sums of sizes beside the diagonal's, in elasticity: a symmetric cycle in not many more iterations, again after new values */
+static PetscErrorCode Smoothers(PetscInt k)
+{
+  static const char *const words[] = {"jacobi", "pbjacobi", "rowl1"};
+  PetscInt                 its[3];
+
+  PetscFunctionBegin;
+  for (int w = 0; w < 3; w++) {
+    Mat A;
+    KSP ksp;
+    PC  pc;
+
+    PetscCall(ElasticCreate(k, 0.3, PETSC_TRUE, PETSC_FALSE, &A));
+    PetscCall(PetscOptionsSetValue(NULL, "-our_pc_gpuamg_smoother", words[w]));
+    PetscCall(Solver(A, "our_", KSPGPUCG, PCGPUAMG, &ksp));
+    PetscCall(PetscOptionsClearValue(NULL, "-our_pc_gpuamg_smoother"));
+    for (int again = 0; again < 2; again++) {
+      PetscCall(Iterations(ksp, words[w], &its[w]));
+      if (report) PetscCall(PetscPrintf(PETSC_COMM_SELF, "elasticity, smoother %s: %" PetscInt_FMT "\n", words[w], its[w]));
+      PetscCheck(its[w] <= (13 * its[0]) / 10 + 2, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Smoother %s: %" PetscInt_FMT " iterations, of the diagonal %" PetscInt_FMT, words[w], its[w], its[0]);
+      PetscCall(MatScale(A, 2.0));
+      PetscCall(KSPSetOperators(ksp, A, A));
+    }
+    PetscCall(KSPGetPC(ksp, &pc));
+    PetscCall(Adjoint(pc, PETSC_TRUE, words[w]));
+    PetscCall(KSPDestroy(&ksp));
+    PetscCall(MatDestroy(&A));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* ---- float values ---- */
 
 /* Float values cost at most a tenth of the iterations; values that no float holds end a solve, or (auto) stay doubles */
@@ -566,20 +599,22 @@ static PetscErrorCode Memory(const Grid *g, PetscBool again)
 static PetscErrorCode Options(const Grid *g)
 {
   static const char *const sets[][2] = {
-    {"-our_pc_gpuamg_threshold",             "0.02"  },
-    {"-our_pc_gpuamg_agg_nsmooths",          "0"     },
-    {"-our_pc_gpuamg_agg_nsmooths",          "2"     },
-    {"-our_pc_gpuamg_aggressive_coarsening", "0"     },
-    {"-our_pc_gpuamg_aggressive_coarsening", "2"     },
-    {"-our_pc_gpuamg_coarse_eq_limit",       "400"   },
-    {"-our_pc_gpuamg_max_levels",            "2"     },
-    {"-our_pc_gpuamg_smoother_degree",       "3"     },
-    {"-our_pc_gpuamg_cycles",                "2"     },
-    {"-our_pc_gpuamg_tail",                  "0"     },
-    {"-our_pc_gpuamg_mis_k",                 "2"     },
-    {"-our_pc_gpuamg_precision",             "single"},
-    {"-our_pc_gpuamg_precision",             "auto"  },
-    {"-our_pc_gpuamg_esteig_ksp_max_it",     "5"     }
+    {"-our_pc_gpuamg_threshold",             "0.02"    },
+    {"-our_pc_gpuamg_agg_nsmooths",          "0"       },
+    {"-our_pc_gpuamg_agg_nsmooths",          "2"       },
+    {"-our_pc_gpuamg_aggressive_coarsening", "0"       },
+    {"-our_pc_gpuamg_aggressive_coarsening", "2"       },
+    {"-our_pc_gpuamg_coarse_eq_limit",       "400"     },
+    {"-our_pc_gpuamg_max_levels",            "2"       },
+    {"-our_pc_gpuamg_smoother_degree",       "3"       },
+    {"-our_pc_gpuamg_cycles",                "2"       },
+    {"-our_pc_gpuamg_tail",                  "0"       },
+    {"-our_pc_gpuamg_mis_k",                 "2"       },
+    {"-our_pc_gpuamg_smoother",              "pbjacobi"},
+    {"-our_pc_gpuamg_smoother",              "rowl1"   },
+    {"-our_pc_gpuamg_precision",             "single"  },
+    {"-our_pc_gpuamg_precision",             "auto"    },
+    {"-our_pc_gpuamg_esteig_ksp_max_it",     "5"       }
   };
 
   PetscFunctionBegin;
@@ -660,6 +695,7 @@ int main(int argc, char **argv)
   }
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(little); k++) PetscCall(Changes(&little[k]));
   PetscCall(Options(&little[1]));
+  PetscCall(Smoothers(small ? 8 : 24));
   PetscCall(Memory(&little[1], PETSC_FALSE));
   PetscCall(Memory(&little[1], PETSC_TRUE));
   PetscCall(Bad(&little[1], 77, 0.0, "zero on the diagonal"));

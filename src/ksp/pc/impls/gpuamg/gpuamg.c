@@ -103,7 +103,9 @@ static PetscErrorCode CycleFill(PC_GPUAMG *a, const GPUCSROperator *o, PetscBool
     L->down = (GPUMGSmoother){
       .bs = 1, .M = {G->dinv.p, G->dinv.bytes}
     };
-    Chebyshev(G->lambda, k + 1 < h->levels ? (int)a->degree : COARSE_STEPS, &L->down);
+    if (G->smooth.p) L->down.M = (GPUCSRBuffer){G->smooth.p, G->smooth.bytes};
+    if (G->smooth.p && h->o.smoother == GPUAMG_BY_BLOCKS) L->down.bs = G->bs;
+    Chebyshev(G->bound, k + 1 < h->levels ? (int)a->degree : COARSE_STEPS, &L->down);
     PetscCall(GPUCSRBufferGrow(h->dev, GPUMGCycleVectorBytes(L->n), "vectors of a multigrid level", &L->memory));
     GPUMGCycleVectors(L);
   }
@@ -366,6 +368,7 @@ static PetscErrorCode PCApplyTranspose_GPUAMG(PC pc, Vec b, Vec x)
   }
   PetscCall(MatGPUCSROperatorTransposeGet_Private(a->matrix.A, &o, why, sizeof(why)));
   PetscCheck(o.dev == a->h.dev, PetscObjectComm((PetscObject)pc), PETSC_ERR_GPU, "The matrix of PC type gpuamg has left the device");
+  PetscCheck(a->h.o.smoother != GPUAMG_BY_BLOCKS, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP, "PC type gpuamg has no transposed application with -pc_gpuamg_smoother pbjacobi: take jacobi or rowl1");
   if (!a->takent) {
     PetscCall(GPUAMGTransposes(&a->h));
     PetscCall(CycleFill(a, &o, PETSC_TRUE, &a->transposed));
@@ -488,13 +491,16 @@ static PetscErrorCode PCDestroy_GPUAMG(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* In the order of GPUAMGSmoother */
+static const char *const smoothers[] = {"jacobi", "pbjacobi", "rowl1"};
+
 static PetscErrorCode PCSetFromOptions_GPUAMG(PC pc, GPUCSROptionItems PetscOptionsObject)
 {
   PC_GPUAMG        *a = (PC_GPUAMG *)pc->data;
   GPUAMGOptions    *o = &a->o, old = *o;
   const PetscReal   oldscale                 = a->scale;
   PetscReal         threshold[GPUAMG_LEVELS] = {0};
-  PetscInt          n = GPUAMG_LEVELS, v[] = {o->nsmooths, o->aggressive, o->limit, o->levels, o->steps, o->distance[0], o->distance[1]};
+  PetscInt          n = GPUAMG_LEVELS, smoother = o->smoother, v[] = {o->nsmooths, o->aggressive, o->limit, o->levels, o->steps, o->distance[0], o->distance[1]};
   static const char names[][24] = {"agg_nsmooths", "aggressive_coarsening", "coarse_eq_limit", "max_levels", "esteig_ksp_max_it", "mis_k", "aggressive_mis_k"};
   static const int  range[][2]  = {
       {0, GPUAMG_SMOOTHS},
@@ -520,6 +526,8 @@ static PetscErrorCode PCSetFromOptions_GPUAMG(PC pc, GPUCSROptionItems PetscOpti
   PetscCall(PetscOptionsInt("-pc_gpuamg_aggressive_mis_k", "The same where coarsening is aggressive", "PCGPUAMG", v[6], &v[6], NULL));
   PetscCall(PetscOptionsBool("-pc_gpuamg_reuse_interpolation", "Keep prolongators with new values", "PCGPUAMG", a->reuse, &a->reuse, NULL));
   PetscCall(PetscOptionsInt("-pc_gpuamg_smoother_degree", "Steps of Chebyshev's iteration before and after the coarse correction", "PCGPUAMG", a->degree, &a->degree, NULL));
+  PetscCall(PetscOptionsEList("-pc_gpuamg_smoother", "Inverse in Chebyshev's iteration", "PCGPUAMG", smoothers, 3, smoothers[smoother], &smoother, NULL));
+  o->smoother = (int)smoother;
   PetscCall(PetscOptionsInt("-pc_gpuamg_cycles", "1: V cycles, 2: W cycles", "PCGPUAMG", a->cycles, &a->cycles, NULL));
   PetscCall(PetscOptionsEList("-pc_gpuamg_precision", "Values of levels", "PCGPUAMG", PCGPUAMGPrecisions, 3, PCGPUAMGPrecisions[a->precision], &a->precision, NULL));
   PetscCall(PetscOptionsInt("-pc_gpuamg_tail", "Rows of levels that become one dense matrix", "PCGPUAMG", a->tail, &a->tail, NULL));
@@ -553,8 +561,8 @@ static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
   if (!ascii) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscViewerASCIIPrintf(viewer, "  %s cycles, smoother Chebyshev of degree %" PetscInt_FMT " with Jacobi, prolongators smoothed %d times, %d aggressive levels, threshold %g\n", a->cycles == 1 ? "V" : "W", a->degree, a->o.nsmooths, a->o.aggressive,
-                                   a->o.threshold[0]));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "  %s cycles, smoother Chebyshev of degree %" PetscInt_FMT " with %s, prolongators smoothed %d times, %d aggressive levels, threshold %g\n", a->cycles == 1 ? "V" : "W", a->degree, smoothers[a->o.smoother],
+                                   a->o.nsmooths, a->o.aggressive, a->o.threshold[0]));
   if (!a->taken) {
     PetscCall(PetscViewerASCIIPrintf(viewer, "  not yet set up\n"));
     PetscFunctionReturn(PETSC_SUCCESS);
@@ -587,6 +595,7 @@ static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
 . -pc_gpuamg_max_levels n                    - levels at most
 . -pc_gpuamg_reuse_interpolation (true|false) - keep the prolongators when values change
 . -pc_gpuamg_smoother_degree n               - steps of Chebyshev's iteration before and after the coarse correction, 2 by default
+. -pc_gpuamg_smoother (jacobi|pbjacobi|rowl1) - inverse of that iteration: of the diagonal; of the blocks of vertices; one over the sum of the sizes of a row's entries, which needs no estimate
 . -pc_gpuamg_cycles (1|2)                    - V or W cycles
 . -pc_gpuamg_esteig_ksp_max_it n             - steps of an eigenvalue estimate, 10 by default
 . -pc_gpuamg_mis_k k                         - roots of aggregates are further apart than this, 1 by default

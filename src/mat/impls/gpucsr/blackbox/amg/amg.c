@@ -94,8 +94,8 @@ typedef struct {
   int32_t flag, done;
 } Estimate;
 
-/* Arnoldi's method from numbers by chance */
-static PetscErrorCode Arnoldi(GPUAMG *h, int l, int steps, Estimate *e)
+/* Arnoldi's method from numbers by chance. blocks: with the inverses of blocks, which are there, in place of the diagonal's */
+static PetscErrorCode Arnoldi(GPUAMG *h, int l, int steps, GPUCSRBool blocks, Estimate *e)
 {
   GPUAMGLevel     *L   = &h->level[l];
   const GPUAMGOps *ops = GPUAMGOf(h->dev);
@@ -111,14 +111,52 @@ static PetscErrorCode Arnoldi(GPUAMG *h, int l, int steps, Estimate *e)
   a.part  = (double *)h->temp[GPUAMG_TEMP_PARTS].p;
   w.basis = a.V;
   PetscCall((*ops->rows)(h->dev, GPUAMG_START, L->n, &w));
+  if (blocks) {
+    PetscCall(GPUAMGTake(h, &h->temp[GPUAMG_TEMP_BLOCKED], sizeof(double) * a.ld, "vectors of an eigenvalue estimate"));
+    w      = (GPUAMGWork){.bs = L->bs, .coarse = (double *)L->smooth.p, .norm = z, .basis = (double *)h->temp[GPUAMG_TEMP_BLOCKED].p};
+    a.z    = w.basis;
+    a.dinv = NULL;
+  }
   PetscCall((*ops->orthogonalize)(h->dev, &a, 0));
   for (int k = 0; k < steps; k++) {
     const GPUCSRProduct p = {.alpha = 1, .x = a.V + (size_t)k * a.ld, .z = z, .last = L->n, .doubles = PETSC_TRUE};
 
     PetscCall(GPUCSRPlanProduct(L->plan, &p, h->dev->stream));
+    if (blocks) PetscCall((*ops->rows)(h->dev, GPUAMG_TIMES, L->n, &w));
     a.h = e->H + k * (GPUAMG_STEPS + 1);
     PetscCall((*ops->orthogonalize)(h->dev, &a, k + 1));
   }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What smooths a level, and its bound, where this is not the diagonal */
+static PetscErrorCode Smoother(GPUAMG *h, int l)
+{
+  GPUAMGLevel *L     = &h->level[l];
+  const int    steps = PetscMin(h->o.steps, L->n), blocks = h->o.smoother == GPUAMG_BY_BLOCKS && L->bs > 1;
+  Estimate    *e = (Estimate *)h->temp[GPUAMG_TEMP_FLAG].p, host;
+  GPUAMGWork   w = {.A = GPUAMGRowsOf(&L->A), .bs = L->bs, .dinv = (double *)L->dinv.p};
+
+  PetscFunctionBegin;
+  L->bound = L->lambda;
+  if (h->o.smoother == GPUAMG_BY_SIZES) {
+    PetscCall(GPUAMGTake(h, &L->smooth, sizeof(double) * (size_t)L->n, "the smoother of a level"));
+    w.dinv = (double *)L->smooth.p;
+    PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, GPUAMG_SIZES, L->n, &w));
+    L->bound = 1;
+  }
+  if (!blocks) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUAMGTake(h, &L->smooth, sizeof(double) * (size_t)L->n * (size_t)L->bs, "the smoother of a level"));
+  w.coarse = (double *)L->smooth.p;
+  PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, GPUAMG_INVERSES, L->n / L->bs, &w));
+  PetscCall(h->dev->ops->zero(h->dev->id, e, sizeof(*e), h->dev->stream));
+  PetscCall(Arnoldi(h, l, steps, PETSC_TRUE, e));
+  PetscCall(h->dev->ops->copy(h->dev->id, &host, e, sizeof(host), GPUCSR_TO_HOST, h->dev->stream));
+  PetscCall(h->dev->ops->streamsynchronize(h->dev->id, h->dev->stream));
+  PetscCall(GPUAMGGive(h, &h->temp[GPUAMG_TEMP_VECTORS]));
+  L->bound = Radius(steps, host.H, GPUAMG_STEPS + 1);
+  if (!(L->bound >= 0 && L->bound < 1e300)) h->problem = GPUAMG_NAN;
+  if (!(L->bound > 0)) L->bound = 1;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -139,7 +177,7 @@ static PetscErrorCode Values(GPUAMG *h, int l, GPUCSRBool smoothed)
   w.flag = &e->flag;
   PetscCall(h->dev->ops->zero(h->dev->id, e, sizeof(*e), h->dev->stream));
   PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, GPUAMG_DIAGONAL, L->n, &w));
-  if (smoothed) PetscCall(Arnoldi(h, l, steps, e));
+  if (smoothed) PetscCall(Arnoldi(h, l, steps, PETSC_FALSE, e));
   PetscCall(h->dev->ops->copy(h->dev->id, &host, e, sizeof(host), GPUCSR_TO_HOST, h->dev->stream));
   PetscCall(h->dev->ops->streamsynchronize(h->dev->id, h->dev->stream));
   PetscCall(GPUAMGGive(h, &h->temp[GPUAMG_TEMP_VECTORS]));
@@ -150,6 +188,7 @@ static PetscErrorCode Values(GPUAMG *h, int l, GPUCSRBool smoothed)
   if (!(L->lambda > 0)) L->lambda = 1;
   h->problem = flag;
   h->at      = l;
+  if (smoothed && !flag) PetscCall(Smoother(h, l));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -438,6 +477,7 @@ static PetscErrorCode LevelDestroy(GPUAMG *h, int l)
   PetscCall(GPUCSRRowClassesDestroy(h->dev, &L->aprows));
   PetscCall(GPUCSRRowClassesDestroy(h->dev, &L->crows));
   PetscCall(GPUAMGGive(h, &L->dinv));
+  PetscCall(GPUAMGGive(h, &L->smooth));
   PetscCall(GPUAMGGive(h, &L->basis));
   PetscCall(GPUAMGGive(h, &L->dead));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -463,7 +503,7 @@ double GPUAMGBytes(const GPUAMG *h)
   for (int l = 0; l < h->levels; l++) {
     const GPUAMGLevel *L = &h->level[l];
 
-    bytes += (l ? GPUCSRStorageBytes(&L->A) : 0) + GPUCSRStorageBytes(&L->R) + GPUCSRStorageBytes(&L->AP) + GPUCSRStorageBytes(&L->T) + (double)(L->dinv.bytes + L->basis.bytes + L->dead.bytes) + 4.0 * (double)(L->R.nnz + L->T.nnz);
+    bytes += (l ? GPUCSRStorageBytes(&L->A) : 0) + GPUCSRStorageBytes(&L->R) + GPUCSRStorageBytes(&L->AP) + GPUCSRStorageBytes(&L->T) + (double)(L->dinv.bytes + L->smooth.bytes + L->basis.bytes + L->dead.bytes) + 4.0 * (double)(L->R.nnz + L->T.nnz);
     for (int k = 0; k <= h->o.nsmooths; k++) bytes += GPUCSRStorageBytes(&L->P[k]) + 4.0 * L->prows[k].m;
     bytes += 4.0 * (L->aprows.m + L->crows.m);
     for (int k = 0; k < 3; k++) bytes += GPUCSRStorageBytes(&L->rounded[k].A);

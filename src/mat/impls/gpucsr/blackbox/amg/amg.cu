@@ -65,9 +65,9 @@ static GPUCSRError Rows_CUDA(GPUCSRDevice dev, GPUAMGStep step, int n, const GPU
 {
   typedef void (*Launcher)(int, const GPUAMGWork *, cudaStream_t);
   /* in the order of GPUAMGStep */
-  static const Launcher launch[] = {Launch<GPUAMG_DIAGONAL>,         Launch<GPUAMG_NORMS>, Launch<GPUAMG_COUNT>,  Launch<GPUAMG_GRAPH>, Launch<GPUAMG_BEGIN>,   LaunchNeighbours<GPUAMG_SPREAD>,
-                                    LaunchNeighbours<GPUAMG_DECIDE>, Launch<GPUAMG_ROOTS>, Launch<GPUAMG_OWN>,    Launch<GPUAMG_JOIN>,  Launch<GPUAMG_BELONGS>, Launch<GPUAMG_MEMBERS>,
-                                    Launch<GPUAMG_PATTERN>,          LaunchOrthogonal,     Launch<GPUAMG_SMOOTH>, Launch<GPUAMG_DEAD>,  Launch<GPUAMG_ONES>,    Launch<GPUAMG_START>};
+  static const Launcher launch[] = {Launch<GPUAMG_DIAGONAL>, Launch<GPUAMG_NORMS>, Launch<GPUAMG_COUNT>, Launch<GPUAMG_GRAPH>,   Launch<GPUAMG_BEGIN>,   LaunchNeighbours<GPUAMG_SPREAD>, LaunchNeighbours<GPUAMG_DECIDE>,
+                                    Launch<GPUAMG_ROOTS>,    Launch<GPUAMG_OWN>,   Launch<GPUAMG_JOIN>,  Launch<GPUAMG_BELONGS>, Launch<GPUAMG_MEMBERS>, Launch<GPUAMG_PATTERN>,          LaunchOrthogonal,
+                                    Launch<GPUAMG_SMOOTH>,   Launch<GPUAMG_DEAD>,  Launch<GPUAMG_ONES>,  Launch<GPUAMG_START>,   Launch<GPUAMG_SIZES>,   Launch<GPUAMG_INVERSES>,         Launch<GPUAMG_TIMES>};
 
   if (!n) return 0;
   launch[step](n, w, (cudaStream_t)dev->stream);
@@ -132,7 +132,7 @@ __global__ void __launch_bounds__(THREADS) dots_kernel(const GPUAMGArnoldi a, in
 #pragma unroll
   for (int j = 0; j < GPUAMG_STEPS; j++) sum[j] = 0;
   for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < a.n; i += (int64_t)GPUAMG_BLOCKS * THREADS) {
-    const double v = a.dinv[i] * a.z[i] * scale;
+    const double v = (a.dinv ? a.dinv[i] * a.z[i] : a.z[i]) * scale;
 
     w[i] = v;
 #pragma unroll

@@ -41,7 +41,10 @@ typedef enum {
   GPUAMG_SMOOTH,     /* to = from - omega dinv to: a step of the prolongator's smoother, where to = A from */
   GPUAMG_DEAD,       /* the diagonal of rows that no vector is left for becomes 1 */
   GPUAMG_ONES,       /* basis = a constant for each of bs components */
-  GPUAMG_START       /* basis = numbers by chance */
+  GPUAMG_START,      /* basis = numbers by chance */
+  GPUAMG_SIZES,      /* dinv = 1 / the sum of sizes of a row's entries, with the sign of a_ii */
+  GPUAMG_INVERSES,   /* coarse = the inverse of a vertex' block on the diagonal, by rows; of a singular one, dinv of its rows */
+  GPUAMG_TIMES       /* basis = the blocks of coarse times norm */
 } GPUAMGStep;
 
 typedef enum {
@@ -70,8 +73,8 @@ typedef struct {
 /* Arnoldi's method, whose vectors are not scaled in memory */
 typedef struct {
   int           n;
-  size_t        ld; /* of V */
-  const double *z, *dinv;
+  size_t        ld;       /* of V */
+  const double *z, *dinv; /* dinv NULL: 1 */
   double       *V, *norm, *h, *part;
   int          *done;
 } GPUAMGArnoldi;
@@ -107,15 +110,25 @@ typedef struct {
   size_t bytes;
 } GPUAMGMemory;
 
+/*
+  What smooths a level: the inverse of its diagonal; inverses of the blocks of vertices on the diagonal; one over the sum of sizes of a row, for which no eigenvalue is above 1: A. H. Baker, R. D.
+  Falgout, T. V. Kolev, U. M. Yang, Multigrid smoothers for ultraparallel computing, SIAM J. Sci. Comput. 33 (2011)
+*/
+typedef enum {
+  GPUAMG_BY_DIAGONAL,
+  GPUAMG_BY_BLOCKS,
+  GPUAMG_BY_SIZES
+} GPUAMGSmoother;
+
 /* As docs/options.md has them */
 typedef struct {
-  double     threshold[GPUAMG_LEVELS]; /* of each level; negative: all entries are strong */
-  int        nsmooths, aggressive;     /* aggressive: so many levels */
-  int        distance[2];              /* that roots are more apart than, and where coarsening is aggressive */
-  int        limit, levels;            /* rows that are not made coarser, levels at most */
-  int        steps;                    /* of an eigenvalue estimate */
-  double     damping;                  /* omega times the largest eigenvalue */
-  GPUCSRBool symmetric;
+  double threshold[GPUAMG_LEVELS]; /* of each level; negative: all entries are strong */
+  int    nsmooths, aggressive;     /* aggressive: so many levels */
+  int    distance[2];              /* that roots are more apart than, and where coarsening is aggressive */
+  int    limit, levels;            /* rows that are not made coarser, levels at most */
+  int    steps;                    /* of an eigenvalue estimate */
+  double damping;                  /* omega times the largest eigenvalue */
+  int    smoother;                 /* GPUAMGSmoother */
 } GPUAMGOptions;
 
 /* Level 0 is the finest. P: to this level from the next */
@@ -132,6 +145,8 @@ typedef struct {
   GPUCSRRowClasses aprows, crows;
   GPUAMGMemory     dinv, basis, dead;
   double           lambda; /* the largest eigenvalue of D^-1 A, estimated */
+  GPUAMGMemory     smooth; /* of another smoother than the diagonal's */
+  double           bound;  /* the largest eigenvalue for the smoother */
 } GPUAMGLevel;
 
 enum {
@@ -145,6 +160,7 @@ enum {
   GPUAMG_TEMP_GRAPH,
   GPUAMG_TEMP_VECTORS,
   GPUAMG_TEMP_PARTS,
+  GPUAMG_TEMP_BLOCKED,
   GPUAMG_TEMPS
 };
 

@@ -32,7 +32,7 @@ static PetscErrorCode Orthogonalize_Host(GPUCSRDevice dev, const GPUAMGArnoldi *
 
   PetscFunctionBegin;
   PetscCall(GPUCSRWaitStreamOnHost(dev->stream));
-  for (int i = 0; i < a->n && k; i++) w[i] = a->dinv[i] * a->z[i] * Inverse(a->norm[k - 1]);
+  for (int i = 0; i < a->n && k; i++) w[i] = (a->dinv ? a->dinv[i] * a->z[i] : a->z[i]) * Inverse(a->norm[k - 1]);
   for (int j = 0; j < k; j++) {
     a->h[j] = 0;
     for (int i = 0; i < a->n; i++) a->h[j] += a->V[(size_t)j * a->ld + (size_t)i] * w[i];

@@ -263,6 +263,55 @@ GPUCSR_HOST_DEVICE void GPUAMGDeadRow(const GPUAMGWork *w, int i)
     if (w->to.j[k] == i) w->to.a[k] = 1;
 }
 
+GPUCSR_HOST_DEVICE void GPUAMGSizesRow(const GPUAMGWork *w, int i)
+{
+  double sum = 0, sign = 1;
+
+  for (int k = w->A.i[i]; k < w->A.i[i + 1]; k++) {
+    sum += fabs(w->A.a[k]);
+    if (w->A.j[k] == i && w->A.a[k] < 0) sign = -1;
+  }
+  w->dinv[i] = sum > 0 ? sign / sum : 1;
+}
+
+/* By elimination in place; pivots from the diagonal */
+GPUCSR_HOST_DEVICE void GPUAMGBlocksRow(const GPUAMGWork *w, int v)
+{
+  const int bs  = w->bs;
+  double   *B   = w->coarse + (int64_t)v * bs * bs;
+  int       bad = 0;
+
+  for (int k = 0; k < bs * bs; k++) B[k] = 0;
+  for (int r = 0; r < bs; r++)
+    for (int k = w->A.i[v * bs + r]; k < w->A.i[v * bs + r + 1]; k++)
+      if (w->A.j[k] / bs == v) B[r * bs + w->A.j[k] % bs] += w->A.a[k];
+  for (int k = 0; k < bs && !bad; k++) {
+    const double d = B[k * bs + k];
+
+    bad = !(fabs(d * w->dinv[v * bs + k]) > 1e-14); /* all that is left of the pivot is rounding */
+    if (bad) break;
+    B[k * bs + k] = 1;
+    for (int j = 0; j < bs; j++) B[k * bs + j] /= d;
+    for (int i = 0; i < bs; i++) {
+      const double f = B[i * bs + k];
+
+      if (i == k) continue;
+      B[i * bs + k] = 0;
+      for (int j = 0; j < bs; j++) B[i * bs + j] -= f * B[k * bs + j];
+    }
+  }
+  for (int k = 0; k < bs * bs && bad; k++) B[k] = k % bs == k / bs ? w->dinv[v * bs + k / bs] : 0;
+}
+
+GPUCSR_HOST_DEVICE void GPUAMGTimesRow(const GPUAMGWork *w, int i)
+{
+  const int first = i - i % w->bs;
+  double    sum   = 0;
+
+  for (int j = 0; j < w->bs; j++) sum += w->coarse[(int64_t)i * w->bs + j] * w->norm[first + j];
+  w->basis[i] = sum;
+}
+
 GPUCSR_HOST_DEVICE void GPUAMGRow(GPUAMGStep step, const GPUAMGWork *w, int i)
 {
   switch (step) {
@@ -321,6 +370,15 @@ GPUCSR_HOST_DEVICE void GPUAMGRow(GPUAMGStep step, const GPUAMGWork *w, int i)
   case GPUAMG_START:
     w->basis[i] = 0.5 + GPUAMGHash((uint32_t)i) / 1073741824.0;
     if (GPUAMGHash((uint32_t)i ^ 0x15555u) & 1) w->basis[i] = -w->basis[i];
+    break;
+  case GPUAMG_SIZES:
+    GPUAMGSizesRow(w, i);
+    break;
+  case GPUAMG_INVERSES:
+    GPUAMGBlocksRow(w, i);
+    break;
+  case GPUAMG_TIMES:
+    GPUAMGTimesRow(w, i);
     break;
   }
 }

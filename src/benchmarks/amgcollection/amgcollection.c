@@ -10,8 +10,8 @@ static char help[] = "Iterations of PCGPUAMG beside those of PCGAMG on a collect
   operator complexities, the greater true residual of the two.
 */
 #include <petscksp.h>
-#include "problems/files.h"
-#include "problems/spd.h"
+#include "../problems/files.h"
+#include "../problems/spd.h"
 #include <unistd.h>
 
 typedef struct {
