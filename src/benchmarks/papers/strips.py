@@ -160,12 +160,15 @@ def from_times(name, folder, s):
     asked = np.array([float(v[1].split("_")[2]) if v[0] != "real" else 0 for v in w])
     out = ["| kernel | precision | kind | fitted to | real matrices | P | I rounded up: mean | median | worst | I not rounded: mean | median | worst |", "| :-- | :-- | :-- | --: | --: | :-- " + "| --: " * 6 + "|"]
     fits = ["| kernel | precision | kind | I* | P* | T(P), or f(I): slope, value at 0 | R² | E(I): slope, value at 0 | R² | time at I*, P*, us |", "| :-- | :-- | :-- " + "| --: " * 7 + "|"]
-    each = ["| matrix | kernel | precision | strips | mean length | mode | longest | us | fixed, us | normal | uniform | bernoulli |", "| :-- | :-- | :-- " + "| --: " * 9 + "|"]
+    each = ["| matrix | of | kernel | precision | strips | P is the | P | us | fixed, us | normal | uniform | bernoulli |", "| :-- | :-- | :-- | :-- | --: | :-- " + "| --: " * 6 + "|"]
     for k, short in KERNELS.items():
         for one in (False, True):
             r, q = (kind == "real") & (kernel == k) & (single == one), sampled & (s.pair == s.pairs.index(k)) & (s.single == one)
-            sets = [("survey", "mean", s.rows[q], (s.nnz / s.rows)[q], s.us[q])] if short == "CSR-V" else [("survey", "longest", s.rows[q], s.max[q], s.us[q])]
-            sets += [("file", "mean", rows[r], mean[r], us[r]), ("file", "mode", rows[r], mode[r], us[r])] if short == "CSR-V" else [("file", "longest", rows[r], longest[r], us[r])]
+            survey, file = ("survey", s.rows[q], s.us[q], s.matrix_of[q]), ("file", rows[r], us[r], [v[1].replace(".petsc", "") for v, mine in zip(w, r) if mine])
+            if short == "CSR-V":
+                sets = [(*survey, "mean", (s.nnz / s.rows)[q]), (*file, "mean", mean[r]), (*file, "mode", mode[r])]
+            else:
+                sets = [(*survey, "longest", s.max[q]), (*file, "longest", longest[r])]
             errors, models = {}, {}
             for made in ("fixed", "normal", "uniform", "bernoulli"):
                 g = (kind == made) & (kernel == k) & (single == one)
@@ -173,18 +176,19 @@ def from_times(name, folder, s):
                     continue
                 models[made], said = (product_of_lines if short == "CSR-V" else saddle)(I[g], asked[g], us[g])
                 fits += ["| %s | %s | %s | %s |" % (short, "single" if one else "double", made, " | ".join(v)) for v in said]
-                for of, length, m, p, t in sets:
+                for of, m, t, _, length, p in sets:
                     if len(m):
                         e = [np.abs(models[made](strips(m, k, whole), p) / t - 1) for whole in (True, False)]
                         errors[of, length, made] = e[0]
                         out.append("| %s | %s | %s | %d | %s, %d | %s | %s | %s |" % (short, "single" if one else "double", made, g.sum(), of, len(m), length, words(e[0]), words(e[1])))
-            for of, length, *_ in sets:
+            for of, _, _, _, length, _ in sets:
                 if (of, length, "fixed") in errors:
                     f, n, u = (errors[of, length, v] for v in ("fixed", "normal", "uniform"))
                     out.append("| %s | %s | nearer, %s by %s: fixed before normal %d, fixed before uniform %d, normal before uniform %d of %d | | | | | | | | | |" % (short, "single" if one else "double", of, length, (f < n).sum(), (f < u).sum(), (n < u).sum(), len(f)))
-            for j in np.where(r)[0]:
-                told = [m(strips(rows[j], k, True), mode[j] if short == "CSR-V" else longest[j]) for m in models.values()]
-                each.append("| %s | %s | %s | %d | %.1f | %d | %d | %.2f | %s |" % (w[j][1].replace(".petsc", ""), short, "single" if one else "double", strips(rows[j], k, True), mean[j], mode[j], longest[j], us[j], " | ".join("%.2f" % v for v in told)))
+            for of, m, t, names, length, p in sets:
+                for j, name in enumerate(names):
+                    told = [model(strips(m[j], k, True), p[j]) for model in models.values()]
+                    each.append("| %s | %s | %s | %s | %d | %s | %.1f | %.2f | %s |" % (name, of, short, "single" if one else "double", strips(m[j], k, True), length, p[j], t[j], " | ".join("%.3g" % v for v in told)))
     for mark, lines in (("TIMES", out), ("FITS", fits), ("MATRICES", each)):
         S.replace(folder + "/strips.md", mark, lines)
 
