@@ -310,7 +310,6 @@ static PetscErrorCode MakeBatch(PetscInt n, const Mat F[], const GPUCSROverlap *
   PetscBool         same = (PetscBool)(t->F && t->n == n);
   Mat_GPUCSRFactor *all;
   GPUCSRAttempt     attempt;
-  PetscErrorCode    ierr;
 
   PetscFunctionBegin;
   PetscCall(Parts(n, F, f, &rows, &nnz, why, len));
@@ -330,10 +329,8 @@ static PetscErrorCode MakeBatch(PetscInt n, const Mat F[], const GPUCSROverlap *
   else PetscCall(MatLUFactorNumeric(t->F, all->A, &f[0]->info));
   PetscCall(Good(t, all, why, len));
   if (!why[0] && overlap && !all->spread.n) {
-    PetscCall(GPUCSRAttemptBegin(&attempt));
-    ierr = Spread(n, overlap, rows, all);
-    PetscCall(GPUCSRAttemptEnd(&attempt));
-    PetscCall(MatGPUCSRFactorMet_Private(t->F, all, ierr, &attempt));
+    GPUCSRTry(&attempt, Spread(n, overlap, rows, all));
+    PetscCall(MatGPUCSRFactorMet_Private(t->F, all, &attempt));
     PetscCall(Good(t, all, why, len));
   }
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -539,17 +539,14 @@ PetscErrorCode MatGPUCSRFactorSolveVecs_Private(Mat F, Vec b, Vec x, PetscBool *
 {
   Mat_GPUCSRFactor *f;
   GPUCSRAttempt     attempt;
-  PetscErrorCode    ierr;
 
   PetscFunctionBegin;
   PetscCall(MatGPUCSRFactorGet_Private(F, &f));
   *done = f->ondevice;
   if (!*done) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = MatGPUCSRFactorSolve_Private(F, f, GPUCSR_SOLVE, b, x);
-  PetscCall(GPUCSRAttemptEnd(&attempt));
-  PetscCall(MatGPUCSRFactorMet_Private(F, f, ierr, &attempt));
-  *done = (PetscBool)!ierr;
+  GPUCSRTry(&attempt, MatGPUCSRFactorSolve_Private(F, f, GPUCSR_SOLVE, b, x));
+  PetscCall(MatGPUCSRFactorMet_Private(F, f, &attempt));
+  *done = (PetscBool)!attempt.error;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -107,12 +107,12 @@ PetscErrorCode MatGPUCSRFactorLeave_Private(Mat F, Mat_GPUCSRFactor *f, PetscErr
 }
 
 /* Handles an error by going on with PETSc's factor, if that is allowed */
-PetscErrorCode MatGPUCSRFactorMet_Private(Mat F, Mat_GPUCSRFactor *f, PetscErrorCode ierr, const GPUCSRAttempt *attempt)
+PetscErrorCode MatGPUCSRFactorMet_Private(Mat F, Mat_GPUCSRFactor *f, const GPUCSRAttempt *attempt)
 {
   PetscFunctionBegin;
-  if (!ierr) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCheck(MatGPUCSRBackendOf(f->A) != MAT_GPUCSR_BACKEND_CUDA && (ierr == PETSC_ERR_MEM || ierr == PETSC_ERR_GPU), PETSC_COMM_SELF, ierr, "%s", attempt->message);
-  PetscCall(MatGPUCSRFactorLeave_Private(F, f, ierr, attempt->message));
+  if (!attempt->error) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCheck(MatGPUCSRBackendOf(f->A) != MAT_GPUCSR_BACKEND_CUDA && (attempt->error == PETSC_ERR_MEM || attempt->error == PETSC_ERR_GPU), PETSC_COMM_SELF, attempt->error, "%s", attempt->message);
+  PetscCall(MatGPUCSRFactorLeave_Private(F, f, attempt->error, attempt->message));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -196,18 +196,15 @@ static PetscErrorCode Solve(Mat F, GPUCSRSolveKind kind, Vec b, Vec x)
 {
   Mat_GPUCSRFactor *f;
   GPUCSRAttempt     attempt;
-  PetscErrorCode    ierr;
   PetscErrorCode (*fn)(Mat, Vec, Vec);
 
   PetscFunctionBegin;
   PetscCall(MatGPUCSRFactorGet_Private(F, &f));
   PetscCall(Settle(F, f));
   if (f->ondevice && (f->positive || kind < GPUCSR_SOLVE_FORWARD) && (!f->inverses.n || kind == GPUCSR_SOLVE)) {
-    PetscCall(GPUCSRAttemptBegin(&attempt));
-    ierr = MatGPUCSRFactorSolve_Private(F, f, kind, b, x);
-    PetscCall(GPUCSRAttemptEnd(&attempt));
-    if (!ierr) PetscFunctionReturn(PETSC_SUCCESS);
-    PetscCall(MatGPUCSRFactorMet_Private(F, f, ierr, &attempt));
+    GPUCSRTry(&attempt, MatGPUCSRFactorSolve_Private(F, f, kind, b, x));
+    if (!attempt.error) PetscFunctionReturn(PETSC_SUCCESS);
+    PetscCall(MatGPUCSRFactorMet_Private(F, f, &attempt));
   }
   PetscCall(MatGPUCSRFactorHost_Private(F, f));
   fn = kind == GPUCSR_SOLVE ? f->petsc.solve : kind == GPUCSR_SOLVE_TRANSPOSE ? f->petsc.solvetranspose : kind == GPUCSR_SOLVE_FORWARD ? f->petsc.forwardsolve : f->petsc.backwardsolve;
@@ -415,7 +412,6 @@ static PetscErrorCode Symbolic(Mat F, Mat A, IS row, IS col, const MatFactorInfo
   Mat_GPUCSRFactor *f;
   PetscBool         identity[2];
   GPUCSRAttempt     attempt;
-  PetscErrorCode    ierr;
 
   PetscFunctionBegin;
   PetscCall(MatGPUCSRFactorGet_Private(F, &f));
@@ -439,10 +435,8 @@ static PetscErrorCode Symbolic(Mat F, Mat A, IS row, IS col, const MatFactorInfo
   PetscCall(Decide(A, f));
   f->later = (PetscBool)(f->vectors.dev && putoff);
   if (f->vectors.dev && !f->later && f->natural && info->levels == 0 && (f->type == MAT_FACTOR_ILU || f->type == MAT_FACTOR_ICC)) {
-    PetscCall(GPUCSRAttemptBegin(&attempt));
-    ierr = PatternOfA(A, f, &f->own);
-    PetscCall(GPUCSRAttemptEnd(&attempt));
-    PetscCall(MatGPUCSRFactorMet_Private(F, f, ierr, &attempt));
+    GPUCSRTry(&attempt, PatternOfA(A, f, &f->own));
+    PetscCall(MatGPUCSRFactorMet_Private(F, f, &attempt));
     if (!f->vectors.dev) f->own = PETSC_FALSE;
   }
   if (f->own || f->later) F->preallocated = PETSC_TRUE;
@@ -510,7 +504,6 @@ static PetscErrorCode Numeric(Mat F, Mat A, const MatFactorInfo *info)
 {
   Mat_GPUCSRFactor *f;
   GPUCSRAttempt     attempt;
-  PetscErrorCode    ierr;
   PetscBool         done = PETSC_FALSE, ready = PETSC_FALSE;
 
   PetscFunctionBegin;
@@ -528,18 +521,14 @@ static PetscErrorCode Numeric(Mat F, Mat A, const MatFactorInfo *info)
     if (A->nonzerostate != f->pattern || !(f->symbolic || (f->own && f->pair[0].M.i))) PetscCall(Symbolic(F, f->A, f->row, f->col, &f->info));
   }
   if (f->vectors.dev) {
-    PetscCall(GPUCSRAttemptBegin(&attempt));
-    ierr = Compute(F, A, f, info, &done);
-    PetscCall(GPUCSRAttemptEnd(&attempt));
-    PetscCall(MatGPUCSRFactorMet_Private(F, f, ierr, &attempt));
+    GPUCSRTry(&attempt, Compute(F, A, f, info, &done));
+    PetscCall(MatGPUCSRFactorMet_Private(F, f, &attempt));
   }
   if (!f->vectors.dev || !done) PetscCall(PETScNumeric(F, f));
   if (f->vectors.dev && !F->factorerrortype) {
-    PetscCall(GPUCSRAttemptBegin(&attempt));
-    ierr = PrepareFactor(F, f, done, &ready);
-    PetscCall(GPUCSRAttemptEnd(&attempt));
-    if (ierr) ready = PETSC_FALSE;
-    PetscCall(MatGPUCSRFactorMet_Private(F, f, ierr, &attempt));
+    GPUCSRTry(&attempt, PrepareFactor(F, f, done, &ready));
+    if (attempt.error) ready = PETSC_FALSE;
+    PetscCall(MatGPUCSRFactorMet_Private(F, f, &attempt));
   }
   if (ready && f->chosen == GPUCSR_METHOD_HOST) {
     PetscCall(MatGPUCSRFactorLeave_Private(F, f, PETSC_SUCCESS, "the host is predicted to be faster, as the levels are many and narrow"));

@@ -92,7 +92,7 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorHost_Private(Mat, Mat_GPUCSRFactor *
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorLeave_Private(Mat, Mat_GPUCSRFactor *, PetscErrorCode, const char[]);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorTakeBack_Private(Mat, Mat_GPUCSRFactor *, PetscBool *later);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorView_Private(Mat, Mat_GPUCSRFactor *, PetscViewer);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorMet_Private(Mat, Mat_GPUCSRFactor *, PetscErrorCode, const GPUCSRAttempt *);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorMet_Private(Mat, Mat_GPUCSRFactor *, const GPUCSRAttempt *);
 
 /* On the device: device.c */
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorInversesDestroy_Private(Mat_GPUCSRFactor *);

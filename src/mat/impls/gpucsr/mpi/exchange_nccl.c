@@ -317,25 +317,29 @@ static PetscErrorCode LocalNccl(GPUCSRHalo h, Nccl *g)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode WatchBegin(Nccl *g)
+{
+  PetscFunctionBegin;
+  PetscCheck(!BeginNccl(g), PETSC_COMM_SELF, PETSC_ERR_SYS, "no thread could be started to watch NCCL's exchanges");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Collective: all ranks make the communicator, or none */
 static PetscErrorCode SetUp_Nccl(GPUCSRHalo h)
 {
-  Nccl          *g;
-  GPUCSRAttempt  attempt;
-  PetscErrorCode ierr;
+  Nccl         *g;
+  GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
   PetscCall(PetscNew(&g));
   h->data = g;
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = LocalNccl(h, g);
-  PetscCall(GPUCSRAttemptEnd(&attempt));
-  PetscCall(GPUCSRHaloAgree(h, ierr, attempt.message));
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = GroupGet(h, &g->group);
-  if (!ierr && BeginNccl(g)) ierr = PetscError(PETSC_COMM_SELF, __LINE__, PETSC_FUNCTION_NAME, __FILE__, PETSC_ERR_SYS, PETSC_ERROR_INITIAL, "no thread could be started to watch NCCL's exchanges");
-  PetscCall(GPUCSRAttemptEnd(&attempt));
-  PetscCall(GPUCSRHaloAgree(h, ierr, attempt.message));
+  GPUCSRTry(&attempt, LocalNccl(h, g));
+  PetscCall(GPUCSRAttemptAgree(&attempt, h->comm, h->dev));
+  PetscCheck(!attempt.error, h->comm, attempt.error, "%s", attempt.message);
+  GPUCSRTry(&attempt, GroupGet(h, &g->group));
+  GPUCSRThen(&attempt, WatchBegin(g));
+  PetscCall(GPUCSRAttemptAgree(&attempt, h->comm, h->dev));
+  PetscCheck(!attempt.error, h->comm, attempt.error, "%s", attempt.message);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

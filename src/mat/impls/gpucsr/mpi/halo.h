@@ -86,4 +86,4 @@ GPUCSR_INTERN PetscErrorCode GPUCSRHaloCreate(Mat, GPUCSRHalo *);
 GPUCSR_INTERN PetscErrorCode GPUCSRHaloChoose(GPUCSRHalo, GPUCSRDevice, const char[]);
 GPUCSR_INTERN PetscErrorCode GPUCSRHaloSetUp(GPUCSRHalo, GPUCSRDevice);
 GPUCSR_INTERN PetscErrorCode GPUCSRHaloDestroy(GPUCSRHalo *);
-GPUCSR_INTERN PetscErrorCode GPUCSRHaloAgree(GPUCSRHalo, PetscErrorCode, const char message[]);
+GPUCSR_INTERN PetscErrorCode GPUCSRHaloBroken(GPUCSRHalo, PetscBool *);

@@ -55,12 +55,6 @@ static PetscErrorCode BringBack(Mat_SeqGPUCSR *g, const GPUCSROperand *z, size_t
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One step of a product of several ranks. Its error is kept until the end: this rank goes on with the exchange, for its neighbours, and skips the other steps */
-#define STEP(error, call) \
-  do { \
-    if (!(error)) (error) = (call); \
-  } while (0)
-
 /* The columns of one product of a prepared matrix. A native c is allocated here, and valid until the next product of this matrix */
 static PetscErrorCode Multiply(Columns *m)
 {
@@ -147,20 +141,13 @@ static PetscErrorCode Try(Mat A, Columns *m, PetscBool *ready)
 {
   Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)m->A->spptr;
   GPUCSRAttempt  attempt;
-  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   if (!*ready) PetscFunctionReturn(PETSC_SUCCESS);
-  if (MatGPUCSRBackendOf(A) == MAT_GPUCSR_BACKEND_CUDA) {
-    PetscCall(Multiply(m));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = Multiply(m);
-  PetscCall(GPUCSRAttemptEnd(&attempt));
-  if (ierr) {
-    PetscCheck(m->b.place == GPUCSR_HOST && m->c.place != GPUCSR_DEVICE, PETSC_COMM_SELF, ierr, "%s", attempt.message);
-    if (ierr == PETSC_ERR_GPU) PetscCall(PetscStrncpy(g->dev->failed, attempt.message, sizeof(g->dev->failed)));
+  GPUCSRTryIf(MatGPUCSRBackendOf(A) != MAT_GPUCSR_BACKEND_CUDA, &attempt, Multiply(m));
+  if (attempt.error) {
+    PetscCheck(m->b.place == GPUCSR_HOST && m->c.place != GPUCSR_DEVICE, PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
+    if (attempt.error == PETSC_ERR_GPU) PetscCall(PetscStrncpy(g->dev->failed, attempt.message, sizeof(g->dev->failed)));
     PetscCall(MatGPUCSRFailed_Private(m->A, attempt.message));
     PetscCall(MatGPUCSRWarn_Private(m->A, 0, 0, 0));
     *ready = PETSC_FALSE;
@@ -182,25 +169,25 @@ static PetscErrorCode Forward(Mat A, Mat Ad, Mat Ao, DenseHalo *h, int k, const 
   PetscBool ready = PETSC_FALSE;
 
   PetscFunctionBegin;
-  STEP(*error, BlocksReady(Ad, Ao, GPUCSR_FORWARD, &ready));
+  GPUCSRKeep(error, BlocksReady(Ad, Ao, GPUCSR_FORWARD, &ready));
   if (Ao) {
     for (PetscInt q = 0; q < k; q++) PetscCall(PetscSFBcastBegin(h->sf, MPIU_SCALAR, (const PetscScalar *)b->p + (size_t)q * ldb, h->halo + q * h->n, MPI_REPLACE));
     d.c = (GPUCSROperand){.place = GPUCSR_NATIVE};
     /* both blocks must have the same native type */
     if (ready && ((Mat_SeqGPUCSR *)Ad->spptr)->precision != ((Mat_SeqGPUCSR *)Ao->spptr)->precision) ready = PETSC_FALSE;
   }
-  STEP(*error, Try(A, &d, &ready));
+  GPUCSRKeep(error, Try(A, &d, &ready));
   if (Ao) {
     for (PetscInt q = 0; q < k; q++) PetscCall(PetscSFBcastEnd(h->sf, MPIU_SCALAR, (const PetscScalar *)b->p + (size_t)q * ldb, h->halo + q * h->n, MPI_REPLACE));
     o.A   = Ao;
     o.b   = (GPUCSROperand){.p = h->halo, .place = GPUCSR_HOST};
     o.ldb = (size_t)h->n;
     o.d   = d.c.p;
-    STEP(*error, Try(A, &o, &ready));
+    GPUCSRKeep(error, Try(A, &o, &ready));
   }
   if (!ready) {
-    STEP(*error, MultiplyOnHost(Ad, GPUCSR_FORWARD, k, b, ldb, c, ldc, PETSC_FALSE));
-    if (Ao) STEP(*error, MultiplyOnHost(Ao, GPUCSR_FORWARD, k, &o.b, o.ldb, c, ldc, PETSC_TRUE));
+    GPUCSRKeep(error, MultiplyOnHost(Ad, GPUCSR_FORWARD, k, b, ldb, c, ldc, PETSC_FALSE));
+    if (Ao) GPUCSRKeep(error, MultiplyOnHost(Ao, GPUCSR_FORWARD, k, &o.b, o.ldb, c, ldc, PETSC_TRUE));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -212,17 +199,17 @@ static PetscErrorCode Backward(Mat A, Mat Ad, Mat Ao, DenseHalo *h, int k, const
   PetscBool ready = PETSC_FALSE;
 
   PetscFunctionBegin;
-  STEP(*error, BlocksReady(Ad, Ao, GPUCSR_TRANSPOSE, &ready));
+  GPUCSRKeep(error, BlocksReady(Ad, Ao, GPUCSR_TRANSPOSE, &ready));
   if (Ao) {
     o.A   = Ao;
     o.c   = (GPUCSROperand){.p = h->halo, .place = GPUCSR_HOST};
     o.ldc = (size_t)h->n;
-    STEP(*error, Try(A, &o, &ready));
+    GPUCSRKeep(error, Try(A, &o, &ready));
   }
-  STEP(*error, Try(A, &d, &ready));
+  GPUCSRKeep(error, Try(A, &d, &ready));
   if (!ready) {
-    if (Ao) STEP(*error, MultiplyOnHost(Ao, GPUCSR_TRANSPOSE, k, b, ldb, &o.c, o.ldc, PETSC_FALSE));
-    STEP(*error, MultiplyOnHost(Ad, GPUCSR_TRANSPOSE, k, b, ldb, c, ldc, PETSC_FALSE));
+    if (Ao) GPUCSRKeep(error, MultiplyOnHost(Ao, GPUCSR_TRANSPOSE, k, b, ldb, &o.c, o.ldc, PETSC_FALSE));
+    GPUCSRKeep(error, MultiplyOnHost(Ad, GPUCSR_TRANSPOSE, k, b, ldb, c, ldc, PETSC_FALSE));
   }
   if (Ao) {
     if (*error) Spoil(h->halo, (size_t)h->n, (size_t)h->n, k);

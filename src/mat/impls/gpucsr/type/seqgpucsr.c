@@ -26,13 +26,10 @@ PetscErrorCode MatGPUCSRPlansDestroy_Private(Mat_SeqGPUCSR *g)
     PetscBool               live;
 
     if (!g->dev->failed[0]) {
-      GPUCSRAttempt  attempt;
-      PetscErrorCode ierr;
+      GPUCSRAttempt attempt;
 
-      PetscCall(GPUCSRAttemptBegin(&attempt));
-      ierr = Settle(g);
-      PetscCall(GPUCSRAttemptEnd(&attempt));
-      if (ierr) PetscCall(PetscStrncpy(g->dev->failed, attempt.message, sizeof(g->dev->failed))); /* an error here loses nothing */
+      GPUCSRTry(&attempt, Settle(g));
+      if (attempt.error) PetscCall(PetscStrncpy(g->dev->failed, attempt.message, sizeof(g->dev->failed))); /* an error here loses nothing */
     }
     live = (PetscBool)!g->dev->failed[0];
     for (int side = 0; side < 2; side++) PetscCall(GPUCSRPlanDestroy(&g->plan[side]));
@@ -339,7 +336,6 @@ PetscErrorCode MatGPUCSRReady_Private(Mat A, GPUCSRSide side, PetscBool *ready)
 {
   Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
   GPUCSRAttempt  attempt;
-  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(MatGPUCSRDecide_Private(A));
@@ -350,14 +346,12 @@ PetscErrorCode MatGPUCSRReady_Private(Mat A, GPUCSRSide side, PetscBool *ready)
     PetscCall(Update(A, g, side));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = Update(A, g, side);
-  PetscCall(GPUCSRAttemptEnd(&attempt));
-  if (ierr == PETSC_ERR_MEM || ierr == PETSC_ERR_GPU) {
+  GPUCSRTry(&attempt, Update(A, g, side));
+  if (attempt.error == PETSC_ERR_MEM || attempt.error == PETSC_ERR_GPU) {
     *ready = PETSC_FALSE;
-    if (ierr == PETSC_ERR_GPU) PetscCall(PetscStrncpy(g->dev->failed, attempt.message, sizeof(g->dev->failed)));
+    if (attempt.error == PETSC_ERR_GPU) PetscCall(PetscStrncpy(g->dev->failed, attempt.message, sizeof(g->dev->failed)));
     PetscCall(MatGPUCSRFailed_Private(A, attempt.message));
-  } else PetscCheck(!ierr, PETSC_COMM_SELF, ierr, "%s", attempt.message);
+  } else PetscCheck(!attempt.error, PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -413,7 +407,6 @@ static PetscErrorCode MatProduct_SeqAIJGPUCSR(Mat A, GPUCSRSide side, Vec x, Vec
   Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
   PetscBool      ready, wrote = PETSC_FALSE;
   GPUCSRAttempt  attempt;
-  PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
   PetscCall(MatGPUCSRHostIsFaster_Private(A, x, y, z, &ready));
@@ -425,13 +418,11 @@ static PetscErrorCode MatProduct_SeqAIJGPUCSR(Mat A, GPUCSRSide side, Vec x, Vec
   PetscCall(MatGPUCSRWarn_Private(A, 0, 0, 0)); /* a block multiplied by itself prints its own warnings */
   if (ready && MatGPUCSRBackendOf(A) == MAT_GPUCSR_BACKEND_CUDA) PetscCall(OnDevice(A, side, x, y, z, &wrote));
   else if (ready) {
-    PetscCall(GPUCSRAttemptBegin(&attempt));
-    ierr = OnDevice(A, side, x, y, z, &wrote);
-    PetscCall(GPUCSRAttemptEnd(&attempt));
-    if (ierr) {
+    GPUCSRTry(&attempt, OnDevice(A, side, x, y, z, &wrote));
+    if (attempt.error) {
       ready = PETSC_FALSE;
-      if (ierr == PETSC_ERR_GPU) PetscCall(PetscStrncpy(g->dev->failed, attempt.message, sizeof(g->dev->failed)));
-      PetscCheck(!wrote || !y || y != z, PETSC_COMM_SELF, ierr, "The device failed while the sum was on its way back into the vector that held a summand: %s", attempt.message);
+      if (attempt.error == PETSC_ERR_GPU) PetscCall(PetscStrncpy(g->dev->failed, attempt.message, sizeof(g->dev->failed)));
+      PetscCheck(!wrote || !y || y != z, PETSC_COMM_SELF, attempt.error, "The device failed while the sum was on its way back into the vector that held a summand: %s", attempt.message);
       PetscCall(MatGPUCSRFailed_Private(A, attempt.message));
       PetscCall(MatGPUCSRWarn_Private(A, 0, 0, 0));
     }
