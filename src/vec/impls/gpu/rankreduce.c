@@ -81,6 +81,8 @@ static PetscErrorCode Connect(Together *t, Word word)
   PetscMPIInt size;
   char        why[768] = "asked for";
 
+  GPUCSRAttempt attempt = {.error = PETSC_ERR_SUP};
+
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(t->comm, &size));
   if (word == REDUCE_AUTO && size > GPUCSRMachineShared.reduce_ranks) {
@@ -92,8 +94,6 @@ static PetscErrorCode Connect(Together *t, Word word)
     PetscCall(GPUCSRPeersCreate(t->comm, NULL, &t->peers));
     if (!t->peers->all) PetscCall(PetscStrncpy(why, t->peers->why, sizeof(why)));
     else {
-      GPUCSRAttempt attempt;
-
       PetscCall(PetscCalloc1(t->peers->size + 1, &t->theirs));
       GPUCSRTry(&attempt, GPUCSRPeersMalloc(t->peers, 2 * sizeof(Set), "numbers of vectors", t->theirs));
       if (attempt.error) PetscCall(PetscStrncpy(why, attempt.message, sizeof(why)));

@@ -284,7 +284,7 @@ static PetscErrorCode Spread(PetscInt blocks, const GPUCSROverlap *o, PetscInt r
   }
   PetscCall(PetscMalloc2(o->n + 2, &ptr, PetscMax(1, entries), &index));
   ierr = Lists(blocks, o, from, begin, ptr, index);
-  if (!ierr) ierr = GPUCSRSpreadCreate(f->vectors.dev, (int)o->n, (int)rows, from, ptr, index, &f->spread);
+  if (!ierr) ierr = GPUCSRSpreadCreate(f->dev, (int)o->n, (int)rows, from, ptr, index, &f->spread);
   PetscCall(PetscFree2(ptr, index));
   PetscCall(PetscFree2(from, begin));
   PetscCall(ierr);

@@ -55,8 +55,10 @@ typedef struct {
   fill, a pivot that needs a shift or is an error, an operation on the host, a device that fails. Until then the factor exists on the device only.
 */
 typedef struct {
-  Mat_SeqGPUCSR    vectors; /* only its device and its buffers for host vectors are used */
-  Mat              A;       /* the factored matrix, since PETSc may have to factor it again */
+  GPUCSRDevice     dev;  /* NULL: PETSc solves */
+  GPUCSRStream     last; /* that of the last solve */
+  GPUCSRBuffer     b, x; /* device vectors of solves with host vectors */
+  Mat              A;    /* the factored matrix, since PETSc may have to factor it again */
   PetscObjectState pattern, values;
   MatFactorType    type;
   IS               row, col;

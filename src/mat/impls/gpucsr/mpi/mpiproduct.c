@@ -239,13 +239,13 @@ static PetscErrorCode Take(Step *t)
   Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)t->Ad->spptr;
 
   PetscFunctionBegin;
-  PetscCall(MatGPUCSRVecGet_Private(g, t->x, PETSC_TRUE, PETSC_FALSE, &t->ox));
+  PetscCall(MatGPUCSRVecGet_Private(g->dev, t->x, PETSC_TRUE, PETSC_FALSE, &t->ox));
   t->hasx = PETSC_TRUE;
   if (t->y && t->y != t->z) {
-    PetscCall(MatGPUCSRVecGet_Private(g, t->y, PETSC_TRUE, PETSC_FALSE, &t->oy));
+    PetscCall(MatGPUCSRVecGet_Private(g->dev, t->y, PETSC_TRUE, PETSC_FALSE, &t->oy));
     t->hasy = PETSC_TRUE;
   }
-  PetscCall(MatGPUCSRVecGet_Private(g, t->z, (PetscBool)(t->y == t->z), PETSC_TRUE, &t->oz));
+  PetscCall(MatGPUCSRVecGet_Private(g->dev, t->z, (PetscBool)(t->y == t->z), PETSC_TRUE, &t->oz));
   t->hasz = PETSC_TRUE;
   if (t->y == t->z) t->oy = t->oz;
   PetscCall(MatGPUCSRStream_Private(t->dev, &t->ox, t->y && t->y != t->z ? &t->oy : NULL, &t->oz, &t->s));
@@ -259,9 +259,9 @@ static PetscErrorCode Give(Step *t)
   Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)t->Ad->spptr;
 
   PetscFunctionBegin;
-  if (t->hasx) PetscCall(MatGPUCSRVecRestore_Private(g, t->x, PETSC_TRUE, PETSC_FALSE, &t->ox));
-  if (t->hasy) PetscCall(MatGPUCSRVecRestore_Private(g, t->y, PETSC_TRUE, PETSC_FALSE, &t->oy));
-  if (t->hasz) PetscCall(MatGPUCSRVecRestore_Private(g, t->z, (PetscBool)(t->y == t->z), PETSC_TRUE, &t->oz));
+  if (t->hasx) PetscCall(MatGPUCSRVecRestore_Private(g->dev, t->x, PETSC_TRUE, PETSC_FALSE, &t->ox));
+  if (t->hasy) PetscCall(MatGPUCSRVecRestore_Private(g->dev, t->y, PETSC_TRUE, PETSC_FALSE, &t->oy));
+  if (t->hasz) PetscCall(MatGPUCSRVecRestore_Private(g->dev, t->z, (PetscBool)(t->y == t->z), PETSC_TRUE, &t->oz));
   t->hasx = t->hasy = t->hasz = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -273,7 +273,7 @@ static PetscErrorCode Partial(Step *t)
 
   PetscFunctionBegin;
   t->partial = (GPUCSROperand){.place = GPUCSR_NATIVE};
-  PetscCall(MatGPUCSRBuffer_Private(g, PETSC_FALSE, (size_t)t->Ad->rmap->n * GPUCSRTypeSize(GPUCSRVectorType(g->precision)), &t->partial.p));
+  PetscCall(MatGPUCSRBuffer_Private(g->dev, &g->z, (size_t)t->Ad->rmap->n * GPUCSRTypeSize(GPUCSRVectorType(g->precision)), &t->partial.p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -77,8 +77,8 @@ static PetscErrorCode Multiply(Columns *m)
   if (g->last && g->last != dev->stream) PetscCall(GPUCSRDeviceSynchronize(dev)); /* all products of this matrix share the buffers */
   g->last = dev->stream;
   PetscCall(GPUCSRLogBegin(&MAT_GPUCSR_Product, dev, m->A));
-  PetscCall(MatGPUCSRBuffer_Private(g, PETSC_TRUE, 2 * nb * k * size, (void **)&broom));
-  PetscCall(MatGPUCSRBuffer_Private(g, PETSC_FALSE, 2 * nc * k * size, (void **)&croom));
+  PetscCall(MatGPUCSRBuffer_Private(g->dev, &g->x, 2 * nb * k * size, (void **)&broom));
+  PetscCall(MatGPUCSRBuffer_Private(g->dev, &g->z, 2 * nc * k * size, (void **)&croom));
   if (bhost) PetscCall(Send(g, broom, &m->b, m->ldb, nb, m->k));
   else if (m->b.place == GPUCSR_DEVICE && vt != GPUCSR_DOUBLE)
     for (size_t q = 0; q < k; q++) PetscCall(MatGPUCSRConvert_Private(g, nb, GPUCSR_DOUBLE, (const double *)m->b.p + q * m->ldb, vt, broom + q * nb * size, dev->stream));

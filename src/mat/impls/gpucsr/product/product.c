@@ -4,22 +4,16 @@
 */
 #include "../type/gpucsrimpl.h"
 
-/* A device buffer that grows and stays: forx selects the input's, else the output's */
-PetscErrorCode MatGPUCSRBuffer_Private(Mat_SeqGPUCSR *g, PetscBool forx, size_t bytes, void **p)
+/* A buffer for a vector of a product or a solve. Copies on other streams use it, so both its end and its beginning wait */
+PetscErrorCode MatGPUCSRBuffer_Private(GPUCSRDevice dev, GPUCSRBuffer *b, size_t bytes, void **p)
 {
-  void  **buffer = forx ? &g->x : &g->z;
-  size_t *have   = forx ? &g->xbytes : &g->zbytes;
-
   PetscFunctionBegin;
-  if (*have < bytes || !*buffer) {
-    PetscCall(GPUCSRDeviceSynchronize(g->dev));
-    PetscCall(GPUCSRFree(g->dev, *have, buffer));
-    *have = 0;
-    PetscCall(GPUCSRMalloc(g->dev, bytes, "a vector", buffer));
-    PetscCall(g->dev->ops->streamsynchronize(g->dev->id, g->dev->stream)); /* copies on other streams use it */
-    *have = bytes;
+  if (b->bytes < bytes || !b->p) {
+    PetscCall(GPUCSRDeviceSynchronize(dev));
+    PetscCall(GPUCSRBufferGrow(dev, bytes, "a vector", b));
+    PetscCall(dev->ops->streamsynchronize(dev->id, dev->stream));
   }
-  *p = *buffer;
+  *p = b->p;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -242,8 +236,8 @@ PetscErrorCode MatGPUCSRApply_Private(Mat A, GPUCSRSide side, const GPUCSROperan
   if (s != dev->stream) g->foreign = PETSC_TRUE;
   PetscCall(dev->ops->activate(dev->id));
   PetscCall(GPUCSRLogBegin(&MAT_GPUCSR_Product, dev, A));
-  if (xhost || (x->place == GPUCSR_DEVICE && vt != GPUCSR_DOUBLE)) PetscCall(MatGPUCSRBuffer_Private(g, PETSC_TRUE, nx * size, &xd));
-  if (zhost || (z->place == GPUCSR_DEVICE && vt != GPUCSR_DOUBLE)) PetscCall(MatGPUCSRBuffer_Private(g, PETSC_FALSE, nz * size, &zd));
+  if (xhost || (x->place == GPUCSR_DEVICE && vt != GPUCSR_DOUBLE)) PetscCall(MatGPUCSRBuffer_Private(g->dev, &g->x, nx * size, &xd));
+  if (zhost || (z->place == GPUCSR_DEVICE && vt != GPUCSR_DOUBLE)) PetscCall(MatGPUCSRBuffer_Private(g->dev, &g->z, nz * size, &zd));
   prod.x = xd;
   prod.z = zd;
   if (y) {

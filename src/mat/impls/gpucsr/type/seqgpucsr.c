@@ -33,8 +33,8 @@ PetscErrorCode MatGPUCSRPlansDestroy_Private(Mat_SeqGPUCSR *g)
     }
     live = (PetscBool)!g->dev->failed[0];
     for (int side = 0; side < 2; side++) PetscCall(GPUCSRPlanDestroy(&g->plan[side]));
-    PetscCall(GPUCSRFree(g->dev, g->xbytes, &g->x));
-    PetscCall(GPUCSRFree(g->dev, g->zbytes, &g->z));
+    PetscCall(GPUCSRBufferFree(g->dev, &g->x));
+    PetscCall(GPUCSRBufferFree(g->dev, &g->z));
     for (int k = 0; k < GPUCSR_TIMERS; k++) {
       if (g->timers.begin[k] && live) {
         PetscCall(ops->eventdestroy(g->dev->id, g->timers.begin[k]));
@@ -47,11 +47,10 @@ PetscErrorCode MatGPUCSRPlansDestroy_Private(Mat_SeqGPUCSR *g)
     }
     if (g->read && live) PetscCall(ops->eventdestroy(g->dev->id, g->read));
   }
-  g->xbytes = g->zbytes = 0;
-  g->last               = NULL;
-  g->read               = NULL;
-  g->events             = PETSC_FALSE;
-  g->lastcolset         = PETSC_FALSE;
+  g->last       = NULL;
+  g->read       = NULL;
+  g->events     = PETSC_FALSE;
+  g->lastcolset = PETSC_FALSE;
   PetscCall(PetscMemzero(&g->timers, sizeof(g->timers)));
   PetscCall(PetscFree(g->rowptr));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -364,16 +363,16 @@ static PetscErrorCode OnDevice(Mat A, GPUCSRSide side, Vec x, Vec y, Vec z, Pets
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(MatGPUCSRVecGet_Private(g, x, PETSC_TRUE, PETSC_FALSE, &ox));
-  if (separate) PetscCall(MatGPUCSRVecGet_Private(g, y, PETSC_TRUE, PETSC_FALSE, &oy));
-  PetscCall(MatGPUCSRVecGet_Private(g, z, inz, PETSC_TRUE, &oz));
+  PetscCall(MatGPUCSRVecGet_Private(g->dev, x, PETSC_TRUE, PETSC_FALSE, &ox));
+  if (separate) PetscCall(MatGPUCSRVecGet_Private(g->dev, y, PETSC_TRUE, PETSC_FALSE, &oy));
+  PetscCall(MatGPUCSRVecGet_Private(g->dev, z, inz, PETSC_TRUE, &oz));
   if (inz) oy = oz;
   PetscCall(MatGPUCSRStream_Private(g->dev, &ox, separate ? &oy : NULL, &oz, &s));
   /* arrays return to their vectors even after an error */
   ierr = MatGPUCSRApply_Private(A, side, &ox, y ? &oy : NULL, &oz, s, wrote);
-  PetscCall(MatGPUCSRVecRestore_Private(g, x, PETSC_TRUE, PETSC_FALSE, &ox));
-  if (separate) PetscCall(MatGPUCSRVecRestore_Private(g, y, PETSC_TRUE, PETSC_FALSE, &oy));
-  PetscCall(MatGPUCSRVecRestore_Private(g, z, inz, PETSC_TRUE, &oz));
+  PetscCall(MatGPUCSRVecRestore_Private(g->dev, x, PETSC_TRUE, PETSC_FALSE, &ox));
+  if (separate) PetscCall(MatGPUCSRVecRestore_Private(g->dev, y, PETSC_TRUE, PETSC_FALSE, &oy));
+  PetscCall(MatGPUCSRVecRestore_Private(g->dev, z, inz, PETSC_TRUE, &oz));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -451,13 +450,13 @@ static PetscErrorCode MatGetDiagonal_SeqAIJGPUCSR(Mat A, Vec d)
     PetscCall(GPUCSRDeviceFormatGet(g->plan[GPUCSR_FORWARD].A.format, &df));
     if (df) {
       PetscCall(VecSet(d, 0));
-      PetscCall(MatGPUCSRVecGet_Private(g, d, PETSC_TRUE, PETSC_TRUE, &o));
+      PetscCall(MatGPUCSRVecGet_Private(g->dev, d, PETSC_TRUE, PETSC_TRUE, &o));
       if (o.place == GPUCSR_DEVICE) {
         PetscCall(MatGPUCSRStream_Private(g->dev, &o, NULL, NULL, &s));
         ierr = GPUCSRPlanDiagonal(&g->plan[GPUCSR_FORWARD], o.p, s);
         if (s != g->dev->stream) g->foreign = PETSC_TRUE;
       }
-      PetscCall(MatGPUCSRVecRestore_Private(g, d, PETSC_TRUE, PETSC_TRUE, &o));
+      PetscCall(MatGPUCSRVecRestore_Private(g->dev, d, PETSC_TRUE, PETSC_TRUE, &o));
       PetscCall(ierr);
       if (o.place == GPUCSR_DEVICE) PetscFunctionReturn(PETSC_SUCCESS);
     }
