@@ -58,7 +58,7 @@ PetscErrorCode GPUCSRMalloc(GPUCSRDevice d, size_t size, const char what[], void
 /* Can the device be reached? A lost device keeps its objects, and the next use of the device returns the error */
 PetscErrorCode GPUCSRDeviceReach(GPUCSRDevice d, GPUCSRBool settle, GPUCSRBool *yes)
 {
-  GPUCSRAttempt attempt;
+  GPUCSRAttempt attempt = {0};
 
   PetscFunctionBegin;
   if (!d->failed[0]) {

@@ -171,11 +171,7 @@ PetscErrorCode VecGPUReady_Private(Vec v, GPUCSRDevice *dev)
   *dev = g->bound || e->full ? NULL : e->dev;
   if (!*dev || e->device || (ready && (e->shared || !e->n))) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Device(&d, &required));
-  if (required) {
-    PetscCall(PrepareEntries(e));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  GPUCSRTry(&attempt, PrepareEntries(e));
+  GPUCSRTryIf(!required, &attempt, PrepareEntries(e));
   if (attempt.error == PETSC_ERR_MEM || attempt.error == PETSC_ERR_GPU) { /* the device has none of its entries yet */
     if (attempt.error == PETSC_ERR_GPU) PetscCall(PetscStrncpy(e->dev->failed, attempt.message, sizeof(e->dev->failed)));
     if (!warned) PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "VECGPU warning: a vector of %" PetscInt_FMT " entries, and later vectors, stay on the host: %s\n", v->map->n, attempt.message));

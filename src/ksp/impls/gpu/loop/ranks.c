@@ -10,25 +10,17 @@
 */
 PetscErrorCode GPUKSPAgree(KSP ksp, GPUKSPOutcome mine, PetscErrorCode ierr, const char message[], PetscBool *ok, char why[], size_t len)
 {
-  const MPI_Comm comm = PetscObjectComm((PetscObject)ksp);
+  const MPI_Comm comm    = PetscObjectComm((PetscObject)ksp);
+  int            outcome = (int)mine;
   char           text[512];
-  int            code = (int)ierr;
   PetscMPIInt    rank;
-  struct {
-    int outcome, rank;
-  } one, worst;
 
   PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_rank(comm, &rank));
-  one.outcome = (int)mine;
-  one.rank    = rank;
-  PetscCallMPI(MPI_Allreduce(&one, &worst, 1, MPI_2INT, MPI_MAXLOC, comm));
-  *ok = (PetscBool)(worst.outcome == GPUKSP_GOES_ON);
+  PetscCall(PetscStrncpy(text, mine == GPUKSP_GOES_ON ? "" : message, sizeof(text)));
+  PetscCall(GPUCSRAgree(comm, &outcome, &ierr, text, sizeof(text), &rank));
+  *ok = (PetscBool)(outcome == GPUKSP_GOES_ON);
   if (*ok) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscStrncpy(text, message, sizeof(text)));
-  PetscCallMPI(MPI_Bcast(text, (PetscMPIInt)sizeof(text), MPI_CHAR, worst.rank, comm));
-  PetscCallMPI(MPI_Bcast(&code, 1, MPI_INT, worst.rank, comm));
-  PetscCheck(worst.outcome != GPUKSP_IN_ERROR, comm, (PetscErrorCode)code, "%s", text);
+  PetscCheck(outcome != GPUKSP_IN_ERROR, comm, ierr, "%s", text);
   PetscCall(PetscStrncpy(why, text, len));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -5,13 +5,14 @@
 */
 #include "factorimpl.h"
 
-static PetscBool putoff = PETSC_FALSE;
-
-/* With PETSC_TRUE later factorizations are deferred, until a call with PETSC_FALSE. A deferred factor keeps its request, and is computed together with others, or by itself when it is needed */
-PetscErrorCode MatGPUCSRFactorPutOff_Private(PetscBool yes)
+/* With PETSC_TRUE later factorizations of A are deferred, until a call with PETSC_FALSE. A deferred factor keeps its request, and is computed in a batch with others, or alone when it is needed */
+PetscErrorCode MatGPUCSRFactorPutOff_Private(Mat A, PetscBool yes)
 {
+  PetscBool is;
+
   PetscFunctionBegin;
-  putoff = yes;
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJGPUCSR, &is));
+  if (is) ((Mat_SeqGPUCSR *)A->spptr)->putoff = yes;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -432,7 +433,7 @@ static PetscErrorCode Symbolic(Mat F, Mat A, IS row, IS col, const MatFactorInfo
   PetscCall(Natural(col, &identity[1]));
   f->natural = (PetscBool)(identity[0] && identity[1]);
   PetscCall(Decide(A, f));
-  f->later = (PetscBool)(f->dev && putoff);
+  f->later = (PetscBool)(f->dev && ((Mat_SeqGPUCSR *)A->spptr)->putoff);
   if (f->dev && !f->later && f->natural && info->levels == 0 && (f->type == MAT_FACTOR_ILU || f->type == MAT_FACTOR_ICC)) {
     GPUCSRTry(&attempt, PatternOfA(A, f, &f->own));
     PetscCall(MatGPUCSRFactorMet_Private(F, f, &attempt));
@@ -509,7 +510,7 @@ static PetscErrorCode Numeric(Mat F, Mat A, const MatFactorInfo *info)
   PetscCall(MatGPUCSRFactorGet_Private(F, &f));
   if (f->ondevice) PetscCall(PetscArrayzero(f->seconds, GPUCSR_PARTS)); /* factored again: without a symbolic part */
   PetscCall(Follow(F, A, f, info));
-  if (putoff && f->dev) {
+  if (f->dev && ((Mat_SeqGPUCSR *)A->spptr)->putoff) {
     f->later     = PETSC_TRUE;
     F->assembled = F->preallocated = PETSC_TRUE;
     PetscCall(Install(F, f));

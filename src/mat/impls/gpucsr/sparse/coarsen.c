@@ -346,7 +346,7 @@ PetscErrorCode MatGPUCSRCoarsenLeave_Private(PetscBool leave)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Apply(MatCoarsen coarse, PetscInt k, PetscErrorCode (*petscs)(MatCoarsen))
+static PetscErrorCode Apply(MatCoarsen coarse, PetscInt k, PetscErrorCode (*parent)(MatCoarsen))
 {
   GPUCSRCoarsening how   = {k, PETSC_FALSE};
   GPUCSRAggregates a     = {0};
@@ -369,7 +369,7 @@ static PetscErrorCode Apply(MatCoarsen coarse, PetscInt k, PetscErrorCode (*pets
     PetscCall(PetscCDCreate(a.n, &coarse->agg_lists));
     PetscCall(GPUCSRAggregatesList(&a, coarse->agg_lists));
     PetscCall(GPUCSRAggregatesDestroy(&a));
-  } else PetscCall((*petscs)(coarse));
+  } else PetscCall((*parent)(coarse));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

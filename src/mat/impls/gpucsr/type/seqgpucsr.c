@@ -341,11 +341,7 @@ PetscErrorCode MatGPUCSRReady_Private(Mat A, GPUCSRSide side, PetscBool *ready)
   PetscCall(MatGPUCSRAdviseFirst_Private(A));
   *ready = g->dev ? PETSC_TRUE : PETSC_FALSE;
   if (!g->dev) PetscFunctionReturn(PETSC_SUCCESS);
-  if (MatGPUCSRBackendOf(A) == MAT_GPUCSR_BACKEND_CUDA) {
-    PetscCall(Update(A, g, side));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  GPUCSRTry(&attempt, Update(A, g, side));
+  GPUCSRTryIf(MatGPUCSRBackendOf(A) != MAT_GPUCSR_BACKEND_CUDA, &attempt, Update(A, g, side));
   if (attempt.error == PETSC_ERR_MEM || attempt.error == PETSC_ERR_GPU) {
     *ready = PETSC_FALSE;
     if (attempt.error == PETSC_ERR_GPU) PetscCall(PetscStrncpy(g->dev->failed, attempt.message, sizeof(g->dev->failed)));
@@ -415,9 +411,8 @@ static PetscErrorCode MatProduct_SeqAIJGPUCSR(Mat A, GPUCSRSide side, Vec x, Vec
   }
   PetscCall(MatGPUCSRReady_Private(A, side, &ready));
   PetscCall(MatGPUCSRWarn_Private(A, 0, 0, 0)); /* a block multiplied by itself prints its own warnings */
-  if (ready && MatGPUCSRBackendOf(A) == MAT_GPUCSR_BACKEND_CUDA) PetscCall(OnDevice(A, side, x, y, z, &wrote));
-  else if (ready) {
-    GPUCSRTry(&attempt, OnDevice(A, side, x, y, z, &wrote));
+  if (ready) {
+    GPUCSRTryIf(MatGPUCSRBackendOf(A) != MAT_GPUCSR_BACKEND_CUDA, &attempt, OnDevice(A, side, x, y, z, &wrote));
     if (attempt.error) {
       ready = PETSC_FALSE;
       if (attempt.error == PETSC_ERR_GPU) PetscCall(PetscStrncpy(g->dev->failed, attempt.message, sizeof(g->dev->failed)));
