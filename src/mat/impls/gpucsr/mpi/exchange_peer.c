@@ -57,25 +57,6 @@ static PetscErrorCode MakeIndices(GPUCSRHalo h, const PetscInt from[], PetscInt 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode HostBuffer(GPUCSRHalo h, PetscInt n, PetscScalar **p)
-{
-  const size_t bytes = sizeof(PetscScalar) * (size_t)(n + 1);
-
-  PetscFunctionBegin;
-  if (h->dev) PetscCall(h->dev->ops->hostmalloc(h->dev->id, bytes, (void **)p));
-  else PetscCall(PetscMalloc(bytes, p));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode HostBufferFree(GPUCSRHalo h, PetscScalar **p)
-{
-  PetscFunctionBegin;
-  if (!h->dev) PetscCall(PetscFree(*p));
-  else if (*p && !h->dev->failed[0]) PetscCall(h->dev->ops->hostfree(h->dev->id, *p));
-  *p = NULL;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* --- Set-up */
 
 /* Behind the flags: the counts of exchanges, of blocks and of gathers done */
@@ -131,8 +112,8 @@ static PetscErrorCode Destroy_Peer(GPUCSRHalo h)
   PetscCall(Unmake(h, INT32(h->nsend), &g->index));
   PetscCall(Unmake(h, sizeof(double) * (size_t)h->nrecv, &g->fixed));
   if (g->done && !h->dev->failed[0]) PetscCall(h->dev->ops->eventdestroy(h->dev->id, g->done));
-  PetscCall(HostBufferFree(h, &g->send));
-  PetscCall(HostBufferFree(h, &g->recv));
+  PetscCall(GPUCSRHaloHostBufferFree(h, &g->send));
+  PetscCall(GPUCSRHaloHostBufferFree(h, &g->recv));
   PetscCall(PetscFree(h->data));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -164,8 +145,8 @@ static PetscErrorCode LocalPeer(GPUCSRHalo h)
 
   PetscFunctionBegin;
   PetscCheck(PetscMax(h->nsend, h->nrecv) <= INT32_MAX / 2, PETSC_COMM_SELF, PETSC_ERR_SUP, "%" PetscInt_FMT " entries to be sent and %" PetscInt_FMT " to come do not fit 32-bit indices: use more ranks", h->nsend, h->nrecv);
-  PetscCall(HostBuffer(h, h->nsend, &g->send));
-  PetscCall(HostBuffer(h, h->nrecv, &g->recv));
+  PetscCall(GPUCSRHaloHostBuffer(h, h->nsend, &g->send));
+  PetscCall(GPUCSRHaloHostBuffer(h, h->nrecv, &g->recv));
   PetscCall(MakePeer(h, sizeof(double) * (size_t)h->nrecv, (void **)&g->fixed));
   PetscCall(MakeIndices(h, h->index, h->nsend, &g->index));
   PetscCall(Sums(h, &g->sums));

@@ -322,18 +322,6 @@ static GPUCSRError Collect(int n, const int *ptr, const int *index, const double
   return 0;
 }
 
-__device__ __forceinline__ int find(const int *__restrict__ j, int begin, int end, int c)
-{
-  while (begin < end) {
-    const int mid = begin + (end - begin) / 2, at = j[mid];
-
-    if (at == c) return mid;
-    if (at < c) begin = mid + 1;
-    else end = mid;
-  }
-  return -1;
-}
-
 /* A warp a row; the factor's values must be zero before */
 __global__ void scatter_kernel(const int *__restrict__ ai, const int *__restrict__ aj, const double *__restrict__ aa, const int *__restrict__ row, const int *__restrict__ column, GPUCSRFactorCSR F)
 {
@@ -342,7 +330,7 @@ __global__ void scatter_kernel(const int *__restrict__ ai, const int *__restrict
   if (r >= F.n) return;
   const int from = row ? row[r] : r;
   for (int e = ai[from] + lane; e < ai[from + 1]; e += 32) {
-    const int at = find(F.j, F.i[r], F.i[r + 1], column ? column[aj[e]] : aj[e]);
+    const int at = find_column(F.j, F.i[r], F.i[r + 1], column ? column[aj[e]] : aj[e]);
 
     if (at >= 0) F.a[at] = aa[e];
   }
@@ -362,7 +350,7 @@ __global__ void mirror_kernel(GPUCSRFactorCSR F)
 
   if (r >= F.n) return;
   for (int e = F.diag[r] + 1; e < F.i[r + 1]; e++) {
-    const int k = F.j[e], at = find(F.j, F.i[k], F.diag[k], r);
+    const int k = F.j[e], at = find_column(F.j, F.i[k], F.diag[k], r);
 
     F.a[e] = at < 0 ? 0 : F.a[at];
   }
