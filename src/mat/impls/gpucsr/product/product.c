@@ -139,9 +139,9 @@ static PetscErrorCode LastColumns(Mat A, Mat_SeqGPUCSR *g, int pieces)
 
 /*
   Large host vectors: while piece p of x is uploaded, the rows whose columns have all arrived are computed, and results of earlier rows are
-  downloaded. xd and zd are device vectors; y, if any, is in zd already.
+  downloaded. prod has device vectors; y, if any, is in its z already.
 */
-static PetscErrorCode Pipeline(Mat A, GPUCSRSide side, const GPUCSROperand *x, void *xd, GPUCSRProduct *prod, const GPUCSROperand *z, int pieces, GPUCSRStream s, PetscBool *wrote)
+static PetscErrorCode Pipeline(Mat A, GPUCSRSide side, const GPUCSROperand *x, GPUCSRProduct *prod, const GPUCSROperand *z, int pieces, GPUCSRStream s, PetscBool *wrote)
 {
   Mat_SeqGPUCSR          *g       = (Mat_SeqGPUCSR *)A->spptr;
   const GPUCSRBackendOps *ops     = g->dev->ops;
@@ -162,11 +162,11 @@ static PetscErrorCode Pipeline(Mat A, GPUCSRSide side, const GPUCSROperand *x, v
   for (int p = 0; p < pieces; p++) {
     const int from = Cut(M->n, p, pieces), to = Cut(M->n, p + 1, pieces);
 
-    if (!p) { /* an earlier product, not yet downloaded, may read xd */
+    if (!p) { /* an earlier product, not yet downloaded, may read prod->x */
       PetscCall(ops->eventrecord(g->dev->id, g->computed[0], s));
       PetscCall(ops->streamwait(g->dev->id, g->dev->up, g->computed[0]));
     }
-    PetscCall(Send(g, xd, x, from, to, g->dev->up));
+    PetscCall(Send(g, (void *)prod->x, x, from, to, g->dev->up));
     if (!bypiece && p < pieces - 1) continue;
     PetscCall(ops->eventrecord(g->dev->id, g->sent[p], g->dev->up));
     PetscCall(ops->streamwait(g->dev->id, s, g->sent[p]));
@@ -247,7 +247,7 @@ PetscErrorCode MatGPUCSRApply_Private(Mat A, GPUCSRSide side, const GPUCSROperan
     else prod.y = y->p;
   }
   if (xhost && zhost && dev->ops->separate && (double)(size * (nx + nz)) >= 4 * GPUCSRMachineShared.piece_size && nz >= GPUCSR_PIECES) {
-    PetscCall(Pipeline(A, side, x, xd, &prod, z, (int)PetscMin(GPUCSR_PIECES, (double)(size * (nx + nz)) / GPUCSRMachineShared.piece_size), s, wrote));
+    PetscCall(Pipeline(A, side, x, &prod, z, (int)PetscMin(GPUCSR_PIECES, (double)(size * (nx + nz)) / GPUCSRMachineShared.piece_size), s, wrote));
   } else {
     const PetscBool lent = (PetscBool)(z->place == GPUCSR_DEVICE && vt == GPUCSR_DOUBLE && ((xhost && x->pinned) || (y && y->place == GPUCSR_HOST && y->pinned)));
 

@@ -185,9 +185,15 @@ static GPUCSRError Order(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRTrian
   return 0;
 }
 
-static GPUCSRError RunsWith(GPUCSRDevice dev, const GPUCSRTriangle *T, int64_t *unique, size_t list, size_t bytes, int *n, int64_t **key, int **rows, GPUCSRStream st)
+/* Room for a number of each row, so that what follows is aligned */
+static size_t RunsRoom(const GPUCSRTriangle *T)
 {
-  int *count = (int *)(unique + list), *number = count + list;
+  return ((size_t)T->n + 63) / 64 * 64;
+}
+
+static GPUCSRError RunsWith(GPUCSRDevice dev, const GPUCSRTriangle *T, int64_t *unique, size_t bytes, int *n, int64_t **key, int **rows, GPUCSRStream st)
+{
+  int *count = (int *)(unique + RunsRoom(T)), *number = count + RunsRoom(T);
 
   GPUCSR_CUDA(cub::DeviceRunLengthEncode::Encode(number + 64, bytes, T->key, unique, count, number, T->n, (cudaStream_t)st));
   GPUCSRCall(GPUCSRDownload(dev, n, GPUCSR_INT32, number, GPUCSR_INT32, 1, false, st));
@@ -200,18 +206,17 @@ static GPUCSRError RunsWith(GPUCSRDevice dev, const GPUCSRTriangle *T, int64_t *
 
 static GPUCSRError Runs(GPUCSRDevice dev, const GPUCSRTriangle *T, int *n, int64_t **key, int **rows, GPUCSRStream st)
 {
-  const size_t list  = ((size_t)T->n + 63) / 64 * 64;
-  size_t       bytes = 0, all;
-  int64_t     *work  = NULL;
+  size_t   bytes = 0, all;
+  int64_t *work  = NULL;
 
   *n    = 0;
   *key  = NULL;
   *rows = NULL;
   if (!T->n) return 0;
   GPUCSR_CUDA(cub::DeviceRunLengthEncode::Encode(NULL, bytes, T->key, work, T->order, T->order, T->n, (cudaStream_t)st));
-  all = bytes + 12 * list + sizeof(int) * 64;
+  all = bytes + 12 * RunsRoom(T) + sizeof(int) * 64;
   GPUCSRCall(GPUCSRMalloc(dev, all, "levels of a triangle", (void **)&work));
-  const GPUCSRError ierr = RunsWith(dev, T, work, list, bytes, n, key, rows, st);
+  const GPUCSRError ierr = RunsWith(dev, T, work, bytes, n, key, rows, st);
   if (ierr) {
     GPUCSRHostFree((void **)key);
     GPUCSRHostFree((void **)rows);

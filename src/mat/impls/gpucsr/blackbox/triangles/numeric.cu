@@ -281,32 +281,39 @@ extern "C" {
 GPUCSR_INTERN GPUCSRError GPUCSRFactor_CUDA(GPUCSRDevice, GPUCSRFactorCSR *, GPUCSRBool, const int *, GPUCSRPivotRule, double, GPUCSRPivots *, GPUCSRStream);
 }
 
-static GPUCSRError FactorWith(GPUCSRDevice dev, GPUCSRFactorCSR *F, GPUCSRBool symmetric, const int *order, GPUCSRPivotRule rule, double tolerance, int *d, int *trouble, int found[2], GPUCSRStream s)
+/* What a factorization finds, on the host and on the device */
+struct Found {
+  int pivots[2], *d, *trouble;
+};
+
+static GPUCSRError FactorWith(GPUCSRDevice dev, GPUCSRFactorCSR *F, GPUCSRBool symmetric, const int *order, GPUCSRPivotRule rule, double tolerance, Found *f, GPUCSRStream s)
 {
-  GPUCSRCall(GPUCSRUpload(dev, d, GPUCSR_INT32, found, GPUCSR_INT32, 2, false, s, NULL));
-  if (symmetric) GPUCSRCall(LaunchFactor<true>(dev, F, order, rule, tolerance, d, trouble, (cudaStream_t)s));
-  else GPUCSRCall(LaunchFactor<false>(dev, F, order, rule, tolerance, d, trouble, (cudaStream_t)s));
-  GPUCSRCall(GPUCSRDownload(dev, found, GPUCSR_INT32, d, GPUCSR_INT32, 2, false, s));
-  GPUCSRCheck(!*trouble, GPUCSR_ERR_GPU, "numeric_kernel waited too long for the pivots of other rows");
+  GPUCSRCall(GPUCSRUpload(dev, f->d, GPUCSR_INT32, f->pivots, GPUCSR_INT32, 2, false, s, NULL));
+  if (symmetric) GPUCSRCall(LaunchFactor<true>(dev, F, order, rule, tolerance, f->d, f->trouble, (cudaStream_t)s));
+  else GPUCSRCall(LaunchFactor<false>(dev, F, order, rule, tolerance, f->d, f->trouble, (cudaStream_t)s));
+  GPUCSRCall(GPUCSRDownload(dev, f->pivots, GPUCSR_INT32, f->d, GPUCSR_INT32, 2, false, s));
+  GPUCSRCheck(!*f->trouble, GPUCSR_ERR_GPU, "numeric_kernel waited too long for the pivots of other rows");
   return 0;
 }
 
 GPUCSRError GPUCSRFactor_CUDA(GPUCSRDevice dev, GPUCSRFactorCSR *F, GPUCSRBool symmetric, const int *order, GPUCSRPivotRule rule, double tolerance, GPUCSRPivots *pivots, GPUCSRStream s)
 {
-  int   found[2] = {F->n, 0}, *d = NULL;
-  void *trouble;
+  Found f = {
+    {F->n, 0},
+    NULL, NULL
+  };
 
   pivots->row         = F->n;
   pivots->unsymmetric = 0;
   if (!F->n) return 0;
-  GPUCSRCall(GPUCSRMalloc(dev, sizeof(found), "pivots of a factor", (void **)&d));
-  GPUCSRCall(dev->ops->hostmalloc(dev->id, sizeof(int), &trouble));
-  *(int *)trouble        = 0;
-  const GPUCSRError ierr = FactorWith(dev, F, symmetric, order, rule, tolerance, d, (int *)trouble, found, s);
-  GPUCSRCall(GPUCSRFree(dev, sizeof(found), (void **)&d));
-  GPUCSRCall(dev->ops->hostfree(dev->id, trouble));
+  GPUCSRCall(GPUCSRMalloc(dev, sizeof(f.pivots), "pivots of a factor", (void **)&f.d));
+  GPUCSRCall(dev->ops->hostmalloc(dev->id, sizeof(int), (void **)&f.trouble));
+  *f.trouble             = 0;
+  const GPUCSRError ierr = FactorWith(dev, F, symmetric, order, rule, tolerance, &f, s);
+  GPUCSRCall(GPUCSRFree(dev, sizeof(f.pivots), (void **)&f.d));
+  GPUCSRCall(dev->ops->hostfree(dev->id, f.trouble));
   GPUCSRCall(ierr);
-  pivots->row         = found[0];
-  pivots->unsymmetric = found[1];
+  pivots->row         = f.pivots[0];
+  pivots->unsymmetric = f.pivots[1];
   return 0;
 }
