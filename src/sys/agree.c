@@ -44,8 +44,8 @@ PetscErrorCode GPUCSRAttemptEnd(GPUCSRAttempt *a)
 /* ---- ranks ---- */
 
 /*
-  Collective: the same error on all ranks. weight of this rank: 0, it has met nothing. Of the ranks with the greatest weight the first is the one heard: rank is its number, and all have its weight, error
-  and message. If no rank has met anything, rank is -1 and nothing changes. error may be NULL, and bytes 0.
+  Collective: all ranks get the weight, error and message of one rank, the first with the greatest weight, and its number. A rank without an error has weight 0. If all have, rank is -1 and nothing
+  changes. error may be NULL, and bytes 0.
 */
 PetscErrorCode GPUCSRAgree(MPI_Comm comm, int *weight, PetscErrorCode *error, void *message, size_t bytes, PetscMPIInt *rank)
 {
@@ -93,7 +93,7 @@ int64_t GPUCSRBits(double number)
   return bits;
 }
 
-/* And a name; NULL: there is none */
+/* A name as a number; NULL counts as the empty name */
 int64_t GPUCSRNumberOf(const char name[])
 {
   uint64_t n = 14695981039346656037u;

@@ -1,17 +1,17 @@
 #pragma once
 
 /*
-  Work that may fail, where the failure decides how to go on, and what ranks agree on.
+  Attempts: a failure decides how the caller goes on. Agreement: all ranks get the same error.
 
     GPUCSRAttempt t;
 
-    GPUCSRTry(&t, Work());            t.error is the error of Work() and t.message its first message; PETSc prints nothing
-    GPUCSRTryIf(quiet, &t, Work());   the same if the caller can go on without Work() (backend auto); if not, the caller returns the error, with PETSc's traceback (backend cuda)
-    GPUCSRThen(&t, More());           more of the same attempt, unless it has failed already
+    GPUCSRTry(&t, Work());            t.error keeps the error of Work(), t.message its first message. PETSc prints nothing
+    GPUCSRTryIf(quiet, &t, Work());   quiet: the same, because the host can do the work (backend auto). Not quiet: the error returns at once (backend cuda)
+    GPUCSRThen(&t, More());           adds to the attempt, unless it has failed
 
     GPUCSRAttemptAgree(&t, comm, dev);   collective: the error of one rank is an error on all ranks, with the same message
 
-  Between two communications an error must not return, because other ranks wait for this one:
+  Other ranks wait for the messages of this rank, so an error between two messages must not return:
 
     GPUCSRKeep(&error, Step());       PETSc prints the error, and the rank goes on with its communication; no later step runs
 */
