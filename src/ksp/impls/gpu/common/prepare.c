@@ -10,13 +10,12 @@
 /* The matrix of one process, or the diagonal block, on a device; otherwise why has the reason */
 PetscErrorCode GPUKSPOperator(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], size_t len)
 {
-  Mat            A, block;
-  PetscBool      seq, mpi;
-  char           whynot[512] = "its blocks are not of type seqaijgpucsr", message[600];
-  GPUCSRAttempt  attempt;
-  PetscErrorCode ierr = PETSC_SUCCESS;
-  GPUKSPOutcome  mine = GPUKSP_NO_DEVICE;
-  PetscInt       M, N;
+  Mat           A, block;
+  PetscBool     seq, mpi;
+  char          whynot[512] = "its blocks are not of type seqaijgpucsr", message[600];
+  GPUCSRAttempt attempt     = {0};
+  GPUKSPOutcome mine        = GPUKSP_NO_DEVICE;
+  PetscInt      M, N;
 
   PetscFunctionBegin;
   *ok = PETSC_FALSE;
@@ -41,14 +40,12 @@ PetscErrorCode GPUKSPOperator(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], si
   PetscCall(PetscObjectTypeCompare((PetscObject)block, MATSEQAIJGPUCSR, &seq));
   PetscCall(PetscMemzero(&k->op, sizeof(k->op)));
   if (seq) {
-    PetscCall(GPUCSRAttemptBegin(&attempt));
-    ierr = MatGPUCSROperatorGet_Private(block, &k->op, whynot, sizeof(whynot));
-    PetscCall(GPUCSRAttemptEnd(&attempt));
-    if (ierr) PetscCall(PetscStrncpy(whynot, attempt.message, sizeof(whynot)));
-    mine = ierr ? GPUKSPOutcomeOf(k, ierr) : k->op.dev ? GPUKSP_GOES_ON : GPUKSP_NO_DEVICE;
+    GPUCSRTry(&attempt, MatGPUCSROperatorGet_Private(block, &k->op, whynot, sizeof(whynot)));
+    if (attempt.error) PetscCall(PetscStrncpy(whynot, attempt.message, sizeof(whynot)));
+    mine = attempt.error ? GPUKSPOutcomeOf(k, attempt.error) : k->op.dev ? GPUKSP_GOES_ON : GPUKSP_NO_DEVICE;
   }
   PetscCall(PetscSNPrintf(message, sizeof(message), "%s%s", mine == GPUKSP_IN_ERROR ? "" : "the operator is on no device: ", whynot));
-  PetscCall(GPUKSPAgree(ksp, mine, ierr, message, ok, why, len));
+  PetscCall(GPUKSPAgree(ksp, mine, attempt.error, message, ok, why, len));
   PetscCall(MatGetLocalSize(block, &M, NULL));
   k->n = (int)M;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -202,16 +199,13 @@ static PetscErrorCode PrepareGraph(KSP ksp, KSP_GPU *k)
 /* Single precision, unless there is no memory for rounded values */
 static PetscErrorCode PrepareRefinement(KSP ksp, KSP_GPU *k)
 {
-  GPUCSRAttempt  attempt;
-  PetscErrorCode ierr;
+  GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
   PetscCall(PrepareGraph(ksp, k));
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = GPUKSPRefineMake(k);
-  PetscCall(GPUCSRAttemptEnd(&attempt));
-  PetscCheck(!ierr || ierr == PETSC_ERR_MEM, PetscObjectComm((PetscObject)ksp), ierr, "%s", attempt.message);
-  k->single.noroom = (PetscBool)(ierr != PETSC_SUCCESS);
+  GPUCSRTry(&attempt, GPUKSPRefineMake(k));
+  PetscCheck(!attempt.error || attempt.error == PETSC_ERR_MEM, PetscObjectComm((PetscObject)ksp), attempt.error, "%s", attempt.message);
+  k->single.noroom = (PetscBool)(attempt.error != PETSC_SUCCESS);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -535,17 +529,14 @@ static PetscErrorCode WarnLoop(KSP ksp, KSP_GPU *k)
 */
 PetscErrorCode GPUKSPPrepare(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], size_t len)
 {
-  GPUCSRAttempt  attempt;
-  PetscErrorCode ierr;
-  PetscMPIInt    size;
-  PetscBool      possible = PETSC_TRUE;
+  GPUCSRAttempt attempt;
+  PetscMPIInt   size;
+  PetscBool     possible = PETSC_TRUE;
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = size > 1 ? GPUKSPOpen(k, k->op.dev) : PrepareSolve(ksp, k, &possible);
-  PetscCall(GPUCSRAttemptEnd(&attempt));
-  PetscCall(GPUKSPTogether(ksp, k, ierr, attempt.message, ok, why, len));
+  GPUCSRTry(&attempt, size > 1 ? GPUKSPOpen(k, k->op.dev) : PrepareSolve(ksp, k, &possible));
+  PetscCall(GPUKSPTogether(ksp, k, attempt.error, attempt.message, ok, why, len));
   if (*ok && size > 1) PetscCall(PrepareSolve(ksp, k, &possible));
   if (*ok && !possible) {
     *ok = PETSC_FALSE;

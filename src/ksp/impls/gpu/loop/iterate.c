@@ -390,18 +390,15 @@ static PetscBool RanksRest(const volatile GPUKSPState *seen, int q, int ahead)
 /* An iteration as a graph; k->graph.recorded is NULL where there can be none */
 static PetscErrorCode Record(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIteration iteration)
 {
-  GPUCSRAttempt  attempt;
-  PetscErrorCode ierr;
+  GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
   PetscCall(GPUCSRLaunchGraphBegin(k->dev->stream));
   if (k->ranks.on) PetscCall(MatGPUCSRRanksRecord_Private(&k->ranks.A, PETSC_TRUE));
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = (*iteration)(ksp, k, v);
-  PetscCall(GPUCSRAttemptEnd(&attempt));
+  GPUCSRTry(&attempt, (*iteration)(ksp, k, v));
   if (k->ranks.on) PetscCall(MatGPUCSRRanksRecord_Private(&k->ranks.A, PETSC_FALSE));
   PetscCall(GPUCSRLaunchGraphEnd(k->dev->stream, &k->graph.recorded));
-  if (ierr) PetscCall(GPUCSRLaunchGraphDestroy(&k->graph.recorded));
+  if (attempt.error) PetscCall(GPUCSRLaunchGraphDestroy(&k->graph.recorded));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 #endif

@@ -272,7 +272,6 @@ PetscErrorCode GPUKSPPeersGet(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], si
   PetscObjectState   state;
   int                stale[3], any[3];
   GPUCSRAttempt      attempt;
-  PetscErrorCode     ierr;
   PetscMPIInt        size;
 
   PetscFunctionBegin;
@@ -309,10 +308,8 @@ PetscErrorCode GPUKSPPeersGet(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], si
   if (any[0] || any[1]) {
     PetscCall(GPUCSRPeersFree(k->peers.group, k->peers.theirs));
     PetscCall(PetscMemzero(&k->peers.pattern, sizeof(k->peers.pattern)));
-    PetscCall(GPUCSRAttemptBegin(&attempt));
-    ierr = Exchange(k, A); /* an error is the same on all ranks */
-    PetscCall(GPUCSRAttemptEnd(&attempt));
-    if (ierr) {
+    GPUCSRTry(&attempt, Exchange(k, A)); /* an error is the same on all ranks */
+    if (attempt.error) {
       PetscCall(PetscStrncpy(why, attempt.message, len));
       PetscFunctionReturn(PETSC_SUCCESS);
     }

@@ -138,10 +138,9 @@ static PetscErrorCode Columns(Tail *t, int bottom)
 */
 PetscErrorCode GPUMGTailMake(GPUMGCycle *c, int most)
 {
-  Tail           t      = {.c = c};
-  int            bottom = 0;
-  GPUCSRAttempt  attempt;
-  PetscErrorCode ierr;
+  Tail          t      = {.c = c};
+  int           bottom = 0;
+  GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
   c->bottom = 0;
@@ -149,14 +148,12 @@ PetscErrorCode GPUMGTailMake(GPUMGCycle *c, int most)
   while (bottom < c->levels - 2 && c->level[bottom + 1].n <= most) bottom++;
   if (!bottom) PetscFunctionReturn(PETSC_SUCCESS);
   t.columns = c->level[bottom].n;
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = Columns(&t, bottom);
-  PetscCall(GPUCSRAttemptEnd(&attempt));
+  GPUCSRTry(&attempt, Columns(&t, bottom));
   for (int l = 0; l <= bottom; l++)
     for (int k = 0; k < 2; k++)
       if (t.at[l].own[k].dev) PetscCall(GPUCSRStorageDestroy(&t.at[l].own[k]));
-  if (!ierr) c->bottom = bottom;
-  else { /* without memory for it cycles go over all levels */ PetscCheck(ierr == PETSC_ERR_MEM, PETSC_COMM_SELF, ierr, "%s", attempt.message);
+  if (!attempt.error) c->bottom = bottom;
+  else { /* without memory for it cycles go over all levels */ PetscCheck(attempt.error == PETSC_ERR_MEM, PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
     PetscCall(GPUCSRBufferFree(c->dev, &c->tail));
     PetscCall(GPUCSRBufferFree(c->dev, &c->panels));
     PetscCall(PetscInfo(NULL, "No matrix for the small levels of a cycle: %s\n", attempt.message));
