@@ -377,7 +377,7 @@ static PetscErrorCode ProbeWrite(GPUCSRPeers p, void *const theirs[], PetscBool 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* attempt: a peer's memory is no good, on all ranks */
+/* Checks the memory of all peers; attempt has the same error on all ranks */
 static PetscErrorCode Probe(GPUCSRPeers p, GPUCSRAttempt *attempt)
 {
   void **theirs = NULL;

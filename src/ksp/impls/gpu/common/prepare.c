@@ -400,30 +400,25 @@ static PetscErrorCode ResetJacobi(KSP ksp, KSP_GPU *k)
 /* Several ranks prepare one launch or a graph, each its part. on: all ranks have succeeded; otherwise why has the reason */
 static PetscErrorCode PrepareTogether(KSP ksp, KSP_GPU *k, PetscBool *on, char why[], size_t len)
 {
-  GPUCSRAttempt  attempt;
-  PetscErrorCode ierr     = PETSC_SUCCESS;
-  PetscBool      possible = PETSC_TRUE, stale = PETSC_FALSE;
-  int            any;
+  GPUCSRAttempt attempt;
+  PetscBool     possible = PETSC_TRUE, stale = PETSC_FALSE;
+  int           any;
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRAttemptBegin(&attempt)); /* what each rank does by itself, */
-  if (k->peers.on) ierr = GPUKSPPeersLists(ksp, k);
-  if (!ierr) ierr = GPUKSPPCReserve(ksp, k, &stale);
-  PetscCall(GPUCSRAttemptEnd(&attempt));
-  PetscCall(GPUKSPTogether(ksp, k, ierr, attempt.message, on, why, len));
+  GPUCSRTry(&attempt, k->peers.on ? GPUKSPPeersLists(ksp, k) : PETSC_SUCCESS); /* each rank alone, */
+  GPUCSRThen(&attempt, GPUKSPPCReserve(ksp, k, &stale));
+  PetscCall(GPUKSPTogether(ksp, k, attempt.error, attempt.message, on, why, len));
   if (!*on) PetscFunctionReturn(PETSC_SUCCESS);
   any = stale; /* then the collective part: reading the PC's numbers */
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp)));
   if (any) PetscCall(PetscMemzero(&k->pc.numberskey, sizeof(k->pc.numberskey)));
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  if (k->taken == KSP_GPU_PATH_PERSISTENT) ierr = PreparePersistent(ksp, k, &possible);
+  if (k->taken == KSP_GPU_PATH_PERSISTENT) GPUCSRTry(&attempt, PreparePersistent(ksp, k, &possible));
   else {
-    ierr     = PrepareGraph(ksp, k);
+    GPUCSRTry(&attempt, PrepareGraph(ksp, k));
     possible = (PetscBool)(k->ranks.on || !k->dev->ops->kernels); /* k->why says why not */
   }
-  if (!ierr) ierr = PrepareHistory(ksp, k);
-  PetscCall(GPUCSRAttemptEnd(&attempt));
-  PetscCall(GPUKSPAgree(ksp, ierr || possible ? GPUKSPOutcomeOf(k, ierr) : GPUKSP_NO_DEVICE, ierr, ierr ? attempt.message : k->why, on, why, len));
+  GPUCSRThen(&attempt, PrepareHistory(ksp, k));
+  PetscCall(GPUKSPAgree(ksp, attempt.error || possible ? GPUKSPOutcomeOf(k, attempt.error) : GPUKSP_NO_DEVICE, attempt.error, attempt.error ? attempt.message : k->why, on, why, len));
   if (!*on) PetscCall(ResetJacobi(ksp, k));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

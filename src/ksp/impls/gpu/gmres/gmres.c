@@ -53,7 +53,7 @@ static PetscErrorCode Hessenberg(KSP_GPUGMRES *g)
 static PetscErrorCode PrepareGMRES(KSP ksp, KSP_GPUGMRES *g, PetscBool *ok, char why[], size_t len)
 {
   KSP_GPU      *k = &g->k;
-  GPUKSPChoice   choice;
+  GPUKSPChoice  choice;
   GPUCSRAttempt attempt;
   PetscMPIInt   size;
   PetscBool     made; /* the PC's numbers were copied to the device */

@@ -56,7 +56,7 @@ typedef struct {
 */
 typedef struct {
   GPUCSRDevice     dev;  /* NULL: PETSc solves */
-  GPUCSRStream     last; /* that of the last solve */
+  GPUCSRStream     last; /* stream of the last solve */
   GPUCSRBuffer     b, x; /* device vectors of solves with host vectors */
   Mat              A;    /* the factored matrix, since PETSc may have to factor it again */
   PetscObjectState pattern, values;

@@ -162,7 +162,7 @@ static void Spoil(PetscScalar *a, size_t ld, size_t n, int k)
     for (size_t r = 0; r < n; r++) a[q * ld + r] = (PetscScalar)NAN;
 }
 
-/* A pass over some columns, and what it meets: every rank takes all passes */
+/* A pass over some columns, and its error. Every rank takes all passes, even after an error */
 typedef struct {
   Mat            A, Ad, Ao; /* Ao is NULL on one process */
   DenseHalo     *h;

@@ -76,12 +76,8 @@ PetscErrorCode MatGPUCSRConfigDefault_Private(MatGPUCSRConfig *c)
 /* A bad value of an option is reported once for the matrix, not by each rank */
 #define OPTION(call) \
   do { \
-    PetscErrorCode ierr_; \
-\
-    PetscCall(GPUCSRAttemptBegin(&attempt)); \
-    ierr_ = (call); \
-    PetscCall(GPUCSRAttemptEnd(&attempt)); \
-    PetscCheck(!ierr_, PetscObjectComm((PetscObject)A), ierr_, "%s", attempt.message); \
+    GPUCSRTry(&attempt, call); \
+    PetscCheck(!attempt.error, PetscObjectComm((PetscObject)A), attempt.error, "%s", attempt.message); \
     *changed = (PetscBool)(*changed || set); \
   } while (0)
 

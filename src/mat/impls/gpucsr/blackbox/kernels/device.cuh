@@ -45,7 +45,7 @@ static inline unsigned int GPUCSRBlocks(int64_t work, int block)
   return (unsigned int)((work + block - 1) / block);
 }
 
-/* The first of lo, ..., hi - 1 for which below() is no longer true; hi: it is true for all */
+/* The first of lo, ..., hi - 1 for which below() is false, hi if there is none. Once false, below() stays false */
 template <class I, class F>
 __device__ __forceinline__ I bisect(I lo, I hi, F below)
 {

@@ -185,7 +185,7 @@ static GPUCSRError Order(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRTrian
   return 0;
 }
 
-/* Room for a number of each row, so that what follows is aligned */
+/* Numbers of a list with one for each row, rounded up to align the next list */
 static size_t RunsRoom(const GPUCSRTriangle *T)
 {
   return ((size_t)T->n + 63) / 64 * 64;

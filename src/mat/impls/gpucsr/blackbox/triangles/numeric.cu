@@ -281,7 +281,7 @@ extern "C" {
 GPUCSR_INTERN GPUCSRError GPUCSRFactor_CUDA(GPUCSRDevice, GPUCSRFactorCSR *, GPUCSRBool, const int *, GPUCSRPivotRule, double, GPUCSRPivots *, GPUCSRStream);
 }
 
-/* What a factorization finds, on the host and on the device */
+/* Pivots of a factorization, on the host and at d on the device; trouble: in page-locked memory */
 struct Found {
   int pivots[2], *d, *trouble;
 };
