@@ -26,14 +26,9 @@ struct Work {
 
   __device__ int64_t before(int r) const
   {
-    int low = 0, high = rows;
+    const int *const off = row;
+    const int        low = bisect(0, rows, [=](int k) { return off[k] < r; });
 
-    while (low < high) {
-      const int mid = low + (high - low) / 2;
-
-      if (row[mid] < r) low = mid + 1;
-      else high = mid;
-    }
     return (prefix ? (int64_t)weight * prefix[(r + step - 1) / step] : (int64_t)each * r) + (int64_t)ROW_ENTRIES * r + (int64_t)more * low;
   }
 };
@@ -42,16 +37,8 @@ __global__ void partition_kernel(const Work work, int align, int blocks, int *bo
 {
   const int     b = (int)(blockIdx.x * blockDim.x + threadIdx.x), m = work.m, units = (m + align - 1) / align;
   const int64_t all = work.before(m), want = all / blocks * b + all % blocks * b / blocks;
-  int           low = 0, high = units;
 
-  if (b > blocks) return;
-  while (low < high) {
-    const int mid = low + (high - low) / 2;
-
-    if (work.before(min(m, mid * align)) < want) low = mid + 1;
-    else high = mid;
-  }
-  bounds[b] = b == blocks ? m : min(m, low * align);
+  if (b <= blocks) bounds[b] = b == blocks ? m : min(m, align * bisect(0, units, [=](int u) { return work.before(min(m, u * align)) < want; }));
 }
 
 /* In large blocks the extra cost of a row with off-diagonal entries falls before the second of two reductions, where there is little other work */
