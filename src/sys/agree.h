@@ -11,7 +11,7 @@
 
     GPUCSRAttemptAgree(&t, comm, dev);   collective: the error of one rank is an error on all ranks, with the same message
 
-  Other ranks wait for the messages of this rank, so an error between two messages must not return:
+  Other ranks wait for the communication of this rank, so an error inside it must not return:
 
     GPUCSRKeep(&error, Step());       PETSc prints the error, and the rank goes on with its communication; no later step runs
 */
