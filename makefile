@@ -189,7 +189,7 @@ demo: deps ## install what is missing, build, and solve a real system
 	@BUILD=$(BUILD) share/demo.sh
 # For the GPUs of this machine alone, if nvcc knows all of them: other architectures and PTX take most of the time
 here:
-	@[ -n "$(NVCC)" ] && [ $(origin CUDA_ARCH) = file ] && [ ! -e $(DEVICE)/arch ] || exit 0; \
+	@[ -n "$(NVCC)" ] && [ "$(origin CUDA_ARCH)" = file ] && [ ! -e $(DEVICE)/src ] || exit 0; \
 	found=$$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | tr -d ' .' | sort -u); \
 	for a in $$found; do case " $(KNOWN) " in *" $$a "*) ;; *) found= ;; esac; done; \
 	if [ -n "$$found" ]; then mkdir -p $(DEVICE) && echo $$found >$(DEVICE)/arch; \
@@ -274,7 +274,7 @@ tune: needs-gpu benches ## what is tuned to this machine, for -mat_gpucsr_profil
 	$(BUILD)/bench/tune -o $(MACHINE)
 	rm -f $(BUILD)/samples.txt
 	$(BUILD)/bench/spmv -dir share/datasets -collection -setup no -samples $(BUILD)/samples.txt
-	$(BUILD)/bench/fit -o $(TUNED) -machine "$$(nvidia-smi --query-gpu=name --format=csv,noheader -i 0)" $(BUILD)/samples.txt
+	$(BUILD)/bench/fit -without $(FIDELITY) -o $(TUNED) -machine "$$(nvidia-smi --query-gpu=name --format=csv,noheader -i 0)" $(BUILD)/samples.txt
 	@echo "Use them: -mat_gpucsr_profile $(abspath $(TUNED)) -mat_gpucsr_machine $(abspath $(MACHINE))"
 # The built-in profile, from the samples in docs/results: minutes. The order counts: of a pair that was timed twice the later file has its time
 SAMPLES := $(patsubst %,docs/results/%-samples.txt.xz,survey-2026-11-21 drawn later meshes survey-2026-11-23)
