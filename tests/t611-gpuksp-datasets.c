@@ -100,7 +100,7 @@ int main(int argc, char **argv)
   PetscCall(TestRequireReal(32)); /* as the files were written */
   PetscCall(PetscOptionsGetString(NULL, NULL, "-dir", dir, sizeof(dir), NULL));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-ksp_gpucg_precision", word, sizeof(word), NULL));
-  PetscCall(PetscStrcmp(word, "mixed", &mixed));
+  PetscCall(PetscStrcmp(word, "residual_replacement", &mixed));
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(systems); k++) {
     char               path[2 * PETSC_MAX_PATH_LEN];
     Mat                A, R;
