@@ -82,7 +82,7 @@ static PetscErrorCode GraphIsFaster(KSP ksp, const KSP_GPU *k, GPUKSPPCKind kind
   PetscFunctionBegin;
   *faster = PETSC_FALSE;
   if (k->path != KSP_GPU_PATH_AUTO) PetscFunctionReturn(PETSC_SUCCESS);
-  if (k->method == GPUKSP_CG && size == 1) *faster = (PetscBool)(!k->degree && there && !table && GPUCSRPlanSums(P) && GPUKSPBytes(&P->A, PETSC_FALSE) + 72.0 * k->n > t->cg_graph_traffic);
+  if (k->method == GPUKSP_CG && size == 1) *faster = (PetscBool)(there && !table && GPUCSRPlanSums(P) && GPUKSPBytes(&P->A, PETSC_FALSE) + 72.0 * k->n > t->cg_graph_traffic);
   if (k->method != GPUKSP_BCGS) PetscFunctionReturn(PETSC_SUCCESS);
   if (size > 1) {
     PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &nnz, 1, MPI_DOUBLE, MPI_MAX, PetscObjectComm((PetscObject)ksp)));
@@ -126,7 +126,7 @@ static PetscErrorCode ChooseLaunch(KSP ksp, KSP_GPU *k, GPUKSPChoice *c)
              : c->refined                                                                       ? "residual replacement goes by it"
              : k->live                                                                          ? "a monitor or test looks at every iteration"
              : !k->pc.row->rows                                                                 ? "the preconditioner is not part of a persistent kernel"
-             : k->degree && k->method != GPUKSP_CG                                              ? "a persistent kernel has a polynomial in standard conjugate gradients alone"
+             : k->method == GPUKSP_CG_SINGLE_REDUCTION                                          ? GPUKSP_STANDARD_ALONE
              : longest > GPUCSRMachineShared.persistent_longest && k->path == KSP_GPU_PATH_AUTO ? text
              : faster                                                                           ? gathers
                                                                                                 : "";
@@ -149,14 +149,11 @@ static PetscErrorCode Choose(KSP ksp, KSP_GPU *k, GPUKSPChoice *c)
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
   PetscCall(MatGetNullSpace(A, &null));
   PetscCall(MatGetTransposeNullSpace(A, &tnull));
-  c->kind = null || tnull || ksp->transpose_solve || (k->degree && !k->pc.row->rows) ? GPUKSP_PC_ANY : k->pc.kind;
+  c->kind = null || tnull || ksp->transpose_solve ? GPUKSP_PC_ANY : k->pc.kind;
   why     = k->path == KSP_GPU_PATH_HOST_LOOP ? "asked for" : null || tnull ? "the operator has a null space" : ksp->transpose_solve ? "it is a solve with the transpose" : c->kind == GPUKSP_PC_ANY ? "the preconditioner is PCApply()'s" : NULL;
   if (why) PetscCall(PetscStrncpy(c->why, why, sizeof(c->why)));
   else if (size > 1) PetscCall(ChooseRanks(ksp, k, size, c));
-  PetscCheck(!k->degree || c->kind != GPUKSP_PC_ANY, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "-ksp_%s_polynomial_degree: the polynomial is of PCNONE or PCJACOBI, or in a persistent kernel or graph of PCPBJACOBI with blocks of at most 8, and of no operator with a null space",
-             ((PetscObject)ksp)->type_name);
   if (why || (size > 1 && !c->peers && !c->ranks)) {
-    PetscCheck(!k->degree || c->kind != GPUKSP_PC_APART, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "The polynomial of PCPBJACOBI is not for the host loop");
     if (c->kind == GPUKSP_PC_APART) c->kind = GPUKSP_PC_ANY;
     c->taken = KSP_GPU_PATH_HOST_LOOP;
     PetscCall(PetscStrncpy(c->whydouble, "the host loop is in double", sizeof(c->whydouble)));
@@ -318,7 +315,7 @@ static PetscErrorCode Tables(KSP_GPU *k)
 /* Blocks and their rows; no block cuts a slice or a block of the preconditioner */
 static PetscErrorCode Shape(KSP_GPU *k, PetscBool *possible)
 {
-  const GPUKSPShapeKey key = {k->op.version, k->launch.S->array[0].data, k->pc.row, k->method, k->pc.bs, k->degree, k->halo, k->peers.on ? k->peers.made : 0};
+  const GPUKSPShapeKey key = {k->op.version, k->launch.S->array[0].data, k->pc.row, k->method, k->pc.bs, k->halo, k->peers.on ? k->peers.made : 0};
   GPUKSPPersistent    *L   = &k->persistent;
   GPUCSRBool           fits;
 
@@ -474,11 +471,6 @@ static PetscErrorCode PrepareSolve(KSP ksp, KSP_GPU *k, PetscBool *possible)
   PetscCall(GPUKSPPCFind(ksp, k));
   PetscCall(GPUKSPLive(ksp, k));
   k->single.noroom = PETSC_FALSE;
-  PetscCall(GPUKSPPCEigenvalues(ksp, k, possible));
-  if (!*possible) {
-    PetscCall(PetscStrncpy(k->why, "the polynomial needs a positive eigenvalue of the preconditioned operator, and none was found", sizeof(k->why)));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
   if (size > 1) PetscCall(GPUKSPKindTogether(ksp, k));
   PetscCall(Choose(ksp, k, &choice));
   PetscCall(GPUKSPChoiceTake(k, &choice));

@@ -192,23 +192,6 @@ static PetscErrorCode ProductStep(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, int fro
 #define LAST(step, first) GPUKSPStepRun(ksp, k, step, v, PETSC_TRUE, first, PETSC_TRUE)
 #define ENDED             (k->graph.rulehere && k->state->reason)
 
-static PetscErrorCode Polynomial(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, PetscBool rule)
-{
-  double rho = 0;
-
-  PetscFunctionBegin;
-  PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_POLYNOMIAL_START, v, rule, PETSC_FALSE, PETSC_FALSE));
-  for (int q = 0; q < v->degree; q++) {
-    if (q) {
-      PetscCall(GPUKSPProduct(ksp, k, v, VEC_C0, VEC_C1));
-      PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_POLYNOMIAL_RESIDUAL, v, rule, PETSC_FALSE, PETSC_FALSE));
-    }
-    rho = GPUKSPChebyshev(v->emin, v->emax, rho, &v->ca, &v->cb);
-    PetscCall(GPUKSPStepRun(ksp, k, q ? GPUKSP_POLYNOMIAL_STEP : GPUKSP_POLYNOMIAL_FIRST, v, rule, PETSC_FALSE, PETSC_FALSE));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* to = M from. rule: within an iteration: skip the step if the solve rests */
 static PetscErrorCode Precondition(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, int from, int to, PetscBool rule)
 {
@@ -217,8 +200,7 @@ static PetscErrorCode Precondition(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, int fr
   k->loop.to   = to;
   v->from      = v->at[from];
   v->to        = v->at[to];
-  if (v->degree) PetscCall(Polynomial(ksp, k, v, rule));
-  else if (k->taken == KSP_GPU_PATH_HOST_LOOP) PetscCall(KSP_PCApply(ksp, k->loop.work[from], k->loop.work[to]));
+  if (k->taken == KSP_GPU_PATH_HOST_LOOP) PetscCall(KSP_PCApply(ksp, k->loop.work[from], k->loop.work[to]));
   else PetscCall((*k->pc.row->apply)(k, v->from, v->to, rule, k->dev->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

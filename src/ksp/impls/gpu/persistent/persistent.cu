@@ -154,7 +154,7 @@ GPUCSRError GPUKSPPersistentShape(GPUCSRDevice dev, GPUKSPPersistent *L, GPUCSRB
     GPUCSRCall((*f->run)(L, &most, NULL));
     if (most >= 0) break;
   }
-  if (!L->cluster && L->method == GPUKSP_CG && !L->v.explicitpc && !L->v.degree && A->m / L->blocks >= GPUCSRMachineShared.written_rows) {
+  if (!L->cluster && L->method == GPUKSP_CG && !L->v.explicitpc && A->m / L->blocks >= GPUCSRMachineShared.written_rows) {
     const GPUCSRBool known = (GPUCSRBool)(GPUKSPFormatOf(A->format)->offsets >= 0);
 
     L->written = (GPUCSRBool)!known;
@@ -211,7 +211,7 @@ GPUCSRError GPUKSPPersistentHalo(GPUKSPPersistent *L, GPUCSRStream s)
 
   /* BiCGStab of one rank with long rows of stored entries is slower with recomputed halos */
   if (bcgs && !L->peers.size && !GPUKSPFormatIsTable(L->A->format) && L->A->nnz > HALO_LONG * (int64_t)L->A->m) return 0;
-  if (L->method == GPUKSP_CG_SINGLE_REDUCTION || L->v.explicitpc || L->v.block || (L->v.degree && (bcgs || L->peers.size))) return 0;
+  if (L->v.explicitpc || L->v.block) return 0;
   GPUCSRCall((*f->reach)(L, s));
   if (L->peers.size) {
     remote_reach_kernel<<<(unsigned)L->blocks, 256, 0, (cudaStream_t)s>>>(L->peers, L->bounds, L->reach + 2 * L->blocks);

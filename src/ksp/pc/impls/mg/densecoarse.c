@@ -104,20 +104,6 @@ static PetscErrorCode Begin(Tail *t, int bottom)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Identity(GPUCSRDevice dev, int n, double *to)
-{
-  double        *rows;
-  PetscErrorCode ierr;
-
-  PetscFunctionBegin;
-  PetscCall(PetscCalloc1((size_t)n * (size_t)n, &rows));
-  for (int i = 0; i < n; i++) rows[(size_t)i * (size_t)n + (size_t)i] = 1;
-  ierr = GPUCSRUpload(dev, to, GPUCSR_DOUBLE, rows, GPUCSR_DOUBLE, (size_t)n * (size_t)n, PETSC_FALSE, dev->stream, NULL);
-  PetscCall(PetscFree(rows));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode Columns(Tail *t, int bottom)
 {
   GPUMGCycle  *c  = t->c;
@@ -126,7 +112,7 @@ static PetscErrorCode Columns(Tail *t, int bottom)
 
   PetscFunctionBegin;
   PetscCall(Begin(t, bottom));
-  PetscCall(Identity(c->dev, t->columns, at->b));
+  PetscCall(GPUMGIdentity(c->dev, t->columns, at->b, c->dev->stream));
   for (int k = 0; k < c->level[bottom + 1].cycles; k++) PetscCall(Multiplicative(t, bottom, (PetscBool)(k == 0)));
   PetscCall(GPUCSRBufferGrow(c->dev, sizeof(double) * n * n, "the tail of a multigrid cycle", &c->tail));
   PetscCall(c->dev->ops->copy(c->dev->id, c->tail.p, at->x, sizeof(double) * n * n, GPUCSR_ON_DEVICE, c->dev->stream));

@@ -148,7 +148,7 @@ static GPUCSRError Transpose_CUDA(const GPUCSRStorage *A, GPUCSRStorage *T, int3
     gather_kernel<<<Grid((size_t)A->nnz), 256, 0, s>>>(A->nnz, map, (const int *)order, (int *)T->array[CSR_COL].data);
     if (A->array[CSR_VAL].data) ierr = Gather_CUDA(T->array[CSR_VAL].type, (size_t)A->nnz, map, A->array[CSR_VAL].data, T->array[CSR_VAL].data, st);
   }
-  (void)cudaStreamSynchronize(s);
+  if (st != A->dev->stream) (void)cudaStreamSynchronize(s); /* memory goes in the order of the device's stream */
   GPUCSRCall(GPUCSRFree(A->dev, list, &sorted));
   GPUCSRCall(GPUCSRFree(A->dev, list, &order));
   GPUCSRCall(GPUCSRFree(A->dev, bytes, &temp));
