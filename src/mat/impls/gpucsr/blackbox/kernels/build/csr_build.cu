@@ -49,14 +49,7 @@ __global__ void column_starts_kernel(int n, int64_t nnz, const int *__restrict__
   const int c = (int)(blockIdx.x * blockDim.x + threadIdx.x);
 
   if (c > n) return;
-  int64_t lo = 0, hi = nnz;
-  while (lo < hi) {
-    const int64_t mid = (lo + hi) / 2;
-
-    if (sorted[mid] < c) lo = mid + 1;
-    else hi = mid;
-  }
-  start[c] = (int)lo;
+  start[c] = (int)bisect((int64_t)0, nnz, [=](int64_t k) { return sorted[k] < c; });
 }
 
 /* row[k] = the row of entry k: 8 threads for a row */
