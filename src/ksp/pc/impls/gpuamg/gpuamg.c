@@ -1,31 +1,8 @@
 /*
   PCGPUAMG: smoothed aggregation whose hierarchy (blackbox/amg) is made of the matrix on its device and stays there, applied by the cycles that PCMG has on the device (../mg/cycle.c).
 */
-#include <petsc/private/pcimpl.h>  /* a PC type: its operations and data */
-#include <petsc/private/matimpl.h> /* the type and the state of the operator */
-#include "../../../../sys/gpucsrsys.h"
-#include "../../../../mat/impls/gpucsr/blackbox/amg/amg.h"
-#include "gpuamg.h"
+#include "gpuamgimpl.h"
 
-typedef struct _n_PC_GPUAMG PC_GPUAMG;
-struct _n_PC_GPUAMG {
-  GPUAMGOptions    o;
-  PetscInt         nthreshold, degree, cycles, tail;
-  PetscReal        scale;
-  PetscBool        reuse;
-  GPUAMG           h;
-  GPUMGCycle       cycle, transposed;
-  PetscBool        taken, takent; /* the cycles are those of the hierarchy */
-  GPUCSROperator   matrix;        /* that the hierarchy was made of */
-  const void      *data;          /* of its plan's first array */
-  PetscObjectId    near;          /* near null space */
-  PetscObjectState nearstate;
-  PetscBool        changed; /* options, since the hierarchy was made */
-  PetscInt         version; /* another one whenever the cycle is another one */
-  PetscInt         built, refreshed;
-  GPUCSREvent      event;
-  GPUCSRLiving     living;
-};
 static PetscErrorCode   ForgetLiving(void *);
 static GPUCSRLivingList living = {GPUCSR_FINAL_PC, ForgetLiving, NULL};
 
@@ -364,97 +341,6 @@ static PetscErrorCode PCApplyTranspose_GPUAMG(PC pc, Vec b, Vec x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Range(PC pc, const char name[], PetscInt value, PetscInt least, PetscInt most)
-{
-  PetscFunctionBegin;
-  PetscCheck(value >= least && value <= most, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE, "-pc_gpuamg_%s %" PetscInt_FMT ": must be from %" PetscInt_FMT " to %" PetscInt_FMT, name, value, least, most);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* ---- PCGAMG's functions, which set the same here ---- */
-
-/* A number of the options, within the range that its option has */
-static PetscErrorCode Set(PC pc, const char name[], PetscInt value, PetscInt least, PetscInt most, int *number)
-{
-  PC_GPUAMG *a = (PC_GPUAMG *)pc->data;
-
-  PetscFunctionBegin;
-  PetscCall(Range(pc, name, value, least, most));
-  if (*number != (int)value) a->changed = PETSC_TRUE;
-  *number = (int)value;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCGAMGSetNSmooths_GPUAMG(PC pc, PetscInt n)
-{
-  PetscFunctionBegin;
-  PetscCall(Set(pc, "agg_nsmooths", n, 0, GPUAMG_SMOOTHS, &((PC_GPUAMG *)pc->data)->o.nsmooths));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCGAMGSetAggressiveLevels_GPUAMG(PC pc, PetscInt n)
-{
-  PetscFunctionBegin;
-  PetscCall(Set(pc, "aggressive_coarsening", n, 0, GPUAMG_LEVELS, &((PC_GPUAMG *)pc->data)->o.aggressive));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCGAMGSetCoarseEqLim_GPUAMG(PC pc, PetscInt n)
-{
-  PetscFunctionBegin;
-  PetscCall(Set(pc, "coarse_eq_limit", n, 1, GPUAMG_INVERSE, &((PC_GPUAMG *)pc->data)->o.limit));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCGAMGSetNlevels_GPUAMG(PC pc, PetscInt n)
-{
-  PetscFunctionBegin;
-  PetscCall(Set(pc, "max_levels", PetscMin(n, GPUAMG_LEVELS), 1, GPUAMG_LEVELS, &((PC_GPUAMG *)pc->data)->o.levels));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCGAMGSetThreshold_GPUAMG(PC pc, PetscReal threshold[], PetscInt n)
-{
-  PC_GPUAMG *a = (PC_GPUAMG *)pc->data;
-
-  PetscFunctionBegin;
-  if (n < 1) PetscFunctionReturn(PETSC_SUCCESS);
-  a->changed    = PETSC_TRUE;
-  a->nthreshold = PetscMin(n, GPUAMG_LEVELS);
-  for (PetscInt l = 0; l < a->nthreshold; l++) a->o.threshold[l] = (double)threshold[l];
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCGAMGSetThresholdScale_GPUAMG(PC pc, PetscReal scale)
-{
-  PC_GPUAMG *a = (PC_GPUAMG *)pc->data;
-
-  PetscFunctionBegin;
-  if (a->scale != scale) a->changed = PETSC_TRUE;
-  a->scale = scale;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCGAMGSetReuseInterpolation_GPUAMG(PC pc, PetscBool reuse)
-{
-  PetscFunctionBegin;
-  ((PC_GPUAMG *)pc->data)->reuse = reuse;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static const struct {
-  const char *name;
-  void (*set)(void);
-} setters[] = {
-  {"PCGAMGSetNSmooths_C",           (void (*)(void))PCGAMGSetNSmooths_GPUAMG          },
-  {"PCGAMGSetAggressiveLevels_C",   (void (*)(void))PCGAMGSetAggressiveLevels_GPUAMG  },
-  {"PCGAMGSetCoarseEqLim_C",        (void (*)(void))PCGAMGSetCoarseEqLim_GPUAMG       },
-  {"PCGAMGSetNlevels_C",            (void (*)(void))PCGAMGSetNlevels_GPUAMG           },
-  {"PCGAMGSetThreshold_C",          (void (*)(void))PCGAMGSetThreshold_GPUAMG         },
-  {"PCGAMGSetThresholdScale_C",     (void (*)(void))PCGAMGSetThresholdScale_GPUAMG    },
-  {"PCGAMGSetReuseInterpolation_C", (void (*)(void))PCGAMGSetReuseInterpolation_GPUAMG}
-};
-
 /* ---- the type ---- */
 
 static PetscErrorCode PCReset_GPUAMG(PC pc)
@@ -471,62 +357,8 @@ static PetscErrorCode PCDestroy_GPUAMG(PC pc)
   PetscFunctionBegin;
   PetscCall(Forget(a));
   PetscCall(GPUCSRLivingRemove(&a->living));
-  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(setters); k++) PetscCall(PetscObjectComposeFunction((PetscObject)pc, setters[k].name, NULL));
+  PetscCall(PCGPUAMGSettersCompose_Private(pc, PETSC_FALSE));
   PetscCall(PetscFree(pc->data));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCSetFromOptions_GPUAMG(PC pc, GPUCSROptionItems PetscOptionsObject)
-{
-  PC_GPUAMG        *a = (PC_GPUAMG *)pc->data;
-  GPUAMGOptions    *o = &a->o, old = *o;
-  const PetscReal   oldscale                 = a->scale;
-  PetscReal         threshold[GPUAMG_LEVELS] = {0};
-  PetscInt          n = GPUAMG_LEVELS, v[] = {o->nsmooths, o->aggressive, o->limit, o->levels, o->steps, o->distance[0], o->distance[1]};
-  static const char names[][24] = {"agg_nsmooths", "aggressive_coarsening", "coarse_eq_limit", "max_levels", "esteig_ksp_max_it", "mis_k", "aggressive_mis_k"};
-  static const int  range[][2]  = {
-      {0, GPUAMG_SMOOTHS},
-      {0, GPUAMG_LEVELS },
-      {1, GPUAMG_INVERSE},
-      {1, GPUAMG_LEVELS },
-      {1, GPUAMG_STEPS  },
-      {1, 8             },
-      {1, 8             }
-  };
-  PetscBool set;
-
-  PetscFunctionBegin;
-  PetscOptionsHeadBegin(PetscOptionsObject, "PCGPUAMG options");
-  PetscCall(PetscOptionsRealArray("-pc_gpuamg_threshold", "Relative threshold for the strength graph, a number a level; negative: all entries", "PCGPUAMG", threshold, &n, &set));
-  PetscCall(PetscOptionsReal("-pc_gpuamg_threshold_scale", "From one level to the next where none is given", "PCGPUAMG", a->scale, &a->scale, NULL));
-  PetscCall(PetscOptionsInt("-pc_gpuamg_agg_nsmooths", "Steps of the prolongator's smoother", "PCGPUAMG", v[0], &v[0], NULL));
-  PetscCall(PetscOptionsInt("-pc_gpuamg_aggressive_coarsening", "Levels with aggressive coarsening", "PCGPUAMG", v[1], &v[1], NULL));
-  PetscCall(PetscOptionsInt("-pc_gpuamg_coarse_eq_limit", "Rows that are solved directly", "PCGPUAMG", v[2], &v[2], NULL));
-  PetscCall(PetscOptionsInt("-pc_gpuamg_max_levels", "Levels at most", "PCGPUAMG", v[3], &v[3], NULL));
-  PetscCall(PetscOptionsInt("-pc_gpuamg_esteig_ksp_max_it", "Steps of an eigenvalue estimate", "PCGPUAMG", v[4], &v[4], NULL));
-  PetscCall(PetscOptionsInt("-pc_gpuamg_mis_k", "Roots of aggregates are further apart", "PCGPUAMG", v[5], &v[5], NULL));
-  PetscCall(PetscOptionsInt("-pc_gpuamg_aggressive_mis_k", "The same where coarsening is aggressive", "PCGPUAMG", v[6], &v[6], NULL));
-  PetscCall(PetscOptionsBool("-pc_gpuamg_reuse_interpolation", "Keep prolongators with new values", "PCGPUAMG", a->reuse, &a->reuse, NULL));
-  PetscCall(PetscOptionsInt("-pc_gpuamg_smoother_degree", "Steps of Chebyshev's iteration before and after the coarse correction", "PCGPUAMG", a->degree, &a->degree, NULL));
-  PetscCall(PetscOptionsInt("-pc_gpuamg_cycles", "1: V cycles, 2: W cycles", "PCGPUAMG", a->cycles, &a->cycles, NULL));
-  PetscCall(PetscOptionsInt("-pc_gpuamg_tail", "Rows of levels that become one dense matrix", "PCGPUAMG", a->tail, &a->tail, NULL));
-  PetscOptionsHeadEnd();
-  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(v); k++) PetscCall(Range(pc, names[k], v[k], range[k][0], range[k][1]));
-  PetscCall(Range(pc, "smoother_degree", a->degree, 1, GPUMG_STEPS));
-  PetscCall(Range(pc, "cycles", a->cycles, 1, 2));
-  PetscCall(Range(pc, "tail", a->tail, 0, 8192));
-  o->nsmooths    = (int)v[0];
-  o->aggressive  = (int)v[1];
-  o->limit       = (int)v[2];
-  o->levels      = (int)v[3];
-  o->steps       = (int)v[4];
-  o->distance[0] = (int)v[5];
-  o->distance[1] = (int)v[6];
-  if (set && n > 0) {
-    a->nthreshold = n;
-    for (PetscInt l = 0; l < n; l++) o->threshold[l] = (double)threshold[l];
-  }
-  if (memcmp(&old, o, sizeof(old)) || oldscale != a->scale) a->changed = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -620,9 +452,9 @@ static PetscErrorCode PCCreate_GPUAMG(PC pc)
   pc->ops->destroy        = PCDestroy_GPUAMG;
   pc->ops->apply          = PCApply_GPUAMG;
   pc->ops->applytranspose = PCApplyTranspose_GPUAMG;
-  pc->ops->setfromoptions = PCSetFromOptions_GPUAMG;
+  pc->ops->setfromoptions = PCGPUAMGSetFromOptions_Private;
   pc->ops->view           = PCView_GPUAMG;
-  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(setters); k++) PetscCall(PetscObjectComposeFunction((PetscObject)pc, setters[k].name, setters[k].set));
+  PetscCall(PCGPUAMGSettersCompose_Private(pc, PETSC_TRUE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
