@@ -99,118 +99,138 @@ static PetscErrorCode Forget(PC_GPUAMG *a)
   PetscCall(CycleDestroy(&a->cycle));
   PetscCall(CycleDestroy(&a->transposed));
   PetscCall(GPUAMGDestroy(&a->h));
+  PetscCall(PCGPUAMGRanksDestroy_Private(&a->ranks));
   a->taken = a->takent = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Check(PC pc)
+static PetscErrorCode Check(PC pc, PetscBool *several)
 {
-  Mat         A = pc->pmat;
-  PetscBool   ours, several;
-  PetscMPIInt size;
+  Mat       A = pc->pmat;
+  PetscBool one;
 
   PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)pc), &size));
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJGPUCSR, &ours));
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJGPUCSR, &several));
-  PetscCheck(!several && size == 1, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP, "PC type gpuamg is for one process: on several take -pc_type gamg (PCGAMG), whose products are on the devices");
-  PetscCheck(ours, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_WRONG, "PC type gpuamg needs a matrix of type %s, not %s: take -mat_type gpucsr, or -pc_type gamg (PCGAMG)", MATGPUCSR, ((PetscObject)A)->type_name);
-  PetscCheck(A->rmap->n == A->cmap->n, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_SIZ, "PC type gpuamg needs a square matrix, not one of %" PetscInt_FMT " rows and %" PetscInt_FMT " columns", A->rmap->n, A->cmap->n);
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJGPUCSR, &one));
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJGPUCSR, several));
+  PetscCheck(one || *several, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_WRONG, "PC type gpuamg needs a matrix of type %s, not %s: take -mat_type gpucsr, or -pc_type gamg (PCGAMG)", MATGPUCSR, ((PetscObject)A)->type_name);
+  PetscCheck(A->rmap->N == A->cmap->N, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_SIZ, "PC type gpuamg needs a square matrix, not one of %" PetscInt_FMT " rows and %" PetscInt_FMT " columns", A->rmap->N, A->cmap->N);
+  if (*several) PetscCall(PCGPUAMGOptionsSame_Private(pc));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode NearRows(MatNullSpace near, PetscInt n, PetscInt ns, PetscBool constant, const Vec v[], double *rows)
+/* A level of the finer hierarchy: its options, as those of a finest level */
+void PCGPUAMGOptionsAt_Private(const PC_GPUAMG *a, int level, GPUAMGOptions *o)
 {
-  const PetscScalar *x;
+  GPUAMGOptions all = a->o;
 
-  PetscFunctionBegin;
-  (void)near;
-  for (PetscInt c = 0; c < ns; c++) {
-    const PetscBool one = (PetscBool)(constant && c == 0);
-
-    if (!one) PetscCall(VecGetArrayRead(v[c - (PetscInt)constant], &x));
-    for (PetscInt i = 0; i < n; i++) rows[i * ns + c] = one ? 1 : (double)PetscRealPart(x[i]);
-    if (!one) PetscCall(VecRestoreArrayRead(v[c - (PetscInt)constant], &x));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
+  for (PetscInt l = a->nthreshold; l < GPUAMG_LEVELS; l++) all.threshold[l] = all.threshold[l - 1] * (double)a->scale;
+  *o = all;
+  for (int l = 0; l < GPUAMG_LEVELS; l++) o->threshold[l] = all.threshold[PetscMin(l + level, GPUAMG_LEVELS - 1)];
+  o->aggressive = PetscMax(0, all.aggressive - level);
+  o->levels     = PetscMax(1, all.levels - level);
 }
 
-/* The near null space of the matrix on the device; without one basis is NULL, and constants are taken */
-static PetscErrorCode Near(PC pc, GPUCSRDevice dev, PetscInt *ns, GPUCSRBuffer *basis)
+/* The PC of a coarse level, which may be that of another communicator, with its near null space */
+PetscErrorCode PCGPUAMGInherit_Private(const PC_GPUAMG *a, int level, PetscInt ns, const double *near, PC pc)
 {
-  const PetscInt n = pc->pmat->rmap->n;
-  MatNullSpace   near;
-  PetscBool      constant;
-  const Vec     *v;
-  PetscInt       count;
-  double        *rows;
-  PetscErrorCode ierr;
+  PC_GPUAMG *c = (PC_GPUAMG *)pc->data;
+  PetscInt   n;
 
   PetscFunctionBegin;
-  *ns = 0;
-  PetscCall(MatGetNearNullSpace(pc->pmat, &near));
+  PCGPUAMGOptionsAt_Private(a, level, &c->o);
+  c->nthreshold = GPUAMG_LEVELS;
+  c->degree     = a->degree;
+  c->cycles     = a->cycles;
+  c->tail       = a->tail;
+  c->reuse      = a->reuse;
+  c->gathers    = PETSC_TRUE;
+  c->changed    = PETSC_TRUE;
+  PetscCall(PetscFree(c->given));
   if (!near) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatNullSpaceGetVecs(near, &constant, &count, &v));
-  *ns = count + (PetscInt)constant;
-  PetscCheck(*ns <= GPUAMG_VECTORS, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP, "PC type gpuamg takes a near null space of at most %d vectors, not %" PetscInt_FMT, GPUAMG_VECTORS, *ns);
-  if (!*ns) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUCSRBufferGrow(dev, sizeof(double) * (size_t)n * (size_t)*ns, "a near null space", basis));
-  PetscCall(PetscMalloc1((size_t)n * (size_t)*ns, &rows));
-  ierr = NearRows(near, n, *ns, constant, v, rows);
-  if (!ierr) ierr = GPUCSRUpload(dev, basis->p, GPUCSR_DOUBLE, rows, GPUCSR_DOUBLE, (size_t)n * (size_t)*ns, PETSC_FALSE, dev->stream, NULL);
-  PetscCall(PetscFree(rows));
-  PetscCall(ierr);
+  PetscCall(MatGetLocalSize(pc->pmat, &n, NULL));
+  PetscCall(PetscMalloc1((size_t)n * (size_t)ns + 1, &c->given));
+  PetscCall(PetscArraycpy(c->given, near, (size_t)n * (size_t)ns));
+  c->ngiven = ns;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The hierarchy of o: refreshed where its pattern and what was asked for are as they were, and nothing of the aggregates depends on values */
-static PetscErrorCode Hierarchy(PC pc, const GPUCSROperator *o)
+PetscErrorCode PCGPUAMGOnDevice_Private(const GPUCSROperator *o, const char why[])
 {
-  PC_GPUAMG           *a = (PC_GPUAMG *)pc->data;
-  const GPUCSRStorage *csr;
-  GPUAMGOptions        options = a->o;
-  MatNullSpace         near;
-  PetscObjectId        id    = 0;
-  PetscObjectState     state = 0;
-  PetscBool            same, strong = PETSC_FALSE;
-  PetscInt             bs, ns;
-  GPUCSRBuffer         basis = {NULL, 0};
-  PetscErrorCode       ierr;
+  PetscFunctionBegin;
+  PetscCheck(o->dev, PETSC_COMM_SELF, PETSC_ERR_SUP, "PC type gpuamg needs its matrix on a device, but %s: take -pc_type gamg (PCGAMG)", why);
+  PetscCheck(GPUCSRVectorType(o->plan->A.precision) == GPUCSR_DOUBLE, PETSC_COMM_SELF, PETSC_ERR_SUP, "PC type gpuamg needs a matrix whose vectors are double, not of -mat_gpucsr_precision single");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Is what was asked for as it was at the last set-up, and do aggregates not depend on values that may have changed? */
+static PetscErrorCode Asked(PC pc, PetscBool *same)
+{
+  PC_GPUAMG       *a = (PC_GPUAMG *)pc->data;
+  GPUAMGOptions    o;
+  MatNullSpace     near;
+  PetscObjectId    id     = 0;
+  PetscObjectState state  = 0;
+  PetscBool        strong = PETSC_FALSE;
 
   PetscFunctionBegin;
   PetscCall(MatGetNearNullSpace(pc->pmat, &near));
   if (near) PetscCall(PetscObjectGetId((PetscObject)near, &id));
   if (near) PetscCall(PetscObjectStateGet((PetscObject)near, &state));
-  for (PetscInt l = a->nthreshold; l < GPUAMG_LEVELS; l++) options.threshold[l] = options.threshold[l - 1] * (double)a->scale;
-  for (int l = 0; l < GPUAMG_LEVELS; l++) strong = (PetscBool)(strong || options.threshold[l] >= 0);
-  PetscCall(MatGPUCSROperatorBegin_Private(o));
-  PetscCall(MatGPUCSROperatorCSR_Private(o, NULL, &csr));
-  same = (PetscBool)(a->taken && !a->changed && !a->h.problem && a->matrix.A == o->A && a->h.dev == o->dev && a->matrix.version.pattern == o->version.pattern && a->near == id && a->nearstate == state);
-  if (same && (a->reuse || !strong)) {
-    PetscCall(GPUAMGRefresh(&a->h, csr, o->plan, (GPUCSRBool)a->reuse));
-    a->refreshed++;
-  } else {
-    PetscCall(Forget(a));
-    PetscCall(MatGetBlockSize(pc->pmat, &bs));
-    PetscCheck(bs <= GPUAMG_VECTORS, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP, "PC type gpuamg takes blocks of at most %d rows, not %" PetscInt_FMT, GPUAMG_VECTORS, bs);
-    ierr = Near(pc, o->dev, &ns, &basis);
-    if (!ierr) ierr = GPUAMGSetUp(&a->h, &options, csr, o->plan, (int)bs, (int)ns, (const double *)basis.p);
-    PetscCall(GPUCSRBufferFree(o->dev, &basis));
-    PetscCall(ierr);
-    a->built++;
-  }
+  PCGPUAMGOptionsAt_Private(a, 0, &o);
+  for (int l = 0; l < GPUAMG_LEVELS; l++) strong = (PetscBool)(strong || o.threshold[l] >= 0);
+  *same        = (PetscBool)(!a->changed && (a->reuse || !strong) && a->near == id && a->nearstate == state);
   a->near      = id;
   a->nearstate = state;
   a->changed   = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode SetUpSteps(PC pc, const GPUCSROperator *o)
+static PetscErrorCode Fresh(PC pc, const GPUCSROperator *o, const GPUCSRStorage *csr)
+{
+  PC_GPUAMG     *a = (PC_GPUAMG *)pc->data;
+  GPUAMGOptions  options;
+  PetscInt       bs, ns;
+  double        *rows;
+  GPUCSRBuffer   basis = {NULL, 0};
+  PetscErrorCode ierr  = PETSC_SUCCESS;
+
+  PetscFunctionBegin;
+  PetscCall(Forget(a));
+  PCGPUAMGOptionsAt_Private(a, 0, &options);
+  PetscCall(PCGPUAMGNear_Private(pc, &bs, &ns, &rows));
+  if (rows) ierr = PCGPUAMGUpload_Private(o->dev, (size_t)csr->m * (size_t)ns, rows, &basis);
+  PetscCall(PetscFree(rows));
+  if (!ierr) ierr = GPUAMGSetUp(&a->h, &options, csr, o->plan, (int)bs, (int)ns, (const double *)basis.p);
+  PetscCall(GPUCSRBufferFree(o->dev, &basis));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The hierarchy of o: refreshed where its pattern and what was asked for are as they were */
+static PetscErrorCode Hierarchy(PC pc, const GPUCSROperator *o, PetscBool same)
+{
+  PC_GPUAMG           *a = (PC_GPUAMG *)pc->data;
+  const GPUCSRStorage *csr;
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSROperatorBegin_Private(o));
+  PetscCall(MatGPUCSROperatorCSR_Private(o, NULL, &csr));
+  if (same && a->taken && !a->h.problem && a->matrix.A == o->A && a->h.dev == o->dev && a->matrix.version.pattern == o->version.pattern) {
+    PetscCall(GPUAMGRefresh(&a->h, csr, o->plan, (GPUCSRBool)a->reuse));
+    a->refreshed++;
+  } else {
+    PetscCall(Fresh(pc, o, csr));
+    a->built++;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SetUpSteps(PC pc, const GPUCSROperator *o, PetscBool same)
 {
   PC_GPUAMG *a = (PC_GPUAMG *)pc->data;
 
   PetscFunctionBegin;
-  PetscCall(Hierarchy(pc, o));
+  PetscCall(Hierarchy(pc, o, same));
   a->takent = PETSC_FALSE;
   if (a->h.problem) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(CycleFill(a, o, PETSC_FALSE, &a->cycle));
@@ -220,7 +240,7 @@ static PetscErrorCode SetUpSteps(PC pc, const GPUCSROperator *o)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode PCSetUp_GPUAMG(PC pc)
+static PetscErrorCode OneSetUp(PC pc, PetscBool same)
 {
   PC_GPUAMG     *a        = (PC_GPUAMG *)pc->data;
   char           why[256] = "";
@@ -228,17 +248,28 @@ static PetscErrorCode PCSetUp_GPUAMG(PC pc)
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(Check(pc));
-  a->version++;
-  pc->failedreason = PC_NOERROR;
   if (!pc->pmat->rmap->n) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGPUCSROperatorSend_Private(pc->pmat));
   PetscCall(MatGPUCSROperatorGet_Private(pc->pmat, &o, why, sizeof(why)));
-  PetscCheck(o.dev, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP, "PC type gpuamg needs its matrix on a device, but %s: take -pc_type gamg (PCGAMG)", why);
-  PetscCheck(GPUCSRVectorType(o.plan->A.precision) == GPUCSR_DOUBLE, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP, "PC type gpuamg needs a matrix whose vectors are double, not of -mat_gpucsr_precision single");
-  ierr = SetUpSteps(pc, &o);
+  PetscCall(PCGPUAMGOnDevice_Private(&o, why));
+  ierr = SetUpSteps(pc, &o, same);
   if (ierr) PetscCall(Forget(a));
   PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCSetUp_GPUAMG(PC pc)
+{
+  PC_GPUAMG *a = (PC_GPUAMG *)pc->data;
+  PetscBool  several, same = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  PetscCall(Check(pc, &several));
+  PetscCall(Asked(pc, &same));
+  a->version++;
+  pc->failedreason = PC_NOERROR;
+  if (several) PetscCall(PCGPUAMGRanksSetUp_Private(pc, same));
+  else PetscCall(OneSetUp(pc, same));
   if (a->h.problem) {
     const PetscBool nan = (PetscBool)((a->h.problem & GPUAMG_NAN) != 0);
 
@@ -259,7 +290,7 @@ static PetscErrorCode Current(PC pc)
   GPUCSROperator o;
 
   PetscFunctionBegin;
-  if (!a->taken) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!a->taken || a->ranks) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGPUCSROperatorGet_Private(a->matrix.A, &o, why, sizeof(why)));
   if (o.dev != a->h.dev) {
     PetscCall(Forget(a));
@@ -283,6 +314,10 @@ PetscErrorCode PCGPUAMGCycleGet_Private(PC pc, GPUMGCycle **c, PetscInt *version
   PetscFunctionBegin;
   *c = NULL;
   if (!pc->setupcalled || !a->taken) PetscFunctionReturn(PETSC_SUCCESS);
+  if (a->ranks) {
+    PetscCall(PCGPUAMGRanksCycle_Private(pc, c, version));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   PetscCall(Current(pc));
   *version = a->version;
   if (a->taken) *c = &a->cycle;
@@ -310,7 +345,8 @@ static PetscErrorCode PCApply_GPUAMG(PC pc, Vec b, Vec x)
 
   PetscFunctionBegin;
   PetscCall(ApplyNone(pc, b, x, &none));
-  if (!none) PetscCall(GPUMGCycleApplyVecs(&a->cycle, &a->event, b, x));
+  if (!none && a->ranks) PetscCall(PCGPUAMGRanksApply_Private(pc, PETSC_FALSE, b, x));
+  else if (!none) PetscCall(GPUMGCycleApplyVecs(&a->cycle, &a->event, b, x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -323,7 +359,8 @@ static PetscErrorCode PCApplyTranspose_GPUAMG(PC pc, Vec b, Vec x)
 
   PetscFunctionBegin;
   PetscCall(ApplyNone(pc, b, x, &none));
-  if (none) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!none && a->ranks) PetscCall(PCGPUAMGRanksApply_Private(pc, PETSC_TRUE, b, x));
+  if (none || a->ranks) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatIsSymmetricKnown(a->matrix.A, &known, &symmetric));
   if (known && symmetric) {
     PetscCall(GPUMGCycleApplyVecs(&a->cycle, &a->event, b, x));
@@ -357,6 +394,8 @@ static PetscErrorCode PCDestroy_GPUAMG(PC pc)
   PetscFunctionBegin;
   PetscCall(Forget(a));
   PetscCall(GPUCSRLivingRemove(&a->living));
+  PetscCall(PetscFree(a->given));
+  PetscCall(PetscFree(a->coordinates));
   PetscCall(PCGPUAMGSettersCompose_Private(pc, PETSC_FALSE));
   PetscCall(PetscFree(pc->data));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -376,6 +415,10 @@ static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
                                    a->o.threshold[0]));
   if (!a->taken) {
     PetscCall(PetscViewerASCIIPrintf(viewer, "  not yet set up\n"));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (a->ranks) {
+    PetscCall(PCGPUAMGRanksView_Private(pc, viewer));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   for (int l = 0; l < h->levels; l++) all += (double)h->level[l].A.nnz;
@@ -407,6 +450,8 @@ static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
 . -pc_gpuamg_smoother_degree n               - steps of Chebyshev's iteration before and after the coarse correction, 2 by default
 . -pc_gpuamg_cycles (1|2)                    - V or W cycles
 . -pc_gpuamg_esteig_ksp_max_it n             - steps of an eigenvalue estimate, 10 by default
+. -pc_gpuamg_process_eq_limit n              - a level of fewer rows a rank goes to each rank, which has all of it and of the coarser levels, 50 by default
+. -pc_gpuamg_gather_limit n                  - so does a level, below the finest, of at most so many rows
 . -pc_gpuamg_mis_k k                         - roots of aggregates are further apart than this, 1 by default
 . -pc_gpuamg_aggressive_mis_k k              - the same where coarsening is aggressive, 3 by default
 - -pc_gpuamg_tail n                          - levels of at most so many rows become one dense matrix
@@ -424,7 +469,7 @@ static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
   The functions of `PCGAMG` that set these options set them here: `PCGAMGSetThreshold()`, `PCGAMGSetThresholdScale()`, `PCGAMGSetNSmooths()`, `PCGAMGSetAggressiveLevels()`, `PCGAMGSetCoarseEqLim()`, `PCGAMGSetNlevels()`,
   `PCGAMGSetReuseInterpolation()`.
 
-  One process alone so far.
+  With several ranks aggregates do not cross ranks. The levels down to the first small one are a `PCMG` of all ranks, whose smoothers take all options `-mg_levels_...` that PETSc has, and `-pc_mg_gpucsr` runs its cycles on the devices.
 
 .seealso: `MATGPUCSR`, `PCGAMG`, `KSPGPUCG`, `MatSetNearNullSpace()`
 M*/
@@ -445,6 +490,8 @@ static PetscErrorCode PCCreate_GPUAMG(PC pc)
   a->cycles     = 1;
   a->tail       = 1024;
   a->scale      = 1;
+  a->least      = 50;
+  a->gather     = (PetscInt)GPUCSRMachineShared.whole_level_rows;
   PetscCall(GPUCSRLivingAdd(&living, &a->living, a));
 
   pc->ops->setup          = PCSetUp_GPUAMG;

@@ -6,6 +6,8 @@
 #include "../../../../mat/impls/gpucsr/blackbox/amg/amg.h"
 #include "gpuamg.h"
 
+typedef struct _n_GPUAMGRanks GPUAMGRanks;
+
 typedef struct _n_PC_GPUAMG PC_GPUAMG;
 struct _n_PC_GPUAMG {
   GPUAMGOptions    o;
@@ -23,9 +25,36 @@ struct _n_PC_GPUAMG {
   PetscInt         version; /* another one whenever the cycle is another one */
   PetscInt         built, refreshed;
   GPUCSREvent      event;
+  GPUAMGRanks     *ranks;   /* instead of a hierarchy: levels of several ranks */
+  PetscInt         least;   /* -pc_gpuamg_process_eq_limit: of fewer rows a rank, or */
+  PetscInt         gather;  /* -pc_gpuamg_gather_limit: of so many below the finest, a level goes to each rank */
+  PetscBool        gathers; /* the matrix does, however large it is */
+  double          *given;   /* a near null space that no MatNullSpace has, by rows of ngiven numbers */
+  PetscInt         ngiven;
+  PetscReal       *coordinates; /* of PCSetCoordinates() */
+  PetscInt         dim, points;
   GPUCSRLiving     living;
 };
 
 /* options.c */
 GPUCSR_INTERN PetscErrorCode PCGPUAMGSettersCompose_Private(PC, PetscBool);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGSetFromOptions_Private(PC, GPUCSROptionItems);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGOptionsSame_Private(PC);
+
+/* gpuamg.c */
+GPUCSR_INTERN void           PCGPUAMGOptionsAt_Private(const PC_GPUAMG *, int level, GPUAMGOptions *);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGInherit_Private(const PC_GPUAMG *, int level, PetscInt ns, const double *near, PC);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGOnDevice_Private(const GPUCSROperator *, const char why[]);
+
+/* near.c */
+GPUCSR_INTERN PetscErrorCode PCGPUAMGNear_Private(PC, PetscInt *bs, PetscInt *ns, double **rows);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGUpload_Private(GPUCSRDevice, size_t n, const double *rows, GPUCSRBuffer *);
+GPUCSR_INTERN PetscErrorCode PCSetCoordinates_GPUAMG(PC, PetscInt dim, PetscInt points, PetscReal[]);
+
+/* ranks.c */
+GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksSetUp_Private(PC, PetscBool same);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksDestroy_Private(GPUAMGRanks **);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksApply_Private(PC, PetscBool transposed, Vec, Vec);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksCycle_Private(PC, GPUMGCycle **, PetscInt *version);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksOperator_Private(PC, PetscInt level, PetscInt *levels, Mat *);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksView_Private(PC, PetscViewer);

@@ -43,6 +43,17 @@ static PetscErrorCode PCGAMGSetCoarseEqLim_GPUAMG(PC pc, PetscInt n)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode PCGAMGSetProcEqLim_GPUAMG(PC pc, PetscInt n)
+{
+  PC_GPUAMG *a = (PC_GPUAMG *)pc->data;
+
+  PetscFunctionBegin;
+  PetscCall(Range(pc, "process_eq_limit", n, 0, PETSC_MAX_INT));
+  if (a->least != n) a->changed = PETSC_TRUE;
+  a->least = n;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode PCGAMGSetNlevels_GPUAMG(PC pc, PetscInt n)
 {
   PetscFunctionBegin;
@@ -89,7 +100,9 @@ static const struct {
   {"PCGAMGSetNlevels_C",            (void (*)(void))PCGAMGSetNlevels_GPUAMG           },
   {"PCGAMGSetThreshold_C",          (void (*)(void))PCGAMGSetThreshold_GPUAMG         },
   {"PCGAMGSetThresholdScale_C",     (void (*)(void))PCGAMGSetThresholdScale_GPUAMG    },
-  {"PCGAMGSetReuseInterpolation_C", (void (*)(void))PCGAMGSetReuseInterpolation_GPUAMG}
+  {"PCGAMGSetProcEqLim_C",          (void (*)(void))PCGAMGSetProcEqLim_GPUAMG         },
+  {"PCGAMGSetReuseInterpolation_C", (void (*)(void))PCGAMGSetReuseInterpolation_GPUAMG},
+  {"PCSetCoordinates_C",            (void (*)(void))PCSetCoordinates_GPUAMG           }
 };
 
 PetscErrorCode PCGPUAMGSettersCompose_Private(PC pc, PetscBool compose)
@@ -132,12 +145,16 @@ PetscErrorCode PCGPUAMGSetFromOptions_Private(PC pc, GPUCSROptionItems PetscOpti
   PetscCall(PetscOptionsBool("-pc_gpuamg_reuse_interpolation", "Keep prolongators with new values", "PCGPUAMG", a->reuse, &a->reuse, NULL));
   PetscCall(PetscOptionsInt("-pc_gpuamg_smoother_degree", "Steps of Chebyshev's iteration before and after the coarse correction", "PCGPUAMG", a->degree, &a->degree, NULL));
   PetscCall(PetscOptionsInt("-pc_gpuamg_cycles", "1: V cycles, 2: W cycles", "PCGPUAMG", a->cycles, &a->cycles, NULL));
+  PetscCall(PetscOptionsInt("-pc_gpuamg_process_eq_limit", "A level of fewer rows a rank goes to each rank", "PCGPUAMG", a->least, &a->least, NULL));
+  PetscCall(PetscOptionsInt("-pc_gpuamg_gather_limit", "So does a level below the finest of at most so many rows", "PCGPUAMG", a->gather, &a->gather, NULL));
   PetscCall(PetscOptionsInt("-pc_gpuamg_tail", "Rows of levels that become one dense matrix", "PCGPUAMG", a->tail, &a->tail, NULL));
   PetscOptionsHeadEnd();
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(v); k++) PetscCall(Range(pc, names[k], v[k], range[k][0], range[k][1]));
   PetscCall(Range(pc, "smoother_degree", a->degree, 1, GPUMG_STEPS));
   PetscCall(Range(pc, "cycles", a->cycles, 1, 2));
   PetscCall(Range(pc, "tail", a->tail, 0, 8192));
+  PetscCall(Range(pc, "process_eq_limit", a->least, 0, PETSC_MAX_INT));
+  PetscCall(Range(pc, "gather_limit", a->gather, 0, PETSC_MAX_INT));
   o->nsmooths    = (int)v[0];
   o->aggressive  = (int)v[1];
   o->limit       = (int)v[2];
@@ -150,5 +167,20 @@ PetscErrorCode PCGPUAMGSetFromOptions_Private(PC pc, GPUCSROptionItems PetscOpti
     for (PetscInt l = 0; l < n; l++) o->threshold[l] = (double)threshold[l];
   }
   if (memcmp(&old, o, sizeof(old)) || oldscale != a->scale) a->changed = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: an error where ranks have other options, with which they would wait for each other for ever */
+PetscErrorCode PCGPUAMGOptionsSame_Private(PC pc)
+{
+  const PC_GPUAMG     *a                        = (const PC_GPUAMG *)pc->data;
+  const GPUAMGOptions *o                        = &a->o;
+  int64_t              mine[14 + GPUAMG_LEVELS] = {o->nsmooths, o->aggressive, o->distance[0], o->distance[1], o->limit, o->levels, o->steps, a->degree, a->cycles, (int64_t)a->reuse, a->least, a->gather, a->nthreshold, GPUCSRBits((double)a->scale)};
+  int                  differs;
+
+  PetscFunctionBegin;
+  for (int l = 0; l < GPUAMG_LEVELS; l++) mine[14 + l] = GPUCSRBits(o->threshold[l]);
+  PetscCall(GPUCSRSameOnAllRanks(PetscObjectComm((PetscObject)pc), PETSC_STATIC_ARRAY_LENGTH(mine), mine, &differs));
+  PetscCheck(differs == PETSC_STATIC_ARRAY_LENGTH(mine), PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_INCOMP, "Options -pc_gpuamg_... are not the same on all ranks: they must be");
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -90,7 +90,7 @@ typedef struct {
 } Gathered;
 
 /* Collective: all of A on this rank's host */
-static PetscErrorCode AllRows(Mat A, Mat *all)
+PetscErrorCode GPUMGRanksAllRows(Mat A, Mat *all)
 {
   IS       rows, cols;
   Mat     *sub;
@@ -148,9 +148,9 @@ static PetscErrorCode Gather(const GPUMGCycle *c, MPI_Comm comm, int bottom, Gat
     const GPUMGLevel *L    = &c->level[l];
     PetscErrorCode    down = PETSC_SUCCESS, up = PETSC_SUCCESS;
 
-    PetscCall(AllRows(L->A.A, &g[l].A));
-    if (l) PetscCall(AllRows(L->P.A, &g[l].P));
-    if (l && L->R.A != L->P.A) PetscCall(AllRows(L->R.A, &g[l].R));
+    PetscCall(GPUMGRanksAllRows(L->A.A, &g[l].A));
+    if (l) PetscCall(GPUMGRanksAllRows(L->P.A, &g[l].P));
+    if (l && L->R.A != L->P.A) PetscCall(GPUMGRanksAllRows(L->R.A, &g[l].R));
     if (l || !c->exact) down = AllNumbers(c->dev, comm, L->A.A, &L->down, &g[l].M[0]);
     if (L->two) up = AllNumbers(c->dev, comm, L->A.A, &L->up, &g[l].M[1]);
     if (!*error) *error = down ? down : up;

@@ -1,0 +1,692 @@
+/*
+  PCGPUAMG of several ranks. Aggregates are those of a rank's diagonal block, made on its device (blackbox/amg), so that the tentative prolongator is block diagonal. Its smoothing steps and the
+  Galerkin product are products of matrices of all ranks (sparse/mpisparse.c), and the levels are a PCMG, whose cycles run on the devices (../mg). Each rank takes all of the first small level, and
+  has a hierarchy of one process for it: that costs one exchange of a right-hand side, where fewer ranks would have to send a solution back.
+*/
+#include "gpuamgimpl.h"
+#include "../../../../mat/impls/gpucsr/blackbox/amg/rows.h"
+
+/* Level 0 is the finest. P: to this level from the next, tentative, smoothed once, ... */
+typedef struct {
+  Mat       A, P[GPUAMG_SMOOTHS + 1];
+  Vec       dinv;
+  double    lambda;
+  PetscInt  n, N, bs, ns;
+  double   *near;  /* of this rank's rows, ns numbers a row; NULL: constants */
+  Vec       dead;  /* ones in rows that no vector is left for; NULL: there are none */
+  PetscBool whole; /* no row lacks its diagonal entry */
+} Level;
+
+struct _n_GPUAMGRanks {
+  int              levels;
+  Level            level[GPUAMG_LEVELS];
+  PetscObjectId    id; /* of the finest matrix */
+  PetscObjectState pattern;
+  PC               mg;
+  PC               one; /* instead: of all rows, on each rank, */
+  Mat              all; /* which are here */
+  VecScatter       scatter;
+  Vec              b, x;
+};
+
+/* Collective: the first error of any rank is an error on all */
+static PetscErrorCode Settle(MPI_Comm comm, PetscErrorCode ierr, const char message[])
+{
+  char        text[512];
+  int         code = (int)ierr;
+  PetscMPIInt rank, size, first;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_rank(comm, &rank));
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  first = ierr ? rank : size;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, comm));
+  if (first == size) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscStrncpy(text, message, sizeof(text)));
+  PetscCallMPI(MPI_Bcast(text, (PetscMPIInt)sizeof(text), MPI_CHAR, first, comm));
+  PetscCallMPI(MPI_Bcast(&code, 1, MPI_INT, first, comm));
+  SETERRQ(comm, (PetscErrorCode)code, "%s (met by rank %d)", text, (int)first);
+}
+
+/* Work of each rank alone */
+#define TOGETHER(comm, call) \
+  do { \
+    GPUCSRAttempt  attempt_; \
+    PetscErrorCode ierr_; \
+\
+    PetscCall(GPUCSRAttemptBegin(&attempt_)); \
+    ierr_ = (call); \
+    PetscCall(GPUCSRAttemptEnd(&attempt_)); \
+    PetscCall(Settle(comm, ierr_, attempt_.message)); \
+  } while (0)
+
+/* Does each rank take all of level l, of N rows? */
+static PetscBool Gathers(PC pc, int l, PetscInt N)
+{
+  const PC_GPUAMG *a    = (const PC_GPUAMG *)pc->data;
+  PetscMPIInt      size = 1;
+
+  if (a->gathers || (l && N <= a->gather)) return PETSC_TRUE;
+  return (PetscBool)(MPI_Comm_size(PetscObjectComm((PetscObject)pc), &size) || N < a->least * size);
+}
+
+/* ---- one rank ---- */
+
+/* The diagonal block on its device */
+static PetscErrorCode Block(Mat A, GPUCSROperator *o, const GPUCSRStorage **csr)
+{
+  char why[256] = "";
+  Mat  D;
+
+  PetscFunctionBegin;
+  PetscCall(MatMPIAIJGetSeqAIJ(A, &D, NULL, NULL));
+  PetscCall(MatGPUCSROperatorSend_Private(D));
+  PetscCall(MatGPUCSROperatorGet_Private(D, o, why, sizeof(why)));
+  PetscCall(PCGPUAMGOnDevice_Private(o, why));
+  PetscCall(MatGPUCSROperatorBegin_Private(o));
+  if (csr) PetscCall(MatGPUCSROperatorCSR_Private(o, NULL, csr));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What a rank has made of its diagonal block, on its host */
+typedef struct {
+  PetscInt       columns, *i, *j;
+  PetscScalar   *a;
+  double        *near;
+  unsigned char *dead;
+} Tentative;
+
+static PetscErrorCode TentativeDestroy(Tentative *t)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscFree(t->i));
+  PetscCall(PetscFree(t->j));
+  PetscCall(PetscFree(t->a));
+  PetscCall(PetscFree(t->near));
+  PetscCall(PetscFree(t->dead));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Fetch(const GPUAMG *h, PetscInt m, PetscInt ns, Tentative *t)
+{
+  const GPUCSRStorage *P   = &h->level[0].P[0];
+  const GPUAMGLevel   *C   = &h->level[1];
+  GPUCSRDevice         dev = h->dev;
+  const size_t         n = (size_t)C->n, nnz = n ? (size_t)P->nnz : 0;
+
+  PetscFunctionBegin;
+  t->columns = C->n;
+  PetscCall(PetscCalloc1((size_t)m + 1, &t->i));
+  PetscCall(PetscMalloc1(nnz, &t->j));
+  PetscCall(PetscMalloc1(nnz, &t->a));
+  PetscCall(PetscMalloc1(n * (size_t)ns, &t->near));
+  PetscCall(PetscMalloc1(n, &t->dead));
+  if (!n) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUCSRDownload(dev, t->i, GPUCSR_PETSCINT, P->array[CSR_ROWPTR].data, GPUCSR_INT32, (size_t)m + 1, PETSC_FALSE, dev->stream));
+  PetscCall(GPUCSRDownload(dev, t->j, GPUCSR_PETSCINT, P->array[CSR_COL].data, GPUCSR_INT32, nnz, PETSC_FALSE, dev->stream));
+  PetscCall(GPUCSRDownload(dev, t->a, GPUCSR_DOUBLE, P->array[CSR_VAL].data, GPUCSR_DOUBLE, nnz, PETSC_FALSE, dev->stream));
+  PetscCall(GPUCSRDownload(dev, t->near, GPUCSR_DOUBLE, C->basis.p, GPUCSR_DOUBLE, n * (size_t)ns, PETSC_FALSE, dev->stream));
+  PetscCall(dev->ops->copy(dev->id, t->dead, C->dead.p, n, GPUCSR_TO_HOST, dev->stream));
+  PetscCall(dev->ops->streamsynchronize(dev->id, dev->stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Aggregate(const Level *L, const GPUAMGOptions *o, Tentative *t)
+{
+  GPUAMG               h     = {0};
+  GPUCSRBuffer         basis = {NULL, 0};
+  GPUCSROperator       op    = {0};
+  const GPUCSRStorage *csr;
+  PetscErrorCode       ierr = PETSC_SUCCESS;
+
+  PetscFunctionBegin;
+  if (L->n) {
+    PetscCall(Block(L->A, &op, &csr));
+    if (L->near) ierr = PCGPUAMGUpload_Private(op.dev, (size_t)L->n * (size_t)L->ns, L->near, &basis);
+    if (!ierr) ierr = GPUAMGOneLevel(&h, o, csr, (int)L->bs, (int)L->ns, (const double *)basis.p);
+  }
+  if (!ierr) ierr = Fetch(&h, L->n, L->ns, t);
+  PetscCall(GPUAMGDestroy(&h));
+  if (op.dev) PetscCall(GPUCSRBufferFree(op.dev, &basis));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- values of a level ---- */
+
+/* Flags of GPUAMGFlag of the rank's rows; a row without a diagonal entry gets 1 */
+static PetscErrorCode Reciprocals(const Level *L, int *problem)
+{
+  PetscScalar *d;
+  PetscInt     first;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetOwnershipRange(L->A, &first, NULL));
+  PetscCall(MatGetDiagonal(L->A, L->dinv));
+  PetscCall(VecGetArray(L->dinv, &d));
+  for (PetscInt i = 0; i < L->n; i++) {
+    const PetscScalar *row;
+    PetscInt           n;
+
+    if (PetscIsInfOrNanScalar(d[i])) *problem |= GPUAMG_NAN;
+    if (d[i] != 0.0) {
+      d[i] = 1.0 / d[i];
+      continue;
+    }
+    d[i] = 1.0;
+    PetscCall(MatGetRow(L->A, first + i, &n, NULL, &row));
+    for (PetscInt k = 0; k < n; k++)
+      if (row[k] != 0.0) *problem |= GPUAMG_ZERO;
+    PetscCall(MatRestoreRow(L->A, first + i, &n, NULL, &row));
+  }
+  PetscCall(VecRestoreArray(L->dinv, &d));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Arnoldi's method as on one process, from the same numbers: an estimate of the largest eigenvalue of D^-1 A */
+static PetscErrorCode Largest(Level *L, int most)
+{
+  const int   steps                                = (int)PetscMin(most, L->N);
+  double      H[GPUAMG_STEPS * (GPUAMG_STEPS + 1)] = {0};
+  PetscScalar h[GPUAMG_STEPS + 1], *a;
+  PetscReal   norm = 1;
+  PetscInt    first;
+  Vec        *V;
+
+  PetscFunctionBegin;
+  PetscCall(VecDuplicateVecs(L->dinv, steps + 1, &V));
+  PetscCall(VecGetOwnershipRange(V[0], &first, NULL));
+  PetscCall(VecGetArrayWrite(V[0], &a));
+  for (PetscInt i = 0; i < L->n; i++) a[i] = GPUAMGStart((uint32_t)(first + i));
+  PetscCall(VecRestoreArrayWrite(V[0], &a));
+  PetscCall(VecNormalize(V[0], NULL));
+  for (int k = 0; k < steps && norm > 0; k++) {
+    PetscCall(MatMult(L->A, V[k], V[k + 1]));
+    PetscCall(VecPointwiseMult(V[k + 1], L->dinv, V[k + 1]));
+    PetscCall(VecMDot(V[k + 1], k + 1, V, h));
+    for (int j = 0; j <= k; j++) {
+      H[k * (GPUAMG_STEPS + 1) + j] = (double)PetscRealPart(h[j]);
+      h[j]                          = -h[j];
+    }
+    PetscCall(VecMAXPY(V[k + 1], k + 1, h, V));
+    PetscCall(VecNorm(V[k + 1], NORM_2, &norm));
+    H[k * (GPUAMG_STEPS + 1) + k + 1] = (double)norm;
+    if (norm > 0) PetscCall(VecScale(V[k + 1], 1 / norm));
+  }
+  PetscCall(VecDestroyVecs(steps + 1, &V));
+  L->lambda = GPUAMGRadius(steps, H, GPUAMG_STEPS + 1);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: diagonal and largest eigenvalue of level l */
+static PetscErrorCode Values(PC_GPUAMG *a, int l)
+{
+  Level         *L       = &a->ranks->level[l];
+  const MPI_Comm comm    = PetscObjectComm((PetscObject)L->A);
+  int            flag[2] = {0, 0}; /* problems; rows without a diagonal entry */
+  PetscBool      missing;
+  Mat            D;
+
+  PetscFunctionBegin;
+  if (!L->dinv) PetscCall(MatCreateVecs(L->A, NULL, &L->dinv));
+  PetscCall(Reciprocals(L, &flag[0]));
+  PetscCall(MatMPIAIJGetSeqAIJ(L->A, &D, NULL, NULL));
+  PetscCall(MatMissingDiagonal(D, &missing, NULL));
+  flag[1] = missing;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, flag, 2, MPI_INT, MPI_BOR, comm));
+  L->whole     = (PetscBool)!flag[1];
+  a->h.at      = l;
+  a->h.problem = l ? flag[0] & ~GPUAMG_ZERO : flag[0]; /* a coarse row is smoothed as if it had 1 there */
+  if (a->h.problem) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Largest(L, a->o.steps));
+  if (!(L->lambda >= 0 && L->lambda < 1e300)) a->h.problem = GPUAMG_NAN;
+  else if (L->lambda == 0) L->lambda = 1;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- the next level ---- */
+
+/* Collective: the steps P = (I - omega D^-1 A) P of the prolongator, and the Galerkin product. again: of new values */
+static PetscErrorCode Coarse(const PC_GPUAMG *a, int l, PetscBool again, PetscBool keep)
+{
+  Level         *L     = &a->ranks->level[l];
+  const MatReuse reuse = again ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX;
+  Mat           *C     = &L[1].A;
+
+  PetscFunctionBegin;
+  for (int k = 1; k <= a->o.nsmooths && !(again && keep); k++) {
+    PetscCall(MatMatMult(L->A, L->P[k - 1], reuse, PETSC_DEFAULT, &L->P[k]));
+    PetscCall(MatDiagonalScale(L->P[k], L->dinv, NULL));
+    PetscCall(MatAYPX(L->P[k], (PetscScalar)(-a->o.damping / L->lambda), L->P[k - 1], L->whole ? SUBSET_NONZERO_PATTERN : DIFFERENT_NONZERO_PATTERN));
+  }
+  PetscCall(MatPtAP(L->A, L->P[a->o.nsmooths], reuse, PETSC_DEFAULT, C));
+  if (L[1].dead) PetscCall(MatDiagonalSet(*C, L[1].dead, ADD_VALUES));
+  if (!again) PetscCall(MatSetBlockSize(*C, L[1].bs));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: the tentative prolongator as a matrix of all ranks, and the data of the next level */
+static PetscErrorCode Prolongator(Level *L, Tentative *t)
+{
+  const MPI_Comm comm = PetscObjectComm((PetscObject)L->A);
+  Level         *C    = &L[1];
+  PetscInt       first, dead = 0;
+  Mat            P;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Scan(&t->columns, &first, 1, MPIU_INT, MPI_SUM, comm));
+  first -= t->columns;
+  for (PetscInt k = 0; k < t->i[L->n]; k++) t->j[k] += first;
+  PetscCall(MatCreateMPIAIJWithArrays(comm, L->n, t->columns, PETSC_DETERMINE, PETSC_DETERMINE, t->i, t->j, t->a, &P));
+  PetscCall(MatGPUCSRRanksLike_Private(L->A, P, &L->P[0]));
+  PetscCall(MatDestroy(&P));
+  C->n  = t->columns;
+  C->bs = C->ns = L->ns;
+  C->near       = t->near;
+  t->near       = NULL;
+  for (PetscInt i = 0; i < C->n; i++) dead += C->ns > 1 && t->dead[i];
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &dead, 1, MPIU_INT, MPI_SUM, comm));
+  if (!dead) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatCreateVecs(L->P[0], &C->dead, NULL));
+  PetscCall(VecGetOwnershipRange(C->dead, &first, NULL));
+  for (PetscInt i = 0; i < C->n; i++) PetscCall(VecSetValue(C->dead, first + i, t->dead[i] ? 1.0 : 0.0, INSERT_VALUES));
+  PetscCall(VecAssemblyBegin(C->dead));
+  PetscCall(VecAssemblyEnd(C->dead));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: the levels down to one that is small, or that does not get smaller; *last: the latter */
+static PetscErrorCode Build(PC pc, PetscBool *last)
+{
+  PC_GPUAMG     *a    = (PC_GPUAMG *)pc->data;
+  GPUAMGRanks   *r    = a->ranks;
+  const MPI_Comm comm = PetscObjectComm((PetscObject)pc);
+
+  PetscFunctionBegin;
+  *last = PETSC_TRUE;
+  for (int l = 0; l < GPUAMG_LEVELS; l++) {
+    Level        *L       = &r->level[l];
+    Tentative     t       = {0};
+    GPUAMGOptions options = a->o;
+
+    r->levels = l + 1;
+    PetscCall(MatGetSize(L->A, &L->N, NULL));
+    PetscCall(Values(a, l));
+    *last = (PetscBool)!Gathers(pc, l, L->N);
+    if (a->h.problem || !*last || l + 1 >= a->o.levels) break;
+    PCGPUAMGOptionsAt_Private(a, l, &options);
+    TOGETHER(comm, Aggregate(L, &options, &t));
+    L[1].N = t.columns;
+    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &L[1].N, 1, MPIU_INT, MPI_SUM, comm));
+    if (!L[1].N || (double)L[1].N >= 0.9 * (double)L->N) {
+      PetscCall(TentativeDestroy(&t));
+      break;
+    }
+    PetscCall(Prolongator(L, &t));
+    PetscCall(TentativeDestroy(&t));
+    PetscCall(Coarse(a, l, PETSC_FALSE, PETSC_FALSE));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- cycles ---- */
+
+#define COARSE_STEPS 16 /* of a smoother that solves */
+
+static PetscErrorCode Smoother(const PC_GPUAMG *a, const Level *L, PetscBool solves, PetscBool first, KSP ksp)
+{
+  const char *prefix;
+  PetscBool   chebyshev, bounds, estimate;
+  PC          pc;
+
+  PetscFunctionBegin;
+  PetscCall(KSPGetOptionsPrefix(ksp, &prefix));
+  PetscCall(PetscOptionsHasName(((PetscObject)ksp)->options, prefix, "-ksp_chebyshev_eigenvalues", &bounds));
+  PetscCall(PetscOptionsHasName(((PetscObject)ksp)->options, prefix, "-ksp_chebyshev_esteig", &estimate));
+  PetscCall(KSPSetOperators(ksp, L->A, L->A));
+  if (first) {
+    PetscCall(KSPSetType(ksp, KSPCHEBYSHEV));
+    PetscCall(KSPSetNormType(ksp, KSP_NORM_NONE));
+    PetscCall(KSPSetTolerances(ksp, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, solves ? COARSE_STEPS : a->degree));
+    PetscCall(KSPGetPC(ksp, &pc));
+    PetscCall(PCSetType(pc, PCJACOBI));
+  }
+  PetscCall(PetscObjectTypeCompare((PetscObject)ksp, KSPCHEBYSHEV, &chebyshev));
+  if (chebyshev && (first || !(bounds || estimate))) PetscCall(KSPChebyshevSetEigenvalues(ksp, 1.1 * L->lambda, 0.1 * L->lambda));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: the levels as a PCMG. last: the coarsest is not small */
+static PetscErrorCode Cycles(PC pc, PetscBool last)
+{
+  PC_GPUAMG      *a     = (PC_GPUAMG *)pc->data;
+  GPUAMGRanks    *r     = a->ranks;
+  const PetscBool first = (PetscBool)!r->mg;
+  const Level    *C     = &r->level[r->levels - 1];
+  const char     *prefix;
+  PC              coarse;
+  KSP             ksp;
+
+  PetscFunctionBegin;
+  if (first) {
+    PetscCall(PCGetOptionsPrefix(pc, &prefix));
+    PetscCall(PCCreate(PetscObjectComm((PetscObject)pc), &r->mg));
+    PetscCall(PCSetOptionsPrefix(r->mg, prefix));
+    PetscCall(PCSetType(r->mg, PCMG));
+    PetscCall(PCMGSetLevels(r->mg, r->levels, NULL));
+    PetscCall(PCMGSetGalerkin(r->mg, PC_MG_GALERKIN_NONE));
+    if (a->cycles > 1) PetscCall(PCMGSetCycleType(r->mg, PC_MG_CYCLE_W));
+  }
+  PetscCall(PCSetOperators(r->mg, r->level[0].A, r->level[0].A));
+  for (int l = 0; l + 1 < r->levels; l++) {
+    const PetscInt at = r->levels - 1 - l;
+
+    PetscCall(PCMGGetSmoother(r->mg, at, &ksp));
+    PetscCall(Smoother(a, &r->level[l], PETSC_FALSE, first, ksp));
+    if (first) PetscCall(PCMGSetInterpolation(r->mg, at, r->level[l].P[a->o.nsmooths]));
+  }
+  PetscCall(PCMGGetCoarseSolve(r->mg, &ksp));
+  if (last) PetscCall(Smoother(a, C, PETSC_TRUE, first, ksp));
+  else {
+    PetscCall(KSPSetOperators(ksp, C->A, C->A));
+    PetscCall(KSPGetPC(ksp, &coarse));
+    if (first) {
+      PetscCall(KSPSetType(ksp, KSPPREONLY));
+      PetscCall(PCSetType(coarse, PCGPUAMG));
+      PetscCall(PCGPUAMGInherit_Private(a, r->levels - 1, C->ns, C->near, coarse));
+    }
+  }
+  PetscCall(PCSetUp(r->mg));
+  pc->failedreason = r->mg->failedreason;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- all rows on each rank ---- */
+
+/* Collective: the near null space of all rows */
+static PetscErrorCode NearOfAll(const Level *L, double **all)
+{
+  const MPI_Comm  comm = PetscObjectComm((PetscObject)L->A);
+  const PetscInt *ranges;
+  PetscMPIInt     size, *counts, *at;
+
+  PetscFunctionBegin;
+  *all = NULL;
+  if (!L->near) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  PetscCall(MatGetOwnershipRanges(L->A, &ranges));
+  PetscCall(PetscMalloc1((size_t)L->N * (size_t)L->ns, all));
+  PetscCall(PetscMalloc2(size, &counts, size, &at));
+  for (PetscMPIInt q = 0; q < size; q++) {
+    counts[q] = (PetscMPIInt)((ranges[q + 1] - ranges[q]) * L->ns);
+    at[q]     = (PetscMPIInt)(ranges[q] * L->ns);
+  }
+  PetscCallMPI(MPI_Allgatherv(L->near, (PetscMPIInt)(L->n * L->ns), MPI_DOUBLE, *all, counts, at, MPI_DOUBLE, comm));
+  PetscCall(PetscFree2(counts, at));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* New values of the same pattern; all takes the place of r->all otherwise */
+static PetscErrorCode TakeAll(GPUAMGRanks *r, Mat all)
+{
+  const PetscInt    *i;
+  const PetscScalar *from;
+  PetscScalar       *to;
+  GPUCSROperator     o;
+  PetscInt           bs;
+
+  PetscFunctionBegin;
+  if (!r->all) {
+    PetscCall(Block(r->level[0].A, &o, NULL));
+    PetscCall(MatGPUCSROperatorLike_Private(&o, all, &r->all));
+    PetscCall(MatGetBlockSize(r->level[0].A, &bs));
+    PetscCall(MatSetBlockSize(r->all, bs));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(MatSeqAIJGetCSRAndMemType(all, &i, NULL, NULL, NULL));
+  PetscCall(MatSeqAIJGetArrayRead(all, &from));
+  PetscCall(MatSeqAIJGetArray(r->all, &to));
+  PetscCall(PetscArraycpy(to, from, i[all->rmap->n]));
+  PetscCall(MatSeqAIJRestoreArray(r->all, &to));
+  PetscCall(MatSeqAIJRestoreArrayRead(all, &from));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What one rank does with all rows. near goes to the PC */
+static PetscErrorCode OneSetUp(const PC_GPUAMG *a, Mat all, const double *near)
+{
+  GPUAMGRanks *r     = a->ranks;
+  PetscBool    known = PETSC_FALSE, symmetric = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  PetscCall(TakeAll(r, all));
+  PetscCall(MatIsSymmetricKnown(r->level[0].A, &known, &symmetric));
+  if (known && symmetric) PetscCall(MatSetOption(r->all, MAT_SYMMETRIC, PETSC_TRUE));
+  if (!r->one) {
+    PetscCall(PCCreate(PETSC_COMM_SELF, &r->one));
+    PetscCall(PCSetType(r->one, PCGPUAMG));
+    PetscCall(PCSetOperators(r->one, r->all, r->all));
+    PetscCall(PCGPUAMGInherit_Private(a, 0, r->level[0].ns, near, r->one));
+  } else PetscCall(PCSetOperators(r->one, r->all, r->all));
+  PetscCall(PCSetUp(r->one));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective */
+static PetscErrorCode Gather(PC pc)
+{
+  PC_GPUAMG     *a    = (PC_GPUAMG *)pc->data;
+  GPUAMGRanks   *r    = a->ranks;
+  const MPI_Comm comm = PetscObjectComm((PetscObject)pc);
+  double        *near = NULL;
+  Mat            all;
+  Vec            v;
+  GPUCSRAttempt  attempt;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetSize(pc->pmat, &r->level[0].N, NULL));
+  if (!r->one) PetscCall(NearOfAll(&r->level[0], &near));
+  PetscCall(GPUMGRanksAllRows(pc->pmat, &all));
+  PetscCall(GPUCSRAttemptBegin(&attempt));
+  ierr = OneSetUp(a, all, near);
+  PetscCall(GPUCSRAttemptEnd(&attempt));
+  PetscCall(PetscFree(near));
+  PetscCall(MatDestroy(&all));
+  PetscCall(Settle(comm, ierr, attempt.message));
+  pc->failedreason = r->one->failedreason;
+  if (r->scatter) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatCreateVecs(pc->pmat, &v, NULL));
+  PetscCall(VecScatterCreateToAll(v, &r->scatter, &r->b));
+  PetscCall(VecDestroy(&v));
+  PetscCall(VecDuplicate(r->b, &r->x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode OneApply(const GPUAMGRanks *r, PetscBool transposed, Vec b, Vec x)
+{
+  const PetscScalar *from;
+  PetscScalar       *to;
+  PetscInt           first, n;
+  GPUCSRAttempt      attempt;
+  PetscErrorCode     ierr;
+
+  PetscFunctionBegin;
+  PetscCall(VecScatterBegin(r->scatter, b, r->b, INSERT_VALUES, SCATTER_FORWARD));
+  PetscCall(VecScatterEnd(r->scatter, b, r->b, INSERT_VALUES, SCATTER_FORWARD));
+  PetscCall(GPUCSRAttemptBegin(&attempt));
+  ierr = transposed ? PCApplyTranspose(r->one, r->b, r->x) : PCApply(r->one, r->b, r->x);
+  PetscCall(GPUCSRAttemptEnd(&attempt));
+  PetscCall(Settle(PetscObjectComm((PetscObject)x), ierr, attempt.message));
+  PetscCall(VecGetOwnershipRange(x, &first, NULL));
+  PetscCall(VecGetLocalSize(x, &n));
+  PetscCall(VecGetArrayRead(r->x, &from));
+  PetscCall(VecGetArrayWrite(x, &to));
+  PetscCall(PetscArraycpy(to, from + first, n));
+  PetscCall(VecRestoreArrayWrite(x, &to));
+  PetscCall(VecRestoreArrayRead(r->x, &from));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- what gpuamg.c calls ---- */
+
+PetscErrorCode PCGPUAMGRanksDestroy_Private(GPUAMGRanks **ranks)
+{
+  GPUAMGRanks *r = *ranks;
+
+  PetscFunctionBegin;
+  if (!r) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PCDestroy(&r->mg));
+  PetscCall(PCDestroy(&r->one));
+  PetscCall(MatDestroy(&r->all));
+  PetscCall(VecScatterDestroy(&r->scatter));
+  PetscCall(VecDestroy(&r->b));
+  PetscCall(VecDestroy(&r->x));
+  for (int l = 0; l < GPUAMG_LEVELS; l++) {
+    Level *L = &r->level[l];
+
+    PetscCall(MatDestroy(&L->A));
+    for (int k = 0; k <= GPUAMG_SMOOTHS; k++) PetscCall(MatDestroy(&L->P[k]));
+    PetscCall(VecDestroy(&L->dinv));
+    PetscCall(VecDestroy(&L->dead));
+    PetscCall(PetscFree(L->near));
+  }
+  PetscCall(PetscFree(*ranks));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: the first level */
+static PetscErrorCode Begin(PC pc)
+{
+  PC_GPUAMG *a = (PC_GPUAMG *)pc->data;
+  Level     *L;
+
+  PetscFunctionBegin;
+  PetscCall(PetscNew(&a->ranks));
+  L = &a->ranks->level[0];
+  PetscCall(PetscObjectReference((PetscObject)pc->pmat));
+  L->A = pc->pmat;
+  L->n = pc->pmat->rmap->n;
+  PetscCall(PetscObjectGetId((PetscObject)L->A, &a->ranks->id));
+  a->ranks->pattern = L->A->nonzerostate;
+  PetscCall(PCGPUAMGNear_Private(pc, &L->bs, &L->ns, &L->near));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective. same: what was asked for is as it was, and aggregates do not depend on values */
+PetscErrorCode PCGPUAMGRanksSetUp_Private(PC pc, PetscBool same)
+{
+  PC_GPUAMG    *a = (PC_GPUAMG *)pc->data;
+  PetscObjectId id;
+  PetscBool     last;
+  PetscInt      N;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectGetId((PetscObject)pc->pmat, &id));
+  same = (PetscBool)(same && a->taken && a->ranks && a->ranks->id == id && a->ranks->pattern == pc->pmat->nonzerostate);
+  for (int l = 0; same && l < a->ranks->levels; l++) same = a->ranks->level[l].whole;
+  a->taken     = PETSC_FALSE;
+  a->h.problem = 0;
+  if (same) a->refreshed++;
+  else {
+    PetscCall(PCGPUAMGRanksDestroy_Private(&a->ranks));
+    PetscCall(Begin(pc));
+    a->built++;
+  }
+  PetscCall(MatGetSize(pc->pmat, &N, NULL));
+  if (Gathers(pc, 0, N)) PetscCall(Gather(pc));
+  else {
+    GPUAMGRanks *r = a->ranks;
+
+    if (!same) PetscCall(Build(pc, &last));
+    else {
+      last = (PetscBool)!Gathers(pc, r->levels - 1, r->level[r->levels - 1].N);
+      for (int l = 0; l < r->levels && !a->h.problem; l++) {
+        PetscCall(Values(a, l));
+        if (!a->h.problem && l + 1 < r->levels) PetscCall(Coarse(a, l, PETSC_TRUE, a->reuse));
+      }
+    }
+    if (!a->h.problem) PetscCall(Cycles(pc, last));
+  }
+  a->taken = (PetscBool)(!a->h.problem && !pc->failedreason);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode PCGPUAMGRanksApply_Private(PC pc, PetscBool transposed, Vec b, Vec x)
+{
+  const GPUAMGRanks *r = ((PC_GPUAMG *)pc->data)->ranks;
+
+  PetscFunctionBegin;
+  if (r->one) PetscCall(OneApply(r, transposed, b, x));
+  else if (transposed) PetscCall(PCApplyTranspose(r->mg, b, x));
+  else PetscCall(PCApply(r->mg, b, x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The cycle of all ranks; NULL: PETSc runs it, or each rank has all rows */
+PetscErrorCode PCGPUAMGRanksCycle_Private(PC pc, GPUMGCycle **c, PetscInt *version)
+{
+  const GPUAMGRanks *r = ((PC_GPUAMG *)pc->data)->ranks;
+
+  PetscFunctionBegin;
+  *c = NULL;
+  if (r->mg) PetscCall(PCMGCycleGet_Private(r->mg, c, version));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The cycle of a PC whose ranks have all rows each; NULL: it is another PC */
+PetscErrorCode PCGPUAMGSmall_Private(PC pc, GPUMGCycle **c)
+{
+  PetscBool          amg;
+  PetscInt           version;
+  const GPUAMGRanks *r = NULL;
+
+  PetscFunctionBegin;
+  *c = NULL;
+  PetscCall(PetscObjectTypeCompare((PetscObject)pc, PCGPUAMG, &amg));
+  if (amg) r = ((PC_GPUAMG *)pc->data)->ranks;
+  if (r && r->one) PetscCall(PCGPUAMGCycleGet_Private(r->one, c, &version));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective; the matrix of a level, with a reference, or NULL after the coarsest */
+PetscErrorCode PCGPUAMGRanksOperator_Private(PC pc, PetscInt level, PetscInt *levels, Mat *A)
+{
+  const GPUAMGRanks *r = ((PC_GPUAMG *)pc->data)->ranks;
+
+  PetscFunctionBegin;
+  *levels = r->levels;
+  *A      = level < r->levels ? r->level[level].A : NULL;
+  PetscCall(PetscObjectReference((PetscObject)*A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode PCGPUAMGRanksView_Private(PC pc, PetscViewer viewer)
+{
+  const PC_GPUAMG   *a   = (const PC_GPUAMG *)pc->data;
+  const GPUAMGRanks *r   = a->ranks;
+  double             all = 0;
+  MatInfo            info[GPUAMG_LEVELS];
+  PetscViewer        sub;
+  PetscMPIInt        rank;
+
+  PetscFunctionBegin;
+  if (r->one) {
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  Each rank has all rows, with\n"));
+    PetscCallMPI(MPI_Comm_rank(PetscObjectComm((PetscObject)pc), &rank));
+    PetscCall(PetscViewerGetSubViewer(viewer, PETSC_COMM_SELF, &sub));
+    if (!rank) PetscCall(PCView(r->one, sub));
+    PetscCall(PetscViewerRestoreSubViewer(viewer, PETSC_COMM_SELF, &sub));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  for (int l = 0; l < r->levels; l++) {
+    PetscCall(MatGetInfo(r->level[l].A, MAT_GLOBAL_SUM, &info[l]));
+    all += info[l].nz_used;
+  }
+  PetscCall(PetscViewerASCIIPrintf(viewer, "  %d levels of all ranks, operator complexity %.3f, built %" PetscInt_FMT " times, refreshed %" PetscInt_FMT "\n", r->levels, all / info[0].nz_used, a->built, a->refreshed));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "  level       rows    nonzeros  a row  block  eigenvalue\n"));
+  for (int l = 0; l < r->levels; l++)
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  %5d %10" PetscInt_FMT " %11.0f %6.1f %6" PetscInt_FMT " %11.4f\n", l, r->level[l].N, info[l].nz_used, info[l].nz_used / PetscMax(1.0, (double)r->level[l].N), r->level[l].bs, r->level[l].lambda));
+  PetscCall(PCView(r->mg, viewer));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
