@@ -3,7 +3,6 @@
   and bad matrices, whose errors all ranks meet.
 
   //TEST name="csr" nsize={} loop="1 2 3 8" args="-mat_gpucsr_format csr"
-  //TEST name="products" nsize=3 args="-mat_gpucsr_format csr -mat_gpucsr_product_least 0 -few"
   //TEST name="cycles" nsize={} loop="2 3" args="-mat_gpucsr_format csr -mat_gpucsr_halo peer -our_pc_mg_gpucsr -cycles"
   //TEST name="standin" nsize={} loop="2 3" gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin {} -mat_gpucsr_halo peer -our_pc_mg_gpucsr -mat_gpucsr_product_least 0 -cycles -few"
   //TEST name="late" nsize=2 gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 2 -gpucsr_debug_defer 5 -mat_gpucsr_halo peer -our_pc_mg_gpucsr -cycles -few"
@@ -11,12 +10,13 @@
   //TEST name="aij" nsize=2 args="-refuse aij" fails="PC type gpuamg needs a matrix of type gpucsr, not mpiaij"
   //TEST name="wide" nsize=2 args="-refuse wide" fails="PC type gpuamg needs a square matrix"
   //TEST name="options" nsize=2 args="-mat_gpucsr_format csr -refuse options" fails="Options -pc_gpuamg_... are not the same on all ranks"
-  //TEST name="fault" nsize=2 gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 2 -gpucsr_debug_fault memory:12:on:rank=1 -refuse nothing" fails="rank 1"
+  //TEST name="fault" nsize=2 gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 2 -gpucsr_debug_fault memory:{}:on:rank=1 -refuse nothing" loop="22 26 50" fails="(met by rank 1)"
 */
 static char help[] = "Tests PCGPUAMG of several ranks.\n";
 
 #include "testing.h"
 #include <petscgpucsr.h>
+#include <unistd.h>
 
 static PetscBool report = PETSC_FALSE, few = PETSC_FALSE, cycles = PETSC_FALSE;
 
@@ -191,6 +191,39 @@ static PetscErrorCode Iterations(KSP ksp, const char where[], PetscInt *its)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* With -cycles, the cycles of all ranks run on the devices */
+static PetscErrorCode OnDevices(PC pc, const char where[])
+{
+  char        tmp[PETSC_MAX_PATH_LEN], name[PETSC_MAX_PATH_LEN], line[512];
+  PetscViewer viewer;
+  FILE       *f;
+  PetscMPIInt rank;
+  PetscBool   found = PETSC_FALSE;
+  char       *at;
+
+  PetscFunctionBegin;
+  PetscCall(PetscGetTmp(PETSC_COMM_WORLD, tmp, sizeof(tmp)));
+  PetscCall(PetscSNPrintf(name, sizeof(name), "%s/t661-%d", tmp, (int)getpid()));
+  PetscCallMPI(MPI_Bcast(name, sizeof(name), MPI_CHAR, 0, PETSC_COMM_WORLD));
+  PetscCall(PetscViewerASCIIOpen(PETSC_COMM_WORLD, name, &viewer));
+  PetscCall(PCView(pc, viewer));
+  PetscCall(PetscViewerDestroy(&viewer));
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  if (rank) PetscFunctionReturn(PETSC_SUCCESS);
+  f = fopen(name, "r");
+  PetscCheck(f, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "%s", name);
+  while (fgets(line, sizeof(line), f)) {
+    PetscCall(PetscStrstr(line, "Cycles run on backend", &at));
+    if (at) found = PETSC_TRUE;
+    PetscCall(PetscStrstr(line, "PETSc runs the cycles", &at));
+    if (at) break;
+  }
+  fclose(f);
+  remove(name);
+  PetscCheck(found, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %s", where, at ? line : "the view does not tell where cycles run");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Iterations of all ranks are at most 1.15 times those of one, and one */
 static PetscErrorCode Beside(Mat A, Mat one, PetscInt elements, PetscBool coordinates, const char type[], const char where[])
 {
@@ -205,6 +238,7 @@ static PetscErrorCode Beside(Mat A, Mat one, PetscInt elements, PetscBool coordi
     PetscCall(Solver(both[k], type, &ksp, &pc));
     if (elements) PetscCall(Motions(pc, both[k], elements, coordinates));
     PetscCall(Iterations(ksp, where, &its[k]));
+    if (k && cycles) PetscCall(OnDevices(pc, where));
     if (report && k) PetscCall(KSPView(ksp, PETSC_VIEWER_STDOUT_WORLD));
     PetscCall(KSPDestroy(&ksp));
   }
@@ -312,7 +346,6 @@ static PetscErrorCode Columns(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Do PETSc's smoothers run? Then the cycles are not those of the devices */
 static PetscErrorCode Changes(const Grid *g, const char type[])
 {
   Mat      A = NULL;

@@ -218,6 +218,16 @@ static PetscErrorCode Largest(Level *L, int most)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A vector on the device */
+static PetscErrorCode Diagonal(Mat A, Vec *v)
+{
+  PetscFunctionBegin;
+  PetscCall(VecCreate(PetscObjectComm((PetscObject)A), v));
+  PetscCall(VecSetSizes(*v, A->rmap->n, A->rmap->N));
+  PetscCall(VecSetType(*v, VECGPU));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Collective: diagonal and largest eigenvalue of level l */
 static PetscErrorCode Values(PC_GPUAMG *a, int l)
 {
@@ -228,7 +238,7 @@ static PetscErrorCode Values(PC_GPUAMG *a, int l)
   Mat            D;
 
   PetscFunctionBegin;
-  if (!L->dinv) PetscCall(MatCreateVecs(L->A, NULL, &L->dinv));
+  if (!L->dinv) PetscCall(Diagonal(L->A, &L->dinv));
   PetscCall(Reciprocals(L, &flag[0]));
   PetscCall(MatMPIAIJGetSeqAIJ(L->A, &D, NULL, NULL));
   PetscCall(MatMissingDiagonal(D, &missing, NULL));
@@ -247,11 +257,9 @@ static PetscErrorCode Values(PC_GPUAMG *a, int l)
 /* ---- the next level ---- */
 
 /* Collective: the steps P = (I - omega D^-1 A) P of the prolongator, and the Galerkin product. again: of new values */
-static PetscErrorCode Coarse(const PC_GPUAMG *a, int l, PetscBool again, PetscBool keep)
+static PetscErrorCode Products(const PC_GPUAMG *a, Level *L, PetscBool again, PetscBool keep)
 {
-  Level         *L     = &a->ranks->level[l];
   const MatReuse reuse = again ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX;
-  Mat           *C     = &L[1].A;
 
   PetscFunctionBegin;
   for (int k = 1; k <= a->o.nsmooths && !(again && keep); k++) {
@@ -259,9 +267,23 @@ static PetscErrorCode Coarse(const PC_GPUAMG *a, int l, PetscBool again, PetscBo
     PetscCall(MatDiagonalScale(L->P[k], L->dinv, NULL));
     PetscCall(MatAYPX(L->P[k], (PetscScalar)(-a->o.damping / L->lambda), L->P[k - 1], L->whole ? SUBSET_NONZERO_PATTERN : DIFFERENT_NONZERO_PATTERN));
   }
-  PetscCall(MatPtAP(L->A, L->P[a->o.nsmooths], reuse, PETSC_DEFAULT, C));
-  if (L[1].dead) PetscCall(MatDiagonalSet(*C, L[1].dead, ADD_VALUES));
-  if (!again) PetscCall(MatSetBlockSize(*C, L[1].bs));
+  PetscCall(MatPtAP(L->A, L->P[a->o.nsmooths], reuse, PETSC_DEFAULT, &L[1].A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective. Small products too are the device's: PETSc adds entries of other ranks in the order in which they arrive */
+static PetscErrorCode Coarse(const PC_GPUAMG *a, Level *L, PetscBool again, PetscBool keep)
+{
+  PetscInt       least = 0;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRProductLeast_Private(L->A, &least));
+  ierr = Products(a, L, again, keep);
+  PetscCall(MatGPUCSRProductLeast_Private(L->A, &least));
+  PetscCall(ierr);
+  if (L[1].dead) PetscCall(MatDiagonalSet(L[1].A, L[1].dead, ADD_VALUES));
+  if (!again) PetscCall(MatSetBlockSize(L[1].A, L[1].bs));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -324,7 +346,7 @@ static PetscErrorCode Build(PC pc, PetscBool *last)
     }
     PetscCall(Prolongator(L, &t));
     PetscCall(TentativeDestroy(&t));
-    PetscCall(Coarse(a, l, PETSC_FALSE, PETSC_FALSE));
+    PetscCall(Coarse(a, L, PETSC_FALSE, PETSC_FALSE));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -603,7 +625,7 @@ PetscErrorCode PCGPUAMGRanksSetUp_Private(PC pc, PetscBool same)
       last = (PetscBool)!Gathers(pc, r->levels - 1, r->level[r->levels - 1].N);
       for (int l = 0; l < r->levels && !a->h.problem; l++) {
         PetscCall(Values(a, l));
-        if (!a->h.problem && l + 1 < r->levels) PetscCall(Coarse(a, l, PETSC_TRUE, a->reuse));
+        if (!a->h.problem && l + 1 < r->levels) PetscCall(Coarse(a, &r->level[l], PETSC_TRUE, a->reuse));
       }
     }
     if (!a->h.problem) PetscCall(Cycles(pc, last));
