@@ -7,7 +7,6 @@
   //TEST name="vectors" args="-mat_gpucsr_format csr -vec_type gpu -vec_gpu_separate"
   //TEST name="standin" gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1"
   //TEST name="late" gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -gpucsr_debug_defer 3 -small"
-  //TEST name="ranks" nsize=2 args="-refuse ranks" fails="PC type gpuamg is for one process"
   //TEST name="aij" args="-refuse aij" fails="PC type gpuamg needs a matrix of type gpucsr, not seqaij"
   //TEST name="wide" args="-refuse wide" fails="PC type gpuamg needs a square matrix"
   //TEST name="option" args="-mat_gpucsr_format csr -our_pc_gpuamg_agg_nsmooths 9" fails="-pc_gpuamg_agg_nsmooths 9: must be from 0 to 4"
@@ -367,16 +366,16 @@ static PetscErrorCode Diagonal(PetscInt n, PetscBool empty)
 
 static PetscErrorCode Refuse(const char what[])
 {
-  const PetscBool aij = (PetscBool)!strcmp(what, "aij"), ranks = (PetscBool)!strcmp(what, "ranks");
+  const PetscBool aij = (PetscBool)!strcmp(what, "aij");
   Mat             A;
   PC              pc;
 
   PetscFunctionBegin;
-  PetscCall(TestMatCreate(ranks ? PETSC_COMM_WORLD : PETSC_COMM_SELF, 20, aij || ranks ? 20 : 24, aij, &A));
+  PetscCall(TestMatCreate(PETSC_COMM_SELF, 20, aij ? 20 : 24, aij, &A));
   PetscCall(MatSetUp(A));
   PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
-  PetscCall(PCCreate(ranks ? PETSC_COMM_WORLD : PETSC_COMM_SELF, &pc));
+  PetscCall(PCCreate(PETSC_COMM_SELF, &pc));
   PetscCall(PCSetType(pc, PCGPUAMG));
   PetscCall(PCSetOperators(pc, A, A));
   PetscCall(PCSetUp(pc));

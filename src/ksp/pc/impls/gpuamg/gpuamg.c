@@ -18,21 +18,6 @@ static PetscErrorCode CycleDestroy(GPUMGCycle *c)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Chebyshev's iteration for eigenvalues of D^-1 A from 0.1 to 1.1 times the largest */
-static void Chebyshev(double lambda, int degree, GPUMGSmoother *m)
-{
-  const double theta = 0.6 * lambda, delta = 0.5 * lambda, sigma = theta / delta;
-  double       rho = 1 / sigma;
-
-  m->steps = degree;
-  for (int k = 0; k < degree; k++) {
-    const double next = 1 / (2 * sigma - rho);
-
-    m->step[k] = k ? (GPUMGStep){next * rho, 2 * next / delta} : (GPUMGStep){0, 1 / theta};
-    if (k) rho = next;
-  }
-}
-
 static GPUMGMatrix MatrixOf(GPUCSRDevice dev, GPUCSRPlan *plan, const GPUCSRStorage *csr)
 {
   const GPUMGMatrix m = {
@@ -79,7 +64,7 @@ static PetscErrorCode CycleFill(PC_GPUAMG *a, const GPUCSROperator *o, PetscBool
     L->down = (GPUMGSmoother){
       .bs = 1, .M = {G->dinv.p, G->dinv.bytes}
     };
-    Chebyshev(G->lambda, k + 1 < h->levels ? (int)a->degree : COARSE_STEPS, &L->down);
+    PCGPUAMGSmoother_Private(a, G->lambda, k + 1 < h->levels ? (int)a->degree : COARSE_STEPS, &L->down);
     PetscCall(GPUCSRBufferGrow(h->dev, GPUMGCycleVectorBytes(L->n), "vectors of a multigrid level", &L->memory));
     GPUMGCycleVectors(L);
   }
@@ -143,6 +128,7 @@ PetscErrorCode PCGPUAMGInherit_Private(const PC_GPUAMG *a, int level, PetscInt n
   c->cycles     = a->cycles;
   c->tail       = a->tail;
   c->reuse      = a->reuse;
+  c->smoother   = a->smoother;
   c->gathers    = PETSC_TRUE;
   c->changed    = PETSC_TRUE;
   PetscCall(PetscFree(c->given));
@@ -266,6 +252,7 @@ static PetscErrorCode PCSetUp_GPUAMG(PC pc)
   PetscFunctionBegin;
   PetscCall(Check(pc, &several));
   PetscCall(Asked(pc, &same));
+  PetscCall(PCGPUAMGSmootherTell_Private(pc, several));
   a->version++;
   pc->failedreason = PC_NOERROR;
   if (several) PetscCall(PCGPUAMGRanksSetUp_Private(pc, same));
@@ -411,8 +398,8 @@ static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
   if (!ascii) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscViewerASCIIPrintf(viewer, "  %s cycles, smoother Chebyshev of degree %" PetscInt_FMT " with Jacobi, prolongators smoothed %d times, %d aggressive levels, threshold %g\n", a->cycles == 1 ? "V" : "W", a->degree, a->o.nsmooths, a->o.aggressive,
-                                   a->o.threshold[0]));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "  %s cycles, smoother %s of degree %" PetscInt_FMT " with Jacobi, prolongators smoothed %d times, %d aggressive levels, threshold %g\n", a->cycles == 1 ? "V" : "W", a->smoother.richardson ? "Richardson" : "Chebyshev", a->degree,
+                                   a->o.nsmooths, a->o.aggressive, a->o.threshold[0]));
   if (!a->taken) {
     PetscCall(PetscViewerASCIIPrintf(viewer, "  not yet set up\n"));
     PetscFunctionReturn(PETSC_SUCCESS);
@@ -490,8 +477,12 @@ static PetscErrorCode PCCreate_GPUAMG(PC pc)
   a->cycles     = 1;
   a->tail       = 1024;
   a->scale      = 1;
-  a->least      = 50;
-  a->gather     = (PetscInt)GPUCSRMachineShared.whole_level_rows;
+  a->smoother   = (GPUAMGSmoother){
+      PETSC_FALSE, PETSC_FALSE, 1, {0.1, 1.1},
+         {0,   0  }
+  };
+  a->least  = 50;
+  a->gather = (PetscInt)GPUCSRMachineShared.whole_level_rows;
   PetscCall(GPUCSRLivingAdd(&living, &a->living, a));
 
   pc->ops->setup          = PCSetUp_GPUAMG;

@@ -8,10 +8,21 @@
 
 typedef struct _n_GPUAMGRanks GPUAMGRanks;
 
+/* Of the levels on one device */
+typedef struct {
+  PetscBool richardson; /* not Chebyshev, */
+  PetscBool given;      /* whose bounds are given, */
+  PetscReal scale;      /* Richardson's */
+  PetscReal part[2];    /* Chebyshev's bounds, relative to the largest eigenvalue of a level, */
+  PetscReal bounds[2];  /* or as numbers */
+} GPUAMGSmoother;
+
 typedef struct _n_PC_GPUAMG PC_GPUAMG;
 struct _n_PC_GPUAMG {
   GPUAMGOptions    o;
   PetscInt         nthreshold, degree, cycles, tail;
+  GPUAMGSmoother   smoother;
+  PetscBool        told; /* which options have no effect */
   PetscReal        scale;
   PetscBool        reuse;
   GPUAMG           h;
@@ -36,6 +47,29 @@ struct _n_PC_GPUAMG {
   GPUCSRLiving     living;
 };
 
+/* Level 0 is the finest. P: to this level from the next, tentative, smoothed once, ... */
+typedef struct {
+  Mat       A, P[GPUAMG_SMOOTHS + 1];
+  Vec       dinv;
+  double    lambda;
+  PetscInt  n, N, bs, ns;
+  double   *near;  /* of this rank's rows, ns numbers a row; NULL: constants */
+  Vec       dead;  /* ones in rows that no vector is left for; NULL: there are none */
+  PetscBool whole; /* no row lacks its diagonal entry */
+} GPUAMGRanksLevel;
+
+struct _n_GPUAMGRanks {
+  int              levels;
+  GPUAMGRanksLevel level[GPUAMG_LEVELS];
+  PetscObjectId    id; /* of the finest matrix */
+  PetscObjectState pattern;
+  PC               mg;
+  PC               one; /* instead: of all rows, on each rank, */
+  Mat              all; /* which are here */
+  VecScatter       scatter;
+  Vec              b, x;
+};
+
 /* options.c */
 GPUCSR_INTERN PetscErrorCode PCGPUAMGSettersCompose_Private(PC, PetscBool);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGSetFromOptions_Private(PC, GPUCSROptionItems);
@@ -51,10 +85,23 @@ GPUCSR_INTERN PetscErrorCode PCGPUAMGNear_Private(PC, PetscInt *bs, PetscInt *ns
 GPUCSR_INTERN PetscErrorCode PCGPUAMGUpload_Private(GPUCSRDevice, size_t n, const double *rows, GPUCSRBuffer *);
 GPUCSR_INTERN PetscErrorCode PCSetCoordinates_GPUAMG(PC, PetscInt dim, PetscInt points, PetscReal[]);
 
+/* smoother.c */
+GPUCSR_INTERN void           PCGPUAMGSmoother_Private(const PC_GPUAMG *, double lambda, int steps, GPUMGSmoother *);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGSmootherSetFromOptions_Private(PC);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGSmootherTell_Private(PC, PetscBool several);
+
+/* operator.c */
+GPUCSR_INTERN PetscErrorCode PCGPUAMGGetOperator_GPUAMG(PC, PetscInt level, Mat *);
+
+/* gather.c */
+GPUCSR_INTERN PetscErrorCode PCGPUAMGGather_Private(PC);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGGatheredApply_Private(const GPUAMGRanks *, PetscBool transposed, Vec, Vec);
+
 /* ranks.c */
+GPUCSR_INTERN PetscErrorCode PCGPUAMGSettle_Private(MPI_Comm, PetscErrorCode, const char message[]);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGBlock_Private(Mat, GPUCSROperator *, const GPUCSRStorage **);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksSetUp_Private(PC, PetscBool same);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksDestroy_Private(GPUAMGRanks **);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksApply_Private(PC, PetscBool transposed, Vec, Vec);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksCycle_Private(PC, GPUMGCycle **, PetscInt *version);
-GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksOperator_Private(PC, PetscInt level, PetscInt *levels, Mat *);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksView_Private(PC, PetscViewer);

@@ -102,6 +102,7 @@ static const struct {
   {"PCGAMGSetThresholdScale_C",     (void (*)(void))PCGAMGSetThresholdScale_GPUAMG    },
   {"PCGAMGSetProcEqLim_C",          (void (*)(void))PCGAMGSetProcEqLim_GPUAMG         },
   {"PCGAMGSetReuseInterpolation_C", (void (*)(void))PCGAMGSetReuseInterpolation_GPUAMG},
+  {"PCGPUAMGGetOperator_C",         (void (*)(void))PCGPUAMGGetOperator_GPUAMG        },
   {"PCSetCoordinates_C",            (void (*)(void))PCSetCoordinates_GPUAMG           }
 };
 
@@ -129,7 +130,8 @@ PetscErrorCode PCGPUAMGSetFromOptions_Private(PC pc, GPUCSROptionItems PetscOpti
       {1, 8             },
       {1, 8             }
   };
-  PetscBool set;
+  const GPUAMGSmoother before = a->smoother;
+  PetscBool            set;
 
   PetscFunctionBegin;
   PetscOptionsHeadBegin(PetscOptionsObject, "PCGPUAMG options");
@@ -149,6 +151,7 @@ PetscErrorCode PCGPUAMGSetFromOptions_Private(PC pc, GPUCSROptionItems PetscOpti
   PetscCall(PetscOptionsInt("-pc_gpuamg_gather_limit", "So does a level below the finest of at most so many rows", "PCGPUAMG", a->gather, &a->gather, NULL));
   PetscCall(PetscOptionsInt("-pc_gpuamg_tail", "Rows of levels that become one dense matrix", "PCGPUAMG", a->tail, &a->tail, NULL));
   PetscOptionsHeadEnd();
+  PetscCall(PCGPUAMGSmootherSetFromOptions_Private(pc));
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(v); k++) PetscCall(Range(pc, names[k], v[k], range[k][0], range[k][1]));
   PetscCall(Range(pc, "smoother_degree", a->degree, 1, GPUMG_STEPS));
   PetscCall(Range(pc, "cycles", a->cycles, 1, 2));
@@ -166,7 +169,7 @@ PetscErrorCode PCGPUAMGSetFromOptions_Private(PC pc, GPUCSROptionItems PetscOpti
     a->nthreshold = n;
     for (PetscInt l = 0; l < n; l++) o->threshold[l] = (double)threshold[l];
   }
-  if (memcmp(&old, o, sizeof(old)) || oldscale != a->scale) a->changed = PETSC_TRUE;
+  if (memcmp(&old, o, sizeof(old)) || memcmp(&before, &a->smoother, sizeof(before)) || oldscale != a->scale) a->changed = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -6,31 +6,10 @@
 #include "gpuamgimpl.h"
 #include "../../../../mat/impls/gpucsr/blackbox/amg/rows.h"
 
-/* Level 0 is the finest. P: to this level from the next, tentative, smoothed once, ... */
-typedef struct {
-  Mat       A, P[GPUAMG_SMOOTHS + 1];
-  Vec       dinv;
-  double    lambda;
-  PetscInt  n, N, bs, ns;
-  double   *near;  /* of this rank's rows, ns numbers a row; NULL: constants */
-  Vec       dead;  /* ones in rows that no vector is left for; NULL: there are none */
-  PetscBool whole; /* no row lacks its diagonal entry */
-} Level;
-
-struct _n_GPUAMGRanks {
-  int              levels;
-  Level            level[GPUAMG_LEVELS];
-  PetscObjectId    id; /* of the finest matrix */
-  PetscObjectState pattern;
-  PC               mg;
-  PC               one; /* instead: of all rows, on each rank, */
-  Mat              all; /* which are here */
-  VecScatter       scatter;
-  Vec              b, x;
-};
+typedef GPUAMGRanksLevel Level;
 
 /* Collective: the first error of any rank is an error on all */
-static PetscErrorCode Settle(MPI_Comm comm, PetscErrorCode ierr, const char message[])
+PetscErrorCode PCGPUAMGSettle_Private(MPI_Comm comm, PetscErrorCode ierr, const char message[])
 {
   char        text[512];
   int         code = (int)ierr;
@@ -57,7 +36,7 @@ static PetscErrorCode Settle(MPI_Comm comm, PetscErrorCode ierr, const char mess
     PetscCall(GPUCSRAttemptBegin(&attempt_)); \
     ierr_ = (call); \
     PetscCall(GPUCSRAttemptEnd(&attempt_)); \
-    PetscCall(Settle(comm, ierr_, attempt_.message)); \
+    PetscCall(PCGPUAMGSettle_Private(comm, ierr_, attempt_.message)); \
   } while (0)
 
 /* Does each rank take all of level l, of N rows? */
@@ -73,7 +52,7 @@ static PetscBool Gathers(PC pc, int l, PetscInt N)
 /* ---- one rank ---- */
 
 /* The diagonal block on its device */
-static PetscErrorCode Block(Mat A, GPUCSROperator *o, const GPUCSRStorage **csr)
+PetscErrorCode PCGPUAMGBlock_Private(Mat A, GPUCSROperator *o, const GPUCSRStorage **csr)
 {
   char why[256] = "";
   Mat  D;
@@ -141,7 +120,7 @@ static PetscErrorCode Aggregate(const Level *L, const GPUAMGOptions *o, Tentativ
 
   PetscFunctionBegin;
   if (L->n) {
-    PetscCall(Block(L->A, &op, &csr));
+    PetscCall(PCGPUAMGBlock_Private(L->A, &op, &csr));
     if (L->near) ierr = PCGPUAMGUpload_Private(op.dev, (size_t)L->n * (size_t)L->ns, L->near, &basis);
     if (!ierr) ierr = GPUAMGOneLevel(&h, o, csr, (int)L->bs, (int)L->ns, (const double *)basis.p);
   }
@@ -423,133 +402,6 @@ static PetscErrorCode Cycles(PC pc, PetscBool last)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ---- all rows on each rank ---- */
-
-/* Collective: the near null space of all rows */
-static PetscErrorCode NearOfAll(const Level *L, double **all)
-{
-  const MPI_Comm  comm = PetscObjectComm((PetscObject)L->A);
-  const PetscInt *ranges;
-  PetscMPIInt     size, *counts, *at;
-
-  PetscFunctionBegin;
-  *all = NULL;
-  if (!L->near) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCallMPI(MPI_Comm_size(comm, &size));
-  PetscCall(MatGetOwnershipRanges(L->A, &ranges));
-  PetscCall(PetscMalloc1((size_t)L->N * (size_t)L->ns, all));
-  PetscCall(PetscMalloc2(size, &counts, size, &at));
-  for (PetscMPIInt q = 0; q < size; q++) {
-    counts[q] = (PetscMPIInt)((ranges[q + 1] - ranges[q]) * L->ns);
-    at[q]     = (PetscMPIInt)(ranges[q] * L->ns);
-  }
-  PetscCallMPI(MPI_Allgatherv(L->near, (PetscMPIInt)(L->n * L->ns), MPI_DOUBLE, *all, counts, at, MPI_DOUBLE, comm));
-  PetscCall(PetscFree2(counts, at));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* New values of the same pattern; all takes the place of r->all otherwise */
-static PetscErrorCode TakeAll(GPUAMGRanks *r, Mat all)
-{
-  const PetscInt    *i;
-  const PetscScalar *from;
-  PetscScalar       *to;
-  GPUCSROperator     o;
-  PetscInt           bs;
-
-  PetscFunctionBegin;
-  if (!r->all) {
-    PetscCall(Block(r->level[0].A, &o, NULL));
-    PetscCall(MatGPUCSROperatorLike_Private(&o, all, &r->all));
-    PetscCall(MatGetBlockSize(r->level[0].A, &bs));
-    PetscCall(MatSetBlockSize(r->all, bs));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(MatSeqAIJGetCSRAndMemType(all, &i, NULL, NULL, NULL));
-  PetscCall(MatSeqAIJGetArrayRead(all, &from));
-  PetscCall(MatSeqAIJGetArray(r->all, &to));
-  PetscCall(PetscArraycpy(to, from, i[all->rmap->n]));
-  PetscCall(MatSeqAIJRestoreArray(r->all, &to));
-  PetscCall(MatSeqAIJRestoreArrayRead(all, &from));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* What one rank does with all rows. near goes to the PC */
-static PetscErrorCode OneSetUp(const PC_GPUAMG *a, Mat all, const double *near)
-{
-  GPUAMGRanks *r     = a->ranks;
-  PetscBool    known = PETSC_FALSE, symmetric = PETSC_FALSE;
-
-  PetscFunctionBegin;
-  PetscCall(TakeAll(r, all));
-  PetscCall(MatIsSymmetricKnown(r->level[0].A, &known, &symmetric));
-  if (known && symmetric) PetscCall(MatSetOption(r->all, MAT_SYMMETRIC, PETSC_TRUE));
-  if (!r->one) {
-    PetscCall(PCCreate(PETSC_COMM_SELF, &r->one));
-    PetscCall(PCSetType(r->one, PCGPUAMG));
-    PetscCall(PCSetOperators(r->one, r->all, r->all));
-    PetscCall(PCGPUAMGInherit_Private(a, 0, r->level[0].ns, near, r->one));
-  } else PetscCall(PCSetOperators(r->one, r->all, r->all));
-  PetscCall(PCSetUp(r->one));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Collective */
-static PetscErrorCode Gather(PC pc)
-{
-  PC_GPUAMG     *a    = (PC_GPUAMG *)pc->data;
-  GPUAMGRanks   *r    = a->ranks;
-  const MPI_Comm comm = PetscObjectComm((PetscObject)pc);
-  double        *near = NULL;
-  Mat            all;
-  Vec            v;
-  GPUCSRAttempt  attempt;
-  PetscErrorCode ierr;
-
-  PetscFunctionBegin;
-  PetscCall(MatGetSize(pc->pmat, &r->level[0].N, NULL));
-  if (!r->one) PetscCall(NearOfAll(&r->level[0], &near));
-  PetscCall(GPUMGRanksAllRows(pc->pmat, &all));
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = OneSetUp(a, all, near);
-  PetscCall(GPUCSRAttemptEnd(&attempt));
-  PetscCall(PetscFree(near));
-  PetscCall(MatDestroy(&all));
-  PetscCall(Settle(comm, ierr, attempt.message));
-  pc->failedreason = r->one->failedreason;
-  if (r->scatter) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatCreateVecs(pc->pmat, &v, NULL));
-  PetscCall(VecScatterCreateToAll(v, &r->scatter, &r->b));
-  PetscCall(VecDestroy(&v));
-  PetscCall(VecDuplicate(r->b, &r->x));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode OneApply(const GPUAMGRanks *r, PetscBool transposed, Vec b, Vec x)
-{
-  const PetscScalar *from;
-  PetscScalar       *to;
-  PetscInt           first, n;
-  GPUCSRAttempt      attempt;
-  PetscErrorCode     ierr;
-
-  PetscFunctionBegin;
-  PetscCall(VecScatterBegin(r->scatter, b, r->b, INSERT_VALUES, SCATTER_FORWARD));
-  PetscCall(VecScatterEnd(r->scatter, b, r->b, INSERT_VALUES, SCATTER_FORWARD));
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = transposed ? PCApplyTranspose(r->one, r->b, r->x) : PCApply(r->one, r->b, r->x);
-  PetscCall(GPUCSRAttemptEnd(&attempt));
-  PetscCall(Settle(PetscObjectComm((PetscObject)x), ierr, attempt.message));
-  PetscCall(VecGetOwnershipRange(x, &first, NULL));
-  PetscCall(VecGetLocalSize(x, &n));
-  PetscCall(VecGetArrayRead(r->x, &from));
-  PetscCall(VecGetArrayWrite(x, &to));
-  PetscCall(PetscArraycpy(to, from + first, n));
-  PetscCall(VecRestoreArrayWrite(x, &to));
-  PetscCall(VecRestoreArrayRead(r->x, &from));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* ---- what gpuamg.c calls ---- */
 
 PetscErrorCode PCGPUAMGRanksDestroy_Private(GPUAMGRanks **ranks)
@@ -616,7 +468,7 @@ PetscErrorCode PCGPUAMGRanksSetUp_Private(PC pc, PetscBool same)
     a->built++;
   }
   PetscCall(MatGetSize(pc->pmat, &N, NULL));
-  if (Gathers(pc, 0, N)) PetscCall(Gather(pc));
+  if (Gathers(pc, 0, N)) PetscCall(PCGPUAMGGather_Private(pc));
   else {
     GPUAMGRanks *r = a->ranks;
 
@@ -639,7 +491,7 @@ PetscErrorCode PCGPUAMGRanksApply_Private(PC pc, PetscBool transposed, Vec b, Ve
   const GPUAMGRanks *r = ((PC_GPUAMG *)pc->data)->ranks;
 
   PetscFunctionBegin;
-  if (r->one) PetscCall(OneApply(r, transposed, b, x));
+  if (r->one) PetscCall(PCGPUAMGGatheredApply_Private(r, transposed, b, x));
   else if (transposed) PetscCall(PCApplyTranspose(r->mg, b, x));
   else PetscCall(PCApply(r->mg, b, x));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -668,18 +520,6 @@ PetscErrorCode PCGPUAMGSmall_Private(PC pc, GPUMGCycle **c)
   PetscCall(PetscObjectTypeCompare((PetscObject)pc, PCGPUAMG, &amg));
   if (amg) r = ((PC_GPUAMG *)pc->data)->ranks;
   if (r && r->one) PetscCall(PCGPUAMGCycleGet_Private(r->one, c, &version));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Collective; the matrix of a level, with a reference, or NULL after the coarsest */
-PetscErrorCode PCGPUAMGRanksOperator_Private(PC pc, PetscInt level, PetscInt *levels, Mat *A)
-{
-  const GPUAMGRanks *r = ((PC_GPUAMG *)pc->data)->ranks;
-
-  PetscFunctionBegin;
-  *levels = r->levels;
-  *A      = level < r->levels ? r->level[level].A : NULL;
-  PetscCall(PetscObjectReference((PetscObject)*A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
