@@ -201,6 +201,7 @@ int main(int argc, char **argv)
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(TestRequireReal(0));
+  PetscCall(MatGPUCSRInitializePackage());
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-quick", &quick, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-level", &level, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-points", &points, NULL));
