@@ -207,21 +207,34 @@ static PetscErrorCode Diagonal(Mat A, Vec *v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Does each row of the diagonal block have its diagonal entry? */
+static PetscErrorCode Complete(Mat A, PetscBool *complete)
+{
+  const PetscInt *i, *j;
+  PetscInt        at = 0;
+  Mat             D;
+
+  PetscFunctionBegin;
+  PetscCall(MatMPIAIJGetSeqAIJ(A, &D, NULL, NULL));
+  PetscCall(MatSeqAIJGetCSRAndMemType(D, &i, &j, NULL, NULL));
+  for (PetscInt r = 0; r < D->rmap->n && at >= 0; r++) PetscCall(PetscFindInt(r, i[r + 1] - i[r], j + i[r], &at));
+  *complete = (PetscBool)(at >= 0);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Collective: diagonal and largest eigenvalue of level l */
 static PetscErrorCode Values(PC_GPUAMG *a, int l)
 {
-  Level         *L       = &a->ranks->level[l];
-  const MPI_Comm comm    = PetscObjectComm((PetscObject)L->A);
-  int            flag[2] = {0, 0}; /* problems; rows without a diagonal entry */
-  PetscBool      missing;
-  Mat            D;
+  Level         *L        = &a->ranks->level[l];
+  const MPI_Comm comm     = PetscObjectComm((PetscObject)L->A);
+  int            flag[2]  = {0, 0}; /* problems; rows without a diagonal entry */
+  PetscBool      complete = L->whole;
 
   PetscFunctionBegin;
   if (!L->dinv) PetscCall(Diagonal(L->A, &L->dinv));
   PetscCall(Reciprocals(L, &flag[0]));
-  PetscCall(MatMPIAIJGetSeqAIJ(L->A, &D, NULL, NULL));
-  PetscCall(MatMissingDiagonal(D, &missing, NULL));
-  flag[1] = missing;
+  if (!complete) PetscCall(Complete(L->A, &complete));
+  flag[1] = !complete;
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, flag, 2, MPI_INT, MPI_BOR, comm));
   L->whole     = (PetscBool)!flag[1];
   a->h.at      = l;
