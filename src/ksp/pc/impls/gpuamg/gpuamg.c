@@ -434,7 +434,12 @@ static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
 . -pc_gpuamg_coarse_eq_limit n               - rows of a level that is not made coarser, 50 by default
 . -pc_gpuamg_max_levels n                    - levels at most
 . -pc_gpuamg_reuse_interpolation (true|false) - keep the prolongators when values change
-. -pc_gpuamg_smoother_degree n               - steps of Chebyshev's iteration before and after the coarse correction, 2 by default
+. -pc_gpuamg_smoother_degree n               - steps of the smoother before and after the coarse correction, 2 by default
+. -mg_levels_ksp_type (chebyshev|richardson) - the smoother, with Jacobi
+. -mg_levels_ksp_max_it n                    - the same as -pc_gpuamg_smoother_degree
+. -mg_levels_ksp_chebyshev_esteig 0,b,0,d    - Chebyshev's bounds are b and d times the estimate of the largest eigenvalue, 0.1 and 1.1 by default
+. -mg_levels_ksp_chebyshev_eigenvalues a,b   - Chebyshev's bounds on each level
+. -mg_levels_ksp_richardson_scale s          - of Richardson's steps, 1 by default
 . -pc_gpuamg_cycles (1|2)                    - V or W cycles
 . -pc_gpuamg_esteig_ksp_max_it n             - steps of an eigenvalue estimate, 10 by default
 . -pc_gpuamg_process_eq_limit n              - a level of fewer rows a rank goes to each rank, which has all of it and of the coarser levels, 50 by default
@@ -447,18 +452,20 @@ static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
 
   Notes:
   Options that `PCGAMG` has mean the same here. A block size (`MatSetBlockSize()`) makes blocks of rows the vertices of the aggregates. The near null space is that of `MatSetNearNullSpace()`, otherwise a constant for each component of
-  a block.
+  a block. Where `PCSetCoordinates()` has given points of two or three numbers and blocks have as many rows, it is the rigid motions of the points.
+
+  Other options `-mg_levels_...` and `-mg_coarse_...` have no effect on levels that one device has, and a message names each of them.
 
   New values of the same pattern take the numeric phases alone, with the result of a new set-up, unless a threshold is given. Equal matrices have equal hierarchies, bit by bit.
 
   The restriction is the transpose of the prolongator. A zero on the diagonal of a row that has other entries, and entries that are no numbers, fail the set-up with PETSc's reasons; a row of zeros counts as one of the identity.
 
   The functions of `PCGAMG` that set these options set them here: `PCGAMGSetThreshold()`, `PCGAMGSetThresholdScale()`, `PCGAMGSetNSmooths()`, `PCGAMGSetAggressiveLevels()`, `PCGAMGSetCoarseEqLim()`, `PCGAMGSetNlevels()`,
-  `PCGAMGSetReuseInterpolation()`.
+  `PCGAMGSetReuseInterpolation()`, `PCGAMGSetProcEqLim()`.
 
   With several ranks aggregates do not cross ranks. The levels down to the first small one are a `PCMG` of all ranks, whose smoothers take all options `-mg_levels_...` that PETSc has, and `-pc_mg_gpucsr` runs its cycles on the devices.
 
-.seealso: `MATGPUCSR`, `PCGAMG`, `KSPGPUCG`, `MatSetNearNullSpace()`
+.seealso: `MATGPUCSR`, `PCGAMG`, `KSPGPUCG`, `MatSetNearNullSpace()`, `PCSetCoordinates()`, `PCGPUAMGGetOperator()`
 M*/
 static PetscErrorCode PCCreate_GPUAMG(PC pc)
 {
