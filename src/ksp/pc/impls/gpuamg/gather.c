@@ -82,18 +82,15 @@ PetscErrorCode PCGPUAMGGather_Private(PC pc)
   Mat            all;
   Vec            v;
   GPUCSRAttempt  attempt;
-  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(MatGetSize(pc->pmat, &r->level[0].N, NULL));
   if (!r->one) PetscCall(NearOfAll(&r->level[0], &near));
   PetscCall(GPUMGRanksAllRows(pc->pmat, &all));
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = OneSetUp(a, all, near);
-  PetscCall(GPUCSRAttemptEnd(&attempt));
+  GPUCSRTry(&attempt, OneSetUp(a, all, near));
   PetscCall(PetscFree(near));
   PetscCall(MatDestroy(&all));
-  PetscCall(PCGPUAMGSettle_Private(comm, ierr, attempt.message));
+  PetscCall(PCGPUAMGSettle_Private(comm, &attempt));
   pc->failedreason = r->one->failedreason;
   if (r->scatter) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatCreateVecs(pc->pmat, &v, NULL));
@@ -109,15 +106,12 @@ PetscErrorCode PCGPUAMGGatheredApply_Private(const GPUAMGRanks *r, PetscBool tra
   PetscScalar       *to;
   PetscInt           first, n;
   GPUCSRAttempt      attempt;
-  PetscErrorCode     ierr;
 
   PetscFunctionBegin;
   PetscCall(VecScatterBegin(r->scatter, b, r->b, INSERT_VALUES, SCATTER_FORWARD));
   PetscCall(VecScatterEnd(r->scatter, b, r->b, INSERT_VALUES, SCATTER_FORWARD));
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = transposed ? PCApplyTranspose(r->one, r->b, r->x) : PCApply(r->one, r->b, r->x);
-  PetscCall(GPUCSRAttemptEnd(&attempt));
-  PetscCall(PCGPUAMGSettle_Private(PetscObjectComm((PetscObject)x), ierr, attempt.message));
+  GPUCSRTry(&attempt, transposed ? PCApplyTranspose(r->one, r->b, r->x) : PCApply(r->one, r->b, r->x));
+  PetscCall(PCGPUAMGSettle_Private(PetscObjectComm((PetscObject)x), &attempt));
   PetscCall(VecGetOwnershipRange(x, &first, NULL));
   PetscCall(VecGetLocalSize(x, &n));
   PetscCall(VecGetArrayRead(r->x, &from));

@@ -219,10 +219,18 @@ static PetscErrorCode SetUpSteps(PC pc, const GPUCSROperator *o, PetscBool same)
   PetscCall(Hierarchy(pc, o, same));
   a->takent = PETSC_FALSE;
   if (a->h.problem) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(CycleFill(a, o, PETSC_FALSE, &a->cycle));
+  GPUAMGPhase(&a->h, GPUAMG_BUILD, CycleFill(a, o, PETSC_FALSE, &a->cycle));
   a->matrix = *o;
   a->data   = o->plan->A.array[0].data;
   a->taken  = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Send(Mat A, GPUCSROperator *o, char why[], size_t len)
+{
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSROperatorSend_Private(A));
+  PetscCall(MatGPUCSROperatorGet_Private(A, o, why, len));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -235,8 +243,7 @@ static PetscErrorCode OneSetUp(PC pc, PetscBool same)
 
   PetscFunctionBegin;
   if (!pc->pmat->rmap->n) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatGPUCSROperatorSend_Private(pc->pmat));
-  PetscCall(MatGPUCSROperatorGet_Private(pc->pmat, &o, why, sizeof(why)));
+  GPUAMGPhase(&a->h, GPUAMG_SEND, Send(pc->pmat, &o, why, sizeof(why)));
   PetscCall(PCGPUAMGOnDevice_Private(&o, why));
   ierr = SetUpSteps(pc, &o, same);
   if (ierr) PetscCall(Forget(a));
@@ -431,7 +438,7 @@ static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
 . -pc_gpuamg_threshold_scale s               - threshold of a level that none is given for, relative to that of the finer one, 1 by default
 . -pc_gpuamg_agg_nsmooths n                  - steps of the prolongator's smoother, 1 by default
 . -pc_gpuamg_aggressive_coarsening n         - levels with larger aggregates, 1 by default
-. -pc_gpuamg_coarse_eq_limit n               - rows of a level that is not made coarser, 50 by default
+. -pc_gpuamg_coarse_eq_limit n               - rows of a level that is not made coarser, 1000 by default: its dense inverse takes less time than further levels
 . -pc_gpuamg_max_levels n                    - levels at most
 . -pc_gpuamg_reuse_interpolation (true|false) - keep the prolongators when values change
 . -pc_gpuamg_smoother_degree n               - steps of the smoother before and after the coarse correction, 2 by default
@@ -476,7 +483,7 @@ static PetscErrorCode PCCreate_GPUAMG(PC pc)
   pc->data = a;
   a->o     = (GPUAMGOptions){
         .nsmooths = 1, .aggressive = 1, .distance = {1, 3},
-                .limit = 50, .levels = GPUAMG_LEVELS, .steps = 10, .damping = 1.4
+                .limit = 1000, .levels = GPUAMG_LEVELS, .steps = 10, .damping = 1.4
   };
   for (int l = 0; l < GPUAMG_LEVELS; l++) a->o.threshold[l] = -1;
   a->nthreshold = 1;
@@ -507,6 +514,7 @@ PetscErrorCode PCGPUAMGInitialize_Private(void)
 {
   PetscFunctionBegin;
   PetscCall(PCRegister(PCGPUAMG, PCCreate_GPUAMG));
+  PetscCall(GPUAMGRegister(PC_CLASSID));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -98,7 +98,7 @@ GPUCSR_INTERN PetscErrorCode PCGPUAMGGather_Private(PC);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGGatheredApply_Private(const GPUAMGRanks *, PetscBool transposed, Vec, Vec);
 
 /* ranks.c */
-GPUCSR_INTERN PetscErrorCode PCGPUAMGSettle_Private(MPI_Comm, PetscErrorCode, const char message[]);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGSettle_Private(MPI_Comm, GPUCSRAttempt *);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGBlock_Private(Mat, GPUCSROperator *, const GPUCSRStorage **);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksSetUp_Private(PC, PetscBool same);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksDestroy_Private(GPUAMGRanks **);

@@ -9,35 +9,19 @@
 typedef GPUAMGRanksLevel Level;
 
 /* Collective: the first error of any rank is an error on all */
-PetscErrorCode PCGPUAMGSettle_Private(MPI_Comm comm, PetscErrorCode ierr, const char message[])
+PetscErrorCode PCGPUAMGSettle_Private(MPI_Comm comm, GPUCSRAttempt *a)
 {
-  char        text[512];
-  int         code = (int)ierr;
-  PetscMPIInt rank, size, first;
+  char        text[sizeof(a->message) + 32];
+  int         weight = a->error ? 1 : 0;
+  PetscMPIInt rank;
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_rank(comm, &rank));
-  PetscCallMPI(MPI_Comm_size(comm, &size));
-  first = ierr ? rank : size;
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, comm));
-  if (first == size) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscStrncpy(text, message, sizeof(text)));
-  PetscCallMPI(MPI_Bcast(text, (PetscMPIInt)sizeof(text), MPI_CHAR, first, comm));
-  PetscCallMPI(MPI_Bcast(&code, 1, MPI_INT, first, comm));
-  SETERRQ(comm, (PetscErrorCode)code, "%s (met by rank %d)", text, (int)first);
+  PetscCall(PetscSNPrintf(text, sizeof(text), "%s (met by rank %d)", a->error ? a->message : "", (int)rank));
+  PetscCall(GPUCSRAgree(comm, &weight, &a->error, text, sizeof(text), &rank));
+  PetscCheck(!a->error, comm, a->error, "%s", text);
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
-
-/* Work of each rank alone */
-#define TOGETHER(comm, call) \
-  do { \
-    GPUCSRAttempt  attempt_; \
-    PetscErrorCode ierr_; \
-\
-    PetscCall(GPUCSRAttemptBegin(&attempt_)); \
-    ierr_ = (call); \
-    PetscCall(GPUCSRAttemptEnd(&attempt_)); \
-    PetscCall(PCGPUAMGSettle_Private(comm, ierr_, attempt_.message)); \
-  } while (0)
 
 /* Does each rank take all of level l, of N rows? */
 static PetscBool Gathers(PC pc, int l, PetscInt N)
@@ -322,6 +306,7 @@ static PetscErrorCode Build(PC pc, PetscBool *last)
     Level        *L       = &r->level[l];
     Tentative     t       = {0};
     GPUAMGOptions options = a->o;
+    GPUCSRAttempt attempt;
 
     r->levels = l + 1;
     PetscCall(MatGetSize(L->A, &L->N, NULL));
@@ -329,7 +314,8 @@ static PetscErrorCode Build(PC pc, PetscBool *last)
     *last = (PetscBool)!Gathers(pc, l, L->N);
     if (a->h.problem || !*last || l + 1 >= a->o.levels) break;
     PCGPUAMGOptionsAt_Private(a, l, &options);
-    TOGETHER(comm, Aggregate(L, &options, &t));
+    GPUCSRTry(&attempt, Aggregate(L, &options, &t));
+    PetscCall(PCGPUAMGSettle_Private(comm, &attempt));
     L[1].N = t.columns;
     PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &L[1].N, 1, MPIU_INT, MPI_SUM, comm));
     if (!L[1].N || (double)L[1].N >= 0.9 * (double)L->N) {
