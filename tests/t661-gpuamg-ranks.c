@@ -516,8 +516,9 @@ int main(int argc, char **argv)
     {"27 points, contrast e^2", {11, 10, 10}, 26, 2, 0  },
     {"convection",              {10, 11, 10}, 6,  1, 0.7}
   };
-  PetscBool set;
-  char      what[16];
+  static const char *const none[] = {"-our_pc_gpuamg_coarse_eq_limit", "-our_pc_gpuamg_gather_limit", "-our_pc_gpuamg_process_eq_limit"};
+  PetscBool                set;
+  char                     what[16];
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
@@ -527,7 +528,8 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-report", &report, NULL));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-refuse", what, sizeof(what), &set));
   if (set) PetscCall(Refuse(what));
-  PetscCall(Everything(few ? little : grids, 3)); /* levels below the finest are on each rank */
+  PetscCall(PetscOptionsSetValue(NULL, "-our_pc_gpuamg_coarse_eq_limit", "50")); /* or one rank solves directly */
+  PetscCall(Everything(few ? little : grids, 3));                                /* levels below the finest are on each rank */
   PetscCall(PetscOptionsSetValue(NULL, "-our_pc_gpuamg_gather_limit", "60"));
   PetscCall(PetscOptionsSetValue(NULL, "-our_pc_gpuamg_process_eq_limit", "10"));
   PetscCall(Everything(few ? little : grids, 3));
@@ -536,6 +538,9 @@ int main(int argc, char **argv)
   PetscCall(Bad(&little[0], NAN, "a value that is no number"));
   PetscCall(Diagonal(40));
   PetscCall(Diagonal(1500));
+  for (int k = 0; k < 3; k++) PetscCall(PetscOptionsSetValue(NULL, none[k], k ? "0" : "1")); /* all ranks keep all levels, where some have no rows */
+  PetscCall(Diagonal(5));
+  PetscCall(Changes(&little[0], KSPCG));
   PetscCall(PetscFinalize());
   return 0;
 }

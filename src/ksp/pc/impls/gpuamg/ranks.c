@@ -29,7 +29,7 @@ static PetscBool Gathers(PC pc, int l, PetscInt N)
   const PC_GPUAMG *a    = (const PC_GPUAMG *)pc->data;
   PetscMPIInt      size = 1;
 
-  if (a->gathers || (l && N <= a->gather)) return PETSC_TRUE;
+  if (a->gathers || N <= a->o.limit || (l && N <= a->gather)) return PETSC_TRUE;
   return (PetscBool)(MPI_Comm_size(PetscObjectComm((PetscObject)pc), &size) || N < a->least * size);
 }
 
