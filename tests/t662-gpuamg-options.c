@@ -9,6 +9,7 @@
   //TEST name="level" args="-mat_gpucsr_format csr -quick -our_mg_levels_1_ksp_max_it 4" warns="-our_mg_levels_1_ksp_max_it has no effect"
   //TEST name="coarse" args="-mat_gpucsr_format csr -quick -our_mg_coarse_pc_type lu" warns="-our_mg_coarse_pc_type has no effect on the coarse solver"
   //TEST name="small" nsize=2 args="-mat_gpucsr_format csr -quick -our_mg_levels_pc_type sor" warns="-our_mg_levels_pc_type has no effect on small levels"
+  //TEST name="alone" nsize=2 args="-mat_gpucsr_format csr -quick -prefix none -mg_levels_pc_type sor -mg_coarse_ksp_type preonly" warns="-mg_levels_pc_type has no effect on"
   //TEST name="nolevel" args="-mat_gpucsr_format csr -quick -level 99" fails="must be from 0, the finest, to"
   //TEST name="points" args="-mat_gpucsr_format csr -quick -points 3" fails="PCSetCoordinates() has given 3 points"
 */
@@ -44,9 +45,12 @@ static PetscErrorCode Create(MPI_Comm comm, PetscInt k, PetscInt bs, Mat *A)
 
 static PetscErrorCode Solver(Mat A, KSP *ksp, PC *pc)
 {
+  PetscBool none;
+
   PetscFunctionBegin;
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-prefix", &none));
   PetscCall(KSPCreate(PetscObjectComm((PetscObject)A), ksp));
-  PetscCall(KSPSetOptionsPrefix(*ksp, "our_"));
+  if (!none) PetscCall(KSPSetOptionsPrefix(*ksp, "our_"));
   PetscCall(KSPSetOperators(*ksp, A, A));
   PetscCall(KSPSetType(*ksp, KSPCG));
   PetscCall(KSPSetTolerances(*ksp, 1e-8, PETSC_DEFAULT, PETSC_DEFAULT, 200));

@@ -130,6 +130,7 @@ PetscErrorCode PCGPUAMGInherit_Private(const PC_GPUAMG *a, int level, PetscInt n
   c->reuse      = a->reuse;
   c->smoother   = a->smoother;
   c->gathers    = PETSC_TRUE;
+  c->told       = PETSC_TRUE;
   c->changed    = PETSC_TRUE;
   PetscCall(PetscFree(c->given));
   if (!near) PetscFunctionReturn(PETSC_SUCCESS);
