@@ -507,17 +507,14 @@ PetscErrorCode PCGPUAMGRanksCycle_Private(PC pc, GPUMGCycle **c, PetscInt *versi
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The cycle of a PC whose ranks have all rows each; NULL: it is another PC */
+/* The cycle of one process of a PCGPUAMG whose ranks have all rows each; NULL: they have not */
 PetscErrorCode PCGPUAMGSmall_Private(PC pc, GPUMGCycle **c)
 {
-  PetscBool          amg;
+  const GPUAMGRanks *r = ((PC_GPUAMG *)pc->data)->ranks;
   PetscInt           version;
-  const GPUAMGRanks *r = NULL;
 
   PetscFunctionBegin;
   *c = NULL;
-  PetscCall(PetscObjectTypeCompare((PetscObject)pc, PCGPUAMG, &amg));
-  if (amg) r = ((PC_GPUAMG *)pc->data)->ranks;
   if (r && r->one) PetscCall(PCGPUAMGCycleGet_Private(r->one, c, &version));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

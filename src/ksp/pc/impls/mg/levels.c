@@ -390,6 +390,25 @@ static PetscErrorCode Whole(GPUMGCycle *c, Why *w)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Collective: the cycle of a PCGPUAMG whose ranks have all rows each, where it is one */
+static PetscErrorCode SmallOfRanks(GPUMGCycle *c, PC pc, Why *w)
+{
+  GPUCSRAttempt attempt;
+  GPUMGCycle   *small = NULL;
+  PetscBool     amg;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)pc, PCGPUAMG, &amg));
+  if (!amg) PetscFunctionReturn(PETSC_SUCCESS);
+  GPUCSRTry(&attempt, PCGPUAMGSmall_Private(pc, &small));
+  if (!attempt.error && (!small || small->dev != c->dev)) PetscCall(Not(w, "a coarse solver", 0, "whose levels are not on the device of its matrix", NULL, NULL));
+  PetscCall(SettleAttempt(w, &attempt));
+  if (w->text[0]) PetscFunctionReturn(PETSC_SUCCESS);
+  c->small = small;
+  c->lent  = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode CoarseSolver(GPUMGCycle *c, KSP ksp, Why *w)
 {
   static const char *const methods[] = {KSPCHEBYSHEV, KSPRICHARDSON};
@@ -408,11 +427,8 @@ static PetscErrorCode CoarseSolver(GPUMGCycle *c, KSP ksp, Why *w)
     PetscCall(Smoother(ksp, A, &L->A.o, 0, &L->down, w));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  if (only && w->size > 1) PetscCall(PCGPUAMGSmall_Private(ksp->pc, &c->small));
-  if (c->small) {
-    c->lent = PETSC_TRUE;
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
+  if (only && w->size > 1) PetscCall(SmallOfRanks(c, ksp->pc, w));
+  if (c->small || (w->size > 1 && w->text[0])) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Linear(ksp->pc, &linear));
   if (!only || !linear) {
     PetscCall(PetscObjectTypeCompare((PetscObject)ksp, KSPPREONLY, &only));
