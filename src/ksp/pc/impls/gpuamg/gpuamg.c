@@ -492,7 +492,7 @@ static PetscErrorCode PCCreate_GPUAMG(PC pc)
   a->cycles     = 1;
   a->tail       = 1024;
   a->scale      = 1;
-  a->smoother   = (GPUAMGSmoother){
+  a->smoother   = (PCGPUAMGSmoother){
       PETSC_FALSE, PETSC_FALSE, 1, {0.1, 1.1},
          {0,   0  }
   };

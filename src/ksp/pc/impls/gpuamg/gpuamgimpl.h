@@ -15,13 +15,13 @@ typedef struct {
   PetscReal scale;      /* Richardson's */
   PetscReal part[2];    /* Chebyshev's bounds, relative to the largest eigenvalue of a level, */
   PetscReal bounds[2];  /* or as numbers */
-} GPUAMGSmoother;
+} PCGPUAMGSmoother;
 
 typedef struct _n_PC_GPUAMG PC_GPUAMG;
 struct _n_PC_GPUAMG {
   GPUAMGOptions    o;
   PetscInt         nthreshold, degree, cycles, tail;
-  GPUAMGSmoother   smoother;
+  PCGPUAMGSmoother smoother;
   PetscBool        told; /* which options have no effect */
   PetscReal        scale;
   PetscBool        reuse;

@@ -130,8 +130,8 @@ PetscErrorCode PCGPUAMGSetFromOptions_Private(PC pc, GPUCSROptionItems PetscOpti
       {1, 8             },
       {1, 8             }
   };
-  const GPUAMGSmoother before = a->smoother;
-  PetscBool            set;
+  const PCGPUAMGSmoother before = a->smoother;
+  PetscBool              set;
 
   PetscFunctionBegin;
   PetscOptionsHeadBegin(PetscOptionsObject, "PCGPUAMG options");
