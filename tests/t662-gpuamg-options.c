@@ -129,12 +129,13 @@ static PetscErrorCode Levels(Mat A, PetscInt more)
   PC        pc;
   Mat       L;
   Vec       x, y;
-  PetscInt  n, N;
+  PetscInt  n, N, its;
   PetscReal difference, norm;
 
   PetscFunctionBegin;
   PetscCall(Solver(A, &ksp, &pc));
-  PetscCall(KSPSetUp(ksp));
+  PetscCall(Solve(ksp, pc, "a solve with options", &its, &y));
+  PetscCall(VecDestroy(&y));
   PetscCall(MatGetSize(A, &N, NULL));
   for (PetscInt l = 0; l < 2; l++) {
     PetscScalar energy;

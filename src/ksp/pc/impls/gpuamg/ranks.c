@@ -333,9 +333,11 @@ static PetscErrorCode Build(PC pc, PetscBool *last)
 
 #define COARSE_STEPS 16 /* of a smoother that solves */
 
+/* Chebyshev's bounds are those of Jacobi, unless options give bounds, or another preconditioner, for which PETSc estimates them */
 static PetscErrorCode Smoother(const PC_GPUAMG *a, const Level *L, PetscBool solves, PetscBool first, KSP ksp)
 {
   const char *prefix;
+  char        type[64] = PCJACOBI;
   PetscBool   chebyshev, bounds, estimate;
   PC          pc;
 
@@ -343,6 +345,7 @@ static PetscErrorCode Smoother(const PC_GPUAMG *a, const Level *L, PetscBool sol
   PetscCall(KSPGetOptionsPrefix(ksp, &prefix));
   PetscCall(PetscOptionsHasName(((PetscObject)ksp)->options, prefix, "-ksp_chebyshev_eigenvalues", &bounds));
   PetscCall(PetscOptionsHasName(((PetscObject)ksp)->options, prefix, "-ksp_chebyshev_esteig", &estimate));
+  PetscCall(PetscOptionsGetString(((PetscObject)ksp)->options, prefix, "-pc_type", type, sizeof(type), NULL));
   PetscCall(KSPSetOperators(ksp, L->A, L->A));
   if (first) {
     PetscCall(KSPSetType(ksp, KSPCHEBYSHEV));
@@ -352,7 +355,7 @@ static PetscErrorCode Smoother(const PC_GPUAMG *a, const Level *L, PetscBool sol
     PetscCall(PCSetType(pc, PCJACOBI));
   }
   PetscCall(PetscObjectTypeCompare((PetscObject)ksp, KSPCHEBYSHEV, &chebyshev));
-  if (chebyshev && (first || !(bounds || estimate))) PetscCall(KSPChebyshevSetEigenvalues(ksp, 1.1 * L->lambda, 0.1 * L->lambda));
+  if (chebyshev && !strcmp(type, PCJACOBI) && (first || !(bounds || estimate))) PetscCall(KSPChebyshevSetEigenvalues(ksp, 1.1 * L->lambda, 0.1 * L->lambda));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
