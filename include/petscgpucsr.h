@@ -303,6 +303,8 @@ GPUCSR_EXTERN PetscErrorCode MatGPUCSRLoadFile(Mat, const char[], const MatGPUCS
 
 #define PCGPUAMG "gpuamg"
 
+GPUCSR_EXTERN PetscErrorCode PCGPUAMGGetOperator(PC, PetscInt, Mat *);
+
 /*E
   KSPGPUPath - how a `KSPGPUCG`, `KSPGPUBCGS` or `KSPGPUGMRES` iterates
 

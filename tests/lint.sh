@@ -74,7 +74,7 @@ check "device sources without PETSc" plain
 # Releases of PETSc are told apart in one header, and the headers that only its sources use are included in one file of a room, with the reason
 petscs() {
   grep -rnE 'PETSC_VERSION_[LG][TE]' src --include='*.[ch]' | grep -vE '^src/(sys/gpucsrcompat\.h|benchmarks/|bin/|learn/|ksp/examples/)' | sed 's/$/: releases are compared in gpucsrcompat.h/'
-  grep -rnE '# *include <petsc/private/' src --include='*.[ch]' | grep -vE '^src/(io/loadfile\.h|vec/impls/gpu/vecgpuimpl\.h|mat/impls/gpucsr/type/gpucsrimpl\.h|ksp/wrap\.h|ksp/pc/impls/petscprivate\.h|ksp/pc/impls/gpuamg/gpuamg\.c|ksp/impls/petsc/methods\.c|ksp/impls/gpu/common/gpukspimpl\.h|tao/impls/bmrm/gpubmrm\.c):.*/\*' | sed 's/$/: see gpucsrcompat.h/'
+  grep -rnE '# *include <petsc/private/' src --include='*.[ch]' | grep -vE '^src/(io/loadfile\.h|vec/impls/gpu/vecgpuimpl\.h|mat/impls/gpucsr/type/gpucsrimpl\.h|ksp/wrap\.h|ksp/pc/impls/petscprivate\.h|ksp/impls/petsc/methods\.c|ksp/impls/gpu/common/gpukspimpl\.h|tao/impls/bmrm/gpubmrm\.c):.*/\*' | sed 's/$/: see gpucsrcompat.h/'
 }
 check "releases and private headers of PETSc" petscs
 

@@ -8,7 +8,6 @@
   //TEST name="standin" gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1"
   //TEST name="late" gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -gpucsr_debug_defer 3 -small"
   //TEST name="direct" args="-mat_gpucsr_format csr -direct"
-  //TEST name="ranks" nsize=2 args="-refuse ranks" fails="PC type gpuamg is for one process"
   //TEST name="aij" args="-refuse aij" fails="PC type gpuamg needs a matrix of type gpucsr, not seqaij"
   //TEST name="wide" args="-refuse wide" fails="PC type gpuamg needs a square matrix"
   //TEST name="blocks" args="-mat_gpucsr_format csr -refuse blocks" fails="PC type gpuamg takes blocks of at most 16 rows, not 20"
@@ -370,17 +369,17 @@ static PetscErrorCode Diagonal(PetscInt n, PetscBool empty)
 
 static PetscErrorCode Refuse(const char what[])
 {
-  const PetscBool aij = (PetscBool)!strcmp(what, "aij"), ranks = (PetscBool)!strcmp(what, "ranks"), blocks = (PetscBool)!strcmp(what, "blocks");
+  const PetscBool aij = (PetscBool)!strcmp(what, "aij"), blocks = (PetscBool)!strcmp(what, "blocks");
   Mat             A;
   PC              pc;
 
   PetscFunctionBegin;
-  PetscCall(TestMatCreate(ranks ? PETSC_COMM_WORLD : PETSC_COMM_SELF, 20, aij || ranks || blocks ? 20 : 24, aij, &A));
+  PetscCall(TestMatCreate(PETSC_COMM_SELF, 20, aij || blocks ? 20 : 24, aij, &A));
   if (blocks) PetscCall(MatSetBlockSize(A, 20));
   PetscCall(MatSetUp(A));
   PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
-  PetscCall(PCCreate(ranks ? PETSC_COMM_WORLD : PETSC_COMM_SELF, &pc));
+  PetscCall(PCCreate(PETSC_COMM_SELF, &pc));
   PetscCall(PCSetType(pc, PCGPUAMG));
   PetscCall(PCSetOperators(pc, A, A));
   PetscCall(PCSetUp(pc));

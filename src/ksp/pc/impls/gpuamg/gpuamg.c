@@ -1,32 +1,8 @@
 /*
   PCGPUAMG: smoothed aggregation whose hierarchy (blackbox/amg) is made of the matrix on its device and stays there, applied by the cycles that PCMG has on the device (../mg/cycle.c).
 */
-#include <petsc/private/pcimpl.h>  /* a PC type: its operations and data */
-#include <petsc/private/matimpl.h> /* the type and the state of the operator */
-#include "../../../../sys/gpucsrsys.h"
-#include "gpuamg.h"
+#include "gpuamgimpl.h"
 
-typedef struct _n_PC_GPUAMG PC_GPUAMG;
-struct _n_PC_GPUAMG {
-  GPUAMGOptions    o;
-  PetscInt         nthreshold, degree, cycles, tail;
-  PetscReal        scale;
-  PetscBool        reuse;
-  GPUAMG           h;
-  GPUMGCycle       cycle, transposed;
-  PetscBool        taken, takent; /* the cycles are those of the hierarchy */
-  PetscInt         precision;     /* of levels, as asked for: an index of PCGPUAMGPrecisions, */
-  PetscBool        rounded;       /* and the cycle has float values */
-  GPUCSROperator   matrix;        /* that the hierarchy was made of */
-  const void      *data;          /* of its plan's first array */
-  PetscObjectId    near;          /* near null space */
-  PetscObjectState nearstate;
-  PetscBool        changed; /* options, since the hierarchy was made */
-  PetscInt         version; /* another one whenever the cycle is another one */
-  PetscInt         built, refreshed;
-  GPUCSREvent      event;
-  GPUCSRLiving     living;
-};
 static PetscErrorCode   ForgetLiving(void *);
 static GPUCSRLivingList living = {GPUCSR_FINAL_PC, ForgetLiving, NULL};
 
@@ -40,21 +16,6 @@ static PetscErrorCode CycleDestroy(GPUMGCycle *c)
   c->inverse = (GPUCSRBuffer){NULL, 0};
   PetscCall(GPUMGCycleDestroy(c));
   PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Chebyshev's iteration for eigenvalues of D^-1 A from 0.1 to 1.1 times the largest */
-static void Chebyshev(double lambda, int degree, GPUMGSmoother *m)
-{
-  const double theta = 0.6 * lambda, delta = 0.5 * lambda, sigma = theta / delta;
-  double       rho = 1 / sigma;
-
-  m->steps = degree;
-  for (int k = 0; k < degree; k++) {
-    const double next = 1 / (2 * sigma - rho);
-
-    m->step[k] = k ? (GPUMGStep){next * rho, 2 * next / delta} : (GPUMGStep){0, 1 / theta};
-    if (k) rho = next;
-  }
 }
 
 static GPUMGMatrix MatrixOf(GPUCSRDevice dev, GPUCSRPlan *plan, const GPUCSRStorage *csr)
@@ -105,7 +66,7 @@ static PetscErrorCode CycleFill(PC_GPUAMG *a, const GPUCSROperator *o, PetscBool
     };
     if (G->smooth.p) L->down.M = (GPUCSRBuffer){G->smooth.p, G->smooth.bytes};
     if (G->smooth.p && h->o.smoother == GPUAMG_BY_BLOCKS) L->down.bs = G->bs;
-    Chebyshev(G->bound, k + 1 < h->levels ? (int)a->degree : COARSE_STEPS, &L->down);
+    PCGPUAMGSmoother_Private(a, G->bound, k + 1 < h->levels ? (int)a->degree : COARSE_STEPS, &L->down);
     PetscCall(GPUCSRBufferGrow(h->dev, GPUMGCycleVectorBytes(L->n), "vectors of a multigrid level", &L->memory));
     GPUMGCycleVectors(L);
   }
@@ -125,121 +86,141 @@ static PetscErrorCode Forget(PC_GPUAMG *a)
   PetscCall(CycleDestroy(&a->cycle));
   PetscCall(CycleDestroy(&a->transposed));
   PetscCall(GPUAMGDestroy(&a->h));
+  PetscCall(PCGPUAMGRanksDestroy_Private(&a->ranks));
   a->taken = a->takent = a->rounded = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Check(PC pc)
+static PetscErrorCode Check(PC pc, PetscBool *several)
 {
-  Mat         A = pc->pmat;
-  PetscBool   ours, several;
-  PetscMPIInt size;
+  Mat       A = pc->pmat;
+  PetscBool one;
 
   PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)pc), &size));
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJGPUCSR, &ours));
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJGPUCSR, &several));
-  PetscCheck(!several && size == 1, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP, "PC type gpuamg is for one process: on several take -pc_type gamg (PCGAMG), whose products are on the devices");
-  PetscCheck(ours, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_WRONG, "PC type gpuamg needs a matrix of type %s, not %s: take -mat_type gpucsr, or -pc_type gamg (PCGAMG)", MATGPUCSR, ((PetscObject)A)->type_name);
-  PetscCheck(A->rmap->n == A->cmap->n, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_SIZ, "PC type gpuamg needs a square matrix, not one of %" PetscInt_FMT " rows and %" PetscInt_FMT " columns", A->rmap->n, A->cmap->n);
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJGPUCSR, &one));
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJGPUCSR, several));
+  PetscCheck(one || *several, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_WRONG, "PC type gpuamg needs a matrix of type %s, not %s: take -mat_type gpucsr, or -pc_type gamg (PCGAMG)", MATGPUCSR, ((PetscObject)A)->type_name);
+  PetscCheck(A->rmap->N == A->cmap->N, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_SIZ, "PC type gpuamg needs a square matrix, not one of %" PetscInt_FMT " rows and %" PetscInt_FMT " columns", A->rmap->N, A->cmap->N);
+  if (*several) PetscCall(PCGPUAMGOptionsSame_Private(pc));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode NearRows(MPI_Comm comm, PetscInt n, PetscInt ns, PetscBool constant, const Vec v[], double *rows)
+/* A level of the finer hierarchy: its options, as those of a finest level */
+void PCGPUAMGOptionsAt_Private(const PC_GPUAMG *a, int level, GPUAMGOptions *o)
 {
-  const PetscScalar *x;
-  PetscInt           size;
+  GPUAMGOptions all = a->o;
 
-  PetscFunctionBegin;
-  for (PetscInt c = 0; c < ns; c++) {
-    const PetscBool one = (PetscBool)(constant && c == 0);
-
-    if (!one) PetscCall(VecGetLocalSize(v[c - (PetscInt)constant], &size));
-    PetscCheck(one || size == n, comm, PETSC_ERR_ARG_SIZ, "Vector %" PetscInt_FMT " of the near null space has %" PetscInt_FMT " rows, its matrix %" PetscInt_FMT, c, size, n);
-    if (!one) PetscCall(VecGetArrayRead(v[c - (PetscInt)constant], &x));
-    for (PetscInt i = 0; i < n; i++) rows[i * ns + c] = one ? 1 : (double)PetscRealPart(x[i]);
-    if (!one) PetscCall(VecRestoreArrayRead(v[c - (PetscInt)constant], &x));
-    for (PetscInt i = 0; i < n; i++) PetscCheck(!PetscIsInfOrNanReal((PetscReal)rows[i * ns + c]), comm, PETSC_ERR_FP, "Vector %" PetscInt_FMT " of the near null space has no finite number in row %" PetscInt_FMT, c, i);
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
+  for (PetscInt l = a->nthreshold; l < GPUAMG_LEVELS; l++) all.threshold[l] = all.threshold[l - 1] * (double)a->scale;
+  *o = all;
+  for (int l = 0; l < GPUAMG_LEVELS; l++) o->threshold[l] = all.threshold[PetscMin(l + level, GPUAMG_LEVELS - 1)];
+  o->aggressive = PetscMax(0, all.aggressive - level);
+  o->levels     = PetscMax(1, all.levels - level);
 }
 
-/* The near null space of the matrix on the device; without one basis is NULL, and constants are taken */
-static PetscErrorCode Near(PC pc, GPUCSRDevice dev, PetscInt *ns, GPUCSRBuffer *basis)
+/* The PC of a coarse level, which may be that of another communicator, with its near null space */
+PetscErrorCode PCGPUAMGInherit_Private(const PC_GPUAMG *a, int level, PetscInt ns, const double *near, PC pc)
 {
-  const PetscInt n = pc->pmat->rmap->n;
-  MatNullSpace   near;
-  PetscBool      constant;
-  const Vec     *v;
-  PetscInt       count;
-  double        *rows;
-  PetscErrorCode ierr;
+  PC_GPUAMG *c = (PC_GPUAMG *)pc->data;
+  PetscInt   n;
 
   PetscFunctionBegin;
-  *ns = 0;
-  PetscCall(MatGetNearNullSpace(pc->pmat, &near));
+  PCGPUAMGOptionsAt_Private(a, level, &c->o);
+  c->nthreshold = GPUAMG_LEVELS;
+  c->degree     = a->degree;
+  c->cycles     = a->cycles;
+  c->tail       = a->tail;
+  c->reuse      = a->reuse;
+  c->smoother   = a->smoother;
+  c->precision  = a->precision;
+  c->gathers    = PETSC_TRUE;
+  c->told       = PETSC_TRUE;
+  c->changed    = PETSC_TRUE;
+  PetscCall(PetscFree(c->given));
   if (!near) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatNullSpaceGetVecs(near, &constant, &count, &v));
-  *ns = count + (PetscInt)constant;
-  PetscCheck(*ns <= GPUAMG_VECTORS, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP, "PC type gpuamg takes a near null space of at most %d vectors, not %" PetscInt_FMT, GPUAMG_VECTORS, *ns);
-  if (!*ns) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUCSRBufferGrow(dev, sizeof(double) * (size_t)n * (size_t)*ns, "a near null space", basis));
-  PetscCall(PetscMalloc1((size_t)n * (size_t)*ns, &rows));
-  ierr = NearRows(PetscObjectComm((PetscObject)pc), n, *ns, constant, v, rows);
-  if (!ierr) ierr = GPUCSRUpload(dev, basis->p, GPUCSR_DOUBLE, rows, GPUCSR_DOUBLE, (size_t)n * (size_t)*ns, PETSC_FALSE, dev->stream, NULL);
-  PetscCall(PetscFree(rows));
-  PetscCall(ierr);
+  PetscCall(MatGetLocalSize(pc->pmat, &n, NULL));
+  PetscCall(PetscMalloc1((size_t)n * (size_t)ns + 1, &c->given));
+  PetscCall(PetscArraycpy(c->given, near, (size_t)n * (size_t)ns));
+  c->ngiven = ns;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The hierarchy of o: refreshed where its pattern and what was asked for are as they were, and nothing of the aggregates depends on values */
-static PetscErrorCode Hierarchy(PC pc, const GPUCSROperator *o)
+PetscErrorCode PCGPUAMGOnDevice_Private(const GPUCSROperator *o, const char why[])
 {
-  PC_GPUAMG           *a = (PC_GPUAMG *)pc->data;
-  const GPUCSRStorage *csr;
-  GPUAMGOptions        options = a->o;
-  MatNullSpace         near;
-  PetscObjectId        id    = 0;
-  PetscObjectState     state = 0;
-  PetscBool            same, strong = PETSC_FALSE;
-  PetscInt             bs, ns;
-  GPUCSRBuffer         basis = {NULL, 0};
-  PetscErrorCode       ierr;
+  PetscFunctionBegin;
+  PetscCheck(o->dev, PETSC_COMM_SELF, PETSC_ERR_SUP, "PC type gpuamg needs its matrix on a device, but %s: take -pc_type gamg (PCGAMG)", why);
+  PetscCheck(GPUCSRVectorType(o->plan->A.precision) == GPUCSR_DOUBLE, PETSC_COMM_SELF, PETSC_ERR_SUP, "PC type gpuamg needs a matrix whose vectors are double, not of -mat_gpucsr_precision single");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Is what was asked for as it was at the last set-up, and do aggregates not depend on values that may have changed? */
+static PetscErrorCode Asked(PC pc, PetscBool *same)
+{
+  PC_GPUAMG       *a = (PC_GPUAMG *)pc->data;
+  GPUAMGOptions    o;
+  MatNullSpace     near;
+  PetscObjectId    id     = 0;
+  PetscObjectState state  = 0;
+  PetscBool        strong = PETSC_FALSE;
 
   PetscFunctionBegin;
   PetscCall(MatGetNearNullSpace(pc->pmat, &near));
   if (near) PetscCall(PetscObjectGetId((PetscObject)near, &id));
   if (near) PetscCall(PetscObjectStateGet((PetscObject)near, &state));
-  for (PetscInt l = a->nthreshold; l < GPUAMG_LEVELS; l++) options.threshold[l] = options.threshold[l - 1] * (double)a->scale;
-  for (int l = 0; l < GPUAMG_LEVELS; l++) strong = (PetscBool)(strong || options.threshold[l] >= 0);
-  PetscCall(MatGPUCSROperatorBegin_Private(o));
-  PetscCall(MatGPUCSROperatorCSR_Private(o, NULL, &csr));
-  same = (PetscBool)(a->taken && !a->changed && !a->h.problem && a->matrix.A == o->A && a->h.dev == o->dev && a->matrix.version.pattern == o->version.pattern && a->near == id && a->nearstate == state);
-  if (same && (a->reuse || !strong)) {
-    PetscCall(GPUAMGRefresh(&a->h, csr, o->plan, (GPUCSRBool)a->reuse));
-    a->refreshed++;
-  } else {
-    PetscCall(Forget(a));
-    PetscCall(MatGetBlockSize(pc->pmat, &bs));
-    PetscCheck(bs <= GPUAMG_VECTORS, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP, "PC type gpuamg takes blocks of at most %d rows, not %" PetscInt_FMT, GPUAMG_VECTORS, bs);
-    ierr = Near(pc, o->dev, &ns, &basis);
-    if (!ierr) ierr = GPUAMGSetUp(&a->h, &options, csr, o->plan, (int)bs, (int)ns, (const double *)basis.p);
-    PetscCall(GPUCSRBufferFree(o->dev, &basis));
-    PetscCall(ierr);
-    a->built++;
-  }
+  PCGPUAMGOptionsAt_Private(a, 0, &o);
+  for (int l = 0; l < GPUAMG_LEVELS; l++) strong = (PetscBool)(strong || o.threshold[l] >= 0);
+  *same        = (PetscBool)(!a->changed && (a->reuse || !strong) && a->near == id && a->nearstate == state);
   a->near      = id;
   a->nearstate = state;
   a->changed   = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode SetUpSteps(PC pc, const GPUCSROperator *o)
+static PetscErrorCode Fresh(PC pc, const GPUCSROperator *o, const GPUCSRStorage *csr)
+{
+  PC_GPUAMG     *a = (PC_GPUAMG *)pc->data;
+  GPUAMGOptions  options;
+  PetscInt       bs, ns;
+  double        *rows;
+  GPUCSRBuffer   basis = {NULL, 0};
+  PetscErrorCode ierr  = PETSC_SUCCESS;
+
+  PetscFunctionBegin;
+  PetscCall(Forget(a));
+  PCGPUAMGOptionsAt_Private(a, 0, &options);
+  PetscCall(PCGPUAMGNear_Private(pc, &bs, &ns, &rows));
+  if (rows) ierr = PCGPUAMGUpload_Private(o->dev, (size_t)csr->m * (size_t)ns, rows, &basis);
+  PetscCall(PetscFree(rows));
+  if (!ierr) ierr = GPUAMGSetUp(&a->h, &options, csr, o->plan, (int)bs, (int)ns, (const double *)basis.p);
+  PetscCall(GPUCSRBufferFree(o->dev, &basis));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The hierarchy of o: refreshed where its pattern and what was asked for are as they were */
+static PetscErrorCode Hierarchy(PC pc, const GPUCSROperator *o, PetscBool same)
+{
+  PC_GPUAMG           *a = (PC_GPUAMG *)pc->data;
+  const GPUCSRStorage *csr;
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSROperatorBegin_Private(o));
+  PetscCall(MatGPUCSROperatorCSR_Private(o, NULL, &csr));
+  if (same && a->taken && !a->h.problem && a->matrix.A == o->A && a->h.dev == o->dev && a->matrix.version.pattern == o->version.pattern) {
+    PetscCall(GPUAMGRefresh(&a->h, csr, o->plan, (GPUCSRBool)a->reuse));
+    a->refreshed++;
+  } else {
+    PetscCall(Fresh(pc, o, csr));
+    a->built++;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SetUpSteps(PC pc, const GPUCSROperator *o, PetscBool same)
 {
   PC_GPUAMG *a = (PC_GPUAMG *)pc->data;
 
   PetscFunctionBegin;
-  PetscCall(Hierarchy(pc, o));
+  PetscCall(Hierarchy(pc, o, same));
   a->takent = PETSC_FALSE;
   if (a->h.problem) PetscFunctionReturn(PETSC_SUCCESS);
   GPUAMGPhase(&a->h, GPUAMG_BUILD, CycleFill(a, o, PETSC_FALSE, &a->cycle));
@@ -258,7 +239,7 @@ static PetscErrorCode Send(Mat A, GPUCSROperator *o, char why[], size_t len)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode PCSetUp_GPUAMG(PC pc)
+static PetscErrorCode OneSetUp(PC pc, PetscBool same)
 {
   PC_GPUAMG     *a        = (PC_GPUAMG *)pc->data;
   char           why[256] = "";
@@ -266,16 +247,28 @@ static PetscErrorCode PCSetUp_GPUAMG(PC pc)
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(Check(pc));
-  a->version++;
-  pc->failedreason = PC_NOERROR;
   if (!pc->pmat->rmap->n) PetscFunctionReturn(PETSC_SUCCESS);
   GPUAMGPhase(&a->h, GPUAMG_SEND, Send(pc->pmat, &o, why, sizeof(why)));
-  PetscCheck(o.dev, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP, "PC type gpuamg needs its matrix on a device, but %s: take -pc_type gamg (PCGAMG)", why);
-  PetscCheck(GPUCSRVectorType(o.plan->A.precision) == GPUCSR_DOUBLE, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP, "PC type gpuamg needs a matrix whose vectors are double, not of -mat_gpucsr_precision single");
-  ierr = SetUpSteps(pc, &o);
+  PetscCall(PCGPUAMGOnDevice_Private(&o, why));
+  ierr = SetUpSteps(pc, &o, same);
   if (ierr) PetscCall(Forget(a));
   PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCSetUp_GPUAMG(PC pc)
+{
+  PC_GPUAMG *a = (PC_GPUAMG *)pc->data;
+  PetscBool  several, same = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  PetscCall(Check(pc, &several));
+  PetscCall(Asked(pc, &same));
+  PetscCall(PCGPUAMGSmootherTell_Private(pc, several));
+  a->version++;
+  pc->failedreason = PC_NOERROR;
+  if (several) PetscCall(PCGPUAMGRanksSetUp_Private(pc, same));
+  else PetscCall(OneSetUp(pc, same));
   if (a->h.problem) {
     const PetscBool nan = (PetscBool)((a->h.problem & GPUAMG_NAN) != 0);
 
@@ -296,7 +289,7 @@ static PetscErrorCode Current(PC pc)
   GPUCSROperator o;
 
   PetscFunctionBegin;
-  if (!a->taken) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!a->taken || a->ranks) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGPUCSROperatorGet_Private(a->matrix.A, &o, why, sizeof(why)));
   if (o.dev != a->h.dev) {
     PetscCall(Forget(a));
@@ -320,6 +313,10 @@ PetscErrorCode PCGPUAMGCycleGet_Private(PC pc, GPUMGCycle **c, PetscInt *version
   PetscFunctionBegin;
   *c = NULL;
   if (!pc->setupcalled || !a->taken) PetscFunctionReturn(PETSC_SUCCESS);
+  if (a->ranks) {
+    PetscCall(PCGPUAMGRanksCycle_Private(pc, c, version));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   PetscCall(Current(pc));
   *version = a->version;
   if (a->taken) *c = &a->cycle;
@@ -347,7 +344,8 @@ static PetscErrorCode PCApply_GPUAMG(PC pc, Vec b, Vec x)
 
   PetscFunctionBegin;
   PetscCall(ApplyNone(pc, b, x, &none));
-  if (!none) PetscCall(GPUMGCycleApplyVecs(&a->cycle, &a->event, b, x));
+  if (!none && a->ranks) PetscCall(PCGPUAMGRanksApply_Private(pc, PETSC_FALSE, b, x));
+  else if (!none) PetscCall(GPUMGCycleApplyVecs(&a->cycle, &a->event, b, x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -360,7 +358,8 @@ static PetscErrorCode PCApplyTranspose_GPUAMG(PC pc, Vec b, Vec x)
 
   PetscFunctionBegin;
   PetscCall(ApplyNone(pc, b, x, &none));
-  if (none) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!none && a->ranks) PetscCall(PCGPUAMGRanksApply_Private(pc, PETSC_TRUE, b, x));
+  if (none || a->ranks) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatIsSymmetricKnown(a->matrix.A, &known, &symmetric));
   if (known && symmetric) {
     PetscCall(GPUMGCycleApplyVecs(&a->cycle, &a->event, b, x));
@@ -379,97 +378,6 @@ static PetscErrorCode PCApplyTranspose_GPUAMG(PC pc, Vec b, Vec x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Range(PC pc, const char name[], PetscInt value, PetscInt least, PetscInt most)
-{
-  PetscFunctionBegin;
-  PetscCheck(value >= least && value <= most, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE, "-pc_gpuamg_%s %" PetscInt_FMT ": must be from %" PetscInt_FMT " to %" PetscInt_FMT, name, value, least, most);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* ---- PCGAMG's functions, which set the same here ---- */
-
-/* A number of the options, within the range that its option has */
-static PetscErrorCode Set(PC pc, const char name[], PetscInt value, PetscInt least, PetscInt most, int *number)
-{
-  PC_GPUAMG *a = (PC_GPUAMG *)pc->data;
-
-  PetscFunctionBegin;
-  PetscCall(Range(pc, name, value, least, most));
-  if (*number != (int)value) a->changed = PETSC_TRUE;
-  *number = (int)value;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCGAMGSetNSmooths_GPUAMG(PC pc, PetscInt n)
-{
-  PetscFunctionBegin;
-  PetscCall(Set(pc, "agg_nsmooths", n, 0, GPUAMG_SMOOTHS, &((PC_GPUAMG *)pc->data)->o.nsmooths));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCGAMGSetAggressiveLevels_GPUAMG(PC pc, PetscInt n)
-{
-  PetscFunctionBegin;
-  PetscCall(Set(pc, "aggressive_coarsening", n, 0, GPUAMG_LEVELS, &((PC_GPUAMG *)pc->data)->o.aggressive));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCGAMGSetCoarseEqLim_GPUAMG(PC pc, PetscInt n)
-{
-  PetscFunctionBegin;
-  PetscCall(Set(pc, "coarse_eq_limit", n, 1, GPUAMG_INVERSE, &((PC_GPUAMG *)pc->data)->o.limit));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCGAMGSetNlevels_GPUAMG(PC pc, PetscInt n)
-{
-  PetscFunctionBegin;
-  PetscCall(Set(pc, "max_levels", PetscMin(n, GPUAMG_LEVELS), 1, GPUAMG_LEVELS, &((PC_GPUAMG *)pc->data)->o.levels));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCGAMGSetThreshold_GPUAMG(PC pc, PetscReal threshold[], PetscInt n)
-{
-  PC_GPUAMG *a = (PC_GPUAMG *)pc->data;
-
-  PetscFunctionBegin;
-  if (n < 1) PetscFunctionReturn(PETSC_SUCCESS);
-  a->changed    = PETSC_TRUE;
-  a->nthreshold = PetscMin(n, GPUAMG_LEVELS);
-  for (PetscInt l = 0; l < a->nthreshold; l++) a->o.threshold[l] = (double)threshold[l];
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCGAMGSetThresholdScale_GPUAMG(PC pc, PetscReal scale)
-{
-  PC_GPUAMG *a = (PC_GPUAMG *)pc->data;
-
-  PetscFunctionBegin;
-  if (a->scale != scale) a->changed = PETSC_TRUE;
-  a->scale = scale;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCGAMGSetReuseInterpolation_GPUAMG(PC pc, PetscBool reuse)
-{
-  PetscFunctionBegin;
-  ((PC_GPUAMG *)pc->data)->reuse = reuse;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static const struct {
-  const char *name;
-  void (*set)(void);
-} setters[] = {
-  {"PCGAMGSetNSmooths_C",           (void (*)(void))PCGAMGSetNSmooths_GPUAMG          },
-  {"PCGAMGSetAggressiveLevels_C",   (void (*)(void))PCGAMGSetAggressiveLevels_GPUAMG  },
-  {"PCGAMGSetCoarseEqLim_C",        (void (*)(void))PCGAMGSetCoarseEqLim_GPUAMG       },
-  {"PCGAMGSetNlevels_C",            (void (*)(void))PCGAMGSetNlevels_GPUAMG           },
-  {"PCGAMGSetThreshold_C",          (void (*)(void))PCGAMGSetThreshold_GPUAMG         },
-  {"PCGAMGSetThresholdScale_C",     (void (*)(void))PCGAMGSetThresholdScale_GPUAMG    },
-  {"PCGAMGSetReuseInterpolation_C", (void (*)(void))PCGAMGSetReuseInterpolation_GPUAMG}
-};
-
 /* ---- the type ---- */
 
 static PetscErrorCode PCReset_GPUAMG(PC pc)
@@ -486,68 +394,10 @@ static PetscErrorCode PCDestroy_GPUAMG(PC pc)
   PetscFunctionBegin;
   PetscCall(Forget(a));
   PetscCall(GPUCSRLivingRemove(&a->living));
-  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(setters); k++) PetscCall(PetscObjectComposeFunction((PetscObject)pc, setters[k].name, NULL));
+  PetscCall(PetscFree(a->given));
+  PetscCall(PetscFree(a->coordinates));
+  PetscCall(PCGPUAMGSettersCompose_Private(pc, PETSC_FALSE));
   PetscCall(PetscFree(pc->data));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* In the order of GPUAMGSmoother */
-static const char *const smoothers[] = {"jacobi", "pbjacobi", "rowl1"};
-
-static PetscErrorCode PCSetFromOptions_GPUAMG(PC pc, GPUCSROptionItems PetscOptionsObject)
-{
-  PC_GPUAMG        *a = (PC_GPUAMG *)pc->data;
-  GPUAMGOptions    *o = &a->o, old = *o;
-  const PetscReal   oldscale                 = a->scale;
-  PetscReal         threshold[GPUAMG_LEVELS] = {0};
-  PetscInt          n = GPUAMG_LEVELS, smoother = o->smoother, v[] = {o->nsmooths, o->aggressive, o->limit, o->levels, o->steps, o->distance[0], o->distance[1]};
-  static const char names[][24] = {"agg_nsmooths", "aggressive_coarsening", "coarse_eq_limit", "max_levels", "esteig_ksp_max_it", "mis_k", "aggressive_mis_k"};
-  static const int  range[][2]  = {
-      {0, GPUAMG_SMOOTHS},
-      {0, GPUAMG_LEVELS },
-      {1, GPUAMG_INVERSE},
-      {1, GPUAMG_LEVELS },
-      {1, GPUAMG_STEPS  },
-      {1, 8             },
-      {1, 8             }
-  };
-  PetscBool set;
-
-  PetscFunctionBegin;
-  PetscOptionsHeadBegin(PetscOptionsObject, "PCGPUAMG options");
-  PetscCall(PetscOptionsRealArray("-pc_gpuamg_threshold", "Relative threshold for the strength graph, a number a level; negative: all entries", "PCGPUAMG", threshold, &n, &set));
-  PetscCall(PetscOptionsReal("-pc_gpuamg_threshold_scale", "From one level to the next where none is given", "PCGPUAMG", a->scale, &a->scale, NULL));
-  PetscCall(PetscOptionsInt("-pc_gpuamg_agg_nsmooths", "Steps of the prolongator's smoother", "PCGPUAMG", v[0], &v[0], NULL));
-  PetscCall(PetscOptionsInt("-pc_gpuamg_aggressive_coarsening", "Levels with aggressive coarsening", "PCGPUAMG", v[1], &v[1], NULL));
-  PetscCall(PetscOptionsInt("-pc_gpuamg_coarse_eq_limit", "Rows that are solved directly", "PCGPUAMG", v[2], &v[2], NULL));
-  PetscCall(PetscOptionsInt("-pc_gpuamg_max_levels", "Levels at most", "PCGPUAMG", v[3], &v[3], NULL));
-  PetscCall(PetscOptionsInt("-pc_gpuamg_esteig_ksp_max_it", "Steps of an eigenvalue estimate", "PCGPUAMG", v[4], &v[4], NULL));
-  PetscCall(PetscOptionsInt("-pc_gpuamg_mis_k", "Roots of aggregates are further apart", "PCGPUAMG", v[5], &v[5], NULL));
-  PetscCall(PetscOptionsInt("-pc_gpuamg_aggressive_mis_k", "The same where coarsening is aggressive", "PCGPUAMG", v[6], &v[6], NULL));
-  PetscCall(PetscOptionsBool("-pc_gpuamg_reuse_interpolation", "Keep prolongators with new values", "PCGPUAMG", a->reuse, &a->reuse, NULL));
-  PetscCall(PetscOptionsInt("-pc_gpuamg_smoother_degree", "Steps of Chebyshev's iteration before and after the coarse correction", "PCGPUAMG", a->degree, &a->degree, NULL));
-  PetscCall(PetscOptionsEList("-pc_gpuamg_smoother", "Inverse in Chebyshev's iteration", "PCGPUAMG", smoothers, 3, smoothers[smoother], &smoother, NULL));
-  o->smoother = (int)smoother;
-  PetscCall(PetscOptionsInt("-pc_gpuamg_cycles", "1: V cycles, 2: W cycles", "PCGPUAMG", a->cycles, &a->cycles, NULL));
-  PetscCall(PetscOptionsEList("-pc_gpuamg_precision", "Values of levels", "PCGPUAMG", PCGPUAMGPrecisions, 3, PCGPUAMGPrecisions[a->precision], &a->precision, NULL));
-  PetscCall(PetscOptionsInt("-pc_gpuamg_tail", "Rows of levels that become one dense matrix", "PCGPUAMG", a->tail, &a->tail, NULL));
-  PetscOptionsHeadEnd();
-  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(v); k++) PetscCall(Range(pc, names[k], v[k], range[k][0], range[k][1]));
-  PetscCall(Range(pc, "smoother_degree", a->degree, 1, GPUMG_STEPS));
-  PetscCall(Range(pc, "cycles", a->cycles, 1, 2));
-  PetscCall(Range(pc, "tail", a->tail, 0, 8192));
-  o->nsmooths    = (int)v[0];
-  o->aggressive  = (int)v[1];
-  o->limit       = (int)v[2];
-  o->levels      = (int)v[3];
-  o->steps       = (int)v[4];
-  o->distance[0] = (int)v[5];
-  o->distance[1] = (int)v[6];
-  if (set && n > 0) {
-    a->nthreshold = n;
-    for (PetscInt l = 0; l < n; l++) o->threshold[l] = (double)threshold[l];
-  }
-  if (memcmp(&old, o, sizeof(old)) || oldscale != a->scale) a->changed = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -561,10 +411,14 @@ static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
   if (!ascii) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscViewerASCIIPrintf(viewer, "  %s cycles, smoother Chebyshev of degree %" PetscInt_FMT " with %s, prolongators smoothed %d times, %d aggressive levels, threshold %g\n", a->cycles == 1 ? "V" : "W", a->degree, smoothers[a->o.smoother],
-                                   a->o.nsmooths, a->o.aggressive, a->o.threshold[0]));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "  %s cycles, smoother %s of degree %" PetscInt_FMT " with %s, prolongators smoothed %d times, %d aggressive levels, threshold %g\n", a->cycles == 1 ? "V" : "W", a->smoother.richardson ? "Richardson" : "Chebyshev", a->degree,
+                                   PCGPUAMGSmoothers[a->o.smoother], a->o.nsmooths, a->o.aggressive, a->o.threshold[0]));
   if (!a->taken) {
     PetscCall(PetscViewerASCIIPrintf(viewer, "  not yet set up\n"));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (a->ranks) {
+    PetscCall(PCGPUAMGRanksView_Private(pc, viewer));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   for (int l = 0; l < h->levels; l++) all += (double)h->level[l].A.nnz;
@@ -594,10 +448,17 @@ static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
 . -pc_gpuamg_coarse_eq_limit n               - rows of a level that is not made coarser, 1000 by default: its dense inverse takes less time than further levels
 . -pc_gpuamg_max_levels n                    - levels at most
 . -pc_gpuamg_reuse_interpolation (true|false) - keep the prolongators when values change
-. -pc_gpuamg_smoother_degree n               - steps of Chebyshev's iteration before and after the coarse correction, 2 by default
-. -pc_gpuamg_smoother (jacobi|pbjacobi|rowl1) - inverse of that iteration: of the diagonal; of the blocks of vertices; one over the sum of the sizes of a row's entries, which needs no estimate
+. -pc_gpuamg_smoother_degree n               - steps of the smoother before and after the coarse correction, 2 by default
+. -pc_gpuamg_smoother (jacobi|pbjacobi|rowl1) - inverse in its iteration: of the diagonal; of the blocks of vertices; one over the sum of the sizes of a row's entries, which needs no estimate
+. -mg_levels_ksp_type (chebyshev|richardson) - the smoother, with Jacobi
+. -mg_levels_ksp_max_it n                    - the same as -pc_gpuamg_smoother_degree
+. -mg_levels_ksp_chebyshev_esteig 0,b,0,d    - Chebyshev's bounds are b and d times the estimate of the largest eigenvalue, 0.1 and 1.1 by default
+. -mg_levels_ksp_chebyshev_eigenvalues a,b   - Chebyshev's bounds on each level
+. -mg_levels_ksp_richardson_scale s          - of Richardson's steps, 1 by default
 . -pc_gpuamg_cycles (1|2)                    - V or W cycles
 . -pc_gpuamg_esteig_ksp_max_it n             - steps of an eigenvalue estimate, 10 by default
+. -pc_gpuamg_process_eq_limit n              - a level of fewer rows a rank goes to each rank, which has all of it and of the coarser levels, 50 by default
+. -pc_gpuamg_gather_limit n                  - so does a level, below the finest, of at most so many rows
 . -pc_gpuamg_mis_k k                         - roots of aggregates are further apart than this, 1 by default
 . -pc_gpuamg_aggressive_mis_k k              - the same where coarsening is aggressive, 3 by default
 . -pc_gpuamg_precision (double|single|auto) - values of all matrices in the cycle, the finest one included: doubles, floats, or floats where they change an application to a vector by at most a hundredth
@@ -607,20 +468,22 @@ static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
 
   Notes:
   Options that `PCGAMG` has mean the same here. A block size (`MatSetBlockSize()`) makes blocks of rows the vertices of the aggregates. The near null space is that of `MatSetNearNullSpace()`, otherwise a constant for each component of
-  a block.
+  a block. Where `PCSetCoordinates()` has given points of two or three numbers and blocks have as many rows, it is the rigid motions of the points.
+
+  Other options `-mg_levels_...` and `-mg_coarse_...` have no effect on levels that one device has, and a message names each of them.
 
   New values of the same pattern take the numeric phases alone, with the result of a new set-up, unless a threshold is given. Equal matrices have equal hierarchies, bit by bit.
 
   The restriction is the transpose of the prolongator. A zero on the diagonal of a row that has other entries, and entries that are no numbers, fail the set-up with PETSc's reasons; a row of zeros counts as one of the identity.
 
   The functions of `PCGAMG` that set these options set them here: `PCGAMGSetThreshold()`, `PCGAMGSetThresholdScale()`, `PCGAMGSetNSmooths()`, `PCGAMGSetAggressiveLevels()`, `PCGAMGSetCoarseEqLim()`, `PCGAMGSetNlevels()`,
-  `PCGAMGSetReuseInterpolation()`.
+  `PCGAMGSetReuseInterpolation()`, `PCGAMGSetProcEqLim()`.
 
   Float values halve what a product reads of values; vectors and sums, the coarse inverse, the Krylov method's own products and transposed applications stay in double.
 
-  One process alone so far.
+  With several ranks aggregates do not cross ranks. The levels down to the first small one are a `PCMG` of all ranks, whose smoothers take all options `-mg_levels_...` that PETSc has, and `-pc_mg_gpucsr` runs its cycles on the devices.
 
-.seealso: `MATGPUCSR`, `PCGAMG`, `KSPGPUCG`, `MatSetNearNullSpace()`
+.seealso: `MATGPUCSR`, `PCGAMG`, `KSPGPUCG`, `MatSetNearNullSpace()`, `PCSetCoordinates()`, `PCGPUAMGGetOperator()`
 M*/
 static PetscErrorCode PCCreate_GPUAMG(PC pc)
 {
@@ -639,6 +502,12 @@ static PetscErrorCode PCCreate_GPUAMG(PC pc)
   a->cycles     = 1;
   a->tail       = 1024;
   a->scale      = 1;
+  a->smoother   = (PCGPUAMGSmoother){
+      PETSC_FALSE, PETSC_FALSE, 1, {0.1, 1.1},
+         {0,   0  }
+  };
+  a->least  = 50;
+  a->gather = (PetscInt)GPUCSRMachineShared.whole_level_rows;
   PetscCall(GPUCSRLivingAdd(&living, &a->living, a));
 
   pc->ops->setup          = PCSetUp_GPUAMG;
@@ -646,9 +515,9 @@ static PetscErrorCode PCCreate_GPUAMG(PC pc)
   pc->ops->destroy        = PCDestroy_GPUAMG;
   pc->ops->apply          = PCApply_GPUAMG;
   pc->ops->applytranspose = PCApplyTranspose_GPUAMG;
-  pc->ops->setfromoptions = PCSetFromOptions_GPUAMG;
+  pc->ops->setfromoptions = PCGPUAMGSetFromOptions_Private;
   pc->ops->view           = PCView_GPUAMG;
-  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(setters); k++) PetscCall(PetscObjectComposeFunction((PetscObject)pc, setters[k].name, setters[k].set));
+  PetscCall(PCGPUAMGSettersCompose_Private(pc, PETSC_TRUE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -1,7 +1,7 @@
 /*
   Float values of levels: the matrices of a cycle with their values rounded, while vectors and sums stay in double.
 */
-#include "gpuamg.h"
+#include "gpuamgimpl.h"
 
 const char *const PCGPUAMGPrecisions[] = {"double", "single", "auto"};
 

@@ -348,6 +348,18 @@ PetscErrorCode GPUMGCycleForget(GPUMGCycle *c)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+PetscErrorCode GPUMGCycleSmallDestroy(GPUMGCycle *c)
+{
+  PetscFunctionBegin;
+  if (c->small && !c->lent) {
+    PetscCall(GPUMGCycleDestroy(c->small));
+    PetscCall(PetscFree(c->small));
+  }
+  c->small = NULL;
+  c->lent  = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode GPUMGCycleDestroy(GPUMGCycle *c)
 {
   GPUCSRBool reached;
@@ -365,8 +377,7 @@ PetscErrorCode GPUMGCycleDestroy(GPUMGCycle *c)
     PetscCall(GPUCSRBufferFree(c->dev, &c->level[l].up.M));
     for (int k = 0; k < 3; k++) PetscCall(MatDestroy(&c->level[l].copy[k].A));
   }
-  if (c->small) PetscCall(GPUMGCycleDestroy(c->small));
-  PetscCall(PetscFree(c->small));
+  PetscCall(GPUMGCycleSmallDestroy(c));
   PetscCall(MatDestroy(&c->gathermatrix));
   PetscCall(GPUCSRBufferFree(c->dev, &c->coarsevectors));
   PetscCall(GPUCSRBufferFree(c->dev, &c->inverse));

@@ -74,6 +74,7 @@ struct _n_GPUMGCycle {
   int          coarserows;    /* rows of this level on all ranks */
   GPUCSRBuffer coarsevectors; /* right-hand side and solution of all ranks */
   GPUMGCycle  *small;         /* by this cycle of one process, or, NULL, by a dense matrix */
+  PetscBool    lent;          /* that is another PC's */
   GPUMGRecord  ownrecord;     /* application to b and x of the finest level */
   GPUMGRecord  callerrecord;  /* application to arrays of the last caller */
   void        *stale;         /* graph of earlier data, which the next record becomes an update of */
@@ -112,6 +113,7 @@ GPUCSR_INTERN PetscErrorCode GPUMGCycleApplyVecs(GPUMGCycle *, GPUCSREvent *, Ve
 GPUCSR_INTERN size_t         GPUMGCycleVectorBytes(int n);
 GPUCSR_INTERN void           GPUMGCycleVectors(GPUMGLevel *);
 GPUCSR_INTERN PetscErrorCode GPUMGCycleForget(GPUMGCycle *);
+GPUCSR_INTERN PetscErrorCode GPUMGCycleSmallDestroy(GPUMGCycle *);
 GPUCSR_INTERN PetscErrorCode GPUMGCycleDestroy(GPUMGCycle *);
 GPUCSR_INTERN double         GPUMGCycleBytes(const GPUMGCycle *);
 
@@ -126,6 +128,7 @@ GPUCSR_INTERN PetscErrorCode GPUMGRanksSolving(const GPUMGCycle *, PetscBool);
 GPUCSR_INTERN PetscErrorCode GPUMGRanksCheck(const GPUMGCycle *);
 GPUCSR_INTERN PetscErrorCode GPUMGRanksFail(const GPUMGCycle *, const char message[]);
 GPUCSR_INTERN PetscErrorCode GPUMGRanksColumns(KSP, Mat, double *all);
+GPUCSR_INTERN PetscErrorCode GPUMGRanksAllRows(Mat, Mat *);
 GPUCSR_INTERN PetscErrorCode GPUMGRanksSmall(GPUMGCycle *, MPI_Comm, PetscInt small, PetscInt most);
 
 /* levels.c */

@@ -6,6 +6,7 @@
 #include "../../../../sys/gpucsrsys.h"
 #include "../../../wrap.h"
 #include "cycle.h"
+#include "../gpuamg/gpuamg.h"
 
 /* Blocks of the largest size that a step multiplies with */
 #define LARGEST_BLOCK 16
@@ -376,7 +377,7 @@ static PetscErrorCode Whole(GPUMGCycle *c, Why *w)
   PetscInt n, first;
 
   PetscFunctionBegin;
-  if (!c->bottom && !c->exact) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!c->bottom && !c->exact && !c->small) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGetSize(A, &n, NULL));
   PetscCall(MatGetOwnershipRange(A, &first, NULL));
   PetscCall(Reserve(w, c->dev, 2 * sizeof(double) * (size_t)n, "vectors of a coarse operator", &c->coarsevectors));
@@ -386,6 +387,25 @@ static PetscErrorCode Whole(GPUMGCycle *c, Why *w)
   PetscCall(Settle(w));
   c->coarserows         = (int)n;
   c->level[c->bottom].x = (double *)c->coarsevectors.p + n + first;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: the cycle of a PCGPUAMG whose ranks have all rows each, where it is one */
+static PetscErrorCode SmallOfRanks(GPUMGCycle *c, PC pc, Why *w)
+{
+  GPUCSRAttempt attempt;
+  GPUMGCycle   *small = NULL;
+  PetscBool     amg;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)pc, PCGPUAMG, &amg));
+  if (!amg) PetscFunctionReturn(PETSC_SUCCESS);
+  GPUCSRTry(&attempt, PCGPUAMGSmall_Private(pc, &small));
+  if (!attempt.error && (!small || small->dev != c->dev)) PetscCall(Not(w, "a coarse solver", 0, "whose levels are not on the device of its matrix", NULL, NULL));
+  PetscCall(SettleAttempt(w, &attempt));
+  if (w->text[0]) PetscFunctionReturn(PETSC_SUCCESS);
+  c->small = small;
+  c->lent  = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -407,6 +427,8 @@ static PetscErrorCode CoarseSolver(GPUMGCycle *c, KSP ksp, Why *w)
     PetscCall(Smoother(ksp, A, &L->A.o, 0, &L->down, w));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
+  if (only && w->size > 1) PetscCall(SmallOfRanks(c, ksp->pc, w));
+  if (c->small || (w->size > 1 && w->text[0])) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Linear(ksp->pc, &linear));
   if (!only || !linear) {
     PetscCall(PetscObjectTypeCompare((PetscObject)ksp, KSPPREONLY, &only));
@@ -518,8 +540,7 @@ PetscErrorCode GPUMGLevelsTake(PC pc, GPUMGCycle *c, PetscBool *ok, char why[], 
   c->levels = (int)mg->nlevels;
   c->type   = mg->am;
   c->cycles = (int)mg->cyclesperpcapply;
-  if (c->small) PetscCall(GPUMGCycleDestroy(c->small));
-  PetscCall(PetscFree(c->small));
+  PetscCall(GPUMGCycleSmallDestroy(c));
   PetscCall(MatDestroy(&c->gathermatrix));
   PetscCall(PetscMemzero(&c->gather, sizeof(c->gather)));
   PetscCall(PetscMemzero(&c->level[c->levels - 1].A, sizeof(c->level[0].A))); /* the model for copies */
@@ -535,7 +556,7 @@ PetscErrorCode GPUMGLevelsTake(PC pc, GPUMGCycle *c, PetscBool *ok, char why[], 
   if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
   if (w.size == 1) PetscCall(GPUMGTailMake(c, (int)o.tail));
   else {
-    PetscCall(GPUMGRanksSmall(c, w.comm, o.small, o.tail));
+    if (!c->small) PetscCall(GPUMGRanksSmall(c, w.comm, o.small, o.tail));
     PetscCall(Whole(c, &w));
     if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
   }

@@ -90,7 +90,7 @@ typedef struct {
 } Gathered;
 
 /* Collective: all of A on this rank's host */
-static PetscErrorCode AllRows(Mat A, Mat *all)
+PetscErrorCode GPUMGRanksAllRows(Mat A, Mat *all)
 {
   IS       rows, cols;
   Mat     *sub;
@@ -147,9 +147,9 @@ static PetscErrorCode Gather(const GPUMGCycle *c, MPI_Comm comm, int bottom, Gat
   for (int l = 0; l <= bottom; l++) {
     const GPUMGLevel *L = &c->level[l];
 
-    PetscCall(AllRows(L->A.A, &g[l].A));
-    if (l) PetscCall(AllRows(L->P.A, &g[l].P));
-    if (l && L->R.A != L->P.A) PetscCall(AllRows(L->R.A, &g[l].R));
+    PetscCall(GPUMGRanksAllRows(L->A.A, &g[l].A));
+    if (l) PetscCall(GPUMGRanksAllRows(L->P.A, &g[l].P));
+    if (l && L->R.A != L->P.A) PetscCall(GPUMGRanksAllRows(L->R.A, &g[l].R));
     for (int up = 0; up < 2; up++) {
       GPUCSRAttempt a = {0};
 

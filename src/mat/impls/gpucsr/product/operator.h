@@ -74,6 +74,7 @@ GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksMoved_Private(Mat, const GPUCSRRanks
 GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksMultiply_Private(const GPUCSROperator *, const GPUCSRRanks *, PetscBool transposed, double alpha, const double *x, double beta, const double *y, double *z);
 GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksEverything_Private(Mat, Mat *);
 GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksLike_Private(Mat like, Mat A, Mat *);
+GPUCSR_INTERN PetscErrorCode  MatGPUCSRProductLeast_Private(Mat, PetscInt *);
 GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksProduct_Private(const GPUCSROperator *, const GPUCSRRanks *, const double *x, double *z);
 GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksGather_Private(const GPUCSROperator *, const GPUCSRRanks *, const double *mine, int n, double *all);
 GPUCSR_INTERN GPUCSRPeerSlots MatGPUCSRRanksSlots_Private(const GPUCSRRanks *);

@@ -63,7 +63,7 @@ PetscErrorCode GPUAMGPhaseEnd(GPUAMG *h, GPUAMGPhases phase, PetscErrorCode ierr
 /* ---- the diagonal and the largest eigenvalue ---- */
 
 /* The limit of the norms of powers: the largest eigenvalue in size of a small matrix by columns */
-static double Radius(int m, const double *H, int ld)
+double GPUAMGRadius(int m, const double *H, int ld)
 {
   double B[GPUAMG_STEPS][GPUAMG_STEPS], C[GPUAMG_STEPS][GPUAMG_STEPS], size = 0, power = 1;
 
@@ -154,7 +154,7 @@ static PetscErrorCode Smoother(GPUAMG *h, int l)
   PetscCall(h->dev->ops->copy(h->dev->id, &host, e, sizeof(host), GPUCSR_TO_HOST, h->dev->stream));
   PetscCall(h->dev->ops->streamsynchronize(h->dev->id, h->dev->stream));
   PetscCall(GPUAMGGive(h, &h->temp[GPUAMG_TEMP_VECTORS]));
-  L->bound = Radius(steps, host.H, GPUAMG_STEPS + 1);
+  L->bound = GPUAMGRadius(steps, host.H, GPUAMG_STEPS + 1);
   if (!(L->bound >= 0 && L->bound < 1e300)) h->problem = GPUAMG_NAN;
   if (!(L->bound > 0)) L->bound = 1;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -183,7 +183,7 @@ static PetscErrorCode Values(GPUAMG *h, int l, GPUCSRBool smoothed)
   PetscCall(GPUAMGGive(h, &h->temp[GPUAMG_TEMP_VECTORS]));
   flag = host.flag;
   if (l) flag &= ~GPUAMG_ZERO; /* such a row of a coarse matrix is smoothed as if it had 1 there */
-  L->lambda = smoothed ? Radius(steps, host.H, GPUAMG_STEPS + 1) : 1;
+  L->lambda = smoothed ? GPUAMGRadius(steps, host.H, GPUAMG_STEPS + 1) : 1;
   if (!flag && smoothed && !(L->lambda > 0 && L->lambda < 1e300)) flag = L->lambda == 0 && l ? 0 : GPUAMG_NAN;
   if (!(L->lambda > 0)) L->lambda = 1;
   h->problem = flag;
@@ -324,17 +324,26 @@ static PetscErrorCode Coarsest(GPUAMG *h)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Build(GPUAMG *h, const double *basis)
+/* The near null space of the finest level; NULL: constants */
+static PetscErrorCode Basis(GPUAMG *h, const double *basis)
 {
-  GPUAMGLevel *L    = &h->level[0];
-  GPUAMGWork   w    = {.bs = L->bs};
-  GPUCSRBool   more = PETSC_TRUE;
+  GPUAMGLevel *L = &h->level[0];
+  GPUAMGWork   w = {.bs = L->bs};
 
   PetscFunctionBegin;
   PetscCall(GPUAMGTake(h, &L->basis, sizeof(double) * (size_t)L->n * (size_t)L->ns, "a near null space"));
   w.basis = (double *)L->basis.p;
   if (basis) PetscCall(h->dev->ops->copy(h->dev->id, w.basis, basis, sizeof(double) * (size_t)L->n * (size_t)L->ns, GPUCSR_ON_DEVICE, h->dev->stream));
   else PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, GPUAMG_ONES, L->n, &w));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Build(GPUAMG *h, const double *basis)
+{
+  GPUCSRBool more = PETSC_TRUE;
+
+  PetscFunctionBegin;
+  PetscCall(Basis(h, basis));
   for (int l = 0; more; l++) {
     const GPUCSRBool last = (GPUCSRBool)(h->level[l].n <= h->o.limit || l + 1 >= h->o.levels);
 
@@ -349,25 +358,65 @@ static PetscErrorCode Build(GPUAMG *h, const double *basis)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode Begin(GPUAMG *h, const GPUAMGOptions *o, const GPUCSRStorage *A, int bs, int ns)
+{
+  GPUAMGLevel *L = &h->level[0];
+
+  PetscFunctionBegin;
+  PetscCall(GPUAMGDestroy(h));
+  h->dev = A->dev;
+  h->o   = *o;
+  L->n   = A->m;
+  L->bs  = bs;
+  L->ns  = ns;
+  L->A   = *A;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
   The hierarchy of A, whose arrays and plan stay the caller's and outlive it, with bs rows a vertex. basis: the near null space on the device, ns numbers a row; NULL: constants, bs of them. Whatever there was goes. Where problem is
   set there is none; after an error there is nothing to destroy.
 */
 PetscErrorCode GPUAMGSetUp(GPUAMG *h, const GPUAMGOptions *o, const GPUCSRStorage *A, GPUCSRPlan *plan, int bs, int ns, const double *basis)
 {
-  GPUAMGLevel   *L = &h->level[0];
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(GPUAMGDestroy(h));
-  h->dev  = A->dev;
-  h->o    = *o;
-  L->n    = A->m;
-  L->bs   = bs;
-  L->ns   = basis ? ns : bs;
-  L->A    = *A;
-  L->plan = plan;
-  ierr    = Build(h, basis);
+  PetscCall(Begin(h, o, A, bs, basis ? ns : bs));
+  h->level[0].plan = plan;
+  ierr             = Build(h, basis);
+  PetscCall(Temporaries(h));
+  if (ierr) PetscCall(GPUAMGDestroy(h));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode OneLevel(GPUAMG *h, const double *basis)
+{
+  GPUCSRStorage  members = {.dev = h->dev};
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(Basis(h, basis));
+  PetscCall(GPUAMGTake(h, &h->temp[GPUAMG_TEMP_FLAG], sizeof(int32_t), "aggregates"));
+  ierr = GPUAMGAggregates(h, 0, &members);
+  if (!ierr && h->level[0].aggregates) ierr = Tentative(h, 0, &members);
+  if (members.dev) PetscCall(GPUCSRStorageDestroy(&members));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  Of a rank's diagonal block A, aggregates and their tentative prolongator, level[0].P[0]; level 1 has rows, and their near null space, but no matrix. Without aggregates it has none. Arguments as those
+  of GPUAMGSetUp(); after an error there is nothing to destroy.
+*/
+PetscErrorCode GPUAMGOneLevel(GPUAMG *h, const GPUAMGOptions *o, const GPUCSRStorage *A, int bs, int ns, const double *basis)
+{
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(Begin(h, o, A, bs, basis ? ns : bs));
+  ierr = OneLevel(h, basis);
   PetscCall(Temporaries(h));
   if (ierr) PetscCall(GPUAMGDestroy(h));
   PetscCall(ierr);

@@ -181,6 +181,8 @@ GPUCSR_INTERN PetscErrorCode GPUAMGTransposes(GPUAMG *);
 GPUCSR_INTERN PetscErrorCode GPUAMGRound(GPUAMG *, GPUCSRBool);
 GPUCSR_INTERN PetscErrorCode GPUAMGDestroy(GPUAMG *);
 GPUCSR_INTERN double         GPUAMGBytes(const GPUAMG *);
+GPUCSR_INTERN PetscErrorCode GPUAMGOneLevel(GPUAMG *, const GPUAMGOptions *, const GPUCSRStorage *A, int bs, int ns, const double *basis);
+GPUCSR_INTERN double         GPUAMGRadius(int m, const double *H, int ld);
 
 /* Parts of a set-up, as -log_view and profilers show them. A phase within its function; Try: the error of the call is ierr, and what was taken is the caller's to give back */
 typedef enum {

@@ -29,6 +29,14 @@ GPUCSR_HOST_DEVICE uint32_t GPUAMGHash(uint32_t v)
   return v ^ (v >> 16);
 }
 
+/* A number by chance for each vertex */
+GPUCSR_HOST_DEVICE double GPUAMGStart(uint32_t v)
+{
+  const double x = 0.5 + GPUAMGHash(v) / 1073741824.0;
+
+  return GPUAMGHash(v ^ 0x15555u) & 1 ? -x : x;
+}
+
 /* Flags are only ever set, so that their order does not matter; of one that is there nothing is written */
 GPUCSR_HOST_DEVICE void GPUAMGRaise(int32_t *flag, int bit)
 {
@@ -368,8 +376,7 @@ GPUCSR_HOST_DEVICE void GPUAMGRow(GPUAMGStep step, const GPUAMGWork *w, int i)
     for (int c = 0; c < w->bs; c++) w->basis[(int64_t)i * w->bs + c] = i % w->bs == c;
     break;
   case GPUAMG_START:
-    w->basis[i] = 0.5 + GPUAMGHash((uint32_t)i) / 1073741824.0;
-    if (GPUAMGHash((uint32_t)i ^ 0x15555u) & 1) w->basis[i] = -w->basis[i];
+    w->basis[i] = GPUAMGStart((uint32_t)i);
     break;
   case GPUAMG_SIZES:
     GPUAMGSizesRow(w, i);

@@ -1,0 +1,123 @@
+/*
+  A small level of several ranks in a PCGPUAMG: each rank takes all rows and has a hierarchy of one process for them.
+*/
+#include "gpuamgimpl.h"
+
+/* Collective: the near null space of all rows */
+static PetscErrorCode NearOfAll(const GPUAMGRanksLevel *L, double **all)
+{
+  const MPI_Comm  comm = PetscObjectComm((PetscObject)L->A);
+  const PetscInt *ranges;
+  PetscMPIInt     size, *counts, *at;
+
+  PetscFunctionBegin;
+  *all = NULL;
+  if (!L->near) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  PetscCall(MatGetOwnershipRanges(L->A, &ranges));
+  PetscCall(PetscMalloc1((size_t)L->N * (size_t)L->ns, all));
+  PetscCall(PetscMalloc2(size, &counts, size, &at));
+  for (PetscMPIInt q = 0; q < size; q++) {
+    counts[q] = (PetscMPIInt)((ranges[q + 1] - ranges[q]) * L->ns);
+    at[q]     = (PetscMPIInt)(ranges[q] * L->ns);
+  }
+  PetscCallMPI(MPI_Allgatherv(L->near, (PetscMPIInt)(L->n * L->ns), MPI_DOUBLE, *all, counts, at, MPI_DOUBLE, comm));
+  PetscCall(PetscFree2(counts, at));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* New values of the same pattern; all takes the place of r->all otherwise */
+static PetscErrorCode TakeAll(GPUAMGRanks *r, Mat all)
+{
+  const PetscInt    *i;
+  const PetscScalar *from;
+  PetscScalar       *to;
+  GPUCSROperator     o;
+  PetscInt           bs;
+
+  PetscFunctionBegin;
+  if (!r->all) {
+    PetscCall(PCGPUAMGBlock_Private(r->level[0].A, &o, NULL));
+    PetscCall(MatGPUCSROperatorLike_Private(&o, all, &r->all));
+    PetscCall(MatGetBlockSize(r->level[0].A, &bs));
+    PetscCall(MatSetBlockSize(r->all, bs));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(MatSeqAIJGetCSRAndMemType(all, &i, NULL, NULL, NULL));
+  PetscCall(MatSeqAIJGetArrayRead(all, &from));
+  PetscCall(MatSeqAIJGetArray(r->all, &to));
+  PetscCall(PetscArraycpy(to, from, i[all->rmap->n]));
+  PetscCall(MatSeqAIJRestoreArray(r->all, &to));
+  PetscCall(MatSeqAIJRestoreArrayRead(all, &from));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What one rank does with all rows. near goes to the PC */
+static PetscErrorCode OneSetUp(const PC_GPUAMG *a, Mat all, const double *near)
+{
+  GPUAMGRanks *r     = a->ranks;
+  PetscBool    known = PETSC_FALSE, symmetric = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  PetscCall(TakeAll(r, all));
+  PetscCall(MatIsSymmetricKnown(r->level[0].A, &known, &symmetric));
+  if (known && symmetric) PetscCall(MatSetOption(r->all, MAT_SYMMETRIC, PETSC_TRUE));
+  if (!r->one) {
+    PetscCall(PCCreate(PETSC_COMM_SELF, &r->one));
+    PetscCall(PCSetType(r->one, PCGPUAMG));
+    PetscCall(PCSetOperators(r->one, r->all, r->all));
+    PetscCall(PCGPUAMGInherit_Private(a, 0, r->level[0].ns, near, r->one));
+  } else PetscCall(PCSetOperators(r->one, r->all, r->all));
+  PetscCall(PCSetUp(r->one));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective */
+PetscErrorCode PCGPUAMGGather_Private(PC pc)
+{
+  PC_GPUAMG     *a    = (PC_GPUAMG *)pc->data;
+  GPUAMGRanks   *r    = a->ranks;
+  const MPI_Comm comm = PetscObjectComm((PetscObject)pc);
+  double        *near = NULL;
+  Mat            all;
+  Vec            v;
+  GPUCSRAttempt  attempt;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetSize(pc->pmat, &r->level[0].N, NULL));
+  if (!r->one) PetscCall(NearOfAll(&r->level[0], &near));
+  PetscCall(GPUMGRanksAllRows(pc->pmat, &all));
+  GPUCSRTry(&attempt, OneSetUp(a, all, near));
+  PetscCall(PetscFree(near));
+  PetscCall(MatDestroy(&all));
+  PetscCall(PCGPUAMGSettle_Private(comm, &attempt));
+  pc->failedreason = r->one->failedreason;
+  if (r->scatter) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatCreateVecs(pc->pmat, &v, NULL));
+  PetscCall(VecScatterCreateToAll(v, &r->scatter, &r->b));
+  PetscCall(VecDestroy(&v));
+  PetscCall(VecDuplicate(r->b, &r->x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode PCGPUAMGGatheredApply_Private(const GPUAMGRanks *r, PetscBool transposed, Vec b, Vec x)
+{
+  const PetscScalar *from;
+  PetscScalar       *to;
+  PetscInt           first, n;
+  GPUCSRAttempt      attempt;
+
+  PetscFunctionBegin;
+  PetscCall(VecScatterBegin(r->scatter, b, r->b, INSERT_VALUES, SCATTER_FORWARD));
+  PetscCall(VecScatterEnd(r->scatter, b, r->b, INSERT_VALUES, SCATTER_FORWARD));
+  GPUCSRTry(&attempt, transposed ? PCApplyTranspose(r->one, r->b, r->x) : PCApply(r->one, r->b, r->x));
+  PetscCall(PCGPUAMGSettle_Private(PetscObjectComm((PetscObject)x), &attempt));
+  PetscCall(VecGetOwnershipRange(x, &first, NULL));
+  PetscCall(VecGetLocalSize(x, &n));
+  PetscCall(VecGetArrayRead(r->x, &from));
+  PetscCall(VecGetArrayWrite(x, &to));
+  PetscCall(PetscArraycpy(to, from + first, n));
+  PetscCall(VecRestoreArrayWrite(x, &to));
+  PetscCall(VecRestoreArrayRead(r->x, &from));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,114 @@
+#pragma once
+
+/* PCGPUAMG as the files of this folder see it */
+#include "../petscprivate.h"
+#include "../../../../sys/gpucsrsys.h"
+#include "../../../../mat/impls/gpucsr/blackbox/amg/amg.h"
+#include "gpuamg.h"
+
+typedef struct _n_GPUAMGRanks GPUAMGRanks;
+
+/* Of the levels on one device */
+typedef struct {
+  PetscBool richardson; /* not Chebyshev, */
+  PetscBool given;      /* whose bounds are given, */
+  PetscReal scale;      /* Richardson's */
+  PetscReal part[2];    /* Chebyshev's bounds, relative to the largest eigenvalue of a level, */
+  PetscReal bounds[2];  /* or as numbers */
+} PCGPUAMGSmoother;
+
+typedef struct _n_PC_GPUAMG PC_GPUAMG;
+struct _n_PC_GPUAMG {
+  GPUAMGOptions    o;
+  PetscInt         nthreshold, degree, cycles, tail;
+  PCGPUAMGSmoother smoother;
+  PetscBool        told; /* which options have no effect */
+  PetscReal        scale;
+  PetscBool        reuse;
+  GPUAMG           h;
+  GPUMGCycle       cycle, transposed;
+  PetscBool        taken, takent; /* the cycles are those of the hierarchy */
+  PetscInt         precision;     /* of levels, as asked for: an index of PCGPUAMGPrecisions, */
+  PetscBool        rounded;       /* and the cycle has float values */
+  GPUCSROperator   matrix;        /* that the hierarchy was made of */
+  const void      *data;          /* of its plan's first array */
+  PetscObjectId    near;          /* near null space */
+  PetscObjectState nearstate;
+  PetscBool        changed; /* options, since the hierarchy was made */
+  PetscInt         version; /* another one whenever the cycle is another one */
+  PetscInt         built, refreshed;
+  GPUCSREvent      event;
+  GPUAMGRanks     *ranks;   /* instead of a hierarchy: levels of several ranks */
+  PetscInt         least;   /* -pc_gpuamg_process_eq_limit: of fewer rows a rank, or */
+  PetscInt         gather;  /* -pc_gpuamg_gather_limit: of so many below the finest, a level goes to each rank */
+  PetscBool        gathers; /* the matrix does, however large it is */
+  double          *given;   /* a near null space that no MatNullSpace has, by rows of ngiven numbers */
+  PetscInt         ngiven;
+  PetscReal       *coordinates; /* of PCSetCoordinates() */
+  PetscInt         dim, points;
+  GPUCSRLiving     living;
+};
+
+/* Level 0 is the finest. P: to this level from the next, tentative, smoothed once, ... */
+typedef struct {
+  Mat       A, P[GPUAMG_SMOOTHS + 1];
+  Vec       dinv;
+  double    lambda;
+  PetscInt  n, N, bs, ns;
+  double   *near;  /* of this rank's rows, ns numbers a row; NULL: constants */
+  Vec       dead;  /* ones in rows that no vector is left for; NULL: there are none */
+  PetscBool whole; /* no row lacks its diagonal entry */
+} GPUAMGRanksLevel;
+
+struct _n_GPUAMGRanks {
+  int              levels;
+  GPUAMGRanksLevel level[GPUAMG_LEVELS];
+  PetscObjectId    id; /* of the finest matrix */
+  PetscObjectState pattern;
+  PC               mg;
+  PC               one; /* instead: of all rows, on each rank, */
+  Mat              all; /* which are here */
+  VecScatter       scatter;
+  Vec              b, x;
+};
+
+/* options.c */
+GPUCSR_INTERN PetscErrorCode    PCGPUAMGSettersCompose_Private(PC, PetscBool);
+GPUCSR_INTERN PetscErrorCode    PCGPUAMGSetFromOptions_Private(PC, GPUCSROptionItems);
+GPUCSR_INTERN PetscErrorCode    PCGPUAMGOptionsSame_Private(PC);
+GPUCSR_INTERN const char *const PCGPUAMGSmoothers[]; /* in the order of GPUAMGSmoother */
+
+/* gpuamg.c */
+GPUCSR_INTERN void           PCGPUAMGOptionsAt_Private(const PC_GPUAMG *, int level, GPUAMGOptions *);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGInherit_Private(const PC_GPUAMG *, int level, PetscInt ns, const double *near, PC);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGOnDevice_Private(const GPUCSROperator *, const char why[]);
+
+/* rounded.c */
+GPUCSR_INTERN const char *const PCGPUAMGPrecisions[];
+GPUCSR_INTERN PetscErrorCode    PCGPUAMGRound_Private(GPUAMG *, GPUMGCycle *, const GPUCSROperator *, PetscInt precision, PetscBool *rounded);
+
+/* near.c */
+GPUCSR_INTERN PetscErrorCode PCGPUAMGNear_Private(PC, PetscInt *bs, PetscInt *ns, double **rows);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGUpload_Private(GPUCSRDevice, size_t n, const double *rows, GPUCSRBuffer *);
+GPUCSR_INTERN PetscErrorCode PCSetCoordinates_GPUAMG(PC, PetscInt dim, PetscInt points, PetscReal[]);
+
+/* smoother.c */
+GPUCSR_INTERN void           PCGPUAMGSmoother_Private(const PC_GPUAMG *, double lambda, int steps, GPUMGSmoother *);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGSmootherSetFromOptions_Private(PC);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGSmootherTell_Private(PC, PetscBool several);
+
+/* operator.c */
+GPUCSR_INTERN PetscErrorCode PCGPUAMGGetOperator_GPUAMG(PC, PetscInt level, Mat *);
+
+/* gather.c */
+GPUCSR_INTERN PetscErrorCode PCGPUAMGGather_Private(PC);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGGatheredApply_Private(const GPUAMGRanks *, PetscBool transposed, Vec, Vec);
+
+/* ranks.c */
+GPUCSR_INTERN PetscErrorCode PCGPUAMGSettle_Private(MPI_Comm, GPUCSRAttempt *);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGBlock_Private(Mat, GPUCSROperator *, const GPUCSRStorage **);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksSetUp_Private(PC, PetscBool same);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksDestroy_Private(GPUAMGRanks **);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksApply_Private(PC, PetscBool transposed, Vec, Vec);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksCycle_Private(PC, GPUMGCycle **, PetscInt *version);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksView_Private(PC, PetscViewer);

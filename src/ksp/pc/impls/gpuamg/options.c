@@ -1,0 +1,195 @@
+/*
+  The options of PCGPUAMG, and the functions of PCGAMG, which set the same here.
+*/
+#include "gpuamgimpl.h"
+
+static PetscErrorCode Range(PC pc, const char name[], PetscInt value, PetscInt least, PetscInt most)
+{
+  PetscFunctionBegin;
+  PetscCheck(value >= least && value <= most, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE, "-pc_gpuamg_%s %" PetscInt_FMT ": must be from %" PetscInt_FMT " to %" PetscInt_FMT, name, value, least, most);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A number of the options, within the range that its option has */
+static PetscErrorCode Set(PC pc, const char name[], PetscInt value, PetscInt least, PetscInt most, int *number)
+{
+  PC_GPUAMG *a = (PC_GPUAMG *)pc->data;
+
+  PetscFunctionBegin;
+  PetscCall(Range(pc, name, value, least, most));
+  if (*number != (int)value) a->changed = PETSC_TRUE;
+  *number = (int)value;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCGAMGSetNSmooths_GPUAMG(PC pc, PetscInt n)
+{
+  PetscFunctionBegin;
+  PetscCall(Set(pc, "agg_nsmooths", n, 0, GPUAMG_SMOOTHS, &((PC_GPUAMG *)pc->data)->o.nsmooths));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCGAMGSetAggressiveLevels_GPUAMG(PC pc, PetscInt n)
+{
+  PetscFunctionBegin;
+  PetscCall(Set(pc, "aggressive_coarsening", n, 0, GPUAMG_LEVELS, &((PC_GPUAMG *)pc->data)->o.aggressive));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCGAMGSetCoarseEqLim_GPUAMG(PC pc, PetscInt n)
+{
+  PetscFunctionBegin;
+  PetscCall(Set(pc, "coarse_eq_limit", n, 1, GPUAMG_INVERSE, &((PC_GPUAMG *)pc->data)->o.limit));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCGAMGSetProcEqLim_GPUAMG(PC pc, PetscInt n)
+{
+  PC_GPUAMG *a = (PC_GPUAMG *)pc->data;
+
+  PetscFunctionBegin;
+  PetscCall(Range(pc, "process_eq_limit", n, 0, PETSC_MAX_INT));
+  if (a->least != n) a->changed = PETSC_TRUE;
+  a->least = n;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCGAMGSetNlevels_GPUAMG(PC pc, PetscInt n)
+{
+  PetscFunctionBegin;
+  PetscCall(Set(pc, "max_levels", PetscMin(n, GPUAMG_LEVELS), 1, GPUAMG_LEVELS, &((PC_GPUAMG *)pc->data)->o.levels));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCGAMGSetThreshold_GPUAMG(PC pc, PetscReal threshold[], PetscInt n)
+{
+  PC_GPUAMG *a = (PC_GPUAMG *)pc->data;
+
+  PetscFunctionBegin;
+  if (n < 1) PetscFunctionReturn(PETSC_SUCCESS);
+  a->changed    = PETSC_TRUE;
+  a->nthreshold = PetscMin(n, GPUAMG_LEVELS);
+  for (PetscInt l = 0; l < a->nthreshold; l++) a->o.threshold[l] = (double)threshold[l];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCGAMGSetThresholdScale_GPUAMG(PC pc, PetscReal scale)
+{
+  PC_GPUAMG *a = (PC_GPUAMG *)pc->data;
+
+  PetscFunctionBegin;
+  if (a->scale != scale) a->changed = PETSC_TRUE;
+  a->scale = scale;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCGAMGSetReuseInterpolation_GPUAMG(PC pc, PetscBool reuse)
+{
+  PetscFunctionBegin;
+  ((PC_GPUAMG *)pc->data)->reuse = reuse;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static const struct {
+  const char *name;
+  void (*set)(void);
+} setters[] = {
+  {"PCGAMGSetNSmooths_C",           (void (*)(void))PCGAMGSetNSmooths_GPUAMG          },
+  {"PCGAMGSetAggressiveLevels_C",   (void (*)(void))PCGAMGSetAggressiveLevels_GPUAMG  },
+  {"PCGAMGSetCoarseEqLim_C",        (void (*)(void))PCGAMGSetCoarseEqLim_GPUAMG       },
+  {"PCGAMGSetNlevels_C",            (void (*)(void))PCGAMGSetNlevels_GPUAMG           },
+  {"PCGAMGSetThreshold_C",          (void (*)(void))PCGAMGSetThreshold_GPUAMG         },
+  {"PCGAMGSetThresholdScale_C",     (void (*)(void))PCGAMGSetThresholdScale_GPUAMG    },
+  {"PCGAMGSetProcEqLim_C",          (void (*)(void))PCGAMGSetProcEqLim_GPUAMG         },
+  {"PCGAMGSetReuseInterpolation_C", (void (*)(void))PCGAMGSetReuseInterpolation_GPUAMG},
+  {"PCGPUAMGGetOperator_C",         (void (*)(void))PCGPUAMGGetOperator_GPUAMG        },
+  {"PCSetCoordinates_C",            (void (*)(void))PCSetCoordinates_GPUAMG           }
+};
+
+PetscErrorCode PCGPUAMGSettersCompose_Private(PC pc, PetscBool compose)
+{
+  PetscFunctionBegin;
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(setters); k++) PetscCall(PetscObjectComposeFunction((PetscObject)pc, setters[k].name, compose ? setters[k].set : NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+const char *const PCGPUAMGSmoothers[] = {"jacobi", "pbjacobi", "rowl1"};
+
+PetscErrorCode PCGPUAMGSetFromOptions_Private(PC pc, GPUCSROptionItems PetscOptionsObject)
+{
+  PC_GPUAMG        *a = (PC_GPUAMG *)pc->data;
+  GPUAMGOptions    *o = &a->o, old = *o;
+  const PetscReal   oldscale                 = a->scale;
+  PetscReal         threshold[GPUAMG_LEVELS] = {0};
+  PetscInt          n = GPUAMG_LEVELS, smoother = o->smoother, v[] = {o->nsmooths, o->aggressive, o->limit, o->levels, o->steps, o->distance[0], o->distance[1]};
+  static const char names[][24] = {"agg_nsmooths", "aggressive_coarsening", "coarse_eq_limit", "max_levels", "esteig_ksp_max_it", "mis_k", "aggressive_mis_k"};
+  static const int  range[][2]  = {
+      {0, GPUAMG_SMOOTHS},
+      {0, GPUAMG_LEVELS },
+      {1, GPUAMG_INVERSE},
+      {1, GPUAMG_LEVELS },
+      {1, GPUAMG_STEPS  },
+      {1, 8             },
+      {1, 8             }
+  };
+  const PCGPUAMGSmoother before = a->smoother;
+  PetscBool              set;
+
+  PetscFunctionBegin;
+  PetscOptionsHeadBegin(PetscOptionsObject, "PCGPUAMG options");
+  PetscCall(PetscOptionsRealArray("-pc_gpuamg_threshold", "Relative threshold for the strength graph, a number a level; negative: all entries", "PCGPUAMG", threshold, &n, &set));
+  PetscCall(PetscOptionsReal("-pc_gpuamg_threshold_scale", "From one level to the next where none is given", "PCGPUAMG", a->scale, &a->scale, NULL));
+  PetscCall(PetscOptionsInt("-pc_gpuamg_agg_nsmooths", "Steps of the prolongator's smoother", "PCGPUAMG", v[0], &v[0], NULL));
+  PetscCall(PetscOptionsInt("-pc_gpuamg_aggressive_coarsening", "Levels with aggressive coarsening", "PCGPUAMG", v[1], &v[1], NULL));
+  PetscCall(PetscOptionsInt("-pc_gpuamg_coarse_eq_limit", "Rows that are solved directly", "PCGPUAMG", v[2], &v[2], NULL));
+  PetscCall(PetscOptionsInt("-pc_gpuamg_max_levels", "Levels at most", "PCGPUAMG", v[3], &v[3], NULL));
+  PetscCall(PetscOptionsInt("-pc_gpuamg_esteig_ksp_max_it", "Steps of an eigenvalue estimate", "PCGPUAMG", v[4], &v[4], NULL));
+  PetscCall(PetscOptionsInt("-pc_gpuamg_mis_k", "Roots of aggregates are further apart", "PCGPUAMG", v[5], &v[5], NULL));
+  PetscCall(PetscOptionsInt("-pc_gpuamg_aggressive_mis_k", "The same where coarsening is aggressive", "PCGPUAMG", v[6], &v[6], NULL));
+  PetscCall(PetscOptionsBool("-pc_gpuamg_reuse_interpolation", "Keep prolongators with new values", "PCGPUAMG", a->reuse, &a->reuse, NULL));
+  PetscCall(PetscOptionsInt("-pc_gpuamg_smoother_degree", "Steps of Chebyshev's iteration before and after the coarse correction", "PCGPUAMG", a->degree, &a->degree, NULL));
+  PetscCall(PetscOptionsEList("-pc_gpuamg_smoother", "Inverse in the smoother's iteration", "PCGPUAMG", PCGPUAMGSmoothers, 3, PCGPUAMGSmoothers[smoother], &smoother, NULL));
+  PetscCall(PetscOptionsEList("-pc_gpuamg_precision", "Values of levels", "PCGPUAMG", PCGPUAMGPrecisions, 3, PCGPUAMGPrecisions[a->precision], &a->precision, NULL));
+  PetscCall(PetscOptionsInt("-pc_gpuamg_cycles", "1: V cycles, 2: W cycles", "PCGPUAMG", a->cycles, &a->cycles, NULL));
+  PetscCall(PetscOptionsInt("-pc_gpuamg_process_eq_limit", "A level of fewer rows a rank goes to each rank", "PCGPUAMG", a->least, &a->least, NULL));
+  PetscCall(PetscOptionsInt("-pc_gpuamg_gather_limit", "So does a level below the finest of at most so many rows", "PCGPUAMG", a->gather, &a->gather, NULL));
+  PetscCall(PetscOptionsInt("-pc_gpuamg_tail", "Rows of levels that become one dense matrix", "PCGPUAMG", a->tail, &a->tail, NULL));
+  PetscOptionsHeadEnd();
+  PetscCall(PCGPUAMGSmootherSetFromOptions_Private(pc));
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(v); k++) PetscCall(Range(pc, names[k], v[k], range[k][0], range[k][1]));
+  PetscCall(Range(pc, "smoother_degree", a->degree, 1, GPUMG_STEPS));
+  PetscCall(Range(pc, "cycles", a->cycles, 1, 2));
+  PetscCall(Range(pc, "tail", a->tail, 0, 8192));
+  PetscCall(Range(pc, "process_eq_limit", a->least, 0, PETSC_MAX_INT));
+  PetscCall(Range(pc, "gather_limit", a->gather, 0, PETSC_MAX_INT));
+  o->smoother    = (int)smoother;
+  o->nsmooths    = (int)v[0];
+  o->aggressive  = (int)v[1];
+  o->limit       = (int)v[2];
+  o->levels      = (int)v[3];
+  o->steps       = (int)v[4];
+  o->distance[0] = (int)v[5];
+  o->distance[1] = (int)v[6];
+  if (set && n > 0) {
+    a->nthreshold = n;
+    for (PetscInt l = 0; l < n; l++) o->threshold[l] = (double)threshold[l];
+  }
+  if (memcmp(&old, o, sizeof(old)) || memcmp(&before, &a->smoother, sizeof(before)) || oldscale != a->scale) a->changed = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: an error where ranks have other options, with which they would wait for each other for ever */
+PetscErrorCode PCGPUAMGOptionsSame_Private(PC pc)
+{
+  const PC_GPUAMG     *a                        = (const PC_GPUAMG *)pc->data;
+  const GPUAMGOptions *o                        = &a->o;
+  int64_t              mine[16 + GPUAMG_LEVELS] = {o->nsmooths, o->aggressive,     o->distance[0], o->distance[1], o->limit,      o->levels,   o->steps,     a->degree,
+                                                   a->cycles,   (int64_t)a->reuse, a->least,       a->gather,      a->nthreshold, o->smoother, a->precision, GPUCSRBits((double)a->scale)};
+  int                  differs;
+
+  PetscFunctionBegin;
+  for (int l = 0; l < GPUAMG_LEVELS; l++) mine[16 + l] = GPUCSRBits(o->threshold[l]);
+  PetscCall(GPUCSRSameOnAllRanks(PetscObjectComm((PetscObject)pc), PETSC_STATIC_ARRAY_LENGTH(mine), mine, &differs));
+  PetscCheck(differs == PETSC_STATIC_ARRAY_LENGTH(mine), PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_INCOMP, "Options -pc_gpuamg_... are not the same on all ranks: they must be");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

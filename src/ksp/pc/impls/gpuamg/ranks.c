@@ -1,0 +1,553 @@
+/*
+  PCGPUAMG of several ranks. Aggregates are those of a rank's diagonal block, made on its device (blackbox/amg), so that the tentative prolongator is block diagonal. Its smoothing steps and the
+  Galerkin product are products of matrices of all ranks (sparse/mpisparse.c), and the levels are a PCMG, whose cycles run on the devices (../mg). Each rank takes all of the first small level, and
+  has a hierarchy of one process for it: that costs one exchange of a right-hand side, where fewer ranks would have to send a solution back.
+*/
+#include "gpuamgimpl.h"
+#include "../../../../mat/impls/gpucsr/blackbox/amg/rows.h"
+
+typedef GPUAMGRanksLevel Level;
+
+/* Collective: the first error of any rank is an error on all */
+PetscErrorCode PCGPUAMGSettle_Private(MPI_Comm comm, GPUCSRAttempt *a)
+{
+  char        text[sizeof(a->message) + 32];
+  int         weight = a->error ? 1 : 0;
+  PetscMPIInt rank;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_rank(comm, &rank));
+  PetscCall(PetscSNPrintf(text, sizeof(text), "%s (met by rank %d)", a->error ? a->message : "", (int)rank));
+  PetscCall(GPUCSRAgree(comm, &weight, &a->error, text, sizeof(text), &rank));
+  PetscCheck(!a->error, comm, a->error, "%s", text);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Does each rank take all of level l, of N rows? */
+static PetscBool Gathers(PC pc, int l, PetscInt N)
+{
+  const PC_GPUAMG *a    = (const PC_GPUAMG *)pc->data;
+  PetscMPIInt      size = 1;
+
+  if (a->gathers || N <= a->o.limit || (l && N <= a->gather)) return PETSC_TRUE;
+  return (PetscBool)(MPI_Comm_size(PetscObjectComm((PetscObject)pc), &size) || N < a->least * size);
+}
+
+/* ---- one rank ---- */
+
+/* The diagonal block on its device */
+PetscErrorCode PCGPUAMGBlock_Private(Mat A, GPUCSROperator *o, const GPUCSRStorage **csr)
+{
+  char why[256] = "";
+  Mat  D;
+
+  PetscFunctionBegin;
+  PetscCall(MatMPIAIJGetSeqAIJ(A, &D, NULL, NULL));
+  PetscCall(MatGPUCSROperatorSend_Private(D));
+  PetscCall(MatGPUCSROperatorGet_Private(D, o, why, sizeof(why)));
+  PetscCall(PCGPUAMGOnDevice_Private(o, why));
+  PetscCall(MatGPUCSROperatorBegin_Private(o));
+  if (csr) PetscCall(MatGPUCSROperatorCSR_Private(o, NULL, csr));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What a rank has made of its diagonal block, on its host */
+typedef struct {
+  PetscInt       columns, *i, *j;
+  PetscScalar   *a;
+  double        *near;
+  unsigned char *dead;
+} Tentative;
+
+static PetscErrorCode TentativeDestroy(Tentative *t)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscFree(t->i));
+  PetscCall(PetscFree(t->j));
+  PetscCall(PetscFree(t->a));
+  PetscCall(PetscFree(t->near));
+  PetscCall(PetscFree(t->dead));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Fetch(const GPUAMG *h, PetscInt m, PetscInt ns, Tentative *t)
+{
+  const GPUCSRStorage *P   = &h->level[0].P[0];
+  const GPUAMGLevel   *C   = &h->level[1];
+  GPUCSRDevice         dev = h->dev;
+  const size_t         n = (size_t)C->n, nnz = n ? (size_t)P->nnz : 0;
+
+  PetscFunctionBegin;
+  t->columns = C->n;
+  PetscCall(PetscCalloc1((size_t)m + 1, &t->i));
+  PetscCall(PetscMalloc1(nnz, &t->j));
+  PetscCall(PetscMalloc1(nnz, &t->a));
+  PetscCall(PetscMalloc1(n * (size_t)ns, &t->near));
+  PetscCall(PetscMalloc1(n, &t->dead));
+  if (!n) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUCSRDownload(dev, t->i, GPUCSR_PETSCINT, P->array[CSR_ROWPTR].data, GPUCSR_INT32, (size_t)m + 1, PETSC_FALSE, dev->stream));
+  PetscCall(GPUCSRDownload(dev, t->j, GPUCSR_PETSCINT, P->array[CSR_COL].data, GPUCSR_INT32, nnz, PETSC_FALSE, dev->stream));
+  PetscCall(GPUCSRDownload(dev, t->a, GPUCSR_DOUBLE, P->array[CSR_VAL].data, GPUCSR_DOUBLE, nnz, PETSC_FALSE, dev->stream));
+  PetscCall(GPUCSRDownload(dev, t->near, GPUCSR_DOUBLE, C->basis.p, GPUCSR_DOUBLE, n * (size_t)ns, PETSC_FALSE, dev->stream));
+  PetscCall(dev->ops->copy(dev->id, t->dead, C->dead.p, n, GPUCSR_TO_HOST, dev->stream));
+  PetscCall(dev->ops->streamsynchronize(dev->id, dev->stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Aggregate(const Level *L, const GPUAMGOptions *o, Tentative *t)
+{
+  GPUAMG               h     = {0};
+  GPUCSRBuffer         basis = {NULL, 0};
+  GPUCSROperator       op    = {0};
+  const GPUCSRStorage *csr;
+  PetscErrorCode       ierr = PETSC_SUCCESS;
+
+  PetscFunctionBegin;
+  if (L->n) {
+    PetscCall(PCGPUAMGBlock_Private(L->A, &op, &csr));
+    if (L->near) ierr = PCGPUAMGUpload_Private(op.dev, (size_t)L->n * (size_t)L->ns, L->near, &basis);
+    if (!ierr) ierr = GPUAMGOneLevel(&h, o, csr, (int)L->bs, (int)L->ns, (const double *)basis.p);
+  }
+  if (!ierr) ierr = Fetch(&h, L->n, L->ns, t);
+  PetscCall(GPUAMGDestroy(&h));
+  if (op.dev) PetscCall(GPUCSRBufferFree(op.dev, &basis));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- values of a level ---- */
+
+/* Flags of GPUAMGFlag of the rank's rows; a row without a diagonal entry gets 1 */
+static PetscErrorCode Reciprocals(const Level *L, int *problem)
+{
+  PetscScalar *d;
+  PetscInt     first;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetOwnershipRange(L->A, &first, NULL));
+  PetscCall(MatGetDiagonal(L->A, L->dinv));
+  PetscCall(VecGetArray(L->dinv, &d));
+  for (PetscInt i = 0; i < L->n; i++) {
+    const PetscScalar *row;
+    PetscInt           n;
+
+    if (PetscIsInfOrNanScalar(d[i])) *problem |= GPUAMG_NAN;
+    if (d[i] != 0.0) {
+      d[i] = 1.0 / d[i];
+      continue;
+    }
+    d[i] = 1.0;
+    PetscCall(MatGetRow(L->A, first + i, &n, NULL, &row));
+    for (PetscInt k = 0; k < n; k++)
+      if (row[k] != 0.0) *problem |= GPUAMG_ZERO;
+    PetscCall(MatRestoreRow(L->A, first + i, &n, NULL, &row));
+  }
+  PetscCall(VecRestoreArray(L->dinv, &d));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Arnoldi's method as on one process, from the same numbers: an estimate of the largest eigenvalue of D^-1 A */
+static PetscErrorCode Largest(Level *L, int most)
+{
+  const int   steps                                = (int)PetscMin(most, L->N);
+  double      H[GPUAMG_STEPS * (GPUAMG_STEPS + 1)] = {0};
+  PetscScalar h[GPUAMG_STEPS + 1], *a;
+  PetscReal   norm = 1;
+  PetscInt    first;
+  Vec        *V;
+
+  PetscFunctionBegin;
+  PetscCall(VecDuplicateVecs(L->dinv, steps + 1, &V));
+  PetscCall(VecGetOwnershipRange(V[0], &first, NULL));
+  PetscCall(VecGetArrayWrite(V[0], &a));
+  for (PetscInt i = 0; i < L->n; i++) a[i] = GPUAMGStart((uint32_t)(first + i));
+  PetscCall(VecRestoreArrayWrite(V[0], &a));
+  PetscCall(VecNormalize(V[0], NULL));
+  for (int k = 0; k < steps && norm > 0; k++) {
+    PetscCall(MatMult(L->A, V[k], V[k + 1]));
+    PetscCall(VecPointwiseMult(V[k + 1], L->dinv, V[k + 1]));
+    PetscCall(VecMDot(V[k + 1], k + 1, V, h));
+    for (int j = 0; j <= k; j++) {
+      H[k * (GPUAMG_STEPS + 1) + j] = (double)PetscRealPart(h[j]);
+      h[j]                          = -h[j];
+    }
+    PetscCall(VecMAXPY(V[k + 1], k + 1, h, V));
+    PetscCall(VecNorm(V[k + 1], NORM_2, &norm));
+    H[k * (GPUAMG_STEPS + 1) + k + 1] = (double)norm;
+    if (norm > 0) PetscCall(VecScale(V[k + 1], 1 / norm));
+  }
+  PetscCall(VecDestroyVecs(steps + 1, &V));
+  L->lambda = GPUAMGRadius(steps, H, GPUAMG_STEPS + 1);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A vector on the device */
+static PetscErrorCode Diagonal(Mat A, Vec *v)
+{
+  PetscFunctionBegin;
+  PetscCall(VecCreate(PetscObjectComm((PetscObject)A), v));
+  PetscCall(VecSetSizes(*v, A->rmap->n, A->rmap->N));
+  PetscCall(VecSetType(*v, VECGPU));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Does each row of the diagonal block have its diagonal entry? */
+static PetscErrorCode Complete(Mat A, PetscBool *complete)
+{
+  const PetscInt *i, *j;
+  PetscInt        at = 0;
+  Mat             D;
+
+  PetscFunctionBegin;
+  PetscCall(MatMPIAIJGetSeqAIJ(A, &D, NULL, NULL));
+  PetscCall(MatSeqAIJGetCSRAndMemType(D, &i, &j, NULL, NULL));
+  for (PetscInt r = 0; r < D->rmap->n && at >= 0; r++) PetscCall(PetscFindInt(r, i[r + 1] - i[r], j + i[r], &at));
+  *complete = (PetscBool)(at >= 0);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: diagonal and largest eigenvalue of level l */
+static PetscErrorCode Values(PC_GPUAMG *a, int l)
+{
+  Level         *L        = &a->ranks->level[l];
+  const MPI_Comm comm     = PetscObjectComm((PetscObject)L->A);
+  int            flag[2]  = {0, 0}; /* problems; rows without a diagonal entry */
+  PetscBool      complete = L->whole;
+
+  PetscFunctionBegin;
+  if (!L->dinv) PetscCall(Diagonal(L->A, &L->dinv));
+  PetscCall(Reciprocals(L, &flag[0]));
+  if (!complete) PetscCall(Complete(L->A, &complete));
+  flag[1] = !complete;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, flag, 2, MPI_INT, MPI_BOR, comm));
+  L->whole     = (PetscBool)!flag[1];
+  a->h.at      = l;
+  a->h.problem = l ? flag[0] & ~GPUAMG_ZERO : flag[0]; /* a coarse row is smoothed as if it had 1 there */
+  if (a->h.problem) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Largest(L, a->o.steps));
+  if (!(L->lambda >= 0 && L->lambda < 1e300)) a->h.problem = GPUAMG_NAN;
+  else if (L->lambda == 0) L->lambda = 1;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- the next level ---- */
+
+/* Collective: the steps P = (I - omega D^-1 A) P of the prolongator, and the Galerkin product. again: of new values */
+static PetscErrorCode Products(const PC_GPUAMG *a, Level *L, PetscBool again, PetscBool keep)
+{
+  const MatReuse reuse = again ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX;
+
+  PetscFunctionBegin;
+  for (int k = 1; k <= a->o.nsmooths && !(again && keep); k++) {
+    PetscCall(MatMatMult(L->A, L->P[k - 1], reuse, PETSC_DEFAULT, &L->P[k]));
+    PetscCall(MatDiagonalScale(L->P[k], L->dinv, NULL));
+    PetscCall(MatAYPX(L->P[k], (PetscScalar)(-a->o.damping / L->lambda), L->P[k - 1], L->whole ? SUBSET_NONZERO_PATTERN : DIFFERENT_NONZERO_PATTERN));
+  }
+  PetscCall(MatPtAP(L->A, L->P[a->o.nsmooths], reuse, PETSC_DEFAULT, &L[1].A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective. Small products too are the device's: PETSc adds entries of other ranks in the order in which they arrive */
+static PetscErrorCode Coarse(const PC_GPUAMG *a, Level *L, PetscBool again, PetscBool keep)
+{
+  PetscInt       least = 0;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRProductLeast_Private(L->A, &least));
+  ierr = Products(a, L, again, keep);
+  PetscCall(MatGPUCSRProductLeast_Private(L->A, &least));
+  PetscCall(ierr);
+  if (L[1].dead) PetscCall(MatDiagonalSet(L[1].A, L[1].dead, ADD_VALUES));
+  if (!again) PetscCall(MatSetBlockSize(L[1].A, L[1].bs));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: the tentative prolongator as a matrix of all ranks, and the data of the next level */
+static PetscErrorCode Prolongator(Level *L, Tentative *t)
+{
+  const MPI_Comm comm = PetscObjectComm((PetscObject)L->A);
+  Level         *C    = &L[1];
+  PetscInt       first, dead = 0;
+  Mat            P;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Scan(&t->columns, &first, 1, MPIU_INT, MPI_SUM, comm));
+  first -= t->columns;
+  for (PetscInt k = 0; k < t->i[L->n]; k++) t->j[k] += first;
+  PetscCall(MatCreateMPIAIJWithArrays(comm, L->n, t->columns, PETSC_DETERMINE, PETSC_DETERMINE, t->i, t->j, t->a, &P));
+  PetscCall(MatGPUCSRRanksLike_Private(L->A, P, &L->P[0]));
+  PetscCall(MatDestroy(&P));
+  C->n  = t->columns;
+  C->bs = C->ns = L->ns;
+  C->near       = t->near;
+  t->near       = NULL;
+  for (PetscInt i = 0; i < C->n; i++) dead += C->ns > 1 && t->dead[i];
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &dead, 1, MPIU_INT, MPI_SUM, comm));
+  if (!dead) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatCreateVecs(L->P[0], &C->dead, NULL));
+  PetscCall(VecGetOwnershipRange(C->dead, &first, NULL));
+  for (PetscInt i = 0; i < C->n; i++) PetscCall(VecSetValue(C->dead, first + i, t->dead[i] ? 1.0 : 0.0, INSERT_VALUES));
+  PetscCall(VecAssemblyBegin(C->dead));
+  PetscCall(VecAssemblyEnd(C->dead));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: the levels down to one that is small, or that does not get smaller; *last: the latter */
+static PetscErrorCode Build(PC pc, PetscBool *last)
+{
+  PC_GPUAMG     *a    = (PC_GPUAMG *)pc->data;
+  GPUAMGRanks   *r    = a->ranks;
+  const MPI_Comm comm = PetscObjectComm((PetscObject)pc);
+
+  PetscFunctionBegin;
+  *last = PETSC_TRUE;
+  for (int l = 0; l < GPUAMG_LEVELS; l++) {
+    Level        *L       = &r->level[l];
+    Tentative     t       = {0};
+    GPUAMGOptions options = a->o;
+    GPUCSRAttempt attempt;
+
+    r->levels = l + 1;
+    PetscCall(MatGetSize(L->A, &L->N, NULL));
+    PetscCall(Values(a, l));
+    *last = (PetscBool)!Gathers(pc, l, L->N);
+    if (a->h.problem || !*last || l + 1 >= a->o.levels) break;
+    PCGPUAMGOptionsAt_Private(a, l, &options);
+    GPUCSRTry(&attempt, Aggregate(L, &options, &t));
+    PetscCall(PCGPUAMGSettle_Private(comm, &attempt));
+    L[1].N = t.columns;
+    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &L[1].N, 1, MPIU_INT, MPI_SUM, comm));
+    if (!L[1].N || (double)L[1].N >= 0.9 * (double)L->N) {
+      PetscCall(TentativeDestroy(&t));
+      break;
+    }
+    PetscCall(Prolongator(L, &t));
+    PetscCall(TentativeDestroy(&t));
+    PetscCall(Coarse(a, L, PETSC_FALSE, PETSC_FALSE));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- cycles ---- */
+
+#define COARSE_STEPS 16 /* of a smoother that solves */
+
+/* Chebyshev's bounds are those of Jacobi, unless options give bounds, or another preconditioner, for which PETSc estimates them */
+static PetscErrorCode Smoother(const PC_GPUAMG *a, const Level *L, PetscBool solves, PetscBool first, KSP ksp)
+{
+  const char *prefix;
+  char        type[64] = PCJACOBI;
+  PetscBool   chebyshev, bounds, estimate;
+  PC          pc;
+
+  PetscFunctionBegin;
+  PetscCall(KSPGetOptionsPrefix(ksp, &prefix));
+  PetscCall(PetscOptionsHasName(((PetscObject)ksp)->options, prefix, "-ksp_chebyshev_eigenvalues", &bounds));
+  PetscCall(PetscOptionsHasName(((PetscObject)ksp)->options, prefix, "-ksp_chebyshev_esteig", &estimate));
+  PetscCall(PetscOptionsGetString(((PetscObject)ksp)->options, prefix, "-pc_type", type, sizeof(type), NULL));
+  PetscCall(KSPSetOperators(ksp, L->A, L->A));
+  if (first) {
+    PetscCall(KSPSetType(ksp, KSPCHEBYSHEV));
+    PetscCall(KSPSetNormType(ksp, KSP_NORM_NONE));
+    PetscCall(KSPSetTolerances(ksp, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, solves ? COARSE_STEPS : a->degree));
+    PetscCall(KSPGetPC(ksp, &pc));
+    PetscCall(PCSetType(pc, PCJACOBI));
+  }
+  PetscCall(PetscObjectTypeCompare((PetscObject)ksp, KSPCHEBYSHEV, &chebyshev));
+  if (chebyshev && !strcmp(type, PCJACOBI) && (first || !(bounds || estimate))) PetscCall(KSPChebyshevSetEigenvalues(ksp, 1.1 * L->lambda, 0.1 * L->lambda));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: the levels as a PCMG. last: the coarsest is not small */
+static PetscErrorCode Cycles(PC pc, PetscBool last)
+{
+  PC_GPUAMG      *a     = (PC_GPUAMG *)pc->data;
+  GPUAMGRanks    *r     = a->ranks;
+  const PetscBool first = (PetscBool)!r->mg;
+  const Level    *C     = &r->level[r->levels - 1];
+  const char     *prefix;
+  PC              coarse;
+  KSP             ksp;
+
+  PetscFunctionBegin;
+  if (first) {
+    PetscCall(PCGetOptionsPrefix(pc, &prefix));
+    PetscCall(PCCreate(PetscObjectComm((PetscObject)pc), &r->mg));
+    PetscCall(PCSetOptionsPrefix(r->mg, prefix));
+    PetscCall(PCSetType(r->mg, PCMG));
+    PetscCall(PCMGSetLevels(r->mg, r->levels, NULL));
+    PetscCall(PCMGSetGalerkin(r->mg, PC_MG_GALERKIN_NONE));
+    if (a->cycles > 1) PetscCall(PCMGSetCycleType(r->mg, PC_MG_CYCLE_W));
+  }
+  PetscCall(PCSetOperators(r->mg, r->level[0].A, r->level[0].A));
+  for (int l = 0; l + 1 < r->levels; l++) {
+    const PetscInt at = r->levels - 1 - l;
+
+    PetscCall(PCMGGetSmoother(r->mg, at, &ksp));
+    PetscCall(Smoother(a, &r->level[l], PETSC_FALSE, first, ksp));
+    if (first) PetscCall(PCMGSetInterpolation(r->mg, at, r->level[l].P[a->o.nsmooths]));
+  }
+  PetscCall(PCMGGetCoarseSolve(r->mg, &ksp));
+  if (last) PetscCall(Smoother(a, C, PETSC_TRUE, first, ksp));
+  else {
+    PetscCall(KSPSetOperators(ksp, C->A, C->A));
+    PetscCall(KSPGetPC(ksp, &coarse));
+    if (first) {
+      PetscCall(KSPSetType(ksp, KSPPREONLY));
+      PetscCall(PCSetType(coarse, PCGPUAMG));
+      PetscCall(PCGPUAMGInherit_Private(a, r->levels - 1, C->ns, C->near, coarse));
+    }
+  }
+  PetscCall(PCSetUp(r->mg));
+  pc->failedreason = r->mg->failedreason;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- what gpuamg.c calls ---- */
+
+PetscErrorCode PCGPUAMGRanksDestroy_Private(GPUAMGRanks **ranks)
+{
+  GPUAMGRanks *r = *ranks;
+
+  PetscFunctionBegin;
+  if (!r) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PCDestroy(&r->mg));
+  PetscCall(PCDestroy(&r->one));
+  PetscCall(MatDestroy(&r->all));
+  PetscCall(VecScatterDestroy(&r->scatter));
+  PetscCall(VecDestroy(&r->b));
+  PetscCall(VecDestroy(&r->x));
+  for (int l = 0; l < GPUAMG_LEVELS; l++) {
+    Level *L = &r->level[l];
+
+    PetscCall(MatDestroy(&L->A));
+    for (int k = 0; k <= GPUAMG_SMOOTHS; k++) PetscCall(MatDestroy(&L->P[k]));
+    PetscCall(VecDestroy(&L->dinv));
+    PetscCall(VecDestroy(&L->dead));
+    PetscCall(PetscFree(L->near));
+  }
+  PetscCall(PetscFree(*ranks));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: the first level */
+static PetscErrorCode Begin(PC pc)
+{
+  PC_GPUAMG *a = (PC_GPUAMG *)pc->data;
+  Level     *L;
+
+  PetscFunctionBegin;
+  PetscCall(PetscNew(&a->ranks));
+  L = &a->ranks->level[0];
+  PetscCall(PetscObjectReference((PetscObject)pc->pmat));
+  L->A = pc->pmat;
+  L->n = pc->pmat->rmap->n;
+  PetscCall(PetscObjectGetId((PetscObject)L->A, &a->ranks->id));
+  a->ranks->pattern = L->A->nonzerostate;
+  PetscCall(PCGPUAMGNear_Private(pc, &L->bs, &L->ns, &L->near));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective. same: what was asked for is as it was, and aggregates do not depend on values */
+PetscErrorCode PCGPUAMGRanksSetUp_Private(PC pc, PetscBool same)
+{
+  PC_GPUAMG    *a = (PC_GPUAMG *)pc->data;
+  PetscObjectId id;
+  PetscBool     last;
+  PetscInt      N;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectGetId((PetscObject)pc->pmat, &id));
+  same = (PetscBool)(same && a->taken && a->ranks && a->ranks->id == id && a->ranks->pattern == pc->pmat->nonzerostate);
+  for (int l = 0; same && l < a->ranks->levels; l++) same = a->ranks->level[l].whole;
+  a->taken     = PETSC_FALSE;
+  a->h.problem = 0;
+  if (same) a->refreshed++;
+  else {
+    PetscCall(PCGPUAMGRanksDestroy_Private(&a->ranks));
+    PetscCall(Begin(pc));
+    a->built++;
+  }
+  PetscCall(MatGetSize(pc->pmat, &N, NULL));
+  if (Gathers(pc, 0, N)) PetscCall(PCGPUAMGGather_Private(pc));
+  else {
+    GPUAMGRanks *r = a->ranks;
+
+    if (!same) PetscCall(Build(pc, &last));
+    else {
+      last = (PetscBool)!Gathers(pc, r->levels - 1, r->level[r->levels - 1].N);
+      for (int l = 0; l < r->levels && !a->h.problem; l++) {
+        PetscCall(Values(a, l));
+        if (!a->h.problem && l + 1 < r->levels) PetscCall(Coarse(a, &r->level[l], PETSC_TRUE, a->reuse));
+      }
+    }
+    if (!a->h.problem) PetscCall(Cycles(pc, last));
+  }
+  a->taken = (PetscBool)(!a->h.problem && !pc->failedreason);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode PCGPUAMGRanksApply_Private(PC pc, PetscBool transposed, Vec b, Vec x)
+{
+  const GPUAMGRanks *r = ((PC_GPUAMG *)pc->data)->ranks;
+
+  PetscFunctionBegin;
+  if (r->one) PetscCall(PCGPUAMGGatheredApply_Private(r, transposed, b, x));
+  else if (transposed) PetscCall(PCApplyTranspose(r->mg, b, x));
+  else PetscCall(PCApply(r->mg, b, x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The cycle of all ranks; NULL: PETSc runs it, or each rank has all rows */
+PetscErrorCode PCGPUAMGRanksCycle_Private(PC pc, GPUMGCycle **c, PetscInt *version)
+{
+  const GPUAMGRanks *r = ((PC_GPUAMG *)pc->data)->ranks;
+
+  PetscFunctionBegin;
+  *c = NULL;
+  if (r->mg) PetscCall(PCMGCycleGet_Private(r->mg, c, version));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The cycle of one process of a PCGPUAMG whose ranks have all rows each; NULL: they have not */
+PetscErrorCode PCGPUAMGSmall_Private(PC pc, GPUMGCycle **c)
+{
+  const GPUAMGRanks *r = ((PC_GPUAMG *)pc->data)->ranks;
+  PetscInt           version;
+
+  PetscFunctionBegin;
+  *c = NULL;
+  if (r && r->one) PetscCall(PCGPUAMGCycleGet_Private(r->one, c, &version));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode PCGPUAMGRanksView_Private(PC pc, PetscViewer viewer)
+{
+  const PC_GPUAMG   *a   = (const PC_GPUAMG *)pc->data;
+  const GPUAMGRanks *r   = a->ranks;
+  double             all = 0;
+  MatInfo            info[GPUAMG_LEVELS];
+  PetscViewer        sub;
+  PetscMPIInt        rank;
+
+  PetscFunctionBegin;
+  if (r->one) {
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  Each rank has all rows, with\n"));
+    PetscCallMPI(MPI_Comm_rank(PetscObjectComm((PetscObject)pc), &rank));
+    PetscCall(PetscViewerGetSubViewer(viewer, PETSC_COMM_SELF, &sub));
+    if (!rank) PetscCall(PCView(r->one, sub));
+    PetscCall(PetscViewerRestoreSubViewer(viewer, PETSC_COMM_SELF, &sub));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  for (int l = 0; l < r->levels; l++) {
+    PetscCall(MatGetInfo(r->level[l].A, MAT_GLOBAL_SUM, &info[l]));
+    all += info[l].nz_used;
+  }
+  PetscCall(PetscViewerASCIIPrintf(viewer, "  %d levels of all ranks, operator complexity %.3f, built %" PetscInt_FMT " times, refreshed %" PetscInt_FMT "\n", r->levels, all / info[0].nz_used, a->built, a->refreshed));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "  level       rows    nonzeros  a row  block  eigenvalue\n"));
+  for (int l = 0; l < r->levels; l++)
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  %5d %10" PetscInt_FMT " %11.0f %6.1f %6" PetscInt_FMT " %11.4f\n", l, r->level[l].N, info[l].nz_used, info[l].nz_used / PetscMax(1.0, (double)r->level[l].N), r->level[l].bs, r->level[l].lambda));
+  PetscCall(PCView(r->mg, viewer));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,132 @@
+/*
+  The smoothers of the levels that a PCGPUAMG has on one device, as the options -mg_levels_... ask for them, and a message for each of these options that no such smoother has. PETSc reads the same
+  options for the levels of several ranks.
+*/
+#include "gpuamgimpl.h"
+
+/* d = ca d + cb D^-1 (b - A x), x += d */
+static void Chebyshev(double from, double to, int degree, GPUMGSmoother *m)
+{
+  const double theta = 0.5 * (to + from), delta = 0.5 * (to - from), sigma = theta / delta;
+  double       rho = 1 / sigma;
+
+  for (int k = 0; k < degree; k++) {
+    const double next = 1 / (2 * sigma - rho);
+
+    m->step[k] = k ? (GPUMGStep){next * rho, 2 * next / delta} : (GPUMGStep){0, 1 / theta};
+    if (k) rho = next;
+  }
+}
+
+/* So many steps for a level of this largest eigenvalue */
+void PCGPUAMGSmoother_Private(const PC_GPUAMG *a, double lambda, int steps, GPUMGSmoother *m)
+{
+  m->steps = steps;
+  if (a->smoother.richardson)
+    for (int k = 0; k < steps; k++) m->step[k] = (GPUMGStep){0, (double)a->smoother.scale};
+  else if (a->smoother.given) Chebyshev((double)a->smoother.bounds[0], (double)a->smoother.bounds[1], steps, m);
+  else Chebyshev((double)a->smoother.part[0] * lambda, (double)a->smoother.part[1] * lambda, steps, m);
+}
+
+#define LEVELS "-mg_levels_"
+
+/* Is KSP or PC type `name` one of two? */
+static PetscErrorCode Type(PC pc, const char option[], const char first[], const char second[], PetscBool *isfirst, PetscBool *issecond)
+{
+  char      name[64];
+  PetscBool set;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsGetString(((PetscObject)pc)->options, ((PetscObject)pc)->prefix, option, name, sizeof(name), &set));
+  *isfirst = *issecond = PETSC_FALSE;
+  if (!set) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscStrcmp(name, first, isfirst));
+  PetscCall(PetscStrcmp(name, second, issecond));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode PCGPUAMGSmootherSetFromOptions_Private(PC pc)
+{
+  PC_GPUAMG   *a       = (PC_GPUAMG *)pc->data;
+  PetscOptions options = ((PetscObject)pc)->options;
+  const char  *prefix  = ((PetscObject)pc)->prefix;
+  PetscReal    part[4] = {0, a->smoother.part[0], 0, a->smoother.part[1]}, bounds[2];
+  PetscInt     n = 4, two = 2;
+  PetscBool    chebyshev, richardson, set;
+
+  PetscFunctionBegin;
+  PetscCall(Type(pc, LEVELS "ksp_type", KSPCHEBYSHEV, KSPRICHARDSON, &chebyshev, &richardson));
+  if (chebyshev || richardson) a->smoother.richardson = richardson;
+  PetscCall(PetscOptionsGetReal(options, prefix, LEVELS "ksp_richardson_scale", &a->smoother.scale, NULL));
+  PetscCall(PetscOptionsGetInt(options, prefix, LEVELS "ksp_max_it", &a->degree, &set));
+  PetscCheck(!set || (a->degree >= 1 && a->degree <= GPUMG_STEPS), PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE, LEVELS "ksp_max_it %" PetscInt_FMT ": must be from 1 to %d", a->degree, GPUMG_STEPS);
+  PetscCall(PetscOptionsGetRealArray(options, prefix, LEVELS "ksp_chebyshev_esteig", part, &n, &set));
+  if (set && n == 4 && part[0] == 0 && part[2] == 0) {
+    PetscCheck(part[1] > 0 && part[3] > part[1], PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE, LEVELS "ksp_chebyshev_esteig: the second number must be above 0, and the fourth above it");
+    a->smoother.part[0] = part[1];
+    a->smoother.part[1] = part[3];
+  }
+  PetscCall(PetscOptionsGetRealArray(options, prefix, LEVELS "ksp_chebyshev_eigenvalues", bounds, &two, &set));
+  if (set) {
+    PetscCheck(two == 2 && bounds[0] > 0 && bounds[1] > bounds[0], PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE, LEVELS "ksp_chebyshev_eigenvalues: must be two numbers above 0, the smallest and the largest");
+    a->smoother.given     = PETSC_TRUE;
+    a->smoother.bounds[0] = bounds[0];
+    a->smoother.bounds[1] = bounds[1];
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Does the device's smoother do what this option asks for? */
+static PetscBool Done(const char option[], const char value[])
+{
+  static const char *const any[]    = {"ksp_max_it", "ksp_richardson_scale", "ksp_chebyshev_eigenvalues"};
+  static const char *const one[][2] = {
+    {"ksp_type",      KSPCHEBYSHEV },
+    {"ksp_type",      KSPRICHARDSON},
+    {"ksp_norm_type", "none"       },
+    {"pc_type",       PCJACOBI     }
+  };
+  double part[4];
+
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(any); k++)
+    if (!strcmp(option, any[k])) return PETSC_TRUE;
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(one); k++)
+    if (!strcmp(option, one[k][0]) && !strcmp(value, one[k][1])) return PETSC_TRUE;
+  return (PetscBool)(!strcmp(option, "ksp_chebyshev_esteig") && sscanf(value, "%lf,%lf,%lf,%lf", &part[0], &part[1], &part[2], &part[3]) == 4 && part[0] == 0 && part[2] == 0);
+}
+
+/* A message for each option of levels and of the coarse solver that has no effect, once in the life of a PC. several: PETSc's smoothers take them on the levels of all ranks */
+PetscErrorCode PCGPUAMGSmootherTell_Private(PC pc, PetscBool several)
+{
+  PC_GPUAMG   *a      = (PC_GPUAMG *)pc->data;
+  const char  *prefix = ((PetscObject)pc)->prefix ? ((PetscObject)pc)->prefix : "";
+  const size_t before = strlen(prefix), levels = sizeof(LEVELS) - 2;
+  char        *all, text[512], **words;
+  PetscMPIInt  rank;
+  int          n;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_rank(PetscObjectComm((PetscObject)pc), &rank));
+  if (a->told || rank) PetscFunctionReturn(PETSC_SUCCESS);
+  a->told = PETSC_TRUE;
+  PetscCall(PetscOptionsGetAll(((PetscObject)pc)->options, &all));
+  PetscCall(PetscStrToArray(all, ' ', &n, &words));
+  for (int k = 0; k < n; k++) {
+    const char *option = words[k] + 1 + before;
+    PetscBool   level, coarse;
+
+    if (words[k][0] != '-' || strncmp(words[k] + 1, prefix, before)) continue;
+    level  = (PetscBool)!strncmp(option, LEVELS + 1, levels);
+    coarse = (PetscBool)(!several && !strncmp(option, "mg_coarse_", 10));
+    if (!coarse && (!level || Done(option + levels, k + 1 < n ? words[k + 1] : ""))) continue;
+    PetscCall(PetscSNPrintf(text, sizeof(text), "%s has no effect on %s of PC type gpuamg: %s", words[k],
+                            several  ? "small levels, which each rank has,"
+                            : coarse ? "the coarse solver"
+                                     : "the levels",
+                            coarse ? "it is a dense inverse, or the smoother" : "their smoothers on the device are Chebyshev's and Richardson's iterations with Jacobi (docs/solvers.md)"));
+    PetscCall(GPUCSRWarn(text));
+  }
+  PetscCall(PetscStrToArrayDestroy(n, words));
+  PetscCall(PetscFree(all));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

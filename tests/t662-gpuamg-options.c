@@ -1,0 +1,220 @@
+/*
+  Options of smoothers and the interface of PCGPUAMG: each option changes the cycle as it says, one that no smoother of the device has is told; matrices of levels; coordinates.
+
+  //TEST name="one" args="-mat_gpucsr_format csr"
+  //TEST name="standin" gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1"
+  //TEST name="ranks" nsize=3 args="-mat_gpucsr_format csr -our_pc_gpuamg_gather_limit 60 -our_pc_gpuamg_process_eq_limit 10"
+  //TEST name="pc" args="-mat_gpucsr_format csr -quick -our_mg_levels_pc_type sor" warns="-our_mg_levels_pc_type has no effect on the levels of PC type gpuamg"
+  //TEST name="ksp" args="-mat_gpucsr_format csr -quick -our_mg_levels_ksp_type gmres" warns="-our_mg_levels_ksp_type has no effect on the levels of PC type gpuamg"
+  //TEST name="level" args="-mat_gpucsr_format csr -quick -our_mg_levels_1_ksp_max_it 4" warns="-our_mg_levels_1_ksp_max_it has no effect"
+  //TEST name="coarse" args="-mat_gpucsr_format csr -quick -our_mg_coarse_pc_type lu" warns="-our_mg_coarse_pc_type has no effect on the coarse solver"
+  //TEST name="small" nsize=2 args="-mat_gpucsr_format csr -quick -our_mg_levels_pc_type sor" warns="-our_mg_levels_pc_type has no effect on small levels"
+  //TEST name="alone" nsize=2 args="-mat_gpucsr_format csr -quick -prefix none -mg_levels_pc_type sor -mg_coarse_ksp_type preonly" warns="-mg_levels_pc_type has no effect on"
+  //TEST name="nolevel" args="-mat_gpucsr_format csr -quick -level 99" fails="must be from 0, the finest, to"
+  //TEST name="points" args="-mat_gpucsr_format csr -quick -points 3" fails="PCSetCoordinates() has given 3 points"
+*/
+static char help[] = "Tests the options of PCGPUAMG.\n";
+
+#include "testing.h"
+#include <petscgpucsr.h>
+
+/* A grid of k by k points, or of plane strain's two displacements, coupled in a row of springs */
+static PetscErrorCode Create(MPI_Comm comm, PetscInt k, PetscInt bs, Mat *A)
+{
+  PetscInt first, end;
+
+  PetscFunctionBegin;
+  PetscCall(TestMatCreate(comm, bs * k * k, bs * k * k, PETSC_FALSE, A));
+  PetscCall(MatSetBlockSize(*A, bs));
+  PetscCall(MatSeqAIJSetPreallocation(*A, 5, NULL));
+  PetscCall(MatMPIAIJSetPreallocation(*A, 5, NULL, 4, NULL));
+  PetscCall(MatGetOwnershipRange(*A, &first, &end));
+  for (PetscInt r = first; r < end; r++) {
+    const PetscInt    v = r / bs, s = bs * k;
+    const PetscReal   w      = r % bs ? 2.0 : 1.0;
+    const PetscInt    col[5] = {v >= k ? r - s : -1, v % k ? r - bs : -1, r, (v + 1) % k ? r + bs : -1, v + k < k * k ? r + s : -1};
+    const PetscScalar a[5]   = {-1.0, -w, 2.0 + 2.0 * w, -w, -1.0};
+
+    PetscCall(MatSetValues(*A, 1, &r, 5, col, a, INSERT_VALUES));
+  }
+  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatSetOption(*A, MAT_SPD, PETSC_TRUE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Solver(Mat A, KSP *ksp, PC *pc)
+{
+  PetscBool none;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-prefix", &none));
+  PetscCall(KSPCreate(PetscObjectComm((PetscObject)A), ksp));
+  if (!none) PetscCall(KSPSetOptionsPrefix(*ksp, "our_"));
+  PetscCall(KSPSetOperators(*ksp, A, A));
+  PetscCall(KSPSetType(*ksp, KSPCG));
+  PetscCall(KSPSetTolerances(*ksp, 1e-8, PETSC_DEFAULT, PETSC_DEFAULT, 200));
+  PetscCall(KSPGetPC(*ksp, pc));
+  PetscCall(PCSetType(*pc, PCGPUAMG));
+  PetscCall(KSPSetFromOptions(*ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Its solution has a small residual; M b of a vector by chance */
+static PetscErrorCode Solve(KSP ksp, PC pc, const char where[], PetscInt *its, Vec *y)
+{
+  KSPConvergedReason reason;
+  Mat                A;
+  Vec                b, x;
+
+  PetscFunctionBegin;
+  PetscCall(KSPGetOperators(ksp, &A, NULL));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(TestFill(b, 3, PETSC_FALSE));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(KSPGetConvergedReason(ksp, &reason));
+  PetscCall(KSPGetIterationNumber(ksp, its));
+  PetscCheck(reason > 0 && *its < 60, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %s after %" PetscInt_FMT " iterations", where, KSPConvergedReasons[reason], *its);
+  PetscCall(PCApply(pc, b, x));
+  *y = x;
+  PetscCall(VecDestroy(&b));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Options that mean what the default is leave the cycle as it is, to rounding; other options change it */
+static PetscErrorCode Smoothers(Mat A)
+{
+  static const struct {
+    const char *option, *value, *second, *secondvalue;
+    PetscBool   same;
+  } sets[] = {
+    {"-our_mg_levels_ksp_max_it",                "2",          NULL,                                  NULL,     PETSC_TRUE },
+    {"-our_mg_levels_ksp_max_it",                "3",          NULL,                                  NULL,     PETSC_FALSE},
+    {"-our_mg_levels_ksp_type",                  "chebyshev",  "-our_mg_levels_pc_type",              "jacobi", PETSC_TRUE },
+    {"-our_mg_levels_ksp_type",                  "richardson", "-our_mg_levels_ksp_richardson_scale", "0.6",    PETSC_FALSE},
+    {"-our_mg_levels_ksp_chebyshev_eigenvalues", "0.2,2.2",    NULL,                                  NULL,     PETSC_FALSE}
+  };
+  KSP       ksp;
+  PC        pc;
+  Vec       x, y;
+  PetscInt  its, other;
+  PetscReal norm, difference;
+
+  PetscFunctionBegin;
+  PetscCall(Solver(A, &ksp, &pc));
+  PetscCall(Solve(ksp, pc, "the default", &its, &x));
+  PetscCall(VecNorm(x, NORM_2, &norm));
+  PetscCall(KSPDestroy(&ksp));
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(sets); k++) {
+    PetscCall(PetscOptionsSetValue(NULL, sets[k].option, sets[k].value));
+    if (sets[k].second) PetscCall(PetscOptionsSetValue(NULL, sets[k].second, sets[k].secondvalue));
+    PetscCall(Solver(A, &ksp, &pc));
+    PetscCall(Solve(ksp, pc, sets[k].option, &other, &y));
+    PetscCall(PetscOptionsClearValue(NULL, sets[k].option));
+    if (sets[k].second) PetscCall(PetscOptionsClearValue(NULL, sets[k].second));
+    PetscCall(VecAXPY(y, -1.0, x));
+    PetscCall(VecNorm(y, NORM_2, &difference));
+    PetscCheck((difference <= 1e-12 * norm) == sets[k].same, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s %s: the cycle differs by %g", sets[k].option, sets[k].value, (double)(difference / norm));
+    PetscCall(VecDestroy(&y));
+    PetscCall(KSPDestroy(&ksp));
+  }
+  PetscCall(VecDestroy(&x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Level 0 is the matrix; the next are symmetric, smaller, and positive */
+static PetscErrorCode Levels(Mat A, PetscInt more)
+{
+  KSP       ksp;
+  PC        pc;
+  Mat       L;
+  Vec       x, y;
+  PetscInt  n, N, its;
+  PetscReal difference, norm;
+
+  PetscFunctionBegin;
+  PetscCall(Solver(A, &ksp, &pc));
+  PetscCall(Solve(ksp, pc, "a solve with options", &its, &y));
+  PetscCall(VecDestroy(&y));
+  PetscCall(MatGetSize(A, &N, NULL));
+  for (PetscInt l = 0; l < 2; l++) {
+    PetscScalar energy;
+    PetscBool   ours;
+
+    PetscCall(PCGPUAMGGetOperator(pc, l, &L));
+    PetscCall(PetscObjectTypeCompareAny((PetscObject)L, &ours, MATSEQAIJ, MATMPIAIJ, ""));
+    PetscCall(MatGetSize(L, &n, NULL));
+    PetscCheck(ours && (l ? n < N / 2 : n == N), PETSC_COMM_SELF, PETSC_ERR_PLIB, "Level %" PetscInt_FMT " is no MATAIJ, or has %" PetscInt_FMT " rows, where the matrix has %" PetscInt_FMT, l, n, N);
+    PetscCall(MatCreateVecs(L, &x, &y));
+    PetscCall(TestFill(x, 4, PETSC_FALSE));
+    PetscCall(MatMult(L, x, y));
+    PetscCall(VecDot(x, y, &energy));
+    PetscCheck(PetscRealPart(energy) > 0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Level %" PetscInt_FMT ": (A x, x) = %g", l, (double)PetscRealPart(energy));
+    PetscCall(VecNorm(y, NORM_2, &norm));
+    PetscCall(VecScale(y, -1.0));
+    PetscCall(MatMultTransposeAdd(L, x, y, y));
+    PetscCall(VecNorm(y, NORM_2, &difference));
+    PetscCheck(difference <= 1e-13 * norm, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Level %" PetscInt_FMT " is not symmetric: %g", l, (double)(difference / norm));
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&y));
+    PetscCall(MatDestroy(&L));
+  }
+  if (more) PetscCall(PCGPUAMGGetOperator(pc, more, &L));
+  PetscCall(KSPDestroy(&ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Points of a plane: three rigid motions of blocks of two rows */
+static PetscErrorCode Coordinates(MPI_Comm comm, PetscInt k, PetscInt points)
+{
+  Mat        A, L;
+  KSP        ksp;
+  PC         pc;
+  Vec        y;
+  PetscInt   first, n, bs, its;
+  PetscReal *at;
+
+  PetscFunctionBegin;
+  PetscCall(Create(comm, k, 2, &A));
+  PetscCall(MatGetOwnershipRange(A, &first, NULL));
+  PetscCall(MatGetLocalSize(A, &n, NULL));
+  PetscCall(PetscMalloc1(n + 6, &at));
+  for (PetscInt v = 0; v < n / 2; v++) {
+    at[2 * v]     = (PetscReal)((first / 2 + v) % k);
+    at[2 * v + 1] = (PetscReal)((first / 2 + v) / k);
+  }
+  PetscCall(Solver(A, &ksp, &pc));
+  PetscCall(PCSetCoordinates(pc, 2, points ? points : n / 2, at));
+  PetscCall(PetscFree(at));
+  PetscCall(Solve(ksp, pc, "coordinates", &its, &y));
+  PetscCall(PCGPUAMGGetOperator(pc, 1, &L));
+  PetscCall(MatGetBlockSize(L, &bs));
+  PetscCheck(bs == 3, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Blocks of %" PetscInt_FMT " rows below coordinates in the plane", bs);
+  PetscCall(MatDestroy(&L));
+  PetscCall(VecDestroy(&y));
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  PetscBool quick = PETSC_FALSE;
+  PetscInt  level = 0, points = 0;
+  Mat       A;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(TestRequireReal(0));
+  PetscCall(MatGPUCSRInitializePackage());
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-quick", &quick, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-level", &level, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-points", &points, NULL));
+  PetscCall(Create(PETSC_COMM_WORLD, 40, 1, &A));
+  if (!quick) PetscCall(Smoothers(A));
+  if (!points) PetscCall(Levels(A, level));
+  PetscCall(MatDestroy(&A));
+  if (!quick || points) PetscCall(Coordinates(PETSC_COMM_WORLD, 24, points));
+  PetscCall(PetscFinalize());
+  return 0;
+}
