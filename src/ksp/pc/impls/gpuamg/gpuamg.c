@@ -451,6 +451,8 @@ static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
 . -pc_gpuamg_smoother_degree n               - steps of the smoother before and after the coarse correction, 2 by default
 . -pc_gpuamg_smoother (jacobi|pbjacobi|rowl1) - inverse in its iteration: of the diagonal; of the blocks of vertices; one over the sum of the sizes of a row's entries, which needs no estimate
 . -mg_levels_ksp_type (chebyshev|richardson) - the smoother, with Jacobi
+. -mg_levels_pc_type (jacobi|pbjacobi)         - the same as -pc_gpuamg_smoother
+. -mg_levels_pc_jacobi_type rowl1              - the same as -pc_gpuamg_smoother rowl1
 . -mg_levels_ksp_max_it n                    - the same as -pc_gpuamg_smoother_degree
 . -mg_levels_ksp_chebyshev_esteig 0,b,0,d    - Chebyshev's bounds are b and d times the estimate of the largest eigenvalue, 0.1 and 1.1 by default
 . -mg_levels_ksp_chebyshev_eigenvalues a,b   - Chebyshev's bounds on each level

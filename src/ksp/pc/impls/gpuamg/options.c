@@ -155,6 +155,7 @@ PetscErrorCode PCGPUAMGSetFromOptions_Private(PC pc, GPUCSROptionItems PetscOpti
   PetscCall(PetscOptionsInt("-pc_gpuamg_gather_limit", "So does a level below the finest of at most so many rows", "PCGPUAMG", a->gather, &a->gather, NULL));
   PetscCall(PetscOptionsInt("-pc_gpuamg_tail", "Rows of levels that become one dense matrix", "PCGPUAMG", a->tail, &a->tail, NULL));
   PetscOptionsHeadEnd();
+  o->smoother = (int)smoother;
   PetscCall(PCGPUAMGSmootherSetFromOptions_Private(pc));
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(v); k++) PetscCall(Range(pc, names[k], v[k], range[k][0], range[k][1]));
   PetscCall(Range(pc, "smoother_degree", a->degree, 1, GPUMG_STEPS));
@@ -162,7 +163,6 @@ PetscErrorCode PCGPUAMGSetFromOptions_Private(PC pc, GPUCSROptionItems PetscOpti
   PetscCall(Range(pc, "tail", a->tail, 0, 8192));
   PetscCall(Range(pc, "process_eq_limit", a->least, 0, PETSC_MAX_INT));
   PetscCall(Range(pc, "gather_limit", a->gather, 0, PETSC_MAX_INT));
-  o->smoother    = (int)smoother;
   o->nsmooths    = (int)v[0];
   o->aggressive  = (int)v[1];
   o->limit       = (int)v[2];

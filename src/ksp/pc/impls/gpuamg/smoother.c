@@ -52,11 +52,14 @@ PetscErrorCode PCGPUAMGSmootherSetFromOptions_Private(PC pc)
   const char  *prefix  = ((PetscObject)pc)->prefix;
   PetscReal    part[4] = {0, a->smoother.part[0], 0, a->smoother.part[1]}, bounds[2];
   PetscInt     n = 4, two = 2;
-  PetscBool    chebyshev, richardson, set;
+  PetscBool    chebyshev, richardson, set, diagonal, blocks, sizes;
 
   PetscFunctionBegin;
   PetscCall(Type(pc, LEVELS "ksp_type", KSPCHEBYSHEV, KSPRICHARDSON, &chebyshev, &richardson));
   if (chebyshev || richardson) a->smoother.richardson = richardson;
+  PetscCall(Type(pc, LEVELS "pc_type", PCJACOBI, PCPBJACOBI, &diagonal, &blocks));
+  PetscCall(Type(pc, LEVELS "pc_jacobi_type", "rowl1", "diagonal", &sizes, &set));
+  if (diagonal || blocks || sizes) a->o.smoother = blocks ? GPUAMG_BY_BLOCKS : sizes ? GPUAMG_BY_SIZES : GPUAMG_BY_DIAGONAL;
   PetscCall(PetscOptionsGetReal(options, prefix, LEVELS "ksp_richardson_scale", &a->smoother.scale, NULL));
   PetscCall(PetscOptionsGetInt(options, prefix, LEVELS "ksp_max_it", &a->degree, &set));
   PetscCheck(!set || (a->degree >= 1 && a->degree <= GPUMG_STEPS), PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE, LEVELS "ksp_max_it %" PetscInt_FMT ": must be from 1 to %d", a->degree, GPUMG_STEPS);
@@ -81,10 +84,13 @@ static PetscBool Done(const char option[], const char value[])
 {
   static const char *const any[]    = {"ksp_max_it", "ksp_richardson_scale", "ksp_chebyshev_eigenvalues"};
   static const char *const one[][2] = {
-    {"ksp_type",      KSPCHEBYSHEV },
-    {"ksp_type",      KSPRICHARDSON},
-    {"ksp_norm_type", "none"       },
-    {"pc_type",       PCJACOBI     }
+    {"ksp_type",       KSPCHEBYSHEV },
+    {"ksp_type",       KSPRICHARDSON},
+    {"ksp_norm_type",  "none"       },
+    {"pc_type",        PCJACOBI     },
+    {"pc_type",        PCPBJACOBI   },
+    {"pc_jacobi_type", "rowl1"      },
+    {"pc_jacobi_type", "diagonal"   }
   };
   double part[4];
 
@@ -123,7 +129,7 @@ PetscErrorCode PCGPUAMGSmootherTell_Private(PC pc, PetscBool several)
                             several  ? "small levels, which each rank has,"
                             : coarse ? "the coarse solver"
                                      : "the levels",
-                            coarse ? "it is a dense inverse, or the smoother" : "their smoothers on the device are Chebyshev's and Richardson's iterations with Jacobi (docs/solvers.md)"));
+                            coarse ? "it is a dense inverse, or the smoother" : "their smoothers on the device are Chebyshev's and Richardson's iterations with Jacobi or point-block Jacobi (docs/solvers.md)"));
     PetscCall(GPUCSRWarn(text));
   }
   PetscCall(PetscStrToArrayDestroy(n, words));
