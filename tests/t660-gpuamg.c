@@ -11,6 +11,7 @@
   //TEST name="aij" args="-refuse aij" fails="PC type gpuamg needs a matrix of type gpucsr, not seqaij"
   //TEST name="wide" args="-refuse wide" fails="PC type gpuamg needs a square matrix"
   //TEST name="blocks" args="-mat_gpucsr_format csr -refuse blocks" fails="PC type gpuamg takes blocks of at most 16 rows, not 20"
+  //TEST name="near" nsize=2 args="-mat_gpucsr_format csr -refuse near" fails="Vector 0 of the near null space has no finite number in row"
   //TEST name="option" args="-mat_gpucsr_format csr -our_pc_gpuamg_agg_nsmooths 9" fails="-pc_gpuamg_agg_nsmooths 9: must be from 0 to 4"
 */
 static char help[] = "Tests PCGPUAMG.\n";
@@ -367,19 +368,43 @@ static PetscErrorCode Diagonal(PetscInt n, PetscBool empty)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A near null space of one vector, which has no number on the last rank */
+static PetscErrorCode NearOfRanks(Mat A)
+{
+  Vec          v;
+  MatNullSpace near;
+  PetscInt     n, end;
+
+  PetscFunctionBegin;
+  PetscCall(MatCreateVecs(A, &v, NULL));
+  PetscCall(VecGetSize(v, &n));
+  PetscCall(VecSet(v, 1 / PetscSqrtReal((PetscReal)n)));
+  PetscCall(MatNullSpaceCreate(PETSC_COMM_WORLD, PETSC_FALSE, 1, &v, &near));
+  PetscCall(VecGetOwnershipRange(v, NULL, &end));
+  if (end == n) PetscCall(VecSetValue(v, n - 1, NAN, INSERT_VALUES));
+  PetscCall(VecAssemblyBegin(v));
+  PetscCall(VecAssemblyEnd(v));
+  PetscCall(MatSetNearNullSpace(A, near));
+  PetscCall(MatNullSpaceDestroy(&near));
+  PetscCall(VecDestroy(&v));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode Refuse(const char what[])
 {
+  const PetscBool near = (PetscBool)!strcmp(what, "near");
   const PetscBool aij = (PetscBool)!strcmp(what, "aij"), blocks = (PetscBool)!strcmp(what, "blocks");
   Mat             A;
   PC              pc;
 
   PetscFunctionBegin;
-  PetscCall(TestMatCreate(PETSC_COMM_SELF, 20, aij || blocks ? 20 : 24, aij, &A));
+  PetscCall(TestMatCreate(near ? PETSC_COMM_WORLD : PETSC_COMM_SELF, 20, aij || blocks || near ? 20 : 24, aij, &A));
   if (blocks) PetscCall(MatSetBlockSize(A, 20));
   PetscCall(MatSetUp(A));
   PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
-  PetscCall(PCCreate(PETSC_COMM_SELF, &pc));
+  if (near) PetscCall(NearOfRanks(A));
+  PetscCall(PCCreate(near ? PETSC_COMM_WORLD : PETSC_COMM_SELF, &pc));
   PetscCall(PCSetType(pc, PCGPUAMG));
   PetscCall(PCSetOperators(pc, A, A));
   PetscCall(PCSetUp(pc));

@@ -434,8 +434,9 @@ PetscErrorCode PCGPUAMGRanksDestroy_Private(GPUAMGRanks **ranks)
 /* Collective: the first level */
 static PetscErrorCode Begin(PC pc)
 {
-  PC_GPUAMG *a = (PC_GPUAMG *)pc->data;
-  Level     *L;
+  PC_GPUAMG    *a = (PC_GPUAMG *)pc->data;
+  Level        *L;
+  GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
   PetscCall(PetscNew(&a->ranks));
@@ -445,7 +446,8 @@ static PetscErrorCode Begin(PC pc)
   L->n = pc->pmat->rmap->n;
   PetscCall(PetscObjectGetId((PetscObject)L->A, &a->ranks->id));
   a->ranks->pattern = L->A->nonzerostate;
-  PetscCall(PCGPUAMGNear_Private(pc, &L->bs, &L->ns, &L->near));
+  GPUCSRTry(&attempt, PCGPUAMGNear_Private(pc, &L->bs, &L->ns, &L->near));
+  PetscCall(PCGPUAMGSettle_Private(PetscObjectComm((PetscObject)pc), &attempt));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
