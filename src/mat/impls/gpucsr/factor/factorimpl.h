@@ -71,7 +71,7 @@ typedef struct {
   int              chosen;
   PetscBool        recorded;              /* a graph contains a solve; each of its runs writes the results by place to the first x of each triangle */
   double           seconds[GPUCSR_PARTS]; /* of the last set-up; 0: no such part */
-  char             why[256], whynot[512];
+  char             why[256], whynot[512], direct[512]; /* direct: why PETSc's factorization was taken, not cuDSS' */
   void            *trouble; /* page-locked, set by a solve that waited too long */
   GPUCSRFactorPair pair[2]; /* A, transposed */
   GPUCSRSpread     spread;
@@ -93,6 +93,10 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorLeave_Private(Mat, Mat_GPUCSRFactor 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorTakeBack_Private(Mat, Mat_GPUCSRFactor *, PetscBool *later);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorView_Private(Mat, Mat_GPUCSRFactor *, PetscViewer);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorMet_Private(Mat, Mat_GPUCSRFactor *, PetscErrorCode, const GPUCSRAttempt *);
+
+/* By cuDSS: cudss/ */
+GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorCuDSS_Private(Mat, MatFactorType, Mat *, char why[], size_t);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRCuDSSRegister_Private(void);
 
 /* On the device: device.c */
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorInversesDestroy_Private(Mat_GPUCSRFactor *);

@@ -233,7 +233,7 @@ static PetscErrorCode Backward(Mat A, Mat Ad, Mat Ao, DenseHalo *h, int k, const
 }
 
 /* The array of a dense matrix, on the device if PETSc has it there */
-static PetscErrorCode DenseGet(Mat B, PetscBool write, GPUCSROperand *o, size_t *ld)
+PetscErrorCode MatGPUCSRDenseGet_Private(Mat B, PetscBool write, GPUCSROperand *o, size_t *ld)
 {
   PetscMemType mtype = PETSC_MEMTYPE_HOST;
   PetscScalar *a;
@@ -255,7 +255,7 @@ static PetscErrorCode DenseGet(Mat B, PetscBool write, GPUCSROperand *o, size_t 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode DenseRestore(Mat B, PetscBool write, GPUCSROperand *o)
+PetscErrorCode MatGPUCSRDenseRestore_Private(Mat B, PetscBool write, GPUCSROperand *o)
 {
   PetscScalar *a = (PetscScalar *)o->p;
 
@@ -281,8 +281,8 @@ static PetscErrorCode Numeric(Mat A, PetscBool forward, Mat B, Mat C)
 
   PetscFunctionBegin;
   if (h->sf) PetscCall(MatMPIAIJGetSeqAIJ(A, &Ad, &Ao, NULL));
-  PetscCall(DenseGet(B, PETSC_FALSE, &b, &ldb));
-  PetscCall(DenseGet(C, PETSC_TRUE, &c, &ldc));
+  PetscCall(MatGPUCSRDenseGet_Private(B, PETSC_FALSE, &b, &ldb));
+  PetscCall(MatGPUCSRDenseGet_Private(C, PETSC_TRUE, &c, &ldc));
   if (b.place == GPUCSR_DEVICE || c.place == GPUCSR_DEVICE) PetscCall(GPUCSRDeviceSynchronize(((Mat_SeqGPUCSR *)Ad->spptr)->dev)); /* PETSc's own work on them */
   for (PetscInt k = 0; k < K; k += TILE) {
     const int n = (int)PetscMin(TILE, K - k);
@@ -295,8 +295,8 @@ static PetscErrorCode Numeric(Mat A, PetscBool forward, Mat B, Mat C)
     else PetscCall(Backward(A, Ad, Ao, h, n, &tb, ldb, &tc, ldc, &error));
   }
   if (b.place == GPUCSR_DEVICE || c.place == GPUCSR_DEVICE) PetscCall(GPUCSRDeviceSynchronize(((Mat_SeqGPUCSR *)Ad->spptr)->dev));
-  PetscCall(DenseRestore(C, PETSC_TRUE, &c));
-  PetscCall(DenseRestore(B, PETSC_FALSE, &b));
+  PetscCall(MatGPUCSRDenseRestore_Private(C, PETSC_TRUE, &c));
+  PetscCall(MatGPUCSRDenseRestore_Private(B, PETSC_FALSE, &b));
   PetscCall(error);
   PetscCall(MatSetOption(C, MAT_NO_OFF_PROC_ENTRIES, PETSC_TRUE));
   PetscCall(MatAssemblyBegin(C, MAT_FINAL_ASSEMBLY));
