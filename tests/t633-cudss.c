@@ -44,17 +44,22 @@ static PetscErrorCode Factor(Mat A, PetscBool cholesky, const char type[], Mat *
   MatFactorInfo info;
   MatSolverType is;
   PetscBool     same;
+  IS            row, col;
 
   PetscFunctionBegin;
   PetscCall(MatFactorInfoInitialize(&info));
   info.zeropivot = 100 * PETSC_MACHINE_EPSILON;
+  info.fill      = 5;
   if (!*F) {
+    PetscCall(MatGetOrdering(A, MATORDERINGNATURAL, &row, &col));
     PetscCall(MatGetFactor(A, type, cholesky ? MAT_FACTOR_CHOLESKY : MAT_FACTOR_LU, F));
     PetscCall(MatFactorGetSolverType(*F, &is));
     PetscCall(PetscStrcmp(is, type ? type : "cudss", &same));
     PetscCheck(same, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The factor is of solver type %s, not %s", is, type ? type : "cudss");
-    if (cholesky) PetscCall(MatCholeskyFactorSymbolic(*F, A, NULL, &info));
-    else PetscCall(MatLUFactorSymbolic(*F, A, NULL, NULL, &info));
+    if (cholesky) PetscCall(MatCholeskyFactorSymbolic(*F, A, row, &info));
+    else PetscCall(MatLUFactorSymbolic(*F, A, row, col, &info));
+    PetscCall(ISDestroy(&row));
+    PetscCall(ISDestroy(&col));
   }
   if (cholesky) PetscCall(MatCholeskyFactorNumeric(*F, A, &info));
   else PetscCall(MatLUFactorNumeric(*F, A, &info));
@@ -305,6 +310,7 @@ static PetscErrorCode Singular(void)
     if (what == 3) PetscCall(MatSetValue(S, row, row, (PetscScalar)NAN, INSERT_VALUES));
     PetscCall(MatAssemblyBegin(S, MAT_FINAL_ASSEMBLY));
     PetscCall(MatAssemblyEnd(S, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatSetOption(S, MAT_KEEP_NONZERO_PATTERN, PETSC_TRUE));
     if (what == 1) PetscCall(MatZeroRows(S, 1, &row, 0.0, NULL, NULL));
     PetscCall(Solve(c.ksp, S, c.R, c.b, PETSC_FALSE, &reason, where[what]));
     PetscCall(Expect(reason, KSP_DIVERGED_PC_FAILED, where[what]));

@@ -57,7 +57,7 @@ PetscErrorCode MatCuDSSFailed_Private(Mat F, Mat_CuDSS *f, const char phase[], P
   PetscCheck(ierr == PETSC_ERR_MEM || ierr == PETSC_ERR_LIB || ierr == PETSC_ERR_GPU, PETSC_COMM_SELF, ierr, "%s", message);
   if (ierr == PETSC_ERR_GPU) PetscCall(PetscStrncpy(f->vectors.dev->failed, message, sizeof(f->vectors.dev->failed)));
   *error = ierr == PETSC_ERR_MEM ? MAT_FACTOR_OUTMEMORY : MAT_FACTOR_OTHER;
-  PetscCall(PetscSNPrintf(text, sizeof(text), "%s with a factor of %" PetscInt_FMT " rows by cuDSS failed: %s", phase, F->rmap->n, message));
+  PetscCall(PetscSNPrintf(text, sizeof(text), "%s of a matrix of %" PetscInt_FMT " rows by cuDSS failed: %s", phase, F->rmap->n, message));
   PetscCall(GPUCSRWarn(text));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -333,14 +333,14 @@ static PetscErrorCode MatLUFactorSymbolic_CuDSS(Mat F, Mat A, IS row, IS col, co
 {
   (void)row;
   (void)col;
-  (void)info;
+  ((Mat_CuDSS *)F->data)->fill = info->fill;
   return FactorSymbolic(F, A);
 }
 
 static PetscErrorCode MatCholeskyFactorSymbolic_CuDSS(Mat F, Mat A, IS row, const MatFactorInfo *info)
 {
   (void)row;
-  (void)info;
+  ((Mat_CuDSS *)F->data)->fill = info->fill;
   return FactorSymbolic(F, A);
 }
 
@@ -367,6 +367,7 @@ static PetscErrorCode MatGetInfo_CuDSS(Mat F, MatInfoType type, MatInfo *info)
   info->nz_used           = (PetscLogDouble)f->entries;
   info->nz_allocated      = (PetscLogDouble)f->entries;
   info->memory            = f->bytes;
+  info->fill_ratio_given  = f->fill;
   info->fill_ratio_needed = f->A.nnz ? (double)f->entries / (double)f->A.nnz : 1;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -390,7 +391,7 @@ PetscErrorCode MatCuDSSView_Private(Mat F, PetscViewer viewer)
   PetscCall(PetscViewerGetFormat(viewer, &format));
   if (!ascii || (format != PETSC_VIEWER_ASCII_INFO && format != PETSC_VIEWER_ASCII_INFO_DETAIL)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscViewerASCIIPrintf(viewer, "%s on %s device %d, because %s\n", CuDSSName(), f->vectors.dev->ops->name, f->vectors.dev->id, f->why));
-  PetscCall(PetscViewerASCIIPrintf(viewer, "factors: %s, %g nonzeros, %g bytes on the device%s\n", f->positive ? "L L^T" : f->symmetric ? "L D L^T" : "L U", (double)f->entries, f->bytes, f->hybrid ? ", most in host memory" : ""));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "factors: %s, %.0f nonzeros, %.0f bytes on the device%s\n", f->positive ? "L L^T" : f->symmetric ? "L D L^T" : "L U", (double)f->entries, f->bytes, f->hybrid ? ", most in host memory" : ""));
   if (f->perturbed) PetscCall(PetscViewerASCIIPrintf(viewer, "pivots replaced: %d\n", f->perturbed));
   PetscCall(PetscViewerASCIIPrintf(viewer, "set-up, ms: analysis %.2f, factorization %.2f, last of new values %.2f\n", 1e3 * f->seconds[0], 1e3 * f->seconds[1], 1e3 * f->seconds[2]));
   PetscCall(PetscViewerASCIIPrintf(viewer, "solves: %" PetscInt_FMT ", steps of refinement %" PetscInt_FMT ", largest backward error of those checked %.1e\n", f->solves, f->steps, f->worst));
@@ -501,15 +502,17 @@ PetscErrorCode MatGPUCSRFactorCuDSS_Private(Mat A, MatFactorType type, Mat *B, c
   *B     = NULL;
   why[0] = 0;
   if (type != MAT_FACTOR_LU && type != MAT_FACTOR_CHOLESKY) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscOptionsGetReal(((PetscObject)A)->options, prefix, "-mat_gpucsr_cudss_least", &least, NULL));
+  PetscObjectOptionsBegin((PetscObject)A);
+  PetscCall(PetscOptionsReal("-mat_gpucsr_cudss_least", "Rows from which on cuDSS factors", "MATSOLVERCUDSS", least, &least, NULL));
+  PetscOptionsEnd();
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(triangles) && !why[0]; k++) {
     PetscCall(PetscOptionsHasName(((PetscObject)A)->options, prefix, triangles[k], &set));
     if (set) PetscCall(PetscSNPrintf(why, len, "%s asks for solves with its triangles", triangles[k]));
   }
-  if (!why[0] && !((PetscReal)A->rmap->n >= least)) PetscCall(PetscSNPrintf(why, len, "it has less than %g rows (-mat_gpucsr_cudss_least)", (double)least));
+  if (!why[0] && !((PetscReal)A->rmap->n >= least)) PetscCall(PetscSNPrintf(why, len, "it has less than %.0f rows (-mat_gpucsr_cudss_least)", (double)least));
   if (!why[0]) PetscCall(Able(A, why, len));
   if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscSNPrintf(text, sizeof(text), "the matrix has %g rows or more (-mat_gpucsr_cudss_least)", (double)least));
+  PetscCall(PetscSNPrintf(text, sizeof(text), "the matrix has %.0f rows or more (-mat_gpucsr_cudss_least)", (double)least));
   PetscCall(Create(A, type, text, B));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -54,6 +54,7 @@ typedef struct {
   int              perturbed;           /* pivots that cuDSS has replaced */
   PetscInt         negative, positives; /* eigenvalues, of LDL^T */
   double           bytes;               /* on the device, estimated */
+  double           fill;                /* as the program expects it */
   double           seconds[3];          /* analysis, first factorization, last one */
   PetscInt         factorizations, solves, steps;
   double           worst;    /* backward error of all solves */

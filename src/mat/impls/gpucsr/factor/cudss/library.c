@@ -102,7 +102,9 @@ PetscErrorCode CuDSSOpen(char why[], size_t len)
 
   PetscFunctionBegin;
   why[0] = 0;
-  PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_gpucsr_cudss_library", file, sizeof(file), NULL));
+  PetscOptionsBegin(PETSC_COMM_SELF, NULL, "cuDSS", "MATSOLVERCUDSS");
+  PetscCall(PetscOptionsString("-mat_gpucsr_cudss_library", "The library libcudss.so.1", "MATSOLVERCUDSS", file, file, sizeof(file), NULL));
+  PetscOptionsEnd();
   PetscCall(PetscStrcmp(file, asked, &same));
   if (opened) PetscFunctionReturn(PETSC_SUCCESS);
   if (!same || !refused[0]) {

@@ -271,7 +271,7 @@ static PetscErrorCode Met(Mat F, Mat_CuDSS *f, PetscErrorCode ierr, const GPUCSR
   char           text[256];
 
   PetscFunctionBegin;
-  if (ierr) PetscCall(MatCuDSSFailed_Private(F, f, "a solve", ierr, attempt->message, &unused));
+  if (ierr) PetscCall(MatCuDSSFailed_Private(F, f, "A solve", ierr, attempt->message, &unused));
   if (ierr) f->refused = PETSC_TRUE;
   else if (f->refused) {
     PetscCall(PetscSNPrintf(text, sizeof(text), "a solution of cuDSS for %d rows was refused, because a right-hand side is not finite or its backward error is above %g: -mat_gpucsr_cudss_matching, _pivoting, or a Krylov method around it", f->A.m,
