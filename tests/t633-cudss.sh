@@ -49,6 +49,7 @@ fi
 {
   for vectors in '' '-vec_type gpu' '-standard_vectors'; do right 1 -what solves -malloc_dump $vectors; done
   right 1 -what singular $mine
+  refused 'Zero pivot: cuDSS has replaced ' -what singular $mine -ksp_error_if_not_converged
   refused 'one solve: ends with DIVERGED_PC_FAILED' -what ksp $mine -pc_type cholesky # a matrix that is not symmetric
   right 1 -what ksp $mine -mat_gpucsr_cudss_deterministic 1
 }
