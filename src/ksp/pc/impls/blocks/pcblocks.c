@@ -363,10 +363,10 @@ static PetscErrorCode PCSetUpOnBlocks_Blocks(PC pc)
   possible = (PetscBool)!m->why[0];
   PetscCall(Alone(pc, n, &alone));
   if (n == 1 && !ASMOf(pc)) PetscCall(KSPSetReusePreconditioner(ksp[0], pc->reusepreconditioner)); /* as PETSc's application does: the matrix may belong to the program */
-  PetscCall(MatGPUCSRFactorPutOff_Private((PetscBool)(possible && !alone)));
+  for (PetscInt k = 0; k < n && possible && !alone; k++) PetscCall(MatGPUCSRFactorPutOff_Private(ksp[k]->pc->pmat, PETSC_TRUE));
   ierr = (*m->wrap->petsc.pc.setuponblocks)(pc);
   for (PetscInt k = 0; k < n && possible && !ierr; k++) ierr = PCSetUp(ksp[k]->pc); /* KSPSetUp() has not done it where it has got another type since */
-  PetscCall(MatGPUCSRFactorPutOff_Private(PETSC_FALSE));
+  for (PetscInt k = 0; k < n && possible && !alone; k++) PetscCall(MatGPUCSRFactorPutOff_Private(ksp[k]->pc->pmat, PETSC_FALSE));
   PetscCall(ierr);
   PetscCall(Same(pc, m, &same));
   if (same) PetscFunctionReturn(PETSC_SUCCESS);

@@ -11,7 +11,7 @@ static const char *const whens[] = {"auto", "never", "always"};
 static PetscErrorCode Release(void *factor)
 {
   Mat_CuDSS   *f   = (Mat_CuDSS *)factor;
-  GPUCSRDevice dev = f->vectors.dev;
+  GPUCSRDevice dev = f->dev;
   GPUCSRBool   reached;
   void        *handle;
 
@@ -49,15 +49,16 @@ static PetscErrorCode MatDestroy_CuDSS(Mat F)
 }
 
 /* The factor error for an error of the library or of the device, with one warning. Any other error goes on */
-PetscErrorCode MatCuDSSFailed_Private(Mat F, Mat_CuDSS *f, const char phase[], PetscErrorCode ierr, const char message[], MatFactorError *error)
+PetscErrorCode MatCuDSSFailed_Private(Mat F, Mat_CuDSS *f, const char phase[], const GPUCSRAttempt *attempt, MatFactorError *error)
 {
-  char text[640];
+  const PetscErrorCode ierr = attempt->error;
+  char                 text[640];
 
   PetscFunctionBegin;
-  PetscCheck(ierr == PETSC_ERR_MEM || ierr == PETSC_ERR_LIB || ierr == PETSC_ERR_GPU, PETSC_COMM_SELF, ierr, "%s", message);
-  if (ierr == PETSC_ERR_GPU) PetscCall(PetscStrncpy(f->vectors.dev->failed, message, sizeof(f->vectors.dev->failed)));
+  PetscCheck(ierr == PETSC_ERR_MEM || ierr == PETSC_ERR_LIB || ierr == PETSC_ERR_GPU, PETSC_COMM_SELF, ierr, "%s", attempt->message);
+  if (ierr == PETSC_ERR_GPU) PetscCall(PetscStrncpy(f->dev->failed, attempt->message, sizeof(f->dev->failed)));
   *error = ierr == PETSC_ERR_MEM ? MAT_FACTOR_OUTMEMORY : MAT_FACTOR_OTHER;
-  PetscCall(PetscSNPrintf(text, sizeof(text), "%s of a matrix of %" PetscInt_FMT " rows by cuDSS failed: %s", phase, F->rmap->n, message));
+  PetscCall(PetscSNPrintf(text, sizeof(text), "%s of a matrix of %" PetscInt_FMT " rows by cuDSS failed: %s", phase, F->rmap->n, attempt->message));
   PetscCall(GPUCSRWarn(text));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -72,7 +73,7 @@ static PetscErrorCode Set(Mat_CuDSS *f, int which, int value, const char what[])
 /* A's CSR, copied on the device: its pattern if that is new, and its values */
 static PetscErrorCode Copy(Mat_CuDSS *f, Mat A)
 {
-  GPUCSRDevice   dev = f->vectors.dev;
+  GPUCSRDevice   dev = f->dev;
   GPUCSRStorage *csr;
 
   PetscFunctionBegin;
@@ -105,7 +106,7 @@ static PetscErrorCode Begin(Mat_CuDSS *f, void *handle)
   if (r->pivoting >= 0) PetscCall(Set(f, CUDSS_PIVOTING, (int)r->pivoting, "-mat_gpucsr_cudss_pivoting"));
   if (r->deterministic) PetscCall(Set(f, CUDSS_DETERMINISTIC, 1, "-mat_gpucsr_cudss_deterministic"));
   if (f->hybrid) PetscCall(Set(f, CUDSS_HYBRID, 1, "-mat_gpucsr_cudss_hybrid"));
-  PetscCall(Set(f, CUDSS_THREADS, f->vectors.dev->threads, "a number of host threads"));
+  PetscCall(Set(f, CUDSS_THREADS, f->dev->threads, "a number of host threads"));
   CuDSSCall("cudssMatrixCreateCsr()", (*CuDSS.createcsr)(&f->matrix, f->A.m, f->A.n, f->A.nnz, f->A.array[CSR_ROWPTR].data, NULL, f->A.array[CSR_COL].data, f->A.array[CSR_VAL].data, CUDSS_INT32, CUDSS_INT32, CUDSS_DOUBLE,
                                                          f->positive    ? CUDSS_POSITIVE
                                                          : f->symmetric ? CUDSS_SYMMETRIC
@@ -129,7 +130,7 @@ static PetscErrorCode Room(GPUCSRDevice dev, int64_t *room)
 /* A phase of a factorization, of which the analysis reads the shape of right-hand sides: one column */
 static PetscErrorCode Phase(Mat_CuDSS *f, int phase, const char what[])
 {
-  GPUCSRDevice dev = f->vectors.dev;
+  GPUCSRDevice dev = f->dev;
   void        *handle;
   int          info = 0;
   size_t       written;
@@ -156,7 +157,7 @@ static PetscErrorCode Phase(Mat_CuDSS *f, int phase, const char what[])
 /* Orders the unknowns and finds the pattern of the factors, in host memory if the device has no room for them */
 static PetscErrorCode Analyze(Mat_CuDSS *f)
 {
-  GPUCSRDevice   dev = f->vectors.dev;
+  GPUCSRDevice   dev = f->dev;
   void          *handle;
   int64_t        estimate[CUDSS_ESTIMATES_ALL] = {0}, room = 0, limit;
   size_t         written;
@@ -206,7 +207,7 @@ static PetscErrorCode Factor(Mat_CuDSS *f)
     PetscCall(Analyze(f));
     PetscCall(Phase(f, CUDSS_FACTORIZATION, "the factorization"));
   }
-  PetscCall(CuDSSHandle(f->vectors.dev, &handle));
+  PetscCall(CuDSSHandle(f->dev, &handle));
   CuDSSCall("cudssDataGet()", (*CuDSS.dataget)(handle, f->data, CUDSS_PERTURBED, &perturbed, sizeof(perturbed), &written));
   f->perturbed = perturbed;
   if (f->symmetric && !f->positive) CuDSSCall("cudssDataGet()", (*CuDSS.dataget)(handle, f->data, CUDSS_INERTIA, pairs, sizeof(pairs), &written));
@@ -271,11 +272,10 @@ static PetscErrorCode FactorSymbolic(Mat, Mat);
 
 static PetscErrorCode FactorNumeric(Mat F, Mat A, const MatFactorInfo *info)
 {
-  Mat_CuDSS     *f    = (Mat_CuDSS *)F->data;
-  PetscBool      good = PETSC_TRUE;
-  double         growth;
-  GPUCSRAttempt  attempt;
-  PetscErrorCode ierr;
+  Mat_CuDSS    *f    = (Mat_CuDSS *)F->data;
+  PetscBool     good = PETSC_TRUE;
+  double        growth;
+  GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
   F->assembled = F->preallocated = PETSC_TRUE;
@@ -284,13 +284,11 @@ static PetscErrorCode FactorNumeric(Mat F, Mat A, const MatFactorInfo *info)
   if (f->pattern != A->nonzerostate) PetscCall(FactorSymbolic(F, A));
   if (!A->rmap->n || F->factorerrortype == MAT_FACTOR_STRUCT_ZEROPIVOT) PetscFunctionReturn(PETSC_SUCCESS);
   F->factorerrortype = MAT_FACTOR_NOERROR;
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = Numeric(f, A, &good, &growth);
-  PetscCall(GPUCSRAttemptEnd(&attempt));
-  if (ierr) {
+  GPUCSRTry(&attempt, Numeric(f, A, &good, &growth));
+  if (attempt.error) {
     f->analyzed = f->factored = PETSC_FALSE;
-    PetscCall(MatCuDSSFailed_Private(F, f, "A factorization", ierr, attempt.message, &F->factorerrortype));
-    PetscCheck(!A->erroriffailure, PETSC_COMM_SELF, ierr, "%s", attempt.message);
+    PetscCall(MatCuDSSFailed_Private(F, f, "A factorization", &attempt, &F->factorerrortype));
+    PetscCheck(!A->erroriffailure, PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
   } else if (!good) {
     F->factorerrortype = MAT_FACTOR_NUMERIC_ZEROPIVOT;
     PetscCall(PetscInfo(F, "%d pivots were replaced, and the condition is at least %g\n", f->perturbed, growth));
@@ -303,10 +301,9 @@ static PetscErrorCode FactorNumeric(Mat F, Mat A, const MatFactorInfo *info)
 
 static PetscErrorCode FactorSymbolic(Mat F, Mat A)
 {
-  Mat_CuDSS     *f = (Mat_CuDSS *)F->data;
-  GPUCSRAttempt  attempt;
-  PetscErrorCode ierr;
-  PetscInt       row = 0;
+  Mat_CuDSS    *f = (Mat_CuDSS *)F->data;
+  GPUCSRAttempt attempt;
+  PetscInt      row = 0;
 
   PetscFunctionBegin;
   F->factorerrortype = MAT_FACTOR_NOERROR;
@@ -317,13 +314,11 @@ static PetscErrorCode FactorSymbolic(Mat F, Mat A)
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (!A->rmap->n) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = Symbolic(f, A);
-  PetscCall(GPUCSRAttemptEnd(&attempt));
-  if (ierr) {
+  GPUCSRTry(&attempt, Symbolic(f, A));
+  if (attempt.error) {
     f->analyzed = PETSC_FALSE;
-    PetscCall(MatCuDSSFailed_Private(F, f, "The analysis", ierr, attempt.message, &F->factorerrortype));
-    PetscCheck(!A->erroriffailure, PETSC_COMM_SELF, ierr, "%s", attempt.message);
+    PetscCall(MatCuDSSFailed_Private(F, f, "The analysis", &attempt, &F->factorerrortype));
+    PetscCheck(!A->erroriffailure, PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -390,7 +385,7 @@ PetscErrorCode MatCuDSSView_Private(Mat F, PetscViewer viewer)
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
   PetscCall(PetscViewerGetFormat(viewer, &format));
   if (!ascii || (format != PETSC_VIEWER_ASCII_INFO && format != PETSC_VIEWER_ASCII_INFO_DETAIL)) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscViewerASCIIPrintf(viewer, "%s on %s device %d, because %s\n", CuDSSName(), f->vectors.dev->ops->name, f->vectors.dev->id, f->why));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "%s on %s device %d, because %s\n", CuDSSName(), f->dev->ops->name, f->dev->id, f->why));
   PetscCall(PetscViewerASCIIPrintf(viewer, "factors: %s, %.0f nonzeros, %.0f bytes on the device%s\n", f->positive ? "L L^T" : f->symmetric ? "L D L^T" : "L U", (double)f->entries, f->bytes, f->hybrid ? ", most in host memory" : ""));
   if (f->perturbed) PetscCall(PetscViewerASCIIPrintf(viewer, "pivots replaced: %d\n", f->perturbed));
   PetscCall(PetscViewerASCIIPrintf(viewer, "set-up, ms: analysis %.2f, factorization %.2f, last of new values %.2f\n", 1e3 * f->seconds[0], 1e3 * f->seconds[1], 1e3 * f->seconds[2]));
@@ -457,8 +452,8 @@ static PetscErrorCode Create(Mat A, MatFactorType type, const char why[], Mat *B
 
   PetscFunctionBegin;
   PetscCall(PetscNew(&f));
-  f->type        = type;
-  f->vectors.dev = ((Mat_SeqGPUCSR *)A->spptr)->dev;
+  f->type = type;
+  f->dev  = ((Mat_SeqGPUCSR *)A->spptr)->dev;
   PetscCall(Options(A, &f->request));
   PetscCall(PetscStrncpy(f->why, why, sizeof(f->why)));
   PetscCall(MatIsSPDKnown(A, &known, &spd));

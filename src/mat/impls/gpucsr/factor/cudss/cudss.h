@@ -32,7 +32,9 @@ typedef struct {
 
 /* F->data of a factor */
 typedef struct {
-  Mat_SeqGPUCSR    vectors; /* only its device and its buffers for host vectors are used */
+  GPUCSRDevice     dev;
+  GPUCSRStream     last;       /* stream of the last solve */
+  GPUCSRBuffer     sent, back; /* device vectors of solves with host vectors */
   GPUCSRLiving     living;
   MatFactorType    type;
   CuDSSRequest     request;
@@ -63,7 +65,7 @@ typedef struct {
 
 GPUCSR_INTERN PetscErrorCode MatCuDSSSolveColumns_Private(Mat_CuDSS *, PetscBool transposed, int k, const double *b, size_t ldb, double *x, size_t ldx, GPUCSRStream); /* sets refused */
 GPUCSR_INTERN PetscErrorCode MatCuDSSTrial_Private(Mat_CuDSS *, PetscBool *good, double *growth);
-GPUCSR_INTERN PetscErrorCode MatCuDSSFailed_Private(Mat F, Mat_CuDSS *, const char phase[], PetscErrorCode, const char message[], MatFactorError *);
+GPUCSR_INTERN PetscErrorCode MatCuDSSFailed_Private(Mat F, Mat_CuDSS *, const char phase[], const GPUCSRAttempt *, MatFactorError *);
 GPUCSR_INTERN PetscErrorCode MatCuDSSSolveOps_Private(Mat);
 GPUCSR_INTERN PetscErrorCode MatCuDSSBuffersFree_Private(Mat_CuDSS *);
 GPUCSR_INTERN PetscErrorCode MatCuDSSView_Private(Mat, PetscViewer);

@@ -34,7 +34,7 @@ PetscErrorCode MatGPUCSRFactorRefused_Private(Mat F, PetscBool *refused)
 
 PetscErrorCode MatCuDSSBuffersFree_Private(Mat_CuDSS *f)
 {
-  GPUCSRDevice dev = f->vectors.dev;
+  GPUCSRDevice dev = f->dev;
 
   PetscFunctionBegin;
   for (int k = 0; k < 3; k++) {
@@ -48,10 +48,9 @@ PetscErrorCode MatCuDSSBuffersFree_Private(Mat_CuDSS *f)
   PetscCall(GPUCSRFree(dev, sizeof(uint64_t) * CHECK_NUMBERS * CUDSS_COLUMNS, &f->most));
   if (f->mosthost && !dev->failed[0]) PetscCall((*dev->ops->hostfree)(dev->id, f->mosthost));
   f->mosthost = NULL;
-  PetscCall(GPUCSRFree(dev, f->vectors.xbytes, &f->vectors.x));
-  PetscCall(GPUCSRFree(dev, f->vectors.zbytes, &f->vectors.z));
-  f->vectors.xbytes = f->vectors.zbytes = 0;
-  f->vectors.last                       = NULL;
+  PetscCall(GPUCSRBufferFree(dev, &f->sent));
+  PetscCall(GPUCSRBufferFree(dev, &f->back));
+  f->last = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -77,7 +76,7 @@ static PetscErrorCode Execute(Mat_CuDSS *f, PetscBool transposed, CuDSSDense *b,
   void     *handle;
 
   PetscFunctionBegin;
-  PetscCall(CuDSSOnStream(f->vectors.dev, s, &handle));
+  PetscCall(CuDSSOnStream(f->dev, s, &handle));
   if (mode != f->mode) CuDSSCall("cudssConfigSet() of transposed solves", (*CuDSS.configset)(f->config, CUDSS_SOLVE_MODE, &mode, sizeof(mode)));
   f->mode = mode;
   CuDSSCall("a solve", (*CuDSS.execute)(handle, CUDSS_SOLVE, f->config, f->data, f->matrix, x->matrix, b->matrix));
@@ -87,7 +86,7 @@ static PetscErrorCode Execute(Mat_CuDSS *f, PetscBool transposed, CuDSSDense *b,
 /* The matrix of these solves in CSR */
 static PetscErrorCode Factored(Mat_CuDSS *f, PetscBool transposed, GPUCSRStream s, const GPUCSRStorage **A)
 {
-  GPUCSRDevice dev = f->vectors.dev;
+  GPUCSRDevice dev = f->dev;
 
   PetscFunctionBegin;
   *A = &f->A;
@@ -111,7 +110,7 @@ static double Number(uint64_t bits)
 /* The largest backward error of the columns, which is NaN or Inf if a number is; growth: |A| |x| / |b|, of one column */
 static PetscErrorCode Check(Mat_CuDSS *f, DirectCheck *c, GPUCSRStream s, double *error, double *growth)
 {
-  GPUCSRDevice dev   = f->vectors.dev;
+  GPUCSRDevice dev   = f->dev;
   const size_t bytes = sizeof(uint64_t) * CHECK_NUMBERS * (size_t)c->k;
 
   PetscFunctionBegin;
@@ -134,7 +133,7 @@ static PetscErrorCode Check(Mat_CuDSS *f, DirectCheck *c, GPUCSRStream s, double
 /* Buffers of a check; work on another stream than the device's waits for them once */
 static PetscErrorCode Buffers(Mat_CuDSS *f, int k, GPUCSRStream s)
 {
-  GPUCSRDevice dev   = f->vectors.dev;
+  GPUCSRDevice dev   = f->dev;
   const size_t bytes = sizeof(double) * (size_t)f->A.m * (size_t)k;
 
   PetscFunctionBegin;
@@ -150,7 +149,7 @@ static PetscErrorCode Buffers(Mat_CuDSS *f, int k, GPUCSRStream s)
 /* Fixed-precision iterative refinement, after Skeel, Iterative refinement implies numerical stability for Gaussian elimination (1980): a step that does not help is taken back */
 static PetscErrorCode Refine(Mat_CuDSS *f, PetscBool transposed, DirectCheck *c, double *x, GPUCSRStream s, double *error, double *growth)
 {
-  GPUCSRDevice dev = f->vectors.dev;
+  GPUCSRDevice dev = f->dev;
   const int    n   = f->A.m;
 
   PetscFunctionBegin;
@@ -200,7 +199,7 @@ PetscErrorCode MatCuDSSSolveColumns_Private(Mat_CuDSS *f, PetscBool transposed, 
 /* Where cuDSS has replaced pivots: is the factor that of a matrix near A, and A not singular to working precision? One solve with a pseudo-random right-hand side tells */
 PetscErrorCode MatCuDSSTrial_Private(Mat_CuDSS *f, PetscBool *good, double *growth)
 {
-  GPUCSRDevice   dev  = f->vectors.dev;
+  GPUCSRDevice   dev  = f->dev;
   const int      n    = f->A.m;
   uint32_t       seed = 1;
   double        *b;
@@ -210,15 +209,15 @@ PetscErrorCode MatCuDSSTrial_Private(Mat_CuDSS *f, PetscBool *good, double *grow
 
   PetscFunctionBegin;
   PetscCall(Buffers(f, 1, dev->stream));
-  PetscCall(MatGPUCSRBuffer_Private(&f->vectors, PETSC_TRUE, sizeof(double) * (size_t)n, &bd));
-  PetscCall(MatGPUCSRBuffer_Private(&f->vectors, PETSC_FALSE, sizeof(double) * (size_t)n, &xd));
+  PetscCall(MatGPUCSRBuffer_Private(dev, &f->sent, sizeof(double) * (size_t)n, &bd));
+  PetscCall(MatGPUCSRBuffer_Private(dev, &f->back, sizeof(double) * (size_t)n, &xd));
   PetscCall(PetscMalloc1(n, &b));
   for (int r = 0; r < n; r++) {
     seed = 1664525 * seed + 1013904223;
     b[r] = 1 + (seed >> 8) / 16777216.0;
   }
   ierr = GPUCSRUpload(dev, bd, GPUCSR_DOUBLE, b, GPUCSR_DOUBLE, (size_t)n, PETSC_FALSE, dev->stream, NULL);
-  if (!ierr) ierr = (*dev->ops->streamsynchronize)(dev->id, dev->stream);
+  GPUCSRKeep(&ierr, (*dev->ops->streamsynchronize)(dev->id, dev->stream));
   PetscCall(PetscFree(b));
   PetscCall(ierr);
   PetscCall(Wrap(&f->b, n, 1, (const double *)bd, (size_t)n));
@@ -236,24 +235,23 @@ PetscErrorCode MatCuDSSTrial_Private(Mat_CuDSS *f, PetscBool *good, double *grow
 /* The k columns of b and x, of which those on the host come by way of buffers */
 static PetscErrorCode Columns(Mat_CuDSS *f, PetscBool transposed, int k, const GPUCSROperand *b, size_t ldb, const GPUCSROperand *x, size_t ldx, GPUCSRStream s)
 {
-  Mat_SeqGPUCSR *g   = &f->vectors;
-  GPUCSRDevice   dev = g->dev;
-  const size_t   n = (size_t)f->A.m, bytes = sizeof(double) * n * (size_t)k;
-  void          *bd = b->p, *xd = x->p;
-  size_t         lb = ldb, lx = ldx;
+  GPUCSRDevice dev = f->dev;
+  const size_t n = (size_t)f->A.m, bytes = sizeof(double) * n * (size_t)k;
+  void        *bd = b->p, *xd = x->p;
+  size_t       lb = ldb, lx = ldx;
 
   PetscFunctionBegin;
-  if (g->last && s != g->last) PetscCall(GPUCSRDeviceSynchronize(dev)); /* all solves share the buffers, and the factor's work space */
-  g->last = s;
+  if (f->last && s != f->last) PetscCall(GPUCSRDeviceSynchronize(dev)); /* all solves share the buffers, and the factor's work space */
+  f->last = s;
   PetscCall((*dev->ops->activate)(dev->id));
   if (b->place == GPUCSR_HOST) {
     lb = n;
-    PetscCall(MatGPUCSRBuffer_Private(g, PETSC_TRUE, bytes, &bd));
+    PetscCall(MatGPUCSRBuffer_Private(dev, &f->sent, bytes, &bd));
     for (int q = 0; q < k; q++) PetscCall(GPUCSRUpload(dev, (double *)bd + (size_t)q * n, GPUCSR_DOUBLE, (const double *)b->p + (size_t)q * ldb, GPUCSR_DOUBLE, n, b->pinned, s, NULL));
   }
   if (x->place == GPUCSR_HOST) {
     lx = n;
-    PetscCall(MatGPUCSRBuffer_Private(g, PETSC_FALSE, bytes, &xd));
+    PetscCall(MatGPUCSRBuffer_Private(dev, &f->back, bytes, &xd));
   }
   PetscCall(MatCuDSSSolveColumns_Private(f, transposed, k, (const double *)bd, lb, (double *)xd, lx, s));
   if (x->place == GPUCSR_HOST) {
@@ -265,14 +263,14 @@ static PetscErrorCode Columns(Mat_CuDSS *f, PetscBool transposed, int k, const G
 }
 
 /* After a solve: says why there is no solution */
-static PetscErrorCode Met(Mat F, Mat_CuDSS *f, PetscErrorCode ierr, const GPUCSRAttempt *attempt)
+static PetscErrorCode Met(Mat F, Mat_CuDSS *f, const GPUCSRAttempt *attempt)
 {
   MatFactorError unused;
   char           text[256];
 
   PetscFunctionBegin;
-  if (ierr) PetscCall(MatCuDSSFailed_Private(F, f, "A solve", ierr, attempt->message, &unused));
-  if (ierr) f->refused = PETSC_TRUE;
+  if (attempt->error) PetscCall(MatCuDSSFailed_Private(F, f, "A solve", attempt, &unused));
+  if (attempt->error) f->refused = PETSC_TRUE;
   else if (f->refused) {
     PetscCall(PetscSNPrintf(text, sizeof(text), "a solution of cuDSS for %d rows was refused, because a right-hand side is not finite or its backward error is above %g: -mat_gpucsr_cudss_matching, _pivoting, or a Krylov method around it", f->A.m,
                             (double)f->request.error));
@@ -283,28 +281,25 @@ static PetscErrorCode Met(Mat F, Mat_CuDSS *f, PetscErrorCode ierr, const GPUCSR
 
 static PetscErrorCode SolveVec(Mat F, PetscBool transposed, Vec b, Vec x)
 {
-  Mat_CuDSS     *f = (Mat_CuDSS *)F->data;
-  GPUCSROperand  ob, ox;
-  GPUCSRStream   s;
-  GPUCSRAttempt  attempt;
-  PetscErrorCode ierr;
+  Mat_CuDSS    *f = (Mat_CuDSS *)F->data;
+  GPUCSROperand ob, ox;
+  GPUCSRStream  s;
+  GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
   f->refused = PETSC_TRUE;
-  if (!f->factored || f->vectors.dev->failed[0]) {
+  if (!f->factored || f->dev->failed[0]) {
     PetscCall(VecSet(x, PETSC_INFINITY));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   f->refused = PETSC_FALSE;
-  PetscCall(MatGPUCSRVecGet_Private(&f->vectors, b, PETSC_TRUE, PETSC_FALSE, &ob));
-  PetscCall(MatGPUCSRVecGet_Private(&f->vectors, x, PETSC_FALSE, PETSC_TRUE, &ox));
-  PetscCall(MatGPUCSRStream_Private(f->vectors.dev, &ob, NULL, &ox, &s));
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = Columns(f, transposed, 1, &ob, (size_t)f->A.m, &ox, (size_t)f->A.m, s);
-  PetscCall(GPUCSRAttemptEnd(&attempt));
-  PetscCall(MatGPUCSRVecRestore_Private(&f->vectors, b, PETSC_TRUE, PETSC_FALSE, &ob));
-  PetscCall(MatGPUCSRVecRestore_Private(&f->vectors, x, PETSC_FALSE, PETSC_TRUE, &ox));
-  PetscCall(Met(F, f, ierr, &attempt));
+  PetscCall(MatGPUCSRVecGet_Private(f->dev, b, PETSC_TRUE, PETSC_FALSE, &ob));
+  PetscCall(MatGPUCSRVecGet_Private(f->dev, x, PETSC_FALSE, PETSC_TRUE, &ox));
+  PetscCall(MatGPUCSRStream_Private(f->dev, &ob, NULL, &ox, &s));
+  GPUCSRTry(&attempt, Columns(f, transposed, 1, &ob, (size_t)f->A.m, &ox, (size_t)f->A.m, s));
+  PetscCall(MatGPUCSRVecRestore_Private(f->dev, b, PETSC_TRUE, PETSC_FALSE, &ob));
+  PetscCall(MatGPUCSRVecRestore_Private(f->dev, x, PETSC_FALSE, PETSC_TRUE, &ox));
+  PetscCall(Met(F, f, &attempt));
   if (f->refused) PetscCall(VecSet(x, PETSC_INFINITY));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -328,7 +323,7 @@ static PetscErrorCode AllColumns(Mat_CuDSS *f, PetscBool transposed, Mat B, GPUC
   GPUCSRStream   s;
 
   PetscFunctionBegin;
-  PetscCall(MatGPUCSRStream_Private(f->vectors.dev, b, NULL, x, &s));
+  PetscCall(MatGPUCSRStream_Private(f->dev, b, NULL, x, &s));
   for (PetscInt c = 0; c < B->cmap->n; c += most) {
     b->p = (void *)(b0 + (size_t)c * ldb);
     x->p = (void *)(x0 + (size_t)c * ldx);
@@ -339,28 +334,25 @@ static PetscErrorCode AllColumns(Mat_CuDSS *f, PetscBool transposed, Mat B, GPUC
 
 static PetscErrorCode MatSolveMat(Mat F, PetscBool transposed, Mat B, Mat X)
 {
-  Mat_CuDSS     *f = (Mat_CuDSS *)F->data;
-  GPUCSROperand  b, x;
-  void          *at[2];
-  size_t         ldb, ldx;
-  GPUCSRAttempt  attempt;
-  PetscErrorCode ierr = PETSC_SUCCESS;
-  PetscBool      dense[2];
+  Mat_CuDSS    *f = (Mat_CuDSS *)F->data;
+  GPUCSROperand b, x;
+  void         *at[2];
+  size_t        ldb, ldx;
+  GPUCSRAttempt attempt;
+  PetscBool     dense[2];
 
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompareAny((PetscObject)B, &dense[0], MATSEQDENSE, MATSEQDENSECUDA, NULL));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)X, &dense[1], MATSEQDENSE, MATSEQDENSECUDA, NULL));
   PetscCheck(dense[0] && dense[1], PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "Solver type %s solves for columns of MATSEQDENSE, not of %s and %s", MATSOLVERCUDSS, ((PetscObject)B)->type_name, ((PetscObject)X)->type_name);
-  f->refused = (PetscBool)(F->factorerrortype || !f->factored || f->vectors.dev->failed[0]);
+  f->refused = (PetscBool)(F->factorerrortype || !f->factored || f->dev->failed[0]);
   PetscCall(MatGPUCSRDenseGet_Private(B, PETSC_FALSE, &b, &ldb));
   PetscCall(MatGPUCSRDenseGet_Private(X, PETSC_TRUE, &x, &ldx));
   at[0] = b.p;
   at[1] = x.p;
   if (!f->refused) {
-    PetscCall(GPUCSRAttemptBegin(&attempt));
-    ierr = AllColumns(f, transposed, B, &b, ldb, &x, ldx);
-    PetscCall(GPUCSRAttemptEnd(&attempt));
-    PetscCall(Met(F, f, ierr, &attempt));
+    GPUCSRTry(&attempt, AllColumns(f, transposed, B, &b, ldb, &x, ldx));
+    PetscCall(Met(F, f, &attempt));
   }
   b.p = at[0];
   x.p = at[1];
