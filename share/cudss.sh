@@ -11,7 +11,7 @@ cuda=13
 if [[ $driver =~ ^[0-9]+\. ]] && ((${driver%%.*} < 580)); then cuda=12; fi
 if [ -e "$BUILD/cudss/nvidia/cu$cuda/lib/libcudss.so.1" ]; then echo "cudss: $BUILD/cudss has it" && exit 0; fi
 if ! python3 -m pip --version >/dev/null 2>&1; then echo "cudss: python3 has no pip: apt install python3-pip" >&2 && exit 1; fi
-echo "cudss: fetching nvidia-cudss-cu$cuda and nvidia-cublas from PyPI into $BUILD/cudss" >&2
+echo "cudss: fetching nvidia-cudss-cu$cuda and nvidia-cublas (0.6 GB) from PyPI into $BUILD/cudss" >&2
 if ! log=$(python3 -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --target "$BUILD/cudss" "nvidia-cudss-cu$cuda==1.*" 2>&1); then
   rm -rf "$BUILD/cudss"
   echo "cudss: pip could not fetch it: $(tail -n 1 <<<"$log")" >&2
