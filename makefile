@@ -58,8 +58,8 @@ CPPFLAGS += $(if $(ZLIB),-DGPUCSR_HAVE_ZLIB) $(if $(LZMA),-DGPUCSR_HAVE_LZMA) $(
 IOLIBS   := $(if $(ZLIB),-lz) $(if $(LZMA),-llzma) $(if $(BZ2),-lbz2) $(if $(ZSTD),-lzstd)
 EXAMPLES := $(patsubst %.c,$(BUILD)/examples/%,$(notdir $(wildcard src/ksp/examples/*.c src/learn/*.c)))
 TESTS    := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/t*.c))
-FOLDERS  := spmv fit reads variants amgcollection# benchmarks of several files
-BENCHES  := $(addprefix $(BUILD)/bench/,$(if $(NVCC),$(FOLDERS) $(patsubst src/benchmarks/%.c,%,$(wildcard src/benchmarks/*.c)),read places fill amgcollection))
+FOLDERS  := spmv fit reads variants amgcollection direct# benchmarks of several files
+BENCHES  := $(addprefix $(BUILD)/bench/,$(if $(NVCC),$(FOLDERS) $(patsubst src/benchmarks/%.c,%,$(wildcard src/benchmarks/*.c)),read places fill amgcollection direct))
 
 # One message if PETSc is missing, instead of the compilers'
 ifeq ($(FOUND),)
@@ -68,7 +68,7 @@ nopetsc:
 	@echo "make: pkg-config does not know a PETSc named $(PETSC): name one with PETSC=, add the folder of its .pc file to PKG_CONFIG_PATH, or run make demo, which installs the distribution's" >&2; false
 endif
 
-.PHONY: all nopetsc needs-gpu lib convert examples tests benches deps demo here check check-all check-gpu check-sanitize check-memcheck coverage bench tune h200 papers \
+.PHONY: all nopetsc needs-gpu lib convert examples tests benches deps demo here cudss check check-all check-gpu check-sanitize check-memcheck coverage bench tune h200 papers \
         install uninstall deb wheel docs format lint fuzz carry clean info help
 all: lib examples convert ## the library, the examples, gpucsr-convert and gpucsr-advise (the default)
 lib: $(LIB)
@@ -98,7 +98,7 @@ $(DEVICE)/%.cu.o: %.cu $(DEVICE)/flags
 
 # A folder that was built otherwise, for another PETSc say, is built anew
 remember = $(shell mkdir -p $(dir $1) && echo '$2' | cmp -s - $1 || echo '$2' >$1)
-ifneq ($(filter-out help info clean docs format lint deps,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out help info clean docs format lint deps cudss,$(or $(MAKECMDGOALS),all)),)
   $(call remember,$(BUILD)/flags,$(CC) $(CPPFLAGS) $(CFLAGS) $(LIBS))
   $(if $(NVCC),$(call remember,$(DEVICE)/flags,$(NVCC) $(CUFLAGS)))
 endif
@@ -159,7 +159,7 @@ $(BUILD)/tests/yield.so: tests/yield.c
 # Some benchmarks know nothing of the library, some its public functions alone; CUDA's libraries are their peers
 GIT := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 PEERS     = $(if $(NVCC),-L$(CUDA_DIR)/lib64 -lcusparse $(if $(filter dense,$*),-lcublas))
-BENCHLIBS = $(if $(filter ksp vec gamg amgcollection precond ranks,$*),,$(if $(filter read places,$*),$(PUBLIC),$(INTERNAL) $(PEERS)))
+BENCHLIBS = $(if $(filter ksp vec gamg amgcollection precond ranks direct,$*),,$(if $(filter read places,$*),$(PUBLIC),$(INTERNAL) $(PEERS)))
 $(BUILD)/bench/%: $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 -fopenmp $(filter %.c %.cu.o,$^) -DGPUCSR_GIT='"$(GIT)"' -o $@ $(BENCHLIBS) $(LIBS) $(RUNPATH)
@@ -194,6 +194,8 @@ here:
 	for a in $$found; do case " $(KNOWN) " in *" $$a "*) ;; *) found= ;; esac; done; \
 	if [ -n "$$found" ]; then mkdir -p $(DEVICE) && echo $$found >$(DEVICE)/arch; \
 	else echo "demo: no GPU is found that $(NVCC) knows, so the library is compiled for compute capabilities $(CUDA_ARCH) and PTX; make demo CUDA_ARCH=90 is for an H100 or H200 alone" >&2; fi
+cudss: ## fetch NVIDIA's direct solver for -pc_type lu, see docs/direct.md
+	@BUILD=$(BUILD) share/cudss.sh
 check: ## install what is missing, build, run the lint and all tests on the host
 	@$(MAKE) --no-print-directory -s deps WITH=check
 	@$(MAKE) --no-print-directory -s $(PARALLEL) lib convert examples tests

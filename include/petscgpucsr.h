@@ -16,8 +16,11 @@
 #define MATSEQAIJGPUCSR "seqaijgpucsr"
 #define MATMPIAIJGPUCSR "mpiaijgpucsr"
 
-/* The solver type of its factors (MatSolverType) */
+/* The solver types of its factors (MatSolverType) */
 #define MATSOLVERGPUCSR "gpucsr"
+#if !defined(MATSOLVERCUDSS)
+  #define MATSOLVERCUDSS "cudss"
+#endif
 
 #define VECGPU    "gpu"
 #define VECSEQGPU "seqgpu"

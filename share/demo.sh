@@ -73,5 +73,5 @@ or set them once, for all programs below:
   printf '%s\n' '-dll_append $lib' '-mat_seqaij_type seqaijgpucsr' '-dm_mat_type gpucsr' >> ~/.petscrc
 
 These reach programs that ask for MATAIJ by name, or have a DM, too. -mat_type for all programs would also reach matrix-free and shell matrices.
-To see what ran where, and why: -mat_gpucsr_report.
+To see what ran where, and why: -mat_gpucsr_report. For -pc_type lu and cholesky on a GPU: make cudss.
 END

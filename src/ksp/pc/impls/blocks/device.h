@@ -28,3 +28,4 @@ typedef struct _PCDeviceOps {
 GPUCSR_INTERN const PCDeviceOps PCDeviceOps_PBJacobi, PCDeviceOps_FieldSplit;
 
 GPUCSR_INTERN PetscErrorCode PCDeviceInitialize_Private(void);
+GPUCSR_INTERN PetscErrorCode PCDirectInitialize_Private(void); /* pcdirect.c */

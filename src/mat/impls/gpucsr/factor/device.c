@@ -590,7 +590,7 @@ PetscErrorCode MatGPUCSRFactorView_Private(Mat F, Mat_GPUCSRFactor *f, PetscView
     PetscCall(PetscViewerASCIIPrintf(viewer, "solves: PETSc's%s%s\n", f->whynot[0] ? ", because " : "", f->whynot));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(PetscViewerASCIIPrintf(viewer, "values: %s\n", f->numeric ? "factored by PETSc on the host" : "factored on the device"));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "values: %s%s%s\n", f->numeric ? "factored by PETSc on the host" : "factored on the device", f->direct[0] ? ", not by cuDSS, because " : "", f->direct));
   if (f->sweeps) PetscCall(PetscViewerASCIIPrintf(viewer, "solves: %s, %d Jacobi sweeps of each triangle\n", f->dev->ops->name, f->sweeps));
   else PetscCall(PetscViewerASCIIPrintf(viewer, "solves: %s, kernel %s, %s\n", f->dev->ops->name, MatGPUCSRFactorKernel(f), f->why));
   if (f->inverses.n) PetscCall(PetscViewerASCIIPrintf(viewer, "inverses: %d rows, blocks of at most %d, %.0f bytes\n", f->inverses.n, f->inverses.largest, 8.0 * (double)f->inverses.stored));

@@ -171,6 +171,7 @@ static PetscErrorCode PETScNumeric(Mat F, Mat_GPUCSRFactor *f)
   PetscCall(PETScBegin(F, f));
   if (f->symmetric) ierr = (*F->ops->choleskyfactornumeric)(F, f->A, &f->info);
   else ierr = (*F->ops->lufactornumeric)(F, f->A, &f->info);
+  if (f->direct[0]) PetscCall(MatGPUCSRReportFactor_Private(f->type, F->rmap->n, "PETSc on the host", f->direct, 0));
   PetscCall(PETScEnd(F, f, ierr));
   f->numeric = PETSC_TRUE;
   PetscCall(Install(F, f));
@@ -624,8 +625,11 @@ static PetscErrorCode MatGetFactor_SeqAIJGPUCSR(Mat A, MatFactorType type, Mat *
 {
   Mat_GPUCSRFactor *f;
   PetscContainer    c;
+  char              direct[512];
 
   PetscFunctionBegin;
+  PetscCall(MatGPUCSRFactorCuDSS_Private(A, type, B, direct, sizeof(direct)));
+  if (*B) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGetFactor(A, MATSOLVERPETSC, type, B));
   if (!*B) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscNew(&f));
@@ -633,6 +637,7 @@ static PetscErrorCode MatGetFactor_SeqAIJGPUCSR(Mat A, MatFactorType type, Mat *
   PetscCall(PetscContainerSetPointer(c, f));
   PetscCall(PetscObjectCompose((PetscObject)*B, MATGPUCSRFACTOR, (PetscObject)c));
   PetscCall(PetscContainerDestroy(&c));
+  PetscCall(PetscStrncpy(f->direct, direct, sizeof(f->direct)));
   f->type      = type;
   f->symmetric = (PetscBool)(type == MAT_FACTOR_CHOLESKY || type == MAT_FACTOR_ICC);
   f->petsc     = *(*B)->ops;
@@ -657,14 +662,15 @@ static PetscErrorCode MatGetFactor_SeqAIJGPUCSR(Mat A, MatFactorType type, Mat *
 
   Notes:
   Factors are those of PETSc's `MATSOLVERPETSC` up to rounding, with its orderings, levels of fill and shifts. ILU and ICC are computed on the GPU. If a pivot needs a shift, or
-  is an error, PETSc's own factorization on the host decides, and its values are copied to the GPU. LU and Cholesky are factored on the host, and solved on the GPU.
+  is an error, PETSc's own factorization on the host decides, and its values are copied to the GPU. LU and Cholesky are factored on the host, and solved on the GPU; those of many rows
+  are `MATSOLVERCUDSS`' where cuDSS is found.
 
   With ILU(0) and ICC(0) in natural ordering the pattern of the factor is that of the matrix, and no part of the factorization runs on the host. PETSc's factor is computed there when
   an operation needs it (viewing the values, the diagonal or the inertia of the factor); the matrix must not have changed since.
 
   Matrices with many narrow levels (a chain) are solved on the host if that is predicted to be faster; `-ksp_view` prints the choice and its reason.
 
-.seealso: `MATGPUCSR`, `PCFactorSetMatSolverType()`, `MatGetFactor()`, `PCILU`, `PCICC`, `PCLU`, `PCCHOLESKY`
+.seealso: `MATGPUCSR`, `MATSOLVERCUDSS`, `PCFactorSetMatSolverType()`, `MatGetFactor()`, `PCILU`, `PCICC`, `PCLU`, `PCCHOLESKY`
 M*/
 PetscErrorCode MatGPUCSRFactorRegister_Private(void)
 {
@@ -672,5 +678,6 @@ PetscErrorCode MatGPUCSRFactorRegister_Private(void)
 
   PetscFunctionBegin;
   for (int k = 0; k < 4; k++) PetscCall(MatSolverTypeRegister(MATSOLVERGPUCSR, MATSEQAIJGPUCSR, types[k], MatGetFactor_SeqAIJGPUCSR));
+  PetscCall(MatGPUCSRCuDSSRegister_Private());
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -71,11 +71,11 @@ typedef struct {
   PetscBool        positive;           /* no negative number in the diagonal */
   int              method, sweeps;     /* as requested; sweeps 0: exact */
   int              chosen;
-  PetscBool        recorded;              /* a graph contains a solve; each of its runs writes the results by place to the first x of each triangle */
-  double           seconds[GPUCSR_PARTS]; /* of the last set-up; 0: no such part */
-  char             why[256], whynot[512];
-  void            *trouble; /* page-locked, set by a solve that waited too long */
-  GPUCSRFactorPair pair[2]; /* A, transposed */
+  PetscBool        recorded;                           /* a graph contains a solve; each of its runs writes the results by place to the first x of each triangle */
+  double           seconds[GPUCSR_PARTS];              /* of the last set-up; 0: no such part */
+  char             why[256], whynot[512], direct[512]; /* direct: why PETSc's factorization was taken, not cuDSS' */
+  void            *trouble;                            /* page-locked, set by a solve that waited too long */
+  GPUCSRFactorPair pair[2];                            /* A, transposed */
   GPUCSRSpread     spread;
   int              nblocks, *begin; /* of a block diagonal matrix, on the host: rows of block k are begin[k] to begin[k + 1] - 1 */
   GPUCSRInverses   inverses;
@@ -95,6 +95,10 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorLeave_Private(Mat, Mat_GPUCSRFactor 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorTakeBack_Private(Mat, Mat_GPUCSRFactor *, PetscBool *later);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorView_Private(Mat, Mat_GPUCSRFactor *, PetscViewer);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorMet_Private(Mat, Mat_GPUCSRFactor *, const GPUCSRAttempt *);
+
+/* By cuDSS: cudss/ */
+GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorCuDSS_Private(Mat, MatFactorType, Mat *, char why[], size_t);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRCuDSSRegister_Private(void);
 
 /* On the device: device.c */
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorInversesDestroy_Private(Mat_GPUCSRFactor *);

@@ -230,7 +230,7 @@ static PetscErrorCode Backward(Tile *t)
 }
 
 /* The array of a dense matrix, on the device if PETSc has it there */
-static PetscErrorCode DenseGet(Mat B, PetscBool write, GPUCSROperand *o, size_t *ld)
+PetscErrorCode MatGPUCSRDenseGet_Private(Mat B, PetscBool write, GPUCSROperand *o, size_t *ld)
 {
   PetscMemType mtype = PETSC_MEMTYPE_HOST;
   PetscScalar *a;
@@ -252,7 +252,7 @@ static PetscErrorCode DenseGet(Mat B, PetscBool write, GPUCSROperand *o, size_t 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode DenseRestore(Mat B, PetscBool write, GPUCSROperand *o)
+PetscErrorCode MatGPUCSRDenseRestore_Private(Mat B, PetscBool write, GPUCSROperand *o)
 {
   PetscScalar *a = (PetscScalar *)o->p;
 
@@ -275,8 +275,8 @@ static PetscErrorCode Numeric(Mat A, PetscBool forward, Mat B, Mat C)
 
   PetscFunctionBegin;
   if (t.h->sf) PetscCall(MatMPIAIJGetSeqAIJ(A, &t.Ad, &t.Ao, NULL));
-  PetscCall(DenseGet(B, PETSC_FALSE, &b, &t.ldb));
-  PetscCall(DenseGet(C, PETSC_TRUE, &c, &t.ldc));
+  PetscCall(MatGPUCSRDenseGet_Private(B, PETSC_FALSE, &b, &t.ldb));
+  PetscCall(MatGPUCSRDenseGet_Private(C, PETSC_TRUE, &c, &t.ldc));
   if (b.place == GPUCSR_DEVICE || c.place == GPUCSR_DEVICE) PetscCall(GPUCSRDeviceSynchronize(((Mat_SeqGPUCSR *)t.Ad->spptr)->dev)); /* PETSc's own work on them */
   for (PetscInt k = 0; k < K; k += TILE) {
     t.k   = (int)PetscMin(TILE, K - k);
@@ -288,8 +288,8 @@ static PetscErrorCode Numeric(Mat A, PetscBool forward, Mat B, Mat C)
     else PetscCall(Backward(&t));
   }
   if (b.place == GPUCSR_DEVICE || c.place == GPUCSR_DEVICE) PetscCall(GPUCSRDeviceSynchronize(((Mat_SeqGPUCSR *)t.Ad->spptr)->dev));
-  PetscCall(DenseRestore(C, PETSC_TRUE, &c));
-  PetscCall(DenseRestore(B, PETSC_FALSE, &b));
+  PetscCall(MatGPUCSRDenseRestore_Private(C, PETSC_TRUE, &c));
+  PetscCall(MatGPUCSRDenseRestore_Private(B, PETSC_FALSE, &b));
   PetscCall(t.error);
   PetscCall(MatSetOption(C, MAT_NO_OFF_PROC_ENTRIES, PETSC_TRUE));
   PetscCall(MatAssemblyBegin(C, MAT_FINAL_ASSEMBLY));

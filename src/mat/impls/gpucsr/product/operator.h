@@ -93,6 +93,11 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorSolveVecs_Private(Mat F, Vec b, Vec 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorCheck_Private(Mat F);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorDescribe_Private(Mat F, PetscViewer);
 
+/* ---- solutions of cuDSS (factor/cudss/solve.c) ---- */
+
+GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorTrusted_Private(PetscBool begins);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorRefused_Private(Mat F, PetscBool *);
+
 /* ---- factors of blocks, made and solved with as one batch (factor/batch.c) ---- */
 
 typedef struct {

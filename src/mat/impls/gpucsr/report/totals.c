@@ -15,7 +15,7 @@ enum {
   FORETOLD   /* seconds predicted for PRODUCTS, 0: unknown */
 };
 
-static GPUCSRRecords matrices, reasons, places, errors; /* errors: of advice */
+static GPUCSRRecords matrices, reasons, places, errors, factors; /* errors: of advice */
 
 /* Counts are summed over matrices and ranks; each rank sums its times, and the largest sum counts */
 enum {
@@ -99,6 +99,19 @@ PetscErrorCode MatGPUCSRTotalsAdd_Private(const Mat_SeqGPUCSR *g, const MatGPUCS
   PetscCall(GPUCSRRecordsAdd(&matrices, text, PETSC_TRUE, n));
   PetscCall(MatGPUCSRAdviceError_Private(g, info, text, sizeof(text)));
   if (text[0]) PetscCall(GPUCSRRecordsAdd(&errors, text, PETSC_FALSE, one));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A factorization by LU or Cholesky */
+PetscErrorCode MatGPUCSRReportFactor_Private(MatFactorType type, PetscInt rows, const char solver[], const char why[], double taken)
+{
+  const double n[GPUCSR_RECORD_NUMBERS] = {1, taken};
+  char         text[640];
+
+  PetscFunctionBegin;
+  if (!GPUCSRSettingsGlobal.report) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscSNPrintf(text, sizeof(text), "%s of %" PetscInt_FMT " rows by %s, because %s", MatFactorTypes[type], rows, solver, why));
+  PetscCall(GPUCSRRecordsAdd(&factors, text, PETSC_TRUE, n));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -248,9 +261,11 @@ PetscErrorCode MatGPUCSRTotalsPrint_Private(MPI_Comm comm, FILE *fp, PetscInt ma
   PetscCall(GPUCSRRecordsGather(comm, &reasons, PETSC_FALSE));
   PetscCall(GPUCSRRecordsGather(comm, &places, PETSC_TRUE));
   PetscCall(GPUCSRRecordsGather(comm, &errors, PETSC_FALSE));
+  PetscCall(GPUCSRRecordsGather(comm, &factors, PETSC_TRUE));
   PetscCall(PetscFPrintf(comm, fp, "MATGPUCSR report"));
   if (size > 1) PetscCall(PetscFPrintf(comm, fp, " of %d ranks: counts of all, times of the slowest", (int)size));
   PetscCall(PetscFPrintf(comm, fp, "\n"));
+  for (int k = 0; k < factors.n; k++) PetscCall(PetscFPrintf(comm, fp, "  factor %s: %.0f time%s, %.3f ms\n", factors.record[k].text, factors.record[k].n[0], Plural(factors.record[k].n[0]), 1e3 * factors.record[k].n[1]));
   if (!count[MULTIPLIED]) {
     if (!count[MADE])
       PetscCall(PetscFPrintf(comm, fp, "  no products: there was no matrix of type gpucsr; -mat_type gpucsr makes one where the program calls MatSetFromOptions(), -dm_mat_type gpucsr those of a DM, -mat_seqaij_type seqaijgpucsr every MATAIJ\n"));
@@ -276,6 +291,7 @@ PetscErrorCode MatGPUCSRTotalsForget_Private(void)
   PetscCall(GPUCSRRecordsFree(&reasons));
   PetscCall(GPUCSRRecordsFree(&places));
   PetscCall(GPUCSRRecordsFree(&errors));
+  PetscCall(GPUCSRRecordsFree(&factors));
   PetscCall(PetscArrayzero(count, COUNTS));
   PetscCall(PetscArrayzero(seconds, TIMES));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -35,6 +35,16 @@ GPUCSRLogEvent MAT_GPUCSR_Build, MAT_GPUCSR_Refresh, MAT_GPUCSR_Transpose, MAT_G
 . -mat_gpucsr_solve (exact|jacobi)                    - solves with the triangles of a factor, see `MATSOLVERGPUCSR`
 . -mat_gpucsr_solve_sweeps n                          - Jacobi sweeps of each triangle, 5 by default
 . -mat_gpucsr_solve_kernel (auto|host|ranges|...)     - kernel of exact solves
+. -mat_gpucsr_cudss_library file                      - libcudss.so.1, for LU and Cholesky, see `MATSOLVERCUDSS`
+. -mat_gpucsr_cudss_least n                           - rows from which on they take it, 20000 by default
+. -mat_gpucsr_cudss_reordering (auto|amd|...)         - its ordering of the unknowns
+. -mat_gpucsr_cudss_matching (auto|none|product|...)  - entries that it brings to the diagonal
+. -mat_gpucsr_cudss_pivoting (auto|none|block|...)    - its search for pivots
+. -mat_gpucsr_cudss_hybrid (auto|never|always)        - factors in host memory
+. -mat_gpucsr_cudss_deterministic (true|false)        - the same bits in every run
+. -mat_gpucsr_cudss_check (auto|never|always)         - check of its solutions
+. -mat_gpucsr_cudss_refine n                          - most steps of refinement, 2 by default
+. -mat_gpucsr_cudss_error e                           - backward error above which a solution is refused, 1e-10 by default
 . -mat_gpucsr_transpose_at_assembly (true|false)      - build the transpose at assembly, not at the first product that needs it
 . -mat_gpucsr_halo (auto|peer|nccl|mpi|staged)        - how ranks exchange entries of vectors: into each other's device memory, by NCCL, by a GPU-aware MPI, or through the host
 . -mat_gpucsr_device_map 0,1,...                      - device of each rank of a node, repeated when there are more ranks

@@ -1,0 +1,90 @@
+/*
+  PCLU and PCCHOLESKY with a direct solver that checks its solutions: one that was refused is a failure of the preconditioner, until the next application. Each type is registered again under its own
+  name; everything but the three applications is PETSc's.
+*/
+#include "device.h"
+
+/* After an application. A failure of the set-up stays what it is */
+static PetscErrorCode Judge(PC pc)
+{
+  Mat            F;
+  MatFactorError error;
+  PetscBool      refused;
+
+  PetscFunctionBegin;
+  PetscCall(PCFactorGetMatrix(pc, &F));
+  PetscCall(MatFactorGetError(F, &error));
+  if (error) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatGPUCSRFactorRefused_Private(F, &refused));
+  PetscCall(PCSetFailedReason(pc, refused ? PC_FACTOR_OTHER : PC_NOERROR));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCApply_Direct(PC pc, Vec x, Vec y)
+{
+  GPUCSRWrap *w;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRWrapGet((PetscObject)pc, &w));
+  PetscCall((*w->petsc.pc.apply)(pc, x, y));
+  PetscCall(Judge(pc));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCApplyTranspose_Direct(PC pc, Vec x, Vec y)
+{
+  GPUCSRWrap *w;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRWrapGet((PetscObject)pc, &w));
+  PetscCall((*w->petsc.pc.applytranspose)(pc, x, y));
+  PetscCall(Judge(pc));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCMatApply_Direct(PC pc, Mat X, Mat Y)
+{
+  GPUCSRWrap *w;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRWrapGet((PetscObject)pc, &w));
+  PetscCall((*w->petsc.pc.matapply)(pc, X, Y));
+  PetscCall(Judge(pc));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCCreate_LU_GPUCSR(PC), PCCreate_Cholesky_GPUCSR(PC);
+#define OPS \
+  { \
+    .pc = {.apply = PCApply_Direct, .applytranspose = PCApplyTranspose_Direct, .matapply = PCMatApply_Direct } \
+  }
+static GPUCSRWrapType types[] = {
+  {PCLU,       (void (*)(void))PCCreate_LU_GPUCSR,       OPS, 0, NULL, NULL},
+  {PCCHOLESKY, (void (*)(void))PCCreate_Cholesky_GPUCSR, OPS, 0, NULL, NULL},
+};
+#undef OPS
+
+static PetscErrorCode PCCreate_LU_GPUCSR(PC pc)
+{
+  GPUCSRWrap *w;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRWrapCreate((PetscObject)pc, &types[0], &w));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCCreate_Cholesky_GPUCSR(PC pc)
+{
+  GPUCSRWrap *w;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRWrapCreate((PetscObject)pc, &types[1], &w));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode PCDirectInitialize_Private(void)
+{
+  PetscFunctionBegin;
+  PetscCall(GPUCSRWrapRegister(&PCList, PETSC_STATIC_ARRAY_LENGTH(types), types));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

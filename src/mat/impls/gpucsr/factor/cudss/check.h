@@ -1,0 +1,41 @@
+#pragma once
+
+/*
+  The check of solutions on a device: r = b - A x of several columns, and the largest absolute numbers of the normwise backward error |r| / (|A| |x| + |b|) of each, after Rigal and Gaches, On the
+  compatibility of a given solution with the data of a linear system (1967), in the maximum norm.
+*/
+#include "../../blackbox/format/format.h"
+
+#if defined(__cplusplus)
+extern "C" {
+#endif
+
+/* Of a column, as the bits of a double: they grow with it, and those of a NaN are above all others */
+enum {
+  CHECK_R,
+  CHECK_X,
+  CHECK_B,
+  CHECK_A, /* the largest sum of a row's absolute values */
+  CHECK_NUMBERS
+};
+
+/* Columns of b and x are ldb and ldx apart, those of r follow each other */
+typedef struct {
+  const GPUCSRStorage *A; /* CSR */
+  int                  k;
+  const double        *b, *x;
+  size_t               ldb, ldx;
+  double              *r;
+  uint64_t            *most; /* CHECK_NUMBERS for each column, zero before */
+} DirectCheck;
+
+GPUCSR_INTERN GPUCSRError DirectCheckColumns(const DirectCheck *, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError DirectAdd(GPUCSRDevice, int n, int k, double a, const double *d, double *x, size_t ldx, GPUCSRStream); /* x += a d */
+
+/* On a GPU */
+GPUCSR_INTERN GPUCSRError DirectCheck_CUDA(const DirectCheck *, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError DirectAdd_CUDA(int n, int k, double a, const double *d, double *x, size_t ldx, GPUCSRStream);
+
+#if defined(__cplusplus)
+}
+#endif

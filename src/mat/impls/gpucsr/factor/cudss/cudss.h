@@ -1,0 +1,71 @@
+#pragma once
+
+/* Shared by the files of the solver type cudss of MatGetFactor() */
+#include "../factorimpl.h"
+#include "../../blackbox/spgemm/spgemm.h"
+#include "library.h"
+#include "check.h"
+
+/* Columns that are solved for together */
+#define CUDSS_COLUMNS 64
+
+typedef enum {
+  CUDSS_AUTO,
+  CUDSS_NEVER,
+  CUDSS_ALWAYS
+} CuDSSWhen;
+
+/* The user's request */
+typedef struct {
+  PetscInt  reordering, matching, pivoting; /* numbers of cuDSS, -1: its own choice */
+  CuDSSWhen hybrid, check;
+  PetscBool deterministic;
+  PetscInt  refine; /* most steps of refinement */
+  PetscReal error;  /* backward error above which a solution is refused */
+} CuDSSRequest;
+
+/* A dense matrix of cuDSS around an array */
+typedef struct {
+  void   *matrix;
+  int64_t columns, ld;
+} CuDSSDense;
+
+/* F->data of a factor */
+typedef struct {
+  GPUCSRDevice     dev;
+  GPUCSRStream     last;       /* stream of the last solve */
+  GPUCSRBuffer     sent, back; /* device vectors of solves with host vectors */
+  GPUCSRLiving     living;
+  MatFactorType    type;
+  CuDSSRequest     request;
+  PetscBool        symmetric, positive; /* of a Cholesky factor: positive until a pivot is not */
+  PetscBool        shifts;              /* pivots may be replaced, because a shift was asked for */
+  PetscBool        analyzed, factored, hybrid;
+  PetscObjectState pattern; /* of A, that was analyzed */
+  GPUCSRStorage    A, T;    /* what was factored, and its transpose for checks of transposed solves */
+  int32_t         *map;     /* places of T's values in A */
+  PetscBool        current; /* T has A's values */
+  void            *config, *data, *matrix;
+  CuDSSDense       b, x, d;             /* right-hand side, solution, correction */
+  GPUCSRBuffer     residual, step;      /* of CUDSS_COLUMNS columns at most */
+  void            *most;                /* numbers of a check, on the device, */
+  uint64_t        *mosthost;            /* and in page-locked memory */
+  int              mode;                /* transposed solves are set */
+  PetscBool        refused;             /* the last solve's solution was */
+  int64_t          entries;             /* of the factors */
+  int              perturbed;           /* pivots that cuDSS has replaced */
+  PetscInt         negative, positives; /* eigenvalues, of LDL^T */
+  double           bytes;               /* on the device, estimated */
+  double           fill;                /* as the program expects it */
+  double           seconds[3];          /* analysis, first factorization, last one */
+  PetscInt         factorizations, solves, steps;
+  double           worst;    /* backward error of all solves */
+  char             why[320]; /* the reason that this solver type was taken */
+} Mat_CuDSS;
+
+GPUCSR_INTERN PetscErrorCode MatCuDSSSolveColumns_Private(Mat_CuDSS *, PetscBool transposed, int k, const double *b, size_t ldb, double *x, size_t ldx, GPUCSRStream); /* sets refused */
+GPUCSR_INTERN PetscErrorCode MatCuDSSTrial_Private(Mat_CuDSS *, PetscBool *good, double *growth);
+GPUCSR_INTERN PetscErrorCode MatCuDSSFailed_Private(Mat F, Mat_CuDSS *, const char phase[], const GPUCSRAttempt *, MatFactorError *);
+GPUCSR_INTERN PetscErrorCode MatCuDSSSolveOps_Private(Mat);
+GPUCSR_INTERN PetscErrorCode MatCuDSSBuffersFree_Private(Mat_CuDSS *);
+GPUCSR_INTERN PetscErrorCode MatCuDSSView_Private(Mat, PetscViewer);

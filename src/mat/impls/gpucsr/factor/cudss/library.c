@@ -1,0 +1,190 @@
+/*
+  libcudss.so.1, opened at run time: -mat_gpucsr_cudss_library, else where the loader looks, else where make cudss puts it, beside this library. Each device of the process has one handle.
+*/
+#if !defined(_GNU_SOURCE)
+  #define _GNU_SOURCE /* dladdr() */
+#endif
+#include "library.h"
+#include <dlfcn.h>
+#include <string.h>
+#include <unistd.h>
+
+CuDSSFunctions CuDSS;
+
+static void *opened;
+static char  name[PETSC_MAX_PATH_LEN + 32], asked[PETSC_MAX_PATH_LEN], refused[512];
+
+typedef struct _n_Handle Handle;
+struct _n_Handle {
+  GPUCSRDevice dev;
+  void        *cudss;
+  GPUCSRStream stream;
+  Handle      *next;
+};
+static Handle *handles;
+
+const char *CuDSSName(void)
+{
+  return name;
+}
+
+const char *CuDSSStatus(int e)
+{
+  static const char *const words[] = {"success", "a handle that is not initialized", "no memory", "an invalid value", "a combination that is not supported", "a failed execution", "an internal error", "a refinement that did not converge"};
+
+  return e >= 0 && e < (int)PETSC_STATIC_ARRAY_LENGTH(words) ? words[e] : "an unknown status";
+}
+
+/* The folder of a function's library, with the slash */
+static PetscErrorCode FolderOf(void *f, char folder[], size_t len)
+{
+  Dl_info info;
+  char   *slash;
+
+  PetscFunctionBegin;
+  folder[0] = 0;
+  if (!dladdr(f, &info) || !info.dli_fname) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscStrncpy(folder, info.dli_fname, len));
+  slash = strrchr(folder, '/');
+  if (slash) slash[1] = 0;
+  else folder[0] = 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Load(const char file[], char why[], size_t len)
+{
+  static const char *const made[] = {"../cudss/nvidia/cu13/lib/libcudss.so.1", "../cudss/nvidia/cu12/lib/libcudss.so.1"};
+  char                     path[PETSC_MAX_PATH_LEN], folder[PETSC_MAX_PATH_LEN];
+  const char              *said;
+
+  PetscFunctionBegin;
+  opened = dlopen(file[0] ? file : "libcudss.so.1", RTLD_NOW | RTLD_LOCAL);
+  said   = opened ? NULL : dlerror();
+  PetscCall(PetscSNPrintf(why, len, "cuDSS cannot be loaded: %s; make cudss fetches it, -mat_gpucsr_cudss_library names it", said ? said : "libcudss.so.1"));
+  PetscCall(FolderOf((void *)CuDSSOpen, folder, sizeof(folder)));
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(made) && !opened && !file[0]; k++) {
+    PetscCall(PetscSNPrintf(path, sizeof(path), "%s%s", folder, made[k]));
+    if (!access(path, R_OK)) opened = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  }
+  if (opened) why[0] = 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The functions, and a version of which they are known */
+static PetscErrorCode Resolve(char why[], size_t len)
+{
+  static const char *const names[]    = {"cudssGetProperty", "cudssCreate",      "cudssDestroy", "cudssSetStream", "cudssSetThreadingLayer", "cudssConfigCreate",    "cudssConfigDestroy", "cudssConfigSet",
+                                         "cudssDataCreate",  "cudssDataDestroy", "cudssDataGet", "cudssExecute",   "cudssMatrixCreateDn",    "cudssMatrixCreateCsr", "cudssMatrixDestroy", "cudssMatrixSetValues"};
+  void **const             to[]       = {(void **)&CuDSS.getproperty,   (void **)&CuDSS.create,    (void **)&CuDSS.destroy,       (void **)&CuDSS.setstream,   (void **)&CuDSS.setthreadinglayer, (void **)&CuDSS.configcreate,
+                                         (void **)&CuDSS.configdestroy, (void **)&CuDSS.configset, (void **)&CuDSS.datacreate,    (void **)&CuDSS.datadestroy, (void **)&CuDSS.dataget,           (void **)&CuDSS.execute,
+                                         (void **)&CuDSS.createdense,   (void **)&CuDSS.createcsr, (void **)&CuDSS.matrixdestroy, (void **)&CuDSS.setvalues};
+  int                      version[3] = {0, 0, 0};
+  Dl_info                  info;
+
+  PetscFunctionBegin;
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(names) && !why[0]; k++) {
+    *to[k] = dlsym(opened, names[k]);
+    if (!*to[k]) PetscCall(PetscSNPrintf(why, len, "cuDSS has no %s: version 1 is needed", names[k]));
+  }
+  for (int k = 0; k < 3 && !why[0]; k++)
+    if ((*CuDSS.getproperty)(k, &version[k])) PetscCall(PetscStrncpy(why, "cuDSS does not say its version: version 1 is needed", len));
+  if (!why[0] && version[0] != 1) PetscCall(PetscSNPrintf(why, len, "cuDSS is version %d.%d.%d: version 1 is needed", version[0], version[1], version[2]));
+  if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscSNPrintf(name, sizeof(name), "cuDSS %d.%d.%d, %s", version[0], version[1], version[2], dladdr(dlsym(opened, names[0]), &info) && info.dli_fname ? info.dli_fname : "libcudss.so.1"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Once for each name of the library: a library that was opened stays, because its threads may run */
+PetscErrorCode CuDSSOpen(char why[], size_t len)
+{
+  char      file[PETSC_MAX_PATH_LEN] = "";
+  PetscBool same;
+
+  PetscFunctionBegin;
+  why[0] = 0;
+  PetscOptionsBegin(PETSC_COMM_SELF, NULL, "cuDSS", "MATSOLVERCUDSS");
+  PetscCall(PetscOptionsString("-mat_gpucsr_cudss_library", "The library libcudss.so.1", "MATSOLVERCUDSS", file, file, sizeof(file), NULL));
+  PetscOptionsEnd();
+  PetscCall(PetscStrcmp(file, asked, &same));
+  if (opened) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!same || !refused[0]) {
+    PetscCall(PetscStrncpy(asked, file, sizeof(asked)));
+    refused[0] = 0;
+    PetscCall(Load(file, refused, sizeof(refused)));
+    if (opened) PetscCall(Resolve(refused, sizeof(refused)));
+    if (opened && refused[0]) {
+      (void)dlclose(opened);
+      opened = NULL;
+    }
+  }
+  PetscCall(PetscStrncpy(why, refused, len));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode HandlesDestroy(void)
+{
+  PetscFunctionBegin;
+  while (handles) {
+    Handle *h = handles;
+
+    handles = h->next;
+    if (!h->dev->failed[0]) (void)(*CuDSS.destroy)(h->cudss);
+    PetscCall(PetscFree(h));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Find(GPUCSRDevice dev, Handle **handle)
+{
+  Handle *h = handles;
+  char    layer[PETSC_MAX_PATH_LEN + 32], folder[PETSC_MAX_PATH_LEN];
+
+  PetscFunctionBegin;
+  *handle = NULL;
+  while (h && h->dev != dev) h = h->next;
+  if (!h) {
+    void *cudss = NULL;
+    int   e;
+
+    PetscCall((*dev->ops->activate)(dev->id));
+    e = (*CuDSS.create)(&cudss);
+    if (e && cudss) (void)(*CuDSS.destroy)(cudss);
+    CuDSSCall("cudssCreate()", e);
+    if (!handles) PetscCall(GPUCSRRegisterFinalize(GPUCSR_FINAL_MAT, HandlesDestroy));
+    PetscCall(PetscNew(&h));
+    *h      = (Handle){.dev = dev, .cudss = cudss, .next = handles};
+    handles = h;
+    /* several threads of the host order the unknowns, where the library came with its layer for them */
+    PetscCall(FolderOf((void *)CuDSS.create, folder, sizeof(folder)));
+    PetscCall(PetscSNPrintf(layer, sizeof(layer), "%slibcudss_mtlayer_gomp.so.1", folder));
+    if (!access(layer, R_OK) && (*CuDSS.setthreadinglayer)(cudss, layer)) PetscCall(PetscInfo(NULL, "cuDSS refuses its threads of %s\n", layer));
+  }
+  *handle = h;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The handle of a device, for calls that do no work on it */
+PetscErrorCode CuDSSHandle(GPUCSRDevice dev, void **cudss)
+{
+  Handle *h;
+
+  PetscFunctionBegin;
+  PetscCall(Find(dev, &h));
+  *cudss = h->cudss;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The same, for work in the order of this stream; a host that stands in for the device does the stream's work first */
+PetscErrorCode CuDSSOnStream(GPUCSRDevice dev, GPUCSRStream s, void **cudss)
+{
+  Handle *h;
+
+  PetscFunctionBegin;
+  PetscCall(Find(dev, &h));
+  PetscCall((*dev->ops->activate)(dev->id));
+  if (!h->stream || h->stream != s) CuDSSCall("cudssSetStream()", (*CuDSS.setstream)(h->cudss, (void *)s));
+  h->stream = s;
+  if (!dev->ops->kernels) PetscCall(GPUCSRWaitStreamOnHost(s));
+  *cudss = h->cudss;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

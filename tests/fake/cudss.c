@@ -1,0 +1,417 @@
+/*
+  Stands in for cuDSS where the host stands in for GPUs (t633-cudss.sh): its factorizations by dense elimination, in memory that the host can read. The matrix is read as cuDSS reads it: of a symmetric one
+  the upper triangle alone. In the environment: FAKE_CUDSS_FAIL=FUNCTION:N:STATUS, the N-th call of a function or phase fails; _VERSION; _BYTES and _HYBRID, what it estimates; _WRONG, a
+  relative error of solutions; _COUNT, a file that gets the number of calls of each function at the end.
+*/
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+  CREATE,
+  DESTROY,
+  STREAM,
+  CONFIG,
+  SET,
+  DATA,
+  GET,
+  CSR,
+  DENSE,
+  VALUES,
+  ANALYSIS,
+  FACTORIZATION,
+  REFACTORIZATION,
+  SOLVE,
+  FUNCTIONS
+};
+static const char *const words[FUNCTIONS] = {"create", "destroy", "stream", "config", "set", "data", "get", "csr", "dense", "values", "analysis", "factorization", "refactorization", "solve"};
+static int               calls[FUNCTIONS], living;
+
+typedef struct {
+  int64_t        rows, columns, ld, nnz;
+  const int32_t *i, *j;
+  double        *v;
+  int            kind, view;
+} Matrix;
+
+typedef struct {
+  int     set[64];
+  int64_t limit;
+} Config;
+
+typedef struct {
+  int     n, analyzed, factored, info, perturbed, pairs[2], hybrid;
+  int    *row; /* exchanged with row k */
+  double *a;
+} Data;
+
+static const char *Env(const char name[])
+{
+  char whole[64];
+
+  snprintf(whole, sizeof(whole), "FAKE_CUDSS_%s", name);
+  return getenv(whole);
+}
+
+/* The status of this call */
+static int Count(int what)
+{
+  const char *fail = Env("FAIL");
+  char        word[32];
+  int         n, status;
+
+  calls[what]++;
+  return fail && sscanf(fail, "%31[a-z]:%d:%d", word, &n, &status) == 3 && !strcmp(word, words[what]) && n == calls[what] ? status : 0;
+}
+
+int cudssGetProperty(int which, int *value)
+{
+  const char *v = Env("VERSION");
+
+  *value = which ? 0 : v ? atoi(v) : 1;
+  return 0;
+}
+
+int cudssCreate(void **h)
+{
+  const int e = Count(CREATE);
+
+  *h = e ? NULL : malloc(1);
+  living += !e;
+  return e;
+}
+
+int cudssDestroy(void *h)
+{
+  const char *name = Env("COUNT");
+
+  (void)Count(DESTROY);
+  free(h);
+  living--;
+  if (name) {
+    FILE *fp = fopen(name, "w");
+
+    for (int k = 0; k < FUNCTIONS && fp; k++) fprintf(fp, "%s %d\n", words[k], calls[k]);
+    if (fp) fprintf(fp, "living %d\n", living);
+    if (fp) fclose(fp);
+  }
+  return 0;
+}
+
+int cudssSetStream(void *h, void *s)
+{
+  (void)h;
+  (void)s;
+  return Count(STREAM);
+}
+
+int cudssSetThreadingLayer(void *h, const char file[])
+{
+  (void)h;
+  (void)file;
+  return 4;
+}
+
+int cudssConfigCreate(void **c)
+{
+  const int e = Count(CONFIG);
+
+  *c = e ? NULL : calloc(1, sizeof(Config));
+  living += !e;
+  return e;
+}
+
+int cudssConfigDestroy(void *c)
+{
+  free(c);
+  living--;
+  return 0;
+}
+
+int cudssConfigSet(void *c, int which, const void *value, size_t bytes)
+{
+  const int e = Count(SET);
+
+  if (e) return e;
+  if (which < 0 || which >= 64 || bytes != (which == 12 ? sizeof(int64_t) : sizeof(int))) return 3;
+  if (which == 12) memcpy(&((Config *)c)->limit, value, sizeof(int64_t));
+  else memcpy(&((Config *)c)->set[which], value, sizeof(int));
+  return 0;
+}
+
+int cudssDataCreate(const void *h, void **d)
+{
+  const int e = h ? Count(DATA) : 1;
+
+  *d = e ? NULL : calloc(1, sizeof(Data));
+  living += !e;
+  return e;
+}
+
+int cudssDataDestroy(void *h, void *data)
+{
+  Data *d = (Data *)data;
+
+  if (!h) return 1;
+  free(d->a);
+  free(d->row);
+  free(d);
+  living--;
+  return 0;
+}
+
+int cudssDataGet(const void *h, const void *data, int which, void *value, size_t bytes, size_t *written)
+{
+  const Data *d      = (const Data *)data;
+  int64_t     number = (int64_t)d->n * d->n, estimate[16] = {1000, 2000, 1000, 2000, 100, 5000};
+  const char *given = Env(d->hybrid ? "HYBRID" : "BYTES");
+  int         e     = h ? Count(GET) : 1;
+  struct {
+    const void *p;
+    size_t      bytes;
+  } what[14] = {
+    {&d->info,      sizeof(int)     },
+    {&number,       sizeof(number)  },
+    {&d->perturbed, sizeof(int)     },
+    {d->pairs,      sizeof(d->pairs)}
+  };
+
+  if (e) return e;
+  if (given) estimate[d->hybrid ? 4 : 1] = atoll(given);
+  what[13].p     = estimate;
+  what[13].bytes = sizeof(estimate);
+  if (which < 0 || which > 13 || !what[which].p || bytes != what[which].bytes || !d->analyzed || (which != 1 && which != 13 && !d->factored)) return 3;
+  memcpy(value, what[which].p, bytes);
+  *written = bytes;
+  return 0;
+}
+
+int cudssMatrixCreateDn(void **m, int64_t rows, int64_t columns, int64_t ld, const void *values, int type, int layout)
+{
+  const int e = Count(DENSE);
+  Matrix   *M;
+
+  *m = NULL;
+  if (e) return e;
+  if (ld < rows || type != 1 || layout || !values) return 3;
+  M  = (Matrix *)calloc(1, sizeof(*M));
+  *M = (Matrix){.rows = rows, .columns = columns, .ld = ld, .v = (double *)values};
+  *m = M;
+  living++;
+  return 0;
+}
+
+int cudssMatrixCreateCsr(void **m, int64_t rows, int64_t columns, int64_t nnz, const void *begin, const void *end, const void *column, const void *values, int offsets, int indices, int type, int kind, int view, int base)
+{
+  const int e = Count(CSR);
+  Matrix   *M;
+
+  *m = NULL;
+  if (e) return e;
+  if (end || offsets != 10 || indices != 10 || type != 1 || base || rows != columns || (kind && view != 2)) return 3;
+  M  = (Matrix *)calloc(1, sizeof(*M));
+  *M = (Matrix){.rows = rows, .columns = columns, .nnz = nnz, .i = (const int32_t *)begin, .j = (const int32_t *)column, .v = (double *)values, .kind = kind, .view = view};
+  *m = M;
+  living++;
+  return 0;
+}
+
+int cudssMatrixDestroy(void *m)
+{
+  free(m);
+  living--;
+  return 0;
+}
+
+int cudssMatrixSetValues(void *m, const void *values)
+{
+  ((Matrix *)m)->v = (double *)values;
+  return Count(VALUES);
+}
+
+static void Read(const Matrix *A, double *a)
+{
+  const size_t n = (size_t)A->rows;
+
+  memset(a, 0, sizeof(*a) * n * n);
+  for (size_t r = 0; r < n; r++)
+    for (int32_t e = A->i[r]; e < A->i[r + 1]; e++) {
+      const size_t c = (size_t)A->j[e];
+
+      if (A->view == 2 && c < r) continue;
+      a[r * n + c] = A->v[e];
+      if (A->view == 2) a[c * n + r] = A->v[e];
+    }
+}
+
+/* The signs of the eigenvalues, by Sylvester's law: elimination with symmetric pivots of one or two rows (Bunch and Parlett) */
+static void Inertia(const Matrix *A, int pairs[2])
+{
+  const size_t n    = (size_t)A->rows;
+  double      *a    = (double *)malloc(sizeof(double) * n * n);
+  char        *done = (char *)calloc(n, 1);
+  size_t       left = n;
+
+  Read(A, a);
+  pairs[0] = pairs[1] = 0;
+  while (left) {
+    size_t p = n, q = n, at = n;
+    double diagonal = 0, off = 0;
+
+    for (size_t r = 0; r < n; r++)
+      for (size_t c = r; c < n && !done[r]; c++) {
+        const double v = fabs(a[r * n + c]);
+
+        if (done[c]) continue;
+        if (r == c && v > diagonal) {
+          diagonal = v;
+          at       = r;
+        } else if (r != c && v > off) {
+          off = v;
+          p   = r;
+          q   = c;
+        }
+      }
+    if (diagonal <= 1e-13 && off <= 1e-13) break;
+    if (diagonal >= 0.6 * off) {
+      done[at] = 1;
+      left--;
+      pairs[a[at * n + at] < 0]++;
+      for (size_t r = 0; r < n; r++)
+        for (size_t c = 0; c < n; c++)
+          if (!done[r] && !done[c]) a[r * n + c] -= a[r * n + at] * a[at * n + c] / a[at * n + at];
+    } else {
+      const double e = a[p * n + p], f = a[q * n + q], g = a[p * n + q], det = e * f - g * g;
+
+      done[p] = done[q] = 1;
+      left -= 2;
+      pairs[0]++;
+      pairs[1]++;
+      for (size_t r = 0; r < n; r++)
+        for (size_t c = 0; c < n; c++)
+          if (!done[r] && !done[c]) a[r * n + c] -= (a[r * n + p] * (f * a[p * n + c] - g * a[q * n + c]) + a[r * n + q] * (e * a[q * n + c] - g * a[p * n + c])) / det;
+    }
+  }
+  free(a);
+  free(done);
+}
+
+static int Positive(const Matrix *A)
+{
+  const int n    = (int)A->rows;
+  double   *a    = (double *)malloc(sizeof(double) * (size_t)n * (size_t)n);
+  int       info = 0;
+
+  Read(A, a);
+  for (int k = 0; k < n && !info; k++) {
+    if (!(a[k * n + k] > 0)) info = k + 1;
+    for (int r = k + 1; r < n && !info; r++)
+      for (int c = k + 1; c < n; c++) a[r * n + c] -= a[r * n + k] * a[k * n + c] / a[k * n + k];
+  }
+  free(a);
+  return info;
+}
+
+/* P A = L U, with pivots below 1e-13 replaced */
+static void Factor(Data *d, const Matrix *A)
+{
+  const int n = d->n;
+  double   *a = d->a;
+
+  Read(A, a);
+  d->perturbed = 0;
+  for (int k = 0; k < n; k++) {
+    int at = k;
+
+    for (int r = k + 1; r < n; r++)
+      if (fabs(a[r * n + k]) > fabs(a[at * n + k])) at = r;
+    d->row[k] = at;
+    for (int c = 0; c < n && at != k; c++) {
+      const double v = a[k * n + c];
+
+      a[k * n + c]  = a[at * n + c];
+      a[at * n + c] = v;
+    }
+    if (fabs(a[k * n + k]) < 1e-13) {
+      a[k * n + k] = 1e-13;
+      d->perturbed++;
+    }
+    for (int r = k + 1; r < n; r++) {
+      const double l = a[r * n + k] /= a[k * n + k];
+
+      for (int c = k + 1; c < n && l != 0; c++) a[r * n + c] -= l * a[k * n + c];
+    }
+  }
+}
+
+static void Solve(const Data *d, int transposed, double *x)
+{
+  const int     n = d->n;
+  const double *a = d->a;
+  double        t;
+
+  for (int k = 0; k < n && !transposed; k++) {
+    t            = x[k];
+    x[k]         = x[d->row[k]];
+    x[d->row[k]] = t;
+    for (int c = 0; c < k; c++) x[k] -= a[k * n + c] * x[c];
+  }
+  for (int k = 0; k < n && transposed; k++) {
+    for (int c = 0; c < k; c++) x[k] -= a[c * n + k] * x[c];
+    x[k] /= a[k * n + k];
+  }
+  for (int k = n; k-- > 0;) {
+    for (int c = k + 1; c < n; c++) x[k] -= (transposed ? a[c * n + k] : a[k * n + c]) * x[c];
+    if (!transposed) x[k] /= a[k * n + k];
+  }
+  for (int k = n; k-- > 0 && transposed;) {
+    t            = x[k];
+    x[k]         = x[d->row[k]];
+    x[d->row[k]] = t;
+  }
+}
+
+int cudssExecute(void *h, int phase, const void *config, void *data, const void *matrix, void *x, const void *b)
+{
+  const Config *c = (const Config *)config;
+  const Matrix *A = (const Matrix *)matrix, *B = (const Matrix *)b, *X = (const Matrix *)x;
+  Data         *d     = (Data *)data;
+  const char   *wrong = Env("WRONG");
+  const int     what  = phase == 3 ? ANALYSIS : phase == 4 ? FACTORIZATION : phase == 8 ? REFACTORIZATION : phase == 1008 ? SOLVE : -1;
+  int           e;
+
+  if (!h || what < 0 || !A || !B || !X || B->rows != A->rows || X->rows != A->rows || B->columns != X->columns) return 3;
+  e = Count(what);
+  if (e) return e;
+  if (what == ANALYSIS) {
+    free(d->a);
+    free(d->row);
+    d->n        = (int)A->rows;
+    d->a        = (double *)malloc(sizeof(double) * (size_t)d->n * (size_t)d->n);
+    d->row      = (int *)malloc(sizeof(int) * (size_t)d->n);
+    d->hybrid   = c->set[11];
+    d->analyzed = 1;
+    d->factored = 0;
+    if (c->set[11] && c->limit <= 0) return 3;
+    return 0;
+  }
+  if (!d->analyzed || (what == REFACTORIZATION && !d->factored) || (what == SOLVE && !d->factored)) return 3;
+  if (what != SOLVE) {
+    Factor(d, A);
+    d->info = A->kind == 3 ? Positive(A) : 0;
+    if (A->kind == 1) Inertia(A, d->pairs);
+    d->factored = 1;
+    return 0;
+  }
+  if (c->set[24] && B->columns > 1) return 4; /* deterministic */
+  for (int64_t q = 0; q < B->columns; q++) {
+    double *y = X->v + q * X->ld;
+
+    memmove(y, B->v + q * B->ld, sizeof(double) * (size_t)d->n);
+    Solve(d, c->set[4] && !A->kind, y);
+    for (int k = 0; k < d->n && wrong; k++) y[k] *= 1 + atof(wrong) * (k % 2 ? 1 : -0.5);
+  }
+  return 0;
+}
