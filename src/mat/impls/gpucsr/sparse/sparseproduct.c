@@ -105,6 +105,8 @@ PetscErrorCode MatGPUCSRMirror_Private(Mat A, GPUCSRDevice dev, PetscBool values
     PetscCall(GPUCSRCSRCreate(dev, s.m, s.n, s.nnz, &m->csr));
     m->values  = -1;
     m->columns = NULL;
+    m->ahead   = PETSC_FALSE; /* a new pattern has the host's values */
+    g->info.uploaded += 4.0 * ((double)s.m + 1 + (double)s.nnz);
     PetscCall(GPUCSRUpload(dev, m->csr.array[CSR_ROWPTR].data, GPUCSR_INT32, s.i, GPUCSR_INT32, (size_t)s.m + 1, PETSC_FALSE, dev->stream, NULL));
     PetscCall(GPUCSRUpload(dev, m->csr.array[CSR_COL].data, GPUCSR_INT32, s.j, GPUCSR_PETSCINT, (size_t)s.nnz, PETSC_FALSE, dev->stream, NULL));
     m->pattern = A->nonzerostate;
@@ -113,6 +115,7 @@ PetscErrorCode MatGPUCSRMirror_Private(Mat A, GPUCSRDevice dev, PetscBool values
   if (values && (m->values != state || g->bare || g->copy)) {
     m->values = -1;
     PetscCall(GPUCSRUpload(dev, m->csr.array[CSR_VAL].data, GPUCSR_DOUBLE, s.a, GPUCSR_DOUBLE, (size_t)s.nnz, PETSC_FALSE, dev->stream, NULL));
+    g->info.uploaded += 8.0 * (double)s.nnz;
     m->values = state;
   }
   *csr = &m->csr;
@@ -287,18 +290,6 @@ static PetscErrorCode Failed(Mat C, PetscErrorCode ierr, const char message[])
   if (!g->block) PetscCall(MatGPUCSRWarn_Private(A, 0, 0, 0));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
-
-/* With backend auto a failure on the device is returned in *ierr, else it is an error */
-#define ATTEMPT(A, call, ierr, attempt) \
-  do { \
-    (ierr) = PETSC_SUCCESS; \
-    if (MatGPUCSRBackendOf(A) == MAT_GPUCSR_BACKEND_CUDA) PetscCall(call); \
-    else { \
-      PetscCall(GPUCSRAttemptBegin(&(attempt))); \
-      (ierr) = (call); \
-      PetscCall(GPUCSRAttemptEnd(&(attempt))); \
-    } \
-  } while (0)
 
 /* ready: both factors have their products on the same device */
 static PetscErrorCode OnOneDevice(Mat C, PetscBool *ready)
