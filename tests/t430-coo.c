@@ -11,7 +11,7 @@
 //TEST name="ranks_host" nsize=2 args="" gpu=0
 //TEST name="ranks_gpu" nsize=2 args="-mat_gpucsr_backend cuda -vec_type gpu" gpu=1
 //TEST name="ranks_late" nsize=2 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -gpucsr_debug_defer 1 -vec_type gpu" gpu=0
-//TEST name="faults" args="-mat_gpucsr_product_least 0 -mat_gpucsr_backend auto -gpucsr_debug_standin 1 -gpucsr_debug_fault {}" loop="memory:1 memory:5 memory:9 copy:3 copy:6 copy:9 copy:13:on launch:1 launch:2 launch:3 device:15:on device:25:on device:40:on" warns="" gpu=0
+//TEST name="faults" args="-mat_gpucsr_product_least 0 -mat_gpucsr_backend auto -gpucsr_debug_standin 1 -gpucsr_debug_fault {}" loop="memory:1 memory:5 memory:9 copy:3 copy:6 copy:9 launch:1 launch:2 launch:3 device:15:on device:25:on device:40:on" warns="" gpu=0
 //TEST name="beyond" args="-beyond -mat_gpucsr_product_least 0 -mat_gpucsr_backend auto -gpucsr_debug_standin 1" fails="has row 3 and column 41 of a matrix" gpu=0
 //TEST name="freed" args="-freed -mat_gpucsr_product_least 0 -mat_gpucsr_backend auto -gpucsr_debug_standin 1" fails="is neither the host's nor a device's that this matrix uses: was it freed?" gpu=0
 
@@ -234,7 +234,7 @@ static PetscErrorCode Case(PetscInt m, PetscInt n, PetscCount len, PetscInt seed
 {
   Mat         A, R, B, D, E;
   List        l, other;
-  PetscScalar v[1] = {0};
+  PetscScalar v[1] = {0}, *w;
   PetscObject sums;
 
   PetscFunctionBegin;
@@ -251,16 +251,12 @@ static PetscErrorCode Case(PetscInt m, PetscInt n, PetscCount len, PetscInt seed
   PetscCall(Rounds(D, R, B, &l, seed, "duplicate"));
   PetscCall(SameBits(A, D, "a duplicate"));
   PetscCall(MatConvert(D, MATAIJ, MAT_INPLACE_MATRIX, &D));
-  if (len) {
-    PetscScalar *w;
-
-    PetscCall(PetscMalloc1((size_t)len, &w));
-    for (PetscCount k = 0; k < len; k++) w[k] = Value(seed, k, 0);
-    PetscCall(MatSetValuesCOO(D, w, INSERT_VALUES));
-    PetscCall(MatSetValuesCOO(A, w, INSERT_VALUES));
-    PetscCall(PetscFree(w));
-    PetscCall(SameBits(A, D, "converted to AIJ"));
-  }
+  PetscCall(PetscMalloc1((size_t)len, &w));
+  for (PetscCount k = 0; k < len; k++) w[k] = Value(seed, k, 0);
+  PetscCall(MatSetValuesCOO(D, w, INSERT_VALUES));
+  PetscCall(MatSetValuesCOO(A, w, INSERT_VALUES));
+  PetscCall(PetscFree(w));
+  PetscCall(SameBits(A, D, "converted to AIJ"));
   PetscCall(MatConvert(D, MATGPUCSR, MAT_INPLACE_MATRIX, &D));
   PetscCall(Rounds(D, R, B, &l, seed, "converted and back"));
   /* PETSc's pattern, this type's values */
