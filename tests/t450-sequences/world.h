@@ -36,6 +36,7 @@ static struct {
   uint64_t    factors[PRODUCTS + 1];           /* the patterns of what was multiplied, or gathered, when it was kept */
   PetscBool   again[PRODUCTS + 1];             /* they are the same */
   char        seqtype[64];                     /* what -mat_seqaij_type says */
+  PetscBool   promised;                        /* the program does not look at the values of a matrix */
   World       w[2];                            /* the reference is 1 */
 } g;
 

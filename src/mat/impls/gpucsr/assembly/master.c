@@ -102,6 +102,7 @@ READS(view, (Mat A, PetscViewer viewer), (A, viewer))
 READS(createsubmatrices, (Mat A, PetscInt n, const IS rows[], const IS cols[], MatReuse reuse, Mat *sub[]), (A, n, rows, cols, reuse, sub))
 READS(createsubmatrix, (Mat A, IS rows, IS cols, MatReuse reuse, Mat *sub), (A, rows, cols, reuse, sub))
 READS(permute, (Mat A, IS rows, IS cols, Mat *B), (A, rows, cols, B))
+READS(getrowmaxabs, (Mat A, Vec v, PetscInt at[]), (A, v, at))
 READS(getrowmax, (Mat A, Vec v, PetscInt at[]), (A, v, at))
 READS(getrowmin, (Mat A, Vec v, PetscInt at[]), (A, v, at))
 READS(getrowminabs, (Mat A, Vec v, PetscInt at[]), (A, v, at))
@@ -129,6 +130,23 @@ static PetscErrorCode equal_Fetched(Mat A, Mat B, PetscBool *yes)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode copy_Fetched(Mat A, Mat B, MatStructure str)
+{
+  PetscBool done;
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRCopySame_Private(A, B, str, &done));
+  if (done) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatGPUCSRFetch_Private(A));
+  PetscCall(MatGPUCSRFetch_Private(B));
+  PetscCall((*((Mat_GPUCSR *)A->spptr)->behind->copy)(A, B, str));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Of several ranks; one block alone has its own */
+READS(norm, (Mat A, NormType type, PetscReal *v), (A, type, v))
+READS(zerorowscolumns, (Mat A, PetscInt n, const PetscInt rows[], PetscScalar d, Vec x, Vec b), (A, n, rows, d, x, b))
+
 /* Wraps them while the device's copy is the master. PETSc replaces some at each assembly, so this is done again then */
 PetscErrorCode MatGPUCSRWatch_Private(Mat A)
 {
@@ -155,6 +173,7 @@ PetscErrorCode MatGPUCSRWatch_Private(Mat A)
   WRAP(createsubmatrices);
   WRAP(createsubmatrix);
   WRAP(permute);
+  WRAP(getrowmaxabs);
   WRAP(getrowmax);
   WRAP(getrowmin);
   WRAP(getrowminabs);
@@ -172,6 +191,11 @@ PetscErrorCode MatGPUCSRWatch_Private(Mat A)
   WRAP(ilufactor);
   WRAP(fdcoloringapply);
   WRAP(equal);
+  WRAP(copy);
+  if (!g->kind->inplace) {
+    WRAP(norm);
+    WRAP(zerorowscolumns);
+  }
 #undef WRAP
   if (!g->config.masterdevice) PetscCall(PetscFree(g->behind));
   PetscFunctionReturn(PETSC_SUCCESS);

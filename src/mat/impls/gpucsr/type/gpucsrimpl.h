@@ -36,8 +36,7 @@ typedef struct {
   PetscErrorCode (*getdiagonal)(Mat, Vec);                         /* this and the next two: NULL: the parent's */
   PetscErrorCode (*productsetfromoptions)(Mat);
   PetscBool graph;                           /* has its own graph for coarsening */
-  PetscErrorCode (*scale)(Mat, PetscScalar); /* this and the next: NULL: the parent's */
-  PetscErrorCode (*diagonalscale)(Mat, Vec l, Vec r);
+  PetscErrorCode (*inplace)(Mat, PetscBool install); /* operations in place; NULL: the parent's */
   PetscErrorCode (*axpy)(Mat, PetscScalar, Mat, MatStructure, PetscBool *done); /* NULL, or not done: the parent's */
   PetscErrorCode (*createsubmatrices)(Mat, PetscInt, const IS[], const IS[], MatReuse, Mat *[]);
   PetscErrorCode (*assemblyend)(Mat, MatAssemblyType);
@@ -206,6 +205,9 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRTimersRead_Private(Mat_SeqGPUCSR *, int);
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRCOOCompose_Private(Mat, PetscBool install); /* this and the next: assembly/coo.c */
 GPUCSR_INTERN PetscErrorCode MatGPUCSRCOOShare_Private(Mat, Mat);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRInPlace_Private(Mat, PetscBool install); /* this and the next two: assembly/inplace.c */
+GPUCSR_INTERN PetscErrorCode MatGPUCSRAddSame_Private(Mat, PetscScalar, Mat, PetscBool *done);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRCopySame_Private(Mat, Mat, MatStructure, PetscBool *done);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFetch_Private(Mat); /* this and the next three: assembly/master.c */
 GPUCSR_INTERN PetscErrorCode MatGPUCSRWritten_Private(Mat, PetscInt later);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRWatch_Private(Mat);

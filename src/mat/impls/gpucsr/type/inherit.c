@@ -58,6 +58,8 @@ static PetscErrorCode MatAXPY_GPUCSR(Mat A, PetscScalar a, Mat X, MatStructure s
   PetscFunctionBegin;
   if (k->axpy) PetscCall((*k->axpy)(A, a, X, str, &done));
   if (done) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatGPUCSRFetch_Private(A));
+  PetscCall(MatGPUCSRFetch_Private(X));
   PetscCall((*((Mat_GPUCSR *)A->spptr)->parent.axpy)(A, a, X, str));
   PetscCall(MatGPUCSRReconfigure_Private(A, &c));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -204,8 +206,7 @@ static PetscErrorCode Install(Mat A, PetscBool install)
   if (k->graph) REPLACE(creategraph, MatCreateGraph_SeqAIJGPUCSR);
   if (p->lufactor) REPLACE(lufactor, MatLUFactor_GPUCSR);
   if (p->ilufactor) REPLACE(ilufactor, MatILUFactor_GPUCSR);
-  if (k->scale) REPLACE(scale, k->scale);
-  if (k->diagonalscale) REPLACE(diagonalscale, k->diagonalscale);
+  if (k->inplace) PetscCall((*k->inplace)(A, install));
   if (k->createsubmatrices) REPLACE(createsubmatrices, k->createsubmatrices);
   REPLACE(assemblyend, k->assemblyend);
   REPLACE(view, MatView_GPUCSR);
