@@ -157,7 +157,7 @@ $(BUILD)/tests/yield.so: tests/yield.c
 # Some benchmarks know nothing of the library, some its public functions alone; CUDA's libraries are their peers
 GIT := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 PEERS     = $(if $(NVCC),-L$(CUDA_DIR)/lib64 -lcusparse $(if $(filter dense,$*),-lcublas))
-BENCHLIBS = $(if $(filter ksp vec gamg precond ranks,$*),,$(if $(filter read places,$*),$(PUBLIC),$(INTERNAL) $(PEERS)))
+BENCHLIBS = $(if $(filter ksp vec gamg precond ranks coo,$*),,$(if $(filter read places,$*),$(PUBLIC),$(INTERNAL) $(PEERS)))
 $(BUILD)/bench/%: $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 -fopenmp $(filter %.c %.cu.o,$^) -DGPUCSR_GIT='"$(GIT)"' -o $@ $(BENCHLIBS) $(LIBS) $(RUNPATH)

@@ -28,7 +28,7 @@ static char help[] = "Tests assembly by coordinates.\n";
 #define ROUNDS 4
 
 typedef struct {
-  PetscInt   m, n;  /* of the matrix */
+  PetscInt   m, n; /* of the matrix */
   PetscCount len;
   PetscInt  *i, *j; /* of this rank */
 } List;
@@ -90,8 +90,7 @@ static PetscErrorCode Compare(Mat A, Mat R, Mat B, const char where[])
     for (int q = 0; q < 3; q++) PetscCall(MatGetRow(M[q], r, &n[q], &c[q], &v[q]));
     PetscCheck(n[0] == n[1], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: row %" PetscInt_FMT " has %" PetscInt_FMT " entries, not %" PetscInt_FMT, where, r, n[0], n[1]);
     for (PetscInt k = 0; k < n[0]; k++)
-      PetscCheck(c[0][k] == c[1][k] && TestSame(v[0][k], v[1][k], TEST_C * PETSC_MACHINE_EPSILON * PetscRealPart(v[2][k])), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: row %" PetscInt_FMT ", entry %" PetscInt_FMT ": %g in column %" PetscInt_FMT ", not %g in %" PetscInt_FMT, where, r, k,
-                 (double)PetscRealPart(v[0][k]), c[0][k], (double)PetscRealPart(v[1][k]), c[1][k]);
+      PetscCheck(c[0][k] == c[1][k] && TestSame(v[0][k], v[1][k], TEST_C * PETSC_MACHINE_EPSILON * PetscRealPart(v[2][k])), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: row %" PetscInt_FMT ", entry %" PetscInt_FMT ": %g in column %" PetscInt_FMT ", not %g in %" PetscInt_FMT, where, r, k, (double)PetscRealPart(v[0][k]), c[0][k], (double)PetscRealPart(v[1][k]), c[1][k]);
     for (int q = 2; q >= 0; q--) PetscCall(MatRestoreRow(M[q], r, &n[q], &c[q], &v[q]));
   }
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -50,7 +50,7 @@ typedef struct {
   GPUCSRError (*malloc)(int id, size_t bytes, GPUCSRStream, void **); /* for work in the order of this stream */
   GPUCSRError (*free)(int id, GPUCSRStream, void *);
   GPUCSRError (*holds)(int id, const void *, GPUCSRBool *yes); /* is it memory of this device? An error if it is another device's */
-  GPUCSRError (*hostmalloc)(int id, size_t bytes, void **); /* page-locked */
+  GPUCSRError (*hostmalloc)(int id, size_t bytes, void **);    /* page-locked */
   GPUCSRError (*hostfree)(int id, void *);
   GPUCSRError (*hostregister)(int id, void *, size_t bytes, GPUCSRBool *done); /* page-lock memory of the program */
   GPUCSRError (*hostunregister)(int id, void *);

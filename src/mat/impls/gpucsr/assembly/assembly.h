@@ -6,19 +6,19 @@
 
 /* Contributions to one block: to the matrix of one process, or to the diagonal or off-diagonal block of several */
 typedef struct {
-  GPUCSRSum sum;            /* its device is the block's, or the host */
-  int32_t  *first, *order;  /* of the sum, on the host: for a device that fails */
+  GPUCSRSum sum;           /* its device is the block's, or the host */
+  int32_t  *first, *order; /* of the sum, on the host: for a device that fails */
 } GPUCSRCOOBlock;
 
 /* Contributions of this rank to rows of other ranks, and theirs to its rows, which follow this rank's list */
 typedef struct {
-  PetscMPIInt  nto, nfrom;          /* ranks */
+  PetscMPIInt  nto, nfrom; /* ranks */
   PetscMPIInt *to, *from;
   PetscCount  *tofirst, *fromfirst; /* contributions of each, one after the other */
   int32_t     *sent;                /* places in the list */
   PetscScalar *out, *in;            /* page-locked where there is a device */
   MPI_Request *request;
-  void        *dsent, *dout, *din;  /* on the device: made at the first use */
+  void        *dsent, *dout, *din; /* on the device: made at the first use */
 } GPUCSRCOORanks;
 
 /* Composed with the matrix, and shared with its duplicates */

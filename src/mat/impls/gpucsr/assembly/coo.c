@@ -232,6 +232,7 @@ static PetscErrorCode SetWith(Mat A, GPUCSRCOO *c, Values *x, PetscBool add)
   if (ierr == PETSC_ERR_GPU) PetscCall(PetscStrncpy(c->dev->failed, attempt.message, sizeof(c->dev->failed)));
   PetscCheck(!ierr || !x->ondevice, PETSC_COMM_SELF, ierr, "The device that holds the values failed: %s", attempt.message);
   if (c->travels) PetscCall(GPUCSRCOOExchange(c, x->ondevice ? NULL : x->v, x->ondevice ? x->dv : NULL));
+  if (x->own && x->v) ((Mat_SeqGPUCSR *)block[0]->spptr)->info.uploaded += (double)x->bytes;
   PetscCall(SetBlocks(A, c, block, x, add));
   if (x->ondevice && c->dev && !c->dev->failed[0]) PetscCall((*c->dev->ops->streamsynchronize)(c->dev->id, c->dev->stream)); /* the program may change its array */
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -63,8 +63,8 @@ static PetscErrorCode Travel(GPUCSRCOO *c, const void *out, void *in, MPI_Dataty
 
 static PetscErrorCode Pack(GPUCSRCOO *c, const double *dv)
 {
-  GPUCSRCOORanks *r = &c->ranks;
-  GPUCSRDevice    dev = c->dev;
+  GPUCSRCOORanks *r    = &c->ranks;
+  GPUCSRDevice    dev  = c->dev;
   const size_t    sent = (size_t)r->tofirst[r->nto];
 
   PetscFunctionBegin;
@@ -81,7 +81,7 @@ static PetscErrorCode Pack(GPUCSRCOO *c, const double *dv)
 
 static PetscErrorCode Unpack(GPUCSRCOO *c)
 {
-  GPUCSRCOORanks *r = &c->ranks;
+  GPUCSRCOORanks *r        = &c->ranks;
   const size_t    received = (size_t)r->fromfirst[r->nfrom];
 
   PetscFunctionBegin;
@@ -199,10 +199,10 @@ static PetscErrorCode BlockCoordinates(Mat A, int b, PetscCount n, const PetscIn
 /* Sorts for one block on a device, or with the host in its place */
 static PetscErrorCode SortBlock(Mat B, GPUCSRDevice dev, PetscCount n, int32_t *bi, int32_t *bj, GPUCSRCOOBlock *b)
 {
-  GPUCSRCoordinates list = {.n = (int64_t)n, .type = GPUCSR_INT32};
+  GPUCSRCoordinates list  = {.n = (int64_t)n, .type = GPUCSR_INT32};
   const size_t      bytes = sizeof(int32_t) * (size_t)n;
-  void             *d[2] = {NULL, NULL};
-  GPUCSRStorage     csr  = {0};
+  void             *d[2]  = {NULL, NULL};
+  GPUCSRStorage     csr   = {0};
   const PetscInt   *i;
   PetscErrorCode    ierr = PETSC_SUCCESS;
 

@@ -151,13 +151,13 @@ static PetscErrorCode MatScale_InPlace(Mat A, PetscScalar alpha)
 }
 
 typedef struct {
-  Mat        A;
-  Vec        l, r;
-  double     s;
-  PetscBool  add;
-  PetscInt   n;
-  int32_t   *row;
-  PetscBool  columns;
+  Mat       A;
+  Vec       l, r;
+  double    s;
+  PetscBool add;
+  PetscInt  n;
+  int32_t  *row;
+  PetscBool columns;
 } Arguments;
 
 static PetscErrorCode ApplyDiagonalScale(GPUCSRStorage *csr, void *ctx)
@@ -179,8 +179,8 @@ static PetscErrorCode ApplyDiagonalScale(GPUCSRStorage *csr, void *ctx)
 
 static PetscErrorCode MatDiagonalScale_InPlace(Mat A, Vec l, Vec r)
 {
-  Arguments a    = {.A = A, .l = l, .r = r};
-  PetscInt  m    = A->rmap->n, n = A->cmap->n;
+  Arguments a = {.A = A, .l = l, .r = r};
+  PetscInt  m = A->rmap->n, n = A->cmap->n;
   PetscBool done = PETSC_FALSE;
 
   PetscFunctionBegin;

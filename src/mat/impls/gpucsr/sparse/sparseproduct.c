@@ -106,7 +106,7 @@ PetscErrorCode MatGPUCSRMirror_Private(Mat A, GPUCSRDevice dev, PetscBool values
     m->values  = -1;
     m->columns = NULL;
     m->ahead   = PETSC_FALSE; /* a new pattern has the host's values */
-    g->info.uploaded += 4.0 * ((double)s.m + 1 + (double)s.nnz);
+    if (dev->ops->separate) g->info.uploaded += 4.0 * ((double)s.m + 1 + (double)s.nnz);
     PetscCall(GPUCSRUpload(dev, m->csr.array[CSR_ROWPTR].data, GPUCSR_INT32, s.i, GPUCSR_INT32, (size_t)s.m + 1, PETSC_FALSE, dev->stream, NULL));
     PetscCall(GPUCSRUpload(dev, m->csr.array[CSR_COL].data, GPUCSR_INT32, s.j, GPUCSR_PETSCINT, (size_t)s.nnz, PETSC_FALSE, dev->stream, NULL));
     m->pattern = A->nonzerostate;
@@ -115,7 +115,7 @@ PetscErrorCode MatGPUCSRMirror_Private(Mat A, GPUCSRDevice dev, PetscBool values
   if (values && (m->values != state || g->bare || g->copy)) {
     m->values = -1;
     PetscCall(GPUCSRUpload(dev, m->csr.array[CSR_VAL].data, GPUCSR_DOUBLE, s.a, GPUCSR_DOUBLE, (size_t)s.nnz, PETSC_FALSE, dev->stream, NULL));
-    g->info.uploaded += 8.0 * (double)s.nnz;
+    if (dev->ops->separate) g->info.uploaded += 8.0 * (double)s.nnz;
     m->values = state;
   }
   *csr = &m->csr;

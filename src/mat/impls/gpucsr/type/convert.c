@@ -21,7 +21,7 @@ static PetscErrorCode MatConvert_ByWayOfAIJ(Mat A, MatType type, MatReuse reuse,
 /* To a type that MATAIJ converts to by itself, from the host's values */
 static PetscErrorCode MatConvert_ToStranger(Mat A, MatType type, MatReuse reuse, Mat *newmat)
 {
-  const char *seq     = ((Mat_GPUCSR *)A->spptr)->kind->seq, *prefix[] = {seq, ""};
+  const char *seq = ((Mat_GPUCSR *)A->spptr)->kind->seq, *prefix[] = {seq, ""};
   PetscErrorCode (*f)(Mat, MatType, MatReuse, Mat *) = NULL;
   char name[256];
 

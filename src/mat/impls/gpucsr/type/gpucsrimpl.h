@@ -35,8 +35,8 @@ typedef struct {
   PetscErrorCode (*product)(Mat, GPUCSRSide, Vec x, Vec y, Vec z); /* z = A x + y or with the transpose; y may be NULL, may be z */
   PetscErrorCode (*getdiagonal)(Mat, Vec);                         /* this and the next two: NULL: the parent's */
   PetscErrorCode (*productsetfromoptions)(Mat);
-  PetscBool graph;                           /* has its own graph for coarsening */
-  PetscErrorCode (*inplace)(Mat, PetscBool install); /* operations in place; NULL: the parent's */
+  PetscBool graph;                                                              /* has its own graph for coarsening */
+  PetscErrorCode (*inplace)(Mat, PetscBool install);                            /* operations in place; NULL: the parent's */
   PetscErrorCode (*axpy)(Mat, PetscScalar, Mat, MatStructure, PetscBool *done); /* NULL, or not done: the parent's */
   PetscErrorCode (*createsubmatrices)(Mat, PetscInt, const IS[], const IS[], MatReuse, Mat *[]);
   PetscErrorCode (*assemblyend)(Mat, MatAssemblyType);
@@ -86,10 +86,10 @@ typedef struct {
 
 /* The matrix in CSR on a device, for products of sparse matrices */
 typedef struct {
-  GPUCSRStorage    csr;     /* its format is NULL if there is no mirror */
-  PetscObjectState pattern; /* nonzerostate of its pattern, */
-  const void      *columns; /* the host's columns, */
-  PetscObjectState values;  /* and object state of its values */
+  GPUCSRStorage    csr;        /* its format is NULL if there is no mirror */
+  PetscObjectState pattern;    /* nonzerostate of its pattern, */
+  const void      *columns;    /* the host's columns, */
+  PetscObjectState values;     /* and object state of its values */
   PetscBool        ahead;      /* the host's values are older, and NaN */
   PetscBool        assembling; /* an assembly follows that changes no value */
   PetscObjectState diagonalat; /* 1 + nonzerostate of the pattern whose diagonal */

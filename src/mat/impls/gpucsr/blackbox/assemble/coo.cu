@@ -91,16 +91,16 @@ static int Bits(int64_t n)
 /* key[0] and order[0] sorted, entry, and the counts; number: three numbers on the device */
 static GPUCSRError SortSteps(const GPUCSRCoordinates *c, int m, int n, GPUCSRSum *s, unsigned long long *number, void **temp, size_t *bytes)
 {
-  GPUCSRDevice                  dev    = s->dev;
-  cudaStream_t                  stream = StreamOf(dev);
-  const int64_t                 len    = s->n;
-  const int                     low    = Bits(n), bits = low + Bits((int64_t)m + 1);
-  const uint64_t                end    = (uint64_t)m << low;
-  const unsigned long long      none   = ~0ull;
-  unsigned long long            host[3];
-  size_t                        scan = 0;
-  cub::DoubleBuffer<uint64_t>   key(s->key[0], s->key[1]);
-  cub::DoubleBuffer<int32_t>    order(s->order[0], s->order[1]);
+  GPUCSRDevice                dev    = s->dev;
+  cudaStream_t                stream = StreamOf(dev);
+  const int64_t               len    = s->n;
+  const int                   low = Bits(n), bits = low + Bits((int64_t)m + 1);
+  const uint64_t              end  = (uint64_t)m << low;
+  const unsigned long long    none = ~0ull;
+  unsigned long long          host[3];
+  size_t                      scan = 0;
+  cub::DoubleBuffer<uint64_t> key(s->key[0], s->key[1]);
+  cub::DoubleBuffer<int32_t>  order(s->order[0], s->order[1]);
 
   GPUCSRCall(dev->ops->copy(dev->id, number + 2, &none, sizeof(none), GPUCSR_TO_DEVICE, dev->stream));
   if (c->type == GPUCSR_INT32) {
@@ -229,5 +229,5 @@ static GPUCSRError Gather_CUDA(int64_t n, const int32_t *index, const double *a,
   return 0;
 }
 
-GPUCSR_EXPORT(GPUCSRAssembleOps, GPUCSRAssemble_cuda) = {Sort_CUDA,           Pattern_CUDA,   Sum_CUDA, GPUCSRScale_CUDA, GPUCSRDiagonalScale_CUDA, GPUCSRMissing_CUDA, GPUCSRDiagonal_CUDA, GPUCSRAdd_CUDA,
-                                                         GPUCSRZeroRows_CUDA, GPUCSRZeroRowsColumns_CUDA, GPUCSRRowMaxAbs_CUDA, GPUCSRNorm_CUDA, Gather_CUDA};
+GPUCSR_EXPORT(GPUCSRAssembleOps, GPUCSRAssemble_cuda) = {
+  Sort_CUDA, Pattern_CUDA, Sum_CUDA, GPUCSRScale_CUDA, GPUCSRDiagonalScale_CUDA, GPUCSRMissing_CUDA, GPUCSRDiagonal_CUDA, GPUCSRAdd_CUDA, GPUCSRZeroRows_CUDA, GPUCSRZeroRowsColumns_CUDA, GPUCSRRowMaxAbs_CUDA, GPUCSRNorm_CUDA, Gather_CUDA};

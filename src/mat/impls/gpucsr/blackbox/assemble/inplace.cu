@@ -24,7 +24,7 @@ static inline cudaStream_t StreamOf(const GPUCSRStorage *A)
 }
 
 #define ROW      const int r = (int)(((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / LANES), lane = (int)(threadIdx.x % LANES)
-#define BYROW(n) GPUCSRBlocks((int64_t)(n) * LANES, THREADS), THREADS, 0
+#define BYROW(n) GPUCSRBlocks((int64_t)(n)*LANES, THREADS), THREADS, 0
 #define EACH(n)  GPUCSRBlocks(n, THREADS), THREADS, 0
 
 __global__ void scale_kernel(int64_t n, double f, double *a)
@@ -186,7 +186,7 @@ GPUCSRError GPUCSRZeroRowsColumns_CUDA(const int32_t *row, double d, const doubl
 /* One thread for a row: the first of equal entries wins */
 __global__ void rowmaxabs_kernel(int m, rows x, double *v, int *column)
 {
-  const int r = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+  const int r    = (int)(blockIdx.x * blockDim.x + threadIdx.x);
   double    most = 0;
   int       at   = -1;
 
@@ -215,7 +215,7 @@ __global__ void norm_kernel(int m, rows x, double *part)
 {
   __shared__ double warp[THREADS / 32];
   const int         lane = (int)(threadIdx.x % LANES);
-  double            all = 0;
+  double            all  = 0;
 
   for (int64_t first = (int64_t)blockIdx.x * (THREADS / LANES); first < m; first += (int64_t)gridDim.x * (THREADS / LANES)) {
     const int64_t r = first + threadIdx.x / LANES;

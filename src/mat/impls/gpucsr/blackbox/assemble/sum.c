@@ -166,5 +166,5 @@ static PetscErrorCode Gather_Host(int64_t n, const int32_t *index, const double 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const GPUCSRAssembleOps GPUCSRAssemble_host = {Sort_Host,           Pattern_Host,   Sum_Host, GPUCSRScale_Host, GPUCSRDiagonalScale_Host, GPUCSRMissing_Host, GPUCSRDiagonal_Host, GPUCSRAdd_Host,
-                                               GPUCSRZeroRows_Host, GPUCSRZeroRowsColumns_Host, GPUCSRRowMaxAbs_Host, GPUCSRNorm_Host, Gather_Host};
+const GPUCSRAssembleOps GPUCSRAssemble_host = {
+  Sort_Host, Pattern_Host, Sum_Host, GPUCSRScale_Host, GPUCSRDiagonalScale_Host, GPUCSRMissing_Host, GPUCSRDiagonal_Host, GPUCSRAdd_Host, GPUCSRZeroRows_Host, GPUCSRZeroRowsColumns_Host, GPUCSRRowMaxAbs_Host, GPUCSRNorm_Host, Gather_Host};
