@@ -9,7 +9,9 @@ PETSC     ?= PETSc
 BUILD     ?= build
 DEVICE    ?= build/device
 PREFIX    ?= /usr/local
-CUDA_ARCH ?= 80 90
+# The GPUs that make demo has found here; packages are for others too
+HERE      := $(if $(filter deb wheel,$(MAKECMDGOALS)),,$(shell cat $(DEVICE)/arch 2>/dev/null))
+CUDA_ARCH ?= $(or $(HERE),80 90)
 # share/cuda.sh fetches the last of these
 NVCC      ?= $(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc $(BUILD)/cuda/nvidia/cu*/bin/nvcc))
 
@@ -38,7 +40,7 @@ ifneq ($(NVCC),)
   CUDA_DIR ?= $(patsubst %/bin/,%,$(dir $(realpath $(NVCC))))
   KNOWN    := $(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch))
   ARCHS    := $(filter $(KNOWN),$(CUDA_ARCH))
-  PTX      := $(if $(word 2,$(ARCHS)),75) $(lastword $(ARCHS))
+  PTX      := $(if $(and $(HERE),$(filter file,$(origin CUDA_ARCH))),,$(if $(word 2,$(ARCHS)),75) $(lastword $(ARCHS)))
   GENCODE  := $(foreach a,$(ARCHS),-gencode=arch=compute_$a,code=sm_$a) $(foreach a,$(PTX),-gencode=arch=compute_$a,code=compute_$a)
   SRC      += $(filter src/sys/backends/cuda/%,$(FOUNDC))
   CU       := $(sort $(filter-out src/benchmarks/%,$(shell find src -name '*.cu')))
@@ -66,7 +68,7 @@ nopetsc:
 	@echo "make: pkg-config does not know a PETSc named $(PETSC): name one with PETSC=, add the folder of its .pc file to PKG_CONFIG_PATH, or run make demo, which installs the distribution's" >&2; false
 endif
 
-.PHONY: all nopetsc needs-gpu lib convert examples tests benches deps demo check check-all check-gpu check-sanitize check-memcheck coverage bench tune h200 papers \
+.PHONY: all nopetsc needs-gpu lib convert examples tests benches deps demo here check check-all check-gpu check-sanitize check-memcheck coverage bench tune h200 papers \
         install uninstall deb wheel docs format lint fuzz carry clean info help
 all: lib examples convert ## the library, the examples, gpucsr-convert and gpucsr-advise (the default)
 lib: $(LIB)
@@ -180,10 +182,18 @@ deps:
 	@PETSC=$(PETSC) share/setup.sh $(WITH)
 demo: deps ## install what is missing, build, and solve a real system
 	@$(if $(filter no,$(CUDA)),,BUILD=$(BUILD) share/cuda.sh $(NVCC))
+	@$(MAKE) --no-print-directory -s here
 	@[ -t 2 ] || $(MAKE) -sq lib examples >/dev/null 2>&1 || echo "compiling into $(BUILD): a minute, several with CUDA" >&2
 	@$(MAKE) --no-print-directory -s $(PARALLEL) PROGRESS=yes lib examples
 	@if [ -t 2 ]; then printf '\r\033[K' >&2; fi
 	@BUILD=$(BUILD) share/demo.sh
+# For the GPUs of this machine alone, if nvcc knows all of them: other architectures and PTX take most of the time
+here:
+	@[ -n "$(NVCC)" ] && [ "$(origin CUDA_ARCH)" = file ] && [ ! -e $(DEVICE)/src ] || exit 0; \
+	found=$$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | tr -d ' .' | sort -u); \
+	for a in $$found; do case " $(KNOWN) " in *" $$a "*) ;; *) found= ;; esac; done; \
+	if [ -n "$$found" ]; then mkdir -p $(DEVICE) && echo $$found >$(DEVICE)/arch; \
+	else echo "demo: no GPU is found that $(NVCC) knows, so the library is compiled for compute capabilities $(CUDA_ARCH) and PTX; make demo CUDA_ARCH=90 is for an H100 or H200 alone" >&2; fi
 check: ## install what is missing, build, run the lint and all tests on the host
 	@$(MAKE) --no-print-directory -s deps WITH=check
 	@$(MAKE) --no-print-directory -s $(PARALLEL) lib convert examples tests
@@ -264,12 +274,14 @@ tune: needs-gpu benches ## what is tuned to this machine, for -mat_gpucsr_profil
 	$(BUILD)/bench/tune -o $(MACHINE)
 	rm -f $(BUILD)/samples.txt
 	$(BUILD)/bench/spmv -dir share/datasets -collection -setup no -samples $(BUILD)/samples.txt
-	$(BUILD)/bench/fit -o $(TUNED) -machine "$$(nvidia-smi --query-gpu=name --format=csv,noheader -i 0)" $(BUILD)/samples.txt
+	$(BUILD)/bench/fit -without $(FIDELITY) -o $(TUNED) -machine "$$(nvidia-smi --query-gpu=name --format=csv,noheader -i 0)" $(BUILD)/samples.txt
 	@echo "Use them: -mat_gpucsr_profile $(abspath $(TUNED)) -mat_gpucsr_machine $(abspath $(MACHINE))"
 # The built-in profile, from the samples in docs/results: minutes. The order counts: of a pair that was timed twice the later file has its time
 SAMPLES := $(patsubst %,docs/results/%-samples.txt.xz,survey-2026-11-21 drawn later meshes survey-2026-11-23)
+# Systems of the papers, which auto does not choose
+FIDELITY := block4x64,jad,csr_scan,bcsr_twostep,coo,hyb,wide1
 h200: $(BUILD)/bench/fit ## the built-in profile, from the samples in docs/results
-	$< -header src/mat/impls/gpucsr/blackbox/plan/h200.h $(SAMPLES)
+	$< -without $(FIDELITY) -header src/mat/impls/gpucsr/blackbox/plan/h200.h $(SAMPLES)
 # The papers' tables that need no GPU, from the samples in docs/results into build/papers. Needs NumPy, and Matplotlib for the plots
 PAPERS := clock floor meshes sets threads cgmodel ladder accesses strips places variants reads dense gospmv lookalikes
 papers: ## the papers' tables that need no GPU, in build/papers
@@ -288,7 +300,7 @@ help: ## this list
 info: ## what was found: PETSc, compilers, CUDA
 	@echo "PETSc       $(shell $(pkgconfig) --modversion $(PETSC) 2>/dev/null || echo not found) ($(PETSC)), $(CC)"
 	@echo "decompress  $(if $(ZLIB),gzip) $(if $(LZMA),xz) $(if $(BZ2),bzip2) $(if $(ZSTD),zstd)"
-	@echo "CUDA        $(if $(NVCC),$(shell $(NVCC) --version | sed -n 's/.*release \([0-9.]*\).*/\1/p') for $(ARCHS) and PTX,$(NOCUDA): host backend alone)"
+	@echo "CUDA        $(if $(NVCC),$(shell $(NVCC) --version | sed -n 's/.*release \([0-9.]*\).*/\1/p') for $(ARCHS)$(if $(PTX), and PTX),$(NOCUDA): host backend alone)"
 NOCUDA = $(if $(filter command environment,$(firstword $(origin NVCC))),not wanted (NVCC=),nvcc not found)
 
 # What a machine with a GPU and MPI but without PETSc needs for tests and benchmarks: what was built, PETSc, and the

@@ -332,9 +332,6 @@ GPUCSR_EXTERN PetscErrorCode MatGPUCSRLoadFile(Mat, const char[], const MatGPUCS
 
   Level: advanced
 
-  Note:
-  The older names `KSP_GPU_PATH_LAUNCH` and `KSP_GPU_PATH_DRIVEN` are the second and the last.
-
 .seealso: `KSPGPUCG`, `KSPGPUBCGS`, `KSPGPUSetPath()`
 E*/
 typedef enum {
@@ -343,8 +340,6 @@ typedef enum {
   KSP_GPU_PATH_GRAPH,
   KSP_GPU_PATH_HOST_LOOP
 } KSPGPUPath;
-#define KSP_GPU_PATH_LAUNCH KSP_GPU_PATH_PERSISTENT
-#define KSP_GPU_PATH_DRIVEN KSP_GPU_PATH_HOST_LOOP
 GPUCSR_EXTERN const char *const KSPGPUPaths[];
 
 /*E
@@ -375,7 +370,7 @@ GPUCSR_EXTERN const char *const KSPGPUVariants[];
   Level: intermediate
 
   Note:
-  The older name `KSP_GPU_MIXED` is the second. In contrast, -mat_gpucsr_precision mixed rounds the matrix for good.
+  Residual replacement loses no digits of the matrix. In contrast, -mat_gpucsr_precision mixed rounds the matrix for good.
 
 .seealso: `KSPGPUCG`, `KSPGPUSetPrecision()`
 E*/
@@ -383,12 +378,10 @@ typedef enum {
   KSP_GPU_DOUBLE,
   KSP_GPU_RESIDUAL_REPLACEMENT
 } KSPGPUPrecision;
-#define KSP_GPU_MIXED KSP_GPU_RESIDUAL_REPLACEMENT
 GPUCSR_EXTERN const char *const KSPGPUPrecisions[];
 
 GPUCSR_EXTERN PetscErrorCode KSPGPUSetPath(KSP, KSPGPUPath);
 GPUCSR_EXTERN PetscErrorCode KSPGPUSetPrecision(KSP, KSPGPUPrecision);
 GPUCSR_EXTERN PetscErrorCode KSPGPUCGSetVariant(KSP, KSPGPUVariant);
-GPUCSR_EXTERN PetscErrorCode KSPGPUSetPolynomial(KSP, PetscInt, PetscReal, PetscReal);
 GPUCSR_EXTERN PetscErrorCode KSPGPUSetTrueResidual(KSP, PetscBool);
 GPUCSR_EXTERN PetscErrorCode KSPGPUGetTrueResidualNorm(KSP, PetscReal *);

@@ -79,28 +79,23 @@ static PetscErrorCode AskedOfAny(MPI_Comm comm, PetscBool cuda[2])
 */
 static PetscErrorCode CheckBackend(MPI_Comm comm)
 {
-  PetscMPIInt    rank, size, mine[2], missing, first;
-  PetscBool      cuda[2]  = {PETSC_FALSE, PETSC_FALSE}; /* required on this rank, and on any */
-  char           why[512] = "";
-  GPUCSRDevice   dev      = NULL;
-  GPUCSRAttempt  attempt;
-  PetscErrorCode ierr;
+  PetscMPIInt   size, first;
+  int           mine, missing;
+  PetscBool     cuda[2]  = {PETSC_FALSE, PETSC_FALSE}; /* required on this rank, and on any */
+  char          why[512] = "";
+  GPUCSRDevice  dev      = NULL;
+  GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
   PetscCall(AskedOfAny(comm, cuda));
   if (!cuda[1]) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCallMPI(MPI_Comm_rank(comm, &rank));
   PetscCallMPI(MPI_Comm_size(comm, &size));
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = cuda[0] ? GPUCSRDeviceOpen("cuda", &dev, why, sizeof(why)) : PETSC_SUCCESS;
-  PetscCall(GPUCSRAttemptEnd(&attempt));
-  if (ierr) PetscCall(PetscStrncpy(why, attempt.message, sizeof(why)));
-  mine[0] = cuda[0] && !dev;
-  mine[1] = mine[0] ? rank : size;
-  PetscCallMPI(MPI_Allreduce(&mine[0], &missing, 1, MPI_INT, MPI_SUM, comm));
-  PetscCallMPI(MPI_Allreduce(&mine[1], &first, 1, MPI_INT, MPI_MIN, comm));
+  GPUCSRTry(&attempt, cuda[0] ? GPUCSRDeviceOpen("cuda", &dev, why, sizeof(why)) : PETSC_SUCCESS);
+  if (attempt.error) PetscCall(PetscStrncpy(why, attempt.message, sizeof(why)));
+  mine = cuda[0] && !dev;
+  PetscCallMPI(MPI_Allreduce(&mine, &missing, 1, MPI_INT, MPI_SUM, comm));
   if (!missing) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCallMPI(MPI_Bcast(why, (PetscMPIInt)sizeof(why), MPI_CHAR, first, comm));
+  PetscCall(GPUCSRAgree(comm, &mine, NULL, why, sizeof(why), &first));
   SETERRQ(comm, PETSC_ERR_GPU, "-mat_gpucsr_backend cuda is not possible here: %s (met by rank %d, on %d of %d ranks in all); auto would compute on the host", why, (int)first, (int)missing, (int)size);
 }
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 #
-# A truncated sample file, compressed or not, gives one clear line in the programs that read it. Skipped without NumPy. ROOT/tests/run.sh runs it.
+# A truncated sample file, compressed or not, gives one clear line in the programs that read it, and these find the built-in profile. Skipped without NumPy. ROOT/tests/run.sh runs it.
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 2
 python3 -c 'import numpy' 2>/dev/null || exit 77
@@ -21,4 +21,5 @@ says "$tmp/cut.txt" "line 3 is no sample, or was cut short: spmv -samples writes
 head -c 2000 $kept >"$tmp/cut.xz"
 says "$tmp/cut.xz" "ended before the end-of-stream marker"
 says "$tmp/none.txt" "No such file"
+PYTHONPATH=src/benchmarks/papers python3 -c 'import samples; assert samples.profile()' || failed=1
 exit $failed

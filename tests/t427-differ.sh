@@ -34,7 +34,6 @@ for type in cg bcgs; do says "The path of KSP type gpu$type is not the same on a
 says "The variant of KSP type gpucg is not the same on all ranks" "$cuda -ksp_type gpucg" "-ksp_gpucg_variant single_reduction"
 says "The precision of KSP type gpucg is not the same" "$cuda -ksp_type gpucg" "-ksp_gpucg_precision residual_replacement"
 says "The test of the true residual of KSP type gpubcgs is not the same" "$cuda -ksp_type gpubcgs" "-ksp_gpubcgs_true_residual 0"
-says "The degree of the polynomial of KSP type gpucg is not the same" "$cuda -ksp_type gpucg" "-ksp_gpucg_polynomial_degree 3"
 for type in bcgs gmres; do says "The side of the preconditioner of KSP type gpu$type is not the same" "$cuda -ksp_type gpu$type" "-ksp_pc_side right"; done
 says "The norm of KSP type gpucg is not the same" "$cuda -ksp_type gpucg" "-ksp_norm_type natural"
 says "The most number of iterations of KSP type gpucg is not the same" "$cuda -ksp_type gpucg" "-ksp_max_it 3"
@@ -42,7 +41,6 @@ for path in persistent graph host_loop; do
   cg="$cuda -mat_gpucsr_halo peer -ksp_type gpucg -ksp_gpucg_path $path"
   says "The relative tolerance of KSP type gpucg is not the same" "$cg" "-ksp_rtol 1e-2"
   says "The zero initial guess of KSP type gpucg is not the same" "$cg" "-ksp_initial_guess_nonzero"
-  says "The polynomial's least eigenvalue of KSP type gpucg is not the same" "$cg -ksp_gpucg_polynomial_degree 3" "-ksp_gpucg_polynomial_eigenvalues 0.1,2"
 done
 says "The convergence test of KSP type gpucg is not the same" "$cg" "-ksp_convergence_test skip"
 says "The convergence test of KSP type gpucg is not the same" "$cg" "-ksp_converged_use_initial_residual_norm"

@@ -10,6 +10,8 @@
 //TEST name="master_gpu" args="-sequences 200 -vec_type gpu -mat_gpucsr_master device" gpu=1
 //TEST name="delay" args="-sequences 50 -mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -gpucsr_debug_delay 1" gpu=0
 //TEST name="delay" args="-sequences 50 -gpucsr_debug_delay {}" loop="1 2" gpu=1
+//TEST name="precision" args="-sequences 100 -vec_gpu_separate -vec_type gpu -mat_gpucsr_precision {}" loop="mixed single auto"
+//TEST name="precision.standin" args="-sequences 100 -mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -vec_type gpu -mat_gpucsr_precision {}" loop="mixed single auto" gpu=0
 //TEST name="seqaij" args="-sequences 200 -mat_gpucsr_format csr -mat_type aij -mat_seqaij_type seqaijgpucsr"
 //TEST name="ranks2" nsize=2 args="-sequences 60 -vec_gpu_separate -vec_type gpu -mat_gpucsr_format csr"
 //TEST name="ranks3" nsize=3 args="-sequences 60 -mat_gpucsr_format sell"
@@ -216,7 +218,7 @@ static PetscErrorCode Run(const Step step[], int n, char what[], size_t len)
 int main(int argc, char **argv)
 {
   PetscInt  sequences = 500, seed = 1, length = 25, only = -1, nkeep = LENGTH, failed = 0, keep[LENGTH];
-  char      type[64];
+  char      type[64], precision[16] = "";
   PetscBool some, least;
   PetscReal seconds = 0;
 
@@ -232,6 +234,8 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-only", &only, NULL));
   PetscCall(PetscOptionsGetReal(NULL, NULL, "-seconds", &seconds, NULL)); /* as many of them as begin within this time, and their number is told */
   PetscCall(PetscOptionsGetIntArray(NULL, NULL, "-keep", keep, &nkeep, &some));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_gpucsr_precision", precision, sizeof(precision), NULL));
+  g.single = (PetscBool)!strcmp(precision, "single");
   PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_seqaij_type", g.seqtype, sizeof(g.seqtype), NULL));
   PetscCall(PetscOptionsHasName(NULL, NULL, "-mat_gpucsr_product_least", &least));
   if (!least) PetscCall(PetscOptionsSetValue(NULL, "-mat_gpucsr_product_least", "0")); /* on the device, however small */

@@ -1,13 +1,13 @@
 //TEST name="format" args="-mat_gpucsr_format {}" loop="sell dia ell jad sell_256 stencil"
 //TEST name="graph" gpu=1 args="-path graph -mat_gpucsr_format {}" loop="csr sell dia sell_256 stencil"
-//TEST name="launch" gpu=1 args="-path launch -mat_gpucsr_kernel {}" loop="csr_scalar csr_vector8 csr_adaptive sell_row dia_row"
-//TEST name="launch_format" gpu=1 args="-path launch -mat_gpucsr_format {}" loop="jad sell_256 stencil"
-//TEST name="two_meetings" gpu=1 args="-path launch -mat_gpucsr_format {} -tiles false" loop="csr sell dia stencil"
-//TEST name="grid" gpu=1 args="-path launch -mat_gpucsr_format {} -size 200 -cases 10" loop="csr stencil"
-//TEST name="grid_two_meetings" gpu=1 args="-path launch -mat_gpucsr_format {} -size 200 -cases 10 -tiles false" loop="csr stencil"
-//TEST name="large" gpu=1 args="-path launch -mat_gpucsr_format {} -size 560 -cases 3" loop="csr dia stencil"
-//TEST name="large_few" gpu=1 args="-path launch -mat_gpucsr_format {} -size 560 -only max_it" loop="csr dia stencil sell"
-//TEST name="driven" args="-path driven -mat_gpucsr_format {}" loop="csr sell"
+//TEST name="persistent" gpu=1 args="-path persistent -mat_gpucsr_kernel {}" loop="csr_scalar csr_vector8 csr_adaptive sell_row dia_row"
+//TEST name="persistent_format" gpu=1 args="-path persistent -mat_gpucsr_format {}" loop="jad sell_256 stencil"
+//TEST name="two_meetings" gpu=1 args="-path persistent -mat_gpucsr_format {} -halo false" loop="csr sell dia stencil"
+//TEST name="grid" gpu=1 args="-path persistent -mat_gpucsr_format {} -size 200 -cases 10" loop="csr stencil"
+//TEST name="grid_two_meetings" gpu=1 args="-path persistent -mat_gpucsr_format {} -size 200 -cases 10 -halo false" loop="csr stencil"
+//TEST name="large" gpu=1 args="-path persistent -mat_gpucsr_format {} -size 560 -cases 3" loop="csr dia stencil"
+//TEST name="large_few" gpu=1 args="-path persistent -mat_gpucsr_format {} -size 560 -only max_it" loop="csr dia stencil sell"
+//TEST name="host_loop" args="-path host_loop -mat_gpucsr_format {}" loop="csr sell"
 //TEST name="standin" args="-gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -mat_gpucsr_format {}" loop="csr sell"
 //TEST name="floats" args="-mat_gpucsr_format {} -mat_gpucsr_precision auto" loop="csr sell"
 //TEST name="blocks" args="-mat_gpucsr_format csr -mat_block_size {} -ref_mat_block_size {} -blocks" loop="2 3 4 6 8"
@@ -22,7 +22,7 @@
   gpucg and gpubcgs take the iterations of PETSc's cg and bcgs, with the same residual norms but for rounding, and end for the same reason, whatever the norm, the
   preconditioner, the guess, the test, and what goes wrong.
 
-    build/tests/t610-gpuksp -dll_append build/lib/libpetscgpucsr.so -mat_gpucsr_format csr [-path persistent] [-live] [-tiles false] [-size 200] [-cases 10] [-only max_it]
+    build/tests/t610-gpuksp -dll_append build/lib/libpetscgpucsr.so -mat_gpucsr_format csr [-path persistent] [-live] [-halo false] [-size 200] [-cases 10] [-only max_it]
 */
 #include "testing.h"
 #include "krylov.h"
@@ -54,80 +54,66 @@ static const struct {
   int         what;
   const char *method, *options;
 } cases[] = {
-  {POISSON,    RANDOM,  0,               "cg",    "-pc_type none"                                                      },
-  {POISSON,    RANDOM,  0,               "cg",    "-pc_type jacobi"                                                    },
-  {POISSON,    RANDOM,  0,               "cg",    "-pc_type jacobi -pc_jacobi_type rowmax"                             },
-  {POISSON,    RANDOM,  0,               "cg",    "-pc_type jacobi -pc_jacobi_type rowsum -pc_jacobi_abs"              },
-  {POISSON,    RANDOM,  0,               "cg",    "-pc_type jacobi -ksp_norm_type unpreconditioned"                    },
-  {POISSON,    RANDOM,  0,               "cg",    "-pc_type jacobi -ksp_norm_type natural"                             },
-  {POISSON,    RANDOM,  MAYFAIL,         "cg",    "-pc_type jacobi -ksp_norm_type none -ksp_max_it 17"                 },
-  {POISSON,    RANDOM,  0,               "cg",    "-pc_type jacobi -ksp_convergence_test skip -ksp_max_it 9"           },
-  {POISSON,    RANDOM,  GUESS,           "cg",    "-pc_type jacobi"                                                    },
-  {POISSON,    RANDOM,  GUESS,           "cg",    "-pc_type jacobi -ksp_norm_type unpreconditioned"                    },
-  {POISSON,    RANDOM,  GUESS,           "cg",    "-pc_type jacobi -ksp_norm_type natural"                             },
-  {POISSON,    RANDOM,  GUESS,           "cg",    "-pc_type none -ksp_converged_use_initial_residual_norm"             },
-  {POISSON,    RANDOM,  GUESS,           "cg",    "-pc_type none -ksp_converged_use_min_initial_residual_norm"         },
-  {POISSON,    ZERO,    GUESS,           "cg",    "-pc_type jacobi"                                                    },
-  {POISSON,    ZERO,    0,               "cg",    "-pc_type jacobi"                                                    },
-  {POISSON,    ZERO,    0,               "cg",    "-pc_type jacobi -ksp_norm_type none"                                },
-  {POISSON,    RANDOM,  EXACT,           "cg",    "-pc_type jacobi -ksp_rtol 1e-2"                                     },
-  {POISSON,    RANDOM,  0,               "cg",    "-pc_type jacobi -ksp_atol 1e-1 -ksp_rtol 1e-30"                     },
-  {POISSON,    RANDOM,  MAYFAIL,         "cg",    "-pc_type jacobi -ksp_max_it 5"                                      },
-  {POISSON,    RANDOM,  MAYFAIL,         "cg",    "-pc_type jacobi -ksp_max_it 1"                                      },
-  {POISSON,    RANDOM,  0,               "cg",    "-pc_type jacobi -ksp_max_it 5 -ksp_converged_maxits"                },
-  {POISSON,    RANDOM,  0,               "cg",    "-pc_type jacobi -ksp_check_norm_iteration 6"                        },
-  {POISSON,    RANDOM,  MAYFAIL,         "cg",    "-pc_type none -ksp_divtol 1.0000001 -ksp_norm_type unpreconditioned"},
-  {POISSON,    WITHNAN, MAYFAIL,         "cg",    "-pc_type jacobi"                                                    },
-  {INDEFINITE, RANDOM,  MAYFAIL,         "cg",    "-pc_type none -ksp_rtol 1e-12"                                      },
-  {INDEFINITE, RANDOM,  MAYFAIL,         "cg",    "-pc_type jacobi -ksp_rtol 1e-12"                                    },
-  {NEGATIVE,   RANDOM,  MAYFAIL,         "cg",    "-pc_type none"                                                      },
-  {SINGULAR,   ONES,    MAYFAIL,         "cg",    "-pc_type none -ksp_max_it 60"                                       },
-  {POISSON,    RANDOM,  0,               "cg1",   "-pc_type none"                                                      },
-  {POISSON,    RANDOM,  0,               "cg1",   "-pc_type jacobi"                                                    },
-  {POISSON,    RANDOM,  0,               "cg1",   "-pc_type jacobi -ksp_norm_type unpreconditioned"                    },
-  {POISSON,    RANDOM,  0,               "cg1",   "-pc_type jacobi -ksp_norm_type natural"                             },
-  {POISSON,    RANDOM,  GUESS,           "cg1",   "-pc_type jacobi"                                                    },
-  {POISSON,    ZERO,    0,               "cg1",   "-pc_type jacobi"                                                    },
-  {INDEFINITE, RANDOM,  MAYFAIL,         "cg1",   "-pc_type none -ksp_rtol 1e-12"                                      },
-  {POISSON,    RANDOM,  MAYFAIL,         "cg1",   "-pc_type jacobi -ksp_max_it 5"                                      },
-  {POISSON,    RANDOM,  BLOCKS,          "cg",    "-pc_type pbjacobi"                                                  },
-  {POISSON,    RANDOM,  BLOCKS,          "cg",    "-pc_type pbjacobi -ksp_norm_type natural"                           },
-  {POISSON,    RANDOM,  BLOCKS | GUESS,  "cg",    "-pc_type pbjacobi -ksp_norm_type unpreconditioned"                  },
-  {POISSON,    RANDOM,  BLOCKS | GUESS,  "cg1",   "-pc_type pbjacobi"                                                  },
-  {POISSON,    RANDOM,  0,               "cg",    "-pc_type bjacobi -sub_pc_type icc"                                  },
-  {POISSON,    RANDOM,  GUESS,           "cg",    "-pc_type bjacobi -sub_pc_type icc"                                  },
-  {POISSON,    RANDOM,  0,               "cg1",   "-pc_type bjacobi -sub_pc_type icc"                                  },
-  {POISSON,    RANDOM,  0,               "cgp",   "-pc_type jacobi"                                                    },
-  {POISSON,    RANDOM,  0,               "cgp",   "-pc_type jacobi -ksp_norm_type unpreconditioned"                    },
-  {POISSON,    RANDOM,  GUESS,           "cgp",   "-pc_type jacobi"                                                    },
-  {POISSON,    RANDOM,  GUESS,           "cgp",   "-pc_type jacobi -ksp_norm_type natural"                             },
-  {POISSON,    RANDOM,  0,               "cg1p",  "-pc_type jacobi"                                                    },
-  {CONVECTION, RANDOM,  0,               "bcgsp", "-pc_type jacobi"                                                    },
-  {CONVECTION, RANDOM,  GUESS,           "bcgsp", "-pc_type jacobi -ksp_pc_side right"                                 },
-  {POISSON,    RANDOM,  BLOCKS,          "cgp",   "-pc_type pbjacobi"                                                  },
-  {POISSON,    RANDOM,  BLOCKS | GUESS,  "cgp",   "-pc_type pbjacobi -ksp_norm_type unpreconditioned"                  },
-  {CONVECTION, RANDOM,  BLOCKS,          "bcgsp", "-pc_type pbjacobi"                                                  },
-  {CONVECTION, RANDOM,  0,               "bcgs",  "-pc_type none"                                                      },
-  {CONVECTION, RANDOM,  0,               "bcgs",  "-pc_type jacobi"                                                    },
-  {CONVECTION, RANDOM,  0,               "bcgs",  "-pc_type jacobi -ksp_pc_side right"                                 },
-  {CONVECTION, RANDOM,  0,               "bcgs",  "-pc_type none -ksp_pc_side right"                                   },
-  {CONVECTION, RANDOM,  GUESS,           "bcgs",  "-pc_type jacobi"                                                    },
-  {CONVECTION, RANDOM,  GUESS,           "bcgs",  "-pc_type jacobi -ksp_pc_side right"                                 },
-  {CONVECTION, RANDOM,  MAYFAIL,         "bcgs",  "-pc_type jacobi -ksp_norm_type none -ksp_max_it 11"                 },
-  {CONVECTION, RANDOM,  MAYFAIL,         "bcgs",  "-pc_type jacobi -ksp_max_it 3"                                      },
-  {CONVECTION, RANDOM,  MAYFAIL | GUESS, "bcgs",  "-pc_type jacobi -ksp_max_it 3 -ksp_pc_side right"                   },
-  {CONVECTION, ZERO,    0,               "bcgs",  "-pc_type jacobi"                                                    },
-  {CONVECTION, RANDOM,  EXACT,           "bcgs",  "-pc_type jacobi -ksp_rtol 1e-2"                                     },
-  {CONVECTION, WITHNAN, MAYFAIL,         "bcgs",  "-pc_type jacobi"                                                    },
-  {CONVECTION, RANDOM,  BLOCKS,          "bcgs",  "-pc_type pbjacobi"                                                  },
-  {CONVECTION, RANDOM,  BLOCKS | GUESS,  "bcgs",  "-pc_type pbjacobi -ksp_pc_side right"                               },
-  {CONVECTION, RANDOM,  0,               "bcgs",  "-pc_type bjacobi"                                                   },
-  {CONVECTION, RANDOM,  GUESS,           "bcgs",  "-pc_type bjacobi -ksp_pc_side right"                                },
+  {POISSON,    RANDOM,  0,               "cg",   "-pc_type none"                                                      },
+  {POISSON,    RANDOM,  0,               "cg",   "-pc_type jacobi"                                                    },
+  {POISSON,    RANDOM,  0,               "cg",   "-pc_type jacobi -pc_jacobi_type rowmax"                             },
+  {POISSON,    RANDOM,  0,               "cg",   "-pc_type jacobi -pc_jacobi_type rowsum -pc_jacobi_abs"              },
+  {POISSON,    RANDOM,  0,               "cg",   "-pc_type jacobi -ksp_norm_type unpreconditioned"                    },
+  {POISSON,    RANDOM,  0,               "cg",   "-pc_type jacobi -ksp_norm_type natural"                             },
+  {POISSON,    RANDOM,  MAYFAIL,         "cg",   "-pc_type jacobi -ksp_norm_type none -ksp_max_it 17"                 },
+  {POISSON,    RANDOM,  0,               "cg",   "-pc_type jacobi -ksp_convergence_test skip -ksp_max_it 9"           },
+  {POISSON,    RANDOM,  GUESS,           "cg",   "-pc_type jacobi"                                                    },
+  {POISSON,    RANDOM,  GUESS,           "cg",   "-pc_type jacobi -ksp_norm_type unpreconditioned"                    },
+  {POISSON,    RANDOM,  GUESS,           "cg",   "-pc_type jacobi -ksp_norm_type natural"                             },
+  {POISSON,    RANDOM,  GUESS,           "cg",   "-pc_type none -ksp_converged_use_initial_residual_norm"             },
+  {POISSON,    RANDOM,  GUESS,           "cg",   "-pc_type none -ksp_converged_use_min_initial_residual_norm"         },
+  {POISSON,    ZERO,    GUESS,           "cg",   "-pc_type jacobi"                                                    },
+  {POISSON,    ZERO,    0,               "cg",   "-pc_type jacobi"                                                    },
+  {POISSON,    ZERO,    0,               "cg",   "-pc_type jacobi -ksp_norm_type none"                                },
+  {POISSON,    RANDOM,  EXACT,           "cg",   "-pc_type jacobi -ksp_rtol 1e-2"                                     },
+  {POISSON,    RANDOM,  0,               "cg",   "-pc_type jacobi -ksp_atol 1e-1 -ksp_rtol 1e-30"                     },
+  {POISSON,    RANDOM,  MAYFAIL,         "cg",   "-pc_type jacobi -ksp_max_it 5"                                      },
+  {POISSON,    RANDOM,  MAYFAIL,         "cg",   "-pc_type jacobi -ksp_max_it 1"                                      },
+  {POISSON,    RANDOM,  0,               "cg",   "-pc_type jacobi -ksp_max_it 5 -ksp_converged_maxits"                },
+  {POISSON,    RANDOM,  0,               "cg",   "-pc_type jacobi -ksp_check_norm_iteration 6"                        },
+  {POISSON,    RANDOM,  MAYFAIL,         "cg",   "-pc_type none -ksp_divtol 1.0000001 -ksp_norm_type unpreconditioned"},
+  {POISSON,    WITHNAN, MAYFAIL,         "cg",   "-pc_type jacobi"                                                    },
+  {INDEFINITE, RANDOM,  MAYFAIL,         "cg",   "-pc_type none -ksp_rtol 1e-12"                                      },
+  {INDEFINITE, RANDOM,  MAYFAIL,         "cg",   "-pc_type jacobi -ksp_rtol 1e-12"                                    },
+  {NEGATIVE,   RANDOM,  MAYFAIL,         "cg",   "-pc_type none"                                                      },
+  {SINGULAR,   ONES,    MAYFAIL,         "cg",   "-pc_type none -ksp_max_it 60"                                       },
+  {POISSON,    RANDOM,  0,               "cg1",  "-pc_type none"                                                      },
+  {POISSON,    RANDOM,  0,               "cg1",  "-pc_type jacobi"                                                    },
+  {POISSON,    RANDOM,  0,               "cg1",  "-pc_type jacobi -ksp_norm_type unpreconditioned"                    },
+  {POISSON,    RANDOM,  0,               "cg1",  "-pc_type jacobi -ksp_norm_type natural"                             },
+  {POISSON,    RANDOM,  GUESS,           "cg1",  "-pc_type jacobi"                                                    },
+  {POISSON,    ZERO,    0,               "cg1",  "-pc_type jacobi"                                                    },
+  {INDEFINITE, RANDOM,  MAYFAIL,         "cg1",  "-pc_type none -ksp_rtol 1e-12"                                      },
+  {POISSON,    RANDOM,  MAYFAIL,         "cg1",  "-pc_type jacobi -ksp_max_it 5"                                      },
+  {POISSON,    RANDOM,  BLOCKS,          "cg",   "-pc_type pbjacobi"                                                  },
+  {POISSON,    RANDOM,  BLOCKS,          "cg",   "-pc_type pbjacobi -ksp_norm_type natural"                           },
+  {POISSON,    RANDOM,  BLOCKS | GUESS,  "cg",   "-pc_type pbjacobi -ksp_norm_type unpreconditioned"                  },
+  {POISSON,    RANDOM,  BLOCKS | GUESS,  "cg1",  "-pc_type pbjacobi"                                                  },
+  {POISSON,    RANDOM,  0,               "cg",   "-pc_type bjacobi -sub_pc_type icc"                                  },
+  {POISSON,    RANDOM,  GUESS,           "cg",   "-pc_type bjacobi -sub_pc_type icc"                                  },
+  {POISSON,    RANDOM,  0,               "cg1",  "-pc_type bjacobi -sub_pc_type icc"                                  },
+  {CONVECTION, RANDOM,  0,               "bcgs", "-pc_type none"                                                      },
+  {CONVECTION, RANDOM,  0,               "bcgs", "-pc_type jacobi"                                                    },
+  {CONVECTION, RANDOM,  0,               "bcgs", "-pc_type jacobi -ksp_pc_side right"                                 },
+  {CONVECTION, RANDOM,  0,               "bcgs", "-pc_type none -ksp_pc_side right"                                   },
+  {CONVECTION, RANDOM,  GUESS,           "bcgs", "-pc_type jacobi"                                                    },
+  {CONVECTION, RANDOM,  GUESS,           "bcgs", "-pc_type jacobi -ksp_pc_side right"                                 },
+  {CONVECTION, RANDOM,  MAYFAIL,         "bcgs", "-pc_type jacobi -ksp_norm_type none -ksp_max_it 11"                 },
+  {CONVECTION, RANDOM,  MAYFAIL,         "bcgs", "-pc_type jacobi -ksp_max_it 3"                                      },
+  {CONVECTION, RANDOM,  MAYFAIL | GUESS, "bcgs", "-pc_type jacobi -ksp_max_it 3 -ksp_pc_side right"                   },
+  {CONVECTION, ZERO,    0,               "bcgs", "-pc_type jacobi"                                                    },
+  {CONVECTION, RANDOM,  EXACT,           "bcgs", "-pc_type jacobi -ksp_rtol 1e-2"                                     },
+  {CONVECTION, WITHNAN, MAYFAIL,         "bcgs", "-pc_type jacobi"                                                    },
+  {CONVECTION, RANDOM,  BLOCKS,          "bcgs", "-pc_type pbjacobi"                                                  },
+  {CONVECTION, RANDOM,  BLOCKS | GUESS,  "bcgs", "-pc_type pbjacobi -ksp_pc_side right"                               },
+  {CONVECTION, RANDOM,  0,               "bcgs", "-pc_type bjacobi"                                                   },
+  {CONVECTION, RANDOM,  GUESS,           "bcgs", "-pc_type bjacobi -ksp_pc_side right"                                },
 };
-
-/* What ours are told for a case of a polynomial ("cgp"), and what PETSc's are told instead of its preconditioner, of type ksp then */
-#define POLYNOMIAL(ksp) "-ksp_" ksp "_polynomial_degree 4 -ksp_" ksp "_polynomial_eigenvalues 0.05,2.2"
-#define CHEBYSHEV       " -ksp_ksp_type chebyshev -ksp_ksp_max_it 4 -ksp_ksp_norm_type none -ksp_ksp_convergence_test skip -ksp_ksp_chebyshev_eigenvalues 0.05,2.2"
 
 typedef struct {
   TestOutcome of;
@@ -176,35 +162,26 @@ static PetscErrorCode Solve(Mat A, const char prefix[], PetscInt k, PetscBool ou
   char        type[16], path[16] = "auto", option[256];
   KSP         ksp;
   Vec         b;
-  PetscBool   single, bcgs, polynomial, live = PETSC_FALSE, tiles = PETSC_TRUE, zero = (PetscBool)(cases[k].side == ZERO || cases[k].side == WITHNAN);
+  PetscBool   single, bcgs, live = PETSC_FALSE, halo = PETSC_TRUE, zero = (PetscBool)(cases[k].side == ZERO || cases[k].side == WITHNAN);
 
   PetscFunctionBegin;
   PetscCall(PetscStrncmp(method, "cg1", 3, &single));
   PetscCall(PetscStrncmp(method, "bcgs", 4, &bcgs));
-  polynomial = (PetscBool)(method[strlen(method) - 1] == 'p');
   PetscCall(PetscSNPrintf(type, sizeof(type), "%s%s", ours ? "gpu" : "", bcgs ? "bcgs" : "cg"));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-path", path, sizeof(path), NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-live", &live, NULL));
-  PetscCall(PetscOptionsGetBool(NULL, NULL, "-tiles", &tiles, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-halo", &halo, NULL));
   PetscCall(PetscOptionsPrefixPush(NULL, prefix));
   PetscCall(PetscOptionsInsertString(NULL, cases[k].options));
-  if (polynomial && ours) PetscCall(PetscOptionsInsertString(NULL, bcgs ? POLYNOMIAL("gpubcgs") : POLYNOMIAL("gpucg")));
-  if (polynomial && !ours) {
-    PetscBool blocks;
-
-    PetscCall(PetscStrncmp(cases[k].options, "-pc_type pbjacobi", 17, &blocks));
-    PetscCall(PetscSNPrintf(option, sizeof(option), "-pc_type ksp -ksp_pc_type %s" CHEBYSHEV, blocks ? "pbjacobi" : "jacobi"));
-    PetscCall(PetscOptionsInsertString(NULL, option));
-  }
   if (ours) {
-    /* no way of its own for these */
-    if (strstr(cases[k].options, " bjacobi") || (polynomial && (single || bcgs))) PetscCall(PetscStrncpy(path, "auto", sizeof(path)));
+    /* no persistent kernel solves these */
+    if (strstr(cases[k].options, " bjacobi") || (single && !strcmp(path, "persistent"))) PetscCall(PetscStrncpy(path, "auto", sizeof(path)));
     PetscCall(PetscSNPrintf(option, sizeof(option), "-ksp_%s_path %s", type, path));
     PetscCall(PetscOptionsInsertString(NULL, option));
     PetscCall(PetscSNPrintf(option, sizeof(option), "-ksp_%s_true_residual true", type)); /* also where it is dear: after a few iterations by a preconditioner that is */
     PetscCall(PetscOptionsInsertString(NULL, option));
     if (single) PetscCall(PetscOptionsInsertString(NULL, "-ksp_gpucg_variant single_reduction"));
-    if (!tiles && !bcgs) PetscCall(PetscOptionsInsertString(NULL, "-ksp_gpucg_tiles false"));
+    if (!halo && !bcgs) PetscCall(PetscOptionsInsertString(NULL, "-ksp_gpucg_halo_recomputation false"));
   }
   PetscCall(PetscOptionsPrefixPop(NULL));
   PetscCall(VecDuplicate(x, &b));

@@ -1,13 +1,13 @@
 //TEST name="format" args="-mat_gpucsr_format {}" loop="csr sell"
-//TEST name="mixed" args="-mat_gpucsr_format {} -ksp_gpucg_path graph -ksp_gpucg_precision mixed" loop="csr sell ell hyb jad bcsr3x3 bcsr8x8"
+//TEST name="mixed" args="-mat_gpucsr_format {} -ksp_gpucg_path graph -ksp_gpucg_precision residual_replacement" loop="csr sell ell hyb jad bcsr3x3 bcsr8x8"
 //TEST name="single" args="-mat_gpucsr_format {} -ksp_gpucg_variant single_reduction" loop="csr sell"
-//TEST name="path" args="-ksp_gpucg_path {} -ksp_gpubcgs_path {}" loop="graph driven" gpu=1
+//TEST name="path" args="-ksp_gpucg_path {} -ksp_gpubcgs_path {}" loop="graph host_loop" gpu=1
 
 /*
   gpucg and gpubcgs on the real matrices: to 1e-12 they converge if PETSc's cg and bcgs do, in about as many iterations, and x has the residual that they report. In
   mixed precision too: a solve that reports convergence has a true residual within the tolerance, computed here with MATAIJ.
 
-    build/tests/t611-gpuksp-datasets -dll_append build/lib/libpetscgpucsr.so [-dir share/datasets] -mat_gpucsr_format csr [-ksp_gpucg_precision mixed]
+    build/tests/t611-gpuksp-datasets -dll_append build/lib/libpetscgpucsr.so [-dir share/datasets] -mat_gpucsr_format csr [-ksp_gpucg_precision residual_replacement]
 */
 #include "testing.h"
 
@@ -100,7 +100,7 @@ int main(int argc, char **argv)
   PetscCall(TestRequireReal(32)); /* as the files were written */
   PetscCall(PetscOptionsGetString(NULL, NULL, "-dir", dir, sizeof(dir), NULL));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-ksp_gpucg_precision", word, sizeof(word), NULL));
-  PetscCall(PetscStrcmp(word, "mixed", &mixed));
+  PetscCall(PetscStrcmp(word, "residual_replacement", &mixed));
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(systems); k++) {
     char               path[2 * PETSC_MAX_PATH_LEN];
     Mat                A, R;

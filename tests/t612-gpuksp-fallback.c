@@ -6,17 +6,10 @@
 //TEST name="memory" gpu=0 args="-ksp_type gpucg -mat_gpucsr_format csr -mat_gpucsr_memory_limit 50000" warns="cg solves instead, because host device 0: sums of a solver needs"
 //TEST name="none" args="-ksp_type gpucg -mat_gpucsr_format csr -ksp_norm_type none -ksp_max_it 50"
 //TEST name="word" args="-ksp_type gpucg -mat_gpucsr_format csr -ksp_gpucg_path sideways" fails="for -ksp_gpucg_path"
-//TEST name="path" args="-ksp_type gpucg -pc_type sor -ksp_gpucg_path launch" gpu=1 fails="-ksp_gpucg_path persistent is not possible here: the preconditioner is PCApply()'s"
-//TEST name="polynomial" args="-ksp_type {} -mat_gpucsr_format csr -ksp_{}_polynomial_degree 3 -pc_type jacobi" loop="gpucg gpubcgs"
-//TEST name="polynomial_negative" args="-ksp_type {} -mat_gpucsr_format csr -ksp_{}_polynomial_degree 3 -pc_type none -scale -1" loop="gpucg gpubcgs" warns="solves instead, because the polynomial needs a positive eigenvalue of the preconditioned operator, and none was found"
-//TEST name="polynomial_negative_ranks" nsize=2 args="-ksp_type gpucg -mat_gpucsr_format csr -ksp_gpucg_polynomial_degree 3 -pc_type none -scale -1" warns="solves instead, because the polynomial needs a positive eigenvalue of the preconditioned operator, and none was found"
-//TEST name="polynomial_zero" args="-ksp_type gpucg -mat_gpucsr_format csr -ksp_gpucg_polynomial_degree 3 -pc_type none -scale 0 -ksp_norm_type none" warns="solves instead, because the polynomial needs a positive eigenvalue of the preconditioned operator, and none was found"
-//TEST name="polynomial_empty" args="-ksp_type gpucg -mat_gpucsr_format csr -ksp_gpucg_polynomial_degree 3 -pc_type jacobi -size 0" warns="solves instead, because the polynomial needs a positive eigenvalue of the preconditioned operator, and none was found"
+//TEST name="path" args="-ksp_type gpucg -pc_type sor -ksp_gpucg_path persistent" gpu=1 fails="-ksp_gpucg_path persistent is not possible here: the preconditioner is PCApply()'s"
 //TEST name="empty" args="-ksp_type {} -mat_gpucsr_format csr -pc_type jacobi -size 0" loop="gpucg gpubcgs"
-//TEST name="older_words" args="-ksp_type gpucg -mat_gpucsr_format csr -pc_type jacobi -ksp_gpucg_path driven -ksp_gpucg_precision mixed -ksp_gpucg_tiles false -options_left no -words host_loop,residual_replacement"
-//TEST name="polynomial_pc" args="-ksp_type gpucg -mat_gpucsr_format csr -pc_type sor -ksp_gpucg_polynomial_degree 3" fails="the polynomial is of PCNONE or PCJACOBI"
-//TEST name="polynomial_degree" args="-ksp_type gpucg -ksp_gpucg_polynomial_degree 101" fails="degree 101 was asked for: must be from 1 to 100"
-//TEST name="polynomial_eigenvalues" args="-ksp_type gpucg -ksp_gpucg_polynomial_degree 3 -ksp_gpucg_polynomial_eigenvalues 2,1" fails="A polynomial for eigenvalues from 2. to 1. was asked for"
+//TEST name="single_reduction" gpu=1 args="-ksp_type gpucg -mat_gpucsr_format csr -pc_type jacobi -ksp_gpucg_variant single_reduction -words graph,standard"
+//TEST name="single_reduction_path" gpu=1 args="-ksp_type gpucg -pc_type jacobi -ksp_gpucg_variant single_reduction -ksp_gpucg_path persistent" fails="a persistent kernel has the standard conjugate gradients alone"
 //TEST name="parted" args="-ksp_type gpucg -mat_gpucsr_format csr -far 1e10 -ksp_rtol 1e-9 -ksp_divtol 1e20" warns="rounding has separated them"
 //TEST name="factor" gpu=0 args="-ksp_type {} -mat_gpucsr_format csr -pc_type ilu -mat_gpucsr_solve_kernel ranges -words graph" loop="gpucg gpubcgs gpugmres"
 //TEST name="in_place" args="-ksp_type {} -mat_gpucsr_format csr -pc_type ilu -in_place pc_factor_in_place" loop="gpucg gpubcgs gpugmres gpufgmres" fails="Not for factored matrix"
@@ -75,7 +68,7 @@ int main(int argc, char **argv)
   Mat                A;
   Vec                x, b;
   KSP                ksp;
-  PetscReal          far = 0, scale = 1;
+  PetscReal          far         = 0;
   PetscInt           size        = 20;
   char               inplace[64] = "", option[80];
   PetscBool          words, zero;
@@ -86,13 +79,11 @@ int main(int argc, char **argv)
   PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
   PetscCall(TestRequireReal(64));
   PetscCall(PetscOptionsGetReal(NULL, NULL, "-far", &far, NULL));
-  PetscCall(PetscOptionsGetReal(NULL, NULL, "-scale", &scale, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-size", &size, NULL));
   PetscCall(PetscOptionsHasName(NULL, NULL, "-words", &words));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-in_place", inplace, sizeof(inplace), NULL));
   PetscCall(PetscOptionsHasName(NULL, NULL, "-zero", &zero));
   PetscCall(TestConvection(PETSC_COMM_WORLD, size, 0.0, PETSC_FALSE, &A));
-  if (scale != 1) PetscCall(MatScale(A, scale));
   PetscCall(MatCreateVecs(A, &x, &b));
   PetscCall(TestFill(b, 1, PETSC_FALSE));
   PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
@@ -119,7 +110,7 @@ int main(int argc, char **argv)
   PetscCall(KSPGetConvergedReason(ksp, &reason));
   PetscCall(KSPGetNormType(ksp, &norm));
   PetscCheck(reason > 0 || norm == KSP_NORM_NONE, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "it ended with %s", KSPConvergedReasons[reason]);
-  if (words) { /* what was said in the words of older versions is told in those of today */
+  if (words) { /* the view has them */
     char        text[4096], *word[2];
     PetscInt    nwords = 2;
     FILE       *file   = tmpfile();

@@ -1,7 +1,7 @@
 //TEST name="format" args="-mat_gpucsr_format {}" loop="csr stencil"
 //TEST name="ranks" nsize=2 args="-mat_gpucsr_format csr"
 //TEST name="graph" gpu=1 args="-mat_gpucsr_format csr -path graph"
-//TEST name="driven" args="-mat_gpucsr_format csr -path driven"
+//TEST name="host_loop" args="-mat_gpucsr_format csr -path host_loop"
 //TEST name="pc" args="-mat_gpucsr_format {} -walk" loop="csr stencil"
 //TEST name="pc_vectors" args="-mat_gpucsr_format csr -vec_gpu_separate -walk"
 //TEST name="pc_ranks" nsize=2 args="-mat_gpucsr_format csr -walk"
@@ -13,7 +13,7 @@
 //TEST name="finalize" args="-mat_gpucsr_format csr -finalize"
 //TEST name="finalize_ranks" nsize=2 args="-mat_gpucsr_format csr -finalize"
 //TEST name="finalize_standin" nsize=2 gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -mat_gpucsr_format csr -finalize"
-//TEST name="mixed" args="-mat_gpucsr_format {} -path graph -ksp_gpucg_precision mixed" loop="csr bcsr3x3"
+//TEST name="mixed" args="-mat_gpucsr_format {} -path graph -ksp_gpucg_precision residual_replacement" loop="csr bcsr3x3"
 
 /*
   A solver that is used again after a change (values, the preconditioner, its reuse) takes the same iterations as a new one. -walk: after each of many changes of the PC
@@ -46,14 +46,14 @@ static PetscErrorCode Fill(Mat A, PetscInt period, PetscReal factor)
   return FillWith(A, 2.05, period, factor);
 }
 
-static PetscErrorCode Create(Mat A, const char type[], const char pc[], PetscInt degree, KSP *ksp)
+static PetscErrorCode Create(Mat A, const char type[], const char pc[], KSP *ksp)
 {
   char option[128], path[16] = "auto";
   PC   p;
 
   PetscFunctionBegin;
   PetscCall(PetscOptionsGetString(NULL, NULL, "-path", path, sizeof(path), NULL));
-  PetscCall(PetscSNPrintf(option, sizeof(option), "-ksp_%s_path %s -ksp_%s_polynomial_degree %" PetscInt_FMT, type, path, type, degree));
+  PetscCall(PetscSNPrintf(option, sizeof(option), "-ksp_%s_path %s", type, path));
   PetscCall(PetscOptionsInsertString(NULL, option));
   PetscCall(KSPCreate(PetscObjectComm((PetscObject)A), ksp));
   PetscCall(KSPSetOperators(*ksp, A, A));
@@ -66,7 +66,7 @@ static PetscErrorCode Create(Mat A, const char type[], const char pc[], PetscInt
 }
 
 /* The next solve of ksp, and one of a solver made anew */
-static PetscErrorCode Same(KSP ksp, const char type[], const char pc[], PetscInt degree, const char what[])
+static PetscErrorCode Same(KSP ksp, const char type[], const char pc[], const char what[])
 {
   Mat       A;
   Vec       x, b;
@@ -81,12 +81,12 @@ static PetscErrorCode Same(KSP ksp, const char type[], const char pc[], PetscInt
   PetscCall(VecSet(b, 1.0));
   PetscCall(KSPSolve(ksp, b, x));
   PetscCall(KSPGetIterationNumber(ksp, &its[0]));
-  PetscCall(Create(A, type, pc, degree, &anew));
+  PetscCall(Create(A, type, pc, &anew));
   PetscCall(KSPSolve(anew, b, x));
   PetscCall(KSPGetIterationNumber(anew, &its[1]));
   PetscCall(KSPGetType(ksp, &now));
   PetscCall(PetscStrcmp(now, type, &ours));
-  PetscCheck(ours && PetscAbsInt(its[0] - its[1]) <= its[1] / 20, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s, degree %" PetscInt_FMT ", %s: %" PetscInt_FMT " iterations of %s, made anew it takes %" PetscInt_FMT, type, degree, what, its[0], now, its[1]);
+  PetscCheck(ours && PetscAbsInt(its[0] - its[1]) <= its[1] / 20, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s, %s: %" PetscInt_FMT " iterations of %s, made anew it takes %" PetscInt_FMT, type, what, its[0], now, its[1]);
   PetscCall(KSPDestroy(&anew));
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&b));
@@ -165,7 +165,7 @@ static PetscErrorCode Walk(const char type[], PetscBool right)
   PetscCall(MatSetUp(A));
   PetscCall(FillWith(A, 3.0, 5, 1.0)); /* with 2.05 rounding decides the iterations of BiCGStab: 51 or 63, by whether a product and a sum are contracted */
   PetscCall(MatConvert(A, MATAIJ, MAT_INITIAL_MATRIX, &R));
-  PetscCall(Create(A, type, PCJACOBI, 0, &ksp));
+  PetscCall(Create(A, type, PCJACOBI, &ksp));
   if (right) PetscCall(KSPSetPCSide(ksp, PC_RIGHT));
   for (int from = 0; from < CHANGES; from++)
     for (int to = 0; to < CHANGES; to++)
@@ -213,10 +213,10 @@ static PetscErrorCode Uncounted(const char type[])
   PetscCall(MatCreateSubMatrices(A, 1, &all, &all, MAT_INITIAL_MATRIX, &S));
   PetscCall(PetscObjectTypeCompare((PetscObject)S[0], MATSEQAIJGPUCSR, &ours));
   PetscCheck(ours, PETSC_COMM_SELF, PETSC_ERR_PLIB, "No test: the gathered matrix is of type %s", ((PetscObject)S[0])->type_name);
-  PetscCall(Create(S[0], type, PCNONE, 0, &ksp));
+  PetscCall(Create(S[0], type, PCNONE, &ksp));
   for (PetscInt k = 0; k < 4; k++) {
     PetscCall(PetscSNPrintf(what, sizeof(what), "change %" PetscInt_FMT " that nobody counts", k));
-    PetscCall(Same(ksp, type, PCNONE, 0, what));
+    PetscCall(Same(ksp, type, PCNONE, what));
     PetscCall(Fill(A, 2 + 3 * k, 1.0 + (PetscReal)k));
     PetscCall(MatCreateSubMatrices(A, 1, &all, &all, MAT_REUSE_MATRIX, &S));
   }
@@ -238,9 +238,9 @@ static PetscErrorCode Finalize(const char type[])
   PetscCall(MatSetVecType(A, VECSTANDARD));
   PetscCall(MatSetUp(A));
   PetscCall(Fill(A, 3, 1.0));
-  PetscCall(Create(A, type, PCJACOBI, 0, &ksp));
+  PetscCall(Create(A, type, PCJACOBI, &ksp));
   for (int k = 0; k < 3; k++) {
-    PetscCall(Same(ksp, type, PCJACOBI, 0, "the devices given back"));
+    PetscCall(Same(ksp, type, PCJACOBI, "the devices given back"));
     PetscCall(MatGPUCSRFinalizePackage());
     if (k == 1) PetscCall(MatGPUCSRInitializePackage());
   }
@@ -251,20 +251,13 @@ static PetscErrorCode Finalize(const char type[])
 
 int main(int argc, char **argv)
 {
-  static const char *const types[]  = {"gpucg", "gpubcgs"};
-  char                     path[16] = "auto";
-  PetscBool                driven, loop, walk = PETSC_FALSE, uncounted = PETSC_FALSE, finalize = PETSC_FALSE;
-  PetscMPIInt              size;
+  static const char *const types[] = {"gpucg", "gpubcgs"};
+  PetscBool                walk = PETSC_FALSE, uncounted = PETSC_FALSE, finalize = PETSC_FALSE;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
   PetscCall(MatGPUCSRInitializePackage());
   PetscCall(TestRequireReal(64));
-  PetscCall(PetscOptionsGetString(NULL, NULL, "-path", path, sizeof(path), NULL));
-  PetscCall(PetscStrcmp(path, "driven", &driven));
-  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
-  PetscCall(PetscStrcmp(path, "host_loop", &loop));
-  if (loop) driven = PETSC_TRUE;
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-walk", &walk, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-uncounted", &uncounted, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-finalize", &finalize, NULL));
@@ -274,45 +267,41 @@ int main(int argc, char **argv)
     if (uncounted) PetscCall(Uncounted(types[t]));
     if (finalize) PetscCall(Finalize(types[t]));
     if (walk || uncounted || finalize) continue;
-    for (PetscInt degree = 0; degree <= (driven ? 0 : 3); degree += 3) {
-      Mat A;
-      Vec x, b;
-      KSP ksp;
-      PC  pc;
+    Mat A;
+    Vec x, b;
+    KSP ksp;
+    PC  pc;
 
-      PetscCall(TestMatCreate(PETSC_COMM_WORLD, ROWS, ROWS, PETSC_FALSE, &A));
-      PetscCall(MatSetBlockSize(A, 3));
-      PetscCall(MatSetUp(A));
-      PetscCall(Fill(A, 1, 1.0));
-      PetscCall(Create(A, types[t], PCJACOBI, degree, &ksp));
-      PetscCall(KSPGetPC(ksp, &pc));
-      PetscCall(Same(ksp, types[t], PCJACOBI, degree, "the first solve"));
-      PetscCall(Fill(A, 10, 1.0));
-      PetscCall(Same(ksp, types[t], PCJACOBI, degree, "other values"));
-      PetscCall(KSPSetReusePreconditioner(ksp, PETSC_TRUE));
-      PetscCall(Fill(A, 5, 1.0));
-      PetscCall(MatCreateVecs(A, &x, &b));
-      PetscCall(VecSet(b, 1.0));
-      PetscCall(KSPSolve(ksp, b, x)); /* with what there was */
-      PetscCall(VecDestroy(&x));
-      PetscCall(VecDestroy(&b));
-      PetscCall(KSPSetReusePreconditioner(ksp, PETSC_FALSE));
-      PetscCall(Same(ksp, types[t], PCJACOBI, degree, "reused no more"));
-      PetscCall(Fill(A, 1, 1000.0));
-      PetscCall(Same(ksp, types[t], PCJACOBI, degree, "a thousand times as large"));
-      PetscCall(PCSetType(pc, PCNONE));
-      PetscCall(Same(ksp, types[t], PCNONE, degree, "no preconditioner"));
-      if (!degree || size == 1) {
-        PetscCall(PCSetType(pc, PCPBJACOBI));
-        PetscCall(Same(ksp, types[t], PCPBJACOBI, degree, "blocks"));
-        PetscCall(Fill(A, 10, 1.0));
-        PetscCall(Same(ksp, types[t], PCPBJACOBI, degree, "blocks of other values"));
-      }
-      PetscCall(PCSetType(pc, PCJACOBI));
-      PetscCall(Same(ksp, types[t], PCJACOBI, degree, "the diagonal again"));
-      PetscCall(KSPDestroy(&ksp));
-      PetscCall(MatDestroy(&A));
-    }
+    PetscCall(TestMatCreate(PETSC_COMM_WORLD, ROWS, ROWS, PETSC_FALSE, &A));
+    PetscCall(MatSetBlockSize(A, 3));
+    PetscCall(MatSetUp(A));
+    PetscCall(Fill(A, 1, 1.0));
+    PetscCall(Create(A, types[t], PCJACOBI, &ksp));
+    PetscCall(KSPGetPC(ksp, &pc));
+    PetscCall(Same(ksp, types[t], PCJACOBI, "the first solve"));
+    PetscCall(Fill(A, 10, 1.0));
+    PetscCall(Same(ksp, types[t], PCJACOBI, "other values"));
+    PetscCall(KSPSetReusePreconditioner(ksp, PETSC_TRUE));
+    PetscCall(Fill(A, 5, 1.0));
+    PetscCall(MatCreateVecs(A, &x, &b));
+    PetscCall(VecSet(b, 1.0));
+    PetscCall(KSPSolve(ksp, b, x)); /* with what there was */
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&b));
+    PetscCall(KSPSetReusePreconditioner(ksp, PETSC_FALSE));
+    PetscCall(Same(ksp, types[t], PCJACOBI, "reused no more"));
+    PetscCall(Fill(A, 1, 1000.0));
+    PetscCall(Same(ksp, types[t], PCJACOBI, "a thousand times as large"));
+    PetscCall(PCSetType(pc, PCNONE));
+    PetscCall(Same(ksp, types[t], PCNONE, "no preconditioner"));
+    PetscCall(PCSetType(pc, PCPBJACOBI));
+    PetscCall(Same(ksp, types[t], PCPBJACOBI, "blocks"));
+    PetscCall(Fill(A, 10, 1.0));
+    PetscCall(Same(ksp, types[t], PCPBJACOBI, "blocks of other values"));
+    PetscCall(PCSetType(pc, PCJACOBI));
+    PetscCall(Same(ksp, types[t], PCJACOBI, "the diagonal again"));
+    PetscCall(KSPDestroy(&ksp));
+    PetscCall(MatDestroy(&A));
   }
   PetscCall(PetscFinalize());
   return 0;

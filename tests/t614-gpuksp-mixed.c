@@ -131,7 +131,7 @@ int main(int argc, char **argv)
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
   PetscCall(TestRequireReal(64));
-  PetscCall(PetscOptionsInsertString(NULL, "-ksp_gpucg_precision mixed"));
+  PetscCall(PetscOptionsInsertString(NULL, "-ksp_gpucg_precision residual_replacement"));
   for (int kind = 0; kind < KINDS; kind++)
     for (size_t f = 0; f < PETSC_STATIC_ARRAY_LENGTH(factors); f++) {
       Mat A, R;

@@ -44,11 +44,10 @@ static const Program programs[] = {
   {"-ksp_type gpucg -pc_type jacobi"},
   {"-ksp_type gpucg -pc_type pbjacobi -ksp_norm_type natural"},
   {"-ksp_type gpucg -pc_type none -ksp_gpucg_variant single_reduction"},
-  {"-ksp_type gpucg -pc_type jacobi -ksp_gpucg_precision mixed -ksp_gpucg_path graph"},
-  {"-ksp_type gpucg -pc_type jacobi -ksp_gpucg_polynomial_degree 3"},
+  {"-ksp_type gpucg -pc_type jacobi -ksp_gpucg_precision residual_replacement -ksp_gpucg_path graph"},
   {"-ksp_type gpucg -pc_type bjacobi -sub_pc_type icc"},
   {"-ksp_type gpubcgs -pc_type jacobi"},
-  {"-ksp_type gpubcgs -pc_type jacobi -ksp_pc_side right -ksp_gpubcgs_path driven"},
+  {"-ksp_type gpubcgs -pc_type jacobi -ksp_pc_side right -ksp_gpubcgs_path host_loop"},
   {"-ksp_type gpugmres -pc_type jacobi"},
   {"-ksp_type gpugmres -pc_type pbjacobi -ksp_pc_side right -ksp_gmres_restart 5 -ksp_gmres_cgs_refinement_type refine_ifneeded"},
   {"-ksp_type gpugmres -pc_type bjacobi"},
@@ -85,7 +84,6 @@ static PetscErrorCode Create(const Program *p, System *s)
   PetscCall(PetscOptionsClearValue(NULL, "-ksp_gpucg_variant"));
   PetscCall(PetscOptionsClearValue(NULL, "-ksp_gpucg_precision"));
   PetscCall(PetscOptionsClearValue(NULL, "-ksp_gpucg_path"));
-  PetscCall(PetscOptionsClearValue(NULL, "-ksp_gpucg_polynomial_degree"));
   PetscCall(PetscOptionsInsertString(NULL, p->options));
   PetscCall(TestMatCreate(PETSC_COMM_WORLD, ROWS, ROWS, PETSC_FALSE, &s->A));
   PetscCall(MatSetBlockSize(s->A, 3));
@@ -190,7 +188,6 @@ static PetscErrorCode Memory(void)
     for (int forever = 0; forever < 2; forever++) {
       int n = 0, reached = 1;
 
-      if (size > 1 && strstr(programs[p].options, "pbjacobi") && strstr(programs[p].options, "polynomial")) continue;
       while (reached) {
         System         s;
         PetscErrorCode ierr;

@@ -60,8 +60,8 @@ static PetscErrorCode Setters(Mat A, const char type[])
   PetscCall(KSPSetTolerances(ksp, 1e-8, PETSC_DEFAULT, PETSC_DEFAULT, 500));
   PetscCall(KSPGetPC(ksp, &pc));
   PetscCall(PCSetType(pc, PCJACOBI));
-  for (int k = 0; k < 3; k++) {
-    static const KSPGPUPath paths[] = {KSP_GPU_PATH_HOST_LOOP, KSP_GPU_PATH_DRIVEN, KSP_GPU_PATH_AUTO};
+  for (int k = 0; k < 2; k++) {
+    static const KSPGPUPath paths[] = {KSP_GPU_PATH_HOST_LOOP, KSP_GPU_PATH_AUTO};
 
     PetscCall(KSPGPUSetPath(ksp, paths[k]));
     PetscCall(Solve(ksp, A, KSPGPUPaths[paths[k]]));

@@ -27,7 +27,6 @@ says 'replaces the coarsest 2 levels' -ksp_type cg -pc_type gamg -ksp_view
 says "PETSc runs the cycles, because -pc_mg_gpucsr false was asked for" -ksp_type cg -pc_type gamg -pc_mg_gpucsr false -ksp_view
 says "PETSc runs the cycles, because there is one level" -ksp_type gmres -pc_type mg -pc_mg_levels 1 -ksp_view
 says 'variant single_reduction, precision double' -ksp_type gpucg -ksp_gpucg_variant single_reduction -pc_type jacobi -ksp_view
-says 'preconditioned by a Chebyshev polynomial of degree 4 of the PC below' -ksp_type gpucg -pc_type jacobi -ksp_gpucg_polynomial_degree 4 -ksp_view
 says 'last solve: path host_loop' -ksp_type gpubcgs -ksp_gpubcgs_path host_loop -pc_type jacobi -ksp_view
 says 'last solve: ' -ksp_type gpugmres -pc_type jacobi -ksp_view
 

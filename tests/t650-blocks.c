@@ -218,7 +218,15 @@ static PetscErrorCode Run(const Case *c, PetscInt k, PetscBool never)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The program gives blocks other solvers, and these back */
+/* A function of the program that a skipped solve would miss */
+static PetscErrorCode Twice(KSP ksp, Vec b, Vec x, void *ctx)
+{
+  PetscFunctionBegin;
+  PetscCall(VecScale(x, 2));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The program gives a block another solver or a function, and takes it back */
 static PetscErrorCode Others(PetscInt k, PetscBool ours)
 {
   Mat  A, R;
@@ -242,6 +250,21 @@ static PetscErrorCode Others(PetscInt k, PetscBool ours)
       PetscCall(PCSetType(sub, step == 1 ? PCILU : PCJACOBI));
     }
     PetscCall(Compare(pc[0], pc[1], 2, PETSC_FALSE, (PetscBool)(ours && step == 1), step == 1 ? "the second block again as the others" : "the second block by Jacobi"));
+  }
+  for (int q = 0; q < 2; q++) {
+    PC sub;
+
+    PetscCall(PCBJacobiGetSubKSP(pc[q], NULL, NULL, &ksp));
+    PetscCall(KSPGetPC(ksp[1], &sub));
+    PetscCall(PCSetType(sub, PCILU));
+  }
+  PetscCall(Compare(pc[0], pc[1], 2, PETSC_FALSE, ours, "all blocks alike"));
+  for (int step = 0; step < 2; step++) {
+    for (int q = 0; q < 2; q++) {
+      PetscCall(PCBJacobiGetSubKSP(pc[q], NULL, NULL, &ksp));
+      PetscCall(KSPSetPostSolve(ksp[1], step ? NULL : Twice, NULL));
+    }
+    PetscCall(Compare(pc[0], pc[1], 2, PETSC_FALSE, (PetscBool)(ours && step), step ? "without the function again" : "a function of the program after the second block's solve"));
   }
   for (int q = 0; q < 2; q++) PetscCall(PCDestroy(&pc[q]));
   PetscCall(MatDestroy(&A));

@@ -7,6 +7,7 @@
   //TEST name="vectors" args="-mat_gpucsr_format csr -vec_type gpu -vec_gpu_separate"
   //TEST name="standin" gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1"
   //TEST name="late" gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -gpucsr_debug_defer 3 -small"
+  //TEST name="direct" args="-mat_gpucsr_format csr -direct"
   //TEST name="ranks" nsize=2 args="-refuse ranks" fails="PC type gpuamg is for one process"
   //TEST name="aij" args="-refuse aij" fails="PC type gpuamg needs a matrix of type gpucsr, not seqaij"
   //TEST name="wide" args="-refuse wide" fails="PC type gpuamg needs a square matrix"
@@ -17,7 +18,7 @@ static char help[] = "Tests PCGPUAMG.\n";
 #include "testing.h"
 #include <petscgpucsr.h>
 
-static PetscBool report = PETSC_FALSE;
+static PetscBool report = PETSC_FALSE, direct = PETSC_FALSE;
 
 /* ---- problems ---- */
 
@@ -136,6 +137,7 @@ static PetscErrorCode Solver(Mat A, const char prefix[], const char type[], cons
   PetscCall(KSPSetTolerances(*ksp, 1e-8, PETSC_DEFAULT, PETSC_DEFAULT, 500));
   PetscCall(KSPGetPC(*ksp, &pc));
   PetscCall(PCSetType(pc, pctype));
+  if (!direct) PetscCall(PCGAMGSetCoarseEqLim(pc, 50)); /* several levels */
   PetscCall(KSPSetFromOptions(*ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -444,7 +446,7 @@ static PetscErrorCode Memory(const Grid *g, PetscBool again)
     PetscCall(MatDestroy(&A));
   }
   if (report) PetscCall(PetscPrintf(PETSC_COMM_SELF, "%d pieces of memory\n", n));
-  PetscCheck(n > (again ? 5 : 50) || n == 2, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%d pieces of memory", n); /* of a device none is seen here */
+  PetscCheck(n > (direct ? 2 : again ? 5 : 50) || n == 2, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%d pieces of memory", n); /* of a device none is seen here */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -516,6 +518,7 @@ int main(int argc, char **argv)
   PetscCall(TestRequireReal(0));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-small", &small, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-report", &report, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-direct", &direct, NULL));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-refuse", what, sizeof(what), &set));
   if (set) PetscCall(Refuse(what));
   if (small) {

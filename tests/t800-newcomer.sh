@@ -63,7 +63,7 @@ host/tests/t200-kernels -backend host -only triplets -large 0 >"$tmp/out" 2>&1 |
 
 # With nvcc: the device code of the other kernels, which the new rows do not change, is taken over, as it takes minutes
 if [ -f "$root/build/device/flags" ] && [ -d "$root/build/device/src" ] && { command -v nvcc || [ -x /usr/local/cuda/bin/nvcc ]; } >/dev/null 2>&1; then
-  (cd "$root" && cp --parents build/device/flags "$tmp/copy" && find build/device/src -name '*.cu.o' ! -path '*/benchmarks/*' -exec cp --parents {} "$tmp/copy" \;)
+  (cd "$root" && find build/device \( -path build/device/flags -o -path build/device/arch -o -name '*.cu.o' \) ! -path '*/benchmarks/*' -exec cp --parents {} "$tmp/copy" \;)
   build device device/bench/spmv
   if ! device/bench/spmv -backend host -shrink 40 -precisions double -setup no -o "$tmp/bench" >"$tmp/out" 2>&1; then fail "the benchmark failed:" "$tmp/out"; fi
   grep -q "\"$kernel\"" "$tmp/bench" || fail "the benchmark does not list $kernel:" "$tmp/bench"

@@ -3,7 +3,7 @@ static char help[] = "The fill of blocks: exact, estimated from a sample of the 
 /*
     fill [-dir FOLDER,...] [-generated no] [-most entries] [-o FILE]
 
-  J. Zhang et al., GOSpMV: the fill ratio of a block size, entries stored over entries, is estimated from a sample of the rows. M. Verschoor and A. C. Jalba (2012): orderings do not
+  X. Zhang et al., GOSpMV: the fill ratio of a block size, entries stored over entries, is estimated from a sample of the rows. M. Verschoor and A. C. Jalba (2012): orderings do not
   increase the fill. For the *.petsc of folders, generated matrices, and Delaunay meshes with at most -most (2e6) entries, FILE gets
     fill     matrix, nnz; size RxC, fraction of the rows in the sample, estimated fill, exact fill
     order    matrix, nnz; order (natural|rcm|nd|1wd|qmd|rowlength|random), size, fill; for square matrices with at most as many entries

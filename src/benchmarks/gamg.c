@@ -118,7 +118,7 @@ static PetscErrorCode Run(const char name[], PetscBool spd, PetscInt repeats, Ti
   int32_t     *i;
   PetscInt    *j;
   PetscScalar *a;
-  int          m, known = -1;
+  int          m;
   char         type[64] = MATAIJ;
   Mat          A;
   Vec          r;
@@ -127,14 +127,8 @@ static PetscErrorCode Run(const char name[], PetscBool spd, PetscInt repeats, Ti
   PC           pc;
 
   PetscFunctionBeginUser;
-  for (int k = 0; k < 4; k++) {
-    static const char *const kinds[] = {"lognormal7_%d", "lognormal27_%d", "elastic_%d", "graph_%d"}; /* in the order of SPDKind */
-
-    if (sscanf(name, kinds[k], &s.m) == 1) known = k;
-  }
-  PetscCheck(known >= 0 && s.m >= 2 && s.m <= 200, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-cases %s: must be lognormal7_N, lognormal27_N, elastic_N or graph_N, N points an edge", name);
-  s.kind = (SPDKind)known;
-  *t     = (Times){1e9, 1e9, 1e9, 1e9, 1e9, 0, 0, 0, 0};
+  PetscCheck(SPDNamed(name, &s) && s.m >= 2 && s.m <= 200, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-cases %s: must be lognormal7_N, lognormal27_N, elastic_N or graph_N, N points an edge", name);
+  *t = (Times){1e9, 1e9, 1e9, 1e9, 1e9, 0, 0, 0, 0};
   PetscCall(SPDCreate(&s, &m, &i, &j, &a));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_type", type, sizeof(type), NULL));
   PetscCall(Matrix(type, s.kind == ELASTIC ? 3 : 1, m, i, j, a, &A));

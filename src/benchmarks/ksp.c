@@ -43,12 +43,10 @@ static PetscErrorCode Assemble(const char name[], PetscBool convection, PetscBoo
   int       m = 0, n = 0;
 
   PetscFunctionBeginUser;
-  for (int k = 0; k < 4; k++) {
-    static const char *const varying[] = {"lognormal7_%d", "lognormal27_%d", "elastic_%d", "graph_%d"}; /* in the order of SPDKind */
+  if (SPDNamed(name, &spd)) {
+    const int most = spd.kind == ELASTIC ? 80 : 200;
 
-    if (sscanf(name, varying[k], &spd.m) != 1) continue;
-    PetscCheck(spd.m >= 2 && spd.m <= (k == ELASTIC ? 80 : 200), PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-cases %s: must have from 2 to %d points an edge", name, k == ELASTIC ? 80 : 200);
-    spd.kind = (SPDKind)k;
+    PetscCheck(spd.m >= 2 && spd.m <= most, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-cases %s: must have from 2 to %d points an edge", name, most);
     PetscCall(SPDCreate(&spd, &m, i, j, a));
     PetscCall(MatCreateSeqAIJWithArrays(PETSC_COMM_SELF, m, m, (PetscInt *)*i, *j, *a, A));
     *rows = m;

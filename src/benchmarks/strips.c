@@ -3,7 +3,7 @@ static char help[] = "Times four kernels on benchmark matrices, and on real ones
 /*
     strips [-o FILE] [-dir FOLDER,...] [-most n] [-budget s] [-rounds n] [-backend auto|cuda|host]
 
-  S. Wang, S. Gu, K. Li, J. Comput. Commun. 5, 2017: the time of a product is predicted from generated benchmark matrices. A benchmark matrix is square and has I strips of rows
+  R. Wang, T. Gu, M. Li, J. Comput. Commun. 5, 2017: the time of a product is predicted from generated benchmark matrices. A benchmark matrix is square and has I strips of rows
   with about P entries each. A strip is the number of rows that the GPU's threads handle at a time (16 threads a row: csr_vector16_wide1; one thread a row: csr_scalar, ell, jad). Row lengths:
 
     fixed      P each                              uniform     1 to 2 P - 1, all as often
@@ -187,7 +187,7 @@ static PetscErrorCode Benchmarks(Bench *b, double most, double budget)
     {1, 2, 3, 5, 8, 10, 15, 20, 30, 40, 50, 0},
     {1, 2, 3, 4, 5, 6,  8,  10, 0,  0,  0,  0}
   };
-  static const double means[] = {4, 8, 16, 32, 64, 256, 1024};
+  static const double means[] = {4, 8, 16, 32, 64, 128, 256, 512, 1024, 1536, 2048, 2560, 3072};
   const int           threads = b->dev->props.processors * 2048;
   int                 made = 0, late = 0;
   PetscLogDouble      t0, t;

@@ -24,10 +24,10 @@ static const char usage[] = "Usage: gpucsr-convert [OPTIONS] INPUT [OUTPUT]\n"
                             "\n"
                             "Convert a sparse matrix between file formats, and print statistics. Without OUTPUT, only print statistics.\n"
                             "INPUT is PETSc binary, LIBSVM or svmlight, Matrix Market, or Harwell-Boeing or Rutherford-Boeing, told by its content. It may be compressed by\n"
-                            "gzip, xz, bzip2 or zstd; a file, a pipe, or - for standard input. OUTPUT is a file, its format told by its name: .petsc .dat .bin, .svm .libsvm, .mtx, .rb; or by -to.\n"
+                            "gzip, xz, bzip2 or zstd; a file, a pipe, or - for standard input. OUTPUT is a file, its format told by its name: .petsc .dat .bin, .svm .libsvm, .mtx; or by -to.\n"
                             "\n"
                             "  -from FORMAT      petsc, libsvm, market or boeing\n"
-                            "  -to FORMAT        the same\n"
+                            "  -to FORMAT        petsc, libsvm or market\n"
                             "  -base 0|1         LIBSVM: index of the first column; in INPUT 0 if an index 0 occurs, else 1; in OUTPUT 1\n"
                             "  -columns N        LIBSVM: columns of the matrix, if not the largest index of INPUT\n"
                             "  -skip             skip and count bad lines, instead of stopping at the first\n"
@@ -454,8 +454,7 @@ static const char *ByName(const char *name)
     {".bin",    "petsc" },
     {".svm",    "libsvm"},
     {".libsvm", "libsvm"},
-    {".mtx",    "market"},
-    {".rb",     "boeing"}
+    {".mtx",    "market"}
   };
   const size_t length = strlen(name);
 
@@ -514,11 +513,12 @@ static int ReadCommand(int argc, char **argv, Command *k)
       if (!end || *end) return Wrong("expected a whole number after ", word);
     } else if (!strcmp(word, "-from") || !strcmp(word, "-to")) {
       const char *format = a + 1 < argc ? argv[++a] : "";
+      const int   from   = word[1] == 'f';
       int         found  = 0;
 
-      for (int i = 0; i < 4; i++) found |= !strcmp(format, formats[i]);
-      if (!found) return Wrong("expected petsc, libsvm, market or boeing after ", word);
-      if (word[1] == 'f') k->from = format;
+      for (int i = 0; i < (from ? 4 : 3); i++) found |= !strcmp(format, formats[i]);
+      if (!found) return Wrong(from ? "expected petsc, libsvm, market or boeing after " : "expected petsc, libsvm or market after ", word);
+      if (from) k->from = format;
       else k->to = format;
     } else if (!strcmp(word, "-skip")) k->skip = 1;
     else if (!strcmp(word, "-quiet")) k->quiet = 1;
@@ -567,7 +567,7 @@ int main(int argc, char **argv)
     fprintf(stderr, "gpucsr-convert: %s\n", text);
   } else {
     if (c.queries && command.output && strcmp(command.to, "libsvm")) fprintf(stderr, "gpucsr-convert: %s: numbers after qid: are not kept in this format\n", command.output);
-    if (c.statistics.labels && command.output && (!strcmp(command.to, "market") || !strcmp(command.to, "boeing"))) fprintf(stderr, "gpucsr-convert: %s: labels are not kept in this format\n", command.output);
+    if (c.statistics.labels && command.output && !strcmp(command.to, "market")) fprintf(stderr, "gpucsr-convert: %s: labels are not kept in this format\n", command.output);
     if (c.skipped) fprintf(stderr, "gpucsr-convert: %s: %lld bad lines left out, the first is line %lld\n", command.input, (long long)c.skipped, (long long)c.skip);
     if (!command.quiet) {
       const double time = Now() - begun;

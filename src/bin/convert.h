@@ -44,8 +44,6 @@ struct Writer_s {
   double     *label;
   int64_t     labels, room;
   char       *buffer;
-  size_t      kroom;
-  GPUCSRPiece kept; /* boeing: the transpose so far, with room for kroom entries */
   int (*rows)(Writer *, const Rows *, GPUCSRFault *);
   int (*finish)(Writer *, GPUCSRFault *);
 };

@@ -1,5 +1,5 @@
 /*
-  Writers: PETSc binary, Matrix Market, LIBSVM, Rutherford-Boeing.
+  Writers: PETSc binary, Matrix Market, LIBSVM.
 
   A file is written under another name, and renamed when complete. Numbers have the fewest of 15, 16 or 17 digits that read back as the same double.
 */
@@ -225,69 +225,6 @@ static int LibsvmFinish(Writer *w, GPUCSRFault *f)
   return 0;
 }
 
-/* ---- Rutherford-Boeing: by columns, so the matrix is kept until it is complete */
-
-static int BoeingRows(Writer *w, const Rows *r, GPUCSRFault *f)
-{
-  const size_t nz = (size_t)(r->row[r->m] - r->row[0]), room = w->kept.nz + nz;
-
-  if (r->first + r->m > PETSC_MAX_INT) return GPUCSRFaultSet(f, 0, 0, "has more rows than the integers of this PETSc can count, which this format needs by columns: a PETSc with 64-bit indices writes such files");
-  if (room > w->kroom) {
-    const size_t more = PetscMax(room, 2 * w->kroom);
-    void        *i    = realloc(w->kept.i, more * sizeof(PetscInt)), *j, *v;
-
-    if (i) w->kept.i = (PetscInt *)i;
-    j = i ? realloc(w->kept.j, more * sizeof(PetscInt)) : NULL;
-    if (j) w->kept.j = (PetscInt *)j;
-    v = j ? realloc(w->kept.v, more * sizeof(PetscScalar)) : NULL;
-    if (v) w->kept.v = (PetscScalar *)v;
-    else return GPUCSRFaultSet(f, 0, 0, "no memory for %zu entries, which this format needs by columns", more);
-    w->kroom = more;
-  }
-  for (int64_t i = 0; i < r->m; i++)
-    for (int64_t k = r->row[i]; k < r->row[i + 1]; k++) { /* the transpose by rows is the matrix by columns */
-      w->kept.i[w->kept.nz]   = r->j[k];
-      w->kept.j[w->kept.nz]   = (PetscInt)(r->first + i);
-      w->kept.v[w->kept.nz++] = r->v[k];
-    }
-  return 0;
-}
-
-static int BoeingFinish(Writer *w, GPUCSRFault *f)
-{
-  const int      numbers = PetscDefined(USE_COMPLEX) ? 2 : 1, width = snprintf(NULL, 0, "%lld", (long long)PetscMax(w->nz + 1, w->m)) + 1, count = 80 / width;
-  const int64_t  plines = w->n / count + 1, ilines = (w->nz + count - 1) / count, vlines = (numbers * w->nz + 2) / 3;
-  GPUCSRAssembly A   = {GPUCSR_GENERAL, 0, w->n, 1, &w->kept, 1};
-  int64_t       *row = (int64_t *)malloc((size_t)(w->n + 1) * sizeof(*row)), equal;
-  PetscInt      *j   = (PetscInt *)malloc(w->kept.nz * sizeof(*j) + 1);
-  PetscScalar   *v   = (PetscScalar *)malloc(w->kept.nz * sizeof(*v) + 1);
-  char           format[32];
-  int            failed = 0;
-
-  w->kept.low  = 0;
-  w->kept.high = PETSC_MAX_INT;
-  if (!row || !j || !v) failed = GPUCSRFaultSet(f, 0, 0, "no memory for %zu entries", w->kept.nz);
-  if (!failed) {
-    GPUCSRAssemblyCount(&A, row);
-    failed = GPUCSRAssemblyFill(&A, 0, row, j, v, &equal, f);
-  }
-  if (!failed) {
-    snprintf(format, sizeof(format), "(%dI%d)", count, width);
-    fprintf(w->out, "%-72s%-8s\n", "Written by gpucsr-convert", "GPUCSR");
-    fprintf(w->out, "%14lld %13lld %13lld %13lld\n", (long long)(plines + ilines + vlines), (long long)plines, (long long)ilines, (long long)vlines);
-    fprintf(w->out, "%cua            %13lld %13lld %13lld %13d\n", numbers == 2 ? 'c' : 'r', (long long)w->m, (long long)w->n, (long long)w->nz, 0);
-    fprintf(w->out, "%-16s%-16s%-20s\n", format, format, "(3E26.17)");
-    for (int64_t k = 0; k <= w->n; k++) fprintf(w->out, "%*lld%s", width, (long long)row[k] + 1, k == w->n || k % count == count - 1 ? "\n" : "");
-    for (int64_t k = 0; k < w->nz; k++) fprintf(w->out, "%*lld%s", width, (long long)j[k] + 1, k + 1 == w->nz || k % count == count - 1 ? "\n" : "");
-    for (int64_t k = 0; k < numbers * w->nz; k++) fprintf(w->out, "%26.17E%s", ((const double *)v)[k], k + 1 == numbers * w->nz || k % 3 == 2 ? "\n" : "");
-    if (ferror(w->out)) failed = Bad(w, f);
-  }
-  free(row);
-  free(j);
-  free(v);
-  return failed;
-}
-
 /* ---- All of them */
 
 /* The file that a signal would leave behind */
@@ -353,12 +290,9 @@ int WriterOpen(const char format[], const char name[], int base, Writer **writer
     w->rows   = MarketRows;
     w->finish = MarketFinish;
     fprintf(w->out, "%%%%MatrixMarket matrix coordinate %s general\n%*s\n", PetscDefined(USE_COMPLEX) ? "complex" : "real", HEADER - 1, "");
-  } else if (!strcmp(format, "libsvm")) {
+  } else {
     w->rows   = LibsvmRows;
     w->finish = LibsvmFinish;
-  } else {
-    w->rows   = BoeingRows;
-    w->finish = BoeingFinish;
   }
   return 0;
 }
@@ -387,7 +321,6 @@ void WriterDestroy(Writer *w)
   free(w->unfinished);
   if (w->columns) fclose(w->columns);
   if (w->values) fclose(w->values);
-  GPUCSRPieceDestroy(&w->kept);
   free(w->label);
   free(w->buffer);
   free(w);

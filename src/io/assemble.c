@@ -246,7 +246,7 @@ static int IsPattern(const GPUCSRAssembly *A)
 }
 
 /* Rows lo to hi: distributes entries to their rows, then sorts rows. Adds to equal; at has room for the current end of each row */
-static int FillRange(const GPUCSRAssembly *A, int pattern, int64_t lo, int64_t hi, const int64_t row[], int64_t at[], PetscInt j[], PetscScalar v[], int64_t *equal)
+static int FillRange(const GPUCSRAssembly *A, int64_t lo, int64_t hi, const int64_t row[], int64_t at[], PetscInt j[], PetscScalar v[], int64_t *equal)
 {
   Scratch scratch = {0, NULL, NULL};
   int     failed  = 0;
@@ -257,7 +257,7 @@ static int FillRange(const GPUCSRAssembly *A, int pattern, int64_t lo, int64_t h
   const int64_t to = at[r]++; \
   j[to]            = column; \
   v[to]            = x
-  if (pattern) {
+  if (IsPattern(A)) {
     for (size_t k = 0; k < A->npieces; k++) ForEntries(A, &A->piece[k], lo, hi, PLACE_COLUMN);
     for (int64_t k = row[lo]; k < row[hi]; k++) v[k] = 1;
   } else
@@ -274,17 +274,16 @@ static int FillRange(const GPUCSRAssembly *A, int pattern, int64_t lo, int64_t h
 
 int GPUCSRAssemblyFill(const GPUCSRAssembly *A, PetscInt base, const int64_t row[], PetscInt j[], PetscScalar v[], int64_t *equal, GPUCSRFault *f)
 {
-  const int64_t m       = A->rend - A->rstart;
-  const int     pattern = IsPattern(A);
-  int64_t       total   = 0, *at;
-  int           failed  = 0;
+  const int64_t m      = A->rend - A->rstart;
+  int64_t       total  = 0, *at;
+  int           failed = 0;
 
   *equal = 0;
   if (IsRows(A)) return FillRows(A, base, j, v, f);
   at = (int64_t *)malloc((size_t)(m + 1) * sizeof(*at));
   if (!at) return GPUCSRFaultSet(f, 0, 0, "no memory for %lld rows", (long long)m);
 #pragma omp parallel for num_threads(A->threads) schedule(static, 1) reduction(+ : total) reduction(| : failed)
-  for (int t = 0; t < A->threads; t++) failed |= FillRange(A, pattern, RowOfThread(A, row, t), RowOfThread(A, row, t + 1), row, at, j, v, &total);
+  for (int t = 0; t < A->threads; t++) failed |= FillRange(A, RowOfThread(A, row, t), RowOfThread(A, row, t + 1), row, at, j, v, &total);
   free(at);
   *equal = total;
   return failed ? GPUCSRFaultSet(f, 0, 0, "no memory to sort a row") : 0;

@@ -35,28 +35,27 @@ static PetscErrorCode LoadViewer(GPUCSRReader *R, Mat A, const GPUCSRBinary *b, 
   Reads values, and makes A, if given, own its columns, which PETSc does in one thread by copying the columns to themselves. With many threads this comes after the columns, to let other threads work meanwhile.
   With one or two threads it comes before, as the first touch of their memory, with the copied part in the caches.
 */
-static int FillValues(const GPUCSRReader *R, Mat A, const GPUCSRBinary *b, int64_t first, int64_t nz, PetscInt j[], PetscScalar v[], PetscErrorCode *ierr, GPUCSRFault *f)
+static PetscErrorCode FillValues(GPUCSRReader *R, Mat A, const GPUCSRBinary *b, int64_t first, int64_t nz, PetscInt j[], PetscScalar v[])
 {
-  int failed = 0;
+  PetscErrorCode ierr = PETSC_SUCCESS;
 
-  *ierr = PETSC_SUCCESS;
 #pragma omp parallel num_threads(R->threads)
   {
     GPUCSRFault bad;
 
 #pragma omp master
-    if (A) *ierr = MatSeqAIJSetColumnIndices(A, j);
+    if (A) ierr = MatSeqAIJSetColumnIndices(A, j);
 #pragma omp for schedule(dynamic)
     for (int64_t k = 0; k < nz; k += PIECE) {
       if (!GPUCSRBinaryReals(b, b->values + 8 * (size_t)(first + k), PetscMin(nz - k, (int64_t)PIECE), v + k, 1, &bad)) continue;
 #pragma omp critical
       {
-        failed = 1;
-        *f     = bad;
+        R->failed = 1;
+        R->fault  = bad;
       }
     }
   }
-  return failed;
+  return ierr;
 }
 
 /* The first rank sends the contents of a stream to all */
@@ -110,7 +109,6 @@ static PetscErrorCode Entries(GPUCSRReader *R, Mat A, const GPUCSRBinary *b, Pet
   PetscInt      *j     = NULL;
   PetscScalar   *v     = NULL;
   PetscBool      direct;
-  PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
   if (R->size == 1) PetscCall(GPUCSRSeqArrays(A, PETSC_TRUE, R->nnz, &j, &v));
@@ -120,11 +118,9 @@ static PetscErrorCode Entries(GPUCSRReader *R, Mat A, const GPUCSRBinary *b, Pet
     j = R->j;
     v = R->v;
   }
-  if (early) R->failed = FillValues(R, direct ? A : NULL, b, first, row[m], j, v, &ierr, &R->fault);
-  PetscCall(ierr);
+  if (early) PetscCall(FillValues(R, direct ? A : NULL, b, first, row[m], j, v));
   if (!R->failed) R->failed = GPUCSRBinaryColumns(b, rstart, m, row, first, j, R->threads, &R->fault);
-  if (!R->failed && !early) R->failed = FillValues(R, direct ? A : NULL, b, first, row[m], j, v, &ierr, &R->fault);
-  PetscCall(ierr);
+  if (!R->failed && !early) PetscCall(FillValues(R, direct ? A : NULL, b, first, row[m], j, v));
   if (R->failed && direct) PetscCall(MatSeqAIJSetPreallocation(A, 0, R->nnz)); /* its rows are empty again */
   PetscCall(GPUCSRReaderAgree(R));
   if (direct) PetscCall(GPUCSRSpareInodes(A, m, row, j));

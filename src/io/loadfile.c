@@ -92,15 +92,15 @@ PetscErrorCode GPUCSRReaderAgree(GPUCSRReader *R)
 {
   const int64_t none = INT64_MAX;
   int64_t       line = R->failed ? R->fault.line : none, first;
-  int           who  = R->size, least;
+  int           weight;
+  PetscMPIInt   rank;
   char          text[PETSC_MAX_PATH_LEN + 512];
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Allreduce(&line, &first, 1, MPIU_INT64, MPI_MIN, R->comm));
   if (first == none) PetscFunctionReturn(PETSC_SUCCESS);
-  if (line == first) who = R->rank;
-  PetscCallMPI(MPI_Allreduce(&who, &least, 1, MPI_INT, MPI_MIN, R->comm));
-  PetscCallMPI(MPI_Bcast(&R->fault, sizeof(R->fault), MPI_BYTE, least, R->comm));
+  weight = line == first;
+  PetscCall(GPUCSRAgree(R->comm, &weight, NULL, &R->fault, sizeof(R->fault), &rank));
   GPUCSRFaultPrint(&R->fault, R->file, text, sizeof(text));
   SETERRQ(R->comm, PETSC_ERR_FILE_UNEXPECTED, "%s", text);
 }

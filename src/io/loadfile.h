@@ -5,7 +5,7 @@
 */
 #include <petscgpucsr.h>
 #include <petsc/private/matimpl.h> /* layouts and states of a Mat that a file fills */
-#include "../sys/gpucsrcompat.h"
+#include "../sys/agree.h"
 #include "gpucsrio.h"
 
 typedef struct {

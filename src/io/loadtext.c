@@ -286,8 +286,8 @@ static inline PetscMPIInt Owner(const PetscInt ranges[], PetscMPIInt size, Petsc
   return lo;
 }
 
-/* One pass over a block: counts its entries by owner, or stores them at at[owner] */
-static void Deal(const GPUCSRReader *R, const GPUCSRPiece *p, int64_t firstrow, PetscInt base, const PetscInt ranges[], int64_t at[], PetscInt i[], PetscInt j[], PetscScalar v[])
+/* One pass over a block: counts its entries by owner, or stores them in `to` at at[owner] */
+static void Deal(const GPUCSRReader *R, const GPUCSRPiece *p, int64_t firstrow, PetscInt base, const PetscInt ranges[], int64_t at[], const GPUCSRPiece *to)
 {
   PetscMPIInt owner = 0;
   size_t      e     = 0;
@@ -295,10 +295,10 @@ static void Deal(const GPUCSRReader *R, const GPUCSRPiece *p, int64_t firstrow, 
 #define GIVE(row, column, value) \
   do { \
     owner = Owner(ranges, R->size, row, owner); \
-    if (i) { \
-      i[at[owner]] = row; \
-      j[at[owner]] = column; \
-      v[at[owner]] = value; \
+    if (to) { \
+      to->i[at[owner]] = row; \
+      to->j[at[owner]] = column; \
+      to->v[at[owner]] = value; \
     } \
     at[owner]++; \
   } while (0)
@@ -322,13 +322,12 @@ static PetscErrorCode Redistribute(GPUCSRReader *R, const int64_t firstrow[], Pe
   const size_t size = (size_t)R->size, nb = R->nblocks;
   int64_t     *at, *send, *recv, *counts;
   GPUCSRBlock  got;
-  PetscInt    *i, *j;
-  PetscScalar *v;
+  GPUCSRPiece  to;
 
   PetscFunctionBegin;
   PetscCall(PetscCalloc4(nb * size + 1, &at, size + 1, &send, size + 1, &recv, size, &counts));
 #pragma omp parallel for num_threads(R->threads) schedule(dynamic)
-  for (size_t k = 0; k < nb; k++) Deal(R, &R->block[k].piece, firstrow ? firstrow[k] : 0, base, ranges, at + k * size, NULL, NULL, NULL);
+  for (size_t k = 0; k < nb; k++) Deal(R, &R->block[k].piece, firstrow ? firstrow[k] : 0, base, ranges, at + k * size, NULL);
   for (size_t r = 0; r < size; r++) {
     send[r + 1] = send[r];
     for (size_t k = 0; k < nb; k++) {
@@ -341,22 +340,22 @@ static PetscErrorCode Redistribute(GPUCSRReader *R, const int64_t firstrow[], Pe
   }
   PetscCallMPI(MPI_Alltoall(MPI_IN_PLACE, 1, MPIU_INT64, counts, 1, MPIU_INT64, R->comm));
   for (size_t r = 0; r < size; r++) recv[r + 1] = recv[r] + counts[r];
-  PetscCall(PetscMalloc3((size_t)send[size], &i, (size_t)send[size], &j, (size_t)send[size], &v));
+  PetscCall(PetscMalloc3((size_t)send[size], &to.i, (size_t)send[size], &to.j, (size_t)send[size], &to.v));
 #pragma omp parallel for num_threads(R->threads) schedule(dynamic)
   for (size_t k = 0; k < nb; k++) {
-    Deal(R, &R->block[k].piece, firstrow ? firstrow[k] : 0, base, ranges, at + k * size, i, j, v);
+    Deal(R, &R->block[k].piece, firstrow ? firstrow[k] : 0, base, ranges, at + k * size, &to);
     GPUCSRPieceDestroy(&R->block[k].piece);
   }
   memset(&got, 0, sizeof(got));
   R->failed = GPUCSRPieceAllocate(&got.piece, 0, (size_t)recv[size], 1, 1, &R->fault);
   PetscCall(GPUCSRReaderAgree(R));
-  PetscCall(Exchange(R, i, send, got.piece.i, recv, sizeof(*i)));
-  PetscCall(Exchange(R, j, send, got.piece.j, recv, sizeof(*j)));
-  PetscCall(Exchange(R, v, send, got.piece.v, recv, sizeof(*v)));
+  PetscCall(Exchange(R, to.i, send, got.piece.i, recv, sizeof(*to.i)));
+  PetscCall(Exchange(R, to.j, send, got.piece.j, recv, sizeof(*to.j)));
+  PetscCall(Exchange(R, to.v, send, got.piece.v, recv, sizeof(*to.v)));
   got.piece.nz   = (size_t)recv[size];
   got.piece.low  = 0;
   got.piece.high = PETSC_MAX_INT;
-  PetscCall(PetscFree3(i, j, v));
+  PetscCall(PetscFree3(to.i, to.j, to.v));
   PetscCall(PetscFree4(at, send, recv, counts));
   R->nblocks = 0;
   R->failed  = Keep(R, &got, 0, &R->fault);

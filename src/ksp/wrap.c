@@ -16,7 +16,7 @@ static PetscErrorCode Release(void *wrap)
 
 static GPUCSRLivingList wraps = {GPUCSR_FINAL_PC, Release, NULL};
 
-static PetscErrorCode Free(void *wrap)
+static PetscErrorCode Free(GPUCSRContext *wrap)
 {
   GPUCSRWrap *w = GPUCSR_CONTAINER_GIVES_PLACE ? *(GPUCSRWrap **)wrap : (GPUCSRWrap *)wrap;
 

@@ -53,9 +53,11 @@ typedef enum {
 
 /* The context that PETSc destroys: the pointer itself before 3.23, its place from then on */
 #if PETSC_VERSION_LT(3, 23, 0)
-typedef PetscErrorCode GPUCSRDestroyFn(void *);
+typedef void           GPUCSRContext; /* GPUCSRContext * is the argument of a destroyer */
+typedef PetscErrorCode GPUCSRDestroyFn(GPUCSRContext *);
   #define GPUCSRDestroyContext(destroy, ctx) (*(destroy))(ctx)
 #else
+typedef void             *GPUCSRContext;
 typedef PetscCtxDestroyFn GPUCSRDestroyFn;
   #define GPUCSRDestroyContext(destroy, ctx) (*(destroy))(&(ctx))
 #endif

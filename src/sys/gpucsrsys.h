@@ -3,7 +3,7 @@
 /*
   The devices of a process (device.h), its settings, and agreement of ranks.
 */
-#include "device.h"
+#include "agree.h"
 
 #if defined(__cplusplus)
 extern "C" {
@@ -90,18 +90,6 @@ GPUCSR_INTERN PetscErrorCode GPUCSRDeviceClock(GPUCSRDevice, const GPUCSREvent[2
 /* What the staged copies need of the conversion: one piece at a time, by one thread */
 GPUCSR_INTERN PetscBool GPUCSRConvertible(GPUCSRType to, GPUCSRType from);
 GPUCSR_INTERN double    GPUCSRConvertPiece(void *, GPUCSRType, const void *, GPUCSRType, size_t, size_t, double);
-
-/* Run something that may fail without PETSc printing a traceback: between Begin and End errors are kept, not shown */
-typedef struct {
-  char message[512];
-  int  stack;
-} GPUCSRAttempt;
-GPUCSR_INTERN PetscErrorCode GPUCSRAttemptBegin(GPUCSRAttempt *);
-GPUCSR_INTERN PetscErrorCode GPUCSRAttemptEnd(GPUCSRAttempt *);
-
-GPUCSR_INTERN PetscErrorCode GPUCSRSameOnAllRanks(MPI_Comm, int n, const int64_t mine[], int *differs);
-GPUCSR_INTERN int64_t        GPUCSRBits(double);
-GPUCSR_INTERN int64_t        GPUCSRNumberOf(const char[]);
 
 /* Records of the report, see records.c */
 #define GPUCSR_RECORD_NUMBERS 8

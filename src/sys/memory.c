@@ -30,13 +30,10 @@ static PetscErrorCode MallocFromDevice(GPUCSRDevice d, size_t bytes, void **p)
   PetscFunctionBegin;
   PetscCall(d->ops->activate(d->id));
   if (d->ncached) {
-    GPUCSRAttempt  attempt;
-    PetscErrorCode ierr;
+    GPUCSRAttempt attempt;
 
-    PetscCall(GPUCSRAttemptBegin(&attempt));
-    ierr = d->ops->malloc(d->id, bytes, d->stream, p);
-    PetscCall(GPUCSRAttemptEnd(&attempt));
-    if (!ierr) PetscFunctionReturn(PETSC_SUCCESS);
+    GPUCSRTry(&attempt, d->ops->malloc(d->id, bytes, d->stream, p));
+    if (!attempt.error) PetscFunctionReturn(PETSC_SUCCESS);
     PetscCall(GPUCSRCacheEmpty(d));
   }
   PetscCall(d->ops->malloc(d->id, bytes, d->stream, p));
@@ -67,17 +64,14 @@ PetscErrorCode GPUCSRMalloc(GPUCSRDevice d, size_t size, const char what[], void
 /* Can the device be reached? A lost device keeps its objects, and the next use of the device returns the error */
 PetscErrorCode GPUCSRDeviceReach(GPUCSRDevice d, GPUCSRBool settle, GPUCSRBool *yes)
 {
-  GPUCSRAttempt  attempt;
-  PetscErrorCode ierr = PETSC_SUCCESS;
+  GPUCSRAttempt attempt = {0};
 
   PetscFunctionBegin;
   if (!d->failed[0]) {
-    PetscCall(GPUCSRAttemptBegin(&attempt));
-    ierr = d->ops->activate(d->id);
-    if (!ierr && settle) ierr = GPUCSRDeviceSynchronize(d);
-    PetscCall(GPUCSRAttemptEnd(&attempt));
+    GPUCSRTry(&attempt, d->ops->activate(d->id));
+    if (settle) GPUCSRThen(&attempt, GPUCSRDeviceSynchronize(d));
   }
-  if (ierr) PetscCall(PetscStrncpy(d->failed, attempt.message, sizeof(d->failed)));
+  if (attempt.error) PetscCall(PetscStrncpy(d->failed, attempt.message, sizeof(d->failed)));
   *yes = (GPUCSRBool)!d->failed[0];
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -170,9 +164,7 @@ PetscErrorCode GPUCSRDeviceBandwidth(GPUCSRDevice d, double *rate)
     GPUCSRAttempt attempt;
 
     d->limit = 0; /* the limit is for the user's matrices */
-    PetscCall(GPUCSRAttemptBegin(&attempt));
-    (void)MeasureBandwidth(d, bytes, &a, &b, e);
-    PetscCall(GPUCSRAttemptEnd(&attempt));
+    GPUCSRTry(&attempt, MeasureBandwidth(d, bytes, &a, &b, e));
     for (int k = 0; k < 2; k++)
       if (e[k]) PetscCall(d->ops->eventdestroy(d->id, e[k]));
     PetscCall(GPUCSRFree(d, bytes, &a));

@@ -1,5 +1,5 @@
 /*
-  Shared by all backends: the process' options and devices, timing on a device, and quiet attempts. Memory is in memory.c, conversion of numbers in convert.c, copies in stage.c.
+  Shared by all backends: the process' options and devices, and timing on a device. Memory is in memory.c, conversion of numbers in convert.c, copies in stage.c.
 */
 #include "gpucsrsys.h"
 #include <omp.h>
@@ -56,13 +56,10 @@ static PetscErrorCode ReportSet(const char word[])
   PetscCall(PetscStrcasecmp(first, "full", &s->reportfull));
   s->report = PETSC_TRUE;
   if (!s->reportfull && first[0]) {
-    GPUCSRAttempt  attempt;
-    PetscErrorCode ierr;
+    GPUCSRAttempt attempt;
 
-    PetscCall(GPUCSRAttemptBegin(&attempt));
-    ierr = PetscOptionsStringToBool(first, &s->report);
-    PetscCall(GPUCSRAttemptEnd(&attempt));
-    PetscCheck(!ierr, PETSC_COMM_WORLD, PETSC_ERR_ARG_WRONG, "-mat_gpucsr_report %s: must be empty, full, :file or full:file", word);
+    GPUCSRTry(&attempt, PetscOptionsStringToBool(first, &s->report));
+    PetscCheck(!attempt.error, PETSC_COMM_WORLD, PETSC_ERR_ARG_WRONG, "-mat_gpucsr_report %s: must be empty, full, :file or full:file", word);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -89,12 +86,8 @@ PetscErrorCode GPUCSRSysInitialize(void)
   /* PETSc's error names the bad value but not the option */
 #define OPTION(get, word, ...) \
   do { \
-    PetscErrorCode ierr_; \
-\
-    PetscCall(GPUCSRAttemptBegin(&attempt)); \
-    ierr_ = get(word, __VA_ARGS__); \
-    PetscCall(GPUCSRAttemptEnd(&attempt)); \
-    PetscCheck(!ierr_, PETSC_COMM_WORLD, ierr_, word ": %s", attempt.message); \
+    GPUCSRTry(&attempt, get(word, __VA_ARGS__)); \
+    PetscCheck(!attempt.error, PETSC_COMM_WORLD, attempt.error, word ": %s", attempt.message); \
   } while (0)
   OPTION(PetscOptionsIntArray, "-mat_gpucsr_device_map", "Device of each rank of a node, repeated for further ranks", "MATGPUCSR", s->map, &s->nmap, &set);
   if (!set) s->nmap = 0;
@@ -144,9 +137,7 @@ PetscErrorCode GPUCSRSysFinalize(void)
     if (devices[b] && !devices[b]->failed[0]) { /* a failed device frees nothing, and another call would fail again */
       GPUCSRAttempt attempt;
 
-      PetscCall(GPUCSRAttemptBegin(&attempt));
-      (void)DeviceClose(devices[b]);
-      PetscCall(GPUCSRAttemptEnd(&attempt));
+      GPUCSRTry(&attempt, DeviceClose(devices[b]));
     }
     PetscCall(PetscFree(devices[b]));
   }
@@ -203,9 +194,7 @@ static PetscErrorCode DeviceRefused(GPUCSRDevice d, const char message[])
   GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  (void)DeviceClose(d);
-  PetscCall(GPUCSRAttemptEnd(&attempt));
+  GPUCSRTry(&attempt, DeviceClose(d));
   PetscCall(PetscSNPrintf(d->failed, sizeof(d->failed), "device %d cannot be opened: %s", d->id, message));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_gpucsr_backend", word, sizeof(word), NULL));
   PetscCall(PetscStrcasecmp(word, d->ops->name, &required));
@@ -225,7 +214,6 @@ PetscErrorCode GPUCSRDeviceOpen(const char name[], GPUCSRDevice *dev, char why[]
   GPUCSRDevice            d;
   size_t                  b;
   int                     n = 0, id;
-  PetscErrorCode          ierr;
 
   PetscFunctionBegin;
   *dev = NULL;
@@ -242,10 +230,8 @@ PetscErrorCode GPUCSRDeviceOpen(const char name[], GPUCSRDevice *dev, char why[]
     d->id      = id;
     d->threads = (int)s->threads;
     d->limit   = (size_t)s->memorylimit;
-    PetscCall(GPUCSRAttemptBegin(&attempt));
-    ierr = DeviceSetUp(d);
-    PetscCall(GPUCSRAttemptEnd(&attempt));
-    if (ierr) PetscCall(DeviceRefused(d, attempt.message));
+    GPUCSRTry(&attempt, DeviceSetUp(d));
+    if (attempt.error) PetscCall(DeviceRefused(d, attempt.message));
     else PetscCall(PetscInfo(NULL, "Rank %d of this node uses backend %s, device %d of %d: %s\n", (int)s->localrank, ops->name, d->id, d->props.ndevices, d->props.name));
   }
   if (devices[b]->failed[0]) PetscCall(PetscSNPrintf(why, len, "%s%s", devices[b]->nstreams ? "it failed before: " : "", devices[b]->failed));
@@ -287,82 +273,5 @@ PetscErrorCode GPUCSRDeviceClock(GPUCSRDevice d, const GPUCSREvent e[2], PetscEr
   PetscCall(ierr);
   PetscCall(d->ops->eventelapsed(d->id, e[0], e[1], seconds));
   *seconds /= n;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Keeps the first message of a chain of errors, prints none */
-static PetscErrorCode KeepError(MPI_Comm comm, int line, const char *fun, const char *file, PetscErrorCode n, PetscErrorType p, const char *mess, void *ctx)
-{
-  GPUCSRAttempt *a = (GPUCSRAttempt *)ctx;
-
-  (void)comm;
-  (void)line;
-  (void)fun;
-  (void)file;
-  if (p == PETSC_ERROR_INITIAL && !a->message[0] && mess) {
-    strncpy(a->message, mess, sizeof(a->message) - 1);
-    a->message[sizeof(a->message) - 1] = 0;
-  }
-  return n;
-}
-
-PetscErrorCode GPUCSRAttemptBegin(GPUCSRAttempt *a)
-{
-  PetscFunctionBegin;
-  a->message[0] = 0;
-  a->stack      = 0;
-#if PetscDefined(USE_DEBUG) && !PetscDefined(HAVE_THREADSAFETY)
-  a->stack = petscstack.currentsize - 1; /* an error leaves its functions on PETSc's debugging stack; without the caller */
-#endif
-  PetscCall(PetscPushErrorHandler(KeepError, a));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode GPUCSRAttemptEnd(GPUCSRAttempt *a)
-{
-#if PetscDefined(USE_DEBUG) && !PetscDefined(HAVE_THREADSAFETY)
-  petscstack.currentsize = a->stack;
-#endif
-  (void)a;
-  return PetscPopErrorHandler();
-}
-
-/* A number as GPUCSRSameOnAllRanks() compares it */
-int64_t GPUCSRBits(double number)
-{
-  int64_t bits;
-
-  memcpy(&bits, &number, sizeof(bits));
-  return bits;
-}
-
-/* And a name; NULL: there is none */
-int64_t GPUCSRNumberOf(const char name[])
-{
-  uint64_t n = 14695981039346656037u;
-
-  for (; name && *name; name++) n = (n ^ (unsigned char)*name) * 1099511628211u;
-  return (int64_t)n;
-}
-
-/* Collective: index of the first number that differs between ranks; n: none differs */
-PetscErrorCode GPUCSRSameOnAllRanks(MPI_Comm comm, int n, const int64_t mine[], int *differs)
-{
-  PetscMPIInt size;
-  int64_t    *least;
-
-  PetscFunctionBegin;
-  *differs = n;
-  PetscCallMPI(MPI_Comm_size(comm, &size));
-  if (size == 1) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscMalloc1(2 * n, &least));
-  for (int k = 0; k < n; k++) {
-    least[k]     = mine[k];
-    least[n + k] = ~mine[k]; /* the minimum of the complement gives the maximum */
-  }
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, least, 2 * n, MPI_INT64_T, MPI_MIN, comm));
-  for (int k = n - 1; k >= 0; k--)
-    if (least[k] != ~least[n + k]) *differs = k;
-  PetscCall(PetscFree(least));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -50,6 +50,9 @@ done <<END
 1 -mat_gpucsr_format bcsr2x2 -vec_type gpu -vec_gpu_separate
 1 -mat_gpucsr_format bitdense -vec_gpu_separate
 1 -mat_gpucsr_format csr -mat_gpucsr_precision auto -mat_gpucsr_transpose_at_assembly -vec_type gpu -vec_gpu_separate
+1 -mat_gpucsr_precision mixed -vec_type gpu -vec_gpu_separate
+1 -mat_gpucsr_precision single -vec_type gpu -vec_gpu_separate
+1 -mat_gpucsr_precision auto -vec_gpu_separate
 1 -mat_type aij -mat_seqaij_type seqaijgpucsr
 2 -mat_type aij -mat_seqaij_type seqaijgpucsr -mat_gpucsr_format csr
 2 -mat_gpucsr_format csr -vec_type gpu -vec_gpu_separate

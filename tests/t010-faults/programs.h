@@ -258,14 +258,14 @@ static PetscErrorCode Solvers(void)
   static const struct {
     const char *type, *pc, *path, *precision;
   } how[] = {
-    {"gpucg",   "none",    "auto",   "double"},
-    {"gpucg",   "jacobi",  "graph",  "double"},
-    {"gpucg",   "jacobi",  "driven", "double"},
-    {"gpucg",   "jacobi",  "auto",   "mixed" },
-    {"gpucg",   "bjacobi", "auto",   "double"},
-    {"gpubcgs", "none",    "auto",   "double"},
-    {"gpubcgs", "jacobi",  "driven", "double"},
-    {"cg",      "jacobi",  "auto",   "double"},
+    {"gpucg",   "none",    "auto",      "double"              },
+    {"gpucg",   "jacobi",  "graph",     "double"              },
+    {"gpucg",   "jacobi",  "host_loop", "double"              },
+    {"gpucg",   "jacobi",  "auto",      "residual_replacement"},
+    {"gpucg",   "bjacobi", "auto",      "double"              },
+    {"gpubcgs", "none",    "auto",      "double"              },
+    {"gpubcgs", "jacobi",  "host_loop", "double"              },
+    {"cg",      "jacobi",  "auto",      "double"              },
   };
   PetscMPIInt size;
 

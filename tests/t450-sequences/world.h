@@ -5,7 +5,7 @@
 #define PRODUCTS 3
 #define LENGTH   64
 #define SIZE     40      /* rows on a rank are fewer */
-#define LARGE    65536.0 /* entries beyond are made small again, long before sums stop being exact */
+#define LARGE    (g.single ? 512.0 : 65536.0) /* entries beyond are made small again, long before sums stop being exact */
 
 /* The spaces of the rows and columns of each matrix */
 static const int rowspace[MATS] = {0, 0, 1, 1, 0}, colspace[MATS] = {0, 1, 0, 1, 0};
@@ -35,6 +35,7 @@ static struct {
   PetscScalar solved[SIZE];                    /* by the reference's factors */
   uint64_t    factors[PRODUCTS + 1];           /* the patterns of what was multiplied, or gathered, when it was kept */
   PetscBool   again[PRODUCTS + 1];             /* they are the same */
+  PetscBool   single;                          /* products in single precision */
   char        seqtype[64];                     /* what -mat_seqaij_type says */
   PetscBool   promised;                        /* the program does not look at the values of a matrix */
   World       w[2];                            /* the reference is 1 */

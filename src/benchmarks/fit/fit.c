@@ -10,7 +10,7 @@ static char help[] = "Fits the profile of a machine to measured products.\n\n";
   For each pair of a format and a kernel, the parameters of its walk along a row (width, threads, most, ahead) are searched over a list. The times of the terms are a non-negative least squares fit of relative errors, repeated, as parts of a product go on at the same time. A product
   has more weight the nearer the pair is to the best.
 
-  Pairs are selected greedily, at most -pairs (44): each step adds or removes the pair whose change makes the model's choice lose least, by the model and by one fitted without the matrix, until no change does. So a pair that is sometimes the best, but unpredictably, is not selected. -without excludes pairs whose "FORMAT KERNEL" contains one of these texts. Twenty more pairs are selected for measuring:
+  Pairs are selected greedily, at most -pairs (44): each step adds or removes the pair whose change makes the model's choice lose least, by the model and by one fitted without the matrix, until no change does. So a pair that is sometimes the best, but unpredictably, is not selected. -without selects no pair whose "FORMAT KERNEL" contains one of these texts; the losses count it. Twenty more pairs are selected for measuring:
   those with which the best of the first six predictions loses least.
 
   The decision tree has, for each class of mean length and columns, the pair with the least geometric mean time.
@@ -237,7 +237,7 @@ static PetscErrorCode Extend(int kept[], int most)
     for (int q = 0; q < npairs && n < most; q++) {
       double sum = mean;
 
-      if (kept[q]) continue;
+      if (kept[q] || excluded[q]) continue;
       for (int k = first[q]; k < first[q + 1]; k++) {
         const Sample *s = &sample[of[k]];
         Tried         with;
@@ -316,7 +316,7 @@ static PetscErrorCode Keep(int most, int more)
     for (int q = 0; q < npairs; q++) {
       double sum;
 
-      if (!kept[q] && n >= most) continue;
+      if (excluded[q] || (!kept[q] && n >= most)) continue;
       if (kept[q]) TakeAll(kept, q, trial);
       else {
         memcpy(trial, now, sizeof(*now) * 2 * (size_t)nproducts);

@@ -22,6 +22,7 @@ extern int           nsamples, nproducts, nmatrices, njudged;
 extern PetscBool     judged[MAX_PRODUCTS]; /* were all pairs of the product timed, so that the loss of a choice is known? */
 extern GPUCSRCostRow row[MAX_PAIRS];
 extern int           npairs;
+extern PetscBool     excluded[MAX_PAIRS]; /* never selected, though the selection is judged by their times too */
 extern char         *without[16];
 extern PetscInt      nwithout;
 

@@ -18,6 +18,7 @@ int           nsamples, nproducts, nmatrices, njudged;
 PetscBool     judged[MAX_PRODUCTS];
 GPUCSRCostRow row[MAX_PAIRS];
 int           npairs;
+PetscBool     excluded[MAX_PAIRS];
 char         *without[16];
 PetscInt      nwithout;
 
@@ -49,15 +50,19 @@ static PetscErrorCode ReadLengths(const char *text, const Lengths *last, const L
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Is the pair one that is not to be looked at? */
-static PetscBool Without(const char format[], const char kernel[])
+/* By -without, or because this version has no such kernel */
+static PetscErrorCode Excluded(const char format[], const char kernel[], PetscBool *yes)
 {
-  char names[3 * GPUCSR_WORD];
+  const GPUCSRKernel *k;
+  char                names[3 * GPUCSR_WORD];
 
+  PetscFunctionBeginUser;
+  PetscCall(GPUCSRKernelFind(kernel, &k));
+  *yes = (PetscBool)!k;
   (void)snprintf(names, sizeof(names), "%s %s", format, kernel);
-  for (int k = 0; k < nwithout; k++)
-    if (strstr(names, without[k])) return PETSC_TRUE;
-  return PETSC_FALSE;
+  for (int w = 0; w < nwithout; w++)
+    if (strstr(names, without[w])) *yes = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The number of a matrix by its name */
@@ -192,7 +197,6 @@ PetscErrorCode ReadSamples(const char file[])
     memset(s, 0, sizeof(*s));
     PetscCheck(strchr(line, '\n'), PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s, line %d: cut short; spmv -samples writes the file anew", file, number);
     PetscCheck(sscanf(line, "%63s %3s %15s %31s %31s %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %*f %*f %lf %lf %lf %n", s->matrix, s->side, s->precision, s->format, s->kernel, &s->us, &s->best, &s->convert, &in->matrix, &in->vectors, &in->cache, &in->rows, &in->stored, &in->mean, &in->max, &in->sectors, &in->quads, &s->columns, &s->density, &deviation, &in->spread, &in->heaviest, &in->fetched[0], &in->fetched[1], &used) == 24 && used, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s, line %d: not a sample", file, number);
-    if (Without(s->format, s->kernel)) continue;
     PetscCall(ReadLengths(line + used, lengths, &lengths));
     PetscCall(GPUCSRFormatFind(s->format, &format));
     if (!format) continue; /* of another version */
@@ -212,6 +216,7 @@ PetscErrorCode ReadSamples(const char file[])
       PetscCheck(npairs < MAX_PAIRS, PETSC_COMM_SELF, PETSC_ERR_PLIB, "More than %d pairs", MAX_PAIRS);
       PetscCall(PetscStrncpy(row[npairs].format, s->format, GPUCSR_WORD));
       PetscCall(PetscStrncpy(row[npairs].kernel, s->kernel, GPUCSR_WORD));
+      PetscCall(Excluded(s->format, s->kernel, &excluded[npairs]));
       npairs++;
     }
     s->product = Product(s);

@@ -65,6 +65,9 @@ def check():
             if abs(g - w) > 0.51 * 10**-digits:  # the last digit that is given
                 print("x %d, e %d, %s: %g, not %g" % (x, e, name, g, w))
                 bad += 1
+    today = Today((2.5, 0.3, 0.3), *BLOCKS4[:1], 1)  # each constant that the formula takes is a row of sys/machine.h
+    for x, e in ((1000, 10000), (72000, 28715634)):
+        today.several(2, x, e, x / 2)
     return bad
 
 
@@ -98,21 +101,19 @@ def fits(s, q):
     return out
 
 
-# ---- today's GPUs: the same model by the constants of plan/advise.c, which predict what -mat_gpucsr_advise says ----
+# ---- today's GPUs: another formula, that of -mat_gpucsr_advise, by the constants of sys/machine.h; and the paper's own equations with today's curves ----
 
 
 def constants():
-    """NAME: number, in seconds and bytes a second, of plan/advise.c"""
-    import samples as S
-
-    with open(os.path.join(S.ROOT, "src", "mat", "impls", "gpucsr", "plan", "advise.c")) as f:
-        return {n: float(v) for n, v in re.findall(r"#define (\w+) +([0-9.][0-9.e+-]*)", f.read())}
+    """NAME: number, in seconds and bytes a second, of the rows of sys/machine.h"""
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "sys", "machine.h")) as f:
+        return {n: float(v) for n, v in re.findall(r"ROW\((\w+), ([0-9.][0-9.e+-]*),", f.read())}
 
 
 class Today:
     """Microseconds of an iteration of gpucg; product: (t0, us a MB within the cache, and beyond) of some format, bytes: of a product of x rows and e entries in it"""
 
-    CACHE = 62.9  # MB
+    CACHE, ROWS = 62.9, 32  # MB; rows of a block of the cluster at least
 
     def __init__(self, product, bytes_, multiple):
         self.c, self.curve, self.bytes, self.multiple = constants(), product, bytes_, multiple
@@ -124,24 +125,33 @@ class Today:
     def vectors(self, x, matrix):
         c, mb = self.c, 8e-6 * x
         kept = min(1, max(0, self.CACHE - matrix) / (5 * mb + 1e-9))
-        return c["CG_PASSES"] * mb * 1e12 * (kept / c["CG_CACHED"] + (1 - kept) / c["CG_VECTORS"])
+        return c["persistent_passes"] * mb * 1e12 * (kept / c["persistent_cached_rate"] + (1 - kept) / c["persistent_rate"])
 
     def one(self, x, e, product=None):
         c = self.c
         product = self.product(x, e) if product is None else product
-        if e < c["CLUSTERED"]:
-            product = 1e6 * c["CG_ENTRY"] * e / min(c["CG_CLUSTER"], math.ceil(x / c["CG_ROWS"]))
+        if e < c["cluster_entries"]:
+            product = 1e6 * c["cluster_entry"] * e / min(c["cluster_blocks"], math.ceil(x / self.ROWS))
         else:
-            product = 1e6 * c["OFALL"] + self.multiple * max(0, product - 1e6 * c["LAUNCH"])
-        return 1e6 * (c["MEETING"] + c["CG_ROW"] * e / x) + product + self.vectors(x, 1e-6 * self.bytes(x, e))
+            product = 1e6 * c["meeting_all"] + self.multiple * max(0, product - 1e6 * c["product_launch"])
+        return 1e6 * (c["meeting"] + c["persistent_entry"] * e / x) + product + self.vectors(x, 1e-6 * self.bytes(x, e))
 
     def several(self, n, x, e, halo):
         """halo: numbers that a GPU gets from the others"""
-        return 1e6 * self.c["MEETINGS"] + self.one(x / n, e / n) + 8e6 * halo / self.c["LINK"]
+        return 1e6 * self.c["meeting_ranks"] + self.one(x / n, e / n) + 8e6 * halo / self.c["link_rate"]
 
 
-BLOCKS4 = (lambda x, e: e * (8 + 4 / 16) + 20 * x, "GATHER")  # 4 by 4: values, a column for sixteen
-DIAGONALS = (lambda x, e: 8 * e + 16 * x, "DIAGONALS")
+BLOCKS4 = (lambda x, e: e * (8 + 4 / 16) + 20 * x, "product_gathered")  # 4 by 4: values, a column for sixteen
+DIAGONALS = (lambda x, e: 8 * e + 16 * x, "product_diagonals")
+
+
+def fastest(s, format, single):
+    """Of each product the sample of that format's fastest kernel"""
+    import numpy as np
+
+    q = np.array([k for k in range(s.n) if s.words[k][3] == format and s.single[k] == single])
+    q = q[np.lexsort((s.us[q], s.product[q]))]
+    return q[np.unique(s.product[q], return_index=True)[1]]
 
 
 def plateaux(s, format):
@@ -149,26 +159,69 @@ def plateaux(s, format):
     import numpy as np
     import clock
 
-    q = np.array([k for k in range(s.n) if s.words[k][3] == format and not s.single[k]])
-    q = q[np.lexsort((s.us[q], s.product[q]))]
-    q = q[np.unique(s.product[q], return_index=True)[1]]
+    q = fastest(s, format, False)
     moved = s.matrix[q] + s.vectors[q]
     X = np.column_stack([np.ones(len(q)), np.minimum(moved, Today.CACHE), np.maximum(0, moved - Today.CACHE)])
     c = clock.nonnegative(X / s.us[q][:, None], np.ones(len(q)))
     return c, np.abs(X @ c / s.us[q] - 1).mean()
 
 
+def sigmoid(m, us, squares=True):
+    """mu, sigma, nu in GB/s of the curve over numbers of 8 bytes whose errors' squares (or whose errors) are the least; None where it has no start or no rate"""
+    import numpy as np
+    import clock
+
+    best = None
+    for k in np.arange(0.2 if squares else 0.5, 1.51, 0.02):
+        X = np.column_stack([8 * m, 8 * m * m**-k])
+        c = clock.nonnegative(X / us[:, None], np.ones(len(us)))
+        e = np.abs(X @ c / us - 1)
+        e = (e**2).mean() if squares else e.mean()
+        if c.min() > 0 and (best is None or e < best[0]):
+            best = (e, (math.log2(c[1] / c[0]) / k, 1 / (k * math.log(2)), 1e-3 / c[0]))
+    return best and best[1]
+
+
+class Equations:
+    """Equations 4 and 9 in double with today's curves: products of CSR, VecPointwiseMult for each of CG2 to CG5, VecNorm for a reduction, a copy to another GPU"""
+
+    MEET = 0.4  # us of MPI_Allreduce() of two ranks of a host (docs/results/vectors.md)
+
+    def __init__(self, s):
+        import numpy as np
+        import records as R
+
+        q = fastest(s, "csr", False)
+        self.spmv = sigmoid(1e6 * (s.matrix[q] + s.vectors[q]) / 8, s.us[q])
+        rows = R.load("vec-sizes", "vec")
+        for name, op in (("step", "VecPointwiseMult"), ("reduction", "VecNorm 1 and 2")):
+            v = [r for r in rows if r["op"] == op]
+            us = np.array([r["us"] for r in v])
+            setattr(self, name, sigmoid(1e3 * np.array([r["gbs"] for r in v]) * us / 8, us, False))
+        v = [r for r in R.load("bandwidth", "copy") if r["way"] == "peer" and r["bytes"] >= 8]
+        self.link = sigmoid(np.array([r["bytes"] for r in v]) / 8, np.array([r["us"] for r in v]), False)
+
+    def one(self, x, moved):
+        """moved: bytes of a product"""
+        at = lambda m, curve: 2 * time(m, curve)  # 8 bytes for 4
+        return at(moved / 8, self.spmv) + sum(at(n * x, self.step) for *_, n in STEPS.values()) + 3 * at(x, self.reduction)
+
+    def several(self, n, x, moved):
+        """Peers reach each other's memory, so a copy is of x numbers"""
+        return self.one(x / n, moved / n) + 2 * time(x, self.link) + 4 * self.MEET
+
+
 def one_gpu():
-    """[rows, entries, measured, predicted, 1, MB] of a run of places, by the profile's time of the product"""
+    """Of a run of places: [rows, entries, measured, predicted, 1, MB, format, record] by the profile's time of the product"""
     import records as R
 
     c, out = constants(), []
     for r in R.load("definite", "place"):
         if r.get("cg_solver", 0) > 0:
             f = r["format"]
-            multiple = c["DIAGONALS"] if f in ("dia", "stencil") else c["RETOLD"] if f.startswith(("tile", "narrow")) else c["GATHER"]
+            multiple = c["product_diagonals"] if f in ("dia", "stencil") else c["product_csr"] if f.startswith(("tile", "narrow")) else c["product_gathered"]
             t = Today(None, lambda x, e, r=r: r["advised_bytes"] - 16 * r["rows"], multiple)
-            out.append((r["rows"], r["nnz"], r["cg_solver"], t.one(r["rows"], r["nnz"], r["advised_kernel_product"]), 1, 1e-6 * r["advised_bytes"]))
+            out.append((r["rows"], r["nnz"], r["cg_solver"], t.one(r["rows"], r["nnz"], r["advised_kernel_product"]), 1, 1e-6 * r["advised_bytes"], f, r))
     return out
 
 
@@ -181,20 +234,57 @@ def edge(points):
     return ["Of the matrices on one GPU the %d that take 30 to 100 MB (the last-level cache has 63) are off by %.1f %% in the mean, and the other %d by %.1f %%." % (at.sum(), 100 * off[at].mean(), (~at).sum(), 100 * off[~at].mean())]
 
 
-def measured(s):
-    """[rows, entries, measured, predicted, GPUs]: of one GPU by the profile's time of the product, of two by the curve of diagonals, which those matrices are held by"""
+def two_gpus(ksp):
+    """Records of two GPUs with that solver whose matrices are held by diagonals, the last of each matrix"""
     import records as R
     import samples as S
 
+    rows = [r for name in ("ranks", "several-gpus") for r in R.load(os.path.join(S.RESULTS, name + ".jsonl"), "ranks")]
+    return list({r["matrix"]: r for r in rows if r.get("ksp") == ksp and r["ranks"] == 2 and "gpucsr" in r["mat_type"] and r["matrix"].startswith("lognormal")}.values())
+
+
+def measured(s):
+    """[rows, entries, measured, predicted, GPUs]: of one GPU by the profile's time of the product, of two by the curve of diagonals, which those matrices are held by"""
     c, out = constants(), one_gpu()
     curve, _ = plateaux(s, "dia")
-    t = Today(curve, DIAGONALS[0], c["DIAGONALS"])
-    rows = [r for r in R.load(os.path.join(S.RESULTS, "ranks.jsonl"), "ranks") if r.get("ksp") == "gpucg" and r["ranks"] > 1 and "gpucsr" in r["mat_type"]]
-    for r in rows:
-        if r["id"] == rows[-1]["id"]:  # of the last run
-            x = r["rows"]
-            out.append((x, r["nnz"], r["iteration_us"], t.several(r["ranks"], x, r["nnz"], round(x ** (1 / 3)) ** 2), r["ranks"]))
+    t = Today(curve, DIAGONALS[0], c["product_diagonals"])
+    for r in two_gpus("gpucg"):
+        x = r["rows"]
+        out.append((x, r["nnz"], r["iteration_us"], t.several(2, x, r["nnz"], round(x ** (1 / 3)) ** 2), 2))
     return out
+
+
+def compared(s, points):
+    """Errors of equations 4 and 9 with today's curves, beside those of -mat_gpucsr_advise, and by the formats that were chosen; a second list has the parameters"""
+    import numpy as np
+
+    q, one = Equations(s), [p for p in points if p[4] == 1]
+    of = {p[7]["matrix"]: q.one(p[0], 1e6 * p[5]) for p in one}
+    two = lambda ksp: [(q.several(2, r["rows"], DIAGONALS[0](r["rows"], r["nnz"])), r["iteration_us"]) for r in two_gpus(ksp)]
+    single = lambda f: not f.startswith("bcsr")
+    lines = [
+        ("equation 4", "`KSPCG`", 1, [(of[p[7]["matrix"]], p[7]["cg_device_vectors"]) for p in one]),
+        ("equation 4", "`gpucg`", 1, [(of[p[7]["matrix"]], p[2]) for p in one]),
+        ("advise", "`KSPCG`", 1, [(p[7]["advised_cg_device_vectors"], p[7]["cg_device_vectors"]) for p in one]),
+        ("advise", "`gpucg`", 1, [(p[3], p[2]) for p in one]),
+        ("advise, entries one by one", "`gpucg`", 1, [(p[3], p[2]) for p in one if single(p[6])]),
+        ("advise, blocks of 3×3", "`gpucg`", 1, [(p[3], p[2]) for p in one if not single(p[6])]),
+        ("equation 4, entries one by one", "`KSPCG`", 1, [(of[p[7]["matrix"]], p[7]["cg_device_vectors"]) for p in one if single(p[6])]),
+        ("equation 4, blocks of 3×3", "`KSPCG`", 1, [(of[p[7]["matrix"]], p[7]["cg_device_vectors"]) for p in one if not single(p[6])]),
+        ("equation 9", "`KSPCG`", 2, two("cg")),
+        ("equation 9", "`gpucg`", 2, two("gpucg")),
+        ("advise", "`gpucg`", 2, [(p[3], p[2]) for p in points if p[4] == 2]),
+    ]
+    out = ["| formula | solver | GPUs | iterations | mean error | variance | median | worst | predicted over measured, geometric mean |", "| :-- | :-- | --: | --: | --: | --: | --: | --: | --: |"]
+    for name, solver, n, v in lines:
+        ratio = np.array([p / m for p, m in v])
+        e = np.abs(ratio - 1)
+        out.append("| %s | %s | %d | %d | %.3f | %.3f | %.3f | %.2f | %.2f |" % (name, solver, n, len(e), e.mean(), e.var(), np.median(e), e.max(), np.exp(np.log(ratio).mean())))
+    curves = ["| | µ | σ | ν, GB/s | start, us |", "| :-- | --: | --: | --: | --: |"]
+    start = lambda c: 8e-3 * 2 ** c[0] / c[2]  # where sigma is 1 / ln 2
+    for name, c in (("product of CSR", q.spmv), ("CG2 to CG5, `VecPointwiseMult`", q.step), ("reduction, `VecNorm`", q.reduction), ("to another GPU", q.link)):
+        curves.append("| %s | %.2f | %.2f | %.0f | %.1f |" % (name, *c, start(c)))
+    return out, curves
 
 
 def vectors(rows):
@@ -206,17 +296,12 @@ def vectors(rows):
     for op in dict.fromkeys(r["op"] for r in rows):
         q = [r for r in rows if r["op"] == op]
         us, mb = np.array([r["us"] for r in q]), np.array([1e-3 * r["gbs"] * r["us"] for r in q])
-        m, best = 1e6 * mb / 8, None
-        for k in np.arange(0.5, 1.51, 0.02):
-            X = np.column_stack([mb, mb * m**-k])
-            c = clock.nonnegative(X / us[:, None], np.ones(len(us)))
-            e = np.abs(X @ c / us - 1).mean()
-            if c.min() > 0 and (best is None or e < best[0]):
-                best = (e, "µ %.1f, σ %.2f, ν %.0f GB/s" % (math.log2(c[1] / c[0]) / k, 1 / (k * math.log(2)), 1e3 / c[0]))
+        curve = sigmoid(1e6 * mb / 8, us, False)
+        off = np.abs(np.array([2 * time(v, curve) for v in 1e6 * mb / 8]) / us - 1).mean() if curve else np.nan
         X = np.column_stack([np.ones(len(us)), np.minimum(mb, Today.CACHE), np.maximum(0, mb - Today.CACHE)])
         c = clock.nonnegative(X / us[:, None], np.ones(len(us)))
         rates = ["%.0f" % (1e3 / v) if v > 0 else "∞" for v in c[1:]]
-        out.append("| %s | %d | %s | %.3f | t₀ %.1f us, ν₁ %s, ν₂ %s GB/s | %.3f |" % (op, len(q), best[1] if best else "none", best[0] if best else np.nan, c[0], *rates, np.abs(X @ c / us - 1).mean()))
+        out.append("| %s | %d | %s | %.3f | t₀ %.1f us, ν₁ %s, ν₂ %s GB/s | %.3f |" % (op, len(q), "µ %.1f, σ %.2f, ν %.0f GB/s" % curve if curve else "none", off, c[0], *rates, np.abs(X @ c / us - 1).mean()))
     return out
 
 
@@ -239,13 +324,16 @@ def today(folder, s):
     c = constants()
     curve, off = plateaux(s, "bcsr4x4")
     t, points = Today(curve, BLOCKS4[0], c[BLOCKS4[1]]), measured(s)
-    out = ["A product in blocks of 4×4 starts in %.1f us and moves %.0f GB/s within the cache, %.0f beyond. An iteration of `gpucg` spends %.1f us in meetings (%.1f more from 120 000 entries on); it takes %.2f times a product without its launch; and it goes %d times through a vector, at %.1f TB/s where the cache has it and at %.1f where not. Several GPUs meet in %.0f us and exchange %.0f GB/s between two." % (curve[0], 1e3 / curve[1], 1e3 / curve[2], 1e6 * c["MEETING"], 1e6 * c["OFALL"], c["GATHER"], c["CG_PASSES"], 1e-12 * c["CG_CACHED"], 1e-12 * c["CG_VECTORS"], 1e6 * c["MEETINGS"], 1e-9 * c["LINK"]), ""]
+    out = ["A product in blocks of 4×4 starts in %.1f us and moves %.0f GB/s within the cache, %.0f beyond. An iteration of `gpucg` spends %.1f us in meetings (%.1f more from 120 000 entries on); it takes %.2f times a product without its launch; and it goes %d times through a vector, at %.1f TB/s where the cache has it and at %.1f where not. Several GPUs meet in %.0f us and exchange %.0f GB/s between two." % (curve[0], 1e3 / curve[1], 1e3 / curve[2], 1e6 * c["meeting"], 1e6 * c["meeting_all"], c["product_gathered"], c["persistent_passes"], 1e-12 * c["persistent_cached_rate"], 1e-12 * c["persistent_rate"], 1e6 * c["meeting_ranks"], 1e-9 * c["link_rate"]), ""]
     out += ["| x | e | T of one, us | of two | of four | speed-up of two | of four |", "| --: | --: | --: | --: | --: | --: | --: |"]
     for x, e in ((10**4, 10**6), (72000, 28715634), (10**6, 10**7), (10**6, 10**8), (10**7, 10**9)):
         v = [t.one(x, e), t.several(2, x, e, x / 2), t.several(4, x, e, 3 * x / 4)]
         out.append("| %d | %d | %.1f | %.1f | %.1f | %.2f | %.2f |" % (x, e, *v, v[0] / v[1], v[0] / v[2]))
     S.replace(folder + "/cgmodel.md", "TODAY", out)
     S.replace(folder + "/cgmodel.md", "ITERATIONS", errors(points))
+    equations, curves = compared(s, points)
+    S.replace(folder + "/cgmodel.md", "EQUATIONS", equations)
+    S.replace(folder + "/cgmodel.md", "CURVES", curves)
     S.replace(folder + "/cgmodel.md", "EDGE", edge(one_gpu()))
     S.replace(folder + "/cgmodel.md", "VECTORS", vectors(R.load("vec-sizes", "vec")))
     plt = S.pyplot()
@@ -282,9 +370,7 @@ def main():
     points = {}
     for n, f in formats.items():
         for single in (False, True):
-            q = np.array([k for k in range(s.n) if s.words[k][3] == f and s.single[k] == single])
-            q = q[np.lexsort((s.us[q], s.product[q]))]
-            q = q[np.unique(s.product[q], return_index=True)[1]]  # the fastest kernel of that format
+            q = fastest(s, f, single)
             for name, words, t in fits(s, q):
                 e = np.abs(t / s.us[q] - 1)
                 out.append("| %d×%d | %s | %d | %s | %s | %.3f | %.3f | %.3f | %.2f |" % (n, n, "single" if single else "double", len(q), name, words, e.mean(), e.var(), np.median(e), e.max()))

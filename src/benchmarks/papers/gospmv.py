@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """
-The rule of J. Zhang et al. (GOSpMV) for the size of blocks, beside the profile's: docs/results/gospmv.md and its plot.
+The rule of X. Zhang et al. (GOSpMV) for the size of blocks, beside the profile's: docs/results/gospmv.md and its plot.
 
     gospmv.py [-o FOLDER] [-dense RECORDS.jsonl[.xz]] [-fill RECORDS.jsonl[.xz]] [SAMPLES[.xz]]
 

@@ -149,7 +149,7 @@ def predicted(s, rows):
     return out
 
 
-def profile(name=os.path.join(ROOT, "src", "mat", "impls", "gpucsr", "plan", "h200.h")):
+def profile(name=os.path.join(ROOT, "src", "mat", "impls", "gpucsr", "blackbox", "plan", "h200.h")):
     """Lines cost and measure of a profile: {pair: (trusted, shape, times, setup)}"""
     rows = {}
     for line in open(name):

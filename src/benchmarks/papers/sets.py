@@ -6,8 +6,9 @@ Sets of pairs and decision trees, as in chapter 4 of A. H. El Zein's thesis: doc
 
 Products in double. Pool: the pairs that are the best of at least two products, the most often first. What a set loses on a product: rate of the best pair of all
 minus that of the best in the set, in GFLOP/s (the thesis), and time over the best time - 1. A pair that was not timed on a product, as it cannot hold the matrix
-or was predicted to be far behind, has a rate of 0 there, and no time: by time, sets are preferred that have one of every product. Trees take csr_merge, which takes
-every matrix, where their leaf's pair was not timed.
+or was predicted to be far behind, has neither there: by both criteria, sets are preferred that have a timed pair of every product. Sets leave out the products
+on which the pair of the least lost rate was not timed, so that this pair stands for a set of one. Trees take csr_merge, which takes every matrix, where
+their leaf's pair was not timed.
 """
 import argparse, itertools
 from collections import Counter
@@ -81,7 +82,7 @@ def exhaustive(loss, k):
 
 
 def greedy(loss, k):
-    """One row after the other, that with which the mean is least; of the first, among those that have no infinite"""
+    """One row after the other, that with which the mean is least"""
     taken, now = [], np.full(loss.shape[1], 1e9)
     for _ in range(k):
         v = np.minimum(now, loss).mean(1)
@@ -200,11 +201,15 @@ def main():
     complete = np.isfinite(ratio).all(1)
     page("POOL", ["%d products of %d matrices. %d pairs are the best for some product, %d for at least two; the pool is the first %d of those. %d of them were timed on every product; %.0f %% of the pool's pairs and products were timed." % (p.n, p.matrix.max() + 1, len(wins), len(twice), len(pool), complete.sum(), 100 * np.isfinite(ratio).mean())])
 
-    big = np.where(np.isfinite(ratio), ratio, NONE)
+    single = int(np.argmin(lost.mean(1)))
+    timed = np.isfinite(ratio[single])
+    missing = [" ".join(s.products[p.product[k]]) for k in np.where(~timed)[0]]
+    big, less = (np.where(np.isfinite(ratio), v, NONE)[:, timed] for v in (ratio, lost))
+    page("LEFT", ["Sets are judged by %d products: `%s` was not timed on %s." % (timed.sum(), short(single), ", ".join(missing) or "none of fewer")])
     out = ["| k | criterion | set | time: mean | sd | median | max | GFLOP/s: mean | sd | median | max |", "| --: | :-- | :-- " + "| --: " * 8 + "|"]
-    line = lambda k, how, t: out.append("| %d | %s | %s | %s | %s |" % (k, how, ", ".join(short(q) for q in t), describe(big[list(t)].min(0)), describe(lost[list(t)].min(0))))
+    line = lambda k, how, t: out.append("| %d | %s | %s | %s | %s |" % (k, how, ", ".join(short(q) for q in t), describe(big[list(t)].min(0)), describe(less[list(t)].min(0))))
     for k in range(1, a.most + 1):
-        for name, v in (("time", big), ("GFLOP/s", lost)):
+        for name, v in (("time", big), ("GFLOP/s", less)):
             first, second = exhaustive(v, k)
             line(k, name + ", mean", first)
             line(k, name + ", worst", second)
@@ -231,7 +236,7 @@ def main():
         told.append(tree)
     ideal = exhaustive(big, 4)
     for name, t in (("ideal choice in the best four by mean", ideal[0]), ("ideal choice in the best four by worst", ideal[1])):
-        out.append("| %s | 4 | %s | %s | | | | |" % (name, describe(big[list(t)].min(0)), describe(lost[list(t)].min(0))))
+        out.append("| %s | 4 | %s | %s | | | | |" % (name, describe(big[list(t)].min(0)), describe(less[list(t)].min(0))))
     out += estimate(s, p)
     page("TREES", out)
     t, low, high = told[0]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """
-The model of S. Wang, S. Gu and K. Li (J. Comput. Commun. 5, 2017): docs/results/strips.md and its plot.
+The model of R. Wang, T. Gu and M. Li (J. Comput. Commun. 5, 2017): docs/results/strips.md and its plot.
 
     strips.py [-o FOLDER] [-times FILE] [SAMPLES[.xz]]
 
@@ -16,6 +16,7 @@ import samples as S
 KERNELS = {"csr csr_vector16_wide1": "CSR-V", "csr csr_scalar": "CSR-S", "ell sell_row": "ELL", "jad jad_row": "JAD"}
 MADE = "constant4 constant16 constant200 uniform40 uniform50 regular_like random8 random100".split()
 THREADS = 132 * 2048
+BLOCK = 1024  # threads at most
 
 
 def strips(rows, kernel, whole):
@@ -102,7 +103,9 @@ def from_samples(s, folder):
 
 
 def line(x, y):
-    return np.polyfit(x, y, 1)
+    """Slope, value at 0, and R² of the line through points"""
+    c = np.polyfit(x, y, 1)
+    return *c, 1 - ((np.polyval(c, x) - y) ** 2).sum() / max(1e-300, ((y - y.mean()) ** 2).sum())
 
 
 def nearest(values, want):
@@ -110,53 +113,84 @@ def nearest(values, want):
     return v[np.argmin(np.abs(v - want))]
 
 
+def lengths(I, P, least):
+    """The lengths that were timed with at least so many strips"""
+    return [p for p in np.unique(P) if len(np.unique(I[P == p])) >= least]
+
+
 def product_of_lines(I, P, t):
-    """T(P) at one number of strips, E(I) at one length, over the time where both cross"""
-    star = nearest(I, 15)
-    mean = nearest(P[I == star], 64)
-    a, e, t0 = line(P[I == star], t[I == star]), line(I[P == mean], t[P == mean]), t[(I == star) & (P == mean)].mean()
-    return lambda i, p: np.polyval(a, p) * np.polyval(e, i) / t0
+    """
+    T(P) at 40 strips, E(I) at one length, or at the nearest that were timed, over the time where both cross: a branch of lengths up to a block's threads (64) and one beyond (2048).
+    Without times of three lengths beyond at some I the first branch is taken for all
+    """
+    models, said = [], []
+    for branch, want in ((P <= BLOCK, 64), (P > BLOCK, 2048)):
+        i, p, us = I[branch], P[branch], t[branch]
+        stars = [v for v in np.unique(i) if len(np.unique(p[i == v])) > 2]
+        if not stars:
+            continue
+        star = nearest(stars, 40)
+        mean = nearest(p[i == star], want)
+        a, e, t0 = line(p[i == star], us[i == star]), line(i[p == mean], us[p == mean]), us[(i == star) & (p == mean)].mean()
+        models.append(lambda i, p, a=a, e=e, t0=t0: np.polyval(a[:2], p) * np.polyval(e[:2], i) / t0)
+        said.append(["%d" % star, "%d" % mean, "%.3g, %.3g" % a[:2], "%.3f" % a[2], "%.3g, %.3g" % e[:2], "%.3f" % e[2], "%.3g" % t0])
+    return lambda i, p: np.where(p <= BLOCK, models[0](i, p), models[-1](i, p)), said
 
 
 def saddle(I, P, t):
-    """For each I a line over P, its slope a line over I; E(I) at one length"""
-    several = [i for i in np.unique(I) if len(np.unique(P[I == i])) > 1]
-    slope = line(several, [line(P[I == i], t[I == i])[0] for i in several])
-    mean = nearest(P, 32 if (P == 32).sum() > 1 else 16)
+    """For each I a line over P, its slope a line over I; E(I) at a length of 32, or at the nearest that was timed with more than two I"""
+    several = np.array([i for i in np.unique(I) if len(np.unique(P[I == i])) > 1])
+    rows = np.array([line(P[I == i], t[I == i]) for i in several])
+    slope = line(several, rows[:, 0])
+    mean = nearest(lengths(I, P, 3), 32)
     e = line(I[P == mean], t[P == mean])
-    return lambda i, p: np.polyval(slope, i) * (p - mean) + np.polyval(e, i)
+    said = [["", "%d" % mean, "%.3g, %.3g" % slope[:2], "%.3f" % slope[2], "%.3g, %.3g" % e[:2], "%.3f" % e[2], ""]]
+    return lambda i, p: np.polyval(slope[:2], i) * (p - mean) + np.polyval(e[:2], i), said
 
 
 def from_times(name, folder, s):
-    """Judged by the real matrices of the samples, of which the mean length is known and not the mode, where these are more than those of the file"""
+    """
+    Judged by the real matrices of the samples, of which the mode of the lengths is not known, so that CSR-V takes their mean; and by those of the file, which it asks by mean and by mode
+    """
     with (lzma.open if name.endswith(".xz") else open)(name, "rt") as f:
         w = [v.split() for v in f]
     sampled = ~s.transpose & np.array([not clock.generated(m) for m in s.matrix_of])
     kind, kernel, single = np.array([v[0] for v in w]), np.array([v[10] + " " + v[11] for v in w]), np.array([v[9] == "single" for v in w])
     I, rows, mean, mode, longest, us = np.array([[float(v[k]) for k in (2, 3, 6, 7, 8, 12)] for v in w]).T
-    out = ["| kernel | precision | kind | fitted to | real | I rounded up: mean | median | worst | I not rounded: mean | median | worst |", "| :-- | :-- | :-- | --: | --: " + "| --: " * 6 + "|"]
+    asked = np.array([float(v[1].split("_")[2]) if v[0] != "real" else 0 for v in w])
+    out = ["| kernel | precision | kind | fitted to | real matrices | P | I rounded up: mean | median | worst | I not rounded: mean | median | worst |", "| :-- | :-- | :-- | --: | --: | :-- " + "| --: " * 6 + "|"]
+    fits = ["| kernel | precision | kind | I* | P* | T(P), or f(I): slope, value at 0 | R² | E(I): slope, value at 0 | R² | time at I*, P*, us |", "| :-- | :-- | :-- " + "| --: " * 7 + "|"]
+    each = ["| matrix | of | kernel | precision | strips | P is the | P | us | fixed, us | normal | uniform | bernoulli |", "| :-- | :-- | :-- | :-- | --: | :-- " + "| --: " * 6 + "|"]
     for k, short in KERNELS.items():
         for one in (False, True):
-            errors = {}
             r, q = (kind == "real") & (kernel == k) & (single == one), sampled & (s.pair == s.pairs.index(k)) & (s.single == one)
-            if q.sum() > r.sum():
-                real = s.rows[q], (s.nnz / s.rows)[q] if short == "CSR-V" else s.max[q], s.us[q]
+            survey, file = ("survey", s.rows[q], s.us[q], s.matrix_of[q]), ("file", rows[r], us[r], [v[1].replace(".petsc", "") for v, mine in zip(w, r) if mine])
+            if short == "CSR-V":
+                sets = [(*survey, "mean", (s.nnz / s.rows)[q]), (*file, "mean", mean[r]), (*file, "mode", mode[r])]
             else:
-                real = rows[r], (mode if short == "CSR-V" else longest)[r], us[r]
+                sets = [(*survey, "longest", s.max[q]), (*file, "longest", longest[r])]
+            errors, models = {}, {}
             for made in ("fixed", "normal", "uniform", "bernoulli"):
                 g = (kind == made) & (kernel == k) & (single == one)
-                if g.sum() < 6 or not len(real[0]):
+                if g.sum() < 6:
                     continue
-                asked = np.round(mean[g])
-                asked = np.array([nearest((4, 8, 16, 32, 64, 256, 1024), v) for v in asked])
-                model = (product_of_lines if short == "CSR-V" else saddle)(I[g], asked, us[g])
-                e = [np.abs(model(strips(real[0], k, whole), real[1]) / real[2] - 1) for whole in (True, False)]
-                errors[made] = e[0]
-                out.append("| %s | %s | %s | %d | %d | %s | %s |" % (short, "single" if one else "double", made, g.sum(), len(real[0]), words(e[0]), words(e[1])))
-            if {"fixed", "normal", "uniform"} <= set(errors):
-                f, n, u = (errors[v] for v in ("fixed", "normal", "uniform"))
-                out.append("| %s | %s | nearer: fixed before normal %d, fixed before uniform %d, normal before uniform %d of %d | | | | | | | | |" % (short, "single" if one else "double", (f < n).sum(), (f < u).sum(), (n < u).sum(), len(f)))
-    S.replace(folder + "/strips.md", "TIMES", out)
+                models[made], said = (product_of_lines if short == "CSR-V" else saddle)(I[g], asked[g], us[g])
+                fits += ["| %s | %s | %s | %s |" % (short, "single" if one else "double", made, " | ".join(v)) for v in said]
+                for of, m, t, _, length, p in sets:
+                    if len(m):
+                        e = [np.abs(models[made](strips(m, k, whole), p) / t - 1) for whole in (True, False)]
+                        errors[of, length, made] = e[0]
+                        out.append("| %s | %s | %s | %d | %s, %d | %s | %s | %s |" % (short, "single" if one else "double", made, g.sum(), of, len(m), length, words(e[0]), words(e[1])))
+            for of, _, _, _, length, _ in sets:
+                if (of, length, "fixed") in errors:
+                    f, n, u = (errors[of, length, v] for v in ("fixed", "normal", "uniform"))
+                    out.append("| %s | %s | nearer, %s by %s: fixed before normal %d, fixed before uniform %d, normal before uniform %d of %d | | | | | | | | | |" % (short, "single" if one else "double", of, length, (f < n).sum(), (f < u).sum(), (n < u).sum(), len(f)))
+            for of, m, t, names, length, p in sets:
+                for j, name in enumerate(names):
+                    told = [model(strips(m[j], k, True), p[j]) for model in models.values()]
+                    each.append("| %s | %s | %s | %s | %d | %s | %.1f | %.2f | %s |" % (name, of, short, "single" if one else "double", strips(m[j], k, True), length, p[j], t[j], " | ".join("%.3g" % v for v in told)))
+    for mark, lines in (("TIMES", out), ("FITS", fits), ("MATRICES", each)):
+        S.replace(folder + "/strips.md", mark, lines)
 
 
 def main():

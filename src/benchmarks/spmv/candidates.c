@@ -99,6 +99,25 @@ static PetscErrorCode Name(const GPUCSRFormat *f, const GPUCSRKernel *k, char na
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The matrix in a format of the host, made by a plan, which the storage outlives */
+static PetscErrorCode StoredOnHost(Case *c, const GPUCSRFormat *format, GPUCSRStorage *A)
+{
+  GPUCSRRequest  q = {.format = "auto", .kernel = "auto"};
+  GPUCSRPlan     P = {0};
+  PetscErrorCode ierr;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscStrncpy(q.format, format->name, sizeof(q.format)));
+  ierr = Build(c, &q, &P);
+  *A   = P.A;
+  PetscCall(PetscMemzero(&P.A, sizeof(P.A)));
+  PetscCall(PetscFree(P.candidate));
+  if (P.map) PetscCall(GPUCSRFree(c->b->dev, sizeof(int32_t) * (size_t)c->csr.features.nnz, (void **)&P.map));
+  if (P.changed) PetscCall(c->b->dev->ops->eventdestroy(c->b->dev->id, P.changed));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The matrix in a format, made when the first kernel asks for it */
 static PetscErrorCode StoredGet(Case *c, const GPUCSRFormat *format, Stored **stored)
 {
@@ -106,7 +125,6 @@ static PetscErrorCode StoredGet(Case *c, const GPUCSRFormat *format, Stored **st
   Stored               *s;
   PetscLogDouble        t0, t1;
   GPUCSRAttempt         attempt;
-  PetscErrorCode        ierr;
 
   PetscFunctionBeginUser;
   for (int k = 0; k < c->ns; k++)
@@ -123,23 +141,9 @@ static PetscErrorCode StoredGet(Case *c, const GPUCSRFormat *format, Stored **st
     s->A = c->csr.A;
     PetscCall(PetscMemzero(&s->A.work, sizeof(s->A.work)));
   } else {
-    PetscCall(GPUCSRAttemptBegin(&attempt)); /* its exact extent may be too much after all */
-    if (c->b->dev->ops->separate) ierr = GPUCSRStorageFromCSR(&c->csr.A, f, format, &s->A);
-    else {
-      GPUCSRRequest q = {.format = "auto", .kernel = "auto"};
-      GPUCSRPlan    P = {0};
-
-      PetscCall(PetscStrncpy(q.format, format->name, sizeof(q.format)));
-      ierr = Build(c, &q, &P);
-      s->A = P.A; /* its arrays now belong to the case */
-      PetscCall(PetscMemzero(&P.A, sizeof(P.A)));
-      PetscCall(PetscFree(P.candidate));
-      if (P.map) PetscCall(GPUCSRFree(c->b->dev, sizeof(int32_t) * (size_t)f->nnz, (void **)&P.map));
-      if (P.changed) PetscCall(c->b->dev->ops->eventdestroy(c->b->dev->id, P.changed));
-    }
-    PetscCall(GPUCSRAttemptEnd(&attempt));
-    if (ierr) {
-      PetscCheck(ierr == PETSC_ERR_SUP || ierr == PETSC_ERR_MEM, PETSC_COMM_SELF, ierr, "%s: %s", format->name, attempt.message);
+    GPUCSRTry(&attempt, c->b->dev->ops->separate ? GPUCSRStorageFromCSR(&c->csr.A, f, format, &s->A) : StoredOnHost(c, format, &s->A)); /* its exact extent may be too much after all */
+    if (attempt.error) {
+      PetscCheck(attempt.error == PETSC_ERR_SUP || attempt.error == PETSC_ERR_MEM, PETSC_COMM_SELF, attempt.error, "%s: %s", format->name, attempt.message);
       PetscCall(GPUCSRStorageDestroy(&s->A));
       s->A.format = format;
       s->refused  = PETSC_TRUE;

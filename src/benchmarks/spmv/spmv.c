@@ -100,7 +100,6 @@ static PetscErrorCode Measure(const Bench *b, Problem *p)
   static const GPUCSRRequest csr = {.format = "csr", .kernel = "auto"};
   const int                  n   = PetscMax(p->src.m, p->src.n);
   GPUCSRAttempt              attempt;
-  PetscErrorCode             ierr;
   Case                      *c;
 
   PetscFunctionBeginUser;
@@ -125,18 +124,14 @@ static PetscErrorCode Measure(const Bench *b, Problem *p)
       c->A         = &A;
       c->precision = precision;
       c->side      = side;
-      PetscCall(GPUCSRAttemptBegin(&attempt));
-      ierr = SpmvProducts(c, side ? &ignored : &product);
-      PetscCall(GPUCSRAttemptEnd(&attempt));
-      PetscCall(Failure(b, p, precision, sidewords[side], ierr, &attempt));
+      GPUCSRTry(&attempt, SpmvProducts(c, side ? &ignored : &product));
+      PetscCall(Failure(b, p, precision, sidewords[side], attempt.error, &attempt));
       PetscCall(SpmvCaseDestroy(c));
     }
     PetscCall(GPUCSRPlanDestroy(&A));
     if (!b->setup || (b->products && !isfinite(product))) continue;
-    PetscCall(GPUCSRAttemptBegin(&attempt));
-    ierr = SpmvSetUp(b, p, precision, product);
-    PetscCall(GPUCSRAttemptEnd(&attempt));
-    PetscCall(Failure(b, p, precision, "set-up", ierr, &attempt));
+    GPUCSRTry(&attempt, SpmvSetUp(b, p, precision, product));
+    PetscCall(Failure(b, p, precision, "set-up", attempt.error, &attempt));
   }
   for (int side = 0; side < 2; side++)
     if (b->products && b->sides[side]) PetscCall(PetscFree2(p->y[side], p->bound[side]));

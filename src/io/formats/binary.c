@@ -175,9 +175,16 @@ static int64_t RowOfEntry(int64_t m, const int64_t row[], int64_t k)
   return low;
 }
 
-/* A chunk of columns, from entry `at`. Counts the columns that are not above their predecessor (down), and the rows whose first entry is not (begin) */
-static int TakeColumns(const GPUCSRBinary *b, int64_t m, const int64_t row[], int64_t first, int64_t at, int64_t n, PetscInt j[], uint64_t *high, int64_t *down, int64_t *begin, GPUCSRFault *f)
+/* Counts of a chunk: its largest column, its columns that are not above their predecessor, and its rows whose first entry is not */
+typedef struct {
+  uint64_t high;
+  int64_t  down, begin;
+} Columns;
+
+/* The chunk of columns from entry `at` on */
+static int TakeColumns(const GPUCSRBinary *b, int64_t m, const int64_t row[], int64_t first, int64_t at, PetscInt j[], Columns *found, GPUCSRFault *f)
 {
+  const int64_t n = PetscMin(row[m] - at, (int64_t)CHUNK);
   unsigned char buffer[8 * (CHUNK + 1)], *const p = buffer + 8;
   const size_t one  = at ? b->width : 0; /* with the entry before */
   PetscInt     last = -1;
@@ -188,11 +195,11 @@ static int TakeColumns(const GPUCSRBinary *b, int64_t m, const int64_t row[], in
 
     if (before >= 0 && before <= PETSC_MAX_INT) last = (PetscInt)before;
   }
-  *down += b->width == 4 ? TakeIntegers4(p, n, last, j + at, high) : TakeIntegers8(p, n, last, j + at, high);
+  found->down = b->width == 4 ? TakeIntegers4(p, n, last, j + at, &found->high) : TakeIntegers8(p, n, last, j + at, &found->high);
   for (int64_t r = RowOfEntry(m, row, at); r < m && row[r] < at + n; r++) {
     const int64_t k = row[r];
 
-    if (k >= at && row[r + 1] > k) *begin += j[k] <= (k > at ? j[k - 1] : last);
+    if (k >= at && row[r + 1] > k) found->begin += j[k] <= (k > at ? j[k - 1] : last);
   }
   return 0;
 }
@@ -226,15 +233,19 @@ int GPUCSRBinaryColumns(const GPUCSRBinary *b, int64_t rstart, int64_t m, const 
 
 #pragma omp parallel for num_threads(threads) schedule(static) reduction(max : high) reduction(+ : down, begin)
   for (int64_t c = 0; c < chunks; c++) {
+    Columns     found = {0, 0, 0};
     GPUCSRFault bad;
 
-    if (TakeColumns(b, m, row, first, c * CHUNK, PetscMin(nz - c * CHUNK, (int64_t)CHUNK), j, &high, &down, &begin, &bad)) {
+    if (TakeColumns(b, m, row, first, c * CHUNK, j, &found, &bad)) {
 #pragma omp critical
       {
         failed = 1;
         *f     = bad;
       }
     }
+    high = PetscMax(high, found.high);
+    down += found.down;
+    begin += found.begin;
   }
   if (failed || (down == begin && (!nz || high < (uint64_t)b->N))) return failed;
   return BadRow(b, rstart, m, row, first, j, f);

@@ -92,10 +92,14 @@ static int StartsRow(const char *p, const char *end)
   return (q && *q == ':') || (end - p > 4 && !memcmp(p, "qid:", 4));
 }
 
-/*
-  Parses a line with first word p: label, number of entries, and query, -1 without a query. False with a fault; *next is where parsing stopped
-*/
-static int ParseLine(const Place *at, const char *p, PetscInt j[], PetscScalar v[], size_t *n, double *label, int64_t *query, GPUCSRFault *f, const char **next)
+typedef struct {
+  size_t  n; /* entries */
+  double  label;
+  int64_t query; /* -1 without a query */
+} Row;
+
+/* Parses the line with first word p. False with a fault; *next is where parsing stopped */
+static int ParseLine(const Place *at, const char *p, PetscInt j[], PetscScalar v[], Row *row, GPUCSRFault *f, const char **next)
 {
   const char *q;
   size_t      nz     = 0;
@@ -107,12 +111,12 @@ static int ParseLine(const Place *at, const char *p, PetscInt j[], PetscScalar v
   if (at->unlabelled) {
     if (!StartsRow(p, at->end)) return Expected(at, p, f, "INDEX:VALUE, as the first row has no label");
   } else {
-    q = GPUCSRReal(p, at->end, label);
+    q = GPUCSRReal(p, at->end, &row->label);
     if (q && *q == ':') return Expected(at, p, f, "a label before the first INDEX:VALUE");
     if (q && *q == ',') return Expected(at, p, f, "one label, a number");
     if (!q || !(GPUCSRIsBlank(*q) || *q == '\n' || *q == '#')) return Expected(at, p, f, "a label, a finite number");
   }
-  *query = -1;
+  row->query = -1;
   for (;;) {
     int64_t index;
     double  value;
@@ -124,8 +128,8 @@ static int ParseLine(const Place *at, const char *p, PetscInt j[], PetscScalar v
     q     = GPUCSRWhole(p, &index);
     if (!q || *q != ':') {
       if (at->end - p > 4 && !memcmp(p, "qid:", 4)) {
-        if (nz || *query >= 0) return Expected(at, p, f, "one qid, in front of the entries");
-        q = GPUCSRWhole(p + 4, query);
+        if (nz || row->query >= 0) return Expected(at, p, f, "one qid, in front of the entries");
+        q = GPUCSRWhole(p + 4, &row->query);
         if (!q || !(GPUCSRIsBlank(*q) || *q == '\n' || *q == '#')) return Expected(at, p, f, "a whole number after qid:");
         continue;
       }
@@ -141,7 +145,7 @@ static int ParseLine(const Place *at, const char *p, PetscInt j[], PetscScalar v
     v[nz] = value;
     nz++;
   }
-  *n = nz;
+  row->n = nz;
   return sorted || SortRow(at, nz, j, v, f);
 }
 
@@ -182,16 +186,14 @@ void GPUCSRLibsvmParse(const GPUCSRTextHeader *h, const char text[], size_t byte
     return;
   }
   for (const char *p = text; p < at.end; at.number++) {
-    size_t  n     = 0;
-    double  label = 0;
-    int64_t query = -1;
+    Row row = {0, 0, -1};
 
     at.line = p;
     while (GPUCSRIsBlank(*p)) p++;
     if (*p != '\n' && *p != '#') {
       entries++;
-      if (ParseLine(&at, p, piece->j + nz, piece->v + nz, &n, &label, &query, &fault, &p)) {
-        if (query >= 0 && !piece->query) {
+      if (ParseLine(&at, p, piece->j + nz, piece->v + nz, &row, &fault, &p)) {
+        if (row.query >= 0 && !piece->query) {
           piece->query = (int64_t *)malloc((bytes / 2 + 1) * sizeof(*piece->query));
           if (!piece->query) {
             GPUCSRFaultSet(&piece->fault, at.number, 0, "no memory for the numbers after qid:");
@@ -199,14 +201,14 @@ void GPUCSRLibsvmParse(const GPUCSRTextHeader *h, const char text[], size_t byte
           }
           for (size_t r = 0; r < rows; r++) piece->query[r] = -1;
         }
-        if (piece->query) piece->query[rows] = query;
-        piece->length[rows] = (PetscInt)n;
-        piece->label[rows]  = label;
-        if (n) {
+        if (piece->query) piece->query[rows] = row.query;
+        piece->length[rows] = (PetscInt)row.n;
+        piece->label[rows]  = row.label;
+        if (row.n) {
           if (piece->j[nz] < low) low = piece->j[nz];
-          if (piece->j[nz + n - 1] > high) high = piece->j[nz + n - 1];
+          if (piece->j[nz + row.n - 1] > high) high = piece->j[nz + row.n - 1];
         }
-        nz += n;
+        nz += row.n;
         rows++;
       } else if (skip) {
         if (!skipped++) piece->skip = at.number;

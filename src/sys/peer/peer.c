@@ -38,23 +38,6 @@ static int Id(GPUCSRPeers p)
   return p->dev ? p->dev->id : 0;
 }
 
-/* Collective on p->comm: an error on any rank becomes an error on all, with its message */
-PetscErrorCode GPUCSRPeersAgree(GPUCSRPeers p, PetscErrorCode ierr, char message[], size_t len)
-{
-  PetscMPIInt bad  = ierr ? p->rank : p->size, first;
-  int         code = (int)ierr;
-  char        text[512];
-
-  PetscFunctionBegin;
-  PetscCallMPI(MPI_Allreduce(&bad, &first, 1, MPI_INT, MPI_MIN, p->comm));
-  if (first == p->size) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscSNPrintf(text, sizeof(text), "rank %d, %s device %d: %s", (int)p->rank, Ops(p)->name, Id(p), message));
-  PetscCallMPI(MPI_Bcast(&code, 1, MPI_INT, first, p->comm));
-  PetscCallMPI(MPI_Bcast(text, (PetscMPIInt)sizeof(text), MPI_CHAR, first, p->comm));
-  PetscCall(PetscStrncpy(message, text, len));
-  PetscFunctionReturn((PetscErrorCode)code);
-}
-
 /* --- Giving up */
 
 /* Reports only the first rank to give up; message empty: a timeout. The thread of alive.c also calls this function, so it may call nothing of PETSc */
@@ -192,11 +175,10 @@ static PetscErrorCode Detach(GPUCSRPeers p, const Offer offers[], void *theirs[]
 /* Keeps the offers of all ranks behind theirs, to detach later. theirs has 1 + p->size entries, the last for this rank's own */
 PetscErrorCode GPUCSRPeersMalloc(GPUCSRPeers p, size_t bytes, const char what[], void *theirs[])
 {
-  Offer          mine;
-  Offers        *o     = NULL;
-  const int64_t  piece = p->pieces++; /* counted on all ranks, even after an error */
-  GPUCSRAttempt  attempt;
-  PetscErrorCode ierr, all;
+  Offer         mine;
+  Offers       *o     = NULL;
+  const int64_t piece = p->pieces++; /* counted on all ranks, even after an error */
+  GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
   bytes = (PetscMax(bytes, 1) + 511) / 512 * 512; /* wide loads stay inside */
@@ -205,26 +187,22 @@ PetscErrorCode GPUCSRPeersMalloc(GPUCSRPeers p, size_t bytes, const char what[],
   mine.bytes = bytes;
   for (PetscMPIInt r = 0; r <= p->size; r++) theirs[r] = NULL;
   PetscCall(GPUCSRPeersSweep(0));
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = OffersCreate(p->size, piece, &o);
-  if (!ierr) ierr = Share(p, bytes, what, &mine);
-  PetscCall(GPUCSRAttemptEnd(&attempt));
-  all = GPUCSRPeersAgree(p, ierr, attempt.message, sizeof(attempt.message));
-  if (!all) {
+  GPUCSRTry(&attempt, OffersCreate(p->size, piece, &o));
+  GPUCSRThen(&attempt, Share(p, bytes, what, &mine));
+  PetscCall(GPUCSRAttemptAgree(&attempt, p->comm, p->dev));
+  if (!attempt.error) {
     PetscCallMPI(MPI_Allgather(&mine, (PetscMPIInt)sizeof(mine), MPI_BYTE, o->offer, (PetscMPIInt)sizeof(mine), MPI_BYTE, p->comm));
-    PetscCall(GPUCSRAttemptBegin(&attempt));
-    ierr = Attach(p, o->offer, theirs);
-    PetscCall(GPUCSRAttemptEnd(&attempt));
-    all = GPUCSRPeersAgree(p, ierr, attempt.message, sizeof(attempt.message));
-    if (all) {
+    GPUCSRTry(&attempt, Attach(p, o->offer, theirs));
+    PetscCall(GPUCSRAttemptAgree(&attempt, p->comm, p->dev));
+    if (attempt.error) {
       PetscCall(Detach(p, o->offer, theirs));
       PetscCallMPI(MPI_Barrier(p->comm));
     }
   }
-  if (all) {
+  if (attempt.error) {
     PetscCall(Unshare(p, &mine));
     PetscCall(OffersDestroy(&o));
-    SETERRQ(PETSC_COMM_SELF, all, "%s", attempt.message);
+    SETERRQ(PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
   }
   theirs[p->size] = o;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -291,14 +269,11 @@ PetscErrorCode GPUCSRPeersFree(GPUCSRPeers p, void *theirs[])
   PetscFunctionBegin;
   if (!o) PetscFunctionReturn(PETSC_SUCCESS);
   if (p->dev && !p->dev->failed[0]) { /* no launch of this rank may still write there */
-    GPUCSRAttempt  attempt;
-    PetscErrorCode ierr;
+    GPUCSRAttempt attempt;
 
-    PetscCall(GPUCSRAttemptBegin(&attempt));
-    ierr = p->dev->ops->activate(p->dev->id);
-    if (!ierr) ierr = p->dev->ops->synchronize(p->dev->id);
-    PetscCall(GPUCSRAttemptEnd(&attempt));
-    if (ierr) PetscCall(PetscStrncpy(p->dev->failed, attempt.message, sizeof(p->dev->failed)));
+    GPUCSRTry(&attempt, p->dev->ops->activate(p->dev->id));
+    GPUCSRThen(&attempt, p->dev->ops->synchronize(p->dev->id));
+    if (attempt.error) PetscCall(PetscStrncpy(p->dev->failed, attempt.message, sizeof(p->dev->failed)));
   }
   PetscCall(Detach(p, o->offer, theirs));
   w        = o->later;
@@ -370,22 +345,18 @@ static PetscErrorCode ControlAttach(GPUCSRPeers p, const GPUCSRHandle *handle, u
 
 static PetscErrorCode ControlCreate(GPUCSRPeers p, GPUCSRAttempt *attempt)
 {
-  GPUCSRHandle   handle;
-  PetscErrorCode ierr = PETSC_SUCCESS;
+  GPUCSRHandle handle;
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(&handle, sizeof(handle)));
-  PetscCall(GPUCSRAttemptBegin(attempt));
-  if (!p->rank) ierr = (*GPUCSRBackend_host.share)(0, ControlBytes(p), (void **)&p->control, &handle);
-  PetscCall(GPUCSRAttemptEnd(attempt));
-  if (!ierr && !p->rank) p->control->token = Token();
-  ierr = GPUCSRPeersAgree(p, ierr, attempt->message, sizeof(attempt->message));
-  if (ierr) PetscFunctionReturn(ierr);
+  GPUCSRTry(attempt, p->rank ? PETSC_SUCCESS : (*GPUCSRBackend_host.share)(0, ControlBytes(p), (void **)&p->control, &handle));
+  if (!attempt->error && !p->rank) p->control->token = Token();
+  PetscCall(GPUCSRAttemptAgree(attempt, p->comm, p->dev));
+  if (attempt->error) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCallMPI(MPI_Bcast(&handle, (PetscMPIInt)sizeof(handle), MPI_BYTE, 0, p->comm));
-  PetscCall(GPUCSRAttemptBegin(attempt));
-  ierr = ControlAttach(p, &handle, p->token[0]);
-  PetscCall(GPUCSRAttemptEnd(attempt));
-  PetscFunctionReturn(GPUCSRPeersAgree(p, ierr, attempt->message, sizeof(attempt->message)));
+  GPUCSRTry(attempt, ControlAttach(p, &handle, p->token[0]));
+  PetscCall(GPUCSRAttemptAgree(attempt, p->comm, p->dev));
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Each rank writes its token into every other rank's memory, and checks all tokens in its own */
@@ -406,30 +377,24 @@ static PetscErrorCode ProbeWrite(GPUCSRPeers p, void *const theirs[], PetscBool 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Checks the memory of all peers; attempt has the same error on all ranks */
 static PetscErrorCode Probe(GPUCSRPeers p, GPUCSRAttempt *attempt)
 {
-  void         **theirs = NULL;
-  PetscErrorCode ierr;
+  void **theirs = NULL;
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRAttemptBegin(attempt));
-  ierr = PetscCalloc1(p->size + 1, &theirs);
-  PetscCall(GPUCSRAttemptEnd(attempt));
-  ierr = GPUCSRPeersAgree(p, ierr, attempt->message, sizeof(attempt->message));
-  if (ierr) PetscCall(PetscFree(theirs));
-  if (ierr) PetscFunctionReturn(ierr);
-  PetscCall(GPUCSRAttemptBegin(attempt));
-  ierr = GPUCSRPeersMalloc(p, sizeof(uint64_t) * (size_t)p->size, "a probe", theirs);
-  PetscCall(GPUCSRAttemptEnd(attempt));
-  for (int read = 0; read < 2 && !ierr; read++) {
-    PetscCall(GPUCSRAttemptBegin(attempt));
-    ierr = ProbeWrite(p, theirs, (PetscBool)read);
-    PetscCall(GPUCSRAttemptEnd(attempt));
-    ierr = GPUCSRPeersAgree(p, ierr, attempt->message, sizeof(attempt->message));
+  GPUCSRTry(attempt, PetscCalloc1(p->size + 1, &theirs));
+  PetscCall(GPUCSRAttemptAgree(attempt, p->comm, p->dev));
+  if (attempt->error) PetscCall(PetscFree(theirs));
+  if (attempt->error) PetscFunctionReturn(PETSC_SUCCESS);
+  GPUCSRTry(attempt, GPUCSRPeersMalloc(p, sizeof(uint64_t) * (size_t)p->size, "a probe", theirs));
+  for (int read = 0; read < 2 && !attempt->error; read++) {
+    GPUCSRTry(attempt, ProbeWrite(p, theirs, (PetscBool)read));
+    PetscCall(GPUCSRAttemptAgree(attempt, p->comm, p->dev));
   }
   PetscCall(GPUCSRPeersFree(p, theirs));
   PetscCall(PetscFree(theirs));
-  PetscFunctionReturn(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Ranks of different kinds are no peers. All ranks have the same cards and reach the same result */
@@ -511,8 +476,11 @@ PetscErrorCode GPUCSRPeersCreate(MPI_Comm comm, GPUCSRDevice dev, GPUCSRPeers *p
   PetscCallMPI(MPI_Allgather(&mine, (PetscMPIInt)sizeof(mine), MPI_BYTE, cards, (PetscMPIInt)sizeof(mine), MPI_BYTE, p->comm));
   if (p->size < size) PetscCall(PetscSNPrintf(p->why, sizeof(p->why), "the ranks are on several hosts"));
   PetscCall(Compare(p, cards));
-  if (!p->why[0] && ControlCreate(p, &attempt)) PetscCall(PetscStrncpy(p->why, attempt.message, sizeof(p->why)));
-  if (!p->why[0] && Probe(p, &attempt)) PetscCall(PetscStrncpy(p->why, attempt.message, sizeof(p->why)));
+  if (!p->why[0]) {
+    PetscCall(ControlCreate(p, &attempt));
+    if (!attempt.error) PetscCall(Probe(p, &attempt));
+    if (attempt.error) PetscCall(PetscStrncpy(p->why, attempt.message, sizeof(p->why)));
+  }
   p->all = (PetscBool)!p->why[0];
   PetscCall(PetscFree(cards));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -56,7 +56,6 @@ GPUCSR_INTERN PetscErrorCode GPUCSRPeerTimeout(PetscReal *);
 GPUCSR_INTERN PetscErrorCode GPUCSRPeersDead(GPUCSRPeers, const char message[]);
 GPUCSR_INTERN void           GPUCSRPeersRaise(GPUCSRPeerControl *, int, const char message[]);
 GPUCSR_INTERN PetscErrorCode GPUCSRPeersSay(GPUCSRPeers);
-GPUCSR_INTERN PetscErrorCode GPUCSRPeersAgree(GPUCSRPeers, PetscErrorCode, char message[], size_t);
 GPUCSR_INTERN double         GPUCSRPeerSeconds(void);
 
 static inline PetscErrorCode GPUCSRPeersCheck(GPUCSRPeers p)

@@ -66,7 +66,7 @@ static PetscErrorCode Open_CUDA(int id, GPUCSRProperties *p)
 {
   struct cudaDeviceProp   prop;
   struct cudaMemPoolProps pp;
-  unsigned long long      keep  = (unsigned long long)1 << 30; /* bytes the pool holds on to between builds */
+  unsigned long long      keep; /* bytes the pool holds on to: it grows by mapping memory, and gives back what is above this whenever the host waits */
   int                     clock = 0, memory = 0, bus = 0;
 
   PetscFunctionBegin;
@@ -93,6 +93,7 @@ static PetscErrorCode Open_CUDA(int id, GPUCSRProperties *p)
   pp.location.type = cudaMemLocationTypeDevice;
   pp.location.id   = id;
   CUDACall(id, 0, cudaMemPoolCreate(&pools[id], &pp));
+  keep = (unsigned long long)PetscMax((size_t)1 << 30, p->memory / 8);
   CUDACall(id, 0, cudaMemPoolSetAttribute(pools[id], cudaMemPoolAttrReleaseThreshold, &keep));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -250,14 +250,11 @@ PetscErrorCode BundleAdd(Bundle *b, Vec g, double dots[])
 
   PetscFunctionBegin;
   if (b->dev) {
-    GPUCSRAttempt  attempt;
-    PetscErrorCode ierr;
+    GPUCSRAttempt attempt;
 
-    PetscCall(GPUCSRAttemptBegin(&attempt));
-    ierr = Add(b, g);
-    PetscCall(GPUCSRAttemptEnd(&attempt));
-    if (ierr == PETSC_ERR_MEM) PetscCall(MoveToHost(b, attempt.message));
-    else PetscCheck(!ierr, PETSC_COMM_SELF, ierr, "%s", attempt.message);
+    GPUCSRTry(&attempt, Add(b, g));
+    if (attempt.error == PETSC_ERR_MEM) PetscCall(MoveToHost(b, attempt.message));
+    else PetscCheck(!attempt.error, PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
   }
   if (!b->dev) PetscCall(Add(b, g));
   a = Column(b, b->columns);

@@ -166,26 +166,19 @@ PetscErrorCode VecGPUReady_Private(Vec v, GPUCSRDevice *dev)
   GPUCSRDevice   d;
   PetscBool      required;
   GPUCSRAttempt  attempt;
-  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   *dev = g->bound || e->full ? NULL : e->dev;
   if (!*dev || e->device || (ready && (e->shared || !e->n))) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Device(&d, &required));
-  if (required) {
-    PetscCall(PrepareEntries(e));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = PrepareEntries(e);
-  PetscCall(GPUCSRAttemptEnd(&attempt));
-  if (ierr == PETSC_ERR_MEM || ierr == PETSC_ERR_GPU) { /* the device has none of its entries yet */
-    if (ierr == PETSC_ERR_GPU) PetscCall(PetscStrncpy(e->dev->failed, attempt.message, sizeof(e->dev->failed)));
+  GPUCSRTryIf(!required, &attempt, PrepareEntries(e));
+  if (attempt.error == PETSC_ERR_MEM || attempt.error == PETSC_ERR_GPU) { /* the device has none of its entries yet */
+    if (attempt.error == PETSC_ERR_GPU) PetscCall(PetscStrncpy(e->dev->failed, attempt.message, sizeof(e->dev->failed)));
     if (!warned) PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "VECGPU warning: a vector of %" PetscInt_FMT " entries, and later vectors, stay on the host: %s\n", v->map->n, attempt.message));
     warned  = PETSC_TRUE;
     e->full = PETSC_TRUE;
     *dev    = NULL;
-  } else PetscCheck(!ierr, PETSC_COMM_SELF, ierr, "%s", attempt.message);
+  } else PetscCheck(!attempt.error, PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -48,11 +48,12 @@ static PetscErrorCode CommonMany(Vec a, PetscInt n, const Vec v[], GPUCSRDevice 
 /* An operand that is read, of any type on the device: *a has the array of another type; OPERAND() is the array once all operands are there */
 #define OPERAND(v, a) ((a) ? (a) : ARRAY(v))
 
-/* z = an expression of veclist.h; x and y may be NULL, readz says whether it reads z */
-static PetscErrorCode Map(GPUCSRDevice dev, VecGPUMap op, PetscScalar a, PetscScalar b, PetscScalar c, Vec x, Vec y, PetscBool readz, Vec z)
+#define FACTORS(a, b, c) ((const double[3]){D(a), D(b), D(c)})
+
+/* z = an expression of veclist.h with three factors; x and y may be NULL, readz says whether it reads z */
+static PetscErrorCode Map(GPUCSRDevice dev, VecGPUMap op, const double abc[3], Vec x, Vec y, PetscBool readz, Vec z)
 {
-  const double abc[3] = {D(a), D(b), D(c)};
-  double      *ax, *ay;
+  double *ax, *ay;
 
   PetscFunctionBegin;
   PetscCall(VecGPUOperandGet_Private(dev, x, &ax));
@@ -92,7 +93,7 @@ static PetscErrorCode VecScale_GPU(Vec z, PetscScalar a)
   ON_DEVICE(z, NULL, NULL, scale, z, a)
   if (a == (PetscScalar)0.0) PetscCall(VecGPUFill_Private(z, 0));
   else if (a != (PetscScalar)1.0) {
-    PetscCall(Map(dev, VECGPU_MAP_scale, a, 0, 0, NULL, NULL, PETSC_TRUE, z));
+    PetscCall(Map(dev, VECGPU_MAP_scale, FACTORS(a, 0, 0), NULL, NULL, PETSC_TRUE, z));
     PetscCall(PetscLogFlops((PetscLogDouble)z->map->n));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -109,7 +110,7 @@ static PetscErrorCode VecCopy_GPU(Vec x, Vec z)
   if (x == z) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Common(x, z, NULL, &dev));
   if (dev && VecGPUIs(z)) {
-    PetscCall(Map(dev, VECGPU_MAP_copy, 0, 0, 0, x, NULL, PETSC_FALSE, z));
+    PetscCall(Map(dev, VECGPU_MAP_copy, FACTORS(0, 0, 0), x, NULL, PETSC_FALSE, z));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (dev) {
@@ -161,7 +162,7 @@ static PetscErrorCode VecAXPY_GPU(Vec z, PetscScalar a, Vec x)
 {
   ON_DEVICE(z, x, NULL, axpy, z, a, x)
   if (a == (PetscScalar)0.0) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(Map(dev, VECGPU_MAP_axpy, a, 0, 0, x, NULL, PETSC_TRUE, z));
+  PetscCall(Map(dev, VECGPU_MAP_axpy, FACTORS(a, 0, 0), x, NULL, PETSC_TRUE, z));
   PetscCall(PetscLogFlops(2.0 * (PetscLogDouble)z->map->n));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -169,9 +170,9 @@ static PetscErrorCode VecAXPY_GPU(Vec z, PetscScalar a, Vec x)
 static PetscErrorCode VecAYPX_GPU(Vec z, PetscScalar b, Vec x)
 {
   ON_DEVICE(z, x, NULL, aypx, z, b, x)
-  if (b == (PetscScalar)0.0) PetscCall(Map(dev, VECGPU_MAP_copy, 0, 0, 0, x, NULL, PETSC_FALSE, z));
+  if (b == (PetscScalar)0.0) PetscCall(Map(dev, VECGPU_MAP_copy, FACTORS(0, 0, 0), x, NULL, PETSC_FALSE, z));
   else {
-    PetscCall(Map(dev, VECGPU_MAP_aypx, b, 0, 0, x, NULL, PETSC_TRUE, z));
+    PetscCall(Map(dev, VECGPU_MAP_aypx, FACTORS(b, 0, 0), x, NULL, PETSC_TRUE, z));
     PetscCall(PetscLogFlops(2.0 * (PetscLogDouble)z->map->n));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -181,8 +182,8 @@ static PetscErrorCode VecAXPBY_GPU(Vec z, PetscScalar a, PetscScalar b, Vec x)
 {
   ON_DEVICE(z, x, NULL, axpby, z, a, b, x)
   if (a == (PetscScalar)0.0) PetscCall(VecScale_GPU(z, b));
-  else if (b == (PetscScalar)0.0) PetscCall(Map(dev, VECGPU_MAP_multiple, a, 0, 0, x, NULL, PETSC_FALSE, z));
-  else PetscCall(Map(dev, VECGPU_MAP_axpby, a, b, 0, x, NULL, PETSC_TRUE, z));
+  else if (b == (PetscScalar)0.0) PetscCall(Map(dev, VECGPU_MAP_multiple, FACTORS(a, 0, 0), x, NULL, PETSC_FALSE, z));
+  else PetscCall(Map(dev, VECGPU_MAP_axpby, FACTORS(a, b, 0), x, NULL, PETSC_TRUE, z));
   PetscCall(PetscLogFlops(3.0 * (PetscLogDouble)z->map->n));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -190,9 +191,9 @@ static PetscErrorCode VecAXPBY_GPU(Vec z, PetscScalar a, PetscScalar b, Vec x)
 static PetscErrorCode VecWAXPY_GPU(Vec z, PetscScalar a, Vec x, Vec y)
 {
   ON_DEVICE(z, x, y, waxpy, z, a, x, y)
-  if (a == (PetscScalar)0.0) PetscCall(Map(dev, VECGPU_MAP_copy, 0, 0, 0, y, NULL, PETSC_FALSE, z));
+  if (a == (PetscScalar)0.0) PetscCall(Map(dev, VECGPU_MAP_copy, FACTORS(0, 0, 0), y, NULL, PETSC_FALSE, z));
   else {
-    PetscCall(Map(dev, VECGPU_MAP_waxpy, a, 0, 0, x, y, PETSC_FALSE, z));
+    PetscCall(Map(dev, VECGPU_MAP_waxpy, FACTORS(a, 0, 0), x, y, PETSC_FALSE, z));
     PetscCall(PetscLogFlops(2.0 * (PetscLogDouble)z->map->n));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -201,8 +202,8 @@ static PetscErrorCode VecWAXPY_GPU(Vec z, PetscScalar a, Vec x, Vec y)
 static PetscErrorCode VecAXPBYPCZ_GPU(Vec z, PetscScalar a, PetscScalar b, PetscScalar c, Vec x, Vec y)
 {
   ON_DEVICE(z, x, y, axpbypcz, z, a, b, c, x, y)
-  if (c == (PetscScalar)0.0) PetscCall(Map(dev, VECGPU_MAP_axpbyz, a, b, 0, x, y, PETSC_FALSE, z));
-  else PetscCall(Map(dev, VECGPU_MAP_axpbypcz, a, b, c, x, y, PETSC_TRUE, z));
+  if (c == (PetscScalar)0.0) PetscCall(Map(dev, VECGPU_MAP_axpbyz, FACTORS(a, b, 0), x, y, PETSC_FALSE, z));
+  else PetscCall(Map(dev, VECGPU_MAP_axpbypcz, FACTORS(a, b, c), x, y, PETSC_TRUE, z));
   PetscCall(PetscLogFlops(5.0 * (PetscLogDouble)z->map->n));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -211,7 +212,7 @@ static PetscErrorCode VecAXPBYPCZ_GPU(Vec z, PetscScalar a, PetscScalar b, Petsc
   static PetscErrorCode Name(Vec z, Vec x, Vec y) \
   { \
     ON_DEVICE(z, x, y, pointwise##name, z, x, y) \
-    PetscCall(Map(dev, VECGPU_MAP_##name, 0, 0, 0, x, y, PETSC_FALSE, z)); \
+    PetscCall(Map(dev, VECGPU_MAP_##name, FACTORS(0, 0, 0), x, y, PETSC_FALSE, z)); \
     PetscCall(PetscLogFlops((PetscLogDouble)z->map->n)); \
     PetscFunctionReturn(PETSC_SUCCESS); \
   }
@@ -231,7 +232,7 @@ POINTWISE(VecPointwiseMin_GPU, min)
 \
     PetscFunctionBegin; \
     PetscCall(Common(z, NULL, NULL, &dev)); \
-    if (dev) PetscCall(Map(dev, VECGPU_MAP_##name, 0, 0, 0, NULL, NULL, PETSC_TRUE, z)); \
+    if (dev) PetscCall(Map(dev, VECGPU_MAP_##name, FACTORS(0, 0, 0), NULL, NULL, PETSC_TRUE, z)); \
     else { \
       PetscScalar *a; \
 \
@@ -254,7 +255,7 @@ static PetscErrorCode VecShift_GPU(Vec z, PetscScalar s)
 
   PetscFunctionBegin;
   PetscCall(Common(z, NULL, NULL, &dev));
-  if (dev) PetscCall(Map(dev, VECGPU_MAP_shift, s, 0, 0, NULL, NULL, PETSC_TRUE, z));
+  if (dev) PetscCall(Map(dev, VECGPU_MAP_shift, FACTORS(s, 0, 0), NULL, NULL, PETSC_TRUE, z));
   else {
     PetscScalar *a;
 

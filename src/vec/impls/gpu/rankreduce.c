@@ -78,9 +78,10 @@ static PetscMPIInt MPIAPI Delete(MPI_Comm comm, PetscMPIInt key, void *t, void *
 /* Collective: memory shared by all ranks, if they are on one host and none declines. Without it, an error only if the user has asked for it by name */
 static PetscErrorCode Connect(Together *t, Word word)
 {
-  PetscMPIInt    size;
-  char           why[768] = "asked for";
-  PetscErrorCode ierr     = PETSC_ERR_SUP;
+  PetscMPIInt size;
+  char        why[768] = "asked for";
+
+  GPUCSRAttempt attempt = {.error = PETSC_ERR_SUP};
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(t->comm, &size));
@@ -93,19 +94,15 @@ static PetscErrorCode Connect(Together *t, Word word)
     PetscCall(GPUCSRPeersCreate(t->comm, NULL, &t->peers));
     if (!t->peers->all) PetscCall(PetscStrncpy(why, t->peers->why, sizeof(why)));
     else {
-      GPUCSRAttempt attempt;
-
       PetscCall(PetscCalloc1(t->peers->size + 1, &t->theirs));
-      PetscCall(GPUCSRAttemptBegin(&attempt));
-      ierr = GPUCSRPeersMalloc(t->peers, 2 * sizeof(Set), "numbers of vectors", t->theirs);
-      PetscCall(GPUCSRAttemptEnd(&attempt));
-      if (ierr) PetscCall(PetscStrncpy(why, attempt.message, sizeof(why)));
+      GPUCSRTry(&attempt, GPUCSRPeersMalloc(t->peers, 2 * sizeof(Set), "numbers of vectors", t->theirs));
+      if (attempt.error) PetscCall(PetscStrncpy(why, attempt.message, sizeof(why)));
     }
-    if (ierr) {
+    if (attempt.error) {
       PetscCall(PetscFree(t->theirs));
       PetscCall(GPUCSRPeersDestroy(&t->peers));
     }
-    PetscCheck(!ierr || word != REDUCE_SHARED, t->comm, ierr, "-vec_gpu_reduce shared: %s", why);
+    PetscCheck(!attempt.error || word != REDUCE_SHARED, t->comm, attempt.error, "-vec_gpu_reduce shared: %s", why);
   }
   PetscCall(PetscInfo(NULL, "VECGPU: numbers of ranks are reduced %s%s\n", t->peers ? "in memory that they share" : "by MPI: ", t->peers ? "" : why));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -25,28 +25,25 @@ PetscErrorCode GPUKSPAlike(KSP ksp, int64_t more)
     const char *what, *option;
     int64_t     value;
   } choice[] = {
-    {"path",                                    "-ksp_gpu..._path",                   (int64_t)k->path                                 },
-    {"variant",                                 "-ksp_gpucg_variant",                 (int64_t)k->variant                              },
-    {"precision",                               "-ksp_gpucg_precision",               (int64_t)k->precision                            },
-    {"test of the true residual",               "-ksp_gpu..._true_residual",          (int64_t)k->trueresidual                         },
-    {"recomputation of halos",                  "-ksp_gpu..._halo_recomputation",     (int64_t)k->halo                                 },
-    {"degree of the polynomial",                "-ksp_gpu..._polynomial_degree",      k->degree                                        },
-    {"polynomial's least eigenvalue",           "-ksp_gpu..._polynomial_eigenvalues", GPUCSRBits((double)k->given[0])                  },
-    {"polynomial's other eigenvalue",           "-ksp_gpu..._polynomial_eigenvalues", GPUCSRBits((double)k->given[1])                  },
-    {"preconditioner",                          "-pc_type",                           GPUCSRNumberOf(((PetscObject)ksp->pc)->type_name)},
-    {"side of the preconditioner",              "-ksp_pc_side",                       (int64_t)ksp->pc_side                            },
-    {"norm",                                    "-ksp_norm_type",                     (int64_t)ksp->normtype                           },
-    {"iteration that norms begin with",         "-ksp_check_norm_iteration",          ksp->chknorm                                     },
-    {"most number of iterations",               "-ksp_max_it",                        ksp->max_it                                      },
+    {"path",                                    "-ksp_gpu..._path",               (int64_t)k->path                                 },
+    {"variant",                                 "-ksp_gpucg_variant",             (int64_t)k->variant                              },
+    {"precision",                               "-ksp_gpucg_precision",           (int64_t)k->precision                            },
+    {"test of the true residual",               "-ksp_gpu..._true_residual",      (int64_t)k->trueresidual                         },
+    {"recomputation of halos",                  "-ksp_gpu..._halo_recomputation", (int64_t)k->halo                                 },
+    {"preconditioner",                          "-pc_type",                       GPUCSRNumberOf(((PetscObject)ksp->pc)->type_name)},
+    {"side of the preconditioner",              "-ksp_pc_side",                   (int64_t)ksp->pc_side                            },
+    {"norm",                                    "-ksp_norm_type",                 (int64_t)ksp->normtype                           },
+    {"iteration that norms begin with",         "-ksp_check_norm_iteration",      ksp->chknorm                                     },
+    {"most number of iterations",               "-ksp_max_it",                    ksp->max_it                                      },
 #if GPUCSR_KSP_HAS_MINIT
-    {"least number of iterations",              "-ksp_min_it",                        ksp->min_it                                      },
+    {"least number of iterations",              "-ksp_min_it",                    ksp->min_it                                      },
 #endif
-    {"relative tolerance",                      "-ksp_rtol",                          GPUCSRBits((double)ksp->rtol)                    },
-    {"absolute tolerance",                      "-ksp_atol",                          GPUCSRBits((double)ksp->abstol)                  },
-    {"tolerance of divergence",                 "-ksp_divtol",                        GPUCSRBits((double)ksp->divtol)                  },
-    {"convergence test",                        "-ksp_convergence_test",              TestOf(ksp)                                      },
-    {"zero initial guess",                      "-ksp_initial_guess_nonzero",         (int64_t)ksp->guess_zero                         },
-    {"restart, orthogonalization or tolerance", "-ksp_gmres_...",                     more                                             }
+    {"relative tolerance",                      "-ksp_rtol",                      GPUCSRBits((double)ksp->rtol)                    },
+    {"absolute tolerance",                      "-ksp_atol",                      GPUCSRBits((double)ksp->abstol)                  },
+    {"tolerance of divergence",                 "-ksp_divtol",                    GPUCSRBits((double)ksp->divtol)                  },
+    {"convergence test",                        "-ksp_convergence_test",          TestOf(ksp)                                      },
+    {"zero initial guess",                      "-ksp_initial_guess_nonzero",     (int64_t)ksp->guess_zero                         },
+    {"restart, orthogonalization or tolerance", "-ksp_gmres_...",                 more                                             }
   };
   enum {
     CHOICES = sizeof(choice) / sizeof(choice[0])
@@ -120,7 +117,6 @@ static PetscErrorCode KSPDestroy_GPU(KSP ksp)
   PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUSetPrecision_C", NULL));
   PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUCGSetVariant_C", NULL));
   PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUSetTrueResidual_C", NULL));
-  PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUSetPolynomial_C", NULL));
   PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUGetTrueResidualNorm_C", NULL));
   PetscCall(GPUKSPDestroy(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -155,7 +151,6 @@ static PetscErrorCode KSPView_GPU(KSP ksp, PetscViewer viewer)
   if (!ascii) PetscFunctionReturn(PETSC_SUCCESS);
   if (k->method != GPUKSP_BCGS)
     PetscCall(PetscViewerASCIIPrintf(viewer, "  variant %s, precision %s%s%s\n", KSPGPUVariants[k->variant], KSPGPUPrecisions[k->precision], k->precision == KSP_GPU_RESIDUAL_REPLACEMENT && k->solved && !k->refined ? ", double in the last solve because " : "", k->precision == KSP_GPU_RESIDUAL_REPLACEMENT && k->solved && !k->refined ? k->whydouble : ""));
-  if (k->degree) PetscCall(PetscViewerASCIIPrintf(viewer, "  preconditioned by a Chebyshev polynomial of degree %" PetscInt_FMT " of the PC below, for eigenvalues from %g to %g\n", k->degree, (double)k->pc.lambda[0], (double)k->pc.lambda[1]));
   if (!k->solved) PetscFunctionReturn(PETSC_SUCCESS);
   ranks[0] = 0;
   if (k->peers.on || k->ranks.on) PetscCall(PetscSNPrintf(ranks, sizeof(ranks), ", on each of %d processes, which exchange by themselves (%s)", k->peers.on ? k->persistent.peers.size : (int)k->ranks.size, k->peers.on ? "peer" : k->ranks.way));
@@ -168,81 +163,33 @@ static PetscErrorCode KSPView_GPU(KSP ksp, PetscViewer viewer)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Reads an option's word. The last words of the list are older names, for meaning[] */
-static PetscErrorCode Word(GPUCSROptionItems PetscOptionsObject, const char option[], const char text[], const char man[], const char *const words[], const int meaning[], PetscInt n, int *value)
-{
-  PetscInt  which = *value;
-  PetscBool set;
-
-  PetscFunctionBegin;
-  PetscCall(PetscOptionsEList(option, text, man, words, n, words[*value], &which, &set));
-  if (set) *value = meaning[which];
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 PetscErrorCode GPUKSPPathFromOptions(KSP_GPU *k, GPUCSROptionItems PetscOptionsObject, const char option[])
 {
-  static const char *const words[]   = {"auto", "persistent", "graph", "host_loop", "launch", "driven"};
-  static const int         meaning[] = {KSP_GPU_PATH_AUTO, KSP_GPU_PATH_PERSISTENT, KSP_GPU_PATH_GRAPH, KSP_GPU_PATH_HOST_LOOP, KSP_GPU_PATH_PERSISTENT, KSP_GPU_PATH_HOST_LOOP};
-  int                      value     = (int)k->path;
-
   PetscFunctionBegin;
-  PetscCall(Word(PetscOptionsObject, option, "How the solver iterates", "KSPGPUSetPath", words, meaning, PETSC_STATIC_ARRAY_LENGTH(words), &value));
-  k->path = (KSPGPUPath)value;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PrecisionFromOptions(KSP_GPU *k, GPUCSROptionItems PetscOptionsObject, const char option[])
-{
-  static const char *const words[]   = {"double", "residual_replacement", "mixed"};
-  static const int         meaning[] = {KSP_GPU_DOUBLE, KSP_GPU_RESIDUAL_REPLACEMENT, KSP_GPU_RESIDUAL_REPLACEMENT};
-  int                      value     = (int)k->precision;
-
-  PetscFunctionBegin;
-  PetscCall(Word(PetscOptionsObject, option, "What the solver iterates in", "KSPGPUSetPrecision", words, meaning, PETSC_STATIC_ARRAY_LENGTH(words), &value));
-  k->precision = (KSPGPUPrecision)value;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PolynomialFromOptions(KSP ksp, GPUCSROptionItems PetscOptionsObject, const char option[], PetscInt degree)
-{
-  KSP_GPU  *k              = (KSP_GPU *)ksp->data;
-  PetscReal eigenvalues[2] = {k->given[0], k->given[1]};
-  PetscInt  two            = 2;
-  PetscBool set;
-
-  PetscFunctionBegin;
-  PetscCall(PetscOptionsRealArray(option, "Smallest and largest eigenvalue for the polynomial", "KSPGPUSetPolynomial", eigenvalues, &two, &set));
-  PetscCheck(!set || two == 2, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_WRONG, "%s must be two numbers, the smallest and the largest", option);
-  PetscCall(KSPGPUSetPolynomial(ksp, degree, eigenvalues[0], eigenvalues[1]));
+  PetscCall(PetscOptionsEnum(option, "How the solver iterates", "KSPGPUSetPath", KSPGPUPaths, (PetscEnum)k->path, (PetscEnum *)&k->path, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode KSPSetFromOptions_GPUCG(KSP ksp, GPUCSROptionItems PetscOptionsObject)
 {
-  KSP_GPU  *k      = (KSP_GPU *)ksp->data;
-  PetscInt  degree = k->degree;
+  KSP_GPU  *k = (KSP_GPU *)ksp->data;
   PetscBool set;
 
   PetscFunctionBegin;
   PetscOptionsHeadBegin(PetscOptionsObject, "KSPGPUCG options");
   PetscCall(GPUKSPPathFromOptions(k, PetscOptionsObject, "-ksp_gpucg_path"));
   PetscCall(PetscOptionsEnum("-ksp_gpucg_variant", "Reductions of an iteration", "KSPGPUCGSetVariant", KSPGPUVariants, (PetscEnum)k->variant, (PetscEnum *)&k->variant, NULL));
-  PetscCall(PrecisionFromOptions(k, PetscOptionsObject, "-ksp_gpucg_precision"));
-  PetscCall(PetscOptionsBool("-ksp_gpucg_tiles", "Older name of -ksp_gpucg_halo_recomputation", "None", k->halo, &k->halo, NULL));
+  PetscCall(PetscOptionsEnum("-ksp_gpucg_precision", "What the solver iterates in", "KSPGPUSetPrecision", KSPGPUPrecisions, (PetscEnum)k->precision, (PetscEnum *)&k->precision, NULL));
   PetscCall(PetscOptionsBool("-ksp_gpucg_halo_recomputation", "Recompute halos in a persistent kernel, if they fit, to save one grid-wide reduction an iteration", "None", k->halo, &k->halo, NULL));
   PetscCall(PetscOptionsBool("-ksp_gpucg_true_residual", "Compute the true residual on exit", "KSPGPUSetTrueResidual", k->trueresidual, &k->trueresidual, &set));
   if (set) k->trueresidualasked = PETSC_TRUE;
-  PetscCall(PetscOptionsInt("-ksp_gpucg_polynomial_degree", "Steps of the Chebyshev iteration used as preconditioner", "KSPGPUSetPolynomial", degree, &degree, NULL));
-  PetscCall(PolynomialFromOptions(ksp, PetscOptionsObject, "-ksp_gpucg_polynomial_eigenvalues", degree));
   PetscOptionsHeadEnd();
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode KSPSetFromOptions_GPUBCGS(KSP ksp, GPUCSROptionItems PetscOptionsObject)
 {
-  KSP_GPU  *k      = (KSP_GPU *)ksp->data;
-  PetscInt  degree = k->degree;
+  KSP_GPU  *k = (KSP_GPU *)ksp->data;
   PetscBool set;
 
   PetscFunctionBegin;
@@ -251,23 +198,7 @@ static PetscErrorCode KSPSetFromOptions_GPUBCGS(KSP ksp, GPUCSROptionItems Petsc
   PetscCall(PetscOptionsBool("-ksp_gpubcgs_halo_recomputation", "Recompute halos in a persistent kernel, if they fit, to save grid-wide reductions", "None", k->halo, &k->halo, NULL));
   PetscCall(PetscOptionsBool("-ksp_gpubcgs_true_residual", "Compute the true residual on exit", "KSPGPUSetTrueResidual", k->trueresidual, &k->trueresidual, &set));
   if (set) k->trueresidualasked = PETSC_TRUE;
-  PetscCall(PetscOptionsInt("-ksp_gpubcgs_polynomial_degree", "Steps of the Chebyshev iteration used as preconditioner", "KSPGPUSetPolynomial", degree, &degree, NULL));
-  PetscCall(PolynomialFromOptions(ksp, PetscOptionsObject, "-ksp_gpubcgs_polynomial_eigenvalues", degree));
   PetscOptionsHeadEnd();
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPGPUSetPolynomial_GPU(KSP ksp, PetscInt degree, PetscReal emin, PetscReal emax)
-{
-  KSP_GPU *k = (KSP_GPU *)ksp->data;
-
-  PetscFunctionBegin;
-  PetscCheck(degree >= 0 && degree <= 100, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "A polynomial of degree %" PetscInt_FMT " was asked for: must be from 1 to 100, or 0 for none", degree);
-  PetscCheck((emin == 0 && emax == 0) || (emin > 0 && emax > emin), PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, "A polynomial for eigenvalues from %g to %g was asked for: the least must be positive and below the largest, or both 0, to be estimated", (double)emin, (double)emax);
-  if (k->given[1] != emax) k->pc.lambda[1] = 0;
-  k->degree   = degree;
-  k->given[0] = emin;
-  k->given[1] = emax;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -350,7 +281,6 @@ static PetscErrorCode GPUKSPCreateMethod(KSP ksp, GPUKSPMethod method)
   ksp->ops->buildsolution  = KSPBuildSolution_GPU;
   ksp->ops->buildresidual  = KSPBuildResidualDefault;
   PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUSetTrueResidual_C", KSPGPUSetTrueResidual_GPU));
-  PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUSetPolynomial_C", KSPGPUSetPolynomial_GPU));
   PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUGetTrueResidualNorm_C", KSPGPUGetTrueResidualNorm_GPU));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -363,10 +293,7 @@ static PetscErrorCode GPUKSPCreateMethod(KSP ksp, GPUKSPMethod method)
 . -ksp_gpucg_path (auto|persistent|graph|host_loop)       - how the solver iterates, see `KSPGPUSetPath()`
 . -ksp_gpucg_variant (standard|single_reduction)          - the conjugate gradients of `KSPCG`, or those of `KSPCGUseSingleReduction()`
 . -ksp_gpucg_precision (double|residual_replacement)      - iterate in double, or in single precision with residual replacement; the test of convergence is in double in both
-. -ksp_gpucg_polynomial_degree degree                     - precondition with a Chebyshev polynomial, see `KSPGPUSetPolynomial()`
-. -ksp_gpucg_polynomial_eigenvalues emin,emax             - eigenvalues for the polynomial
 . -ksp_gpucg_halo_recomputation (true|false)              - recompute halos redundantly, if they fit, to save one grid-wide reduction an iteration; true by default
-. -ksp_gpucg_tiles (true|false)                           - older name of -ksp_gpucg_halo_recomputation
 - -ksp_gpucg_true_residual (true|false)                   - compute b - A x on exit, show its norm, and warn if the recurrence has drifted away; true by default
 
   Level: beginner
@@ -381,13 +308,11 @@ static PetscErrorCode GPUKSPCreateMethod(KSP ksp, GPUKSPMethod method)
   -ksp_monitor and the residual history get their norms after the solve. With a monitor that reads more than the norm, or a test of your own, the host synchronises in every
   iteration.
 
-  Unsupported cases (an operator that is not a `MATGPUCSR` matrix or on no device; a polynomial for an operator without positive eigenvalues) fall back to `KSPCG`, with a message.
+  Unsupported cases (an operator that is not a `MATGPUCSR` matrix or on no device) fall back to `KSPCG`, with a message.
 
   With residual_replacement the matrix, the preconditioner and the vectors of the iteration are in single precision, and the path is graph. The residual is replaced by b - A x, in double,
   whenever it has become a hundred times smaller, at least every 300 iterations, and before convergence is accepted. Without progress, the solve continues in double. If a
   persistent kernel in double takes less time, the solver uses that kernel, and -ksp_view says so. In contrast, -mat_gpucsr_precision mixed rounds the matrix for good.
-
-  Older names are accepted too: paths launch and driven, precision mixed.
 
 .seealso: `MATGPUCSR`, `KSPGPUBCGS`, `KSPGPUSetPath()`, `KSPGPUCGSetVariant()`, `KSPGPUSetPrecision()`, `KSPGPUSetTrueResidual()`
 M*/
@@ -410,8 +335,6 @@ PetscErrorCode KSPCreate_GPUCG(KSP ksp)
   Options Database Keys:
 + -ksp_type gpubcgs                                   - use this type
 . -ksp_gpubcgs_path (auto|persistent|graph|host_loop) - how the solver iterates, see `KSPGPUSetPath()`
-. -ksp_gpubcgs_polynomial_degree degree               - precondition with a Chebyshev polynomial, see `KSPGPUSetPolynomial()`
-. -ksp_gpubcgs_polynomial_eigenvalues emin,emax       - eigenvalues for the polynomial
 . -ksp_gpubcgs_halo_recomputation (true|false)        - recompute halos to save grid-wide reductions, if they fit; true by default
 - -ksp_gpubcgs_true_residual (true|false)             - compute b - A x on exit, show its norm, and warn if the recurrence has drifted away; true by default
 
@@ -419,7 +342,7 @@ PetscErrorCode KSPCreate_GPUCG(KSP ksp)
 
   Note:
   Iterates, norms, tests and reasons equal those of `KSPBCGS` up to rounding. The norm is preconditioned with a left `PC`, unpreconditioned with a right `PC`. Paths and unsupported cases are as
-  for `KSPGPUCG`; a polynomial is part of a graph, not of a persistent kernel.
+  for `KSPGPUCG`.
 
 .seealso: `MATGPUCSR`, `KSPGPUCG`, `KSPGPUSetPath()`, `KSPGPUSetTrueResidual()`
 M*/
@@ -497,7 +420,7 @@ PetscErrorCode KSPGPUSetPrecision(KSP ksp, KSPGPUPrecision precision)
   Level: intermediate
 
   Note:
-  The single reduction is `KSPCGUseSingleReduction()`'s: one reduction less an iteration on several processes, and a little less accurate at the end. In a persistent kernel both variants take two.
+  The single reduction is `KSPCGUseSingleReduction()`'s: one reduction less an iteration on several processes, and a little less accurate at the end. A graph or the host loop computes it.
 
 .seealso: `KSPGPUCG`, `KSPGPUVariant`
 @*/
@@ -506,37 +429,6 @@ PetscErrorCode KSPGPUCGSetVariant(KSP ksp, KSPGPUVariant variant)
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
   PetscTryMethod(ksp, "KSPGPUCGSetVariant_C", (KSP, KSPGPUVariant), (ksp, variant));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*@
-  KSPGPUSetPolynomial - Let a `KSPGPUCG` or `KSPGPUBCGS` precondition with a Chebyshev polynomial of its preconditioned operator
-
-  Logically Collective
-
-  Input Parameters:
-+ ksp    - the solver
-. degree - number of steps of the Chebyshev iteration, from 0; each applies the `PC` and, except the first, multiplies by the matrix; 0 for the `PC` alone
-. emin   - smallest eigenvalue for the polynomial
-- emax   - largest eigenvalue; both 0: 0.1 and 1.1 times the largest eigenvalue that ten iterations of GMRES find
-
-  Options Database Keys:
-+ -ksp_gpucg_polynomial_degree degree         - sets the degree
-- -ksp_gpucg_polynomial_eigenvalues emin,emax - sets the eigenvalues
-
-  Level: intermediate
-
-  Note:
-  Equals `PCKSP` around `KSPCHEBYSHEV` with as many iterations, norm none and these eigenvalues, but computed within the persistent kernel or the graph. The `PC` is `PCNONE`, `PCJACOBI` or, on
-  one process, `PCPBJACOBI`. If no estimated eigenvalue is positive, PETSc's method solves without a polynomial, with a message.
-
-.seealso: `KSPGPUCG`, `KSPGPUBCGS`, `KSPCHEBYSHEV`, `PCKSP`
-@*/
-PetscErrorCode KSPGPUSetPolynomial(KSP ksp, PetscInt degree, PetscReal emin, PetscReal emax)
-{
-  PetscFunctionBegin;
-  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
-  PetscTryMethod(ksp, "KSPGPUSetPolynomial_C", (KSP, PetscInt, PetscReal, PetscReal), (ksp, degree, emin, emax));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

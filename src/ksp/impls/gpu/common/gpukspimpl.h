@@ -34,7 +34,7 @@ struct _n_GPUMGCycle;
 typedef struct {
   PCType       type;
   GPUKSPPCKind kind;
-  PetscBool    rows;    /* stored as a fixed count of numbers a row, for persistent kernels and polynomials */
+  PetscBool    rows;    /* stored as a fixed count of numbers a row for persistent kernels */
   PetscBool    lasting; /* its arrays stay in place unless its variant changes: a graph may be kept for the next solve */
   /* does this row serve the PC? bs: its block size; variant: a key of other settings */
   PetscErrorCode (*accept)(PC, PetscInt *bs, PetscInt *variant, PetscBool *yes);
@@ -46,6 +46,9 @@ typedef struct {
 
 /* ---- keys: the origin of a cached object. Keys are compared as memory, so all members have 64 bits and there is no padding ---- */
 
+/* Why the variant single_reduction takes the graph */
+#define GPUKSP_STANDARD_ALONE "a persistent kernel has the standard conjugate gradients alone"
+
 #define GPUKSPSame(a, b) (!memcmp(&(a), &(b), sizeof(a)))
 
 /* A preconditioner. If PETSc reuses the PC, its values may be older than the matrix' state */
@@ -53,12 +56,6 @@ typedef struct {
   PetscInt64      pc, P, state, variant, reused;
   const GPUKSPPC *row;
 } GPUKSPPCKey;
-
-/* The largest eigenvalue of the preconditioned operator */
-typedef struct {
-  GPUKSPPCKey pc;
-  PetscInt64  A, state;
-} GPUKSPEigenvaluesKey;
 
 /* The format that a persistent kernel should multiply with */
 typedef struct {
@@ -84,7 +81,7 @@ typedef struct {
   GPUCSRVersion   version;
   const void     *data;
   const GPUKSPPC *row;
-  PetscInt64      method, bs, degree, halo, peers;
+  PetscInt64      method, bs, halo, peers;
 } GPUKSPShapeKey;
 
 /* Of a matrix of several ranks: the exchanged entries, */
@@ -94,7 +91,7 @@ typedef struct {
 
 /* and the off-diagonal block */
 typedef struct {
-  PetscInt64 id, state, precision;
+  PetscInt64 id, state;
 } GPUKSPPeersValues;
 
 /* An entry for another rank: its local index, the receiving rank, and the place in the inbox */
@@ -132,10 +129,8 @@ typedef struct {
   GPUCSRBuffer          numbers;  /* its diagonal, or rows of its blocks */
   PetscInt64            nnumbers; /* how many times they were made */
   GPUKSPPCKey           numberskey;
-  struct _n_GPUMGCycle *cycle;     /* it is a multigrid cycle */
-  Mat                   factor;    /* or triangular solves with this factor; no reference is held */
-  PetscReal             lambda[2]; /* the polynomial's eigenvalues */
-  GPUKSPEigenvaluesKey  lambdakey;
+  struct _n_GPUMGCycle *cycle;  /* it is a multigrid cycle */
+  Mat                   factor; /* or triangular solves with this factor; no reference is held */
 } GPUKSPPCData;
 
 /* Of a path by a graph of steps */
@@ -218,8 +213,6 @@ struct _n_KSP_GPU {
   PetscBool       trueresidual;      /* compute the true residual at the end, */
   PetscBool       trueresidualasked; /* even if it is expensive */
   PetscBool       halo;              /* recompute halos in a persistent kernel if they fit */
-  PetscInt        degree;            /* of a polynomial preconditioner; 0: none */
-  PetscReal       given[2];          /* its eigenvalues; 0: estimate them */
 
   /* set by the type */
   const char *petsc;                              /* PETSc's type, */
@@ -338,7 +331,6 @@ GPUCSR_INTERN PetscErrorCode GPUKSPPCCheck(KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPPCSolving(KSP_GPU *, PetscBool);
 GPUCSR_INTERN PetscErrorCode GPUKSPPCFail(KSP_GPU *, const char message[]);
 GPUCSR_INTERN PetscErrorCode GPUKSPPCDiagonal(KSP, KSP_GPU *);
-GPUCSR_INTERN PetscErrorCode GPUKSPPCEigenvalues(KSP, KSP_GPU *, PetscBool *);
 
 /* peers.c */
 GPUCSR_INTERN PetscErrorCode GPUKSPPeersGet(KSP, KSP_GPU *, PetscBool *, char[], size_t);

@@ -10,13 +10,12 @@
 /* The matrix of one process, or the diagonal block, on a device; otherwise why has the reason */
 PetscErrorCode GPUKSPOperator(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], size_t len)
 {
-  Mat            A, block;
-  PetscBool      seq, mpi;
-  char           whynot[512] = "its blocks are not of type seqaijgpucsr", message[600];
-  GPUCSRAttempt  attempt;
-  PetscErrorCode ierr = PETSC_SUCCESS;
-  GPUKSPOutcome  mine = GPUKSP_NO_DEVICE;
-  PetscInt       M, N;
+  Mat           A, block;
+  PetscBool     seq, mpi;
+  char          whynot[512] = "its blocks are not of type seqaijgpucsr", message[600];
+  GPUCSRAttempt attempt     = {0};
+  GPUKSPOutcome mine        = GPUKSP_NO_DEVICE;
+  PetscInt      M, N;
 
   PetscFunctionBegin;
   *ok = PETSC_FALSE;
@@ -41,14 +40,12 @@ PetscErrorCode GPUKSPOperator(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], si
   PetscCall(PetscObjectTypeCompare((PetscObject)block, MATSEQAIJGPUCSR, &seq));
   PetscCall(PetscMemzero(&k->op, sizeof(k->op)));
   if (seq) {
-    PetscCall(GPUCSRAttemptBegin(&attempt));
-    ierr = MatGPUCSROperatorGet_Private(block, &k->op, whynot, sizeof(whynot));
-    PetscCall(GPUCSRAttemptEnd(&attempt));
-    if (ierr) PetscCall(PetscStrncpy(whynot, attempt.message, sizeof(whynot)));
-    mine = ierr ? GPUKSPOutcomeOf(k, ierr) : k->op.dev ? GPUKSP_GOES_ON : GPUKSP_NO_DEVICE;
+    GPUCSRTry(&attempt, MatGPUCSROperatorGet_Private(block, &k->op, whynot, sizeof(whynot)));
+    if (attempt.error) PetscCall(PetscStrncpy(whynot, attempt.message, sizeof(whynot)));
+    mine = attempt.error ? GPUKSPOutcomeOf(k, attempt.error) : k->op.dev ? GPUKSP_GOES_ON : GPUKSP_NO_DEVICE;
   }
   PetscCall(PetscSNPrintf(message, sizeof(message), "%s%s", mine == GPUKSP_IN_ERROR ? "" : "the operator is on no device: ", whynot));
-  PetscCall(GPUKSPAgree(ksp, mine, ierr, message, ok, why, len));
+  PetscCall(GPUKSPAgree(ksp, mine, attempt.error, message, ok, why, len));
   PetscCall(MatGetLocalSize(block, &M, NULL));
   k->n = (int)M;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -85,7 +82,7 @@ static PetscErrorCode GraphIsFaster(KSP ksp, const KSP_GPU *k, GPUKSPPCKind kind
   PetscFunctionBegin;
   *faster = PETSC_FALSE;
   if (k->path != KSP_GPU_PATH_AUTO) PetscFunctionReturn(PETSC_SUCCESS);
-  if (k->method == GPUKSP_CG && size == 1) *faster = (PetscBool)(!k->degree && there && !table && GPUCSRPlanSums(P) && GPUKSPBytes(&P->A, PETSC_FALSE) + 72.0 * k->n > t->cg_graph_traffic);
+  if (k->method == GPUKSP_CG && size == 1) *faster = (PetscBool)(there && !table && GPUCSRPlanSums(P) && GPUKSPBytes(&P->A, PETSC_FALSE) + 72.0 * k->n > t->cg_graph_traffic);
   if (k->method != GPUKSP_BCGS) PetscFunctionReturn(PETSC_SUCCESS);
   if (size > 1) {
     PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &nnz, 1, MPI_DOUBLE, MPI_MAX, PetscObjectComm((PetscObject)ksp)));
@@ -129,7 +126,7 @@ static PetscErrorCode ChooseLaunch(KSP ksp, KSP_GPU *k, GPUKSPChoice *c)
              : c->refined                                                                       ? "residual replacement goes by it"
              : k->live                                                                          ? "a monitor or test looks at every iteration"
              : !k->pc.row->rows                                                                 ? "the preconditioner is not part of a persistent kernel"
-             : k->degree && k->method != GPUKSP_CG                                              ? "a persistent kernel has a polynomial in standard conjugate gradients alone"
+             : k->method == GPUKSP_CG_SINGLE_REDUCTION                                          ? GPUKSP_STANDARD_ALONE
              : longest > GPUCSRMachineShared.persistent_longest && k->path == KSP_GPU_PATH_AUTO ? text
              : faster                                                                           ? gathers
                                                                                                 : "";
@@ -152,14 +149,11 @@ static PetscErrorCode Choose(KSP ksp, KSP_GPU *k, GPUKSPChoice *c)
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
   PetscCall(MatGetNullSpace(A, &null));
   PetscCall(MatGetTransposeNullSpace(A, &tnull));
-  c->kind = null || tnull || ksp->transpose_solve || (k->degree && !k->pc.row->rows) ? GPUKSP_PC_ANY : k->pc.kind;
+  c->kind = null || tnull || ksp->transpose_solve ? GPUKSP_PC_ANY : k->pc.kind;
   why     = k->path == KSP_GPU_PATH_HOST_LOOP ? "asked for" : null || tnull ? "the operator has a null space" : ksp->transpose_solve ? "it is a solve with the transpose" : c->kind == GPUKSP_PC_ANY ? "the preconditioner is PCApply()'s" : NULL;
   if (why) PetscCall(PetscStrncpy(c->why, why, sizeof(c->why)));
   else if (size > 1) PetscCall(ChooseRanks(ksp, k, size, c));
-  PetscCheck(!k->degree || c->kind != GPUKSP_PC_ANY, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "-ksp_%s_polynomial_degree: the polynomial is of PCNONE or PCJACOBI, or in a persistent kernel or graph of PCPBJACOBI with blocks of at most 8, and of no operator with a null space",
-             ((PetscObject)ksp)->type_name);
   if (why || (size > 1 && !c->peers && !c->ranks)) {
-    PetscCheck(!k->degree || c->kind != GPUKSP_PC_APART, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "The polynomial of PCPBJACOBI is not for the host loop");
     if (c->kind == GPUKSP_PC_APART) c->kind = GPUKSP_PC_ANY;
     c->taken = KSP_GPU_PATH_HOST_LOOP;
     PetscCall(PetscStrncpy(c->whydouble, "the host loop is in double", sizeof(c->whydouble)));
@@ -202,16 +196,13 @@ static PetscErrorCode PrepareGraph(KSP ksp, KSP_GPU *k)
 /* Single precision, unless there is no memory for rounded values */
 static PetscErrorCode PrepareRefinement(KSP ksp, KSP_GPU *k)
 {
-  GPUCSRAttempt  attempt;
-  PetscErrorCode ierr;
+  GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
   PetscCall(PrepareGraph(ksp, k));
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = GPUKSPRefineMake(k);
-  PetscCall(GPUCSRAttemptEnd(&attempt));
-  PetscCheck(!ierr || ierr == PETSC_ERR_MEM, PetscObjectComm((PetscObject)ksp), ierr, "%s", attempt.message);
-  k->single.noroom = (PetscBool)(ierr != PETSC_SUCCESS);
+  GPUCSRTry(&attempt, GPUKSPRefineMake(k));
+  PetscCheck(!attempt.error || attempt.error == PETSC_ERR_MEM, PetscObjectComm((PetscObject)ksp), attempt.error, "%s", attempt.message);
+  k->single.noroom = (PetscBool)(attempt.error != PETSC_SUCCESS);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -324,7 +315,7 @@ static PetscErrorCode Tables(KSP_GPU *k)
 /* Blocks and their rows; no block cuts a slice or a block of the preconditioner */
 static PetscErrorCode Shape(KSP_GPU *k, PetscBool *possible)
 {
-  const GPUKSPShapeKey key = {k->op.version, k->launch.S->array[0].data, k->pc.row, k->method, k->pc.bs, k->degree, k->halo, k->peers.on ? k->peers.made : 0};
+  const GPUKSPShapeKey key = {k->op.version, k->launch.S->array[0].data, k->pc.row, k->method, k->pc.bs, k->halo, k->peers.on ? k->peers.made : 0};
   GPUKSPPersistent    *L   = &k->persistent;
   GPUCSRBool           fits;
 
@@ -406,30 +397,25 @@ static PetscErrorCode ResetJacobi(KSP ksp, KSP_GPU *k)
 /* Several ranks prepare one launch or a graph, each its part. on: all ranks have succeeded; otherwise why has the reason */
 static PetscErrorCode PrepareTogether(KSP ksp, KSP_GPU *k, PetscBool *on, char why[], size_t len)
 {
-  GPUCSRAttempt  attempt;
-  PetscErrorCode ierr     = PETSC_SUCCESS;
-  PetscBool      possible = PETSC_TRUE, stale = PETSC_FALSE;
-  int            any;
+  GPUCSRAttempt attempt;
+  PetscBool     possible = PETSC_TRUE, stale = PETSC_FALSE;
+  int           any;
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRAttemptBegin(&attempt)); /* what each rank does by itself, */
-  if (k->peers.on) ierr = GPUKSPPeersLists(ksp, k);
-  if (!ierr) ierr = GPUKSPPCReserve(ksp, k, &stale);
-  PetscCall(GPUCSRAttemptEnd(&attempt));
-  PetscCall(GPUKSPTogether(ksp, k, ierr, attempt.message, on, why, len));
+  GPUCSRTry(&attempt, k->peers.on ? GPUKSPPeersLists(ksp, k) : PETSC_SUCCESS); /* each rank alone, */
+  GPUCSRThen(&attempt, GPUKSPPCReserve(ksp, k, &stale));
+  PetscCall(GPUKSPTogether(ksp, k, attempt.error, attempt.message, on, why, len));
   if (!*on) PetscFunctionReturn(PETSC_SUCCESS);
   any = stale; /* then the collective part: reading the PC's numbers */
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp)));
   if (any) PetscCall(PetscMemzero(&k->pc.numberskey, sizeof(k->pc.numberskey)));
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  if (k->taken == KSP_GPU_PATH_PERSISTENT) ierr = PreparePersistent(ksp, k, &possible);
+  if (k->taken == KSP_GPU_PATH_PERSISTENT) GPUCSRTry(&attempt, PreparePersistent(ksp, k, &possible));
   else {
-    ierr     = PrepareGraph(ksp, k);
+    GPUCSRTry(&attempt, PrepareGraph(ksp, k));
     possible = (PetscBool)(k->ranks.on || !k->dev->ops->kernels); /* k->why says why not */
   }
-  if (!ierr) ierr = PrepareHistory(ksp, k);
-  PetscCall(GPUCSRAttemptEnd(&attempt));
-  PetscCall(GPUKSPAgree(ksp, ierr || possible ? GPUKSPOutcomeOf(k, ierr) : GPUKSP_NO_DEVICE, ierr, ierr ? attempt.message : k->why, on, why, len));
+  GPUCSRThen(&attempt, PrepareHistory(ksp, k));
+  PetscCall(GPUKSPAgree(ksp, attempt.error || possible ? GPUKSPOutcomeOf(k, attempt.error) : GPUKSP_NO_DEVICE, attempt.error, attempt.error ? attempt.message : k->why, on, why, len));
   if (!*on) PetscCall(ResetJacobi(ksp, k));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -485,11 +471,6 @@ static PetscErrorCode PrepareSolve(KSP ksp, KSP_GPU *k, PetscBool *possible)
   PetscCall(GPUKSPPCFind(ksp, k));
   PetscCall(GPUKSPLive(ksp, k));
   k->single.noroom = PETSC_FALSE;
-  PetscCall(GPUKSPPCEigenvalues(ksp, k, possible));
-  if (!*possible) {
-    PetscCall(PetscStrncpy(k->why, "the polynomial needs a positive eigenvalue of the preconditioned operator, and none was found", sizeof(k->why)));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
   if (size > 1) PetscCall(GPUKSPKindTogether(ksp, k));
   PetscCall(Choose(ksp, k, &choice));
   PetscCall(GPUKSPChoiceTake(k, &choice));
@@ -535,17 +516,14 @@ static PetscErrorCode WarnLoop(KSP ksp, KSP_GPU *k)
 */
 PetscErrorCode GPUKSPPrepare(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], size_t len)
 {
-  GPUCSRAttempt  attempt;
-  PetscErrorCode ierr;
-  PetscMPIInt    size;
-  PetscBool      possible = PETSC_TRUE;
+  GPUCSRAttempt attempt;
+  PetscMPIInt   size;
+  PetscBool     possible = PETSC_TRUE;
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = size > 1 ? GPUKSPOpen(k, k->op.dev) : PrepareSolve(ksp, k, &possible);
-  PetscCall(GPUCSRAttemptEnd(&attempt));
-  PetscCall(GPUKSPTogether(ksp, k, ierr, attempt.message, ok, why, len));
+  GPUCSRTry(&attempt, size > 1 ? GPUKSPOpen(k, k->op.dev) : PrepareSolve(ksp, k, &possible));
+  PetscCall(GPUKSPTogether(ksp, k, attempt.error, attempt.message, ok, why, len));
   if (*ok && size > 1) PetscCall(PrepareSolve(ksp, k, &possible));
   if (*ok && !possible) {
     *ok = PETSC_FALSE;

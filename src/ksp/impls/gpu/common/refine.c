@@ -32,7 +32,6 @@ PetscErrorCode GPUKSPRefineChoose(const KSP_GPU *k, GPUKSPChoice *c)
   PetscCall(PetscStrlcat(whynot, " in single", sizeof(whynot)));
   if (P->A.precision != GPUCSR_PRECISION_DOUBLE) why = "the matrix is not in double";
   else if (k->method != GPUKSP_CG) why = "residual replacement requires the standard conjugate gradients";
-  else if (k->degree) why = "residual replacement does not support a polynomial";
   else if (k->live) why = "a monitor or test looks at every iteration";
   else if (c->kind == GPUKSP_PC_ANY) why = "the preconditioner is PCApply()'s";
   else if (!k->pc.row->rows) why = "the preconditioner is in double";

@@ -227,31 +227,26 @@ static PetscErrorCode TogetherCheck(const KSP_GPU *k)
 */
 static PetscErrorCode RunTogether(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], size_t len)
 {
-  GPUCSRAttempt  attempt;
-  PetscErrorCode ierr;
-  PetscBool      any;
+  GPUCSRAttempt attempt;
+  PetscBool     any;
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = TogetherBegin(ksp, k);
-  PetscCall(GPUCSRAttemptEnd(&attempt));
-  PetscCall(GPUKSPTogether(ksp, k, ierr, attempt.message, ok, why, len));
+  GPUCSRTry(&attempt, TogetherBegin(ksp, k));
+  PetscCall(GPUKSPTogether(ksp, k, attempt.error, attempt.message, ok, why, len));
   if (!*ok) PetscFunctionReturn(PETSC_SUCCESS);
   if (k->ranks.on) {
     PetscCall(MatGPUCSRRanksSolving_Private(&k->ranks.A, PETSC_TRUE));
     PetscCall(GPUKSPPCSolving(k, PETSC_TRUE));
   }
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = TogetherRun(ksp, k);
-  if (!ierr) ierr = TogetherCheck(k);
-  if (!ierr) ierr = GPUKSPStore(k, k->persistent.v.x, ksp->vec_sol);
-  if (!ierr) ierr = Norms(k, &k->norms, &k->nnorms);
-  PetscCall(GPUCSRAttemptEnd(&attempt));
+  GPUCSRTry(&attempt, TogetherRun(ksp, k));
+  GPUCSRThen(&attempt, TogetherCheck(k));
+  GPUCSRThen(&attempt, GPUKSPStore(k, k->persistent.v.x, ksp->vec_sol));
+  GPUCSRThen(&attempt, Norms(k, &k->norms, &k->nnorms));
   if (k->ranks.on) {
     PetscCall(MatGPUCSRRanksSolving_Private(&k->ranks.A, PETSC_FALSE));
     PetscCall(GPUKSPPCSolving(k, PETSC_FALSE));
   }
-  if (ierr) { /* tell the other ranks not to wait for this rank */
+  if (attempt.error) { /* tell the other ranks not to wait for this rank */
     k->persistent.epoch = k->persistent.here = 0;
     if (k->ranks.on) {
       PetscCall(GPUKSPGraphForget(k));
@@ -259,9 +254,9 @@ static PetscErrorCode RunTogether(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[]
       PetscCall(GPUKSPPCFail(k, attempt.message));
     } else PetscCall(GPUCSRPeersDead(k->peers.group, attempt.message));
   }
-  PetscCall(GPUKSPEndTogether(ksp, ierr, &any));
+  PetscCall(GPUKSPEndTogether(ksp, attempt.error, &any));
   if (any) PetscCall(PetscFree(k->norms));
-  PetscCheck(!ierr, PETSC_COMM_SELF, ierr, "%s", attempt.message);
+  PetscCheck(!attempt.error, PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
   if (!any) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(TogetherCheck(k));
   SETERRQ(PETSC_COMM_SELF, PETSC_ERR_GPU, "Another rank has failed at the end of this solve");
@@ -387,9 +382,8 @@ static PetscErrorCode GoOnInDouble(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[
 */
 static PetscErrorCode Attempt(KSP ksp, KSP_GPU *k, PetscErrorCode (*run)(KSP, KSP_GPU *), PetscBool *ok, char why[], size_t len)
 {
-  GPUCSRAttempt  attempt;
-  PetscErrorCode ierr;
-  PetscMPIInt    size;
+  GPUCSRAttempt attempt;
+  PetscMPIInt   size;
 
   PetscFunctionBegin;
   if (k->peers.on || k->ranks.on) {
@@ -401,12 +395,10 @@ static PetscErrorCode Attempt(KSP ksp, KSP_GPU *k, PetscErrorCode (*run)(KSP, KS
     PetscCall((*run)(ksp, k));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = (*run)(ksp, k);
-  PetscCall(GPUCSRAttemptEnd(&attempt));
-  if (!ierr) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCheck(ierr == PETSC_ERR_MEM || ierr == PETSC_ERR_GPU, PETSC_COMM_SELF, ierr, "%s", attempt.message);
-  if (ierr == PETSC_ERR_GPU) PetscCall(PetscStrncpy(k->dev->failed, attempt.message, sizeof(k->dev->failed)));
+  GPUCSRTry(&attempt, (*run)(ksp, k));
+  if (!attempt.error) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCheck(attempt.error == PETSC_ERR_MEM || attempt.error == PETSC_ERR_GPU, PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
+  if (attempt.error == PETSC_ERR_GPU) PetscCall(PetscStrncpy(k->dev->failed, attempt.message, sizeof(k->dev->failed)));
   *ok = PETSC_FALSE;
   PetscCall(PetscSNPrintf(why, len, "the device failed: %s", attempt.message));
   if (ksp->guess_zero) PetscCall(VecSet(ksp->vec_sol, 0)); /* KSPSolve() had zeroed the solution, but the host loop may have changed it */

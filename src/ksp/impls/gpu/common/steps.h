@@ -9,9 +9,8 @@
 
     rp, ph, sh   BiCGStab: the shadow residual, and M p and M s with right preconditioning
     p2, v2       in a persistent kernel: p and v of the previous iteration
-    c0, c1, c2   of a polynomial preconditioner: its step; A times the step, in a persistent kernel the next step; the residual of its Chebyshev iteration
 */
-#define GPUKSP_EACH_VECTOR(each) each(X, x) each(B, b) each(R, r) each(P, p) each(W, w) each(Z, z) each(S, s) each(T, t) each(V, v) each(RP, rp) each(PH, ph) each(SH, sh) each(P2, p2) each(V2, v2) each(C0, c0) each(C1, c1) each(C2, c2)
+#define GPUKSP_EACH_VECTOR(each) each(X, x) each(B, b) each(R, r) each(P, p) each(W, w) each(Z, z) each(S, s) each(T, t) each(V, v) each(RP, rp) each(PH, ph) each(SH, sh) each(P2, p2) each(V2, v2)
 
 typedef enum {
 #define GPUKSP_ENUMERATOR(NAME, name) VEC_##NAME,
@@ -26,10 +25,6 @@ typedef enum {
   GPUKSP_BNORM,
   GPUKSP_NORMS,
   GPUKSP_PRECONDITION,
-  GPUKSP_POLYNOMIAL_START,
-  GPUKSP_POLYNOMIAL_FIRST,
-  GPUKSP_POLYNOMIAL_RESIDUAL,
-  GPUKSP_POLYNOMIAL_STEP,
   GPUKSP_CG_DIRECTION,
   GPUKSP_CG_CURVATURE,
   GPUKSP_CG_RESIDUAL,
@@ -105,19 +100,6 @@ GPUKSP_RULE void GPUKSPNorms(double r, double z, double sum[])
 #include "stepvectors.h"
 #undef GPUKSP_NUMBER
 #undef GPUKSP_NAMED
-
-/*
-  A Chebyshev polynomial as a preconditioner: a number of steps of the Chebyshev iteration from 0, as in KSPCHEBYSHEV (Y. Saad, Iterative Methods for
-  Sparse Linear Systems, 2003, algorithm 12.1). Each step passes rho to the next; rho is 0 before the first.
-*/
-GPUKSP_RULE double GPUKSPChebyshev(double emin, double emax, double rho, double *ca, double *cb)
-{
-  const double middle = (emax + emin) / 2, half = (emax - emin) / 2, sigma = middle / half, next = rho == 0 ? 1 / sigma : 1 / (2 * sigma - rho);
-
-  *ca = rho == 0 ? 0 : next * rho;
-  *cb = rho == 0 ? 1 / middle : 2 * next / half;
-  return next;
-}
 
 /* Does the solve rest, for good or until the residual has been replaced? */
 GPUKSP_RULE int GPUKSPRests(const volatile GPUKSPState *s)

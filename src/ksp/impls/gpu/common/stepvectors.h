@@ -12,10 +12,6 @@ typedef struct {
     };
     GPUKSP_NUMBER *at[GPUKSP_VECTORS]; /* the same, indexed by GPUKSPVectorName */
   };
-  const GPUKSP_NUMBER *diagonal;     /* diagonal preconditioner inside the polynomial */
-  double               ca, cb;       /* the next step of the polynomial is ca c0 + cb M c2 */
-  int                  degree;       /* 0: none */
-  double               emin, emax;   /* eigenvalues of the polynomial */
   const GPUKSP_NUMBER *pc;           /* the diagonal of a preconditioner fused into steps; NULL: no preconditioner, or one with its own step */
   const GPUKSP_NUMBER *from;         /* input of GPUKSP_PRECONDITION, */
   GPUKSP_NUMBER       *to;           /* and its result */
@@ -29,15 +25,4 @@ typedef struct {
 GPUKSP_RULE double GPUKSP_NAMED(GPUKSPZ)(const GPUKSP_NAMED(GPUKSPVectors) * v, int i, const GPUKSP_NUMBER *r)
 {
   return v->explicitpc ? v->z[i] : v->pc ? (double)v->pc[i] * r[i] : r[i];
-}
-
-/* Row i of M c2, with the preconditioner M inside the polynomial */
-GPUKSP_RULE double GPUKSP_NAMED(GPUKSPInner)(const GPUKSP_NAMED(GPUKSPVectors) * v, int i)
-{
-  const int b = v->block ? i - i % v->bs : 0;
-  double    z = 0;
-
-  if (!v->block) return v->diagonal ? (double)v->diagonal[i] * v->c2[i] : v->c2[i];
-  for (int j = 0; j < v->bs; j++) z += (double)v->block[(int64_t)i * v->bs + j] * v->c2[b + j];
-  return z;
 }

@@ -103,28 +103,17 @@ size_t GPUKSPLength(const KSP_GPU *k)
 /* Does BiCGStab store M p and M s? */
 static PetscBool Hat(KSP ksp, const KSP_GPU *k)
 {
-  return (PetscBool)(k->method == GPUKSP_BCGS && ksp->pc_side == PC_RIGHT && (k->pc.kind != GPUKSP_PC_NONE || k->degree));
+  return (PetscBool)(k->method == GPUKSP_BCGS && ksp->pc_side == PC_RIGHT && k->pc.kind != GPUKSP_PC_NONE);
 }
 
 /* The vectors of the method besides x and b. apart: M r is stored */
 static void Needed(KSP ksp, const KSP_GPU *k, PetscBool apart, PetscBool need[GPUKSP_VECTORS])
 {
   const PetscBool cg = (PetscBool)(k->method == GPUKSP_CG), cg1 = (PetscBool)(k->method == GPUKSP_CG_SINGLE_REDUCTION), bcgs = (PetscBool)(k->method == GPUKSP_BCGS);
-  const PetscBool hat = Hat(ksp, k), polynomial = (PetscBool)(k->degree > 0);
+  const PetscBool hat                    = Hat(ksp, k);
   const PetscBool needed[GPUKSP_VECTORS] = {
-    [VEC_R]  = PETSC_TRUE,
-    [VEC_P]  = PETSC_TRUE,
-    [VEC_W]  = PETSC_TRUE,
-    [VEC_Z]  = (PetscBool)(cg1 || (cg && apart)),
-    [VEC_S]  = (PetscBool)(cg1 || bcgs),
-    [VEC_T]  = (PetscBool)(bcgs || apart),
-    [VEC_V]  = bcgs,
-    [VEC_RP] = bcgs,
-    [VEC_PH] = hat,
-    [VEC_SH] = hat,
-    [VEC_C0] = polynomial,
-    [VEC_C1] = polynomial,
-    [VEC_C2] = polynomial,
+    [VEC_R] = PETSC_TRUE, [VEC_P] = PETSC_TRUE, [VEC_W] = PETSC_TRUE, [VEC_Z] = (PetscBool)(cg1 || (cg && apart)), [VEC_S] = (PetscBool)(cg1 || bcgs), [VEC_T] = (PetscBool)(bcgs || apart), [VEC_V] = bcgs,
+    [VEC_RP] = bcgs,      [VEC_PH] = hat,       [VEC_SH] = hat,
   };
 
   for (int q = 0; q < GPUKSP_VECTORS; q++) need[q] = needed[q];
@@ -135,16 +124,13 @@ static void Describe(KSP_GPU *k, PetscBool apart, GPUKSPVectors *v)
 {
   v->bs         = (int)k->pc.bs;
   v->explicitpc = apart;
-  v->degree     = (int)k->degree;
-  v->emin       = k->pc.lambda[0];
-  v->emax       = k->pc.lambda[1];
 }
 
 /* The solver's own vectors on the device, for the steps */
 PetscErrorCode GPUKSPVectorsOwn(KSP ksp, KSP_GPU *k)
 {
-  const PetscBool polynomial = (PetscBool)(k->degree > 0), apart = (PetscBool)(k->pc.kind == GPUKSP_PC_APART || polynomial);
-  const PetscBool persistent = (PetscBool)(k->dev->ops->kernels && !k->refined);
+  const PetscBool apart      = (PetscBool)(k->pc.kind == GPUKSP_PC_APART);
+  const PetscBool persistent = (PetscBool)(k->dev->ops->kernels && !k->refined && k->method != GPUKSP_CG_SINGLE_REDUCTION);
   const size_t    each       = ((PetscMax(1, GPUKSPLength(k)) * sizeof(double) + 255) / 256) * 256; /* vectors without rows get different addresses */
   GPUKSPVectors  *v          = &k->persistent.v;
   PetscBool       need[GPUKSP_VECTORS];
@@ -156,7 +142,7 @@ PetscErrorCode GPUKSPVectorsOwn(KSP ksp, KSP_GPU *k)
   if (k->refined) need[VEC_R] = need[VEC_P] = PETSC_FALSE; /* the iteration has these in single precision */
   if (persistent) {
     if (k->method == GPUKSP_CG) need[VEC_Z] = PETSC_TRUE;
-    need[VEC_P2] = (PetscBool)(k->method != GPUKSP_CG_SINGLE_REDUCTION);
+    need[VEC_P2] = PETSC_TRUE;
     need[VEC_V2] = (PetscBool)(k->method == GPUKSP_BCGS);
   }
   for (int q = 0; q < GPUKSP_VECTORS; q++) count += need[q];
@@ -171,7 +157,7 @@ PetscErrorCode GPUKSPVectorsOwn(KSP ksp, KSP_GPU *k)
   }
   Describe(k, apart, v);
   if (k->pc.kind == GPUKSP_PC_APART) v->block = (const double *)k->pc.numbers.p;
-  else if (k->pc.kind == GPUKSP_PC_DIAGONAL) *(polynomial ? &v->diagonal : &v->pc) = (const double *)k->pc.numbers.p;
+  else if (k->pc.kind == GPUKSP_PC_DIAGONAL) v->pc = (const double *)k->pc.numbers.p;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -219,7 +205,7 @@ PetscErrorCode GPUKSPVecAlike(KSP ksp, Vec made, PetscBool *alike)
 /* PETSc vectors for the host loop, duplicates of the program's */
 PetscErrorCode GPUKSPVectorsBorrowed(KSP ksp, KSP_GPU *k)
 {
-  const PetscBool apart = (PetscBool)(k->pc.kind == GPUKSP_PC_ANY || k->degree > 0);
+  const PetscBool apart = (PetscBool)(k->pc.kind == GPUKSP_PC_ANY);
   GPUKSPVectors  *v     = &k->persistent.v;
   PetscBool       need[GPUKSP_VECTORS], alike;
 
@@ -240,7 +226,7 @@ PetscErrorCode GPUKSPVectorsBorrowed(KSP ksp, KSP_GPU *k)
   k->loop.work[VEC_X] = ksp->vec_sol;
   k->loop.work[VEC_B] = ksp->vec_rhs;
   Describe(k, apart, v);
-  if (k->loop.diagonal) *(k->degree ? &v->diagonal : &v->pc) = k->sums; /* any non-NULL pointer: each step replaces it by the array */
+  if (k->loop.diagonal) v->pc = k->sums; /* any non-NULL pointer: each step replaces it by the array */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -305,7 +291,7 @@ PetscErrorCode GPUKSPVectorsGet(KSP_GPU *k, GPUKSPVectors *v, PetscBool *device)
   if (ierr) (void)GiveBack(k, q - 1);
   PetscCall(ierr);
   for (q = 0; q < GPUKSP_VECTORS; q++) v->at[q] = k->loop.work[q] ? (double *)k->loop.operand[q].p : NULL;
-  if (k->loop.diagonal) *(v->degree ? &v->diagonal : &v->pc) = (const double *)k->loop.operand[GPUKSP_VECTORS].p;
+  if (k->loop.diagonal) v->pc = (const double *)k->loop.operand[GPUKSP_VECTORS].p;
   /* the same vector under two names */
   if (!v->ph) v->ph = v->p;
   if (!v->sh) v->sh = v->s;

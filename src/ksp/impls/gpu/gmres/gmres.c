@@ -52,12 +52,11 @@ static PetscErrorCode Hessenberg(KSP_GPUGMRES *g)
 /* Allocations may fail on one process alone, so they come before collective work */
 static PetscErrorCode PrepareGMRES(KSP ksp, KSP_GPUGMRES *g, PetscBool *ok, char why[], size_t len)
 {
-  KSP_GPU       *k = &g->k;
-  GPUKSPChoice   choice;
-  GPUCSRAttempt  attempt;
-  PetscErrorCode ierr;
-  PetscMPIInt    size;
-  PetscBool      made; /* the PC's numbers were copied to the device */
+  KSP_GPU      *k = &g->k;
+  GPUKSPChoice  choice;
+  GPUCSRAttempt attempt;
+  PetscMPIInt   size;
+  PetscBool     made; /* the PC's numbers were copied to the device */
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
@@ -67,20 +66,16 @@ static PetscErrorCode PrepareGMRES(KSP ksp, KSP_GPUGMRES *g, PetscBool *ok, char
   PetscCall(ChoosePath(ksp, g, &choice));
   PetscCall(GPUKSPChoiceTake(k, &choice));
   made = (PetscBool)(k->pc.kind == GPUKSP_PC_DIAGONAL || k->pc.kind == GPUKSP_PC_APART);
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = GPUKSPOpen(k, k->op.dev);
-  if (!ierr) ierr = GPUGMRESMemory(ksp, g);
-  if (!ierr && k->pc.kind == GPUKSP_PC_DIAGONAL) ierr = GPUCSRBufferGrow(k->dev, sizeof(double) * (size_t)k->n, "the preconditioner of a solver", &k->pc.numbers);
-  if (!ierr) ierr = Hessenberg(g);
-  PetscCall(GPUCSRAttemptEnd(&attempt));
-  PetscCall(GPUKSPTogether(ksp, k, ierr, attempt.message, ok, why, len));
+  GPUCSRTry(&attempt, GPUKSPOpen(k, k->op.dev));
+  GPUCSRThen(&attempt, GPUGMRESMemory(ksp, g));
+  if (k->pc.kind == GPUKSP_PC_DIAGONAL) GPUCSRThen(&attempt, GPUCSRBufferGrow(k->dev, sizeof(double) * (size_t)k->n, "the preconditioner of a solver", &k->pc.numbers));
+  GPUCSRThen(&attempt, Hessenberg(g));
+  PetscCall(GPUKSPTogether(ksp, k, attempt.error, attempt.message, ok, why, len));
   if (!*ok) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUGMRESSlots(ksp, g));
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = GPUGMRESSlotsThere(g);
-  if (!ierr && made && !g->several) ierr = GPUKSPPCMake(ksp, k);
-  PetscCall(GPUCSRAttemptEnd(&attempt));
-  PetscCall(GPUKSPTogether(ksp, k, ierr, attempt.message, ok, why, len));
+  GPUCSRTry(&attempt, GPUGMRESSlotsThere(g));
+  if (made && !g->several) GPUCSRThen(&attempt, GPUKSPPCMake(ksp, k));
+  PetscCall(GPUKSPTogether(ksp, k, attempt.error, attempt.message, ok, why, len));
   if (*ok && made && g->several) PetscCall(GPUKSPPCMake(ksp, k));
   if (k->pc.kind == GPUKSP_PC_APART) k->persistent.v.block = (const double *)k->pc.numbers.p;
   PetscFunctionReturn(PETSC_SUCCESS);

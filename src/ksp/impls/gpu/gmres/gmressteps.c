@@ -471,17 +471,14 @@ static PetscErrorCode Column(KSP ksp, KSP_GPUGMRES *g)
 /* Records an iteration; after a failure this solver launches step by step */
 static PetscErrorCode RecordColumn(KSP ksp, KSP_GPUGMRES *g)
 {
-  KSP_GPU       *k = &g->k;
-  GPUCSRAttempt  attempt;
-  PetscErrorCode ierr;
+  KSP_GPU      *k = &g->k;
+  GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
   PetscCall(GPUCSRLaunchGraphBegin(k->dev->stream));
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = Column(ksp, g);
-  PetscCall(GPUCSRAttemptEnd(&attempt));
+  GPUCSRTry(&attempt, Column(ksp, g));
   PetscCall(GPUCSRLaunchGraphEnd(k->dev->stream, &k->graph.recorded));
-  if (ierr) PetscCall(GPUCSRLaunchGraphDestroy(&k->graph.recorded));
+  if (attempt.error) PetscCall(GPUCSRLaunchGraphDestroy(&k->graph.recorded));
   if (k->graph.recorded) PetscFunctionReturn(PETSC_SUCCESS);
   g->launched = PETSC_MIN_INT; /* never again */
   PetscCall(PetscInfo(ksp, "An iteration could not be recorded as a graph; its kernels are launched one by one\n"));

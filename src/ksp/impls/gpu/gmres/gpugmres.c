@@ -38,7 +38,7 @@ static PetscErrorCode Become_GPUGMRES(KSP ksp)
 }
 
 /* Why PETSc's type must solve, the same on every process; NULL: no reason */
-static const char *PetscsToDo(KSP ksp)
+static const char *WhyPETSc(KSP ksp)
 {
   const KSP_GPUGMRES *g = (const KSP_GPUGMRES *)ksp->data;
 
@@ -54,12 +54,12 @@ static int64_t Choices(KSP ksp)
 {
   const KSP_GPUGMRES *g = (const KSP_GPUGMRES *)ksp->data;
 
-  return PetscsToDo(ksp) ? -1 : g->restart + 31 * (int64_t)g->refinement + 37 * (GPUCSRBits((double)g->haptol) % INT32_MAX) + 41 * (GPUCSRBits((double)g->breakdowntol) % INT32_MAX);
+  return WhyPETSc(ksp) ? -1 : g->restart + 31 * (int64_t)g->refinement + 37 * (GPUCSRBits((double)g->haptol) % INT32_MAX) + 41 * (GPUCSRBits((double)g->breakdowntol) % INT32_MAX);
 }
 
 static PetscErrorCode KSPSetUp_GPUGMRES(KSP ksp)
 {
-  const char *why = PetscsToDo(ksp);
+  const char *why = WhyPETSc(ksp);
 
   PetscFunctionBegin;
   PetscCall(GPUKSPAlike(ksp, Choices(ksp)));
@@ -70,7 +70,7 @@ static PetscErrorCode KSPSetUp_GPUGMRES(KSP ksp)
 
 static PetscErrorCode Solve(KSP ksp)
 {
-  const char *why = PetscsToDo(ksp);
+  const char *why = WhyPETSc(ksp);
 
   PetscFunctionBegin;
   PetscCall(GPUKSPAlike(ksp, Choices(ksp)));

@@ -68,10 +68,15 @@ static PetscBool Backwards(const KSP_GPU *k, GPUKSPStep s)
   }
 }
 
+/* rule: skip the step if the solve rests. first: the first step of a solve. next: the last step with a rule in the iteration */
+typedef struct {
+  PetscBool rule, first, next;
+} Turn;
+
 /* One step on the given arrays: v, or f in single precision */
-static PetscErrorCode Rows(KSP_GPU *k, GPUKSPStep step, const GPUKSPVectors *v, const GPUKSPVectorsSingle *f, PetscBool device, GPUCSRStream s, PetscBool rule, PetscBool first, PetscBool next, double sum[])
+static PetscErrorCode Rows(KSP_GPU *k, GPUKSPStep step, const GPUKSPVectors *v, const GPUKSPVectorsSingle *f, PetscBool device, GPUCSRStream s, Turn turn, double sum[])
 {
-  GPUKSPStepArgs args = {k->method,         k->n, (double *)k->partial.p, k->sums, (GPUKSPState *)k->devstate.p, k->seen, k->stepblocks, PETSC_TRUE, first, next, NULL, k->graph.nparts, GPUCSR_PARTS(k->n), (const double *)k->graph.parts.p,
+  GPUKSPStepArgs args = {k->method,         k->n, (double *)k->partial.p, k->sums, (GPUKSPState *)k->devstate.p, k->seen, k->stepblocks, PETSC_TRUE, turn.first, turn.next, NULL, k->graph.nparts, GPUCSR_PARTS(k->n), (const double *)k->graph.parts.p,
                          Backwards(k, step)};
 
   PetscFunctionBegin;
@@ -79,7 +84,7 @@ static PetscErrorCode Rows(KSP_GPU *k, GPUKSPStep step, const GPUKSPVectors *v, 
   if (device) {
     const int nsums = GPUKSPStepSums(step);
 
-    if (k->graph.rulehere || !rule) {
+    if (k->graph.rulehere || !turn.rule) {
       args.rule = PETSC_FALSE;
       if (k->graph.rulehere) args.state = k->state;
     } else if (k->ranks.on && nsums) args.mine = (double *)k->ranks.sums.p;
@@ -115,12 +120,12 @@ static PetscErrorCode Rows(KSP_GPU *k, GPUKSPStep step, const GPUKSPVectors *v, 
 PetscErrorCode GPUKSPStepArrays(KSP_GPU *k, GPUKSPStep step, const GPUKSPVectors *v, PetscBool device, GPUCSRStream s, PetscBool rule)
 {
   PetscFunctionBegin;
-  PetscCall(Rows(k, step, v, NULL, device, s, rule, PETSC_FALSE, PETSC_FALSE, NULL));
+  PetscCall(Rows(k, step, v, NULL, device, s, (Turn){rule, PETSC_FALSE, PETSC_FALSE}, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* One step on PETSc's vectors; restores their arrays even after an error */
-static PetscErrorCode RowsBorrowed(KSP_GPU *k, GPUKSPStep step, GPUKSPVectors *v, PetscBool rule, PetscBool first, PetscBool next, double sum[])
+static PetscErrorCode RowsBorrowed(KSP_GPU *k, GPUKSPStep step, GPUKSPVectors *v, Turn turn, double sum[])
 {
   GPUCSRStream   s = k->dev->stream;
   PetscBool      device;
@@ -131,7 +136,7 @@ static PetscErrorCode RowsBorrowed(KSP_GPU *k, GPUKSPStep step, GPUKSPVectors *v
   v->from = v->at[k->loop.from];
   v->to   = v->at[k->loop.to];
   if (device) ierr = MatGPUCSRStream_Private(k->dev, &k->loop.operand[VEC_B], &k->loop.operand[VEC_X], NULL, &s);
-  if (!ierr) ierr = Rows(k, step, v, NULL, device, s, rule, first, next, sum);
+  if (!ierr) ierr = Rows(k, step, v, NULL, device, s, turn, sum);
   PetscCall(GPUKSPVectorsGiveBack(k));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -140,11 +145,12 @@ static PetscErrorCode RowsBorrowed(KSP_GPU *k, GPUKSPStep step, GPUKSPVectors *v
 /* One step. Without a rule its sums, if any, are in k->sums. next: the last step with a rule in the iteration */
 PetscErrorCode GPUKSPStepRun(KSP ksp, KSP_GPU *k, GPUKSPStep step, GPUKSPVectors *v, PetscBool rule, PetscBool first, PetscBool next)
 {
-  double sum[GPUKSP_SUMS] = {0, 0, 0, 0, 0};
+  const Turn turn             = {rule, first, next};
+  double     sum[GPUKSP_SUMS] = {0, 0, 0, 0, 0};
 
   PetscFunctionBegin;
-  if (k->taken == KSP_GPU_PATH_HOST_LOOP) PetscCall(RowsBorrowed(k, step, v, rule, first, next, sum));
-  else PetscCall(Rows(k, step, v, NULL, k->dev->ops->kernels, k->dev->stream, rule, first, next, sum));
+  if (k->taken == KSP_GPU_PATH_HOST_LOOP) PetscCall(RowsBorrowed(k, step, v, turn, sum));
+  else PetscCall(Rows(k, step, v, NULL, k->dev->ops->kernels, k->dev->stream, turn, sum));
   if (GPUKSPStepSums(step) && (k->graph.rulehere || !rule)) PetscCall(Reduce(ksp, k, step, sum, rule, first));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -168,12 +174,12 @@ PetscErrorCode GPUKSPProduct(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, int from, in
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* to = A from, and the next step. If the solve's products can, the product takes the step's sums with vectors q and u (-1: none), and stores M to in place of to */
-static PetscErrorCode ProductStep(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, int from, int to, int q, int u, const double *M, GPUKSPStep step)
+/* to = A from, and the next step. If the solve's products can, the product takes the step's sums with two vectors (-1: none), and stores M to in place of to */
+static PetscErrorCode ProductStep(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, int from, int to, const int with[2], const double *M, GPUKSPStep step)
 {
   PetscFunctionBegin;
   if (k->graph.fused) {
-    const GPUCSRSums sums = {(PetscBool)(GPUKSPStepSums(step) > 1), v->at[q], u < 0 ? NULL : v->at[u], M, (double *)k->graph.parts.p, &k->graph.nparts};
+    const GPUCSRSums sums = {(PetscBool)(GPUKSPStepSums(step) > 1), v->at[with[0]], with[1] < 0 ? NULL : v->at[with[1]], M, (double *)k->graph.parts.p, &k->graph.nparts};
 
     PetscCall(MatGPUCSROperatorSums_Private(&k->op, v->at[from], &sums, v->at[to]));
   } else PetscCall(GPUKSPProduct(ksp, k, v, from, to));
@@ -186,23 +192,6 @@ static PetscErrorCode ProductStep(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, int fro
 #define LAST(step, first) GPUKSPStepRun(ksp, k, step, v, PETSC_TRUE, first, PETSC_TRUE)
 #define ENDED             (k->graph.rulehere && k->state->reason)
 
-static PetscErrorCode Polynomial(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, PetscBool rule)
-{
-  double rho = 0;
-
-  PetscFunctionBegin;
-  PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_POLYNOMIAL_START, v, rule, PETSC_FALSE, PETSC_FALSE));
-  for (int q = 0; q < v->degree; q++) {
-    if (q) {
-      PetscCall(GPUKSPProduct(ksp, k, v, VEC_C0, VEC_C1));
-      PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_POLYNOMIAL_RESIDUAL, v, rule, PETSC_FALSE, PETSC_FALSE));
-    }
-    rho = GPUKSPChebyshev(v->emin, v->emax, rho, &v->ca, &v->cb);
-    PetscCall(GPUKSPStepRun(ksp, k, q ? GPUKSP_POLYNOMIAL_STEP : GPUKSP_POLYNOMIAL_FIRST, v, rule, PETSC_FALSE, PETSC_FALSE));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* to = M from. rule: within an iteration: skip the step if the solve rests */
 static PetscErrorCode Precondition(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, int from, int to, PetscBool rule)
 {
@@ -211,8 +200,7 @@ static PetscErrorCode Precondition(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, int fr
   k->loop.to   = to;
   v->from      = v->at[from];
   v->to        = v->at[to];
-  if (v->degree) PetscCall(Polynomial(ksp, k, v, rule));
-  else if (k->taken == KSP_GPU_PATH_HOST_LOOP) PetscCall(KSP_PCApply(ksp, k->loop.work[from], k->loop.work[to]));
+  if (k->taken == KSP_GPU_PATH_HOST_LOOP) PetscCall(KSP_PCApply(ksp, k->loop.work[from], k->loop.work[to]));
   else PetscCall((*k->pc.row->apply)(k, v->from, v->to, rule, k->dev->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -294,7 +282,7 @@ static PetscErrorCode IterateCG(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
 {
   PetscFunctionBegin;
   PetscCall(STEP(GPUKSP_CG_DIRECTION));
-  PetscCall(ProductStep(ksp, k, v, VEC_P, VEC_W, VEC_P, -1, NULL, GPUKSP_CG_CURVATURE));
+  PetscCall(ProductStep(ksp, k, v, VEC_P, VEC_W, (const int[]){VEC_P, -1}, NULL, GPUKSP_CG_CURVATURE));
   if (ENDED) PetscFunctionReturn(PETSC_SUCCESS);
   if (v->explicitpc) {
     PetscCall(STEP(GPUKSP_CG_R));
@@ -345,7 +333,7 @@ static PetscErrorCode IterateBCGS(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
     PetscCall(GPUKSPProduct(ksp, k, v, VEC_P, VEC_W));
     PetscCall(Precondition(ksp, k, v, VEC_W, VEC_V, PETSC_TRUE));
     PetscCall(STEP(GPUKSP_BCGS_V));
-  } else PetscCall(ProductStep(ksp, k, v, hat ? VEC_PH : VEC_P, VEC_V, VEC_RP, -1, hat ? NULL : v->pc, GPUKSP_BCGS_V));
+  } else PetscCall(ProductStep(ksp, k, v, hat ? VEC_PH : VEC_P, VEC_V, (const int[]){VEC_RP, -1}, hat ? NULL : v->pc, GPUKSP_BCGS_V));
   if (ENDED) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(STEP(GPUKSP_BCGS_S));
   if (before) PetscCall(Precondition(ksp, k, v, VEC_S, VEC_SH, PETSC_TRUE));
@@ -353,7 +341,7 @@ static PetscErrorCode IterateBCGS(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
     PetscCall(GPUKSPProduct(ksp, k, v, VEC_S, VEC_W));
     PetscCall(Precondition(ksp, k, v, VEC_W, VEC_T, PETSC_TRUE));
     PetscCall(STEP(GPUKSP_BCGS_T));
-  } else PetscCall(ProductStep(ksp, k, v, hat ? VEC_SH : VEC_S, VEC_T, VEC_S, VEC_RP, hat ? NULL : v->pc, GPUKSP_BCGS_T));
+  } else PetscCall(ProductStep(ksp, k, v, hat ? VEC_SH : VEC_S, VEC_T, (const int[]){VEC_S, VEC_RP}, hat ? NULL : v->pc, GPUKSP_BCGS_T));
   if (ENDED) {
     if (k->state->lucky && (k->live || k->taken == KSP_GPU_PATH_HOST_LOOP)) {
       PetscCall(KSPLogResidualHistory(ksp, k->state->rnorm));
@@ -372,7 +360,7 @@ PetscErrorCode GPUKSPStepRunSingle(KSP ksp, KSP_GPU *k, GPUKSPStep step, PetscBo
   double sum[GPUKSP_SUMS] = {0, 0, 0, 0, 0};
 
   PetscFunctionBegin;
-  PetscCall(Rows(k, step, NULL, &k->single.v, k->dev->ops->kernels, k->dev->stream, rule, PETSC_FALSE, next, sum));
+  PetscCall(Rows(k, step, NULL, &k->single.v, k->dev->ops->kernels, k->dev->stream, (Turn){rule, PETSC_FALSE, next}, sum));
   if (GPUKSPStepSums(step) && k->graph.rulehere) PetscCall(Reduce(ksp, k, step, sum, rule, PETSC_FALSE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -390,18 +378,15 @@ static PetscBool RanksRest(const volatile GPUKSPState *seen, int q, int ahead)
 /* An iteration as a graph; k->graph.recorded is NULL where there can be none */
 static PetscErrorCode Record(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIteration iteration)
 {
-  GPUCSRAttempt  attempt;
-  PetscErrorCode ierr;
+  GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
   PetscCall(GPUCSRLaunchGraphBegin(k->dev->stream));
   if (k->ranks.on) PetscCall(MatGPUCSRRanksRecord_Private(&k->ranks.A, PETSC_TRUE));
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = (*iteration)(ksp, k, v);
-  PetscCall(GPUCSRAttemptEnd(&attempt));
+  GPUCSRTry(&attempt, (*iteration)(ksp, k, v));
   if (k->ranks.on) PetscCall(MatGPUCSRRanksRecord_Private(&k->ranks.A, PETSC_FALSE));
   PetscCall(GPUCSRLaunchGraphEnd(k->dev->stream, &k->graph.recorded));
-  if (ierr) PetscCall(GPUCSRLaunchGraphDestroy(&k->graph.recorded));
+  if (attempt.error) PetscCall(GPUCSRLaunchGraphDestroy(&k->graph.recorded));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 #endif

@@ -10,25 +10,17 @@
 */
 PetscErrorCode GPUKSPAgree(KSP ksp, GPUKSPOutcome mine, PetscErrorCode ierr, const char message[], PetscBool *ok, char why[], size_t len)
 {
-  const MPI_Comm comm = PetscObjectComm((PetscObject)ksp);
+  const MPI_Comm comm    = PetscObjectComm((PetscObject)ksp);
+  int            outcome = (int)mine;
   char           text[512];
-  int            code = (int)ierr;
   PetscMPIInt    rank;
-  struct {
-    int outcome, rank;
-  } one, worst;
 
   PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_rank(comm, &rank));
-  one.outcome = (int)mine;
-  one.rank    = rank;
-  PetscCallMPI(MPI_Allreduce(&one, &worst, 1, MPI_2INT, MPI_MAXLOC, comm));
-  *ok = (PetscBool)(worst.outcome == GPUKSP_GOES_ON);
+  PetscCall(PetscStrncpy(text, mine == GPUKSP_GOES_ON ? "" : message, sizeof(text)));
+  PetscCall(GPUCSRAgree(comm, &outcome, &ierr, text, sizeof(text), &rank));
+  *ok = (PetscBool)(outcome == GPUKSP_GOES_ON);
   if (*ok) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscStrncpy(text, message, sizeof(text)));
-  PetscCallMPI(MPI_Bcast(text, (PetscMPIInt)sizeof(text), MPI_CHAR, worst.rank, comm));
-  PetscCallMPI(MPI_Bcast(&code, 1, MPI_INT, worst.rank, comm));
-  PetscCheck(worst.outcome != GPUKSP_IN_ERROR, comm, (PetscErrorCode)code, "%s", text);
+  PetscCheck(outcome != GPUKSP_IN_ERROR, comm, ierr, "%s", text);
   PetscCall(PetscStrncpy(why, text, len));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -80,11 +72,10 @@ PetscErrorCode GPUKSPEndTogether(KSP ksp, PetscErrorCode ierr, PetscBool *any)
 /* May several processes solve by a graph, with products and sums by the exchange of the matrix? If not, why says why. The answer is the same on all */
 static PetscErrorCode Get(KSP ksp, KSP_GPU *k, PetscBool *on, char why[], size_t len)
 {
-  char           text[256] = "", message[600];
-  int            host      = !k->dev->ops->kernels;
-  Mat            A;
-  GPUCSRAttempt  attempt;
-  PetscErrorCode ierr;
+  char          text[256] = "", message[600];
+  int           host      = !k->dev->ops->kernels;
+  Mat           A;
+  GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
   *on = PETSC_FALSE;
@@ -99,12 +90,10 @@ static PetscErrorCode Get(KSP ksp, KSP_GPU *k, PetscBool *on, char why[], size_t
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = MatGPUCSRRanksGet_Private(A, &k->ranks.A, text, sizeof(text));
-  if (!ierr && !text[0]) ierr = GPUCSRBufferGrow(k->dev, sizeof(double) * GPUKSP_SUMS * (size_t)(1 + k->ranks.size), "sums of a solver", &k->ranks.sums);
-  PetscCall(GPUCSRAttemptEnd(&attempt));
-  PetscCall(PetscStrncpy(message, ierr ? attempt.message : text, sizeof(message)));
-  PetscCall(GPUKSPAgree(ksp, ierr ? GPUKSPOutcomeOf(k, ierr) : text[0] ? GPUKSP_NO_DEVICE : GPUKSP_GOES_ON, ierr, message, on, why, len));
+  GPUCSRTry(&attempt, MatGPUCSRRanksGet_Private(A, &k->ranks.A, text, sizeof(text)));
+  if (!text[0]) GPUCSRThen(&attempt, GPUCSRBufferGrow(k->dev, sizeof(double) * GPUKSP_SUMS * (size_t)(1 + k->ranks.size), "sums of a solver", &k->ranks.sums));
+  PetscCall(PetscStrncpy(message, attempt.error ? attempt.message : text, sizeof(message)));
+  PetscCall(GPUKSPAgree(ksp, attempt.error ? GPUKSPOutcomeOf(k, attempt.error) : text[0] ? GPUKSP_NO_DEVICE : GPUKSP_GOES_ON, attempt.error, message, on, why, len));
   if (*on) k->ranks.way = MatGPUCSRRanksExchange_Private(&k->ranks.A);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -50,19 +50,6 @@ GPUKSP_RULE void GPUKSP_NAMED(GPUKSPStepRow)(GPUKSPStep step, const GPUKSP_NAMED
     v->to[i] = z;
     break;
   }
-  case GPUKSP_POLYNOMIAL_START:
-    v->c2[i] = v->from[i];
-    break;
-  case GPUKSP_POLYNOMIAL_FIRST:
-    v->c0[i] = v->to[i] = v->cb * GPUKSP_NAMED(GPUKSPInner)(v, i);
-    break;
-  case GPUKSP_POLYNOMIAL_RESIDUAL:
-    v->c2[i] -= v->c1[i];
-    break;
-  case GPUKSP_POLYNOMIAL_STEP:
-    v->c0[i] = v->ca * v->c0[i] + v->cb * GPUKSP_NAMED(GPUKSPInner)(v, i);
-    v->to[i] += v->c0[i];
-    break;
   /*
     Conjugate gradients, equations (3:1) of Hestenes and Stiefel 1952 with z = M r. Bytes a row in double, with a diagonal M: 40 for the direction, 16 for the curvature, 32 for the residual, and
     16 for the product's vectors

@@ -331,5 +331,5 @@ __global__ void __launch_bounds__(MOST_THREADS, 1) bcgs_kernel(const Args<M, PEE
     });
   }
   FOR_ROWS(i) a.v.x[B.first + i] = S.x[i];
-  B.template end<false>(a, a.right);
+  B.end(a, a.right);
 }

@@ -262,5 +262,5 @@ __global__ void __launch_bounds__(SIZE, 1) bcgs_halo_kernel(const Args<M, PEERS>
   }
   __syncthreads();
   FOR_OWN(k, i) a.v.x[B.first + i] = S.xi[k];
-  B.template end<false>(a, a.right);
+  B.end(a, a.right);
 }

@@ -19,7 +19,7 @@ enum {
   WRITTEN     /* written to a vector first: with scattered columns, gathers of two vectors would cost more */
 };
 
-template <class M, bool POLYNOMIAL, int HOW, bool PEERS>
+template <class M, int HOW, bool PEERS>
 struct CG {
   typedef Args<M, PEERS>        Arguments;
   typedef Block<M, PEERS, true> Rank;
@@ -39,12 +39,12 @@ struct CG {
     }
     w = B.pool.rows(a.v.w, B.first, B.rows);
     x = B.pool.rows(a.v.x, B.first, B.rows);
-    pc.settle(POLYNOMIAL ? a.v.diagonal : a.v.pc, B.pool, B.rows);
+    pc.settle(a.v.pc, B.pool, B.rows);
     r     = B.pool.rows(a.v.r, B.first, B.rows);
     z     = a.v.z + B.first;
     p     = a.v.p + B.first;
     q     = a.v.p2 + B.first;
-    keeps = pc.bs || POLYNOMIAL || a.start.normtype == GPUKSP_NORM_UNPRECONDITIONED;
+    keeps = pc.bs || a.start.normtype == GPUKSP_NORM_UNPRECONDITIONED;
   }
 
   /* z = M r, and the norms of both */
@@ -52,10 +52,9 @@ struct CG {
   {
     const int rows = B.rows;
 
-    if constexpr (POLYNOMIAL) polynomial(B.A, a.v, pc, B.grid, B.others, B.first, rows, B.scratch, r);
     FOR_ROWS(i)
     {
-      const double zi = POLYNOMIAL ? z[i] : pc.of(i, r);
+      const double zi = pc.of(i, r);
 
       z[i] = zi;
       add_norms(r[i], zi, sum);
@@ -79,11 +78,10 @@ struct CG {
       }
       B.A.product(Vector{a.v.x}, first, last, B.scratch, [&](int i, double s) { r[i] = a.v.b[first + i] - s; });
       B.others.add(Vector{a.v.x}, [&](int i, double s) { r[i] -= s; });
-      if constexpr (POLYNOMIAL) polynomial(B.A, a.v, pc, B.grid, B.others, first, rows, B.scratch, a.v.b + first);
       FOR_ROWS(i)
       {
         x[i] = a.v.x[first + i];
-        add_norms(a.v.b[first + i], POLYNOMIAL ? z[i] : pc.of(i, From{a.v.b + first}), bb);
+        add_norms(a.v.b[first + i], pc.of(i, From{a.v.b + first}), bb);
       }
       grid_reduce<3, false>(B.grid, bb);
       B.rule([&](GPUKSPState *s) { s->bnorm = GPUKSPNorm(s, bb); });
@@ -231,12 +229,12 @@ struct CG {
   }
 };
 
-template <class M, bool POLYNOMIAL, int HOW, bool PEERS>
+template <class M, int HOW, bool PEERS>
 __global__ void __launch_bounds__(HOW == BY_WINDOWS ? WINDOW_THREADS : MOST_THREADS, 1) cg_kernel(const Args<M, PEERS> a)
 {
-  Block<M, PEERS, true>         B(a);
-  CG<M, POLYNOMIAL, HOW, PEERS> S(a, B);
-  const int                     rows = B.rows;
+  Block<M, PEERS, true> B(a);
+  CG<M, HOW, PEERS>     S(a, B);
+  const int             rows = B.rows;
 
   S.start(a, B);
 
@@ -255,7 +253,7 @@ __global__ void __launch_bounds__(HOW == BY_WINDOWS ? WINDOW_THREADS : MOST_THRE
     xalpha = (rho / pw[0]); /* (3:1b) */
     sum[0] = sum[1] = sum[2] = 0;
     S.residual(a, B, xalpha, sum);
-    B.others.template send<CG<M, POLYNOMIAL, HOW, PEERS>::CROSSING>(a.v.z, B.grid);
+    B.others.template send<CG<M, HOW, PEERS>::CROSSING>(a.v.z, B.grid);
     grid_reduce<3, true>(B.grid, sum);
     if (B.stops[0]) { /* breakdown: x keeps the previous iterate */
       xalpha = 0;
@@ -277,5 +275,5 @@ __global__ void __launch_bounds__(HOW == BY_WINDOWS ? WINDOW_THREADS : MOST_THRE
 
     a.v.x[B.first + i] = S.x[i] + step;
   }
-  B.template end<POLYNOMIAL>(a, 0);
+  B.end(a, 0);
 }

@@ -209,5 +209,5 @@ __global__ void __launch_bounds__(SIZE, 1) cg_halo_kernel(const Args<M, PEERS> a
   }
   __syncthreads();
   FOR_OWN(k, i) a.v.x[B.first + i] = S.xi[k];
-  B.template end<false>(a, 0);
+  B.end(a, 0);
 }

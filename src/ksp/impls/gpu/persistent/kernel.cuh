@@ -5,7 +5,6 @@
 #include "bcgs_halo.cuh"
 #include "cg.cuh"
 #include "cg_halo.cuh"
-#include "cg_single_reduction.cuh"
 
 template <class M>
 static void fill(const GPUKSPPersistent *L, M A, ArgsAlone<M> *a)
@@ -89,9 +88,8 @@ static void *cg_of(const GPUKSPPersistent *L)
     if (L->size == 1024) return (void *)cg_halo_kernel<M, 1024, 1, PEERS>;
     return L->each == 1 ? (void *)cg_halo_kernel<M, 512, 1, PEERS> : (void *)cg_halo_kernel<M, 512, HALO_ROWS, PEERS>;
   }
-  if (L->v.degree) return (void *)cg_kernel<M, true, GATHERED, PEERS>;
-  if constexpr (M::offsets) return L->windows.count ? (void *)cg_kernel<M, false, BY_WINDOWS, PEERS> : (void *)cg_kernel<M, false, GATHERED, PEERS>;
-  else return L->written ? (void *)cg_kernel<M, false, WRITTEN, PEERS> : (void *)cg_kernel<M, false, GATHERED, PEERS>;
+  if constexpr (M::offsets) return L->windows.count ? (void *)cg_kernel<M, BY_WINDOWS, PEERS> : (void *)cg_kernel<M, GATHERED, PEERS>;
+  else return L->written ? (void *)cg_kernel<M, WRITTEN, PEERS> : (void *)cg_kernel<M, GATHERED, PEERS>;
 }
 
 template <bool PEERS, class M>
@@ -105,46 +103,65 @@ static void *bcgs_of(const GPUKSPPersistent *L)
   else return L->written ? (void *)bcgs_kernel<M, false, true> : (void *)bcgs_kernel<M, false, false>;
 }
 
+/* Does a format store single precision values? With these, several ranks solve by a graph: kernels for them would double the code */
+template <class M>
+struct Singles {
+  static const bool value = false;
+};
+
+template <template <class> class F>
+struct Singles<F<float>> {
+  static const bool value = true;
+};
+
 template <bool PEERS, class M>
 static GPUCSRError method(const GPUKSPPersistent *L, M A, int *possible, GPUCSRStream s)
 {
-  void *kernel = NULL;
-
-  switch (L->method) {
-  case GPUKSP_CG:
-    kernel = cg_of<PEERS, M>(L);
-    break;
-  case GPUKSP_CG_SINGLE_REDUCTION:
-    kernel = (void *)cg_single_reduction_kernel<M, PEERS>;
-    break;
-  case GPUKSP_BCGS:
-    kernel = bcgs_of<PEERS, M>(L);
-    break;
-  }
-  GPUCSRCall(ask_or_launch<PEERS>(L, A, kernel, possible, s));
+  GPUCSRCall(ask_or_launch<PEERS>(L, A, L->method == GPUKSP_CG ? cg_of<PEERS, M>(L) : bcgs_of<PEERS, M>(L), possible, s));
   return 0;
 }
 
-/* The functions of a format F<V> with values V, for persistent.cu */
+/* A format F<V> with values V */
 template <template <class> class F>
-struct ProductOf {
+struct ByValues {
   template <class Do>
-  static GPUCSRError with_values(const GPUKSPPersistent *L, Do f)
+  static GPUCSRError with(const GPUKSPPersistent *L, Do f)
   {
     if (L->A->precision == GPUCSR_PRECISION_DOUBLE) GPUCSRCall(f(F<double>::of(L)));
     else GPUCSRCall(f(F<float>::of(L)));
     return 0;
   }
+};
 
+/* A format F that widens its values when it loads them */
+template <class F>
+struct Widened {
+  template <class Do>
+  static GPUCSRError with(const GPUKSPPersistent *L, Do f)
+  {
+    GPUCSRCall(f(F::of(L)));
+    return 0;
+  }
+};
+
+/* The functions of a format, for persistent.cu */
+template <class Format>
+struct ProductOf {
   static GPUCSRError run(const GPUKSPPersistent *L, int *possible, GPUCSRStream s)
   {
-    GPUCSRCall(with_values(L, [&](auto A) -> GPUCSRError { return L->peers.size ? method<true>(L, A, possible, s) : method<false>(L, A, possible, s); }));
+    GPUCSRCall(Format::with(L, [&](auto A) -> GPUCSRError {
+      if constexpr (!Singles<decltype(A)>::value) {
+        if (L->peers.size) return method<true>(L, A, possible, s);
+      }
+      GPUCSRCheck(!L->peers.size, GPUCSR_ERR_PLIB, "Several ranks have no persistent kernel for single precision values");
+      return method<false>(L, A, possible, s);
+    }));
     return 0;
   }
 
   static GPUCSRError reach(const GPUKSPPersistent *L, GPUCSRStream s)
   {
-    GPUCSRCall(with_values(L, [&](auto A) -> GPUCSRError {
+    GPUCSRCall(Format::with(L, [&](auto A) -> GPUCSRError {
       GPUCSR_CUDA(cudaFuncSetAttribute(reach_kernel<decltype(A)>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)A.shared()));
       reach_kernel<<<(unsigned)L->blocks, MOST_THREADS, A.shared(), (cudaStream_t)s>>>(A, L->bounds, L->reach);
       return 0;
@@ -155,7 +172,7 @@ struct ProductOf {
 
   static GPUCSRError shared(const GPUKSPPersistent *L, size_t *bytes)
   {
-    GPUCSRCall(with_values(L, [&](auto A) -> GPUCSRError {
+    GPUCSRCall(Format::with(L, [&](auto A) -> GPUCSRError {
       *bytes = A.shared();
       return 0;
     }));
@@ -163,4 +180,4 @@ struct ProductOf {
   }
 };
 
-#define GPUKSP_PERSISTENT_PRODUCT(name, F) const GPUKSPPersistentProduct GPUKSPPersistent_##name = {ProductOf<F>::run, ProductOf<F>::reach, ProductOf<F>::shared}
+#define GPUKSP_PERSISTENT_PRODUCT(name, Format) const GPUKSPPersistentProduct GPUKSPPersistent_##name = {ProductOf<Format>::run, ProductOf<Format>::reach, ProductOf<Format>::shared}

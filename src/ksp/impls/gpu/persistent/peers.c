@@ -87,10 +87,9 @@ static PetscErrorCode ListsDestroy(Lists *l)
 /* The nonempty rows of the off-diagonal block, as sliced ELL; values are rounded if the diagonal block's are */
 static PetscErrorCode OffDiagonal(KSP_GPU *k, Mat Ao, Lists *l)
 {
-  GPUKSPPeers    *o       = &k->persistent.peers;
-  const PetscBool rounded = (PetscBool)(k->op.plan->A.precision != GPUCSR_PRECISION_DOUBLE);
-  GPUCSROperator  off     = {.A = Ao};
-  GPUCSRSource    s;
+  GPUKSPPeers   *o   = &k->persistent.peers;
+  GPUCSROperator off = {.A = Ao};
+  GPUCSRSource   s;
 
   PetscFunctionBegin;
   PetscCall(MatGPUCSROperatorSource_Private(&off, &s));
@@ -116,10 +115,9 @@ static PetscErrorCode OffDiagonal(KSP_GPU *k, Mat Ao, Lists *l)
   for (int q = 0; q < o->rows; q++)
     for (int e = s.i[l->row[q]]; e < s.i[l->row[q] + 1]; e++) {
       const int64_t to = GPUCSR_SLICE * (int64_t)(l->slice[q / GPUCSR_SLICE] + e - s.i[l->row[q]]) + q % GPUCSR_SLICE;
-      const double  a  = (double)PetscRealPart(s.a[e]);
 
       l->col[to] = o->tail + (int)s.j[e];
-      l->val[to] = rounded ? (double)(float)a : a;
+      l->val[to] = (double)PetscRealPart(s.a[e]);
     }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -185,9 +183,8 @@ PetscErrorCode GPUKSPPeersLists(KSP ksp, KSP_GPU *k)
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
   PetscCall(MatMPIAIJGetSeqAIJ(A, NULL, &Ao, NULL));
   PetscCall(PetscMemzero(&now, sizeof(now)));
-  now.id        = (PetscInt64)((PetscObject)Ao)->id;
-  now.state     = (PetscInt64)((PetscObject)Ao)->state;
-  now.precision = (PetscInt64)k->op.plan->A.precision;
+  now.id    = (PetscInt64)((PetscObject)Ao)->id;
+  now.state = (PetscInt64)((PetscObject)Ao)->state;
   if (k->peers.lists.p && GPUKSPSame(now, k->peers.values)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscMemzero(&k->peers.values, sizeof(k->peers.values)));
   ierr = OffDiagonal(k, Ao, &l);
@@ -251,13 +248,13 @@ static PetscErrorCode Exchange(KSP_GPU *k, Mat A)
 /* What one process knows of why several cannot solve in one launch on each; NULL: they may be able to */
 static const char *WhyNot(const KSP_GPU *k, PetscMPIInt size)
 {
-  return size > GPUKSP_PEERS                   ? "there are too many"
-         : k->path == KSP_GPU_PATH_GRAPH       ? "asked for"
-         : k->precision != KSP_GPU_DOUBLE      ? "residual replacement is for one"
-         : k->live                             ? "a monitor or test looks at every iteration"
-         : !k->pc.row->rows                    ? "the preconditioner is not part of a persistent kernel"
-         : k->degree && k->method != GPUKSP_CG ? "a persistent kernel has a polynomial in standard conjugate gradients alone"
-                                               : NULL;
+  return size > GPUKSP_PEERS                       ? "there are too many"
+         : k->path == KSP_GPU_PATH_GRAPH           ? "asked for"
+         : k->precision != KSP_GPU_DOUBLE          ? "residual replacement is for one"
+         : k->live                                 ? "a monitor or test looks at every iteration"
+         : !k->pc.row->rows                        ? "the preconditioner is not part of a persistent kernel"
+         : k->method == GPUKSP_CG_SINGLE_REDUCTION ? GPUKSP_STANDARD_ALONE
+                                                   : NULL;
 }
 
 /*
@@ -270,9 +267,8 @@ PetscErrorCode GPUKSPPeersGet(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], si
   GPUKSPPeersPattern now;
   Mat                A, Ad, Ao;
   PetscObjectState   state;
-  int                stale[3], any[3];
+  int                stale[4], any[4];
   GPUCSRAttempt      attempt;
-  PetscErrorCode     ierr;
   PetscMPIInt        size;
 
   PetscFunctionBegin;
@@ -292,9 +288,14 @@ PetscErrorCode GPUKSPPeersGet(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], si
   stale[0]  = !k->peers.group || k->peers.dev != k->dev || (k->peers.group->all && k->peers.group->control->dead) || k->persistent.epoch > UINT_MAX / 2;
   stale[1]  = !GPUKSPSame(now, k->peers.pattern);
   stale[2]  = !k->dev->ops->kernels;
-  PetscCallMPI(MPI_Allreduce(stale, any, 3, MPI_INT, MPI_MAX, comm));
+  stale[3]  = k->op.plan->A.precision != GPUCSR_PRECISION_DOUBLE;
+  PetscCallMPI(MPI_Allreduce(stale, any, 4, MPI_INT, MPI_MAX, comm));
   if (any[2] && k->path == KSP_GPU_PATH_AUTO) { /* solving together would gain nothing */
     PetscCall(PetscStrncpy(why, "the host computes", len));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (any[3]) {
+    PetscCall(PetscStrncpy(why, "the matrix is not in double on every rank", len));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (any[0]) {
@@ -309,10 +310,8 @@ PetscErrorCode GPUKSPPeersGet(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], si
   if (any[0] || any[1]) {
     PetscCall(GPUCSRPeersFree(k->peers.group, k->peers.theirs));
     PetscCall(PetscMemzero(&k->peers.pattern, sizeof(k->peers.pattern)));
-    PetscCall(GPUCSRAttemptBegin(&attempt));
-    ierr = Exchange(k, A); /* an error is the same on all ranks */
-    PetscCall(GPUCSRAttemptEnd(&attempt));
-    if (ierr) {
+    GPUCSRTry(&attempt, Exchange(k, A)); /* an error is the same on all ranks */
+    if (attempt.error) {
       PetscCall(PetscStrncpy(why, attempt.message, len));
       PetscFunctionReturn(PETSC_SUCCESS);
     }

@@ -70,15 +70,7 @@ struct Neighbours {
   /* Lower bound of a row in an increasing list */
   static __device__ int from(const int *list, int n, int row)
   {
-    int low = 0;
-
-    while (low < n) {
-      const int mid = low + (n - low) / 2;
-
-      if (list[mid] < row) low = mid + 1;
-      else n = mid;
-    }
-    return low;
+    return bisect(0, n, [=](int k) { return list[k] < row; });
   }
 
   /* Called by all threads of a block. Fills in the block's share; the rest of the view is set */

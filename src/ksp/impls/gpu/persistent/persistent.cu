@@ -26,14 +26,9 @@ struct Work {
 
   __device__ int64_t before(int r) const
   {
-    int low = 0, high = rows;
+    const int *const off = row;
+    const int        low = bisect(0, rows, [=](int k) { return off[k] < r; });
 
-    while (low < high) {
-      const int mid = low + (high - low) / 2;
-
-      if (row[mid] < r) low = mid + 1;
-      else high = mid;
-    }
     return (prefix ? (int64_t)weight * prefix[(r + step - 1) / step] : (int64_t)each * r) + (int64_t)ROW_ENTRIES * r + (int64_t)more * low;
   }
 };
@@ -42,16 +37,8 @@ __global__ void partition_kernel(const Work work, int align, int blocks, int *bo
 {
   const int     b = (int)(blockIdx.x * blockDim.x + threadIdx.x), m = work.m, units = (m + align - 1) / align;
   const int64_t all = work.before(m), want = all / blocks * b + all % blocks * b / blocks;
-  int           low = 0, high = units;
 
-  if (b > blocks) return;
-  while (low < high) {
-    const int mid = low + (high - low) / 2;
-
-    if (work.before(min(m, mid * align)) < want) low = mid + 1;
-    else high = mid;
-  }
-  bounds[b] = b == blocks ? m : min(m, low * align);
+  if (b <= blocks) bounds[b] = b == blocks ? m : min(m, align * bisect(0, units, [=](int u) { return work.before(min(m, u * align)) < want; }));
 }
 
 /* In large blocks the extra cost of a row with off-diagonal entries falls before the second of two reductions, where there is little other work */
@@ -167,7 +154,7 @@ GPUCSRError GPUKSPPersistentShape(GPUCSRDevice dev, GPUKSPPersistent *L, GPUCSRB
     GPUCSRCall((*f->run)(L, &most, NULL));
     if (most >= 0) break;
   }
-  if (!L->cluster && L->method == GPUKSP_CG && !L->v.explicitpc && !L->v.degree && A->m / L->blocks >= GPUCSRMachineShared.written_rows) {
+  if (!L->cluster && L->method == GPUKSP_CG && !L->v.explicitpc && A->m / L->blocks >= GPUCSRMachineShared.written_rows) {
     const GPUCSRBool known = (GPUCSRBool)(GPUKSPFormatOf(A->format)->offsets >= 0);
 
     L->written = (GPUCSRBool)!known;
@@ -224,7 +211,7 @@ GPUCSRError GPUKSPPersistentHalo(GPUKSPPersistent *L, GPUCSRStream s)
 
   /* BiCGStab of one rank with long rows of stored entries is slower with recomputed halos */
   if (bcgs && !L->peers.size && !GPUKSPFormatIsTable(L->A->format) && L->A->nnz > HALO_LONG * (int64_t)L->A->m) return 0;
-  if (L->method == GPUKSP_CG_SINGLE_REDUCTION || L->v.explicitpc || L->v.block || (L->v.degree && (bcgs || L->peers.size))) return 0;
+  if (L->v.explicitpc || L->v.block) return 0;
   GPUCSRCall((*f->reach)(L, s));
   if (L->peers.size) {
     remote_reach_kernel<<<(unsigned)L->blocks, 256, 0, (cudaStream_t)s>>>(L->peers, L->bounds, L->reach + 2 * L->blocks);

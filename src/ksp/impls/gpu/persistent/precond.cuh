@@ -1,6 +1,6 @@
 #pragma once
 
-/* Preconditioners of a persistent kernel, on a block's rows: the diagonal, diagonal blocks, or a Chebyshev polynomial with either */
+/* Preconditioners of a persistent kernel, on a block's rows: the diagonal or diagonal blocks */
 #include "peers.cuh"
 
 struct Preconditioner {
@@ -62,7 +62,7 @@ struct Preconditioner {
 
 __device__ __forceinline__ Preconditioner preconditioner(const GPUKSPVectors &v, int first)
 {
-  const double *d = v.degree ? v.diagonal : v.pc;
+  const double *d = v.pc;
 
   return {
     {NULL, (double *)d + first, 0},
@@ -77,52 +77,3 @@ struct From {
     return p[i];
   }
 };
-
-/* z = a Chebyshev polynomial in A, applied to r; each thread takes the rows that it wrote. Not inlined, to spare the registers of solves without a polynomial */
-struct Polynomial {
-  double *now, *next, *left, *z;
-  double  emin, emax;
-  int     degree;
-};
-
-template <class M, class R, class O>
-__device__ __noinline__ unsigned chebyshev(const M &A, Polynomial v, const Preconditioner pc, R grid, const O others, int first, int rows, double *scratch)
-{
-  double *now = v.now, *next = v.next, *left = v.left, *z = v.z;
-  double  rho = 0, ca, cb;
-
-  for (int k = 0; k < v.degree; k++) {
-    if (k) {
-      others.exchange(now, grid);
-      grid_sync(grid);
-      A.product(Vector{now}, first, first + rows, scratch, [&](int i, double s) { left[i] -= s; });
-      others.add(Vector{now}, [&](int i, double s) { left[i] -= s; });
-    }
-    __syncthreads();
-    rho = GPUKSPChebyshev(v.emin, v.emax, rho, &ca, &cb);
-    FOR_ROWS(i)
-    {
-      const double y = pc.of(i, From{left}), step = k ? ca * now[first + i] + cb * y : cb * y;
-
-      next[first + i] = step;
-      z[i]            = k ? z[i] + step : step;
-    }
-    { /* other blocks still read the old step */
-      double *const old = now;
-
-      now  = next;
-      next = old;
-    }
-  }
-  __syncthreads();
-  return grid.epoch;
-}
-
-template <class M, class R, class O, class V>
-__device__ __forceinline__ void polynomial(const M &A, const GPUKSPVectors &v, const Preconditioner &pc, R &grid, const O &others, int first, int rows, double *scratch, const V &r)
-{
-  const M copy = A; /* the function takes the address of its operand, which would keep A out of registers */
-
-  FOR_ROWS(i) v.c2[first + i] = r[i];
-  grid.epoch                  = chebyshev(copy, {v.c0, v.c1, v.c2 + first, v.z + first, v.emin, v.emax, v.degree}, pc, grid, others, first, rows, scratch);
-}

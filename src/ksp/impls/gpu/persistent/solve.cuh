@@ -1,7 +1,7 @@
 #pragma once
 
 /*
-  A whole solve in one persistent kernel: the part that all methods share. The methods are cg.cuh, cg_halo.cuh, cg_single_reduction.cuh and bcgs.cuh.
+  A whole solve in one persistent kernel: the part that all methods share. The methods are cg.cuh, cg_halo.cuh, bcgs.cuh and bcgs_halo.cuh.
 
   Each block, one a multiprocessor, owns a range of rows of about equal work (GPUKSPPersistentPartition()) and all data private to the range. As much as fits of these data stays in its shared memory. The
   vector that A multiplies, which other blocks read, is in global memory. Blocks synchronise by grid-wide reductions only (reduction.cuh).
@@ -145,7 +145,6 @@ struct Block {
   }
 
   /* |b - A x| in the norm of the convergence test, into st.truenorm; x and w are whole vectors */
-  template <bool POLYNOMIAL>
   __device__ void true_norm(const GPUKSPVectors &v, int right)
   {
     double               sum[3] = {0, 0, 0};
@@ -154,13 +153,11 @@ struct Block {
     const Preconditioner pc     = preconditioner(v, first);
 
     others.exchange(v.x, grid);
-    if constexpr (POLYNOMIAL) grid_sync(grid);
-    else rank_sync(grid);
+    rank_sync(grid);
     A.product(Vector{v.x}, first, first + rows, scratch, [&](int i, double s) { w[i] = b[i] - s; });
     others.add(Vector{v.x}, [&](int i, double s) { w[i] -= s; });
     __syncthreads();
-    if constexpr (POLYNOMIAL) polynomial(A, v, pc, grid, others, first, rows, scratch, w);
-    FOR_ROWS(i) add_norms(w[i], right ? w[i] : POLYNOMIAL ? v.z[first + i] : pc.of(i, From{w}), sum);
+    FOR_ROWS(i) add_norms(w[i], right ? w[i] : pc.of(i, From{w}), sum);
     grid_reduce<3, false>(grid, sum);
     rule([&](GPUKSPState *s) {
       s->scale    = 1;
@@ -169,10 +166,9 @@ struct Block {
   }
 
   /* After x is complete: the true residual, if requested, and the state to the host */
-  template <bool POLYNOMIAL>
   __device__ __forceinline__ void end(const Args<M, PEERS> &a, int right)
   {
-    if (a.trueresidual) true_norm<POLYNOMIAL>(a.v, right);
+    if (a.trueresidual) true_norm(a.v, right);
     if (blockIdx.x == 0 && threadIdx.x == 0) {
       st->epoch = grid.epoch;
       if constexpr (PEERS) st->here = grid.here;

@@ -43,18 +43,15 @@ static PetscErrorCode CommonDevice(Vec x, Vec y, GPUCSRDevice *dev)
 /* Takes the data of an application. If the device has no memory, PETSc's application continues */
 static PetscErrorCode PCDeviceTake(PC pc, PCDevice d, GPUCSRDevice dev, Vec x)
 {
-  GPUCSRAttempt  attempt;
-  PetscErrorCode ierr;
+  GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
   if (d->dev && d->dev != dev) PetscCall(DeviceRelease(d));
   if (d->fresh) PetscFunctionReturn(PETSC_SUCCESS);
   d->dev = dev;
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = (*d->ops->take)(pc, d, x, &d->possible);
-  PetscCall(GPUCSRAttemptEnd(&attempt));
-  PetscCheck(!ierr || ierr == PETSC_ERR_MEM, PETSC_COMM_SELF, ierr, "%s", attempt.message);
-  if (ierr) {
+  GPUCSRTry(&attempt, (*d->ops->take)(pc, d, x, &d->possible));
+  PetscCheck(!attempt.error || attempt.error == PETSC_ERR_MEM, PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
+  if (attempt.error) {
     PetscCall(PetscInfo(pc, "Applications are PETSc's: %s\n", attempt.message));
     PetscCall(DeviceRelease(d));
   }

@@ -9,9 +9,9 @@
 #include "../../../wrap.h"
 #include "pcblocks.h"
 
-/* What a block was when it was taken: numbers that are others when something about it is */
+/* Key of a block: changes when the block changes */
 typedef struct {
-  PetscInt64 ksp, pc, P, state, pattern, factor;
+  PetscInt64 ksp, pc, P, state, pattern, factor, plain;
   PetscErrorCode (*solve)(KSP);
   PetscErrorCode (*apply)(PC, Vec, Vec);
 } BlockKey;
@@ -89,13 +89,30 @@ static PetscErrorCode GetSolvers_Blocks(PC pc, PetscInt *n, PetscInt *first, KSP
 
 /* ---- have the blocks changed? ---- */
 
+/* Is a solve with this block no more than an application of its PC? Anything that watches or guesses says no */
+static PetscErrorCode Plain(KSP ksp, PetscBool *plain)
+{
+  PetscBool    scaled;
+  MatNullSpace null[2] = {NULL, NULL};
+
+  PetscFunctionBegin;
+  PetscCall(PCGetDiagonalScale(ksp->pc, &scaled));
+  if (ksp->pc->mat) PetscCall(MatGetNullSpace(ksp->pc->mat, &null[0]));
+  if (ksp->pc->pmat) PetscCall(MatGetNullSpace(ksp->pc->pmat, &null[1]));
+  *plain = (PetscBool)(!scaled && !null[0] && !null[1] && !ksp->numbermonitors && !ksp->dscale && !ksp->guess && !ksp->guess_knoll && !ksp->presolve && !ksp->postsolve && ksp->guess_zero && !ksp->view && !ksp->viewPre && !ksp->viewRate && !ksp->viewMat &&
+                       !ksp->viewPMat && !ksp->viewRhs && !ksp->viewSol && !ksp->viewFinalRes && !ksp->numberreasonviews);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode KeyOf(KSP ksp, BlockKey *key)
 {
   const PC  pc = ksp->pc;
   const Mat P  = pc->pmat;
   Mat       F  = NULL; /* differs if the program has replaced the block's factor */
+  PetscBool plain;
 
   PetscFunctionBegin;
+  PetscCall(Plain(ksp, &plain));
   if (pc->ops->getfactoredmatrix && pc->setupcalled) PetscCall(PCFactorGetMatrix(pc, &F));
   *key = (BlockKey){(PetscInt64)((PetscObject)ksp)->id,
                     (PetscInt64)((PetscObject)pc)->id,
@@ -103,6 +120,7 @@ static PetscErrorCode KeyOf(KSP ksp, BlockKey *key)
                     P ? (PetscInt64)((PetscObject)P)->state : 0,
                     P ? (PetscInt64)P->nonzerostate : 0,
                     F ? (PetscInt64)((PetscObject)F)->id : 0,
+                    plain,
                     ksp->ops->solve,
                     pc->ops->apply};
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -158,18 +176,14 @@ typedef enum {
 
 static PetscErrorCode KindOf(KSP ksp, SolverKind *kind)
 {
-  PetscBool    preonly, factor, points, scaled, plain;
-  MatNullSpace null[2] = {NULL, NULL};
+  PetscBool preonly, factor, points, plain;
 
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompare((PetscObject)ksp, KSPPREONLY, &preonly));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp->pc, &factor, PCILU, PCICC, PCLU, PCCHOLESKY, ""));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp->pc, &points, PCJACOBI, PCNONE, ""));
-  PetscCall(PCGetDiagonalScale(ksp->pc, &scaled));
-  if (ksp->pc->mat) PetscCall(MatGetNullSpace(ksp->pc->mat, &null[0]));
-  if (ksp->pc->pmat) PetscCall(MatGetNullSpace(ksp->pc->pmat, &null[1]));
-  plain = (PetscBool)(preonly && !scaled && !null[0] && !null[1] && !ksp->numbermonitors && !ksp->dscale && !ksp->guess && !ksp->guess_knoll && !ksp->presolve && !ksp->postsolve && ksp->guess_zero && !ksp->view && !ksp->viewPre && !ksp->viewRate &&
-                      !ksp->viewMat && !ksp->viewPMat && !ksp->viewRhs && !ksp->viewSol && !ksp->viewFinalRes && !ksp->numberreasonviews);
+  PetscCall(Plain(ksp, &plain));
+  if (!preonly) plain = PETSC_FALSE;
   *kind = plain && factor ? SOLVER_FACTOR : plain && points ? SOLVER_POINTS : SOLVER_OTHER;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -349,10 +363,10 @@ static PetscErrorCode PCSetUpOnBlocks_Blocks(PC pc)
   possible = (PetscBool)!m->why[0];
   PetscCall(Alone(pc, n, &alone));
   if (n == 1 && !ASMOf(pc)) PetscCall(KSPSetReusePreconditioner(ksp[0], pc->reusepreconditioner)); /* as PETSc's application does: the matrix may belong to the program */
-  PetscCall(MatGPUCSRFactorPutOff_Private((PetscBool)(possible && !alone)));
+  for (PetscInt k = 0; k < n && possible && !alone; k++) PetscCall(MatGPUCSRFactorPutOff_Private(ksp[k]->pc->pmat, PETSC_TRUE));
   ierr = (*m->wrap->petsc.pc.setuponblocks)(pc);
   for (PetscInt k = 0; k < n && possible && !ierr; k++) ierr = PCSetUp(ksp[k]->pc); /* KSPSetUp() has not done it where it has got another type since */
-  PetscCall(MatGPUCSRFactorPutOff_Private(PETSC_FALSE));
+  for (PetscInt k = 0; k < n && possible && !alone; k++) PetscCall(MatGPUCSRFactorPutOff_Private(ksp[k]->pc->pmat, PETSC_FALSE));
   PetscCall(ierr);
   PetscCall(Same(pc, m, &same));
   if (same) PetscFunctionReturn(PETSC_SUCCESS);

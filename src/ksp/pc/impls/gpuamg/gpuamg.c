@@ -236,10 +236,18 @@ static PetscErrorCode SetUpSteps(PC pc, const GPUCSROperator *o)
   PetscCall(Hierarchy(pc, o));
   a->takent = PETSC_FALSE;
   if (a->h.problem) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(CycleFill(a, o, PETSC_FALSE, &a->cycle));
+  GPUAMGPhase(&a->h, GPUAMG_BUILD, CycleFill(a, o, PETSC_FALSE, &a->cycle));
   a->matrix = *o;
   a->data   = o->plan->A.array[0].data;
   a->taken  = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Send(Mat A, GPUCSROperator *o, char why[], size_t len)
+{
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSROperatorSend_Private(A));
+  PetscCall(MatGPUCSROperatorGet_Private(A, o, why, len));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -255,8 +263,7 @@ static PetscErrorCode PCSetUp_GPUAMG(PC pc)
   a->version++;
   pc->failedreason = PC_NOERROR;
   if (!pc->pmat->rmap->n) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatGPUCSROperatorSend_Private(pc->pmat));
-  PetscCall(MatGPUCSROperatorGet_Private(pc->pmat, &o, why, sizeof(why)));
+  GPUAMGPhase(&a->h, GPUAMG_SEND, Send(pc->pmat, &o, why, sizeof(why)));
   PetscCheck(o.dev, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP, "PC type gpuamg needs its matrix on a device, but %s: take -pc_type gamg (PCGAMG)", why);
   PetscCheck(GPUCSRVectorType(o.plan->A.precision) == GPUCSR_DOUBLE, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP, "PC type gpuamg needs a matrix whose vectors are double, not of -mat_gpucsr_precision single");
   ierr = SetUpSteps(pc, &o);
@@ -569,7 +576,7 @@ static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
 . -pc_gpuamg_threshold_scale s               - threshold of a level that none is given for, relative to that of the finer one, 1 by default
 . -pc_gpuamg_agg_nsmooths n                  - steps of the prolongator's smoother, 1 by default
 . -pc_gpuamg_aggressive_coarsening n         - levels with larger aggregates, 1 by default
-. -pc_gpuamg_coarse_eq_limit n               - rows of a level that is not made coarser, 50 by default
+. -pc_gpuamg_coarse_eq_limit n               - rows of a level that is not made coarser, 1000 by default: its dense inverse takes less time than further levels
 . -pc_gpuamg_max_levels n                    - levels at most
 . -pc_gpuamg_reuse_interpolation (true|false) - keep the prolongators when values change
 . -pc_gpuamg_smoother_degree n               - steps of Chebyshev's iteration before and after the coarse correction, 2 by default
@@ -605,7 +612,7 @@ static PetscErrorCode PCCreate_GPUAMG(PC pc)
   pc->data = a;
   a->o     = (GPUAMGOptions){
         .nsmooths = 1, .aggressive = 1, .distance = {1, 3},
-                .limit = 50, .levels = GPUAMG_LEVELS, .steps = 10, .damping = 1.4
+                .limit = 1000, .levels = GPUAMG_LEVELS, .steps = 10, .damping = 1.4
   };
   for (int l = 0; l < GPUAMG_LEVELS; l++) a->o.threshold[l] = -1;
   a->nthreshold = 1;
@@ -630,6 +637,7 @@ PetscErrorCode PCGPUAMGInitialize_Private(void)
 {
   PetscFunctionBegin;
   PetscCall(PCRegister(PCGPUAMG, PCCreate_GPUAMG));
+  PetscCall(GPUAMGRegister(PC_CLASSID));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

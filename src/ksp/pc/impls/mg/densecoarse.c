@@ -17,10 +17,12 @@ typedef struct {
   Panel       at[GPUMG_LEVELS];
 } Tail;
 
+static const GPUMGStep subtract = {0, -1}, add = {0, 1};
+
 /* z = x + d with d = ca d + cb M r */
-static PetscErrorCode Pass(Tail *t, int l, const GPUMGSmoother *m, double ca, double cb, const double *r, const double *x, double *d, double *z)
+static PetscErrorCode Pass(Tail *t, int l, const GPUMGSmoother *m, const GPUMGStep *s, const double *r, const double *x, double *d, double *z)
 {
-  const GPUMGPass p = {t->c->level[l].n, m ? m->bs : 0, ca, cb, m ? (const double *)m->M.p : NULL, r, x, d, z, t->columns - 1};
+  const GPUMGPass p = {t->c->level[l].n, m ? m->bs : 0, s->ca, s->cb, m ? (const double *)m->M.p : NULL, r, x, d, z, t->columns - 1};
 
   PetscFunctionBegin;
   PetscCall(GPUMGPassRun(t->c->dev, &p, t->c->dev->stream));
@@ -34,7 +36,7 @@ static PetscErrorCode Residual(Tail *t, int l)
 
   PetscFunctionBegin;
   PetscCall(GPUCSRMultRows(at->A, t->columns, at->x, at->r));
-  PetscCall(Pass(t, l, NULL, 0, -1, at->r, at->b, NULL, at->r));
+  PetscCall(Pass(t, l, NULL, &subtract, at->r, at->b, NULL, at->r));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -46,7 +48,7 @@ static PetscErrorCode Smooth(Tail *t, int l, const GPUMGSmoother *m, PetscBool z
   PetscFunctionBegin;
   for (int k = 0; k < m->steps; k++) {
     if (!none) PetscCall(Residual(t, l));
-    PetscCall(Pass(t, l, m, m->step[k].ca, m->step[k].cb, none ? at->b : at->r, none ? NULL : at->x, at->d, at->x));
+    PetscCall(Pass(t, l, m, &m->step[k], none ? at->b : at->r, none ? NULL : at->x, at->d, at->x));
     none = PETSC_FALSE;
   }
   if (none) PetscCall(t->c->dev->ops->zero(t->c->dev->id, at->x, sizeof(double) * (size_t)t->c->level[l].n * (size_t)t->columns, t->c->dev->stream));
@@ -72,7 +74,7 @@ static PetscErrorCode Multiplicative(Tail *t, int l, PetscBool zero)
   PetscCall(GPUCSRMultRows(at->R, t->columns, at->r, t->at[l - 1].b));
   for (int k = 0; k < cycles; k++) PetscCall(Multiplicative(t, l - 1, (PetscBool)(k == 0)));
   PetscCall(GPUCSRMultRows(at->P, t->columns, t->at[l - 1].x, at->r));
-  PetscCall(Pass(t, l, NULL, 0, 1, at->r, at->x, NULL, at->x));
+  PetscCall(Pass(t, l, NULL, &add, at->r, at->x, NULL, at->x));
   PetscCall(Smooth(t, l, L->two ? &L->up : &L->down, PETSC_FALSE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -102,20 +104,6 @@ static PetscErrorCode Begin(Tail *t, int bottom)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Identity(GPUCSRDevice dev, int n, double *to)
-{
-  double        *rows;
-  PetscErrorCode ierr;
-
-  PetscFunctionBegin;
-  PetscCall(PetscCalloc1((size_t)n * (size_t)n, &rows));
-  for (int i = 0; i < n; i++) rows[(size_t)i * (size_t)n + (size_t)i] = 1;
-  ierr = GPUCSRUpload(dev, to, GPUCSR_DOUBLE, rows, GPUCSR_DOUBLE, (size_t)n * (size_t)n, PETSC_FALSE, dev->stream, NULL);
-  PetscCall(PetscFree(rows));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode Columns(Tail *t, int bottom)
 {
   GPUMGCycle  *c  = t->c;
@@ -124,7 +112,7 @@ static PetscErrorCode Columns(Tail *t, int bottom)
 
   PetscFunctionBegin;
   PetscCall(Begin(t, bottom));
-  PetscCall(Identity(c->dev, t->columns, at->b));
+  PetscCall(GPUMGIdentity(c->dev, t->columns, at->b, c->dev->stream));
   for (int k = 0; k < c->level[bottom + 1].cycles; k++) PetscCall(Multiplicative(t, bottom, (PetscBool)(k == 0)));
   PetscCall(GPUCSRBufferGrow(c->dev, sizeof(double) * n * n, "the tail of a multigrid cycle", &c->tail));
   PetscCall(c->dev->ops->copy(c->dev->id, c->tail.p, at->x, sizeof(double) * n * n, GPUCSR_ON_DEVICE, c->dev->stream));
@@ -138,10 +126,9 @@ static PetscErrorCode Columns(Tail *t, int bottom)
 */
 PetscErrorCode GPUMGTailMake(GPUMGCycle *c, int most)
 {
-  Tail           t      = {.c = c};
-  int            bottom = 0;
-  GPUCSRAttempt  attempt;
-  PetscErrorCode ierr;
+  Tail          t      = {.c = c};
+  int           bottom = 0;
+  GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
   c->bottom = 0;
@@ -149,14 +136,12 @@ PetscErrorCode GPUMGTailMake(GPUMGCycle *c, int most)
   while (bottom < c->levels - 2 && c->level[bottom + 1].n <= most) bottom++;
   if (!bottom) PetscFunctionReturn(PETSC_SUCCESS);
   t.columns = c->level[bottom].n;
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = Columns(&t, bottom);
-  PetscCall(GPUCSRAttemptEnd(&attempt));
+  GPUCSRTry(&attempt, Columns(&t, bottom));
   for (int l = 0; l <= bottom; l++)
     for (int k = 0; k < 2; k++)
       if (t.at[l].own[k].dev) PetscCall(GPUCSRStorageDestroy(&t.at[l].own[k]));
-  if (!ierr) c->bottom = bottom;
-  else { /* without memory for it cycles go over all levels */ PetscCheck(ierr == PETSC_ERR_MEM, PETSC_COMM_SELF, ierr, "%s", attempt.message);
+  if (!attempt.error) c->bottom = bottom;
+  else { /* without memory for it cycles go over all levels */ PetscCheck(attempt.error == PETSC_ERR_MEM, PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
     PetscCall(GPUCSRBufferFree(c->dev, &c->tail));
     PetscCall(GPUCSRBufferFree(c->dev, &c->panels));
     PetscCall(PetscInfo(NULL, "No matrix for the small levels of a cycle: %s\n", attempt.message));

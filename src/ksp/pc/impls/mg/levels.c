@@ -33,38 +33,31 @@ static PetscErrorCode Not(Why *w, const char what[], PetscInt level, const char 
 /* Collective: a reason on one rank is the reason on all */
 static PetscErrorCode Settle(Why *w)
 {
-  PetscMPIInt rank, mine, first;
+  int         mine = w->text[0] ? 1 : 0;
+  PetscMPIInt first;
 
   PetscFunctionBegin;
-  if (w->size == 1) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCallMPI(MPI_Comm_rank(w->comm, &rank));
-  mine = w->text[0] ? rank : w->size;
-  PetscCallMPI(MPI_Allreduce(&mine, &first, 1, MPI_INT, MPI_MIN, w->comm));
-  if (first < w->size) PetscCallMPI(MPI_Bcast(w->text, (PetscMPIInt)w->len, MPI_CHAR, first, w->comm));
+  if (w->size > 1) PetscCall(GPUCSRAgree(w->comm, &mine, NULL, w->text, w->len, &first));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Work of one rank alone. With several ranks an error becomes the reason w on all; on one process it stays an error */
-#define TOGETHER(w, call) \
-  do { \
-    if ((w)->size == 1) PetscCall(call); \
-    else { \
-      GPUCSRAttempt  attempt_; \
-      PetscErrorCode ierr_; \
-\
-      PetscCall(GPUCSRAttemptBegin(&attempt_)); \
-      ierr_ = (call); \
-      PetscCall(GPUCSRAttemptEnd(&attempt_)); \
-      if (ierr_ && !(w)->text[0]) PetscCall(PetscStrncpy((w)->text, attempt_.message, (w)->len)); \
-      PetscCall(Settle(w)); \
-    } \
-  } while (0)
+/* Settle() after work of one rank alone: with several ranks its error becomes the reason on all */
+static PetscErrorCode SettleAttempt(Why *w, const GPUCSRAttempt *a)
+{
+  PetscFunctionBegin;
+  if (a->error && !w->text[0]) PetscCall(PetscStrncpy(w->text, a->message, w->len));
+  PetscCall(Settle(w));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
 /* Collective: device memory */
 static PetscErrorCode Reserve(Why *w, GPUCSRDevice dev, size_t bytes, const char what[], GPUCSRBuffer *m)
 {
+  GPUCSRAttempt attempt;
+
   PetscFunctionBegin;
-  TOGETHER(w, GPUCSRBufferGrow(dev, bytes, what, m));
+  GPUCSRTryIf(w->size > 1, &attempt, GPUCSRBufferGrow(dev, bytes, what, m));
+  PetscCall(SettleAttempt(w, &attempt));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -280,10 +273,11 @@ PetscErrorCode GPUMGLevelsMoved(const GPUMGCycle *c, PetscBool *moved)
 static PetscErrorCode Smoother(KSP ksp, Mat residual, const GPUCSROperator *o, PetscInt level, GPUMGSmoother *m, Why *w)
 {
   static const char *const methods[] = {KSPCHEBYSHEV, KSPRICHARDSON}, *const pcs[] = {PCNONE, PCJACOBI, PCPBJACOBI};
-  const char *prefix = ((PetscObject)ksp)->prefix;
-  PetscBool   method, known, plain = PETSC_FALSE, none, blocks, good;
-  PetscInt    bs = 1, n;
-  Mat         A, P;
+  const char   *prefix = ((PetscObject)ksp)->prefix;
+  PetscBool     method, known, plain = PETSC_FALSE, none, blocks, good;
+  PetscInt      bs = 1, n;
+  Mat           A, P;
+  GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
   PetscCall(IS(ksp, methods, &method));
@@ -311,8 +305,9 @@ static PetscErrorCode Smoother(KSP ksp, Mat residual, const GPUCSROperator *o, P
   if (none) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Reserve(w, o->dev, sizeof(double) * (size_t)n * (size_t)bs, "the preconditioner of a smoother", &m->M));
   if (w->size > 1 && w->text[0]) PetscFunctionReturn(PETSC_SUCCESS);
-  if (bs > 1) TOGETHER(w, Columns(o->dev, ksp, n, bs, (double *)m->M.p));
-  else TOGETHER(w, Diagonal(o, ksp, (double *)m->M.p));
+  if (bs > 1) GPUCSRTryIf(w->size > 1, &attempt, Columns(o->dev, ksp, n, bs, (double *)m->M.p));
+  else GPUCSRTryIf(w->size > 1, &attempt, Diagonal(o, ksp, (double *)m->M.p));
+  PetscCall(SettleAttempt(w, &attempt));
   if (w->size > 1 && w->text[0]) PetscCall(Renew(ksp)); /* on all ranks, or tags of PETSc's later messages differ */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -355,16 +350,21 @@ static PetscErrorCode Linear(PC pc, PetscBool *linear)
 /* Collective: the inverse of a coarse operator of several ranks, complete on each; A is the operator, n its rows */
 static PetscErrorCode CoarseTogether(GPUMGCycle *c, KSP ksp, Mat A, int n, Why *w)
 {
-  const size_t count = (size_t)n * (size_t)n;
-  double      *all;
+  const size_t  count = (size_t)n * (size_t)n;
+  double       *all;
+  GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
   PetscCall(Reserve(w, c->dev, sizeof(double) * count, "the inverse of a coarse operator", &c->inverse));
   if (w->text[0]) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscMalloc1(count, &all));
-  TOGETHER(w, GPUMGRanksColumns(ksp, A, all));
+  GPUCSRTryIf(w->size > 1, &attempt, GPUMGRanksColumns(ksp, A, all));
+  PetscCall(SettleAttempt(w, &attempt));
   if (w->text[0]) PetscCall(Renew(ksp));
-  else TOGETHER(w, GPUCSRUpload(c->dev, c->inverse.p, GPUCSR_DOUBLE, all, GPUCSR_DOUBLE, count, PETSC_FALSE, c->dev->stream, NULL));
+  else {
+    GPUCSRTryIf(w->size > 1, &attempt, GPUCSRUpload(c->dev, c->inverse.p, GPUCSR_DOUBLE, all, GPUCSR_DOUBLE, count, PETSC_FALSE, c->dev->stream, NULL));
+    PetscCall(SettleAttempt(w, &attempt));
+  }
   PetscCall(PetscFree(all));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

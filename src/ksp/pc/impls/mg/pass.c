@@ -39,6 +39,21 @@ PetscErrorCode GPUMGDense(GPUCSRDevice dev, int n, int k, const double *A, const
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+PetscErrorCode GPUMGIdentity(GPUCSRDevice dev, int n, double *D, GPUCSRStream s)
+{
+  PetscFunctionBegin;
+#if defined(GPUCSR_HAVE_CUDA)
+  if (dev->ops->kernels) {
+    PetscCall(GPUMGIdentityDevice(n, D, s));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+#endif
+  PetscCall(GPUCSRWaitStreamOnHost(s));
+  for (int64_t k = 0; k < (int64_t)n * n; k++) D[k] = k % (n + 1) == 0;
+  PetscCall(GPUCSRLaunched(dev, "an identity"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode GPUMGGather(GPUCSRDevice dev, int n, const int *index, const double *x, const double *w, double *z, GPUCSRStream s)
 {
   PetscFunctionBegin;

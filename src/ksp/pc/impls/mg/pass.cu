@@ -60,6 +60,20 @@ GPUCSRError GPUMGDenseDevice(int n, int k, const double *A, const double *x, dou
   return 0;
 }
 
+__global__ void __launch_bounds__(THREADS) identity_kernel(int n, double *D)
+{
+  const int64_t k = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+
+  if (k < (int64_t)n * n) D[k] = k % (n + 1) == 0;
+}
+
+GPUCSRError GPUMGIdentityDevice(int n, double *D, GPUCSRStream s)
+{
+  if (n) identity_kernel<<<GPUCSRBlocks((int64_t)n * n, THREADS), THREADS, 0, (cudaStream_t)s>>>(n, D);
+  GPUCSRCheckLaunch("an identity");
+  return 0;
+}
+
 __global__ void __launch_bounds__(THREADS) gather_kernel(int n, const int *__restrict__ index, const double *__restrict__ x, const double *__restrict__ w, double *z)
 {
   const int i = (int)(blockIdx.x * THREADS + threadIdx.x);

@@ -18,12 +18,14 @@ typedef struct {
 
 GPUCSR_INTERN GPUCSRError GPUMGPassRun(GPUCSRDevice, const GPUMGPass *, GPUCSRStream);
 GPUCSR_INTERN GPUCSRError GPUMGDense(GPUCSRDevice, int n, int k, const double *A, const double *x, double *z, GPUCSRStream); /* Z = A X, with A, X and Z stored by rows, k columns */
+GPUCSR_INTERN GPUCSRError GPUMGIdentity(GPUCSRDevice, int n, double *D, GPUCSRStream);                                       /* n rows of n numbers */
 /* z[i] = x[index[i]], less w[index[i]] unless w is NULL; z[index[i]] += x[i], no index twice */
 GPUCSR_INTERN GPUCSRError GPUMGGather(GPUCSRDevice, int n, const int *index, const double *x, const double *w, double *z, GPUCSRStream);
 GPUCSR_INTERN GPUCSRError GPUMGScatter(GPUCSRDevice, int n, const int *index, const double *x, double *z, GPUCSRStream);
 
 GPUCSR_INTERN GPUCSRError GPUMGPassDevice(const GPUMGPass *, GPUCSRStream);
 GPUCSR_INTERN GPUCSRError GPUMGDenseDevice(int n, int k, const double *, const double *, double *, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUMGIdentityDevice(int n, double *, GPUCSRStream);
 GPUCSR_INTERN GPUCSRError GPUMGGatherDevice(int n, const int *, const double *, const double *, double *, GPUCSRStream);
 GPUCSR_INTERN GPUCSRError GPUMGScatterDevice(int n, const int *, const double *, double *, GPUCSRStream);
 

@@ -75,27 +75,24 @@ static PetscErrorCode Tell(PC pc, Multigrid *m)
 /* Reads the hierarchy. PETSc applies it if the device cannot, or has too little memory */
 static PetscErrorCode MultigridTake(PC pc, Multigrid *m)
 {
-  GPUMGCycle    *c   = &m->cycle;
-  GPUCSRDevice   old = c->dev, dev;
-  GPUCSRAttempt  attempt;
-  PetscErrorCode ierr;
+  GPUMGCycle   *c   = &m->cycle;
+  GPUCSRDevice  old = c->dev, dev;
+  GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
   m->taken = PETSC_TRUE;
   m->ok    = PETSC_FALSE;
   m->version++;
   if (old) PetscCall(GPUMGCycleForget(c));
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = GPUMGLevelsTake(pc, c, &m->ok, m->why, sizeof(m->why));
-  PetscCall(GPUCSRAttemptEnd(&attempt));
-  PetscCheck(ierr != PETSC_ERR_ARG_INCOMP && ierr != PETSC_ERR_ARG_OUTOFRANGE, PetscObjectComm((PetscObject)pc), ierr, "%s", attempt.message); /* of all ranks */
-  PetscCheck(!ierr || c->size <= 1, PETSC_COMM_SELF, ierr, "%s", attempt.message);                                                             /* an error inside a collective operation */
-  PetscCheck(!ierr || (!c->level[c->levels - 1].A.o.required && (ierr == PETSC_ERR_MEM || ierr == PETSC_ERR_GPU || ierr == PETSC_ERR_SUP)), PETSC_COMM_SELF, ierr, "%s", attempt.message);
+  GPUCSRTry(&attempt, GPUMGLevelsTake(pc, c, &m->ok, m->why, sizeof(m->why)));
+  PetscCheck(attempt.error != PETSC_ERR_ARG_INCOMP && attempt.error != PETSC_ERR_ARG_OUTOFRANGE, PetscObjectComm((PetscObject)pc), attempt.error, "%s", attempt.message); /* of all ranks */
+  PetscCheck(!attempt.error || c->size <= 1, PETSC_COMM_SELF, attempt.error, "%s", attempt.message);                                                                      /* an error inside a collective operation */
+  PetscCheck(!attempt.error || (!c->level[c->levels - 1].A.o.required && (attempt.error == PETSC_ERR_MEM || attempt.error == PETSC_ERR_GPU || attempt.error == PETSC_ERR_SUP)), PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
   dev = c->dev;
-  if (ierr) {
+  if (attempt.error) {
     m->ok = PETSC_FALSE;
     PetscCall(PetscStrncpy(m->why, attempt.message, sizeof(m->why)));
-    if (ierr == PETSC_ERR_GPU && dev) PetscCall(PetscStrncpy(dev->failed, attempt.message, sizeof(dev->failed)));
+    if (attempt.error == PETSC_ERR_GPU && dev) PetscCall(PetscStrncpy(dev->failed, attempt.message, sizeof(dev->failed)));
   }
   if (!m->ok) {
     PetscCall(Tell(pc, m));
@@ -134,24 +131,21 @@ PetscErrorCode PCMGCycleGet_Private(PC pc, GPUMGCycle **c, PetscInt *version)
 
 static PetscErrorCode PCApply_MG_GPUCSR(PC pc, Vec b, Vec x)
 {
-  Multigrid     *m;
-  GPUCSRAttempt  attempt;
-  PetscErrorCode ierr;
+  Multigrid    *m;
+  GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
   PetscCall(Current(pc, &m));
   if (m->ok) {
-    PetscCall(GPUCSRAttemptBegin(&attempt));
-    ierr = GPUMGCycleApplyVecs(&m->cycle, &m->event, b, x);
-    if (!ierr) m->applied++;
-    PetscCall(GPUCSRAttemptEnd(&attempt));
-    if (!ierr) PetscFunctionReturn(PETSC_SUCCESS);
+    GPUCSRTry(&attempt, GPUMGCycleApplyVecs(&m->cycle, &m->event, b, x));
+    if (!attempt.error) m->applied++;
+    if (!attempt.error) PetscFunctionReturn(PETSC_SUCCESS);
     if (m->cycle.size > 1) { /* the other ranks are inside the cycle */
       PetscCall(GPUMGRanksFail(&m->cycle, attempt.message));
-      SETERRQ(PETSC_COMM_SELF, ierr, "%s", attempt.message);
+      SETERRQ(PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
     }
-    PetscCheck(!m->cycle.level[m->cycle.levels - 1].A.o.required && (ierr == PETSC_ERR_MEM || ierr == PETSC_ERR_GPU), PETSC_COMM_SELF, ierr, "%s", attempt.message);
-    if (ierr == PETSC_ERR_GPU) PetscCall(PetscStrncpy(m->cycle.dev->failed, attempt.message, sizeof(m->cycle.dev->failed)));
+    PetscCheck(!m->cycle.level[m->cycle.levels - 1].A.o.required && (attempt.error == PETSC_ERR_MEM || attempt.error == PETSC_ERR_GPU), PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
+    if (attempt.error == PETSC_ERR_GPU) PetscCall(PetscStrncpy(m->cycle.dev->failed, attempt.message, sizeof(m->cycle.dev->failed)));
     PetscCall(PetscStrncpy(m->why, attempt.message, sizeof(m->why)));
     PetscCall(Tell(pc, m));
     PetscCall(GPUMGCycleDestroy(&m->cycle));

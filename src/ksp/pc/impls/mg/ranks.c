@@ -139,21 +139,23 @@ static PetscErrorCode AllNumbers(GPUCSRDevice dev, MPI_Comm comm, Mat A, const G
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* *error: the first error on this rank's device */
-static PetscErrorCode Gather(const GPUMGCycle *c, MPI_Comm comm, int bottom, Gathered g[], PetscErrorCode *error)
+/* first: the first error on this rank's device */
+static PetscErrorCode Gather(const GPUMGCycle *c, MPI_Comm comm, int bottom, Gathered g[], GPUCSRAttempt *first)
 {
   PetscFunctionBegin;
-  *error = PETSC_SUCCESS;
+  first->error = PETSC_SUCCESS;
   for (int l = 0; l <= bottom; l++) {
-    const GPUMGLevel *L    = &c->level[l];
-    PetscErrorCode    down = PETSC_SUCCESS, up = PETSC_SUCCESS;
+    const GPUMGLevel *L = &c->level[l];
 
     PetscCall(AllRows(L->A.A, &g[l].A));
     if (l) PetscCall(AllRows(L->P.A, &g[l].P));
     if (l && L->R.A != L->P.A) PetscCall(AllRows(L->R.A, &g[l].R));
-    if (l || !c->exact) down = AllNumbers(c->dev, comm, L->A.A, &L->down, &g[l].M[0]);
-    if (L->two) up = AllNumbers(c->dev, comm, L->A.A, &L->up, &g[l].M[1]);
-    if (!*error) *error = down ? down : up;
+    for (int up = 0; up < 2; up++) {
+      GPUCSRAttempt a = {0};
+
+      if (up ? L->two : l || !c->exact) GPUCSRTry(&a, AllNumbers(c->dev, comm, L->A.A, up ? &L->up : &L->down, &g[l].M[up]));
+      if (!first->error) *first = a;
+    }
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -252,13 +254,12 @@ static PetscErrorCode Bottom(const GPUMGCycle *c, PetscInt small, int *bottom, P
 /* Collective: levels of at most `small` rows as a cycle on each rank; or of at most `most` rows as a dense matrix. If a rank's device lacks memory, cycles go over all levels */
 PetscErrorCode GPUMGRanksSmall(GPUMGCycle *c, MPI_Comm comm, PetscInt small, PetscInt most)
 {
-  Gathered       g[GPUMG_LEVELS];
-  GPUMGCycle    *t;
-  PetscInt       n;
-  PetscBool      dense;
-  int            bottom, failed;
-  GPUCSRAttempt  attempt;
-  PetscErrorCode ierr;
+  Gathered      g[GPUMG_LEVELS];
+  GPUMGCycle   *t;
+  PetscInt      n;
+  PetscBool     dense;
+  int           bottom, failed;
+  GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
   c->bottom = 0;
@@ -268,15 +269,13 @@ PetscErrorCode GPUMGRanksSmall(GPUMGCycle *c, MPI_Comm comm, PetscInt small, Pet
   dense = (PetscBool)(n <= most);
   PetscCall(PetscMemzero(g, sizeof(g)));
   PetscCall(PetscNew(&t));
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  PetscCall(Gather(c, comm, bottom, g, &ierr));
-  if (!ierr) ierr = Small(c, bottom, (int)most, dense, g, t);
-  PetscCall(GPUCSRAttemptEnd(&attempt));
+  PetscCall(Gather(c, comm, bottom, g, &attempt));
+  GPUCSRThen(&attempt, Small(c, bottom, (int)most, dense, g, t));
   PetscCall(GatheredDestroy(bottom, g));
-  failed = ierr != PETSC_SUCCESS;
+  failed = attempt.error != PETSC_SUCCESS;
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, comm));
   if (!failed) c->bottom = bottom;
-  else PetscCall(PetscInfo(NULL, "Small levels of a cycle of several ranks stay where they are%s%s\n", ierr ? ": " : "", ierr ? attempt.message : ""));
+  else PetscCall(PetscInfo(NULL, "Small levels of a cycle of several ranks stay where they are%s%s\n", attempt.error ? ": " : "", attempt.error ? attempt.message : ""));
   if (!failed && !dense) { /* it keeps the inverse */
     c->inverse = (GPUCSRBuffer){NULL, 0};
     c->small   = t;

@@ -4,6 +4,13 @@
 #include "../type/mpigpucsr.h"
 #include "../blackbox/assemble/assemble.h"
 
+/* With backend auto a failure on the device is returned in ierr, else it is an error */
+#define ATTEMPT(A, call, ierr, attempt) \
+  do { \
+    GPUCSRTryIf(MatGPUCSRBackendOf(A) != MAT_GPUCSR_BACKEND_CUDA, &(attempt), call); \
+    (ierr) = (attempt).error; \
+  } while (0)
+
 /* Contributions to one block: to the matrix of one process, or to the diagonal or off-diagonal block of several */
 typedef struct {
   GPUCSRSum sum;           /* its device is the block's, or the host */

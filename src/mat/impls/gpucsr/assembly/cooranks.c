@@ -101,17 +101,15 @@ PetscErrorCode GPUCSRCOOExchange(GPUCSRCOO *c, const PetscScalar *v, const doubl
 
   PetscFunctionBegin;
   if (dv && sent) {
-    PetscCall(GPUCSRAttemptBegin(&attempt));
-    ierr = Pack(c, dv);
-    PetscCall(GPUCSRAttemptEnd(&attempt));
+    GPUCSRTry(&attempt, Pack(c, dv));
+    ierr = attempt.error;
   } else
     for (size_t k = 0; k < sent; k++) r->out[k] = v ? v[r->sent[k]] : 0;
   PetscCall(Travel(c, r->out, r->in, MPIU_SCALAR, sizeof(PetscScalar)));
   PetscCheck(!ierr, PETSC_COMM_SELF, ierr, "Contributions for other ranks: %s", attempt.message);
   if (!c->dev || c->dev->failed[0]) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = Unpack(c);
-  PetscCall(GPUCSRAttemptEnd(&attempt));
+  GPUCSRTry(&attempt, Unpack(c));
+  ierr = attempt.error;
   if (ierr) PetscCall(PetscStrncpy(c->dev->failed, attempt.message, sizeof(c->dev->failed))); /* the host has them */
   PetscFunctionReturn(PETSC_SUCCESS);
 }

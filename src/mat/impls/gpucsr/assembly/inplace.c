@@ -84,7 +84,7 @@ static PetscErrorCode OperandGet(Mat A, Vec v, PetscBool write, Operand *x)
   PetscCall(VecGetLocalSize(v, &n));
   x->n   = (size_t)n;
   x->got = PETSC_TRUE;
-  PetscCall(MatGPUCSRVecGet_Private(g, v, PETSC_TRUE, write, &x->o));
+  PetscCall(MatGPUCSRVecGet_Private(g->dev, v, PETSC_TRUE, write, &x->o));
   x->p = (double *)x->o.p;
   if (x->o.place == GPUCSR_DEVICE) {
     if (!x->o.ours) PetscCall(GPUCSRDeviceSynchronize(g->dev)); /* PETSc's stream */
@@ -106,7 +106,7 @@ static PetscErrorCode OperandRestore(Mat A, Vec v, PetscBool write, Operand *x)
   if (x->own && write) ierr = GPUCSRDownload(g->dev, x->o.p, GPUCSR_DOUBLE, x->own, GPUCSR_DOUBLE, x->n, PETSC_FALSE, g->dev->stream);
   if (!ierr && (x->own ? write : !x->o.ours)) ierr = (*g->dev->ops->streamsynchronize)(g->dev->id, g->dev->stream);
   if (x->own) PetscCall(GPUCSRFree(g->dev, sizeof(double) * x->n, &x->own));
-  PetscCall(MatGPUCSRVecRestore_Private(g, v, PETSC_TRUE, write, &x->o));
+  PetscCall(MatGPUCSRVecRestore_Private(g->dev, v, PETSC_TRUE, write, &x->o));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

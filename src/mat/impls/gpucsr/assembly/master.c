@@ -30,9 +30,8 @@ static PetscErrorCode FetchBlock(Mat A)
   PetscFunctionBegin;
   if (!g->mirror.ahead) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatSeqAIJGetCSRAndMemType(A, NULL, NULL, &a, NULL));
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = Home(g, a);
-  PetscCall(GPUCSRAttemptEnd(&attempt));
+  GPUCSRTry(&attempt, Home(g, a));
+  ierr = attempt.error;
   PetscCheck(!ierr, PETSC_COMM_SELF, ierr, "The device failed while it held the only copy of the values (-mat_gpucsr_master device): %s", attempt.message);
   g->mirror.ahead = PETSC_FALSE;
   PetscCall(PetscObjectStateGet((PetscObject)A, &g->mirror.values));

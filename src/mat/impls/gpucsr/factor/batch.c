@@ -285,7 +285,7 @@ static PetscErrorCode Spread(PetscInt blocks, const GPUCSROverlap *o, PetscInt r
   }
   PetscCall(PetscMalloc2(o->n + 2, &ptr, PetscMax(1, entries), &index));
   ierr = Lists(blocks, o, from, begin, ptr, index);
-  if (!ierr) ierr = GPUCSRSpreadCreate(f->vectors.dev, (int)o->n, (int)rows, from, ptr, index, &f->spread);
+  if (!ierr) ierr = GPUCSRSpreadCreate(f->dev, (int)o->n, (int)rows, from, ptr, index, &f->spread);
   PetscCall(PetscFree2(ptr, index));
   PetscCall(PetscFree2(from, begin));
   PetscCall(ierr);
@@ -311,7 +311,6 @@ static PetscErrorCode MakeBatch(PetscInt n, const Mat F[], const GPUCSROverlap *
   PetscBool         same = (PetscBool)(t->F && t->n == n);
   Mat_GPUCSRFactor *all;
   GPUCSRAttempt     attempt;
-  PetscErrorCode    ierr;
 
   PetscFunctionBegin;
   PetscCall(Parts(n, F, f, &rows, &nnz, why, len));
@@ -331,10 +330,8 @@ static PetscErrorCode MakeBatch(PetscInt n, const Mat F[], const GPUCSROverlap *
   else PetscCall(MatLUFactorNumeric(t->F, all->A, &f[0]->info));
   PetscCall(Good(t, all, why, len));
   if (!why[0] && overlap && !all->spread.n) {
-    PetscCall(GPUCSRAttemptBegin(&attempt));
-    ierr = Spread(n, overlap, rows, all);
-    PetscCall(GPUCSRAttemptEnd(&attempt));
-    PetscCall(MatGPUCSRFactorMet_Private(t->F, all, ierr, &attempt));
+    GPUCSRTry(&attempt, Spread(n, overlap, rows, all));
+    PetscCall(MatGPUCSRFactorMet_Private(t->F, all, &attempt));
     PetscCall(Good(t, all, why, len));
   }
   PetscFunctionReturn(PETSC_SUCCESS);

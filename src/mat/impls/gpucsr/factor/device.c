@@ -77,7 +77,7 @@ PetscErrorCode GPUCSRSpreadCreate(GPUCSRDevice dev, int n, int m, const PetscInt
 
 PetscErrorCode MatGPUCSRFactorInversesDestroy_Private(Mat_GPUCSRFactor *f)
 {
-  GPUCSRDevice dev = f->vectors.dev;
+  GPUCSRDevice dev = f->dev;
   const int    n   = f->inverses.n;
 
   PetscFunctionBegin;
@@ -90,7 +90,7 @@ PetscErrorCode MatGPUCSRFactorInversesDestroy_Private(Mat_GPUCSRFactor *f)
 /* Copies the factor's pattern to the device, and finds the diagonal there. good: columns ascend in each row, and the diagonal is complete */
 PetscErrorCode MatGPUCSRFactorPattern_Private(Mat_GPUCSRFactor *f, int n, int64_t nnz, const void *i, const void *j, GPUCSRType type, PetscBool *good)
 {
-  GPUCSRDevice     dev = f->vectors.dev;
+  GPUCSRDevice     dev = f->dev;
   GPUCSRFactorCSR *M   = &f->pair[0].M;
   int              bad[GPUCSR_PATTERN_FLAGS];
   PetscLogDouble   last;
@@ -149,7 +149,7 @@ static double InversesTime(const Mat_GPUCSRFactor *f)
   int largest = 0;
 
   for (int k = 0; k < f->nblocks; k++) largest = PetscMax(largest, f->begin[k + 1] - f->begin[k]);
-  return f->nblocks && largest <= GPUCSR_INVERSE_ROWS && !f->sweeps ? GPUCSRInversesTime(f->vectors.dev, f->nblocks, f->begin) : PETSC_MAX_REAL;
+  return f->nblocks && largest <= GPUCSR_INVERSE_ROWS && !f->sweeps ? GPUCSRInversesTime(f->dev, f->nblocks, f->begin) : PETSC_MAX_REAL;
 }
 
 /* Chooses the kernel of the solves and its ranges of rows: the user's choice, or the fastest by prediction */
@@ -161,9 +161,9 @@ static PetscErrorCode Choose(Mat_GPUCSRFactor *f, const GPUCSRTriangle T[2], int
   int                  ranges[2], best = 0;
 
   PetscFunctionBegin;
-  for (int k = 0; k < 2; k++) ranges[k] = GPUCSRTriangleRanges(&T[k], f->vectors.dev);
+  for (int k = 0; k < 2; k++) ranges[k] = GPUCSRTriangleRanges(&T[k], f->dev);
   for (int m = 0; m < GPUCSR_SOLVE_METHODS; m++) {
-    t[m] = GPUCSRTriangleTime(&T[0], f->vectors.dev, (GPUCSRSolveMethod)m, ranges[0]) + GPUCSRTriangleTime(&T[1], f->vectors.dev, (GPUCSRSolveMethod)m, ranges[1]);
+    t[m] = GPUCSRTriangleTime(&T[0], f->dev, (GPUCSRSolveMethod)m, ranges[0]) + GPUCSRTriangleTime(&T[1], f->dev, (GPUCSRSolveMethod)m, ranges[1]);
     if (t[m] < t[best]) best = m;
   }
   host      = tuned->host_solve + tuned->host_solve_entry * (double)(T[0].nnz + T[1].nnz) + tuned->host_solve_row * T[0].n;
@@ -174,7 +174,7 @@ static PetscErrorCode Choose(Mat_GPUCSRFactor *f, const GPUCSRTriangle T[2], int
     PetscCall(PetscSNPrintf(f->why, sizeof(f->why), "%s, of %d blocks", f->method == GPUCSR_METHOD_AUTO ? "predicted to be fastest" : "asked for", f->nblocks));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  if (f->method == GPUCSR_METHOD_AUTO && !f->sweeps && f->vectors.dev->ops->kernels && host < t[f->chosen] / tuned->host_solve_margin) f->chosen = GPUCSR_METHOD_HOST;
+  if (f->method == GPUCSR_METHOD_AUTO && !f->sweeps && f->dev->ops->kernels && host < t[f->chosen] / tuned->host_solve_margin) f->chosen = GPUCSR_METHOD_HOST;
   PetscCall(PetscSNPrintf(f->why, sizeof(f->why), "%s, of %d and %d levels, %.0f rows each in the mean",
                           f->method >= 0                        ? "asked for"
                           : f->method == GPUCSR_METHOD_INVERSES ? "as inverses, which were asked for, are for several blocks of at most 64 rows: predicted to be fastest"
@@ -186,7 +186,7 @@ static PetscErrorCode Choose(Mat_GPUCSRFactor *f, const GPUCSRTriangle T[2], int
 /* The inverses of the factor's blocks, and its orderings */
 static PetscErrorCode Inverses(Mat_GPUCSRFactor *f)
 {
-  GPUCSRDevice dev = f->vectors.dev;
+  GPUCSRDevice dev = f->dev;
 
   PetscFunctionBegin;
   if (!f->inverses.n) {
@@ -203,7 +203,7 @@ static PetscErrorCode Inverses(Mat_GPUCSRFactor *f)
 /* Builds the triangles of the factor or of its transpose; the lower one's levels may exist already */
 static PetscErrorCode Triangles(Mat_GPUCSRFactor *f, int side)
 {
-  GPUCSRDevice      dev = f->vectors.dev;
+  GPUCSRDevice      dev = f->dev;
   GPUCSRFactorPair *p   = &f->pair[side];
   const int         n   = p->M.n;
   int               rows[2];
@@ -234,7 +234,7 @@ static PetscErrorCode Triangles(Mat_GPUCSRFactor *f, int side)
 /* Brings the triangles of A up to date with the factor on the device */
 PetscErrorCode MatGPUCSRFactorBuild_Private(Mat_GPUCSRFactor *f)
 {
-  GPUCSRDevice             dev = f->vectors.dev;
+  GPUCSRDevice             dev = f->dev;
   const GPUCSRTriangleOps *ops = GPUCSRTriangleOpsGet(dev);
   GPUCSRFactorPair        *p   = &f->pair[0];
   PetscLogDouble           last;
@@ -257,7 +257,7 @@ PetscErrorCode MatGPUCSRFactorBuild_Private(Mat_GPUCSRFactor *f)
 /* Copies the factor's values from the host */
 PetscErrorCode MatGPUCSRFactorValues_Private(Mat_GPUCSRFactor *f, const double *a, const double *dinv)
 {
-  GPUCSRDevice     dev = f->vectors.dev;
+  GPUCSRDevice     dev = f->dev;
   GPUCSRFactorCSR *M   = &f->pair[0].M;
 
   PetscFunctionBegin;
@@ -287,7 +287,7 @@ static PetscErrorCode SourceDestroy(GPUCSRDevice dev, int n, int64_t nnz, Source
 
 static PetscErrorCode SourceSend(Mat_GPUCSRFactor *f, int n, int64_t nnz, const PetscInt *i, const PetscInt *j, const PetscScalar *a, IS inverse, Source *s)
 {
-  GPUCSRDevice    dev = f->vectors.dev;
+  GPUCSRDevice    dev = f->dev;
   const PetscInt *index;
 
   PetscFunctionBegin;
@@ -314,7 +314,7 @@ static PetscErrorCode SourceSend(Mat_GPUCSRFactor *f, int n, int64_t nnz, const 
 /* Copies the values of A into the pattern of the factor */
 static PetscErrorCode Load(Mat_GPUCSRFactor *f, Mat A)
 {
-  GPUCSRDevice    dev     = f->vectors.dev;
+  GPUCSRDevice    dev     = f->dev;
   Source          s       = {NULL, NULL, NULL, NULL, NULL};
   IS              inverse = NULL;
   const PetscInt *i, *j;
@@ -358,7 +358,7 @@ static PetscErrorCode Schedule(GPUCSRDevice dev, GPUCSRFactorPair *p)
 /* ILU or ICC of A on the device. done: all pivots are good; if not, PETSc must report an error or shift */
 PetscErrorCode MatGPUCSRFactorNumeric_Private(Mat_GPUCSRFactor *f, Mat A, const MatFactorInfo *info, PetscBool *done)
 {
-  GPUCSRDevice             dev  = f->vectors.dev;
+  GPUCSRDevice             dev  = f->dev;
   const GPUCSRTriangleOps *ops  = GPUCSRTriangleOpsGet(dev);
   GPUCSRFactorPair        *p    = &f->pair[0];
   GPUCSRPivotRule          rule = GPUCSR_PIVOT_ABSOLUTE;
@@ -384,7 +384,7 @@ PetscErrorCode MatGPUCSRFactorNumeric_Private(Mat_GPUCSRFactor *f, Mat A, const 
 
 static PetscErrorCode Transpose(Mat_GPUCSRFactor *f)
 {
-  GPUCSRDevice               dev = f->vectors.dev;
+  GPUCSRDevice               dev = f->dev;
   const GPUCSRDeviceHelpers *h   = GPUCSRHelpers(dev);
   GPUCSRFactorPair          *p = &f->pair[0], *q = &f->pair[1];
   const size_t               n = (size_t)p->M.n, nnz = (size_t)p->M.nnz;
@@ -450,7 +450,7 @@ static int Sweeps(Mat_GPUCSRFactor *f, GPUCSRSolveKind kind, GPUCSRSweep w[2])
 /* x = the solution for b, both on the device */
 static PetscErrorCode LaunchSolve(Mat_GPUCSRFactor *f, GPUCSRSolveKind kind, const double *b, double *x, GPUCSRStream s)
 {
-  const GPUCSRTriangleOps *ops = GPUCSRTriangleOpsGet(f->vectors.dev);
+  const GPUCSRTriangleOps *ops = GPUCSRTriangleOpsGet(f->dev);
   const GPUCSRSpread      *e   = f->spread.n ? &f->spread : NULL;
   double                  *out = x;
   GPUCSRSweep              w[2];
@@ -464,33 +464,32 @@ static PetscErrorCode LaunchSolve(Mat_GPUCSRFactor *f, GPUCSRSolveKind kind, con
   }
   for (int k = 0; k < n && f->recorded && !f->inverses.n; k++) PetscCall((*ops->reset)(w[k].T, w[k].T->turn, s)); /* a graph may have run since the last solve */
   if (f->inverses.n) PetscCall((*ops->multiply)(&f->inverses, f->from, f->to, b, x, s));
-  else if (f->sweeps) PetscCall((*ops->jacobi)(f->vectors.dev, f->sweeps, w, n, b, x, s));
-  else PetscCall((*ops->solve)(f->vectors.dev, (GPUCSRSolveMethod)f->chosen, w, n, b, x, (volatile int *)f->trouble, s));
+  else if (f->sweeps) PetscCall((*ops->jacobi)(f->dev, f->sweeps, w, n, b, x, s));
+  else PetscCall((*ops->solve)(f->dev, (GPUCSRSolveMethod)f->chosen, w, n, b, x, (volatile int *)f->trouble, s));
   if (e) PetscCall((*ops->collect)(e->n, e->ptr, e->index, e->x, out, s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode Apply(Mat F, Mat_GPUCSRFactor *f, GPUCSRSolveKind kind, const GPUCSROperand *b, const GPUCSROperand *x, GPUCSRStream s)
 {
-  Mat_SeqGPUCSR  *g       = &f->vectors;
-  GPUCSRDevice    dev     = g->dev;
+  GPUCSRDevice    dev     = f->dev;
   const PetscBool inplace = (PetscBool)!dev->ops->separate;
   const size_t    n       = (size_t)(f->spread.n ? f->spread.n : F->rmap->n);
   void           *bd = b->p, *xd = x->p;
 
   PetscFunctionBegin;
-  if (g->last && s != g->last) PetscCall(GPUCSRDeviceSynchronize(dev)); /* all solves share the results by place */
-  g->last = s;
+  if (f->last && s != f->last) PetscCall(GPUCSRDeviceSynchronize(dev)); /* all solves share the results by place */
+  f->last = s;
   PetscCall(dev->ops->activate(dev->id));
   if (kind == GPUCSR_SOLVE_TRANSPOSE && !f->symmetric && !f->pair[1].fresh) {
     PetscCall(Transpose(f));
     if (s != dev->stream) PetscCall(dev->ops->streamsynchronize(dev->id, dev->stream));
   }
   if (b->place == GPUCSR_HOST && !inplace) {
-    PetscCall(MatGPUCSRBuffer_Private(g, PETSC_TRUE, sizeof(double) * n, &bd));
+    PetscCall(MatGPUCSRBuffer_Private(dev, &f->b, sizeof(double) * n, &bd));
     PetscCall(GPUCSRUpload(dev, bd, GPUCSR_DOUBLE, b->p, GPUCSR_DOUBLE, n, b->pinned, s, NULL));
   }
-  if (x->place == GPUCSR_HOST && !inplace) PetscCall(MatGPUCSRBuffer_Private(g, PETSC_FALSE, sizeof(double) * n, &xd));
+  if (x->place == GPUCSR_HOST && !inplace) PetscCall(MatGPUCSRBuffer_Private(dev, &f->x, sizeof(double) * n, &xd));
   PetscCall(LaunchSolve(f, kind, (const double *)bd, (double *)xd, s));
   if (xd != x->p) {
     PetscCall(GPUCSRDownload(dev, x->p, GPUCSR_DOUBLE, xd, GPUCSR_DOUBLE, n, x->pinned, s));
@@ -508,12 +507,12 @@ PetscErrorCode MatGPUCSRFactorSolve_Private(Mat F, Mat_GPUCSRFactor *f, GPUCSRSo
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(MatGPUCSRVecGet_Private(&f->vectors, b, PETSC_TRUE, PETSC_FALSE, &ob));
-  PetscCall(MatGPUCSRVecGet_Private(&f->vectors, x, PETSC_FALSE, PETSC_TRUE, &ox));
-  PetscCall(MatGPUCSRStream_Private(f->vectors.dev, &ob, NULL, &ox, &s));
+  PetscCall(MatGPUCSRVecGet_Private(f->dev, b, PETSC_TRUE, PETSC_FALSE, &ob));
+  PetscCall(MatGPUCSRVecGet_Private(f->dev, x, PETSC_FALSE, PETSC_TRUE, &ox));
+  PetscCall(MatGPUCSRStream_Private(f->dev, &ob, NULL, &ox, &s));
   ierr = Apply(F, f, kind, &ob, &ox, s);
-  PetscCall(MatGPUCSRVecRestore_Private(&f->vectors, b, PETSC_TRUE, PETSC_FALSE, &ob));
-  PetscCall(MatGPUCSRVecRestore_Private(&f->vectors, x, PETSC_FALSE, PETSC_TRUE, &ox));
+  PetscCall(MatGPUCSRVecRestore_Private(f->dev, b, PETSC_TRUE, PETSC_FALSE, &ob));
+  PetscCall(MatGPUCSRVecRestore_Private(f->dev, x, PETSC_FALSE, PETSC_TRUE, &ox));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -531,7 +530,7 @@ PetscErrorCode MatGPUCSRFactorDevice_Private(Mat F, GPUCSRDevice *dev)
   if (F) PetscCall(PetscObjectQuery((PetscObject)F, MATGPUCSRFACTOR, (PetscObject *)&c));
   if (!c) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscContainerGetPointer(c, (void **)&f));
-  if (f->ondevice) *dev = f->vectors.dev;
+  if (f->ondevice) *dev = f->dev;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -540,17 +539,14 @@ PetscErrorCode MatGPUCSRFactorSolveVecs_Private(Mat F, Vec b, Vec x, PetscBool *
 {
   Mat_GPUCSRFactor *f;
   GPUCSRAttempt     attempt;
-  PetscErrorCode    ierr;
 
   PetscFunctionBegin;
   PetscCall(MatGPUCSRFactorGet_Private(F, &f));
   *done = f->ondevice;
   if (!*done) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = MatGPUCSRFactorSolve_Private(F, f, GPUCSR_SOLVE, b, x);
-  PetscCall(GPUCSRAttemptEnd(&attempt));
-  PetscCall(MatGPUCSRFactorMet_Private(F, f, ierr, &attempt));
-  *done = (PetscBool)!ierr;
+  GPUCSRTry(&attempt, MatGPUCSRFactorSolve_Private(F, f, GPUCSR_SOLVE, b, x));
+  PetscCall(MatGPUCSRFactorMet_Private(F, f, &attempt));
+  *done = (PetscBool)!attempt.error;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -562,11 +558,11 @@ PetscErrorCode MatGPUCSRFactorSolveArrays_Private(Mat F, const double *b, double
   PetscFunctionBegin;
   PetscCall(MatGPUCSRFactorGet_Private(F, &f));
   PetscCheck(f->ondevice, PETSC_COMM_SELF, PETSC_ERR_GPU, "A factor of %" PetscInt_FMT " rows has left the device", F->rmap->n);
-  if (f->vectors.last && f->vectors.last != f->vectors.dev->stream) PetscCall(GPUCSRDeviceSynchronize(f->vectors.dev));
-  f->vectors.last = f->vectors.dev->stream;
-  f->recorded     = PETSC_TRUE;
+  if (f->last && f->last != f->dev->stream) PetscCall(GPUCSRDeviceSynchronize(f->dev));
+  f->last     = f->dev->stream;
+  f->recorded = PETSC_TRUE;
   for (int k = 0; k < 2; k++) f->pair[0].T[k].turn = 0;
-  PetscCall(LaunchSolve(f, GPUCSR_SOLVE, b, x, f->vectors.dev->stream));
+  PetscCall(LaunchSolve(f, GPUCSR_SOLVE, b, x, f->dev->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -596,8 +592,8 @@ PetscErrorCode MatGPUCSRFactorView_Private(Mat F, Mat_GPUCSRFactor *f, PetscView
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(PetscViewerASCIIPrintf(viewer, "values: %s\n", f->numeric ? "factored by PETSc on the host" : "factored on the device"));
-  if (f->sweeps) PetscCall(PetscViewerASCIIPrintf(viewer, "solves: %s, %d Jacobi sweeps of each triangle\n", f->vectors.dev->ops->name, f->sweeps));
-  else PetscCall(PetscViewerASCIIPrintf(viewer, "solves: %s, kernel %s, %s\n", f->vectors.dev->ops->name, MatGPUCSRFactorKernel(f), f->why));
+  if (f->sweeps) PetscCall(PetscViewerASCIIPrintf(viewer, "solves: %s, %d Jacobi sweeps of each triangle\n", f->dev->ops->name, f->sweeps));
+  else PetscCall(PetscViewerASCIIPrintf(viewer, "solves: %s, kernel %s, %s\n", f->dev->ops->name, MatGPUCSRFactorKernel(f), f->why));
   if (f->inverses.n) PetscCall(PetscViewerASCIIPrintf(viewer, "inverses: %d rows, blocks of at most %d, %.0f bytes\n", f->inverses.n, f->inverses.largest, 8.0 * (double)f->inverses.stored));
   else PetscCall(PetscViewerASCIIPrintf(viewer, "triangles: %d rows, %g and %g nonzeros, %.0f bytes\n", T[0].n, (double)T[0].nnz, (double)T[1].nnz, GPUCSRTriangleBytes(&T[0]) + GPUCSRTriangleBytes(&T[1])));
   PetscCall(

@@ -5,13 +5,14 @@
 */
 #include "factorimpl.h"
 
-static PetscBool putoff = PETSC_FALSE;
-
-/* With PETSC_TRUE later factorizations are deferred, until a call with PETSC_FALSE. A deferred factor keeps its request, and is computed together with others, or by itself when it is needed */
-PetscErrorCode MatGPUCSRFactorPutOff_Private(PetscBool yes)
+/* With PETSC_TRUE later factorizations of A are deferred, until a call with PETSC_FALSE. A deferred factor keeps its request, and is computed in a batch with others, or alone when it is needed */
+PetscErrorCode MatGPUCSRFactorPutOff_Private(Mat A, PetscBool yes)
 {
+  PetscBool is;
+
   PetscFunctionBegin;
-  putoff = yes;
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJGPUCSR, &is));
+  if (is) ((Mat_SeqGPUCSR *)A->spptr)->putoff = yes;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -29,7 +30,7 @@ PetscErrorCode MatGPUCSRFactorGet_Private(Mat F, Mat_GPUCSRFactor **f)
 /* Frees the factor's memory on the device */
 static PetscErrorCode Empty(Mat_GPUCSRFactor *f)
 {
-  GPUCSRDevice dev = f->vectors.dev;
+  GPUCSRDevice dev = f->dev;
   GPUCSRBool   reached;
 
   PetscFunctionBegin;
@@ -39,10 +40,9 @@ static PetscErrorCode Empty(Mat_GPUCSRFactor *f)
   for (int k = 0; k < 2; k++) PetscCall(GPUCSRFactorPairDestroy(dev, &f->pair[k]));
   PetscCall(GPUCSRSpreadDestroy(dev, &f->spread));
   PetscCall(MatGPUCSRFactorInversesDestroy_Private(f));
-  PetscCall(GPUCSRFree(dev, f->vectors.xbytes, &f->vectors.x));
-  PetscCall(GPUCSRFree(dev, f->vectors.zbytes, &f->vectors.z));
-  f->vectors.xbytes = f->vectors.zbytes = 0;
-  f->vectors.last                       = NULL;
+  PetscCall(GPUCSRBufferFree(dev, &f->x));
+  PetscCall(GPUCSRBufferFree(dev, &f->b));
+  f->last = NULL;
   if (f->trouble && !dev->failed[0]) PetscCall(dev->ops->hostfree(dev->id, f->trouble));
   f->trouble = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -58,7 +58,7 @@ static PetscErrorCode Decide(Mat A, Mat_GPUCSRFactor *f)
   PetscBool              aij;
 
   PetscFunctionBegin;
-  f->vectors.dev = NULL;
+  f->dev = NULL;
   PetscCall(PetscStrcmp(g->base.config.request.format, "aij", &aij));
   if (aij) PetscCall(PetscStrncpy(f->whynot, "format aij was asked for", sizeof(f->whynot)));
   else if (f->method == GPUCSR_METHOD_HOST) PetscCall(PetscStrncpy(f->whynot, "-mat_gpucsr_solve_kernel host was asked for", sizeof(f->whynot)));
@@ -66,17 +66,17 @@ static PetscErrorCode Decide(Mat A, Mat_GPUCSRFactor *f)
   else if (g->decided && !g->dev && g->info.fallbacks) PetscCall(PetscStrncpy(f->whynot, g->whynot, sizeof(f->whynot)));
   else {
     if (backend != MAT_GPUCSR_BACKEND_HOST) {
-      PetscCall(GPUCSRDeviceOpen("cuda", &f->vectors.dev, f->whynot, sizeof(f->whynot)));
-      PetscCheck(f->vectors.dev || backend != MAT_GPUCSR_BACKEND_CUDA, PETSC_COMM_SELF, PETSC_ERR_GPU, "-mat_gpucsr_backend cuda is not possible here: %s; auto would solve on the host", f->whynot);
+      PetscCall(GPUCSRDeviceOpen("cuda", &f->dev, f->whynot, sizeof(f->whynot)));
+      PetscCheck(f->dev || backend != MAT_GPUCSR_BACKEND_CUDA, PETSC_COMM_SELF, PETSC_ERR_GPU, "-mat_gpucsr_backend cuda is not possible here: %s; auto would solve on the host", f->whynot);
     } else PetscCall(PetscStrncpy(f->whynot, "backend host", sizeof(f->whynot)));
-    if (!f->vectors.dev && (f->method >= 0 || f->method == GPUCSR_METHOD_INVERSES || f->sweeps)) PetscCall(GPUCSRDeviceOpen("host", &f->vectors.dev, unused, sizeof(unused)));
+    if (!f->dev && (f->method >= 0 || f->method == GPUCSR_METHOD_INVERSES || f->sweeps)) PetscCall(GPUCSRDeviceOpen("host", &f->dev, unused, sizeof(unused)));
     PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, NULL, NULL, NULL));
-    if (f->vectors.dev && (!A->rmap->n || A->rmap->n != A->cmap->n || A->rmap->n >= 1 << 28 || i[A->rmap->n] > INT32_MAX - 1024)) {
-      f->vectors.dev = NULL;
+    if (f->dev && (!A->rmap->n || A->rmap->n != A->cmap->n || A->rmap->n >= 1 << 28 || i[A->rmap->n] > INT32_MAX - 1024)) {
+      f->dev = NULL;
       PetscCall(PetscStrncpy(f->whynot, "the matrix is empty, not square, or does not fit 32-bit indices", sizeof(f->whynot)));
     }
   }
-  if (!f->vectors.dev) PetscCall(PetscInfo(A, "Solves with its factors are PETSc's: %s\n", f->whynot));
+  if (!f->dev) PetscCall(PetscInfo(A, "Solves with its factors are PETSc's: %s\n", f->whynot));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -92,27 +92,27 @@ PetscErrorCode MatGPUCSRFactorLeave_Private(Mat F, Mat_GPUCSRFactor *f, PetscErr
 
   PetscFunctionBegin;
   PetscCall(PetscStrncpy(f->whynot, why, sizeof(f->whynot)));
-  if (f->vectors.dev && ierr) {
-    if (ierr == PETSC_ERR_GPU) PetscCall(PetscStrncpy(f->vectors.dev->failed, why, sizeof(f->vectors.dev->failed)));
+  if (f->dev && ierr) {
+    if (ierr == PETSC_ERR_GPU) PetscCall(PetscStrncpy(f->dev->failed, why, sizeof(f->dev->failed)));
     PetscCall(PetscObjectTypeCompare((PetscObject)f->A, MATSEQAIJGPUCSR, &ours));
     if (ours) {
       g = (Mat_SeqGPUCSR *)f->A->spptr;
-      PetscCall(PetscSNPrintf(g->warning, sizeof(g->warning), "solves with a factor of %" PetscInt_FMT " rows go on with PETSc's on the host, because backend %s failed: %s", F->rmap->n, f->vectors.dev->ops->name, why));
+      PetscCall(PetscSNPrintf(g->warning, sizeof(g->warning), "solves with a factor of %" PetscInt_FMT " rows go on with PETSc's on the host, because backend %s failed: %s", F->rmap->n, f->dev->ops->name, why));
       PetscCall(MatGPUCSRWarn_Private(f->A, 0, 0, 0));
     }
   } else PetscCall(PetscInfo(F, "Solves are PETSc's: %s\n", why));
   PetscCall(Empty(f));
-  f->vectors.dev = NULL;
+  f->dev = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Handles an error by going on with PETSc's factor, if that is allowed */
-PetscErrorCode MatGPUCSRFactorMet_Private(Mat F, Mat_GPUCSRFactor *f, PetscErrorCode ierr, const GPUCSRAttempt *attempt)
+PetscErrorCode MatGPUCSRFactorMet_Private(Mat F, Mat_GPUCSRFactor *f, const GPUCSRAttempt *attempt)
 {
   PetscFunctionBegin;
-  if (!ierr) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCheck(MatGPUCSRBackendOf(f->A) != MAT_GPUCSR_BACKEND_CUDA && (ierr == PETSC_ERR_MEM || ierr == PETSC_ERR_GPU), PETSC_COMM_SELF, ierr, "%s", attempt->message);
-  PetscCall(MatGPUCSRFactorLeave_Private(F, f, ierr, attempt->message));
+  if (!attempt->error) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCheck(MatGPUCSRBackendOf(f->A) != MAT_GPUCSR_BACKEND_CUDA && (attempt->error == PETSC_ERR_MEM || attempt->error == PETSC_ERR_GPU), PETSC_COMM_SELF, attempt->error, "%s", attempt->message);
+  PetscCall(MatGPUCSRFactorLeave_Private(F, f, attempt->error, attempt->message));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -196,18 +196,15 @@ static PetscErrorCode Solve(Mat F, GPUCSRSolveKind kind, Vec b, Vec x)
 {
   Mat_GPUCSRFactor *f;
   GPUCSRAttempt     attempt;
-  PetscErrorCode    ierr;
   PetscErrorCode (*fn)(Mat, Vec, Vec);
 
   PetscFunctionBegin;
   PetscCall(MatGPUCSRFactorGet_Private(F, &f));
   PetscCall(Settle(F, f));
   if (f->ondevice && (f->positive || kind < GPUCSR_SOLVE_FORWARD) && (!f->inverses.n || kind == GPUCSR_SOLVE)) {
-    PetscCall(GPUCSRAttemptBegin(&attempt));
-    ierr = MatGPUCSRFactorSolve_Private(F, f, kind, b, x);
-    PetscCall(GPUCSRAttemptEnd(&attempt));
-    if (!ierr) PetscFunctionReturn(PETSC_SUCCESS);
-    PetscCall(MatGPUCSRFactorMet_Private(F, f, ierr, &attempt));
+    GPUCSRTry(&attempt, MatGPUCSRFactorSolve_Private(F, f, kind, b, x));
+    if (!attempt.error) PetscFunctionReturn(PETSC_SUCCESS);
+    PetscCall(MatGPUCSRFactorMet_Private(F, f, &attempt));
   }
   PetscCall(MatGPUCSRFactorHost_Private(F, f));
   fn = kind == GPUCSR_SOLVE ? f->petsc.solve : kind == GPUCSR_SOLVE_TRANSPOSE ? f->petsc.solvetranspose : kind == GPUCSR_SOLVE_FORWARD ? f->petsc.forwardsolve : f->petsc.backwardsolve;
@@ -415,7 +412,6 @@ static PetscErrorCode Symbolic(Mat F, Mat A, IS row, IS col, const MatFactorInfo
   Mat_GPUCSRFactor *f;
   PetscBool         identity[2];
   GPUCSRAttempt     attempt;
-  PetscErrorCode    ierr;
 
   PetscFunctionBegin;
   PetscCall(MatGPUCSRFactorGet_Private(F, &f));
@@ -437,13 +433,11 @@ static PetscErrorCode Symbolic(Mat F, Mat A, IS row, IS col, const MatFactorInfo
   PetscCall(Natural(col, &identity[1]));
   f->natural = (PetscBool)(identity[0] && identity[1]);
   PetscCall(Decide(A, f));
-  f->later = (PetscBool)(f->vectors.dev && putoff);
-  if (f->vectors.dev && !f->later && f->natural && info->levels == 0 && (f->type == MAT_FACTOR_ILU || f->type == MAT_FACTOR_ICC)) {
-    PetscCall(GPUCSRAttemptBegin(&attempt));
-    ierr = PatternOfA(A, f, &f->own);
-    PetscCall(GPUCSRAttemptEnd(&attempt));
-    PetscCall(MatGPUCSRFactorMet_Private(F, f, ierr, &attempt));
-    if (!f->vectors.dev) f->own = PETSC_FALSE;
+  f->later = (PetscBool)(f->dev && ((Mat_SeqGPUCSR *)A->spptr)->putoff);
+  if (f->dev && !f->later && f->natural && info->levels == 0 && (f->type == MAT_FACTOR_ILU || f->type == MAT_FACTOR_ICC)) {
+    GPUCSRTry(&attempt, PatternOfA(A, f, &f->own));
+    PetscCall(MatGPUCSRFactorMet_Private(F, f, &attempt));
+    if (!f->dev) f->own = PETSC_FALSE;
   }
   if (f->own || f->later) F->preallocated = PETSC_TRUE;
   else PetscCall(PETScSymbolic(F, f));
@@ -510,14 +504,13 @@ static PetscErrorCode Numeric(Mat F, Mat A, const MatFactorInfo *info)
 {
   Mat_GPUCSRFactor *f;
   GPUCSRAttempt     attempt;
-  PetscErrorCode    ierr;
   PetscBool         done = PETSC_FALSE, ready = PETSC_FALSE;
 
   PetscFunctionBegin;
   PetscCall(MatGPUCSRFactorGet_Private(F, &f));
   if (f->ondevice) PetscCall(PetscArrayzero(f->seconds, GPUCSR_PARTS)); /* factored again: without a symbolic part */
   PetscCall(Follow(F, A, f, info));
-  if (putoff && f->vectors.dev) {
+  if (f->dev && ((Mat_SeqGPUCSR *)A->spptr)->putoff) {
     f->later     = PETSC_TRUE;
     F->assembled = F->preallocated = PETSC_TRUE;
     PetscCall(Install(F, f));
@@ -527,19 +520,15 @@ static PetscErrorCode Numeric(Mat F, Mat A, const MatFactorInfo *info)
     f->later = PETSC_FALSE;
     if (A->nonzerostate != f->pattern || !(f->symbolic || (f->own && f->pair[0].M.i))) PetscCall(Symbolic(F, f->A, f->row, f->col, &f->info));
   }
-  if (f->vectors.dev) {
-    PetscCall(GPUCSRAttemptBegin(&attempt));
-    ierr = Compute(F, A, f, info, &done);
-    PetscCall(GPUCSRAttemptEnd(&attempt));
-    PetscCall(MatGPUCSRFactorMet_Private(F, f, ierr, &attempt));
+  if (f->dev) {
+    GPUCSRTry(&attempt, Compute(F, A, f, info, &done));
+    PetscCall(MatGPUCSRFactorMet_Private(F, f, &attempt));
   }
-  if (!f->vectors.dev || !done) PetscCall(PETScNumeric(F, f));
-  if (f->vectors.dev && !F->factorerrortype) {
-    PetscCall(GPUCSRAttemptBegin(&attempt));
-    ierr = PrepareFactor(F, f, done, &ready);
-    PetscCall(GPUCSRAttemptEnd(&attempt));
-    if (ierr) ready = PETSC_FALSE;
-    PetscCall(MatGPUCSRFactorMet_Private(F, f, ierr, &attempt));
+  if (!f->dev || !done) PetscCall(PETScNumeric(F, f));
+  if (f->dev && !F->factorerrortype) {
+    GPUCSRTry(&attempt, PrepareFactor(F, f, done, &ready));
+    if (attempt.error) ready = PETSC_FALSE;
+    PetscCall(MatGPUCSRFactorMet_Private(F, f, &attempt));
   }
   if (ready && f->chosen == GPUCSR_METHOD_HOST) {
     PetscCall(MatGPUCSRFactorLeave_Private(F, f, PETSC_SUCCESS, "the host is predicted to be faster, as the levels are many and narrow"));
@@ -549,7 +538,7 @@ static PetscErrorCode Numeric(Mat F, Mat A, const MatFactorInfo *info)
   f->ondevice  = ready;
   F->assembled = F->preallocated = PETSC_TRUE;
   PetscCall(Install(F, f));
-  if (ready) PetscCall(PetscInfo(F, "Solves run on %s device %d, kernel %s: %s\n", f->vectors.dev->ops->name, f->vectors.dev->id, MatGPUCSRFactorKernel(f), f->why));
+  if (ready) PetscCall(PetscInfo(F, "Solves run on %s device %d, kernel %s: %s\n", f->dev->ops->name, f->dev->id, MatGPUCSRFactorKernel(f), f->why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

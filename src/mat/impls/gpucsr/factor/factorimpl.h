@@ -55,8 +55,10 @@ typedef struct {
   fill, a pivot that needs a shift or is an error, an operation on the host, a device that fails. Until then the factor exists on the device only.
 */
 typedef struct {
-  Mat_SeqGPUCSR    vectors; /* only its device and its buffers for host vectors are used */
-  Mat              A;       /* the factored matrix, since PETSc may have to factor it again */
+  GPUCSRDevice     dev;  /* NULL: PETSc solves */
+  GPUCSRStream     last; /* stream of the last solve */
+  GPUCSRBuffer     b, x; /* device vectors of solves with host vectors */
+  Mat              A;    /* the factored matrix, since PETSc may have to factor it again */
   PetscObjectState pattern, values;
   MatFactorType    type;
   IS               row, col;
@@ -92,7 +94,7 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorHost_Private(Mat, Mat_GPUCSRFactor *
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorLeave_Private(Mat, Mat_GPUCSRFactor *, PetscErrorCode, const char[]);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorTakeBack_Private(Mat, Mat_GPUCSRFactor *, PetscBool *later);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorView_Private(Mat, Mat_GPUCSRFactor *, PetscViewer);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorMet_Private(Mat, Mat_GPUCSRFactor *, PetscErrorCode, const GPUCSRAttempt *);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorMet_Private(Mat, Mat_GPUCSRFactor *, const GPUCSRAttempt *);
 
 /* On the device: device.c */
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorInversesDestroy_Private(Mat_GPUCSRFactor *);

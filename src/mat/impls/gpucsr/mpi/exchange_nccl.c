@@ -274,8 +274,8 @@ static PetscErrorCode Destroy_Nccl(GPUCSRHalo h)
   PetscCall(GPUCSRFree(dev, Bytes(h->nsend), (void **)&g->send));
   PetscCall(GPUCSRFree(dev, Bytes(h->nrecv), (void **)&g->recv));
   PetscCall(GPUCSRFree(dev, Bytes(PetscMax(h->nsend, h->nrecv)), (void **)&g->nan));
-  if (works && g->hsend) PetscCall(dev->ops->hostfree(dev->id, g->hsend));
-  if (works && g->hrecv) PetscCall(dev->ops->hostfree(dev->id, g->hrecv));
+  PetscCall(GPUCSRHaloHostBufferFree(h, &g->hsend));
+  PetscCall(GPUCSRHaloHostBufferFree(h, &g->hrecv));
   if (works && g->packed) PetscCall(dev->ops->eventdestroy(dev->id, g->packed));
   if (works && g->came) PetscCall(dev->ops->eventdestroy(dev->id, g->came));
   if (works && g->stream) PetscCall(dev->ops->streamdestroy(dev->id, g->stream));
@@ -290,8 +290,8 @@ static PetscErrorCode LocalNccl(GPUCSRHalo h, Nccl *g)
 
   PetscFunctionBegin;
   PetscCall(dev->ops->activate(dev->id));
-  PetscCall(dev->ops->hostmalloc(dev->id, Bytes(h->nsend), (void **)&g->hsend));
-  PetscCall(dev->ops->hostmalloc(dev->id, Bytes(h->nrecv), (void **)&g->hrecv));
+  PetscCall(GPUCSRHaloHostBuffer(h, h->nsend, &g->hsend));
+  PetscCall(GPUCSRHaloHostBuffer(h, h->nrecv, &g->hrecv));
   PetscCall(GPUCSRMalloc(dev, Bytes(h->nsend), "the halo", (void **)&g->send));
   PetscCall(GPUCSRMalloc(dev, Bytes(h->nrecv), "the halo", (void **)&g->recv));
   PetscCall(GPUCSRMalloc(dev, Bytes(PetscMax(h->nsend, h->nrecv)), "the halo", (void **)&g->nan));
@@ -317,25 +317,29 @@ static PetscErrorCode LocalNccl(GPUCSRHalo h, Nccl *g)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode WatchBegin(Nccl *g)
+{
+  PetscFunctionBegin;
+  PetscCheck(!BeginNccl(g), PETSC_COMM_SELF, PETSC_ERR_SYS, "no thread could be started to watch NCCL's exchanges");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Collective: all ranks make the communicator, or none */
 static PetscErrorCode SetUp_Nccl(GPUCSRHalo h)
 {
-  Nccl          *g;
-  GPUCSRAttempt  attempt;
-  PetscErrorCode ierr;
+  Nccl         *g;
+  GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
   PetscCall(PetscNew(&g));
   h->data = g;
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = LocalNccl(h, g);
-  PetscCall(GPUCSRAttemptEnd(&attempt));
-  PetscCall(GPUCSRHaloAgree(h, ierr, attempt.message));
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = GroupGet(h, &g->group);
-  if (!ierr && BeginNccl(g)) ierr = PetscError(PETSC_COMM_SELF, __LINE__, PETSC_FUNCTION_NAME, __FILE__, PETSC_ERR_SYS, PETSC_ERROR_INITIAL, "no thread could be started to watch NCCL's exchanges");
-  PetscCall(GPUCSRAttemptEnd(&attempt));
-  PetscCall(GPUCSRHaloAgree(h, ierr, attempt.message));
+  GPUCSRTry(&attempt, LocalNccl(h, g));
+  PetscCall(GPUCSRAttemptAgree(&attempt, h->comm, h->dev));
+  PetscCheck(!attempt.error, h->comm, attempt.error, "%s", attempt.message);
+  GPUCSRTry(&attempt, GroupGet(h, &g->group));
+  GPUCSRThen(&attempt, WatchBegin(g));
+  PetscCall(GPUCSRAttemptAgree(&attempt, h->comm, h->dev));
+  PetscCheck(!attempt.error, h->comm, attempt.error, "%s", attempt.message);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

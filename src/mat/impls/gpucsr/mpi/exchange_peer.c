@@ -57,25 +57,6 @@ static PetscErrorCode MakeIndices(GPUCSRHalo h, const PetscInt from[], PetscInt 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode HostBuffer(GPUCSRHalo h, PetscInt n, PetscScalar **p)
-{
-  const size_t bytes = sizeof(PetscScalar) * (size_t)(n + 1);
-
-  PetscFunctionBegin;
-  if (h->dev) PetscCall(h->dev->ops->hostmalloc(h->dev->id, bytes, (void **)p));
-  else PetscCall(PetscMalloc(bytes, p));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode HostBufferFree(GPUCSRHalo h, PetscScalar **p)
-{
-  PetscFunctionBegin;
-  if (!h->dev) PetscCall(PetscFree(*p));
-  else if (*p && !h->dev->failed[0]) PetscCall(h->dev->ops->hostfree(h->dev->id, *p));
-  *p = NULL;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* --- Set-up */
 
 /* Behind the flags: the counts of exchanges, of blocks and of gathers done */
@@ -131,8 +112,8 @@ static PetscErrorCode Destroy_Peer(GPUCSRHalo h)
   PetscCall(Unmake(h, INT32(h->nsend), &g->index));
   PetscCall(Unmake(h, sizeof(double) * (size_t)h->nrecv, &g->fixed));
   if (g->done && !h->dev->failed[0]) PetscCall(h->dev->ops->eventdestroy(h->dev->id, g->done));
-  PetscCall(HostBufferFree(h, &g->send));
-  PetscCall(HostBufferFree(h, &g->recv));
+  PetscCall(GPUCSRHaloHostBufferFree(h, &g->send));
+  PetscCall(GPUCSRHaloHostBufferFree(h, &g->recv));
   PetscCall(PetscFree(h->data));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -164,8 +145,8 @@ static PetscErrorCode LocalPeer(GPUCSRHalo h)
 
   PetscFunctionBegin;
   PetscCheck(PetscMax(h->nsend, h->nrecv) <= INT32_MAX / 2, PETSC_COMM_SELF, PETSC_ERR_SUP, "%" PetscInt_FMT " entries to be sent and %" PetscInt_FMT " to come do not fit 32-bit indices: use more ranks", h->nsend, h->nrecv);
-  PetscCall(HostBuffer(h, h->nsend, &g->send));
-  PetscCall(HostBuffer(h, h->nrecv, &g->recv));
+  PetscCall(GPUCSRHaloHostBuffer(h, h->nsend, &g->send));
+  PetscCall(GPUCSRHaloHostBuffer(h, h->nrecv, &g->recv));
   PetscCall(MakePeer(h, sizeof(double) * (size_t)h->nrecv, (void **)&g->fixed));
   PetscCall(MakeIndices(h, h->index, h->nsend, &g->index));
   PetscCall(Sums(h, &g->sums));
@@ -234,12 +215,11 @@ static PetscErrorCode Slots(GPUCSRHalo h)
 /* Each rank tells its neighbours where in its buffers they write */
 static PetscErrorCode Connect(GPUCSRHalo h)
 {
-  Peer          *g       = (Peer *)h->data;
-  GPUCSRPeers    p       = h->peers;
-  PetscInt64     mine[2] = {h->nrecv, h->nsend}, (*tell)[2], (*where)[2], (*coming)[2];
-  size_t         at[2][2];
-  GPUCSRAttempt  attempt;
-  PetscErrorCode ierr;
+  Peer         *g       = (Peer *)h->data;
+  GPUCSRPeers   p       = h->peers;
+  PetscInt64    mine[2] = {h->nrecv, h->nsend}, (*tell)[2], (*where)[2], (*coming)[2];
+  size_t        at[2][2];
+  GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
   PetscCall(PetscCalloc1(p->size, &tell));
@@ -253,15 +233,13 @@ static PetscErrorCode Connect(GPUCSRHalo h)
   for (int way = 0; way < 2; way++)
     for (int s = 0; s < 2; s++) g->p.in[way][s] = (double *)(void *)((char *)g->theirs[p->rank] + at[way][s]);
   g->p.count = (uint64_t *)(void *)((char *)g->theirs[p->rank] + CountAt(p));
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = Links(h, (const PetscInt64(*)[2])where, (const PetscInt64(*)[2])coming);
-  if (!ierr) ierr = Slots(h);
-  PetscCall(GPUCSRAttemptEnd(&attempt));
-  ierr = GPUCSRPeersAgree(p, ierr, attempt.message, sizeof(attempt.message));
+  GPUCSRTry(&attempt, Links(h, (const PetscInt64(*)[2])where, (const PetscInt64(*)[2])coming));
+  GPUCSRThen(&attempt, Slots(h));
+  PetscCall(GPUCSRAttemptAgree(&attempt, p->comm, p->dev));
   PetscCall(PetscFree(tell));
   PetscCall(PetscFree(where));
   PetscCall(PetscFree(coming));
-  PetscCheck(!ierr, PETSC_COMM_SELF, ierr, "%s", attempt.message);
+  PetscCheck(!attempt.error, PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -271,17 +249,14 @@ static PetscErrorCode SetUp_Peer(GPUCSRHalo h)
   size_t           at[2][2];
   Peer            *g;
   GPUCSRAttempt    attempt;
-  PetscErrorCode   ierr;
 
   PetscFunctionBegin;
   PetscCall(PetscNew(&g));
   h->data = g;
   PetscCall(PetscCalloc1(h->peers->size + 1, &g->theirs));
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = LocalPeer(h);
-  PetscCall(GPUCSRAttemptEnd(&attempt));
-  ierr = GPUCSRPeersAgree(h->peers, ierr, attempt.message, sizeof(attempt.message));
-  PetscCheck(!ierr, PETSC_COMM_SELF, ierr, "%s", attempt.message);
+  GPUCSRTry(&attempt, LocalPeer(h));
+  PetscCall(GPUCSRAttemptAgree(&attempt, h->peers->comm, h->peers->dev));
+  PetscCheck(!attempt.error, PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
   PetscCall(GPUCSRPeersMalloc(h->peers, Layout(h->peers, mine, at), "the halo", g->theirs));
   PetscCall(Connect(h));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -314,9 +289,8 @@ static PetscErrorCode Follow(GPUCSRHalo h, GPUCSRStream *s)
 /* from NULL: sends NaN. If even that fails, tells the other ranks, so that no rank waits */
 static PetscErrorCode Send(GPUCSRHalo h, GPUCSRPeerWay way, PetscInt count, const int32_t *index, const PetscScalar *from, GPUCSRStream s)
 {
-  Peer          *g = (Peer *)h->data;
-  GPUCSRAttempt  attempt;
-  PetscErrorCode ierr = PETSC_SUCCESS;
+  Peer         *g = (Peer *)h->data;
+  GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
   if (!g->p.n) PetscFunctionReturn(PETSC_SUCCESS);
@@ -326,37 +300,31 @@ static PetscErrorCode Send(GPUCSRHalo h, GPUCSRPeerWay way, PetscInt count, cons
     g->pending = PETSC_TRUE;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  if (h->dev && h->dev->failed[0]) ierr = PETSC_ERR_GPU;
-  if (!ierr) ierr = GPUCSRPeersCheck(h->peers);
-  if (!ierr) ierr = Follow(h, &s);
-  if (!ierr) ierr = GPUCSRPeerSend(&g->p, way, (int)count, NULL, NULL, s);
-  PetscCall(GPUCSRAttemptEnd(&attempt));
-  if (ierr) PetscCall(GPUCSRPeersDead(h->peers, h->dev && h->dev->failed[0] ? h->dev->failed : attempt.message));
-  g->pending = (PetscBool)!ierr;
+  GPUCSRTry(&attempt, h->dev && h->dev->failed[0] ? PETSC_ERR_GPU : GPUCSRPeersCheck(h->peers));
+  GPUCSRThen(&attempt, Follow(h, &s));
+  GPUCSRThen(&attempt, GPUCSRPeerSend(&g->p, way, (int)count, NULL, NULL, s));
+  if (attempt.error) PetscCall(GPUCSRPeersDead(h->peers, h->dev && h->dev->failed[0] ? h->dev->failed : attempt.message));
+  g->pending = (PetscBool)!attempt.error;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Ends the exchange after its wait: a rank whose wait failed is out of step from then on, and tells the other ranks */
-static PetscErrorCode Ended(GPUCSRHalo h, PetscErrorCode ierr, const char message[])
+static PetscErrorCode Ended(GPUCSRHalo h, const GPUCSRAttempt *a)
 {
   PetscFunctionBegin;
   ((Peer *)h->data)->pending = PETSC_FALSE;
-  if (!ierr) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUCSRPeersDead(h->peers, message));
-  SETERRQ(PETSC_COMM_SELF, ierr, "%s", message);
+  if (!a->error) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUCSRPeersDead(h->peers, a->message));
+  SETERRQ(PETSC_COMM_SELF, a->error, "%s", a->message);
 }
 
 #define END(h, s, call) \
   do { \
-    GPUCSRAttempt  attempt_; \
-    PetscErrorCode ierr_; \
+    GPUCSRAttempt attempt_; \
 \
-    PetscCall(GPUCSRAttemptBegin(&attempt_)); \
-    ierr_ = Follow(h, &(s)); \
-    if (!ierr_) ierr_ = (call); \
-    PetscCall(GPUCSRAttemptEnd(&attempt_)); \
-    PetscCall(Ended(h, ierr_, attempt_.message)); \
+    GPUCSRTry(&attempt_, Follow(h, &(s))); \
+    GPUCSRThen(&attempt_, call); \
+    PetscCall(Ended(h, &attempt_)); \
   } while (0)
 
 static PetscErrorCode Wait(GPUCSRHalo h, GPUCSRStream s)

@@ -11,25 +11,6 @@ typedef struct {
   void        *dbuffer;
 } Staged;
 
-static PetscErrorCode HostBuffer(GPUCSRDevice dev, PetscInt n, PetscScalar **p)
-{
-  const size_t bytes = sizeof(PetscScalar) * (size_t)(n + 1);
-
-  PetscFunctionBegin;
-  if (dev) PetscCall(dev->ops->hostmalloc(dev->id, bytes, (void **)p));
-  else PetscCall(PetscMalloc(bytes, p));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode HostBufferFree(GPUCSRDevice dev, PetscScalar **p)
-{
-  PetscFunctionBegin;
-  if (!dev) PetscCall(PetscFree(*p));
-  else if (*p && !dev->failed[0]) PetscCall(dev->ops->hostfree(dev->id, *p));
-  *p = NULL;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Memory of the device that any stream may use */
 static PetscErrorCode DeviceBuffer(GPUCSRDevice dev, size_t bytes, void **p)
 {
@@ -54,9 +35,9 @@ static PetscErrorCode Destroy_Staged(GPUCSRHalo h)
     PetscCall(GPUCSRFree(h->dev, sizeof(int32_t) * (size_t)h->nunique, (void **)&g->dunique));
     PetscCall(GPUCSRFree(h->dev, sizeof(double) * (size_t)h->nsend, &g->dbuffer));
   }
-  PetscCall(HostBufferFree(h->dev, &g->send));
-  PetscCall(HostBufferFree(h->dev, &g->recv));
-  PetscCall(HostBufferFree(h->dev, &g->sum));
+  PetscCall(GPUCSRHaloHostBufferFree(h, &g->send));
+  PetscCall(GPUCSRHaloHostBufferFree(h, &g->recv));
+  PetscCall(GPUCSRHaloHostBufferFree(h, &g->sum));
   PetscCall(PetscFree(h->data));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -85,9 +66,9 @@ static PetscErrorCode SetUp_Staged(GPUCSRHalo h)
   h->data = g;
   PetscCall(PetscMalloc2(n + 1, &g->forward, n + 1, &g->backward));
   for (PetscMPIInt k = 0; k < n; k++) g->forward[k] = g->backward[k] = MPI_REQUEST_NULL;
-  PetscCall(HostBuffer(h->dev, h->nsend, &g->send));
-  PetscCall(HostBuffer(h->dev, h->nrecv, &g->recv));
-  PetscCall(HostBuffer(h->dev, h->nunique, &g->sum));
+  PetscCall(GPUCSRHaloHostBuffer(h, h->nsend, &g->send));
+  PetscCall(GPUCSRHaloHostBuffer(h, h->nrecv, &g->recv));
+  PetscCall(GPUCSRHaloHostBuffer(h, h->nunique, &g->sum));
   PetscCall(Messages(h, &h->from, g->recv, PETSC_TRUE, g->forward));
   PetscCall(Messages(h, &h->to, g->send, PETSC_FALSE, g->forward + h->from.n));
   PetscCall(Messages(h, &h->to, g->send, PETSC_TRUE, g->backward));

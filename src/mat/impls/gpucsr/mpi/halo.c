@@ -149,52 +149,42 @@ static PetscErrorCode TryPeers(GPUCSRHalo h, const GPUCSRExchange *exchange, Pet
   else if (distinct && h->peers->shared) PetscCall(PetscStrncpy(h->why, "ranks share a device, where a waiting launch blocks the other ranks' launches", sizeof(h->why)));
   else {
     h->exchange = exchange;
-    PetscCall(GPUCSRAttemptBegin(&attempt));
-    *ierr = (*exchange->setup)(h);
-    PetscCall(GPUCSRAttemptEnd(&attempt));
+    GPUCSRTry(&attempt, (*exchange->setup)(h));
+    *ierr = attempt.error;
     if (*ierr) PetscCall(PetscStrncpy(h->why, attempt.message, sizeof(h->why)));
   }
   if (*ierr) PetscCall(Drop(h));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: an error of one rank is an error on all, and names the rank */
-PetscErrorCode GPUCSRHaloAgree(GPUCSRHalo h, PetscErrorCode ierr, const char message[])
+/* Does the exchange no longer work on this rank? A failed check is an answer, not an error */
+PetscErrorCode GPUCSRHaloBroken(GPUCSRHalo h, PetscBool *broken)
 {
-  char        text[512];
-  PetscMPIInt rank, size, bad, first;
-  int         code = (int)ierr;
+  GPUCSRAttempt attempt = {0};
 
   PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_rank(h->comm, &rank));
-  PetscCallMPI(MPI_Comm_size(h->comm, &size));
-  bad = ierr ? rank : size;
-  PetscCallMPI(MPI_Allreduce(&bad, &first, 1, MPI_INT, MPI_MIN, h->comm));
-  if (first == size) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscSNPrintf(text, sizeof(text), "rank %d, %s device %d: %s", (int)rank, h->dev ? h->dev->ops->name : "host", h->dev ? h->dev->id : 0, message));
-  PetscCallMPI(MPI_Bcast(text, (PetscMPIInt)sizeof(text), MPI_CHAR, first, h->comm));
-  PetscCallMPI(MPI_Bcast(&code, 1, MPI_INT, first, h->comm));
-  SETERRQ(h->comm, (PetscErrorCode)code, "%s", text);
+  if (h->exchange->check) GPUCSRTry(&attempt, (*h->exchange->check)(h));
+  *broken = (PetscBool)(attempt.error != PETSC_SUCCESS);
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Collective: sets up the exchange that was asked for, or errors on all ranks */
 static PetscErrorCode Take(GPUCSRHalo h, const GPUCSRExchange *exchange)
 {
-  char           why[400] = "";
-  GPUCSRAttempt  attempt;
-  PetscErrorCode ierr;
+  GPUCSRAttempt attempt = {0};
 
   PetscFunctionBegin;
-  if (exchange->able) PetscCall((*exchange->able)(h, why, sizeof(why)));
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = exchange->able ? GPUCSRHaloAgree(h, why[0] ? PETSC_ERR_SUP : PETSC_SUCCESS, why) : PETSC_SUCCESS;
-  if (!ierr) {
-    h->exchange = exchange;
-    if (exchange->together) ierr = (*exchange->setup)(h);
+  if (exchange->able) {
+    PetscCall((*exchange->able)(h, attempt.message, sizeof(attempt.message)));
+    attempt.error = attempt.message[0] ? PETSC_ERR_SUP : PETSC_SUCCESS;
+    PetscCall(GPUCSRAttemptAgree(&attempt, h->comm, h->dev));
   }
-  PetscCall(GPUCSRAttemptEnd(&attempt));
-  if (ierr) PetscCall(Drop(h));
-  PetscCheck(!ierr, h->comm, ierr, "-mat_gpucsr_halo %s: %s", exchange->name, attempt.message);
+  if (!attempt.error) {
+    h->exchange = exchange;
+    if (exchange->together) GPUCSRTry(&attempt, (*exchange->setup)(h));
+  }
+  if (attempt.error) PetscCall(Drop(h));
+  PetscCheck(!attempt.error, h->comm, attempt.error, "-mat_gpucsr_halo %s: %s", exchange->name, attempt.message);
   PetscCall(PetscStrncpy(h->why, "asked for", sizeof(h->why)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -246,6 +236,25 @@ PetscErrorCode GPUCSRHaloChoose(GPUCSRHalo h, GPUCSRDevice dev, const char word[
     PetscCall(TryPeers(h, &GPUCSRExchange_peer, PETSC_TRUE, &ierr));
     if (!ierr) PetscCall(PetscStrncpy(h->why, "devices of one host address each other's memory", sizeof(h->why)));
   }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUCSRHaloHostBuffer(GPUCSRHalo h, PetscInt n, PetscScalar **p)
+{
+  const size_t bytes = sizeof(PetscScalar) * (size_t)(n + 1);
+
+  PetscFunctionBegin;
+  if (h->dev) PetscCall(h->dev->ops->hostmalloc(h->dev->id, bytes, (void **)p));
+  else PetscCall(PetscMalloc(bytes, p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUCSRHaloHostBufferFree(GPUCSRHalo h, PetscScalar **p)
+{
+  PetscFunctionBegin;
+  if (!h->dev) PetscCall(PetscFree(*p));
+  else if (*p && !h->dev->failed[0]) PetscCall(h->dev->ops->hostfree(h->dev->id, *p));
+  *p = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -86,4 +86,7 @@ GPUCSR_INTERN PetscErrorCode GPUCSRHaloCreate(Mat, GPUCSRHalo *);
 GPUCSR_INTERN PetscErrorCode GPUCSRHaloChoose(GPUCSRHalo, GPUCSRDevice, const char[]);
 GPUCSR_INTERN PetscErrorCode GPUCSRHaloSetUp(GPUCSRHalo, GPUCSRDevice);
 GPUCSR_INTERN PetscErrorCode GPUCSRHaloDestroy(GPUCSRHalo *);
-GPUCSR_INTERN PetscErrorCode GPUCSRHaloAgree(GPUCSRHalo, PetscErrorCode, const char message[]);
+GPUCSR_INTERN PetscErrorCode GPUCSRHaloBroken(GPUCSRHalo, PetscBool *);
+/* For exchanges: n numbers of the host and one more, page-locked if the halo has a device */
+GPUCSR_INTERN PetscErrorCode GPUCSRHaloHostBuffer(GPUCSRHalo, PetscInt n, PetscScalar **);
+GPUCSR_INTERN PetscErrorCode GPUCSRHaloHostBufferFree(GPUCSRHalo, PetscScalar **);

@@ -7,17 +7,14 @@
 /* Collective: sets up the exchange again if a rank has given it up */
 static PetscErrorCode Renew(Mat A)
 {
-  Mat_MPIGPUCSR *g      = (Mat_MPIGPUCSR *)A->spptr;
-  GPUCSRHalo     h      = g->halo;
-  int            broken = 0;
-  GPUCSRAttempt  attempt;
+  Mat_MPIGPUCSR *g    = (Mat_MPIGPUCSR *)A->spptr;
+  GPUCSRHalo     h    = g->halo;
+  PetscBool      mine = PETSC_FALSE;
+  int            broken;
 
   PetscFunctionBegin;
-  if (h && h->data && h->exchange->check) {
-    PetscCall(GPUCSRAttemptBegin(&attempt));
-    broken = (*h->exchange->check)(h) != PETSC_SUCCESS;
-    PetscCall(GPUCSRAttemptEnd(&attempt));
-  }
+  if (h && h->data) PetscCall(GPUCSRHaloBroken(h, &mine));
+  broken = mine;
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &broken, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)A)));
   if (broken) PetscCall(PetscMemzero(g->agreed, sizeof(g->agreed)));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -65,7 +62,6 @@ PetscErrorCode MatGPUCSRRanksMoved_Private(Mat A, const GPUCSRRanks *r, PetscBoo
 {
   const GPUCSRHalo h = ((Mat_MPIGPUCSR *)A->spptr)->halo;
   GPUCSROperator   o;
-  GPUCSRAttempt    attempt;
   char             why[256];
   Mat              Ao;
 
@@ -76,10 +72,7 @@ PetscErrorCode MatGPUCSRRanksMoved_Private(Mat A, const GPUCSRRanks *r, PetscBoo
   if (transposed) PetscCall(MatGPUCSROperatorTransposeGet_Private(Ao, &o, why, sizeof(why)));
   else PetscCall(MatGPUCSROperatorGet_Private(Ao, &o, why, sizeof(why)));
   *moved = (PetscBool)(!o.dev || o.dev != r->off.dev || memcmp(&o.version, &r->off.version, sizeof(o.version)));
-  if (*moved || !h->exchange->check) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  *moved = (PetscBool)((*h->exchange->check)(h) != PETSC_SUCCESS);
-  PetscCall(GPUCSRAttemptEnd(&attempt));
+  if (!*moved) PetscCall(GPUCSRHaloBroken(h, moved));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -42,23 +42,16 @@ typedef struct {
 */
 static PetscErrorCode Try(Step *t, PetscErrorCode (*work)(Step *))
 {
-  GPUCSRAttempt  attempt;
-  PetscErrorCode ierr;
+  GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
   if (!t->dev) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!t->quiet) {
-    PetscCall((*work)(t));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = (*work)(t);
-  PetscCall(GPUCSRAttemptEnd(&attempt));
-  if (ierr) {
+  GPUCSRTryIf(t->quiet, &attempt, (*work)(t));
+  if (attempt.error) {
     /* the host's product needs x and y intact: memory is allocated before anything is written, and a device without memory still returns vectors */
-    PetscCheck(ierr == PETSC_ERR_MEM || (t->ox.place == GPUCSR_HOST && t->oz.place == GPUCSR_HOST), PETSC_COMM_SELF, ierr, "%s", attempt.message);
-    PetscCheck(!t->wrote || !t->y || t->y != t->z, PETSC_COMM_SELF, ierr, "The device failed while the sum was on its way back into the vector that held a summand: %s", attempt.message);
-    if (ierr == PETSC_ERR_GPU) PetscCall(PetscStrncpy(t->dev->failed, attempt.message, sizeof(t->dev->failed)));
+    PetscCheck(attempt.error == PETSC_ERR_MEM || (t->ox.place == GPUCSR_HOST && t->oz.place == GPUCSR_HOST), PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
+    PetscCheck(!t->wrote || !t->y || t->y != t->z, PETSC_COMM_SELF, attempt.error, "The device failed while the sum was on its way back into the vector that held a summand: %s", attempt.message);
+    if (attempt.error == PETSC_ERR_GPU) PetscCall(PetscStrncpy(t->dev->failed, attempt.message, sizeof(t->dev->failed)));
     PetscCall(MatGPUCSRFailed_Private(t->Ad, attempt.message));
     PetscCall(MatGPUCSRLeave_Private(t->Ao, ((Mat_SeqGPUCSR *)t->Ad->spptr)->whynot));
     PetscCall(MatGPUCSRWarn_Private(t->Ad, 0, 0, 0));
@@ -113,17 +106,12 @@ static GPUCSRDevice HaloDevice(Mat Ad, PetscBool ready)
 }
 
 /* Must the exchange be chosen anew? When products return to the host the exchange stays, unless it connects devices and a device has failed */
-static PetscBool HaloStale(GPUCSRHalo h, GPUCSRDevice dev)
+static PetscErrorCode HaloStale(GPUCSRHalo h, GPUCSRDevice dev, PetscBool *stale)
 {
-  GPUCSRAttempt attempt;
-  PetscBool     broken;
-
-  if (!h->data || (dev && h->dev != dev) || (h->exchange->together && h->dev && h->dev->failed[0])) return PETSC_TRUE;
-  if (!h->exchange->check) return PETSC_FALSE;
-  (void)GPUCSRAttemptBegin(&attempt);
-  broken = (PetscBool)((*h->exchange->check)(h) != PETSC_SUCCESS);
-  (void)GPUCSRAttemptEnd(&attempt);
-  return broken;
+  PetscFunctionBegin;
+  *stale = (PetscBool)(!h->data || (dev && h->dev != dev) || (h->exchange->together && h->dev && h->dev->failed[0]));
+  if (!*stale) PetscCall(GPUCSRHaloBroken(h, stale));
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Memory of the halo on this rank, on the device of the blocks; if that has too little, both blocks leave the device */
@@ -132,22 +120,19 @@ static PetscErrorCode HaloReady(Mat A, Mat Ad, Mat Ao, PetscBool *ready)
   Mat_MPIGPUCSR *g   = (Mat_MPIGPUCSR *)A->spptr;
   GPUCSRDevice   dev = HaloDevice(Ad, *ready);
   GPUCSRAttempt  attempt;
-  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   if (g->lvec && g->halo->data) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(VecDestroy(&g->lvec));
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = GPUCSRHaloSetUp(g->halo, dev);
-  PetscCall(GPUCSRAttemptEnd(&attempt));
-  if (ierr && dev) {
-    PetscCheck(MatGPUCSRBackendOf(A) != MAT_GPUCSR_BACKEND_CUDA, PETSC_COMM_SELF, ierr, "%s", attempt.message);
-    if (ierr == PETSC_ERR_GPU) PetscCall(PetscStrncpy(dev->failed, attempt.message, sizeof(dev->failed)));
+  GPUCSRTry(&attempt, GPUCSRHaloSetUp(g->halo, dev));
+  if (attempt.error && dev) {
+    PetscCheck(MatGPUCSRBackendOf(A) != MAT_GPUCSR_BACKEND_CUDA, PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
+    if (attempt.error == PETSC_ERR_GPU) PetscCall(PetscStrncpy(dev->failed, attempt.message, sizeof(dev->failed)));
     PetscCall(MatGPUCSRFailed_Private(Ad, attempt.message));
     PetscCall(MatGPUCSRLeave_Private(Ao, ((Mat_SeqGPUCSR *)Ad->spptr)->whynot));
     *ready = PETSC_FALSE;
     PetscCall(GPUCSRHaloSetUp(g->halo, NULL));
-  } else PetscCheck(!ierr, PETSC_COMM_SELF, ierr, "%s", attempt.message);
+  } else PetscCheck(!attempt.error, PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
   PetscCall(VecCreateSeqWithArray(PETSC_COMM_SELF, 1, g->halo->nrecv, g->halo->host, &g->lvec));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -155,11 +140,14 @@ static PetscErrorCode HaloReady(Mat A, Mat Ad, Mat Ao, PetscBool *ready)
 /* Collective: chooses the exchange if any rank has none that serves it. A rank that has met an error counts as one on the host */
 static PetscErrorCode HaloChoose(Mat A, Mat Ad, PetscBool ready)
 {
-  Mat_MPIGPUCSR *g     = (Mat_MPIGPUCSR *)A->spptr;
-  GPUCSRDevice   dev   = HaloDevice(Ad, ready);
-  PetscMPIInt    stale = HaloStale(g->halo, dev);
+  Mat_MPIGPUCSR *g   = (Mat_MPIGPUCSR *)A->spptr;
+  GPUCSRDevice   dev = HaloDevice(Ad, ready);
+  PetscBool      mine;
+  PetscMPIInt    stale;
 
   PetscFunctionBegin;
+  PetscCall(HaloStale(g->halo, dev, &mine));
+  stale = mine;
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &stale, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)A)));
   if (!stale) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(VecDestroy(&g->lvec));
@@ -177,11 +165,9 @@ PetscErrorCode MatGPUCSRReadyTogether_Private(Mat A, GPUCSRSide side, PetscBool 
   Mat_MPIGPUCSR *g    = (Mat_MPIGPUCSR *)A->spptr;
   const MPI_Comm comm = PetscObjectComm((PetscObject)A);
   Mat            b[2], speaker;
-  PetscMPIInt    rank, size, have[2], all[2], first[2];
+  PetscMPIInt    rank, size, have[2], all[2], first;
   GPUCSRAttempt  attempt;
-  PetscErrorCode ierr;
   Pattern        now;
-  int            code;
 
   PetscObjectState state;
 
@@ -203,30 +189,19 @@ PetscErrorCode MatGPUCSRReadyTogether_Private(Mat A, GPUCSRSide side, PetscBool 
     PetscCall(Shares(b[0], b[1], comm, size));
     g->exchanged = now;
   }
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = BlocksReady(b[0], b[1], side, ready);
-  PetscCall(GPUCSRAttemptEnd(&attempt));
-  PetscCall(HaloChoose(A, b[0], (PetscBool)(!ierr && *ready)));
-  if (!ierr) {
-    PetscCall(GPUCSRAttemptBegin(&attempt));
-    ierr = HaloReady(A, b[0], b[1], ready);
-    PetscCall(GPUCSRAttemptEnd(&attempt));
-  }
-  code    = (int)ierr;
+  GPUCSRTry(&attempt, BlocksReady(b[0], b[1], side, ready));
+  PetscCall(HaloChoose(A, b[0], (PetscBool)(!attempt.error && *ready)));
+  GPUCSRThen(&attempt, HaloReady(A, b[0], b[1], ready));
   speaker = b[((Mat_SeqGPUCSR *)b[0]->spptr)->warning[0] ? 0 : 1];
-  have[0] = ierr ? 1 : 0;
+  have[0] = attempt.error ? 1 : 0;
   have[1] = ((Mat_SeqGPUCSR *)speaker->spptr)->warning[0] ? 1 : 0;
   PetscCallMPI(MPI_Allreduce(have, all, 2, MPI_INT, MPI_SUM, comm));
   if (all[0] || all[1]) {
-    for (int k = 0; k < 2; k++) have[k] = have[k] ? rank : size;
-    PetscCallMPI(MPI_Allreduce(have, first, 2, MPI_INT, MPI_MIN, comm));
-    if (all[0]) {
-      PetscCallMPI(MPI_Bcast(&code, 1, MPI_INT, first[0], comm));
-      PetscCallMPI(MPI_Bcast(attempt.message, (PetscMPIInt)sizeof(attempt.message), MPI_CHAR, first[0], comm));
-      PetscCheck(size == 1, comm, (PetscErrorCode)code, "%s (met by rank %d, on %d of %d ranks in all)", attempt.message, (int)first[0], (int)all[0], (int)size);
-      SETERRQ(comm, (PetscErrorCode)code, "%s", attempt.message);
-    }
-    if (rank == first[1]) PetscCall(MatGPUCSRWarn_Private(speaker, rank, all[1], size));
+    PetscCall(GPUCSRAgree(comm, &have[0], &attempt.error, attempt.message, sizeof(attempt.message), &first));
+    PetscCheck(!all[0] || size == 1, comm, attempt.error, "%s (met by rank %d, on %d of %d ranks in all)", attempt.message, (int)first, (int)all[0], (int)size);
+    PetscCheck(!all[0], comm, attempt.error, "%s", attempt.message);
+    PetscCall(GPUCSRAgree(comm, &have[1], NULL, NULL, 0, &first));
+    if (rank == first) PetscCall(MatGPUCSRWarn_Private(speaker, rank, all[1], size));
     for (int k = 0; k < 2; k++) ((Mat_SeqGPUCSR *)b[k]->spptr)->warning[0] = 0;
   }
   g->agreed[side] = now;
@@ -264,13 +239,13 @@ static PetscErrorCode Take(Step *t)
   Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)t->Ad->spptr;
 
   PetscFunctionBegin;
-  PetscCall(MatGPUCSRVecGet_Private(g, t->x, PETSC_TRUE, PETSC_FALSE, &t->ox));
+  PetscCall(MatGPUCSRVecGet_Private(g->dev, t->x, PETSC_TRUE, PETSC_FALSE, &t->ox));
   t->hasx = PETSC_TRUE;
   if (t->y && t->y != t->z) {
-    PetscCall(MatGPUCSRVecGet_Private(g, t->y, PETSC_TRUE, PETSC_FALSE, &t->oy));
+    PetscCall(MatGPUCSRVecGet_Private(g->dev, t->y, PETSC_TRUE, PETSC_FALSE, &t->oy));
     t->hasy = PETSC_TRUE;
   }
-  PetscCall(MatGPUCSRVecGet_Private(g, t->z, (PetscBool)(t->y == t->z), PETSC_TRUE, &t->oz));
+  PetscCall(MatGPUCSRVecGet_Private(g->dev, t->z, (PetscBool)(t->y == t->z), PETSC_TRUE, &t->oz));
   t->hasz = PETSC_TRUE;
   if (t->y == t->z) t->oy = t->oz;
   PetscCall(MatGPUCSRStream_Private(t->dev, &t->ox, t->y && t->y != t->z ? &t->oy : NULL, &t->oz, &t->s));
@@ -284,9 +259,9 @@ static PetscErrorCode Give(Step *t)
   Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)t->Ad->spptr;
 
   PetscFunctionBegin;
-  if (t->hasx) PetscCall(MatGPUCSRVecRestore_Private(g, t->x, PETSC_TRUE, PETSC_FALSE, &t->ox));
-  if (t->hasy) PetscCall(MatGPUCSRVecRestore_Private(g, t->y, PETSC_TRUE, PETSC_FALSE, &t->oy));
-  if (t->hasz) PetscCall(MatGPUCSRVecRestore_Private(g, t->z, (PetscBool)(t->y == t->z), PETSC_TRUE, &t->oz));
+  if (t->hasx) PetscCall(MatGPUCSRVecRestore_Private(g->dev, t->x, PETSC_TRUE, PETSC_FALSE, &t->ox));
+  if (t->hasy) PetscCall(MatGPUCSRVecRestore_Private(g->dev, t->y, PETSC_TRUE, PETSC_FALSE, &t->oy));
+  if (t->hasz) PetscCall(MatGPUCSRVecRestore_Private(g->dev, t->z, (PetscBool)(t->y == t->z), PETSC_TRUE, &t->oz));
   t->hasx = t->hasy = t->hasz = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -298,7 +273,7 @@ static PetscErrorCode Partial(Step *t)
 
   PetscFunctionBegin;
   t->partial = (GPUCSROperand){.place = GPUCSR_NATIVE};
-  PetscCall(MatGPUCSRBuffer_Private(g, PETSC_FALSE, (size_t)t->Ad->rmap->n * GPUCSRTypeSize(GPUCSRVectorType(g->precision)), &t->partial.p));
+  PetscCall(MatGPUCSRBuffer_Private(g->dev, &g->z, (size_t)t->Ad->rmap->n * GPUCSRTypeSize(GPUCSRVectorType(g->precision)), &t->partial.p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -348,14 +323,6 @@ static PetscErrorCode OffDiagonalProduct(Step *t)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-  One step of a product. Its error is kept until the end: this rank goes on with the exchange, for its neighbours, and skips the other steps.
-*/
-#define STEP(t, call) \
-  do { \
-    if (!(t)->error) (t)->error = (call); \
-  } while (0)
-
 /* x as an array of the host, for the exchange */
 static PetscErrorCode PackOnHost(Step *t)
 {
@@ -388,19 +355,19 @@ static PetscErrorCode Forward(Mat A, Vec x, Vec y, Vec z)
   PetscCall(Begin(A, GPUCSR_FORWARD, x, y, z, &t));
   dev = t.dev;
   PetscCall(GPUCSRLogBegin(&MAT_GPUCSR_Halo, dev, A));
-  STEP(&t, Try(&t, Take));
-  STEP(&t, Try(&t, Pack));
-  if (!t.dev) STEP(&t, Give(&t));
-  if (!t.dev) STEP(&t, PackOnHost(&t));
+  GPUCSRKeep(&t.error, Try(&t, Take));
+  GPUCSRKeep(&t.error, Try(&t, Pack));
+  if (!t.dev) GPUCSRKeep(&t.error, Give(&t));
+  if (!t.dev) GPUCSRKeep(&t.error, PackOnHost(&t));
   if (t.error) PetscCall((*t.h->exchange->forwardbegin)(t.h, NULL, NULL));
-  STEP(&t, Try(&t, DiagonalProduct));
-  if (t.adds) STEP(&t, Try(&t, OffDiagonalAdd));
+  GPUCSRKeep(&t.error, Try(&t, DiagonalProduct));
+  if (t.adds) GPUCSRKeep(&t.error, Try(&t, OffDiagonalAdd));
   ierr = (*t.h->exchange->forwardend)(t.h, (PetscBool)!t.dev, t.s); /* after an error, too: neighbours go on */
-  STEP(&t, ierr);
-  if (!t.adds) STEP(&t, Try(&t, OffDiagonalProduct));
+  GPUCSRKeep(&t.error, ierr);
+  if (!t.adds) GPUCSRKeep(&t.error, Try(&t, OffDiagonalProduct));
   PetscCall(GPUCSRLogEnd(&MAT_GPUCSR_Halo, dev, A));
   PetscCall(Give(&t));
-  if (!t.dev) STEP(&t, ForwardOnHost(&t));
+  if (!t.dev) GPUCSRKeep(&t.error, ForwardOnHost(&t));
   PetscCall(t.error);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -453,22 +420,22 @@ static PetscErrorCode Backward(Mat A, Vec x, Vec y, Vec z)
   PetscCall(Begin(A, GPUCSR_TRANSPOSE, x, y, z, &t));
   dev = t.dev;
   PetscCall(GPUCSRLogBegin(&MAT_GPUCSR_Halo, dev, A));
-  STEP(&t, Try(&t, Take));
-  STEP(&t, Try(&t, OffDiagonalTranspose));
-  if (!t.dev) STEP(&t, Give(&t));
-  if (!t.dev) STEP(&t, MatGPUCSRParentProduct_Private(t.Ao, GPUCSR_TRANSPOSE, x, NULL, t.lvec));
+  GPUCSRKeep(&t.error, Try(&t, Take));
+  GPUCSRKeep(&t.error, Try(&t, OffDiagonalTranspose));
+  if (!t.dev) GPUCSRKeep(&t.error, Give(&t));
+  if (!t.dev) GPUCSRKeep(&t.error, MatGPUCSRParentProduct_Private(t.Ao, GPUCSR_TRANSPOSE, x, NULL, t.lvec));
   ierr = (*t.h->exchange->reversebegin)(t.h, (PetscBool)!t.error, (PetscBool)!t.dev, t.s);
-  STEP(&t, ierr);
+  GPUCSRKeep(&t.error, ierr);
   if (t.dev) {
-    STEP(&t, Try(&t, DiagonalTranspose));
-    if (!t.dev) STEP(&t, Give(&t));
-    if (!t.dev) STEP(&t, MatGPUCSRParentProduct_Private(t.Ad, GPUCSR_TRANSPOSE, x, y, z));
-  } else STEP(&t, MatGPUCSRParentProduct_Private(t.Ad, GPUCSR_TRANSPOSE, x, y, z));
+    GPUCSRKeep(&t.error, Try(&t, DiagonalTranspose));
+    if (!t.dev) GPUCSRKeep(&t.error, Give(&t));
+    if (!t.dev) GPUCSRKeep(&t.error, MatGPUCSRParentProduct_Private(t.Ad, GPUCSR_TRANSPOSE, x, y, z));
+  } else GPUCSRKeep(&t.error, MatGPUCSRParentProduct_Private(t.Ad, GPUCSR_TRANSPOSE, x, y, z));
   ierr = (*t.h->exchange->reverseend)(t.h);
-  STEP(&t, ierr);
+  GPUCSRKeep(&t.error, ierr);
   t.quiet = PETSC_FALSE; /* z holds part of the result */
-  if (t.dev) STEP(&t, Try(&t, Add));
-  else STEP(&t, AddOnHost(&t));
+  if (t.dev) GPUCSRKeep(&t.error, Try(&t, Add));
+  else GPUCSRKeep(&t.error, AddOnHost(&t));
   if (t.error) (void)(*t.h->exchange->reverseadd)(t.h, NULL, t.s);
   PetscCall(GPUCSRLogEnd(&MAT_GPUCSR_Halo, dev, A));
   PetscCall(Give(&t));

@@ -55,12 +55,6 @@ static PetscErrorCode BringBack(Mat_SeqGPUCSR *g, const GPUCSROperand *z, size_t
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One step of a product of several ranks. Its error is kept until the end: this rank goes on with the exchange, for its neighbours, and skips the other steps */
-#define STEP(error, call) \
-  do { \
-    if (!(error)) (error) = (call); \
-  } while (0)
-
 /* The columns of one product of a prepared matrix. A native c is allocated here, and valid until the next product of this matrix */
 static PetscErrorCode Multiply(Columns *m)
 {
@@ -83,8 +77,8 @@ static PetscErrorCode Multiply(Columns *m)
   if (g->last && g->last != dev->stream) PetscCall(GPUCSRDeviceSynchronize(dev)); /* all products of this matrix share the buffers */
   g->last = dev->stream;
   PetscCall(GPUCSRLogBegin(&MAT_GPUCSR_Product, dev, m->A));
-  PetscCall(MatGPUCSRBuffer_Private(g, PETSC_TRUE, 2 * nb * k * size, (void **)&broom));
-  PetscCall(MatGPUCSRBuffer_Private(g, PETSC_FALSE, 2 * nc * k * size, (void **)&croom));
+  PetscCall(MatGPUCSRBuffer_Private(g->dev, &g->x, 2 * nb * k * size, (void **)&broom));
+  PetscCall(MatGPUCSRBuffer_Private(g->dev, &g->z, 2 * nc * k * size, (void **)&croom));
   if (bhost) PetscCall(Send(g, broom, &m->b, m->ldb, nb, m->k));
   else if (m->b.place == GPUCSR_DEVICE && vt != GPUCSR_DOUBLE)
     for (size_t q = 0; q < k; q++) PetscCall(MatGPUCSRConvert_Private(g, nb, GPUCSR_DOUBLE, (const double *)m->b.p + q * m->ldb, vt, broom + q * nb * size, dev->stream));
@@ -97,7 +91,7 @@ static PetscErrorCode Multiply(Columns *m)
     ldc = nc;
   }
   PetscCall(MatGPUCSRTimerBegin_Private(g, seconds, dev->stream));
-  PetscCall(GPUCSRPlanColumns(plan, m->k, b, ldb, m->d, c, ldc, broom + nb * k * size, croom + nc * k * size));
+  PetscCall(GPUCSRPlanColumns(plan, &(GPUCSRColumns){.k = m->k, .x = b, .ldx = ldb, .y = m->d, .z = c, .ldz = ldc, .xrows = broom + nb * k * size, .zrows = croom + nc * k * size}));
   PetscCall(MatGPUCSRTimerEnd_Private(g, dev->stream));
   if (chost) {
     PetscCall(BringBack(g, &m->c, m->ldc, c, nc, m->k));
@@ -147,20 +141,13 @@ static PetscErrorCode Try(Mat A, Columns *m, PetscBool *ready)
 {
   Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)m->A->spptr;
   GPUCSRAttempt  attempt;
-  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   if (!*ready) PetscFunctionReturn(PETSC_SUCCESS);
-  if (MatGPUCSRBackendOf(A) == MAT_GPUCSR_BACKEND_CUDA) {
-    PetscCall(Multiply(m));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = Multiply(m);
-  PetscCall(GPUCSRAttemptEnd(&attempt));
-  if (ierr) {
-    PetscCheck(m->b.place == GPUCSR_HOST && m->c.place != GPUCSR_DEVICE, PETSC_COMM_SELF, ierr, "%s", attempt.message);
-    if (ierr == PETSC_ERR_GPU) PetscCall(PetscStrncpy(g->dev->failed, attempt.message, sizeof(g->dev->failed)));
+  GPUCSRTryIf(MatGPUCSRBackendOf(A) != MAT_GPUCSR_BACKEND_CUDA, &attempt, Multiply(m));
+  if (attempt.error) {
+    PetscCheck(m->b.place == GPUCSR_HOST && m->c.place != GPUCSR_DEVICE, PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
+    if (attempt.error == PETSC_ERR_GPU) PetscCall(PetscStrncpy(g->dev->failed, attempt.message, sizeof(g->dev->failed)));
     PetscCall(MatGPUCSRFailed_Private(m->A, attempt.message));
     PetscCall(MatGPUCSRWarn_Private(m->A, 0, 0, 0));
     *ready = PETSC_FALSE;
@@ -175,59 +162,69 @@ static void Spoil(PetscScalar *a, size_t ld, size_t n, int k)
     for (size_t r = 0; r < n; r++) a[q * ld + r] = (PetscScalar)NAN;
 }
 
+/* A pass over some columns, and its error. Every rank takes all passes, even after an error */
+typedef struct {
+  Mat            A, Ad, Ao; /* Ao is NULL on one process */
+  DenseHalo     *h;
+  int            k;
+  GPUCSROperand  b, c;
+  size_t         ldb, ldc;
+  PetscErrorCode error;
+} Tile;
+
 /* Columns of C = A B: rows of B travel while the diagonal block is multiplied, even after an error, which is returned at the end */
-static PetscErrorCode Forward(Mat A, Mat Ad, Mat Ao, DenseHalo *h, int k, const GPUCSROperand *b, size_t ldb, const GPUCSROperand *c, size_t ldc, PetscErrorCode *error)
+static PetscErrorCode Forward(Tile *t)
 {
-  Columns   d = {.A = Ad, .side = GPUCSR_FORWARD, .k = k, .b = *b, .c = *c, .ldb = ldb, .ldc = ldc}, o = d;
+  Columns   d = {.A = t->Ad, .side = GPUCSR_FORWARD, .k = t->k, .b = t->b, .c = t->c, .ldb = t->ldb, .ldc = t->ldc}, o = d;
   PetscBool ready = PETSC_FALSE;
 
   PetscFunctionBegin;
-  STEP(*error, BlocksReady(Ad, Ao, GPUCSR_FORWARD, &ready));
-  if (Ao) {
-    for (PetscInt q = 0; q < k; q++) PetscCall(PetscSFBcastBegin(h->sf, MPIU_SCALAR, (const PetscScalar *)b->p + (size_t)q * ldb, h->halo + q * h->n, MPI_REPLACE));
+  GPUCSRKeep(&t->error, BlocksReady(t->Ad, t->Ao, GPUCSR_FORWARD, &ready));
+  if (t->Ao) {
+    for (PetscInt q = 0; q < t->k; q++) PetscCall(PetscSFBcastBegin(t->h->sf, MPIU_SCALAR, (const PetscScalar *)t->b.p + (size_t)q * t->ldb, t->h->halo + q * t->h->n, MPI_REPLACE));
     d.c = (GPUCSROperand){.place = GPUCSR_NATIVE};
     /* both blocks must have the same native type */
-    if (ready && ((Mat_SeqGPUCSR *)Ad->spptr)->precision != ((Mat_SeqGPUCSR *)Ao->spptr)->precision) ready = PETSC_FALSE;
+    if (ready && ((Mat_SeqGPUCSR *)t->Ad->spptr)->precision != ((Mat_SeqGPUCSR *)t->Ao->spptr)->precision) ready = PETSC_FALSE;
   }
-  STEP(*error, Try(A, &d, &ready));
-  if (Ao) {
-    for (PetscInt q = 0; q < k; q++) PetscCall(PetscSFBcastEnd(h->sf, MPIU_SCALAR, (const PetscScalar *)b->p + (size_t)q * ldb, h->halo + q * h->n, MPI_REPLACE));
-    o.A   = Ao;
-    o.b   = (GPUCSROperand){.p = h->halo, .place = GPUCSR_HOST};
-    o.ldb = (size_t)h->n;
+  GPUCSRKeep(&t->error, Try(t->A, &d, &ready));
+  if (t->Ao) {
+    for (PetscInt q = 0; q < t->k; q++) PetscCall(PetscSFBcastEnd(t->h->sf, MPIU_SCALAR, (const PetscScalar *)t->b.p + (size_t)q * t->ldb, t->h->halo + q * t->h->n, MPI_REPLACE));
+    o.A   = t->Ao;
+    o.b   = (GPUCSROperand){.p = t->h->halo, .place = GPUCSR_HOST};
+    o.ldb = (size_t)t->h->n;
     o.d   = d.c.p;
-    STEP(*error, Try(A, &o, &ready));
+    GPUCSRKeep(&t->error, Try(t->A, &o, &ready));
   }
   if (!ready) {
-    STEP(*error, MultiplyOnHost(Ad, GPUCSR_FORWARD, k, b, ldb, c, ldc, PETSC_FALSE));
-    if (Ao) STEP(*error, MultiplyOnHost(Ao, GPUCSR_FORWARD, k, &o.b, o.ldb, c, ldc, PETSC_TRUE));
+    GPUCSRKeep(&t->error, MultiplyOnHost(t->Ad, GPUCSR_FORWARD, t->k, &t->b, t->ldb, &t->c, t->ldc, PETSC_FALSE));
+    if (t->Ao) GPUCSRKeep(&t->error, MultiplyOnHost(t->Ao, GPUCSR_FORWARD, t->k, &o.b, o.ldb, &t->c, t->ldc, PETSC_TRUE));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Columns of C = A^T B: each rank adds the sums for its own rows */
-static PetscErrorCode Backward(Mat A, Mat Ad, Mat Ao, DenseHalo *h, int k, const GPUCSROperand *b, size_t ldb, const GPUCSROperand *c, size_t ldc, PetscErrorCode *error)
+static PetscErrorCode Backward(Tile *t)
 {
-  Columns   d = {.A = Ad, .side = GPUCSR_TRANSPOSE, .k = k, .b = *b, .c = *c, .ldb = ldb, .ldc = ldc}, o = d;
+  Columns   d = {.A = t->Ad, .side = GPUCSR_TRANSPOSE, .k = t->k, .b = t->b, .c = t->c, .ldb = t->ldb, .ldc = t->ldc}, o = d;
   PetscBool ready = PETSC_FALSE;
 
   PetscFunctionBegin;
-  STEP(*error, BlocksReady(Ad, Ao, GPUCSR_TRANSPOSE, &ready));
-  if (Ao) {
-    o.A   = Ao;
-    o.c   = (GPUCSROperand){.p = h->halo, .place = GPUCSR_HOST};
-    o.ldc = (size_t)h->n;
-    STEP(*error, Try(A, &o, &ready));
+  GPUCSRKeep(&t->error, BlocksReady(t->Ad, t->Ao, GPUCSR_TRANSPOSE, &ready));
+  if (t->Ao) {
+    o.A   = t->Ao;
+    o.c   = (GPUCSROperand){.p = t->h->halo, .place = GPUCSR_HOST};
+    o.ldc = (size_t)t->h->n;
+    GPUCSRKeep(&t->error, Try(t->A, &o, &ready));
   }
-  STEP(*error, Try(A, &d, &ready));
+  GPUCSRKeep(&t->error, Try(t->A, &d, &ready));
   if (!ready) {
-    if (Ao) STEP(*error, MultiplyOnHost(Ao, GPUCSR_TRANSPOSE, k, b, ldb, &o.c, o.ldc, PETSC_FALSE));
-    STEP(*error, MultiplyOnHost(Ad, GPUCSR_TRANSPOSE, k, b, ldb, c, ldc, PETSC_FALSE));
+    if (t->Ao) GPUCSRKeep(&t->error, MultiplyOnHost(t->Ao, GPUCSR_TRANSPOSE, t->k, &t->b, t->ldb, &o.c, o.ldc, PETSC_FALSE));
+    GPUCSRKeep(&t->error, MultiplyOnHost(t->Ad, GPUCSR_TRANSPOSE, t->k, &t->b, t->ldb, &t->c, t->ldc, PETSC_FALSE));
   }
-  if (Ao) {
-    if (*error) Spoil(h->halo, (size_t)h->n, (size_t)h->n, k);
-    for (PetscInt q = 0; q < k; q++) PetscCall(PetscSFReduceBegin(h->sf, MPIU_SCALAR, h->halo + q * h->n, (PetscScalar *)c->p + (size_t)q * ldc, MPIU_SUM));
-    for (PetscInt q = 0; q < k; q++) PetscCall(PetscSFReduceEnd(h->sf, MPIU_SCALAR, h->halo + q * h->n, (PetscScalar *)c->p + (size_t)q * ldc, MPIU_SUM));
+  if (t->Ao) {
+    if (t->error) Spoil(t->h->halo, (size_t)t->h->n, (size_t)t->h->n, t->k);
+    for (PetscInt q = 0; q < t->k; q++) PetscCall(PetscSFReduceBegin(t->h->sf, MPIU_SCALAR, t->h->halo + q * t->h->n, (PetscScalar *)t->c.p + (size_t)q * t->ldc, MPIU_SUM));
+    for (PetscInt q = 0; q < t->k; q++) PetscCall(PetscSFReduceEnd(t->h->sf, MPIU_SCALAR, t->h->halo + q * t->h->n, (PetscScalar *)t->c.p + (size_t)q * t->ldc, MPIU_SUM));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -272,32 +269,28 @@ static PetscErrorCode DenseRestore(Mat B, PetscBool write, GPUCSROperand *o)
 
 static PetscErrorCode Numeric(Mat A, PetscBool forward, Mat B, Mat C)
 {
-  Mat            Ad = A, Ao = NULL;
-  DenseHalo     *h = (DenseHalo *)C->product->data;
   const PetscInt K = B->cmap->N;
-  GPUCSROperand  b, c, tb, tc;
-  size_t         ldb, ldc;
-  PetscErrorCode error = PETSC_SUCCESS;
+  GPUCSROperand  b, c;
+  Tile           t = {.A = A, .Ad = A, .h = (DenseHalo *)C->product->data};
 
   PetscFunctionBegin;
-  if (h->sf) PetscCall(MatMPIAIJGetSeqAIJ(A, &Ad, &Ao, NULL));
-  PetscCall(DenseGet(B, PETSC_FALSE, &b, &ldb));
-  PetscCall(DenseGet(C, PETSC_TRUE, &c, &ldc));
-  if (b.place == GPUCSR_DEVICE || c.place == GPUCSR_DEVICE) PetscCall(GPUCSRDeviceSynchronize(((Mat_SeqGPUCSR *)Ad->spptr)->dev)); /* PETSc's own work on them */
+  if (t.h->sf) PetscCall(MatMPIAIJGetSeqAIJ(A, &t.Ad, &t.Ao, NULL));
+  PetscCall(DenseGet(B, PETSC_FALSE, &b, &t.ldb));
+  PetscCall(DenseGet(C, PETSC_TRUE, &c, &t.ldc));
+  if (b.place == GPUCSR_DEVICE || c.place == GPUCSR_DEVICE) PetscCall(GPUCSRDeviceSynchronize(((Mat_SeqGPUCSR *)t.Ad->spptr)->dev)); /* PETSc's own work on them */
   for (PetscInt k = 0; k < K; k += TILE) {
-    const int n = (int)PetscMin(TILE, K - k);
-
-    tb   = b;
-    tc   = c;
-    tb.p = (PetscScalar *)b.p + (size_t)k * ldb;
-    tc.p = (PetscScalar *)c.p + (size_t)k * ldc;
-    if (forward) PetscCall(Forward(A, Ad, Ao, h, n, &tb, ldb, &tc, ldc, &error));
-    else PetscCall(Backward(A, Ad, Ao, h, n, &tb, ldb, &tc, ldc, &error));
+    t.k   = (int)PetscMin(TILE, K - k);
+    t.b   = b;
+    t.c   = c;
+    t.b.p = (PetscScalar *)b.p + (size_t)k * t.ldb;
+    t.c.p = (PetscScalar *)c.p + (size_t)k * t.ldc;
+    if (forward) PetscCall(Forward(&t));
+    else PetscCall(Backward(&t));
   }
-  if (b.place == GPUCSR_DEVICE || c.place == GPUCSR_DEVICE) PetscCall(GPUCSRDeviceSynchronize(((Mat_SeqGPUCSR *)Ad->spptr)->dev));
+  if (b.place == GPUCSR_DEVICE || c.place == GPUCSR_DEVICE) PetscCall(GPUCSRDeviceSynchronize(((Mat_SeqGPUCSR *)t.Ad->spptr)->dev));
   PetscCall(DenseRestore(C, PETSC_TRUE, &c));
   PetscCall(DenseRestore(B, PETSC_FALSE, &b));
-  PetscCall(error);
+  PetscCall(t.error);
   PetscCall(MatSetOption(C, MAT_NO_OFF_PROC_ENTRIES, PETSC_TRUE));
   PetscCall(MatAssemblyBegin(C, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(C, MAT_FINAL_ASSEMBLY));

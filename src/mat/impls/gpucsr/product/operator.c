@@ -162,7 +162,7 @@ PetscErrorCode MatGPUCSROperatorVecGet_Private(const GPUCSROperator *o, Vec v, P
   Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)o->A->spptr;
 
   PetscFunctionBegin;
-  if (g && g->dev == o->dev) PetscCall(MatGPUCSRVecGet_Private(g, v, read, write, a));
+  if (g && g->dev == o->dev) PetscCall(MatGPUCSRVecGet_Private(g->dev, v, read, write, a));
   else {
     *a = (GPUCSROperand){.place = GPUCSR_HOST};
     if (!write) PetscCall(VecGetArrayRead(v, (const PetscScalar **)&a->p));
@@ -175,6 +175,6 @@ PetscErrorCode MatGPUCSROperatorVecGet_Private(const GPUCSROperator *o, Vec v, P
 PetscErrorCode MatGPUCSROperatorVecRestore_Private(const GPUCSROperator *o, Vec v, PetscBool read, PetscBool write, GPUCSROperand *a)
 {
   PetscFunctionBegin;
-  PetscCall(MatGPUCSRVecRestore_Private((Mat_SeqGPUCSR *)o->A->spptr, v, read, write, a));
+  PetscCall(MatGPUCSRVecRestore_Private(o->dev, v, read, write, a));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

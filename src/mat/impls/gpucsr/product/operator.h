@@ -110,7 +110,7 @@ typedef struct {
   IS      *is, *counted;
 } GPUCSROverlap;
 
-GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorPutOff_Private(PetscBool);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorPutOff_Private(Mat, PetscBool);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorWasPutOff_Private(Mat F, PetscBool *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorsBatch_Private(PetscInt n, const Mat F[], const GPUCSROverlap *, GPUCSRFactors *, PetscBool *ok, char why[], size_t);
 GPUCSR_INTERN PetscErrorCode GPUCSRFactorsDestroy(GPUCSRFactors *);

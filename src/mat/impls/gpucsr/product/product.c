@@ -4,22 +4,16 @@
 */
 #include "../type/gpucsrimpl.h"
 
-/* A device buffer that grows and stays: forx selects the input's, else the output's */
-PetscErrorCode MatGPUCSRBuffer_Private(Mat_SeqGPUCSR *g, PetscBool forx, size_t bytes, void **p)
+/* A buffer for a vector of a product or a solve. Copies on other streams use it, so both its end and its beginning wait */
+PetscErrorCode MatGPUCSRBuffer_Private(GPUCSRDevice dev, GPUCSRBuffer *b, size_t bytes, void **p)
 {
-  void  **buffer = forx ? &g->x : &g->z;
-  size_t *have   = forx ? &g->xbytes : &g->zbytes;
-
   PetscFunctionBegin;
-  if (*have < bytes || !*buffer) {
-    PetscCall(GPUCSRDeviceSynchronize(g->dev));
-    PetscCall(GPUCSRFree(g->dev, *have, buffer));
-    *have = 0;
-    PetscCall(GPUCSRMalloc(g->dev, bytes, "a vector", buffer));
-    PetscCall(g->dev->ops->streamsynchronize(g->dev->id, g->dev->stream)); /* copies on other streams use it */
-    *have = bytes;
+  if (b->bytes < bytes || !b->p) {
+    PetscCall(GPUCSRDeviceSynchronize(dev));
+    PetscCall(GPUCSRBufferGrow(dev, bytes, "a vector", b));
+    PetscCall(dev->ops->streamsynchronize(dev->id, dev->stream));
   }
-  *p = *buffer;
+  *p = b->p;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -145,9 +139,9 @@ static PetscErrorCode LastColumns(Mat A, Mat_SeqGPUCSR *g, int pieces)
 
 /*
   Large host vectors: while piece p of x is uploaded, the rows whose columns have all arrived are computed, and results of earlier rows are
-  downloaded. xd and zd are device vectors; y, if any, is in zd already.
+  downloaded. prod has device vectors; y, if any, is in its z already.
 */
-static PetscErrorCode Pipeline(Mat A, GPUCSRSide side, const GPUCSROperand *x, void *xd, GPUCSRProduct *prod, const GPUCSROperand *z, int pieces, GPUCSRStream s, PetscBool *wrote)
+static PetscErrorCode Pipeline(Mat A, GPUCSRSide side, const GPUCSROperand *x, GPUCSRProduct *prod, const GPUCSROperand *z, int pieces, GPUCSRStream s, PetscBool *wrote)
 {
   Mat_SeqGPUCSR          *g       = (Mat_SeqGPUCSR *)A->spptr;
   const GPUCSRBackendOps *ops     = g->dev->ops;
@@ -168,11 +162,11 @@ static PetscErrorCode Pipeline(Mat A, GPUCSRSide side, const GPUCSROperand *x, v
   for (int p = 0; p < pieces; p++) {
     const int from = Cut(M->n, p, pieces), to = Cut(M->n, p + 1, pieces);
 
-    if (!p) { /* an earlier product, not yet downloaded, may read xd */
+    if (!p) { /* an earlier product, not yet downloaded, may read prod->x */
       PetscCall(ops->eventrecord(g->dev->id, g->computed[0], s));
       PetscCall(ops->streamwait(g->dev->id, g->dev->up, g->computed[0]));
     }
-    PetscCall(Send(g, xd, x, from, to, g->dev->up));
+    PetscCall(Send(g, (void *)prod->x, x, from, to, g->dev->up));
     if (!bypiece && p < pieces - 1) continue;
     PetscCall(ops->eventrecord(g->dev->id, g->sent[p], g->dev->up));
     PetscCall(ops->streamwait(g->dev->id, s, g->sent[p]));
@@ -242,8 +236,8 @@ PetscErrorCode MatGPUCSRApply_Private(Mat A, GPUCSRSide side, const GPUCSROperan
   if (s != dev->stream) g->foreign = PETSC_TRUE;
   PetscCall(dev->ops->activate(dev->id));
   PetscCall(GPUCSRLogBegin(&MAT_GPUCSR_Product, dev, A));
-  if (xhost || (x->place == GPUCSR_DEVICE && vt != GPUCSR_DOUBLE)) PetscCall(MatGPUCSRBuffer_Private(g, PETSC_TRUE, nx * size, &xd));
-  if (zhost || (z->place == GPUCSR_DEVICE && vt != GPUCSR_DOUBLE)) PetscCall(MatGPUCSRBuffer_Private(g, PETSC_FALSE, nz * size, &zd));
+  if (xhost || (x->place == GPUCSR_DEVICE && vt != GPUCSR_DOUBLE)) PetscCall(MatGPUCSRBuffer_Private(g->dev, &g->x, nx * size, &xd));
+  if (zhost || (z->place == GPUCSR_DEVICE && vt != GPUCSR_DOUBLE)) PetscCall(MatGPUCSRBuffer_Private(g->dev, &g->z, nz * size, &zd));
   prod.x = xd;
   prod.z = zd;
   if (y) {
@@ -253,7 +247,7 @@ PetscErrorCode MatGPUCSRApply_Private(Mat A, GPUCSRSide side, const GPUCSROperan
     else prod.y = y->p;
   }
   if (xhost && zhost && dev->ops->separate && (double)(size * (nx + nz)) >= 4 * GPUCSRMachineShared.piece_size && nz >= GPUCSR_PIECES) {
-    PetscCall(Pipeline(A, side, x, xd, &prod, z, (int)PetscMin(GPUCSR_PIECES, (double)(size * (nx + nz)) / GPUCSRMachineShared.piece_size), s, wrote));
+    PetscCall(Pipeline(A, side, x, &prod, z, (int)PetscMin(GPUCSR_PIECES, (double)(size * (nx + nz)) / GPUCSRMachineShared.piece_size), s, wrote));
   } else {
     const PetscBool lent = (PetscBool)(z->place == GPUCSR_DEVICE && vt == GPUCSR_DOUBLE && ((xhost && x->pinned) || (y && y->place == GPUCSR_HOST && y->pinned)));
 

@@ -100,18 +100,18 @@ PetscErrorCode MatGPUCSRStream_Private(GPUCSRDevice dev, GPUCSROperand *x, GPUCS
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode MatGPUCSRVecGet_Private(Mat_SeqGPUCSR *g, Vec v, PetscBool read, PetscBool write, GPUCSROperand *o)
+PetscErrorCode MatGPUCSRVecGet_Private(GPUCSRDevice dev, Vec v, PetscBool read, PetscBool write, GPUCSROperand *o)
 {
   PetscMemType mtype = PETSC_MEMTYPE_HOST;
   PetscScalar *a     = NULL;
-  GPUCSRDevice dev   = NULL;
+  GPUCSRDevice at    = NULL;
   PetscBool    ours;
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(o, sizeof(*o)));
   PetscCall(VecGPUCheck(v, &ours));
-  if (ours) PetscCall(VecGPUGetDevice(v, &dev));
-  if (dev && dev == g->dev) {
+  if (ours) PetscCall(VecGPUGetDevice(v, &at));
+  if (at && at == dev) {
     if (!write) PetscCall(VecGPUGetArrayRead(v, (const double **)&o->p));
     else if (read) PetscCall(VecGPUGetArray(v, (double **)&o->p));
     else PetscCall(VecGPUGetArrayWrite(v, (double **)&o->p));
@@ -119,7 +119,7 @@ PetscErrorCode MatGPUCSRVecGet_Private(Mat_SeqGPUCSR *g, Vec v, PetscBool read, 
     o->ours  = PETSC_TRUE;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  if (g->dev->ops->separate && GPUCSR_DEVICE_VECTORS) {
+  if (dev->ops->separate && GPUCSR_DEVICE_VECTORS) {
     if (!write) PetscCall(VecGetArrayReadAndMemType(v, (const PetscScalar **)&a, &mtype));
     else if (read) PetscCall(VecGetArrayAndMemType(v, &a, &mtype));
     else PetscCall(VecGetArrayWriteAndMemType(v, &a, &mtype));
@@ -130,16 +130,16 @@ PetscErrorCode MatGPUCSRVecGet_Private(Mat_SeqGPUCSR *g, Vec v, PetscBool read, 
   }
   o->p     = a;
   o->place = PetscMemTypeHost(mtype) ? GPUCSR_HOST : GPUCSR_DEVICE;
-  if (o->place == GPUCSR_HOST && GPUCSRSettingsGlobal.pinvectors && g->dev->ops->separate) PetscCall(GPUCSRPinVector(g->dev, v, a, &o->pinned));
+  if (o->place == GPUCSR_HOST && GPUCSRSettingsGlobal.pinvectors && dev->ops->separate) PetscCall(GPUCSRPinVector(dev, v, a, &o->pinned));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode MatGPUCSRVecRestore_Private(Mat_SeqGPUCSR *g, Vec v, PetscBool read, PetscBool write, GPUCSROperand *o)
+PetscErrorCode MatGPUCSRVecRestore_Private(GPUCSRDevice dev, Vec v, PetscBool read, PetscBool write, GPUCSROperand *o)
 {
   PetscScalar *a = (PetscScalar *)o->p;
 
   PetscFunctionBegin;
-  if (o->mixed && g->dev) PetscCall(GPUCSRDeviceSynchronize(g->dev));
+  if (o->mixed && dev) PetscCall(GPUCSRDeviceSynchronize(dev));
   if (o->ours) {
     if (!write) PetscCall(VecGPURestoreArrayRead(v, (const double **)&o->p));
     else PetscCall(VecGPURestoreArray(v, (double **)&o->p));

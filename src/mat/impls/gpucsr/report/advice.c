@@ -462,17 +462,14 @@ PetscErrorCode MatGPUCSRAdviseFirst_Private(Mat A)
   Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
   char           text[2048], first[256];
   GPUCSRAttempt  attempt;
-  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   if (!GPUCSRSettingsGlobal.advise || g->advised) PetscFunctionReturn(PETSC_SUCCESS);
   g->advised = PETSC_TRUE;
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = MatGPUCSRGetAdvice(A, &g->advice);
-  PetscCall(GPUCSRAttemptEnd(&attempt));
-  if (ierr) PetscCall(PetscSNPrintf(text, sizeof(text), "MATGPUCSR advice: none for %" PetscInt_FMT " x %" PetscInt_FMT ": %s\n", A->rmap->n, A->cmap->n, attempt.message));
+  GPUCSRTry(&attempt, MatGPUCSRGetAdvice(A, &g->advice));
+  if (attempt.error) PetscCall(PetscSNPrintf(text, sizeof(text), "MATGPUCSR advice: none for %" PetscInt_FMT " x %" PetscInt_FMT ": %s\n", A->rmap->n, A->cmap->n, attempt.message));
   else PetscCall(Text(A, &g->advice, text, sizeof(text)));
-  if (ierr) g->advice.product[0] = 0;
+  if (attempt.error) g->advice.product[0] = 0;
   /* compares the first line alone: the times below it differ, and may lead ranks of a busy host to different advice */
   PetscCall(PetscStrncpy(first, text, PetscMin(strcspn(text, "\n") + 1, sizeof(first))));
   if (GPUCSROnceMine(first)) PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDOUT, "%s", text));

@@ -289,21 +289,18 @@ PetscErrorCode MatGPUCSRCoarsens_Private(Mat G, PetscBool *may)
 /* done: they were found on the device; what fails there is no reason to fail */
 PetscErrorCode MatGPUCSRAggregates_Private(Mat G, const GPUCSRCoarsening *how, const PetscInt order[], GPUCSRAggregates *a, PetscBool *done)
 {
-  Round          all = {0};
-  PetscBool      may;
-  GPUCSRBool     found = 0;
-  GPUCSRAttempt  attempt;
-  PetscErrorCode ierr;
+  Round         all = {0};
+  PetscBool     may;
+  GPUCSRBool    found = 0;
+  GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
   *done = PETSC_FALSE;
   PetscCall(MatGPUCSRCoarsens_Private(G, &may));
   if (!may) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = OnDevice(G, how, order, &all, &found);
-  PetscCall(GPUCSRAttemptEnd(&attempt));
-  if (ierr) {
-    PetscCheck(MatGPUCSRBackendOf(G) != MAT_GPUCSR_BACKEND_CUDA && (ierr == PETSC_ERR_MEM || ierr == PETSC_ERR_GPU || ierr == PETSC_ERR_SUP), PETSC_COMM_SELF, ierr, "%s", attempt.message);
+  GPUCSRTry(&attempt, OnDevice(G, how, order, &all, &found));
+  if (attempt.error) {
+    PetscCheck(MatGPUCSRBackendOf(G) != MAT_GPUCSR_BACKEND_CUDA && (attempt.error == PETSC_ERR_MEM || attempt.error == PETSC_ERR_GPU || attempt.error == PETSC_ERR_SUP), PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
     PetscCall(PetscInfo(G, "Coarsening on the host, because %s\n", attempt.message));
     found = 0;
   }
@@ -349,7 +346,7 @@ PetscErrorCode MatGPUCSRCoarsenLeave_Private(PetscBool leave)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Apply(MatCoarsen coarse, PetscInt k, PetscErrorCode (*petscs)(MatCoarsen))
+static PetscErrorCode Apply(MatCoarsen coarse, PetscInt k, PetscErrorCode (*parent)(MatCoarsen))
 {
   GPUCSRCoarsening how   = {k, PETSC_FALSE};
   GPUCSRAggregates a     = {0};
@@ -372,7 +369,7 @@ static PetscErrorCode Apply(MatCoarsen coarse, PetscInt k, PetscErrorCode (*pets
     PetscCall(PetscCDCreate(a.n, &coarse->agg_lists));
     PetscCall(GPUCSRAggregatesList(&a, coarse->agg_lists));
     PetscCall(GPUCSRAggregatesDestroy(&a));
-  } else PetscCall((*petscs)(coarse));
+  } else PetscCall((*parent)(coarse));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -32,7 +32,6 @@ static PetscErrorCode Graph(Mat A, PetscBool symmetrize, PetscBool scale, PetscR
   const PetscInt *i;
   PetscBool       set, symmetric;
   GPUCSRAttempt   attempt;
-  PetscErrorCode  ierr;
   PetscInt        bs;
 
   PetscFunctionBegin;
@@ -52,11 +51,9 @@ static PetscErrorCode Graph(Mat A, PetscBool symmetrize, PetscBool scale, PetscR
   if (!i || i[A->rmap->n] < g->base.config.productleast) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGPUCSRDecide_Private(A));
   if (!g->dev) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = GraphOnDevice(A, (int)bs, (PetscBool)(symmetrize && !symmetric), scale, graph);
-  PetscCall(GPUCSRAttemptEnd(&attempt));
-  if (ierr) {
-    PetscCheck(MatGPUCSRBackendOf(A) != MAT_GPUCSR_BACKEND_CUDA && (ierr == PETSC_ERR_MEM || ierr == PETSC_ERR_GPU || ierr == PETSC_ERR_SUP), PETSC_COMM_SELF, ierr, "%s", attempt.message);
+  GPUCSRTry(&attempt, GraphOnDevice(A, (int)bs, (PetscBool)(symmetrize && !symmetric), scale, graph));
+  if (attempt.error) {
+    PetscCheck(MatGPUCSRBackendOf(A) != MAT_GPUCSR_BACKEND_CUDA && (attempt.error == PETSC_ERR_MEM || attempt.error == PETSC_ERR_GPU || attempt.error == PETSC_ERR_SUP), PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
     PetscCall(PetscInfo(A, "The graph is made on the host, because %s\n", attempt.message));
     PetscFunctionReturn(PETSC_SUCCESS);
   }

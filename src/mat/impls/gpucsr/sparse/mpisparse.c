@@ -59,7 +59,7 @@ static PetscErrorCode RanksProductDestroy(void *data)
 /* ---- what ranks agree on ---- */
 
 /* A failure of the device goes to the rank's blocks, as for other products; too little memory or 32-bit indices concern this product alone */
-static PetscErrorCode Failed(Mat C, PetscErrorCode ierr, const char message[])
+static PetscErrorCode Failed(Mat C, const GPUCSRAttempt *a)
 {
   Mat            b[2];
   Mat_SeqGPUCSR *g;
@@ -67,56 +67,33 @@ static PetscErrorCode Failed(Mat C, PetscErrorCode ierr, const char message[])
   PetscFunctionBegin;
   PetscCall(MatMPIAIJGetSeqAIJ(C->product->A, &b[0], &b[1], NULL));
   g = (Mat_SeqGPUCSR *)b[0]->spptr;
-  if (ierr == PETSC_ERR_GPU && g->dev) {
-    PetscCall(PetscStrncpy(g->dev->failed, message, sizeof(g->dev->failed)));
-    PetscCall(MatGPUCSRFailed_Private(b[0], message));
+  if (a->error == PETSC_ERR_GPU && g->dev) {
+    PetscCall(PetscStrncpy(g->dev->failed, a->message, sizeof(g->dev->failed)));
+    PetscCall(MatGPUCSRFailed_Private(b[0], a->message));
     PetscCall(MatGPUCSRLeave_Private(b[1], g->whynot));
   } else
     PetscCall(PetscSNPrintf(g->warning, sizeof(g->warning), "a product of sparse matrices, %s of %" PetscInt_FMT " rows and %" PetscInt_FMT " columns, is computed on the host, because %s", MatProductTypes[C->product->type], C->product->A->rmap->N,
-                            C->product->B->cmap->N, message));
+                            C->product->B->cmap->N, a->message));
   PetscCall(MatGPUCSRWarn_Private(b[0], 0, 0, 0));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Collective: ok if no rank has met an error. With backend auto the rank reports an error that the host can do without; any other error is an error on all ranks */
-static PetscErrorCode Agree(Mat C, PetscErrorCode ierr, const char message[], PetscBool *ok)
+static PetscErrorCode Agree(Mat C, const GPUCSRAttempt *a, PetscBool *ok)
 {
-  const MPI_Comm comm = PetscObjectComm((PetscObject)C->product->A);
-  const int      host = MatGPUCSRBackendOf(C->product->A) != MAT_GPUCSR_BACKEND_CUDA && (ierr == PETSC_ERR_MEM || ierr == PETSC_ERR_GPU || ierr == PETSC_ERR_SUP);
-  int            code = (int)ierr;
-  char           text[512];
+  const MPI_Comm comm   = PetscObjectComm((PetscObject)C->product->A);
+  const int      host   = MatGPUCSRBackendOf(C->product->A) != MAT_GPUCSR_BACKEND_CUDA && (a->error == PETSC_ERR_MEM || a->error == PETSC_ERR_GPU || a->error == PETSC_ERR_SUP);
+  int            weight = !a->error ? 0 : host ? 1 : 2;
+  GPUCSRAttempt  worst  = *a;
   PetscMPIInt    rank;
-  struct {
-    int bad, rank;
-  } mine, worst;
 
   PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_rank(comm, &rank));
-  mine.bad  = !ierr ? 0 : host ? 1 : 2;
-  mine.rank = rank;
-  PetscCallMPI(MPI_Allreduce(&mine, &worst, 1, MPI_2INT, MPI_MAXLOC, comm));
-  *ok = (PetscBool)!worst.bad;
-  if (worst.bad == 2) {
-    PetscCall(PetscStrncpy(text, message, sizeof(text)));
-    PetscCallMPI(MPI_Bcast(text, (PetscMPIInt)sizeof(text), MPI_CHAR, worst.rank, comm));
-    PetscCallMPI(MPI_Bcast(&code, 1, MPI_INT, worst.rank, comm));
-    SETERRQ(comm, (PetscErrorCode)code, "%s (met by rank %d)", text, worst.rank);
-  }
-  if (mine.bad) PetscCall(Failed(C, ierr, message));
+  PetscCall(GPUCSRAgree(comm, &weight, &worst.error, worst.message, sizeof(worst.message), &rank));
+  *ok = (PetscBool)!weight;
+  PetscCheck(weight != 2, comm, worst.error, "%s (met by rank %d)", worst.message, (int)rank);
+  if (a->error) PetscCall(Failed(C, a));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
-
-/* One rank's step; ok if all ranks could do it */
-#define TOGETHER(C, call, ok) \
-  do { \
-    GPUCSRAttempt  attempt_; \
-    PetscErrorCode ierr_; \
-\
-    PetscCall(GPUCSRAttemptBegin(&attempt_)); \
-    ierr_ = (call); \
-    PetscCall(GPUCSRAttemptEnd(&attempt_)); \
-    PetscCall(Agree(C, ierr_, attempt_.message, ok)); \
-  } while (0)
 
 /* The blocks of A, B and, if there is a result, C */
 static PetscErrorCode AllBlocks(Mat C, PetscBool result, Mat b[6], int *n)
@@ -175,11 +152,13 @@ static PetscErrorCode DeviceOf(Mat C, const RanksProduct *p, GPUCSRDevice *dev)
 /* Collective: do all ranks have a device? */
 static PetscErrorCode OnDevices(Mat C, const RanksProduct *p, GPUCSRDevice *dev, PetscBool *ready)
 {
-  PetscBool ok;
-  int       yes;
+  PetscBool     ok;
+  int           yes;
+  GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
-  TOGETHER(C, DeviceOf(C, p, dev), &ok);
+  GPUCSRTry(&attempt, DeviceOf(C, p, dev));
+  PetscCall(Agree(C, &attempt, &ok));
   yes = ok && *dev;
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &yes, 1, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)C->product->A)));
   *ready = (PetscBool)yes;
@@ -239,10 +218,15 @@ static PetscErrorCode Fill(Mat C, RanksProduct *p, GPUCSRStorage *D, PetscBool *
   PetscErrorCode  ierr;
   Mat             b[2];
   GPUCSRMirror   *m;
+  GPUCSRAttempt   attempt;
 
   PetscFunctionBegin;
-  TOGETHER(C, LengthsOf(D, &length[0]), ok);
-  if (*ok) TOGETHER(C, LengthsOf(&p->E, &length[1]), ok);
+  GPUCSRTry(&attempt, LengthsOf(D, &length[0]));
+  PetscCall(Agree(C, &attempt, ok));
+  if (*ok) {
+    GPUCSRTry(&attempt, LengthsOf(&p->E, &length[1]));
+    PetscCall(Agree(C, &attempt, ok));
+  }
   if (*ok) {
     PetscCall(MatGPUCSRProductShape_Private(C));
     PetscCall(MatSetType(C, ((PetscObject)C->product->A)->type_name));
@@ -250,7 +234,10 @@ static PetscErrorCode Fill(Mat C, RanksProduct *p, GPUCSRStorage *D, PetscBool *
   } else ierr = PETSC_SUCCESS;
   for (int k = 0; k < 2; k++) PetscCall(PetscFree(length[k]));
   PetscCall(ierr);
-  if (*ok) TOGETHER(C, BothColumns(C, p, D), ok);
+  if (*ok) {
+    GPUCSRTry(&attempt, BothColumns(C, p, D));
+    PetscCall(Agree(C, &attempt, ok));
+  }
   if (!*ok) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatSetOption(C, MAT_NO_OFF_PROC_ENTRIES, PETSC_TRUE));
   PetscCall(MatAssemblyBegin(C, MAT_FINAL_ASSEMBLY));
@@ -306,13 +293,15 @@ static PetscErrorCode Symbolic(Mat C, RanksProduct *p, PetscBool *ok)
   int32_t        *table = NULL;
   GPUCSRStorage   D     = {0};
   Mat             Bo;
+  GPUCSRAttempt   attempt;
 
   PetscFunctionBegin;
   p->own = B->cmap->n;
   PetscCall(MatMPIAIJGetSeqAIJ(B, NULL, &Bo, &garray));
   if (p->recipe->multiplied) PetscCall(GPUCSRRowsFetch(C->product->A, B, &p->theirs));
   PetscCall(GPUCSRRanksProductGhosts(p, Bo->cmap->n, garray, p->theirs.n ? p->theirs.i[p->theirs.n] : 0, p->theirs.j, B->cmap));
-  TOGETHER(C, GPUCSRRanksProductFirst(C, p), ok);
+  GPUCSRTry(&attempt, GPUCSRRanksProductFirst(C, p));
+  PetscCall(Agree(C, &attempt, ok));
   before = p->nghost;
   if (*ok && p->recipe->transposed) {
     PetscCall(GPUCSRRowsGive(TransposedOf(C), p->oi, p->oj, &p->given));
@@ -322,7 +311,10 @@ static PetscErrorCode Symbolic(Mat C, RanksProduct *p, PetscBool *ok)
     PetscCall(Moved(p, before, known, &table));
     PetscCall(PetscFree(known));
   }
-  if (*ok) TOGETHER(C, GPUCSRRanksProductLast(C, p, before, table, &D), ok);
+  if (*ok) {
+    GPUCSRTry(&attempt, GPUCSRRanksProductLast(C, p, before, table, &D));
+    PetscCall(Agree(C, &attempt, ok));
+  }
   PetscCall(PetscFree(table));
   if (*ok) PetscCall(Fill(C, p, &D, ok));
   if (!*ok) PetscCall(ForgetPattern(p, &D));
@@ -332,11 +324,17 @@ static PetscErrorCode Symbolic(Mat C, RanksProduct *p, PetscBool *ok)
 /* Collective */
 static PetscErrorCode Numeric(Mat C, RanksProduct *p, PetscBool *ok)
 {
+  GPUCSRAttempt attempt;
+
   PetscFunctionBegin;
   if (p->recipe->multiplied) PetscCall(GPUCSRRowsFetchValues(C->product->B, &p->theirs));
-  TOGETHER(C, GPUCSRRanksProductFirstValues(C, p), ok);
+  GPUCSRTry(&attempt, GPUCSRRanksProductFirstValues(C, p));
+  PetscCall(Agree(C, &attempt, ok));
   if (*ok && p->recipe->transposed) PetscCall(GPUCSRRowsGiveValues(&p->given, p->oa));
-  if (*ok) TOGETHER(C, GPUCSRRanksProductLastValues(C, p), ok);
+  if (*ok) {
+    GPUCSRTry(&attempt, GPUCSRRanksProductLastValues(C, p));
+    PetscCall(Agree(C, &attempt, ok));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -275,20 +275,20 @@ static PetscErrorCode FromParent(Mat C)
 }
 
 /* A failure of the device goes to the matrix, as for other products; too little memory or 32-bit indices concern this product alone */
-static PetscErrorCode Failed(Mat C, PetscErrorCode ierr, const char message[])
+static PetscErrorCode Failed(Mat C, const GPUCSRAttempt *a)
 {
   Mat            A = C->product->A;
   Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
 
   PetscFunctionBegin;
-  PetscCheck(ierr == PETSC_ERR_MEM || ierr == PETSC_ERR_GPU || ierr == PETSC_ERR_SUP, PETSC_COMM_SELF, ierr, "%s", message);
-  if (ierr == PETSC_ERR_GPU) {
-    PetscCall(PetscStrncpy(g->dev->failed, message, sizeof(g->dev->failed)));
-    PetscCall(MatGPUCSRFailed_Private(A, message));
+  PetscCheck(a->error == PETSC_ERR_MEM || a->error == PETSC_ERR_GPU || a->error == PETSC_ERR_SUP, PETSC_COMM_SELF, a->error, "%s", a->message);
+  if (a->error == PETSC_ERR_GPU) {
+    PetscCall(PetscStrncpy(g->dev->failed, a->message, sizeof(g->dev->failed)));
+    PetscCall(MatGPUCSRFailed_Private(A, a->message));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(PetscSNPrintf(g->warning, sizeof(g->warning), "a product of sparse matrices, %s of %" PetscInt_FMT " rows and %" PetscInt_FMT " columns, is computed on the host, because %s", MatProductTypes[C->product->type], C->product->A->rmap->n,
-                          C->product->B->cmap->n, message));
+                          C->product->B->cmap->n, a->message));
   if (!g->block) PetscCall(MatGPUCSRWarn_Private(A, 0, 0, 0));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -361,7 +361,6 @@ static PetscErrorCode MatProductNumeric_SeqAIJGPUCSR(Mat C)
   SparseProduct *p = (SparseProduct *)C->product->data;
   Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)C->spptr;
   GPUCSRAttempt  attempt;
-  PetscErrorCode ierr;
   PetscBool      ready;
 
   PetscFunctionBegin;
@@ -371,10 +370,10 @@ static PetscErrorCode MatProductNumeric_SeqAIJGPUCSR(Mat C)
 
     if (p->dev != dev) PetscCall(SparseProductRelease(p));
     p->dev = dev;
-    ATTEMPT(A, NumericOnDevice(C), ierr, attempt);
-    if (ierr) {
+    GPUCSRTryIf(MatGPUCSRBackendOf(A) != MAT_GPUCSR_BACKEND_CUDA, &attempt, NumericOnDevice(C));
+    if (attempt.error) {
       PetscCall(SparseProductRelease(p));
-      PetscCall(Failed(C, ierr, attempt.message));
+      PetscCall(Failed(C, &attempt));
       ready = PETSC_FALSE;
     }
   }
@@ -394,7 +393,6 @@ static PetscErrorCode MatProductSymbolic_SeqAIJGPUCSR(Mat C)
   Mat            A = C->product->A;
   SparseProduct *p;
   GPUCSRAttempt  attempt;
-  PetscErrorCode ierr;
   PetscBool      ready;
 
   PetscFunctionBegin;
@@ -406,8 +404,8 @@ static PetscErrorCode MatProductSymbolic_SeqAIJGPUCSR(Mat C)
     PetscCall(GPUCSRLivingAdd(&products, &p->living, p));
     C->product->data    = p;
     C->product->destroy = SparseProductDestroy;
-    ATTEMPT(A, SymbolicOnDevice(C), ierr, attempt);
-    if (!ierr) {
+    GPUCSRTryIf(MatGPUCSRBackendOf(A) != MAT_GPUCSR_BACKEND_CUDA, &attempt, SymbolicOnDevice(C));
+    if (!attempt.error) {
       C->ops->productsymbolic = MatProductSymbolic_SeqAIJGPUCSR;
       C->ops->productnumeric  = MatProductNumeric_SeqAIJGPUCSR;
       PetscFunctionReturn(PETSC_SUCCESS);
@@ -415,7 +413,7 @@ static PetscErrorCode MatProductSymbolic_SeqAIJGPUCSR(Mat C)
     C->product->data    = NULL;
     C->product->destroy = NULL;
     PetscCall(SparseProductDestroy(GPUCSRProductArgument(p)));
-    PetscCall(Failed(C, ierr, attempt.message));
+    PetscCall(Failed(C, &attempt));
   }
   PetscCall(FromParent(C));
   PetscCall((*C->ops->productsymbolic)(C));
@@ -494,7 +492,6 @@ PetscErrorCode MatAXPY_SeqAIJGPUCSR(Mat Y, PetscScalar a, Mat X, MatStructure st
   PetscBool       ours;
   GPUCSRBool      lost = 0;
   GPUCSRAttempt   attempt;
-  PetscErrorCode  ierr;
 
   PetscFunctionBegin;
   *done = PETSC_FALSE;
@@ -507,9 +504,9 @@ PetscErrorCode MatAXPY_SeqAIJGPUCSR(Mat Y, PetscScalar a, Mat X, MatStructure st
   PetscCall(MatGPUCSRDecide_Private(Y));
   PetscCall(MatGPUCSRDecide_Private(X));
   if (!g->dev || g->dev != ((Mat_SeqGPUCSR *)X->spptr)->dev) PetscFunctionReturn(PETSC_SUCCESS);
-  ATTEMPT(Y, AXPYOnDevice(Y, a, X, &lost), ierr, attempt);
-  PetscCheck(ierr != PETSC_ERR_PLIB, PETSC_COMM_SELF, PETSC_ERR_GPU, "The device failed while values were on their way back into the matrix that they are added to: %s", attempt.message);
-  if (ierr) PetscCall(PetscInfo(Y, "Matrices are added on the host, because %s\n", attempt.message));
-  *done = (PetscBool)(!ierr && !lost);
+  GPUCSRTryIf(MatGPUCSRBackendOf(Y) != MAT_GPUCSR_BACKEND_CUDA, &attempt, AXPYOnDevice(Y, a, X, &lost));
+  PetscCheck(attempt.error != PETSC_ERR_PLIB, PETSC_COMM_SELF, PETSC_ERR_GPU, "The device failed while values were on their way back into the matrix that they are added to: %s", attempt.message);
+  if (attempt.error) PetscCall(PetscInfo(Y, "Matrices are added on the host, because %s\n", attempt.message));
+  *done = (PetscBool)(!attempt.error && !lost);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

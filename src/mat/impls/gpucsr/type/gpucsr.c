@@ -78,12 +78,8 @@ PetscErrorCode MatGPUCSRConfigDefault_Private(MatGPUCSRConfig *c)
 /* A bad value of an option is reported once for the matrix, not by each rank */
 #define OPTION(call) \
   do { \
-    PetscErrorCode ierr_; \
-\
-    PetscCall(GPUCSRAttemptBegin(&attempt)); \
-    ierr_ = (call); \
-    PetscCall(GPUCSRAttemptEnd(&attempt)); \
-    PetscCheck(!ierr_, PetscObjectComm((PetscObject)A), ierr_, "%s", attempt.message); \
+    GPUCSRTry(&attempt, call); \
+    PetscCheck(!attempt.error, PetscObjectComm((PetscObject)A), attempt.error, "%s", attempt.message); \
     *changed = (PetscBool)(*changed || set); \
   } while (0)
 
@@ -136,7 +132,6 @@ static PetscErrorCode RequestCheck(Mat A, const GPUCSRRequest *q, const char sid
   PetscBool           anyformat, anykernel, aij;
   char                list[GPUCSR_NAMES];
   GPUCSRAttempt       attempt;
-  PetscErrorCode      ierr;
 
   PetscFunctionBegin;
   PetscCall(PetscStrcmp(q->format, "auto", &anyformat));
@@ -149,10 +144,8 @@ static PetscErrorCode RequestCheck(Mat A, const GPUCSRRequest *q, const char sid
   PetscCall(GPUCSRKernelFind(q->kernel, &kernel));
   PetscCall(GPUCSRKernelNames(NULL, list, sizeof(list)));
   PetscCheck(anykernel || kernel, comm, PETSC_ERR_ARG_UNKNOWN_TYPE, "-%smat_gpucsr_%skernel %s: must be one of auto, %s", prefix, side, q->kernel, list);
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = GPUCSRRequestCheck(q);
-  PetscCall(GPUCSRAttemptEnd(&attempt));
-  PetscCheck(!ierr, comm, ierr, "-%smat_gpucsr_%skernel: %s", prefix, side, attempt.message);
+  GPUCSRTry(&attempt, GPUCSRRequestCheck(q));
+  PetscCheck(!attempt.error, comm, attempt.error, "-%smat_gpucsr_%skernel: %s", prefix, side, attempt.message);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -102,6 +102,7 @@ struct _n_Mat_SeqGPUCSR {
   Mat_GPUCSR       base;
   PetscBool        block;                  /* of a MATMPIAIJGPUCSR, which prints its warnings */
   char             warning[768];           /* to be printed, by this matrix or by its parallel matrix */
+  PetscBool        putoff;                 /* its factorizations are deferred, see MatGPUCSRFactorPutOff_Private() */
   PetscBool        decided;                /* backend known, for this configuration */
   GPUCSRStream     last;                   /* stream of the last product */
   PetscBool        foreign;                /* products may be running on PETSc's stream */
@@ -124,8 +125,7 @@ struct _n_Mat_SeqGPUCSR {
   GPUCSRMirror     mirror;                 /* sparseproduct.c */
   int              lastcol[GPUCSR_PIECES]; /* for each piece of rows: 1 + the last column met so far; A alone */
   PetscBool        lastcolset;
-  void            *x, *z; /* device vectors of products with host vectors */
-  size_t           xbytes, zbytes;
+  GPUCSRBuffer     x, z; /* device vectors of products with host vectors */
   GPUCSREvent      sent[GPUCSR_PIECES], computed[GPUCSR_PIECES];
   GPUCSREvent      read; /* the device still reads host vectors */
   PetscBool        events;
@@ -170,18 +170,6 @@ static inline MatGPUCSRBackend MatGPUCSRBackendOf(Mat A)
   return ((Mat_GPUCSR *)A->spptr)->config.backend;
 }
 
-/* With backend auto a failure on the device is returned in *ierr, else it is an error */
-#define ATTEMPT(A, call, ierr, attempt) \
-  do { \
-    (ierr) = PETSC_SUCCESS; \
-    if (MatGPUCSRBackendOf(A) == MAT_GPUCSR_BACKEND_CUDA) PetscCall(call); \
-    else { \
-      PetscCall(GPUCSRAttemptBegin(&(attempt))); \
-      (ierr) = (call); \
-      PetscCall(GPUCSRAttemptEnd(&(attempt))); \
-    } \
-  } while (0)
-
 GPUCSR_INTERN PetscErrorCode MatGPUCSRPlansDestroy_Private(Mat_SeqGPUCSR *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRViewBlock_Private(Mat, PetscViewer);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRDecide_Private(Mat);
@@ -197,7 +185,7 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRFailed_Private(Mat, const char[]);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRWarn_Private(Mat, PetscMPIInt, PetscMPIInt, PetscMPIInt);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRParentProduct_Private(Mat, GPUCSRSide, Vec, Vec, Vec);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRApply_Private(Mat, GPUCSRSide, const GPUCSROperand *x, const GPUCSROperand *y, const GPUCSROperand *z, GPUCSRStream, PetscBool *wrote);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRBuffer_Private(Mat_SeqGPUCSR *, PetscBool, size_t, void **);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRBuffer_Private(GPUCSRDevice, GPUCSRBuffer *, size_t, void **);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRConvert_Private(Mat_SeqGPUCSR *, size_t, GPUCSRType, const void *, GPUCSRType, void *, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRTimerBegin_Private(Mat_SeqGPUCSR *, double *, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRTimerEnd_Private(Mat_SeqGPUCSR *, GPUCSRStream);
@@ -235,8 +223,8 @@ GPUCSR_INTERN PetscErrorCode MatCreateGraph_SeqAIJGPUCSR(Mat, PetscBool, PetscBo
 GPUCSR_INTERN PetscErrorCode MatCreateGraph_SeqAIJGPUCSR(Mat, PetscBool, PetscBool, PetscReal, Mat *);
 #endif
 
-GPUCSR_INTERN PetscErrorCode MatGPUCSRVecGet_Private(Mat_SeqGPUCSR *, Vec, PetscBool read, PetscBool write, GPUCSROperand *);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRVecRestore_Private(Mat_SeqGPUCSR *, Vec, PetscBool read, PetscBool write, GPUCSROperand *);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRVecGet_Private(GPUCSRDevice, Vec, PetscBool read, PetscBool write, GPUCSROperand *);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRVecRestore_Private(GPUCSRDevice, Vec, PetscBool read, PetscBool write, GPUCSROperand *);
 
 GPUCSR_INTERN PetscErrorCode   MatGPUCSRAdviseFirst_Private(Mat); /* this and the next: advice.c */
 GPUCSR_INTERN PetscErrorCode   MatGPUCSRAdviceError_Private(const Mat_SeqGPUCSR *, const MatGPUCSRInfo *, char[], size_t);

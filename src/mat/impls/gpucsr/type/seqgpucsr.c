@@ -27,18 +27,15 @@ PetscErrorCode MatGPUCSRPlansDestroy_Private(Mat_SeqGPUCSR *g)
     PetscBool               live;
 
     if (!g->dev->failed[0]) {
-      GPUCSRAttempt  attempt;
-      PetscErrorCode ierr;
+      GPUCSRAttempt attempt;
 
-      PetscCall(GPUCSRAttemptBegin(&attempt));
-      ierr = Settle(g);
-      PetscCall(GPUCSRAttemptEnd(&attempt));
-      if (ierr) PetscCall(PetscStrncpy(g->dev->failed, attempt.message, sizeof(g->dev->failed))); /* an error here loses nothing */
+      GPUCSRTry(&attempt, Settle(g));
+      if (attempt.error) PetscCall(PetscStrncpy(g->dev->failed, attempt.message, sizeof(g->dev->failed))); /* an error here loses nothing */
     }
     live = (PetscBool)!g->dev->failed[0];
     for (int side = 0; side < 2; side++) PetscCall(GPUCSRPlanDestroy(&g->plan[side]));
-    PetscCall(GPUCSRFree(g->dev, g->xbytes, &g->x));
-    PetscCall(GPUCSRFree(g->dev, g->zbytes, &g->z));
+    PetscCall(GPUCSRBufferFree(g->dev, &g->x));
+    PetscCall(GPUCSRBufferFree(g->dev, &g->z));
     for (int k = 0; k < GPUCSR_TIMERS; k++) {
       if (g->timers.begin[k] && live) {
         PetscCall(ops->eventdestroy(g->dev->id, g->timers.begin[k]));
@@ -51,11 +48,10 @@ PetscErrorCode MatGPUCSRPlansDestroy_Private(Mat_SeqGPUCSR *g)
     }
     if (g->read && live) PetscCall(ops->eventdestroy(g->dev->id, g->read));
   }
-  g->xbytes = g->zbytes = 0;
-  g->last               = NULL;
-  g->read               = NULL;
-  g->events             = PETSC_FALSE;
-  g->lastcolset         = PETSC_FALSE;
+  g->last       = NULL;
+  g->read       = NULL;
+  g->events     = PETSC_FALSE;
+  g->lastcolset = PETSC_FALSE;
   PetscCall(PetscMemzero(&g->timers, sizeof(g->timers)));
   PetscCall(PetscFree(g->rowptr));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -346,25 +342,18 @@ PetscErrorCode MatGPUCSRReady_Private(Mat A, GPUCSRSide side, PetscBool *ready)
 {
   Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
   GPUCSRAttempt  attempt;
-  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(MatGPUCSRDecide_Private(A));
   PetscCall(MatGPUCSRAdviseFirst_Private(A));
   *ready = g->dev ? PETSC_TRUE : PETSC_FALSE;
   if (!g->dev) PetscFunctionReturn(PETSC_SUCCESS);
-  if (MatGPUCSRBackendOf(A) == MAT_GPUCSR_BACKEND_CUDA) {
-    PetscCall(Update(A, g, side));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = Update(A, g, side);
-  PetscCall(GPUCSRAttemptEnd(&attempt));
-  if (ierr == PETSC_ERR_MEM || ierr == PETSC_ERR_GPU) {
+  GPUCSRTryIf(MatGPUCSRBackendOf(A) != MAT_GPUCSR_BACKEND_CUDA, &attempt, Update(A, g, side));
+  if (attempt.error == PETSC_ERR_MEM || attempt.error == PETSC_ERR_GPU) {
     *ready = PETSC_FALSE;
-    if (ierr == PETSC_ERR_GPU) PetscCall(PetscStrncpy(g->dev->failed, attempt.message, sizeof(g->dev->failed)));
+    if (attempt.error == PETSC_ERR_GPU) PetscCall(PetscStrncpy(g->dev->failed, attempt.message, sizeof(g->dev->failed)));
     PetscCall(MatGPUCSRFailed_Private(A, attempt.message));
-  } else PetscCheck(!ierr, PETSC_COMM_SELF, ierr, "%s", attempt.message);
+  } else PetscCheck(!attempt.error, PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -377,16 +366,16 @@ static PetscErrorCode OnDevice(Mat A, GPUCSRSide side, Vec x, Vec y, Vec z, Pets
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(MatGPUCSRVecGet_Private(g, x, PETSC_TRUE, PETSC_FALSE, &ox));
-  if (separate) PetscCall(MatGPUCSRVecGet_Private(g, y, PETSC_TRUE, PETSC_FALSE, &oy));
-  PetscCall(MatGPUCSRVecGet_Private(g, z, inz, PETSC_TRUE, &oz));
+  PetscCall(MatGPUCSRVecGet_Private(g->dev, x, PETSC_TRUE, PETSC_FALSE, &ox));
+  if (separate) PetscCall(MatGPUCSRVecGet_Private(g->dev, y, PETSC_TRUE, PETSC_FALSE, &oy));
+  PetscCall(MatGPUCSRVecGet_Private(g->dev, z, inz, PETSC_TRUE, &oz));
   if (inz) oy = oz;
   PetscCall(MatGPUCSRStream_Private(g->dev, &ox, separate ? &oy : NULL, &oz, &s));
   /* arrays return to their vectors even after an error */
   ierr = MatGPUCSRApply_Private(A, side, &ox, y ? &oy : NULL, &oz, s, wrote);
-  PetscCall(MatGPUCSRVecRestore_Private(g, x, PETSC_TRUE, PETSC_FALSE, &ox));
-  if (separate) PetscCall(MatGPUCSRVecRestore_Private(g, y, PETSC_TRUE, PETSC_FALSE, &oy));
-  PetscCall(MatGPUCSRVecRestore_Private(g, z, inz, PETSC_TRUE, &oz));
+  PetscCall(MatGPUCSRVecRestore_Private(g->dev, x, PETSC_TRUE, PETSC_FALSE, &ox));
+  if (separate) PetscCall(MatGPUCSRVecRestore_Private(g->dev, y, PETSC_TRUE, PETSC_FALSE, &oy));
+  PetscCall(MatGPUCSRVecRestore_Private(g->dev, z, inz, PETSC_TRUE, &oz));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -421,7 +410,6 @@ static PetscErrorCode MatProduct_SeqAIJGPUCSR(Mat A, GPUCSRSide side, Vec x, Vec
   Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
   PetscBool      ready, wrote = PETSC_FALSE;
   GPUCSRAttempt  attempt;
-  PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
   PetscCall(MatGPUCSRHostIsFaster_Private(A, x, y, z, &ready));
@@ -431,15 +419,12 @@ static PetscErrorCode MatProduct_SeqAIJGPUCSR(Mat A, GPUCSRSide side, Vec x, Vec
   }
   PetscCall(MatGPUCSRReady_Private(A, side, &ready));
   PetscCall(MatGPUCSRWarn_Private(A, 0, 0, 0)); /* a block multiplied by itself prints its own warnings */
-  if (ready && MatGPUCSRBackendOf(A) == MAT_GPUCSR_BACKEND_CUDA) PetscCall(OnDevice(A, side, x, y, z, &wrote));
-  else if (ready) {
-    PetscCall(GPUCSRAttemptBegin(&attempt));
-    ierr = OnDevice(A, side, x, y, z, &wrote);
-    PetscCall(GPUCSRAttemptEnd(&attempt));
-    if (ierr) {
+  if (ready) {
+    GPUCSRTryIf(MatGPUCSRBackendOf(A) != MAT_GPUCSR_BACKEND_CUDA, &attempt, OnDevice(A, side, x, y, z, &wrote));
+    if (attempt.error) {
       ready = PETSC_FALSE;
-      if (ierr == PETSC_ERR_GPU) PetscCall(PetscStrncpy(g->dev->failed, attempt.message, sizeof(g->dev->failed)));
-      PetscCheck(!wrote || !y || y != z, PETSC_COMM_SELF, ierr, "The device failed while the sum was on its way back into the vector that held a summand: %s", attempt.message);
+      if (attempt.error == PETSC_ERR_GPU) PetscCall(PetscStrncpy(g->dev->failed, attempt.message, sizeof(g->dev->failed)));
+      PetscCheck(!wrote || !y || y != z, PETSC_COMM_SELF, attempt.error, "The device failed while the sum was on its way back into the vector that held a summand: %s", attempt.message);
       PetscCall(MatGPUCSRFailed_Private(A, attempt.message));
       PetscCall(MatGPUCSRWarn_Private(A, 0, 0, 0));
     }
@@ -468,13 +453,13 @@ static PetscErrorCode MatGetDiagonal_SeqAIJGPUCSR(Mat A, Vec d)
     PetscCall(GPUCSRDeviceFormatGet(g->plan[GPUCSR_FORWARD].A.format, &df));
     if (df) {
       PetscCall(VecSet(d, 0));
-      PetscCall(MatGPUCSRVecGet_Private(g, d, PETSC_TRUE, PETSC_TRUE, &o));
+      PetscCall(MatGPUCSRVecGet_Private(g->dev, d, PETSC_TRUE, PETSC_TRUE, &o));
       if (o.place == GPUCSR_DEVICE) {
         PetscCall(MatGPUCSRStream_Private(g->dev, &o, NULL, NULL, &s));
         ierr = GPUCSRPlanDiagonal(&g->plan[GPUCSR_FORWARD], o.p, s);
         if (s != g->dev->stream) g->foreign = PETSC_TRUE;
       }
-      PetscCall(MatGPUCSRVecRestore_Private(g, d, PETSC_TRUE, PETSC_TRUE, &o));
+      PetscCall(MatGPUCSRVecRestore_Private(g->dev, d, PETSC_TRUE, PETSC_TRUE, &o));
       PetscCall(ierr);
       if (o.place == GPUCSR_DEVICE) PetscFunctionReturn(PETSC_SUCCESS);
     }

@@ -64,4 +64,4 @@ struct Csr {
   }
 };
 
-GPUKSP_PERSISTENT_PRODUCT(csr, Csr);
+GPUKSP_PERSISTENT_PRODUCT(csr, ByValues<Csr>);

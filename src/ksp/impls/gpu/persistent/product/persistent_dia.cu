@@ -121,4 +121,4 @@ struct Dia {
   }
 };
 
-GPUKSP_PERSISTENT_PRODUCT(dia, Dia);
+GPUKSP_PERSISTENT_PRODUCT(dia, ByValues<Dia>);

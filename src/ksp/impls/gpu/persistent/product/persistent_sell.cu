@@ -72,4 +72,4 @@ struct Sell {
   }
 };
 
-GPUKSP_PERSISTENT_PRODUCT(sell, Sell);
+GPUKSP_PERSISTENT_PRODUCT(sell, ByValues<Sell>);

@@ -3,15 +3,14 @@
 #include "../kernel.cuh"
 
 /* An entry of a stencil, as one load of shared memory */
-template <class V>
 struct __align__(16) Entry
 {
-  V   value;
-  int offset, at; /* from the row's own place, in the vector and in the windows of a chunk */
+  double value;
+  int    offset, at; /* from the row's own place, in the vector and in the windows of a chunk */
 };
 
 /*
-  The stencils are in shared memory. From global memory a row reads only the number of its stencil.
+  The stencils are in shared memory, their values widened to double. From global memory a row reads only the number of its stencil.
 
   Most rows have the largest stencil, or at the boundary of the grid a part of it. This common stencil is an argument of the kernel: its values and offsets are operands of the instructions. A row's
   number tells its entries of the common stencil, and no load of x waits for anything else.
@@ -19,16 +18,16 @@ struct __align__(16) Entry
 #define OTHER (1u << 31) /* not part of the common stencil */
 #define BATCH 7          /* entries of the common stencil with loads in flight together */
 
-template <class V>
 struct Stencil {
   static const bool offsets = true;
   const uint16_t   *id;
   const int        *begin, *offset; /* in storage order */
-  const V          *val;
+  const void       *val;
+  bool              single;
   int               units, stored;
   Sharing           split; /* warps that share a slice */
   unsigned          every; /* entries of the common stencil for the first of the warps */
-  Entry<V>         *entry; /* and in shared memory */
+  Entry            *entry; /* and in shared memory */
   int              *start;
   unsigned         *has; /* for each stencil its entries of the common stencil, or OTHER */
   GPUKSPCommon      common;
@@ -42,22 +41,20 @@ struct Stencil {
   static Stencil of(const GPUKSPPersistent *L)
   {
     const GPUCSRStorage *A = L->A;
-    Stencil              S = {(const uint16_t *)A->array[STENCIL_ID].data, (const int *)A->array[STENCIL_BEGIN].data, (const int *)A->array[STENCIL_OFFSET].data, (const V *)A->array[STENCIL_VAL].data, (int)A->extent.units, (int)A->extent.stored, Sharing::of(L->threads), L->threads < 32 ? 0xffffffffu / ((1u << L->threads) - 1) : 1u, NULL, NULL, NULL, L->common, L->windows};
+    Stencil              S = {
+                   (const uint16_t *)A->array[STENCIL_ID].data, (const int *)A->array[STENCIL_BEGIN].data, (const int *)A->array[STENCIL_OFFSET].data, A->array[STENCIL_VAL].data, A->array[STENCIL_VAL].type == GPUCSR_FLOAT, (int)A->extent.units, (int)A->extent.stored, Sharing::of(L->threads), L->threads < 32 ? 0xffffffffu / ((1u << L->threads) - 1) : 1u, NULL, NULL, NULL, L->common, L->windows};
 
-    for (int k = 0; k < S.common.count; k++) {
-      S.common.value[k] = (double)(V)S.common.value[k];
-      S.common.at[k]    = L->windows.at(S.common.offset[k]);
-    }
+    for (int k = 0; k < S.common.count; k++) S.common.at[k] = L->windows.at(S.common.offset[k]);
     return S;
   }
 
   __device__ __forceinline__ void settle(Pool &pool)
   {
     start = pool.take<int>(units + 1);
-    entry = pool.take<Entry<V>>(stored);
+    entry = pool.take<Entry>(stored);
     has   = pool.take<unsigned>(units);
     for (int i = threadIdx.x; i <= units; i += THREADS) start[i] = begin[i];
-    for (int i = threadIdx.x; i < stored; i += THREADS) entry[i] = {val[i], offset[i], windows.at(offset[i])};
+    for (int i = threadIdx.x; i < stored; i += THREADS) entry[i] = {single ? (double)((const float *)val)[i] : ((const double *)val)[i], offset[i], windows.at(offset[i])};
     __syncthreads();
     for (int i = threadIdx.x; i < units; i += THREADS) {
       unsigned bits = 0;
@@ -65,7 +62,7 @@ struct Stencil {
 
 #pragma unroll
       for (int c = 0; c < GPUKSP_COMMON; c++) {
-        if (c < common.count && k < start[i + 1] && entry[k].offset == common.offset[c] && (double)entry[k].value == common.value[c]) {
+        if (c < common.count && k < start[i + 1] && entry[k].offset == common.offset[c] && entry[k].value == common.value[c]) {
           bits |= 1u << c;
           k++;
         }
@@ -110,22 +107,21 @@ struct Stencil {
     double        sum   = 0;
 
     for (int k = start[which] + part; k < end; k += ahead * split.count) {
-      V      v[ahead];
-      double xc[ahead];
+      double v[ahead], xc[ahead];
 
 #pragma unroll
       for (int u = 0; u < ahead; u++) {
         v[u]  = 0;
         xc[u] = 0;
         if (k + u * split.count < end) {
-          const Entry<V> e = entry[k + u * split.count];
+          const Entry e = entry[k + u * split.count];
 
           v[u]  = e.value;
           xc[u] = x(row + (WINDOWS ? e.at : e.offset));
         }
       }
 #pragma unroll
-      for (int u = 0; u < ahead; u++) sum += (double)v[u] * xc[u];
+      for (int u = 0; u < ahead; u++) sum += v[u] * xc[u];
     }
     return sum;
   }
@@ -227,4 +223,4 @@ GPUCSRError GPUKSPPersistentDiagonals(const GPUCSRStorage *A, const double *d, d
   return 0;
 }
 
-GPUKSP_PERSISTENT_PRODUCT(stencil, Stencil);
+GPUKSP_PERSISTENT_PRODUCT(stencil, Widened<Stencil>);

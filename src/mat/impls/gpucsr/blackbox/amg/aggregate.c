@@ -3,7 +3,7 @@
 */
 #include "amg.h"
 
-#define ROUNDS    4   /* between two questions whether all vertices are decided */
+#define ROUNDS    4   /* between two questions whether all vertices are decided, after twice as many */
 #define QUESTIONS 256 /* at most: each round decides at least one vertex, and most of the rest */
 
 GPUAMGRows GPUAMGRowsOf(const GPUCSRStorage *A)
@@ -58,27 +58,43 @@ static PetscErrorCode Graph(GPUAMG *h, int l, GPUAMGWork *w)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* One round: what is largest within distance k - 1 goes from neighbour to neighbour, and vertices decide by what is largest within k */
+static PetscErrorCode Round(GPUAMG *h, int n, int k, uint32_t *spread, GPUAMGWork *w)
+{
+  const GPUAMGOps *ops = GPUAMGOf(h->dev);
+  GPUAMGWork       s   = *w;
+
+  PetscFunctionBegin;
+  s.keys = w->key;
+  for (int d = 1; d < k; d++) {
+    s.next = spread + (size_t)(d - 1) * (size_t)n;
+    PetscCall((*ops->rows)(h->dev, GPUAMG_SPREAD, n, &s));
+    s.keys = s.next;
+  }
+  s.next = w->next;
+  PetscCall((*ops->rows)(h->dev, GPUAMG_DECIDE, n, &s));
+  w->next = w->key;
+  w->key  = s.next;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Roots, of which no two are within distance k, and of which each other vertex has one within it */
 static PetscErrorCode Roots(GPUAMG *h, int n, int k, GPUAMGWork *w)
 {
-  const GPUAMGOps *ops  = GPUAMGOf(h->dev);
-  uint32_t        *key  = w->key;
-  int32_t          flag = GPUAMG_UNDECIDED;
+  int32_t   flag   = GPUAMG_UNDECIDED;
+  uint32_t *spread = NULL;
 
   PetscFunctionBegin;
-  PetscCall((*ops->rows)(h->dev, GPUAMG_BEGIN, n, w));
+  PetscCall(Ints(h, GPUAMG_TEMP_SPREAD, (size_t)n * (size_t)(k - 1), "aggregates", (int32_t **)&spread));
+  PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, GPUAMG_BEGIN, n, w));
+  w->fresh = 1;
   for (int q = 0; q < QUESTIONS && flag; q++) {
-    for (int r = 0; r < ROUNDS; r++) {
-      GPUAMGWork s = *w;
+    const int rounds = q ? ROUNDS : 2 * ROUNDS;
 
-      for (int d = 0; d < k; d++) {
-        s.key  = d == 0 ? key : d % 2 ? w->next : w->spread;
-        s.next = d % 2 ? w->spread : w->next;
-        PetscCall((*ops->rows)(h->dev, GPUAMG_SPREAD, n, &s));
-      }
-      s.key = key;
-      if (r == ROUNDS - 1) PetscCall(h->dev->ops->zero(h->dev->id, w->flag, sizeof(int32_t), h->dev->stream));
-      PetscCall((*ops->rows)(h->dev, GPUAMG_DECIDE, n, &s));
+    for (int r = 0; r < rounds; r++) {
+      if (r == rounds - 1) PetscCall(h->dev->ops->zero(h->dev->id, w->flag, sizeof(int32_t), h->dev->stream));
+      PetscCall(Round(h, n, k, spread, w));
+      w->fresh = 0;
     }
     PetscCall(h->dev->ops->copy(h->dev->id, &flag, w->flag, sizeof(flag), GPUCSR_TO_HOST, h->dev->stream));
     PetscCall(h->dev->ops->streamsynchronize(h->dev->id, h->dev->stream));
@@ -113,24 +129,24 @@ PetscErrorCode GPUAMGAggregates(GPUAMG *h, int l, GPUCSRStorage *members)
   GPUAMGLevel     *L   = &h->level[l];
   const GPUAMGOps *ops = GPUAMGOf(h->dev);
   const int        n = L->n / L->bs, k = h->o.distance[l < h->o.aggressive];
-  GPUAMGWork       w = {.bs = L->bs};
+  GPUAMGWork       w = {.bs = L->bs, .wide = (int)(L->A.nnz / PetscMax(1, L->n) / L->bs)};
   GPUCSRStorage    M = {.dev = h->dev};
   int32_t         *p[GPUAMG_TEMPS];
   int64_t          count;
   PetscErrorCode   ierr;
 
   PetscFunctionBegin;
-  for (int t = GPUAMG_TEMP_KEY; t <= GPUAMG_TEMP_NUMBER; t++) PetscCall(Ints(h, t, (size_t)n, "aggregates", &p[t]));
+  for (int t = GPUAMG_TEMP_KEY; t <= GPUAMG_TEMP_NUMBER; t++)
+    if (t != GPUAMG_TEMP_SPREAD) PetscCall(Ints(h, t, (size_t)n, "aggregates", &p[t]));
   w.key    = (uint32_t *)p[GPUAMG_TEMP_KEY];
   w.next   = (uint32_t *)p[GPUAMG_TEMP_KEY + 1];
-  w.spread = (uint32_t *)p[GPUAMG_TEMP_KEY + 2];
   w.agg    = p[GPUAMG_TEMP_AGG];
   w.out    = p[GPUAMG_TEMP_AGG + 1];
   w.length = p[GPUAMG_TEMP_LENGTH];
   w.number = p[GPUAMG_TEMP_NUMBER];
   w.flag   = (int32_t *)h->temp[GPUAMG_TEMP_FLAG].p;
   PetscCall(h->dev->ops->zero(h->dev->id, w.length, sizeof(int32_t) * ((size_t)n + 1), h->dev->stream)); /* a scan reads one more than there are */
-  PetscCall(Graph(h, l, &w));
+  GPUAMGPhase(h, GPUAMG_STRENGTH, Graph(h, l, &w));
   PetscCall(Roots(h, n, k, &w));
   PetscCall((*ops->rows)(h->dev, GPUAMG_ROOTS, n, &w));
   PetscCall(Scan(h, n, &w, &count));

@@ -3,6 +3,7 @@
   the second half alone.
 */
 #include "amg.h"
+#include "../../../../../sys/gpucsrsys.h"
 
 PetscErrorCode GPUAMGGive(GPUAMG *h, GPUAMGMemory *m)
 {
@@ -19,6 +20,43 @@ PetscErrorCode GPUAMGTake(GPUAMG *h, GPUAMGMemory *m, size_t bytes, const char w
   PetscCall(GPUAMGGive(h, m));
   PetscCall(GPUCSRMalloc(h->dev, PetscMax(bytes, 1), what, &m->p));
   m->bytes = PetscMax(bytes, 1);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What is needed for a while goes before the next pieces are taken, which then are the same memory: a pool that grows takes longer than most steps */
+static PetscErrorCode Temporaries(GPUAMG *h)
+{
+  PetscFunctionBegin;
+  for (int t = 0; t < GPUAMG_TEMPS; t++) PetscCall(GPUAMGGive(h, &h->temp[t]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- events ---- */
+
+static GPUCSRLogEvent events[GPUAMG_PHASES];
+
+PetscErrorCode GPUAMGRegister(PetscClassId id)
+{
+  static const char *const names[] = {"GPUAMGEigen", "GPUAMGStrength", "GPUAMGAggregate", "GPUAMGProlong", "GPUAMGGalerkin", "GPUAMGCoarse", "GPUAMGBuild", "GPUAMGSend"};
+
+  PetscFunctionBegin;
+  for (int k = 0; k < GPUAMG_PHASES; k++) PetscCall(GPUCSRLogRegister(names[k], id, &events[k]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUAMGPhaseBegin(GPUAMG *h, GPUAMGPhases phase)
+{
+  PetscFunctionBegin;
+  PetscCall(GPUCSRLogBegin(&events[phase], h->dev, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Waits for the device only if times will be reported */
+PetscErrorCode GPUAMGPhaseEnd(GPUAMG *h, GPUAMGPhases phase, PetscErrorCode ierr)
+{
+  PetscFunctionBegin;
+  if (!ierr && h->dev && GPUCSRSettingsGlobal.report) PetscCall(h->dev->ops->streamsynchronize(h->dev->id, h->dev->stream));
+  PetscCall(GPUCSRLogEnd(&events[phase], h->dev, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -50,31 +88,36 @@ static double Radius(int m, const double *H, int ld)
   return PetscExpReal(size);
 }
 
-/* Arnoldi's method from numbers by chance; its small matrix goes to H on the device */
-static PetscErrorCode Arnoldi(GPUAMG *h, int l, int steps, double *H)
+/* What an eigenvalue estimate leaves on the device: flags, and the small matrix of Arnoldi's method by columns */
+typedef struct {
+  double  H[GPUAMG_STEPS * (GPUAMG_STEPS + 1)], norm[GPUAMG_STEPS + 1];
+  int32_t flag, done;
+} Estimate;
+
+/* Arnoldi's method from numbers by chance */
+static PetscErrorCode Arnoldi(GPUAMG *h, int l, int steps, Estimate *e)
 {
-  GPUAMGLevel     *L    = &h->level[l];
-  const GPUAMGOps *ops  = GPUAMGOf(h->dev);
-  const size_t     ld   = GPUCSRAlignUp(sizeof(double) * (size_t)L->n) / sizeof(double);
-  const double    *dinv = (const double *)L->dinv.p;
-  double          *V, *z, *part;
+  GPUAMGLevel     *L   = &h->level[l];
+  const GPUAMGOps *ops = GPUAMGOf(h->dev);
+  GPUAMGArnoldi    a   = {.n = L->n, .ld = GPUCSRAlignUp(sizeof(double) * (size_t)L->n) / sizeof(double), .dinv = (const double *)L->dinv.p, .norm = e->norm, .done = (int *)&e->done};
+  double          *z;
   GPUAMGWork       w = {0};
 
   PetscFunctionBegin;
-  PetscCall(GPUAMGTake(h, &h->temp[GPUAMG_TEMP_VECTORS], sizeof(double) * ld * (size_t)(steps + 2), "vectors of an eigenvalue estimate"));
+  PetscCall(GPUAMGTake(h, &h->temp[GPUAMG_TEMP_VECTORS], sizeof(double) * a.ld * (size_t)(steps + 2), "vectors of an eigenvalue estimate"));
   PetscCall(GPUAMGTake(h, &h->temp[GPUAMG_TEMP_PARTS], sizeof(double) * GPUAMG_PARTS, "sums of an eigenvalue estimate"));
-  V    = (double *)h->temp[GPUAMG_TEMP_VECTORS].p;
-  z    = V + ld * (size_t)(steps + 1);
-  part = (double *)h->temp[GPUAMG_TEMP_PARTS].p;
-
-  w.basis = V;
+  a.V = (double *)h->temp[GPUAMG_TEMP_VECTORS].p;
+  a.z = z = a.V + a.ld * (size_t)(steps + 1);
+  a.part  = (double *)h->temp[GPUAMG_TEMP_PARTS].p;
+  w.basis = a.V;
   PetscCall((*ops->rows)(h->dev, GPUAMG_START, L->n, &w));
-  PetscCall((*ops->orthogonalize)(h->dev, L->n, 0, V, ld, NULL, NULL, V, part, H));
+  PetscCall((*ops->orthogonalize)(h->dev, &a, 0));
   for (int k = 0; k < steps; k++) {
-    const GPUCSRProduct p = {.alpha = 1, .x = V + (size_t)k * ld, .z = z, .last = L->n, .doubles = PETSC_TRUE};
+    const GPUCSRProduct p = {.alpha = 1, .x = a.V + (size_t)k * a.ld, .z = z, .last = L->n, .doubles = PETSC_TRUE};
 
     PetscCall(GPUCSRPlanProduct(L->plan, &p, h->dev->stream));
-    PetscCall((*ops->orthogonalize)(h->dev, L->n, k + 1, V, ld, z, dinv, V + (size_t)(k + 1) * ld, part, H + k * (GPUAMG_STEPS + 1)));
+    a.h = e->H + k * (GPUAMG_STEPS + 1);
+    PetscCall((*ops->orthogonalize)(h->dev, &a, k + 1));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -84,26 +127,25 @@ static PetscErrorCode Values(GPUAMG *h, int l, GPUCSRBool smoothed)
 {
   GPUAMGLevel *L     = &h->level[l];
   const int    steps = PetscMin(h->o.steps, L->n);
-  const size_t begin = GPUCSRAlignUp(sizeof(int32_t)), bytes = begin + sizeof(double) * GPUAMG_STEPS * (GPUAMG_STEPS + 1);
-  GPUAMGWork   w = {.A = GPUAMGRowsOf(&L->A)};
-  char         host[256 + sizeof(double) * GPUAMG_STEPS * (GPUAMG_STEPS + 1)];
+  GPUAMGWork   w     = {.A = GPUAMGRowsOf(&L->A)};
+  Estimate     host, *e;
   int          flag;
-  double       H[GPUAMG_STEPS * (GPUAMG_STEPS + 1)];
 
   PetscFunctionBegin;
   PetscCall(GPUAMGTake(h, &L->dinv, sizeof(double) * (size_t)L->n, "the diagonal of a level"));
-  PetscCall(GPUAMGTake(h, &h->temp[GPUAMG_TEMP_FLAG], bytes, "an eigenvalue estimate"));
+  PetscCall(GPUAMGTake(h, &h->temp[GPUAMG_TEMP_FLAG], sizeof(*e), "an eigenvalue estimate"));
+  e      = (Estimate *)h->temp[GPUAMG_TEMP_FLAG].p;
   w.dinv = (double *)L->dinv.p;
-  w.flag = (int32_t *)h->temp[GPUAMG_TEMP_FLAG].p;
-  PetscCall(h->dev->ops->zero(h->dev->id, w.flag, bytes, h->dev->stream));
+  w.flag = &e->flag;
+  PetscCall(h->dev->ops->zero(h->dev->id, e, sizeof(*e), h->dev->stream));
   PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, GPUAMG_DIAGONAL, L->n, &w));
-  if (smoothed) PetscCall(Arnoldi(h, l, steps, (double *)((char *)h->temp[GPUAMG_TEMP_FLAG].p + begin)));
-  PetscCall(h->dev->ops->copy(h->dev->id, host, w.flag, bytes, GPUCSR_TO_HOST, h->dev->stream));
+  if (smoothed) PetscCall(Arnoldi(h, l, steps, e));
+  PetscCall(h->dev->ops->copy(h->dev->id, &host, e, sizeof(host), GPUCSR_TO_HOST, h->dev->stream));
   PetscCall(h->dev->ops->streamsynchronize(h->dev->id, h->dev->stream));
-  PetscCall(PetscMemcpy(&flag, host, sizeof(flag)));
-  PetscCall(PetscMemcpy(H, host + begin, sizeof(H)));
+  PetscCall(GPUAMGGive(h, &h->temp[GPUAMG_TEMP_VECTORS]));
+  flag = host.flag;
   if (l) flag &= ~GPUAMG_ZERO; /* such a row of a coarse matrix is smoothed as if it had 1 there */
-  L->lambda = smoothed ? Radius(steps, H, GPUAMG_STEPS + 1) : 1;
+  L->lambda = smoothed ? Radius(steps, host.H, GPUAMG_STEPS + 1) : 1;
   if (!flag && smoothed && !(L->lambda > 0 && L->lambda < 1e300)) flag = L->lambda == 0 && l ? 0 : GPUAMG_NAN;
   if (!(L->lambda > 0)) L->lambda = 1;
   h->problem = flag;
@@ -120,7 +162,7 @@ static PetscErrorCode Smooth(GPUAMG *h, int l, int k)
   GPUAMGWork   w = {.dinv = (double *)L->dinv.p, .omega = h->o.damping / L->lambda};
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRSpGEMMNumeric(&L->A, &L->P[k - 1], &L->prows[k], &L->P[k]));
+  PetscCall(GPUCSRSpGEMMValues(&L->A, &L->P[k - 1], &L->prows[k], &L->P[k]));
   w.from = GPUAMGRowsOf(&L->P[k - 1]);
   w.to   = GPUAMGRowsOf(&L->P[k]);
   PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, GPUAMG_SMOOTH, L->n, &w));
@@ -161,25 +203,45 @@ static PetscErrorCode Galerkin(GPUAMG *h, int l)
   GPUAMGWork   w = {.to = GPUAMGRowsOf(&C->A), .dead = (unsigned char *)C->dead.p};
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRSpGEMMNumeric(&L->A, &L->P[h->o.nsmooths], &L->aprows, &L->AP));
-  PetscCall(GPUCSRSpGEMMNumeric(&L->R, &L->AP, &L->crows, &C->A));
+  PetscCall(GPUCSRSpGEMMValues(&L->A, &L->P[h->o.nsmooths], &L->aprows, &L->AP));
+  PetscCall(GPUCSRSpGEMMValues(&L->R, &L->AP, &L->crows, &C->A));
   if (C->ns > 1) PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, GPUAMG_DEAD, C->n, &w));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Finer(GPUAMG *h, int l)
+/* members are given back */
+static PetscErrorCode Prolongator(GPUAMG *h, int l, GPUCSRStorage *members)
 {
-  GPUAMGLevel *L = &h->level[l], *C = &h->level[l + 1];
+  GPUAMGLevel *L = &h->level[l];
 
   PetscFunctionBegin;
+  PetscCall(Tentative(h, l, members));
+  PetscCall(Temporaries(h));
+  PetscCall(GPUCSRStorageDestroy(members));
   for (int k = 1; k <= h->o.nsmooths; k++) {
     PetscCall(GPUCSRSpGEMMSymbolic(&L->A, &L->P[k - 1], &L->P[k], &L->prows[k]));
     PetscCall(Smooth(h, l, k));
   }
   PetscCall(GPUCSRTransposeStorage(&L->P[h->o.nsmooths], &L->R, &L->map));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Coarser(GPUAMG *h, int l)
+{
+  GPUAMGLevel *L = &h->level[l], *C = &h->level[l + 1];
+
+  PetscFunctionBegin;
   PetscCall(GPUCSRSpGEMMSymbolic(&L->A, &L->P[h->o.nsmooths], &L->AP, &L->aprows));
   PetscCall(GPUCSRSpGEMMSymbolic(&L->R, &L->AP, &C->A, &L->crows));
   PetscCall(Galerkin(h, l));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Plans(GPUAMG *h, int l)
+{
+  GPUAMGLevel *L = &h->level[l], *C = &h->level[l + 1];
+
+  PetscFunctionBegin;
   PetscCall(GPUCSRPlanLend(&L->P[h->o.nsmooths], L->prows[h->o.nsmooths].longest, &L->planP));
   PetscCall(GPUCSRPlanLend(&L->R, 0, &L->planR));
   PetscCall(GPUCSRPlanLend(&C->A, L->crows.longest, &C->own));
@@ -196,12 +258,14 @@ static PetscErrorCode Coarsen(GPUAMG *h, int l, GPUCSRBool *more)
 
   PetscFunctionBegin;
   members.dev = h->dev;
-  ierr        = GPUAMGAggregates(h, l, &members);
-  *more       = (GPUCSRBool)(!ierr && L->aggregates > 0 && (double)L->aggregates * L->ns < 0.9 * L->n);
-  if (*more) ierr = Tentative(h, l, &members);
+  GPUAMGPhaseTry(h, GPUAMG_AGGREGATE, GPUAMGAggregates(h, l, &members), ierr);
+  *more = (GPUCSRBool)(!ierr && L->aggregates > 0 && (double)L->aggregates * L->ns < 0.9 * L->n);
+  if (*more) GPUAMGPhaseTry(h, GPUAMG_PROLONGATOR, Prolongator(h, l, &members), ierr);
   if (members.dev) PetscCall(GPUCSRStorageDestroy(&members));
   PetscCall(ierr);
-  if (*more) PetscCall(Finer(h, l));
+  if (!*more) PetscFunctionReturn(PETSC_SUCCESS);
+  GPUAMGPhase(h, GPUAMG_GALERKIN, Coarser(h, l));
+  GPUAMGPhase(h, GPUAMG_BUILD, Plans(h, l));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -216,15 +280,8 @@ static PetscErrorCode Coarsest(GPUAMG *h)
   PetscCall(GPUAMGGive(h, &h->inverseT));
   if (!h->exact || h->problem) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUAMGTake(h, &h->inverse, sizeof(double) * n * n, "the inverse of a coarse operator"));
-  PetscCall(GPUAMGTake(h, &h->temp[GPUAMG_TEMP_NORM], sizeof(double) * (3 * n + 3), "the inverse of a coarse operator"));
+  PetscCall(GPUAMGTake(h, &h->temp[GPUAMG_TEMP_NORM], sizeof(double) * GPUAMG_WORK(n), "the inverse of a coarse operator"));
   PetscCall((*GPUAMGOf(h->dev)->invert)(h->dev, &A, (double *)h->inverse.p, (double *)h->temp[GPUAMG_TEMP_NORM].p));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Temporaries(GPUAMG *h)
-{
-  PetscFunctionBegin;
-  for (int t = 0; t < GPUAMG_TEMPS; t++) PetscCall(GPUAMGGive(h, &h->temp[t]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -244,12 +301,12 @@ static PetscErrorCode Build(GPUAMG *h, const double *basis)
 
     h->levels = l + 1;
     h->exact  = (GPUCSRBool)(last && h->level[l].n <= GPUAMG_INVERSE);
-    PetscCall(Values(h, l, (GPUCSRBool)!h->exact));
+    GPUAMGPhase(h, GPUAMG_EIGENVALUE, Values(h, l, (GPUCSRBool)!h->exact));
     more = (GPUCSRBool)(!last && !h->problem);
     if (more) PetscCall(Coarsen(h, l, &more));
   }
   h->exact = (GPUCSRBool)(h->level[h->levels - 1].n <= GPUAMG_INVERSE);
-  PetscCall(Coarsest(h));
+  GPUAMGPhase(h, GPUAMG_COARSE, Coarsest(h));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -278,6 +335,17 @@ PetscErrorCode GPUAMGSetUp(GPUAMG *h, const GPUAMGOptions *o, const GPUCSRStorag
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Values of the smoothed prolongator and of its transpose */
+static PetscErrorCode ProlongatorValues(GPUAMG *h, int l)
+{
+  GPUAMGLevel *L = &h->level[l];
+
+  PetscFunctionBegin;
+  for (int k = 1; k <= h->o.nsmooths; k++) PetscCall(Smooth(h, l, k));
+  PetscCall(GPUCSRTransposeValues(&L->P[h->o.nsmooths], L->map, &L->R));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode RefreshSteps(GPUAMG *h, GPUCSRBool keep)
 {
   PetscFunctionBegin;
@@ -285,17 +353,14 @@ static PetscErrorCode RefreshSteps(GPUAMG *h, GPUCSRBool keep)
     GPUAMGLevel     *L    = &h->level[l];
     const GPUCSRBool last = (GPUCSRBool)(l + 1 == h->levels);
 
-    PetscCall(Values(h, l, (GPUCSRBool) !(last && h->exact)));
+    GPUAMGPhase(h, GPUAMG_EIGENVALUE, Values(h, l, (GPUCSRBool) !(last && h->exact)));
     if (h->problem) break;
     if (L->T.format) PetscCall(GPUCSRTransposeValues(&L->A, L->tmap, &L->T));
     if (last) break;
-    if (!keep && h->o.nsmooths) {
-      for (int k = 1; k <= h->o.nsmooths; k++) PetscCall(Smooth(h, l, k));
-      PetscCall(GPUCSRTransposeValues(&L->P[h->o.nsmooths], L->map, &L->R));
-    }
-    PetscCall(Galerkin(h, l));
+    if (!keep && h->o.nsmooths) GPUAMGPhase(h, GPUAMG_PROLONGATOR, ProlongatorValues(h, l));
+    GPUAMGPhase(h, GPUAMG_GALERKIN, Galerkin(h, l));
   }
-  PetscCall(Coarsest(h));
+  GPUAMGPhase(h, GPUAMG_COARSE, Coarsest(h));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

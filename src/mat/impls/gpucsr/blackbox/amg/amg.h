@@ -29,8 +29,8 @@ typedef enum {
   GPUAMG_COUNT,      /* length = strong connections of a vertex, which has bs rows, */
   GPUAMG_GRAPH,      /* and these, into to */
   GPUAMG_BEGIN,      /* key of a vertex of graph A */
-  GPUAMG_SPREAD,     /* next = the largest of key, of a vertex and its neighbours */
-  GPUAMG_DECIDE,     /* key, from next, which is the largest within distance k; flag: a vertex is undecided */
+  GPUAMG_SPREAD,     /* next = the largest of keys, of a vertex and its neighbours; not fresh: unless it is final */
+  GPUAMG_DECIDE,     /* next = the new key, where keys are the largest within distance k - 1; flag: a vertex is undecided */
   GPUAMG_ROOTS,      /* length = 1 for a root, else 0 */
   GPUAMG_OWN,        /* agg = number of a root's aggregate, else -1; number: the sums of length */
   GPUAMG_JOIN,       /* out = agg, or that of most neighbours */
@@ -60,21 +60,38 @@ typedef struct {
   GPUAMGRows     A, from, to;
   int            bs, ns; /* rows of a vertex, near null vectors */
   double         theta, omega;
-  uint32_t      *key, *next, *spread;
+  uint32_t      *key, *next, *keys;
+  int            fresh, wide; /* wide: entries of a row of A, about */
   int32_t       *agg, *out, *length, *number, *flag;
   double        *dinv, *norm, *basis, *coarse;
   unsigned char *dead;
 } GPUAMGWork;
 
+/* Arnoldi's method, whose vectors are not scaled in memory */
+typedef struct {
+  int           n;
+  size_t        ld; /* of V */
+  const double *z, *dinv;
+  double       *V, *norm, *h, *part;
+  int          *done;
+} GPUAMGArnoldi;
+
 /* What a backend does, in the order of the device's stream */
 typedef struct {
   GPUCSRError (*rows)(GPUCSRDevice, GPUAMGStep, int n, const GPUAMGWork *);
-  /* w = dinv z (z NULL: w), h[j] = (V_j, w) for the k vectors V before w, w -= sum of h[j] V_j, h[k] = |w|, w /= h[k]. part: GPUAMG_PARTS */
-  GPUCSRError (*orthogonalize)(GPUCSRDevice, int n, int k, const double *V, size_t ld, const double *z, const double *dinv, double *w, double *part, double *h);
-  /* D = the inverse of A by rows, pivots from the diagonal; where all that is left is rounding, rows and columns are zero. work: 2 n + 2 doubles and n ints */
+  /*
+    The vectors v_j = V_j / norm_j, of which there are k before w = V_k. k > 0: w = dinv z / norm_(k - 1), for z = A V_(k - 1), h[j] = (v_j, w), w -= sum of h[j] v_j, h[k] = |w|. Then norm_k = |w|.
+    part: GPUAMG_PARTS; done: a number that is 0, and is so again
+  */
+  GPUCSRError (*orthogonalize)(GPUCSRDevice, const GPUAMGArnoldi *, int k);
+  /* D = the inverse of A by rows, pivots from the diagonal; where all that is left of one is rounding, its row and column are zero. work: GPUAMG_WORK(n) doubles */
   GPUCSRError (*invert)(GPUCSRDevice, const GPUAMGRows *A, double *D, double *work);
   GPUCSRError (*transpose)(GPUCSRDevice, int n, double *D);
 } GPUAMGOps;
+
+#define GPUAMG_TILE     32 /* rows of a block of the inverse */
+#define GPUAMG_WORK(n)  ((size_t)(2 * GPUAMG_TILE + 1) * (size_t)(n))
+#define GPUAMG_LEAST(n) (2e-15 * (n)) /* a pivot of a smaller share of its first value is rounding */
 
 #define GPUAMG_BLOCKS 512 /* that share a sum */
 #define GPUAMG_PARTS  (GPUAMG_BLOCKS * (GPUAMG_STEPS + 1))
@@ -118,7 +135,8 @@ typedef struct {
 
 enum {
   GPUAMG_TEMP_KEY,
-  GPUAMG_TEMP_AGG    = GPUAMG_TEMP_KEY + 3,
+  GPUAMG_TEMP_SPREAD = GPUAMG_TEMP_KEY + 2,
+  GPUAMG_TEMP_AGG,
   GPUAMG_TEMP_LENGTH = GPUAMG_TEMP_AGG + 2,
   GPUAMG_TEMP_NUMBER,
   GPUAMG_TEMP_NORM,
@@ -145,6 +163,36 @@ GPUCSR_INTERN PetscErrorCode GPUAMGRefresh(GPUAMG *, const GPUCSRStorage *A, GPU
 GPUCSR_INTERN PetscErrorCode GPUAMGTransposes(GPUAMG *);
 GPUCSR_INTERN PetscErrorCode GPUAMGDestroy(GPUAMG *);
 GPUCSR_INTERN double         GPUAMGBytes(const GPUAMG *);
+
+/* Parts of a set-up, as -log_view and profilers show them. A phase within its function; Try: the error of the call is ierr, and what was taken is the caller's to give back */
+typedef enum {
+  GPUAMG_EIGENVALUE,
+  GPUAMG_STRENGTH,
+  GPUAMG_AGGREGATE,
+  GPUAMG_PROLONGATOR,
+  GPUAMG_GALERKIN,
+  GPUAMG_COARSE,
+  GPUAMG_BUILD,
+  GPUAMG_SEND, /* the finest matrix and its plan, by the caller */
+  GPUAMG_PHASES
+} GPUAMGPhases;
+  #define GPUAMGPhaseTry(h, phase, call, ierr) \
+    do { \
+      PetscCall(GPUAMGPhaseBegin(h, phase)); \
+      (ierr) = (call); \
+      PetscCall(GPUAMGPhaseEnd(h, phase, ierr)); \
+    } while (0)
+  #define GPUAMGPhase(h, phase, call) \
+    do { \
+      PetscErrorCode ierr_; \
+\
+      GPUAMGPhaseTry(h, phase, call, ierr_); \
+      PetscCall(ierr_); \
+    } while (0)
+GPUCSR_INTERN PetscErrorCode GPUAMGRegister(PetscClassId);
+GPUCSR_INTERN PetscErrorCode GPUAMGPhaseBegin(GPUAMG *, GPUAMGPhases);
+GPUCSR_INTERN PetscErrorCode GPUAMGPhaseEnd(GPUAMG *, GPUAMGPhases, PetscErrorCode);
+
 /* What the files of this folder have for each other */
 GPUCSR_INTERN PetscErrorCode GPUAMGTake(GPUAMG *, GPUAMGMemory *, size_t bytes, const char what[]);
 GPUCSR_INTERN PetscErrorCode GPUAMGGive(GPUAMG *, GPUAMGMemory *);

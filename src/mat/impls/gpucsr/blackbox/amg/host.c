@@ -21,51 +21,57 @@ static PetscErrorCode Rows_Host(GPUCSRDevice dev, GPUAMGStep step, int n, const 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Orthogonalize_Host(GPUCSRDevice dev, int n, int k, const double *V, size_t ld, const double *z, const double *dinv, double *w, double *part, double *h)
+static double Inverse(double norm)
 {
-  double sum = 0;
+  return norm > 0 ? 1 / norm : 0;
+}
+
+static PetscErrorCode Orthogonalize_Host(GPUCSRDevice dev, const GPUAMGArnoldi *a, int k)
+{
+  double *w = a->V + (size_t)k * a->ld, sum = 0;
 
   PetscFunctionBegin;
-  (void)part;
   PetscCall(GPUCSRWaitStreamOnHost(dev->stream));
-  for (int i = 0; i < n && z; i++) w[i] = dinv[i] * z[i];
+  for (int i = 0; i < a->n && k; i++) w[i] = a->dinv[i] * a->z[i] * Inverse(a->norm[k - 1]);
   for (int j = 0; j < k; j++) {
-    h[j] = 0;
-    for (int i = 0; i < n; i++) h[j] += V[(size_t)j * ld + (size_t)i] * w[i];
+    a->h[j] = 0;
+    for (int i = 0; i < a->n; i++) a->h[j] += a->V[(size_t)j * a->ld + (size_t)i] * w[i];
+    a->h[j] *= Inverse(a->norm[j]);
   }
-  for (int i = 0; i < n; i++) {
-    for (int j = 0; j < k; j++) w[i] -= h[j] * V[(size_t)j * ld + (size_t)i];
+  for (int i = 0; i < a->n; i++) {
+    for (int j = 0; j < k; j++) w[i] -= a->h[j] * Inverse(a->norm[j]) * a->V[(size_t)j * a->ld + (size_t)i];
     sum += w[i] * w[i];
   }
-  h[k] = sqrt(sum);
-  for (int i = 0; i < n && h[k] > 0; i++) w[i] /= h[k];
+  a->norm[k] = sqrt(sum);
+  if (k) a->h[k] = a->norm[k];
   PetscCall(GPUCSRLaunched(dev, "an eigenvalue estimate"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* One pivot of all: the inverse in place, by rows */
-static void Sweep(int n, int k, double *D, double *row, double *column)
+static void Sweep(int n, int k, double *D, double *row)
 {
-  const double p = D[(size_t)k * (size_t)n + (size_t)k];
+  const double p    = D[(size_t)k * (size_t)n + (size_t)k];
+  double      *mine = D + (size_t)k * (size_t)n;
 
-  for (int j = 0; j < n; j++) {
-    row[j]    = D[(size_t)k * (size_t)n + (size_t)j] / p;
-    column[j] = D[(size_t)j * (size_t)n + (size_t)k];
+  for (int j = 0; j < n; j++) row[j] = mine[j] / p;
+  row[k] = 1 / p;
+  for (int i = 0; i < n; i++) {
+    double      *d = D + (size_t)i * (size_t)n;
+    const double c = d[k];
+
+    if (i == k || c == 0) continue;
+    d[k] = 0;
+    for (int j = 0; j < n; j++) d[j] -= c * row[j];
   }
-  for (int i = 0; i < n; i++)
-    for (int j = 0; j < n; j++) {
-      double *d = &D[(size_t)i * (size_t)n + (size_t)j];
-
-      if (i == k) *d = j == k ? 1 / p : row[j];
-      else *d = j == k ? -column[i] / p : *d - column[i] * row[j];
-    }
+  for (int j = 0; j < n; j++) mine[j] = row[j];
 }
 
 static PetscErrorCode Invert_Host(GPUCSRDevice dev, const GPUAMGRows *A, double *D, double *work)
 {
-  const int n     = A->m;
-  int      *done  = (int *)(work + 2 * n + 2);
-  double    first = 0;
+  const int n    = A->m;
+  double   *was  = work + n;
+  int      *done = (int *)(work + 2 * n);
 
   PetscFunctionBegin;
   PetscCall(GPUCSRWaitStreamOnHost(dev->stream));
@@ -73,23 +79,23 @@ static PetscErrorCode Invert_Host(GPUCSRDevice dev, const GPUAMGRows *A, double 
   for (int i = 0; i < n; i++) {
     done[i] = 0;
     for (int k = A->i[i]; k < A->i[i + 1]; k++) D[(size_t)i * (size_t)n + (size_t)A->j[k]] += A->a[k];
+    was[i] = fabs(D[(size_t)i * (size_t)n + (size_t)i]);
   }
   for (int q = 0; q < n; q++) {
     int    best = -1;
-    double most = 0;
+    double most = GPUAMG_LEAST(n);
 
     for (int i = 0; i < n; i++) {
-      const double d = PetscAbsReal(D[(size_t)i * (size_t)n + (size_t)i]);
+      const double share = GPUAMGShare(D[(size_t)i * (size_t)n + (size_t)i], was[i]);
 
-      if (!done[i] && (best < 0 || d > most)) {
+      if (!done[i] && share > most) {
         best = i;
-        most = d;
+        most = share;
       }
     }
-    if (q == 0) first = most;
-    if (most <= 1e-13 * first) break;
+    if (best < 0) break;
     done[best] = 1;
-    Sweep(n, best, D, work, work + n);
+    Sweep(n, best, D, work);
   }
   for (int i = 0; i < n; i++)
     for (int j = 0; j < n; j++)

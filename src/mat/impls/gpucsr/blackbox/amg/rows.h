@@ -10,6 +10,12 @@
 #define GPUAMG_ROOT        2u
 #define GPUAMG_STATUS(key) ((key) >> 30)
 
+/* What is left of a pivot */
+GPUCSR_HOST_DEVICE double GPUAMGShare(double pivot, double was)
+{
+  return was > 0 ? fabs(pivot) / was : pivot != 0;
+}
+
 /* A permutation of the numbers below 2^30 */
 GPUCSR_HOST_DEVICE uint32_t GPUAMGHash(uint32_t v)
 {
@@ -93,50 +99,79 @@ GPUCSR_HOST_DEVICE void GPUAMGBeginRow(const GPUAMGWork *w, int v)
   w->key[v] = key;
 }
 
-GPUCSR_HOST_DEVICE void GPUAMGSpreadRow(const GPUAMGWork *w, int v)
+/* The largest of key over neighbours of v, from the first on every so many, and 0 where there are none */
+GPUCSR_HOST_DEVICE uint32_t GPUAMGMost(const GPUAMGWork *w, int v, int first, int every)
 {
-  uint32_t most = w->key[v];
+  uint32_t most = 0;
 
-  for (int k = w->A.i[v]; k < w->A.i[v + 1]; k++) {
-    const uint32_t key = w->key[w->A.j[k]];
+  for (int k = w->A.i[v] + first; k < w->A.i[v + 1]; k += every) {
+    const uint32_t key = w->keys[w->A.j[k]];
 
     if (key > most) most = key;
   }
-  w->next[v] = most;
+  return most;
 }
 
-GPUCSR_HOST_DEVICE void GPUAMGDecideRow(const GPUAMGWork *w, int v)
+/* Is the next number of v open? Roots stay roots, and where all are out all stay out */
+GPUCSR_HOST_DEVICE int GPUAMGOpen(const GPUAMGWork *w, GPUAMGStep step, int v)
 {
-  const uint32_t key = w->key[v], most = w->next[v];
+  return GPUAMG_STATUS(step == GPUAMG_SPREAD ? w->next[v] : w->key[v]) == GPUAMG_WAITING;
+}
 
-  if (GPUAMG_STATUS(key) != GPUAMG_WAITING) return;
-  if (key == most) w->key[v] = (GPUAMG_ROOT << 30) | (key & ((1u << 30) - 1));
-  else if (GPUAMG_STATUS(most) == GPUAMG_ROOT) w->key[v] = GPUAMG_OUT;
+GPUCSR_HOST_DEVICE void GPUAMGSpreadRow(const GPUAMGWork *w, int v, uint32_t most)
+{
+  const uint32_t key = w->keys[v];
+
+  w->next[v] = key > most ? key : most;
+}
+
+GPUCSR_HOST_DEVICE void GPUAMGDecideRow(const GPUAMGWork *w, int v, uint32_t most)
+{
+  const uint32_t key = w->key[v], from = w->keys[v];
+
+  if (from > most) most = from;
+  w->next[v] = key;
+  if (key == most) w->next[v] = (GPUAMG_ROOT << 30) | (key & ((1u << 30) - 1));
+  else if (GPUAMG_STATUS(most) == GPUAMG_ROOT) w->next[v] = GPUAMG_OUT;
   else GPUAMGRaise(w->flag, GPUAMG_UNDECIDED);
 }
 
 /* Rows in which neighbours are compared with each other */
 #define GPUAMG_COMPARED 48
 
-/* The aggregate that most neighbours have; of as many, the one of the higher priority */
+/* How many neighbours of v have aggregate a */
+GPUCSR_HOST_DEVICE int GPUAMGVotes(const GPUAMGWork *w, int v, int a)
+{
+  int count = 0;
+
+  for (int k = w->A.i[v]; k < w->A.i[v + 1]; k++) count += w->agg[w->A.j[k]] == a;
+  return count;
+}
+
+/* The aggregate that most neighbours have; of as many, the one of the higher priority. Most vertices have neighbours of one aggregate alone, which need no votes */
 GPUCSR_HOST_DEVICE void GPUAMGJoinRow(const GPUAMGWork *w, int v)
 {
   const int begin = w->A.i[v], end = w->A.i[v + 1];
   int       best = w->agg[v], have = 0;
 
-  if (best < 0)
-    for (int k = begin; k < end; k++) {
-      const int u = w->A.j[k], a = u == v ? -1 : w->agg[u];
-      int       count = 0;
+  w->out[v] = best;
+  if (best >= 0) return;
+  for (int k = begin; k < end; k++) {
+    const int a = w->agg[w->A.j[k]];
+    int       count;
 
-      if (a < 0 || a == best) continue;
-      if (end - begin <= GPUAMG_COMPARED)
-        for (int q = begin; q < end; q++) count += w->agg[w->A.j[q]] == a;
-      if (best < 0 || count > have || (count == have && GPUAMGHash((uint32_t)a) > GPUAMGHash((uint32_t)best))) {
-        best = a;
-        have = count;
-      }
+    if (a < 0 || a == best) continue;
+    if (best < 0) {
+      best = a;
+      continue;
     }
+    if (!have && end - begin <= GPUAMG_COMPARED) have = GPUAMGVotes(w, v, best);
+    count = end - begin <= GPUAMG_COMPARED ? GPUAMGVotes(w, v, a) : 0;
+    if (count > have || (count == have && GPUAMGHash((uint32_t)a) > GPUAMGHash((uint32_t)best))) {
+      best = a;
+      have = count;
+    }
+  }
   w->out[v] = best;
 }
 
@@ -149,16 +184,30 @@ GPUCSR_HOST_DEVICE void GPUAMGPatternRow(const GPUAMGWork *w, int i)
   for (int c = 0; c < in * w->ns; c++) w->to.j[first + c] = w->agg[v] * w->ns + c;
 }
 
-/* The rows of the near null space that an aggregate has, made orthonormal: those are the values of its tentative prolongator, and the factors are its coarse near null space */
-GPUCSR_HOST_DEVICE void GPUAMGOrthogonalRow(const GPUAMGWork *w, int q)
+/* A sum over the threads that share a row: of one it is its own */
+GPUCSR_HOST_DEVICE double GPUAMGSum(double v, int lanes)
+{
+#if defined(__CUDA_ARCH__)
+  for (int o = lanes / 2; o; o /= 2) v += __shfl_xor_sync(0xffffffffu, v, o);
+#endif
+  (void)lanes;
+  return v;
+}
+
+/*
+  The rows of the near null space that an aggregate has, made orthonormal: those are the values of its tentative prolongator, and the factors are its coarse near null space. Each of so many lanes
+  has some of the members, and none reads another one's rows
+*/
+GPUCSR_HOST_DEVICE void GPUAMGOrthogonalRow(const GPUAMGWork *w, int q, int lane, int lanes)
 {
   const int bs = w->bs, ns = w->ns;
 
 #define GPUAMG_EACH(row) \
-  for (int k_ = w->A.i[q]; k_ < w->A.i[q + 1]; k_++) \
+  for (int k_ = w->A.i[q] + lane; k_ < w->A.i[q + 1]; k_ += lanes) \
     for (int row = w->A.j[k_] * bs; row < (w->A.j[k_] + 1) * bs; row++)
   for (int c = 0; c < ns; c++) {
     double was = 0, sum = 0;
+    int    dead;
 
     GPUAMG_EACH(r)
     {
@@ -167,19 +216,27 @@ GPUCSR_HOST_DEVICE void GPUAMGOrthogonalRow(const GPUAMGWork *w, int q)
       w->to.a[w->to.i[r] + c] = b;
       was += b * b;
     }
-    for (int p = 0; p < ns; p++) w->coarse[((int64_t)q * ns + p) * ns + c] = 0;
+    was = sum = GPUAMGSum(was, lanes);
+    for (int p = 0; p < ns && lane == 0; p++) w->coarse[((int64_t)q * ns + p) * ns + c] = 0;
     for (int again = 0; again < 2; again++)
       for (int p = 0; p < c; p++) {
         double dot = 0;
 
         GPUAMG_EACH(r) dot += w->to.a[w->to.i[r] + p] * w->to.a[w->to.i[r] + c];
+        dot = GPUAMGSum(dot, lanes);
         GPUAMG_EACH(r) w->to.a[w->to.i[r] + c] -= dot * w->to.a[w->to.i[r] + p];
-        w->coarse[((int64_t)q * ns + p) * ns + c] += dot;
+        if (lane == 0) w->coarse[((int64_t)q * ns + p) * ns + c] += dot;
       }
-    GPUAMG_EACH(r) sum += w->to.a[w->to.i[r] + c] * w->to.a[w->to.i[r] + c];
-    w->dead[q * ns + c]                       = !(sum > 1e-16 * was);
-    sum                                       = w->dead[q * ns + c] ? 0 : sqrt(sum);
-    GPUAMG_EACH(r) w->to.a[w->to.i[r] + c]    = sum > 0 ? w->to.a[w->to.i[r] + c] / sum : 0;
+    if (c) {
+      sum = 0;
+      GPUAMG_EACH(r) sum += w->to.a[w->to.i[r] + c] * w->to.a[w->to.i[r] + c];
+      sum = GPUAMGSum(sum, lanes);
+    }
+    dead                                   = !(sum > 1e-16 * was);
+    sum                                    = dead ? 0 : sqrt(sum);
+    GPUAMG_EACH(r) w->to.a[w->to.i[r] + c] = sum > 0 ? w->to.a[w->to.i[r] + c] / sum : 0;
+    if (lane) continue;
+    w->dead[q * ns + c]                       = (unsigned char)dead;
     w->coarse[((int64_t)q * ns + c) * ns + c] = sum;
   }
 #undef GPUAMG_EACH
@@ -225,10 +282,11 @@ GPUCSR_HOST_DEVICE void GPUAMGRow(GPUAMGStep step, const GPUAMGWork *w, int i)
     GPUAMGBeginRow(w, i);
     break;
   case GPUAMG_SPREAD:
-    GPUAMGSpreadRow(w, i);
+    if (w->fresh || GPUAMGOpen(w, step, i)) GPUAMGSpreadRow(w, i, GPUAMGMost(w, i, 0, 1));
     break;
   case GPUAMG_DECIDE:
-    GPUAMGDecideRow(w, i);
+    if (GPUAMGOpen(w, step, i)) GPUAMGDecideRow(w, i, GPUAMGMost(w, i, 0, 1));
+    else w->next[i] = w->key[i];
     break;
   case GPUAMG_ROOTS:
     w->length[i] = GPUAMG_STATUS(w->key[i]) == GPUAMG_ROOT;
@@ -249,7 +307,7 @@ GPUCSR_HOST_DEVICE void GPUAMGRow(GPUAMGStep step, const GPUAMGWork *w, int i)
     GPUAMGPatternRow(w, i);
     break;
   case GPUAMG_ORTHOGONAL:
-    GPUAMGOrthogonalRow(w, i);
+    GPUAMGOrthogonalRow(w, i, 0, 1);
     break;
   case GPUAMG_SMOOTH:
     GPUAMGSmoothRow(w, i);

@@ -45,6 +45,32 @@ static inline unsigned int GPUCSRBlocks(int64_t work, int block)
   return (unsigned int)((work + block - 1) / block);
 }
 
+/* The first of lo, ..., hi - 1 for which below() is false, hi if there is none. Once false, below() stays false */
+template <class I, class F>
+__device__ __forceinline__ I bisect(I lo, I hi, F below)
+{
+  while (lo < hi) {
+    const I mid = lo + (hi - lo) / 2;
+
+    if (below(mid)) lo = mid + 1;
+    else hi = mid;
+  }
+  return lo;
+}
+
+/* The place of column c among those of an ascending row, or -1 */
+__device__ __forceinline__ int find_column(const int *col, int begin, int end, int c)
+{
+  while (begin < end) {
+    const int mid = begin + (end - begin) / 2, at = col[mid];
+
+    if (at == c) return mid;
+    if (at < c) begin = mid + 1;
+    else end = mid;
+  }
+  return -1;
+}
+
 /* Matrix entries are read once: keeps them from pushing x out of the caches */
 template <class T>
 __device__ __forceinline__ T streamed(const T *p)

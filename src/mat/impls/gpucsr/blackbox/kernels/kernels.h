@@ -39,12 +39,11 @@ typedef struct {
 } GPUCSRKernel;
 
 /*
-  Variants with several parts. csr_vector: threads for a row, entries of a load, rows of a thread, which are neighbours or (cyclic) as far apart as
-  there are groups of threads. sell_row: threads for a row, rows whose entries are loaded together; hyb_segment passes its variant on to it
+  Variants with several parts. csr_vector: threads for a row, entries of a load. sell_row: threads for a row, rows whose entries are loaded together;
+  hyb_segment passes its variant on to it
 */
-#define CSR_VECTOR(threads, entries, rows)        (1000 * (rows) + 100 * (entries) + (threads))
-#define CSR_VECTOR_CYCLIC(threads, entries, rows) (-CSR_VECTOR(threads, entries, rows))
-#define SELL_ROW(threads, together)               (100 * (together) + (threads))
+#define CSR_VECTOR(threads, entries) (100 * (entries) + (threads))
+#define SELL_ROW(threads, together)  (100 * (together) + (threads))
 
 GPUCSR_INTERN GPUCSRError GPUCSRKernelFind(const char[], const GPUCSRKernel **);
 GPUCSR_INTERN GPUCSRError GPUCSRKernelGet(int, const GPUCSRKernel **);

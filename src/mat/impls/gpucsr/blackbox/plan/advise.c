@@ -1,8 +1,8 @@
 /*
   Predicts the time of a product, or of an iteration of conjugate gradients with Jacobi, on the CPU and on GPUs.
 
-  The model is that of M. Verschoor and A. C. Jalba (Parallel Computing 2012, section 5): the time of an iteration is that of its parts, each a start and bytes over a rate,
-  and n GPUs take the time of their n-th part, what they exchange, and their meetings. For the product it has the profile's time; the other constants are in sys/machine.h, and
+  The model follows M. Verschoor and A. C. Jalba (Parallel Computing 2012, section 5) with another formula: the time of an iteration is that of its parts, each a start and bytes over
+  a rate, and n GPUs take the time of their n-th part, what they exchange, and their meetings. For the product it has the profile's time; the other constants are in sys/machine.h, and
   docs/results/advise.md says how far predictions are off.
 */
 #include "advise.h"

@@ -2,11 +2,8 @@
 #include "plan.h"
 #include "../kernels/columns.h"
 
-/*
-  z = A x + y for k columns, ldx and ldz apart, of the vector type, on the plan's device in the order of its stream; y, with contiguous columns, may
-  be NULL. xrows and zrows have room for x and z.
-*/
-PetscErrorCode GPUCSRPlanColumns(GPUCSRPlan *P, int k, const void *x, size_t ldx, const void *y, void *z, size_t ldz, void *xrows, void *zrows)
+/* z = A x + y, in the order of the device's stream */
+PetscErrorCode GPUCSRPlanColumns(GPUCSRPlan *P, const GPUCSRColumns *q)
 {
   const GPUCSRStorage *A    = &P->A;
   const GPUCSRType     type = GPUCSRVectorType(A->precision);
@@ -14,13 +11,13 @@ PetscErrorCode GPUCSRPlanColumns(GPUCSRPlan *P, int k, const void *x, size_t ldx
 
   PetscFunctionBegin;
   if (GPUCSRIsCSR(A->format)) {
-    PetscCall(GPUCSRColumnsToRows(A->dev, type, (size_t)A->n, k, x, ldx, xrows));
-    PetscCall(GPUCSRMultRows(A, k, xrows, zrows));
-    PetscCall(GPUCSRRowsToColumns(A->dev, type, (size_t)A->m, k, zrows, y, z, ldz));
+    PetscCall(GPUCSRColumnsToRows(A->dev, type, (size_t)A->n, q->k, q->x, q->ldx, q->xrows));
+    PetscCall(GPUCSRMultRows(A, q->k, q->xrows, q->zrows));
+    PetscCall(GPUCSRRowsToColumns(A->dev, type, (size_t)A->m, q->k, q->zrows, q->y, q->z, q->ldz));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  for (size_t c = 0; c < (size_t)k; c++) {
-    const GPUCSRProduct p = {.alpha = 1, .beta = y ? 1 : 0, .x = (const char *)x + c * ldx * size, .y = y ? (const char *)y + c * (size_t)A->m * size : NULL, .z = (char *)z + c * ldz * size, .last = A->m};
+  for (size_t c = 0; c < (size_t)q->k; c++) {
+    const GPUCSRProduct p = {.alpha = 1, .beta = q->y ? 1 : 0, .x = (const char *)q->x + c * q->ldx * size, .y = q->y ? (const char *)q->y + c * (size_t)A->m * size : NULL, .z = (char *)q->z + c * q->ldz * size, .last = A->m};
 
     PetscCall(GPUCSRPlanProduct(P, &p, A->dev->stream));
   }

@@ -61,18 +61,15 @@ PetscErrorCode GPUCSRPlanMeasure(GPUCSRDevice dev, const GPUCSRRequest *q, GPUCS
     GPUCSRPlan       T = {
             .choice = {k->format, k->kernel, ""}
     };
-    Timed          timed = {&T, p};
-    GPUCSRAttempt  attempt;
-    PetscErrorCode ierr = PETSC_SUCCESS;
+    Timed         timed   = {&T, p};
+    GPUCSRAttempt attempt = {0};
 
-    PetscCall(GPUCSRAttemptBegin(&attempt));
     if (GPUCSRIsCSR(k->format)) {
       T.A           = *csr;
       T.A.work.data = NULL;
-    } else ierr = GPUCSRStorageFromCSR(csr, &P->features, k->format, &T.A);
-    if (!ierr) ierr = GPUCSRPlanPrepare(&T);
-    PetscCall(GPUCSRAttemptEnd(&attempt));
-    if (ierr) { /* too large after all, for instance; after a failure of the device all would fail */
+    } else GPUCSRTry(&attempt, GPUCSRStorageFromCSR(csr, &P->features, k->format, &T.A));
+    GPUCSRThen(&attempt, GPUCSRPlanPrepare(&T));
+    if (attempt.error) { /* too large after all, for instance; after a failure of the device all would fail */
       k->usable = PETSC_FALSE;
       PetscCall(PetscStrncpy(k->why, attempt.message, sizeof(k->why)));
       PetscCall(Forget(&T.A));

@@ -156,7 +156,15 @@ GPUCSR_INTERN PetscErrorCode GPUCSRPlanMeasure(GPUCSRDevice, const GPUCSRRequest
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanProduct(GPUCSRPlan *, const GPUCSRProduct *, GPUCSRStream);
 GPUCSR_INTERN PetscBool      GPUCSRPlanSteps(const GPUCSRPlan *);
 GPUCSR_INTERN PetscBool      GPUCSRPlanSums(const GPUCSRPlan *);
-GPUCSR_INTERN PetscErrorCode GPUCSRPlanColumns(GPUCSRPlan *, int k, const void *x, size_t ldx, const void *y, void *z, size_t ldz, void *xrows, void *zrows);
+/* k columns of the vector type on the plan's device: x and z, ldx and ldz apart; y, without gaps, may be NULL. xrows and zrows have room for x and z */
+typedef struct {
+  int         k;
+  const void *x, *y;
+  void       *z;
+  size_t      ldx, ldz;
+  void       *xrows, *zrows;
+} GPUCSRColumns;
+GPUCSR_INTERN PetscErrorCode GPUCSRPlanColumns(GPUCSRPlan *, const GPUCSRColumns *);
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanHasDiagonal(const GPUCSRPlan *, PetscBool *);
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanDiagonal(GPUCSRPlan *, void *, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanDestroy(GPUCSRPlan *);

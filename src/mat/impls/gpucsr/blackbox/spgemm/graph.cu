@@ -68,11 +68,24 @@ __global__ void roots_kernel(int m, csr T, const int *__restrict__ rank, const u
 #define ROUNDS    8
 #define QUESTIONS 512
 
-static GPUCSRError IndependentSteps(const GPUCSRStorage *A, const GPUCSRStorage *T, const int32_t *order, int least, int32_t *root, unsigned char *state, int *rank, int *left, GPUCSRBool *complete)
+static size_t FlagBytes()
+{
+  return GPUCSRAlignUp(sizeof(int));
+}
+
+static size_t RankBytes(const GPUCSRStorage *A, const int32_t *order)
+{
+  return order ? GPUCSRAlignUp(sizeof(int) * (size_t)A->m) : 0;
+}
+
+/* work: a flag, ranks and states, in one piece */
+static GPUCSRError IndependentSteps(const GPUCSRStorage *A, const GPUCSRStorage *T, const int32_t *order, int least, int32_t *root, char *work, GPUCSRBool *complete)
 {
   const cudaStream_t s      = StreamOf(A);
   const unsigned int blocks = GPUCSRBlocks(A->m, 256);
-  const int         *place  = order ? rank : NULL;
+  int               *left = (int *)work, *rank = (int *)(work + FlagBytes());
+  unsigned char     *state = (unsigned char *)rank + RankBytes(A, order);
+  const int         *place = order ? rank : NULL;
 
   begin_kernel<<<blocks, 256, 0, s>>>(A->m, Arrays(A).i, least, state, order, rank);
   *complete = false;
@@ -92,17 +105,16 @@ static GPUCSRError IndependentSteps(const GPUCSRStorage *A, const GPUCSRStorage 
   return 0;
 }
 
-/* A flag, ranks and states, in one piece */
 GPUCSRError GPUCSRIndependent_CUDA(const GPUCSRStorage *A, const GPUCSRStorage *T, const int32_t *order, int least, int32_t *root, GPUCSRBool *complete)
 {
-  const size_t flag = GPUCSRAlignUp(sizeof(int)), ranks = order ? GPUCSRAlignUp(sizeof(int) * (size_t)A->m) : 0, bytes = flag + ranks + (size_t)A->m;
-  void        *work = NULL;
+  const size_t bytes = FlagBytes() + RankBytes(A, order) + (size_t)A->m;
+  void        *work  = NULL;
   GPUCSRError  ierr;
 
   *complete = true;
   if (!A->m) return 0;
   GPUCSRCall(GPUCSRMalloc(A->dev, bytes, "states of vertices", &work));
-  ierr = IndependentSteps(A, T, order, least, root, (unsigned char *)work + flag + ranks, (int *)((char *)work + flag), (int *)work, complete);
+  ierr = IndependentSteps(A, T, order, least, root, (char *)work, complete);
   GPUCSRCall(GPUCSRFree(A->dev, bytes, &work));
   GPUCSRCall(ierr);
   return 0;

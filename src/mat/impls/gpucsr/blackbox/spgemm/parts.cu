@@ -19,15 +19,7 @@ GPUCSRError GPUCSRRenumber_CUDA(int64_t n, const int32_t *table, int32_t *j, GPU
 /* The first entry with a column from n on, in an ascending row */
 __device__ __forceinline__ int border(const csr &A, int r, int n)
 {
-  int lo = A.i[r], hi = A.i[r + 1];
-
-  while (lo < hi) {
-    const int mid = lo + (hi - lo) / 2;
-
-    if (A.j[mid] < n) lo = mid + 1;
-    else hi = mid;
-  }
-  return lo;
+  return bisect(A.i[r], A.i[r + 1], [&](int k) { return A.j[k] < n; });
 }
 
 __global__ void lengths_kernel(int m, csr A, int n, bool rest, int *__restrict__ length)

@@ -21,69 +21,116 @@ GPUCSRError GPUCSRBound_CUDA(const GPUCSRStorage *A, const GPUCSRStorage *B, int
   return 0;
 }
 
-/* counts[0 ..]: number of rows in each class; then the longest row */
-__global__ void classes_kernel(int m, const int *__restrict__ length, int *counts)
-{
-  __shared__ int part[GPUCSR_ROW_CLASSES + 1];
-  const int      r = blockIdx.x * blockDim.x + threadIdx.x;
+/* What the host is told of all lengths; next: of a class' rows, the first that has none yet */
+struct counts {
+  unsigned long long sum;
+  int                rows[GPUCSR_ROW_CLASSES], longest, next[GPUCSR_ROW_CLASSES];
+};
 
-  if (threadIdx.x <= GPUCSR_ROW_CLASSES) part[threadIdx.x] = 0;
+#define COUNT_THREADS 256
+#define COUNT_BLOCKS  1024u
+
+__global__ void __launch_bounds__(COUNT_THREADS) classes_kernel(int m, const int *__restrict__ length, counts *c)
+{
+  __shared__ counts part;
+  int               rows[GPUCSR_ROW_CLASSES] = {0}, longest = 0;
+  int64_t           sum = 0;
+
+  if (threadIdx.x < GPUCSR_ROW_CLASSES) part.rows[threadIdx.x] = 0;
+  if (threadIdx.x == 0) part.longest = 0;
+  if (threadIdx.x == 0) part.sum = 0;
   __syncthreads();
-  if (r < m) {
-    atomicAdd(part + GPUCSRRowClass(length[r]), 1);
-    atomicMax(part + GPUCSR_ROW_CLASSES, length[r]);
+  for (int64_t r = (int64_t)blockIdx.x * COUNT_THREADS + threadIdx.x; r < m; r += (int64_t)gridDim.x * COUNT_THREADS) {
+    const int n = length[r], at = GPUCSRRowClass(n);
+
+    sum += n;
+    longest = max(longest, n);
+#pragma unroll
+    for (int k = 0; k < GPUCSR_ROW_CLASSES; k++) rows[k] += k == at;
+  }
+  sum = reduce<32>(sum);
+#pragma unroll
+  for (int o = 16; o; o >>= 1) longest = max(longest, __shfl_down_sync(0xffffffffu, longest, o));
+#pragma unroll
+  for (int k = 0; k < GPUCSR_ROW_CLASSES; k++) rows[k] = reduce<32>(rows[k]);
+  if (threadIdx.x % 32 == 0) {
+#pragma unroll
+    for (int k = 0; k < GPUCSR_ROW_CLASSES; k++)
+      if (rows[k]) atomicAdd(part.rows + k, rows[k]);
+    atomicMax(&part.longest, longest);
+    atomicAdd(&part.sum, (unsigned long long)sum);
   }
   __syncthreads();
-  if (threadIdx.x < GPUCSR_ROW_CLASSES && part[threadIdx.x]) atomicAdd(counts + threadIdx.x, part[threadIdx.x]);
-  if (threadIdx.x == GPUCSR_ROW_CLASSES && part[threadIdx.x]) atomicMax(counts + threadIdx.x, part[threadIdx.x]);
+  if (threadIdx.x < GPUCSR_ROW_CLASSES && part.rows[threadIdx.x]) atomicAdd(c->rows + threadIdx.x, part.rows[threadIdx.x]);
+  if (threadIdx.x == 0) atomicMax(&c->longest, part.longest);
+  if (threadIdx.x == 0) atomicAdd(&c->sum, part.sum);
 }
 
 /* The order of a class' rows depends on the timing of blocks; no result depends on it */
-__global__ void deal_kernel(int m, const int *__restrict__ length, int *next, int *rows)
+__global__ void __launch_bounds__(COUNT_THREADS) deal_kernel(int m, const int *__restrict__ length, counts *c, int *rows)
 {
   __shared__ int part[GPUCSR_ROW_CLASSES], from[GPUCSR_ROW_CLASSES];
-  const int      r = blockIdx.x * blockDim.x + threadIdx.x, k = r < m ? GPUCSRRowClass(length[r]) : 0;
+  const int      r = blockIdx.x * COUNT_THREADS + threadIdx.x, k = r < m ? GPUCSRRowClass(length[r]) : 0;
   int            at = 0;
 
   if (threadIdx.x < GPUCSR_ROW_CLASSES) part[threadIdx.x] = 0;
   __syncthreads();
   if (r < m) at = atomicAdd(part + k, 1);
   __syncthreads();
-  if (threadIdx.x < GPUCSR_ROW_CLASSES && part[threadIdx.x]) from[threadIdx.x] = atomicAdd(next + threadIdx.x, part[threadIdx.x]);
+  if (threadIdx.x < GPUCSR_ROW_CLASSES && part[threadIdx.x]) {
+    int first = 0;
+
+    for (int q = 0; q < (int)threadIdx.x; q++) first += c->rows[q];
+    from[threadIdx.x] = first + atomicAdd(c->next + threadIdx.x, part[threadIdx.x]);
+  }
   __syncthreads();
   if (r < m) rows[from[k] + at] = r;
 }
 
-static GPUCSRError ClassifySteps(int m, const int32_t *length, GPUCSRRowClasses *c, GPUCSRDevice dev, int *counts)
+/* rowptr NULL: the classes alone. The scan's memory is behind the counts */
+static GPUCSRError ShapeSteps(int m, const int32_t *length, int32_t *rowptr, size_t bytes, int64_t *nnz, GPUCSRRowClasses *c, GPUCSRDevice dev, char *work)
 {
   const cudaStream_t s = (cudaStream_t)dev->stream;
-  int                host[GPUCSR_ROW_CLASSES + 1];
+  counts             host, *all = (counts *)work;
 
-  GPUCSRCall(dev->ops->zero(dev->id, counts, sizeof(host), s));
-  classes_kernel<<<GPUCSRBlocks(m, 256), 256, 0, s>>>(m, length, counts);
+  GPUCSRCall(dev->ops->zero(dev->id, all, sizeof(host), s));
+  classes_kernel<<<GPUCSRMin(GPUCSRBlocks(m, COUNT_THREADS), COUNT_BLOCKS), COUNT_THREADS, 0, s>>>(m, length, all);
   GPUCSRCheckLaunch("spgemm (classes)");
-  GPUCSRCall(dev->ops->copy(dev->id, host, counts, sizeof(host), GPUCSR_TO_HOST, s));
-  GPUCSRCall(dev->ops->streamsynchronize(dev->id, s));
-  c->longest  = host[GPUCSR_ROW_CLASSES];
-  c->first[0] = 0;
-  for (int k = 0; k < GPUCSR_ROW_CLASSES; k++) c->first[k + 1] = c->first[k] + host[k];
-  GPUCSRCall(dev->ops->copy(dev->id, counts, c->first, sizeof(int) * GPUCSR_ROW_CLASSES, GPUCSR_TO_DEVICE, s));
-  deal_kernel<<<GPUCSRBlocks(m, 256), 256, 0, s>>>(m, length, counts, c->rows);
+  deal_kernel<<<GPUCSRBlocks(m, COUNT_THREADS), COUNT_THREADS, 0, s>>>(m, length, all, c->rows);
   GPUCSRCheckLaunch("spgemm (deal)");
+  if (rowptr) GPUCSR_CUDA(cub::DeviceScan::ExclusiveSum(work + GPUCSRAlignUp(sizeof(host)), bytes, length, rowptr, m + 1, s));
+  GPUCSRCall(dev->ops->copy(dev->id, &host, all, sizeof(host), GPUCSR_TO_HOST, s));
+  GPUCSRCall(dev->ops->streamsynchronize(dev->id, s));
+  if (nnz) *nnz = (int64_t)host.sum;
+  c->longest  = host.longest;
+  c->first[0] = 0;
+  for (int k = 0; k < GPUCSR_ROW_CLASSES; k++) c->first[k + 1] = c->first[k] + host.rows[k];
+  return 0;
+}
+
+GPUCSRError GPUCSRShape_CUDA(int m, const int32_t *length, int32_t *rowptr, int64_t *nnz, GPUCSRRowClasses *c, GPUCSRDevice dev)
+{
+  void       *work = NULL;
+  size_t      scan = 0;
+  GPUCSRError ierr;
+
+  if (nnz) *nnz = 0;
+  if (!m) {
+    if (rowptr) GPUCSRCall(dev->ops->zero(dev->id, rowptr, sizeof(*rowptr), dev->stream));
+    return 0;
+  }
+  if (rowptr) GPUCSR_CUDA(cub::DeviceScan::ExclusiveSum(NULL, scan, length, rowptr, m + 1, (cudaStream_t)dev->stream));
+  const size_t bytes = GPUCSRAlignUp(sizeof(counts)) + scan;
+  GPUCSRCall(GPUCSRMalloc(dev, bytes, "rows by class", &work));
+  ierr = ShapeSteps(m, length, rowptr, scan, nnz, c, dev, (char *)work);
+  GPUCSRCall(GPUCSRFree(dev, bytes, &work));
+  GPUCSRCall(ierr);
   return 0;
 }
 
 GPUCSRError GPUCSRClassify_CUDA(int m, const int32_t *length, GPUCSRRowClasses *c, GPUCSRDevice dev)
 {
-  void        *counts = NULL;
-  const size_t bytes  = sizeof(int) * (GPUCSR_ROW_CLASSES + 1);
-  GPUCSRError  ierr;
-
-  if (!m) return 0;
-  GPUCSRCall(GPUCSRMalloc(dev, bytes, "rows by class", &counts));
-  ierr = ClassifySteps(m, length, c, dev, (int *)counts);
-  GPUCSRCall(GPUCSRFree(dev, bytes, &counts));
-  GPUCSRCall(ierr);
+  GPUCSRCall(GPUCSRShape_CUDA(m, length, NULL, NULL, c, dev));
   return 0;
 }
 

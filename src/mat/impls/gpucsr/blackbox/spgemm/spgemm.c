@@ -36,9 +36,9 @@ PetscErrorCode GPUCSRRowClassesDestroy(GPUCSRDevice dev, GPUCSRRowClasses *c)
 static PetscErrorCode Classify(GPUCSRDevice dev, int m, const int32_t *length, GPUCSRRowClasses *c)
 {
   PetscFunctionBegin;
-  PetscCall(GPUCSRRowClassesDestroy(dev, c));
+  if (c->m != m) PetscCall(GPUCSRRowClassesDestroy(dev, c));
   c->m = m;
-  PetscCall(GPUCSRMalloc(dev, sizeof(int32_t) * (size_t)m, "rows by class", (void **)&c->rows));
+  if (!c->rows) PetscCall(GPUCSRMalloc(dev, sizeof(int32_t) * (size_t)m, "rows by class", (void **)&c->rows));
   PetscCall((*GPUCSRSpGEMMOf(dev)->classify)(m, length, c, dev));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -54,9 +54,8 @@ static PetscErrorCode SymbolicSteps(const GPUCSRStorage *A, const GPUCSRStorage 
   PetscCall((*ops->bound)(A, B, length));
   PetscCall(Classify(dev, m, length, classes));
   PetscCall((*ops->count)(A, B, classes, length));
-  PetscCall((*ops->scan)(m, length, rowptr, &nnz, dev));
+  PetscCall((*ops->shape)(m, length, rowptr, &nnz, classes, dev));
   PetscCheck(nnz <= INT32_MAX - 1024, PETSC_COMM_SELF, PETSC_ERR_SUP, "A product of %d rows, %d columns and %" PetscInt64_FMT " nonzeros does not fit the 32-bit indices of the device formats", m, B->n, (PetscInt64)nnz);
-  PetscCall(Classify(dev, m, length, classes));
   PetscCall(GPUCSRCSRCreate(dev, m, B->n, nnz, C));
   PetscCall(dev->ops->copy(dev->id, C->array[CSR_ROWPTR].data, rowptr, sizeof(int32_t) * ((size_t)m + 1), GPUCSR_ON_DEVICE, dev->stream));
   PetscCall((*ops->fill)(A, B, classes, C));
@@ -97,6 +96,14 @@ PetscErrorCode GPUCSRSpGEMMNumeric(const GPUCSRStorage *A, const GPUCSRStorage *
   PetscFunctionBegin;
   PetscCall((*GPUCSRSpGEMMOf(A->dev)->numeric)(A, B, classes, C, &lost));
   PetscCheck(!lost, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "The product has entries that its pattern has no place for: the pattern of a factor changed since, make it again with MAT_INITIAL_MATRIX");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The same where neither pattern has changed since: the host does not wait */
+PetscErrorCode GPUCSRSpGEMMValues(const GPUCSRStorage *A, const GPUCSRStorage *B, const GPUCSRRowClasses *classes, GPUCSRStorage *C)
+{
+  PetscFunctionBegin;
+  PetscCall((*GPUCSRSpGEMMOf(A->dev)->numeric)(A, B, classes, C, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -366,6 +373,14 @@ static PetscErrorCode Scan_Host(int m, const int32_t *length, int32_t *rowptr, i
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode Shape_Host(int m, const int32_t *length, int32_t *rowptr, int64_t *nnz, GPUCSRRowClasses *c, GPUCSRDevice dev)
+{
+  PetscFunctionBegin;
+  PetscCall(Scan_Host(m, length, rowptr, nnz, dev));
+  PetscCall(Classify_Host(m, length, c, dev));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static int Ascending(const void *a, const void *b)
 {
   const int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
@@ -394,12 +409,12 @@ static PetscErrorCode Fill_Host(const GPUCSRStorage *A, const GPUCSRStorage *B, 
 static PetscErrorCode Numeric_Host(const GPUCSRStorage *A, const GPUCSRStorage *B, const GPUCSRRowClasses *classes, GPUCSRStorage *C, GPUCSRBool *lost)
 {
   const Rows a = RowsOf(A), b = RowsOf(B), c = RowsOf(C);
-  double    *to = (double *)C->array[CSR_VAL].data;
+  double    *to   = (double *)C->array[CSR_VAL].data;
+  GPUCSRBool gone = PETSC_FALSE;
   int32_t   *at; /* place in C of a column of the row, if C has it */
 
   PetscFunctionBegin;
   PetscCall(GPUCSRWaitStreamOnHost(A->dev->stream));
-  *lost = PETSC_FALSE;
   PetscCall(Marks(B->n, &at));
   for (int k = 0; k < C->m; k++) {
     const int r = classes->rows[k];
@@ -412,12 +427,13 @@ static PetscErrorCode Numeric_Host(const GPUCSRStorage *A, const GPUCSRStorage *
       for (int32_t q = b.i[a.j[s]]; q < b.i[a.j[s] + 1]; q++) {
         const int32_t p = at[b.j[q]];
 
-        if (p < c.i[r] || p >= c.i[r + 1]) *lost = PETSC_TRUE;
+        if (p < c.i[r] || p >= c.i[r + 1]) gone = PETSC_TRUE;
         else to[p] += a.a[s] * b.a[q];
       }
     }
   }
   PetscCall(PetscFree(at));
+  if (lost) *lost = gone;
   PetscCall(GPUCSRLaunched(A->dev, "spgemm (numeric)"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -521,4 +537,5 @@ static PetscErrorCode AXPY_Host(double f, const GPUCSRStorage *X, GPUCSRStorage 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const GPUCSRSpGEMMOps GPUCSRSpGEMM_host = {Bound_Host, Classify_Host, Count_Host, Scan_Host, Fill_Host, Numeric_Host, Independent_Host, Beside_Host, Stacked_Host, Normalize_Host, AXPY_Host, GPUCSRRenumber_Host, GPUCSRLengths_Host, GPUCSRPart_Host};
+const GPUCSRSpGEMMOps GPUCSRSpGEMM_host = {Bound_Host,  Classify_Host, Count_Host,     Scan_Host, Shape_Host,          Fill_Host,          Numeric_Host,   Independent_Host,
+                                           Beside_Host, Stacked_Host,  Normalize_Host, AXPY_Host, GPUCSRRenumber_Host, GPUCSRLengths_Host, GPUCSRPart_Host};

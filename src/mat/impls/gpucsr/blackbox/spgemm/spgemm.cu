@@ -101,24 +101,54 @@ __device__ int total_of(const group<G> &g, int n, int *total)
   }
 }
 
-/* One row: counts the columns of its product, or writes them in any order (they are sorted afterwards) */
+/* Ascending order of n numbers in fast memory, which has places up to the next power of two: a bitonic network */
+template <int G>
+__device__ void sort(const group<G> &g, int n, int *list)
+{
+  int size = 1;
+
+  while (size < n) size *= 2;
+  for (int p = n + g.lane; p < size; p += G) list[p] = INT_MAX;
+  for (int run = 2; run <= size; run *= 2)
+    for (int step = run / 2; step; step /= 2) {
+      g.sync();
+      for (int t = g.lane; t < size / 2; t += G) {
+        const int i = 2 * t - (t & (step - 1)), a = list[i], b = list[i + step];
+
+        if ((a > b) == ((i & run) == 0)) {
+          list[i]        = b;
+          list[i + step] = a;
+        }
+      }
+    }
+  g.sync();
+}
+
+/* One row: counts the columns of its product, or writes them: ascending with a list in fast memory, half the size of the table, else (NULL) in any order */
 template <int G, bool WRITE>
-__device__ void pattern_row(const group<G> &g, const csr &A, const csr &B, int r, int W, int *key, int bits, int *shared, int *length, const int *rowptr, int *col)
+__device__ void pattern_row(const group<G> &g, const csr &A, const csr &B, int r, int W, int *key, int bits, int *shared, int *list, int *length, const int *rowptr, int *col)
 {
   const int size = 1 << bits;
 
   for (int s = g.lane; s < size; s += G) key[s] = -1;
-  if (WRITE && g.lane == 0) *shared = WRITE ? rowptr[r] : 0;
+  if (WRITE && g.lane == 0) *shared = 0;
   g.sync();
   const int n = gather(g, A, B, r, W, key, bits);
   if constexpr (WRITE) {
+    const int  first = rowptr[r], room = rowptr[r + 1] - first;
+    int *const to = list ? list : col + first;
+
     g.sync();
-    const int end = rowptr[r + 1];
     for (int s = g.lane; s < size; s += G) {
       if (key[s] < 0) continue;
       const int at = atomicAdd(shared, 1);
 
-      if (at < end) col[at] = key[s];
+      if (at < room) to[at] = key[s];
+    }
+    g.sync();
+    if (list) {
+      sort(g, room, list);
+      for (int p = g.lane; p < room; p += G) col[first + p] = list[p];
     }
   } else {
     const int all = total_of(g, n, shared);
@@ -131,13 +161,13 @@ __device__ void pattern_row(const group<G> &g, const csr &A, const csr &B, int r
 template <int G, int BITS, bool WRITE>
 __global__ void __launch_bounds__(threads_of(G)) pattern_kernel(int n, const int *__restrict__ rows, csr A, csr B, int W, int *length, const int *rowptr, int *col)
 {
-  constexpr int  ROWS = threads_of(G) / G;
-  __shared__ int key[ROWS << BITS], shared[ROWS];
+  constexpr int  ROWS = threads_of(G) / G, LIST = WRITE ? 1 << (BITS - 1) : 0;
+  __shared__ int key[ROWS << BITS], shared[ROWS], list[ROWS * LIST + 1];
   const int      slot = threadIdx.x / G, k = blockIdx.x * ROWS + slot;
   const group<G> g;
 
   if (k >= n) return; /* whole groups leave; a group that is a block never does */
-  pattern_row<G, WRITE>(g, A, B, rows[k], W, key + (slot << BITS), BITS, shared + slot, length, rowptr, col);
+  pattern_row<G, WRITE>(g, A, B, rows[k], W, key + (slot << BITS), BITS, shared + slot, list + slot * LIST, length, rowptr, col);
 }
 
 /* Rows too long for fast memory: one block each, with a table of 2^most places in work */
@@ -153,7 +183,7 @@ __global__ void __launch_bounds__(LONG) pattern_long_kernel(int n, const int *__
 
     while (bits < most && ((int64_t)1 << bits) < 2 * (int64_t)bound) bits++;
     __syncthreads(); /* length[r] is read before it is written */
-    pattern_row<LONG, WRITE>(g, A, B, r, W, work + ((size_t)blockIdx.x << most), bits, &shared, length, rowptr, col);
+    pattern_row<LONG, WRITE>(g, A, B, r, W, work + ((size_t)blockIdx.x << most), bits, &shared, NULL, length, rowptr, col);
   }
 }
 
@@ -273,7 +303,7 @@ static GPUCSRError LongWork(const GPUCSRStorage *A, const GPUCSRRowClasses *c, i
 #define CLASS_ROWS(k) const int n = c->first[k + 1] - c->first[k], *rows = c->rows + c->first[k]
 
 template <bool WRITE>
-static GPUCSRError Pattern(const GPUCSRStorage *SA, const GPUCSRStorage *SB, const GPUCSRRowClasses *c, int *length, const int *rowptr, int *col)
+static GPUCSRError Pattern(const GPUCSRStorage *SA, const GPUCSRStorage *SB, const GPUCSRRowClasses *c, int *length, const int *rowptr, int *col, int *loose)
 {
   const csr          A = Arrays(SA), B = Arrays(SB);
   const cudaStream_t s = StreamOf(SA);
@@ -298,7 +328,7 @@ static GPUCSRError Pattern(const GPUCSRStorage *SA, const GPUCSRStorage *SB, con
     cudaError_t err;
 
     GPUCSRCall(LongWork(SA, c, 1, &most, &blocks, &bytes, &work));
-    pattern_long_kernel<WRITE><<<blocks, LONG, 0, s>>>(n, rows, A, B, Sharing(SB, 32), most, (int *)work, length, rowptr, col);
+    pattern_long_kernel<WRITE><<<blocks, LONG, 0, s>>>(n, rows, A, B, Sharing(SB, 32), most, (int *)work, length, rowptr, loose);
     err = cudaGetLastError();
     GPUCSRCall(GPUCSRFree(SA->dev, bytes, &work));
     GPUCSRCheck(err == cudaSuccess, GPUCSR_ERR_GPU, "Launch of spgemm (long rows) failed with %s", cudaGetErrorString(err));
@@ -308,26 +338,53 @@ static GPUCSRError Pattern(const GPUCSRStorage *SA, const GPUCSRStorage *SB, con
 
 static GPUCSRError Count_CUDA(const GPUCSRStorage *A, const GPUCSRStorage *B, const GPUCSRRowClasses *c, int32_t *length)
 {
-  GPUCSRCall(Pattern<false>(A, B, c, length, NULL, NULL));
+  GPUCSRCall(Pattern<false>(A, B, c, length, NULL, NULL, NULL));
   return 0;
+}
+
+__global__ void segments_kernel(int n, const int *__restrict__ rows, const int *__restrict__ rowptr, int *begin, int *end)
+{
+  const int k = blockIdx.x * blockDim.x + threadIdx.x;
+
+  if (k >= n) return;
+  begin[k] = rowptr[rows[k]];
+  end[k]   = rowptr[rows[k] + 1];
+}
+
+/* Columns of the last class' rows, written in any order and then sorted; work: a column each, then twice a number a row */
+static GPUCSRError FillLong(const GPUCSRStorage *A, const GPUCSRStorage *B, const GPUCSRRowClasses *c, GPUCSRStorage *C, int *work)
+{
+  CLASS_ROWS(6);
+  const cudaStream_t s      = StreamOf(C);
+  const int         *rowptr = (const int *)C->array[CSR_ROWPTR].data;
+  int               *col = (int *)C->array[CSR_COL].data, *begin = work + C->nnz, *end = begin + n;
+  size_t             some = 0;
+  void              *temp = NULL;
+  GPUCSRError        ierr;
+
+  GPUCSR_CUDA(cub::DeviceSegmentedSort::SortKeys(NULL, some, (const int *)work, col, (int)C->nnz, n, begin, end, s));
+  GPUCSRCall(GPUCSRMalloc(C->dev, some, "sort of a product's columns", &temp));
+  ierr = Pattern<true>(A, B, c, NULL, rowptr, col, work);
+  if (!ierr) segments_kernel<<<GPUCSRBlocks(n, 256), 256, 0, s>>>(n, rows, rowptr, begin, end);
+  if (!ierr && cub::DeviceSegmentedSort::SortKeys(temp, some, (const int *)work, col, (int)C->nnz, n, begin, end, s) != cudaSuccess) ierr = GPUCSR_ERR_GPU;
+  GPUCSRCall(GPUCSRFree(C->dev, some, &temp));
+  return ierr;
 }
 
 static GPUCSRError Fill_CUDA(const GPUCSRStorage *A, const GPUCSRStorage *B, const GPUCSRRowClasses *c, GPUCSRStorage *C)
 {
-  const int   *rowptr = (const int *)C->array[CSR_ROWPTR].data;
-  int         *col    = (int *)C->array[CSR_COL].data;
-  const size_t bytes  = sizeof(int) * (size_t)C->nnz;
-  size_t       some   = 0;
-  void        *loose = NULL, *temp = NULL;
+  const int    n     = c->first[GPUCSR_ROW_CLASSES] - c->first[GPUCSR_ROW_CLASSES - 1];
+  const size_t bytes = sizeof(int) * ((size_t)C->nnz + 2 * (size_t)n);
+  void        *loose = NULL;
   GPUCSRError  ierr;
 
   if (!C->nnz) return 0;
-  GPUCSR_CUDA(cub::DeviceSegmentedSort::SortKeys(NULL, some, (const int *)col, col, (int)C->nnz, C->m, rowptr, rowptr + 1, StreamOf(C)));
+  if (!n) {
+    GPUCSRCall(Pattern<true>(A, B, c, NULL, (const int *)C->array[CSR_ROWPTR].data, (int *)C->array[CSR_COL].data, NULL));
+    return 0;
+  }
   GPUCSRCall(GPUCSRMalloc(C->dev, bytes, "columns of a product", &loose));
-  ierr = GPUCSRMalloc(C->dev, some, "sort of a product's columns", &temp);
-  if (!ierr) ierr = Pattern<true>(A, B, c, NULL, rowptr, (int *)loose);
-  if (!ierr && cub::DeviceSegmentedSort::SortKeys(temp, some, (const int *)loose, col, (int)C->nnz, C->m, rowptr, rowptr + 1, StreamOf(C)) != cudaSuccess) ierr = GPUCSR_ERR_GPU;
-  GPUCSRCall(GPUCSRFree(C->dev, some, &temp));
+  ierr = FillLong(A, B, c, C, (int *)loose);
   GPUCSRCall(GPUCSRFree(C->dev, bytes, &loose));
   GPUCSRCheck(ierr != GPUCSR_ERR_GPU, GPUCSR_ERR_GPU, "The pattern of a product could not be computed on the device");
   GPUCSRCall(ierr);
@@ -386,12 +443,12 @@ static GPUCSRError Numeric_CUDA(const GPUCSRStorage *A, const GPUCSRStorage *B, 
   GPUCSRCall(GPUCSRMalloc(dev, sizeof(int), "a product's flag", &flag));
   ierr = dev->ops->zero(dev->id, flag, sizeof(int), dev->stream);
   if (!ierr) ierr = NumericLaunch(A, B, c, C, (int *)flag);
-  if (!ierr) ierr = ReadInt(A, flag, &yes);
+  if (!ierr && lost) ierr = ReadInt(A, flag, &yes);
   GPUCSRCall(GPUCSRFree(dev, sizeof(int), &flag));
   GPUCSRCall(ierr);
-  *lost = yes ? true : false;
+  if (lost) *lost = yes ? true : false;
   return 0;
 }
 
-const GPUCSRSpGEMMOps GPUCSRSpGEMM_cuda = {GPUCSRBound_CUDA,  GPUCSRClassify_CUDA, Count_CUDA,           GPUCSRScan_CUDA, Fill_CUDA,           Numeric_CUDA,       GPUCSRIndependent_CUDA,
+const GPUCSRSpGEMMOps GPUCSRSpGEMM_cuda = {GPUCSRBound_CUDA,  GPUCSRClassify_CUDA, Count_CUDA,           GPUCSRScan_CUDA, GPUCSRShape_CUDA,    Fill_CUDA,          Numeric_CUDA,   GPUCSRIndependent_CUDA,
                                            GPUCSRBeside_CUDA, GPUCSRStacked_CUDA,  GPUCSRNormalize_CUDA, GPUCSRAXPY_CUDA, GPUCSRRenumber_CUDA, GPUCSRLengths_CUDA, GPUCSRPart_CUDA};

@@ -34,6 +34,7 @@ extern "C" {
 GPUCSR_INTERN GPUCSRError GPUCSRBound_CUDA(const GPUCSRStorage *A, const GPUCSRStorage *B, int32_t *length);
 GPUCSR_INTERN GPUCSRError GPUCSRClassify_CUDA(int m, const int32_t *length, GPUCSRRowClasses *c, GPUCSRDevice dev);
 GPUCSR_INTERN GPUCSRError GPUCSRScan_CUDA(int m, const int32_t *length, int32_t *rowptr, int64_t *nnz, GPUCSRDevice dev);
+GPUCSR_INTERN GPUCSRError GPUCSRShape_CUDA(int m, const int32_t *length, int32_t *rowptr, int64_t *nnz, GPUCSRRowClasses *c, GPUCSRDevice dev);
 
 /* graph.cu */
 GPUCSR_INTERN GPUCSRError GPUCSRIndependent_CUDA(const GPUCSRStorage *A, const GPUCSRStorage *T, const int32_t *order, int least, int32_t *root, GPUCSRBool *complete);

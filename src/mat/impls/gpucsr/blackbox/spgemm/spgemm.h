@@ -40,9 +40,11 @@ typedef struct {
   GPUCSRError (*count)(const GPUCSRStorage *A, const GPUCSRStorage *B, const GPUCSRRowClasses *, int32_t *length);
   /* rowptr from m + 1 lengths, the last of which is ignored; nnz: their sum */
   GPUCSRError (*scan)(int m, const int32_t *length, int32_t *rowptr, int64_t *nnz, GPUCSRDevice);
+  /* both of the same lengths, after one wait */
+  GPUCSRError (*shape)(int m, const int32_t *length, int32_t *rowptr, int64_t *nnz, GPUCSRRowClasses *, GPUCSRDevice);
   /* columns of C, ascending, from its row pointers */
   GPUCSRError (*fill)(const GPUCSRStorage *A, const GPUCSRStorage *B, const GPUCSRRowClasses *, GPUCSRStorage *C);
-  /* values of C; lost: an entry of the product has no place in C */
+  /* values of C; lost: an entry of the product has no place in C; NULL: this is not asked, and nothing is waited for */
   GPUCSRError (*numeric)(const GPUCSRStorage *A, const GPUCSRStorage *B, const GPUCSRRowClasses *, GPUCSRStorage *C, GPUCSRBool *lost);
   /*
     A maximal independent set of the graph A, the one that greedy selection in this order finds, order NULL: by row number. A vertex that is reached
@@ -78,6 +80,7 @@ GPUCSR_INTERN GPUCSRError GPUCSRPartColumns(const GPUCSRStorage *A, int n, GPUCS
 GPUCSR_INTERN GPUCSRError GPUCSRCSRCreate(GPUCSRDevice, int m, int n, int64_t nnz, GPUCSRStorage *);
 GPUCSR_INTERN GPUCSRError GPUCSRSpGEMMSymbolic(const GPUCSRStorage *A, const GPUCSRStorage *B, GPUCSRStorage *C, GPUCSRRowClasses *);
 GPUCSR_INTERN GPUCSRError GPUCSRSpGEMMNumeric(const GPUCSRStorage *A, const GPUCSRStorage *B, const GPUCSRRowClasses *, GPUCSRStorage *C);
+GPUCSR_INTERN GPUCSRError GPUCSRSpGEMMValues(const GPUCSRStorage *A, const GPUCSRStorage *B, const GPUCSRRowClasses *, GPUCSRStorage *C);
 GPUCSR_INTERN GPUCSRError GPUCSRRowClassesOf(const GPUCSRStorage *C, GPUCSRRowClasses *);
 GPUCSR_INTERN GPUCSRError GPUCSRRowClassesDestroy(GPUCSRDevice, GPUCSRRowClasses *);
 GPUCSR_INTERN GPUCSRError GPUCSRTransposeStorage(const GPUCSRStorage *A, GPUCSRStorage *T, int32_t **map);

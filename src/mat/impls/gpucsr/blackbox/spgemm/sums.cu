@@ -60,14 +60,8 @@ __global__ void axpy_kernel(int m, double f, csr X, const int *__restrict__ yrow
   const int first = yrow[r], end = yrow[r + 1];
   for (int q = X.i[r] + (int)(threadIdx.x % 8); q < X.i[r + 1]; q += 8) {
     const int c  = X.j[q];
-    int       lo = first, hi = end;
+    int       lo = bisect(first, end, [=](int k) { return ycol[k] < c; });
 
-    while (lo < hi) {
-      const int mid = lo + (hi - lo) / 2;
-
-      if (ycol[mid] < c) lo = mid + 1;
-      else hi = mid;
-    }
     if (lo == end || ycol[lo] != c)
       for (lo = first; lo < end && ycol[lo] != c; lo++)
         ;

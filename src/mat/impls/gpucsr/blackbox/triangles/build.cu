@@ -185,9 +185,15 @@ static GPUCSRError Order(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRTrian
   return 0;
 }
 
-static GPUCSRError RunsWith(GPUCSRDevice dev, const GPUCSRTriangle *T, int64_t *unique, size_t list, size_t bytes, int *n, int64_t **key, int **rows, GPUCSRStream st)
+/* Numbers of a list with one for each row, rounded up to align the next list */
+static size_t RunsRoom(const GPUCSRTriangle *T)
 {
-  int *count = (int *)(unique + list), *number = count + list;
+  return ((size_t)T->n + 63) / 64 * 64;
+}
+
+static GPUCSRError RunsWith(GPUCSRDevice dev, const GPUCSRTriangle *T, int64_t *unique, size_t bytes, int *n, int64_t **key, int **rows, GPUCSRStream st)
+{
+  int *count = (int *)(unique + RunsRoom(T)), *number = count + RunsRoom(T);
 
   GPUCSR_CUDA(cub::DeviceRunLengthEncode::Encode(number + 64, bytes, T->key, unique, count, number, T->n, (cudaStream_t)st));
   GPUCSRCall(GPUCSRDownload(dev, n, GPUCSR_INT32, number, GPUCSR_INT32, 1, false, st));
@@ -200,18 +206,17 @@ static GPUCSRError RunsWith(GPUCSRDevice dev, const GPUCSRTriangle *T, int64_t *
 
 static GPUCSRError Runs(GPUCSRDevice dev, const GPUCSRTriangle *T, int *n, int64_t **key, int **rows, GPUCSRStream st)
 {
-  const size_t list  = ((size_t)T->n + 63) / 64 * 64;
-  size_t       bytes = 0, all;
-  int64_t     *work  = NULL;
+  size_t   bytes = 0, all;
+  int64_t *work  = NULL;
 
   *n    = 0;
   *key  = NULL;
   *rows = NULL;
   if (!T->n) return 0;
   GPUCSR_CUDA(cub::DeviceRunLengthEncode::Encode(NULL, bytes, T->key, work, T->order, T->order, T->n, (cudaStream_t)st));
-  all = bytes + 12 * list + sizeof(int) * 64;
+  all = bytes + 12 * RunsRoom(T) + sizeof(int) * 64;
   GPUCSRCall(GPUCSRMalloc(dev, all, "levels of a triangle", (void **)&work));
-  const GPUCSRError ierr = RunsWith(dev, T, work, list, bytes, n, key, rows, st);
+  const GPUCSRError ierr = RunsWith(dev, T, work, bytes, n, key, rows, st);
   if (ierr) {
     GPUCSRHostFree((void **)key);
     GPUCSRHostFree((void **)rows);
@@ -322,18 +327,6 @@ static GPUCSRError Collect(int n, const int *ptr, const int *index, const double
   return 0;
 }
 
-__device__ __forceinline__ int find(const int *__restrict__ j, int begin, int end, int c)
-{
-  while (begin < end) {
-    const int mid = begin + (end - begin) / 2, at = j[mid];
-
-    if (at == c) return mid;
-    if (at < c) begin = mid + 1;
-    else end = mid;
-  }
-  return -1;
-}
-
 /* A warp a row; the factor's values must be zero before */
 __global__ void scatter_kernel(const int *__restrict__ ai, const int *__restrict__ aj, const double *__restrict__ aa, const int *__restrict__ row, const int *__restrict__ column, GPUCSRFactorCSR F)
 {
@@ -342,7 +335,7 @@ __global__ void scatter_kernel(const int *__restrict__ ai, const int *__restrict
   if (r >= F.n) return;
   const int from = row ? row[r] : r;
   for (int e = ai[from] + lane; e < ai[from + 1]; e += 32) {
-    const int at = find(F.j, F.i[r], F.i[r + 1], column ? column[aj[e]] : aj[e]);
+    const int at = find_column(F.j, F.i[r], F.i[r + 1], column ? column[aj[e]] : aj[e]);
 
     if (at >= 0) F.a[at] = aa[e];
   }
@@ -362,7 +355,7 @@ __global__ void mirror_kernel(GPUCSRFactorCSR F)
 
   if (r >= F.n) return;
   for (int e = F.diag[r] + 1; e < F.i[r + 1]; e++) {
-    const int k = F.j[e], at = find(F.j, F.i[k], F.diag[k], r);
+    const int k = F.j[e], at = find_column(F.j, F.i[k], F.diag[k], r);
 
     F.a[e] = at < 0 ? 0 : F.a[at];
   }

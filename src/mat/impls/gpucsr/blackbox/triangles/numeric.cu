@@ -15,18 +15,6 @@
 #define NUMERIC_STAGED 1024 /* entries of rows above in shared memory, at most */
 #define NUMERIC_LOADS  4    /* loads of a lane before the first is used */
 
-__device__ __forceinline__ int bisect(const int *j, int begin, int end, int c)
-{
-  while (begin < end) {
-    const int mid = begin + (end - begin) / 2, at = j[mid];
-
-    if (at == c) return mid;
-    if (at < c) begin = mid + 1;
-    else end = mid;
-  }
-  return -1;
-}
-
 /* A row that is being factored */
 struct Row {
   int        r, nlower, length;
@@ -79,7 +67,7 @@ __device__ __forceinline__ int stage(const GPUCSRFactorCSR &F, const Row &R, int
       if (end <= t) g += o;
     }
     const int      q = __shfl_sync(all, begin - before, g) + t, c = t < total ? F.j[q] : -1;
-    const int      at   = t < total ? bisect(R.col, SYMMETRIC ? R.nlower : e0 + g + 1, R.length, c) : -1;
+    const int      at   = t < total ? find_column(R.col, SYMMETRIC ? R.nlower : e0 + g + 1, R.length, c) : -1;
     const unsigned mask = __ballot_sync(all, at >= 0);
 
     if (at >= 0) {
@@ -191,7 +179,7 @@ __device__ __noinline__ void eliminate_long(const GPUCSRFactorCSR &F, const Row 
   __syncwarp();
   fence();
   if (SYMMETRIC) {
-    const int at = bisect(F.j, begin, end, R.r);
+    const int at = find_column(F.j, begin, end, R.r);
 
     m = at < 0 ? 0 : look(F.a + at);
     if (at < 0 && lane == 0) pivots[1] = 1;
@@ -199,7 +187,7 @@ __device__ __noinline__ void eliminate_long(const GPUCSRFactorCSR &F, const Row 
   m *= d;
   if (m != 0)
     for (int q = begin + lane; q < end; q += 32) {
-      const int at = bisect(R.col, SYMMETRIC ? R.nlower : e + 1, R.length, F.j[q]);
+      const int at = find_column(R.col, SYMMETRIC ? R.nlower : e + 1, R.length, F.j[q]);
 
       if (at >= 0) R.val[at] -= m * look(F.a + q);
     }
@@ -293,32 +281,39 @@ extern "C" {
 GPUCSR_INTERN GPUCSRError GPUCSRFactor_CUDA(GPUCSRDevice, GPUCSRFactorCSR *, GPUCSRBool, const int *, GPUCSRPivotRule, double, GPUCSRPivots *, GPUCSRStream);
 }
 
-static GPUCSRError FactorWith(GPUCSRDevice dev, GPUCSRFactorCSR *F, GPUCSRBool symmetric, const int *order, GPUCSRPivotRule rule, double tolerance, int *d, int *trouble, int found[2], GPUCSRStream s)
+/* Pivots of a factorization, on the host and at d on the device; trouble: in page-locked memory */
+struct Found {
+  int pivots[2], *d, *trouble;
+};
+
+static GPUCSRError FactorWith(GPUCSRDevice dev, GPUCSRFactorCSR *F, GPUCSRBool symmetric, const int *order, GPUCSRPivotRule rule, double tolerance, Found *f, GPUCSRStream s)
 {
-  GPUCSRCall(GPUCSRUpload(dev, d, GPUCSR_INT32, found, GPUCSR_INT32, 2, false, s, NULL));
-  if (symmetric) GPUCSRCall(LaunchFactor<true>(dev, F, order, rule, tolerance, d, trouble, (cudaStream_t)s));
-  else GPUCSRCall(LaunchFactor<false>(dev, F, order, rule, tolerance, d, trouble, (cudaStream_t)s));
-  GPUCSRCall(GPUCSRDownload(dev, found, GPUCSR_INT32, d, GPUCSR_INT32, 2, false, s));
-  GPUCSRCheck(!*trouble, GPUCSR_ERR_GPU, "numeric_kernel waited too long for the pivots of other rows");
+  GPUCSRCall(GPUCSRUpload(dev, f->d, GPUCSR_INT32, f->pivots, GPUCSR_INT32, 2, false, s, NULL));
+  if (symmetric) GPUCSRCall(LaunchFactor<true>(dev, F, order, rule, tolerance, f->d, f->trouble, (cudaStream_t)s));
+  else GPUCSRCall(LaunchFactor<false>(dev, F, order, rule, tolerance, f->d, f->trouble, (cudaStream_t)s));
+  GPUCSRCall(GPUCSRDownload(dev, f->pivots, GPUCSR_INT32, f->d, GPUCSR_INT32, 2, false, s));
+  GPUCSRCheck(!*f->trouble, GPUCSR_ERR_GPU, "numeric_kernel waited too long for the pivots of other rows");
   return 0;
 }
 
 GPUCSRError GPUCSRFactor_CUDA(GPUCSRDevice dev, GPUCSRFactorCSR *F, GPUCSRBool symmetric, const int *order, GPUCSRPivotRule rule, double tolerance, GPUCSRPivots *pivots, GPUCSRStream s)
 {
-  int   found[2] = {F->n, 0}, *d = NULL;
-  void *trouble;
+  Found f = {
+    {F->n, 0},
+    NULL, NULL
+  };
 
   pivots->row         = F->n;
   pivots->unsymmetric = 0;
   if (!F->n) return 0;
-  GPUCSRCall(GPUCSRMalloc(dev, sizeof(found), "pivots of a factor", (void **)&d));
-  GPUCSRCall(dev->ops->hostmalloc(dev->id, sizeof(int), &trouble));
-  *(int *)trouble        = 0;
-  const GPUCSRError ierr = FactorWith(dev, F, symmetric, order, rule, tolerance, d, (int *)trouble, found, s);
-  GPUCSRCall(GPUCSRFree(dev, sizeof(found), (void **)&d));
-  GPUCSRCall(dev->ops->hostfree(dev->id, trouble));
+  GPUCSRCall(GPUCSRMalloc(dev, sizeof(f.pivots), "pivots of a factor", (void **)&f.d));
+  GPUCSRCall(dev->ops->hostmalloc(dev->id, sizeof(int), (void **)&f.trouble));
+  *f.trouble             = 0;
+  const GPUCSRError ierr = FactorWith(dev, F, symmetric, order, rule, tolerance, &f, s);
+  GPUCSRCall(GPUCSRFree(dev, sizeof(f.pivots), (void **)&f.d));
+  GPUCSRCall(dev->ops->hostfree(dev->id, f.trouble));
   GPUCSRCall(ierr);
-  pivots->row         = found[0];
-  pivots->unsymmetric = found[1];
+  pivots->row         = f.pivots[0];
+  pivots->unsymmetric = f.pivots[1];
   return 0;
 }

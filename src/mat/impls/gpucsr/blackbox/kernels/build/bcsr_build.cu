@@ -30,12 +30,7 @@ __device__ __forceinline__ int first_of_block(int k, int row, int r, int c, cons
     int       lo = b, hi = e;
 
     if (guess < e && block_start(col[guess], c) == start) lo = hi = guess;
-    while (lo < hi) {
-      const int mid = (int)(((unsigned int)lo + (unsigned int)hi) / 2);
-
-      if (col[mid] < start) lo = mid + 1;
-      else hi = mid;
-    }
+    lo = bisect(lo, hi, [=](int at) { return col[at] < start; });
     if (lo < e && block_start(col[lo], c) == start) {
       while (lo > b && col[lo - 1] >= start) lo--;
       return lo;

@@ -49,14 +49,7 @@ __global__ void column_starts_kernel(int n, int64_t nnz, const int *__restrict__
   const int c = (int)(blockIdx.x * blockDim.x + threadIdx.x);
 
   if (c > n) return;
-  int64_t lo = 0, hi = nnz;
-  while (lo < hi) {
-    const int64_t mid = (lo + hi) / 2;
-
-    if (sorted[mid] < c) lo = mid + 1;
-    else hi = mid;
-  }
-  start[c] = (int)lo;
+  start[c] = (int)bisect((int64_t)0, nnz, [=](int64_t k) { return sorted[k] < c; });
 }
 
 /* row[k] = the row of entry k: 8 threads for a row */
@@ -155,7 +148,7 @@ static GPUCSRError Transpose_CUDA(const GPUCSRStorage *A, GPUCSRStorage *T, int3
     gather_kernel<<<Grid((size_t)A->nnz), 256, 0, s>>>(A->nnz, map, (const int *)order, (int *)T->array[CSR_COL].data);
     if (A->array[CSR_VAL].data) ierr = Gather_CUDA(T->array[CSR_VAL].type, (size_t)A->nnz, map, A->array[CSR_VAL].data, T->array[CSR_VAL].data, st);
   }
-  (void)cudaStreamSynchronize(s);
+  if (st != A->dev->stream) (void)cudaStreamSynchronize(s); /* memory goes in the order of the device's stream */
   GPUCSRCall(GPUCSRFree(A->dev, list, &sorted));
   GPUCSRCall(GPUCSRFree(A->dev, list, &order));
   GPUCSRCall(GPUCSRFree(A->dev, bytes, &temp));

@@ -12,13 +12,7 @@ __device__ __forceinline__ void check_sorted(int k, int begin, const int *__rest
 /* The row of entry k, one of lo <= row < hi, some of which may be empty */
 __device__ __forceinline__ int row_of(int k, int lo, int hi, const int *__restrict__ rowptr)
 {
-  while (hi - lo > 1) {
-    const int mid = (int)(((int64_t)lo + hi) / 2);
-
-    if (rowptr[mid] <= k) lo = mid;
-    else hi = mid;
-  }
-  return lo;
+  return bisect(lo + 1, hi, [=](int r) { return rowptr[r] <= k; }) - 1;
 }
 
 /* The same matrix with sorted rows, in memory of its own (GPUCSRStorageDestroy()): the transpose of the transpose */

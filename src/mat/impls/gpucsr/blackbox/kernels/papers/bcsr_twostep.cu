@@ -4,7 +4,7 @@
 
   Bytes: blocked CSR's, 2 r for each block more in sums, n x once at best, m y. Loses by the sums, which go through memory, not registers.
 
-  Paper: GOSpMV (Zhang et al.).
+  Paper: X. Zhang et al., GOSpMV.
 */
 #include "../product/bcsr.cuh"
 

@@ -132,15 +132,8 @@ __global__ void hyb_beyond_kernel(int64_t n, int width, const int *__restrict__ 
   const int64_t k = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
 
   if (k >= n) return;
-  const int r  = row[k];
-  int64_t   lo = 0, hi = k;
-  while (lo < hi) {
-    const int64_t mid = (lo + hi) / 2;
-
-    if (row[mid] < r) lo = mid + 1;
-    else hi = mid;
-  }
-  const int64_t from = rowptr[r] + width + (k - lo);
+  const int     r    = row[k];
+  const int64_t from = rowptr[r] + width + (k - bisect((int64_t)0, k, [=](int64_t q) { return row[q] < r; }));
   if (!valuesonly) col[k] = ccol[from];
   val[k] = cval[from];
 }

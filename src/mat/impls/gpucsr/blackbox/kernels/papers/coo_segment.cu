@@ -103,14 +103,8 @@ __global__ void coo_carry_kernel(int64_t n, int64_t tiles, const int *__restrict
   if (t >= tiles || next >= n) return;
   const int r = row[next];
   if (row[next - 1] != r || (row[base] == r && base && row[base - 1] == r)) return;
-  int64_t lo = next, hi = n; /* the end of the row */
-  while (lo < hi) {
-    const int64_t mid = (lo + hi) / 2;
-
-    if (row[mid] == r) lo = mid + 1;
-    else hi = mid;
-  }
-  for (int64_t u = t + 1 + lane; u <= (lo - 1) / TILE; u += 32) sum += head[u];
+  const int64_t end = bisect(next, n, [=](int64_t k) { return row[k] == r; }); /* of the row */
+  for (int64_t u = t + 1 + lane; u <= (end - 1) / TILE; u += 32) sum += head[u];
   sum = reduce<32>(sum);
   if (lane == 0) z[r] += alpha * (tail[t] + sum);
 }

@@ -16,14 +16,7 @@ __global__ void jad_count_kernel(int m, int64_t diagonals, const int *__restrict
   const int64_t k = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
 
   if (k > diagonals) return;
-  int lo = 0, hi = m;
-  while (lo < hi) {
-    const int mid = (int)(((int64_t)lo + hi) / 2), r = perm[mid];
-
-    if (rowptr[r + 1] - rowptr[r] > k) lo = mid + 1;
-    else hi = mid;
-  }
-  count[k] = lo;
+  count[k] = bisect(0, m, [=](int q) { return rowptr[perm[q] + 1] - rowptr[perm[q]] > k; });
 }
 
 template <class V>

@@ -54,17 +54,9 @@ static BlockWork WorkOf(const GPUCSRStorage *A)
 /* start[t] = the first block row whose number plus first lane reaches t TILE */
 __global__ void bcsr_starts_kernel(int64_t tiles, int rows, int lanes, const int *__restrict__ rowptr, int *start)
 {
-  const int64_t t  = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-  int           lo = 0, hi = rows;
+  const int64_t t = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
 
-  if (t > tiles) return;
-  while (lo < hi) {
-    const int mid = (int)(((int64_t)lo + hi) / 2);
-
-    if ((int64_t)mid + (int64_t)rowptr[mid] * lanes < t * TILE) lo = mid + 1;
-    else hi = mid;
-  }
-  start[t] = lo;
+  if (t <= tiles) start[t] = bisect(0, rows, [=](int r) { return (int64_t)r + (int64_t)rowptr[r] * lanes < t * TILE; });
 }
 
 /* list[0] counts the long block rows; each takes three places, in any order: block row, first and last lane */

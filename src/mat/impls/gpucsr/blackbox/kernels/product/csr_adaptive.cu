@@ -66,17 +66,9 @@ static Work WorkOf(const GPUCSRStorage *A)
 /* start[t] = the first row whose number plus begin reaches t TILE */
 __global__ void adaptive_starts_kernel(int64_t tiles, int m, const int *__restrict__ rowptr, int *start)
 {
-  const int64_t t  = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-  int           lo = 0, hi = m;
+  const int64_t t = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
 
-  if (t > tiles) return;
-  while (lo < hi) {
-    const int mid = (int)(((int64_t)lo + hi) / 2);
-
-    if ((int64_t)mid + rowptr[mid] < t * TILE) lo = mid + 1;
-    else hi = mid;
-  }
-  start[t] = lo;
+  if (t <= tiles) start[t] = bisect(0, m, [=](int r) { return (int64_t)r + rowptr[r] < t * TILE; });
 }
 
 /* list[0] counts the long rows; each takes three places, in any order: row, begin, end */

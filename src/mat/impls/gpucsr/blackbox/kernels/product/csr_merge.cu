@@ -90,15 +90,7 @@ __global__ void __launch_bounds__(BLOCK) csr_merge_kernel(int m, int64_t nnz, co
 
   /* This thread's stretch of the tile's merged list */
   const int total = (int)(d1 - d0), d = min((int)threadIdx.x * ITEMS, total);
-  int       row, lo = max(d - entries, 0), hi = min(d, rows);
-
-  while (lo < hi) {
-    const int mid = (lo + hi) / 2;
-
-    if (rowend[mid] <= d - 1 - mid) lo = mid + 1;
-    else hi = mid;
-  }
-  row = lo;
+  int       row = bisect(max(d - entries, 0), min(d, rows), [&](int q) { return rowend[q] <= d - 1 - q; });
 
   int       k = d - row, done = -1;
   const int firstrow = row;
@@ -136,15 +128,9 @@ __global__ void merge_carry_kernel(int64_t tiles, int m, const int *__restrict__
   const int row = starts[t + 1];
   if (row >= m || (t && starts[t] == row)) return;
 
-  int64_t lo = t + 1, hi = tiles; /* the first tile after t that ends in a later row */
-  while (lo < hi) {
-    const int64_t mid = (lo + hi) / 2;
-
-    if (starts[mid + 1] == row) lo = mid + 1;
-    else hi = mid;
-  }
-  X sum = 0;
-  for (int64_t q = t + lane; q < lo; q += 32) sum += carry[q];
+  const int64_t later = bisect(t + 1, tiles, [=](int64_t q) { return starts[q + 1] == row; }); /* the first tile after t that ends in a later row */
+  X             sum   = 0;
+  for (int64_t q = t + lane; q < later; q += 32) sum += carry[q];
   sum = reduce<32>(sum);
   if (lane == 0) z[row] += alpha * sum;
 }

@@ -2,7 +2,6 @@
   y = A x, CSR, 2, 4, 8, 16 or 32 threads for a row (CSR-V, the coalesced kernel of the literature).
 
   The threads of a row read neighbouring entries, 1, 2 or 4 in one aligned load: an unaligned row starts early, and leaves out the entries of the row before. Shuffles add their sums.
-  A thread takes two rows in some variants, neighbours (blocked) or a grid apart (cyclic).
 
   Bytes: CSR's, n x once at best, m y. Wins if the rows have about two to four entries for each thread; loses on rows with fewer entries than threads, and if warps wait for one long row.
 
@@ -33,32 +32,16 @@ __device__ __forceinline__ X row_sum(int begin, int end, int lane, const int *__
   return sum;
 }
 
-/* R rows for each group of T threads, apart by stride groups: all loads of the row pointers are in flight before the first row is summed */
-template <int T, int W, int R, bool CYCLIC, class V, class X, class E>
+template <int T, int W, class V, class X, class E>
 __global__ void __launch_bounds__(512) csr_vector_kernel(int first, int last, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ val, const X *__restrict__ x, const E ending)
 {
-  const int64_t     group = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / T, groups = (int64_t)gridDim.x * blockDim.x / T;
-  const int         lane = threadIdx.x % T;
-  int               begin[R], end[R];
-  X                 sum[R];
+  const int64_t     r     = first + ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / T;
+  const int         lane  = threadIdx.x % T;
+  const int         begin = r < last ? rowptr[r] : 0, end = r < last ? rowptr[r + 1] : 0;
+  const X           sum = reduce<T>(row_sum<T, W, V, X>(begin, end, lane, col, val, x));
   typename E::Tally tally;
 
-#pragma unroll
-  for (int q = 0; q < R; q++) {
-    const int64_t r = first + (CYCLIC ? group + q * groups : group * R + q);
-
-    begin[q] = r < last ? rowptr[r] : 0;
-    end[q]   = r < last ? rowptr[r + 1] : 0;
-  }
-#pragma unroll
-  for (int q = 0; q < R; q++) sum[q] = row_sum<T, W, V, X>(begin[q], end[q], lane, col, val, x);
-#pragma unroll
-  for (int q = 0; q < R; q++) {
-    const int64_t r = first + (CYCLIC ? group + q * groups : group * R + q);
-
-    sum[q] = reduce<T>(sum[q]);
-    if (r < last && lane == 0) store(ending, r, sum[q], tally);
-  }
+  if (r < last && lane == 0) store(ending, r, sum, tally);
   finish(ending, tally);
 }
 
@@ -68,27 +51,24 @@ static GPUCSRError Launch_csr_vector(const GPUCSRStorage *A, const GPUCSRProduct
 {
   const int block = GPUCSRBlockOf(&GPUCSRKernel_csr_vector);
 
-#define LAUNCHT(T, W, R, CYCLIC, V, X) \
-  case (CYCLIC ? CSR_VECTOR_CYCLIC(T, W, R) : CSR_VECTOR(T, W, R)): \
-    GPUCSREnding<X>(p, GPUCSRBlocks(((int64_t)(p->last - p->first) + R - 1) / R * T, block), [&](auto ending) { \
-      csr_vector_kernel<T, W, R, CYCLIC, V, X><<<GPUCSRBlocks(((int64_t)(p->last - p->first) + R - 1) / R * T, block), block, 0, (cudaStream_t)s>>>(p->first, p->last, (const int *)A->array[CSR_ROWPTR].data, (const int *)A->array[CSR_COL].data, (const V *)A->array[CSR_VAL].data, \
-                                                                                                                         (const X *)p->x, ending); \
+#define LAUNCHT(T, W, V, X) \
+  case CSR_VECTOR(T, W): \
+    GPUCSREnding<X>(p, GPUCSRBlocks((int64_t)(p->last - p->first) * T, block), [&](auto ending) { \
+      csr_vector_kernel<T, W, V, X> \
+        <<<GPUCSRBlocks((int64_t)(p->last - p->first) * T, block), block, 0, (cudaStream_t)s>>>(p->first, p->last, (const int *)A->array[CSR_ROWPTR].data, (const int *)A->array[CSR_COL].data, (const V *)A->array[CSR_VAL].data, (const X *)p->x, ending); \
     }); \
     break
 #define LAUNCH(V, X) \
   switch (variant) { \
-    LAUNCHT(2, 2, 1, false, V, X); \
-    LAUNCHT(4, 2, 1, false, V, X); \
-    LAUNCHT(8, 2, 1, false, V, X); \
-    LAUNCHT(16, 2, 1, false, V, X); \
-    LAUNCHT(32, 2, 1, false, V, X); \
-    LAUNCHT(16, 1, 1, false, V, X); \
-    LAUNCHT(32, 1, 1, false, V, X); \
-    LAUNCHT(8, 4, 1, false, V, X); \
-    LAUNCHT(32, 4, 1, false, V, X); \
-    LAUNCHT(8, 2, 2, false, V, X); \
-    LAUNCHT(4, 2, 2, true, V, X); \
-    LAUNCHT(8, 2, 2, true, V, X); \
+    LAUNCHT(2, 2, V, X); \
+    LAUNCHT(4, 2, V, X); \
+    LAUNCHT(8, 2, V, X); \
+    LAUNCHT(16, 2, V, X); \
+    LAUNCHT(32, 2, V, X); \
+    LAUNCHT(16, 1, V, X); \
+    LAUNCHT(32, 1, V, X); \
+    LAUNCHT(8, 4, V, X); \
+    LAUNCHT(32, 4, V, X); \
   }
   GPUCSRDispatchPrecision(A->precision, LAUNCH);
   GPUCSRCheckLaunch("csr_vector");

@@ -1,0 +1,42 @@
+#!/bin/sh
+# Builds AmgX for one GPU and its driver, amgx.c. Nothing of PETSc is needed. About ten minutes on 16 cores.
+#
+#   amgx.sh [-src FOLDER] [-out FOLDER] [-arch 90] [-jobs N]
+#
+#   -src    sources of AmgX; fetched by git if the folder is not there: https://github.com/NVIDIA/AMGX, tag v2.5.0, the first one that CUDA 13 builds. Default OUT/AMGX
+#   -out    gets the build, and the driver: OUT/amgx. Default build/peers
+#   -arch   compute capability
+#   -jobs   of make; default: all cores
+#
+# What is needed of the sources: CMakeLists.txt, include, src without src/tests, external; an examples/CMakeLists.txt may be empty.
+# Then: OUT/amgx lognormal7_64 lognormal7_128 lognormal27_96 elastic_56
+set -eu
+tag=v2.5.0 src='' out=build/peers arch=90 jobs=$(nproc)
+while [ $# -gt 0 ]; do
+  [ $# -ge 2 ] || { echo "amgx.sh: $1 needs a value" >&2; exit 2; }
+  case $1 in
+    -src) src=$2 ;;
+    -out) out=$2 ;;
+    -arch) arch=$2 ;;
+    -jobs) jobs=$2 ;;
+    *) echo "amgx.sh: unknown option $1 (see its head)" >&2; exit 2 ;;
+  esac
+  shift 2
+done
+here=$(cd "$(dirname "$0")" && pwd)
+mkdir -p "$out"
+out=$(cd "$out" && pwd)
+: "${src:=$out/AMGX}"
+nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
+cuda=$(dirname "$(dirname "$(readlink -f "$nvcc")")")
+[ -d "$src" ] || git clone --depth 1 -b "$tag" https://github.com/NVIDIA/AMGX "$src"
+src=$(cd "$src" && pwd)
+
+cmake -S "$src" -B "$out/amgx-build" -DCMAKE_BUILD_TYPE=Release -DCMAKE_CUDA_ARCHITECTURES="$arch" -DCMAKE_NO_MPI=1 -DCMAKE_CUDA_COMPILER="$nvcc"
+cmake --build "$out/amgx-build" --target amgxsh -j "$jobs"
+
+# An old-style RPATH also serves the libraries that AmgX needs
+lib=$(dirname "$(find -L "$cuda/lib64" "$cuda/lib" "$cuda/targets" -name libcudart.so 2>/dev/null | head -n 1)")
+${CC:-gcc} -std=gnu99 -O2 -fopenmp -I"$src/include" -I"$cuda/include" "$here/amgx.c" -o "$out/amgx" -L"$out/amgx-build" -lamgxsh -L"$lib" -lcudart -lm \
+  -Wl,--disable-new-dtags -Wl,-rpath,"$out/amgx-build" -Wl,-rpath,"$lib" -Wl,-rpath-link,"$lib" -Wl,--allow-shlib-undefined
+echo "$out/amgx"

@@ -1,0 +1,45 @@
+#!/bin/sh
+# Builds hypre for one GPU and its driver, hypre.c, with MPI where mpicc is there. Nothing of PETSc is needed. About two minutes on 16 cores.
+#
+#   hypre.sh [-src FOLDER] [-out FOLDER] [-arch 90] [-jobs N]
+#
+#   -src    sources of hypre, in which it is built; fetched by git if the folder is not there: https://github.com/hypre-space/hypre, tag v3.1.0 (CUDA 13 builds it from 3.0.0 on).
+#           Default OUT/hypre-source
+#   -out    gets the driver: OUT/hypre. Default build/peers
+#   -arch   compute capability
+#   -jobs   of make; default: all cores
+#
+# What is needed of the sources: src without src/test, src/docs, src/examples and src/FEI_mv. Umpire's pools are replaced by the driver's, as of cudaMallocAsync.
+# Then: OUT/hypre lognormal7_64 lognormal7_128 lognormal27_96 elastic_56
+set -eu
+tag=v3.1.0 src='' out=build/peers arch=90 jobs=$(nproc)
+while [ $# -gt 0 ]; do
+  [ $# -ge 2 ] || { echo "hypre.sh: $1 needs a value" >&2; exit 2; }
+  case $1 in
+    -src) src=$2 ;;
+    -out) out=$2 ;;
+    -arch) arch=$2 ;;
+    -jobs) jobs=$2 ;;
+    *) echo "hypre.sh: unknown option $1 (see its head)" >&2; exit 2 ;;
+  esac
+  shift 2
+done
+here=$(cd "$(dirname "$0")" && pwd)
+mkdir -p "$out"
+out=$(cd "$out" && pwd)
+: "${src:=$out/hypre-source}"
+nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
+cuda=$(dirname "$(dirname "$(readlink -f "$nvcc")")")
+[ -d "$src" ] || git clone --depth 1 -b "$tag" https://github.com/hypre-space/hypre "$src"
+src=$(cd "$src" && pwd)
+
+mpi=--without-MPI cc=gcc cxx=g++
+if command -v mpicc > /dev/null; then mpi=--with-MPI cc=mpicc cxx=mpicxx; fi
+cd "$src/src"
+[ -e config/Makefile.config ] || ./configure CC="$cc" CXX="$cxx" "$mpi" --disable-fortran --with-cuda --without-umpire --enable-device-malloc-async --with-cuda-home="$cuda" CUDA_HOME="$cuda" HYPRE_CUDA_SM="$arch"
+make -j "$jobs"
+
+lib=$(dirname "$(find -L "$cuda/lib64" "$cuda/lib" "$cuda/targets" -name libcusparse.so 2>/dev/null | head -n 1)")
+"$cc" -std=gnu99 -O2 -fopenmp -I"$src/src/hypre/include" -I"$cuda/include" -c "$here/hypre.c" -o "$out/hypre.o"
+"$cxx" -fopenmp "$out/hypre.o" -o "$out/hypre" -L"$src/src/hypre/lib" -lHYPRE -L"$lib" -lcusparse -lcublas -lcurand -lcudart -lm -Wl,--disable-new-dtags -Wl,-rpath,"$lib"
+echo "$out/hypre"
