@@ -58,7 +58,7 @@ CPPFLAGS += $(if $(ZLIB),-DGPUCSR_HAVE_ZLIB) $(if $(LZMA),-DGPUCSR_HAVE_LZMA) $(
 IOLIBS   := $(if $(ZLIB),-lz) $(if $(LZMA),-llzma) $(if $(BZ2),-lbz2) $(if $(ZSTD),-lzstd)
 EXAMPLES := $(patsubst %.c,$(BUILD)/examples/%,$(notdir $(wildcard src/ksp/examples/*.c src/learn/*.c)))
 TESTS    := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/t*.c))
-FOLDERS  := spmv fit reads variants# benchmarks of several files
+FOLDERS  := spmv fit reads variants coo# benchmarks of several files
 BENCHES  := $(addprefix $(BUILD)/bench/,$(if $(NVCC),$(FOLDERS) $(patsubst src/benchmarks/%.c,%,$(wildcard src/benchmarks/*.c)),read places fill))
 
 # One message if PETSc is missing, instead of the compilers'

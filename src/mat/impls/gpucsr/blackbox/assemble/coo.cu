@@ -94,7 +94,7 @@ static GPUCSRError SortSteps(const GPUCSRCoordinates *c, int m, int n, GPUCSRSum
   GPUCSRDevice                dev    = s->dev;
   cudaStream_t                stream = StreamOf(dev);
   const int64_t               len    = s->n;
-  const int                   low = Bits(n), bits = low + Bits((int64_t)m + 1);
+  const int                   low = Bits(n), bits = GPUCSRMax(1, low + Bits((int64_t)m + 1));
   const uint64_t              end  = (uint64_t)m << low;
   const unsigned long long    none = ~0ull;
   unsigned long long          host[3];
