@@ -53,12 +53,14 @@ static PetscErrorCode Change(Mat A, PetscBool whole, Apply *apply, void *ctx, Pe
     g->mirror.values = -1;
     ATTEMPT(A, (*apply)(csr, ctx), ierr, attempt);
     PetscCheck(!ierr || !g->mirror.ahead, PETSC_COMM_SELF, ierr, "The device failed while it changed the only copy of the values (-mat_gpucsr_master device): %s", attempt.message);
-    if (ierr) *done = PETSC_FALSE;
-    else {
+    if (!ierr) {
       ATTEMPT(A, MatGPUCSRWritten_Private(A, g->block || whole ? 0 : 1), ierr, attempt); /* PETSc calls some operations of blocks, and MatZeroEntries(), uncounted */
-      PetscCheck(!ierr, PETSC_COMM_SELF, ierr, "The device failed while values were on their way back into the matrix: %s", attempt.message);
+      PetscCheck(!ierr || whole, PETSC_COMM_SELF, ierr, "The device failed while values were on their way back into the matrix: %s", attempt.message);
     }
-    if (ierr) PetscCall(PetscInfo(A, "The operation is the host's, because %s\n", attempt.message));
+    if (ierr) {
+      *done = PETSC_FALSE; /* the host writes all values, or has the old ones */
+      PetscCall(PetscInfo(A, "The operation is the host's, because %s\n", attempt.message));
+    }
   }
   if (!*done) PetscCall(MatGPUCSRFetch_Private(A));
   PetscFunctionReturn(PETSC_SUCCESS);
