@@ -5,7 +5,7 @@ static char help[] = "Assembly by coordinates, and changes of values in place.\n
 
   Knows only PETSc, so that -mat_type aijcusparse of a PETSc with CUDA runs it, too. For P1 elements on the tetrahedra of -points^3 points (six a cube), and Q1 elements on -grid^3 points (the 27-point
   grid), FILE gets
-    coo      problem, type, entries, contributions; pattern_ms: MatSetPreallocationCOO(); host_ms and device_ms: MatSetValuesCOO() of values there, the best of the rounds; right: row sums are those that
+    coo      problem, type, entries, contributions; pattern_ms: MatSetPreallocationCOO(), the better of two; host_ms and device_ms: MatSetValuesCOO() of values there, the best of the rounds; right: row sums are those that
              the elements have
     inplace  problem, type, entries, operation, ms; gbs: bytes of values times passes over them, a second; copy_gbs: of VecCopy() with as many numbers; share: of that
   With -mat_gpucsr_master device values stay on the GPU. A round ends when a norm of a small vector has come back, in the order of the matrix' stream.
@@ -153,7 +153,7 @@ static PetscErrorCode Assembly(const Bench *b, const Problem *p, Mat *A)
 {
   const PetscInt     m = p->n * p->n * p->n;
   PetscInt          *i, *j;
-  double             pattern, ms[2];
+  double             pattern = 0, ms[2];
   const PetscScalar *d;
   PetscScalar       *a;
   PetscBool          right = PETSC_FALSE;
@@ -161,17 +161,23 @@ static PetscErrorCode Assembly(const Bench *b, const Problem *p, Mat *A)
   Vec                v;
 
   PetscFunctionBeginUser;
-  PetscCall(MatCreate(PETSC_COMM_SELF, A));
-  PetscCall(MatSetSizes(*A, m, m, m, m));
-  PetscCall(MatSetType(*A, b->type));
-  PetscCall(MatSetFromOptions(*A));
   PetscCall(PetscMalloc2((size_t)p->len, &i, (size_t)p->len, &j)); /* PETSc may change them */
-  PetscCall(PetscArraycpy(i, p->i, (size_t)p->len));
-  PetscCall(PetscArraycpy(j, p->j, (size_t)p->len));
-  pattern = MPI_Wtime();
-  PetscCall(MatSetPreallocationCOO(*A, p->len, i, j));
-  PetscCall(Wait(b));
-  pattern = 1e3 * (MPI_Wtime() - pattern);
+  for (int k = 0; k < 2; k++) {                                    /* the first loads kernels */
+    double t;
+
+    if (k) PetscCall(MatDestroy(A));
+    PetscCall(MatCreate(PETSC_COMM_SELF, A));
+    PetscCall(MatSetSizes(*A, m, m, m, m));
+    PetscCall(MatSetType(*A, b->type));
+    PetscCall(MatSetFromOptions(*A));
+    PetscCall(PetscArraycpy(i, p->i, (size_t)p->len));
+    PetscCall(PetscArraycpy(j, p->j, (size_t)p->len));
+    t = MPI_Wtime();
+    PetscCall(MatSetPreallocationCOO(*A, p->len, i, j));
+    PetscCall(Wait(b));
+    t       = 1e3 * (MPI_Wtime() - t);
+    pattern = k ? PetscMin(pattern, t) : t;
+  }
   PetscCall(PetscFree2(i, j));
   PetscCall(Values(b, *A, p->v, &ms[0]));
   PetscCall(VecCreate(PETSC_COMM_SELF, &v));
