@@ -112,6 +112,20 @@ static PetscErrorCode Op_diagonalset(World *w, const int p[4], double *result)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode Op_rowmaxabs(World *w, const int p[4], double *result)
+{
+  const int k = p[0] % MATS, r = rowspace[k], v = p[1] % VECS;
+  PetscInt  at[SIZE], sum = 0;
+
+  PetscFunctionBegin;
+  if (w->out[0][r][v] || w->out[1][r][v]) PetscFunctionReturn(PETSC_SUCCESS);
+  for (int q = 0; q < SIZE; q++) at[q] = 0;
+  PetscCall(MatGetRowMaxAbs(w->m[k], w->v[r][v], g.ranks > 1 ? NULL : at));
+  for (int q = 0; q < SIZE; q++) sum += (q + 1) * at[q];
+  *result = (double)sum;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode Op_normmat(World *w, const int p[4], double *result)
 {
   static const NormType type[] = {NORM_FROBENIUS, NORM_INFINITY, NORM_1};

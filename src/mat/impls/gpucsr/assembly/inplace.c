@@ -350,6 +350,53 @@ static PetscErrorCode MatNorm_InPlace(Mat A, NormType type, PetscReal *norm)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* at: columns, -1 where a row has no entry but 0 */
+static PetscErrorCode RowMaxAbs(Mat A, GPUCSRStorage *csr, Vec v, PetscInt *at)
+{
+  GPUCSRDevice   dev    = csr->dev;
+  const size_t   m      = (size_t)csr->m;
+  void          *column = NULL;
+  int32_t       *host   = NULL;
+  Operand        x;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  if (at) {
+    PetscCall(PetscMalloc1(m, &host));
+    for (size_t r = 0; r < m; r++) host[r] = -1;
+  }
+  ierr = OperandGet(A, v, PETSC_TRUE, &x);
+  if (!ierr && at) ierr = GPUCSRMalloc(dev, sizeof(int32_t) * m, "columns of row maxima", &column);
+  if (!ierr && at) ierr = GPUCSRUpload(dev, column, GPUCSR_INT32, host, GPUCSR_INT32, m, PETSC_FALSE, dev->stream, NULL);
+  if (!ierr) ierr = (*GPUCSRAssembleOf(dev)->rowmaxabs)(csr, x.p, (int32_t *)column);
+  if (!ierr && at) ierr = GPUCSRDownload(dev, host, GPUCSR_INT32, column, GPUCSR_INT32, m, PETSC_FALSE, dev->stream);
+  if (!ierr && at) ierr = (*dev->ops->streamsynchronize)(dev->id, dev->stream);
+  for (size_t r = 0; r < m && !ierr && at; r++)
+    if (host[r] >= 0) at[r] = (PetscInt)host[r];
+  PetscCall(GPUCSRFree(dev, sizeof(int32_t) * m, &column));
+  PetscCall(PetscFree(host));
+  PetscCall(OperandRestore(A, v, PETSC_TRUE, &x));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatGetRowMaxAbs_InPlace(Mat A, Vec v, PetscInt at[])
+{
+  GPUCSRStorage *csr = NULL;
+  PetscInt       n;
+  GPUCSRAttempt  attempt;
+  PetscErrorCode ierr = PETSC_ERR_GPU;
+
+  PetscFunctionBegin;
+  PetscCall(VecGetLocalSize(v, &n));
+  if (n == A->rmap->n) PetscCall(Begin(A, PETSC_FALSE, &csr)); /* else the parent's error */
+  if (csr) ATTEMPT(A, RowMaxAbs(A, csr, v, at), ierr, attempt);
+  if (!ierr) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatGPUCSRFetch_Private(A));
+  PetscCall((*((Mat_GPUCSR *)A->spptr)->parent.getrowmaxabs)(A, v, at));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode MatSetOption_InPlace(Mat A, MatOption option, PetscBool yes)
 {
   PetscFunctionBegin;
@@ -374,6 +421,7 @@ PetscErrorCode MatGPUCSRInPlace_Private(Mat A, PetscBool install)
   REPLACE(zerorows, MatZeroRows_InPlace);
   REPLACE(zerorowscolumns, MatZeroRowsColumns_InPlace);
   REPLACE(norm, MatNorm_InPlace);
+  REPLACE(getrowmaxabs, MatGetRowMaxAbs_InPlace);
   REPLACE(setoption, MatSetOption_InPlace);
 #undef REPLACE
   PetscFunctionReturn(PETSC_SUCCESS);

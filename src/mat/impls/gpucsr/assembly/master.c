@@ -101,7 +101,6 @@ READS(view, (Mat A, PetscViewer viewer), (A, viewer))
 READS(createsubmatrices, (Mat A, PetscInt n, const IS rows[], const IS cols[], MatReuse reuse, Mat *sub[]), (A, n, rows, cols, reuse, sub))
 READS(createsubmatrix, (Mat A, IS rows, IS cols, MatReuse reuse, Mat *sub), (A, rows, cols, reuse, sub))
 READS(permute, (Mat A, IS rows, IS cols, Mat *B), (A, rows, cols, B))
-READS(getrowmaxabs, (Mat A, Vec v, PetscInt at[]), (A, v, at))
 READS(getrowmax, (Mat A, Vec v, PetscInt at[]), (A, v, at))
 READS(getrowmin, (Mat A, Vec v, PetscInt at[]), (A, v, at))
 READS(getrowminabs, (Mat A, Vec v, PetscInt at[]), (A, v, at))
@@ -172,7 +171,6 @@ PetscErrorCode MatGPUCSRWatch_Private(Mat A)
   WRAP(createsubmatrices);
   WRAP(createsubmatrix);
   WRAP(permute);
-  WRAP(getrowmaxabs);
   WRAP(getrowmax);
   WRAP(getrowmin);
   WRAP(getrowminabs);
