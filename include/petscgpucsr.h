@@ -95,6 +95,23 @@ typedef enum {
 } MatGPUCSRSelect;
 GPUCSR_EXTERN const char *const MatGPUCSRSelects[];
 
+/*E
+  MatGPUCSRMaster - which copy of the values of a `MATGPUCSR` matrix is the master
+
+  Values:
++ `MAT_GPUCSR_MASTER_HOST`   - the host's: values are there before an operation returns (the default)
+- `MAT_GPUCSR_MASTER_DEVICE` - the device's: the host's values are NaN until an operation fetches them
+
+  Level: intermediate
+
+.seealso: `MATGPUCSR`, `MatGPUCSRSetMaster()`
+E*/
+typedef enum {
+  MAT_GPUCSR_MASTER_HOST,
+  MAT_GPUCSR_MASTER_DEVICE
+} MatGPUCSRMaster;
+GPUCSR_EXTERN const char *const MatGPUCSRMasters[];
+
 /*S
   MatGPUCSRInfo - contents and history of a `MATGPUCSR` matrix on this rank; all times in seconds, all sizes in bytes
 
@@ -205,6 +222,7 @@ GPUCSR_EXTERN PetscErrorCode MatGPUCSRSetPrecision(Mat, MatGPUCSRPrecision);
 GPUCSR_EXTERN PetscErrorCode MatGPUCSRSetSelect(Mat, MatGPUCSRSelect);
 GPUCSR_EXTERN PetscErrorCode MatGPUCSRSetExpectedMults(Mat, PetscReal);
 GPUCSR_EXTERN PetscErrorCode MatGPUCSRSetTransposeAtAssembly(Mat, PetscBool);
+GPUCSR_EXTERN PetscErrorCode MatGPUCSRSetMaster(Mat, MatGPUCSRMaster);
 GPUCSR_EXTERN PetscErrorCode MatGPUCSRGetInfo(Mat, MatGPUCSRInfo *);
 GPUCSR_EXTERN PetscErrorCode MatGPUCSRGetAdvice(Mat, MatGPUCSRAdvice *);
 GPUCSR_EXTERN PetscErrorCode MatGPUCSRAdvise(Mat, PetscViewer);

@@ -21,7 +21,7 @@ FLOORS = [
     ["src/vec/impls/gpu/"],
     [MAT + "blackbox/format/", MAT + "blackbox/inspect/"],
     [MAT + "blackbox/kernels/"],
-    [MAT + "blackbox/peerhalo/", MAT + "blackbox/spgemm/", MAT + "blackbox/triangles/", MAT + "blackbox/plan/"],
+    [MAT + "blackbox/assemble/", MAT + "blackbox/peerhalo/", MAT + "blackbox/spgemm/", MAT + "blackbox/triangles/", MAT + "blackbox/plan/"],
     [MAT + "blackbox/amg/"],
     [MAT],
     [KSP + "wrap."],

@@ -4,6 +4,10 @@
 //TEST name="lossless" args="-sequences 100 -mat_gpucsr_format csr -mat_gpucsr_precision auto -mat_gpucsr_transpose_at_assembly"
 //TEST name="standin" args="-sequences 200 -mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -vec_type gpu" gpu=0
 //TEST name="late" args="-sequences 200 -mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -gpucsr_debug_defer 1" gpu=0
+//TEST name="master" args="-sequences 200 -mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -vec_type gpu -mat_gpucsr_master device" gpu=0
+//TEST name="master_late" args="-sequences 100 -mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -gpucsr_debug_defer 2 -vec_type gpu -mat_gpucsr_master device" gpu=0
+//TEST name="master2" nsize=2 args="-sequences 30 -mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -vec_type gpu -mat_gpucsr_master device" gpu=0
+//TEST name="master_gpu" args="-sequences 200 -vec_type gpu -mat_gpucsr_master device" gpu=1
 //TEST name="delay" args="-sequences 50 -mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -gpucsr_debug_delay 1" gpu=0
 //TEST name="delay" args="-sequences 50 -gpucsr_debug_delay {}" loop="1 2" gpu=1
 //TEST name="precision" args="-sequences 100 -vec_gpu_separate -vec_type gpu -mat_gpucsr_precision {}" loop="mixed single auto"
@@ -36,10 +40,11 @@ static const struct {
   { \
     #name, Op_##name \
   }
-  ROW(fill),       ROW(set),        ROW(zero),      ROW(axpy),          ROW(aypx),     ROW(axpby),  ROW(waxpy),    ROW(maxpy),    ROW(times),         ROW(copy),     ROW(swap),    ROW(scale),     ROW(shift),   ROW(dot),
-  ROW(norm),       ROW(sum),        ROW(strange),   ROW(write),         ROW(open),     ROW(poke),   ROW(close),    ROW(look),     ROW(see),           ROW(place),    ROW(reset),   ROW(duplicate), ROW(renew),   ROW(piece),
-  ROW(mult),       ROW(transposed), ROW(multadd),   ROW(transposedadd), ROW(diagonal), ROW(values), ROW(scalemat), ROW(shiftmat), ROW(diagonalscale), ROW(zerorows), ROW(zeromat), ROW(array),     ROW(axpymat), ROW(copymat),
-  ROW(replacemat), ROW(convert),    ROW(transpose), ROW(matmat),        ROW(dense),    ROW(edge),   ROW(solve),    ROW(keep),     ROW(gather),        ROW(factor),   ROW(one),
+  ROW(fill),       ROW(set),        ROW(zero),      ROW(axpy),          ROW(aypx),     ROW(axpby),  ROW(waxpy),    ROW(maxpy),    ROW(times),         ROW(copy),     ROW(swap),    ROW(scale),     ROW(shift),           ROW(dot),
+  ROW(norm),       ROW(sum),        ROW(strange),   ROW(write),         ROW(open),     ROW(poke),   ROW(close),    ROW(look),     ROW(see),           ROW(place),    ROW(reset),   ROW(duplicate), ROW(renew),           ROW(piece),
+  ROW(mult),       ROW(transposed), ROW(multadd),   ROW(transposedadd), ROW(diagonal), ROW(values), ROW(scalemat), ROW(shiftmat), ROW(diagonalscale), ROW(zerorows), ROW(zeromat), ROW(array),     ROW(axpymat),         ROW(copymat),
+  ROW(replacemat), ROW(convert),    ROW(transpose), ROW(matmat),        ROW(dense),    ROW(edge),   ROW(solve),    ROW(keep),     ROW(gather),        ROW(factor),   ROW(one),     ROW(coo),       ROW(zerorowscolumns), ROW(diagonalset),
+  ROW(normmat),    ROW(rowmaxabs),
 #undef ROW
 };
 #define NOPS ((int)PETSC_STATIC_ARRAY_LENGTH(operations))
@@ -234,6 +239,7 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_seqaij_type", g.seqtype, sizeof(g.seqtype), NULL));
   PetscCall(PetscOptionsHasName(NULL, NULL, "-mat_gpucsr_product_least", &least));
   if (!least) PetscCall(PetscOptionsSetValue(NULL, "-mat_gpucsr_product_least", "0")); /* on the device, however small */
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-mat_gpucsr_master", &g.promised));
   if (!some) nkeep = -1;
   length             = PetscMin(length, LENGTH);
   const double until = MPI_Wtime() + (double)seconds;

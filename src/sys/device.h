@@ -49,7 +49,8 @@ typedef struct {
   GPUCSRError (*synchronize)(int id);                                 /* all streams, other people's too */
   GPUCSRError (*malloc)(int id, size_t bytes, GPUCSRStream, void **); /* for work in the order of this stream */
   GPUCSRError (*free)(int id, GPUCSRStream, void *);
-  GPUCSRError (*hostmalloc)(int id, size_t bytes, void **); /* page-locked */
+  GPUCSRError (*holds)(int id, const void *, GPUCSRBool *yes); /* is it memory of this device? An error if it is another device's */
+  GPUCSRError (*hostmalloc)(int id, size_t bytes, void **);    /* page-locked */
   GPUCSRError (*hostfree)(int id, void *);
   GPUCSRError (*hostregister)(int id, void *, size_t bytes, GPUCSRBool *done); /* page-lock memory of the program */
   GPUCSRError (*hostunregister)(int id, void *);
@@ -141,6 +142,7 @@ static inline GPUCSRError GPUCSRLaunched(GPUCSRDevice d, const char what[])
 GPUCSR_INTERN GPUCSRError GPUCSRMalloc(GPUCSRDevice, size_t, const char[], void **);
 GPUCSR_INTERN GPUCSRError GPUCSRDeviceReach(GPUCSRDevice, GPUCSRBool settle, GPUCSRBool *yes); /* before frees; settle: after waiting for all work */
 GPUCSR_INTERN GPUCSRError GPUCSRFree(GPUCSRDevice, size_t, void **);
+GPUCSR_INTERN GPUCSRError GPUCSRHolds(GPUCSRDevice, const void *, GPUCSRBool *yes);
 
 /* Device memory that only grows */
 typedef struct {

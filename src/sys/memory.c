@@ -1,8 +1,14 @@
 /*
   Device memory: every allocation is counted and named, and small pieces are kept for reuse. The device's copy bandwidth is measured here, because the measurement needs memory.
 */
+#if !defined(_GNU_SOURCE)
+  #define _GNU_SOURCE /* mincore() */
+#endif
 #include "gpucsrsys.h"
+#include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 /* Frees the kept pieces */
 PetscErrorCode GPUCSRCacheEmpty(GPUCSRDevice d)
@@ -167,5 +173,25 @@ PetscErrorCode GPUCSRDeviceBandwidth(GPUCSRDevice d, double *rate)
     d->peak  = peak;
   }
   *rate = d->bandwidth;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Does the host have memory at p? A page that is not mapped is nobody's, or was a device's */
+static PetscBool Mapped(const void *p)
+{
+  const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+  unsigned char   in;
+
+  return (PetscBool)(!mincore((void *)((uintptr_t)p / page * page), 1, &in) || errno != ENOMEM);
+}
+
+/* Is a program's array on this device? d NULL: there is none. An error if the array is on another device, or nowhere */
+PetscErrorCode GPUCSRHolds(GPUCSRDevice d, const void *p, GPUCSRBool *yes)
+{
+  PetscFunctionBegin;
+  *yes = PETSC_FALSE;
+  if (!p) PetscFunctionReturn(PETSC_SUCCESS);
+  if (d) PetscCall((*d->ops->holds)(d->id, p, yes));
+  PetscCheck(*yes || Mapped(p), PETSC_COMM_SELF, PETSC_ERR_ARG_BADPTR, "The array at %p is neither the host's nor a device's that this matrix uses: was it freed?", p);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -78,7 +78,103 @@ static PetscErrorCode Op_zerorows(World *w, const int p[4], double *result)
   PetscFunctionBegin;
   (void)result;
   PetscCall(MatSetOption(w->m[k], MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+  if (g.ranks == 1) {
+    PetscCall(MatSetOption(w->m[k], MAT_KEEP_NONZERO_PATTERN, (PetscBool)(p[3] % 2)));
+    if (p[3] % 2 && r == colspace[k]) PetscCall(MatShift(w->m[k], 1.0)); /* or entries of the diagonal are missing */
+  }
   PetscCall(MatZeroRows(w->m[k], g.local[r] ? 1 : 0, &row, r == colspace[k] ? (PetscScalar)(p[2] % 3) : 0.0, NULL, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Op_zerorowscolumns(World *w, const int p[4], double *result)
+{
+  const int      k = p[0] % (MATS - 1), r = rowspace[k], v = p[1] % VECS, u = (v + 1) % VECS;
+  const PetscInt row[2] = {g.start[r] + (g.local[r] ? p[2] % g.local[r] : 0), g.start[r] + (g.local[r] ? p[3] % g.local[r] : 0)};
+
+  PetscFunctionBegin;
+  (void)result;
+  if (r != colspace[k] || g.ranks > 1 || !g.local[r] || row[0] == row[1] || w->out[0][r][v] || w->out[0][r][u] || w->out[1][r][u] || !g.small[r][v] || !g.small[r][u]) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatSetOption(w->m[k], MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+  PetscCall(MatZeroRowsColumns(w->m[k], 2, row, (PetscScalar)(p[2] % 3), p[0] % 2 ? w->v[r][v] : NULL, p[0] % 2 ? w->v[r][u] : NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Op_diagonalset(World *w, const int p[4], double *result)
+{
+  const int k = p[0] % (MATS - 1), r = rowspace[k], v = p[1] % VECS;
+
+  PetscFunctionBegin;
+  (void)result;
+  if (r != colspace[k] || !g.small[r][v] || w->out[0][r][v]) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatSetOption(w->m[k], MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+  g.grown = PETSC_TRUE;
+  PetscCall(MatDiagonalSet(w->m[k], w->v[r][v], p[2] % 2 ? ADD_VALUES : INSERT_VALUES));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Op_rowmaxabs(World *w, const int p[4], double *result)
+{
+  const int k = p[0] % MATS, r = rowspace[k], v = p[1] % VECS;
+  PetscInt  at[SIZE], sum = 0;
+
+  PetscFunctionBegin;
+  if (w->out[0][r][v] || w->out[1][r][v]) PetscFunctionReturn(PETSC_SUCCESS);
+  for (int q = 0; q < SIZE; q++) at[q] = 0;
+  PetscCall(MatGetRowMaxAbs(w->m[k], w->v[r][v], g.ranks > 1 ? NULL : at));
+  for (int q = 0; q < SIZE; q++) sum += (q + 1) * at[q];
+  *result = (double)sum;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Op_normmat(World *w, const int p[4], double *result)
+{
+  static const NormType type[] = {NORM_FROBENIUS, NORM_INFINITY, NORM_1};
+  PetscReal             norm;
+
+  PetscFunctionBegin;
+  PetscCall(MatNorm(w->m[p[0] % MATS], type[p[1] % 3], &norm));
+  *result = (double)norm;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Summed from coordinates, some of them repeated or skipped, several times, and in place of another matrix */
+static PetscErrorCode Op_coo(World *w, const int p[4], double *result)
+{
+  const int      k = p[0] % (MATS - 1);
+  const PetscInt m = g.size[rowspace[k]], n = g.size[colspace[k]];
+  PetscInt       i[64], j[64];
+  PetscScalar    v[64];
+  char           type[64];
+  Vec            x, y;
+  Mat            B;
+
+  PetscFunctionBegin;
+  (void)result;
+  if (g.ranks > 1 || !m || !n) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(TestType(type, sizeof(type)));
+  PetscCall(MatCreate(g.comm, &B));
+  PetscCall(MatSetSizes(B, m, n, m, n));
+  if (w->ref) PetscCall(MatSetOptionsPrefix(B, "ref_"));
+  PetscCall(MatSetType(B, w->ref ? MATAIJ : type));
+  if (!w->ref) PetscCall(MatSetFromOptions(B));
+  for (int q = 0; q < 64; q++) {
+    const uint32_t h = Hash(g.seed, (uint32_t)p[1], (uint32_t)q);
+
+    i[q] = h % 11 ? (PetscInt)(h % (uint32_t)m) : -1;
+    j[q] = h % 13 ? (PetscInt)(h / 64 % (uint32_t)n) : -1;
+  }
+  PetscCall(MatSetPreallocationCOO(B, 64, i, j));
+  PetscCall(MatCreateVecs(B, &x, &y));
+  PetscCall(VecSet(x, 1.0));
+  for (int round = 0; round <= p[2] % 3; round++) {
+    for (int q = 0; q < 64; q++) v[q] = Small((uint32_t)p[3], (uint32_t)round, (uint32_t)q);
+    PetscCall(MatSetValuesCOO(B, v, round && p[3] % 2 ? ADD_VALUES : INSERT_VALUES));
+    if (p[1] % 3 == 0) PetscCall(MatMult(B, x, y));
+    if (p[1] % 3 == 1) PetscCall(MatScale(B, 2.0));
+  }
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(MatHeaderReplace(w->m[k], &B));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -97,6 +193,7 @@ static PetscErrorCode Op_array(World *w, const int p[4], double *result)
 
   PetscFunctionBegin;
   (void)result;
+  if (g.promised) PetscFunctionReturn(PETSC_SUCCESS);
   if (g.ranks > 1) PetscCall(MatMPIAIJGetSeqAIJ(w->m[k], &block, NULL, NULL));
   PetscCall(MatGetInfo(block, MAT_LOCAL, &info));
   PetscCall(MatSeqAIJGetArray(block, &a));

@@ -37,6 +37,7 @@ static struct {
   PetscBool   again[PRODUCTS + 1];             /* they are the same */
   PetscBool   single;                          /* products in single precision */
   char        seqtype[64];                     /* what -mat_seqaij_type says */
+  PetscBool   promised;                        /* the program does not look at the values of a matrix */
   World       w[2];                            /* the reference is 1 */
 } g;
 

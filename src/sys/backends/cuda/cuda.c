@@ -137,6 +137,18 @@ static PetscErrorCode Free_CUDA(int id, GPUCSRStream s, void *p)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode Holds_CUDA(int id, const void *p, GPUCSRBool *yes)
+{
+  struct cudaPointerAttributes a;
+
+  PetscFunctionBegin;
+  PetscCall(Activate_CUDA(id));
+  CUDACall(id, 0, cudaPointerGetAttributes(&a, p));
+  *yes = a.type == cudaMemoryTypeDevice || a.type == cudaMemoryTypeManaged ? PETSC_TRUE : PETSC_FALSE;
+  PetscCheck(a.type != cudaMemoryTypeDevice || a.device == id, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "The memory at %p is CUDA device %d's, and this matrix is on device %d: copy it there", p, a.device, id);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode HostMalloc_CUDA(int id, size_t bytes, void **p)
 {
   PetscFunctionBegin;
@@ -343,6 +355,7 @@ const GPUCSRBackendOps GPUCSRBackend_cuda = {
   .synchronize       = Synchronize_CUDA,
   .malloc            = Malloc_CUDA,
   .free              = Free_CUDA,
+  .holds             = Holds_CUDA,
   .hostmalloc        = HostMalloc_CUDA,
   .hostfree          = HostFree_CUDA,
   .hostregister      = Register_CUDA,

@@ -73,6 +73,15 @@ static PetscErrorCode Free_Host(int id, GPUCSRStream s, void *p)
   return HostFree_Host(id, p);
 }
 
+/* Device memory is the host's here: nothing distinguishes the two, and nothing needs to */
+static PetscErrorCode Holds_Host(int id, const void *p, GPUCSRBool *yes)
+{
+  (void)id;
+  (void)p;
+  *yes = PETSC_FALSE;
+  return PETSC_SUCCESS;
+}
+
 static PetscErrorCode Register_Host(int id, void *p, size_t bytes, GPUCSRBool *done)
 {
   (void)id;
@@ -228,6 +237,7 @@ const GPUCSRBackendOps GPUCSRBackend_host = {
   .synchronize       = Id_Host,
   .malloc            = Malloc_Host,
   .free              = Free_Host,
+  .holds             = Holds_Host,
   .hostmalloc        = HostMalloc_Host,
   .hostfree          = HostFree_Host,
   .hostregister      = Register_Host,

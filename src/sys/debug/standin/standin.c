@@ -51,16 +51,53 @@ static PetscErrorCode HostFree_StandIn(int id, void *p)
   return PETSC_SUCCESS;
 }
 
+/* Device memory, to tell it from the host's */
+typedef struct _n_Piece Piece;
+struct _n_Piece {
+  int         id;
+  const char *begin;
+  size_t      bytes;
+  Piece      *next;
+};
+static Piece *pieces;
+
 static PetscErrorCode Malloc_StandIn(int id, size_t bytes, GPUCSRStream s, void **p)
 {
+  Piece *m;
+
+  PetscFunctionBegin;
   (void)s;
-  return HostMalloc_StandIn(id, bytes, p);
+  PetscCall(HostMalloc_StandIn(id, bytes, p));
+  m = (Piece *)malloc(sizeof(*m));
+  PetscCheck(m, PETSC_COMM_SELF, PETSC_ERR_MEM, "Device %d: cannot allocate %zu bytes", id, bytes);
+  *m     = (Piece){id, (const char *)*p, bytes, pieces};
+  pieces = m;
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode Free_StandIn(int id, GPUCSRStream s, void *p)
 {
+  Piece **m = &pieces, *gone;
+
+  PetscFunctionBegin;
   (void)s;
-  return HostFree_StandIn(id, p);
+  while (*m && (*m)->begin != p) m = &(*m)->next;
+  gone = *m;
+  if (gone) *m = gone->next;
+  free(gone);
+  PetscCall(HostFree_StandIn(id, p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Holds_StandIn(int id, const void *p, GPUCSRBool *yes)
+{
+  const Piece *m = pieces;
+
+  PetscFunctionBegin;
+  while (m && ((const char *)p < m->begin || (const char *)p >= m->begin + m->bytes)) m = m->next;
+  *yes = m ? PETSC_TRUE : PETSC_FALSE;
+  PetscCheck(!m || m->id == id, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "The memory at %p is device %d's, and this matrix is on device %d: copy it there", p, m->id, id);
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode Register_StandIn(int id, void *p, size_t bytes, GPUCSRBool *done)
@@ -103,6 +140,7 @@ PetscErrorCode GPUCSRDebug_standin(GPUCSRBackendOps *ops)
   ops->open         = Open_StandIn;
   ops->malloc       = Malloc_StandIn;
   ops->free         = Free_StandIn;
+  ops->holds        = Holds_StandIn;
   ops->hostmalloc   = HostMalloc_StandIn;
   ops->hostfree     = HostFree_StandIn;
   ops->hostregister = Register_StandIn;

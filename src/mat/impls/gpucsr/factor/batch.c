@@ -109,6 +109,7 @@ static PetscErrorCode FillBatch(PetscInt n, Mat_GPUCSRFactor *const f[], PetscIn
     const PetscInt *i, *j, m = f[k]->A->rmap->n;
     PetscScalar    *a;
 
+    PetscCall(MatGPUCSRFetch_Private(f[k]->A));
     PetscCall(MatSeqAIJGetCSRAndMemType(f[k]->A, &i, &j, &a, NULL));
     PetscCall(PetscArraycpy(t->a + at, a, i[m]));
     for (PetscInt e = 0; pattern && e < i[m]; e++) t->j[at + e] = row + j[e];

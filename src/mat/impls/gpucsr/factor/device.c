@@ -324,6 +324,7 @@ static PetscErrorCode Load(Mat_GPUCSRFactor *f, Mat A)
   PetscErrorCode  ierr;
 
   PetscFunctionBegin;
+  PetscCall(MatGPUCSRFetch_Private(A));
   PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, &j, &a, NULL));
   nnz = i[n];
   if (f->own) {

@@ -168,6 +168,7 @@ static PetscErrorCode PETScNumeric(Mat F, Mat_GPUCSRFactor *f)
 
   PetscFunctionBegin;
   PetscCall(PETScSymbolic(F, f));
+  PetscCall(MatGPUCSRFetch_Private(f->A));
   PetscCall(PETScBegin(F, f));
   if (f->symmetric) ierr = (*F->ops->choleskyfactornumeric)(F, f->A, &f->info);
   else ierr = (*F->ops->lufactornumeric)(F, f->A, &f->info);

@@ -466,6 +466,7 @@ static PetscErrorCode AddReady_Peer(GPUCSRHalo h, Mat Ao, PetscBool *pays)
       if (g->pays) PetscCall(Rows(h, Ao));
     }
     if (g->pays) {
+      PetscCall(MatGPUCSRFetch_Private(Ao));
       PetscCall(MatSeqAIJGetArrayRead(Ao, &a));
       PetscCall(FillPeer(h, g->rows.val, GPUCSR_DOUBLE, a, GPUCSR_DOUBLE, g->nentries));
       PetscCall(MatSeqAIJRestoreArrayRead(Ao, &a));

@@ -343,6 +343,7 @@ static PetscErrorCode ToBlock(Mat block, const GPUCSRStorage *A)
   PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
+  PetscCall(MatGPUCSRFetch_Private(block));
   PetscCall(MatSeqAIJGetArrayWrite(block, &a));
   if (A->nnz) ierr = GPUCSRDownload(dev, a, GPUCSR_DOUBLE, A->array[CSR_VAL].data, GPUCSR_DOUBLE, (size_t)A->nnz, PETSC_FALSE, dev->stream);
   if (!ierr) ierr = (*dev->ops->streamsynchronize)(dev->id, dev->stream);

@@ -53,6 +53,7 @@ static PetscErrorCode SourceGet(const Subject *s, GPUCSRSource *src, int32_t **c
   PetscScalar    *a;
 
   PetscFunctionBegin;
+  PetscCall(MatGPUCSRFetch_Private(s->A));
   PetscCall(MatSeqAIJGetCSRAndMemType(s->A, &i, &j, &a, NULL));
   PetscCheck(s->A->rmap->n <= INT32_MAX - 1024 && s->A->cmap->n <= INT32_MAX - 1024 && i[s->A->rmap->n] <= INT32_MAX - 1024, PETSC_COMM_SELF, PETSC_ERR_SUP, "No model covers a block of %" PetscInt_FMT " rows, %" PetscInt_FMT " columns and %" PetscInt_FMT " nonzeros, which does not fit the 32-bit indices of the device formats: use more ranks",
              s->A->rmap->n, s->A->cmap->n, i[s->A->rmap->n]);

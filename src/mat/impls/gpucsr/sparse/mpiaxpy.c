@@ -55,6 +55,8 @@ static PetscErrorCode AddAt(Mat Y, PetscScalar a, Mat X, const PetscInt place[])
   PetscScalar       *y;
 
   PetscFunctionBegin;
+  PetscCall(MatGPUCSRFetch_Private(X));
+  PetscCall(MatGPUCSRFetch_Private(Y));
   PetscCall(MatSeqAIJGetCSRAndMemType(X, &i, NULL, NULL, NULL));
   PetscCall(MatSeqAIJGetArrayRead(X, &x));
   PetscCall(MatSeqAIJGetArray(Y, &y));

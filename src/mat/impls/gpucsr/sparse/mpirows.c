@@ -137,6 +137,7 @@ PetscErrorCode GPUCSRRowsFetchValues(Mat B, GPUCSRRows *r)
   PetscFunctionBegin;
   PetscCall(MatMPIAIJGetSeqAIJ(B, &b[0], &b[1], NULL));
   for (int k = 0; k < 2; k++) {
+    PetscCall(MatGPUCSRFetch_Private(b[k]));
     PetscCall(MatSeqAIJGetCSRAndMemType(b[k], &i[k], NULL, NULL, NULL));
     PetscCall(MatSeqAIJGetArrayRead(b[k], &a[k]));
   }

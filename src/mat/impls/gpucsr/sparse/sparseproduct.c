@@ -105,6 +105,8 @@ PetscErrorCode MatGPUCSRMirror_Private(Mat A, GPUCSRDevice dev, PetscBool values
     PetscCall(GPUCSRCSRCreate(dev, s.m, s.n, s.nnz, &m->csr));
     m->values  = -1;
     m->columns = NULL;
+    m->ahead   = PETSC_FALSE; /* a new pattern has the host's values */
+    if (dev->ops->separate) g->info.uploaded += 4.0 * ((double)s.m + 1 + (double)s.nnz);
     PetscCall(GPUCSRUpload(dev, m->csr.array[CSR_ROWPTR].data, GPUCSR_INT32, s.i, GPUCSR_INT32, (size_t)s.m + 1, PETSC_FALSE, dev->stream, NULL));
     PetscCall(GPUCSRUpload(dev, m->csr.array[CSR_COL].data, GPUCSR_INT32, s.j, GPUCSR_PETSCINT, (size_t)s.nnz, PETSC_FALSE, dev->stream, NULL));
     m->pattern = A->nonzerostate;
@@ -113,6 +115,7 @@ PetscErrorCode MatGPUCSRMirror_Private(Mat A, GPUCSRDevice dev, PetscBool values
   if (values && (m->values != state || g->bare || g->copy)) {
     m->values = -1;
     PetscCall(GPUCSRUpload(dev, m->csr.array[CSR_VAL].data, GPUCSR_DOUBLE, s.a, GPUCSR_DOUBLE, (size_t)s.nnz, PETSC_FALSE, dev->stream, NULL));
+    if (dev->ops->separate) g->info.uploaded += 8.0 * (double)s.nnz;
     m->values = state;
   }
   *csr = &m->csr;
@@ -264,6 +267,8 @@ static PetscErrorCode FromParent(Mat C)
   PetscFunctionBegin;
   C->ops->productsymbolic = NULL;
   C->ops->productnumeric  = NULL;
+  PetscCall(MatGPUCSRFetch_Private(A));
+  if (C->product->B) PetscCall(MatGPUCSRFetch_Private(C->product->B));
   PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJGPUCSR, &ours));
   PetscCall((*(ours ? ((Mat_GPUCSR *)A->spptr)->parent.productsetfromoptions : A->ops->productsetfromoptions))(C));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -312,8 +317,6 @@ static PetscErrorCode NumericOnDevice(Mat C)
   Mat_SeqGPUCSR       *g = (Mat_SeqGPUCSR *)C->spptr;
   const GPUCSRStorage *f[4];
   GPUCSRStorage       *c;
-  PetscScalar         *a;
-  PetscErrorCode       ierr;
 
   PetscFunctionBegin;
   PetscCall(Factors(C, PETSC_TRUE, f));
@@ -325,11 +328,7 @@ static PetscErrorCode NumericOnDevice(Mat C)
   g->mirror.values = -1;
   if (p->recipe->two) PetscCall(GPUCSRSpGEMMNumeric(f[p->recipe->l1], f[p->recipe->r1], &p->mrows, &p->M));
   PetscCall(GPUCSRSpGEMMNumeric(f[p->recipe->l2], f[p->recipe->r2], &p->crows, c));
-  PetscCall(MatSeqAIJGetArrayWrite(C, &a));
-  ierr = GPUCSRDownload(p->dev, a, GPUCSR_DOUBLE, c->array[CSR_VAL].data, GPUCSR_DOUBLE, (size_t)c->nnz, PETSC_FALSE, p->dev->stream);
-  if (!ierr) ierr = (*p->dev->ops->streamsynchronize)(p->dev->id, p->dev->stream);
-  PetscCall(MatSeqAIJRestoreArrayWrite(C, &a));
-  PetscCall(ierr);
+  PetscCall(MatGPUCSRWritten_Private(C, 0));
   ((Mat_SeqGPUCSR *)C->product->A->spptr)->info.sparse_products++;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -341,6 +340,8 @@ PetscErrorCode MatGPUCSRProductOnHost_Private(Mat C, PetscErrorCode (*ask)(Mat))
   Mat          D;
 
   PetscFunctionBegin;
+  PetscCall(MatGPUCSRFetch_Private(q->A));
+  PetscCall(MatGPUCSRFetch_Private(q->B));
   PetscCall(MatProductCreate(q->A, q->B, NULL, &D));
   PetscCall(MatProductSetType(D, q->type));
   PetscCall(MatProductSetAlgorithm(D, MATPRODUCTALGORITHMDEFAULT));
@@ -469,19 +470,16 @@ static PetscErrorCode AXPYOnDevice(Mat Y, PetscScalar a, Mat X, GPUCSRBool *lost
   Mat_SeqGPUCSR *g   = (Mat_SeqGPUCSR *)Y->spptr;
   GPUCSRDevice   dev = g->dev;
   GPUCSRStorage *x, *y;
-  PetscScalar   *values;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
+  PetscCall(MatGPUCSRFetch_Private(Y)); /* in case X has other entries */
   PetscCall(MatGPUCSRMirror_Private(X, dev, PETSC_TRUE, &x));
   PetscCall(MatGPUCSRMirror_Private(Y, dev, PETSC_TRUE, &y));
   g->mirror.values = -1;
   PetscCall((*GPUCSRSpGEMMOf(dev)->axpy)((double)PetscRealPart(a), x, y, lost));
   if (*lost) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatSeqAIJGetArray(Y, &values));
-  ierr = GPUCSRDownload(dev, values, GPUCSR_DOUBLE, y->array[CSR_VAL].data, GPUCSR_DOUBLE, (size_t)y->nnz, PETSC_FALSE, dev->stream);
-  if (!ierr) ierr = (*dev->ops->streamsynchronize)(dev->id, dev->stream);
-  PetscCall(MatSeqAIJRestoreArray(Y, &values));
+  ierr = MatGPUCSRWritten_Private(Y, 0);
   PetscCheck(!ierr, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Values of Y are lost"); /* errors before this leave the values as they are */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -498,7 +496,9 @@ PetscErrorCode MatAXPY_SeqAIJGPUCSR(Mat Y, PetscScalar a, Mat X, MatStructure st
   PetscFunctionBegin;
   *done = PETSC_FALSE;
   PetscCall(PetscObjectTypeCompare((PetscObject)X, MATSEQAIJGPUCSR, &ours));
-  if (!ours || X == Y || str != SUBSET_NONZERO_PATTERN) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!ours || X == Y) PetscFunctionReturn(PETSC_SUCCESS);
+  if (str == SAME_NONZERO_PATTERN) PetscCall(MatGPUCSRAddSame_Private(Y, a, X, done));
+  if (str != SUBSET_NONZERO_PATTERN) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatSeqAIJGetCSRAndMemType(Y, &i, NULL, NULL, NULL));
   if (!i || i[Y->rmap->n] < g->base.config.productleast) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGPUCSRDecide_Private(Y));
@@ -508,6 +508,5 @@ PetscErrorCode MatAXPY_SeqAIJGPUCSR(Mat Y, PetscScalar a, Mat X, MatStructure st
   PetscCheck(attempt.error != PETSC_ERR_PLIB, PETSC_COMM_SELF, PETSC_ERR_GPU, "The device failed while values were on their way back into the matrix that they are added to: %s", attempt.message);
   if (attempt.error) PetscCall(PetscInfo(Y, "Matrices are added on the host, because %s\n", attempt.message));
   *done = (PetscBool)(!attempt.error && !lost);
-  if (*done) PetscCall(PetscObjectStateGet((PetscObject)Y, &g->mirror.values));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -73,5 +73,6 @@ PetscErrorCode MatGPUCSRCounted_Private(Mat A)
   PetscFunctionBegin;
   if (g->counted != A) g->values[0] = g->values[1] = g->mirror.values = -1;
   g->counted = A;
+  if (g->mirror.ahead) PetscCall(PetscObjectStateGet((PetscObject)A, &g->mirror.values)); /* no host's value can be newer */
   PetscFunctionReturn(PETSC_SUCCESS);
 }

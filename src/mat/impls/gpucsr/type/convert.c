@@ -18,6 +18,24 @@ static PetscErrorCode MatConvert_ByWayOfAIJ(Mat A, MatType type, MatReuse reuse,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* To a type that MATAIJ converts to by itself, from the host's values */
+static PetscErrorCode MatConvert_ToStranger(Mat A, MatType type, MatReuse reuse, Mat *newmat)
+{
+  const char *seq = ((Mat_GPUCSR *)A->spptr)->kind->seq, *prefix[] = {seq, ""};
+  PetscErrorCode (*f)(Mat, MatType, MatReuse, Mat *) = NULL;
+  char name[256];
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRFetch_Private(A));
+  for (int k = 0; k < 2 && !f; k++) {
+    PetscCall(PetscSNPrintf(name, sizeof(name), "MatConvert_%saij_%s%s_C", seq, prefix[k], type));
+    PetscCall(PetscObjectQueryFunction((PetscObject)A, name, &f));
+  }
+  PetscCheck(f, PETSC_COMM_SELF, PETSC_ERR_SUP, "No conversion to type %s", type);
+  PetscCall((*f)(A, type, reuse, newmat));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Between two names of the same type: all settings stay */
 static PetscErrorCode MatConvert_Same(Mat A, MatType type, MatReuse reuse, Mat *newmat)
 {
@@ -56,11 +74,8 @@ PetscErrorCode MatGPUCSRComposeConverters_Private(Mat A, const char seq[], Petsc
   }
   PetscCall(PetscFree(list));
   for (int k = 0; k < known; k++) {
-    PetscErrorCode (*f)(void) = NULL;
-
-    PetscCall(PetscObjectQueryFunction((PetscObject)A, known_as[k], &f));
     PetscCall(PetscSNPrintf(name, sizeof(name), "MatConvert_%s_%s", own, known_as[k] + strlen(from)));
-    PetscCall(PetscObjectComposeFunction((PetscObject)A, name, install ? f : NULL));
+    PetscCall(PetscObjectComposeFunction((PetscObject)A, name, install ? MatConvert_ToStranger : NULL));
     PetscCall(PetscFree(known_as[k]));
   }
   PetscCall(PetscFree(known_as));

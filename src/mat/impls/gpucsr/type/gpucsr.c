@@ -7,6 +7,7 @@
 
 const char *const MatGPUCSRPrecisions[] = {"double", "single", "mixed", "auto", "MatGPUCSRPrecision", "MAT_GPUCSR_", NULL};
 const char *const MatGPUCSRBackends[]   = {"auto", "cuda", "host", "MatGPUCSRBackend", "MAT_GPUCSR_BACKEND_", NULL};
+const char *const MatGPUCSRMasters[]    = {"host", "device", "MatGPUCSRMaster", "MAT_GPUCSR_MASTER_", NULL};
 const char *const MatGPUCSRSelects[]    = {"estimate", "measure", "tree", "MatGPUCSRSelect", "MAT_GPUCSR_SELECT_", NULL};
 
 GPUCSRLogEvent MAT_GPUCSR_Build, MAT_GPUCSR_Refresh, MAT_GPUCSR_Transpose, MAT_GPUCSR_Product, MAT_GPUCSR_Halo;
@@ -46,6 +47,7 @@ GPUCSRLogEvent MAT_GPUCSR_Build, MAT_GPUCSR_Refresh, MAT_GPUCSR_Transpose, MAT_G
 . -mat_gpucsr_cudss_refine n                          - most steps of refinement, 2 by default
 . -mat_gpucsr_cudss_error e                           - backward error above which a solution is refused, 1e-10 by default
 . -mat_gpucsr_transpose_at_assembly (true|false)      - build the transpose at assembly, not at the first product that needs it
+. -mat_gpucsr_master (host|device)                    - which copy of the values is the master, see `MatGPUCSRSetMaster()`
 . -mat_gpucsr_halo (auto|peer|nccl|mpi|staged)        - how ranks exchange entries of vectors: into each other's device memory, by NCCL, by a GPU-aware MPI, or through the host
 . -mat_gpucsr_device_map 0,1,...                      - device of each rank of a node, repeated when there are more ranks
 . -mat_gpucsr_threads n                               - host threads that convert and copy, at most 8 by default
@@ -95,6 +97,7 @@ PetscErrorCode MatGPUCSRConfigDefault_Private(MatGPUCSRConfig *c)
 PetscErrorCode MatGPUCSRConfigOptions_Private(Mat A, MatGPUCSRConfig *c, PetscBool *changed, GPUCSROptionItems PetscOptionsObject)
 {
   MatGPUCSRSelect select   = MAT_GPUCSR_SELECT_ESTIMATE;
+  MatGPUCSRMaster master   = c->masterdevice ? MAT_GPUCSR_MASTER_DEVICE : MAT_GPUCSR_MASTER_HOST;
   PetscInt        budget   = c->request.budget ? c->request.budget : 50;
   PetscReal       expected = (PetscReal)c->request.expected;
   PetscBool       small    = c->smallonhost ? PETSC_TRUE : PETSC_FALSE;
@@ -122,6 +125,8 @@ PetscErrorCode MatGPUCSRConfigOptions_Private(Mat A, MatGPUCSRConfig *c, PetscBo
   if (set) c->smallonhost = small ? 1 : 0;
   OPTION(PetscOptionsInt("-mat_gpucsr_product_least", "Nonzeros of two sparse matrices below which their product is MATAIJ's", "MATGPUCSR", c->productleast, &c->productleast, &set));
   OPTION(PetscOptionsBool("-mat_gpucsr_transpose_at_assembly", "Build the transpose at assembly", "MatGPUCSRSetTransposeAtAssembly", c->transposeatassembly, &c->transposeatassembly, &set));
+  OPTION(PetscOptionsEnum("-mat_gpucsr_master", "Which copy of the values is the master", "MatGPUCSRSetMaster", MatGPUCSRMasters, (PetscEnum)master, (PetscEnum *)&master, &set));
+  c->masterdevice = (PetscBool)(master == MAT_GPUCSR_MASTER_DEVICE);
   OPTION(PetscOptionsString("-mat_gpucsr_halo", "How ranks exchange entries of vectors", "MATGPUCSR", c->halo, c->halo, GPUCSR_WORD, &set));
   PetscOptionsHeadEnd();
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -476,6 +481,39 @@ PetscErrorCode MatGPUCSRSetExpectedMults(Mat A, PetscReal n)
   PetscValidLogicalCollectiveReal(A, n, 2);
   PetscCheck(n >= 0, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_OUTOFRANGE, "Number of products %g is negative", (double)n);
   CONFIGURE(A, c.request.expected = c.trequest.expected = (double)n);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  MatGPUCSRSetMaster - Choose which copy of the values of a `MATGPUCSR` matrix is the master
+
+  Logically Collective
+
+  Input Parameters:
++ A      - the matrix
+- master - `MAT_GPUCSR_MASTER_HOST` (the default) or `MAT_GPUCSR_MASTER_DEVICE`
+
+  Options Database Key:
+. -mat_gpucsr_master (host|device) - the same
+
+  Level: intermediate
+
+  Notes:
+  With host, values that the device has computed (`MatSetValuesCOO()`, `MatScale()`, `MatAXPY()`, ...) are in the host's array before the operation returns.
+
+  With device, the program promises that the host's array is read through operations of the matrix alone. Then values stay on the device: the host's array holds NaN until an operation
+  that needs the host (`MatGetRow()`, `MatSetValues()`, `MatView()`, ...) fetches the values. A reader that goes around these operations, such as `MatSeqAIJGetArray()` or a factorization of another package, sees NaN.
+
+  A change of the setting frees the matrix' device memory. On the host backend it has no effect.
+
+.seealso: `MATGPUCSR`, `MatSetValuesCOO()`, `MatGPUCSRMaster`
+@*/
+PetscErrorCode MatGPUCSRSetMaster(Mat A, MatGPUCSRMaster master)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(A, MAT_CLASSID, 1);
+  PetscValidLogicalCollectiveEnum(A, master, 2);
+  CONFIGURE(A, c.masterdevice = (PetscBool)(master == MAT_GPUCSR_MASTER_DEVICE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

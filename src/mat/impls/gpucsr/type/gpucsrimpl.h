@@ -16,6 +16,7 @@ typedef struct {
   char               halo[GPUCSR_WORD]; /* exchange between ranks, a word of exchangelist.h or auto */
   PetscInt           smallonhost;       /* under backend auto, leave products of host vectors to MATAIJ if that is predicted to be faster: 1, 0, or -1, on a GPU alone */
   PetscInt           productleast;      /* nonzeros of two sparse matrices below which their product is MATAIJ's */
+  PetscBool          masterdevice;      /* the master copy of the values is the device's */
 } MatGPUCSRConfig;
 
 typedef enum {
@@ -34,9 +35,8 @@ typedef struct {
   PetscErrorCode (*product)(Mat, GPUCSRSide, Vec x, Vec y, Vec z); /* z = A x + y or with the transpose; y may be NULL, may be z */
   PetscErrorCode (*getdiagonal)(Mat, Vec);                         /* this and the next two: NULL: the parent's */
   PetscErrorCode (*productsetfromoptions)(Mat);
-  PetscBool graph;                           /* has its own graph for coarsening */
-  PetscErrorCode (*scale)(Mat, PetscScalar); /* this and the next: NULL: the parent's */
-  PetscErrorCode (*diagonalscale)(Mat, Vec l, Vec r);
+  PetscBool graph;                                                              /* has its own graph for coarsening */
+  PetscErrorCode (*inplace)(Mat, PetscBool install);                            /* operations in place; NULL: the parent's */
   PetscErrorCode (*axpy)(Mat, PetscScalar, Mat, MatStructure, PetscBool *done); /* NULL, or not done: the parent's */
   PetscErrorCode (*createsubmatrices)(Mat, PetscInt, const IS[], const IS[], MatReuse, Mat *[]);
   PetscErrorCode (*assemblyend)(Mat, MatAssemblyType);
@@ -51,7 +51,12 @@ typedef struct {
 typedef struct {
   const MatGPUCSRKind *kind;
   struct _MatOps       parent;     /* the operations of the parent MATAIJ, */
-  PetscErrorCode (*retrieve)(Mat); /* and its MatRetrieveValues() */
+  PetscErrorCode (*retrieve)(Mat); /* its MatRetrieveValues(), */
+  PetscErrorCode (*preallocatecoo)(Mat, PetscCount, PetscInt[], PetscInt[]);
+  PetscErrorCode (*setvaluescoo)(Mat, const PetscScalar[], InsertMode); /* MatSetPreallocationCOO() and MatSetValuesCOO() */
+  struct _MatOps *behind;                                               /* operations that are wrapped while the master copy is the device's */
+  PetscCount      contributions;                                        /* 1 + those of a pattern that the parent made by coordinates */
+  PetscBool       keeppattern;                                          /* MAT_KEEP_NONZERO_PATTERN is known to be set */
   MatGPUCSRConfig config;
   PetscBool       devicevectors; /* MatCreateVecs() makes VECGPU unless another type was asked for */
 } Mat_GPUCSR;
@@ -81,10 +86,14 @@ typedef struct {
 
 /* The matrix in CSR on a device, for products of sparse matrices */
 typedef struct {
-  GPUCSRStorage    csr;     /* its format is NULL if there is no mirror */
-  PetscObjectState pattern; /* nonzerostate of its pattern, */
-  const void      *columns; /* the host's columns, */
-  PetscObjectState values;  /* and object state of its values */
+  GPUCSRStorage    csr;        /* its format is NULL if there is no mirror */
+  PetscObjectState pattern;    /* nonzerostate of its pattern, */
+  const void      *columns;    /* the host's columns, */
+  PetscObjectState values;     /* and object state of its values */
+  PetscBool        ahead;      /* the host's values are older, and NaN */
+  PetscBool        assembling; /* an assembly follows that changes no value */
+  PetscObjectState diagonalat; /* 1 + nonzerostate of the pattern whose diagonal */
+  GPUCSRBool       missing;    /* has gaps */
 } GPUCSRMirror;
 
 /* A->spptr of a MATSEQAIJGPUCSR. The host's MATAIJ stays the master copy of the matrix; everything here can be made again. */
@@ -181,6 +190,16 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRConvert_Private(Mat_SeqGPUCSR *, size_t, G
 GPUCSR_INTERN PetscErrorCode MatGPUCSRTimerBegin_Private(Mat_SeqGPUCSR *, double *, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRTimerEnd_Private(Mat_SeqGPUCSR *, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRTimersRead_Private(Mat_SeqGPUCSR *, int);
+
+GPUCSR_INTERN PetscErrorCode MatGPUCSRCOOCompose_Private(Mat, PetscBool install); /* this and the next: assembly/coo.c */
+GPUCSR_INTERN PetscErrorCode MatGPUCSRCOOShare_Private(Mat, Mat);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRInPlace_Private(Mat, PetscBool install); /* this and the next two: assembly/inplace.c */
+GPUCSR_INTERN PetscErrorCode MatGPUCSRAddSame_Private(Mat, PetscScalar, Mat, PetscBool *done);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRCopySame_Private(Mat, Mat, MatStructure, PetscBool *done);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRFetch_Private(Mat); /* this and the next three: assembly/master.c */
+GPUCSR_INTERN PetscErrorCode MatGPUCSRWritten_Private(Mat, PetscInt later);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRWatch_Private(Mat);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRUnwatch_Private(Mat);
 
 GPUCSR_INTERN PetscErrorCode MatProductSetFromOptions_GPUCSR_Dense(Mat); /* this and the next two: matmat.c */
 GPUCSR_INTERN PetscErrorCode MatGPUCSRDenseGet_Private(Mat, PetscBool write, GPUCSROperand *, size_t *ld);

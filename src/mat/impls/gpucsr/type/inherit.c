@@ -40,6 +40,8 @@ static PetscErrorCode MatDuplicate_GPUCSR(Mat A, MatDuplicateOption op, Mat *B)
   PetscCall((*g->parent.duplicate)(A, op, B));
   if (!(*B)->spptr) PetscCall((*g->kind->fromaij)(*B, g->kind->name, MAT_INPLACE_MATRIX, B));
   PetscCall(MatGPUCSRConfigure_Private(*B, &g->config));
+  PetscCall(MatGPUCSRCOOShare_Private(A, *B));
+  ((Mat_GPUCSR *)(*B)->spptr)->keeppattern = g->keeppattern;
 #if PetscDefined(HAVE_DEVICE)
   if (A->boundtocpu && A->bindingpropagates) PetscCall(MatBindToCPU(*B, PETSC_TRUE));
 #endif
@@ -56,6 +58,8 @@ static PetscErrorCode MatAXPY_GPUCSR(Mat A, PetscScalar a, Mat X, MatStructure s
   PetscFunctionBegin;
   if (k->axpy) PetscCall((*k->axpy)(A, a, X, str, &done));
   if (done) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatGPUCSRFetch_Private(A));
+  PetscCall(MatGPUCSRFetch_Private(X));
   PetscCall((*((Mat_GPUCSR *)A->spptr)->parent.axpy)(A, a, X, str));
   PetscCall(MatGPUCSRReconfigure_Private(A, &c));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -110,6 +114,7 @@ static PetscErrorCode MatBindToCPU_GPUCSR(Mat A, PetscBool cpu)
   Mat_GPUCSR *g = (Mat_GPUCSR *)A->spptr;
 
   PetscFunctionBegin;
+  PetscCall(MatGPUCSRFetch_Private(A));
   A->boundtocpu = cpu;
   PetscCall((*g->kind->configured)(A));
   PetscCall(MatGPUCSRVecType_Private(A, &g->config));
@@ -123,8 +128,10 @@ static PetscErrorCode MatGPUCSRConfigure_GPUCSR(Mat A, const MatGPUCSRConfig *c)
 
   PetscFunctionBegin;
   PetscCall(MatGPUCSRConfigCheck_Private(A, c));
+  PetscCall(MatGPUCSRFetch_Private(A));
   g->config = *c;
   PetscCall((*g->kind->configured)(A));
+  PetscCall(MatGPUCSRWatch_Private(A));
   PetscCall(MatGPUCSRVecType_Private(A, c));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -140,6 +147,7 @@ static PetscErrorCode MatGPUCSRGetConfig_GPUCSR(Mat A, MatGPUCSRConfig *c)
 static PetscErrorCode MatRetrieveValues_GPUCSR(Mat A)
 {
   PetscFunctionBegin;
+  PetscCall(MatGPUCSRFetch_Private(A));
   PetscCall((*((Mat_GPUCSR *)A->spptr)->retrieve)(A));
   PetscCall(PetscObjectStateIncrease((PetscObject)A));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -151,6 +159,7 @@ static PetscErrorCode MatSetValues_First(Mat A, PetscInt m, const PetscInt rows[
   PetscFunctionBegin;
   PetscCheck(A->preallocated, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "A matrix of type %s has no room for values yet: call MatSetUp() or preallocate it before MatSetValues() (setUp() before A[i, j] in petsc4py)", ((PetscObject)A)->type_name);
   A->ops->setvalues = ((Mat_GPUCSR *)A->spptr)->parent.setvalues;
+  PetscCall(MatGPUCSRWatch_Private(A));
   PetscCall((*A->ops->setvalues)(A, m, rows, n, cols, v, mode));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -197,8 +206,7 @@ static PetscErrorCode Install(Mat A, PetscBool install)
   if (k->graph) REPLACE(creategraph, MatCreateGraph_SeqAIJGPUCSR);
   if (p->lufactor) REPLACE(lufactor, MatLUFactor_GPUCSR);
   if (p->ilufactor) REPLACE(ilufactor, MatILUFactor_GPUCSR);
-  if (k->scale) REPLACE(scale, k->scale);
-  if (k->diagonalscale) REPLACE(diagonalscale, k->diagonalscale);
+  if (k->inplace) PetscCall((*k->inplace)(A, install));
   if (k->createsubmatrices) REPLACE(createsubmatrices, k->createsubmatrices);
   REPLACE(assemblyend, k->assemblyend);
   REPLACE(view, MatView_GPUCSR);
@@ -221,6 +229,7 @@ static PetscErrorCode Install(Mat A, PetscBool install)
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatGPUCSRGetConfig_C", install ? MatGPUCSRGetConfig_GPUCSR : NULL));
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatGPUCSRSetUp_C", install ? k->setup : NULL));
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatGPUCSRGetInfo_C", install ? k->getinfo : NULL));
+  PetscCall(MatGPUCSRCOOCompose_Private(A, install));
   PetscCall(MatGPUCSRComposeConverters_Private(A, k->seq, k->toaij, k->fromaij, install));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -228,6 +237,7 @@ static PetscErrorCode Install(Mat A, PetscBool install)
 static PetscErrorCode ReleaseData(Mat A)
 {
   PetscFunctionBegin;
+  PetscCall(MatGPUCSRUnwatch_Private(A));
   PetscCall((*((Mat_GPUCSR *)A->spptr)->kind->release)(A));
   PetscCall(Install(A, PETSC_FALSE));
   PetscCall(PetscFree(A->spptr));

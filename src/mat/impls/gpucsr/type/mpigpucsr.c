@@ -70,6 +70,7 @@ static PetscErrorCode MatAssemblyEnd_MPIAIJGPUCSR(Mat A, MatAssemblyType type)
 
   PetscFunctionBegin;
   PetscCall((*g->base.parent.assemblyend)(A, type));
+  PetscCall(MatGPUCSRWatch_Private(A));
   PetscCall(Blocks(A)); /* assembly may have replaced the off-diagonal block */
   if (type == MAT_FINAL_ASSEMBLY && g->base.config.transposeatassembly) PetscCall(MatGPUCSRSetUp_MPIAIJGPUCSR(A, PETSC_TRUE));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -21,6 +21,7 @@ PetscErrorCode MatGPUCSRPlansDestroy_Private(Mat_SeqGPUCSR *g)
 {
   PetscFunctionBegin;
   if (g->mirror.csr.format) PetscCall(GPUCSRStorageDestroy(&g->mirror.csr));
+  g->mirror.ahead = PETSC_FALSE;
   if (g->dev) {
     const GPUCSRBackendOps *ops = g->dev->ops;
     PetscBool               live;
@@ -92,7 +93,7 @@ static PetscErrorCode Name(Mat A, Mat_SeqGPUCSR *g)
 
   PetscFunctionBegin;
   PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, NULL, NULL, NULL));
-  g->nonzeros = (double)i[A->rmap->n];
+  g->nonzeros = i ? (double)i[A->rmap->n] : 0;
   if (g->block && name) PetscCall(PetscStrncpy(g->name, name, sizeof(g->name)));
   else PetscCall(PetscSNPrintf(g->name, sizeof(g->name), "%s%s%s%s%" PetscInt_FMT " x %" PetscInt_FMT, prefix ? prefix : "", prefix ? ": " : "", name ? name : "", name ? ", " : "", A->rmap->n, A->cmap->n));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -105,6 +106,7 @@ PetscErrorCode MatGPUCSRLeave_Private(Mat A, const char why[])
 
   PetscFunctionBegin;
   if (g->decided && !g->dev) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatGPUCSRFetch_Private(A));
   if (!g->decided) PetscCall(Name(A, g));
   PetscCall(MatGPUCSRPlansDestroy_Private(g));
   g->dev     = NULL;
@@ -204,6 +206,10 @@ PetscErrorCode MatGPUCSRSource_Private(Mat A, GPUCSRSource *s)
   PetscCall(PetscObjectStateGet((PetscObject)A, &state));
   current     = (PetscBool)(m->csr.format && m->pattern == A->nonzerostate && m->columns == (const void *)s->j && m->csr.m == s->m && m->csr.n == s->n && m->csr.nnz == s->nnz && m->values == state && !g->bare && !g->copy);
   s->resident = current ? &m->csr : NULL;
+  if (m->ahead && !m->csr.dev->ops->kernels) { /* the host computes in place of a device */
+    PetscCall(GPUCSRWaitStreamOnHost(m->csr.dev->stream));
+    s->a = (const PetscScalar *)m->csr.array[CSR_VAL].data;
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -279,10 +285,11 @@ static PetscErrorCode Update(Mat A, Mat_SeqGPUCSR *g, GPUCSRSide side)
   /* an upload at the end of an assembly stays valid if only that assembly was counted since */
   if (g->early && state == g->values[0] + 1 && A->num_ass == g->assemblies + 1) g->values[0] = g->values[1] = state;
   g->early = PETSC_FALSE;
+  if (g->base.config.precision != MAT_GPUCSR_DOUBLE) PetscCall(MatGPUCSRFetch_Private(A)); /* the host rounds */
   PetscCall(MatGPUCSRUnwatched_Private(A, g, state, &changed));
   PetscCall(MatGPUCSRSample_Private(A, GPUCSR_SAMPLES, sample));
   PetscCall(PetscMemcmp(sample, g->sample, sizeof(sample), &same));
-  if (!same || changed) g->values[0] = g->values[1] = g->mirror.values = -1;
+  if ((!same && !g->mirror.ahead) || changed) g->values[0] = g->values[1] = g->mirror.values = -1;
   if (!stale && g->values[side] == state) PetscFunctionReturn(PETSC_SUCCESS);
   if (g->foreign) PetscCall(GPUCSRDeviceSynchronize(g->dev)); /* their input is about to change */
   g->foreign = PETSC_FALSE;
@@ -381,6 +388,7 @@ PetscErrorCode MatGPUCSRParentProduct_Private(Mat A, GPUCSRSide side, Vec x, Vec
   PetscLogDouble        begin, end;
 
   PetscFunctionBegin;
+  PetscCall(MatGPUCSRFetch_Private(A));
   PetscCall(PetscTime(&begin));
   if (side == GPUCSR_FORWARD) {
     if (y) PetscCall((*p->multadd)(A, x, y, z));
@@ -456,18 +464,25 @@ static PetscErrorCode MatGetDiagonal_SeqAIJGPUCSR(Mat A, Vec d)
       if (o.place == GPUCSR_DEVICE) PetscFunctionReturn(PETSC_SUCCESS);
     }
   }
+  PetscCall(MatGPUCSRFetch_Private(A));
   PetscCall((*g->base.parent.getdiagonal)(A, d));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode MatAssemblyEnd_SeqAIJGPUCSR(Mat A, MatAssemblyType type)
 {
-  Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
-  PetscScalar   *values;
-  PetscBool      ready;
+  Mat_SeqGPUCSR   *g = (Mat_SeqGPUCSR *)A->spptr;
+  PetscScalar     *values;
+  PetscObjectState before, after;
+  PetscBool        ready;
 
   PetscFunctionBegin;
+  PetscCall(PetscObjectStateGet((PetscObject)A, &before));
   PetscCall((*g->base.parent.assemblyend)(A, type));
+  PetscCall(MatGPUCSRWatch_Private(A));
+  PetscCall(PetscObjectStateGet((PetscObject)A, &after));
+  if (g->mirror.assembling && g->mirror.values == before && A->insertmode == NOT_SET_VALUES) g->mirror.values = after + 1; /* PETSc counts the assembly after this function */
+  g->mirror.assembling = PETSC_FALSE;
   if (type == MAT_FINAL_ASSEMBLY) PetscCall(MatGPUCSRBare_Private(A, g));
   PetscCall(MatSeqAIJGetCSRAndMemType(A, NULL, NULL, &values, NULL));
   if (type == MAT_FINAL_ASSEMBLY && g->base.config.transposeatassembly && !A->factortype && values) {
@@ -547,8 +562,7 @@ static const MatGPUCSRKind kind = {
   .productsetfromoptions = MatProductSetFromOptions_SeqAIJGPUCSR,
   .axpy                  = MatAXPY_SeqAIJGPUCSR,
   .graph                 = PETSC_TRUE,
-  .scale                 = MatScale_SeqAIJGPUCSR,
-  .diagonalscale         = MatDiagonalScale_SeqAIJGPUCSR,
+  .inplace               = MatGPUCSRInPlace_Private,
   .assemblyend           = MatAssemblyEnd_SeqAIJGPUCSR,
   .view                  = MatGPUCSRViewBlock_Private,
   .setup                 = MatGPUCSRSetUp_SeqAIJGPUCSR,

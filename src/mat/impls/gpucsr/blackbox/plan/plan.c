@@ -55,6 +55,7 @@ static double SourceBytes(const GPUCSRSource *s, const GPUCSRStorage *csr, Petsc
 {
   const double values = (double)GPUCSRTypeSize(csr->array[CSR_VAL].type) * (double)s->nnz;
 
+  if (s->resident && csr->array[CSR_VAL].type == GPUCSR_DOUBLE) return 0;
   return valuesonly ? values : values + 4.0 * (double)s->nnz + 4.0 * (s->m + 1.0);
 }
 

@@ -1,0 +1,351 @@
+static char help[] = "Assembly by coordinates, and changes of values in place.\n\n";
+
+/*
+    coo -mat_type TYPE [-vec_type TYPE] [-points 100] [-grid 128] [-rounds 10] [-o FILE]
+
+  Knows only PETSc, so that -mat_type aijcusparse of a PETSc with CUDA runs it, too. For P1 elements on the tetrahedra of -points^3 points (six a cube), and Q1 elements on -grid^3 points (the 27-point
+  grid), FILE gets
+    coo      problem, type, entries, contributions; pattern_ms: MatSetPreallocationCOO(), the better of two; host_ms and device_ms: MatSetValuesCOO() of values there, the best of the rounds; right: row sums are those that
+             the elements have
+    inplace  problem, type, entries, operation, ms; gbs: bytes of values times passes over them, a second; copy_gbs: of VecCopy() with as many numbers; share: of that
+  With -mat_gpucsr_master device values stay on the GPU. A round ends when a norm of a small vector has come back, in the order of the matrix' stream.
+*/
+#include <petscmat.h>
+#include <dlfcn.h>
+#include <string.h>
+#if PETSC_VERSION_LT(3, 19, 0)
+  #define PETSC_SUCCESS ((PetscErrorCode)0)
+#endif
+
+typedef struct {
+  FILE       *out;
+  const char *type;
+  PetscInt    rounds;
+  Vec         small; /* on the device */
+} Bench;
+
+typedef struct {
+  const char *name;
+  PetscInt    n, corners; /* points a side, and points of an element */
+  PetscInt    elements;
+  PetscCount  len;
+  PetscInt   *i, *j;
+  double     *v;
+} Problem;
+
+/* The corners of element e: of a tetrahedron of cube e / 6, along a path from corner 0 to corner 7, or of a cube */
+static void Corners(const Problem *p, PetscInt e, PetscInt corner[])
+{
+  static const int path[6][2] = {
+    {1, 3},
+    {1, 5},
+    {2, 3},
+    {2, 6},
+    {4, 5},
+    {4, 6}
+  };
+  const PetscInt c = p->corners == 4 ? e / 6 : e, m = p->n - 1, x = c % m, y = c / m % m, z = c / m / m;
+  const int      at[4] = {0, path[e % 6][0], path[e % 6][1], 7};
+
+  for (PetscInt k = 0; k < p->corners; k++) {
+    const int q = p->corners == 4 ? at[k] : (int)k;
+
+    corner[k] = x + q % 2 + p->n * (y + q / 2 % 2 + p->n * (z + q / 4));
+  }
+}
+
+/* Values 1 beside the diagonal, so that row sums are numbers of elements */
+static PetscErrorCode ProblemMake(const char name[], PetscInt n, PetscInt corners, Problem *p)
+{
+  PetscFunctionBeginUser;
+  p->name     = name;
+  p->n        = n;
+  p->corners  = corners;
+  p->elements = (n - 1) * (n - 1) * (n - 1) * (corners == 4 ? 6 : 1);
+  p->len      = (PetscCount)p->elements * corners * corners;
+  PetscCall(PetscMalloc3((size_t)p->len, &p->i, (size_t)p->len, &p->j, (size_t)p->len, &p->v));
+  for (PetscInt e = 0; e < p->elements; e++) {
+    PetscInt   corner[8];
+    PetscCount k = (PetscCount)e * corners * corners;
+
+    Corners(p, e, corner);
+    for (PetscInt a = 0; a < corners; a++)
+      for (PetscInt b = 0; b < corners; b++, k++) {
+        p->i[k] = corner[a];
+        p->j[k] = corner[b];
+        p->v[k] = a == b ? 2.0 : 1.0;
+      }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Wait(const Bench *b)
+{
+  PetscReal norm;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecScale(b->small, -1.0)); /* or PETSc remembers it */
+  PetscCall(VecNorm(b->small, NORM_2, &norm));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The array of a vector of the device; a VECGPU's by a function of its library, which may not be there */
+static PetscErrorCode ArrayGet(Vec x, const PetscScalar **a)
+{
+  PetscErrorCode (*get)(Vec, const double **);
+  PetscMemType type;
+  PetscBool    gpu;
+
+  PetscFunctionBeginUser;
+  *(void **)&get = dlsym(RTLD_DEFAULT, "VecGPUGetArrayRead");
+  PetscCall(PetscObjectTypeCompare((PetscObject)x, "seqgpu", &gpu));
+  if (get && gpu) PetscCall((*get)(x, (const double **)a));
+  else PetscCall(VecGetArrayReadAndMemType(x, a, &type));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ArrayRestore(Vec x, const PetscScalar **a)
+{
+  PetscErrorCode (*restore)(Vec, const double **);
+  PetscBool gpu;
+
+  PetscFunctionBeginUser;
+  *(void **)&restore = dlsym(RTLD_DEFAULT, "VecGPURestoreArrayRead");
+  PetscCall(PetscObjectTypeCompare((PetscObject)x, "seqgpu", &gpu));
+  if (restore && gpu) PetscCall((*restore)(x, (const double **)a));
+  else PetscCall(VecRestoreArrayReadAndMemType(x, a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Values(const Bench *b, Mat A, const PetscScalar v[], double *ms)
+{
+  PetscFunctionBeginUser;
+  *ms = 1e30;
+  for (PetscInt r = 0; r < b->rounds; r++) {
+    double t = MPI_Wtime();
+
+    PetscCall(MatSetValuesCOO(A, v, INSERT_VALUES));
+    PetscCall(Wait(b));
+    t   = 1e3 * (MPI_Wtime() - t);
+    *ms = PetscMin(*ms, t);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Row sums: corners + 1 for each element of a point, all together */
+static PetscErrorCode Right(const Problem *p, Mat A, PetscBool *right)
+{
+  Vec         x, y;
+  PetscScalar sum;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreateVecs(A, &x, &y));
+  PetscCall(VecSet(x, 1.0));
+  PetscCall(MatMult(A, x, y));
+  PetscCall(VecSum(y, &sum));
+  *right = (PetscBool)(PetscRealPart(sum) == (double)p->elements * (double)p->corners * (double)(p->corners + 1));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Assembly(const Bench *b, const Problem *p, Mat *A)
+{
+  const PetscInt     m = p->n * p->n * p->n;
+  PetscInt          *i, *j;
+  double             pattern = 0, ms[2];
+  const PetscScalar *d;
+  PetscScalar       *a;
+  PetscBool          right = PETSC_FALSE;
+  MatInfo            info;
+  Vec                v;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscMalloc2((size_t)p->len, &i, (size_t)p->len, &j)); /* PETSc may change them */
+  for (int k = 0; k < 2; k++) {                                    /* the first loads kernels */
+    double t;
+
+    if (k) PetscCall(MatDestroy(A));
+    PetscCall(MatCreate(PETSC_COMM_SELF, A));
+    PetscCall(MatSetSizes(*A, m, m, m, m));
+    PetscCall(MatSetType(*A, b->type));
+    PetscCall(MatSetFromOptions(*A));
+    PetscCall(PetscArraycpy(i, p->i, (size_t)p->len));
+    PetscCall(PetscArraycpy(j, p->j, (size_t)p->len));
+    t = MPI_Wtime();
+    PetscCall(MatSetPreallocationCOO(*A, p->len, i, j));
+    PetscCall(Wait(b));
+    t       = 1e3 * (MPI_Wtime() - t);
+    pattern = k ? PetscMin(pattern, t) : t;
+  }
+  PetscCall(PetscFree2(i, j));
+  PetscCall(Values(b, *A, p->v, &ms[0]));
+  PetscCall(VecCreate(PETSC_COMM_SELF, &v));
+  PetscCall(VecSetSizes(v, (PetscInt)p->len, PETSC_DECIDE));
+  PetscCall(VecSetFromOptions(v));
+  PetscCall(VecGetArrayWrite(v, &a));
+  PetscCall(PetscArraycpy(a, p->v, (size_t)p->len));
+  PetscCall(VecRestoreArrayWrite(v, &a));
+  PetscCall(ArrayGet(v, &d));
+  PetscCall(Values(b, *A, d, &ms[1]));
+  PetscCall(ArrayRestore(v, &d));
+  PetscCall(VecDestroy(&v));
+  PetscCall(Right(p, *A, &right));
+  PetscCall(MatGetInfo(*A, MAT_LOCAL, &info));
+  fprintf(b->out, "{\"record\": \"coo\", \"problem\": \"%s\", \"type\": \"%s\", \"entries\": %.0f, \"contributions\": %lld, \"pattern_ms\": %.3f, \"host_ms\": %.3f, \"device_ms\": %.3f, \"right\": %s}\n", p->name, b->type, info.nz_used, (long long)p->len, pattern, ms[0], ms[1], right ? "true" : "false");
+  fflush(b->out);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+enum {
+  SCALE,
+  SHIFT,
+  DIAGONALSCALE,
+  AXPY,
+  ZEROROWS,
+  ZERO,
+  NORM,
+  OPERATIONS
+};
+static const char *const operation[OPERATIONS] = {"scale", "shift", "diagonalscale", "axpy", "zerorows", "zero", "norm"};
+static const int         passes[OPERATIONS]    = {2, 1, 2, 3, 1, 1, 1}; /* over the values; zerorows zeroes all rows, shift is counted as if it read all */
+
+static PetscErrorCode Apply(int op, Mat A, Mat B, Vec l, Vec r, PetscInt m, const PetscInt rows[])
+{
+  PetscReal norm;
+
+  PetscFunctionBeginUser;
+  switch (op) {
+  case SCALE:
+    PetscCall(MatScale(A, 0.5));
+    break;
+  case SHIFT:
+    PetscCall(MatShift(A, 1.0));
+    break;
+  case DIAGONALSCALE:
+    PetscCall(MatDiagonalScale(A, l, r));
+    break;
+  case AXPY:
+    PetscCall(MatAXPY(A, 0.5, B, SAME_NONZERO_PATTERN));
+    break;
+  case ZEROROWS:
+    PetscCall(MatZeroRows(A, m, rows, 1.0, NULL, NULL));
+    break;
+  case ZERO:
+    PetscCall(MatZeroEntries(A));
+    break;
+  default:
+    PetscCall(MatNorm(A, NORM_FROBENIUS, &norm));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* As many numbers as the matrix has entries */
+static PetscErrorCode CopyRate(const Bench *b, double entries, double *rate)
+{
+  Vec    x, y;
+  double best = 1e30;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecCreate(PETSC_COMM_SELF, &x));
+  PetscCall(VecSetSizes(x, (PetscInt)entries, PETSC_DECIDE));
+  PetscCall(VecSetFromOptions(x));
+  PetscCall(VecDuplicate(x, &y));
+  PetscCall(VecSet(x, 1.0));
+  for (PetscInt r = 0; r <= b->rounds; r++) {
+    double t;
+
+    PetscCall(Wait(b));
+    t = MPI_Wtime();
+    for (int k = 0; k < 10; k++) PetscCall(VecCopy(k % 2 ? y : x, k % 2 ? x : y));
+    PetscCall(Wait(b));
+    t    = (MPI_Wtime() - t) / 10;
+    best = PetscMin(best, t);
+  }
+  *rate = 1e-9 * 16 * entries / best;
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode InPlace(const Bench *b, const Problem *p, Mat A)
+{
+  Mat      B;
+  Vec      l, r;
+  PetscInt m, *rows;
+  MatInfo  info;
+  double   rate = 0;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatSetOption(A, MAT_KEEP_NONZERO_PATTERN, PETSC_TRUE));
+  PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
+  PetscCall(MatCreateVecs(A, &r, &l));
+  PetscCall(VecSet(l, 1.0));
+  PetscCall(VecSet(r, 1.0));
+  PetscCall(MatGetLocalSize(A, &m, NULL));
+  PetscCall(PetscMalloc1(m, &rows));
+  for (PetscInt k = 0; k < m; k++) rows[k] = k;
+  PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
+  PetscCall(CopyRate(b, info.nz_used, &rate));
+  for (int op = 0; op < OPERATIONS; op++) {
+    double best = 1e30, gbs;
+
+    PetscCall(Apply(op, A, B, l, r, m, rows));
+    for (PetscInt q = 0; q < b->rounds; q++) {
+      double t;
+
+      PetscCall(Wait(b));
+      t = MPI_Wtime();
+      for (int k = 0; k < 10; k++) PetscCall(Apply(op, A, B, l, r, m, rows));
+      PetscCall(Wait(b));
+      t    = (MPI_Wtime() - t) / 10;
+      best = PetscMin(best, t);
+    }
+    gbs = 1e-9 * 8 * info.nz_used * passes[op] / best;
+    fprintf(b->out, "{\"record\": \"inplace\", \"problem\": \"%s\", \"type\": \"%s\", \"entries\": %.0f, \"operation\": \"%s\", \"ms\": %.4f, \"gbs\": %.1f, \"copy_gbs\": %.1f, \"share\": %.3f}\n", p->name, b->type, info.nz_used, operation[op], 1e3 * best, gbs, rate, gbs / rate);
+    fflush(b->out);
+  }
+  PetscCall(PetscFree(rows));
+  PetscCall(VecDestroy(&l));
+  PetscCall(VecDestroy(&r));
+  PetscCall(MatDestroy(&B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  Bench     b        = {.out = stdout, .rounds = 10};
+  char      type[64] = "gpucsr", file[PETSC_MAX_PATH_LEN] = "";
+  PetscInt  n[2] = {100, 128};
+  PetscBool set;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_type", type, sizeof(type), NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-points", &n[0], NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-grid", &n[1], NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-rounds", &b.rounds, NULL));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-o", file, sizeof(file), &set));
+  if (set) b.out = fopen(file, "w");
+  PetscCheck(b.out, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "Cannot write %s", file);
+  b.type = type;
+  PetscCall(VecCreate(PETSC_COMM_SELF, &b.small));
+  PetscCall(VecSetSizes(b.small, 256, PETSC_DECIDE));
+  PetscCall(VecSetFromOptions(b.small));
+  PetscCall(VecSet(b.small, 1.0));
+  for (int k = 0; k < 2; k++) {
+    Problem p;
+    Mat     A;
+
+    if (n[k] < 2) continue;
+    PetscCall(ProblemMake(k ? "grid27" : "p1", n[k], k ? 8 : 4, &p));
+    PetscCall(Assembly(&b, &p, &A));
+    PetscCall(InPlace(&b, &p, A));
+    PetscCall(MatDestroy(&A));
+    PetscCall(PetscFree3(p.i, p.j, p.v));
+  }
+  PetscCall(VecDestroy(&b.small));
+  if (set) fclose(b.out);
+  PetscCall(PetscFinalize());
+  return 0;
+}

@@ -1,0 +1,55 @@
+#pragma once
+
+/* A matrix assembled by coordinates (coo.c, coopattern.c, cooranks.c), and the copy of its values that is the master (master.c) */
+#include "../type/mpigpucsr.h"
+#include "../blackbox/assemble/assemble.h"
+
+/* With backend auto a failure on the device is returned in ierr, else it is an error */
+#define ATTEMPT(A, call, ierr, attempt) \
+  do { \
+    GPUCSRTryIf(MatGPUCSRBackendOf(A) != MAT_GPUCSR_BACKEND_CUDA, &(attempt), call); \
+    (ierr) = (attempt).error; \
+  } while (0)
+
+/* Contributions to one block: to the matrix of one process, or to the diagonal or off-diagonal block of several */
+typedef struct {
+  GPUCSRSum sum;           /* its device is the block's, or the host */
+  int32_t  *first, *order; /* of the sum, on the host: for a device that fails */
+} GPUCSRCOOBlock;
+
+/* Contributions of this rank to rows of other ranks, and theirs to its rows, which follow this rank's list */
+typedef struct {
+  PetscMPIInt  nto, nfrom; /* ranks */
+  PetscMPIInt *to, *from;
+  PetscCount  *tofirst, *fromfirst; /* contributions of each, one after the other */
+  int32_t     *sent;                /* places in the list */
+  PetscScalar *out, *in;            /* page-locked where there is a device */
+  MPI_Request *request;
+  void        *dsent, *dout, *din; /* on the device: made at the first use */
+} GPUCSRCOORanks;
+
+/* Composed with the matrix, and shared with its duplicates */
+typedef struct {
+  PetscErrorCode (*preallocate)(Mat, PetscCount, PetscInt[], PetscInt[]); /* the parent's functions */
+  PetscErrorCode (*set)(Mat, const PetscScalar[], InsertMode);
+  MPI_Comm       comm;
+  PetscMPIInt    tag;
+  GPUCSRDevice   dev; /* NULL: none, or it is closed */
+  PetscCount     n;   /* contributions of this rank */
+  int            nblocks;
+  GPUCSRCOOBlock block[2];
+  PetscBool      travels; /* some rank sends contributions */
+  GPUCSRCOORanks ranks;
+  GPUCSRLiving   living;
+} GPUCSRCOO;
+
+GPUCSR_INTERN PetscErrorCode MatGPUCSRCOONew_Private(Mat, GPUCSRDevice, PetscCount, GPUCSRCOO **);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRCOOGet_Private(Mat, GPUCSRCOO **);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRCOORemove_Private(Mat);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRCOODevice_Private(Mat, const void *, GPUCSRDevice *, GPUCSRBool *ondevice);
+GPUCSR_INTERN PetscErrorCode MatSetPreallocationCOO_GPUCSR(Mat, PetscCount, PetscInt[], PetscInt[]); /* this and the next: coopattern.c */
+GPUCSR_INTERN PetscErrorCode MatSetPreallocationCOOLocal_GPUCSR(Mat, PetscCount, PetscInt[], PetscInt[]);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRCOOBlock_Private(Mat, GPUCSRDevice, const GPUCSRCoordinates *, GPUCSRCOOBlock *, GPUCSRStorage *);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRCOORanks_Private(Mat, PetscCount, PetscInt[], PetscInt[]); /* this and the next two: cooranks.c */
+GPUCSR_INTERN PetscErrorCode GPUCSRCOOExchange(GPUCSRCOO *, const PetscScalar *v, const double *dv);
+GPUCSR_INTERN PetscErrorCode GPUCSRCOORanksDestroy(GPUCSRCOO *);

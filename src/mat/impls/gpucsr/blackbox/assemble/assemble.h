@@ -1,0 +1,79 @@
+#pragma once
+
+/*
+  Values of a matrix in CSR, on its device: summed from a list of coordinates, and changed in place. Knows no Mat and no CUDA.
+
+  A list of coordinates is sorted once, by row, column and place in the list (a stable radix sort of 64-bit keys). An entry of the matrix is then the sum of
+  neighbours in the sorted list, added one after the other in the order of the list: the same bits in every run, on the device and on the host.
+*/
+#include "../kernels/kernels.h"
+
+#if defined(__cplusplus)
+extern "C" {
+#endif
+
+/* Coordinates on a device. A negative row or column: the contribution is skipped. With a table, indices are places in the table */
+typedef struct {
+  int64_t     n;
+  GPUCSRType  type; /* of i and j: GPUCSR_INT32 or GPUCSR_INT64 */
+  const void *i, *j;
+  int         rows, cols; /* lengths of the tables */
+  const void *row, *col;  /* tables, of the same type; NULL: none */
+} GPUCSRCoordinates;
+
+/* How contributions become entries: entry e is the sum of contributions order[first[e]] to order[first[e + 1] - 1] */
+typedef struct {
+  GPUCSRDevice dev;
+  int64_t      n, kept, nnz; /* contributions, those not skipped, and entries */
+  int64_t      bad;          /* the first contribution beyond the matrix, -1: none */
+  uint64_t    *key[2];       /* n of each, while the list is sorted */
+  int32_t     *order[2];     /* n of each; later the first alone */
+  int32_t     *entry;        /* n: 1 + the entry of each sorted contribution, while the list is sorted */
+  int32_t     *first;        /* nnz + 1 */
+} GPUCSRSum;
+
+/* Norms that need no sums over columns */
+typedef enum {
+  GPUCSR_SUM_OF_SQUARES,
+  GPUCSR_LARGEST_ROW
+} GPUCSRNormKind;
+
+/* A backend's functions; all run on the stream of the device. A function that returns numbers has waited for the stream */
+typedef struct {
+  /* sorts: kept, nnz, bad, order[0] and entry, with key[0] sorted */
+  GPUCSRError (*sort)(const GPUCSRCoordinates *, int m, int n, GPUCSRSum *);
+  /* the pattern of A, and first */
+  GPUCSRError (*pattern)(GPUCSRSum *, GPUCSRStorage *A);
+  /* values of A = or += the sums of contributions, of which those from `there` on are more[0] and so on */
+  GPUCSRError (*sum)(const GPUCSRSum *, const double *v, int64_t there, const double *more, GPUCSRBool add, GPUCSRStorage *A);
+  GPUCSRError (*scale)(double, GPUCSRStorage *A);
+  /* rows by l, then columns by r; NULL: not */
+  GPUCSRError (*diagonalscale)(const double *l, const double *r, GPUCSRStorage *A);
+  /* is an entry of the diagonal missing? */
+  GPUCSRError (*missing)(const GPUCSRStorage *A, GPUCSRBool *);
+  /* A[r][r] = or += d[r], d NULL: s */
+  GPUCSRError (*diagonal)(const double *d, double s, GPUCSRBool add, GPUCSRStorage *A);
+  /* values of Y += a times those of X, which has the same pattern */
+  GPUCSRError (*add)(double a, const GPUCSRStorage *X, GPUCSRStorage *Y);
+  /* listed rows are zeroed, and their diagonal entries set to d */
+  GPUCSRError (*zerorows)(int n, const int32_t *row, double d, GPUCSRStorage *A);
+  /* and their columns: row[r] nonzero: row and column r are zeroed. With x, b loses the columns' products with x, and b[r] = d x[r] */
+  GPUCSRError (*zerorowscolumns)(const int32_t *row, double d, const double *x, double *b, GPUCSRStorage *A);
+  /* largest absolute value of each row, and the first column that has it, untouched where the row has none; column NULL: not asked for */
+  GPUCSRError (*rowmaxabs)(const GPUCSRStorage *A, double *v, int32_t *column);
+  GPUCSRError (*norm)(const GPUCSRStorage *A, GPUCSRNormKind, double *);
+  /* b[k] = a[index[k]] */
+  GPUCSRError (*gather)(int64_t n, const int32_t *index, const double *a, double *b, GPUCSRDevice);
+} GPUCSRAssembleOps;
+
+GPUCSR_INTERN const GPUCSRAssembleOps  GPUCSRAssemble_host;
+GPUCSR_INTERN const GPUCSRAssembleOps  GPUCSRAssemble_cuda;
+GPUCSR_INTERN const GPUCSRAssembleOps *GPUCSRAssembleOf(GPUCSRDevice);
+
+GPUCSR_INTERN GPUCSRError GPUCSRSumSort(GPUCSRDevice, const GPUCSRCoordinates *, int m, int n, GPUCSRSum *);
+GPUCSR_INTERN GPUCSRError GPUCSRSumPattern(GPUCSRSum *, GPUCSRStorage *A);
+GPUCSR_INTERN GPUCSRError GPUCSRSumDestroy(GPUCSRSum *);
+
+#if defined(__cplusplus)
+}
+#endif
