@@ -311,7 +311,7 @@ OWN   := /(ld-linux|linux-vdso|libc\.|libm\.|libdl|libpthread|librt|libmpi\.|lib
 OWN   := $(OWN)|/(libudev|libstdc|libgcc_s|libgomp|libcap|libcuda|libz\.)|libcu(sparse|blas|rand|solver|fft)|libnvJitLink|libpetscgpucsr
 carry: lib convert examples tests benches ## copy what a GPU machine without PETSc needs
 	rm -rf $(CARRY)/$(BUILD) $(CARRY)/lib-$(BUILD) && mkdir -p $(CARRY)/$(BUILD) $(CARRY)/lib-$(BUILD)
-	cp -r $(foreach d,lib bin examples tests bench,$(wildcard $(BUILD)/$d)) $(CARRY)/$(BUILD)/
+	cp -r $(foreach d,lib bin share examples tests bench,$(wildcard $(BUILD)/$d)) $(CARRY)/$(BUILD)/
 	find $(CARRY)/$(BUILD) -name '*.d' -delete
 	ldd $(LIB) $(wildcard $(BUILD)/bench/*) | awk '$$2 == "=>" && $$3 ~ /^\// {print $$3}' | sort -u | grep -vE '$(OWN)' | xargs -I{} cp -L -u {} $(CARRY)/lib-$(BUILD)/
 	find $(CARRY)/$(BUILD) $(CARRY)/lib-$(BUILD) -type f \( -perm -100 -o -name '*.so*' \) -exec strip --strip-unneeded {} + 2>/dev/null || true

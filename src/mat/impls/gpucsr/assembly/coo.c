@@ -20,7 +20,7 @@ static PetscErrorCode COORelease(void *data)
 
 static GPUCSRLivingList living = {GPUCSR_FINAL_PRODUCT, COORelease, NULL};
 
-static PetscErrorCode COODestroy(void *data)
+static PetscErrorCode COODestroy(GPUCSRContext *data)
 {
 #if GPUCSR_CONTAINER_GIVES_PLACE
   GPUCSRCOO *c = *(GPUCSRCOO **)data;
