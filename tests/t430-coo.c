@@ -1,4 +1,5 @@
 //TEST name="default" args=""
+//TEST name="small" args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1" gpu=0
 //TEST name="gpu" args="-mat_gpucsr_product_least 0 -mat_gpucsr_backend cuda -vec_type gpu" gpu=1
 //TEST name="gpu_master" args="-mat_gpucsr_product_least 0 -mat_gpucsr_backend cuda -vec_type gpu -mat_gpucsr_master device" gpu=1
 //TEST name="standin" args="-mat_gpucsr_product_least 0 -mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -vec_type gpu" gpu=0
@@ -257,6 +258,7 @@ static PetscErrorCode Case(PetscInt m, PetscInt n, PetscCount len, PetscInt seed
   PetscCall(PetscFree(w));
   PetscCall(SameBits(A, D, "converted to AIJ"));
   PetscCall(MatConvert(D, MATGPUCSR, MAT_INPLACE_MATRIX, &D));
+  if (!sums) PetscCall(Preallocate(D, &l));
   PetscCall(Rounds(D, R, B, &l, seed, "converted and back"));
   /* PETSc's pattern, this type's values */
   PetscCall(MatDestroy(&D));

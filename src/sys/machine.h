@@ -122,7 +122,6 @@ typedef enum {
   ROW(host_solve_entry, 1.5e-9, "s an entry", FIXED, "factor/device.c: of both factors,") \
   ROW(host_solve_row, 5e-9, "s a row", FIXED, "factor/device.c: and a row,") \
   ROW(host_solve_margin, 1.5, "factor", FIXED, "factor/device.c: by which it must be faster") \
-  ROW(direct_rows, 20000, "rows", FIXED, "factor/cudss/cudss.c: from which on cuDSS factors a matrix in less time than PETSc's LU on one core") \
   /* the yardstick of make tune */ \
   ROW(copy_rate, 4.17e12, "bytes/s", BANDWIDTH, "benchmarks/tune.c: of a copy within memory, read plus written")
 /* clang-format on */

@@ -489,7 +489,7 @@ PetscErrorCode MatGPUCSRFactorCuDSS_Private(Mat A, MatFactorType type, Mat *B, c
 {
   static const char *const triangles[] = {"-mat_gpucsr_solve", "-mat_gpucsr_solve_kernel", "-mat_gpucsr_solve_sweeps"};
   const char              *prefix      = ((PetscObject)A)->prefix;
-  PetscReal                least       = (PetscReal)GPUCSRMachineShared.direct_rows;
+  PetscReal                least       = 0;
   PetscBool                set;
   char                     text[320];
 
@@ -498,8 +498,9 @@ PetscErrorCode MatGPUCSRFactorCuDSS_Private(Mat A, MatFactorType type, Mat *B, c
   why[0] = 0;
   if (type != MAT_FACTOR_LU && type != MAT_FACTOR_CHOLESKY) PetscFunctionReturn(PETSC_SUCCESS);
   PetscObjectOptionsBegin((PetscObject)A);
-  PetscCall(PetscOptionsReal("-mat_gpucsr_cudss_least", "Rows from which on cuDSS factors", "MATSOLVERCUDSS", least, &least, NULL));
+  PetscCall(PetscOptionsReal("-mat_gpucsr_cudss_least", "Rows from which on cuDSS factors", "MATSOLVERCUDSS", least, &least, &set));
   PetscOptionsEnd();
+  if (!set) PetscFunctionReturn(PETSC_SUCCESS); /* nothing asks for cuDSS */
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(triangles) && !why[0]; k++) {
     PetscCall(PetscOptionsHasName(((PetscObject)A)->options, prefix, triangles[k], &set));
     if (set) PetscCall(PetscSNPrintf(why, len, "%s asks for solves with its triangles", triangles[k]));
@@ -540,7 +541,7 @@ static PetscErrorCode MatGetFactor_MPIAIJGPUCSR_CuDSS(Mat A, MatFactorType type,
   Options Database Keys:
 + -pc_factor_mat_solver_type cudss                                 - takes it, or is an error that names the reason
 . -mat_gpucsr_cudss_library file                                   - libcudss.so.1, if the loader does not find it
-. -mat_gpucsr_cudss_least rows                                     - of a matrix for which `MATSOLVERGPUCSR`, the default, takes it
+. -mat_gpucsr_cudss_least rows                                     - the least size for which `MATSOLVERGPUCSR`, the default, takes it; never without this option
 . -mat_gpucsr_cudss_reordering (auto|nested_dissection|amd|colamd|btf_colamd|natural) - ordering of the unknowns
 . -mat_gpucsr_cudss_matching (auto|none|count|smallest|smallest_alternative|sum|product) - entries that are brought to the diagonal
 . -mat_gpucsr_cudss_pivoting (auto|none|column|row|diagonal|block|bunch_kaufman) - search for pivots
@@ -553,7 +554,7 @@ static PetscErrorCode MatGetFactor_MPIAIJGPUCSR_CuDSS(Mat A, MatFactorType type,
   Level: beginner
 
   Notes:
-  cuDSS 1.x is opened at run time, and never required. Solver type `MATSOLVERGPUCSR` hands matrices of many rows on to it where it is found.
+  cuDSS 1.x is opened at run time, and never required. Solver type `MATSOLVERGPUCSR` hands matrices of -mat_gpucsr_cudss_least rows or more on to it where it is found.
 
   A matrix known to be positive definite (`MAT_SPD`) is factored as L L^T, by `PCLU` as well; any other Cholesky factor is L D L^T, whose inertia `MatGetInertia()` gives. `MatSolve()`,
   `MatSolveTranspose()` and `MatMatSolve()` run on the GPU, for vectors and dense matrices there or on the host.
