@@ -4,7 +4,7 @@
 #define SPD      4
 #define PRODUCTS 3
 #define LENGTH   64
-#define SIZE     40      /* rows on a rank are fewer */
+#define SIZE     40                           /* rows on a rank are fewer */
 #define LARGE    (g.single ? 512.0 : 65536.0) /* entries beyond are made small again, long before sums stop being exact */
 
 /* The spaces of the rows and columns of each matrix */

@@ -1,6 +1,4 @@
-/*
-  Builds a plan: inspect, choose, upload, convert. The source is the host's CSR, which is uploaded once if the device can fill the formats.
-*/
+/* Builds a plan: inspect, choose, upload, convert. The source is the host's CSR, which is uploaded once if the device can fill the formats */
 #include "plan.h"
 #include <petsctime.h>
 
