@@ -1,6 +1,6 @@
 /*
-  Operations that change values, or read all of them, where they are: on the device if its copy is the master, or is up to date and large enough; else
-  they are MATAIJ's, or the threads' of scale.c. The pattern stays.
+  Operations that change values where the master copy is: on the device with -mat_gpucsr_master device, else they are MATAIJ's, or the threads' of scale.c, because a device that fails while values
+  come home would leave half of them changed. Operations that read all values take a device's copy that is up to date and large enough. The pattern stays.
 */
 #include "assembly.h"
 
@@ -47,6 +47,8 @@ static PetscErrorCode Change(Mat A, PetscBool whole, Apply *apply, void *ctx, Pe
   PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
+  *done = PETSC_FALSE;
+  if (!g->base.config.masterdevice) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Begin(A, whole, &csr));
   *done = csr ? PETSC_TRUE : PETSC_FALSE;
   if (csr) {
@@ -215,6 +217,7 @@ static PetscErrorCode WholeDiagonal(Mat A, PetscBool *whole)
 
   PetscFunctionBegin;
   *whole = PETSC_FALSE;
+  if (!((Mat_SeqGPUCSR *)A->spptr)->base.config.masterdevice) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Begin(A, PETSC_FALSE, &csr));
   if (!csr) PetscFunctionReturn(PETSC_SUCCESS);
   if (m->diagonalat != m->pattern + 1) PetscCall((*GPUCSRAssembleOf(csr->dev)->missing)(csr, &m->missing));
