@@ -147,7 +147,7 @@ PetscErrorCode GPUCSRWrapRegister(PetscFunctionList *list, size_t n, GPUCSRWrapT
 }
 
 /*
-  The columns of a linear operation: what it makes of vectors with a one in each count-th entry, as rows of this process' entries. These are the blocks of a block-diagonal operation of that
+  The columns of a linear operation, found by vectors with a one in each count-th entry, as rows of this process' entries. These are the blocks of a block-diagonal operation of that
   block size, or, with count its size, all of it. first: the number of this process' first entry
 */
 PetscErrorCode GPUCSRProbe(PetscErrorCode (*apply)(void *, Vec, Vec), void *ctx, PetscInt first, PetscInt count, Vec unit, Vec column, double rows[])

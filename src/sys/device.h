@@ -100,7 +100,7 @@ static inline size_t GPUCSRTypeSize(GPUCSRType t)
 typedef struct _n_GPUCSRDevice {
   const GPUCSRBackendOps *ops;
   GPUCSRProperties        props;
-  GPUCSRMachine           machine; /* what was tuned, for a device with these properties */
+  GPUCSRMachine           machine; /* tuned constants, scaled to a device with these properties */
   int                     id;
   int                     threads;               /* host threads that convert and copy */
   GPUCSRStream            stream;                /* products */

@@ -20,7 +20,7 @@ static PetscErrorCode EventFree(void)
 }
 #endif
 
-/* ours: our stream waits for PETSc's; else PETSc's for ours. Before 3.20 PETSc does not tell its stream, and without CUDA it has none: then all waits */
+/* ours: the library's stream waits for PETSc's; else PETSc's stream waits for the library's. Before 3.20 PETSc does not tell its stream, and without CUDA it has none: then all waits */
 static PetscErrorCode Wait(GPUCSRDevice dev, PetscBool ours)
 {
   PetscFunctionBegin;

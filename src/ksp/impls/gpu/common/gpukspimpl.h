@@ -184,7 +184,7 @@ typedef struct {
   PetscMPIInt  size;
   GPUCSRRanks  A;
   const char  *way;  /* its exchange, for the view */
-  GPUCSRBuffer sums; /* of this rank, and behind them those of all */
+  GPUCSRBuffer sums; /* sums of this rank, followed by sums of all ranks */
 } GPUKSPRanks;
 
 /* Of single precision with residual replacement */

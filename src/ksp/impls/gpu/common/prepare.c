@@ -135,7 +135,7 @@ static PetscErrorCode ChooseLaunch(KSP ksp, KSP_GPU *k, GPUKSPChoice *c)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The path of this solve, and why. In the host loop PETSc may have to apply the PC, whatever its type. Of several processes it asks for what they share */
+/* The path of this solve, and why. In the host loop PETSc may have to apply the PC, whatever its type. With several processes it asks for their common state */
 static PetscErrorCode Choose(KSP ksp, KSP_GPU *k, GPUKSPChoice *c)
 {
   Mat          A;

@@ -448,7 +448,7 @@ PetscErrorCode GPUKSPLoop(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIteration
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The graph is launched no more; that of one process may be updated */
+/* The graph is not launched again; a graph of one process may be updated */
 PetscErrorCode GPUKSPGraphForget(KSP_GPU *k)
 {
   PetscFunctionBegin;

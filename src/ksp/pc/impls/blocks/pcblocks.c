@@ -32,7 +32,7 @@ struct _n_Blocks {
   GPUCSRFactors together; /* the common factor of several blocks */
   PetscBool     refused;  /* no common factor while the pattern is unchanged */
   PetscInt64    refusedat;
-  char          why[512], said[512]; /* why they are PETSc's; and what was said of it */
+  char          why[512], said[512]; /* the reason for PETSc's blocks, and the reason last told */
 };
 
 static PetscErrorCode BlocksOf(PC pc, Blocks **m)

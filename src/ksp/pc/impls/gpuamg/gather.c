@@ -52,7 +52,7 @@ static PetscErrorCode TakeAll(GPUAMGRanks *r, Mat all)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What one rank does with all rows. near goes to the PC */
+/* The solve of one rank with all rows. near goes to the PC */
 static PetscErrorCode OneSetUp(const PC_GPUAMG *a, Mat all, const double *near)
 {
   GPUAMGRanks *r     = a->ranks;

@@ -8,7 +8,7 @@ static GPUCSRLivingList living = {GPUCSR_FINAL_PC, ForgetLiving, NULL};
 
 /* ---- the cycle ---- */
 
-/* The cycle's own memory goes; what it has of the hierarchy is the hierarchy's */
+/* Frees the cycle's own memory; the hierarchy owns its levels */
 static PetscErrorCode CycleDestroy(GPUMGCycle *c)
 {
   PetscFunctionBegin;
@@ -152,7 +152,7 @@ PetscErrorCode PCGPUAMGOnDevice_Private(const GPUCSROperator *o, const char why[
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Is what was asked for as it was at the last set-up, and do aggregates not depend on values that may have changed? */
+/* Are the options those of the last set-up, with aggregates that do not depend on values? */
 static PetscErrorCode Asked(PC pc, PetscBool *same)
 {
   PC_GPUAMG       *a = (PC_GPUAMG *)pc->data;
@@ -196,7 +196,7 @@ static PetscErrorCode Fresh(PC pc, const GPUCSROperator *o, const GPUCSRStorage 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The hierarchy of o: refreshed where its pattern and what was asked for are as they were */
+/* The hierarchy of o: refreshed if pattern and options are unchanged, else made anew */
 static PetscErrorCode Hierarchy(PC pc, const GPUCSROperator *o, PetscBool same)
 {
   PC_GPUAMG           *a = (PC_GPUAMG *)pc->data;
@@ -442,7 +442,7 @@ static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
   Options Database Keys:
 + -pc_type gpuamg                            - use this type
 . -pc_gpuamg_threshold t1,t2,...             - entries of at most this size, relative to the diagonal, are not strong; a number a level; negative, the default: all are
-. -pc_gpuamg_threshold_scale s               - threshold of a level that none is given for, relative to that of the finer one, 1 by default
+. -pc_gpuamg_threshold_scale s               - factor from the threshold of a level to the next coarser one, 1 by default
 . -pc_gpuamg_agg_nsmooths n                  - steps of the prolongator's smoother, 1 by default
 . -pc_gpuamg_aggressive_coarsening n         - levels with larger aggregates, 1 by default
 . -pc_gpuamg_coarse_eq_limit n               - rows of a level that is not made coarser, 1000 by default: its dense inverse takes less time than further levels

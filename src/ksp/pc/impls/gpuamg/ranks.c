@@ -293,7 +293,7 @@ static PetscErrorCode Prolongator(Level *L, Tentative *t)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: the levels down to one that is small, or that does not get smaller; *last: the latter */
+/* Collective: makes levels until one is small or coarsening stops; *last: coarsening has stopped */
 static PetscErrorCode Build(PC pc, PetscBool *last)
 {
   PC_GPUAMG     *a    = (PC_GPUAMG *)pc->data;
@@ -333,7 +333,7 @@ static PetscErrorCode Build(PC pc, PetscBool *last)
 
 #define COARSE_STEPS 16 /* of a smoother that solves */
 
-/* Chebyshev's bounds are those of Jacobi, unless options give bounds, or another preconditioner, for which PETSc estimates them */
+/* Jacobi's eigenvalues give Chebyshev's bounds. PETSc estimates bounds for another preconditioner, and options may give them */
 static PetscErrorCode Smoother(const PC_GPUAMG *a, const Level *L, PetscBool solves, PetscBool first, KSP ksp)
 {
   const char *prefix;
@@ -451,7 +451,7 @@ static PetscErrorCode Begin(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective. same: what was asked for is as it was, and aggregates do not depend on values */
+/* Collective. same: options are unchanged, and aggregates do not depend on values */
 PetscErrorCode PCGPUAMGRanksSetUp_Private(PC pc, PetscBool same)
 {
   PC_GPUAMG    *a = (PC_GPUAMG *)pc->data;
@@ -512,7 +512,7 @@ PetscErrorCode PCGPUAMGRanksCycle_Private(PC pc, GPUMGCycle **c, PetscInt *versi
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The cycle of one process of a PCGPUAMG whose ranks have all rows each; NULL: they have not */
+/* The one-process cycle of a PCGPUAMG in which each rank has all rows; NULL for other PCs */
 PetscErrorCode PCGPUAMGSmall_Private(PC pc, GPUMGCycle **c)
 {
   const GPUAMGRanks *r = ((PC_GPUAMG *)pc->data)->ranks;

@@ -67,7 +67,7 @@ struct _n_GPUMGCycle {
   PetscBool    exact; /* the coarsest level is solved with by a dense inverse, else smoothed */
   GPUCSRBuffer inverse;
   int          bottom;        /* where cycles end: the finest of the small levels that one matrix stands for (tail.c), else 0 */
-  GPUCSRBuffer tail, panels;  /* that matrix, and what it was made in */
+  GPUCSRBuffer tail, panels;  /* the dense matrix, and its work space */
   PetscMPIInt  size;          /* ranks. Of several, each solves the level where cycles end for all of them: */
   Mat          gathermatrix;  /* its product is the right-hand side of all ranks */
   GPUMGMatrix  gather;        /* device data of gathermatrix */

@@ -31,7 +31,7 @@ static PetscErrorCode MultigridOf(PC pc, Multigrid **m)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ---- is the cycle that of the hierarchy as it is? ---- */
+/* ---- does the cycle match the hierarchy? ---- */
 
 static PetscErrorCode Same(PC pc, Multigrid *m, PetscBool *same)
 {

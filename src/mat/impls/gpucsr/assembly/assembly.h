@@ -17,7 +17,7 @@ typedef struct {
   int32_t  *first, *order; /* of the sum, on the host: for a device that fails */
 } GPUCSRCOOBlock;
 
-/* Contributions of this rank to rows of other ranks, and theirs to its rows, which follow this rank's list */
+/* Contributions that this rank sends to other ranks, and received contributions, which follow the rank's own list */
 typedef struct {
   PetscMPIInt  nto, nfrom; /* ranks */
   PetscMPIInt *to, *from;

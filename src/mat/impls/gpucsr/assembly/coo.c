@@ -6,7 +6,7 @@
 
 static const char composed[] = "GPUCSRCOO";
 
-/* Frees what is on the device */
+/* Frees the memory on the device */
 static PetscErrorCode COORelease(void *data)
 {
   GPUCSRCOO *c = (GPUCSRCOO *)data;

@@ -278,7 +278,7 @@ static PetscErrorCode ApplyZeroRows(GPUCSRStorage *csr, void *ctx)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Rows (and columns) whose entries are zeroed and kept; done false: the parent does it, who also raises the errors */
+/* Zeroes entries of rows (and columns) and keeps the pattern; done false: the parent zeroes them and raises errors */
 static PetscErrorCode ZeroRows(Mat A, PetscInt n, const PetscInt rows[], PetscScalar diagonal, Vec x, Vec b, PetscBool columns, PetscBool *done)
 {
   Arguments a = {.A = A, .s = (double)PetscRealPart(diagonal), .n = columns ? A->rmap->n : n, .columns = columns};

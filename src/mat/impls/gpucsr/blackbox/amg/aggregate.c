@@ -58,7 +58,7 @@ static PetscErrorCode Graph(GPUAMG *h, int l, GPUAMGWork *w)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One round: what is largest within distance k - 1 goes from neighbour to neighbour, and vertices decide by what is largest within k */
+/* One round: the largest priority within distance k - 1 spreads to neighbours, and vertices decide by the largest within k */
 static PetscErrorCode Round(GPUAMG *h, int n, int k, uint32_t *spread, GPUAMGWork *w)
 {
   const GPUAMGOps *ops = GPUAMGOf(h->dev);

@@ -452,7 +452,7 @@ static PetscErrorCode RefreshSteps(GPUAMG *h, GPUCSRBool keep)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* New values of the finest matrix, whose pattern is as it was. keep: the prolongators */
+/* New values of the finest matrix with the same pattern. keep: the prolongators */
 PetscErrorCode GPUAMGRefresh(GPUAMG *h, const GPUCSRStorage *A, GPUCSRPlan *plan, GPUCSRBool keep)
 {
   PetscErrorCode ierr;
@@ -487,7 +487,7 @@ PetscErrorCode GPUAMGTransposes(GPUAMG *h)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Plans with float values of all matrices as they are now, beside those in double; not wanted: they go */
+/* Makes plans with float values of all matrices beside the double ones; wanted false: frees them */
 PetscErrorCode GPUAMGRound(GPUAMG *h, GPUCSRBool wanted)
 {
   PetscFunctionBegin;

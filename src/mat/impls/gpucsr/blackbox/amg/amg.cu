@@ -91,7 +91,7 @@ __device__ __forceinline__ double block_sum(double v)
   return v;
 }
 
-/* Is this block the last of all to come here? All threads of it know, and see what the others have written. The number is 0 again after it */
+/* Is this block the last of all to come here? All threads of the group get the result and see writes of the group. The number is 0 again after it */
 __device__ __forceinline__ bool last_block(int *done)
 {
   __shared__ bool last;
@@ -216,7 +216,7 @@ __global__ void __launch_bounds__(THREADS) scatter_dense_kernel(int n, const GPU
   diagonal[i] = fabs(D[(size_t)i * n + i]);
 }
 
-/* P = its inverse. Rows and columns of pivots of which no more is left than least times what they were become zero. The first warp chooses pivots */
+/* P = its inverse. A pivot below least times its first value makes its row and column zero. The first warp chooses pivots */
 __device__ void invert_tile(int m, double (*P)[TILE + 1], const double *was, double least)
 {
   __shared__ double row[TILE], column[TILE], pivot;

@@ -22,7 +22,7 @@ extern "C" {
 #define GPUAMG_VECTORS 16   /* near null vectors at most */
 #define GPUAMG_INVERSE 1024 /* rows of a matrix whose dense inverse is made, at most */
 
-/* What sets of rows do, a row independent of all others; by amg.cu a thread each, by host.c one after the other */
+/* Steps over rows that are independent of each other: a thread a row in amg.cu, a loop in host.c */
 typedef enum {
   GPUAMG_DIAGONAL,   /* dinv = 1 / a_ii; flag bits of GPUAMGFlag */
   GPUAMG_NORMS,      /* norm = the root of the largest entry of a block on the diagonal */
@@ -33,7 +33,7 @@ typedef enum {
   GPUAMG_DECIDE,     /* next = the new key, where keys are the largest within distance k - 1; flag: a vertex is undecided */
   GPUAMG_ROOTS,      /* length = 1 for a root, else 0 */
   GPUAMG_OWN,        /* agg = number of a root's aggregate, else -1; number: the sums of length */
-  GPUAMG_JOIN,       /* out = agg, or that of most neighbours */
+  GPUAMG_JOIN,       /* out = agg, or the aggregate of most neighbours */
   GPUAMG_BELONGS,    /* length = 1 for a vertex of an aggregate, else 0 */
   GPUAMG_MEMBERS,    /* to = the matrix of vertices by aggregates */
   GPUAMG_PATTERN,    /* to = the pattern of the tentative prolongator, of rows by vectors of aggregates; number: sums of GPUAMG_BELONGS */
@@ -184,7 +184,7 @@ GPUCSR_INTERN double         GPUAMGBytes(const GPUAMG *);
 GPUCSR_INTERN PetscErrorCode GPUAMGOneLevel(GPUAMG *, const GPUAMGOptions *, const GPUCSRStorage *A, int bs, int ns, const double *basis);
 GPUCSR_INTERN double         GPUAMGRadius(int m, const double *H, int ld);
 
-/* Parts of a set-up, as -log_view and profilers show them. A phase within its function; Try: the error of the call is ierr, and what was taken is the caller's to give back */
+/* Parts of a set-up, as -log_view and profilers show them. A phase within its function; Try: ierr gets the error of the call, and the caller frees its memory */
 typedef enum {
   GPUAMG_EIGENVALUE,
   GPUAMG_STRENGTH,
@@ -213,7 +213,7 @@ GPUCSR_INTERN PetscErrorCode GPUAMGRegister(PetscClassId);
 GPUCSR_INTERN PetscErrorCode GPUAMGPhaseBegin(GPUAMG *, GPUAMGPhases);
 GPUCSR_INTERN PetscErrorCode GPUAMGPhaseEnd(GPUAMG *, GPUAMGPhases, PetscErrorCode);
 
-/* What the files of this folder have for each other */
+/* Functions shared by the files of this folder */
 GPUCSR_INTERN PetscErrorCode GPUAMGTake(GPUAMG *, GPUAMGMemory *, size_t bytes, const char what[]);
 GPUCSR_INTERN PetscErrorCode GPUAMGGive(GPUAMG *, GPUAMGMemory *);
 GPUCSR_INTERN PetscErrorCode GPUAMGAggregates(GPUAMG *, int l, GPUCSRStorage *members);

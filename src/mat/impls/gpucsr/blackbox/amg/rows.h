@@ -1,6 +1,6 @@
 #pragma once
 
-/* What a row does in each step, for the host and the device: one source, so that both have the same aggregates */
+/* The step of a row, one source for host and device, so that both make the same aggregates */
 #include "amg.h"
 #include <math.h>
 

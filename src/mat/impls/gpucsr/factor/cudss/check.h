@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/* Of a column, as the bits of a double: they grow with it, and those of a NaN are above all others */
+/* Maxima of a column as bits of doubles, whose order as integers is the order of the doubles; NaN is the largest */
 enum {
   CHECK_R,
   CHECK_X,

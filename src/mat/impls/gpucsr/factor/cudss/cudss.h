@@ -42,7 +42,7 @@ typedef struct {
   PetscBool        shifts;              /* pivots may be replaced, because a shift was asked for */
   PetscBool        analyzed, factored, hybrid;
   PetscObjectState pattern; /* of A, that was analyzed */
-  GPUCSRStorage    A, T;    /* what was factored, and its transpose for checks of transposed solves */
+  GPUCSRStorage    A, T;    /* the factored matrix, and its transpose for checks of transposed solves */
   int32_t         *map;     /* places of T's values in A */
   PetscBool        current; /* T has A's values */
   void            *config, *data, *matrix;

@@ -18,7 +18,7 @@ PetscErrorCode MatGPUCSRFactorTrusted_Private(PetscBool begins)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Was the last solution with F refused? Of another type's factor it never is */
+/* Was the last solution with F refused? Other solver types never refuse */
 PetscErrorCode MatGPUCSRFactorRefused_Private(Mat F, PetscBool *refused)
 {
   MatSolverType type = NULL;
@@ -196,7 +196,7 @@ PetscErrorCode MatCuDSSSolveColumns_Private(Mat_CuDSS *f, PetscBool transposed, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Where cuDSS has replaced pivots: is the factor that of a matrix near A, and A not singular to working precision? One solve with a pseudo-random right-hand side tells */
+/* After replaced pivots: one solve with a pseudo-random right-hand side tells whether the factor is of a matrix near A, and whether A is regular to working precision */
 PetscErrorCode MatCuDSSTrial_Private(Mat_CuDSS *f, PetscBool *good, double *growth)
 {
   GPUCSRDevice   dev  = f->dev;
