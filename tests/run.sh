@@ -58,7 +58,7 @@ for source in tests/t[0-9]*.c; do
 done
 if ((${#fresh[@]})) && pkg-config --exists "${PETSC:-PETSc}"; then
   host=()
-  if [ -d "$BUILD/obj" ] && [ -z "$(find "$BUILD/obj" -name '*.cu.o' -print -quit)" ]; then host=(NVCC=); fi
+  if [ -f "$BUILD/flags" ] && ! grep -q GPUCSR_HAVE_CUDA "$BUILD/flags"; then host=(NVCC=); fi
   make -s -j"$(nproc)" BUILD="$BUILD" "${host[@]}" lib "${fresh[@]}" >&2 || exit 2
 fi
 # Open MPI: a single process starts no daemon and makes no folder (which mpiexec needs); on the host, no search for a network, nor by hwloc for other devices, which takes half of a start. A run

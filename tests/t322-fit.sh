@@ -6,7 +6,7 @@
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 2
 fit=${BUILD:-build}/bench/fit
 # A build without CUDA makes it here
-if [ ! -x "$fit" ] && [ -d "${BUILD:-build}/obj" ] && [ -z "$(find "${BUILD:-build}/obj" -name '*.cu.o' -print -quit)" ]; then make -s NVCC= BUILD="${BUILD:-build}" "$fit" 2>/dev/null; fi
+if [ ! -x "$fit" ] && ! grep -qs GPUCSR_HAVE_CUDA "${BUILD:-build}/flags"; then make -s NVCC= BUILD="${BUILD:-build}" "$fit" 2>/dev/null; fi
 if [ ! -x "$fit" ] || ! command -v xz >/dev/null; then exit 77; fi
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
 kept=docs/results/later-samples.txt.xz failed=0
