@@ -16,94 +16,12 @@
 */
 static char help[] = "Tests GAMG.\n";
 
-#include "testing.h"
-#include <petscpc.h>
-#include <petsc/private/matimpl.h>
-#include <unistd.h>
+#include "t421-gamg/problems.h"
 
-#define FEWER 1.3 /* times PCGAMG's iterations, at most */
+#define FEWER     1.3  /* times PCGAMG's iterations, at most */
+#define TOLERANCE 1e-8 /* of the true residual */
 
 static PetscBool petscs = PETSC_FALSE, either = PETSC_FALSE, few = PETSC_FALSE; /* aggregates are PETSc's; they may be */
-
-/* k x k x k points: coefficients of contrast e^c; nonsymmetric: with convection, and no option that sets symmetry. pass: other values */
-static PetscErrorCode Box(MPI_Comm comm, PetscInt k, PetscReal contrast, PetscReal convection, PetscInt pass, PetscBool ref, Mat *A)
-{
-  const PetscInt m = k * k * k;
-  PetscInt       rs, re;
-
-  PetscFunctionBegin;
-  if (!*A) {
-    PetscCall(TestMatCreate(comm, m, m, ref, A));
-    PetscCall(MatSeqAIJSetPreallocation(*A, 7, NULL));
-    PetscCall(MatMPIAIJSetPreallocation(*A, 7, NULL, 4, NULL));
-  }
-  PetscCall(MatGetOwnershipRange(*A, &rs, &re));
-  for (PetscInt v = rs; v < re; v++) {
-    const PetscInt x[3] = {v % k, v / k % k, v / (k * k)}, step[3] = {1, k, k * k};
-    PetscScalar    diagonal = 0;
-
-    for (int d = 0; d < 3; d++) {
-      for (int side = -1; side <= 1; side += 2) {
-        const PetscInt    u   = v + side * step[d];
-        const PetscReal   w   = PetscExpReal(contrast * (ZooReal(PetscMin(u, v), 3 * PetscMax(u, v) + d, 17 + pass) - 0.5)) + (d == 0 && side < 0 ? convection : 0.0);
-        const PetscScalar off = -w;
-
-        diagonal += w;
-        if (x[d] + side < 0 || x[d] + side >= k) continue;
-        PetscCall(MatSetValues(*A, 1, &v, 1, &u, &off, INSERT_VALUES));
-      }
-    }
-    PetscCall(MatSetValues(*A, 1, &v, 1, &v, &diagonal, INSERT_VALUES));
-  }
-  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Each entry becomes a block of 3 x 3: blocks that do not commute, so that no unknown goes by itself */
-static PetscErrorCode Blocks(PetscBool ref, Mat *A)
-{
-  Mat                B;
-  PetscInt           n;
-  const PetscInt    *cols;
-  const PetscScalar *v;
-
-  PetscFunctionBegin;
-  PetscCall(MatGetSize(*A, &n, NULL));
-  PetscCall(TestMatCreate(PETSC_COMM_SELF, 3 * n, 3 * n, ref, &B));
-  PetscCall(MatSetBlockSize(B, 3));
-  PetscCall(MatSeqAIJSetPreallocation(B, 21, NULL));
-  for (PetscInt r = 0; r < n; r++) {
-    PetscInt ncols;
-
-    PetscCall(MatGetRow(*A, r, &ncols, &cols, &v));
-    for (PetscInt k = 0; k < ncols; k++) {
-      const PetscReal   e        = 0.1 * ZooReal(PetscMin(r, cols[k]), PetscMax(r, cols[k]), 23);
-      const PetscScalar block[9] = {v[k], e * v[k], 0.1 * v[k], e * v[k], v[k], 0, 0.1 * v[k], 0, v[k]};
-      const PetscInt    row[3] = {3 * r, 3 * r + 1, 3 * r + 2}, col[3] = {3 * cols[k], 3 * cols[k] + 1, 3 * cols[k] + 2};
-
-      PetscCall(MatSetValues(B, 3, row, 3, col, block, INSERT_VALUES));
-    }
-    PetscCall(MatRestoreRow(*A, r, &ncols, &cols, &v));
-  }
-  PetscCall(MatAssemblyBegin(B, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(B, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatShift(B, 1.0));
-  PetscCall(MatDestroy(A));
-  *A = B;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Some rows have only their diagonal, and one column only its own */
-static PetscErrorCode Alone(Mat A)
-{
-  PetscInt rows[3] = {5, 77, 300};
-
-  PetscFunctionBegin;
-  PetscCall(MatSetOption(A, MAT_KEEP_NONZERO_PATTERN, PETSC_FALSE));
-  PetscCall(MatZeroRowsColumns(A, 3, rows, 2.0, NULL, NULL));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 typedef struct {
   PetscInt  levels, its, n[20];
@@ -165,35 +83,28 @@ static PetscErrorCode Compare(const Outcome *o, const Outcome *r, PetscBool same
     PetscCheck(o->n[l] == r->n[l] && o->nonzeros[l] == r->nonzeros[l], PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: level %" PetscInt_FMT " has %" PetscInt_FMT " rows and %g nonzeros, MATAIJ's %" PetscInt_FMT " and %g", where, l, o->n[l], (double)o->nonzeros[l], r->n[l],
                (double)r->nonzeros[l]);
   PetscCheck((PetscReal)o->its <= PetscMax(FEWER * (PetscReal)r->its, (PetscReal)r->its + 1), PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: %" PetscInt_FMT " iterations, MATAIJ takes %" PetscInt_FMT, where, o->its, r->its);
-  PetscCheck(o->error < 2 * r->error + 1e-12 || o->error < 1e-7, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: residual %g, MATAIJ's %g", where, (double)o->error, (double)r->error);
+  PetscCheck(o->error <= 2 * PetscMax(TOLERANCE, r->error), PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: residual %g", where, (double)o->error);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Text of a view of the PC: does it have this? */
+/* Has the view of a PC this text? */
 static PetscErrorCode Says(PC pc, const char text[], PetscBool *says)
 {
+  FILE       *file = tmpfile();
   char        line[512];
-  FILE       *f;
-  const char  name[] = "/tmp/t421-gamg.view";
-  char        path[128];
-  PetscMPIInt rank;
+  int         found = 0;
   PetscViewer viewer;
 
   PetscFunctionBegin;
-  *says = PETSC_FALSE;
-  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
-  PetscCall(PetscSNPrintf(path, sizeof(path), "%s.%d", name, (int)getpid()));
-  PetscCall(PetscViewerASCIIOpen(PetscObjectComm((PetscObject)pc), path, &viewer));
+  PetscCall(PetscViewerASCIIOpenWithFILE(PetscObjectComm((PetscObject)pc), file, &viewer));
   PetscCall(PCView(pc, viewer));
   PetscCall(PetscViewerDestroy(&viewer));
-  if (!rank) {
-    f = fopen(path, "r");
-    while (f && fgets(line, sizeof(line), f))
-      if (strstr(line, text)) *says = PETSC_TRUE;
-    if (f) fclose(f);
-    remove(path);
-  }
-  PetscCallMPI(MPI_Bcast(says, sizeof(*says), MPI_CHAR, 0, PETSC_COMM_WORLD));
+  rewind(file);
+  while (fgets(line, sizeof(line), file))
+    if (strstr(line, text)) found = 1;
+  fclose(file);
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &found, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)pc)));
+  *says = (PetscBool)found;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -218,7 +129,9 @@ static PetscErrorCode Solver(Mat A, const char type[], KSP *ksp)
   PetscCall(KSPCreate(PetscObjectComm((PetscObject)A), ksp));
   PetscCall(KSPSetOperators(*ksp, A, A));
   PetscCall(KSPSetType(*ksp, type));
-  PetscCall(KSPSetTolerances(*ksp, 1e-8, PETSC_DEFAULT, PETSC_DEFAULT, 200));
+  PetscCall(KSPSetTolerances(*ksp, TOLERANCE, PETSC_DEFAULT, PETSC_DEFAULT, 200));
+  if (strstr(type, "cg")) PetscCall(KSPSetNormType(*ksp, KSP_NORM_UNPRECONDITIONED));
+  else PetscCall(KSPSetPCSide(*ksp, PC_RIGHT));
   PetscCall(KSPGetPC(*ksp, &pc));
   PetscCall(PCSetType(pc, PCGAMG));
   PetscCall(KSPSetFromOptions(*ksp));
@@ -375,13 +288,13 @@ static PetscErrorCode Effects(void)
 /* Options of what PETSc does with the aggregates */
 static PetscErrorCode PetscsOptions(void)
 {
-  Mat              A = NULL, P;
-  PC               pc;
-  Outcome          o;
-  PetscInt         usual;
-  PetscReal        last;
-  MatInfo          info;
-  PetscObjectState state, now;
+  Mat       A = NULL, P;
+  PC        pc;
+  Outcome   o;
+  PetscInt  usual;
+  PetscReal last;
+  MatInfo   info;
+  Vec       before, after, w;
 
   PetscFunctionBegin;
   PetscCall(Box(PETSC_COMM_WORLD, 14, 2.0, 0.0, 0, PETSC_FALSE, &A));
@@ -405,20 +318,26 @@ static PetscErrorCode PetscsOptions(void)
   PetscCheck(o.nonzeros[o.levels - 2] > last, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "-pc_gamg_agg_nsmooths 2 has no effect");
   PetscCall(PCDestroy(&pc));
   for (int reuse = 0; reuse < 2; reuse++) {
-    Mat Q;
+    PetscReal off;
 
     PetscCall(With(A, reuse ? "-pc_gamg_reuse_interpolation true" : "-pc_gamg_reuse_interpolation false", NULL, &o, &pc));
     PetscCall(PCMGGetInterpolation(pc, o.levels - 1, &P));
-    PetscCall(PetscObjectReference((PetscObject)P));
-    PetscCall(PetscObjectStateGet((PetscObject)P, &state));
-    PetscCall(MatScale(A, 2.0));
+    PetscCall(MatCreateVecs(P, &w, &before));
+    PetscCall(VecDuplicate(before, &after));
+    PetscCall(TestFill(w, 2, PETSC_FALSE));
+    PetscCall(MatMult(P, w, before));
+    PetscCall(Box(PETSC_COMM_WORLD, 14, 2.0, 0.0, 1 + reuse, PETSC_FALSE, &A));
     PetscCall(PCSetOperators(pc, A, A));
     PetscCall(PCSetUp(pc));
-    PetscCall(PCMGGetInterpolation(pc, o.levels - 1, &Q));
-    PetscCall(PetscObjectStateGet((PetscObject)Q, &now));
-    PetscCheck((P == Q && state == now) == (PetscBool)reuse, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "The interpolation was%s kept with -pc_gamg_reuse_interpolation %d", reuse ? " not" : "", reuse);
+    PetscCall(PCMGGetInterpolation(pc, o.levels - 1, &P));
+    PetscCall(MatMult(P, w, after));
+    PetscCall(VecAXPY(after, -1.0, before));
+    PetscCall(VecNorm(after, NORM_2, &off));
+    PetscCheck((off == 0) == (PetscBool)reuse, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "The interpolation was%s kept with -pc_gamg_reuse_interpolation %d", reuse ? " not" : "", reuse);
+    PetscCall(VecDestroy(&w));
+    PetscCall(VecDestroy(&before));
+    PetscCall(VecDestroy(&after));
     PetscCall(Whose(pc, PETSC_TRUE, "after new values"));
-    PetscCall(MatDestroy(&P));
     PetscCall(PCReset(pc));
     PetscCall(PCSetOperators(pc, A, A));
     PetscCall(PCSetUp(pc));
@@ -447,6 +366,7 @@ static PetscErrorCode Change(PC pc, int what)
   if (what == 4) {
     PetscCall(PCMGGetCoarseSolve(pc, &ksp));
     PetscCall(KSPSetType(ksp, KSPCG));
+    PetscCall(KSPSetTolerances(ksp, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, 5));
     PetscCall(KSPGetPC(ksp, &sub));
     PetscCall(PCSetType(sub, PCJACOBI));
   }
@@ -488,6 +408,7 @@ static PetscErrorCode Applications(void)
   Outcome     o;
   PetscScalar a, b;
   PetscReal   size;
+  PetscInt    n, N;
 
   PetscFunctionBegin;
   PetscCall(Box(PETSC_COMM_WORLD, 10, 1.0, 0.7, 0, PETSC_FALSE, &A));
@@ -502,7 +423,9 @@ static PetscErrorCode Applications(void)
   PetscCall(PCApplyTranspose(pc, y, z));
   PetscCall(VecDot(x, z, &b));
   PetscCheck(PetscAbsScalar(a - b) <= 1e-12 * size * 1e3, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "(M x, y) is %g, (x, M^T y) is %g", (double)PetscRealPart(a), (double)PetscRealPart(b));
-  PetscCall(MatCreateDense(PETSC_COMM_WORLD, A->rmap->n, PETSC_DECIDE, A->rmap->N, 3, NULL, &X));
+  PetscCall(VecGetLocalSize(x, &n));
+  PetscCall(VecGetSize(x, &N));
+  PetscCall(MatCreateDense(PETSC_COMM_WORLD, n, PETSC_DECIDE, N, 3, NULL, &X));
   PetscCall(MatDuplicate(X, MAT_DO_NOT_COPY_VALUES, &Y));
   for (PetscInt k = 0; k < 3; k++) {
     PetscCall(MatDenseGetColumnVecWrite(X, k, &c));
@@ -535,33 +458,30 @@ static PetscErrorCode Applications(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* NaN: the solve ends with a reason below zero, as MATAIJ's */
+/* NaN: an error, or a reason below zero */
 static PetscErrorCode Bad(void)
 {
-  PetscFunctionBegin;
-  for (int ref = 0; ref < 2; ref++) {
-    Mat                A = NULL;
-    KSP                ksp;
-    Vec                x, b;
-    KSPConvergedReason reason = KSP_CONVERGED_ITERATING;
-    PetscErrorCode     ierr;
+  Mat                A = NULL;
+  KSP                ksp;
+  Vec                x, b;
+  KSPConvergedReason reason = KSP_DIVERGED_NANORINF;
+  PetscErrorCode     ierr;
 
-    PetscCall(Box(PETSC_COMM_WORLD, 8, 1.0, 0.0, 0, (PetscBool)ref, &A));
-    PetscCall(MatScale(A, (PetscScalar)NAN));
-    PetscCall(MatCreateVecs(A, &x, &b));
-    PetscCall(VecSet(b, 1.0));
-    PetscCall(Solver(A, KSPCG, &ksp));
-    PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
-    ierr = KSPSolve(ksp, b, x);
-    PetscCall(PetscPopErrorHandler());
-    if (!ierr) PetscCall(KSPGetConvergedReason(ksp, &reason));
-    PetscCheck(ierr || reason < 0, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "NaN converged");
-    PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%d: %d %s\n", ref, (int)ierr, KSPConvergedReasons[reason]));
-    PetscCall(KSPDestroy(&ksp));
-    PetscCall(VecDestroy(&x));
-    PetscCall(VecDestroy(&b));
-    PetscCall(MatDestroy(&A));
-  }
+  PetscFunctionBegin;
+  PetscCall(Box(PETSC_COMM_WORLD, 8, 1.0, 0.0, 0, PETSC_FALSE, &A));
+  PetscCall(MatScale(A, (PetscScalar)NAN));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecSet(b, 1.0));
+  PetscCall(Solver(A, KSPCG, &ksp));
+  PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
+  ierr = KSPSolve(ksp, b, x);
+  PetscCall(PetscPopErrorHandler());
+  if (!ierr) PetscCall(KSPGetConvergedReason(ksp, &reason));
+  PetscCheck(reason < 0, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "No number converged");
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
