@@ -199,6 +199,13 @@ static PetscErrorCode With(Mat A, const char options[], Setting *set, Outcome *o
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode NoSmooths(PC pc)
+{
+  PetscFunctionBegin;
+  PetscCall(PCGAMGSetNSmooths(pc, 0));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode NoAggressive(PC pc)
 {
   PetscFunctionBegin;
@@ -309,11 +316,13 @@ static PetscErrorCode PetscsOptions(void)
   PetscCall(With(A, "-pc_mg_levels 2", NULL, &o, &pc));
   PetscCheck(o.levels == 2, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "-pc_mg_levels 2 has no effect: %" PetscInt_FMT " levels", o.levels);
   PetscCall(PCDestroy(&pc));
-  PetscCall(With(A, "-pc_gamg_agg_nsmooths 0", NULL, &o, &pc));
-  PetscCall(PCMGGetInterpolation(pc, o.levels - 1, &P));
-  PetscCall(MatGetInfo(P, MAT_GLOBAL_SUM, &info));
-  PetscCheck(info.nz_used <= (double)o.n[o.levels - 1], PETSC_COMM_WORLD, PETSC_ERR_PLIB, "-pc_gamg_agg_nsmooths 0 has no effect");
-  PetscCall(PCDestroy(&pc));
+  for (int k = 0; k < 2; k++) {
+    PetscCall(With(A, k ? "" : "-pc_gamg_agg_nsmooths 0", k ? NoSmooths : NULL, &o, &pc));
+    PetscCall(PCMGGetInterpolation(pc, o.levels - 1, &P));
+    PetscCall(MatGetInfo(P, MAT_GLOBAL_SUM, &info));
+    PetscCheck(info.nz_used <= (double)o.n[o.levels - 1], PETSC_COMM_WORLD, PETSC_ERR_PLIB, "No steps of the prolongator's smoother have no effect (%d)", k);
+    PetscCall(PCDestroy(&pc));
+  }
   PetscCall(With(A, "-pc_gamg_agg_nsmooths 2", NULL, &o, &pc));
   PetscCheck(o.nonzeros[o.levels - 2] > last, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "-pc_gamg_agg_nsmooths 2 has no effect");
   PetscCall(PCDestroy(&pc));

@@ -1,6 +1,7 @@
 /*
-  The levels of a PCGAMG of type agg over gpucsr matrices: aggregates and tentative prolongators are those of PCGPUAMG, made on the device. PETSc asks for these through three functions of the PC. PETSc
-  does everything else (smoothed prolongators, Galerkin products, levels, smoothers, the coarse solver), so that all its options and PCMG's functions hold.
+  The levels of a PCGAMG of type agg over gpucsr matrices are those of PCGPUAMG, made on the device; PETSc asks for them through five functions of the PC. On one rank they come from a whole hierarchy,
+  level by level. On several ranks aggregates and tentative prolongators are the device's, and PETSc smooths, multiplies and reduces processes. The levels are PETSc's matrices, smoothers and coarse
+  solver either way, so that all options and functions of PCGAMG and PCMG hold.
 */
 #include "../petscprivate.h"
 #include "../../../../sys/gpucsrsys.h"
@@ -17,10 +18,11 @@ static PC_GAMG *GAMGOf(PC pc)
 
 /* ---- functions of the program ---- */
 
-static PetscErrorCode SetType(PC, PCGAMGType), SetAggressiveLevels(PC, PetscInt), SetAggressiveSquareGraph(PC, PetscBool), SetAggressive(PC, PetscInt), SetMinDegreeOrdering(PC, PetscBool), SetLowMemoryFilter(PC, PetscBool), SetGraphSymmetrize(PC, PetscBool);
+static PetscErrorCode SetType(PC, PCGAMGType), SetNSmooths(PC, PetscInt), SetAggressiveLevels(PC, PetscInt), SetAggressiveSquareGraph(PC, PetscBool), SetAggressive(PC, PetscInt), SetMinDegreeOrdering(PC, PetscBool), SetLowMemoryFilter(PC, PetscBool), SetGraphSymmetrize(PC, PetscBool);
 
 enum {
   TYPE,
+  SMOOTHS,
   LEVELS,
   SQUARE,
   DISTANCE,
@@ -34,13 +36,15 @@ static struct {
   void (*ours)(void);
   void (*petsc)(void);
 } setters[] = {
-  [TYPE] = {"PCGAMGSetType_C",                  (void (*)(void))SetType,                  NULL},
-    [LEVELS] = {"PCGAMGSetAggressiveLevels_C",      (void (*)(void))SetAggressiveLevels,      NULL},
-    [SQUARE] = {"PCGAMGSetAggressiveSquareGraph_C", (void (*)(void))SetAggressiveSquareGraph, NULL},
-    [DISTANCE] = {"PCGAMGMISkSetAggressive_C",        (void (*)(void))SetAggressive,            NULL},
-    [ORDERING] = {"PCGAMGMISkSetMinDegreeOrdering_C", (void (*)(void))SetMinDegreeOrdering,     NULL},
-    [FILTER] = {"PCGAMGSetLowMemoryFilter_C",       (void (*)(void))SetLowMemoryFilter,       NULL},
-    [SYMMETRIZE] = {"PCGAMGSetGraphSymmetrize_C",       (void (*)(void))SetGraphSymmetrize,       NULL}
+  /* in the order of the enumeration */
+  {"PCGAMGSetType_C",                  (void (*)(void))SetType,                  NULL},
+  {"PCGAMGSetNSmooths_C",              (void (*)(void))SetNSmooths,              NULL},
+  {"PCGAMGSetAggressiveLevels_C",      (void (*)(void))SetAggressiveLevels,      NULL},
+  {"PCGAMGSetAggressiveSquareGraph_C", (void (*)(void))SetAggressiveSquareGraph, NULL},
+  {"PCGAMGMISkSetAggressive_C",        (void (*)(void))SetAggressive,            NULL},
+  {"PCGAMGMISkSetMinDegreeOrdering_C", (void (*)(void))SetMinDegreeOrdering,     NULL},
+  {"PCGAMGSetLowMemoryFilter_C",       (void (*)(void))SetLowMemoryFilter,       NULL},
+  {"PCGAMGSetGraphSymmetrize_C",       (void (*)(void))SetGraphSymmetrize,       NULL}
 };
 
 /* After PETSc has made its type: its defaults, and functions in front of its own, which call these */
@@ -50,6 +54,7 @@ PetscErrorCode PCGAMGIntercept_Private(PC pc)
 
   PetscFunctionBegin;
   PetscCall(PCGAMGDataOf_Private(pc, &d));
+  d->nsmooths   = 1;
   d->aggressive = 1;
   d->distance   = 2;
   d->squared    = PETSC_TRUE;
@@ -70,6 +75,17 @@ static PetscErrorCode SetType(PC pc, PCGAMGType type)
   PetscFunctionBegin;
   PetscCall((*(PetscErrorCode(*)(PC, PCGAMGType))setters[TYPE].petsc)(pc, type));
   PetscCall(PCGAMGIntercept_Private(pc));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SetNSmooths(PC pc, PetscInt n)
+{
+  PCGAMGData *d;
+
+  PetscFunctionBegin;
+  PetscCall((*(PetscErrorCode(*)(PC, PetscInt))setters[SMOOTHS].petsc)(pc, n));
+  PetscCall(PCGAMGDataOf_Private(pc, &d));
+  d->nsmooths = n;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -145,6 +161,7 @@ PetscErrorCode PCGAMGSetFromOptions_Private(PC pc)
 
   PetscFunctionBegin;
   PetscCall(PCGAMGDataOf_Private(pc, &d));
+  PetscCall(PetscOptionsGetInt(options, prefix, "-pc_gamg_agg_nsmooths", &d->nsmooths, NULL));
   PetscCall(PetscOptionsGetInt(options, prefix, "-pc_gamg_aggressive_coarsening", &d->aggressive, &levels));
   PetscCall(PetscOptionsGetInt(options, prefix, "-pc_gamg_square_graph", &old, &squares));
   PetscCall(PetscOptionsGetBool(options, prefix, "-pc_gamg_aggressive_square_graph", &d->squared, &squared));
@@ -222,26 +239,66 @@ static PetscErrorCode Near(const PC_GAMG *g, PetscInt n, PetscInt bs, double **n
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Options of what the hierarchy of one rank does: at most the steps of an estimate; other ones, and bounds of eigenvalues that a program gives, leave prolongators and products to PETSc */
+static PetscErrorCode Whole(PC pc, const PCGAMGData *d, Mat A, int *steps, PetscBool *whole)
+{
+  static const char *const products[] = {"matptap", "matmatmult", "mat_product", "pc_gamg_esteig_", NULL};
+  const PC_GAMG           *g          = GAMGOf(pc);
+  char                    *all;
+  const char              *at;
+  PetscInt                 n = 10;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJGPUCSR, whole));
+  if (g->current_level || g->emax > 0 || d->nsmooths < 0 || d->nsmooths > GPUAMG_SMOOTHS) *whole = PETSC_FALSE;
+  PetscCall(PetscOptionsGetInt(((PetscObject)pc)->options, ((PetscObject)pc)->prefix, "-pc_gamg_esteig_ksp_max_it", &n, NULL));
+  if (n < 1 || n > GPUAMG_STEPS) *whole = PETSC_FALSE;
+  *steps = (int)n;
+  PetscCall(PetscOptionsGetAll(((PetscObject)pc)->options, &all));
+  for (int k = 0; products[k]; k++)
+    for (at = strstr(all, products[k]); at && *whole; at = strstr(at + 1, products[k])) *whole = (PetscBool)!strncmp(at, "pc_gamg_esteig_ksp_max_it ", 26);
+  PetscCall(PetscFree(all));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Not collective */
+static PetscErrorCode Make(PC pc, Mat A, const double *near, PCGAMGData *d)
+{
+  const PC_GAMG *g = GAMGOf(pc);
+  const PetscInt l = g->current_level;
+  GPUAMGOptions  o = {
+     .nsmooths = (int)d->nsmooths, .aggressive = (int)PetscMin(PetscMax(d->aggressive - l, 0), GPUAMG_LEVELS), .distance = {1, d->squared ? 2 : (int)d->distance},
+                 .limit = (int)PetscMin(g->coarse_eq_limit, INT32_MAX), .levels = (int)PetscMin(g->Nlevels, GPUAMG_LEVELS), .damping = 1.4
+  };
+  PetscBool whole;
+
+  PetscFunctionBegin;
+  for (int k = 0; k < GPUAMG_LEVELS; k++) o.threshold[k] = (double)g->threshold[PetscMin(l + k, PETSC_MG_MAXLEVELS - 1)];
+  PetscCall(Whole(pc, d, A, &o.steps, &whole));
+  if (whole && A->rmap->n) PetscCall(PCGPUAMGHierarchy_Private(A, &o, g->data_cell_cols, near, PETSC_TRUE, &d->h));
+  d->whole = (PetscBool)(d->h.levels > 1 && !d->h.problem);
+  if (!d->whole) PetscCall(PCGPUAMGTentativeMake_Private(A, &o, g->data_cell_cols, near, &d->t));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode Aggregate(PC pc, Mat A, PCGAMGData *d)
 {
   const PC_GAMG *g = GAMGOf(pc);
-  const PetscInt n = A->rmap->n;
-  GPUAMGOptions  o = {
-     .aggressive = g->current_level < d->aggressive, .distance = {1, d->squared ? 2 : (int)d->distance},
-            .levels = GPUAMG_LEVELS
-  };
   double        *near;
   PetscInt       bs;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
+  if (g->current_level && g->current_level + 1 < d->h.levels) {
+    d->whole = PETSC_TRUE;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(GPUAMGDestroy(&d->h));
   PetscCall(MatGetBlockSize(A, &bs));
   PetscCheck(bs <= GPUAMG_VECTORS && g->data_cell_cols <= GPUAMG_VECTORS, PETSC_COMM_SELF, PETSC_ERR_SUP, "blocks of %" PetscInt_FMT " rows have %" PetscInt_FMT " near null vectors, at most %d of which the device takes", bs, g->data_cell_cols, GPUAMG_VECTORS);
-  PetscCheck(g->data && g->data_sz == n * g->data_cell_cols, PETSC_COMM_SELF, PETSC_ERR_SUP, "the near null space does not have the rows of the matrix");
-  for (int l = 0; l < GPUAMG_LEVELS; l++) o.threshold[l] = (double)g->threshold[g->current_level];
-  PetscCall(Near(g, n, bs, &near));
-  ierr = PCGPUAMGTentativeMake_Private(A, &o, bs, g->data_cell_cols, near, &d->t);
+  PetscCheck(g->data && g->data_sz == A->rmap->n * g->data_cell_cols, PETSC_COMM_SELF, PETSC_ERR_SUP, "the near null space does not have the rows of the matrix");
+  PetscCall(Near(g, A->rmap->n, bs, &near));
+  ierr = Make(pc, A, near, d);
   PetscCall(PetscFree(near));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -258,6 +315,8 @@ static PetscErrorCode Settle(Mat A, PCGAMGData *d, GPUCSRAttempt *a)
   PetscCall(GPUCSRAgree(comm, &weight, &a->error, a->message, sizeof(a->message), &rank));
   if (!a->error) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PCGPUAMGTentativeDestroy_Private(&d->t));
+  PetscCall(GPUAMGDestroy(&d->h));
+  d->whole = PETSC_FALSE;
   PetscCheck(a->error == PETSC_ERR_SUP || (MatGPUCSRBackendOf(A) != MAT_GPUCSR_BACKEND_CUDA && (a->error == PETSC_ERR_MEM || a->error == PETSC_ERR_GPU)), comm, a->error, "%s", a->message);
   d->ours = PETSC_FALSE;
   PetscCall(PetscSNPrintf(d->why, sizeof(d->why), "%s%s", a->message, d->levels ? " (from the next level on)" : ""));
@@ -293,6 +352,7 @@ static PetscErrorCode Graph(PC pc, Mat A, Mat *G)
   PetscFunctionBegin;
   PetscCall(PCGAMGDataOf_Private(pc, &d));
   PetscCall(PCGPUAMGTentativeDestroy_Private(&d->t));
+  d->whole = PETSC_FALSE;
   if (d->fresh) PetscCall(Begin(pc, d));
   PetscCall(Ours(A, &ours));
   if (ours && d->ours) {
@@ -301,7 +361,7 @@ static PetscErrorCode Graph(PC pc, Mat A, Mat *G)
     PetscCall(Settle(A, d, &attempt));
     PetscCall(PetscLogEventEnd(petsc_gamg_setup_events[GAMG_COARSEN], 0, 0, 0, 0));
   }
-  if (d->t.i) {
+  if (d->whole || d->t.i) {
     PetscCall(PetscObjectReference((PetscObject)A));
     *G = A;
     d->levels++;
@@ -316,8 +376,57 @@ static PetscErrorCode Coarsen(PC pc, Mat *G, PetscCoarsenData **lists)
 
   PetscFunctionBegin;
   PetscCall(PCGAMGDataOf_Private(pc, &d));
-  if (d->t.i) PetscCall(PetscCDCreate(0, lists));
+  if (d->whole || d->t.i) PetscCall(PetscCDCreate(0, lists));
   else PetscCall((*petscs.coarsen)(pc, G, lists));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The near null space of the next level, by rows */
+static PetscErrorCode Next(PC_GAMG *g, PetscInt n, const double *near)
+{
+  const PetscInt ns = g->data_cell_cols;
+
+  PetscFunctionBegin;
+  PetscCall(PetscFree(g->data));
+  g->data_cell_rows = ns;
+  g->data_sz        = n * ns;
+  PetscCall(PetscMalloc1(g->data_sz, &g->data));
+  for (PetscInt c = 0; c < ns; c++)
+    for (PetscInt i = 0; i < n; i++) g->data[c * n + i] = (PetscReal)near[i * ns + c];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A matrix of the hierarchy, which gives its arrays */
+static PetscErrorCode FromHierarchy(Mat A, GPUCSRStorage *csr, PetscInt rbs, PetscInt cbs, Mat *C)
+{
+  PetscFunctionBegin;
+  PetscCall(MatCreate(PetscObjectComm((PetscObject)A), C));
+  PetscCall(MatSetSizes(*C, csr->m, csr->n, csr->m, csr->n));
+  PetscCall(MatSetBlockSizes(*C, rbs, cbs));
+  PetscCall(MatSetType(*C, ((PetscObject)A)->type_name));
+  PetscCall(MatGPUCSRConfigure_Private(*C, &((Mat_GPUCSR *)A->spptr)->config));
+  PetscCall(MatGPUCSRFromDevice_Private(*C, csr, PETSC_TRUE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TakeWhole(PC pc, Mat A, PCGAMGData *d, Mat *P)
+{
+  PC_GAMG           *g    = GAMGOf(pc);
+  GPUAMGLevel       *L    = &d->h.level[g->current_level];
+  const GPUAMGLevel *C    = L + 1;
+  GPUCSRDevice       dev  = d->h.dev;
+  const size_t       size = (size_t)C->n * (size_t)C->ns;
+  double            *near;
+  PetscErrorCode     ierr;
+
+  PetscFunctionBegin;
+  PetscCall(FromHierarchy(A, &L->P[d->h.o.nsmooths], L->bs, C->bs, P));
+  PetscCall(PetscMalloc1(size, &near));
+  ierr = GPUCSRDownload(dev, near, GPUCSR_DOUBLE, C->basis.p, GPUCSR_DOUBLE, size, PETSC_FALSE, dev->stream);
+  if (!ierr) ierr = dev->ops->streamsynchronize(dev->id, dev->stream);
+  if (!ierr) ierr = Next(g, C->n, near);
+  PetscCall(PetscFree(near));
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -335,12 +444,7 @@ static PetscErrorCode Take(PC pc, Mat A, PCGPUAMGTentative *t, Mat *P)
   PetscCall(PCGPUAMGTentativeMatrix_Private(A, t, P));
   PetscCall(MatGetBlockSize(A, &bs));
   PetscCall(MatSetBlockSizes(*P, bs, ns));
-  PetscCall(PetscFree(g->data));
-  g->data_cell_rows = ns;
-  g->data_sz        = t->columns * ns;
-  PetscCall(PetscMalloc1(g->data_sz, &g->data));
-  for (PetscInt c = 0; c < ns; c++)
-    for (PetscInt i = 0; i < t->columns; i++) g->data[c * t->columns + i] = (PetscReal)t->near[i * ns + c];
+  PetscCall(Next(g, t->columns, t->near));
   PetscCall(MatViewFromOptions(*P, NULL, "-pc_gamg_agg_view_initial_prolongation"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -352,8 +456,9 @@ static PetscErrorCode Given(PC pc, Mat A, Mat *P, PetscBool *done)
 
   PetscFunctionBegin;
   PetscCall(PCGAMGDataOf_Private(pc, &d));
-  *done = (PetscBool) !!d->t.i;
-  if (*done) PetscCall(Take(pc, A, &d->t, P));
+  *done = (PetscBool)(d->whole || d->t.i);
+  if (d->whole) PetscCall(TakeWhole(pc, A, d, P));
+  else if (*done) PetscCall(Take(pc, A, &d->t, P));
   PetscCall(PCGPUAMGTentativeDestroy_Private(&d->t));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -364,7 +469,7 @@ typedef PetscErrorCode With(PC, Mat, Mat, PetscCoarsenData *, Mat *);
 
 PETSC_UNUSED static PetscErrorCode ProlongatorWithout(PC pc, Mat A, PetscCoarsenData *lists, Mat *P)
 {
-  PetscBool done;
+  PetscBool done = PETSC_FALSE;
 
   PetscFunctionBegin;
   PetscCall(Given(pc, A, P, &done));
@@ -374,11 +479,58 @@ PETSC_UNUSED static PetscErrorCode ProlongatorWithout(PC pc, Mat A, PetscCoarsen
 
 PETSC_UNUSED static PetscErrorCode ProlongatorWith(PC pc, Mat A, Mat G, PetscCoarsenData *lists, Mat *P)
 {
-  PetscBool done;
+  PetscBool done = PETSC_FALSE;
 
   PetscFunctionBegin;
   PetscCall(Given(pc, A, P, &done));
   if (!done) PetscCall((*(With *)(void (*)(void))petscs.prolongator)(pc, A, G, lists, P));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Chebyshev's bounds come from the estimate of the hierarchy; unless options combine it with the smallest eigenvalue, which the hierarchy does not have: then PETSc makes an estimate */
+static PetscErrorCode Smooth(PC pc, Mat A, Mat *P)
+{
+  PC_MG         *mg    = (PC_MG *)pc->data;
+  const PC_GAMG *g     = GAMGOf(pc);
+  const PetscInt l     = g->current_level;
+  PetscBool      bound = g->use_sa_esteig;
+  PCGAMGData    *d;
+  char          *all;
+
+  PetscFunctionBegin;
+  PetscCall(PCGAMGDataOf_Private(pc, &d));
+  if (!d->whole) {
+    PetscCall((*petscs.optprolongator)(pc, A, P));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(PetscOptionsGetAll(((PetscObject)pc)->options, &all));
+  if (strstr(all, "ksp_chebyshev_esteig") || !d->nsmooths) bound = PETSC_FALSE;
+  PetscCall(PetscFree(all));
+  mg->max_eigen_DinvA[l] = bound ? (PetscReal)d->h.level[l].lambda : 0;
+  mg->min_eigen_DinvA[l] = 0.1 * mg->max_eigen_DinvA[l];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Level(PC pc, Mat A, PetscInt bs, Mat *P, Mat *C, PetscMPIInt *active, IS *permutation, PetscBool last)
+{
+  const PetscInt l = GAMGOf(pc)->current_level;
+  PCGAMGData    *d;
+
+  PetscFunctionBegin;
+  PetscCall(PCGAMGDataOf_Private(pc, &d));
+  if (d->whole) {
+    PetscCall(FromHierarchy(A, &d->h.level[l + 1].A, d->h.level[l + 1].bs, d->h.level[l + 1].bs, C));
+    PetscCall(MatPropagateSymmetryOptions(A, *C));
+  } else PetscCall((*petscs.createlevel)(pc, A, bs, P, C, active, permutation, last));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* After PETSc's set-up */
+PetscErrorCode PCGAMGRelease_Private(PCGAMGData *d)
+{
+  PetscFunctionBegin;
+  PetscCall(PCGPUAMGTentativeDestroy_Private(&d->t));
+  PetscCall(GPUAMGDestroy(&d->h));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -400,6 +552,8 @@ PetscErrorCode PCGAMGAggregates_Private(PC pc)
   petscs           = *ops;
   ops->creategraph = Graph;
   ops->coarsen     = Coarsen;
+  ops->createlevel = Level;
+  if (ops->optprolongator) ops->optprolongator = Smooth;
   ops->prolongator = _Generic(ops->prolongator, With * : ProlongatorWith, Without * : ProlongatorWithout);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -224,7 +224,7 @@ static PetscErrorCode Build(PC pc, PetscBool *last)
     *last = (PetscBool)!Gathers(pc, l, L->N);
     if (a->h.problem || !*last || l + 1 >= a->o.levels) break;
     PCGPUAMGOptionsAt_Private(a, l, &options);
-    GPUCSRTry(&attempt, PCGPUAMGTentativeMake_Private(L->A, &options, L->bs, L->ns, L->near, &t));
+    GPUCSRTry(&attempt, PCGPUAMGTentativeMake_Private(L->A, &options, L->ns, L->near, &t));
     PetscCall(PCGPUAMGSettle_Private(PetscObjectComm((PetscObject)pc), &attempt));
     PetscCall(PCGPUAMGTentativeColumns_Private(L->A, &t, &L[1].N));
     if (L[1].N) PetscCall(Next(L, &t));

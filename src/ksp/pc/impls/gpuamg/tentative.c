@@ -58,25 +58,37 @@ static PetscErrorCode Fetch(const GPUAMG *h, PetscInt m, PetscInt ns, PCGPUAMGTe
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Not collective: aggregates of bs rows a vertex by options of a finest level. near: the near null space by rows of ns numbers; NULL: a constant of each component */
-PetscErrorCode PCGPUAMGTentativeMake_Private(Mat A, const GPUAMGOptions *o, PetscInt bs, PetscInt ns, const double *near, PCGPUAMGTentative *t)
+/* Not collective: a hierarchy of the diagonal block of A, or (whole false) one level. near: the near null space by rows of ns numbers; NULL: a constant of each component */
+PetscErrorCode PCGPUAMGHierarchy_Private(Mat A, const GPUAMGOptions *o, PetscInt ns, const double *near, PetscBool whole, GPUAMG *h)
 {
-  const PetscInt       n     = A->rmap->n;
-  GPUAMG               h     = {0};
   GPUCSRBuffer         basis = {NULL, 0};
   GPUCSROperator       op    = {0};
   const GPUCSRStorage *csr;
   PetscErrorCode       ierr = PETSC_SUCCESS;
+  PetscInt             bs;
 
   PetscFunctionBegin;
-  if (n) {
-    PetscCall(PCGPUAMGBlock_Private(A, &op, &csr));
-    if (near) ierr = PCGPUAMGUpload_Private(op.dev, (size_t)n * (size_t)ns, near, &basis);
-    if (!ierr) ierr = GPUAMGOneLevel(&h, o, csr, (int)bs, (int)ns, (const double *)basis.p);
-  }
+  PetscCall(MatGetBlockSize(A, &bs));
+  PetscCall(PCGPUAMGBlock_Private(A, &op, &csr));
+  if (near) ierr = PCGPUAMGUpload_Private(op.dev, (size_t)csr->m * (size_t)ns, near, &basis);
+  if (!ierr && whole) ierr = GPUAMGSetUp(h, o, csr, op.plan, (int)bs, (int)ns, (const double *)basis.p);
+  if (!ierr && !whole) ierr = GPUAMGOneLevel(h, o, csr, (int)bs, (int)ns, (const double *)basis.p);
+  PetscCall(GPUCSRBufferFree(op.dev, &basis));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Not collective: aggregates by options of a finest level */
+PetscErrorCode PCGPUAMGTentativeMake_Private(Mat A, const GPUAMGOptions *o, PetscInt ns, const double *near, PCGPUAMGTentative *t)
+{
+  const PetscInt n    = A->rmap->n;
+  GPUAMG         h    = {0};
+  PetscErrorCode ierr = PETSC_SUCCESS;
+
+  PetscFunctionBegin;
+  if (n) ierr = PCGPUAMGHierarchy_Private(A, o, ns, near, PETSC_FALSE, &h);
   if (!ierr) ierr = Fetch(&h, n, ns, t);
   PetscCall(GPUAMGDestroy(&h));
-  if (op.dev) PetscCall(GPUCSRBufferFree(op.dev, &basis));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

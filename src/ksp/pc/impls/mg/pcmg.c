@@ -34,7 +34,7 @@ static PetscErrorCode MultigridOf(PC pc, Multigrid **m)
 
 PetscErrorCode PCGAMGDataOf_Private(PC pc, PCGAMGData **d)
 {
-  Multigrid *m;
+  Multigrid *m = NULL;
 
   PetscFunctionBegin;
   PetscCall(MultigridOf(pc, &m));
@@ -176,7 +176,7 @@ static PetscErrorCode MultigridRelease(void *data)
   m->event = NULL;
   PetscCall(GPUMGCycleDestroy(&m->cycle));
   PetscCall(GPUMGKeyDestroy(&m->key));
-  PetscCall(PCGPUAMGTentativeDestroy_Private(&m->gamg.t));
+  PetscCall(PCGAMGRelease_Private(&m->gamg));
   m->taken = m->ok = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -213,6 +213,7 @@ static PetscErrorCode PCSetUp_GAMG_GPUCSR(PC pc)
   PetscCall(MultigridOf(pc, &m));
   PetscCall(PCGAMGAggregates_Private(pc));
   PetscCall((*m->wrap->petsc.pc.setup)(pc));
+  PetscCall(PCGAMGRelease_Private(&m->gamg));
   if (m->gamg.why[0]) PetscCall(PetscInfo(pc, "Aggregates are PETSc's, because %s\n", m->gamg.why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
