@@ -78,21 +78,12 @@ typedef PetscCtxDestroyFn GPUCSRDestroyFn;
   #define GPUCSRProductArgument(data) ((void *)&(data))
 #endif
 
-/* Of MatCoarsen's lists */
-#if PETSC_VERSION_LT(3, 21, 0)
-  #define PetscCDSetChunkSizeCompat PetscCDSetChuckSize
-#else
-  #define PetscCDSetChunkSizeCompat PetscCDSetChunkSize
-#endif
-
 /* Members, operations and habits that came with a release */
 #define GPUCSR_KSP_HAS_NEGCURVE        PETSC_VERSION_GE(3, 19, 0) /* ksp->converged_neg_curve */
 #define GPUCSR_DENSE_HAS_MEMTYPE       PETSC_VERSION_GE(3, 19, 0) /* MatDenseGetArrayReadAndMemType() */
 #define GPUCSR_KSP_HAS_MINIT           PETSC_VERSION_GE(3, 20, 0) /* ksp->min_it */
 #define GPUCSR_VEC_TYPE_KEEPS_NOTHING  PETSC_VERSION_GE(3, 20, 0) /* VecSetType() to another type drops the values */
 #define GPUCSR_STREAM_IS_TOLD          PETSC_VERSION_GE(3, 20, 0) /* PetscDeviceContextGetStreamHandle(): the stream of PETSc's vectors */
-#define GPUCSR_GRAPH_TAKES_INDICES     PETSC_VERSION_GE(3, 21, 0) /* MatCreateGraph() of some blocks' entries, and PCGAMG's own creategraph */
-#define GPUCSR_COARSEN_KEEPS_ALONE     PETSC_VERSION_GE(3, 21, 0) /* vertices without neighbours are aggregates in later rounds */
 #define GPUCSR_FGMRES_RECORDS_CYCLE    PETSC_VERSION_LT(3, 21, 0) /* FGMRES records the residual at the end of each cycle too */
 #define GPUCSR_GMRES_RECORDS_BREAKDOWN PETSC_VERSION_GE(3, 22, 0) /* GMRES and FGMRES record the residual of a breakdown */
 #define GPUCSR_CONTAINER_GIVES_PLACE   PETSC_VERSION_GE(3, 23, 0) /* its destructor gets the place of the pointer */

@@ -33,88 +33,6 @@ static PetscBool Gathers(PC pc, int l, PetscInt N)
   return (PetscBool)(MPI_Comm_size(PetscObjectComm((PetscObject)pc), &size) || N < a->least * size);
 }
 
-/* ---- one rank ---- */
-
-/* The diagonal block on its device */
-PetscErrorCode PCGPUAMGBlock_Private(Mat A, GPUCSROperator *o, const GPUCSRStorage **csr)
-{
-  char why[256] = "";
-  Mat  D;
-
-  PetscFunctionBegin;
-  PetscCall(MatMPIAIJGetSeqAIJ(A, &D, NULL, NULL));
-  PetscCall(MatGPUCSROperatorSend_Private(D));
-  PetscCall(MatGPUCSROperatorGet_Private(D, o, why, sizeof(why)));
-  PetscCall(PCGPUAMGOnDevice_Private(o, why));
-  PetscCall(MatGPUCSROperatorBegin_Private(o));
-  if (csr) PetscCall(MatGPUCSROperatorCSR_Private(o, NULL, csr));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* What a rank has made of its diagonal block, on its host */
-typedef struct {
-  PetscInt       columns, *i, *j;
-  PetscScalar   *a;
-  double        *near;
-  unsigned char *dead;
-} Tentative;
-
-static PetscErrorCode TentativeDestroy(Tentative *t)
-{
-  PetscFunctionBegin;
-  PetscCall(PetscFree(t->i));
-  PetscCall(PetscFree(t->j));
-  PetscCall(PetscFree(t->a));
-  PetscCall(PetscFree(t->near));
-  PetscCall(PetscFree(t->dead));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Fetch(const GPUAMG *h, PetscInt m, PetscInt ns, Tentative *t)
-{
-  const GPUCSRStorage *P   = &h->level[0].P[0];
-  const GPUAMGLevel   *C   = &h->level[1];
-  GPUCSRDevice         dev = h->dev;
-  const size_t         n = (size_t)C->n, nnz = n ? (size_t)P->nnz : 0;
-
-  PetscFunctionBegin;
-  t->columns = C->n;
-  PetscCall(PetscCalloc1((size_t)m + 1, &t->i));
-  PetscCall(PetscMalloc1(nnz, &t->j));
-  PetscCall(PetscMalloc1(nnz, &t->a));
-  PetscCall(PetscMalloc1(n * (size_t)ns, &t->near));
-  PetscCall(PetscMalloc1(n, &t->dead));
-  if (!n) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUCSRDownload(dev, t->i, GPUCSR_PETSCINT, P->array[CSR_ROWPTR].data, GPUCSR_INT32, (size_t)m + 1, PETSC_FALSE, dev->stream));
-  PetscCall(GPUCSRDownload(dev, t->j, GPUCSR_PETSCINT, P->array[CSR_COL].data, GPUCSR_INT32, nnz, PETSC_FALSE, dev->stream));
-  PetscCall(GPUCSRDownload(dev, t->a, GPUCSR_DOUBLE, P->array[CSR_VAL].data, GPUCSR_DOUBLE, nnz, PETSC_FALSE, dev->stream));
-  PetscCall(GPUCSRDownload(dev, t->near, GPUCSR_DOUBLE, C->basis.p, GPUCSR_DOUBLE, n * (size_t)ns, PETSC_FALSE, dev->stream));
-  PetscCall(dev->ops->copy(dev->id, t->dead, C->dead.p, n, GPUCSR_TO_HOST, dev->stream));
-  PetscCall(dev->ops->streamsynchronize(dev->id, dev->stream));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Aggregate(const Level *L, const GPUAMGOptions *o, Tentative *t)
-{
-  GPUAMG               h     = {0};
-  GPUCSRBuffer         basis = {NULL, 0};
-  GPUCSROperator       op    = {0};
-  const GPUCSRStorage *csr;
-  PetscErrorCode       ierr = PETSC_SUCCESS;
-
-  PetscFunctionBegin;
-  if (L->n) {
-    PetscCall(PCGPUAMGBlock_Private(L->A, &op, &csr));
-    if (L->near) ierr = PCGPUAMGUpload_Private(op.dev, (size_t)L->n * (size_t)L->ns, L->near, &basis);
-    if (!ierr) ierr = GPUAMGOneLevel(&h, o, csr, (int)L->bs, (int)L->ns, (const double *)basis.p);
-  }
-  if (!ierr) ierr = Fetch(&h, L->n, L->ns, t);
-  PetscCall(GPUAMGDestroy(&h));
-  if (op.dev) PetscCall(GPUCSRBufferFree(op.dev, &basis));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* ---- values of a level ---- */
 
 /* Flags of GPUAMGFlag of the rank's rows; a row without a diagonal entry gets 1 */
@@ -263,27 +181,20 @@ static PetscErrorCode Coarse(const PC_GPUAMG *a, Level *L, PetscBool again, Pets
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: the tentative prolongator as a matrix of all ranks, and the data of the next level */
-static PetscErrorCode Prolongator(Level *L, Tentative *t)
+/* Collective: the data of the next level */
+static PetscErrorCode Next(Level *L, PCGPUAMGTentative *t)
 {
-  const MPI_Comm comm = PetscObjectComm((PetscObject)L->A);
-  Level         *C    = &L[1];
-  PetscInt       first, dead = 0;
-  Mat            P;
+  Level   *C = &L[1];
+  PetscInt first, dead = 0;
 
   PetscFunctionBegin;
-  PetscCallMPI(MPI_Scan(&t->columns, &first, 1, MPIU_INT, MPI_SUM, comm));
-  first -= t->columns;
-  for (PetscInt k = 0; k < t->i[L->n]; k++) t->j[k] += first;
-  PetscCall(MatCreateMPIAIJWithArrays(comm, L->n, t->columns, PETSC_DETERMINE, PETSC_DETERMINE, t->i, t->j, t->a, &P));
-  PetscCall(MatGPUCSRRanksLike_Private(L->A, P, &L->P[0]));
-  PetscCall(MatDestroy(&P));
+  PetscCall(PCGPUAMGTentativeMatrix_Private(L->A, t, &L->P[0]));
   C->n  = t->columns;
   C->bs = C->ns = L->ns;
   C->near       = t->near;
   t->near       = NULL;
   for (PetscInt i = 0; i < C->n; i++) dead += C->ns > 1 && t->dead[i];
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &dead, 1, MPIU_INT, MPI_SUM, comm));
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &dead, 1, MPIU_INT, MPI_SUM, PetscObjectComm((PetscObject)L->A)));
   if (!dead) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatCreateVecs(L->P[0], &C->dead, NULL));
   PetscCall(VecGetOwnershipRange(C->dead, &first, NULL));
@@ -296,17 +207,16 @@ static PetscErrorCode Prolongator(Level *L, Tentative *t)
 /* Collective: makes levels until one is small or coarsening stops; *last: coarsening has stopped */
 static PetscErrorCode Build(PC pc, PetscBool *last)
 {
-  PC_GPUAMG     *a    = (PC_GPUAMG *)pc->data;
-  GPUAMGRanks   *r    = a->ranks;
-  const MPI_Comm comm = PetscObjectComm((PetscObject)pc);
+  PC_GPUAMG   *a = (PC_GPUAMG *)pc->data;
+  GPUAMGRanks *r = a->ranks;
 
   PetscFunctionBegin;
   *last = PETSC_TRUE;
   for (int l = 0; l < GPUAMG_LEVELS; l++) {
-    Level        *L       = &r->level[l];
-    Tentative     t       = {0};
-    GPUAMGOptions options = a->o;
-    GPUCSRAttempt attempt;
+    Level            *L       = &r->level[l];
+    PCGPUAMGTentative t       = {0};
+    GPUAMGOptions     options = a->o;
+    GPUCSRAttempt     attempt;
 
     r->levels = l + 1;
     PetscCall(MatGetSize(L->A, &L->N, NULL));
@@ -314,16 +224,12 @@ static PetscErrorCode Build(PC pc, PetscBool *last)
     *last = (PetscBool)!Gathers(pc, l, L->N);
     if (a->h.problem || !*last || l + 1 >= a->o.levels) break;
     PCGPUAMGOptionsAt_Private(a, l, &options);
-    GPUCSRTry(&attempt, Aggregate(L, &options, &t));
-    PetscCall(PCGPUAMGSettle_Private(comm, &attempt));
-    L[1].N = t.columns;
-    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &L[1].N, 1, MPIU_INT, MPI_SUM, comm));
-    if (!L[1].N || (double)L[1].N >= 0.9 * (double)L->N) {
-      PetscCall(TentativeDestroy(&t));
-      break;
-    }
-    PetscCall(Prolongator(L, &t));
-    PetscCall(TentativeDestroy(&t));
+    GPUCSRTry(&attempt, PCGPUAMGTentativeMake_Private(L->A, &options, L->ns, L->near, &t));
+    PetscCall(PCGPUAMGSettle_Private(PetscObjectComm((PetscObject)pc), &attempt));
+    PetscCall(PCGPUAMGTentativeColumns_Private(L->A, &t, &L[1].N));
+    if (L[1].N) PetscCall(Next(L, &t));
+    PetscCall(PCGPUAMGTentativeDestroy_Private(&t));
+    if (!L[1].N) break;
     PetscCall(Coarse(a, L, PETSC_FALSE, PETSC_FALSE));
   }
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -137,6 +137,5 @@ GPUCSR_INTERN PetscErrorCode GPUMGLevelsTake(PC, GPUMGCycle *, PetscBool *, char
 GPUCSR_INTERN PetscErrorCode GPUMGLevelsMoved(const GPUMGCycle *, PetscBool *);
 
 /* pcmg.c */
-GPUCSR_INTERN PetscErrorCode PCGAMGProlongator_Private(PC);
 GPUCSR_INTERN PetscErrorCode PCMGInitialize_Private(void);
 GPUCSR_INTERN PetscErrorCode PCMGCycleGet_Private(PC, GPUMGCycle **, PetscInt *version);

@@ -5,7 +5,7 @@
 #include "../petscprivate.h"
 #include "../../../wrap.h"
 #include "cycle.h"
-#include "aggregates.h"
+#include "../gamg/gamg.h"
 
 static PetscErrorCode PCApply_MG_GPUCSR(PC, Vec, Vec);
 
@@ -18,6 +18,7 @@ typedef struct {
   PetscInt    applied;
   char        why[512];
   GPUCSREvent event;
+  PCGAMGData  gamg;
 } Multigrid;
 
 static PetscErrorCode MultigridOf(PC pc, Multigrid **m)
@@ -28,6 +29,16 @@ static PetscErrorCode MultigridOf(PC pc, Multigrid **m)
   PetscCall(GPUCSRWrapGet((PetscObject)pc, &w));
   PetscCheck(w, PETSC_COMM_SELF, PETSC_ERR_PLIB, "A PC of type %s has lost our data", ((PetscObject)pc)->type_name);
   *m = (Multigrid *)w->data;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode PCGAMGDataOf_Private(PC pc, PCGAMGData **d)
+{
+  Multigrid *m = NULL;
+
+  PetscFunctionBegin;
+  PetscCall(MultigridOf(pc, &m));
+  *d = &m->gamg;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -165,6 +176,7 @@ static PetscErrorCode MultigridRelease(void *data)
   m->event = NULL;
   PetscCall(GPUMGCycleDestroy(&m->cycle));
   PetscCall(GPUMGKeyDestroy(&m->key));
+  PetscCall(PCGAMGRelease_Private(&m->gamg));
   m->taken = m->ok = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -179,6 +191,8 @@ static PetscErrorCode PCView_MG_GPUCSR(PC pc, PetscViewer viewer)
   PetscCall(MultigridOf(pc, &m));
   PetscCall((*m->wrap->petsc.pc.view)(pc, viewer));
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
+  if (ascii && m->gamg.levels) PetscCall(PetscViewerASCIIPrintf(viewer, "  Aggregates of the finest %" PetscInt_FMT " levels are made on the device, as those of PC type gpuamg\n", m->gamg.levels));
+  if (ascii && m->gamg.why[0]) PetscCall(PetscViewerASCIIPrintf(viewer, "  Aggregates are PETSc's, because %s\n", m->gamg.why));
   if (!ascii || !m->taken) PetscFunctionReturn(PETSC_SUCCESS);
   c = &m->cycle;
   if (m->ok) {
@@ -197,15 +211,28 @@ static PetscErrorCode PCSetUp_GAMG_GPUCSR(PC pc)
 
   PetscFunctionBegin;
   PetscCall(MultigridOf(pc, &m));
-  PetscCall(PCGAMGProlongator_Private(pc));
+  PetscCall(PCGAMGAggregates_Private(pc));
   PetscCall((*m->wrap->petsc.pc.setup)(pc));
+  PetscCall(PCGAMGRelease_Private(&m->gamg));
+  if (m->gamg.why[0]) PetscCall(PetscInfo(pc, "Aggregates are PETSc's, because %s\n", m->gamg.why));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCSetFromOptions_GAMG_GPUCSR(PC pc, GPUCSROptionItems PetscOptionsObject)
+{
+  Multigrid *m;
+
+  PetscFunctionBegin;
+  PetscCall(MultigridOf(pc, &m));
+  PetscCall((*m->wrap->petsc.pc.setfromoptions)(pc, PetscOptionsObject));
+  PetscCall(PCGAMGSetFromOptions_Private(pc));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode PCCreate_MG_GPUCSR(PC), PCCreate_GAMG_GPUCSR(PC);
 static GPUCSRWrapType types[] = {
-  {PCMG,   (void (*)(void))PCCreate_MG_GPUCSR,   {.pc = {.apply = PCApply_MG_GPUCSR, .view = PCView_MG_GPUCSR}},                               sizeof(Multigrid), MultigridRelease, NULL},
-  {PCGAMG, (void (*)(void))PCCreate_GAMG_GPUCSR, {.pc = {.setup = PCSetUp_GAMG_GPUCSR, .apply = PCApply_MG_GPUCSR, .view = PCView_MG_GPUCSR}}, sizeof(Multigrid), MultigridRelease, NULL},
+  {PCMG,   (void (*)(void))PCCreate_MG_GPUCSR,   {.pc = {.apply = PCApply_MG_GPUCSR, .view = PCView_MG_GPUCSR}},                                                                               sizeof(Multigrid), MultigridRelease, NULL},
+  {PCGAMG, (void (*)(void))PCCreate_GAMG_GPUCSR, {.pc = {.setup = PCSetUp_GAMG_GPUCSR, .setfromoptions = PCSetFromOptions_GAMG_GPUCSR, .apply = PCApply_MG_GPUCSR, .view = PCView_MG_GPUCSR}}, sizeof(Multigrid), MultigridRelease, NULL},
 };
 
 static PetscErrorCode Create(PC pc, const GPUCSRWrapType *t)
@@ -225,13 +252,15 @@ static PetscErrorCode PCCreate_MG_GPUCSR(PC pc)
 
 static PetscErrorCode PCCreate_GAMG_GPUCSR(PC pc)
 {
-  return Create(pc, &types[1]);
+  PetscFunctionBegin;
+  PetscCall(Create(pc, &types[1]));
+  PetscCall(PCGAMGIntercept_Private(pc));
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode PCMGInitialize_Private(void)
 {
   PetscFunctionBegin;
   PetscCall(GPUCSRWrapRegister(&PCList, PETSC_STATIC_ARRAY_LENGTH(types), types));
-  PetscCall(GPUCSRRegisterFinalize(GPUCSR_FINAL_PC, PCGAMGAggregatesForget_Private));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -672,7 +672,6 @@ PetscErrorCode MatGPUCSRRegister_Private(void)
   PetscCall(MatRegister(MATMPIAIJGPUCSR, MatCreate_MPIAIJGPUCSR));
   PetscCall(MatRegisterRootName(MATGPUCSR, MATSEQAIJGPUCSR, MATMPIAIJGPUCSR));
   PetscCall(MatRegisterRootName(MATAIJGPUCSR, MATSEQAIJGPUCSR, MATMPIAIJGPUCSR));
-  PetscCall(MatGPUCSRCoarsenRegister_Private());
   PetscCall(MatSeqAIJRegister(MATSEQAIJGPUCSR, MatConvert_SeqAIJ_SeqAIJGPUCSR));
   PetscCall(MatGPUCSRFactorRegister_Private());
   PetscCall(GPUCSRLogRegister("MatGPUBuild", MAT_CLASSID, &MAT_GPUCSR_Build));

@@ -203,7 +203,6 @@ static PetscErrorCode Install(Mat A, PetscBool install)
   }
   if (k->getdiagonal) REPLACE(getdiagonal, k->getdiagonal);
   REPLACE(productsetfromoptions, k->productsetfromoptions ? k->productsetfromoptions : MatProductSetFromOptions_GPUCSR);
-  if (k->graph) REPLACE(creategraph, MatCreateGraph_SeqAIJGPUCSR);
   if (p->lufactor) REPLACE(lufactor, MatLUFactor_GPUCSR);
   if (p->ilufactor) REPLACE(ilufactor, MatILUFactor_GPUCSR);
   if (k->inplace) PetscCall((*k->inplace)(A, install));

@@ -561,7 +561,6 @@ static const MatGPUCSRKind kind = {
   .getdiagonal           = MatGetDiagonal_SeqAIJGPUCSR,
   .productsetfromoptions = MatProductSetFromOptions_SeqAIJGPUCSR,
   .axpy                  = MatAXPY_SeqAIJGPUCSR,
-  .graph                 = PETSC_TRUE,
   .inplace               = MatGPUCSRInPlace_Private,
   .assemblyend           = MatAssemblyEnd_SeqAIJGPUCSR,
   .view                  = MatGPUCSRViewBlock_Private,

@@ -159,118 +159,6 @@ PetscErrorCode GPUCSRTransposeValues(const GPUCSRStorage *A, const int32_t *map,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* K = [A T] and B = [I; I], then G = K B */
-static PetscErrorCode Sum(const GPUCSRStorage *A, const GPUCSRStorage *T, GPUCSRBool absolute, GPUCSRStorage *K, GPUCSRStorage *B, GPUCSRStorage *G, GPUCSRRowClasses *classes)
-{
-  const GPUCSRSpGEMMOps *ops = GPUCSRSpGEMMOf(A->dev);
-
-  PetscFunctionBegin;
-  PetscCheck(A->nnz + T->nnz <= INT32_MAX - 1024 && A->m < INT32_MAX / 2, PETSC_COMM_SELF, PETSC_ERR_SUP, "The sum of a matrix of %" PetscInt64_FMT " nonzeros and its transpose does not fit the 32-bit indices of the device formats", (PetscInt64)A->nnz);
-  PetscCall(GPUCSRCSRCreate(A->dev, A->m, 2 * A->m, A->nnz + T->nnz, K));
-  PetscCall(GPUCSRCSRCreate(A->dev, 2 * A->m, A->m, 2 * (int64_t)A->m, B));
-  PetscCall((*ops->beside)(A, T, absolute, K));
-  PetscCall((*ops->stacked)(A->m, B));
-  PetscCall(GPUCSRSpGEMMSymbolic(K, B, G, classes));
-  PetscCall(GPUCSRSpGEMMNumeric(K, B, classes, G));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* G = A + A^T, or A; with scale of absolute values, and with ones on the diagonal. After an error there is nothing to destroy. */
-PetscErrorCode GPUCSRGraph(const GPUCSRStorage *A, GPUCSRBool symmetrize, GPUCSRBool scale, GPUCSRStorage *G)
-{
-  GPUCSRDevice     dev = A->dev;
-  GPUCSRStorage    T = {0}, K = {0}, B = {0};
-  GPUCSRRowClasses classes = {0};
-  int32_t         *map     = NULL;
-  PetscErrorCode   ierr    = PETSC_SUCCESS;
-
-  PetscFunctionBegin;
-  PetscCall(PetscMemzero(G, sizeof(*G)));
-  G->dev = K.dev = B.dev = dev;
-  if (symmetrize) {
-    ierr = GPUCSRTransposeStorage(A, &T, &map);
-    PetscCall(GPUCSRFree(dev, sizeof(int32_t) * (size_t)A->nnz, (void **)&map));
-    if (!ierr) ierr = Sum(A, &T, scale, &K, &B, G, &classes);
-  } else {
-    ierr = GPUCSRCSRCreate(dev, A->m, A->n, A->nnz, G);
-    if (!ierr) ierr = (*GPUCSRSpGEMMOf(dev)->beside)(A, NULL, scale, G);
-  }
-  if (!ierr && scale) ierr = (*GPUCSRSpGEMMOf(dev)->normalize)(G);
-  if (T.dev) PetscCall(GPUCSRStorageDestroy(&T));
-  PetscCall(GPUCSRStorageDestroy(&K));
-  PetscCall(GPUCSRStorageDestroy(&B));
-  PetscCall(GPUCSRRowClassesDestroy(dev, &classes));
-  if (ierr && G->dev) PetscCall(GPUCSRStorageDestroy(G));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* W, m by m / bs: a one in column r / bs of row r */
-static PetscErrorCode Blocks(GPUCSRDevice dev, int m, int bs, GPUCSRStorage *W)
-{
-  const size_t   n = (size_t)m;
-  int32_t       *i, *j;
-  double        *a;
-  PetscErrorCode ierr;
-
-  PetscFunctionBegin;
-  PetscCall(PetscMalloc3(n + 1, &i, n, &j, n, &a));
-  for (int r = 0; r <= m; r++) i[r] = r;
-  for (int r = 0; r < m; r++) {
-    j[r] = r / bs;
-    a[r] = 1;
-  }
-  ierr = GPUCSRCSRCreate(dev, m, m / bs, m, W);
-  if (!ierr) ierr = GPUCSRUpload(dev, W->array[CSR_ROWPTR].data, GPUCSR_INT32, i, GPUCSR_INT32, n + 1, PETSC_FALSE, dev->stream, NULL);
-  if (!ierr) ierr = GPUCSRUpload(dev, W->array[CSR_COL].data, GPUCSR_INT32, j, GPUCSR_INT32, n, PETSC_FALSE, dev->stream, NULL);
-  if (!ierr) ierr = GPUCSRUpload(dev, W->array[CSR_VAL].data, GPUCSR_DOUBLE, a, GPUCSR_DOUBLE, n, PETSC_FALSE, dev->stream, NULL);
-  PetscCall(PetscFree3(i, j, a));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode CollapseSteps(const GPUCSRStorage *A, int bs, GPUCSRStorage *K, GPUCSRStorage *W, GPUCSRStorage *R, GPUCSRStorage *M, GPUCSRStorage *C, GPUCSRRowClasses classes[2])
-{
-  GPUCSRDevice dev = A->dev;
-  int32_t     *map;
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRCSRCreate(dev, A->m, A->n, A->nnz, K));
-  PetscCall((*GPUCSRSpGEMMOf(dev)->beside)(A, NULL, PETSC_TRUE, K));
-  PetscCall(Blocks(dev, A->m, bs, W));
-  PetscCall(GPUCSRSpGEMMSymbolic(K, W, M, &classes[0]));
-  PetscCall(GPUCSRSpGEMMNumeric(K, W, &classes[0], M));
-  PetscCall(GPUCSRTransposeStorage(W, R, &map));
-  PetscCall(GPUCSRFree(dev, sizeof(int32_t) * (size_t)W->nnz, (void **)&map));
-  PetscCall(GPUCSRSpGEMMSymbolic(R, M, C, &classes[1]));
-  PetscCall(GPUCSRSpGEMMNumeric(R, M, &classes[1], C));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* One entry for each block of A that has any: the sum of their absolute values, W^T |A| W. After an error there is nothing to destroy. */
-PetscErrorCode GPUCSRCollapse(const GPUCSRStorage *A, int bs, GPUCSRStorage *C)
-{
-  GPUCSRStorage    K = {0}, W = {0}, R = {0}, M = {0};
-  GPUCSRRowClasses classes[2] = {
-    {{0}, 0, NULL, 0},
-    {{0}, 0, NULL, 0}
-  };
-  PetscErrorCode ierr;
-
-  PetscFunctionBegin;
-  PetscCall(PetscMemzero(C, sizeof(*C)));
-  K.dev = W.dev = R.dev = M.dev = C->dev = A->dev;
-  ierr                                   = CollapseSteps(A, bs, &K, &W, &R, &M, C, classes);
-  PetscCall(GPUCSRStorageDestroy(&K));
-  PetscCall(GPUCSRStorageDestroy(&W));
-  PetscCall(GPUCSRStorageDestroy(&R));
-  PetscCall(GPUCSRStorageDestroy(&M));
-  for (int k = 0; k < 2; k++) PetscCall(GPUCSRRowClassesDestroy(A->dev, &classes[k]));
-  if (ierr) PetscCall(GPUCSRStorageDestroy(C));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* --- The host's twins */
 
 typedef struct {
@@ -438,28 +326,6 @@ static PetscErrorCode Numeric_Host(const GPUCSRStorage *A, const GPUCSRStorage *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The sequential algorithm itself, which needs no transpose */
-static PetscErrorCode Independent_Host(const GPUCSRStorage *A, const GPUCSRStorage *T, const int32_t *order, int least, int32_t *root, GPUCSRBool *complete)
-{
-  const Rows a = RowsOf(A);
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWaitStreamOnHost(A->dev->stream));
-  (void)T;
-  *complete = PETSC_TRUE;
-  for (int v = 0; v < A->m; v++) root[v] = -1;
-  for (int k = 0; k < A->m; k++) {
-    const int v = order ? order[k] : k;
-
-    if (root[v] >= 0 || a.i[v + 1] - a.i[v] < least) continue;
-    root[v] = v;
-    for (int32_t q = a.i[v]; q < a.i[v + 1]; q++)
-      if (root[a.j[q]] < 0) root[a.j[q]] = v;
-  }
-  PetscCall(GPUCSRLaunched(A->dev, "spgemm (independent)"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode Beside_Host(const GPUCSRStorage *A, const GPUCSRStorage *T, GPUCSRBool absolute, GPUCSRStorage *K)
 {
   const Rows part[2] = {RowsOf(A), T ? RowsOf(T) : (Rows){0}};
@@ -479,37 +345,6 @@ static PetscErrorCode Beside_Host(const GPUCSRStorage *A, const GPUCSRStorage *T
     i[r + 1] = to;
   }
   PetscCall(GPUCSRLaunched(A->dev, "spgemm (beside)"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Stacked_Host(int m, GPUCSRStorage *B)
-{
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWaitStreamOnHost(B->dev->stream));
-  for (int r = 0; r <= 2 * m; r++) ((int32_t *)B->array[CSR_ROWPTR].data)[r] = r;
-  for (int r = 0; r < 2 * m; r++) {
-    ((int32_t *)B->array[CSR_COL].data)[r] = r % m;
-    ((double *)B->array[CSR_VAL].data)[r]  = 1;
-  }
-  PetscCall(GPUCSRLaunched(B->dev, "spgemm (stacked)"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Normalize_Host(GPUCSRStorage *A)
-{
-  const Rows a = RowsOf(A);
-  double    *v = (double *)A->array[CSR_VAL].data, *d;
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWaitStreamOnHost(A->dev->stream));
-  PetscCall(PetscCalloc1((size_t)A->m, &d));
-  for (int r = 0; r < A->m; r++)
-    for (int32_t k = a.i[r]; k < a.i[r + 1]; k++)
-      if (a.j[k] == r && v[k] != 0) d[r] = PetscSqrtReal(PetscAbsReal(1 / v[k]));
-  for (int r = 0; r < A->m; r++)
-    for (int32_t k = a.i[r]; k < a.i[r + 1]; k++) v[k] = v[k] * d[r] * d[a.j[k]];
-  PetscCall(PetscFree(d));
-  PetscCall(GPUCSRLaunched(A->dev, "spgemm (normalize)"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -537,5 +372,4 @@ static PetscErrorCode AXPY_Host(double f, const GPUCSRStorage *X, GPUCSRStorage 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const GPUCSRSpGEMMOps GPUCSRSpGEMM_host = {Bound_Host,  Classify_Host, Count_Host,     Scan_Host, Shape_Host,          Fill_Host,          Numeric_Host,   Independent_Host,
-                                           Beside_Host, Stacked_Host,  Normalize_Host, AXPY_Host, GPUCSRRenumber_Host, GPUCSRLengths_Host, GPUCSRPart_Host};
+const GPUCSRSpGEMMOps GPUCSRSpGEMM_host = {Bound_Host, Classify_Host, Count_Host, Scan_Host, Shape_Host, Fill_Host, Numeric_Host, Beside_Host, AXPY_Host, GPUCSRRenumber_Host, GPUCSRLengths_Host, GPUCSRPart_Host};

@@ -450,5 +450,4 @@ static GPUCSRError Numeric_CUDA(const GPUCSRStorage *A, const GPUCSRStorage *B, 
   return 0;
 }
 
-const GPUCSRSpGEMMOps GPUCSRSpGEMM_cuda = {GPUCSRBound_CUDA,  GPUCSRClassify_CUDA, Count_CUDA,           GPUCSRScan_CUDA, GPUCSRShape_CUDA,    Fill_CUDA,          Numeric_CUDA,   GPUCSRIndependent_CUDA,
-                                           GPUCSRBeside_CUDA, GPUCSRStacked_CUDA,  GPUCSRNormalize_CUDA, GPUCSRAXPY_CUDA, GPUCSRRenumber_CUDA, GPUCSRLengths_CUDA, GPUCSRPart_CUDA};
+const GPUCSRSpGEMMOps GPUCSRSpGEMM_cuda = {GPUCSRBound_CUDA, GPUCSRClassify_CUDA, Count_CUDA, GPUCSRScan_CUDA, GPUCSRShape_CUDA, Fill_CUDA, Numeric_CUDA, GPUCSRBeside_CUDA, GPUCSRAXPY_CUDA, GPUCSRRenumber_CUDA, GPUCSRLengths_CUDA, GPUCSRPart_CUDA};

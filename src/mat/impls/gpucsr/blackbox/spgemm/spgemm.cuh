@@ -36,13 +36,8 @@ GPUCSR_INTERN GPUCSRError GPUCSRClassify_CUDA(int m, const int32_t *length, GPUC
 GPUCSR_INTERN GPUCSRError GPUCSRScan_CUDA(int m, const int32_t *length, int32_t *rowptr, int64_t *nnz, GPUCSRDevice dev);
 GPUCSR_INTERN GPUCSRError GPUCSRShape_CUDA(int m, const int32_t *length, int32_t *rowptr, int64_t *nnz, GPUCSRRowClasses *c, GPUCSRDevice dev);
 
-/* graph.cu */
-GPUCSR_INTERN GPUCSRError GPUCSRIndependent_CUDA(const GPUCSRStorage *A, const GPUCSRStorage *T, const int32_t *order, int least, int32_t *root, GPUCSRBool *complete);
-GPUCSR_INTERN GPUCSRError GPUCSRNormalize_CUDA(GPUCSRStorage *A);
-
 /* sums.cu */
 GPUCSR_INTERN GPUCSRError GPUCSRBeside_CUDA(const GPUCSRStorage *A, const GPUCSRStorage *T, GPUCSRBool absolute, GPUCSRStorage *K);
-GPUCSR_INTERN GPUCSRError GPUCSRStacked_CUDA(int m, GPUCSRStorage *B);
 GPUCSR_INTERN GPUCSRError GPUCSRAXPY_CUDA(double f, const GPUCSRStorage *X, GPUCSRStorage *Y, GPUCSRBool *lost);
 
 /* parts.cu */

@@ -46,17 +46,8 @@ typedef struct {
   GPUCSRError (*fill)(const GPUCSRStorage *A, const GPUCSRStorage *B, const GPUCSRRowClasses *, GPUCSRStorage *C);
   /* values of C; lost: an entry of the product has no place in C; NULL: this is not asked, and nothing is waited for */
   GPUCSRError (*numeric)(const GPUCSRStorage *A, const GPUCSRStorage *B, const GPUCSRRowClasses *, GPUCSRStorage *C, GPUCSRBool *lost);
-  /*
-    A maximal independent set of the graph A, the one that greedy selection in this order finds, order NULL: by row number. A vertex that is reached
-    undecided is taken, unless its row has fewer than least entries, and all undecided ones in its row are out then. T: A transposed.
-    root[v] = v for those taken, else the one that put v out, or -1. complete: no vertex is left undecided
-  */
-  GPUCSRError (*independent)(const GPUCSRStorage *A, const GPUCSRStorage *T, const int32_t *order, int least, int32_t *root, GPUCSRBool *complete);
-  /* K = [A T], row by row, values or (absolute) their absolute values; T NULL: A alone. B = [I; I], 2 m by m: K B is the sum of A and T */
+  /* K = [A T], row by row, values or (absolute) their absolute values; T NULL: A alone */
   GPUCSRError (*beside)(const GPUCSRStorage *A, const GPUCSRStorage *T, GPUCSRBool absolute, GPUCSRStorage *K);
-  GPUCSRError (*stacked)(int m, GPUCSRStorage *B);
-  /* divides each entry by the square roots of the absolute diagonal entries of its row and column; 0 without a diagonal entry */
-  GPUCSRError (*normalize)(GPUCSRStorage *A);
   /* Y += a X, where Y has all of X's entries; lost: it has not, and values of Y may be wrong */
   GPUCSRError (*axpy)(double a, const GPUCSRStorage *X, GPUCSRStorage *Y, GPUCSRBool *lost);
   /* j[k] = table[j[k]] */
@@ -84,8 +75,6 @@ GPUCSR_INTERN GPUCSRError GPUCSRSpGEMMValues(const GPUCSRStorage *A, const GPUCS
 GPUCSR_INTERN GPUCSRError GPUCSRRowClassesOf(const GPUCSRStorage *C, GPUCSRRowClasses *);
 GPUCSR_INTERN GPUCSRError GPUCSRRowClassesDestroy(GPUCSRDevice, GPUCSRRowClasses *);
 GPUCSR_INTERN GPUCSRError GPUCSRTransposeStorage(const GPUCSRStorage *A, GPUCSRStorage *T, int32_t **map);
-GPUCSR_INTERN GPUCSRError GPUCSRGraph(const GPUCSRStorage *A, GPUCSRBool symmetrize, GPUCSRBool scale, GPUCSRStorage *G);
-GPUCSR_INTERN GPUCSRError GPUCSRCollapse(const GPUCSRStorage *A, int bs, GPUCSRStorage *C);
 GPUCSR_INTERN GPUCSRError GPUCSRTransposeValues(const GPUCSRStorage *A, const int32_t *map, GPUCSRStorage *T);
 
 #if defined(__cplusplus)

@@ -1,4 +1,4 @@
-/* Sums of sparse matrices on a GPU: as a product [A T] [I; I], and in place if the pattern has all entries */
+/* Sums of sparse matrices on a GPU: of two side by side, and in place if the pattern has all entries */
 #include "spgemm.cuh"
 
 /* 8 threads for a row; T.i is NULL if there is no T */
@@ -30,24 +30,6 @@ GPUCSRError GPUCSRBeside_CUDA(const GPUCSRStorage *A, const GPUCSRStorage *T, GP
   }
   beside_kernel<<<GPUCSRBlocks((int64_t)A->m * 8, 256), 256, 0, StreamOf(A)>>>(A->m, A->n, Arrays(A), T ? Arrays(T) : none, absolute == true, (int *)K->array[CSR_ROWPTR].data, (int *)K->array[CSR_COL].data, (double *)K->array[CSR_VAL].data);
   GPUCSRCheckLaunch("beside");
-  return 0;
-}
-
-__global__ void stacked_kernel(int m, int *rowptr, int *col, double *val)
-{
-  const int64_t r = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-
-  if (r > 2 * (int64_t)m) return;
-  rowptr[r] = (int)r;
-  if (r == 2 * (int64_t)m) return;
-  col[r] = (int)(r < m ? r : r - m);
-  val[r] = 1;
-}
-
-GPUCSRError GPUCSRStacked_CUDA(int m, GPUCSRStorage *B)
-{
-  stacked_kernel<<<GPUCSRBlocks(2 * (int64_t)m + 1, 256), 256, 0, StreamOf(B)>>>(m, (int *)B->array[CSR_ROWPTR].data, (int *)B->array[CSR_COL].data, (double *)B->array[CSR_VAL].data);
-  GPUCSRCheckLaunch("stacked");
   return 0;
 }
 

@@ -1,0 +1,559 @@
+/*
+  The levels of a PCGAMG of type agg over gpucsr matrices are those of PCGPUAMG, made on the device; PETSc asks for them through five functions of the PC. On one rank they come from a whole hierarchy,
+  level by level. On several ranks aggregates and tentative prolongators are the device's, and PETSc smooths, multiplies and reduces processes. The levels are PETSc's matrices, smoothers and coarse
+  solver either way, so that all options and functions of PCGAMG and PCMG hold.
+*/
+#include "../petscprivate.h"
+#include "../../../../sys/gpucsrsys.h"
+#include "../../../../mat/impls/gpucsr/type/gpucsrimpl.h"
+#include "gamg.h"
+
+/* PETSc's functions of all PCs of type agg, with an empty place for each before the first set-up */
+static struct _PCGAMGOps petscs;
+
+static PC_GAMG *GAMGOf(PC pc)
+{
+  return (PC_GAMG *)((PC_MG *)pc->data)->innerctx;
+}
+
+/* ---- functions of the program ---- */
+
+static PetscErrorCode SetType(PC, PCGAMGType), SetNSmooths(PC, PetscInt), SetAggressiveLevels(PC, PetscInt), SetAggressiveSquareGraph(PC, PetscBool), SetAggressive(PC, PetscInt), SetMinDegreeOrdering(PC, PetscBool), SetLowMemoryFilter(PC, PetscBool), SetGraphSymmetrize(PC, PetscBool);
+
+enum {
+  TYPE,
+  SMOOTHS,
+  LEVELS,
+  SQUARE,
+  DISTANCE,
+  ORDERING,
+  FILTER,
+  SYMMETRIZE
+};
+
+static struct {
+  const char *name;
+  void (*ours)(void);
+  void (*petsc)(void);
+} setters[] = {
+  /* in the order of the enumeration */
+  {"PCGAMGSetType_C",                  (void (*)(void))SetType,                  NULL},
+  {"PCGAMGSetNSmooths_C",              (void (*)(void))SetNSmooths,              NULL},
+  {"PCGAMGSetAggressiveLevels_C",      (void (*)(void))SetAggressiveLevels,      NULL},
+  {"PCGAMGSetAggressiveSquareGraph_C", (void (*)(void))SetAggressiveSquareGraph, NULL},
+  {"PCGAMGMISkSetAggressive_C",        (void (*)(void))SetAggressive,            NULL},
+  {"PCGAMGMISkSetMinDegreeOrdering_C", (void (*)(void))SetMinDegreeOrdering,     NULL},
+  {"PCGAMGSetLowMemoryFilter_C",       (void (*)(void))SetLowMemoryFilter,       NULL},
+  {"PCGAMGSetGraphSymmetrize_C",       (void (*)(void))SetGraphSymmetrize,       NULL}
+};
+
+/* After PETSc has made its type: its defaults, and functions in front of its own, which call these */
+PetscErrorCode PCGAMGIntercept_Private(PC pc)
+{
+  PCGAMGData *d;
+
+  PetscFunctionBegin;
+  PetscCall(PCGAMGDataOf_Private(pc, &d));
+  d->nsmooths   = 1;
+  d->aggressive = 1;
+  d->distance   = 2;
+  d->squared    = PETSC_TRUE;
+  d->special    = NULL;
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(setters); k++) {
+    void (*f)(void);
+
+    PetscCall(PetscObjectQueryFunction((PetscObject)pc, setters[k].name, &f));
+    if (!f || f == setters[k].ours) continue;
+    setters[k].petsc = f;
+    PetscCall(PetscObjectComposeFunction((PetscObject)pc, setters[k].name, setters[k].ours));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SetType(PC pc, PCGAMGType type)
+{
+  PetscFunctionBegin;
+  PetscCall((*(PetscErrorCode(*)(PC, PCGAMGType))setters[TYPE].petsc)(pc, type));
+  PetscCall(PCGAMGIntercept_Private(pc));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SetNSmooths(PC pc, PetscInt n)
+{
+  PCGAMGData *d;
+
+  PetscFunctionBegin;
+  PetscCall((*(PetscErrorCode(*)(PC, PetscInt))setters[SMOOTHS].petsc)(pc, n));
+  PetscCall(PCGAMGDataOf_Private(pc, &d));
+  d->nsmooths = n;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SetAggressiveLevels(PC pc, PetscInt n)
+{
+  PCGAMGData *d;
+
+  PetscFunctionBegin;
+  PetscCall((*(PetscErrorCode(*)(PC, PetscInt))setters[LEVELS].petsc)(pc, n));
+  PetscCall(PCGAMGDataOf_Private(pc, &d));
+  d->aggressive = n;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SetAggressive(PC pc, PetscInt k)
+{
+  PCGAMGData *d;
+
+  PetscFunctionBegin;
+  PetscCall((*(PetscErrorCode(*)(PC, PetscInt))setters[DISTANCE].petsc)(pc, k));
+  PetscCall(PCGAMGDataOf_Private(pc, &d));
+  d->distance = k;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SetAggressiveSquareGraph(PC pc, PetscBool squared)
+{
+  PCGAMGData *d;
+
+  PetscFunctionBegin;
+  PetscCall((*(PetscErrorCode(*)(PC, PetscBool))setters[SQUARE].petsc)(pc, squared));
+  PetscCall(PCGAMGDataOf_Private(pc, &d));
+  d->squared = squared;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SetSpecial(PC pc, int which, PetscBool value, const char name[])
+{
+  PCGAMGData *d;
+
+  PetscFunctionBegin;
+  PetscCall((*(PetscErrorCode(*)(PC, PetscBool))setters[which].petsc)(pc, value));
+  PetscCall(PCGAMGDataOf_Private(pc, &d));
+  d->special = name;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SetMinDegreeOrdering(PC pc, PetscBool value)
+{
+  return SetSpecial(pc, ORDERING, value, "PCGAMGMISkSetMinDegreeOrdering()");
+}
+
+static PetscErrorCode SetLowMemoryFilter(PC pc, PetscBool value)
+{
+  return SetSpecial(pc, FILTER, value, "PCGAMGSetLowMemoryFilter()");
+}
+
+static PetscErrorCode SetGraphSymmetrize(PC pc, PetscBool value)
+{
+  return SetSpecial(pc, SYMMETRIZE, value, "PCGAMGSetGraphSymmetrize()");
+}
+
+/* ---- options ---- */
+
+/* After PETSc has read its options, with another type if one asks for it: those of private data again */
+PetscErrorCode PCGAMGSetFromOptions_Private(PC pc)
+{
+  PetscOptions options = ((PetscObject)pc)->options;
+  const char  *prefix  = ((PetscObject)pc)->prefix;
+  PetscBool    levels, squares, squared;
+  PetscInt     old = 0;
+  PCGAMGData  *d;
+
+  PetscFunctionBegin;
+  PetscCall(PCGAMGDataOf_Private(pc, &d));
+  PetscCall(PetscOptionsGetInt(options, prefix, "-pc_gamg_agg_nsmooths", &d->nsmooths, NULL));
+  PetscCall(PetscOptionsGetInt(options, prefix, "-pc_gamg_aggressive_coarsening", &d->aggressive, &levels));
+  PetscCall(PetscOptionsGetInt(options, prefix, "-pc_gamg_square_graph", &old, &squares));
+  PetscCall(PetscOptionsGetBool(options, prefix, "-pc_gamg_aggressive_square_graph", &d->squared, &squared));
+  PetscCall(PetscOptionsGetInt(options, prefix, "-pc_gamg_aggressive_mis_k", &d->distance, NULL));
+  if (!squares || levels || squared) PetscFunctionReturn(PETSC_SUCCESS);
+  d->aggressive = old;
+  d->squared    = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Options that only PETSc's aggregates serve, and the beginnings of others */
+static const char *const onlypetscs[] = {"mat_coarsen_", "pc_gamg_mat_coarsen_", "pc_gamg_mis_k_minimum_degree_ordering", "pc_gamg_low_memory_threshold_filter", "pc_gamg_graph_symmetrize", NULL};
+
+/* Why aggregates are PETSc's; "" if the device may make them */
+static PetscErrorCode Reason(PC pc, const PCGAMGData *d, char why[], size_t len)
+{
+  const PC_GAMG *g      = GAMGOf(pc);
+  const char    *prefix = ((PetscObject)pc)->prefix ? ((PetscObject)pc)->prefix : "";
+  PetscBool      wanted = PETSC_TRUE;
+  char          *all;
+
+  PetscFunctionBegin;
+  why[0] = 0;
+  PetscCall(PetscOptionsGetBool(((PetscObject)pc)->options, prefix, "-pc_gamg_gpucsr", &wanted, NULL));
+  if (!wanted) PetscCall(PetscStrncpy(why, "-pc_gamg_gpucsr false was asked for", len));
+  if (g->use_aggs_in_asm) PetscCall(PetscStrncpy(why, "-pc_gamg_asm_use_agg makes smoothers of them", len));
+#if GPUCSR_GAMG_HAS_HEM_AGGS
+  if (g->asm_hem_aggs) PetscCall(PetscStrncpy(why, "-pc_gamg_asm_hem_aggs makes smoothers of others", len));
+#endif
+  if (d->special) PetscCall(PetscSNPrintf(why, len, "%s asks for a property of PETSc's", d->special));
+  if (!d->squared && (d->distance < 1 || d->distance > 4)) PetscCall(PetscSNPrintf(why, len, "-pc_gamg_aggressive_mis_k %" PetscInt_FMT " is not from 1 to 4", d->distance));
+  PetscCall(PetscOptionsGetAll(((PetscObject)pc)->options, &all));
+  for (int k = 0; onlypetscs[k] && !why[0]; k++) {
+    char  option[256];
+    char *at;
+
+    PetscCall(PetscSNPrintf(option, sizeof(option), "-%s%s", prefix, onlypetscs[k]));
+    at = strstr(all, option);
+    if (at) PetscCall(PetscSNPrintf(why, len, "%.*s was asked for", (int)strcspn(at, " "), at));
+  }
+  PetscCall(PetscFree(all));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: an error if ranks have other options, with which they would wait for each other for ever */
+static PetscErrorCode Same(PC pc, const PCGAMGData *d)
+{
+  const PC_GAMG *g                            = GAMGOf(pc);
+  int64_t        mine[4 + PETSC_MG_MAXLEVELS] = {(int64_t)d->ours, d->aggressive, d->distance, (int64_t)d->squared};
+  int            differs;
+
+  PetscFunctionBegin;
+  for (int l = 0; l < PETSC_MG_MAXLEVELS; l++) mine[4 + l] = GPUCSRBits((double)g->threshold[l]);
+  PetscCall(GPUCSRSameOnAllRanks(PetscObjectComm((PetscObject)pc), PETSC_STATIC_ARRAY_LENGTH(mine), mine, &differs));
+  PetscCheck(differs == PETSC_STATIC_ARRAY_LENGTH(mine), PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_INCOMP, "Options -pc_gamg_... are not the same on all ranks: they must be");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- levels ---- */
+
+/* PETSc keeps the near null space by columns. NULL: a constant of each component */
+static PetscErrorCode Near(const PC_GAMG *g, PetscInt n, PetscInt bs, double **near)
+{
+  const PetscInt ns       = g->data_cell_cols;
+  PetscBool      constant = (PetscBool)(ns == bs);
+
+  PetscFunctionBegin;
+  *near = NULL;
+  for (PetscInt c = 0; c < ns && constant; c++)
+    for (PetscInt i = 0; i < n && constant; i++) constant = (PetscBool)(g->data[c * n + i] == (i % bs == c));
+  if (constant) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscMalloc1((size_t)n * (size_t)ns + 1, near));
+  for (PetscInt c = 0; c < ns; c++)
+    for (PetscInt i = 0; i < n; i++) (*near)[i * ns + c] = (double)g->data[c * n + i];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Options of what the hierarchy of one rank does: at most the steps of an estimate; other ones, and bounds of eigenvalues that a program gives, leave prolongators and products to PETSc */
+static PetscErrorCode Whole(PC pc, const PCGAMGData *d, Mat A, int *steps, PetscBool *whole)
+{
+  static const char *const products[] = {"matptap", "matmatmult", "mat_product", "pc_gamg_esteig_", NULL};
+  const PC_GAMG           *g          = GAMGOf(pc);
+  char                    *all;
+  const char              *at;
+  PetscInt                 n = 10;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJGPUCSR, whole));
+  if (g->current_level || g->emax > 0 || d->nsmooths < 0 || d->nsmooths > GPUAMG_SMOOTHS) *whole = PETSC_FALSE;
+  PetscCall(PetscOptionsGetInt(((PetscObject)pc)->options, ((PetscObject)pc)->prefix, "-pc_gamg_esteig_ksp_max_it", &n, NULL));
+  if (n < 1 || n > GPUAMG_STEPS) *whole = PETSC_FALSE;
+  *steps = (int)n;
+  PetscCall(PetscOptionsGetAll(((PetscObject)pc)->options, &all));
+  for (int k = 0; products[k]; k++)
+    for (at = strstr(all, products[k]); at && *whole; at = strstr(at + 1, products[k])) *whole = (PetscBool)!strncmp(at, "pc_gamg_esteig_ksp_max_it ", 26);
+  PetscCall(PetscFree(all));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Not collective */
+static PetscErrorCode Make(PC pc, Mat A, const double *near, PCGAMGData *d)
+{
+  const PC_GAMG *g = GAMGOf(pc);
+  const PetscInt l = g->current_level;
+  GPUAMGOptions  o = {
+     .nsmooths = (int)d->nsmooths, .aggressive = (int)PetscMin(PetscMax(d->aggressive - l, 0), GPUAMG_LEVELS), .distance = {1, d->squared ? 2 : (int)d->distance},
+                 .limit = (int)PetscMin(g->coarse_eq_limit, INT32_MAX), .levels = (int)PetscMin(g->Nlevels, GPUAMG_LEVELS), .damping = 1.4
+  };
+  PetscBool whole;
+
+  PetscFunctionBegin;
+  for (int k = 0; k < GPUAMG_LEVELS; k++) o.threshold[k] = (double)g->threshold[PetscMin(l + k, PETSC_MG_MAXLEVELS - 1)];
+  PetscCall(Whole(pc, d, A, &o.steps, &whole));
+  if (whole && A->rmap->n) PetscCall(PCGPUAMGHierarchy_Private(A, &o, g->data_cell_cols, near, PETSC_TRUE, &d->h));
+  d->whole = (PetscBool)(d->h.levels > 1 && !d->h.problem);
+  if (!d->whole) PetscCall(PCGPUAMGTentativeMake_Private(A, &o, g->data_cell_cols, near, &d->t));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Aggregate(PC pc, Mat A, PCGAMGData *d)
+{
+  const PC_GAMG *g = GAMGOf(pc);
+  double        *near;
+  PetscInt       bs;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  if (g->current_level && g->current_level + 1 < d->h.levels) {
+    d->whole = PETSC_TRUE;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(GPUAMGDestroy(&d->h));
+  PetscCall(MatGetBlockSize(A, &bs));
+  PetscCheck(bs <= GPUAMG_VECTORS && g->data_cell_cols <= GPUAMG_VECTORS, PETSC_COMM_SELF, PETSC_ERR_SUP, "blocks of %" PetscInt_FMT " rows have %" PetscInt_FMT " near null vectors, at most %d of which the device takes", bs, g->data_cell_cols, GPUAMG_VECTORS);
+  PetscCheck(g->data && g->data_sz == A->rmap->n * g->data_cell_cols, PETSC_COMM_SELF, PETSC_ERR_SUP, "the near null space does not have the rows of the matrix");
+  PetscCall(Near(g, A->rmap->n, bs, &near));
+  ierr = Make(pc, A, near, d);
+  PetscCall(PetscFree(near));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: an error of any rank leaves this level and the next ones to PETSc, unless the device is required */
+static PetscErrorCode Settle(Mat A, PCGAMGData *d, GPUCSRAttempt *a)
+{
+  const MPI_Comm comm   = PetscObjectComm((PetscObject)A);
+  int            weight = a->error ? 1 : 0;
+  PetscMPIInt    rank;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRAgree(comm, &weight, &a->error, a->message, sizeof(a->message), &rank));
+  if (!a->error) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PCGPUAMGTentativeDestroy_Private(&d->t));
+  PetscCall(GPUAMGDestroy(&d->h));
+  d->whole = PETSC_FALSE;
+  PetscCheck(a->error == PETSC_ERR_SUP || (MatGPUCSRBackendOf(A) != MAT_GPUCSR_BACKEND_CUDA && (a->error == PETSC_ERR_MEM || a->error == PETSC_ERR_GPU)), comm, a->error, "%s", a->message);
+  d->ours = PETSC_FALSE;
+  PetscCall(PetscSNPrintf(d->why, sizeof(d->why), "%s%s", a->message, d->levels ? " (from the next level on)" : ""));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Is the matrix of a type whose levels the device may aggregate? */
+static PetscErrorCode Ours(Mat A, PetscBool *ours)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, ours, MATSEQAIJGPUCSR, MATMPIAIJGPUCSR, ""));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The first level of a new hierarchy */
+static PetscErrorCode Begin(PC pc, PCGAMGData *d)
+{
+  PetscFunctionBegin;
+  d->fresh  = PETSC_FALSE;
+  d->levels = 0;
+  PetscCall(Reason(pc, d, d->why, sizeof(d->why)));
+  d->ours = (PetscBool)!d->why[0];
+  PetscCall(Same(pc, d));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Graph(PC pc, Mat A, Mat *G)
+{
+  PCGAMGData   *d;
+  PetscBool     ours;
+  GPUCSRAttempt attempt;
+
+  PetscFunctionBegin;
+  PetscCall(PCGAMGDataOf_Private(pc, &d));
+  PetscCall(PCGPUAMGTentativeDestroy_Private(&d->t));
+  d->whole = PETSC_FALSE;
+  if (d->fresh) PetscCall(Begin(pc, d));
+  PetscCall(Ours(A, &ours));
+  if (ours && d->ours) {
+    PetscCall(PetscLogEventBegin(petsc_gamg_setup_events[GAMG_COARSEN], 0, 0, 0, 0));
+    GPUCSRTry(&attempt, Aggregate(pc, A, d));
+    PetscCall(Settle(A, d, &attempt));
+    PetscCall(PetscLogEventEnd(petsc_gamg_setup_events[GAMG_COARSEN], 0, 0, 0, 0));
+  }
+  if (d->whole || d->t.i) {
+    PetscCall(PetscObjectReference((PetscObject)A));
+    *G = A;
+    d->levels++;
+  } else PetscCall((*petscs.creategraph)(pc, A, G));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* No lists: the prolongator is there */
+static PetscErrorCode Coarsen(PC pc, Mat *G, PetscCoarsenData **lists)
+{
+  PCGAMGData *d;
+
+  PetscFunctionBegin;
+  PetscCall(PCGAMGDataOf_Private(pc, &d));
+  if (d->whole || d->t.i) PetscCall(PetscCDCreate(0, lists));
+  else PetscCall((*petscs.coarsen)(pc, G, lists));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The near null space of the next level, by rows */
+static PetscErrorCode Next(PC_GAMG *g, PetscInt n, const double *near)
+{
+  const PetscInt ns = g->data_cell_cols;
+
+  PetscFunctionBegin;
+  PetscCall(PetscFree(g->data));
+  g->data_cell_rows = ns;
+  g->data_sz        = n * ns;
+  PetscCall(PetscMalloc1(g->data_sz, &g->data));
+  for (PetscInt c = 0; c < ns; c++)
+    for (PetscInt i = 0; i < n; i++) g->data[c * n + i] = (PetscReal)near[i * ns + c];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A matrix of the hierarchy, which gives its arrays */
+static PetscErrorCode FromHierarchy(Mat A, GPUCSRStorage *csr, PetscInt rbs, PetscInt cbs, Mat *C)
+{
+  PetscFunctionBegin;
+  PetscCall(MatCreate(PetscObjectComm((PetscObject)A), C));
+  PetscCall(MatSetSizes(*C, csr->m, csr->n, csr->m, csr->n));
+  PetscCall(MatSetBlockSizes(*C, rbs, cbs));
+  PetscCall(MatSetType(*C, ((PetscObject)A)->type_name));
+  PetscCall(MatGPUCSRConfigure_Private(*C, &((Mat_GPUCSR *)A->spptr)->config));
+  PetscCall(MatGPUCSRFromDevice_Private(*C, csr, PETSC_TRUE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TakeWhole(PC pc, Mat A, PCGAMGData *d, Mat *P)
+{
+  PC_GAMG           *g    = GAMGOf(pc);
+  GPUAMGLevel       *L    = &d->h.level[g->current_level];
+  const GPUAMGLevel *C    = L + 1;
+  GPUCSRDevice       dev  = d->h.dev;
+  const size_t       size = (size_t)C->n * (size_t)C->ns;
+  double            *near;
+  PetscErrorCode     ierr;
+
+  PetscFunctionBegin;
+  PetscCall(FromHierarchy(A, &L->P[d->h.o.nsmooths], L->bs, C->bs, P));
+  PetscCall(PetscMalloc1(size, &near));
+  ierr = GPUCSRDownload(dev, near, GPUCSR_DOUBLE, C->basis.p, GPUCSR_DOUBLE, size, PETSC_FALSE, dev->stream);
+  if (!ierr) ierr = dev->ops->streamsynchronize(dev->id, dev->stream);
+  if (!ierr) ierr = Next(g, C->n, near);
+  PetscCall(PetscFree(near));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective. P NULL: there is no coarser level */
+static PetscErrorCode Take(PC pc, Mat A, PCGPUAMGTentative *t, Mat *P)
+{
+  PC_GAMG       *g  = GAMGOf(pc);
+  const PetscInt ns = g->data_cell_cols;
+  PetscInt       bs, columns;
+
+  PetscFunctionBegin;
+  *P = NULL;
+  PetscCall(PCGPUAMGTentativeColumns_Private(A, t, &columns));
+  if (!columns) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PCGPUAMGTentativeMatrix_Private(A, t, P));
+  PetscCall(MatGetBlockSize(A, &bs));
+  PetscCall(MatSetBlockSizes(*P, bs, ns));
+  PetscCall(Next(g, t->columns, t->near));
+  PetscCall(MatViewFromOptions(*P, NULL, "-pc_gamg_agg_view_initial_prolongation"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* done: the level was aggregated on the device */
+static PetscErrorCode Given(PC pc, Mat A, Mat *P, PetscBool *done)
+{
+  PCGAMGData *d;
+
+  PetscFunctionBegin;
+  PetscCall(PCGAMGDataOf_Private(pc, &d));
+  *done = (PetscBool)(d->whole || d->t.i);
+  if (d->whole) PetscCall(TakeWhole(pc, A, d, P));
+  else if (*done) PetscCall(Take(pc, A, &d->t, P));
+  PetscCall(PCGPUAMGTentativeDestroy_Private(&d->t));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Older versions of PETSc also pass the graph */
+typedef PetscErrorCode Without(PC, Mat, PetscCoarsenData *, Mat *);
+typedef PetscErrorCode With(PC, Mat, Mat, PetscCoarsenData *, Mat *);
+
+PETSC_UNUSED static PetscErrorCode ProlongatorWithout(PC pc, Mat A, PetscCoarsenData *lists, Mat *P)
+{
+  PetscBool done = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  PetscCall(Given(pc, A, P, &done));
+  if (!done) PetscCall((*(Without *)(void (*)(void))petscs.prolongator)(pc, A, lists, P));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PETSC_UNUSED static PetscErrorCode ProlongatorWith(PC pc, Mat A, Mat G, PetscCoarsenData *lists, Mat *P)
+{
+  PetscBool done = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  PetscCall(Given(pc, A, P, &done));
+  if (!done) PetscCall((*(With *)(void (*)(void))petscs.prolongator)(pc, A, G, lists, P));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Chebyshev's bounds come from the estimate of the hierarchy; unless options combine it with the smallest eigenvalue, which the hierarchy does not have: then PETSc makes an estimate */
+static PetscErrorCode Smooth(PC pc, Mat A, Mat *P)
+{
+  PC_MG         *mg    = (PC_MG *)pc->data;
+  const PC_GAMG *g     = GAMGOf(pc);
+  const PetscInt l     = g->current_level;
+  PetscBool      bound = g->use_sa_esteig;
+  PCGAMGData    *d;
+  char          *all;
+
+  PetscFunctionBegin;
+  PetscCall(PCGAMGDataOf_Private(pc, &d));
+  if (!d->whole) {
+    PetscCall((*petscs.optprolongator)(pc, A, P));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(PetscOptionsGetAll(((PetscObject)pc)->options, &all));
+  if (strstr(all, "ksp_chebyshev_esteig") || !d->nsmooths) bound = PETSC_FALSE;
+  PetscCall(PetscFree(all));
+  mg->max_eigen_DinvA[l] = bound ? (PetscReal)d->h.level[l].lambda : 0;
+  mg->min_eigen_DinvA[l] = 0.1 * mg->max_eigen_DinvA[l];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Level(PC pc, Mat A, PetscInt bs, Mat *P, Mat *C, PetscMPIInt *active, IS *permutation, PetscBool last)
+{
+  const PetscInt l = GAMGOf(pc)->current_level;
+  PCGAMGData    *d;
+
+  PetscFunctionBegin;
+  PetscCall(PCGAMGDataOf_Private(pc, &d));
+  if (d->whole) {
+    PetscCall(FromHierarchy(A, &d->h.level[l + 1].A, d->h.level[l + 1].bs, d->h.level[l + 1].bs, C));
+    PetscCall(MatPropagateSymmetryOptions(A, *C));
+  } else PetscCall((*petscs.createlevel)(pc, A, bs, P, C, active, permutation, last));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* After PETSc's set-up */
+PetscErrorCode PCGAMGRelease_Private(PCGAMGData *d)
+{
+  PetscFunctionBegin;
+  PetscCall(PCGPUAMGTentativeDestroy_Private(&d->t));
+  PetscCall(GPUAMGDestroy(&d->h));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Before PETSc's set-up, which asks these functions if it makes a new hierarchy */
+PetscErrorCode PCGAMGAggregates_Private(PC pc)
+{
+  struct _PCGAMGOps *ops = GAMGOf(pc)->ops;
+  PetscBool          ours, agg;
+  PCGAMGData        *d;
+
+  PetscFunctionBegin;
+  PetscCall(PCGAMGDataOf_Private(pc, &d));
+  PetscCall(Ours(pc->pmat, &ours));
+  PetscCall(PetscStrcmp(GAMGOf(pc)->gamg_type_name, PCGAMGAGG, &agg));
+  d->fresh = PETSC_TRUE;
+  if (!ours) d->why[0] = 0;
+  if (ours && !agg) PetscCall(PetscSNPrintf(d->why, sizeof(d->why), "the type is %s", GAMGOf(pc)->gamg_type_name));
+  if (!ours || !agg || ops->creategraph == Graph) PetscFunctionReturn(PETSC_SUCCESS);
+  petscs           = *ops;
+  ops->creategraph = Graph;
+  ops->coarsen     = Coarsen;
+  ops->createlevel = Level;
+  if (ops->optprolongator) ops->optprolongator = Smooth;
+  ops->prolongator = _Generic(ops->prolongator, With * : ProlongatorWith, Without * : ProlongatorWithout);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
