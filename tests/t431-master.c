@@ -6,7 +6,6 @@
 //TEST name="gpu" args="-mat_gpucsr_product_least 0 -mat_gpucsr_backend cuda -vec_type gpu -mat_gpucsr_master device" gpu=1
 //TEST name="ranks" nsize={} args="-mat_gpucsr_product_least 0 -mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -vec_type gpu -mat_gpucsr_master device" loop="2 3" gpu=0
 //TEST name="ranks_host" nsize=2 args="-mat_gpucsr_product_least 0 -mat_gpucsr_backend cuda -gpucsr_debug_standin 1" gpu=0
-//TEST name="faults" args="-mat_gpucsr_product_least 0 -mat_gpucsr_backend auto -gpucsr_debug_standin 1 -mat_gpucsr_master device -faults {}" loop="memory copy launch synchronize" warns="" gpu=0
 
 /*
   Changes in place and readers of values, with the master copy on the device: each case does the same with the type under test and with MATAIJ. All numbers are small integers, so results are equal to
@@ -436,6 +435,78 @@ static PetscErrorCode Solves(Pair *p)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The program changes values in the device's memory, which the stand-in has on the host */
+static PetscErrorCode Device(Pair *p)
+{
+  PetscMPIInt size;
+  PetscBool   standin;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-gpucsr_debug_standin", &standin));
+  for (int r = 0; r < 3 && standin; r++) {
+    const int *i, *j;
+    double    *a;
+    Mat        block[2] = {p->m[0], NULL};
+
+    if (size > 1) PetscCall(MatMPIAIJGetSeqAIJ(p->m[0], &block[0], &block[1], NULL));
+    if (r) PetscCall(Ahead(p));
+    for (int b = 0; b < (size > 1 ? 2 : 1); b++) {
+      PetscInt m;
+
+      PetscCall(MatGetLocalSize(block[b], &m, NULL));
+      PetscCall(MatGPUCSRGetDeviceCSR(block[b], &i, &j, &a));
+      for (int k = 0; k < i[m]; k++) a[k] *= -1.0;
+      PetscCall(MatGPUCSRRestoreDeviceCSR(block[b], &i, &j, &a));
+      PetscCheck(!i && !j && !a, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Pointers stay");
+    }
+    if (size > 1) {
+      PetscCall(MatAssemblyBegin(p->m[0], MAT_FINAL_ASSEMBLY));
+      PetscCall(MatAssemblyEnd(p->m[0], MAT_FINAL_ASSEMBLY));
+    }
+    PetscCall(MatScale(p->m[1], -1.0));
+    PetscCall(Products(p, "values changed on the device"));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* No value crosses the bus, if the master copy is the device's */
+static PetscErrorCode Bytes(Pair *p)
+{
+  const PetscInt rows[2]     = {3, 9};
+  char           word[3][32] = {"host", "double", ""};
+  MatGPUCSRInfo  before, after;
+  Mat            B[2];
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_gpucsr_master", word[0], sizeof(word[0]), NULL));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_gpucsr_precision", word[1], sizeof(word[1]), NULL));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-vec_type", word[2], sizeof(word[2]), NULL));
+  for (int k = 0; k < 2; k++) {
+    PetscCall(MatDuplicate(p->m[k], MAT_COPY_VALUES, &B[k]));
+    PetscCall(MatScale(B[k], 2.0));
+    PetscCall(MatSetOption(p->m[k], MAT_KEEP_NONZERO_PATTERN, PETSC_TRUE));
+  }
+  PetscCall(Ahead(p));
+  if (!strcmp(word[0], "device")) PetscCall(MatGPUCSRGetInfo(p->m[0], &before));
+  for (int r = 0; r < 2; r++) {
+    for (int k = 0; k < 2; k++) {
+      PetscCall(MatDiagonalScale(p->m[k], p->x[k], NULL));
+      PetscCall(MatAXPY(p->m[k], 2.0, B[k], SAME_NONZERO_PATTERN));
+      PetscCall(MatDiagonalSet(p->m[k], p->x[k], ADD_VALUES));
+      PetscCall(MatZeroRows(p->m[k], 2, rows, 1.0, NULL, NULL));
+      if (r) PetscCall(MatCopy(B[k], p->m[k], SAME_NONZERO_PATTERN));
+    }
+    PetscCall(Products(p, "without the bus"));
+  }
+  if (!strcmp(word[0], "device") && !strcmp(word[1], "double") && !strcmp(word[2], "gpu")) {
+    PetscCall(MatGPUCSRGetInfo(p->m[0], &after));
+    PetscCheck(after.uploaded == before.uploaded && after.downloaded == before.downloaded, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%g bytes were sent and %g brought back", after.uploaded - before.uploaded, after.downloaded - before.downloaded);
+  }
+  for (int k = 0; k < 2; k++) PetscCall(MatDestroy(&B[k]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static const struct {
   const char *name;
   Case       *run;
@@ -453,6 +524,8 @@ static const struct {
   {"imaginary",     Imaginary    },
   {"made",          Made         },
   {"solves",        Solves       },
+  {"device",        Device       },
+  {"bytes",         Bytes        },
 };
 
 int main(int argc, char **argv)

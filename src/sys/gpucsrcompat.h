@@ -91,6 +91,7 @@ typedef PetscCtxDestroyFn GPUCSRDestroyFn;
 #define GPUCSR_KSP_HAS_MINIT           PETSC_VERSION_GE(3, 20, 0) /* ksp->min_it */
 #define GPUCSR_VEC_TYPE_KEEPS_NOTHING  PETSC_VERSION_GE(3, 20, 0) /* VecSetType() to another type drops the values */
 #define GPUCSR_STREAM_IS_TOLD          PETSC_VERSION_GE(3, 20, 0) /* PetscDeviceContextGetStreamHandle(): the stream of PETSc's vectors */
+#define GPUCSR_MAT_HAS_ROWSUMABS       PETSC_VERSION_GE(3, 21, 0) /* ops->getrowsumabs, and ops->eliminatezeros of two arguments */
 #define GPUCSR_GRAPH_TAKES_INDICES     PETSC_VERSION_GE(3, 21, 0) /* MatCreateGraph() of some blocks' entries, and PCGAMG's own creategraph */
 #define GPUCSR_COARSEN_KEEPS_ALONE     PETSC_VERSION_GE(3, 21, 0) /* vertices without neighbours are aggregates in later rounds */
 #define GPUCSR_FGMRES_RECORDS_CYCLE    PETSC_VERSION_LT(3, 21, 0) /* FGMRES records the residual at the end of each cycle too */
