@@ -284,8 +284,8 @@ static PetscErrorCode ZeroRows(Mat A, PetscInt n, const PetscInt rows[], Change 
   PetscFunctionBegin;
   *done = PETSC_TRUE;
   for (PetscInt k = 0; k < n; k++) *done = (PetscBool)(*done && rows[k] >= 0 && rows[k] < A->rmap->n);
-  if (*done) PetscCall(WholeDiagonal(A, done));
-  else PetscCall(MatGPUCSRFetch_Private(A));
+  if (!*done) PetscCall(MatGPUCSRFetch_Private(A));
+  else if (c->s != 0) PetscCall(WholeDiagonal(A, done));
   if (!*done) PetscFunctionReturn(PETSC_SUCCESS);
   c->n = c->op == ZERO_COLUMNS ? A->rmap->n : n;
   PetscCall(PetscCalloc1((size_t)c->n, &c->row));
