@@ -223,6 +223,8 @@ GPUCSR_EXTERN PetscErrorCode MatGPUCSRSetSelect(Mat, MatGPUCSRSelect);
 GPUCSR_EXTERN PetscErrorCode MatGPUCSRSetExpectedMults(Mat, PetscReal);
 GPUCSR_EXTERN PetscErrorCode MatGPUCSRSetTransposeAtAssembly(Mat, PetscBool);
 GPUCSR_EXTERN PetscErrorCode MatGPUCSRSetMaster(Mat, MatGPUCSRMaster);
+GPUCSR_EXTERN PetscErrorCode MatGPUCSRGetDeviceCSR(Mat, const int **, const int **, double **);
+GPUCSR_EXTERN PetscErrorCode MatGPUCSRRestoreDeviceCSR(Mat, const int **, const int **, double **);
 GPUCSR_EXTERN PetscErrorCode MatGPUCSRGetInfo(Mat, MatGPUCSRInfo *);
 GPUCSR_EXTERN PetscErrorCode MatGPUCSRGetAdvice(Mat, MatGPUCSRAdvice *);
 GPUCSR_EXTERN PetscErrorCode MatGPUCSRAdvise(Mat, PetscViewer);

@@ -40,11 +40,11 @@ static const struct {
   { \
     #name, Op_##name \
   }
-  ROW(fill),       ROW(set),        ROW(zero),      ROW(axpy),          ROW(aypx),     ROW(axpby),  ROW(waxpy),    ROW(maxpy),    ROW(times),         ROW(copy),     ROW(swap),    ROW(scale),     ROW(shift),           ROW(dot),
-  ROW(norm),       ROW(sum),        ROW(strange),   ROW(write),         ROW(open),     ROW(poke),   ROW(close),    ROW(look),     ROW(see),           ROW(place),    ROW(reset),   ROW(duplicate), ROW(renew),           ROW(piece),
-  ROW(mult),       ROW(transposed), ROW(multadd),   ROW(transposedadd), ROW(diagonal), ROW(values), ROW(scalemat), ROW(shiftmat), ROW(diagonalscale), ROW(zerorows), ROW(zeromat), ROW(array),     ROW(axpymat),         ROW(copymat),
-  ROW(replacemat), ROW(convert),    ROW(transpose), ROW(matmat),        ROW(dense),    ROW(edge),   ROW(solve),    ROW(keep),     ROW(gather),        ROW(factor),   ROW(one),     ROW(coo),       ROW(zerorowscolumns), ROW(diagonalset),
-  ROW(normmat),    ROW(rowmaxabs),
+  ROW(fill),       ROW(set),        ROW(zero),      ROW(axpy),          ROW(aypx),        ROW(axpby),  ROW(waxpy),    ROW(maxpy),    ROW(times),         ROW(copy),     ROW(swap),    ROW(scale),     ROW(shift),           ROW(dot),
+  ROW(norm),       ROW(sum),        ROW(strange),   ROW(write),         ROW(open),        ROW(poke),   ROW(close),    ROW(look),     ROW(see),           ROW(place),    ROW(reset),   ROW(duplicate), ROW(renew),           ROW(piece),
+  ROW(mult),       ROW(transposed), ROW(multadd),   ROW(transposedadd), ROW(diagonal),    ROW(values), ROW(scalemat), ROW(shiftmat), ROW(diagonalscale), ROW(zerorows), ROW(zeromat), ROW(array),     ROW(axpymat),         ROW(copymat),
+  ROW(replacemat), ROW(convert),    ROW(transpose), ROW(matmat),        ROW(dense),       ROW(edge),   ROW(solve),    ROW(keep),     ROW(gather),        ROW(factor),   ROW(one),     ROW(coo),       ROW(zerorowscolumns), ROW(diagonalset),
+  ROW(normmat),    ROW(rowmaxabs),  ROW(stash),     ROW(store),         ROW(preallocate),
 #undef ROW
 };
 #define NOPS ((int)PETSC_STATIC_ARRAY_LENGTH(operations))
@@ -164,11 +164,13 @@ static PetscErrorCode Clear(void)
 static int Draw(uint32_t h)
 {
   static const char *const focus[][7] = {
-    {"one",   "replacemat", "mult",   "transposed", "diagonal", "scalemat",   "dense"  },
-    {"one",   "array",      "gather", "mult",       "scalemat", "diagonal",   "gather" },
-    {"one",   "keep",       "keep",   "array",      "matmat",   "transposed", "zeromat"},
-    {"solve", "factor",     "edge",   "scalemat",   "factor",   "axpy",       "solve"  },
-    {"open",  "look",       "piece",  "place",      "set",      "mult",       "poke"   },
+    {"one",   "replacemat", "mult",   "transposed",  "diagonal",        "scalemat",   "dense"        },
+    {"one",   "array",      "gather", "mult",        "scalemat",        "diagonal",   "gather"       },
+    {"one",   "keep",       "keep",   "array",       "matmat",          "transposed", "zeromat"      },
+    {"solve", "factor",     "edge",   "scalemat",    "factor",          "axpy",       "solve"        },
+    {"open",  "look",       "piece",  "place",       "set",             "mult",       "poke"         },
+    {"coo",   "axpymat",    "mult",   "stash",       "zerorowscolumns", "transposed", "diagonalscale"},
+    {"coo",   "copymat",    "store",  "preallocate", "zerorows",        "mult",       "shiftmat"     },
   };
   const uint32_t kind = g.seed % 15;
 

@@ -84,6 +84,7 @@ typedef PetscCtxDestroyFn GPUCSRDestroyFn;
 #define GPUCSR_KSP_HAS_MINIT           PETSC_VERSION_GE(3, 20, 0) /* ksp->min_it */
 #define GPUCSR_VEC_TYPE_KEEPS_NOTHING  PETSC_VERSION_GE(3, 20, 0) /* VecSetType() to another type drops the values */
 #define GPUCSR_STREAM_IS_TOLD          PETSC_VERSION_GE(3, 20, 0) /* PetscDeviceContextGetStreamHandle(): the stream of PETSc's vectors */
+#define GPUCSR_MAT_HAS_ROWSUMABS       PETSC_VERSION_GE(3, 21, 0) /* ops->getrowsumabs, and ops->eliminatezeros of two arguments */
 #define GPUCSR_FGMRES_RECORDS_CYCLE    PETSC_VERSION_LT(3, 21, 0) /* FGMRES records the residual at the end of each cycle too */
 #define GPUCSR_GMRES_RECORDS_BREAKDOWN PETSC_VERSION_GE(3, 22, 0) /* GMRES and FGMRES record the residual of a breakdown */
 #define GPUCSR_CONTAINER_GIVES_PLACE   PETSC_VERSION_GE(3, 23, 0) /* its destructor gets the place of the pointer */

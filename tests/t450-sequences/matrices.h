@@ -93,9 +93,10 @@ static PetscErrorCode Op_zerorowscolumns(World *w, const int p[4], double *resul
 
   PetscFunctionBegin;
   (void)result;
-  if (r != colspace[k] || g.ranks > 1 || !g.local[r] || row[0] == row[1] || w->out[0][r][v] || w->out[0][r][u] || w->out[1][r][u] || !g.small[r][v] || !g.small[r][u]) PetscFunctionReturn(PETSC_SUCCESS);
+  if (r != colspace[k] || (g.ranks == 1 && (!g.local[r] || row[0] == row[1])) || w->out[0][r][v] || w->out[0][r][u] || w->out[1][r][u] || !g.small[r][v] || !g.small[r][u]) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatSetOption(w->m[k], MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
-  PetscCall(MatZeroRowsColumns(w->m[k], 2, row, (PetscScalar)(p[2] % 3), p[0] % 2 ? w->v[r][v] : NULL, p[0] % 2 ? w->v[r][u] : NULL));
+  if (g.ranks > 1) PetscCall(MatShift(w->m[k], 1.0)); /* or entries of the diagonal are missing on some rank */
+  PetscCall(MatZeroRowsColumns(w->m[k], !g.local[r] ? 0 : row[0] == row[1] ? 1 : 2, row, (PetscScalar)(p[2] % 3), p[0] % 2 ? w->v[r][v] : NULL, p[0] % 2 ? w->v[r][u] : NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -137,44 +138,157 @@ static PetscErrorCode Op_normmat(World *w, const int p[4], double *result)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Summed from coordinates, some of them repeated or skipped, several times, and in place of another matrix */
+/* PETSc's products of several processes cannot take new values once a factor is another matrix */
+static PetscErrorCode Another(World *w)
+{
+  PetscFunctionBegin;
+  for (int k = 0; k < PRODUCTS && g.ranks > 1; k++) PetscCall(MatDestroy(&w->kept[k]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A change between two rounds of values */
+static PetscErrorCode ChangeBetween(World *w, Mat B, int k, int which, uint32_t salt)
+{
+  const PetscInt r0 = g.start[rowspace[k]];
+  Vec            x, y;
+  Mat            D;
+
+  PetscFunctionBegin;
+  PetscCall(MatCreateVecs(B, &x, &y));
+  PetscCall(VecSet(x, 2.0));
+  switch (which % 8) {
+  case 0:
+    PetscCall(MatMult(B, x, y));
+    break;
+  case 1:
+    PetscCall(MatScale(B, 2.0));
+    break;
+  case 2:
+    PetscCall(MatDiagonalScale(B, NULL, x));
+    break;
+  case 3: /* the program goes on with a duplicate */
+    PetscCall(MatDuplicate(B, salt % 2 ? MAT_COPY_VALUES : MAT_DO_NOT_COPY_VALUES, &D));
+    PetscCall(MatAXPY(D, 2.0, B, SAME_NONZERO_PATTERN));
+    PetscCall(MatCopy(D, B, SAME_NONZERO_PATTERN));
+    PetscCall(MatDestroy(&D));
+    break;
+  case 4:
+    PetscCall(MatZeroEntries(B));
+    break;
+  case 5: { /* an entry, by the host */
+    const PetscInt *c;
+    PetscInt        n = 0, column = 0;
+
+    if (g.local[rowspace[k]]) {
+      PetscCall(MatGetRow(B, r0, &n, &c, NULL));
+      if (n) column = c[salt % (uint32_t)n];
+      PetscCall(MatRestoreRow(B, r0, &n, &c, NULL));
+    }
+    if (n) PetscCall(MatSetValue(B, r0, column, 3.0, ADD_VALUES));
+    PetscCall(MatAssemblyBegin(B, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemblyEnd(B, MAT_FINAL_ASSEMBLY));
+  } break;
+  case 6:
+    PetscCall(MatAXPY(B, 1.0, B, SAME_NONZERO_PATTERN));
+    PetscCall(MatMultTranspose(B, y, x));
+    break;
+  default:
+    (void)w;
+  }
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Summed from coordinates, some of them repeated, skipped or of other ranks, several times, and in place of another matrix */
 static PetscErrorCode Op_coo(World *w, const int p[4], double *result)
 {
-  const int      k = p[0] % (MATS - 1);
-  const PetscInt m = g.size[rowspace[k]], n = g.size[colspace[k]];
+  const int      k = p[0] % (MATS - 1), r = rowspace[k], c = colspace[k], len = p[2] % 7 ? 64 : g.rank;
+  const PetscInt m = g.size[r], n = g.size[c];
   PetscInt       i[64], j[64];
   PetscScalar    v[64];
   char           type[64];
-  Vec            x, y;
   Mat            B;
 
   PetscFunctionBegin;
   (void)result;
-  if (g.ranks > 1 || !m || !n) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!m || !n) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Another(w));
   PetscCall(TestType(type, sizeof(type)));
   PetscCall(MatCreate(g.comm, &B));
-  PetscCall(MatSetSizes(B, m, n, m, n));
+  PetscCall(MatSetSizes(B, g.local[r], g.local[c], m, n));
   if (w->ref) PetscCall(MatSetOptionsPrefix(B, "ref_"));
   PetscCall(MatSetType(B, w->ref ? MATAIJ : type));
   if (!w->ref) PetscCall(MatSetFromOptions(B));
-  for (int q = 0; q < 64; q++) {
-    const uint32_t h = Hash(g.seed, (uint32_t)p[1], (uint32_t)q);
+  for (int q = 0; q < len; q++) {
+    const uint32_t h = Hash(g.seed + (uint32_t)g.rank, (uint32_t)p[1], (uint32_t)q);
 
     i[q] = h % 11 ? (PetscInt)(h % (uint32_t)m) : -1;
     j[q] = h % 13 ? (PetscInt)(h / 64 % (uint32_t)n) : -1;
   }
-  PetscCall(MatSetPreallocationCOO(B, 64, i, j));
-  PetscCall(MatCreateVecs(B, &x, &y));
-  PetscCall(VecSet(x, 1.0));
-  for (int round = 0; round <= p[2] % 3; round++) {
-    for (int q = 0; q < 64; q++) v[q] = Small((uint32_t)p[3], (uint32_t)round, (uint32_t)q);
+  PetscCall(MatSetPreallocationCOO(B, len, i, j));
+  for (int round = 0; round <= p[2] % 4; round++) {
+    for (int q = 0; q < len; q++) v[q] = Small((uint32_t)p[3], (uint32_t)(round + 10 * g.rank), (uint32_t)q);
     PetscCall(MatSetValuesCOO(B, v, round && p[3] % 2 ? ADD_VALUES : INSERT_VALUES));
-    if (p[1] % 3 == 0) PetscCall(MatMult(B, x, y));
-    if (p[1] % 3 == 1) PetscCall(MatScale(B, 2.0));
+    PetscCall(ChangeBetween(w, B, k, p[1] + 3 * round, (uint32_t)p[3]));
   }
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&y));
-  PetscCall(MatHeaderReplace(w->m[k], &B));
+  if (g.ranks == 1) PetscCall(MatHeaderReplace(w->m[k], &B));
+  else { /* PETSc 3.18 loses memory of a pattern by coordinates that gets new columns */
+    PetscCall(MatSetOption(w->m[k], MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+    PetscCall(MatCopy(B, w->m[k], DIFFERENT_NONZERO_PATTERN));
+    PetscCall(MatDestroy(&B));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* One rank adds entries of all ranks' rows */
+static PetscErrorCode Op_stash(World *w, const int p[4], double *result)
+{
+  const int      k = p[0] % (MATS - 1);
+  const PetscInt m = g.size[rowspace[k]], n = g.size[colspace[k]];
+
+  PetscFunctionBegin;
+  (void)result;
+  PetscCall(Another(w));
+  PetscCall(MatSetOption(w->m[k], MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+  for (int q = 0; q < 4 && m && n && g.rank == p[1] % g.ranks; q++) PetscCall(MatSetValue(w->m[k], (PetscInt)(Hash((uint32_t)p[2], (uint32_t)q, 1) % (uint32_t)m), (PetscInt)(Hash((uint32_t)p[3], (uint32_t)q, 2) % (uint32_t)n), 1.0 + q, ADD_VALUES));
+  PetscCall(MatAssemblyBegin(w->m[k], MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(w->m[k], MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Values put aside and taken back, in a duplicate: PETSc's room for them does not grow with the matrix */
+static PetscErrorCode Op_store(World *w, const int p[4], double *result)
+{
+  const int k = p[0] % (MATS - 1);
+  Mat       D;
+
+  PetscFunctionBegin;
+  (void)result;
+  PetscCall(Another(w));
+  PetscCall(MatDuplicate(w->m[k], MAT_COPY_VALUES, &D));
+  PetscCall(MatScale(D, 2.0));
+  PetscCall(MatSetOption(D, MAT_NEW_NONZERO_LOCATIONS, PETSC_FALSE));
+  PetscCall(MatStoreValues(D));
+  if (p[1] % 3) PetscCall(MatScale(D, 3.0));
+  if (p[1] % 2) PetscCall(MatZeroEntries(D));
+  PetscCall(MatRetrieveValues(D));
+  PetscCall(MatCopy(D, w->m[k], SAME_NONZERO_PATTERN));
+  PetscCall(MatDestroy(&D));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The program drops the pattern and makes another */
+static PetscErrorCode Op_preallocate(World *w, const int p[4], double *result)
+{
+  const int k = p[0] % (MATS - 1), room = p[2] % 3;
+
+  PetscFunctionBegin;
+  (void)result;
+  PetscCall(Another(w));
+  PetscCall(MatSeqAIJSetPreallocation(w->m[k], room, NULL));
+  PetscCall(MatMPIAIJSetPreallocation(w->m[k], room, NULL, room, NULL));
+  PetscCall(FillMat(w->m[k], k, (uint32_t)p[1]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -199,14 +313,6 @@ static PetscErrorCode Op_array(World *w, const int p[4], double *result)
   PetscCall(MatSeqAIJGetArray(block, &a));
   for (PetscInt q = 0; q < (PetscInt)info.nz_used; q++) a[q] = Small((uint32_t)p[1], (uint32_t)q, 3);
   PetscCall(MatSeqAIJRestoreArray(block, &a));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* PETSc's products of several processes cannot take new values once a factor is another matrix */
-static PetscErrorCode Another(World *w)
-{
-  PetscFunctionBegin;
-  for (int k = 0; k < PRODUCTS && g.ranks > 1; k++) PetscCall(MatDestroy(&w->kept[k]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -240,9 +346,11 @@ static PetscErrorCode Op_axpymat(World *w, const int p[4], double *result)
   PetscFunctionBegin;
   (void)result;
   PetscCall(Another(w));
-  if (p[1] % 2) PetscCall(MatDuplicate(w->m[k], MAT_COPY_VALUES, &B));
+  if (p[1] % 4) PetscCall(MatDuplicate(w->m[k], MAT_COPY_VALUES, &B));
   else PetscCall(MakeMat(w, k, (uint32_t)p[2], &B));
-  PetscCall(MatAXPY(w->m[k], (PetscScalar)(p[3] % 3 - 1), B, p[1] % 2 ? SAME_NONZERO_PATTERN : DIFFERENT_NONZERO_PATTERN));
+  if (p[1] % 4 == 1) PetscCall(MatAYPX(w->m[k], (PetscScalar)(p[3] % 3 - 1), B, SAME_NONZERO_PATTERN));
+  else PetscCall(MatAXPY(w->m[k], (PetscScalar)(p[3] % 3 - 1), B, p[1] % 4 == 0 ? DIFFERENT_NONZERO_PATTERN : p[1] % 4 == 2 ? SAME_NONZERO_PATTERN : SUBSET_NONZERO_PATTERN));
+  if (p[1] % 4 == 2 && p[2] % 2) PetscCall(MatAXPY(w->m[k], 1.0, B, SAME_NONZERO_PATTERN));
   PetscCall(MatDestroy(&B));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -4,12 +4,12 @@
 #include "../type/mpigpucsr.h"
 #include "../blackbox/assemble/assemble.h"
 
-/* With backend auto a failure on the device is returned in ierr, else it is an error */
-#define ATTEMPT(A, call, ierr, attempt) \
-  do { \
-    GPUCSRTryIf(MatGPUCSRBackendOf(A) != MAT_GPUCSR_BACKEND_CUDA, &(attempt), call); \
-    (ierr) = (attempt).error; \
-  } while (0)
+/* With backend auto the host goes on after a failure of the device, else it is an error */
+static inline PetscBool MatGPUCSRMayFail(Mat A)
+{
+  return (PetscBool)(MatGPUCSRBackendOf(A) != MAT_GPUCSR_BACKEND_CUDA);
+}
+GPUCSR_INTERN PetscErrorCode MatGPUCSRKept_Private(Mat, GPUCSRDevice, const GPUCSRAttempt *);
 
 /* Contributions to one block: to the matrix of one process, or to the diagonal or off-diagonal block of several */
 typedef struct {
@@ -23,7 +23,7 @@ typedef struct {
   PetscMPIInt *to, *from;
   PetscCount  *tofirst, *fromfirst; /* contributions of each, one after the other */
   int32_t     *sent;                /* places in the list */
-  PetscScalar *out, *in;            /* page-locked where there is a device */
+  PetscScalar *out, *in;
   MPI_Request *request;
   void        *dsent, *dout, *din; /* on the device: made at the first use */
 } GPUCSRCOORanks;
@@ -50,6 +50,11 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRCOODevice_Private(Mat, const void *, GPUCS
 GPUCSR_INTERN PetscErrorCode MatSetPreallocationCOO_GPUCSR(Mat, PetscCount, PetscInt[], PetscInt[]); /* this and the next: coopattern.c */
 GPUCSR_INTERN PetscErrorCode MatSetPreallocationCOOLocal_GPUCSR(Mat, PetscCount, PetscInt[], PetscInt[]);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRCOOBlock_Private(Mat, GPUCSRDevice, const GPUCSRCoordinates *, GPUCSRCOOBlock *, GPUCSRStorage *);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRCOORanks_Private(Mat, PetscCount, PetscInt[], PetscInt[]); /* this and the next two: cooranks.c */
-GPUCSR_INTERN PetscErrorCode GPUCSRCOOExchange(GPUCSRCOO *, const PetscScalar *v, const double *dv);
+GPUCSR_INTERN PetscErrorCode GPUCSRCOOBlockDestroy(GPUCSRCOOBlock *);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRCOORanks_Private(Mat, PetscCount, PetscInt[], PetscInt[]); /* this and the rest: cooranks.c */
+GPUCSR_INTERN PetscErrorCode GPUCSRCOOPack(GPUCSRCOO *, const double *dv);
+GPUCSR_INTERN PetscErrorCode GPUCSRCOOPackHost(GPUCSRCOO *, const PetscScalar *v);
+GPUCSR_INTERN PetscErrorCode GPUCSRCOOExchange(GPUCSRCOO *);
+GPUCSR_INTERN PetscErrorCode GPUCSRCOOUnpack(GPUCSRCOO *);
+GPUCSR_INTERN PetscErrorCode GPUCSRCOORanksRelease(GPUCSRCOO *);
 GPUCSR_INTERN PetscErrorCode GPUCSRCOORanksDestroy(GPUCSRCOO *);

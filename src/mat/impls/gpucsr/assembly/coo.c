@@ -12,7 +12,7 @@ static PetscErrorCode COORelease(void *data)
   GPUCSRCOO *c = (GPUCSRCOO *)data;
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRCOORanksDestroy(c));
+  PetscCall(GPUCSRCOORanksRelease(c));
   for (int b = 0; b < c->nblocks; b++) PetscCall(GPUCSRSumDestroy(&c->block[b].sum));
   c->dev = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -29,12 +29,10 @@ static PetscErrorCode COODestroy(GPUCSRContext *data)
 #endif
 
   PetscFunctionBegin;
-  PetscCall(COORelease(c));
+  PetscCall(GPUCSRCOORanksRelease(c));
+  PetscCall(GPUCSRCOORanksDestroy(c));
+  for (int b = 0; b < c->nblocks; b++) PetscCall(GPUCSRCOOBlockDestroy(&c->block[b]));
   PetscCall(GPUCSRLivingRemove(&c->living));
-  for (int b = 0; b < c->nblocks; b++) {
-    PetscCall(PetscFree(c->block[b].first));
-    PetscCall(PetscFree(c->block[b].order));
-  }
   PetscCall(PetscFree(c));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -109,17 +107,57 @@ PetscErrorCode MatGPUCSRCOODevice_Private(Mat A, const void *p, GPUCSRDevice *de
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The program's work on its array is done, on any stream: the array is on the host, or is brought there */
-static PetscErrorCode ToHost(GPUCSRDevice dev, const PetscScalar *v, GPUCSRBool ondevice, PetscCount n, const PetscScalar **host, PetscScalar **own)
+/* After an attempt: an error leaves the work to the host, or is raised. dev: the device, which is not used again once it has failed; NULL: as it is */
+PetscErrorCode MatGPUCSRKept_Private(Mat A, GPUCSRDevice dev, const GPUCSRAttempt *t)
 {
   PetscFunctionBegin;
-  *host = v;
-  if (!ondevice && v) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscCalloc1((size_t)n, own));
-  *host = *own;
-  if (!v) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUCSRDownload(dev, *own, GPUCSR_DOUBLE, v, GPUCSR_DOUBLE, (size_t)n, PETSC_FALSE, dev->stream));
-  PetscCall((*dev->ops->streamsynchronize)(dev->id, dev->stream));
+  if (!t->error) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCheck(t->error == PETSC_ERR_MEM || t->error == PETSC_ERR_GPU || t->error == PETSC_ERR_SUP, PETSC_COMM_SELF, t->error, "%s", t->message);
+  PetscCall(PetscInfo(A, "The host goes on, because %s\n", t->message));
+  if (dev && t->error == PETSC_ERR_GPU) PetscCall(PetscStrncpy(dev->failed, t->message, sizeof(dev->failed)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The values of the list */
+typedef struct {
+  GPUCSRDevice       dev;
+  PetscCount         n;
+  const PetscScalar *v; /* the program's array; NULL: zeros */
+  GPUCSRBool         ondevice;
+  const double      *dv; /* on the device; NULL: not there */
+  void              *sent;
+  size_t             bytes;
+  PetscScalar       *own; /* a copy on the host */
+} Values;
+
+/* The program's work on its array, on any stream, is done when the array is read */
+static PetscErrorCode ValuesOnDevice(Values *x)
+{
+  PetscFunctionBegin;
+  if (x->ondevice) {
+    PetscCall(GPUCSRDeviceSynchronize(x->dev));
+    x->dv = (const double *)x->v;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  x->bytes = sizeof(double) * (size_t)x->n;
+  PetscCall(GPUCSRMalloc(x->dev, x->bytes, "contributions", &x->sent));
+  if (x->v) PetscCall(GPUCSRUpload(x->dev, x->sent, GPUCSR_DOUBLE, x->v, GPUCSR_DOUBLE, (size_t)x->n, PETSC_FALSE, x->dev->stream, NULL));
+  else PetscCall((*x->dev->ops->zero)(x->dev->id, x->sent, x->bytes, x->dev->stream));
+  x->dv = (const double *)x->sent;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ValuesOnHost(Values *x, const PetscScalar **host)
+{
+  PetscFunctionBegin;
+  *host = x->own ? x->own : x->v;
+  if (x->own || (x->v && !x->ondevice)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscCalloc1((size_t)x->n + 1, &x->own));
+  *host = x->own;
+  if (!x->v) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUCSRDeviceSynchronize(x->dev));
+  PetscCall(GPUCSRDownload(x->dev, x->own, GPUCSR_DOUBLE, x->v, GPUCSR_DOUBLE, (size_t)x->n, PETSC_FALSE, x->dev->stream));
+  PetscCall((*x->dev->ops->streamsynchronize)(x->dev->id, x->dev->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -158,119 +196,103 @@ static PetscErrorCode SumOnHost(Mat A, const GPUCSRCOO *c, int b, const PetscSca
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The values of the list on the device */
-typedef struct {
-  GPUCSRDevice       dev;
-  const PetscScalar *v;
-  GPUCSRBool         ondevice;
-  const double      *dv; /* NULL: not there */
-  void              *own;
-  size_t             bytes;
-} Values;
-
-static PetscErrorCode ValuesSend(Values *x, PetscCount n)
+static PetscErrorCode SetBlock(Mat A, const GPUCSRCOO *c, int b, Mat B, Values *x, PetscBool add)
 {
+  const GPUCSRDevice dev = c->block[b].sum.dev;
+  const PetscInt    *i;
+  const PetscScalar *host;
+  GPUCSRAttempt      attempt;
+
   PetscFunctionBegin;
-  if (x->ondevice) {
-    PetscCall(GPUCSRDeviceSynchronize(x->dev)); /* the program's kernels may run on any stream */
-    x->dv = (const double *)x->v;
-    PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatSeqAIJGetCSRAndMemType(B, &i, NULL, NULL, NULL));
+  PetscCheck(i && i[B->rmap->n] == (PetscInt)c->block[b].sum.nnz, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "The pattern of the matrix has changed since MatSetPreallocationCOO(): call it again");
+  PetscCall(MatGPUCSRDecide_Private(B));
+  if (dev && x->dv && ((Mat_SeqGPUCSR *)B->spptr)->dev == dev && dev->ops->separate && !dev->failed[0]) {
+    GPUCSRTryIf(MatGPUCSRMayFail(A), &attempt, SumOnDevice(B, c, b, x->dv, add));
+    if (!attempt.error) {
+      GPUCSRTryIf(MatGPUCSRMayFail(A), &attempt, MatGPUCSRWritten_Private(B));
+      PetscCheck(!attempt.error || !add, PETSC_COMM_SELF, attempt.error, "The device failed while sums were on their way back into the matrix: %s", attempt.message);
+    }
+    PetscCall(MatGPUCSRKept_Private(B, dev, &attempt));
+    if (!attempt.error) PetscFunctionReturn(PETSC_SUCCESS);
+    if (!add) ((Mat_SeqGPUCSR *)B->spptr)->mirror.ahead = PETSC_FALSE; /* all values are new */
+    PetscCall(MatGPUCSRFailed_Private(B, attempt.message));
   }
-  x->bytes = sizeof(double) * (size_t)n;
-  PetscCall(GPUCSRMalloc(x->dev, x->bytes, "contributions", &x->own));
-  if (x->v) PetscCall(GPUCSRUpload(x->dev, x->own, GPUCSR_DOUBLE, x->v, GPUCSR_DOUBLE, (size_t)n, PETSC_FALSE, x->dev->stream, NULL));
-  else PetscCall((*x->dev->ops->zero)(x->dev->id, x->own, x->bytes, x->dev->stream));
-  x->dv = (const double *)x->own;
+  PetscCall(MatGPUCSRFetch_Private(B));
+  PetscCall(ValuesOnHost(x, &host));
+  PetscCall(SumOnHost(B, c, b, host, add));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode SetBlocks(Mat A, const GPUCSRCOO *c, Mat block[], Values *x, PetscBool add)
+/* Collective: after an error this rank sends what it has, because other ranks wait for it */
+static PetscErrorCode Exchange(Mat A, GPUCSRCOO *c, Values *x)
 {
-  const PetscScalar *host = NULL;
-  PetscScalar       *own  = NULL;
-  GPUCSRAttempt      attempt;
-  PetscErrorCode     ierr;
+  const PetscScalar *host    = NULL;
+  GPUCSRAttempt      attempt = {.error = PETSC_ERR_SUP};
+  PetscErrorCode     ierr    = PETSC_SUCCESS;
 
   PetscFunctionBegin;
-  for (int b = 0; b < c->nblocks; b++) {
-    const GPUCSRDevice dev = c->block[b].sum.dev;
-    const PetscInt    *i;
-
-    PetscCall(MatSeqAIJGetCSRAndMemType(block[b], &i, NULL, NULL, NULL));
-    PetscCheck(i && i[block[b]->rmap->n] == (PetscInt)c->block[b].sum.nnz, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "The pattern of the matrix has changed since MatSetPreallocationCOO(): call it again");
-    PetscCall(MatGPUCSRDecide_Private(block[b]));
-    ierr = PETSC_ERR_GPU;
-    if (dev && x->dv && ((Mat_SeqGPUCSR *)block[b]->spptr)->dev == dev && dev->ops->separate) {
-      ATTEMPT(A, SumOnDevice(block[b], c, b, x->dv, add), ierr, attempt);
-      if (!ierr) {
-        ATTEMPT(A, MatGPUCSRWritten_Private(block[b], 0), ierr, attempt);
-        PetscCheck(!ierr || !add, PETSC_COMM_SELF, ierr, "The device failed while sums were on their way back into the matrix: %s", attempt.message);
-      }
-      PetscCheck(!ierr || ierr == PETSC_ERR_MEM || ierr == PETSC_ERR_GPU, PETSC_COMM_SELF, ierr, "%s", attempt.message);
-      if (!ierr) continue;
-      if (ierr == PETSC_ERR_GPU) PetscCall(PetscStrncpy(dev->failed, attempt.message, sizeof(dev->failed)));
-      PetscCall(MatGPUCSRFailed_Private(block[b], attempt.message));
-    }
-    PetscCall(MatGPUCSRFetch_Private(block[b]));
-    if (!host) PetscCall(ToHost(x->dev, x->v, x->ondevice, c->n, &host, &own));
-    PetscCall(SumOnHost(block[b], c, b, host, add));
+  if (x->dv && x->ondevice) GPUCSRTry(&attempt, GPUCSRCOOPack(c, x->dv));
+  if (attempt.error) {
+    GPUCSRKeep(&ierr, ValuesOnHost(x, &host));
+    if (!ierr) PetscCall(GPUCSRCOOPackHost(c, host));
   }
-  PetscCall(PetscFree(own));
+  PetscCall(GPUCSRCOOExchange(c));
+  PetscCall(ierr);
+  if (!x->dv) PetscFunctionReturn(PETSC_SUCCESS);
+  GPUCSRTry(&attempt, GPUCSRCOOUnpack(c));
+  PetscCall(MatGPUCSRKept_Private(A, c->dev, &attempt));
+  if (attempt.error) x->dv = NULL; /* the host has what came */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode SetWith(Mat A, GPUCSRCOO *c, Values *x, PetscBool add)
 {
-  Mat            block[2] = {A, NULL};
-  GPUCSRAttempt  attempt;
-  PetscErrorCode ierr = PETSC_SUCCESS;
+  Mat           block[2] = {A, NULL};
+  GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
-  if (c->nblocks == 2) PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
-  if (c->dev && x->dev == c->dev && !c->dev->failed[0]) ATTEMPT(A, ValuesSend(x, c->n), ierr, attempt);
-  PetscCheck(!ierr || ierr == PETSC_ERR_MEM || ierr == PETSC_ERR_GPU, PETSC_COMM_SELF, ierr, "%s", attempt.message);
-  if (ierr == PETSC_ERR_GPU) PetscCall(PetscStrncpy(c->dev->failed, attempt.message, sizeof(c->dev->failed)));
-  PetscCheck(!ierr || !x->ondevice, PETSC_COMM_SELF, ierr, "The device that holds the values failed: %s", attempt.message);
-  if (c->travels) PetscCall(GPUCSRCOOExchange(c, x->ondevice ? NULL : x->v, x->ondevice ? x->dv : NULL));
-  if (x->own && x->v) ((Mat_SeqGPUCSR *)block[0]->spptr)->info.uploaded += (double)x->bytes;
-  PetscCall(SetBlocks(A, c, block, x, add));
-  if (x->ondevice && c->dev && !c->dev->failed[0]) PetscCall((*c->dev->ops->streamsynchronize)(c->dev->id, c->dev->stream)); /* the program may change its array */
+  if (c->nblocks == 2) {
+    PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
+    ((Mat_MPIGPUCSR *)A->spptr)->quiet = PETSC_TRUE;
+  }
+  if (c->dev && x->dev == c->dev && !c->dev->failed[0]) {
+    GPUCSRTryIf(MatGPUCSRMayFail(A), &attempt, ValuesOnDevice(x));
+    PetscCall(MatGPUCSRKept_Private(A, c->dev, &attempt));
+  }
+  if (c->travels) PetscCall(Exchange(A, c, x));
+  if (x->sent && x->v) ((Mat_SeqGPUCSR *)block[0]->spptr)->info.uploaded += (double)x->bytes;
+  for (int b = 0; b < c->nblocks; b++) PetscCall(SetBlock(A, c, b, block[b], x, add));
+  if (x->dv && x->ondevice) PetscCall((*c->dev->ops->streamsynchronize)(c->dev->id, c->dev->stream)); /* the program may change its array */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The parent's, which reads and writes host memory */
-static PetscErrorCode SetByParent(Mat A, const Values *x, PetscCount n, InsertMode mode)
+static PetscErrorCode SetByParent(Mat A, Values *x, InsertMode mode)
 {
-  const PetscScalar *host;
-  PetscScalar       *own = NULL;
+  const PetscScalar *host = x->v;
 
   PetscFunctionBegin;
-  PetscCheck(!x->ondevice || n >= 0, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "Values on the device need a pattern of this type: call MatSetPreallocationCOO() after MatSetType()");
+  PetscCheck(!x->ondevice || x->n >= 0, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "Values on the device need a pattern of this type: call MatSetPreallocationCOO() after MatSetType()");
   PetscCall(MatGPUCSRFetch_Private(A));
-  if (x->ondevice) PetscCall(GPUCSRDeviceSynchronize(x->dev));
-  host = x->v;
-  if (x->ondevice || (!x->v && n > 0)) PetscCall(ToHost(x->dev, x->v, x->ondevice, n, &host, &own));
+  if (x->n >= 0) PetscCall(ValuesOnHost(x, &host));
   PetscCall((*((Mat_GPUCSR *)A->spptr)->setvaluescoo)(A, host, mode));
-  PetscCall(PetscFree(own));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode MatSetValuesCOO_GPUCSR(Mat A, const PetscScalar v[], InsertMode mode)
 {
-  Values         x = {0};
+  Values         x = {.v = v};
   GPUCSRCOO     *c;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(MatGPUCSRCOOGet_Private(A, &c));
-  x.v = v;
   PetscCall(MatGPUCSRCOODevice_Private(A, v, &x.dev, &x.ondevice));
-  if (!c) {
-    PetscCall(SetByParent(A, &x, ((Mat_GPUCSR *)A->spptr)->contributions - 1, mode));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  ierr = SetWith(A, c, &x, (PetscBool)(mode == ADD_VALUES));
-  if (x.own) PetscCall(GPUCSRFree(x.dev, x.bytes, &x.own));
+  x.n  = c ? c->n : ((Mat_GPUCSR *)A->spptr)->contributions - 1;
+  ierr = c ? SetWith(A, c, &x, (PetscBool)(mode == ADD_VALUES)) : SetByParent(A, &x, mode);
+  if (x.sent) PetscCall(GPUCSRFree(x.dev, x.bytes, &x.sent));
+  PetscCall(PetscFree(x.own));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -284,7 +306,10 @@ static PetscErrorCode MatSetValuesCOO_Left(Mat A, const PetscScalar v[], InsertM
   PetscFunctionBegin;
   PetscCall(MatGPUCSRCOOGet_Private(A, &c));
   if (c->nblocks == 2) PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
-  if (c->travels) PetscCall(GPUCSRCOOExchange(c, v, NULL));
+  if (c->travels) {
+    PetscCall(GPUCSRCOOPackHost(c, v));
+    PetscCall(GPUCSRCOOExchange(c));
+  }
   for (int b = 0; b < c->nblocks; b++) PetscCall(SumOnHost(block[b], c, b, v, (PetscBool)(mode == ADD_VALUES)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

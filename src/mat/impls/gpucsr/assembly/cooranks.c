@@ -1,32 +1,45 @@
 /*
   Contributions of several ranks: each goes to the rank that has its row. MATAIJ makes the pattern. Each rank then sorts its list, followed by the received contributions in the order of ranks, once for
-  each block. Values travel by MPI between page-locked arrays.
+  each block. Values travel by MPI between arrays of the host.
 */
 #include "assembly.h"
 
-PetscErrorCode GPUCSRCOORanksDestroy(GPUCSRCOO *c)
+static size_t Sent(const GPUCSRCOORanks *r)
 {
-  GPUCSRCOORanks *r    = &c->ranks;
-  const size_t    sent = r->nto ? (size_t)r->tofirst[r->nto] : 0, received = r->nfrom ? (size_t)r->fromfirst[r->nfrom] : 0;
+  return r->tofirst ? (size_t)r->tofirst[r->nto] : 0;
+}
+
+static size_t Received(const GPUCSRCOORanks *r)
+{
+  return r->fromfirst ? (size_t)r->fromfirst[r->nfrom] : 0;
+}
+
+/* Frees the memory on the device */
+PetscErrorCode GPUCSRCOORanksRelease(GPUCSRCOO *c)
+{
+  GPUCSRCOORanks *r = &c->ranks;
 
   PetscFunctionBegin;
-  if (c->dev) {
-    PetscCall(GPUCSRFree(c->dev, sizeof(int32_t) * sent, &r->dsent));
-    PetscCall(GPUCSRFree(c->dev, sizeof(double) * sent, &r->dout));
-    PetscCall(GPUCSRFree(c->dev, sizeof(double) * received, &r->din));
-    if (r->out && !c->dev->failed[0]) PetscCall((*c->dev->ops->hostfree)(c->dev->id, r->out));
-    if (r->in && !c->dev->failed[0]) PetscCall((*c->dev->ops->hostfree)(c->dev->id, r->in));
-  } else {
-    PetscCall(PetscFree(r->out));
-    PetscCall(PetscFree(r->in));
-  }
+  if (!c->dev) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUCSRFree(c->dev, sizeof(int32_t) * Sent(r), &r->dsent));
+  PetscCall(GPUCSRFree(c->dev, sizeof(double) * Sent(r), &r->dout));
+  PetscCall(GPUCSRFree(c->dev, sizeof(double) * Received(r), &r->din));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUCSRCOORanksDestroy(GPUCSRCOO *c)
+{
+  GPUCSRCOORanks *r = &c->ranks;
+
+  PetscFunctionBegin;
+  PetscCall(PetscFree(r->out));
+  PetscCall(PetscFree(r->in));
   PetscCall(PetscFree(r->to));
   PetscCall(PetscFree(r->from));
   PetscCall(PetscFree(r->tofirst));
   PetscCall(PetscFree(r->fromfirst));
   PetscCall(PetscFree(r->sent));
   PetscCall(PetscFree(r->request));
-  PetscCall(PetscMemzero(r, sizeof(*r)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -61,64 +74,50 @@ static PetscErrorCode Travel(GPUCSRCOO *c, const void *out, void *in, MPI_Dataty
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Pack(GPUCSRCOO *c, const double *dv)
+/* Values for other ranks, from the device */
+PetscErrorCode GPUCSRCOOPack(GPUCSRCOO *c, const double *dv)
 {
   GPUCSRCOORanks *r    = &c->ranks;
   GPUCSRDevice    dev  = c->dev;
-  const size_t    sent = (size_t)r->tofirst[r->nto];
+  const size_t    sent = Sent(r);
 
   PetscFunctionBegin;
-  if (!r->dsent) {
-    PetscCall(GPUCSRMalloc(dev, sizeof(int32_t) * sent, "contributions for other ranks", &r->dsent));
+  if (!sent) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!r->dout) { /* the last of the two */
+    if (!r->dsent) PetscCall(GPUCSRMalloc(dev, sizeof(int32_t) * sent, "contributions for other ranks", &r->dsent));
     PetscCall(GPUCSRUpload(dev, r->dsent, GPUCSR_INT32, r->sent, GPUCSR_INT32, sent, PETSC_FALSE, dev->stream, NULL));
+    PetscCall(GPUCSRMalloc(dev, sizeof(double) * sent, "contributions for other ranks", &r->dout));
   }
-  if (!r->dout) PetscCall(GPUCSRMalloc(dev, sizeof(double) * sent, "contributions for other ranks", &r->dout));
   PetscCall((*GPUCSRAssembleOf(dev)->gather)((int64_t)sent, (const int32_t *)r->dsent, dv, (double *)r->dout, dev));
-  PetscCall(GPUCSRDownload(dev, r->out, GPUCSR_DOUBLE, r->dout, GPUCSR_DOUBLE, sent, PETSC_TRUE, dev->stream));
+  PetscCall(GPUCSRDownload(dev, r->out, GPUCSR_DOUBLE, r->dout, GPUCSR_DOUBLE, sent, PETSC_FALSE, dev->stream));
   PetscCall((*dev->ops->streamsynchronize)(dev->id, dev->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Unpack(GPUCSRCOO *c)
+/* From the host; v NULL: zeros */
+PetscErrorCode GPUCSRCOOPackHost(GPUCSRCOO *c, const PetscScalar *v)
 {
-  GPUCSRCOORanks *r        = &c->ranks;
-  const size_t    received = (size_t)r->fromfirst[r->nfrom];
-
   PetscFunctionBegin;
-  if (!received) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!r->din) PetscCall(GPUCSRMalloc(c->dev, sizeof(double) * received, "contributions of other ranks", &r->din));
-  PetscCall(GPUCSRUpload(c->dev, r->din, GPUCSR_DOUBLE, r->in, GPUCSR_DOUBLE, received, PETSC_FALSE, c->dev->stream, NULL));
+  for (size_t k = 0; k < Sent(&c->ranks); k++) c->ranks.out[k] = v ? v[c->ranks.sent[k]] : 0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: values from v, or from dv on the device; both NULL: zeros. An error of the device follows the messages, which other ranks wait for */
-PetscErrorCode GPUCSRCOOExchange(GPUCSRCOO *c, const PetscScalar *v, const double *dv)
+PetscErrorCode GPUCSRCOOUnpack(GPUCSRCOO *c)
 {
-  GPUCSRCOORanks *r    = &c->ranks;
-  const size_t    sent = (size_t)r->tofirst[r->nto];
-  GPUCSRAttempt   attempt;
-  PetscErrorCode  ierr = PETSC_SUCCESS;
+  GPUCSRCOORanks *r = &c->ranks;
 
   PetscFunctionBegin;
-  if (dv && sent) {
-    GPUCSRTry(&attempt, Pack(c, dv));
-    ierr = attempt.error;
-  } else
-    for (size_t k = 0; k < sent; k++) r->out[k] = v ? v[r->sent[k]] : 0;
-  PetscCall(Travel(c, r->out, r->in, MPIU_SCALAR, sizeof(PetscScalar)));
-  PetscCheck(!ierr, PETSC_COMM_SELF, ierr, "Contributions for other ranks: %s", attempt.message);
-  if (!c->dev || c->dev->failed[0]) PetscFunctionReturn(PETSC_SUCCESS);
-  GPUCSRTry(&attempt, Unpack(c));
-  ierr = attempt.error;
-  if (ierr) PetscCall(PetscStrncpy(c->dev->failed, attempt.message, sizeof(c->dev->failed))); /* the host has them */
+  if (!Received(r)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!r->din) PetscCall(GPUCSRMalloc(c->dev, sizeof(double) * Received(r), "contributions of other ranks", &r->din));
+  PetscCall(GPUCSRUpload(c->dev, r->din, GPUCSR_DOUBLE, r->in, GPUCSR_DOUBLE, Received(r), PETSC_FALSE, c->dev->stream, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode PageLocked(GPUCSRDevice dev, size_t n, PetscScalar **p)
+/* Collective */
+PetscErrorCode GPUCSRCOOExchange(GPUCSRCOO *c)
 {
   PetscFunctionBegin;
-  if (dev) PetscCall((*dev->ops->hostmalloc)(dev->id, sizeof(PetscScalar) * (n + 1), (void **)p));
-  else PetscCall(PetscMalloc1(n + 1, p));
+  PetscCall(Travel(c, c->ranks.out, c->ranks.in, MPIU_SCALAR, sizeof(PetscScalar)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -128,7 +127,7 @@ static PetscErrorCode Schedule(Mat A, GPUCSRCOO *c, PetscInt **i, PetscInt **j, 
   GPUCSRCOORanks *r = &c->ranks;
   PetscMPIInt     size, owner;
   PetscInt64     *to, *from;
-  PetscInt       *out, *in, *old[2] = {*i, *j}, **grown[2] = {i, j};
+  PetscInt       *out, *old[2] = {*i, *j}, **grown[2] = {i, j};
   PetscCount      sent, received, *next;
 
   PetscFunctionBegin;
@@ -155,18 +154,17 @@ static PetscErrorCode Schedule(Mat A, GPUCSRCOO *c, PetscInt **i, PetscInt **j, 
   PetscCall(PetscFree(next));
   sent     = r->tofirst[r->nto];
   received = r->fromfirst[r->nfrom];
-  PetscCall(PageLocked(c->dev, (size_t)sent, &r->out));
-  PetscCall(PageLocked(c->dev, (size_t)received, &r->in));
+  PetscCall(PetscMalloc1((size_t)sent, &r->out));
+  PetscCall(PetscMalloc1((size_t)received, &r->in));
   PetscCall(PetscMalloc1((size_t)(r->nto + r->nfrom), &r->request));
   *n = c->n + received;
   for (int k = 0; k < 2; k++) {
-    PetscCall(PetscMalloc2((size_t)sent, &out, (size_t)*n, &in));
-    PetscCall(PetscArraycpy(in, old[k], (size_t)c->n));
-    for (PetscCount q = 0; q < sent; q++) out[q] = old[k][r->sent[q]];
-    PetscCall(Travel(c, out, in + c->n, MPIU_INT, sizeof(PetscInt)));
+    PetscCall(PetscMalloc1((size_t)sent, &out));
     PetscCall(PetscMalloc1((size_t)*n, grown[k]));
-    PetscCall(PetscArraycpy(*grown[k], in, (size_t)*n));
-    PetscCall(PetscFree2(out, in));
+    PetscCall(PetscArraycpy(*grown[k], old[k], (size_t)c->n));
+    for (PetscCount q = 0; q < sent; q++) out[q] = old[k][r->sent[q]];
+    PetscCall(Travel(c, out, *grown[k] + c->n, MPIU_INT, sizeof(PetscInt)));
+    PetscCall(PetscFree(out));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -195,19 +193,19 @@ static PetscErrorCode BlockCoordinates(Mat A, int b, PetscCount n, const PetscIn
 }
 
 /* Sorts for one block on a device, or with the host in its place */
-static PetscErrorCode SortBlock(Mat B, GPUCSRDevice dev, PetscCount n, int32_t *bi, int32_t *bj, GPUCSRCOOBlock *b)
+static PetscErrorCode SortBlock(Mat B, GPUCSRDevice dev, PetscCount n, int32_t *index[2], GPUCSRCOOBlock *b)
 {
   GPUCSRCoordinates list  = {.n = (int64_t)n, .type = GPUCSR_INT32};
   const size_t      bytes = sizeof(int32_t) * (size_t)n;
   void             *d[2]  = {NULL, NULL};
-  GPUCSRStorage     csr   = {0};
+  GPUCSRStorage     csr   = {.dev = NULL};
   const PetscInt   *i;
   PetscErrorCode    ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
   for (int k = 0; k < 2 && !ierr; k++) {
     ierr = GPUCSRMalloc(dev, bytes, "coordinates", &d[k]);
-    if (!ierr) ierr = GPUCSRUpload(dev, d[k], GPUCSR_INT32, k ? bj : bi, GPUCSR_INT32, (size_t)n, PETSC_FALSE, dev->stream, NULL);
+    if (!ierr) ierr = GPUCSRUpload(dev, d[k], GPUCSR_INT32, index[k], GPUCSR_INT32, (size_t)n, PETSC_FALSE, dev->stream, NULL);
   }
   list.i = d[0];
   list.j = d[1];
@@ -222,25 +220,25 @@ static PetscErrorCode SortBlock(Mat B, GPUCSRDevice dev, PetscCount n, int32_t *
 
 static PetscErrorCode SortBlocks(Mat A, GPUCSRCOO *c, PetscCount n, const PetscInt *i, const PetscInt *j)
 {
-  GPUCSRDevice   host;
-  GPUCSRAttempt  attempt;
-  PetscErrorCode ierr = PETSC_ERR_GPU;
-  int32_t       *bi, *bj;
-  char           why[128];
-  Mat            block[2];
+  GPUCSRDevice  host;
+  GPUCSRAttempt attempt = {.error = PETSC_ERR_GPU};
+  int32_t      *index[2];
+  char          why[128];
+  Mat           block[2];
 
   PetscFunctionBegin;
   PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
-  PetscCall(PetscMalloc2((size_t)n, &bi, (size_t)n, &bj));
+  PetscCall(PetscMalloc2((size_t)n, &index[0], (size_t)n, &index[1]));
   for (int b = 0; b < 2; b++) {
-    PetscCall(BlockCoordinates(A, b, n, i, j, bi, bj));
-    if (c->dev) ATTEMPT(A, SortBlock(block[b], c->dev, n, bi, bj, &c->block[b]), ierr, attempt);
-    PetscCheck(!ierr || ierr == PETSC_ERR_MEM || ierr == PETSC_ERR_GPU || ierr == PETSC_ERR_SUP, PETSC_COMM_SELF, ierr, "%s", attempt.message);
-    if (!ierr) continue;
+    PetscCall(BlockCoordinates(A, b, n, i, j, index[0], index[1]));
+    if (c->dev) GPUCSRTryIf(MatGPUCSRMayFail(A), &attempt, SortBlock(block[b], c->dev, n, index, &c->block[b]));
+    if (!attempt.error) continue;
+    PetscCall(MatGPUCSRKept_Private(A, NULL, &attempt));
+    PetscCall(GPUCSRCOOBlockDestroy(&c->block[b]));
     PetscCall(GPUCSRDeviceOpen("host", &host, why, sizeof(why)));
-    PetscCall(SortBlock(block[b], host, n, bi, bj, &c->block[b]));
+    PetscCall(SortBlock(block[b], host, n, index, &c->block[b]));
   }
-  PetscCall(PetscFree2(bi, bj));
+  PetscCall(PetscFree2(index[0], index[1]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

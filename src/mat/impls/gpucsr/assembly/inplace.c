@@ -3,8 +3,29 @@
   come home would leave half of them changed. Operations that read all values take a device's copy that is up to date and large enough. The pattern stays.
 */
 #include "assembly.h"
+#include <string.h>
 
-typedef PetscErrorCode Apply(GPUCSRStorage *, void *);
+typedef enum {
+  ZERO,
+  SCALE,
+  DIAGONAL_SCALE,
+  DIAGONAL, /* set, or added to */
+  ADD,
+  COPY,
+  ZERO_ROWS,
+  ZERO_COLUMNS /* and rows */
+} Operation;
+
+typedef struct {
+  Operation            op;
+  double               s;
+  PetscBool            add;
+  Vec                  l, r; /* of ZERO_COLUMNS: x and b; NULL: none */
+  PetscInt             n;
+  int32_t             *row;   /* n rows, or with ZERO_COLUMNS marks of all */
+  const GPUCSRStorage *other; /* the other matrix, of the same pattern */
+  PetscBool            begun; /* the vector r has changed on the device */
+} Change;
 
 /* csr: the values on the device, NULL: the operation is the host's. whole: it writes all values and reads none */
 static PetscErrorCode Begin(Mat A, PetscBool whole, GPUCSRStorage **csr)
@@ -14,7 +35,6 @@ static PetscErrorCode Begin(Mat A, PetscBool whole, GPUCSRStorage **csr)
   const PetscInt     *i, *j;
   PetscObjectState    state;
   GPUCSRAttempt       attempt;
-  PetscErrorCode      ierr;
 
   PetscFunctionBegin;
   *csr = NULL;
@@ -29,52 +49,20 @@ static PetscErrorCode Begin(Mat A, PetscBool whole, GPUCSRStorage **csr)
 
     if (!current || i[A->rmap->n] < g->base.config.productleast) PetscFunctionReturn(PETSC_SUCCESS);
   }
-  ATTEMPT(A, MatGPUCSRMirror_Private(A, g->dev, (PetscBool)!whole, csr), ierr, attempt);
-  if (ierr) {
-    PetscCheck(ierr == PETSC_ERR_MEM || ierr == PETSC_ERR_GPU || ierr == PETSC_ERR_SUP, PETSC_COMM_SELF, ierr, "%s", attempt.message);
-    PetscCall(PetscInfo(A, "The operation is the host's, because %s\n", attempt.message));
-    *csr = NULL;
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Changes values on the device. done false: they are as before, and on the host */
-static PetscErrorCode Change(Mat A, PetscBool whole, Apply *apply, void *ctx, PetscBool *done)
-{
-  Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
-  GPUCSRStorage *csr;
-  GPUCSRAttempt  attempt;
-  PetscErrorCode ierr = PETSC_SUCCESS;
-
-  PetscFunctionBegin;
-  *done = PETSC_FALSE;
-  if (!g->base.config.masterdevice) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(Begin(A, whole, &csr));
-  *done = csr ? PETSC_TRUE : PETSC_FALSE;
-  if (csr) {
-    g->mirror.values = -1;
-    ATTEMPT(A, (*apply)(csr, ctx), ierr, attempt);
-    PetscCheck(!ierr || !g->mirror.ahead, PETSC_COMM_SELF, ierr, "The device failed while it changed the only copy of the values (-mat_gpucsr_master device): %s", attempt.message);
-    if (!ierr) {
-      ATTEMPT(A, MatGPUCSRWritten_Private(A, g->block || whole ? 0 : 1), ierr, attempt); /* PETSc calls some operations of blocks, and MatZeroEntries(), uncounted */
-      PetscCheck(!ierr || whole, PETSC_COMM_SELF, ierr, "The device failed while values were on their way back into the matrix: %s", attempt.message);
-    }
-    if (ierr) {
-      *done = PETSC_FALSE; /* the host writes all values, or has the old ones */
-      PetscCall(PetscInfo(A, "The operation is the host's, because %s\n", attempt.message));
-    }
-  }
-  if (!*done) PetscCall(MatGPUCSRFetch_Private(A));
+  GPUCSRTryIf(MatGPUCSRMayFail(A), &attempt, MatGPUCSRMirror_Private(A, g->dev, (PetscBool)!whole, csr));
+  PetscCall(MatGPUCSRKept_Private(A, NULL, &attempt));
+  if (attempt.error) *csr = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* A vector's array on the device; one of the host is sent, and with write brought back */
 typedef struct {
+  Vec           v; /* NULL: there is none */
+  PetscBool     write;
   GPUCSROperand o;
   void         *own;
   size_t        n;
   double       *p;
-  PetscBool     got;
 } Operand;
 
 static PetscErrorCode OperandGet(Mat A, Vec v, PetscBool write, Operand *x)
@@ -83,12 +71,12 @@ static PetscErrorCode OperandGet(Mat A, Vec v, PetscBool write, Operand *x)
   PetscInt       n;
 
   PetscFunctionBegin;
-  PetscCall(PetscMemzero(x, sizeof(*x)));
+  *x = (Operand){.write = write};
   if (!v) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(VecGetLocalSize(v, &n));
-  x->n   = (size_t)n;
-  x->got = PETSC_TRUE;
+  x->n = (size_t)n;
   PetscCall(MatGPUCSRVecGet_Private(g->dev, v, PETSC_TRUE, write, &x->o));
+  x->v = v;
   x->p = (double *)x->o.p;
   if (x->o.place == GPUCSR_DEVICE) {
     if (!x->o.ours) PetscCall(GPUCSRDeviceSynchronize(g->dev)); /* PETSc's stream */
@@ -100,215 +88,225 @@ static PetscErrorCode OperandGet(Mat A, Vec v, PetscBool write, Operand *x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode OperandRestore(Mat A, Vec v, PetscBool write, Operand *x)
+/* All of it or nothing: the host goes on after an error */
+static PetscErrorCode Download(GPUCSRDevice dev, const Operand *x)
 {
-  Mat_SeqGPUCSR *g    = (Mat_SeqGPUCSR *)A->spptr;
-  PetscErrorCode ierr = PETSC_SUCCESS;
+  double        *all;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  if (!x->got) PetscFunctionReturn(PETSC_SUCCESS);
-  if (x->own && write) ierr = GPUCSRDownload(g->dev, x->o.p, GPUCSR_DOUBLE, x->own, GPUCSR_DOUBLE, x->n, PETSC_FALSE, g->dev->stream);
-  if (!ierr && (x->own ? write : !x->o.ours)) ierr = (*g->dev->ops->streamsynchronize)(g->dev->id, g->dev->stream);
-  if (x->own) PetscCall(GPUCSRFree(g->dev, sizeof(double) * x->n, &x->own));
-  PetscCall(MatGPUCSRVecRestore_Private(g->dev, v, PETSC_TRUE, write, &x->o));
+  PetscCall(PetscMalloc1(x->n, &all));
+  ierr = GPUCSRDownload(dev, all, GPUCSR_DOUBLE, x->own, GPUCSR_DOUBLE, x->n, PETSC_FALSE, dev->stream);
+  if (!ierr) ierr = (*dev->ops->streamsynchronize)(dev->id, dev->stream);
+  if (!ierr && x->n) memcpy(x->o.p, all, sizeof(double) * x->n);
+  PetscCall(PetscFree(all));
+  PetscFunctionReturn(ierr);
+}
+
+/* ierr: of the work until now; after an error the vector has its old entries */
+static PetscErrorCode OperandRestore(Mat A, Operand *x, PetscErrorCode ierr)
+{
+  GPUCSRDevice dev = ((Mat_SeqGPUCSR *)A->spptr)->dev;
+
+  PetscFunctionBegin;
+  if (!x->v) PetscFunctionReturn(ierr);
+  if (!ierr && x->own && x->write) ierr = Download(dev, x);
+  if (!ierr && !x->own && !x->o.ours) ierr = (*dev->ops->streamsynchronize)(dev->id, dev->stream);
+  if (x->own) PetscCall(GPUCSRFree(dev, sizeof(double) * x->n, &x->own));
+  PetscCall(MatGPUCSRVecRestore_Private(dev, x->v, PETSC_TRUE, x->write, &x->o));
+  PetscFunctionReturn(ierr);
+}
+
+static PetscErrorCode Kernel(GPUCSRStorage *A, const Change *c, const double *l, double *r, const int32_t *row)
+{
+  const GPUCSRAssembleOps *ops   = GPUCSRAssembleOf(A->dev);
+  const size_t             bytes = sizeof(double) * (size_t)A->nnz;
+
+  switch (c->op) {
+  case ZERO:
+    return (*A->dev->ops->zero)(A->dev->id, A->array[CSR_VAL].data, bytes, A->dev->stream);
+  case SCALE:
+    return (*ops->scale)(c->s, A);
+  case DIAGONAL_SCALE:
+    return (*ops->diagonalscale)(l, r, A);
+  case DIAGONAL:
+    return (*ops->diagonal)(l, c->s, c->add, A);
+  case ADD:
+    return (*ops->add)(c->s, c->other, A);
+  case COPY:
+    return (*A->dev->ops->copy)(A->dev->id, A->array[CSR_VAL].data, c->other->array[CSR_VAL].data, bytes, GPUCSR_ON_DEVICE, A->dev->stream);
+  case ZERO_ROWS:
+    return (*ops->zerorows)((int)c->n, row, c->s, A);
+  default:
+    return (*ops->zerorowscolumns)(row, c->s, l, r, A);
+  }
+}
+
+static PetscErrorCode Apply(Mat A, GPUCSRStorage *csr, Change *c)
+{
+  GPUCSRDevice   dev   = csr->dev;
+  const size_t   bytes = sizeof(int32_t) * (size_t)c->n;
+  void          *row   = NULL;
+  Operand        l, r = {.v = NULL};
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  ierr = OperandGet(A, c->l, PETSC_FALSE, &l);
+  if (!ierr) ierr = OperandGet(A, c->r, (PetscBool)(c->op == ZERO_COLUMNS), &r);
+  if (!ierr && c->n) ierr = GPUCSRMalloc(dev, bytes, "rows to be zeroed", &row);
+  if (!ierr && c->n) ierr = GPUCSRUpload(dev, row, GPUCSR_INT32, c->row, GPUCSR_INT32, (size_t)c->n, PETSC_FALSE, dev->stream, NULL);
+  if (!ierr) ierr = Kernel(csr, c, l.p, r.p, (const int32_t *)row);
+  c->begun = (PetscBool)(!ierr && r.write && !r.own);
+  ierr     = OperandRestore(A, &l, ierr);
+  ierr     = OperandRestore(A, &r, ierr);
+  PetscCall(GPUCSRFree(dev, bytes, &row));
   PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Changes values on the device. done false: they are as before, and on the host */
+static PetscErrorCode OnDevice(Mat A, Change *c, PetscBool *done)
+{
+  const PetscBool whole = (PetscBool)(c->op == ZERO || c->op == COPY);
+  GPUCSRMirror   *m     = &((Mat_SeqGPUCSR *)A->spptr)->mirror;
+  GPUCSRStorage  *csr   = NULL;
+  GPUCSRAttempt   attempt;
+
+  PetscFunctionBegin;
+  if (((Mat_GPUCSR *)A->spptr)->config.masterdevice) PetscCall(Begin(A, whole, &csr));
+  *done = csr ? PETSC_TRUE : PETSC_FALSE;
+  if (csr) {
+    m->values = -1;
+    GPUCSRTryIf(MatGPUCSRMayFail(A), &attempt, Apply(A, csr, c));
+    PetscCheck(!attempt.error || (!c->begun && (whole || !m->ahead)), PETSC_COMM_SELF, attempt.error, "The device failed while it changed the only copy of %s: %s", c->begun ? "a vector" : "the values (-mat_gpucsr_master device)", attempt.message);
+    PetscCall(MatGPUCSRKept_Private(A, NULL, &attempt));
+    *done = (PetscBool)!attempt.error;
+    if (*done) PetscCall(MatGPUCSRWritten_Private(A));
+    else m->ahead = PETSC_FALSE; /* the host has the old values, or writes all */
+  }
+  if (!*done) PetscCall(MatGPUCSRFetch_Private(A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* --- The operations */
 
-static PetscErrorCode ApplyZero(GPUCSRStorage *A, void *ctx)
-{
-  PetscFunctionBegin;
-  (void)ctx;
-  PetscCall((*A->dev->ops->zero)(A->dev->id, A->array[CSR_VAL].data, sizeof(double) * (size_t)A->nnz, A->dev->stream));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode MatZeroEntries_InPlace(Mat A)
 {
+  Change    c = {.op = ZERO};
   PetscBool done;
 
   PetscFunctionBegin;
-  PetscCall(Change(A, PETSC_TRUE, ApplyZero, NULL, &done));
+  PetscCall(OnDevice(A, &c, &done));
   if (!done) PetscCall((*((Mat_GPUCSR *)A->spptr)->parent.zeroentries)(A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode ApplyScale(GPUCSRStorage *A, void *f)
-{
-  PetscFunctionBegin;
-  PetscCall((*GPUCSRAssembleOf(A->dev)->scale)(*(double *)f, A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode MatScale_InPlace(Mat A, PetscScalar alpha)
 {
-  double    f    = (double)PetscRealPart(alpha);
+  Change    c    = {.op = SCALE, .s = (double)PetscRealPart(alpha)};
   PetscBool done = PETSC_FALSE;
 
   PetscFunctionBegin;
-  if (f != 0) PetscCall(Change(A, PETSC_FALSE, ApplyScale, &f, &done)); /* 0 times NaN or Inf depends on the BLAS */
+  if (c.s != 0) PetscCall(OnDevice(A, &c, &done)); /* 0 times NaN or Inf depends on the BLAS */
   else PetscCall(MatGPUCSRFetch_Private(A));
   if (!done) PetscCall(MatScale_SeqAIJGPUCSR(A, alpha));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-typedef struct {
-  Mat       A;
-  Vec       l, r;
-  double    s;
-  PetscBool add;
-  PetscInt  n;
-  int32_t  *row;
-  PetscBool columns;
-} Arguments;
-
-static PetscErrorCode ApplyDiagonalScale(GPUCSRStorage *csr, void *ctx)
-{
-  Arguments     *a = (Arguments *)ctx;
-  Operand        l, r;
-  PetscErrorCode ierr;
-
-  PetscFunctionBegin;
-  PetscCall(PetscMemzero(&r, sizeof(r)));
-  ierr = OperandGet(a->A, a->l, PETSC_FALSE, &l);
-  if (!ierr) ierr = OperandGet(a->A, a->r, PETSC_FALSE, &r);
-  if (!ierr) ierr = (*GPUCSRAssembleOf(csr->dev)->diagonalscale)(l.p, r.p, csr);
-  PetscCall(OperandRestore(a->A, a->l, PETSC_FALSE, &l));
-  PetscCall(OperandRestore(a->A, a->r, PETSC_FALSE, &r));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode MatDiagonalScale_InPlace(Mat A, Vec l, Vec r)
 {
-  Arguments a = {.A = A, .l = l, .r = r};
+  Change    c = {.op = DIAGONAL_SCALE, .l = l, .r = r};
   PetscInt  m = A->rmap->n, n = A->cmap->n;
   PetscBool done = PETSC_FALSE;
 
   PetscFunctionBegin;
   if (l) PetscCall(VecGetLocalSize(l, &m));
   if (r) PetscCall(VecGetLocalSize(r, &n));
-  if (m == A->rmap->n && n == A->cmap->n) PetscCall(Change(A, PETSC_FALSE, ApplyDiagonalScale, &a, &done)); /* else the parent's error */
+  if (m == A->rmap->n && n == A->cmap->n) PetscCall(OnDevice(A, &c, &done)); /* else the parent's error */
+  else PetscCall(MatGPUCSRFetch_Private(A));
   if (!done) PetscCall(MatDiagonalScale_SeqAIJGPUCSR(A, l, r));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode ApplyDiagonal(GPUCSRStorage *csr, void *ctx)
-{
-  Arguments     *a = (Arguments *)ctx;
-  Operand        d;
-  PetscErrorCode ierr;
-
-  PetscFunctionBegin;
-  ierr = OperandGet(a->A, a->l, PETSC_FALSE, &d);
-  if (!ierr) ierr = (*GPUCSRAssembleOf(csr->dev)->diagonal)(d.p, a->s, a->add, csr);
-  PetscCall(OperandRestore(a->A, a->l, PETSC_FALSE, &d));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Is the whole diagonal stored, in a matrix that may be changed on the device? Asked once for a pattern */
+/* Is the whole diagonal stored, in a matrix that may be changed on the device? Asked once for a pattern. If not, the host has the values */
 static PetscErrorCode WholeDiagonal(Mat A, PetscBool *whole)
 {
-  GPUCSRMirror  *m = &((Mat_SeqGPUCSR *)A->spptr)->mirror;
-  GPUCSRStorage *csr;
+  GPUCSRMirror   *m   = &((Mat_SeqGPUCSR *)A->spptr)->mirror;
+  GPUCSRStorage  *csr = NULL;
+  const PetscInt *i, *j;
 
   PetscFunctionBegin;
-  *whole = PETSC_FALSE;
-  if (!((Mat_SeqGPUCSR *)A->spptr)->base.config.masterdevice) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(Begin(A, PETSC_FALSE, &csr));
-  if (!csr) PetscFunctionReturn(PETSC_SUCCESS);
-  if (m->diagonalat != m->pattern + 1) PetscCall((*GPUCSRAssembleOf(csr->dev)->missing)(csr, &m->missing));
-  m->diagonalat = m->pattern + 1;
-  *whole        = (PetscBool)!m->missing;
+  if (((Mat_GPUCSR *)A->spptr)->config.masterdevice) PetscCall(Begin(A, PETSC_FALSE, &csr));
+  if (csr && m->diagonalat != m->pattern + 1) {
+    PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, &j, NULL, NULL));
+    m->missing    = PETSC_FALSE;
+    m->diagonalat = m->pattern + 1;
+    for (PetscInt r = 0; r < PetscMin(A->rmap->n, A->cmap->n) && !m->missing; r++) {
+      PetscInt k = i[r];
+
+      while (k < i[r + 1] && j[k] != r) k++;
+      m->missing = (GPUCSRBool)(k == i[r + 1]);
+    }
+  }
+  *whole = (PetscBool)(csr && !m->missing);
+  if (!*whole) PetscCall(MatGPUCSRFetch_Private(A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode MatShift_InPlace(Mat A, PetscScalar s)
 {
-  Arguments a = {.A = A, .s = (double)PetscRealPart(s), .add = PETSC_TRUE};
+  Change    c = {.op = DIAGONAL, .s = (double)PetscRealPart(s), .add = PETSC_TRUE};
   PetscBool done;
 
   PetscFunctionBegin;
   PetscCall(WholeDiagonal(A, &done));
-  if (done) PetscCall(Change(A, PETSC_FALSE, ApplyDiagonal, &a, &done));
-  else PetscCall(MatGPUCSRFetch_Private(A));
+  if (done) PetscCall(OnDevice(A, &c, &done));
   if (!done) PetscCall((*((Mat_GPUCSR *)A->spptr)->parent.shift)(A, s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode MatDiagonalSet_InPlace(Mat A, Vec d, InsertMode mode)
 {
-  Arguments a = {.A = A, .l = d, .add = (PetscBool)(mode != INSERT_VALUES)};
-  PetscBool done;
+  Change    c    = {.op = DIAGONAL, .l = d, .add = (PetscBool)(mode != INSERT_VALUES)};
+  PetscBool done = PETSC_FALSE;
 
   PetscFunctionBegin;
-  PetscCall(WholeDiagonal(A, &done));
-  done = (PetscBool)(done && A->rmap->n <= A->cmap->n); /* else the parent's error */
-  if (done) PetscCall(Change(A, PETSC_FALSE, ApplyDiagonal, &a, &done));
+  if (A->rmap->n <= A->cmap->n) PetscCall(WholeDiagonal(A, &done)); /* else the parent's error */
   else PetscCall(MatGPUCSRFetch_Private(A));
+  if (done) PetscCall(OnDevice(A, &c, &done));
   if (!done) PetscCall((*((Mat_GPUCSR *)A->spptr)->parent.diagonalset)(A, d, mode));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode ApplyZeroRows(GPUCSRStorage *csr, void *ctx)
+/* Zeroes entries of rows (and columns, with x and b or neither) and keeps the pattern; done false: the parent zeroes them and raises errors */
+static PetscErrorCode ZeroRows(Mat A, PetscInt n, const PetscInt rows[], Change *c, PetscBool *done)
 {
-  Arguments               *a     = (Arguments *)ctx;
-  GPUCSRDevice             dev   = csr->dev;
-  const GPUCSRAssembleOps *ops   = GPUCSRAssembleOf(dev);
-  const size_t             bytes = sizeof(int32_t) * (size_t)a->n;
-  void                    *row;
-  Operand                  x, b;
-  PetscErrorCode           ierr;
-
-  PetscFunctionBegin;
-  PetscCall(PetscMemzero(&b, sizeof(b)));
-  PetscCall(GPUCSRMalloc(dev, bytes, "rows to be zeroed", &row));
-  ierr = OperandGet(a->A, a->columns ? a->l : NULL, PETSC_FALSE, &x);
-  if (!ierr) ierr = OperandGet(a->A, a->columns ? a->r : NULL, PETSC_TRUE, &b);
-  if (!ierr) ierr = GPUCSRUpload(dev, row, GPUCSR_INT32, a->row, GPUCSR_INT32, (size_t)a->n, PETSC_FALSE, dev->stream, NULL);
-  if (!ierr && a->columns) ierr = (*ops->zerorowscolumns)((const int32_t *)row, a->s, x.p, b.p, csr);
-  else if (!ierr) ierr = (*ops->zerorows)((int)a->n, (const int32_t *)row, a->s, csr);
-  PetscCall(OperandRestore(a->A, a->l, PETSC_FALSE, &x));
-  PetscCall(OperandRestore(a->A, a->r, PETSC_TRUE, &b));
-  PetscCall(GPUCSRFree(dev, bytes, &row));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Zeroes entries of rows (and columns) and keeps the pattern; done false: the parent zeroes them and raises errors */
-static PetscErrorCode ZeroRows(Mat A, PetscInt n, const PetscInt rows[], PetscScalar diagonal, Vec x, Vec b, PetscBool columns, PetscBool *done)
-{
-  Arguments a = {.A = A, .s = (double)PetscRealPart(diagonal), .n = columns ? A->rmap->n : n, .columns = columns};
-
   PetscFunctionBegin;
   *done = PETSC_TRUE;
   for (PetscInt k = 0; k < n; k++) *done = (PetscBool)(*done && rows[k] >= 0 && rows[k] < A->rmap->n);
-  if (*done) PetscCall(WholeDiagonal(A, done));
-  if (*done) {
-    PetscCall(PetscCalloc1((size_t)a.n, &a.row));
-    for (PetscInt k = 0; k < n; k++) {
-      if (columns) a.row[rows[k]] = 1;
-      else a.row[k] = (int32_t)rows[k];
-    }
-    a.l = x && b ? x : NULL;
-    a.r = x && b ? b : NULL;
-    PetscCall(Change(A, PETSC_FALSE, ApplyZeroRows, &a, done));
-    PetscCall(PetscFree(a.row));
-  } else PetscCall(MatGPUCSRFetch_Private(A));
+  if (!*done) PetscCall(MatGPUCSRFetch_Private(A));
+  else if (c->s != 0) PetscCall(WholeDiagonal(A, done));
+  if (!*done) PetscFunctionReturn(PETSC_SUCCESS);
+  c->n = c->op == ZERO_COLUMNS ? A->rmap->n : n;
+  PetscCall(PetscCalloc1((size_t)c->n, &c->row));
+  for (PetscInt k = 0; k < n; k++) {
+    if (c->op == ZERO_COLUMNS) c->row[rows[k]] = 1;
+    else c->row[k] = (int32_t)rows[k];
+  }
+  PetscCall(OnDevice(A, c, done));
+  PetscCall(PetscFree(c->row));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode MatZeroRows_InPlace(Mat A, PetscInt n, const PetscInt rows[], PetscScalar diagonal, Vec x, Vec b)
 {
+  Change             c    = {.op = ZERO_ROWS, .s = (double)PetscRealPart(diagonal)};
   PetscBool          done = PETSC_FALSE;
   const PetscScalar *from;
   PetscScalar       *to;
 
   PetscFunctionBegin;
-  if (((Mat_GPUCSR *)A->spptr)->keeppattern) PetscCall(ZeroRows(A, n, rows, diagonal, NULL, NULL, PETSC_FALSE, &done));
+  if (((Mat_GPUCSR *)A->spptr)->keeppattern) PetscCall(ZeroRows(A, n, rows, &c, &done));
   else PetscCall(MatGPUCSRFetch_Private(A));
   if (!done) {
     PetscCall((*((Mat_GPUCSR *)A->spptr)->parent.zerorows)(A, n, rows, diagonal, x, b));
@@ -326,60 +324,51 @@ static PetscErrorCode MatZeroRows_InPlace(Mat A, PetscInt n, const PetscInt rows
 
 static PetscErrorCode MatZeroRowsColumns_InPlace(Mat A, PetscInt n, const PetscInt rows[], PetscScalar diagonal, Vec x, Vec b)
 {
+  Change    c    = {.op = ZERO_COLUMNS, .s = (double)PetscRealPart(diagonal), .l = x && b ? x : NULL, .r = x && b ? b : NULL};
   PetscBool done = PETSC_FALSE;
 
   PetscFunctionBegin;
-  if (n && A->rmap->n == A->cmap->n) PetscCall(ZeroRows(A, n, rows, diagonal, x, b, PETSC_TRUE, &done));
-  else PetscCall(MatGPUCSRFetch_Private(A));
+  if (n && A->rmap->n == A->cmap->n) PetscCall(ZeroRows(A, n, rows, &c, &done));
+  else if (n) PetscCall(MatGPUCSRFetch_Private(A));
   if (!done) PetscCall((*((Mat_GPUCSR *)A->spptr)->parent.zerorowscolumns)(A, n, rows, diagonal, x, b));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode MatNorm_InPlace(Mat A, NormType type, PetscReal *norm)
 {
-  const GPUCSRNormKind kind = type == NORM_INFINITY ? GPUCSR_LARGEST_ROW : GPUCSR_SUM_OF_SQUARES;
-  GPUCSRStorage       *csr  = NULL;
-  double               v    = 0;
-  GPUCSRAttempt        attempt;
-  PetscErrorCode       ierr = PETSC_ERR_GPU;
+  const GPUCSRNormKind kind    = type == NORM_INFINITY ? GPUCSR_LARGEST_ROW : GPUCSR_SUM_OF_SQUARES;
+  GPUCSRStorage       *csr     = NULL;
+  double               v       = 0;
+  GPUCSRAttempt        attempt = {.error = PETSC_ERR_GPU};
 
   PetscFunctionBegin;
   if (type == NORM_FROBENIUS || type == NORM_INFINITY) PetscCall(Begin(A, PETSC_FALSE, &csr));
-  if (csr) ATTEMPT(A, (*GPUCSRAssembleOf(csr->dev)->norm)(csr, kind, &v), ierr, attempt);
-  if (ierr) {
+  if (csr) GPUCSRTryIf(MatGPUCSRMayFail(A), &attempt, (*GPUCSRAssembleOf(csr->dev)->norm)(csr, kind, &v));
+  if (attempt.error) {
     PetscCall(MatGPUCSRFetch_Private(A));
     PetscCall((*((Mat_GPUCSR *)A->spptr)->parent.norm)(A, type, norm));
   } else *norm = (PetscReal)(kind == GPUCSR_SUM_OF_SQUARES ? PetscSqrtReal((PetscReal)v) : (PetscReal)v);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* at: columns, -1 where a row has no entry but 0 */
+/* at: columns, which stay where a row has no entry but 0 */
 static PetscErrorCode RowMaxAbs(Mat A, GPUCSRStorage *csr, Vec v, PetscInt *at)
 {
   GPUCSRDevice   dev    = csr->dev;
   const size_t   m      = (size_t)csr->m;
   void          *column = NULL;
-  int32_t       *host   = NULL;
   Operand        x;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  if (at) {
-    PetscCall(PetscMalloc1(m, &host));
-    for (size_t r = 0; r < m; r++) host[r] = -1;
-  }
   ierr = OperandGet(A, v, PETSC_TRUE, &x);
   if (!ierr && at) ierr = GPUCSRMalloc(dev, sizeof(int32_t) * m, "columns of row maxima", &column);
-  if (!ierr && at) ierr = GPUCSRUpload(dev, column, GPUCSR_INT32, host, GPUCSR_INT32, m, PETSC_FALSE, dev->stream, NULL);
+  if (!ierr && at) ierr = GPUCSRUpload(dev, column, GPUCSR_INT32, at, GPUCSR_PETSCINT, m, PETSC_FALSE, dev->stream, NULL);
   if (!ierr) ierr = (*GPUCSRAssembleOf(dev)->rowmaxabs)(csr, x.p, (int32_t *)column);
-  if (!ierr && at) ierr = GPUCSRDownload(dev, host, GPUCSR_INT32, column, GPUCSR_INT32, m, PETSC_FALSE, dev->stream);
+  if (!ierr && at) ierr = GPUCSRDownload(dev, at, GPUCSR_PETSCINT, column, GPUCSR_INT32, m, PETSC_FALSE, dev->stream);
   if (!ierr && at) ierr = (*dev->ops->streamsynchronize)(dev->id, dev->stream);
-  for (size_t r = 0; r < m && !ierr && at; r++)
-    if (host[r] >= 0) at[r] = (PetscInt)host[r];
   PetscCall(GPUCSRFree(dev, sizeof(int32_t) * m, &column));
-  PetscCall(PetscFree(host));
-  PetscCall(OperandRestore(A, v, PETSC_TRUE, &x));
-  PetscCall(ierr);
+  PetscCall(OperandRestore(A, &x, ierr));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -387,14 +376,13 @@ static PetscErrorCode MatGetRowMaxAbs_InPlace(Mat A, Vec v, PetscInt at[])
 {
   GPUCSRStorage *csr = NULL;
   PetscInt       n;
-  GPUCSRAttempt  attempt;
-  PetscErrorCode ierr = PETSC_ERR_GPU;
+  GPUCSRAttempt  attempt = {.error = PETSC_ERR_GPU};
 
   PetscFunctionBegin;
   PetscCall(VecGetLocalSize(v, &n));
   if (n == A->rmap->n) PetscCall(Begin(A, PETSC_FALSE, &csr)); /* else the parent's error */
-  if (csr) ATTEMPT(A, RowMaxAbs(A, csr, v, at), ierr, attempt);
-  if (!ierr) PetscFunctionReturn(PETSC_SUCCESS);
+  if (csr) GPUCSRTryIf(MatGPUCSRMayFail(A), &attempt, RowMaxAbs(A, csr, v, at));
+  if (!attempt.error) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGPUCSRFetch_Private(A));
   PetscCall((*((Mat_GPUCSR *)A->spptr)->parent.getrowmaxabs)(A, v, at));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -430,61 +418,43 @@ PetscErrorCode MatGPUCSRInPlace_Private(Mat A, PetscBool install)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Y += a X of the same pattern, on the device of both; done false: nothing has happened */
-typedef struct {
-  double               a;
-  const GPUCSRStorage *X;
-} Sum;
+/* --- Two matrices of the same pattern, on one device */
 
-static PetscErrorCode ApplyAdd(GPUCSRStorage *Y, void *ctx)
+/* done false: nothing has happened */
+static PetscErrorCode Combine(Mat Y, Change *c, Mat X, PetscBool *done)
 {
-  const Sum *s = (const Sum *)ctx;
+  GPUCSRStorage *x, *y = NULL;
 
   PetscFunctionBegin;
-  PetscCall((*GPUCSRAssembleOf(Y->dev)->add)(s->a, s->X, Y));
+  *done = PETSC_FALSE;
+  if (!((Mat_GPUCSR *)Y->spptr)->config.masterdevice) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Begin(X, PETSC_FALSE, &x));
+  if (x) PetscCall(Begin(Y, (PetscBool)(c->op == COPY), &y));
+  if (!y || x->dev != y->dev || x->nnz != y->nnz || x->m != y->m) PetscFunctionReturn(PETSC_SUCCESS);
+  c->other = x;
+  PetscCall(OnDevice(Y, c, done));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Y += a X */
 PetscErrorCode MatGPUCSRAddSame_Private(Mat Y, PetscScalar a, Mat X, PetscBool *done)
 {
-  Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)Y->spptr;
-  Sum            s = {(double)PetscRealPart(a), NULL};
-  GPUCSRStorage *x, *y;
+  Change c = {.op = ADD, .s = (double)PetscRealPart(a)};
 
   PetscFunctionBegin;
-  *done = PETSC_FALSE;
-  PetscCall(Begin(X, PETSC_FALSE, &x));
-  PetscCall(Begin(Y, PETSC_FALSE, &y));
-  if (!x || !y || x->dev != y->dev || x->nnz != y->nnz || x->m != y->m) PetscFunctionReturn(PETSC_SUCCESS);
-  s.X = x;
-  PetscCall(Change(Y, PETSC_FALSE, ApplyAdd, &s, done));
-  if (*done) PetscCall(PetscObjectStateGet((PetscObject)Y, &g->mirror.values)); /* MatAXPY() does not count */
+  PetscCall(Combine(Y, &c, X, done));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* While the master copy is the device's: B = A of the same pattern */
-static PetscErrorCode ApplyCopy(GPUCSRStorage *B, void *ctx)
-{
-  const GPUCSRStorage *A = (const GPUCSRStorage *)ctx;
-
-  PetscFunctionBegin;
-  PetscCall((*B->dev->ops->copy)(B->dev->id, B->array[CSR_VAL].data, A->array[CSR_VAL].data, sizeof(double) * (size_t)B->nnz, GPUCSR_ON_DEVICE, B->dev->stream));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
+/* B = A */
 PetscErrorCode MatGPUCSRCopySame_Private(Mat A, Mat B, MatStructure str, PetscBool *done)
 {
-  GPUCSRStorage *a, *b;
-  PetscBool      seq;
+  Change    c = {.op = COPY};
+  PetscBool ours;
 
   PetscFunctionBegin;
   *done = PETSC_FALSE;
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJGPUCSR, &seq));
-  if (seq) PetscCall(PetscObjectTypeCompare((PetscObject)B, MATSEQAIJGPUCSR, &seq));
-  if (!seq || A == B || str != SAME_NONZERO_PATTERN) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(Begin(A, PETSC_FALSE, &a));
-  PetscCall(Begin(B, PETSC_TRUE, &b));
-  if (!a || !b || a->dev != b->dev || a->nnz != b->nnz || a->m != b->m) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(Change(B, PETSC_TRUE, ApplyCopy, a, done));
+  PetscCall(PetscObjectTypeCompare((PetscObject)B, MATSEQAIJGPUCSR, &ours));
+  if (ours && str == SAME_NONZERO_PATTERN) PetscCall(Combine(B, &c, A, done));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -22,19 +22,21 @@ static PetscErrorCode Home(Mat_SeqGPUCSR *g, PetscScalar *a)
 /* The host has the values of one block again; nothing counts as changed */
 static PetscErrorCode FetchBlock(Mat A)
 {
-  Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
-  PetscScalar   *a;
-  GPUCSRAttempt  attempt;
-  PetscErrorCode ierr;
+  Mat_SeqGPUCSR  *g = (Mat_SeqGPUCSR *)A->spptr;
+  GPUCSRMirror   *m = &g->mirror;
+  const PetscInt *i, *j;
+  PetscScalar    *a;
+  GPUCSRAttempt   attempt;
 
   PetscFunctionBegin;
-  if (!g->mirror.ahead) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatSeqAIJGetCSRAndMemType(A, NULL, NULL, &a, NULL));
-  GPUCSRTry(&attempt, Home(g, a));
-  ierr = attempt.error;
-  PetscCheck(!ierr, PETSC_COMM_SELF, ierr, "The device failed while it held the only copy of the values (-mat_gpucsr_master device): %s", attempt.message);
-  g->mirror.ahead = PETSC_FALSE;
-  PetscCall(PetscObjectStateGet((PetscObject)A, &g->mirror.values));
+  if (!m->ahead) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, &j, &a, NULL));
+  if ((A->assembled || A->was_assembled) && i && m->columns == (const void *)j && (int64_t)i[A->rmap->n] == m->csr.nnz) { /* else the program has preallocated anew, and dropped the values */
+    GPUCSRTry(&attempt, Home(g, a));
+    PetscCheck(!attempt.error, PETSC_COMM_SELF, attempt.error, "The device failed while it held the only copy of the values (-mat_gpucsr_master device): %s", attempt.message);
+  }
+  m->ahead = PETSC_FALSE;
+  PetscCall(PetscObjectStateGet((PetscObject)A, &m->values));
   PetscCall(MatGPUCSRSample_Private(A, GPUCSR_SAMPLES, g->sample));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -56,33 +58,71 @@ PetscErrorCode MatGPUCSRFetch_Private(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The device has changed the values of the mirror, and PETSc will count the change `later` more times */
-PetscErrorCode MatGPUCSRWritten_Private(Mat A, PetscInt later)
+/* The device has changed the values of the mirror */
+PetscErrorCode MatGPUCSRWritten_Private(Mat A)
 {
-  Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
-  PetscScalar   *a;
-  PetscErrorCode ierr = PETSC_SUCCESS;
+  Mat_SeqGPUCSR  *g      = (Mat_SeqGPUCSR *)A->spptr;
+  const PetscBool master = g->base.config.masterdevice;
+  PetscScalar    *a;
+  PetscErrorCode  ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
-  if (!g->base.config.masterdevice || !g->mirror.ahead) {
-    PetscCall(MatSeqAIJGetArray(A, &a)); /* voids what PETSc has computed of older values */
-    if (g->base.config.masterdevice)
-      for (int64_t k = 0; k < g->mirror.csr.nnz; k++) a[k] = (PetscScalar)NAN;
-    else ierr = Home(g, a);
-    PetscCall(MatSeqAIJRestoreArray(A, &a));
-    PetscCall(ierr);
-  }
-  g->mirror.ahead = g->base.config.masterdevice;
+  PetscCall(MatSeqAIJGetArray(A, &a));
+  if (!master) ierr = Home(g, a);
+  else if (!g->mirror.ahead)
+    for (int64_t k = 0; k < g->mirror.csr.nnz; k++) a[k] = (PetscScalar)NAN;
+  PetscCall(MatSeqAIJRestoreArray(A, &a)); /* counts the change, and voids what PETSc has computed of older values */
+  PetscCall(ierr);
+  g->mirror.ahead = master;
   PetscCall(PetscFree(g->bare));
   PetscCall(PetscFree(g->copy));
-  if (!g->mirror.ahead) PetscCall(MatGPUCSRSample_Private(A, GPUCSR_SAMPLES, g->sample));
+  if (!master) PetscCall(MatGPUCSRSample_Private(A, GPUCSR_SAMPLES, g->sample));
   PetscCall(PetscObjectStateGet((PetscObject)A, &g->mirror.values));
-  g->mirror.values += later;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The operations that read or write the host's values */
-#define READS(op, formal, actual) \
+/* The operations that read or write the host's values, with their arguments */
+#define READERS_OF_ALL(R) \
+  R(setvalues, (Mat A, PetscInt m, const PetscInt i[], PetscInt n, const PetscInt j[], const PetscScalar v[], InsertMode mode), (A, m, i, n, j, v, mode)) \
+  R(setvaluesrow, (Mat A, PetscInt row, const PetscScalar v[]), (A, row, v)) \
+  R(getvalues, (Mat A, PetscInt m, const PetscInt i[], PetscInt n, const PetscInt j[], PetscScalar v[]), (A, m, i, n, j, v)) \
+  R(getrow, (Mat A, PetscInt row, PetscInt * n, PetscInt * *j, PetscScalar * *v), (A, row, n, j, v)) \
+  R(sor, (Mat A, Vec b, PetscReal omega, MatSORType type, PetscReal shift, PetscInt its, PetscInt lits, Vec x), (A, b, omega, type, shift, its, lits, x)) \
+  R(transpose, (Mat A, MatReuse reuse, Mat * B), (A, reuse, B)) \
+  R(view, (Mat A, PetscViewer viewer), (A, viewer)) \
+  R(createsubmatrices, (Mat A, PetscInt n, const IS rows[], const IS cols[], MatReuse reuse, Mat *sub[]), (A, n, rows, cols, reuse, sub)) \
+  R(createsubmatricesmpi, (Mat A, PetscInt n, const IS rows[], const IS cols[], MatReuse reuse, Mat *sub[]), (A, n, rows, cols, reuse, sub)) \
+  R(createsubmatrix, (Mat A, IS rows, IS cols, MatReuse reuse, Mat * sub), (A, rows, cols, reuse, sub)) \
+  R(getmultiprocblock, (Mat A, MPI_Comm comm, MatReuse reuse, Mat * sub), (A, comm, reuse, sub)) \
+  R(permute, (Mat A, IS rows, IS cols, Mat * B), (A, rows, cols, B)) \
+  R(getrowmax, (Mat A, Vec v, PetscInt at[]), (A, v, at)) \
+  R(getrowmin, (Mat A, Vec v, PetscInt at[]), (A, v, at)) \
+  R(getrowminabs, (Mat A, Vec v, PetscInt at[]), (A, v, at)) \
+  R(invertblockdiagonal, (Mat A, const PetscScalar **v), (A, v)) \
+  R(invertvariableblockdiagonal, (Mat A, PetscInt n, const PetscInt *sizes, PetscScalar *v), (A, n, sizes, v)) \
+  R(multdiagonalblock, (Mat A, Vec x, Vec y), (A, x, y)) \
+  R(findnonzerorows, (Mat A, IS * is), (A, is)) \
+  R(findzerodiagonals, (Mat A, IS * is), (A, is)) \
+  R(getcolumnreductions, (Mat A, PetscInt type, PetscReal * v), (A, type, v)) \
+  R(setrandom, (Mat A, PetscRandom random), (A, random)) \
+  R(imaginarypart, (Mat A), (A)) \
+  R(load, (Mat A, PetscViewer viewer), (A, viewer)) \
+  R(issymmetric, (Mat A, PetscReal tol, PetscBool * yes), (A, tol, yes)) \
+  R(ishermitian, (Mat A, PetscReal tol, PetscBool * yes), (A, tol, yes)) \
+  R(fdcoloringapply, (Mat A, MatFDColoring coloring, Vec x, void *ctx), (A, coloring, x, ctx))
+
+#if GPUCSR_MAT_HAS_ROWSUMABS
+  #define READERS(R) READERS_OF_ALL(R) R(eliminatezeros, (Mat A, PetscBool keep), (A, keep)) R(getrowsumabs, (Mat A, Vec v), (A, v))
+#else
+  #define READERS(R) READERS_OF_ALL(R)
+#endif
+
+/* A matrix of several ranks reads its blocks' values here; a block alone has operations of its own */
+#define READERS_OF_RANKS(R) \
+  R(norm, (Mat A, NormType type, PetscReal * v), (A, type, v)) \
+  R(zerorowscolumns, (Mat A, PetscInt n, const PetscInt rows[], PetscScalar d, Vec x, Vec b), (A, n, rows, d, x, b))
+
+#define FETCHED(op, formal, actual) \
   static PetscErrorCode op##_Fetched formal \
   { \
     PetscFunctionBegin; \
@@ -90,35 +130,17 @@ PetscErrorCode MatGPUCSRWritten_Private(Mat A, PetscInt later)
     PetscCall((*((Mat_GPUCSR *)A->spptr)->behind->op)actual); \
     PetscFunctionReturn(PETSC_SUCCESS); \
   }
+READERS(FETCHED)
+READERS_OF_RANKS(FETCHED)
 
-READS(setvalues, (Mat A, PetscInt m, const PetscInt i[], PetscInt n, const PetscInt j[], const PetscScalar v[], InsertMode mode), (A, m, i, n, j, v, mode))
-READS(getvalues, (Mat A, PetscInt m, const PetscInt i[], PetscInt n, const PetscInt j[], PetscScalar v[]), (A, m, i, n, j, v))
-READS(getrow, (Mat A, PetscInt row, PetscInt *n, PetscInt **j, PetscScalar **v), (A, row, n, j, v))
-READS(sor, (Mat A, Vec b, PetscReal omega, MatSORType type, PetscReal shift, PetscInt its, PetscInt lits, Vec x), (A, b, omega, type, shift, its, lits, x))
-READS(transpose, (Mat A, MatReuse reuse, Mat *B), (A, reuse, B))
-READS(duplicate, (Mat A, MatDuplicateOption op, Mat *B), (A, op, B))
-READS(view, (Mat A, PetscViewer viewer), (A, viewer))
-READS(createsubmatrices, (Mat A, PetscInt n, const IS rows[], const IS cols[], MatReuse reuse, Mat *sub[]), (A, n, rows, cols, reuse, sub))
-READS(createsubmatrix, (Mat A, IS rows, IS cols, MatReuse reuse, Mat *sub), (A, rows, cols, reuse, sub))
-READS(permute, (Mat A, IS rows, IS cols, Mat *B), (A, rows, cols, B))
-READS(getrowmax, (Mat A, Vec v, PetscInt at[]), (A, v, at))
-READS(getrowmin, (Mat A, Vec v, PetscInt at[]), (A, v, at))
-READS(getrowminabs, (Mat A, Vec v, PetscInt at[]), (A, v, at))
-READS(invertblockdiagonal, (Mat A, const PetscScalar **v), (A, v))
-READS(invertvariableblockdiagonal, (Mat A, PetscInt n, const PetscInt *sizes, PetscScalar *v), (A, n, sizes, v))
-READS(multdiagonalblock, (Mat A, Vec x, Vec y), (A, x, y))
-READS(findnonzerorows, (Mat A, IS *is), (A, is))
-READS(findzerodiagonals, (Mat A, IS *is), (A, is))
-READS(getcolumnreductions, (Mat A, PetscInt type, PetscReal *v), (A, type, v))
-READS(setrandom, (Mat A, PetscRandom random), (A, random))
-READS(load, (Mat A, PetscViewer viewer), (A, viewer))
-READS(issymmetric, (Mat A, PetscReal tol, PetscBool *yes), (A, tol, yes))
-READS(ishermitian, (Mat A, PetscReal tol, PetscBool *yes), (A, tol, yes))
-READS(lufactor, (Mat A, IS row, IS col, const MatFactorInfo *info), (A, row, col, info))
-READS(ilufactor, (Mat A, IS row, IS col, const MatFactorInfo *info), (A, row, col, info))
-READS(fdcoloringapply, (Mat A, MatFDColoring coloring, Vec x, void *ctx), (A, coloring, x, ctx))
+static PetscErrorCode duplicate_Fetched(Mat A, MatDuplicateOption op, Mat *B)
+{
+  PetscFunctionBegin;
+  if (op == MAT_COPY_VALUES) PetscCall(MatGPUCSRFetch_Private(A));
+  PetscCall((*((Mat_GPUCSR *)A->spptr)->behind->duplicate)(A, op, B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
-/* Its second matrix is read, too */
 static PetscErrorCode equal_Fetched(Mat A, Mat B, PetscBool *yes)
 {
   PetscFunctionBegin;
@@ -128,73 +150,86 @@ static PetscErrorCode equal_Fetched(Mat A, Mat B, PetscBool *yes)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Blocks of several ranks are copied one by one, or row by row: by operations that fetch */
 static PetscErrorCode copy_Fetched(Mat A, Mat B, MatStructure str)
 {
-  PetscBool done;
+  const PetscBool alone = ((Mat_GPUCSR *)A->spptr)->kind->inplace ? PETSC_TRUE : PETSC_FALSE;
+  PetscBool       done  = PETSC_FALSE;
 
   PetscFunctionBegin;
-  PetscCall(MatGPUCSRCopySame_Private(A, B, str, &done));
-  if (done) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatGPUCSRFetch_Private(A));
-  PetscCall(MatGPUCSRFetch_Private(B));
+  if (alone) {
+    PetscCall(MatGPUCSRCopySame_Private(A, B, str, &done));
+    if (done) PetscFunctionReturn(PETSC_SUCCESS);
+    PetscCall(MatGPUCSRFetch_Private(A));
+    PetscCall(MatGPUCSRFetch_Private(B));
+  }
   PetscCall((*((Mat_GPUCSR *)A->spptr)->behind->copy)(A, B, str));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Of several ranks; one block alone has its own */
-READS(norm, (Mat A, NormType type, PetscReal *v), (A, type, v))
-READS(zerorowscolumns, (Mat A, PetscInt n, const PetscInt rows[], PetscScalar d, Vec x, Vec b), (A, n, rows, d, x, b))
+/* Its blocks zero their rows. Only where diagonals of ranks differ, values are set, too */
+static PetscErrorCode zerorows_Fetched(Mat A, PetscInt n, const PetscInt rows[], PetscScalar d, Vec x, Vec b)
+{
+  PetscBool same;
+
+  PetscFunctionBegin;
+  PetscCall(MatHasCongruentLayouts(A, &same));
+  ((Mat_MPIGPUCSR *)A->spptr)->quiet = (PetscBool)(d == 0.0 || same);
+  PetscCall((*((Mat_GPUCSR *)A->spptr)->behind->zerorows)(A, n, rows, d, x, b));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Functions that PETSc finds by name. MatIsTranspose() wants the same function of both matrices */
+static PetscErrorCode MatStoreValues_Fetched(Mat A)
+{
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRFetch_Private(A));
+  PetscCall((*((Mat_GPUCSR *)A->spptr)->store)(A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatIsTranspose_Fetched(Mat A, Mat B, PetscReal tol, PetscBool *yes)
+{
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRFetch_Private(A));
+  PetscCall(MatGPUCSRFetch_Private(B));
+  PetscCall((*((Mat_GPUCSR *)A->spptr)->istranspose)(A, B, tol, yes));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
 /* Wraps them while the device's copy is the master. PETSc replaces some at each assembly, so this is done again then */
 PetscErrorCode MatGPUCSRWatch_Private(Mat A)
 {
-  Mat_GPUCSR     *g = (Mat_GPUCSR *)A->spptr;
+  Mat_GPUCSR     *g      = (Mat_GPUCSR *)A->spptr;
+  const PetscBool master = g->config.masterdevice, first = (PetscBool)(master && !g->behind);
   struct _MatOps *o = A->ops;
 
   PetscFunctionBegin;
-  if (!g->config.masterdevice && !g->behind) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!g->behind) PetscCall(PetscNew(&g->behind));
-#define WRAP(op) \
-  do { \
-    if (g->config.masterdevice && o->op && o->op != op##_Fetched) { \
-      g->behind->op = o->op; \
-      o->op         = op##_Fetched; \
-    } else if (!g->config.masterdevice && o->op == op##_Fetched) o->op = g->behind->op; \
-  } while (0)
-  WRAP(setvalues);
-  WRAP(getvalues);
-  WRAP(getrow);
-  WRAP(sor);
-  WRAP(transpose);
-  WRAP(duplicate);
-  WRAP(view);
-  WRAP(createsubmatrices);
-  WRAP(createsubmatrix);
-  WRAP(permute);
-  WRAP(getrowmax);
-  WRAP(getrowmin);
-  WRAP(getrowminabs);
-  WRAP(invertblockdiagonal);
-  WRAP(invertvariableblockdiagonal);
-  WRAP(multdiagonalblock);
-  WRAP(findnonzerorows);
-  WRAP(findzerodiagonals);
-  WRAP(getcolumnreductions);
-  WRAP(setrandom);
-  WRAP(load);
-  WRAP(issymmetric);
-  WRAP(ishermitian);
-  WRAP(lufactor);
-  WRAP(ilufactor);
-  WRAP(fdcoloringapply);
-  WRAP(equal);
-  WRAP(copy);
+  if (!master && !g->behind) PetscFunctionReturn(PETSC_SUCCESS);
+  if (first) PetscCall(PetscNew(&g->behind));
+#define WRAP(op, formal, actual) \
+  if (master && o->op && o->op != op##_Fetched) { \
+    g->behind->op = o->op; \
+    o->op         = op##_Fetched; \
+  } else if (!master && o->op == op##_Fetched) o->op = g->behind->op;
+  READERS(WRAP)
+  WRAP(duplicate, , )
+  WRAP(equal, , )
+  WRAP(copy, , )
   if (!g->kind->inplace) {
-    WRAP(norm);
-    WRAP(zerorowscolumns);
+    READERS_OF_RANKS(WRAP)
+    WRAP(zerorows, , )
   }
 #undef WRAP
-  if (!g->config.masterdevice) PetscCall(PetscFree(g->behind));
+  if (g->kind->inplace && (first || (!master && ((PetscObject)A)->refct))) { /* in MatDestroy() composed functions go with the object */
+    if (first) {
+      PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatStoreValues_C", &g->store));
+      PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatIsTranspose_C", &g->istranspose));
+    }
+    PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatStoreValues_C", master ? MatStoreValues_Fetched : g->store));
+    PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatIsTranspose_C", master ? MatIsTranspose_Fetched : g->istranspose));
+  }
+  if (!master) PetscCall(PetscFree(g->behind));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -103,9 +103,10 @@ PetscErrorCode MatGPUCSRMirror_Private(Mat A, GPUCSRDevice dev, PetscBool values
     PetscCheck(s.nnz <= INT32_MAX - 1024, PETSC_COMM_SELF, PETSC_ERR_SUP, "A matrix of %" PetscInt64_FMT " nonzeros does not fit the 32-bit indices of the device formats", (PetscInt64)s.nnz);
     PetscCall(GPUCSRStorageDestroy(&m->csr));
     PetscCall(GPUCSRCSRCreate(dev, s.m, s.n, s.nnz, &m->csr));
-    m->values  = -1;
-    m->columns = NULL;
-    m->ahead   = PETSC_FALSE; /* a new pattern has the host's values */
+    m->values     = -1;
+    m->diagonalat = 0;
+    m->columns    = NULL;
+    m->ahead      = PETSC_FALSE; /* a new pattern has the host's values */
     if (dev->ops->separate) g->info.uploaded += 4.0 * ((double)s.m + 1 + (double)s.nnz);
     PetscCall(GPUCSRUpload(dev, m->csr.array[CSR_ROWPTR].data, GPUCSR_INT32, s.i, GPUCSR_INT32, (size_t)s.m + 1, PETSC_FALSE, dev->stream, NULL));
     PetscCall(GPUCSRUpload(dev, m->csr.array[CSR_COL].data, GPUCSR_INT32, s.j, GPUCSR_PETSCINT, (size_t)s.nnz, PETSC_FALSE, dev->stream, NULL));
@@ -328,7 +329,7 @@ static PetscErrorCode NumericOnDevice(Mat C)
   g->mirror.values = -1;
   if (p->recipe->two) PetscCall(GPUCSRSpGEMMNumeric(f[p->recipe->l1], f[p->recipe->r1], &p->mrows, &p->M));
   PetscCall(GPUCSRSpGEMMNumeric(f[p->recipe->l2], f[p->recipe->r2], &p->crows, c));
-  PetscCall(MatGPUCSRWritten_Private(C, 0));
+  PetscCall(MatGPUCSRWritten_Private(C));
   ((Mat_SeqGPUCSR *)C->product->A->spptr)->info.sparse_products++;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -479,7 +480,7 @@ static PetscErrorCode AXPYOnDevice(Mat Y, PetscScalar a, Mat X, GPUCSRBool *lost
   g->mirror.values = -1;
   PetscCall((*GPUCSRSpGEMMOf(dev)->axpy)((double)PetscRealPart(a), x, y, lost));
   if (*lost) PetscFunctionReturn(PETSC_SUCCESS);
-  ierr = MatGPUCSRWritten_Private(Y, 0);
+  ierr = MatGPUCSRWritten_Private(Y);
   PetscCheck(!ierr, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Values of Y are lost"); /* errors before this leave the values as they are */
   PetscFunctionReturn(PETSC_SUCCESS);
 }

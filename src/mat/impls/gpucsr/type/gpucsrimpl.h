@@ -51,6 +51,8 @@ typedef struct {
   const MatGPUCSRKind *kind;
   struct _MatOps       parent;     /* the operations of the parent MATAIJ, */
   PetscErrorCode (*retrieve)(Mat); /* its MatRetrieveValues(), */
+  PetscErrorCode (*store)(Mat);
+  PetscErrorCode (*istranspose)(Mat, Mat, PetscReal, PetscBool *); /* while the master copy is the device's: its MatStoreValues() and MatIsTranspose() */
   PetscErrorCode (*preallocatecoo)(Mat, PetscCount, PetscInt[], PetscInt[]);
   PetscErrorCode (*setvaluescoo)(Mat, const PetscScalar[], InsertMode); /* MatSetPreallocationCOO() and MatSetValuesCOO() */
   struct _MatOps *behind;                                               /* operations that are wrapped while the master copy is the device's */
@@ -196,7 +198,7 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRInPlace_Private(Mat, PetscBool install); /
 GPUCSR_INTERN PetscErrorCode MatGPUCSRAddSame_Private(Mat, PetscScalar, Mat, PetscBool *done);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRCopySame_Private(Mat, Mat, MatStructure, PetscBool *done);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFetch_Private(Mat); /* this and the next three: assembly/master.c */
-GPUCSR_INTERN PetscErrorCode MatGPUCSRWritten_Private(Mat, PetscInt later);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRWritten_Private(Mat);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRWatch_Private(Mat);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRUnwatch_Private(Mat);
 

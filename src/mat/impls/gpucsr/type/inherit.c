@@ -58,8 +58,10 @@ static PetscErrorCode MatAXPY_GPUCSR(Mat A, PetscScalar a, Mat X, MatStructure s
   PetscFunctionBegin;
   if (k->axpy) PetscCall((*k->axpy)(A, a, X, str, &done));
   if (done) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatGPUCSRFetch_Private(A));
-  PetscCall(MatGPUCSRFetch_Private(X));
+  if (k->inplace || str != SAME_NONZERO_PATTERN) { /* else MATMPIAIJ adds block by block */
+    PetscCall(MatGPUCSRFetch_Private(A));
+    PetscCall(MatGPUCSRFetch_Private(X));
+  }
   PetscCall((*((Mat_GPUCSR *)A->spptr)->parent.axpy)(A, a, X, str));
   PetscCall(MatGPUCSRReconfigure_Private(A, &c));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -69,6 +69,8 @@ static PetscErrorCode MatAssemblyEnd_MPIAIJGPUCSR(Mat A, MatAssemblyType type)
   Mat_MPIGPUCSR *g = (Mat_MPIGPUCSR *)A->spptr;
 
   PetscFunctionBegin;
+  if (!g->quiet) PetscCall(MatGPUCSRFetch_Private(A)); /* values of other ranks, and new columns there, go past MatSetValues() */
+  g->quiet = PETSC_FALSE;
   PetscCall((*g->base.parent.assemblyend)(A, type));
   PetscCall(MatGPUCSRWatch_Private(A));
   PetscCall(Blocks(A)); /* assembly may have replaced the off-diagonal block */

@@ -19,6 +19,7 @@ typedef struct {
   Pattern          exchanged; /* pattern of the halo */
   Pattern          agreed[2]; /* patterns on which ranks agreed, by side, */
   PetscObjectState values[2]; /* and the values */
+  PetscBool        quiet;     /* the next assembly has no values of other ranks */
 } Mat_MPIGPUCSR;
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRHaloForget_Private(Mat_MPIGPUCSR *);

@@ -49,8 +49,6 @@ typedef struct {
   GPUCSRError (*scale)(double, GPUCSRStorage *A);
   /* rows by l, then columns by r; NULL: not */
   GPUCSRError (*diagonalscale)(const double *l, const double *r, GPUCSRStorage *A);
-  /* is an entry of the diagonal missing? */
-  GPUCSRError (*missing)(const GPUCSRStorage *A, GPUCSRBool *);
   /* A[r][r] = or += d[r], d NULL: s */
   GPUCSRError (*diagonal)(const double *d, double s, GPUCSRBool add, GPUCSRStorage *A);
   /* values of Y += a times those of X, which has the same pattern */
