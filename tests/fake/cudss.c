@@ -1,6 +1,6 @@
 /*
   Stands in for cuDSS where the host stands in for GPUs (t633-cudss.sh): its factorizations by dense elimination, in memory that the host can read. The matrix is read as cuDSS reads it: of a symmetric one
-  the upper triangle alone. In the environment: FAKE_CUDSS_FAIL=FUNCTION:N:STATUS, the N-th call of a function or phase fails; _VERSION; _BYTES and _HYBRID, what it estimates; _WRONG, a
+  the upper triangle alone. In the environment: FAKE_CUDSS_FAIL=FUNCTION:N:STATUS, the N-th call of a function or phase from then on fails; _VERSION; _BYTES and _HYBRID, what it estimates; _WRONG, a
   relative error of solutions; _COUNT, a file that gets the number of calls of each function at the end.
 */
 #include <math.h>
@@ -58,12 +58,16 @@ static const char *Env(const char name[])
 /* The status of this call */
 static int Count(int what)
 {
+  static char last[64]; /* FAKE_CUDSS_FAIL, and the calls since it was set */
+  static int  since;
   const char *fail = Env("FAIL");
   char        word[32];
   int         n, status;
 
   calls[what]++;
-  return fail && sscanf(fail, "%31[a-z]:%d:%d", word, &n, &status) == 3 && !strcmp(word, words[what]) && n == calls[what] ? status : 0;
+  if (!fail || strcmp(fail, last)) since = 0;
+  snprintf(last, sizeof(last), "%s", fail ? fail : "");
+  return fail && sscanf(fail, "%31[a-z]:%d:%d", word, &n, &status) == 3 && !strcmp(word, words[what]) && n == ++since ? status : 0;
 }
 
 int cudssGetProperty(int which, int *value)

@@ -23,7 +23,8 @@ enum {
 typedef struct {
   const GPUCSRStorage *A; /* CSR */
   int                  k;
-  const double        *b, *x;
+  const double        *b;
+  double              *x;
   size_t               ldb, ldx;
   double              *r;
   uint64_t            *most; /* CHECK_NUMBERS for each column, zero before */
