@@ -59,6 +59,7 @@ if [ "$BACKEND" = cuda ]; then exit $failed; fi
 {
   right 1 -what solves -gpucsr_debug_defer 1
   right 1 -what refused $mine
+  right 1 -what rare $mine
   right 1 -what memory $mine
   # An option makes it the default for large matrices
   says 'cuDSS 1.0.0' 1 -what ksp -mat_gpucsr_cudss_least 100 -ksp_view
@@ -74,6 +75,7 @@ if [ "$BACKEND" = cuda ]; then exit $failed; fi
   right 3 $sub -pc_type bjacobi -sub_pc_type lu -sub_pc_factor_mat_solver_type cudss
   right 3 $sub -pc_type asm -sub_pc_type lu -sub_pc_factor_mat_solver_type cudss
   right 1 $sub -pc_type bjacobi -pc_bjacobi_blocks 4 -sub_pc_type lu -sub_mat_gpucsr_cudss_least 20
+  right 1 $sub -pc_type bjacobi -pc_bjacobi_blocks 4 -sub_pc_type lu -sub_mat_gpucsr_cudss_least 100 # all blocks together have as many rows
   right 3 $sub -pc_type redundant -redundant_pc_type lu -redundant_pc_factor_mat_solver_type cudss
   right 3 $sub -pc_type telescope -pc_telescope_reduction_factor 3 -telescope_pc_type lu -telescope_pc_factor_mat_solver_type cudss
   right 2 $sub -pc_type gamg -pc_gamg_coarse_eq_limit 60 -mg_coarse_sub_pc_type lu -mg_coarse_sub_pc_factor_mat_solver_type cudss

@@ -170,7 +170,7 @@ static PetscErrorCode BlockDiagonal(const Mat_GPUCSRFactor *f, PetscInt rows, co
 static PetscErrorCode Symbolic(Mat A, const Mat_GPUCSRFactor *f, IS row, IS col, Mat *F)
 {
   PetscFunctionBegin;
-  PetscCall(MatGetFactor(A, MATSOLVERGPUCSR, f->type, F));
+  PetscCall(MatGPUCSRFactorCreate_Private(A, f->type, f->direct, F)); /* cuDSS factors no block, so not all of them */
   switch (f->type) {
   case MAT_FACTOR_LU:
     PetscCall(MatLUFactorSymbolic(*F, A, row, col, &f->info));

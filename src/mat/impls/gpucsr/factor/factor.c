@@ -622,15 +622,13 @@ static PetscErrorCode Options(Mat A, Mat_GPUCSRFactor *f)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatGetFactor_SeqAIJGPUCSR(Mat A, MatFactorType type, Mat *B)
+/* direct: why PETSc's factorization was taken, not cuDSS'; it may be empty */
+PetscErrorCode MatGPUCSRFactorCreate_Private(Mat A, MatFactorType type, const char direct[], Mat *B)
 {
   Mat_GPUCSRFactor *f;
   PetscContainer    c;
-  char              direct[512];
 
   PetscFunctionBegin;
-  PetscCall(MatGPUCSRFactorCuDSS_Private(A, type, B, direct, sizeof(direct)));
-  if (*B) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGetFactor(A, MATSOLVERPETSC, type, B));
   if (!*B) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscNew(&f));
@@ -647,6 +645,16 @@ static PetscErrorCode MatGetFactor_SeqAIJGPUCSR(Mat A, MatFactorType type, Mat *
   PetscCall(PetscFree((*B)->solvertype));
   PetscCall(PetscStrallocpy(MATSOLVERGPUCSR, &(*B)->solvertype));
   PetscCall(PetscObjectComposeFunction((PetscObject)*B, "MatFactorGetSolverType_C", MatFactorGetSolverType_GPUCSR));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatGetFactor_SeqAIJGPUCSR(Mat A, MatFactorType type, Mat *B)
+{
+  char direct[512];
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRFactorCuDSS_Private(A, type, B, direct, sizeof(direct)));
+  if (!*B) PetscCall(MatGPUCSRFactorCreate_Private(A, type, direct, B));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -89,6 +89,7 @@ static inline const char *MatGPUCSRFactorKernel(const Mat_GPUCSRFactor *f)
   return f->chosen == GPUCSR_METHOD_INVERSES ? "inverses" : GPUCSRSolveMethods[f->chosen];
 }
 
+GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorCreate_Private(Mat, MatFactorType, const char direct[], Mat *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorGet_Private(Mat, Mat_GPUCSRFactor **);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorHost_Private(Mat, Mat_GPUCSRFactor *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorLeave_Private(Mat, Mat_GPUCSRFactor *, PetscErrorCode, const char[]);
