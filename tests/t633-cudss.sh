@@ -63,10 +63,10 @@ if [ "$BACKEND" = cuda ]; then exit $failed; fi
   right 1 -what memory $mine
   # An option makes it the default for large matrices
   says 'cuDSS 1.0.0' 1 -what ksp -mat_gpucsr_cudss_least 100 -ksp_view
-  says 'not by cuDSS, because it has less than 200 rows (-mat_gpucsr_cudss_least)' 1 -what ksp -mat_gpucsr_cudss_least 200 -ksp_view
+  says 'not by cuDSS, because it has fewer than 200 rows (-mat_gpucsr_cudss_least)' 1 -what ksp -mat_gpucsr_cudss_least 200 -ksp_view
   says 'not by cuDSS, because -mat_gpucsr_solve_kernel asks for solves with its triangles' 1 -what ksp -mat_gpucsr_cudss_least 100 -mat_gpucsr_solve_kernel ranges -ksp_view
   says 'factor LU of 144 rows by cudss, because the matrix has 100 rows or more (-mat_gpucsr_cudss_least): 1 time' 1 -what ksp -mat_gpucsr_cudss_least 100 -mat_gpucsr_report
-  says 'factor LU of 144 rows by PETSc on the host, because it has less than 20000 rows' 1 -what ksp -mat_gpucsr_cudss_least 20000 -mat_gpucsr_report
+  says 'factor LU of 144 rows by PETSc on the host, because it has fewer than 20000 rows' 1 -what ksp -mat_gpucsr_cudss_least 20000 -mat_gpucsr_report
   says 'type: seqaij' 1 -what ksp -mat_gpucsr_cudss_least 100 -pc_factor_mat_solver_type petsc -ksp_view
   # Around a factor: a Krylov method that looks at b - A x mends what is wrong, without a warning
   FAKE_CUDSS_WRONG=1e-3 right 1 -what ksp $mine -ksp_type fgmres -ksp_rtol 1e-13

@@ -79,7 +79,7 @@ static PetscErrorCode Parts(PetscInt n, const Mat F[], Mat_GPUCSRFactor *f[], Pe
     PetscCall(OursOf(F[k], &f[k]));
     if (f[k]) PetscCall(MatGPUCSRFactorTakeBack_Private(F[k], f[k], &later));
     if (!later) PetscCall(PetscSNPrintf(why, len, "the factor of block %" PetscInt_FMT " is not one of the device", k));
-    else if (f[k]->type != f[0]->type || memcmp(&f[k]->info, &f[0]->info, sizeof(f[0]->info)) || f[k]->method != f[0]->method || f[k]->sweeps != f[0]->sweeps) PetscCall(PetscStrncpy(why, "the factors of blocks are not of one kind", len));
+    else if (f[k]->type != f[0]->type || memcmp(&f[k]->info, &f[0]->info, sizeof(f[0]->info)) || f[k]->method != f[0]->method) PetscCall(PetscStrncpy(why, "the factors of blocks are not of one kind", len));
     else {
       PetscCall(MatSeqAIJGetCSRAndMemType(f[k]->A, &i, NULL, NULL, NULL));
       all += f[k]->A->rmap->n;

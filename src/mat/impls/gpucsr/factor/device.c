@@ -149,7 +149,7 @@ static double InversesTime(const Mat_GPUCSRFactor *f)
   int largest = 0;
 
   for (int k = 0; k < f->nblocks; k++) largest = PetscMax(largest, f->begin[k + 1] - f->begin[k]);
-  return f->nblocks && largest <= GPUCSR_INVERSE_ROWS && !f->sweeps ? GPUCSRInversesTime(f->dev, f->nblocks, f->begin) : PETSC_MAX_REAL;
+  return f->nblocks && largest <= GPUCSR_INVERSE_ROWS ? GPUCSRInversesTime(f->dev, f->nblocks, f->begin) : PETSC_MAX_REAL;
 }
 
 /* Chooses the kernel of the solves and its ranges of rows: the user's choice, or the fastest by prediction */
@@ -167,14 +167,14 @@ static PetscErrorCode Choose(Mat_GPUCSRFactor *f, const GPUCSRTriangle T[2], int
     if (t[m] < t[best]) best = m;
   }
   host      = tuned->host_solve + tuned->host_solve_entry * (double)(T[0].nnz + T[1].nnz) + tuned->host_solve_row * T[0].n;
-  f->chosen = f->sweeps ? GPUCSR_SOLVE_SYNCFREE : f->method >= 0 ? f->method : best;
+  f->chosen = f->method >= 0 ? f->method : best;
   for (int k = 0; k < 2; k++) rows[k] = f->chosen == GPUCSR_SOLVE_RANGES ? GPUCSRRangeRows(T[k].n, ranges[k]) : T[k].n;
   if (f->method == GPUCSR_METHOD_INVERSES ? inverses < PETSC_MAX_REAL : f->method == GPUCSR_METHOD_AUTO && inverses < t[best]) {
     f->chosen = GPUCSR_METHOD_INVERSES;
     PetscCall(PetscSNPrintf(f->why, sizeof(f->why), "%s, of %d blocks", f->method == GPUCSR_METHOD_AUTO ? "predicted to be fastest" : "asked for", f->nblocks));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  if (f->method == GPUCSR_METHOD_AUTO && !f->sweeps && f->dev->ops->kernels && host < t[f->chosen] / tuned->host_solve_margin) f->chosen = GPUCSR_METHOD_HOST;
+  if (f->method == GPUCSR_METHOD_AUTO && f->dev->ops->kernels && host < t[f->chosen] / tuned->host_solve_margin) f->chosen = GPUCSR_METHOD_HOST;
   PetscCall(PetscSNPrintf(f->why, sizeof(f->why), "%s, of %d and %d levels, %.0f rows each in the mean",
                           f->method >= 0                        ? "asked for"
                           : f->method == GPUCSR_METHOD_INVERSES ? "as inverses, which were asked for, are for several blocks of at most 64 rows: predicted to be fastest"
@@ -464,7 +464,6 @@ static PetscErrorCode LaunchSolve(Mat_GPUCSRFactor *f, GPUCSRSolveKind kind, con
   }
   for (int k = 0; k < n && f->recorded && !f->inverses.n; k++) PetscCall((*ops->reset)(w[k].T, w[k].T->turn, s)); /* a graph may have run since the last solve */
   if (f->inverses.n) PetscCall((*ops->multiply)(&f->inverses, f->from, f->to, b, x, s));
-  else if (f->sweeps) PetscCall((*ops->jacobi)(f->dev, f->sweeps, w, n, b, x, s));
   else PetscCall((*ops->solve)(f->dev, (GPUCSRSolveMethod)f->chosen, w, n, b, x, (volatile int *)f->trouble, s));
   if (e) PetscCall((*ops->collect)(e->n, e->ptr, e->index, e->x, out, s));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -592,8 +591,7 @@ PetscErrorCode MatGPUCSRFactorView_Private(Mat F, Mat_GPUCSRFactor *f, PetscView
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(PetscViewerASCIIPrintf(viewer, "values: %s%s%s\n", f->numeric ? "factored by PETSc on the host" : "factored on the device", f->direct[0] ? ", not by cuDSS, because " : "", f->direct));
-  if (f->sweeps) PetscCall(PetscViewerASCIIPrintf(viewer, "solves: %s, %d Jacobi sweeps of each triangle\n", f->dev->ops->name, f->sweeps));
-  else PetscCall(PetscViewerASCIIPrintf(viewer, "solves: %s, kernel %s, %s\n", f->dev->ops->name, MatGPUCSRFactorKernel(f), f->why));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "solves: %s, kernel %s, %s\n", f->dev->ops->name, MatGPUCSRFactorKernel(f), f->why));
   if (f->inverses.n) PetscCall(PetscViewerASCIIPrintf(viewer, "inverses: %d rows, blocks of at most %d, %.0f bytes\n", f->inverses.n, f->inverses.largest, 8.0 * (double)f->inverses.stored));
   else PetscCall(PetscViewerASCIIPrintf(viewer, "triangles: %d rows, %g and %g nonzeros, %.0f bytes\n", T[0].n, (double)T[0].nnz, (double)T[1].nnz, GPUCSRTriangleBytes(&T[0]) + GPUCSRTriangleBytes(&T[1])));
   PetscCall(

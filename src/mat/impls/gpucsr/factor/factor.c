@@ -69,7 +69,7 @@ static PetscErrorCode Decide(Mat A, Mat_GPUCSRFactor *f)
       PetscCall(GPUCSRDeviceOpen("cuda", &f->dev, f->whynot, sizeof(f->whynot)));
       PetscCheck(f->dev || backend != MAT_GPUCSR_BACKEND_CUDA, PETSC_COMM_SELF, PETSC_ERR_GPU, "-mat_gpucsr_backend cuda is not possible here: %s; auto would solve on the host", f->whynot);
     } else PetscCall(PetscStrncpy(f->whynot, "backend host", sizeof(f->whynot)));
-    if (!f->dev && (f->method >= 0 || f->method == GPUCSR_METHOD_INVERSES || f->sweeps)) PetscCall(GPUCSRDeviceOpen("host", &f->dev, unused, sizeof(unused)));
+    if (!f->dev && (f->method >= 0 || f->method == GPUCSR_METHOD_INVERSES)) PetscCall(GPUCSRDeviceOpen("host", &f->dev, unused, sizeof(unused)));
     PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, NULL, NULL, NULL));
     if (f->dev && (!A->rmap->n || A->rmap->n != A->cmap->n || A->rmap->n >= 1 << 28 || i[A->rmap->n] > INT32_MAX - 1024)) {
       f->dev = NULL;
@@ -602,23 +602,18 @@ static PetscErrorCode MatFactorGetSolverType_GPUCSR(Mat F, MatSolverType *type)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Reads -mat_gpucsr_solve and its companions, with the prefix of the factored matrix */
+/* Reads -mat_gpucsr_solve_kernel, with the prefix of the factored matrix */
 static PetscErrorCode Options(Mat A, Mat_GPUCSRFactor *f)
 {
-  static const char *const solves[]  = {"exact", "jacobi"};
   static const char *const kernels[] = {"auto", "host", "inverses", "ranges", "syncfree"};
   static const int         methods[] = {GPUCSR_METHOD_AUTO, GPUCSR_METHOD_HOST, GPUCSR_METHOD_INVERSES, GPUCSR_SOLVE_RANGES, GPUCSR_SOLVE_SYNCFREE};
-  PetscInt                 solve = 0, kernel = 0, sweeps = 5;
+  PetscInt                 kernel    = 0;
 
   PetscFunctionBegin;
   PetscObjectOptionsBegin((PetscObject)A);
-  PetscCall(PetscOptionsEList("-mat_gpucsr_solve", "Triangular solves: exact, or a few Jacobi sweeps of each triangle", "MATSOLVERGPUCSR", solves, 2, solves[0], &solve, NULL));
-  PetscCall(PetscOptionsInt("-mat_gpucsr_solve_sweeps", "Jacobi sweeps of each triangle", "MATSOLVERGPUCSR", sweeps, &sweeps, NULL));
   PetscCall(PetscOptionsEList("-mat_gpucsr_solve_kernel", "Kernel of triangular solves", "MATSOLVERGPUCSR", kernels, PETSC_STATIC_ARRAY_LENGTH(kernels), kernels[0], &kernel, NULL));
   PetscOptionsEnd();
-  PetscCheck(sweeps >= 1 && sweeps <= 1000, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-mat_gpucsr_solve_sweeps %" PetscInt_FMT ": must be from 1 to 1000", sweeps);
   f->method = methods[kernel];
-  f->sweeps = solve ? (int)sweeps : 0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -663,9 +658,7 @@ static PetscErrorCode MatGetFactor_SeqAIJGPUCSR(Mat A, MatFactorType type, Mat *
 
   Options Database Keys:
 + -pc_factor_mat_solver_type gpucsr             - the default for such matrices; petsc: PETSc's factors, on the host
-. -mat_gpucsr_solve (exact|jacobi)              - exact, or approximate by Jacobi sweeps of each triangle
-. -mat_gpucsr_solve_sweeps n                    - number of Jacobi sweeps (5)
-- -mat_gpucsr_solve_kernel (auto|host|inverses|ranges|syncfree) - kernel of exact solves; host: PETSc's
+- -mat_gpucsr_solve_kernel (auto|host|inverses|ranges|syncfree) - kernel of solves; host: PETSc's
 
   Level: beginner
 

@@ -69,7 +69,7 @@ typedef struct {
   PetscBool        later;              /* deferred: computed when needed, or in a batch (batch.c) */
   PetscBool        ondevice;           /* the device solves */
   PetscBool        positive;           /* no negative number in the diagonal */
-  int              method, sweeps;     /* as requested; sweeps 0: exact */
+  int              method;             /* as requested */
   int              chosen;
   PetscBool        recorded;                           /* a graph contains a solve; each of its runs writes the results by place to the first x of each triangle */
   double           seconds[GPUCSR_PARTS];              /* of the last set-up; 0: no such part */

@@ -513,11 +513,9 @@ static PetscErrorCode Create(Mat A, MatFactorType type, const char why[], Mat *B
 /* For solver type gpucsr: *B stays NULL, and why says the reason, if PETSc's factor is the better or the only one */
 PetscErrorCode MatGPUCSRFactorCuDSS_Private(Mat A, MatFactorType type, Mat *B, char why[], size_t len)
 {
-  static const char *const triangles[] = {"-mat_gpucsr_solve", "-mat_gpucsr_solve_kernel", "-mat_gpucsr_solve_sweeps"};
-  const char              *prefix      = ((PetscObject)A)->prefix;
-  PetscReal                least       = 0;
-  PetscBool                set;
-  char                     text[320];
+  PetscReal least = 0;
+  PetscBool set;
+  char      text[320];
 
   PetscFunctionBegin;
   *B     = NULL;
@@ -527,11 +525,9 @@ PetscErrorCode MatGPUCSRFactorCuDSS_Private(Mat A, MatFactorType type, Mat *B, c
   PetscCall(PetscOptionsReal("-mat_gpucsr_cudss_least", "Rows from which on cuDSS factors", "MATSOLVERCUDSS", least, &least, &set));
   PetscOptionsEnd();
   if (!set) PetscFunctionReturn(PETSC_SUCCESS); /* nothing asks for cuDSS */
-  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(triangles) && !why[0]; k++) {
-    PetscCall(PetscOptionsHasName(((PetscObject)A)->options, prefix, triangles[k], &set));
-    if (set) PetscCall(PetscSNPrintf(why, len, "%s asks for solves with its triangles", triangles[k]));
-  }
-  if (!why[0] && !((PetscReal)A->rmap->n >= least)) PetscCall(PetscSNPrintf(why, len, "it has less than %.0f rows (-mat_gpucsr_cudss_least)", (double)least));
+  PetscCall(PetscOptionsHasName(((PetscObject)A)->options, ((PetscObject)A)->prefix, "-mat_gpucsr_solve_kernel", &set));
+  if (set) PetscCall(PetscStrncpy(why, "-mat_gpucsr_solve_kernel asks for solves with its triangles", len));
+  if (!why[0] && !((PetscReal)A->rmap->n >= least)) PetscCall(PetscSNPrintf(why, len, "it has fewer than %.0f rows (-mat_gpucsr_cudss_least)", (double)least));
   if (!why[0]) PetscCall(Able(A, why, len));
   if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscSNPrintf(text, sizeof(text), "the matrix has %.0f rows or more (-mat_gpucsr_cudss_least)", (double)least));
