@@ -268,73 +268,35 @@ PetscErrorCode MatGPUCSRFactorValues_Private(Mat_GPUCSRFactor *f, const double *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The parts of A that a numeric factorization needs if the factor has another pattern */
-typedef struct {
-  int    *i, *j, *row, *column;
-  double *a;
-} Source;
-
-static PetscErrorCode SourceDestroy(GPUCSRDevice dev, int n, int64_t nnz, Source *s)
-{
-  PetscFunctionBegin;
-  PetscCall(FreeInts(dev, n + 1, &s->i));
-  PetscCall(FreeInts(dev, (int)nnz, &s->j));
-  PetscCall(FreeInts(dev, n, &s->row));
-  PetscCall(FreeInts(dev, n, &s->column));
-  PetscCall(GPUCSRFree(dev, sizeof(double) * (size_t)nnz, (void **)&s->a));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode SourceSend(Mat_GPUCSRFactor *f, int n, int64_t nnz, const PetscInt *i, const PetscInt *j, const PetscScalar *a, IS inverse, Source *s)
-{
-  GPUCSRDevice    dev = f->dev;
-  const PetscInt *index;
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRMalloc(dev, sizeof(int) * (size_t)(n + 1), "the matrix to be factored", (void **)&s->i));
-  PetscCall(GPUCSRMalloc(dev, sizeof(int) * (size_t)nnz, "the matrix to be factored", (void **)&s->j));
-  PetscCall(GPUCSRMalloc(dev, sizeof(double) * (size_t)nnz, "the matrix to be factored", (void **)&s->a));
-  PetscCall(GPUCSRUpload(dev, s->i, GPUCSR_INT32, i, GPUCSR_PETSCINT, (size_t)n + 1, PETSC_FALSE, dev->stream, NULL));
-  PetscCall(GPUCSRUpload(dev, s->j, GPUCSR_INT32, j, GPUCSR_PETSCINT, (size_t)nnz, PETSC_FALSE, dev->stream, NULL));
-  PetscCall(GPUCSRUpload(dev, s->a, GPUCSR_DOUBLE, a, GPUCSR_DOUBLE, (size_t)nnz, PETSC_FALSE, dev->stream, NULL));
-  if (inverse) {
-    PetscCall(GPUCSRMalloc(dev, sizeof(int) * (size_t)n, "an ordering", (void **)&s->row));
-    PetscCall(GPUCSRMalloc(dev, sizeof(int) * (size_t)n, "an ordering", (void **)&s->column));
-    PetscCall(ISGetIndices(f->row, &index));
-    PetscCall(GPUCSRUpload(dev, s->row, GPUCSR_INT32, index, GPUCSR_PETSCINT, (size_t)n, PETSC_FALSE, dev->stream, NULL));
-    PetscCall(ISRestoreIndices(f->row, &index));
-    PetscCall(ISGetIndices(inverse, &index));
-    PetscCall(GPUCSRUpload(dev, s->column, GPUCSR_INT32, index, GPUCSR_PETSCINT, (size_t)n, PETSC_FALSE, dev->stream, NULL));
-    PetscCall(ISRestoreIndices(inverse, &index));
-  }
-  PetscCall((*GPUCSRTriangleOpsGet(dev)->scatter)(s->i, s->j, s->a, s->row, s->column, &f->pair[0].M, dev->stream));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Copies the values of A into the pattern of the factor */
 static PetscErrorCode Load(Mat_GPUCSRFactor *f, Mat A)
 {
   GPUCSRDevice    dev     = f->dev;
-  Source          s       = {NULL, NULL, NULL, NULL, NULL};
+  const int       n       = (int)A->rmap->n;
   IS              inverse = NULL;
-  const PetscInt *i, *j;
+  int            *row = NULL, *column = NULL;
+  GPUCSRStorage  *csr;
+  const PetscInt *i;
   PetscScalar    *a;
-  const int       n = (int)A->rmap->n;
-  int64_t         nnz;
-  PetscErrorCode  ierr;
+  PetscErrorCode  ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
-  PetscCall(MatGPUCSRFetch_Private(A));
-  PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, &j, &a, NULL));
-  nnz = i[n];
   if (f->own) {
-    PetscCall(GPUCSRUpload(dev, f->pair[0].M.a, GPUCSR_DOUBLE, a, GPUCSR_DOUBLE, (size_t)nnz, PETSC_FALSE, dev->stream, NULL));
+    PetscCall(MatGPUCSRFetch_Private(A));
+    PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, NULL, &a, NULL));
+    PetscCall(GPUCSRUpload(dev, f->pair[0].M.a, GPUCSR_DOUBLE, a, GPUCSR_DOUBLE, (size_t)i[n], PETSC_FALSE, dev->stream, NULL));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  if (!f->natural) PetscCall(ISInvertPermutation(f->col, PETSC_DECIDE, &inverse));
-  ierr = SourceSend(f, n, nnz, i, j, a, inverse, &s);
-  PetscCall(ISDestroy(&inverse));
-  PetscCall(SourceDestroy(dev, n, nnz, &s));
+  PetscCall(MatGPUCSRMirror_Private(A, dev, PETSC_TRUE, &csr));
+  if (!f->natural) {
+    PetscCall(ISInvertPermutation(f->col, PETSC_DECIDE, &inverse));
+    ierr = SendIS(dev, n, f->row, &row);
+    if (!ierr) ierr = SendIS(dev, n, inverse, &column);
+    PetscCall(ISDestroy(&inverse));
+  }
+  if (!ierr) ierr = (*GPUCSRTriangleOpsGet(dev)->scatter)((const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, (const double *)csr->array[CSR_VAL].data, row, column, &f->pair[0].M, dev->stream);
+  PetscCall(FreeInts(dev, n, &row));
+  PetscCall(FreeInts(dev, n, &column));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -521,15 +483,11 @@ PetscErrorCode MatGPUCSRFactorSolve_Private(Mat F, Mat_GPUCSRFactor *f, GPUCSRSo
 /* The device of solves with F; NULL: PETSc solves, or F is another type's factor */
 PetscErrorCode MatGPUCSRFactorDevice_Private(Mat F, GPUCSRDevice *dev)
 {
-  PetscContainer    c = NULL;
   Mat_GPUCSRFactor *f;
 
   PetscFunctionBegin;
-  *dev = NULL;
-  if (F) PetscCall(PetscObjectQuery((PetscObject)F, MATGPUCSRFACTOR, (PetscObject *)&c));
-  if (!c) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscContainerGetPointer(c, (void **)&f));
-  if (f->ondevice) *dev = f->dev;
+  PetscCall(MatGPUCSRFactorFind_Private(F, &f));
+  *dev = f && f->ondevice ? f->dev : NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
