@@ -1,7 +1,7 @@
 /*
   Random programs with factors of solver type cudss, run by t634-cudss-random.sh with tests/fake/cudss.c: kinds of matrices and of factors, new values, new patterns, other matrices in the place of the
   first, several factors, solves of each sort, and failures of the library. The truth is a dense array here. A solution has the backward error of a stable solver for the values that were
-  factored, or it is Inf and the factor says so. PETSc's LU of the same matrix fails or solves as well.
+  factored, or it is Inf and the factor says so. 
 */
 #include "testing.h"
 #include <stdlib.h>
@@ -327,7 +327,7 @@ static PetscErrorCode SolveAny(const World *w)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A bad matrix in the place of a good one: neither PETSc nor cuDSS gives a solution. Afterwards the good one is factored again */
+/* A bad matrix takes the place of a good one and must fail. The good one is factored again afterwards */
 static PetscErrorCode Bad(World *w)
 {
   const PetscInt n = w->n, r = Draw(n), what = Draw(4);
@@ -340,9 +340,9 @@ static PetscErrorCode Bad(World *w)
   PetscCall(PetscArraycpy(bad.v, w->v, n * n));
   PetscCall(PetscArraycpy(bad.is, w->is, n * n));
   for (PetscInt c = 0; c < n; c++) {
-    if (what == 0) bad.is[r * n + c] = 0;                                                    /* a row without entries */
-    if (what == 1) bad.v[r * n + c] = 0;                                                     /* a row of zeros, */
-    if (what == 1 && (w->cholesky || w->kind == POSITIVE)) bad.v[c * n + r] = 0;             /* and a column */
+    if (what == 0) bad.is[r * n + c] = 0;                                                           /* a row without entries */
+    if (what == 1) bad.v[r * n + c] = 0;                                                            /* a row of zeros, */
+    if (what == 1 && (w->cholesky || w->kind == POSITIVE)) bad.v[c * n + r] = 0;                    /* and a column */
     if (what >= 2 && bad.is[r * n + c]) bad.v[r * n + c] = what == 2 ? NAN : (PetscScalar)INFINITY; /* numbers that are not finite */
   }
   PetscCall(Build(&bad, PETSC_FALSE, &bad.A));

@@ -187,7 +187,7 @@ static PetscErrorCode CreateBatch(PetscInt n, Mat_GPUCSRFactor *const f[], const
   ierr = BlockDiagonal(f[0], rows, t, &A);
   if (!ierr) ierr = Ordering(n, f, rows, PETSC_FALSE, &row);
   if (!ierr) ierr = Ordering(n, f, rows, PETSC_TRUE, &col);
-  if (!ierr) ierr = MatGPUCSRFactorCreate_Private(A, f[0]->type, f[0]->direct, &t->F); /* cuDSS factors no block, so not all of them */
+  if (!ierr) ierr = MatGPUCSRFactorCreate_Private(A, f[0]->type, f[0]->direct, &t->F); /* never cuDSS, because no block is */
   if (!ierr) ierr = MatGPUCSRFactorSymbolic_Private(t->F, A, row, f[0]->symmetric ? row : col, &f[0]->info);
   if (!ierr) ierr = BeginBatch(n, f, t->F);
   PetscCall(ISDestroy(&row));

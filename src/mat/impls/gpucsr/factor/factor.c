@@ -601,7 +601,7 @@ static PetscErrorCode Options(Mat A, Mat_GPUCSRFactor *f)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* direct: why PETSc's factorization was taken, not cuDSS'; it may be empty */
+/* direct: the reason against cuDSS, or empty */
 PetscErrorCode MatGPUCSRFactorCreate_Private(Mat A, MatFactorType type, const char direct[], Mat *B)
 {
   Mat_GPUCSRFactor *f;
@@ -648,8 +648,8 @@ static PetscErrorCode MatGetFactor_SeqAIJGPUCSR(Mat A, MatFactorType type, Mat *
 
   Notes:
   Factors are those of PETSc's `MATSOLVERPETSC` up to rounding, with its orderings, levels of fill and shifts. ILU and ICC are computed on the GPU. If a pivot needs a shift, or
-  is an error, PETSc's own factorization on the host decides, and its values are copied to the GPU. LU and Cholesky are factored on the host, and solved on the GPU; those of many rows
-  are `MATSOLVERCUDSS`' where cuDSS is found.
+  is an error, PETSc's own factorization on the host decides, and its values are copied to the GPU. LU and Cholesky are factored on the host, and solved on the GPU; -mat_gpucsr_cudss_least
+  passes large ones on to `MATSOLVERCUDSS`.
 
   With ILU(0) and ICC(0) in natural ordering the pattern of the factor is that of the matrix, and no part of the factorization runs on the host. PETSc's factor is computed there when
   an operation needs it (viewing the values, the diagonal or the inertia of the factor); the matrix must not have changed since.

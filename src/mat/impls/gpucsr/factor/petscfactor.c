@@ -85,7 +85,7 @@ static PetscErrorCode FromCholesky(PetscInt n, const PetscInt ui[], const PetscI
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The factor as one matrix, or its pattern alone; c->i NULL: it is not stored in one of these two forms. The caller frees the arrays (PetscFree4) */
+/* The factor as one matrix, or its pattern alone. c->i NULL: the storage is of another form. The caller frees the arrays (PetscFree4) */
 PetscErrorCode MatGPUCSRFactorFromPETSc_Private(Mat F, PetscBool symmetric, PetscBool values, GPUCSRFactorArrays *c)
 {
   const PetscInt *fi, *fj;

@@ -5,8 +5,6 @@
 #include "cudss.h"
 #include <petsctime.h>
 
-static const char *const whens[] = {"auto", "never", "always"};
-
 /* Frees the library's objects of a factor */
 static PetscErrorCode End(Mat_CuDSS *f)
 {
@@ -25,7 +23,7 @@ static PetscErrorCode End(Mat_CuDSS *f)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Frees all that a factor has on its device */
+/* Frees a factor's memory on the device */
 static PetscErrorCode Release(void *factor)
 {
   Mat_CuDSS   *f   = (Mat_CuDSS *)factor;
@@ -99,15 +97,15 @@ static PetscErrorCode Begin(Mat_CuDSS *f, void *handle)
 {
   const CuDSSRequest *r = &f->request;
   const struct {
-    int         which, value; /* -1: not set */
+    int         which, value; /* -1: the library's choice */
     const char *what;
   } settings[] = {
-    {CUDSS_REORDERING,    (int)r->reordering,        "-mat_gpucsr_cudss_reordering"   },
-    {CUDSS_MATCHING,      (int)r->matching,          "-mat_gpucsr_cudss_matching"     },
-    {CUDSS_PIVOTING,      (int)r->pivoting,          "-mat_gpucsr_cudss_pivoting"     },
-    {CUDSS_DETERMINISTIC, r->deterministic ? 1 : -1, "-mat_gpucsr_cudss_deterministic"},
-    {CUDSS_HYBRID,        f->hybrid ? 1 : -1,        "-mat_gpucsr_cudss_hybrid"       },
-    {CUDSS_THREADS,       f->dev->threads,           "a number of host threads"       }
+    {CUDSS_REORDERING,    r->reordering ? (int)r->reordering : -1, "-mat_gpucsr_cudss_reordering"   },
+    {CUDSS_MATCHING,      (int)r->matching - 1,                    "-mat_gpucsr_cudss_matching"     },
+    {CUDSS_PIVOTING,      r->pivoting ? (int)r->pivoting : -1,     "-mat_gpucsr_cudss_pivoting"     },
+    {CUDSS_DETERMINISTIC, r->deterministic ? 1 : -1,               "-mat_gpucsr_cudss_deterministic"},
+    {CUDSS_HYBRID,        f->hybrid ? 1 : -1,                      "-mat_gpucsr_cudss_hybrid"       },
+    {CUDSS_THREADS,       f->dev->threads,                         "a number of host threads"       }
   };
 
   PetscFunctionBegin;
@@ -121,7 +119,7 @@ static PetscErrorCode Begin(Mat_CuDSS *f, void *handle)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Bytes that the library may take */
+/* Bytes for the library */
 static PetscErrorCode Room(GPUCSRDevice dev, int64_t *room)
 {
   size_t left, total;
@@ -133,7 +131,7 @@ static PetscErrorCode Room(GPUCSRDevice dev, int64_t *room)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A phase of a factorization, of which the analysis reads the shape of right-hand sides: one column. info: 0, or the pivot that ended it */
+/* One phase of a factorization. The analysis reads the shape of right-hand sides: one column. info: the pivot that ended the phase; 0: none */
 static PetscErrorCode Phase(Mat_CuDSS *f, int phase, const char what[], int *info)
 {
   GPUCSRDevice dev     = f->dev;
@@ -191,11 +189,11 @@ static PetscErrorCode Analyze(Mat_CuDSS *f)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A pivot that is not positive asks for L D L^T, or for L U where a symmetric matrix was only said to be one */
+/* A pivot that is not positive asks for L D L^T, and for L U in a factor of PCLU */
 static PetscErrorCode Factor(Mat_CuDSS *f)
 {
   const PetscBool again    = f->factored;
-  const int       phase    = again && f->request.reordering != 1 && f->request.reordering != 2 ? CUDSS_REFACTORIZATION : CUDSS_FACTORIZATION; /* those two orderings choose pivots of the whole matrix: anew each time */
+  const int       phase    = again && f->request.reordering != 1 && f->request.reordering != 2 ? CUDSS_REFACTORIZATION : CUDSS_FACTORIZATION; /* these two orderings choose pivots of the whole matrix each time */
   int32_t         pairs[2] = {0, 0}, perturbed = 0;
   int             info;
   void           *handle;
@@ -224,7 +222,7 @@ static PetscErrorCode Factor(Mat_CuDSS *f)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Factors the copied values once more, with an analysis of them: the matching and the scaling of the last one may be of values that are gone */
+/* Analyzes and factors the copied values: the last analysis may have the matching and the scaling of older values */
 PetscErrorCode MatCuDSSAgain_Private(Mat_CuDSS *f)
 {
   PetscFunctionBegin;
@@ -262,7 +260,7 @@ static PetscErrorCode Symbolic(Mat_CuDSS *f, Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* good: no pivot was replaced in vain. LU takes MAT_SPD for a hint alone: PETSc keeps it in some changes that make a matrix unsymmetric */
+/* good: no pivot was replaced in vain. MAT_SPD is only a hint for LU: PETSc keeps the option when MatZeroRows() makes a matrix unsymmetric */
 static PetscErrorCode Numeric(Mat_CuDSS *f, Mat A, PetscBool *good)
 {
   int kind;
@@ -329,7 +327,7 @@ static PetscErrorCode Make(Mat F, Mat A, const MatFactorInfo *info, PetscBool nu
   if (attempt.error || !good) f->factored = PETSC_FALSE;
   if (attempt.error) {
     f->analyzed = PETSC_FALSE;
-    if (attempt.error == PETSC_ERR_FP && !numeric) PetscFunctionReturn(PETSC_SUCCESS); /* only the values are bad: those of the factorization matter */
+    if (attempt.error == PETSC_ERR_FP && !numeric) PetscFunctionReturn(PETSC_SUCCESS); /* the factorization may have finite values */
     PetscCall(MatCuDSSFailed_Private(F, f, numeric ? "A factorization" : "The analysis", &attempt, &error));
     PetscCheck(!A->erroriffailure, PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
   } else if (!good) {
@@ -403,20 +401,17 @@ static PetscErrorCode MatFactorGetSolverType_CuDSS(Mat F, MatSolverType *type)
 
 static PetscErrorCode MatView_CuDSS(Mat F, PetscViewer viewer)
 {
-  const Mat_CuDSS  *f = (const Mat_CuDSS *)F->data;
-  PetscBool         ascii;
-  PetscViewerFormat format;
+  static const char *const kinds[] = {"L U", "L D L^T", NULL, "L L^T"};
+  const Mat_CuDSS         *f       = (const Mat_CuDSS *)F->data;
+  PetscBool                ascii;
+  PetscViewerFormat        format;
 
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
   PetscCall(PetscViewerGetFormat(viewer, &format));
   if (!ascii || (format != PETSC_VIEWER_ASCII_INFO && format != PETSC_VIEWER_ASCII_INFO_DETAIL)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscViewerASCIIPrintf(viewer, "%s on %s device %d, because %s\n", CuDSSName(), f->dev->ops->name, f->dev->id, f->why));
-  PetscCall(PetscViewerASCIIPrintf(viewer, "factors: %s, %.0f nonzeros, %.0f bytes on the device%s\n",
-                                   f->kind == CUDSS_POSITIVE    ? "L L^T"
-                                   : f->kind == CUDSS_SYMMETRIC ? "L D L^T"
-                                                                : "L U",
-                                   (double)f->entries, f->bytes, f->hybrid ? ", most in host memory" : ""));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "factors: %s, %.0f nonzeros, %.0f bytes on the device%s\n", kinds[f->kind], (double)f->entries, f->bytes, f->hybrid ? ", most in host memory" : ""));
   if (f->perturbed) PetscCall(PetscViewerASCIIPrintf(viewer, "pivots replaced: %d\n", f->perturbed));
   PetscCall(PetscViewerASCIIPrintf(viewer, "set-up, ms: analysis %.2f, factorization %.2f, last of new values %.2f\n", 1e3 * f->seconds[0], 1e3 * f->seconds[1], 1e3 * f->seconds[2]));
   PetscCall(PetscViewerASCIIPrintf(viewer, "solves: %" PetscInt_FMT ", steps of refinement %" PetscInt_FMT ", largest backward error of those checked %.1e\n", f->solves, f->steps, f->worst));
@@ -429,47 +424,46 @@ static PetscErrorCode Options(Mat A, CuDSSRequest *r)
   static const char *const reorderings[] = {"auto", "btf_colamd", "colamd", "amd", "nested_dissection", "natural"};
   static const char *const matchings[]   = {"auto", "none", "count", "smallest", "smallest_alternative", "sum", "product"};
   static const char *const pivotings[]   = {"auto", "none", "column", "row", "diagonal", "block", "bunch_kaufman"};
-  PetscInt                 reordering = 0, matching = 0, pivoting = 0, hybrid = 0, check = 0;
+  static const char *const whens[]       = {"auto", "never", "always"}; /* CuDSSWhen */
 
   PetscFunctionBegin;
-  r->refine = 2;
-  r->error  = 1e-10;
+  *r = (CuDSSRequest){.refine = 2, .error = 1e-10};
   PetscObjectOptionsBegin((PetscObject)A);
-  PetscCall(PetscOptionsEList("-mat_gpucsr_cudss_reordering", "Ordering of the unknowns", "MATSOLVERCUDSS", reorderings, 6, reorderings[0], &reordering, NULL));
-  PetscCall(PetscOptionsEList("-mat_gpucsr_cudss_matching", "Large entries are brought to the diagonal: which sense", "MATSOLVERCUDSS", matchings, 7, matchings[0], &matching, NULL));
-  PetscCall(PetscOptionsEList("-mat_gpucsr_cudss_pivoting", "Search for pivots", "MATSOLVERCUDSS", pivotings, 7, pivotings[0], &pivoting, NULL));
-  PetscCall(PetscOptionsEList("-mat_gpucsr_cudss_hybrid", "Keep factors in host memory", "MATSOLVERCUDSS", whens, 3, whens[0], &hybrid, NULL));
+  PetscCall(PetscOptionsEList("-mat_gpucsr_cudss_reordering", "Ordering of the unknowns", "MATSOLVERCUDSS", reorderings, 6, reorderings[0], &r->reordering, NULL));
+  PetscCall(PetscOptionsEList("-mat_gpucsr_cudss_matching", "Large entries are brought to the diagonal: which sense", "MATSOLVERCUDSS", matchings, 7, matchings[0], &r->matching, NULL));
+  PetscCall(PetscOptionsEList("-mat_gpucsr_cudss_pivoting", "Search for pivots", "MATSOLVERCUDSS", pivotings, 7, pivotings[0], &r->pivoting, NULL));
+  PetscCall(PetscOptionsEList("-mat_gpucsr_cudss_hybrid", "Keep factors in host memory", "MATSOLVERCUDSS", whens, 3, whens[0], &r->hybrid, NULL));
   PetscCall(PetscOptionsBool("-mat_gpucsr_cudss_deterministic", "The same bits in every run", "MATSOLVERCUDSS", r->deterministic, &r->deterministic, NULL));
-  PetscCall(PetscOptionsEList("-mat_gpucsr_cudss_check", "Check solutions by their residual", "MATSOLVERCUDSS", whens, 3, whens[0], &check, NULL));
-  PetscCall(PetscOptionsInt("-mat_gpucsr_cudss_refine", "Most steps of iterative refinement", "MATSOLVERCUDSS", r->refine, &r->refine, NULL));
+  PetscCall(PetscOptionsEList("-mat_gpucsr_cudss_check", "Check solutions by their residual", "MATSOLVERCUDSS", whens, 3, whens[0], &r->check, NULL));
+  PetscCall(PetscOptionsBoundedInt("-mat_gpucsr_cudss_refine", "Most steps of iterative refinement", "MATSOLVERCUDSS", r->refine, &r->refine, NULL, 0));
   PetscCall(PetscOptionsReal("-mat_gpucsr_cudss_error", "Backward error above which a solution is refused", "MATSOLVERCUDSS", r->error, &r->error, NULL));
   PetscOptionsEnd();
-  PetscCheck(r->refine >= 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-mat_gpucsr_cudss_refine %" PetscInt_FMT ": must not be negative", r->refine);
   PetscCheck(r->error > 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-mat_gpucsr_cudss_error %g: must be positive", (double)r->error);
-  r->reordering = reordering ? reordering : -1;
-  r->matching   = matching - 1; /* auto, none, ... are -1, 0, ... */
-  r->pivoting   = pivoting ? pivoting : -1;
-  r->hybrid     = (CuDSSWhen)hybrid;
-  r->check      = (CuDSSWhen)check;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* why stays empty if the matrix is on a GPU */
+static PetscErrorCode OnDevice(Mat A, char why[], size_t len)
+{
+  Mat_SeqGPUCSR *g    = (Mat_SeqGPUCSR *)A->spptr;
+  PetscBool      cuda = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  why[0] = 0;
+  PetscCall(MatGPUCSRDecide_Private(A));
+  if (g->dev) PetscCall(PetscStrcmp(g->dev->ops->name, "cuda", &cuda));
+  if (!g->dev) PetscCall(PetscStrncpy(why, g->whynot, len));
+  else if (!cuda) PetscCall(PetscStrncpy(why, "the matrix is on the host", len));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* why stays empty if cuDSS can factor A */
 static PetscErrorCode Able(Mat A, char why[], size_t len)
 {
-  Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
-  PetscBool      cuda;
-
   PetscFunctionBegin;
-  why[0] = 0;
-  PetscCall(MatGPUCSRDecide_Private(A));
-  if (!g->dev) {
-    PetscCall(PetscStrncpy(why, g->whynot, len));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(PetscStrcmp(g->dev->ops->name, "cuda", &cuda));
-  if (!cuda) PetscCall(PetscStrncpy(why, "the matrix is on the host", len));
-  else if (g->dev->failed[0]) PetscCall(PetscSNPrintf(why, len, "the device has failed: %s", g->dev->failed));
+  PetscCall(OnDevice(A, why, len));
+  if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
+  if (((Mat_SeqGPUCSR *)A->spptr)->dev->failed[0]) PetscCall(PetscSNPrintf(why, len, "the device has failed: %s", ((Mat_SeqGPUCSR *)A->spptr)->dev->failed));
   else if (A->rmap->n != A->cmap->n) PetscCall(PetscStrncpy(why, "the matrix is not square", len));
   else PetscCall(CuDSSOpen(why, len));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -510,11 +504,11 @@ static PetscErrorCode Create(Mat A, MatFactorType type, const char why[], Mat *B
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* For solver type gpucsr: *B stays NULL, and why says the reason, if PETSc's factor is the better or the only one */
+/* For solver type gpucsr: *B stays NULL, and why says the reason, if PETSc's factor is the better or the only one. Without a GPU both stay empty */
 PetscErrorCode MatGPUCSRFactorCuDSS_Private(Mat A, MatFactorType type, Mat *B, char why[], size_t len)
 {
   PetscReal least = 0;
-  PetscBool set;
+  PetscBool asked, triangles;
   char      text[320];
 
   PetscFunctionBegin;
@@ -522,14 +516,16 @@ PetscErrorCode MatGPUCSRFactorCuDSS_Private(Mat A, MatFactorType type, Mat *B, c
   why[0] = 0;
   if (type != MAT_FACTOR_LU && type != MAT_FACTOR_CHOLESKY) PetscFunctionReturn(PETSC_SUCCESS);
   PetscObjectOptionsBegin((PetscObject)A);
-  PetscCall(PetscOptionsReal("-mat_gpucsr_cudss_least", "Rows from which on cuDSS factors", "MATSOLVERCUDSS", least, &least, &set));
+  PetscCall(PetscOptionsReal("-mat_gpucsr_cudss_least", "Rows from which on cuDSS factors", "MATSOLVERCUDSS", least, &least, &asked));
   PetscOptionsEnd();
-  if (!set) PetscFunctionReturn(PETSC_SUCCESS); /* nothing asks for cuDSS */
-  PetscCall(PetscOptionsHasName(((PetscObject)A)->options, ((PetscObject)A)->prefix, "-mat_gpucsr_solve_kernel", &set));
-  if (set) PetscCall(PetscStrncpy(why, "-mat_gpucsr_solve_kernel asks for solves with its triangles", len));
-  if (!why[0] && !((PetscReal)A->rmap->n >= least)) PetscCall(PetscSNPrintf(why, len, "it has fewer than %.0f rows (-mat_gpucsr_cudss_least)", (double)least));
-  if (!why[0]) PetscCall(Able(A, why, len));
-  if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscOptionsHasName(((PetscObject)A)->options, ((PetscObject)A)->prefix, "-mat_gpucsr_solve_kernel", &triangles));
+  if (!asked) {
+    PetscCall(OnDevice(A, text, sizeof(text)));
+    if (!text[0]) PetscCall(PetscStrncpy(why, "neither -pc_factor_mat_solver_type cudss nor -mat_gpucsr_cudss_least is set", len));
+  } else if (triangles) PetscCall(PetscStrncpy(why, "-mat_gpucsr_solve_kernel asks for solves with its triangles", len));
+  else if (!((PetscReal)A->rmap->n >= least)) PetscCall(PetscSNPrintf(why, len, "it has fewer than %.0f rows (-mat_gpucsr_cudss_least)", (double)least));
+  else PetscCall(Able(A, why, len));
+  if (!asked || why[0]) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscSNPrintf(text, sizeof(text), "the matrix has %.0f rows or more (-mat_gpucsr_cudss_least)", (double)least));
   PetscCall(Create(A, type, text, B));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -576,16 +572,15 @@ static PetscErrorCode MatGetFactor_MPIAIJGPUCSR_CuDSS(Mat A, MatFactorType type,
   Level: beginner
 
   Notes:
-  cuDSS 1.x is opened at run time, and never required. Solver type `MATSOLVERGPUCSR` hands matrices of -mat_gpucsr_cudss_least rows or more on to it where it is found.
+  cuDSS 1.x is opened at run time, and never required. Solver type `MATSOLVERGPUCSR` passes matrices of -mat_gpucsr_cudss_least rows or more on to it. Orderings of PETSc are not
+  used.
 
   A matrix known to be positive definite (`MAT_SPD`) is factored as L L^T, by `PCLU` as well; any other Cholesky factor is L D L^T, whose inertia `MatGetInertia()` gives. `MatSolve()`,
   `MatSolveTranspose()` and `MatMatSolve()` run on the GPU, for vectors and dense matrices there or on the host.
 
-  The normwise backward error of each solution, in the maximum norm, is checked. A solution above the bound after refinement is Inf, and `KSPSolve()` with `KSPPREONLY` ends with
-  `KSP_DIVERGED_PC_FAILED`. Failures: `MAT_FACTOR_STRUCT_ZEROPIVOT` for a row without entries, `MAT_FACTOR_NUMERIC_ZEROPIVOT` for a matrix that is singular to working precision,
-  `MAT_FACTOR_OUTMEMORY`, and `MAT_FACTOR_OTHER`.
-
-  With -pc_factor_shift_type cuDSS may replace small pivots, and solutions with such factors are not checked. Orderings of PETSc are not used.
+  The normwise backward error of each solution is checked. A solution above the bound after refinement is Inf, and `KSPSolve()` with `KSPPREONLY` ends with `KSP_DIVERGED_PC_FAILED`. Failures:
+  `MAT_FACTOR_STRUCT_ZEROPIVOT` for a row without entries, `MAT_FACTOR_NUMERIC_ZEROPIVOT` for a matrix that is singular to working precision, `MAT_FACTOR_OUTMEMORY`, and `MAT_FACTOR_OTHER`. With
+  -pc_factor_shift_type cuDSS may replace small pivots; solutions are not checked then.
 
 .seealso: `MATGPUCSR`, `MATSOLVERGPUCSR`, `PCFactorSetMatSolverType()`, `MatGetFactor()`, `MatFactorGetError()`, `PCLU`, `PCCHOLESKY`
 M*/
@@ -596,7 +591,7 @@ PetscErrorCode MatGPUCSRCuDSSRegister_Private(void)
   PetscFunctionBegin;
   for (int k = 0; k < 2; k++) {
     PetscCall(MatSolverTypeRegister(MATSOLVERCUDSS, MATSEQAIJGPUCSR, types[k], MatGetFactor_SeqAIJGPUCSR_CuDSS));
-    /* by the beginning of a type's name, so that it is found by its own name alone, and not before MUMPS */
+    /* by the beginning of the type's name: PETSc finds the solver by name alone, and MUMPS before it */
     PetscCall(MatSolverTypeRegister(MATSOLVERCUDSS, "mpiaijgpu", types[k], MatGetFactor_MPIAIJGPUCSR_CuDSS));
   }
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -16,10 +16,10 @@ typedef enum {
   CUDSS_ALWAYS
 } CuDSSWhen;
 
-/* The user's request */
+/* The user's request, with places in lists of words; 0: auto */
 typedef struct {
-  PetscInt  reordering, matching, pivoting; /* numbers of cuDSS, -1: its own choice */
-  CuDSSWhen hybrid, check;
+  PetscInt  reordering, matching, pivoting;
+  PetscInt  hybrid, check; /* a CuDSSWhen */
   PetscBool deterministic;
   PetscInt  refine; /* most steps of refinement */
   PetscReal error;  /* backward error above which a solution is refused */

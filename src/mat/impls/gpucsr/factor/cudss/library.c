@@ -1,5 +1,5 @@
 /*
-  libcudss.so.1, opened at run time: -mat_gpucsr_cudss_library, else where the loader looks, else where make cudss puts it, beside this library. Each device of the process has one handle.
+  Opens libcudss.so.1 at run time: the file of -mat_gpucsr_cudss_library, the loader's, or the file of make cudss beside this library. Each device of the process has one handle.
 */
 #if !defined(_GNU_SOURCE)
   #define _GNU_SOURCE /* dladdr() */
@@ -94,7 +94,7 @@ static PetscErrorCode Resolve(char why[], size_t len)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Once for each name of the library: a library that was opened stays, because its threads may run */
+/* Tries each name once. An open library stays open: its threads may run */
 PetscErrorCode CuDSSOpen(char why[], size_t len)
 {
   char      file[PETSC_MAX_PATH_LEN] = "";

@@ -1,7 +1,7 @@
 #pragma once
 
 /*
-  The C interface of cuDSS, version 1, as far as it is used here. The library is opened at run time. Numbers of enumerations are those of its public header; t633-cudss.sh compares them where that is found.
+  The functions and numbers of cuDSS, version 1, in use. The library is opened at run time. The numbers of enumerations are from the public header of cuDSS; t633-cudss.sh compares both.
 */
 #include "../../../../../sys/gpucsrsys.h"
 

@@ -1,13 +1,13 @@
 /*
-  Solves with a factor of cuDSS. Each solution is checked on the device by one product and refined where its backward error is larger than rounding explains. A solution whose error stays above
-  -mat_gpucsr_cudss_error is Inf, so that no program goes on with it, and PCLU and PCCHOLESKY report it. A Krylov method that looks at b - A x itself needs no check.
+  Solves with a factor of cuDSS. Each solution is checked on the device by one product and refined where its backward error is larger than rounding explains. A solution with an error above
+  -mat_gpucsr_cudss_error becomes Inf, and PCLU and PCCHOLESKY report a failure. A Krylov method that looks at b - A x itself needs no check.
 */
 #include "cudss.h"
 #include <string.h>
 
 /* Backward error up to which refinement would gain nothing */
 #define ROUNDING (64 * PETSC_MACHINE_EPSILON)
-/* After replaced pivots: the condition, and the part of a right-hand side that no solution explains, from which on the matrix is singular to working precision */
+/* After replaced pivots a matrix is singular to working precision from this condition on, or from this relative residual on */
 #define SINGULAR_CONDITION 1e12
 #define SINGULAR_RESIDUAL  1e-3
 
@@ -87,7 +87,7 @@ static PetscErrorCode Execute(Mat_CuDSS *f, PetscBool transposed, int k, const d
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The matrix of these solves in CSR: also of a symmetric kind, which the program has only promised */
+/* The matrix of these solves in CSR. Symmetry is only the program's promise, so a transposed solve is checked with the transpose */
 static PetscErrorCode Factored(Mat_CuDSS *f, PetscBool transposed, GPUCSRStream s, const GPUCSRStorage **A)
 {
   GPUCSRDevice dev = f->dev;
@@ -152,7 +152,7 @@ static PetscErrorCode Check(Mat_CuDSS *f, DirectCheck *c, GPUCSRStream s, Qualit
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Are all values of the matrix finite? The library is not asked to factor others */
+/* Are all values of the matrix finite? cuDSS gets no others */
 PetscErrorCode MatCuDSSFinite_Private(Mat_CuDSS *f, PetscBool *finite)
 {
   double     *any = (double *)f->A.array[CSR_VAL].data; /* numbers that do not matter here */
@@ -251,7 +251,7 @@ PetscErrorCode MatCuDSSTrial_Private(Mat_CuDSS *f, PetscBool *good)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The k columns of b and x. Those on the host come by way of buffers, and so does a b whose memory is x' */
+/* The k columns of b and x. Columns on the host go through buffers; so does b in the memory of x */
 static PetscErrorCode Columns(Mat_CuDSS *f, PetscBool transposed, int k, const GPUCSROperand *b, size_t ldb, const GPUCSROperand *x, size_t ldx, GPUCSRStream s)
 {
   GPUCSRDevice    dev = f->dev;
