@@ -327,6 +327,7 @@ static PetscErrorCode Make(Mat F, Mat A, const MatFactorInfo *info, PetscBool nu
   if (attempt.error || !good) f->factored = PETSC_FALSE;
   if (attempt.error) {
     f->analyzed = PETSC_FALSE;
+    f->id       = 0;                                                                   /* the copy of the pattern may be incomplete */
     if (attempt.error == PETSC_ERR_FP && !numeric) PetscFunctionReturn(PETSC_SUCCESS); /* the factorization may have finite values */
     PetscCall(MatCuDSSFailed_Private(F, f, numeric ? "A factorization" : "The analysis", &attempt, &error));
     PetscCheck(!A->erroriffailure, PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
