@@ -7,13 +7,11 @@
 //TEST name="bus.others" args="-what bus -mat_gpucsr_format csr -vec_type gpu -vec_gpu_separate -mat_block_size 2 -fieldsplit_pc_type jacobi -pc_type {}" loop="pbjacobi fieldsplit"
 //TEST name="bus.points" args="-what bus -mat_gpucsr_format csr -vec_type gpu -vec_gpu_separate -pc_type bjacobi -pc_bjacobi_blocks 5 -sub_pc_type {}" loop="jacobi none"
 //TEST name="bus.fields" args="-what bus -mat_gpucsr_format csr -vec_type gpu -vec_gpu_separate -mat_block_size 3 -pc_type fieldsplit -fieldsplit_pc_type jacobi -pc_fieldsplit_type {}" loop="additive symmetric_multiplicative"
-//TEST name="jacobi" args="-what solve -mat_gpucsr_solve jacobi -mat_gpucsr_solve_sweeps 30"
 //TEST name="memory" gpu=0 args="-what solve -mat_gpucsr_solve_kernel ranges -mat_gpucsr_memory_limit {}" loop="3000 20000 60000 90000 120000 150000" warns="go on with PETSc's on the host, because backend host failed: host device 0:"
 //TEST name="standin" args="-what {} -gpucsr_debug_standin 1 -mat_gpucsr_backend cuda" loop="pivots changes solve" gpu=0
 //TEST name="standin.bus" args="-what bus -gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -pc_type {}" loop="ilu bjacobi" gpu=0
 //TEST name="standin.ranks" nsize=2 args="-what bus -gpucsr_debug_standin 1 -mat_gpucsr_backend cuda" gpu=0
 //TEST name="fault" args="-what solve -gpucsr_debug_standin 1 -gpucsr_debug_fault {}" loop="launch:3 launch:8 launch:30:on copy:12 memory:15 memory:25 memory:40:on" gpu=0
-//TEST name="sweeps" args="-what solve -mat_gpucsr_solve jacobi -mat_gpucsr_solve_sweeps 0" fails="-mat_gpucsr_solve_sweeps 0: must be from 1 to 1000"
 //TEST name="word" args="-what solve -mat_gpucsr_solve_kernel sideways" fails="Unknown option sideways for -mat_gpucsr_solve_kernel"
 
 /*

@@ -19,7 +19,6 @@ says() {
 says 'values: factored on the device' -ksp_type cg -pc_type icc -ksp_view
 says 'kernel ranges' -ksp_type cg -pc_type icc -mat_gpucsr_solve_kernel ranges -ksp_view
 says 'inverses: 900 rows, blocks of at most 45' -ksp_type gmres -pc_type bjacobi -pc_bjacobi_blocks 20 -sub_mat_gpucsr_solve_kernel inverses -ksp_view
-says '5 Jacobi sweeps of each triangle' -ksp_type gmres -pc_type ilu -mat_gpucsr_solve jacobi -ksp_view
 says "solves: PETSc's" -ksp_type cg -pc_type icc -mat_gpucsr_solve_kernel host -ksp_view
 says 'All 4 blocks of a process are one factor on the device' -ksp_type gmres -pc_type bjacobi -pc_bjacobi_blocks 4 -ksp_view
 says 'Cycles run on backend cuda, ' -ksp_type cg -pc_type gamg -ksp_view

@@ -280,6 +280,130 @@ static PetscErrorCode Refused(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* |b - (A11 - A10 A00^-1 A01) x|, which a method measures with solves of its own. inner: the solver type of A00's */
+static PetscErrorCode SchurMake(PetscBool ref, const char inner[], Mat *S)
+{
+  Mat      A, B[4];
+  IS       is[2];
+  KSP      ksp;
+  PC       pc;
+  PetscInt n = 144;
+
+  PetscFunctionBegin;
+  PetscCall(Make(0, 12, 1.0, ref, &A));
+  for (int k = 0; k < 2; k++) PetscCall(ISCreateStride(PETSC_COMM_SELF, n / 2, k * n / 2, 1, &is[k]));
+  for (int k = 0; k < 4; k++) PetscCall(MatCreateSubMatrix(A, is[k / 2], is[k % 2], MAT_INITIAL_MATRIX, &B[k]));
+  PetscCall(MatCreateSchurComplement(B[0], B[0], B[1], B[2], B[3], S));
+  PetscCall(MatSchurComplementGetKSP(*S, &ksp));
+  PetscCall(KSPSetType(ksp, KSPPREONLY));
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(PCSetType(pc, PCLU));
+  PetscCall(PCFactorSetMatSolverType(pc, inner));
+  for (int k = 0; k < 4; k++) PetscCall(MatDestroy(&B[k]));
+  for (int k = 0; k < 2; k++) PetscCall(ISDestroy(&is[k]));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A method looks at residuals of a product that hides solves: those are checked */
+static PetscErrorCode Hidden(void)
+{
+  Mat       S, R;
+  Vec       b, x, c, y, r;
+  KSP       ksp;
+  PC        pc;
+  PetscReal norm[2];
+
+  PetscFunctionBegin;
+  PetscCall(SchurMake(PETSC_FALSE, "cudss", &S));
+  PetscCall(SchurMake(PETSC_TRUE, "petsc", &R));
+  PetscCall(MatCreateVecs(S, &x, &b));
+  PetscCall(MatCreateVecs(R, &y, &c));
+  PetscCall(VecDuplicate(c, &r));
+  PetscCall(TestFill(b, 3, PETSC_FALSE));
+  PetscCall(Env("FAKE_CUDSS_WRONG", "1e-6"));
+  PetscCall(KSPCreate(PETSC_COMM_SELF, &ksp));
+  PetscCall(KSPSetOperators(ksp, S, S));
+  PetscCall(KSPSetType(ksp, KSPFGMRES));
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(PCSetType(pc, PCNONE));
+  PetscCall(KSPSetTolerances(ksp, 1e-11, PETSC_DEFAULT, PETSC_DEFAULT, 500));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(Env("FAKE_CUDSS_WRONG", NULL));
+  PetscCall(VecCopy(x, y));
+  PetscCall(VecCopy(b, c));
+  PetscCall(MatMult(R, y, r));
+  PetscCall(VecAXPY(r, -1.0, c));
+  PetscCall(VecNorm(r, NORM_2, &norm[0]));
+  PetscCall(VecNorm(c, NORM_2, &norm[1]));
+  PetscCheck(norm[0] <= 1e-9 * norm[1], PETSC_COMM_SELF, PETSC_ERR_PLIB, "A Schur complement: a relative residual of %g", (double)(norm[0] / norm[1]));
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&c));
+  PetscCall(VecDestroy(&r));
+  PetscCall(MatDestroy(&S));
+  PetscCall(MatDestroy(&R));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* No rows; an inertia that the factors do not vouch for; an analysis that new values have left behind */
+static PetscErrorCode Rare(void)
+{
+  Case               c;
+  KSPConvergedReason reason;
+  Mat                A, F = NULL;
+  Vec                x, b;
+  KSP                ksp;
+  PC                 pc;
+  PetscInt           n[3];
+  PetscErrorCode     ierr;
+
+  PetscFunctionBegin;
+  PetscCall(TestMatCreate(PETSC_COMM_SELF, 0, 0, PETSC_FALSE, &A));
+  PetscCall(MatSetUp(A));
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(KSPCreate(PETSC_COMM_SELF, &ksp));
+  PetscCall(KSPSetOperators(ksp, A, A));
+  PetscCall(KSPSetType(ksp, KSPPREONLY));
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(PCSetType(pc, PCLU));
+  PetscCall(PCFactorSetMatSolverType(pc, "cudss"));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(KSPGetConvergedReason(ksp, &reason));
+  PetscCheck(reason > 0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "No rows: ends with %s", KSPConvergedReasons[reason]);
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&A));
+
+  PetscCall(Make(2, 12, 1.0, PETSC_FALSE, &A));
+  PetscCall(Factor(A, PETSC_TRUE, "cudss", &F));
+  PetscCall(Env("FAKE_CUDSS_WRONG", "2"));
+  PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
+  ierr = MatGetInertia(F, &n[0], &n[1], &n[2]);
+  PetscCall(PetscPopErrorHandler());
+  PetscCall(Env("FAKE_CUDSS_WRONG", NULL));
+  PetscCheck(ierr == PETSC_ERR_LIB, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The inertia of poor factors: error %d", (int)ierr);
+  PetscCall(MatGetInertia(F, &n[0], &n[1], &n[2]));
+  PetscCall(MatDestroy(&F));
+  PetscCall(MatDestroy(&A));
+
+  PetscCall(Env("FAKE_CUDSS_STALE", "2"));
+  PetscCall(Begin(0, 1.0, &c));
+  for (PetscInt k = 0; k < 3; k++) {
+    PetscCall(Solve(c.ksp, c.A, c.R, c.b, PETSC_TRUE, &reason, "an old analysis"));
+    PetscCall(MatScale(c.A, 2.0));
+    PetscCall(MatScale(c.R, 2.0));
+  }
+  PetscCall(End(&c));
+  PetscCall(Env("FAKE_CUDSS_STALE", NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Matrices that have no factors, and the same solver with a good one afterwards */
 static PetscErrorCode Singular(void)
 {
@@ -363,7 +487,7 @@ static PetscErrorCode Faults(PetscBool *failed)
   *failed = PETSC_FALSE;
   PetscCall(Begin(1, 1.0, &c));
   for (PetscInt k = 0; k < 3; k++) {
-    PetscCall(Solve(c.ksp, c.A, c.R, c.b, PETSC_FALSE, &reason, "with a fault"));
+    PetscCall(Solve(c.ksp, c.A, c.R, c.b, *failed, &reason, *failed ? "after a fault" : "with a fault"));
     if (reason < 0) *failed = PETSC_TRUE;
     PetscCall(MatScale(c.A, 2.0));
     PetscCall(MatScale(c.R, 2.0));
@@ -426,6 +550,9 @@ int main(int argc, char **argv)
   if (is) PetscCall(Solves());
   PetscCall(PetscStrcmp(what, "refused", &is));
   if (is) PetscCall(Refused());
+  PetscCall(PetscStrcmp(what, "rare", &is));
+  if (is) PetscCall(Hidden());
+  if (is) PetscCall(Rare());
   PetscCall(PetscStrcmp(what, "singular", &is));
   if (is) PetscCall(Singular());
   PetscCall(PetscStrcmp(what, "memory", &is));

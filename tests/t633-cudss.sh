@@ -59,13 +59,16 @@ if [ "$BACKEND" = cuda ]; then exit $failed; fi
 {
   right 1 -what solves -gpucsr_debug_defer 1
   right 1 -what refused $mine
+  right 1 -what rare $mine
   right 1 -what memory $mine
   # An option makes it the default for large matrices
   says 'cuDSS 1.0.0' 1 -what ksp -mat_gpucsr_cudss_least 100 -ksp_view
-  says 'not by cuDSS, because it has less than 200 rows (-mat_gpucsr_cudss_least)' 1 -what ksp -mat_gpucsr_cudss_least 200 -ksp_view
+  says 'not by cuDSS, because it has fewer than 200 rows (-mat_gpucsr_cudss_least)' 1 -what ksp -mat_gpucsr_cudss_least 200 -ksp_view
   says 'not by cuDSS, because -mat_gpucsr_solve_kernel asks for solves with its triangles' 1 -what ksp -mat_gpucsr_cudss_least 100 -mat_gpucsr_solve_kernel ranges -ksp_view
   says 'factor LU of 144 rows by cudss, because the matrix has 100 rows or more (-mat_gpucsr_cudss_least): 1 time' 1 -what ksp -mat_gpucsr_cudss_least 100 -mat_gpucsr_report
-  says 'factor LU of 144 rows by PETSc on the host, because it has less than 20000 rows' 1 -what ksp -mat_gpucsr_cudss_least 20000 -mat_gpucsr_report
+  says 'factor LU of 144 rows by PETSc on the host, because it has fewer than 20000 rows' 1 -what ksp -mat_gpucsr_cudss_least 20000 -mat_gpucsr_report
+  says 'not by cuDSS, because neither -pc_factor_mat_solver_type cudss nor' 1 -what ksp -ksp_view
+  says 'by PETSc on the host, because neither -pc_factor_mat_solver_type cudss nor' 1 -what ksp -mat_gpucsr_report
   says 'type: seqaij' 1 -what ksp -mat_gpucsr_cudss_least 100 -pc_factor_mat_solver_type petsc -ksp_view
   # Around a factor: a Krylov method that looks at b - A x mends what is wrong, without a warning
   FAKE_CUDSS_WRONG=1e-3 right 1 -what ksp $mine -ksp_type fgmres -ksp_rtol 1e-13
@@ -74,6 +77,7 @@ if [ "$BACKEND" = cuda ]; then exit $failed; fi
   right 3 $sub -pc_type bjacobi -sub_pc_type lu -sub_pc_factor_mat_solver_type cudss
   right 3 $sub -pc_type asm -sub_pc_type lu -sub_pc_factor_mat_solver_type cudss
   right 1 $sub -pc_type bjacobi -pc_bjacobi_blocks 4 -sub_pc_type lu -sub_mat_gpucsr_cudss_least 20
+  right 1 $sub -pc_type bjacobi -pc_bjacobi_blocks 4 -sub_pc_type lu -sub_mat_gpucsr_cudss_least 100 # all blocks together have as many rows
   right 3 $sub -pc_type redundant -redundant_pc_type lu -redundant_pc_factor_mat_solver_type cudss
   right 3 $sub -pc_type telescope -pc_telescope_reduction_factor 3 -telescope_pc_type lu -telescope_pc_factor_mat_solver_type cudss
   right 2 $sub -pc_type gamg -pc_gamg_coarse_eq_limit 60 -mg_coarse_sub_pc_type lu -mg_coarse_sub_pc_factor_mat_solver_type cudss
@@ -86,12 +90,20 @@ if [ "$BACKEND" = cuda ]; then exit $failed; fi
       if ! grep -qx 'living 0' "$tmp/count"; then echo "$fault:$status leaks:" && cat "$tmp/count" && failed=1; fi
     done
   done
-  for fault in memory:1 memory:3 memory:6 memory:9 copy:2 copy:7 launch:1 launch:2 synchronize:3 pagelock:1; do
+  for fault in memory:1 memory:3 memory:6 memory:9 copy:2 copy:7 launch:1 launch:3 synchronize:3 pagelock:1; do
     run 1 -what faults $mine -gpucsr_debug_fault $fault
     status=$?
     if [ $status -gt 128 ] || [ $status = 124 ]; then echo "t633-cudss with $fault ended with status $status:" && cat "$tmp/out" && failed=1; fi
   done
 }
+# The public header, where it is found
+for header in "$BUILD"/cudss/nvidia/cu1?/include; do
+  cuda=$(ls -d /usr/local/cuda/include /usr/include/cuda_runtime.h 2>/dev/null | head -n 1)
+  if [ -e "$header/cudss.h" ] && [ -n "$cuda" ]; then
+    # shellcheck disable=SC2046 # flags are words
+    mpicc -std=gnu11 -fsyntax-only $(pkg-config --cflags "${PETSC:-PETSc}") -I"$header" -I"$cuda" tests/fake/cudss-header.c || failed=1
+  fi
+done
 # Libraries that cannot be used
 echo 'int cudssGetProperty(int k, int *v) { return (*v = k) & 0; }' >"$tmp/part.c" && mpicc -shared -fPIC -o "$tmp/part.so" "$tmp/part.c" || exit 1
 echo 'not a library' >"$tmp/none.so"

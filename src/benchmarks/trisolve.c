@@ -33,7 +33,7 @@ typedef struct {
   double           *b, *x;
   void             *trouble;
   GPUCSRSolveMethod method;
-  int               sweeps, ranges;
+  int               ranges;
 } Solver;
 
 static PetscErrorCode Get(const char name[], Matrix *M)
@@ -164,8 +164,7 @@ static PetscErrorCode Solve(void *ctx)
   };
 
   PetscFunctionBeginUser;
-  if (S->sweeps) PetscCall((*ops->jacobi)(S->dev, S->sweeps, w, 2, S->b, S->x, S->dev->stream));
-  else PetscCall((*ops->solve)(S->dev, S->method, w, 2, S->b, S->x, (volatile int *)S->trouble, S->dev->stream));
+  PetscCall((*ops->solve)(S->dev, S->method, w, 2, S->b, S->x, (volatile int *)S->trouble, S->dev->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -340,7 +339,7 @@ static PetscErrorCode Case(GPUCSRDevice dev, GPUCSRDevice host, const char name[
   for (int r = 0; r < M.n; r++) H.b[r] = 1 + (double)((uint32_t)r * 2654435761u) / 4294967296.0;
   PetscCall(Solve(&H));
   for (int k = 0; k < GPUCSR_SOLVE_METHODS; k++) {
-    static const GPUCSRSolveMethod order[] = {GPUCSR_SOLVE_RANGES, GPUCSR_SOLVE_SYNCFREE}; /* the last is what Jacobi sweeps go on with */
+    static const GPUCSRSolveMethod order[] = {GPUCSR_SOLVE_RANGES, GPUCSR_SOLVE_SYNCFREE};
 
     PetscCall(Method(dev, &M, name, order[k], order[k] == GPUCSR_SOLVE_RANGES && small ? 3 : 0, &H, repeats, &S, part));
     if (k < GPUCSR_SOLVE_METHODS - 1) PetscCall(TearDown(&S));
@@ -353,12 +352,7 @@ static PetscErrorCode Case(GPUCSRDevice dev, GPUCSRDevice host, const char name[
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "%-16s factor off by %.1e\n", name, Distance(a, H.F.a, (size_t)S.F.nnz)));
   PetscCall(PetscFree(a));
   if (tune) PetscCall(Tune(dev, &M, name, &H));
-  if (!small) {
-    PetscCall(PeerTime(&S, &M, name, H.x, repeats));
-    S.sweeps = H.sweeps = 5;
-    PetscCall(Solve(&H));
-    PetscCall(Time(&S, name, "jacobi, 5 sweeps", H.x, repeats));
-  }
+  if (!small) PetscCall(PeerTime(&S, &M, name, H.x, repeats));
   PetscCall(TearDown(&S));
   PetscCall(TearDown(&H));
   if (M.A) PetscCall(MatDestroy(&M.A));

@@ -1,7 +1,7 @@
 /*
   Stands in for cuDSS where the host stands in for GPUs (t633-cudss.sh): its factorizations by dense elimination, in memory that the host can read. The matrix is read as cuDSS reads it: of a symmetric one
-  the upper triangle alone. In the environment: FAKE_CUDSS_FAIL=FUNCTION:N:STATUS, the N-th call of a function or phase fails; _VERSION; _BYTES and _HYBRID, what it estimates; _WRONG, a
-  relative error of solutions; _COUNT, a file that gets the number of calls of each function at the end.
+  the upper triangle alone. In the environment: FAKE_CUDSS_FAIL=FUNCTION:N:STATUS, the N-th call of a function or phase from then on fails; _VERSION; _BYTES and _HYBRID, what it estimates; _WRONG, a
+  relative error of solutions; _STALE, the same after a refactorization; _COUNT, a file that gets the number of calls of each function at the end.
 */
 #include <math.h>
 #include <stdint.h>
@@ -42,7 +42,7 @@ typedef struct {
 } Config;
 
 typedef struct {
-  int     n, analyzed, factored, info, perturbed, pairs[2], hybrid;
+  int     n, analyzed, factored, again, info, perturbed, pairs[2], hybrid;
   int    *row; /* exchanged with row k */
   double *a;
 } Data;
@@ -58,12 +58,16 @@ static const char *Env(const char name[])
 /* The status of this call */
 static int Count(int what)
 {
+  static char last[64]; /* FAKE_CUDSS_FAIL, and the calls since it was set */
+  static int  since;
   const char *fail = Env("FAIL");
   char        word[32];
   int         n, status;
 
   calls[what]++;
-  return fail && sscanf(fail, "%31[a-z]:%d:%d", word, &n, &status) == 3 && !strcmp(word, words[what]) && n == calls[what] ? status : 0;
+  if (!fail || strcmp(fail, last)) since = 0;
+  snprintf(last, sizeof(last), "%s", fail ? fail : "");
+  return fail && sscanf(fail, "%31[a-z]:%d:%d", word, &n, &status) == 3 && !strcmp(word, words[what]) && n == ++since ? status : 0;
 }
 
 int cudssGetProperty(int which, int *value)
@@ -385,6 +389,7 @@ int cudssExecute(void *h, int phase, const void *config, void *data, const void 
   if (!h || what < 0 || !A || !B || !X || B->rows != A->rows || X->rows != A->rows || B->columns != X->columns) return 3;
   e = Count(what);
   if (e) return e;
+  if (d->again && Env("STALE")) wrong = Env("STALE");
   if (what == ANALYSIS) {
     free(d->a);
     free(d->row);
@@ -403,6 +408,7 @@ int cudssExecute(void *h, int phase, const void *config, void *data, const void 
     d->info = A->kind == 3 ? Positive(A) : 0;
     if (A->kind == 1) Inertia(A, d->pairs);
     d->factored = 1;
+    d->again    = what == REFACTORIZATION;
     return 0;
   }
   if (c->set[24] && B->columns > 1) return 4; /* deterministic */

@@ -259,12 +259,17 @@ static PetscErrorCode Recorded(KSP ksp, PetscErrorCode (*solve)(KSP, GPUCSRWrap 
   Mat         A;
   PetscBool   set;
   PetscErrorCode (*ours)(Mat, MatGPUCSRInfo *) = NULL;
-  PetscLogDouble  begin, end;
-  const PetscBool looks = (PetscBool)(ksp->normtype == KSP_NORM_UNPRECONDITIONED); /* at b - A x, which shows a wrong solution of a preconditioner */
-  PetscErrorCode  ierr;
+  PetscLogDouble begin, end;
+  PetscBool      looks = PETSC_FALSE; /* at b - A x, which shows a wrong solution of a preconditioner; entries of A are stored, so that no solve is hidden in its product */
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(GPUCSRWrapGet((PetscObject)ksp, &w));
+  PetscCall(PCGetOperatorsSet(ksp->pc, &set, NULL));
+  if (set && ksp->normtype == KSP_NORM_UNPRECONDITIONED) {
+    PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+    PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)A, &looks, MATSEQAIJ, MATMPIAIJ, MATSEQBAIJ, MATMPIBAIJ, MATSEQSBAIJ, MATMPISBAIJ, NULL));
+  }
   PetscCall(PetscTime(&begin));
   if (looks) PetscCall(MatGPUCSRFactorTrusted_Private(PETSC_TRUE));
   ierr = (*solve)(ksp, w);

@@ -1,6 +1,6 @@
 /*
   PCLU and PCCHOLESKY with a direct solver that checks its solutions: one that was refused is a failure of the preconditioner, until the next application. Each type is registered again under its own
-  name; everything but the three applications is PETSc's.
+  name; everything but the set-up and the three applications is PETSc's.
 */
 #include "device.h"
 
@@ -17,6 +17,21 @@ static PetscErrorCode Judge(PC pc)
   if (error) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGPUCSRFactorRefused_Private(F, &refused));
   PetscCall(PCSetFailedReason(pc, refused ? PC_FACTOR_OTHER : PC_NOERROR));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCSetUp_Direct(PC pc)
+{
+  GPUCSRWrap *w;
+  Mat         F;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRWrapGet((PetscObject)pc, &w));
+  if (pc->setupcalled) {
+    PetscCall(PCFactorGetMatrix(pc, &F));
+    PetscCall(MatGPUCSRFactorForgive_Private(F));
+  }
+  PetscCall((*w->petsc.pc.setup)(pc));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -56,7 +71,7 @@ static PetscErrorCode PCMatApply_Direct(PC pc, Mat X, Mat Y)
 static PetscErrorCode PCCreate_LU_GPUCSR(PC), PCCreate_Cholesky_GPUCSR(PC);
 #define OPS \
   { \
-    .pc = {.apply = PCApply_Direct, .applytranspose = PCApplyTranspose_Direct, .matapply = PCMatApply_Direct } \
+    .pc = {.setup = PCSetUp_Direct, .apply = PCApply_Direct, .applytranspose = PCApplyTranspose_Direct, .matapply = PCMatApply_Direct } \
   }
 static GPUCSRWrapType types[] = {
   {PCLU,       (void (*)(void))PCCreate_LU_GPUCSR,       OPS, 0, NULL, NULL},

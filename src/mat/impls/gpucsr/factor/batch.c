@@ -33,24 +33,12 @@ PetscErrorCode GPUCSRFactorsDestroy(GPUCSRFactors *t)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* This library's data of a factor; NULL: another type's factor */
-static PetscErrorCode OursOf(Mat F, Mat_GPUCSRFactor **f)
-{
-  PetscContainer c = NULL;
-
-  PetscFunctionBegin;
-  *f = NULL;
-  if (F) PetscCall(PetscObjectQuery((PetscObject)F, MATGPUCSRFACTOR, (PetscObject *)&c));
-  if (c) PetscCall(PetscContainerGetPointer(c, (void **)f));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 PetscErrorCode MatGPUCSRFactorWasPutOff_Private(Mat F, PetscBool *later)
 {
   Mat_GPUCSRFactor *f;
 
   PetscFunctionBegin;
-  PetscCall(OursOf(F, &f));
+  PetscCall(MatGPUCSRFactorFind_Private(F, &f));
   *later = (PetscBool)(f && f->later);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -76,10 +64,10 @@ static PetscErrorCode Parts(PetscInt n, const Mat F[], Mat_GPUCSRFactor *f[], Pe
   for (PetscInt k = 0; k < n && !why[0]; k++) {
     PetscBool later = PETSC_FALSE;
 
-    PetscCall(OursOf(F[k], &f[k]));
+    PetscCall(MatGPUCSRFactorFind_Private(F[k], &f[k]));
     if (f[k]) PetscCall(MatGPUCSRFactorTakeBack_Private(F[k], f[k], &later));
     if (!later) PetscCall(PetscSNPrintf(why, len, "the factor of block %" PetscInt_FMT " is not one of the device", k));
-    else if (f[k]->type != f[0]->type || memcmp(&f[k]->info, &f[0]->info, sizeof(f[0]->info)) || f[k]->method != f[0]->method || f[k]->sweeps != f[0]->sweeps) PetscCall(PetscStrncpy(why, "the factors of blocks are not of one kind", len));
+    else if (f[k]->type != f[0]->type || memcmp(&f[k]->info, &f[0]->info, sizeof(f[0]->info)) || f[k]->method != f[0]->method) PetscCall(PetscStrncpy(why, "the factors of blocks are not of one kind", len));
     else {
       PetscCall(MatSeqAIJGetCSRAndMemType(f[k]->A, &i, NULL, NULL, NULL));
       all += f[k]->A->rmap->n;
@@ -167,26 +155,6 @@ static PetscErrorCode BlockDiagonal(const Mat_GPUCSRFactor *f, PetscInt rows, co
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Symbolic(Mat A, const Mat_GPUCSRFactor *f, IS row, IS col, Mat *F)
-{
-  PetscFunctionBegin;
-  PetscCall(MatGetFactor(A, MATSOLVERGPUCSR, f->type, F));
-  switch (f->type) {
-  case MAT_FACTOR_LU:
-    PetscCall(MatLUFactorSymbolic(*F, A, row, col, &f->info));
-    break;
-  case MAT_FACTOR_ILU:
-    PetscCall(MatILUFactorSymbolic(*F, A, row, col, &f->info));
-    break;
-  case MAT_FACTOR_CHOLESKY:
-    PetscCall(MatCholeskyFactorSymbolic(*F, A, row, &f->info));
-    break;
-  default:
-    PetscCall(MatICCFactorSymbolic(*F, A, row, &f->info));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Tells the common factor where its blocks begin */
 static PetscErrorCode BeginBatch(PetscInt n, Mat_GPUCSRFactor *const f[], Mat F)
 {
@@ -219,7 +187,8 @@ static PetscErrorCode CreateBatch(PetscInt n, Mat_GPUCSRFactor *const f[], const
   ierr = BlockDiagonal(f[0], rows, t, &A);
   if (!ierr) ierr = Ordering(n, f, rows, PETSC_FALSE, &row);
   if (!ierr) ierr = Ordering(n, f, rows, PETSC_TRUE, &col);
-  if (!ierr) ierr = Symbolic(A, f[0], row, col, &t->F);
+  if (!ierr) ierr = MatGPUCSRFactorCreate_Private(A, f[0]->type, f[0]->direct, &t->F); /* never cuDSS, because no block is */
+  if (!ierr) ierr = MatGPUCSRFactorSymbolic_Private(t->F, A, row, f[0]->symmetric ? row : col, &f[0]->info);
   if (!ierr) ierr = BeginBatch(n, f, t->F);
   PetscCall(ISDestroy(&row));
   PetscCall(ISDestroy(&col));

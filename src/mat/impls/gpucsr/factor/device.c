@@ -149,7 +149,7 @@ static double InversesTime(const Mat_GPUCSRFactor *f)
   int largest = 0;
 
   for (int k = 0; k < f->nblocks; k++) largest = PetscMax(largest, f->begin[k + 1] - f->begin[k]);
-  return f->nblocks && largest <= GPUCSR_INVERSE_ROWS && !f->sweeps ? GPUCSRInversesTime(f->dev, f->nblocks, f->begin) : PETSC_MAX_REAL;
+  return f->nblocks && largest <= GPUCSR_INVERSE_ROWS ? GPUCSRInversesTime(f->dev, f->nblocks, f->begin) : PETSC_MAX_REAL;
 }
 
 /* Chooses the kernel of the solves and its ranges of rows: the user's choice, or the fastest by prediction */
@@ -167,14 +167,14 @@ static PetscErrorCode Choose(Mat_GPUCSRFactor *f, const GPUCSRTriangle T[2], int
     if (t[m] < t[best]) best = m;
   }
   host      = tuned->host_solve + tuned->host_solve_entry * (double)(T[0].nnz + T[1].nnz) + tuned->host_solve_row * T[0].n;
-  f->chosen = f->sweeps ? GPUCSR_SOLVE_SYNCFREE : f->method >= 0 ? f->method : best;
+  f->chosen = f->method >= 0 ? f->method : best;
   for (int k = 0; k < 2; k++) rows[k] = f->chosen == GPUCSR_SOLVE_RANGES ? GPUCSRRangeRows(T[k].n, ranges[k]) : T[k].n;
   if (f->method == GPUCSR_METHOD_INVERSES ? inverses < PETSC_MAX_REAL : f->method == GPUCSR_METHOD_AUTO && inverses < t[best]) {
     f->chosen = GPUCSR_METHOD_INVERSES;
     PetscCall(PetscSNPrintf(f->why, sizeof(f->why), "%s, of %d blocks", f->method == GPUCSR_METHOD_AUTO ? "predicted to be fastest" : "asked for", f->nblocks));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  if (f->method == GPUCSR_METHOD_AUTO && !f->sweeps && f->dev->ops->kernels && host < t[f->chosen] / tuned->host_solve_margin) f->chosen = GPUCSR_METHOD_HOST;
+  if (f->method == GPUCSR_METHOD_AUTO && f->dev->ops->kernels && host < t[f->chosen] / tuned->host_solve_margin) f->chosen = GPUCSR_METHOD_HOST;
   PetscCall(PetscSNPrintf(f->why, sizeof(f->why), "%s, of %d and %d levels, %.0f rows each in the mean",
                           f->method >= 0                        ? "asked for"
                           : f->method == GPUCSR_METHOD_INVERSES ? "as inverses, which were asked for, are for several blocks of at most 64 rows: predicted to be fastest"
@@ -268,73 +268,35 @@ PetscErrorCode MatGPUCSRFactorValues_Private(Mat_GPUCSRFactor *f, const double *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The parts of A that a numeric factorization needs if the factor has another pattern */
-typedef struct {
-  int    *i, *j, *row, *column;
-  double *a;
-} Source;
-
-static PetscErrorCode SourceDestroy(GPUCSRDevice dev, int n, int64_t nnz, Source *s)
-{
-  PetscFunctionBegin;
-  PetscCall(FreeInts(dev, n + 1, &s->i));
-  PetscCall(FreeInts(dev, (int)nnz, &s->j));
-  PetscCall(FreeInts(dev, n, &s->row));
-  PetscCall(FreeInts(dev, n, &s->column));
-  PetscCall(GPUCSRFree(dev, sizeof(double) * (size_t)nnz, (void **)&s->a));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode SourceSend(Mat_GPUCSRFactor *f, int n, int64_t nnz, const PetscInt *i, const PetscInt *j, const PetscScalar *a, IS inverse, Source *s)
-{
-  GPUCSRDevice    dev = f->dev;
-  const PetscInt *index;
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRMalloc(dev, sizeof(int) * (size_t)(n + 1), "the matrix to be factored", (void **)&s->i));
-  PetscCall(GPUCSRMalloc(dev, sizeof(int) * (size_t)nnz, "the matrix to be factored", (void **)&s->j));
-  PetscCall(GPUCSRMalloc(dev, sizeof(double) * (size_t)nnz, "the matrix to be factored", (void **)&s->a));
-  PetscCall(GPUCSRUpload(dev, s->i, GPUCSR_INT32, i, GPUCSR_PETSCINT, (size_t)n + 1, PETSC_FALSE, dev->stream, NULL));
-  PetscCall(GPUCSRUpload(dev, s->j, GPUCSR_INT32, j, GPUCSR_PETSCINT, (size_t)nnz, PETSC_FALSE, dev->stream, NULL));
-  PetscCall(GPUCSRUpload(dev, s->a, GPUCSR_DOUBLE, a, GPUCSR_DOUBLE, (size_t)nnz, PETSC_FALSE, dev->stream, NULL));
-  if (inverse) {
-    PetscCall(GPUCSRMalloc(dev, sizeof(int) * (size_t)n, "an ordering", (void **)&s->row));
-    PetscCall(GPUCSRMalloc(dev, sizeof(int) * (size_t)n, "an ordering", (void **)&s->column));
-    PetscCall(ISGetIndices(f->row, &index));
-    PetscCall(GPUCSRUpload(dev, s->row, GPUCSR_INT32, index, GPUCSR_PETSCINT, (size_t)n, PETSC_FALSE, dev->stream, NULL));
-    PetscCall(ISRestoreIndices(f->row, &index));
-    PetscCall(ISGetIndices(inverse, &index));
-    PetscCall(GPUCSRUpload(dev, s->column, GPUCSR_INT32, index, GPUCSR_PETSCINT, (size_t)n, PETSC_FALSE, dev->stream, NULL));
-    PetscCall(ISRestoreIndices(inverse, &index));
-  }
-  PetscCall((*GPUCSRTriangleOpsGet(dev)->scatter)(s->i, s->j, s->a, s->row, s->column, &f->pair[0].M, dev->stream));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Copies the values of A into the pattern of the factor */
 static PetscErrorCode Load(Mat_GPUCSRFactor *f, Mat A)
 {
   GPUCSRDevice    dev     = f->dev;
-  Source          s       = {NULL, NULL, NULL, NULL, NULL};
+  const int       n       = (int)A->rmap->n;
   IS              inverse = NULL;
-  const PetscInt *i, *j;
+  int            *row = NULL, *column = NULL;
+  GPUCSRStorage  *csr;
+  const PetscInt *i;
   PetscScalar    *a;
-  const int       n = (int)A->rmap->n;
-  int64_t         nnz;
-  PetscErrorCode  ierr;
+  PetscErrorCode  ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
-  PetscCall(MatGPUCSRFetch_Private(A));
-  PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, &j, &a, NULL));
-  nnz = i[n];
   if (f->own) {
-    PetscCall(GPUCSRUpload(dev, f->pair[0].M.a, GPUCSR_DOUBLE, a, GPUCSR_DOUBLE, (size_t)nnz, PETSC_FALSE, dev->stream, NULL));
+    PetscCall(MatGPUCSRFetch_Private(A));
+    PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, NULL, &a, NULL));
+    PetscCall(GPUCSRUpload(dev, f->pair[0].M.a, GPUCSR_DOUBLE, a, GPUCSR_DOUBLE, (size_t)i[n], PETSC_FALSE, dev->stream, NULL));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  if (!f->natural) PetscCall(ISInvertPermutation(f->col, PETSC_DECIDE, &inverse));
-  ierr = SourceSend(f, n, nnz, i, j, a, inverse, &s);
-  PetscCall(ISDestroy(&inverse));
-  PetscCall(SourceDestroy(dev, n, nnz, &s));
+  PetscCall(MatGPUCSRMirror_Private(A, dev, PETSC_TRUE, &csr));
+  if (!f->natural) {
+    PetscCall(ISInvertPermutation(f->col, PETSC_DECIDE, &inverse));
+    ierr = SendIS(dev, n, f->row, &row);
+    if (!ierr) ierr = SendIS(dev, n, inverse, &column);
+    PetscCall(ISDestroy(&inverse));
+  }
+  if (!ierr) ierr = (*GPUCSRTriangleOpsGet(dev)->scatter)((const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, (const double *)csr->array[CSR_VAL].data, row, column, &f->pair[0].M, dev->stream);
+  PetscCall(FreeInts(dev, n, &row));
+  PetscCall(FreeInts(dev, n, &column));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -464,7 +426,6 @@ static PetscErrorCode LaunchSolve(Mat_GPUCSRFactor *f, GPUCSRSolveKind kind, con
   }
   for (int k = 0; k < n && f->recorded && !f->inverses.n; k++) PetscCall((*ops->reset)(w[k].T, w[k].T->turn, s)); /* a graph may have run since the last solve */
   if (f->inverses.n) PetscCall((*ops->multiply)(&f->inverses, f->from, f->to, b, x, s));
-  else if (f->sweeps) PetscCall((*ops->jacobi)(f->dev, f->sweeps, w, n, b, x, s));
   else PetscCall((*ops->solve)(f->dev, (GPUCSRSolveMethod)f->chosen, w, n, b, x, (volatile int *)f->trouble, s));
   if (e) PetscCall((*ops->collect)(e->n, e->ptr, e->index, e->x, out, s));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -522,15 +483,11 @@ PetscErrorCode MatGPUCSRFactorSolve_Private(Mat F, Mat_GPUCSRFactor *f, GPUCSRSo
 /* The device of solves with F; NULL: PETSc solves, or F is another type's factor */
 PetscErrorCode MatGPUCSRFactorDevice_Private(Mat F, GPUCSRDevice *dev)
 {
-  PetscContainer    c = NULL;
   Mat_GPUCSRFactor *f;
 
   PetscFunctionBegin;
-  *dev = NULL;
-  if (F) PetscCall(PetscObjectQuery((PetscObject)F, MATGPUCSRFACTOR, (PetscObject *)&c));
-  if (!c) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscContainerGetPointer(c, (void **)&f));
-  if (f->ondevice) *dev = f->dev;
+  PetscCall(MatGPUCSRFactorFind_Private(F, &f));
+  *dev = f && f->ondevice ? f->dev : NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -592,8 +549,7 @@ PetscErrorCode MatGPUCSRFactorView_Private(Mat F, Mat_GPUCSRFactor *f, PetscView
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(PetscViewerASCIIPrintf(viewer, "values: %s%s%s\n", f->numeric ? "factored by PETSc on the host" : "factored on the device", f->direct[0] ? ", not by cuDSS, because " : "", f->direct));
-  if (f->sweeps) PetscCall(PetscViewerASCIIPrintf(viewer, "solves: %s, %d Jacobi sweeps of each triangle\n", f->dev->ops->name, f->sweeps));
-  else PetscCall(PetscViewerASCIIPrintf(viewer, "solves: %s, kernel %s, %s\n", f->dev->ops->name, MatGPUCSRFactorKernel(f), f->why));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "solves: %s, kernel %s, %s\n", f->dev->ops->name, MatGPUCSRFactorKernel(f), f->why));
   if (f->inverses.n) PetscCall(PetscViewerASCIIPrintf(viewer, "inverses: %d rows, blocks of at most %d, %.0f bytes\n", f->inverses.n, f->inverses.largest, 8.0 * (double)f->inverses.stored));
   else PetscCall(PetscViewerASCIIPrintf(viewer, "triangles: %d rows, %g and %g nonzeros, %.0f bytes\n", T[0].n, (double)T[0].nnz, (double)T[1].nnz, GPUCSRTriangleBytes(&T[0]) + GPUCSRTriangleBytes(&T[1])));
   PetscCall(

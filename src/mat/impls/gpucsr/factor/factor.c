@@ -16,14 +16,23 @@ PetscErrorCode MatGPUCSRFactorPutOff_Private(Mat A, PetscBool yes)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode MatGPUCSRFactorGet_Private(Mat F, Mat_GPUCSRFactor **f)
+/* This library's data of a factor; NULL: there is no factor, or it is another type's */
+PetscErrorCode MatGPUCSRFactorFind_Private(Mat F, Mat_GPUCSRFactor **f)
 {
-  PetscContainer c;
+  PetscContainer c = NULL;
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectQuery((PetscObject)F, MATGPUCSRFACTOR, (PetscObject *)&c));
-  PetscCheck(c, PETSC_COMM_SELF, PETSC_ERR_PLIB, "This factor is not one of solver type %s", MATSOLVERGPUCSR);
-  PetscCall(PetscContainerGetPointer(c, (void **)f));
+  *f = NULL;
+  if (F) PetscCall(PetscObjectQuery((PetscObject)F, MATGPUCSRFACTOR, (PetscObject *)&c));
+  if (c) PetscCall(PetscContainerGetPointer(c, (void **)f));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatGPUCSRFactorGet_Private(Mat F, Mat_GPUCSRFactor **f)
+{
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRFactorFind_Private(F, f));
+  PetscCheck(*f, PETSC_COMM_SELF, PETSC_ERR_PLIB, "This factor is not one of solver type %s", MATSOLVERGPUCSR);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -69,7 +78,7 @@ static PetscErrorCode Decide(Mat A, Mat_GPUCSRFactor *f)
       PetscCall(GPUCSRDeviceOpen("cuda", &f->dev, f->whynot, sizeof(f->whynot)));
       PetscCheck(f->dev || backend != MAT_GPUCSR_BACKEND_CUDA, PETSC_COMM_SELF, PETSC_ERR_GPU, "-mat_gpucsr_backend cuda is not possible here: %s; auto would solve on the host", f->whynot);
     } else PetscCall(PetscStrncpy(f->whynot, "backend host", sizeof(f->whynot)));
-    if (!f->dev && (f->method >= 0 || f->method == GPUCSR_METHOD_INVERSES || f->sweeps)) PetscCall(GPUCSRDeviceOpen("host", &f->dev, unused, sizeof(unused)));
+    if (!f->dev && (f->method >= 0 || f->method == GPUCSR_METHOD_INVERSES)) PetscCall(GPUCSRDeviceOpen("host", &f->dev, unused, sizeof(unused)));
     PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, NULL, NULL, NULL));
     if (f->dev && (!A->rmap->n || A->rmap->n != A->cmap->n || A->rmap->n >= 1 << 28 || i[A->rmap->n] > INT32_MAX - 1024)) {
       f->dev = NULL;
@@ -306,7 +315,6 @@ static PetscErrorCode MatGetInfo_GPUCSRFactor(Mat F, MatInfoType type, MatInfo *
 }
 
 static PetscErrorCode Numeric(Mat, Mat, const MatFactorInfo *);
-static PetscErrorCode LUSymbolic(Mat, Mat, IS, IS, const MatFactorInfo *);
 static PetscErrorCode CholeskySymbolic(Mat, Mat, IS, const MatFactorInfo *);
 
 /* Replaces PETSc's operations by this file's; f->petsc keeps PETSc's */
@@ -317,8 +325,8 @@ static PetscErrorCode Install(Mat F, Mat_GPUCSRFactor *f)
   PetscFunctionBegin;
   *o         = f->petsc;
   o->destroy = MatDestroy_GPUCSRFactor;
-  if (f->type == MAT_FACTOR_LU) o->lufactorsymbolic = LUSymbolic;
-  if (f->type == MAT_FACTOR_ILU) o->ilufactorsymbolic = LUSymbolic;
+  if (f->type == MAT_FACTOR_LU) o->lufactorsymbolic = MatGPUCSRFactorSymbolic_Private;
+  if (f->type == MAT_FACTOR_ILU) o->ilufactorsymbolic = MatGPUCSRFactorSymbolic_Private;
   if (f->type == MAT_FACTOR_CHOLESKY) o->choleskyfactorsymbolic = CholeskySymbolic;
   if (f->type == MAT_FACTOR_ICC) o->iccfactorsymbolic = CholeskySymbolic;
   if (f->symmetric) o->choleskyfactornumeric = Numeric;
@@ -345,40 +353,21 @@ static PetscErrorCode Install(Mat F, Mat_GPUCSRFactor *f)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Copies the pattern of PETSc's factor to the device */
-static PetscErrorCode PatternOfPETSc(Mat F, Mat_GPUCSRFactor *f, PetscBool *good)
+/* Copies PETSc's factor to the device, or its pattern alone */
+static PetscErrorCode FromPETSc(Mat F, Mat_GPUCSRFactor *f, PetscBool values, PetscBool *good)
 {
-  int           *i, *j;
-  int64_t        nnz;
-  PetscErrorCode ierr = PETSC_SUCCESS;
+  GPUCSRFactorArrays c;
+  PetscErrorCode     ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
-  PetscCall(MatGPUCSRFactorFromPETSc_Private(F, f->symmetric, good, &nnz, &i, &j, NULL, NULL));
-  if (*good) ierr = MatGPUCSRFactorPattern_Private(f, (int)F->rmap->n, nnz, i, j, GPUCSR_INT32, good);
-  PetscCall(PetscFree(i));
-  PetscCall(PetscFree(j));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode ValuesOfPETSc(Mat F, Mat_GPUCSRFactor *f, PetscBool *good)
-{
-  int           *i, *j;
-  double        *a, *dinv;
-  int64_t        nnz;
-  PetscErrorCode ierr = PETSC_SUCCESS;
-
-  PetscFunctionBegin;
-  PetscCall(MatGPUCSRFactorFromPETSc_Private(F, f->symmetric, good, &nnz, &i, &j, &a, &dinv));
-  if (*good && (!f->pair[0].M.i || nnz != f->pair[0].M.nnz || f->own)) {
-    ierr   = MatGPUCSRFactorPattern_Private(f, (int)F->rmap->n, nnz, i, j, GPUCSR_INT32, good);
+  PetscCall(MatGPUCSRFactorFromPETSc_Private(F, f->symmetric, values, &c));
+  *good = (PetscBool)(c.i != NULL);
+  if (*good && (!f->pair[0].M.i || c.nnz != f->pair[0].M.nnz || f->own)) {
+    ierr   = MatGPUCSRFactorPattern_Private(f, (int)F->rmap->n, c.nnz, c.i, c.j, GPUCSR_INT32, good);
     f->own = PETSC_FALSE;
   }
-  if (*good && !ierr) ierr = MatGPUCSRFactorValues_Private(f, a, dinv);
-  PetscCall(PetscFree(i));
-  PetscCall(PetscFree(j));
-  PetscCall(PetscFree(a));
-  PetscCall(PetscFree(dinv));
+  if (*good && values && !ierr) ierr = MatGPUCSRFactorValues_Private(f, c.a, c.dinv);
+  PetscCall(PetscFree4(c.i, c.j, c.a, c.dinv));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -409,7 +398,7 @@ static PetscErrorCode Natural(IS is, PetscBool *natural)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Symbolic(Mat F, Mat A, IS row, IS col, const MatFactorInfo *info)
+PetscErrorCode MatGPUCSRFactorSymbolic_Private(Mat F, Mat A, IS row, IS col, const MatFactorInfo *info)
 {
   Mat_GPUCSRFactor *f;
   PetscBool         identity[2];
@@ -447,14 +436,9 @@ static PetscErrorCode Symbolic(Mat F, Mat A, IS row, IS col, const MatFactorInfo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode LUSymbolic(Mat F, Mat A, IS row, IS col, const MatFactorInfo *info)
-{
-  return Symbolic(F, A, row, col, info);
-}
-
 static PetscErrorCode CholeskySymbolic(Mat F, Mat A, IS perm, const MatFactorInfo *info)
 {
-  return Symbolic(F, A, perm, perm, info);
+  return MatGPUCSRFactorSymbolic_Private(F, A, perm, perm, info);
 }
 
 /* ILU or ICC of A on the device. done: the pattern is supported and all pivots are good */
@@ -465,7 +449,7 @@ static PetscErrorCode Compute(Mat F, Mat A, Mat_GPUCSRFactor *f, const MatFactor
   PetscFunctionBegin;
   *done = PETSC_FALSE;
   if (f->type != MAT_FACTOR_ILU && f->type != MAT_FACTOR_ICC) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!f->pair[0].M.i) PetscCall(PatternOfPETSc(F, f, &good));
+  if (!f->pair[0].M.i) PetscCall(FromPETSc(F, f, PETSC_FALSE, &good));
   if (good) PetscCall(MatGPUCSRFactorNumeric_Private(f, A, info, done));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -475,7 +459,7 @@ static PetscErrorCode PrepareFactor(Mat F, Mat_GPUCSRFactor *f, PetscBool done, 
 {
   PetscFunctionBegin;
   *ready = PETSC_TRUE;
-  if (!done) PetscCall(ValuesOfPETSc(F, f, ready));
+  if (!done) PetscCall(FromPETSc(F, f, PETSC_TRUE, ready));
   if (*ready) PetscCall(MatGPUCSRFactorBuild_Private(f));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -494,7 +478,7 @@ static PetscErrorCode Follow(Mat F, Mat A, Mat_GPUCSRFactor *f, const MatFactorI
 
     f->info        = *info;
     f->info.levels = levels;
-    PetscCall(Symbolic(F, A, f->row, f->col, &f->info));
+    PetscCall(MatGPUCSRFactorSymbolic_Private(F, A, f->row, f->col, &f->info));
   }
   f->info = *info;
   PetscCall(PetscObjectStateGet((PetscObject)A, &f->values));
@@ -520,7 +504,7 @@ static PetscErrorCode Numeric(Mat F, Mat A, const MatFactorInfo *info)
   }
   if (f->later) {
     f->later = PETSC_FALSE;
-    if (A->nonzerostate != f->pattern || !(f->symbolic || (f->own && f->pair[0].M.i))) PetscCall(Symbolic(F, f->A, f->row, f->col, &f->info));
+    if (A->nonzerostate != f->pattern || !(f->symbolic || (f->own && f->pair[0].M.i))) PetscCall(MatGPUCSRFactorSymbolic_Private(F, f->A, f->row, f->col, &f->info));
   }
   if (f->dev) {
     GPUCSRTry(&attempt, Compute(F, A, f, info, &done));
@@ -602,35 +586,28 @@ static PetscErrorCode MatFactorGetSolverType_GPUCSR(Mat F, MatSolverType *type)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Reads -mat_gpucsr_solve and its companions, with the prefix of the factored matrix */
+/* Reads -mat_gpucsr_solve_kernel, with the prefix of the factored matrix */
 static PetscErrorCode Options(Mat A, Mat_GPUCSRFactor *f)
 {
-  static const char *const solves[]  = {"exact", "jacobi"};
   static const char *const kernels[] = {"auto", "host", "inverses", "ranges", "syncfree"};
   static const int         methods[] = {GPUCSR_METHOD_AUTO, GPUCSR_METHOD_HOST, GPUCSR_METHOD_INVERSES, GPUCSR_SOLVE_RANGES, GPUCSR_SOLVE_SYNCFREE};
-  PetscInt                 solve = 0, kernel = 0, sweeps = 5;
+  PetscInt                 kernel    = 0;
 
   PetscFunctionBegin;
   PetscObjectOptionsBegin((PetscObject)A);
-  PetscCall(PetscOptionsEList("-mat_gpucsr_solve", "Triangular solves: exact, or a few Jacobi sweeps of each triangle", "MATSOLVERGPUCSR", solves, 2, solves[0], &solve, NULL));
-  PetscCall(PetscOptionsInt("-mat_gpucsr_solve_sweeps", "Jacobi sweeps of each triangle", "MATSOLVERGPUCSR", sweeps, &sweeps, NULL));
   PetscCall(PetscOptionsEList("-mat_gpucsr_solve_kernel", "Kernel of triangular solves", "MATSOLVERGPUCSR", kernels, PETSC_STATIC_ARRAY_LENGTH(kernels), kernels[0], &kernel, NULL));
   PetscOptionsEnd();
-  PetscCheck(sweeps >= 1 && sweeps <= 1000, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-mat_gpucsr_solve_sweeps %" PetscInt_FMT ": must be from 1 to 1000", sweeps);
   f->method = methods[kernel];
-  f->sweeps = solve ? (int)sweeps : 0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatGetFactor_SeqAIJGPUCSR(Mat A, MatFactorType type, Mat *B)
+/* direct: the reason against cuDSS, or empty */
+PetscErrorCode MatGPUCSRFactorCreate_Private(Mat A, MatFactorType type, const char direct[], Mat *B)
 {
   Mat_GPUCSRFactor *f;
   PetscContainer    c;
-  char              direct[512];
 
   PetscFunctionBegin;
-  PetscCall(MatGPUCSRFactorCuDSS_Private(A, type, B, direct, sizeof(direct)));
-  if (*B) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGetFactor(A, MATSOLVERPETSC, type, B));
   if (!*B) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscNew(&f));
@@ -650,21 +627,29 @@ static PetscErrorCode MatGetFactor_SeqAIJGPUCSR(Mat A, MatFactorType type, Mat *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode MatGetFactor_SeqAIJGPUCSR(Mat A, MatFactorType type, Mat *B)
+{
+  char direct[512];
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRFactorCuDSS_Private(A, type, B, direct, sizeof(direct)));
+  if (!*B) PetscCall(MatGPUCSRFactorCreate_Private(A, type, direct, B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*MC
   MATSOLVERGPUCSR - "gpucsr", the solver type of ILU, ICC, LU and Cholesky factors of `MATGPUCSR` matrices, whose solves run on the GPU
 
   Options Database Keys:
 + -pc_factor_mat_solver_type gpucsr             - the default for such matrices; petsc: PETSc's factors, on the host
-. -mat_gpucsr_solve (exact|jacobi)              - exact, or approximate by Jacobi sweeps of each triangle
-. -mat_gpucsr_solve_sweeps n                    - number of Jacobi sweeps (5)
-- -mat_gpucsr_solve_kernel (auto|host|inverses|ranges|syncfree) - kernel of exact solves; host: PETSc's
+- -mat_gpucsr_solve_kernel (auto|host|inverses|ranges|syncfree) - kernel of solves; host: PETSc's
 
   Level: beginner
 
   Notes:
   Factors are those of PETSc's `MATSOLVERPETSC` up to rounding, with its orderings, levels of fill and shifts. ILU and ICC are computed on the GPU. If a pivot needs a shift, or
-  is an error, PETSc's own factorization on the host decides, and its values are copied to the GPU. LU and Cholesky are factored on the host, and solved on the GPU; those of many rows
-  are `MATSOLVERCUDSS`' where cuDSS is found.
+  is an error, PETSc's own factorization on the host decides, and its values are copied to the GPU. LU and Cholesky are factored on the host, and solved on the GPU; -mat_gpucsr_cudss_least
+  passes large ones on to `MATSOLVERCUDSS`.
 
   With ILU(0) and ICC(0) in natural ordering the pattern of the factor is that of the matrix, and no part of the factorization runs on the host. PETSc's factor is computed there when
   an operation needs it (viewing the values, the diagonal or the inertia of the factor); the matrix must not have changed since.

@@ -69,7 +69,7 @@ typedef struct {
   PetscBool        later;              /* deferred: computed when needed, or in a batch (batch.c) */
   PetscBool        ondevice;           /* the device solves */
   PetscBool        positive;           /* no negative number in the diagonal */
-  int              method, sweeps;     /* as requested; sweeps 0: exact */
+  int              method;             /* as requested */
   int              chosen;
   PetscBool        recorded;                           /* a graph contains a solve; each of its runs writes the results by place to the first x of each triangle */
   double           seconds[GPUCSR_PARTS];              /* of the last set-up; 0: no such part */
@@ -89,7 +89,10 @@ static inline const char *MatGPUCSRFactorKernel(const Mat_GPUCSRFactor *f)
   return f->chosen == GPUCSR_METHOD_INVERSES ? "inverses" : GPUCSRSolveMethods[f->chosen];
 }
 
+GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorCreate_Private(Mat, MatFactorType, const char direct[], Mat *);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorFind_Private(Mat, Mat_GPUCSRFactor **);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorGet_Private(Mat, Mat_GPUCSRFactor **);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorSymbolic_Private(Mat, Mat, IS row, IS col, const MatFactorInfo *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorHost_Private(Mat, Mat_GPUCSRFactor *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorLeave_Private(Mat, Mat_GPUCSRFactor *, PetscErrorCode, const char[]);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorTakeBack_Private(Mat, Mat_GPUCSRFactor *, PetscBool *later);
@@ -111,5 +114,10 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorNumeric_Private(Mat_GPUCSRFactor *, 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorValues_Private(Mat_GPUCSRFactor *, const double *a, const double *dinv);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorSolve_Private(Mat, Mat_GPUCSRFactor *, GPUCSRSolveKind, Vec b, Vec x);
 
-/* PETSc's factors as one CSR matrix with its diagonal: petscfactor.c */
-GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorFromPETSc_Private(Mat, PetscBool symmetric, PetscBool *known, int64_t *nnz, int **i, int **j, double **a, double **dinv);
+/* PETSc's factors as one CSR matrix with its inverse diagonal, on the host: petscfactor.c */
+typedef struct {
+  int    *i, *j;
+  double *a, *dinv;
+  int64_t nnz;
+} GPUCSRFactorArrays;
+GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorFromPETSc_Private(Mat, PetscBool symmetric, PetscBool values, GPUCSRFactorArrays *);

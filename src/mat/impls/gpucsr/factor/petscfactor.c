@@ -4,49 +4,28 @@
 */
 #include "factorimpl.h"
 
-typedef struct {
-  int     *i, *j;
-  double  *a, *dinv;
-  PetscInt n;
-} Combined;
-
-/* Allocates all arrays, or none */
-static PetscErrorCode Allocate(Combined *c, PetscInt n, int64_t nnz, PetscBool values)
+static PetscErrorCode Allocate(GPUCSRFactorArrays *c, PetscInt n, int64_t nnz, PetscBool values)
 {
-  PetscErrorCode ierr;
-
   PetscFunctionBegin;
-  c->n = n;
-  c->i = c->j = NULL;
-  c->a = c->dinv = NULL;
-  ierr           = PetscCalloc1(n + 1, &c->i);
-  if (!ierr) ierr = PetscMalloc1((size_t)nnz, &c->j);
-  if (!ierr && values) ierr = PetscMalloc1((size_t)nnz, &c->a);
-  if (!ierr && values) ierr = PetscMalloc1(n, &c->dinv);
-  if (ierr) {
-    PetscCall(PetscFree(c->i));
-    PetscCall(PetscFree(c->j));
-    PetscCall(PetscFree(c->a));
-  }
-  PetscCall(ierr);
+  PetscCall(PetscMalloc4(n + 1, &c->i, (size_t)nnz, &c->j, values ? (size_t)nnz : 0, &c->a, values ? n : 0, &c->dinv));
+  PetscCall(PetscArrayzero(c->i, n + 1));
+  c->nnz = nnz;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode FromLU(PetscInt n, PetscInt most, const PetscInt fi[], const PetscInt fj[], const PetscScalar fa[], PetscBool *known, int64_t *nnz, Combined *c)
+static PetscErrorCode FromLU(PetscInt n, PetscInt most, const PetscInt fi[], const PetscInt fj[], const PetscScalar fa[], GPUCSRFactorArrays *c)
 {
   PetscInt *end, at = fi[n];
+  PetscBool known = PETSC_TRUE;
 
   PetscFunctionBegin;
-  *known = PETSC_TRUE;
   PetscCall(PetscMalloc1(n, &end));
-  for (PetscInt r = n; r-- > 0;) {
+  for (PetscInt r = n; r-- > 0 && known;) {
     while (at < most && fj[at] > r) at++;
-    *known = (PetscBool)(at < most && fj[at] == r);
-    if (!*known) break;
+    known  = (PetscBool)(at < most && fj[at] == r);
     end[r] = at++;
   }
-  *nnz = at;
-  if (*known && at < INT32_MAX - 1024) {
+  if (known && at < INT32_MAX - 1024) {
     const PetscErrorCode ierr = Allocate(c, n, at, (PetscBool)(fa != NULL));
 
     if (ierr) PetscCall(PetscFree(end));
@@ -72,16 +51,16 @@ static PetscErrorCode FromLU(PetscInt n, PetscInt most, const PetscInt fi[], con
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode FromCholesky(PetscInt n, const PetscInt ui[], const PetscInt uj[], const PetscScalar ua[], PetscBool *known, int64_t *nnz, Combined *c)
+static PetscErrorCode FromCholesky(PetscInt n, const PetscInt ui[], const PetscInt uj[], const PetscScalar ua[], GPUCSRFactorArrays *c)
 {
-  int *next;
+  const int64_t nnz   = 2 * (int64_t)ui[n] - n;
+  PetscBool     known = PETSC_TRUE;
+  int          *next;
 
   PetscFunctionBegin;
-  *known = PETSC_TRUE;
-  *nnz   = 2 * (int64_t)ui[n] - n;
-  for (PetscInt r = 0; r < n && *known; r++) *known = (PetscBool)(ui[r + 1] > ui[r] && uj[ui[r + 1] - 1] == r);
-  if (!*known || *nnz > INT32_MAX - 1024) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(Allocate(c, n, *nnz, (PetscBool)(ua != NULL)));
+  for (PetscInt r = 0; r < n && known; r++) known = (PetscBool)(ui[r + 1] > ui[r] && uj[ui[r + 1] - 1] == r);
+  if (!known || nnz > INT32_MAX - 1024) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Allocate(c, n, nnz, (PetscBool)(ua != NULL)));
   for (PetscInt r = 0; r < n; r++) {
     c->i[r + 1] += (int)(ui[r + 1] - ui[r]);
     for (PetscInt e = ui[r]; e < ui[r + 1] - 1; e++) c->i[uj[e] + 1]++;
@@ -106,35 +85,28 @@ static PetscErrorCode FromCholesky(PetscInt n, const PetscInt ui[], const PetscI
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The factor as one matrix; a NULL: its pattern only. known: the storage is in one of these two forms. The caller frees the arrays (PetscFree) */
-PetscErrorCode MatGPUCSRFactorFromPETSc_Private(Mat F, PetscBool symmetric, PetscBool *known, int64_t *nnz, int **i, int **j, double **a, double **dinv)
+/* The factor as one matrix, or its pattern alone. c->i NULL: the storage is of another form. The caller frees the arrays (PetscFree4) */
+PetscErrorCode MatGPUCSRFactorFromPETSc_Private(Mat F, PetscBool symmetric, PetscBool values, GPUCSRFactorArrays *c)
 {
   const PetscInt *fi, *fj;
   PetscScalar    *fa = NULL;
   MatInfo         info;
   PetscInt        n;
-  Combined        c = {NULL, NULL, NULL, NULL, 0};
+  PetscBool       known;
 
   PetscFunctionBegin;
-  *i = *j = NULL;
+  *c = (GPUCSRFactorArrays){0};
   if (symmetric) {
-    PetscCall(MatGetRowIJ(F, 0, PETSC_FALSE, PETSC_FALSE, &n, &fi, &fj, known));
-    if (!*known) PetscFunctionReturn(PETSC_SUCCESS);
-    if (a) PetscCall(MatSeqSBAIJGetArray(F, &fa));
-    PetscCall(FromCholesky(n, fi, fj, a ? fa : NULL, known, nnz, &c));
-    if (a) PetscCall(MatSeqSBAIJRestoreArray(F, &fa));
-    PetscCall(MatRestoreRowIJ(F, 0, PETSC_FALSE, PETSC_FALSE, &n, &fi, &fj, known));
+    PetscCall(MatGetRowIJ(F, 0, PETSC_FALSE, PETSC_FALSE, &n, &fi, &fj, &known));
+    if (!known) PetscFunctionReturn(PETSC_SUCCESS);
+    if (values) PetscCall(MatSeqSBAIJGetArray(F, &fa));
+    PetscCall(FromCholesky(n, fi, fj, fa, c));
+    if (values) PetscCall(MatSeqSBAIJRestoreArray(F, &fa));
+    PetscCall(MatRestoreRowIJ(F, 0, PETSC_FALSE, PETSC_FALSE, &n, &fi, &fj, &known));
   } else {
     PetscCall(MatSeqAIJGetCSRAndMemType(F, &fi, &fj, &fa, NULL));
     PetscCall(MatGetInfo(F, MAT_LOCAL, &info));
-    PetscCall(FromLU(F->rmap->n, (PetscInt)info.nz_used, fi, fj, a ? fa : NULL, known, nnz, &c));
-  }
-  *known = (PetscBool)(c.i != NULL);
-  *i     = c.i;
-  *j     = c.j;
-  if (a) {
-    *a    = c.a;
-    *dinv = c.dinv;
+    PetscCall(FromLU(F->rmap->n, (PetscInt)info.nz_used, fi, fj, values ? fa : NULL, c));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -97,6 +97,7 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorDescribe_Private(Mat F, PetscViewer)
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorTrusted_Private(PetscBool begins);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorRefused_Private(Mat F, PetscBool *);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorForgive_Private(Mat F);
 
 /* ---- factors of blocks, made and solved with as one batch (factor/batch.c) ---- */
 

@@ -33,9 +33,7 @@ GPUCSRLogEvent MAT_GPUCSR_Build, MAT_GPUCSR_Refresh, MAT_GPUCSR_Transpose, MAT_G
 . -mat_gpucsr_sample fraction                         - of the rows that is looked at to estimate block structure, 0.01 by default
 . -mat_gpucsr_small_on_host (true|false)              - under backend auto, products of small matrices with host vectors are those of `MATAIJ`, where these are predicted to be faster
 . -mat_gpucsr_product_least n                         - products of sparse matrices with fewer nonzeros than this together are those of `MATAIJ`, 20000 by default
-. -mat_gpucsr_solve (exact|jacobi)                    - solves with the triangles of a factor, see `MATSOLVERGPUCSR`
-. -mat_gpucsr_solve_sweeps n                          - Jacobi sweeps of each triangle, 5 by default
-. -mat_gpucsr_solve_kernel (auto|host|ranges|...)     - kernel of exact solves
+. -mat_gpucsr_solve_kernel (auto|host|ranges|...)     - kernel of solves with the triangles of a factor, see `MATSOLVERGPUCSR`
 . -mat_gpucsr_cudss_library file                      - libcudss.so.1, for LU and Cholesky, see `MATSOLVERCUDSS`
 . -mat_gpucsr_cudss_least n                           - rows from which on they take it without -pc_factor_mat_solver_type cudss
 . -mat_gpucsr_cudss_reordering (auto|amd|...)         - its ordering of the unknowns

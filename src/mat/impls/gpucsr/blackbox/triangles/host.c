@@ -292,8 +292,8 @@ static void Sums(const GPUCSRTriangle *T, const GPUCSRSlice *S, const double *x,
     for (int lane = 0; lane + o < GPUCSR_SLICE; lane++) sum[lane] += sum[lane + o];
 }
 
-/* One pass over all rows: x from y, which may be x */
-static void Pass(const GPUCSRSweep *w, const double *b, const double *y, double *x, double *out)
+/* One pass over all rows */
+static void Pass(const GPUCSRSweep *w, const double *b, double *x, double *out)
 {
   const GPUCSRTriangle *T = w->T;
 
@@ -302,7 +302,7 @@ static void Pass(const GPUCSRSweep *w, const double *b, const double *y, double 
     const int          log = GPUCSRSliceLanes(S->shape);
     double             sum[GPUCSR_SLICE];
 
-    Sums(T, S, y, sum);
+    Sums(T, S, x, sum);
     for (int q = 0; q < GPUCSRSliceRows(S->shape); q++) {
       const int p = S->first + q;
 
@@ -321,26 +321,9 @@ static PetscErrorCode Solve(GPUCSRDevice dev, GPUCSRSolveMethod method, const GP
   for (int k = 0; k < nsweeps; k++) {
     GPUCSRTriangle *T = sweep[k].T;
 
-    Pass(&sweep[k], k ? sweep[k - 1].T->x[sweep[k - 1].T->turn] : b, T->x[T->turn], T->x[T->turn], x);
+    Pass(&sweep[k], k ? sweep[k - 1].T->x[sweep[k - 1].T->turn] : b, T->x[T->turn], x);
   }
   PetscCall(GPUCSRLaunched(dev, "a triangular solve"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Jacobi(GPUCSRDevice dev, int sweeps, const GPUCSRSweep *sweep, int nsweeps, const double *b, double *x, GPUCSRStream s)
-{
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWaitStreamOnHost(s));
-  for (int k = 0; k < nsweeps; k++) {
-    GPUCSRTriangle *T = sweep[k].T;
-
-    for (int p = 0; p < T->n; p++) T->x[T->turn][p] = 0;
-    for (int m = 0; m < sweeps; m++) {
-      Pass(&sweep[k], k ? sweep[k - 1].T->x[sweep[k - 1].T->turn] : b, T->x[T->turn], T->x[1 - T->turn], x);
-      T->turn = 1 - T->turn;
-    }
-  }
-  PetscCall(GPUCSRLaunched(dev, "Jacobi sweeps"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -365,7 +348,6 @@ const GPUCSRTriangleOps GPUCSRTriangleOps_Host = {
   .factor   = Factor,
   .mirror   = Mirror,
   .solve    = Solve,
-  .jacobi   = Jacobi,
   .reset    = Reset,
   .invert   = GPUCSRInvert_Host,
   .multiply = GPUCSRMultiply_Host,

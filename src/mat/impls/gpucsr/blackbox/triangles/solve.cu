@@ -272,27 +272,6 @@ __global__ void __launch_bounds__(SYNCFREE_THREADS) syncfree_kernel(SolveArgs a)
     for (k -= a.sweep[0].nslices; k < a.sweep[1].nslices; k += warps) solve_slice<true>(a.sweep[1], k, a.sweep[0].x, a.out, a.trouble, lane);
 }
 
-/* x from y of the previous sweep; a warp a slice */
-__global__ void jacobi_kernel(Sweep w, const double *__restrict__ b, const double *__restrict__ y, double *out)
-{
-  const int k = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / 32), lane = (int)threadIdx.x % 32;
-  Lane      L;
-  double    sum = 0;
-
-  if (k >= w.nslices) return;
-  load_slice(L, w, load_shape(w, k), lane);
-  load_rest(L, w);
-  const double rhs = L.head ? b[L.from] : 0;
-  for (int at = 0; at < L.width; at += UNROLL) {
-    if (at) load_entries(L, w, at, lane);
-#pragma unroll
-    for (int u = 0; u < UNROLL; u++)
-      if (L.c[u] >= 0) sum += L.v[u] * y[L.c[u]];
-  }
-  sum = add_lanes(sum, L.log);
-  if (L.head) finish(L, w, rhs, sum, out);
-}
-
 static Sweep SweepOf(const GPUCSRSweep *s)
 {
   const GPUCSRTriangle *T = s->T;
@@ -302,7 +281,6 @@ static Sweep SweepOf(const GPUCSRSweep *s)
 
 extern "C" {
 GPUCSR_INTERN GPUCSRError GPUCSRSolve_CUDA(GPUCSRDevice, GPUCSRSolveMethod, const GPUCSRSweep *, int, const double *, double *, volatile int *, GPUCSRStream);
-GPUCSR_INTERN GPUCSRError GPUCSRJacobi_CUDA(GPUCSRDevice, int, const GPUCSRSweep *, int, const double *, double *, GPUCSRStream);
 }
 
 /* A kernel and its launch: at most this many blocks a multiprocessor, and no more than the work needs */
@@ -344,23 +322,5 @@ GPUCSRError GPUCSRSolve_CUDA(GPUCSRDevice dev, GPUCSRSolveMethod method, const G
   blocks = GPUCSRMin(blocks, h.work);
   GPUCSR_CUDA(cudaLaunchCooperativeKernel(h.kernel, blocks, h.threads, args, h.shared, (cudaStream_t)s));
   for (int k = 0; k < nsweeps; k++) sweep[k].T->turn = 1 - sweep[k].T->turn;
-  return 0;
-}
-
-GPUCSRError GPUCSRJacobi_CUDA(GPUCSRDevice dev, int sweeps, const GPUCSRSweep *sweep, int nsweeps, const double *b, double *x, GPUCSRStream s)
-{
-  if (!sweep[0].T->n) return 0;
-  for (int k = 0; k < nsweeps; k++) {
-    GPUCSRTriangle *T = sweep[k].T;
-
-    GPUCSRCall(dev->ops->zero(dev->id, T->x[T->turn], sizeof(double) * (size_t)T->n, s));
-    for (int m = 0; m < sweeps; m++) {
-      const double *y = T->x[T->turn];
-
-      T->turn = 1 - T->turn;
-      jacobi_kernel<<<GPUCSRBlocks(32 * (int64_t)T->nslices, 128), 128, 0, (cudaStream_t)s>>>(SweepOf(&sweep[k]), k ? sweep[k - 1].T->x[sweep[k - 1].T->turn] : b, y, x);
-    }
-  }
-  GPUCSRCheckLaunch("jacobi_kernel");
   return 0;
 }

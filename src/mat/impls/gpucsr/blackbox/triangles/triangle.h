@@ -200,8 +200,6 @@ typedef struct {
   GPUCSRError (*mirror)(GPUCSRFactorCSR *, GPUCSRStream);
   /* nsweeps (1 or 2) triangular solves in one launch. *trouble, page-locked, is set if results did not come in time */
   GPUCSRError (*solve)(GPUCSRDevice, GPUCSRSolveMethod, const GPUCSRSweep *, int nsweeps, const double *b, double *x, volatile int *trouble, GPUCSRStream);
-  /* the same, each triangle by a number of Jacobi sweeps */
-  GPUCSRError (*jacobi)(GPUCSRDevice, int sweeps, const GPUCSRSweep *, int nsweeps, const double *b, double *x, GPUCSRStream);
   /* prepares this x of T for a solve */
   GPUCSRError (*reset)(GPUCSRTriangle *T, int turn, GPUCSRStream);
   /* values of the inverses of a factor's blocks; symmetric: its upper triangle is the lower one's transpose */

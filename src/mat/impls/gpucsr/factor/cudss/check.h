@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/* Maxima of a column as bits of doubles, whose order as integers is the order of the doubles; NaN is the largest */
+/* Maxima of a column, as bits of doubles. Integers have the same order; NaN is the largest */
 enum {
   CHECK_R,
   CHECK_X,
@@ -19,11 +19,12 @@ enum {
   CHECK_NUMBERS
 };
 
-/* Columns of b and x are ldb and ldx apart, those of r follow each other */
+/* Column q begins at b + q ldb, x + q ldx and r + q n */
 typedef struct {
   const GPUCSRStorage *A; /* CSR */
   int                  k;
-  const double        *b, *x;
+  const double        *b;
+  double              *x;
   size_t               ldb, ldx;
   double              *r;
   uint64_t            *most; /* CHECK_NUMBERS for each column, zero before */

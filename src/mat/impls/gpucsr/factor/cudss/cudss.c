@@ -5,27 +5,34 @@
 #include "cudss.h"
 #include <petsctime.h>
 
-static const char *const whens[] = {"auto", "never", "always"};
+/* Frees the library's objects of a factor */
+static PetscErrorCode End(Mat_CuDSS *f)
+{
+  const PetscBool works = (PetscBool)!f->dev->failed[0];
+  void           *handle;
 
-/* Frees all that a factor has on its device */
+  PetscFunctionBegin;
+  if (f->data && works) {
+    PetscCall(CuDSSHandle(f->dev, f->dev->stream, &handle));
+    (void)(*CuDSS.DataDestroy)(handle, f->data);
+  }
+  if (f->matrix && works) (void)(*CuDSS.MatrixDestroy)(f->matrix);
+  if (f->config) (void)(*CuDSS.ConfigDestroy)(f->config);
+  f->data = f->matrix = f->config = NULL;
+  f->analyzed = f->factored = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Frees a factor's memory on the device */
 static PetscErrorCode Release(void *factor)
 {
   Mat_CuDSS   *f   = (Mat_CuDSS *)factor;
   GPUCSRDevice dev = f->dev;
   GPUCSRBool   reached;
-  void        *handle;
 
   PetscFunctionBegin;
-  f->analyzed = f->factored = f->current = PETSC_FALSE;
-  if (!dev) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUCSRDeviceReach(dev, PETSC_TRUE, &reached));
-  if (f->data && !dev->failed[0]) {
-    PetscCall(CuDSSHandle(dev, &handle));
-    (void)(*CuDSS.datadestroy)(handle, f->data);
-  }
-  if (f->matrix && !dev->failed[0]) (void)(*CuDSS.matrixdestroy)(f->matrix);
-  if (f->config) (void)(*CuDSS.configdestroy)(f->config);
-  f->data = f->matrix = f->config = NULL;
+  PetscCall(End(f));
   PetscCall(MatCuDSSBuffersFree_Private(f));
   if (f->map) PetscCall(GPUCSRFree(dev, sizeof(int32_t) * (size_t)f->T.nnz, (void **)&f->map));
   if (f->T.dev) PetscCall(GPUCSRStorageDestroy(&f->T));
@@ -48,14 +55,14 @@ static PetscErrorCode MatDestroy_CuDSS(Mat F)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The factor error for an error of the library or of the device, with one warning. Any other error goes on */
+/* The factor error for an error of the library, of the device or of the values, with one warning. Any other error goes on */
 PetscErrorCode MatCuDSSFailed_Private(Mat F, Mat_CuDSS *f, const char phase[], const GPUCSRAttempt *attempt, MatFactorError *error)
 {
   const PetscErrorCode ierr = attempt->error;
   char                 text[640];
 
   PetscFunctionBegin;
-  PetscCheck(ierr == PETSC_ERR_MEM || ierr == PETSC_ERR_LIB || ierr == PETSC_ERR_GPU, PETSC_COMM_SELF, ierr, "%s", attempt->message);
+  PetscCheck(ierr == PETSC_ERR_MEM || ierr == PETSC_ERR_LIB || ierr == PETSC_ERR_GPU || ierr == PETSC_ERR_FP, PETSC_COMM_SELF, ierr, "%s", attempt->message);
   if (ierr == PETSC_ERR_GPU) PetscCall(PetscStrncpy(f->dev->failed, attempt->message, sizeof(f->dev->failed)));
   *error = ierr == PETSC_ERR_MEM ? MAT_FACTOR_OUTMEMORY : MAT_FACTOR_OTHER;
   PetscCall(PetscSNPrintf(text, sizeof(text), "%s of a matrix of %" PetscInt_FMT " rows by cuDSS failed: %s", phase, F->rmap->n, attempt->message));
@@ -63,28 +70,25 @@ PetscErrorCode MatCuDSSFailed_Private(Mat F, Mat_CuDSS *f, const char phase[], c
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Set(Mat_CuDSS *f, int which, int value, const char what[])
-{
-  PetscFunctionBegin;
-  CuDSSCall(what, (*CuDSS.configset)(f->config, which, &value, sizeof(value)));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* A's CSR, copied on the device: its pattern if that is new, and its values */
+/* A's CSR, copied on the device: its pattern if that is new, and its values, which must be finite */
 static PetscErrorCode Copy(Mat_CuDSS *f, Mat A)
 {
   GPUCSRDevice   dev = f->dev;
   GPUCSRStorage *csr;
+  PetscBool      finite;
 
   PetscFunctionBegin;
+  PetscCall(MatCuDSSTurn_Private(f, dev->stream));
   PetscCall(MatGPUCSRMirror_Private(A, dev, PETSC_TRUE, &csr));
-  f->current = PETSC_FALSE;
-  if (!f->A.format) {
-    PetscCall(GPUCSRCSRCreate(dev, csr->m, csr->n, csr->nnz, &f->A));
-    PetscCall((*dev->ops->copy)(dev->id, f->A.array[CSR_ROWPTR].data, csr->array[CSR_ROWPTR].data, sizeof(int32_t) * ((size_t)csr->m + 1), GPUCSR_ON_DEVICE, dev->stream));
-    PetscCall((*dev->ops->copy)(dev->id, f->A.array[CSR_COL].data, csr->array[CSR_COL].data, sizeof(int32_t) * (size_t)csr->nnz, GPUCSR_ON_DEVICE, dev->stream));
+  f->current = f->fresh = PETSC_FALSE;
+  for (int k = f->A.format ? CSR_VAL : CSR_ROWPTR; k <= CSR_VAL; k++) {
+    const size_t bytes = k == CSR_ROWPTR ? sizeof(int32_t) * ((size_t)csr->m + 1) : (k == CSR_COL ? sizeof(int32_t) : sizeof(double)) * (size_t)csr->nnz;
+
+    if (!f->A.format) PetscCall(GPUCSRCSRCreate(dev, csr->m, csr->n, csr->nnz, &f->A));
+    PetscCall((*dev->ops->copy)(dev->id, f->A.array[k].data, csr->array[k].data, bytes, GPUCSR_ON_DEVICE, dev->stream));
   }
-  PetscCall((*dev->ops->copy)(dev->id, f->A.array[CSR_VAL].data, csr->array[CSR_VAL].data, sizeof(double) * (size_t)csr->nnz, GPUCSR_ON_DEVICE, dev->stream));
+  PetscCall(MatCuDSSFinite_Private(f, &finite));
+  PetscCheck(finite, PETSC_COMM_SELF, PETSC_ERR_FP, "the matrix has values that are not finite");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -92,30 +96,30 @@ static PetscErrorCode Copy(Mat_CuDSS *f, Mat A)
 static PetscErrorCode Begin(Mat_CuDSS *f, void *handle)
 {
   const CuDSSRequest *r = &f->request;
+  const struct {
+    int         which, value; /* -1: the library's choice */
+    const char *what;
+  } settings[] = {
+    {CUDSS_REORDERING,    r->reordering ? (int)r->reordering : -1, "-mat_gpucsr_cudss_reordering"   },
+    {CUDSS_MATCHING,      (int)r->matching - 1,                    "-mat_gpucsr_cudss_matching"     },
+    {CUDSS_PIVOTING,      r->pivoting ? (int)r->pivoting : -1,     "-mat_gpucsr_cudss_pivoting"     },
+    {CUDSS_DETERMINISTIC, r->deterministic ? 1 : -1,               "-mat_gpucsr_cudss_deterministic"},
+    {CUDSS_HYBRID,        f->hybrid ? 1 : -1,                      "-mat_gpucsr_cudss_hybrid"       },
+    {CUDSS_THREADS,       f->dev->threads,                         "a number of host threads"       }
+  };
 
   PetscFunctionBegin;
-  if (f->data) (void)(*CuDSS.datadestroy)(handle, f->data);
-  if (f->matrix) (void)(*CuDSS.matrixdestroy)(f->matrix);
-  if (f->config) (void)(*CuDSS.configdestroy)(f->config);
-  f->data = f->matrix = f->config = NULL;
-  f->mode                         = 0;
-  CuDSSCall("cudssConfigCreate()", (*CuDSS.configcreate)(&f->config));
-  CuDSSCall("cudssDataCreate()", (*CuDSS.datacreate)(handle, &f->data));
-  if (r->reordering >= 0) PetscCall(Set(f, CUDSS_REORDERING, (int)r->reordering, "-mat_gpucsr_cudss_reordering"));
-  if (r->matching >= 0) PetscCall(Set(f, CUDSS_MATCHING, (int)r->matching, "-mat_gpucsr_cudss_matching"));
-  if (r->pivoting >= 0) PetscCall(Set(f, CUDSS_PIVOTING, (int)r->pivoting, "-mat_gpucsr_cudss_pivoting"));
-  if (r->deterministic) PetscCall(Set(f, CUDSS_DETERMINISTIC, 1, "-mat_gpucsr_cudss_deterministic"));
-  if (f->hybrid) PetscCall(Set(f, CUDSS_HYBRID, 1, "-mat_gpucsr_cudss_hybrid"));
-  PetscCall(Set(f, CUDSS_THREADS, f->dev->threads, "a number of host threads"));
-  CuDSSCall("cudssMatrixCreateCsr()", (*CuDSS.createcsr)(&f->matrix, f->A.m, f->A.n, f->A.nnz, f->A.array[CSR_ROWPTR].data, NULL, f->A.array[CSR_COL].data, f->A.array[CSR_VAL].data, CUDSS_INT32, CUDSS_INT32, CUDSS_DOUBLE,
-                                                         f->positive    ? CUDSS_POSITIVE
-                                                         : f->symmetric ? CUDSS_SYMMETRIC
-                                                                        : CUDSS_GENERAL,
-                                                         f->symmetric ? CUDSS_UPPER : CUDSS_FULL, 0));
+  PetscCall(End(f));
+  f->mode = 0;
+  CuDSSCall(ConfigCreate, &f->config);
+  CuDSSCall(DataCreate, handle, &f->data);
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(settings); k++)
+    if (settings[k].value >= 0) CuDSSCheck(settings[k].what, (*CuDSS.ConfigSet)(f->config, settings[k].which, &settings[k].value, sizeof(int)));
+  CuDSSCall(MatrixCreateCsr, &f->matrix, f->A.m, f->A.n, f->A.nnz, f->A.array[CSR_ROWPTR].data, NULL, f->A.array[CSR_COL].data, f->A.array[CSR_VAL].data, CUDSS_INT32, CUDSS_INT32, CUDSS_DOUBLE, f->kind, f->kind == CUDSS_GENERAL ? CUDSS_FULL : CUDSS_UPPER, 0);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Bytes that the library may take */
+/* Bytes for the library */
 static PetscErrorCode Room(GPUCSRDevice dev, int64_t *room)
 {
   size_t left, total;
@@ -127,30 +131,27 @@ static PetscErrorCode Room(GPUCSRDevice dev, int64_t *room)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A phase of a factorization, of which the analysis reads the shape of right-hand sides: one column */
-static PetscErrorCode Phase(Mat_CuDSS *f, int phase, const char what[])
+/* One phase of a factorization. The analysis reads the shape of right-hand sides: one column. info: the pivot that ended the phase; 0: none */
+static PetscErrorCode Phase(Mat_CuDSS *f, int phase, const char what[], int *info)
 {
-  GPUCSRDevice dev = f->dev;
+  GPUCSRDevice dev     = f->dev;
+  CuDSSDense  *dense[] = {&f->b, &f->x};
   void        *handle;
-  int          info = 0;
   size_t       written;
 
   PetscFunctionBegin;
-  PetscCall(CuDSSOnStream(dev, dev->stream, &handle));
+  *info = 0;
+  PetscCall(CuDSSHandle(dev, dev->stream, &handle));
   for (int k = 0; k < 2; k++) {
-    CuDSSDense *d = k ? &f->x : &f->b;
-
-    if (d->matrix) continue;
-    CuDSSCall("cudssMatrixCreateDn()", (*CuDSS.createdense)(&d->matrix, f->A.m, 1, f->A.m, f->A.array[CSR_VAL].data, CUDSS_DOUBLE, 0));
-    d->columns = 1;
-    d->ld      = f->A.m;
+    if (dense[k]->matrix) continue;
+    CuDSSCall(MatrixCreateDn, &dense[k]->matrix, f->A.m, 1, f->A.m, f->A.array[CSR_VAL].data, CUDSS_DOUBLE, 0);
+    dense[k]->columns = 1;
+    dense[k]->ld      = f->A.m;
   }
-  CuDSSCall(what, (*CuDSS.execute)(handle, phase, f->config, f->data, f->matrix, f->x.matrix, f->b.matrix));
+  CuDSSCheck(what, (*CuDSS.Execute)(handle, phase, f->config, f->data, f->matrix, f->x.matrix, f->b.matrix));
   PetscCall((*dev->ops->streamsynchronize)(dev->id, dev->stream));
-  if (phase == CUDSS_ANALYSIS) PetscFunctionReturn(PETSC_SUCCESS);
-  CuDSSCall("cudssDataGet()", (*CuDSS.dataget)(handle, f->data, CUDSS_INFO, &info, sizeof(info), &written));
-  if (info && f->positive) f->positive = PETSC_FALSE;
-  else PetscCheck(!info, PETSC_COMM_SELF, PETSC_ERR_LIB, "cuDSS: %s ended with info %d", what, info);
+  if (phase != CUDSS_ANALYSIS) CuDSSCall(DataGet, handle, f->data, CUDSS_INFO, info, sizeof(*info), &written);
+  PetscCheck(!*info || f->kind == CUDSS_POSITIVE, PETSC_COMM_SELF, PETSC_ERR_LIB, "cuDSS: %s ended with info %d", what, *info);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -161,61 +162,129 @@ static PetscErrorCode Analyze(Mat_CuDSS *f)
   void          *handle;
   int64_t        estimate[CUDSS_ESTIMATES_ALL] = {0}, room = 0, limit;
   size_t         written;
+  int            unused;
   PetscLogDouble begin, end;
 
   PetscFunctionBegin;
   PetscCall(PetscTime(&begin));
-  f->analyzed = f->factored = PETSC_FALSE;
-  f->hybrid                 = (PetscBool)(f->request.hybrid == CUDSS_ALWAYS);
-  PetscCall(CuDSSOnStream(dev, dev->stream, &handle));
+  f->hybrid = (PetscBool)(f->request.hybrid == CUDSS_ALWAYS);
+  PetscCall(CuDSSHandle(dev, dev->stream, &handle));
   for (int again = 0; again < 2; again++) {
     PetscCall(Room(dev, &room));
     PetscCall(Begin(f, handle));
     limit = room - room / 10;
-    if (f->hybrid) CuDSSCall("-mat_gpucsr_cudss_hybrid", (*CuDSS.configset)(f->config, CUDSS_HYBRID_LIMIT, &limit, sizeof(limit)));
-    PetscCall(Phase(f, CUDSS_ANALYSIS, "the analysis"));
-    CuDSSCall("cudssDataGet()", (*CuDSS.dataget)(handle, f->data, CUDSS_ESTIMATES, estimate, sizeof(estimate), &written));
+    if (f->hybrid) CuDSSCheck("-mat_gpucsr_cudss_hybrid", (*CuDSS.ConfigSet)(f->config, CUDSS_HYBRID_LIMIT, &limit, sizeof(limit)));
+    PetscCall(Phase(f, CUDSS_ANALYSIS, "the analysis", &unused));
+    CuDSSCall(DataGet, handle, f->data, CUDSS_ESTIMATES, estimate, sizeof(estimate), &written);
     f->bytes = (double)estimate[f->hybrid ? CUDSS_HYBRID_LEAST : CUDSS_DEVICE_PEAK];
     if (f->bytes <= (double)room || f->hybrid || f->request.hybrid == CUDSS_NEVER) break;
     PetscCall(PetscInfo(NULL, "Factors need %g bytes on the device, which has %g: host memory is used as well\n", f->bytes, (double)room));
     f->hybrid = PETSC_TRUE;
   }
   PetscCheck(f->bytes <= (double)room, PETSC_COMM_SELF, PETSC_ERR_MEM, "cuDSS needs %g bytes on %s device %d for the factors%s, which has %g free", f->bytes, dev->ops->name, dev->id, f->hybrid ? ", with host memory for most of them" : "", (double)room);
-  CuDSSCall("cudssDataGet()", (*CuDSS.dataget)(handle, f->data, CUDSS_FACTOR_NONZEROS, &f->entries, sizeof(f->entries), &written));
-  f->analyzed = PETSC_TRUE;
+  CuDSSCall(DataGet, handle, f->data, CUDSS_FACTOR_NONZEROS, &f->entries, sizeof(f->entries), &written);
+  f->analyzed = f->fresh = PETSC_TRUE;
   PetscCall(PetscTime(&end));
   f->seconds[0] = end - begin;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A pivot that is not positive asks for LDL^T */
+/* A pivot that is not positive asks for L D L^T, and for L U in a factor of PCLU */
 static PetscErrorCode Factor(Mat_CuDSS *f)
 {
-  const PetscBool again = f->factored, positive = f->positive;
-  const int       phase    = again && f->request.reordering != 1 && f->request.reordering != 2 ? CUDSS_REFACTORIZATION : CUDSS_FACTORIZATION; /* those two orderings choose pivots of the whole matrix: anew each time */
+  const PetscBool again    = f->factored;
+  const int       phase    = again && f->request.reordering != 1 && f->request.reordering != 2 ? CUDSS_REFACTORIZATION : CUDSS_FACTORIZATION; /* these two orderings choose pivots of the whole matrix each time */
   int32_t         pairs[2] = {0, 0}, perturbed = 0;
+  int             info;
   void           *handle;
   size_t          written;
   PetscLogDouble  begin, end;
 
   PetscFunctionBegin;
   PetscCall(PetscTime(&begin));
-  f->factored = PETSC_FALSE;
-  PetscCall(Phase(f, phase, again ? "a new factorization" : "the factorization"));
-  if (positive && !f->positive) {
-    PetscCall(PetscInfo(NULL, "The matrix is not positive definite: cuDSS factors it as L D L^T\n"));
+  f->factored = f->tried = PETSC_FALSE;
+  PetscCall(Phase(f, phase, again ? "a new factorization" : "the factorization", &info));
+  if (info) {
+    f->kind = f->type == MAT_FACTOR_LU ? CUDSS_GENERAL : CUDSS_SYMMETRIC;
+    PetscCall(PetscInfo(NULL, "The matrix is not positive definite: cuDSS factors it as %s\n", f->kind == CUDSS_GENERAL ? "L U" : "L D L^T"));
     PetscCall(Analyze(f));
-    PetscCall(Phase(f, CUDSS_FACTORIZATION, "the factorization"));
+    PetscCall(Phase(f, CUDSS_FACTORIZATION, "the factorization", &info));
   }
-  PetscCall(CuDSSHandle(f->dev, &handle));
-  CuDSSCall("cudssDataGet()", (*CuDSS.dataget)(handle, f->data, CUDSS_PERTURBED, &perturbed, sizeof(perturbed), &written));
+  PetscCall(CuDSSHandle(f->dev, f->dev->stream, &handle));
+  CuDSSCall(DataGet, handle, f->data, CUDSS_PERTURBED, &perturbed, sizeof(perturbed), &written);
   f->perturbed = perturbed;
-  if (f->symmetric && !f->positive) CuDSSCall("cudssDataGet()", (*CuDSS.dataget)(handle, f->data, CUDSS_INERTIA, pairs, sizeof(pairs), &written));
-  f->positives = f->positive ? f->A.m : pairs[0];
+  if (f->kind == CUDSS_SYMMETRIC) CuDSSCall(DataGet, handle, f->data, CUDSS_INERTIA, pairs, sizeof(pairs), &written);
+  f->positives = f->kind == CUDSS_POSITIVE ? f->A.m : pairs[0];
   f->negative  = pairs[1];
   f->factored  = PETSC_TRUE;
   PetscCall(PetscTime(&end));
   f->seconds[again ? 2 : 1] = end - begin;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Analyzes and factors the copied values: the last analysis may have the matching and the scaling of older values */
+PetscErrorCode MatCuDSSAgain_Private(Mat_CuDSS *f)
+{
+  PetscFunctionBegin;
+  PetscCall(MatCuDSSTurn_Private(f, f->dev->stream));
+  PetscCall(Analyze(f));
+  PetscCall(Factor(f));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KindOf(Mat A, MatFactorType type, int *kind)
+{
+  PetscBool known, spd = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  PetscCall(MatIsSPDKnown(A, &known, &spd));
+  *kind = known && spd ? CUDSS_POSITIVE : type == MAT_FACTOR_LU ? CUDSS_GENERAL : CUDSS_SYMMETRIC;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Was this pattern analyzed? */
+static PetscBool Known(const Mat_CuDSS *f, Mat A)
+{
+  return (PetscBool)(f->A.format && f->id == ((PetscObject)A)->id && f->pattern == A->nonzerostate);
+}
+
+static PetscErrorCode Symbolic(Mat_CuDSS *f, Mat A)
+{
+  PetscFunctionBegin;
+  if (!Known(f, A)) PetscCall(Release(f));
+  f->id      = ((PetscObject)A)->id;
+  f->pattern = A->nonzerostate;
+  PetscCall(KindOf(A, f->type, &f->kind));
+  PetscCall(Copy(f, A));
+  PetscCall(Analyze(f));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* good: no pivot was replaced in vain. MAT_SPD is only a hint for LU: PETSc keeps the option when MatZeroRows() makes a matrix unsymmetric */
+static PetscErrorCode Numeric(Mat_CuDSS *f, Mat A, PetscBool *good)
+{
+  int kind;
+
+  PetscFunctionBegin;
+  PetscCall(KindOf(A, f->type, &kind));
+  if (!f->analyzed || !Known(f, A) || (f->kind == CUDSS_POSITIVE && kind == CUDSS_GENERAL)) PetscCall(Symbolic(f, A));
+  else {
+    const PetscBool fresh = (PetscBool)(f->fresh && !f->factored); /* PETSc analyzes and factors the same values */
+
+    PetscCall(Copy(f, A));
+    f->fresh = fresh;
+  }
+  PetscCall(Factor(f));
+  f->factorizations++;
+  for (;;) {
+    const PetscBool hint = (PetscBool)(f->kind == CUDSS_POSITIVE && f->type == MAT_FACTOR_LU);
+
+    *good = PETSC_TRUE;
+    if ((f->perturbed && !f->shifts) || hint) PetscCall(MatCuDSSTrial_Private(f, good));
+    if (*good || (f->fresh && !hint)) break;
+    if (hint) f->kind = CUDSS_GENERAL;
+    PetscCall(MatCuDSSAgain_Private(f));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -231,95 +300,44 @@ static PetscErrorCode EmptyRow(Mat A, PetscInt *row)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A's pattern is new, or pivots of an analysis of old values are bad */
-static PetscErrorCode Symbolic(Mat_CuDSS *f, Mat A)
+/* The symbolic part of a factorization, or all of it: PETSc accepts a new pattern without a symbolic factorization */
+static PetscErrorCode Make(Mat F, Mat A, const MatFactorInfo *info, PetscBool numeric)
 {
-  PetscFunctionBegin;
-  if (f->pattern != A->nonzerostate || !f->A.format) PetscCall(Release(f));
-  f->pattern = A->nonzerostate;
-  PetscCall(Copy(f, A));
-  PetscCall(Analyze(f));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* growth: 0, or where pivots were replaced in vain a lower bound of the condition */
-static PetscErrorCode Numeric(Mat_CuDSS *f, Mat A, PetscBool *good, double *growth)
-{
-  PetscBool fresh = PETSC_FALSE;
+  Mat_CuDSS     *f     = (Mat_CuDSS *)F->data;
+  MatFactorError error = MAT_FACTOR_NOERROR;
+  PetscBool      good  = PETSC_TRUE;
+  PetscInt       row   = A->rmap->n;
+  GPUCSRAttempt  attempt;
 
   PetscFunctionBegin;
-  *good   = PETSC_TRUE;
-  *growth = 0;
-  if (!f->analyzed || f->pattern != A->nonzerostate) {
-    PetscCall(Symbolic(f, A));
-    fresh = PETSC_TRUE;
-  } else PetscCall(Copy(f, A));
-  fresh = (PetscBool)(fresh || !f->factorizations);
-  for (int again = 0; again < 2; again++) {
-    PetscCall(Factor(f));
-    if (!f->perturbed || f->shifts) break;
-    PetscCall(MatCuDSSTrial_Private(f, good, growth));
-    if (*good || fresh) break;
-    PetscCall(Analyze(f)); /* its matching and scaling may be of values that are gone */
-    fresh = PETSC_TRUE;
-  }
-  f->factored = *good;
-  f->factorizations++;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode FactorSymbolic(Mat, Mat);
-
-static PetscErrorCode FactorNumeric(Mat F, Mat A, const MatFactorInfo *info)
-{
-  Mat_CuDSS    *f    = (Mat_CuDSS *)F->data;
-  PetscBool     good = PETSC_TRUE;
-  double        growth;
-  GPUCSRAttempt attempt;
-
-  PetscFunctionBegin;
-  F->assembled = F->preallocated = PETSC_TRUE;
-  f->shifts                      = (PetscBool)(info->shifttype != (PetscReal)MAT_SHIFT_NONE);
-  f->refused                     = PETSC_FALSE;
-  if (f->pattern != A->nonzerostate) PetscCall(FactorSymbolic(F, A));
-  if (!A->rmap->n || F->factorerrortype == MAT_FACTOR_STRUCT_ZEROPIVOT) PetscFunctionReturn(PETSC_SUCCESS);
+  if (numeric) F->assembled = F->preallocated = PETSC_TRUE;
   F->factorerrortype = MAT_FACTOR_NOERROR;
-  GPUCSRTry(&attempt, Numeric(f, A, &good, &growth));
-  if (attempt.error) {
-    f->analyzed = f->factored = PETSC_FALSE;
-    PetscCall(MatCuDSSFailed_Private(F, f, "A factorization", &attempt, &F->factorerrortype));
-    PetscCheck(!A->erroriffailure, PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
-  } else if (!good) {
-    F->factorerrortype = MAT_FACTOR_NUMERIC_ZEROPIVOT;
-    PetscCall(PetscInfo(F, "%d pivots were replaced, and the condition is at least %g\n", f->perturbed, growth));
-    PetscCheck(!A->erroriffailure, PETSC_COMM_SELF, f->type == MAT_FACTOR_LU ? PETSC_ERR_MAT_LU_ZRPVT : PETSC_ERR_MAT_CH_ZRPVT, "Zero pivot: cuDSS has replaced %d pivots, and the matrix of %" PetscInt_FMT " rows is singular to working precision", f->perturbed,
-               A->rmap->n);
-  }
-  PetscCall(MatGPUCSRReportFactor_Private(f->type, A->rmap->n, "cudss", f->why, f->seconds[f->factorizations > 1 ? 2 : 1]));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode FactorSymbolic(Mat F, Mat A)
-{
-  Mat_CuDSS    *f = (Mat_CuDSS *)F->data;
-  GPUCSRAttempt attempt;
-  PetscInt      row = 0;
-
-  PetscFunctionBegin;
-  F->factorerrortype = MAT_FACTOR_NOERROR;
-  PetscCall(EmptyRow(A, &row));
+  f->refused         = PETSC_FALSE;
+  f->fill            = info->fill;
+  f->shifts          = (PetscBool)(info->shifttype != (PetscReal)MAT_SHIFT_NONE);
+  if (!A->rmap->n) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!f->analyzed || !Known(f, A)) PetscCall(EmptyRow(A, &row));
   if (row < A->rmap->n) {
-    F->factorerrortype = MAT_FACTOR_STRUCT_ZEROPIVOT;
+    f->analyzed = f->factored = PETSC_FALSE;
+    F->factorerrortype        = MAT_FACTOR_STRUCT_ZEROPIVOT;
     PetscCheck(!A->erroriffailure, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "Row %" PetscInt_FMT " of the matrix has no entries", row);
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  if (!A->rmap->n) PetscFunctionReturn(PETSC_SUCCESS);
-  GPUCSRTry(&attempt, Symbolic(f, A));
+  GPUCSRTry(&attempt, numeric ? Numeric(f, A, &good) : Symbolic(f, A));
+  if (attempt.error || !good) f->factored = PETSC_FALSE;
   if (attempt.error) {
     f->analyzed = PETSC_FALSE;
-    PetscCall(MatCuDSSFailed_Private(F, f, "The analysis", &attempt, &F->factorerrortype));
+    f->id       = 0;                                                                   /* the copy of the pattern may be incomplete */
+    if (attempt.error == PETSC_ERR_FP && !numeric) PetscFunctionReturn(PETSC_SUCCESS); /* the factorization may have finite values */
+    PetscCall(MatCuDSSFailed_Private(F, f, numeric ? "A factorization" : "The analysis", &attempt, &error));
     PetscCheck(!A->erroriffailure, PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
+  } else if (!good) {
+    error = MAT_FACTOR_NUMERIC_ZEROPIVOT;
+    PetscCheck(!A->erroriffailure, PETSC_COMM_SELF, f->type == MAT_FACTOR_LU ? PETSC_ERR_MAT_LU_ZRPVT : PETSC_ERR_MAT_CH_ZRPVT, "Zero pivot: cuDSS has replaced %d pivots, and the matrix of %" PetscInt_FMT " rows is singular to working precision", f->perturbed,
+               A->rmap->n);
   }
+  F->factorerrortype = error;
+  if (numeric) PetscCall(MatGPUCSRReportFactor_Private(f->type, A->rmap->n, "cudss", f->why, f->seconds[f->factorizations > 1 ? 2 : 1]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -328,23 +346,30 @@ static PetscErrorCode MatLUFactorSymbolic_CuDSS(Mat F, Mat A, IS row, IS col, co
 {
   (void)row;
   (void)col;
-  ((Mat_CuDSS *)F->data)->fill = info->fill;
-  return FactorSymbolic(F, A);
+  return Make(F, A, info, PETSC_FALSE);
 }
 
 static PetscErrorCode MatCholeskyFactorSymbolic_CuDSS(Mat F, Mat A, IS row, const MatFactorInfo *info)
 {
   (void)row;
-  ((Mat_CuDSS *)F->data)->fill = info->fill;
-  return FactorSymbolic(F, A);
+  return Make(F, A, info, PETSC_FALSE);
 }
 
+static PetscErrorCode MatFactorNumeric_CuDSS(Mat F, Mat A, const MatFactorInfo *info)
+{
+  return Make(F, A, info, PETSC_TRUE);
+}
+
+/* A trial vouches for the signs: if refinement with the factor converges, no eigenvalue has changed its sign between the matrix and L D L^T */
 static PetscErrorCode MatGetInertia_CuDSS(Mat F, PetscInt *negative, PetscInt *zero, PetscInt *positive)
 {
-  const Mat_CuDSS *f = (const Mat_CuDSS *)F->data;
+  Mat_CuDSS *f    = (Mat_CuDSS *)F->data;
+  PetscBool  good = PETSC_TRUE;
 
   PetscFunctionBegin;
   PetscCheck(f->factored || !F->rmap->n, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "The inertia needs a factorization that has succeeded");
+  if (F->rmap->n && !f->tried) PetscCall(MatCuDSSTrial_Private(f, &good));
+  PetscCheck(good, PETSC_COMM_SELF, PETSC_ERR_LIB, "The factors of cuDSS for %" PetscInt_FMT " rows are too inaccurate for the inertia: -mat_gpucsr_cudss_matching or _pivoting", F->rmap->n);
   if (negative) *negative = f->negative;
   if (positive) *positive = f->positives;
   if (zero) *zero = F->rmap->n - f->negative - f->positives;
@@ -375,18 +400,19 @@ static PetscErrorCode MatFactorGetSolverType_CuDSS(Mat F, MatSolverType *type)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode MatCuDSSView_Private(Mat F, PetscViewer viewer)
+static PetscErrorCode MatView_CuDSS(Mat F, PetscViewer viewer)
 {
-  const Mat_CuDSS  *f = (const Mat_CuDSS *)F->data;
-  PetscBool         ascii;
-  PetscViewerFormat format;
+  static const char *const kinds[] = {"L U", "L D L^T", NULL, "L L^T"};
+  const Mat_CuDSS         *f       = (const Mat_CuDSS *)F->data;
+  PetscBool                ascii;
+  PetscViewerFormat        format;
 
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
   PetscCall(PetscViewerGetFormat(viewer, &format));
   if (!ascii || (format != PETSC_VIEWER_ASCII_INFO && format != PETSC_VIEWER_ASCII_INFO_DETAIL)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscViewerASCIIPrintf(viewer, "%s on %s device %d, because %s\n", CuDSSName(), f->dev->ops->name, f->dev->id, f->why));
-  PetscCall(PetscViewerASCIIPrintf(viewer, "factors: %s, %.0f nonzeros, %.0f bytes on the device%s\n", f->positive ? "L L^T" : f->symmetric ? "L D L^T" : "L U", (double)f->entries, f->bytes, f->hybrid ? ", most in host memory" : ""));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "factors: %s, %.0f nonzeros, %.0f bytes on the device%s\n", kinds[f->kind], (double)f->entries, f->bytes, f->hybrid ? ", most in host memory" : ""));
   if (f->perturbed) PetscCall(PetscViewerASCIIPrintf(viewer, "pivots replaced: %d\n", f->perturbed));
   PetscCall(PetscViewerASCIIPrintf(viewer, "set-up, ms: analysis %.2f, factorization %.2f, last of new values %.2f\n", 1e3 * f->seconds[0], 1e3 * f->seconds[1], 1e3 * f->seconds[2]));
   PetscCall(PetscViewerASCIIPrintf(viewer, "solves: %" PetscInt_FMT ", steps of refinement %" PetscInt_FMT ", largest backward error of those checked %.1e\n", f->solves, f->steps, f->worst));
@@ -399,47 +425,46 @@ static PetscErrorCode Options(Mat A, CuDSSRequest *r)
   static const char *const reorderings[] = {"auto", "btf_colamd", "colamd", "amd", "nested_dissection", "natural"};
   static const char *const matchings[]   = {"auto", "none", "count", "smallest", "smallest_alternative", "sum", "product"};
   static const char *const pivotings[]   = {"auto", "none", "column", "row", "diagonal", "block", "bunch_kaufman"};
-  PetscInt                 reordering = 0, matching = 0, pivoting = 0, hybrid = 0, check = 0;
+  static const char *const whens[]       = {"auto", "never", "always"}; /* CuDSSWhen */
 
   PetscFunctionBegin;
-  r->refine = 2;
-  r->error  = 1e-10;
+  *r = (CuDSSRequest){.refine = 2, .error = 1e-10};
   PetscObjectOptionsBegin((PetscObject)A);
-  PetscCall(PetscOptionsEList("-mat_gpucsr_cudss_reordering", "Ordering of the unknowns", "MATSOLVERCUDSS", reorderings, 6, reorderings[0], &reordering, NULL));
-  PetscCall(PetscOptionsEList("-mat_gpucsr_cudss_matching", "Large entries are brought to the diagonal: which sense", "MATSOLVERCUDSS", matchings, 7, matchings[0], &matching, NULL));
-  PetscCall(PetscOptionsEList("-mat_gpucsr_cudss_pivoting", "Search for pivots", "MATSOLVERCUDSS", pivotings, 7, pivotings[0], &pivoting, NULL));
-  PetscCall(PetscOptionsEList("-mat_gpucsr_cudss_hybrid", "Keep factors in host memory", "MATSOLVERCUDSS", whens, 3, whens[0], &hybrid, NULL));
+  PetscCall(PetscOptionsEList("-mat_gpucsr_cudss_reordering", "Ordering of the unknowns", "MATSOLVERCUDSS", reorderings, 6, reorderings[0], &r->reordering, NULL));
+  PetscCall(PetscOptionsEList("-mat_gpucsr_cudss_matching", "Large entries are brought to the diagonal: which sense", "MATSOLVERCUDSS", matchings, 7, matchings[0], &r->matching, NULL));
+  PetscCall(PetscOptionsEList("-mat_gpucsr_cudss_pivoting", "Search for pivots", "MATSOLVERCUDSS", pivotings, 7, pivotings[0], &r->pivoting, NULL));
+  PetscCall(PetscOptionsEList("-mat_gpucsr_cudss_hybrid", "Keep factors in host memory", "MATSOLVERCUDSS", whens, 3, whens[0], &r->hybrid, NULL));
   PetscCall(PetscOptionsBool("-mat_gpucsr_cudss_deterministic", "The same bits in every run", "MATSOLVERCUDSS", r->deterministic, &r->deterministic, NULL));
-  PetscCall(PetscOptionsEList("-mat_gpucsr_cudss_check", "Check solutions by their residual", "MATSOLVERCUDSS", whens, 3, whens[0], &check, NULL));
-  PetscCall(PetscOptionsInt("-mat_gpucsr_cudss_refine", "Most steps of iterative refinement", "MATSOLVERCUDSS", r->refine, &r->refine, NULL));
+  PetscCall(PetscOptionsEList("-mat_gpucsr_cudss_check", "Check solutions by their residual", "MATSOLVERCUDSS", whens, 3, whens[0], &r->check, NULL));
+  PetscCall(PetscOptionsBoundedInt("-mat_gpucsr_cudss_refine", "Most steps of iterative refinement", "MATSOLVERCUDSS", r->refine, &r->refine, NULL, 0));
   PetscCall(PetscOptionsReal("-mat_gpucsr_cudss_error", "Backward error above which a solution is refused", "MATSOLVERCUDSS", r->error, &r->error, NULL));
   PetscOptionsEnd();
-  PetscCheck(r->refine >= 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-mat_gpucsr_cudss_refine %" PetscInt_FMT ": must not be negative", r->refine);
   PetscCheck(r->error > 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-mat_gpucsr_cudss_error %g: must be positive", (double)r->error);
-  r->reordering = reordering ? reordering : -1;
-  r->matching   = matching - 1; /* auto, none, ... are -1, 0, ... */
-  r->pivoting   = pivoting ? pivoting : -1;
-  r->hybrid     = (CuDSSWhen)hybrid;
-  r->check      = (CuDSSWhen)check;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* why stays empty if the matrix is on a GPU */
+static PetscErrorCode OnDevice(Mat A, char why[], size_t len)
+{
+  Mat_SeqGPUCSR *g    = (Mat_SeqGPUCSR *)A->spptr;
+  PetscBool      cuda = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  why[0] = 0;
+  PetscCall(MatGPUCSRDecide_Private(A));
+  if (g->dev) PetscCall(PetscStrcmp(g->dev->ops->name, "cuda", &cuda));
+  if (!g->dev) PetscCall(PetscStrncpy(why, g->whynot, len));
+  else if (!cuda) PetscCall(PetscStrncpy(why, "the matrix is on the host", len));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* why stays empty if cuDSS can factor A */
 static PetscErrorCode Able(Mat A, char why[], size_t len)
 {
-  Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
-  PetscBool      cuda;
-
   PetscFunctionBegin;
-  why[0] = 0;
-  PetscCall(MatGPUCSRDecide_Private(A));
-  if (!g->dev) {
-    PetscCall(PetscStrncpy(why, g->whynot, len));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(PetscStrcmp(g->dev->ops->name, "cuda", &cuda));
-  if (!cuda) PetscCall(PetscStrncpy(why, "the matrix is on the host", len));
-  else if (g->dev->failed[0]) PetscCall(PetscSNPrintf(why, len, "the device has failed: %s", g->dev->failed));
+  PetscCall(OnDevice(A, why, len));
+  if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
+  if (((Mat_SeqGPUCSR *)A->spptr)->dev->failed[0]) PetscCall(PetscSNPrintf(why, len, "the device has failed: %s", ((Mat_SeqGPUCSR *)A->spptr)->dev->failed));
   else if (A->rmap->n != A->cmap->n) PetscCall(PetscStrncpy(why, "the matrix is not square", len));
   else PetscCall(CuDSSOpen(why, len));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -448,7 +473,6 @@ static PetscErrorCode Able(Mat A, char why[], size_t len)
 static PetscErrorCode Create(Mat A, MatFactorType type, const char why[], Mat *B)
 {
   Mat_CuDSS *f;
-  PetscBool  known, spd = PETSC_FALSE;
 
   PetscFunctionBegin;
   PetscCall(PetscNew(&f));
@@ -456,9 +480,6 @@ static PetscErrorCode Create(Mat A, MatFactorType type, const char why[], Mat *B
   f->dev  = ((Mat_SeqGPUCSR *)A->spptr)->dev;
   PetscCall(Options(A, &f->request));
   PetscCall(PetscStrncpy(f->why, why, sizeof(f->why)));
-  PetscCall(MatIsSPDKnown(A, &known, &spd));
-  f->positive  = (PetscBool)(known && spd);
-  f->symmetric = (PetscBool)(type == MAT_FACTOR_CHOLESKY || f->positive);
   PetscCall(MatCreate(PetscObjectComm((PetscObject)A), B));
   PetscCall(MatSetSizes(*B, A->rmap->n, A->cmap->n, A->rmap->N, A->cmap->N));
   PetscCall(PetscStrallocpy(MATSOLVERCUDSS, &((PetscObject)*B)->type_name));
@@ -470,44 +491,42 @@ static PetscErrorCode Create(Mat A, MatFactorType type, const char why[], Mat *B
   PetscCall(GPUCSRLivingAdd(&factors, &f->living, f));
   PetscCall(PetscObjectComposeFunction((PetscObject)*B, "MatFactorGetSolverType_C", MatFactorGetSolverType_CuDSS));
   (*B)->ops->destroy = MatDestroy_CuDSS;
-  (*B)->ops->view    = MatCuDSSView_Private;
+  (*B)->ops->view    = MatView_CuDSS;
   (*B)->ops->getinfo = MatGetInfo_CuDSS;
   if (type == MAT_FACTOR_LU) {
     (*B)->ops->lufactorsymbolic = MatLUFactorSymbolic_CuDSS;
-    (*B)->ops->lufactornumeric  = FactorNumeric;
+    (*B)->ops->lufactornumeric  = MatFactorNumeric_CuDSS;
   } else {
     (*B)->ops->choleskyfactorsymbolic = MatCholeskyFactorSymbolic_CuDSS;
-    (*B)->ops->choleskyfactornumeric  = FactorNumeric;
+    (*B)->ops->choleskyfactornumeric  = MatFactorNumeric_CuDSS;
     (*B)->ops->getinertia             = MatGetInertia_CuDSS;
   }
   PetscCall(MatCuDSSSolveOps_Private(*B));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* For solver type gpucsr: *B stays NULL, and why says the reason, if PETSc's factor is the better or the only one */
+/* For solver type gpucsr: *B stays NULL, and why says the reason, if PETSc's factor is the better or the only one. Without a GPU both stay empty */
 PetscErrorCode MatGPUCSRFactorCuDSS_Private(Mat A, MatFactorType type, Mat *B, char why[], size_t len)
 {
-  static const char *const triangles[] = {"-mat_gpucsr_solve", "-mat_gpucsr_solve_kernel", "-mat_gpucsr_solve_sweeps"};
-  const char              *prefix      = ((PetscObject)A)->prefix;
-  PetscReal                least       = 0;
-  PetscBool                set;
-  char                     text[320];
+  PetscReal least = 0;
+  PetscBool asked, triangles;
+  char      text[320];
 
   PetscFunctionBegin;
   *B     = NULL;
   why[0] = 0;
   if (type != MAT_FACTOR_LU && type != MAT_FACTOR_CHOLESKY) PetscFunctionReturn(PETSC_SUCCESS);
   PetscObjectOptionsBegin((PetscObject)A);
-  PetscCall(PetscOptionsReal("-mat_gpucsr_cudss_least", "Rows from which on cuDSS factors", "MATSOLVERCUDSS", least, &least, &set));
+  PetscCall(PetscOptionsReal("-mat_gpucsr_cudss_least", "Rows from which on cuDSS factors", "MATSOLVERCUDSS", least, &least, &asked));
   PetscOptionsEnd();
-  if (!set) PetscFunctionReturn(PETSC_SUCCESS); /* nothing asks for cuDSS */
-  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(triangles) && !why[0]; k++) {
-    PetscCall(PetscOptionsHasName(((PetscObject)A)->options, prefix, triangles[k], &set));
-    if (set) PetscCall(PetscSNPrintf(why, len, "%s asks for solves with its triangles", triangles[k]));
-  }
-  if (!why[0] && !((PetscReal)A->rmap->n >= least)) PetscCall(PetscSNPrintf(why, len, "it has less than %.0f rows (-mat_gpucsr_cudss_least)", (double)least));
-  if (!why[0]) PetscCall(Able(A, why, len));
-  if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscOptionsHasName(((PetscObject)A)->options, ((PetscObject)A)->prefix, "-mat_gpucsr_solve_kernel", &triangles));
+  if (!asked) {
+    PetscCall(OnDevice(A, text, sizeof(text)));
+    if (!text[0]) PetscCall(PetscStrncpy(why, "neither -pc_factor_mat_solver_type cudss nor -mat_gpucsr_cudss_least is set", len));
+  } else if (triangles) PetscCall(PetscStrncpy(why, "-mat_gpucsr_solve_kernel asks for solves with its triangles", len));
+  else if (!((PetscReal)A->rmap->n >= least)) PetscCall(PetscSNPrintf(why, len, "it has fewer than %.0f rows (-mat_gpucsr_cudss_least)", (double)least));
+  else PetscCall(Able(A, why, len));
+  if (!asked || why[0]) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscSNPrintf(text, sizeof(text), "the matrix has %.0f rows or more (-mat_gpucsr_cudss_least)", (double)least));
   PetscCall(Create(A, type, text, B));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -554,16 +573,15 @@ static PetscErrorCode MatGetFactor_MPIAIJGPUCSR_CuDSS(Mat A, MatFactorType type,
   Level: beginner
 
   Notes:
-  cuDSS 1.x is opened at run time, and never required. Solver type `MATSOLVERGPUCSR` hands matrices of -mat_gpucsr_cudss_least rows or more on to it where it is found.
+  cuDSS 1.x is opened at run time, and never required. Solver type `MATSOLVERGPUCSR` passes matrices of -mat_gpucsr_cudss_least rows or more on to it. Orderings of PETSc are not
+  used.
 
   A matrix known to be positive definite (`MAT_SPD`) is factored as L L^T, by `PCLU` as well; any other Cholesky factor is L D L^T, whose inertia `MatGetInertia()` gives. `MatSolve()`,
   `MatSolveTranspose()` and `MatMatSolve()` run on the GPU, for vectors and dense matrices there or on the host.
 
-  The normwise backward error of each solution, in the maximum norm, is checked. A solution above the bound after refinement is Inf, and `KSPSolve()` with `KSPPREONLY` ends with
-  `KSP_DIVERGED_PC_FAILED`. Failures: `MAT_FACTOR_STRUCT_ZEROPIVOT` for a row without entries, `MAT_FACTOR_NUMERIC_ZEROPIVOT` for a matrix that is singular to working precision,
-  `MAT_FACTOR_OUTMEMORY`, and `MAT_FACTOR_OTHER`.
-
-  With -pc_factor_shift_type cuDSS may replace small pivots, and solutions with such factors are not checked. Orderings of PETSc are not used.
+  The normwise backward error of each solution is checked. A solution above the bound after refinement is Inf, and `KSPSolve()` with `KSPPREONLY` ends with `KSP_DIVERGED_PC_FAILED`. Failures:
+  `MAT_FACTOR_STRUCT_ZEROPIVOT` for a row without entries, `MAT_FACTOR_NUMERIC_ZEROPIVOT` for a matrix that is singular to working precision, `MAT_FACTOR_OUTMEMORY`, and `MAT_FACTOR_OTHER`. With
+  -pc_factor_shift_type cuDSS may replace small pivots; solutions are not checked then.
 
 .seealso: `MATGPUCSR`, `MATSOLVERGPUCSR`, `PCFactorSetMatSolverType()`, `MatGetFactor()`, `MatFactorGetError()`, `PCLU`, `PCCHOLESKY`
 M*/
@@ -574,7 +592,7 @@ PetscErrorCode MatGPUCSRCuDSSRegister_Private(void)
   PetscFunctionBegin;
   for (int k = 0; k < 2; k++) {
     PetscCall(MatSolverTypeRegister(MATSOLVERCUDSS, MATSEQAIJGPUCSR, types[k], MatGetFactor_SeqAIJGPUCSR_CuDSS));
-    /* by the beginning of a type's name, so that it is found by its own name alone, and not before MUMPS */
+    /* by the beginning of the type's name: PETSc finds the solver by name alone, and MUMPS before it */
     PetscCall(MatSolverTypeRegister(MATSOLVERCUDSS, "mpiaijgpu", types[k], MatGetFactor_MPIAIJGPUCSR_CuDSS));
   }
   PetscFunctionReturn(PETSC_SUCCESS);

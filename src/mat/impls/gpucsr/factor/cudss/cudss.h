@@ -5,6 +5,7 @@
 #include "../../blackbox/spgemm/spgemm.h"
 #include "library.h"
 #include "check.h"
+#include <math.h>
 
 /* Columns that are solved for together */
 #define CUDSS_COLUMNS 64
@@ -15,10 +16,10 @@ typedef enum {
   CUDSS_ALWAYS
 } CuDSSWhen;
 
-/* The user's request */
+/* The user's request, with places in lists of words; 0: auto */
 typedef struct {
-  PetscInt  reordering, matching, pivoting; /* numbers of cuDSS, -1: its own choice */
-  CuDSSWhen hybrid, check;
+  PetscInt  reordering, matching, pivoting;
+  PetscInt  hybrid, check; /* a CuDSSWhen */
   PetscBool deterministic;
   PetscInt  refine; /* most steps of refinement */
   PetscReal error;  /* backward error above which a solution is refused */
@@ -33,20 +34,22 @@ typedef struct {
 /* F->data of a factor */
 typedef struct {
   GPUCSRDevice     dev;
-  GPUCSRStream     last;       /* stream of the last solve */
+  GPUCSRStream     last;       /* stream of the last work */
   GPUCSRBuffer     sent, back; /* device vectors of solves with host vectors */
   GPUCSRLiving     living;
   MatFactorType    type;
   CuDSSRequest     request;
-  PetscBool        symmetric, positive; /* of a Cholesky factor: positive until a pivot is not */
-  PetscBool        shifts;              /* pivots may be replaced, because a shift was asked for */
+  int              kind;   /* CUDSS_GENERAL, CUDSS_SYMMETRIC or CUDSS_POSITIVE, the latter until a pivot is not */
+  PetscBool        shifts; /* pivots may be replaced, because a shift was asked for */
   PetscBool        analyzed, factored, hybrid;
-  PetscObjectState pattern; /* of A, that was analyzed */
-  GPUCSRStorage    A, T;    /* the factored matrix, and its transpose for checks of transposed solves */
-  int32_t         *map;     /* places of T's values in A */
-  PetscBool        current; /* T has A's values */
+  PetscBool        fresh, tried; /* the analysis has seen the factored values; a trial was solved with the factor */
+  PetscObjectId    id;           /* of A, */
+  PetscObjectState pattern;      /* that was analyzed */
+  GPUCSRStorage    A, T;         /* the factored matrix, and its transpose for checks of transposed solves */
+  int32_t         *map;          /* places of T's values in A */
+  PetscBool        current;      /* T has A's values */
   void            *config, *data, *matrix;
-  CuDSSDense       b, x, d;             /* right-hand side, solution, correction */
+  CuDSSDense       b, x;
   GPUCSRBuffer     residual, step;      /* of CUDSS_COLUMNS columns at most */
   void            *most;                /* numbers of a check, on the device, */
   uint64_t        *mosthost;            /* and in page-locked memory */
@@ -63,9 +66,10 @@ typedef struct {
   char             why[320]; /* the reason that this solver type was taken */
 } Mat_CuDSS;
 
-GPUCSR_INTERN PetscErrorCode MatCuDSSSolveColumns_Private(Mat_CuDSS *, PetscBool transposed, int k, const double *b, size_t ldb, double *x, size_t ldx, GPUCSRStream); /* sets refused */
-GPUCSR_INTERN PetscErrorCode MatCuDSSTrial_Private(Mat_CuDSS *, PetscBool *good, double *growth);
+GPUCSR_INTERN PetscErrorCode MatCuDSSTurn_Private(Mat_CuDSS *, GPUCSRStream);
+GPUCSR_INTERN PetscErrorCode MatCuDSSFinite_Private(Mat_CuDSS *, PetscBool *finite);
+GPUCSR_INTERN PetscErrorCode MatCuDSSTrial_Private(Mat_CuDSS *, PetscBool *good);
+GPUCSR_INTERN PetscErrorCode MatCuDSSAgain_Private(Mat_CuDSS *);
 GPUCSR_INTERN PetscErrorCode MatCuDSSFailed_Private(Mat F, Mat_CuDSS *, const char phase[], const GPUCSRAttempt *, MatFactorError *);
 GPUCSR_INTERN PetscErrorCode MatCuDSSSolveOps_Private(Mat);
 GPUCSR_INTERN PetscErrorCode MatCuDSSBuffersFree_Private(Mat_CuDSS *);
-GPUCSR_INTERN PetscErrorCode MatCuDSSView_Private(Mat, PetscViewer);

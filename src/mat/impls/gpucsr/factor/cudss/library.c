@@ -1,5 +1,5 @@
 /*
-  libcudss.so.1, opened at run time: -mat_gpucsr_cudss_library, else where the loader looks, else where make cudss puts it, beside this library. Each device of the process has one handle.
+  Opens libcudss.so.1 at run time: the file of -mat_gpucsr_cudss_library, the loader's, or the file of make cudss beside this library. Each device of the process has one handle.
 */
 #if !defined(_GNU_SOURCE)
   #define _GNU_SOURCE /* dladdr() */
@@ -73,28 +73,28 @@ static PetscErrorCode Load(const char file[], char why[], size_t len)
 /* The functions, and a version of which they are known */
 static PetscErrorCode Resolve(char why[], size_t len)
 {
-  static const char *const names[]    = {"cudssGetProperty", "cudssCreate",      "cudssDestroy", "cudssSetStream", "cudssSetThreadingLayer", "cudssConfigCreate",    "cudssConfigDestroy", "cudssConfigSet",
-                                         "cudssDataCreate",  "cudssDataDestroy", "cudssDataGet", "cudssExecute",   "cudssMatrixCreateDn",    "cudssMatrixCreateCsr", "cudssMatrixDestroy", "cudssMatrixSetValues"};
-  void **const             to[]       = {(void **)&CuDSS.getproperty,   (void **)&CuDSS.create,    (void **)&CuDSS.destroy,       (void **)&CuDSS.setstream,   (void **)&CuDSS.setthreadinglayer, (void **)&CuDSS.configcreate,
-                                         (void **)&CuDSS.configdestroy, (void **)&CuDSS.configset, (void **)&CuDSS.datacreate,    (void **)&CuDSS.datadestroy, (void **)&CuDSS.dataget,           (void **)&CuDSS.execute,
-                                         (void **)&CuDSS.createdense,   (void **)&CuDSS.createcsr, (void **)&CuDSS.matrixdestroy, (void **)&CuDSS.setvalues};
-  int                      version[3] = {0, 0, 0};
-  Dl_info                  info;
+#define NAME(name, parameters) "cudss" #name,
+  static const char *const names[] = {CUDSS_FUNCTIONS(NAME)};
+#undef NAME
+  void   *functions[PETSC_STATIC_ARRAY_LENGTH(names)];
+  int     version[3] = {0, 0, 0};
+  Dl_info info;
 
   PetscFunctionBegin;
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(names) && !why[0]; k++) {
-    *to[k] = dlsym(opened, names[k]);
-    if (!*to[k]) PetscCall(PetscSNPrintf(why, len, "cuDSS has no %s: version 1 is needed", names[k]));
+    functions[k] = dlsym(opened, names[k]);
+    if (!functions[k]) PetscCall(PetscSNPrintf(why, len, "cuDSS has no %s: version 1 is needed", names[k]));
   }
-  for (int k = 0; k < 3 && !why[0]; k++)
-    if ((*CuDSS.getproperty)(k, &version[k])) PetscCall(PetscStrncpy(why, "cuDSS does not say its version: version 1 is needed", len));
-  if (!why[0] && version[0] != 1) PetscCall(PetscSNPrintf(why, len, "cuDSS is version %d.%d.%d: version 1 is needed", version[0], version[1], version[2]));
   if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscSNPrintf(name, sizeof(name), "cuDSS %d.%d.%d, %s", version[0], version[1], version[2], dladdr(dlsym(opened, names[0]), &info) && info.dli_fname ? info.dli_fname : "libcudss.so.1"));
+  memcpy(&CuDSS, functions, sizeof(CuDSS));
+  for (int k = 0; k < 3 && !why[0]; k++)
+    if ((*CuDSS.GetProperty)(k, &version[k])) PetscCall(PetscStrncpy(why, "cuDSS does not say its version: version 1 is needed", len));
+  if (!why[0] && version[0] != 1) PetscCall(PetscSNPrintf(why, len, "cuDSS is version %d.%d.%d: version 1 is needed", version[0], version[1], version[2]));
+  PetscCall(PetscSNPrintf(name, sizeof(name), "cuDSS %d.%d.%d, %s", version[0], version[1], version[2], dladdr(functions[0], &info) && info.dli_fname ? info.dli_fname : "libcudss.so.1"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Once for each name of the library: a library that was opened stays, because its threads may run */
+/* Tries each name once. An open library stays open: its threads may run */
 PetscErrorCode CuDSSOpen(char why[], size_t len)
 {
   char      file[PETSC_MAX_PATH_LEN] = "";
@@ -128,61 +128,44 @@ static PetscErrorCode HandlesDestroy(void)
     Handle *h = handles;
 
     handles = h->next;
-    if (!h->dev->failed[0]) (void)(*CuDSS.destroy)(h->cudss);
+    if (!h->dev->failed[0]) (void)(*CuDSS.Destroy)(h->cudss);
     PetscCall(PetscFree(h));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Find(GPUCSRDevice dev, Handle **handle)
+static PetscErrorCode HandleCreate(GPUCSRDevice dev, Handle **handle)
 {
-  Handle *h = handles;
+  Handle *h;
+  void   *cudss = NULL;
+  int     e;
   char    layer[PETSC_MAX_PATH_LEN + 32], folder[PETSC_MAX_PATH_LEN];
 
   PetscFunctionBegin;
-  *handle = NULL;
-  while (h && h->dev != dev) h = h->next;
-  if (!h) {
-    void *cudss = NULL;
-    int   e;
-
-    PetscCall((*dev->ops->activate)(dev->id));
-    e = (*CuDSS.create)(&cudss);
-    if (e && cudss) (void)(*CuDSS.destroy)(cudss);
-    CuDSSCall("cudssCreate()", e);
-    if (!handles) PetscCall(GPUCSRRegisterFinalize(GPUCSR_FINAL_MAT, HandlesDestroy));
-    PetscCall(PetscNew(&h));
-    *h      = (Handle){.dev = dev, .cudss = cudss, .next = handles};
-    handles = h;
-    /* several threads of the host order the unknowns, where the library came with its layer for them */
-    PetscCall(FolderOf((void *)CuDSS.create, folder, sizeof(folder)));
-    PetscCall(PetscSNPrintf(layer, sizeof(layer), "%slibcudss_mtlayer_gomp.so.1", folder));
-    if (!access(layer, R_OK) && (*CuDSS.setthreadinglayer)(cudss, layer)) PetscCall(PetscInfo(NULL, "cuDSS refuses its threads of %s\n", layer));
-  }
-  *handle = h;
+  e = (*CuDSS.Create)(&cudss);
+  if (e && cudss) (void)(*CuDSS.Destroy)(cudss);
+  CuDSSCheck("cudssCreate()", e);
+  if (!handles) PetscCall(GPUCSRRegisterFinalize(GPUCSR_FINAL_MAT, HandlesDestroy));
+  PetscCall(PetscNew(&h));
+  *h      = (Handle){.dev = dev, .cudss = cudss, .next = handles};
+  handles = *handle = h;
+  /* several threads of the host order the unknowns, where the library came with its layer for them */
+  PetscCall(FolderOf((void *)CuDSS.Create, folder, sizeof(folder)));
+  PetscCall(PetscSNPrintf(layer, sizeof(layer), "%slibcudss_mtlayer_gomp.so.1", folder));
+  if (!access(layer, R_OK) && (*CuDSS.SetThreadingLayer)(cudss, layer)) PetscCall(PetscInfo(NULL, "cuDSS refuses its threads of %s\n", layer));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The handle of a device, for calls that do no work on it */
-PetscErrorCode CuDSSHandle(GPUCSRDevice dev, void **cudss)
+/* The handle of a device, for work in the order of this stream. A host that stands in for the device does the stream's work first */
+PetscErrorCode CuDSSHandle(GPUCSRDevice dev, GPUCSRStream s, void **cudss)
 {
-  Handle *h;
+  Handle *h = handles;
 
   PetscFunctionBegin;
-  PetscCall(Find(dev, &h));
-  *cudss = h->cudss;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The same, for work in the order of this stream; a host that stands in for the device does the stream's work first */
-PetscErrorCode CuDSSOnStream(GPUCSRDevice dev, GPUCSRStream s, void **cudss)
-{
-  Handle *h;
-
-  PetscFunctionBegin;
-  PetscCall(Find(dev, &h));
   PetscCall((*dev->ops->activate)(dev->id));
-  if (!h->stream || h->stream != s) CuDSSCall("cudssSetStream()", (*CuDSS.setstream)(h->cudss, (void *)s));
+  while (h && h->dev != dev) h = h->next;
+  if (!h) PetscCall(HandleCreate(dev, &h));
+  if (!h->stream || h->stream != s) CuDSSCall(SetStream, h->cudss, (void *)s);
   h->stream = s;
   if (!dev->ops->kernels) PetscCall(GPUCSRWaitStreamOnHost(s));
   *cudss = h->cudss;

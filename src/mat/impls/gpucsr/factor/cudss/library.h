@@ -1,7 +1,7 @@
 #pragma once
 
 /*
-  The C interface of cuDSS, version 1, as far as it is used here. The library is opened at run time; numbers of enumerations are those of its public header.
+  The functions and numbers of cuDSS, version 1, in use. The library is opened at run time. The numbers of enumerations are from the public header of cuDSS; t633-cudss.sh compares both.
 */
 #include "../../../../../sys/gpucsrsys.h"
 
@@ -40,35 +40,41 @@ enum {
   CUDSS_ESTIMATES_ALL = 16
 };
 
+/* Each function of the library in use: its name after cudss, and its parameters */
+#define CUDSS_FUNCTIONS(ROW) \
+  ROW(GetProperty, (int which, int *value)) \
+  ROW(Create, (void **handle)) \
+  ROW(Destroy, (void *handle)) \
+  ROW(SetStream, (void *handle, void *stream)) \
+  ROW(SetThreadingLayer, (void *handle, const char file[])) \
+  ROW(ConfigCreate, (void **config)) \
+  ROW(ConfigDestroy, (void *config)) \
+  ROW(ConfigSet, (void *config, int which, const void *value, size_t bytes)) \
+  ROW(DataCreate, (const void *handle, void **data)) \
+  ROW(DataDestroy, (void *handle, void *data)) \
+  ROW(DataGet, (const void *handle, const void *data, int which, void *value, size_t bytes, size_t *written)) \
+  ROW(Execute, (void *handle, int phase, const void *config, void *data, const void *A, void *x, const void *b)) \
+  ROW(MatrixCreateDn, (void **matrix, int64_t rows, int64_t columns, int64_t ld, const void *values, int type, int layout)) \
+  ROW(MatrixCreateCsr, (void **matrix, int64_t rows, int64_t columns, int64_t nnz, const void *begin, const void *end, const void *column, const void *values, int offsets, int indices, int type, int kind, int view, int base)) \
+  ROW(MatrixDestroy, (void *matrix)) \
+  ROW(MatrixSetValues, (void *matrix, const void *values))
+
 typedef struct {
-  int (*getproperty)(int which, int *value);
-  int (*create)(void **handle);
-  int (*destroy)(void *handle);
-  int (*setstream)(void *handle, void *stream);
-  int (*setthreadinglayer)(void *handle, const char file[]);
-  int (*configcreate)(void **config);
-  int (*configdestroy)(void *config);
-  int (*configset)(void *config, int which, const void *value, size_t bytes);
-  int (*datacreate)(const void *handle, void **data);
-  int (*datadestroy)(void *handle, void *data);
-  int (*dataget)(const void *handle, const void *data, int which, void *value, size_t bytes, size_t *written);
-  int (*execute)(void *handle, int phase, const void *config, void *data, const void *A, void *x, const void *b);
-  int (*createdense)(void **matrix, int64_t rows, int64_t columns, int64_t ld, const void *values, int type, int layout);
-  int (*createcsr)(void **matrix, int64_t rows, int64_t columns, int64_t nnz, const void *begin, const void *end, const void *column, const void *values, int offsets, int indices, int type, int kind, int view, int base);
-  int (*matrixdestroy)(void *matrix);
-  int (*setvalues)(void *matrix, const void *values);
+#define CUDSS_MEMBER(name, parameters) int(*name) parameters;
+  CUDSS_FUNCTIONS(CUDSS_MEMBER)
+#undef CUDSS_MEMBER
 } CuDSSFunctions;
 
 GPUCSR_INTERN CuDSSFunctions CuDSS;
 
 GPUCSR_INTERN PetscErrorCode CuDSSOpen(char why[], size_t len); /* why stays empty if the library can be called */
-GPUCSR_INTERN PetscErrorCode CuDSSHandle(GPUCSRDevice, void **handle);
-GPUCSR_INTERN PetscErrorCode CuDSSOnStream(GPUCSRDevice, GPUCSRStream, void **handle);
+GPUCSR_INTERN PetscErrorCode CuDSSHandle(GPUCSRDevice, GPUCSRStream, void **handle);
 GPUCSR_INTERN const char    *CuDSSName(void); /* version and file */
 GPUCSR_INTERN const char    *CuDSSStatus(int);
 
-#define CuDSSCall(what, call) \
+#define CuDSSCheck(what, status) \
   do { \
-    const int e_ = (call); \
+    const int e_ = (status); \
     PetscCheck(!e_, PETSC_COMM_SELF, e_ == CUDSS_ALLOC_FAILED ? PETSC_ERR_MEM : PETSC_ERR_LIB, "cuDSS: %s failed with %s", what, CuDSSStatus(e_)); \
   } while (0)
+#define CuDSSCall(name, ...) CuDSSCheck("cudss" #name "()", (*CuDSS.name)(__VA_ARGS__))
