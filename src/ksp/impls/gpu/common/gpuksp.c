@@ -61,14 +61,12 @@ PetscErrorCode GPUKSPAlike(KSP ksp, int64_t more)
 /* Checks the settings before a solve. The first solve prepares everything else */
 PetscErrorCode GPUKSPSetUp(KSP ksp)
 {
-  KSP_GPU  *k = (KSP_GPU *)ksp->data;
-  PetscBool ok;
-  char      why[512];
+  char why[GPUKSP_WHY];
 
   PetscFunctionBegin;
   ksp->setupnewmatrix = PETSC_TRUE;
-  PetscCall(GPUKSPOperator(ksp, k, &ok, why, sizeof(why)));
-  if (!ok) PetscCall(GPUKSPFallBack(ksp, why));
+  PetscCall(GPUKSPOperator(ksp, (KSP_GPU *)ksp->data, why));
+  if (why[0]) PetscCall(GPUKSPFallBack(ksp, why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -157,7 +155,8 @@ static PetscErrorCode KSPView_GPU(KSP ksp, PetscViewer viewer)
   if (k->taken == KSP_GPU_PATH_PERSISTENT)
     PetscCall(PetscViewerASCIIPrintf(viewer, "  last solve: one persistent kernel of %d blocks, format %s%s%s\n", k->persistent.blocks, k->launch.with->name, k->persistent.halo ? ", halos recomputed" : "", ranks));
   else PetscCall(PetscViewerASCIIPrintf(viewer, "  last solve: path %s, because %s%s\n", KSPGPUPaths[k->taken], k->why, ranks));
-  if (ranks[0] && k->dev && k->dev->ops->separate && (double)k->rows <= RowsForOne(k)) PetscCall(PetscViewerASCIIPrintf(viewer, "  one GPU may be faster: of %" PetscInt_FMT " rows two took longer, where it was measured (docs/several-gpus.md)\n", k->rows));
+  if (ranks[0] && k->dev && k->dev->ops->separate && (double)k->rows <= RowsForOne(k))
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  one GPU may be faster: of %" PetscInt_FMT " rows two took longer, where it was measured (docs/several-gpus.md)\n", k->rows));
   if (k->refined || k->single.replacements) PetscCall(PetscViewerASCIIPrintf(viewer, "  residual replaced by the true one %" PetscInt_FMT " times\n", k->single.replacements));
   if (k->truenorm >= 0) PetscCall(PetscViewerASCIIPrintf(viewer, "  true residual norm %g, by the recurrence %g\n", (double)k->truenorm, (double)ksp->rnorm));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -111,10 +111,13 @@ typedef struct {
   GPUKSPVectors   v;
 } GPUKSPGraphKey;
 
+/* Room of a reason. A function that writes a reason against something leaves it empty if there is none */
+#define GPUKSP_WHY 512
+
 /* The path of a solve, and why */
 typedef struct {
   KSPGPUPath   taken;
-  char         why[256];
+  char         why[GPUKSP_WHY];
   GPUKSPPCKind kind;         /* how the PC is applied */
   PetscBool    peers, ranks; /* several processes: one launch on each, or a graph with the exchange of the matrix */
   PetscBool    refined;      /* single precision with residual replacement */
@@ -228,8 +231,8 @@ struct _n_KSP_GPU {
   PetscInt       rows; /* of all processes */
   GPUKSPPCData   pc;
   KSPGPUPath     taken;
-  char           why[256]; /* why that path */
-  PetscBool      refined;  /* in single precision with residual replacement */
+  char           why[GPUKSP_WHY]; /* why that path */
+  PetscBool      refined;         /* in single precision with residual replacement */
   char           whydouble[128];
   PetscBool      live; /* a monitor or test reads each iteration */
   PetscBool      warnedlive, solved;
@@ -274,31 +277,23 @@ GPUCSR_INTERN PetscErrorCode KSPCreate_GPUBCGS(KSP);
 /* record.c */
 GPUCSR_INTERN PetscErrorCode GPUKSPRecordInitialize(void);
 GPUCSR_INTERN PetscErrorCode GPUKSPSolve(KSP);
-GPUCSR_INTERN PetscErrorCode GPUKSPLogBegin(KSP, const KSP_GPU *, GPUCSRDevice);
-GPUCSR_INTERN PetscErrorCode GPUKSPLogEnd(KSP, const KSP_GPU *, GPUCSRDevice);
+GPUCSR_INTERN GPUCSRLogEvent GPUKSPEvents[4]; /* by KSPGPUPath */
 
 /* solve.c */
 GPUCSR_INTERN PetscErrorCode KSPSolve_GPU(KSP);
 GPUCSR_INTERN PetscErrorCode GPUKSPFallBack(KSP, const char[]);
-GPUCSR_INTERN PetscErrorCode GPUKSPAttempt(KSP, KSP_GPU *, PetscErrorCode (*)(KSP, KSP_GPU *), PetscBool *, char[], size_t);
+GPUCSR_INTERN PetscErrorCode GPUKSPAttempt(KSP, KSP_GPU *, PetscErrorCode (*)(KSP, KSP_GPU *), char why[]);
 
 /* prepare.c */
-GPUCSR_INTERN PetscErrorCode GPUKSPOperator(KSP, KSP_GPU *, PetscBool *, char[], size_t);
+GPUCSR_INTERN PetscErrorCode GPUKSPOperator(KSP, KSP_GPU *, char why[]);
 GPUCSR_INTERN PetscErrorCode GPUKSPChoiceTake(KSP_GPU *, const GPUKSPChoice *);
 GPUCSR_INTERN PetscErrorCode GPUKSPLive(KSP, KSP_GPU *);
-GPUCSR_INTERN PetscErrorCode GPUKSPPrepare(KSP, KSP_GPU *, PetscBool *, char[], size_t);
+GPUCSR_INTERN PetscErrorCode GPUKSPPrepare(KSP, KSP_GPU *, char why[]);
 
 /* ranks.c */
-typedef enum {
-  GPUKSP_GOES_ON,
-  GPUKSP_NO_DEVICE, /* fall back to PETSc's method */
-  GPUKSP_IN_ERROR
-} GPUKSPOutcome;
-GPUCSR_INTERN PetscErrorCode GPUKSPAgree(KSP, GPUKSPOutcome, PetscErrorCode, const char[], PetscBool *, char[], size_t);
-GPUCSR_INTERN GPUKSPOutcome  GPUKSPOutcomeOf(const KSP_GPU *, PetscErrorCode);
-GPUCSR_INTERN PetscErrorCode GPUKSPTogether(KSP, const KSP_GPU *, PetscErrorCode, const char[], PetscBool *, char[], size_t);
+GPUCSR_INTERN PetscErrorCode GPUKSPAgree(KSP, const KSP_GPU *, const GPUCSRAttempt *, const char refused[], char why[]);
 GPUCSR_INTERN PetscErrorCode GPUKSPEndTogether(KSP, PetscErrorCode, PetscBool *);
-GPUCSR_INTERN PetscErrorCode GPUKSPRanksGet(KSP, KSP_GPU *, const char launch[], PetscBool *, char[], size_t);
+GPUCSR_INTERN PetscErrorCode GPUKSPRanksGet(KSP, KSP_GPU *, const char launch[], PetscBool *, char why[]);
 GPUCSR_INTERN PetscErrorCode GPUKSPKindTogether(KSP, KSP_GPU *);
 
 /* refine.c */
@@ -335,7 +330,7 @@ GPUCSR_INTERN PetscErrorCode GPUKSPPCFail(KSP_GPU *, const char message[]);
 GPUCSR_INTERN PetscErrorCode GPUKSPPCDiagonal(KSP, KSP_GPU *);
 
 /* peers.c */
-GPUCSR_INTERN PetscErrorCode GPUKSPPeersGet(KSP, KSP_GPU *, PetscBool *, char[], size_t);
+GPUCSR_INTERN PetscErrorCode GPUKSPPeersGet(KSP, KSP_GPU *, char why[]);
 GPUCSR_INTERN PetscErrorCode GPUKSPPeersLists(KSP, KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPPeersBlocks(KSP, KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPPeersRelease(KSP_GPU *);

@@ -7,45 +7,32 @@
 /* Most entries of the residual history on the device */
 #define HISTORY 1000000
 
-/* The matrix of one process, or the diagonal block, on a device; otherwise why has the reason */
-PetscErrorCode GPUKSPOperator(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], size_t len)
+/* The matrix of one process, or the diagonal block, on a device. why: the reason against it; empty: none */
+PetscErrorCode GPUKSPOperator(KSP ksp, KSP_GPU *k, char why[])
 {
   Mat           A, block;
   PetscBool     seq, mpi;
-  char          whynot[512] = "its blocks are not of type seqaijgpucsr", message[600];
-  GPUCSRAttempt attempt     = {0};
-  GPUKSPOutcome mine        = GPUKSP_NO_DEVICE;
+  char          whynot[GPUKSP_WHY] = "its blocks are not of type seqaijgpucsr", text[GPUKSP_WHY];
+  GPUCSRAttempt attempt            = {0};
   PetscInt      M, N;
 
   PetscFunctionBegin;
-  *ok = PETSC_FALSE;
+  why[0] = 0;
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
   PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJGPUCSR, &seq));
   PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJGPUCSR, &mpi));
-  if (!seq && !mpi) {
-    PetscCall(PetscSNPrintf(why, len, "the operator is of type %s, not gpucsr", ((PetscObject)A)->type_name));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
   PetscCall(MatGetSize(A, &M, &N));
-  if (M != N) {
-    PetscCall(PetscSNPrintf(why, len, "the operator is not square"));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  if (ksp->calc_sings) {
-    PetscCall(PetscSNPrintf(why, len, "singular values or eigenvalues were asked for"));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
+  if (!seq && !mpi) PetscCall(PetscSNPrintf(why, GPUKSP_WHY, "the operator is of type %s, not gpucsr", ((PetscObject)A)->type_name));
+  else if (M != N) PetscCall(PetscStrncpy(why, "the operator is not square", GPUKSP_WHY));
+  else if (ksp->calc_sings) PetscCall(PetscStrncpy(why, "singular values or eigenvalues were asked for", GPUKSP_WHY));
+  if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
   block = A;
   if (mpi) PetscCall(MatMPIAIJGetSeqAIJ(A, &block, NULL, NULL));
   PetscCall(PetscObjectTypeCompare((PetscObject)block, MATSEQAIJGPUCSR, &seq));
   PetscCall(PetscMemzero(&k->op, sizeof(k->op)));
-  if (seq) {
-    GPUCSRTry(&attempt, MatGPUCSROperatorGet_Private(block, &k->op, whynot, sizeof(whynot)));
-    if (attempt.error) PetscCall(PetscStrncpy(whynot, attempt.message, sizeof(whynot)));
-    mine = attempt.error ? GPUKSPOutcomeOf(k, attempt.error) : k->op.dev ? GPUKSP_GOES_ON : GPUKSP_NO_DEVICE;
-  }
-  PetscCall(PetscSNPrintf(message, sizeof(message), "%s%s", mine == GPUKSP_IN_ERROR ? "" : "the operator is on no device: ", whynot));
-  PetscCall(GPUKSPAgree(ksp, mine, attempt.error, message, ok, why, len));
+  if (seq) GPUCSRTry(&attempt, MatGPUCSROperatorGet_Private(block, &k->op, whynot, sizeof(whynot)));
+  PetscCall(GPUKSPAgree(ksp, k, &attempt, k->op.dev ? "" : whynot, text));
+  if (text[0]) PetscCall(PetscSNPrintf(why, GPUKSP_WHY, "the operator is on no device: %s", text));
   PetscCall(MatGetLocalSize(block, &M, NULL));
   k->n = (int)M;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -96,14 +83,16 @@ static const char gathers[] = "a graph is faster for so many entries";
 /* Collective: one launch on each of several processes, or a graph on each; for neither, c->why says why */
 static PetscErrorCode ChooseRanks(KSP ksp, KSP_GPU *k, PetscMPIInt size, GPUKSPChoice *c)
 {
-  char      launch[256];
+  char      launch[GPUKSP_WHY];
   PetscBool faster;
 
   PetscFunctionBegin;
   PetscCall(GraphIsFaster(ksp, k, c->kind, size, &faster));
-  if (faster) PetscCall(GPUKSPRanksGet(ksp, k, gathers, &c->ranks, c->why, sizeof(c->why)));
-  if (!c->ranks) PetscCall(GPUKSPPeersGet(ksp, k, &c->peers, launch, sizeof(launch)));
-  if (!c->ranks && !c->peers) PetscCall(GPUKSPRanksGet(ksp, k, launch, &c->ranks, c->why, sizeof(c->why)));
+  if (faster) PetscCall(GPUKSPRanksGet(ksp, k, gathers, &c->ranks, c->why));
+  if (c->ranks) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUKSPPeersGet(ksp, k, launch));
+  c->peers = (PetscBool)!launch[0];
+  if (!c->peers) PetscCall(GPUKSPRanksGet(ksp, k, launch, &c->ranks, c->why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -394,8 +383,8 @@ static PetscErrorCode ResetJacobi(KSP ksp, KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Several ranks prepare one launch or a graph, each its part. on: all ranks have succeeded; otherwise why has the reason */
-static PetscErrorCode PrepareTogether(KSP ksp, KSP_GPU *k, PetscBool *on, char why[], size_t len)
+/* Several ranks prepare one launch or a graph, each its part. why: empty if all ranks have succeeded */
+static PetscErrorCode PrepareTogether(KSP ksp, KSP_GPU *k, char why[])
 {
   GPUCSRAttempt attempt;
   PetscBool     possible = PETSC_TRUE, stale = PETSC_FALSE;
@@ -404,8 +393,8 @@ static PetscErrorCode PrepareTogether(KSP ksp, KSP_GPU *k, PetscBool *on, char w
   PetscFunctionBegin;
   GPUCSRTry(&attempt, k->peers.on ? GPUKSPPeersLists(ksp, k) : PETSC_SUCCESS); /* each rank alone, */
   GPUCSRThen(&attempt, GPUKSPPCReserve(ksp, k, &stale));
-  PetscCall(GPUKSPTogether(ksp, k, attempt.error, attempt.message, on, why, len));
-  if (!*on) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUKSPAgree(ksp, k, &attempt, "", why));
+  if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
   any = stale; /* then the collective part: reading the PC's numbers */
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp)));
   if (any) PetscCall(PetscMemzero(&k->pc.numberskey, sizeof(k->pc.numberskey)));
@@ -415,30 +404,31 @@ static PetscErrorCode PrepareTogether(KSP ksp, KSP_GPU *k, PetscBool *on, char w
     possible = (PetscBool)(k->ranks.on || !k->dev->ops->kernels); /* k->why says why not */
   }
   GPUCSRThen(&attempt, PrepareHistory(ksp, k));
-  PetscCall(GPUKSPAgree(ksp, attempt.error || possible ? GPUKSPOutcomeOf(k, attempt.error) : GPUKSP_NO_DEVICE, attempt.error, attempt.error ? attempt.message : k->why, on, why, len));
-  if (!*on) PetscCall(ResetJacobi(ksp, k));
+  PetscCall(GPUKSPAgree(ksp, k, &attempt, possible ? "" : k->why, why));
+  if (why[0]) PetscCall(ResetJacobi(ksp, k));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* One launch on each rank; otherwise a graph; otherwise the host loop */
 static PetscErrorCode PrepareRanks(KSP ksp, KSP_GPU *k)
 {
-  char why[256], text[256];
+  char why[GPUKSP_WHY];
 
   PetscFunctionBegin;
   if (k->peers.on) {
-    PetscCall(PrepareTogether(ksp, k, &k->peers.on, why, sizeof(why)));
+    PetscCall(PrepareTogether(ksp, k, why));
+    k->peers.on = (PetscBool)!why[0];
     if (k->peers.on) {
       PetscCall(GPUKSPPeersBlocks(ksp, k));
       PetscFunctionReturn(PETSC_SUCCESS);
     }
-    PetscCall(GPUKSPRanksGet(ksp, k, why, &k->ranks.on, text, sizeof(text)));
-    PetscCall(PetscStrncpy(k->why, text, sizeof(k->why)));
+    PetscCall(GPUKSPRanksGet(ksp, k, why, &k->ranks.on, k->why));
   }
   k->persistent.peers.size = 0;
   if (k->ranks.on) {
     k->taken = KSP_GPU_PATH_GRAPH;
-    PetscCall(PrepareTogether(ksp, k, &k->ranks.on, why, sizeof(why)));
+    PetscCall(PrepareTogether(ksp, k, why));
+    k->ranks.on = (PetscBool)!why[0];
     if (k->ranks.on) PetscFunctionReturn(PETSC_SUCCESS);
     PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "there are several processes, and on one of them %s", why));
   }
@@ -459,8 +449,8 @@ static PetscErrorCode PrepareSums(KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Prepares the chosen path. possible: this type can solve; otherwise k->why has the reason */
-static PetscErrorCode PrepareSolve(KSP ksp, KSP_GPU *k, PetscBool *possible)
+/* Chooses and prepares a path */
+static PetscErrorCode PrepareSolve(KSP ksp, KSP_GPU *k)
 {
   GPUKSPChoice choice;
   PetscMPIInt  size;
@@ -511,25 +501,20 @@ static PetscErrorCode WarnLoop(KSP ksp, KSP_GPU *k)
 }
 
 /*
-  Prepares the solve, on all processes or on none. With several processes allocations come first, because they may fail on one process alone and the rest is collective. On one process any part may
+  Prepares the solve, on all processes or, with a reason, on none. With several processes allocations come first, because they may fail on one process alone and the rest is collective. On one process any part may
   fail; PETSc's method then solves.
 */
-PetscErrorCode GPUKSPPrepare(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], size_t len)
+PetscErrorCode GPUKSPPrepare(KSP ksp, KSP_GPU *k, char why[])
 {
   GPUCSRAttempt attempt;
   PetscMPIInt   size;
-  PetscBool     possible = PETSC_TRUE;
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
-  GPUCSRTry(&attempt, size > 1 ? GPUKSPOpen(k, k->op.dev) : PrepareSolve(ksp, k, &possible));
-  PetscCall(GPUKSPTogether(ksp, k, attempt.error, attempt.message, ok, why, len));
-  if (*ok && size > 1) PetscCall(PrepareSolve(ksp, k, &possible));
-  if (*ok && !possible) {
-    *ok = PETSC_FALSE;
-    PetscCall(PetscStrncpy(why, k->why, len));
-  }
-  if (!*ok) PetscFunctionReturn(PETSC_SUCCESS);
+  GPUCSRTry(&attempt, size > 1 ? GPUKSPOpen(k, k->op.dev) : PrepareSolve(ksp, k));
+  PetscCall(GPUKSPAgree(ksp, k, &attempt, "", why));
+  if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
+  if (size > 1) PetscCall(PrepareSolve(ksp, k));
   PetscCall(VecGetSize(ksp->vec_rhs, &k->rows));
   if (size > 1 && !k->solved) PetscCall(WarnLoop(ksp, k));
   k->solved = PETSC_TRUE;

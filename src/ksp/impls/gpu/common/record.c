@@ -4,30 +4,15 @@
 #include "gpukspimpl.h"
 #include <petsctime.h>
 
-static GPUCSRLogEvent paths[4]; /* by KSPGPUPath */
+GPUCSRLogEvent GPUKSPEvents[4];
 
 PetscErrorCode GPUKSPRecordInitialize(void)
 {
   PetscFunctionBegin;
   PetscCall(KSPInitializePackage());
-  PetscCall(GPUCSRLogRegister("KSPGPUPersistent", KSP_CLASSID, &paths[KSP_GPU_PATH_PERSISTENT]));
-  PetscCall(GPUCSRLogRegister("KSPGPUGraph", KSP_CLASSID, &paths[KSP_GPU_PATH_GRAPH]));
-  PetscCall(GPUCSRLogRegister("KSPGPUHostLoop", KSP_CLASSID, &paths[KSP_GPU_PATH_HOST_LOOP]));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Around the iterations of a path; dev: the device of the solve, which may fail meanwhile */
-PetscErrorCode GPUKSPLogBegin(KSP ksp, const KSP_GPU *k, GPUCSRDevice dev)
-{
-  PetscFunctionBegin;
-  PetscCall(GPUCSRLogBegin(&paths[k->taken], dev, ksp));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode GPUKSPLogEnd(KSP ksp, const KSP_GPU *k, GPUCSRDevice dev)
-{
-  PetscFunctionBegin;
-  PetscCall(GPUCSRLogEnd(&paths[k->taken], dev, ksp));
+  PetscCall(GPUCSRLogRegister("KSPGPUPersistent", KSP_CLASSID, &GPUKSPEvents[KSP_GPU_PATH_PERSISTENT]));
+  PetscCall(GPUCSRLogRegister("KSPGPUGraph", KSP_CLASSID, &GPUKSPEvents[KSP_GPU_PATH_GRAPH]));
+  PetscCall(GPUCSRLogRegister("KSPGPUHostLoop", KSP_CLASSID, &GPUKSPEvents[KSP_GPU_PATH_HOST_LOOP]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -49,8 +49,8 @@ static PetscErrorCode Hessenberg(KSP_GPUGMRES *g)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Allocations may fail on one process alone, so they come before collective work */
-static PetscErrorCode PrepareGMRES(KSP ksp, KSP_GPUGMRES *g, PetscBool *ok, char why[], size_t len)
+/* Allocations may fail on one process alone, so they come before collective work. why: empty if all processes have succeeded */
+static PetscErrorCode PrepareGMRES(KSP ksp, KSP_GPUGMRES *g, char why[])
 {
   KSP_GPU      *k = &g->k;
   GPUKSPChoice  choice;
@@ -70,13 +70,13 @@ static PetscErrorCode PrepareGMRES(KSP ksp, KSP_GPUGMRES *g, PetscBool *ok, char
   GPUCSRThen(&attempt, GPUGMRESMemory(ksp, g));
   if (k->pc.kind == GPUKSP_PC_DIAGONAL) GPUCSRThen(&attempt, GPUCSRBufferGrow(k->dev, sizeof(double) * (size_t)k->n, "the preconditioner of a solver", &k->pc.numbers));
   GPUCSRThen(&attempt, Hessenberg(g));
-  PetscCall(GPUKSPTogether(ksp, k, attempt.error, attempt.message, ok, why, len));
-  if (!*ok) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUKSPAgree(ksp, k, &attempt, "", why));
+  if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUGMRESSlots(ksp, g));
   GPUCSRTry(&attempt, GPUGMRESSlotsThere(g));
   if (made && !g->several) GPUCSRThen(&attempt, GPUKSPPCMake(ksp, k));
-  PetscCall(GPUKSPTogether(ksp, k, attempt.error, attempt.message, ok, why, len));
-  if (*ok && made && g->several) PetscCall(GPUKSPPCMake(ksp, k));
+  PetscCall(GPUKSPAgree(ksp, k, &attempt, "", why));
+  if (!why[0] && made && g->several) PetscCall(GPUKSPPCMake(ksp, k));
   if (k->pc.kind == GPUKSP_PC_APART) k->persistent.v.block = (const double *)k->pc.numbers.p;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -312,22 +312,22 @@ PetscErrorCode KSPSolve_GPUGMRES(KSP ksp)
   KSP_GPUGMRES   *g        = (KSP_GPUGMRES *)ksp->data;
   const PetscBool zero     = ksp->guess_zero;
   const PetscInt  recorded = (PetscInt)ksp->res_hist_len;
-  PetscBool       diagonalscale, ok, failed;
-  char            why[512];
+  PetscBool       diagonalscale, failed;
+  char            why[GPUKSP_WHY];
 
   PetscFunctionBegin;
   PetscCall(PCGetDiagonalScale(ksp->pc, &diagonalscale));
   PetscCheck(!diagonalscale, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "Krylov method %s does not support diagonal scaling", ((PetscObject)ksp)->type_name);
   PetscCall(GPUKSPPCSetUp(ksp, &failed)); /* before the operator is read: the set-up may factor the matrix in place */
-  PetscCall(GPUKSPOperator(ksp, &g->k, &ok, why, sizeof(why)));
-  if (ok && failed) PetscFunctionReturn(PETSC_SUCCESS);
-  if (ok) PetscCall(PrepareGMRES(ksp, g, &ok, why, sizeof(why)));
-  if (ok) {
+  PetscCall(GPUKSPOperator(ksp, &g->k, why));
+  if (!why[0] && failed) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!why[0]) PetscCall(PrepareGMRES(ksp, g, why));
+  if (!why[0]) {
     g->k.solved = PETSC_TRUE;
-    PetscCall(GPUKSPAttempt(ksp, &g->k, Run, &ok, why, sizeof(why)));
-    if (!ok) ksp->res_hist_len = recorded; /* the fallback records the history from the start */
+    PetscCall(GPUKSPAttempt(ksp, &g->k, Run, why));
+    if (why[0]) ksp->res_hist_len = recorded; /* the fallback records the history from the start */
   }
-  if (!ok) {
+  if (why[0]) {
     PetscCall(GPUKSPFallBack(ksp, why));
     ksp->reason = KSP_CONVERGED_ITERATING;
     PetscCall((*ksp->ops->solve)(ksp));

@@ -258,10 +258,10 @@ static const char *WhyNot(const KSP_GPU *k, PetscMPIInt size)
 }
 
 /*
-  Collective, with the same answer on all ranks: can they solve together? If not, why has the reason. If any rank's lists are stale (another pattern, another device, or a rank that gave up), all
+  Collective, with the same answer on all ranks: can they solve together? why: the reason against it; empty: none. If any rank's lists are stale (another pattern, another device, or a rank that gave up), all
   ranks make new lists.
 */
-PetscErrorCode GPUKSPPeersGet(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], size_t len)
+PetscErrorCode GPUKSPPeersGet(KSP ksp, KSP_GPU *k, char why[])
 {
   const MPI_Comm     comm = PetscObjectComm((PetscObject)ksp);
   GPUKSPPeersPattern now;
@@ -272,10 +272,10 @@ PetscErrorCode GPUKSPPeersGet(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], si
   PetscMPIInt        size;
 
   PetscFunctionBegin;
-  *ok = PETSC_FALSE;
+  why[0] = 0;
   PetscCallMPI(MPI_Comm_size(comm, &size));
   if (WhyNot(k, size)) {
-    PetscCall(PetscStrncpy(why, WhyNot(k, size), len));
+    PetscCall(PetscStrncpy(why, WhyNot(k, size), GPUKSP_WHY));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
@@ -291,11 +291,11 @@ PetscErrorCode GPUKSPPeersGet(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], si
   stale[3]  = k->op.plan->A.precision != GPUCSR_PRECISION_DOUBLE;
   PetscCallMPI(MPI_Allreduce(stale, any, 4, MPI_INT, MPI_MAX, comm));
   if (any[2] && k->path == KSP_GPU_PATH_AUTO) { /* solving together would gain nothing */
-    PetscCall(PetscStrncpy(why, "the host computes", len));
+    PetscCall(PetscStrncpy(why, "the host computes", GPUKSP_WHY));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (any[3]) {
-    PetscCall(PetscStrncpy(why, "the matrix is not in double on every rank", len));
+    PetscCall(PetscStrncpy(why, "the matrix is not in double on every rank", GPUKSP_WHY));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (any[0]) {
@@ -304,7 +304,7 @@ PetscErrorCode GPUKSPPeersGet(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], si
     PetscCall(GPUCSRPeersCreate(comm, k->dev, &k->peers.group));
   }
   if (!k->peers.group->all || (k->peers.group->shared && k->path == KSP_GPU_PATH_AUTO)) {
-    PetscCall(PetscStrncpy(why, k->peers.group->all ? "several of the processes have the same GPU" : k->peers.group->why, len));
+    PetscCall(PetscStrncpy(why, k->peers.group->all ? "several of the processes have the same GPU" : k->peers.group->why, GPUKSP_WHY));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (any[0] || any[1]) {
@@ -312,13 +312,12 @@ PetscErrorCode GPUKSPPeersGet(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], si
     PetscCall(PetscMemzero(&k->peers.pattern, sizeof(k->peers.pattern)));
     GPUCSRTry(&attempt, Exchange(k, A)); /* an error is the same on all ranks */
     if (attempt.error) {
-      PetscCall(PetscStrncpy(why, attempt.message, len));
+      PetscCall(PetscStrncpy(why, attempt.message, GPUKSP_WHY));
       PetscFunctionReturn(PETSC_SUCCESS);
     }
     k->peers.pattern = now;
   }
   k->persistent.peers.size = (int)k->peers.group->size; /* an earlier solve may have taken another path */
-  *ok                      = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
