@@ -18,7 +18,7 @@ static int64_t TestOf(KSP ksp)
 }
 
 /* Collective, before each solve, since a program may change settings at any time: ranks with different settings deadlock or compute wrong solutions. more: the type's own settings */
-PetscErrorCode GPUKSPAlike(KSP ksp, int64_t more)
+PetscErrorCode GPUKSPSameOnAllRanks(KSP ksp, int64_t more)
 {
   const KSP_GPU *k = (const KSP_GPU *)ksp->data;
   const struct {
@@ -73,7 +73,7 @@ PetscErrorCode GPUKSPSetUp(KSP ksp)
 static PetscErrorCode KSPSetUp_GPU(KSP ksp)
 {
   PetscFunctionBegin;
-  PetscCall(GPUKSPAlike(ksp, 0));
+  PetscCall(GPUKSPSameOnAllRanks(ksp, 0));
   PetscCall(GPUKSPSetUp(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -96,6 +96,14 @@ static PetscErrorCode KSPReset_GPU(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Adds functions to the KSP, or removes them */
+PetscErrorCode GPUKSPCompose(KSP ksp, size_t n, const GPUKSPComposed composed[], PetscBool on)
+{
+  PetscFunctionBegin;
+  for (size_t q = 0; q < n; q++) PetscCall(PetscObjectComposeFunction((PetscObject)ksp, composed[q].name, on ? composed[q].f : NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Called last by the destructor of every type */
 PetscErrorCode GPUKSPDestroy(KSP ksp)
 {
@@ -106,17 +114,6 @@ PetscErrorCode GPUKSPDestroy(KSP ksp)
   PetscCall(GPUCSRLivingRemove(&k->living));
   PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUSetPath_C", NULL));
   PetscCall(KSPDestroyDefault(ksp));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPDestroy_GPU(KSP ksp)
-{
-  PetscFunctionBegin;
-  PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUSetPrecision_C", NULL));
-  PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUCGSetVariant_C", NULL));
-  PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUSetTrueResidual_C", NULL));
-  PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUGetTrueResidualNorm_C", NULL));
-  PetscCall(GPUKSPDestroy(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -169,33 +166,21 @@ PetscErrorCode GPUKSPPathFromOptions(KSP_GPU *k, GPUCSROptionItems PetscOptionsO
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode KSPSetFromOptions_GPUCG(KSP ksp, GPUCSROptionItems PetscOptionsObject)
+static PetscErrorCode KSPSetFromOptions_GPU(KSP ksp, GPUCSROptionItems PetscOptionsObject)
 {
-  KSP_GPU  *k = (KSP_GPU *)ksp->data;
-  PetscBool set;
+  KSP_GPU        *k    = (KSP_GPU *)ksp->data;
+  const PetscBool bcgs = (PetscBool)(k->method == GPUKSP_BCGS);
+  PetscBool       set;
 
   PetscFunctionBegin;
-  PetscOptionsHeadBegin(PetscOptionsObject, "KSPGPUCG options");
-  PetscCall(GPUKSPPathFromOptions(k, PetscOptionsObject, "-ksp_gpucg_path"));
-  PetscCall(PetscOptionsEnum("-ksp_gpucg_variant", "Reductions of an iteration", "KSPGPUCGSetVariant", KSPGPUVariants, (PetscEnum)k->variant, (PetscEnum *)&k->variant, NULL));
-  PetscCall(PetscOptionsEnum("-ksp_gpucg_precision", "What the solver iterates in", "KSPGPUSetPrecision", KSPGPUPrecisions, (PetscEnum)k->precision, (PetscEnum *)&k->precision, NULL));
-  PetscCall(PetscOptionsBool("-ksp_gpucg_halo_recomputation", "Recompute halos in a persistent kernel, if they fit, to save one grid-wide reduction an iteration", "None", k->halo, &k->halo, NULL));
-  PetscCall(PetscOptionsBool("-ksp_gpucg_true_residual", "Compute the true residual on exit", "KSPGPUSetTrueResidual", k->trueresidual, &k->trueresidual, &set));
-  if (set) k->trueresidualasked = PETSC_TRUE;
-  PetscOptionsHeadEnd();
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPSetFromOptions_GPUBCGS(KSP ksp, GPUCSROptionItems PetscOptionsObject)
-{
-  KSP_GPU  *k = (KSP_GPU *)ksp->data;
-  PetscBool set;
-
-  PetscFunctionBegin;
-  PetscOptionsHeadBegin(PetscOptionsObject, "KSPGPUBCGS options");
-  PetscCall(GPUKSPPathFromOptions(k, PetscOptionsObject, "-ksp_gpubcgs_path"));
-  PetscCall(PetscOptionsBool("-ksp_gpubcgs_halo_recomputation", "Recompute halos in a persistent kernel, if they fit, to save grid-wide reductions", "None", k->halo, &k->halo, NULL));
-  PetscCall(PetscOptionsBool("-ksp_gpubcgs_true_residual", "Compute the true residual on exit", "KSPGPUSetTrueResidual", k->trueresidual, &k->trueresidual, &set));
+  PetscOptionsHeadBegin(PetscOptionsObject, "KSPGPUCG and KSPGPUBCGS options");
+  PetscCall(GPUKSPPathFromOptions(k, PetscOptionsObject, bcgs ? "-ksp_gpubcgs_path" : "-ksp_gpucg_path"));
+  if (!bcgs) {
+    PetscCall(PetscOptionsEnum("-ksp_gpucg_variant", "Reductions of an iteration", "KSPGPUCGSetVariant", KSPGPUVariants, (PetscEnum)k->variant, (PetscEnum *)&k->variant, NULL));
+    PetscCall(PetscOptionsEnum("-ksp_gpucg_precision", "What the solver iterates in", "KSPGPUSetPrecision", KSPGPUPrecisions, (PetscEnum)k->precision, (PetscEnum *)&k->precision, NULL));
+  }
+  PetscCall(PetscOptionsBool(bcgs ? "-ksp_gpubcgs_halo_recomputation" : "-ksp_gpucg_halo_recomputation", "Recompute halos in a persistent kernel, if they fit, to save grid-wide reductions", "None", k->halo, &k->halo, NULL));
+  PetscCall(PetscOptionsBool(bcgs ? "-ksp_gpubcgs_true_residual" : "-ksp_gpucg_true_residual", "Compute the true residual on exit", "KSPGPUSetTrueResidual", k->trueresidual, &k->trueresidual, &set));
   if (set) k->trueresidualasked = PETSC_TRUE;
   PetscOptionsHeadEnd();
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -234,6 +219,23 @@ static PetscErrorCode KSPGPUGetTrueResidualNorm_GPU(KSP ksp, PetscReal *norm)
 {
   PetscFunctionBegin;
   *norm = ((KSP_GPU *)ksp->data)->truenorm;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPGPUCG's own come last */
+static const GPUKSPComposed composed[] = {
+  {"KSPGPUSetTrueResidual_C",     (void (*)(void))KSPGPUSetTrueResidual_GPU    },
+  {"KSPGPUGetTrueResidualNorm_C", (void (*)(void))KSPGPUGetTrueResidualNorm_GPU},
+  {"KSPGPUSetPrecision_C",        (void (*)(void))KSPGPUSetPrecision_GPU       },
+  {"KSPGPUCGSetVariant_C",        (void (*)(void))KSPGPUCGSetVariant_GPU       },
+};
+#define COMPOSED(bcgs) (PETSC_STATIC_ARRAY_LENGTH(composed) - ((bcgs) ? 2 : 0))
+
+static PetscErrorCode KSPDestroy_GPU(KSP ksp)
+{
+  PetscFunctionBegin;
+  PetscCall(GPUKSPCompose(ksp, COMPOSED(((KSP_GPU *)ksp->data)->method == GPUKSP_BCGS), composed, PETSC_FALSE));
+  PetscCall(GPUKSPDestroy(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -276,11 +278,10 @@ static PetscErrorCode GPUKSPCreateMethod(KSP ksp, GPUKSPMethod method)
   k->solve                 = KSPSolve_GPU;
   ksp->ops->destroy        = KSPDestroy_GPU;
   ksp->ops->view           = KSPView_GPU;
-  ksp->ops->setfromoptions = method == GPUKSP_BCGS ? KSPSetFromOptions_GPUBCGS : KSPSetFromOptions_GPUCG;
+  ksp->ops->setfromoptions = KSPSetFromOptions_GPU;
   ksp->ops->buildsolution  = KSPBuildSolution_GPU;
   ksp->ops->buildresidual  = KSPBuildResidualDefault;
-  PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUSetTrueResidual_C", KSPGPUSetTrueResidual_GPU));
-  PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUGetTrueResidualNorm_C", KSPGPUGetTrueResidualNorm_GPU));
+  PetscCall(GPUKSPCompose(ksp, COMPOSED(method == GPUKSP_BCGS), composed, PETSC_TRUE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -323,8 +324,6 @@ PetscErrorCode KSPCreate_GPUCG(KSP ksp)
   PetscCall(KSPSetSupportedNorm(ksp, KSP_NORM_UNPRECONDITIONED, PC_LEFT, 2));
   PetscCall(KSPSetSupportedNorm(ksp, KSP_NORM_NATURAL, PC_LEFT, 2));
   PetscCall(KSPSetSupportedNorm(ksp, KSP_NORM_NONE, PC_LEFT, 1));
-  PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUSetPrecision_C", KSPGPUSetPrecision_GPU));
-  PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUCGSetVariant_C", KSPGPUCGSetVariant_GPU));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -22,9 +22,9 @@
 /* Where a preconditioner is applied */
 typedef enum {
   GPUKSP_PC_NONE,
-  GPUKSP_PC_DIAGONAL, /* fused into any step */
-  GPUKSP_PC_APART,    /* the device applies the PC between two steps */
-  GPUKSP_PC_ANY       /* by PCApply() */
+  GPUKSP_PC_DIAGONAL,      /* fused into any step */
+  GPUKSP_PC_BETWEEN_STEPS, /* the device applies the PC between two steps */
+  GPUKSP_PC_BY_PCAPPLY     /* by PCApply() */
 } GPUKSPPCKind;
 
 typedef struct _n_KSP_GPU KSP_GPU;
@@ -139,7 +139,7 @@ typedef struct {
 /* Of a path by a graph of steps */
 typedef struct {
   GPUCSRBuffer   parts;    /* of the sums that a product takes; */
-  int            nparts;   /* so many, for the step that follows it; 0: that goes over the rows */
+  int            nparts;   /* their number, for the next step; 0: the next step goes over the rows */
   PetscBool      fused;    /* products take sums in this solve, */
   PetscBool      normed;   /* and the preconditioner may take those of GPUKSP_NORMS, which is the next step */
   PetscBool      rulehere; /* the host applies the rules */
@@ -166,13 +166,12 @@ typedef struct {
   } plain; /* the shape without halo recomputation */
 } GPUKSPLaunch;
 
-/* Of several ranks that solve together in one launch on each; persistent.peers is what a kernel sees of it */
+/* Of several ranks that solve by one launch on each; a kernel sees persistent.peers */
 typedef struct {
   PetscBool          on;                       /* in this solve */
   GPUCSRPeers        group;                    /* of the ranks, */
   GPUCSRDevice       dev;                      /* with this device */
-  void              *theirs[GPUKSP_PEERS + 1]; /* the other ranks' memory, which all can address, */
-  void              *mine;                     /* and our own */
+  void              *memory[GPUKSP_PEERS + 1]; /* of each rank, which all can address */
   GPUKSPSend        *sends;
   GPUCSRBuffer       lists;
   GPUKSPPeersPattern pattern;
@@ -265,9 +264,14 @@ struct _n_KSP_GPU {
 };
 
 /* gpuksp.c */
+typedef struct {
+  const char *name; /* of a function that other libraries find in the KSP */
+  void (*f)(void);
+} GPUKSPComposed;
+GPUCSR_INTERN PetscErrorCode GPUKSPCompose(KSP, size_t n, const GPUKSPComposed[], PetscBool on);
 GPUCSR_INTERN PetscErrorCode KSPGPUInitialize_Private(void);
 GPUCSR_INTERN PetscErrorCode GPUKSPCreate(KSP, KSP_GPU *);
-GPUCSR_INTERN PetscErrorCode GPUKSPAlike(KSP, int64_t);
+GPUCSR_INTERN PetscErrorCode GPUKSPSameOnAllRanks(KSP, int64_t);
 GPUCSR_INTERN PetscErrorCode GPUKSPSetUp(KSP);
 GPUCSR_INTERN PetscErrorCode GPUKSPDestroy(KSP);
 GPUCSR_INTERN PetscErrorCode GPUKSPPathFromOptions(KSP_GPU *, GPUCSROptionItems, const char[]);
@@ -292,9 +296,9 @@ GPUCSR_INTERN PetscErrorCode GPUKSPPrepare(KSP, KSP_GPU *, char why[]);
 
 /* ranks.c */
 GPUCSR_INTERN PetscErrorCode GPUKSPAgree(KSP, const KSP_GPU *, const GPUCSRAttempt *, const char refused[], char why[]);
-GPUCSR_INTERN PetscErrorCode GPUKSPEndTogether(KSP, PetscErrorCode, PetscBool *);
+GPUCSR_INTERN PetscErrorCode GPUKSPEndAllreduce(KSP, PetscErrorCode, PetscBool *);
 GPUCSR_INTERN PetscErrorCode GPUKSPRanksGet(KSP, KSP_GPU *, const char launch[], PetscBool *, char why[]);
-GPUCSR_INTERN PetscErrorCode GPUKSPKindTogether(KSP, KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPKindAllreduce(KSP, KSP_GPU *);
 
 /* refine.c */
 GPUCSR_INTERN PetscErrorCode GPUKSPRefineChoose(const KSP_GPU *, GPUKSPChoice *);
@@ -314,7 +318,6 @@ GPUCSR_INTERN PetscErrorCode GPUKSPLoop(KSP, KSP_GPU *, GPUKSPVectors *, GPUKSPI
 GPUCSR_INTERN PetscErrorCode GPUKSPStart(KSP, KSP_GPU *, GPUKSPVectors *, PetscBool);
 GPUCSR_INTERN PetscErrorCode GPUKSPTrueNorm(KSP, KSP_GPU *, GPUKSPVectors *);
 GPUCSR_INTERN PetscErrorCode GPUKSPStepRun(KSP, KSP_GPU *, GPUKSPStep, GPUKSPVectors *, PetscBool, PetscBool, PetscBool);
-GPUCSR_INTERN PetscErrorCode GPUKSPStepRunSingle(KSP, KSP_GPU *, GPUKSPStep, PetscBool, PetscBool);
 GPUCSR_INTERN PetscErrorCode GPUKSPStepArrays(KSP_GPU *, GPUKSPStep, const GPUKSPVectors *, PetscBool, GPUCSRStream, PetscBool);
 GPUCSR_INTERN PetscErrorCode GPUKSPProduct(KSP, KSP_GPU *, GPUKSPVectors *, int, int);
 
@@ -343,10 +346,10 @@ GPUCSR_INTERN size_t         GPUKSPLength(const KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPOpen(KSP_GPU *, GPUCSRDevice);
 GPUCSR_INTERN PetscErrorCode GPUKSPRelease(KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPVectorsOwn(KSP, KSP_GPU *);
-GPUCSR_INTERN PetscErrorCode GPUKSPVecAlike(KSP, Vec, PetscBool *);
+GPUCSR_INTERN PetscErrorCode GPUKSPVecSameKind(KSP, Vec, PetscBool *);
 GPUCSR_INTERN PetscErrorCode GPUKSPVectorsBorrowed(KSP, KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPVectorsGet(KSP_GPU *, GPUKSPVectors *, PetscBool *);
-GPUCSR_INTERN PetscErrorCode GPUKSPVectorsGiveBack(KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPVectorsGiveBack(KSP_GPU *, int);
 GPUCSR_INTERN PetscErrorCode GPUKSPLoad(KSP_GPU *, Vec, double *);
 GPUCSR_INTERN PetscErrorCode GPUKSPStore(KSP_GPU *, const double *, Vec);
 GPUCSR_INTERN PetscErrorCode GPUKSPTake(KSP_GPU *, Vec, PetscBool, PetscBool, GPUCSROperand *, double **);

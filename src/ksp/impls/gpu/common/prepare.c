@@ -74,7 +74,7 @@ static PetscErrorCode GraphIsFaster(KSP ksp, const KSP_GPU *k, GPUKSPPCKind kind
   if (size > 1) {
     PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &nnz, 1, MPI_DOUBLE, MPI_MAX, PetscObjectComm((PetscObject)ksp)));
     *faster = (PetscBool)(nnz > t->bcgs_graph_entries_ranks);
-  } else *faster = (PetscBool)(nnz > t->bcgs_graph_entries && (!table || nnz > t->bcgs_graph_row * k->n || kind == GPUKSP_PC_APART));
+  } else *faster = (PetscBool)(nnz > t->bcgs_graph_entries && (!table || nnz > t->bcgs_graph_row * k->n || kind == GPUKSP_PC_BETWEEN_STEPS));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -138,12 +138,12 @@ static PetscErrorCode Choose(KSP ksp, KSP_GPU *k, GPUKSPChoice *c)
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
   PetscCall(MatGetNullSpace(A, &null));
   PetscCall(MatGetTransposeNullSpace(A, &tnull));
-  c->kind = null || tnull || ksp->transpose_solve ? GPUKSP_PC_ANY : k->pc.kind;
-  why     = k->path == KSP_GPU_PATH_HOST_LOOP ? "asked for" : null || tnull ? "the operator has a null space" : ksp->transpose_solve ? "it is a solve with the transpose" : c->kind == GPUKSP_PC_ANY ? "the preconditioner is PCApply()'s" : NULL;
+  c->kind = null || tnull || ksp->transpose_solve ? GPUKSP_PC_BY_PCAPPLY : k->pc.kind;
+  why     = k->path == KSP_GPU_PATH_HOST_LOOP ? "asked for" : null || tnull ? "the operator has a null space" : ksp->transpose_solve ? "it is a solve with the transpose" : c->kind == GPUKSP_PC_BY_PCAPPLY ? "the preconditioner is PCApply()'s" : NULL;
   if (why) PetscCall(PetscStrncpy(c->why, why, sizeof(c->why)));
   else if (size > 1) PetscCall(ChooseRanks(ksp, k, size, c));
   if (why || (size > 1 && !c->peers && !c->ranks)) {
-    if (c->kind == GPUKSP_PC_APART) c->kind = GPUKSP_PC_ANY;
+    if (c->kind == GPUKSP_PC_BETWEEN_STEPS) c->kind = GPUKSP_PC_BY_PCAPPLY;
     c->taken = KSP_GPU_PATH_HOST_LOOP;
     PetscCall(PetscStrncpy(c->whydouble, "the host loop is in double", sizeof(c->whydouble)));
   } else if (c->ranks) c->taken = KSP_GPU_PATH_GRAPH;
@@ -384,7 +384,7 @@ static PetscErrorCode ResetJacobi(KSP ksp, KSP_GPU *k)
 }
 
 /* Several ranks prepare one launch or a graph, each its part. why: empty if all ranks have succeeded */
-static PetscErrorCode PrepareTogether(KSP ksp, KSP_GPU *k, char why[])
+static PetscErrorCode PrepareOnRanks(KSP ksp, KSP_GPU *k, char why[])
 {
   GPUCSRAttempt attempt;
   PetscBool     possible = PETSC_TRUE, stale = PETSC_FALSE;
@@ -416,7 +416,7 @@ static PetscErrorCode PrepareRanks(KSP ksp, KSP_GPU *k)
 
   PetscFunctionBegin;
   if (k->peers.on) {
-    PetscCall(PrepareTogether(ksp, k, why));
+    PetscCall(PrepareOnRanks(ksp, k, why));
     k->peers.on = (PetscBool)!why[0];
     if (k->peers.on) {
       PetscCall(GPUKSPPeersBlocks(ksp, k));
@@ -427,13 +427,13 @@ static PetscErrorCode PrepareRanks(KSP ksp, KSP_GPU *k)
   k->persistent.peers.size = 0;
   if (k->ranks.on) {
     k->taken = KSP_GPU_PATH_GRAPH;
-    PetscCall(PrepareTogether(ksp, k, why));
+    PetscCall(PrepareOnRanks(ksp, k, why));
     k->ranks.on = (PetscBool)!why[0];
     if (k->ranks.on) PetscFunctionReturn(PETSC_SUCCESS);
     PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "there are several processes, and on one of them %s", why));
   }
   k->taken = KSP_GPU_PATH_HOST_LOOP;
-  if (k->pc.kind == GPUKSP_PC_APART) k->pc.kind = GPUKSP_PC_ANY;
+  if (k->pc.kind == GPUKSP_PC_BETWEEN_STEPS) k->pc.kind = GPUKSP_PC_BY_PCAPPLY;
   PetscCall(PrepareHostLoop(ksp, k));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -461,7 +461,7 @@ static PetscErrorCode PrepareSolve(KSP ksp, KSP_GPU *k)
   PetscCall(GPUKSPPCFind(ksp, k));
   PetscCall(GPUKSPLive(ksp, k));
   k->single.noroom = PETSC_FALSE;
-  if (size > 1) PetscCall(GPUKSPKindTogether(ksp, k));
+  if (size > 1) PetscCall(GPUKSPKindAllreduce(ksp, k));
   PetscCall(Choose(ksp, k, &choice));
   PetscCall(GPUKSPChoiceTake(k, &choice));
   if (k->refined) {

@@ -180,7 +180,7 @@ static PetscErrorCode Persistent(KSP ksp, KSP_GPU *k)
 #endif
 
 /* The last step of a rank by itself, before work with other ranks: copies b and x to the solve's vectors */
-static PetscErrorCode TogetherBegin(KSP ksp, KSP_GPU *k)
+static PetscErrorCode RanksBegin(KSP ksp, KSP_GPU *k)
 {
   PetscFunctionBegin;
   PetscCall(MatGPUCSROperatorBegin_Private(&k->op));
@@ -193,7 +193,7 @@ static PetscErrorCode TogetherBegin(KSP ksp, KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode TogetherRun(KSP ksp, KSP_GPU *k)
+static PetscErrorCode RanksRun(KSP ksp, KSP_GPU *k)
 {
   PetscFunctionBegin;
 #if defined(GPUCSR_HAVE_CUDA)
@@ -209,7 +209,7 @@ static PetscErrorCode TogetherRun(KSP ksp, KSP_GPU *k)
 }
 
 /* Has another rank given up? Its message is the error */
-static PetscErrorCode TogetherCheck(const KSP_GPU *k)
+static PetscErrorCode RanksCheck(const KSP_GPU *k)
 {
   PetscFunctionBegin;
   if (k->ranks.on) PetscCall(MatGPUCSRRanksCheck_Private(&k->ranks.A));
@@ -221,21 +221,21 @@ static PetscErrorCode TogetherCheck(const KSP_GPU *k)
   Runs a solve by several ranks without MPI. Before the launch all ranks together may still take another path. Afterwards an error or an endless wait on one rank becomes an error on all ranks in bounded
   time, since the ranks can no longer agree on another path
 */
-static PetscErrorCode RunTogether(KSP ksp, KSP_GPU *k, char why[])
+static PetscErrorCode RunRanks(KSP ksp, KSP_GPU *k, char why[])
 {
   GPUCSRAttempt attempt;
   PetscBool     any;
 
   PetscFunctionBegin;
-  GPUCSRTry(&attempt, TogetherBegin(ksp, k));
+  GPUCSRTry(&attempt, RanksBegin(ksp, k));
   PetscCall(GPUKSPAgree(ksp, k, &attempt, "", why));
   if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
   if (k->ranks.on) {
     PetscCall(MatGPUCSRRanksSolving_Private(&k->ranks.A, PETSC_TRUE));
     PetscCall(GPUKSPPCSolving(k, PETSC_TRUE));
   }
-  GPUCSRTry(&attempt, TogetherRun(ksp, k));
-  GPUCSRThen(&attempt, TogetherCheck(k));
+  GPUCSRTry(&attempt, RanksRun(ksp, k));
+  GPUCSRThen(&attempt, RanksCheck(k));
   GPUCSRThen(&attempt, GPUKSPStore(k, k->persistent.v.x, ksp->vec_sol));
   GPUCSRThen(&attempt, Norms(k, &k->norms, &k->nnorms));
   if (k->ranks.on) {
@@ -250,11 +250,11 @@ static PetscErrorCode RunTogether(KSP ksp, KSP_GPU *k, char why[])
       PetscCall(GPUKSPPCFail(k, attempt.message));
     } else PetscCall(GPUCSRPeersDead(k->peers.group, attempt.message));
   }
-  PetscCall(GPUKSPEndTogether(ksp, attempt.error, &any));
+  PetscCall(GPUKSPEndAllreduce(ksp, attempt.error, &any));
   if (any) PetscCall(PetscFree(k->norms));
   PetscCheck(!attempt.error, PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
   if (!any) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(TogetherCheck(k));
+  PetscCall(RanksCheck(k));
   SETERRQ(PETSC_COMM_SELF, PETSC_ERR_GPU, "Another rank has failed at the end of this solve");
 }
 
@@ -381,7 +381,7 @@ static PetscErrorCode Attempt(KSP ksp, KSP_GPU *k, PetscErrorCode (*run)(KSP, KS
 
   PetscFunctionBegin;
   if (k->peers.on || k->ranks.on) {
-    PetscCall(RunTogether(ksp, k, why));
+    PetscCall(RunRanks(ksp, k, why));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
@@ -420,7 +420,7 @@ PetscErrorCode KSPSolve_GPU(KSP ksp)
   PetscFunctionBegin;
   PetscCall(PCGetDiagonalScale(ksp->pc, &diagonalscale));
   PetscCheck(!diagonalscale, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "Krylov method %s does not support diagonal scaling", ((PetscObject)ksp)->type_name);
-  PetscCall(GPUKSPAlike(ksp, 0));
+  PetscCall(GPUKSPSameOnAllRanks(ksp, 0));
   PetscCall(GPUKSPPCSetUp(ksp, &failed)); /* before the operator is read: the set-up may factor the matrix in place */
   PetscCall(GPUKSPOperator(ksp, k, why));
   if (!why[0] && failed) PetscFunctionReturn(PETSC_SUCCESS);

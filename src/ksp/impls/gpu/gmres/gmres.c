@@ -24,14 +24,14 @@ static PetscErrorCode ChoosePath(KSP ksp, const KSP_GPUGMRES *g, GPUKSPChoice *c
   PetscCall(MatGetNullSpace(A, &null));
   PetscCall(MatGetTransposeNullSpace(A, &tnull));
   PetscCall(PetscMemzero(c, sizeof(*c)));
-  c->kind = null || tnull || ksp->transpose_solve ? GPUKSP_PC_ANY : k->pc.row->kind;
+  c->kind = null || tnull || ksp->transpose_solve ? GPUKSP_PC_BY_PCAPPLY : k->pc.row->kind;
   why     = g->several                          ? "there are several processes"
             : k->path == KSP_GPU_PATH_HOST_LOOP ? "asked for"
             : null || tnull                     ? "the operator has a null space"
             : ksp->transpose_solve              ? "the transpose is solved with"
-            : c->kind == GPUKSP_PC_ANY          ? "the preconditioner is PCApply()'s"
+            : c->kind == GPUKSP_PC_BY_PCAPPLY   ? "the preconditioner is PCApply()'s"
                                                 : NULL;
-  if (why && c->kind == GPUKSP_PC_APART) c->kind = GPUKSP_PC_ANY;
+  if (why && c->kind == GPUKSP_PC_BETWEEN_STEPS) c->kind = GPUKSP_PC_BY_PCAPPLY;
   c->taken = why ? KSP_GPU_PATH_HOST_LOOP : KSP_GPU_PATH_GRAPH;
   PetscCall(PetscStrncpy(c->why, why ? why : k->path == KSP_GPU_PATH_GRAPH ? "asked for" : "all of an iteration is the device's work", sizeof(c->why)));
   PetscCheck(k->path != KSP_GPU_PATH_PERSISTENT && (k->path != KSP_GPU_PATH_GRAPH || c->taken == k->path), PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "-ksp_%s_path %s is not possible here: %s; auto would take %s", ((PetscObject)ksp)->type_name, KSPGPUPaths[k->path], k->path == KSP_GPU_PATH_PERSISTENT ? "GMRES is no persistent kernel" : c->why, KSPGPUPaths[c->taken]);
@@ -65,7 +65,7 @@ static PetscErrorCode PrepareGMRES(KSP ksp, KSP_GPUGMRES *g, char why[])
   PetscCall(GPUKSPPCFind(ksp, k));
   PetscCall(ChoosePath(ksp, g, &choice));
   PetscCall(GPUKSPChoiceTake(k, &choice));
-  made = (PetscBool)(k->pc.kind == GPUKSP_PC_DIAGONAL || k->pc.kind == GPUKSP_PC_APART);
+  made = (PetscBool)(k->pc.kind == GPUKSP_PC_DIAGONAL || k->pc.kind == GPUKSP_PC_BETWEEN_STEPS);
   GPUCSRTry(&attempt, GPUKSPOpen(k, k->op.dev));
   GPUCSRThen(&attempt, GPUGMRESMemory(ksp, g));
   if (k->pc.kind == GPUKSP_PC_DIAGONAL) GPUCSRThen(&attempt, GPUCSRBufferGrow(k->dev, sizeof(double) * (size_t)k->n, "the preconditioner of a solver", &k->pc.numbers));
@@ -77,7 +77,7 @@ static PetscErrorCode PrepareGMRES(KSP ksp, KSP_GPUGMRES *g, char why[])
   if (made && !g->several) GPUCSRThen(&attempt, GPUKSPPCMake(ksp, k));
   PetscCall(GPUKSPAgree(ksp, k, &attempt, "", why));
   if (!why[0] && made && g->several) PetscCall(GPUKSPPCMake(ksp, k));
-  if (k->pc.kind == GPUKSP_PC_APART) k->persistent.v.block = (const double *)k->pc.numbers.p;
+  if (k->pc.kind == GPUKSP_PC_BETWEEN_STEPS) k->persistent.v.block = (const double *)k->pc.numbers.p;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -146,7 +146,7 @@ static PetscBool GoesOn(KSP ksp, const KSP_GPUGMRES *g, PetscReal before, PetscR
 {
   const PetscReal factor = before > 0 ? now / before : 0.5;
 
-  return (PetscBool)(!g->several && now * factor * factor * (g->k.pc.kind == GPUKSP_PC_ANY ? factor : 1) > ksp->ttol);
+  return (PetscBool)(!g->several && now * factor * factor * (g->k.pc.kind == GPUKSP_PC_BY_PCAPPLY ? factor : 1) > ksp->ttol);
 }
 
 /* Waits for the new column, rotates and tests it. done: the cycle ends without a solution */
@@ -230,7 +230,7 @@ static PetscErrorCode EndCycle(KSP ksp, KSP_GPUGMRES *g, PetscInt it, PetscReal 
   g->it = 0;
   if (ksp->reason == KSP_CONVERGED_ITERATING && ksp->its >= ksp->max_it) ksp->reason = KSP_DIVERGED_ITS;
   if (GPUCSR_GMRES_RECORDS_BREAKDOWN && ksp->reason) ended = PETSC_TRUE;
-  if (g->k.live || g->k.pc.kind == GPUKSP_PC_ANY) PetscCall(GPUKSPStore(&g->k, g->x, ksp->vec_sol)); /* a monitor, a test or a PC of the program may look at it */
+  if (g->k.live || g->k.pc.kind == GPUKSP_PC_BY_PCAPPLY) PetscCall(GPUKSPStore(&g->k, g->x, ksp->vec_sol)); /* a monitor, a test or a PC of the program may look at it */
   PetscCall(Record(ksp, res, (PetscBool)((it && ended) || (GPUCSR_FGMRES_RECORDS_CYCLE && g->flexible)), (PetscBool)(it && ended)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

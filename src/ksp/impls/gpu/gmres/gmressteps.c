@@ -44,9 +44,9 @@ PetscErrorCode GPUGMRESSlots(KSP ksp, KSP_GPUGMRES *g)
   PetscBool       alike   = PETSC_FALSE;
 
   PetscFunctionBegin;
-  PetscCall(GPUKSPVecAlike(ksp, g->built, &alike));
+  PetscCall(GPUKSPVecSameKind(ksp, g->built, &alike));
   if (!alike) PetscCall(VecDestroy(&g->built));
-  if (vectors) PetscCall(GPUKSPVecAlike(ksp, g->slot[0].vec, &alike));
+  if (vectors) PetscCall(GPUKSPVecSameKind(ksp, g->slot[0].vec, &alike));
   for (int q = 0; q < GMRES_SLOTS; q++) {
     if (!alike) PetscCall(VecDestroy(&g->slot[q].vec));
     if (vectors && !alike) PetscCall(VecGPUDuplicate(ksp->vec_sol, &g->slot[q].vec));
@@ -141,7 +141,7 @@ static double *OnDevice(const KSP_GPUGMRES *g, const double *here)
 PetscErrorCode GPUGMRESMemory(KSP ksp, KSP_GPUGMRES *g)
 {
   KSP_GPU       *k = &g->k;
-  const PetscInt m = PetscMax(1, PetscMin(g->restart, ksp->max_it)), z = g->flexible && k->pc.kind == GPUKSP_PC_ANY ? m : 0;
+  const PetscInt m = PetscMax(1, PetscMin(g->restart, ksp->max_it)), z = g->flexible && k->pc.kind == GPUKSP_PC_BY_PCAPPLY ? m : 0;
   GPUKSPVectors *v       = &k->persistent.v;
   GPUGMRESState  initial = {(int)m, -1, (int)g->refinement, 0};
   double        *p;
@@ -197,7 +197,7 @@ PetscErrorCode GPUGMRESRelease(KSP_GPU *k)
 static GPUGMRESPass PassOf(KSP_GPUGMRES *g, int source, PetscBool first, PetscBool again)
 {
   const KSP_GPU  *k        = &g->k;
-  const PetscBool any      = (PetscBool)(k->pc.kind == GPUKSP_PC_ANY);
+  const PetscBool any      = (PetscBool)(k->pc.kind == GPUKSP_PC_BY_PCAPPLY);
   const double   *diagonal = k->pc.kind == GPUKSP_PC_DIAGONAL ? (const double *)k->pc.numbers.p : NULL;
   const PetscBool right    = (PetscBool)(k->persistent.right);
   GPUGMRESPass    a        = {k->n,
@@ -390,7 +390,7 @@ static PetscErrorCode Product(KSP ksp, KSP_GPUGMRES *g, int from, int to)
 static PetscErrorCode GMRESApplyPC(KSP ksp, KSP_GPUGMRES *g, int from, int to)
 {
   PetscFunctionBegin;
-  if (g->k.pc.kind == GPUKSP_PC_ANY) {
+  if (g->k.pc.kind == GPUKSP_PC_BY_PCAPPLY) {
     PetscCall(Give(g, from));
     PetscCall(KSP_PCApply(ksp, g->slot[from].vec, g->slot[to].vec));
     PetscCall(GMRESLend(g, to));
@@ -422,7 +422,7 @@ static PetscErrorCode Residual(KSP_GPUGMRES *g)
 /* The first basis vector: the residual of x, left preconditioned. zero: x is 0 */
 PetscErrorCode GPUGMRESStart(KSP ksp, KSP_GPUGMRES *g, PetscBool zero)
 {
-  const PetscBool apart = (PetscBool)(!g->k.persistent.right && (g->k.pc.kind == GPUKSP_PC_ANY || g->k.pc.kind == GPUKSP_PC_APART));
+  const PetscBool apart = (PetscBool)(!g->k.persistent.right && (g->k.pc.kind == GPUKSP_PC_BY_PCAPPLY || g->k.pc.kind == GPUKSP_PC_BETWEEN_STEPS));
 
   PetscFunctionBegin;
   if (zero) WITH(Copy(g, g->slot[GMRES_PRODUCT].p, g->b));
@@ -457,7 +457,7 @@ static PetscErrorCode ColumnAny(KSP ksp, KSP_GPUGMRES *g, PetscInt it)
 
 static PetscErrorCode Column(KSP ksp, KSP_GPUGMRES *g)
 {
-  const PetscBool apart = (PetscBool)(g->k.pc.kind == GPUKSP_PC_APART), right = g->k.persistent.right;
+  const PetscBool apart = (PetscBool)(g->k.pc.kind == GPUKSP_PC_BETWEEN_STEPS), right = g->k.persistent.right;
 
   PetscFunctionBegin;
   if (apart && right) PetscCall(GMRESApplyPC(ksp, g, GMRES_DIRECTION, GMRES_RESULT));
@@ -501,7 +501,7 @@ PetscErrorCode GPUGMRESLaunch(KSP ksp, KSP_GPUGMRES *g, PetscInt it)
     } else PetscCall(Column(ksp, g));
   } else
 #endif
-    if (k->pc.kind == GPUKSP_PC_ANY)
+    if (k->pc.kind == GPUKSP_PC_BY_PCAPPLY)
     PetscCall(ColumnAny(ksp, g, it));
   else PetscCall(Column(ksp, g));
   PetscCall(k->dev->ops->eventrecord(k->dev->id, k->events[it % 2], k->dev->stream));
@@ -529,7 +529,7 @@ PetscErrorCode GPUGMRESCombine(KSP ksp, KSP_GPUGMRES *g, PetscInt it, double *ou
 {
   const KSP_GPU *k = &g->k;
   double *const y = OnDevice(g, GPUGMRESSolution(g->mirror)), *const one = y + g->m;
-  const PetscBool z = (PetscBool)(g->flexible && k->pc.kind == GPUKSP_PC_ANY), apart = (PetscBool)(k->persistent.right && !z && (k->pc.kind == GPUKSP_PC_ANY || k->pc.kind == GPUKSP_PC_APART));
+  const PetscBool z = (PetscBool)(g->flexible && k->pc.kind == GPUKSP_PC_BY_PCAPPLY), apart = (PetscBool)(k->persistent.right && !z && (k->pc.kind == GPUKSP_PC_BY_PCAPPLY || k->pc.kind == GPUKSP_PC_BETWEEN_STEPS));
 
   PetscFunctionBegin;
   if (!z)

@@ -62,7 +62,7 @@ static PetscErrorCode KSPSetUp_GPUGMRES(KSP ksp)
   const char *why = WhyPETSc(ksp);
 
   PetscFunctionBegin;
-  PetscCall(GPUKSPAlike(ksp, Choices(ksp)));
+  PetscCall(GPUKSPSameOnAllRanks(ksp, Choices(ksp)));
   if (why) PetscCall(GPUKSPFallBack(ksp, why));
   else PetscCall(GPUKSPSetUp(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -73,7 +73,7 @@ static PetscErrorCode Solve(KSP ksp)
   const char *why = WhyPETSc(ksp);
 
   PetscFunctionBegin;
-  PetscCall(GPUKSPAlike(ksp, Choices(ksp)));
+  PetscCall(GPUKSPSameOnAllRanks(ksp, Choices(ksp)));
   if (why) {
     PetscCall(GPUKSPFallBack(ksp, why));
     PetscCall((*ksp->ops->solve)(ksp));
@@ -211,10 +211,7 @@ static PetscErrorCode KSPFGMRESSetModifyPC_GPUFGMRES(KSP ksp, ModifyFn *f, void 
 }
 
 /* Names of the functions in PETSc; the flexible variant's own come last */
-static const struct {
-  const char *name;
-  void (*f)(void);
-} composed[] = {
+static const GPUKSPComposed composed[] = {
   {"KSPGMRESSetRestart_C",            (void (*)(void))KSPGMRESSetRestart_GPUGMRES           },
   {"KSPGMRESGetRestart_C",            (void (*)(void))KSPGMRESGetRestart_GPUGMRES           },
   {"KSPGMRESSetHapTol_C",             (void (*)(void))KSPGMRESSetHapTol_GPUGMRES            },
@@ -236,7 +233,7 @@ static PetscErrorCode KSPDestroy_GPUGMRES(KSP ksp)
   PetscFunctionBegin;
   PetscCall(Forget(g));
   PetscCall(VecDestroy(&g->built));
-  for (size_t q = 0; q < COMPOSED(g->flexible); q++) PetscCall(PetscObjectComposeFunction((PetscObject)ksp, composed[q].name, NULL));
+  PetscCall(GPUKSPCompose(ksp, COMPOSED(g->flexible), composed, PETSC_FALSE));
   PetscCall(GPUKSPDestroy(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -264,7 +261,7 @@ static PetscErrorCode GMRESCreate(KSP ksp, PetscBool flexible)
   ksp->ops->setfromoptions = KSPSetFromOptions_GPUGMRES;
   ksp->ops->buildsolution  = KSPBuildSolution_GPUGMRES;
   ksp->ops->buildresidual  = KSPBuildResidualDefault;
-  for (size_t q = 0; q < COMPOSED(flexible); q++) PetscCall(PetscObjectComposeFunction((PetscObject)ksp, composed[q].name, composed[q].f));
+  PetscCall(GPUKSPCompose(ksp, COMPOSED(flexible), composed, PETSC_TRUE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -32,7 +32,7 @@ PetscErrorCode GPUKSPAgree(KSP ksp, const KSP_GPU *k, const GPUCSRAttempt *attem
   At the end of a common solve: has any rank met an error? All ranks call this function, with or without an error, but possibly late. So the wait is bounded, and the request of the agreement
   stays alive for late ranks
 */
-PetscErrorCode GPUKSPEndTogether(KSP ksp, PetscErrorCode ierr, PetscBool *any)
+PetscErrorCode GPUKSPEndAllreduce(KSP ksp, PetscErrorCode ierr, PetscBool *any)
 {
   struct {
     int         mine, all;
@@ -109,14 +109,14 @@ PetscErrorCode GPUKSPRanksGet(KSP ksp, KSP_GPU *k, const char launch[], PetscBoo
   Ranks agree on the kind of the PC and on live monitors. A rank may lack the device's data of its neighbours, a factor for example: then PETSc applies the PC on all ranks. If a monitor reads
   every iteration on one rank, all ranks stop for the monitor
 */
-PetscErrorCode GPUKSPKindTogether(KSP ksp, KSP_GPU *k)
+PetscErrorCode GPUKSPKindAllreduce(KSP ksp, KSP_GPU *k)
 {
   const int kind    = (int)k->pc.kind;
   int       most[3] = {kind, -kind, (int)k->live};
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, most, 3, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp)));
-  if (most[0] != -most[1]) k->pc.kind = GPUKSP_PC_ANY;
+  if (most[0] != -most[1]) k->pc.kind = GPUKSP_PC_BY_PCAPPLY;
   k->live = (PetscBool)most[2];
   PetscFunctionReturn(PETSC_SUCCESS);
 }

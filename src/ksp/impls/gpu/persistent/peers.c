@@ -132,7 +132,7 @@ static PetscErrorCode Destinations(KSP_GPU *k, Lists *l)
     const GPUKSPSend *to = &k->peers.sends[q];
 
     l->sendrow[q] = (int)to->row;
-    l->sendto[q]  = (char *)o->theirs[to->rank] + o->inbox + InboxEach(k) * (size_t)to->slot;
+    l->sendto[q]  = (char *)o->memory[to->rank] + o->inbox + InboxEach(k) * (size_t)to->slot;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -204,14 +204,13 @@ PetscErrorCode GPUKSPPeersRelease(KSP_GPU *k)
 {
   PetscFunctionBegin;
   if (k->peers.group) {
-    if (k->peers.group->all) PetscCall(GPUCSRPeersFree(k->peers.group, k->peers.theirs));
+    if (k->peers.group->all) PetscCall(GPUCSRPeersFree(k->peers.group, k->peers.memory));
     PetscCall(GPUCSRPeersDestroy(&k->peers.group));
   }
   PetscCall(PetscFree(k->peers.sends));
   PetscCall(PetscMemzero(&k->peers.values, sizeof(k->peers.values)));
   PetscCall(PetscMemzero(&k->peers.pattern, sizeof(k->peers.pattern)));
-  k->peers.theirs[0] = NULL;
-  k->peers.mine      = NULL;
+  k->peers.memory[0] = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -236,16 +235,15 @@ static PetscErrorCode Exchange(KSP_GPU *k, Mat A)
   PetscCall(SendsGet(A, &k->peers.sends, &o->nsend));
   o->apart = o->halo;
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &o->apart, 1, MPI_INT, MPI_MAX, g->comm));
-  PetscCall(GPUCSRPeersMalloc(g, o->inbox + InboxEach(k) * 2 * (size_t)o->apart, "the exchange of a solve", k->peers.theirs));
-  for (int r = 0; r < o->size; r++) o->theirs[r] = k->peers.theirs[r];
-  k->peers.mine       = k->peers.theirs[o->rank];
+  PetscCall(GPUCSRPeersMalloc(g, o->inbox + InboxEach(k) * 2 * (size_t)o->apart, "the exchange of a solve", k->peers.memory));
+  for (int r = 0; r < o->size; r++) o->memory[r] = k->peers.memory[r];
   k->peers.sequence   = 0;
   k->persistent.epoch = 1;
   PetscCall(PetscMemzero(&k->peers.values, sizeof(k->peers.values)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What one process knows of why several cannot solve in one launch on each; NULL: they may be able to */
+/* The reasons against one launch on each process that a process knows by itself; NULL: none */
 static const char *WhyNot(const KSP_GPU *k, PetscMPIInt size)
 {
   return size > GPUKSP_PEERS                       ? "there are too many"
@@ -308,7 +306,7 @@ PetscErrorCode GPUKSPPeersGet(KSP ksp, KSP_GPU *k, char why[])
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (any[0] || any[1]) {
-    PetscCall(GPUCSRPeersFree(k->peers.group, k->peers.theirs));
+    PetscCall(GPUCSRPeersFree(k->peers.group, k->peers.memory));
     PetscCall(PetscMemzero(&k->peers.pattern, sizeof(k->peers.pattern)));
     GPUCSRTry(&attempt, Exchange(k, A)); /* an error is the same on all ranks */
     if (attempt.error) {
@@ -354,11 +352,11 @@ PetscErrorCode GPUKSPPeersReduce(KSP_GPU *k, double sum[], int n)
   const GPUKSPPeers *o    = &k->persistent.peers;
   const uint64_t     now  = ++k->peers.sequence;
   const size_t       set  = (size_t)(now % 2) * (size_t)o->size;
-  const Part        *mine = (const Part *)k->peers.mine + set;
+  const Part        *mine = (const Part *)o->memory[o->rank] + set;
 
   PetscFunctionBegin;
   for (int r = 0; r < o->size; r++) {
-    Part *part = (Part *)o->theirs[r] + set + o->rank;
+    Part *part = (Part *)o->memory[r] + set + o->rank;
 
     for (int q = 0; q < n; q++) part->sum[q] = sum[q];
     GPUCSRPeerPublish(&part->flag, now);
@@ -376,7 +374,7 @@ static uint64_t *Flag(const KSP_GPU *k, PetscMPIInt of, PetscMPIInt from)
 {
   const GPUKSPPeers *o = &k->persistent.peers;
 
-  return (uint64_t *)((char *)o->theirs[of] + o->inbox) - o->size + from;
+  return (uint64_t *)((char *)o->memory[of] + o->inbox) - o->size + from;
 }
 
 /* Fills the halo of a vector, behind its own entries. All ranks synchronise afterwards, so that no rank writes into an inbox before its owner has read it */
@@ -390,7 +388,7 @@ PetscErrorCode GPUKSPPeersExchange(KSP_GPU *k, double *v)
   for (int q = 0; q < o->nsend; q++) *(double *)o->sendto[q] = v[o->sendrow[q]];
   for (int r = 0; r < o->size; r++) GPUCSRPeerPublish(Flag(k, r, o->rank), now);
   for (int r = 0; r < o->size; r++) PetscCall(GPUCSRPeerAwait(k->peers.group, Flag(k, o->rank, r), now));
-  PetscCall(PetscArraycpy(v + o->tail, (const double *)((const char *)k->peers.mine + o->inbox), o->halo));
+  PetscCall(PetscArraycpy(v + o->tail, (const double *)((const char *)o->memory[o->rank] + o->inbox), o->halo));
   PetscCall(GPUKSPPeersReduce(k, NULL, 0));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -53,34 +53,15 @@ static PetscErrorCode PCMatApply_Direct(PC pc, Mat X, Mat Y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode PCCreate_LU_GPUCSR(PC), PCCreate_Cholesky_GPUCSR(PC);
 #define OPS \
   { \
     .pc = {.apply = PCApply_Direct, .applytranspose = PCApplyTranspose_Direct, .matapply = PCMatApply_Direct } \
   }
 static GPUCSRWrapType types[] = {
-  {PCLU,       (void (*)(void))PCCreate_LU_GPUCSR,       OPS, 0, NULL, NULL},
-  {PCCHOLESKY, (void (*)(void))PCCreate_Cholesky_GPUCSR, OPS, 0, NULL, NULL},
+  {.type = PCLU,       .ops = OPS},
+  {.type = PCCHOLESKY, .ops = OPS}
 };
 #undef OPS
-
-static PetscErrorCode PCCreate_LU_GPUCSR(PC pc)
-{
-  GPUCSRWrap *w;
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWrapCreate((PetscObject)pc, &types[0], &w));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCCreate_Cholesky_GPUCSR(PC pc)
-{
-  GPUCSRWrap *w;
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWrapCreate((PetscObject)pc, &types[1], &w));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 PetscErrorCode PCDirectInitialize_Private(void)
 {

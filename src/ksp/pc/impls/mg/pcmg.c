@@ -202,31 +202,10 @@ static PetscErrorCode PCSetUp_GAMG_GPUCSR(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode PCCreate_MG_GPUCSR(PC), PCCreate_GAMG_GPUCSR(PC);
 static GPUCSRWrapType types[] = {
-  {PCMG,   (void (*)(void))PCCreate_MG_GPUCSR,   {.pc = {.apply = PCApply_MG_GPUCSR, .view = PCView_MG_GPUCSR}},                               sizeof(Multigrid), MultigridRelease, NULL},
-  {PCGAMG, (void (*)(void))PCCreate_GAMG_GPUCSR, {.pc = {.setup = PCSetUp_GAMG_GPUCSR, .apply = PCApply_MG_GPUCSR, .view = PCView_MG_GPUCSR}}, sizeof(Multigrid), MultigridRelease, NULL},
+  {.type = PCMG,   .ops = {.pc = {.apply = PCApply_MG_GPUCSR, .view = PCView_MG_GPUCSR}},                               .bytes = sizeof(Multigrid), .release = MultigridRelease},
+  {.type = PCGAMG, .ops = {.pc = {.setup = PCSetUp_GAMG_GPUCSR, .apply = PCApply_MG_GPUCSR, .view = PCView_MG_GPUCSR}}, .bytes = sizeof(Multigrid), .release = MultigridRelease},
 };
-
-static PetscErrorCode Create(PC pc, const GPUCSRWrapType *t)
-{
-  GPUCSRWrap *w;
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWrapCreate((PetscObject)pc, t, &w));
-  ((Multigrid *)w->data)->wrap = w;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCCreate_MG_GPUCSR(PC pc)
-{
-  return Create(pc, &types[0]);
-}
-
-static PetscErrorCode PCCreate_GAMG_GPUCSR(PC pc)
-{
-  return Create(pc, &types[1]);
-}
 
 PetscErrorCode PCMGInitialize_Private(void)
 {
