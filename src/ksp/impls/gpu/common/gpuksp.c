@@ -17,8 +17,8 @@ static int64_t TestOf(KSP ksp)
   return (c->initialrtol ? 1 : 0) + (c->mininitialrtol ? 2 : 0) + (c->convmaxits ? 4 : 0);
 }
 
-/* Collective, before each solve, since a program may change settings at any time: ranks with different settings deadlock or compute wrong solutions. more: the type's own settings */
-PetscErrorCode GPUKSPSameOnAllRanks(KSP ksp, int64_t more)
+/* Collective, before each solve, since a program may change settings at any time: ranks with different settings deadlock or compute wrong solutions. own: a number of the type's own settings */
+static PetscErrorCode SameOnAllRanks(KSP ksp, int64_t own)
 {
   const KSP_GPU *k = (const KSP_GPU *)ksp->data;
   const struct {
@@ -43,7 +43,7 @@ PetscErrorCode GPUKSPSameOnAllRanks(KSP ksp, int64_t more)
     {"tolerance of divergence",                 "-ksp_divtol",                    GPUCSRBits((double)ksp->divtol)                  },
     {"convergence test",                        "-ksp_convergence_test",          TestOf(ksp)                                      },
     {"zero initial guess",                      "-ksp_initial_guess_nonzero",     (int64_t)ksp->guess_zero                         },
-    {"restart, orthogonalization or tolerance", "-ksp_gmres_...",                 more                                             }
+    {"restart, orthogonalization or tolerance", "-ksp_gmres_...",                 own                                              }
   };
   enum {
     CHOICES = sizeof(choice) / sizeof(choice[0])
@@ -58,23 +58,32 @@ PetscErrorCode GPUKSPSameOnAllRanks(KSP ksp, int64_t more)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Checks the settings before a solve. The first solve prepares everything else */
-PetscErrorCode GPUKSPSetUp(KSP ksp)
+/* Collective. why: the reason of the settings for PETSc's type, the same on all ranks; empty: none */
+PetscErrorCode GPUKSPSettings(KSP ksp, char why[])
+{
+  const KSP_GPU *k   = (const KSP_GPU *)ksp->data;
+  int64_t        own = 0;
+  const char    *petsc;
+
+  PetscFunctionBegin;
+  petsc = k->settings ? (*k->settings)(ksp, &own) : NULL;
+  PetscCall(SameOnAllRanks(ksp, own));
+  PetscCall(PetscStrncpy(why, petsc ? petsc : "", GPUKSP_WHY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Checks the settings and the operator. The first solve prepares everything else */
+static PetscErrorCode KSPSetUp_GPU(KSP ksp)
 {
   char why[GPUKSP_WHY];
 
   PetscFunctionBegin;
-  ksp->setupnewmatrix = PETSC_TRUE;
-  PetscCall(GPUKSPOperator(ksp, (KSP_GPU *)ksp->data, why));
+  PetscCall(GPUKSPSettings(ksp, why));
+  if (!why[0]) {
+    ksp->setupnewmatrix = PETSC_TRUE;
+    PetscCall(GPUKSPOperator(ksp, (KSP_GPU *)ksp->data, why));
+  }
   if (why[0]) PetscCall(GPUKSPFallBack(ksp, why));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPSetUp_GPU(KSP ksp)
-{
-  PetscFunctionBegin;
-  PetscCall(GPUKSPSameOnAllRanks(ksp, 0));
-  PetscCall(GPUKSPSetUp(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -275,6 +284,7 @@ static PetscErrorCode GPUKSPCreateMethod(KSP ksp, GPUKSPMethod method)
   k->trueresidual          = PETSC_TRUE;
   k->halo                  = PETSC_TRUE;
   k->truenorm              = -1;
+  k->prepare               = GPUKSPPrepare;
   k->solve                 = KSPSolve_GPU;
   ksp->ops->destroy        = KSPDestroy_GPU;
   ksp->ops->view           = KSPView_GPU;
@@ -316,7 +326,7 @@ static PetscErrorCode GPUKSPCreateMethod(KSP ksp, GPUKSPMethod method)
 
 .seealso: `MATGPUCSR`, `KSPGPUBCGS`, `KSPGPUSetPath()`, `KSPGPUCGSetVariant()`, `KSPGPUSetPrecision()`, `KSPGPUSetTrueResidual()`
 M*/
-PetscErrorCode KSPCreate_GPUCG(KSP ksp)
+static PetscErrorCode KSPCreate_GPUCG(KSP ksp)
 {
   PetscFunctionBegin;
   PetscCall(GPUKSPCreateMethod(ksp, GPUKSP_CG));
@@ -344,7 +354,7 @@ PetscErrorCode KSPCreate_GPUCG(KSP ksp)
 
 .seealso: `MATGPUCSR`, `KSPGPUCG`, `KSPGPUSetPath()`, `KSPGPUSetTrueResidual()`
 M*/
-PetscErrorCode KSPCreate_GPUBCGS(KSP ksp)
+static PetscErrorCode KSPCreate_GPUBCGS(KSP ksp)
 {
   PetscFunctionBegin;
   PetscCall(GPUKSPCreateMethod(ksp, GPUKSP_BCGS));
@@ -483,7 +493,7 @@ PetscErrorCode KSPGPUGetTrueResidualNorm(KSP ksp, PetscReal *norm)
 PetscErrorCode KSPGPUInitialize_Private(void)
 {
   PetscFunctionBegin;
-  PetscCall(GPUKSPRecordInitialize());
+  PetscCall(GPUKSPSolveInitialize());
   PetscCall(KSPRegister(KSPGPUCG, KSPCreate_GPUCG));
   PetscCall(KSPRegister(KSPGPUBCGS, KSPCreate_GPUBCGS));
   PetscCall(KSPRegister(KSPGPUGMRES, KSPCreate_GPUGMRES));

@@ -46,9 +46,6 @@ typedef struct {
 
 /* ---- keys: the origin of a cached object. Keys are compared as memory, so all members have 64 bits and there is no padding ---- */
 
-/* Why the variant single_reduction takes the graph */
-#define GPUKSP_STANDARD_ALONE "a persistent kernel has the standard conjugate gradients alone"
-
 #define GPUKSPSame(a, b) (!memcmp(&(a), &(b), sizeof(a)))
 
 /* A preconditioner. If PETSc reuses the PC, its values may be older than the matrix' state */
@@ -218,10 +215,12 @@ struct _n_KSP_GPU {
   PetscBool       halo;              /* recompute halos in a persistent kernel if they fit */
 
   /* set by the type */
-  const char *petsc;                              /* PETSc's type, */
-  PetscErrorCode (*solve)(KSP);                   /* a solve, */
-  PetscErrorCode (*become)(KSP);                  /* the fall back to PETSc's type for unsupported solves */
-  PetscErrorCode (*release)(struct _n_KSP_GPU *); /* frees the type's memory on the device; NULL: none */
+  const char *petsc;                                     /* PETSc's type, */
+  PetscErrorCode (*become)(KSP);                         /* the fall back to PETSc's type for unsupported solves */
+  const char *(*settings)(KSP, int64_t *own);            /* why PETSc's type must solve, or NULL; own: a number of the type's own settings. NULL: none */
+  PetscErrorCode (*prepare)(KSP, KSP_GPU *, char why[]); /* the parts of a solve: the data of its path, */
+  PetscErrorCode (*solve)(KSP, KSP_GPU *, char why[]);   /* and the iteration, with its report */
+  PetscErrorCode (*release)(struct _n_KSP_GPU *);        /* frees the type's memory on the device; NULL: none */
 
   /* the solve: its operands and its path */
   GPUCSROperator op;
@@ -271,26 +270,22 @@ typedef struct {
 GPUCSR_INTERN PetscErrorCode GPUKSPCompose(KSP, size_t n, const GPUKSPComposed[], PetscBool on);
 GPUCSR_INTERN PetscErrorCode KSPGPUInitialize_Private(void);
 GPUCSR_INTERN PetscErrorCode GPUKSPCreate(KSP, KSP_GPU *);
-GPUCSR_INTERN PetscErrorCode GPUKSPSameOnAllRanks(KSP, int64_t);
-GPUCSR_INTERN PetscErrorCode GPUKSPSetUp(KSP);
+GPUCSR_INTERN PetscErrorCode GPUKSPSettings(KSP, char why[]);
 GPUCSR_INTERN PetscErrorCode GPUKSPDestroy(KSP);
 GPUCSR_INTERN PetscErrorCode GPUKSPPathFromOptions(KSP_GPU *, GPUCSROptionItems, const char[]);
-GPUCSR_INTERN PetscErrorCode KSPCreate_GPUCG(KSP);
-GPUCSR_INTERN PetscErrorCode KSPCreate_GPUBCGS(KSP);
-
-/* record.c */
-GPUCSR_INTERN PetscErrorCode GPUKSPRecordInitialize(void);
-GPUCSR_INTERN PetscErrorCode GPUKSPSolve(KSP);
-GPUCSR_INTERN GPUCSRLogEvent GPUKSPEvents[4]; /* by KSPGPUPath */
 
 /* solve.c */
-GPUCSR_INTERN PetscErrorCode KSPSolve_GPU(KSP);
+GPUCSR_INTERN PetscErrorCode GPUKSPSolveInitialize(void);
+GPUCSR_INTERN PetscErrorCode GPUKSPSolve(KSP);
+GPUCSR_INTERN PetscErrorCode KSPSolve_GPU(KSP, KSP_GPU *, char why[]);
 GPUCSR_INTERN PetscErrorCode GPUKSPFallBack(KSP, const char[]);
 GPUCSR_INTERN PetscErrorCode GPUKSPAttempt(KSP, KSP_GPU *, PetscErrorCode (*)(KSP, KSP_GPU *), char why[]);
 
 /* prepare.c */
 GPUCSR_INTERN PetscErrorCode GPUKSPOperator(KSP, KSP_GPU *, char why[]);
 GPUCSR_INTERN PetscErrorCode GPUKSPChoiceTake(KSP_GPU *, const GPUKSPChoice *);
+GPUCSR_INTERN const char    *GPUKSPWhyNoLaunch(const KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPWhyHostLoop(KSP, const KSP_GPU *, GPUKSPChoice *, const char **why);
 GPUCSR_INTERN PetscErrorCode GPUKSPLive(KSP, KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPPrepare(KSP, KSP_GPU *, char why[]);
 
@@ -313,7 +308,7 @@ GPUCSR_INTERN PetscErrorCode GPUKSPIterate(KSP, KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPIterateBegin(KSP, KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPIterateEnd(KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPGraphForget(KSP_GPU *);
-GPUCSR_INTERN PetscErrorCode GPUKSPGraphEnd(KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPGraphRecord(KSP, KSP_GPU *, GPUKSPVectors *, GPUKSPIteration);
 GPUCSR_INTERN PetscErrorCode GPUKSPLoop(KSP, KSP_GPU *, GPUKSPVectors *, GPUKSPIteration);
 GPUCSR_INTERN PetscErrorCode GPUKSPStart(KSP, KSP_GPU *, GPUKSPVectors *, PetscBool);
 GPUCSR_INTERN PetscErrorCode GPUKSPTrueNorm(KSP, KSP_GPU *, GPUKSPVectors *);

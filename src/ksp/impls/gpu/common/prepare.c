@@ -96,6 +96,16 @@ static PetscErrorCode ChooseRanks(KSP ksp, KSP_GPU *k, PetscMPIInt size, GPUKSPC
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The reason of this solve against a persistent kernel; NULL: none */
+const char *GPUKSPWhyNoLaunch(const KSP_GPU *k)
+{
+  return k->path == KSP_GPU_PATH_GRAPH             ? "asked for"
+         : k->live                                 ? "a monitor or test looks at every iteration"
+         : !k->pc.row->rows                        ? "the preconditioner is not part of a persistent kernel"
+         : k->method == GPUKSP_CG_SINGLE_REDUCTION ? "a persistent kernel has the standard conjugate gradients alone"
+                                                   : NULL;
+}
+
 /* A graph or one launch, where the host loop need not solve */
 static PetscErrorCode ChooseLaunch(KSP ksp, KSP_GPU *k, GPUKSPChoice *c)
 {
@@ -110,36 +120,38 @@ static PetscErrorCode ChooseLaunch(KSP ksp, KSP_GPU *k, GPUKSPChoice *c)
     PetscCall(GraphIsFaster(ksp, k, c->kind, 1, &faster));
   }
   PetscCall(PetscSNPrintf(text, sizeof(text), "a row has %d entries, which a persistent kernel would wait for", longest));
-  why      = !k->dev->ops->kernels                                                              ? "the host computes"
-             : k->path == KSP_GPU_PATH_GRAPH                                                    ? "asked for"
-             : c->refined                                                                       ? "residual replacement goes by it"
-             : k->live                                                                          ? "a monitor or test looks at every iteration"
-             : !k->pc.row->rows                                                                 ? "the preconditioner is not part of a persistent kernel"
-             : k->method == GPUKSP_CG_SINGLE_REDUCTION                                          ? GPUKSP_STANDARD_ALONE
-             : longest > GPUCSRMachineShared.persistent_longest && k->path == KSP_GPU_PATH_AUTO ? text
-             : faster                                                                           ? gathers
-                                                                                                : "";
+  why = !k->dev->ops->kernels ? "the host computes" : GPUKSPWhyNoLaunch(k);
+  if (!why) why = c->refined ? "residual replacement goes by it" : longest > GPUCSRMachineShared.persistent_longest && k->path == KSP_GPU_PATH_AUTO ? text : faster ? gathers : "";
   c->taken = why[0] ? KSP_GPU_PATH_GRAPH : KSP_GPU_PATH_PERSISTENT;
   PetscCall(PetscStrncpy(c->why, why, sizeof(c->why)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The kind of the PC, and the reason for the host loop, whatever the method; NULL: none */
+PetscErrorCode GPUKSPWhyHostLoop(KSP ksp, const KSP_GPU *k, GPUKSPChoice *c, const char **why)
+{
+  Mat          A;
+  MatNullSpace null, tnull;
+
+  PetscFunctionBegin;
+  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+  PetscCall(MatGetNullSpace(A, &null));
+  PetscCall(MatGetTransposeNullSpace(A, &tnull));
+  PetscCall(PetscMemzero(c, sizeof(*c)));
+  c->kind = null || tnull || ksp->transpose_solve ? GPUKSP_PC_BY_PCAPPLY : k->pc.kind;
+  *why    = k->path == KSP_GPU_PATH_HOST_LOOP ? "asked for" : null || tnull ? "the operator has a null space" : ksp->transpose_solve ? "it is a solve with the transpose" : c->kind == GPUKSP_PC_BY_PCAPPLY ? "the preconditioner is PCApply()'s" : NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The path of this solve, and why. In the host loop PETSc may have to apply the PC, whatever its type. With several processes it asks for their common state */
 static PetscErrorCode Choose(KSP ksp, KSP_GPU *k, GPUKSPChoice *c)
 {
-  Mat          A;
-  MatNullSpace null, tnull;
-  PetscMPIInt  size;
-  const char  *why;
+  PetscMPIInt size;
+  const char *why;
 
   PetscFunctionBegin;
-  PetscCall(PetscMemzero(c, sizeof(*c)));
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
-  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
-  PetscCall(MatGetNullSpace(A, &null));
-  PetscCall(MatGetTransposeNullSpace(A, &tnull));
-  c->kind = null || tnull || ksp->transpose_solve ? GPUKSP_PC_BY_PCAPPLY : k->pc.kind;
-  why     = k->path == KSP_GPU_PATH_HOST_LOOP ? "asked for" : null || tnull ? "the operator has a null space" : ksp->transpose_solve ? "it is a solve with the transpose" : c->kind == GPUKSP_PC_BY_PCAPPLY ? "the preconditioner is PCApply()'s" : NULL;
+  PetscCall(GPUKSPWhyHostLoop(ksp, k, c, &why));
   if (why) PetscCall(PetscStrncpy(c->why, why, sizeof(c->why)));
   else if (size > 1) PetscCall(ChooseRanks(ksp, k, size, c));
   if (why || (size > 1 && !c->peers && !c->ranks)) {
@@ -511,6 +523,8 @@ PetscErrorCode GPUKSPPrepare(KSP ksp, KSP_GPU *k, char why[])
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
+  if (k->method != GPUKSP_BCGS) k->method = k->variant == KSP_GPU_SINGLE_REDUCTION ? GPUKSP_CG_SINGLE_REDUCTION : GPUKSP_CG;
+  k->single.replacements = 0;
   GPUCSRTry(&attempt, size > 1 ? GPUKSPOpen(k, k->op.dev) : PrepareSolve(ksp, k));
   PetscCall(GPUKSPAgree(ksp, k, &attempt, "", why));
   if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);

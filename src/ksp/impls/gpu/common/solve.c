@@ -1,9 +1,12 @@
 /*
-  A solve from beginning to end: preparation, the run, and the report to PETSc; or a fall back to PETSc's own method.
+  A solve from beginning to end: preparation, the run, and the report to PETSc, also for -log_view; or a fall back to PETSc's own method.
 */
 #include "gpukspimpl.h"
 #include <limits.h>
 #include <math.h>
+#include <petsctime.h>
+
+static GPUCSRLogEvent events[4]; /* of the paths, by KSPGPUPath */
 
 /* rules.h names them without PETSc's headers */
 _Static_assert((int)GPUKSP_CONVERGED_ITERATING == (int)KSP_CONVERGED_ITERATING && (int)GPUKSP_CONVERGED_RTOL == (int)KSP_CONVERGED_RTOL && (int)GPUKSP_CONVERGED_ATOL == (int)KSP_CONVERGED_ATOL && (int)GPUKSP_CONVERGED_ITS == (int)KSP_CONVERGED_ITS, "reasons");
@@ -401,7 +404,7 @@ static PetscErrorCode Attempt(KSP ksp, KSP_GPU *k, PetscErrorCode (*run)(KSP, KS
 PetscErrorCode GPUKSPAttempt(KSP ksp, KSP_GPU *k, PetscErrorCode (*run)(KSP, KSP_GPU *), char why[])
 {
   const GPUCSRDevice    dev   = k->dev; /* may fail meanwhile */
-  GPUCSRLogEvent *const event = &GPUKSPEvents[k->taken];
+  GPUCSRLogEvent *const event = &events[k->taken];
 
   PetscFunctionBegin;
   why[0] = 0;
@@ -411,35 +414,58 @@ PetscErrorCode GPUKSPAttempt(KSP ksp, KSP_GPU *k, PetscErrorCode (*run)(KSP, KSP
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode KSPSolve_GPU(KSP ksp)
+/* A solve of CG or BiCGStab that is prepared */
+PetscErrorCode KSPSolve_GPU(KSP ksp, KSP_GPU *k, char why[])
 {
-  KSP_GPU  *k = (KSP_GPU *)ksp->data;
-  PetscBool diagonalscale, failed, zero = ksp->guess_zero;
-  char      why[GPUKSP_WHY];
+  PetscFunctionBegin;
+  PetscCall(StateInit(ksp, k));
+  PetscCall(GPUKSPAttempt(ksp, k, Run, why));
+  if (!why[0] && k->refined && CGGivenUp(k->state)) PetscCall(GoOnInDouble(ksp, k, why));
+  if (!why[0]) PetscCall(Report(ksp, k));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A solve of any type. After a fall back to PETSc's method, petsc/methods.c records the solve */
+PetscErrorCode GPUKSPSolve(KSP ksp)
+{
+  KSP_GPU        *k    = (KSP_GPU *)ksp->data;
+  const PetscBool zero = ksp->guess_zero;
+  PetscBool       diagonalscale, failed = PETSC_FALSE;
+  PetscLogDouble  begin, end;
+  char            why[GPUKSP_WHY], how[GPUKSP_WHY + 32];
 
   PetscFunctionBegin;
+  PetscCall(PetscTime(&begin));
   PetscCall(PCGetDiagonalScale(ksp->pc, &diagonalscale));
   PetscCheck(!diagonalscale, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "Krylov method %s does not support diagonal scaling", ((PetscObject)ksp)->type_name);
-  PetscCall(GPUKSPSameOnAllRanks(ksp, 0));
-  PetscCall(GPUKSPPCSetUp(ksp, &failed)); /* before the operator is read: the set-up may factor the matrix in place */
-  PetscCall(GPUKSPOperator(ksp, k, why));
-  if (!why[0] && failed) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUKSPSettings(ksp, why));
   if (!why[0]) {
-    if (k->method != GPUKSP_BCGS) k->method = k->variant == KSP_GPU_SINGLE_REDUCTION ? GPUKSP_CG_SINGLE_REDUCTION : GPUKSP_CG;
-    k->single.replacements = 0;
-    PetscCall(GPUKSPPrepare(ksp, k, why));
+    PetscCall(GPUKSPPCSetUp(ksp, &failed)); /* before the operator is read: the set-up may factor the matrix in place */
+    PetscCall(GPUKSPOperator(ksp, k, why));
   }
-  if (!why[0]) {
-    PetscCall(StateInit(ksp, k));
-    PetscCall(GPUKSPAttempt(ksp, k, Run, why));
-    if (!why[0] && k->refined && CGGivenUp(k->state)) PetscCall(GoOnInDouble(ksp, k, why));
-  }
+  if (!why[0] && !failed) PetscCall((*k->prepare)(ksp, k, why));
+  if (!why[0] && !failed) PetscCall((*k->solve)(ksp, k, why));
   if (why[0]) {
     PetscCall(GPUKSPFallBack(ksp, why));
+    ksp->reason = KSP_CONVERGED_ITERATING;
     PetscCall((*ksp->ops->solve)(ksp));
     ksp->guess_zero = zero;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(Report(ksp, k));
+  PetscCall(PetscTime(&end));
+  if (failed) PetscCall(PetscStrncpy(how, "the preconditioner failed", sizeof(how)));
+  else if (k->taken == KSP_GPU_PATH_PERSISTENT) PetscCall(PetscSNPrintf(how, sizeof(how), "path persistent, format %s", k->launch.with->name));
+  else PetscCall(PetscSNPrintf(how, sizeof(how), "path %s, because %s", KSPGPUPaths[k->taken], k->why));
+  PetscCall(GPUCSRSolvesAdd((PetscObject)ksp, ((PetscObject)ksp->pc)->type_name, how, ksp->its, end - begin));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUKSPSolveInitialize(void)
+{
+  PetscFunctionBegin;
+  PetscCall(KSPInitializePackage());
+  PetscCall(GPUCSRLogRegister("KSPGPUPersistent", KSP_CLASSID, &events[KSP_GPU_PATH_PERSISTENT]));
+  PetscCall(GPUCSRLogRegister("KSPGPUGraph", KSP_CLASSID, &events[KSP_GPU_PATH_GRAPH]));
+  PetscCall(GPUCSRLogRegister("KSPGPUHostLoop", KSP_CLASSID, &events[KSP_GPU_PATH_HOST_LOOP]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -15,26 +15,15 @@ _Static_assert((int)GPUGMRES_REFINE_NEVER == (int)KSP_GMRES_CGS_REFINE_NEVER && 
 static PetscErrorCode ChoosePath(KSP ksp, const KSP_GPUGMRES *g, GPUKSPChoice *c)
 {
   const KSP_GPU *k = &g->k;
-  Mat            A;
-  MatNullSpace   null, tnull;
   const char    *why;
 
   PetscFunctionBegin;
-  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
-  PetscCall(MatGetNullSpace(A, &null));
-  PetscCall(MatGetTransposeNullSpace(A, &tnull));
-  PetscCall(PetscMemzero(c, sizeof(*c)));
-  c->kind = null || tnull || ksp->transpose_solve ? GPUKSP_PC_BY_PCAPPLY : k->pc.row->kind;
-  why     = g->several                          ? "there are several processes"
-            : k->path == KSP_GPU_PATH_HOST_LOOP ? "asked for"
-            : null || tnull                     ? "the operator has a null space"
-            : ksp->transpose_solve              ? "the transpose is solved with"
-            : c->kind == GPUKSP_PC_BY_PCAPPLY   ? "the preconditioner is PCApply()'s"
-                                                : NULL;
+  PetscCall(GPUKSPWhyHostLoop(ksp, k, c, &why));
+  if (g->several) why = "there are several processes";
   if (why && c->kind == GPUKSP_PC_BETWEEN_STEPS) c->kind = GPUKSP_PC_BY_PCAPPLY;
   c->taken = why ? KSP_GPU_PATH_HOST_LOOP : KSP_GPU_PATH_GRAPH;
   PetscCall(PetscStrncpy(c->why, why ? why : k->path == KSP_GPU_PATH_GRAPH ? "asked for" : "all of an iteration is the device's work", sizeof(c->why)));
-  PetscCheck(k->path != KSP_GPU_PATH_PERSISTENT && (k->path != KSP_GPU_PATH_GRAPH || c->taken == k->path), PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "-ksp_%s_path %s is not possible here: %s; auto would take %s", ((PetscObject)ksp)->type_name, KSPGPUPaths[k->path], k->path == KSP_GPU_PATH_PERSISTENT ? "GMRES is no persistent kernel" : c->why, KSPGPUPaths[c->taken]);
+  PetscCheck(k->path == KSP_GPU_PATH_AUTO || k->path == c->taken, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "-ksp_%s_path %s is not possible here: %s; auto would take %s", ((PetscObject)ksp)->type_name, KSPGPUPaths[k->path], k->path == KSP_GPU_PATH_PERSISTENT ? "GMRES is no persistent kernel" : c->why, KSPGPUPaths[c->taken]);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -50,9 +39,9 @@ static PetscErrorCode Hessenberg(KSP_GPUGMRES *g)
 }
 
 /* Allocations may fail on one process alone, so they come before collective work. why: empty if all processes have succeeded */
-static PetscErrorCode PrepareGMRES(KSP ksp, KSP_GPUGMRES *g, char why[])
+PetscErrorCode GPUGMRESPrepare(KSP ksp, KSP_GPU *k, char why[])
 {
-  KSP_GPU      *k = &g->k;
+  KSP_GPUGMRES *g = (KSP_GPUGMRES *)k;
   GPUKSPChoice  choice;
   GPUCSRAttempt attempt;
   PetscMPIInt   size;
@@ -307,35 +296,19 @@ static PetscErrorCode Run(KSP ksp, KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode KSPSolve_GPUGMRES(KSP ksp)
+PetscErrorCode KSPSolve_GPUGMRES(KSP ksp, KSP_GPU *k, char why[])
 {
-  KSP_GPUGMRES   *g        = (KSP_GPUGMRES *)ksp->data;
-  const PetscBool zero     = ksp->guess_zero;
-  const PetscInt  recorded = (PetscInt)ksp->res_hist_len;
-  PetscBool       diagonalscale, failed;
-  char            why[GPUKSP_WHY];
+  const PetscInt recorded = (PetscInt)ksp->res_hist_len;
 
   PetscFunctionBegin;
-  PetscCall(PCGetDiagonalScale(ksp->pc, &diagonalscale));
-  PetscCheck(!diagonalscale, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "Krylov method %s does not support diagonal scaling", ((PetscObject)ksp)->type_name);
-  PetscCall(GPUKSPPCSetUp(ksp, &failed)); /* before the operator is read: the set-up may factor the matrix in place */
-  PetscCall(GPUKSPOperator(ksp, &g->k, why));
-  if (!why[0] && failed) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!why[0]) PetscCall(PrepareGMRES(ksp, g, why));
-  if (!why[0]) {
-    g->k.solved = PETSC_TRUE;
-    PetscCall(GPUKSPAttempt(ksp, &g->k, Run, why));
-    if (why[0]) ksp->res_hist_len = recorded; /* the fallback records the history from the start */
-  }
+  k->solved = PETSC_TRUE;
+  PetscCall(GPUKSPAttempt(ksp, k, Run, why));
   if (why[0]) {
-    PetscCall(GPUKSPFallBack(ksp, why));
-    ksp->reason = KSP_CONVERGED_ITERATING;
-    PetscCall((*ksp->ops->solve)(ksp));
-    ksp->guess_zero = zero;
+    ksp->res_hist_len = recorded; /* the fallback records the history from the start */
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(PetscLogFlops((double)ksp->its * (2.0 * (double)g->k.op.plan->A.nnz + (2.0 * PetscMin(g->m, ksp->its) + 8.0) * (double)g->k.n)));
-  PetscCall(PetscInfo(ksp, "%s after %" PetscInt_FMT " iterations, residual norm %g; path %s because %s\n", KSPConvergedReasons[ksp->reason], ksp->its, (double)ksp->rnorm, KSPGPUPaths[g->k.taken], g->k.why));
+  PetscCall(PetscLogFlops((double)ksp->its * (2.0 * (double)k->op.plan->A.nnz + (2.0 * PetscMin(((KSP_GPUGMRES *)k)->m, ksp->its) + 8.0) * (double)k->n)));
+  PetscCall(PetscInfo(ksp, "%s after %" PetscInt_FMT " iterations, residual norm %g; path %s because %s\n", KSPConvergedReasons[ksp->reason], ksp->its, (double)ksp->rnorm, KSPGPUPaths[k->taken], k->why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -455,9 +455,11 @@ static PetscErrorCode ColumnAny(KSP ksp, KSP_GPUGMRES *g, PetscInt it)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Column(KSP ksp, KSP_GPUGMRES *g)
+/* One iteration; a GPUKSPIteration */
+static PetscErrorCode Column(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
 {
-  const PetscBool apart = (PetscBool)(g->k.pc.kind == GPUKSP_PC_BETWEEN_STEPS), right = g->k.persistent.right;
+  KSP_GPUGMRES   *g     = (KSP_GPUGMRES *)k;
+  const PetscBool apart = (PetscBool)(k->pc.kind == GPUKSP_PC_BETWEEN_STEPS), right = k->persistent.right;
 
   PetscFunctionBegin;
   if (apart && right) PetscCall(GMRESApplyPC(ksp, g, GMRES_DIRECTION, GMRES_RESULT));
@@ -467,25 +469,6 @@ static PetscErrorCode Column(KSP ksp, KSP_GPUGMRES *g)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-#if defined(GPUCSR_HAVE_CUDA)
-/* Records an iteration; after a failure this solver launches step by step */
-static PetscErrorCode RecordColumn(KSP ksp, KSP_GPUGMRES *g)
-{
-  KSP_GPU      *k = &g->k;
-  GPUCSRAttempt attempt;
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRLaunchGraphBegin(k->dev->stream));
-  GPUCSRTry(&attempt, Column(ksp, g));
-  PetscCall(GPUKSPGraphEnd(k));
-  if (attempt.error) PetscCall(GPUCSRLaunchGraphDestroy(&k->graph.recorded));
-  if (k->graph.recorded) PetscFunctionReturn(PETSC_SUCCESS);
-  g->launched = PETSC_MIN_INT; /* never again */
-  PetscCall(PetscInfo(ksp, "An iteration could not be recorded as a graph; its kernels are launched one by one\n"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-#endif
-
 /* Launches iteration `it`. The first is not recorded, because it may prepare objects that later iterations reuse */
 PetscErrorCode GPUGMRESLaunch(KSP ksp, KSP_GPUGMRES *g, PetscInt it)
 {
@@ -494,16 +477,19 @@ PetscErrorCode GPUGMRESLaunch(KSP ksp, KSP_GPUGMRES *g, PetscInt it)
   PetscFunctionBegin;
 #if defined(GPUCSR_HAVE_CUDA)
   if (k->dev->ops->kernels && k->taken == KSP_GPU_PATH_GRAPH) {
-    if (!k->graph.recorded && g->launched++ > 0) PetscCall(RecordColumn(ksp, g));
+    if (!k->graph.recorded && g->launched++ > 0) {
+      PetscCall(GPUKSPGraphRecord(ksp, k, NULL, Column));
+      if (!k->graph.recorded) g->launched = PETSC_MIN_INT; /* never again */
+    }
     if (k->graph.recorded) {
       PetscCall(GPUCSRLaunchGraphLaunch(k->graph.recorded, k->dev->stream));
       g->replayed++;
-    } else PetscCall(Column(ksp, g));
+    } else PetscCall(Column(ksp, k, NULL));
   } else
 #endif
     if (k->pc.kind == GPUKSP_PC_BY_PCAPPLY)
     PetscCall(ColumnAny(ksp, g, it));
-  else PetscCall(Column(ksp, g));
+  else PetscCall(Column(ksp, k, NULL));
   PetscCall(k->dev->ops->eventrecord(k->dev->id, k->events[it % 2], k->dev->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

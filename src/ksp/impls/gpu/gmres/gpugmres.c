@@ -37,48 +37,18 @@ static PetscErrorCode Become_GPUGMRES(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Why PETSc's type must solve, the same on every process; NULL: no reason */
-static const char *WhyPETSc(KSP ksp)
+/* Returns why PETSc's type must solve, the same on every process; NULL: no reason. own: a number of the type's own settings that all ranks must share */
+static const char *Settings(KSP ksp, int64_t *own)
 {
   const KSP_GPUGMRES *g = (const KSP_GPUGMRES *)ksp->data;
 
+  *own = -1;
   if (g->orthogonalize != KSPGMRESClassicalGramSchmidtOrthogonalization) return "an orthogonalization other than the classical is selected";
   if (g->modify && g->modify != KSPFGMRESModifyPCNoChange) return "KSPFGMRESSetModifyPC() changes the preconditioner between iterations";
   if (ksp->pc_side == PC_SYMMETRIC) return "symmetric preconditioning was asked for";
   if (ksp->calc_ritz) return "Ritz pairs were asked for";
+  *own = g->restart + 31 * (int64_t)g->refinement + 37 * (GPUCSRBits((double)g->haptol) % INT32_MAX) + 41 * (GPUCSRBits((double)g->breakdowntol) % INT32_MAX);
   return NULL;
-}
-
-/* The type's own settings that all ranks must share */
-static int64_t Choices(KSP ksp)
-{
-  const KSP_GPUGMRES *g = (const KSP_GPUGMRES *)ksp->data;
-
-  return WhyPETSc(ksp) ? -1 : g->restart + 31 * (int64_t)g->refinement + 37 * (GPUCSRBits((double)g->haptol) % INT32_MAX) + 41 * (GPUCSRBits((double)g->breakdowntol) % INT32_MAX);
-}
-
-static PetscErrorCode KSPSetUp_GPUGMRES(KSP ksp)
-{
-  const char *why = WhyPETSc(ksp);
-
-  PetscFunctionBegin;
-  PetscCall(GPUKSPSameOnAllRanks(ksp, Choices(ksp)));
-  if (why) PetscCall(GPUKSPFallBack(ksp, why));
-  else PetscCall(GPUKSPSetUp(ksp));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Solve(KSP ksp)
-{
-  const char *why = WhyPETSc(ksp);
-
-  PetscFunctionBegin;
-  PetscCall(GPUKSPSameOnAllRanks(ksp, Choices(ksp)));
-  if (why) {
-    PetscCall(GPUKSPFallBack(ksp, why));
-    PetscCall((*ksp->ops->solve)(ksp));
-  } else PetscCall(KSPSolve_GPUGMRES(ksp));
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode KSPView_GPUGMRES(KSP ksp, PetscViewer viewer)
@@ -254,8 +224,9 @@ static PetscErrorCode GMRESCreate(KSP ksp, PetscBool flexible)
   g->breakdowntol          = 0.1;
   g->refinement            = KSP_GMRES_CGS_REFINE_NEVER;
   g->orthogonalize         = KSPGMRESClassicalGramSchmidtOrthogonalization;
-  ksp->ops->setup          = KSPSetUp_GPUGMRES;
-  g->k.solve               = Solve;
+  g->k.settings            = Settings;
+  g->k.prepare             = GPUGMRESPrepare;
+  g->k.solve               = KSPSolve_GPUGMRES;
   ksp->ops->destroy        = KSPDestroy_GPUGMRES;
   ksp->ops->view           = KSPView_GPUGMRES;
   ksp->ops->setfromoptions = KSPSetFromOptions_GPUGMRES;

@@ -365,18 +365,8 @@ static PetscBool RanksRest(const volatile GPUKSPState *seen, int q, int ahead)
   return (PetscBool)(GPUKSPRests(seen) && (q == 0 || q > seen->i + ahead));
 }
 
-/* k->graph.recorded = what was recorded: an update of the graph before, where there is one; NULL where there can be none */
-PetscErrorCode GPUKSPGraphEnd(KSP_GPU *k)
-{
-  PetscFunctionBegin;
-  k->graph.recorded = k->graph.stale;
-  k->graph.stale    = NULL;
-  PetscCall(GPUCSRLaunchGraphEnd(k->dev->stream, &k->graph.recorded));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* An iteration as a graph */
-static PetscErrorCode Record(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIteration iteration)
+/* An iteration as a graph, k->graph.recorded: an update of the graph of earlier data, if there is one; NULL if the iteration cannot be a graph */
+PetscErrorCode GPUKSPGraphRecord(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIteration iteration)
 {
   GPUCSRAttempt attempt;
 
@@ -385,8 +375,11 @@ static PetscErrorCode Record(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIterat
   if (k->ranks.on) PetscCall(MatGPUCSRRanksRecord_Private(&k->ranks.A, PETSC_TRUE));
   GPUCSRTry(&attempt, (*iteration)(ksp, k, v));
   if (k->ranks.on) PetscCall(MatGPUCSRRanksRecord_Private(&k->ranks.A, PETSC_FALSE));
-  PetscCall(GPUKSPGraphEnd(k));
+  k->graph.recorded = k->graph.stale;
+  k->graph.stale    = NULL;
+  PetscCall(GPUCSRLaunchGraphEnd(k->dev->stream, &k->graph.recorded));
   if (attempt.error) PetscCall(GPUCSRLaunchGraphDestroy(&k->graph.recorded));
+  if (!k->graph.recorded) PetscCall(PetscInfo(ksp, "An iteration could not be recorded as a graph; its kernels are launched one by one\n"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 #endif
@@ -413,10 +406,7 @@ PetscErrorCode GPUKSPLoop(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIteration
       PetscCall((*iteration)(ksp, k, v));
       q++;
       if (k->ranks.on) PetscCall(ops->streamsynchronize(k->dev->id, k->dev->stream));
-      if (!k->ranks.on || !GPUKSPRests(seen)) { /* while the device computes */
-        PetscCall(Record(ksp, k, v, iteration));
-        if (!k->graph.recorded) PetscCall(PetscInfo(ksp, "An iteration could not be recorded as a graph; its kernels are launched one by one\n"));
-      }
+      if (!k->ranks.on || !GPUKSPRests(seen)) PetscCall(GPUKSPGraphRecord(ksp, k, v, iteration)); /* while the device computes */
       PetscCall(ops->streamsynchronize(k->dev->id, k->dev->stream));
     }
     for (const int first = q; k->ranks.on ? !RanksRest(seen, q, ahead) : !GPUKSPRests(seen); q++) {

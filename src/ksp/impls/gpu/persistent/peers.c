@@ -243,18 +243,6 @@ static PetscErrorCode Exchange(KSP_GPU *k, Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The reasons against one launch on each process that a process knows by itself; NULL: none */
-static const char *WhyNot(const KSP_GPU *k, PetscMPIInt size)
-{
-  return size > GPUKSP_PEERS                       ? "there are too many"
-         : k->path == KSP_GPU_PATH_GRAPH           ? "asked for"
-         : k->precision != KSP_GPU_DOUBLE          ? "residual replacement is for one"
-         : k->live                                 ? "a monitor or test looks at every iteration"
-         : !k->pc.row->rows                        ? "the preconditioner is not part of a persistent kernel"
-         : k->method == GPUKSP_CG_SINGLE_REDUCTION ? GPUKSP_STANDARD_ALONE
-                                                   : NULL;
-}
-
 /*
   Collective, with the same answer on all ranks: can they solve together? why: the reason against it; empty: none. If any rank's lists are stale (another pattern, another device, or a rank that gave up), all
   ranks make new lists.
@@ -266,14 +254,17 @@ PetscErrorCode GPUKSPPeersGet(KSP ksp, KSP_GPU *k, char why[])
   Mat                A, Ad, Ao;
   PetscObjectState   state;
   int                stale[4], any[4];
+  const char        *whynot;
   GPUCSRAttempt      attempt;
   PetscMPIInt        size;
 
   PetscFunctionBegin;
   why[0] = 0;
   PetscCallMPI(MPI_Comm_size(comm, &size));
-  if (WhyNot(k, size)) {
-    PetscCall(PetscStrncpy(why, WhyNot(k, size), GPUKSP_WHY));
+  whynot = size > GPUKSP_PEERS ? "there are too many" : GPUKSPWhyNoLaunch(k);
+  if (!whynot && k->precision != KSP_GPU_DOUBLE) whynot = "residual replacement is for one";
+  if (whynot) {
+    PetscCall(PetscStrncpy(why, whynot, GPUKSP_WHY));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
