@@ -254,8 +254,8 @@ static PetscErrorCode SolveCopies(KSP ksp, GPUCSRWrap *w)
 
 /* --- The report */
 
-/* Solves with a matrix of the library are recorded */
-static PetscErrorCode Recorded(KSP ksp, PetscErrorCode (*solve)(KSP, GPUCSRWrap *))
+/* Solves with a matrix of the library are recorded. Methods with copies have data */
+static PetscErrorCode KSPSolve_Method(KSP ksp)
 {
   GPUCSRWrap *w;
   Mat         A;
@@ -269,7 +269,7 @@ static PetscErrorCode Recorded(KSP ksp, PetscErrorCode (*solve)(KSP, GPUCSRWrap 
   PetscCall(GPUCSRWrapGet((PetscObject)ksp, &w));
   PetscCall(PetscTime(&begin));
   if (looks) PetscCall(MatGPUCSRFactorTrusted_Private(PETSC_TRUE));
-  ierr = (*solve)(ksp, w);
+  ierr = w->data ? SolveCopies(ksp, w) : SolveHeld(ksp, w);
   if (looks) PetscCall(MatGPUCSRFactorTrusted_Private(PETSC_FALSE));
   PetscCall(ierr);
   PetscCall(PetscTime(&end));
@@ -282,25 +282,11 @@ static PetscErrorCode Recorded(KSP ksp, PetscErrorCode (*solve)(KSP, GPUCSRWrap 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode KSPSolve_Held(KSP ksp)
-{
-  PetscFunctionBegin;
-  PetscCall(Recorded(ksp, SolveHeld));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPSolve_Copies(KSP ksp)
-{
-  PetscFunctionBegin;
-  PetscCall(Recorded(ksp, SolveCopies));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* --- Registration */
 
 /* The methods, a row each: HELD keep pointers to arrays that they have given back, the work vectors of COPIES follow the solution */
-#define HELD   .ops.ksp = {.solve = KSPSolve_Held}
-#define COPIES .ops.ksp = {.solve = KSPSolve_Copies, .setup = KSPSetUp_Copies, .buildsolution = KSPBuildSolution_Copies}, .bytes = sizeof(Copies)
+#define HELD   .ops.ksp = {.solve = KSPSolve_Method}
+#define COPIES .ops.ksp = {.solve = KSPSolve_Method, .setup = KSPSetUp_Copies, .buildsolution = KSPBuildSolution_Copies}, .bytes = sizeof(Copies)
 #define METHODS \
   METHOD(ibcgs, HELD) \
   METHOD(fbcgsr, HELD) \

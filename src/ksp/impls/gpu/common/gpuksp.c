@@ -195,39 +195,16 @@ static PetscErrorCode KSPSetFromOptions_GPU(KSP ksp, GPUCSROptionItems PetscOpti
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode KSPGPUSetPath_GPU(KSP ksp, KSPGPUPath path)
-{
-  PetscFunctionBegin;
-  ((KSP_GPU *)ksp->data)->path = path;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPGPUSetPrecision_GPU(KSP ksp, KSPGPUPrecision precision)
-{
-  PetscFunctionBegin;
-  ((KSP_GPU *)ksp->data)->precision = precision;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPGPUCGSetVariant_GPU(KSP ksp, KSPGPUVariant variant)
-{
-  PetscFunctionBegin;
-  ((KSP_GPU *)ksp->data)->variant = variant;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+GPUKSP_SETTER(KSPGPUSetPath_GPU, KSP_GPU, KSPGPUPath, path)
+GPUKSP_SETTER(KSPGPUSetPrecision_GPU, KSP_GPU, KSPGPUPrecision, precision)
+GPUKSP_SETTER(KSPGPUCGSetVariant_GPU, KSP_GPU, KSPGPUVariant, variant)
+GPUKSP_GETTER(KSPGPUGetTrueResidualNorm_GPU, KSP_GPU, PetscReal, truenorm)
 
 static PetscErrorCode KSPGPUSetTrueResidual_GPU(KSP ksp, PetscBool compute)
 {
   PetscFunctionBegin;
   ((KSP_GPU *)ksp->data)->trueresidual      = compute;
   ((KSP_GPU *)ksp->data)->trueresidualasked = PETSC_TRUE;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPGPUGetTrueResidualNorm_GPU(KSP ksp, PetscReal *norm)
-{
-  PetscFunctionBegin;
-  *norm = ((KSP_GPU *)ksp->data)->truenorm;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

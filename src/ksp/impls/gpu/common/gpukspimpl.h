@@ -262,6 +262,20 @@ struct _n_KSP_GPU {
   GPUCSRLiving living;
 };
 
+/* Functions that set or get a member of the solver's data */
+#define GPUKSP_SETTER(function, Solver, type, member) \
+  static PetscErrorCode function(KSP ksp, type value) \
+  { \
+    ((Solver *)ksp->data)->member = value; \
+    return PETSC_SUCCESS; \
+  }
+#define GPUKSP_GETTER(function, Solver, type, member) \
+  static PetscErrorCode function(KSP ksp, type *value) \
+  { \
+    *value = ((Solver *)ksp->data)->member; \
+    return PETSC_SUCCESS; \
+  }
+
 /* gpuksp.c */
 typedef struct {
   const char *name; /* of a function that other libraries find in the KSP */

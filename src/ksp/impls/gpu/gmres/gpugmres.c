@@ -109,13 +109,6 @@ static PetscErrorCode KSPGMRESSetRestart_GPUGMRES(KSP ksp, PetscInt restart)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode KSPGMRESGetRestart_GPUGMRES(KSP ksp, PetscInt *restart)
-{
-  PetscFunctionBegin;
-  *restart = ((KSP_GPUGMRES *)ksp->data)->restart;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode KSPGMRESSetHapTol_GPUGMRES(KSP ksp, PetscReal tol)
 {
   PetscFunctionBegin;
@@ -133,33 +126,11 @@ static PetscErrorCode KSPGMRESSetBreakdownTolerance_GPUGMRES(KSP ksp, PetscReal 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode KSPGMRESSetCGSRefinementType_GPUGMRES(KSP ksp, KSPGMRESCGSRefinementType type)
-{
-  PetscFunctionBegin;
-  ((KSP_GPUGMRES *)ksp->data)->refinement = type;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPGMRESGetCGSRefinementType_GPUGMRES(KSP ksp, KSPGMRESCGSRefinementType *type)
-{
-  PetscFunctionBegin;
-  *type = ((KSP_GPUGMRES *)ksp->data)->refinement;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPGMRESSetOrthogonalization_GPUGMRES(KSP ksp, OrthogonalizeFn *f)
-{
-  PetscFunctionBegin;
-  ((KSP_GPUGMRES *)ksp->data)->orthogonalize = f;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPGMRESGetOrthogonalization_GPUGMRES(KSP ksp, OrthogonalizeFn **f)
-{
-  PetscFunctionBegin;
-  *f = ((KSP_GPUGMRES *)ksp->data)->orthogonalize;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+GPUKSP_GETTER(KSPGMRESGetRestart_GPUGMRES, KSP_GPUGMRES, PetscInt, restart)
+GPUKSP_SETTER(KSPGMRESSetCGSRefinementType_GPUGMRES, KSP_GPUGMRES, KSPGMRESCGSRefinementType, refinement)
+GPUKSP_GETTER(KSPGMRESGetCGSRefinementType_GPUGMRES, KSP_GPUGMRES, KSPGMRESCGSRefinementType, refinement)
+GPUKSP_SETTER(KSPGMRESSetOrthogonalization_GPUGMRES, KSP_GPUGMRES, OrthogonalizeFn *, orthogonalize)
+GPUKSP_GETTER(KSPGMRESGetOrthogonalization_GPUGMRES, KSP_GPUGMRES, OrthogonalizeFn *, orthogonalize)
 
 static PetscErrorCode KSPGMRESSetPreAllocateVectors_GPUGMRES(KSP ksp)
 {

@@ -20,38 +20,21 @@ static PetscErrorCode Judge(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode PCApply_Direct(PC pc, Vec x, Vec y)
-{
-  GPUCSRWrap *w;
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWrapGet((PetscObject)pc, &w));
-  PetscCall((*w->petsc.pc.apply)(pc, x, y));
-  PetscCall(Judge(pc));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCApplyTranspose_Direct(PC pc, Vec x, Vec y)
-{
-  GPUCSRWrap *w;
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWrapGet((PetscObject)pc, &w));
-  PetscCall((*w->petsc.pc.applytranspose)(pc, x, y));
-  PetscCall(Judge(pc));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCMatApply_Direct(PC pc, Mat X, Mat Y)
-{
-  GPUCSRWrap *w;
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWrapGet((PetscObject)pc, &w));
-  PetscCall((*w->petsc.pc.matapply)(pc, X, Y));
-  PetscCall(Judge(pc));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+/* An application by PETSc, and its judgement */
+#define APPLICATION(name, Operand, operation) \
+  static PetscErrorCode name(PC pc, Operand x, Operand y) \
+  { \
+    GPUCSRWrap *w; \
+\
+    PetscFunctionBegin; \
+    PetscCall(GPUCSRWrapGet((PetscObject)pc, &w)); \
+    PetscCall((*w->petsc.pc.operation)(pc, x, y)); \
+    PetscCall(Judge(pc)); \
+    PetscFunctionReturn(PETSC_SUCCESS); \
+  }
+APPLICATION(PCApply_Direct, Vec, apply)
+APPLICATION(PCApplyTranspose_Direct, Vec, applytranspose)
+APPLICATION(PCMatApply_Direct, Mat, matapply)
 
 #define OPS \
   { \
