@@ -177,19 +177,22 @@ PetscErrorCode GPUKSPPathFromOptions(KSP_GPU *k, GPUCSROptionItems PetscOptionsO
 
 static PetscErrorCode KSPSetFromOptions_GPU(KSP ksp, GPUCSROptionItems PetscOptionsObject)
 {
-  KSP_GPU        *k    = (KSP_GPU *)ksp->data;
-  const PetscBool bcgs = (PetscBool)(k->method == GPUKSP_BCGS);
-  PetscBool       set;
+  KSP_GPU  *k = (KSP_GPU *)ksp->data;
+  PetscBool set;
 
   PetscFunctionBegin;
   PetscOptionsHeadBegin(PetscOptionsObject, "KSPGPUCG and KSPGPUBCGS options");
-  PetscCall(GPUKSPPathFromOptions(k, PetscOptionsObject, bcgs ? "-ksp_gpubcgs_path" : "-ksp_gpucg_path"));
-  if (!bcgs) {
+  if (k->method == GPUKSP_BCGS) {
+    PetscCall(GPUKSPPathFromOptions(k, PetscOptionsObject, "-ksp_gpubcgs_path"));
+    PetscCall(PetscOptionsBool("-ksp_gpubcgs_halo_recomputation", "Recompute halos in a persistent kernel, if they fit, to save grid-wide reductions", "None", k->halo, &k->halo, NULL));
+    PetscCall(PetscOptionsBool("-ksp_gpubcgs_true_residual", "Compute the true residual on exit", "KSPGPUSetTrueResidual", k->trueresidual, &k->trueresidual, &set));
+  } else {
+    PetscCall(GPUKSPPathFromOptions(k, PetscOptionsObject, "-ksp_gpucg_path"));
+    PetscCall(PetscOptionsBool("-ksp_gpucg_halo_recomputation", "Recompute halos in a persistent kernel, if they fit, to save grid-wide reductions", "None", k->halo, &k->halo, NULL));
+    PetscCall(PetscOptionsBool("-ksp_gpucg_true_residual", "Compute the true residual on exit", "KSPGPUSetTrueResidual", k->trueresidual, &k->trueresidual, &set));
     PetscCall(PetscOptionsEnum("-ksp_gpucg_variant", "Reductions of an iteration", "KSPGPUCGSetVariant", KSPGPUVariants, (PetscEnum)k->variant, (PetscEnum *)&k->variant, NULL));
     PetscCall(PetscOptionsEnum("-ksp_gpucg_precision", "What the solver iterates in", "KSPGPUSetPrecision", KSPGPUPrecisions, (PetscEnum)k->precision, (PetscEnum *)&k->precision, NULL));
   }
-  PetscCall(PetscOptionsBool(bcgs ? "-ksp_gpubcgs_halo_recomputation" : "-ksp_gpucg_halo_recomputation", "Recompute halos in a persistent kernel, if they fit, to save grid-wide reductions", "None", k->halo, &k->halo, NULL));
-  PetscCall(PetscOptionsBool(bcgs ? "-ksp_gpubcgs_true_residual" : "-ksp_gpucg_true_residual", "Compute the true residual on exit", "KSPGPUSetTrueResidual", k->trueresidual, &k->trueresidual, &set));
   if (set) k->trueresidualasked = PETSC_TRUE;
   PetscOptionsHeadEnd();
   PetscFunctionReturn(PETSC_SUCCESS);
