@@ -213,6 +213,8 @@ static PetscErrorCode Case(const Program *p, PetscInt k, PetscInt seed)
 {
   const MPI_Comm     alone = p->graph ? PETSC_COMM_WORLD : PETSC_COMM_SELF;
   static TestOutcome a, again, r;
+  char               text[4096] = "";
+  PetscBool          says;
   Mat                A, R;
   Vec                x, b, y, c;
   KSP                ksp, ref;
@@ -246,6 +248,9 @@ static PetscErrorCode Case(const Program *p, PetscInt k, PetscInt seed)
   PetscCall(Solve(ref, c, y, &r));
   PetscCall(Same(&a, p->options, k, seed));
   PetscCall(Close(&a, &r, p->options, k, seed));
+  PetscCall(KSPReset(ksp));
+  PetscCall(Says(ksp, p->type, text, sizeof(text), &says)); /* a view of a solver without data */
+  PetscCheck(says, PETSC_COMM_SELF, PETSC_ERR_PLIB, "the view after a reset:\n%s", text);
   PetscCall(KSPDestroy(&ksp));
   PetscCall(KSPDestroy(&ref));
   PetscCall(VecDestroy(&x));

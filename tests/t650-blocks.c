@@ -42,9 +42,9 @@ static const Case cases[] = {
   {PETSC_TRUE,  PETSC_TRUE,  BJACOBI "3 -t_sub_pc_type icc -t_sub_pc_factor_levels 1"                                   },
   {PETSC_TRUE,  PETSC_TRUE,  BJACOBI "6 -t_sub_pc_type cholesky -t_sub_pc_factor_mat_ordering_type nd"                  },
   {PETSC_FALSE, PETSC_FALSE, BJACOBI "4 -t_sub_pc_type sor"                                                             },
-  {PETSC_FALSE, PETSC_TRUE,  BJACOBI "4 -t_sub_pc_type jacobi"                                                          },
-  {PETSC_FALSE, PETSC_TRUE,  BJACOBI "1 -t_sub_pc_type jacobi -t_sub_pc_jacobi_type rowmax"                             },
-  {PETSC_FALSE, PETSC_TRUE,  BJACOBI "30 -t_sub_pc_type none"                                                           },
+  {PETSC_FALSE, PETSC_FALSE, BJACOBI "4 -t_sub_pc_type jacobi"                                                          },
+  {PETSC_FALSE, PETSC_FALSE, BJACOBI "1 -t_sub_pc_type jacobi -t_sub_pc_jacobi_type rowmax"                             },
+  {PETSC_FALSE, PETSC_FALSE, BJACOBI "30 -t_sub_pc_type none"                                                           },
   {PETSC_FALSE, PETSC_FALSE, BJACOBI "4 -t_sub_ksp_type richardson -t_sub_ksp_max_it 2 -t_sub_ksp_convergence_test skip"},
   {PETSC_FALSE, PETSC_FALSE, BJACOBI "4 -t_sub_pc_factor_in_place"                                                      },
   {PETSC_FALSE, PETSC_FALSE, BJACOBI "4 -t_pc_blocks_gpucsr 0"                                                          },
@@ -174,8 +174,7 @@ static PetscErrorCode Run(const Case *c, PetscInt k, PetscBool never)
   Mat         A, R;
   PC          pc, ref;
   PetscMPIInt size;
-  PetscBool   points = (PetscBool)(strstr(c->options, "sub_pc_type jacobi") || strstr(c->options, "sub_pc_type none")); /* these need no device */
-  PetscBool   ours   = (PetscBool)(c->ours && (points || !never)), factors, overlap;
+  PetscBool   ours = (PetscBool)(c->ours && !never), factors, overlap;
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
@@ -329,7 +328,7 @@ static PetscErrorCode Differing(PetscInt k, PetscBool first)
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
-  PetscCall(PetscOptionsInsertString(NULL, BJACOBI "3 -t_sub_pc_type jacobi"));
+  PetscCall(PetscOptionsInsertString(NULL, BJACOBI "3"));
   PetscCall(Matrix(k, PETSC_FALSE, 3, PETSC_FALSE, &A));
   PetscCall(Matrix(k, PETSC_FALSE, 3, PETSC_TRUE, &R));
   PetscCall(Make(A, &pc[0]));
@@ -357,7 +356,7 @@ static PetscErrorCode Differing(PetscInt k, PetscBool first)
   for (int q = 0; q < 2; q++) PetscCall(PCDestroy(&pc[q]));
   PetscCall(MatDestroy(&A));
   PetscCall(MatDestroy(&R));
-  PetscCall(Forget(BJACOBI "3 -t_sub_pc_type jacobi"));
+  PetscCall(Forget(BJACOBI "3"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -583,7 +582,7 @@ static PetscErrorCode Many(void)
   PetscLogDouble before, after;
 
   PetscFunctionBegin;
-  PetscCall(PetscOptionsInsertString(NULL, BJACOBI "4096 -t_sub_pc_type none"));
+  PetscCall(PetscOptionsInsertString(NULL, BJACOBI "4096 -t_sub_pc_type ilu"));
   PetscCall(TestConvection(PETSC_COMM_SELF, 64, 0.0, PETSC_FALSE, &A));
   PetscCall(MatCreateVecs(A, &x, &y));
   PetscCall(VecSet(x, 1.0));

@@ -1,5 +1,5 @@
 /*
-  Wrapping and probing, see wrap.h. The data of a wrapped object hang on it in a container, which frees them with the object at the latest: PCHMG is made of a PCMG, and destroys it as PETSc's.
+  Wrapping and probing, see wrap.h. A container of the object holds its data and frees them with the object at the latest, since PCHMG makes a PCMG and destroys it by PETSc's destructor.
 */
 #include "wrap.h"
 
@@ -51,29 +51,35 @@ static PetscErrorCode PCReset_Wrap(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode PCDestroy_Wrap(PC pc)
+/* Takes the wrap off. The object's destructor is then PETSc's */
+static PetscErrorCode Unwrap(PetscObject o, GPUCSRWrapOps *petsc)
 {
   GPUCSRWrap *w;
-  PetscErrorCode (*destroy)(PC);
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRWrapGet((PetscObject)pc, &w));
-  destroy = w->petsc.pc.destroy;
-  PetscCall(PetscObjectCompose((PetscObject)pc, KEY, NULL));
-  if (destroy) PetscCall((*destroy)(pc));
+  PetscCall(GPUCSRWrapGet(o, &w));
+  *petsc = w->petsc;
+  PetscCall(PetscObjectCompose(o, KEY, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCDestroy_Wrap(PC pc)
+{
+  GPUCSRWrapOps petsc;
+
+  PetscFunctionBegin;
+  PetscCall(Unwrap((PetscObject)pc, &petsc));
+  if (petsc.pc.destroy) PetscCall((*petsc.pc.destroy)(pc));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode KSPDestroy_Wrap(KSP ksp)
 {
-  GPUCSRWrap *w;
-  PetscErrorCode (*destroy)(KSP);
+  GPUCSRWrapOps petsc;
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRWrapGet((PetscObject)ksp, &w));
-  destroy = w->petsc.ksp.destroy;
-  PetscCall(PetscObjectCompose((PetscObject)ksp, KEY, NULL));
-  if (destroy) PetscCall((*destroy)(ksp));
+  PetscCall(Unwrap((PetscObject)ksp, &petsc));
+  if (petsc.ksp.destroy) PetscCall((*petsc.ksp.destroy)(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -82,18 +88,18 @@ PetscErrorCode GPUCSRWrapOver(PetscObject o, GPUCSRWrap *w)
 {
   const PetscBool pc   = (PetscBool)(o->classid == PC_CLASSID);
   char           *now  = pc ? (char *)((PC)o)->ops : (char *)((KSP)o)->ops;
-  GPUCSRWrapOps   ours = w->type->ops;
+  GPUCSRWrapOps   over = w->type->ops;
   void (*f[2])(void);
 
   PetscFunctionBegin;
   if (pc) {
-    ours.pc.reset   = PCReset_Wrap;
-    ours.pc.destroy = PCDestroy_Wrap;
+    over.pc.reset   = PCReset_Wrap;
+    over.pc.destroy = PCDestroy_Wrap;
     if (!((PC)o)->ops->reset) ((PC)o)->ops->reset = PCReset_Wrap; /* where PETSc has nothing to reset */
-  } else ours.ksp.destroy = KSPDestroy_Wrap;
-  for (size_t at = 0; at < (pc ? sizeof(ours.pc) : sizeof(ours.ksp)); at += sizeof(f[0])) {
+  } else over.ksp.destroy = KSPDestroy_Wrap;
+  for (size_t at = 0; at < (pc ? sizeof(over.pc) : sizeof(over.ksp)); at += sizeof(f[0])) {
     memcpy(&f[0], now + at, sizeof(f[0]));
-    memcpy(&f[1], (char *)&ours + at, sizeof(f[1]));
+    memcpy(&f[1], (char *)&over + at, sizeof(f[1]));
     if (!f[0] || !f[1] || f[0] == f[1]) continue;
     memcpy((char *)&w->petsc + at, &f[0], sizeof(f[0]));
     memcpy(now + at, &f[1], sizeof(f[1]));
@@ -102,7 +108,7 @@ PetscErrorCode GPUCSRWrapOver(PetscObject o, GPUCSRWrap *w)
 }
 
 /* Makes PETSc's object and wraps it. Where PETSc makes it of another wrapped type (PCGAMG of PCMG), there is one wrap, of the outer type, with the data of both */
-PetscErrorCode GPUCSRWrapCreate(PetscObject o, const GPUCSRWrapType *t, GPUCSRWrap **wrap)
+PetscErrorCode GPUCSRWrapCreate(PetscObject o, const GPUCSRWrapType *t)
 {
   GPUCSRWrap    *w;
   PetscContainer c;
@@ -115,6 +121,7 @@ PetscErrorCode GPUCSRWrapCreate(PetscObject o, const GPUCSRWrapType *t, GPUCSRWr
     PetscCall(PetscNew(&w));
     w->type = t;
     PetscCall(PetscCalloc(t->bytes, &w->data));
+    if (t->bytes) *(GPUCSRWrap **)w->data = w;
     PetscCall(GPUCSRLivingAdd(&wraps, &w->living, w));
     PetscCall(PetscContainerCreate(PETSC_COMM_SELF, &c));
     PetscCall(PetscContainerSetPointer(c, w));
@@ -124,11 +131,25 @@ PetscErrorCode GPUCSRWrapCreate(PetscObject o, const GPUCSRWrapType *t, GPUCSRWr
   }
   w->type = t;
   PetscCall(GPUCSRWrapOver(o, w));
-  *wrap = w;
+  if (t->made) PetscCall((*t->made)(o, w));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A type that the program has registered itself under one of these names is wrapped as well */
+static GPUCSRWrapType *registered; /* all of them */
+
+/* PCSetType() has set the type by now */
+static PetscErrorCode PCCreate_Wrap(PC pc)
+{
+  const GPUCSRWrapType *t = registered;
+
+  PetscFunctionBegin;
+  while (t && strcmp(t->type, ((PetscObject)pc)->type_name)) t = t->next;
+  PetscCheck(t, PETSC_COMM_SELF, PETSC_ERR_PLIB, "PC type %s is not wrapped", ((PetscObject)pc)->type_name);
+  PetscCall(GPUCSRWrapCreate((PetscObject)pc, t));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Wraps also a type that the program has registered under one of these names */
 PetscErrorCode GPUCSRWrapRegister(PetscFunctionList *list, size_t n, GPUCSRWrapType types[])
 {
   PetscFunctionBegin;
@@ -136,12 +157,18 @@ PetscErrorCode GPUCSRWrapRegister(PetscFunctionList *list, size_t n, GPUCSRWrapT
   PetscCall(PCInitializePackage());
   PetscCall(KSPInitializePackage());
   for (size_t k = 0; k < n; k++) {
-    void (*create)(void) = NULL;
+    GPUCSRWrapType *t   = &types[k];
+    void (*petsc)(void) = NULL;
 
-    PetscCall(PetscFunctionListFind(*list, types[k].type, &create));
-    if (!create || create == types[k].ours) continue;
-    types[k].petsc = create;
-    PetscCall(PetscFunctionListAdd(list, types[k].type, types[k].ours));
+    if (!t->create) t->create = (void (*)(void))PCCreate_Wrap;
+    PetscCall(PetscFunctionListFind(*list, t->type, &petsc));
+    if (!petsc || petsc == t->create) continue;
+    if (!t->petsc) {
+      t->next    = registered;
+      registered = t;
+    }
+    t->petsc = petsc;
+    PetscCall(PetscFunctionListAdd(list, t->type, t->create));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -1,8 +1,8 @@
 #pragma once
 
 /*
-  Types of PC and KSP that are PETSc's but for some operations. Such a type is registered again under PETSc's name. Its constructor lets PETSc make the object, keeps PETSc's operations and puts others over
-  them. And probing: the columns of a linear operation.
+  Types of PC and KSP with some operations in place of PETSc's. The library registers such a type again under PETSc's name. The constructor lets PETSc make the object, keeps PETSc's operations and replaces
+  some of them. And probing: the columns of a linear operation.
 */
 #include <petsc/private/pcimpl.h>  /* the operations of a PC, which a wrap replaces */
 #include <petsc/private/kspimpl.h> /* those of a KSP */
@@ -14,25 +14,30 @@ typedef union {
   struct _KSPOps ksp;
 } GPUCSRWrapOps;
 
-typedef struct {
-  const char *type;
-  void (*ours)(void);                    /* the constructor that is registered, which calls GPUCSRWrapCreate() */
-  GPUCSRWrapOps ops;                     /* stand where PETSc has one. reset() and destroy() are the wrap's */
-  size_t        bytes;                   /* of an object's data, zeros at first */
-  PetscErrorCode (*release)(void *data); /* frees what data have on a device; NULL: nothing */
-  void (*petsc)(void);                   /* PETSc's constructor, found at registration */
-} GPUCSRWrapType;
+typedef struct _n_GPUCSRWrapType GPUCSRWrapType;
 
 /* Of an object */
 typedef struct {
   const GPUCSRWrapType *type;
-  GPUCSRWrapOps         petsc; /* PETSc's operations, where others stand */
+  GPUCSRWrapOps         petsc; /* the operations that were replaced */
   void                 *data;
   GPUCSRLiving          living;
 } GPUCSRWrap;
 
+struct _n_GPUCSRWrapType {
+  const char   *type;
+  GPUCSRWrapOps ops;                                 /* each replaces PETSc's, if PETSc has one. reset() and destroy() are the wrap's */
+  size_t        bytes;                               /* of an object's data, zeros at first; they begin with a pointer to the wrap */
+  PetscErrorCode (*release)(void *data);             /* frees what data have on a device; NULL: nothing */
+  PetscErrorCode (*made)(PetscObject, GPUCSRWrap *); /* the rest of an object's making; NULL: nothing */
+  void (*create)(void);                              /* the constructor that is registered, which calls GPUCSRWrapCreate(); NULL, of a PC: the wrap's */
+  /* set by the registration */
+  void (*petsc)(void); /* PETSc's constructor */
+  GPUCSRWrapType *next;
+};
+
 GPUCSR_INTERN PetscErrorCode GPUCSRWrapRegister(PetscFunctionList *, size_t, GPUCSRWrapType[]);
-GPUCSR_INTERN PetscErrorCode GPUCSRWrapCreate(PetscObject, const GPUCSRWrapType *, GPUCSRWrap **);
+GPUCSR_INTERN PetscErrorCode GPUCSRWrapCreate(PetscObject, const GPUCSRWrapType *);
 GPUCSR_INTERN PetscErrorCode GPUCSRWrapGet(PetscObject, GPUCSRWrap **);
 GPUCSR_INTERN PetscErrorCode GPUCSRWrapOver(PetscObject, GPUCSRWrap *);
 

@@ -43,7 +43,7 @@ static PetscErrorCode DeviceVecs(KSP ksp, Vec *x, Vec *b)
 {
   Mat       A;
   PetscBool set, device, square;
-  PetscErrorCode (*ours)(Mat, MatGPUCSRInfo *) = NULL;
+  PetscErrorCode (*info)(Mat, MatGPUCSRInfo *) = NULL;
   Vec v[2];
 
   PetscFunctionBegin;
@@ -52,9 +52,9 @@ static PetscErrorCode DeviceVecs(KSP ksp, Vec *x, Vec *b)
   PetscCall(PCGetOperatorsSet(ksp->pc, &set, NULL));
   if (!set) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
-  PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatGPUCSRGetInfo_C", &ours));
+  PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatGPUCSRGetInfo_C", &info));
   PetscCall(VecGPUCheck(ksp->vec_sol, &device));
-  if (!ours || device) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!info || device) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatCreateVecs(A, &v[0], &v[1]));
   PetscCall(VecGPUCheck(v[0], &device));
   square = (PetscBool)(v[0]->map->n == ksp->vec_sol->map->n && v[1]->map->n == ksp->vec_rhs->map->n && v[0]->map->N == ksp->vec_sol->map->N);
@@ -104,8 +104,7 @@ PetscErrorCode KSPMethodsLooked_Private(KSP ksp, PetscBool *monitors, PetscBool 
 }
 
 /* A solve with copies: the program's solution and right-hand side, and the copies. During PETSc's method the KSP has the copies, and these functions in place of the program's */
-typedef struct _n_Lent Lent;
-struct _n_Lent {
+typedef struct {
   KSP              ksp;
   Vec              mine[2], copy[2];
   PetscObjectState copied, mineat; /* state of the copy when the program's vector last received it, and state of that vector then */
@@ -114,9 +113,13 @@ struct _n_Lent {
   PetscErrorCode (*monitor)(KSP, PetscInt, PetscReal, void *);
   PetscErrorCode (*converged)(KSP, PetscInt, PetscReal, KSPConvergedReason *, void *);
   void *monitorcontext, *cnvP;
-  Lent *outer;
-};
-static Lent *lents = NULL; /* running solves, the innermost first */
+} Lent;
+
+/* Data of a wrapped method */
+typedef struct {
+  GPUCSRWrap *wrap;
+  Lent       *lent; /* the running solve; NULL: none */
+} Copies;
 
 static PetscErrorCode Give(Lent *);
 
@@ -204,13 +207,13 @@ static PetscErrorCode Give(Lent *l)
 static PetscErrorCode KSPBuildSolution_Copies(KSP ksp, Vec v, Vec *V)
 {
   GPUCSRWrap *w;
-  Lent       *l = lents;
+  Lent       *l;
   PetscBool   given;
 
   PetscFunctionBegin;
-  while (l && l->ksp != ksp) l = l->outer;
-  given = (PetscBool)(l && l->given);
   PetscCall(GPUCSRWrapGet((PetscObject)ksp, &w));
+  l     = ((Copies *)w->data)->lent;
+  given = (PetscBool)(l && l->given);
   if (given) PetscCall(TakeBack(l));
   PetscCall((*w->petsc.ksp.buildsolution)(ksp, v, V));
   if (given) PetscCall(Give(l));
@@ -238,11 +241,10 @@ static PetscErrorCode SolveCopies(KSP ksp, GPUCSRWrap *w)
   PetscCall(PetscObjectStateGet((PetscObject)l.mine[0], &l.mineat));
   PetscCall(PetscObjectStateGet((PetscObject)l.copy[0], &l.copied));
   PetscCall(Give(&l));
-  l.outer = lents;
-  lents   = &l;
-  ierr    = (*w->petsc.ksp.solve)(ksp);
-  lents   = l.outer;
-  back    = TakeBack(&l);
+  ((Copies *)w->data)->lent = &l;
+  ierr                      = (*w->petsc.ksp.solve)(ksp);
+  ((Copies *)w->data)->lent = NULL;
+  back                      = TakeBack(&l);
   PetscCall(VecLockReadPop(l.copy[1]));
   for (int k = 0; k < 2; k++) PetscCall(VecDestroy(&l.copy[k]));
   PetscCall(ierr);
@@ -252,13 +254,13 @@ static PetscErrorCode SolveCopies(KSP ksp, GPUCSRWrap *w)
 
 /* --- The report */
 
-/* Solves with a matrix of the library are recorded */
-static PetscErrorCode Recorded(KSP ksp, PetscErrorCode (*solve)(KSP, GPUCSRWrap *))
+/* Solves with a matrix of the library are recorded. Methods with copies have data */
+static PetscErrorCode KSPSolve_Method(KSP ksp)
 {
   GPUCSRWrap *w;
   Mat         A;
   PetscBool   set;
-  PetscErrorCode (*ours)(Mat, MatGPUCSRInfo *) = NULL;
+  PetscErrorCode (*info)(Mat, MatGPUCSRInfo *) = NULL;
   PetscLogDouble begin, end;
   PetscBool      looks = PETSC_FALSE; /* at b - A x, which shows a wrong solution of a preconditioner; entries of A are stored, so that no solve is hidden in its product */
   PetscErrorCode ierr;
@@ -272,46 +274,24 @@ static PetscErrorCode Recorded(KSP ksp, PetscErrorCode (*solve)(KSP, GPUCSRWrap 
   }
   PetscCall(PetscTime(&begin));
   if (looks) PetscCall(MatGPUCSRFactorTrusted_Private(PETSC_TRUE));
-  ierr = (*solve)(ksp, w);
+  ierr = w->data ? SolveCopies(ksp, w) : SolveHeld(ksp, w);
   if (looks) PetscCall(MatGPUCSRFactorTrusted_Private(PETSC_FALSE));
   PetscCall(ierr);
   PetscCall(PetscTime(&end));
   PetscCall(PCGetOperatorsSet(ksp->pc, &set, NULL));
   if (set) {
     PetscCall(PCGetOperators(ksp->pc, &A, NULL));
-    PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatGPUCSRGetInfo_C", &ours));
+    PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatGPUCSRGetInfo_C", &info));
   }
-  if (ours) PetscCall(GPUCSRSolvesAdd((PetscObject)ksp, ((PetscObject)ksp->pc)->type_name, NULL, ksp->its, end - begin));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPSolve_Held(KSP ksp)
-{
-  PetscFunctionBegin;
-  PetscCall(Recorded(ksp, SolveHeld));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPSolve_Copies(KSP ksp)
-{
-  PetscFunctionBegin;
-  PetscCall(Recorded(ksp, SolveCopies));
+  if (info) PetscCall(GPUCSRSolvesAdd((PetscObject)ksp, ((PetscObject)ksp->pc)->type_name, NULL, ksp->its, end - begin));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* --- Registration */
 
-/* Methods that keep pointers to arrays that they have given back, and methods whose work vectors follow the solution */
-#define HELD \
-  { \
-    .ksp = {.solve = KSPSolve_Held } \
-  }
-#define COPIES \
-  { \
-    .ksp = {.solve = KSPSolve_Copies, .setup = KSPSetUp_Copies, .buildsolution = KSPBuildSolution_Copies } \
-  }
-
-/* The methods: a row each */
+/* The methods, a row each: HELD keep pointers to arrays that they have given back, the work vectors of COPIES follow the solution */
+#define HELD   .ops.ksp = {.solve = KSPSolve_Method}
+#define COPIES .ops.ksp = {.solve = KSPSolve_Method, .setup = KSPSetUp_Copies, .buildsolution = KSPBuildSolution_Copies}, .bytes = sizeof(Copies)
 #define METHODS \
   METHOD(ibcgs, HELD) \
   METHOD(fbcgsr, HELD) \
@@ -321,33 +301,28 @@ static PetscErrorCode KSPSolve_Copies(KSP ksp)
   METHOD(bcgs, COPIES) \
   METHOD(minres, COPIES)
 
-#define METHOD(name, ops) static PetscErrorCode KSPCreate_##name(KSP);
-METHODS
-#undef METHOD
-
-static GPUCSRWrapType types[] = {
-#define METHOD(name, ops) {#name, (void (*)(void))KSPCreate_##name, ops, 0, NULL, NULL},
-  METHODS
-#undef METHOD
-};
-
 enum {
-#define METHOD(name, ops) METHOD_##name,
+#define METHOD(name, ...) METHOD_##name,
   METHODS
 #undef METHOD
+    NMETHODS
 };
 
-#define METHOD(name, ops) \
+static GPUCSRWrapType types[NMETHODS];
+
+#define METHOD(name, ...) \
   static PetscErrorCode KSPCreate_##name(KSP ksp) \
   { \
-    GPUCSRWrap *w; \
-\
-    PetscFunctionBegin; \
-    PetscCall(GPUCSRWrapCreate((PetscObject)ksp, &types[METHOD_##name], &w)); \
-    PetscFunctionReturn(PETSC_SUCCESS); \
+    return GPUCSRWrapCreate((PetscObject)ksp, &types[METHOD_##name]); \
   }
 METHODS
 #undef METHOD
+
+static GPUCSRWrapType types[NMETHODS] = {
+#define METHOD(name, ...) {.type = #name, __VA_ARGS__, .create = (void (*)(void))KSPCreate_##name},
+  METHODS
+#undef METHOD
+};
 
 PetscErrorCode KSPMethodsInitialize_Private(void)
 {

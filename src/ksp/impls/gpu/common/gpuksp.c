@@ -17,8 +17,8 @@ static int64_t TestOf(KSP ksp)
   return (c->initialrtol ? 1 : 0) + (c->mininitialrtol ? 2 : 0) + (c->convmaxits ? 4 : 0);
 }
 
-/* Collective, before each solve, since a program may change settings at any time: ranks with different settings deadlock or compute wrong solutions. more: the type's own settings */
-PetscErrorCode GPUKSPAlike(KSP ksp, int64_t more)
+/* Collective, before each solve, since a program may change settings at any time: ranks with different settings deadlock or compute wrong solutions. own: a number of the type's own settings */
+static PetscErrorCode SameOnAllRanks(KSP ksp, int64_t own)
 {
   const KSP_GPU *k = (const KSP_GPU *)ksp->data;
   const struct {
@@ -43,7 +43,7 @@ PetscErrorCode GPUKSPAlike(KSP ksp, int64_t more)
     {"tolerance of divergence",                 "-ksp_divtol",                    GPUCSRBits((double)ksp->divtol)                  },
     {"convergence test",                        "-ksp_convergence_test",          TestOf(ksp)                                      },
     {"zero initial guess",                      "-ksp_initial_guess_nonzero",     (int64_t)ksp->guess_zero                         },
-    {"restart, orthogonalization or tolerance", "-ksp_gmres_...",                 more                                             }
+    {"restart, orthogonalization or tolerance", "-ksp_gmres_...",                 own                                              }
   };
   enum {
     CHOICES = sizeof(choice) / sizeof(choice[0])
@@ -58,25 +58,32 @@ PetscErrorCode GPUKSPAlike(KSP ksp, int64_t more)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Checks the settings before a solve. The first solve prepares everything else */
-PetscErrorCode GPUKSPSetUp(KSP ksp)
+/* Collective. why: the reason of the settings for PETSc's type, the same on all ranks; empty: none */
+PetscErrorCode GPUKSPSettings(KSP ksp, char why[])
 {
-  KSP_GPU  *k = (KSP_GPU *)ksp->data;
-  PetscBool ok;
-  char      why[512];
+  const KSP_GPU *k   = (const KSP_GPU *)ksp->data;
+  int64_t        own = 0;
+  const char    *petsc;
 
   PetscFunctionBegin;
-  ksp->setupnewmatrix = PETSC_TRUE;
-  PetscCall(GPUKSPOperator(ksp, k, &ok, why, sizeof(why)));
-  if (!ok) PetscCall(GPUKSPFallBack(ksp, why));
+  petsc = k->settings ? (*k->settings)(ksp, &own) : NULL;
+  PetscCall(SameOnAllRanks(ksp, own));
+  PetscCall(PetscStrncpy(why, petsc ? petsc : "", GPUKSP_WHY));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Checks the settings and the operator. The first solve prepares everything else */
 static PetscErrorCode KSPSetUp_GPU(KSP ksp)
 {
+  char why[GPUKSP_WHY];
+
   PetscFunctionBegin;
-  PetscCall(GPUKSPAlike(ksp, 0));
-  PetscCall(GPUKSPSetUp(ksp));
+  PetscCall(GPUKSPSettings(ksp, why));
+  if (!why[0]) {
+    ksp->setupnewmatrix = PETSC_TRUE;
+    PetscCall(GPUKSPOperator(ksp, (KSP_GPU *)ksp->data, why));
+  }
+  if (why[0]) PetscCall(GPUKSPFallBack(ksp, why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -98,6 +105,14 @@ static PetscErrorCode KSPReset_GPU(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Adds functions to the KSP, or removes them */
+PetscErrorCode GPUKSPCompose(KSP ksp, size_t n, const GPUKSPComposed composed[], PetscBool on)
+{
+  PetscFunctionBegin;
+  for (size_t q = 0; q < n; q++) PetscCall(PetscObjectComposeFunction((PetscObject)ksp, composed[q].name, on ? composed[q].f : NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Called last by the destructor of every type */
 PetscErrorCode GPUKSPDestroy(KSP ksp)
 {
@@ -108,17 +123,6 @@ PetscErrorCode GPUKSPDestroy(KSP ksp)
   PetscCall(GPUCSRLivingRemove(&k->living));
   PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUSetPath_C", NULL));
   PetscCall(KSPDestroyDefault(ksp));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPDestroy_GPU(KSP ksp)
-{
-  PetscFunctionBegin;
-  PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUSetPrecision_C", NULL));
-  PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUCGSetVariant_C", NULL));
-  PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUSetTrueResidual_C", NULL));
-  PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUGetTrueResidualNorm_C", NULL));
-  PetscCall(GPUKSPDestroy(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -157,7 +161,8 @@ static PetscErrorCode KSPView_GPU(KSP ksp, PetscViewer viewer)
   if (k->taken == KSP_GPU_PATH_PERSISTENT)
     PetscCall(PetscViewerASCIIPrintf(viewer, "  last solve: one persistent kernel of %d blocks, format %s%s%s\n", k->persistent.blocks, k->launch.with->name, k->persistent.halo ? ", halos recomputed" : "", ranks));
   else PetscCall(PetscViewerASCIIPrintf(viewer, "  last solve: path %s, because %s%s\n", KSPGPUPaths[k->taken], k->why, ranks));
-  if (ranks[0] && k->dev->ops->separate && (double)k->rows <= RowsForOne(k)) PetscCall(PetscViewerASCIIPrintf(viewer, "  one GPU may be faster: of %" PetscInt_FMT " rows two took longer, where it was measured (docs/several-gpus.md)\n", k->rows));
+  if (ranks[0] && k->dev && k->dev->ops->separate && (double)k->rows <= RowsForOne(k))
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  one GPU may be faster: of %" PetscInt_FMT " rows two took longer, where it was measured (docs/several-gpus.md)\n", k->rows));
   if (k->refined || k->single.replacements) PetscCall(PetscViewerASCIIPrintf(viewer, "  residual replaced by the true one %" PetscInt_FMT " times\n", k->single.replacements));
   if (k->truenorm >= 0) PetscCall(PetscViewerASCIIPrintf(viewer, "  true residual norm %g, by the recurrence %g\n", (double)k->truenorm, (double)ksp->rnorm));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -170,58 +175,33 @@ PetscErrorCode GPUKSPPathFromOptions(KSP_GPU *k, GPUCSROptionItems PetscOptionsO
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode KSPSetFromOptions_GPUCG(KSP ksp, GPUCSROptionItems PetscOptionsObject)
+static PetscErrorCode KSPSetFromOptions_GPU(KSP ksp, GPUCSROptionItems PetscOptionsObject)
 {
   KSP_GPU  *k = (KSP_GPU *)ksp->data;
   PetscBool set;
 
   PetscFunctionBegin;
-  PetscOptionsHeadBegin(PetscOptionsObject, "KSPGPUCG options");
-  PetscCall(GPUKSPPathFromOptions(k, PetscOptionsObject, "-ksp_gpucg_path"));
-  PetscCall(PetscOptionsEnum("-ksp_gpucg_variant", "Reductions of an iteration", "KSPGPUCGSetVariant", KSPGPUVariants, (PetscEnum)k->variant, (PetscEnum *)&k->variant, NULL));
-  PetscCall(PetscOptionsEnum("-ksp_gpucg_precision", "What the solver iterates in", "KSPGPUSetPrecision", KSPGPUPrecisions, (PetscEnum)k->precision, (PetscEnum *)&k->precision, NULL));
-  PetscCall(PetscOptionsBool("-ksp_gpucg_halo_recomputation", "Recompute halos in a persistent kernel, if they fit, to save one grid-wide reduction an iteration", "None", k->halo, &k->halo, NULL));
-  PetscCall(PetscOptionsBool("-ksp_gpucg_true_residual", "Compute the true residual on exit", "KSPGPUSetTrueResidual", k->trueresidual, &k->trueresidual, &set));
+  PetscOptionsHeadBegin(PetscOptionsObject, "KSPGPUCG and KSPGPUBCGS options");
+  if (k->method == GPUKSP_BCGS) {
+    PetscCall(GPUKSPPathFromOptions(k, PetscOptionsObject, "-ksp_gpubcgs_path"));
+    PetscCall(PetscOptionsBool("-ksp_gpubcgs_halo_recomputation", "Recompute halos in a persistent kernel, if they fit, to save grid-wide reductions", "None", k->halo, &k->halo, NULL));
+    PetscCall(PetscOptionsBool("-ksp_gpubcgs_true_residual", "Compute the true residual on exit", "KSPGPUSetTrueResidual", k->trueresidual, &k->trueresidual, &set));
+  } else {
+    PetscCall(GPUKSPPathFromOptions(k, PetscOptionsObject, "-ksp_gpucg_path"));
+    PetscCall(PetscOptionsBool("-ksp_gpucg_halo_recomputation", "Recompute halos in a persistent kernel, if they fit, to save grid-wide reductions", "None", k->halo, &k->halo, NULL));
+    PetscCall(PetscOptionsBool("-ksp_gpucg_true_residual", "Compute the true residual on exit", "KSPGPUSetTrueResidual", k->trueresidual, &k->trueresidual, &set));
+    PetscCall(PetscOptionsEnum("-ksp_gpucg_variant", "Reductions of an iteration", "KSPGPUCGSetVariant", KSPGPUVariants, (PetscEnum)k->variant, (PetscEnum *)&k->variant, NULL));
+    PetscCall(PetscOptionsEnum("-ksp_gpucg_precision", "What the solver iterates in", "KSPGPUSetPrecision", KSPGPUPrecisions, (PetscEnum)k->precision, (PetscEnum *)&k->precision, NULL));
+  }
   if (set) k->trueresidualasked = PETSC_TRUE;
   PetscOptionsHeadEnd();
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode KSPSetFromOptions_GPUBCGS(KSP ksp, GPUCSROptionItems PetscOptionsObject)
-{
-  KSP_GPU  *k = (KSP_GPU *)ksp->data;
-  PetscBool set;
-
-  PetscFunctionBegin;
-  PetscOptionsHeadBegin(PetscOptionsObject, "KSPGPUBCGS options");
-  PetscCall(GPUKSPPathFromOptions(k, PetscOptionsObject, "-ksp_gpubcgs_path"));
-  PetscCall(PetscOptionsBool("-ksp_gpubcgs_halo_recomputation", "Recompute halos in a persistent kernel, if they fit, to save grid-wide reductions", "None", k->halo, &k->halo, NULL));
-  PetscCall(PetscOptionsBool("-ksp_gpubcgs_true_residual", "Compute the true residual on exit", "KSPGPUSetTrueResidual", k->trueresidual, &k->trueresidual, &set));
-  if (set) k->trueresidualasked = PETSC_TRUE;
-  PetscOptionsHeadEnd();
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPGPUSetPath_GPU(KSP ksp, KSPGPUPath path)
-{
-  PetscFunctionBegin;
-  ((KSP_GPU *)ksp->data)->path = path;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPGPUSetPrecision_GPU(KSP ksp, KSPGPUPrecision precision)
-{
-  PetscFunctionBegin;
-  ((KSP_GPU *)ksp->data)->precision = precision;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPGPUCGSetVariant_GPU(KSP ksp, KSPGPUVariant variant)
-{
-  PetscFunctionBegin;
-  ((KSP_GPU *)ksp->data)->variant = variant;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+GPUKSP_SETTER(KSPGPUSetPath_GPU, KSP_GPU, KSPGPUPath, path)
+GPUKSP_SETTER(KSPGPUSetPrecision_GPU, KSP_GPU, KSPGPUPrecision, precision)
+GPUKSP_SETTER(KSPGPUCGSetVariant_GPU, KSP_GPU, KSPGPUVariant, variant)
+GPUKSP_GETTER(KSPGPUGetTrueResidualNorm_GPU, KSP_GPU, PetscReal, truenorm)
 
 static PetscErrorCode KSPGPUSetTrueResidual_GPU(KSP ksp, PetscBool compute)
 {
@@ -231,10 +211,20 @@ static PetscErrorCode KSPGPUSetTrueResidual_GPU(KSP ksp, PetscBool compute)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode KSPGPUGetTrueResidualNorm_GPU(KSP ksp, PetscReal *norm)
+/* KSPGPUCG's own come last */
+static const GPUKSPComposed composed[] = {
+  {"KSPGPUSetTrueResidual_C",     (void (*)(void))KSPGPUSetTrueResidual_GPU    },
+  {"KSPGPUGetTrueResidualNorm_C", (void (*)(void))KSPGPUGetTrueResidualNorm_GPU},
+  {"KSPGPUSetPrecision_C",        (void (*)(void))KSPGPUSetPrecision_GPU       },
+  {"KSPGPUCGSetVariant_C",        (void (*)(void))KSPGPUCGSetVariant_GPU       },
+};
+#define COMPOSED(bcgs) (PETSC_STATIC_ARRAY_LENGTH(composed) - ((bcgs) ? 2 : 0))
+
+static PetscErrorCode KSPDestroy_GPU(KSP ksp)
 {
   PetscFunctionBegin;
-  *norm = ((KSP_GPU *)ksp->data)->truenorm;
+  PetscCall(GPUKSPCompose(ksp, COMPOSED(((KSP_GPU *)ksp->data)->method == GPUKSP_BCGS), composed, PETSC_FALSE));
+  PetscCall(GPUKSPDestroy(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -274,14 +264,14 @@ static PetscErrorCode GPUKSPCreateMethod(KSP ksp, GPUKSPMethod method)
   k->trueresidual          = PETSC_TRUE;
   k->halo                  = PETSC_TRUE;
   k->truenorm              = -1;
+  k->prepare               = GPUKSPPrepare;
   k->solve                 = KSPSolve_GPU;
   ksp->ops->destroy        = KSPDestroy_GPU;
   ksp->ops->view           = KSPView_GPU;
-  ksp->ops->setfromoptions = method == GPUKSP_BCGS ? KSPSetFromOptions_GPUBCGS : KSPSetFromOptions_GPUCG;
+  ksp->ops->setfromoptions = KSPSetFromOptions_GPU;
   ksp->ops->buildsolution  = KSPBuildSolution_GPU;
   ksp->ops->buildresidual  = KSPBuildResidualDefault;
-  PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUSetTrueResidual_C", KSPGPUSetTrueResidual_GPU));
-  PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUGetTrueResidualNorm_C", KSPGPUGetTrueResidualNorm_GPU));
+  PetscCall(GPUKSPCompose(ksp, COMPOSED(method == GPUKSP_BCGS), composed, PETSC_TRUE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -316,7 +306,7 @@ static PetscErrorCode GPUKSPCreateMethod(KSP ksp, GPUKSPMethod method)
 
 .seealso: `MATGPUCSR`, `KSPGPUBCGS`, `KSPGPUSetPath()`, `KSPGPUCGSetVariant()`, `KSPGPUSetPrecision()`, `KSPGPUSetTrueResidual()`
 M*/
-PetscErrorCode KSPCreate_GPUCG(KSP ksp)
+static PetscErrorCode KSPCreate_GPUCG(KSP ksp)
 {
   PetscFunctionBegin;
   PetscCall(GPUKSPCreateMethod(ksp, GPUKSP_CG));
@@ -324,8 +314,6 @@ PetscErrorCode KSPCreate_GPUCG(KSP ksp)
   PetscCall(KSPSetSupportedNorm(ksp, KSP_NORM_UNPRECONDITIONED, PC_LEFT, 2));
   PetscCall(KSPSetSupportedNorm(ksp, KSP_NORM_NATURAL, PC_LEFT, 2));
   PetscCall(KSPSetSupportedNorm(ksp, KSP_NORM_NONE, PC_LEFT, 1));
-  PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUSetPrecision_C", KSPGPUSetPrecision_GPU));
-  PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUCGSetVariant_C", KSPGPUCGSetVariant_GPU));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -346,7 +334,7 @@ PetscErrorCode KSPCreate_GPUCG(KSP ksp)
 
 .seealso: `MATGPUCSR`, `KSPGPUCG`, `KSPGPUSetPath()`, `KSPGPUSetTrueResidual()`
 M*/
-PetscErrorCode KSPCreate_GPUBCGS(KSP ksp)
+static PetscErrorCode KSPCreate_GPUBCGS(KSP ksp)
 {
   PetscFunctionBegin;
   PetscCall(GPUKSPCreateMethod(ksp, GPUKSP_BCGS));
@@ -485,7 +473,7 @@ PetscErrorCode KSPGPUGetTrueResidualNorm(KSP ksp, PetscReal *norm)
 PetscErrorCode KSPGPUInitialize_Private(void)
 {
   PetscFunctionBegin;
-  PetscCall(GPUKSPRecordInitialize());
+  PetscCall(GPUKSPSolveInitialize());
   PetscCall(KSPRegister(KSPGPUCG, KSPCreate_GPUCG));
   PetscCall(KSPRegister(KSPGPUBCGS, KSPCreate_GPUBCGS));
   PetscCall(KSPRegister(KSPGPUGMRES, KSPCreate_GPUGMRES));

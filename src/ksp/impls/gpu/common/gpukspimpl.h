@@ -22,9 +22,9 @@
 /* Where a preconditioner is applied */
 typedef enum {
   GPUKSP_PC_NONE,
-  GPUKSP_PC_DIAGONAL, /* fused into any step */
-  GPUKSP_PC_APART,    /* the device applies the PC between two steps */
-  GPUKSP_PC_ANY       /* by PCApply() */
+  GPUKSP_PC_DIAGONAL,      /* fused into any step */
+  GPUKSP_PC_BETWEEN_STEPS, /* the device applies the PC between two steps */
+  GPUKSP_PC_BY_PCAPPLY     /* by PCApply() */
 } GPUKSPPCKind;
 
 typedef struct _n_KSP_GPU KSP_GPU;
@@ -45,9 +45,6 @@ typedef struct {
 } GPUKSPPC;
 
 /* ---- keys: the origin of a cached object. Keys are compared as memory, so all members have 64 bits and there is no padding ---- */
-
-/* Why the variant single_reduction takes the graph */
-#define GPUKSP_STANDARD_ALONE "a persistent kernel has the standard conjugate gradients alone"
 
 #define GPUKSPSame(a, b) (!memcmp(&(a), &(b), sizeof(a)))
 
@@ -111,10 +108,13 @@ typedef struct {
   GPUKSPVectors   v;
 } GPUKSPGraphKey;
 
+/* Room of a reason. A function that writes a reason against something leaves it empty if there is none */
+#define GPUKSP_WHY 512
+
 /* The path of a solve, and why */
 typedef struct {
   KSPGPUPath   taken;
-  char         why[256];
+  char         why[GPUKSP_WHY];
   GPUKSPPCKind kind;         /* how the PC is applied */
   PetscBool    peers, ranks; /* several processes: one launch on each, or a graph with the exchange of the matrix */
   PetscBool    refined;      /* single precision with residual replacement */
@@ -136,7 +136,7 @@ typedef struct {
 /* Of a path by a graph of steps */
 typedef struct {
   GPUCSRBuffer   parts;    /* of the sums that a product takes; */
-  int            nparts;   /* so many, for the step that follows it; 0: that goes over the rows */
+  int            nparts;   /* their number, for the next step; 0: the next step goes over the rows */
   PetscBool      fused;    /* products take sums in this solve, */
   PetscBool      normed;   /* and the preconditioner may take those of GPUKSP_NORMS, which is the next step */
   PetscBool      rulehere; /* the host applies the rules */
@@ -163,13 +163,12 @@ typedef struct {
   } plain; /* the shape without halo recomputation */
 } GPUKSPLaunch;
 
-/* Of several ranks that solve together in one launch on each; persistent.peers is what a kernel sees of it */
+/* Of several ranks that solve by one launch on each; a kernel sees persistent.peers */
 typedef struct {
   PetscBool          on;                       /* in this solve */
   GPUCSRPeers        group;                    /* of the ranks, */
   GPUCSRDevice       dev;                      /* with this device */
-  void              *theirs[GPUKSP_PEERS + 1]; /* the other ranks' memory, which all can address, */
-  void              *mine;                     /* and our own */
+  void              *memory[GPUKSP_PEERS + 1]; /* of each rank, which all can address */
   GPUKSPSend        *sends;
   GPUCSRBuffer       lists;
   GPUKSPPeersPattern pattern;
@@ -216,10 +215,12 @@ struct _n_KSP_GPU {
   PetscBool       halo;              /* recompute halos in a persistent kernel if they fit */
 
   /* set by the type */
-  const char *petsc;                              /* PETSc's type, */
-  PetscErrorCode (*solve)(KSP);                   /* a solve, */
-  PetscErrorCode (*become)(KSP);                  /* the fall back to PETSc's type for unsupported solves */
-  PetscErrorCode (*release)(struct _n_KSP_GPU *); /* frees the type's memory on the device; NULL: none */
+  const char *petsc;                                     /* PETSc's type, */
+  PetscErrorCode (*become)(KSP);                         /* the fall back to PETSc's type for unsupported solves */
+  const char *(*settings)(KSP, int64_t *own);            /* why PETSc's type must solve, or NULL; own: a number of the type's own settings. NULL: none */
+  PetscErrorCode (*prepare)(KSP, KSP_GPU *, char why[]); /* the parts of a solve: the data of its path, */
+  PetscErrorCode (*solve)(KSP, KSP_GPU *, char why[]);   /* and the iteration, with its report */
+  PetscErrorCode (*release)(struct _n_KSP_GPU *);        /* frees the type's memory on the device; NULL: none */
 
   /* the solve: its operands and its path */
   GPUCSROperator op;
@@ -228,8 +229,8 @@ struct _n_KSP_GPU {
   PetscInt       rows; /* of all processes */
   GPUKSPPCData   pc;
   KSPGPUPath     taken;
-  char           why[256]; /* why that path */
-  PetscBool      refined;  /* in single precision with residual replacement */
+  char           why[GPUKSP_WHY]; /* why that path */
+  PetscBool      refined;         /* in single precision with residual replacement */
   char           whydouble[128];
   PetscBool      live; /* a monitor or test reads each iteration */
   PetscBool      warnedlive, solved;
@@ -261,45 +262,52 @@ struct _n_KSP_GPU {
   GPUCSRLiving living;
 };
 
+/* Functions that set or get a member of the solver's data */
+#define GPUKSP_SETTER(function, Solver, type, member) \
+  static PetscErrorCode function(KSP ksp, type value) \
+  { \
+    ((Solver *)ksp->data)->member = value; \
+    return PETSC_SUCCESS; \
+  }
+#define GPUKSP_GETTER(function, Solver, type, member) \
+  static PetscErrorCode function(KSP ksp, type *value) \
+  { \
+    *value = ((Solver *)ksp->data)->member; \
+    return PETSC_SUCCESS; \
+  }
+
 /* gpuksp.c */
+typedef struct {
+  const char *name; /* of a function that other libraries find in the KSP */
+  void (*f)(void);
+} GPUKSPComposed;
+GPUCSR_INTERN PetscErrorCode GPUKSPCompose(KSP, size_t n, const GPUKSPComposed[], PetscBool on);
 GPUCSR_INTERN PetscErrorCode KSPGPUInitialize_Private(void);
 GPUCSR_INTERN PetscErrorCode GPUKSPCreate(KSP, KSP_GPU *);
-GPUCSR_INTERN PetscErrorCode GPUKSPAlike(KSP, int64_t);
-GPUCSR_INTERN PetscErrorCode GPUKSPSetUp(KSP);
+GPUCSR_INTERN PetscErrorCode GPUKSPSettings(KSP, char why[]);
 GPUCSR_INTERN PetscErrorCode GPUKSPDestroy(KSP);
 GPUCSR_INTERN PetscErrorCode GPUKSPPathFromOptions(KSP_GPU *, GPUCSROptionItems, const char[]);
-GPUCSR_INTERN PetscErrorCode KSPCreate_GPUCG(KSP);
-GPUCSR_INTERN PetscErrorCode KSPCreate_GPUBCGS(KSP);
-
-/* record.c */
-GPUCSR_INTERN PetscErrorCode GPUKSPRecordInitialize(void);
-GPUCSR_INTERN PetscErrorCode GPUKSPSolve(KSP);
-GPUCSR_INTERN PetscErrorCode GPUKSPLogBegin(KSP, const KSP_GPU *, GPUCSRDevice);
-GPUCSR_INTERN PetscErrorCode GPUKSPLogEnd(KSP, const KSP_GPU *, GPUCSRDevice);
 
 /* solve.c */
-GPUCSR_INTERN PetscErrorCode KSPSolve_GPU(KSP);
+GPUCSR_INTERN PetscErrorCode GPUKSPSolveInitialize(void);
+GPUCSR_INTERN PetscErrorCode GPUKSPSolve(KSP);
+GPUCSR_INTERN PetscErrorCode KSPSolve_GPU(KSP, KSP_GPU *, char why[]);
 GPUCSR_INTERN PetscErrorCode GPUKSPFallBack(KSP, const char[]);
-GPUCSR_INTERN PetscErrorCode GPUKSPAttempt(KSP, KSP_GPU *, PetscErrorCode (*)(KSP, KSP_GPU *), PetscBool *, char[], size_t);
+GPUCSR_INTERN PetscErrorCode GPUKSPAttempt(KSP, KSP_GPU *, PetscErrorCode (*)(KSP, KSP_GPU *), char why[]);
 
 /* prepare.c */
-GPUCSR_INTERN PetscErrorCode GPUKSPOperator(KSP, KSP_GPU *, PetscBool *, char[], size_t);
+GPUCSR_INTERN PetscErrorCode GPUKSPOperator(KSP, KSP_GPU *, char why[]);
 GPUCSR_INTERN PetscErrorCode GPUKSPChoiceTake(KSP_GPU *, const GPUKSPChoice *);
+GPUCSR_INTERN const char    *GPUKSPWhyNoLaunch(const KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPWhyHostLoop(KSP, const KSP_GPU *, GPUKSPChoice *, const char **why);
 GPUCSR_INTERN PetscErrorCode GPUKSPLive(KSP, KSP_GPU *);
-GPUCSR_INTERN PetscErrorCode GPUKSPPrepare(KSP, KSP_GPU *, PetscBool *, char[], size_t);
+GPUCSR_INTERN PetscErrorCode GPUKSPPrepare(KSP, KSP_GPU *, char why[]);
 
 /* ranks.c */
-typedef enum {
-  GPUKSP_GOES_ON,
-  GPUKSP_NO_DEVICE, /* fall back to PETSc's method */
-  GPUKSP_IN_ERROR
-} GPUKSPOutcome;
-GPUCSR_INTERN PetscErrorCode GPUKSPAgree(KSP, GPUKSPOutcome, PetscErrorCode, const char[], PetscBool *, char[], size_t);
-GPUCSR_INTERN GPUKSPOutcome  GPUKSPOutcomeOf(const KSP_GPU *, PetscErrorCode);
-GPUCSR_INTERN PetscErrorCode GPUKSPTogether(KSP, const KSP_GPU *, PetscErrorCode, const char[], PetscBool *, char[], size_t);
-GPUCSR_INTERN PetscErrorCode GPUKSPEndTogether(KSP, PetscErrorCode, PetscBool *);
-GPUCSR_INTERN PetscErrorCode GPUKSPRanksGet(KSP, KSP_GPU *, const char launch[], PetscBool *, char[], size_t);
-GPUCSR_INTERN PetscErrorCode GPUKSPKindTogether(KSP, KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPAgree(KSP, const KSP_GPU *, const GPUCSRAttempt *, const char refused[], char why[]);
+GPUCSR_INTERN PetscErrorCode GPUKSPEndAllreduce(KSP, PetscErrorCode, PetscBool *);
+GPUCSR_INTERN PetscErrorCode GPUKSPRanksGet(KSP, KSP_GPU *, const char launch[], PetscBool *, char why[]);
+GPUCSR_INTERN PetscErrorCode GPUKSPKindAllreduce(KSP, KSP_GPU *);
 
 /* refine.c */
 GPUCSR_INTERN PetscErrorCode GPUKSPRefineChoose(const KSP_GPU *, GPUKSPChoice *);
@@ -314,12 +322,11 @@ GPUCSR_INTERN PetscErrorCode GPUKSPIterate(KSP, KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPIterateBegin(KSP, KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPIterateEnd(KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPGraphForget(KSP_GPU *);
-GPUCSR_INTERN PetscErrorCode GPUKSPGraphEnd(KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPGraphRecord(KSP, KSP_GPU *, GPUKSPVectors *, GPUKSPIteration);
 GPUCSR_INTERN PetscErrorCode GPUKSPLoop(KSP, KSP_GPU *, GPUKSPVectors *, GPUKSPIteration);
 GPUCSR_INTERN PetscErrorCode GPUKSPStart(KSP, KSP_GPU *, GPUKSPVectors *, PetscBool);
 GPUCSR_INTERN PetscErrorCode GPUKSPTrueNorm(KSP, KSP_GPU *, GPUKSPVectors *);
 GPUCSR_INTERN PetscErrorCode GPUKSPStepRun(KSP, KSP_GPU *, GPUKSPStep, GPUKSPVectors *, PetscBool, PetscBool, PetscBool);
-GPUCSR_INTERN PetscErrorCode GPUKSPStepRunSingle(KSP, KSP_GPU *, GPUKSPStep, PetscBool, PetscBool);
 GPUCSR_INTERN PetscErrorCode GPUKSPStepArrays(KSP_GPU *, GPUKSPStep, const GPUKSPVectors *, PetscBool, GPUCSRStream, PetscBool);
 GPUCSR_INTERN PetscErrorCode GPUKSPProduct(KSP, KSP_GPU *, GPUKSPVectors *, int, int);
 
@@ -335,7 +342,7 @@ GPUCSR_INTERN PetscErrorCode GPUKSPPCFail(KSP_GPU *, const char message[]);
 GPUCSR_INTERN PetscErrorCode GPUKSPPCDiagonal(KSP, KSP_GPU *);
 
 /* peers.c */
-GPUCSR_INTERN PetscErrorCode GPUKSPPeersGet(KSP, KSP_GPU *, PetscBool *, char[], size_t);
+GPUCSR_INTERN PetscErrorCode GPUKSPPeersGet(KSP, KSP_GPU *, char why[]);
 GPUCSR_INTERN PetscErrorCode GPUKSPPeersLists(KSP, KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPPeersBlocks(KSP, KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPPeersRelease(KSP_GPU *);
@@ -348,10 +355,10 @@ GPUCSR_INTERN size_t         GPUKSPLength(const KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPOpen(KSP_GPU *, GPUCSRDevice);
 GPUCSR_INTERN PetscErrorCode GPUKSPRelease(KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPVectorsOwn(KSP, KSP_GPU *);
-GPUCSR_INTERN PetscErrorCode GPUKSPVecAlike(KSP, Vec, PetscBool *);
+GPUCSR_INTERN PetscErrorCode GPUKSPVecSameKind(KSP, Vec, PetscBool *);
 GPUCSR_INTERN PetscErrorCode GPUKSPVectorsBorrowed(KSP, KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPVectorsGet(KSP_GPU *, GPUKSPVectors *, PetscBool *);
-GPUCSR_INTERN PetscErrorCode GPUKSPVectorsGiveBack(KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPVectorsGiveBack(KSP_GPU *, int);
 GPUCSR_INTERN PetscErrorCode GPUKSPLoad(KSP_GPU *, Vec, double *);
 GPUCSR_INTERN PetscErrorCode GPUKSPStore(KSP_GPU *, const double *, Vec);
 GPUCSR_INTERN PetscErrorCode GPUKSPTake(KSP_GPU *, Vec, PetscBool, PetscBool, GPUCSROperand *, double **);

@@ -16,9 +16,6 @@
 static PetscErrorCode Always(PC pc, PetscInt *bs, PetscInt *variant, PetscBool *yes)
 {
   PetscFunctionBegin;
-  (void)pc;
-  (void)bs;
-  (void)variant;
   *yes = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -29,7 +26,6 @@ static PetscErrorCode AcceptJacobi(PC pc, PetscInt *bs, PetscInt *variant, Petsc
   PetscBool    positive, fix = PETSC_FALSE;
 
   PetscFunctionBegin;
-  (void)bs;
   PetscCall(PCJacobiGetType(pc, &type));
   PetscCall(PCJacobiGetUseAbs(pc, &positive));
   PetscCall(PCJacobiGetFixDiagonal(pc, &fix));
@@ -38,7 +34,7 @@ static PetscErrorCode AcceptJacobi(PC pc, PetscInt *bs, PetscInt *variant, Petsc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode BlockSize(PC pc, PetscInt *bs, PetscInt *variant, PetscBool *whole)
+static PetscErrorCode AcceptBlocks(PC pc, PetscInt *bs, PetscInt *variant, PetscBool *yes)
 {
   Mat      P;
   PetscInt n;
@@ -48,23 +44,15 @@ static PetscErrorCode BlockSize(PC pc, PetscInt *bs, PetscInt *variant, PetscBoo
   PetscCall(MatGetBlockSize(P, bs));
   PetscCall(MatGetLocalSize(P, &n, NULL));
   *variant = *bs;
-  *whole   = (PetscBool)(n % *bs == 0);
+  *yes     = (PetscBool)(n % *bs == 0 && *bs <= LARGEST_BLOCK);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode AcceptBlocksOfOne(PC pc, PetscInt *bs, PetscInt *variant, PetscBool *yes)
 {
   PetscFunctionBegin;
-  PetscCall(BlockSize(pc, bs, variant, yes));
+  PetscCall(AcceptBlocks(pc, bs, variant, yes));
   *yes = (PetscBool)(*bs == 1);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode AcceptBlocks(PC pc, PetscInt *bs, PetscInt *variant, PetscBool *yes)
-{
-  PetscFunctionBegin;
-  PetscCall(BlockSize(pc, bs, variant, yes));
-  *yes = (PetscBool)(*yes && *bs <= LARGEST_BLOCK);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -94,13 +82,13 @@ static PetscErrorCode ReadBlocks(KSP ksp, KSP_GPU *k, Vec unit, Vec column, doub
 /* Bytes of the preconditioner's numbers, with room for halo rows. Never 0: with any numbers a kernel synchronises the ranks more often, and all ranks must agree */
 static size_t NumbersBytes(const KSP_GPU *k)
 {
-  return sizeof(double) * PetscMax(PetscMax(1, (size_t)k->n * (size_t)(k->pc.row->kind == GPUKSP_PC_APART ? k->pc.bs : 1)), GPUKSPLength(k));
+  return sizeof(double) * PetscMax(PetscMax(1, (size_t)k->n * (size_t)(k->pc.row->kind == GPUKSP_PC_BETWEEN_STEPS ? k->pc.bs : 1)), GPUKSPLength(k));
 }
 
 /* Frees the temporaries even after an error */
 static PetscErrorCode MakeNumbers(KSP ksp, KSP_GPU *k)
 {
-  const PetscBool blocks = (PetscBool)(k->pc.row->kind == GPUKSP_PC_APART);
+  const PetscBool blocks = (PetscBool)(k->pc.row->kind == GPUKSP_PC_BETWEEN_STEPS);
   const size_t    count  = (size_t)k->n * (size_t)(blocks ? k->pc.bs : 1);
   Mat             P;
   Vec             unit, result;
@@ -148,7 +136,6 @@ static PetscErrorCode AcceptCycle(PC pc, PetscInt *bs, PetscInt *variant, PetscB
   GPUMGCycle *c;
 
   PetscFunctionBegin;
-  (void)bs;
   PetscCall(CycleOf(pc, &c, variant));
   *yes = (PetscBool)(c != NULL);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -169,21 +156,7 @@ static PetscErrorCode ApplyCycle(KSP_GPU *k, const double *r, double *z, PetscBo
   const GPUCSRSums sums = {PETSC_TRUE, r, NULL, NULL, (double *)k->graph.parts.p, &k->graph.nparts};
 
   PetscFunctionBegin;
-  (void)rule;
-  (void)s;
   PetscCall(GPUMGCycleRun(k->pc.cycle, r, z, k->graph.normed ? &sums : NULL));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode HasRows(PC pc, PetscBool *rows)
-{
-  Mat      P;
-  PetscInt n;
-
-  PetscFunctionBegin;
-  PetscCall(PCGetOperators(pc, NULL, &P));
-  PetscCall(MatGetLocalSize(P, &n, NULL));
-  *rows = (PetscBool)(n > 0);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -203,17 +176,17 @@ static PetscErrorCode FactorOf(PC pc, Mat *F)
 
 static PetscErrorCode AcceptFactor(PC pc, PetscInt *bs, PetscInt *variant, PetscBool *yes)
 {
-  Mat          F;
+  Mat          F, P;
   GPUCSRDevice dev;
-  PetscBool    rows = PETSC_FALSE;
+  PetscInt     n;
 
   PetscFunctionBegin;
-  (void)bs;
   PetscCall(FactorOf(pc, &F));
-  PetscCall(HasRows(pc, &rows));
+  PetscCall(PCGetOperators(pc, NULL, &P));
+  PetscCall(MatGetLocalSize(P, &n, NULL));
   PetscCall(MatGPUCSRFactorDevice_Private(F, &dev));
-  *yes     = (PetscBool)(dev != NULL || !rows); /* a rank without rows has no device and no solve */
-  *variant = F && rows ? (PetscInt)((PetscObject)F)->id : 0;
+  *yes     = (PetscBool)(dev != NULL || !n); /* a rank without rows has no device and no solve */
+  *variant = F && n ? (PetscInt)((PetscObject)F)->id : 0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -233,22 +206,20 @@ static PetscErrorCode MakeFactor(KSP ksp, KSP_GPU *k)
 static PetscErrorCode ApplyFactor(KSP_GPU *k, const double *r, double *z, PetscBool rule, GPUCSRStream s)
 {
   PetscFunctionBegin;
-  (void)rule;
-  (void)s;
   if (k->pc.factor) PetscCall(MatGPUCSRFactorSolveArrays_Private(k->pc.factor, r, z));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscBool IsCycle(const KSP_GPU *k)
 {
-  return (PetscBool)(k->pc.kind == GPUKSP_PC_APART && k->pc.row->apply == ApplyCycle && k->pc.cycle);
+  return (PetscBool)(k->pc.kind == GPUKSP_PC_BETWEEN_STEPS && k->pc.row->apply == ApplyCycle && k->pc.cycle);
 }
 
 /* Have all applications of the preconditioner between steps succeeded? */
 PetscErrorCode GPUKSPPCCheck(KSP_GPU *k)
 {
   PetscFunctionBegin;
-  if (k->pc.kind == GPUKSP_PC_APART && k->pc.row->apply == ApplyFactor && k->pc.factor) PetscCall(MatGPUCSRFactorCheck_Private(k->pc.factor));
+  if (k->pc.kind == GPUKSP_PC_BETWEEN_STEPS && k->pc.row->apply == ApplyFactor && k->pc.factor) PetscCall(MatGPUCSRFactorCheck_Private(k->pc.factor));
   if (IsCycle(k)) PetscCall(GPUMGRanksCheck(k->pc.cycle));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -271,21 +242,21 @@ PetscErrorCode GPUKSPPCFail(KSP_GPU *k, const char message[])
 
 /* type, where it is applied, rows, lasting, accept(), make(), apply() (see GPUKSPPC). The first row that accepts the PC is taken */
 static const GPUKSPPC list[] = {
-  {PCNONE,     GPUKSP_PC_NONE,     PETSC_TRUE,  PETSC_TRUE,  Always,            NULL,        NULL       },
-  {PCJACOBI,   GPUKSP_PC_DIAGONAL, PETSC_TRUE,  PETSC_TRUE,  AcceptJacobi,      MakeNumbers, NULL       },
-  {PCPBJACOBI, GPUKSP_PC_DIAGONAL, PETSC_TRUE,  PETSC_TRUE,  AcceptBlocksOfOne, MakeNumbers, NULL       },
-  {PCPBJACOBI, GPUKSP_PC_APART,    PETSC_TRUE,  PETSC_TRUE,  AcceptBlocks,      MakeNumbers, ApplyBlocks},
-  {PCMG,       GPUKSP_PC_APART,    PETSC_FALSE, PETSC_TRUE,  AcceptCycle,       MakeCycle,   ApplyCycle },
-  {PCGAMG,     GPUKSP_PC_APART,    PETSC_FALSE, PETSC_TRUE,  AcceptCycle,       MakeCycle,   ApplyCycle },
-  {PCGPUAMG,   GPUKSP_PC_APART,    PETSC_FALSE, PETSC_TRUE,  AcceptCycle,       MakeCycle,   ApplyCycle },
-  {PCILU,      GPUKSP_PC_APART,    PETSC_FALSE, PETSC_FALSE, AcceptFactor,      MakeFactor,  ApplyFactor},
-  {PCICC,      GPUKSP_PC_APART,    PETSC_FALSE, PETSC_FALSE, AcceptFactor,      MakeFactor,  ApplyFactor},
-  {PCLU,       GPUKSP_PC_APART,    PETSC_FALSE, PETSC_FALSE, AcceptFactor,      MakeFactor,  ApplyFactor},
-  {PCCHOLESKY, GPUKSP_PC_APART,    PETSC_FALSE, PETSC_FALSE, AcceptFactor,      MakeFactor,  ApplyFactor},
-  {PCBJACOBI,  GPUKSP_PC_APART,    PETSC_FALSE, PETSC_FALSE, AcceptFactor,      MakeFactor,  ApplyFactor},
-  {PCASM,      GPUKSP_PC_APART,    PETSC_FALSE, PETSC_FALSE, AcceptFactor,      MakeFactor,  ApplyFactor},
+  {PCNONE,     GPUKSP_PC_NONE,          PETSC_TRUE,  PETSC_TRUE,  Always,            NULL,        NULL       },
+  {PCJACOBI,   GPUKSP_PC_DIAGONAL,      PETSC_TRUE,  PETSC_TRUE,  AcceptJacobi,      MakeNumbers, NULL       },
+  {PCPBJACOBI, GPUKSP_PC_DIAGONAL,      PETSC_TRUE,  PETSC_TRUE,  AcceptBlocksOfOne, MakeNumbers, NULL       },
+  {PCPBJACOBI, GPUKSP_PC_BETWEEN_STEPS, PETSC_TRUE,  PETSC_TRUE,  AcceptBlocks,      MakeNumbers, ApplyBlocks},
+  {PCMG,       GPUKSP_PC_BETWEEN_STEPS, PETSC_FALSE, PETSC_TRUE,  AcceptCycle,       MakeCycle,   ApplyCycle },
+  {PCGAMG,     GPUKSP_PC_BETWEEN_STEPS, PETSC_FALSE, PETSC_TRUE,  AcceptCycle,       MakeCycle,   ApplyCycle },
+  {PCGPUAMG,   GPUKSP_PC_BETWEEN_STEPS, PETSC_FALSE, PETSC_TRUE,  AcceptCycle,       MakeCycle,   ApplyCycle },
+  {PCILU,      GPUKSP_PC_BETWEEN_STEPS, PETSC_FALSE, PETSC_FALSE, AcceptFactor,      MakeFactor,  ApplyFactor},
+  {PCICC,      GPUKSP_PC_BETWEEN_STEPS, PETSC_FALSE, PETSC_FALSE, AcceptFactor,      MakeFactor,  ApplyFactor},
+  {PCLU,       GPUKSP_PC_BETWEEN_STEPS, PETSC_FALSE, PETSC_FALSE, AcceptFactor,      MakeFactor,  ApplyFactor},
+  {PCCHOLESKY, GPUKSP_PC_BETWEEN_STEPS, PETSC_FALSE, PETSC_FALSE, AcceptFactor,      MakeFactor,  ApplyFactor},
+  {PCBJACOBI,  GPUKSP_PC_BETWEEN_STEPS, PETSC_FALSE, PETSC_FALSE, AcceptFactor,      MakeFactor,  ApplyFactor},
+  {PCASM,      GPUKSP_PC_BETWEEN_STEPS, PETSC_FALSE, PETSC_FALSE, AcceptFactor,      MakeFactor,  ApplyFactor},
 };
-static const GPUKSPPC any = {NULL, GPUKSP_PC_ANY, PETSC_FALSE, PETSC_FALSE, Always, NULL, NULL};
+static const GPUKSPPC any = {NULL, GPUKSP_PC_BY_PCAPPLY, PETSC_FALSE, PETSC_FALSE, Always, NULL, NULL};
 
 /*
   Collective, for a norm that is NaN or Inf: ends the solve like PETSc's methods, with the reason, and with an error if the user wants one. If the PC has failed on any rank, all entries of the
@@ -336,7 +307,7 @@ PetscErrorCode GPUKSPPCFind(KSP ksp, KSP_GPU *k)
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   k->pc.row  = &any;
-  k->pc.kind = GPUKSP_PC_ANY;
+  k->pc.kind = GPUKSP_PC_BY_PCAPPLY;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

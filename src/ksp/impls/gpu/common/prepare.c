@@ -7,45 +7,32 @@
 /* Most entries of the residual history on the device */
 #define HISTORY 1000000
 
-/* The matrix of one process, or the diagonal block, on a device; otherwise why has the reason */
-PetscErrorCode GPUKSPOperator(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], size_t len)
+/* The matrix of one process, or the diagonal block, on a device. why: the reason against it; empty: none */
+PetscErrorCode GPUKSPOperator(KSP ksp, KSP_GPU *k, char why[])
 {
   Mat           A, block;
   PetscBool     seq, mpi;
-  char          whynot[512] = "its blocks are not of type seqaijgpucsr", message[600];
-  GPUCSRAttempt attempt     = {0};
-  GPUKSPOutcome mine        = GPUKSP_NO_DEVICE;
+  char          whynot[GPUKSP_WHY] = "its blocks are not of type seqaijgpucsr", text[GPUKSP_WHY];
+  GPUCSRAttempt attempt            = {0};
   PetscInt      M, N;
 
   PetscFunctionBegin;
-  *ok = PETSC_FALSE;
+  why[0] = 0;
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
   PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJGPUCSR, &seq));
   PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJGPUCSR, &mpi));
-  if (!seq && !mpi) {
-    PetscCall(PetscSNPrintf(why, len, "the operator is of type %s, not gpucsr", ((PetscObject)A)->type_name));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
   PetscCall(MatGetSize(A, &M, &N));
-  if (M != N) {
-    PetscCall(PetscSNPrintf(why, len, "the operator is not square"));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  if (ksp->calc_sings) {
-    PetscCall(PetscSNPrintf(why, len, "singular values or eigenvalues were asked for"));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
+  if (!seq && !mpi) PetscCall(PetscSNPrintf(why, GPUKSP_WHY, "the operator is of type %s, not gpucsr", ((PetscObject)A)->type_name));
+  else if (M != N) PetscCall(PetscStrncpy(why, "the operator is not square", GPUKSP_WHY));
+  else if (ksp->calc_sings) PetscCall(PetscStrncpy(why, "singular values or eigenvalues were asked for", GPUKSP_WHY));
+  if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
   block = A;
   if (mpi) PetscCall(MatMPIAIJGetSeqAIJ(A, &block, NULL, NULL));
   PetscCall(PetscObjectTypeCompare((PetscObject)block, MATSEQAIJGPUCSR, &seq));
   PetscCall(PetscMemzero(&k->op, sizeof(k->op)));
-  if (seq) {
-    GPUCSRTry(&attempt, MatGPUCSROperatorGet_Private(block, &k->op, whynot, sizeof(whynot)));
-    if (attempt.error) PetscCall(PetscStrncpy(whynot, attempt.message, sizeof(whynot)));
-    mine = attempt.error ? GPUKSPOutcomeOf(k, attempt.error) : k->op.dev ? GPUKSP_GOES_ON : GPUKSP_NO_DEVICE;
-  }
-  PetscCall(PetscSNPrintf(message, sizeof(message), "%s%s", mine == GPUKSP_IN_ERROR ? "" : "the operator is on no device: ", whynot));
-  PetscCall(GPUKSPAgree(ksp, mine, attempt.error, message, ok, why, len));
+  if (seq) GPUCSRTry(&attempt, MatGPUCSROperatorGet_Private(block, &k->op, whynot, sizeof(whynot)));
+  PetscCall(GPUKSPAgree(ksp, k, &attempt, k->op.dev ? "" : whynot, text));
+  if (text[0]) PetscCall(PetscSNPrintf(why, GPUKSP_WHY, "the operator is on no device: %s", text));
   PetscCall(MatGetLocalSize(block, &M, NULL));
   k->n = (int)M;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -87,7 +74,7 @@ static PetscErrorCode GraphIsFaster(KSP ksp, const KSP_GPU *k, GPUKSPPCKind kind
   if (size > 1) {
     PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &nnz, 1, MPI_DOUBLE, MPI_MAX, PetscObjectComm((PetscObject)ksp)));
     *faster = (PetscBool)(nnz > t->bcgs_graph_entries_ranks);
-  } else *faster = (PetscBool)(nnz > t->bcgs_graph_entries && (!table || nnz > t->bcgs_graph_row * k->n || kind == GPUKSP_PC_APART));
+  } else *faster = (PetscBool)(nnz > t->bcgs_graph_entries && (!table || nnz > t->bcgs_graph_row * k->n || kind == GPUKSP_PC_BETWEEN_STEPS));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -96,15 +83,27 @@ static const char gathers[] = "a graph is faster for so many entries";
 /* Collective: one launch on each of several processes, or a graph on each; for neither, c->why says why */
 static PetscErrorCode ChooseRanks(KSP ksp, KSP_GPU *k, PetscMPIInt size, GPUKSPChoice *c)
 {
-  char      launch[256];
+  char      launch[GPUKSP_WHY];
   PetscBool faster;
 
   PetscFunctionBegin;
   PetscCall(GraphIsFaster(ksp, k, c->kind, size, &faster));
-  if (faster) PetscCall(GPUKSPRanksGet(ksp, k, gathers, &c->ranks, c->why, sizeof(c->why)));
-  if (!c->ranks) PetscCall(GPUKSPPeersGet(ksp, k, &c->peers, launch, sizeof(launch)));
-  if (!c->ranks && !c->peers) PetscCall(GPUKSPRanksGet(ksp, k, launch, &c->ranks, c->why, sizeof(c->why)));
+  if (faster) PetscCall(GPUKSPRanksGet(ksp, k, gathers, &c->ranks, c->why));
+  if (c->ranks) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUKSPPeersGet(ksp, k, launch));
+  c->peers = (PetscBool)!launch[0];
+  if (!c->peers) PetscCall(GPUKSPRanksGet(ksp, k, launch, &c->ranks, c->why));
   PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The reason of this solve against a persistent kernel; NULL: none */
+const char *GPUKSPWhyNoLaunch(const KSP_GPU *k)
+{
+  return k->path == KSP_GPU_PATH_GRAPH             ? "asked for"
+         : k->live                                 ? "a monitor or test looks at every iteration"
+         : !k->pc.row->rows                        ? "the preconditioner is not part of a persistent kernel"
+         : k->method == GPUKSP_CG_SINGLE_REDUCTION ? "a persistent kernel has the standard conjugate gradients alone"
+                                                   : NULL;
 }
 
 /* A graph or one launch, where the host loop need not solve */
@@ -121,40 +120,42 @@ static PetscErrorCode ChooseLaunch(KSP ksp, KSP_GPU *k, GPUKSPChoice *c)
     PetscCall(GraphIsFaster(ksp, k, c->kind, 1, &faster));
   }
   PetscCall(PetscSNPrintf(text, sizeof(text), "a row has %d entries, which a persistent kernel would wait for", longest));
-  why      = !k->dev->ops->kernels                                                              ? "the host computes"
-             : k->path == KSP_GPU_PATH_GRAPH                                                    ? "asked for"
-             : c->refined                                                                       ? "residual replacement goes by it"
-             : k->live                                                                          ? "a monitor or test looks at every iteration"
-             : !k->pc.row->rows                                                                 ? "the preconditioner is not part of a persistent kernel"
-             : k->method == GPUKSP_CG_SINGLE_REDUCTION                                          ? GPUKSP_STANDARD_ALONE
-             : longest > GPUCSRMachineShared.persistent_longest && k->path == KSP_GPU_PATH_AUTO ? text
-             : faster                                                                           ? gathers
-                                                                                                : "";
+  why = !k->dev->ops->kernels ? "the host computes" : GPUKSPWhyNoLaunch(k);
+  if (!why) why = c->refined ? "residual replacement goes by it" : longest > GPUCSRMachineShared.persistent_longest && k->path == KSP_GPU_PATH_AUTO ? text : faster ? gathers : "";
   c->taken = why[0] ? KSP_GPU_PATH_GRAPH : KSP_GPU_PATH_PERSISTENT;
   PetscCall(PetscStrncpy(c->why, why, sizeof(c->why)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The kind of the PC, and the reason for the host loop, whatever the method; NULL: none */
+PetscErrorCode GPUKSPWhyHostLoop(KSP ksp, const KSP_GPU *k, GPUKSPChoice *c, const char **why)
+{
+  Mat          A;
+  MatNullSpace null, tnull;
+
+  PetscFunctionBegin;
+  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+  PetscCall(MatGetNullSpace(A, &null));
+  PetscCall(MatGetTransposeNullSpace(A, &tnull));
+  PetscCall(PetscMemzero(c, sizeof(*c)));
+  c->kind = null || tnull || ksp->transpose_solve ? GPUKSP_PC_BY_PCAPPLY : k->pc.kind;
+  *why    = k->path == KSP_GPU_PATH_HOST_LOOP ? "asked for" : null || tnull ? "the operator has a null space" : ksp->transpose_solve ? "it is a solve with the transpose" : c->kind == GPUKSP_PC_BY_PCAPPLY ? "the preconditioner is PCApply()'s" : NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The path of this solve, and why. In the host loop PETSc may have to apply the PC, whatever its type. With several processes it asks for their common state */
 static PetscErrorCode Choose(KSP ksp, KSP_GPU *k, GPUKSPChoice *c)
 {
-  Mat          A;
-  MatNullSpace null, tnull;
-  PetscMPIInt  size;
-  const char  *why;
+  PetscMPIInt size;
+  const char *why;
 
   PetscFunctionBegin;
-  PetscCall(PetscMemzero(c, sizeof(*c)));
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
-  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
-  PetscCall(MatGetNullSpace(A, &null));
-  PetscCall(MatGetTransposeNullSpace(A, &tnull));
-  c->kind = null || tnull || ksp->transpose_solve ? GPUKSP_PC_ANY : k->pc.kind;
-  why     = k->path == KSP_GPU_PATH_HOST_LOOP ? "asked for" : null || tnull ? "the operator has a null space" : ksp->transpose_solve ? "it is a solve with the transpose" : c->kind == GPUKSP_PC_ANY ? "the preconditioner is PCApply()'s" : NULL;
+  PetscCall(GPUKSPWhyHostLoop(ksp, k, c, &why));
   if (why) PetscCall(PetscStrncpy(c->why, why, sizeof(c->why)));
   else if (size > 1) PetscCall(ChooseRanks(ksp, k, size, c));
   if (why || (size > 1 && !c->peers && !c->ranks)) {
-    if (c->kind == GPUKSP_PC_APART) c->kind = GPUKSP_PC_ANY;
+    if (c->kind == GPUKSP_PC_BETWEEN_STEPS) c->kind = GPUKSP_PC_BY_PCAPPLY;
     c->taken = KSP_GPU_PATH_HOST_LOOP;
     PetscCall(PetscStrncpy(c->whydouble, "the host loop is in double", sizeof(c->whydouble)));
   } else if (c->ranks) c->taken = KSP_GPU_PATH_GRAPH;
@@ -394,8 +395,8 @@ static PetscErrorCode ResetJacobi(KSP ksp, KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Several ranks prepare one launch or a graph, each its part. on: all ranks have succeeded; otherwise why has the reason */
-static PetscErrorCode PrepareTogether(KSP ksp, KSP_GPU *k, PetscBool *on, char why[], size_t len)
+/* Several ranks prepare one launch or a graph, each its part. why: empty if all ranks have succeeded */
+static PetscErrorCode PrepareOnRanks(KSP ksp, KSP_GPU *k, char why[])
 {
   GPUCSRAttempt attempt;
   PetscBool     possible = PETSC_TRUE, stale = PETSC_FALSE;
@@ -404,8 +405,8 @@ static PetscErrorCode PrepareTogether(KSP ksp, KSP_GPU *k, PetscBool *on, char w
   PetscFunctionBegin;
   GPUCSRTry(&attempt, k->peers.on ? GPUKSPPeersLists(ksp, k) : PETSC_SUCCESS); /* each rank alone, */
   GPUCSRThen(&attempt, GPUKSPPCReserve(ksp, k, &stale));
-  PetscCall(GPUKSPTogether(ksp, k, attempt.error, attempt.message, on, why, len));
-  if (!*on) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUKSPAgree(ksp, k, &attempt, "", why));
+  if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
   any = stale; /* then the collective part: reading the PC's numbers */
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp)));
   if (any) PetscCall(PetscMemzero(&k->pc.numberskey, sizeof(k->pc.numberskey)));
@@ -415,35 +416,36 @@ static PetscErrorCode PrepareTogether(KSP ksp, KSP_GPU *k, PetscBool *on, char w
     possible = (PetscBool)(k->ranks.on || !k->dev->ops->kernels); /* k->why says why not */
   }
   GPUCSRThen(&attempt, PrepareHistory(ksp, k));
-  PetscCall(GPUKSPAgree(ksp, attempt.error || possible ? GPUKSPOutcomeOf(k, attempt.error) : GPUKSP_NO_DEVICE, attempt.error, attempt.error ? attempt.message : k->why, on, why, len));
-  if (!*on) PetscCall(ResetJacobi(ksp, k));
+  PetscCall(GPUKSPAgree(ksp, k, &attempt, possible ? "" : k->why, why));
+  if (why[0]) PetscCall(ResetJacobi(ksp, k));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* One launch on each rank; otherwise a graph; otherwise the host loop */
 static PetscErrorCode PrepareRanks(KSP ksp, KSP_GPU *k)
 {
-  char why[256], text[256];
+  char why[GPUKSP_WHY];
 
   PetscFunctionBegin;
   if (k->peers.on) {
-    PetscCall(PrepareTogether(ksp, k, &k->peers.on, why, sizeof(why)));
+    PetscCall(PrepareOnRanks(ksp, k, why));
+    k->peers.on = (PetscBool)!why[0];
     if (k->peers.on) {
       PetscCall(GPUKSPPeersBlocks(ksp, k));
       PetscFunctionReturn(PETSC_SUCCESS);
     }
-    PetscCall(GPUKSPRanksGet(ksp, k, why, &k->ranks.on, text, sizeof(text)));
-    PetscCall(PetscStrncpy(k->why, text, sizeof(k->why)));
+    PetscCall(GPUKSPRanksGet(ksp, k, why, &k->ranks.on, k->why));
   }
   k->persistent.peers.size = 0;
   if (k->ranks.on) {
     k->taken = KSP_GPU_PATH_GRAPH;
-    PetscCall(PrepareTogether(ksp, k, &k->ranks.on, why, sizeof(why)));
+    PetscCall(PrepareOnRanks(ksp, k, why));
+    k->ranks.on = (PetscBool)!why[0];
     if (k->ranks.on) PetscFunctionReturn(PETSC_SUCCESS);
     PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "there are several processes, and on one of them %s", why));
   }
   k->taken = KSP_GPU_PATH_HOST_LOOP;
-  if (k->pc.kind == GPUKSP_PC_APART) k->pc.kind = GPUKSP_PC_ANY;
+  if (k->pc.kind == GPUKSP_PC_BETWEEN_STEPS) k->pc.kind = GPUKSP_PC_BY_PCAPPLY;
   PetscCall(PrepareHostLoop(ksp, k));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -459,8 +461,8 @@ static PetscErrorCode PrepareSums(KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Prepares the chosen path. possible: this type can solve; otherwise k->why has the reason */
-static PetscErrorCode PrepareSolve(KSP ksp, KSP_GPU *k, PetscBool *possible)
+/* Chooses and prepares a path */
+static PetscErrorCode PrepareSolve(KSP ksp, KSP_GPU *k)
 {
   GPUKSPChoice choice;
   PetscMPIInt  size;
@@ -471,7 +473,7 @@ static PetscErrorCode PrepareSolve(KSP ksp, KSP_GPU *k, PetscBool *possible)
   PetscCall(GPUKSPPCFind(ksp, k));
   PetscCall(GPUKSPLive(ksp, k));
   k->single.noroom = PETSC_FALSE;
-  if (size > 1) PetscCall(GPUKSPKindTogether(ksp, k));
+  if (size > 1) PetscCall(GPUKSPKindAllreduce(ksp, k));
   PetscCall(Choose(ksp, k, &choice));
   PetscCall(GPUKSPChoiceTake(k, &choice));
   if (k->refined) {
@@ -511,25 +513,22 @@ static PetscErrorCode WarnLoop(KSP ksp, KSP_GPU *k)
 }
 
 /*
-  Prepares the solve, on all processes or on none. With several processes allocations come first, because they may fail on one process alone and the rest is collective. On one process any part may
+  Prepares the solve, on all processes or, with a reason, on none. With several processes allocations come first, because they may fail on one process alone and the rest is collective. On one process any part may
   fail; PETSc's method then solves.
 */
-PetscErrorCode GPUKSPPrepare(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], size_t len)
+PetscErrorCode GPUKSPPrepare(KSP ksp, KSP_GPU *k, char why[])
 {
   GPUCSRAttempt attempt;
   PetscMPIInt   size;
-  PetscBool     possible = PETSC_TRUE;
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
-  GPUCSRTry(&attempt, size > 1 ? GPUKSPOpen(k, k->op.dev) : PrepareSolve(ksp, k, &possible));
-  PetscCall(GPUKSPTogether(ksp, k, attempt.error, attempt.message, ok, why, len));
-  if (*ok && size > 1) PetscCall(PrepareSolve(ksp, k, &possible));
-  if (*ok && !possible) {
-    *ok = PETSC_FALSE;
-    PetscCall(PetscStrncpy(why, k->why, len));
-  }
-  if (!*ok) PetscFunctionReturn(PETSC_SUCCESS);
+  if (k->method != GPUKSP_BCGS) k->method = k->variant == KSP_GPU_SINGLE_REDUCTION ? GPUKSP_CG_SINGLE_REDUCTION : GPUKSP_CG;
+  k->single.replacements = 0;
+  GPUCSRTry(&attempt, size > 1 ? GPUKSPOpen(k, k->op.dev) : PrepareSolve(ksp, k));
+  PetscCall(GPUKSPAgree(ksp, k, &attempt, "", why));
+  if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
+  if (size > 1) PetscCall(PrepareSolve(ksp, k));
   PetscCall(VecGetSize(ksp->vec_rhs, &k->rows));
   if (size > 1 && !k->solved) PetscCall(WarnLoop(ksp, k));
   k->solved = PETSC_TRUE;

@@ -33,7 +33,7 @@ PetscErrorCode GPUKSPRefineChoose(const KSP_GPU *k, GPUKSPChoice *c)
   if (P->A.precision != GPUCSR_PRECISION_DOUBLE) why = "the matrix is not in double";
   else if (k->method != GPUKSP_CG) why = "residual replacement requires the standard conjugate gradients";
   else if (k->live) why = "a monitor or test looks at every iteration";
-  else if (c->kind == GPUKSP_PC_ANY) why = "the preconditioner is PCApply()'s";
+  else if (c->kind == GPUKSP_PC_BY_PCAPPLY) why = "the preconditioner is PCApply()'s";
   else if (!k->pc.row->rows) why = "the preconditioner is in double";
   else if (k->path != KSP_GPU_PATH_GRAPH && GPUKSPFormatIsTable(format)) why = "stencils have no values to halve, and with equal rows single precision takes many more iterations";
   else if (!can) why = whynot;
@@ -118,7 +118,7 @@ static PetscErrorCode Precondition(KSP ksp, KSP_GPU *k, PetscBool rule)
   PetscFunctionBegin;
   k->single.v.from = k->single.v.r;
   k->single.v.to   = k->single.v.z;
-  PetscCall(GPUKSPStepRunSingle(ksp, k, GPUKSP_PRECONDITION, rule, PETSC_FALSE));
+  PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_PRECONDITION, NULL, rule, PETSC_FALSE, PETSC_FALSE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -131,20 +131,20 @@ static PetscErrorCode Iteration(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
 
   PetscFunctionBegin;
   (void)v;
-  PetscCall(GPUKSPStepRunSingle(ksp, k, GPUKSP_CG_DIRECTION, PETSC_TRUE, PETSC_FALSE));
+  PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_CG_DIRECTION, NULL, PETSC_TRUE, PETSC_FALSE, PETSC_FALSE));
   if (k->dev->ops->kernels) PetscCall((*kernel->family->launch)(&k->single.rounded, &p, kernel->variant, k->dev->stream));
   else {
     PetscCall(GPUCSRWaitStreamOnHost(k->dev->stream));
     PetscCall((*k->single.rounded.format->ops->mult)(&k->single.rounded, &p));
     PetscCall(GPUCSRLaunched(k->dev, k->single.rounded.format->name));
   }
-  PetscCall(GPUKSPStepRunSingle(ksp, k, GPUKSP_CG_CURVATURE, PETSC_TRUE, PETSC_FALSE));
+  PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_CG_CURVATURE, NULL, PETSC_TRUE, PETSC_FALSE, PETSC_FALSE));
   if (k->graph.rulehere && k->state->reason) PetscFunctionReturn(PETSC_SUCCESS);
   if (explicitpc) {
-    PetscCall(GPUKSPStepRunSingle(ksp, k, GPUKSP_CG_R, PETSC_TRUE, PETSC_FALSE));
+    PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_CG_R, NULL, PETSC_TRUE, PETSC_FALSE, PETSC_FALSE));
     PetscCall(Precondition(ksp, k, PETSC_TRUE));
   }
-  PetscCall(GPUKSPStepRunSingle(ksp, k, explicitpc ? GPUKSP_NORMS : GPUKSP_CG_RESIDUAL, PETSC_TRUE, PETSC_TRUE));
+  PetscCall(GPUKSPStepRun(ksp, k, explicitpc ? GPUKSP_NORMS : GPUKSP_CG_RESIDUAL, NULL, PETSC_TRUE, PETSC_FALSE, PETSC_TRUE));
   if (k->graph.rulehere) GPUKSPNext(k->method, k->state, PETSC_FALSE);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -156,7 +156,7 @@ static PetscErrorCode Residual(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, PetscBool 
   if (v->explicitpc) PetscCall((*k->pc.row->apply)(k, v->w, v->z, PETSC_FALSE, k->dev->stream));
   PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_REPLACEMENT_NORMS, v, PETSC_TRUE, first, PETSC_TRUE));
   if (k->graph.rulehere) GPUKSPNext(k->method, k->state, first);
-  PetscCall(GPUKSPStepRunSingle(ksp, k, GPUKSP_REPLACEMENT_RESIDUAL, PETSC_FALSE, PETSC_FALSE));
+  PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_REPLACEMENT_RESIDUAL, NULL, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE));
   if (k->single.v.explicitpc) PetscCall(Precondition(ksp, k, PETSC_FALSE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -174,7 +174,7 @@ PetscErrorCode GPUKSPRefine(KSP ksp, KSP_GPU *k)
   PetscCall(GPUKSPLoop(ksp, k, &v, Iteration));
   while (k->state->replace && !k->state->giveup) {
     k->seen->replace = k->seen->reason = 0;
-    PetscCall(GPUKSPStepRunSingle(ksp, k, GPUKSP_REPLACEMENT_UPDATE, PETSC_FALSE, PETSC_FALSE));
+    PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_REPLACEMENT_UPDATE, NULL, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE));
     PetscCall(GPUKSPProduct(ksp, k, &v, VEC_X, VEC_W));
     PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_SUBTRACT, &v, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE));
     PetscCall(Residual(ksp, k, &v, PETSC_FALSE));
@@ -182,7 +182,7 @@ PetscErrorCode GPUKSPRefine(KSP ksp, KSP_GPU *k)
   }
   PetscCall(GPUKSPIterateEnd(k));
   if (CGGivenUp(k->state)) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUKSPStepRunSingle(ksp, k, GPUKSP_REPLACEMENT_UPDATE, PETSC_FALSE, PETSC_FALSE)); /* the steps since the last replacement */
+  PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_REPLACEMENT_UPDATE, NULL, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE)); /* the steps since the last replacement */
   k->state->scale = 1;
   if (k->trueresidual) PetscCall(GPUKSPTrueNorm(ksp, k, &v));
   PetscFunctionReturn(PETSC_SUCCESS);

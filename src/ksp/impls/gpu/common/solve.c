@@ -1,9 +1,12 @@
 /*
-  A solve from beginning to end: preparation, the run, and the report to PETSc; or a fall back to PETSc's own method.
+  A solve from beginning to end: preparation, the run, and the report to PETSc, also for -log_view; or a fall back to PETSc's own method.
 */
 #include "gpukspimpl.h"
 #include <limits.h>
 #include <math.h>
+#include <petsctime.h>
+
+static GPUCSRLogEvent events[4]; /* of the paths, by KSPGPUPath */
 
 /* rules.h names them without PETSc's headers */
 _Static_assert((int)GPUKSP_CONVERGED_ITERATING == (int)KSP_CONVERGED_ITERATING && (int)GPUKSP_CONVERGED_RTOL == (int)KSP_CONVERGED_RTOL && (int)GPUKSP_CONVERGED_ATOL == (int)KSP_CONVERGED_ATOL && (int)GPUKSP_CONVERGED_ITS == (int)KSP_CONVERGED_ITS, "reasons");
@@ -129,53 +132,58 @@ static PetscErrorCode Slots(KSP_GPU *k, unsigned *epoch)
 {
   PetscFunctionBegin;
   if (!*epoch || *epoch > UINT_MAX / 2) { /* before the epoch wraps around: old flags could look new */
-    PetscCall(GPUKSPPersistentClear(k->launch.slots.p, GPUKSP_SLOTS_BYTES, k->dev->stream));
+    PetscCall(k->dev->ops->zero(k->dev->id, k->launch.slots.p, GPUKSP_SLOTS_BYTES, k->dev->stream));
     *epoch = 1;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Logs the reductions: superfluous synchronisations of blocks and ranks take time but change no result. since: the epoch before */
-static PetscErrorCode Reductions(KSP ksp, const KSP_GPU *k, unsigned since)
+/* One persistent kernel on vectors that are in place; x: copied to the host behind it, or NULL. Logs the reductions: superfluous synchronisations take time but change no result */
+static PetscErrorCode Launch(KSP ksp, KSP_GPU *k, const GPUCSROperand *x)
 {
+  const GPUCSRDevice dev   = k->dev;
+  const unsigned     since = k->persistent.epoch;
+  PetscErrorCode     ierr;
+
   PetscFunctionBegin;
+  k->persistent.right        = (PetscBool)(ksp->pc_side == PC_RIGHT);
+  k->persistent.trueresidual = k->trueresidual;
+  ierr                       = GPUKSPPersistentSolve(&k->persistent, dev->stream);
+  if (!ierr && x) ierr = GPUCSRDownload(dev, x->p, GPUCSR_DOUBLE, k->persistent.v.x, GPUCSR_DOUBLE, (size_t)k->n, x->pinned, dev->stream);
+  if (!ierr) ierr = dev->ops->streamsynchronize(dev->id, dev->stream);
+  k->persistent.epoch = ierr ? 0 : k->state->epoch;
+  k->persistent.here  = ierr ? 0 : k->state->here;
+  PetscCall(ierr);
   PetscCall(PetscInfo(ksp, "One launch: %u reductions over the grid, %d iterations%s\n", k->state->epoch - since, k->state->its, k->persistent.halo ? ", halos recomputed" : ""));
+  PetscCall(MatGPUCSROperatorEnd_Private(&k->op, k->state->its * (k->method == GPUKSP_BCGS ? 2 : 1)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Runs one persistent kernel; on return x is complete in the solution vector */
+/* One process: a kernel that uses the arrays of b and x in place if they are on the device; on return x is complete in the solution vector */
 static PetscErrorCode Persistent(KSP ksp, KSP_GPU *k)
 {
-  const GPUCSRDevice dev   = k->dev;
-  const PetscBool    guess = (PetscBool)!ksp->guess_zero;
-  GPUKSPVectors     *v     = &k->persistent.v;
+  const PetscBool guess = (PetscBool)!ksp->guess_zero;
+  GPUKSPVectors  *v     = &k->persistent.v;
   double *const ownx = v->x, *const ownb = v->b;
   GPUCSROperand  b, x;
   PetscErrorCode ierr;
-  unsigned       since;
 
   PetscFunctionBegin;
   PetscCall(GPUKSPTake(k, ksp->vec_rhs, PETSC_TRUE, PETSC_FALSE, &b, &v->b));
   PetscCall(GPUKSPTake(k, ksp->vec_sol, guess, PETSC_TRUE, &x, &v->x));
   PetscCall(Slots(k, &k->persistent.epoch));
-  since = k->persistent.epoch;
-  ierr  = GPUKSPPersistentSolve(&k->persistent, dev->stream);
-  if (!ierr && x.place != GPUCSR_DEVICE) ierr = GPUCSRDownload(dev, x.p, GPUCSR_DOUBLE, v->x, GPUCSR_DOUBLE, (size_t)k->n, x.pinned, dev->stream);
-  if (!ierr) ierr = dev->ops->streamsynchronize(dev->id, dev->stream);
-  v->x                = ownx;
-  v->b                = ownb;
-  k->persistent.epoch = ierr ? 0 : k->state->epoch;
+  ierr = Launch(ksp, k, x.place == GPUCSR_DEVICE ? NULL : &x);
+  v->x = ownx;
+  v->b = ownb;
   PetscCall(MatGPUCSROperatorVecRestore_Private(&k->op, ksp->vec_sol, guess, PETSC_TRUE, &x));
   PetscCall(MatGPUCSROperatorVecRestore_Private(&k->op, ksp->vec_rhs, PETSC_TRUE, PETSC_FALSE, &b));
   PetscCall(ierr);
-  PetscCall(Reductions(ksp, k, since));
-  PetscCall(MatGPUCSROperatorEnd_Private(&k->op, k->state->its * (k->method == GPUKSP_BCGS ? 2 : 1)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 #endif
 
 /* The last step of a rank by itself, before work with other ranks: copies b and x to the solve's vectors */
-static PetscErrorCode TogetherBegin(KSP ksp, KSP_GPU *k)
+static PetscErrorCode RanksBegin(KSP ksp, KSP_GPU *k)
 {
   PetscFunctionBegin;
   PetscCall(MatGPUCSROperatorBegin_Private(&k->op));
@@ -188,21 +196,12 @@ static PetscErrorCode TogetherBegin(KSP ksp, KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode TogetherRun(KSP ksp, KSP_GPU *k)
+static PetscErrorCode RanksRun(KSP ksp, KSP_GPU *k)
 {
   PetscFunctionBegin;
-  k->persistent.right        = (PetscBool)(ksp->pc_side == PC_RIGHT);
-  k->persistent.trueresidual = k->trueresidual;
 #if defined(GPUCSR_HAVE_CUDA)
   if (k->taken == KSP_GPU_PATH_PERSISTENT) {
-    const unsigned since = k->persistent.epoch;
-
-    PetscCall(GPUKSPPersistentSolve(&k->persistent, k->dev->stream));
-    PetscCall(k->dev->ops->streamsynchronize(k->dev->id, k->dev->stream));
-    PetscCall(Reductions(ksp, k, since));
-    k->persistent.epoch = k->state->epoch;
-    k->persistent.here  = k->state->here;
-    PetscCall(MatGPUCSROperatorEnd_Private(&k->op, k->state->its * (k->method == GPUKSP_BCGS ? 2 : 1)));
+    PetscCall(Launch(ksp, k, NULL));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
 #endif
@@ -213,7 +212,7 @@ static PetscErrorCode TogetherRun(KSP ksp, KSP_GPU *k)
 }
 
 /* Has another rank given up? Its message is the error */
-static PetscErrorCode TogetherCheck(const KSP_GPU *k)
+static PetscErrorCode RanksCheck(const KSP_GPU *k)
 {
   PetscFunctionBegin;
   if (k->ranks.on) PetscCall(MatGPUCSRRanksCheck_Private(&k->ranks.A));
@@ -225,21 +224,21 @@ static PetscErrorCode TogetherCheck(const KSP_GPU *k)
   Runs a solve by several ranks without MPI. Before the launch all ranks together may still take another path. Afterwards an error or an endless wait on one rank becomes an error on all ranks in bounded
   time, since the ranks can no longer agree on another path
 */
-static PetscErrorCode RunTogether(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], size_t len)
+static PetscErrorCode RunRanks(KSP ksp, KSP_GPU *k, char why[])
 {
   GPUCSRAttempt attempt;
   PetscBool     any;
 
   PetscFunctionBegin;
-  GPUCSRTry(&attempt, TogetherBegin(ksp, k));
-  PetscCall(GPUKSPTogether(ksp, k, attempt.error, attempt.message, ok, why, len));
-  if (!*ok) PetscFunctionReturn(PETSC_SUCCESS);
+  GPUCSRTry(&attempt, RanksBegin(ksp, k));
+  PetscCall(GPUKSPAgree(ksp, k, &attempt, "", why));
+  if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
   if (k->ranks.on) {
     PetscCall(MatGPUCSRRanksSolving_Private(&k->ranks.A, PETSC_TRUE));
     PetscCall(GPUKSPPCSolving(k, PETSC_TRUE));
   }
-  GPUCSRTry(&attempt, TogetherRun(ksp, k));
-  GPUCSRThen(&attempt, TogetherCheck(k));
+  GPUCSRTry(&attempt, RanksRun(ksp, k));
+  GPUCSRThen(&attempt, RanksCheck(k));
   GPUCSRThen(&attempt, GPUKSPStore(k, k->persistent.v.x, ksp->vec_sol));
   GPUCSRThen(&attempt, Norms(k, &k->norms, &k->nnorms));
   if (k->ranks.on) {
@@ -254,11 +253,11 @@ static PetscErrorCode RunTogether(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[]
       PetscCall(GPUKSPPCFail(k, attempt.message));
     } else PetscCall(GPUCSRPeersDead(k->peers.group, attempt.message));
   }
-  PetscCall(GPUKSPEndTogether(ksp, attempt.error, &any));
+  PetscCall(GPUKSPEndAllreduce(ksp, attempt.error, &any));
   if (any) PetscCall(PetscFree(k->norms));
   PetscCheck(!attempt.error, PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
   if (!any) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(TogetherCheck(k));
+  PetscCall(RanksCheck(k));
   SETERRQ(PETSC_COMM_SELF, PETSC_ERR_GPU, "Another rank has failed at the end of this solve");
 }
 
@@ -266,8 +265,6 @@ static PetscErrorCode RunTogether(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[]
 static PetscErrorCode Run(KSP ksp, KSP_GPU *k)
 {
   PetscFunctionBegin;
-  k->persistent.right        = (PetscBool)(ksp->pc_side == PC_RIGHT);
-  k->persistent.trueresidual = k->trueresidual;
   if (k->taken == KSP_GPU_PATH_HOST_LOOP) {
     PetscCall(k->dev->ops->activate(k->dev->id));
     if (ksp->guess_zero) PetscCall(VecSet(ksp->vec_sol, 0));
@@ -320,7 +317,7 @@ static PetscErrorCode StateGoOn(KSP ksp, KSP_GPU *k, const GPUKSPState *before, 
   Single precision has stalled, and the solve continues in double, from the current iterate if that is better than the initial guess. The user sees one solve, with the same target and one count of
   iterations. Convergence in double is confirmed as well: the solve restarts from x as long as restarts help.
 */
-static PetscErrorCode GoOnInDouble(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], size_t len)
+static PetscErrorCode GoOnInDouble(KSP ksp, KSP_GPU *k, char why[])
 {
   const GPUKSPState before = *k->state;
   const PetscBool   zero = ksp->guess_zero, trueresidual = k->trueresidual;
@@ -333,11 +330,11 @@ static PetscErrorCode GoOnInDouble(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[
   PetscCall(PetscInfo(ksp, "Single precision made no progress after %d iterations; the solve continues in double\n", its));
   PetscCall(GPUKSPRefineRelease(k));
   k->precision = KSP_GPU_DOUBLE;
-  ierr         = GPUKSPPrepare(ksp, k, ok, why, len);
+  ierr         = GPUKSPPrepare(ksp, k, why);
   k->precision = KSP_GPU_RESIDUAL_REPLACEMENT;
   PetscCall(ierr);
   if (CGImproved(&before)) ksp->guess_zero = PETSC_FALSE;
-  if (!*ok) PetscFunctionReturn(PETSC_SUCCESS);
+  if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscSNPrintf(k->whydouble, sizeof(k->whydouble), "single precision made no progress after %d iterations", its));
   k->trueresidual = PETSC_TRUE;
   s               = k->state;
@@ -380,14 +377,14 @@ static PetscErrorCode GoOnInDouble(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[
   Calls run(). A device that fails before it returns the solution is no error: b and an initial guess on the host are unchanged, and PETSc's method solves. The host loop may have changed the guess to
   another iterate, which is as good. With several processes a failure in the host loop is an error, since the other processes wait for the sums of the failed process.
 */
-static PetscErrorCode Attempt(KSP ksp, KSP_GPU *k, PetscErrorCode (*run)(KSP, KSP_GPU *), PetscBool *ok, char why[], size_t len)
+static PetscErrorCode Attempt(KSP ksp, KSP_GPU *k, PetscErrorCode (*run)(KSP, KSP_GPU *), char why[])
 {
   GPUCSRAttempt attempt;
   PetscMPIInt   size;
 
   PetscFunctionBegin;
   if (k->peers.on || k->ranks.on) {
-    PetscCall(RunTogether(ksp, k, ok, why, len));
+    PetscCall(RunRanks(ksp, k, why));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
@@ -399,55 +396,76 @@ static PetscErrorCode Attempt(KSP ksp, KSP_GPU *k, PetscErrorCode (*run)(KSP, KS
   if (!attempt.error) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCheck(attempt.error == PETSC_ERR_MEM || attempt.error == PETSC_ERR_GPU, PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
   if (attempt.error == PETSC_ERR_GPU) PetscCall(PetscStrncpy(k->dev->failed, attempt.message, sizeof(k->dev->failed)));
-  *ok = PETSC_FALSE;
-  PetscCall(PetscSNPrintf(why, len, "the device failed: %s", attempt.message));
+  PetscCall(PetscSNPrintf(why, GPUKSP_WHY, "the device failed: %s", attempt.message));
   if (ksp->guess_zero) PetscCall(VecSet(ksp->vec_sol, 0)); /* KSPSolve() had zeroed the solution, but the host loop may have changed it */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode GPUKSPAttempt(KSP ksp, KSP_GPU *k, PetscErrorCode (*run)(KSP, KSP_GPU *), PetscBool *ok, char why[], size_t len)
+PetscErrorCode GPUKSPAttempt(KSP ksp, KSP_GPU *k, PetscErrorCode (*run)(KSP, KSP_GPU *), char why[])
 {
-  const GPUCSRDevice dev = k->dev;
+  const GPUCSRDevice    dev   = k->dev; /* may fail meanwhile */
+  GPUCSRLogEvent *const event = &events[k->taken];
 
   PetscFunctionBegin;
-  PetscCall(GPUKSPLogBegin(ksp, k, dev));
-  PetscCall(Attempt(ksp, k, run, ok, why, len));
-  PetscCall(GPUKSPLogEnd(ksp, k, dev));
+  why[0] = 0;
+  PetscCall(GPUCSRLogBegin(event, dev, ksp));
+  PetscCall(Attempt(ksp, k, run, why));
+  PetscCall(GPUCSRLogEnd(event, dev, ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode KSPSolve_GPU(KSP ksp)
+/* A solve of CG or BiCGStab that is prepared */
+PetscErrorCode KSPSolve_GPU(KSP ksp, KSP_GPU *k, char why[])
 {
-  KSP_GPU  *k = (KSP_GPU *)ksp->data;
-  PetscBool diagonalscale, ok, failed, zero = ksp->guess_zero;
-  char      why[512];
+  PetscFunctionBegin;
+  PetscCall(StateInit(ksp, k));
+  PetscCall(GPUKSPAttempt(ksp, k, Run, why));
+  if (!why[0] && k->refined && CGGivenUp(k->state)) PetscCall(GoOnInDouble(ksp, k, why));
+  if (!why[0]) PetscCall(Report(ksp, k));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A solve of any type. After a fall back to PETSc's method, petsc/methods.c records the solve */
+PetscErrorCode GPUKSPSolve(KSP ksp)
+{
+  KSP_GPU        *k    = (KSP_GPU *)ksp->data;
+  const PetscBool zero = ksp->guess_zero;
+  PetscBool       diagonalscale, failed = PETSC_FALSE;
+  PetscLogDouble  begin, end;
+  char            why[GPUKSP_WHY], how[GPUKSP_WHY + 32];
 
   PetscFunctionBegin;
+  PetscCall(PetscTime(&begin));
   PetscCall(PCGetDiagonalScale(ksp->pc, &diagonalscale));
   PetscCheck(!diagonalscale, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "Krylov method %s does not support diagonal scaling", ((PetscObject)ksp)->type_name);
-  PetscCall(GPUKSPAlike(ksp, 0));
-  PetscCall(GPUKSPPCSetUp(ksp, &failed)); /* before the operator is read: the set-up may factor the matrix in place */
-  PetscCall(GPUKSPOperator(ksp, k, &ok, why, sizeof(why)));
-  if (!ok) {
-    PetscCall(GPUKSPFallBack(ksp, why));
-    PetscCall((*ksp->ops->solve)(ksp));
-    PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUKSPSettings(ksp, why));
+  if (!why[0]) {
+    PetscCall(GPUKSPPCSetUp(ksp, &failed)); /* before the operator is read: the set-up may factor the matrix in place */
+    PetscCall(GPUKSPOperator(ksp, k, why));
   }
-  if (failed) PetscFunctionReturn(PETSC_SUCCESS);
-  if (k->method != GPUKSP_BCGS) k->method = k->variant == KSP_GPU_SINGLE_REDUCTION ? GPUKSP_CG_SINGLE_REDUCTION : GPUKSP_CG;
-  k->single.replacements = 0;
-  PetscCall(GPUKSPPrepare(ksp, k, &ok, why, sizeof(why)));
-  if (ok) {
-    PetscCall(StateInit(ksp, k));
-    PetscCall(GPUKSPAttempt(ksp, k, Run, &ok, why, sizeof(why)));
-    if (ok && k->refined && CGGivenUp(k->state)) PetscCall(GoOnInDouble(ksp, k, &ok, why, sizeof(why)));
-  }
-  if (!ok) {
+  if (!why[0] && !failed) PetscCall((*k->prepare)(ksp, k, why));
+  if (!why[0] && !failed) PetscCall((*k->solve)(ksp, k, why));
+  if (why[0]) {
     PetscCall(GPUKSPFallBack(ksp, why));
+    ksp->reason = KSP_CONVERGED_ITERATING;
     PetscCall((*ksp->ops->solve)(ksp));
     ksp->guess_zero = zero;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(Report(ksp, k));
+  PetscCall(PetscTime(&end));
+  if (failed) PetscCall(PetscStrncpy(how, "the preconditioner failed", sizeof(how)));
+  else if (k->taken == KSP_GPU_PATH_PERSISTENT) PetscCall(PetscSNPrintf(how, sizeof(how), "path persistent, format %s", k->launch.with->name));
+  else PetscCall(PetscSNPrintf(how, sizeof(how), "path %s, because %s", KSPGPUPaths[k->taken], k->why));
+  PetscCall(GPUCSRSolvesAdd((PetscObject)ksp, ((PetscObject)ksp->pc)->type_name, how, ksp->its, end - begin));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUKSPSolveInitialize(void)
+{
+  PetscFunctionBegin;
+  PetscCall(KSPInitializePackage());
+  PetscCall(GPUCSRLogRegister("KSPGPUPersistent", KSP_CLASSID, &events[KSP_GPU_PATH_PERSISTENT]));
+  PetscCall(GPUCSRLogRegister("KSPGPUGraph", KSP_CLASSID, &events[KSP_GPU_PATH_GRAPH]));
+  PetscCall(GPUCSRLogRegister("KSPGPUHostLoop", KSP_CLASSID, &events[KSP_GPU_PATH_HOST_LOOP]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -73,7 +73,7 @@ static PetscErrorCode Allocate(KSP_GPU *k)
     PetscCall(GPUCSRBufferGrow(k->dev, BOUNDS_BYTES, "ranges of rows of a solver", &k->launch.bounds));
     PetscCall(GPUCSRBufferGrow(k->dev, GPUKSP_SLOTS_BYTES, "slots of a solver", &k->launch.slots));
     PetscCall(GPUCSRBufferGrow(k->dev, TABLE_BYTES, "the diagonal of a solver's stencils", &k->launch.table));
-    PetscCall(GPUKSPStepReset((double *)k->partial.p, dev->stream));
+    PetscCall(dev->ops->zero(dev->id, (double *)k->partial.p + GPUKSP_SUMS * GPUKSP_PARTIALS, sizeof(double), dev->stream)); /* no block of a step has finished */
     PetscCall(GPUKSPStepBlocks(dev, &k->stepblocks));
   }
 #endif
@@ -101,36 +101,24 @@ size_t GPUKSPLength(const KSP_GPU *k)
   return k->peers.on ? (size_t)(k->persistent.peers.tail + k->persistent.peers.halo) : (size_t)k->n;
 }
 
-/* Does BiCGStab store M p and M s? */
-static PetscBool Hat(KSP ksp, const KSP_GPU *k)
-{
-  return (PetscBool)(k->method == GPUKSP_BCGS && ksp->pc_side == PC_RIGHT && k->pc.kind != GPUKSP_PC_NONE);
-}
-
-/* The vectors of the method besides x and b. apart: M r is stored */
+/* The vectors of the method besides x and b. apart: M r is stored. BiCGStab stores M p and M s with right preconditioning */
 static void Needed(KSP ksp, const KSP_GPU *k, PetscBool apart, PetscBool need[GPUKSP_VECTORS])
 {
-  const PetscBool cg = (PetscBool)(k->method == GPUKSP_CG), cg1 = (PetscBool)(k->method == GPUKSP_CG_SINGLE_REDUCTION), bcgs = (PetscBool)(k->method == GPUKSP_BCGS);
-  const PetscBool hat                    = Hat(ksp, k);
-  const PetscBool needed[GPUKSP_VECTORS] = {
-    [VEC_R] = PETSC_TRUE, [VEC_P] = PETSC_TRUE, [VEC_W] = PETSC_TRUE, [VEC_Z] = (PetscBool)(cg1 || (cg && apart)), [VEC_S] = (PetscBool)(cg1 || bcgs), [VEC_T] = (PetscBool)(bcgs || apart), [VEC_V] = bcgs,
-    [VEC_RP] = bcgs,      [VEC_PH] = hat,       [VEC_SH] = hat,
-  };
+  const PetscBool cg1 = (PetscBool)(k->method == GPUKSP_CG_SINGLE_REDUCTION), bcgs = (PetscBool)(k->method == GPUKSP_BCGS);
 
-  for (int q = 0; q < GPUKSP_VECTORS; q++) need[q] = needed[q];
-}
-
-/* The steps' arguments for the preconditioner, except its numbers */
-static void Describe(KSP_GPU *k, PetscBool apart, GPUKSPVectors *v)
-{
-  v->bs         = (int)k->pc.bs;
-  v->explicitpc = apart;
+  memset(need, 0, sizeof(need[0]) * GPUKSP_VECTORS);
+  need[VEC_R] = need[VEC_P] = need[VEC_W] = PETSC_TRUE;
+  need[VEC_Z]                             = (PetscBool)(cg1 || (apart && !bcgs));
+  need[VEC_S]                             = (PetscBool)(cg1 || bcgs);
+  need[VEC_T]                             = (PetscBool)(apart || bcgs);
+  need[VEC_V] = need[VEC_RP] = bcgs;
+  need[VEC_PH] = need[VEC_SH] = (PetscBool)(bcgs && ksp->pc_side == PC_RIGHT && k->pc.kind != GPUKSP_PC_NONE);
 }
 
 /* The solver's own vectors on the device, for the steps */
 PetscErrorCode GPUKSPVectorsOwn(KSP ksp, KSP_GPU *k)
 {
-  const PetscBool apart      = (PetscBool)(k->pc.kind == GPUKSP_PC_APART);
+  const PetscBool apart      = (PetscBool)(k->pc.kind == GPUKSP_PC_BETWEEN_STEPS);
   const PetscBool persistent = (PetscBool)(k->dev->ops->kernels && !k->refined && k->method != GPUKSP_CG_SINGLE_REDUCTION);
   const size_t    each       = ((PetscMax(1, GPUKSPLength(k)) * sizeof(double) + 255) / 256) * 256; /* vectors without rows get different addresses */
   GPUKSPVectors  *v          = &k->persistent.v;
@@ -156,8 +144,9 @@ PetscErrorCode GPUKSPVectorsOwn(KSP ksp, KSP_GPU *k)
     v->ph = v->p;
     v->sh = v->s;
   }
-  Describe(k, apart, v);
-  if (k->pc.kind == GPUKSP_PC_APART) v->block = (const double *)k->pc.numbers.p;
+  v->bs         = (int)k->pc.bs;
+  v->explicitpc = apart;
+  if (k->pc.kind == GPUKSP_PC_BETWEEN_STEPS) v->block = (const double *)k->pc.numbers.p;
   else if (k->pc.kind == GPUKSP_PC_DIAGONAL) v->pc = (const double *)k->pc.numbers.p;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -178,7 +167,7 @@ static PetscErrorCode HasGhosts(Vec v, PetscBool *yes)
 }
 
 /* Collective: does this vector of an earlier solve have the kind that this solve would duplicate from the solution? Without a vector: no */
-PetscErrorCode GPUKSPVecAlike(KSP ksp, Vec made, PetscBool *alike)
+PetscErrorCode GPUKSPVecSameKind(KSP ksp, Vec made, PetscBool *alike)
 {
   const Vec              v[2] = {ksp->vec_sol, made};
   ISLocalToGlobalMapping map[2];
@@ -206,14 +195,14 @@ PetscErrorCode GPUKSPVecAlike(KSP ksp, Vec made, PetscBool *alike)
 /* PETSc vectors for the host loop, duplicates of the program's */
 PetscErrorCode GPUKSPVectorsBorrowed(KSP ksp, KSP_GPU *k)
 {
-  const PetscBool apart = (PetscBool)(k->pc.kind == GPUKSP_PC_ANY);
+  const PetscBool apart = (PetscBool)(k->pc.kind == GPUKSP_PC_BY_PCAPPLY);
   GPUKSPVectors  *v     = &k->persistent.v;
   PetscBool       need[GPUKSP_VECTORS], alike;
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(v, sizeof(*v)));
   Needed(ksp, k, apart, need);
-  PetscCall(GPUKSPVecAlike(ksp, k->loop.work[VEC_R], &alike));
+  PetscCall(GPUKSPVecSameKind(ksp, k->loop.work[VEC_R], &alike));
   for (int q = 0; q < GPUKSP_VECTORS; q++) {
     if (q == VEC_X || q == VEC_B) continue;
     if (!alike) PetscCall(VecDestroy(&k->loop.work[q]));
@@ -226,7 +215,8 @@ PetscErrorCode GPUKSPVectorsBorrowed(KSP ksp, KSP_GPU *k)
   PetscCall(VecDestroy(&k->loop.work[VEC_B]));
   k->loop.work[VEC_X] = ksp->vec_sol;
   k->loop.work[VEC_B] = ksp->vec_rhs;
-  Describe(k, apart, v);
+  v->bs               = (int)k->pc.bs;
+  v->explicitpc       = apart;
   if (k->loop.diagonal) v->pc = k->sums; /* any non-NULL pointer: each step replaces it by the array */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -245,18 +235,12 @@ static Vec Borrowed(const KSP_GPU *k, int q)
   return q < GPUKSP_VECTORS ? k->loop.work[q] : k->loop.diagonal;
 }
 
-static PetscErrorCode GiveBack(KSP_GPU *k, int count)
+/* count: so many of the vectors are borrowed, the diagonal last */
+PetscErrorCode GPUKSPVectorsGiveBack(KSP_GPU *k, int count)
 {
   PetscFunctionBegin;
   for (int q = 0; q < count; q++)
     if (Borrowed(k, q)) PetscCall(MatGPUCSROperatorVecRestore_Private(&k->op, Borrowed(k, q), PETSC_TRUE, Written(q), &k->loop.operand[q]));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode GPUKSPVectorsGiveBack(KSP_GPU *k)
-{
-  PetscFunctionBegin;
-  PetscCall(GiveBack(k, GPUKSP_VECTORS + 1));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -285,11 +269,11 @@ PetscErrorCode GPUKSPVectorsGet(KSP_GPU *k, GPUKSPVectors *v, PetscBool *device)
   }
   *device = (PetscBool)(here == all && k->dev->ops->kernels);
   if (!ierr && here && here < all) {
-    PetscCall(GiveBack(k, q));
+    PetscCall(GPUKSPVectorsGiveBack(k, q));
     for (q = 0; q <= GPUKSP_VECTORS && !ierr; q++)
       if (Borrowed(k, q)) ierr = OnHost(Borrowed(k, q), Written(q), &k->loop.operand[q]);
   }
-  if (ierr) (void)GiveBack(k, q - 1);
+  if (ierr) (void)GPUKSPVectorsGiveBack(k, q - 1);
   PetscCall(ierr);
   for (q = 0; q < GPUKSP_VECTORS; q++) v->at[q] = k->loop.work[q] ? (double *)k->loop.operand[q].p : NULL;
   if (k->loop.diagonal) v->pc = (const double *)k->loop.operand[GPUKSP_VECTORS].p;
@@ -301,71 +285,68 @@ PetscErrorCode GPUKSPVectorsGet(KSP_GPU *k, GPUKSPVectors *v, PetscBool *device)
 
 /* ---- copies between PETSc's vectors and the solver's ---- */
 
-static PetscErrorCode LoadFrom(KSP_GPU *k, GPUCSROperand *o, double *to)
+/* The work on an array of the device is done before the solver's stream uses the array */
+static PetscErrorCode Await(KSP_GPU *k, GPUCSROperand *o)
 {
   GPUCSRStream s;
 
   PetscFunctionBegin;
-  if (o->place == GPUCSR_DEVICE) {
-    PetscCall(MatGPUCSRStream_Private(k->dev, o, NULL, NULL, &s));
-    PetscCall(k->dev->ops->streamsynchronize(k->dev->id, s));
-    PetscCall(k->dev->ops->copy(k->dev->id, to, o->p, sizeof(double) * (size_t)k->n, GPUCSR_ON_DEVICE, k->dev->stream));
-  } else PetscCall(GPUCSRUpload(k->dev, to, GPUCSR_DOUBLE, o->p, GPUCSR_DOUBLE, (size_t)k->n, o->pinned, k->dev->stream, NULL));
+  PetscCall(MatGPUCSRStream_Private(k->dev, o, NULL, NULL, &s));
+  if (s != k->dev->stream) PetscCall(k->dev->ops->streamsynchronize(k->dev->id, s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode GPUKSPLoad(KSP_GPU *k, Vec from, double *to)
+static PetscErrorCode CopyArray(KSP_GPU *k, GPUCSROperand *o, double *own, PetscBool store)
+{
+  const GPUCSRDevice dev = k->dev;
+  const size_t       n   = (size_t)k->n;
+
+  PetscFunctionBegin;
+  if (o->place == GPUCSR_DEVICE) {
+    PetscCall(Await(k, o));
+    PetscCall(dev->ops->copy(dev->id, store ? o->p : own, store ? own : o->p, sizeof(double) * n, GPUCSR_ON_DEVICE, dev->stream));
+  } else if (store) PetscCall(GPUCSRDownload(dev, o->p, GPUCSR_DOUBLE, own, GPUCSR_DOUBLE, n, o->pinned, dev->stream));
+  else PetscCall(GPUCSRUpload(dev, own, GPUCSR_DOUBLE, o->p, GPUCSR_DOUBLE, n, o->pinned, dev->stream, NULL));
+  if (store) PetscCall(dev->ops->streamsynchronize(dev->id, dev->stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode CopyVec(KSP_GPU *k, Vec v, double *own, PetscBool store)
 {
   GPUCSROperand  o;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(MatGPUCSROperatorVecGet_Private(&k->op, from, PETSC_TRUE, PETSC_FALSE, &o));
-  ierr = LoadFrom(k, &o, to);
-  PetscCall(MatGPUCSROperatorVecRestore_Private(&k->op, from, PETSC_TRUE, PETSC_FALSE, &o));
+  PetscCall(MatGPUCSROperatorVecGet_Private(&k->op, v, (PetscBool)!store, store, &o));
+  ierr = CopyArray(k, &o, own, store);
+  PetscCall(MatGPUCSROperatorVecRestore_Private(&k->op, v, (PetscBool)!store, store, &o));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode StoreTo(KSP_GPU *k, const double *from, GPUCSROperand *o)
+PetscErrorCode GPUKSPLoad(KSP_GPU *k, Vec from, double *to)
 {
-  GPUCSRStream s;
-
   PetscFunctionBegin;
-  if (o->place == GPUCSR_DEVICE) {
-    PetscCall(MatGPUCSRStream_Private(k->dev, o, NULL, NULL, &s));
-    PetscCall(k->dev->ops->streamsynchronize(k->dev->id, s));
-    PetscCall(k->dev->ops->copy(k->dev->id, o->p, from, sizeof(double) * (size_t)k->n, GPUCSR_ON_DEVICE, k->dev->stream));
-  } else PetscCall(GPUCSRDownload(k->dev, o->p, GPUCSR_DOUBLE, from, GPUCSR_DOUBLE, (size_t)k->n, o->pinned, k->dev->stream));
-  PetscCall(k->dev->ops->streamsynchronize(k->dev->id, k->dev->stream));
+  PetscCall(CopyVec(k, from, to, PETSC_FALSE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Complete on return */
 PetscErrorCode GPUKSPStore(KSP_GPU *k, const double *from, Vec to)
 {
-  GPUCSROperand  o;
-  PetscErrorCode ierr;
-
   PetscFunctionBegin;
-  PetscCall(MatGPUCSROperatorVecGet_Private(&k->op, to, PETSC_FALSE, PETSC_TRUE, &o));
-  ierr = StoreTo(k, from, &o);
-  PetscCall(MatGPUCSROperatorVecRestore_Private(&k->op, to, PETSC_FALSE, PETSC_TRUE, &o));
-  PetscCall(ierr);
+  PetscCall(CopyVec(k, to, (double *)from, PETSC_TRUE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* b or x of a persistent kernel: its array if on the device, otherwise a copy */
 PetscErrorCode GPUKSPTake(KSP_GPU *k, Vec from, PetscBool read, PetscBool write, GPUCSROperand *o, double **p)
 {
-  GPUCSRStream s;
-
   PetscFunctionBegin;
   PetscCall(MatGPUCSROperatorVecGet_Private(&k->op, from, read, write, o));
   if (o->place == GPUCSR_DEVICE) {
-    PetscCall(MatGPUCSRStream_Private(k->dev, o, NULL, NULL, &s));
-    if (s != k->dev->stream) PetscCall(k->dev->ops->streamsynchronize(k->dev->id, s));
+    PetscCall(Await(k, o));
     *p = (double *)o->p;
-  } else if (read) PetscCall(GPUCSRUpload(k->dev, *p, GPUCSR_DOUBLE, o->p, GPUCSR_DOUBLE, (size_t)k->n, o->pinned, k->dev->stream, NULL));
+  } else if (read) PetscCall(CopyArray(k, o, *p, PETSC_FALSE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -15,26 +15,15 @@ _Static_assert((int)GPUGMRES_REFINE_NEVER == (int)KSP_GMRES_CGS_REFINE_NEVER && 
 static PetscErrorCode ChoosePath(KSP ksp, const KSP_GPUGMRES *g, GPUKSPChoice *c)
 {
   const KSP_GPU *k = &g->k;
-  Mat            A;
-  MatNullSpace   null, tnull;
   const char    *why;
 
   PetscFunctionBegin;
-  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
-  PetscCall(MatGetNullSpace(A, &null));
-  PetscCall(MatGetTransposeNullSpace(A, &tnull));
-  PetscCall(PetscMemzero(c, sizeof(*c)));
-  c->kind = null || tnull || ksp->transpose_solve ? GPUKSP_PC_ANY : k->pc.row->kind;
-  why     = g->several                          ? "there are several processes"
-            : k->path == KSP_GPU_PATH_HOST_LOOP ? "asked for"
-            : null || tnull                     ? "the operator has a null space"
-            : ksp->transpose_solve              ? "the transpose is solved with"
-            : c->kind == GPUKSP_PC_ANY          ? "the preconditioner is PCApply()'s"
-                                                : NULL;
-  if (why && c->kind == GPUKSP_PC_APART) c->kind = GPUKSP_PC_ANY;
+  PetscCall(GPUKSPWhyHostLoop(ksp, k, c, &why));
+  if (g->several) why = "there are several processes";
+  if (why && c->kind == GPUKSP_PC_BETWEEN_STEPS) c->kind = GPUKSP_PC_BY_PCAPPLY;
   c->taken = why ? KSP_GPU_PATH_HOST_LOOP : KSP_GPU_PATH_GRAPH;
   PetscCall(PetscStrncpy(c->why, why ? why : k->path == KSP_GPU_PATH_GRAPH ? "asked for" : "all of an iteration is the device's work", sizeof(c->why)));
-  PetscCheck(k->path != KSP_GPU_PATH_PERSISTENT && (k->path != KSP_GPU_PATH_GRAPH || c->taken == k->path), PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "-ksp_%s_path %s is not possible here: %s; auto would take %s", ((PetscObject)ksp)->type_name, KSPGPUPaths[k->path], k->path == KSP_GPU_PATH_PERSISTENT ? "GMRES is no persistent kernel" : c->why, KSPGPUPaths[c->taken]);
+  PetscCheck(k->path == KSP_GPU_PATH_AUTO || k->path == c->taken, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "-ksp_%s_path %s is not possible here: %s; auto would take %s", ((PetscObject)ksp)->type_name, KSPGPUPaths[k->path], k->path == KSP_GPU_PATH_PERSISTENT ? "GMRES is no persistent kernel" : c->why, KSPGPUPaths[c->taken]);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -49,10 +38,10 @@ static PetscErrorCode Hessenberg(KSP_GPUGMRES *g)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Allocations may fail on one process alone, so they come before collective work */
-static PetscErrorCode PrepareGMRES(KSP ksp, KSP_GPUGMRES *g, PetscBool *ok, char why[], size_t len)
+/* Allocations may fail on one process alone, so they come before collective work. why: empty if all processes have succeeded */
+PetscErrorCode GPUGMRESPrepare(KSP ksp, KSP_GPU *k, char why[])
 {
-  KSP_GPU      *k = &g->k;
+  KSP_GPUGMRES *g = (KSP_GPUGMRES *)k;
   GPUKSPChoice  choice;
   GPUCSRAttempt attempt;
   PetscMPIInt   size;
@@ -65,19 +54,19 @@ static PetscErrorCode PrepareGMRES(KSP ksp, KSP_GPUGMRES *g, PetscBool *ok, char
   PetscCall(GPUKSPPCFind(ksp, k));
   PetscCall(ChoosePath(ksp, g, &choice));
   PetscCall(GPUKSPChoiceTake(k, &choice));
-  made = (PetscBool)(k->pc.kind == GPUKSP_PC_DIAGONAL || k->pc.kind == GPUKSP_PC_APART);
+  made = (PetscBool)(k->pc.kind == GPUKSP_PC_DIAGONAL || k->pc.kind == GPUKSP_PC_BETWEEN_STEPS);
   GPUCSRTry(&attempt, GPUKSPOpen(k, k->op.dev));
   GPUCSRThen(&attempt, GPUGMRESMemory(ksp, g));
   if (k->pc.kind == GPUKSP_PC_DIAGONAL) GPUCSRThen(&attempt, GPUCSRBufferGrow(k->dev, sizeof(double) * (size_t)k->n, "the preconditioner of a solver", &k->pc.numbers));
   GPUCSRThen(&attempt, Hessenberg(g));
-  PetscCall(GPUKSPTogether(ksp, k, attempt.error, attempt.message, ok, why, len));
-  if (!*ok) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUKSPAgree(ksp, k, &attempt, "", why));
+  if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUGMRESSlots(ksp, g));
   GPUCSRTry(&attempt, GPUGMRESSlotsThere(g));
   if (made && !g->several) GPUCSRThen(&attempt, GPUKSPPCMake(ksp, k));
-  PetscCall(GPUKSPTogether(ksp, k, attempt.error, attempt.message, ok, why, len));
-  if (*ok && made && g->several) PetscCall(GPUKSPPCMake(ksp, k));
-  if (k->pc.kind == GPUKSP_PC_APART) k->persistent.v.block = (const double *)k->pc.numbers.p;
+  PetscCall(GPUKSPAgree(ksp, k, &attempt, "", why));
+  if (!why[0] && made && g->several) PetscCall(GPUKSPPCMake(ksp, k));
+  if (k->pc.kind == GPUKSP_PC_BETWEEN_STEPS) k->persistent.v.block = (const double *)k->pc.numbers.p;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -146,7 +135,7 @@ static PetscBool GoesOn(KSP ksp, const KSP_GPUGMRES *g, PetscReal before, PetscR
 {
   const PetscReal factor = before > 0 ? now / before : 0.5;
 
-  return (PetscBool)(!g->several && now * factor * factor * (g->k.pc.kind == GPUKSP_PC_ANY ? factor : 1) > ksp->ttol);
+  return (PetscBool)(!g->several && now * factor * factor * (g->k.pc.kind == GPUKSP_PC_BY_PCAPPLY ? factor : 1) > ksp->ttol);
 }
 
 /* Waits for the new column, rotates and tests it. done: the cycle ends without a solution */
@@ -230,7 +219,7 @@ static PetscErrorCode EndCycle(KSP ksp, KSP_GPUGMRES *g, PetscInt it, PetscReal 
   g->it = 0;
   if (ksp->reason == KSP_CONVERGED_ITERATING && ksp->its >= ksp->max_it) ksp->reason = KSP_DIVERGED_ITS;
   if (GPUCSR_GMRES_RECORDS_BREAKDOWN && ksp->reason) ended = PETSC_TRUE;
-  if (g->k.live || g->k.pc.kind == GPUKSP_PC_ANY) PetscCall(GPUKSPStore(&g->k, g->x, ksp->vec_sol)); /* a monitor, a test or a PC of the program may look at it */
+  if (g->k.live || g->k.pc.kind == GPUKSP_PC_BY_PCAPPLY) PetscCall(GPUKSPStore(&g->k, g->x, ksp->vec_sol)); /* a monitor, a test or a PC of the program may look at it */
   PetscCall(Record(ksp, res, (PetscBool)((it && ended) || (GPUCSR_FGMRES_RECORDS_CYCLE && g->flexible)), (PetscBool)(it && ended)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -307,35 +296,19 @@ static PetscErrorCode Run(KSP ksp, KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode KSPSolve_GPUGMRES(KSP ksp)
+PetscErrorCode KSPSolve_GPUGMRES(KSP ksp, KSP_GPU *k, char why[])
 {
-  KSP_GPUGMRES   *g        = (KSP_GPUGMRES *)ksp->data;
-  const PetscBool zero     = ksp->guess_zero;
-  const PetscInt  recorded = (PetscInt)ksp->res_hist_len;
-  PetscBool       diagonalscale, ok, failed;
-  char            why[512];
+  const PetscInt recorded = (PetscInt)ksp->res_hist_len;
 
   PetscFunctionBegin;
-  PetscCall(PCGetDiagonalScale(ksp->pc, &diagonalscale));
-  PetscCheck(!diagonalscale, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "Krylov method %s does not support diagonal scaling", ((PetscObject)ksp)->type_name);
-  PetscCall(GPUKSPPCSetUp(ksp, &failed)); /* before the operator is read: the set-up may factor the matrix in place */
-  PetscCall(GPUKSPOperator(ksp, &g->k, &ok, why, sizeof(why)));
-  if (ok && failed) PetscFunctionReturn(PETSC_SUCCESS);
-  if (ok) PetscCall(PrepareGMRES(ksp, g, &ok, why, sizeof(why)));
-  if (ok) {
-    g->k.solved = PETSC_TRUE;
-    PetscCall(GPUKSPAttempt(ksp, &g->k, Run, &ok, why, sizeof(why)));
-    if (!ok) ksp->res_hist_len = recorded; /* the fallback records the history from the start */
-  }
-  if (!ok) {
-    PetscCall(GPUKSPFallBack(ksp, why));
-    ksp->reason = KSP_CONVERGED_ITERATING;
-    PetscCall((*ksp->ops->solve)(ksp));
-    ksp->guess_zero = zero;
+  k->solved = PETSC_TRUE;
+  PetscCall(GPUKSPAttempt(ksp, k, Run, why));
+  if (why[0]) {
+    ksp->res_hist_len = recorded; /* the fallback records the history from the start */
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(PetscLogFlops((double)ksp->its * (2.0 * (double)g->k.op.plan->A.nnz + (2.0 * PetscMin(g->m, ksp->its) + 8.0) * (double)g->k.n)));
-  PetscCall(PetscInfo(ksp, "%s after %" PetscInt_FMT " iterations, residual norm %g; path %s because %s\n", KSPConvergedReasons[ksp->reason], ksp->its, (double)ksp->rnorm, KSPGPUPaths[g->k.taken], g->k.why));
+  PetscCall(PetscLogFlops((double)ksp->its * (2.0 * (double)k->op.plan->A.nnz + (2.0 * PetscMin(((KSP_GPUGMRES *)k)->m, ksp->its) + 8.0) * (double)k->n)));
+  PetscCall(PetscInfo(ksp, "%s after %" PetscInt_FMT " iterations, residual norm %g; path %s because %s\n", KSPConvergedReasons[ksp->reason], ksp->its, (double)ksp->rnorm, KSPGPUPaths[k->taken], k->why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -64,7 +64,8 @@ GPUCSR_INTERN PetscErrorCode KSPCreate_GPUGMRES(KSP);
 GPUCSR_INTERN PetscErrorCode KSPCreate_GPUFGMRES(KSP);
 
 /* gmres.c */
-GPUCSR_INTERN PetscErrorCode KSPSolve_GPUGMRES(KSP);
+GPUCSR_INTERN PetscErrorCode GPUGMRESPrepare(KSP, KSP_GPU *, char why[]);
+GPUCSR_INTERN PetscErrorCode KSPSolve_GPUGMRES(KSP, KSP_GPU *, char why[]);
 GPUCSR_INTERN PetscErrorCode KSPBuildSolution_GPUGMRES(KSP, Vec, Vec *);
 
 /* gmressteps.c */

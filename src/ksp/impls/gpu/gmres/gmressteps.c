@@ -44,9 +44,9 @@ PetscErrorCode GPUGMRESSlots(KSP ksp, KSP_GPUGMRES *g)
   PetscBool       alike   = PETSC_FALSE;
 
   PetscFunctionBegin;
-  PetscCall(GPUKSPVecAlike(ksp, g->built, &alike));
+  PetscCall(GPUKSPVecSameKind(ksp, g->built, &alike));
   if (!alike) PetscCall(VecDestroy(&g->built));
-  if (vectors) PetscCall(GPUKSPVecAlike(ksp, g->slot[0].vec, &alike));
+  if (vectors) PetscCall(GPUKSPVecSameKind(ksp, g->slot[0].vec, &alike));
   for (int q = 0; q < GMRES_SLOTS; q++) {
     if (!alike) PetscCall(VecDestroy(&g->slot[q].vec));
     if (vectors && !alike) PetscCall(VecGPUDuplicate(ksp->vec_sol, &g->slot[q].vec));
@@ -141,7 +141,7 @@ static double *OnDevice(const KSP_GPUGMRES *g, const double *here)
 PetscErrorCode GPUGMRESMemory(KSP ksp, KSP_GPUGMRES *g)
 {
   KSP_GPU       *k = &g->k;
-  const PetscInt m = PetscMax(1, PetscMin(g->restart, ksp->max_it)), z = g->flexible && k->pc.kind == GPUKSP_PC_ANY ? m : 0;
+  const PetscInt m = PetscMax(1, PetscMin(g->restart, ksp->max_it)), z = g->flexible && k->pc.kind == GPUKSP_PC_BY_PCAPPLY ? m : 0;
   GPUKSPVectors *v       = &k->persistent.v;
   GPUGMRESState  initial = {(int)m, -1, (int)g->refinement, 0};
   double        *p;
@@ -197,7 +197,7 @@ PetscErrorCode GPUGMRESRelease(KSP_GPU *k)
 static GPUGMRESPass PassOf(KSP_GPUGMRES *g, int source, PetscBool first, PetscBool again)
 {
   const KSP_GPU  *k        = &g->k;
-  const PetscBool any      = (PetscBool)(k->pc.kind == GPUKSP_PC_ANY);
+  const PetscBool any      = (PetscBool)(k->pc.kind == GPUKSP_PC_BY_PCAPPLY);
   const double   *diagonal = k->pc.kind == GPUKSP_PC_DIAGONAL ? (const double *)k->pc.numbers.p : NULL;
   const PetscBool right    = (PetscBool)(k->persistent.right);
   GPUGMRESPass    a        = {k->n,
@@ -390,7 +390,7 @@ static PetscErrorCode Product(KSP ksp, KSP_GPUGMRES *g, int from, int to)
 static PetscErrorCode GMRESApplyPC(KSP ksp, KSP_GPUGMRES *g, int from, int to)
 {
   PetscFunctionBegin;
-  if (g->k.pc.kind == GPUKSP_PC_ANY) {
+  if (g->k.pc.kind == GPUKSP_PC_BY_PCAPPLY) {
     PetscCall(Give(g, from));
     PetscCall(KSP_PCApply(ksp, g->slot[from].vec, g->slot[to].vec));
     PetscCall(GMRESLend(g, to));
@@ -422,7 +422,7 @@ static PetscErrorCode Residual(KSP_GPUGMRES *g)
 /* The first basis vector: the residual of x, left preconditioned. zero: x is 0 */
 PetscErrorCode GPUGMRESStart(KSP ksp, KSP_GPUGMRES *g, PetscBool zero)
 {
-  const PetscBool apart = (PetscBool)(!g->k.persistent.right && (g->k.pc.kind == GPUKSP_PC_ANY || g->k.pc.kind == GPUKSP_PC_APART));
+  const PetscBool apart = (PetscBool)(!g->k.persistent.right && (g->k.pc.kind == GPUKSP_PC_BY_PCAPPLY || g->k.pc.kind == GPUKSP_PC_BETWEEN_STEPS));
 
   PetscFunctionBegin;
   if (zero) WITH(Copy(g, g->slot[GMRES_PRODUCT].p, g->b));
@@ -455,9 +455,11 @@ static PetscErrorCode ColumnAny(KSP ksp, KSP_GPUGMRES *g, PetscInt it)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Column(KSP ksp, KSP_GPUGMRES *g)
+/* One iteration; a GPUKSPIteration */
+static PetscErrorCode Column(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
 {
-  const PetscBool apart = (PetscBool)(g->k.pc.kind == GPUKSP_PC_APART), right = g->k.persistent.right;
+  KSP_GPUGMRES   *g     = (KSP_GPUGMRES *)k;
+  const PetscBool apart = (PetscBool)(k->pc.kind == GPUKSP_PC_BETWEEN_STEPS), right = k->persistent.right;
 
   PetscFunctionBegin;
   if (apart && right) PetscCall(GMRESApplyPC(ksp, g, GMRES_DIRECTION, GMRES_RESULT));
@@ -467,25 +469,6 @@ static PetscErrorCode Column(KSP ksp, KSP_GPUGMRES *g)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-#if defined(GPUCSR_HAVE_CUDA)
-/* Records an iteration; after a failure this solver launches step by step */
-static PetscErrorCode RecordColumn(KSP ksp, KSP_GPUGMRES *g)
-{
-  KSP_GPU      *k = &g->k;
-  GPUCSRAttempt attempt;
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRLaunchGraphBegin(k->dev->stream));
-  GPUCSRTry(&attempt, Column(ksp, g));
-  PetscCall(GPUKSPGraphEnd(k));
-  if (attempt.error) PetscCall(GPUCSRLaunchGraphDestroy(&k->graph.recorded));
-  if (k->graph.recorded) PetscFunctionReturn(PETSC_SUCCESS);
-  g->launched = PETSC_MIN_INT; /* never again */
-  PetscCall(PetscInfo(ksp, "An iteration could not be recorded as a graph; its kernels are launched one by one\n"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-#endif
-
 /* Launches iteration `it`. The first is not recorded, because it may prepare objects that later iterations reuse */
 PetscErrorCode GPUGMRESLaunch(KSP ksp, KSP_GPUGMRES *g, PetscInt it)
 {
@@ -494,16 +477,19 @@ PetscErrorCode GPUGMRESLaunch(KSP ksp, KSP_GPUGMRES *g, PetscInt it)
   PetscFunctionBegin;
 #if defined(GPUCSR_HAVE_CUDA)
   if (k->dev->ops->kernels && k->taken == KSP_GPU_PATH_GRAPH) {
-    if (!k->graph.recorded && g->launched++ > 0) PetscCall(RecordColumn(ksp, g));
+    if (!k->graph.recorded && g->launched++ > 0) {
+      PetscCall(GPUKSPGraphRecord(ksp, k, NULL, Column));
+      if (!k->graph.recorded) g->launched = PETSC_MIN_INT; /* never again */
+    }
     if (k->graph.recorded) {
       PetscCall(GPUCSRLaunchGraphLaunch(k->graph.recorded, k->dev->stream));
       g->replayed++;
-    } else PetscCall(Column(ksp, g));
+    } else PetscCall(Column(ksp, k, NULL));
   } else
 #endif
-    if (k->pc.kind == GPUKSP_PC_ANY)
+    if (k->pc.kind == GPUKSP_PC_BY_PCAPPLY)
     PetscCall(ColumnAny(ksp, g, it));
-  else PetscCall(Column(ksp, g));
+  else PetscCall(Column(ksp, k, NULL));
   PetscCall(k->dev->ops->eventrecord(k->dev->id, k->events[it % 2], k->dev->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -529,7 +515,7 @@ PetscErrorCode GPUGMRESCombine(KSP ksp, KSP_GPUGMRES *g, PetscInt it, double *ou
 {
   const KSP_GPU *k = &g->k;
   double *const y = OnDevice(g, GPUGMRESSolution(g->mirror)), *const one = y + g->m;
-  const PetscBool z = (PetscBool)(g->flexible && k->pc.kind == GPUKSP_PC_ANY), apart = (PetscBool)(k->persistent.right && !z && (k->pc.kind == GPUKSP_PC_ANY || k->pc.kind == GPUKSP_PC_APART));
+  const PetscBool z = (PetscBool)(g->flexible && k->pc.kind == GPUKSP_PC_BY_PCAPPLY), apart = (PetscBool)(k->persistent.right && !z && (k->pc.kind == GPUKSP_PC_BY_PCAPPLY || k->pc.kind == GPUKSP_PC_BETWEEN_STEPS));
 
   PetscFunctionBegin;
   if (!z)

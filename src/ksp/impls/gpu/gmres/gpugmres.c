@@ -37,48 +37,18 @@ static PetscErrorCode Become_GPUGMRES(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Why PETSc's type must solve, the same on every process; NULL: no reason */
-static const char *WhyPETSc(KSP ksp)
+/* Returns why PETSc's type must solve, the same on every process; NULL: no reason. own: a number of the type's own settings that all ranks must share */
+static const char *Settings(KSP ksp, int64_t *own)
 {
   const KSP_GPUGMRES *g = (const KSP_GPUGMRES *)ksp->data;
 
+  *own = -1;
   if (g->orthogonalize != KSPGMRESClassicalGramSchmidtOrthogonalization) return "an orthogonalization other than the classical is selected";
   if (g->modify && g->modify != KSPFGMRESModifyPCNoChange) return "KSPFGMRESSetModifyPC() changes the preconditioner between iterations";
   if (ksp->pc_side == PC_SYMMETRIC) return "symmetric preconditioning was asked for";
   if (ksp->calc_ritz) return "Ritz pairs were asked for";
+  *own = g->restart + 31 * (int64_t)g->refinement + 37 * (GPUCSRBits((double)g->haptol) % INT32_MAX) + 41 * (GPUCSRBits((double)g->breakdowntol) % INT32_MAX);
   return NULL;
-}
-
-/* The type's own settings that all ranks must share */
-static int64_t Choices(KSP ksp)
-{
-  const KSP_GPUGMRES *g = (const KSP_GPUGMRES *)ksp->data;
-
-  return WhyPETSc(ksp) ? -1 : g->restart + 31 * (int64_t)g->refinement + 37 * (GPUCSRBits((double)g->haptol) % INT32_MAX) + 41 * (GPUCSRBits((double)g->breakdowntol) % INT32_MAX);
-}
-
-static PetscErrorCode KSPSetUp_GPUGMRES(KSP ksp)
-{
-  const char *why = WhyPETSc(ksp);
-
-  PetscFunctionBegin;
-  PetscCall(GPUKSPAlike(ksp, Choices(ksp)));
-  if (why) PetscCall(GPUKSPFallBack(ksp, why));
-  else PetscCall(GPUKSPSetUp(ksp));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Solve(KSP ksp)
-{
-  const char *why = WhyPETSc(ksp);
-
-  PetscFunctionBegin;
-  PetscCall(GPUKSPAlike(ksp, Choices(ksp)));
-  if (why) {
-    PetscCall(GPUKSPFallBack(ksp, why));
-    PetscCall((*ksp->ops->solve)(ksp));
-  } else PetscCall(KSPSolve_GPUGMRES(ksp));
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode KSPView_GPUGMRES(KSP ksp, PetscViewer viewer)
@@ -139,13 +109,6 @@ static PetscErrorCode KSPGMRESSetRestart_GPUGMRES(KSP ksp, PetscInt restart)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode KSPGMRESGetRestart_GPUGMRES(KSP ksp, PetscInt *restart)
-{
-  PetscFunctionBegin;
-  *restart = ((KSP_GPUGMRES *)ksp->data)->restart;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode KSPGMRESSetHapTol_GPUGMRES(KSP ksp, PetscReal tol)
 {
   PetscFunctionBegin;
@@ -163,33 +126,11 @@ static PetscErrorCode KSPGMRESSetBreakdownTolerance_GPUGMRES(KSP ksp, PetscReal 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode KSPGMRESSetCGSRefinementType_GPUGMRES(KSP ksp, KSPGMRESCGSRefinementType type)
-{
-  PetscFunctionBegin;
-  ((KSP_GPUGMRES *)ksp->data)->refinement = type;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPGMRESGetCGSRefinementType_GPUGMRES(KSP ksp, KSPGMRESCGSRefinementType *type)
-{
-  PetscFunctionBegin;
-  *type = ((KSP_GPUGMRES *)ksp->data)->refinement;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPGMRESSetOrthogonalization_GPUGMRES(KSP ksp, OrthogonalizeFn *f)
-{
-  PetscFunctionBegin;
-  ((KSP_GPUGMRES *)ksp->data)->orthogonalize = f;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPGMRESGetOrthogonalization_GPUGMRES(KSP ksp, OrthogonalizeFn **f)
-{
-  PetscFunctionBegin;
-  *f = ((KSP_GPUGMRES *)ksp->data)->orthogonalize;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+GPUKSP_GETTER(KSPGMRESGetRestart_GPUGMRES, KSP_GPUGMRES, PetscInt, restart)
+GPUKSP_SETTER(KSPGMRESSetCGSRefinementType_GPUGMRES, KSP_GPUGMRES, KSPGMRESCGSRefinementType, refinement)
+GPUKSP_GETTER(KSPGMRESGetCGSRefinementType_GPUGMRES, KSP_GPUGMRES, KSPGMRESCGSRefinementType, refinement)
+GPUKSP_SETTER(KSPGMRESSetOrthogonalization_GPUGMRES, KSP_GPUGMRES, OrthogonalizeFn *, orthogonalize)
+GPUKSP_GETTER(KSPGMRESGetOrthogonalization_GPUGMRES, KSP_GPUGMRES, OrthogonalizeFn *, orthogonalize)
 
 static PetscErrorCode KSPGMRESSetPreAllocateVectors_GPUGMRES(KSP ksp)
 {
@@ -211,10 +152,7 @@ static PetscErrorCode KSPFGMRESSetModifyPC_GPUFGMRES(KSP ksp, ModifyFn *f, void 
 }
 
 /* Names of the functions in PETSc; the flexible variant's own come last */
-static const struct {
-  const char *name;
-  void (*f)(void);
-} composed[] = {
+static const GPUKSPComposed composed[] = {
   {"KSPGMRESSetRestart_C",            (void (*)(void))KSPGMRESSetRestart_GPUGMRES           },
   {"KSPGMRESGetRestart_C",            (void (*)(void))KSPGMRESGetRestart_GPUGMRES           },
   {"KSPGMRESSetHapTol_C",             (void (*)(void))KSPGMRESSetHapTol_GPUGMRES            },
@@ -236,7 +174,7 @@ static PetscErrorCode KSPDestroy_GPUGMRES(KSP ksp)
   PetscFunctionBegin;
   PetscCall(Forget(g));
   PetscCall(VecDestroy(&g->built));
-  for (size_t q = 0; q < COMPOSED(g->flexible); q++) PetscCall(PetscObjectComposeFunction((PetscObject)ksp, composed[q].name, NULL));
+  PetscCall(GPUKSPCompose(ksp, COMPOSED(g->flexible), composed, PETSC_FALSE));
   PetscCall(GPUKSPDestroy(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -257,14 +195,15 @@ static PetscErrorCode GMRESCreate(KSP ksp, PetscBool flexible)
   g->breakdowntol          = 0.1;
   g->refinement            = KSP_GMRES_CGS_REFINE_NEVER;
   g->orthogonalize         = KSPGMRESClassicalGramSchmidtOrthogonalization;
-  ksp->ops->setup          = KSPSetUp_GPUGMRES;
-  g->k.solve               = Solve;
+  g->k.settings            = Settings;
+  g->k.prepare             = GPUGMRESPrepare;
+  g->k.solve               = KSPSolve_GPUGMRES;
   ksp->ops->destroy        = KSPDestroy_GPUGMRES;
   ksp->ops->view           = KSPView_GPUGMRES;
   ksp->ops->setfromoptions = KSPSetFromOptions_GPUGMRES;
   ksp->ops->buildsolution  = KSPBuildSolution_GPUGMRES;
   ksp->ops->buildresidual  = KSPBuildResidualDefault;
-  for (size_t q = 0; q < COMPOSED(flexible); q++) PetscCall(PetscObjectComposeFunction((PetscObject)ksp, composed[q].name, composed[q].f));
+  PetscCall(GPUKSPCompose(ksp, COMPOSED(flexible), composed, PETSC_TRUE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

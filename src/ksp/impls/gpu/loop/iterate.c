@@ -58,7 +58,7 @@ static PetscBool Backwards(const KSP_GPU *k, GPUKSPStep s)
   case GPUKSP_BCGS_T:
     return PETSC_TRUE;
   case GPUKSP_CG_DIRECTION:
-    return (PetscBool)(!k->graph.fused || k->pc.kind == GPUKSP_PC_APART);
+    return (PetscBool)(!k->graph.fused || k->pc.kind == GPUKSP_PC_BETWEEN_STEPS);
   case GPUKSP_CG_RESIDUAL:
   case GPUKSP_BCGS_S:
   case GPUKSP_BCGS_ADVANCE:
@@ -73,9 +73,10 @@ typedef struct {
   PetscBool rule, first, next;
 } Turn;
 
-/* One step on the given arrays: v, or f in single precision */
-static PetscErrorCode Rows(KSP_GPU *k, GPUKSPStep step, const GPUKSPVectors *v, const GPUKSPVectorsSingle *f, PetscBool device, GPUCSRStream s, Turn turn, double sum[])
+/* One step on the given arrays; v NULL: those in single precision */
+static PetscErrorCode Rows(KSP_GPU *k, GPUKSPStep step, const GPUKSPVectors *v, PetscBool device, GPUCSRStream s, Turn turn, double sum[])
 {
+  const GPUKSPVectorsSingle *f = v ? NULL : &k->single.v;
   GPUKSPStepArgs args = {k->method,         k->n, (double *)k->partial.p, k->sums, (GPUKSPState *)k->devstate.p, k->seen, k->stepblocks, PETSC_TRUE, turn.first, turn.next, NULL, k->graph.nparts, GPUCSR_PARTS(k->n), (const double *)k->graph.parts.p,
                          Backwards(k, step)};
 
@@ -120,7 +121,7 @@ static PetscErrorCode Rows(KSP_GPU *k, GPUKSPStep step, const GPUKSPVectors *v, 
 PetscErrorCode GPUKSPStepArrays(KSP_GPU *k, GPUKSPStep step, const GPUKSPVectors *v, PetscBool device, GPUCSRStream s, PetscBool rule)
 {
   PetscFunctionBegin;
-  PetscCall(Rows(k, step, v, NULL, device, s, (Turn){rule, PETSC_FALSE, PETSC_FALSE}, NULL));
+  PetscCall(Rows(k, step, v, device, s, (Turn){rule, PETSC_FALSE, PETSC_FALSE}, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -136,13 +137,13 @@ static PetscErrorCode RowsBorrowed(KSP_GPU *k, GPUKSPStep step, GPUKSPVectors *v
   v->from = v->at[k->loop.from];
   v->to   = v->at[k->loop.to];
   if (device) ierr = MatGPUCSRStream_Private(k->dev, &k->loop.operand[VEC_B], &k->loop.operand[VEC_X], NULL, &s);
-  if (!ierr) ierr = Rows(k, step, v, NULL, device, s, turn, sum);
-  PetscCall(GPUKSPVectorsGiveBack(k));
+  if (!ierr) ierr = Rows(k, step, v, device, s, turn, sum);
+  PetscCall(GPUKSPVectorsGiveBack(k, GPUKSP_VECTORS + 1));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One step. Without a rule its sums, if any, are in k->sums. next: the last step with a rule in the iteration */
+/* One step; v NULL: in single precision. Without a rule its sums, if any, are in k->sums. next: the last step with a rule in the iteration */
 PetscErrorCode GPUKSPStepRun(KSP ksp, KSP_GPU *k, GPUKSPStep step, GPUKSPVectors *v, PetscBool rule, PetscBool first, PetscBool next)
 {
   const Turn turn             = {rule, first, next};
@@ -150,7 +151,7 @@ PetscErrorCode GPUKSPStepRun(KSP ksp, KSP_GPU *k, GPUKSPStep step, GPUKSPVectors
 
   PetscFunctionBegin;
   if (k->taken == KSP_GPU_PATH_HOST_LOOP) PetscCall(RowsBorrowed(k, step, v, turn, sum));
-  else PetscCall(Rows(k, step, v, NULL, k->dev->ops->kernels, k->dev->stream, turn, sum));
+  else PetscCall(Rows(k, step, v, k->dev->ops->kernels, k->dev->stream, turn, sum));
   if (GPUKSPStepSums(step) && (k->graph.rulehere || !rule)) PetscCall(Reduce(ksp, k, step, sum, rule, first));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -354,17 +355,6 @@ static PetscErrorCode IterateBCGS(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One step of an iteration in single precision */
-PetscErrorCode GPUKSPStepRunSingle(KSP ksp, KSP_GPU *k, GPUKSPStep step, PetscBool rule, PetscBool next)
-{
-  double sum[GPUKSP_SUMS] = {0, 0, 0, 0, 0};
-
-  PetscFunctionBegin;
-  PetscCall(Rows(k, step, NULL, &k->single.v, k->dev->ops->kernels, k->dev->stream, (Turn){rule, PETSC_FALSE, next}, sum));
-  if (GPUKSPStepSums(step) && k->graph.rulehere) PetscCall(Reduce(ksp, k, step, sum, rule, PETSC_FALSE));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 #if defined(GPUCSR_HAVE_CUDA)
 /*
   Have the ranks launched all iterations? All ranks must launch equally many. Before iteration q, all but the last `ahead` are known to be done. The state, the same on all ranks, has the iteration i;
@@ -375,18 +365,8 @@ static PetscBool RanksRest(const volatile GPUKSPState *seen, int q, int ahead)
   return (PetscBool)(GPUKSPRests(seen) && (q == 0 || q > seen->i + ahead));
 }
 
-/* k->graph.recorded = what was recorded: an update of the graph before, where there is one; NULL where there can be none */
-PetscErrorCode GPUKSPGraphEnd(KSP_GPU *k)
-{
-  PetscFunctionBegin;
-  k->graph.recorded = k->graph.stale;
-  k->graph.stale    = NULL;
-  PetscCall(GPUCSRLaunchGraphEnd(k->dev->stream, &k->graph.recorded));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* An iteration as a graph */
-static PetscErrorCode Record(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIteration iteration)
+/* An iteration as a graph, k->graph.recorded: an update of the graph of earlier data, if there is one; NULL if the iteration cannot be a graph */
+PetscErrorCode GPUKSPGraphRecord(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIteration iteration)
 {
   GPUCSRAttempt attempt;
 
@@ -395,8 +375,11 @@ static PetscErrorCode Record(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIterat
   if (k->ranks.on) PetscCall(MatGPUCSRRanksRecord_Private(&k->ranks.A, PETSC_TRUE));
   GPUCSRTry(&attempt, (*iteration)(ksp, k, v));
   if (k->ranks.on) PetscCall(MatGPUCSRRanksRecord_Private(&k->ranks.A, PETSC_FALSE));
-  PetscCall(GPUKSPGraphEnd(k));
+  k->graph.recorded = k->graph.stale;
+  k->graph.stale    = NULL;
+  PetscCall(GPUCSRLaunchGraphEnd(k->dev->stream, &k->graph.recorded));
   if (attempt.error) PetscCall(GPUCSRLaunchGraphDestroy(&k->graph.recorded));
+  if (!k->graph.recorded) PetscCall(PetscInfo(ksp, "An iteration could not be recorded as a graph; its kernels are launched one by one\n"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 #endif
@@ -407,18 +390,15 @@ static PetscErrorCode Record(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIterat
 */
 PetscErrorCode GPUKSPLoop(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIteration iteration)
 {
-  PetscInt mean; /* rows of one rank may differ: all must launch equally many iterations */
-
   PetscFunctionBegin;
-  PetscCall(VecGetSize(ksp->vec_sol, &mean));
-  if (k->ranks.on) mean /= k->ranks.size;
   if (k->graph.rulehere)
     while (!GPUKSPRests(k->state)) PetscCall((*iteration)(ksp, k, v));
 #if defined(GPUCSR_HAVE_CUDA)
   else {
     const GPUCSRBackendOps     *ops   = k->dev->ops;
     const volatile GPUKSPState *seen  = k->seen;
-    const int                   ahead = k->pc.row->rows || (k->ranks.on ? mean : k->n) < GPUCSRMachineOf(k->ranks.on ? NULL : k->dev)->ahead_rows;
+    const PetscInt              rows  = k->ranks.on ? k->rows / k->ranks.size : k->n; /* the same on all ranks, which must launch equally many iterations */
+    const int                   ahead = k->pc.row->rows || rows < GPUCSRMachineOf(k->ranks.on ? NULL : k->dev)->ahead_rows;
     int                         q     = 0;
 
     PetscCall(ops->streamsynchronize(k->dev->id, k->dev->stream));
@@ -426,10 +406,7 @@ PetscErrorCode GPUKSPLoop(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIteration
       PetscCall((*iteration)(ksp, k, v));
       q++;
       if (k->ranks.on) PetscCall(ops->streamsynchronize(k->dev->id, k->dev->stream));
-      if (!k->ranks.on || !GPUKSPRests(seen)) { /* while the device computes */
-        PetscCall(Record(ksp, k, v, iteration));
-        if (!k->graph.recorded) PetscCall(PetscInfo(ksp, "An iteration could not be recorded as a graph; its kernels are launched one by one\n"));
-      }
+      if (!k->ranks.on || !GPUKSPRests(seen)) PetscCall(GPUKSPGraphRecord(ksp, k, v, iteration)); /* while the device computes */
       PetscCall(ops->streamsynchronize(k->dev->id, k->dev->stream));
     }
     for (const int first = q; k->ranks.on ? !RanksRest(seen, q, ahead) : !GPUKSPRests(seen); q++) {

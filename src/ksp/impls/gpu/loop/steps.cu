@@ -242,10 +242,3 @@ GPUCSRError GPUKSPRound(size_t n, int lane, const double *from, float *to, GPUCS
   GPUCSRCheckLaunch("rounding");
   return 0;
 }
-
-/* Sets the counter of finished blocks to 0; each launch leaves it at 0 */
-GPUCSRError GPUKSPStepReset(double *partial, GPUCSRStream s)
-{
-  GPUCSR_CUDA(cudaMemsetAsync(partial + GPUKSP_SUMS * GPUKSP_PARTIALS, 0, sizeof(double), (cudaStream_t)s));
-  return 0;
-}

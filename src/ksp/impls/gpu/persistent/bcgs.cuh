@@ -55,21 +55,21 @@ struct BCGS {
       x[i] = B.st->guesszero ? 0.0 : a.v.x[first + i];
       p[i] = v[i] = 0;
     }
-    B.others.entries([&](int h) { a.v.p[h] = a.v.v[h] = 0; });
+    B.ranks.entries([&](int h) { a.v.p[h] = a.v.v[h] = 0; });
     if constexpr (PEERS)
       if (d) {
-        B.others.exchange((double *)d, B.grid);
+        B.ranks.exchange((double *)d, B.grid);
         grid_sync(B.grid);
       }
     if (!B.st->guesszero) {
       double bb[3] = {0, 0, 0};
 
       if constexpr (PEERS) {
-        B.others.exchange(a.v.x, B.grid);
+        B.ranks.exchange(a.v.x, B.grid);
         grid_sync(B.grid);
       }
       B.A.product(Vector{a.v.x}, first, last, B.scratch, [&](int i, double sum) { t[i] = a.v.b[first + i] - sum; });
-      B.others.add(Vector{a.v.x}, [&](int i, double sum) { t[i] -= sum; });
+      B.ranks.add(Vector{a.v.x}, [&](int i, double sum) { t[i] -= sum; });
       FOR_ROWS(i) add_norms(a.v.b[first + i], a.right ? a.v.b[first + i] : pc.of(i, From{a.v.b + first}), bb);
       grid_reduce<3, false>(B.grid, bb);
       B.rule([&](GPUKSPState *st) { st->bnorm = GPUKSPNorm(st, bb); });
@@ -85,7 +85,7 @@ struct BCGS {
       r[i] = rp[i] = ri;
       rr[0] += (double)ri * (double)ri;
     }
-    B.others.exchange(a.v.r, B.grid);
+    B.ranks.exchange(a.v.r, B.grid);
     grid_reduce<1, true>(B.grid, rr);
     B.rule([&](GPUKSPState *st) {
       BCGSInit(st, rr[0]);
@@ -110,24 +110,24 @@ struct BCGS {
 
     sum[0]           = 0;
     FOR_ROWS(i) q[i] = r[i] - omegabeta * v[i] + beta * p[i];
-    B.others.entries([&](int h) { q[h - first] = a.v.r[h] - omegabeta * v[h - first] + beta * p[h - first]; });
+    B.ranks.entries([&](int h) { q[h - first] = a.v.r[h] - omegabeta * v[h - first] + beta * p[h - first]; });
     if (!pc.bs) {
       B.A.product(whole, first, last, B.scratch, [&](int i, double vi) { keep(i, hat ? vi : pc.on_the_way(i, vi)); });
-      B.others.add(whole, [&](int i, double vi) { off(i, hat ? vi : pc.on_the_way(i, vi)); });
+      B.ranks.add(whole, [&](int i, double vi) { off(i, hat ? vi : pc.on_the_way(i, vi)); });
     } else if (hat) {
       __syncthreads();
       FOR_ROWS(i) ph[i] = pc.of(i, From{q});
-      B.others.exchange(a.v.ph, B.grid);
+      B.ranks.exchange(a.v.ph, B.grid);
       grid_sync(B.grid);
       B.A.product(Vector{a.v.ph}, first, last, B.scratch, keep);
-      B.others.add(Vector{a.v.ph}, off);
+      B.ranks.add(Vector{a.v.ph}, off);
     } else {
       B.A.product(whole, first, last, B.scratch, [&](int i, double vi) { w[i] = vi; });
-      B.others.add(whole, [&](int i, double vi) { w[i] += vi; });
+      B.ranks.add(whole, [&](int i, double vi) { w[i] += vi; });
       __syncthreads();
       FOR_ROWS(i) keep(i, pc.of(i, w));
     }
-    B.others.exchange(u - first, B.grid);
+    B.ranks.exchange(u - first, B.grid);
   }
 
   /* The same with p written first */
@@ -194,18 +194,18 @@ struct BCGS {
     sum[0] = sum[1] = sum[2] = 0;
     if (!pc.bs) {
       B.A.product(half, first, last, B.scratch, [&](int i, double ti) { keep(i, hat ? ti : pc.on_the_way(i, ti)); });
-      B.others.add(half, [&](int i, double ti) { off(i, hat ? ti : pc.on_the_way(i, ti)); });
+      B.ranks.add(half, [&](int i, double ti) { off(i, hat ? ti : pc.on_the_way(i, ti)); });
     } else if (hat) {
       FOR_ROWS(i) s[i] = r[i] - alpha * v[i];
       __syncthreads();
       FOR_ROWS(i) sh[i] = pc.of(i, s);
-      B.others.exchange(a.v.sh, B.grid);
+      B.ranks.exchange(a.v.sh, B.grid);
       grid_sync(B.grid);
       B.A.product(Vector{a.v.sh}, first, last, B.scratch, keep);
-      B.others.add(Vector{a.v.sh}, off);
+      B.ranks.add(Vector{a.v.sh}, off);
     } else {
       B.A.product(half, first, last, B.scratch, [&](int i, double ti) { w[i] = ti; });
-      B.others.add(half, [&](int i, double ti) { w[i] += ti; });
+      B.ranks.add(half, [&](int i, double ti) { w[i] += ti; });
       __syncthreads();
       FOR_ROWS(i) keep(i, pc.of(i, w));
     }
@@ -293,7 +293,7 @@ struct BCGS {
         sum[1] += (double)ri[k] * (double)oi[k];
       }
     }
-    B.others.exchange(a.v.r, B.grid);
+    B.ranks.exchange(a.v.r, B.grid);
   }
 };
 

@@ -76,11 +76,11 @@ struct HaloBCGS {
 
       if (!B.st->guesszero) {
         if constexpr (PEERS) {
-          B.others.exchange(a.v.x, B.grid);
+          B.ranks.exchange(a.v.x, B.grid);
           grid_sync(B.grid);
         }
         B.A.product(Vector{a.v.x}, first, B.last, B.scratch, [&](int i, double sum) { w[i] = sum; });
-        B.others.add(Vector{a.v.x}, [&](int i, double sum) { w[i] += sum; });
+        B.ranks.add(Vector{a.v.x}, [&](int i, double sum) { w[i] += sum; });
         __syncthreads();
         FOR_OWN(k, i)
         {
@@ -93,7 +93,7 @@ struct HaloBCGS {
         ri[k] = oi[k]    = left(k, ri[k]);
         a.v.r[first + i] = hat(k, ri[k]);
       }
-      B.others.template send<2>(a.v.r, B.grid);
+      B.ranks.template send<2>(a.v.r, B.grid);
       grid_reduce<3, true>(B.grid, bb);
       if (!B.st->guesszero) B.rule([&](GPUKSPState *s) { s->bnorm = GPUKSPNorm(s, bb); });
       for (int i = threadIdx.x; i < halo.count; i += THREADS) r[i] = p[i] = a.v.r[halo.lo + i];
@@ -117,7 +117,7 @@ struct HaloBCGS {
       sum[RHO] += ri[k] * oi[k];
       sum[NORM] += ri[k] * ri[k];
     }
-    B.others.template send<2>(to, B.grid);
+    B.ranks.template send<2>(to, B.grid);
     grid_reduce<FIRST, true>(B.grid, sum, rule);
   }
 
@@ -158,7 +158,7 @@ struct HaloBCGS {
       sum[RS] += ri[k] * oi[k];
       sum[RT] += ti * oi[k];
     }
-    B.others.template send<2>(to, B.grid);
+    B.ranks.template send<2>(to, B.grid);
     grid_reduce<SECOND, true>(B.grid, sum, rule);
   }
 

@@ -68,16 +68,16 @@ struct CG {
     double    sum[3];
 
     FOR_ROWS(i) p[i] = 0;
-    B.others.entries([&](int h) { a.v.p[h] = 0; });
+    B.ranks.entries([&](int h) { a.v.p[h] = 0; });
     if (!B.st->guesszero) {
       double bb[3] = {0, 0, 0};
 
       if constexpr (PEERS) {
-        B.others.exchange(a.v.x, B.grid);
+        B.ranks.exchange(a.v.x, B.grid);
         grid_sync(B.grid);
       }
       B.A.product(Vector{a.v.x}, first, last, B.scratch, [&](int i, double s) { r[i] = a.v.b[first + i] - s; });
-      B.others.add(Vector{a.v.x}, [&](int i, double s) { r[i] -= s; });
+      B.ranks.add(Vector{a.v.x}, [&](int i, double s) { r[i] -= s; });
       FOR_ROWS(i)
       {
         x[i] = a.v.x[first + i];
@@ -95,7 +95,7 @@ struct CG {
     __syncthreads();
     sum[0] = sum[1] = sum[2] = 0;
     precondition(a, B, sum);
-    B.others.template send<CROSSING>(a.v.z, B.grid);
+    B.ranks.template send<CROSSING>(a.v.z, B.grid);
     grid_reduce<3, true>(B.grid, sum);
     B.rule([&](GPUKSPState *s) {
       CGInit(s, sum);
@@ -112,8 +112,8 @@ struct CG {
     const int first = B.first, last = B.last, rows = B.rows;
     double    pw = 0;
 
-    const bool first_off = B.others.shares_rows();
-    const auto off       = [&] { return B.others.template direction<3>(a.v.z, p - first, q - first, beta, B.grid.epoch - 1); }; /* z was sent before the last reduction */
+    const bool first_off = B.ranks.shares_rows();
+    const auto off       = [&] { return B.ranks.template direction<3>(a.v.z, p - first, q - first, beta, B.grid.epoch - 1); }; /* z was sent before the last reduction */
 
     if (first_off) pw += off();
     if constexpr (HOW == BY_WINDOWS) {
@@ -204,7 +204,7 @@ struct CG {
   {
     const int first = B.first, rows = B.rows;
 
-    B.others.template settle_sums<CROSSING>(w);
+    B.ranks.template settle_sums<CROSSING>(w);
     if (keeps) {
       FOR_ROWS(i) r[i] -= alpha * w[i];
       __syncthreads();
@@ -253,7 +253,7 @@ __global__ void __launch_bounds__(HOW == BY_WINDOWS ? WINDOW_THREADS : MOST_THRE
     xalpha = (rho / pw[0]); /* (3:1b) */
     sum[0] = sum[1] = sum[2] = 0;
     S.residual(a, B, xalpha, sum);
-    B.others.template send<CG<M, HOW, PEERS>::CROSSING>(a.v.z, B.grid);
+    B.ranks.template send<CG<M, HOW, PEERS>::CROSSING>(a.v.z, B.grid);
     grid_reduce<3, true>(B.grid, sum);
     if (B.stops[0]) { /* breakdown: x keeps the previous iterate */
       xalpha = 0;

@@ -61,11 +61,11 @@ struct HaloCG {
 
       if (!B.st->guesszero) {
         if constexpr (PEERS) {
-          B.others.exchange(a.v.x, B.grid);
+          B.ranks.exchange(a.v.x, B.grid);
           grid_sync(B.grid);
         }
         B.A.product(Vector{a.v.x}, first, last, B.scratch, [&](int i, double sum) { w[i] = sum; });
-        B.others.add(Vector{a.v.x}, [&](int i, double sum) { w[i] += sum; });
+        B.ranks.add(Vector{a.v.x}, [&](int i, double sum) { w[i] += sum; });
         __syncthreads();
         FOR_OWN(k, i)
         {
@@ -74,7 +74,7 @@ struct HaloCG {
         }
       }
       FOR_OWN(k, i) a.v.z[first + i] = di[k] * ri[k];
-      B.others.template send<2>(a.v.z, B.grid);
+      B.ranks.template send<2>(a.v.z, B.grid);
       grid_reduce<3, true>(B.grid, bb);
       if (!B.st->guesszero) B.rule([&](GPUKSPState *s) { s->bnorm = GPUKSPNorm(s, bb); });
       for (int i = threadIdx.x; i < count; i += THREADS) z[i] = p[i] = a.v.z[lo + i];
@@ -90,7 +90,7 @@ struct HaloCG {
     const int first = B.first, last = B.last, rows = B.rows;
 
     B.A.product(Vector{p - lo}, first, last, B.scratch, [&](int i, double wi) { w[i] = wi; });
-    if constexpr (PEERS) B.others.add(Vector{p + count - rlo - B.others.view->o.tail}, [&](int i, double wi) { w[i] += wi; });
+    if constexpr (PEERS) B.ranks.add(Vector{p + count - rlo - B.ranks.view->o.tail}, [&](int i, double wi) { w[i] += wi; });
     __syncthreads();
     FOR_OWN(k, i)
     {
@@ -103,7 +103,7 @@ struct HaloCG {
       sum[RHO] += ri[k] * zi[k];
       sum[NORM] += norm * norm;
     }
-    B.others.template send<2>(y, B.grid);
+    B.ranks.template send<2>(y, B.grid);
     grid_reduce<SUMS, true>(B.grid, sum, [&] {
       if (RULE_THREAD && n) {
         const double *before = B.grid.total + (~B.grid.epoch & 1) * GPUKSP_GRID_SUMS, norm = B.grid.what(before[NORM]), norms[3] = {norm, norm, before[RHO]};
@@ -134,7 +134,7 @@ struct HaloCG {
 
 #pragma unroll
         for (int u = 0; u < AT_ONCE; u++) h[u] = g + u * THREADS < remote ? rlo + g + u * THREADS : -1;
-        B.others.look(h, B.grid.epoch - 1, e);
+        B.ranks.look(h, B.grid.epoch - 1, e);
 #pragma unroll
         for (int u = 0; u < AT_ONCE; u++)
           if (h[u] >= 0) f(e[u], z[count + h[u] - rlo], p[count + h[u] - rlo]);

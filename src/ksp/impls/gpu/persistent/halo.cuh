@@ -69,7 +69,7 @@ struct Halo {
 
 #pragma unroll
         for (int u = 0; u < AT_ONCE; u++) h[u] = g + u * THREADS < remote ? rlo + g + u * THREADS : -1;
-        B.others.look(h, B.grid.epoch - 1, e);
+        B.ranks.look(h, B.grid.epoch - 1, e);
 #pragma unroll
         for (int u = 0; u < AT_ONCE; u++)
           if (h[u] >= 0) use(h[u] - rlo, count + h[u] - rlo, e[u]);
@@ -81,7 +81,7 @@ struct Halo {
   __device__ __forceinline__ void product(Block<M, PEERS, true> &B, const double *v, double *w) const
   {
     B.A.product(Vector{v - lo}, B.first, B.last, B.scratch, [&](int i, double sum) { w[i] = sum; });
-    if constexpr (PEERS) B.others.add(Vector{v + count - rlo - B.others.view->o.tail}, [&](int i, double sum) { w[i] += sum; });
+    if constexpr (PEERS) B.ranks.add(Vector{v + count - rlo - B.ranks.view->o.tail}, [&](int i, double sum) { w[i] += sum; });
     __syncthreads();
   }
 };

@@ -132,7 +132,7 @@ static PetscErrorCode Destinations(KSP_GPU *k, Lists *l)
     const GPUKSPSend *to = &k->peers.sends[q];
 
     l->sendrow[q] = (int)to->row;
-    l->sendto[q]  = (char *)o->theirs[to->rank] + o->inbox + InboxEach(k) * (size_t)to->slot;
+    l->sendto[q]  = (char *)o->memory[to->rank] + o->inbox + InboxEach(k) * (size_t)to->slot;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -204,14 +204,13 @@ PetscErrorCode GPUKSPPeersRelease(KSP_GPU *k)
 {
   PetscFunctionBegin;
   if (k->peers.group) {
-    if (k->peers.group->all) PetscCall(GPUCSRPeersFree(k->peers.group, k->peers.theirs));
+    if (k->peers.group->all) PetscCall(GPUCSRPeersFree(k->peers.group, k->peers.memory));
     PetscCall(GPUCSRPeersDestroy(&k->peers.group));
   }
   PetscCall(PetscFree(k->peers.sends));
   PetscCall(PetscMemzero(&k->peers.values, sizeof(k->peers.values)));
   PetscCall(PetscMemzero(&k->peers.pattern, sizeof(k->peers.pattern)));
-  k->peers.theirs[0] = NULL;
-  k->peers.mine      = NULL;
+  k->peers.memory[0] = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -236,46 +235,36 @@ static PetscErrorCode Exchange(KSP_GPU *k, Mat A)
   PetscCall(SendsGet(A, &k->peers.sends, &o->nsend));
   o->apart = o->halo;
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &o->apart, 1, MPI_INT, MPI_MAX, g->comm));
-  PetscCall(GPUCSRPeersMalloc(g, o->inbox + InboxEach(k) * 2 * (size_t)o->apart, "the exchange of a solve", k->peers.theirs));
-  for (int r = 0; r < o->size; r++) o->theirs[r] = k->peers.theirs[r];
-  k->peers.mine       = k->peers.theirs[o->rank];
+  PetscCall(GPUCSRPeersMalloc(g, o->inbox + InboxEach(k) * 2 * (size_t)o->apart, "the exchange of a solve", k->peers.memory));
+  for (int r = 0; r < o->size; r++) o->memory[r] = k->peers.memory[r];
   k->peers.sequence   = 0;
   k->persistent.epoch = 1;
   PetscCall(PetscMemzero(&k->peers.values, sizeof(k->peers.values)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What one process knows of why several cannot solve in one launch on each; NULL: they may be able to */
-static const char *WhyNot(const KSP_GPU *k, PetscMPIInt size)
-{
-  return size > GPUKSP_PEERS                       ? "there are too many"
-         : k->path == KSP_GPU_PATH_GRAPH           ? "asked for"
-         : k->precision != KSP_GPU_DOUBLE          ? "residual replacement is for one"
-         : k->live                                 ? "a monitor or test looks at every iteration"
-         : !k->pc.row->rows                        ? "the preconditioner is not part of a persistent kernel"
-         : k->method == GPUKSP_CG_SINGLE_REDUCTION ? GPUKSP_STANDARD_ALONE
-                                                   : NULL;
-}
-
 /*
-  Collective, with the same answer on all ranks: can they solve together? If not, why has the reason. If any rank's lists are stale (another pattern, another device, or a rank that gave up), all
+  Collective, with the same answer on all ranks: can they solve together? why: the reason against it; empty: none. If any rank's lists are stale (another pattern, another device, or a rank that gave up), all
   ranks make new lists.
 */
-PetscErrorCode GPUKSPPeersGet(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], size_t len)
+PetscErrorCode GPUKSPPeersGet(KSP ksp, KSP_GPU *k, char why[])
 {
   const MPI_Comm     comm = PetscObjectComm((PetscObject)ksp);
   GPUKSPPeersPattern now;
   Mat                A, Ad, Ao;
   PetscObjectState   state;
   int                stale[4], any[4];
+  const char        *whynot;
   GPUCSRAttempt      attempt;
   PetscMPIInt        size;
 
   PetscFunctionBegin;
-  *ok = PETSC_FALSE;
+  why[0] = 0;
   PetscCallMPI(MPI_Comm_size(comm, &size));
-  if (WhyNot(k, size)) {
-    PetscCall(PetscStrncpy(why, WhyNot(k, size), len));
+  whynot = size > GPUKSP_PEERS ? "there are too many" : GPUKSPWhyNoLaunch(k);
+  if (!whynot && k->precision != KSP_GPU_DOUBLE) whynot = "residual replacement is for one";
+  if (whynot) {
+    PetscCall(PetscStrncpy(why, whynot, GPUKSP_WHY));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
@@ -291,11 +280,11 @@ PetscErrorCode GPUKSPPeersGet(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], si
   stale[3]  = k->op.plan->A.precision != GPUCSR_PRECISION_DOUBLE;
   PetscCallMPI(MPI_Allreduce(stale, any, 4, MPI_INT, MPI_MAX, comm));
   if (any[2] && k->path == KSP_GPU_PATH_AUTO) { /* solving together would gain nothing */
-    PetscCall(PetscStrncpy(why, "the host computes", len));
+    PetscCall(PetscStrncpy(why, "the host computes", GPUKSP_WHY));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (any[3]) {
-    PetscCall(PetscStrncpy(why, "the matrix is not in double on every rank", len));
+    PetscCall(PetscStrncpy(why, "the matrix is not in double on every rank", GPUKSP_WHY));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (any[0]) {
@@ -304,21 +293,20 @@ PetscErrorCode GPUKSPPeersGet(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], si
     PetscCall(GPUCSRPeersCreate(comm, k->dev, &k->peers.group));
   }
   if (!k->peers.group->all || (k->peers.group->shared && k->path == KSP_GPU_PATH_AUTO)) {
-    PetscCall(PetscStrncpy(why, k->peers.group->all ? "several of the processes have the same GPU" : k->peers.group->why, len));
+    PetscCall(PetscStrncpy(why, k->peers.group->all ? "several of the processes have the same GPU" : k->peers.group->why, GPUKSP_WHY));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (any[0] || any[1]) {
-    PetscCall(GPUCSRPeersFree(k->peers.group, k->peers.theirs));
+    PetscCall(GPUCSRPeersFree(k->peers.group, k->peers.memory));
     PetscCall(PetscMemzero(&k->peers.pattern, sizeof(k->peers.pattern)));
     GPUCSRTry(&attempt, Exchange(k, A)); /* an error is the same on all ranks */
     if (attempt.error) {
-      PetscCall(PetscStrncpy(why, attempt.message, len));
+      PetscCall(PetscStrncpy(why, attempt.message, GPUKSP_WHY));
       PetscFunctionReturn(PETSC_SUCCESS);
     }
     k->peers.pattern = now;
   }
   k->persistent.peers.size = (int)k->peers.group->size; /* an earlier solve may have taken another path */
-  *ok                      = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -355,11 +343,11 @@ PetscErrorCode GPUKSPPeersReduce(KSP_GPU *k, double sum[], int n)
   const GPUKSPPeers *o    = &k->persistent.peers;
   const uint64_t     now  = ++k->peers.sequence;
   const size_t       set  = (size_t)(now % 2) * (size_t)o->size;
-  const Part        *mine = (const Part *)k->peers.mine + set;
+  const Part        *mine = (const Part *)o->memory[o->rank] + set;
 
   PetscFunctionBegin;
   for (int r = 0; r < o->size; r++) {
-    Part *part = (Part *)o->theirs[r] + set + o->rank;
+    Part *part = (Part *)o->memory[r] + set + o->rank;
 
     for (int q = 0; q < n; q++) part->sum[q] = sum[q];
     GPUCSRPeerPublish(&part->flag, now);
@@ -377,7 +365,7 @@ static uint64_t *Flag(const KSP_GPU *k, PetscMPIInt of, PetscMPIInt from)
 {
   const GPUKSPPeers *o = &k->persistent.peers;
 
-  return (uint64_t *)((char *)o->theirs[of] + o->inbox) - o->size + from;
+  return (uint64_t *)((char *)o->memory[of] + o->inbox) - o->size + from;
 }
 
 /* Fills the halo of a vector, behind its own entries. All ranks synchronise afterwards, so that no rank writes into an inbox before its owner has read it */
@@ -391,7 +379,7 @@ PetscErrorCode GPUKSPPeersExchange(KSP_GPU *k, double *v)
   for (int q = 0; q < o->nsend; q++) *(double *)o->sendto[q] = v[o->sendrow[q]];
   for (int r = 0; r < o->size; r++) GPUCSRPeerPublish(Flag(k, r, o->rank), now);
   for (int r = 0; r < o->size; r++) PetscCall(GPUCSRPeerAwait(k->peers.group, Flag(k, o->rank, r), now));
-  PetscCall(PetscArraycpy(v + o->tail, (const double *)((const char *)k->peers.mine + o->inbox), o->halo));
+  PetscCall(PetscArraycpy(v + o->tail, (const double *)((const char *)o->memory[o->rank] + o->inbox), o->halo));
   PetscCall(GPUKSPPeersReduce(k, NULL, 0));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -122,7 +122,7 @@ struct Neighbours {
   {
     const GPUKSPPeers &o = view->o;
 
-    return (const ulonglong2 *)((const char *)o.theirs[o.rank] + o.inbox) + (epoch & 1) * o.apart;
+    return (const ulonglong2 *)((const char *)o.memory[o.rank] + o.inbox) + (epoch & 1) * o.apart;
   }
 
   /* Entries of the inbox, sent before the given reduction, all loads together. h < 0: no entry, 0 */

@@ -241,12 +241,6 @@ GPUCSRError GPUKSPPersistentHalo(GPUKSPPersistent *L, GPUCSRStream s)
   return 0;
 }
 
-GPUCSRError GPUKSPPersistentClear(void *p, size_t bytes, GPUCSRStream s)
-{
-  GPUCSR_CUDA(cudaMemsetAsync(p, 0, bytes, (cudaStream_t)s));
-  return 0;
-}
-
 GPUCSRError GPUKSPPersistentSolve(const GPUKSPPersistent *L, GPUCSRStream s)
 {
   GPUCSRCall((*product_of(L->A)->run)(L, NULL, s));

@@ -80,7 +80,7 @@ typedef struct {
 typedef struct {
   int             rank, size;           /* size 0: one rank alone */
   int             before, all;          /* blocks of the ranks before this rank, and of all */
-  void           *theirs[GPUKSP_PEERS]; /* memory of each rank, at this device's addresses */
+  void           *memory[GPUKSP_PEERS]; /* memory of each rank, at this device's addresses */
   size_t          inbox;                /* its offset in this rank's memory, in bytes */
   int             apart;                /* distance of its two sets of entries, the same on all ranks */
   int             halo, tail;           /* number of halo entries, and their place */
@@ -135,7 +135,6 @@ GPUCSR_INTERN GPUCSRError GPUKSPPersistentPartition(const GPUCSRStorage *, int a
 GPUCSR_INTERN GPUCSRError GPUKSPPersistentCommon(const GPUCSRStorage *, GPUKSPCommon *, GPUCSRStream);
 GPUCSR_INTERN GPUCSRError GPUKSPPersistentDiagonals(const GPUCSRStorage *, const double *d, double *table, GPUKSPDiagonals *, GPUCSRStream);
 GPUCSR_INTERN GPUCSRError GPUKSPPersistentHalo(GPUKSPPersistent *, GPUCSRStream);
-GPUCSR_INTERN GPUCSRError GPUKSPPersistentClear(void *, size_t, GPUCSRStream);
 GPUCSR_INTERN GPUCSRError GPUKSPPersistentSolve(const GPUKSPPersistent *, GPUCSRStream);
 
 /*
@@ -167,7 +166,6 @@ GPUCSR_HOST_DEVICE size_t GPUKSPPlace(size_t k, int lane, size_t bytes)
   return lane ? (size_t)BCSRPlace((int64_t)(k / lane), (int)(k % lane), lane, BCSR_WIDE(bytes)) : k;
 }
 GPUCSR_INTERN GPUCSRError GPUKSPRound(size_t, int lane, const double *, float *, GPUCSRStream);
-GPUCSR_INTERN GPUCSRError GPUKSPStepReset(double *partial, GPUCSRStream);
 
 #if defined(__cplusplus)
 }

@@ -152,13 +152,13 @@ struct PeerReduction {
 
     if (rank < view->o.size) {
       if (FENCE) fence();
-      peer_publish((ulonglong2 *)view->o.theirs[rank] + those + view->o.before + blockIdx.x, sum, epoch);
+      peer_publish((ulonglong2 *)view->o.memory[rank] + those + view->o.before + blockIdx.x, sum, epoch);
     }
   }
 
   __device__ __forceinline__ double await_sums(size_t those) const
   {
-    return view->await((const ulonglong2 *)view->o.theirs[view->o.rank] + those, view->o.all, epoch);
+    return view->await((const ulonglong2 *)view->o.memory[view->o.rank] + those, view->o.all, epoch);
   }
 
   __device__ __forceinline__ double what(double sum) const

@@ -45,14 +45,14 @@ template <class M, bool PEERS>
 struct Kind {
   typedef ArgsAlone<M>  Args;
   typedef GridReduction Reduction;
-  typedef Alone         Others;
+  typedef Alone         Ranks;
 };
 
 template <class M>
 struct Kind<M, true> {
   typedef ArgsPeers<M>  Args;
   typedef PeerReduction Reduction;
-  typedef Neighbours    Others;
+  typedef Neighbours    Ranks;
 };
 
 template <class M, bool PEERS>
@@ -68,7 +68,7 @@ struct Block {
   Pool                               pool; /* the unused shared memory */
   double                            *scratch;
   typename Kind<M, PEERS>::Reduction grid;
-  typename Kind<M, PEERS>::Others    others;
+  typename Kind<M, PEERS>::Ranks     ranks;
   M                                  A;
   GPUKSPState                       *st;    /* each block's copy, in shared memory, */
   int                               *stops; /* in shared memory too: see rule_ahead() */
@@ -118,9 +118,9 @@ struct Block {
       view.gone = 0;
     }
     __syncthreads();
-    grid   = {here.epoch, a.here, here.part, here.total, &view};
-    others = {&view};
-    others.settle(first, last);
+    grid  = {here.epoch, a.here, here.part, here.total, &view};
+    ranks = {&view};
+    ranks.settle(first, last);
   }
 
   /* One thread applies the rule, all see the outcome */
@@ -152,10 +152,10 @@ struct Block {
     const double        *b      = v.b + first;
     const Preconditioner pc     = preconditioner(v, first);
 
-    others.exchange(v.x, grid);
+    ranks.exchange(v.x, grid);
     rank_sync(grid);
     A.product(Vector{v.x}, first, first + rows, scratch, [&](int i, double s) { w[i] = b[i] - s; });
-    others.add(Vector{v.x}, [&](int i, double s) { w[i] -= s; });
+    ranks.add(Vector{v.x}, [&](int i, double s) { w[i] -= s; });
     __syncthreads();
     FOR_ROWS(i) add_norms(w[i], right ? w[i] : pc.of(i, From{w}), sum);
     grid_reduce<3, false>(grid, sum);

@@ -99,40 +99,25 @@ static PetscErrorCode PCSetUp_Device(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode PCCreate_PBJacobi_GPUCSR(PC), PCCreate_FieldSplit_GPUCSR(PC);
+static PetscErrorCode DeviceMade(PetscObject pc, GPUCSRWrap *w)
+{
+  const PCDevice d = (PCDevice)w->data;
+
+  PetscFunctionBegin;
+  d->ops = strcmp(w->type->type, PCPBJACOBI) ? &PCDeviceOps_FieldSplit : &PCDeviceOps_PBJacobi;
+  PetscCheck(d->ops->bytes <= sizeof(d->data), PETSC_COMM_SELF, PETSC_ERR_PLIB, "Data of %zu bytes have no room", d->ops->bytes);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 #define OPS \
   { \
     .pc = {.setup = PCSetUp_Device, .apply = PCApply_Device, .view = PCView_Device } \
   }
 static GPUCSRWrapType types[] = {
-  {PCPBJACOBI,   (void (*)(void))PCCreate_PBJacobi_GPUCSR,   OPS, sizeof(struct _n_PCDevice), DeviceRelease, NULL},
-  {PCFIELDSPLIT, (void (*)(void))PCCreate_FieldSplit_GPUCSR, OPS, sizeof(struct _n_PCDevice), DeviceRelease, NULL},
+  {.type = PCPBJACOBI,   .ops = OPS, .bytes = sizeof(struct _n_PCDevice), .release = DeviceRelease, .made = DeviceMade},
+  {.type = PCFIELDSPLIT, .ops = OPS, .bytes = sizeof(struct _n_PCDevice), .release = DeviceRelease, .made = DeviceMade},
 };
 #undef OPS
-
-static PetscErrorCode Create(PC pc, const GPUCSRWrapType *t, const PCDeviceOps *ops)
-{
-  GPUCSRWrap *w;
-  PCDevice    d;
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWrapCreate((PetscObject)pc, t, &w));
-  PetscCheck(ops->bytes <= sizeof(d->data), PETSC_COMM_SELF, PETSC_ERR_PLIB, "Data of %zu bytes have no room", ops->bytes);
-  d       = (PCDevice)w->data;
-  d->wrap = w;
-  d->ops  = ops;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCCreate_PBJacobi_GPUCSR(PC pc)
-{
-  return Create(pc, &types[0], &PCDeviceOps_PBJacobi);
-}
-
-static PetscErrorCode PCCreate_FieldSplit_GPUCSR(PC pc)
-{
-  return Create(pc, &types[1], &PCDeviceOps_FieldSplit);
-}
 
 PetscErrorCode PCDeviceInitialize_Private(void)
 {

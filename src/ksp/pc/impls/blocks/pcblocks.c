@@ -1,6 +1,6 @@
 /*
   PCBJACOBI and PCASM with the blocks of a process factored and solved together on the device. Both types are registered again under their own names: the wrapper makes PETSc's preconditioner and
-  replaces the set-up of blocks and the application. It takes blocks solved by one application of ILU, ICC, LU or Cholesky, and blocks of PCBJACOBI with Jacobi or none. PETSc does the rest.
+  replaces the set-up of blocks and the application. It takes blocks solved by one application of ILU, ICC, LU or Cholesky. PETSc does the rest.
 
   PETSc sets up each block's solver, but factorizations are put off; then all blocks get one factor (Mat's factor/batch.c). A single block has its own factor and uses the vectors of the whole
   without copies.
@@ -25,12 +25,9 @@ struct _n_Blocks {
   PetscInt      n;
   BlockKey     *key;
   PetscInt64    asmtype;
-  Mat           F;        /* applying the PC is a solve with this factor; NULL: PETSc applies the PC. No reference is held */
-  Vec           points;   /* blocks by PCJACOBI or PCNONE: applying the PC is a pointwise product with this vector */
-  char          like[64]; /* vector type of points */
-  Vec           local[2]; /* with several processes: local parts of the application's vectors */
-  GPUCSRFactors together; /* the common factor of several blocks */
-  PetscBool     refused;  /* no common factor while the pattern is unchanged */
+  Mat           F;       /* applying the PC is a solve with this factor; NULL: PETSc applies the PC. No reference is held */
+  GPUCSRFactors batch;   /* the common factor of several blocks */
+  PetscBool     refused; /* no common factor while the pattern is unchanged */
   PetscInt64    refusedat;
   char          why[512], said[512]; /* the reason for PETSc's blocks, and the reason last told */
 };
@@ -167,39 +164,18 @@ static PetscErrorCode Keep(PC pc, Blocks *m)
 
 /* ---- can the blocks be solved together? ---- */
 
-/* Kind of a block's solver */
-typedef enum {
-  SOLVER_OTHER,
-  SOLVER_FACTOR, /* a solve is one unobserved application of a factor */
-  SOLVER_POINTS  /* a solve is one application of PCJACOBI or PCNONE */
-} SolverKind;
-
-static PetscErrorCode KindOf(KSP ksp, SolverKind *kind)
+/* Is a solve with each block one unobserved application of a factor? */
+static PetscErrorCode AreFactors(PetscInt n, KSP ksp[], PetscBool *yes)
 {
-  PetscBool preonly, factor, points, plain;
+  PetscBool preonly, factor, plain;
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompare((PetscObject)ksp, KSPPREONLY, &preonly));
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp->pc, &factor, PCILU, PCICC, PCLU, PCCHOLESKY, ""));
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp->pc, &points, PCJACOBI, PCNONE, ""));
-  PetscCall(Plain(ksp, &plain));
-  if (!preonly) plain = PETSC_FALSE;
-  *kind = plain && factor ? SOLVER_FACTOR : plain && points ? SOLVER_POINTS : SOLVER_OTHER;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The kind of all blocks */
-static PetscErrorCode KindOfAll(PC pc, PetscInt n, KSP ksp[], SolverKind *kind)
-{
-  SolverKind other = SOLVER_OTHER;
-
-  PetscFunctionBegin;
-  *kind = SOLVER_OTHER;
-  for (PetscInt k = 0; k < n; k++) {
-    PetscCall(KindOf(ksp[k], &other));
-    if (!k) *kind = other;
-    if (other != *kind || (other == SOLVER_POINTS && ASMOf(pc))) *kind = SOLVER_OTHER;
-    if (*kind == SOLVER_OTHER) break;
+  *yes = PETSC_TRUE;
+  for (PetscInt k = 0; k < n && *yes; k++) {
+    PetscCall(PetscObjectTypeCompare((PetscObject)ksp[k], KSPPREONLY, &preonly));
+    PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp[k]->pc, &factor, PCILU, PCICC, PCLU, PCCHOLESKY, ""));
+    PetscCall(Plain(ksp[k], &plain));
+    *yes = (PetscBool)(preonly && factor && plain);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -208,23 +184,22 @@ static PetscErrorCode KindOfAll(PC pc, PetscInt n, KSP ksp[], SolverKind *kind)
 static PetscErrorCode Possible(PC pc, PetscInt n, KSP ksp[], char why[], size_t len)
 {
   const PC_ASM *osm    = ASMOf(pc);
-  PetscBool     wanted = PETSC_TRUE, ours = PETSC_FALSE;
-  SolverKind    kind;
+  PetscBool     wanted = PETSC_TRUE, gpucsr = PETSC_FALSE, factors;
   PetscMPIInt   size;
 
   PetscFunctionBegin;
   why[0] = 0;
-  if (n && ksp[0]->pc->pmat) PetscCall(PetscObjectTypeCompare((PetscObject)ksp[0]->pc->pmat, MATSEQAIJGPUCSR, &ours));
+  if (n && ksp[0]->pc->pmat) PetscCall(PetscObjectTypeCompare((PetscObject)ksp[0]->pc->pmat, MATSEQAIJGPUCSR, &gpucsr));
   PetscCall(PetscOptionsGetBool(((PetscObject)pc)->options, ((PetscObject)pc)->prefix, "-pc_blocks_gpucsr", &wanted, NULL));
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)pc), &size));
-  PetscCall(KindOfAll(pc, n, ksp, &kind));
+  PetscCall(AreFactors(n, ksp, &factors));
   if (!wanted) PetscCall(PetscStrncpy(why, "-pc_blocks_gpucsr false was asked for", len));
   else if (!n) PetscCall(PetscStrncpy(why, "blocks are of several processes", len));
-  else if (!ours) PetscCall(PetscStrncpy(why, "their matrices are not of type gpucsr", len));
+  else if (!gpucsr) PetscCall(PetscStrncpy(why, "their matrices are not of type gpucsr", len));
   else if (osm && size > 1) PetscCall(PetscStrncpy(why, "subdomains of several processes overlap", len));
   else if (osm && osm->loctype != PC_COMPOSITE_ADDITIVE && n > 1) PetscCall(PetscStrncpy(why, "subdomains are solved one after the other", len));
-  else if (kind == SOLVER_OTHER)
-    PetscCall(PetscSNPrintf(why, len, "they are solved by %s with %s, or a solve is monitored: -%spc_type ilu, icc, lu, cholesky, jacobi or none", ((PetscObject)ksp[0])->type_name, ((PetscObject)ksp[0]->pc)->type_name ? ((PetscObject)ksp[0]->pc)->type_name : "none yet",
+  else if (!factors)
+    PetscCall(PetscSNPrintf(why, len, "they are solved by %s with %s, or a solve is monitored: -%spc_type ilu, icc, lu or cholesky", ((PetscObject)ksp[0])->type_name, ((PetscObject)ksp[0]->pc)->type_name ? ((PetscObject)ksp[0]->pc)->type_name : "none yet",
                             ((PetscObject)ksp[0])->prefix ? ((PetscObject)ksp[0])->prefix : ""));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -246,7 +221,7 @@ static PetscErrorCode Refuse(PC pc, Blocks *m, PetscInt n, KSP ksp[])
   m->refused   = PETSC_TRUE;
   m->refusedat = (PetscInt64)pc->pmat->nonzerostate;
   PetscCall(Tell(pc, m));
-  PetscCall(GPUCSRFactorsDestroy(&m->together));
+  PetscCall(GPUCSRFactorsDestroy(&m->batch));
   for (PetscInt k = 0; k < n; k++) {
     Mat       F, A, P;
     PetscBool later;
@@ -264,7 +239,7 @@ static PetscErrorCode Refuse(PC pc, Blocks *m, PetscInt n, KSP ksp[])
 }
 
 /* The common factor of all blocks, which are set up */
-static PetscErrorCode Together(PC pc, Blocks *m, PetscInt n, KSP ksp[])
+static PetscErrorCode Batch(PC pc, Blocks *m, PetscInt n, KSP ksp[])
 {
   const PC_ASM *osm     = ASMOf(pc);
   GPUCSROverlap overlap = {0, NULL, NULL};
@@ -279,51 +254,10 @@ static PetscErrorCode Together(PC pc, Blocks *m, PetscInt n, KSP ksp[])
   }
   PetscCall(PetscMalloc1(n, &F));
   for (PetscInt k = 0; k < n; k++) PetscCall(PCFactorGetMatrix(ksp[k]->pc, &F[k]));
-  PetscCall(MatGPUCSRFactorsBatch_Private(n, F, osm ? &overlap : NULL, &m->together, &ok, m->why, sizeof(m->why)));
+  PetscCall(MatGPUCSRFactorsBatch_Private(n, F, osm ? &overlap : NULL, &m->batch, &ok, m->why, sizeof(m->why)));
   PetscCall(PetscFree(F));
-  if (ok) m->F = m->together.F;
+  if (ok) m->F = m->batch.F;
   else PetscCall(Refuse(pc, m, n, ksp));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PointsForget(Blocks *m)
-{
-  PetscFunctionBegin;
-  PetscCall(VecDestroy(&m->points));
-  for (int k = 0; k < 2; k++) PetscCall(VecDestroy(&m->local[k]));
-  m->like[0] = 0;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Blocks by PCJACOBI or PCNONE, applied to ones. Not collective: another process may have another kind of block */
-static PetscErrorCode Points(PC pc, Blocks *m, PetscInt n, KSP ksp[])
-{
-  PetscScalar *p;
-  PetscInt     at = 0, local;
-
-  PetscFunctionBegin;
-  PetscCall(PointsForget(m));
-  PetscCall(MatGetLocalSize(pc->pmat, &local, NULL));
-  PetscCall(VecCreateSeq(PETSC_COMM_SELF, local, &m->points));
-  PetscCall(VecGetArrayWrite(m->points, &p));
-  for (PetscInt k = 0; k < n; k++) {
-    Vec                ones, result;
-    const PetscScalar *r;
-    PetscInt           rows;
-
-    PetscCall(MatGetLocalSize(ksp[k]->pc->pmat, &rows, NULL));
-    PetscCall(VecCreateSeq(PETSC_COMM_SELF, rows, &ones));
-    PetscCall(VecDuplicate(ones, &result));
-    PetscCall(VecSet(ones, 1.0));
-    PetscCall(PCApply(ksp[k]->pc, ones, result));
-    PetscCall(VecGetArrayRead(result, &r));
-    PetscCall(PetscArraycpy(p + at, r, rows));
-    PetscCall(VecRestoreArrayRead(result, &r));
-    PetscCall(VecDestroy(&ones));
-    PetscCall(VecDestroy(&result));
-    at += rows;
-  }
-  PetscCall(VecRestoreArrayWrite(m->points, &p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -351,7 +285,6 @@ static PetscErrorCode PCSetUpOnBlocks_Blocks(PC pc)
   PetscInt       n;
   KSP           *ksp;
   PetscBool      same, possible, alone;
-  SolverKind     kind;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
@@ -371,12 +304,9 @@ static PetscErrorCode PCSetUpOnBlocks_Blocks(PC pc)
   PetscCall(Same(pc, m, &same));
   if (same) PetscFunctionReturn(PETSC_SUCCESS);
   m->F = NULL;
-  PetscCall(PointsForget(m));
-  PetscCall(KindOfAll(pc, n, ksp, &kind));
-  if (!possible || alone || kind == SOLVER_POINTS) PetscCall(GPUCSRFactorsDestroy(&m->together)); /* factors that were put off are made at first use */
-  if (possible && kind == SOLVER_POINTS) PetscCall(Points(pc, m, n, ksp));
-  else if (possible && alone) PetscCall(PCFactorGetMatrix(ksp[0]->pc, &m->F));
-  else if (possible) PetscCall(Together(pc, m, n, ksp));
+  if (!possible || alone) PetscCall(GPUCSRFactorsDestroy(&m->batch)); /* factors that were put off are made at first use */
+  if (possible && alone) PetscCall(PCFactorGetMatrix(ksp[0]->pc, &m->F));
+  else if (possible) PetscCall(Batch(pc, m, n, ksp));
   PetscCall(Keep(pc, m));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -397,35 +327,6 @@ static PetscErrorCode Current(PC pc, Blocks *m)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* x = points .* b; with several processes on local vectors, as PETSc does */
-static PetscErrorCode ApplyPoints(Blocks *m, Vec b, Vec x)
-{
-  const char *type = ((PetscObject)b)->type_name;
-  PetscMPIInt size;
-
-  PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)b), &size));
-  if (strcmp(m->like, type)) {
-    Vec points;
-
-    PetscCall(VecCreateLocalVector(b, &points));
-    PetscCall(VecCopy(m->points, points));
-    PetscCall(PointsForget(m));
-    m->points = points;
-    PetscCall(PetscStrncpy(m->like, type, sizeof(m->like)));
-    for (int k = 0; k < 2 && size > 1; k++) PetscCall(VecCreateLocalVector(b, &m->local[k]));
-  }
-  if (size == 1) PetscCall(VecPointwiseMult(x, m->points, b));
-  else {
-    PetscCall(VecGetLocalVectorRead(b, m->local[0]));
-    PetscCall(VecGetLocalVector(x, m->local[1]));
-    PetscCall(VecPointwiseMult(m->local[1], m->points, m->local[0]));
-    PetscCall(VecRestoreLocalVector(x, m->local[1]));
-    PetscCall(VecRestoreLocalVectorRead(b, m->local[0]));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode PCApply_Blocks(PC pc, Vec b, Vec x)
 {
   Blocks      *m;
@@ -437,14 +338,10 @@ static PetscErrorCode PCApply_Blocks(PC pc, Vec b, Vec x)
   PetscFunctionBegin;
   PetscCall(BlocksOf(pc, &m));
   PetscCall(Current(pc, m));
-  if (m->points) {
-    PetscCall(ApplyPoints(m, b, x));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
   if (m->F) PetscCall(MatGPUCSRFactorDevice_Private(m->F, &dev));
   if (m->F && dev) PetscCall(MatGPUCSRFactorSolveVecs_Private(m->F, b, x, &done));
   if (done) PetscFunctionReturn(PETSC_SUCCESS);
-  if (m->F && m->F == m->together.F) {
+  if (m->F && m->F == m->batch.F) {
     PetscCall(Solvers(pc, &n, &ksp));
     PetscCall(PetscStrncpy(m->why, "the common factor has left the device", sizeof(m->why)));
     PetscCall(Refuse(pc, m, n, ksp));
@@ -473,8 +370,7 @@ static PetscErrorCode BlocksRelease(void *data)
   Blocks *m = (Blocks *)data;
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRFactorsDestroy(&m->together));
-  PetscCall(PointsForget(m));
+  PetscCall(GPUCSRFactorsDestroy(&m->batch));
   PetscCall(PetscFree(m->key));
   m->F       = NULL;
   m->n       = 0;
@@ -491,10 +387,10 @@ static PetscErrorCode PCView_Blocks(PC pc, PetscViewer viewer)
   PetscCall(BlocksOf(pc, &m));
   PetscCall((*m->wrap->petsc.pc.view)(pc, viewer));
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
-  if (!ascii || !m->together.F) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!ascii || !m->batch.F) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscViewerASCIIPrintf(viewer, "  All %" PetscInt_FMT " blocks of a process are one factor on the device\n", m->n));
   PetscCall(PetscViewerASCIIPushTab(viewer));
-  PetscCall(MatGPUCSRFactorDescribe_Private(m->together.F, viewer));
+  PetscCall(MatGPUCSRFactorDescribe_Private(m->batch.F, viewer));
   PetscCall(PetscViewerASCIIPopTab(viewer));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -515,40 +411,25 @@ static PetscErrorCode PCSetUp_Blocks(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode PCCreate_BJacobi_GPUCSR(PC), PCCreate_ASM_GPUCSR(PC);
+static PetscErrorCode BlocksMade(PetscObject pc, GPUCSRWrap *w)
+{
+  Blocks *m = (Blocks *)w->data;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectQueryFunction(pc, "PCBJacobiGetSubKSP_C", &m->getsolvers));
+  if (m->getsolvers) PetscCall(PetscObjectComposeFunction(pc, "PCBJacobiGetSubKSP_C", GetSolvers_Blocks));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 #define OPS \
   { \
     .pc = {.setup = PCSetUp_Blocks, .setuponblocks = PCSetUpOnBlocks_Blocks, .apply = PCApply_Blocks, .view = PCView_Blocks } \
   }
 static GPUCSRWrapType types[] = {
-  {PCBJACOBI, (void (*)(void))PCCreate_BJacobi_GPUCSR, OPS, sizeof(Blocks), BlocksRelease, NULL},
-  {PCASM,     (void (*)(void))PCCreate_ASM_GPUCSR,     OPS, sizeof(Blocks), BlocksRelease, NULL},
+  {.type = PCBJACOBI, .ops = OPS, .bytes = sizeof(Blocks), .release = BlocksRelease, .made = BlocksMade},
+  {.type = PCASM,     .ops = OPS, .bytes = sizeof(Blocks), .release = BlocksRelease, .made = BlocksMade},
 };
 #undef OPS
-
-static PetscErrorCode BlocksCreate(PC pc, const GPUCSRWrapType *t)
-{
-  GPUCSRWrap *w;
-  Blocks     *m;
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWrapCreate((PetscObject)pc, t, &w));
-  m       = (Blocks *)w->data;
-  m->wrap = w;
-  PetscCall(PetscObjectQueryFunction((PetscObject)pc, "PCBJacobiGetSubKSP_C", &m->getsolvers));
-  if (m->getsolvers) PetscCall(PetscObjectComposeFunction((PetscObject)pc, "PCBJacobiGetSubKSP_C", GetSolvers_Blocks));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCCreate_BJacobi_GPUCSR(PC pc)
-{
-  return BlocksCreate(pc, &types[0]);
-}
-
-static PetscErrorCode PCCreate_ASM_GPUCSR(PC pc)
-{
-  return BlocksCreate(pc, &types[1]);
-}
 
 PetscErrorCode PCBlocksInitialize_Private(void)
 {

@@ -35,67 +35,31 @@ static PetscErrorCode PCSetUp_Direct(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode PCApply_Direct(PC pc, Vec x, Vec y)
-{
-  GPUCSRWrap *w;
+/* An application by PETSc, and its judgement */
+#define APPLICATION(name, Operand, operation) \
+  static PetscErrorCode name(PC pc, Operand x, Operand y) \
+  { \
+    GPUCSRWrap *w; \
+\
+    PetscFunctionBegin; \
+    PetscCall(GPUCSRWrapGet((PetscObject)pc, &w)); \
+    PetscCall((*w->petsc.pc.operation)(pc, x, y)); \
+    PetscCall(Judge(pc)); \
+    PetscFunctionReturn(PETSC_SUCCESS); \
+  }
+APPLICATION(PCApply_Direct, Vec, apply)
+APPLICATION(PCApplyTranspose_Direct, Vec, applytranspose)
+APPLICATION(PCMatApply_Direct, Mat, matapply)
 
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWrapGet((PetscObject)pc, &w));
-  PetscCall((*w->petsc.pc.apply)(pc, x, y));
-  PetscCall(Judge(pc));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCApplyTranspose_Direct(PC pc, Vec x, Vec y)
-{
-  GPUCSRWrap *w;
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWrapGet((PetscObject)pc, &w));
-  PetscCall((*w->petsc.pc.applytranspose)(pc, x, y));
-  PetscCall(Judge(pc));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCMatApply_Direct(PC pc, Mat X, Mat Y)
-{
-  GPUCSRWrap *w;
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWrapGet((PetscObject)pc, &w));
-  PetscCall((*w->petsc.pc.matapply)(pc, X, Y));
-  PetscCall(Judge(pc));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCCreate_LU_GPUCSR(PC), PCCreate_Cholesky_GPUCSR(PC);
 #define OPS \
   { \
     .pc = {.setup = PCSetUp_Direct, .apply = PCApply_Direct, .applytranspose = PCApplyTranspose_Direct, .matapply = PCMatApply_Direct } \
   }
 static GPUCSRWrapType types[] = {
-  {PCLU,       (void (*)(void))PCCreate_LU_GPUCSR,       OPS, 0, NULL, NULL},
-  {PCCHOLESKY, (void (*)(void))PCCreate_Cholesky_GPUCSR, OPS, 0, NULL, NULL},
+  {.type = PCLU,       .ops = OPS},
+  {.type = PCCHOLESKY, .ops = OPS}
 };
 #undef OPS
-
-static PetscErrorCode PCCreate_LU_GPUCSR(PC pc)
-{
-  GPUCSRWrap *w;
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWrapCreate((PetscObject)pc, &types[0], &w));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCCreate_Cholesky_GPUCSR(PC pc)
-{
-  GPUCSRWrap *w;
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWrapCreate((PetscObject)pc, &types[1], &w));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 PetscErrorCode PCDirectInitialize_Private(void)
 {

@@ -122,25 +122,6 @@ static PetscErrorCode Gather(PCDevice d, const Field *e, Vec x, Vec w)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode GatherHost(const Field *e, Vec x, Vec w)
-{
-  const PetscScalar *ax, *aw = NULL;
-  const PetscInt    *index;
-  PetscScalar       *ab;
-
-  PetscFunctionBegin;
-  PetscCall(VecGetArrayRead(x, &ax));
-  if (w) PetscCall(VecGetArrayRead(w, &aw));
-  PetscCall(VecGetArrayWrite(e->b, &ab));
-  PetscCall(ISGetIndices(e->is, &index));
-  for (int i = 0; i < e->m; i++) ab[i] = w ? ax[index[i]] - aw[index[i]] : ax[index[i]];
-  PetscCall(ISRestoreIndices(e->is, &index));
-  PetscCall(VecRestoreArrayWrite(e->b, &ab));
-  if (w) PetscCall(VecRestoreArrayRead(w, &aw));
-  PetscCall(VecRestoreArrayRead(x, &ax));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* y += x of a field */
 static PetscErrorCode Scatter(PCDevice d, const Field *e, Vec y)
 {
@@ -158,56 +139,41 @@ static PetscErrorCode Scatter(PCDevice d, const Field *e, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode ScatterHost(const Field *e, Vec y)
-{
-  const PetscScalar *ax;
-  const PetscInt    *index;
-  PetscScalar       *ay;
-
-  PetscFunctionBegin;
-  PetscCall(VecGetArrayRead(e->x, &ax));
-  PetscCall(VecGetArray(y, &ay));
-  PetscCall(ISGetIndices(e->is, &index));
-  for (int i = 0; i < e->m; i++) ay[index[i]] += ax[i];
-  PetscCall(ISRestoreIndices(e->is, &index));
-  PetscCall(VecRestoreArray(y, &ay));
-  PetscCall(VecRestoreArrayRead(e->x, &ax));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* y += the solution of field k for x, less A y unless y is zero */
-static PetscErrorCode SolveAndAdd(PC pc, PCDevice d, PetscInt k, PetscBool zero, Vec x, Vec y)
+/* y += the solution of field k for x, less A y unless y is zero. done: the vectors were all on the device */
+static PetscErrorCode SolveAndAdd(PC pc, PCDevice d, PetscInt k, PetscBool zero, Vec x, Vec y, PetscBool *done)
 {
   Fields   *f = (Fields *)d->data;
   Field    *e = &f->field[k];
-  PetscBool amat, there;
+  PetscBool amat;
 
   PetscFunctionBegin;
   if (!zero) {
     PetscCall(PCFieldSplitGetOffDiagUseAmat(pc, &amat));
     PetscCall(MatMult(amat ? pc->mat : pc->pmat, y, f->w));
   }
-  PetscCall(AreOnDevice(d, x, zero ? NULL : f->w, e->b, &there));
-  if (there) PetscCall(Gather(d, e, x, zero ? NULL : f->w));
-  else PetscCall(GatherHost(e, x, zero ? NULL : f->w));
+  PetscCall(AreOnDevice(d, x, zero ? NULL : f->w, e->b, done));
+  if (!*done) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Gather(d, e, x, zero ? NULL : f->w));
   PetscCall(KSPSolve(f->ksp[k], e->b, e->x));
   PetscCall(KSPCheckSolve(f->ksp[k], pc, e->x));
-  PetscCall(AreOnDevice(d, e->x, y, NULL, &there));
-  if (there) PetscCall(Scatter(d, e, y));
-  else PetscCall(ScatterHost(e, y));
+  PetscCall(AreOnDevice(d, e->x, y, NULL, done));
+  if (*done) PetscCall(Scatter(d, e, y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* If a vector has left the device meanwhile, PETSc's application starts anew */
 static PetscErrorCode FieldSplitApply(PC pc, PCDevice d, Vec x, Vec y)
 {
-  Fields         *f = (Fields *)d->data;
+  Fields         *f    = (Fields *)d->data;
+  PetscBool       done = PETSC_TRUE;
   PCCompositeType type;
 
   PetscFunctionBegin;
   PetscCall(PCFieldSplitGetType(pc, &type));
   PetscCall(VecSet(y, 0.0));
-  for (PetscInt k = 0; k < f->n; k++) PetscCall(SolveAndAdd(pc, d, k, (PetscBool)(k == 0 || type == PC_COMPOSITE_ADDITIVE), x, y));
-  for (PetscInt k = f->n - 2; k >= 0 && type == PC_COMPOSITE_SYMMETRIC_MULTIPLICATIVE; k--) PetscCall(SolveAndAdd(pc, d, k, PETSC_FALSE, x, y));
+  for (PetscInt k = 0; k < f->n && done; k++) PetscCall(SolveAndAdd(pc, d, k, (PetscBool)(k == 0 || type == PC_COMPOSITE_ADDITIVE), x, y, &done));
+  for (PetscInt k = f->n - 2; k >= 0 && done && type == PC_COMPOSITE_SYMMETRIC_MULTIPLICATIVE; k--) PetscCall(SolveAndAdd(pc, d, k, PETSC_FALSE, x, y, &done));
+  if (!done) PetscCall((*d->wrap->petsc.pc.apply)(pc, x, y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

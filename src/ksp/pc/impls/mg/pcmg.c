@@ -229,34 +229,17 @@ static PetscErrorCode PCSetFromOptions_GAMG_GPUCSR(PC pc, GPUCSROptionItems Pets
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode PCCreate_MG_GPUCSR(PC), PCCreate_GAMG_GPUCSR(PC);
+static PetscErrorCode GAMGMade(PetscObject pc, GPUCSRWrap *w)
+{
+  PetscFunctionBegin;
+  PetscCall(PCGAMGIntercept_Private((PC)pc));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static GPUCSRWrapType types[] = {
-  {PCMG,   (void (*)(void))PCCreate_MG_GPUCSR,   {.pc = {.apply = PCApply_MG_GPUCSR, .view = PCView_MG_GPUCSR}},                                                                               sizeof(Multigrid), MultigridRelease, NULL},
-  {PCGAMG, (void (*)(void))PCCreate_GAMG_GPUCSR, {.pc = {.setup = PCSetUp_GAMG_GPUCSR, .setfromoptions = PCSetFromOptions_GAMG_GPUCSR, .apply = PCApply_MG_GPUCSR, .view = PCView_MG_GPUCSR}}, sizeof(Multigrid), MultigridRelease, NULL},
+  {.type = PCMG,                                                                                                                                         .ops = {.pc = {.apply = PCApply_MG_GPUCSR, .view = PCView_MG_GPUCSR}}, .bytes = sizeof(Multigrid),  .release = MultigridRelease},
+  { .type = PCGAMG, .ops = {.pc = {.setup = PCSetUp_GAMG_GPUCSR, .setfromoptions = PCSetFromOptions_GAMG_GPUCSR, .apply = PCApply_MG_GPUCSR, .view = PCView_MG_GPUCSR}},                                            .bytes = sizeof(Multigrid), .release = MultigridRelease,            .made = GAMGMade},
 };
-
-static PetscErrorCode Create(PC pc, const GPUCSRWrapType *t)
-{
-  GPUCSRWrap *w;
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWrapCreate((PetscObject)pc, t, &w));
-  ((Multigrid *)w->data)->wrap = w;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCCreate_MG_GPUCSR(PC pc)
-{
-  return Create(pc, &types[0]);
-}
-
-static PetscErrorCode PCCreate_GAMG_GPUCSR(PC pc)
-{
-  PetscFunctionBegin;
-  PetscCall(Create(pc, &types[1]));
-  PetscCall(PCGAMGIntercept_Private(pc));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 PetscErrorCode PCMGInitialize_Private(void)
 {
