@@ -208,8 +208,7 @@ static PetscErrorCode SetBlocks(Mat A, const GPUCSRCOO *c, Mat block[], Values *
       }
       PetscCheck(!ierr || ierr == PETSC_ERR_MEM || ierr == PETSC_ERR_GPU, PETSC_COMM_SELF, ierr, "%s", attempt.message);
       if (!ierr) continue;
-      if (ierr == PETSC_ERR_GPU) PetscCall(PetscStrncpy(dev->failed, attempt.message, sizeof(dev->failed)));
-      PetscCall(MatGPUCSRFailed_Private(block[b], attempt.message));
+      PetscCall(MatGPUCSRFailed_Private(block[b], NULL, &attempt));
     }
     PetscCall(MatGPUCSRFetch_Private(block[b]));
     if (!host) PetscCall(ToHost(x->dev, x->v, x->ondevice, c->n, &host, &own));

@@ -51,9 +51,7 @@ static PetscErrorCode Try(Step *t, PetscErrorCode (*work)(Step *))
     /* the host's product needs x and y intact: memory is allocated before anything is written, and a device without memory still returns vectors */
     PetscCheck(attempt.error == PETSC_ERR_MEM || (t->ox.place == GPUCSR_HOST && t->oz.place == GPUCSR_HOST), PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
     PetscCheck(!t->wrote || !t->y || t->y != t->z, PETSC_COMM_SELF, attempt.error, "The device failed while the sum was on its way back into the vector that held a summand: %s", attempt.message);
-    if (attempt.error == PETSC_ERR_GPU) PetscCall(PetscStrncpy(t->dev->failed, attempt.message, sizeof(t->dev->failed)));
-    PetscCall(MatGPUCSRFailed_Private(t->Ad, attempt.message));
-    PetscCall(MatGPUCSRLeave_Private(t->Ao, ((Mat_SeqGPUCSR *)t->Ad->spptr)->whynot));
+    PetscCall(MatGPUCSRFailed_Private(t->Ad, t->Ao, &attempt));
     PetscCall(MatGPUCSRWarn_Private(t->Ad, 0, 0, 0));
     t->dev = NULL;
   }
@@ -73,8 +71,10 @@ static PetscErrorCode BlocksReady(Mat Ad, Mat Ao, GPUCSRSide side, PetscBool *re
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode MatGPUCSRHaloForget_Private(Mat_MPIGPUCSR *g)
+PetscErrorCode MatGPUCSRHaloForget_Private(Mat A)
 {
+  Mat_MPIGPUCSR *g = (Mat_MPIGPUCSR *)A->spptr;
+
   PetscFunctionBegin;
   PetscCall(VecDestroy(&g->lvec));
   PetscCall(GPUCSRHaloDestroy(&g->halo));
@@ -127,9 +127,7 @@ static PetscErrorCode HaloReady(Mat A, Mat Ad, Mat Ao, PetscBool *ready)
   GPUCSRTry(&attempt, GPUCSRHaloSetUp(g->halo, dev));
   if (attempt.error && dev) {
     PetscCheck(MatGPUCSRBackendOf(A) != MAT_GPUCSR_BACKEND_CUDA, PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
-    if (attempt.error == PETSC_ERR_GPU) PetscCall(PetscStrncpy(dev->failed, attempt.message, sizeof(dev->failed)));
-    PetscCall(MatGPUCSRFailed_Private(Ad, attempt.message));
-    PetscCall(MatGPUCSRLeave_Private(Ao, ((Mat_SeqGPUCSR *)Ad->spptr)->whynot));
+    PetscCall(MatGPUCSRFailed_Private(Ad, Ao, &attempt));
     *ready = PETSC_FALSE;
     PetscCall(GPUCSRHaloSetUp(g->halo, NULL));
   } else PetscCheck(!attempt.error, PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
@@ -184,7 +182,7 @@ PetscErrorCode MatGPUCSRReadyTogether_Private(Mat A, GPUCSRSide side, PetscBool 
   PetscCallMPI(MPI_Comm_rank(comm, &rank));
   PetscCallMPI(MPI_Comm_size(comm, &size));
   if (!g->halo || !PatternIs(&g->exchanged, &now)) {
-    PetscCall(MatGPUCSRHaloForget_Private(g));
+    PetscCall(MatGPUCSRHaloForget_Private(A));
     PetscCall(GPUCSRHaloCreate(A, &g->halo));
     PetscCall(Shares(b[0], b[1], comm, size));
     g->exchanged = now;

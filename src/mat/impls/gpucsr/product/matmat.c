@@ -142,16 +142,14 @@ static PetscErrorCode BlocksReady(Mat Ad, Mat Ao, GPUCSRSide side, PetscBool *re
 /* Device work of the first block, then of the second; if it fails and backend is auto, the host continues with the operands that are intact */
 static PetscErrorCode Try(Mat A, Columns *m, PetscBool *ready)
 {
-  Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)m->A->spptr;
-  GPUCSRAttempt  attempt;
+  GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
   if (!*ready) PetscFunctionReturn(PETSC_SUCCESS);
   GPUCSRTryIf(MatGPUCSRBackendOf(A) != MAT_GPUCSR_BACKEND_CUDA, &attempt, Multiply(m));
   if (attempt.error) {
     PetscCheck(m->b.place == GPUCSR_HOST && m->c.place != GPUCSR_DEVICE, PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
-    if (attempt.error == PETSC_ERR_GPU) PetscCall(PetscStrncpy(g->dev->failed, attempt.message, sizeof(g->dev->failed)));
-    PetscCall(MatGPUCSRFailed_Private(m->A, attempt.message));
+    PetscCall(MatGPUCSRFailed_Private(m->A, NULL, &attempt));
     PetscCall(MatGPUCSRWarn_Private(m->A, 0, 0, 0));
     *ready = PETSC_FALSE;
   }

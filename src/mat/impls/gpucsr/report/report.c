@@ -174,8 +174,10 @@ PetscErrorCode MatGPUCSRDescribe_Private(Mat A, PetscViewer viewer)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode MatGPUCSRReportAdd_Private(Mat_SeqGPUCSR *g)
+PetscErrorCode MatGPUCSRReportAdd_Private(Mat A)
 {
+  Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
+
   PetscFunctionBegin;
   made++;
   PetscCall(GPUCSRLivingAdd(&MatGPUCSRLiving, &g->living, g));

@@ -67,11 +67,8 @@ static PetscErrorCode Failed(Mat C, const GPUCSRAttempt *a)
   PetscFunctionBegin;
   PetscCall(MatMPIAIJGetSeqAIJ(C->product->A, &b[0], &b[1], NULL));
   g = (Mat_SeqGPUCSR *)b[0]->spptr;
-  if (a->error == PETSC_ERR_GPU && g->dev) {
-    PetscCall(PetscStrncpy(g->dev->failed, a->message, sizeof(g->dev->failed)));
-    PetscCall(MatGPUCSRFailed_Private(b[0], a->message));
-    PetscCall(MatGPUCSRLeave_Private(b[1], g->whynot));
-  } else
+  if (a->error == PETSC_ERR_GPU && g->dev) PetscCall(MatGPUCSRFailed_Private(b[0], b[1], a));
+  else
     PetscCall(PetscSNPrintf(g->warning, sizeof(g->warning), "a product of sparse matrices, %s of %" PetscInt_FMT " rows and %" PetscInt_FMT " columns, is computed on the host, because %s", MatProductTypes[C->product->type], C->product->A->rmap->N,
                             C->product->B->cmap->N, a->message));
   PetscCall(MatGPUCSRWarn_Private(b[0], 0, 0, 0));

@@ -283,8 +283,7 @@ static PetscErrorCode Failed(Mat C, const GPUCSRAttempt *a)
   PetscFunctionBegin;
   PetscCheck(a->error == PETSC_ERR_MEM || a->error == PETSC_ERR_GPU || a->error == PETSC_ERR_SUP, PETSC_COMM_SELF, a->error, "%s", a->message);
   if (a->error == PETSC_ERR_GPU) {
-    PetscCall(PetscStrncpy(g->dev->failed, a->message, sizeof(g->dev->failed)));
-    PetscCall(MatGPUCSRFailed_Private(A, a->message));
+    PetscCall(MatGPUCSRFailed_Private(A, NULL, a));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(PetscSNPrintf(g->warning, sizeof(g->warning), "a product of sparse matrices, %s of %" PetscInt_FMT " rows and %" PetscInt_FMT " columns, is computed on the host, because %s", MatProductTypes[C->product->type], C->product->A->rmap->n,

@@ -33,8 +33,8 @@ typedef struct {
   PetscErrorCode (*release)(Mat);                                  /* A is about to leave this type */
   PetscErrorCode (*configured)(Mat);                               /* the configuration has changed */
   PetscErrorCode (*product)(Mat, GPUCSRSide, Vec x, Vec y, Vec z); /* z = A x + y or with the transpose; y may be NULL, may be z */
-  PetscErrorCode (*getdiagonal)(Mat, Vec);                         /* this and the next two: NULL: the parent's */
-  PetscErrorCode (*productsetfromoptions)(Mat);
+  PetscErrorCode (*productsetfromoptions)(Mat);                    /* products of matrices */
+  PetscErrorCode (*getdiagonal)(Mat, Vec);                         /* NULL: the parent's */
   PetscBool graph;                                                              /* has its own graph for coarsening */
   PetscErrorCode (*inplace)(Mat, PetscBool install);                            /* operations in place; NULL: the parent's */
   PetscErrorCode (*axpy)(Mat, PetscScalar, Mat, MatStructure, PetscBool *done); /* NULL, or not done: the parent's */
@@ -159,7 +159,7 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRConfigure_Private(Mat, const MatGPUCSRConf
 GPUCSR_INTERN PetscErrorCode MatGPUCSRReconfigure_Private(Mat, const MatGPUCSRConfig *);
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFromAIJ_Private(Mat, const MatGPUCSRKind *, MatReuse, Mat *);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRToAIJ_Private(Mat, MatReuse, Mat *);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRToAIJ_Private(Mat, MatType, MatReuse, Mat *);
 
 /* The backend that was asked for; the host's for a matrix bound to the CPU */
 static inline MatGPUCSRBackend MatGPUCSRBackendOf(Mat A)
@@ -179,9 +179,8 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRBare_Private(Mat, Mat_SeqGPUCSR *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRUnwatched_Private(Mat, Mat_SeqGPUCSR *, PetscObjectState, PetscBool *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRReady_Private(Mat, GPUCSRSide, PetscBool *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRSource_Private(Mat, GPUCSRSource *);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRReset_Private(Mat_SeqGPUCSR *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRLeave_Private(Mat, const char[]);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRFailed_Private(Mat, const char[]);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRFailed_Private(Mat, Mat other, const GPUCSRAttempt *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRWarn_Private(Mat, PetscMPIInt, PetscMPIInt, PetscMPIInt);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRParentProduct_Private(Mat, GPUCSRSide, Vec, Vec, Vec);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRApply_Private(Mat, GPUCSRSide, const GPUCSROperand *x, const GPUCSROperand *y, const GPUCSROperand *z, GPUCSRStream, PetscBool *wrote);
@@ -233,7 +232,7 @@ GPUCSR_INTERN PetscErrorCode   MatGPUCSRAdviceError_Private(const Mat_SeqGPUCSR 
 GPUCSR_INTERN PetscErrorCode   MatGPUCSRHostIsFaster_Private(Mat, Vec x, Vec y, Vec z, PetscBool *); /* this and the next: small.c */
 GPUCSR_INTERN PetscErrorCode   MatGPUCSRHostIsFasterWhy_Private(const Mat_SeqGPUCSR *, char[], size_t);
 GPUCSR_INTERN PetscErrorCode   MatGPUCSRInfoGet_Private(Mat, MatGPUCSRInfo *);
-GPUCSR_INTERN PetscErrorCode   MatGPUCSRReportAdd_Private(Mat_SeqGPUCSR *);
+GPUCSR_INTERN PetscErrorCode   MatGPUCSRReportAdd_Private(Mat);
 GPUCSR_INTERN PetscErrorCode   MatGPUCSRReportRemove_Private(Mat_SeqGPUCSR *);
 GPUCSR_INTERN PetscErrorCode   MatGPUCSRReportPrint_Private(void);
 GPUCSR_INTERN PetscErrorCode   MatGPUCSRReportFactor_Private(MatFactorType, PetscInt rows, const char solver[], const char why[], double seconds); /* totals.c */

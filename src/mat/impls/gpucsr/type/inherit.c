@@ -170,7 +170,7 @@ static PetscErrorCode MatDestroy_GPUCSR(Mat);
 static PetscErrorCode MatLUFactor_GPUCSR(Mat A, IS row, IS col, const MatFactorInfo *info)
 {
   PetscFunctionBegin;
-  PetscCall(MatGPUCSRToAIJ_Private(A, MAT_INPLACE_MATRIX, &A));
+  PetscCall(MatGPUCSRToAIJ_Private(A, NULL, MAT_INPLACE_MATRIX, &A));
   PetscCall((*A->ops->lufactor)(A, row, col, info));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -178,7 +178,7 @@ static PetscErrorCode MatLUFactor_GPUCSR(Mat A, IS row, IS col, const MatFactorI
 static PetscErrorCode MatILUFactor_GPUCSR(Mat A, IS row, IS col, const MatFactorInfo *info)
 {
   PetscFunctionBegin;
-  PetscCall(MatGPUCSRToAIJ_Private(A, MAT_INPLACE_MATRIX, &A));
+  PetscCall(MatGPUCSRToAIJ_Private(A, NULL, MAT_INPLACE_MATRIX, &A));
   PetscCall((*A->ops->ilufactor)(A, row, col, info));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -202,7 +202,7 @@ static PetscErrorCode Install(Mat A, PetscBool install)
     REPLACE(multhermitiantransposeadd, MatMultTransposeAdd_GPUCSR);
   }
   if (k->getdiagonal) REPLACE(getdiagonal, k->getdiagonal);
-  REPLACE(productsetfromoptions, k->productsetfromoptions ? k->productsetfromoptions : MatProductSetFromOptions_GPUCSR);
+  REPLACE(productsetfromoptions, k->productsetfromoptions);
   if (k->graph) REPLACE(creategraph, MatCreateGraph_SeqAIJGPUCSR);
   if (p->lufactor) REPLACE(lufactor, MatLUFactor_GPUCSR);
   if (p->ilufactor) REPLACE(ilufactor, MatILUFactor_GPUCSR);
@@ -268,12 +268,13 @@ static PetscErrorCode ConvertBegin(Mat A, MatReuse reuse, Mat *newmat, Mat *B)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode MatGPUCSRToAIJ_Private(Mat A, MatReuse reuse, Mat *newmat)
+PetscErrorCode MatGPUCSRToAIJ_Private(Mat A, MatType type, MatReuse reuse, Mat *newmat)
 {
   const MatGPUCSRKind *kind = ((Mat_GPUCSR *)A->spptr)->kind;
   Mat                  B;
 
   PetscFunctionBegin;
+  (void)type; /* the parent's */
   PetscCall(ConvertBegin(A, reuse, newmat, &B));
   if (!B) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(ReleaseData(B));

@@ -58,8 +58,10 @@ PetscErrorCode MatGPUCSRPlansDestroy_Private(Mat_SeqGPUCSR *g)
 }
 
 /* The next product starts over */
-PetscErrorCode MatGPUCSRReset_Private(Mat_SeqGPUCSR *g)
+static PetscErrorCode Configured(Mat A)
 {
+  Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
+
   PetscFunctionBegin;
   PetscCall(MatGPUCSRPlansDestroy_Private(g));
   g->dev        = NULL;
@@ -116,15 +118,17 @@ PetscErrorCode MatGPUCSRLeave_Private(Mat A, const char why[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The device failed for this matrix: later products are the host's */
-PetscErrorCode MatGPUCSRFailed_Private(Mat A, const char message[])
+/* The device failed for A: later products are the host's, and those of other, the other block of a parallel matrix, or NULL */
+PetscErrorCode MatGPUCSRFailed_Private(Mat A, Mat other, const GPUCSRAttempt *attempt)
 {
   Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
   char           why[512];
 
   PetscFunctionBegin;
-  PetscCall(PetscSNPrintf(why, sizeof(why), "backend %s failed: %s", g->dev ? g->dev->ops->name : "cuda", message));
+  if (attempt->error == PETSC_ERR_GPU && g->dev) PetscCall(PetscStrncpy(g->dev->failed, attempt->message, sizeof(g->dev->failed)));
+  PetscCall(PetscSNPrintf(why, sizeof(why), "backend %s failed: %s", g->dev ? g->dev->ops->name : "cuda", attempt->message));
   PetscCall(MatGPUCSRLeave_Private(A, why));
+  if (other) PetscCall(MatGPUCSRLeave_Private(other, why));
   g->info.fallbacks++;
   PetscCall(PetscSNPrintf(g->warning, sizeof(g->warning), "a matrix of %" PetscInt_FMT " rows and %" PetscInt_FMT " columns goes on with the products of MATSEQAIJ on the host, because %s", A->rmap->n, A->cmap->n, why));
   if (!g->block) PetscCall(MatGPUCSRWarn_Private(A, 0, 0, 0));
@@ -232,12 +236,11 @@ static PetscErrorCode WarnOfTolerance(Mat A, Mat_SeqGPUCSR *g)
 }
 
 /* Precision of the plans; auto looks at the values */
-static PetscErrorCode Precision(Mat A, Mat_SeqGPUCSR *g, const GPUCSRSource *s, GPUCSRPrecision *p)
+static PetscErrorCode Precision(Mat_SeqGPUCSR *g, const GPUCSRSource *s, GPUCSRPrecision *p)
 {
   PetscBool floats;
 
   PetscFunctionBegin;
-  (void)A;
   switch (g->base.config.precision) {
   case MAT_GPUCSR_SINGLE:
     *p = GPUCSR_PRECISION_SINGLE;
@@ -296,7 +299,7 @@ static PetscErrorCode Update(Mat A, Mat_SeqGPUCSR *g, GPUCSRSide side)
   if (stale) PetscCall(PetscFree(g->rowptr));
   PetscCall(MatGPUCSRSource_Private(A, &s));
   /* decided anew when values change: they may no longer be exact floats */
-  if (side == GPUCSR_FORWARD || !D->built || g->values[GPUCSR_FORWARD] != state) PetscCall(Precision(A, g, &s, &precision));
+  if (side == GPUCSR_FORWARD || !D->built || g->values[GPUCSR_FORWARD] != state) PetscCall(Precision(g, &s, &precision));
   if (precision != g->precision) {
     for (int k = 0; k < 2; k++) PetscCall(GPUCSRPlanDestroy(&g->plan[k]));
     g->precision = precision;
@@ -351,8 +354,7 @@ PetscErrorCode MatGPUCSRReady_Private(Mat A, GPUCSRSide side, PetscBool *ready)
   GPUCSRTryIf(MatGPUCSRBackendOf(A) != MAT_GPUCSR_BACKEND_CUDA, &attempt, Update(A, g, side));
   if (attempt.error == PETSC_ERR_MEM || attempt.error == PETSC_ERR_GPU) {
     *ready = PETSC_FALSE;
-    if (attempt.error == PETSC_ERR_GPU) PetscCall(PetscStrncpy(g->dev->failed, attempt.message, sizeof(g->dev->failed)));
-    PetscCall(MatGPUCSRFailed_Private(A, attempt.message));
+    PetscCall(MatGPUCSRFailed_Private(A, NULL, &attempt));
   } else PetscCheck(!attempt.error, PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -425,7 +427,7 @@ static PetscErrorCode MatProduct_SeqAIJGPUCSR(Mat A, GPUCSRSide side, Vec x, Vec
       ready = PETSC_FALSE;
       if (attempt.error == PETSC_ERR_GPU) PetscCall(PetscStrncpy(g->dev->failed, attempt.message, sizeof(g->dev->failed)));
       PetscCheck(!wrote || !y || y != z, PETSC_COMM_SELF, attempt.error, "The device failed while the sum was on its way back into the vector that held a summand: %s", attempt.message);
-      PetscCall(MatGPUCSRFailed_Private(A, attempt.message));
+      PetscCall(MatGPUCSRFailed_Private(A, NULL, &attempt));
       PetscCall(MatGPUCSRWarn_Private(A, 0, 0, 0));
     }
   }
@@ -515,20 +517,6 @@ PetscErrorCode MatGPUCSRViewBlock_Private(Mat A, PetscViewer viewer)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Configured(Mat A)
-{
-  PetscFunctionBegin;
-  PetscCall(MatGPUCSRReset_Private((Mat_SeqGPUCSR *)A->spptr));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Created(Mat A)
-{
-  PetscFunctionBegin;
-  PetscCall(MatGPUCSRReportAdd_Private((Mat_SeqGPUCSR *)A->spptr));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode ReleaseSeq(Mat A)
 {
   Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
@@ -541,20 +529,12 @@ static PetscErrorCode ReleaseSeq(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatConvert_SeqAIJGPUCSR_SeqAIJ(Mat A, MatType type, MatReuse reuse, Mat *newmat)
-{
-  PetscFunctionBegin;
-  (void)type;
-  PetscCall(MatGPUCSRToAIJ_Private(A, reuse, newmat));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static const MatGPUCSRKind kind = {
   .name                  = MATSEQAIJGPUCSR,
   .parent                = MATSEQAIJ,
   .seq                   = "seq",
   .size                  = sizeof(Mat_SeqGPUCSR),
-  .created               = Created,
+  .created               = MatGPUCSRReportAdd_Private,
   .release               = ReleaseSeq,
   .configured            = Configured,
   .product               = MatProduct_SeqAIJGPUCSR,
@@ -567,7 +547,7 @@ static const MatGPUCSRKind kind = {
   .view                  = MatGPUCSRViewBlock_Private,
   .setup                 = MatGPUCSRSetUp_SeqAIJGPUCSR,
   .getinfo               = MatGPUCSRInfoGet_Private,
-  .toaij                 = MatConvert_SeqAIJGPUCSR_SeqAIJ,
+  .toaij                 = MatGPUCSRToAIJ_Private,
   .fromaij               = MatConvert_SeqAIJ_SeqAIJGPUCSR,
 };
 
