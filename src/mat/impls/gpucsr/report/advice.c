@@ -25,8 +25,7 @@ typedef struct {
 
 static PetscErrorCode SubjectGet(Mat A, Subject *s)
 {
-  PetscBool mpi, seq;
-  PetscErrorCode (*get)(Mat, MatGPUCSRConfig *);
+  PetscBool mpi, seq, ours;
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(s, sizeof(*s)));
@@ -37,10 +36,10 @@ static PetscErrorCode SubjectGet(Mat A, Subject *s)
   PetscCheck(seq, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONG, "No model covers a matrix of type %s: MatConvert() it to aij or gpucsr first", ((PetscObject)A)->type_name);
   PetscCheck(GPUCSR_SCALAR_IS_DOUBLE, PETSC_COMM_SELF, PETSC_ERR_SUP, "No model covers the numbers of this PETSc: products run on a GPU in real double precision alone");
   s->A = A;
-  PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatGPUCSRGetConfig_C", &get));
-  if (get) {
-    PetscCall((*get)(A, &s->config));
-    s->g = (Mat_SeqGPUCSR *)A->spptr;
+  PetscCall(MatGPUCSRIs_Private(A, &ours));
+  if (ours) {
+    s->g      = (Mat_SeqGPUCSR *)A->spptr;
+    s->config = s->g->base.config;
   } else PetscCall(MatGPUCSRConfigDefault_Private(&s->config));
   PetscCall(GPUCSRDeviceOpen("cuda", &s->dev, s->nodevice, sizeof(s->nodevice)));
   PetscFunctionReturn(PETSC_SUCCESS);

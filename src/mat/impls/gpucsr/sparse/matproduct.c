@@ -13,13 +13,6 @@ static void Factors(Mat C, Mat M[4])
   M[3] = NULL;
 }
 
-static PetscErrorCode Ours(Mat A, PetscBool *ours)
-{
-  PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, ours, MATSEQAIJGPUCSR, MATMPIAIJGPUCSR, ""));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The function that all factors share for their products, as MATAIJ; NULL if they share none */
 static PetscErrorCode Shared(const Mat M[], PetscErrorCode (**f)(Mat))
 {
@@ -29,7 +22,7 @@ static PetscErrorCode Shared(const Mat M[], PetscErrorCode (**f)(Mat))
     PetscErrorCode (*own)(Mat) = M[k]->ops->productsetfromoptions;
     PetscBool ours;
 
-    PetscCall(Ours(M[k], &ours));
+    PetscCall(MatGPUCSRIs_Private(M[k], &ours));
     if (ours) own = ((Mat_GPUCSR *)M[k]->spptr)->parent.productsetfromoptions;
     if (k && own != *f) {
       *f = NULL;
@@ -63,7 +56,7 @@ static PetscErrorCode Alias(const Mat M[], MatProductType type, Mat *A, const ch
   } else if (type == MATPRODUCT_ABC) {
     PetscCall(PetscObjectTypeCompare((PetscObject)M[0], MATTRANSPOSEVIRTUAL, &is));
     if (is) PetscCall(MatTransposeGetMat(M[0], A));
-    if (is) PetscCall(Ours(*A, &is));
+    if (is) PetscCall(MatGPUCSRIs_Private(*A, &is));
     if (is) *name = ((Mat_GPUCSR *)(*A)->spptr)->kind->parent;
     else *A = NULL;
   }

@@ -48,7 +48,7 @@ GPUCSRLogEvent MAT_GPUCSR_Build, MAT_GPUCSR_Refresh, MAT_GPUCSR_Transpose, MAT_G
 . -mat_gpucsr_cudss_error e                           - backward error above which a solution is refused, 1e-10 by default
 . -mat_gpucsr_transpose_at_assembly (true|false)      - build the transpose at assembly, not at the first product that needs it
 . -mat_gpucsr_master (host|device)                    - which copy of the values is the master, see `MatGPUCSRSetMaster()`
-. -mat_gpucsr_halo (auto|peer|nccl|mpi|staged)        - how ranks exchange entries of vectors: into each other's device memory, by NCCL, by a GPU-aware MPI, or through the host
+. -mat_gpucsr_halo (auto|peer|nccl|staged)            - how ranks exchange entries of vectors: into each other's device memory, by NCCL, or through the host
 . -mat_gpucsr_device_map 0,1,...                      - device of each rank of a node, repeated when there are more ranks
 . -mat_gpucsr_threads n                               - host threads that convert and copy, at most 8 by default
 . -mat_gpucsr_pin_vectors (true|false)                - page-lock large host vectors in place while they live
@@ -209,39 +209,28 @@ PetscErrorCode MatGPUCSRVecType_Private(Mat A, const MatGPUCSRConfig *c)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode MatGPUCSRConfigure_Private(Mat A, const MatGPUCSRConfig *c)
-{
-  PetscFunctionBegin;
-  PetscTryMethod(A, "MatGPUCSRConfigure_C", (Mat, const MatGPUCSRConfig *), (A, c));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Configures, unless nothing changes: then the device's data stays */
+/* Configures A, unless nothing changes: then the device's data stays. No effect on a matrix of another type */
 PetscErrorCode MatGPUCSRReconfigure_Private(Mat A, const MatGPUCSRConfig *c)
 {
-  MatGPUCSRConfig now;
-  PetscBool       same = PETSC_TRUE;
-  PetscErrorCode (*get)(Mat, MatGPUCSRConfig *);
+  PetscBool done;
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatGPUCSRGetConfig_C", &get));
-  if (get) {
-    PetscCall((*get)(A, &now));
-    PetscCall(PetscMemcmp(&now, c, sizeof(now), &same));
-  }
-  if (!same) PetscCall(MatGPUCSRConfigure_Private(A, c));
+  PetscCall(MatGPUCSRIs_Private(A, &done));
+  done = (PetscBool)!done;
+  if (!done) PetscCall(PetscMemcmp(&((Mat_GPUCSR *)A->spptr)->config, c, sizeof(*c), &done));
+  if (!done) PetscCall(MatGPUCSRConfigure_Private(A, c));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Changes one member of the configuration; no effect on a matrix of another type */
 #define CONFIGURE(A, statement) \
   do { \
-    MatGPUCSRConfig c; \
-    PetscErrorCode (*get)(Mat, MatGPUCSRConfig *); \
+    PetscBool ours; \
 \
-    PetscCall(PetscObjectQueryFunction((PetscObject)(A), "MatGPUCSRGetConfig_C", &get)); \
-    if (get) { \
-      PetscCall((*get)(A, &c)); \
+    PetscCall(MatGPUCSRIs_Private(A, &ours)); \
+    if (ours) { \
+      MatGPUCSRConfig c = ((Mat_GPUCSR *)(A)->spptr)->config; \
+\
       statement; \
       PetscCall(MatGPUCSRReconfigure_Private(A, &c)); \
     } \

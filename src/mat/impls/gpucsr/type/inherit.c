@@ -4,6 +4,14 @@
 */
 #include "gpucsrimpl.h"
 
+/* Is A of this library's types? */
+PetscErrorCode MatGPUCSRIs_Private(Mat A, PetscBool *ours)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, ours, MATSEQAIJGPUCSR, MATMPIAIJGPUCSR, ""));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode MatMult_GPUCSR(Mat A, Vec x, Vec z)
 {
   PetscFunctionBegin;
@@ -98,7 +106,7 @@ static PetscErrorCode MatSetFromOptions_GPUCSR(Mat A, GPUCSROptionItems PetscOpt
 
   PetscFunctionBegin;
   /* with -mat_seqaij_type the MATSEQAIJ that MATSEQAIJPERM and its like build on is already a gpucsr */
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &ours, MATSEQAIJGPUCSR, MATMPIAIJGPUCSR, ""));
+  PetscCall(MatGPUCSRIs_Private(A, &ours));
   PetscCheck(ours, PetscObjectComm((PetscObject)A), PETSC_ERR_SUP, "A matrix of type %s cannot be made with -mat_seqaij_type %s: use one of the two", ((PetscObject)A)->type_name, MATSEQAIJGPUCSR);
   c = g->config;
   if (g->parent.setfromoptions) PetscCall((*g->parent.setfromoptions)(A, PetscOptionsObject));
@@ -122,7 +130,7 @@ static PetscErrorCode MatBindToCPU_GPUCSR(Mat A, PetscBool cpu)
 }
 #endif
 
-static PetscErrorCode MatGPUCSRConfigure_GPUCSR(Mat A, const MatGPUCSRConfig *c)
+PetscErrorCode MatGPUCSRConfigure_Private(Mat A, const MatGPUCSRConfig *c)
 {
   Mat_GPUCSR *g = (Mat_GPUCSR *)A->spptr;
 
@@ -133,13 +141,6 @@ static PetscErrorCode MatGPUCSRConfigure_GPUCSR(Mat A, const MatGPUCSRConfig *c)
   PetscCall((*g->kind->configured)(A));
   PetscCall(MatGPUCSRWatch_Private(A));
   PetscCall(MatGPUCSRVecType_Private(A, c));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatGPUCSRGetConfig_GPUCSR(Mat A, MatGPUCSRConfig *c)
-{
-  PetscFunctionBegin;
-  *c = ((Mat_GPUCSR *)A->spptr)->config;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -225,8 +226,6 @@ static PetscErrorCode Install(Mat A, PetscBool install)
   if (!install && (!((PetscObject)A)->refct || !((PetscObject)A)->qlist)) PetscFunctionReturn(PETSC_SUCCESS);
   if (install) PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatRetrieveValues_C", &g->retrieve));
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatRetrieveValues_C", install ? MatRetrieveValues_GPUCSR : g->retrieve));
-  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatGPUCSRConfigure_C", install ? MatGPUCSRConfigure_GPUCSR : NULL));
-  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatGPUCSRGetConfig_C", install ? MatGPUCSRGetConfig_GPUCSR : NULL));
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatGPUCSRSetUp_C", install ? k->setup : NULL));
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatGPUCSRGetInfo_C", install ? k->getinfo : NULL));
   PetscCall(MatGPUCSRCOOCompose_Private(A, install));
