@@ -40,7 +40,7 @@ PetscErrorCode GPUKSPOperator(KSP ksp, KSP_GPU *k, PetscBool *ok, char why[], si
   PetscCall(PetscObjectTypeCompare((PetscObject)block, MATSEQAIJGPUCSR, &seq));
   PetscCall(PetscMemzero(&k->op, sizeof(k->op)));
   if (seq) {
-    GPUCSRTry(&attempt, MatGPUCSROperatorGet_Private(block, &k->op, whynot, sizeof(whynot)));
+    GPUCSRTry(&attempt, MatGPUCSROperatorGet_Private(block, PETSC_FALSE, &k->op, whynot, sizeof(whynot)));
     if (attempt.error) PetscCall(PetscStrncpy(whynot, attempt.message, sizeof(whynot)));
     mine = attempt.error ? GPUKSPOutcomeOf(k, attempt.error) : k->op.dev ? GPUKSP_GOES_ON : GPUKSP_NO_DEVICE;
   }

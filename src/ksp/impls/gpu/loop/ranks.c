@@ -90,7 +90,7 @@ static PetscErrorCode Get(KSP ksp, KSP_GPU *k, PetscBool *on, char why[], size_t
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
-  GPUCSRTry(&attempt, MatGPUCSRRanksGet_Private(A, &k->ranks.A, text, sizeof(text)));
+  GPUCSRTry(&attempt, MatGPUCSRRanksGet_Private(A, PETSC_FALSE, &k->ranks.A, text, sizeof(text)));
   if (!text[0]) GPUCSRThen(&attempt, GPUCSRBufferGrow(k->dev, sizeof(double) * GPUKSP_SUMS * (size_t)(1 + k->ranks.size), "sums of a solver", &k->ranks.sums));
   PetscCall(PetscStrncpy(message, attempt.error ? attempt.message : text, sizeof(message)));
   PetscCall(GPUKSPAgree(ksp, attempt.error ? GPUKSPOutcomeOf(k, attempt.error) : text[0] ? GPUKSP_NO_DEVICE : GPUKSP_GOES_ON, attempt.error, message, on, why, len));

@@ -44,7 +44,7 @@ PetscErrorCode PCGPUAMGBlock_Private(Mat A, GPUCSROperator *o, const GPUCSRStora
   PetscFunctionBegin;
   PetscCall(MatMPIAIJGetSeqAIJ(A, &D, NULL, NULL));
   PetscCall(MatGPUCSROperatorSend_Private(D));
-  PetscCall(MatGPUCSROperatorGet_Private(D, o, why, sizeof(why)));
+  PetscCall(MatGPUCSROperatorGet_Private(D, PETSC_FALSE, o, why, sizeof(why)));
   PetscCall(PCGPUAMGOnDevice_Private(o, why));
   PetscCall(MatGPUCSROperatorBegin_Private(o));
   if (csr) PetscCall(MatGPUCSROperatorCSR_Private(o, NULL, csr));
@@ -276,7 +276,7 @@ static PetscErrorCode Prolongator(Level *L, Tentative *t)
   first -= t->columns;
   for (PetscInt k = 0; k < t->i[L->n]; k++) t->j[k] += first;
   PetscCall(MatCreateMPIAIJWithArrays(comm, L->n, t->columns, PETSC_DETERMINE, PETSC_DETERMINE, t->i, t->j, t->a, &P));
-  PetscCall(MatGPUCSRRanksLike_Private(L->A, P, &L->P[0]));
+  PetscCall(MatGPUCSRLike_Private(L->A, P, &L->P[0]));
   PetscCall(MatDestroy(&P));
   C->n  = t->columns;
   C->bs = C->ns = L->ns;

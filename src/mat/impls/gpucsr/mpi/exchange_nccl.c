@@ -268,12 +268,12 @@ static PetscErrorCode Destroy_Nccl(GPUCSRHalo h)
   if (works && g->stream) PetscCall(dev->ops->streamsynchronize(dev->id, g->stream)); /* the thread still watches */
   End(g);
   PetscCall(GroupRelease(&g->group));
-  PetscCall(GPUCSRFree(dev, sizeof(uint64_t) * NUMBERS, (void **)&g->number));
+  PetscCall(GPUCSRHaloFree(h, sizeof(uint64_t) * NUMBERS, &g->number));
   if (works && g->done) PetscCall(dev->ops->hostfree(dev->id, g->done));
-  PetscCall(GPUCSRFree(dev, sizeof(int32_t) * (size_t)h->nsend, (void **)&g->index));
-  PetscCall(GPUCSRFree(dev, Bytes(h->nsend), (void **)&g->send));
-  PetscCall(GPUCSRFree(dev, Bytes(h->nrecv), (void **)&g->recv));
-  PetscCall(GPUCSRFree(dev, Bytes(PetscMax(h->nsend, h->nrecv)), (void **)&g->nan));
+  PetscCall(GPUCSRHaloFree(h, sizeof(int32_t) * (size_t)h->nsend, &g->index));
+  PetscCall(GPUCSRHaloFree(h, Bytes(h->nsend), &g->send));
+  PetscCall(GPUCSRHaloFree(h, Bytes(h->nrecv), &g->recv));
+  PetscCall(GPUCSRHaloFree(h, Bytes(PetscMax(h->nsend, h->nrecv)), &g->nan));
   PetscCall(GPUCSRHaloHostBufferFree(h, &g->hsend));
   PetscCall(GPUCSRHaloHostBufferFree(h, &g->hrecv));
   if (works && g->packed) PetscCall(dev->ops->eventdestroy(dev->id, g->packed));
@@ -292,11 +292,10 @@ static PetscErrorCode LocalNccl(GPUCSRHalo h, Nccl *g)
   PetscCall(dev->ops->activate(dev->id));
   PetscCall(GPUCSRHaloHostBuffer(h, h->nsend, &g->hsend));
   PetscCall(GPUCSRHaloHostBuffer(h, h->nrecv, &g->hrecv));
-  PetscCall(GPUCSRMalloc(dev, Bytes(h->nsend), "the halo", (void **)&g->send));
-  PetscCall(GPUCSRMalloc(dev, Bytes(h->nrecv), "the halo", (void **)&g->recv));
-  PetscCall(GPUCSRMalloc(dev, Bytes(PetscMax(h->nsend, h->nrecv)), "the halo", (void **)&g->nan));
-  PetscCall(GPUCSRMalloc(dev, sizeof(int32_t) * (size_t)h->nsend, "the halo", (void **)&g->index));
-  PetscCall(GPUCSRUpload(dev, g->index, GPUCSR_INT32, h->index, GPUCSR_PETSCINT, (size_t)h->nsend, PETSC_FALSE, dev->stream, NULL));
+  PetscCall(GPUCSRHaloMalloc(h, Bytes(h->nsend), &g->send));
+  PetscCall(GPUCSRHaloMalloc(h, Bytes(h->nrecv), &g->recv));
+  PetscCall(GPUCSRHaloMalloc(h, Bytes(PetscMax(h->nsend, h->nrecv)), &g->nan));
+  PetscCall(GPUCSRHaloIndices(h, h->index, h->nsend, &g->index));
   for (int way = 0; way < 2; way++) { /* either page-locked buffer is long enough for one direction */
     const PetscInt     n    = way ? h->nrecv : h->nsend;
     PetscScalar *const from = way ? g->hrecv : g->hsend;
@@ -304,7 +303,7 @@ static PetscErrorCode LocalNccl(GPUCSRHalo h, Nccl *g)
     for (PetscInt k = 0; k <= n; k++) from[k] = (PetscScalar)NAN;
     PetscCall(dev->ops->copy(dev->id, g->nan, from, Bytes(n), GPUCSR_TO_DEVICE, dev->stream));
   }
-  PetscCall(GPUCSRMalloc(dev, sizeof(uint64_t) * NUMBERS, "the halo", (void **)&g->number));
+  PetscCall(GPUCSRHaloMalloc(h, sizeof(uint64_t) * NUMBERS, &g->number));
   PetscCall(dev->ops->hostmalloc(dev->id, sizeof(uint64_t) * NUMBERS, (void **)&g->done));
   for (unsigned k = 0; k < NUMBERS; k++) g->done[k] = k;
   PetscCall(dev->ops->copy(dev->id, g->number, g->done, sizeof(uint64_t) * NUMBERS, GPUCSR_TO_DEVICE, dev->stream));
@@ -398,14 +397,11 @@ static GPUCSRStream Stream(GPUCSRHalo h, GPUCSRStream s)
   return s ? s : h->dev->stream;
 }
 
-/* n numbers of the host, or NaN, into a device buffer; an earlier copy may still read the page-locked buffer */
-static PetscErrorCode FillNccl(GPUCSRHalo h, PetscInt n, PetscScalar locked[], const PetscScalar x[], const PetscInt index[], double *to, GPUCSRStream s)
+/* n numbers into a buffer that is sent: of page-locked memory, or NaN */
+static PetscErrorCode FillNccl(GPUCSRHalo h, PetscInt n, const PetscScalar *from, double *to, GPUCSRStream s)
 {
   PetscFunctionBegin;
-  PetscCall(h->dev->ops->streamsynchronize(h->dev->id, s));
-  if (locked != x)
-    for (PetscInt k = 0; k < n; k++) locked[k] = x ? x[index[k]] : (PetscScalar)NAN;
-  if (n) PetscCall(h->dev->ops->copy(h->dev->id, to, locked, sizeof(double) * (size_t)n, GPUCSR_TO_DEVICE, s));
+  if (n) PetscCall(h->dev->ops->copy(h->dev->id, to, from ? (const void *)from : ((Nccl *)h->data)->nan, sizeof(double) * (size_t)n, from ? GPUCSR_TO_DEVICE : GPUCSR_ON_DEVICE, s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -419,7 +415,13 @@ static PetscErrorCode ForwardBegin_Nccl(GPUCSRHalo h, const GPUCSROperand *x, GP
   s = Stream(h, s);
   if (x && x->place == GPUCSR_DEVICE) {
     if (h->nsend) PetscCall((*GPUCSRHelpers(h->dev)->gather)(GPUCSR_DOUBLE, (size_t)h->nsend, g->index, x->p, g->send, s));
-  } else PetscCall(FillNccl(h, h->nsend, g->hsend, x ? (const PetscScalar *)x->p : NULL, h->index, g->send, s));
+  } else {
+    if (x) {
+      PetscCall(h->dev->ops->streamsynchronize(h->dev->id, s)); /* an earlier copy may still read the page-locked buffer */
+      GPUCSRHaloPack(h, (const PetscScalar *)x->p, g->hsend);
+    }
+    PetscCall(FillNccl(h, h->nsend, x ? g->hsend : NULL, g->send, s));
+  }
   PetscCall(Post(h, &h->to, g->send, &h->from, g->recv, s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -460,8 +462,7 @@ static PetscErrorCode ReverseBegin_Nccl(GPUCSRHalo h, PetscBool valid, PetscBool
   PetscCheck(!h->dev->failed[0], PETSC_COMM_SELF, PETSC_ERR_GPU, "NCCL needs the device, which has failed: %s", h->dev->failed);
   PetscCall(h->dev->ops->activate(h->dev->id));
   s = Stream(h, s);
-  if (!valid) PetscCall(FillNccl(h, h->nrecv, g->hrecv, NULL, NULL, g->recv, s));
-  else if (host) PetscCall(FillNccl(h, h->nrecv, g->hrecv, g->hrecv, NULL, g->recv, s));
+  if (!valid || host) PetscCall(FillNccl(h, h->nrecv, valid ? g->hrecv : NULL, g->recv, s));
   PetscCall(Post(h, &h->from, g->recv, &h->to, g->send, s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -258,6 +258,54 @@ PetscErrorCode GPUCSRHaloHostBufferFree(GPUCSRHalo h, PetscScalar **p)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Any stream may use it */
+PetscErrorCode GPUCSRHaloMalloc(GPUCSRHalo h, size_t bytes, void *p)
+{
+  PetscFunctionBegin;
+  if (h->dev) {
+    PetscCall(GPUCSRMalloc(h->dev, bytes, "the halo", (void **)p));
+    PetscCall(h->dev->ops->streamsynchronize(h->dev->id, h->dev->stream));
+  } else PetscCall(PetscMalloc(bytes + 1, (void **)p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUCSRHaloFree(GPUCSRHalo h, size_t bytes, void *p)
+{
+  PetscFunctionBegin;
+  if (h->dev) PetscCall(GPUCSRFree(h->dev, bytes, (void **)p));
+  else PetscCall(PetscFree(*(void **)p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUCSRHaloFill(GPUCSRHalo h, void *to, GPUCSRType type, const void *from, GPUCSRType ftype, PetscInt n)
+{
+  PetscFunctionBegin;
+  if (h->dev) {
+    PetscCall(GPUCSRUpload(h->dev, to, type, from, ftype, (size_t)n, PETSC_FALSE, h->dev->stream, NULL));
+    PetscCall(h->dev->ops->streamsynchronize(h->dev->id, h->dev->stream));
+  } else PetscCall(GPUCSRConvert(to, type, from, ftype, (size_t)n, 1, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUCSRHaloIndices(GPUCSRHalo h, const PetscInt from[], PetscInt n, int32_t **to)
+{
+  PetscFunctionBegin;
+  PetscCall(GPUCSRHaloMalloc(h, sizeof(int32_t) * (size_t)n, to));
+  PetscCall(GPUCSRHaloFill(h, *to, GPUCSR_INT32, from, GPUCSR_PETSCINT, n));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+void GPUCSRHaloPack(GPUCSRHalo h, const PetscScalar *x, PetscScalar *to)
+{
+  for (PetscInt k = 0; k < h->nsend; k++) to[k] = x ? x[h->index[k]] : (PetscScalar)NAN;
+}
+
+void GPUCSRHaloSums(GPUCSRHalo h, const PetscScalar *from, PetscScalar *sum)
+{
+  for (PetscInt k = 0; k < h->nunique; k++) sum[k] = 0;
+  for (PetscInt k = 0; k < h->nsend; k++) sum[h->slot[k]] += from[k];
+}
+
 /* This rank's buffers, on the device of its products */
 PetscErrorCode GPUCSRHaloSetUp(GPUCSRHalo h, GPUCSRDevice dev)
 {

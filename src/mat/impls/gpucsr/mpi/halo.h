@@ -26,8 +26,6 @@ typedef struct {
   PetscErrorCode (*destroy)(GPUCSRHalo h);
   /* errors if the exchange no longer works; NULL: it always does */
   PetscErrorCode (*check)(GPUCSRHalo h);
-  /* reserves memory on the device of x, or (reverse) of z; NULL: none is needed */
-  PetscErrorCode (*reserve)(GPUCSRHalo h, PetscBool reverse, GPUCSRStream s);
   /* forward: h->halo, or (host) h->host = the entries of x, behind the work of s; x NULL: NaN */
   PetscErrorCode (*forwardbegin)(GPUCSRHalo h, const GPUCSROperand *x, GPUCSRStream s);
   PetscErrorCode (*forwardend)(GPUCSRHalo h, PetscBool host, GPUCSRStream s);
@@ -87,6 +85,13 @@ GPUCSR_INTERN PetscErrorCode GPUCSRHaloChoose(GPUCSRHalo, GPUCSRDevice, const ch
 GPUCSR_INTERN PetscErrorCode GPUCSRHaloSetUp(GPUCSRHalo, GPUCSRDevice);
 GPUCSR_INTERN PetscErrorCode GPUCSRHaloDestroy(GPUCSRHalo *);
 GPUCSR_INTERN PetscErrorCode GPUCSRHaloBroken(GPUCSRHalo, PetscBool *);
-/* For exchanges: n numbers of the host and one more, page-locked if the halo has a device */
+/* For exchanges: n numbers of the host and one more, page-locked if the halo has a device; and memory where the products are */
 GPUCSR_INTERN PetscErrorCode GPUCSRHaloHostBuffer(GPUCSRHalo, PetscInt n, PetscScalar **);
 GPUCSR_INTERN PetscErrorCode GPUCSRHaloHostBufferFree(GPUCSRHalo, PetscScalar **);
+GPUCSR_INTERN PetscErrorCode GPUCSRHaloMalloc(GPUCSRHalo, size_t, void *);
+GPUCSR_INTERN PetscErrorCode GPUCSRHaloFree(GPUCSRHalo, size_t, void *);
+GPUCSR_INTERN PetscErrorCode GPUCSRHaloFill(GPUCSRHalo, void *to, GPUCSRType, const void *from, GPUCSRType, PetscInt n);
+GPUCSR_INTERN PetscErrorCode GPUCSRHaloIndices(GPUCSRHalo, const PetscInt from[], PetscInt n, int32_t **to);
+/* The entries that are sent, of x on the host, or NaN; and for each unique entry the sum of what comes back, in the order of ranks */
+GPUCSR_INTERN void GPUCSRHaloPack(GPUCSRHalo, const PetscScalar *x, PetscScalar *to);
+GPUCSR_INTERN void GPUCSRHaloSums(GPUCSRHalo, const PetscScalar *from, PetscScalar *sum);

@@ -278,7 +278,6 @@ static PetscErrorCode Partial(Step *t)
 static PetscErrorCode Pack(Step *t)
 {
   PetscFunctionBegin;
-  if (t->ox.place == GPUCSR_DEVICE && t->h->exchange->reserve) PetscCall((*t->h->exchange->reserve)(t->h, PETSC_FALSE, t->s));
   PetscCall((*t->h->exchange->forwardbegin)(t->h, &t->ox, t->s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -376,7 +375,6 @@ static PetscErrorCode OffDiagonalTranspose(Step *t)
   PetscBool wrote;
 
   PetscFunctionBegin;
-  if (t->oz.place == GPUCSR_DEVICE && t->h->exchange->reserve) PetscCall((*t->h->exchange->reserve)(t->h, PETSC_TRUE, t->s));
   PetscCall(MatGPUCSRApply_Private(t->Ao, GPUCSR_TRANSPOSE, &t->ox, NULL, &t->h->halo, t->s, &wrote));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
