@@ -121,22 +121,23 @@ static void *Watch(void *unused)
   return unused;
 }
 
-static int BeginNccl(Nccl *g)
+static PetscErrorCode WatchBegin(Nccl *g)
 {
-  const int first = !watched;
-  int       e     = 0;
+  const PetscBool first = (PetscBool)!watched;
 
+  PetscFunctionBegin;
   (void)pthread_mutex_lock(&guard);
   g->next = watched;
   watched = g;
   (void)pthread_mutex_unlock(&guard);
-  if (!first) return 0;
-  e = GPUCSRThreadCreate(&watcher, Watch);
-  if (e) watched = g->next;
-  return e;
+  if (first && GPUCSRThreadCreate(&watcher, Watch)) {
+    watched = NULL;
+    SETERRQ(PETSC_COMM_SELF, PETSC_ERR_SYS, "no thread could be started to watch NCCL's exchanges");
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static void End(const Nccl *g)
+static void WatchEnd(const Nccl *g)
 {
   PetscBool was = PETSC_FALSE;
 
@@ -204,16 +205,15 @@ static PetscErrorCode Able_Nccl(GPUCSRHalo h, char why[], size_t len)
 static PetscErrorCode GroupGet(GPUCSRHalo h, Group **group)
 {
   PetscMPIInt rank, size;
-  NCCLId      id;
+  NCCLId      id = {{0}};
   Group      *o;
 
   PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_rank(h->comm, &rank));
+  PetscCallMPI(MPI_Comm_size(h->comm, &size));
   for (o = groups; o; o = o->next)
     if (o->comm == h->comm && o->dev == h->dev && !o->gone) break;
   if (!o) {
-    PetscCallMPI(MPI_Comm_rank(h->comm, &rank));
-    PetscCallMPI(MPI_Comm_size(h->comm, &size));
-    PetscCall(PetscMemzero(&id, sizeof(id)));
     if (!rank) (void)(*nccl.getuniqueid)(&id);
     PetscCallMPI(MPI_Bcast(&id, (PetscMPIInt)sizeof(id), MPI_BYTE, 0, h->comm));
     PetscCall(PetscNew(&o));
@@ -226,13 +226,9 @@ static PetscErrorCode GroupGet(GPUCSRHalo h, Group **group)
     o->next = groups;
     groups  = o;
     PetscCall(h->dev->ops->activate(h->dev->id));
-    *group = o;
-    o->references++;
-    CheckNCCL("ncclCommInitRank()", (*nccl.comminitrank)(&o->nccl, (int)size, id, (int)rank));
-    PetscFunctionReturn(PETSC_SUCCESS);
   }
   *group = o;
-  o->references++;
+  if (!o->references++) CheckNCCL("ncclCommInitRank()", (*nccl.comminitrank)(&o->nccl, (int)size, id, (int)rank));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -266,7 +262,7 @@ static PetscErrorCode Destroy_Nccl(GPUCSRHalo h)
 
   PetscFunctionBegin;
   if (works && g->stream) PetscCall(dev->ops->streamsynchronize(dev->id, g->stream)); /* the thread still watches */
-  End(g);
+  WatchEnd(g);
   PetscCall(GroupRelease(&g->group));
   PetscCall(GPUCSRHaloFree(h, sizeof(uint64_t) * NUMBERS, &g->number));
   if (works && g->done) PetscCall(dev->ops->hostfree(dev->id, g->done));
@@ -313,13 +309,6 @@ static PetscErrorCode LocalNccl(GPUCSRHalo h, Nccl *g)
   PetscCall(dev->ops->eventcreate(dev->id, PETSC_FALSE, &g->came));
   h->host = g->hrecv;
   h->halo = (GPUCSROperand){.p = g->recv, .place = GPUCSR_DEVICE, .ours = PETSC_TRUE};
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode WatchBegin(Nccl *g)
-{
-  PetscFunctionBegin;
-  PetscCheck(!BeginNccl(g), PETSC_COMM_SELF, PETSC_ERR_SYS, "no thread could be started to watch NCCL's exchanges");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
