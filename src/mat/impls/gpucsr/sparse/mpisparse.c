@@ -58,23 +58,6 @@ static PetscErrorCode RanksProductDestroy(void *data)
 
 /* ---- what ranks agree on ---- */
 
-/* A failure of the device goes to the rank's blocks, as for other products; too little memory or 32-bit indices concern this product alone */
-static PetscErrorCode Failed(Mat C, const GPUCSRAttempt *a)
-{
-  Mat            b[2];
-  Mat_SeqGPUCSR *g;
-
-  PetscFunctionBegin;
-  PetscCall(MatMPIAIJGetSeqAIJ(C->product->A, &b[0], &b[1], NULL));
-  g = (Mat_SeqGPUCSR *)b[0]->spptr;
-  if (a->error == PETSC_ERR_GPU && g->dev) PetscCall(MatGPUCSRFailed_Private(b[0], b[1], a));
-  else
-    PetscCall(PetscSNPrintf(g->warning, sizeof(g->warning), "a product of sparse matrices, %s of %" PetscInt_FMT " rows and %" PetscInt_FMT " columns, is computed on the host, because %s", MatProductTypes[C->product->type], C->product->A->rmap->N,
-                            C->product->B->cmap->N, a->message));
-  PetscCall(MatGPUCSRWarn_Private(b[0], 0, 0, 0));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Collective: ok if no rank has met an error. With backend auto the rank reports an error that the host can do without; any other error is an error on all ranks */
 static PetscErrorCode Agree(Mat C, const GPUCSRAttempt *a, PetscBool *ok)
 {
@@ -83,12 +66,15 @@ static PetscErrorCode Agree(Mat C, const GPUCSRAttempt *a, PetscBool *ok)
   int            weight = !a->error ? 0 : host ? 1 : 2;
   GPUCSRAttempt  worst  = *a;
   PetscMPIInt    rank;
+  Mat            b[2];
 
   PetscFunctionBegin;
   PetscCall(GPUCSRAgree(comm, &weight, &worst.error, worst.message, sizeof(worst.message), &rank));
   *ok = (PetscBool)!weight;
   PetscCheck(weight != 2, comm, worst.error, "%s (met by rank %d)", worst.message, (int)rank);
-  if (a->error) PetscCall(Failed(C, a));
+  if (!a->error) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatMPIAIJGetSeqAIJ(C->product->A, &b[0], &b[1], NULL));
+  PetscCall(MatGPUCSRProductFailed_Private(C, b[0], b[1], a));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -164,64 +150,30 @@ static PetscErrorCode OnDevices(Mat C, const RanksProduct *p, GPUCSRDevice *dev,
 
 /* ---- the result ---- */
 
-static PetscErrorCode LengthsOf(const GPUCSRStorage *A, PetscInt **length)
-{
-  GPUCSRDevice dev = A->dev;
-
-  PetscFunctionBegin;
-  PetscCall(PetscMalloc1((size_t)A->m + 1, length));
-  PetscCall(GPUCSRDownload(dev, *length, GPUCSR_PETSCINT, A->array[CSR_ROWPTR].data, GPUCSR_INT32, (size_t)A->m + 1, PETSC_FALSE, dev->stream));
-  PetscCall((*dev->ops->streamsynchronize)(dev->id, dev->stream));
-  for (int r = 0; r < A->m; r++) (*length)[r] = (*length)[r + 1] - (*length)[r];
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Columns of a block that has memory for them. ghost: global numbers of its columns, which the block holds until it is assembled */
-static PetscErrorCode Columns(Mat block, const GPUCSRStorage *A, const PetscInt ghost[])
-{
-  GPUCSRDevice    dev = A->dev;
-  const PetscInt *columns;
-  PetscInt       *j;
-  PetscScalar    *a;
-
-  PetscFunctionBegin;
-  PetscCall(MatSeqAIJGetCSRAndMemType(block, NULL, &columns, &a, NULL));
-  j = (PetscInt *)columns; /* preallocated above */
-  if (A->nnz) PetscCall(GPUCSRDownload(dev, j, GPUCSR_PETSCINT, A->array[CSR_COL].data, GPUCSR_INT32, (size_t)A->nnz, PETSC_FALSE, dev->stream));
-  PetscCall((*dev->ops->streamsynchronize)(dev->id, dev->stream));
-  for (int64_t k = 0; ghost && k < A->nnz; k++) j[k] = ghost[j[k]];
-  PetscCall(MatSeqAIJSetColumnIndices(block, j));
-  MatGPUCSRProductZero_Private(a, A->nnz, dev->threads);
-  if (block->rmap->n != block->cmap->n) PetscCall(MatSetOption(block, MAT_USE_INODES, PETSC_FALSE)); /* see MatGPUCSRFromDevice_Private() */
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode BothColumns(Mat C, RanksProduct *p, const GPUCSRStorage *D)
 {
   Mat b[2];
 
   PetscFunctionBegin;
   PetscCall(MatMPIAIJGetSeqAIJ(C, &b[0], &b[1], NULL));
-  PetscCall(Columns(b[0], D, NULL));
-  PetscCall(Columns(b[1], &p->E, p->ghost));
+  PetscCall(MatGPUCSRProductEntries_Private(b[0], D, NULL, PETSC_FALSE));
+  PetscCall(MatGPUCSRProductEntries_Private(b[1], &p->E, p->ghost, PETSC_FALSE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Collective: C with the pattern of D and E, and zeros; D becomes the mirror of its diagonal block */
 static PetscErrorCode Fill(Mat C, RanksProduct *p, GPUCSRStorage *D, PetscBool *ok)
 {
-  PetscInt       *length[2] = {NULL, NULL};
-  const PetscInt *columns;
-  PetscErrorCode  ierr;
-  Mat             b[2];
-  GPUCSRMirror   *m;
-  GPUCSRAttempt   attempt;
+  PetscInt      *length[2] = {NULL, NULL};
+  PetscErrorCode ierr;
+  Mat            b[2];
+  GPUCSRAttempt  attempt;
 
   PetscFunctionBegin;
-  GPUCSRTry(&attempt, LengthsOf(D, &length[0]));
+  GPUCSRTry(&attempt, MatGPUCSRProductLengths_Private(D, &length[0]));
   PetscCall(Agree(C, &attempt, ok));
   if (*ok) {
-    GPUCSRTry(&attempt, LengthsOf(&p->E, &length[1]));
+    GPUCSRTry(&attempt, MatGPUCSRProductLengths_Private(&p->E, &length[1]));
     PetscCall(Agree(C, &attempt, ok));
   }
   if (*ok) {
@@ -243,13 +195,7 @@ static PetscErrorCode Fill(Mat C, RanksProduct *p, GPUCSRStorage *D, PetscBool *
   PetscCall(MatSetOption(C, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE)); /* as after MATAIJ's products */
   PetscCall(MatMPIAIJGetSeqAIJ(C, &b[0], &b[1], NULL));
   for (int k = 0; k < 2; k++) PetscCall(PetscFree(((Mat_SeqGPUCSR *)b[k]->spptr)->bare)); /* the numeric phase computes and counts values */
-  PetscCall(MatSeqAIJGetCSRAndMemType(b[0], NULL, &columns, NULL, NULL));
-  m          = &((Mat_SeqGPUCSR *)b[0]->spptr)->mirror;
-  m->csr     = *D;
-  m->pattern = b[0]->nonzerostate;
-  m->columns = columns;
-  m->values  = -1;
-  PetscCall(PetscMemzero(D, sizeof(*D)));
+  PetscCall(MatGPUCSRProductMirror_Private(b[0], D, PETSC_FALSE));
   PetscCall(KeysGet(C, p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
