@@ -2,7 +2,7 @@
   Advice, before the first product: the CPU or the GPU for a matrix' products, and for iterations of conjugate gradients. plan/advise.c has the model;
   this file applies it to the matrix and the machine, and prints the result.
 */
-#include "../type/gpucsrimpl.h"
+#include "report.h"
 #include "../blackbox/plan/advise.h"
 #include <petsctime.h>
 #include <string.h>
@@ -276,20 +276,19 @@ static void Microseconds(double seconds, char text[], size_t len)
 
 static PetscErrorCode Row(const char name[], double product, double iteration, double bytes, char text[], size_t len)
 {
-  char line[160], p[32], i[32];
+  char p[32], i[32];
 
   PetscFunctionBegin;
   Microseconds(product, p, sizeof(p));
   Microseconds(iteration, i, sizeof(i));
-  PetscCall(PetscSNPrintf(line, sizeof(line), "    %-28s %12s %15s %12.2f\n", name, p, i, 1e-6 * bytes));
-  PetscCall(PetscStrlcat(text, line, len));
+  PetscCall(MatGPUCSRAppend_Private(text, len, "    %-28s %12s %15s %12.2f\n", name, p, i, 1e-6 * bytes));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode Text(Mat A, const MatGPUCSRAdvice *a, char text[], size_t len)
 {
   static const char *const names[] = {"CPU, one core, MATSEQAIJ", "GPU, vectors on the host", "GPU, vectors there", "GPU, gpucg from b to x"};
-  char                     line[512];
+  char                     line[64];
   PetscInt                 m, n;
 
   PetscFunctionBegin;
@@ -307,11 +306,9 @@ static PetscErrorCode Text(Mat A, const MatGPUCSRAdvice *a, char text[], size_t 
     PetscCall(Row(line, a->products[k], a->iterations[k], a->each[k], text, len));
   }
   if (a->note[0]) {
-    PetscCall(PetscSNPrintf(line, sizeof(line), "    note: %s\n", a->note));
-    PetscCall(PetscStrlcat(text, line, len));
+    PetscCall(MatGPUCSRAppend_Private(text, len, "    note: %s\n", a->note));
   }
-  PetscCall(PetscSNPrintf(line, sizeof(line), "    take: %s\n", a->take));
-  PetscCall(PetscStrlcat(text, line, len));
+  PetscCall(MatGPUCSRAppend_Private(text, len, "    take: %s\n", a->take));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -479,7 +476,6 @@ PetscErrorCode MatGPUCSRAdviseFirst_Private(Mat A)
 PetscErrorCode MatGPUCSRAdviceError_Private(const Mat_SeqGPUCSR *g, const MatGPUCSRInfo *info, char text[], size_t len)
 {
   const MatGPUCSRAdvice *a = &g->advice;
-  char                   line[256];
 
   PetscFunctionBegin;
   text[0] = 0;
@@ -489,15 +485,13 @@ PetscErrorCode MatGPUCSRAdviceError_Private(const Mat_SeqGPUCSR *g, const MatGPU
 
     /* a product that nothing is queued behind takes a launch and two events besides, some 5 us: of a short one that is most */
     if (PetscMax(a->kernel_product, measured) <= GPUCSRMachineShared.missed_least)
-      PetscCall(PetscSNPrintf(line, sizeof(line), "  advice: the GPU's products were predicted to take %.2f us and took %.2f, with a launch and two events of about 5\n", 1e6 * a->kernel_product, 1e6 * measured));
-    else PetscCall(PetscSNPrintf(line, sizeof(line), "  advice: the GPU's products were predicted to take %.2f us and took %.2f (%+.0f %%)\n", 1e6 * a->kernel_product, 1e6 * measured, 100 * (a->kernel_product / measured - 1)));
-    PetscCall(PetscStrlcat(text, line, len));
+      PetscCall(MatGPUCSRAppend_Private(text, len, "  advice: the GPU's products were predicted to take %.2f us and took %.2f, with a launch and two events of about 5\n", 1e6 * a->kernel_product, 1e6 * measured));
+    else PetscCall(MatGPUCSRAppend_Private(text, len, "  advice: the GPU's products were predicted to take %.2f us and took %.2f (%+.0f %%)\n", 1e6 * a->kernel_product, 1e6 * measured, 100 * (a->kernel_product / measured - 1)));
   }
   if (info->aij_products && info->aij_time > 0) {
     const double measured = info->aij_time / (double)(info->aij_products + info->aij_transpose_products);
 
-    PetscCall(PetscSNPrintf(line, sizeof(line), "  advice: the CPU's products were predicted to take %.2f us and took %.2f (%+.0f %%)\n", 1e6 * a->product[0], 1e6 * measured, 100 * (a->product[0] / measured - 1)));
-    PetscCall(PetscStrlcat(text, line, len));
+    PetscCall(MatGPUCSRAppend_Private(text, len, "  advice: the CPU's products were predicted to take %.2f us and took %.2f (%+.0f %%)\n", 1e6 * a->product[0], 1e6 * measured, 100 * (a->product[0] / measured - 1)));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
