@@ -323,12 +323,12 @@ static PetscErrorCode OffDiagonalProduct(Step *t)
 /* x as an array of the host, for the exchange */
 static PetscErrorCode PackOnHost(Step *t)
 {
-  GPUCSROperand o = {.place = GPUCSR_HOST};
+  GPUCSROperand o;
 
   PetscFunctionBegin;
-  PetscCall(VecGetArrayRead(t->x, (const PetscScalar **)&o.p));
+  PetscCall(MatGPUCSRVecGet_Private(NULL, t->x, PETSC_TRUE, PETSC_FALSE, &o));
   PetscCall((*t->h->exchange->forwardbegin)(t->h, &o, NULL));
-  PetscCall(VecRestoreArrayRead(t->x, (const PetscScalar **)&o.p));
+  PetscCall(MatGPUCSRVecRestore_Private(NULL, t->x, PETSC_TRUE, PETSC_FALSE, &o));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -396,12 +396,12 @@ static PetscErrorCode Add(Step *t)
 
 static PetscErrorCode AddOnHost(Step *t)
 {
-  GPUCSROperand o = {.place = GPUCSR_HOST};
+  GPUCSROperand o;
 
   PetscFunctionBegin;
-  PetscCall(VecGetArray(t->z, (PetscScalar **)&o.p));
+  PetscCall(MatGPUCSRVecGet_Private(NULL, t->z, PETSC_TRUE, PETSC_TRUE, &o));
   PetscCall((*t->h->exchange->reverseadd)(t->h, &o, NULL));
-  PetscCall(VecRestoreArray(t->z, (PetscScalar **)&o.p));
+  PetscCall(MatGPUCSRVecRestore_Private(NULL, t->z, PETSC_TRUE, PETSC_TRUE, &o));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

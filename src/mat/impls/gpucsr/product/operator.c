@@ -147,16 +147,10 @@ PetscErrorCode MatGPUCSROperatorEnd_Private(const GPUCSROperator *o, PetscInt pr
 /* The host's array if the matrix has left the device during the solve: a product failed, or a preconditioner replaced it by a factor */
 PetscErrorCode MatGPUCSROperatorVecGet_Private(const GPUCSROperator *o, Vec v, PetscBool read, PetscBool write, GPUCSROperand *a)
 {
-  Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)o->A->spptr;
+  const Mat_SeqGPUCSR *g = (const Mat_SeqGPUCSR *)o->A->spptr;
 
   PetscFunctionBegin;
-  if (g && g->dev == o->dev) PetscCall(MatGPUCSRVecGet_Private(g->dev, v, read, write, a));
-  else {
-    *a = (GPUCSROperand){.place = GPUCSR_HOST};
-    if (!write) PetscCall(VecGetArrayRead(v, (const PetscScalar **)&a->p));
-    else if (read) PetscCall(VecGetArray(v, (PetscScalar **)&a->p));
-    else PetscCall(VecGetArrayWrite(v, (PetscScalar **)&a->p));
-  }
+  PetscCall(MatGPUCSRVecGet_Private(g && g->dev == o->dev ? o->dev : NULL, v, read, write, a));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -58,12 +58,10 @@ PetscErrorCode MatCreateVecs_GPUCSR(Mat A, Vec *right, Vec *left)
   PetscFunctionReturn(ierr);
 }
 
-/* Before 3.20 PETSc does not tell which stream its vectors are worked on: there they come to us by way of the host */
+/* Before 3.20 PETSc does not tell the stream of its vectors: their products take the host's arrays */
 #define GPUCSR_DEVICE_VECTORS (!PetscDefined(HAVE_CUDA) || GPUCSR_STREAM_IS_TOLD)
 
-/*
-  The stream of a product: PETSc's current one if an operand (y may be NULL) is a device vector of PETSc's; else this library's.
-*/
+/* The stream of a product: PETSc's current one if an operand (y may be NULL) is a device vector of PETSc's; else this library's */
 PetscErrorCode MatGPUCSRStream_Private(GPUCSRDevice dev, GPUCSROperand *x, GPUCSROperand *y, GPUCSROperand *z, GPUCSRStream *s)
 {
   PetscFunctionBegin;
@@ -100,16 +98,17 @@ PetscErrorCode MatGPUCSRStream_Private(GPUCSRDevice dev, GPUCSROperand *x, GPUCS
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The array of v on dev if it is there, else on the host; dev NULL: on the host */
 PetscErrorCode MatGPUCSRVecGet_Private(GPUCSRDevice dev, Vec v, PetscBool read, PetscBool write, GPUCSROperand *o)
 {
   PetscMemType mtype = PETSC_MEMTYPE_HOST;
   PetscScalar *a     = NULL;
   GPUCSRDevice at    = NULL;
-  PetscBool    ours;
+  PetscBool    ours  = PETSC_FALSE;
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(o, sizeof(*o)));
-  PetscCall(VecGPUCheck(v, &ours));
+  if (dev) PetscCall(VecGPUCheck(v, &ours));
   if (ours) PetscCall(VecGPUGetDevice(v, &at));
   if (at && at == dev) {
     if (!write) PetscCall(VecGPUGetArrayRead(v, (const double **)&o->p));
@@ -119,7 +118,7 @@ PetscErrorCode MatGPUCSRVecGet_Private(GPUCSRDevice dev, Vec v, PetscBool read, 
     o->ours  = PETSC_TRUE;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  if (dev->ops->separate && GPUCSR_DEVICE_VECTORS) {
+  if (dev && dev->ops->separate && GPUCSR_DEVICE_VECTORS) {
     if (!write) PetscCall(VecGetArrayReadAndMemType(v, (const PetscScalar **)&a, &mtype));
     else if (read) PetscCall(VecGetArrayAndMemType(v, &a, &mtype));
     else PetscCall(VecGetArrayWriteAndMemType(v, &a, &mtype));
@@ -130,7 +129,7 @@ PetscErrorCode MatGPUCSRVecGet_Private(GPUCSRDevice dev, Vec v, PetscBool read, 
   }
   o->p     = a;
   o->place = PetscMemTypeHost(mtype) ? GPUCSR_HOST : GPUCSR_DEVICE;
-  if (o->place == GPUCSR_HOST && GPUCSRSettingsGlobal.pinvectors && dev->ops->separate) PetscCall(GPUCSRPinVector(dev, v, a, &o->pinned));
+  if (dev && dev->ops->separate && o->place == GPUCSR_HOST && GPUCSRSettingsGlobal.pinvectors) PetscCall(GPUCSRPinVector(dev, v, a, &o->pinned));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -168,13 +167,9 @@ static PetscInt   nlist, alist;
 
 /* The parent's functions of VECSEQ and VECMPI; duplicates of a page-locked vector have this file's functions, too */
 static struct {
-  const char *type;
   PetscErrorCode (*destroy)(Vec);
   PetscErrorCode (*replacearray)(Vec, const PetscScalar *);
-} standard[2] = {
-  {VECSEQ, NULL, NULL},
-  {VECMPI, NULL, NULL}
-};
+} standard[2];
 
 static PetscErrorCode Unpin(Vec v)
 {
@@ -193,6 +188,7 @@ static PetscErrorCode Unpin(Vec v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The place of v's type in standard, or of the type that v had when it was page-locked */
 static PetscErrorCode Standard(Vec v, int *k)
 {
   PetscBool mpi;
@@ -244,7 +240,7 @@ PetscErrorCode GPUCSRPinVector(GPUCSRDevice dev, Vec v, const void *array, Petsc
     VECHEADER
   } Header;
   const size_t bytes = sizeof(PetscScalar) * (size_t)v->map->n;
-  PetscBool    seq, mpi;
+  PetscBool    standardtype;
   PetscInt     k = -1;
   int          t;
 
@@ -264,9 +260,8 @@ PetscErrorCode GPUCSRPinVector(GPUCSRDevice dev, Vec v, const void *array, Petsc
     *pinned = (PetscBool)(list[k].pinned && list[k].dev == dev);
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(PetscStrcmp(((PetscObject)v)->type_name, VECSEQ, &seq));
-  PetscCall(PetscStrcmp(((PetscObject)v)->type_name, VECMPI, &mpi));
-  if (!seq && !mpi) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)v, &standardtype, VECSEQ, VECMPI, ""));
+  if (!standardtype) PetscFunctionReturn(PETSC_SUCCESS);
   if (k >= 0) PetscCall(Unpin(v));
   if (nlist == alist) {
     alist = 2 * alist + 16;
@@ -275,8 +270,8 @@ PetscErrorCode GPUCSRPinVector(GPUCSRDevice dev, Vec v, const void *array, Petsc
   list[nlist] = (Pinned){((PetscObject)v)->id, array, PETSC_FALSE, PETSC_FALSE, dev};
   PetscCall(PetscHMapISet(index_of, (PetscInt)((PetscObject)v)->id, nlist));
   nlist++;
-  t = mpi ? 1 : 0;
   if (v->ops->destroy != VecDestroy_Pinned) {
+    PetscCall(Standard(v, &t));
     standard[t].destroy      = v->ops->destroy;
     standard[t].replacearray = v->ops->replacearray;
     v->ops->destroy          = VecDestroy_Pinned;
