@@ -21,7 +21,6 @@ enum {
   NCCL_FLOAT64    = 8
 };
 static struct {
-  void *library;
   int (*getuniqueid)(NCCLId *);
   int (*comminitrank)(NCCL *, int size, NCCLId, int rank);
   int (*commdestroy)(NCCL);
@@ -165,39 +164,33 @@ static PetscErrorCode Here(GPUCSRHalo h)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Open(char why[], size_t len)
+static PetscErrorCode Open(void)
 {
-  static const char *const names[] = {"ncclGetUniqueId", "ncclCommInitRank", "ncclCommDestroy", "ncclCommAbort", "ncclCommGetAsyncError", "ncclGroupStart", "ncclGroupEnd", "ncclSend", "ncclRecv", "ncclAllGather", "ncclGetErrorString"};
-  void **const             to[]    = {(void **)&nccl.getuniqueid, (void **)&nccl.comminitrank, (void **)&nccl.commdestroy, (void **)&nccl.commabort, (void **)&nccl.commgetasyncerror, (void **)&nccl.groupstart,
-                                      (void **)&nccl.groupend,    (void **)&nccl.send,         (void **)&nccl.recv,        (void **)&nccl.allgather, (void **)&nccl.geterrorstring};
+  static const struct {
+    const char *name;
+    void      **to;
+  } functions[] = {
+    {"ncclGetUniqueId",       (void **)&nccl.getuniqueid      },
+    {"ncclCommInitRank",      (void **)&nccl.comminitrank     },
+    {"ncclCommDestroy",       (void **)&nccl.commdestroy      },
+    {"ncclCommAbort",         (void **)&nccl.commabort        },
+    {"ncclCommGetAsyncError", (void **)&nccl.commgetasyncerror},
+    {"ncclGroupStart",        (void **)&nccl.groupstart       },
+    {"ncclGroupEnd",          (void **)&nccl.groupend         },
+    {"ncclSend",              (void **)&nccl.send             },
+    {"ncclRecv",              (void **)&nccl.recv             },
+    {"ncclAllGather",         (void **)&nccl.allgather        },
+    {"ncclGetErrorString",    (void **)&nccl.geterrorstring   }
+  };
+  static void *library;
 
   PetscFunctionBegin;
-  if (nccl.library) PetscFunctionReturn(PETSC_SUCCESS);
-  nccl.library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
-  if (!nccl.library) {
-    const char *said = dlerror();
-
-    PetscCall(PetscSNPrintf(why, len, "NCCL cannot be loaded: %s", said ? said : "libnccl.so.2"));
-    PetscFunctionReturn(PETSC_SUCCESS);
+  if (!library) library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
+  PetscCheck(library, PETSC_COMM_SELF, PETSC_ERR_SUP, "NCCL cannot be loaded: %s", dlerror());
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(functions); k++) {
+    *functions[k].to = dlsym(library, functions[k].name);
+    PetscCheck(*functions[k].to, PETSC_COMM_SELF, PETSC_ERR_SUP, "NCCL has no %s: version 2.7 or later is needed", functions[k].name);
   }
-  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(names) && !why[0]; k++) {
-    *to[k] = dlsym(nccl.library, names[k]);
-    if (!*to[k]) PetscCall(PetscSNPrintf(why, len, "NCCL has no %s: version 2.7 or later is needed", names[k]));
-  }
-  if (why[0]) {
-    (void)dlclose(nccl.library);
-    nccl.library = NULL;
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Able_Nccl(GPUCSRHalo h, char why[], size_t len)
-{
-  PetscFunctionBegin;
-  if (!GPUCSR_SCALAR_IS_DOUBLE) PetscCall(PetscStrncpy(why, "this PETSc does not compute with real double numbers", len));
-  else if (!h->dev) PetscCall(PetscStrncpy(why, "its products are on the host, where NCCL does not reach", len));
-  else if (h->dev->failed[0]) PetscCall(PetscSNPrintf(why, len, "it has failed: %s", h->dev->failed));
-  else PetscCall(Open(why, len));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -279,12 +272,19 @@ static PetscErrorCode Destroy_Nccl(GPUCSRHalo h)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Memory, streams and events of this rank */
-static PetscErrorCode LocalNccl(GPUCSRHalo h, Nccl *g)
+/* Can this rank exchange by NCCL? Then its memory, streams and events */
+static PetscErrorCode LocalNccl(GPUCSRHalo h)
 {
   GPUCSRDevice dev = h->dev;
+  Nccl        *g;
 
   PetscFunctionBegin;
+  PetscCheck(GPUCSR_SCALAR_IS_DOUBLE, PETSC_COMM_SELF, PETSC_ERR_SUP, "this PETSc does not compute with real double numbers");
+  PetscCheck(dev, PETSC_COMM_SELF, PETSC_ERR_SUP, "its products are on the host, where NCCL does not reach");
+  PetscCheck(!dev->failed[0], PETSC_COMM_SELF, PETSC_ERR_SUP, "it has failed: %s", dev->failed);
+  PetscCall(Open());
+  PetscCall(PetscNew(&g));
+  h->data = g;
   PetscCall(dev->ops->activate(dev->id));
   PetscCall(GPUCSRHaloHostBuffer(h, h->nsend, &g->hsend));
   PetscCall(GPUCSRHaloHostBuffer(h, h->nrecv, &g->hrecv));
@@ -315,17 +315,14 @@ static PetscErrorCode LocalNccl(GPUCSRHalo h, Nccl *g)
 /* Collective: all ranks make the communicator, or none */
 static PetscErrorCode SetUp_Nccl(GPUCSRHalo h)
 {
-  Nccl         *g;
   GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
-  PetscCall(PetscNew(&g));
-  h->data = g;
-  GPUCSRTry(&attempt, LocalNccl(h, g));
+  GPUCSRTry(&attempt, LocalNccl(h));
   PetscCall(GPUCSRAttemptAgree(&attempt, h->comm, h->dev));
   PetscCheck(!attempt.error, h->comm, attempt.error, "%s", attempt.message);
-  GPUCSRTry(&attempt, GroupGet(h, &g->group));
-  GPUCSRThen(&attempt, WatchBegin(g));
+  GPUCSRTry(&attempt, GroupGet(h, &((Nccl *)h->data)->group));
+  GPUCSRThen(&attempt, WatchBegin((Nccl *)h->data));
   PetscCall(GPUCSRAttemptAgree(&attempt, h->comm, h->dev));
   PetscCheck(!attempt.error, h->comm, attempt.error, "%s", attempt.message);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -456,13 +453,6 @@ static PetscErrorCode ReverseBegin_Nccl(GPUCSRHalo h, PetscBool valid, PetscBool
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ReverseAdd_Nccl() waits */
-static PetscErrorCode ReverseEnd_Nccl(GPUCSRHalo h)
-{
-  (void)h;
-  return PETSC_SUCCESS;
-}
-
 /* In the order of ranks: on the device one launch for each rank */
 static PetscErrorCode ReverseAdd_Nccl(GPUCSRHalo h, const GPUCSROperand *z, GPUCSRStream s)
 {
@@ -529,14 +519,12 @@ static PetscErrorCode Fail_Nccl(GPUCSRHalo h, const char message[])
 const GPUCSRExchange GPUCSRExchange_nccl = {
   .name         = "nccl",
   .together     = PETSC_TRUE,
-  .able         = Able_Nccl,
   .setup        = SetUp_Nccl,
   .destroy      = Destroy_Nccl,
   .check        = Here,
   .forwardbegin = ForwardBegin_Nccl,
   .forwardend   = ForwardEnd_Nccl,
   .reversebegin = ReverseBegin_Nccl,
-  .reverseend   = ReverseEnd_Nccl,
   .reverseadd   = ReverseAdd_Nccl,
   .gather       = Gather_Nccl,
   .record       = Record_Nccl,

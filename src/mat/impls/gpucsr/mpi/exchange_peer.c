@@ -348,13 +348,6 @@ static PetscErrorCode ReverseBegin_Peer(GPUCSRHalo h, PetscBool valid, PetscBool
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ReverseAdd_Peer() waits */
-static PetscErrorCode ReverseEnd_Peer(GPUCSRHalo h)
-{
-  (void)h;
-  return PETSC_SUCCESS;
-}
-
 static PetscErrorCode ReverseAdd_Peer(GPUCSRHalo h, const GPUCSROperand *z, GPUCSRStream s)
 {
   Peer *g = (Peer *)h->data;
@@ -470,7 +463,6 @@ const GPUCSRExchange GPUCSRExchange_peer = {
   .addready     = AddReady_Peer,
   .forwardadd   = ForwardAdd_Peer,
   .reversebegin = ReverseBegin_Peer,
-  .reverseend   = ReverseEnd_Peer,
   .reverseadd   = ReverseAdd_Peer,
   .gather       = Gather_Peer,
   .slots        = Slots_Peer,

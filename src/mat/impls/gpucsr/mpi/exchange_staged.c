@@ -117,18 +117,12 @@ static PetscErrorCode ReverseBegin_Staged(GPUCSRHalo h, PetscBool valid, PetscBo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode ReverseEnd_Staged(GPUCSRHalo h)
-{
-  PetscFunctionBegin;
-  PetscCallMPI(MPI_Waitall(h->to.n + h->from.n, ((Staged *)h->data)->backward, MPI_STATUSES_IGNORE));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode ReverseAdd_Staged(GPUCSRHalo h, const GPUCSROperand *z, GPUCSRStream s)
 {
   Staged *g = (Staged *)h->data;
 
   PetscFunctionBegin;
+  PetscCallMPI(MPI_Waitall(h->to.n + h->from.n, g->backward, MPI_STATUSES_IGNORE));
   if (!z) PetscFunctionReturn(PETSC_SUCCESS);
   GPUCSRHaloSums(h, g->send, g->sum);
   if (z->place == GPUCSR_HOST) {
@@ -148,6 +142,5 @@ const GPUCSRExchange GPUCSRExchange_staged = {
   .forwardbegin = ForwardBegin_Staged,
   .forwardend   = ForwardEnd_Staged,
   .reversebegin = ReverseBegin_Staged,
-  .reverseend   = ReverseEnd_Staged,
   .reverseadd   = ReverseAdd_Staged,
 };

@@ -133,26 +133,23 @@ PetscErrorCode GPUCSRHaloWordCheck(Mat A, const char word[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sets up the peers and the exchange by them; an error is an error on all ranks, with its reason in why */
-static PetscErrorCode TryPeers(GPUCSRHalo h, const GPUCSRExchange *exchange, PetscBool distinct, PetscErrorCode *ierr)
+/* Collective: sets up an exchange, and its peers; an error is an error on all ranks, with its reason in why. distinct: each rank must have a device of its own */
+static PetscErrorCode Take(GPUCSRHalo h, const GPUCSRExchange *exchange, PetscBool distinct, PetscErrorCode *ierr)
 {
-  GPUCSRAttempt attempt;
+  GPUCSRAttempt attempt = {.error = PETSC_ERR_SUP};
 
   PetscFunctionBegin;
-  *ierr = PETSC_ERR_SUP;
-  if (!GPUCSR_SCALAR_IS_DOUBLE) {
-    PetscCall(PetscStrncpy(h->why, "this PETSc does not compute with real double numbers", sizeof(h->why)));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(GPUCSRPeersCreate(h->comm, h->dev, &h->peers));
-  if (!h->peers->all) PetscCall(PetscStrncpy(h->why, h->peers->why, sizeof(h->why)));
-  else if (distinct && h->peers->shared) PetscCall(PetscStrncpy(h->why, "ranks share a device, where a waiting launch blocks the other ranks' launches", sizeof(h->why)));
+  if (exchange->peers && GPUCSR_SCALAR_IS_DOUBLE) PetscCall(GPUCSRPeersCreate(h->comm, h->dev, &h->peers));
+  if (exchange->peers && !GPUCSR_SCALAR_IS_DOUBLE) PetscCall(PetscStrncpy(h->why, "this PETSc does not compute with real double numbers", sizeof(h->why)));
+  else if (h->peers && !h->peers->all) PetscCall(PetscStrncpy(h->why, h->peers->why, sizeof(h->why)));
+  else if (h->peers && distinct && h->peers->shared) PetscCall(PetscStrncpy(h->why, "ranks share a device, where a waiting launch blocks the other ranks' launches", sizeof(h->why)));
   else {
-    h->exchange = exchange;
-    GPUCSRTry(&attempt, (*exchange->setup)(h));
-    *ierr = attempt.error;
-    if (*ierr) PetscCall(PetscStrncpy(h->why, attempt.message, sizeof(h->why)));
+    h->exchange   = exchange;
+    attempt.error = PETSC_SUCCESS;
+    if (exchange->together) GPUCSRTry(&attempt, (*exchange->setup)(h));
+    if (attempt.error) PetscCall(PetscStrncpy(h->why, attempt.message, sizeof(h->why)));
   }
+  *ierr = attempt.error;
   if (*ierr) PetscCall(Drop(h));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -165,27 +162,6 @@ PetscErrorCode GPUCSRHaloBroken(GPUCSRHalo h, PetscBool *broken)
   PetscFunctionBegin;
   if (h->exchange->check) GPUCSRTry(&attempt, (*h->exchange->check)(h));
   *broken = (PetscBool)(attempt.error != PETSC_SUCCESS);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Collective: sets up the exchange that was asked for, or errors on all ranks */
-static PetscErrorCode Take(GPUCSRHalo h, const GPUCSRExchange *exchange)
-{
-  GPUCSRAttempt attempt = {0};
-
-  PetscFunctionBegin;
-  if (exchange->able) {
-    PetscCall((*exchange->able)(h, attempt.message, sizeof(attempt.message)));
-    attempt.error = attempt.message[0] ? PETSC_ERR_SUP : PETSC_SUCCESS;
-    PetscCall(GPUCSRAttemptAgree(&attempt, h->comm, h->dev));
-  }
-  if (!attempt.error) {
-    h->exchange = exchange;
-    if (exchange->together) GPUCSRTry(&attempt, (*exchange->setup)(h));
-  }
-  if (attempt.error) PetscCall(Drop(h));
-  PetscCheck(!attempt.error, h->comm, attempt.error, "-mat_gpucsr_halo %s: %s", exchange->name, attempt.message);
-  PetscCall(PetscStrncpy(h->why, "asked for", sizeof(h->why)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -207,7 +183,7 @@ static int Library(void)
 PetscErrorCode GPUCSRHaloChoose(GPUCSRHalo h, GPUCSRDevice dev, const char word[])
 {
   static PetscInt64 made;
-  PetscErrorCode    ierr;
+  PetscErrorCode    ierr = PETSC_SUCCESS;
   PetscMPIInt       size;
   int               k, least[5], device = dev && dev->ops->kernels;
 
@@ -226,15 +202,13 @@ PetscErrorCode GPUCSRHaloChoose(GPUCSRHalo h, GPUCSRDevice dev, const char word[
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, least, 5, MPI_INT, MPI_MIN, h->comm));
   PetscCheck(least[3] == -least[4], h->comm, PETSC_ERR_ARG_INCOMP, "The ranks have loaded libpetscgpucsr.so of different versions, this one %s: it must be the same on all", PETSCGPUCSR_VERSION);
   PetscCheck(least[0] == -least[1], h->comm, PETSC_ERR_ARG_INCOMP, "-mat_gpucsr_halo is not the same on all ranks: it must be");
-  if (k < EXCHANGES && !exchanges[k]->peers) PetscCall(Take(h, exchanges[k]));
-  else if (k == EXCHANGES && (!least[2] || size == 1)) PetscCall(PetscStrncpy(h->why, size == 1 ? "there is one rank" : "a rank computes on the host", sizeof(h->why)));
-  else if (k < EXCHANGES) {
-    PetscCall(TryPeers(h, exchanges[k], PETSC_FALSE, &ierr));
-    PetscCheck(!ierr, h->comm, ierr, "-mat_gpucsr_halo %s: %s", word, h->why);
-    PetscCall(PetscStrncpy(h->why, "asked for", sizeof(h->why)));
-  } else {
-    PetscCall(TryPeers(h, &GPUCSRExchange_peer, PETSC_TRUE, &ierr));
-    if (!ierr) PetscCall(PetscStrncpy(h->why, "devices of one host address each other's memory", sizeof(h->why)));
+  if (k == EXCHANGES && (!least[2] || size == 1)) PetscCall(PetscStrncpy(h->why, size == 1 ? "there is one rank" : "a rank computes on the host", sizeof(h->why)));
+  else {
+    const PetscBool any = (PetscBool)(k == EXCHANGES);
+
+    PetscCall(Take(h, any ? &GPUCSRExchange_peer : exchanges[k], any, &ierr));
+    PetscCheck(!ierr || any, h->comm, ierr, "-mat_gpucsr_halo %s: %s", word, h->why);
+    if (!ierr) PetscCall(PetscStrncpy(h->why, any ? "devices of one host address each other's memory" : "asked for", sizeof(h->why)));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

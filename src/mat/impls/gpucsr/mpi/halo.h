@@ -19,8 +19,6 @@ typedef struct {
   PetscBool peers;
   /* set-up is collective, and its errors are errors on all ranks; a rank whose device has failed no longer takes part */
   PetscBool together;
-  /* writes why this rank cannot exchange this way; empty if it can. NULL: every rank can */
-  PetscErrorCode (*able)(GPUCSRHalo h, char why[], size_t len);
   /* makes the buffers; sets h->halo and h->host */
   PetscErrorCode (*setup)(GPUCSRHalo h);
   PetscErrorCode (*destroy)(GPUCSRHalo h);
@@ -32,9 +30,8 @@ typedef struct {
   /* z += Ao times the halo, without a copy of the halo; addready() prepares it, and decides whether it pays. NULL: forwardend() and a product */
   PetscErrorCode (*addready)(GPUCSRHalo h, Mat Ao, PetscBool *pays);
   PetscErrorCode (*forwardadd)(GPUCSRHalo h, const GPUCSROperand *z, GPUCSRStream s);
-  /* reverse: sends h->halo, or (host) h->host to the owners, each of which adds the numbers to z in the order of ranks; not valid: NaN; z NULL: adds nothing */
+  /* reverse: sends h->halo, or (host) h->host to the owners, each of which waits for the numbers, and adds them to z in the order of ranks; not valid: NaN; z NULL: adds nothing */
   PetscErrorCode (*reversebegin)(GPUCSRHalo h, PetscBool valid, PetscBool host, GPUCSRStream s);
-  PetscErrorCode (*reverseend)(GPUCSRHalo h);
   PetscErrorCode (*reverseadd)(GPUCSRHalo h, const GPUCSROperand *z, GPUCSRStream s);
   /* for solves without MPI in an iteration (mpioperator.c): all = n <= GPUCSR_PEER_GATHER numbers of each rank, all where the products are; NULL: this
      exchange has no gather */

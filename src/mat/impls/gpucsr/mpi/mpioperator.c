@@ -73,7 +73,6 @@ PetscErrorCode MatGPUCSRRanksMultiply_Private(const GPUCSROperator *o, const GPU
     if (h->nrecv) PetscCall(MatGPUCSROperatorMultiply_Private(&r->off, alpha, x, 0, NULL, (double *)h->halo.p));
     PetscCall((*way->reversebegin)(h, PETSC_TRUE, PETSC_FALSE, s));
     PetscCall(MatGPUCSROperatorMultiply_Private(o, alpha, x, beta, y, z));
-    PetscCall((*way->reverseend)(h));
     PetscCall((*way->reverseadd)(h, &oz, s));
     PetscFunctionReturn(PETSC_SUCCESS);
   }

@@ -154,6 +154,33 @@ PetscErrorCode MatGPUCSRVecRestore_Private(GPUCSRDevice dev, Vec v, PetscBool re
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* An error leaves the arrays taken so far, for MatGPUCSRVectorsRestore_Private() */
+PetscErrorCode MatGPUCSRVectorsGet_Private(GPUCSRDevice dev, GPUCSRVectors *v)
+{
+  const PetscBool separate = (PetscBool)(v->y && v->y != v->z), inz = (PetscBool)(v->y == v->z);
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRVecGet_Private(dev, v->x, PETSC_TRUE, PETSC_FALSE, &v->ox));
+  v->hasx = PETSC_TRUE;
+  if (separate) PetscCall(MatGPUCSRVecGet_Private(dev, v->y, PETSC_TRUE, PETSC_FALSE, &v->oy));
+  v->hasy = separate;
+  PetscCall(MatGPUCSRVecGet_Private(dev, v->z, inz, PETSC_TRUE, &v->oz));
+  v->hasz = PETSC_TRUE;
+  if (inz) v->oy = v->oz;
+  PetscCall(MatGPUCSRStream_Private(dev, &v->ox, separate ? &v->oy : NULL, &v->oz, &v->stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatGPUCSRVectorsRestore_Private(GPUCSRDevice dev, GPUCSRVectors *v)
+{
+  PetscFunctionBegin;
+  if (v->hasx) PetscCall(MatGPUCSRVecRestore_Private(dev, v->x, PETSC_TRUE, PETSC_FALSE, &v->ox));
+  if (v->hasy) PetscCall(MatGPUCSRVecRestore_Private(dev, v->y, PETSC_TRUE, PETSC_FALSE, &v->oy));
+  if (v->hasz) PetscCall(MatGPUCSRVecRestore_Private(dev, v->z, (PetscBool)(v->y == v->z), PETSC_TRUE, &v->oz));
+  v->hasx = v->hasy = v->hasz = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 typedef struct {
   PetscObjectId id;
   const void   *array;

@@ -27,14 +27,14 @@ typedef enum {
 /* The differences between the two types; inherit.c has the rest */
 typedef struct {
   MatType     name, parent;
-  const char *seq;                                                 /* "seq" or "mpi", as names of types begin */
-  size_t      size;                                                /* of A->spptr */
-  PetscErrorCode (*created)(Mat);                                  /* A has just become this type; may be NULL */
-  PetscErrorCode (*release)(Mat);                                  /* A is about to leave this type */
-  PetscErrorCode (*configured)(Mat);                               /* the configuration has changed */
-  PetscErrorCode (*product)(Mat, GPUCSRSide, Vec x, Vec y, Vec z); /* z = A x + y or with the transpose; y may be NULL, may be z */
-  PetscErrorCode (*productsetfromoptions)(Mat);                    /* products of matrices */
-  PetscErrorCode (*getdiagonal)(Mat, Vec);                         /* NULL: the parent's */
+  const char *seq;                                                              /* "seq" or "mpi", as names of types begin */
+  size_t      size;                                                             /* of A->spptr */
+  PetscErrorCode (*created)(Mat);                                               /* A has just become this type; may be NULL */
+  PetscErrorCode (*release)(Mat);                                               /* A is about to leave this type */
+  PetscErrorCode (*configured)(Mat);                                            /* the configuration has changed */
+  PetscErrorCode (*product)(Mat, GPUCSRSide, Vec x, Vec y, Vec z);              /* z = A x + y or with the transpose; y may be NULL, may be z */
+  PetscErrorCode (*productsetfromoptions)(Mat);                                 /* products of matrices */
+  PetscErrorCode (*getdiagonal)(Mat, Vec);                                      /* NULL: the parent's */
   PetscBool graph;                                                              /* has its own graph for coarsening */
   PetscErrorCode (*inplace)(Mat, PetscBool install);                            /* operations in place; NULL: the parent's */
   PetscErrorCode (*axpy)(Mat, PetscScalar, Mat, MatStructure, PetscBool *done); /* NULL, or not done: the parent's */
@@ -225,6 +225,16 @@ GPUCSR_INTERN PetscErrorCode MatCreateGraph_SeqAIJGPUCSR(Mat, PetscBool, PetscBo
 GPUCSR_INTERN PetscErrorCode MatCreateGraph_SeqAIJGPUCSR(Mat, PetscBool, PetscBool, PetscReal, Mat *);
 #endif
 
+/* The vectors of a product z = A x + y with their arrays, and its stream; y may be NULL, may be z */
+typedef struct {
+  Vec           x, y, z;
+  GPUCSROperand ox, oy, oz;
+  PetscBool     hasx, hasy, hasz; /* arrays taken from x, y and z */
+  GPUCSRStream  stream;
+} GPUCSRVectors;
+
+GPUCSR_INTERN PetscErrorCode MatGPUCSRVectorsGet_Private(GPUCSRDevice, GPUCSRVectors *);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRVectorsRestore_Private(GPUCSRDevice, GPUCSRVectors *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRVecGet_Private(GPUCSRDevice, Vec, PetscBool read, PetscBool write, GPUCSROperand *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRVecRestore_Private(GPUCSRDevice, Vec, PetscBool read, PetscBool write, GPUCSROperand *);
 

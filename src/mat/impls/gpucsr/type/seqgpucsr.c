@@ -361,23 +361,14 @@ PetscErrorCode MatGPUCSRReady_Private(Mat A, GPUCSRSide side, PetscBool *ready)
 
 static PetscErrorCode OnDevice(Mat A, GPUCSRSide side, Vec x, Vec y, Vec z, PetscBool *wrote)
 {
-  Mat_SeqGPUCSR *g   = (Mat_SeqGPUCSR *)A->spptr;
-  PetscBool      inz = (PetscBool)(y == z), separate = (PetscBool)(y && y != z);
-  GPUCSROperand  ox, oy, oz;
-  GPUCSRStream   s;
-  PetscErrorCode ierr;
+  const GPUCSRDevice dev = ((Mat_SeqGPUCSR *)A->spptr)->dev;
+  GPUCSRVectors      v   = {.x = x, .y = y, .z = z};
+  PetscErrorCode     ierr;
 
   PetscFunctionBegin;
-  PetscCall(MatGPUCSRVecGet_Private(g->dev, x, PETSC_TRUE, PETSC_FALSE, &ox));
-  if (separate) PetscCall(MatGPUCSRVecGet_Private(g->dev, y, PETSC_TRUE, PETSC_FALSE, &oy));
-  PetscCall(MatGPUCSRVecGet_Private(g->dev, z, inz, PETSC_TRUE, &oz));
-  if (inz) oy = oz;
-  PetscCall(MatGPUCSRStream_Private(g->dev, &ox, separate ? &oy : NULL, &oz, &s));
-  /* arrays return to their vectors even after an error */
-  ierr = MatGPUCSRApply_Private(A, side, &ox, y ? &oy : NULL, &oz, s, wrote);
-  PetscCall(MatGPUCSRVecRestore_Private(g->dev, x, PETSC_TRUE, PETSC_FALSE, &ox));
-  if (separate) PetscCall(MatGPUCSRVecRestore_Private(g->dev, y, PETSC_TRUE, PETSC_FALSE, &oy));
-  PetscCall(MatGPUCSRVecRestore_Private(g->dev, z, inz, PETSC_TRUE, &oz));
+  ierr = MatGPUCSRVectorsGet_Private(dev, &v);
+  if (!ierr) ierr = MatGPUCSRApply_Private(A, side, &v.ox, y ? &v.oy : NULL, &v.oz, v.stream, wrote);
+  PetscCall(MatGPUCSRVectorsRestore_Private(dev, &v)); /* after an error, too */
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
