@@ -1,6 +1,6 @@
 /*
-  The exchange among ranks of one host whose devices address each other's memory, and, where the host computes, its twin in memory that processes share: blackbox/peerhalo/. Neither
-  the host nor MPI has a part in an exchange once it is set up. What off-diagonal blocks add is added by the launch that waits for the entries, to the rows that have any.
+  The exchange of ranks of one host whose devices address each other's memory (blackbox/peerhalo/). Ranks that compute on the host exchange by shared memory. After the set-up, exchanges
+  need neither the host nor MPI. The launch that waits for entries of x adds the product of the off-diagonal block.
 */
 #include "halo.h"
 #include "../blackbox/peerhalo/peerhalo.h"
@@ -296,7 +296,7 @@ static PetscErrorCode Wait(GPUCSRHalo h, GPUCSRStream s)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Waits for work that uses buffers which the host writes next */
+/* Waits for work that uses the host's buffers */
 static PetscErrorCode Quiet(GPUCSRHalo h)
 {
   Peer *g = (Peer *)h->data;

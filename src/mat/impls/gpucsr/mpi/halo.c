@@ -1,5 +1,5 @@
 /*
-  Which rank needs which entries of a parallel vector: the graph of MATMPIAIJ's columns, as PetscSF finds it, without a table of all ranks.
+  Neighbours of a rank and their entries of a parallel vector, found by PetscSF from the columns of MATMPIAIJ; and the choice of an exchange.
 */
 #include "halo.h"
 #include <limits.h>
@@ -51,7 +51,7 @@ static PetscErrorCode Graph(GPUCSRHalo h, PetscSF sf)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What was set up. Of peers collective, and bounded in time whatever has become of the others */
+/* Undoes the set-up. Collective with peers, and bounded in time even if another rank has ended */
 static PetscErrorCode Drop(GPUCSRHalo h)
 {
   PetscFunctionBegin;
@@ -61,7 +61,7 @@ static PetscErrorCode Drop(GPUCSRHalo h)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Of peers collective, too. The next product sets it up again */
+/* Collective with peers. The next product sets the exchange up again */
 static PetscErrorCode HaloRelease(void *halo)
 {
   GPUCSRHalo h = (GPUCSRHalo)halo;
@@ -74,7 +74,7 @@ static PetscErrorCode HaloRelease(void *halo)
 
 static GPUCSRLivingList halos = {GPUCSR_FINAL_HALO, HaloRelease, NULL};
 
-/* Collective: the graph of A's columns. What follows, GPUCSRHaloSetUp(), is each rank's own */
+/* Collective: the graph of A's columns */
 PetscErrorCode GPUCSRHaloCreate(Mat A, GPUCSRHalo *halo)
 {
   const PetscInt *garray;

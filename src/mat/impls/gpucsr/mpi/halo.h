@@ -71,8 +71,8 @@ struct _n_GPUCSRHalo {
   PetscInt             *slot;   /* place in unique of each sent entry */
   GPUCSRLiving          living;
   GPUCSRPeers           peers;    /* NULL: the exchange has no use for them */
-  PetscInt64            made;     /* a number that no other choice of an exchange in this process has: launches that were recorded belong to one */
-  char                  why[704]; /* this exchange and not another, for who looks */
+  PetscInt64            made;     /* number of this choice in the process: recorded launches are valid for one choice */
+  char                  why[704]; /* the reason for this exchange, for MatView() */
   PetscScalar          *host;     /* the halo for products of the host */
   GPUCSROperand         halo;     /* factor of the off-diagonal block, or result of its transpose; the exchange decides where it lies */
 };

@@ -1,9 +1,9 @@
 /*
   Vectors of products: the place of their arrays, the stream of their work, and page-locking of host arrays.
 
-  A vector whose array is on the device (VECGPU; VECCUDA, VECKOKKOS in a PETSc that has them) is used in place. Page-locking a host array makes its
-  copies several times as fast, but takes as long as some products. So it is done at the second product with the same vector, and only for an array
-  that the vector allocated itself, because it must be unlocked before it is freed.
+  Arrays on the device (of VECGPU, VECCUDA and VECKOKKOS) are used in place. Page-locked host arrays are copied several times as fast, but page-locking takes
+  as long as some products: the second product with a vector page-locks its array. Only an array that the vector has allocated is page-locked, because it must be
+  unlocked before it is freed.
 */
 #include "../type/gpucsrimpl.h"
 #if PetscDefined(HAVE_CUDA)
@@ -32,7 +32,7 @@ static PetscErrorCode SetUpVec(Mat A, PetscLayout map, PetscInt bs, Vec *v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Creates one of the matrix' vectors, or destroys it after an error: PETSc would reuse a vector whose creation failed */
+/* Leaves no vector after an error: PETSc would reuse it */
 static PetscErrorCode CreateVec(Mat A, PetscLayout map, PetscInt bs, Vec *v)
 {
   PetscErrorCode ierr;
@@ -248,7 +248,7 @@ static PetscErrorCode VecReplaceArray_Pinned(Vec v, const PetscScalar *a)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Vectors that outlive the library keep their memory, no longer page-locked */
+/* Unlocks the memory of vectors that outlive the library */
 static PetscErrorCode PinFinalize(void)
 {
   PetscFunctionBegin;
@@ -260,7 +260,7 @@ static PetscErrorCode PinFinalize(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Is array, which v holds now, page-locked? At the second call for the same one it is made so. */
+/* Is this array of v page-locked? The second call for the same array page-locks it */
 PetscErrorCode GPUCSRPinVector(GPUCSRDevice dev, Vec v, const void *array, PetscBool *pinned)
 {
   typedef struct {

@@ -313,7 +313,7 @@ static PetscErrorCode Text(Mat A, const MatGPUCSRAdvice *a, char text[], size_t 
 }
 
 /*@
-  MatGPUCSRAdvise - Print whether products of a matrix, and iterations of conjugate gradients, are faster on the CPU or the GPU
+  MatGPUCSRAdvise - Print predicted times of products and of iterations of conjugate gradients, and the machine to take
 
   Not Collective
 

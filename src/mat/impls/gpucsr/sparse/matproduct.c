@@ -1,6 +1,6 @@
 /*
-  Which type multiplies matrices: MatProductSetFromOptions() asks the factors of a product, first for a function that all of them share, then by the
-  names of their types, last for any types. This file answers for gpucsr: products that matmat.c does not take go to MATAIJ, or to the other factors.
+  The type that computes a product of matrices. MatProductSetFromOptions() asks the factors for a function that all of them share, then for a function
+  of the names of their types, then for a function of any types. Products that matmat.c does not compute go to MATAIJ or to the other factors.
 */
 #include "../type/gpucsrimpl.h"
 
@@ -34,10 +34,8 @@ static PetscErrorCode Shared(const Mat M[], PetscErrorCode (**f)(Mat))
 }
 
 /*
-  The factor that must have another type name while PETSc prepares a product, and that name; NULL: none.
-
-  A B^T of two MATSEQAIJ, one of type gpucsr: PETSc transposes B in B's type and then sets A's type, which would lose the transpose. T(A) B C: PETSc's
-  hypre recognizes A by its type name alone.
+  The factor that takes another type name while PETSc prepares a product, and this name; NULL: none. For A B^T, PETSc transposes B in B's type and then sets A's type, which would lose
+  the transpose if one of them is gpucsr. For T(A) B C, PETSc's hypre recognizes A by its type name.
 */
 static PetscErrorCode Alias(const Mat M[], MatProductType type, Mat *A, const char **name)
 {
@@ -127,7 +125,7 @@ PetscErrorCode MatGPUCSRProductOfParents_Private(Mat C)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All factors are gpucsr, or, asked last, at least one: PETSc does not ask the other types (MATTRANSPOSEVIRTUAL, MATPYTHON) afterwards, so this function does */
+/* All factors are gpucsr, or at least one: then PETSc does not ask the other types (MATTRANSPOSEVIRTUAL, MATPYTHON) afterwards, so this function does */
 PetscErrorCode MatProductSetFromOptions_GPUCSR(Mat C)
 {
   Mat M[4];

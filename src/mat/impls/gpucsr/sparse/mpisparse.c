@@ -1,12 +1,12 @@
 /*
   Products of two or three matrices of type mpiaijgpucsr on the devices of their ranks: A B, A^T B and P^T A P, by products of local rows and received rows (spgemm/).
 
-    M = A B        A's two blocks side by side, times this rank's rows of B, and behind them the rows for its off-diagonal columns, fetched from their owners
-    C = T^T M      T is A, or P. The rows of T_o^T M, T_o the off-diagonal block, go to their owners. S has a one for each received row, and C = [T_d^T S] [M; received rows]: rows
-                   of other ranks are added behind the rank's own, in the order of ranks, so that every run has the same bits
+    M = A B        [A_d A_o] times [this rank's rows of B; fetched rows of B]. Other ranks own the fetched rows: one for each column of A_o
+    C = T^T M      T is A, or P. The rows of T_o^T M go to their owners. S has a one for each received row: C = [T_d^T S] [M; received rows]. Received rows are added in the order of
+                   ranks, so every run has the same bits
 
-  Columns have local numbers: a rank's own first, then the ghost columns, both ascending. Only rows at the border travel, by PetscSF between host arrays, which hold the master
-  copies. All ranks compute on their devices, or all leave the product to MATAIJ: they agree after each step that can fail.
+  A_d and A_o are the diagonal and the off-diagonal block. Columns have local numbers: the rank's own, then the ghost columns, both ascending. PetscSF exchanges rows at the border
+  between host arrays. All ranks compute on their devices, or all leave the product to MATAIJ: they agree after each step that can fail.
 */
 #include "mpisparse.h"
 #include "sparseproduct.h"

@@ -80,8 +80,8 @@ static PetscErrorCode SparseProductDestroy(void *data)
 }
 
 /*
-  The matrix in CSR on its device, kept for the next product, until its plans are made anew. Uploads again what the host has changed, and values every
-  time if changes may go uncounted (see seqgpucsr.c). values: are they needed?
+  The matrix in CSR on its device, kept until its plans are made anew. Uploads a new pattern or new values; values always if changes may be uncounted
+  (changes.c). values: are they needed?
 */
 PetscErrorCode MatGPUCSRMirror_Private(Mat A, GPUCSRDevice dev, PetscBool values, GPUCSRStorage **csr)
 {

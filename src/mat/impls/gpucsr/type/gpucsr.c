@@ -26,13 +26,13 @@ GPUCSRLogEvent MAT_GPUCSR_Build, MAT_GPUCSR_Refresh, MAT_GPUCSR_Transpose, MAT_G
 . -mat_gpucsr_transpose_kernel (auto|csr_scalar|...)  - kernel of the product with the transpose
 . -mat_gpucsr_select (estimate|measure|tree)          - how both are chosen if they are auto, see `MatGPUCSRSetSelect()`
 . -mat_gpucsr_measure_budget n                        - products that measuring may take for each matrix, 50 by default
-. -mat_gpucsr_expected_mults n                        - products that each matrix will live for, see `MatGPUCSRSetExpectedMults()`
-. -mat_gpucsr_profile file                            - what products cost on this machine, as `make tune` writes it
-. -mat_gpucsr_machine file                            - constants that are tuned to this machine, as `make tune` writes them
-. -mat_gpucsr_wisdom file                             - where choices made by measuring are kept, and looked up
-. -mat_gpucsr_sample fraction                         - of the rows that is looked at to estimate block structure, 0.01 by default
-. -mat_gpucsr_small_on_host (true|false)              - under backend auto, products of small matrices with host vectors are those of `MATAIJ`, where these are predicted to be faster
-. -mat_gpucsr_product_least n                         - products of sparse matrices with fewer nonzeros than this together are those of `MATAIJ`, 20000 by default
+. -mat_gpucsr_expected_mults n                        - expected number of products, see `MatGPUCSRSetExpectedMults()`
+. -mat_gpucsr_profile file                            - costs of products on this machine, written by `make tune`
+. -mat_gpucsr_machine file                            - tuned constants of this machine, written by `make tune`
+. -mat_gpucsr_wisdom file                             - keeps choices made by measuring
+. -mat_gpucsr_sample fraction                         - fraction of the rows that estimates of block structure read, 0.01 by default
+. -mat_gpucsr_small_on_host (true|false)              - under backend auto, `MATAIJ` computes products of host vectors where it is predicted to be faster
+. -mat_gpucsr_product_least n                         - `MATAIJ` computes products of two sparse matrices with fewer nonzeros, 20000 by default
 . -mat_gpucsr_solve (exact|jacobi)                    - solves with the triangles of a factor, see `MATSOLVERGPUCSR`
 . -mat_gpucsr_solve_sweeps n                          - Jacobi sweeps of each triangle, 5 by default
 . -mat_gpucsr_solve_kernel (auto|host|ranges|...)     - kernel of exact solves
@@ -63,8 +63,8 @@ GPUCSRLogEvent MAT_GPUCSR_Build, MAT_GPUCSR_Refresh, MAT_GPUCSR_Transpose, MAT_G
 
   The host's `MATAIJ` stays the master copy: every operation of `MATAIJ` works as for `MATAIJ`. The device copy is updated at the next product, values alone if the pattern is unchanged.
 
-  The method, several kernels and a choice for each matrix, is that of A. H. El Zein and A. P. Rendell, Generating optimal
-  CUDA sparse matrix-vector product implementations for evolving GPU hardware, Concurrency and Computation 2012.
+  A. H. El Zein and A. P. Rendell (Generating optimal CUDA sparse matrix-vector product implementations for evolving GPU hardware, Concurrency and Computation 2012) choose among
+  several kernels for each matrix, as this type does.
 
 .seealso: `MATSEQAIJGPUCSR`, `MATMPIAIJGPUCSR`, `MatCreateAIJGPUCSR()`, `MatGPUCSRSetFormat()`, `MatGPUCSRGetInfo()`
 M*/
@@ -169,9 +169,8 @@ PetscErrorCode MatGPUCSRConfigCheck_Private(Mat A, const MatGPUCSRConfig *c)
 }
 
 /*
-  The type of a matrix' vectors matches the place of its products: VECCUDA in a PETSc that has it, else VECGPU, else a host vector if the device uses
-  host memory; -vec_type overrides it. A VECGPU by default is not recorded as the matrix' vector type, which PETSc compares by name with other
-  matrices' (MatCreateLRC()).
+  Vectors are where products run: VECCUDA in a PETSc that has it, else VECGPU; host vectors if the device uses host memory. -vec_type overrides the
+  type. PETSc compares the names of matrices' vector types (MatCreateLRC()), so VECGPU by default is not recorded as such a name.
 */
 PetscErrorCode MatGPUCSRVecType_Private(Mat A, const MatGPUCSRConfig *c)
 {
@@ -192,7 +191,7 @@ PetscErrorCode MatGPUCSRVecType_Private(Mat A, const MatGPUCSRConfig *c)
     if (MatGPUCSRBackendOf(A) != MAT_GPUCSR_BACKEND_HOST && !aij && GPUCSR_SCALAR_IS_DOUBLE) PetscCall(GPUCSRDeviceOpen("cuda", &dev, why, sizeof(why)));
     have = dev ? PETSC_TRUE : PETSC_FALSE;
     if (PetscDefined(HAVE_CUDA) && dev && !dev->ops->kernels) have = PETSC_FALSE; /* a stand-in for a GPU has no VECCUDA */
-                                                                                  /* one type on all ranks, whichever of them have a device that works: VECGPU goes without one */
+                                                                                  /* one type on all ranks, though a rank may lack a device: VECGPU also works without a device */
 #if PetscDefined(HAVE_CUDA)
     (void)separate;
     PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &have, 1, GPUCSR_MPI_BOOL, MPI_LAND, PetscObjectComm((PetscObject)A)));
@@ -268,7 +267,7 @@ PetscErrorCode MatGPUCSRSetBackend(Mat A, MatGPUCSRBackend b)
 }
 
 /*@
-  MatGPUCSRSetPrecision - Choose how many digits the device copy of a `MATGPUCSR` matrix keeps
+  MatGPUCSRSetPrecision - Choose the precision of a `MATGPUCSR` matrix on the device
 
   Logically Collective
 
@@ -313,7 +312,7 @@ PetscErrorCode MatGPUCSRSetPrecision(Mat A, MatGPUCSRPrecision p)
   Notes:
   With aij products run on the host, whatever the backend. auto takes dense only if your own profile (-mat_gpucsr_profile) has it and every entry is stored.
 
-  In a parallel matrix, dense applies to the diagonal blocks alone.
+  In a parallel matrix, only diagonal blocks can be dense.
 
   An unknown word is an error that lists the formats; a format that does not fit the kernel asked for is an error, too.
 
@@ -343,7 +342,7 @@ PetscErrorCode MatGPUCSRSetFormat(Mat A, const char format[])
   Level: intermediate
 
   Notes:
-  If the format is auto, the kernel determines it. With auto the kernel is the one predicted to be fastest for these row lengths; csr_merge and the baselines csr_scan and bcsr_twostep run only when asked for. A view or a report lists all kernels with their predicted times.
+  If the format is auto, the kernel determines it. auto takes the kernel with the least predicted time; csr_merge and the kernels of papers run only by name. A report lists all kernels with their predicted times.
 
   An unknown word is an error that lists the kernels; any kernel with format aij is an error, too.
 
@@ -445,13 +444,13 @@ PetscErrorCode MatGPUCSRSetSelect(Mat A, MatGPUCSRSelect s)
 }
 
 /*@
-  MatGPUCSRSetExpectedMults - Set the number of products that a `MATGPUCSR` matrix will live for, against which its conversion is weighed
+  MatGPUCSRSetExpectedMults - Set the expected number of products of a `MATGPUCSR` matrix, over which the cost of its conversion is spread
 
   Logically Collective
 
   Input Parameters:
 + A - the matrix
-- n - number of products; 0 (the default): so many that the conversion does not count
+- n - number of products; 0 (the default) ignores the cost of conversion
 
   Options Database Key:
 . -mat_gpucsr_expected_mults n - the same
@@ -459,7 +458,7 @@ PetscErrorCode MatGPUCSRSetSelect(Mat A, MatGPUCSRSelect s)
   Level: intermediate
 
   Note:
-  A matrix that lives for a few products stays in CSR, the format of the upload.
+  With few products the matrix stays in CSR, the format of the upload.
 
 .seealso: `MATGPUCSR`, `MatGPUCSRSetSelect()`
 @*/
@@ -493,7 +492,7 @@ PetscErrorCode MatGPUCSRSetExpectedMults(Mat A, PetscReal n)
   With device, the program promises that the host's array is read through operations of the matrix alone. Then values stay on the device: the host's array holds NaN until an operation
   that needs the host (`MatGetRow()`, `MatSetValues()`, `MatView()`, ...) fetches the values. A reader that goes around these operations, such as `MatSeqAIJGetArray()` or a factorization of another package, sees NaN.
 
-  A change of the setting frees the matrix' device memory. On the host backend it has no effect.
+  A change of the setting frees the matrix' device memory. The host backend ignores the setting.
 
 .seealso: `MATGPUCSR`, `MatSetValuesCOO()`, `MatGPUCSRMaster`
 @*/
@@ -507,7 +506,7 @@ PetscErrorCode MatGPUCSRSetMaster(Mat A, MatGPUCSRMaster master)
 }
 
 /*@
-  MatGPUCSRSetTransposeAtAssembly - Choose when the resident transpose of a `MATGPUCSR` matrix is built
+  MatGPUCSRSetTransposeAtAssembly - Choose whether assembly builds the resident transpose of a `MATGPUCSR` matrix
 
   Logically Collective
 

@@ -55,7 +55,7 @@ typedef struct {
   PetscErrorCode (*preallocatecoo)(Mat, PetscCount, PetscInt[], PetscInt[]);
   PetscErrorCode (*setvaluescoo)(Mat, const PetscScalar[], InsertMode); /* MatSetPreallocationCOO() and MatSetValuesCOO() */
   struct _MatOps *behind;                                               /* operations that are wrapped while the master copy is the device's */
-  PetscCount      contributions;                                        /* 1 + those of a pattern that the parent made by coordinates */
+  PetscCount      contributions;                                        /* 1 + contributions of the pattern that the parent made by coordinates */
   PetscBool       keeppattern;                                          /* MAT_KEEP_NONZERO_PATTERN is known to be set */
   MatGPUCSRConfig config;
   PetscBool       devicevectors; /* MatCreateVecs() makes VECGPU unless another type was asked for */
@@ -78,8 +78,8 @@ typedef struct {
 
   - MatCreateSubMatrices() of MATMPIAIJ, for a submatrix of all rows and columns: it is assembled first, and filled afterwards, and again by
     MAT_REUSE_MATRIX. MatGPUCSRUnwatched_Private() recognizes such a matrix, which is compared with a copy of its values before each product.
-  - A program that keeps the array of MatCreateSeqAIJWithArrays(), or a read-only one. It must call PetscObjectStateIncrease(), as for any other
-    device matrix. In case it does not, a few values, spread over all, are compared before each product: no more than a chance.
+  - A program that keeps the array of MatCreateSeqAIJWithArrays(), or a read-only array. The program must call PetscObjectStateIncrease(), as for any
+    other device matrix. Each product compares a few values, which detects most omissions of this call, and not all.
 */
 #define GPUCSR_SAMPLES      8
 #define GPUCSR_BARE_SAMPLES 1024 /* compared twice in the life of a matrix: all values of most submatrices */
