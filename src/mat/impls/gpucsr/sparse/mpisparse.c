@@ -24,15 +24,7 @@ static const Recipe *Find(MatProductType type)
   return NULL;
 }
 
-/* A product that is asked for again is the host's */
-static PetscErrorCode RanksProductRelease(void *p)
-{
-  PetscFunctionBegin;
-  PetscCall(GPUCSRRanksProductForget((RanksProduct *)p));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static GPUCSRLivingList products = {GPUCSR_FINAL_PRODUCT, RanksProductRelease, NULL};
+static GPUCSRLivingList products = {GPUCSR_FINAL_PRODUCT, GPUCSRRanksProductForget, NULL};
 
 static PetscErrorCode Destroy(RanksProduct *p)
 {
@@ -200,19 +192,6 @@ static PetscErrorCode Fill(Mat C, RanksProduct *p, GPUCSRStorage *D, PetscBool *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode ForgetPattern(RanksProduct *p, GPUCSRStorage *D)
-{
-  PetscFunctionBegin;
-  if (D->dev) PetscCall(GPUCSRStorageDestroy(D));
-  PetscCall(GPUCSRRanksProductForget(p));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static Mat TransposedOf(Mat C)
-{
-  return C->product->type == MATPRODUCT_AtB ? C->product->A : C->product->B;
-}
-
 /* The new number of each ghost column known before */
 static PetscErrorCode Moved(const RanksProduct *p, PetscInt before, const PetscInt known[], int32_t **table)
 {
@@ -247,7 +226,7 @@ static PetscErrorCode Symbolic(Mat C, RanksProduct *p, PetscBool *ok)
   PetscCall(Agree(C, &attempt, ok));
   before = p->nghost;
   if (*ok && p->recipe->transposed) {
-    PetscCall(GPUCSRRowsGive(TransposedOf(C), p->oi, p->oj, &p->given));
+    PetscCall(GPUCSRRowsGive(C->product->type == MATPRODUCT_AtB ? C->product->A : B, p->oi, p->oj, &p->given));
     PetscCall(PetscMalloc1(before, &known));
     PetscCall(PetscArraycpy(known, p->ghost, before));
     PetscCall(GPUCSRRanksProductGhosts(p, before, known, p->given.i[p->given.n], p->given.j, B->cmap));
@@ -260,7 +239,8 @@ static PetscErrorCode Symbolic(Mat C, RanksProduct *p, PetscBool *ok)
   }
   PetscCall(PetscFree(table));
   if (*ok) PetscCall(Fill(C, p, &D, ok));
-  if (!*ok) PetscCall(ForgetPattern(p, &D));
+  if (!*ok && D.dev) PetscCall(GPUCSRStorageDestroy(&D));
+  if (!*ok) PetscCall(GPUCSRRanksProductForget(p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

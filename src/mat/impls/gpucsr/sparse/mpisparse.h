@@ -37,7 +37,7 @@ struct _n_RanksProduct {
 };
 
 /* All but the first may fail on one rank alone */
-GPUCSR_INTERN PetscErrorCode GPUCSRRanksProductForget(RanksProduct *);
+GPUCSR_INTERN PetscErrorCode GPUCSRRanksProductForget(void *);
 GPUCSR_INTERN PetscErrorCode GPUCSRRanksProductGhosts(RanksProduct *, PetscInt nmore, const PetscInt more[], PetscInt nrows, const PetscInt j[], PetscLayout);
 GPUCSR_INTERN PetscErrorCode GPUCSRRanksProductFirst(Mat C, RanksProduct *);
 GPUCSR_INTERN PetscErrorCode GPUCSRRanksProductLast(Mat C, RanksProduct *, PetscInt before, const int32_t table[], GPUCSRStorage *D);

@@ -37,7 +37,7 @@ typedef struct {
   PetscErrorCode (*getdiagonal)(Mat, Vec);                                      /* NULL: the parent's */
   PetscBool graph;                                                              /* has its own graph for coarsening */
   PetscErrorCode (*inplace)(Mat, PetscBool install);                            /* operations in place; NULL: the parent's */
-  PetscErrorCode (*axpy)(Mat, PetscScalar, Mat, MatStructure, PetscBool *done); /* NULL, or not done: the parent's */
+  PetscErrorCode (*axpy)(Mat, PetscScalar, Mat, MatStructure, PetscBool *done); /* not done: the parent's */
   PetscErrorCode (*createsubmatrices)(Mat, PetscInt, const IS[], const IS[], MatReuse, Mat *[]);
   PetscErrorCode (*assemblyend)(Mat, MatAssemblyType);
   PetscErrorCode (*view)(Mat, PetscViewer); /* the part that the parent's view lacks */

@@ -64,7 +64,7 @@ static PetscErrorCode MatAXPY_GPUCSR(Mat A, PetscScalar a, Mat X, MatStructure s
   PetscBool             done = PETSC_FALSE;
 
   PetscFunctionBegin;
-  if (k->axpy) PetscCall((*k->axpy)(A, a, X, str, &done));
+  PetscCall((*k->axpy)(A, a, X, str, &done));
   if (done) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGPUCSRFetch_Private(A));
   PetscCall(MatGPUCSRFetch_Private(X));
