@@ -1,6 +1,6 @@
 /*
-  The exchange by NCCL, where libnccl.so.2 is found at run time: this file declares the functions that it calls. The device packs entries, which
-  travel on a stream of their own beside the product of the diagonal block; the host waits for nothing.
+  Exchange nccl: NCCL sends entries that the device packs, on a stream beside the product of the diagonal block, without waits of the host. The library
+  libnccl.so.2 is opened at run time; this file declares its functions.
 
   A rank that has met an error sends NaN. A rank whose device has failed, or which is late, sends nothing, and NCCL itself would wait for ever. So a
   thread watches the exchanges, and ends the communicator if one takes more than -gpucsr_peer_patience seconds, or if NCCL has met an error. The
@@ -334,7 +334,7 @@ static void Posted(Nccl *g)
   if (!g->recorded) __atomic_store_n(&g->posted, (g->posted + 1) % NUMBERS, __ATOMIC_RELEASE);
 }
 
-/* On the one stream, so that the last number stays */
+/* One stream copies all numbers, in order */
 static PetscErrorCode Done(GPUCSRHalo h)
 {
   const Nccl *g = (const Nccl *)h->data;

@@ -1,6 +1,6 @@
 /*
-  The exchange of ranks of one host whose devices address each other's memory (blackbox/peerhalo/). Ranks that compute on the host exchange by shared memory. After the set-up, exchanges
-  need neither the host nor MPI. The launch that waits for entries of x adds the product of the off-diagonal block.
+  Exchange peer: kernels write into the memory of other devices of the host (blackbox/peerhalo/). Ranks that compute on the host exchange by shared memory. After the set-up,
+  exchanges run without the host and MPI. The launch that waits for entries of x adds the product of the off-diagonal block.
 */
 #include "halo.h"
 #include "../blackbox/peerhalo/peerhalo.h"

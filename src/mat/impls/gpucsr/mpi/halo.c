@@ -165,7 +165,7 @@ PetscErrorCode GPUCSRHaloBroken(GPUCSRHalo h, PetscBool *broken)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The version of this library as a number: ranks of different versions would not understand each other. Volatile, so that a test can change it in the file */
+/* The version of this library as a number: ranks of different versions differ in their exchanges. Volatile: a test changes the bytes of the file */
 static int Library(void)
 {
   static const volatile char name[] = "libpetscgpucsr " PETSCGPUCSR_VERSION;
@@ -176,9 +176,9 @@ static int Library(void)
 }
 
 /*
-  Collective: sets up the exchange that the word asks for. auto: by peers where all ranks compute on devices of one host, each on its own device, that
-  address each other's memory; else by messages. Errors are errors on all ranks. dev: the device of this rank's products, or NULL where they use host
-  memory. GPUCSRHaloSetUp() does the rank's own part.
+  Collective: sets up the exchange that the word asks for. auto: peer if each rank has a device of its own and devices address each other's memory;
+  else staged. Errors are errors on all ranks. dev: the device of this rank's products; NULL: they use host memory. GPUCSRHaloSetUp() does the rank's
+  own part.
 */
 PetscErrorCode GPUCSRHaloChoose(GPUCSRHalo h, GPUCSRDevice dev, const char word[])
 {

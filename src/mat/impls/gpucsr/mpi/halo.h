@@ -22,7 +22,7 @@ typedef struct {
   /* makes the buffers; sets h->halo and h->host */
   PetscErrorCode (*setup)(GPUCSRHalo h);
   PetscErrorCode (*destroy)(GPUCSRHalo h);
-  /* errors if the exchange no longer works; NULL: it always does */
+  /* an error if the exchange no longer works; NULL: it always works */
   PetscErrorCode (*check)(GPUCSRHalo h);
   /* forward: h->halo, or (host) h->host = the entries of x, behind the work of s; x NULL: NaN */
   PetscErrorCode (*forwardbegin)(GPUCSRHalo h, const GPUCSROperand *x, GPUCSRStream s);
@@ -30,7 +30,7 @@ typedef struct {
   /* z += Ao times the halo, without a copy of the halo; addready() prepares it, and decides whether it pays. NULL: forwardend() and a product */
   PetscErrorCode (*addready)(GPUCSRHalo h, Mat Ao, PetscBool *pays);
   PetscErrorCode (*forwardadd)(GPUCSRHalo h, const GPUCSROperand *z, GPUCSRStream s);
-  /* reverse: sends h->halo, or (host) h->host to the owners, each of which waits for the numbers, and adds them to z in the order of ranks; not valid: NaN; z NULL: adds nothing */
+  /* reverse: sends h->halo, or (host) h->host to the owners, which wait for the numbers and add them to z in the order of ranks; not valid: NaN; z NULL: adds nothing */
   PetscErrorCode (*reversebegin)(GPUCSRHalo h, PetscBool valid, PetscBool host, GPUCSRStream s);
   PetscErrorCode (*reverseadd)(GPUCSRHalo h, const GPUCSROperand *z, GPUCSRStream s);
   /* for solves without MPI in an iteration (mpioperator.c): all = n <= GPUCSR_PEER_GATHER numbers of each rank, all where the products are; NULL: this
@@ -63,7 +63,7 @@ struct _n_GPUCSRHalo {
   void                 *data; /* of the exchange */
   MPI_Comm              comm;
   PetscMPIInt           tag;
-  GPUCSRDevice          dev;      /* of the products; NULL: they use host memory */
+  GPUCSRDevice          dev;      /* of the products; NULL: host memory */
   GPUCSRNeighbours      to, from; /* ranks that need this rank's entries, and owners of the halo, in the order of garray */
   PetscInt              nsend, nrecv, nunique;
   PetscInt             *index;  /* local entry of x for each sent entry */

@@ -133,7 +133,7 @@ static PetscErrorCode HaloReady(Mat A, Mat Ad, Mat Ao, PetscBool *ready)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: chooses the exchange if any rank has none that serves it. A rank that has met an error counts as one on the host */
+/* Collective: chooses the exchange if a rank needs a new exchange. A rank with an error counts as a rank on the host */
 static PetscErrorCode HaloChoose(Mat A, Mat Ad, PetscBool ready)
 {
   Mat_MPIGPUCSR *g   = (Mat_MPIGPUCSR *)A->spptr;

@@ -1,6 +1,5 @@
 /*
-  Products with dense matrices, A B and A^T B. In CSR the sparse matrix is read once for 32 columns (kernels/csr_columns.cu); other formats take one
-  product a column, on the device.
+  Products with dense matrices, A B and A^T B. Format CSR reads A once for 32 columns (kernels/csr_columns.cu); other formats read A for each column.
 
   Columns of a host matrix are staged through page-locked memory, columns of MATSEQDENSECUDA used in place. In a parallel product only the rows of B
   that other ranks need travel, one message a column.
@@ -11,7 +10,7 @@
 /* Columns of one pass */
 #define TILE 32
 
-/* Data of a product; of a parallel one the rows of B from other ranks, or sums for them, for one pattern of A */
+/* Data of a product. In parallel: rows of B from other ranks, or sums for those rows, for one pattern of A */
 typedef struct {
   PetscBool        parallel;
   PetscSF          sf; /* from this rank's rows of B to the rows of other ranks, in the order of garray */
@@ -330,7 +329,7 @@ static PetscErrorCode Numeric(Mat A, PetscBool forward, Mat B, Mat C)
   PetscCall(MatGPUCSRDenseGet_Private(B, PETSC_FALSE, &b, &t.ldb));
   PetscCall(MatGPUCSRDenseGet_Private(C, PETSC_TRUE, &c, &t.ldc));
   dev = b.place == GPUCSR_DEVICE || c.place == GPUCSR_DEVICE ? ((Mat_SeqGPUCSR *)t.Ad->spptr)->dev : NULL;
-  if (dev) PetscCall(GPUCSRDeviceSynchronize(dev)); /* PETSc's own work on them */
+  if (dev) PetscCall(GPUCSRDeviceSynchronize(dev)); /* PETSc may still work on the matrices */
   for (PetscInt k = 0; k < K; k += TILE) {
     t.k   = (int)PetscMin(TILE, K - k);
     t.b   = b;

@@ -31,7 +31,7 @@ PetscErrorCode MatGPUCSRLike_Private(Mat like, Mat A, Mat *B)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The CSR of a matrix that has a device goes there before its plan is made, of this: it crosses the bus once */
+/* Uploads the CSR, from which the plan is made afterwards: the matrix crosses the bus once */
 PetscErrorCode MatGPUCSROperatorSend_Private(Mat A)
 {
   Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;

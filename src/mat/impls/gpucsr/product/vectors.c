@@ -2,8 +2,8 @@
   Vectors of products: the place of their arrays, the stream of their work, and page-locking of host arrays.
 
   Arrays on the device (of VECGPU, VECCUDA and VECKOKKOS) are used in place. Page-locked host arrays are copied several times as fast, but page-locking takes
-  as long as some products: the second product with a vector page-locks its array. Only an array that the vector has allocated is page-locked, because it must be
-  unlocked before it is freed.
+  as long as some products: the second product with a vector page-locks its array. Memory must be unlocked before it is freed, so only arrays that the vector
+  has allocated are page-locked.
 */
 #include "../type/gpucsrimpl.h"
 #if PetscDefined(HAVE_CUDA)
@@ -61,7 +61,7 @@ PetscErrorCode MatCreateVecs_GPUCSR(Mat A, Vec *right, Vec *left)
 /* Before 3.20 PETSc does not tell the stream of its vectors: their products take the host's arrays */
 #define GPUCSR_DEVICE_VECTORS (!PetscDefined(HAVE_CUDA) || GPUCSR_STREAM_IS_TOLD)
 
-/* The stream of a product: PETSc's current one if an operand (y may be NULL) is a device vector of PETSc's; else this library's */
+/* The stream of a product: PETSc's current stream if an operand is a device vector of PETSc's, else this library's. y may be NULL */
 PetscErrorCode MatGPUCSRStream_Private(GPUCSRDevice dev, GPUCSROperand *x, GPUCSROperand *y, GPUCSROperand *z, GPUCSRStream *s)
 {
   PetscFunctionBegin;

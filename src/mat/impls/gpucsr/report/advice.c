@@ -45,7 +45,7 @@ static PetscErrorCode SubjectGet(Mat A, Subject *s)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* With 64-bit PetscInt row pointers are copied to 32 bits */
+/* Copies row pointers of 64 bits to 32 bits */
 static PetscErrorCode SourceGet(const Subject *s, GPUCSRSource *src, int32_t **copy)
 {
   const PetscInt *i, *j;
@@ -483,7 +483,7 @@ PetscErrorCode MatGPUCSRAdviceError_Private(const Mat_SeqGPUCSR *g, const MatGPU
   if (info->products && info->product_time > 0 && g->dev && g->dev->ops->kernels) {
     const double measured = info->product_time / (double)info->products;
 
-    /* a product that nothing is queued behind takes a launch and two events besides, some 5 us: of a short one that is most */
+    /* the measured time of a short product is mostly its launch and two events */
     if (PetscMax(a->kernel_product, measured) <= GPUCSRMachineShared.missed_least)
       PetscCall(MatGPUCSRAppend_Private(text, len, "  advice: the GPU's products were predicted to take %.2f us and took %.2f, with a launch and two events of about 5\n", 1e6 * a->kernel_product, 1e6 * measured));
     else PetscCall(MatGPUCSRAppend_Private(text, len, "  advice: the GPU's products were predicted to take %.2f us and took %.2f (%+.0f %%)\n", 1e6 * a->kernel_product, 1e6 * measured, 100 * (a->kernel_product / measured - 1)));

@@ -215,7 +215,7 @@ static PetscBool SameMatrix(const char a[], const char b[])
   return (PetscBool)(*a == '|' && *b == '|');
 }
 
-/* A kind that ranks store in several formats has one line */
+/* Lines of a kind of matrix, one for each format, follow each other */
 static PetscErrorCode Matrices(MPI_Comm comm, FILE *fp)
 {
   PetscFunctionBegin;

@@ -34,7 +34,7 @@ static PetscErrorCode Shared(const Mat M[], PetscErrorCode (**f)(Mat))
 }
 
 /*
-  The factor that takes another type name while PETSc prepares a product, and this name; NULL: none. For A B^T, PETSc transposes B in B's type and then sets A's type, which would lose
+  A factor takes another type name while PETSc prepares a product: the factor, or NULL, and the name. For A B^T, PETSc transposes B in B's type and then sets A's type, which would lose
   the transpose if one of them is gpucsr. For T(A) B C, PETSc's hypre recognizes A by its type name.
 */
 static PetscErrorCode Alias(const Mat M[], MatProductType type, Mat *A, const char **name)

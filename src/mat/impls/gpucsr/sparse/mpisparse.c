@@ -50,7 +50,7 @@ static PetscErrorCode RanksProductDestroy(void *data)
 
 /* ---- what ranks agree on ---- */
 
-/* Collective: ok if no rank has met an error. With backend auto the rank reports an error that the host can do without; any other error is an error on all ranks */
+/* Collective: ok if no rank has met an error. With backend auto, the host takes over after an error of memory, device or size; any other error is an error on all ranks */
 static PetscErrorCode Agree(Mat C, const GPUCSRAttempt *a, PetscBool *ok)
 {
   const MPI_Comm comm   = PetscObjectComm((PetscObject)C->product->A);
@@ -339,7 +339,7 @@ static PetscBool Conforming(Mat C)
 static PetscErrorCode LeftToParent(Mat C, PetscBool *left)
 {
   Mat         A    = C->product->A, b[6];
-  PetscInt64  n[3] = {0, 0, ((Mat_GPUCSR *)A->spptr)->config.productleast}; /* number of entries; of ranks that leave the product; of entries that pay, since options of ranks may differ */
+  PetscInt64  n[3] = {0, 0, ((Mat_GPUCSR *)A->spptr)->config.productleast}; /* sums over ranks: entries; ranks that leave the product to MATAIJ; entries that pay */
   PetscMPIInt size;
   int         nb;
 

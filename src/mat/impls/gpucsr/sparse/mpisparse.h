@@ -21,7 +21,7 @@ struct _n_RanksProduct {
   const Recipe    *recipe;
   GPUCSRDevice     dev; /* NULL: nothing is on a device */
   BlockKey         key[6];
-  PetscInt         own;            /* columns of C that this rank owns, */
+  PetscInt         own;            /* number of this rank's columns of C, */
   PetscInt         nghost, *ghost; /* and ghost columns, ascending */
   GPUCSRRows       theirs, given;  /* rows of B, and of T^T M */
   PetscInt        *oi, *oj;        /* pattern of T_o^T M, global columns, */

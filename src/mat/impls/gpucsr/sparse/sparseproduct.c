@@ -47,7 +47,7 @@ struct _n_SparseProduct {
   int32_t         *map; /* places of T's values in their source */
   size_t           mapbytes;
   GPUCSRRowClasses mrows, crows;
-  PetscObjectState apattern, bpattern, cpattern; /* nonzerostates that these are for */
+  PetscObjectState apattern, bpattern, cpattern; /* nonzerostates of the factors and the result */
   GPUCSRLiving     living;
 };
 
@@ -160,7 +160,7 @@ static PetscErrorCode Factors(Mat C, PetscBool values, const GPUCSRStorage *f[4]
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Lengths of the rows of a result, with one number of room behind them */
+/* Lengths of the rows of a result; the array has room for one number more */
 PetscErrorCode MatGPUCSRProductLengths_Private(const GPUCSRStorage *A, PetscInt **length)
 {
   GPUCSRDevice   dev = A->dev;
@@ -359,7 +359,7 @@ static PetscErrorCode NumericOnDevice(Mat C)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* MATAIJ's product beside C, whose values are copied into C; ask finds the parent's product */
+/* MATAIJ computes the product in another matrix, and its values are copied into C; ask finds the parent's product */
 PetscErrorCode MatGPUCSRProductOnHost_Private(Mat C, PetscErrorCode (*ask)(Mat))
 {
   Mat_Product *q = C->product;
@@ -506,7 +506,7 @@ static PetscErrorCode AXPYOnDevice(Mat Y, PetscScalar a, Mat X, GPUCSRBool *lost
   PetscCall((*GPUCSRSpGEMMOf(dev)->axpy)((double)PetscRealPart(a), x, y, lost));
   if (*lost) PetscFunctionReturn(PETSC_SUCCESS);
   ierr = MatGPUCSRWritten_Private(Y, 0);
-  PetscCheck(!ierr, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Values of Y are lost"); /* errors before this leave the values as they are */
+  PetscCheck(!ierr, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Values of Y are lost"); /* earlier errors leave the values unchanged */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

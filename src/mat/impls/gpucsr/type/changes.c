@@ -65,7 +65,7 @@ PetscErrorCode MatGPUCSRUnwatched_Private(Mat A, Mat_SeqGPUCSR *g, PetscObjectSt
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* MatHeaderReplace() moves states from another matrix, whose count differs from this matrix's count */
+/* MatHeaderReplace() brings the states of another matrix: all values count as changed */
 PetscErrorCode MatGPUCSRCounted_Private(Mat A)
 {
   Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;

@@ -490,7 +490,7 @@ PetscErrorCode MatGPUCSRSetExpectedMults(Mat A, PetscReal n)
   With host, values that the device has computed (`MatSetValuesCOO()`, `MatScale()`, `MatAXPY()`, ...) are in the host's array before the operation returns.
 
   With device, the program promises that the host's array is read through operations of the matrix alone. Then values stay on the device: the host's array holds NaN until an operation
-  that needs the host (`MatGetRow()`, `MatSetValues()`, `MatView()`, ...) fetches the values. A reader that goes around these operations, such as `MatSeqAIJGetArray()` or a factorization of another package, sees NaN.
+  that needs the host (`MatGetRow()`, `MatSetValues()`, `MatView()`, ...) fetches the values. Other readers, such as `MatSeqAIJGetArray()` and factorizations of other packages, read NaN.
 
   A change of the setting frees the matrix' device memory. The host backend ignores the setting.
 

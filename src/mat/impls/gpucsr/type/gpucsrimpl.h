@@ -74,10 +74,10 @@ typedef struct {
 } GPUCSRTimers;
 
 /*
-  The object's state, which PETSc increases with each change, tells whether values have changed. Two kinds of writes do not increase it:
+  The object's state, which PETSc increases with each change, tells whether values have changed. Two kinds of writes leave the state as it is:
 
-  - MatCreateSubMatrices() of MATMPIAIJ, for a submatrix of all rows and columns: it is assembled first, and filled afterwards, and again by
-    MAT_REUSE_MATRIX. MatGPUCSRUnwatched_Private() recognizes such a matrix, which is compared with a copy of its values before each product.
+  - MatCreateSubMatrices() of MATMPIAIJ assembles a submatrix of all rows and columns, and fills it afterwards; with MAT_REUSE_MATRIX again.
+    MatGPUCSRUnwatched_Private() recognizes such a matrix. Each product compares it with a copy of its values.
   - A program that keeps the array of MatCreateSeqAIJWithArrays(), or a read-only array. The program must call PetscObjectStateIncrease(), as for any
     other device matrix. Each product compares a few values, which detects most omissions of this call, and not all.
 */
@@ -92,7 +92,7 @@ typedef struct {
   PetscObjectState values;     /* and object state of its values */
   PetscBool        ahead;      /* the host's values are older, and NaN */
   PetscBool        assembling; /* an assembly follows that changes no value */
-  PetscObjectState diagonalat; /* 1 + nonzerostate of the pattern whose diagonal */
+  PetscObjectState diagonalat; /* 1 + nonzerostate of a pattern, whose diagonal */
   GPUCSRBool       missing;    /* has gaps */
 } GPUCSRMirror;
 
@@ -111,7 +111,7 @@ struct _n_Mat_SeqGPUCSR {
   char             whynot[512];            /* reason when dev is NULL */
   GPUCSRPrecision  precision;              /* of the plans */
   GPUCSRPlan       plan[2];                /* by side */
-  Mat              counted;                /* the matrix that these states belong to */
+  Mat              counted;                /* the matrix of these states */
   PetscObjectState pattern[2];             /* nonzerostate of the plan */
   PetscObjectState values[2];              /* object state of its values */
   GPUCSRVersion    version;                /* of A's plan: new after every change, counted by PETSc or not */

@@ -1,5 +1,5 @@
 /*
-  MATSEQAIJGPUCSR: MATSEQAIJ whose products run on the device of a plan. A copy of the parent's table keeps its operations; this type replaces the
+  MATSEQAIJGPUCSR: a MATSEQAIJ with products on a device. A copy of the parent's table keeps its operations; this type replaces the
   products, the diagonal, and the creation, view and destruction of a matrix. All other operations work on the host's CSR; the next product updates
   the plan.
 */
@@ -134,7 +134,7 @@ PetscErrorCode MatGPUCSRWarn_Private(Mat A, PetscMPIInt rank, PetscMPIInt have, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The device failed for A: later products are the host's, and those of other, the other block of a parallel matrix, or NULL */
+/* The device failed for A: the host computes later products of A, and of the other block of a parallel matrix (NULL: there is none) */
 PetscErrorCode MatGPUCSRFailed_Private(Mat A, Mat other, const GPUCSRAttempt *attempt)
 {
   Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
