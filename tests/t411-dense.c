@@ -66,12 +66,30 @@ static PetscErrorCode Compare(Mat R, Mat absolute, Mat B, Mat C, PetscBool trans
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Products(Mat A, Mat R, PetscInt k, PetscBool special, const char where[])
+/* One more entry in each row, most of them in columns of other ranks that had none */
+static PetscErrorCode Grow(Mat A)
 {
-  Mat B[2], C[2] = {NULL, NULL}, absolute;
-  Vec v[2];
+  PetscInt first, last, n;
 
   PetscFunctionBegin;
+  PetscCall(MatGetOwnershipRange(A, &first, &last));
+  PetscCall(MatGetSize(A, NULL, &n));
+  PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+  for (PetscInt r = first; r < last && n; r++) PetscCall(MatSetValue(A, r, (7 * r + 3 + n / 2) % n, 0.75, ADD_VALUES));
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Twice, with new values between; then, of a few numbers of columns, with a new pattern (which is an error of MATAIJ's own product), or with A converted to MATAIJ */
+static PetscErrorCode Products(Mat A, Mat R, PetscInt k, PetscBool special, const char where[])
+{
+  Mat       B[2], C[2] = {NULL, NULL}, absolute;
+  Vec       v[2];
+  PetscBool format;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-mat_gpucsr_format", &format));
   PetscCall(MatCreateVecs(R, &v[0], &v[1]));
   for (int side = 0; side < 2; side++) {
     PetscCall(CreateDense(v[side], k, k == 7 ? 3 : 0, &B[side]));
@@ -84,11 +102,14 @@ static PetscErrorCode Products(Mat A, Mat R, PetscInt k, PetscBool special, cons
     }
     PetscCall(VecDestroy(&v[side]));
   }
-  for (int again = 0; again < 2; again++) {
-    if (again) {
+  for (int again = 0; again < ((k == 2 && format) || k == 11 ? 3 : 2); again++) {
+    if (again == 1) {
       PetscCall(MatScale(A, -0.5));
       PetscCall(MatScale(R, -0.5));
-    }
+    } else if (again && k == 2) {
+      PetscCall(Grow(A));
+      PetscCall(Grow(R));
+    } else if (again) PetscCall(MatConvert(A, MATAIJ, MAT_INPLACE_MATRIX, &A));
     PetscCall(TestAbs(R, &absolute));
     PetscCall(MatMatMult(A, B[0], again ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C[0]));
     PetscCall(Compare(R, absolute, B[0], C[0], PETSC_FALSE, where));

@@ -30,7 +30,7 @@ PetscErrorCode GPUKSPOperator(KSP ksp, KSP_GPU *k, char why[])
   if (mpi) PetscCall(MatMPIAIJGetSeqAIJ(A, &block, NULL, NULL));
   PetscCall(PetscObjectTypeCompare((PetscObject)block, MATSEQAIJGPUCSR, &seq));
   PetscCall(PetscMemzero(&k->op, sizeof(k->op)));
-  if (seq) GPUCSRTry(&attempt, MatGPUCSROperatorGet_Private(block, &k->op, whynot, sizeof(whynot)));
+  if (seq) GPUCSRTry(&attempt, MatGPUCSROperatorGet_Private(block, PETSC_FALSE, &k->op, whynot, sizeof(whynot)));
   PetscCall(GPUKSPAgree(ksp, k, &attempt, k->op.dev ? "" : whynot, text));
   if (text[0]) PetscCall(PetscSNPrintf(why, GPUKSP_WHY, "the operator is on no device: %s", text));
   PetscCall(MatGetLocalSize(block, &M, NULL));

@@ -166,7 +166,7 @@ PetscErrorCode GPUKSPProduct(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, int from, in
     PetscCall(PCGetOperators(ksp->pc, &A, NULL));
     PetscCall(KSP_MatMult(ksp, A, k->loop.work[from], k->loop.work[to]));
   } else if (k->ranks.on) {
-    PetscCall(MatGPUCSRRanksProduct_Private(&k->op, &k->ranks.A, v->at[from], v->at[to]));
+    PetscCall(MatGPUCSRRanksMultiply_Private(&k->op, &k->ranks.A, PETSC_FALSE, 1, v->at[from], 0, NULL, v->at[to]));
   } else {
     if (k->peers.on) PetscCall(GPUKSPPeersExchange(k, v->at[from]));
     PetscCall(MatGPUCSROperatorProduct_Private(&k->op, v->at[from], v->at[to]));

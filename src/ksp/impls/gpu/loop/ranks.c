@@ -77,7 +77,7 @@ static PetscErrorCode WhyNoGraph(KSP ksp, KSP_GPU *k, char why[])
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
-  GPUCSRTry(&attempt, MatGPUCSRRanksGet_Private(A, &k->ranks.A, text, sizeof(text)));
+  GPUCSRTry(&attempt, MatGPUCSRRanksGet_Private(A, PETSC_FALSE, &k->ranks.A, text, sizeof(text)));
   if (!text[0]) GPUCSRThen(&attempt, GPUCSRBufferGrow(k->dev, sizeof(double) * GPUKSP_SUMS * (size_t)(1 + k->ranks.size), "sums of a solver", &k->ranks.sums));
   PetscCall(GPUKSPAgree(ksp, k, &attempt, text, why));
   if (!why[0]) k->ranks.way = MatGPUCSRRanksExchange_Private(&k->ranks.A);

@@ -38,7 +38,7 @@ static PetscErrorCode TakeAll(GPUAMGRanks *r, Mat all)
   PetscFunctionBegin;
   if (!r->all) {
     PetscCall(PCGPUAMGBlock_Private(r->level[0].A, &o, NULL));
-    PetscCall(MatGPUCSROperatorLike_Private(&o, all, &r->all));
+    PetscCall(MatGPUCSRLike_Private(o.A, all, &r->all));
     PetscCall(MatGetBlockSize(r->level[0].A, &bs));
     PetscCall(MatSetBlockSize(r->all, bs));
     PetscFunctionReturn(PETSC_SUCCESS);

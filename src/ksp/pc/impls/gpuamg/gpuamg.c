@@ -235,7 +235,7 @@ static PetscErrorCode Send(Mat A, GPUCSROperator *o, char why[], size_t len)
 {
   PetscFunctionBegin;
   PetscCall(MatGPUCSROperatorSend_Private(A));
-  PetscCall(MatGPUCSROperatorGet_Private(A, o, why, len));
+  PetscCall(MatGPUCSROperatorGet_Private(A, PETSC_FALSE, o, why, len));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -290,7 +290,7 @@ static PetscErrorCode Current(PC pc)
 
   PetscFunctionBegin;
   if (!a->taken || a->ranks) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatGPUCSROperatorGet_Private(a->matrix.A, &o, why, sizeof(why)));
+  PetscCall(MatGPUCSROperatorGet_Private(a->matrix.A, PETSC_FALSE, &o, why, sizeof(why)));
   if (o.dev != a->h.dev) {
     PetscCall(Forget(a));
     PetscCall(PCSetUp_GPUAMG(pc));
@@ -365,7 +365,7 @@ static PetscErrorCode PCApplyTranspose_GPUAMG(PC pc, Vec b, Vec x)
     PetscCall(GPUMGCycleApplyVecs(&a->cycle, &a->event, b, x));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(MatGPUCSROperatorTransposeGet_Private(a->matrix.A, &o, why, sizeof(why)));
+  PetscCall(MatGPUCSROperatorGet_Private(a->matrix.A, PETSC_TRUE, &o, why, sizeof(why)));
   PetscCheck(o.dev == a->h.dev, PetscObjectComm((PetscObject)pc), PETSC_ERR_GPU, "The matrix of PC type gpuamg has left the device");
   PetscCheck(a->h.o.smoother != GPUAMG_BY_BLOCKS, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP, "PC type gpuamg has no transposed application with -pc_gpuamg_smoother pbjacobi: take jacobi or rowl1");
   if (!a->takent) {

@@ -15,7 +15,7 @@ PetscErrorCode PCGPUAMGBlock_Private(Mat A, GPUCSROperator *o, const GPUCSRStora
   PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJGPUCSR, &several));
   if (several) PetscCall(MatMPIAIJGetSeqAIJ(A, &D, NULL, NULL));
   PetscCall(MatGPUCSROperatorSend_Private(D));
-  PetscCall(MatGPUCSROperatorGet_Private(D, o, why, sizeof(why)));
+  PetscCall(MatGPUCSROperatorGet_Private(D, PETSC_FALSE, o, why, sizeof(why)));
   PetscCall(PCGPUAMGOnDevice_Private(o, why));
   PetscCall(MatGPUCSROperatorBegin_Private(o));
   if (csr) PetscCall(MatGPUCSROperatorCSR_Private(o, NULL, csr));
@@ -109,7 +109,6 @@ PetscErrorCode PCGPUAMGTentativeMatrix_Private(Mat A, PCGPUAMGTentative *t, Mat 
   const PetscInt n    = A->rmap->n;
   PetscInt       first;
   PetscBool      several;
-  GPUCSROperator o = {.A = A};
   Mat            P;
 
   PetscFunctionBegin;
@@ -117,13 +116,9 @@ PetscErrorCode PCGPUAMGTentativeMatrix_Private(Mat A, PCGPUAMGTentative *t, Mat 
   PetscCallMPI(MPI_Scan(&t->columns, &first, 1, MPIU_INT, MPI_SUM, comm));
   first -= t->columns;
   for (PetscInt k = 0; k < t->i[n]; k++) t->j[k] += first;
-  if (several) {
-    PetscCall(MatCreateMPIAIJWithArrays(comm, n, t->columns, PETSC_DETERMINE, PETSC_DETERMINE, t->i, t->j, t->a, &P));
-    PetscCall(MatGPUCSRRanksLike_Private(A, P, like));
-  } else {
-    PetscCall(MatCreateSeqAIJWithArrays(comm, n, t->columns, t->i, t->j, t->a, &P));
-    PetscCall(MatGPUCSROperatorLike_Private(&o, P, like));
-  }
+  if (several) PetscCall(MatCreateMPIAIJWithArrays(comm, n, t->columns, PETSC_DETERMINE, PETSC_DETERMINE, t->i, t->j, t->a, &P));
+  else PetscCall(MatCreateSeqAIJWithArrays(comm, n, t->columns, t->i, t->j, t->a, &P));
+  PetscCall(MatGPUCSRLike_Private(A, P, like));
   PetscCall(MatDestroy(&P));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -184,19 +184,10 @@ static PetscErrorCode ToGPUCSR(const GPUMGMatrix *like, Mat *A, GPUMGCopy *copy)
   PetscCall(PetscObjectStateGet((PetscObject)*A, &state));
   if (!(aij || ranks) || !copy->A || copy->id != id || copy->state != (PetscInt64)state) PetscCall(MatDestroy(&copy->A));
   if (!(aij || ranks) || !like->o.dev) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!copy->A && ranks) PetscCall(MatGPUCSRRanksLike_Private(like->A, *A, &copy->A));
-  else if (!copy->A) PetscCall(MatGPUCSROperatorLike_Private(&like->o, *A, &copy->A));
+  if (!copy->A) PetscCall(MatGPUCSRLike_Private(ranks ? like->A : like->o.A, *A, &copy->A));
   copy->id    = id;
   copy->state = (PetscInt64)state;
   *A          = copy->A;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode GetOperator(Mat A, PetscBool transposed, GPUCSROperator *o, char why[], size_t len)
-{
-  PetscFunctionBegin;
-  if (transposed) PetscCall(MatGPUCSROperatorTransposeGet_Private(A, o, why, len));
-  else PetscCall(MatGPUCSROperatorGet_Private(A, o, why, len));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -206,8 +197,7 @@ static PetscErrorCode GetRanks(Mat *A, PetscBool transposed, GPUCSRRanks *r, cha
   PetscBool peer;
 
   PetscFunctionBegin;
-  if (transposed) PetscCall(MatGPUCSRRanksTransposeGet_Private(*A, r, why, len));
-  else PetscCall(MatGPUCSRRanksGet_Private(*A, r, why, len));
+  PetscCall(MatGPUCSRRanksGet_Private(*A, transposed, r, why, len));
   if (!why[0]) {
     PetscCall(PetscStrcmp(MatGPUCSRRanksExchange_Private(r), "peer", &peer));
     if (!peer) PetscCall(PetscSNPrintf(why, len, "exchange %s, which cycles do not support", MatGPUCSRRanksExchange_Private(r)));
@@ -233,7 +223,7 @@ static PetscErrorCode Operator(Mat A, PetscBool transposed, const char what[], P
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (w->size > 1) PetscCall(GetRanks(&A, transposed, &m->r, alone, sizeof(alone)));
-  PetscCall(GetOperator(A, transposed, o, whynot, sizeof(whynot)));
+  PetscCall(MatGPUCSROperatorGet_Private(A, transposed, o, whynot, sizeof(whynot)));
   if (!o->dev) PetscCall(Not(w, what, level, whynot, NULL, NULL));
   else if (alone[0]) PetscCall(Not(w, what, level, alone, NULL, NULL));
   else if (GPUCSRVectorType(o->plan->A.precision) != GPUCSR_DOUBLE) PetscCall(Not(w, what, level, "in single precision", NULL, NULL));
@@ -251,7 +241,7 @@ static PetscErrorCode Moved(const GPUMGMatrix *m, PetscBool *moved)
   char           why[256];
 
   PetscFunctionBegin;
-  PetscCall(GetOperator(m->o.A, m->transposed, &o, why, sizeof(why)));
+  PetscCall(MatGPUCSROperatorGet_Private(m->o.A, m->transposed, &o, why, sizeof(why)));
   *moved = (PetscBool)(o.dev != m->o.dev || !o.dev || memcmp(&o.version, &m->o.version, sizeof(o.version)) || o.plan->A.array[0].data != m->data);
   if (!*moved && m->r.halo) PetscCall(MatGPUCSRRanksMoved_Private(m->A, &m->r, m->transposed, moved));
   PetscFunctionReturn(PETSC_SUCCESS);

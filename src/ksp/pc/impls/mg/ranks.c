@@ -166,11 +166,10 @@ static PetscErrorCode ToDevice(const GPUMGMatrix *like, Mat A, Mat *copy, GPUMGM
   char why[256] = "";
 
   PetscFunctionBegin;
-  if (!*copy) PetscCall(MatGPUCSROperatorLike_Private(&like->o, A, copy));
+  if (!*copy) PetscCall(MatGPUCSRLike_Private(like->o.A, A, copy));
   m->A          = *copy;
   m->transposed = like->transposed;
-  if (m->transposed) PetscCall(MatGPUCSROperatorTransposeGet_Private(*copy, &m->o, why, sizeof(why)));
-  else PetscCall(MatGPUCSROperatorGet_Private(*copy, &m->o, why, sizeof(why)));
+  PetscCall(MatGPUCSROperatorGet_Private(*copy, m->transposed, &m->o, why, sizeof(why)));
   PetscCheck(m->o.dev == like->o.dev, PETSC_COMM_SELF, PETSC_ERR_MEM, "a level's matrix is not on the device: %s", why);
   PetscCall(MatGPUCSROperatorBegin_Private(&m->o));
   PetscFunctionReturn(PETSC_SUCCESS);

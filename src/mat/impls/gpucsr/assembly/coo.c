@@ -216,7 +216,7 @@ static PetscErrorCode SetBlock(Mat A, const GPUCSRCOO *c, int b, Mat B, Values *
     PetscCall(MatGPUCSRKept_Private(B, dev, &attempt));
     if (!attempt.error) PetscFunctionReturn(PETSC_SUCCESS);
     if (!add) ((Mat_SeqGPUCSR *)B->spptr)->mirror.ahead = PETSC_FALSE; /* all values are new */
-    PetscCall(MatGPUCSRFailed_Private(B, attempt.message));
+    PetscCall(MatGPUCSRFailed_Private(B, NULL, &attempt));
   }
   PetscCall(MatGPUCSRFetch_Private(B));
   PetscCall(ValuesOnHost(x, &host));

@@ -1,6 +1,6 @@
 /*
-  The exchange by NCCL, where libnccl.so.2 is found at run time: this file declares the functions that it calls. The device packs entries, which
-  travel on a stream of their own beside the product of the diagonal block; the host waits for nothing.
+  Exchange nccl: NCCL sends entries that the device packs, on a stream beside the product of the diagonal block, without waits of the host. The library
+  libnccl.so.2 is opened at run time; this file declares its functions.
 
   A rank that has met an error sends NaN. A rank whose device has failed, or which is late, sends nothing, and NCCL itself would wait for ever. So a
   thread watches the exchanges, and ends the communicator if one takes more than -gpucsr_peer_patience seconds, or if NCCL has met an error. The
@@ -21,7 +21,6 @@ enum {
   NCCL_FLOAT64    = 8
 };
 static struct {
-  void *library;
   int (*getuniqueid)(NCCLId *);
   int (*comminitrank)(NCCL *, int size, NCCLId, int rank);
   int (*commdestroy)(NCCL);
@@ -121,22 +120,23 @@ static void *Watch(void *unused)
   return unused;
 }
 
-static int BeginNccl(Nccl *g)
+static PetscErrorCode WatchBegin(Nccl *g)
 {
-  const int first = !watched;
-  int       e     = 0;
+  const PetscBool first = (PetscBool)!watched;
 
+  PetscFunctionBegin;
   (void)pthread_mutex_lock(&guard);
   g->next = watched;
   watched = g;
   (void)pthread_mutex_unlock(&guard);
-  if (!first) return 0;
-  e = GPUCSRThreadCreate(&watcher, Watch);
-  if (e) watched = g->next;
-  return e;
+  if (first && GPUCSRThreadCreate(&watcher, Watch)) {
+    watched = NULL;
+    SETERRQ(PETSC_COMM_SELF, PETSC_ERR_SYS, "no thread could be started to watch NCCL's exchanges");
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static void End(const Nccl *g)
+static void WatchEnd(const Nccl *g)
 {
   PetscBool was = PETSC_FALSE;
 
@@ -164,39 +164,33 @@ static PetscErrorCode Here(GPUCSRHalo h)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Open(char why[], size_t len)
+static PetscErrorCode Open(void)
 {
-  static const char *const names[] = {"ncclGetUniqueId", "ncclCommInitRank", "ncclCommDestroy", "ncclCommAbort", "ncclCommGetAsyncError", "ncclGroupStart", "ncclGroupEnd", "ncclSend", "ncclRecv", "ncclAllGather", "ncclGetErrorString"};
-  void **const             to[]    = {(void **)&nccl.getuniqueid, (void **)&nccl.comminitrank, (void **)&nccl.commdestroy, (void **)&nccl.commabort, (void **)&nccl.commgetasyncerror, (void **)&nccl.groupstart,
-                                      (void **)&nccl.groupend,    (void **)&nccl.send,         (void **)&nccl.recv,        (void **)&nccl.allgather, (void **)&nccl.geterrorstring};
+  static const struct {
+    const char *name;
+    void      **to;
+  } functions[] = {
+    {"ncclGetUniqueId",       (void **)&nccl.getuniqueid      },
+    {"ncclCommInitRank",      (void **)&nccl.comminitrank     },
+    {"ncclCommDestroy",       (void **)&nccl.commdestroy      },
+    {"ncclCommAbort",         (void **)&nccl.commabort        },
+    {"ncclCommGetAsyncError", (void **)&nccl.commgetasyncerror},
+    {"ncclGroupStart",        (void **)&nccl.groupstart       },
+    {"ncclGroupEnd",          (void **)&nccl.groupend         },
+    {"ncclSend",              (void **)&nccl.send             },
+    {"ncclRecv",              (void **)&nccl.recv             },
+    {"ncclAllGather",         (void **)&nccl.allgather        },
+    {"ncclGetErrorString",    (void **)&nccl.geterrorstring   }
+  };
+  static void *library;
 
   PetscFunctionBegin;
-  if (nccl.library) PetscFunctionReturn(PETSC_SUCCESS);
-  nccl.library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
-  if (!nccl.library) {
-    const char *said = dlerror();
-
-    PetscCall(PetscSNPrintf(why, len, "NCCL cannot be loaded: %s", said ? said : "libnccl.so.2"));
-    PetscFunctionReturn(PETSC_SUCCESS);
+  if (!library) library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
+  PetscCheck(library, PETSC_COMM_SELF, PETSC_ERR_SUP, "NCCL cannot be loaded: %s", dlerror());
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(functions); k++) {
+    *functions[k].to = dlsym(library, functions[k].name);
+    PetscCheck(*functions[k].to, PETSC_COMM_SELF, PETSC_ERR_SUP, "NCCL has no %s: version 2.7 or later is needed", functions[k].name);
   }
-  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(names) && !why[0]; k++) {
-    *to[k] = dlsym(nccl.library, names[k]);
-    if (!*to[k]) PetscCall(PetscSNPrintf(why, len, "NCCL has no %s: version 2.7 or later is needed", names[k]));
-  }
-  if (why[0]) {
-    (void)dlclose(nccl.library);
-    nccl.library = NULL;
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Able_Nccl(GPUCSRHalo h, char why[], size_t len)
-{
-  PetscFunctionBegin;
-  if (!GPUCSR_SCALAR_IS_DOUBLE) PetscCall(PetscStrncpy(why, "this PETSc does not compute with real double numbers", len));
-  else if (!h->dev) PetscCall(PetscStrncpy(why, "its products are on the host, where NCCL does not reach", len));
-  else if (h->dev->failed[0]) PetscCall(PetscSNPrintf(why, len, "it has failed: %s", h->dev->failed));
-  else PetscCall(Open(why, len));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -204,16 +198,15 @@ static PetscErrorCode Able_Nccl(GPUCSRHalo h, char why[], size_t len)
 static PetscErrorCode GroupGet(GPUCSRHalo h, Group **group)
 {
   PetscMPIInt rank, size;
-  NCCLId      id;
+  NCCLId      id = {{0}};
   Group      *o;
 
   PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_rank(h->comm, &rank));
+  PetscCallMPI(MPI_Comm_size(h->comm, &size));
   for (o = groups; o; o = o->next)
     if (o->comm == h->comm && o->dev == h->dev && !o->gone) break;
   if (!o) {
-    PetscCallMPI(MPI_Comm_rank(h->comm, &rank));
-    PetscCallMPI(MPI_Comm_size(h->comm, &size));
-    PetscCall(PetscMemzero(&id, sizeof(id)));
     if (!rank) (void)(*nccl.getuniqueid)(&id);
     PetscCallMPI(MPI_Bcast(&id, (PetscMPIInt)sizeof(id), MPI_BYTE, 0, h->comm));
     PetscCall(PetscNew(&o));
@@ -226,13 +219,9 @@ static PetscErrorCode GroupGet(GPUCSRHalo h, Group **group)
     o->next = groups;
     groups  = o;
     PetscCall(h->dev->ops->activate(h->dev->id));
-    *group = o;
-    o->references++;
-    CheckNCCL("ncclCommInitRank()", (*nccl.comminitrank)(&o->nccl, (int)size, id, (int)rank));
-    PetscFunctionReturn(PETSC_SUCCESS);
   }
   *group = o;
-  o->references++;
+  if (!o->references++) CheckNCCL("ncclCommInitRank()", (*nccl.comminitrank)(&o->nccl, (int)size, id, (int)rank));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -266,14 +255,14 @@ static PetscErrorCode Destroy_Nccl(GPUCSRHalo h)
 
   PetscFunctionBegin;
   if (works && g->stream) PetscCall(dev->ops->streamsynchronize(dev->id, g->stream)); /* the thread still watches */
-  End(g);
+  WatchEnd(g);
   PetscCall(GroupRelease(&g->group));
-  PetscCall(GPUCSRFree(dev, sizeof(uint64_t) * NUMBERS, (void **)&g->number));
+  PetscCall(GPUCSRHaloFree(h, sizeof(uint64_t) * NUMBERS, &g->number));
   if (works && g->done) PetscCall(dev->ops->hostfree(dev->id, g->done));
-  PetscCall(GPUCSRFree(dev, sizeof(int32_t) * (size_t)h->nsend, (void **)&g->index));
-  PetscCall(GPUCSRFree(dev, Bytes(h->nsend), (void **)&g->send));
-  PetscCall(GPUCSRFree(dev, Bytes(h->nrecv), (void **)&g->recv));
-  PetscCall(GPUCSRFree(dev, Bytes(PetscMax(h->nsend, h->nrecv)), (void **)&g->nan));
+  PetscCall(GPUCSRHaloFree(h, sizeof(int32_t) * (size_t)h->nsend, &g->index));
+  PetscCall(GPUCSRHaloFree(h, Bytes(h->nsend), &g->send));
+  PetscCall(GPUCSRHaloFree(h, Bytes(h->nrecv), &g->recv));
+  PetscCall(GPUCSRHaloFree(h, Bytes(PetscMax(h->nsend, h->nrecv)), &g->nan));
   PetscCall(GPUCSRHaloHostBufferFree(h, &g->hsend));
   PetscCall(GPUCSRHaloHostBufferFree(h, &g->hrecv));
   if (works && g->packed) PetscCall(dev->ops->eventdestroy(dev->id, g->packed));
@@ -283,20 +272,26 @@ static PetscErrorCode Destroy_Nccl(GPUCSRHalo h)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Memory, streams and events of this rank */
-static PetscErrorCode LocalNccl(GPUCSRHalo h, Nccl *g)
+/* Can this rank exchange by NCCL? Then its memory, streams and events */
+static PetscErrorCode LocalNccl(GPUCSRHalo h)
 {
   GPUCSRDevice dev = h->dev;
+  Nccl        *g;
 
   PetscFunctionBegin;
+  PetscCheck(GPUCSR_SCALAR_IS_DOUBLE, PETSC_COMM_SELF, PETSC_ERR_SUP, "this PETSc does not compute with real double numbers");
+  PetscCheck(dev, PETSC_COMM_SELF, PETSC_ERR_SUP, "its products are on the host, where NCCL does not reach");
+  PetscCheck(!dev->failed[0], PETSC_COMM_SELF, PETSC_ERR_SUP, "it has failed: %s", dev->failed);
+  PetscCall(Open());
+  PetscCall(PetscNew(&g));
+  h->data = g;
   PetscCall(dev->ops->activate(dev->id));
   PetscCall(GPUCSRHaloHostBuffer(h, h->nsend, &g->hsend));
   PetscCall(GPUCSRHaloHostBuffer(h, h->nrecv, &g->hrecv));
-  PetscCall(GPUCSRMalloc(dev, Bytes(h->nsend), "the halo", (void **)&g->send));
-  PetscCall(GPUCSRMalloc(dev, Bytes(h->nrecv), "the halo", (void **)&g->recv));
-  PetscCall(GPUCSRMalloc(dev, Bytes(PetscMax(h->nsend, h->nrecv)), "the halo", (void **)&g->nan));
-  PetscCall(GPUCSRMalloc(dev, sizeof(int32_t) * (size_t)h->nsend, "the halo", (void **)&g->index));
-  PetscCall(GPUCSRUpload(dev, g->index, GPUCSR_INT32, h->index, GPUCSR_PETSCINT, (size_t)h->nsend, PETSC_FALSE, dev->stream, NULL));
+  PetscCall(GPUCSRHaloMalloc(h, Bytes(h->nsend), &g->send));
+  PetscCall(GPUCSRHaloMalloc(h, Bytes(h->nrecv), &g->recv));
+  PetscCall(GPUCSRHaloMalloc(h, Bytes(PetscMax(h->nsend, h->nrecv)), &g->nan));
+  PetscCall(GPUCSRHaloIndices(h, h->index, h->nsend, &g->index));
   for (int way = 0; way < 2; way++) { /* either page-locked buffer is long enough for one direction */
     const PetscInt     n    = way ? h->nrecv : h->nsend;
     PetscScalar *const from = way ? g->hrecv : g->hsend;
@@ -304,7 +299,7 @@ static PetscErrorCode LocalNccl(GPUCSRHalo h, Nccl *g)
     for (PetscInt k = 0; k <= n; k++) from[k] = (PetscScalar)NAN;
     PetscCall(dev->ops->copy(dev->id, g->nan, from, Bytes(n), GPUCSR_TO_DEVICE, dev->stream));
   }
-  PetscCall(GPUCSRMalloc(dev, sizeof(uint64_t) * NUMBERS, "the halo", (void **)&g->number));
+  PetscCall(GPUCSRHaloMalloc(h, sizeof(uint64_t) * NUMBERS, &g->number));
   PetscCall(dev->ops->hostmalloc(dev->id, sizeof(uint64_t) * NUMBERS, (void **)&g->done));
   for (unsigned k = 0; k < NUMBERS; k++) g->done[k] = k;
   PetscCall(dev->ops->copy(dev->id, g->number, g->done, sizeof(uint64_t) * NUMBERS, GPUCSR_TO_DEVICE, dev->stream));
@@ -317,27 +312,17 @@ static PetscErrorCode LocalNccl(GPUCSRHalo h, Nccl *g)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode WatchBegin(Nccl *g)
-{
-  PetscFunctionBegin;
-  PetscCheck(!BeginNccl(g), PETSC_COMM_SELF, PETSC_ERR_SYS, "no thread could be started to watch NCCL's exchanges");
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Collective: all ranks make the communicator, or none */
 static PetscErrorCode SetUp_Nccl(GPUCSRHalo h)
 {
-  Nccl         *g;
   GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
-  PetscCall(PetscNew(&g));
-  h->data = g;
-  GPUCSRTry(&attempt, LocalNccl(h, g));
+  GPUCSRTry(&attempt, LocalNccl(h));
   PetscCall(GPUCSRAttemptAgree(&attempt, h->comm, h->dev));
   PetscCheck(!attempt.error, h->comm, attempt.error, "%s", attempt.message);
-  GPUCSRTry(&attempt, GroupGet(h, &g->group));
-  GPUCSRThen(&attempt, WatchBegin(g));
+  GPUCSRTry(&attempt, GroupGet(h, &((Nccl *)h->data)->group));
+  GPUCSRThen(&attempt, WatchBegin((Nccl *)h->data));
   PetscCall(GPUCSRAttemptAgree(&attempt, h->comm, h->dev));
   PetscCheck(!attempt.error, h->comm, attempt.error, "%s", attempt.message);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -349,7 +334,7 @@ static void Posted(Nccl *g)
   if (!g->recorded) __atomic_store_n(&g->posted, (g->posted + 1) % NUMBERS, __ATOMIC_RELEASE);
 }
 
-/* On the one stream, so that the last number stays */
+/* One stream copies all numbers, in order */
 static PetscErrorCode Done(GPUCSRHalo h)
 {
   const Nccl *g = (const Nccl *)h->data;
@@ -398,14 +383,11 @@ static GPUCSRStream Stream(GPUCSRHalo h, GPUCSRStream s)
   return s ? s : h->dev->stream;
 }
 
-/* n numbers of the host, or NaN, into a device buffer; an earlier copy may still read the page-locked buffer */
-static PetscErrorCode FillNccl(GPUCSRHalo h, PetscInt n, PetscScalar locked[], const PetscScalar x[], const PetscInt index[], double *to, GPUCSRStream s)
+/* n numbers into a buffer that is sent: of page-locked memory, or NaN */
+static PetscErrorCode FillNccl(GPUCSRHalo h, PetscInt n, const PetscScalar *from, double *to, GPUCSRStream s)
 {
   PetscFunctionBegin;
-  PetscCall(h->dev->ops->streamsynchronize(h->dev->id, s));
-  if (locked != x)
-    for (PetscInt k = 0; k < n; k++) locked[k] = x ? x[index[k]] : (PetscScalar)NAN;
-  if (n) PetscCall(h->dev->ops->copy(h->dev->id, to, locked, sizeof(double) * (size_t)n, GPUCSR_TO_DEVICE, s));
+  if (n) PetscCall(h->dev->ops->copy(h->dev->id, to, from ? (const void *)from : ((Nccl *)h->data)->nan, sizeof(double) * (size_t)n, from ? GPUCSR_TO_DEVICE : GPUCSR_ON_DEVICE, s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -419,7 +401,13 @@ static PetscErrorCode ForwardBegin_Nccl(GPUCSRHalo h, const GPUCSROperand *x, GP
   s = Stream(h, s);
   if (x && x->place == GPUCSR_DEVICE) {
     if (h->nsend) PetscCall((*GPUCSRHelpers(h->dev)->gather)(GPUCSR_DOUBLE, (size_t)h->nsend, g->index, x->p, g->send, s));
-  } else PetscCall(FillNccl(h, h->nsend, g->hsend, x ? (const PetscScalar *)x->p : NULL, h->index, g->send, s));
+  } else {
+    if (x) {
+      PetscCall(h->dev->ops->streamsynchronize(h->dev->id, s)); /* an earlier copy may still read the page-locked buffer */
+      GPUCSRHaloPack(h, (const PetscScalar *)x->p, g->hsend);
+    }
+    PetscCall(FillNccl(h, h->nsend, x ? g->hsend : NULL, g->send, s));
+  }
   PetscCall(Post(h, &h->to, g->send, &h->from, g->recv, s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -460,17 +448,9 @@ static PetscErrorCode ReverseBegin_Nccl(GPUCSRHalo h, PetscBool valid, PetscBool
   PetscCheck(!h->dev->failed[0], PETSC_COMM_SELF, PETSC_ERR_GPU, "NCCL needs the device, which has failed: %s", h->dev->failed);
   PetscCall(h->dev->ops->activate(h->dev->id));
   s = Stream(h, s);
-  if (!valid) PetscCall(FillNccl(h, h->nrecv, g->hrecv, NULL, NULL, g->recv, s));
-  else if (host) PetscCall(FillNccl(h, h->nrecv, g->hrecv, g->hrecv, NULL, g->recv, s));
+  if (!valid || host) PetscCall(FillNccl(h, h->nrecv, valid ? g->hrecv : NULL, g->recv, s));
   PetscCall(Post(h, &h->from, g->recv, &h->to, g->send, s));
   PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* ReverseAdd_Nccl() waits */
-static PetscErrorCode ReverseEnd_Nccl(GPUCSRHalo h)
-{
-  (void)h;
-  return PETSC_SUCCESS;
 }
 
 /* In the order of ranks: on the device one launch for each rank */
@@ -539,14 +519,12 @@ static PetscErrorCode Fail_Nccl(GPUCSRHalo h, const char message[])
 const GPUCSRExchange GPUCSRExchange_nccl = {
   .name         = "nccl",
   .together     = PETSC_TRUE,
-  .able         = Able_Nccl,
   .setup        = SetUp_Nccl,
   .destroy      = Destroy_Nccl,
   .check        = Here,
   .forwardbegin = ForwardBegin_Nccl,
   .forwardend   = ForwardEnd_Nccl,
   .reversebegin = ReverseBegin_Nccl,
-  .reverseend   = ReverseEnd_Nccl,
   .reverseadd   = ReverseAdd_Nccl,
   .gather       = Gather_Nccl,
   .record       = Record_Nccl,

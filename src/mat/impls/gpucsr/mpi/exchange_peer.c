@@ -1,6 +1,6 @@
 /*
-  The exchange among ranks of one host whose devices address each other's memory, and, where the host computes, its twin in memory that processes share: blackbox/peerhalo/. Neither
-  the host nor MPI has a part in an exchange once it is set up. What off-diagonal blocks add is added by the launch that waits for the entries, to the rows that have any.
+  Exchange peer: kernels write into the memory of other devices of the host (blackbox/peerhalo/). Ranks that compute on the host exchange by shared memory. After the set-up,
+  exchanges run without the host and MPI. The launch that waits for entries of x adds the product of the off-diagonal block.
 */
 #include "halo.h"
 #include "../blackbox/peerhalo/peerhalo.h"
@@ -15,47 +15,12 @@ typedef struct {
   PetscBool      pending;     /* an exchange has begun and not ended */
   GPUCSRStream   last;        /* of the last exchange */
   GPUCSREvent    done;
-  GPUCSRPeerRows rows;     /* of the off-diagonal block, */
-  PetscInt       nentries; /* number of entries, */
-  GPUCSRVersion  version;  /* and their version */
+  GPUCSRPeerRows rows;    /* of the off-diagonal block, with the entries of its plan or its mirror, */
+  GPUCSRVersion  version; /* of this version */
   PetscBool      pays;
 } Peer;
 
-/* --- Arrays, on the device or on the host as the products are */
-
-static PetscErrorCode MakePeer(GPUCSRHalo h, size_t bytes, void **p)
-{
-  PetscFunctionBegin;
-  if (h->dev) PetscCall(GPUCSRMalloc(h->dev, bytes, "the halo", p));
-  else PetscCall(PetscMalloc(bytes + 1, p));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Unmake(GPUCSRHalo h, size_t bytes, void *p)
-{
-  PetscFunctionBegin;
-  if (h->dev) PetscCall(GPUCSRFree(h->dev, bytes, (void **)p));
-  else PetscCall(PetscFree(*(void **)p));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode FillPeer(GPUCSRHalo h, void *to, GPUCSRType type, const void *from, GPUCSRType ftype, PetscInt n)
-{
-  PetscFunctionBegin;
-  if (h->dev) PetscCall(GPUCSRUpload(h->dev, to, type, from, ftype, (size_t)n, PETSC_FALSE, h->dev->stream, NULL));
-  else PetscCall(GPUCSRConvert(to, type, from, ftype, (size_t)n, 1, NULL));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 #define INT32(n) (sizeof(int32_t) * (size_t)(n))
-
-static PetscErrorCode MakeIndices(GPUCSRHalo h, const PetscInt from[], PetscInt n, int32_t **to)
-{
-  PetscFunctionBegin;
-  PetscCall(MakePeer(h, INT32(n), (void **)to));
-  PetscCall(FillPeer(h, *to, GPUCSR_INT32, from, GPUCSR_PETSCINT, n));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 /* --- Set-up */
 
@@ -88,10 +53,8 @@ static PetscErrorCode RowsFree(GPUCSRHalo h)
   Peer *g = (Peer *)h->data;
 
   PetscFunctionBegin;
-  PetscCall(Unmake(h, INT32(g->rows.n), &g->rows.row));
-  PetscCall(Unmake(h, INT32(g->rows.n + 1), &g->rows.ptr));
-  PetscCall(Unmake(h, INT32(g->nentries), &g->rows.col));
-  PetscCall(Unmake(h, sizeof(double) * (size_t)g->nentries, &g->rows.val));
+  PetscCall(GPUCSRHaloFree(h, INT32(g->rows.n), &g->rows.row));
+  PetscCall(GPUCSRHaloFree(h, INT32(g->rows.n + 1), &g->rows.ptr));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -104,13 +67,13 @@ static PetscErrorCode Destroy_Peer(GPUCSRHalo h)
   if (g->theirs) PetscCall(GPUCSRPeersFree(h->peers, g->theirs));
   PetscCall(PetscFree(g->theirs));
   PetscCall(RowsFree(h));
-  PetscCall(Unmake(h, sizeof(GPUCSRPeerLink) * (size_t)g->p.n, &g->p.link));
-  PetscCall(Unmake(h, sizeof(void *) * (size_t)h->peers->size, &g->p.slots));
-  PetscCall(Unmake(h, INT32(h->nunique), &g->sums.place));
-  PetscCall(Unmake(h, INT32(h->nunique + 1), &g->sums.ptr));
-  PetscCall(Unmake(h, INT32(h->nsend), &g->sums.from));
-  PetscCall(Unmake(h, INT32(h->nsend), &g->index));
-  PetscCall(Unmake(h, sizeof(double) * (size_t)h->nrecv, &g->fixed));
+  PetscCall(GPUCSRHaloFree(h, sizeof(GPUCSRPeerLink) * (size_t)g->p.n, &g->p.link));
+  PetscCall(GPUCSRHaloFree(h, sizeof(void *) * (size_t)h->peers->size, &g->p.slots));
+  PetscCall(GPUCSRHaloFree(h, INT32(h->nunique), &g->sums.place));
+  PetscCall(GPUCSRHaloFree(h, INT32(h->nunique + 1), &g->sums.ptr));
+  PetscCall(GPUCSRHaloFree(h, INT32(h->nsend), &g->sums.from));
+  PetscCall(GPUCSRHaloFree(h, INT32(h->nsend), &g->index));
+  PetscCall(GPUCSRHaloFree(h, sizeof(double) * (size_t)h->nrecv, &g->fixed));
   if (g->done && !h->dev->failed[0]) PetscCall(h->dev->ops->eventdestroy(h->dev->id, g->done));
   PetscCall(GPUCSRHaloHostBufferFree(h, &g->send));
   PetscCall(GPUCSRHaloHostBufferFree(h, &g->recv));
@@ -130,9 +93,9 @@ static PetscErrorCode Sums(GPUCSRHalo h, GPUCSRPeerSums *a)
   for (PetscInt u = 0; u < h->nunique; u++) ptr[u + 2] += ptr[u + 1];
   for (PetscInt k = 0; k < h->nsend; k++) from[ptr[h->slot[k] + 1]++] = k;
   a->n = (int)h->nunique;
-  PetscCall(MakeIndices(h, h->unique, h->nunique, &a->place));
-  PetscCall(MakeIndices(h, ptr, h->nunique + 1, &a->ptr));
-  PetscCall(MakeIndices(h, from, h->nsend, &a->from));
+  PetscCall(GPUCSRHaloIndices(h, h->unique, h->nunique, &a->place));
+  PetscCall(GPUCSRHaloIndices(h, ptr, h->nunique + 1, &a->ptr));
+  PetscCall(GPUCSRHaloIndices(h, from, h->nsend, &a->from));
   PetscCall(PetscFree(ptr));
   PetscCall(PetscFree(from));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -147,8 +110,8 @@ static PetscErrorCode LocalPeer(GPUCSRHalo h)
   PetscCheck(PetscMax(h->nsend, h->nrecv) <= INT32_MAX / 2, PETSC_COMM_SELF, PETSC_ERR_SUP, "%" PetscInt_FMT " entries to be sent and %" PetscInt_FMT " to come do not fit 32-bit indices: use more ranks", h->nsend, h->nrecv);
   PetscCall(GPUCSRHaloHostBuffer(h, h->nsend, &g->send));
   PetscCall(GPUCSRHaloHostBuffer(h, h->nrecv, &g->recv));
-  PetscCall(MakePeer(h, sizeof(double) * (size_t)h->nrecv, (void **)&g->fixed));
-  PetscCall(MakeIndices(h, h->index, h->nsend, &g->index));
+  PetscCall(GPUCSRHaloMalloc(h, sizeof(double) * (size_t)h->nrecv, &g->fixed));
+  PetscCall(GPUCSRHaloIndices(h, h->index, h->nsend, &g->index));
   PetscCall(Sums(h, &g->sums));
   if (h->dev) PetscCall(h->dev->ops->eventcreate(h->dev->id, PETSC_FALSE, &g->done));
   g->p.dev       = h->dev;
@@ -189,9 +152,8 @@ static PetscErrorCode Links(GPUCSRHalo h, const PetscInt64 (*where)[2], const Pe
     l->shown = (const uint64_t *)g->theirs[p->rank] + r;
   }
   g->p.n = n;
-  PetscCall(MakePeer(h, sizeof(GPUCSRPeerLink) * (size_t)n, (void **)&g->p.link));
-  PetscCall(FillPeer(h, g->p.link, GPUCSR_INT32, link, GPUCSR_INT32, (PetscInt)(sizeof(GPUCSRPeerLink) / sizeof(int32_t)) * n));
-  if (h->dev) PetscCall(h->dev->ops->streamsynchronize(h->dev->id, h->dev->stream));
+  PetscCall(GPUCSRHaloMalloc(h, sizeof(GPUCSRPeerLink) * (size_t)n, &g->p.link));
+  PetscCall(GPUCSRHaloFill(h, g->p.link, GPUCSR_INT32, link, GPUCSR_INT32, (PetscInt)(sizeof(GPUCSRPeerLink) / sizeof(int32_t)) * n));
   PetscCall(PetscFree(link));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -205,9 +167,8 @@ static PetscErrorCode Slots(GPUCSRHalo h)
   PetscFunctionBegin;
   PetscCall(PetscMalloc1(h->peers->size, &slots));
   for (PetscMPIInt r = 0; r < h->peers->size; r++) slots[r] = (char *)g->theirs[r] + SlotsAt(h->peers);
-  PetscCall(MakePeer(h, sizeof(void *) * (size_t)h->peers->size, (void **)&g->p.slots));
-  PetscCall(FillPeer(h, g->p.slots, GPUCSR_INT32, slots, GPUCSR_INT32, (PetscInt)(sizeof(void *) / sizeof(int32_t)) * h->peers->size));
-  if (h->dev) PetscCall(h->dev->ops->streamsynchronize(h->dev->id, h->dev->stream));
+  PetscCall(GPUCSRHaloMalloc(h, sizeof(void *) * (size_t)h->peers->size, &g->p.slots));
+  PetscCall(GPUCSRHaloFill(h, g->p.slots, GPUCSR_INT32, slots, GPUCSR_INT32, (PetscInt)(sizeof(void *) / sizeof(int32_t)) * h->peers->size));
   PetscCall(PetscFree(slots));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -335,7 +296,7 @@ static PetscErrorCode Wait(GPUCSRHalo h, GPUCSRStream s)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Waits for work that uses buffers which the host writes next */
+/* Waits for work that uses the host's buffers */
 static PetscErrorCode Quiet(GPUCSRHalo h)
 {
   Peer *g = (Peer *)h->data;
@@ -352,7 +313,7 @@ static PetscErrorCode ForwardBegin_Peer(GPUCSRHalo h, const GPUCSROperand *x, GP
   PetscFunctionBegin;
   if (x && x->place == GPUCSR_HOST && g->p.n) {
     PetscCall(Quiet(h));
-    for (PetscInt k = 0; k < h->nsend; k++) g->send[k] = ((const PetscScalar *)x->p)[h->index[k]];
+    GPUCSRHaloPack(h, (const PetscScalar *)x->p, g->send);
     PetscCall(Send(h, GPUCSR_ENTRIES, h->nsend, NULL, g->send, s));
   } else PetscCall(Send(h, GPUCSR_ENTRIES, h->nsend, g->index, x ? (const PetscScalar *)x->p : NULL, s));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -387,13 +348,6 @@ static PetscErrorCode ReverseBegin_Peer(GPUCSRHalo h, PetscBool valid, PetscBool
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ReverseAdd_Peer() waits */
-static PetscErrorCode ReverseEnd_Peer(GPUCSRHalo h)
-{
-  (void)h;
-  return PETSC_SUCCESS;
-}
-
 static PetscErrorCode ReverseAdd_Peer(GPUCSRHalo h, const GPUCSROperand *z, GPUCSRStream s)
 {
   Peer *g = (Peer *)h->data;
@@ -407,8 +361,8 @@ static PetscErrorCode ReverseAdd_Peer(GPUCSRHalo h, const GPUCSROperand *z, GPUC
 
     END(h, s, GPUCSRPeerReceive(&g->p, GPUCSR_SUMS, (double *)g->send, s));
     PetscCall(Wait(h, s));
-    PetscCall(PetscCalloc1(h->nunique, &sum));
-    for (PetscInt k = 0; k < h->nsend; k++) sum[h->slot[k]] += g->send[k];
+    PetscCall(PetscMalloc1(h->nunique, &sum));
+    GPUCSRHaloSums(h, g->send, sum);
     for (PetscInt k = 0; k < h->nunique; k++) ((PetscScalar *)z->p)[h->unique[k]] += sum[k];
     PetscCall(PetscFree(sum));
   }
@@ -417,16 +371,16 @@ static PetscErrorCode ReverseAdd_Peer(GPUCSRHalo h, const GPUCSROperand *z, GPUC
 
 /* --- The off-diagonal block */
 
-/* The rows that have entries, in one piece */
+/* The rows that have entries. Pays where most rows have none: elsewhere the block's own product is as fast, and is there already */
 static PetscErrorCode Rows(GPUCSRHalo h, Mat Ao)
 {
   Peer           *g = (Peer *)h->data;
-  const PetscInt *i, *j;
+  const PetscInt *i;
   PetscInt       *row, *ptr, n = 0;
 
   PetscFunctionBegin;
   PetscCall(RowsFree(h));
-  PetscCall(MatSeqAIJGetCSRAndMemType(Ao, &i, &j, NULL, NULL));
+  PetscCall(MatSeqAIJGetCSRAndMemType(Ao, &i, NULL, NULL, NULL));
   PetscCall(PetscMalloc2(Ao->rmap->n, &row, Ao->rmap->n + 1, &ptr));
   for (PetscInt r = 0; r < Ao->rmap->n; r++)
     if (i[r] < i[r + 1]) {
@@ -435,46 +389,35 @@ static PetscErrorCode Rows(GPUCSRHalo h, Mat Ao)
     }
   ptr[n]        = i[Ao->rmap->n];
   g->rows.n     = (int)n;
-  g->nentries   = ptr[n];
   g->rows.group = ptr[n] <= 4 * n ? 2 : ptr[n] <= 32 * n ? 8 : 32;
-  PetscCall(MakeIndices(h, row, n, &g->rows.row));
-  PetscCall(MakeIndices(h, ptr, n + 1, &g->rows.ptr));
-  PetscCall(MakeIndices(h, j, g->nentries, &g->rows.col));
-  PetscCall(MakePeer(h, sizeof(double) * (size_t)g->nentries, (void **)&g->rows.val));
+  g->pays       = (PetscBool)(2 * n <= Ao->rmap->n);
+  if (g->pays) PetscCall(GPUCSRHaloIndices(h, row, n, &g->rows.row));
+  if (g->pays) PetscCall(GPUCSRHaloIndices(h, ptr, n + 1, &g->rows.ptr));
   PetscCall(PetscFree2(row, ptr));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Pays where most rows have no off-diagonal entry: elsewhere the block's own product is as fast, and is there already */
+/* The plan's entries if it is in CSR: then the block is on the device once */
 static PetscErrorCode AddReady_Peer(GPUCSRHalo h, Mat Ao, PetscBool *pays)
 {
-  Peer                *g = (Peer *)h->data;
-  const Mat_SeqGPUCSR *o = (const Mat_SeqGPUCSR *)Ao->spptr;
-  const PetscScalar   *a;
+  Peer           *g     = (Peer *)h->data;
+  Mat_SeqGPUCSR  *o     = (Mat_SeqGPUCSR *)Ao->spptr;
+  GPUCSRStorage  *csr   = &o->plan[GPUCSR_FORWARD].A;
+  const PetscBool exact = (PetscBool)(o->precision == GPUCSR_PRECISION_DOUBLE);
 
   PetscFunctionBegin;
-  if (g->version.values != o->version.values || !g->version.values) {
+  if (g->version.values != o->version.values) {
     PetscCall(Quiet(h));
-    if (g->version.pattern != o->version.pattern || !g->version.values) {
-      const PetscInt *i, *j;
-      PetscInt        n = 0;
-
-      PetscCall(MatSeqAIJGetCSRAndMemType(Ao, &i, &j, NULL, NULL));
-      for (PetscInt r = 0; r < Ao->rmap->n; r++) n += i[r] < i[r + 1];
-      g->pays           = (PetscBool)(o->precision == GPUCSR_PRECISION_DOUBLE && 2 * n <= Ao->rmap->n);
-      g->version.values = 0;
-      if (g->pays) PetscCall(Rows(h, Ao));
-    }
-    if (g->pays) {
-      PetscCall(MatGPUCSRFetch_Private(Ao));
-      PetscCall(MatSeqAIJGetArrayRead(Ao, &a));
-      PetscCall(FillPeer(h, g->rows.val, GPUCSR_DOUBLE, a, GPUCSR_DOUBLE, g->nentries));
-      PetscCall(MatSeqAIJRestoreArrayRead(Ao, &a));
-      if (h->dev) PetscCall(h->dev->ops->streamsynchronize(h->dev->id, h->dev->stream)); /* products may be on another stream */
+    if (g->version.pattern != o->version.pattern) PetscCall(Rows(h, Ao));
+    if (g->pays && exact) {
+      if (!GPUCSRIsCSR(csr->format)) PetscCall(MatGPUCSRMirror_Private(Ao, o->dev, PETSC_TRUE, &csr));
+      PetscCall(o->dev->ops->streamsynchronize(o->dev->id, o->dev->stream)); /* products may be on another stream */
+      g->rows.col = (int32_t *)csr->array[CSR_COL].data;
+      g->rows.val = (double *)csr->array[CSR_VAL].data;
     }
     g->version = o->version;
   }
-  *pays = (PetscBool)(g->pays && g->pending);
+  *pays = (PetscBool)(g->pays && exact && g->pending);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -520,7 +463,6 @@ const GPUCSRExchange GPUCSRExchange_peer = {
   .addready     = AddReady_Peer,
   .forwardadd   = ForwardAdd_Peer,
   .reversebegin = ReverseBegin_Peer,
-  .reverseend   = ReverseEnd_Peer,
   .reverseadd   = ReverseAdd_Peer,
   .gather       = Gather_Peer,
   .slots        = Slots_Peer,

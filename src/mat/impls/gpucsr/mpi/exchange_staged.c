@@ -7,18 +7,9 @@
 typedef struct {
   MPI_Request *forward, *backward; /* persistent: receives first */
   PetscScalar *send, *recv, *sum;  /* page-locked where that means something */
-  int32_t     *dindex, *dunique;   /* on the device, made for the first device vector */
-  void        *dbuffer;
+  int32_t     *dindex, *dunique;   /* on the device, for device vectors */
+  double      *dbuffer;
 } Staged;
-
-/* Memory of the device that any stream may use */
-static PetscErrorCode DeviceBuffer(GPUCSRDevice dev, size_t bytes, void **p)
-{
-  PetscFunctionBegin;
-  PetscCall(GPUCSRMalloc(dev, bytes, "the halo", p));
-  PetscCall(dev->ops->streamsynchronize(dev->id, dev->stream));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 static PetscErrorCode Destroy_Staged(GPUCSRHalo h)
 {
@@ -31,9 +22,9 @@ static PetscErrorCode Destroy_Staged(GPUCSRHalo h)
   }
   PetscCall(PetscFree2(g->forward, g->backward));
   if (h->dev) {
-    PetscCall(GPUCSRFree(h->dev, sizeof(int32_t) * (size_t)h->nsend, (void **)&g->dindex));
-    PetscCall(GPUCSRFree(h->dev, sizeof(int32_t) * (size_t)h->nunique, (void **)&g->dunique));
-    PetscCall(GPUCSRFree(h->dev, sizeof(double) * (size_t)h->nsend, &g->dbuffer));
+    PetscCall(GPUCSRHaloFree(h, sizeof(int32_t) * (size_t)h->nsend, &g->dindex));
+    PetscCall(GPUCSRHaloFree(h, sizeof(int32_t) * (size_t)h->nunique, &g->dunique));
+    PetscCall(GPUCSRHaloFree(h, sizeof(double) * (size_t)h->nsend, &g->dbuffer));
   }
   PetscCall(GPUCSRHaloHostBufferFree(h, &g->send));
   PetscCall(GPUCSRHaloHostBufferFree(h, &g->recv));
@@ -69,6 +60,11 @@ static PetscErrorCode SetUp_Staged(GPUCSRHalo h)
   PetscCall(GPUCSRHaloHostBuffer(h, h->nsend, &g->send));
   PetscCall(GPUCSRHaloHostBuffer(h, h->nrecv, &g->recv));
   PetscCall(GPUCSRHaloHostBuffer(h, h->nunique, &g->sum));
+  if (h->dev) {
+    PetscCall(GPUCSRHaloIndices(h, h->index, h->nsend, &g->dindex));
+    PetscCall(GPUCSRHaloIndices(h, h->unique, h->nunique, &g->dunique));
+    PetscCall(GPUCSRHaloMalloc(h, sizeof(double) * (size_t)h->nsend, &g->dbuffer));
+  }
   PetscCall(Messages(h, &h->from, g->recv, PETSC_TRUE, g->forward));
   PetscCall(Messages(h, &h->to, g->send, PETSC_FALSE, g->forward + h->from.n));
   PetscCall(Messages(h, &h->to, g->send, PETSC_TRUE, g->backward));
@@ -78,32 +74,13 @@ static PetscErrorCode SetUp_Staged(GPUCSRHalo h)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Reserve_Staged(GPUCSRHalo h, PetscBool reverse, GPUCSRStream s)
-{
-  Staged         *g     = (Staged *)h->data;
-  int32_t       **d     = reverse ? &g->dunique : &g->dindex;
-  const PetscInt *index = reverse ? h->unique : h->index;
-  const size_t    n     = (size_t)(reverse ? h->nunique : h->nsend);
-
-  PetscFunctionBegin;
-  if (!n) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!g->dbuffer) PetscCall(DeviceBuffer(h->dev, sizeof(double) * (size_t)h->nsend, &g->dbuffer));
-  if (*d) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(DeviceBuffer(h->dev, sizeof(int32_t) * n, (void **)d));
-  PetscCall(GPUCSRUpload(h->dev, *d, GPUCSR_INT32, index, GPUCSR_PETSCINT, n, PETSC_FALSE, s, NULL));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode Pack(GPUCSRHalo h, const GPUCSROperand *x, GPUCSRStream s)
 {
   Staged *g = (Staged *)h->data;
 
   PetscFunctionBegin;
-  if (!x) {
-    for (PetscInt k = 0; k < h->nsend; k++) g->send[k] = (PetscScalar)NAN;
-  } else if (x->place == GPUCSR_HOST) {
-    for (PetscInt k = 0; k < h->nsend; k++) g->send[k] = ((const PetscScalar *)x->p)[h->index[k]];
-  } else if (h->nsend) {
+  if (!x || x->place == GPUCSR_HOST) GPUCSRHaloPack(h, x ? (const PetscScalar *)x->p : NULL, g->send);
+  else if (h->nsend) {
     PetscCall((*GPUCSRHelpers(h->dev)->gather)(GPUCSR_DOUBLE, (size_t)h->nsend, g->dindex, x->p, g->dbuffer, s));
     PetscCall(GPUCSRDownload(h->dev, g->send, GPUCSR_DOUBLE, g->dbuffer, GPUCSR_DOUBLE, (size_t)h->nsend, PETSC_TRUE, s));
     PetscCall(h->dev->ops->streamsynchronize(h->dev->id, s));
@@ -140,21 +117,14 @@ static PetscErrorCode ReverseBegin_Staged(GPUCSRHalo h, PetscBool valid, PetscBo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode ReverseEnd_Staged(GPUCSRHalo h)
-{
-  PetscFunctionBegin;
-  PetscCallMPI(MPI_Waitall(h->to.n + h->from.n, ((Staged *)h->data)->backward, MPI_STATUSES_IGNORE));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode ReverseAdd_Staged(GPUCSRHalo h, const GPUCSROperand *z, GPUCSRStream s)
 {
   Staged *g = (Staged *)h->data;
 
   PetscFunctionBegin;
+  PetscCallMPI(MPI_Waitall(h->to.n + h->from.n, g->backward, MPI_STATUSES_IGNORE));
   if (!z) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscArrayzero(g->sum, h->nunique));
-  for (PetscInt k = 0; k < h->nsend; k++) g->sum[h->slot[k]] += g->send[k];
+  GPUCSRHaloSums(h, g->send, g->sum);
   if (z->place == GPUCSR_HOST) {
     for (PetscInt k = 0; k < h->nunique; k++) ((PetscScalar *)z->p)[h->unique[k]] += g->sum[k];
   } else if (h->nunique) {
@@ -169,10 +139,8 @@ const GPUCSRExchange GPUCSRExchange_staged = {
   .name         = "staged",
   .setup        = SetUp_Staged,
   .destroy      = Destroy_Staged,
-  .reserve      = Reserve_Staged,
   .forwardbegin = ForwardBegin_Staged,
   .forwardend   = ForwardEnd_Staged,
   .reversebegin = ReverseBegin_Staged,
-  .reverseend   = ReverseEnd_Staged,
   .reverseadd   = ReverseAdd_Staged,
 };

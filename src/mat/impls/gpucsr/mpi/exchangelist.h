@@ -1,6 +1,5 @@
 /*
-  Ways of exchanging a halo, one row each, preferred ones first. Each way is one file, exchange_NAME.c, and one row. No include guard: each include
-  defines GPUCSR_EXCHANGE() anew.
+  The exchanges of halos. An exchange is a row here and a file, exchange_NAME.c. No include guard: each include defines GPUCSR_EXCHANGE() anew.
 */
 GPUCSR_EXCHANGE(peer)
 GPUCSR_EXCHANGE(nccl)

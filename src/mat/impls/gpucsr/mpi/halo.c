@@ -1,5 +1,5 @@
 /*
-  Which rank needs which entries of a parallel vector: the graph of MATMPIAIJ's columns, as PetscSF finds it, without a table of all ranks.
+  Neighbours of a rank and their entries of a parallel vector, found by PetscSF from the columns of MATMPIAIJ; and the choice of an exchange.
 */
 #include "halo.h"
 #include <limits.h>
@@ -51,7 +51,7 @@ static PetscErrorCode Graph(GPUCSRHalo h, PetscSF sf)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What was set up. Of peers collective, and bounded in time whatever has become of the others */
+/* Undoes the set-up. Collective with peers, and bounded in time even if another rank has ended */
 static PetscErrorCode Drop(GPUCSRHalo h)
 {
   PetscFunctionBegin;
@@ -61,7 +61,7 @@ static PetscErrorCode Drop(GPUCSRHalo h)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Of peers collective, too. The next product sets it up again */
+/* Collective with peers. The next product sets the exchange up again */
 static PetscErrorCode HaloRelease(void *halo)
 {
   GPUCSRHalo h = (GPUCSRHalo)halo;
@@ -74,7 +74,7 @@ static PetscErrorCode HaloRelease(void *halo)
 
 static GPUCSRLivingList halos = {GPUCSR_FINAL_HALO, HaloRelease, NULL};
 
-/* Collective: the graph of A's columns. What follows, GPUCSRHaloSetUp(), is each rank's own */
+/* Collective: the graph of A's columns */
 PetscErrorCode GPUCSRHaloCreate(Mat A, GPUCSRHalo *halo)
 {
   const PetscInt *garray;
@@ -133,26 +133,23 @@ PetscErrorCode GPUCSRHaloWordCheck(Mat A, const char word[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sets up the peers and the exchange by them; an error is an error on all ranks, with its reason in why */
-static PetscErrorCode TryPeers(GPUCSRHalo h, const GPUCSRExchange *exchange, PetscBool distinct, PetscErrorCode *ierr)
+/* Collective: sets up an exchange, and its peers; an error is an error on all ranks, with its reason in why. distinct: each rank must have a device of its own */
+static PetscErrorCode Take(GPUCSRHalo h, const GPUCSRExchange *exchange, PetscBool distinct, PetscErrorCode *ierr)
 {
-  GPUCSRAttempt attempt;
+  GPUCSRAttempt attempt = {.error = PETSC_ERR_SUP};
 
   PetscFunctionBegin;
-  *ierr = PETSC_ERR_SUP;
-  if (!GPUCSR_SCALAR_IS_DOUBLE) {
-    PetscCall(PetscStrncpy(h->why, "this PETSc does not compute with real double numbers", sizeof(h->why)));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(GPUCSRPeersCreate(h->comm, h->dev, &h->peers));
-  if (!h->peers->all) PetscCall(PetscStrncpy(h->why, h->peers->why, sizeof(h->why)));
-  else if (distinct && h->peers->shared) PetscCall(PetscStrncpy(h->why, "ranks share a device, where a waiting launch blocks the other ranks' launches", sizeof(h->why)));
+  if (exchange->peers && GPUCSR_SCALAR_IS_DOUBLE) PetscCall(GPUCSRPeersCreate(h->comm, h->dev, &h->peers));
+  if (exchange->peers && !GPUCSR_SCALAR_IS_DOUBLE) PetscCall(PetscStrncpy(h->why, "this PETSc does not compute with real double numbers", sizeof(h->why)));
+  else if (h->peers && !h->peers->all) PetscCall(PetscStrncpy(h->why, h->peers->why, sizeof(h->why)));
+  else if (h->peers && distinct && h->peers->shared) PetscCall(PetscStrncpy(h->why, "ranks share a device, where a waiting launch blocks the other ranks' launches", sizeof(h->why)));
   else {
-    h->exchange = exchange;
-    GPUCSRTry(&attempt, (*exchange->setup)(h));
-    *ierr = attempt.error;
-    if (*ierr) PetscCall(PetscStrncpy(h->why, attempt.message, sizeof(h->why)));
+    h->exchange   = exchange;
+    attempt.error = PETSC_SUCCESS;
+    if (exchange->together) GPUCSRTry(&attempt, (*exchange->setup)(h));
+    if (attempt.error) PetscCall(PetscStrncpy(h->why, attempt.message, sizeof(h->why)));
   }
+  *ierr = attempt.error;
   if (*ierr) PetscCall(Drop(h));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -168,28 +165,7 @@ PetscErrorCode GPUCSRHaloBroken(GPUCSRHalo h, PetscBool *broken)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: sets up the exchange that was asked for, or errors on all ranks */
-static PetscErrorCode Take(GPUCSRHalo h, const GPUCSRExchange *exchange)
-{
-  GPUCSRAttempt attempt = {0};
-
-  PetscFunctionBegin;
-  if (exchange->able) {
-    PetscCall((*exchange->able)(h, attempt.message, sizeof(attempt.message)));
-    attempt.error = attempt.message[0] ? PETSC_ERR_SUP : PETSC_SUCCESS;
-    PetscCall(GPUCSRAttemptAgree(&attempt, h->comm, h->dev));
-  }
-  if (!attempt.error) {
-    h->exchange = exchange;
-    if (exchange->together) GPUCSRTry(&attempt, (*exchange->setup)(h));
-  }
-  if (attempt.error) PetscCall(Drop(h));
-  PetscCheck(!attempt.error, h->comm, attempt.error, "-mat_gpucsr_halo %s: %s", exchange->name, attempt.message);
-  PetscCall(PetscStrncpy(h->why, "asked for", sizeof(h->why)));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The version of this library as a number: ranks of different versions would not understand each other. Volatile, so that a test can change it in the file */
+/* The version of this library as a number: ranks of different versions differ in their exchanges. Volatile: a test changes the bytes of the file */
 static int Library(void)
 {
   static const volatile char name[] = "libpetscgpucsr " PETSCGPUCSR_VERSION;
@@ -200,14 +176,14 @@ static int Library(void)
 }
 
 /*
-  Collective: sets up the exchange that the word asks for. auto: by peers where all ranks compute on devices of one host, each on its own device, that
-  address each other's memory; else by messages. Errors are errors on all ranks. dev: the device of this rank's products, or NULL where they use host
-  memory. GPUCSRHaloSetUp() does the rank's own part.
+  Collective: sets up the exchange that the word asks for. auto: peer if each rank has a device of its own and devices address each other's memory;
+  else staged. Errors are errors on all ranks. dev: the device of this rank's products; NULL: they use host memory. GPUCSRHaloSetUp() does the rank's
+  own part.
 */
 PetscErrorCode GPUCSRHaloChoose(GPUCSRHalo h, GPUCSRDevice dev, const char word[])
 {
   static PetscInt64 made;
-  PetscErrorCode    ierr;
+  PetscErrorCode    ierr = PETSC_SUCCESS;
   PetscMPIInt       size;
   int               k, least[5], device = dev && dev->ops->kernels;
 
@@ -226,15 +202,13 @@ PetscErrorCode GPUCSRHaloChoose(GPUCSRHalo h, GPUCSRDevice dev, const char word[
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, least, 5, MPI_INT, MPI_MIN, h->comm));
   PetscCheck(least[3] == -least[4], h->comm, PETSC_ERR_ARG_INCOMP, "The ranks have loaded libpetscgpucsr.so of different versions, this one %s: it must be the same on all", PETSCGPUCSR_VERSION);
   PetscCheck(least[0] == -least[1], h->comm, PETSC_ERR_ARG_INCOMP, "-mat_gpucsr_halo is not the same on all ranks: it must be");
-  if (k < EXCHANGES && !exchanges[k]->peers) PetscCall(Take(h, exchanges[k]));
-  else if (k == EXCHANGES && (!least[2] || size == 1)) PetscCall(PetscStrncpy(h->why, size == 1 ? "there is one rank" : "a rank computes on the host", sizeof(h->why)));
-  else if (k < EXCHANGES) {
-    PetscCall(TryPeers(h, exchanges[k], PETSC_FALSE, &ierr));
-    PetscCheck(!ierr, h->comm, ierr, "-mat_gpucsr_halo %s: %s", word, h->why);
-    PetscCall(PetscStrncpy(h->why, "asked for", sizeof(h->why)));
-  } else {
-    PetscCall(TryPeers(h, &GPUCSRExchange_peer, PETSC_TRUE, &ierr));
-    if (!ierr) PetscCall(PetscStrncpy(h->why, "devices of one host address each other's memory", sizeof(h->why)));
+  if (k == EXCHANGES && (!least[2] || size == 1)) PetscCall(PetscStrncpy(h->why, size == 1 ? "there is one rank" : "a rank computes on the host", sizeof(h->why)));
+  else {
+    const PetscBool any = (PetscBool)(k == EXCHANGES);
+
+    PetscCall(Take(h, any ? &GPUCSRExchange_peer : exchanges[k], any, &ierr));
+    PetscCheck(!ierr || any, h->comm, ierr, "-mat_gpucsr_halo %s: %s", word, h->why);
+    if (!ierr) PetscCall(PetscStrncpy(h->why, any ? "devices of one host address each other's memory" : "asked for", sizeof(h->why)));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -256,6 +230,54 @@ PetscErrorCode GPUCSRHaloHostBufferFree(GPUCSRHalo h, PetscScalar **p)
   else if (*p && !h->dev->failed[0]) PetscCall(h->dev->ops->hostfree(h->dev->id, *p));
   *p = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Any stream may use it */
+PetscErrorCode GPUCSRHaloMalloc(GPUCSRHalo h, size_t bytes, void *p)
+{
+  PetscFunctionBegin;
+  if (h->dev) {
+    PetscCall(GPUCSRMalloc(h->dev, bytes, "the halo", (void **)p));
+    PetscCall(h->dev->ops->streamsynchronize(h->dev->id, h->dev->stream));
+  } else PetscCall(PetscMalloc(bytes + 1, (void **)p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUCSRHaloFree(GPUCSRHalo h, size_t bytes, void *p)
+{
+  PetscFunctionBegin;
+  if (h->dev) PetscCall(GPUCSRFree(h->dev, bytes, (void **)p));
+  else PetscCall(PetscFree(*(void **)p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUCSRHaloFill(GPUCSRHalo h, void *to, GPUCSRType type, const void *from, GPUCSRType ftype, PetscInt n)
+{
+  PetscFunctionBegin;
+  if (h->dev) {
+    PetscCall(GPUCSRUpload(h->dev, to, type, from, ftype, (size_t)n, PETSC_FALSE, h->dev->stream, NULL));
+    PetscCall(h->dev->ops->streamsynchronize(h->dev->id, h->dev->stream));
+  } else PetscCall(GPUCSRConvert(to, type, from, ftype, (size_t)n, 1, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUCSRHaloIndices(GPUCSRHalo h, const PetscInt from[], PetscInt n, int32_t **to)
+{
+  PetscFunctionBegin;
+  PetscCall(GPUCSRHaloMalloc(h, sizeof(int32_t) * (size_t)n, to));
+  PetscCall(GPUCSRHaloFill(h, *to, GPUCSR_INT32, from, GPUCSR_PETSCINT, n));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+void GPUCSRHaloPack(GPUCSRHalo h, const PetscScalar *x, PetscScalar *to)
+{
+  for (PetscInt k = 0; k < h->nsend; k++) to[k] = x ? x[h->index[k]] : (PetscScalar)NAN;
+}
+
+void GPUCSRHaloSums(GPUCSRHalo h, const PetscScalar *from, PetscScalar *sum)
+{
+  for (PetscInt k = 0; k < h->nunique; k++) sum[k] = 0;
+  for (PetscInt k = 0; k < h->nsend; k++) sum[h->slot[k]] += from[k];
 }
 
 /* This rank's buffers, on the device of its products */

@@ -19,24 +19,19 @@ typedef struct {
   PetscBool peers;
   /* set-up is collective, and its errors are errors on all ranks; a rank whose device has failed no longer takes part */
   PetscBool together;
-  /* writes why this rank cannot exchange this way; empty if it can. NULL: every rank can */
-  PetscErrorCode (*able)(GPUCSRHalo h, char why[], size_t len);
   /* makes the buffers; sets h->halo and h->host */
   PetscErrorCode (*setup)(GPUCSRHalo h);
   PetscErrorCode (*destroy)(GPUCSRHalo h);
-  /* errors if the exchange no longer works; NULL: it always does */
+  /* an error if the exchange no longer works; NULL: it always works */
   PetscErrorCode (*check)(GPUCSRHalo h);
-  /* reserves memory on the device of x, or (reverse) of z; NULL: none is needed */
-  PetscErrorCode (*reserve)(GPUCSRHalo h, PetscBool reverse, GPUCSRStream s);
   /* forward: h->halo, or (host) h->host = the entries of x, behind the work of s; x NULL: NaN */
   PetscErrorCode (*forwardbegin)(GPUCSRHalo h, const GPUCSROperand *x, GPUCSRStream s);
   PetscErrorCode (*forwardend)(GPUCSRHalo h, PetscBool host, GPUCSRStream s);
   /* z += Ao times the halo, without a copy of the halo; addready() prepares it, and decides whether it pays. NULL: forwardend() and a product */
   PetscErrorCode (*addready)(GPUCSRHalo h, Mat Ao, PetscBool *pays);
   PetscErrorCode (*forwardadd)(GPUCSRHalo h, const GPUCSROperand *z, GPUCSRStream s);
-  /* reverse: sends h->halo, or (host) h->host to the owners, each of which adds the numbers to z in the order of ranks; not valid: NaN; z NULL: adds nothing */
+  /* reverse: sends h->halo, or (host) h->host to the owners, which wait for the numbers and add them to z in the order of ranks; not valid: NaN; z NULL: adds nothing */
   PetscErrorCode (*reversebegin)(GPUCSRHalo h, PetscBool valid, PetscBool host, GPUCSRStream s);
-  PetscErrorCode (*reverseend)(GPUCSRHalo h);
   PetscErrorCode (*reverseadd)(GPUCSRHalo h, const GPUCSROperand *z, GPUCSRStream s);
   /* for solves without MPI in an iteration (mpioperator.c): all = n <= GPUCSR_PEER_GATHER numbers of each rank, all where the products are; NULL: this
      exchange has no gather */
@@ -68,7 +63,7 @@ struct _n_GPUCSRHalo {
   void                 *data; /* of the exchange */
   MPI_Comm              comm;
   PetscMPIInt           tag;
-  GPUCSRDevice          dev;      /* of the products; NULL: they use host memory */
+  GPUCSRDevice          dev;      /* of the products; NULL: host memory */
   GPUCSRNeighbours      to, from; /* ranks that need this rank's entries, and owners of the halo, in the order of garray */
   PetscInt              nsend, nrecv, nunique;
   PetscInt             *index;  /* local entry of x for each sent entry */
@@ -76,8 +71,8 @@ struct _n_GPUCSRHalo {
   PetscInt             *slot;   /* place in unique of each sent entry */
   GPUCSRLiving          living;
   GPUCSRPeers           peers;    /* NULL: the exchange has no use for them */
-  PetscInt64            made;     /* a number that no other choice of an exchange in this process has: launches that were recorded belong to one */
-  char                  why[704]; /* this exchange and not another, for who looks */
+  PetscInt64            made;     /* number of this choice in the process: recorded launches are valid for one choice */
+  char                  why[704]; /* the reason for this exchange, for MatView() */
   PetscScalar          *host;     /* the halo for products of the host */
   GPUCSROperand         halo;     /* factor of the off-diagonal block, or result of its transpose; the exchange decides where it lies */
 };
@@ -87,6 +82,13 @@ GPUCSR_INTERN PetscErrorCode GPUCSRHaloChoose(GPUCSRHalo, GPUCSRDevice, const ch
 GPUCSR_INTERN PetscErrorCode GPUCSRHaloSetUp(GPUCSRHalo, GPUCSRDevice);
 GPUCSR_INTERN PetscErrorCode GPUCSRHaloDestroy(GPUCSRHalo *);
 GPUCSR_INTERN PetscErrorCode GPUCSRHaloBroken(GPUCSRHalo, PetscBool *);
-/* For exchanges: n numbers of the host and one more, page-locked if the halo has a device */
+/* For exchanges: n numbers of the host and one more, page-locked if the halo has a device; and memory where the products are */
 GPUCSR_INTERN PetscErrorCode GPUCSRHaloHostBuffer(GPUCSRHalo, PetscInt n, PetscScalar **);
 GPUCSR_INTERN PetscErrorCode GPUCSRHaloHostBufferFree(GPUCSRHalo, PetscScalar **);
+GPUCSR_INTERN PetscErrorCode GPUCSRHaloMalloc(GPUCSRHalo, size_t, void *);
+GPUCSR_INTERN PetscErrorCode GPUCSRHaloFree(GPUCSRHalo, size_t, void *);
+GPUCSR_INTERN PetscErrorCode GPUCSRHaloFill(GPUCSRHalo, void *to, GPUCSRType, const void *from, GPUCSRType, PetscInt n);
+GPUCSR_INTERN PetscErrorCode GPUCSRHaloIndices(GPUCSRHalo, const PetscInt from[], PetscInt n, int32_t **to);
+/* The entries that are sent, of x on the host, or NaN; and for each unique entry the sum of what comes back, in the order of ranks */
+GPUCSR_INTERN void GPUCSRHaloPack(GPUCSRHalo, const PetscScalar *x, PetscScalar *to);
+GPUCSR_INTERN void GPUCSRHaloSums(GPUCSRHalo, const PetscScalar *from, PetscScalar *sum);

@@ -20,7 +20,8 @@ static PetscErrorCode Renew(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode RanksGet(Mat A, GPUCSRSide side, GPUCSRRanks *r, char why[], size_t len)
+/* Collective. Prepares A for products, or for products with its transpose; why: the reason why this rank cannot take part, or empty */
+PetscErrorCode MatGPUCSRRanksGet_Private(Mat A, PetscBool transposed, GPUCSRRanks *r, char why[], size_t len)
 {
   PetscBool ready, alone;
   Mat       Ao;
@@ -29,31 +30,14 @@ static PetscErrorCode RanksGet(Mat A, GPUCSRSide side, GPUCSRRanks *r, char why[
   why[0] = 0;
   PetscCall(PetscMemzero(r, sizeof(*r)));
   PetscCall(Renew(A));
-  PetscCall(MatGPUCSRReadyTogether_Private(A, side, &ready, &alone));
+  PetscCall(MatGPUCSRReadyTogether_Private(A, transposed ? GPUCSR_TRANSPOSE : GPUCSR_FORWARD, &ready, &alone));
   PetscCall(MatMPIAIJGetSeqAIJ(A, NULL, &Ao, NULL));
-  if (ready && side == GPUCSR_FORWARD) PetscCall(MatGPUCSROperatorGet_Private(Ao, &r->off, why, len));
-  else if (ready) PetscCall(MatGPUCSROperatorTransposeGet_Private(Ao, &r->off, why, len));
+  if (ready) PetscCall(MatGPUCSROperatorGet_Private(Ao, transposed, &r->off, why, len));
   r->halo = ((Mat_MPIGPUCSR *)A->spptr)->halo;
   r->made = r->halo->made;
   if (!ready && !why[0]) PetscCall(PetscStrncpy(why, "the matrix is on no device", len));
   else if (!why[0] && !r->halo->exchange->gather) PetscCall(PetscSNPrintf(why, len, "exchange %s needs the host", r->halo->exchange->name));
   else if (!why[0] && r->off.plan->A.precision == GPUCSR_PRECISION_SINGLE) PetscCall(PetscStrncpy(why, "products are in single precision", len));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Collective. Prepares A for products; why: the reason why this rank cannot take part, or empty */
-PetscErrorCode MatGPUCSRRanksGet_Private(Mat A, GPUCSRRanks *r, char why[], size_t len)
-{
-  PetscFunctionBegin;
-  PetscCall(RanksGet(A, GPUCSR_FORWARD, r, why, len));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The same for products with the transpose */
-PetscErrorCode MatGPUCSRRanksTransposeGet_Private(Mat A, GPUCSRRanks *r, char why[], size_t len)
-{
-  PetscFunctionBegin;
-  PetscCall(RanksGet(A, GPUCSR_TRANSPOSE, r, why, len));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -69,35 +53,13 @@ PetscErrorCode MatGPUCSRRanksMoved_Private(Mat A, const GPUCSRRanks *r, PetscBoo
   *moved = PETSC_TRUE;
   if (h != r->halo || !h->data || h->made != r->made) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatMPIAIJGetSeqAIJ(A, NULL, &Ao, NULL));
-  if (transposed) PetscCall(MatGPUCSROperatorTransposeGet_Private(Ao, &o, why, sizeof(why)));
-  else PetscCall(MatGPUCSROperatorGet_Private(Ao, &o, why, sizeof(why)));
+  PetscCall(MatGPUCSROperatorGet_Private(Ao, transposed, &o, why, sizeof(why)));
   *moved = (PetscBool)(!o.dev || o.dev != r->off.dev || memcmp(&o.version, &r->off.version, sizeof(o.version)));
   if (!*moved) PetscCall(GPUCSRHaloBroken(h, moved));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* z = A x for device arrays; o is A's diagonal block */
-PetscErrorCode MatGPUCSRRanksProduct_Private(const GPUCSROperator *o, const GPUCSRRanks *r, const double *x, double *z)
-{
-  GPUCSRHalo            h   = r->halo;
-  const GPUCSRExchange *way = h->exchange;
-  const GPUCSRStream    s   = o->dev->stream;
-  GPUCSROperand         ox = {.p = (void *)x, .place = h->halo.place, .ours = PETSC_TRUE}, oz = {.p = z, .place = h->halo.place, .ours = PETSC_TRUE};
-  PetscBool             adds = PETSC_FALSE;
-
-  PetscFunctionBegin;
-  PetscCall((*way->forwardbegin)(h, &ox, s));
-  if (way->addready) PetscCall((*way->addready)(h, r->off.A, &adds));
-  PetscCall(MatGPUCSROperatorProduct_Private(o, x, z));
-  if (adds) PetscCall((*way->forwardadd)(h, &oz, s));
-  else {
-    PetscCall((*way->forwardend)(h, PETSC_FALSE, s));
-    if (h->nrecv) PetscCall(MatGPUCSROperatorMultiply_Private(&r->off, 1, (const double *)h->halo.p, 1, z, z));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* z = alpha A x + beta y, or with the transpose, for which both blocks must have been prepared */
+/* z = alpha A x + beta y for device arrays, or with the transpose, for which both blocks must have been prepared; o is A's diagonal block */
 PetscErrorCode MatGPUCSRRanksMultiply_Private(const GPUCSROperator *o, const GPUCSRRanks *r, PetscBool transposed, double alpha, const double *x, double beta, const double *y, double *z)
 {
   GPUCSRHalo            h   = r->halo;
@@ -111,7 +73,6 @@ PetscErrorCode MatGPUCSRRanksMultiply_Private(const GPUCSROperator *o, const GPU
     if (h->nrecv) PetscCall(MatGPUCSROperatorMultiply_Private(&r->off, alpha, x, 0, NULL, (double *)h->halo.p));
     PetscCall((*way->reversebegin)(h, PETSC_TRUE, PETSC_FALSE, s));
     PetscCall(MatGPUCSROperatorMultiply_Private(o, alpha, x, beta, y, z));
-    PetscCall((*way->reverseend)(h));
     PetscCall((*way->reverseadd)(h, &oz, s));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
@@ -147,16 +108,6 @@ PetscErrorCode MatGPUCSRRanksEverything_Private(Mat A, Mat *E)
   PetscCall(PetscStrncpy(c.request.kernel, "auto", GPUCSR_WORD));
   c.precision = MAT_GPUCSR_DOUBLE;
   PetscCall(MatGPUCSRConfigure_Private(*E, &c));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Collective: B, a MATMPIAIJ copy of A, converted to the type and options of like */
-PetscErrorCode MatGPUCSRRanksLike_Private(Mat like, Mat A, Mat *B)
-{
-  PetscFunctionBegin;
-  PetscCall(MatConvert(A, MATMPIAIJ, MAT_INITIAL_MATRIX, B));
-  PetscCall(MatConvert(*B, MATMPIAIJGPUCSR, MAT_INPLACE_MATRIX, B));
-  PetscCall(MatGPUCSRConfigure_Private(*B, &((Mat_GPUCSR *)like->spptr)->config));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -24,14 +24,12 @@ typedef struct {
   Mat            A, Ad, Ao;
   GPUCSRHalo     h;
   Vec            lvec;
-  GPUCSRDevice   dev;              /* NULL: the parent's products of the blocks */
-  PetscBool      quiet;            /* errors of the device lead to the host's products */
-  PetscBool      hasx, hasy, hasz; /* arrays taken from x, y and z */
-  PetscBool      wrote;            /* z may hold part of the result */
-  PetscBool      adds;             /* the exchange multiplies by the off-diagonal block */
-  Vec            x, y, z;
-  GPUCSRStream   s;
-  GPUCSROperand  ox, oy, oz, partial;
+  GPUCSRDevice   dev;   /* NULL: the parent's products of the blocks */
+  PetscBool      quiet; /* errors of the device lead to the host's products */
+  PetscBool      wrote; /* z may hold part of the result */
+  PetscBool      adds;  /* the exchange multiplies by the off-diagonal block */
+  GPUCSRVectors  v;
+  GPUCSROperand  partial;
   PetscErrorCode error; /* of this rank, which still takes part in the exchange */
   PetscBool      alone; /* the other ranks do not know of the error */
 } Step;
@@ -49,11 +47,9 @@ static PetscErrorCode Try(Step *t, PetscErrorCode (*work)(Step *))
   GPUCSRTryIf(t->quiet, &attempt, (*work)(t));
   if (attempt.error) {
     /* the host's product needs x and y intact: memory is allocated before anything is written, and a device without memory still returns vectors */
-    PetscCheck(attempt.error == PETSC_ERR_MEM || (t->ox.place == GPUCSR_HOST && t->oz.place == GPUCSR_HOST), PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
-    PetscCheck(!t->wrote || !t->y || t->y != t->z, PETSC_COMM_SELF, attempt.error, "The device failed while the sum was on its way back into the vector that held a summand: %s", attempt.message);
-    if (attempt.error == PETSC_ERR_GPU) PetscCall(PetscStrncpy(t->dev->failed, attempt.message, sizeof(t->dev->failed)));
-    PetscCall(MatGPUCSRFailed_Private(t->Ad, attempt.message));
-    PetscCall(MatGPUCSRLeave_Private(t->Ao, ((Mat_SeqGPUCSR *)t->Ad->spptr)->whynot));
+    PetscCheck(attempt.error == PETSC_ERR_MEM || (t->v.ox.place == GPUCSR_HOST && t->v.oz.place == GPUCSR_HOST), PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
+    PetscCheck(!t->wrote || !t->v.y || t->v.y != t->v.z, PETSC_COMM_SELF, attempt.error, "The device failed while the sum was on its way back into the vector that held a summand: %s", attempt.message);
+    PetscCall(MatGPUCSRFailed_Private(t->Ad, t->Ao, &attempt));
     PetscCall(MatGPUCSRWarn_Private(t->Ad, 0, 0, 0));
     t->dev = NULL;
   }
@@ -73,8 +69,10 @@ static PetscErrorCode BlocksReady(Mat Ad, Mat Ao, GPUCSRSide side, PetscBool *re
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode MatGPUCSRHaloForget_Private(Mat_MPIGPUCSR *g)
+PetscErrorCode MatGPUCSRHaloForget_Private(Mat A)
 {
+  Mat_MPIGPUCSR *g = (Mat_MPIGPUCSR *)A->spptr;
+
   PetscFunctionBegin;
   PetscCall(VecDestroy(&g->lvec));
   PetscCall(GPUCSRHaloDestroy(&g->halo));
@@ -127,9 +125,7 @@ static PetscErrorCode HaloReady(Mat A, Mat Ad, Mat Ao, PetscBool *ready)
   GPUCSRTry(&attempt, GPUCSRHaloSetUp(g->halo, dev));
   if (attempt.error && dev) {
     PetscCheck(MatGPUCSRBackendOf(A) != MAT_GPUCSR_BACKEND_CUDA, PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
-    if (attempt.error == PETSC_ERR_GPU) PetscCall(PetscStrncpy(dev->failed, attempt.message, sizeof(dev->failed)));
-    PetscCall(MatGPUCSRFailed_Private(Ad, attempt.message));
-    PetscCall(MatGPUCSRLeave_Private(Ao, ((Mat_SeqGPUCSR *)Ad->spptr)->whynot));
+    PetscCall(MatGPUCSRFailed_Private(Ad, Ao, &attempt));
     *ready = PETSC_FALSE;
     PetscCall(GPUCSRHaloSetUp(g->halo, NULL));
   } else PetscCheck(!attempt.error, PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
@@ -137,7 +133,7 @@ static PetscErrorCode HaloReady(Mat A, Mat Ad, Mat Ao, PetscBool *ready)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: chooses the exchange if any rank has none that serves it. A rank that has met an error counts as one on the host */
+/* Collective: chooses the exchange if a rank needs a new exchange. A rank with an error counts as a rank on the host */
 static PetscErrorCode HaloChoose(Mat A, Mat Ad, PetscBool ready)
 {
   Mat_MPIGPUCSR *g   = (Mat_MPIGPUCSR *)A->spptr;
@@ -158,7 +154,7 @@ static PetscErrorCode HaloChoose(Mat A, Mat Ad, PetscBool ready)
 /*
   The same, collectively: a warning or error of several ranks is printed once, and no rank waits for a failed one. Ranks agree at the first product of
   each side with a new pattern or new values, to which all come: PETSc counts changes of a parallel matrix on all ranks. The halo is made then, too. A
-  later event on one rank (its device fails, a program changes one block) is reported by that rank alone, see warn.c.
+  later event on one rank (its device fails, a program changes one block) is reported by that rank alone.
 */
 PetscErrorCode MatGPUCSRReadyTogether_Private(Mat A, GPUCSRSide side, PetscBool *ready, PetscBool *alone)
 {
@@ -184,7 +180,7 @@ PetscErrorCode MatGPUCSRReadyTogether_Private(Mat A, GPUCSRSide side, PetscBool 
   PetscCallMPI(MPI_Comm_rank(comm, &rank));
   PetscCallMPI(MPI_Comm_size(comm, &size));
   if (!g->halo || !PatternIs(&g->exchanged, &now)) {
-    PetscCall(MatGPUCSRHaloForget_Private(g));
+    PetscCall(MatGPUCSRHaloForget_Private(A));
     PetscCall(GPUCSRHaloCreate(A, &g->halo));
     PetscCall(Shares(b[0], b[1], comm, size));
     g->exchanged = now;
@@ -216,13 +212,10 @@ static PetscErrorCode Begin(Mat A, GPUCSRSide side, Vec x, Vec y, Vec z, Step *t
   PetscBool      ready;
 
   PetscFunctionBegin;
-  PetscCall(PetscMemzero(t, sizeof(*t)));
-  t->A        = A;
-  t->x        = x;
-  t->y        = y;
-  t->z        = z;
-  t->ox.place = t->oz.place = GPUCSR_HOST;
-  t->quiet                  = (PetscBool)(MatGPUCSRBackendOf(A) != MAT_GPUCSR_BACKEND_CUDA);
+  *t = (Step){
+    .A = A, .v = {.x = x, .y = y, .z = z, .ox.place = GPUCSR_HOST, .oz.place = GPUCSR_HOST},
+         .quiet = (PetscBool)(MatGPUCSRBackendOf(A) != MAT_GPUCSR_BACKEND_CUDA)
+  };
   PetscCall(MatMPIAIJGetSeqAIJ(A, &t->Ad, &t->Ao, NULL));
   t->error = MatGPUCSRReadyTogether_Private(A, side, &ready, &t->alone);
   t->h     = g->halo;
@@ -236,33 +229,16 @@ static PetscErrorCode Begin(Mat A, GPUCSRSide side, Vec x, Vec y, Vec z, Step *t
 /* Takes the arrays of x, y and z, where the blocks are */
 static PetscErrorCode Take(Step *t)
 {
-  Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)t->Ad->spptr;
-
   PetscFunctionBegin;
-  PetscCall(MatGPUCSRVecGet_Private(g->dev, t->x, PETSC_TRUE, PETSC_FALSE, &t->ox));
-  t->hasx = PETSC_TRUE;
-  if (t->y && t->y != t->z) {
-    PetscCall(MatGPUCSRVecGet_Private(g->dev, t->y, PETSC_TRUE, PETSC_FALSE, &t->oy));
-    t->hasy = PETSC_TRUE;
-  }
-  PetscCall(MatGPUCSRVecGet_Private(g->dev, t->z, (PetscBool)(t->y == t->z), PETSC_TRUE, &t->oz));
-  t->hasz = PETSC_TRUE;
-  if (t->y == t->z) t->oy = t->oz;
-  PetscCall(MatGPUCSRStream_Private(t->dev, &t->ox, t->y && t->y != t->z ? &t->oy : NULL, &t->oz, &t->s));
-  if (t->ox.place == GPUCSR_DEVICE || t->oz.place == GPUCSR_DEVICE) PetscCheck(t->h->dev, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Device vectors meet a halo of the host");
+  PetscCall(MatGPUCSRVectorsGet_Private(t->dev, &t->v));
+  if (t->v.ox.place == GPUCSR_DEVICE || t->v.oz.place == GPUCSR_DEVICE) PetscCheck(t->h->dev, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Device vectors meet a halo of the host");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Gives the arrays back */
 static PetscErrorCode Give(Step *t)
 {
-  Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)t->Ad->spptr;
-
   PetscFunctionBegin;
-  if (t->hasx) PetscCall(MatGPUCSRVecRestore_Private(g->dev, t->x, PETSC_TRUE, PETSC_FALSE, &t->ox));
-  if (t->hasy) PetscCall(MatGPUCSRVecRestore_Private(g->dev, t->y, PETSC_TRUE, PETSC_FALSE, &t->oy));
-  if (t->hasz) PetscCall(MatGPUCSRVecRestore_Private(g->dev, t->z, (PetscBool)(t->y == t->z), PETSC_TRUE, &t->oz));
-  t->hasx = t->hasy = t->hasz = PETSC_FALSE;
+  PetscCall(MatGPUCSRVectorsRestore_Private(((Mat_SeqGPUCSR *)t->Ad->spptr)->dev, &t->v));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -280,8 +256,7 @@ static PetscErrorCode Partial(Step *t)
 static PetscErrorCode Pack(Step *t)
 {
   PetscFunctionBegin;
-  if (t->ox.place == GPUCSR_DEVICE && t->h->exchange->reserve) PetscCall((*t->h->exchange->reserve)(t->h, PETSC_FALSE, t->s));
-  PetscCall((*t->h->exchange->forwardbegin)(t->h, &t->ox, t->s));
+  PetscCall((*t->h->exchange->forwardbegin)(t->h, &t->v.ox, t->v.stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -291,13 +266,13 @@ static PetscErrorCode DiagonalProduct(Step *t)
   PetscBool wrote;
 
   PetscFunctionBegin;
-  if (t->h->exchange->addready && t->oz.place == t->h->halo.place) PetscCall((*t->h->exchange->addready)(t->h, t->Ao, &t->adds));
+  if (t->h->exchange->addready && t->v.oz.place == t->h->halo.place) PetscCall((*t->h->exchange->addready)(t->h, t->Ao, &t->adds));
   if (t->adds) {
-    PetscCall(MatGPUCSRApply_Private(t->Ad, GPUCSR_FORWARD, &t->ox, t->y ? &t->oy : NULL, &t->oz, t->s, &t->wrote));
+    PetscCall(MatGPUCSRApply_Private(t->Ad, GPUCSR_FORWARD, &t->v.ox, t->v.y ? &t->v.oy : NULL, &t->v.oz, t->v.stream, &t->wrote));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(Partial(t));
-  PetscCall(MatGPUCSRApply_Private(t->Ad, GPUCSR_FORWARD, &t->ox, t->y ? &t->oy : NULL, &t->partial, t->s, &wrote));
+  PetscCall(MatGPUCSRApply_Private(t->Ad, GPUCSR_FORWARD, &t->v.ox, t->v.y ? &t->v.oy : NULL, &t->partial, t->v.stream, &wrote));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -307,7 +282,7 @@ static PetscErrorCode OffDiagonalAdd(Step *t)
   Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)t->Ao->spptr;
 
   PetscFunctionBegin;
-  PetscCall((*t->h->exchange->forwardadd)(t->h, &t->oz, t->s));
+  PetscCall((*t->h->exchange->forwardadd)(t->h, &t->v.oz, t->v.stream));
   g->info.products++;
   PetscCall(PetscLogFlops(2.0 * (double)g->plan[GPUCSR_FORWARD].A.nnz));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -317,30 +292,30 @@ static PetscErrorCode OffDiagonalAdd(Step *t)
 static PetscErrorCode OffDiagonalProduct(Step *t)
 {
   PetscFunctionBegin;
-  PetscCall(MatGPUCSRApply_Private(t->Ao, GPUCSR_FORWARD, &t->h->halo, &t->partial, &t->oz, t->s, &t->wrote));
+  PetscCall(MatGPUCSRApply_Private(t->Ao, GPUCSR_FORWARD, &t->h->halo, &t->partial, &t->v.oz, t->v.stream, &t->wrote));
   /* host arrays are complete; the halo's upload must end before its buffer is written again */
-  if (t->oz.place == GPUCSR_DEVICE && t->h->halo.place == GPUCSR_HOST) PetscCall(t->dev->ops->streamsynchronize(t->dev->id, t->s));
+  if (t->v.oz.place == GPUCSR_DEVICE && t->h->halo.place == GPUCSR_HOST) PetscCall(t->dev->ops->streamsynchronize(t->dev->id, t->v.stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* x as an array of the host, for the exchange */
 static PetscErrorCode PackOnHost(Step *t)
 {
-  GPUCSROperand o = {.place = GPUCSR_HOST};
+  GPUCSROperand o;
 
   PetscFunctionBegin;
-  PetscCall(VecGetArrayRead(t->x, (const PetscScalar **)&o.p));
+  PetscCall(MatGPUCSRVecGet_Private(NULL, t->v.x, PETSC_TRUE, PETSC_FALSE, &o));
   PetscCall((*t->h->exchange->forwardbegin)(t->h, &o, NULL));
-  PetscCall(VecRestoreArrayRead(t->x, (const PetscScalar **)&o.p));
+  PetscCall(MatGPUCSRVecRestore_Private(NULL, t->v.x, PETSC_TRUE, PETSC_FALSE, &o));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode ForwardOnHost(Step *t)
 {
   PetscFunctionBegin;
-  PetscCall(MatGPUCSRParentProduct_Private(t->Ad, GPUCSR_FORWARD, t->x, t->y, t->z));
+  PetscCall(MatGPUCSRParentProduct_Private(t->Ad, GPUCSR_FORWARD, t->v.x, t->v.y, t->v.z));
   PetscCall(PetscObjectStateIncrease((PetscObject)t->lvec));
-  PetscCall(MatGPUCSRParentProduct_Private(t->Ao, GPUCSR_FORWARD, t->lvec, t->z, t->z));
+  PetscCall(MatGPUCSRParentProduct_Private(t->Ao, GPUCSR_FORWARD, t->lvec, t->v.z, t->v.z));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -362,7 +337,7 @@ static PetscErrorCode Forward(Mat A, Vec x, Vec y, Vec z)
   if (t.error) PetscCall((*t.h->exchange->forwardbegin)(t.h, NULL, NULL));
   GPUCSRKeep(&t.error, Try(&t, DiagonalProduct));
   if (t.adds) GPUCSRKeep(&t.error, Try(&t, OffDiagonalAdd));
-  ierr = (*t.h->exchange->forwardend)(t.h, (PetscBool)!t.dev, t.s); /* after an error, too: neighbours go on */
+  ierr = (*t.h->exchange->forwardend)(t.h, (PetscBool)!t.dev, t.v.stream); /* after an error, too: neighbours go on */
   GPUCSRKeep(&t.error, ierr);
   if (!t.adds) GPUCSRKeep(&t.error, Try(&t, OffDiagonalProduct));
   PetscCall(GPUCSRLogEnd(&MAT_GPUCSR_Halo, dev, A));
@@ -378,8 +353,7 @@ static PetscErrorCode OffDiagonalTranspose(Step *t)
   PetscBool wrote;
 
   PetscFunctionBegin;
-  if (t->oz.place == GPUCSR_DEVICE && t->h->exchange->reserve) PetscCall((*t->h->exchange->reserve)(t->h, PETSC_TRUE, t->s));
-  PetscCall(MatGPUCSRApply_Private(t->Ao, GPUCSR_TRANSPOSE, &t->ox, NULL, &t->h->halo, t->s, &wrote));
+  PetscCall(MatGPUCSRApply_Private(t->Ao, GPUCSR_TRANSPOSE, &t->v.ox, NULL, &t->h->halo, t->v.stream, &wrote));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -387,25 +361,25 @@ static PetscErrorCode OffDiagonalTranspose(Step *t)
 static PetscErrorCode DiagonalTranspose(Step *t)
 {
   PetscFunctionBegin;
-  PetscCall(MatGPUCSRApply_Private(t->Ad, GPUCSR_TRANSPOSE, &t->ox, t->y ? &t->oy : NULL, &t->oz, t->s, &t->wrote));
+  PetscCall(MatGPUCSRApply_Private(t->Ad, GPUCSR_TRANSPOSE, &t->v.ox, t->v.y ? &t->v.oy : NULL, &t->v.oz, t->v.stream, &t->wrote));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode Add(Step *t)
 {
   PetscFunctionBegin;
-  PetscCall((*t->h->exchange->reverseadd)(t->h, &t->oz, t->s));
+  PetscCall((*t->h->exchange->reverseadd)(t->h, &t->v.oz, t->v.stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode AddOnHost(Step *t)
 {
-  GPUCSROperand o = {.place = GPUCSR_HOST};
+  GPUCSROperand o;
 
   PetscFunctionBegin;
-  PetscCall(VecGetArray(t->z, (PetscScalar **)&o.p));
+  PetscCall(MatGPUCSRVecGet_Private(NULL, t->v.z, PETSC_TRUE, PETSC_TRUE, &o));
   PetscCall((*t->h->exchange->reverseadd)(t->h, &o, NULL));
-  PetscCall(VecRestoreArray(t->z, (PetscScalar **)&o.p));
+  PetscCall(MatGPUCSRVecRestore_Private(NULL, t->v.z, PETSC_TRUE, PETSC_TRUE, &o));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -424,19 +398,15 @@ static PetscErrorCode Backward(Mat A, Vec x, Vec y, Vec z)
   GPUCSRKeep(&t.error, Try(&t, OffDiagonalTranspose));
   if (!t.dev) GPUCSRKeep(&t.error, Give(&t));
   if (!t.dev) GPUCSRKeep(&t.error, MatGPUCSRParentProduct_Private(t.Ao, GPUCSR_TRANSPOSE, x, NULL, t.lvec));
-  ierr = (*t.h->exchange->reversebegin)(t.h, (PetscBool)!t.error, (PetscBool)!t.dev, t.s);
+  ierr = (*t.h->exchange->reversebegin)(t.h, (PetscBool)!t.error, (PetscBool)!t.dev, t.v.stream);
   GPUCSRKeep(&t.error, ierr);
-  if (t.dev) {
-    GPUCSRKeep(&t.error, Try(&t, DiagonalTranspose));
-    if (!t.dev) GPUCSRKeep(&t.error, Give(&t));
-    if (!t.dev) GPUCSRKeep(&t.error, MatGPUCSRParentProduct_Private(t.Ad, GPUCSR_TRANSPOSE, x, y, z));
-  } else GPUCSRKeep(&t.error, MatGPUCSRParentProduct_Private(t.Ad, GPUCSR_TRANSPOSE, x, y, z));
-  ierr = (*t.h->exchange->reverseend)(t.h);
-  GPUCSRKeep(&t.error, ierr);
+  GPUCSRKeep(&t.error, Try(&t, DiagonalTranspose));
+  if (!t.dev) GPUCSRKeep(&t.error, Give(&t));
+  if (!t.dev) GPUCSRKeep(&t.error, MatGPUCSRParentProduct_Private(t.Ad, GPUCSR_TRANSPOSE, x, y, z));
   t.quiet = PETSC_FALSE; /* z holds part of the result */
   if (t.dev) GPUCSRKeep(&t.error, Try(&t, Add));
   else GPUCSRKeep(&t.error, AddOnHost(&t));
-  if (t.error) (void)(*t.h->exchange->reverseadd)(t.h, NULL, t.s);
+  if (t.error) (void)(*t.h->exchange->reverseadd)(t.h, NULL, t.v.stream);
   PetscCall(GPUCSRLogEnd(&MAT_GPUCSR_Halo, dev, A));
   PetscCall(Give(&t));
   PetscCall(t.error);

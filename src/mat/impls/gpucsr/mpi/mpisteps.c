@@ -19,8 +19,10 @@ static GPUCSRStorage MOf(const RanksProduct *p, int m)
   return Top(p->recipe->transposed ? &p->R : &p->C, m, p->nnz);
 }
 
-PetscErrorCode GPUCSRRanksProductForget(RanksProduct *p)
+/* Frees the device's data: a product that is asked for again is the host's */
+PetscErrorCode GPUCSRRanksProductForget(void *product)
 {
+  RanksProduct *const     p      = (RanksProduct *)product;
   GPUCSRStorage *const    all[]  = {&p->K, &p->B, &p->T[0], &p->T[1], &p->O, &p->S, &p->L, &p->R, &p->C, &p->E};
   GPUCSRRowClasses *const rows[] = {&p->mrows, &p->orows, &p->crows};
 

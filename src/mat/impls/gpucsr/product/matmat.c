@@ -1,6 +1,5 @@
 /*
-  Products with dense matrices, A B and A^T B. In CSR the sparse matrix is read once for 32 columns (kernels/csr_columns.cu); other formats take one
-  product a column, on the device.
+  Products with dense matrices, A B and A^T B. Format CSR reads A once for 32 columns (kernels/csr_columns.cu); other formats read A for each column.
 
   Columns of a host matrix are staged through page-locked memory, columns of MATSEQDENSECUDA used in place. In a parallel product only the rows of B
   that other ranks need travel, one message a column.
@@ -11,11 +10,14 @@
 /* Columns of one pass */
 #define TILE 32
 
-/* Data of a parallel product: the rows of B from other ranks, or sums for them */
+/* Data of a product. In parallel: rows of B from other ranks, or sums for those rows, for one pattern of A */
 typedef struct {
-  PetscSF      sf; /* from this rank's rows of B to the rows of other ranks, in the order of garray; NULL on one process */
-  PetscInt     n;
-  PetscScalar *halo;
+  PetscBool        parallel;
+  PetscSF          sf; /* from this rank's rows of B to the rows of other ranks, in the order of garray */
+  PetscInt         n;
+  PetscScalar     *halo;
+  PetscObjectState pattern;
+  PetscObjectId    block; /* the off-diagonal block: PETSc counts patterns of a new block anew */
 } DenseHalo;
 
 /* Some columns of a product C = A B + D or A^T B + D on this rank */
@@ -139,16 +141,14 @@ static PetscErrorCode BlocksReady(Mat Ad, Mat Ao, GPUCSRSide side, PetscBool *re
 /* Device work of the first block, then of the second; if it fails and backend is auto, the host continues with the operands that are intact */
 static PetscErrorCode Try(Mat A, Columns *m, PetscBool *ready)
 {
-  Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)m->A->spptr;
-  GPUCSRAttempt  attempt;
+  GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
   if (!*ready) PetscFunctionReturn(PETSC_SUCCESS);
   GPUCSRTryIf(MatGPUCSRBackendOf(A) != MAT_GPUCSR_BACKEND_CUDA, &attempt, Multiply(m));
   if (attempt.error) {
     PetscCheck(m->b.place == GPUCSR_HOST && m->c.place != GPUCSR_DEVICE, PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
-    if (attempt.error == PETSC_ERR_GPU) PetscCall(PetscStrncpy(g->dev->failed, attempt.message, sizeof(g->dev->failed)));
-    PetscCall(MatGPUCSRFailed_Private(m->A, attempt.message));
+    PetscCall(MatGPUCSRFailed_Private(m->A, NULL, &attempt));
     PetscCall(MatGPUCSRWarn_Private(m->A, 0, 0, 0));
     *ready = PETSC_FALSE;
   }
@@ -267,17 +267,69 @@ PetscErrorCode MatGPUCSRDenseRestore_Private(Mat B, PetscBool write, GPUCSROpera
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode HaloFree(DenseHalo *h)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscSFDestroy(&h->sf));
+  PetscCall(PetscFree(h->halo));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: the halo of A's pattern now */
+static PetscErrorCode HaloGet(Mat A, PetscInt columns, DenseHalo *h)
+{
+  const PetscInt *garray;
+  Mat             Ao;
+
+  PetscFunctionBegin;
+  PetscCall(MatMPIAIJGetSeqAIJ(A, NULL, &Ao, &garray));
+  if (h->sf && h->pattern == A->nonzerostate && h->block == ((PetscObject)Ao)->id) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(HaloFree(h));
+  h->n       = Ao->cmap->n;
+  h->pattern = A->nonzerostate;
+  h->block   = ((PetscObject)Ao)->id;
+  PetscCall(PetscMalloc1((size_t)h->n * (size_t)PetscMin(TILE, columns), &h->halo));
+  PetscCall(PetscSFCreate(PetscObjectComm((PetscObject)A), &h->sf));
+  PetscCall(PetscSFSetGraphLayout(h->sf, A->cmap, h->n, NULL, PETSC_COPY_VALUES, garray));
+  PetscCall(PetscSFSetUp(h->sf));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A has been converted to another type */
+static PetscErrorCode NumericByParent(Mat A, PetscBool forward, Mat B, Mat C)
+{
+  Mat D;
+
+  PetscFunctionBegin;
+  if (forward) PetscCall(MatMatMult(A, B, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &D));
+  else PetscCall(MatTransposeMatMult(A, B, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &D));
+  PetscCall(MatCopy(D, C, SAME_NONZERO_PATTERN));
+  PetscCall(MatDestroy(&D));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode Numeric(Mat A, PetscBool forward, Mat B, Mat C)
 {
   const PetscInt K = B->cmap->N;
   GPUCSROperand  b, c;
   Tile           t = {.A = A, .Ad = A, .h = (DenseHalo *)C->product->data};
+  GPUCSRDevice   dev;
+  PetscBool      ours;
 
   PetscFunctionBegin;
-  if (t.h->sf) PetscCall(MatMPIAIJGetSeqAIJ(A, &t.Ad, &t.Ao, NULL));
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, t.h->parallel ? MATMPIAIJGPUCSR : MATSEQAIJGPUCSR, &ours));
+  if (!ours) {
+    PetscCall(NumericByParent(A, forward, B, C));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (t.h->parallel) {
+    PetscCall(HaloGet(A, K, t.h));
+    PetscCall(MatMPIAIJGetSeqAIJ(A, &t.Ad, &t.Ao, NULL));
+  }
   PetscCall(MatGPUCSRDenseGet_Private(B, PETSC_FALSE, &b, &t.ldb));
   PetscCall(MatGPUCSRDenseGet_Private(C, PETSC_TRUE, &c, &t.ldc));
-  if (b.place == GPUCSR_DEVICE || c.place == GPUCSR_DEVICE) PetscCall(GPUCSRDeviceSynchronize(((Mat_SeqGPUCSR *)t.Ad->spptr)->dev)); /* PETSc's own work on them */
+  dev = b.place == GPUCSR_DEVICE || c.place == GPUCSR_DEVICE ? ((Mat_SeqGPUCSR *)t.Ad->spptr)->dev : NULL;
+  if (dev) PetscCall(GPUCSRDeviceSynchronize(dev)); /* PETSc may still work on the matrices */
   for (PetscInt k = 0; k < K; k += TILE) {
     t.k   = (int)PetscMin(TILE, K - k);
     t.b   = b;
@@ -287,7 +339,7 @@ static PetscErrorCode Numeric(Mat A, PetscBool forward, Mat B, Mat C)
     if (forward) PetscCall(Forward(&t));
     else PetscCall(Backward(&t));
   }
-  if (b.place == GPUCSR_DEVICE || c.place == GPUCSR_DEVICE) PetscCall(GPUCSRDeviceSynchronize(((Mat_SeqGPUCSR *)t.Ad->spptr)->dev));
+  if (dev) PetscCall(GPUCSRDeviceSynchronize(dev));
   PetscCall(MatGPUCSRDenseRestore_Private(C, PETSC_TRUE, &c));
   PetscCall(MatGPUCSRDenseRestore_Private(B, PETSC_FALSE, &b));
   PetscCall(t.error);
@@ -324,8 +376,7 @@ static PetscErrorCode DenseHaloDestroy(void *data)
   DenseHalo *h = (DenseHalo *)GPUCSRProductData(data);
 
   PetscFunctionBegin;
-  PetscCall(PetscSFDestroy(&h->sf));
-  PetscCall(PetscFree(h->halo));
+  PetscCall(HaloFree(h));
   PetscCall(PetscFree(h));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -377,17 +428,7 @@ static PetscErrorCode MatProductSymbolic_GPUCSR_Dense(Mat C)
   PetscCall(PetscNew(&h));
   C->product->data    = h;
   C->product->destroy = DenseHaloDestroy;
-  if (parallel) {
-    const PetscInt *garray;
-    Mat             Ao;
-
-    PetscCall(MatMPIAIJGetSeqAIJ(A, NULL, &Ao, &garray));
-    h->n = Ao->cmap->n;
-    PetscCall(PetscMalloc1((size_t)h->n * (size_t)PetscMin(TILE, B->cmap->N), &h->halo));
-    PetscCall(PetscSFCreate(PetscObjectComm((PetscObject)A), &h->sf));
-    PetscCall(PetscSFSetGraphLayout(h->sf, A->cmap, h->n, NULL, PETSC_COPY_VALUES, garray));
-    PetscCall(PetscSFSetUp(h->sf));
-  }
+  h->parallel         = parallel;
   if (forward) C->ops->matmultnumeric = MatMatMultNumeric_GPUCSR_Dense;
   else C->ops->transposematmultnumeric = MatTransposeMatMultNumeric_GPUCSR_Dense;
   C->ops->productnumeric  = MatProductNumeric_GPUCSR_Dense;

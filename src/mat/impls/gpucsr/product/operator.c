@@ -2,10 +2,12 @@
 #include "../type/gpucsrimpl.h"
 #include "../blackbox/spgemm/spgemm.h"
 
-static PetscErrorCode OperatorGet(Mat A, GPUCSRSide side, GPUCSROperator *o, char why[], size_t len)
+/* Prepares A, a MATSEQAIJGPUCSR, for products, or for products with its transpose; if it is on no device, why has the reason */
+PetscErrorCode MatGPUCSROperatorGet_Private(Mat A, PetscBool transposed, GPUCSROperator *o, char why[], size_t len)
 {
-  Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
-  PetscBool      ready;
+  const GPUCSRSide side = transposed ? GPUCSR_TRANSPOSE : GPUCSR_FORWARD;
+  Mat_SeqGPUCSR   *g    = (Mat_SeqGPUCSR *)A->spptr;
+  PetscBool        ready;
 
   PetscFunctionBegin;
   *o = (GPUCSROperator){.A = A, .plan = &g->plan[side], .request = &g->base.config.request, .required = (PetscBool)(MatGPUCSRBackendOf(A) == MAT_GPUCSR_BACKEND_CUDA)};
@@ -17,33 +19,19 @@ static PetscErrorCode OperatorGet(Mat A, GPUCSRSide side, GPUCSROperator *o, cha
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Prepares A, a MATSEQAIJGPUCSR, for products; if it is on no device, why has the reason */
-PetscErrorCode MatGPUCSROperatorGet_Private(Mat A, GPUCSROperator *o, char why[], size_t len)
+/* B, a MATAIJ copy of A, converted to the type and options of like */
+PetscErrorCode MatGPUCSRLike_Private(Mat like, Mat A, Mat *B)
 {
+  const Mat_GPUCSR *g = (const Mat_GPUCSR *)like->spptr;
+
   PetscFunctionBegin;
-  PetscCall(OperatorGet(A, GPUCSR_FORWARD, o, why, len));
+  PetscCall(MatConvert(A, g->kind->parent, MAT_INITIAL_MATRIX, B));
+  PetscCall(MatConvert(*B, g->kind->name, MAT_INPLACE_MATRIX, B));
+  PetscCall(MatGPUCSRConfigure_Private(*B, &g->config));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The same for products with the transpose */
-PetscErrorCode MatGPUCSROperatorTransposeGet_Private(Mat A, GPUCSROperator *o, char why[], size_t len)
-{
-  PetscFunctionBegin;
-  PetscCall(OperatorGet(A, GPUCSR_TRANSPOSE, o, why, len));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* B, a MATSEQAIJ copy of A, converted to the operator's type, device and options */
-PetscErrorCode MatGPUCSROperatorLike_Private(const GPUCSROperator *o, Mat A, Mat *B)
-{
-  PetscFunctionBegin;
-  PetscCall(MatConvert(A, MATSEQAIJ, MAT_INITIAL_MATRIX, B));
-  PetscCall(MatConvert(*B, MATSEQAIJGPUCSR, MAT_INPLACE_MATRIX, B));
-  PetscCall(MatGPUCSRConfigure_Private(*B, &((Mat_GPUCSR *)o->A->spptr)->config));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The CSR of a matrix that has a device goes there before its plan is made, of this: it crosses the bus once */
+/* Uploads the CSR, from which the plan is made afterwards: the matrix crosses the bus once */
 PetscErrorCode MatGPUCSROperatorSend_Private(Mat A)
 {
   Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
@@ -159,16 +147,10 @@ PetscErrorCode MatGPUCSROperatorEnd_Private(const GPUCSROperator *o, PetscInt pr
 /* The host's array if the matrix has left the device during the solve: a product failed, or a preconditioner replaced it by a factor */
 PetscErrorCode MatGPUCSROperatorVecGet_Private(const GPUCSROperator *o, Vec v, PetscBool read, PetscBool write, GPUCSROperand *a)
 {
-  Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)o->A->spptr;
+  const Mat_SeqGPUCSR *g = (const Mat_SeqGPUCSR *)o->A->spptr;
 
   PetscFunctionBegin;
-  if (g && g->dev == o->dev) PetscCall(MatGPUCSRVecGet_Private(g->dev, v, read, write, a));
-  else {
-    *a = (GPUCSROperand){.place = GPUCSR_HOST};
-    if (!write) PetscCall(VecGetArrayRead(v, (const PetscScalar **)&a->p));
-    else if (read) PetscCall(VecGetArray(v, (PetscScalar **)&a->p));
-    else PetscCall(VecGetArrayWrite(v, (PetscScalar **)&a->p));
-  }
+  PetscCall(MatGPUCSRVecGet_Private(g && g->dev == o->dev ? o->dev : NULL, v, read, write, a));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

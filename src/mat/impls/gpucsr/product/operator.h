@@ -45,9 +45,8 @@ typedef struct {
   const GPUCSRStorage *csr;      /* of an operator that is no Mat */
 } GPUCSROperator;
 
-GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorGet_Private(Mat, GPUCSROperator *, char why[], size_t);
-GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorTransposeGet_Private(Mat, GPUCSROperator *, char why[], size_t);
-GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorLike_Private(const GPUCSROperator *, Mat, Mat *);
+GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorGet_Private(Mat, PetscBool transposed, GPUCSROperator *, char why[], size_t);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRLike_Private(Mat like, Mat A, Mat *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorSource_Private(const GPUCSROperator *, GPUCSRSource *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorCSR_Private(const GPUCSROperator *, GPUCSRStorage *own, const GPUCSRStorage **);
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorSend_Private(Mat);
@@ -68,14 +67,11 @@ typedef struct {
   PetscInt64            made; /* number of the exchange's set-up */
 } GPUCSRRanks;
 
-GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksGet_Private(Mat, GPUCSRRanks *, char why[], size_t);
-GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksTransposeGet_Private(Mat, GPUCSRRanks *, char why[], size_t);
+GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksGet_Private(Mat, PetscBool transposed, GPUCSRRanks *, char why[], size_t);
 GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksMoved_Private(Mat, const GPUCSRRanks *, PetscBool transposed, PetscBool *);
 GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksMultiply_Private(const GPUCSROperator *, const GPUCSRRanks *, PetscBool transposed, double alpha, const double *x, double beta, const double *y, double *z);
 GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksEverything_Private(Mat, Mat *);
-GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksLike_Private(Mat like, Mat A, Mat *);
 GPUCSR_INTERN PetscErrorCode  MatGPUCSRProductLeast_Private(Mat, PetscInt *);
-GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksProduct_Private(const GPUCSROperator *, const GPUCSRRanks *, const double *x, double *z);
 GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksGather_Private(const GPUCSROperator *, const GPUCSRRanks *, const double *mine, int n, double *all);
 GPUCSR_INTERN GPUCSRPeerSlots MatGPUCSRRanksSlots_Private(const GPUCSRRanks *);
 GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksSolving_Private(const GPUCSRRanks *, PetscBool);

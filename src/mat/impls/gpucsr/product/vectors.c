@@ -1,9 +1,9 @@
 /*
   Vectors of products: the place of their arrays, the stream of their work, and page-locking of host arrays.
 
-  A vector whose array is on the device (VECGPU; VECCUDA, VECKOKKOS in a PETSc that has them) is used in place. Page-locking a host array makes its
-  copies several times as fast, but takes as long as some products. So it is done at the second product with the same vector, and only for an array
-  that the vector allocated itself, because it must be unlocked before it is freed.
+  Arrays on the device (of VECGPU, VECCUDA and VECKOKKOS) are used in place. Page-locked host arrays are copied several times as fast, but page-locking takes
+  as long as some products: the second product with a vector page-locks its array. Memory must be unlocked before it is freed, so only arrays that the vector
+  has allocated are page-locked.
 */
 #include "../type/gpucsrimpl.h"
 #if PetscDefined(HAVE_CUDA)
@@ -32,7 +32,7 @@ static PetscErrorCode SetUpVec(Mat A, PetscLayout map, PetscInt bs, Vec *v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Creates one of the matrix' vectors, or destroys it after an error: PETSc would reuse a vector whose creation failed */
+/* Leaves no vector after an error: PETSc would reuse it */
 static PetscErrorCode CreateVec(Mat A, PetscLayout map, PetscInt bs, Vec *v)
 {
   PetscErrorCode ierr;
@@ -58,12 +58,10 @@ PetscErrorCode MatCreateVecs_GPUCSR(Mat A, Vec *right, Vec *left)
   PetscFunctionReturn(ierr);
 }
 
-/* Before 3.20 PETSc does not tell which stream its vectors are worked on: there they come to us by way of the host */
+/* Before 3.20 PETSc does not tell the stream of its vectors: their products take the host's arrays */
 #define GPUCSR_DEVICE_VECTORS (!PetscDefined(HAVE_CUDA) || GPUCSR_STREAM_IS_TOLD)
 
-/*
-  The stream of a product: PETSc's current one if an operand (y may be NULL) is a device vector of PETSc's; else this library's.
-*/
+/* The stream of a product: PETSc's current stream if an operand is a device vector of PETSc's, else this library's. y may be NULL */
 PetscErrorCode MatGPUCSRStream_Private(GPUCSRDevice dev, GPUCSROperand *x, GPUCSROperand *y, GPUCSROperand *z, GPUCSRStream *s)
 {
   PetscFunctionBegin;
@@ -100,16 +98,17 @@ PetscErrorCode MatGPUCSRStream_Private(GPUCSRDevice dev, GPUCSROperand *x, GPUCS
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The array of v on dev if it is there, else on the host; dev NULL: on the host */
 PetscErrorCode MatGPUCSRVecGet_Private(GPUCSRDevice dev, Vec v, PetscBool read, PetscBool write, GPUCSROperand *o)
 {
   PetscMemType mtype = PETSC_MEMTYPE_HOST;
   PetscScalar *a     = NULL;
   GPUCSRDevice at    = NULL;
-  PetscBool    ours;
+  PetscBool    ours  = PETSC_FALSE;
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(o, sizeof(*o)));
-  PetscCall(VecGPUCheck(v, &ours));
+  if (dev) PetscCall(VecGPUCheck(v, &ours));
   if (ours) PetscCall(VecGPUGetDevice(v, &at));
   if (at && at == dev) {
     if (!write) PetscCall(VecGPUGetArrayRead(v, (const double **)&o->p));
@@ -119,7 +118,7 @@ PetscErrorCode MatGPUCSRVecGet_Private(GPUCSRDevice dev, Vec v, PetscBool read, 
     o->ours  = PETSC_TRUE;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  if (dev->ops->separate && GPUCSR_DEVICE_VECTORS) {
+  if (dev && dev->ops->separate && GPUCSR_DEVICE_VECTORS) {
     if (!write) PetscCall(VecGetArrayReadAndMemType(v, (const PetscScalar **)&a, &mtype));
     else if (read) PetscCall(VecGetArrayAndMemType(v, &a, &mtype));
     else PetscCall(VecGetArrayWriteAndMemType(v, &a, &mtype));
@@ -130,7 +129,7 @@ PetscErrorCode MatGPUCSRVecGet_Private(GPUCSRDevice dev, Vec v, PetscBool read, 
   }
   o->p     = a;
   o->place = PetscMemTypeHost(mtype) ? GPUCSR_HOST : GPUCSR_DEVICE;
-  if (o->place == GPUCSR_HOST && GPUCSRSettingsGlobal.pinvectors && dev->ops->separate) PetscCall(GPUCSRPinVector(dev, v, a, &o->pinned));
+  if (dev && dev->ops->separate && o->place == GPUCSR_HOST && GPUCSRSettingsGlobal.pinvectors) PetscCall(GPUCSRPinVector(dev, v, a, &o->pinned));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -155,6 +154,33 @@ PetscErrorCode MatGPUCSRVecRestore_Private(GPUCSRDevice dev, Vec v, PetscBool re
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* An error leaves the arrays taken so far, for MatGPUCSRVectorsRestore_Private() */
+PetscErrorCode MatGPUCSRVectorsGet_Private(GPUCSRDevice dev, GPUCSRVectors *v)
+{
+  const PetscBool separate = (PetscBool)(v->y && v->y != v->z), inz = (PetscBool)(v->y == v->z);
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRVecGet_Private(dev, v->x, PETSC_TRUE, PETSC_FALSE, &v->ox));
+  v->hasx = PETSC_TRUE;
+  if (separate) PetscCall(MatGPUCSRVecGet_Private(dev, v->y, PETSC_TRUE, PETSC_FALSE, &v->oy));
+  v->hasy = separate;
+  PetscCall(MatGPUCSRVecGet_Private(dev, v->z, inz, PETSC_TRUE, &v->oz));
+  v->hasz = PETSC_TRUE;
+  if (inz) v->oy = v->oz;
+  PetscCall(MatGPUCSRStream_Private(dev, &v->ox, separate ? &v->oy : NULL, &v->oz, &v->stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatGPUCSRVectorsRestore_Private(GPUCSRDevice dev, GPUCSRVectors *v)
+{
+  PetscFunctionBegin;
+  if (v->hasx) PetscCall(MatGPUCSRVecRestore_Private(dev, v->x, PETSC_TRUE, PETSC_FALSE, &v->ox));
+  if (v->hasy) PetscCall(MatGPUCSRVecRestore_Private(dev, v->y, PETSC_TRUE, PETSC_FALSE, &v->oy));
+  if (v->hasz) PetscCall(MatGPUCSRVecRestore_Private(dev, v->z, (PetscBool)(v->y == v->z), PETSC_TRUE, &v->oz));
+  v->hasx = v->hasy = v->hasz = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 typedef struct {
   PetscObjectId id;
   const void   *array;
@@ -168,13 +194,9 @@ static PetscInt   nlist, alist;
 
 /* The parent's functions of VECSEQ and VECMPI; duplicates of a page-locked vector have this file's functions, too */
 static struct {
-  const char *type;
   PetscErrorCode (*destroy)(Vec);
   PetscErrorCode (*replacearray)(Vec, const PetscScalar *);
-} standard[2] = {
-  {VECSEQ, NULL, NULL},
-  {VECMPI, NULL, NULL}
-};
+} standard[2];
 
 static PetscErrorCode Unpin(Vec v)
 {
@@ -193,6 +215,7 @@ static PetscErrorCode Unpin(Vec v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The place of v's type in standard, or of the type that v had when it was page-locked */
 static PetscErrorCode Standard(Vec v, int *k)
 {
   PetscBool mpi;
@@ -225,7 +248,7 @@ static PetscErrorCode VecReplaceArray_Pinned(Vec v, const PetscScalar *a)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Vectors that outlive the library keep their memory, no longer page-locked */
+/* Unlocks the memory of vectors that outlive the library */
 static PetscErrorCode PinFinalize(void)
 {
   PetscFunctionBegin;
@@ -237,14 +260,14 @@ static PetscErrorCode PinFinalize(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Is array, which v holds now, page-locked? At the second call for the same one it is made so. */
+/* Is this array of v page-locked? The second call for the same array page-locks it */
 PetscErrorCode GPUCSRPinVector(GPUCSRDevice dev, Vec v, const void *array, PetscBool *pinned)
 {
   typedef struct {
     VECHEADER
   } Header;
   const size_t bytes = sizeof(PetscScalar) * (size_t)v->map->n;
-  PetscBool    seq, mpi;
+  PetscBool    standardtype;
   PetscInt     k = -1;
   int          t;
 
@@ -264,9 +287,8 @@ PetscErrorCode GPUCSRPinVector(GPUCSRDevice dev, Vec v, const void *array, Petsc
     *pinned = (PetscBool)(list[k].pinned && list[k].dev == dev);
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(PetscStrcmp(((PetscObject)v)->type_name, VECSEQ, &seq));
-  PetscCall(PetscStrcmp(((PetscObject)v)->type_name, VECMPI, &mpi));
-  if (!seq && !mpi) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)v, &standardtype, VECSEQ, VECMPI, ""));
+  if (!standardtype) PetscFunctionReturn(PETSC_SUCCESS);
   if (k >= 0) PetscCall(Unpin(v));
   if (nlist == alist) {
     alist = 2 * alist + 16;
@@ -275,8 +297,8 @@ PetscErrorCode GPUCSRPinVector(GPUCSRDevice dev, Vec v, const void *array, Petsc
   list[nlist] = (Pinned){((PetscObject)v)->id, array, PETSC_FALSE, PETSC_FALSE, dev};
   PetscCall(PetscHMapISet(index_of, (PetscInt)((PetscObject)v)->id, nlist));
   nlist++;
-  t = mpi ? 1 : 0;
   if (v->ops->destroy != VecDestroy_Pinned) {
+    PetscCall(Standard(v, &t));
     standard[t].destroy      = v->ops->destroy;
     standard[t].replacearray = v->ops->replacearray;
     v->ops->destroy          = VecDestroy_Pinned;

@@ -2,7 +2,7 @@
   Advice, before the first product: the CPU or the GPU for a matrix' products, and for iterations of conjugate gradients. plan/advise.c has the model;
   this file applies it to the matrix and the machine, and prints the result.
 */
-#include "../type/gpucsrimpl.h"
+#include "report.h"
 #include "../blackbox/plan/advise.h"
 #include <petsctime.h>
 #include <string.h>
@@ -25,8 +25,7 @@ typedef struct {
 
 static PetscErrorCode SubjectGet(Mat A, Subject *s)
 {
-  PetscBool mpi, seq;
-  PetscErrorCode (*get)(Mat, MatGPUCSRConfig *);
+  PetscBool mpi, seq, ours;
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(s, sizeof(*s)));
@@ -37,16 +36,16 @@ static PetscErrorCode SubjectGet(Mat A, Subject *s)
   PetscCheck(seq, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONG, "No model covers a matrix of type %s: MatConvert() it to aij or gpucsr first", ((PetscObject)A)->type_name);
   PetscCheck(GPUCSR_SCALAR_IS_DOUBLE, PETSC_COMM_SELF, PETSC_ERR_SUP, "No model covers the numbers of this PETSc: products run on a GPU in real double precision alone");
   s->A = A;
-  PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatGPUCSRGetConfig_C", &get));
-  if (get) {
-    PetscCall((*get)(A, &s->config));
-    s->g = (Mat_SeqGPUCSR *)A->spptr;
+  PetscCall(MatGPUCSRIs_Private(A, &ours));
+  if (ours) {
+    s->g      = (Mat_SeqGPUCSR *)A->spptr;
+    s->config = s->g->base.config;
   } else PetscCall(MatGPUCSRConfigDefault_Private(&s->config));
   PetscCall(GPUCSRDeviceOpen("cuda", &s->dev, s->nodevice, sizeof(s->nodevice)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* With 64-bit PetscInt row pointers are copied to 32 bits */
+/* Copies row pointers of 64 bits to 32 bits */
 static PetscErrorCode SourceGet(const Subject *s, GPUCSRSource *src, int32_t **copy)
 {
   const PetscInt *i, *j;
@@ -277,20 +276,19 @@ static void Microseconds(double seconds, char text[], size_t len)
 
 static PetscErrorCode Row(const char name[], double product, double iteration, double bytes, char text[], size_t len)
 {
-  char line[160], p[32], i[32];
+  char p[32], i[32];
 
   PetscFunctionBegin;
   Microseconds(product, p, sizeof(p));
   Microseconds(iteration, i, sizeof(i));
-  PetscCall(PetscSNPrintf(line, sizeof(line), "    %-28s %12s %15s %12.2f\n", name, p, i, 1e-6 * bytes));
-  PetscCall(PetscStrlcat(text, line, len));
+  PetscCall(MatGPUCSRAppend_Private(text, len, "    %-28s %12s %15s %12.2f\n", name, p, i, 1e-6 * bytes));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode Text(Mat A, const MatGPUCSRAdvice *a, char text[], size_t len)
 {
   static const char *const names[] = {"CPU, one core, MATSEQAIJ", "GPU, vectors on the host", "GPU, vectors there", "GPU, gpucg from b to x"};
-  char                     line[512];
+  char                     line[64];
   PetscInt                 m, n;
 
   PetscFunctionBegin;
@@ -308,16 +306,14 @@ static PetscErrorCode Text(Mat A, const MatGPUCSRAdvice *a, char text[], size_t 
     PetscCall(Row(line, a->products[k], a->iterations[k], a->each[k], text, len));
   }
   if (a->note[0]) {
-    PetscCall(PetscSNPrintf(line, sizeof(line), "    note: %s\n", a->note));
-    PetscCall(PetscStrlcat(text, line, len));
+    PetscCall(MatGPUCSRAppend_Private(text, len, "    note: %s\n", a->note));
   }
-  PetscCall(PetscSNPrintf(line, sizeof(line), "    take: %s\n", a->take));
-  PetscCall(PetscStrlcat(text, line, len));
+  PetscCall(MatGPUCSRAppend_Private(text, len, "    take: %s\n", a->take));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*@
-  MatGPUCSRAdvise - Print whether products of a matrix, and iterations of conjugate gradients, are faster on the CPU or the GPU
+  MatGPUCSRAdvise - Print predicted times of products and of iterations of conjugate gradients, and the machine to take
 
   Not Collective
 
@@ -480,7 +476,6 @@ PetscErrorCode MatGPUCSRAdviseFirst_Private(Mat A)
 PetscErrorCode MatGPUCSRAdviceError_Private(const Mat_SeqGPUCSR *g, const MatGPUCSRInfo *info, char text[], size_t len)
 {
   const MatGPUCSRAdvice *a = &g->advice;
-  char                   line[256];
 
   PetscFunctionBegin;
   text[0] = 0;
@@ -488,17 +483,15 @@ PetscErrorCode MatGPUCSRAdviceError_Private(const Mat_SeqGPUCSR *g, const MatGPU
   if (info->products && info->product_time > 0 && g->dev && g->dev->ops->kernels) {
     const double measured = info->product_time / (double)info->products;
 
-    /* a product that nothing is queued behind takes a launch and two events besides, some 5 us: of a short one that is most */
+    /* the measured time of a short product is mostly its launch and two events */
     if (PetscMax(a->kernel_product, measured) <= GPUCSRMachineShared.missed_least)
-      PetscCall(PetscSNPrintf(line, sizeof(line), "  advice: the GPU's products were predicted to take %.2f us and took %.2f, with a launch and two events of about 5\n", 1e6 * a->kernel_product, 1e6 * measured));
-    else PetscCall(PetscSNPrintf(line, sizeof(line), "  advice: the GPU's products were predicted to take %.2f us and took %.2f (%+.0f %%)\n", 1e6 * a->kernel_product, 1e6 * measured, 100 * (a->kernel_product / measured - 1)));
-    PetscCall(PetscStrlcat(text, line, len));
+      PetscCall(MatGPUCSRAppend_Private(text, len, "  advice: the GPU's products were predicted to take %.2f us and took %.2f, with a launch and two events of about 5\n", 1e6 * a->kernel_product, 1e6 * measured));
+    else PetscCall(MatGPUCSRAppend_Private(text, len, "  advice: the GPU's products were predicted to take %.2f us and took %.2f (%+.0f %%)\n", 1e6 * a->kernel_product, 1e6 * measured, 100 * (a->kernel_product / measured - 1)));
   }
   if (info->aij_products && info->aij_time > 0) {
     const double measured = info->aij_time / (double)(info->aij_products + info->aij_transpose_products);
 
-    PetscCall(PetscSNPrintf(line, sizeof(line), "  advice: the CPU's products were predicted to take %.2f us and took %.2f (%+.0f %%)\n", 1e6 * a->product[0], 1e6 * measured, 100 * (a->product[0] / measured - 1)));
-    PetscCall(PetscStrlcat(text, line, len));
+    PetscCall(MatGPUCSRAppend_Private(text, len, "  advice: the CPU's products were predicted to take %.2f us and took %.2f (%+.0f %%)\n", 1e6 * a->product[0], 1e6 * measured, 100 * (a->product[0] / measured - 1)));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

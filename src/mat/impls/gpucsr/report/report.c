@@ -42,31 +42,39 @@ PetscErrorCode MatGPUCSRInfoGet_Private(Mat A, MatGPUCSRInfo *info)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Adds to text, which has room for len characters in all */
+PetscErrorCode MatGPUCSRAppend_Private(char text[], size_t len, const char format[], ...)
+{
+  size_t  have, full;
+  va_list arguments;
+
+  PetscFunctionBegin;
+  PetscCall(PetscStrlen(text, &have));
+  va_start(arguments, format);
+  PetscCall(PetscVSNPrintf(text + have, len - have, format, &full, arguments));
+  va_end(arguments);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode ViewPlan(const GPUCSRPlan *P, const char name[], PetscInt products, double seconds, GPUCSRDevice dev, char text[], size_t len)
 {
   const size_t vector = GPUCSRTypeSize(GPUCSRVectorType(P->A.precision));
-  char         line[1024];
 
   PetscFunctionBegin;
-  PetscCall(PetscSNPrintf(line, sizeof(line), "  %s: format %s, kernel %s%s, because %s\n", name, P->A.format->name, P->choice.kernel ? P->choice.kernel->name : "none", dev->ops->kernels ? "" : " (host reference)", P->choice.why));
-  PetscCall(PetscStrlcat(text, line, len));
+  PetscCall(MatGPUCSRAppend_Private(text, len, "  %s: format %s, kernel %s%s, because %s\n", name, P->A.format->name, P->choice.kernel ? P->choice.kernel->name : "none", dev->ops->kernels ? "" : " (host reference)", P->choice.why));
   PetscCall(
-    PetscSNPrintf(line, sizeof(line), "    bytes %.0f (plain CSR %.0f), padding %.1f%%, products %" PetscInt_FMT, GPUCSRPlanBytes(P), GPUCSRCSRBytes(&P->features, P->A.precision), P->A.nnz ? 100 * PetscMax(0, (double)P->A.stored / (double)P->A.nnz - 1) : 0.0, products));
-  PetscCall(PetscStrlcat(text, line, len));
+    MatGPUCSRAppend_Private(text, len, "    bytes %.0f (plain CSR %.0f), padding %.1f%%, products %" PetscInt_FMT, GPUCSRPlanBytes(P), GPUCSRCSRBytes(&P->features, P->A.precision), P->A.nnz ? 100 * PetscMax(0, (double)P->A.stored / (double)P->A.nnz - 1) : 0.0, products));
   if (seconds > 0 && products) {
     const double moved = GPUCSRStorageBytes(&P->A) + (double)vector * ((double)P->A.m + (double)P->A.n), rate = moved * (double)products / seconds;
     double       copy;
 
     PetscCall(GPUCSRDeviceBandwidth(dev, &copy));
-    PetscCall(PetscSNPrintf(line, sizeof(line), ", %.2f us each, %.1f GB/s", 1e6 * seconds / (double)products, 1e-9 * rate));
-    PetscCall(PetscStrlcat(text, line, len));
-    PetscCall(PetscSNPrintf(line, sizeof(line), copy > 0 && dev->ops->kernels ? ", %.2f of the device's copy bandwidth (%.0f GB/s)" : "", rate / copy, 1e-9 * copy));
-    PetscCall(PetscStrlcat(text, line, len));
+    PetscCall(MatGPUCSRAppend_Private(text, len, ", %.2f us each, %.1f GB/s", 1e6 * seconds / (double)products, 1e-9 * rate));
+    PetscCall(MatGPUCSRAppend_Private(text, len, copy > 0 && dev->ops->kernels ? ", %.2f of the device's copy bandwidth (%.0f GB/s)" : "", rate / copy, 1e-9 * copy));
   }
-  PetscCall(PetscStrlcat(text, "\n", len));
+  PetscCall(MatGPUCSRAppend_Private(text, len, "\n"));
   if (P->rounding > 0) {
-    PetscCall(PetscSNPrintf(line, sizeof(line), "    values are rounded to single, by %.2e of themselves at most\n", P->rounding));
-    PetscCall(PetscStrlcat(text, line, len));
+    PetscCall(MatGPUCSRAppend_Private(text, len, "    values are rounded to single, by %.2e of themselves at most\n", P->rounding));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -104,12 +112,9 @@ static PetscErrorCode ViewCandidates(const GPUCSRPlan *P, const char title[], ch
 /* Of several ranks: this rank's share of the entries and the largest share, both over the mean */
 static PetscErrorCode ViewShare(const double share[], char text[], size_t len)
 {
-  char line[256];
-
   PetscFunctionBegin;
   if (!(share[1] > 0)) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscSNPrintf(line, sizeof(line), "    of the parallel matrix this rank has %.0f entries, %.2f of the ranks' mean; the largest share is %.2f of the mean\n", share[0], share[0] / share[1], share[2] / share[1]));
-  PetscCall(PetscStrlcat(text, line, len));
+  PetscCall(MatGPUCSRAppend_Private(text, len, "    of the parallel matrix this rank has %.0f entries, %.2f of the ranks' mean; the largest share is %.2f of the mean\n", share[0], share[0] / share[1], share[2] / share[1]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -117,18 +122,16 @@ static PetscErrorCode ViewShare(const double share[], char text[], size_t len)
 static PetscErrorCode Describe(Mat_SeqGPUCSR *g, char text[], size_t len)
 {
   MatGPUCSRInfo info;
-  char          line[1024], why[256];
+  char          why[256];
 
   PetscFunctionBegin;
   text[0] = 0;
   PetscCall(InfoGet(g, &info));
   if (!g->dev) {
-    PetscCall(PetscSNPrintf(line, sizeof(line), "  MATGPUCSR: products run on the host by MATSEQAIJ, because %s\n", g->decided ? g->whynot : "none was asked for yet"));
-    PetscCall(PetscStrlcat(text, line, len));
+    PetscCall(MatGPUCSRAppend_Private(text, len, "  MATGPUCSR: products run on the host by MATSEQAIJ, because %s\n", g->decided ? g->whynot : "none was asked for yet"));
   }
   if (info.aij_products + info.aij_transpose_products) {
-    PetscCall(PetscSNPrintf(line, sizeof(line), "    by MATSEQAIJ: products %" PetscInt_FMT ", transposed products %" PetscInt_FMT ", milliseconds %.3f\n", info.aij_products, info.aij_transpose_products, 1e3 * info.aij_time));
-    PetscCall(PetscStrlcat(text, line, len));
+    PetscCall(MatGPUCSRAppend_Private(text, len, "    by MATSEQAIJ: products %" PetscInt_FMT ", transposed products %" PetscInt_FMT ", milliseconds %.3f\n", info.aij_products, info.aij_transpose_products, 1e3 * info.aij_time));
   }
   if (!g->dev) {
     PetscCall(ViewShare(g->share, text, len));
@@ -136,28 +139,22 @@ static PetscErrorCode Describe(Mat_SeqGPUCSR *g, char text[], size_t len)
   }
   if (g->small) {
     PetscCall(MatGPUCSRHostIsFasterWhy_Private(g, why, sizeof(why)));
-    PetscCall(PetscSNPrintf(line, sizeof(line), "    products of host vectors are MATSEQAIJ's, because %s\n", why));
-    PetscCall(PetscStrlcat(text, line, len));
+    PetscCall(MatGPUCSRAppend_Private(text, len, "    products of host vectors are MATSEQAIJ's, because %s\n", why));
   }
-  PetscCall(PetscSNPrintf(line, sizeof(line), "  MATGPUCSR: products run on %s device %d, %s, precision %s%s\n", g->dev->ops->name, g->dev->id, g->dev->props.name, MatGPUCSRPrecisions[g->base.config.precision], g->base.config.precision != MAT_GPUCSR_AUTO ? "" : (g->precision == GPUCSR_PRECISION_DOUBLE ? " (double: values need it)" : " (single values: nothing is lost)")));
-  PetscCall(PetscStrlcat(text, line, len));
+  PetscCall(MatGPUCSRAppend_Private(text, len, "  MATGPUCSR: products run on %s device %d, %s, precision %s%s\n", g->dev->ops->name, g->dev->id, g->dev->props.name, MatGPUCSRPrecisions[g->base.config.precision], g->base.config.precision != MAT_GPUCSR_AUTO ? "" : (g->precision == GPUCSR_PRECISION_DOUBLE ? " (double: values need it)" : " (single values: nothing is lost)")));
   PetscCall(ViewShare(g->share, text, len));
   if (g->plan[GPUCSR_FORWARD].built) PetscCall(ViewPlan(&g->plan[GPUCSR_FORWARD], "A", info.products, info.product_time, g->dev, text, len));
   if (g->plan[GPUCSR_TRANSPOSE].built) PetscCall(ViewPlan(&g->plan[GPUCSR_TRANSPOSE], "A transposed", info.transpose_products, info.transpose_product_time, g->dev, text, len));
   if (info.sparse_products) {
-    PetscCall(PetscSNPrintf(line, sizeof(line), "    %" PetscInt_FMT " products with sparse matrices\n", info.sparse_products));
-    PetscCall(PetscStrlcat(text, line, len));
+    PetscCall(MatGPUCSRAppend_Private(text, len, "    %" PetscInt_FMT " products with sparse matrices\n", info.sparse_products));
   }
   if (info.dense_products) {
-    PetscCall(PetscSNPrintf(line, sizeof(line), "    of the products, %" PetscInt_FMT " were columns of dense matrices, in %" PetscInt_FMT " passes\n", info.dense_columns, info.dense_products));
-    PetscCall(PetscStrlcat(text, line, len));
+    PetscCall(MatGPUCSRAppend_Private(text, len, "    of the products, %" PetscInt_FMT " were columns of dense matrices, in %" PetscInt_FMT " passes\n", info.dense_columns, info.dense_products));
   }
-  PetscCall(PetscSNPrintf(line, sizeof(line), "    builds %" PetscInt_FMT ", transpose builds %" PetscInt_FMT ", refreshes %" PetscInt_FMT "; vectors and matrix sent %.3g MB, brought back %.3g MB\n", info.builds, info.transpose_builds, info.refreshes,
-                          1e-6 * info.uploaded, 1e-6 * info.downloaded));
-  PetscCall(PetscStrlcat(text, line, len));
-  PetscCall(PetscSNPrintf(line, sizeof(line), "    milliseconds: inspect %.3f, upload %.3f, convert %.3f, pad %.3f, transpose %.3f; products %.3f, vectors up %.3f, converted %.3f, down %.3f\n", 1e3 * info.inspect_time, 1e3 * info.upload_time,
-                          1e3 * info.convert_time, 1e3 * info.pad_time, 1e3 * info.transpose_time, 1e3 * (info.product_time + info.transpose_product_time), 1e3 * info.vector_upload_time, 1e3 * info.vector_convert_time, 1e3 * info.download_time));
-  PetscCall(PetscStrlcat(text, line, len));
+  PetscCall(MatGPUCSRAppend_Private(text, len, "    builds %" PetscInt_FMT ", transpose builds %" PetscInt_FMT ", refreshes %" PetscInt_FMT "; vectors and matrix sent %.3g MB, brought back %.3g MB\n", info.builds, info.transpose_builds, info.refreshes,
+                                    1e-6 * info.uploaded, 1e-6 * info.downloaded));
+  PetscCall(MatGPUCSRAppend_Private(text, len, "    milliseconds: inspect %.3f, upload %.3f, convert %.3f, pad %.3f, transpose %.3f; products %.3f, vectors up %.3f, converted %.3f, down %.3f\n", 1e3 * info.inspect_time, 1e3 * info.upload_time,
+                                    1e3 * info.convert_time, 1e3 * info.pad_time, 1e3 * info.transpose_time, 1e3 * (info.product_time + info.transpose_product_time), 1e3 * info.vector_upload_time, 1e3 * info.vector_convert_time, 1e3 * info.download_time));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -174,8 +171,10 @@ PetscErrorCode MatGPUCSRDescribe_Private(Mat A, PetscViewer viewer)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode MatGPUCSRReportAdd_Private(Mat_SeqGPUCSR *g)
+PetscErrorCode MatGPUCSRReportAdd_Private(Mat A)
 {
+  Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
+
   PetscFunctionBegin;
   made++;
   PetscCall(GPUCSRLivingAdd(&MatGPUCSRLiving, &g->living, g));

@@ -17,50 +17,35 @@ enum {
 
 static GPUCSRRecords matrices, reasons, places, errors, factors; /* errors: of advice */
 
-/* Counts are summed over matrices and ranks; each rank sums its times, and the largest sum counts */
-enum {
-  MADE,
-  MULTIPLIED,
-  EMPTY, /* blocks without entries */
-  FORWARD,
-  TRANSPOSED,
-  HOST,
-  SPARSE,
-  BUILDS,
-  REFRESHES,
-  FALLBACKS,
-  UP,
-  DOWN,
-  COUNTS
-};
-enum {
-  FORWARD_TIME,
-  TRANSPOSED_TIME,
-  HOST_TIME,
-  BUILD_TIME,
-  UP_TIME,
-  DOWN_TIME,
-  TIMES
-};
-static double count[COUNTS], seconds[TIMES];
+/* Counts are summed over matrices and ranks */
+static struct {
+  double made, multiplied, empty; /* matrices; empty: blocks without entries */
+  double products, transposed, host, sparse, builds, refreshes, fallbacks;
+  double up, down; /* bytes */
+} count;
+
+/* Each rank sums its times, and the largest sum counts */
+static struct {
+  double products, transposed, host, build, up, down;
+} seconds;
 
 static void Add(const MatGPUCSRInfo *i)
 {
-  count[FORWARD] += (double)i->products;
-  count[TRANSPOSED] += (double)i->transpose_products;
-  count[HOST] += (double)(i->aij_products + i->aij_transpose_products);
-  count[SPARSE] += (double)i->sparse_products;
-  count[BUILDS] += (double)(i->builds + i->transpose_builds);
-  count[REFRESHES] += (double)i->refreshes;
-  count[FALLBACKS] += (double)i->fallbacks;
-  count[UP] += i->uploaded;
-  count[DOWN] += i->downloaded;
-  seconds[FORWARD_TIME] += i->product_time;
-  seconds[TRANSPOSED_TIME] += i->transpose_product_time;
-  seconds[HOST_TIME] += i->aij_time;
-  seconds[BUILD_TIME] += i->build_time;
-  seconds[UP_TIME] += i->vector_upload_time;
-  seconds[DOWN_TIME] += i->download_time;
+  count.products += (double)i->products;
+  count.transposed += (double)i->transpose_products;
+  count.host += (double)(i->aij_products + i->aij_transpose_products);
+  count.sparse += (double)i->sparse_products;
+  count.builds += (double)(i->builds + i->transpose_builds);
+  count.refreshes += (double)i->refreshes;
+  count.fallbacks += (double)i->fallbacks;
+  count.up += i->uploaded;
+  count.down += i->downloaded;
+  seconds.products += i->product_time;
+  seconds.transposed += i->transpose_product_time;
+  seconds.host += i->aij_time;
+  seconds.build += i->build_time;
+  seconds.up += i->vector_upload_time;
+  seconds.down += i->download_time;
 }
 
 /* A matrix that was multiplied, or has been left to the host */
@@ -73,14 +58,14 @@ PetscErrorCode MatGPUCSRTotalsAdd_Private(const Mat_SeqGPUCSR *g, const MatGPUCS
   char              text[512];
 
   PetscFunctionBegin;
-  count[MULTIPLIED]++;
+  count.multiplied++;
   Add(info);
   if (!onhost && !places.n) { /* a rank has one device */
     PetscCall(PetscSNPrintf(text, sizeof(text), "%s, %s", info->backend, g->dev->props.name));
     PetscCall(GPUCSRRecordsAdd(&places, text, PETSC_TRUE, one));
   }
   if (g->nonzeros == 0) { /* a block of a parallel matrix, mostly: nothing to report */
-    count[EMPTY]++;
+    count.empty++;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (onhost) {
@@ -129,29 +114,29 @@ static const char *Plural(double n)
 /* Omits zeros */
 static PetscErrorCode Totals(MPI_Comm comm, FILE *fp)
 {
-  static const struct {
+  const struct {
     const char *what;
-    int         count, time; /* -1: not timed */
+    double      count, seconds; /* negative: not timed */
   } products[] = {
-    {"products",             FORWARD,    FORWARD_TIME   },
-    {"transposed",           TRANSPOSED, TRANSPOSED_TIME},
-    {"on the host",          HOST,       HOST_TIME      },
-    {"with sparse matrices", SPARSE,     -1             }
+    {"products",             count.products,   seconds.products  },
+    {"transposed",           count.transposed, seconds.transposed},
+    {"on the host",          count.host,       seconds.host      },
+    {"with sparse matrices", count.sparse,     -1                }
   };
   const char *separator = ": ";
 
   PetscFunctionBegin;
-  PetscCall(PetscFPrintf(comm, fp, "  matrices %.0f of %.0f", count[MULTIPLIED], count[MADE]));
+  PetscCall(PetscFPrintf(comm, fp, "  matrices %.0f of %.0f", count.multiplied, count.made));
   for (int k = 0; k < 4; k++) {
-    if (!(count[products[k].count] > 0)) continue;
-    PetscCall(PetscFPrintf(comm, fp, "%s%s %.0f", separator, products[k].what, count[products[k].count]));
-    if (products[k].time >= 0) PetscCall(PetscFPrintf(comm, fp, " in %.3f ms", 1e3 * seconds[products[k].time]));
+    if (!(products[k].count > 0)) continue;
+    PetscCall(PetscFPrintf(comm, fp, "%s%s %.0f", separator, products[k].what, products[k].count));
+    if (products[k].seconds >= 0) PetscCall(PetscFPrintf(comm, fp, " in %.3f ms", 1e3 * products[k].seconds));
     separator = ", ";
   }
   PetscCall(PetscFPrintf(comm, fp, "\n"));
-  if (count[BUILDS] > 0) PetscCall(PetscFPrintf(comm, fp, "  prepared in %.3f ms: %.0f build%s, %.0f refresh%s\n", 1e3 * seconds[BUILD_TIME], count[BUILDS], Plural(count[BUILDS]), count[REFRESHES], count[REFRESHES] == 1 ? "" : "es"));
-  if (count[UP] + count[DOWN] > 0) PetscCall(PetscFPrintf(comm, fp, "  copies: sent %.3g MB, brought back %.3g MB; of vectors up %.3f ms, down %.3f ms\n", 1e-6 * count[UP], 1e-6 * count[DOWN], 1e3 * seconds[UP_TIME], 1e3 * seconds[DOWN_TIME]));
-  if (count[FALLBACKS] > 0) PetscCall(PetscFPrintf(comm, fp, "  left the device: %.0f\n", count[FALLBACKS]));
+  if (count.builds > 0) PetscCall(PetscFPrintf(comm, fp, "  prepared in %.3f ms: %.0f build%s, %.0f refresh%s\n", 1e3 * seconds.build, count.builds, Plural(count.builds), count.refreshes, count.refreshes == 1 ? "" : "es"));
+  if (count.up + count.down > 0) PetscCall(PetscFPrintf(comm, fp, "  copies: sent %.3g MB, brought back %.3g MB; of vectors up %.3f ms, down %.3f ms\n", 1e-6 * count.up, 1e-6 * count.down, 1e3 * seconds.up, 1e3 * seconds.down));
+  if (count.fallbacks > 0) PetscCall(PetscFPrintf(comm, fp, "  left the device: %.0f\n", count.fallbacks));
   for (int k = 0; k < reasons.n; k++) PetscCall(PetscFPrintf(comm, fp, "  on the host: %.0f matri%s, because %s\n", reasons.record[k].n[0], reasons.record[k].n[0] == 1 ? "x" : "ces", reasons.record[k].text));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -195,14 +180,14 @@ static PetscErrorCode Solvers(MPI_Comm comm, FILE *fp, const char **petsc)
 /* Options that the totals suggest */
 static PetscErrorCode Advice(MPI_Comm comm, FILE *fp, const char petsc[])
 {
-  const double copies = seconds[UP_TIME] + seconds[DOWN_TIME], products = seconds[FORWARD_TIME] + seconds[TRANSPOSED_TIME];
+  const double copies = seconds.up + seconds.down, products = seconds.products + seconds.transposed;
 
   PetscFunctionBegin;
-  if (count[FALLBACKS] > 0) PetscCall(PetscFPrintf(comm, fp, "  try: see why matrices left the device (the warnings, or -info); more ranks or -mat_gpucsr_precision single need less memory a device\n"));
+  if (count.fallbacks > 0) PetscCall(PetscFPrintf(comm, fp, "  try: see why matrices left the device (the warnings, or -info); more ranks or -mat_gpucsr_precision single need less memory a device\n"));
   if (petsc && places.n) PetscCall(PetscFPrintf(comm, fp, "  try: -ksp_type gpu%s, which iterates on the device%s\n", petsc, copies > products ? "; vectors cross the bus for longer than products take" : ""));
   else if (copies > products && copies > 0) PetscCall(PetscFPrintf(comm, fp, "  try: -vec_type gpu (or -dm_vec_type gpu): vectors cross the bus for longer than products take\n"));
-  if (count[BUILDS] > 0 && seconds[BUILD_TIME] > products && seconds[BUILD_TIME] > 1e-3)
-    PetscCall(PetscFPrintf(comm, fp, "  try: -mat_gpucsr_expected_mults %.0f, the number of products a matrix: preparing matrices took longer than their products\n", PetscMax(1, (count[FORWARD] + count[TRANSPOSED]) / count[BUILDS])));
+  if (count.builds > 0 && seconds.build > products && seconds.build > 1e-3)
+    PetscCall(PetscFPrintf(comm, fp, "  try: -mat_gpucsr_expected_mults %.0f, the number of products a matrix: preparing matrices took longer than their products\n", PetscMax(1, (count.products + count.transposed) / count.builds)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -230,7 +215,7 @@ static PetscBool SameMatrix(const char a[], const char b[])
   return (PetscBool)(*a == '|' && *b == '|');
 }
 
-/* A kind that ranks store in several formats has one line */
+/* Lines of a kind of matrix, one for each format, follow each other */
 static PetscErrorCode Matrices(MPI_Comm comm, FILE *fp)
 {
   PetscFunctionBegin;
@@ -241,7 +226,7 @@ static PetscErrorCode Matrices(MPI_Comm comm, FILE *fp)
     for (int q = k; before == k && q < matrices.n; q++)
       if (SameMatrix(matrices.record[q].text, matrices.record[k].text)) PetscCall(Line(comm, fp, &matrices.record[q]));
   }
-  if (count[EMPTY] > 0) PetscCall(PetscFPrintf(comm, fp, "  %.0f without entries\n", count[EMPTY]));
+  if (count.empty > 0) PetscCall(PetscFPrintf(comm, fp, "  %.0f without entries\n", count.empty));
   for (int k = 0; k < errors.n; k++) PetscCall(PetscFPrintf(comm, fp, "%s", errors.record[k].text));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -254,9 +239,9 @@ PetscErrorCode MatGPUCSRTotalsPrint_Private(MPI_Comm comm, FILE *fp, PetscInt ma
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(comm, &size));
-  count[MADE] = (double)made;
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, count, COUNTS, MPI_DOUBLE, MPI_SUM, comm));
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, seconds, TIMES, MPI_DOUBLE, MPI_MAX, comm));
+  count.made = (double)made;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &count, (int)(sizeof(count) / sizeof(double)), MPI_DOUBLE, MPI_SUM, comm));
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &seconds, (int)(sizeof(seconds) / sizeof(double)), MPI_DOUBLE, MPI_MAX, comm));
   PetscCall(GPUCSRRecordsGather(comm, &matrices, PETSC_TRUE));
   PetscCall(GPUCSRRecordsGather(comm, &reasons, PETSC_FALSE));
   PetscCall(GPUCSRRecordsGather(comm, &places, PETSC_TRUE));
@@ -266,10 +251,10 @@ PetscErrorCode MatGPUCSRTotalsPrint_Private(MPI_Comm comm, FILE *fp, PetscInt ma
   if (size > 1) PetscCall(PetscFPrintf(comm, fp, " of %d ranks: counts of all, times of the slowest", (int)size));
   PetscCall(PetscFPrintf(comm, fp, "\n"));
   for (int k = 0; k < factors.n; k++) PetscCall(PetscFPrintf(comm, fp, "  factor %s: %.0f time%s, %.3f ms\n", factors.record[k].text, factors.record[k].n[0], Plural(factors.record[k].n[0]), 1e3 * factors.record[k].n[1]));
-  if (!count[MULTIPLIED]) {
-    if (!count[MADE])
+  if (!count.multiplied) {
+    if (!count.made)
       PetscCall(PetscFPrintf(comm, fp, "  no products: there was no matrix of type gpucsr; -mat_type gpucsr makes one where the program calls MatSetFromOptions(), -dm_mat_type gpucsr those of a DM, -mat_seqaij_type seqaijgpucsr every MATAIJ\n"));
-    else PetscCall(PetscFPrintf(comm, fp, "  no products: of %.0f matrices of type gpucsr none was multiplied\n", count[MADE]));
+    else PetscCall(PetscFPrintf(comm, fp, "  no products: of %.0f matrices of type gpucsr none was multiplied\n", count.made));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   for (int k = 0; k < places.n; k++) {
@@ -292,7 +277,7 @@ PetscErrorCode MatGPUCSRTotalsForget_Private(void)
   PetscCall(GPUCSRRecordsFree(&places));
   PetscCall(GPUCSRRecordsFree(&errors));
   PetscCall(GPUCSRRecordsFree(&factors));
-  PetscCall(PetscArrayzero(count, COUNTS));
-  PetscCall(PetscArrayzero(seconds, TIMES));
+  PetscCall(PetscMemzero(&count, sizeof(count)));
+  PetscCall(PetscMemzero(&seconds, sizeof(seconds)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

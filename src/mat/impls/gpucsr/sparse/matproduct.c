@@ -1,6 +1,6 @@
 /*
-  Which type multiplies matrices: MatProductSetFromOptions() asks the factors of a product, first for a function that all of them share, then by the
-  names of their types, last for any types. This file answers for gpucsr: products that matmat.c does not take go to MATAIJ, or to the other factors.
+  The type that computes a product of matrices. MatProductSetFromOptions() asks the factors for a function that all of them share, then for a function
+  of the names of their types, then for a function of any types. Products that matmat.c does not compute go to MATAIJ or to the other factors.
 */
 #include "../type/gpucsrimpl.h"
 
@@ -13,13 +13,6 @@ static void Factors(Mat C, Mat M[4])
   M[3] = NULL;
 }
 
-static PetscErrorCode Ours(Mat A, PetscBool *ours)
-{
-  PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, ours, MATSEQAIJGPUCSR, MATMPIAIJGPUCSR, ""));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The function that all factors share for their products, as MATAIJ; NULL if they share none */
 static PetscErrorCode Shared(const Mat M[], PetscErrorCode (**f)(Mat))
 {
@@ -29,7 +22,7 @@ static PetscErrorCode Shared(const Mat M[], PetscErrorCode (**f)(Mat))
     PetscErrorCode (*own)(Mat) = M[k]->ops->productsetfromoptions;
     PetscBool ours;
 
-    PetscCall(Ours(M[k], &ours));
+    PetscCall(MatGPUCSRIs_Private(M[k], &ours));
     if (ours) own = ((Mat_GPUCSR *)M[k]->spptr)->parent.productsetfromoptions;
     if (k && own != *f) {
       *f = NULL;
@@ -41,10 +34,8 @@ static PetscErrorCode Shared(const Mat M[], PetscErrorCode (**f)(Mat))
 }
 
 /*
-  The factor that must have another type name while PETSc prepares a product, and that name; NULL: none.
-
-  A B^T of two MATSEQAIJ, one of type gpucsr: PETSc transposes B in B's type and then sets A's type, which would lose the transpose. T(A) B C: PETSc's
-  hypre recognizes A by its type name alone.
+  A factor takes another type name while PETSc prepares a product: the factor, or NULL, and the name. For A B^T, PETSc transposes B in B's type and then sets A's type, which would lose
+  the transpose if one of them is gpucsr. For T(A) B C, PETSc's hypre recognizes A by its type name.
 */
 static PetscErrorCode Alias(const Mat M[], MatProductType type, Mat *A, const char **name)
 {
@@ -63,7 +54,7 @@ static PetscErrorCode Alias(const Mat M[], MatProductType type, Mat *A, const ch
   } else if (type == MATPRODUCT_ABC) {
     PetscCall(PetscObjectTypeCompare((PetscObject)M[0], MATTRANSPOSEVIRTUAL, &is));
     if (is) PetscCall(MatTransposeGetMat(M[0], A));
-    if (is) PetscCall(Ours(*A, &is));
+    if (is) PetscCall(MatGPUCSRIs_Private(*A, &is));
     if (is) *name = ((Mat_GPUCSR *)(*A)->spptr)->kind->parent;
     else *A = NULL;
   }
@@ -134,7 +125,7 @@ PetscErrorCode MatGPUCSRProductOfParents_Private(Mat C)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All factors are gpucsr, or, asked last, at least one: PETSc does not ask the other types (MATTRANSPOSEVIRTUAL, MATPYTHON) afterwards, so this function does */
+/* All factors are gpucsr, or at least one: then PETSc does not ask the other types (MATTRANSPOSEVIRTUAL, MATPYTHON) afterwards, so this function does */
 PetscErrorCode MatProductSetFromOptions_GPUCSR(Mat C)
 {
   Mat M[4];

@@ -66,7 +66,7 @@ static PetscErrorCode AddAt(Mat Y, PetscScalar a, Mat X, const PetscInt place[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective; done false: MATAIJ adds them */
+/* Collective. done false: MATAIJ adds the matrices */
 PetscErrorCode MatAXPY_MPIAIJGPUCSR(Mat Y, PetscScalar a, Mat X, MatStructure str, PetscBool *done)
 {
   Mat             x[2], y[2];

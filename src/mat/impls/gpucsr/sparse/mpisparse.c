@@ -1,12 +1,12 @@
 /*
   Products of two or three matrices of type mpiaijgpucsr on the devices of their ranks: A B, A^T B and P^T A P, by products of local rows and received rows (spgemm/).
 
-    M = A B        A's two blocks side by side, times this rank's rows of B, and behind them the rows for its off-diagonal columns, fetched from their owners
-    C = T^T M      T is A, or P. The rows of T_o^T M, T_o the off-diagonal block, go to their owners. S has a one for each received row, and C = [T_d^T S] [M; received rows]: rows
-                   of other ranks are added behind the rank's own, in the order of ranks, so that every run has the same bits
+    M = A B        [A_d A_o] times [this rank's rows of B; fetched rows of B]. Other ranks own the fetched rows: one for each column of A_o
+    C = T^T M      T is A, or P. The rows of T_o^T M go to their owners. S has a one for each received row: C = [T_d^T S] [M; received rows]. Received rows are added in the order of
+                   ranks, so every run has the same bits
 
-  Columns have local numbers: a rank's own first, then the ghost columns, both ascending. Only rows at the border travel, by PetscSF between host arrays, which hold the master
-  copies. All ranks compute on their devices, or all leave the product to MATAIJ: they agree after each step that can fail.
+  A_d and A_o are the diagonal and the off-diagonal block. Columns have local numbers: the rank's own, then the ghost columns, both ascending. PetscSF exchanges rows at the border
+  between host arrays. All ranks compute on their devices, or all leave the product to MATAIJ: they agree after each step that can fail.
 */
 #include "mpisparse.h"
 #include "sparseproduct.h"
@@ -24,15 +24,7 @@ static const Recipe *Find(MatProductType type)
   return NULL;
 }
 
-/* A product that is asked for again is the host's */
-static PetscErrorCode RanksProductRelease(void *p)
-{
-  PetscFunctionBegin;
-  PetscCall(GPUCSRRanksProductForget((RanksProduct *)p));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static GPUCSRLivingList products = {GPUCSR_FINAL_PRODUCT, RanksProductRelease, NULL};
+static GPUCSRLivingList products = {GPUCSR_FINAL_PRODUCT, GPUCSRRanksProductForget, NULL};
 
 static PetscErrorCode Destroy(RanksProduct *p)
 {
@@ -58,27 +50,7 @@ static PetscErrorCode RanksProductDestroy(void *data)
 
 /* ---- what ranks agree on ---- */
 
-/* A failure of the device goes to the rank's blocks, as for other products; too little memory or 32-bit indices concern this product alone */
-static PetscErrorCode Failed(Mat C, const GPUCSRAttempt *a)
-{
-  Mat            b[2];
-  Mat_SeqGPUCSR *g;
-
-  PetscFunctionBegin;
-  PetscCall(MatMPIAIJGetSeqAIJ(C->product->A, &b[0], &b[1], NULL));
-  g = (Mat_SeqGPUCSR *)b[0]->spptr;
-  if (a->error == PETSC_ERR_GPU && g->dev) {
-    PetscCall(PetscStrncpy(g->dev->failed, a->message, sizeof(g->dev->failed)));
-    PetscCall(MatGPUCSRFailed_Private(b[0], a->message));
-    PetscCall(MatGPUCSRLeave_Private(b[1], g->whynot));
-  } else
-    PetscCall(PetscSNPrintf(g->warning, sizeof(g->warning), "a product of sparse matrices, %s of %" PetscInt_FMT " rows and %" PetscInt_FMT " columns, is computed on the host, because %s", MatProductTypes[C->product->type], C->product->A->rmap->N,
-                            C->product->B->cmap->N, a->message));
-  PetscCall(MatGPUCSRWarn_Private(b[0], 0, 0, 0));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Collective: ok if no rank has met an error. With backend auto the rank reports an error that the host can do without; any other error is an error on all ranks */
+/* Collective: ok if no rank has met an error. With backend auto, the host takes over after an error of memory, device or size; any other error is an error on all ranks */
 static PetscErrorCode Agree(Mat C, const GPUCSRAttempt *a, PetscBool *ok)
 {
   const MPI_Comm comm   = PetscObjectComm((PetscObject)C->product->A);
@@ -86,12 +58,15 @@ static PetscErrorCode Agree(Mat C, const GPUCSRAttempt *a, PetscBool *ok)
   int            weight = !a->error ? 0 : host ? 1 : 2;
   GPUCSRAttempt  worst  = *a;
   PetscMPIInt    rank;
+  Mat            b[2];
 
   PetscFunctionBegin;
   PetscCall(GPUCSRAgree(comm, &weight, &worst.error, worst.message, sizeof(worst.message), &rank));
   *ok = (PetscBool)!weight;
   PetscCheck(weight != 2, comm, worst.error, "%s (met by rank %d)", worst.message, (int)rank);
-  if (a->error) PetscCall(Failed(C, a));
+  if (!a->error) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatMPIAIJGetSeqAIJ(C->product->A, &b[0], &b[1], NULL));
+  PetscCall(MatGPUCSRProductFailed_Private(C, b[0], b[1], a));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -167,64 +142,30 @@ static PetscErrorCode OnDevices(Mat C, const RanksProduct *p, GPUCSRDevice *dev,
 
 /* ---- the result ---- */
 
-static PetscErrorCode LengthsOf(const GPUCSRStorage *A, PetscInt **length)
-{
-  GPUCSRDevice dev = A->dev;
-
-  PetscFunctionBegin;
-  PetscCall(PetscMalloc1((size_t)A->m + 1, length));
-  PetscCall(GPUCSRDownload(dev, *length, GPUCSR_PETSCINT, A->array[CSR_ROWPTR].data, GPUCSR_INT32, (size_t)A->m + 1, PETSC_FALSE, dev->stream));
-  PetscCall((*dev->ops->streamsynchronize)(dev->id, dev->stream));
-  for (int r = 0; r < A->m; r++) (*length)[r] = (*length)[r + 1] - (*length)[r];
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Columns of a block that has memory for them. ghost: global numbers of its columns, which the block holds until it is assembled */
-static PetscErrorCode Columns(Mat block, const GPUCSRStorage *A, const PetscInt ghost[])
-{
-  GPUCSRDevice    dev = A->dev;
-  const PetscInt *columns;
-  PetscInt       *j;
-  PetscScalar    *a;
-
-  PetscFunctionBegin;
-  PetscCall(MatSeqAIJGetCSRAndMemType(block, NULL, &columns, &a, NULL));
-  j = (PetscInt *)columns; /* preallocated above */
-  if (A->nnz) PetscCall(GPUCSRDownload(dev, j, GPUCSR_PETSCINT, A->array[CSR_COL].data, GPUCSR_INT32, (size_t)A->nnz, PETSC_FALSE, dev->stream));
-  PetscCall((*dev->ops->streamsynchronize)(dev->id, dev->stream));
-  for (int64_t k = 0; ghost && k < A->nnz; k++) j[k] = ghost[j[k]];
-  PetscCall(MatSeqAIJSetColumnIndices(block, j));
-  MatGPUCSRProductZero_Private(a, A->nnz, dev->threads);
-  if (block->rmap->n != block->cmap->n) PetscCall(MatSetOption(block, MAT_USE_INODES, PETSC_FALSE)); /* see MatGPUCSRFromDevice_Private() */
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode BothColumns(Mat C, RanksProduct *p, const GPUCSRStorage *D)
 {
   Mat b[2];
 
   PetscFunctionBegin;
   PetscCall(MatMPIAIJGetSeqAIJ(C, &b[0], &b[1], NULL));
-  PetscCall(Columns(b[0], D, NULL));
-  PetscCall(Columns(b[1], &p->E, p->ghost));
+  PetscCall(MatGPUCSRProductEntries_Private(b[0], D, NULL, PETSC_FALSE));
+  PetscCall(MatGPUCSRProductEntries_Private(b[1], &p->E, p->ghost, PETSC_FALSE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Collective: C with the pattern of D and E, and zeros; D becomes the mirror of its diagonal block */
 static PetscErrorCode Fill(Mat C, RanksProduct *p, GPUCSRStorage *D, PetscBool *ok)
 {
-  PetscInt       *length[2] = {NULL, NULL};
-  const PetscInt *columns;
-  PetscErrorCode  ierr;
-  Mat             b[2];
-  GPUCSRMirror   *m;
-  GPUCSRAttempt   attempt;
+  PetscInt      *length[2] = {NULL, NULL};
+  PetscErrorCode ierr;
+  Mat            b[2];
+  GPUCSRAttempt  attempt;
 
   PetscFunctionBegin;
-  GPUCSRTry(&attempt, LengthsOf(D, &length[0]));
+  GPUCSRTry(&attempt, MatGPUCSRProductLengths_Private(D, &length[0]));
   PetscCall(Agree(C, &attempt, ok));
   if (*ok) {
-    GPUCSRTry(&attempt, LengthsOf(&p->E, &length[1]));
+    GPUCSRTry(&attempt, MatGPUCSRProductLengths_Private(&p->E, &length[1]));
     PetscCall(Agree(C, &attempt, ok));
   }
   if (*ok) {
@@ -246,28 +187,9 @@ static PetscErrorCode Fill(Mat C, RanksProduct *p, GPUCSRStorage *D, PetscBool *
   PetscCall(MatSetOption(C, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE)); /* as after MATAIJ's products */
   PetscCall(MatMPIAIJGetSeqAIJ(C, &b[0], &b[1], NULL));
   for (int k = 0; k < 2; k++) PetscCall(PetscFree(((Mat_SeqGPUCSR *)b[k]->spptr)->bare)); /* the numeric phase computes and counts values */
-  PetscCall(MatSeqAIJGetCSRAndMemType(b[0], NULL, &columns, NULL, NULL));
-  m          = &((Mat_SeqGPUCSR *)b[0]->spptr)->mirror;
-  m->csr     = *D;
-  m->pattern = b[0]->nonzerostate;
-  m->columns = columns;
-  m->values  = -1;
-  PetscCall(PetscMemzero(D, sizeof(*D)));
+  PetscCall(MatGPUCSRProductMirror_Private(b[0], D, PETSC_FALSE));
   PetscCall(KeysGet(C, p));
   PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode ForgetPattern(RanksProduct *p, GPUCSRStorage *D)
-{
-  PetscFunctionBegin;
-  if (D->dev) PetscCall(GPUCSRStorageDestroy(D));
-  PetscCall(GPUCSRRanksProductForget(p));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static Mat TransposedOf(Mat C)
-{
-  return C->product->type == MATPRODUCT_AtB ? C->product->A : C->product->B;
 }
 
 /* The new number of each ghost column known before */
@@ -304,7 +226,7 @@ static PetscErrorCode Symbolic(Mat C, RanksProduct *p, PetscBool *ok)
   PetscCall(Agree(C, &attempt, ok));
   before = p->nghost;
   if (*ok && p->recipe->transposed) {
-    PetscCall(GPUCSRRowsGive(TransposedOf(C), p->oi, p->oj, &p->given));
+    PetscCall(GPUCSRRowsGive(C->product->type == MATPRODUCT_AtB ? C->product->A : B, p->oi, p->oj, &p->given));
     PetscCall(PetscMalloc1(before, &known));
     PetscCall(PetscArraycpy(known, p->ghost, before));
     PetscCall(GPUCSRRanksProductGhosts(p, before, known, p->given.i[p->given.n], p->given.j, B->cmap));
@@ -317,7 +239,8 @@ static PetscErrorCode Symbolic(Mat C, RanksProduct *p, PetscBool *ok)
   }
   PetscCall(PetscFree(table));
   if (*ok) PetscCall(Fill(C, p, &D, ok));
-  if (!*ok) PetscCall(ForgetPattern(p, &D));
+  if (!*ok && D.dev) PetscCall(GPUCSRStorageDestroy(&D));
+  if (!*ok) PetscCall(GPUCSRRanksProductForget(p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -416,7 +339,7 @@ static PetscBool Conforming(Mat C)
 static PetscErrorCode LeftToParent(Mat C, PetscBool *left)
 {
   Mat         A    = C->product->A, b[6];
-  PetscInt64  n[3] = {0, 0, ((Mat_GPUCSR *)A->spptr)->config.productleast}; /* number of entries; of ranks that leave the product; of entries that pay, since options of ranks may differ */
+  PetscInt64  n[3] = {0, 0, ((Mat_GPUCSR *)A->spptr)->config.productleast}; /* sums over ranks: entries; ranks that leave the product to MATAIJ; entries that pay */
   PetscMPIInt size;
   int         nb;
 

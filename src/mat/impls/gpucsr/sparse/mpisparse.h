@@ -21,7 +21,7 @@ struct _n_RanksProduct {
   const Recipe    *recipe;
   GPUCSRDevice     dev; /* NULL: nothing is on a device */
   BlockKey         key[6];
-  PetscInt         own;            /* columns of C that this rank owns, */
+  PetscInt         own;            /* number of this rank's columns of C, */
   PetscInt         nghost, *ghost; /* and ghost columns, ascending */
   GPUCSRRows       theirs, given;  /* rows of B, and of T^T M */
   PetscInt        *oi, *oj;        /* pattern of T_o^T M, global columns, */
@@ -37,7 +37,7 @@ struct _n_RanksProduct {
 };
 
 /* All but the first may fail on one rank alone */
-GPUCSR_INTERN PetscErrorCode GPUCSRRanksProductForget(RanksProduct *);
+GPUCSR_INTERN PetscErrorCode GPUCSRRanksProductForget(void *);
 GPUCSR_INTERN PetscErrorCode GPUCSRRanksProductGhosts(RanksProduct *, PetscInt nmore, const PetscInt more[], PetscInt nrows, const PetscInt j[], PetscLayout);
 GPUCSR_INTERN PetscErrorCode GPUCSRRanksProductFirst(Mat C, RanksProduct *);
 GPUCSR_INTERN PetscErrorCode GPUCSRRanksProductLast(Mat C, RanksProduct *, PetscInt before, const int32_t table[], GPUCSRStorage *D);

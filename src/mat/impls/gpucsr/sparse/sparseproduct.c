@@ -47,7 +47,7 @@ struct _n_SparseProduct {
   int32_t         *map; /* places of T's values in their source */
   size_t           mapbytes;
   GPUCSRRowClasses mrows, crows;
-  PetscObjectState apattern, bpattern, cpattern; /* nonzerostates that these are for */
+  PetscObjectState apattern, bpattern, cpattern; /* nonzerostates of the factors and the result */
   GPUCSRLiving     living;
 };
 
@@ -80,8 +80,8 @@ static PetscErrorCode SparseProductDestroy(void *data)
 }
 
 /*
-  The matrix in CSR on its device, kept for the next product, until its plans are made anew. Uploads again what the host has changed, and values every
-  time if changes may go uncounted (see seqgpucsr.c). values: are they needed?
+  The matrix in CSR on its device, kept until its plans are made anew. Uploads a new pattern or new values; values always if changes may be uncounted
+  (changes.c). values: are they needed?
 */
 PetscErrorCode MatGPUCSRMirror_Private(Mat A, GPUCSRDevice dev, PetscBool values, GPUCSRStorage **csr)
 {
@@ -161,54 +161,84 @@ static PetscErrorCode Factors(Mat C, PetscBool values, const GPUCSRStorage *f[4]
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* By all threads, since this is the memory's first touch */
-void MatGPUCSRProductZero_Private(PetscScalar *a, int64_t n, int threads)
+/* Lengths of the rows of a result; the array has room for one number more */
+PetscErrorCode MatGPUCSRProductLengths_Private(const GPUCSRStorage *A, PetscInt **length)
 {
-#pragma omp parallel for num_threads(threads) if ((double)n > GPUCSRMachineShared.threaded_entries)
-  for (int64_t k = 0; k < n; k++) a[k] = 0;
+  GPUCSRDevice   dev = A->dev;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1((size_t)A->m + 1, length));
+  ierr = GPUCSRDownload(dev, *length, GPUCSR_PETSCINT, A->array[CSR_ROWPTR].data, GPUCSR_INT32, (size_t)A->m + 1, PETSC_FALSE, dev->stream);
+  if (!ierr) ierr = (*dev->ops->streamsynchronize)(dev->id, dev->stream);
+  if (ierr) PetscCall(PetscFree(*length));
+  PetscCall(ierr);
+  for (int r = 0; r < A->m; r++) (*length)[r] = (*length)[r + 1] - (*length)[r];
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-  Downloads a result: its pattern, and its values, or zeros in their places. C has its sizes and its type; csr becomes its mirror. Only public
-  functions: the columns are written into the preallocated memory, and MatSeqAIJSetColumnIndices() accepts them.
+  Columns and values, or zeros, of a block that is preallocated for them. Only public functions: the columns are written into the block's memory, and MatSeqAIJSetColumnIndices() accepts them.
+  ghost: global numbers of the columns, which an off-diagonal block holds until it is assembled.
 */
-PetscErrorCode MatGPUCSRFromDevice_Private(Mat C, GPUCSRStorage *csr, PetscBool values)
+PetscErrorCode MatGPUCSRProductEntries_Private(Mat block, const GPUCSRStorage *A, const PetscInt ghost[], PetscBool values)
 {
-  Mat_SeqGPUCSR  *g   = (Mat_SeqGPUCSR *)C->spptr;
-  GPUCSRDevice    dev = csr->dev;
-  PetscInt       *length, *j;
-  const PetscInt *cols, *i;
+  GPUCSRDevice    dev     = A->dev;
+  const int       threads = dev->threads;
+  const PetscInt *columns;
+  PetscInt       *j;
   PetscScalar    *a;
-  PetscErrorCode  ierr;
 
   PetscFunctionBegin;
-  PetscCall(PetscMalloc1((size_t)csr->m + 1, &length));
-  ierr = GPUCSRDownload(dev, length, GPUCSR_PETSCINT, csr->array[CSR_ROWPTR].data, GPUCSR_INT32, (size_t)csr->m + 1, PETSC_FALSE, dev->stream);
-  if (!ierr) ierr = (*dev->ops->streamsynchronize)(dev->id, dev->stream);
-  for (int r = 0; r < csr->m && !ierr; r++) length[r] = length[r + 1] - length[r];
-  if (!ierr) ierr = MatSeqAIJSetPreallocation(C, 0, length);
+  PetscCall(MatSeqAIJGetCSRAndMemType(block, NULL, &columns, &a, NULL));
+  j = (PetscInt *)columns;
+  if (A->nnz) PetscCall(GPUCSRDownload(dev, j, GPUCSR_PETSCINT, A->array[CSR_COL].data, GPUCSR_INT32, (size_t)A->nnz, PETSC_FALSE, dev->stream));
+  if (A->nnz && values) PetscCall(GPUCSRDownload(dev, a, GPUCSR_DOUBLE, A->array[CSR_VAL].data, GPUCSR_DOUBLE, (size_t)A->nnz, PETSC_FALSE, dev->stream));
+  PetscCall((*dev->ops->streamsynchronize)(dev->id, dev->stream));
+  for (int64_t k = 0; ghost && k < A->nnz; k++) j[k] = ghost[j[k]];
+  PetscCall(MatSeqAIJSetColumnIndices(block, j));
+  if (!values) { /* by all threads, since this is the memory's first touch */
+#pragma omp parallel for num_threads(threads) if ((double)A->nnz > GPUCSRMachineShared.threaded_entries)
+    for (int64_t k = 0; k < A->nnz; k++) a[k] = 0;
+  }
+  if (block->rmap->n != block->cmap->n) PetscCall(MatSetOption(block, MAT_USE_INODES, PETSC_FALSE)); /* PETSc would compare all rows with their neighbours; only solvers gain by that, and their matrices are square */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* csr becomes the mirror of an assembled block, with its values or without */
+PetscErrorCode MatGPUCSRProductMirror_Private(Mat block, GPUCSRStorage *csr, PetscBool values)
+{
+  Mat_SeqGPUCSR  *g = (Mat_SeqGPUCSR *)block->spptr;
+  const PetscInt *columns;
+
+  PetscFunctionBegin;
+  PetscCall(MatSeqAIJGetCSRAndMemType(block, NULL, &columns, NULL, NULL));
+  g->mirror.csr     = *csr;
+  g->mirror.pattern = block->nonzerostate;
+  g->mirror.columns = columns;
+  g->mirror.values  = -1;
+  if (values) PetscCall(PetscObjectStateGet((PetscObject)block, &g->mirror.values));
+  PetscCall(PetscMemzero(csr, sizeof(*csr)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Downloads a result: its pattern, and its values, or zeros in their places. C has its sizes and its type; csr becomes its mirror */
+PetscErrorCode MatGPUCSRFromDevice_Private(Mat C, GPUCSRStorage *csr, PetscBool values)
+{
+  PetscInt      *length;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRProductLengths_Private(csr, &length));
+  ierr = MatSeqAIJSetPreallocation(C, 0, length);
   PetscCall(PetscFree(length));
   PetscCall(ierr);
-  PetscCall(MatSeqAIJGetCSRAndMemType(C, &i, &cols, &a, NULL));
-  j = (PetscInt *)cols; /* preallocated above */
-  PetscCall(GPUCSRDownload(dev, j, GPUCSR_PETSCINT, csr->array[CSR_COL].data, GPUCSR_INT32, (size_t)csr->nnz, PETSC_FALSE, dev->stream));
-  PetscCall((*dev->ops->streamsynchronize)(dev->id, dev->stream));
-  PetscCall(MatSeqAIJSetColumnIndices(C, j));
-  if (values) {
-    PetscCall(GPUCSRDownload(dev, a, GPUCSR_DOUBLE, csr->array[CSR_VAL].data, GPUCSR_DOUBLE, (size_t)csr->nnz, PETSC_FALSE, dev->stream));
-    PetscCall((*dev->ops->streamsynchronize)(dev->id, dev->stream));
-  } else MatGPUCSRProductZero_Private(a, csr->nnz, dev->threads);
-  if (csr->m != csr->n) PetscCall(MatSetOption(C, MAT_USE_INODES, PETSC_FALSE)); /* PETSc would compare all rows with their neighbours; only solvers gain by that, and their matrices are square */
+  PetscCall(MatGPUCSRProductEntries_Private(C, csr, NULL, values));
   PetscCall(MatAssemblyBegin(C, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(C, MAT_FINAL_ASSEMBLY));
   PetscCall(MatSetOption(C, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE)); /* as after MATAIJ's products */
-  PetscCall(PetscFree(g->bare));                                           /* the numeric phase computes and counts values */
-  g->mirror.csr     = *csr;
-  g->mirror.pattern = C->nonzerostate;
-  g->mirror.columns = cols;
-  g->mirror.values  = -1;
-  if (values) PetscCall(PetscObjectStateGet((PetscObject)C, &g->mirror.values));
-  PetscCall(PetscMemzero(csr, sizeof(*csr)));
+  PetscCall(PetscFree(((Mat_SeqGPUCSR *)C->spptr)->bare));                 /* the numeric phase computes and counts values */
+  PetscCall(MatGPUCSRProductMirror_Private(C, csr, values));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -275,22 +305,18 @@ static PetscErrorCode FromParent(Mat C)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A failure of the device goes to the matrix, as for other products; too little memory or 32-bit indices concern this product alone */
-static PetscErrorCode Failed(Mat C, const GPUCSRAttempt *a)
+/* A failure of the device goes to A, and the other block of a parallel matrix, as for other products; too little memory or 32-bit indices concern this product alone */
+PetscErrorCode MatGPUCSRProductFailed_Private(Mat C, Mat A, Mat other, const GPUCSRAttempt *a)
 {
-  Mat            A = C->product->A;
   Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
 
   PetscFunctionBegin;
   PetscCheck(a->error == PETSC_ERR_MEM || a->error == PETSC_ERR_GPU || a->error == PETSC_ERR_SUP, PETSC_COMM_SELF, a->error, "%s", a->message);
-  if (a->error == PETSC_ERR_GPU) {
-    PetscCall(PetscStrncpy(g->dev->failed, a->message, sizeof(g->dev->failed)));
-    PetscCall(MatGPUCSRFailed_Private(A, a->message));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(PetscSNPrintf(g->warning, sizeof(g->warning), "a product of sparse matrices, %s of %" PetscInt_FMT " rows and %" PetscInt_FMT " columns, is computed on the host, because %s", MatProductTypes[C->product->type], C->product->A->rmap->n,
-                          C->product->B->cmap->n, a->message));
-  if (!g->block) PetscCall(MatGPUCSRWarn_Private(A, 0, 0, 0));
+  if (a->error == PETSC_ERR_GPU && g->dev) PetscCall(MatGPUCSRFailed_Private(A, other, a));
+  else
+    PetscCall(PetscSNPrintf(g->warning, sizeof(g->warning), "a product of sparse matrices, %s of %" PetscInt_FMT " rows and %" PetscInt_FMT " columns, is computed on the host, because %s", MatProductTypes[C->product->type], C->product->A->rmap->N,
+                            C->product->B->cmap->N, a->message));
+  if (other || !g->block) PetscCall(MatGPUCSRWarn_Private(A, 0, 0, 0));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -334,7 +360,7 @@ static PetscErrorCode NumericOnDevice(Mat C)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* MATAIJ's product beside C, whose values are copied into C; ask finds the parent's product */
+/* MATAIJ computes the product in another matrix, and its values are copied into C; ask finds the parent's product */
 PetscErrorCode MatGPUCSRProductOnHost_Private(Mat C, PetscErrorCode (*ask)(Mat))
 {
   Mat_Product *q = C->product;
@@ -374,7 +400,7 @@ static PetscErrorCode MatProductNumeric_SeqAIJGPUCSR(Mat C)
     GPUCSRTryIf(MatGPUCSRBackendOf(A) != MAT_GPUCSR_BACKEND_CUDA, &attempt, NumericOnDevice(C));
     if (attempt.error) {
       PetscCall(SparseProductRelease(p));
-      PetscCall(Failed(C, &attempt));
+      PetscCall(MatGPUCSRProductFailed_Private(C, A, NULL, &attempt));
       ready = PETSC_FALSE;
     }
   }
@@ -414,7 +440,7 @@ static PetscErrorCode MatProductSymbolic_SeqAIJGPUCSR(Mat C)
     C->product->data    = NULL;
     C->product->destroy = NULL;
     PetscCall(SparseProductDestroy(GPUCSRProductArgument(p)));
-    PetscCall(Failed(C, &attempt));
+    PetscCall(MatGPUCSRProductFailed_Private(C, A, NULL, &attempt));
   }
   PetscCall(FromParent(C));
   PetscCall((*C->ops->productsymbolic)(C));
@@ -481,7 +507,7 @@ static PetscErrorCode AXPYOnDevice(Mat Y, PetscScalar a, Mat X, GPUCSRBool *lost
   PetscCall((*GPUCSRSpGEMMOf(dev)->axpy)((double)PetscRealPart(a), x, y, lost));
   if (*lost) PetscFunctionReturn(PETSC_SUCCESS);
   ierr = MatGPUCSRWritten_Private(Y);
-  PetscCheck(!ierr, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Values of Y are lost"); /* errors before this leave the values as they are */
+  PetscCheck(!ierr, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Values of Y are lost"); /* earlier errors leave the values unchanged */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -6,4 +6,7 @@
 GPUCSR_INTERN PetscErrorCode MatGPUCSRProductShape_Private(Mat C);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRProductAsked_Private(Mat C, PetscBool *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRProductOnHost_Private(Mat C, PetscErrorCode (*)(Mat));
-GPUCSR_INTERN void           MatGPUCSRProductZero_Private(PetscScalar *, int64_t, int);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRProductFailed_Private(Mat C, Mat A, Mat other, const GPUCSRAttempt *);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRProductLengths_Private(const GPUCSRStorage *, PetscInt **);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRProductEntries_Private(Mat, const GPUCSRStorage *, const PetscInt ghost[], PetscBool values);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRProductMirror_Private(Mat, GPUCSRStorage *, PetscBool values);

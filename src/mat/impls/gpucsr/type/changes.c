@@ -1,5 +1,5 @@
 /*
-  Does a matrix still equal the copy in its plans, where PETSc's count of changes does not tell: after values written past the count, and after
+  Does a matrix still equal the copy in its plans? PETSc's count of changes does not tell after values are written uncounted, and after
   MatHeaderReplace().
 */
 #include "gpucsrimpl.h"
@@ -18,7 +18,7 @@ PetscErrorCode MatGPUCSRSample_Private(Mat A, PetscInt samples, PetscScalar samp
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* At the end of the first assembly, if no value was set: keeps the values, which were written uncounted, or will be */
+/* At the end of a first assembly without MatSetValues() keeps the values: they are written uncounted */
 PetscErrorCode MatGPUCSRBare_Private(Mat A, Mat_SeqGPUCSR *g)
 {
   PetscFunctionBegin;
@@ -31,8 +31,8 @@ PetscErrorCode MatGPUCSRBare_Private(Mat A, Mat_SeqGPUCSR *g)
 }
 
 /*
-  Did values change uncounted? Values that differ from those at the only assembly, or were all zero then, with no change counted since, mean that the
-  matrix is filled past the count. From then on it is compared with a copy, until a change is counted.
+  Did values change uncounted? If PETSc has counted no change since the only assembly, and values differ from the assembled ones or those were all
+  zero, the matrix is filled uncounted. Each product then compares all values with a copy, until PETSc counts a change.
 */
 PetscErrorCode MatGPUCSRUnwatched_Private(Mat A, Mat_SeqGPUCSR *g, PetscObjectState state, PetscBool *changed)
 {
@@ -65,7 +65,7 @@ PetscErrorCode MatGPUCSRUnwatched_Private(Mat A, Mat_SeqGPUCSR *g, PetscObjectSt
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* These states belonged to another matrix until MatHeaderReplace() moved them to this one, which has its own count */
+/* MatHeaderReplace() brings the states of another matrix: all values count as changed */
 PetscErrorCode MatGPUCSRCounted_Private(Mat A)
 {
   Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;

@@ -26,13 +26,13 @@ GPUCSRLogEvent MAT_GPUCSR_Build, MAT_GPUCSR_Refresh, MAT_GPUCSR_Transpose, MAT_G
 . -mat_gpucsr_transpose_kernel (auto|csr_scalar|...)  - kernel of the product with the transpose
 . -mat_gpucsr_select (estimate|measure|tree)          - how both are chosen if they are auto, see `MatGPUCSRSetSelect()`
 . -mat_gpucsr_measure_budget n                        - products that measuring may take for each matrix, 50 by default
-. -mat_gpucsr_expected_mults n                        - products that each matrix will live for, see `MatGPUCSRSetExpectedMults()`
-. -mat_gpucsr_profile file                            - what products cost on this machine, as `make tune` writes it
-. -mat_gpucsr_machine file                            - constants that are tuned to this machine, as `make tune` writes them
-. -mat_gpucsr_wisdom file                             - where choices made by measuring are kept, and looked up
-. -mat_gpucsr_sample fraction                         - of the rows that is looked at to estimate block structure, 0.01 by default
-. -mat_gpucsr_small_on_host (true|false)              - under backend auto, products of small matrices with host vectors are those of `MATAIJ`, where these are predicted to be faster
-. -mat_gpucsr_product_least n                         - products of sparse matrices with fewer nonzeros than this together are those of `MATAIJ`, 20000 by default
+. -mat_gpucsr_expected_mults n                        - expected number of products, see `MatGPUCSRSetExpectedMults()`
+. -mat_gpucsr_profile file                            - costs of products on this machine, written by `make tune`
+. -mat_gpucsr_machine file                            - tuned constants of this machine, written by `make tune`
+. -mat_gpucsr_wisdom file                             - keeps choices made by measuring
+. -mat_gpucsr_sample fraction                         - fraction of the rows that estimates of block structure read, 0.01 by default
+. -mat_gpucsr_small_on_host (true|false)              - under backend auto, `MATAIJ` computes products of host vectors where it is predicted to be faster
+. -mat_gpucsr_product_least n                         - `MATAIJ` computes products of two sparse matrices with fewer nonzeros, 20000 by default
 . -mat_gpucsr_solve_kernel (auto|host|ranges|...)     - kernel of solves with the triangles of a factor, see `MATSOLVERGPUCSR`
 . -mat_gpucsr_cudss_library file                      - libcudss.so.1, for LU and Cholesky, see `MATSOLVERCUDSS`
 . -mat_gpucsr_cudss_least n                           - rows from which on they take it without -pc_factor_mat_solver_type cudss
@@ -46,7 +46,7 @@ GPUCSRLogEvent MAT_GPUCSR_Build, MAT_GPUCSR_Refresh, MAT_GPUCSR_Transpose, MAT_G
 . -mat_gpucsr_cudss_error e                           - backward error above which a solution is refused, 1e-10 by default
 . -mat_gpucsr_transpose_at_assembly (true|false)      - build the transpose at assembly, not at the first product that needs it
 . -mat_gpucsr_master (host|device)                    - which copy of the values is the master, see `MatGPUCSRSetMaster()`
-. -mat_gpucsr_halo (auto|peer|nccl|mpi|staged)        - how ranks exchange entries of vectors: into each other's device memory, by NCCL, by a GPU-aware MPI, or through the host
+. -mat_gpucsr_halo (auto|peer|nccl|staged)            - how ranks exchange entries of vectors: into each other's device memory, by NCCL, or through the host
 . -mat_gpucsr_device_map 0,1,...                      - device of each rank of a node, repeated when there are more ranks
 . -mat_gpucsr_threads n                               - host threads that convert and copy, at most 8 by default
 . -mat_gpucsr_pin_vectors (true|false)                - page-lock large host vectors in place while they live
@@ -61,8 +61,8 @@ GPUCSRLogEvent MAT_GPUCSR_Build, MAT_GPUCSR_Refresh, MAT_GPUCSR_Transpose, MAT_G
 
   The host's `MATAIJ` stays the master copy: every operation of `MATAIJ` works as for `MATAIJ`. The device copy is updated at the next product, values alone if the pattern is unchanged.
 
-  The method, several kernels and a choice for each matrix, is that of A. H. El Zein and A. P. Rendell, Generating optimal
-  CUDA sparse matrix-vector product implementations for evolving GPU hardware, Concurrency and Computation 2012.
+  A. H. El Zein and A. P. Rendell (Generating optimal CUDA sparse matrix-vector product implementations for evolving GPU hardware, Concurrency and Computation 2012) choose among
+  several kernels for each matrix, as this type does.
 
 .seealso: `MATSEQAIJGPUCSR`, `MATMPIAIJGPUCSR`, `MatCreateAIJGPUCSR()`, `MatGPUCSRSetFormat()`, `MatGPUCSRGetInfo()`
 M*/
@@ -167,9 +167,8 @@ PetscErrorCode MatGPUCSRConfigCheck_Private(Mat A, const MatGPUCSRConfig *c)
 }
 
 /*
-  The type of a matrix' vectors matches the place of its products: VECCUDA in a PETSc that has it, else VECGPU, else a host vector if the device uses
-  host memory; -vec_type overrides it. A VECGPU by default is not recorded as the matrix' vector type, which PETSc compares by name with other
-  matrices' (MatCreateLRC()).
+  Vectors are where products run: VECCUDA in a PETSc that has it, else VECGPU; host vectors if the device uses host memory. -vec_type overrides the
+  type. PETSc compares the names of matrices' vector types (MatCreateLRC()), so VECGPU by default is not recorded as such a name.
 */
 PetscErrorCode MatGPUCSRVecType_Private(Mat A, const MatGPUCSRConfig *c)
 {
@@ -190,7 +189,7 @@ PetscErrorCode MatGPUCSRVecType_Private(Mat A, const MatGPUCSRConfig *c)
     if (MatGPUCSRBackendOf(A) != MAT_GPUCSR_BACKEND_HOST && !aij && GPUCSR_SCALAR_IS_DOUBLE) PetscCall(GPUCSRDeviceOpen("cuda", &dev, why, sizeof(why)));
     have = dev ? PETSC_TRUE : PETSC_FALSE;
     if (PetscDefined(HAVE_CUDA) && dev && !dev->ops->kernels) have = PETSC_FALSE; /* a stand-in for a GPU has no VECCUDA */
-                                                                                  /* one type on all ranks, whichever of them have a device that works: VECGPU goes without one */
+                                                                                  /* one type on all ranks, though a rank may lack a device: VECGPU also works without a device */
 #if PetscDefined(HAVE_CUDA)
     (void)separate;
     PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &have, 1, GPUCSR_MPI_BOOL, MPI_LAND, PetscObjectComm((PetscObject)A)));
@@ -207,39 +206,28 @@ PetscErrorCode MatGPUCSRVecType_Private(Mat A, const MatGPUCSRConfig *c)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode MatGPUCSRConfigure_Private(Mat A, const MatGPUCSRConfig *c)
-{
-  PetscFunctionBegin;
-  PetscTryMethod(A, "MatGPUCSRConfigure_C", (Mat, const MatGPUCSRConfig *), (A, c));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Configures, unless nothing changes: then the device's data stays */
+/* Configures A, unless nothing changes: then the device's data stays. No effect on a matrix of another type */
 PetscErrorCode MatGPUCSRReconfigure_Private(Mat A, const MatGPUCSRConfig *c)
 {
-  MatGPUCSRConfig now;
-  PetscBool       same = PETSC_TRUE;
-  PetscErrorCode (*get)(Mat, MatGPUCSRConfig *);
+  PetscBool done;
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatGPUCSRGetConfig_C", &get));
-  if (get) {
-    PetscCall((*get)(A, &now));
-    PetscCall(PetscMemcmp(&now, c, sizeof(now), &same));
-  }
-  if (!same) PetscCall(MatGPUCSRConfigure_Private(A, c));
+  PetscCall(MatGPUCSRIs_Private(A, &done));
+  done = (PetscBool)!done;
+  if (!done) PetscCall(PetscMemcmp(&((Mat_GPUCSR *)A->spptr)->config, c, sizeof(*c), &done));
+  if (!done) PetscCall(MatGPUCSRConfigure_Private(A, c));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Changes one member of the configuration; no effect on a matrix of another type */
 #define CONFIGURE(A, statement) \
   do { \
-    MatGPUCSRConfig c; \
-    PetscErrorCode (*get)(Mat, MatGPUCSRConfig *); \
+    PetscBool ours; \
 \
-    PetscCall(PetscObjectQueryFunction((PetscObject)(A), "MatGPUCSRGetConfig_C", &get)); \
-    if (get) { \
-      PetscCall((*get)(A, &c)); \
+    PetscCall(MatGPUCSRIs_Private(A, &ours)); \
+    if (ours) { \
+      MatGPUCSRConfig c = ((Mat_GPUCSR *)(A)->spptr)->config; \
+\
       statement; \
       PetscCall(MatGPUCSRReconfigure_Private(A, &c)); \
     } \
@@ -277,7 +265,7 @@ PetscErrorCode MatGPUCSRSetBackend(Mat A, MatGPUCSRBackend b)
 }
 
 /*@
-  MatGPUCSRSetPrecision - Choose how many digits the device copy of a `MATGPUCSR` matrix keeps
+  MatGPUCSRSetPrecision - Choose the precision of a `MATGPUCSR` matrix on the device
 
   Logically Collective
 
@@ -322,7 +310,7 @@ PetscErrorCode MatGPUCSRSetPrecision(Mat A, MatGPUCSRPrecision p)
   Notes:
   With aij products run on the host, whatever the backend. auto takes dense only if your own profile (-mat_gpucsr_profile) has it and every entry is stored.
 
-  In a parallel matrix, dense applies to the diagonal blocks alone.
+  In a parallel matrix, only diagonal blocks can be dense.
 
   An unknown word is an error that lists the formats; a format that does not fit the kernel asked for is an error, too.
 
@@ -352,7 +340,7 @@ PetscErrorCode MatGPUCSRSetFormat(Mat A, const char format[])
   Level: intermediate
 
   Notes:
-  If the format is auto, the kernel determines it. With auto the kernel is the one predicted to be fastest for these row lengths; csr_merge and the baselines csr_scan and bcsr_twostep run only when asked for. A view or a report lists all kernels with their predicted times.
+  If the format is auto, the kernel determines it. auto takes the kernel with the least predicted time; csr_merge and the kernels of papers run only by name. A report lists all kernels with their predicted times.
 
   An unknown word is an error that lists the kernels; any kernel with format aij is an error, too.
 
@@ -454,13 +442,13 @@ PetscErrorCode MatGPUCSRSetSelect(Mat A, MatGPUCSRSelect s)
 }
 
 /*@
-  MatGPUCSRSetExpectedMults - Set the number of products that a `MATGPUCSR` matrix will live for, against which its conversion is weighed
+  MatGPUCSRSetExpectedMults - Set the expected number of products of a `MATGPUCSR` matrix, over which the cost of its conversion is spread
 
   Logically Collective
 
   Input Parameters:
 + A - the matrix
-- n - number of products; 0 (the default): so many that the conversion does not count
+- n - number of products; 0 (the default) ignores the cost of conversion
 
   Options Database Key:
 . -mat_gpucsr_expected_mults n - the same
@@ -468,7 +456,7 @@ PetscErrorCode MatGPUCSRSetSelect(Mat A, MatGPUCSRSelect s)
   Level: intermediate
 
   Note:
-  A matrix that lives for a few products stays in CSR, the format of the upload.
+  With few products the matrix stays in CSR, the format of the upload.
 
 .seealso: `MATGPUCSR`, `MatGPUCSRSetSelect()`
 @*/
@@ -500,9 +488,9 @@ PetscErrorCode MatGPUCSRSetExpectedMults(Mat A, PetscReal n)
   With host, values that the device has computed (`MatSetValuesCOO()`, `MatScale()`, `MatAXPY()`, ...) are in the host's array before the operation returns.
 
   With device, the program promises that the host's array is read through operations of the matrix alone. Then values stay on the device: the host's array holds NaN until an operation
-  that needs the host (`MatGetRow()`, `MatSetValues()`, `MatView()`, ...) fetches the values. A reader that goes around these operations, such as `MatSeqAIJGetArray()` or a factorization of another package, sees NaN.
+  that needs the host (`MatGetRow()`, `MatSetValues()`, `MatView()`, ...) fetches the values. Other readers, such as `MatSeqAIJGetArray()` and factorizations of other packages, read NaN.
 
-  A change of the setting frees the matrix' device memory. On the host backend it has no effect.
+  A change of the setting frees the matrix' device memory. The host backend ignores the setting.
 
 .seealso: `MATGPUCSR`, `MatSetValuesCOO()`, `MatGPUCSRMaster`
 @*/
@@ -516,7 +504,7 @@ PetscErrorCode MatGPUCSRSetMaster(Mat A, MatGPUCSRMaster master)
 }
 
 /*@
-  MatGPUCSRSetTransposeAtAssembly - Choose when the resident transpose of a `MATGPUCSR` matrix is built
+  MatGPUCSRSetTransposeAtAssembly - Choose whether assembly builds the resident transpose of a `MATGPUCSR` matrix
 
   Logically Collective
 

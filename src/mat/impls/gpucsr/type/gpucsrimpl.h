@@ -27,16 +27,16 @@ typedef enum {
 /* The differences between the two types; inherit.c has the rest */
 typedef struct {
   MatType     name, parent;
-  const char *seq;                                                 /* "seq" or "mpi", as names of types begin */
-  size_t      size;                                                /* of A->spptr */
-  PetscErrorCode (*created)(Mat);                                  /* A has just become this type; may be NULL */
-  PetscErrorCode (*release)(Mat);                                  /* A is about to leave this type */
-  PetscErrorCode (*configured)(Mat);                               /* the configuration has changed */
-  PetscErrorCode (*product)(Mat, GPUCSRSide, Vec x, Vec y, Vec z); /* z = A x + y or with the transpose; y may be NULL, may be z */
-  PetscErrorCode (*getdiagonal)(Mat, Vec);                         /* this and the next two: NULL: the parent's */
-  PetscErrorCode (*productsetfromoptions)(Mat);
+  const char *seq;                                                              /* "seq" or "mpi", as names of types begin */
+  size_t      size;                                                             /* of A->spptr */
+  PetscErrorCode (*created)(Mat);                                               /* A has just become this type; may be NULL */
+  PetscErrorCode (*release)(Mat);                                               /* A is about to leave this type */
+  PetscErrorCode (*configured)(Mat);                                            /* the configuration has changed */
+  PetscErrorCode (*product)(Mat, GPUCSRSide, Vec x, Vec y, Vec z);              /* z = A x + y or with the transpose; y may be NULL, may be z */
+  PetscErrorCode (*productsetfromoptions)(Mat);                                 /* products of matrices */
+  PetscErrorCode (*getdiagonal)(Mat, Vec);                                      /* NULL: the parent's */
   PetscErrorCode (*inplace)(Mat, PetscBool install);                            /* operations in place; NULL: the parent's */
-  PetscErrorCode (*axpy)(Mat, PetscScalar, Mat, MatStructure, PetscBool *done); /* NULL, or not done: the parent's */
+  PetscErrorCode (*axpy)(Mat, PetscScalar, Mat, MatStructure, PetscBool *done); /* not done: the parent's */
   PetscErrorCode (*createsubmatrices)(Mat, PetscInt, const IS[], const IS[], MatReuse, Mat *[]);
   PetscErrorCode (*assemblyend)(Mat, MatAssemblyType);
   PetscErrorCode (*view)(Mat, PetscViewer); /* the part that the parent's view lacks */
@@ -56,7 +56,7 @@ typedef struct {
   PetscErrorCode (*preallocatecoo)(Mat, PetscCount, PetscInt[], PetscInt[]);
   PetscErrorCode (*setvaluescoo)(Mat, const PetscScalar[], InsertMode); /* MatSetPreallocationCOO() and MatSetValuesCOO() */
   struct _MatOps *behind;                                               /* operations that are wrapped while the master copy is the device's */
-  PetscCount      contributions;                                        /* 1 + those of a pattern that the parent made by coordinates */
+  PetscCount      contributions;                                        /* 1 + contributions of the pattern that the parent made by coordinates */
   PetscBool       keeppattern;                                          /* MAT_KEEP_NONZERO_PATTERN is known to be set */
   MatGPUCSRConfig config;
   PetscBool       devicevectors; /* MatCreateVecs() makes VECGPU unless another type was asked for */
@@ -75,12 +75,12 @@ typedef struct {
 } GPUCSRTimers;
 
 /*
-  The object's state, which PETSc increases with each change, tells whether values have changed. Two kinds of writes do not increase it:
+  The object's state, which PETSc increases with each change, tells whether values have changed. Two kinds of writes leave the state as it is:
 
-  - MatCreateSubMatrices() of MATMPIAIJ, for a submatrix of all rows and columns: it is assembled first, and filled afterwards, and again by
-    MAT_REUSE_MATRIX. MatGPUCSRUnwatched_Private() recognizes such a matrix, which is compared with a copy of its values before each product.
-  - A program that keeps the array of MatCreateSeqAIJWithArrays(), or a read-only one. It must call PetscObjectStateIncrease(), as for any other
-    device matrix. In case it does not, a few values, spread over all, are compared before each product: no more than a chance.
+  - MatCreateSubMatrices() of MATMPIAIJ assembles a submatrix of all rows and columns, and fills it afterwards; with MAT_REUSE_MATRIX again.
+    MatGPUCSRUnwatched_Private() recognizes such a matrix. Each product compares it with a copy of its values.
+  - A program that keeps the array of MatCreateSeqAIJWithArrays(), or a read-only array. The program must call PetscObjectStateIncrease(), as for any
+    other device matrix. Each product compares a few values, which detects most omissions of this call, and not all.
 */
 #define GPUCSR_SAMPLES      8
 #define GPUCSR_BARE_SAMPLES 1024 /* compared twice in the life of a matrix: all values of most submatrices */
@@ -93,7 +93,7 @@ typedef struct {
   PetscObjectState values;     /* and object state of its values */
   PetscBool        ahead;      /* the host's values are older, and NaN */
   PetscBool        assembling; /* an assembly follows that changes no value */
-  PetscObjectState diagonalat; /* 1 + nonzerostate of the pattern whose diagonal */
+  PetscObjectState diagonalat; /* 1 + nonzerostate of a pattern, whose diagonal */
   GPUCSRBool       missing;    /* has gaps */
 } GPUCSRMirror;
 
@@ -112,7 +112,7 @@ struct _n_Mat_SeqGPUCSR {
   char             whynot[512];            /* reason when dev is NULL */
   GPUCSRPrecision  precision;              /* of the plans */
   GPUCSRPlan       plan[2];                /* by side */
-  Mat              counted;                /* the matrix that these states belong to */
+  Mat              counted;                /* the matrix of these states */
   PetscObjectState pattern[2];             /* nonzerostate of the plan */
   PetscObjectState values[2];              /* object state of its values */
   GPUCSRVersion    version;                /* of A's plan: new after every change, counted by PETSc or not */
@@ -151,6 +151,7 @@ GPUCSR_INTERN PetscErrorCode MatCreate_MPIAIJGPUCSR(Mat);
 GPUCSR_INTERN PetscErrorCode MatConvert_SeqAIJ_SeqAIJGPUCSR(Mat, MatType, MatReuse, Mat *);
 GPUCSR_INTERN PetscErrorCode MatConvert_MPIAIJ_MPIAIJGPUCSR(Mat, MatType, MatReuse, Mat *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRComposeConverters_Private(Mat, const char[], PetscErrorCode (*)(Mat, MatType, MatReuse, Mat *), PetscErrorCode (*)(Mat, MatType, MatReuse, Mat *), PetscBool);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRIs_Private(Mat, PetscBool *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRConfigDefault_Private(MatGPUCSRConfig *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRConfigOptions_Private(Mat, MatGPUCSRConfig *, PetscBool *, GPUCSROptionItems);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRConfigCheck_Private(Mat, const MatGPUCSRConfig *);
@@ -160,7 +161,7 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRConfigure_Private(Mat, const MatGPUCSRConf
 GPUCSR_INTERN PetscErrorCode MatGPUCSRReconfigure_Private(Mat, const MatGPUCSRConfig *);
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFromAIJ_Private(Mat, const MatGPUCSRKind *, MatReuse, Mat *);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRToAIJ_Private(Mat, MatReuse, Mat *);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRToAIJ_Private(Mat, MatType, MatReuse, Mat *);
 
 /* The backend that was asked for; the host's for a matrix bound to the CPU */
 static inline MatGPUCSRBackend MatGPUCSRBackendOf(Mat A)
@@ -180,9 +181,8 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRBare_Private(Mat, Mat_SeqGPUCSR *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRUnwatched_Private(Mat, Mat_SeqGPUCSR *, PetscObjectState, PetscBool *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRReady_Private(Mat, GPUCSRSide, PetscBool *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRSource_Private(Mat, GPUCSRSource *);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRReset_Private(Mat_SeqGPUCSR *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRLeave_Private(Mat, const char[]);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRFailed_Private(Mat, const char[]);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRFailed_Private(Mat, Mat other, const GPUCSRAttempt *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRWarn_Private(Mat, PetscMPIInt, PetscMPIInt, PetscMPIInt);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRParentProduct_Private(Mat, GPUCSRSide, Vec, Vec, Vec);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRApply_Private(Mat, GPUCSRSide, const GPUCSROperand *x, const GPUCSROperand *y, const GPUCSROperand *z, GPUCSRStream, PetscBool *wrote);
@@ -218,6 +218,16 @@ GPUCSR_INTERN PetscErrorCode MatAXPY_SeqAIJGPUCSR(Mat, PetscScalar, Mat, MatStru
 GPUCSR_INTERN PetscErrorCode MatScale_SeqAIJGPUCSR(Mat, PetscScalar); /* scale.c */
 GPUCSR_INTERN PetscErrorCode MatDiagonalScale_SeqAIJGPUCSR(Mat, Vec, Vec);
 
+/* The vectors of a product z = A x + y with their arrays, and its stream; y may be NULL, may be z */
+typedef struct {
+  Vec           x, y, z;
+  GPUCSROperand ox, oy, oz;
+  PetscBool     hasx, hasy, hasz; /* arrays taken from x, y and z */
+  GPUCSRStream  stream;
+} GPUCSRVectors;
+
+GPUCSR_INTERN PetscErrorCode MatGPUCSRVectorsGet_Private(GPUCSRDevice, GPUCSRVectors *);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRVectorsRestore_Private(GPUCSRDevice, GPUCSRVectors *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRVecGet_Private(GPUCSRDevice, Vec, PetscBool read, PetscBool write, GPUCSROperand *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRVecRestore_Private(GPUCSRDevice, Vec, PetscBool read, PetscBool write, GPUCSROperand *);
 
@@ -226,7 +236,7 @@ GPUCSR_INTERN PetscErrorCode   MatGPUCSRAdviceError_Private(const Mat_SeqGPUCSR 
 GPUCSR_INTERN PetscErrorCode   MatGPUCSRHostIsFaster_Private(Mat, Vec x, Vec y, Vec z, PetscBool *); /* this and the next: small.c */
 GPUCSR_INTERN PetscErrorCode   MatGPUCSRHostIsFasterWhy_Private(const Mat_SeqGPUCSR *, char[], size_t);
 GPUCSR_INTERN PetscErrorCode   MatGPUCSRInfoGet_Private(Mat, MatGPUCSRInfo *);
-GPUCSR_INTERN PetscErrorCode   MatGPUCSRReportAdd_Private(Mat_SeqGPUCSR *);
+GPUCSR_INTERN PetscErrorCode   MatGPUCSRReportAdd_Private(Mat);
 GPUCSR_INTERN PetscErrorCode   MatGPUCSRReportRemove_Private(Mat_SeqGPUCSR *);
 GPUCSR_INTERN PetscErrorCode   MatGPUCSRReportPrint_Private(void);
 GPUCSR_INTERN PetscErrorCode   MatGPUCSRReportFactor_Private(MatFactorType, PetscInt rows, const char solver[], const char why[], double seconds); /* totals.c */

@@ -4,6 +4,14 @@
 */
 #include "gpucsrimpl.h"
 
+/* Is A of this library's types? */
+PetscErrorCode MatGPUCSRIs_Private(Mat A, PetscBool *ours)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, ours, MATSEQAIJGPUCSR, MATMPIAIJGPUCSR, ""));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode MatMult_GPUCSR(Mat A, Vec x, Vec z)
 {
   PetscFunctionBegin;
@@ -56,7 +64,7 @@ static PetscErrorCode MatAXPY_GPUCSR(Mat A, PetscScalar a, Mat X, MatStructure s
   PetscBool             done = PETSC_FALSE;
 
   PetscFunctionBegin;
-  if (k->axpy) PetscCall((*k->axpy)(A, a, X, str, &done));
+  PetscCall((*k->axpy)(A, a, X, str, &done));
   if (done) PetscFunctionReturn(PETSC_SUCCESS);
   if (k->inplace || str != SAME_NONZERO_PATTERN) { /* else MATMPIAIJ adds block by block */
     PetscCall(MatGPUCSRFetch_Private(A));
@@ -100,7 +108,7 @@ static PetscErrorCode MatSetFromOptions_GPUCSR(Mat A, GPUCSROptionItems PetscOpt
 
   PetscFunctionBegin;
   /* with -mat_seqaij_type the MATSEQAIJ that MATSEQAIJPERM and its like build on is already a gpucsr */
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &ours, MATSEQAIJGPUCSR, MATMPIAIJGPUCSR, ""));
+  PetscCall(MatGPUCSRIs_Private(A, &ours));
   PetscCheck(ours, PetscObjectComm((PetscObject)A), PETSC_ERR_SUP, "A matrix of type %s cannot be made with -mat_seqaij_type %s: use one of the two", ((PetscObject)A)->type_name, MATSEQAIJGPUCSR);
   c = g->config;
   if (g->parent.setfromoptions) PetscCall((*g->parent.setfromoptions)(A, PetscOptionsObject));
@@ -124,7 +132,7 @@ static PetscErrorCode MatBindToCPU_GPUCSR(Mat A, PetscBool cpu)
 }
 #endif
 
-static PetscErrorCode MatGPUCSRConfigure_GPUCSR(Mat A, const MatGPUCSRConfig *c)
+PetscErrorCode MatGPUCSRConfigure_Private(Mat A, const MatGPUCSRConfig *c)
 {
   Mat_GPUCSR *g = (Mat_GPUCSR *)A->spptr;
 
@@ -135,13 +143,6 @@ static PetscErrorCode MatGPUCSRConfigure_GPUCSR(Mat A, const MatGPUCSRConfig *c)
   PetscCall((*g->kind->configured)(A));
   PetscCall(MatGPUCSRWatch_Private(A));
   PetscCall(MatGPUCSRVecType_Private(A, c));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatGPUCSRGetConfig_GPUCSR(Mat A, MatGPUCSRConfig *c)
-{
-  PetscFunctionBegin;
-  *c = ((Mat_GPUCSR *)A->spptr)->config;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -172,7 +173,7 @@ static PetscErrorCode MatDestroy_GPUCSR(Mat);
 static PetscErrorCode MatLUFactor_GPUCSR(Mat A, IS row, IS col, const MatFactorInfo *info)
 {
   PetscFunctionBegin;
-  PetscCall(MatGPUCSRToAIJ_Private(A, MAT_INPLACE_MATRIX, &A));
+  PetscCall(MatGPUCSRToAIJ_Private(A, NULL, MAT_INPLACE_MATRIX, &A));
   PetscCall((*A->ops->lufactor)(A, row, col, info));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -180,7 +181,7 @@ static PetscErrorCode MatLUFactor_GPUCSR(Mat A, IS row, IS col, const MatFactorI
 static PetscErrorCode MatILUFactor_GPUCSR(Mat A, IS row, IS col, const MatFactorInfo *info)
 {
   PetscFunctionBegin;
-  PetscCall(MatGPUCSRToAIJ_Private(A, MAT_INPLACE_MATRIX, &A));
+  PetscCall(MatGPUCSRToAIJ_Private(A, NULL, MAT_INPLACE_MATRIX, &A));
   PetscCall((*A->ops->ilufactor)(A, row, col, info));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -204,7 +205,7 @@ static PetscErrorCode Install(Mat A, PetscBool install)
     REPLACE(multhermitiantransposeadd, MatMultTransposeAdd_GPUCSR);
   }
   if (k->getdiagonal) REPLACE(getdiagonal, k->getdiagonal);
-  REPLACE(productsetfromoptions, k->productsetfromoptions ? k->productsetfromoptions : MatProductSetFromOptions_GPUCSR);
+  REPLACE(productsetfromoptions, k->productsetfromoptions);
   if (p->lufactor) REPLACE(lufactor, MatLUFactor_GPUCSR);
   if (p->ilufactor) REPLACE(ilufactor, MatILUFactor_GPUCSR);
   if (k->inplace) PetscCall((*k->inplace)(A, install));
@@ -226,8 +227,6 @@ static PetscErrorCode Install(Mat A, PetscBool install)
   if (!install && (!((PetscObject)A)->refct || !((PetscObject)A)->qlist)) PetscFunctionReturn(PETSC_SUCCESS);
   if (install) PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatRetrieveValues_C", &g->retrieve));
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatRetrieveValues_C", install ? MatRetrieveValues_GPUCSR : g->retrieve));
-  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatGPUCSRConfigure_C", install ? MatGPUCSRConfigure_GPUCSR : NULL));
-  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatGPUCSRGetConfig_C", install ? MatGPUCSRGetConfig_GPUCSR : NULL));
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatGPUCSRSetUp_C", install ? k->setup : NULL));
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatGPUCSRGetInfo_C", install ? k->getinfo : NULL));
   PetscCall(MatGPUCSRCOOCompose_Private(A, install));
@@ -269,12 +268,13 @@ static PetscErrorCode ConvertBegin(Mat A, MatReuse reuse, Mat *newmat, Mat *B)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode MatGPUCSRToAIJ_Private(Mat A, MatReuse reuse, Mat *newmat)
+PetscErrorCode MatGPUCSRToAIJ_Private(Mat A, MatType type, MatReuse reuse, Mat *newmat)
 {
   const MatGPUCSRKind *kind = ((Mat_GPUCSR *)A->spptr)->kind;
   Mat                  B;
 
   PetscFunctionBegin;
+  (void)type; /* the parent's */
   PetscCall(ConvertBegin(A, reuse, newmat, &B));
   if (!B) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(ReleaseData(B));

@@ -165,16 +165,9 @@ static PetscErrorCode Configured(Mat A)
   Mat_MPIGPUCSR *g = (Mat_MPIGPUCSR *)A->spptr;
 
   PetscFunctionBegin;
-  PetscCall(MatGPUCSRHaloForget_Private(g));
+  PetscCall(MatGPUCSRHaloForget_Private(A));
   for (int k = 0; k < 2; k++) g->agreed[k] = (Pattern){.state = -1};
   PetscCall(Blocks(A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode ReleaseMPI(Mat A)
-{
-  PetscFunctionBegin;
-  PetscCall(MatGPUCSRHaloForget_Private((Mat_MPIGPUCSR *)A->spptr));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -183,8 +176,7 @@ static PetscErrorCode MatConvert_MPIAIJGPUCSR_MPIAIJ(Mat A, MatType type, MatReu
   Mat b[2];
 
   PetscFunctionBegin;
-  (void)type;
-  PetscCall(MatGPUCSRToAIJ_Private(A, reuse, newmat));
+  PetscCall(MatGPUCSRToAIJ_Private(A, type, reuse, newmat));
   if (reuse == MAT_REUSE_MATRIX || !(*newmat)->preallocated) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatMPIAIJGetSeqAIJ(*newmat, &b[0], &b[1], NULL));
   for (int k = 0; k < 2; k++)
@@ -197,7 +189,7 @@ static const MatGPUCSRKind kind = {
   .parent                = MATMPIAIJ,
   .seq                   = "mpi",
   .size                  = sizeof(Mat_MPIGPUCSR),
-  .release               = ReleaseMPI,
+  .release               = MatGPUCSRHaloForget_Private,
   .configured            = Configured,
   .productsetfromoptions = MatProductSetFromOptions_MPIAIJGPUCSR,
   .product               = MatProduct_MPIAIJGPUCSR,

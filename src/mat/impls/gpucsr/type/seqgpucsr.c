@@ -1,5 +1,5 @@
 /*
-  MATSEQAIJGPUCSR: MATSEQAIJ whose products run on the device of a plan. A copy of the parent's table keeps its operations; this type replaces the
+  MATSEQAIJGPUCSR: a MATSEQAIJ with products on a device. A copy of the parent's table keeps its operations; this type replaces the
   products, the diagonal, and the creation, view and destruction of a matrix. All other operations work on the host's CSR; the next product updates
   the plan.
 */
@@ -58,8 +58,10 @@ PetscErrorCode MatGPUCSRPlansDestroy_Private(Mat_SeqGPUCSR *g)
 }
 
 /* The next product starts over */
-PetscErrorCode MatGPUCSRReset_Private(Mat_SeqGPUCSR *g)
+static PetscErrorCode Configured(Mat A)
 {
+  Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
+
   PetscFunctionBegin;
   PetscCall(MatGPUCSRPlansDestroy_Private(g));
   g->dev        = NULL;
@@ -116,15 +118,33 @@ PetscErrorCode MatGPUCSRLeave_Private(Mat A, const char why[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The device failed for this matrix: later products are the host's */
-PetscErrorCode MatGPUCSRFailed_Private(Mat A, const char message[])
+/* Prints the warning of this matrix. After ranks agreed: rank prints, and have ranks of size have the same warning; all 0 otherwise */
+PetscErrorCode MatGPUCSRWarn_Private(Mat A, PetscMPIInt rank, PetscMPIInt have, PetscMPIInt size)
+{
+  Mat_SeqGPUCSR *g         = (Mat_SeqGPUCSR *)A->spptr;
+  char           where[96] = "";
+
+  PetscFunctionBegin;
+  if (!g->warning[0]) PetscFunctionReturn(PETSC_SUCCESS);
+  if (size > 1) PetscCall(PetscSNPrintf(where, sizeof(where), " (said by rank %d, the same on %d of %d ranks)", (int)rank, (int)have, (int)size));
+  else if (!size && GPUCSRSettingsGlobal.localsize > 1) PetscCall(PetscSNPrintf(where, sizeof(where), " (said by rank %d, once for all of this node)", (int)PetscGlobalRank));
+  if (size || GPUCSROnceMine(g->warning)) PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "MATGPUCSR warning: %s%s\n", g->warning, where));
+  else PetscCall(PetscInfo(A, "Said by another rank: %s\n", g->warning));
+  g->warning[0] = 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The device failed for A: the host computes later products of A, and of the other block of a parallel matrix (NULL: there is none) */
+PetscErrorCode MatGPUCSRFailed_Private(Mat A, Mat other, const GPUCSRAttempt *attempt)
 {
   Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
   char           why[512];
 
   PetscFunctionBegin;
-  PetscCall(PetscSNPrintf(why, sizeof(why), "backend %s failed: %s", g->dev ? g->dev->ops->name : "cuda", message));
+  if (attempt->error == PETSC_ERR_GPU && g->dev) PetscCall(PetscStrncpy(g->dev->failed, attempt->message, sizeof(g->dev->failed)));
+  PetscCall(PetscSNPrintf(why, sizeof(why), "backend %s failed: %s", g->dev ? g->dev->ops->name : "cuda", attempt->message));
   PetscCall(MatGPUCSRLeave_Private(A, why));
+  if (other) PetscCall(MatGPUCSRLeave_Private(other, why));
   g->info.fallbacks++;
   PetscCall(PetscSNPrintf(g->warning, sizeof(g->warning), "a matrix of %" PetscInt_FMT " rows and %" PetscInt_FMT " columns goes on with the products of MATSEQAIJ on the host, because %s", A->rmap->n, A->cmap->n, why));
   if (!g->block) PetscCall(MatGPUCSRWarn_Private(A, 0, 0, 0));
@@ -232,12 +252,11 @@ static PetscErrorCode WarnOfTolerance(Mat A, Mat_SeqGPUCSR *g)
 }
 
 /* Precision of the plans; auto looks at the values */
-static PetscErrorCode Precision(Mat A, Mat_SeqGPUCSR *g, const GPUCSRSource *s, GPUCSRPrecision *p)
+static PetscErrorCode Precision(Mat_SeqGPUCSR *g, const GPUCSRSource *s, GPUCSRPrecision *p)
 {
   PetscBool floats;
 
   PetscFunctionBegin;
-  (void)A;
   switch (g->base.config.precision) {
   case MAT_GPUCSR_SINGLE:
     *p = GPUCSR_PRECISION_SINGLE;
@@ -296,7 +315,7 @@ static PetscErrorCode Update(Mat A, Mat_SeqGPUCSR *g, GPUCSRSide side)
   if (stale) PetscCall(PetscFree(g->rowptr));
   PetscCall(MatGPUCSRSource_Private(A, &s));
   /* decided anew when values change: they may no longer be exact floats */
-  if (side == GPUCSR_FORWARD || !D->built || g->values[GPUCSR_FORWARD] != state) PetscCall(Precision(A, g, &s, &precision));
+  if (side == GPUCSR_FORWARD || !D->built || g->values[GPUCSR_FORWARD] != state) PetscCall(Precision(g, &s, &precision));
   if (precision != g->precision) {
     for (int k = 0; k < 2; k++) PetscCall(GPUCSRPlanDestroy(&g->plan[k]));
     g->precision = precision;
@@ -351,31 +370,21 @@ PetscErrorCode MatGPUCSRReady_Private(Mat A, GPUCSRSide side, PetscBool *ready)
   GPUCSRTryIf(MatGPUCSRBackendOf(A) != MAT_GPUCSR_BACKEND_CUDA, &attempt, Update(A, g, side));
   if (attempt.error == PETSC_ERR_MEM || attempt.error == PETSC_ERR_GPU) {
     *ready = PETSC_FALSE;
-    if (attempt.error == PETSC_ERR_GPU) PetscCall(PetscStrncpy(g->dev->failed, attempt.message, sizeof(g->dev->failed)));
-    PetscCall(MatGPUCSRFailed_Private(A, attempt.message));
+    PetscCall(MatGPUCSRFailed_Private(A, NULL, &attempt));
   } else PetscCheck(!attempt.error, PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode OnDevice(Mat A, GPUCSRSide side, Vec x, Vec y, Vec z, PetscBool *wrote)
 {
-  Mat_SeqGPUCSR *g   = (Mat_SeqGPUCSR *)A->spptr;
-  PetscBool      inz = (PetscBool)(y == z), separate = (PetscBool)(y && y != z);
-  GPUCSROperand  ox, oy, oz;
-  GPUCSRStream   s;
-  PetscErrorCode ierr;
+  const GPUCSRDevice dev = ((Mat_SeqGPUCSR *)A->spptr)->dev;
+  GPUCSRVectors      v   = {.x = x, .y = y, .z = z};
+  PetscErrorCode     ierr;
 
   PetscFunctionBegin;
-  PetscCall(MatGPUCSRVecGet_Private(g->dev, x, PETSC_TRUE, PETSC_FALSE, &ox));
-  if (separate) PetscCall(MatGPUCSRVecGet_Private(g->dev, y, PETSC_TRUE, PETSC_FALSE, &oy));
-  PetscCall(MatGPUCSRVecGet_Private(g->dev, z, inz, PETSC_TRUE, &oz));
-  if (inz) oy = oz;
-  PetscCall(MatGPUCSRStream_Private(g->dev, &ox, separate ? &oy : NULL, &oz, &s));
-  /* arrays return to their vectors even after an error */
-  ierr = MatGPUCSRApply_Private(A, side, &ox, y ? &oy : NULL, &oz, s, wrote);
-  PetscCall(MatGPUCSRVecRestore_Private(g->dev, x, PETSC_TRUE, PETSC_FALSE, &ox));
-  if (separate) PetscCall(MatGPUCSRVecRestore_Private(g->dev, y, PETSC_TRUE, PETSC_FALSE, &oy));
-  PetscCall(MatGPUCSRVecRestore_Private(g->dev, z, inz, PETSC_TRUE, &oz));
+  ierr = MatGPUCSRVectorsGet_Private(dev, &v);
+  if (!ierr) ierr = MatGPUCSRApply_Private(A, side, &v.ox, y ? &v.oy : NULL, &v.oz, v.stream, wrote);
+  PetscCall(MatGPUCSRVectorsRestore_Private(dev, &v)); /* after an error, too */
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -425,7 +434,7 @@ static PetscErrorCode MatProduct_SeqAIJGPUCSR(Mat A, GPUCSRSide side, Vec x, Vec
       ready = PETSC_FALSE;
       if (attempt.error == PETSC_ERR_GPU) PetscCall(PetscStrncpy(g->dev->failed, attempt.message, sizeof(g->dev->failed)));
       PetscCheck(!wrote || !y || y != z, PETSC_COMM_SELF, attempt.error, "The device failed while the sum was on its way back into the vector that held a summand: %s", attempt.message);
-      PetscCall(MatGPUCSRFailed_Private(A, attempt.message));
+      PetscCall(MatGPUCSRFailed_Private(A, NULL, &attempt));
       PetscCall(MatGPUCSRWarn_Private(A, 0, 0, 0));
     }
   }
@@ -515,20 +524,6 @@ PetscErrorCode MatGPUCSRViewBlock_Private(Mat A, PetscViewer viewer)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Configured(Mat A)
-{
-  PetscFunctionBegin;
-  PetscCall(MatGPUCSRReset_Private((Mat_SeqGPUCSR *)A->spptr));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Created(Mat A)
-{
-  PetscFunctionBegin;
-  PetscCall(MatGPUCSRReportAdd_Private((Mat_SeqGPUCSR *)A->spptr));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode ReleaseSeq(Mat A)
 {
   Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
@@ -541,20 +536,12 @@ static PetscErrorCode ReleaseSeq(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatConvert_SeqAIJGPUCSR_SeqAIJ(Mat A, MatType type, MatReuse reuse, Mat *newmat)
-{
-  PetscFunctionBegin;
-  (void)type;
-  PetscCall(MatGPUCSRToAIJ_Private(A, reuse, newmat));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static const MatGPUCSRKind kind = {
   .name                  = MATSEQAIJGPUCSR,
   .parent                = MATSEQAIJ,
   .seq                   = "seq",
   .size                  = sizeof(Mat_SeqGPUCSR),
-  .created               = Created,
+  .created               = MatGPUCSRReportAdd_Private,
   .release               = ReleaseSeq,
   .configured            = Configured,
   .product               = MatProduct_SeqAIJGPUCSR,
@@ -566,7 +553,7 @@ static const MatGPUCSRKind kind = {
   .view                  = MatGPUCSRViewBlock_Private,
   .setup                 = MatGPUCSRSetUp_SeqAIJGPUCSR,
   .getinfo               = MatGPUCSRInfoGet_Private,
-  .toaij                 = MatConvert_SeqAIJGPUCSR_SeqAIJ,
+  .toaij                 = MatGPUCSRToAIJ_Private,
   .fromaij               = MatConvert_SeqAIJ_SeqAIJGPUCSR,
 };
 
