@@ -89,8 +89,7 @@ static PetscErrorCode Connect(Together *t, Word word)
     word = REDUCE_MPI;
     PetscCall(PetscSNPrintf(why, sizeof(why), "there are more than %g ranks", GPUCSRMachineShared.reduce_ranks));
   }
-  if (word != REDUCE_MPI && !GPUCSR_SCALAR_IS_DOUBLE) PetscCall(PetscStrncpy(why, "this PETSc does not compute with real double numbers", sizeof(why)));
-  else if (word != REDUCE_MPI) {
+  if (word != REDUCE_MPI) {
     PetscCall(GPUCSRPeersCreate(t->comm, NULL, &t->peers));
     if (!t->peers->all) PetscCall(PetscStrncpy(why, t->peers->why, sizeof(why)));
     else {

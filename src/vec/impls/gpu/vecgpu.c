@@ -275,7 +275,9 @@ static PetscErrorCode CreateVecGPU(Vec v, PetscBool mpi)
   g->mpi                                     = mpi;
   made++;
 
-  if (GPUCSR_SCALAR_IS_DOUBLE) VecGPUOperations_Private(v->ops);
+#if GPUCSR_SCALAR_IS_DOUBLE
+  VecGPUOperations_Private(v->ops);
+#endif
   VecGPUPartOperations_Private(v->ops);
   v->ops->destroy           = VecDestroy_GPU;
   v->ops->view              = VecView_GPU;

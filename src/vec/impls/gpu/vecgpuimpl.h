@@ -97,12 +97,12 @@ static inline const struct _VecOps *VecGPUParent(Vec v)
   return &VecGPUParents[VecGPUOf(v)->mpi];
 }
 
+/* dev NULL: the host */
 static inline const VecGPUKernels *VecGPUKernelsOf(GPUCSRDevice dev)
 {
 #if defined(GPUCSR_HAVE_CUDA)
-  if (dev->ops->kernels) return &VecGPUKernels_cuda;
+  if (dev && dev->ops->kernels) return &VecGPUKernels_cuda;
 #endif
-  (void)GPUCSRWaitStreamOnHost(dev->stream); /* in the order of the stream here too */
   return &VecGPUKernels_host;
 }
 
@@ -131,11 +131,8 @@ typedef enum {
 } VecGPUAccess;
 GPUCSR_INTERN PetscErrorCode VecGPUForeign_Private(Vec, GPUCSRDevice, PetscBool *);
 GPUCSR_INTERN PetscErrorCode VecGPUForeignDevice_Private(Vec, GPUCSRDevice *);
-GPUCSR_INTERN PetscErrorCode VecGPUForeignGet_Private(GPUCSRDevice, Vec, VecGPUAccess, double **);
-GPUCSR_INTERN PetscErrorCode VecGPUForeignRestore_Private(GPUCSRDevice, Vec, VecGPUAccess, double **);
-GPUCSR_INTERN PetscErrorCode VecGPUOperandGet_Private(GPUCSRDevice, Vec, double **a);
-GPUCSR_INTERN PetscErrorCode VecGPUOperandRestore_Private(GPUCSRDevice, Vec, double **a);
-GPUCSR_INTERN PetscErrorCode VecGPUOperandsRestore_Private(GPUCSRDevice, PetscInt, const Vec[], double *a[]);
+GPUCSR_INTERN PetscErrorCode VecGPUGet_Private(GPUCSRDevice, Vec, VecGPUAccess, double **);
+GPUCSR_INTERN PetscErrorCode VecGPURestore_Private(GPUCSRDevice, Vec, VecGPUAccess, double **);
 
 /* ops.c */
 GPUCSR_INTERN void VecGPUOperations_Private(struct _VecOps *);
