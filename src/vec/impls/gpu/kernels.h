@@ -46,6 +46,15 @@ GPUCSR_INTERN const VecGPUKernels VecGPUKernels_host;
 GPUCSR_INTERN const VecGPUKernels VecGPUKernels_cuda;
 #endif
 
+/* dev NULL: the host */
+static inline const VecGPUKernels *VecGPUKernelsOf(GPUCSRDevice dev)
+{
+#if defined(GPUCSR_HAVE_CUDA)
+  if (dev && dev->ops->kernels) return &VecGPUKernels_cuda;
+#endif
+  return &VecGPUKernels_host;
+}
+
 #if defined(__cplusplus)
 }
 #endif

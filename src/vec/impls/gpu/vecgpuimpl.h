@@ -97,15 +97,6 @@ static inline const struct _VecOps *VecGPUParent(Vec v)
   return &VecGPUParents[VecGPUOf(v)->mpi];
 }
 
-/* dev NULL: the host */
-static inline const VecGPUKernels *VecGPUKernelsOf(GPUCSRDevice dev)
-{
-#if defined(GPUCSR_HAVE_CUDA)
-  if (dev && dev->ops->kernels) return &VecGPUKernels_cuda;
-#endif
-  return &VecGPUKernels_host;
-}
-
 /* entries.c */
 GPUCSR_INTERN PetscErrorCode VecGPUEntriesInitialize_Private(void);
 GPUCSR_INTERN PetscErrorCode VecGPUEntriesFinalize_Private(void);

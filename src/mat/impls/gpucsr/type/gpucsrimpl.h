@@ -225,8 +225,6 @@ GPUCSR_INTERN PetscErrorCode MatCreateGraph_SeqAIJGPUCSR(Mat, PetscBool, PetscBo
 GPUCSR_INTERN PetscErrorCode MatCreateGraph_SeqAIJGPUCSR(Mat, PetscBool, PetscBool, PetscReal, Mat *);
 #endif
 
-GPUCSR_INTERN PetscErrorCode MatGPUCSRVecGet_Private(GPUCSRDevice, Vec, PetscBool read, PetscBool write, GPUCSROperand *);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRVecRestore_Private(GPUCSRDevice, Vec, PetscBool read, PetscBool write, GPUCSROperand *);
 
 GPUCSR_INTERN PetscErrorCode   MatGPUCSRAdviseFirst_Private(Mat); /* this and the next: advice.c */
 GPUCSR_INTERN PetscErrorCode   MatGPUCSRAdviceError_Private(const Mat_SeqGPUCSR *, const MatGPUCSRInfo *, char[], size_t);
