@@ -81,7 +81,6 @@ GPUCSR_INTERN PetscErrorCode GPUCSROnceFinalize(void);
 GPUCSR_INTERN PetscBool      GPUCSROnceMine(const char[]);
 GPUCSR_INTERN PetscErrorCode GPUCSRWarn(const char[]);
 GPUCSR_INTERN PetscErrorCode GPUCSROptionsCheck(void);
-GPUCSR_INTERN PetscErrorCode GPUCSRDeviceCount(const char[], int *, char[], size_t);
 GPUCSR_INTERN PetscErrorCode GPUCSRDeviceOpen(const char[], GPUCSRDevice *, char[], size_t);
 GPUCSR_INTERN PetscErrorCode GPUCSRDeviceBandwidth(GPUCSRDevice, double *);
 GPUCSR_INTERN PetscErrorCode GPUCSRDeviceSynchronize(GPUCSRDevice);

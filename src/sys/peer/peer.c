@@ -263,18 +263,13 @@ PetscErrorCode GPUCSRPeersFinalize(void)
 /* Ranks may destroy in different orders and at different times */
 PetscErrorCode GPUCSRPeersFree(GPUCSRPeers p, void *theirs[])
 {
-  Offers  *o = (Offers *)theirs[p->size];
-  Waiting *w;
+  Offers    *o = (Offers *)theirs[p->size];
+  Waiting   *w;
+  GPUCSRBool reached;
 
   PetscFunctionBegin;
   if (!o) PetscFunctionReturn(PETSC_SUCCESS);
-  if (p->dev && !p->dev->failed[0]) { /* no launch of this rank may still write there */
-    GPUCSRAttempt attempt;
-
-    GPUCSRTry(&attempt, p->dev->ops->activate(p->dev->id));
-    GPUCSRThen(&attempt, p->dev->ops->synchronize(p->dev->id));
-    if (attempt.error) PetscCall(PetscStrncpy(p->dev->failed, attempt.message, sizeof(p->dev->failed)));
-  }
+  if (p->dev) PetscCall(GPUCSRDeviceReach(p->dev, PETSC_TRUE, &reached)); /* no launch of this rank may still write there */
   PetscCall(Detach(p, o->offer, theirs));
   w        = o->later;
   w->p     = p;

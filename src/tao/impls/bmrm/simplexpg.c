@@ -272,6 +272,7 @@ PetscErrorCode SimplexQPProjected(SimplexQP *qp, PetscReal tol)
     }
   }
   qp->changes += at.steps;
+  qp->nfree = 0; /* the solution has no factor */
   qp->value = 0.5 * Dot(n, p.x, p.Qx) + Dot(n, p.x, p.f);
   PetscCall(PetscFree3(work, Q, chosen));
   if (!done) {

@@ -255,12 +255,37 @@ static PetscErrorCode MakeParent(Vec v, PetscBool mpi)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* In a PETSc with CUDA a vector on the device is a VECCUDA: PETSc's operations between VECCUDA and another type use the host */
+static PetscErrorCode TakeCUDA(Vec v, PetscBool *taken)
+{
+#if PetscDefined(HAVE_CUDA) && GPUCSR_STREAM_IS_TOLD
+  GPUCSRDevice dev;
+  char         why[512];
+#endif
+
+  PetscFunctionBegin;
+  *taken = PETSC_FALSE;
+#if PetscDefined(HAVE_CUDA) && GPUCSR_STREAM_IS_TOLD
+  if (!GPUCSR_SCALAR_IS_DOUBLE) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUCSRDeviceOpen("cuda", &dev, why, sizeof(why)));
+  *taken = (PetscBool)(dev && dev->ops->kernels);
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, taken, 1, GPUCSR_MPI_BOOL, MPI_LAND, PetscObjectComm((PetscObject)v)));
+  if (*taken) PetscCall(VecSetType(v, VECCUDA));
+#else
+  (void)v;
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode CreateVecGPU(Vec v, PetscBool mpi)
 {
   Vec_GPU       *g;
+  PetscBool      cuda;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
+  PetscCall(TakeCUDA(v, &cuda));
+  if (cuda) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscLayoutSetUp(v->map));
   PetscCall(PetscNew(&g)); /* first the parts that may fail: a vector is complete, or has no type */
   ierr = VecGPUEntriesCreate_Private(v->map->n, &g->entries);
@@ -297,28 +322,6 @@ static PetscErrorCode CreateVecGPU(Vec v, PetscBool mpi)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* In a PETSc with CUDA a vector on the device is a VECCUDA: PETSc's operations between VECCUDA and another type use the host */
-static PetscErrorCode TakeCUDA(Vec v, PetscBool *taken)
-{
-#if PetscDefined(HAVE_CUDA) && GPUCSR_STREAM_IS_TOLD
-  GPUCSRDevice dev;
-  char         why[512];
-#endif
-
-  PetscFunctionBegin;
-  *taken = PETSC_FALSE;
-#if PetscDefined(HAVE_CUDA) && GPUCSR_STREAM_IS_TOLD
-  if (!GPUCSR_SCALAR_IS_DOUBLE) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUCSRDeviceOpen("cuda", &dev, why, sizeof(why)));
-  *taken = (PetscBool)(dev && dev->ops->kernels);
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, taken, 1, GPUCSR_MPI_BOOL, MPI_LAND, PetscObjectComm((PetscObject)v)));
-  if (*taken) PetscCall(VecSetType(v, VECCUDA));
-#else
-  (void)v;
-#endif
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*MC
   VECSEQGPU - "seqgpu", the one-process form of `VECGPU`
 
@@ -329,11 +332,8 @@ M*/
 static PetscErrorCode VecCreate_SeqGPU(Vec v)
 {
   PetscMPIInt size;
-  PetscBool   cuda;
 
   PetscFunctionBegin;
-  PetscCall(TakeCUDA(v, &cuda));
-  if (cuda) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)v), &size));
   PetscCheck(size == 1, PetscObjectComm((PetscObject)v), PETSC_ERR_ARG_WRONG, "Cannot create VECSEQGPU on more than one process: use VECGPU or VECMPIGPU");
   PetscCall(CreateVecGPU(v, PETSC_FALSE));
@@ -349,11 +349,7 @@ static PetscErrorCode VecCreate_SeqGPU(Vec v)
 M*/
 static PetscErrorCode VecCreate_MPIGPU(Vec v)
 {
-  PetscBool cuda;
-
   PetscFunctionBegin;
-  PetscCall(TakeCUDA(v, &cuda));
-  if (cuda) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(CreateVecGPU(v, PETSC_TRUE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -385,11 +381,8 @@ static PetscErrorCode VecCreate_GPU(Vec v)
 {
   PetscMPIInt    size;
   VecGPUEntries *kept;
-  PetscBool      cuda;
 
   PetscFunctionBegin;
-  PetscCall(TakeCUDA(v, &cuda));
-  if (cuda) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)v), &size));
   PetscCall(FindEntries(v, &kept));
   PetscCall(CreateVecGPU(v, (PetscBool)(size > 1))); /* not VecSetType(), which would confuse a remade vector with the old vector */
