@@ -1,5 +1,5 @@
 /*
-  Warnings that several ranks have and only one prints. Ranks without common waits cannot ask each other. So the ranks of a node count printed messages in shared memory.
+  Warnings of several ranks, printed once. Ranks without common waits cannot communicate, so the ranks of a node count printed messages in shared memory.
   (A MATMPIAIJGPUCSR asks its ranks, see mpiproduct.c.)
 */
 #include "../gpucsrsys.h"

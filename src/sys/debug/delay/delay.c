@@ -30,7 +30,7 @@ static void DelayRelease(void)
   for (int k = 0; k < HELD; k++) go[k] = 1;
 }
 
-/* The functions of a backend that are delayed, and those that wait */
+/* Functions of a backend: with a delay, and with a wait of the host */
 #define ROWS(DELAYED, WAITS) \
   DELAYED(copy, (int id, void *dst, const void *src, size_t bytes, GPUCSRCopyKind kind, GPUCSRStream s), (id, dst, src, bytes, kind, s)) \
   DELAYED(zero, (int id, void *p, size_t bytes, GPUCSRStream s), (id, p, bytes, s)) \

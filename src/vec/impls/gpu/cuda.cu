@@ -11,7 +11,7 @@
 #define WARPS   (THREADS / 32)
 
 #define LAUNCH_VECTORS 32 /* vectors of one launch of mdot and maxpy; their pointers are parameters of the kernel */
-#define THREAD_VECTORS 8  /* vectors that a thread of mdot meets while it has an entry of x */
+#define THREAD_VECTORS 8  /* vectors that a thread of mdot multiplies with its entry of x */
 #define GROUPS         (LAUNCH_VECTORS / THREAD_VECTORS)
 #define RESULTS        512
 #define BLOCKS_SM      4 /* blocks of a reduction on a processor, at most */
@@ -58,7 +58,7 @@ static GPUCSRError Allocate(GPUCSRDevice dev)
   return 0;
 }
 
-/* All of it or nothing, so that a process without memory for reductions can continue without the device */
+/* Allocates all of the memory or none: a process without memory for reductions continues on the host */
 static GPUCSRError Prepare_CUDA(GPUCSRDevice dev)
 {
   GPUCSRError ierr;
@@ -448,7 +448,7 @@ __global__ void __launch_bounds__(THREADS) mdot_kernel(size_t n, int nv, const d
     mine[blockIdx.x * THREAD_VECTORS + threadIdx.x] = sum;
   }
   if (!last_block(finished + blockIdx.y, gridDim.x)) return;
-  /* neighbouring threads have neighbouring vectors; those of the same vector are THREAD_VECTORS apart */
+  /* neighbouring threads have neighbouring vectors, and every THREAD_VECTORS-th thread the same vector */
   const int k   = (int)threadIdx.x % THREAD_VECTORS;
   double    sum = 0;
 

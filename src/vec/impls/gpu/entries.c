@@ -11,7 +11,7 @@
 static GPUCSRLogEvent   VEC_GPU_Up, VEC_GPU_Down;
 static PetscErrorCode   EntriesRelease(void *);
 static GPUCSRLivingList living = {GPUCSR_FINAL_VEC, EntriesRelease, NULL};
-static VecGPUInfo       gone;                          /* sums over entries that are no more */
+static VecGPUInfo       gone;                          /* sums over destroyed entries */
 static PetscBool        warned, told, ready, separate; /* separate: -vec_gpu_separate */
 
 static size_t Bytes(PetscInt n)
@@ -172,7 +172,7 @@ PetscErrorCode VecGPUReady_Private(Vec v, GPUCSRDevice *dev)
   if (!*dev || e->device || (ready && (e->shared || !e->n))) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Device(&d, &required));
   GPUCSRTryIf(!required, &attempt, PrepareEntries(e));
-  if (attempt.error == PETSC_ERR_MEM || attempt.error == PETSC_ERR_GPU) { /* the device has none of its entries yet */
+  if (attempt.error == PETSC_ERR_MEM || attempt.error == PETSC_ERR_GPU) { /* no entry is on the device yet */
     if (attempt.error == PETSC_ERR_GPU) PetscCall(PetscStrncpy(e->dev->failed, attempt.message, sizeof(e->dev->failed)));
     if (!warned) PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "VECGPU warning: a vector of %" PetscInt_FMT " entries, and later vectors, stay on the host: %s\n", v->map->n, attempt.message));
     warned  = PETSC_TRUE;
@@ -185,8 +185,8 @@ PetscErrorCode VecGPUReady_Private(Vec v, GPUCSRDevice *dev)
 /* --- The bus */
 
 /*
-  Page-locks the host's array. Page-locking costs several copies by staging buffers. It happens when the entries cross the bus for the second time, and only to this library's arrays, whose
-  end is known. Not in a PETSc with CUDA, which would copy between its vectors and a page-locked array without waiting.
+  Page-locks the host's array. Page-locking costs several copies by staging buffers. It happens when the entries cross the bus for the second time. Arrays of the program stay as they are,
+  because the program may free them. Not in a PETSc with CUDA, which would copy between its vectors and a page-locked array without waiting.
 */
 static PetscErrorCode Pin(VecGPUEntries *e)
 {
@@ -198,7 +198,7 @@ static PetscErrorCode Pin(VecGPUEntries *e)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Copies n entries from first on to the other side, and waits: on the host they are there on return, and the program may write the array that went to the device */
+/* Copies n entries from first on to the device or to the host, and waits: the program may read and write the host's array after the return */
 static PetscErrorCode Cross(VecGPUEntries *e, PetscBool up, PetscInt first, PetscInt n)
 {
   const GPUCSRDevice    dev   = e->dev;
@@ -430,7 +430,7 @@ PetscErrorCode VecGPUEntriesCount_Private(VecGPUInfo *sum)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The host's array is all that stays; a device that failed takes the entries along */
+/* Only the host's array stays. Entries on a failed device are lost */
 static PetscErrorCode EntriesRelease(void *entries)
 {
   VecGPUEntries *e = (VecGPUEntries *)entries;

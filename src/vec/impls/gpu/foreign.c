@@ -19,8 +19,8 @@ static PetscErrorCode EventFree(void)
 }
 #endif
 
-/* ours: the library's stream waits for PETSc's; else PETSc's stream waits for the library's. Before 3.20 PETSc does not tell its stream, and without CUDA it has none: then all waits */
-static PetscErrorCode Wait(GPUCSRDevice dev, PetscBool ours)
+/* before: the library's stream waits for PETSc's stream; otherwise PETSc's stream waits for the library's. PETSc before 3.20 hides its stream, and has none without CUDA: then the whole device is awaited */
+static PetscErrorCode Wait(GPUCSRDevice dev, PetscBool before)
 {
   PetscFunctionBegin;
 #if PetscDefined(HAVE_CUDA) && GPUCSR_STREAM_IS_TOLD
@@ -37,11 +37,11 @@ static PetscErrorCode Wait(GPUCSRDevice dev, PetscBool ours)
       PetscCall(GPUCSRRegisterFinalize(GPUCSR_FINAL_VEC, EventFree));
     }
     of = dev;
-    PetscCall(dev->ops->eventrecord(dev->id, event, ours ? s : dev->stream));
-    PetscCall(dev->ops->streamwait(dev->id, ours ? dev->stream : s, event));
+    PetscCall(dev->ops->eventrecord(dev->id, event, before ? s : dev->stream));
+    PetscCall(dev->ops->streamwait(dev->id, before ? dev->stream : s, event));
   }
 #else
-  (void)ours;
+  (void)before;
   PetscCall(GPUCSRDeviceSynchronize(dev));
 #endif
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -261,7 +261,7 @@ static PetscErrorCode VecMAXPY_GPU(Vec z, PetscInt nv, const PetscScalar a[], Ve
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* --- Numbers of this rank. For real numbers VecTDot() is VecDot() */
+/* --- Numbers of this rank. Numbers are real, so VecTDot() equals VecDot() */
 
 static PetscErrorCode Reduce(VecGPUReduction op, Vec x, Vec y, double result[2])
 {
@@ -348,14 +348,14 @@ static PetscErrorCode VecSum_GPU(Vec x, PetscScalar *z)
 static PetscErrorCode VecDot_GPU(Vec x, Vec y, PetscScalar *z)
 {
   PetscFunctionBegin;
-  PetscCall(VecGPUTogether_Private(x, VecDotLocal_GPU(x, y, z), VEC_GPU_ADD, 1, z));
+  PetscCall(VecGPUAllreduce_Private(x, VecDotLocal_GPU(x, y, z), VEC_GPU_ADD, 1, z));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode VecMDot_GPU(Vec x, PetscInt nv, const Vec y[], PetscScalar z[])
 {
   PetscFunctionBegin;
-  PetscCall(VecGPUTogether_Private(x, VecMDotLocal_GPU(x, nv, y, z), VEC_GPU_ADD, nv, z));
+  PetscCall(VecGPUAllreduce_Private(x, VecMDotLocal_GPU(x, nv, y, z), VEC_GPU_ADD, nv, z));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -365,7 +365,7 @@ static PetscErrorCode VecDotNorm2_GPU(Vec s, Vec t, PetscScalar *dot, PetscScala
   double r[2] = {0, 0};
 
   PetscFunctionBegin;
-  PetscCall(VecGPUTogether_Private(s, Reduce(VECGPU_REDUCE_dotnorm2, s, t, r), VEC_GPU_ADD, 2, r));
+  PetscCall(VecGPUAllreduce_Private(s, Reduce(VECGPU_REDUCE_dotnorm2, s, t, r), VEC_GPU_ADD, 2, r));
   *dot    = r[0];
   *square = r[1];
   PetscCall(LogFlops(s, 4));
@@ -377,7 +377,7 @@ static PetscErrorCode VecNorm_GPU(Vec x, NormType type, PetscReal *z)
   double r[2] = {0, 0};
 
   PetscFunctionBegin;
-  PetscCall(VecGPUTogether_Private(x, NormParts(x, type, r), type == NORM_INFINITY ? VEC_GPU_TOP : VEC_GPU_ADD, type == NORM_1_AND_2 ? 2 : 1, r));
+  PetscCall(VecGPUAllreduce_Private(x, NormParts(x, type, r), type == NORM_INFINITY ? VEC_GPU_TOP : VEC_GPU_ADD, type == NORM_1_AND_2 ? 2 : 1, r));
   NormFromParts(type, r, z);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -387,7 +387,7 @@ static PetscErrorCode VecMaxPointwiseDivide_GPU(Vec x, Vec y, PetscReal *z)
   double r[2] = {0, 0};
 
   PetscFunctionBegin;
-  PetscCall(VecGPUTogether_Private(x, Reduce(VECGPU_REDUCE_largestquotient, x, y, r), VEC_GPU_TOP, 1, r));
+  PetscCall(VecGPUAllreduce_Private(x, Reduce(VECGPU_REDUCE_largestquotient, x, y, r), VEC_GPU_TOP, 1, r));
   *z = r[0];
   PetscCall(LogFlops(x, 1));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -271,8 +271,6 @@ static PetscErrorCode TakeCUDA(Vec v, PetscBool *taken)
   *taken = (PetscBool)(dev && dev->ops->kernels);
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, taken, 1, GPUCSR_MPI_BOOL, MPI_LAND, PetscObjectComm((PetscObject)v)));
   if (*taken) PetscCall(VecSetType(v, VECCUDA));
-#else
-  (void)v;
 #endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -367,9 +365,9 @@ static PetscErrorCode VecCreate_MPIGPU(Vec v)
   Level: beginner
 
   Notes:
-  Vector operations and products with `MATGPUCSR` work on the device's array. PETSc and the program get the host's array,
-  updated on request: `VecGetArrayRead()` costs a copy after a change on the device; `VecGetArray()` costs another copy when the device
-  next needs the entries; `VecGetArrayWrite()` costs only the latter. `VecGPUGetInfo()` counts the copies.
+  Vector operations and products with `MATGPUCSR` work on the device's array. PETSc and the program get the host's array.
+  `VecGetArrayRead()` copies the entries to the host after a change on the device. `VecGetArray()` does the same, and the device copies the
+  entries back at their next use. `VecGetArrayWrite()` causes only the copy back. `VecGPUGetInfo()` counts the copies.
 
   In a PETSc with CUDA (3.20 or later) and a working device this is a name of `VECCUDA`; `VecGPUGetArray()` and its siblings support both.
 

@@ -27,7 +27,7 @@ typedef struct _n_VecGPUEntries VecGPUEntries;
 struct _n_VecGPUEntries {
   GPUCSRDevice dev;    /* NULL: on the host for good */
   PetscBool    shared; /* the device's memory is the host's: there is one array */
-  PetscBool    full;   /* the device had no memory for them: they stay on the host */
+  PetscBool    full;   /* the device has no memory for the entries, which stay on the host */
   PetscInt     n;
   PetscInt     references;       /* vectors that have them */
   PetscInt     readers, writers; /* pointers to the host's array that the program holds */
@@ -37,7 +37,7 @@ struct _n_VecGPUEntries {
   GPUCSRBool   locked, refused; /* the host's array is page-locked in place, or that was refused */
   VecGPUValid  valid;
   PetscScalar  fill;   /* of VEC_GPU_FILLED */
-  PetscBool    marked; /* mark is what the host's array held when it went out for reading */
+  PetscBool    marked; /* mark is the hash of the host's array at the time of its lending for reading */
   uint64_t     mark;
   VecGPUInfo   info;
   GPUCSRLiving living;
@@ -133,7 +133,7 @@ typedef enum {
   VEC_GPU_ADD,
   VEC_GPU_TOP
 } VecGPUCombine;
-GPUCSR_INTERN PetscErrorCode VecGPUTogether_Private(Vec, PetscErrorCode, VecGPUCombine, PetscInt, double[]);
+GPUCSR_INTERN PetscErrorCode VecGPUAllreduce_Private(Vec, PetscErrorCode, VecGPUCombine, PetscInt, double[]);
 
 /* parts.c */
 GPUCSR_INTERN PetscErrorCode VecGPUExchange_Private(Vec, VecGPUEntries *, PetscInt);
