@@ -409,9 +409,20 @@ PetscErrorCode VecGPUFill_Private(Vec v, PetscScalar a)
 
 /* --- All of them */
 
+static PetscErrorCode EntriesFinalize(void)
+{
+  PetscFunctionBegin;
+#if defined(GPUCSR_HAVE_CUDA)
+  PetscCall(VecGPUKernels_cuda.release());
+#endif
+  PetscCall(PetscMemzero(&gone, sizeof(gone)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode VecGPUEntriesInitialize_Private(void)
 {
   PetscFunctionBegin;
+  PetscCall(GPUCSRRegisterFinalize(GPUCSR_FINAL_VEC, EntriesFinalize));
   separate = warned = told = ready = PETSC_FALSE;
   PetscOptionsBegin(PETSC_COMM_WORLD, NULL, "GPU vectors: process options", "VECGPU");
   PetscCall(PetscOptionsBool("-vec_gpu_separate", "On the host backend, keep two copies as on a GPU", "VECGPU", separate, &separate, NULL));
@@ -444,15 +455,5 @@ static PetscErrorCode EntriesRelease(void *entries)
   if (e->valid != VEC_GPU_FILLED) e->valid = VEC_GPU_BOTH;
   e->shared = PETSC_TRUE;
   e->dev    = NULL;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode VecGPUEntriesFinalize_Private(void)
-{
-  PetscFunctionBegin;
-#if defined(GPUCSR_HAVE_CUDA)
-  PetscCall(VecGPUKernels_cuda.release());
-#endif
-  PetscCall(PetscMemzero(&gone, sizeof(gone)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

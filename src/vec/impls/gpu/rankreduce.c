@@ -123,7 +123,8 @@ static PetscErrorCode KeyvalFree(void)
 
 static PetscErrorCode Create(MPI_Comm comm, Meeting **result)
 {
-  int            word[2];
+  int64_t        word;
+  int            differs;
   PetscEnum      asked = (PetscEnum)REDUCE_AUTO;
   Meeting       *t;
   PetscErrorCode ierr;
@@ -132,10 +133,9 @@ static PetscErrorCode Create(MPI_Comm comm, Meeting **result)
   PetscOptionsBegin(comm, NULL, "VECGPU", "VECGPU");
   PetscCall(PetscOptionsEnum("-vec_gpu_reduce", "How numbers of ranks are reduced", "VECGPU", words, asked, &asked, NULL));
   PetscOptionsEnd();
-  word[0] = (int)asked;
-  word[1] = -(int)asked;
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, word, 2, MPI_INT, MPI_MIN, comm));
-  PetscCheck(word[0] == -word[1], comm, PETSC_ERR_ARG_INCOMP, "-vec_gpu_reduce is not the same on all ranks");
+  word = (int64_t)asked;
+  PetscCall(GPUCSRSameOnAllRanks(comm, 1, &word, &differs));
+  PetscCheck(differs == 1, comm, PETSC_ERR_ARG_INCOMP, "-vec_gpu_reduce is not the same on all ranks");
   if (keyval == MPI_KEYVAL_INVALID) {
     PetscCallMPI(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, Delete, &keyval, NULL));
     PetscCallMPI(MPI_Op_create(Top, 1, &top));

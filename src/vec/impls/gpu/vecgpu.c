@@ -462,18 +462,10 @@ PetscErrorCode VecGPUTypeAsked(VecType *type)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Finalize(void)
-{
-  PetscFunctionBegin;
-  PetscCall(VecGPUEntriesFinalize_Private());
-  made = 0;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 PetscErrorCode VecGPUInitialize(void)
 {
   PetscFunctionBegin;
-  PetscCall(GPUCSRRegisterFinalize(GPUCSR_FINAL_VEC, Finalize));
+  made = 0;
   PetscCall(VecGPUEntriesInitialize_Private());
   PetscCall(VecRegister(VECSEQGPU, VecCreate_SeqGPU));
   PetscCall(VecRegister(VECMPIGPU, VecCreate_MPIGPU));

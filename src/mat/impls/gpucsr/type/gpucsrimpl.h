@@ -225,7 +225,6 @@ GPUCSR_INTERN PetscErrorCode MatCreateGraph_SeqAIJGPUCSR(Mat, PetscBool, PetscBo
 GPUCSR_INTERN PetscErrorCode MatCreateGraph_SeqAIJGPUCSR(Mat, PetscBool, PetscBool, PetscReal, Mat *);
 #endif
 
-
 GPUCSR_INTERN PetscErrorCode   MatGPUCSRAdviseFirst_Private(Mat); /* this and the next: advice.c */
 GPUCSR_INTERN PetscErrorCode   MatGPUCSRAdviceError_Private(const Mat_SeqGPUCSR *, const MatGPUCSRInfo *, char[], size_t);
 GPUCSR_INTERN PetscErrorCode   MatGPUCSRHostIsFaster_Private(Mat, Vec x, Vec y, Vec z, PetscBool *); /* this and the next: small.c */
