@@ -153,8 +153,8 @@ PetscErrorCode MatGPUCSRInitialize_Private(MPI_Comm comm)
   A program that links the library calls this function after `PetscInitialize()`; with -dll_append PETSc calls it. Further
   calls do nothing.
 
-  Errors: another copy of the library is registered already; the library was built for another PETSc (minor version, scalar type, index
-  size); or -mat_gpucsr_backend cuda requires a GPU that some rank does not have.
+  It is an error if another copy of the library is registered already. It is an error if the library was built for another PETSc (minor version,
+  scalar type, index size). It is an error if a rank has no GPU with -mat_gpucsr_backend cuda.
 
 .seealso: `MATGPUCSR`, `MatGPUCSRFinalizePackage()`
 @*/

@@ -34,7 +34,6 @@ PetscErrorCode GPUCSRForeign(char why[], size_t len)
 static PetscErrorCode Unchanged(Mat A, MatType type, MatReuse reuse, Mat *B)
 {
   PetscFunctionBegin;
-  (void)type;
   if (reuse == MAT_INITIAL_MATRIX) PetscCall(MatDuplicate(A, MAT_COPY_VALUES, B));
   else *B = A;
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -34,6 +34,13 @@ if "$BUILD/examples/bmrm" -f "$tmp/zero.svm" -model "$tmp/one.model" >"$tmp/out"
 grep -q 'index 0, where the first index is 1' "$tmp/out" || fail "$(cat "$tmp/out")"
 learn -f "$tmp/heart.svm" -model "$tmp/one.model" -predictions "$tmp/one.predictions" && grep -qF "$reached" "$tmp/out" || fail "columns from 1: $(cat "$tmp/out"), from 0 $reached"
 
+# the view counts the multipliers of either solver of the dual problem
+for dual in exact projected; do
+  learn -f "$tmp/heart.svm" -lambda 1e-2 -method bundle -tao_type gpubmrm -tao_gpubmrm_dual $dual -tao_view
+  count=$(sed -n 's/.*rank 0: \([0-9]*\) multipliers are not zero.*/\1/p' "$tmp/out" | tail -n 1)
+  [ "${count:-0}" -ge 5 ] || fail "$dual: the view says that $count multipliers are not zero"
+done
+
 # a row that weighs 3 is a row three times; a class that weighs 3 likewise; the objective counts rows, not weights
 awk '{print NR % 3 ? 1 : 3}' "$tmp/heart.svm" >"$tmp/weights"
 awk 'NR % 3 {print; next} {print; print; print}' "$tmp/heart.svm" >"$tmp/thrice.svm"

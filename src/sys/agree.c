@@ -8,10 +8,6 @@ static PetscErrorCode KeepError(MPI_Comm comm, int line, const char *fun, const 
 {
   GPUCSRAttempt *a = (GPUCSRAttempt *)ctx;
 
-  (void)comm;
-  (void)line;
-  (void)fun;
-  (void)file;
   if (p == PETSC_ERROR_INITIAL && !a->message[0] && mess) {
     strncpy(a->message, mess, sizeof(a->message) - 1);
     a->message[sizeof(a->message) - 1] = 0;
@@ -37,7 +33,6 @@ PetscErrorCode GPUCSRAttemptEnd(GPUCSRAttempt *a)
 #if PetscDefined(USE_DEBUG) && !PetscDefined(HAVE_THREADSAFETY)
   petscstack.currentsize = a->stack;
 #endif
-  (void)a;
   return PetscPopErrorHandler();
 }
 

@@ -46,7 +46,7 @@ typedef struct {
   GPUCSRError (*close)(int id);
   GPUCSRError (*activate)(int id); /* make it the calling thread's device */
   GPUCSRError (*memory)(int id, size_t *free, size_t *total);
-  GPUCSRError (*synchronize)(int id);                                 /* all streams, other people's too */
+  GPUCSRError (*synchronize)(int id);                                 /* all streams, of other libraries too */
   GPUCSRError (*malloc)(int id, size_t bytes, GPUCSRStream, void **); /* for work in the order of this stream */
   GPUCSRError (*free)(int id, GPUCSRStream, void *);
   GPUCSRError (*holds)(int id, const void *, GPUCSRBool *yes); /* is it memory of this device? An error if it is another device's */
@@ -92,7 +92,7 @@ static inline size_t GPUCSRTypeSize(GPUCSRType t)
 #define GPUCSR_STAGES      8
 #define GPUCSR_STAGE_BYTES ((size_t)1 << 20)
 
-/* Small pieces of device memory that were given back stay in hand: from the pool and back again takes two microseconds, and who builds one small matrix builds the next */
+/* Small pieces of freed device memory are kept for reuse, because the pool takes two microseconds and small matrices come in series */
 #define GPUCSR_CACHED_PIECES 64
 #define GPUCSR_CACHED_BYTES  ((size_t)1 << 20) /* of a piece */
 
@@ -109,10 +109,10 @@ typedef struct _n_GPUCSRDevice {
   void                   *stage[GPUCSR_STAGES];  /* page-locked */
   GPUCSREvent             staged[GPUCSR_STAGES]; /* the piece may be used again */
   int                     nextstage;
-  size_t                  opened;                      /* bytes of the stage before that, whose event need not be waited for again: small uploads share one, */
-  GPUCSRStream            opener;                      /* on this stream */
+  size_t                  opened;                      /* bytes in the last stage: small uploads share a stage without another wait, */
+  GPUCSRStream            opener;                      /* if they are on this stream */
   size_t                  allocated, peak, limit;      /* bytes through GPUCSRMalloc(); limit 0: none */
-  void                   *cache[GPUCSR_CACHED_PIECES]; /* pieces to be had again, in the order of the stream, the oldest first */
+  void                   *cache[GPUCSR_CACHED_PIECES]; /* kept pieces, the oldest first */
   size_t                  cachebytes[GPUCSR_CACHED_PIECES];
   int                     ncached;
   double                  bandwidth;   /* bytes/s of a device copy, read plus written; 0: not measured yet */
@@ -121,18 +121,18 @@ typedef struct _n_GPUCSRDevice {
 
 GPUCSR_INTERN const GPUCSRMachineRow GPUCSRMachineRows[];
 GPUCSR_INTERN const GPUCSRMachine    GPUCSRMachineH200;
-GPUCSR_INTERN GPUCSRMachine          GPUCSRMachineShared; /* of no device: the H200's values, and what the file says */
+GPUCSR_INTERN GPUCSRMachine          GPUCSRMachineShared; /* without a device: the values of the H200, overridden by the file */
 GPUCSR_INTERN GPUCSRMachineRatios    GPUCSRMachineRatiosOf(const GPUCSRProperties *);
 GPUCSR_INTERN double                 GPUCSRMachineScaled(const GPUCSRMachineRow *, const GPUCSRMachineRatios *);
 GPUCSR_INTERN void                   GPUCSRMachineOfDevice(const GPUCSRProperties *, GPUCSRMachine *);
 
-/* The table of a device. NULL: for what several ranks must decide alike, whatever devices they have */
+/* The table of a device. NULL: for choices that must be the same on ranks with different devices */
 static inline const GPUCSRMachine *GPUCSRMachineOf(GPUCSRDevice d)
 {
   return d && d->machine.processors > 0 ? &d->machine : &GPUCSRMachineShared;
 }
 
-/* After each launch of a kernel on a device, NULL where that is the GPU of this thread, and after each loop that stands for one: a layer for tests may say that it failed */
+/* Called after each launch of a kernel, and after each loop of the host in place of a kernel. A test layer can make the launch fail. dev NULL: the GPU of this thread */
 GPUCSR_INTERN             GPUCSRError (*GPUCSRLaunchHook)(GPUCSRDevice, const char what[]);
 static inline GPUCSRError GPUCSRLaunched(GPUCSRDevice d, const char what[])
 {
@@ -140,7 +140,7 @@ static inline GPUCSRError GPUCSRLaunched(GPUCSRDevice d, const char what[])
 }
 
 GPUCSR_INTERN GPUCSRError GPUCSRMalloc(GPUCSRDevice, size_t, const char[], void **);
-GPUCSR_INTERN GPUCSRError GPUCSRDeviceReach(GPUCSRDevice, GPUCSRBool settle, GPUCSRBool *yes); /* before frees; settle: after waiting for all work */
+GPUCSR_INTERN GPUCSRError GPUCSRDeviceReach(GPUCSRDevice, GPUCSRBool settle, GPUCSRBool *yes); /* before frees; settle: waits for all work */
 GPUCSR_INTERN GPUCSRError GPUCSRFree(GPUCSRDevice, size_t, void **);
 GPUCSR_INTERN GPUCSRError GPUCSRHolds(GPUCSRDevice, const void *, GPUCSRBool *yes);
 

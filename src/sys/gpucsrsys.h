@@ -60,7 +60,7 @@ typedef enum {
 GPUCSR_INTERN PetscErrorCode GPUCSRRegisterFinalize(GPUCSRFinalLevel, PetscErrorCode (*)(void));
 GPUCSR_INTERN PetscErrorCode GPUCSRFinalizersRun_Private(void);
 
-/* Objects of one kind that have something on a device. They may outlive it: at their level release() frees that, and leaves the object itself */
+/* Objects of one kind with memory on a device. An object may outlive the device: at its level release() frees this memory, and keeps the object */
 typedef struct _n_GPUCSRLiving GPUCSRLiving;
 struct _n_GPUCSRLiving { /* a member of the object */
   void         *object;
@@ -81,13 +81,12 @@ GPUCSR_INTERN PetscErrorCode GPUCSROnceFinalize(void);
 GPUCSR_INTERN PetscBool      GPUCSROnceMine(const char[]);
 GPUCSR_INTERN PetscErrorCode GPUCSRWarn(const char[]);
 GPUCSR_INTERN PetscErrorCode GPUCSROptionsCheck(void);
-GPUCSR_INTERN PetscErrorCode GPUCSRDeviceCount(const char[], int *, char[], size_t);
 GPUCSR_INTERN PetscErrorCode GPUCSRDeviceOpen(const char[], GPUCSRDevice *, char[], size_t);
 GPUCSR_INTERN PetscErrorCode GPUCSRDeviceBandwidth(GPUCSRDevice, double *);
 GPUCSR_INTERN PetscErrorCode GPUCSRDeviceSynchronize(GPUCSRDevice);
 GPUCSR_INTERN PetscErrorCode GPUCSRDeviceClock(GPUCSRDevice, const GPUCSREvent[2], PetscErrorCode (*)(void *), void *, int, double *);
 
-/* What the staged copies need of the conversion: one piece at a time, by one thread */
+/* Conversion of one piece by one thread, for staged copies */
 GPUCSR_INTERN PetscBool GPUCSRConvertible(GPUCSRType to, GPUCSRType from);
 GPUCSR_INTERN double    GPUCSRConvertPiece(void *, GPUCSRType, const void *, GPUCSRType, size_t, size_t, double);
 

@@ -140,7 +140,7 @@ typedef struct {
   GPUCSRMachineScale scaling;
 } GPUCSRMachineRow;
 
-/* Properties of a device, divided by those of an H200 */
+/* Ratios of a device's properties to an H200's */
 typedef struct {
   double bandwidth, clock, processors, cache;
 } GPUCSRMachineRatios;

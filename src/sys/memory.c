@@ -120,7 +120,7 @@ PetscErrorCode GPUCSRBufferFree(GPUCSRDevice d, GPUCSRBuffer *b)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What is in the buffer is lost where it grows */
+/* A buffer that grows loses its contents */
 PetscErrorCode GPUCSRBufferGrow(GPUCSRDevice d, size_t bytes, const char what[], GPUCSRBuffer *b)
 {
   PetscFunctionBegin;
@@ -176,7 +176,7 @@ PetscErrorCode GPUCSRDeviceBandwidth(GPUCSRDevice d, double *rate)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Does the host have memory at p? A page that is not mapped is nobody's, or was a device's */
+/* Does the host have memory at p? Freed memory, and memory of a device, have no page on the host */
 static PetscBool Mapped(const void *p)
 {
   const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);

@@ -76,7 +76,7 @@ static PetscErrorCode Judge(const char option[], char text[], size_t len)
     distance[k] = Distance(names[k], word, &prefix[k]);
     least       = PetscMin(least, distance[k]);
   }
-  if (!least) PetscFunctionReturn(PETSC_SUCCESS); /* an option that this run did not need */
+  if (!least) PetscFunctionReturn(PETSC_SUCCESS); /* an existing option without use in this run */
   for (int k = 0; k < BEGINNINGS && !looks; k++) looks = (PetscBool)(strstr(word, beginnings[k]) != NULL);
   if (!strncmp(word, "gpucsr_", 7)) looks = PETSC_TRUE; /* without a prefix: an option of the process */
   if (!looks && least > CLOSE) PetscFunctionReturn(PETSC_SUCCESS);

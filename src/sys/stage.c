@@ -6,7 +6,7 @@
 #include <sched.h>
 #include <string.h>
 
-/* Threads take so many bytes at a time of what is staged */
+/* Bytes that a thread stages at a time */
 #define PIECE_BYTES ((size_t)16 << 10)
 #define PIECES      (GPUCSR_STAGE_BYTES / PIECE_BYTES) /* of a stage */
 #define SMALL_BYTES ((size_t)8 << 10)                  /* the same within a single stage, where all threads wait for the last piece */
@@ -127,7 +127,7 @@ static PetscErrorCode StageOpen(GPUCSRDevice d, size_t bytes, GPUCSRStream s, in
 /* Sends data that fit a stage: several threads fill the stage, then one command sends all arrays, which have the same layout on the device */
 static PetscErrorCode SendTogether(GPUCSRDevice d, const GPUCSRTransfer t[], int nt, size_t bytes, GPUCSRStream s, double *rounding)
 {
-  const int    threads = (double)bytes <= GPUCSRMachineShared.alone_size ? 1 : d->threads; /* never some of them: GNU's OpenMP ends those that a team leaves out, and starts them again for the next */
+  const int    threads = (double)bytes <= GPUCSRMachineShared.alone_size ? 1 : d->threads; /* one or all: GNU's OpenMP ends the threads that a smaller team leaves out, and starts them again for a larger team */
   const double start   = *rounding;
   char        *stage;
   double       worst = start;

@@ -158,17 +158,6 @@ static PetscErrorCode BackendFind(const char name[], size_t *b)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Devices of the named backend that this process can see; if none, why has the reason */
-PetscErrorCode GPUCSRDeviceCount(const char name[], int *n, char why[], size_t len)
-{
-  size_t b;
-
-  PetscFunctionBegin;
-  PetscCall(BackendFind(name, &b));
-  PetscCall((*backends[b].count)(n, why, len));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode DeviceSetUp(GPUCSRDevice d)
 {
   const GPUCSRBackendOps *ops = d->ops;

@@ -14,7 +14,7 @@ double GPUCSRPeerSeconds(void)
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* A number of this process that no other process has */
+/* A number that identifies this process */
 static uint64_t Token(void)
 {
   static uint64_t token;
@@ -88,43 +88,15 @@ typedef struct {
   void        *p;
 } Offer;
 
-/* Freed by this rank, but perhaps not yet by all ranks */
-typedef struct _n_Waiting Waiting;
-struct _n_Waiting {
+/* A piece of memory of all ranks */
+typedef struct _n_Piece Piece;
+struct _n_Piece {
   GPUCSRPeers p;
-  Offer       mine;
-  int64_t     piece;
-  Waiting    *next;
+  int64_t     number;
+  Piece      *next;    /* in the list of pieces that this rank has freed */
+  Offer       offer[]; /* by rank */
 };
-static Waiting *waiting;
-
-/* A piece of all ranks */
-typedef struct {
-  int64_t  piece;
-  Waiting *later; /* allocated early, because freeing must not need memory */
-  Offer    offer[];
-} Offers;
-
-static PetscErrorCode OffersDestroy(Offers **o)
-{
-  PetscFunctionBegin;
-  if (*o) PetscCall(PetscFree((*o)->later));
-  PetscCall(PetscFree(*o));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode OffersCreate(PetscMPIInt size, int64_t piece, Offers **o)
-{
-  PetscErrorCode ierr;
-
-  PetscFunctionBegin;
-  PetscCall(PetscMalloc(sizeof(**o) + sizeof(Offer) * (size_t)size, o));
-  (*o)->piece = piece;
-  ierr        = PetscNew(&(*o)->later);
-  if (ierr) PetscCall(PetscFree(*o));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+static Piece *waiting;
 
 static PetscErrorCode Share(GPUCSRPeers p, size_t bytes, const char what[], Offer *mine)
 {
@@ -172,12 +144,12 @@ static PetscErrorCode Detach(GPUCSRPeers p, const Offer offers[], void *theirs[]
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Keeps the offers of all ranks behind theirs, to detach later. theirs has 1 + p->size entries, the last for this rank's own */
+/* theirs[p->size] keeps the offers of all ranks, for the later detachment */
 PetscErrorCode GPUCSRPeersMalloc(GPUCSRPeers p, size_t bytes, const char what[], void *theirs[])
 {
   Offer         mine;
-  Offers       *o     = NULL;
-  const int64_t piece = p->pieces++; /* counted on all ranks, even after an error */
+  Piece        *o      = NULL;
+  const int64_t number = p->pieces++; /* counted on all ranks, even after an error */
   GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
@@ -187,7 +159,7 @@ PetscErrorCode GPUCSRPeersMalloc(GPUCSRPeers p, size_t bytes, const char what[],
   mine.bytes = bytes;
   for (PetscMPIInt r = 0; r <= p->size; r++) theirs[r] = NULL;
   PetscCall(GPUCSRPeersSweep(0));
-  GPUCSRTry(&attempt, OffersCreate(p->size, piece, &o));
+  GPUCSRTry(&attempt, PetscMalloc(sizeof(*o) + sizeof(Offer) * (size_t)p->size, &o));
   GPUCSRThen(&attempt, Share(p, bytes, what, &mine));
   PetscCall(GPUCSRAttemptAgree(&attempt, p->comm, p->dev));
   if (!attempt.error) {
@@ -201,22 +173,24 @@ PetscErrorCode GPUCSRPeersMalloc(GPUCSRPeers p, size_t bytes, const char what[],
   }
   if (attempt.error) {
     PetscCall(Unshare(p, &mine));
-    PetscCall(OffersDestroy(&o));
+    PetscCall(PetscFree(o));
     SETERRQ(PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
   }
+  o->p            = p;
+  o->number       = number;
   theirs[p->size] = o;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static int64_t *Left(GPUCSRPeers p, int64_t piece)
+static int64_t *Left(const Piece *o)
 {
-  return &p->control->left[piece % GPUCSR_PEER_PIECES * p->size];
+  return &o->p->control->left[o->number % GPUCSR_PEER_PIECES * o->p->size];
 }
 
-static PetscBool Unused(const Waiting *w)
+static PetscBool Unused(const Piece *o)
 {
-  for (PetscMPIInt r = 0; r < w->p->size; r++)
-    if (__atomic_load_n(&Left(w->p, w->piece)[r], __ATOMIC_ACQUIRE) <= w->piece) return PETSC_FALSE;
+  for (PetscMPIInt r = 0; r < o->p->size; r++)
+    if (__atomic_load_n(&Left(o)[r], __ATOMIC_ACQUIRE) <= o->number) return PETSC_FALSE;
   return PETSC_TRUE;
 }
 
@@ -229,12 +203,12 @@ PetscErrorCode GPUCSRPeersSweep(double patience)
 
   PetscFunctionBegin;
   do {
-    for (Waiting **w = &waiting; *w;) {
-      Waiting *go = *w;
+    for (Piece **w = &waiting; *w;) {
+      Piece *go = *w;
 
       if (Unused(go)) {
         *w = go->next;
-        PetscCall(Unshare(go->p, &go->mine));
+        PetscCall(Unshare(go->p, &go->offer[go->p->rank]));
         if (!--go->p->waiting && go->p->gone) PetscCall(Bury(go->p));
         PetscCall(PetscFree(go));
       } else w = &go->next;
@@ -250,10 +224,10 @@ PetscErrorCode GPUCSRPeersFinalize(void)
   PetscFunctionBegin;
   PetscCall(GPUCSRPeersSweep(1.0));
   while (waiting) { /* an absent rank may still write there */
-    Waiting *w = waiting;
+    Piece *w = waiting;
 
     waiting = w->next;
-    PetscCall(PetscInfo(NULL, "%zu bytes are not freed, because other ranks of this host may still address them\n", (size_t)w->mine.bytes));
+    PetscCall(PetscInfo(NULL, "%zu bytes are not freed, because other ranks of this host may still address them\n", (size_t)w->offer[w->p->rank].bytes));
     if (!--w->p->waiting && w->p->gone) PetscCall(Bury(w->p));
     PetscCall(PetscFree(w));
   }
@@ -263,36 +237,25 @@ PetscErrorCode GPUCSRPeersFinalize(void)
 /* Ranks may destroy in different orders and at different times */
 PetscErrorCode GPUCSRPeersFree(GPUCSRPeers p, void *theirs[])
 {
-  Offers  *o = (Offers *)theirs[p->size];
-  Waiting *w;
+  Piece     *o = (Piece *)theirs[p->size];
+  GPUCSRBool reached;
 
   PetscFunctionBegin;
   if (!o) PetscFunctionReturn(PETSC_SUCCESS);
-  if (p->dev && !p->dev->failed[0]) { /* no launch of this rank may still write there */
-    GPUCSRAttempt attempt;
-
-    GPUCSRTry(&attempt, p->dev->ops->activate(p->dev->id));
-    GPUCSRThen(&attempt, p->dev->ops->synchronize(p->dev->id));
-    if (attempt.error) PetscCall(PetscStrncpy(p->dev->failed, attempt.message, sizeof(p->dev->failed)));
-  }
+  if (p->dev) PetscCall(GPUCSRDeviceReach(p->dev, PETSC_TRUE, &reached)); /* no launch of this rank may still write there */
   PetscCall(Detach(p, o->offer, theirs));
-  w        = o->later;
-  w->p     = p;
-  w->mine  = o->offer[p->rank];
-  w->piece = o->piece;
-  w->next  = waiting;
-  waiting  = w;
+  o->next = waiting;
+  waiting = o;
   p->waiting++;
-  __atomic_store_n(&Left(p, o->piece)[p->rank], o->piece + 1, __ATOMIC_RELEASE);
-  PetscCall(PetscFree(o));
   theirs[p->size] = NULL;
+  __atomic_store_n(&Left(o)[p->rank], o->number + 1, __ATOMIC_RELEASE);
   PetscCall(GPUCSRPeersSweep(0));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* --- Who is a peer */
+/* --- Set-up */
 
-/* What ranks tell of themselves */
+/* Properties of a rank, which all ranks compare */
 typedef struct {
   char      backend[16]; /* empty: the host's memory */
   char      uuid[16];    /* of the device */

@@ -1,8 +1,8 @@
 #pragma once
 
 /*
-  Flags between devices, and numbers that carry their flags, for kernels with grids that wait for ranks of the same host (peer.h). Stores and loads have system scope. All waits have a time limit: a
-  thread that gives up raises a word that all waits read, and continues, so that its launch ends and the host reports the reason.
+  Flags between devices, and numbers that carry their flags, for kernels with grids that wait for ranks of the same host (peer.h). Stores and loads have system scope. All waits have a time limit. A
+  thread that gives up raises a word that ends all waits. Its launch continues to its end, and the host reports the reason.
 */
 #include "peerslots.h"
 
@@ -84,7 +84,7 @@ __device__ __forceinline__ bool peer_look(const ulonglong2 *slot, unsigned epoch
   return (unsigned)(low >> 32) == epoch && (unsigned)(high >> 32) == epoch;
 }
 
-/* The number of one slot in this device's memory; after giving up: NaN, and false */
+/* Waits for the number of one slot in this device's memory. Returns false after giving up, with a NaN as number */
 __device__ __forceinline__ bool peer_await(const ulonglong2 *slot, unsigned epoch, const GPUCSRPeerWatch &w, double &v)
 {
   PeerPatience patience;

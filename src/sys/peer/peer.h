@@ -5,8 +5,8 @@
 
     GPUCSRPeersCreate(comm, dev, &p)              collective on comm. p->all: all of comm's ranks are peers; otherwise p->why names a rank, its device and the reason, and only
                                                   GPUCSRPeersDestroy() may follow. dev NULL: memory of the host.
-    GPUCSRPeersMalloc(p, bytes, what, theirs)     collective on p->comm; theirs[r] is memory of rank r, zeroed, at this rank's address; p->rank: its
-                                                  own; bytes may differ between ranks. theirs has room for p->size + 1. Errors are common to all ranks.
+    GPUCSRPeersMalloc(p, bytes, what, theirs)     collective on p->comm; theirs[r] is the address of rank r's memory on this rank. The memory is zeroed.
+                                                  bytes may differ between ranks. theirs has p->size + 1 entries. Errors are common to all ranks.
     GPUCSRPeersFree(p, theirs)                    collective without waiting: a rank frees its memory some time after the calls of all ranks.
     GPUCSRPeersCheck(p)                           an error once any rank has raised p->control->dead. Cheap: before each use.
     GPUCSRPeersDead(p, message)                   raises p->control->dead: all waits give up, in launches and on the host.

@@ -29,8 +29,8 @@ typedef struct {
 } GPUCSRPeerWatch;
 
 /*
-  Where the ranks gather numbers (peer.cuh, blackbox/peerhalo/): of each rank's memory the same place, with a slot of 16 bytes for a number and its flag, for gathers of either parity. Memory begins with 0, a
-  flag is never 0. What is in memory that the kernel sees, slots and count, changes there: launches may be recorded
+  Memory of a gather (peer.cuh, blackbox/peerhalo/). Each rank has slots of 16 bytes, for a number and its flag, and two sets of slots for gathers of even and odd count. Memory begins with 0, and a
+  flag is never 0. Slots and count are in the device's memory, because a recorded launch keeps its arguments
 */
 #define GPUCSR_PEER_GATHER             8 /* numbers of a rank at most */
 #define GPUCSR_PEER_GATHER_BYTES(size) (2 * (size_t)(size)*GPUCSR_PEER_GATHER * 16)

@@ -1,5 +1,5 @@
 /*
-  Warnings that several ranks have and only one prints. Ranks without common waits cannot ask each other. So the ranks of a node count printed messages in shared memory.
+  Warnings of several ranks, printed once. Ranks without common waits cannot communicate, so the ranks of a node count printed messages in shared memory.
   (A MATMPIAIJGPUCSR asks its ranks, see mpiproduct.c.)
 */
 #include "../gpucsrsys.h"
@@ -71,11 +71,15 @@ PetscErrorCode GPUCSROnceFinalize(void)
 /* Does the calling rank print this message? Yes for its n-th message with these words, unless another rank has printed n already. */
 PetscBool GPUCSROnceMine(const char message[])
 {
-  uint64_t key = 14695981039346656037u; /* the hash of Fowler, Noll and Vo */
+  char     words[1024];
+  uint64_t key;
+  size_t   length = 0;
   int      s, n, said;
 
-  for (const char *c = message; *c; c++)
-    if (!isdigit((unsigned char)*c)) key = (key ^ (unsigned char)*c) * 1099511628211u;
+  for (const char *c = message; *c && length < sizeof(words) - 1; c++)
+    if (!isdigit((unsigned char)*c)) words[length++] = *c;
+  words[length] = 0;
+  key           = (uint64_t)GPUCSRNumberOf(words);
   if (!key) key = 1;
   s = (int)(key % SLOTS);
   for (int k = 0; k < SLOTS; k++, s = (s + 1) % SLOTS) {

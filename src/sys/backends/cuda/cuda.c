@@ -30,6 +30,22 @@
     } \
   } while (0)
 
+/* Functions of the backend that are one call: a row each. bytes: the size for the message, or 0. GIVE: a free */
+#define CALL(name, formal, bytes, call) \
+  static PetscErrorCode name formal \
+  { \
+    PetscFunctionBegin; \
+    CUDACall(id, bytes, call); \
+    PetscFunctionReturn(PETSC_SUCCESS); \
+  }
+#define GIVE(name, formal, call) \
+  static PetscErrorCode name formal \
+  { \
+    PetscFunctionBegin; \
+    GiveBack(id, call); \
+    PetscFunctionReturn(PETSC_SUCCESS); \
+  }
+
 /* fetch.cu */
 GPUCSR_INTERN PetscErrorCode GPUCSRFetch_CUDA(int, void *, const void *, size_t, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode GPUCSRProbe_CUDA(int);
@@ -55,18 +71,13 @@ static PetscErrorCode Count_CUDA(int *n, char why[], size_t len)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Activate_CUDA(int id)
-{
-  PetscFunctionBegin;
-  CUDACall(id, 0, cudaSetDevice(id));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+CALL(Activate_CUDA, (int id), 0, cudaSetDevice(id))
 
 static PetscErrorCode Open_CUDA(int id, GPUCSRProperties *p)
 {
   struct cudaDeviceProp   prop;
   struct cudaMemPoolProps pp;
-  unsigned long long      keep; /* bytes the pool holds on to: it grows by mapping memory, and gives back what is above this whenever the host waits */
+  unsigned long long      keep; /* bytes that the pool keeps: mapping memory takes time, and at each wait of the host the pool frees memory above this size */
   int                     clock = 0, memory = 0, bus = 0;
 
   PetscFunctionBegin;
@@ -123,19 +134,8 @@ static PetscErrorCode Synchronize_CUDA(int id)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Malloc_CUDA(int id, size_t bytes, GPUCSRStream s, void **p)
-{
-  PetscFunctionBegin;
-  CUDACall(id, bytes, cudaMallocFromPoolAsync(p, bytes, pools[id], (cudaStream_t)s));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Free_CUDA(int id, GPUCSRStream s, void *p)
-{
-  PetscFunctionBegin;
-  GiveBack(id, cudaFreeAsync(p, (cudaStream_t)s));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+CALL(Malloc_CUDA, (int id, size_t bytes, GPUCSRStream s, void **p), bytes, cudaMallocFromPoolAsync(p, bytes, pools[id], (cudaStream_t)s))
+GIVE(Free_CUDA, (int id, GPUCSRStream s, void *p), cudaFreeAsync(p, (cudaStream_t)s))
 
 static PetscErrorCode Holds_CUDA(int id, const void *p, GPUCSRBool *yes)
 {
@@ -149,19 +149,8 @@ static PetscErrorCode Holds_CUDA(int id, const void *p, GPUCSRBool *yes)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode HostMalloc_CUDA(int id, size_t bytes, void **p)
-{
-  PetscFunctionBegin;
-  CUDACall(id, bytes, cudaHostAlloc(p, bytes, cudaHostAllocDefault));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode HostFree_CUDA(int id, void *p)
-{
-  PetscFunctionBegin;
-  GiveBack(id, cudaFreeHost(p));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+CALL(HostMalloc_CUDA, (int id, size_t bytes, void **p), bytes, cudaHostAlloc(p, bytes, cudaHostAllocDefault))
+GIVE(HostFree_CUDA, (int id, void *p), cudaFreeHost(p))
 
 /* The system may refuse to page-lock memory of the program (limits, odd mappings): copies are then staged */
 static PetscErrorCode Register_CUDA(int id, void *p, size_t bytes, GPUCSRBool *done)
@@ -173,17 +162,12 @@ static PetscErrorCode Register_CUDA(int id, void *p, size_t bytes, GPUCSRBool *d
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Unregister_CUDA(int id, void *p)
-{
-  PetscFunctionBegin;
-  GiveBack(id, cudaHostUnregister(p));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+GIVE(Unregister_CUDA, (int id, void *p), cudaHostUnregister(p))
 
 /* Whole pages of the device: a handle exposes the whole page, so no other memory may share it */
 #define PAGE ((size_t)2 << 20)
 
-/* Not from the pool, which has no such handles */
+/* The pool has no such handles */
 static PetscErrorCode Share_CUDA(int id, size_t bytes, void **p, GPUCSRHandle *handle)
 {
   cudaIpcMemHandle_t ipc;
@@ -208,7 +192,6 @@ static PetscErrorCode Share_CUDA(int id, size_t bytes, void **p, GPUCSRHandle *h
 static PetscErrorCode Unshare_CUDA(int id, size_t bytes, void *p)
 {
   PetscFunctionBegin;
-  (void)bytes;
   PetscCall(Activate_CUDA(id));
   GiveBack(id, cudaFree(p));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -228,7 +211,6 @@ static PetscErrorCode Attach_CUDA(int id, const GPUCSRHandle *handle, size_t byt
 static PetscErrorCode Detach_CUDA(int id, size_t bytes, void *p)
 {
   PetscFunctionBegin;
-  (void)bytes;
   PetscCall(Activate_CUDA(id));
   GiveBack(id, cudaIpcCloseMemHandle(p));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -243,68 +225,15 @@ static PetscErrorCode Copy_CUDA(int id, void *dst, const void *src, size_t bytes
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Zero_CUDA(int id, void *p, size_t bytes, GPUCSRStream s)
-{
-  PetscFunctionBegin;
-  CUDACall(id, bytes, cudaMemsetAsync(p, 0, bytes, (cudaStream_t)s));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode StreamCreate_CUDA(int id, GPUCSRStream *s)
-{
-  PetscFunctionBegin;
-  CUDACall(id, 0, cudaStreamCreateWithFlags((cudaStream_t *)s, cudaStreamNonBlocking));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode StreamDestroy_CUDA(int id, GPUCSRStream s)
-{
-  PetscFunctionBegin;
-  GiveBack(id, cudaStreamDestroy((cudaStream_t)s));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode StreamSynchronize_CUDA(int id, GPUCSRStream s)
-{
-  PetscFunctionBegin;
-  CUDACall(id, 0, cudaStreamSynchronize((cudaStream_t)s));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode StreamWait_CUDA(int id, GPUCSRStream s, GPUCSREvent e)
-{
-  PetscFunctionBegin;
-  CUDACall(id, 0, cudaStreamWaitEvent((cudaStream_t)s, (cudaEvent_t)e, 0));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode EventCreate_CUDA(int id, GPUCSRBool timing, GPUCSREvent *e)
-{
-  PetscFunctionBegin;
-  CUDACall(id, 0, cudaEventCreateWithFlags((cudaEvent_t *)e, timing ? cudaEventDefault : cudaEventDisableTiming));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode EventDestroy_CUDA(int id, GPUCSREvent e)
-{
-  PetscFunctionBegin;
-  GiveBack(id, cudaEventDestroy((cudaEvent_t)e));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode EventRecord_CUDA(int id, GPUCSREvent e, GPUCSRStream s)
-{
-  PetscFunctionBegin;
-  CUDACall(id, 0, cudaEventRecord((cudaEvent_t)e, (cudaStream_t)s));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode EventSynchronize_CUDA(int id, GPUCSREvent e)
-{
-  PetscFunctionBegin;
-  CUDACall(id, 0, cudaEventSynchronize((cudaEvent_t)e));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+CALL(Zero_CUDA, (int id, void *p, size_t bytes, GPUCSRStream s), bytes, cudaMemsetAsync(p, 0, bytes, (cudaStream_t)s))
+CALL(StreamCreate_CUDA, (int id, GPUCSRStream *s), 0, cudaStreamCreateWithFlags((cudaStream_t *)s, cudaStreamNonBlocking))
+GIVE(StreamDestroy_CUDA, (int id, GPUCSRStream s), cudaStreamDestroy((cudaStream_t)s))
+CALL(StreamSynchronize_CUDA, (int id, GPUCSRStream s), 0, cudaStreamSynchronize((cudaStream_t)s))
+CALL(StreamWait_CUDA, (int id, GPUCSRStream s, GPUCSREvent e), 0, cudaStreamWaitEvent((cudaStream_t)s, (cudaEvent_t)e, 0))
+CALL(EventCreate_CUDA, (int id, GPUCSRBool timing, GPUCSREvent *e), 0, cudaEventCreateWithFlags((cudaEvent_t *)e, timing ? cudaEventDefault : cudaEventDisableTiming))
+GIVE(EventDestroy_CUDA, (int id, GPUCSREvent e), cudaEventDestroy((cudaEvent_t)e))
+CALL(EventRecord_CUDA, (int id, GPUCSREvent e, GPUCSRStream s), 0, cudaEventRecord((cudaEvent_t)e, (cudaStream_t)s))
+CALL(EventSynchronize_CUDA, (int id, GPUCSREvent e), 0, cudaEventSynchronize((cudaEvent_t)e))
 
 static PetscErrorCode EventElapsed_CUDA(int id, GPUCSREvent a, GPUCSREvent b, double *seconds)
 {
@@ -328,12 +257,7 @@ static void Hold(void *go)
   while (!*(volatile int *)go && (double)(t1.tv_sec - t0.tv_sec) + 1e-9 * (double)(t1.tv_nsec - t0.tv_nsec) < HOLD);
 }
 
-static PetscErrorCode Hold_CUDA(int id, GPUCSRStream s, volatile int *go)
-{
-  PetscFunctionBegin;
-  CUDACall(id, 0, cudaLaunchHostFunc((cudaStream_t)s, Hold, (void *)go));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+CALL(Hold_CUDA, (int id, GPUCSRStream s, volatile int *go), 0, cudaLaunchHostFunc((cudaStream_t)s, Hold, (void *)go))
 
 #if defined(HAVE_NVTX)
 static void Range_CUDA(const char *name)

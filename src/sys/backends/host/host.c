@@ -15,8 +15,6 @@
 
 static PetscErrorCode Count_Host(int *n, char why[], size_t len)
 {
-  (void)why;
-  (void)len;
   *n = 1;
   return PETSC_SUCCESS;
 }
@@ -37,13 +35,11 @@ static PetscErrorCode Open_Host(int id, GPUCSRProperties *p)
 
 static PetscErrorCode Id_Host(int id)
 {
-  (void)id;
   return PETSC_SUCCESS;
 }
 
 static PetscErrorCode Memory_Host(int id, size_t *avail, size_t *total)
 {
-  (void)id;
   *total = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
   *avail = (size_t)sysconf(_SC_AVPHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
   return PETSC_SUCCESS;
@@ -51,42 +47,33 @@ static PetscErrorCode Memory_Host(int id, size_t *avail, size_t *total)
 
 static PetscErrorCode HostMalloc_Host(int id, size_t bytes, void **p)
 {
-  (void)id;
   return PetscMallocA(1, PETSC_FALSE, __LINE__, PETSC_FUNCTION_NAME, __FILE__, bytes, p);
 }
 
 static PetscErrorCode HostFree_Host(int id, void *p)
 {
-  (void)id;
   return PetscFree(p);
 }
 
 static PetscErrorCode Malloc_Host(int id, size_t bytes, GPUCSRStream s, void **p)
 {
-  (void)s;
   return HostMalloc_Host(id, bytes, p);
 }
 
 static PetscErrorCode Free_Host(int id, GPUCSRStream s, void *p)
 {
-  (void)s;
   return HostFree_Host(id, p);
 }
 
 /* Device memory is the host's here: nothing distinguishes the two, and nothing needs to */
 static PetscErrorCode Holds_Host(int id, const void *p, GPUCSRBool *yes)
 {
-  (void)id;
-  (void)p;
   *yes = PETSC_FALSE;
   return PETSC_SUCCESS;
 }
 
 static PetscErrorCode Register_Host(int id, void *p, size_t bytes, GPUCSRBool *done)
 {
-  (void)id;
-  (void)p;
-  (void)bytes;
   *done = PETSC_FALSE; /* nothing crosses a bus here */
   return PETSC_SUCCESS;
 }
@@ -111,7 +98,6 @@ static PetscErrorCode Share_Host(int id, size_t bytes, void **p, GPUCSRHandle *h
   void *whole = NULL;
 
   PetscFunctionBegin;
-  (void)id;
   PetscCheck(fd >= 0 && !ftruncate(fd, (off_t)(bytes + HEADER)), PETSC_COMM_SELF, PETSC_ERR_MEM, "cannot allocate %zu bytes of shared memory: %s", bytes, strerror(errno));
   PetscCall(Map(fd, bytes + HEADER, &whole));
   *(int *)whole = fd;
@@ -126,7 +112,6 @@ static PetscErrorCode Unshare_Host(int id, size_t bytes, void *p)
   const int fd    = *(int *)whole;
 
   PetscFunctionBegin;
-  (void)id;
   (void)munmap(whole, bytes + HEADER);
   (void)close(fd);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -139,7 +124,6 @@ static PetscErrorCode Attach_Host(int id, const GPUCSRHandle *handle, size_t byt
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  (void)id;
   ierr = Map(fd, bytes + HEADER, &whole);
   if (fd >= 0) (void)close(fd);
   PetscCall(ierr);
@@ -150,69 +134,52 @@ static PetscErrorCode Attach_Host(int id, const GPUCSRHandle *handle, size_t byt
 static PetscErrorCode Detach_Host(int id, size_t bytes, void *p)
 {
   PetscFunctionBegin;
-  (void)id;
   (void)munmap((char *)p - HEADER, bytes + HEADER);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode Copy_Host(int id, void *dst, const void *src, size_t bytes, GPUCSRCopyKind kind, GPUCSRStream s)
 {
-  (void)id;
-  (void)kind;
-  (void)s;
   return PetscMemcpy(dst, src, bytes);
 }
 
 static PetscErrorCode Zero_Host(int id, void *p, size_t bytes, GPUCSRStream s)
 {
   PetscFunctionBegin;
-  (void)id;
-  (void)s;
   PetscCall(PetscMemzero(p, bytes));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode StreamCreate_Host(int id, GPUCSRStream *s)
 {
-  (void)id;
   *s = NULL;
   return PETSC_SUCCESS;
 }
 
 static PetscErrorCode Pointer_Host(int id, void *p)
 {
-  (void)id;
-  (void)p;
   return PETSC_SUCCESS;
 }
 
 static PetscErrorCode Pair_Host(int id, void *a, void *b)
 {
-  (void)id;
-  (void)a;
-  (void)b;
   return PETSC_SUCCESS;
 }
 
 /* An event is the time at which it was recorded */
 static PetscErrorCode EventCreate_Host(int id, GPUCSRBool timing, GPUCSREvent *e)
 {
-  (void)id;
-  (void)timing;
   return PetscMallocA(1, PETSC_TRUE, __LINE__, PETSC_FUNCTION_NAME, __FILE__, sizeof(double), (void **)e);
 }
 
 static PetscErrorCode EventRecord_Host(int id, GPUCSREvent e, GPUCSRStream s)
 {
-  (void)id;
-  (void)s;
   *(double *)e = omp_get_wtime();
   return PETSC_SUCCESS;
 }
 
 static PetscErrorCode EventElapsed_Host(int id, GPUCSREvent a, GPUCSREvent b, double *seconds)
 {
-  (void)id;
   *seconds = *(double *)b - *(double *)a;
   return PETSC_SUCCESS;
 }
@@ -220,9 +187,6 @@ static PetscErrorCode EventElapsed_Host(int id, GPUCSREvent a, GPUCSREvent b, do
 /* No later work to hold: a launch is complete on return */
 static PetscErrorCode Hold_Host(int id, GPUCSRStream s, volatile int *go)
 {
-  (void)id;
-  (void)s;
-  (void)go;
   return PETSC_SUCCESS;
 }
 

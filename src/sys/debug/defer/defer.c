@@ -111,7 +111,6 @@ static PetscErrorCode Enqueue(GPUCSRStream s, PetscErrorCode (*work)(void *), co
 static PetscErrorCode call_Defer(int id, PetscErrorCode (*work)(void *), const void *arg, size_t bytes, GPUCSRStream s)
 {
   PetscFunctionBegin;
-  (void)id;
   PetscCall(Enqueue(s, work, arg, bytes, (Point){NULL, 0}));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -119,7 +118,6 @@ static PetscErrorCode call_Defer(int id, PetscErrorCode (*work)(void *), const v
 static PetscErrorCode synchronize_Defer(int id)
 {
   PetscFunctionBegin;
-  (void)id;
   for (Queue *q = queues; q; q = q->next) PetscCall(DoUntil(q, q->queued));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -129,7 +127,6 @@ static PetscErrorCode streamcreate_Defer(int id, GPUCSRStream *s)
   Queue *q;
 
   PetscFunctionBegin;
-  (void)id;
   PetscCall(PetscNew(&q));
   q->last = &q->first;
   q->next = queues;
@@ -141,7 +138,6 @@ static PetscErrorCode streamcreate_Defer(int id, GPUCSRStream *s)
 static PetscErrorCode streamsynchronize_Defer(int id, GPUCSRStream s)
 {
   PetscFunctionBegin;
-  (void)id;
   PetscCall(DoUntil((Queue *)s, ((Queue *)s)->queued));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -165,8 +161,6 @@ static PetscErrorCode eventcreate_Defer(int id, GPUCSRBool timing, GPUCSREvent *
   Point *p;
 
   PetscFunctionBegin;
-  (void)id;
-  (void)timing;
   PetscCall(PetscNew(&p));
   *e = p;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -174,13 +168,11 @@ static PetscErrorCode eventcreate_Defer(int id, GPUCSRBool timing, GPUCSREvent *
 
 static PetscErrorCode eventdestroy_Defer(int id, GPUCSREvent e)
 {
-  (void)id;
   return PetscFree(e);
 }
 
 static PetscErrorCode eventrecord_Defer(int id, GPUCSREvent e, GPUCSRStream s)
 {
-  (void)id;
   *(Point *)e = (Point){(Queue *)s, ((Queue *)s)->queued};
   return PETSC_SUCCESS;
 }
@@ -190,7 +182,6 @@ static PetscErrorCode eventsynchronize_Defer(int id, GPUCSREvent e)
   const Point *p = (const Point *)e;
 
   PetscFunctionBegin;
-  (void)id;
   if (p->queue) PetscCall(DoUntil(p->queue, p->ticket));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -200,7 +191,6 @@ static PetscErrorCode streamwait_Defer(int id, GPUCSRStream s, GPUCSREvent e)
   const Point *p = (const Point *)e;
 
   PetscFunctionBegin;
-  (void)id;
   if (p->queue && p->queue != s) PetscCall(Enqueue(s, NULL, NULL, 0, *p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -255,7 +245,6 @@ static GPUCSRBool Locked(const void *p)
 static PetscErrorCode hostmalloc_Defer(int id, size_t bytes, void **p)
 {
   PetscFunctionBegin;
-  (void)id;
   PetscCall(PetscMalloc(bytes, p));
   PetscCall(Lock(*p, bytes));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -272,7 +261,6 @@ static PetscErrorCode hostfree_Defer(int id, void *p)
 static PetscErrorCode hostregister_Defer(int id, void *p, size_t bytes, GPUCSRBool *done)
 {
   PetscFunctionBegin;
-  (void)id;
   PetscCall(Lock(p, bytes));
   *done = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -30,6 +30,18 @@ static void DelayRelease(void)
   for (int k = 0; k < HELD; k++) go[k] = 1;
 }
 
+/* Functions of a backend: with a delay, and with a wait of the host */
+#define ROWS(DELAYED, WAITS) \
+  DELAYED(copy, (int id, void *dst, const void *src, size_t bytes, GPUCSRCopyKind kind, GPUCSRStream s), (id, dst, src, bytes, kind, s)) \
+  DELAYED(zero, (int id, void *p, size_t bytes, GPUCSRStream s), (id, p, bytes, s)) \
+  DELAYED(fetch, (int id, void *dst, const void *src, size_t bytes, GPUCSRStream s), (id, dst, src, bytes, s)) \
+  DELAYED(streamwait, (int id, GPUCSRStream s, GPUCSREvent e), (id, s, e)) \
+  DELAYED(eventrecord, (int id, GPUCSREvent e, GPUCSRStream s), (id, e, s)) \
+  WAITS(synchronize, (int id), (id)) \
+  WAITS(streamsynchronize, (int id, GPUCSRStream s), (id, s)) \
+  WAITS(eventsynchronize, (int id, GPUCSREvent e), (id, e)) \
+  WAITS(eventelapsed, (int id, GPUCSREvent a, GPUCSREvent b, double *seconds), (id, a, b, seconds))
+
 #define DELAYED(name, formal, actual) \
   static PetscErrorCode name##_Delay formal \
   { \
@@ -40,12 +52,6 @@ static void DelayRelease(void)
     PetscFunctionReturn(PETSC_SUCCESS); \
   }
 
-DELAYED(copy, (int id, void *dst, const void *src, size_t bytes, GPUCSRCopyKind kind, GPUCSRStream s), (id, dst, src, bytes, kind, s))
-DELAYED(zero, (int id, void *p, size_t bytes, GPUCSRStream s), (id, p, bytes, s))
-DELAYED(fetch, (int id, void *dst, const void *src, size_t bytes, GPUCSRStream s), (id, dst, src, bytes, s))
-DELAYED(streamwait, (int id, GPUCSRStream s, GPUCSREvent e), (id, s, e))
-DELAYED(eventrecord, (int id, GPUCSREvent e, GPUCSRStream s), (id, e, s))
-
 #define WAITS(name, formal, actual) \
   static PetscErrorCode name##_Delay formal \
   { \
@@ -55,10 +61,7 @@ DELAYED(eventrecord, (int id, GPUCSREvent e, GPUCSRStream s), (id, e, s))
     PetscFunctionReturn(PETSC_SUCCESS); \
   }
 
-WAITS(synchronize, (int id), (id))
-WAITS(streamsynchronize, (int id, GPUCSRStream s), (id, s))
-WAITS(eventsynchronize, (int id, GPUCSREvent e), (id, e))
-WAITS(eventelapsed, (int id, GPUCSREvent a, GPUCSREvent b, double *seconds), (id, a, b, seconds))
+ROWS(DELAYED, WAITS)
 
 PetscErrorCode GPUCSRDebug_delay(GPUCSRBackendOps *ops)
 {
@@ -70,17 +73,9 @@ PetscErrorCode GPUCSRDebug_delay(GPUCSRBackendOps *ops)
   if (!set || !ops->separate) PetscFunctionReturn(PETSC_SUCCESS);
   state = (uint64_t)seed;
   under = *ops;
-#define LAY(name) \
-  if (ops->name) ops->name = name##_Delay
-  LAY(copy);
-  LAY(zero);
-  LAY(fetch);
-  LAY(streamwait);
-  LAY(eventrecord);
-  LAY(synchronize);
-  LAY(streamsynchronize);
-  LAY(eventsynchronize);
-  LAY(eventelapsed);
+#define LAY(name, ...) \
+  if (ops->name) ops->name = name##_Delay;
+  ROWS(LAY, LAY)
 #undef LAY
   PetscFunctionReturn(PETSC_SUCCESS);
 }

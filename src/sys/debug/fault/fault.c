@@ -36,8 +36,39 @@ static PetscErrorCode Inject(GPUCSRFaultKind kind, const char what[], PetscError
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* FUNCTION(name, formal arguments, actual arguments, kind, error code, statement that counts) */
-#define FUNCTION(name, formal, actual, kind, code, count) \
+/*
+  The functions of a backend, a row each. CALL(name, formal arguments, actual arguments, kind, error code, statement that counts). GIVE(name, formal arguments, actual arguments, counted): frees never fail,
+  since a lost device keeps the object.
+*/
+#define ROWS(CALL, GIVE) \
+  CALL(open, (int id, GPUCSRProperties *p), (id, p), GPUCSR_FAULT_PROPERTIES, PETSC_ERR_GPU, ) \
+  CALL(activate, (int id), (id), GPUCSR_FAULT_PROPERTIES, PETSC_ERR_GPU, ) \
+  CALL(memory, (int id, size_t *avail, size_t *total), (id, avail, total), GPUCSR_FAULT_PROPERTIES, PETSC_ERR_GPU, ) \
+  CALL(synchronize, (int id), (id), GPUCSR_FAULT_SYNCHRONIZE, PETSC_ERR_GPU, ) \
+  CALL(malloc, (int id, size_t bytes, GPUCSRStream s, void **p), (id, bytes, s, p), GPUCSR_FAULT_MEMORY, PETSC_ERR_MEM, GPUCSRFaultCounters.memory++) \
+  CALL(hostmalloc, (int id, size_t bytes, void **p), (id, bytes, p), GPUCSR_FAULT_PAGELOCK, PETSC_ERR_MEM, GPUCSRFaultCounters.hostmemory++) \
+  CALL(share, (int id, size_t bytes, void **p, GPUCSRHandle *h), (id, bytes, p, h), GPUCSR_FAULT_PEER, PETSC_ERR_MEM, GPUCSRFaultCounters.memory++) \
+  CALL(attach, (int id, const GPUCSRHandle *h, size_t bytes, void **p), (id, h, bytes, p), GPUCSR_FAULT_PEER, PETSC_ERR_GPU, GPUCSRFaultCounters.attached++) \
+  CALL(copy, (int id, void *dst, const void *src, size_t bytes, GPUCSRCopyKind kind, GPUCSRStream s), (id, dst, src, bytes, kind, s), GPUCSR_FAULT_COPY, PETSC_ERR_GPU, ) \
+  CALL(zero, (int id, void *p, size_t bytes, GPUCSRStream s), (id, p, bytes, s), GPUCSR_FAULT_COPY, PETSC_ERR_GPU, ) \
+  CALL(fetch, (int id, void *dst, const void *src, size_t bytes, GPUCSRStream s), (id, dst, src, bytes, s), GPUCSR_FAULT_COPY, PETSC_ERR_GPU, ) \
+  CALL(streamcreate, (int id, GPUCSRStream *s), (id, s), GPUCSR_FAULT_EVENT, PETSC_ERR_GPU, GPUCSRFaultCounters.streams++) \
+  CALL(streamsynchronize, (int id, GPUCSRStream s), (id, s), GPUCSR_FAULT_SYNCHRONIZE, PETSC_ERR_GPU, ) \
+  CALL(streamwait, (int id, GPUCSRStream s, GPUCSREvent e), (id, s, e), GPUCSR_FAULT_EVENT, PETSC_ERR_GPU, ) \
+  CALL(eventcreate, (int id, GPUCSRBool timing, GPUCSREvent *e), (id, timing, e), GPUCSR_FAULT_EVENT, PETSC_ERR_GPU, GPUCSRFaultCounters.events++) \
+  CALL(eventrecord, (int id, GPUCSREvent e, GPUCSRStream s), (id, e, s), GPUCSR_FAULT_EVENT, PETSC_ERR_GPU, ) \
+  CALL(eventsynchronize, (int id, GPUCSREvent e), (id, e), GPUCSR_FAULT_SYNCHRONIZE, PETSC_ERR_GPU, ) \
+  CALL(eventelapsed, (int id, GPUCSREvent a, GPUCSREvent b, double *seconds), (id, a, b, seconds), GPUCSR_FAULT_EVENT, PETSC_ERR_GPU, ) \
+  CALL(hold, (int id, GPUCSRStream s, volatile int *go), (id, s, go), GPUCSR_FAULT_LAUNCH, PETSC_ERR_GPU, ) \
+  GIVE(free, (int id, GPUCSRStream s, void *p), (id, s, p), memory) \
+  GIVE(unshare, (int id, size_t bytes, void *p), (id, bytes, p), memory) \
+  GIVE(detach, (int id, size_t bytes, void *p), (id, bytes, p), attached) \
+  GIVE(hostfree, (int id, void *p), (id, p), hostmemory) \
+  GIVE(hostunregister, (int id, void *p), (id, p), locked) \
+  GIVE(streamdestroy, (int id, GPUCSRStream s), (id, s), streams) \
+  GIVE(eventdestroy, (int id, GPUCSREvent e), (id, e), events)
+
+#define CALL(name, formal, actual, kind, code, count) \
   static PetscErrorCode name##_Fault formal \
   { \
     PetscFunctionBegin; \
@@ -46,29 +77,7 @@ static PetscErrorCode Inject(GPUCSRFaultKind kind, const char what[], PetscError
     count; \
     PetscFunctionReturn(PETSC_SUCCESS); \
   }
-
-FUNCTION(open, (int id, GPUCSRProperties *p), (id, p), GPUCSR_FAULT_PROPERTIES, PETSC_ERR_GPU, )
-FUNCTION(activate, (int id), (id), GPUCSR_FAULT_PROPERTIES, PETSC_ERR_GPU, )
-FUNCTION(memory, (int id, size_t *avail, size_t *total), (id, avail, total), GPUCSR_FAULT_PROPERTIES, PETSC_ERR_GPU, )
-FUNCTION(synchronize, (int id), (id), GPUCSR_FAULT_SYNCHRONIZE, PETSC_ERR_GPU, )
-FUNCTION(malloc, (int id, size_t bytes, GPUCSRStream s, void **p), (id, bytes, s, p), GPUCSR_FAULT_MEMORY, PETSC_ERR_MEM, GPUCSRFaultCounters.memory++)
-FUNCTION(hostmalloc, (int id, size_t bytes, void **p), (id, bytes, p), GPUCSR_FAULT_PAGELOCK, PETSC_ERR_MEM, GPUCSRFaultCounters.hostmemory++)
-FUNCTION(share, (int id, size_t bytes, void **p, GPUCSRHandle *h), (id, bytes, p, h), GPUCSR_FAULT_PEER, PETSC_ERR_MEM, GPUCSRFaultCounters.memory++)
-FUNCTION(attach, (int id, const GPUCSRHandle *h, size_t bytes, void **p), (id, h, bytes, p), GPUCSR_FAULT_PEER, PETSC_ERR_GPU, GPUCSRFaultCounters.attached++)
-FUNCTION(copy, (int id, void *dst, const void *src, size_t bytes, GPUCSRCopyKind kind, GPUCSRStream s), (id, dst, src, bytes, kind, s), GPUCSR_FAULT_COPY, PETSC_ERR_GPU, )
-FUNCTION(zero, (int id, void *p, size_t bytes, GPUCSRStream s), (id, p, bytes, s), GPUCSR_FAULT_COPY, PETSC_ERR_GPU, )
-FUNCTION(fetch, (int id, void *dst, const void *src, size_t bytes, GPUCSRStream s), (id, dst, src, bytes, s), GPUCSR_FAULT_COPY, PETSC_ERR_GPU, )
-FUNCTION(streamcreate, (int id, GPUCSRStream *s), (id, s), GPUCSR_FAULT_EVENT, PETSC_ERR_GPU, GPUCSRFaultCounters.streams++)
-FUNCTION(streamsynchronize, (int id, GPUCSRStream s), (id, s), GPUCSR_FAULT_SYNCHRONIZE, PETSC_ERR_GPU, )
-FUNCTION(streamwait, (int id, GPUCSRStream s, GPUCSREvent e), (id, s, e), GPUCSR_FAULT_EVENT, PETSC_ERR_GPU, )
-FUNCTION(eventcreate, (int id, GPUCSRBool timing, GPUCSREvent *e), (id, timing, e), GPUCSR_FAULT_EVENT, PETSC_ERR_GPU, GPUCSRFaultCounters.events++)
-FUNCTION(eventrecord, (int id, GPUCSREvent e, GPUCSRStream s), (id, e, s), GPUCSR_FAULT_EVENT, PETSC_ERR_GPU, )
-FUNCTION(eventsynchronize, (int id, GPUCSREvent e), (id, e), GPUCSR_FAULT_SYNCHRONIZE, PETSC_ERR_GPU, )
-FUNCTION(eventelapsed, (int id, GPUCSREvent a, GPUCSREvent b, double *seconds), (id, a, b, seconds), GPUCSR_FAULT_EVENT, PETSC_ERR_GPU, )
-FUNCTION(hold, (int id, GPUCSRStream s, volatile int *go), (id, s, go), GPUCSR_FAULT_LAUNCH, PETSC_ERR_GPU, )
-
-/* Frees never fail: a lost device keeps the object */
-#define GIVEBACK(name, formal, actual, counted) \
+#define GIVE(name, formal, actual, counted) \
   static PetscErrorCode name##_Fault formal \
   { \
     PetscFunctionBegin; \
@@ -76,14 +85,7 @@ FUNCTION(hold, (int id, GPUCSRStream s, volatile int *go), (id, s, go), GPUCSR_F
     if (!Fails(GPUCSR_FAULT_DEVICE)) PetscCall((*under.name)actual); \
     PetscFunctionReturn(PETSC_SUCCESS); \
   }
-
-GIVEBACK(free, (int id, GPUCSRStream s, void *p), (id, s, p), memory)
-GIVEBACK(unshare, (int id, size_t bytes, void *p), (id, bytes, p), memory)
-GIVEBACK(detach, (int id, size_t bytes, void *p), (id, bytes, p), attached)
-GIVEBACK(hostfree, (int id, void *p), (id, p), hostmemory)
-GIVEBACK(hostunregister, (int id, void *p), (id, p), locked)
-GIVEBACK(streamdestroy, (int id, GPUCSRStream s), (id, s), streams)
-GIVEBACK(eventdestroy, (int id, GPUCSREvent e), (id, e), events)
+ROWS(CALL, GIVE)
 
 /* Page-locking is refused, which is no error */
 static PetscErrorCode hostregister_Fault(int id, void *p, size_t bytes, GPUCSRBool *done)
@@ -149,35 +151,10 @@ PetscErrorCode GPUCSRDebug_fault(GPUCSRBackendOps *ops)
   PetscCall(Parse(text));
   under            = *ops;
   GPUCSRLaunchHook = Launch_Fault;
-#define LAY(name) \
-  if (ops->name) ops->name = name##_Fault
-  LAY(open);
-  LAY(activate);
-  LAY(memory);
-  LAY(synchronize);
-  LAY(malloc);
-  LAY(free);
-  LAY(hostmalloc);
-  LAY(hostfree);
-  LAY(hostregister);
-  LAY(hostunregister);
-  LAY(share);
-  LAY(unshare);
-  LAY(attach);
-  LAY(detach);
-  LAY(copy);
-  LAY(zero);
-  LAY(fetch);
-  LAY(streamcreate);
-  LAY(streamdestroy);
-  LAY(streamsynchronize);
-  LAY(streamwait);
-  LAY(eventcreate);
-  LAY(eventdestroy);
-  LAY(eventrecord);
-  LAY(eventsynchronize);
-  LAY(eventelapsed);
-  LAY(hold);
+#define LAY(name, ...) \
+  if (ops->name) ops->name = name##_Fault;
+  ROWS(LAY, LAY)
+  LAY(hostregister)
 #undef LAY
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -1,7 +1,7 @@
 /*
   -gpucsr_debug_standin: the host stands in for the GPU of the backend cuda. Its memory is apart from the host's and is poisoned, so every copy, staged piece, page-locked
   vector and fallback is taken that a GPU would take; kernels are the formats' reference products. Devices, as many as -gpucsr_debug_standin says.
-  -gpucsr_debug_standin_properties: the processors, MHz, GB/s and MB of last-level cache that they say they have.
+  -gpucsr_debug_standin_properties: processors, MHz, GB/s and MB of last-level cache of these devices.
 */
 #include "../../gpucsrsys.h"
 #include <stdlib.h>
@@ -12,8 +12,6 @@ static PetscReal properties[4];
 
 static PetscErrorCode Count_StandIn(int *n, char why[], size_t len)
 {
-  (void)why;
-  (void)len;
   *n = ndevices;
   return PETSC_SUCCESS;
 }
@@ -46,7 +44,6 @@ static PetscErrorCode HostMalloc_StandIn(int id, size_t bytes, void **p)
 
 static PetscErrorCode HostFree_StandIn(int id, void *p)
 {
-  (void)id;
   free(p);
   return PETSC_SUCCESS;
 }
@@ -66,7 +63,6 @@ static PetscErrorCode Malloc_StandIn(int id, size_t bytes, GPUCSRStream s, void 
   Piece *m;
 
   PetscFunctionBegin;
-  (void)s;
   PetscCall(HostMalloc_StandIn(id, bytes, p));
   m = (Piece *)malloc(sizeof(*m));
   PetscCheck(m, PETSC_COMM_SELF, PETSC_ERR_MEM, "Device %d: cannot allocate %zu bytes", id, bytes);
@@ -80,7 +76,6 @@ static PetscErrorCode Free_StandIn(int id, GPUCSRStream s, void *p)
   Piece **m = &pieces, *gone;
 
   PetscFunctionBegin;
-  (void)s;
   while (*m && (*m)->begin != p) m = &(*m)->next;
   gone = *m;
   if (gone) *m = gone->next;
@@ -102,9 +97,6 @@ static PetscErrorCode Holds_StandIn(int id, const void *p, GPUCSRBool *yes)
 
 static PetscErrorCode Register_StandIn(int id, void *p, size_t bytes, GPUCSRBool *done)
 {
-  (void)id;
-  (void)p;
-  (void)bytes;
   *done = PETSC_TRUE;
   return PETSC_SUCCESS;
 }
@@ -113,7 +105,6 @@ static PetscErrorCode Register_StandIn(int id, void *p, size_t bytes, GPUCSRBool
 static PetscErrorCode EventCreate_StandIn(int id, GPUCSRBool timing, GPUCSREvent *e)
 {
   PetscFunctionBegin;
-  (void)timing;
   PetscCall(HostMalloc_StandIn(id, sizeof(double), e));
   *(double *)*e = 0;
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -6,15 +6,12 @@
 */
 #include <petscvec.h>
 #include "../../../sys/gpucsrsys.h"
-#include "bundlekernels.h"
 
 typedef struct {
   GPUCSRDevice dev; /* NULL: in host memory */
   PetscInt     n;   /* rows of this rank */
-  PetscInt     columns, nblocks, ablocks;
+  PetscInt     columns, nblocks;
   double     **block;    /* device pointers if dev is set */
-  double      *dots;     /* device: dot products of one vector with all columns, after room for partial sums */
-  size_t       adots;    /* numbers allocated */
   char         why[512]; /* the reason if dev is NULL */
 } Bundle;
 

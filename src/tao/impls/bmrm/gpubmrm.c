@@ -290,7 +290,7 @@ static PetscErrorCode TaoView_GPUBMRM(Tao tao, PetscViewer viewer)
   PetscCall(PetscViewerASCIIPrintf(viewer, "  lambda %g\n", (double)g->lambda));
   if (g->bundle.columns) {
     PetscCall(PetscViewerASCIIPrintf(viewer, "  %" PetscInt_FMT " planes, on the %s%s%s\n", g->bundle.columns - 1, g->bundle.dev ? "device" : "host", g->bundle.dev ? "" : ", because ", g->bundle.dev ? "" : g->bundle.why));
-    PetscCall(PetscViewerASCIIPrintf(viewer, "  dual problem on rank 0: %" PetscInt_FMT " multipliers are not zero, %" PetscInt_FMT " changes of those in all\n", g->qp.nfree, g->qp.changes));
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  dual problem on rank 0: %" PetscInt_FMT " multipliers are not zero, %" PetscInt_FMT " steps in all\n", Active(g), g->qp.changes));
     PetscCall(PetscViewerASCIIPrintf(viewer, "  milliseconds: planes and their dot products %.3f, dual problem %.3f, weights %.3f\n", 1e3 * g->planes_time, 1e3 * g->qp_time, 1e3 * g->step_time));
   }
   PetscFunctionReturn(PETSC_SUCCESS);

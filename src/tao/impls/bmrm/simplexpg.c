@@ -40,7 +40,7 @@ typedef struct {
   does not lose digits to a large common part. t only rises and the count of positive entries only falls. The loop ends when the count does not fall, although
   rounding of t may let entries in again.
 */
-GPUCSR_WIDE static void Project(PetscInt n, const PetscReal c[], PetscReal y[])
+GPUCSR_WIDE void SimplexProject(PetscInt n, const PetscReal c[], PetscReal y[])
 {
   PetscReal most = c[0], t = -1;
   PetscInt  left = n + 1;
@@ -62,12 +62,6 @@ GPUCSR_WIDE static void Project(PetscInt n, const PetscReal c[], PetscReal y[])
     t    = PetscMax(t, (sum - 1) / (PetscReal)count);
   }
   for (PetscInt i = 0; i < n; i++) y[i] = PetscMax(c[i] - most - t, 0);
-}
-
-/* The same, for unit tests */
-void SimplexProject(PetscInt n, const PetscReal c[], PetscReal y[])
-{
-  Project(n, c, y);
 }
 
 /* y += Q x, Q with n columns, by the rows of Q with a nonzero entry in x, four at a time */
@@ -131,7 +125,7 @@ static PetscBool Advance(const Problem *p, Progress *at, PetscReal tol, PetscInt
     PetscReal gd, dd, dQd, length = 1, next, ss, sy;
 
     for (PetscInt i = 0; i < p->n; i++) p->y[i] = p->x[i] - at->step * p->g[i];
-    Project(p->n, p->y, p->d);
+    SimplexProject(p->n, p->y, p->d);
     for (PetscInt i = 0; i < p->n; i++) {
       p->d[i] -= p->x[i];
       p->Qd[i] = 0;
@@ -257,7 +251,7 @@ PetscErrorCode SimplexQPProjected(SimplexQP *qp, PetscReal tol)
 
   Evaluate(&p);
   for (PetscInt i = 0; i < n; i++) p.y[i] = p.x[i] - p.g[i];
-  Project(n, p.y, p.d);
+  SimplexProject(n, p.y, p.d);
   for (PetscInt i = 0; i < n; i++) most = PetscMax(most, PetscAbsReal(p.d[i] - p.x[i]));
   PetscCall(PetscMemzero(&at, sizeof(at)));
   at.step  = 1 / most;
@@ -272,6 +266,7 @@ PetscErrorCode SimplexQPProjected(SimplexQP *qp, PetscReal tol)
     }
   }
   qp->changes += at.steps;
+  qp->nfree = 0; /* the solution has no factor */
   qp->value = 0.5 * Dot(n, p.x, p.Qx) + Dot(n, p.x, p.f);
   PetscCall(PetscFree3(work, Q, chosen));
   if (!done) {

@@ -13,29 +13,29 @@
 /* Most variables let in successively without a lower value */
 #define STALLS 20
 
+static PetscErrorCode Free(SimplexQP *qp)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscFree2(qp->Q, qp->L));
+  PetscCall(PetscFree6(qp->f, qp->x, qp->g, qp->u, qp->v, qp->free));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode Grow(SimplexQP *qp)
 {
-  const PetscInt alloc = PetscMax(64, 2 * qp->alloc);
-  PetscReal     *Q, *L, *old[] = {qp->f, qp->x, qp->g, qp->u, qp->v}, **vector[] = {&qp->f, &qp->x, &qp->g, &qp->u, &qp->v};
-  PetscInt      *list;
+  SimplexQP    old   = *qp;
+  const size_t alloc = (size_t)PetscMax(64, 2 * old.alloc), ld = (size_t)old.alloc;
 
   PetscFunctionBegin;
-  PetscCall(PetscMalloc2((size_t)alloc * (size_t)alloc, &Q, (size_t)alloc * (size_t)alloc, &L));
-  for (PetscInt i = 0; i < qp->n; i++) PetscCall(PetscArraycpy(Q + (size_t)i * (size_t)alloc, qp->Q + (size_t)i * (size_t)qp->alloc, qp->n));
-  for (PetscInt i = 0; i < qp->nfree; i++) PetscCall(PetscArraycpy(L + (size_t)i * (size_t)alloc, qp->L + (size_t)i * (size_t)qp->alloc, qp->nfree));
-  PetscCall(PetscFree2(qp->Q, qp->L));
-  qp->Q = Q;
-  qp->L = L;
-  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(old); k++) {
-    PetscCall(PetscMalloc1(alloc, vector[k]));
-    if (qp->n) PetscCall(PetscArraycpy(*vector[k], old[k], qp->n));
-    PetscCall(PetscFree(old[k]));
-  }
-  PetscCall(PetscMalloc1(alloc, &list));
-  if (qp->n) PetscCall(PetscArraycpy(list, qp->free, qp->nfree));
-  PetscCall(PetscFree(qp->free));
-  qp->free  = list;
-  qp->alloc = alloc;
+  PetscCall(PetscMalloc2(alloc * alloc, &qp->Q, alloc * alloc, &qp->L));
+  PetscCall(PetscMalloc6(alloc, &qp->f, alloc, &qp->x, alloc, &qp->g, alloc, &qp->u, alloc, &qp->v, alloc, &qp->free));
+  qp->alloc = (PetscInt)alloc;
+  for (size_t i = 0; i < (size_t)old.n; i++) PetscCall(PetscArraycpy(qp->Q + i * alloc, old.Q + i * ld, old.n));
+  for (size_t i = 0; i < (size_t)old.nfree; i++) PetscCall(PetscArraycpy(qp->L + i * alloc, old.L + i * ld, old.nfree));
+  PetscCall(PetscArraycpy(qp->f, old.f, old.n));
+  PetscCall(PetscArraycpy(qp->x, old.x, old.n));
+  PetscCall(PetscArraycpy(qp->free, old.free, old.nfree));
+  PetscCall(Free(&old));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -121,13 +121,7 @@ PetscErrorCode SimplexQPAppend(SimplexQP *qp, const PetscReal column[], PetscRea
 PetscErrorCode SimplexQPDestroy(SimplexQP *qp)
 {
   PetscFunctionBegin;
-  PetscCall(PetscFree2(qp->Q, qp->L));
-  PetscCall(PetscFree(qp->f));
-  PetscCall(PetscFree(qp->x));
-  PetscCall(PetscFree(qp->g));
-  PetscCall(PetscFree(qp->u));
-  PetscCall(PetscFree(qp->v));
-  PetscCall(PetscFree(qp->free));
+  PetscCall(Free(qp));
   PetscCall(PetscMemzero(qp, sizeof(*qp)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

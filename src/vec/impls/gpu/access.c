@@ -4,16 +4,25 @@
 #include "vecgpuimpl.h"
 
 /* The device of an array that can be lent */
-static PetscErrorCode Lend(Vec v, PetscBool write, GPUCSRDevice *device)
+static PetscErrorCode Device(Vec v, GPUCSRDevice *dev)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(v, VEC_CLASSID, 1);
+  PetscCall(VecGPUGetDevice(v, dev));
+  PetscCheck(*dev || VecGPUIs(v), PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "Needs a vector on a device, for example of type gpu or cuda, not %s: VecGetArrayAndMemType() has the array of any type", ((PetscObject)v)->type_name);
+  PetscCheck(*dev, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "This vector has no array on a device: it is bound to the CPU, or the device has no memory for it; use VecGetArray() for the array on the host");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Lend(Vec v, VecGPUAccess access, double **a)
 {
   GPUCSRDevice dev;
 
   PetscFunctionBegin;
-  PetscCall(VecGPUGetDevice(v, &dev));
-  PetscCheck(dev || VecGPUIs(v), PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "Needs a vector on a device, for example of type gpu or cuda, not %s: VecGetArrayAndMemType() has the array of any type", ((PetscObject)v)->type_name);
-  if (write) PetscCall(VecSetErrorIfLocked(v, 1));
-  if (device) *device = dev;
-  PetscCheck(dev, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "This vector has no array on a device: it is bound to the CPU, or the device has no memory for it; use VecGetArray() for the array on the host");
+  PetscCall(Device(v, &dev));
+  PetscAssertPointerCompat(a, 2);
+  if (access != VEC_GPU_READ) PetscCall(VecSetErrorIfLocked(v, 1));
+  PetscCall(VecGPUGet_Private(dev, v, access, a));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -24,16 +33,14 @@ static PetscErrorCode Return(Vec v, VecGPUAccess access, double **a)
   double      *array = a ? *a : NULL;
 
   PetscFunctionBegin;
-  if (VecGPUIs(v)) {
-    if (access != VEC_GPU_READ) {
-      PetscCall(VecGPUDeviceWritten_Private(v));
-      PetscCall(PetscObjectStateIncrease((PetscObject)v));
-    }
-  } else {
+  PetscValidHeaderSpecific(v, VEC_CLASSID, 1);
+  if (VecGPUIs(v)) dev = VecGPUOf(v)->entries->dev;
+  else {
     PetscCall(VecGPUForeignDevice_Private(v, &dev));
     PetscCheck(dev, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "This vector of type %s has left the device while the program held its array", ((PetscObject)v)->type_name);
-    PetscCall(VecGPUForeignRestore_Private(dev, v, access, &array));
   }
+  if (dev) PetscCall(VecGPURestore_Private(dev, v, access, &array));
+  if (VecGPUIs(v) && access != VEC_GPU_READ) PetscCall(PetscObjectStateIncrease((PetscObject)v));
   if (a) *a = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -64,17 +71,8 @@ static PetscErrorCode Return(Vec v, VecGPUAccess access, double **a)
 @*/
 PetscErrorCode VecGPUGetArray(Vec v, double **a)
 {
-  GPUCSRDevice dev;
-
   PetscFunctionBegin;
-  PetscValidHeaderSpecific(v, VEC_CLASSID, 1);
-  PetscAssertPointerCompat(a, 2);
-  PetscCall(Lend(v, PETSC_TRUE, &dev));
-  if (VecGPUIs(v)) {
-    PetscCall(VecGPUDeviceRead_Private(v));
-    PetscCall(VecGPUDeviceWrite_Private(v));
-    *a = VecGPUDeviceOf(v);
-  } else PetscCall(VecGPUForeignGet_Private(dev, v, VEC_GPU_CHANGE, a));
+  PetscCall(Lend(v, VEC_GPU_CHANGE, a));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -94,7 +92,6 @@ PetscErrorCode VecGPUGetArray(Vec v, double **a)
 PetscErrorCode VecGPURestoreArray(Vec v, double **a)
 {
   PetscFunctionBegin;
-  PetscValidHeaderSpecific(v, VEC_CLASSID, 1);
   PetscCall(Return(v, VEC_GPU_CHANGE, a));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -119,16 +116,8 @@ PetscErrorCode VecGPURestoreArray(Vec v, double **a)
 @*/
 PetscErrorCode VecGPUGetArrayRead(Vec v, const double **a)
 {
-  GPUCSRDevice dev;
-
   PetscFunctionBegin;
-  PetscValidHeaderSpecific(v, VEC_CLASSID, 1);
-  PetscAssertPointerCompat(a, 2);
-  PetscCall(Lend(v, PETSC_FALSE, &dev));
-  if (VecGPUIs(v)) {
-    PetscCall(VecGPUDeviceRead_Private(v));
-    *a = VecGPUDeviceOf(v);
-  } else PetscCall(VecGPUForeignGet_Private(dev, v, VEC_GPU_READ, (double **)a));
+  PetscCall(Lend(v, VEC_GPU_READ, (double **)a));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -148,7 +137,6 @@ PetscErrorCode VecGPUGetArrayRead(Vec v, const double **a)
 PetscErrorCode VecGPURestoreArrayRead(Vec v, const double **a)
 {
   PetscFunctionBegin;
-  PetscValidHeaderSpecific(v, VEC_CLASSID, 1);
   PetscCall(Return(v, VEC_GPU_READ, (double **)a));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -173,16 +161,8 @@ PetscErrorCode VecGPURestoreArrayRead(Vec v, const double **a)
 @*/
 PetscErrorCode VecGPUGetArrayWrite(Vec v, double **a)
 {
-  GPUCSRDevice dev;
-
   PetscFunctionBegin;
-  PetscValidHeaderSpecific(v, VEC_CLASSID, 1);
-  PetscAssertPointerCompat(a, 2);
-  PetscCall(Lend(v, PETSC_TRUE, &dev));
-  if (VecGPUIs(v)) {
-    PetscCall(VecGPUDeviceWrite_Private(v));
-    *a = VecGPUDeviceOf(v);
-  } else PetscCall(VecGPUForeignGet_Private(dev, v, VEC_GPU_WRITE, a));
+  PetscCall(Lend(v, VEC_GPU_WRITE, a));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -202,7 +182,6 @@ PetscErrorCode VecGPUGetArrayWrite(Vec v, double **a)
 PetscErrorCode VecGPURestoreArrayWrite(Vec v, double **a)
 {
   PetscFunctionBegin;
-  PetscValidHeaderSpecific(v, VEC_CLASSID, 1);
   PetscCall(Return(v, VEC_GPU_WRITE, a));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -227,9 +206,8 @@ PetscErrorCode VecGPUGetStream(Vec v, void **stream)
   GPUCSRDevice dev;
 
   PetscFunctionBegin;
-  PetscValidHeaderSpecific(v, VEC_CLASSID, 1);
   PetscAssertPointerCompat(stream, 2);
-  PetscCall(Lend(v, PETSC_FALSE, &dev));
+  PetscCall(Device(v, &dev));
   *stream = (void *)dev->stream;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -254,8 +232,7 @@ PetscErrorCode VecGPUSynchronize(Vec v)
   GPUCSRDevice dev;
 
   PetscFunctionBegin;
-  PetscValidHeaderSpecific(v, VEC_CLASSID, 1);
-  PetscCall(Lend(v, PETSC_FALSE, &dev));
+  PetscCall(Device(v, &dev));
   PetscCall(dev->ops->activate(dev->id));
   PetscCall(dev->ops->synchronize(dev->id));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -11,7 +11,7 @@
 static GPUCSRLogEvent   VEC_GPU_Up, VEC_GPU_Down;
 static PetscErrorCode   EntriesRelease(void *);
 static GPUCSRLivingList living = {GPUCSR_FINAL_VEC, EntriesRelease, NULL};
-static VecGPUInfo       gone;                          /* sums over entries that are no more */
+static VecGPUInfo       gone;                          /* sums over destroyed entries */
 static PetscBool        warned, told, ready, separate; /* separate: -vec_gpu_separate */
 
 static size_t Bytes(PetscInt n)
@@ -152,7 +152,7 @@ static PetscErrorCode DeviceAllocate(VecGPUEntries *e)
 static PetscErrorCode PrepareEntries(VecGPUEntries *e)
 {
   PetscFunctionBegin;
-  if (!ready) PetscCall((*VecGPUKernelsOf(e->dev)->prepare)(e->dev));
+  if (!ready && VecGPUKernelsOf(e->dev)->prepare) PetscCall((*VecGPUKernelsOf(e->dev)->prepare)(e->dev));
   ready = PETSC_TRUE;
   PetscCall(DeviceAllocate(e));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -172,7 +172,7 @@ PetscErrorCode VecGPUReady_Private(Vec v, GPUCSRDevice *dev)
   if (!*dev || e->device || (ready && (e->shared || !e->n))) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Device(&d, &required));
   GPUCSRTryIf(!required, &attempt, PrepareEntries(e));
-  if (attempt.error == PETSC_ERR_MEM || attempt.error == PETSC_ERR_GPU) { /* the device has none of its entries yet */
+  if (attempt.error == PETSC_ERR_MEM || attempt.error == PETSC_ERR_GPU) { /* no entry is on the device yet */
     if (attempt.error == PETSC_ERR_GPU) PetscCall(PetscStrncpy(e->dev->failed, attempt.message, sizeof(e->dev->failed)));
     if (!warned) PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "VECGPU warning: a vector of %" PetscInt_FMT " entries, and later vectors, stay on the host: %s\n", v->map->n, attempt.message));
     warned  = PETSC_TRUE;
@@ -185,55 +185,36 @@ PetscErrorCode VecGPUReady_Private(Vec v, GPUCSRDevice *dev)
 /* --- The bus */
 
 /*
-  Is the host's array page-locked? Page-locking costs several copies by staging buffers. It happens when the entries cross the bus for the second time, and only to this library's arrays, whose
-  end is known. Not in a PETSc with CUDA, which would copy between its vectors and a page-locked array without waiting.
+  Page-locks the host's array. Page-locking costs several copies by staging buffers. It happens when the entries cross the bus for the second time. Arrays of the program stay as they are,
+  because the program may free them. Not in a PETSc with CUDA, which would copy between its vectors and a page-locked array without waiting.
 */
-static PetscErrorCode Pin(VecGPUEntries *e, PetscBool *pinned)
+static PetscErrorCode Pin(VecGPUEntries *e)
 {
   PetscFunctionBegin;
   if (!e->locked && !e->refused && !e->borrowed && (double)Bytes(e->n) >= GPUCSRMachineShared.pinned_least && e->dev->ops->separate && GPUCSRSettingsGlobal.pinvectors && !PetscDefined(HAVE_CUDA) && e->info.uploads + e->info.downloads > 0) {
     PetscCall(e->dev->ops->hostregister(e->dev->id, e->host, Bytes(e->n), &e->locked));
     e->refused = (PetscBool)!e->locked;
   }
-  *pinned = e->locked;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* n entries from first on go to the host, and are there on return */
-static PetscErrorCode Down(VecGPUEntries *e, PetscInt first, PetscInt n)
+/* Copies n entries from first on to the device or to the host, and waits: the program may read and write the host's array after the return */
+static PetscErrorCode Cross(VecGPUEntries *e, PetscBool up, PetscInt first, PetscInt n)
 {
-  const GPUCSRDevice dev = e->dev;
-  PetscBool          pinned;
+  const GPUCSRDevice    dev   = e->dev;
+  const GPUCSRLogEvent *event = up ? &VEC_GPU_Up : &VEC_GPU_Down;
 
   PetscFunctionBegin;
   if (!n) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUCSRLogBegin(&VEC_GPU_Down, dev, NULL));
+  PetscCall(GPUCSRLogBegin(event, dev, NULL));
   PetscCall(dev->ops->activate(dev->id));
-  PetscCall(Pin(e, &pinned));
-  PetscCall(GPUCSRDownload(dev, e->host + first, GPUCSR_DOUBLE, e->device + first, GPUCSR_DOUBLE, (size_t)n, pinned, dev->stream));
-  if (pinned) PetscCall(dev->ops->streamsynchronize(dev->id, dev->stream));
-  e->info.downloads++;
-  e->info.downloaded += (double)Bytes(n);
-  PetscCall(GPUCSRLogEnd(&VEC_GPU_Down, dev, NULL));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The same to the device. Waits for their arrival: the program may write its array after the return */
-static PetscErrorCode Up(VecGPUEntries *e, PetscInt first, PetscInt n)
-{
-  const GPUCSRDevice dev = e->dev;
-  PetscBool          pinned;
-
-  PetscFunctionBegin;
-  if (!n) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUCSRLogBegin(&VEC_GPU_Up, dev, NULL));
-  PetscCall(dev->ops->activate(dev->id));
-  PetscCall(Pin(e, &pinned));
-  PetscCall(GPUCSRUpload(dev, e->device + first, GPUCSR_DOUBLE, e->host + first, GPUCSR_DOUBLE, (size_t)n, pinned, dev->stream, NULL));
-  if (pinned) PetscCall(dev->ops->streamsynchronize(dev->id, dev->stream));
-  e->info.uploads++;
-  e->info.uploaded += (double)Bytes(n);
-  PetscCall(GPUCSRLogEnd(&VEC_GPU_Up, dev, NULL));
+  PetscCall(Pin(e));
+  if (up) PetscCall(GPUCSRUpload(dev, e->device + first, GPUCSR_DOUBLE, e->host + first, GPUCSR_DOUBLE, (size_t)n, e->locked, dev->stream, NULL));
+  else PetscCall(GPUCSRDownload(dev, e->host + first, GPUCSR_DOUBLE, e->device + first, GPUCSR_DOUBLE, (size_t)n, e->locked, dev->stream));
+  if (e->locked) PetscCall(dev->ops->streamsynchronize(dev->id, dev->stream));
+  *(up ? &e->info.uploads : &e->info.downloads) += 1;
+  *(up ? &e->info.uploaded : &e->info.downloaded) += (double)Bytes(n);
+  PetscCall(GPUCSRLogEnd(event, dev, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -259,7 +240,7 @@ static PetscErrorCode HostRead(VecGPUEntries *e)
   PetscCall(HostAllocate(e));
   if (e->valid == VEC_GPU_FILLED) {
     for (PetscInt k = 0; k < e->n; k++) e->host[k] = e->fill;
-  } else PetscCall(Down(e, 0, e->n));
+  } else PetscCall(Cross(e, PETSC_FALSE, 0, e->n));
   e->valid = (VecGPUValid)(e->valid | (e->shared ? VEC_GPU_BOTH : VEC_GPU_HOST));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -348,7 +329,7 @@ PetscErrorCode VecGPUDeviceRead_Private(Vec v)
   if (e->valid & VEC_GPU_DEVICE) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(DeviceAllocate(e));
   if (e->writers) { /* and must be sent again */
-    PetscCall(Up(e, g->start, v->map->n));
+    PetscCall(Cross(e, PETSC_TRUE, g->start, v->map->n));
     PetscCall(Forced(v));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
@@ -358,7 +339,7 @@ PetscErrorCode VecGPUDeviceRead_Private(Vec v)
     PetscCall((*VecGPUKernelsOf(e->dev)->map)(e->dev, VECGPU_MAP_set, (size_t)e->n, abc, NULL, NULL, e->device));
     e->valid = VEC_GPU_DEVICE;
   } else {
-    PetscCall(Up(e, 0, e->n));
+    PetscCall(Cross(e, PETSC_TRUE, 0, e->n));
     e->valid = VEC_GPU_BOTH;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -389,7 +370,7 @@ PetscErrorCode VecGPUDeviceWritten_Private(Vec v)
     e->valid = VEC_GPU_DEVICE; /* again, because the host may have read the old entries meanwhile */
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(Down(e, g->start, v->map->n));
+  PetscCall(Cross(e, PETSC_FALSE, g->start, v->map->n));
   PetscCall(Forced(v));
   e->valid  = e->writers ? VEC_GPU_HOST : VEC_GPU_BOTH;
   e->marked = PETSC_FALSE;
@@ -399,25 +380,28 @@ PetscErrorCode VecGPUDeviceWritten_Private(Vec v)
 /* Sets every entry to a. The first reader decides where: the host, for a right-hand side that the program then adds to. If the program holds a pointer, at once */
 PetscErrorCode VecGPUFill_Private(Vec v, PetscScalar a)
 {
-  Vec_GPU        *g   = VecGPUOf(v);
-  VecGPUEntries  *e   = g->entries;
-  const PetscInt  n   = v->map->n;
-  const PetscBool out = (PetscBool)(e->readers || e->writers);
+  Vec_GPU        *g      = VecGPUOf(v);
+  VecGPUEntries  *e      = g->entries;
+  const PetscInt  n      = v->map->n;
+  const PetscBool held   = (PetscBool)(e->readers || e->writers);
+  const double    abc[3] = {(double)PetscRealPart(a), 0, 0};
+  GPUCSRDevice    dev;
 
   PetscFunctionBegin;
-  if (n == e->n && !out) {
+  if (n == e->n && !held) {
     e->valid = VEC_GPU_FILLED;
     e->fill  = a;
-  } else if (out || e->shared || e->valid == VEC_GPU_HOST) {
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(VecGPUReady_Private(v, &dev));
+  if (!dev || held || e->shared || e->valid == VEC_GPU_HOST) {
     PetscCall(HostRead(e));
     for (PetscInt k = 0; k < n; k++) e->host[g->start + k] = a;
     e->valid  = e->shared ? VEC_GPU_BOTH : VEC_GPU_HOST;
     e->marked = PETSC_FALSE;
   } else {
-    const double abc[3] = {(double)PetscRealPart(a), 0, 0};
-
     PetscCall(VecGPUDeviceRead_Private(v));
-    PetscCall((*VecGPUKernelsOf(e->dev)->map)(e->dev, VECGPU_MAP_set, (size_t)n, abc, NULL, NULL, e->device + g->start));
+    PetscCall((*VecGPUKernelsOf(dev)->map)(dev, VECGPU_MAP_set, (size_t)n, abc, NULL, NULL, e->device + g->start));
     e->valid = VEC_GPU_DEVICE;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -425,9 +409,20 @@ PetscErrorCode VecGPUFill_Private(Vec v, PetscScalar a)
 
 /* --- All of them */
 
+static PetscErrorCode EntriesFinalize(void)
+{
+  PetscFunctionBegin;
+#if defined(GPUCSR_HAVE_CUDA)
+  PetscCall(VecGPUKernels_cuda.release());
+#endif
+  PetscCall(PetscMemzero(&gone, sizeof(gone)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode VecGPUEntriesInitialize_Private(void)
 {
   PetscFunctionBegin;
+  PetscCall(GPUCSRRegisterFinalize(GPUCSR_FINAL_VEC, EntriesFinalize));
   separate = warned = told = ready = PETSC_FALSE;
   PetscOptionsBegin(PETSC_COMM_WORLD, NULL, "GPU vectors: process options", "VECGPU");
   PetscCall(PetscOptionsBool("-vec_gpu_separate", "On the host backend, keep two copies as on a GPU", "VECGPU", separate, &separate, NULL));
@@ -446,7 +441,7 @@ PetscErrorCode VecGPUEntriesCount_Private(VecGPUInfo *sum)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The host's array is all that stays; a device that failed takes the entries along */
+/* Only the host's array stays. Entries on a failed device are lost */
 static PetscErrorCode EntriesRelease(void *entries)
 {
   VecGPUEntries *e = (VecGPUEntries *)entries;
@@ -460,16 +455,5 @@ static PetscErrorCode EntriesRelease(void *entries)
   if (e->valid != VEC_GPU_FILLED) e->valid = VEC_GPU_BOTH;
   e->shared = PETSC_TRUE;
   e->dev    = NULL;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode VecGPUEntriesFinalize_Private(void)
-{
-  PetscFunctionBegin;
-  PetscCall(VecGPUKernels_host.release());
-#if defined(GPUCSR_HAVE_CUDA)
-  PetscCall(VecGPUKernels_cuda.release());
-#endif
-  PetscCall(PetscMemzero(&gone, sizeof(gone)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -1,6 +1,5 @@
 /*
-  Vectors of PETSc's device types, VECCUDA and VECKOKKOS, as operands of VECGPU's operations: their device arrays are used in place. PETSc's and VECGPU's streams wait for each other; the host
-  does not wait.
+  The arrays of operands. Vectors of PETSc's device types, VECCUDA and VECKOKKOS, are used in place: PETSc's and VECGPU's streams wait for each other; the host does not wait.
 */
 #include "vecgpuimpl.h"
 #if PetscDefined(HAVE_CUDA)
@@ -20,8 +19,8 @@ static PetscErrorCode EventFree(void)
 }
 #endif
 
-/* ours: the library's stream waits for PETSc's; else PETSc's stream waits for the library's. Before 3.20 PETSc does not tell its stream, and without CUDA it has none: then all waits */
-static PetscErrorCode Wait(GPUCSRDevice dev, PetscBool ours)
+/* before: the library's stream waits for PETSc's stream; otherwise PETSc's stream waits for the library's. PETSc before 3.20 hides its stream, and has none without CUDA: then the whole device is awaited */
+static PetscErrorCode Wait(GPUCSRDevice dev, PetscBool before)
 {
   PetscFunctionBegin;
 #if PetscDefined(HAVE_CUDA) && GPUCSR_STREAM_IS_TOLD
@@ -38,11 +37,11 @@ static PetscErrorCode Wait(GPUCSRDevice dev, PetscBool ours)
       PetscCall(GPUCSRRegisterFinalize(GPUCSR_FINAL_VEC, EventFree));
     }
     of = dev;
-    PetscCall(dev->ops->eventrecord(dev->id, event, ours ? s : dev->stream));
-    PetscCall(dev->ops->streamwait(dev->id, ours ? dev->stream : s, event));
+    PetscCall(dev->ops->eventrecord(dev->id, event, before ? s : dev->stream));
+    PetscCall(dev->ops->streamwait(dev->id, before ? dev->stream : s, event));
   }
 #else
-  (void)ours;
+  (void)before;
   PetscCall(GPUCSRDeviceSynchronize(dev));
 #endif
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -78,54 +77,46 @@ PetscErrorCode VecGPUForeignDevice_Private(Vec v, GPUCSRDevice *dev)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Lends the array of such a vector for work in the order of the library's stream */
-PetscErrorCode VecGPUForeignGet_Private(GPUCSRDevice dev, Vec v, VecGPUAccess access, double **array)
+/*
+  Lends the array of a vector of any type, for work in the order of the library's stream: its array on dev, or on the host if dev is NULL. The array of no vector is NULL.
+*/
+PetscErrorCode VecGPUGet_Private(GPUCSRDevice dev, Vec v, VecGPUAccess access, double **array)
 {
   PetscScalar *a = NULL;
 
   PetscFunctionBegin;
-  if (access == VEC_GPU_WRITE) PetscCall(VecGetArrayWriteAndMemType(v, &a, NULL));
-  else if (access == VEC_GPU_READ) PetscCall(VecGetArrayReadAndMemType(v, (const PetscScalar **)&a, NULL));
-  else PetscCall(VecGetArrayAndMemType(v, &a, NULL));
+  *array = NULL;
+  if (!v) PetscFunctionReturn(PETSC_SUCCESS);
+  if (dev && VecGPUIs(v)) {
+    if (access != VEC_GPU_WRITE) PetscCall(VecGPUDeviceRead_Private(v));
+    if (access != VEC_GPU_READ) PetscCall(VecGPUDeviceWrite_Private(v));
+    *array = VecGPUDeviceOf(v);
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (access == VEC_GPU_READ) PetscCall(dev ? VecGetArrayReadAndMemType(v, (const PetscScalar **)&a, NULL) : VecGetArrayRead(v, (const PetscScalar **)&a));
+  else if (access == VEC_GPU_WRITE) PetscCall(dev ? VecGetArrayWriteAndMemType(v, &a, NULL) : VecGetArrayWrite(v, &a));
+  else PetscCall(dev ? VecGetArrayAndMemType(v, &a, NULL) : VecGetArray(v, &a));
   *array = (double *)a;
+  if (!dev) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(dev->ops->activate(dev->id));
   PetscCall(Wait(dev, PETSC_TRUE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode VecGPUForeignRestore_Private(GPUCSRDevice dev, Vec v, VecGPUAccess access, double **array)
+PetscErrorCode VecGPURestore_Private(GPUCSRDevice dev, Vec v, VecGPUAccess access, double **array)
 {
   PetscScalar *a = (PetscScalar *)*array;
 
   PetscFunctionBegin;
-  PetscCall(Wait(dev, PETSC_FALSE));
-  if (access == VEC_GPU_WRITE) PetscCall(VecRestoreArrayWriteAndMemType(v, &a));
-  else if (access == VEC_GPU_READ) PetscCall(VecRestoreArrayReadAndMemType(v, (const PetscScalar **)&a));
-  else PetscCall(VecRestoreArrayAndMemType(v, &a));
   *array = NULL;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* An operand that is only read, of any type on the device: updates its entries there; *a is the array of a vector of another type than VECGPU */
-PetscErrorCode VecGPUOperandGet_Private(GPUCSRDevice dev, Vec v, double **a)
-{
-  PetscFunctionBegin;
-  *a = NULL;
-  if (v && VecGPUIs(v)) PetscCall(VecGPUDeviceRead_Private(v));
-  else if (v) PetscCall(VecGPUForeignGet_Private(dev, v, VEC_GPU_READ, a));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode VecGPUOperandRestore_Private(GPUCSRDevice dev, Vec v, double **a)
-{
-  PetscFunctionBegin;
-  if (*a) PetscCall(VecGPUForeignRestore_Private(dev, v, VEC_GPU_READ, a));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode VecGPUOperandsRestore_Private(GPUCSRDevice dev, PetscInt n, const Vec v[], double *a[])
-{
-  PetscFunctionBegin;
-  for (PetscInt k = 0; k < n; k++) PetscCall(VecGPUOperandRestore_Private(dev, v[k], &a[k]));
+  if (!v) PetscFunctionReturn(PETSC_SUCCESS);
+  if (dev && VecGPUIs(v)) {
+    if (access != VEC_GPU_READ) PetscCall(VecGPUDeviceWritten_Private(v));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (dev) PetscCall(Wait(dev, PETSC_FALSE));
+  if (access == VEC_GPU_READ) PetscCall(dev ? VecRestoreArrayReadAndMemType(v, (const PetscScalar **)&a) : VecRestoreArrayRead(v, (const PetscScalar **)&a));
+  else if (access == VEC_GPU_WRITE) PetscCall(dev ? VecRestoreArrayWriteAndMemType(v, &a) : VecRestoreArrayWrite(v, &a));
+  else PetscCall(dev ? VecRestoreArrayAndMemType(v, &a) : VecRestoreArray(v, &a));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -80,33 +80,44 @@ static void (*const reductions[])(size_t, const double *, const double *, double
 };
 #undef VECGPU_REDUCE
 
+/* dev NULL: vectors that are on the host for good, or for lack of memory */
+static PetscErrorCode Begin(GPUCSRDevice dev)
+{
+  return dev ? GPUCSRWaitStreamOnHost(dev->stream) : PETSC_SUCCESS;
+}
+
+static PetscErrorCode End(GPUCSRDevice dev, const char what[])
+{
+  return dev ? GPUCSRLaunched(dev, what) : PETSC_SUCCESS;
+}
+
 static PetscErrorCode Map_Host(GPUCSRDevice dev, VecGPUMap op, size_t n, const double abc[3], const double *x, const double *y, double *z)
 {
   PetscFunctionBegin;
-  PetscCall(GPUCSRWaitStreamOnHost(dev->stream));
+  PetscCall(Begin(dev));
   (*maps[op])(n, abc[0], abc[1], abc[2], x, y, z);
-  PetscCall(GPUCSRLaunched(dev, "map"));
+  PetscCall(End(dev, "map"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode Swap_Host(GPUCSRDevice dev, size_t n, double *x, double *y)
 {
   PetscFunctionBegin;
-  PetscCall(GPUCSRWaitStreamOnHost(dev->stream));
+  PetscCall(Begin(dev));
   for (size_t i = 0; i < n; i++) {
     const double t = x[i];
 
     x[i] = y[i];
     y[i] = t;
   }
-  PetscCall(GPUCSRLaunched(dev, "swap"));
+  PetscCall(End(dev, "swap"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode MAXPY_Host(GPUCSRDevice dev, size_t n, int nv, const double a[], const double *const x[], double b, double *y)
 {
   PetscFunctionBegin;
-  PetscCall(GPUCSRWaitStreamOnHost(dev->stream));
+  PetscCall(Begin(dev));
   for (size_t p = 0; p < n; p += PIECE) {
     const size_t end = PetscMin(n, p + PIECE);
     int          k   = 0;
@@ -121,23 +132,23 @@ static PetscErrorCode MAXPY_Host(GPUCSRDevice dev, size_t n, int nv, const doubl
     }
     for (; k < nv; k++) map_axpy(end - p, a[k], 0, 0, x[k] + p, NULL, y + p);
   }
-  PetscCall(GPUCSRLaunched(dev, "maxpy"));
+  PetscCall(End(dev, "maxpy"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode Reduce_Host(GPUCSRDevice dev, VecGPUReduction op, size_t n, const double *x, const double *y, double result[2])
 {
   PetscFunctionBegin;
-  PetscCall(GPUCSRWaitStreamOnHost(dev->stream));
+  PetscCall(Begin(dev));
   (*reductions[op])(n, x, y, result);
-  PetscCall(GPUCSRLaunched(dev, "reduce"));
+  PetscCall(End(dev, "reduce"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode MDot_Host(GPUCSRDevice dev, size_t n, int nv, const double *x, const double *const y[], double result[])
 {
   PetscFunctionBegin;
-  PetscCall(GPUCSRWaitStreamOnHost(dev->stream));
+  PetscCall(Begin(dev));
   for (int k = 0; k < nv; k++) result[k] = 0;
   for (size_t p = 0; p < n; p += PIECE) {
     const size_t end = PetscMin(n, p + PIECE);
@@ -166,31 +177,20 @@ static PetscErrorCode MDot_Host(GPUCSRDevice dev, size_t n, int nv, const double
       result[k] += part[0];
     }
   }
-  PetscCall(GPUCSRLaunched(dev, "mdot"));
+  PetscCall(End(dev, "mdot"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode Extreme_Host(GPUCSRDevice dev, int sign, size_t n, const double *x, double *value, size_t *at)
 {
   PetscFunctionBegin;
-  PetscCall(GPUCSRWaitStreamOnHost(dev->stream));
+  PetscCall(Begin(dev));
   *at = 0;
   for (size_t i = 1; i < n; i++)
     if (sign > 0 ? x[i] > x[*at] : x[i] < x[*at]) *at = i;
   *value = x[*at];
-  PetscCall(GPUCSRLaunched(dev, "extreme"));
+  PetscCall(End(dev, "extreme"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Prepare_Host(GPUCSRDevice dev)
-{
-  (void)dev;
-  return PETSC_SUCCESS;
-}
-
-static PetscErrorCode Release_Host(void)
-{
-  return PETSC_SUCCESS;
-}
-
-const VecGPUKernels VecGPUKernels_host = {Prepare_Host, Map_Host, Swap_Host, MAXPY_Host, Reduce_Host, MDot_Host, Extreme_Host, Release_Host};
+const VecGPUKernels VecGPUKernels_host = {.map = Map_Host, .swap = Swap_Host, .maxpy = MAXPY_Host, .reduce = Reduce_Host, .mdot = MDot_Host, .extreme = Extreme_Host};

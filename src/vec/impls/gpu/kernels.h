@@ -2,7 +2,7 @@
 
 /*
   The arithmetic of VECGPU: reads arrays of one device, and writes arrays or numbers of the host; knows no Vec. All work is in the order of dev->stream. Functions that return numbers wait for them,
-  and return the same bits every time for the same n.
+  and return the same bits every time for the same n. The host's functions also take arrays of no device, with dev NULL.
 */
 #include "../../../sys/device.h"
 
@@ -30,7 +30,7 @@ extern "C" {
 #endif
 
 typedef struct {
-  GPUCSRError (*prepare)(GPUCSRDevice); /* once, before any reduction: allocates its memory; GPUCSR_ERR_MEM if there is none */
+  GPUCSRError (*prepare)(GPUCSRDevice); /* once, before any reduction: allocates its memory; GPUCSR_ERR_MEM if there is none. NULL: needs none */
   GPUCSRError (*map)(GPUCSRDevice, VecGPUMap, size_t n, const double abc[3], const double *x, const double *y, double *z);
   GPUCSRError (*swap)(GPUCSRDevice, size_t n, double *x, double *y);
   GPUCSRError (*maxpy)(GPUCSRDevice, size_t n, int nv, const double a[], const double *const x[], double b, double *y); /* y = b y + sum of a[k] x[k], y not read if b is 0 */
@@ -38,13 +38,22 @@ typedef struct {
   GPUCSRError (*mdot)(GPUCSRDevice, size_t n, int nv, const double *x, const double *const y[], double result[]);
   /* the largest (sign 1) or smallest (-1) entry and its first place, n > 0; a NaN counts only as first entry, as in VECSEQ */
   GPUCSRError (*extreme)(GPUCSRDevice, int sign, size_t n, const double *x, double *value, size_t *at);
-  GPUCSRError (*release)(void); /* before the device goes */
+  GPUCSRError (*release)(void); /* before the device goes; NULL: nothing to release */
 } VecGPUKernels;
 
 GPUCSR_INTERN const VecGPUKernels VecGPUKernels_host;
 #if defined(GPUCSR_HAVE_CUDA)
 GPUCSR_INTERN const VecGPUKernels VecGPUKernels_cuda;
 #endif
+
+/* dev NULL: the host */
+static inline const VecGPUKernels *VecGPUKernelsOf(GPUCSRDevice dev)
+{
+#if defined(GPUCSR_HAVE_CUDA)
+  if (dev && dev->ops->kernels) return &VecGPUKernels_cuda;
+#endif
+  return &VecGPUKernels_host;
+}
 
 #if defined(__cplusplus)
 }

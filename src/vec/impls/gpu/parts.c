@@ -300,7 +300,6 @@ static PetscErrorCode VecRestoreSubVector_GPU(Vec v, IS is, Vec *sub)
   Vec_GPU         *g = VecGPUOf(*sub);
 
   PetscFunctionBegin;
-  (void)is;
   PetscCall(PetscObjectStateGet((PetscObject)*sub, &state));
   if (state == g->got) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(VecSetErrorIfLocked(v, 1));

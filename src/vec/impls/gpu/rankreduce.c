@@ -5,7 +5,7 @@
   Devices could also wait for their peers' numbers and give the host the sum. The host is better: a look into other processors' caches costs less than a trip over the link before the trip to the host,
   and no launch waits, so ranks may share a device.
 
-  Each communicator has such memory from its first reduction: a piece a rank, with two sets of numbers. A rank writes set s + 2 only after reading s + 1 of all ranks, which they wrote after reading s.
+  At its first reduction a communicator gets this memory: two sets of numbers for each rank. A rank writes set s + 2 only after reading s + 1 of all ranks, which they wrote after reading s.
   A rank with an error in its part writes the error in place of its numbers: all ranks get an error, and the next reduction works again.
 */
 #include "vecgpuimpl.h"
@@ -21,11 +21,11 @@ typedef struct {
 } Set;
 
 /* Of a communicator; its attribute */
-typedef struct _n_Together Together;
-struct _n_Together {
+typedef struct _n_Meeting Meeting;
+struct _n_Meeting {
   MPI_Comm     comm;
   GPUCSRPeers  peers; /* NULL: by MPI */
-  void       **theirs;
+  void       **sets;
   uint64_t     sequence;
   GPUCSRLiving living;
 };
@@ -51,16 +51,15 @@ static void Combine(VecGPUCombine how, int n, const double from[], double to[])
 
 static void MPIAPI Top(void *from, void *to, PetscMPIInt *n, MPI_Datatype *type)
 {
-  (void)type;
   Combine(VEC_GPU_TOP, (int)*n, (const double *)from, (double *)to);
 }
 
-static PetscErrorCode Destroy(Together *t)
+static PetscErrorCode Destroy(Meeting *t)
 {
   PetscFunctionBegin;
   PetscCall(GPUCSRLivingRemove(&t->living));
-  if (t->theirs) PetscCall(GPUCSRPeersFree(t->peers, t->theirs));
-  PetscCall(PetscFree(t->theirs));
+  if (t->sets) PetscCall(GPUCSRPeersFree(t->peers, t->sets));
+  PetscCall(PetscFree(t->sets));
   PetscCall(GPUCSRPeersDestroy(&t->peers));
   PetscCall(PetscFree(t));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -69,14 +68,11 @@ static PetscErrorCode Destroy(Together *t)
 /* The communicator goes */
 static PetscMPIInt MPIAPI Delete(MPI_Comm comm, PetscMPIInt key, void *t, void *unused)
 {
-  (void)comm;
-  (void)key;
-  (void)unused;
-  return Destroy((Together *)t) ? MPI_ERR_OTHER : MPI_SUCCESS;
+  return Destroy((Meeting *)t) ? MPI_ERR_OTHER : MPI_SUCCESS;
 }
 
-/* Collective: memory shared by all ranks, if they are on one host and none declines. Without it, an error only if the user has asked for it by name */
-static PetscErrorCode Connect(Together *t, Word word)
+/* Collective: memory that all ranks share, if they are on one host. Failure is an error only with -vec_gpu_reduce shared */
+static PetscErrorCode Connect(Meeting *t, Word word)
 {
   PetscMPIInt size;
   char        why[768] = "asked for";
@@ -89,17 +85,16 @@ static PetscErrorCode Connect(Together *t, Word word)
     word = REDUCE_MPI;
     PetscCall(PetscSNPrintf(why, sizeof(why), "there are more than %g ranks", GPUCSRMachineShared.reduce_ranks));
   }
-  if (word != REDUCE_MPI && !GPUCSR_SCALAR_IS_DOUBLE) PetscCall(PetscStrncpy(why, "this PETSc does not compute with real double numbers", sizeof(why)));
-  else if (word != REDUCE_MPI) {
+  if (word != REDUCE_MPI) {
     PetscCall(GPUCSRPeersCreate(t->comm, NULL, &t->peers));
     if (!t->peers->all) PetscCall(PetscStrncpy(why, t->peers->why, sizeof(why)));
     else {
-      PetscCall(PetscCalloc1(t->peers->size + 1, &t->theirs));
-      GPUCSRTry(&attempt, GPUCSRPeersMalloc(t->peers, 2 * sizeof(Set), "numbers of vectors", t->theirs));
+      PetscCall(PetscCalloc1(t->peers->size + 1, &t->sets));
+      GPUCSRTry(&attempt, GPUCSRPeersMalloc(t->peers, 2 * sizeof(Set), "numbers of vectors", t->sets));
       if (attempt.error) PetscCall(PetscStrncpy(why, attempt.message, sizeof(why)));
     }
     if (attempt.error) {
-      PetscCall(PetscFree(t->theirs));
+      PetscCall(PetscFree(t->sets));
       PetscCall(GPUCSRPeersDestroy(&t->peers));
     }
     PetscCheck(!attempt.error || word != REDUCE_SHARED, t->comm, attempt.error, "-vec_gpu_reduce shared: %s", why);
@@ -108,14 +103,14 @@ static PetscErrorCode Connect(Together *t, Word word)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode TogetherRelease(void *t)
+static PetscErrorCode MeetingRelease(void *t)
 {
   PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_delete_attr(((Together *)t)->comm, keyval));
+  PetscCallMPI(MPI_Comm_delete_attr(((Meeting *)t)->comm, keyval));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static GPUCSRLivingList living = {GPUCSR_FINAL_VEC, TogetherRelease, NULL};
+static GPUCSRLivingList living = {GPUCSR_FINAL_VEC, MeetingRelease, NULL};
 
 /* After the communicators */
 static PetscErrorCode KeyvalFree(void)
@@ -126,21 +121,21 @@ static PetscErrorCode KeyvalFree(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Create(MPI_Comm comm, Together **result)
+static PetscErrorCode Create(MPI_Comm comm, Meeting **result)
 {
-  int            word[2];
+  int64_t        word;
+  int            differs;
   PetscEnum      asked = (PetscEnum)REDUCE_AUTO;
-  Together      *t;
+  Meeting       *t;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscOptionsBegin(comm, NULL, "VECGPU", "VECGPU");
   PetscCall(PetscOptionsEnum("-vec_gpu_reduce", "How numbers of ranks are reduced", "VECGPU", words, asked, &asked, NULL));
   PetscOptionsEnd();
-  word[0] = (int)asked;
-  word[1] = -(int)asked;
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, word, 2, MPI_INT, MPI_MIN, comm));
-  PetscCheck(word[0] == -word[1], comm, PETSC_ERR_ARG_INCOMP, "-vec_gpu_reduce is not the same on all ranks");
+  word = (int64_t)asked;
+  PetscCall(GPUCSRSameOnAllRanks(comm, 1, &word, &differs));
+  PetscCheck(differs == 1, comm, PETSC_ERR_ARG_INCOMP, "-vec_gpu_reduce is not the same on all ranks");
   if (keyval == MPI_KEYVAL_INVALID) {
     PetscCallMPI(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, Delete, &keyval, NULL));
     PetscCallMPI(MPI_Op_create(Top, 1, &top));
@@ -158,11 +153,11 @@ static PetscErrorCode Create(MPI_Comm comm, Together **result)
 }
 
 /* n numbers, MOST at the most; failed: this rank has none */
-static PetscErrorCode Shared(Together *t, PetscBool failed, VecGPUCombine how, int n, double z[])
+static PetscErrorCode Shared(Meeting *t, PetscBool failed, VecGPUCombine how, int n, double z[])
 {
   const PetscMPIInt rank = t->peers->rank, size = t->peers->size;
   const uint64_t    now  = ++t->sequence;
-  Set              *mine = (Set *)t->theirs[rank] + now % 2;
+  Set              *mine = (Set *)t->sets[rank] + now % 2;
   PetscMPIInt       bad  = -1;
 
   PetscFunctionBegin;
@@ -170,7 +165,7 @@ static PetscErrorCode Shared(Together *t, PetscBool failed, VecGPUCombine how, i
   for (int k = 0; k < n && !failed; k++) mine->number[k] = z[k];
   GPUCSRPeerPublish(&mine->flag, now);
   for (PetscMPIInt r = 0; r < size; r++) {
-    const Set *set = (const Set *)t->theirs[r] + now % 2;
+    const Set *set = (const Set *)t->sets[r] + now % 2;
 
     PetscCall(GPUCSRPeerAwaitLate(t->peers, &set->flag, now));
     if (set->failed && bad < 0) bad = r;
@@ -184,13 +179,13 @@ static PetscErrorCode Shared(Together *t, PetscBool failed, VecGPUCombine how, i
 }
 
 /*
-  Collective on the ranks of x, if x is parallel: reduces n numbers of each rank over all ranks. ierr: an error of this rank in its part, which is returned; the other ranks get an error too. With MPI the
+  Collective on the ranks of x, if x is parallel: reduces n numbers of each rank over all ranks. ierr: an error of this rank, which this function returns; the other ranks get an error too. With MPI the
   other ranks would wait, as for any absent rank
 */
-PetscErrorCode VecGPUTogether_Private(Vec x, PetscErrorCode ierr, VecGPUCombine how, PetscInt n, double z[])
+PetscErrorCode VecGPUAllreduce_Private(Vec x, PetscErrorCode ierr, VecGPUCombine how, PetscInt n, double z[])
 {
   const MPI_Comm comm = PetscObjectComm((PetscObject)x);
-  Together      *t;
+  Meeting       *t;
   PetscMPIInt    set;
 
   PetscFunctionBegin;

@@ -255,12 +255,35 @@ static PetscErrorCode MakeParent(Vec v, PetscBool mpi)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* In a PETSc with CUDA a vector on the device is a VECCUDA: PETSc's operations between VECCUDA and another type use the host */
+static PetscErrorCode TakeCUDA(Vec v, PetscBool *taken)
+{
+#if PetscDefined(HAVE_CUDA) && GPUCSR_STREAM_IS_TOLD
+  GPUCSRDevice dev;
+  char         why[512];
+#endif
+
+  PetscFunctionBegin;
+  *taken = PETSC_FALSE;
+#if PetscDefined(HAVE_CUDA) && GPUCSR_STREAM_IS_TOLD
+  if (!GPUCSR_SCALAR_IS_DOUBLE) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUCSRDeviceOpen("cuda", &dev, why, sizeof(why)));
+  *taken = (PetscBool)(dev && dev->ops->kernels);
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, taken, 1, GPUCSR_MPI_BOOL, MPI_LAND, PetscObjectComm((PetscObject)v)));
+  if (*taken) PetscCall(VecSetType(v, VECCUDA));
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode CreateVecGPU(Vec v, PetscBool mpi)
 {
   Vec_GPU       *g;
+  PetscBool      cuda;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
+  PetscCall(TakeCUDA(v, &cuda));
+  if (cuda) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscLayoutSetUp(v->map));
   PetscCall(PetscNew(&g)); /* first the parts that may fail: a vector is complete, or has no type */
   ierr = VecGPUEntriesCreate_Private(v->map->n, &g->entries);
@@ -275,7 +298,9 @@ static PetscErrorCode CreateVecGPU(Vec v, PetscBool mpi)
   g->mpi                                     = mpi;
   made++;
 
-  if (GPUCSR_SCALAR_IS_DOUBLE) VecGPUOperations_Private(v->ops);
+#if GPUCSR_SCALAR_IS_DOUBLE
+  VecGPUOperations_Private(v->ops);
+#endif
   VecGPUPartOperations_Private(v->ops);
   v->ops->destroy           = VecDestroy_GPU;
   v->ops->view              = VecView_GPU;
@@ -295,28 +320,6 @@ static PetscErrorCode CreateVecGPU(Vec v, PetscBool mpi)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* In a PETSc with CUDA a vector on the device is a VECCUDA: PETSc's operations between VECCUDA and another type use the host */
-static PetscErrorCode TakeCUDA(Vec v, PetscBool *taken)
-{
-#if PetscDefined(HAVE_CUDA) && GPUCSR_STREAM_IS_TOLD
-  GPUCSRDevice dev;
-  char         why[512];
-#endif
-
-  PetscFunctionBegin;
-  *taken = PETSC_FALSE;
-#if PetscDefined(HAVE_CUDA) && GPUCSR_STREAM_IS_TOLD
-  if (!GPUCSR_SCALAR_IS_DOUBLE) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUCSRDeviceOpen("cuda", &dev, why, sizeof(why)));
-  *taken = (PetscBool)(dev && dev->ops->kernels);
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, taken, 1, GPUCSR_MPI_BOOL, MPI_LAND, PetscObjectComm((PetscObject)v)));
-  if (*taken) PetscCall(VecSetType(v, VECCUDA));
-#else
-  (void)v;
-#endif
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*MC
   VECSEQGPU - "seqgpu", the one-process form of `VECGPU`
 
@@ -327,11 +330,8 @@ M*/
 static PetscErrorCode VecCreate_SeqGPU(Vec v)
 {
   PetscMPIInt size;
-  PetscBool   cuda;
 
   PetscFunctionBegin;
-  PetscCall(TakeCUDA(v, &cuda));
-  if (cuda) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)v), &size));
   PetscCheck(size == 1, PetscObjectComm((PetscObject)v), PETSC_ERR_ARG_WRONG, "Cannot create VECSEQGPU on more than one process: use VECGPU or VECMPIGPU");
   PetscCall(CreateVecGPU(v, PETSC_FALSE));
@@ -347,11 +347,7 @@ static PetscErrorCode VecCreate_SeqGPU(Vec v)
 M*/
 static PetscErrorCode VecCreate_MPIGPU(Vec v)
 {
-  PetscBool cuda;
-
   PetscFunctionBegin;
-  PetscCall(TakeCUDA(v, &cuda));
-  if (cuda) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(CreateVecGPU(v, PETSC_TRUE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -369,9 +365,9 @@ static PetscErrorCode VecCreate_MPIGPU(Vec v)
   Level: beginner
 
   Notes:
-  Vector operations and products with `MATGPUCSR` work on the device's array. PETSc and the program get the host's array,
-  updated on request: `VecGetArrayRead()` costs a copy after a change on the device; `VecGetArray()` costs another copy when the device
-  next needs the entries; `VecGetArrayWrite()` costs only the latter. `VecGPUGetInfo()` counts the copies.
+  Vector operations and products with `MATGPUCSR` work on the device's array. PETSc and the program get the host's array.
+  `VecGetArrayRead()` copies the entries to the host after a change on the device. `VecGetArray()` does the same, and the device copies the
+  entries back at their next use. `VecGetArrayWrite()` causes only the copy back. `VecGPUGetInfo()` counts the copies.
 
   In a PETSc with CUDA (3.20 or later) and a working device this is a name of `VECCUDA`; `VecGPUGetArray()` and its siblings support both.
 
@@ -383,11 +379,8 @@ static PetscErrorCode VecCreate_GPU(Vec v)
 {
   PetscMPIInt    size;
   VecGPUEntries *kept;
-  PetscBool      cuda;
 
   PetscFunctionBegin;
-  PetscCall(TakeCUDA(v, &cuda));
-  if (cuda) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)v), &size));
   PetscCall(FindEntries(v, &kept));
   PetscCall(CreateVecGPU(v, (PetscBool)(size > 1))); /* not VecSetType(), which would confuse a remade vector with the old vector */
@@ -469,18 +462,10 @@ PetscErrorCode VecGPUTypeAsked(VecType *type)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Finalize(void)
-{
-  PetscFunctionBegin;
-  PetscCall(VecGPUEntriesFinalize_Private());
-  made = 0;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 PetscErrorCode VecGPUInitialize(void)
 {
   PetscFunctionBegin;
-  PetscCall(GPUCSRRegisterFinalize(GPUCSR_FINAL_VEC, Finalize));
+  made = 0;
   PetscCall(VecGPUEntriesInitialize_Private());
   PetscCall(VecRegister(VECSEQGPU, VecCreate_SeqGPU));
   PetscCall(VecRegister(VECMPIGPU, VecCreate_MPIGPU));

@@ -27,7 +27,7 @@ typedef struct _n_VecGPUEntries VecGPUEntries;
 struct _n_VecGPUEntries {
   GPUCSRDevice dev;    /* NULL: on the host for good */
   PetscBool    shared; /* the device's memory is the host's: there is one array */
-  PetscBool    full;   /* the device had no memory for them: they stay on the host */
+  PetscBool    full;   /* the device has no memory for the entries, which stay on the host */
   PetscInt     n;
   PetscInt     references;       /* vectors that have them */
   PetscInt     readers, writers; /* pointers to the host's array that the program holds */
@@ -37,7 +37,7 @@ struct _n_VecGPUEntries {
   GPUCSRBool   locked, refused; /* the host's array is page-locked in place, or that was refused */
   VecGPUValid  valid;
   PetscScalar  fill;   /* of VEC_GPU_FILLED */
-  PetscBool    marked; /* mark is what the host's array held when it went out for reading */
+  PetscBool    marked; /* mark is the hash of the host's array at the time of its lending for reading */
   uint64_t     mark;
   VecGPUInfo   info;
   GPUCSRLiving living;
@@ -97,18 +97,8 @@ static inline const struct _VecOps *VecGPUParent(Vec v)
   return &VecGPUParents[VecGPUOf(v)->mpi];
 }
 
-static inline const VecGPUKernels *VecGPUKernelsOf(GPUCSRDevice dev)
-{
-#if defined(GPUCSR_HAVE_CUDA)
-  if (dev->ops->kernels) return &VecGPUKernels_cuda;
-#endif
-  (void)GPUCSRWaitStreamOnHost(dev->stream); /* in the order of the stream here too */
-  return &VecGPUKernels_host;
-}
-
 /* entries.c */
 GPUCSR_INTERN PetscErrorCode VecGPUEntriesInitialize_Private(void);
-GPUCSR_INTERN PetscErrorCode VecGPUEntriesFinalize_Private(void);
 GPUCSR_INTERN PetscErrorCode VecGPUEntriesCount_Private(VecGPUInfo *);
 GPUCSR_INTERN PetscErrorCode VecGPUEntriesCreate_Private(PetscInt, VecGPUEntries **);
 GPUCSR_INTERN PetscErrorCode VecGPUEntriesPlace_Private(const VecGPUEntries *, PetscInt, PetscScalar *, VecGPUEntries **);
@@ -131,11 +121,8 @@ typedef enum {
 } VecGPUAccess;
 GPUCSR_INTERN PetscErrorCode VecGPUForeign_Private(Vec, GPUCSRDevice, PetscBool *);
 GPUCSR_INTERN PetscErrorCode VecGPUForeignDevice_Private(Vec, GPUCSRDevice *);
-GPUCSR_INTERN PetscErrorCode VecGPUForeignGet_Private(GPUCSRDevice, Vec, VecGPUAccess, double **);
-GPUCSR_INTERN PetscErrorCode VecGPUForeignRestore_Private(GPUCSRDevice, Vec, VecGPUAccess, double **);
-GPUCSR_INTERN PetscErrorCode VecGPUOperandGet_Private(GPUCSRDevice, Vec, double **a);
-GPUCSR_INTERN PetscErrorCode VecGPUOperandRestore_Private(GPUCSRDevice, Vec, double **a);
-GPUCSR_INTERN PetscErrorCode VecGPUOperandsRestore_Private(GPUCSRDevice, PetscInt, const Vec[], double *a[]);
+GPUCSR_INTERN PetscErrorCode VecGPUGet_Private(GPUCSRDevice, Vec, VecGPUAccess, double **);
+GPUCSR_INTERN PetscErrorCode VecGPURestore_Private(GPUCSRDevice, Vec, VecGPUAccess, double **);
 
 /* ops.c */
 GPUCSR_INTERN void VecGPUOperations_Private(struct _VecOps *);
@@ -145,7 +132,7 @@ typedef enum {
   VEC_GPU_ADD,
   VEC_GPU_TOP
 } VecGPUCombine;
-GPUCSR_INTERN PetscErrorCode VecGPUTogether_Private(Vec, PetscErrorCode, VecGPUCombine, PetscInt, double[]);
+GPUCSR_INTERN PetscErrorCode VecGPUAllreduce_Private(Vec, PetscErrorCode, VecGPUCombine, PetscInt, double[]);
 
 /* parts.c */
 GPUCSR_INTERN PetscErrorCode VecGPUExchange_Private(Vec, VecGPUEntries *, PetscInt);

@@ -228,8 +228,6 @@ typedef struct {
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRVectorsGet_Private(GPUCSRDevice, GPUCSRVectors *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRVectorsRestore_Private(GPUCSRDevice, GPUCSRVectors *);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRVecGet_Private(GPUCSRDevice, Vec, PetscBool read, PetscBool write, GPUCSROperand *);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRVecRestore_Private(GPUCSRDevice, Vec, PetscBool read, PetscBool write, GPUCSROperand *);
 
 GPUCSR_INTERN PetscErrorCode   MatGPUCSRAdviseFirst_Private(Mat); /* this and the next: advice.c */
 GPUCSR_INTERN PetscErrorCode   MatGPUCSRAdviceError_Private(const Mat_SeqGPUCSR *, const MatGPUCSRInfo *, char[], size_t);
