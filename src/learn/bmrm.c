@@ -76,6 +76,8 @@ static PetscErrorCode FirstProducts(Learner *l, const char file[])
 /* Finds the classes if the loss needs them, and checks that the labels fit the loss */
 static PetscErrorCode GetClasses(Learner *l, const Data *data, const char file[])
 {
+  const Settings *o = l->settings;
+
   PetscFunctionBeginUser;
   l->k        = 1;
   l->nclasses = 0;
@@ -87,6 +89,12 @@ static PetscErrorCode GetClasses(Learner *l, const Data *data, const char file[]
   PetscCheck(l->nclasses <= MAX_CLASSES, PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "%s: has more than %d different labels; -loss %s is for classes, least_squares, absolute, insensitive and quantile are for numbers", file, MAX_CLASSES, l->loss->name);
   PetscCheck(l->nclasses == 2 || l->loss->rows, PETSC_COMM_WORLD, PETSC_ERR_SUP, "%s: has %" PetscInt_FMT " classes, -loss %s is for two", file, l->nclasses, l->loss->name);
   if (l->nclasses > 2) l->k = l->nclasses;
+  for (PetscInt i = 0; i < o->nweights; i++) {
+    PetscInt j = 0;
+
+    while (j < l->nclasses && l->label[j] != o->weighted[i]) j++;
+    PetscCheck(j < l->nclasses, PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "-class_weights: no row has the label %g", (double)o->weighted[i]);
+  }
   PetscFunctionReturn(0);
 }
 

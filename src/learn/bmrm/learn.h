@@ -40,7 +40,7 @@ typedef struct {
   char           file[PETSC_MAX_PATH_LEN], labels[PETSC_MAX_PATH_LEN], rowweights[PETSC_MAX_PATH_LEN], validation[PETSC_MAX_PATH_LEN], model[PETSC_MAX_PATH_LEN], modelout[PETSC_MAX_PATH_LEN], predictions[PETSC_MAX_PATH_LEN], json[PETSC_MAX_PATH_LEN];
   PredictionKind kind;
   Method         method;
-  PetscReal      share, epsilon, absolute, bias, lambda[MAX_LAMBDAS];
+  PetscReal      share, epsilon, absolute, bias, lambda[MAX_LAMBDAS + 1];
   PetscReal      weighted[MAX_CLASSES], weight[MAX_CLASSES]; /* labels that have a weight, and the weights */
   PetscInt       seed, folds, nlambdas, nweights, maxits;
   PetscBool      check, times, progress, vectors, regularised; /* regularised: the bias is */
