@@ -1,7 +1,8 @@
 /*
   MatGPUCSRLoadFile(): reads a matrix, and the labels of its rows, from a file, by threads and by ranks.
 
-  The ranks share a plain file, and each parses its part; the first rank parses a compressed file or a pipe. Every rank then sends entries to the owners of their rows, assembles its own rows, and puts these into the matrix: into the arrays of MATAIJ if the type has them, otherwise by MatSetValues().
+  The ranks share a plain file, and each parses its part; the first rank parses a compressed file or a pipe. Every rank then sends entries to the owners of their rows and assembles its own rows. They go into
+  the arrays of MATAIJ if the type has them, otherwise through MatSetValues().
 */
 #include "loadfile.h"
 #include <string.h>
