@@ -72,7 +72,7 @@ endif
         install uninstall deb wheel docs format lint fuzz carry clean info help
 all: lib examples convert ## the library, the examples, gpucsr-convert and gpucsr-advise (the default)
 lib: $(LIB)
-convert: $(BUILD)/bin/gpucsr-convert $(BUILD)/bin/gpucsr-advise $(BUILD)/share/petscgpucsr/advise-draw.py
+convert: $(BUILD)/bin/gpucsr-convert $(BUILD)/bin/gpucsr-advise
 examples: $(EXAMPLES)
 tests: $(TESTS) $(BUILD)/tests/yield.so
 benches: $(BENCHES)
@@ -125,9 +125,6 @@ RUNPATH := -Wl,-rpath,$(LIBDIRS)
 $(BUILD)/bin/gpucsr-advise $(BUILD)/deb/gpucsr-advise: src/bin/advise.c $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 $< -o $@ -L$(BUILD)/lib -lpetscgpucsr $(LIBS) $(if $(RUNPATH),-Wl$(comma)-rpath$(comma)'$$ORIGIN/../lib') $(RUNPATH)
-$(BUILD)/share/petscgpucsr/advise-draw.py: src/bin/advise.py
-	@mkdir -p $(@D)
-	cp $< $@
 
 # Programs know nothing of the library; bmrm is several files
 $(BUILD)/examples/%: src/ksp/examples/%.c
@@ -238,7 +235,6 @@ install: lib convert $(BUILD)/examples/bmrm $(if $(PYTHON3),docs) ## install bel
 	install -d $(addprefix $(DESTDIR),$(PREFIX)/bin $(LIBDIR)/pkgconfig $(PREFIX)/include $(DOCDIR)/docs $(DOCDIR)/html)
 	install -m 755 $(LIB) $(DESTDIR)$(LIBDIR)/
 	install -m 755 $(PROGRAMS) $(DESTDIR)$(PREFIX)/bin/
-	install -m 644 -Dt $(DESTDIR)$(PREFIX)/share/petscgpucsr $(BUILD)/share/petscgpucsr/advise-draw.py
 	install -m 644 -Dt $(DESTDIR)$(PYDIR)/gpucsr python/gpucsr/*.py
 	printf 'petsc = "%s"\nversion = "%s"\nlibdir = "%s"\n' $(FOUNDMINOR) $(VERSION) $(abspath $(LIBDIR)) > $(DESTDIR)$(PYDIR)/gpucsr/_built.py
 	install -m 644 include/petscgpucsr.h $(DESTDIR)$(PREFIX)/include/
@@ -250,7 +246,7 @@ install: lib convert $(BUILD)/examples/bmrm $(if $(PYTHON3),docs) ## install bel
 	$(if $(PYTHON3),$(foreach k,1 3,install -m 644 -Dt $(DESTDIR)$(MANDIR)/man$k $(DOCS)/man$k/*.$k &&) true,@echo "install: no man pages, because python3 is missing")
 uninstall: $(if $(PYTHON3),docs) ## remove what make install installed
 	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,$(notdir $(LIB)) pkgconfig/petscgpucsr.pc)
-	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,$(addprefix bin/,$(notdir $(PROGRAMS))) share/petscgpucsr/advise-draw.py include/petscgpucsr.h)
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,$(addprefix bin/,$(notdir $(PROGRAMS))) include/petscgpucsr.h)
 	rm -f $(foreach k,1 3,$(patsubst $(DOCS)/%,$(DESTDIR)$(MANDIR)/%,$(wildcard $(DOCS)/man$k/*)))
 	rm -rf $(DESTDIR)$(DOCDIR) $(DESTDIR)$(PYDIR)/gpucsr
 deb: lib convert $(BUILD)/examples/bmrm ## a Debian package, in BUILD/deb

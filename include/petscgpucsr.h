@@ -228,7 +228,6 @@ GPUCSR_EXTERN PetscErrorCode MatGPUCSRRestoreDeviceCSR(Mat, const int **, const 
 GPUCSR_EXTERN PetscErrorCode MatGPUCSRGetInfo(Mat, MatGPUCSRInfo *);
 GPUCSR_EXTERN PetscErrorCode MatGPUCSRGetAdvice(Mat, MatGPUCSRAdvice *);
 GPUCSR_EXTERN PetscErrorCode MatGPUCSRAdvise(Mat, PetscViewer);
-GPUCSR_EXTERN PetscErrorCode MatGPUCSRAdviceWrite(Mat, const char[]);
 GPUCSR_EXTERN PetscErrorCode MatGPUCSRSetUp(Mat, PetscBool);
 
 GPUCSR_EXTERN PetscErrorCode VecGPUGetInfo(Vec, VecGPUInfo *);

@@ -152,7 +152,7 @@ folders = ("src", "include", "tests", "docs", "share", "python")
 known = {}
 for f in (f for folder in folders for f in Path(folder).rglob("*.*")):
     known.setdefault(f.name, []).append(f"/{f}")
-elsewhere = re.compile(r"(nvtx3|petsc|ROOT|tNNN|rvector|commonmpvec|runtests|triplets|advise-draw|_NAME)")
+elsewhere = re.compile(r"(nvtx3|petsc|ROOT|tNNN|rvector|commonmpvec|runtests|triplets|_NAME)")
 for page in sorted(f for folder in folders for f in Path(folder).rglob("*.*") if f.suffix in (".c", ".h", ".cu", ".cuh", ".md", ".sh")):
     for k, line in enumerate(page.read_text(errors="replace").split("\n"), 1):
         if re.match(r"\s*#\s*include", line):

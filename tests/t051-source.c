@@ -53,28 +53,6 @@ static PetscErrorCode Write(const char name[], GPUCSRTextFormat format)
   PetscFunctionReturn(0);
 }
 
-static int ReadBoeing(const GPUCSRInput *s, const GPUCSRTextHeader *h, const char name[], off_t cut, GPUCSRFault *f)
-{
-  GPUCSRLines lines;
-  GPUCSRPiece piece;
-  int64_t    *pointer = NULL;
-  int         failed  = GPUCSRLinesCreate(s, 2, &lines, f);
-
-  if (failed) return 1;
-  if (cut > 2000000 && truncate(name, cut)) return 2; /* lines are known, pointers or values are gone */
-  failed = GPUCSRBoeingPointers(h, &lines, &pointer, f);
-  if (!failed) {
-    GPUCSRBoeingParse(h, &lines, pointer, 0, ROWS, &piece);
-    failed = piece.fault.why[0] != 0;
-    if (failed) *f = piece.fault;
-    entries = (int64_t)piece.nz;
-    GPUCSRPieceDestroy(&piece);
-  }
-  free(pointer);
-  GPUCSRLinesDestroy(&lines);
-  return failed;
-}
-
 static int ReadBinary(const GPUCSRInput *s, const char name[], off_t cut, GPUCSRFault *f)
 {
   GPUCSRBinary b;
@@ -106,13 +84,9 @@ static PetscErrorCode Read(const char name[], GPUCSRTextFormat format, off_t cut
   entries = 0;
   failed  = GPUCSRInputOpen(name, 0, &s, &f) || GPUCSRInputHeader(s, -1, &h, &f);
   PetscCheck(!failed && h.format == format, PETSC_COMM_SELF, PETSC_ERR_PLIB, "format %d is not read: %s", format, f.why);
-  if (format != GPUCSR_TEXT_PETSC && cut >= 0 && (format != GPUCSR_TEXT_BOEING || cut <= 2000000)) PetscCheck(!truncate(name, cut), PETSC_COMM_SELF, PETSC_ERR_FILE_WRITE, "%s cannot be cut", name);
-  if (format == GPUCSR_TEXT_BOEING) failed = ReadBoeing(s, &h, name, cut, &f);
-  else if (format == GPUCSR_TEXT_PETSC) failed = ReadBinary(s, name, cut, &f);
-  else {
-    GPUCSRInputSkip(s, h.bytes, h.lines);
-    failed = GPUCSRInputPart(s, 0, 1, 1 << 16, &f) || GPUCSRInputParse(s, &h, 0, 2, 4, Count, NULL, &f);
-  }
+  if (format != GPUCSR_TEXT_PETSC && cut >= 0) PetscCheck(!truncate(name, cut), PETSC_COMM_SELF, PETSC_ERR_FILE_WRITE, "%s cannot be cut", name);
+  if (format == GPUCSR_TEXT_PETSC) failed = ReadBinary(s, name, cut, &f);
+  else failed = GPUCSRInputPart(s, &h, 0, 1, 1 << 16, &f) || GPUCSRInputParse(s, &h, 0, 2, 4, Count, NULL, &f);
   GPUCSRInputClose(s);
   if (cut < 0) PetscCheck(!failed && entries == ROWS, PETSC_COMM_SELF, PETSC_ERR_PLIB, "format %d, whole: %lld of %d entries: %s", format, (long long)entries, ROWS, failed ? f.why : "no error");
   else PetscCheck(failed == 1 && strstr(f.why, "was cut short during reading"), PETSC_COMM_SELF, PETSC_ERR_PLIB, "format %d, cut at byte %lld: %s", format, (long long)cut, failed ? f.why : "no error");

@@ -94,6 +94,9 @@ refuse() {
 }
 refuse '-quantile lies between 0 and 1, not at 1.5' -f $data/heart_scale.petsc -loss quantile -quantile 1.5
 for word in inf nan 0; do refuse "-lambda has to be positive and finite, not $word" -f $data/heart_scale.petsc -lambda $word; done
+for word in '' "$(seq -s, 201)"; do refuse '-lambdas takes 1 to 200 numbers' -f $data/heart_scale.petsc -lambdas "$word"; done
+refuse 'no row has the label 7' -f $data/heart_scale.petsc -class_weights -1:2,7:3
+refuse '-class_weights is for losses of classes' -f $data/heart_scale.petsc -loss absolute -class_weights 1:3
 refuse '-lamda is no option of this program' -f $data/heart_scale.petsc -lamda 1
 [ "$(wc -l <"$tmp/out")" -le 2 ] || fail "an error of several lines: $(cat "$tmp/out")"
 refuse '-insensitive is a distance, 0 or more, not -3' -f $data/heart_scale.petsc -loss insensitive -insensitive -3

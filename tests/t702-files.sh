@@ -56,10 +56,10 @@ side solved "$loaded" general.mtx rhs.mtx
 refuse "$loaded" missing.mtx 'cannot be opened: No such file' missing.mtx
 refuse "$loaded" outside.mtx 'line 3, column 1: row 3 is outside the matrix' outside.mtx
 refuse "$loaded" rhs3.mtx 'has 3 rows and 1 columns where a vector of 2 rows' general.mtx -rhs rhs3.mtx
-refuse "$plain" missing.mtx 'cannot be opened: No such file' missing.mtx
+refuse "$plain" missing.mtx 'Cannot locate file: missing.mtx' missing.mtx
 refuse "$plain" general.mtx 'convert it by gpucsr-convert, or read it with -dll_append libpetscgpucsr.so' general.mtx
 : >empty && refuse "$plain" empty 'is not a matrix in PETSc binary' empty
-mkdir folder && refuse "$plain" folder 'cannot be opened: Is a directory' folder
+mkdir folder && refuse "$plain" folder 'Cannot locate file: folder' folder
 
 # binary NAME WORD ...: a file of big-endian words, of 4 bytes each; t stands for the 8 bytes of 3.0, s for those of 6.0
 binary() {

@@ -167,14 +167,14 @@ market words 'coordinate real general sorted' '1 1 1' '1 1 1' && refuse words.mt
 market arraypattern 'array pattern general' '1 1' '1' && refuse arraypattern.mtx ", line 1, column 29: an array has values"
 market skewpattern 'coordinate pattern skew-symmetric' '1 1 0' && refuse skewpattern.mtx ", line 1, column 42: a skew-symmetric matrix has values"
 market nosizes "$general" '% nothing else' && refuse nosizes.mtx ', line 3: expected the sizes, and the file ends'
-market twosizes "$general" '2 2' '1 1 1' && refuse twosizes.mtx ", line 2, column 4: expected the sizes: rows, columns and entries, as whole numbers, not ''"
+market twosizes "$general" '2 2' '1 1 1' && refuse twosizes.mtx ", line 2, column 4: expected the sizes: rows, columns and entries, as whole numbers, not the end of the line"
 market foursizes "$general" '2 2 1 1' '1 1 1' && refuse foursizes.mtx ', line 2, column 7: expected no more than the sizes, 3 numbers'
 market nansizes "$general" 'nan nan nan' '1 1 1' && refuse nansizes.mtx ", line 2, column 1: expected the sizes: rows, columns and entries, as whole numbers, not 'nan'"
 market negative "$general" '-2 2 1' '1 1 1' && refuse negative.mtx ", line 2, column 1: expected the sizes: rows, columns and entries, as whole numbers, not '-2'"
 market many "$general" '2 2 2000000000' '1 1 1' && refuse many.mtx ', line 2: the file, of 67 bytes, is too short for the 2000000000 entries announced here'
-market truncated "$general" '2 2 3' '1 1 2' '2 2 3' && refuse truncated.mtx ', line 5: the file ends after 2 of 3 entries'
-market more "$general" '2 2 1' '1 1 1' '' '2 2 1' && refuse more.mtx ', line 5: more than the 1 entries that the size line announces'
-market moreall 'array real general' '1 1' 1 2 && refuse moreall.mtx ', line 4: more than the 1 entries that the sizes ask for'
+market truncated "$general" '2 2 3' '1 1 2' '2 2 3' && refuse truncated.mtx ': the file ends after 2 of 3 entries'
+market more "$general" '2 2 1' '1 1 1' '' '2 2 1' && refuse more.mtx ': more than the 1 entries that the size line announces'
+market moreall 'array real general' '1 1' 1 2 && refuse moreall.mtx ': more than the 1 entries that the sizes ask for'
 market half "$general" '2 2 2' '1 1 2' '2 2' && refuse half.mtx ', line 4, column 4: expected a finite number as the value, not the end of the line'
 market row "$general" '2 2 2' '1 1 2' '3 2 3' && refuse row.mtx ', line 4, column 1: row 3 is outside the matrix, of 2 rows and 2 columns'
 market column "$general" '2 2 1' '1 0 2' && refuse column.mtx ', line 3, column 3: column 0 is outside the matrix, of 2 rows and 2 columns'
@@ -186,7 +186,7 @@ market upper 'coordinate real symmetric' '2 2 1' '1 2 1' && refuse upper.mtx ', 
 market diagonal 'coordinate real skew-symmetric' '2 2 1' '1 1 1' && refuse diagonal.mtx ', line 3: entry (1, 1) is not below the diagonal'
 market oblong 'coordinate real symmetric' '3 2 1' '1 1 1' && refuse oblong.mtx ', line 2: a symmetric matrix has to be square, not 3 by 2'
 if [ "$wide" = 0 ]; then market tall "$general" '9999999999999999 2 1' '1 1 1' && refuse tall.mtx ', line 2, column 1: 9999999999999999 rows: more than this PETSc can count'; fi
-gzip -k truncated.mtx && refuse truncated.mtx.gz ', line 5: the file ends after 2 of 3 entries'
+gzip -k truncated.mtx && refuse truncated.mtx.gz ': the file ends after 2 of 3 entries'
 market complex 'coordinate complex hermitian' '2 2 2' '1 1 1 0' '2 1 1 2'
 if [ "$complex" != 0 ]; then accept complex.mtx '2x2; 0: 0=1 1=1-2i; 1: 0=1+2i'; else refuse complex.mtx ', line 1, column 34: a complex matrix needs a PETSc configured with complex scalars'; fi
 

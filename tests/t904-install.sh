@@ -30,7 +30,7 @@ mpicc "$tmp/user.c" -o "$tmp/user" $(pkg-config --cflags --libs petscgpucsr PETS
 PETSC_OPTIONS='' "$tmp/user" || exit 1
 pages=''
 if command -v python3 >/dev/null; then pages="share/man/man1/gpucsr-convert.1 share/man/man1/gpucsr-advise.1 share/man/man1/bmrm.1 share/man/man3/MATGPUCSR.3 share/man/man3/MatGPUCSRGetInfo.3 share/doc/petscgpucsr/html/index.html"; fi
-for file in bin/gpucsr-convert bin/gpucsr-advise bin/bmrm share/petscgpucsr/python/gpucsr/learn.py share/petscgpucsr/advise-draw.py lib/libpetscgpucsr.so include/petscgpucsr.h lib/pkgconfig/petscgpucsr.pc share/doc/petscgpucsr/{README.md,LICENSE,CHANGELOG,docs/options.md,docs/results/products.png} $pages; do
+for file in bin/gpucsr-convert bin/gpucsr-advise bin/bmrm share/petscgpucsr/python/gpucsr/learn.py lib/libpetscgpucsr.so include/petscgpucsr.h lib/pkgconfig/petscgpucsr.pc share/doc/petscgpucsr/{README.md,LICENSE,CHANGELOG,docs/options.md,docs/results/products.png} $pages; do
   if [ ! -e "$tmp/p/$file" ]; then echo "$file is not installed" && exit 1; fi
 done
 PETSC_OPTIONS='' "$tmp/p/bin/gpucsr-advise" share/datasets/ash219.mtx | grep -q 'take: ' || { echo "gpucsr-advise does not run where it is installed" && exit 1; }

@@ -1,26 +1,22 @@
 /*
-  gpucsr-advise: predicts where products of a matrix in a file take least time, without a solve; and draws the matrix.
+  gpucsr-advise: predicts where products of a matrix in a file take least time, without a solve.
 
-  A PETSc program that is linked with the library: MatGPUCSRLoadFile() reads the file, MatGPUCSRAdvise() gives the advice, and advise.py draws the data of MatGPUCSRAdviceWrite().
+  A PETSc program that is linked with the library: MatGPUCSRLoadFile() reads the file, and MatGPUCSRAdvise() gives the advice.
 */
 #include <petscgpucsr.h>
-#include <errno.h>
-#include <libgen.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #if PETSC_VERSION_LT(3, 19, 0)
   #define PETSC_SUCCESS ((PetscErrorCode)0)
 #endif
 
-static const char usage[] = "Usage: gpucsr-advise [OPTIONS] FILE [DRAWING.png]\n"
+static const char usage[] = "Usage: gpucsr-advise [OPTIONS] FILE\n"
                             "\n"
                             "Predict what products of the matrix in FILE, and iterations of conjugate gradients with it, take on this CPU, on a GPU with vectors here and there, and on several\n"
                             "GPUs, and print the options. FILE is PETSc binary, LIBSVM or svmlight, Matrix Market, or Harwell-Boeing or Rutherford-Boeing, told by its content, and may be\n"
-                            "compressed. DRAWING shows the places of the entries, the lengths of the rows, and the time in each format; it needs python3 with Matplotlib.\n"
+                            "compressed.\n"
                             "\n"
-                            "  -data FILE                  keep the data of the drawing, as JSON\n"
                             "  -mat_gpucsr_profile FILE    the times of another GPU, as `make tune` writes them; an H200's are built in\n"
                             "  -mat_gpucsr_machine FILE    constants tuned to another GPU, the same\n"
                             "  -mat_gpucsr_precision WORD  double, single or mixed\n"
@@ -44,7 +40,7 @@ static PetscErrorCode Remember(MPI_Comm comm, int line, const char *function, co
   return code;
 }
 
-static PetscErrorCode Advise(const char input[], const char data[])
+static PetscErrorCode Advise(const char input[])
 {
   Mat         A;
   PetscViewer viewer;
@@ -57,37 +53,8 @@ static PetscErrorCode Advise(const char input[], const char data[])
   PetscCall(MatSetFromOptions(A));
   PetscCall(PetscViewerASCIIGetStdout(PETSC_COMM_SELF, &viewer));
   PetscCall(MatGPUCSRAdvise(A, viewer));
-  if (data[0]) PetscCall(MatGPUCSRAdviceWrite(A, data));
   PetscCall(MatDestroy(&A));
   PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Runs the script in ../share/petscgpucsr beside this program; 0: drawn */
-static int Draw(const char data[], const char drawing[])
-{
-  char          self[PETSC_MAX_PATH_LEN], script[PETSC_MAX_PATH_LEN + 32];
-  const ssize_t n      = readlink("/proc/self/exe", self, sizeof(self) - 1);
-  int           status = 1;
-  pid_t         child;
-
-  self[n > 0 ? n : 0] = 0;
-  (void)snprintf(script, sizeof(script), "%s/../share/petscgpucsr/advise-draw.py", dirname(self));
-  if (access(script, R_OK)) {
-    fprintf(stderr, "gpucsr-advise: no drawing: %s: %s\n", script, strerror(errno));
-    return 1;
-  }
-  (void)fflush(stdout);
-  child = fork();
-  if (!child) {
-    (void)execlp("python3", "python3", script, data, drawing, (char *)NULL);
-    fprintf(stderr, "gpucsr-advise: no drawing: python3 cannot be run: %s\n", strerror(errno));
-    _exit(1);
-  }
-  if (child < 0 || waitpid(child, &status, 0) != child) {
-    fprintf(stderr, "gpucsr-advise: no drawing: %s\n", strerror(errno));
-    return 1;
-  }
-  return WIFEXITED(status) && !WEXITSTATUS(status) ? 0 : 1;
 }
 
 static int Wrong(const char *what, const char *word)
@@ -98,43 +65,27 @@ static int Wrong(const char *what, const char *word)
 
 int main(int argc, char **argv)
 {
-  const char    *input = NULL, *drawing = NULL;
-  char           data[PETSC_MAX_PATH_LEN] = "";
-  int            status = 0, kept = 0;
+  const char    *input = NULL;
   PetscErrorCode ierr;
 
   for (int k = 1; k < argc; k++) {
     if (!strcmp(argv[k], "-help") || !strcmp(argv[k], "--help") || !strcmp(argv[k], "-h")) return printf("%s", usage) < 0;
     if (!strcmp(argv[k], "-version") || !strcmp(argv[k], "--version")) return printf("gpucsr-advise %s, for PETSc %d.%d\n", PETSCGPUCSR_VERSION, PETSC_VERSION_MAJOR, PETSC_VERSION_MINOR) < 0;
     if (argv[k][0] == '-' && argv[k][1]) { /* an option and, if one follows, its value */
-      if (!strcmp(argv[k], "-data")) {
-        if (k + 1 == argc) return Wrong("which file? ", argv[k]);
-        kept = 1;
-        (void)snprintf(data, sizeof(data), "%s", argv[k + 1]);
-      } else if (strncmp(argv[k], "-mat_gpucsr_", 12) && strncmp(argv[k], "-gpucsr_", 8)) return Wrong("unknown option ", argv[k]);
+      if (strncmp(argv[k], "-mat_gpucsr_", 12) && strncmp(argv[k], "-gpucsr_", 8)) return Wrong("unknown option ", argv[k]);
       if (k + 1 < argc && argv[k + 1][0] != '-') k++;
     } else if (!input) input = argv[k];
-    else if (!drawing) drawing = argv[k];
-    else return Wrong("one file and one drawing, not also ", argv[k]);
+    else return Wrong("one file, not also ", argv[k]);
   }
   if (!input) return Wrong("no file", "");
-  if (drawing && !kept) {
-    (void)snprintf(data, sizeof(data), "%s.XXXXXX", drawing);
-    status = mkstemp(data);
-    if (status < 0) return Wrong("cannot be written: ", drawing);
-    (void)close(status);
-    status = 0;
-  }
   if (PetscInitialize(&argc, &argv, NULL, NULL)) return 1;
   (void)PetscPushErrorHandler(Remember, NULL);
   ierr = MatGPUCSRInitializePackage();
-  if (!ierr) ierr = Advise(input, data);
+  if (!ierr) ierr = Advise(input);
   (void)PetscPopErrorHandler();
-  if (ierr) fprintf(stderr, "gpucsr-advise: %s\n", message[0] ? message : "failed");
-  status = ierr ? 1 : 0;
-  if (!status && drawing) status = Draw(data, drawing);
-  if (drawing && !kept) (void)remove(data);
-  if (ierr) _exit(status); /* objects of what failed are alive */
-  if (PetscFinalize()) status = 1;
-  return status;
+  if (ierr) {
+    fprintf(stderr, "gpucsr-advise: %s\n", message[0] ? message : "failed");
+    _exit(1); /* objects of the failed call are alive */
+  }
+  return PetscFinalize() != PETSC_SUCCESS;
 }

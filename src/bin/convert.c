@@ -33,13 +33,14 @@ static const char usage[] = "Usage: gpucsr-convert [OPTIONS] INPUT [OUTPUT]\n"
                             "  -skip             skip and count bad lines, instead of stopping at the first\n"
                             "  -threads N        that parse; default: one for each core\n"
                             "  -memory MB        for sorting entries by rows; default: half of the machine's\n"
-                            "  -quiet            neither statistics nor a progress bar\n"
+                            "  -quiet            no statistics\n"
                             "  -version          of gpucsr, what it decompresses, and the PETSc it writes for\n"
                             "\n"
                             "Labels of LIBSVM become the vector after the matrix in PETSc binary. Exit status: 0; 1 if the file is wrong; 2 if the command is wrong.\n";
 
 typedef struct {
-  const char *input, *output, *from, *to;
+  const char *input, *output, *to;
+  int         from;                           /* GPUCSRTextFormat; -1: told by the content */
   int64_t     base, columns, threads, memory; /* -1: not given */
   int         skip, quiet;
 } Command;
@@ -58,9 +59,8 @@ typedef struct {
   /* sorting */
   GPUCSRPiece *piece; /* all pieces, if they fit into memory */
   size_t       npieces;
-  int64_t      buckets, height, placed; /* otherwise: files, rows of each; entries of an array so far */
+  int64_t      buckets, height; /* otherwise: files, and rows of each */
   FILE       **bucket;
-  double       shown;
 } Conversion;
 
 typedef struct {
@@ -74,20 +74,6 @@ static double Now(void)
 
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static void Progress(Conversion *c, const char *what, double done)
-{
-  char bar[41];
-
-  if (c->command->quiet || !isatty(STDERR_FILENO)) return;
-  if (done >= 0 && Now() - c->shown < 0.1) return;
-  c->shown = Now();
-  for (int k = 0; k < 40; k++) bar[k] = k < 40 * done ? '#' : '.';
-  bar[40] = 0;
-  if (done < 0) fprintf(stderr, "\r\033[K");
-  else fprintf(stderr, "\r%-8s [%s] %3.0f%%", what, bar, 100 * done);
-  fflush(stderr);
 }
 
 /* Passes a batch of rows to the statistics and to the output */
@@ -139,7 +125,6 @@ static int LibsvmBlock(void *ctx, GPUCSRBlock *block, GPUCSRFault *f)
   rows.query = p->query;
   failed     = Deliver(c, &rows, f);
   free(row);
-  Progress(c, "convert", GPUCSRInputDone(c->source));
   return failed;
 }
 
@@ -150,40 +135,32 @@ static int SortBegin(Conversion *c, GPUCSRFault *f)
   const int64_t m = c->header.m, memory = c->command->memory > 0 ? c->command->memory << 20 : (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / 2;
   const double  needed = (double)c->header.entries * (c->header.symmetry == GPUCSR_GENERAL ? 1 : 2) * 2 * sizeof(Triplet);
 
-  c->buckets = 1 + (int64_t)(needed / (double)memory);
-  if (c->buckets > 512) c->buckets = 512;
-  c->height = m / c->buckets + 1;
+  c->buckets = 1 + (int64_t)PetscMin(needed / (double)memory, 511);
+  c->height  = m / c->buckets + 1;
   if (c->buckets == 1) return 0;
   c->bucket = (FILE **)calloc((size_t)c->buckets, sizeof(*c->bucket));
   if (!c->bucket) return GPUCSRFaultSet(f, 0, 0, "no memory");
   for (int64_t k = 0; k < c->buckets; k++) {
-    const char *folder = getenv("TMPDIR");
-    char        name[4096];
-    int         fd;
-
-    if (c->command->output) snprintf(name, sizeof(name), "%s.XXXXXX", c->command->output);
-    else snprintf(name, sizeof(name), "%s/gpucsr-convert.XXXXXX", folder ? folder : "/tmp");
-    fd = mkstemp(name);
-    if (fd >= 0) {
-      unlink(name);
-      c->bucket[k] = fdopen(fd, "w+");
-    }
+    c->bucket[k] = Nameless(c->command->output);
     if (!c->bucket[k]) return GPUCSRFaultSet(f, 0, 0, "no temporary file for sorting, number %lld: a larger -memory needs fewer", (long long)k + 1);
     setvbuf(c->bucket[k], NULL, _IOFBF, 1 << 16);
   }
   return 0;
 }
 
-static int SortPiece(Conversion *c, GPUCSRPiece *p, GPUCSRFault *f)
+static int SortPiece(void *ctx, GPUCSRBlock *block, GPUCSRFault *f)
 {
+  Conversion  *c = (Conversion *)ctx;
+  GPUCSRPiece *p = &block->piece;
+
+  if (p->skipped && !c->skipped) c->skip = p->skip + GPUCSRBlockLine(block) - 1;
+  if (c->header.array) {
+    if (c->entries + (int64_t)p->nz > c->header.entries) return GPUCSRFaultSet(f, 0, 0, "more than the %lld entries that the sizes ask for", (long long)c->header.entries);
+    GPUCSRMarketPlace(&c->header, c->entries, p);
+  }
   c->entries += (int64_t)p->entries;
   c->lines += (int64_t)p->entries;
   c->skipped += (int64_t)p->skipped;
-  if (c->header.array) {
-    if (c->placed + (int64_t)p->nz > c->header.entries) return GPUCSRFaultSet(f, 0, 0, "more than the %lld entries that the sizes ask for", (long long)c->header.entries);
-    GPUCSRMarketPlace(&c->header, c->placed, p);
-    c->placed += (int64_t)p->nz;
-  }
   if (c->buckets == 1) {
     GPUCSRPiece *more = (GPUCSRPiece *)realloc(c->piece, (c->npieces + 1) * sizeof(*more));
 
@@ -200,49 +177,6 @@ static int SortPiece(Conversion *c, GPUCSRPiece *p, GPUCSRFault *f)
       return GPUCSRFaultSet(f, 0, 0, "a temporary file for sorting cannot be written");
   }
   return 0;
-}
-
-static int MarketBlock(void *ctx, GPUCSRBlock *block, GPUCSRFault *f)
-{
-  Conversion *c = (Conversion *)ctx;
-
-  if (block->piece.skipped && !c->skipped) c->skip = block->piece.skip + GPUCSRBlockLine(block) - 1;
-  Progress(c, "read", GPUCSRInputDone(c->source));
-  return SortPiece(c, &block->piece, f);
-}
-
-static int Boeing(Conversion *c, GPUCSRFault *f)
-{
-  const int64_t step = 1 << 20;
-  GPUCSRLines   lines;
-  GPUCSRPiece  *piece;
-  int64_t      *pointer;
-  int           failed;
-
-  if (GPUCSRInputSettle(c->source, f) || GPUCSRLinesCreate(c->source, c->threads, &lines, f)) return 1;
-  piece  = (GPUCSRPiece *)calloc((size_t)c->threads, sizeof(*piece));
-  failed = GPUCSRBoeingPointers(&c->header, &lines, &pointer, f);
-  for (int64_t at = 0; !failed && at < c->header.entries; at += c->threads * step) {
-#pragma omp parallel for num_threads(c->threads) schedule(static, 1)
-    for (int t = 0; t < c->threads; t++) {
-      const int64_t first = PetscMin(at + t * step, c->header.entries), last = PetscMin(first + step, c->header.entries);
-
-      GPUCSRBoeingParse(&c->header, &lines, pointer, first, last, &piece[t]);
-    }
-    for (int t = 0; t < c->threads; t++) {
-      if (!failed && piece[t].fault.why[0]) {
-        *f     = piece[t].fault;
-        failed = 1;
-      }
-      if (!failed) failed = SortPiece(c, &piece[t], f);
-      GPUCSRPieceDestroy(&piece[t]);
-    }
-    Progress(c, "read", (double)at / (double)c->header.entries);
-  }
-  free(piece);
-  free(pointer);
-  GPUCSRLinesDestroy(&lines);
-  return failed;
 }
 
 /* Rows rstart to rend out of pieces */
@@ -306,7 +240,6 @@ static int SortEnd(Conversion *c, GPUCSRFault *f)
     failed    = p.nz * sizeof(Triplet) != (size_t)bytes ? GPUCSRFaultSet(f, 0, 0, "a temporary file for sorting cannot be read") : SortRows(c, &A, f);
     GPUCSRPieceDestroy(&p);
     if (failed) return 1;
-    Progress(c, "write", (double)(k + 1) / (double)c->buckets);
   }
   return 0;
 }
@@ -383,7 +316,6 @@ static int Petsc(Conversion *c, GPUCSRFault *f)
     row[last] += at;
     at = row[last];
     r  = last;
-    Progress(c, "convert", (double)r / (double)b.M);
   }
   c->entries = b.nz;
   free(row);
@@ -398,7 +330,7 @@ static int Triplets(Conversion *c, GPUCSRFault *f)
   const GPUCSRTextHeader *h = &c->header;
 
   if (SortBegin(c, f)) return 1;
-  if (h->format == GPUCSR_TEXT_BOEING ? Boeing(c, f) : GPUCSRInputParse(c->source, h, c->command->skip, c->threads, 2 * (size_t)c->threads, MarketBlock, c, f)) return 1;
+  if (GPUCSRInputParse(c->source, h, c->command->skip, c->threads, 2 * (size_t)c->threads, SortPiece, c, f)) return 1;
   if (Nothing(c, f)) return 1;
   if (c->entries != h->entries) return GPUCSRFaultSet(f, 0, 0, c->entries < h->entries ? "the file ends after %lld of %lld entries" : "has %lld entries, more than the %lld that the size line announces", (long long)c->entries, (long long)h->entries);
   if (GPUCSRTooTall(h->m, GPUCSRInputText(c->source))) return GPUCSRFaultSet(f, h->lines, 0, GPUCSR_TOO_TALL, (long long)h->m, (long long)GPUCSRInputText(c->source));
@@ -409,26 +341,20 @@ static int Convert(Conversion *c, GPUCSRFault *f)
 {
   const Command    *k      = c->command;
   GPUCSRTextHeader *h      = &c->header;
-  int               format = -1, failed = 0;
+  int               failed = 0;
 
-  for (int i = 0; k->from && i < 4; i++)
-    if (!strcmp(k->from, names[i])) format = i;
-  if (GPUCSRInputOpen(k->input, 0, &c->source, f) || GPUCSRInputHeader(c->source, format, h, f)) return 1;
+  if (GPUCSRInputOpen(k->input, 0, &c->source, f) || GPUCSRInputHeader(c->source, k->from, h, f)) return 1;
   if (!k->quiet && !c->again) printf("read        %s: %s%s\n", k->input, names[h->format], GPUCSRInputKind(c->source));
   c->again = 0;
   if (k->output && WriterOpen(k->to, k->output, k->base >= 0 ? (int)k->base : 1, &c->writer, f)) return 1;
   if (h->format == GPUCSR_TEXT_LIBSVM) GPUCSRLibsvmBound(h, k->base >= 0 ? k->base : c->base ? -1 : 0, k->columns); /* without an index 0 so far, the base is a guess */
-  if (h->format == GPUCSR_TEXT_LIBSVM || h->format == GPUCSR_TEXT_MARKET) {                                         /* Harwell-Boeing is read completely, with its header */
-    GPUCSRInputSkip(c->source, h->bytes, h->lines);
-    if (GPUCSRInputPart(c->source, 0, 1, 1 << 22, f)) return 1;
-  }
+  if (h->format != GPUCSR_TEXT_PETSC && GPUCSRInputPart(c->source, h, 0, 1, 1 << 22, f)) return 1;
   if (h->format == GPUCSR_TEXT_PETSC) failed = Petsc(c, f);
   else if (h->format == GPUCSR_TEXT_LIBSVM) {
     failed = GPUCSRInputParse(c->source, h, k->skip, c->threads, 2 * (size_t)c->threads, LibsvmBlock, c, f) || Nothing(c, f);
     h->n   = k->columns >= 0 ? k->columns : c->statistics.n;
   } else failed = Triplets(c, f);
   c->statistics.n = h->n;
-  Progress(c, "", -1);
   if (!failed && c->writer) failed = WriterFinish(c->writer, c->statistics.m, h->n, f);
   return failed;
 }
@@ -493,9 +419,8 @@ static int Wrong(const char *what, const char *word)
 
 static int ReadCommand(int argc, char **argv, Command *k)
 {
-  static const char *const formats[] = {"petsc", "libsvm", "market", "boeing"};
-
   memset(k, 0, sizeof(*k));
+  k->from = -1;
   k->base = k->columns = k->threads = k->memory = -1;
   for (int a = 1; a < argc; a++) {
     const char *word   = argv[a];
@@ -512,14 +437,14 @@ static int ReadCommand(int argc, char **argv, Command *k)
 
       if (!end || *end) return Wrong("expected a whole number after ", word);
     } else if (!strcmp(word, "-from") || !strcmp(word, "-to")) {
-      const char *format = a + 1 < argc ? argv[++a] : "";
-      const int   from   = word[1] == 'f';
-      int         found  = 0;
+      const char *name  = a + 1 < argc ? argv[++a] : "";
+      const int   from  = word[1] == 'f';
+      int         found = 3;
 
-      for (int i = 0; i < (from ? 4 : 3); i++) found |= !strcmp(format, formats[i]);
-      if (!found) return Wrong(from ? "expected petsc, libsvm, market or boeing after " : "expected petsc, libsvm or market after ", word);
-      if (from) k->from = format;
-      else k->to = format;
+      while (found >= 0 && (strcmp(name, names[found]) || (!from && found == GPUCSR_TEXT_BOEING))) found--;
+      if (found < 0) return Wrong(from ? "expected petsc, libsvm, market or boeing after " : "expected petsc, libsvm or market after ", word);
+      if (from) k->from = found;
+      else k->to = names[found];
     } else if (!strcmp(word, "-skip")) k->skip = 1;
     else if (!strcmp(word, "-quiet")) k->quiet = 1;
     else if (word[0] == '-' && word[1]) return Wrong("no such option: ", word);

@@ -45,9 +45,10 @@ struct Writer_s {
   int64_t     labels, room;
   char       *buffer;
   int (*rows)(Writer *, const Rows *, GPUCSRFault *);
-  int (*finish)(Writer *, GPUCSRFault *);
+  int (*finish)(Writer *, GPUCSRFault *); /* NULL: nothing is left to write */
 };
 
-int  WriterOpen(const char format[], const char name[], int base, Writer **, GPUCSRFault *);
-int  WriterFinish(Writer *, int64_t m, int64_t n, GPUCSRFault *); /* completes the output and gives the file its name */
-void WriterDestroy(Writer *);                                     /* without WriterFinish() in front nothing stays */
+int   WriterOpen(const char format[], const char name[], int base, Writer **, GPUCSRFault *);
+int   WriterFinish(Writer *, int64_t m, int64_t n, GPUCSRFault *); /* completes the output and gives the file its name */
+FILE *Nameless(const char beside[]);                               /* a file without a name, beside this file; NULL: in the folder of temporary files */
+void  WriterDestroy(Writer *);                                     /* without WriterFinish() in front nothing stays */

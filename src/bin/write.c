@@ -54,22 +54,19 @@ static int PrintScalar(char text[64], PetscScalar v)
   return n;
 }
 
-/* A file without a name, next to the output */
-static FILE *Nameless(const Writer *w)
+FILE *Nameless(const char beside[])
 {
-  char *name = (char *)malloc(strlen(w->name) + 16);
-  FILE *out  = NULL;
-  int   fd;
+  const char *folder = getenv("TMPDIR");
+  char        name[PETSC_MAX_PATH_LEN];
+  FILE       *out = NULL;
+  int         fd;
 
-  if (!name) return NULL;
-  sprintf(name, "%s.XXXXXX", w->name);
+  snprintf(name, sizeof(name), "%s%s.XXXXXX", beside ? beside : folder ? folder : "/tmp", beside ? "" : "/gpucsr-convert");
   fd = mkstemp(name);
-  if (fd >= 0) {
-    unlink(name);
-    out = fdopen(fd, "w+");
-    if (!out) close(fd);
-  }
-  free(name);
+  if (fd < 0) return NULL;
+  unlink(name);
+  out = fdopen(fd, "w+");
+  if (!out) close(fd);
   return out;
 }
 
@@ -218,13 +215,6 @@ static int LibsvmRows(Writer *w, const Rows *r, GPUCSRFault *f)
   return 0;
 }
 
-static int LibsvmFinish(Writer *w, GPUCSRFault *f)
-{
-  (void)w;
-  (void)f;
-  return 0;
-}
-
 /* ---- All of them */
 
 /* The file that a signal would leave behind */
@@ -283,16 +273,15 @@ int WriterOpen(const char format[], const char name[], int base, Writer **writer
   if (!strcmp(format, "petsc")) {
     w->rows    = PetscRows;
     w->finish  = PetscFinish;
-    w->columns = Nameless(w);
-    w->values  = Nameless(w);
+    w->columns = Nameless(w->name);
+    w->values  = Nameless(w->name);
     if (!w->columns || !w->values || fseek(w->out, 4 * sizeof(PetscInt), SEEK_SET)) return Bad(w, f);
   } else if (!strcmp(format, "market")) {
     w->rows   = MarketRows;
     w->finish = MarketFinish;
     fprintf(w->out, "%%%%MatrixMarket matrix coordinate %s general\n%*s\n", PetscDefined(USE_COMPLEX) ? "complex" : "real", HEADER - 1, "");
   } else {
-    w->rows   = LibsvmRows;
-    w->finish = LibsvmFinish;
+    w->rows = LibsvmRows;
   }
   return 0;
 }
@@ -303,7 +292,7 @@ int WriterFinish(Writer *w, int64_t m, int64_t n, GPUCSRFault *f)
 
   w->m = m;
   w->n = n;
-  if (w->finish(w, f)) return 1;
+  if (w->finish && w->finish(w, f)) return 1;
   w->out = NULL; /* closed, whatever fclose() says */
   if (fclose(out) || rename(w->unfinished, w->name)) return Bad(w, f);
   left = NULL;

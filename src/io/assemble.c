@@ -62,141 +62,66 @@ void GPUCSRAssemblyCount(const GPUCSRAssembly *A, int64_t row[])
 /* ---- Rows sorted by columns, stable, so that equal places add up in file order */
 
 enum {
-  SHORT = 32 /* longest row that is sorted by insertion */
+  RUN = 24 /* entries that are sorted by insertion */
 };
-
-/* A thread's workspace for sorting, for the longest row so far */
-typedef struct {
-  size_t       room;
-  uint64_t    *key; /* two of that length */
-  PetscScalar *v;
-} Scratch;
-
-static void ScratchDestroy(Scratch *s)
-{
-  free(s->key);
-  free(s->v);
-}
-
-static int ScratchGrow(Scratch *s, size_t n)
-{
-  if (n <= s->room) return 0;
-  ScratchDestroy(s);
-  s->room = 2 * n;
-  s->key  = (uint64_t *)malloc(2 * s->room * sizeof(*s->key));
-  s->v    = (PetscScalar *)malloc(s->room * sizeof(*s->v));
-  if (s->key && s->v) return 0;
-  ScratchDestroy(s);
-  memset(s, 0, sizeof(*s));
-  return 1;
-}
-
-static void InsertionSort(int64_t n, uint64_t key[])
-{
-  for (int64_t k = 1; k < n; k++) {
-    const uint64_t x  = key[k];
-    int64_t        at = k;
-
-    for (; at > 0 && key[at - 1] > x; at--) key[at] = key[at - 1];
-    key[at] = x;
-  }
-}
-
-/* Sorts by digits, the lowest first, using the differing bits from 32 on; lower bits are sorted already. Returns key or other, whichever has the result */
-static uint64_t *RadixSort(int64_t n, uint64_t key[], uint64_t other[], uint64_t largest)
-{
-  const int digit = n < 2048 ? 8 : 11;
-
-  for (int shift = 32; shift < 64 && largest >> shift; shift += digit) {
-    int64_t  at[2048] = {0}, sum = 0;
-    uint64_t mask = ((uint64_t)1 << digit) - 1, *turn;
-
-    for (int64_t k = 0; k < n; k++) at[key[k] >> shift & mask]++;
-    for (uint64_t d = 0; d <= mask; d++) {
-      const int64_t c = at[d];
-
-      at[d] = sum;
-      sum += c;
-    }
-    for (int64_t k = 0; k < n; k++) other[at[key[k] >> shift & mask]++] = key[k];
-    turn  = key;
-    key   = other;
-    other = turn;
-  }
-  return key;
-}
 
 typedef struct {
   PetscInt    j;
   PetscScalar v;
-  PetscInt    order;
 } Entry;
 
-static int CompareEntries(const void *a, const void *b)
+/* Merges the sorted entries from low to mid and from mid to high */
+static void Merge(const Entry from[], int64_t low, int64_t mid, int64_t high, Entry to[])
 {
-  const Entry *x = (const Entry *)a, *y = (const Entry *)b;
-
-  if (x->j != y->j) return x->j < y->j ? -1 : 1;
-  return (x->order > y->order) - (x->order < y->order);
+  for (int64_t a = low, b = mid, k = low; k < high; k++) to[k] = a < mid && (b == high || from[a].j <= from[b].j) ? from[a++] : from[b++];
 }
 
-/* For columns or lengths beyond half a key */
-static int SortWide(int64_t n, PetscInt j[], PetscScalar v[])
+/* Merges runs of RUN sorted entries; 1 without memory */
+static int MergeSort(int64_t n, PetscInt j[], PetscScalar v[])
 {
-  Entry *entry = (Entry *)malloc((size_t)n * sizeof(*entry));
+  Entry *const both = (Entry *)malloc(2 * (size_t)n * sizeof(*both));
+  Entry       *from = both, *to = both + n;
 
-  if (!entry) return 1;
+  if (!both) return 1;
   for (int64_t k = 0; k < n; k++) {
-    entry[k].j     = j[k];
-    entry[k].v     = v[k];
-    entry[k].order = (PetscInt)k;
+    from[k].j = j[k];
+    from[k].v = v[k];
   }
-  qsort(entry, (size_t)n, sizeof(*entry), CompareEntries);
+  for (int64_t run = RUN; run < n; run *= 2) {
+    Entry *const sorted = to;
+
+    for (int64_t k = 0; k < n; k += 2 * run) Merge(from, k, PetscMin(k + run, n), PetscMin(k + 2 * run, n), to);
+    to   = from;
+    from = sorted;
+  }
   for (int64_t k = 0; k < n; k++) {
-    j[k] = entry[k].j;
-    v[k] = entry[k].v;
+    j[k] = from[k].j;
+    v[k] = from[k].v;
   }
-  free(entry);
+  free(both);
   return 0;
 }
 
-/* One key for column minus the least column and place, so that sorting moves nothing else */
-static int SortKeys(Scratch *s, int64_t n, PetscInt j[], PetscScalar v[])
-{
-  PetscInt  low = j[0], high = j[0];
-  uint64_t *key;
-
-  for (int64_t k = 1; k < n; k++) {
-    low  = PetscMin(low, j[k]);
-    high = PetscMax(high, j[k]);
-  }
-  if ((uint64_t)high - (uint64_t)low > UINT32_MAX || n > (int64_t)UINT32_MAX) return SortWide(n, j, v);
-  if (ScratchGrow(s, (size_t)n)) return 1;
-  key = s->key;
-  for (int64_t k = 0; k < n; k++) key[k] = (uint64_t)(j[k] - low) << 32 | (uint64_t)k;
-  if (n <= SHORT) InsertionSort(n, key);
-  else key = RadixSort(n, key, key + s->room, (uint64_t)(high - low) << 32);
-  memcpy(s->v, v, (size_t)n * sizeof(*v));
-  for (int64_t k = 0; k < n; k++) {
-    j[k] = low + (PetscInt)(key[k] >> 32);
-    v[k] = s->v[key[k] & UINT32_MAX];
-  }
-  return 0;
-}
-
-/* Sorts a row by columns if necessary; returns the number of entries with the place of the entry before, or -1 */
-static int64_t SortRow(Scratch *s, int64_t n, PetscInt j[], PetscScalar v[])
+int64_t GPUCSRSortRow(int64_t n, PetscInt j[], PetscScalar v[])
 {
   int64_t equal = 0;
   int     down  = 0;
 
-  for (int64_t k = 1; k < n; k++) {
-    down |= j[k] < j[k - 1];
-    equal += j[k] == j[k - 1];
-  }
-  if (!down) return equal;
-  if (SortKeys(s, n, j, v)) return -1;
-  equal = 0;
+  for (int64_t k = 1; k < n; k++) down |= j[k] < j[k - 1];
+  for (int64_t begin = 0; down && begin < n; begin += RUN)
+    for (int64_t k = begin + 1; k < PetscMin(begin + RUN, n); k++) {
+      const PetscInt    column = j[k];
+      const PetscScalar value  = v[k];
+      int64_t           at     = k;
+
+      for (; at > begin && j[at - 1] > column; at--) {
+        j[at] = j[at - 1];
+        v[at] = v[at - 1];
+      }
+      j[at] = column;
+      v[at] = value;
+    }
+  if (down && n > RUN && MergeSort(n, j, v)) return -1;
   for (int64_t k = 1; k < n; k++) equal += j[k] == j[k - 1];
   return equal;
 }
@@ -237,38 +162,23 @@ static int64_t RowOfThread(const GPUCSRAssembly *A, const int64_t row[], int t)
   return lo;
 }
 
-/* Are all values 1, in both halves? */
-static int IsPattern(const GPUCSRAssembly *A)
-{
-  for (size_t k = 0; k < A->npieces; k++)
-    if (A->piece[k].v) return 0;
-  return A->symmetry != GPUCSR_SKEW;
-}
-
 /* Rows lo to hi: distributes entries to their rows, then sorts rows. Adds to equal; at has room for the current end of each row */
 static int FillRange(const GPUCSRAssembly *A, int64_t lo, int64_t hi, const int64_t row[], int64_t at[], PetscInt j[], PetscScalar v[], int64_t *equal)
 {
-  Scratch scratch = {0, NULL, NULL};
-  int     failed  = 0;
+  int failed = 0;
 
   memcpy(at + lo, row + lo, (size_t)(hi - lo) * sizeof(*at));
-#define PLACE_COLUMN(r, column, x) j[at[r]++] = column
 #define PLACE(r, column, x) \
   const int64_t to = at[r]++; \
   j[to]            = column; \
   v[to]            = x
-  if (IsPattern(A)) {
-    for (size_t k = 0; k < A->npieces; k++) ForEntries(A, &A->piece[k], lo, hi, PLACE_COLUMN);
-    for (int64_t k = row[lo]; k < row[hi]; k++) v[k] = 1;
-  } else
-    for (size_t k = 0; k < A->npieces; k++) ForEntries(A, &A->piece[k], lo, hi, PLACE);
+  for (size_t k = 0; k < A->npieces; k++) ForEntries(A, &A->piece[k], lo, hi, PLACE);
   for (int64_t r = lo; r < hi && !failed; r++) {
-    const int64_t c = SortRow(&scratch, row[r + 1] - row[r], j + row[r], v + row[r]);
+    const int64_t c = GPUCSRSortRow(row[r + 1] - row[r], j + row[r], v + row[r]);
 
     failed = c < 0;
     *equal += PetscMax(c, 0);
   }
-  ScratchDestroy(&scratch);
   return failed;
 }
 

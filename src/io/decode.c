@@ -1,7 +1,5 @@
 /*
   Decoders: gzip, xz, bzip2, zstd, each compiled in if its library is found; and copying, for an uncompressed pipe.
-
-  Each decoder reads several streams one after the other as one file, like its program.
 */
 #include "decode.h"
 #include <stdlib.h>
@@ -23,6 +21,12 @@ enum {
   GIVE = 1 << 30 /* most bytes for a library at once: some libraries count in int */
 };
 
+/* Results of a decoder, besides 1: a fault */
+enum {
+  GOES_ON = 0,
+  ENDED   = 2 /* this stream: another may follow */
+};
+
 static inline size_t Left(const Flow *w)
 {
   return (size_t)(w->in_end - w->in);
@@ -33,9 +37,10 @@ static inline size_t Room(const Flow *w)
   return (size_t)(w->out_end - w->out);
 }
 
-static int Early(GPUCSRFault *f)
+static int Damaged(GPUCSRFault *f, const char library[], const char message[], int code)
 {
-  return GPUCSRFaultSet(f, 0, 0, "the compressed data end early: the file is cut off");
+  if (message) return GPUCSRFaultSet(f, 0, 0, "the compressed data are damaged: %s says: %s", library, message);
+  return GPUCSRFaultSet(f, 0, 0, "the compressed data are damaged: %s says %d", library, code);
 }
 
 static int NoMemory(GPUCSRFault *f)
@@ -58,8 +63,7 @@ static int DecodeCopy(void *state, Flow *w, GPUCSRFault *f)
   if (n) memcpy(w->out, w->in, n);
   w->in += n;
   w->out += n;
-  w->done = w->last && w->in == w->in_end;
-  return 0;
+  return w->last && w->in == w->in_end ? ENDED : GOES_ON;
 }
 
 static void CloseCopy(void *state)
@@ -68,34 +72,19 @@ static void CloseCopy(void *state)
 }
 
 #if defined(GPUCSR_HAVE_ZLIB)
-typedef struct {
-  z_stream z;
-  int      between; /* a member has ended; another may follow, or zeros that fill a block of tape */
-} Gzip;
-
 static int OpenGzip(void **state)
 {
-  Gzip *g = (Gzip *)calloc(1, sizeof(*g));
+  z_stream *z = (z_stream *)calloc(1, sizeof(*z));
 
-  *state = g;
-  return !g || inflateInit2(&g->z, 15 + 16) != Z_OK; /* 16: gzip's header */
+  *state = z;
+  return !z || inflateInit2(z, 15 + 16) != Z_OK; /* 16: gzip's header */
 }
 
 static int DecodeGzip(void *state, Flow *w, GPUCSRFault *f)
 {
-  Gzip     *g = (Gzip *)state;
-  z_stream *z = &g->z;
+  z_stream *z = (z_stream *)state;
   int       status;
 
-  if (g->between) {
-    while (w->in < w->in_end && !*w->in) w->in++;
-    if (w->in == w->in_end) {
-      w->done = w->last;
-      return 0;
-    }
-    if (inflateReset(z) != Z_OK) return GPUCSRFaultSet(f, 0, 0, "zlib could not go on");
-    g->between = 0;
-  }
   z->next_in   = (unsigned char *)w->in;
   z->avail_in  = (unsigned int)PetscMin(Left(w), (size_t)GIVE);
   z->next_out  = w->out;
@@ -103,15 +92,13 @@ static int DecodeGzip(void *state, Flow *w, GPUCSRFault *f)
   status       = inflate(z, Z_NO_FLUSH);
   w->in        = z->next_in;
   w->out       = z->next_out;
-  if (status == Z_STREAM_END) g->between = 1;
-  else if (status == Z_BUF_ERROR && w->in == w->in_end && w->last) return Early(f);
-  else if (status != Z_OK && status != Z_BUF_ERROR) return GPUCSRFaultSet(f, 0, 0, "the compressed data are damaged: %s", z->msg ? z->msg : "zlib cannot decode them");
-  return 0;
+  if (status == Z_STREAM_END) return ENDED;
+  return status == Z_OK || status == Z_BUF_ERROR ? GOES_ON : Damaged(f, "zlib", z->msg, status);
 }
 
 static void CloseGzip(void *state)
 {
-  if (state) inflateEnd(&((Gzip *)state)->z);
+  if (state) inflateEnd((z_stream *)state);
   free(state);
 }
 #else
@@ -129,7 +116,7 @@ static int OpenXz(void **state)
   *state = z;
   if (!z) return 1;
   *z = fresh;
-  return lzma_stream_decoder(z, UINT64_MAX, LZMA_CONCATENATED) != LZMA_OK;
+  return lzma_stream_decoder(z, UINT64_MAX, 0) != LZMA_OK;
 }
 
 static int DecodeXz(void *state, Flow *w, GPUCSRFault *f)
@@ -141,14 +128,12 @@ static int DecodeXz(void *state, Flow *w, GPUCSRFault *f)
   z->avail_in  = Left(w);
   z->next_out  = w->out;
   z->avail_out = Room(w);
-  status       = lzma_code(z, w->last ? LZMA_FINISH : LZMA_RUN);
+  status       = lzma_code(z, LZMA_RUN);
   w->in        = z->next_in;
   w->out       = z->next_out;
-  if (status == LZMA_STREAM_END) w->done = 1;
-  else if (status == LZMA_BUF_ERROR) return Early(f);
-  else if (status == LZMA_MEM_ERROR) return NoMemory(f);
-  else if (status != LZMA_OK) return GPUCSRFaultSet(f, 0, 0, "the compressed data are damaged: liblzma says %d", (int)status);
-  return 0;
+  if (status == LZMA_STREAM_END) return ENDED;
+  if (status == LZMA_MEM_ERROR) return NoMemory(f);
+  return status == LZMA_OK || status == LZMA_BUF_ERROR ? GOES_ON : Damaged(f, "liblzma", NULL, (int)status);
 }
 
 static void CloseXz(void *state)
@@ -163,36 +148,19 @@ static void CloseXz(void *state)
 #endif
 
 #if defined(GPUCSR_HAVE_BZ2)
-typedef struct {
-  bz_stream z;
-  int       between; /* a stream has ended; another may follow */
-} Bzip2;
-
 static int OpenBzip2(void **state)
 {
-  Bzip2 *b = (Bzip2 *)calloc(1, sizeof(*b));
+  bz_stream *z = (bz_stream *)calloc(1, sizeof(*z));
 
-  *state = b;
-  return !b || BZ2_bzDecompressInit(&b->z, 0, 0) != BZ_OK;
+  *state = z;
+  return !z || BZ2_bzDecompressInit(z, 0, 0) != BZ_OK;
 }
 
 static int DecodeBzip2(void *state, Flow *w, GPUCSRFault *f)
 {
-  Bzip2               *b  = (Bzip2 *)state;
-  bz_stream           *z  = &b->z;
-  const unsigned char *in = w->in, *out = w->out;
-  int                  status;
+  bz_stream *z = (bz_stream *)state;
+  int        status;
 
-  if (b->between) {
-    if (w->in == w->in_end) {
-      w->done = w->last;
-      return 0;
-    }
-    BZ2_bzDecompressEnd(z);
-    memset(z, 0, sizeof(*z));
-    if (BZ2_bzDecompressInit(z, 0, 0) != BZ_OK) return NoMemory(f);
-    b->between = 0;
-  }
   z->next_in   = (char *)w->in;
   z->avail_in  = (unsigned int)PetscMin(Left(w), (size_t)GIVE);
   z->next_out  = (char *)w->out;
@@ -200,16 +168,14 @@ static int DecodeBzip2(void *state, Flow *w, GPUCSRFault *f)
   status       = BZ2_bzDecompress(z);
   w->in        = (const unsigned char *)z->next_in;
   w->out       = (unsigned char *)z->next_out;
-  if (status == BZ_STREAM_END) b->between = 1;
-  else if (status == BZ_MEM_ERROR) return NoMemory(f);
-  else if (status != BZ_OK) return GPUCSRFaultSet(f, 0, 0, "the compressed data are damaged: libbz2 says %d", status);
-  else if (w->last && w->in == in && w->out == out) return Early(f);
-  return 0;
+  if (status == BZ_STREAM_END) return ENDED;
+  if (status == BZ_MEM_ERROR) return NoMemory(f);
+  return status == BZ_OK ? GOES_ON : Damaged(f, "libbz2", NULL, status);
 }
 
 static void CloseBzip2(void *state)
 {
-  if (state) BZ2_bzDecompressEnd(&((Bzip2 *)state)->z);
+  if (state) BZ2_bzDecompressEnd((bz_stream *)state);
   free(state);
 }
 #else
@@ -219,45 +185,31 @@ static void CloseBzip2(void *state)
 #endif
 
 #if defined(GPUCSR_HAVE_ZSTD)
-typedef struct {
-  ZSTD_DStream *z;
-  int           between; /* a frame has ended; another may follow */
-} Zstd;
-
 static int OpenZstd(void **state)
 {
-  Zstd *d = (Zstd *)calloc(1, sizeof(*d));
+  ZSTD_DStream *z = ZSTD_createDStream();
 
-  *state = d;
-  if (!d || !(d->z = ZSTD_createDStream())) return 1;
-  ZSTD_DCtx_setParameter(d->z, ZSTD_d_windowLogMax, sizeof(size_t) == 8 ? 31 : 30); /* what zstd --long=31 makes */
+  *state = z;
+  if (!z) return 1;
+  ZSTD_DCtx_setParameter(z, ZSTD_d_windowLogMax, sizeof(size_t) == 8 ? 31 : 30); /* what zstd --long=31 makes */
   return 0;
 }
 
 static int DecodeZstd(void *state, Flow *w, GPUCSRFault *f)
 {
-  Zstd          *d   = (Zstd *)state;
-  ZSTD_inBuffer  in  = {w->in, Left(w), 0};
-  ZSTD_outBuffer out = {w->out, Room(w), 0};
-  size_t         status;
+  ZSTD_inBuffer  in     = {w->in, Left(w), 0};
+  ZSTD_outBuffer out    = {w->out, Room(w), 0};
+  const size_t   status = ZSTD_decompressStream((ZSTD_DStream *)state, &out, &in);
 
-  if (d->between && w->in == w->in_end) {
-    w->done = w->last;
-    return 0;
-  }
-  status = ZSTD_decompressStream(d->z, &out, &in);
   w->in += in.pos;
   w->out += out.pos;
-  if (ZSTD_isError(status)) return GPUCSRFaultSet(f, 0, 0, "the compressed data are damaged: libzstd says: %s", ZSTD_getErrorName(status));
-  d->between = status == 0;
-  if (!d->between && w->last && w->in == w->in_end && !in.pos && !out.pos) return Early(f);
-  return 0;
+  if (ZSTD_isError(status)) return Damaged(f, "libzstd", ZSTD_getErrorName(status), 0);
+  return status == 0 ? ENDED : GOES_ON;
 }
 
 static void CloseZstd(void *state)
 {
-  if (state) ZSTD_freeDStream(((Zstd *)state)->z);
-  free(state);
+  if (state) ZSTD_freeDStream((ZSTD_DStream *)state);
 }
 #else
   #define OpenZstd   NULL
@@ -273,6 +225,28 @@ static const Decoder decoders[] = {
   {"bzip2", "libbz2",  {'B', 'Z', 'h'},               3, OpenBzip2, DecodeBzip2, CloseBzip2},
   {"zstd",  "libzstd", {0x28, 0xb5, 0x2f, 0xfd},      4, OpenZstd,  DecodeZstd,  CloseZstd },
 };
+
+/* Several streams one after the other are one file. Zeros between them fill a block of tape */
+int GPUCSRDecode(const Decoder *d, void **state, Flow *w, GPUCSRFault *f)
+{
+  const unsigned char *in = w->in, *out = w->out;
+  int                  result;
+
+  if (w->between) {
+    while (w->in < w->in_end && !*w->in) w->in++;
+    if (w->in == w->in_end) {
+      w->done = w->last;
+      return 0;
+    }
+    d->close(*state);
+    if (d->open(state)) return NoMemory(f);
+    w->between = 0;
+  }
+  result = d->decode(*state, w, f);
+  if (result == ENDED) w->between = 1;
+  else if (!result && w->last && w->in == in && w->out == out) return GPUCSRFaultSet(f, 0, 0, "the compressed data end early: the file is cut off");
+  return result == 1;
+}
 
 #define BY_PYTHON(load) "convert it: python3 -c \"import sys, numpy, scipy.io as m, scipy.sparse as s; m.mmwrite('new.mtx', s.coo_matrix(" load "))\" FILE"
 

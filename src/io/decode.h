@@ -5,12 +5,13 @@
 */
 #include "gpucsrio.h"
 
-/* decode() reads from in and writes to out, and advances both */
+/* GPUCSRDecode() reads from in and writes to out, and advances both */
 typedef struct {
   const unsigned char *in, *in_end;
   unsigned char       *out, *out_end;
-  int                  last; /* no input follows in_end */
-  int                  done; /* set by decode(): the text is complete */
+  int                  last;    /* no input follows in_end */
+  int                  between; /* a stream has ended; another may follow */
+  int                  done;    /* the text is complete */
 } Flow;
 
 typedef struct {
@@ -27,5 +28,6 @@ enum {
 };
 
 GPUCSR_IO_INTERN int            GPUCSRDecoderFind(const void *head, size_t bytes, const Decoder **, GPUCSRFault *); /* NULL for an uncompressed file */
+GPUCSR_IO_INTERN int            GPUCSRDecode(const Decoder *, void **state, Flow *, GPUCSRFault *);
 GPUCSR_IO_INTERN const Decoder *GPUCSRDecoderCopy(void);
 GPUCSR_IO_INTERN const char    *GPUCSRDecoderName(int k); /* names of the decoders that are compiled in, then NULL */

@@ -22,6 +22,8 @@ typedef struct {
 } GPUCSRFault;
 
 GPUCSR_IO_INTERN int  GPUCSRFaultSet(GPUCSRFault *, int64_t line, int64_t column, const char format[], ...) __attribute__((format(printf, 4, 5))); /* returns 1 */
+GPUCSR_IO_INTERN void GPUCSRFaultShare(GPUCSRFault *, int *failed, const GPUCSRFault *of);                                                         /* the fault of a thread, for all */
+GPUCSR_IO_INTERN int  GPUCSRFaultExpected(GPUCSRFault *, int64_t number, const char *line, const char *p, const char what[]);                      /* "expected what, not the word at p", in a line with this number; returns 1 */
 GPUCSR_IO_INTERN void GPUCSRFaultPrint(const GPUCSRFault *, const char file[], char text[], size_t size);                                          /* "FILE, line 3, column 7: why" */
 
 /* The word at p, up to a blank or the end of the line, cut for a message; returns its end */
@@ -111,7 +113,6 @@ typedef struct {
   GPUCSRFortran    pointer, index, value;
 } GPUCSRTextHeader;
 
-GPUCSR_IO_INTERN GPUCSRTextFormat GPUCSRTextSniff(const char text[], size_t bytes);
 /* Parse the beginning of the text, in whole lines; return GPUCSR_HEADER_ENDS if more text may help */
 #define GPUCSR_HEADER_ENDS 2
 GPUCSR_IO_INTERN int  GPUCSRMarketHeader(const char text[], size_t bytes, GPUCSRTextHeader *, GPUCSRFault *);
@@ -119,23 +120,9 @@ GPUCSR_IO_INTERN void GPUCSRLibsvmHeader(const char text[], size_t bytes, GPUCSR
 GPUCSR_IO_INTERN int  GPUCSRBoeingHeader(const char text[], size_t bytes, GPUCSRTextHeader *, GPUCSRFault *);
 
 /* Parse whole lines that end in a line feed. A fault is stored in the piece */
-GPUCSR_IO_INTERN void    GPUCSRLibsvmBound(GPUCSRTextHeader *, int64_t base, int64_t columns); /* negative: unknown */
-GPUCSR_IO_INTERN void    GPUCSRLibsvmParse(const GPUCSRTextHeader *, const char text[], size_t bytes, int skip, GPUCSRPiece *);
-GPUCSR_IO_INTERN void    GPUCSRMarketParse(const GPUCSRTextHeader *, const char text[], size_t bytes, int skip, GPUCSRPiece *);
-GPUCSR_IO_INTERN int64_t GPUCSRMarketLine(const char text[], size_t bytes, int64_t *entry); /* line of an entry, both from the start of the text; if the text has fewer entries, entry is reduced by their number, otherwise becomes negative */
-
-/* The start of each line of Harwell-Boeing text, which has fixed columns. The source is not a stream */
-typedef struct {
-  const GPUCSRInput *source;
-  size_t             bytes;
-  int64_t            lines;
-  size_t            *start; /* lines + 1 starts: the last is the end of the text */
-} GPUCSRLines;
-
-GPUCSR_IO_INTERN int  GPUCSRLinesCreate(const GPUCSRInput *, int threads, GPUCSRLines *, GPUCSRFault *);
-GPUCSR_IO_INTERN void GPUCSRLinesDestroy(GPUCSRLines *);
-GPUCSR_IO_INTERN int  GPUCSRBoeingPointers(const GPUCSRTextHeader *, const GPUCSRLines *, int64_t **, GPUCSRFault *);                                        /* of the columns, n + 1 of them, from 0; for free() */
-GPUCSR_IO_INTERN void GPUCSRBoeingParse(const GPUCSRTextHeader *, const GPUCSRLines *, const int64_t pointer[], int64_t first, int64_t last, GPUCSRPiece *); /* entries first to last */
+GPUCSR_IO_INTERN void GPUCSRLibsvmBound(GPUCSRTextHeader *, int64_t base, int64_t columns); /* negative: unknown */
+GPUCSR_IO_INTERN void GPUCSRLibsvmParse(const GPUCSRTextHeader *, const char text[], size_t bytes, int skip, GPUCSRPiece *);
+GPUCSR_IO_INTERN void GPUCSRMarketParse(const GPUCSRTextHeader *, const char text[], size_t bytes, int skip, GPUCSRPiece *);
 
 /* Errors of both the converter and MatGPUCSRLoadFile() after parsing */
 #define GPUCSR_NOTHING_UNDERSTOOD "the first of %lld bad lines, which are all that the file has"
@@ -174,7 +161,6 @@ typedef struct {
 
 GPUCSR_IO_INTERN int         GPUCSRInputOpen(const char name[], int others, GPUCSRInput **, GPUCSRFault *);    /* "-" is standard input; others: further processes open the file */
 GPUCSR_IO_INTERN int         GPUCSRInputMemory(const void *data, size_t bytes, GPUCSRInput **, GPUCSRFault *); /* of a file in memory */
-GPUCSR_IO_INTERN int         GPUCSRInputAdopt(char *owned, size_t bytes, GPUCSRInput **, GPUCSRFault *);       /* of decompressed bytes from malloc(), which the source takes over even after an error */
 GPUCSR_IO_INTERN void        GPUCSRInputClose(GPUCSRInput *);
 GPUCSR_IO_INTERN int         GPUCSRInputIsStream(const GPUCSRInput *);  /* compressed, or a pipe: no size, one direction */
 GPUCSR_IO_INTERN int         GPUCSRInputIsRegular(const GPUCSRInput *); /* a file that can be opened again */
@@ -182,24 +168,26 @@ GPUCSR_IO_INTERN const char *GPUCSRInputKind(const GPUCSRInput *);      /* ", co
 GPUCSR_IO_INTERN int64_t     GPUCSRInputBytes(const GPUCSRInput *);     /* of the file; 0 of a pipe */
 GPUCSR_IO_INTERN int64_t     GPUCSRInputText(const GPUCSRInput *);      /* bytes of text: of a stream, the bytes passed on so far */
 GPUCSR_IO_INTERN size_t      GPUCSRInputSize(const GPUCSRInput *);      /* that GPUCSRInputRead() can read */
-GPUCSR_IO_INTERN double      GPUCSRInputDone(const GPUCSRInput *);      /* share of the file that has been passed on */
 
-GPUCSR_IO_INTERN int GPUCSRInputHeader(GPUCSRInput *, int format, GPUCSRTextHeader *, GPUCSRFault *);        /* of this GPUCSRTextFormat; negative: detected from the content */
-GPUCSR_IO_INTERN int GPUCSRInputSettle(GPUCSRInput *, GPUCSRFault *);                                        /* reads all of a stream into memory: it is no stream then */
-GPUCSR_IO_INTERN int GPUCSRInputRead(const GPUCSRInput *, size_t at, size_t bytes, void *to, GPUCSRFault *); /* not of a stream; by any thread */
+GPUCSR_IO_INTERN int         GPUCSRIsBinary(const char text[], size_t bytes);                                                   /* does PETSc binary begin so? */
+GPUCSR_IO_INTERN int         GPUCSRInputHead(GPUCSRInput *, size_t want, char **text, size_t *bytes, int *more, GPUCSRFault *); /* the first bytes, with room for one more; more: the text continues */
+GPUCSR_IO_INTERN int         GPUCSRInputHeader(GPUCSRInput *, int format, GPUCSRTextHeader *, GPUCSRFault *);                   /* of this GPUCSRTextFormat; negative: detected from the content */
+GPUCSR_IO_INTERN int         GPUCSRInputSettle(GPUCSRInput *, GPUCSRFault *);                                                   /* reads all of a stream into memory: it is no stream then */
+GPUCSR_IO_INTERN const char *GPUCSRInputWhole(GPUCSRInput *, GPUCSRFault *);                                                    /* all of the text, in memory, of GPUCSRInputSize() bytes; NULL: a fault */
+GPUCSR_IO_INTERN int         GPUCSRInputRead(const GPUCSRInput *, size_t at, size_t bytes, void *to, GPUCSRFault *);            /* not of a stream; by any thread */
 
 /* Ranks share the blocks of text that is not a stream: blocks of rank of size. A stream has one reader */
-GPUCSR_IO_INTERN void    GPUCSRInputSkip(GPUCSRInput *, size_t bytes, int64_t lines); /* the header */
-GPUCSR_IO_INTERN int     GPUCSRInputPart(GPUCSRInput *, int rank, int size, size_t blockbytes, GPUCSRFault *);
-GPUCSR_IO_INTERN int     GPUCSRInputNext(GPUCSRInput *, GPUCSRBlock *, GPUCSRFault *); /* bytes is 0 at the end */
+GPUCSR_IO_INTERN int     GPUCSRInputPart(GPUCSRInput *, const GPUCSRTextHeader *, int rank, int size, size_t blockbytes, GPUCSRFault *); /* behind the header */
+GPUCSR_IO_INTERN void    GPUCSRInputEntries(const GPUCSRInput *, int64_t n, int64_t *first, int64_t *last, int64_t *step);               /* of n entries: this part, and entries of a block */
+GPUCSR_IO_INTERN int     GPUCSRInputNext(GPUCSRInput *, GPUCSRBlock *, GPUCSRFault *);                                                   /* bytes is 0 at the end */
 GPUCSR_IO_INTERN int     GPUCSRBlockLoad(GPUCSRBlock *, GPUCSRFault *);
 GPUCSR_IO_INTERN int64_t GPUCSRBlockLine(const GPUCSRBlock *); /* number of its first line */
 GPUCSR_IO_INTERN void    GPUCSRBlockDestroy(GPUCSRBlock *);
 
 /* Parses by threads, then passes on the blocks in order, without their text; depth: number of blocks parsed before that. Stops at a fault, also of the handler */
 typedef int (*GPUCSRBlockFn)(void *ctx, GPUCSRBlock *, GPUCSRFault *);
-GPUCSR_IO_INTERN int  GPUCSRInputParse(GPUCSRInput *, const GPUCSRTextHeader *, int skip, int threads, size_t depth, GPUCSRBlockFn, void *ctx, GPUCSRFault *);
-GPUCSR_IO_INTERN void GPUCSRBlockParse(const GPUCSRTextHeader *, int skip, GPUCSRBlock *);
+GPUCSR_IO_INTERN int GPUCSRInputParse(GPUCSRInput *, const GPUCSRTextHeader *, int skip, int threads, size_t depth, GPUCSRBlockFn, void *ctx, GPUCSRFault *);
+GPUCSR_IO_INTERN int GPUCSRBoeingParse(GPUCSRInput *, const GPUCSRTextHeader *, int threads, GPUCSRBlockFn, void *ctx, GPUCSRFault *); /* the same for Harwell-Boeing */
 
 /* ---- Assembly: rows from rstart to rend out of pieces, both halves of symmetric files */
 
@@ -212,12 +200,23 @@ typedef struct {
 } GPUCSRAssembly;
 
 /* LIBSVM: the rows of the pieces one after the other, minus the base. Other formats: triplets; row gets the start of each row, m + 1 numbers */
-GPUCSR_IO_INTERN void GPUCSRAssemblyCount(const GPUCSRAssembly *, int64_t row[]);
-GPUCSR_IO_INTERN int  GPUCSRAssemblyFill(const GPUCSRAssembly *, PetscInt base, const int64_t row[], PetscInt j[], PetscScalar v[], int64_t *equal, GPUCSRFault *);
-GPUCSR_IO_INTERN void GPUCSRAssemblyCompact(int64_t m, int64_t row[], PetscInt j[], PetscScalar v[]); /* adds up entries of equal places, if Fill has found any */
+GPUCSR_IO_INTERN void    GPUCSRAssemblyCount(const GPUCSRAssembly *, int64_t row[]);
+GPUCSR_IO_INTERN int     GPUCSRAssemblyFill(const GPUCSRAssembly *, PetscInt base, const int64_t row[], PetscInt j[], PetscScalar v[], int64_t *equal, GPUCSRFault *);
+GPUCSR_IO_INTERN int64_t GPUCSRSortRow(int64_t n, PetscInt j[], PetscScalar v[]);                        /* by columns; returns the number of entries with the place of the entry before, or -1 without memory */
+GPUCSR_IO_INTERN void    GPUCSRAssemblyCompact(int64_t m, int64_t row[], PetscInt j[], PetscScalar v[]); /* adds up entries of equal places, if Fill has found any */
 
 /* Matrix Market arrays: gives the values of a piece their rows and columns; first is the number of the first value */
 GPUCSR_IO_INTERN void GPUCSRMarketPlace(const GPUCSRTextHeader *, int64_t first, GPUCSRPiece *);
+
+static inline PetscScalar GPUCSRScalar(double re, double im)
+{
+#if defined(PETSC_USE_COMPLEX)
+  return PetscCMPLX(re, im);
+#else
+  (void)im;
+  return re;
+#endif
+}
 
 static inline PetscScalar GPUCSRMirror(GPUCSRSymmetry symmetry, PetscScalar v)
 {

@@ -31,10 +31,7 @@ static PetscErrorCode LoadViewer(GPUCSRReader *R, Mat A, const GPUCSRBinary *b, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-  Reads values, and makes A, if given, own its columns, which PETSc does in one thread by copying the columns to themselves. With many threads this comes after the columns, to let other threads work meanwhile.
-  With one or two threads it comes before, as the first touch of their memory, with the copied part in the caches.
-*/
+/* Reads values, and makes A, if given, own its columns, which PETSc does in one thread by copying the columns to themselves */
 static PetscErrorCode FillValues(GPUCSRReader *R, Mat A, const GPUCSRBinary *b, int64_t first, int64_t nz, PetscInt j[], PetscScalar v[])
 {
   PetscErrorCode ierr = PETSC_SUCCESS;
@@ -46,14 +43,8 @@ static PetscErrorCode FillValues(GPUCSRReader *R, Mat A, const GPUCSRBinary *b, 
 #pragma omp master
     if (A) ierr = MatSeqAIJSetColumnIndices(A, j);
 #pragma omp for schedule(dynamic)
-    for (int64_t k = 0; k < nz; k += PIECE) {
-      if (!GPUCSRBinaryReals(b, b->values + 8 * (size_t)(first + k), PetscMin(nz - k, (int64_t)PIECE), v + k, 1, &bad)) continue;
-#pragma omp critical
-      {
-        R->failed = 1;
-        R->fault  = bad;
-      }
-    }
+    for (int64_t k = 0; k < nz; k += PIECE)
+      if (GPUCSRBinaryReals(b, b->values + 8 * (size_t)(first + k), PetscMin(nz - k, (int64_t)PIECE), v + k, 1, &bad)) GPUCSRFaultShare(&R->fault, &R->failed, &bad);
   }
   return ierr;
 }
@@ -65,19 +56,18 @@ static PetscErrorCode Share(GPUCSRReader *R)
   char   *all   = NULL;
 
   PetscFunctionBegin;
-  if (R->rank == 0) R->failed = GPUCSRInputSettle(R->source, &R->fault);
+  if (R->rank == 0) {
+    all       = (char *)GPUCSRInputWhole(R->source, &R->fault);
+    R->failed = !all;
+    bytes     = (int64_t)GPUCSRInputSize(R->source);
+  }
   PetscCall(GPUCSRReaderAgree(R));
-  if (R->size == 1) PetscFunctionReturn(PETSC_SUCCESS);
-  if (R->rank == 0) bytes = (int64_t)GPUCSRInputSize(R->source);
   PetscCallMPI(MPI_Bcast(&bytes, 1, MPIU_INT64, 0, R->comm));
-  all = (char *)malloc((size_t)bytes + 1);
-  if (!all) GPUCSRReaderFail(R, "no memory for what the file holds");
-  else if (R->rank == 0 && GPUCSRInputRead(R->source, 0, (size_t)bytes, all, &R->fault)) R->failed = 1;
-  if (R->failed) free(all);
+  if (R->rank) R->all = all = (char *)malloc((size_t)bytes + 1);
+  if (!all) GPUCSRReaderFail(R, "no memory for the contents of the file");
   PetscCall(GPUCSRReaderAgree(R));
   for (int64_t at = 0; at < bytes; at += 1 << 30) PetscCallMPI(MPI_Bcast(all + at, (PetscMPIInt)PetscMin(bytes - at, 1 << 30), MPI_BYTE, 0, R->comm));
-  if (R->rank) R->failed = GPUCSRInputAdopt(all, (size_t)bytes, &R->source, &R->fault);
-  else free(all);
+  if (R->rank) R->failed = GPUCSRInputMemory(all, (size_t)bytes, &R->source, &R->fault);
   PetscCall(GPUCSRReaderAgree(R));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -104,10 +94,9 @@ static PetscErrorCode Rows(GPUCSRReader *R, const GPUCSRBinary *b, PetscInt rsta
 /* Columns and values of this rank's rows, into the arrays of the matrix if its type has them */
 static PetscErrorCode Entries(GPUCSRReader *R, Mat A, const GPUCSRBinary *b, PetscInt rstart, PetscInt m, int64_t first)
 {
-  const int64_t *row   = R->row;
-  const int      early = R->threads <= 2; /* see FillValues() */
-  PetscInt      *j     = NULL;
-  PetscScalar   *v     = NULL;
+  const int64_t *row = R->row;
+  PetscInt      *j   = NULL;
+  PetscScalar   *v   = NULL;
   PetscBool      direct;
 
   PetscFunctionBegin;
@@ -118,9 +107,8 @@ static PetscErrorCode Entries(GPUCSRReader *R, Mat A, const GPUCSRBinary *b, Pet
     j = R->j;
     v = R->v;
   }
-  if (early) PetscCall(FillValues(R, direct ? A : NULL, b, first, row[m], j, v));
-  if (!R->failed) R->failed = GPUCSRBinaryColumns(b, rstart, m, row, first, j, R->threads, &R->fault);
-  if (!R->failed && !early) PetscCall(FillValues(R, direct ? A : NULL, b, first, row[m], j, v));
+  R->failed = GPUCSRBinaryColumns(b, rstart, m, row, first, j, R->threads, &R->fault);
+  if (!R->failed) PetscCall(FillValues(R, direct ? A : NULL, b, first, row[m], j, v));
   if (R->failed && direct) PetscCall(MatSeqAIJSetPreallocation(A, 0, R->nnz)); /* its rows are empty again */
   PetscCall(GPUCSRReaderAgree(R));
   if (direct) PetscCall(GPUCSRSpareInodes(A, m, row, j));
@@ -137,11 +125,11 @@ static PetscErrorCode Count(GPUCSRReader *R, const void *ctx, GPUCSRBins *bins)
   const int64_t       first = b->M / R->size * R->rank, m = R->rank + 1 == R->size ? b->M - first : b->M / R->size;
 
   PetscFunctionBegin;
-  PetscCall(PetscMalloc1((size_t)m + 1, &R->firstrow));
-  R->failed = GPUCSRBinaryRows(b, first, m, R->firstrow, &R->fault);
+  PetscCall(PetscMalloc1((size_t)m + 1, &R->first));
+  R->failed = GPUCSRBinaryRows(b, first, m, R->first, &R->fault);
   PetscCall(GPUCSRReaderAgree(R));
-  for (int64_t r = 0; r < m; r++) GPUCSRBinsAdd(bins, first + r, R->firstrow[r + 1] - R->firstrow[r]);
-  PetscCall(PetscFree(R->firstrow));
+  for (int64_t r = 0; r < m; r++) GPUCSRBinsAdd(bins, first + r, R->first[r + 1] - R->first[r]);
+  PetscCall(PetscFree(R->first));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -1,11 +1,10 @@
 /*
   MatGPUCSRLoadFile(): reads a matrix, and the labels of its rows, from a file, by threads and by ranks.
 
-  The ranks share a plain file, and each parses its part; the first rank reads a compressed file or a pipe, and sends blocks of lines to all in turn. Every rank then sends entries to the owners of their
-  rows, assembles its own rows, and puts these into the matrix: into the arrays of MATAIJ if the type has them, otherwise by MatSetValues().
+  The ranks share a plain file, and each parses its part; the first rank parses a compressed file or a pipe. Every rank then sends entries to the owners of their rows and assembles its own rows. They go into
+  the arrays of MATAIJ if the type has them, otherwise through MatSetValues().
 */
 #include "loadfile.h"
-#include <stdlib.h>
 #include <string.h>
 #include <omp.h>
 
@@ -73,102 +72,31 @@ PetscErrorCode MatGPUCSRFileOptionsSetFromOptions(MPI_Comm comm, const char pref
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode ReaderDestroy(GPUCSRReader *R)
-{
-  PetscFunctionBegin;
-  for (size_t k = 0; k < R->nblocks; k++) GPUCSRPieceDestroy(&R->block[k].piece);
-  free(R->block);
-  free(R->number);
-  GPUCSRInputClose(R->source);
-  PetscCall(PetscFree2(R->row, R->nnz));
-  PetscCall(PetscFree2(R->j, R->v));
-  PetscCall(PetscFree(R->firstrow));
-  PetscCall(PetscFree(R->work));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* If any rank has failed, all return the fault that comes first in the file */
-PetscErrorCode GPUCSRReaderAgree(GPUCSRReader *R)
-{
-  const int64_t none = INT64_MAX;
-  int64_t       line = R->failed ? R->fault.line : none, first;
-  int           weight;
-  PetscMPIInt   rank;
-  char          text[PETSC_MAX_PATH_LEN + 512];
-
-  PetscFunctionBegin;
-  PetscCallMPI(MPI_Allreduce(&line, &first, 1, MPIU_INT64, MPI_MIN, R->comm));
-  if (first == none) PetscFunctionReturn(PETSC_SUCCESS);
-  weight = line == first;
-  PetscCall(GPUCSRAgree(R->comm, &weight, NULL, &R->fault, sizeof(R->fault), &rank));
-  GPUCSRFaultPrint(&R->fault, R->file, text, sizeof(text));
-  SETERRQ(R->comm, PETSC_ERR_FILE_UNEXPECTED, "%s", text);
-}
-
-void GPUCSRReaderFail(GPUCSRReader *R, const char why[])
-{
-  if (!R->failed) R->failed = GPUCSRFaultSet(&R->fault, 0, 0, "%s", why);
-}
-
-/* The requested format, for SourceHeader() */
-static int Format(MatGPUCSRFileFormat format)
-{
-  switch (format) {
-  case MAT_GPUCSR_FILE_LIBSVM:
-    return GPUCSR_TEXT_LIBSVM;
-  case MAT_GPUCSR_FILE_MARKET:
-    return GPUCSR_TEXT_MARKET;
-  case MAT_GPUCSR_FILE_BOEING:
-    return GPUCSR_TEXT_BOEING;
-  case MAT_GPUCSR_FILE_PETSC:
-    return GPUCSR_TEXT_PETSC;
-  default:
-    return -1;
-  }
-}
+static const MatGPUCSRFileFormat formats[] = {MAT_GPUCSR_FILE_LIBSVM, MAT_GPUCSR_FILE_MARKET, MAT_GPUCSR_FILE_BOEING, MAT_GPUCSR_FILE_PETSC}; /* as GPUCSRTextFormat */
 
 /* Opens the file, and reads the header before the entries */
 static PetscErrorCode Open(GPUCSRReader *R)
 {
+  int format = -1;
   struct {
-    int64_t          stream, regular;
+    int64_t          stream;
     GPUCSRTextHeader header;
   } told;
 
   PetscFunctionBegin;
   memset(&told, 0, sizeof(told));
+  for (int k = 0; k < 4; k++)
+    if (formats[k] == R->options.format) format = k;
   if (R->rank == 0) {
-    R->failed = GPUCSRInputOpen(R->file, R->size > 1, &R->source, &R->fault) || GPUCSRInputHeader(R->source, Format(R->options.format), &told.header, &R->fault);
-    if (!R->failed) {
-      told.stream  = GPUCSRInputIsStream(R->source);
-      told.regular = GPUCSRInputIsRegular(R->source);
-    }
+    R->failed = GPUCSRInputOpen(R->file, R->size > 1, &R->source, &R->fault) || GPUCSRInputHeader(R->source, format, &told.header, &R->fault);
+    if (!R->failed) told.stream = GPUCSRInputIsStream(R->source);
   }
   PetscCall(GPUCSRReaderAgree(R));
   PetscCallMPI(MPI_Bcast(&told, sizeof(told), MPI_BYTE, 0, R->comm));
-  R->header  = told.header;
-  R->stream  = (int)told.stream;
-  R->regular = (int)told.regular;
+  R->header = told.header;
+  R->stream = (int)told.stream;
   if (R->rank && !R->stream) R->failed = GPUCSRInputOpen(R->file, 1, &R->source, &R->fault);
   PetscCall(GPUCSRReaderAgree(R));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The sizes in the file, for sizes that the caller has not set; sizes that the caller has set must agree */
-PetscErrorCode GPUCSRReaderLayout(GPUCSRReader *R, Mat A, PetscInt M, PetscInt N, GPUCSRCountFn count, const void *ctx)
-{
-  PetscInt m, n, has[2];
-
-  PetscFunctionBegin;
-  PetscCall(MatGetSize(A, &has[0], &has[1]));
-  PetscCheck(has[0] < 0 || has[0] == M, R->comm, PETSC_ERR_FILE_UNEXPECTED, "%s: has %" PetscInt_FMT " rows where the matrix has %" PetscInt_FMT, R->file, M, has[0]);
-  PetscCheck(has[1] < 0 || has[1] == N, R->comm, PETSC_ERR_FILE_UNEXPECTED, "%s: has %" PetscInt_FMT " columns where the matrix has %" PetscInt_FMT, R->file, N, has[1]);
-  PetscCall(GPUCSRReaderBalance(R, A, M, N, count, ctx));
-  PetscCall(MatGetLocalSize(A, &m, &n));
-  PetscCall(MatSetSizes(A, m, n, M, N));
-  if (!((PetscObject)A)->type_name) PetscCall(MatSetType(A, MATAIJ));
-  PetscCall(PetscLayoutSetUp(A->rmap));
-  PetscCall(PetscLayoutSetUp(A->cmap));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -222,13 +150,12 @@ static PetscErrorCode Load(GPUCSRReader *R, Mat A, Vec *labels, Vec *queries, Pe
 @*/
 PetscErrorCode MatGPUCSRLoadFile(Mat A, const char file[], const MatGPUCSRFileOptions *options, Vec *labels, Vec *queries, MatGPUCSRFileInfo *info)
 {
-  static const MatGPUCSRFileFormat formats[] = {MAT_GPUCSR_FILE_LIBSVM, MAT_GPUCSR_FILE_MARKET, MAT_GPUCSR_FILE_BOEING, MAT_GPUCSR_FILE_PETSC};
-  GPUCSRReader                     R;
-  PetscErrorCode                   ierr;
-  const char                      *prefix;
-  PetscInt                         base     = 0;
-  double                           times[4] = {0, 0, 0, 0}, slowest[4];
-  int64_t                          bytes    = 0;
+  GPUCSRReader   R;
+  PetscErrorCode ierr;
+  const char    *prefix;
+  PetscInt       base     = 0;
+  double         times[4] = {0, 0, 0, 0}, slowest[4];
+  int64_t        bytes    = 0;
 
   PetscFunctionBegin;
   PetscValidHeaderSpecific(A, MAT_CLASSID, 1);
@@ -250,7 +177,7 @@ PetscErrorCode MatGPUCSRLoadFile(Mat A, const char file[], const MatGPUCSRFileOp
   R.threads = R.options.threads > 0 ? (int)PetscMin(R.options.threads, 1024) : omp_get_max_threads();
 
   ierr = Load(&R, A, labels, queries, &base, &bytes, times);
-  PetscCall(ReaderDestroy(&R));
+  PetscCall(GPUCSRReaderDestroy(&R));
   PetscCall(ierr);
   if (info) {
     PetscCallMPI(MPI_Allreduce(times, slowest, 4, MPI_DOUBLE, MPI_MAX, R.comm));

@@ -14,14 +14,11 @@ typedef struct {
   const char          *file;
   MatGPUCSRFileOptions options;
   int                  threads;
-  GPUCSRInput         *source;  /* on the ranks that read */
-  int                  stream;  /* the first rank reads for all */
-  int                  regular; /* the file can be opened again */
+  GPUCSRInput         *source; /* on the ranks that read */
+  int                  stream; /* the first rank reads for all */
   GPUCSRTextHeader     header;
-  GPUCSRBlock         *block; /* parsed: their pieces alone are left */
-  size_t               nblocks, room;
-  int64_t             *number;                                         /* number of each block among all, in file order */
-  int64_t              all;                                            /* blocks of all ranks */
+  GPUCSRPiece         *piece; /* of this rank; ranks hold pieces in the order of the file */
+  size_t               npieces, room;
   int64_t              entries, lines, skipped, skip, low, high, text; /* lines: with an entry or a row, including skipped lines */
   double               begun, parsed;                                  /* times: when parsing began, and ended */
   int                  failed;
@@ -31,8 +28,9 @@ typedef struct {
   PetscInt    *nnz; /* their lengths */
   PetscInt    *j;   /* entries, if the matrix has no arrays for them */
   PetscScalar *v;
-  int64_t     *firstrow; /* LIBSVM: of each block */
-  int64_t     *work;     /* of bins of rows, see balance.c */
+  int64_t     *first; /* of each piece: LIBSVM, the first row; Matrix Market arrays, the first value */
+  char        *all;   /* PETSc binary: all of a stream, on ranks other than the first */
+  int64_t     *work;  /* of bins of rows, see reader.c */
 } GPUCSRReader;
 
 /* Work of a matrix of M rows, in bins of equally many */
@@ -45,7 +43,7 @@ typedef PetscErrorCode (*GPUCSRCountFn)(GPUCSRReader *, const void *ctx, GPUCSRB
 GPUCSR_IO_INTERN PetscErrorCode GPUCSRReaderAgree(GPUCSRReader *);
 GPUCSR_IO_INTERN void           GPUCSRReaderFail(GPUCSRReader *, const char why[]);
 GPUCSR_IO_INTERN PetscErrorCode GPUCSRReaderLayout(GPUCSRReader *, Mat, PetscInt M, PetscInt N, GPUCSRCountFn, const void *ctx); /* sizes, type and layouts of the matrix */
-GPUCSR_IO_INTERN PetscErrorCode GPUCSRReaderBalance(GPUCSRReader *, Mat, PetscInt M, PetscInt N, GPUCSRCountFn, const void *ctx);
+GPUCSR_IO_INTERN PetscErrorCode GPUCSRReaderDestroy(GPUCSRReader *);
 GPUCSR_IO_INTERN void           GPUCSRBinsAdd(GPUCSRBins *, int64_t row, int64_t entries);
 
 GPUCSR_IO_INTERN PetscErrorCode GPUCSRLoadText(GPUCSRReader *, Mat, Vec *labels, Vec *queries, PetscInt *base);

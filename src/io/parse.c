@@ -7,7 +7,7 @@
 
 /* ---- By threads */
 
-void GPUCSRBlockParse(const GPUCSRTextHeader *h, int skip, GPUCSRBlock *b)
+static void ParseBlock(const GPUCSRTextHeader *h, int skip, GPUCSRBlock *b)
 {
   GPUCSRFault f;
 
@@ -43,7 +43,7 @@ static void ParseBatch(GPUCSRInput *s, const GPUCSRTextHeader *h, int skip, int 
                GPUCSRBlock *block = &now->block[k];
 
 #pragma omp task firstprivate(block)
-      GPUCSRBlockParse(h, skip, block);
+      ParseBlock(h, skip, block);
     }
     if (!now->failed) Fetch(s, depth, next);
   }
@@ -54,6 +54,7 @@ int GPUCSRInputParse(GPUCSRInput *s, const GPUCSRTextHeader *h, int skip, int th
   Batch batch[2];
   int   now = 0, failed = 0;
 
+  if (h->format == GPUCSR_TEXT_BOEING) return GPUCSRBoeingParse(s, h, threads, handle, ctx, f);
   memset(batch, 0, sizeof(batch));
   for (int k = 0; k < 2; k++) batch[k].block = (GPUCSRBlock *)calloc(depth, sizeof(GPUCSRBlock));
   if (!batch[0].block || !batch[1].block) failed = GPUCSRFaultSet(f, 0, 0, "no memory for %zu blocks", depth);
@@ -106,21 +107,36 @@ static int LooksBoeing(const char text[], size_t bytes)
   return line + length < end && line[length] == '(';
 }
 
-static int IsBinaryMat(const char text[])
+static GPUCSRTextFormat Sniff(const char text[], size_t bytes)
 {
-  uint32_t id = 0;
-
-  for (int k = 0; k < 4; k++) id = id << 8 | (unsigned char)text[k];
-  return id == GPUCSR_BINARY_MAT;
-}
-
-GPUCSRTextFormat GPUCSRTextSniff(const char text[], size_t bytes)
-{
-  static const char zeros[4] = {0, 0, 0, 0};
-
-  if (bytes >= 4 && IsBinaryMat(text)) return GPUCSR_TEXT_PETSC;
-  if (bytes >= 8 && !memcmp(text, zeros, 4) && IsBinaryMat(text + 4)) return GPUCSR_TEXT_PETSC;
+  if (GPUCSRIsBinary(text, bytes)) return GPUCSR_TEXT_PETSC;
   if (bytes >= 2 && text[0] == '%' && text[1] == '%') return GPUCSR_TEXT_MARKET;
   if (LooksBoeing(text, bytes)) return GPUCSR_TEXT_BOEING;
   return GPUCSR_TEXT_LIBSVM;
+}
+
+int GPUCSRInputHeader(GPUCSRInput *s, int format, GPUCSRTextHeader *h, GPUCSRFault *f)
+{
+  for (size_t want = 1 << 16;; want *= 4) {
+    size_t bytes, whole;
+    char  *head;
+    int    more, failed = 0;
+
+    memset(h, 0, sizeof(*h));
+    if (GPUCSRInputHead(s, want, &head, &bytes, &more, f)) return 1;
+    h->format = format < 0 ? Sniff(head, bytes) : (GPUCSRTextFormat)format;
+    for (whole = bytes; whole && head[whole - 1] != '\n'; whole--) {
+    }
+    if (!whole || !more) { /* a last line without a line feed */
+      whole = bytes;
+      if (head[whole - 1] != '\n') head[whole++] = '\n';
+    }
+    if (h->format == GPUCSR_TEXT_LIBSVM) GPUCSRLibsvmHeader(head, whole, h);
+    if (h->format == GPUCSR_TEXT_MARKET) failed = GPUCSRMarketHeader(head, whole, h, f);
+    if (h->format == GPUCSR_TEXT_BOEING) failed = GPUCSRBoeingHeader(head, whole, h, f);
+    if (failed == GPUCSR_HEADER_ENDS && more) continue;
+    if (!failed && h->format == GPUCSR_TEXT_MARKET && !GPUCSRInputIsStream(s) && (double)h->entries > 0.5 * ((double)GPUCSRInputBytes(s) + 1)) /* an entry takes at least two characters */
+      failed = GPUCSRFaultSet(f, h->lines, 0, "the file, of %zu bytes, is too short for the %lld entries announced here", (size_t)GPUCSRInputBytes(s), (long long)h->entries);
+    return failed;
+  }
 }

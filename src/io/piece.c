@@ -52,6 +52,23 @@ const char *GPUCSRFaultWord(const char *p, char word[32])
   return p;
 }
 
+int GPUCSRFaultExpected(GPUCSRFault *f, int64_t number, const char *line, const char *p, const char what[])
+{
+  char word[32];
+
+  GPUCSRFaultWord(p, word);
+  return GPUCSRFaultSet(f, number, p - line + 1, "expected %s, not %s%s%s", what, word[0] ? "'" : "", word[0] ? word : "the end of the line", word[0] ? "'" : "");
+}
+
+void GPUCSRFaultShare(GPUCSRFault *f, int *failed, const GPUCSRFault *of)
+{
+#pragma omp critical
+  {
+    *failed = 1;
+    *f      = *of;
+  }
+}
+
 void GPUCSRFaultPrint(const GPUCSRFault *f, const char file[], char text[], size_t size)
 {
   if (!strcmp(file, "-")) file = "standard input";

@@ -32,7 +32,8 @@ struct GPUCSRInput_s {
   size_t      length; /* of the file; 0 for a pipe */
   char       *head;   /* the beginning, for GPUCSRInputHead() */
   size_t      block, handed;
-  int64_t     line; /* of a stream: the next one */
+  int         rank, ranks; /* that share the file */
+  int64_t     line;        /* of a stream: the next one */
   /* read at any place */
   size_t mark;       /* length of the byte order mark; places count from its end */
   size_t size;       /* of the text */
@@ -56,6 +57,14 @@ static size_t ByteOrderMark(const char text[], size_t bytes)
   return bytes >= 3 && !memcmp(text, "\xef\xbb\xbf", 3) ? 3 : 0;
 }
 
+/* PETSc binary begins with the class id of a matrix, in 32 or 64 bits */
+int GPUCSRIsBinary(const char text[], size_t bytes)
+{
+  static const char wide[8] = {0, 0, 0, 0, 0, 0x12, 0x7b, 0x50};
+
+  return (bytes >= 4 && !memcmp(text, wide + 4, 4)) || (bytes >= 8 && !memcmp(text, wide, 8));
+}
+
 /* ---- Open and close */
 
 static GPUCSRInput *InputCreate(GPUCSRFault *f)
@@ -69,6 +78,7 @@ static GPUCSRInput *InputCreate(GPUCSRFault *f)
   s->fd    = -1;
   s->line  = 1;
   s->block = BLOCK;
+  s->ranks = 1;
   return s;
 }
 
@@ -125,19 +135,6 @@ int GPUCSRInputMemory(const void *data, size_t bytes, GPUCSRInput **source, GPUC
   GPUCSRInputClose(s);
   *source = NULL;
   return 1;
-}
-
-int GPUCSRInputAdopt(char *owned, size_t bytes, GPUCSRInput **source, GPUCSRFault *f)
-{
-  GPUCSRInput *s = *source = InputCreate(f);
-
-  if (!s) {
-    free(owned);
-    return 1;
-  }
-  s->memory = s->owned = owned;
-  s->length = s->size = s->end = bytes;
-  return 0;
 }
 
 /* "-", /dev/stdin and /dev/fd/N are open already: their descriptor, or -1 */
@@ -263,12 +260,6 @@ size_t GPUCSRInputSize(const GPUCSRInput *s)
   return s->size;
 }
 
-double GPUCSRInputDone(const GPUCSRInput *s)
-{
-  if (!s->length) return s->decoder ? 0 : 1;
-  return (double)(s->decoder ? s->taken : s->begin) / (double)s->length;
-}
-
 /* ---- Reading */
 
 int GPUCSRInputRead(const GPUCSRInput *s, size_t at, size_t bytes, void *to, GPUCSRFault *f)
@@ -317,13 +308,13 @@ static int Decode(GPUCSRInput *s, size_t atleast, GPUCSRFault *f)
     if (Fill(s, f)) return 1;
     s->flow.out     = (unsigned char *)s->text + s->ntext;
     s->flow.out_end = (unsigned char *)s->text + s->room - 1;
-    if (s->decoder->decode(s->state, &s->flow, f)) return 1;
+    if (GPUCSRDecode(s->decoder, &s->state, &s->flow, f)) return 1;
     s->ntext = (size_t)((char *)s->flow.out - s->text);
     if (!s->begun && (s->ntext >= MAGIC || s->flow.done)) {
       const size_t mark = ByteOrderMark(s->text, s->ntext);
 
       s->begun  = 1;
-      s->binary = GPUCSRTextSniff(s->text, s->ntext) == GPUCSR_TEXT_PETSC;
+      s->binary = GPUCSRIsBinary(s->text, s->ntext);
       s->ntext -= mark;
       memmove(s->text, s->text + mark, s->ntext);
     }
@@ -332,8 +323,7 @@ static int Decode(GPUCSRInput *s, size_t atleast, GPUCSRFault *f)
   return 0;
 }
 
-/* Gathers at least so many bytes from the beginning, if there are so many, up to a line feed. more: the text continues */
-static int Head(GPUCSRInput *s, size_t want, size_t *bytes, int *more, GPUCSRFault *f)
+int GPUCSRInputHead(GPUCSRInput *s, size_t want, char **text, size_t *bytes, int *more, GPUCSRFault *f)
 {
   char *head;
 
@@ -343,37 +333,10 @@ static int Head(GPUCSRInput *s, size_t want, size_t *bytes, int *more, GPUCSRFau
   if (!*bytes) return GPUCSRFaultSet(f, 0, 0, "is empty");
   head = (char *)realloc(s->head, *bytes + 1);
   if (!head) return GPUCSRFaultSet(f, 0, 0, "no memory for %zu bytes of text", *bytes);
-  s->head = head;
+  *text = s->head = head;
   if (s->decoder) memcpy(head, s->text, *bytes);
   else if (GPUCSRInputRead(s, 0, *bytes, head, f)) return 1;
   return 0;
-}
-
-int GPUCSRInputHeader(GPUCSRInput *s, int format, GPUCSRTextHeader *h, GPUCSRFault *f)
-{
-  for (size_t want = 1 << 16;; want *= 4) {
-    size_t bytes, whole;
-    int    more, failed = 0;
-
-    memset(h, 0, sizeof(*h));
-    if (Head(s, want, &bytes, &more, f)) return 1;
-    h->format = format < 0 ? GPUCSRTextSniff(s->head, bytes) : (GPUCSRTextFormat)format;
-    for (whole = bytes; whole && s->head[whole - 1] != '\n'; whole--) {
-    }
-    if (!whole || !more) { /* a last line without a line feed */
-      whole = bytes;
-      if (s->head[whole - 1] != '\n') s->head[whole++] = '\n';
-    }
-    if (h->format == GPUCSR_TEXT_LIBSVM) GPUCSRLibsvmHeader(s->head, whole, h);
-    if (h->format == GPUCSR_TEXT_MARKET) failed = GPUCSRMarketHeader(s->head, whole, h, f);
-    if (h->format == GPUCSR_TEXT_BOEING) failed = GPUCSRBoeingHeader(s->head, whole, h, f);
-    if (failed == GPUCSR_HEADER_ENDS && more) continue;
-    if (!failed && h->format == GPUCSR_TEXT_MARKET && !s->decoder && (double)h->entries > 0.5 * ((double)s->length + 1)) /* an entry takes at least two characters */
-      failed = GPUCSRFaultSet(f, h->lines, 0, "the file, of %zu bytes, is too short for the %lld entries announced here", s->length, (long long)h->entries);
-    free(s->head);
-    s->head = NULL;
-    return failed;
-  }
 }
 
 int GPUCSRInputSettle(GPUCSRInput *s, GPUCSRFault *f)
@@ -391,18 +354,22 @@ int GPUCSRInputSettle(GPUCSRInput *s, GPUCSRFault *f)
   return 0;
 }
 
-/* ---- Blocks */
-
-void GPUCSRInputSkip(GPUCSRInput *s, size_t bytes, int64_t lines)
+const char *GPUCSRInputWhole(GPUCSRInput *s, GPUCSRFault *f)
 {
-  s->line += lines;
-  if (s->decoder) {
-    bytes = PetscMin(bytes, s->ntext);
-    memmove(s->text, s->text + bytes, s->ntext - bytes);
-    s->ntext -= bytes;
-    s->handed += bytes;
-  } else s->skip = s->begin = PetscMin(bytes, s->size); /* the header's last line may be without a line feed */
+  if (GPUCSRInputSettle(s, f)) return NULL;
+  if (s->fd >= 0) {
+    s->owned = (char *)malloc(s->size + 1);
+    if (!s->owned) GPUCSRFaultSet(f, 0, 0, "no memory for %zu bytes of text", s->size);
+    if (!s->owned || GPUCSRInputRead(s, 0, s->size, s->owned, f)) return NULL;
+    close(s->fd);
+    s->fd     = -1;
+    s->memory = s->owned;
+    s->mark   = 0;
+  }
+  return s->memory + s->mark;
 }
+
+/* ---- Blocks */
 
 /* The start of the first line at or after this place */
 static int LineBegin(const GPUCSRInput *s, size_t at, size_t *begin, GPUCSRFault *f)
@@ -424,17 +391,35 @@ static int LineBegin(const GPUCSRInput *s, size_t at, size_t *begin, GPUCSRFault
   return 0;
 }
 
-int GPUCSRInputPart(GPUCSRInput *s, int rank, int size, size_t blockbytes, GPUCSRFault *f)
+int GPUCSRInputPart(GPUCSRInput *s, const GPUCSRTextHeader *h, int rank, int size, size_t blockbytes, GPUCSRFault *f)
 {
-  size_t text, begin, end;
+  size_t text, begin, end, bytes = h->bytes;
 
   s->block = blockbytes;
-  if (s->decoder) return 0;
-  text = s->end - s->skip;
+  s->rank  = rank;
+  s->ranks = size;
+  if (h->format == GPUCSR_TEXT_BOEING) return 0;
+  s->line += h->lines;
+  if (s->decoder) {
+    bytes = PetscMin(bytes, s->ntext);
+    memmove(s->text, s->text + bytes, s->ntext - bytes);
+    s->ntext -= bytes;
+    s->handed += bytes;
+    return 0;
+  }
+  s->skip = PetscMin(bytes, s->size); /* the header's last line may be without a line feed */
+  text    = s->end - s->skip;
   if (LineBegin(s, s->skip + text / (size_t)size * (size_t)rank, &begin, f) || LineBegin(s, s->skip + text / (size_t)size * (size_t)(rank + 1), &end, f)) return 1;
   s->begin = begin;
   if (rank + 1 < size) s->end = end;
   return 0;
+}
+
+void GPUCSRInputEntries(const GPUCSRInput *s, int64_t n, int64_t *first, int64_t *last, int64_t *step)
+{
+  *first = n / s->ranks * s->rank;
+  *last  = s->rank + 1 == s->ranks ? n : n / s->ranks * (s->rank + 1);
+  *step  = (int64_t)s->block / 16 + 1;
 }
 
 /* Whole lines of a stream */

@@ -22,6 +22,7 @@ static char help[] = "Learns a linear model from rows with labels: regularised r
   2009. LIBLINEAR's C is 1/(lambda n).
 */
 #include "bmrm/learn.h"
+#include <stddef.h>
 #include <time.h>
 
 /* A product with one entry, to time one-time work of a type, like starting a device, separately from the data */
@@ -76,6 +77,8 @@ static PetscErrorCode FirstProducts(Learner *l, const char file[])
 /* Finds the classes if the loss needs them, and checks that the labels fit the loss */
 static PetscErrorCode GetClasses(Learner *l, const Data *data, const char file[])
 {
+  const Settings *o = l->settings;
+
   PetscFunctionBeginUser;
   l->k        = 1;
   l->nclasses = 0;
@@ -87,6 +90,12 @@ static PetscErrorCode GetClasses(Learner *l, const Data *data, const char file[]
   PetscCheck(l->nclasses <= MAX_CLASSES, PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "%s: has more than %d different labels; -loss %s is for classes, least_squares, absolute, insensitive and quantile are for numbers", file, MAX_CLASSES, l->loss->name);
   PetscCheck(l->nclasses == 2 || l->loss->rows, PETSC_COMM_WORLD, PETSC_ERR_SUP, "%s: has %" PetscInt_FMT " classes, -loss %s is for two", file, l->nclasses, l->loss->name);
   if (l->nclasses > 2) l->k = l->nclasses;
+  for (PetscInt i = 0; i < o->nweights; i++) {
+    PetscInt j = 0;
+
+    while (j < l->nclasses && l->label[j] != o->weighted[i]) j++;
+    PetscCheck(j < l->nclasses, PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "-class_weights: no row has the label %g", (double)o->weighted[i]);
+  }
   PetscFunctionReturn(0);
 }
 
@@ -181,35 +190,23 @@ static PetscErrorCode Learn(Learner *l, PetscReal lambda, Outcome *out)
   PetscFunctionReturn(0);
 }
 
-static PetscBool InShare(PetscInt row, PetscInt seed, PetscReal share)
-{
-  return (PetscBool)(Uniform(seed, row) < share);
-}
-
-static PetscInt  Folds = 1;
-static PetscBool InFold(PetscInt row, PetscInt seed, PetscReal fold)
-{
-  return (PetscBool)((PetscInt)(Uniform(seed, row) * (PetscReal)Folds) == (PetscInt)fold);
-}
-
 /* The quality of each lambda: the mean over the parts. Each part is left out of learning once */
 static PetscErrorCode CrossValidate(const Learner *l, const Settings *o, PetscReal quality[])
 {
   PetscFunctionBeginUser;
-  Folds = o->folds;
   for (PetscInt i = 0; i < o->nlambdas; i++) quality[i] = 0;
   for (PetscInt fold = 0; fold < o->folds; fold++) {
-    Learner  part = *l;
-    Data     rest;
-    Outcome  out;
-    Quality  q;
-    PetscInt M;
+    const Range range = {(PetscReal)o->folds, (PetscReal)fold, (PetscReal)(fold + 1)};
+    Learner     part  = *l;
+    Data        rest;
+    Outcome     out;
+    Quality     q;
+    PetscInt    M;
 
-    PetscCall(DataSelect(&l->data, InFold, o->seed, (PetscReal)fold, PETSC_TRUE, &part.data));
-    PetscCall(DataSelect(&l->data, InFold, o->seed, (PetscReal)fold, PETSC_FALSE, &rest));
-    part.w = NULL;
-    part.z = part.u = part.s = part.c = part.f = part.origin = part.d = part.t = part.dt = part.zero = part.ones = part.unit = part.near = part.other = part.s0 = part.c0 = part.z0 = part.q0 = NULL;
-    part.tozero                                                                                                                                                                               = NULL;
+    PetscCall(PetscMemzero(&part.data, sizeof(part) - offsetof(Learner, data)));
+    part.began = l->began;
+    PetscCall(DataSelect(&l->data, o->seed, &range, PETSC_TRUE, &part.data));
+    PetscCall(DataSelect(&l->data, o->seed, &range, PETSC_FALSE, &rest));
     PetscCall(MatGetSize(rest.X, &M, NULL));
     PetscCheck(M, PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "-cv %" PetscInt_FMT ": a part has no rows, choose fewer or another -seed", o->folds);
     PetscCall(CheckRows(&part, o->file));
@@ -241,10 +238,11 @@ static PetscErrorCode GetValidation(Learner *l, const Settings *o, Run *r)
 {
   PetscFunctionBeginUser;
   if (o->share > 0) {
-    Data rest;
+    const Range range = {1, 0, o->share};
+    Data        rest;
 
-    PetscCall(DataSelect(&l->data, InShare, o->seed, o->share, PETSC_TRUE, &rest));
-    PetscCall(DataSelect(&l->data, InShare, o->seed, o->share, PETSC_FALSE, &r->validation));
+    PetscCall(DataSelect(&l->data, o->seed, &range, PETSC_TRUE, &rest));
+    PetscCall(DataSelect(&l->data, o->seed, &range, PETSC_FALSE, &r->validation));
     PetscCall(DataDestroy(&l->data));
     l->data = rest;
   } else if (o->validation[0]) {

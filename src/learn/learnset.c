@@ -5,7 +5,6 @@ static char help[] = "Generates data sets of the shape of well-known ones for li
 
     learnset -set real-sim -o real-sim.petsc                  a matrix and its labels in PETSc binary, as bmrm reads them
     mpiexec -n 16 learnset -set reuters-ccat -o ccat.petsc    the same on any number of ranks
-    learnset -set adult9 -o a.petsc -text a.svm               LIBSVM text as well
     learnset -set news20 -scale 0.1 -o small.petsc            a tenth of the rows and of the columns
     learnset -set real-sim -classes 10 -o classes.petsc       labels from 1 to 10
     learnset -list                                            what there is
@@ -19,7 +18,6 @@ static char help[] = "Generates data sets of the shape of well-known ones for li
   the seed and on its index. At the end the program verifies that the data has the requested properties.
 */
 #include <petscmat.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -392,40 +390,11 @@ static PetscErrorCode WriteBinary(const Shape *s, const Rows *rows, MPI_Comm com
   PetscFunctionReturn(0);
 }
 
-/* Writes LIBSVM text; each rank writes its rows at their place in the file */
-static PetscErrorCode WriteText(const Rows *rows, MPI_Comm comm, const char file[])
-{
-  PetscInt64  bytes = 0, before = 0;
-  size_t      room = (size_t)rows->i[rows->m] * 24 + (size_t)rows->m * 8 + 1;
-  char       *text;
-  FILE       *fp;
-  PetscMPIInt rank;
-
-  PetscFunctionBeginUser;
-  PetscCallMPI(MPI_Comm_rank(comm, &rank));
-  PetscCall(PetscMalloc1(room, &text));
-  for (PetscInt k = 0; k < rows->m; k++) {
-    bytes += snprintf(text + bytes, room - (size_t)bytes, "%+d", (int)PetscRealPart(rows->label[k]));
-    for (PetscInt l = rows->i[k]; l < rows->i[k + 1]; l++) bytes += snprintf(text + bytes, room - (size_t)bytes, " %ld:%.7g", (long)rows->j[l] + 1, (double)PetscRealPart(rows->a[l]));
-    text[bytes++] = '\n';
-  }
-  PetscCallMPI(MPI_Exscan(&bytes, &before, 1, MPIU_INT64, MPI_SUM, comm));
-  if (!rank) {
-    fp = fopen(file, "wb");
-    PetscCheck(fp && !fclose(fp), PETSC_COMM_SELF, PETSC_ERR_FILE_WRITE, "%s: cannot be written", file);
-  }
-  PetscCallMPI(MPI_Barrier(comm));
-  fp = fopen(file, "rb+");
-  PetscCheck(fp && !fseek(fp, (long)before, SEEK_SET) && fwrite(text, 1, (size_t)bytes, fp) == (size_t)bytes && !fclose(fp), PETSC_COMM_SELF, PETSC_ERR_FILE_WRITE, "%s: cannot be written", file);
-  PetscCall(PetscFree(text));
-  PetscFunctionReturn(0);
-}
-
 int main(int argc, char **argv)
 {
   MPI_Comm    comm;
   const char *names[PETSC_STATIC_ARRAY_LENGTH(shapes)];
-  char        file[PETSC_MAX_PATH_LEN] = "", text[PETSC_MAX_PATH_LEN] = "";
+  char        file[PETSC_MAX_PATH_LEN] = "";
   PetscInt    which = 0, seed = 1, classes = 2, begin, end;
   PetscReal   scale = 1;
   PetscBool   list = PETSC_FALSE, chosen = PETSC_FALSE;
@@ -445,7 +414,6 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsInt("-seed", "for another set of the same shape", "learnset.c", seed, &seed, NULL));
   PetscCall(PetscOptionsInt("-classes", "classes of the labels", "learnset.c", classes, &classes, NULL));
   PetscCall(PetscOptionsString("-o", "file to write, in PETSc binary", "learnset.c", file, file, sizeof(file), NULL));
-  PetscCall(PetscOptionsString("-text", "file to write, in LIBSVM text", "learnset.c", text, text, sizeof(text), NULL));
   PetscCall(PetscOptionsBool("-list", "print what there is", "learnset.c", list, &list, NULL));
   PetscOptionsEnd();
   if (list) {
@@ -470,7 +438,6 @@ int main(int argc, char **argv)
   PetscCall(Verify(&s, &rows, comm));
   if (classes > 2) PetscCall(Classes(&g, classes, begin, &rows));
   if (file[0]) PetscCall(WriteBinary(&s, &rows, comm, file));
-  if (text[0]) PetscCall(WriteText(&rows, comm, text));
   PetscCall(GeneratorDestroy(&g, &e));
   PetscCall(PetscFree(rows.i));
   PetscCall(PetscFree(rows.j));

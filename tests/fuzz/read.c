@@ -32,29 +32,6 @@ static int Keep(void *ctx, GPUCSRBlock *block, GPUCSRFault *f)
   return 0;
 }
 
-static int Boeing(File *F, GPUCSRInput *s, size_t cut)
-{
-  GPUCSRLines lines;
-  int64_t    *pointer = NULL;
-  int         failed;
-
-  if (GPUCSRInputSettle(s, &F->fault) || GPUCSRLinesCreate(s, 1, &lines, &F->fault)) return 1;
-  failed = GPUCSRBoeingPointers(&F->header, &lines, &pointer, &F->fault);
-  for (int64_t k = 0; !failed && k < F->header.entries; k += (int64_t)cut) {
-    GPUCSRBlock block;
-
-    memset(&block, 0, sizeof(block));
-    GPUCSRBoeingParse(&F->header, &lines, pointer, k, k + (int64_t)cut < F->header.entries ? k + (int64_t)cut : F->header.entries, &block.piece);
-    failed = block.piece.fault.why[0] != 0;
-    if (failed) F->fault = block.piece.fault;
-    else Keep(F, &block, &F->fault);
-    GPUCSRPieceDestroy(&block.piece);
-  }
-  free(pointer);
-  GPUCSRLinesDestroy(&lines);
-  return failed;
-}
-
 /* PETSc binary, as far as its header and rows can be checked without a matrix */
 static int Binary(GPUCSRInput *s, GPUCSRFault *f)
 {
@@ -83,11 +60,7 @@ static void Read(File *F, const uint8_t *data, size_t size, size_t cut, int how)
     if (F->header.format == GPUCSR_TEXT_LIBSVM && how & 2) GPUCSRLibsvmBound(&F->header, 1, how >> 2);
     if (F->header.format == GPUCSR_TEXT_PETSC) F->failed = 1 + Binary(s, &F->fault);
   }
-  if (!F->failed && F->header.format == GPUCSR_TEXT_BOEING) F->failed = Boeing(F, s, cut);
-  else if (!F->failed) {
-    GPUCSRInputSkip(s, F->header.bytes, F->header.lines);
-    F->failed = GPUCSRInputPart(s, 0, 1, cut, &F->fault) || GPUCSRInputParse(s, &F->header, how & 1, 1, 3, Keep, F, &F->fault);
-  }
+  if (!F->failed) F->failed = GPUCSRInputPart(s, &F->header, 0, 1, cut, &F->fault) || GPUCSRInputParse(s, &F->header, how & 1, 1, 3, Keep, F, &F->fault);
   if (!F->failed && F->header.format == GPUCSR_TEXT_MARKET && F->entries != F->header.entries) F->failed = 1;
   GPUCSRInputClose(s);
 }

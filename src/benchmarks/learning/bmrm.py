@@ -156,9 +156,9 @@ class Runner:
             file, text = f"{folder}/{name}.petsc", f"{folder}/{name}.svm"
             if not os.path.exists(file):
                 wanted = ["-set", name.split(":")[0], "-o", file] + (["-classes", name.split(":")[1]] if ":" in name else [])
-                if any(CONFIGURATIONS[k].text for k in self.a.configurations.split(",")):
-                    wanted += ["-text", text]
                 said, why = self.program("examples/learnset", wanted, self.a.ranks, threads=False)
+                if said is not None and any(CONFIGURATIONS[k].text for k in self.a.configurations.split(",")):
+                    said, why = self.program("bin/gpucsr-convert", [file, text])
                 if said is None:
                     print(f"{name}: not made, {why}", flush=True)
                     return

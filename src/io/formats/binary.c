@@ -116,38 +116,24 @@ int GPUCSRBinaryRows(const GPUCSRBinary *b, int64_t rstart, int64_t m, int64_t r
   #define WIDE
 #endif
 
-/* n integers, and the largest, with negative integers as large; returns how many are not above their predecessor, starting with before */
-WIDE static int64_t TakeIntegers4(const unsigned char *p, int64_t n, PetscInt before, PetscInt to[], uint64_t *high)
+WIDE static void TakeIntegers4(const unsigned char *p, int64_t n, PetscInt to[])
 {
-  uint32_t most = 0;
-  int      down = 0;
-
   for (int64_t k = 0; k < n; k++) {
     uint32_t x;
 
     memcpy(&x, p + 4 * k, 4);
-    x     = __builtin_bswap32(x);
-    to[k] = (PetscInt)(int32_t)x;
-    most  = PetscMax(most, x);
+    to[k] = (PetscInt)(int32_t)__builtin_bswap32(x);
   }
-  for (int64_t k = 1; k < n; k++) down += to[k] <= to[k - 1];
-  *high = PetscMax(*high, (uint64_t)most);
-  return down + (n > 0 && to[0] <= before);
 }
 
-static int64_t TakeIntegers8(const unsigned char *p, int64_t n, PetscInt before, PetscInt to[], uint64_t *high)
+/* Integers beyond PetscInt become -1 */
+static void TakeIntegers8(const unsigned char *p, int64_t n, PetscInt to[])
 {
-  int64_t down = 0;
-
   for (int64_t k = 0; k < n; k++) {
     const int64_t x = Integer(p + 8 * k, 8);
 
     to[k] = (PetscInt)(x < 0 || x > PETSC_MAX_INT ? -1 : x);
-    down += to[k] <= before;
-    before = to[k];
-    *high  = PetscMax(*high, (uint64_t)x);
   }
-  return down;
 }
 
 WIDE static void TakeReals(const unsigned char *p, int64_t n, unsigned char *to)
@@ -161,114 +147,62 @@ WIDE static void TakeReals(const unsigned char *p, int64_t n, unsigned char *to)
   }
 }
 
-/* The first row that ends beyond entry k */
-static int64_t RowOfEntry(int64_t m, const int64_t row[], int64_t k)
+/* The error of a row whose columns are outside the matrix or do not increase; its first entry is number k */
+static int BadRow(const GPUCSRBinary *b, int64_t row, int64_t k, const PetscInt j[], int64_t first, GPUCSRFault *f)
 {
-  int64_t low = 0, high = m;
+  char column[8];
 
-  while (low < high) {
-    const int64_t mid = (low + high) / 2;
-
-    if (row[mid + 1] > k) high = mid;
-    else low = mid + 1;
-  }
-  return low;
+  while (j[k] >= 0 && j[k] < b->N && j[k] < j[k + 1]) k++;
+  if (j[k] >= 0 && j[k] < b->N && j[k + 1] >= 0 && j[k + 1] < b->N) return GPUCSRFaultSet(f, 0, 0, "the columns of row %lld do not increase", (long long)row);
+  k += j[k] >= 0 && j[k] < b->N;
+  if (GPUCSRInputRead(b->source, b->columns + (size_t)(first + k) * b->width, b->width, column, f)) return 1;
+  return GPUCSRFaultSet(f, 0, 0, "row %lld has an entry in column %lld of %lld", (long long)row, (long long)Integer(column, b->width), (long long)b->N);
 }
 
-/* Counts of a chunk: its largest column, its columns that are not above their predecessor, and its rows whose first entry is not */
-typedef struct {
-  uint64_t high;
-  int64_t  down, begin;
-} Columns;
-
-/* The chunk of columns from entry `at` on */
-static int TakeColumns(const GPUCSRBinary *b, int64_t m, const int64_t row[], int64_t first, int64_t at, PetscInt j[], Columns *found, GPUCSRFault *f)
-{
-  const int64_t n = PetscMin(row[m] - at, (int64_t)CHUNK);
-  unsigned char buffer[8 * (CHUNK + 1)], *const p = buffer + 8;
-  const size_t one  = at ? b->width : 0; /* with the entry before */
-  PetscInt     last = -1;
-
-  if (GPUCSRInputRead(b->source, b->columns + (size_t)(first + at) * b->width - one, (size_t)n * b->width + one, p - one, f)) return 1;
-  if (at) {
-    const int64_t before = Integer(p - one, b->width);
-
-    if (before >= 0 && before <= PETSC_MAX_INT) last = (PetscInt)before;
-  }
-  found->down = b->width == 4 ? TakeIntegers4(p, n, last, j + at, &found->high) : TakeIntegers8(p, n, last, j + at, &found->high);
-  for (int64_t r = RowOfEntry(m, row, at); r < m && row[r] < at + n; r++) {
-    const int64_t k = row[r];
-
-    if (k >= at && row[r + 1] > k) found->begin += j[k] <= (k > at ? j[k - 1] : last);
-  }
-  return 0;
-}
-
-/* The error of the first bad row from `first` on */
-static int BadRow(const GPUCSRBinary *b, int64_t rstart, int64_t m, const int64_t row[], int64_t first, const PetscInt j[], GPUCSRFault *f)
-{
-  for (int64_t r = 0; r < m; r++)
-    for (int64_t k = row[r]; k < row[r + 1]; k++) {
-      if (j[k] < 0 || (int64_t)j[k] >= b->N) {
-        char column[8];
-
-        if (GPUCSRInputRead(b->source, b->columns + (size_t)(first + k) * b->width, b->width, column, f)) return 1;
-        return GPUCSRFaultSet(f, 0, 0, "row %lld has an entry in column %lld of %lld", (long long)(rstart + r), (long long)Integer(column, b->width), (long long)b->N);
-      }
-      if (k > row[r] && j[k] <= j[k - 1]) return GPUCSRFaultSet(f, 0, 0, "the columns of row %lld do not increase", (long long)(rstart + r));
-    }
-  return GPUCSRFaultSet(f, 0, 0, "was changed while it was read");
-}
-
-/*
-  Within rows columns increase, so a row begins wherever a column is not above its predecessor. Both are counted separately, without a loop over each row; only if the counts differ is the bad row
-  searched.
-*/
 int GPUCSRBinaryColumns(const GPUCSRBinary *b, int64_t rstart, int64_t m, const int64_t row[], int64_t first, PetscInt j[], int threads, GPUCSRFault *f)
 {
-  const int64_t nz = row[m], chunks = (nz + CHUNK - 1) / CHUNK;
-  uint64_t      high = 0;
-  int64_t       down = 0, begin = 0;
+  const int64_t nz     = row[m];
+  int64_t       bad    = m;
   int           failed = 0;
 
-#pragma omp parallel for num_threads(threads) schedule(static) reduction(max : high) reduction(+ : down, begin)
-  for (int64_t c = 0; c < chunks; c++) {
-    Columns     found = {0, 0, 0};
-    GPUCSRFault bad;
+#pragma omp parallel for num_threads(threads) schedule(static)
+  for (int64_t at = 0; at < nz; at += CHUNK) {
+    const int64_t n = PetscMin(nz - at, (int64_t)CHUNK);
+    unsigned char buffer[8 * CHUNK];
+    GPUCSRFault   fault;
 
-    if (TakeColumns(b, m, row, first, c * CHUNK, j, &found, &bad)) {
-#pragma omp critical
-      {
-        failed = 1;
-        *f     = bad;
-      }
-    }
-    high = PetscMax(high, found.high);
-    down += found.down;
-    begin += found.begin;
+    if (GPUCSRInputRead(b->source, b->columns + (size_t)(first + at) * b->width, (size_t)n * b->width, buffer, &fault)) GPUCSRFaultShare(f, &failed, &fault);
+    else if (b->width == 4) TakeIntegers4(buffer, n, j + at);
+    else TakeIntegers8(buffer, n, j + at);
   }
-  if (failed || (down == begin && (!nz || high < (uint64_t)b->N))) return failed;
-  return BadRow(b, rstart, m, row, first, j, f);
+  if (failed) return 1;
+#pragma omp parallel for num_threads(threads) schedule(static) reduction(min : bad)
+  for (int64_t r = 0; r < m; r++) {
+    PetscInt last = -1;
+    int      up   = 1;
+
+    for (int64_t k = row[r]; k < row[r + 1]; k++) {
+      up &= j[k] > last;
+      last = j[k];
+    }
+    if (!up || last >= b->N) bad = PetscMin(bad, r);
+  }
+  return bad < m ? BadRow(b, rstart + bad, row[bad], j, first, f) : 0;
 }
 
 int GPUCSRBinaryReals(const GPUCSRBinary *b, size_t at, int64_t n, PetscScalar to[], int threads, GPUCSRFault *f)
 {
-  const int64_t words = n * (int64_t)(sizeof(*to) / 8), chunks = (words + CHUNK - 1) / CHUNK;
+  const int64_t words  = n * (int64_t)(sizeof(*to) / 8);
   int           failed = 0;
 
 #pragma omp parallel for num_threads(threads) schedule(static)
-  for (int64_t c = 0; c < chunks; c++) {
-    const int64_t many = PetscMin(words - c * CHUNK, (int64_t)CHUNK);
+  for (int64_t k = 0; k < words; k += CHUNK) {
+    const int64_t many = PetscMin(words - k, (int64_t)CHUNK);
     unsigned char buffer[8 * CHUNK];
-    GPUCSRFault   bad;
+    GPUCSRFault   fault;
 
-    if (GPUCSRInputRead(b->source, at + 8 * (size_t)c * CHUNK, 8 * (size_t)many, buffer, &bad)) {
-#pragma omp critical
-      {
-        failed = 1;
-        *f     = bad;
-      }
-    } else TakeReals(buffer, many, (unsigned char *)to + 8 * CHUNK * c);
+    if (GPUCSRInputRead(b->source, at + 8 * (size_t)k, 8 * (size_t)many, buffer, &fault)) GPUCSRFaultShare(f, &failed, &fault);
+    else TakeReals(buffer, many, (unsigned char *)to + 8 * k);
   }
   return failed;
 }

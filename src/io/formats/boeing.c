@@ -8,126 +8,46 @@
 #include <stdlib.h>
 
 enum {
-  FIELD_LIMIT = 128,     /* the widest field */
-  WINDOW      = 1 << 14, /* window of the search for ends of lines */
-  CURSOR      = 1 << 16  /* window of lines in memory */
+  FIELD_LIMIT = 128 /* the widest field */
 };
 
 /* ---- Lines */
 
-/* One pass over a part of the text: counts its lines, or writes down the starts of the next lines */
-static int FindLines(const GPUCSRInput *s, size_t begin, size_t end, int64_t *n, size_t start[], GPUCSRFault *f)
+typedef struct {
+  const char *text;
+  int64_t     lines;
+  size_t     *start; /* lines + 1 starts: the last is beyond the end of the text */
+} Text;
+
+static int TextCreate(GPUCSRInput *s, Text *t, GPUCSRFault *f)
 {
-  char text[WINDOW];
+  const char *const text = GPUCSRInputWhole(s, f);
+  const char       *end;
 
-  for (size_t at = begin; at < end; at += sizeof(text)) {
-    const size_t bytes = PetscMin(sizeof(text), end - at);
+  t->text = text;
+  if (!text) return 1;
+  end = text + GPUCSRInputSize(s);
+  for (const char *p = text; p < end; p++, t->lines++) {
+    p = (const char *)memchr(p, '\n', (size_t)(end - p));
+    if (!p) p = end;
+  }
+  t->start = (size_t *)malloc((size_t)(t->lines + 1) * sizeof(*t->start));
+  if (!t->start) return GPUCSRFaultSet(f, 0, 0, "no memory for %lld lines", (long long)t->lines);
+  t->start[0] = 0;
+  for (int64_t k = 0; k < t->lines; k++) {
+    const char *const p = (const char *)memchr(text + t->start[k], '\n', (size_t)(end - text) - t->start[k]);
 
-    if (GPUCSRInputRead(s, at, bytes, text, f)) return 1;
-    for (const char *p = text; (p = (const char *)memchr(p, '\n', (size_t)(text + bytes - p))); p++) {
-      ++*n;
-      if (start) start[*n] = at + (size_t)(p - text) + 1;
-    }
+    t->start[k + 1] = (size_t)((p ? p : end) - text) + 1;
   }
   return 0;
 }
 
-int GPUCSRLinesCreate(const GPUCSRInput *s, int threads, GPUCSRLines *l, GPUCSRFault *f)
+/* Line k without its end, which may include a carriage return */
+static const char *Line(const Text *t, int64_t k, size_t *length)
 {
-  const size_t bytes = GPUCSRInputSize(s), piece = (size_t)1 << 20, npieces = bytes / piece + 1;
-  int64_t     *count = (int64_t *)calloc(npieces + 1, sizeof(*count));
-  char         last  = '\n';
-  int          failed;
+  const char *const p = t->text + t->start[k];
 
-  memset(l, 0, sizeof(*l));
-  l->source = s;
-  l->bytes  = bytes;
-  failed    = count ? bytes && GPUCSRInputRead(s, bytes - 1, 1, &last, f) : GPUCSRFaultSet(f, 0, 0, "no memory to find the lines of %zu bytes", bytes);
-  for (int pass = 0; pass < 2 && !failed; pass++) {
-#pragma omp parallel for num_threads(threads) schedule(static)
-    for (size_t k = 0; k < npieces; k++) {
-      int64_t     n = pass ? count[k] : 0;
-      GPUCSRFault bad;
-
-      if (FindLines(s, k * piece, PetscMin((k + 1) * piece, bytes), &n, l->start, &bad)) {
-#pragma omp critical
-        {
-          failed = 1;
-          *f     = bad;
-        }
-      }
-      if (!pass) count[k + 1] = n;
-    }
-    if (pass || failed) break;
-    for (size_t k = 0; k < npieces; k++) count[k + 1] += count[k];
-    l->lines = count[npieces] + (last != '\n');
-    l->start = (size_t *)malloc((size_t)(l->lines + 1) * sizeof(*l->start));
-    if (!l->start) {
-      failed = GPUCSRFaultSet(f, 0, 0, "no memory to find the lines of %zu bytes", bytes);
-      break;
-    }
-    l->start[0] = 0;
-    if (last != '\n') l->start[l->lines] = bytes + 1;
-  }
-  free(count);
-  if (failed) GPUCSRLinesDestroy(l);
-  return failed;
-}
-
-void GPUCSRLinesDestroy(GPUCSRLines *l)
-{
-  free(l->start);
-  memset(l, 0, sizeof(*l));
-}
-
-/* Lines in order: those around the last request are in memory */
-typedef struct {
-  const GPUCSRLines *lines;
-  int64_t            first, last;
-  size_t             room;
-  char              *text;
-} Cursor;
-
-static void CursorOpen(const GPUCSRLines *l, Cursor *c)
-{
-  memset(c, 0, sizeof(*c));
-  c->lines = l;
-}
-
-static void CursorClose(Cursor *c)
-{
-  free(c->text);
-}
-
-/* Line k without its end, which may include a carriage return; NULL with a fault */
-static const char *Line(Cursor *c, int64_t k, size_t *length, GPUCSRFault *f)
-{
-  const size_t *start = c->lines->start;
-  const char   *p;
-
-  if (k < c->first || k >= c->last) {
-    size_t bytes;
-
-    for (c->first = k, c->last = k + 1; c->last < c->lines->lines && start[c->last + 1] - start[k] <= CURSOR; c->last++) {
-    }
-    bytes = PetscMin(start[c->last], c->lines->bytes) - start[k];
-    if (bytes > c->room || !c->text) {
-      char *text = (char *)realloc(c->text, PetscMax(bytes, (size_t)CURSOR));
-
-      if (!text) {
-        GPUCSRFaultSet(f, k + 1, 0, "no memory for a line of %zu bytes", bytes);
-        return NULL;
-      }
-      c->text = text;
-      c->room = PetscMax(bytes, (size_t)CURSOR);
-    }
-    if (GPUCSRInputRead(c->lines->source, start[k], bytes, c->text, f)) {
-      c->last = c->first;
-      return NULL;
-    }
-  }
-  p       = c->text + (start[k] - start[c->first]);
-  *length = start[k + 1] - start[k] - 1;
+  *length = t->start[k + 1] - t->start[k] - 1;
   if (*length && p[*length - 1] == '\r') --*length;
   return p;
 }
@@ -356,152 +276,136 @@ int GPUCSRBoeingHeader(const char text[], size_t bytes, GPUCSRTextHeader *h, GPU
 
 /* ---- Numbers in their fields */
 
-/* The number k (from 0) of a part that begins on a line: its field, without blanks; the position for messages */
-static const GPUCSRField *Field(Cursor *c, int64_t first, const GPUCSRFortran *F, int64_t k, char text[FIELD_LIMIT + 2], int64_t *number, int64_t *column, GPUCSRFault *f)
+/* A part of the file: pointers, indices or values */
+typedef struct {
+  const Text          *t;
+  int64_t              first; /* line, from 0 */
+  const GPUCSRFortran *F;
+  GPUCSRFault         *f;
+  int64_t              line, column; /* of the last number, for messages */
+} Part;
+
+/* Number k, from 0: its field, without blanks, before a line feed. The lines are there, as the header and Pointers() check */
+static const GPUCSRField *Field(Part *p, int64_t k, char text[FIELD_LIMIT + 2])
 {
   int64_t                  at;
-  const GPUCSRField *const field = Place(F, k, &at);
+  const GPUCSRField *const field = Place(p->F, k, &at);
   size_t                   length, from = (size_t)field->column, to = from + (size_t)field->width, n = 0;
   const char              *line;
 
-  at += first;
-  *number = at + 1;
-  *column = (int64_t)from + 1;
-  if (at >= c->lines->lines) {
-    GPUCSRFaultSet(f, c->lines->lines, 0, "the file ends where line %lld is announced", (long long)at + 1);
-    return NULL;
-  }
-  line = Line(c, at, &length, f);
-  if (!line) return NULL;
-  if (to > length) to = length;
-  for (; from < to; from++)
+  at += p->first;
+  p->line   = at + 1;
+  p->column = (int64_t)from + 1;
+  line      = Line(p->t, at, &length);
+  for (to = PetscMin(to, length); from < to; from++)
     if (!GPUCSRIsBlank(line[from])) text[n++] = line[from] ? line[from] : '?';
   text[n] = '\n';
   return field;
 }
 
-static int Whole(Cursor *c, int64_t first, const GPUCSRFortran *F, int64_t k, int64_t *v, int64_t *number, int64_t *column, GPUCSRFault *f)
+static int Expected(const Part *p, const char kind[], const GPUCSRField *field, char text[])
+{
+  *strchr(text, '\n') = 0;
+  return GPUCSRFaultSet(p->f, p->line, p->column, "expected a %s number in %d columns, not '%.24s'", kind, field->width, text);
+}
+
+static int Whole(Part *p, int64_t k, int64_t *v)
 {
   char                     text[FIELD_LIMIT + 2];
-  const GPUCSRField *const field = Field(c, first, F, k, text, number, column, f);
-  const char              *q;
+  const GPUCSRField *const field = Field(p, k, text);
+  const char *const        q     = GPUCSRWhole(text + (*text == '+'), v);
 
-  if (!field) return 1;
-  q = GPUCSRWhole(text + (*text == '+'), v);
-  if (q && *q == '\n') return 0;
-  *strchr(text, '\n') = 0;
-  return GPUCSRFaultSet(f, *number, *column, "expected a whole number in %d columns, not '%.24s'", field->width, text);
+  return q && *q == '\n' ? 0 : Expected(p, "whole", field, text);
 }
 
 /* Fortran's reals: D for E, an exponent without a letter, an implied point, a scale that applies without an exponent */
-static int Real(Cursor *cursor, int64_t first, const GPUCSRFortran *F, int64_t k, double *v, GPUCSRFault *f)
+static int Real(Part *p, int64_t k, double *v)
 {
   char               text[FIELD_LIMIT + 2], fixed[FIELD_LIMIT + 32];
-  const char        *q;
-  int64_t            number, column, e = 0;
+  const GPUCSRField *field = Field(p, k, text);
+  const char        *q     = text;
+  int64_t            e     = 0;
   int                point = 0, exponent = 0, n = 0;
-  const GPUCSRField *field = Field(cursor, first, F, k, text, &number, &column, f);
 
-  if (!field) return 1;
-  q = text;
   if (*q == '+' || *q == '-') fixed[n++] = *q++;
   for (; isdigit((unsigned char)*q) || (*q == '.' && !point); q++) {
     point |= *q == '.';
     fixed[n++] = *q;
   }
   if (strchr("eEdD", *q) || *q == '+' || *q == '-') {
-    const char *s = q;
-    int         minus;
+    const char *s     = q + (*q != '+' && *q != '-');
+    const int   minus = *s == '-';
 
-    if (*s != '+' && *s != '-') s++;
-    minus = *s == '-';
-    if (*s == '+' || *s == '-') s++;
     exponent = 1;
-    s        = GPUCSRWhole(s, &e);
-    if (s) {
-      if (minus) e = -e;
-      q = s;
-    }
+    s        = GPUCSRWhole(s + (*s == '+' || *s == '-'), &e);
+    if (s) q = s;
+    e = s ? (minus ? -1 : 1) * PetscMin(e, 99999) : 0;
   }
   if (*q == '\n' && n) {
-    if (e > 99999) e = 99999;
-    if (e < -99999) e = -99999;
     if (field->letter != 'I') e -= (point ? 0 : field->digits) + (exponent ? 0 : field->scale);
     if (e) n += snprintf(fixed + n, 24, "e%lld", (long long)e);
     fixed[n] = '\n';
     q        = GPUCSRReal(fixed, fixed + n + 1, v);
     if (q && *q == '\n') return 0;
   }
-  *strchr(text, '\n') = 0;
-  return GPUCSRFaultSet(f, number, column, "expected a finite number in %d columns, not '%.24s'", field->width, text);
+  return Expected(p, "finite", field, text);
 }
 
-int GPUCSRBoeingPointers(const GPUCSRTextHeader *h, const GPUCSRLines *l, int64_t **pointer, GPUCSRFault *f)
+/* The pointers of the columns, n + 1 of them, from 0 */
+static int Pointers(const GPUCSRTextHeader *h, const Text *t, int64_t **pointer, GPUCSRFault *f)
 {
-  const int64_t lines = h->lines + h->pointers + h->indices + h->values;
-  int64_t       number, column, *p;
+  const int64_t lines  = h->lines + h->pointers + h->indices + h->values;
+  Part          part   = {t, h->lines, &h->pointer, f, 0, 0};
+  int64_t      *p      = NULL;
   int           failed = 0;
-  Cursor        cursor;
 
-  *pointer = NULL;
-  if (l->lines < lines) return GPUCSRFaultSet(f, l->lines, 0, "the file ends after %lld of the %lld lines that its header announces", (long long)l->lines, (long long)lines);
-  p = (int64_t *)malloc((size_t)(h->n + 1) * sizeof(*p));
+  if (t->lines < lines) return GPUCSRFaultSet(f, t->lines, 0, "the file ends after %lld of the %lld lines that its header announces", (long long)t->lines, (long long)lines);
+  *pointer = p = (int64_t *)malloc((size_t)(h->n + 1) * sizeof(*p));
   if (!p) return GPUCSRFaultSet(f, 3, 0, "no memory for %lld columns", (long long)h->n);
-  CursorOpen(l, &cursor);
   for (int64_t j = 0; j <= h->n && !failed; j++) {
-    failed = Whole(&cursor, h->lines, &h->pointer, j, &p[j], &number, &column, f);
+    failed = Whole(&part, j, &p[j]);
     if (failed) break;
     p[j]--;
     if (p[j] < (j ? p[j - 1] : 0) || p[j] > h->entries || (!j && p[j]) || (j == h->n && p[j] != h->entries))
-      failed = GPUCSRFaultSet(f, number, column, "pointer %lld is %lld: expected %s", (long long)j + 1, (long long)p[j] + 1,
+      failed = GPUCSRFaultSet(f, part.line, part.column, "pointer %lld is %lld: expected %s", (long long)j + 1, (long long)p[j] + 1,
                               !j          ? "1 as the first one"
                               : j == h->n ? "the number of entries and 1 as the last one"
                                           : "one that is at least its predecessor and within the entries");
   }
-  CursorClose(&cursor);
-  if (failed) free(p);
-  else *pointer = p;
   return failed;
 }
 
 /* Entry number k, of column j, into the piece */
-static int Entry(const GPUCSRTextHeader *h, Cursor *rows, Cursor *values, int64_t k, int64_t j, GPUCSRPiece *piece)
+static int Entry(const GPUCSRTextHeader *h, Part *rows, Part *values, int64_t k, int64_t j, GPUCSRPiece *piece)
 {
   const size_t at = piece->nz;
-  int64_t      i, number, column;
+  int64_t      i;
   double       x[2] = {1, 0};
 
-  if (Whole(rows, h->lines + h->pointers, &h->index, k, &i, &number, &column, &piece->fault)) return 1;
-  if (i < 1 || i > h->m) return GPUCSRFaultSet(&piece->fault, number, column, "row %lld is outside the matrix, of %lld rows", (long long)i, (long long)h->m);
+  if (Whole(rows, k, &i)) return 1;
+  if (i < 1 || i > h->m) return GPUCSRFaultSet(&piece->fault, rows->line, rows->column, "row %lld is outside the matrix, of %lld rows", (long long)i, (long long)h->m);
   i--;
   if (h->symmetry != GPUCSR_GENERAL && (h->symmetry == GPUCSR_SKEW ? i <= j : i < j))
-    return GPUCSRFaultSet(&piece->fault, number, column, "entry (%lld, %lld) is not in the lower triangle, where a %s has all its entries", (long long)i + 1, (long long)j + 1, h->symmetry == GPUCSR_SKEW ? "skew-symmetric file" : "symmetric file");
+    return GPUCSRFaultSet(&piece->fault, rows->line, rows->column, "entry (%lld, %lld) is not in the lower triangle, where a %s has all its entries", (long long)i + 1, (long long)j + 1, h->symmetry == GPUCSR_SKEW ? "skew-symmetric file" : "symmetric file");
   for (int c = 0; c < h->numbers; c++)
-    if (Real(values, h->lines + h->pointers + h->indices, &h->value, h->numbers * k + c, &x[c], &piece->fault)) return 1;
+    if (Real(values, h->numbers * k + c, &x[c])) return 1;
   piece->i[at] = (PetscInt)i;
   piece->j[at] = (PetscInt)j;
-  if (h->numbers) {
-#if defined(PETSC_USE_COMPLEX)
-    piece->v[at] = PetscCMPLX(x[0], x[1]);
-#else
-    piece->v[at] = x[0];
-#endif
-  }
-  if (i < piece->low) piece->low = (PetscInt)i;
-  if (i > piece->high) piece->high = (PetscInt)i;
+  if (h->numbers) piece->v[at] = GPUCSRScalar(x[0], x[1]);
+  piece->low  = PetscMin(piece->low, (PetscInt)i);
+  piece->high = PetscMax(piece->high, (PetscInt)i);
   piece->nz++;
   piece->entries++;
   return 0;
 }
 
-void GPUCSRBoeingParse(const GPUCSRTextHeader *h, const GPUCSRLines *l, const int64_t pointer[], int64_t first, int64_t last, GPUCSRPiece *piece)
+/* The entries first to last */
+static void Entries(const GPUCSRTextHeader *h, const Text *t, const int64_t pointer[], int64_t first, int64_t last, GPUCSRPiece *piece)
 {
   int64_t j = 0, end = h->n; /* column of an entry: the last that begins at or before the entry */
-  Cursor  rows, values;
+  Part    rows = {t, h->lines + h->pointers, &h->index, &piece->fault, 0, 0}, values = {t, h->lines + h->pointers + h->indices, &h->value, &piece->fault, 0, 0};
 
   if (GPUCSRPieceAllocate(piece, 0, (size_t)(last - first), 1, h->numbers > 0, &piece->fault)) return;
-  CursorOpen(l, &rows);
-  CursorOpen(l, &values);
   while (end - j > 1) {
     const int64_t c = j + (end - j) / 2;
 
@@ -512,6 +416,31 @@ void GPUCSRBoeingParse(const GPUCSRTextHeader *h, const GPUCSRLines *l, const in
     while (pointer[j + 1] <= k) j++;
     if (Entry(h, &rows, &values, k, j, piece)) break;
   }
-  CursorClose(&rows);
-  CursorClose(&values);
+}
+
+int GPUCSRBoeingParse(GPUCSRInput *s, const GPUCSRTextHeader *h, int threads, GPUCSRBlockFn handle, void *ctx, GPUCSRFault *f)
+{
+  GPUCSRBlock *block   = (GPUCSRBlock *)calloc((size_t)threads, sizeof(*block));
+  int64_t     *pointer = NULL, first, last, step;
+  Text         t       = {NULL, 0, NULL};
+  int          failed  = block ? 0 : GPUCSRFaultSet(f, 0, 0, "no memory");
+
+  failed = failed || TextCreate(s, &t, f) || Pointers(h, &t, &pointer, f);
+  GPUCSRInputEntries(s, h->entries, &first, &last, &step);
+  for (; !failed && first < last; first += threads * step) {
+#pragma omp parallel for num_threads(threads) schedule(static, 1)
+    for (int k = 0; k < threads; k++) Entries(h, &t, pointer, PetscMin(first + k * step, last), PetscMin(first + (k + 1) * step, last), &block[k].piece);
+    for (int k = 0; k < threads; k++) {
+      if (!failed && block[k].piece.fault.why[0]) {
+        *f     = block[k].piece.fault;
+        failed = 1;
+      }
+      failed = failed || handle(ctx, &block[k], f);
+      GPUCSRBlockDestroy(&block[k]);
+    }
+  }
+  free(t.start);
+  free(pointer);
+  free(block);
+  return failed;
 }

@@ -20,23 +20,7 @@ typedef struct {
 /* Reports a line that cannot be used, with the word at p. Always false */
 static int Expected(const Place *at, const char *p, GPUCSRFault *f, const char what[])
 {
-  char word[32];
-
-  GPUCSRFaultWord(p, word);
-  GPUCSRFaultSet(f, at->number, p - at->line + 1, "expected %s, not %s%s%s", what, word[0] ? "'" : "", word[0] ? word : "the end of the line", word[0] ? "'" : "");
-  return 0;
-}
-
-typedef struct {
-  PetscInt    j;
-  PetscScalar v;
-} Pair;
-
-static int ComparePairs(const void *a, const void *b)
-{
-  const PetscInt i = ((const Pair *)a)->j, j = ((const Pair *)b)->j;
-
-  return (i > j) - (i < j);
+  return !GPUCSRFaultExpected(f, at->number, at->line, p, what);
 }
 
 /* The second pair with this index in the line */
@@ -55,19 +39,10 @@ static const char *Second(const Place *at, PetscInt index)
 /* Sorts a row with unsorted indices */
 static int SortRow(const Place *at, size_t n, PetscInt j[], PetscScalar v[], GPUCSRFault *f)
 {
-  Pair *pair = (Pair *)malloc(n * sizeof(*pair));
+  const int64_t equal = GPUCSRSortRow((int64_t)n, j, v);
 
-  if (!pair) return !GPUCSRFaultSet(f, at->number, 0, "no memory to sort a row of %zu entries", n);
-  for (size_t k = 0; k < n; k++) {
-    pair[k].j = j[k];
-    pair[k].v = v[k];
-  }
-  qsort(pair, n, sizeof(*pair), ComparePairs);
-  for (size_t k = 0; k < n; k++) {
-    j[k] = pair[k].j;
-    v[k] = pair[k].v;
-  }
-  free(pair);
+  if (equal < 0) return !GPUCSRFaultSet(f, at->number, 0, "no memory to sort a row of %zu entries", n);
+  if (!equal) return 1;
   for (size_t k = 1; k < n; k++) {
     if (j[k] == j[k - 1]) return !GPUCSRFaultSet(f, at->number, Second(at, j[k]) - at->line + 1, "index %" PetscInt_FMT " stands in this line a second time", j[k]);
   }

@@ -73,12 +73,7 @@ int GPUCSRMarketHeader(const char text[], size_t bytes, GPUCSRTextHeader *h, GPU
   for (int k = 0; k < 3 - h->array; k++) {
     const char *q = GPUCSRWhole(p, &size[k]);
 
-    if (!q || !(GPUCSRIsBlank(*q) || *q == '\n')) {
-      char word[32];
-
-      GPUCSRFaultWord(p, word);
-      return GPUCSRFaultSet(f, h->lines, p - line + 1, "expected the sizes: %s, as whole numbers, not '%s'", h->array ? "rows and columns" : "rows, columns and entries", word);
-    }
+    if (!q || !(GPUCSRIsBlank(*q) || *q == '\n')) return GPUCSRFaultExpected(f, h->lines, line, p, h->array ? "the sizes: rows and columns, as whole numbers" : "the sizes: rows, columns and entries, as whole numbers");
     if (k < 2 && size[k] > PETSC_MAX_INT) return GPUCSRFaultSet(f, h->lines, p - line + 1, "%lld %s: more than this PETSc can count", (long long)size[k], k ? "columns" : "rows");
     p = Blanks(q);
   }
@@ -100,137 +95,68 @@ int GPUCSRMarketHeader(const char text[], size_t bytes, GPUCSRTextHeader *h, GPU
   return 0;
 }
 
-/* Explains a bad entry, after parsing has failed */
-static void Explain(const GPUCSRTextHeader *h, const char *line, const char *end, int64_t number, GPUCSRFault *f)
+static inline int Ends(char c)
 {
-  const char *p    = Blanks(line), *q;
-  int64_t     i[2] = {1, 1};
-  double      v;
-  char        word[32];
+  return GPUCSRIsBlank(c) || c == '\n';
+}
+
+/* The entry at p, in line `number`: returns the end of the line, NULL with a fault */
+static inline const char *Entry(const GPUCSRTextHeader *h, int64_t number, const char *line, const char *p, const char *end, int64_t i[2], double x[2], GPUCSRFault *f)
+{
+  static const char *const places[] = {"a row, a whole number", "a column, a whole number"}, *const values[] = {"a finite number as the value", "a finite number as the imaginary part"};
+  const char *q;
 
   for (int k = 0; k < 2 && !h->array; k++, p = Blanks(q)) {
     q = GPUCSRWhole(p, &i[k]);
-    GPUCSRFaultWord(p, word);
-    if (!q || !(GPUCSRIsBlank(*q) || *q == '\n')) {
-      GPUCSRFaultSet(f, number, p - line + 1, "expected a %s, a whole number, not %s%s%s", k ? "column" : "row", word[0] ? "'" : "", word[0] ? word : "the end of the line", word[0] ? "'" : "");
-      return;
-    }
-    if (i[k] < 1 || i[k] > (k ? h->n : h->m)) {
-      GPUCSRFaultSet(f, number, p - line + 1, "%s %lld is outside the matrix, of %lld rows and %lld columns", k ? "column" : "row", (long long)i[k], (long long)h->m, (long long)h->n);
-      return;
-    }
+    if (!q || !Ends(*q)) return GPUCSRFaultExpected(f, number, line, p, places[k]), NULL;
+    if (i[k] < 1 || i[k] > (k ? h->n : h->m)) return GPUCSRFaultSet(f, number, p - line + 1, "%s %lld is outside the matrix, of %lld rows and %lld columns", k ? "column" : "row", (long long)i[k], (long long)h->m, (long long)h->n), NULL;
   }
-  if (h->symmetry == GPUCSR_SKEW && i[1] >= i[0] && !h->array) {
-    GPUCSRFaultSet(f, number, 0, "entry (%lld, %lld) is not below the diagonal, where a skew-symmetric file has all its entries", (long long)i[0], (long long)i[1]);
-    return;
-  }
-  if (h->symmetry != GPUCSR_GENERAL && i[1] > i[0]) {
-    GPUCSRFaultSet(f, number, 0, "entry (%lld, %lld) is above the diagonal; a symmetric file has the lower triangle alone", (long long)i[0], (long long)i[1]);
-    return;
+  if (h->symmetry != GPUCSR_GENERAL && !h->array && i[1] >= i[0]) {
+    if (h->symmetry == GPUCSR_SKEW) return GPUCSRFaultSet(f, number, 0, "entry (%lld, %lld) is not below the diagonal, where a skew-symmetric file has all its entries", (long long)i[0], (long long)i[1]), NULL;
+    if (i[1] > i[0]) return GPUCSRFaultSet(f, number, 0, "entry (%lld, %lld) is above the diagonal; a symmetric file has the lower triangle alone", (long long)i[0], (long long)i[1]), NULL;
   }
   for (int k = 0; k < h->numbers; k++, p = Blanks(q)) {
-    q = GPUCSRReal(p, end, &v);
-    GPUCSRFaultWord(p, word);
-    if (!q || !(GPUCSRIsBlank(*q) || *q == '\n')) {
-      GPUCSRFaultSet(f, number, p - line + 1, "expected a finite number as the %s, not %s%s%s", k ? "imaginary part" : "value", word[0] ? "'" : "", word[0] ? word : "the end of the line", word[0] ? "'" : "");
-      return;
-    }
+    q = GPUCSRReal(p, end, &x[k]);
+    if (!q || !Ends(*q)) return GPUCSRFaultExpected(f, number, line, p, values[k]), NULL;
   }
-  GPUCSRFaultWord(p, word);
-  GPUCSRFaultSet(f, number, p - line + 1, "expected the end of the line after one entry, not '%s'", word);
-}
-
-static inline PetscScalar Scalar(double re, double im)
-{
-#if defined(PETSC_USE_COMPLEX)
-  return PetscCMPLX(re, im);
-#else
-  (void)im;
-  return re;
-#endif
+  return *p == '\n' ? p : (GPUCSRFaultExpected(f, number, line, p, "the end of the line after one entry"), NULL);
 }
 
 void GPUCSRMarketParse(const GPUCSRTextHeader *h, const char text[], size_t bytes, int skip, GPUCSRPiece *piece)
 {
-  const char *const end   = text + bytes;
-  const int         array = h->array, numbers = h->numbers;
-  const int64_t     m = h->m, n = h->n, above = h->symmetry == GPUCSR_GENERAL ? n : h->symmetry == GPUCSR_SKEW ? -1 : 0; /* j - i is at most this */
-  size_t            nz = 0, entries = 0;
-  int64_t           number = 1, low = PETSC_MAX_INT, high = PETSC_MIN_INT;
-  PetscInt         *row, *column;
-  PetscScalar      *value;
+  const char *const end    = text + bytes, *line;
+  int64_t           number = 1;
+  GPUCSRFault       fault;
 
   /* an entry takes at least 2 characters in an array, 4 with a row and a column */
-  if (GPUCSRPieceAllocate(piece, 0, bytes / (array ? 2 : 4) + 1, 1, numbers > 0, &piece->fault)) return;
-  row    = piece->i;
-  column = piece->j;
-  value  = piece->v;
-  for (const char *p = text, *line; p < end; number++) {
-    const char *q = p;
-    int64_t     i = 1, j = 1;
-    double      re = 1, im = 0;
-
+  if (GPUCSRPieceAllocate(piece, 0, bytes / (h->array ? 2 : 4) + 1, 1, h->numbers > 0, &piece->fault)) return;
+  for (const char *p = text; p < end; number++, p++) {
     line = p;
     p    = Blanks(p);
-    if (*p == '\n') {
-      p++;
-      continue;
-    }
-    if (*p != '%') {
-      entries++;
-      if (!array) {
-        q = GPUCSRWhole(p, &i);
-        if (q && GPUCSRIsBlank(*q)) q = GPUCSRWhole(Blanks(q), &j);
-        else q = NULL;
-      } else q = p;
-      if (q && numbers && (array || GPUCSRIsBlank(*q))) q = GPUCSRReal(Blanks(q), end, &re);
-      else if (numbers) q = NULL;
-      if (q && numbers == 2) q = GPUCSRIsBlank(*q) ? GPUCSRReal(Blanks(q), end, &im) : NULL;
-      if (q) q = Blanks(q);
-      if (q && *q == '\n' && (uint64_t)i - 1 < (uint64_t)m && (uint64_t)j - 1 < (uint64_t)n && j - i <= above) {
-        row[nz]    = (PetscInt)(i - 1);
-        column[nz] = (PetscInt)(j - 1);
-        if (i < low) low = i;
-        if (i > high) high = i;
-        if (numbers) value[nz] = Scalar(re, im);
-        nz++;
-        p = q + 1;
-        continue;
-      }
-      if (array && q && *q == '\n') { /* its place is not known here */
-        value[nz++] = Scalar(re, im);
-        p           = q + 1;
-        continue;
-      }
-      if (!skip) {
-        Explain(h, line, end, number, &piece->fault);
+    if (*p != '\n' && *p != '%') {
+      int64_t           i[2] = {1, 1};
+      double            x[2] = {1, 0};
+      const char *const q    = Entry(h, number, line, p, end, i, x, &fault);
+
+      piece->entries++;
+      if (!q && !skip) {
+        piece->fault = fault;
         break;
       }
-      if (!piece->skipped++) piece->skip = number;
-      if (array) value[nz++] = 0; /* keeps the places of later values */
+      if (!q && !piece->skipped++) piece->skip = number;
+      if (q || h->array) { /* a skipped value of an array becomes zero, for the places of later values */
+        piece->i[piece->nz] = (PetscInt)(i[0] - 1);
+        piece->j[piece->nz] = (PetscInt)(i[1] - 1);
+        piece->low          = PetscMin(piece->low, piece->i[piece->nz]);
+        piece->high         = PetscMax(piece->high, piece->i[piece->nz]);
+        if (piece->v) piece->v[piece->nz] = q ? GPUCSRScalar(x[0], x[1]) : 0;
+        piece->nz++;
+      }
+      if (q) p = q;
     }
-    p = (const char *)memchr(p, '\n', (size_t)(end - p)) + 1;
-  }
-  piece->nz      = nz;
-  piece->entries = entries;
-  if (nz) {
-    piece->low  = (PetscInt)(low - 1);
-    piece->high = (PetscInt)(high - 1);
+    if (*p != '\n') p = (const char *)memchr(p, '\n', (size_t)(end - p));
   }
   GPUCSRPieceTrim(piece);
-}
-
-int64_t GPUCSRMarketLine(const char text[], size_t bytes, int64_t *entry)
-{
-  const char *const end    = text + bytes;
-  int64_t           number = 1;
-
-  for (const char *p = text; p < end; number++) {
-    p = Blanks(p);
-    if (*p != '\n' && *p != '%' && --*entry < 0) break;
-    p = (const char *)memchr(p, '\n', (size_t)(end - p)) + 1;
-  }
-  return number;
 }
 
 void GPUCSRMarketPlace(const GPUCSRTextHeader *h, int64_t first, GPUCSRPiece *piece)

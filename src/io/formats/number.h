@@ -15,9 +15,9 @@
 
 #define GPUCSR_NUMBER_MAX 4096 /* longest number in characters */
 
-extern const double   GPUCSRTen[23] __attribute__((visibility("hidden")));  /* 10^k */
-extern const uint64_t GPUCSRFive[28] __attribute__((visibility("hidden"))); /* 5^k */
-extern int            GPUCSRRealSlow(const char *begin, const char *end, double *v) __attribute__((visibility("hidden")));
+extern double   GPUCSRTen[23] __attribute__((visibility("hidden")));  /* 10^k */
+extern uint64_t GPUCSRFive[28] __attribute__((visibility("hidden"))); /* 5^k */
+extern int      GPUCSRRealSlow(const char *begin, const char *end, double *v) __attribute__((visibility("hidden")));
 
 /* m 10^e with 27 >= |e|, m > 0 */
 static inline double GPUCSRRealExact(uint64_t m, int e)

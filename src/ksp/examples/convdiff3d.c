@@ -9,8 +9,7 @@ static char help[] = "Solves a convection-diffusion equation in three dimensions
 
   The type of the matrix is an option, of this program or of its grid: -mat_type gpucsr or -dm_mat_type gpucsr.
 */
-#include "report.h"
-#include <petscdmda.h>
+#include "grid.h"
 
 typedef enum {
   SCHEME_UPWIND,
@@ -18,7 +17,7 @@ typedef enum {
 } Scheme;
 static const char *const schemes[] = {"upwind", "central"};
 
-/* h^2 times the operator: below[d], centre and above[d] are the weights of the point and of its two neighbours in direction d */
+/* below[d], centre and above[d] are the weights of the point and of its two neighbours in direction d */
 typedef struct {
   PetscScalar below[3], centre, above[3];
 } Stencil;
@@ -41,58 +40,24 @@ static Stencil MakeStencil(Scheme scheme, PetscReal eps, const PetscReal v[], Pe
   return s;
 }
 
-static PetscErrorCode Assemble(DM da, const Stencil *s, Mat A)
+static PetscScalar Weight(const PetscInt step[3], const void *ctx)
 {
-  PetscInt xs, ys, zs, xm, ym, zm, size[3];
+  const Stencil *s = (const Stencil *)ctx;
 
-  PetscFunctionBeginUser;
-  PetscCall(DMDAGetInfo(da, NULL, &size[0], &size[1], &size[2], NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL));
-  PetscCall(DMDAGetCorners(da, &xs, &ys, &zs, &xm, &ym, &zm));
-  for (PetscInt k = zs; k < zs + zm; k++) {
-    for (PetscInt j = ys; j < ys + ym; j++) {
-      for (PetscInt i = xs; i < xs + xm; i++) {
-        const PetscInt here[3] = {i, j, k};
-        MatStencil     row, col[7];
-        PetscScalar    v[7];
-        PetscInt       n = 0;
-
-        row.i  = i;
-        row.j  = j;
-        row.k  = k;
-        row.c  = 0;
-        col[n] = row;
-        v[n++] = s->centre;
-        for (PetscInt d = 0; d < 3; d++) {
-          for (PetscInt step = -1; step <= 1; step += 2) {
-            if (here[d] + step < 0 || here[d] + step >= size[d]) continue;
-            col[n] = row;
-            if (d == 0) col[n].i += step;
-            else if (d == 1) col[n].j += step;
-            else col[n].k += step;
-            v[n++] = step < 0 ? s->below[d] : s->above[d];
-          }
-        }
-        PetscCall(MatSetValuesStencil(A, 1, &row, n, col, v, INSERT_VALUES));
-      }
-    }
-  }
-  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
-  PetscFunctionReturn(0);
+  for (PetscInt d = 0; d < 3; d++)
+    if (step[d]) return step[d] < 0 ? s->below[d] : s->above[d];
+  return s->centre;
 }
 
 int main(int argc, char **argv)
 {
   DM        da;
   Mat       A;
-  Vec       x, b;
-  KSP       ksp;
-  PC        pc;
   Stencil   stencil;
-  MatInfo   info;
-  PetscInt  n = 20, nv = 3, scheme = SCHEME_UPWIND, mx, my, mz;
-  PetscReal v[3] = {1.0, 0.5, 0.25}, eps = 0.01, h, speed, max;
+  PetscInt  n = 20, nv = 3, scheme = SCHEME_UPWIND, size[3];
+  PetscReal v[3] = {1.0, 0.5, 0.25}, eps = 0.01, h = 0.0, speed;
   PetscBool given;
+  double    nonzeros = 0.0;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
@@ -102,43 +67,15 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsRealArray("-velocity", "v, the velocity: three numbers", "convdiff3d.c", v, &nv, &given));
   PetscCall(PetscOptionsEList("-scheme", "differences of the convection", "convdiff3d.c", schemes, 2, schemes[scheme], &scheme, NULL));
   PetscOptionsEnd();
-  PetscCheck(n > 0, PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "-n has to be positive, not %" PetscInt_FMT, n);
   PetscCheck(eps > 0.0, PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "-diffusion has to be positive, not %g", (double)eps);
   PetscCheck(!given || nv == 3, PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "-velocity takes three numbers, such as 1,0.5,0.25, not %" PetscInt_FMT, nv);
 
-  PetscCall(DMDACreate3d(PETSC_COMM_WORLD, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DMDA_STENCIL_STAR, n, n, n, PETSC_DECIDE, PETSC_DECIDE, PETSC_DECIDE, 1, 1, NULL, NULL, NULL, &da));
-  PetscCall(DMSetFromOptions(da));
-  PetscCall(DMSetUp(da));
-  PetscCall(DMDAGetInfo(da, NULL, &mx, &my, &mz, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL));
-  h       = 1.0 / (PetscReal)(mx + 1);
-  speed   = PetscMax(PetscMax(PetscAbsReal(v[0]), PetscAbsReal(v[1])), PetscAbsReal(v[2]));
+  PetscCall(GridCreate(n, DMDA_STENCIL_STAR, &da, size, &h));
   stencil = MakeStencil((Scheme)scheme, eps, v, h);
-
-  PetscCall(DMCreateMatrix(da, &A));
-  PetscCall(Assemble(da, &stencil, A));
-  PetscCall(MatGetInfo(A, MAT_GLOBAL_SUM, &info));
-  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "grid      %" PetscInt_FMT " x %" PetscInt_FMT " x %" PetscInt_FMT ", %s differences, cell Peclet number %.3g, %.0f nonzeros\n", mx, my, mz, schemes[scheme], (double)(speed * h / eps), info.nz_used));
-  PetscCall(MatCreateVecs(A, &x, &b));
-  PetscCall(VecSet(b, h * h));
-
-  PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
-  PetscCall(KSPSetOperators(ksp, A, A));
-  PetscCall(KSPSetType(ksp, KSPBCGS));
-  PetscCall(KSPGetPC(ksp, &pc));
-  PetscCall(PCSetType(pc, PCJACOBI));
-  PetscCall(KSPSetTolerances(ksp, 1e-8, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT));
-  PetscCall(KSPSetFromOptions(ksp));
-  PetscCall(KSPSolve(ksp, b, x));
-
-  PetscCall(KSPReport(ksp, A, b, x));
-  PetscCall(VecMax(x, NULL, &max));
-  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "solution  largest value %.5f\n", (double)max));
-
-  PetscCall(KSPDestroy(&ksp));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
-  PetscCall(DMDestroy(&da));
+  PetscCall(GridMatrix(da, Weight, &stencil, &A, &nonzeros));
+  speed = PetscMax(PetscMax(PetscAbsReal(v[0]), PetscAbsReal(v[1])), PetscAbsReal(v[2]));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "grid      %" PetscInt_FMT " x %" PetscInt_FMT " x %" PetscInt_FMT ", %s differences, cell Peclet number %.3g, %.0f nonzeros\n", size[0], size[1], size[2], schemes[scheme], (double)(speed * h / eps), nonzeros));
+  PetscCall(GridSolve(&da, &A, KSPBCGS, h));
   PetscCall(PetscFinalize());
   return 0;
 }

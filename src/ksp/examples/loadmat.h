@@ -7,36 +7,21 @@
   Matrix Market, Harwell-Boeing, LIBSVM, compressed files and pipes. Without the library, gpucsr-convert converts them to PETSc binary.
 */
 #include <petscksp.h>
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 
 /* As MatGPUCSRLoadFile() of petscgpucsr.h, which these programs do not include */
 typedef PetscErrorCode (*LoadFileFn)(Mat, const char *, const void *, Vec *, Vec *, void *);
 
-/* Collective: is this PETSc binary with an object of this class? An error if the file cannot be opened */
+/* Is this PETSc binary with an object of this class? */
 static PetscErrorCode IsPetscBinary(MPI_Comm comm, const char name[], PetscInt classid, PetscBool *is)
 {
-  int         told[2] = {0, 0}; /* the class id is there, errno */
-  PetscMPIInt rank;
+  PetscViewer viewer;
+  PetscInt    first = 0, count = 0;
 
   PetscFunctionBeginUser;
-  PetscCallMPI(MPI_Comm_rank(comm, &rank));
-  if (!rank) {
-    unsigned char first[8] = {0};
-    FILE         *fp       = fopen(name, "rb");
-    const int     wide     = 8 * (int)sizeof(PetscInt) - 32; /* bits in front of the lower 32 */
-    unsigned long word     = 0;
-
-    errno = 0;
-    if (!fp || (!fread(first, 1, sizeof(PetscInt), fp) && errno)) told[1] = errno ? errno : ENOENT;
-    for (int k = 0; k < 4 + wide / 8; k++) word = word << 8 | first[k];
-    told[0] = word == (unsigned long)classid;
-    if (fp) fclose(fp);
-  }
-  PetscCallMPI(MPI_Bcast(told, 2, MPI_INT, 0, comm));
-  PetscCheck(!told[1], comm, PETSC_ERR_FILE_OPEN, "%s: cannot be opened: %s", name, strerror(told[1]));
-  *is = (PetscBool)told[0];
+  PetscCall(PetscViewerBinaryOpen(comm, name, FILE_MODE_READ, &viewer));
+  PetscCall(PetscViewerBinaryRead(viewer, &first, 1, &count, PETSC_INT));
+  PetscCall(PetscViewerDestroy(&viewer));
+  *is = (PetscBool)(count == 1 && first == classid);
   PetscFunctionReturn(0);
 }
 

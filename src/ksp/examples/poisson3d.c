@@ -15,72 +15,25 @@ static char help[] = "Solves Poisson's equation in three dimensions by finite di
   edges and corners. Its weights make the leading error h^2/12 times the Laplacian of the Laplacian of u. Here the Laplacian is
   constant, so the leading error is zero, and order h^4 remains.
 */
-#include "report.h"
-#include <petscdmda.h>
+#include "grid.h"
 
-/* Weight of a point for h^2 times minus the Laplacian, from its steps in each direction */
-static PetscScalar Weight(PetscInt points, PetscInt di, PetscInt dj, PetscInt dk)
+/* Weights for minus the Laplacian */
+static PetscScalar Weight(const PetscInt step[3], const void *ctx)
 {
   const PetscScalar weight7[]  = {6.0, -1.0, 0.0, 0.0};
   const PetscScalar weight27[] = {128.0 / 30.0, -14.0 / 30.0, -3.0 / 30.0, -1.0 / 30.0};
-  const PetscInt    directions = (di != 0) + (dj != 0) + (dk != 0); /* 0 the point itself, 1 across a face, 2 an edge, 3 a corner */
+  const PetscInt    directions = (step[0] != 0) + (step[1] != 0) + (step[2] != 0); /* 0 the point itself, 1 across a face, 2 an edge, 3 a corner */
 
-  return points == 7 ? weight7[directions] : weight27[directions];
-}
-
-static PetscErrorCode Assemble(DM da, PetscInt points, Mat A)
-{
-  PetscInt xs, ys, zs, xm, ym, zm, mx, my, mz;
-
-  PetscFunctionBeginUser;
-  PetscCall(DMDAGetInfo(da, NULL, &mx, &my, &mz, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL));
-  PetscCall(DMDAGetCorners(da, &xs, &ys, &zs, &xm, &ym, &zm));
-  for (PetscInt k = zs; k < zs + zm; k++) {
-    for (PetscInt j = ys; j < ys + ym; j++) {
-      for (PetscInt i = xs; i < xs + xm; i++) {
-        MatStencil  row, col[27];
-        PetscScalar v[27];
-        PetscInt    n = 0;
-
-        row.i = i;
-        row.j = j;
-        row.k = k;
-        row.c = 0;
-        for (PetscInt dk = -1; dk <= 1; dk++) {
-          for (PetscInt dj = -1; dj <= 1; dj++) {
-            for (PetscInt di = -1; di <= 1; di++) {
-              const PetscScalar w      = Weight(points, di, dj, dk);
-              const PetscBool   inside = (PetscBool)(i + di >= 0 && i + di < mx && j + dj >= 0 && j + dj < my && k + dk >= 0 && k + dk < mz);
-
-              if (!inside || w == 0.0) continue;
-              col[n].i = i + di;
-              col[n].j = j + dj;
-              col[n].k = k + dk;
-              col[n].c = 0;
-              v[n++]   = w;
-            }
-          }
-        }
-        PetscCall(MatSetValuesStencil(A, 1, &row, n, col, v, INSERT_VALUES));
-      }
-    }
-  }
-  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatSetOption(A, MAT_SYMMETRIC, PETSC_TRUE));
-  PetscFunctionReturn(0);
+  return *(const PetscInt *)ctx == 7 ? weight7[directions] : weight27[directions];
 }
 
 int main(int argc, char **argv)
 {
   DM        da;
   Mat       A;
-  Vec       x, b;
-  KSP       ksp;
-  PC        pc;
-  MatInfo   info;
-  PetscInt  n = 20, points = 7, mx, my, mz;
-  PetscReal h, max;
+  PetscInt  n = 20, points = 7, size[3];
+  PetscReal h        = 0.0;
+  double    nonzeros = 0.0;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
@@ -88,46 +41,13 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsInt("-n", "unknowns in each direction; -da_grid_x and so on set one", "poisson3d.c", n, &n, NULL));
   PetscCall(PetscOptionsInt("-stencil", "points of the stencil: 7 or 27", "poisson3d.c", points, &points, NULL));
   PetscOptionsEnd();
-  PetscCheck(n > 0, PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "-n has to be positive, not %" PetscInt_FMT, n);
   PetscCheck(points == 7 || points == 27, PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "-stencil has to be 7 or 27, not %" PetscInt_FMT, points);
 
-  PetscCall(DMDACreate3d(PETSC_COMM_WORLD, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, points == 7 ? DMDA_STENCIL_STAR : DMDA_STENCIL_BOX, n, n, n, PETSC_DECIDE, PETSC_DECIDE, PETSC_DECIDE, 1, 1, NULL, NULL, NULL, &da));
-  PetscCall(DMSetFromOptions(da));
-  PetscCall(DMSetUp(da));
-  PetscCall(DMDAGetInfo(da, NULL, &mx, &my, &mz, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL));
-  h = 1.0 / (PetscReal)(mx + 1);
-
-  PetscCall(DMCreateMatrix(da, &A));
-  PetscCall(Assemble(da, points, A));
-  PetscCall(MatGetInfo(A, MAT_GLOBAL_SUM, &info));
-  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "grid      %" PetscInt_FMT " x %" PetscInt_FMT " x %" PetscInt_FMT ", %" PetscInt_FMT "-point stencil, %.0f nonzeros\n", mx, my, mz, points, info.nz_used));
-  PetscCall(MatCreateVecs(A, &x, &b));
-  PetscCall(VecSet(b, h * h));
-
-  PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
-  PetscCall(KSPSetDM(ksp, da)); /* multigrid takes its coarser grids from here, but not the matrix */
-#if PETSC_VERSION_LT(3, 25, 0)
-  PetscCall(KSPSetDMActive(ksp, PETSC_FALSE));
-#else
-  PetscCall(KSPSetDMActive(ksp, KSP_DMACTIVE_ALL, PETSC_FALSE));
-#endif
-  PetscCall(KSPSetOperators(ksp, A, A));
-  PetscCall(KSPSetType(ksp, KSPCG));
-  PetscCall(KSPGetPC(ksp, &pc));
-  PetscCall(PCSetType(pc, PCJACOBI));
-  PetscCall(KSPSetTolerances(ksp, 1e-8, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT));
-  PetscCall(KSPSetFromOptions(ksp));
-  PetscCall(KSPSolve(ksp, b, x));
-
-  PetscCall(KSPReport(ksp, A, b, x));
-  PetscCall(VecMax(x, NULL, &max));
-  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "solution  largest value %.5f\n", (double)max));
-
-  PetscCall(KSPDestroy(&ksp));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
-  PetscCall(DMDestroy(&da));
+  PetscCall(GridCreate(n, points == 7 ? DMDA_STENCIL_STAR : DMDA_STENCIL_BOX, &da, size, &h));
+  PetscCall(GridMatrix(da, Weight, &points, &A, &nonzeros));
+  PetscCall(MatSetOption(A, MAT_SYMMETRIC, PETSC_TRUE));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "grid      %" PetscInt_FMT " x %" PetscInt_FMT " x %" PetscInt_FMT ", %" PetscInt_FMT "-point stencil, %.0f nonzeros\n", size[0], size[1], size[2], points, nonzeros));
+  PetscCall(GridSolve(&da, &A, KSPCG, h));
   PetscCall(PetscFinalize());
   return 0;
 }

@@ -121,6 +121,16 @@ PetscErrorCode Progress(const Learner *l, PetscInt iteration, PetscReal objectiv
   PetscFunctionReturn(0);
 }
 
+void AddOutcome(Outcome *out, PetscReal objective, PetscReal risk, PetscReal gap, PetscInt iterations, PetscBool converged, const char method[])
+{
+  out->objective += objective;
+  out->risk += risk;
+  out->gap += gap;
+  out->iterations += iterations;
+  out->converged = (PetscBool)(out->converged && converged);
+  out->method    = method;
+}
+
 #if PETSC_VERSION_LT(3, 21, 0)
   #define TaoMonitorSet TaoSetMonitor
 #endif
@@ -196,13 +206,8 @@ PetscErrorCode LearnBundle(Learner *l, Rest *rest, Outcome *out)
     PetscFunctionReturn(0);
   }
   PetscCall(Progress(l, its, value, gap, PETSC_TRUE));
-  out->objective += value;
   PetscCall(VecNorm(w, NORM_2, &b.value));
-  out->risk += value - 0.5 * l->lambda * b.value * b.value;
-  out->gap += gap;
-  out->iterations += its;
-  out->converged = (PetscBool)(out->converged && reason > 0);
-  out->method    = ours ? "gpubmrm" : "bmrm";
+  AddOutcome(out, value, value - 0.5 * l->lambda * b.value * b.value, gap, its, (PetscBool)(reason > 0), ours ? "gpubmrm" : "bmrm");
   PetscCall(VecDestroy(&b.best));
   PetscCall(TaoDestroy(&tao));
   PetscFunctionReturn(0);

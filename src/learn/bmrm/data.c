@@ -6,28 +6,6 @@
 #include "learn.h"
 #include <petscgpucsr.h> /* only for a struct: functions of the library are found by name */
 
-/* Does a file begin with the class id that MatView() writes? */
-static PetscErrorCode IsBinary(const char file[], PetscBool *binary)
-{
-  unsigned char first[8] = {0};
-  unsigned long word[2]  = {0, 0};
-  PetscMPIInt   rank;
-  FILE         *fp;
-
-  PetscFunctionBeginUser;
-  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
-  if (!rank) {
-    fp = fopen(file, "rb");
-    PetscCheck(fp, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "%s: cannot be read", file);
-    if (fread(first, 1, sizeof(first), fp) == sizeof(first))
-      for (int k = 0; k < 8; k++) word[k / 4] = word[k / 4] << 8 | first[k];
-    fclose(fp);
-  }
-  PetscCallMPI(MPI_Bcast(word, 2, MPI_UNSIGNED_LONG, 0, PETSC_COMM_WORLD));
-  *binary = (PetscBool)(word[sizeof(PetscInt) == 8] == MAT_FILE_CLASSID);
-  PetscFunctionReturn(0);
-}
-
 /* A binary file can hold labels that are NaN or infinite */
 static PetscErrorCode CheckLabels(const char file[], const char what[], Vec y)
 {
@@ -132,7 +110,7 @@ static PetscErrorCode AppendColumn(Mat *X, PetscReal bias)
 */
 PetscErrorCode DataLoad(const char file[], const char labels[], const char weights[], PetscReal bias, PetscInt base, Data *data)
 {
-  PetscBool binary = PETSC_FALSE, given;
+  PetscBool given;
   char      text[8];
   PetscErrorCode (*load)(Mat, const char *, const void *, Vec *, Vec *, void *) = NULL;
 
@@ -156,11 +134,13 @@ PetscErrorCode DataLoad(const char file[], const char labels[], const char weigh
     PetscCheck(base < 0 || data->base < 0 || base == data->base, PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "%s: its columns count from %" PetscInt_FMT ", those of the model from %" PetscInt_FMT, file, data->base, base);
   } else {
     PetscViewer viewer;
-    PetscInt    M, My;
+    PetscInt    M, My, first = 0, count = 0;
 
-    PetscCall(IsBinary(file, &binary));
-    PetscCheck(binary, PETSC_COMM_WORLD, PETSC_ERR_FILE_UNEXPECTED, "%s: is not PETSc binary; -dll_append libpetscgpucsr.so brings what reads text", file);
     PetscCall(PetscViewerBinaryOpen(PETSC_COMM_WORLD, file, FILE_MODE_READ, &viewer));
+    PetscCall(PetscViewerBinaryRead(viewer, &first, 1, &count, PETSC_INT));
+    PetscCheck(count == 1 && first == MAT_FILE_CLASSID, PETSC_COMM_WORLD, PETSC_ERR_FILE_UNEXPECTED, "%s: is not PETSc binary; -dll_append libpetscgpucsr.so brings a reader of text", file);
+    PetscCall(PetscViewerDestroy(&viewer));
+    PetscCall(PetscViewerBinaryOpen(PETSC_COMM_WORLD, file, FILE_MODE_READ, &viewer)); /* from its beginning */
     PetscCall(MatLoad(data->X, viewer));
     if (!labels[0]) {
       PetscCall(MatCreateVecs(data->X, NULL, &data->y));
@@ -198,7 +178,7 @@ PetscErrorCode DataDestroy(Data *data)
 }
 
 /* A number from 0 to 1 that depends only on i and the seed, so any number of ranks chooses the same rows (the finaliser of splitmix64) */
-PetscReal Uniform(PetscInt seed, PetscInt i)
+static PetscReal Uniform(PetscInt seed, PetscInt i)
 {
   unsigned long long x = ((unsigned long long)seed + 1) * 0x9e3779b97f4a7c15ULL + (unsigned long long)i * 0xd1342543de82ef95ULL; /* + 1, because mixing leaves 0 unchanged */
 
@@ -221,8 +201,8 @@ static PetscErrorCode SelectVector(Vec all, IS is, Mat X, Vec *part)
   PetscFunctionReturn(0);
 }
 
-/* Selects the rows for which `in` is true, or all others */
-PetscErrorCode DataSelect(const Data *data, PetscBool (*in)(PetscInt, PetscInt, PetscReal), PetscInt seed, PetscReal share, PetscBool not, Data *part)
+/* Selects the rows with low <= scale * (their random number) < high, or the complement */
+PetscErrorCode DataSelect(const Data *data, PetscInt seed, const Range *range, PetscBool complement, Data *part)
 {
   IS       is;
   PetscInt rs, re, *rows, n = 0;
@@ -232,8 +212,11 @@ PetscErrorCode DataSelect(const Data *data, PetscBool (*in)(PetscInt, PetscInt, 
   part->base = data->base;
   PetscCall(MatGetOwnershipRange(data->X, &rs, &re));
   PetscCall(PetscMalloc1(re - rs, &rows));
-  for (PetscInt i = rs; i < re; i++)
-    if ((*in)(i, seed, share) != not ) rows[n++] = i;
+  for (PetscInt i = rs; i < re; i++) {
+    const PetscReal x = range->scale * Uniform(seed, i);
+
+    if ((x >= range->low && x < range->high) != complement) rows[n++] = i;
+  }
   PetscCall(ISCreateGeneral(PetscObjectComm((PetscObject)data->X), n, rows, PETSC_OWN_POINTER, &is));
   PetscCall(MatCreateSubMatrix(data->X, is, NULL, MAT_INITIAL_MATRIX, &part->X));
   PetscCall(SelectVector(data->y, is, part->X, &part->y));
@@ -243,64 +226,25 @@ PetscErrorCode DataSelect(const Data *data, PetscBool (*in)(PetscInt, PetscInt, 
   PetscFunctionReturn(0);
 }
 
-static int CompareReal(const void *a, const void *b)
-{
-  const PetscReal x = *(const PetscReal *)a, y = *(const PetscReal *)b;
-
-  return x < y ? -1 : x > y;
-}
-
-/* The distinct labels of all ranks, ascending. If there are too many to be classes, n becomes one more than the array can hold */
+/* The distinct labels of all ranks, ascending. With too many to be classes, n becomes one more than the array can hold */
 PetscErrorCode DistinctLabels(Vec y, PetscReal label[], PetscInt *n)
 {
-  MPI_Comm           comm = PetscObjectComm((PetscObject)y);
   const PetscScalar *v;
-  PetscReal         *all;
-  PetscMPIInt        size, *count, *first, mine = 0;
   PetscInt           m;
+  PetscReal          next, last = -PETSC_INFINITY;
 
   PetscFunctionBeginUser;
-  PetscCallMPI(MPI_Comm_size(comm, &size));
   PetscCall(VecGetLocalSize(y, &m));
   PetscCall(VecGetArrayRead(y, &v));
-  for (PetscInt i = 0; i < m && mine <= MAX_CLASSES; i++) {
-    const PetscReal r  = PetscRealPart(v[i]);
-    PetscMPIInt     lo = 0, hi = mine;
-
-    while (lo < hi) {
-      const PetscMPIInt mid = (lo + hi) / 2;
-
-      if (label[mid] < r) lo = mid + 1;
-      else hi = mid;
-    }
-    if (lo < mine && label[lo] == r) continue;
-    if (mine < MAX_CLASSES) {
-      memmove(label + lo + 1, label + lo, (size_t)(mine - lo) * sizeof(label[0]));
-      label[lo] = r;
-    }
-    mine++;
+  for (*n = 0; *n <= MAX_CLASSES; (*n)++) {
+    next = PETSC_INFINITY;
+    for (PetscInt i = 0; i < m; i++)
+      if (PetscRealPart(v[i]) > last) next = PetscMin(next, PetscRealPart(v[i]));
+    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &next, 1, MPIU_REAL, MPIU_MIN, PetscObjectComm((PetscObject)y)));
+    if (next == PETSC_INFINITY) break;
+    last = next;
+    if (*n < MAX_CLASSES) label[*n] = next;
   }
   PetscCall(VecRestoreArrayRead(y, &v));
-  PetscCall(PetscMalloc2(size, &count, size, &first));
-  PetscCallMPI(MPI_Allgather(&mine, 1, MPI_INT, count, 1, MPI_INT, comm));
-  *n = 0;
-  for (PetscMPIInt r = 0; r < size; r++) {
-    first[r] = r ? first[r - 1] + PetscMin(count[r - 1], MAX_CLASSES) : 0;
-    if (count[r] > MAX_CLASSES) *n = MAX_CLASSES + 1;
-  }
-  if (!*n) {
-    PetscInt total = first[size - 1] + count[size - 1];
-
-    PetscCall(PetscMalloc1(total, &all));
-    PetscCallMPI(MPI_Allgatherv(label, mine, MPIU_REAL, all, count, first, MPIU_REAL, comm));
-    qsort(all, (size_t)total, sizeof(all[0]), CompareReal);
-    for (PetscInt i = 0; i < total && *n <= MAX_CLASSES; i++) {
-      if (*n && all[i] == label[*n - 1]) continue;
-      if (*n < MAX_CLASSES) label[*n] = all[i];
-      (*n)++;
-    }
-    PetscCall(PetscFree(all));
-  }
-  PetscCall(PetscFree2(count, first));
   PetscFunctionReturn(0);
 }

@@ -185,11 +185,6 @@ PetscErrorCode LearnDual(Learner *l, Rest *rest, Outcome *out)
   PetscCall(DualDestroy(l, &d));
   rest->left = (PetscBool)(!done && !alone && rest->iterations < o->maxits);
   if (rest->left) PetscFunctionReturn(0);
-  out->objective += value;
-  out->risk += risk;
-  out->gap += PetscMax(value - rest->lower, 0);
-  out->iterations += rest->iterations;
-  out->converged = (PetscBool)(out->converged && done);
-  out->method    = "dual";
+  AddOutcome(out, value, risk, PetscMax(value - rest->lower, 0), rest->iterations, done, "dual");
   PetscFunctionReturn(0);
 }

@@ -21,24 +21,6 @@ typedef struct {
   PetscReal mu;
 } Interior;
 
-static PetscErrorCode InteriorCreate(Learner *l, Interior *p)
-{
-  Vec *const rows[] = {&p->x, &p->r, &p->a, &p->da, &p->dx, &p->dr, &p->t};
-
-  PetscFunctionBeginUser;
-  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(rows); i++) PetscCall(VecDuplicate(l->s, rows[i]));
-  PetscFunctionReturn(0);
-}
-
-static PetscErrorCode InteriorDestroy(Interior *p)
-{
-  Vec *const rows[] = {&p->x, &p->r, &p->a, &p->da, &p->dx, &p->dr, &p->t};
-
-  PetscFunctionBeginUser;
-  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(rows); i++) PetscCall(VecDestroy(rows[i]));
-  PetscFunctionReturn(0);
-}
-
 /* v = 1 - v */
 static PetscErrorCode OneLess(Vec v)
 {
@@ -208,13 +190,14 @@ PetscErrorCode LearnInterior(Learner *l, Rest *rest, Outcome *out)
   Vec             w = l->w[l->which];
   Newton          n;
   Interior        p;
+  Vec *const      vectors[] = {&p.x, &p.r, &p.a, &p.da, &p.dx, &p.dr, &p.t};
   PetscReal       risk, norm, dual = 0, value, gap, want, room = 1, decrease, mu = 1, weight = 1, shift;
   PetscInt        it, M;
   PetscBool       done = PETSC_FALSE;
 
   PetscFunctionBeginUser;
   PetscCall(NewtonCreate(l, &n));
-  PetscCall(InteriorCreate(l, &p));
+  PetscCall(CreateVecs(l->s, 7, vectors));
   PetscCall(VecGetSize(l->s, &M));
   PetscCall(VecSet(w, 0.0));
   PetscCall(VecSet(l->origin, 0.0));
@@ -263,14 +246,9 @@ PetscErrorCode LearnInterior(Learner *l, Rest *rest, Outcome *out)
     PetscCall(VecAXPY(l->origin, room, n.xp));
     l->shift += room * (shift + n.shift);
   }
-  out->objective += value;
-  out->risk += risk;
-  out->gap += gap;
-  out->iterations += it;
-  out->method    = "interior";
-  rest->left     = PETSC_FALSE;
-  out->converged = (PetscBool)(out->converged && done);
-  PetscCall(InteriorDestroy(&p));
+  AddOutcome(out, value, risk, gap, it, done, "interior");
+  rest->left = PETSC_FALSE;
+  PetscCall(DestroyVecs(7, vectors));
   PetscCall(NewtonDestroy(&n));
   PetscFunctionReturn(0);
 }

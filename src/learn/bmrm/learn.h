@@ -40,7 +40,7 @@ typedef struct {
   char           file[PETSC_MAX_PATH_LEN], labels[PETSC_MAX_PATH_LEN], rowweights[PETSC_MAX_PATH_LEN], validation[PETSC_MAX_PATH_LEN], model[PETSC_MAX_PATH_LEN], modelout[PETSC_MAX_PATH_LEN], predictions[PETSC_MAX_PATH_LEN], json[PETSC_MAX_PATH_LEN];
   PredictionKind kind;
   Method         method;
-  PetscReal      share, epsilon, absolute, bias, lambda[MAX_LAMBDAS];
+  PetscReal      share, epsilon, absolute, bias, lambda[MAX_LAMBDAS + 1];
   PetscReal      weighted[MAX_CLASSES], weight[MAX_CLASSES]; /* labels that have a weight, and the weights */
   PetscInt       seed, folds, nlambdas, nweights, maxits;
   PetscBool      check, times, progress, vectors, regularised; /* regularised: the bias is */
@@ -59,10 +59,14 @@ typedef struct {
   PetscInt base;    /* index of the first column in the file, -1 if the format has none */
 } Data;
 
+/* Rows chosen by chance: each has a random number from 0 to 1 */
+typedef struct {
+  PetscReal scale, low, high;
+} Range;
+
 extern PetscErrorCode DataLoad(const char file[], const char labels[], const char weights[], PetscReal bias, PetscInt base, Data *);
 extern PetscErrorCode DataDestroy(Data *);
-extern PetscErrorCode DataSelect(const Data *, PetscBool (*in)(PetscInt row, PetscInt seed, PetscReal share), PetscInt seed, PetscReal share, PetscBool not, Data *);
-extern PetscReal      Uniform(PetscInt seed, PetscInt i);
+extern PetscErrorCode DataSelect(const Data *, PetscInt seed, const Range *, PetscBool complement, Data *);
 extern PetscErrorCode DistinctLabels(Vec y, PetscReal label[], PetscInt *n);
 
 /* ---- the learner */
@@ -74,9 +78,10 @@ typedef struct {
   PetscInt        nclasses;           /* number of classes; 0 if labels are targets or ranks */
   PetscReal       label[MAX_CLASSES]; /* labels of the classes, ascending; of two classes the second is the positive one */
   PetscInt        k;                  /* number of weight vectors: 1, or with more than two classes one for each class against the rest */
-  Vec            *w;                  /* the weight vectors */
   const Settings *settings;
-  Data            data;
+  /* what LearnerSetUp() makes, and the data: */
+  Data data;
+  Vec *w; /* the weight vectors */
   /* of the weight vector being learned: */
   PetscInt       which;
   Vec            z, u;      /* labels as the loss needs them; weights of rows, NULL if all are 1 */
@@ -128,6 +133,8 @@ typedef struct {
   PetscReal shift;                    /* of the scores in xp, if the bias is not regularised */
 } Newton;
 
+extern PetscErrorCode CreateVecs(Vec like, PetscInt n, Vec *const v[]);
+extern PetscErrorCode DestroyVecs(PetscInt n, Vec *const v[]);
 extern PetscErrorCode NewtonCreate(Learner *, Newton *);
 extern PetscErrorCode NewtonDestroy(Newton *);
 extern PetscErrorCode NewtonSolve(Learner *, Newton *, PetscReal want, PetscReal residual, PetscReal *decrease);
@@ -145,12 +152,15 @@ extern PetscErrorCode LearnBundle(Learner *, Rest *, Outcome *);
 extern PetscErrorCode HasDual(const Learner *, PetscBool *);
 extern PetscErrorCode LearnDual(Learner *, Rest *, Outcome *);
 extern PetscErrorCode LearnInterior(Learner *, Rest *, Outcome *);
+extern void           AddOutcome(Outcome *, PetscReal objective, PetscReal risk, PetscReal gap, PetscInt iterations, PetscBool converged, const char method[]);
 extern PetscErrorCode Progress(const Learner *, PetscInt iteration, PetscReal objective, PetscReal gap, PetscBool last);
 
 /* ---- models: model.c */
 extern PetscErrorCode ModelSave(const Learner *, const char file[]);
 extern PetscErrorCode ModelLoad(Learner *, const char file[], PetscReal **weights);
 extern PetscErrorCode ModelWeights(Learner *, const PetscReal weights[], const char model[], const char file[], Mat X, Vec w[]);
+extern PetscErrorCode ScatterAll(VecScatter, Vec from, Vec to, ScatterMode);
+extern PetscErrorCode GatherToZero(Vec, Vec *all); /* all entries, on rank 0 */
 extern PetscErrorCode FitWeights(const Learner *, const char file[], Mat X, Vec **w);
 
 /* ---- quality: quality.c */

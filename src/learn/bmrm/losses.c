@@ -43,36 +43,39 @@ static inline PetscReal LeastSquaresRow(PetscReal s, PetscReal y, PetscReal p, P
   return 0.5 * (s - y) * (s - y);
 }
 
-/* max(|s - y| - p, 0) */
+/* Zero for a distance d of score and label within e. Beyond, the remaining distance times `above` or `below` */
+static inline PetscReal SidesRow(PetscReal d, PetscReal e, PetscReal above, PetscReal below, PetscReal *slope)
+{
+  *slope = d > e ? above : (d < -e ? -below : 0);
+  return d > e ? above * (d - e) : (d < -e ? below * (-d - e) : 0);
+}
+
 static inline PetscReal InsensitiveRow(PetscReal s, PetscReal y, PetscReal p, PetscReal *slope)
 {
-  const PetscReal d = s - y;
-
-  *slope = d > p ? 1 : (d < -p ? -1 : 0);
-  return PetscMax(PetscAbsReal(d) - p, 0);
+  return SidesRow(s - y, p, 1, 1, slope);
 }
 
 /* The best constant score is the p-quantile of the labels */
 static inline PetscReal QuantileRow(PetscReal s, PetscReal y, PetscReal p, PetscReal *slope)
 {
-  const PetscReal d = y - s;
-
-  *slope = d > 0 ? -p : (d < 0 ? 1 - p : 0);
-  return d > 0 ? p * d : (p - 1) * d;
+  return SidesRow(s - y, 0, 1 - p, p, slope);
 }
 
 /* Rows are summed in a fixed number of parts, so that the sum does not depend on the number of threads */
 #define LOSS_PARTS 64
 
-/* The loop over rows, with the loss of a row inlined. If d is given, the scores are s + k d, and the slope along d is summed as well */
+/* The loop over rows, with the loss of a row inlined */
 #define LOSS_ROWS(Row) \
-  static PetscReal Row##s(PetscInt n, const PetscScalar s[], PetscReal k, const PetscScalar d[], const PetscScalar y[], const PetscScalar u[], PetscReal p, PetscReal scale, PetscScalar c[], PetscReal *along) \
+  static PetscReal Row##s(LossRows *r) \
   { \
-    PetscReal part[LOSS_PARTS], slopes[LOSS_PARTS], sum = 0; \
+    const PetscScalar *const s = r->s, *const d = r->d, *const y = r->y, *const u = r->u; \
+    const PetscReal    p = r->parameter, k = r->k, scale = r->scale; \
+    PetscScalar *const c = r->c; \
+    PetscReal          part[LOSS_PARTS], slopes[LOSS_PARTS], sum = 0; \
 \
-    _Pragma("omp parallel for schedule(static) if (n > 50000)") for (int part_ = 0; part_ < LOSS_PARTS; part_++) \
+    _Pragma("omp parallel for schedule(static) if (r->n > 50000)") for (int part_ = 0; part_ < LOSS_PARTS; part_++) \
     { \
-      const PetscInt begin = (PetscInt)((PetscInt64)n * part_ / LOSS_PARTS), end = (PetscInt)((PetscInt64)n * (part_ + 1) / LOSS_PARTS); \
+      const PetscInt begin = (PetscInt)((PetscInt64)r->n * part_ / LOSS_PARTS), end = (PetscInt)((PetscInt64)r->n * (part_ + 1) / LOSS_PARTS); \
       PetscReal      losses_ = 0, slopes_ = 0; \
 \
       if (d) { \
@@ -97,10 +100,10 @@ static inline PetscReal QuantileRow(PetscReal s, PetscReal y, PetscReal p, Petsc
       part[part_]   = losses_; \
       slopes[part_] = slopes_; \
     } \
-    *along = 0; \
+    r->along = 0; \
     for (int i = 0; i < LOSS_PARTS; i++) { \
       sum += part[i]; \
-      *along += scale * slopes[i]; \
+      r->along += scale * slopes[i]; \
     } \
     return sum; \
   }
@@ -113,14 +116,14 @@ LOSS_ROWS(QuantileRow)
 
 /* ---- the same by vector operations: losses to f, slopes to c. PETSc's quotient is zero where the divisor is zero, so v/v is 1 exactly where v is not zero ---- */
 
-/* m = max(1 - ys, 0) */
-static PetscErrorCode Margin(Vec s, Vec y, Vec zero, Vec m)
+/* f = max(1 - ys, 0) */
+static PetscErrorCode Margin(Vec s, Vec y, Vec zero, Vec f)
 {
   PetscFunctionBeginUser;
-  PetscCall(VecPointwiseMult(m, y, s));
-  PetscCall(VecScale(m, -1.0));
-  PetscCall(VecShift(m, 1.0));
-  PetscCall(VecPointwiseMax(m, m, zero));
+  PetscCall(VecPointwiseMult(f, y, s));
+  PetscCall(VecScale(f, -1.0));
+  PetscCall(VecShift(f, 1.0));
+  PetscCall(VecPointwiseMax(f, f, zero));
   PetscFunctionReturn(0);
 }
 
@@ -134,7 +137,17 @@ static PetscErrorCode HingeVectors(Vec s, Vec y, PetscReal p, Vec zero, Vec f, V
   PetscFunctionReturn(0);
 }
 
-/* overwrites f by the slopes */
+static PetscErrorCode SquaredHingeVectors(Vec s, Vec y, PetscReal p, Vec zero, Vec f, Vec c)
+{
+  PetscFunctionBeginUser;
+  PetscCall(Margin(s, y, zero, f));
+  PetscCall(VecPointwiseMult(c, f, y));
+  PetscCall(VecScale(c, -2.0));
+  PetscCall(VecPointwiseMult(f, f, f));
+  PetscFunctionReturn(0);
+}
+
+/* Overwrites f */
 static PetscErrorCode HingeMargins(Vec t, Vec dt, Vec zero, Vec f, PetscScalar sums[2])
 {
   const Vec with[2] = {t, dt};
@@ -154,16 +167,6 @@ static PetscErrorCode SquaredHingeMargins(Vec t, Vec dt, Vec zero, Vec f, PetscS
   PetscCall(VecPointwiseMax(f, t, zero));
   PetscCall(VecMDot(f, 2, with, sums));
   sums[1] *= 2;
-  PetscFunctionReturn(0);
-}
-
-static PetscErrorCode SquaredHingeVectors(Vec s, Vec y, PetscReal p, Vec zero, Vec f, Vec c)
-{
-  PetscFunctionBeginUser;
-  PetscCall(Margin(s, y, zero, f));
-  PetscCall(VecPointwiseMult(c, f, y));
-  PetscCall(VecScale(c, -2.0));
-  PetscCall(VecPointwiseMult(f, f, f));
   PetscFunctionReturn(0);
 }
 
@@ -201,42 +204,40 @@ static PetscErrorCode LeastSquaresVectors(Vec s, Vec y, PetscReal p, Vec zero, V
   PetscFunctionReturn(0);
 }
 
-static PetscErrorCode InsensitiveVectors(Vec s, Vec y, PetscReal p, Vec zero, Vec f, Vec c)
+/* As SidesRow() */
+static PetscErrorCode SidesVectors(Vec s, Vec y, PetscReal e, const PetscReal side[2], Vec zero, Vec f, Vec c)
 {
   Vec t;
 
   PetscFunctionBeginUser;
   PetscCall(VecDuplicate(s, &t));
-  PetscCall(VecWAXPY(t, -1.0, y, s));
-  PetscCall(VecCopy(t, f));
-  PetscCall(VecAbs(f));
-  PetscCall(VecPointwiseDivide(t, t, f)); /* the sign */
-  PetscCall(VecShift(f, -p));
+  PetscCall(VecWAXPY(f, -1.0, y, s));
+  PetscCall(VecWAXPY(t, -1.0, s, y));
+  PetscCall(VecShift(f, -e));
+  PetscCall(VecShift(t, -e));
   PetscCall(VecPointwiseMax(f, f, zero));
+  PetscCall(VecPointwiseMax(t, t, zero));
   PetscCall(VecPointwiseDivide(c, f, f));
-  PetscCall(VecPointwiseMult(c, c, t));
+  PetscCall(VecScale(c, side[0]));
+  PetscCall(VecAXPBY(f, side[1], side[0], t));
+  PetscCall(VecPointwiseDivide(t, t, t));
+  PetscCall(VecAXPY(c, -side[1], t));
   PetscCall(VecDestroy(&t));
   PetscFunctionReturn(0);
 }
 
+static PetscErrorCode InsensitiveVectors(Vec s, Vec y, PetscReal p, Vec zero, Vec f, Vec c)
+{
+  const PetscReal sides[2] = {1, 1};
+
+  return SidesVectors(s, y, p, sides, zero, f, c);
+}
+
 static PetscErrorCode QuantileVectors(Vec s, Vec y, PetscReal p, Vec zero, Vec f, Vec c)
 {
-  Vec t;
+  const PetscReal sides[2] = {1 - p, p};
 
-  PetscFunctionBeginUser;
-  PetscCall(VecDuplicate(s, &t));
-  PetscCall(VecWAXPY(t, -1.0, y, s));
-  PetscCall(VecPointwiseMax(f, t, zero)); /* how much scores are too high, */
-  PetscCall(VecScale(t, -1.0));
-  PetscCall(VecPointwiseMax(t, t, zero)); /* and too low */
-  PetscCall(VecPointwiseDivide(c, f, f));
-  PetscCall(VecScale(c, 1 - p));
-  PetscCall(VecScale(f, 1 - p));
-  PetscCall(VecAXPY(f, p, t));
-  PetscCall(VecPointwiseDivide(t, t, t));
-  PetscCall(VecAXPY(c, -p, t));
-  PetscCall(VecDestroy(&t));
-  PetscFunctionReturn(0);
+  return SidesVectors(s, y, 0, sides, zero, f, c);
 }
 
 /* ---- second derivatives, computed from the slopes c in place ---- */
@@ -401,13 +402,13 @@ static int CompareJudged(const void *a, const void *b)
 }
 
 /*
-  Ranking: the mean of max(0, 1 - (s_i - s_j)) over all pairs of rows of the same query where the label of i is greater than that of j. (T. Joachims, Optimizing search engines
-  using clickthrough data, KDD 2002.) The loop visits every pair, because queries are short.
+  Pairs of two rows i and j of one query, where the label of i is greater. `loss` is the mean of max(0, 1 - (s_i - s_j)), and c, if given, its derivative. `right` is the share of pairs with s_i > s_j: ties count
+  half, and no pair gives -1. The loop visits every pair, because queries are short.
 */
-static PetscErrorCode RankLoss(PetscInt n, const PetscScalar s[], const PetscScalar y[], const PetscScalar query[], PetscScalar c[], PetscReal *value)
+static PetscErrorCode Pairs(PetscInt n, const PetscScalar s[], const PetscScalar y[], const PetscScalar query[], PetscScalar c[], PetscReal *loss, PetscReal *right)
 {
   Judged   *r;
-  PetscReal pairs = 0, sum = 0;
+  PetscReal pairs = 0, sum = 0, order = 0;
 
   PetscFunctionBeginUser;
   PetscCall(PetscMalloc1(n, &r));
@@ -416,55 +417,43 @@ static PetscErrorCode RankLoss(PetscInt n, const PetscScalar s[], const PetscSca
     r[i].label = PetscRealPart(y[i]);
     r[i].score = PetscRealPart(s[i]);
     r[i].row   = i;
-    c[i]       = 0;
+    if (c) c[i] = 0;
   }
   qsort(r, (size_t)n, sizeof(*r), CompareJudged);
   for (PetscInt first = 0, i = 0; i < n; i++) {
     if (r[i].query != r[first].query) first = i;
     for (PetscInt j = first; j < i && r[j].label < r[i].label; j++) {
-      const PetscReal loss = 1 - (r[i].score - r[j].score);
+      const PetscReal d = r[i].score - r[j].score;
 
       pairs++;
-      if (loss <= 0) continue;
-      sum += loss;
+      order += d > 0 ? 1 : (d == 0 ? 0.5 : 0);
+      if (d >= 1) continue;
+      sum += 1 - d;
+      if (!c) continue;
       c[r[i].row] -= 1;
       c[r[j].row] += 1;
     }
   }
-  if (pairs > 0) {
-    sum /= pairs;
-    for (PetscInt i = 0; i < n; i++) c[i] /= pairs;
-  }
-  *value = sum;
+  *loss  = sum / PetscMax(pairs, 1);
+  *right = pairs > 0 ? order / pairs : -1;
+  for (PetscInt i = 0; c && i < n; i++) c[i] /= PetscMax(pairs, 1);
   PetscCall(PetscFree(r));
   PetscFunctionReturn(0);
 }
 
-/* Share of the pairs within queries that are in the correct order; ties count half; -1 if there is no pair */
+/* T. Joachims, Optimizing search engines using clickthrough data, KDD 2002 */
+static PetscErrorCode RankLoss(PetscInt n, const PetscScalar s[], const PetscScalar y[], const PetscScalar query[], PetscScalar c[], PetscReal *value)
+{
+  PetscReal right;
+
+  return Pairs(n, s, y, query, c, value, &right);
+}
+
 PetscErrorCode RankedPairs(PetscInt n, const PetscScalar s[], const PetscScalar y[], const PetscScalar query[], PetscReal *share)
 {
-  Judged   *r;
-  PetscReal pairs = 0, right = 0;
+  PetscReal loss;
 
-  PetscFunctionBeginUser;
-  PetscCall(PetscMalloc1(n, &r));
-  for (PetscInt i = 0; i < n; i++) {
-    r[i].query = PetscRealPart(query[i]);
-    r[i].label = PetscRealPart(y[i]);
-    r[i].score = PetscRealPart(s[i]);
-    r[i].row   = i;
-  }
-  qsort(r, (size_t)n, sizeof(*r), CompareJudged);
-  for (PetscInt first = 0, i = 0; i < n; i++) {
-    if (r[i].query != r[first].query) first = i;
-    for (PetscInt j = first; j < i && r[j].label < r[i].label; j++) {
-      pairs++;
-      right += r[i].score > r[j].score ? 1 : (r[i].score == r[j].score ? 0.5 : 0);
-    }
-  }
-  *share = pairs > 0 ? right / pairs : -1;
-  PetscCall(PetscFree(r));
-  PetscFunctionReturn(0);
+  return Pairs(n, s, y, query, NULL, &loss, share);
 }
 
 const Loss losses[] = {

@@ -10,17 +10,22 @@ typedef enum {
   LABELS_RANKS    /* numbers that define the order within a query */
 } LabelKind;
 
+/* Rows with their scores s, or s + k d along a line */
+typedef struct {
+  PetscInt           n;
+  const PetscScalar *s, *d, *y, *u; /* y: labels; u: weights, NULL: all 1 */
+  PetscReal          k, parameter, scale;
+  PetscScalar       *c;     /* without d: becomes `scale` times the slope of each row's loss */
+  PetscReal          along; /* with d: becomes `scale` times the derivative of the sum by k */
+} LossRows;
+
 typedef struct {
   const char *name;
   const char *liblinear; /* the solver of LIBLINEAR with this loss, or a solver with the same application of models */
   LabelKind   labels;
-  const char *option; /* the option for the parameter; NULL if there is none */
-  PetscReal   usual;  /* default of the parameter */
-  /*
-    Sum of the losses of n rows with labels y and weights u (NULL: all 1). If d is NULL, the scores are s, and c[i] becomes scale times the slope of the loss of row i. Otherwise
-    the scores are s + k d, and `along` becomes scale times the derivative of the sum by k; c is not written.
-  */
-  PetscReal (*rows)(PetscInt n, const PetscScalar s[], PetscReal k, const PetscScalar d[], const PetscScalar y[], const PetscScalar u[], PetscReal parameter, PetscReal scale, PetscScalar c[], PetscReal *along);
+  const char *option;                                                                   /* the option for the parameter; NULL if there is none */
+  PetscReal   usual;                                                                    /* default of the parameter */
+  PetscReal (*rows)(LossRows *);                                                        /* sum of the losses; NULL for a loss of all rows together */
   PetscErrorCode (*vectors)(Vec s, Vec y, PetscReal parameter, Vec zero, Vec f, Vec c); /* losses and slopes of all rows, by vector operations */
   /* sum of the losses at the margins t = 1 - y s, and its slope along dt; uses two work vectors; NULL if there is nothing faster than `vectors` */
   PetscErrorCode (*margins)(Vec t, Vec dt, Vec zero, Vec f, PetscScalar sums[2]);
@@ -33,4 +38,5 @@ typedef struct {
 
 extern const Loss     losses[]; /* the last one has no name */
 extern PetscErrorCode ROCArea(PetscInt n, const PetscScalar s[], const PetscScalar y[], PetscReal *area);
+/* Share of the pairs within queries that are in the correct order; ties count half; -1 without a pair */
 extern PetscErrorCode RankedPairs(PetscInt n, const PetscScalar s[], const PetscScalar y[], const PetscScalar query[], PetscReal *share);

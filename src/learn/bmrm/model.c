@@ -33,15 +33,21 @@ static PetscErrorCode WriteHead(const Learner *l, FILE *fp)
   PetscFunctionReturn(0);
 }
 
-/* Gathers all weights of v on rank 0 */
-static PetscErrorCode Gather(Vec v, Vec *all)
+PetscErrorCode ScatterAll(VecScatter scatter, Vec from, Vec to, ScatterMode mode)
+{
+  PetscFunctionBeginUser;
+  PetscCall(VecScatterBegin(scatter, from, to, INSERT_VALUES, mode));
+  PetscCall(VecScatterEnd(scatter, from, to, INSERT_VALUES, mode));
+  PetscFunctionReturn(0);
+}
+
+PetscErrorCode GatherToZero(Vec v, Vec *all)
 {
   VecScatter scatter;
 
   PetscFunctionBeginUser;
   PetscCall(VecScatterCreateToZero(v, &scatter, all));
-  PetscCall(VecScatterBegin(scatter, v, *all, INSERT_VALUES, SCATTER_FORWARD));
-  PetscCall(VecScatterEnd(scatter, v, *all, INSERT_VALUES, SCATTER_FORWARD));
+  PetscCall(ScatterAll(scatter, v, *all, SCATTER_FORWARD));
   PetscCall(VecScatterDestroy(&scatter));
   PetscFunctionReturn(0);
 }
@@ -57,7 +63,7 @@ PetscErrorCode ModelSave(const Learner *l, const char file[])
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
   PetscCall(PetscMalloc2(l->k, &all, l->k, &a));
   for (PetscInt j = 0; j < l->k; j++) {
-    PetscCall(Gather(l->w[j], &all[j]));
+    PetscCall(GatherToZero(l->w[j], &all[j]));
     PetscCall(VecGetArrayRead(all[j], &a[j]));
   }
   if (!rank) {
@@ -256,8 +262,7 @@ PetscErrorCode FitWeights(const Learner *l, const char file[], Mat X, Vec **w)
     const PetscScalar *a;
 
     PetscCall(VecScatterCreateToAll(l->w[j], &scatter, &all));
-    PetscCall(VecScatterBegin(scatter, l->w[j], all, INSERT_VALUES, SCATTER_FORWARD));
-    PetscCall(VecScatterEnd(scatter, l->w[j], all, INSERT_VALUES, SCATTER_FORWARD));
+    PetscCall(ScatterAll(scatter, l->w[j], all, SCATTER_FORWARD));
     PetscCall(VecGetArrayRead(all, &a));
     for (PetscInt i = 0; i < l->columns; i++) weights[(size_t)i * (size_t)l->k + (size_t)j] = PetscRealPart(a[i]);
     PetscCall(VecRestoreArrayRead(all, &a));

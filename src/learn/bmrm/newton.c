@@ -10,23 +10,31 @@
 #define PAYS 0.25 /* conjugate gradients continue while an iteration decreases the quadratic model by more than this fraction of the mean decrease */
 #define LAST 0.05 /* the same when the decrease shows that the optimum is near, because the step must then be accurate */
 
+PetscErrorCode CreateVecs(Vec like, PetscInt n, Vec *const v[])
+{
+  PetscFunctionBeginUser;
+  for (PetscInt i = 0; i < n; i++) PetscCall(VecDuplicate(like, v[i]));
+  PetscFunctionReturn(0);
+}
+
+PetscErrorCode DestroyVecs(PetscInt n, Vec *const v[])
+{
+  PetscFunctionBeginUser;
+  for (PetscInt i = 0; i < n; i++) PetscCall(VecDestroy(v[i]));
+  PetscFunctionReturn(0);
+}
+
 PetscErrorCode NewtonCreate(Learner *l, Newton *n)
 {
-  Vec *const weights[] = {&n->g, &n->p, &n->r, &n->z, &n->q}, *const rows[] = {&n->h, &n->xp, &n->xq};
-
   PetscFunctionBeginUser;
-  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(weights); i++) PetscCall(VecDuplicate(l->w[0], weights[i]));
-  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(rows); i++) PetscCall(VecDuplicate(l->s, rows[i]));
+  PetscCall(CreateVecs(l->w[0], 5, (Vec *const[]){&n->g, &n->p, &n->r, &n->z, &n->q}));
+  PetscCall(CreateVecs(l->s, 3, (Vec *const[]){&n->h, &n->xp, &n->xq}));
   PetscFunctionReturn(0);
 }
 
 PetscErrorCode NewtonDestroy(Newton *n)
 {
-  Vec *const all[] = {&n->g, &n->p, &n->r, &n->z, &n->q, &n->h, &n->xp, &n->xq};
-
-  PetscFunctionBeginUser;
-  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(all); i++) PetscCall(VecDestroy(all[i]));
-  PetscFunctionReturn(0);
+  return DestroyVecs(8, (Vec *const[]){&n->g, &n->p, &n->r, &n->z, &n->q, &n->h, &n->xp, &n->xq});
 }
 
 /* Computes p, xp = X p, and the decrease of the quadratic model, until an iteration no longer pays or the residual is small. want: a decrease below which the optimum is near */
@@ -134,11 +142,7 @@ PetscErrorCode LearnNewton(Learner *l, Outcome *out)
       gap  = decrease;
     }
   }
-  out->objective += value;
-  out->risk += risk;
-  out->gap += gap;
-  out->iterations += it;
-  out->converged = (PetscBool)(out->converged && done);
+  AddOutcome(out, value, risk, gap, it, done, "newton");
   PetscCall(NewtonDestroy(&n));
   PetscFunctionReturn(0);
 }

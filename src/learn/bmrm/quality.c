@@ -6,20 +6,16 @@
 /* Gathers a vector on rank 0, in the order of the rows */
 static PetscErrorCode GatherColumn(Vec v, PetscScalar all[])
 {
-  VecScatter         tozero;
   Vec                v0;
   PetscInt           n;
   const PetscScalar *a;
 
   PetscFunctionBeginUser;
-  PetscCall(VecScatterCreateToZero(v, &tozero, &v0));
-  PetscCall(VecScatterBegin(tozero, v, v0, INSERT_VALUES, SCATTER_FORWARD));
-  PetscCall(VecScatterEnd(tozero, v, v0, INSERT_VALUES, SCATTER_FORWARD));
+  PetscCall(GatherToZero(v, &v0));
   PetscCall(VecGetLocalSize(v0, &n));
   PetscCall(VecGetArrayRead(v0, &a));
   PetscCall(PetscArraycpy(all, a, n));
   PetscCall(VecRestoreArrayRead(v0, &a));
-  PetscCall(VecScatterDestroy(&tozero));
   PetscCall(VecDestroy(&v0));
   PetscFunctionReturn(0);
 }

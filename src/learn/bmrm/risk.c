@@ -48,8 +48,7 @@ static PetscErrorCode RiskTogether(Learner *l, Vec s, Vec c, PetscReal *risk)
 
   PetscFunctionBeginUser;
   PetscCallMPI(MPI_Comm_rank(comm, &rank));
-  PetscCall(VecScatterBegin(l->tozero, s, l->s0, INSERT_VALUES, SCATTER_FORWARD));
-  PetscCall(VecScatterEnd(l->tozero, s, l->s0, INSERT_VALUES, SCATTER_FORWARD));
+  PetscCall(ScatterAll(l->tozero, s, l->s0, SCATTER_FORWARD));
   if (!rank) {
     PetscCall(VecGetSize(s, &n));
     PetscCall(VecGetArrayRead(l->s0, &s0));
@@ -63,33 +62,41 @@ static PetscErrorCode RiskTogether(Learner *l, Vec s, Vec c, PetscReal *risk)
     PetscCall(VecRestoreArrayRead(l->s0, &s0));
   }
   PetscCallMPI(MPI_Bcast(risk, 1, MPIU_REAL, 0, comm));
-  PetscCall(VecScatterBegin(l->tozero, l->c0, c, INSERT_VALUES, SCATTER_REVERSE));
-  PetscCall(VecScatterEnd(l->tozero, l->c0, c, INSERT_VALUES, SCATTER_REVERSE));
+  PetscCall(ScatterAll(l->tozero, l->c0, c, SCATTER_REVERSE));
   PetscFunctionReturn(0);
 }
 
-/* Computes the losses on host arrays: at s, with slopes to c; or at s + k d, with the slope along d */
-static PetscErrorCode RiskRows(Learner *l, Vec s, PetscReal k, Vec d, PetscReal *risk, Vec c, PetscReal *along)
+/* The losses on host arrays at the scores s, or, if d is given, at s + k d: their sum and their slope along d, of this rank; slopes to c */
+static PetscErrorCode LossesOfRows(Learner *l, Vec s, PetscReal k, Vec d, Vec u, PetscReal scale, Vec c, PetscReal sums[2])
 {
-  const PetscScalar *as, *ad = NULL, *az, *au = NULL;
-  PetscScalar       *ac = NULL;
-  PetscInt           m, M;
-  PetscReal          sums[2];
+  LossRows r = {0, NULL, NULL, NULL, NULL, k, l->parameter, scale, NULL, 0};
 
   PetscFunctionBeginUser;
-  PetscCall(VecGetLocalSize(s, &m));
+  PetscCall(VecGetLocalSize(s, &r.n));
+  PetscCall(VecGetArrayRead(s, &r.s));
+  PetscCall(VecGetArrayRead(l->z, &r.y));
+  if (d) PetscCall(VecGetArrayRead(d, &r.d));
+  if (c) PetscCall(VecGetArrayWrite(c, &r.c));
+  if (u) PetscCall(VecGetArrayRead(u, &r.u));
+  sums[0] = (*l->loss->rows)(&r);
+  sums[1] = r.along;
+  if (u) PetscCall(VecRestoreArrayRead(u, &r.u));
+  if (c) PetscCall(VecRestoreArrayWrite(c, &r.c));
+  if (d) PetscCall(VecRestoreArrayRead(d, &r.d));
+  PetscCall(VecRestoreArrayRead(l->z, &r.y));
+  PetscCall(VecRestoreArrayRead(s, &r.s));
+  PetscFunctionReturn(0);
+}
+
+/* The same, over all ranks and divided by the number of rows, as the risk is */
+static PetscErrorCode RiskRows(Learner *l, Vec s, PetscReal k, Vec d, PetscReal *risk, Vec c, PetscReal *along)
+{
+  PetscInt  M;
+  PetscReal sums[2];
+
+  PetscFunctionBeginUser;
   PetscCall(VecGetSize(s, &M));
-  PetscCall(VecGetArrayRead(s, &as));
-  PetscCall(VecGetArrayRead(l->z, &az));
-  if (d) PetscCall(VecGetArrayRead(d, &ad));
-  else PetscCall(VecGetArrayWrite(c, &ac));
-  if (l->u) PetscCall(VecGetArrayRead(l->u, &au));
-  sums[0] = (*l->loss->rows)(m, as, k, ad, az, au, l->parameter, 1 / (PetscReal)M, ac, &sums[1]);
-  if (l->u) PetscCall(VecRestoreArrayRead(l->u, &au));
-  if (d) PetscCall(VecRestoreArrayRead(d, &ad));
-  else PetscCall(VecRestoreArrayWrite(c, &ac));
-  PetscCall(VecRestoreArrayRead(l->z, &az));
-  PetscCall(VecRestoreArrayRead(s, &as));
+  PetscCall(LossesOfRows(l, s, k, d, l->u, 1 / (PetscReal)M, c, sums));
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, sums, 2, MPIU_REAL, MPIU_SUM, PetscObjectComm((PetscObject)s)));
   *risk = sums[0] / (PetscReal)M;
   if (along) *along = sums[1];
@@ -169,25 +176,13 @@ PetscErrorCode RiskAlong(Learner *l, PetscReal k, PetscReal *risk, PetscReal *sl
 /* Second derivatives of the risk by the scores s */
 PetscErrorCode Curvature(Learner *l, Vec s, Vec h)
 {
-  PetscInt m, M;
+  PetscInt  M;
+  PetscReal unused[2];
 
   PetscFunctionBeginUser;
-  PetscCall(VecGetLocalSize(s, &m));
   PetscCall(VecGetSize(s, &M));
   if (l->vectors) PetscCall((*l->loss->vectors)(s, l->z, l->parameter, l->zero, l->f, h));
-  else {
-    const PetscScalar *as, *az;
-    PetscScalar       *ah;
-    PetscReal          unused;
-
-    PetscCall(VecGetArrayRead(s, &as));
-    PetscCall(VecGetArrayRead(l->z, &az));
-    PetscCall(VecGetArrayWrite(h, &ah));
-    (void)(*l->loss->rows)(m, as, 0, NULL, az, NULL, l->parameter, 1.0, ah, &unused);
-    PetscCall(VecRestoreArrayWrite(h, &ah));
-    PetscCall(VecRestoreArrayRead(l->z, &az));
-    PetscCall(VecRestoreArrayRead(s, &as));
-  }
+  else PetscCall(LossesOfRows(l, s, 0, NULL, NULL, 1.0, h, unused));
   PetscCall((*l->loss->curvature)(h));
   if (l->u) PetscCall(VecPointwiseMult(h, h, l->u));
   PetscCall(VecScale(h, 1 / (PetscReal)M));
@@ -280,26 +275,17 @@ PetscErrorCode LearnerSetUp(Learner *l)
     PetscCall(VecSet(l->w[j], 0.0));
   }
   PetscCall(VecGetSize(l->w[0], &l->columns));
-  PetscCall(VecDuplicate(l->s, &l->c));
-  PetscCall(VecDuplicate(l->s, &l->z));
-  PetscCall(VecDuplicate(l->s, &l->origin));
-  PetscCall(VecDuplicate(l->s, &l->d));
+  PetscCall(CreateVecs(l->s, 4, (Vec *const[]){&l->c, &l->z, &l->origin, &l->d}));
   PetscCall(OnHost(l->s, &host));
   l->vectors = (PetscBool)((!host || l->settings->vectors) && l->loss->vectors);
   if (l->vectors) {
-    PetscCall(VecDuplicate(l->s, &l->f));
-    PetscCall(VecDuplicate(l->s, &l->zero));
+    PetscCall(CreateVecs(l->s, 2, (Vec *const[]){&l->f, &l->zero}));
     PetscCall(VecSet(l->zero, 0.0));
-    if (l->loss->margins) {
-      PetscCall(VecDuplicate(l->s, &l->t));
-      PetscCall(VecDuplicate(l->s, &l->dt));
-    }
+    if (l->loss->margins) PetscCall(CreateVecs(l->s, 2, (Vec *const[]){&l->t, &l->dt}));
   }
   if (l->bias >= 0 && !l->settings->regularised) {
-    PetscCall(VecDuplicate(l->s, &l->ones));
+    PetscCall(CreateVecs(l->s, 3, (Vec *const[]){&l->ones, &l->near, &l->other}));
     PetscCall(VecSet(l->ones, 1.0));
-    PetscCall(VecDuplicate(l->s, &l->near));
-    PetscCall(VecDuplicate(l->s, &l->other));
     PetscCall(VecDuplicate(l->w[0], &l->unit));
     PetscCall(VecSet(l->unit, 0.0));
     PetscCall(VecSetValue(l->unit, l->columns - 1, 1.0, INSERT_VALUES));
@@ -308,12 +294,10 @@ PetscErrorCode LearnerSetUp(Learner *l)
   }
   if (l->loss->together) {
     PetscCall(VecScatterCreateToZero(l->s, &l->tozero, &l->s0));
-    PetscCall(VecDuplicate(l->s0, &l->c0));
-    PetscCall(VecDuplicate(l->s0, &l->z0));
+    PetscCall(CreateVecs(l->s0, 2, (Vec *const[]){&l->c0, &l->z0}));
     if (l->data.q) {
       PetscCall(VecDuplicate(l->s0, &l->q0));
-      PetscCall(VecScatterBegin(l->tozero, l->data.q, l->q0, INSERT_VALUES, SCATTER_FORWARD));
-      PetscCall(VecScatterEnd(l->tozero, l->data.q, l->q0, INSERT_VALUES, SCATTER_FORWARD));
+      PetscCall(ScatterAll(l->tozero, l->data.q, l->q0, SCATTER_FORWARD));
     }
   }
   PetscFunctionReturn(0);
@@ -359,8 +343,7 @@ PetscErrorCode LearnerClass(Learner *l, PetscInt j)
     PetscCall(VecRestoreArray(l->z, &z));
   }
   if (l->loss->together) {
-    PetscCall(VecScatterBegin(l->tozero, l->z, l->z0, INSERT_VALUES, SCATTER_FORWARD));
-    PetscCall(VecScatterEnd(l->tozero, l->z, l->z0, INSERT_VALUES, SCATTER_FORWARD));
+    PetscCall(ScatterAll(l->tozero, l->z, l->z0, SCATTER_FORWARD));
   }
   PetscFunctionReturn(0);
 }
@@ -372,7 +355,7 @@ PetscErrorCode LearnerDestroy(Learner *l)
   PetscFunctionBeginUser;
   for (PetscInt j = 0; l->w && j < l->k; j++) PetscCall(VecDestroy(&l->w[j]));
   PetscCall(PetscFree(l->w));
-  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(vectors); i++) PetscCall(VecDestroy(vectors[i]));
+  PetscCall(DestroyVecs(PETSC_STATIC_ARRAY_LENGTH(vectors), vectors));
   PetscCall(VecScatterDestroy(&l->tozero));
   PetscCall(DataDestroy(&l->data));
   PetscFunctionReturn(0);

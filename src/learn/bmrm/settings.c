@@ -19,8 +19,9 @@ static PetscErrorCode GetLambdas(const char text[], Settings *o)
     for (int i = 0; i < n; i++) o->lambda[i] = PetscMax(a, b) * PetscPowReal(PetscMin(a, b) / PetscMax(a, b), (PetscReal)i / (n - 1));
     o->nlambdas = n;
   } else {
-    o->nlambdas = MAX_LAMBDAS;
+    o->nlambdas = MAX_LAMBDAS + 1;
     PetscCall(PetscOptionsGetRealArray(NULL, NULL, "-lambdas", o->lambda, &o->nlambdas, NULL));
+    PetscCheck(o->nlambdas >= 1 && o->nlambdas <= MAX_LAMBDAS, PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "-lambdas takes 1 to %d numbers, or FROM:TO:COUNT", MAX_LAMBDAS);
     PetscCall(PetscSortReal(o->nlambdas, o->lambda));
     for (PetscInt i = 0; i < o->nlambdas / 2; i++) {
       const PetscReal other = o->lambda[o->nlambdas - 1 - i];
@@ -139,6 +140,7 @@ PetscErrorCode GetSettings(Settings *o, const Loss **loss, PetscReal *parameter)
   PetscCheck(o->regularised || o->bias > 0, PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "-bias_regularised 0 is about a bias: give -bias 1");
   PetscCheck(o->regularised || !(*loss)->differences, PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "-loss %s depends on differences of scores, which have no bias: leave out -bias", (*loss)->name);
   PetscCheck(o->regularised || o->method != METHOD_DUAL, PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "-method dual is for a bias that is regularised");
+  PetscCheck(!o->nweights || (*loss)->labels == LABELS_CLASSES, PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "-class_weights is for losses of classes, -loss %s is not", (*loss)->name);
   PetscCheck(o->method != METHOD_NEWTON || (*loss)->curvature, PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "-method newton is for losses that are smooth, -loss %s is not", (*loss)->name);
   PetscCheck((o->method != METHOD_INTERIOR && o->method != METHOD_DUAL) || (*loss)->interior, PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "-method %s is for the hinge loss, not for -loss %s", Methods[o->method], (*loss)->name);
   PetscFunctionReturn(0);
