@@ -354,7 +354,7 @@ PetscErrorCode MatGPUCSRSetFormat(Mat A, const char format[])
   Level: intermediate
 
   Notes:
-  If the format is auto, the kernel determines it. With auto the kernel is the one predicted to be fastest for these row lengths; csr_merge and the baselines csr_scan and bcsr_twostep run only when asked for. A view or a report lists all kernels with their predicted times.
+  If the format is auto, the kernel determines it. With auto the kernel is the one predicted to be fastest for these row lengths; kernels of papers (csr_scan, bcsr_twostep and others) run only when asked for. A view or a report lists all kernels with their predicted times.
 
   An unknown word is an error that lists the kernels; any kernel with format aij is an error, too.
 
