@@ -1,4 +1,4 @@
-/* Graphs on a GPU: independent sets in them, and the scaling that makes one of a matrix */
+/* Graphs on a GPU: independent sets, and the scaling of a matrix to a graph */
 #include "spgemm.cuh"
 
 enum {
@@ -22,8 +22,8 @@ __global__ void begin_kernel(int m, const int *__restrict__ rowptr, int least, u
 }
 
 /*
-  A vertex is decided once all before it that have it in their rows are. What others decide meanwhile is seen or not; the decision is the same either way, as greedy
-  selection in a given order has one result (Blelloch, Fineman, Shun, Greedy sequential maximal independent set and matching are parallel on average, 2012).
+  A vertex waits for the earlier vertices with the vertex in their rows. A thread may see or miss decisions of the same launch: greedy selection in a
+  given order has one result (Blelloch, Fineman, Shun, Greedy sequential maximal independent set and matching are parallel on average, 2012).
 */
 __global__ void decide_kernel(int m, csr T, const int *__restrict__ rank, volatile unsigned char *state, int *left)
 {
@@ -64,7 +64,7 @@ __global__ void roots_kernel(int m, csr T, const int *__restrict__ rank, const u
   root[v] = best;
 }
 
-/* Rounds between two questions whether all is decided, and how often that is asked at most: in a natural order chains may be as long as the matrix */
+/* Rounds between two questions whether a vertex is undecided; at most so many questions, because a chain may be as long as the matrix */
 #define ROUNDS    8
 #define QUESTIONS 512
 
