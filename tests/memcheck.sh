@@ -22,7 +22,7 @@ runs=(
   "t303-stencil"
   "t400-matmult $load -mat_gpucsr_format csr"
   "t400-matmult $load -mat_gpucsr_format sell_sorted -mat_gpucsr_precision single"
-  "t400-matmult $load -mat_gpucsr_format dense"
+  "t400-matmult $load -mat_gpucsr_format bitdense"
   "t400-matmult $load -mat_gpucsr_format bcsr2x2"
   "t400-matmult $load -mat_gpucsr_format coo"
   "t400-matmult $load -mat_gpucsr_format hyb"

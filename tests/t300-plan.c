@@ -102,8 +102,7 @@ int main(int argc, char **argv)
   }
   PetscCall(Requested(d, "csv", "auto", GPUCSR_PRECISION_DOUBLE, PETSC_FALSE, "csr, sell"));
   PetscCall(Requested(d, "auto", "csr_vector3", GPUCSR_PRECISION_DOUBLE, PETSC_FALSE, "csr_vector4"));
-  PetscCall(Requested(d, "sell", "csr_merge", GPUCSR_PRECISION_DOUBLE, PETSC_FALSE, "sell_row"));
-  PetscCall(Requested(d, "dense", "auto", GPUCSR_PRECISION_MIXED, PETSC_FALSE, "float matrix"));
+  PetscCall(Requested(d, "sell", "csr_scan", GPUCSR_PRECISION_DOUBLE, PETSC_FALSE, "sell_row"));
 
   PetscCall(GPUCSRSysFinalize());
   PetscCall(PetscFinalize());

@@ -79,13 +79,13 @@ static PetscErrorCode TestChoice(GPUCSRDevice d)
   const double      small = 1e-6 * (4 * 101 + 12 * 1000 + 16 * 100); /* megabytes of 100 rows of 10 in CSR, and x and z */
   GPUCSRFeatures    f     = Features(10000, 10000, 10, 1), uneven;
   const GPUCSRPair *pair;
-  int               n, known = 0;
+  int               n, known;
 
   PetscFunctionBegin;
   PetscCall(Load(GOOD));
-  PetscCall(GPUCSRProfilePairs(PETSC_FALSE, &pair, &n));
-  for (int k = 0; k < n; k++) known += pair[k].row != NULL;
+  PetscCall(GPUCSRProfilePairs(&pair, &known, &n));
   PetscCheck(known == 5, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%d pairs known, should be 5", known);
+  for (int k = 0; k < n; k++) PetscCheck((pair[k].row != NULL) == (k < known), PETSC_COMM_SELF, PETSC_ERR_PLIB, "Pair %d stands on the wrong side of the known ones", k);
   /* 10 000 rows are 1.3 MB, more than 3 us for csr_vector2 is; 100 rows are not */
   f.nnz = 400000;
   PetscCall(Chosen(d, f, GPUCSR_SELECT_ESTIMATE, 0, "sell_row", 3, "the next best 5.0 us"));

@@ -1,19 +1,19 @@
 //TEST name="default"
-//TEST name="format" args="-mat_gpucsr_format {}" loop="aij csr sell dense sell_256 sell_sorted coo hyb jad"
-//TEST name="transpose" args="-mat_gpucsr_format csr -mat_gpucsr_transpose_format {}" loop="csr sell dense coo hyb jad"
+//TEST name="format" args="-mat_gpucsr_format {}" loop="aij csr sell bitdense sell_256 sell_sorted coo hyb jad"
+//TEST name="transpose" args="-mat_gpucsr_format csr -mat_gpucsr_transpose_format {}" loop="csr sell bitdense coo hyb jad"
 //TEST name="assembly" args="-mat_gpucsr_format csr -mat_gpucsr_transpose_at_assembly"
 //TEST name="kernel" args="-mat_gpucsr_kernel {} -mat_gpucsr_transpose_kernel {}" loop="{kernels}" gpu=1
-//TEST name="single" args="-mat_gpucsr_precision single -mat_gpucsr_format {}" loop="csr sell dense"
+//TEST name="single" args="-mat_gpucsr_precision single -mat_gpucsr_format {}" loop="csr sell bitdense"
 //TEST name="mixed" args="-mat_gpucsr_precision mixed -mat_gpucsr_format {}" loop="csr sell"
-//TEST name="auto" args="-mat_gpucsr_precision auto -mat_gpucsr_format {}" loop="csr sell dense"
-//TEST name="ranks" nsize=2 args="-mat_gpucsr_format {}" loop="aij dense"
+//TEST name="auto" args="-mat_gpucsr_precision auto -mat_gpucsr_format {}" loop="csr sell bitdense"
+//TEST name="ranks" nsize=2 args="-mat_gpucsr_format {}" loop="aij bitdense"
 //TEST name="ranks3" nsize=3 args="-mat_gpucsr_format sell"
 //TEST name="ranks4" nsize=4 args="-mat_gpucsr_format csr -mat_gpucsr_precision single"
 //TEST name="ranks5" nsize=5 args="-mat_gpucsr_format csr -mat_gpucsr_transpose_at_assembly"
 //TEST name="ranks8" nsize=8 args="-mat_gpucsr_format csr"
 //TEST name="standard" args="-mat_gpucsr_format csr -standard_vectors"
 //TEST name="unpinned" args="-mat_gpucsr_pin_vectors 0 -mat_gpucsr_threads 1"
-//TEST name="standin" args="-gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -mat_gpucsr_format {}" loop="auto csr sell dense bcsr2x2 block4x64 bitdense dia hyb jad stencil"
+//TEST name="standin" args="-gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -mat_gpucsr_format {}" loop="auto csr sell bcsr2x2 block4x64 bitdense dia hyb jad stencil"
 //TEST name="standin_ranks" nsize=3 args="-gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -mat_gpucsr_format sell -mat_gpucsr_transpose_format csr -mat_gpucsr_precision mixed"
 //TEST name="aij" nsize=2 args="-mat_type aij" load=0
 //TEST name="perm" args="-mat_type aijperm" load=0
@@ -30,15 +30,13 @@
 
 int main(int argc, char **argv)
 {
-  PetscBool dense = PETSC_FALSE, takes = PETSC_TRUE;
+  PetscBool takes = PETSC_TRUE;
   PetscInt  taken = 0;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
-  PetscCall(TestDense(&dense));
   for (PetscInt which = 0; which < ZOO_COUNT; which++) {
-    if (dense && ZooTable[which].m * ZooTable[which].n > 65536) continue;
-    for (PetscInt special = 0; special < (dense ? 2 : 3); special++) { /* all finite, not so the matrix, not so the vectors */
+    for (PetscInt special = 0; special < 3; special++) { /* all finite, not so the matrix, not so the vectors */
       Mat  A, R;
       char where[64];
 

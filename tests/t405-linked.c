@@ -61,7 +61,7 @@ int main(int argc, char **argv)
   Mat           A, B, R;
   Vec           x, y;
   PetscMPIInt   size;
-  const char   *formats[] = {"csr", "sell", "dense"};
+  const char   *formats[] = {"csr", "sell", "bitdense"};
   MatGPUCSRInfo info;
 
   PetscFunctionBeginUser;
@@ -91,7 +91,7 @@ int main(int argc, char **argv)
   PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B)); /* takes its settings along, but not its counts */
   PetscCall(TestProducts(B, R, PETSC_FALSE, "duplicate"));
   PetscCall(MatGPUCSRGetInfo(B, &info));
-  CheckWord(info.format, "dense", "duplicate's format");
+  CheckWord(info.format, "bitdense", "duplicate's format");
   PetscCall(MatDestroy(&B));
 
   PetscCall(MatGPUCSRSetFormat(A, "csr"));

@@ -1,5 +1,5 @@
 //TEST name="default"
-//TEST name="format" args="-mat_gpucsr_format {}" loop="csr sell dense"
+//TEST name="format" args="-mat_gpucsr_format {}" loop="csr sell bitdense"
 //TEST name="single" args="-mat_gpucsr_format csr -mat_gpucsr_precision single"
 //TEST name="ranks" nsize=3 args="-mat_gpucsr_format csr"
 //TEST name="kernel" args="-mat_gpucsr_kernel {} -mat_gpucsr_transpose_kernel {}" loop="{kernels}" gpu=1
@@ -7,7 +7,7 @@
 
 /*
   The real matrices: each file of share/datasets in PETSc's binary format that holds a matrix is loaded as the type under test, and every product
-  compared with MATAIJ (format dense is spared those that are nearly empty); where the matrix is square, GMRES with it goes the way it goes with MATAIJ too.
+  compared with MATAIJ (unless the format refuses it); where the matrix is square, GMRES with it goes the way it goes with MATAIJ too.
 
     build/tests/t410-datasets -dll_append build/lib/libpetscgpucsr.so [-dir share/datasets] [-mat_type gpucsr] [-mat_gpucsr_...]
 */
@@ -64,15 +64,14 @@ int main(int argc, char **argv)
   DIR           *d;
   struct dirent *entry;
   PetscInt       files = 0, refused = 0;
-  PetscReal      eps = 0.0;
-  PetscBool      dense, takes = PETSC_TRUE;
+  PetscReal      eps   = 0.0;
+  PetscBool      takes = PETSC_TRUE;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
   PetscCall(TestRequireReal(32)); /* as the files were written */
   PetscCall(PetscOptionsGetString(NULL, NULL, "-dir", dir, sizeof(dir), NULL));
   PetscCall(TestEps(&eps));
-  PetscCall(TestDense(&dense));
   d = opendir(dir);
   PetscCheck(d, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "Cannot open the folder %s", dir);
   while ((entry = readdir(d))) {
@@ -81,7 +80,6 @@ int main(int argc, char **argv)
     FILE     *f;
     unsigned  id[4];
     Mat       A, R;
-    MatInfo   info;
     PetscInt  m, n;
 
     PetscCall(PetscStrendswith(entry->d_name, ".petsc", &binary));
@@ -94,12 +92,6 @@ int main(int argc, char **argv)
     if ((id[0] << 24 | id[1] << 16 | id[2] << 8 | id[3]) != MAT_FILE_CLASSID) continue; /* a vector */
     PetscCall(Load(path, PETSC_TRUE, &R));
     PetscCall(MatGetSize(R, &m, &n));
-    PetscCall(MatGetInfo(R, MAT_GLOBAL_SUM, &info));
-    if (dense && (double)m * (double)n > 50 * info.nz_used) {
-      refused++;
-      PetscCall(MatDestroy(&R));
-      continue;
-    }
     PetscCall(Load(path, PETSC_FALSE, &A));
     PetscCall(TestTakes(A, &takes));
     if (!takes) {

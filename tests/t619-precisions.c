@@ -17,7 +17,7 @@
 #define RTOL 1e-5
 
 static const char *const precisions[] = {"double", "mixed", "single", "auto"};
-static const char *const formats[]    = {"csr", "sell", "ell", "dia", "stencil", "sell_256", "sell_sorted", "jad", "coo", "hyb", "bcsr2x2", "tile_128", "narrow", "bitdense", "dense"};
+static const char *const formats[]    = {"csr", "sell", "ell", "dia", "stencil", "sell_256", "sell_sorted", "jad", "coo", "hyb", "bcsr2x2", "tile_128", "narrow", "bitdense"};
 
 /* path: option and word; rows: for preconditioners that are numbers of each row alone */
 static const struct {
@@ -227,7 +227,6 @@ int main(int argc, char **argv)
       Matrices m;
 
       PetscCall(PetscMemzero(&m, sizeof(m)));
-      if (!strcmp(precisions[q], "mixed") && !strcmp(formats[f], "dense")) continue; /* not to be had */
       for (PetscInt s = 0; s < COUNT(solvers); s++) {
         for (PetscInt p = 0; p < COUNT(pcs); p++, number++) {
           const int unsymmetric = !solvers[s].symmetric;

@@ -62,22 +62,6 @@ static inline PetscErrorCode TestShare(PetscInt number, PetscBool *mine)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Is format dense asked for? It multiplies absent entries as zeros, so that NaN spreads, and takes no large matrix that is nearly empty. */
-static inline PetscErrorCode TestDense(PetscBool *dense)
-{
-  static const char *const options[] = {"-mat_gpucsr_format", "-mat_gpucsr_kernel", "-mat_gpucsr_transpose_format", "-mat_gpucsr_transpose_kernel"};
-
-  PetscFunctionBegin;
-  *dense = PETSC_FALSE;
-  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(options) && !*dense; k++) {
-    char word[32] = "";
-
-    PetscCall(PetscOptionsGetString(NULL, NULL, options[k], word, sizeof(word), NULL));
-    PetscCall(PetscStrbeginswith(word, "dense", dense));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Does the format or kernel that was asked for take the matrix, and its transpose? Some are for matrices of one kind, and say so */
 static inline PetscErrorCode TestTakes(Mat A, PetscBool *takes)
 {

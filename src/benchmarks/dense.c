@@ -8,7 +8,7 @@ static char help[] = "Dense matrices: products by cuBLAS, by this library's form
     alignment  squares of 4160 to 4224, step 1
     shapes     26214400 entries, from 128 by 204800 to 204800 by 128
   These three use cuBLAS' gemv and gemm (with one column and with 16: us a column), vectors on the device; with -cpu MATSEQDENSE on the host, with the threads of its BLAS.
-    density    five shapes, densities of 1 to 100 %, entries at random places, the library's formats csr (the fastest of four kernels), bitdense, dense, bcsr8x8
+    density    five shapes, densities of 1 to 100 %, entries at random places, the library's formats csr (the fastest of four kernels), bitdense, bcsr8x8
     blocks     dense squares of 64 to 4096, the library's blocks of 1 by 2 to 4 by 4 and 8 by 8 (figure 5 of X. Zhang et al., GOSpMV), and csr
 
   FILE gets a line each: part, precision, side (N|T), rows, columns, how (gemv|gemm|gemm16|cpu|FORMAT), density, us (a product; median of -rounds (3) batches).
@@ -310,13 +310,12 @@ static PetscErrorCode Density(Bench *b)
   static const double density[] = {0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1};
   static const Pair   pair[]    = {
          CSR_PAIRS, {"bitdense", "auto"},
-          {"dense",    "auto"},
           {"bcsr8x8",  "auto"}
   };
 
   PetscFunctionBeginUser;
   for (int q = 0; q < 5; q++)
-    for (size_t d = 0; d < sizeof(density) / sizeof(density[0]); d++) PetscCall(RandomMatrix(b, "density", PetscMax(8, shape[q][0] / b->shrink), PetscMax(8, shape[q][1] / b->shrink), density[d], pair, 7));
+    for (size_t d = 0; d < sizeof(density) / sizeof(density[0]); d++) PetscCall(RandomMatrix(b, "density", PetscMax(8, shape[q][0] / b->shrink), PetscMax(8, shape[q][1] / b->shrink), density[d], pair, 6));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -333,14 +332,16 @@ static PetscErrorCode Blocks(Bench *b)
 
         if (r * c == 1 || ((r > 4 || c > 4) && (r != 8 || c != 8))) continue;
         PetscCall(PetscSNPrintf(word, sizeof(word), "bcsr%dx%d", r, c));
-        PetscCall(RandomMatrix(b, "blocks", n, n, 1,
-                               (const Pair[]){
-                                 {word, "bcsr_vector8" },
-                                 {word, "bcsr_vector32"},
-                                 {word, "bcsr_block"   },
-                                 {word, "bcsr_adaptive"}
-        },
-                               4));
+        if (r != c) PetscCall(RandomMatrix(b, "blocks", n, n, 1, &(const Pair){word, "oblong_twostep"}, 1));
+        else
+          PetscCall(RandomMatrix(b, "blocks", n, n, 1,
+                                 (const Pair[]){
+                                   {word, "bcsr_vector8" },
+                                   {word, "bcsr_vector32"},
+                                   {word, "bcsr_block"   },
+                                   {word, "bcsr_adaptive"}
+          },
+                                 4));
       }
   }
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -10,7 +10,7 @@ static char help[] = "Fits the profile of a machine to measured products.\n\n";
   For each pair of a format and a kernel, the parameters of its walk along a row (width, threads, most, ahead) are searched over a list. The times of the terms are a non-negative least squares fit of relative errors, repeated, as parts of a product go on at the same time. A product
   has more weight the nearer the pair is to the best.
 
-  Pairs are selected greedily, at most -pairs (44): each step adds or removes the pair whose change makes the model's choice lose least, by the model and by one fitted without the matrix, until no change does. So a pair that is sometimes the best, but unpredictably, is not selected. -without selects no pair whose "FORMAT KERNEL" contains one of these texts; the losses count it. Twenty more pairs are selected for measuring:
+  Pairs are selected greedily, at most -pairs (34): each step adds or removes the pair whose change makes the model's choice lose least, by the model and by one fitted without the matrix, until no change does. So a pair that is sometimes the best, but unpredictably, is not selected. -without selects no pair whose "FORMAT KERNEL" contains one of these texts; the losses count it. Twenty more pairs are selected for measuring:
   those with which the best of the first six predictions loses least.
 
   The decision tree has, for each class of mean length and columns, the pair with the least geometric mean time.
@@ -158,11 +158,6 @@ static double Predict(const GPUCSRCostRow *c, const Sample *s)
   return GPUCSRModelTime(c, t, part);
 }
 
-static PetscBool Allowed(const Sample *s)
-{
-  return judged[s->product] && (strcmp(s->format, "dense") || s->density >= 1) ? PETSC_TRUE : PETSC_FALSE;
-}
-
 /* The weight of a choice that takes r times the best time: its loss, plus thirty times the loss beyond a quarter, which is rare */
 static double Loss(double r)
 {
@@ -213,7 +208,7 @@ static PetscErrorCode Extend(int kept[], int most)
     for (int k = first[q]; k < first[q + 1] && kept[q]; k++) {
       const Sample *s = &sample[of[k]];
 
-      if (!Allowed(s)) continue;
+      if (!judged[s->product]) continue;
       Try(&tried[s->product], s->model[1], s->us / s->best);
       if (s->model[1] >= leader[s->product]) continue;
       leader[s->product] = s->model[1];
@@ -242,7 +237,7 @@ static PetscErrorCode Extend(int kept[], int most)
         const Sample *s = &sample[of[k]];
         Tried         with;
 
-        if (!Allowed(s)) continue;
+        if (!judged[s->product]) continue;
         with = tried[s->product];
         sum -= (BestTried(&with, leader[s->product], taken[s->product]) - 1) / njudged;
         Try(&with, s->model[1], s->us / s->best);
@@ -257,7 +252,7 @@ static PetscErrorCode Extend(int kept[], int most)
     kept[pick] = 1;
     n++;
     for (int k = first[pick]; k < first[pick + 1]; k++)
-      if (Allowed(&sample[of[k]])) Try(&tried[sample[of[k]].product], sample[of[k]].model[1], sample[of[k]].us / sample[of[k]].best);
+      if (judged[sample[of[k]].product]) Try(&tried[sample[of[k]].product], sample[of[k]].model[1], sample[of[k]].us / sample[of[k]].best);
   }
   PetscCall(PetscFree3(tried, leader, taken));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -276,7 +271,7 @@ static void TakeIn(int pair, Taken now[])
     for (int c = 0; c < 2; c++) {
       Taken *t = &now[c * nproducts + s->product];
 
-      if (Allowed(s) && s->model[c] < t->predicted) *t = (Taken){s->model[c], s->us / s->best};
+      if (judged[s->product] && s->model[c] < t->predicted) *t = (Taken){s->model[c], s->us / s->best};
     }
   }
 }
@@ -376,7 +371,7 @@ static PetscErrorCode Regret(const char what[], PetscBool crossed, double show)
       for (; k < nsamples && sample[k].product == sample[begin].product; k++) {
         const double t = sample[k].model[crossed];
 
-        if (row[sample[k].pair].trusted && Allowed(&sample[k]) && t < least) {
+        if (row[sample[k].pair].trusted && judged[sample[k].product] && t < least) {
           least = t;
           pick  = &sample[k];
         }
@@ -436,7 +431,6 @@ static PetscErrorCode Write(FILE *f, PetscBool header, const char machine[])
         if (s->in.mean > means[i] || (i && s->in.mean <= means[i - 1]) || s->columns > columns[j] || (j && s->columns <= columns[j - 1]) || strcmp(s->precision, "double")) continue;
         products += s->product != last;
         last = s->product;
-        if (!strcmp(s->format, "dense")) continue; /* a leaf is for every matrix of its class */
         sum[s->pair] += log(s->us / s->best);
         count[s->pair]++;
       }
@@ -452,7 +446,7 @@ static PetscErrorCode Write(FILE *f, PetscBool header, const char machine[])
 int main(int argc, char **argv)
 {
   char      out[PETSC_MAX_PATH_LEN] = "", header[PETSC_MAX_PATH_LEN] = "", machine[128] = "NVIDIA H200";
-  PetscInt  most = 44, more = 20;
+  PetscInt  most = 34, more = 20;
   PetscReal show = 0;
   PetscBool set;
   double(*terms)[GPUCSR_NTERMS];

@@ -50,16 +50,16 @@ static PetscErrorCode ReadLengths(const char *text, const Lengths *last, const L
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* By -without, or because this version has no such kernel */
-static PetscErrorCode Excluded(const char format[], const char kernel[], PetscBool *yes)
+/* By -without, or because this version has no such kernel for the format */
+static PetscErrorCode Excluded(const GPUCSRFormat *format, const char kernel[], PetscBool *yes)
 {
   const GPUCSRKernel *k;
   char                names[3 * GPUCSR_WORD];
 
   PetscFunctionBeginUser;
   PetscCall(GPUCSRKernelFind(kernel, &k));
-  *yes = (PetscBool)!k;
-  (void)snprintf(names, sizeof(names), "%s %s", format, kernel);
+  *yes = (PetscBool)(!k || strcmp(k->format, format->family));
+  (void)snprintf(names, sizeof(names), "%s %s", format->name, kernel);
   for (int w = 0; w < nwithout; w++)
     if (strstr(names, without[w])) *yes = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -196,7 +196,7 @@ PetscErrorCode ReadSamples(const char file[])
     in = &s->in;
     memset(s, 0, sizeof(*s));
     PetscCheck(strchr(line, '\n'), PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s, line %d: cut short; spmv -samples writes the file anew", file, number);
-    PetscCheck(sscanf(line, "%63s %3s %15s %31s %31s %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %*f %*f %lf %lf %lf %n", s->matrix, s->side, s->precision, s->format, s->kernel, &s->us, &s->best, &s->convert, &in->matrix, &in->vectors, &in->cache, &in->rows, &in->stored, &in->mean, &in->max, &in->sectors, &in->quads, &s->columns, &s->density, &deviation, &in->spread, &in->heaviest, &in->fetched[0], &in->fetched[1], &used) == 24 && used, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s, line %d: not a sample", file, number);
+    PetscCheck(sscanf(line, "%63s %3s %15s %31s %31s %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %*f %lf %lf %*f %*f %lf %lf %lf %n", s->matrix, s->side, s->precision, s->format, s->kernel, &s->us, &s->best, &s->convert, &in->matrix, &in->vectors, &in->cache, &in->rows, &in->stored, &in->mean, &in->max, &in->sectors, &in->quads, &s->columns, &deviation, &in->spread, &in->heaviest, &in->fetched[0], &in->fetched[1], &used) == 23 && used, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s, line %d: not a sample", file, number);
     PetscCall(ReadLengths(line + used, lengths, &lengths));
     PetscCall(GPUCSRFormatFind(s->format, &format));
     if (!format) continue; /* of another version */
@@ -216,7 +216,7 @@ PetscErrorCode ReadSamples(const char file[])
       PetscCheck(npairs < MAX_PAIRS, PETSC_COMM_SELF, PETSC_ERR_PLIB, "More than %d pairs", MAX_PAIRS);
       PetscCall(PetscStrncpy(row[npairs].format, s->format, GPUCSR_WORD));
       PetscCall(PetscStrncpy(row[npairs].kernel, s->kernel, GPUCSR_WORD));
-      PetscCall(Excluded(s->format, s->kernel, &excluded[npairs]));
+      PetscCall(Excluded(format, s->kernel, &excluded[npairs]));
       npairs++;
     }
     s->product = Product(s);

@@ -340,7 +340,7 @@ PetscErrorCode MatGPUCSRSetFormat(Mat A, const char format[])
   Level: intermediate
 
   Notes:
-  If the format is auto, the kernel determines it. auto takes the kernel with the least predicted time; csr_merge and the kernels of papers run only by name. A report lists all kernels with their predicted times.
+  If the format is auto, the kernel determines it. auto takes the kernel with the least predicted time; kernels of papers (csr_scan, bcsr_twostep and others) run only by name. A report lists all kernels with their predicted times.
 
   An unknown word is an error that lists the kernels; any kernel with format aij is an error, too.
 

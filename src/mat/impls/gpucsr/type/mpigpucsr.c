@@ -1,28 +1,6 @@
 /* MATMPIAIJGPUCSR: MATMPIAIJ with blocks of type MATSEQAIJGPUCSR; mpiproduct.c has its products. */
 #include "mpigpucsr.h"
 
-/* The configuration of a block: the off-diagonal block is never dense, and the parallel matrix decides when transposes are built */
-static PetscErrorCode BlockConfig(const MatGPUCSRConfig *c, PetscBool offdiagonal, MatGPUCSRConfig *o)
-{
-  GPUCSRRequest *r[2];
-  PetscBool      dense, densekernel;
-
-  PetscFunctionBegin;
-  *o                     = *c;
-  o->transposeatassembly = PETSC_FALSE;
-  r[0]                   = &o->request;
-  r[1]                   = &o->trequest;
-  for (int k = 0; k < (offdiagonal ? 2 : 0); k++) {
-    PetscCall(PetscStrcmp(r[k]->format, "dense", &dense));
-    PetscCall(PetscStrbeginswith(r[k]->kernel, "dense", &densekernel));
-    if (dense || densekernel) {
-      PetscCall(PetscStrncpy(r[k]->format, "csr", GPUCSR_WORD));
-      PetscCall(PetscStrncpy(r[k]->kernel, "auto", GPUCSR_WORD));
-    }
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Converts the two blocks to MATSEQAIJGPUCSR, with the matrix' configuration */
 static PetscErrorCode Blocks(Mat A)
 {
@@ -48,7 +26,8 @@ static PetscErrorCode Blocks(Mat A)
 #if PetscDefined(HAVE_DEVICE)
     PetscCall(MatBindToCPU(b[k], A->boundtocpu));
 #endif
-    PetscCall(BlockConfig(&g->base.config, k ? PETSC_TRUE : PETSC_FALSE, &c));
+    c                     = g->base.config;
+    c.transposeatassembly = PETSC_FALSE; /* the parallel matrix decides when transposes are built */
     PetscCall(MatGPUCSRReconfigure_Private(b[k], &c));
   }
   PetscFunctionReturn(PETSC_SUCCESS);

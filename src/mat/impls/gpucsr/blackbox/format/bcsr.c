@@ -3,7 +3,7 @@
 
   Values are reordered for a warp: those of 32 consecutive blocks, of any block rows, lie lane by lane, 16 bytes of block 0, of block 1, ... of block 31, then the next 16 bytes of each, so that one thread for each block loads wide and coalesced (BCSRPlace()). In 8 by 8 blocks a lane holds one row, and 4 blocks lie together.
 
-  Bytes: 4 (block rows + 1) + 4 blocks + v stored, stored = r c blocks rounded up to 32 lanes. Wins if entries form such blocks: one column number serves a block, and x is read once. Loses if blocks are less than about two thirds full.
+  Bytes: 4 (block rows + 1) + 4 blocks + v stored, stored = r c blocks rounded up to 32 lanes. Wins if entries form such blocks: a block has one column number and reads its part of x once. Loses if blocks are less than about two thirds full.
   Absent entries of a block are marked (absent.h) and never multiplied, so Inf and NaN in x act as with CSR.
 
   Papers: J. W. Choi, A. Singh, R. W. Vuduc, Model-driven autotuning of sparse matrix-vector multiply on GPUs, PPoPP 2010; the
@@ -148,4 +148,10 @@ static PetscErrorCode Diagonal_BCSR(const GPUCSRStorage *A, void *diagonal)
 }
 #undef ROW
 
-const GPUCSRFormatFamily GPUCSRFormat_bcsr = {Applicable_BCSR, Estimate_BCSR, Measure_BCSR, Layout_BCSR, Fill_BCSR, Mult_BCSR, Diagonal_BCSR};
+#define FAMILY \
+  { \
+    Applicable_BCSR, Estimate_BCSR, Measure_BCSR, Layout_BCSR, Fill_BCSR, Mult_BCSR, Diagonal_BCSR \
+  }
+
+/* Blocks that are not square are a family of their own, with the kernels of GOSpMV alone */
+const GPUCSRFormatFamily GPUCSRFormat_bcsr = FAMILY, GPUCSRFormat_oblong = FAMILY;

@@ -49,12 +49,12 @@ BCSR_FUNCTION int64_t BCSRStored(int64_t blocks, int r, int c)
   return (blocks + at_once - 1) / at_once * at_once * r * c;
 }
 
-GPUCSR_INTERN const GPUCSRFormatFamily GPUCSRFormat_bcsr;
+GPUCSR_INTERN const GPUCSRFormatFamily GPUCSRFormat_bcsr, GPUCSRFormat_oblong;
 
 /* Values of a lane; 0 in other formats */
 static inline int BCSRLane(const GPUCSRFormat *f)
 {
   const int r = GPUCSR_BLOCK_ROWS(f->variant);
 
-  return f->ops == &GPUCSRFormat_bcsr ? r * GPUCSR_BLOCK_COLS(f->variant) / BCSR_LANES(r) : 0;
+  return f->ops == &GPUCSRFormat_bcsr || f->ops == &GPUCSRFormat_oblong ? r * GPUCSR_BLOCK_COLS(f->variant) / BCSR_LANES(r) : 0;
 }

@@ -247,6 +247,7 @@ GPUCSR_INTERN GPUCSRError GPUCSRStencils(int, const int32_t *, const void *, GPU
 GPUCSR_INTERN GPUCSRError GPUCSRInspect(int, int, const int32_t *, const int32_t *, double, int, GPUCSRFeatures *);
 
 GPUCSR_INTERN GPUCSRError GPUCSRStorageCreate(GPUCSRDevice, const GPUCSRFormat *, const GPUCSRFeatures *, const GPUCSRExtent *, GPUCSRPrecision, GPUCSRStorage *);
+GPUCSR_INTERN GPUCSRError GPUCSRStorageCSR(GPUCSRDevice, int m, int n, int64_t nnz, GPUCSRPrecision, GPUCSRBool valuesonly, GPUCSRStorage *);
 GPUCSR_INTERN GPUCSRError GPUCSRStorageAllocate(GPUCSRStorage *, GPUCSRBool valuesonly);
 GPUCSR_INTERN GPUCSRError GPUCSRStorageDestroy(GPUCSRStorage *);
 GPUCSR_INTERN GPUCSRError GPUCSRStorageLend(const GPUCSRStorage *, GPUCSRStorage *);

@@ -119,6 +119,17 @@ PetscErrorCode GPUCSRStorageAllocate(GPUCSRStorage *A, GPUCSRBool valuesonly)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A matrix in CSR, with memory, which the caller frees even after an error; valuesonly: for its values alone */
+PetscErrorCode GPUCSRStorageCSR(GPUCSRDevice dev, int m, int n, int64_t nnz, GPUCSRPrecision precision, GPUCSRBool valuesonly, GPUCSRStorage *A)
+{
+  const GPUCSRFeatures f = {.m = m, .n = n, .nnz = nnz};
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRStorageCreate(dev, GPUCSRFormatCSR(), &f, NULL, precision, A));
+  PetscCall(GPUCSRStorageAllocate(A, valuesonly));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Memory for a kernel's data from the pattern; freed with the matrix */
 PetscErrorCode GPUCSRStorageWork(GPUCSRStorage *A, GPUCSRType type, size_t count)
 {

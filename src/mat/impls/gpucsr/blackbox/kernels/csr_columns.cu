@@ -1,17 +1,16 @@
 /*
   Z = A X, CSR, for several columns at once: reads the matrix once for 32 columns, not once for each.
 
-  On the device X and Z are stored by rows, so that an entry's numbers of X are neighbours. In a warp C neighbouring threads have one or two columns
+  On the device X and Z are stored by rows, so that an entry multiplies neighbours in X. In a warp C neighbouring threads have one or two columns
   each, and the 32 / C groups share the entries of a row. Rows and entries together are one list of m + nnz items, cut into equal stretches, one for
   each warp, for any row lengths. A second, small kernel adds the sums of rows cut by stretches in a fixed order, so every run has the same bits.
 
-  Bytes: those of CSR for every 32 columns, 8 k n of X once at best, 8 k m of Z; X beyond the caches: a row of it for each entry.
+  Bytes: CSR's for every 32 columns, 8 k n of X once at best, 8 k m of Z. Beyond the caches each entry loads a row of X.
 
   Paper: stretches after D. Merrill, M. Garland, Merge-based parallel sparse matrix-vector multiplication, SC 2016, section 3.
 */
 #include "columns.h"
 #include "device.cuh"
-#include "product/merge.cuh"
 
 #define BLOCK 256
 #define ITEMS 128 /* of the merged list, for each warp */
@@ -63,6 +62,12 @@ struct Few<2, X> {
     to[1] = more ? to[1] + b : b;
   }
 };
+
+/* The number of row ends before diagonal d of the merge of row ends and entry numbers */
+__device__ __forceinline__ int merge_row(int64_t d, const int *__restrict__ rowptr, int m, int64_t nnz)
+{
+  return bisect(d > nnz ? (int)(d - nnz) : 0, d < m ? (int)d : m, [=](int r) { return rowptr[r + 1] <= d - 1 - r; });
+}
 
 /* C threads have W columns each; carry: a stretch's sum of the row `cut` that its end cuts */
 template <int C, int W, class V, class X>

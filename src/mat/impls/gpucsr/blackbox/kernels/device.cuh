@@ -5,7 +5,7 @@
 #include "../../../../../sys/launch.cuh"
 #include <cuda_runtime.h>
 
-/* In C++ a const object of namespace scope has internal linkage unless declared like this first */
+/* A const object of C++ needs this declaration for external linkage */
 #define GPUCSR_DECLARE(type, name) \
   extern "C" { \
   GPUCSR_INTERN const type name; \
@@ -58,7 +58,7 @@ __device__ __forceinline__ I bisect(I lo, I hi, F below)
   return lo;
 }
 
-/* The place of column c among those of an ascending row, or -1 */
+/* The place of column c in an ascending row, or -1 */
 __device__ __forceinline__ int find_column(const int *col, int begin, int end, int c)
 {
   while (begin < end) {

@@ -79,14 +79,6 @@ PetscErrorCode GPUCSRKernelNames(const char format[], char list[], size_t len)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode GPUCSRKernelsRelease(void)
-{
-  PetscFunctionBegin;
-  for (int q = 0; q < NKERNELS; q++)
-    if (kernels[q].family && kernels[q].family->release) PetscCall((*kernels[q].family->release)());
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* NULL if the host fills the format */
 PetscErrorCode GPUCSRDeviceFormatGet(const GPUCSRFormat *f, const GPUCSRDeviceFormat **d)
 {

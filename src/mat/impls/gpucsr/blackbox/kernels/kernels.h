@@ -14,13 +14,9 @@ extern "C" {
 
 typedef struct {
   GPUCSRBool piecewise; /* can compute any range of rows */
-  /* can it run here; NULL: always */
-  GPUCSRError (*available)(GPUCSRBool *, char why[], size_t len);
   /* once for each pattern; NULL: nothing to do. May fill A->work */
   GPUCSRError (*prepare)(GPUCSRStorage *A, int variant);
   GPUCSRError (*launch)(const GPUCSRStorage *A, const GPUCSRProduct *, int variant, GPUCSRStream);
-  /* before the device goes: frees memory that belongs to no matrix; NULL: nothing */
-  GPUCSRError (*release)(void);
   int        block; /* threads of a block, if GPUCSRThreads may change them; 0: fixed by the kernel */
   GPUCSRBool steps; /* a product may end with a step */
 } GPUCSRKernelFamily;
@@ -39,15 +35,13 @@ typedef struct {
 } GPUCSRKernel;
 
 /*
-  Variants with several parts. csr_vector: threads for a row, entries of a load. sell_row: threads for a row, rows whose entries are loaded together;
-  hyb_segment passes its variant on to it
+  Variants of two numbers. csr_vector: threads for a row, entries of a load. sell_row and hyb_segment: threads for a row, rows that share a load
 */
 #define CSR_VECTOR(threads, entries) (100 * (entries) + (threads))
 #define SELL_ROW(threads, together)  (100 * (together) + (threads))
 
 GPUCSR_INTERN GPUCSRError GPUCSRKernelFind(const char[], const GPUCSRKernel **);
 GPUCSR_INTERN GPUCSRError GPUCSRKernelGet(int, const GPUCSRKernel **);
-GPUCSR_INTERN GPUCSRError GPUCSRKernelsRelease(void);
 GPUCSR_INTERN GPUCSRError GPUCSRKernelNames(const char[], char[], size_t);
 
 /* The device's functions for a format, apart from its products */

@@ -44,7 +44,7 @@ static unsigned int Blocks(const GPUCSRPeerHalo *h, int64_t work, int each)
   return (unsigned int)GPUCSRMax(1, GPUCSRMin(each * h->dev->props.processors, (work + BLOCK - 1) / BLOCK));
 }
 
-/* Is this the last block of the launch? It then sees the writes of all blocks; SYSTEM: other devices see them, too, before its own later writes */
+/* Is this the last block of the launch? The last block sees the writes of all blocks. SYSTEM: other devices see these writes before the last block's own writes */
 template <bool SYSTEM>
 __device__ __forceinline__ bool last_block(const Halo &h)
 {

@@ -1,13 +1,13 @@
 #pragma once
 
 /*
-  The halo among peers (sys/peer/peer.h): each rank writes what its neighbours need straight into their memory, and a flag behind it. No host is in it, and no number that
-  changes is an argument, so that launches may be recorded and played again.
+  The halo among peers (sys/peer/peer.h): each rank writes the entries for a neighbour into the neighbour's memory, and then a flag. The host takes no
+  part, and no argument changes, so that a graph can repeat the launches.
 
   Exchanges are numbered. Send() writes into the buffers of s mod 2, s being the number, and then shows s to all neighbours, even those that receive
   nothing. Each of the other three functions waits until all neighbours have shown s, uses the entries, and counts. Two buffers suffice without an
-  answer: a rank writes s + 2 after each neighbour has shown s + 1, which the neighbour does after it has used s. So each Send() is followed by one of
-  the others, in the same order on all ranks.
+  answer: a rank writes s + 2 after each neighbour has shown s + 1, which the neighbour does after it has used s. So each Send() is followed by one
+  of the three functions, in the same order on all ranks.
 */
 #include "../kernels/kernels.h"
 #include "../../../../../sys/peer/peerslots.h"
@@ -26,8 +26,8 @@ typedef enum {
 typedef struct {
   double         *to[2][2];          /* by way and by s mod 2: where this rank's numbers begin in its memory, */
   int             first[2], last[2]; /* and their range among the numbers sent */
-  uint64_t       *flag;              /* the flag that this rank writes, */
-  const uint64_t *shown;             /* and the flag that the neighbour writes */
+  uint64_t       *flag;              /* this rank's flag for the neighbour, */
+  const uint64_t *shown;             /* and the neighbour's flag for this rank */
 } GPUCSRPeerLink;
 
 typedef struct {
@@ -54,9 +54,9 @@ typedef struct {
   int32_t *place, *ptr, *from;
 } GPUCSRPeerSums;
 
-/* count numbers, from[index[k]] or, index NULL, from[k]; from NULL: NaN, for a rank that has met an error. from may be page-locked memory of the host */
+/* sends count numbers, from[index[k]] or, index NULL, from[k]; from NULL: NaN, after an error on this rank. from may be page-locked host memory */
 GPUCSR_INTERN GPUCSRError GPUCSRPeerSend(const GPUCSRPeerHalo *, GPUCSRPeerWay, int count, const int32_t *index, const double *from, GPUCSRStream);
-/* the received numbers; to may be page-locked memory of the host, or NULL: drops them */
+/* copies the received numbers to device memory or page-locked host memory; to NULL: drops them */
 GPUCSR_INTERN GPUCSRError GPUCSRPeerReceive(const GPUCSRPeerHalo *, GPUCSRPeerWay, double *to, GPUCSRStream);
 /* z += A x, x being the received entries */
 GPUCSR_INTERN GPUCSRError GPUCSRPeerMultiply(const GPUCSRPeerHalo *, const GPUCSRPeerRows *, double *z, GPUCSRStream);

@@ -1,14 +1,14 @@
 /*
   Predicts the time of a product, or of an iteration of conjugate gradients with Jacobi, on the CPU and on GPUs.
 
-  The model follows M. Verschoor and A. C. Jalba (Parallel Computing 2012, section 5) with another formula: the time of an iteration is that of its parts, each a start and bytes over
-  a rate, and n GPUs take the time of their n-th part, what they exchange, and their meetings. For the product it has the profile's time; the other constants are in sys/machine.h, and
-  docs/results/advise.md says how far predictions are off.
+  The model follows M. Verschoor and A. C. Jalba (Parallel Computing 2012, section 5). Each part of an iteration takes a start, and its bytes over a
+  rate. Each of n GPUs takes the time of an n-th part of the rows, of its exchange and of the reductions. The profile predicts the product; the other
+  constants are in sys/machine.h. Errors: docs/results/advise.md.
 */
 #include "advise.h"
 #include <petsctime.h>
 
-/* A vector operation's time on the device: n numbers, gone through so often; what stays in the cache beside the matrix is read from there */
+/* Time of vector operations on the device: so many passes over n numbers, a part of which stays in the cache beside the matrix */
 static double Passes(double passes, double n, double matrix, double cache, double cached, double memory)
 {
   const double bytes = 8 * n, room = PetscMax(0, cache - matrix), kept = PetscMin(1, room / (5 * bytes + 1));
@@ -16,7 +16,7 @@ static double Passes(double passes, double n, double matrix, double cache, doubl
   return passes * bytes * (kept / cached + (1 - kept) / memory);
 }
 
-/* An iteration of the persistent kernel, from the profile's time of a product; a small matrix is one cluster's, as persistent.cu has it */
+/* An iteration of the persistent kernel, from the profile's time of a product. One cluster multiplies a small matrix (persistent.cu) */
 static double Persistent(const GPUCSRMachine *t, const GPUCSRCandidate *c, double n, double mean, double cache)
 {
   const char  *format   = c->format->name;
@@ -28,7 +28,7 @@ static double Persistent(const GPUCSRMachine *t, const GPUCSRCandidate *c, doubl
 
 /*
   MatMult() of host vectors on the device. number: bytes of a vector's number there; reach: the part of x within a row's reach of the diagonal. Long
-  vectors are copied while rows are computed whose columns have arrived; rows with columns anywhere wait for all of x.
+  vectors are copied piece by piece, and rows are computed when their columns have arrived. Rows with columns anywhere wait for all of x.
 */
 double GPUCSRHostVectorsTime(double m, double n, double kernel, size_t number, double reach)
 {
@@ -75,7 +75,7 @@ static PetscErrorCode Chosen(GPUCSRDevice dev, const GPUCSRFeatures *f, GPUCSRPr
   int              n        = 0;
 
   PetscFunctionBegin;
-  if (estimate.select == GPUCSR_SELECT_MEASURE) estimate.select = GPUCSR_SELECT_ESTIMATE; /* for measuring, predicts the pair that it begins with */
+  if (estimate.select == GPUCSR_SELECT_MEASURE) estimate.select = GPUCSR_SELECT_ESTIMATE; /* measuring begins with the predicted pair */
   PetscCall(GPUCSRChoose(f, p, dev, &estimate, &choice, &list, &n));
   if (n) *c = list[0];
   else *c = (GPUCSRCandidate){.format = choice.format};

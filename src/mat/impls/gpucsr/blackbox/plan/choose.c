@@ -1,7 +1,7 @@
 /*
   Chooses format and kernel: the user's request, else the best candidate of all pairs of a format and a kernel for it.
 
-  applicable() and available() decide about correctness, for every choice; the model (profile.c) decides about speed.
+  applicable() decides about correctness, for every choice; the model (profile.c) decides about speed.
 */
 #include "plan.h"
 #include <math.h>
@@ -50,7 +50,7 @@ static PetscErrorCode Asked(const GPUCSRRequest *q, const GPUCSRFormat *f, const
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Can the request be met in this precision? Asked of an empty matrix, so only the formats matter */
+/* Can a format and a kernel of the request store this precision? The matrix is empty, so that only the formats matter */
 PetscErrorCode GPUCSRRequestTakes(const GPUCSRRequest *q, GPUCSRPrecision p, PetscBool *yes)
 {
   const GPUCSRFeatures nothing = {0};
@@ -110,15 +110,16 @@ static PetscErrorCode FormatInputGet(const GPUCSRFeatures *f, GPUCSRPrecision p,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode CandidateGet(const FormatInput *in, GPUCSRDevice dev, const GPUCSRCostRow *row, GPUCSRCandidate *c)
+static PetscErrorCode CandidateGet(const FormatInput *in, const GPUCSRCostRow *row, GPUCSRCandidate *c)
 {
   double terms[GPUCSR_NTERMS], part[GPUCSR_NPARTS];
 
   PetscFunctionBegin;
   c->usable = in->applicable;
-  if (!c->usable) PetscCall(PetscStrncpy(c->why, in->why, sizeof(c->why)));
-  else if (dev->ops->kernels && c->kernel->family && c->kernel->family->available) PetscCall((*c->kernel->family->available)(&c->usable, c->why, sizeof(c->why)));
-  if (!c->usable) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!c->usable) {
+    PetscCall(PetscStrncpy(c->why, in->why, sizeof(c->why)));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   c->known   = row ? PETSC_TRUE : PETSC_FALSE;
   c->trusted = row ? row->trusted : PETSC_FALSE;
   c->bytes   = 1e6 * in->in.matrix;
@@ -140,61 +141,43 @@ PetscErrorCode GPUCSRCandidateWhy(const GPUCSRCandidate *c, const GPUCSRCandidat
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Collect(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDevice dev, const GPUCSRRequest *q, const GPUCSRPair pair[], int npairs, GPUCSRCandidate list[], int *n)
-{
-  PetscBool asked = PETSC_TRUE, open;
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRRequestOpen(q, &open));
-  for (int known = 1; known >= 0; known--) {
-    FormatInput in = {NULL};
-
-    for (int k = 0; k < npairs; k++) {
-      GPUCSRCandidate *c = &list[*n];
-
-      if ((pair[k].row != NULL) != known) continue;
-      if (!open) PetscCall(Asked(q, pair[k].format, pair[k].kernel, &asked));
-      if (!asked) continue;
-      c->format = pair[k].format;
-      c->kernel = pair[k].kernel;
-      if (in.format != c->format) PetscCall(FormatInputGet(f, p, dev, c->format, &in)); /* pairs of one format are neighbours */
-      PetscCall(CandidateGet(&in, dev, pair[k].row, c));
-      (*n)++;
-    }
-    if (known) qsort(list, (size_t)*n, sizeof(*list), Compare);
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* All candidates that the request allows: first those in the profile, by predicted time, then the rest */
+/* All candidates for the request: first the pairs of the profile, by predicted time, then the rest */
 PetscErrorCode GPUCSRCandidatesGet(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDevice dev, const GPUCSRRequest *q, GPUCSRCandidate **list, int *n)
 {
+  FormatInput       in = {NULL};
   const GPUCSRPair *pair;
-  int               npairs;
-  PetscErrorCode    ierr;
+  int               known, npairs;
+  PetscBool         asked;
 
   PetscFunctionBegin;
   *n = 0;
-  PetscCall(GPUCSRProfilePairs(PETSC_FALSE, &pair, &npairs));
+  PetscCall(GPUCSRProfilePairs(&pair, &known, &npairs));
   PetscCall(PetscCalloc1(npairs, list));
-  ierr = Collect(f, p, dev, q, pair, npairs, *list, n);
-  if (ierr) PetscCall(PetscFree(*list));
-  PetscCall(ierr);
+  for (int k = 0; k < npairs; k++) {
+    GPUCSRCandidate *c = &(*list)[*n];
+
+    if (k == known) qsort(*list, (size_t)*n, sizeof(**list), Compare);
+    PetscCall(Asked(q, pair[k].format, pair[k].kernel, &asked));
+    if (!asked) continue;
+    c->format = pair[k].format;
+    c->kernel = pair[k].kernel;
+    if (in.format != c->format) PetscCall(FormatInputGet(f, p, dev, c->format, &in));
+    PetscCall(CandidateGet(&in, pair[k].row, c));
+    (*n)++;
+  }
+  if (known == npairs) qsort(*list, (size_t)*n, sizeof(**list), Compare);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Only by name: a candidate whose stored zeros turn an Inf in x into NaN where CSR has no entry, or which is much larger than CSR */
+/* Only by name: a candidate much larger than CSR */
 static PetscErrorCode OnlyByName(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRCandidate *c)
 {
   const double times = c->bytes / GPUCSRCSRBytes(f, p);
-  PetscBool    dense;
 
   PetscFunctionBegin;
-  PetscCall(PetscStrcmp(c->format->family, "dense", &dense));
-  if (c->usable && dense && f->density < 1) PetscCall(PetscStrncpy(c->why, "a zero that it stores turns an Inf in x into NaN: only by name", sizeof(c->why)));
-  else if (c->usable && times > GPUCSRMachineShared.choice_most) PetscCall(PetscSNPrintf(c->why, sizeof(c->why), "it takes %.3g times the bytes of CSR: only by name", times));
-  else PetscFunctionReturn(PETSC_SUCCESS);
+  if (!c->usable || times <= GPUCSRMachineShared.choice_most) PetscFunctionReturn(PETSC_SUCCESS);
   c->usable = PETSC_FALSE;
+  PetscCall(PetscSNPrintf(c->why, sizeof(c->why), "it takes %.3g times the bytes of CSR: only by name", times));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -229,16 +212,15 @@ static PetscErrorCode BecauseOfTimes(const GPUCSRFeatures *f, const GPUCSRReques
 static PetscErrorCode Pick(const GPUCSRFeatures *f, GPUCSRPrecision p, const GPUCSRRequest *q, GPUCSRCandidate *list, int n, int *pick, char why[], size_t len)
 {
   const char *format = NULL, *kernel = NULL;
-  PetscBool   anyformat, anykernel;
+  PetscBool   open;
   Leader      leader = {PETSC_MAX_REAL, PETSC_MAX_REAL, -1};
 
   const PetscBool uneven = (PetscBool)(f->max > GPUCSRMachineShared.tree_longest && f->max > GPUCSRMachineShared.tree_uneven * f->mean);
 
   PetscFunctionBegin;
   *pick = -1;
-  PetscCall(PetscStrcmp(q->format, "auto", &anyformat));
-  PetscCall(PetscStrcmp(q->kernel, "auto", &anykernel));
-  if (anyformat && anykernel)
+  PetscCall(GPUCSRRequestOpen(q, &open));
+  if (open)
     for (int c = 0; c < n; c++) PetscCall(OnlyByName(f, p, &list[c]));
   if (q->select == GPUCSR_SELECT_TREE) PetscCall(GPUCSRProfileTree(f, &format, &kernel));
   if (format && uneven) {
@@ -253,7 +235,7 @@ static PetscErrorCode Pick(const GPUCSRFeatures *f, GPUCSRPrecision p, const GPU
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   for (int c = 0; c < n; c++)
-    if (list[c].usable && list[c].known && (!anyformat || !anykernel || list[c].trusted)) Consider(q, &list[c], c, &leader);
+    if (list[c].usable && list[c].known && (!open || list[c].trusted)) Consider(q, &list[c], c, &leader);
   *pick = leader.pick;
   if (*pick >= 0) PetscCall(BecauseOfTimes(f, q, &leader, why, len));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -268,15 +250,16 @@ static PetscErrorCode ChooseAtOnce(const GPUCSRFeatures *f, GPUCSRPrecision p, G
   FormatInput       in     = {NULL};
   Leader            leader = {PETSC_MAX_REAL, PETSC_MAX_REAL, -1};
   const GPUCSRPair *pair;
-  int               npairs;
+  int               known, npairs;
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRProfilePairs(PETSC_TRUE, &pair, &npairs));
-  for (int k = 0; k < npairs; k++) {
+  PetscCall(GPUCSRProfilePairs(&pair, &known, &npairs));
+  for (int k = 0; k < known; k++) {
     GPUCSRCandidate one = {.format = pair[k].format, .kernel = pair[k].kernel};
 
+    if (!pair[k].row->trusted) continue;
     if (in.format != one.format) PetscCall(FormatInputGet(f, p, dev, one.format, &in));
-    PetscCall(CandidateGet(&in, dev, pair[k].row, &one));
+    PetscCall(CandidateGet(&in, pair[k].row, &one));
     PetscCall(OnlyByName(f, p, &one));
     if (one.usable) Consider(q, &one, k, &leader);
   }
@@ -313,8 +296,8 @@ PetscErrorCode GPUCSRRequestOpen(const GPUCSRRequest *q, PetscBool *open)
 }
 
 /*
-  The choice, and on request the candidates (the caller frees them), by predicted time, the chosen one first. No choice is made if both format and
-  kernel were asked for.
+  The choice, and on request all candidates by predicted time, the chosen one first; the caller frees the list. A request for a format and a kernel
+  leaves no choice.
 */
 PetscErrorCode GPUCSRChoose(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDevice dev, const GPUCSRRequest *q, GPUCSRChoice *c, GPUCSRCandidate **candidates, int *ncandidates)
 {

@@ -1,4 +1,4 @@
-/* A product with several vectors at once: CSR in one pass, other formats one product for each vector. */
+/* A product with several vectors: one pass over CSR, or a product for each vector. */
 #include "plan.h"
 #include "../kernels/columns.h"
 

@@ -1,5 +1,5 @@
 /*
-  Plans of matrices that are on the device in CSR already, whose arrays stay their owner's.
+  Plans of CSR matrices on the device. The arrays stay their owner's.
 */
 #include "plan.h"
 
@@ -39,7 +39,7 @@ static PetscErrorCode Describe(const GPUCSRStorage *csr, int longest, GPUCSRPlan
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A plan of csr, in CSR. longest: row, 0 where that is not known. New values in the arrays are new values of the plan */
+/* A plan of csr, in CSR. longest: the longest row, or 0 if it is unknown. New values in the arrays are new values of the plan */
 PetscErrorCode GPUCSRPlanLend(const GPUCSRStorage *csr, int longest, GPUCSRPlan *P)
 {
   PetscFunctionBegin;
@@ -95,7 +95,8 @@ static PetscErrorCode RoundSteps(const GPUCSRPlan *like, GPUCSRPlan *P)
 }
 
 /*
-  A plan of csr with values rounded to float, for vectors of doubles. like: a plan of csr, from whose features a format is chosen; NULL: CSR, whose pattern stays csr's. New values in csr are none of the plan
+  A plan of csr with values rounded to float, for vectors of doubles. The features of `like`, a plan of csr, decide the format; without it the format is
+  CSR, with the pattern of csr. New values in csr do not change the plan
 */
 PetscErrorCode GPUCSRPlanRound(const GPUCSRStorage *csr, const GPUCSRPlan *like, int longest, GPUCSRPlan *P)
 {
@@ -112,7 +113,7 @@ PetscErrorCode GPUCSRPlanRound(const GPUCSRStorage *csr, const GPUCSRPlan *like,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The plan goes, and lent arrays stay. Also of a plan of zeros */
+/* Destroys the plan, not the lent arrays. A plan of zeros is allowed */
 PetscErrorCode GPUCSRPlanReturn(GPUCSRPlan *P)
 {
   PetscFunctionBegin;

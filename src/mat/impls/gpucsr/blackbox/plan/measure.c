@@ -4,7 +4,7 @@
 #include "plan.h"
 #include <petsctime.h>
 
-/* What a candidate has built to be measured; CSR's arrays are not its own */
+/* Frees a measured candidate's storage; CSR's arrays belong to the caller */
 static PetscErrorCode Forget(GPUCSRStorage *A)
 {
   PetscFunctionBegin;
@@ -28,8 +28,8 @@ static PetscErrorCode LaunchTimed(void *ctx)
 }
 
 /*
-  Times the candidates with the best predictions on the matrix itself and keeps the fastest: a few products for each, then the rest of the budget for
-  the two fastest, whose storage was kept. Leaves the fastest one's storage in P->A if it is not CSR.
+  Times the candidates with the best predictions on the matrix itself: a few products for each, then the rest of the budget for the two fastest.
+  Leaves the storage of the fastest candidate in P->A, unless that is CSR.
 */
 PetscErrorCode GPUCSRPlanMeasure(GPUCSRDevice dev, const GPUCSRRequest *q, GPUCSRStorage *csr, GPUCSRPlan *P)
 {

@@ -9,7 +9,6 @@ static PetscErrorCode PlanFinalize(void)
   PetscFunctionBegin;
   PetscCall(GPUCSRWisdomFinalize());
   PetscCall(GPUCSRProfileFinalize());
-  PetscCall(GPUCSRKernelsRelease());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -72,7 +71,7 @@ static PetscErrorCode FillAndSend(const GPUCSRSource *s, GPUCSRStorage *h, GPUCS
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Fills host arrays and uploads them: for a format that the device cannot fill */
+/* Fills host arrays and uploads them, if the device cannot fill the format */
 static PetscErrorCode FillOnHost(const GPUCSRSource *s, GPUCSRStorage *A, PetscBool valuesonly, double *rounding)
 {
   GPUCSRStorage  h = *A;
@@ -177,7 +176,7 @@ static PetscErrorCode KeepPattern(GPUCSRStorage *csr, GPUCSRPlan *P)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Lends the kept pattern, if any, to the CSR of new values, and takes it back before that CSR is freed */
+/* Lends the kept pattern, if any, to the CSR of new values. The caller takes the pattern back before freeing the CSR */
 static PetscErrorCode LendPattern(const GPUCSRPlan *P, PetscBool lend, GPUCSRStorage *csr)
 {
   PetscFunctionBegin;
@@ -220,20 +219,19 @@ static PetscErrorCode Choose(GPUCSRDevice dev, GPUCSRPrecision precision, const 
 }
 
 /* CSR of the source on the device: lent where it is there */
-static PetscErrorCode SendCSR(GPUCSRDevice dev, const GPUCSRSource *s, const GPUCSRFeatures *f, GPUCSRPrecision precision, PetscBool valuesonly, GPUCSRStorage *csr, double *rounding, GPUCSRCosts *costs)
+static PetscErrorCode SendCSR(GPUCSRDevice dev, const GPUCSRSource *s, GPUCSRPrecision precision, PetscBool valuesonly, GPUCSRPlan *P, GPUCSRStorage *csr)
 {
   const GPUCSRStorage *resident = (const GPUCSRStorage *)s->resident;
 
   PetscFunctionBegin;
   if (resident && resident->dev == dev && precision == resident->precision) {
     PetscCall(GPUCSRStorageLend(resident, csr));
-    *rounding = 0;
+    P->rounding = 0;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(GPUCSRStorageCreate(dev, GPUCSRFormatCSR(), f, NULL, precision, csr));
-  PetscCall(GPUCSRStorageAllocate(csr, valuesonly));
-  PetscCall((*csr->format->ops->fill)(s, csr, valuesonly, rounding));
-  costs->uploaded += SourceBytes(s, csr, valuesonly);
+  PetscCall(GPUCSRStorageCSR(dev, s->m, s->n, s->nnz, precision, valuesonly, csr));
+  PetscCall((*csr->format->ops->fill)(s, csr, valuesonly, &P->rounding));
+  P->costs.uploaded += SourceBytes(s, csr, valuesonly);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -296,17 +294,13 @@ PetscErrorCode GPUCSRSourceInspect(const GPUCSRSource *s, GPUCSRPrecision precis
 static PetscErrorCode BuildSteps(GPUCSRDevice dev, const GPUCSRSource *s, GPUCSRPrecision precision, const GPUCSRRequest *q, GPUCSRPlan *P, GPUCSRStorage *csr)
 {
   const GPUCSRDeviceFormat *df;
-  GPUCSRFeatures            f = {0};
   PetscLogDouble            t;
   int64_t                   bad;
 
   PetscFunctionBegin;
   PetscCall(PetscTime(&t));
   if (dev->ops->kernels) { /* uploads CSR once; the rest happens on the device */
-    f.m   = s->m;
-    f.n   = s->n;
-    f.nnz = s->nnz;
-    PetscCall(SendCSR(dev, s, &f, precision, PETSC_FALSE, csr, &P->rounding, &P->costs));
+    PetscCall(SendCSR(dev, s, precision, PETSC_FALSE, P, csr));
     PetscCall(Mark(dev, &t, &P->costs.upload));
     PetscCall((*GPUCSRHelpers(dev)->inspect)(csr, GPUCSRPlanSettings.sample, &P->features, &bad, dev->stream));
     PetscCall(CheckColumn(s, bad));
@@ -374,18 +368,13 @@ static PetscErrorCode FromTransposedCSR(GPUCSRDevice dev, const GPUCSRStorage *c
 static PetscErrorCode TransposeSteps(GPUCSRDevice dev, const GPUCSRSource *s, const GPUCSRStorage *from, GPUCSRPrecision precision, const GPUCSRRequest *q, GPUCSRPlan *P, GPUCSRStorage *csr)
 {
   const GPUCSRDeviceFormat *df;
-  GPUCSRFeatures            f = {0};
   PetscLogDouble            t;
   int64_t                   bad;
 
   PetscFunctionBegin;
   PetscCall(PetscTime(&t));
-  f.m         = s->n;
-  f.n         = s->m;
-  f.nnz       = s->nnz;
-  P->features = f; /* an error below frees the map at its size */
-  PetscCall(GPUCSRStorageCreate(dev, GPUCSRFormatCSR(), &f, NULL, precision, csr));
-  PetscCall(GPUCSRStorageAllocate(csr, PETSC_FALSE));
+  P->features = (GPUCSRFeatures){.m = s->n, .n = s->m, .nnz = s->nnz}; /* an error below frees the map at its size */
+  PetscCall(GPUCSRStorageCSR(dev, s->n, s->m, s->nnz, precision, PETSC_FALSE, csr));
   PetscCall(GPUCSRMalloc(dev, sizeof(int32_t) * (size_t)s->nnz, "the transpose's value map", (void **)&P->map));
   PetscCall((*GPUCSRHelpers(dev)->transpose)(from, csr, P->map, dev->stream));
   PetscCall(Mark(dev, &t, &P->costs.transpose));
@@ -420,12 +409,7 @@ PetscErrorCode GPUCSRPlanBuildTranspose(GPUCSRDevice dev, const GPUCSRSource *s,
   PetscCall(PetscTime(&t));
   if (D && D->built && GPUCSRIsCSR(D->A.format)) from = &D->A;
   else {
-    GPUCSRFeatures f = {0};
-
-    f.m   = s->m;
-    f.n   = s->n;
-    f.nnz = s->nnz;
-    ierr  = SendCSR(dev, s, &f, precision, PETSC_FALSE, &sent, &P->rounding, &P->costs);
+    ierr = SendCSR(dev, s, precision, PETSC_FALSE, P, &sent);
     if (!ierr) ierr = Mark(dev, &t, &P->costs.upload);
     if (!ierr && (!D || !D->built)) ierr = (*GPUCSRHelpers(dev)->inspect)(&sent, 0, NULL, &bad, dev->stream); /* not inspected yet */
     if (!ierr) ierr = CheckColumn(s, bad);
@@ -460,7 +444,6 @@ static PetscErrorCode RefreshSteps(GPUCSRPlan *P, const GPUCSRSource *s, const G
   const GPUCSRPrecision     precision = P->A.precision;
   const GPUCSRDeviceFormat *df;
   const void               *values;
-  GPUCSRFeatures            f = {0};
   PetscLogDouble            t;
 
   PetscFunctionBegin;
@@ -474,7 +457,7 @@ static PetscErrorCode RefreshSteps(GPUCSRPlan *P, const GPUCSRSource *s, const G
     } else if (!dev->ops->separate) PetscCall((*format->ops->fill)(s, &P->A, PETSC_TRUE, &P->rounding));
     else if (!df || !dev->ops->kernels) PetscCall(FillOnHost(s, &P->A, PETSC_TRUE, &P->rounding));
     else {
-      PetscCall(SendCSR(dev, s, &P->features, precision, (PetscBool)(!df->pattern || P->pattern.format), sent, &P->rounding, &P->costs));
+      PetscCall(SendCSR(dev, s, precision, (PetscBool)(!df->pattern || P->pattern.format), P, sent));
       PetscCall(Mark(dev, &t, &P->costs.upload));
       PetscCall(RefreshFrom(P, sent));
       PetscCall(KeepPattern(sent, P));
@@ -487,17 +470,13 @@ static PetscErrorCode RefreshSteps(GPUCSRPlan *P, const GPUCSRSource *s, const G
   /* A transpose: the new values of A in CSR order, placed by the map */
   if (D && D->built && GPUCSRIsCSR(D->A.format)) values = D->A.array[CSR_VAL].data;
   else {
-    f.m   = s->m;
-    f.n   = s->n;
-    f.nnz = s->nnz;
-    PetscCall(SendCSR(dev, s, &f, precision, PETSC_TRUE, sent, &P->rounding, &P->costs));
+    PetscCall(SendCSR(dev, s, precision, PETSC_TRUE, P, sent));
     values = sent->array[CSR_VAL].data;
     PetscCall(Mark(dev, &t, &P->costs.upload));
   }
   if (GPUCSRIsCSR(format)) PetscCall((*GPUCSRHelpers(dev)->gather)(P->A.array[CSR_VAL].type, (size_t)s->nnz, P->map, values, P->A.array[CSR_VAL].data, dev->stream));
   else {
-    PetscCall(GPUCSRStorageCreate(dev, GPUCSRFormatCSR(), &P->features, NULL, precision, csr));
-    PetscCall(GPUCSRStorageAllocate(csr, PETSC_TRUE));
+    PetscCall(GPUCSRStorageCSR(dev, P->A.m, P->A.n, s->nnz, precision, PETSC_TRUE, csr));
     PetscCall((*GPUCSRHelpers(dev)->gather)(csr->array[CSR_VAL].type, (size_t)s->nnz, P->map, values, csr->array[CSR_VAL].data, dev->stream));
     PetscCall(RefreshFrom(P, csr));
   }
@@ -506,8 +485,8 @@ static PetscErrorCode RefreshSteps(GPUCSRPlan *P, const GPUCSRSource *s, const G
 }
 
 /*
-  New values for an unchanged pattern; D as in GPUCSRPlanBuildTranspose(), up to date. held: the format holds the new values; if it cannot, the plan
-  is invalid and must be built again.
+  New values for an unchanged pattern; D as in GPUCSRPlanBuildTranspose(), up to date. held: the format holds the new values. Otherwise
+  the plan is invalid, and the caller builds it again.
 */
 PetscErrorCode GPUCSRPlanRefresh(GPUCSRPlan *P, const GPUCSRSource *s, const GPUCSRPlan *D, PetscBool *held)
 {
@@ -641,17 +620,6 @@ PetscErrorCode GPUCSRPlanProduct(GPUCSRPlan *P, const GPUCSRProduct *p, GPUCSRSt
     else PetscCall(ReferenceProduct(&r));
     PetscCall(GPUCSRLaunched(P->A.dev, P->A.format->name));
   }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Is the diagonal available where the products are? Not in a format that the host fills for a device */
-PetscErrorCode GPUCSRPlanHasDiagonal(const GPUCSRPlan *P, PetscBool *has)
-{
-  const GPUCSRDeviceFormat *df;
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRDeviceFormatGet(P->A.format, &df));
-  *has = (PetscBool)(!P->A.dev->ops->kernels || df);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -19,19 +19,19 @@ typedef enum {
 typedef struct {
   char         format[GPUCSR_WORD], kernel[GPUCSR_WORD];
   GPUCSRSelect select;
-  int          budget;   /* products that measuring may take; 0: 50 */
-  double       expected; /* products that the matrix will live for; 0: the build costs nothing in comparison */
+  int          budget;   /* products for measuring; 0: 50 */
+  double       expected; /* number of products to come; 0: so many that the build costs nothing */
 } GPUCSRRequest;
 
 /* A candidate: one way to store and multiply a matrix. Times in seconds, 0: unknown */
 typedef struct {
   const GPUCSRFormat *format;
   const GPUCSRKernel *kernel;
-  GPUCSRBool          usable, known; /* can it store the matrix here; has the profile a row for it, */
-  PetscBool           trusted;       /* and may the row decide, not only propose a measurement */
+  GPUCSRBool          usable, known; /* the format can store the matrix; the profile has a line for the pair, */
+  PetscBool           trusted;       /* which may decide, not only propose a measurement */
   double              bytes;         /* of the matrix on the device, estimated */
   double              predicted, setup, measured;
-  char                why[112]; /* why it is not usable, or the reason against it; empty: its time */
+  char                why[112]; /* the reason against the candidate; empty: its time */
 } GPUCSRCandidate;
 
 typedef struct {
@@ -50,7 +50,7 @@ typedef struct {
   PetscBool        built;
   GPUCSRFeatures   features;
   GPUCSRChoice     choice;
-  GPUCSRCandidate *candidate; /* all candidates, the best first; none if nothing was to be chosen */
+  GPUCSRCandidate *candidate; /* all candidates, the best first; none if the request left no choice */
   int              ncandidates;
   GPUCSRStorage    A;
   GPUCSRStorage    pattern; /* row pointers and columns of A's CSR, if new values need them */
@@ -59,7 +59,7 @@ typedef struct {
   GPUCSRCosts      costs;
   GPUCSREvent      changed;  /* of the device's stream, after the last write to the arrays, */
   PetscBool        recorded; /* recorded when another stream first asks, */
-  GPUCSRStream     waited;   /* and the last stream that has waited for it */
+  GPUCSRStream     waited;   /* and the last stream that waited for the event */
 } GPUCSRPlan;
 
 GPUCSR_INTERN PetscErrorCode GPUCSRRequestCheck(const GPUCSRRequest *);
@@ -104,13 +104,13 @@ typedef struct {
 GPUCSR_INTERN PetscErrorCode GPUCSRProfileLoad(const char[]);
 GPUCSR_INTERN PetscErrorCode GPUCSRProfileFinalize(void);
 GPUCSR_INTERN PetscErrorCode GPUCSRProfileMachine(const char **);
-/* Each format with each of its kernels, and their costs; row is NULL if the profile has none */
+/* Each format with each of its kernels, and their costs; row is NULL if the profile has none. The first ones have a row */
 typedef struct {
   const GPUCSRFormat  *format;
   const GPUCSRKernel  *kernel;
   const GPUCSRCostRow *row;
 } GPUCSRPair;
-GPUCSR_INTERN PetscErrorCode GPUCSRProfilePairs(PetscBool, const GPUCSRPair **, int *);
+GPUCSR_INTERN PetscErrorCode GPUCSRProfilePairs(const GPUCSRPair **, int *known, int *all);
 GPUCSR_INTERN PetscErrorCode GPUCSRProfileTree(const GPUCSRFeatures *, const char **, const char **);
 typedef struct {
   double         matrix, vectors, cache; /* megabytes */
@@ -121,8 +121,8 @@ typedef struct {
   double         number;        /* bytes of a vector's number */
   double         window;        /* rows that the format sorts together, 0: none */
   PetscBool      together;      /* threads go along neighbouring rows side by side, */
-  double         uneven;        /* whose lengths differ by so much of the mean */
-  double         processors;    /* 0: those of the profile, an H200's */
+  double         uneven;        /* deviation of the rows' lengths over their mean */
+  double         processors;    /* 0: an H200's */
   int            nclasses;      /* of row lengths that there are, */
   const int     *lengths;       /* and the rows, */
   const int64_t *entries;       /* and their entries */
@@ -166,7 +166,6 @@ typedef struct {
   void       *xrows, *zrows;
 } GPUCSRColumns;
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanColumns(GPUCSRPlan *, const GPUCSRColumns *);
-GPUCSR_INTERN PetscErrorCode GPUCSRPlanHasDiagonal(const GPUCSRPlan *, PetscBool *);
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanDiagonal(GPUCSRPlan *, void *, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanDestroy(GPUCSRPlan *);
 GPUCSR_INTERN double         GPUCSRPlanBytes(const GPUCSRPlan *);

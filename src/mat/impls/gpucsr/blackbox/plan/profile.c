@@ -42,8 +42,8 @@
 
   The time to make the format from CSR on the device is SETUP1 + SETUP2 times its megabytes.
 
-  The dense matrix in a sparse format of the first tuners (R. Vuduc, J. Demmel, K. Yelick, OSKI, 2005; GOSpMV) is the case
-  of these lines in which a block format stores no padding: the tuner measures it at several sizes and fits it with the rest.
+  The first tuners (R. Vuduc, J. Demmel, K. Yelick, OSKI, 2005; GOSpMV) timed a dense matrix in each sparse format. Here such matrices are a part of
+  the samples: block formats store them without padding.
 */
 #include "../format/formats.h"
 #include "plan.h"
@@ -72,8 +72,8 @@ typedef struct {
 typedef struct {
   GPUCSRCostRow cost[MAX_COSTS];
   Leaf          leaf[MAX_TREE];
-  GPUCSRPair    pair[MAX_COSTS], trusted[MAX_COSTS];
-  int           ncosts, nleaves, npairs, ntrusted;
+  GPUCSRPair    pair[MAX_COSTS];
+  int           ncosts, nleaves, npairs, nknown;
   char          machine[128];
   PetscBool     builtin;
 } Profile;
@@ -139,29 +139,30 @@ static PetscErrorCode Parse(const char text[], Profile *p, char wrong[], size_t 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Looked up by name once for each profile, to keep choosing fast */
+/* Looked up by name once for each profile, to keep choosing fast: pairs with a row first, and pairs of one format are neighbours among them */
 static PetscErrorCode Pairs(Profile *p)
 {
   const GPUCSRFormat *f;
   const GPUCSRKernel *k;
 
   PetscFunctionBegin;
-  p->npairs = 0;
-  for (int j = 0;; j++) {
-    PetscCall(GPUCSRFormatGet(j, &f));
-    if (!f) break;
-    for (int i = 0;; i++) {
-      GPUCSRPair *pair = &p->pair[p->npairs];
+  for (int known = 1; known >= 0; known--) {
+    for (int j = 0;; j++) {
+      PetscCall(GPUCSRFormatGet(j, &f));
+      if (!f) break;
+      for (int i = 0;; i++) {
+        const GPUCSRCostRow *row = NULL;
 
-      PetscCall(GPUCSRKernelGet(i, &k));
-      if (!k) break;
-      if (strcmp(k->format, f->family)) continue;
-      PetscCheck(p->npairs < MAX_COSTS, PETSC_COMM_SELF, PETSC_ERR_PLIB, "More than %d pairs of a format and a kernel", MAX_COSTS);
-      pair->format = f;
-      pair->kernel = k;
-      for (int q = 0; q < p->ncosts && !pair->row; q++)
-        if (!strcmp(p->cost[q].format, f->name) && !strcmp(p->cost[q].kernel, k->name)) pair->row = &p->cost[q];
-      p->npairs++;
+        PetscCall(GPUCSRKernelGet(i, &k));
+        if (!k) break;
+        if (strcmp(k->format, f->family)) continue;
+        for (int q = 0; q < p->ncosts && !row; q++)
+          if (!strcmp(p->cost[q].format, f->name) && !strcmp(p->cost[q].kernel, k->name)) row = &p->cost[q];
+        if ((row != NULL) != known) continue;
+        PetscCheck(p->npairs < MAX_COSTS, PETSC_COMM_SELF, PETSC_ERR_PLIB, "More than %d pairs of a format and a kernel", MAX_COSTS);
+        p->pair[p->npairs++] = (GPUCSRPair){f, k, row};
+        p->nknown += known;
+      }
     }
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -193,8 +194,6 @@ PetscErrorCode GPUCSRProfileLoad(const char file[])
   }
   p->builtin = (PetscBool)!file[0];
   PetscCall(Pairs(p));
-  for (int k = 0; k < p->npairs; k++)
-    if (p->pair[k].row && p->pair[k].row->trusted) p->trusted[p->ntrusted++] = p->pair[k];
   PetscCall(GPUCSRProfileFinalize());
   profile = p;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -207,13 +206,13 @@ PetscErrorCode GPUCSRProfileFinalize(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* trusted: only pairs that may be chosen by their times */
-PetscErrorCode GPUCSRProfilePairs(PetscBool trusted, const GPUCSRPair **pair, int *n)
+PetscErrorCode GPUCSRProfilePairs(const GPUCSRPair **pair, int *known, int *all)
 {
   PetscFunctionBegin;
   if (!profile) PetscCall(GPUCSRProfileLoad(""));
-  *pair = trusted ? profile->trusted : profile->pair;
-  *n    = trusted ? profile->ntrusted : profile->npairs;
+  *pair  = profile->pair;
+  *known = profile->nknown;
+  *all   = profile->npairs;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -226,7 +225,7 @@ PetscErrorCode GPUCSRProfileMachine(const char **name)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What the times of each part take on this device times those of the profile, and its processors as the model has them: a profile from a file is of the machine that uses it */
+/* Factors from the profile's times to this device's, and its number of processors. A file's profile is the machine's own: the factors are 1 */
 PetscErrorCode GPUCSRProfileScale(GPUCSRDevice dev, double scale[GPUCSR_NPARTS], double *processors)
 {
   const GPUCSRMachine *t;
@@ -242,7 +241,7 @@ PetscErrorCode GPUCSRProfileScale(GPUCSRDevice dev, double scale[GPUCSR_NPARTS],
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What the decision tree says; NULL where it says nothing */
+/* The decision tree's pair; NULL: no leaf */
 PetscErrorCode GPUCSRProfileTree(const GPUCSRFeatures *f, const char **format, const char **kernel)
 {
   PetscFunctionBegin;
@@ -309,14 +308,14 @@ static double Counted(double rows, const GPUCSRModelInput *in)
 }
 
 /*
-  The sectors that a block fetches from the last-level cache, and those that the cache misses. Rows that the format has moved apart touch sectors
+  Counts the sectors that a block fetches from the last-level cache, and the cache's misses. Rows that the format has moved apart touch sectors
   within reach as if at random.
 
   A processor fetches a sector once if its blocks still have it at the next touch: the larger their current part of x, the less likely. Threads with
   one row each, of ascending columns, walk through x side by side: after k of l columns they are at k/l of its width, up to a few times 1/sqrt(l). So
   long rows use a narrow strip of x at a time, which widens as their lengths differ.
 
-  Running blocks are neighbours. Their common reach is missed as far as it exceeds the part of the last-level cache that A leaves to x.
+  Running blocks are neighbours. The cache misses the part of their common reach that exceeds x's share of the cache.
 */
 static void Sectors(const GPUCSRCostRow *c, const GPUCSRModelInput *in, double *fetched, double *missed)
 {
@@ -347,7 +346,7 @@ static double Kept(double moved, double cache)
   return moved <= few ? moved : moved >= many ? 0 : moved * log(many / moved) / log(many / few);
 }
 
-/* The terms of the head comment; all: even those with TIME 0, some of which take longest to compute */
+/* The terms of the head comment; all: also terms with TIME 0 */
 void GPUCSRModelTerms(const GPUCSRCostRow *c, const GPUCSRModelInput *in, PetscBool all, double terms[])
 {
   const double    moved  = in->matrix + in->vectors;

@@ -6,7 +6,8 @@
 
   Format aij is the host's: kernel aij a product by MATSEQAIJ, kernel vector a million numbers of a vector operation; MACHINE is the processor then.
 
-  Lines of another machine, of an unknown format or kernel, or of a kernel that cannot take the matrix are skipped; a damaged file is neither used nor written. One warning reports either.
+  Skips lines of another machine, of an unknown format or kernel, or of a kernel that cannot take the matrix. Nothing reads or
+  writes a damaged file. One warning reports either.
 
   The idea and the word are FFTW's: M. Frigo, S. G. Johnson, Proc. IEEE 93 (2), 2005, section III.
 */
@@ -56,6 +57,21 @@ static PetscErrorCode Append(const Line *l)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A new line for the matrix, if there is a file for it */
+static PetscErrorCode Remember(const GPUCSRFeatures *f, GPUCSRPrecision p, const char format[], const char kernel[], const char machine[], double seconds)
+{
+  Line l = {.signature = Signature(f), .precision = p, .microseconds = 1e6 * seconds};
+
+  PetscFunctionBegin;
+  if (!file[0]) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscStrncpy(l.format, format, sizeof(l.format)));
+  PetscCall(PetscStrncpy(l.kernel, kernel, sizeof(l.kernel)));
+  PetscCall(PetscStrncpy(l.machine, machine, sizeof(l.machine)));
+  PetscCall(Append(&l));
+  changed = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Warns before the run if no file can be made */
 static PetscErrorCode Unreadable(void)
 {
@@ -75,7 +91,7 @@ static PetscErrorCode Unreadable(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A missing file will be written; a damaged one is not used, with one warning */
+/* The end of the run writes a missing file. A damaged file gets a warning and is not used */
 PetscErrorCode GPUCSRWisdomLoad(const char name[])
 {
   FILE *f;
@@ -166,19 +182,8 @@ PetscErrorCode GPUCSRWisdomFind(GPUCSRDevice dev, const GPUCSRFeatures *f, GPUCS
 
 PetscErrorCode GPUCSRWisdomAdd(GPUCSRDevice dev, const GPUCSRFeatures *f, GPUCSRPrecision p, const GPUCSRCandidate *c)
 {
-  Line l;
-
   PetscFunctionBegin;
-  if (!file[0] || c->measured <= 0) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscMemzero(&l, sizeof(l)));
-  l.signature    = Signature(f);
-  l.precision    = p;
-  l.microseconds = 1e6 * c->measured;
-  PetscCall(PetscStrncpy(l.format, c->format->name, sizeof(l.format)));
-  PetscCall(PetscStrncpy(l.kernel, c->kernel->name, sizeof(l.kernel)));
-  PetscCall(PetscStrncpy(l.machine, dev->props.name, sizeof(l.machine)));
-  PetscCall(Append(&l));
-  changed = PETSC_TRUE;
+  if (c->measured > 0) PetscCall(Remember(f, p, c->format->name, c->kernel->name, dev->props.name, c->measured));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -205,7 +210,7 @@ static const char *Processor(void)
 
 static const char *const hosted[] = {"aij", "vector"}; /* kernels of format aij, in the order of GPUCSRHostTimes */
 
-#define NUMBERS 1e6 /* of a vector operation, whose time a line has */
+#define NUMBERS 1e6 /* of the vector operation in a line */
 
 /* known: both times are remembered for the matrix and the processor */
 PetscErrorCode GPUCSRWisdomHostFind(const GPUCSRFeatures *f, GPUCSRHostTimes *t, PetscBool *known)
@@ -227,23 +232,11 @@ PetscErrorCode GPUCSRWisdomHostAdd(const GPUCSRFeatures *f, const GPUCSRHostTime
   const double time[] = {t->product, NUMBERS * t->number};
 
   PetscFunctionBegin;
-  for (int k = 0; file[0] && k < 2; k++) {
-    Line l;
-
-    PetscCall(PetscMemzero(&l, sizeof(l)));
-    l.signature    = Signature(f);
-    l.precision    = GPUCSR_PRECISION_DOUBLE;
-    l.microseconds = 1e6 * time[k];
-    PetscCall(PetscStrncpy(l.format, "aij", sizeof(l.format)));
-    PetscCall(PetscStrncpy(l.kernel, hosted[k], sizeof(l.kernel)));
-    PetscCall(PetscStrncpy(l.machine, Processor(), sizeof(l.machine)));
-    PetscCall(Append(&l));
-    changed = PETSC_TRUE;
-  }
+  for (int k = 0; file[0] && k < 2; k++) PetscCall(Remember(f, GPUCSR_PRECISION_DOUBLE, "aij", hosted[k], Processor(), time[k]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Writes a file beside it, then renames it, so that no reader sees half a file. Only the first rank of a node writes. */
+/* Writes another file, then renames it: no reader sees half a file. Only the first rank of a node writes */
 PetscErrorCode GPUCSRWisdomFinalize(void)
 {
   char  name[PETSC_MAX_PATH_LEN + 32];

@@ -19,7 +19,7 @@ static PetscErrorCode PartRows(const GPUCSRStorage *A, int n, GPUCSRBool rest, i
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A, whose columns ascend in each row, split at column n into D and E. After an error there is nothing to destroy. */
+/* Splits A, with ascending columns in each row, at column n into D and E. After an error there is nothing to destroy. */
 PetscErrorCode GPUCSRPartColumns(const GPUCSRStorage *A, int n, GPUCSRStorage *D, GPUCSRStorage *E)
 {
   GPUCSRDevice   dev    = A->dev;

@@ -21,7 +21,7 @@ GPUCSRError GPUCSRBound_CUDA(const GPUCSRStorage *A, const GPUCSRStorage *B, int
   return 0;
 }
 
-/* What the host is told of all lengths; next: of a class' rows, the first that has none yet */
+/* The host reads these counts of all lengths. next: the next free place of each class */
 struct counts {
   unsigned long long sum;
   int                rows[GPUCSR_ROW_CLASSES], longest, next[GPUCSR_ROW_CLASSES];

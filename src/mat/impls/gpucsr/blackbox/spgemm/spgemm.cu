@@ -1,13 +1,13 @@
 /*
-  Sparse products on a GPU. G threads, a part of a warp or a whole block, compute a row of C with a hash table of T places: they insert and count the
-  columns, or insert and write them, or look them up, with their sums. Every search for a place ends after as many steps as the table has places.
+  Sparse products on a GPU. G threads, a part of a warp or a whole block, compute a row of C with a hash table of T places. A first pass counts the
+  columns, a second one writes them, a third one adds up the values. Every search ends after T steps at most.
 
   G grows with the mean length of B's rows, whose entries the threads of a group share; T with the class of the row.
 */
 #include "spgemm.cuh"
 #include <cub/device/device_segmented_sort.cuh>
 
-#define LONG 512 /* threads of a row whose table is in device memory */
+#define LONG 512 /* threads of a row with a table in device memory */
 
 /* Threads of a block: a row that takes more than a warp has a block of its own */
 __host__ __device__ constexpr int threads_of(int G)
@@ -124,7 +124,7 @@ __device__ void sort(const group<G> &g, int n, int *list)
   g.sync();
 }
 
-/* One row: counts the columns of its product, or writes them: ascending with a list in fast memory, half the size of the table, else (NULL) in any order */
+/* One row of the product: counts its columns or writes them. A list in fast memory, half the size of the table, sorts the columns; NULL: any order */
 template <int G, bool WRITE>
 __device__ void pattern_row(const group<G> &g, const csr &A, const csr &B, int r, int W, int *key, int bits, int *shared, int *list, int *length, const int *rowptr, int *col)
 {
@@ -187,7 +187,7 @@ __global__ void __launch_bounds__(LONG) pattern_long_kernel(int n, const int *__
   }
 }
 
-/* One row: its columns with their places in the row go into the table; then, for one entry of A after the other, the threads of the group take the entries of B's row */
+/* One row: fills the table with the columns and their places in the row. Then the group takes one entry of A after the other, a thread for each entry of B's row */
 template <int G, class P>
 __device__ void numeric_row(const group<G> &g, const csr &A, const csr &B, int r, const int *__restrict__ rowptr, const int *__restrict__ col, double *val, int *key, P *place, double *sum, int bits, int *lost)
 {
@@ -248,7 +248,7 @@ __global__ void __launch_bounds__(threads_of(G)) numeric_kernel(int n, const int
   numeric_row(g, A, B, rows[k], rowptr, col, val, key + slot * T, place + slot * T, sum + slot * (T / 2), BITS, lost);
 }
 
-/* Rows of which C has no entries: the product must have none */
+/* Sets *lost if the product has an entry in a row that is empty in C */
 __global__ void empty_kernel(int n, const int *__restrict__ rows, csr A, const int *__restrict__ brow, int *lost)
 {
   const int k = blockIdx.x * blockDim.x + threadIdx.x;
@@ -286,17 +286,25 @@ static int Sharing(const GPUCSRStorage *B, int most)
 /* Most bytes of the tables in device memory for the rows of the last class */
 #define LONG_BYTES ((size_t)1 << 28)
 
-static GPUCSRError LongWork(const GPUCSRStorage *A, const GPUCSRRowClasses *c, int perplace, int *most, int *blocks, size_t *bytes, void **work)
+/* Calls launch(rows of the last class, how many, blocks, log2 of a table's places, the tables), with perplace numbers a place */
+template <class F>
+static GPUCSRError LongRows(const GPUCSRStorage *A, const GPUCSRRowClasses *c, int perplace, F launch)
 {
-  const int n = c->first[GPUCSR_ROW_CLASSES] - c->first[GPUCSR_ROW_CLASSES - 1];
-  size_t    one;
+  const int   first = c->first[GPUCSR_ROW_CLASSES - 1], n = c->first[GPUCSR_ROW_CLASSES] - first;
+  void       *work = NULL;
+  int         most = 12;
+  cudaError_t err;
 
-  *most = 12;
-  while (*most < 31 && ((int64_t)1 << *most) < 2 * (int64_t)c->longest) ++*most;
-  one     = sizeof(int) * (size_t)perplace << *most;
-  *blocks = (int)GPUCSRMax((size_t)1, GPUCSRMin(GPUCSRMin((size_t)n, 2 * (size_t)A->dev->props.processors), LONG_BYTES / one));
-  *bytes  = one * (size_t)*blocks;
-  GPUCSRCall(GPUCSRMalloc(A->dev, *bytes, "tables of a product's long rows", work));
+  if (!n) return 0;
+  while (most < 31 && ((int64_t)1 << most) < 2 * (int64_t)c->longest) ++most;
+  const size_t one    = sizeof(int) * (size_t)perplace << most;
+  const int    blocks = (int)GPUCSRMax((size_t)1, GPUCSRMin(GPUCSRMin((size_t)n, 2 * (size_t)A->dev->props.processors), LONG_BYTES / one));
+
+  GPUCSRCall(GPUCSRMalloc(A->dev, one * (size_t)blocks, "tables of a product's long rows", &work));
+  launch(c->rows + first, n, blocks, most, (int *)work);
+  err = cudaGetLastError();
+  GPUCSRCall(GPUCSRFree(A->dev, one * (size_t)blocks, &work));
+  GPUCSRCheck(err == cudaSuccess, GPUCSR_ERR_GPU, "Launch of spgemm (long rows) failed with %s", cudaGetErrorString(err));
   return 0;
 }
 
@@ -320,19 +328,7 @@ static GPUCSRError Pattern(const GPUCSRStorage *SA, const GPUCSRStorage *SB, con
   LAUNCH(5, 256, 12);
 #undef LAUNCH
   GPUCSRCheckLaunch("spgemm (pattern)");
-  CLASS_ROWS(6);
-  if (n) {
-    void       *work = NULL;
-    size_t      bytes;
-    int         most, blocks;
-    cudaError_t err;
-
-    GPUCSRCall(LongWork(SA, c, 1, &most, &blocks, &bytes, &work));
-    pattern_long_kernel<WRITE><<<blocks, LONG, 0, s>>>(n, rows, A, B, Sharing(SB, 32), most, (int *)work, length, rowptr, loose);
-    err = cudaGetLastError();
-    GPUCSRCall(GPUCSRFree(SA->dev, bytes, &work));
-    GPUCSRCheck(err == cudaSuccess, GPUCSR_ERR_GPU, "Launch of spgemm (long rows) failed with %s", cudaGetErrorString(err));
-  }
+  GPUCSRCall(LongRows(SA, c, 1, [&](const int *rows, int n, int blocks, int most, int *work) { pattern_long_kernel<WRITE><<<blocks, LONG, 0, s>>>(n, rows, A, B, Sharing(SB, 32), most, work, length, rowptr, loose); }));
   return 0;
 }
 
@@ -417,19 +413,7 @@ static GPUCSRError NumericLaunch(const GPUCSRStorage *SA, const GPUCSRStorage *S
   LAUNCH(5, 128, 12);
 #undef LAUNCH
   GPUCSRCheckLaunch("spgemm (values)");
-  CLASS_ROWS(6);
-  if (n) {
-    void       *work = NULL;
-    size_t      bytes;
-    int         most, blocks;
-    cudaError_t err;
-
-    GPUCSRCall(LongWork(SA, c, 2, &most, &blocks, &bytes, &work));
-    numeric_long_kernel<<<blocks, LONG, 0, s>>>(n, rows, A, B, rowptr, col, val, most, (int *)work, lost);
-    err = cudaGetLastError();
-    GPUCSRCall(GPUCSRFree(SA->dev, bytes, &work));
-    GPUCSRCheck(err == cudaSuccess, GPUCSR_ERR_GPU, "Launch of spgemm (long rows) failed with %s", cudaGetErrorString(err));
-  }
+  GPUCSRCall(LongRows(SA, c, 2, [&](const int *rows, int n, int blocks, int most, int *work) { numeric_long_kernel<<<blocks, LONG, 0, s>>>(n, rows, A, B, rowptr, col, val, most, work, lost); }));
   return 0;
 }
 

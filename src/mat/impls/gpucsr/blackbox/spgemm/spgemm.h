@@ -1,12 +1,12 @@
 #pragma once
 
 /*
-  Sparse products C = A B of matrices in CSR on one device, in two phases: the pattern of C, then its values; new values of A and B need the second phase only. Knows no Mat and no CUDA.
+  Sparse products C = A B of matrices in CSR on one device, in two phases: the pattern of C, then the values. New values of A and B need the second phase only. Knows no Mat and no CUDA.
 
   Rows of C are classified by a bound of their length. For each row of a class a group of threads has a hash table of one size in fast memory, and inserts the row's columns, after Nagasaka, Nishide, Azad, Buluc, High-performance sparse matrix-matrix
   products on Intel KNL and multicore architectures (2018) and Nagasaka, Nukada, Matsuoka, High-performance and memory-saving sparse general
   matrix-matrix multiplication for NVIDIA Pascal GPU (2017); the few longer rows have their tables in device memory, as in Parger,
-  Winter, Mlakar, Steinberger, spECK (2020). Unlike in these papers, sums do not depend on the timing of threads: the entries of a row of A are taken one after the other, as in MATAIJ, so every run has the same bits.
+  Winter, Mlakar, Steinberger, spECK (2020). Unlike in these papers, every run has the same bits: a group takes the entries of a row of A one after the other, as MATAIJ does.
 */
 #include "../kernels/kernels.h"
 
@@ -40,19 +40,19 @@ typedef struct {
   GPUCSRError (*count)(const GPUCSRStorage *A, const GPUCSRStorage *B, const GPUCSRRowClasses *, int32_t *length);
   /* rowptr from m + 1 lengths, the last of which is ignored; nnz: their sum */
   GPUCSRError (*scan)(int m, const int32_t *length, int32_t *rowptr, int64_t *nnz, GPUCSRDevice);
-  /* both of the same lengths, after one wait */
+  /* scan and classify, after one wait */
   GPUCSRError (*shape)(int m, const int32_t *length, int32_t *rowptr, int64_t *nnz, GPUCSRRowClasses *, GPUCSRDevice);
   /* columns of C, ascending, from its row pointers */
   GPUCSRError (*fill)(const GPUCSRStorage *A, const GPUCSRStorage *B, const GPUCSRRowClasses *, GPUCSRStorage *C);
-  /* values of C; lost: an entry of the product has no place in C; NULL: this is not asked, and nothing is waited for */
+  /* values of C; lost: an entry of the product has no place in C; with NULL the host does not wait */
   GPUCSRError (*numeric)(const GPUCSRStorage *A, const GPUCSRStorage *B, const GPUCSRRowClasses *, GPUCSRStorage *C, GPUCSRBool *lost);
   /* K = [A T], row by row, values or (absolute) their absolute values; T NULL: A alone */
   GPUCSRError (*beside)(const GPUCSRStorage *A, const GPUCSRStorage *T, GPUCSRBool absolute, GPUCSRStorage *K);
-  /* Y += a X, where Y has all of X's entries; lost: it has not, and values of Y may be wrong */
+  /* Y += a X, if Y has all entries of X; lost: Y lacks an entry, and values of Y may be wrong */
   GPUCSRError (*axpy)(double a, const GPUCSRStorage *X, GPUCSRStorage *Y, GPUCSRBool *lost);
   /* j[k] = table[j[k]] */
   GPUCSRError (*renumber)(int64_t n, const int32_t *table, int32_t *j, GPUCSRDevice);
-  /* length[r] = entries of row r of A, whose columns ascend, before column n, or (rest) from there on */
+  /* length[r] = number of entries of row r of A, of ascending columns, before column n, or (rest) from n on */
   GPUCSRError (*lengths)(const GPUCSRStorage *A, int n, GPUCSRBool rest, int32_t *length);
   /* copies the entries before column n to D, and the rest to E, whose column 0 is A's n; D and E have row pointers */
   GPUCSRError (*part)(const GPUCSRStorage *A, int n, GPUCSRStorage *D, GPUCSRStorage *E);

@@ -263,4 +263,5 @@ static GPUCSRError Diagonal_BCSR_CUDA(const GPUCSRStorage *A, void *d, GPUCSRStr
   return 0;
 }
 
-GPUCSR_EXPORT(GPUCSRDeviceFormat, GPUCSRDeviceFormat_bcsr) = {Measure_BCSR_CUDA, Fill_BCSR_CUDA, Diagonal_BCSR_CUDA, true};
+GPUCSR_EXPORT(GPUCSRDeviceFormat, GPUCSRDeviceFormat_bcsr)   = {Measure_BCSR_CUDA, Fill_BCSR_CUDA, Diagonal_BCSR_CUDA, true};
+GPUCSR_EXPORT(GPUCSRDeviceFormat, GPUCSRDeviceFormat_oblong) = {Measure_BCSR_CUDA, Fill_BCSR_CUDA, Diagonal_BCSR_CUDA, true};

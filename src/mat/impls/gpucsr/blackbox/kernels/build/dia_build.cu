@@ -65,7 +65,7 @@ __global__ void __launch_bounds__(LISTER) dia_list_kernel(int64_t n, int m, cons
   if (threadIdx.x == 0) list[0] = found;
 }
 
-/* list: the offsets, which become the format's own; NULL: the format has them, and new values replace the old ones */
+/* list: the offsets; NULL: the format has its offsets, and new values replace the old ones */
 template <class V>
 __global__ void __launch_bounds__(FILL_WARPS *GPUCSR_SLICE) dia_fill_kernel(int m, int diagonals, const int *__restrict__ list, int *own, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ from, V *to)
 {

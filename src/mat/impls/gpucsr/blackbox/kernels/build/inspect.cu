@@ -1,7 +1,7 @@
 /*
-  The inspector on the device, over CSR already there, in one launch: some blocks look at samples of the rows (inspect/inspect.h),
-  some for rows of it that are alike, some at all row lengths, some at all column numbers (a GPU would read memory that is not x's for one
-  out of range). The others are searched for rows that are alike too, in a launch of its own, which has nothing to do where the sampled ones were too different.
+  The inspector on the device, over CSR, in one launch. Some blocks read samples of the rows (inspect/inspect.h), some count equal rows of the sample,
+  some read all row lengths, some check all column numbers: a column out of range would read beyond x. A second launch counts the equal rows of the
+  whole matrix, unless the sampled rows differ too much.
 
   All counts are integers, so the order of atomics does not matter.
 */
@@ -27,8 +27,8 @@ typedef struct {
 } Scratch;
 
 /*
-  A thread takes rows at a stride, and adds to a class when the class changes: most matrices have few classes. To avoid one address for all threads of
-  a block, at the end a warp whose rows are of one class adds them up first. Entries of a class are counted in 32 bits, as a matrix' are.
+  A thread takes rows at a stride, and adds to a class when the class changes: most matrices have few classes. At the
+  end a warp with rows of one class adds them up first, so that not all threads of a block add to one address. Entries of a class are counted in 32 bits, as a matrix' are.
 */
 static __device__ void inspect_rows(int block, int blocks, int m, const int *__restrict__ rowptr, Counts *to)
 {

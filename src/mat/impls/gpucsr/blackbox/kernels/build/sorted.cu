@@ -4,18 +4,6 @@
 */
 #include "sorted.cuh"
 
-static GPUCSRError CSRCreate(GPUCSRDevice dev, int m, int n, int64_t nnz, GPUCSRPrecision p, GPUCSRStorage *A)
-{
-  GPUCSRFeatures f = {0};
-
-  f.m   = m;
-  f.n   = n;
-  f.nnz = nnz;
-  GPUCSRCall(GPUCSRStorageCreate(dev, GPUCSRFormatCSR(), &f, NULL, p, A));
-  GPUCSRCall(GPUCSRStorageAllocate(A, false));
-  return 0;
-}
-
 /* The caller destroys it, even after an error */
 GPUCSRError GPUCSRSortRows(const GPUCSRStorage *csr, GPUCSRStorage *sorted, GPUCSRStream s)
 {
@@ -25,9 +13,9 @@ GPUCSRError GPUCSRSortRows(const GPUCSRStorage *csr, GPUCSRStorage *sorted, GPUC
   void                      *map   = NULL;
   GPUCSRError                ierr;
 
-  GPUCSRCall(CSRCreate(csr->dev, csr->m, csr->n, csr->nnz, csr->precision, sorted));
+  GPUCSRCall(GPUCSRStorageCSR(csr->dev, csr->m, csr->n, csr->nnz, csr->precision, false, sorted));
   ierr = GPUCSRMalloc(csr->dev, bytes, "the sort of rows", &map);
-  if (!ierr) ierr = CSRCreate(csr->dev, csr->n, csr->m, csr->nnz, csr->precision, &T);
+  if (!ierr) ierr = GPUCSRStorageCSR(csr->dev, csr->n, csr->m, csr->nnz, csr->precision, false, &T);
   if (!ierr) ierr = (*h->transpose)(csr, &T, (int32_t *)map, s);
   if (!ierr) ierr = (*h->transpose)(&T, sorted, (int32_t *)map, s);
   GPUCSRCall(GPUCSRFree(csr->dev, bytes, &map)); /* in the order of the stream */

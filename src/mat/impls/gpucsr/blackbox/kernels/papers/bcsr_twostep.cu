@@ -1,12 +1,27 @@
 /*
-  y = A x, blocked CSR, in two kernels: the first multiplies, one thread for each block, and writes the sums of each block's rows; the second adds
-  them up, 8 threads for a block row. A baseline of the literature, balanced for any lengths.
+  y = A x, blocked CSR, in two kernels. The first one has a thread a block, and writes the sums of the block's rows. The second one adds them up, with
+  8 threads a block row. The work is balanced for any lengths.
 
   Bytes: blocked CSR's, 2 r for each block more in sums, n x once at best, m y. Loses by the sums, which go through memory, not registers.
 
   Paper: X. Zhang et al., GOSpMV.
 */
 #include "../product/bcsr.cuh"
+
+/* ACTION(r, c, V, X) for each block size of formatlist.h that is not square */
+#define OBLONGS(ACTION, V, X) \
+  ACTION(1, 2, V, X) \
+  ACTION(1, 3, V, X) \
+  ACTION(1, 4, V, X) \
+  ACTION(2, 1, V, X) \
+  ACTION(2, 3, V, X) \
+  ACTION(2, 4, V, X) \
+  ACTION(3, 1, V, X) \
+  ACTION(3, 2, V, X) \
+  ACTION(3, 4, V, X) \
+  ACTION(4, 1, V, X) \
+  ACTION(4, 2, V, X) \
+  ACTION(4, 3, V, X)
 
 template <int BR, int BC, class V, class X>
 __global__ void __launch_bounds__(256) bcsr_products_kernel(int64_t lanes, int n, bool wide, const int *__restrict__ col, const V *__restrict__ val, const X *__restrict__ x, X *part)
@@ -65,7 +80,8 @@ static GPUCSRError Launch_bcsr_twostep(const GPUCSRStorage *A, const GPUCSRProdu
     break;
 #define LAUNCH(V, X) \
   switch (A->format->variant) { \
-    BCSR_SIZES(CASE, V, X) \
+    BCSR_SQUARES(CASE, V, X) \
+    OBLONGS(CASE, V, X) \
   } \
   bcsr_sums_kernel<X><<<GPUCSRBlocks((int64_t)rows * 8, 256), 256, 0, (cudaStream_t)s>>>(rows, A->m, br, S, lanes, (const int *)A->array[BCSR_ROWPTR].data, (const X *)A->work.data, (X)p->alpha, (X)p->beta, (const X *)p->y, (X *)p->z)
   GPUCSRDispatchPrecision(A->precision, LAUNCH);
@@ -73,4 +89,4 @@ static GPUCSRError Launch_bcsr_twostep(const GPUCSRStorage *A, const GPUCSRProdu
   return 0;
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_bcsr_twostep) = {false, NULL, Prepare_bcsr_twostep, Launch_bcsr_twostep, NULL};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_bcsr_twostep) = {false, Prepare_bcsr_twostep, Launch_bcsr_twostep};

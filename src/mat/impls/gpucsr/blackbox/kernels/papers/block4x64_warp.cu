@@ -1,5 +1,5 @@
 /*
-  y = A x, hybrid blocks of 4 by 64, W warps for a block row: 1 (block4x64_warp1) or 4 (block4x64_warp4), of the 8 of a thread block.
+  y = A x, hybrid blocks of 4 by 64, 4 of the 8 warps of a thread block for a block row; the variant is that number.
 
   A warp loads the 64 values of x of a block into shared memory, two for each thread, coalesced as a block starts at a multiple of 16. Then eight
   threads multiply each row, two entries each, so a unit is one load. The x of the next block is loaded meanwhile, and the start of the block after
@@ -95,4 +95,4 @@ static GPUCSRError Launch_block4x64_warp(const GPUCSRStorage *A, const GPUCSRPro
   return 0;
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_block4x64_warp) = {true, NULL, NULL, Launch_block4x64_warp, NULL};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_block4x64_warp) = {true, NULL, Launch_block4x64_warp};

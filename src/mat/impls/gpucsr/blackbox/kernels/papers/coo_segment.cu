@@ -1,5 +1,5 @@
 /*
-  y = A x, coordinates, by segmented sums; and hyb, whose first part is sell_row's, with 1 or 4 threads for a row.
+  y = A x, coordinates, by segmented sums; and hyb, whose first part is sell_row's.
 
   A block takes a tile of entries, of any rows: products go into shared memory by coalesced loads, then a segmented scan runs over its threads. Rows
   inside the tile are complete. For rows that begin before the tile or end behind it, a sum is kept with the tile; a warp at the beginning of such a
@@ -159,7 +159,7 @@ static GPUCSRError Launch_coo_segment(const GPUCSRStorage *A, const GPUCSRProduc
   return 0;
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_coo_segment) = {false, NULL, Prepare_coo_segment, Launch_coo_segment, NULL};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_coo_segment) = {false, Prepare_coo_segment, Launch_coo_segment};
 
 static GPUCSRError Prepare_hyb_segment(GPUCSRStorage *A, int variant)
 {
@@ -175,4 +175,4 @@ static GPUCSRError Launch_hyb_segment(const GPUCSRStorage *A, const GPUCSRProduc
   return 0;
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_hyb_segment) = {false, NULL, Prepare_hyb_segment, Launch_hyb_segment, NULL};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_hyb_segment) = {false, Prepare_hyb_segment, Launch_hyb_segment};

@@ -136,4 +136,4 @@ static GPUCSRError Launch_csr_scan(const GPUCSRStorage *A, const GPUCSRProduct *
   return 0;
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_csr_scan) = {false, NULL, Prepare_csr_scan, Launch_csr_scan, NULL};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_csr_scan) = {false, Prepare_csr_scan, Launch_csr_scan};

@@ -1,8 +1,8 @@
 /*
-  y = A x, jagged diagonals, 1 or 4 threads for a row; the variant is that number.
+  y = A x, jagged diagonals, a thread for a row.
 
   A warp takes 32 neighbouring rows in the order of lengths and reads their entries diagonal by diagonal, coalesced and several in flight; a row ends
-  at the first diagonal that does not reach it. With 4 threads for a row four warps share the diagonals, and add their sums in shared memory.
+  at the first diagonal that does not reach it.
 
   Bytes: the format's but rowptr, n x once at best, m y. Wins over sliced ELL if lengths differ; loses to it by loads that are not aligned.
 
@@ -14,25 +14,23 @@
 
 #define AHEAD 8 /* entries of a thread in flight */
 
-template <int T, class V, class X>
+template <class V, class X>
 __global__ void __launch_bounds__(128) jad_row_kernel(int m, int first, int last, int diagonals, const int *__restrict__ start, const int *__restrict__ perm, const int *__restrict__ col, const V *__restrict__ val, X alpha, const X *__restrict__ x, X beta, const X *y, X *z)
 {
-  constexpr int TEAMS = 4 / T;
-  const int     lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32 % T, team = (int)threadIdx.x / (32 * T);
-  const int     q = ((int)blockIdx.x * TEAMS + team) * 32 + lane, row = q < m ? perm[q] : -1;
-  const bool    wanted = row >= first && row < last;
-  X             sum    = 0;
+  const int  q = (int)(blockIdx.x * blockDim.x + threadIdx.x), row = q < m ? perm[q] : -1;
+  const bool wanted = row >= first && row < last;
+  X          sum    = 0;
 
   if (wanted) {
     bool more = true;
 
-    for (int k = warp; k < diagonals && more; k += T * AHEAD) {
+    for (int k = 0; k < diagonals && more; k += AHEAD) {
       int c[AHEAD];
       V   v[AHEAD];
 
 #pragma unroll
       for (int u = 0; u < AHEAD; u++) {
-        const int d = k + T * u, begin = d < diagonals ? __ldg(start + d) : 0;
+        const int d = k + u, begin = d < diagonals ? __ldg(start + d) : 0;
 
         c[u] = -1;
         if (d < diagonals && q < __ldg(start + d + 1) - begin) {
@@ -47,30 +45,19 @@ __global__ void __launch_bounds__(128) jad_row_kernel(int m, int first, int last
       }
     }
   }
-  if (T > 1) {
-    __shared__ X part[TEAMS][T][32];
-
-    part[team][warp][lane] = sum;
-    __syncthreads();
-    if (warp) return;
-#pragma unroll
-    for (int t = 1; t < T; t++) sum += part[team][t][lane];
-  }
   if (wanted) store(z, y, row, alpha, sum, beta);
 }
 
 static GPUCSRError Launch_jad_row(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
-#define LAUNCHT(T, V, X) \
-  jad_row_kernel<T, V, X><<<GPUCSRBlocks(A->m, 128 / T), 128, 0, (cudaStream_t)s>>>(A->m, p->first, p->last, (int)A->extent.units, (const int *)A->array[JAD_START].data, (const int *)A->array[JAD_PERM].data, (const int *)A->array[JAD_COL].data, \
-                                                                                    (const V *)A->array[JAD_VAL].data, (X)p->alpha, (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z)
+  (void)variant;
 #define LAUNCH(V, X) \
-  if (variant == 1) LAUNCHT(1, V, X); \
-  else LAUNCHT(4, V, X)
+  jad_row_kernel<V, X><<<GPUCSRBlocks(A->m, 128), 128, 0, (cudaStream_t)s>>>(A->m, p->first, p->last, (int)A->extent.units, (const int *)A->array[JAD_START].data, (const int *)A->array[JAD_PERM].data, (const int *)A->array[JAD_COL].data, \
+                                                                             (const V *)A->array[JAD_VAL].data, (X)p->alpha, (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z)
   GPUCSRDispatchPrecision(A->precision, LAUNCH);
   GPUCSRCheckLaunch("jad_row");
   return 0;
 }
 
 /* The sort scatters a range of rows over all places: only the whole matrix at once */
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_jad_row) = {false, NULL, NULL, Launch_jad_row, NULL};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_jad_row) = {false, NULL, Launch_jad_row};

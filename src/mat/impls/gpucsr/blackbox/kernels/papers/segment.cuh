@@ -18,7 +18,7 @@ __device__ __forceinline__ Segment<X> operator+(const Segment<X> &a, const Segme
   return {b.started ? b.sum : a.sum + b.sum, a.started || b.started};
 }
 
-/* Combines the threads before this one; *all: all threads. B threads; part has room for B / 32 and is free after a barrier */
+/* Combines the earlier threads; *all: all threads. B threads; part has room for B / 32 and is free after a barrier */
 template <int B, class X>
 __device__ __forceinline__ Segment<X> segment_scan(Segment<X> mine, Segment<X> *part, Segment<X> *all)
 {

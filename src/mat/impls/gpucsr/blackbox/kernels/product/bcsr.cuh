@@ -4,22 +4,10 @@
 #include "../device.cuh"
 #include "../../format/bcsr.h"
 
-/* ACTION(r, c, V, X) for each block size of formatlist.h */
-#define BCSR_SIZES(ACTION, V, X) \
-  ACTION(1, 2, V, X) \
-  ACTION(1, 3, V, X) \
-  ACTION(1, 4, V, X) \
-  ACTION(2, 1, V, X) \
+/* ACTION(r, c, V, X) for each square block size of formatlist.h */
+#define BCSR_SQUARES(ACTION, V, X) \
   ACTION(2, 2, V, X) \
-  ACTION(2, 3, V, X) \
-  ACTION(2, 4, V, X) \
-  ACTION(3, 1, V, X) \
-  ACTION(3, 2, V, X) \
   ACTION(3, 3, V, X) \
-  ACTION(3, 4, V, X) \
-  ACTION(4, 1, V, X) \
-  ACTION(4, 2, V, X) \
-  ACTION(4, 3, V, X) \
   ACTION(4, 4, V, X) \
   ACTION(8, 8, V, X)
 

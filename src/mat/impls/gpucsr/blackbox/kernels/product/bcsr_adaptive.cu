@@ -216,11 +216,11 @@ static GPUCSRError Launch_bcsr_adaptive(const GPUCSRStorage *A, const GPUCSRProd
     break;
 #define LAUNCH(V, X) \
   switch (A->format->variant) { \
-    BCSR_SIZES(CASE, V, X) \
+    BCSR_SQUARES(CASE, V, X) \
   }
   GPUCSRDispatchPrecision(A->precision, LAUNCH);
   GPUCSRCheckLaunch("bcsr_adaptive");
   return 0;
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_bcsr_adaptive) = {false, NULL, Prepare_bcsr_adaptive, Launch_bcsr_adaptive, NULL};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_bcsr_adaptive) = {false, Prepare_bcsr_adaptive, Launch_bcsr_adaptive};

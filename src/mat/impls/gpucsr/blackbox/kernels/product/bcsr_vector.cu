@@ -88,11 +88,11 @@ static GPUCSRError Launch_bcsr_vector(const GPUCSRStorage *A, const GPUCSRProduc
     break;
 #define LAUNCH(V, X) \
   switch (A->format->variant) { \
-    BCSR_SIZES(CASE, V, X) \
+    BCSR_SQUARES(CASE, V, X) \
   }
   GPUCSRDispatchPrecision(A->precision, LAUNCH);
   GPUCSRCheckLaunch("bcsr_vector");
   return 0;
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_bcsr_vector) = {true, NULL, NULL, Launch_bcsr_vector, NULL};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_bcsr_vector) = {true, NULL, Launch_bcsr_vector};

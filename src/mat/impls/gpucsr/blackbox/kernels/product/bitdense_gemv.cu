@@ -148,7 +148,7 @@ static GPUCSRError Launch_bitdense_gemv(const GPUCSRStorage *A, const GPUCSRProd
   return 0;
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_bitdense_gemv) = {true, NULL, Prepare_bitdense_gemv, Launch_bitdense_gemv, NULL};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_bitdense_gemv) = {true, Prepare_bitdense_gemv, Launch_bitdense_gemv};
 
 /* 32 threads for a row and each block of the grid's second direction */
 template <class V>

@@ -1,7 +1,7 @@
 /*
   y = A x, CSR, load balanced by blocks of whole rows (CSR-Adaptive), in one launch.
 
-  Rows and entries together are cut into tiles of about equal size, as in csr_merge, but at row ends: a tile has the rows that begin in it. Its block
+  Rows and entries together are cut into tiles of about equal size, at row ends: a tile has the rows that begin in it. Its block
   multiplies the tile's entries with coalesced loads into shared memory, for any row lengths, then sums each row there with all threads that are free.
   A row longer than a tile is cut into chunks, one for each block; the last block to finish adds the chunks' sums in their order, so every run has the
   same bits. An integer counter finds the last block, which resets it for the next product. If the long rows are few and none is huge, a cluster of
@@ -346,4 +346,4 @@ static GPUCSRError Launch_csr_adaptive(const GPUCSRStorage *A, const GPUCSRProdu
   return 0;
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_csr_adaptive) = {false, NULL, Prepare_csr_adaptive, Launch_csr_adaptive, NULL};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_csr_adaptive) = {false, Prepare_csr_adaptive, Launch_csr_adaptive};

@@ -48,4 +48,4 @@ static GPUCSRError Launch_csr_block(const GPUCSRStorage *A, const GPUCSRProduct 
   return 0;
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_csr_block) = {true, NULL, NULL, Launch_csr_block, NULL};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_csr_block) = {true, NULL, Launch_csr_block};

@@ -44,4 +44,4 @@ static GPUCSRError Launch_csr_scalar(const GPUCSRStorage *A, const GPUCSRProduct
   return 0;
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_csr_scalar) = {true, NULL, NULL, Launch_csr_scalar, NULL, 128, true};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_csr_scalar) = {true, NULL, Launch_csr_scalar, 128, true};

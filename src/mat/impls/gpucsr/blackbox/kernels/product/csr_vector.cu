@@ -66,7 +66,6 @@ static GPUCSRError Launch_csr_vector(const GPUCSRStorage *A, const GPUCSRProduct
     LAUNCHT(16, 2, V, X); \
     LAUNCHT(32, 2, V, X); \
     LAUNCHT(16, 1, V, X); \
-    LAUNCHT(32, 1, V, X); \
     LAUNCHT(8, 4, V, X); \
     LAUNCHT(32, 4, V, X); \
   }
@@ -75,4 +74,4 @@ static GPUCSRError Launch_csr_vector(const GPUCSRStorage *A, const GPUCSRProduct
   return 0;
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_csr_vector) = {true, NULL, NULL, Launch_csr_vector, NULL, 256, true};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_csr_vector) = {true, NULL, Launch_csr_vector, 256, true};

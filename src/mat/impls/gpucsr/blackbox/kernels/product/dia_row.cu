@@ -98,4 +98,4 @@ static GPUCSRError Launch_dia_row(const GPUCSRStorage *A, const GPUCSRProduct *p
   return 0;
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_dia_row) = {true, NULL, NULL, Launch_dia_row, NULL, 0, true};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_dia_row) = {true, NULL, Launch_dia_row, 0, true};

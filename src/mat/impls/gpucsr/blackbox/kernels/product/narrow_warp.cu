@@ -154,4 +154,4 @@ static GPUCSRError Launch_narrow_warp(const GPUCSRStorage *A, const GPUCSRProduc
   return 0;
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_narrow_warp) = {true, NULL, NULL, Launch_narrow_warp, NULL, 0, true};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_narrow_warp) = {true, NULL, Launch_narrow_warp, 0, true};

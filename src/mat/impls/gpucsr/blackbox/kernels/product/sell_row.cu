@@ -1,5 +1,5 @@
 /*
-  y = A x, sliced ELL in all its variants, 1, 2, 4, 8 or 16 warps for a slice, so as many threads for a row.
+  y = A x, sliced ELL in all its variants, 1, 2, 4 or 8 warps for a slice, so as many threads for a row.
 
   The 32 threads of a warp have the 32 rows of a slice and read its columns in coalesced loads, several in flight before the first is used. For few or
   long rows several warps share the columns of a slice, and add their sums in shared memory in the order of the warps: the loads stay coalesced for
@@ -13,12 +13,12 @@
 #include "../device.cuh"
 #include "../../format/sell.h"
 
-#define AHEAD   8                         /* entries of a thread in flight */
-#define MOST(T) ((T) >= 8 ? (T)*32 : 256) /* threads of a block at most */
+#define AHEAD 8   /* entries of a thread in flight */
+#define MOST  256 /* threads of a block at most */
 
 /* The column of padding is negative, so no row length is read. W: neighbours in a load, of W rows */
 template <int T, int W, class V, class X, class E>
-__global__ void __launch_bounds__(MOST(T)) sell_row_kernel(int slices, int offset, int m, int first, int last, const int *__restrict__ slice, int ellwidth, const int *__restrict__ perm, const int *__restrict__ col, const V *__restrict__ val, const X *__restrict__ x, const E ending)
+__global__ void __launch_bounds__(MOST) sell_row_kernel(int slices, int offset, int m, int first, int last, const int *__restrict__ slice, int ellwidth, const int *__restrict__ perm, const int *__restrict__ col, const V *__restrict__ val, const X *__restrict__ x, const E ending)
 {
   constexpr int STEPS = AHEAD / W;
   const int     lane = (int)threadIdx.x % GPUCSR_SLICE, warp = (int)threadIdx.x / GPUCSR_SLICE % T, team = (int)threadIdx.x / (GPUCSR_SLICE * T);
@@ -65,7 +65,7 @@ __global__ void __launch_bounds__(MOST(T)) sell_row_kernel(int slices, int offse
     sum[0] = own;
   }
   if (T > 1) {
-    __shared__ X part[MOST(T) / GPUCSR_SLICE / T][T][GPUCSR_SLICE];
+    __shared__ X part[MOST / GPUCSR_SLICE / T][T][GPUCSR_SLICE];
 
     part[team][warp][lane] = sum[0];
     __syncthreads();
@@ -82,9 +82,9 @@ __global__ void __launch_bounds__(MOST(T)) sell_row_kernel(int slices, int offse
 GPUCSR_DECLARE(GPUCSRKernelFamily, GPUCSRKernel_sell_row);
 
 /* Of a block: whole slices, of T warps each */
-static int Threads(int T, int most)
+static int Threads(int T)
 {
-  return GPUCSRMax(GPUCSR_SLICE * T, GPUCSRMin(most, GPUCSRBlockOf(&GPUCSRKernel_sell_row)));
+  return GPUCSRMax(GPUCSR_SLICE * T, GPUCSRMin(MOST, GPUCSRBlockOf(&GPUCSRKernel_sell_row)));
 }
 
 static GPUCSRError Launch_sell_row(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
@@ -95,9 +95,9 @@ static GPUCSRError Launch_sell_row(const GPUCSRStorage *A, const GPUCSRProduct *
 
 #define LAUNCHT(T, W, V, X) \
   case SELL_ROW(T, W): \
-    GPUCSREnding<X>(p, GPUCSRBlocks(end - begin, Threads(T, MOST(T)) / GPUCSR_SLICE / T), [&](auto ending) { \
-      sell_row_kernel<T, W, V, X><<<GPUCSRBlocks(end - begin, Threads(T, MOST(T)) / GPUCSR_SLICE / T), Threads(T, MOST(T)), 0, (cudaStream_t)s>>>(end - begin, begin, A->m, p->first, p->last, slice, A->extent.width, perm, \
-                                                                                                                                                  (const int *)A->array[SELL_COL].data, (const V *)A->array[SELL_VAL].data, (const X *)p->x, ending); \
+    GPUCSREnding<X>(p, GPUCSRBlocks(end - begin, Threads(T) / GPUCSR_SLICE / T), [&](auto ending) { \
+      sell_row_kernel<T, W, V, X><<<GPUCSRBlocks(end - begin, Threads(T) / GPUCSR_SLICE / T), Threads(T), 0, (cudaStream_t)s>>>(end - begin, begin, A->m, p->first, p->last, slice, A->extent.width, perm, (const int *)A->array[SELL_COL].data, \
+                                                                                                                                (const V *)A->array[SELL_VAL].data, (const X *)p->x, ending); \
     }); \
     break
 #define LAUNCH(V, X) \
@@ -106,7 +106,6 @@ static GPUCSRError Launch_sell_row(const GPUCSRStorage *A, const GPUCSRProduct *
     LAUNCHT(2, 1, V, X); \
     LAUNCHT(4, 1, V, X); \
     LAUNCHT(8, 1, V, X); \
-    LAUNCHT(16, 1, V, X); \
     LAUNCHT(1, 2, V, X); \
   }
   GPUCSRDispatchPrecision(A->precision, LAUNCH);
@@ -114,4 +113,4 @@ static GPUCSRError Launch_sell_row(const GPUCSRStorage *A, const GPUCSRProduct *
   return 0;
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_sell_row) = {true, NULL, NULL, Launch_sell_row, NULL, 128, true};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_sell_row) = {true, NULL, Launch_sell_row, 128, true};

@@ -215,4 +215,4 @@ static GPUCSRError Launch_stencil_row(const GPUCSRStorage *A, const GPUCSRProduc
   return 0;
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_stencil_row) = {true, NULL, Prepare_stencil_row, Launch_stencil_row, NULL, 512, true};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_stencil_row) = {true, Prepare_stencil_row, Launch_stencil_row, 512, true};

@@ -4,7 +4,7 @@
   Three loads overlap: the first entries of each row, the list of the tile's columns, and behind it their entries of x, which go to shared memory. A
   vote of the warp on the lengths of the slice's rows gives the place of an entry, so no pointer is loaded first.
 
-  Bytes: those of the format but 4 m, n x once for each tile that has it, m y. Wins on meshes; see format/tile.c. Loses by its lists if rows share no
+  Bytes: the format's without 4 m, an entry of x once for each tile that lists it, m y. Wins on meshes; see format/tile.c. Loses by its lists if rows share no
   columns.
 
   Paper: see format/tile.c.
@@ -107,4 +107,4 @@ static GPUCSRError Launch_tile_row(const GPUCSRStorage *A, const GPUCSRProduct *
   return 0;
 }
 
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_tile_row) = {true, NULL, NULL, Launch_tile_row, NULL, 0, true};
+GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_tile_row) = {true, NULL, Launch_tile_row, 0, true};
