@@ -47,6 +47,8 @@ typedef struct {
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorGet_Private(Mat, GPUCSROperator *, char why[], size_t);
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorTransposeGet_Private(Mat, GPUCSROperator *, char why[], size_t);
+GPUCSR_INTERN PetscBool      MatGPUCSROperatorRequired_Private(Mat);
+GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorFromCSR_Private(Mat like, GPUCSRStorage *, PetscInt rbs, PetscInt cbs, Mat *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorLike_Private(const GPUCSROperator *, Mat, Mat *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorSource_Private(const GPUCSROperator *, GPUCSRSource *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorCSR_Private(const GPUCSROperator *, GPUCSRStorage *own, const GPUCSRStorage **);
