@@ -165,7 +165,7 @@ static const char *const options[] = {
   "-pc_type fieldsplit -pc_fieldsplit_block_size 2 -pc_fieldsplit_type schur",
   "-pc_type gamg",
   "-pc_type gamg -mg_levels_pc_type jacobi",
-  "-pc_type gamg -pc_gamg_agg_nsmooths 0 -mg_levels_ksp_type richardson -mg_levels_pc_type none",
+  "-pc_type gamg -pc_gamg_gpucsr false -pc_gamg_agg_nsmooths 0 -mg_levels_ksp_type richardson -mg_levels_pc_type none",
   "-pc_type gamg -mg_levels_pc_type ilu",
   "-pc_type mg -mg_levels_pc_type jacobi",
   "-pc_type jacobi",

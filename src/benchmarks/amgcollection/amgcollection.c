@@ -4,6 +4,7 @@ static char help[] = "Iterations of PCGPUAMG beside those of PCGAMG on a collect
     amgcollection -dll_append libpetscgpucsr.so [-only NAME,...] [-scale 0.5] [-datasets share/datasets]
     amgcollection ... -mat_gpucsr_backend cuda -gpucsr_debug_standin 1        without a GPU
     amgcollection ... -our_pc_gpuamg_mis_k 2 -gamg_pc_gamg_threshold 0.02     options of either preconditioner
+    amgcollection ... -our_pc_type gamg                                       PCGAMG over both matrices
 
   A plain PETSc program, which knows nothing of the library. PCGAMG has the matrix as MATAIJ and PETSc's defaults; smoother, degree and cycle are the same for both: two steps of Chebyshev's iteration with
   Jacobi, V cycles. Symmetric problems are solved with CG, others with GMRES(30), to 1e-8 of the preconditioned norm. It prints a table by lines: name, rows, iterations of both, their ratio,
@@ -461,8 +462,9 @@ typedef struct {
 } Result;
 
 /* From the view of PCGPUAMG, or the levels of PCGAMG */
-static PetscErrorCode Complexity(PC pc, PetscBool gamg, double *c)
+static PetscErrorCode Complexity(PC pc, double *c)
 {
+  PetscBool   gamg;
   char        path[] = "/tmp/amgcollectionXXXXXX", line[512];
   PetscViewer viewer;
   PetscInt    levels;
@@ -471,6 +473,7 @@ static PetscErrorCode Complexity(PC pc, PetscBool gamg, double *c)
 
   PetscFunctionBeginUser;
   *c = 0;
+  PetscCall(PetscObjectTypeCompare((PetscObject)pc, PCGAMG, &gamg));
   if (gamg) {
     PetscCall(PCMGGetLevels(pc, &levels));
     for (PetscInt l = 0; l < levels; l++) {
@@ -532,7 +535,7 @@ static PetscErrorCode Solve(Mat A, Problem *q, PetscBool gamg, Result *r)
   PetscCall(VecNorm(b, NORM_2, &all));
   r->residual = norm / all;
   r->solved   = (PetscBool)(reason > 0);
-  PetscCall(Complexity(pc, gamg, &r->complexity));
+  PetscCall(Complexity(pc, &r->complexity));
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&b));
   PetscCall(VecDestroy(&t));
@@ -545,7 +548,10 @@ static PetscErrorCode Defaults(void)
   static const char *const set[][2] = {
     {"-gamg_mg_levels_ksp_type",   "chebyshev"},
     {"-gamg_mg_levels_pc_type",    "jacobi"   },
-    {"-gamg_mg_levels_ksp_max_it", "2"        }
+    {"-gamg_mg_levels_ksp_max_it", "2"        },
+    {"-our_mg_levels_ksp_type",    "chebyshev"},
+    {"-our_mg_levels_pc_type",     "jacobi"   },
+    {"-our_mg_levels_ksp_max_it",  "2"        }
   };
 
   PetscFunctionBeginUser;

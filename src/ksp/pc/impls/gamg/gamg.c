@@ -5,7 +5,6 @@
 */
 #include "../petscprivate.h"
 #include "../../../../sys/gpucsrsys.h"
-#include "../../../../mat/impls/gpucsr/type/gpucsrimpl.h"
 #include "gamg.h"
 
 /* PETSc's functions of all PCs of type agg, with an empty place for each before the first set-up */
@@ -172,7 +171,7 @@ PetscErrorCode PCGAMGSetFromOptions_Private(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Options that only PETSc's aggregates serve, and the beginnings of others */
+/* Options, or their beginnings, that need PETSc's aggregates */
 static const char *const onlypetscs[] = {"mat_coarsen_", "pc_gamg_mat_coarsen_", "pc_gamg_mis_k_minimum_degree_ordering", "pc_gamg_low_memory_threshold_filter", "pc_gamg_graph_symmetrize", NULL};
 
 /* Why aggregates are PETSc's; "" if the device may make them */
@@ -239,7 +238,7 @@ static PetscErrorCode Near(const PC_GAMG *g, PetscInt n, PetscInt bs, double **n
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Options of what the hierarchy of one rank does: at most the steps of an estimate; other ones, and bounds of eigenvalues that a program gives, leave prolongators and products to PETSc */
+/* Does the hierarchy of one rank do what the options ask of prolongators and products? Otherwise PETSc makes these */
 static PetscErrorCode Whole(PC pc, const PCGAMGData *d, Mat A, int *steps, PetscBool *whole)
 {
   static const char *const products[] = {"matptap", "matmatmult", "mat_product", "pc_gamg_esteig_", NULL};
@@ -317,13 +316,13 @@ static PetscErrorCode Settle(Mat A, PCGAMGData *d, GPUCSRAttempt *a)
   PetscCall(PCGPUAMGTentativeDestroy_Private(&d->t));
   PetscCall(GPUAMGDestroy(&d->h));
   d->whole = PETSC_FALSE;
-  PetscCheck(a->error == PETSC_ERR_SUP || (MatGPUCSRBackendOf(A) != MAT_GPUCSR_BACKEND_CUDA && (a->error == PETSC_ERR_MEM || a->error == PETSC_ERR_GPU)), comm, a->error, "%s", a->message);
+  PetscCheck(a->error == PETSC_ERR_SUP || (!MatGPUCSROperatorRequired_Private(A) && (a->error == PETSC_ERR_MEM || a->error == PETSC_ERR_GPU)), comm, a->error, "%s", a->message);
   d->ours = PETSC_FALSE;
   PetscCall(PetscSNPrintf(d->why, sizeof(d->why), "%s%s", a->message, d->levels ? " (from the next level on)" : ""));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Is the matrix of a type whose levels the device may aggregate? */
+/* Has the matrix a type that the device can aggregate? */
 static PetscErrorCode Ours(Mat A, PetscBool *ours)
 {
   PetscFunctionBegin;
@@ -396,19 +395,6 @@ static PetscErrorCode Next(PC_GAMG *g, PetscInt n, const double *near)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A matrix of the hierarchy, which gives its arrays */
-static PetscErrorCode FromHierarchy(Mat A, GPUCSRStorage *csr, PetscInt rbs, PetscInt cbs, Mat *C)
-{
-  PetscFunctionBegin;
-  PetscCall(MatCreate(PetscObjectComm((PetscObject)A), C));
-  PetscCall(MatSetSizes(*C, csr->m, csr->n, csr->m, csr->n));
-  PetscCall(MatSetBlockSizes(*C, rbs, cbs));
-  PetscCall(MatSetType(*C, ((PetscObject)A)->type_name));
-  PetscCall(MatGPUCSRConfigure_Private(*C, &((Mat_GPUCSR *)A->spptr)->config));
-  PetscCall(MatGPUCSRFromDevice_Private(*C, csr, PETSC_TRUE));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode TakeWhole(PC pc, Mat A, PCGAMGData *d, Mat *P)
 {
   PC_GAMG           *g    = GAMGOf(pc);
@@ -420,7 +406,7 @@ static PetscErrorCode TakeWhole(PC pc, Mat A, PCGAMGData *d, Mat *P)
   PetscErrorCode     ierr;
 
   PetscFunctionBegin;
-  PetscCall(FromHierarchy(A, &L->P[d->h.o.nsmooths], L->bs, C->bs, P));
+  PetscCall(MatGPUCSROperatorFromCSR_Private(A, &L->P[d->h.o.nsmooths], L->bs, C->bs, P));
   PetscCall(PetscMalloc1(size, &near));
   ierr = GPUCSRDownload(dev, near, GPUCSR_DOUBLE, C->basis.p, GPUCSR_DOUBLE, size, PETSC_FALSE, dev->stream);
   if (!ierr) ierr = dev->ops->streamsynchronize(dev->id, dev->stream);
@@ -487,7 +473,7 @@ PETSC_UNUSED static PetscErrorCode ProlongatorWith(PC pc, Mat A, Mat G, PetscCoa
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Chebyshev's bounds come from the estimate of the hierarchy; unless options combine it with the smallest eigenvalue, which the hierarchy does not have: then PETSc makes an estimate */
+/* The hierarchy's largest eigenvalue gives Chebyshev's bounds. Options may need the smallest as well: PETSc then makes an estimate of both */
 static PetscErrorCode Smooth(PC pc, Mat A, Mat *P)
 {
   PC_MG         *mg    = (PC_MG *)pc->data;
@@ -519,7 +505,7 @@ static PetscErrorCode Level(PC pc, Mat A, PetscInt bs, Mat *P, Mat *C, PetscMPII
   PetscFunctionBegin;
   PetscCall(PCGAMGDataOf_Private(pc, &d));
   if (d->whole) {
-    PetscCall(FromHierarchy(A, &d->h.level[l + 1].A, d->h.level[l + 1].bs, d->h.level[l + 1].bs, C));
+    PetscCall(MatGPUCSROperatorFromCSR_Private(A, &d->h.level[l + 1].A, d->h.level[l + 1].bs, d->h.level[l + 1].bs, C));
     PetscCall(MatPropagateSymmetryOptions(A, *C));
   } else PetscCall((*petscs.createlevel)(pc, A, bs, P, C, active, permutation, last));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -9,13 +9,13 @@ typedef struct {
   PetscInt          aggressive; /* levels with larger aggregates, */
   PetscInt          distance;   /* whose roots are further apart than this, */
   PetscBool         squared;    /* or than 2 */
-  const char       *special;    /* a function that only PETSc's aggregates serve, and that has been called */
+  const char       *special;    /* the last function called that needs PETSc's aggregates */
   PetscBool         fresh;      /* no level has been made since the set-up began */
   PetscBool         ours;       /* the device aggregates the next level */
   PetscInt          levels;     /* so many have been aggregated there */
-  char              why[320];   /* aggregates are PETSc's; empty: they are not, or the matrix is of another type */
-  PCGPUAMGTentative t;          /* tentative prolongator of the level that is being made; without rows: PETSc makes one, or */
-  PetscBool         whole;      /* its prolongator and coarse matrix are in this hierarchy of one rank */
+  char              why[320];   /* reason for PETSc's aggregates; empty: there is none, or the matrix has another type */
+  PCGPUAMGTentative t;          /* tentative prolongator of the present level; without rows: PETSc makes one, or */
+  PetscBool         whole;      /* prolongator and coarse matrix come from this hierarchy of one rank */
   GPUAMG            h;
 } PCGAMGData;
 

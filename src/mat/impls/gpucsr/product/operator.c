@@ -2,6 +2,12 @@
 #include "../type/gpucsrimpl.h"
 #include "../blackbox/spgemm/spgemm.h"
 
+/* Is a failure of the device an error? */
+PetscBool MatGPUCSROperatorRequired_Private(Mat A)
+{
+  return (PetscBool)(MatGPUCSRBackendOf(A) == MAT_GPUCSR_BACKEND_CUDA);
+}
+
 /* Prepares A, a MATSEQAIJGPUCSR, for products, or for products with its transpose; if it is on no device, why has the reason */
 PetscErrorCode MatGPUCSROperatorGet_Private(Mat A, PetscBool transposed, GPUCSROperator *o, char why[], size_t len)
 {
@@ -10,7 +16,7 @@ PetscErrorCode MatGPUCSROperatorGet_Private(Mat A, PetscBool transposed, GPUCSRO
   PetscBool        ready;
 
   PetscFunctionBegin;
-  *o = (GPUCSROperator){.A = A, .plan = &g->plan[side], .request = &g->base.config.request, .required = (PetscBool)(MatGPUCSRBackendOf(A) == MAT_GPUCSR_BACKEND_CUDA)};
+  *o = (GPUCSROperator){.A = A, .plan = &g->plan[side], .request = &g->base.config.request, .required = MatGPUCSROperatorRequired_Private(A)};
   PetscCall(MatGPUCSRReady_Private(A, side, &ready));
   if (ready) {
     o->dev     = g->dev;
@@ -28,6 +34,19 @@ PetscErrorCode MatGPUCSRLike_Private(Mat like, Mat A, Mat *B)
   PetscCall(MatConvert(A, g->kind->parent, MAT_INITIAL_MATRIX, B));
   PetscCall(MatConvert(*B, g->kind->name, MAT_INPLACE_MATRIX, B));
   PetscCall(MatGPUCSRConfigure_Private(*B, &g->config));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A matrix of a device's CSR, which becomes its own, of the type and configuration of another */
+PetscErrorCode MatGPUCSROperatorFromCSR_Private(Mat like, GPUCSRStorage *csr, PetscInt rbs, PetscInt cbs, Mat *C)
+{
+  PetscFunctionBegin;
+  PetscCall(MatCreate(PetscObjectComm((PetscObject)like), C));
+  PetscCall(MatSetSizes(*C, csr->m, csr->n, csr->m, csr->n));
+  PetscCall(MatSetBlockSizes(*C, rbs, cbs));
+  PetscCall(MatSetType(*C, ((PetscObject)like)->type_name));
+  PetscCall(MatGPUCSRConfigure_Private(*C, &((Mat_GPUCSR *)like->spptr)->config));
+  PetscCall(MatGPUCSRFromDevice_Private(*C, csr, PETSC_TRUE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
