@@ -538,6 +538,8 @@ int main(int argc, char **argv)
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(TestRequireReal(0));
+  PetscCall(TestRequireReal(0));
+  PetscCall(MatGPUCSRInitializePackage());
   PetscCall(PetscOptionsGetString(NULL, NULL, "-case", only, sizeof(only), NULL));
   for (size_t c = 0; c < PETSC_STATIC_ARRAY_LENGTH(cases); c++) {
     Pair p;

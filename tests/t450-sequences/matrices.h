@@ -233,8 +233,7 @@ static PetscErrorCode Op_coo(World *w, const int p[4], double *result)
     PetscCall(ChangeBetween(w, B, k, p[1] + 3 * round, (uint32_t)p[3]));
   }
   if (g.ranks == 1) PetscCall(MatHeaderReplace(w->m[k], &B));
-  else { /* PETSc 3.18 loses memory of a pattern by coordinates that gets new columns */
-    PetscCall(MatSetOption(w->m[k], MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+  else { /* PETSc 3.18 loses memory of a pattern by coordinates that gets new columns */ PetscCall(MatSetOption(w->m[k], MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
     PetscCall(MatCopy(B, w->m[k], DIFFERENT_NONZERO_PATTERN));
     PetscCall(MatDestroy(&B));
   }

@@ -94,7 +94,7 @@ PetscErrorCode MatGPUCSRCOOShare_Private(Mat A, Mat B)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The device of a program's memory: the matrix' GPU, if it may use one, or NULL; ondevice: the memory is there */
+/* dev: the matrix' GPU, NULL: the matrix uses none. ondevice: the program's memory is on this GPU */
 PetscErrorCode MatGPUCSRCOODevice_Private(Mat A, const void *p, GPUCSRDevice *dev, GPUCSRBool *ondevice)
 {
   char why[512];
@@ -107,7 +107,7 @@ PetscErrorCode MatGPUCSRCOODevice_Private(Mat A, const void *p, GPUCSRDevice *de
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* After an attempt: an error leaves the work to the host, or is raised. dev: the device, which is not used again once it has failed; NULL: as it is */
+/* After an attempt: an error leaves the work to the host, or is raised. dev: a device that is not used again after its failure; NULL: none */
 PetscErrorCode MatGPUCSRKept_Private(Mat A, GPUCSRDevice dev, const GPUCSRAttempt *t)
 {
   PetscFunctionBegin;

@@ -28,8 +28,7 @@ static PetscErrorCode Check(Mat A)
   Level: advanced
 
   Notes:
-  All three are in the memory of the GPU. The device has done its work on them when this function returns, so the program may use them in any stream. `MatGPUCSRRestoreDeviceCSR()` waits for all of the
-  program's work on the device.
+  All three are in the memory of the GPU. This function waits for the device, so the program may use them in any stream. `MatGPUCSRRestoreDeviceCSR()` waits for the program's work.
 
   Between the two calls the matrix must not be used otherwise. The pattern must not change.
 

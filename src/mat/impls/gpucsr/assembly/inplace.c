@@ -278,7 +278,7 @@ static PetscErrorCode MatDiagonalSet_InPlace(Mat A, Vec d, InsertMode mode)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Zeroes entries of rows (and columns, with x and b or neither) and keeps the pattern; done false: the parent zeroes them and raises errors */
+/* Zeroes entries of rows, or of rows and columns. The pattern stays. done false: the parent zeroes them and raises errors */
 static PetscErrorCode ZeroRows(Mat A, PetscInt n, const PetscInt rows[], Change *c, PetscBool *done)
 {
   PetscFunctionBegin;

@@ -150,7 +150,7 @@ static PetscErrorCode equal_Fetched(Mat A, Mat B, PetscBool *yes)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Blocks of several ranks are copied one by one, or row by row: by operations that fetch */
+/* MATMPIAIJ copies blocks or rows, by operations that fetch */
 static PetscErrorCode copy_Fetched(Mat A, Mat B, MatStructure str)
 {
   const PetscBool alone = ((Mat_GPUCSR *)A->spptr)->kind->inplace ? PETSC_TRUE : PETSC_FALSE;
