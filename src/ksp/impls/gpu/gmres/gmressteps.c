@@ -383,7 +383,7 @@ static PetscErrorCode Product(KSP ksp, KSP_GPUGMRES *g, int from, int to)
     PetscCall(Give(g, from));
     PetscCall(KSP_MatMult(ksp, A, g->slot[from].vec, g->slot[to].vec));
     PetscCall(GMRESLend(g, to));
-  } else PetscCall(MatGPUCSROperatorProduct_Private(&g->k.op, g->slot[from].p, g->slot[to].p));
+  } else PetscCall(MatGPUCSROperatorMultiply_Private(&g->k.op, 1, g->slot[from].p, 0, NULL, g->slot[to].p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -169,7 +169,7 @@ PetscErrorCode GPUKSPProduct(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, int from, in
     PetscCall(MatGPUCSRRanksMultiply_Private(&k->op, &k->ranks.A, PETSC_FALSE, 1, v->at[from], 0, NULL, v->at[to]));
   } else {
     if (k->peers.on) PetscCall(GPUKSPPeersExchange(k, v->at[from]));
-    PetscCall(MatGPUCSROperatorProduct_Private(&k->op, v->at[from], v->at[to]));
+    PetscCall(MatGPUCSROperatorMultiply_Private(&k->op, 1, v->at[from], 0, NULL, v->at[to]));
     if (k->peers.on) PetscCall(GPUKSPPeersAdd(k, v->at[from], v->at[to]));
   }
   PetscFunctionReturn(PETSC_SUCCESS);

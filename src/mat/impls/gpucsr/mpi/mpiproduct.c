@@ -242,17 +242,6 @@ static PetscErrorCode Give(Step *t)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The partial result stays on the device, in a vector of the diagonal block's type */
-static PetscErrorCode Partial(Step *t)
-{
-  Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)t->Ad->spptr;
-
-  PetscFunctionBegin;
-  t->partial = (GPUCSROperand){.place = GPUCSR_NATIVE};
-  PetscCall(MatGPUCSRBuffer_Private(g->dev, &g->z, (size_t)t->Ad->rmap->n * GPUCSRTypeSize(GPUCSRVectorType(g->precision)), &t->partial.p));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode Pack(Step *t)
 {
   PetscFunctionBegin;
@@ -260,10 +249,11 @@ static PetscErrorCode Pack(Step *t)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Launches partial = Ad x + y, or z = Ad x + y if the halo's part can be added to z */
+/* Launches partial = Ad x + y, which stays on the device in the type of the plan's vectors; or z = Ad x + y if the halo's part can be added to z */
 static PetscErrorCode DiagonalProduct(Step *t)
 {
-  PetscBool wrote;
+  Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)t->Ad->spptr;
+  PetscBool      wrote;
 
   PetscFunctionBegin;
   if (t->h->exchange->addready && t->v.oz.place == t->h->halo.place) PetscCall((*t->h->exchange->addready)(t->h, t->Ao, &t->adds));
@@ -271,7 +261,8 @@ static PetscErrorCode DiagonalProduct(Step *t)
     PetscCall(MatGPUCSRApply_Private(t->Ad, GPUCSR_FORWARD, &t->v.ox, t->v.y ? &t->v.oy : NULL, &t->v.oz, t->v.stream, &t->wrote));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(Partial(t));
+  t->partial = (GPUCSROperand){.place = GPUCSR_NATIVE};
+  PetscCall(MatGPUCSRBuffer_Private(g->dev, &g->z, (size_t)t->Ad->rmap->n * GPUCSRTypeSize(GPUCSRVectorType(g->precision)), &t->partial.p));
   PetscCall(MatGPUCSRApply_Private(t->Ad, GPUCSR_FORWARD, &t->v.ox, t->v.y ? &t->v.oy : NULL, &t->partial, t->v.stream, &wrote));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -147,15 +147,7 @@ PetscErrorCode MatGPUCSROperatorSums_Private(const GPUCSROperator *o, const doub
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* z = A x */
-PetscErrorCode MatGPUCSROperatorProduct_Private(const GPUCSROperator *o, const double *x, double *z)
-{
-  PetscFunctionBegin;
-  PetscCall(MatGPUCSROperatorMultiply_Private(o, 1, x, 0, NULL, z));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The solve has ended. products: made without MatGPUCSROperatorProduct_Private() */
+/* The solve has ended. products: made without MatGPUCSROperatorMultiply_Private() */
 PetscErrorCode MatGPUCSROperatorEnd_Private(const GPUCSROperator *o, PetscInt products)
 {
   PetscFunctionBegin;

@@ -55,7 +55,6 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorSource_Private(const GPUCSROperato
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorCSR_Private(const GPUCSROperator *, GPUCSRStorage *own, const GPUCSRStorage **);
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorSend_Private(Mat);
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorBegin_Private(const GPUCSROperator *);
-GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorProduct_Private(const GPUCSROperator *, const double *x, double *z);
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorMultiply_Private(const GPUCSROperator *, double alpha, const double *x, double beta, const double *y, double *z);
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorStep_Private(const GPUCSROperator *, const double *b, const double *x, const GPUCSRStep *, const GPUCSRSums *, double *z);
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorSums_Private(const GPUCSROperator *, const double *x, const GPUCSRSums *, double *z);

@@ -111,15 +111,10 @@ static PetscErrorCode DeviceOf(Mat C, const RanksProduct *p, GPUCSRDevice *dev)
 
     PetscCall(MatGPUCSRDecide_Private(b[k]));
     own = ((Mat_SeqGPUCSR *)b[k]->spptr)->dev;
-    if (!own || (k && own != *dev)) {
-      *dev = NULL;
-      break;
-    }
+    if (k && own != *dev) own = NULL;
+    if (p && (p->dev != own || p->key[k].id != ((PetscObject)b[k])->id || p->key[k].pattern != b[k]->nonzerostate)) own = NULL;
     *dev = own;
-    if (p && (p->dev != own || p->key[k].id != ((PetscObject)b[k])->id || p->key[k].pattern != b[k]->nonzerostate)) {
-      *dev = NULL;
-      break;
-    }
+    if (!own) break;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
