@@ -1,7 +1,7 @@
 /*
   Sparse products of two matrices in CSR on one device, pattern and values, against sums in long double: rows of every class of lengths, empty
   and full ones, columns in any order, stored zeros, no rows, no columns, values changed afterwards, the same bits in two runs, and an entry
-  outside the pattern. The transpose of the result, and the independent set against the sequential algorithm.
+  outside the pattern. The transpose of the result.
 
   //TEST name="host" args="-backend host"
   //TEST name="cuda" args="-backend cuda" gpu=1
@@ -208,82 +208,6 @@ static PetscErrorCode Product(GPUCSRDevice dev, const char name[], CSR *A, CSR *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The 7 points of a box of k x k x k, some of them missing where it is not to be symmetric, and its vertices in any order */
-static PetscErrorCode Sets(GPUCSRDevice dev, int k, PetscBool ordered, PetscBool symmetric, int least)
-{
-  const int     m = k * k * k;
-  CSR           G = {.m = m, .n = m};
-  GPUCSRStorage S, T;
-  int32_t      *order, *host, *root, *map;
-  void         *dorder = NULL, *droot = NULL;
-  GPUCSRBool    complete;
-  GPUCSRStorage H;
-
-  PetscFunctionBegin;
-  PetscCall(PetscMalloc1(m + 1, &G.i));
-  PetscCall(PetscMalloc2(7 * (size_t)m, &G.j, 7 * (size_t)m, &G.a));
-  G.i[0] = 0;
-  for (int v = 0; v < m; v++) {
-    const int x = v % k, y = v / k % k, z = v / (k * k);
-    int       n = G.i[v];
-
-    if (v % 97 == 5) { /* a vertex by itself; neighbours leave it out below */
-      G.j[n++] = v;
-    } else {
-      for (int d = 0; d < 7; d++) {
-        const int u  = v + (d == 0 ? -k * k : d == 1 ? -k : d == 2 ? -1 : d == 3 ? 0 : d == 4 ? 1 : d == 5 ? k : k * k);
-        const int in = d == 0 ? z > 0 : d == 1 ? y > 0 : d == 2 ? x > 0 : d == 3 ? 1 : d == 4 ? x < k - 1 : d == 5 ? y < k - 1 : z < k - 1;
-
-        if (in && u % 97 != 5 && (symmetric || ZooHash(u, v, 5) % 3)) G.j[n++] = u;
-      }
-    }
-    G.i[v + 1] = n;
-  }
-  for (int q = 0; q < G.i[m]; q++) G.a[q] = 1;
-  PetscCall(PetscMalloc3(m, &order, m, &host, m, &root));
-  for (int v = 0; v < m; v++) order[v] = v;
-  for (int v = m - 1; v > 0; v--) {
-    const int u = (int)(ZooHash(v, k, 3) % (v + 1)), t = order[v];
-
-    order[v] = order[u];
-    order[u] = t;
-  }
-  PetscCall(Send(dev, &G, &S));
-  PetscCall(GPUCSRTransposeStorage(&S, &T, &map));
-  PetscCall(GPUCSRFree(dev, sizeof(int32_t) * (size_t)S.nnz, (void **)&map));
-  H                        = S;
-  H.array[CSR_ROWPTR].data = G.i;
-  H.array[CSR_COL].data    = G.j;
-  H.array[CSR_VAL].data    = G.a;
-  PetscCall((*GPUCSRSpGEMM_host.independent)(&H, NULL, ordered ? NULL : order, least, host, &complete));
-  for (int v = 0; v < m; v++) { /* what makes it one */
-    int neighbours = 0;
-
-    for (int q = G.i[v]; q < G.i[v + 1]; q++) {
-      neighbours += G.j[q] != v;
-      if (symmetric && G.j[q] != v && host[v] == v && host[G.j[q]] == G.j[q]) Fail("sets", "two neighbours were taken", v, G.j[q]);
-    }
-    if (symmetric && neighbours && host[v] < 0) Fail("sets", "a vertex belongs to nobody", v, -1);
-    if (symmetric && least && !neighbours && host[v] >= 0) Fail("sets", "a vertex by itself belongs to somebody", v, -1);
-  }
-  PetscCall(GPUCSRMalloc(dev, sizeof(int32_t) * (size_t)m, "order", &dorder));
-  PetscCall(GPUCSRMalloc(dev, sizeof(int32_t) * (size_t)m, "root", &droot));
-  PetscCall(GPUCSRUpload(dev, dorder, GPUCSR_INT32, order, GPUCSR_INT32, (size_t)m, PETSC_FALSE, dev->stream, NULL));
-  PetscCall((*GPUCSRSpGEMMOf(dev)->independent)(&S, &T, ordered ? NULL : (int32_t *)dorder, least, (int32_t *)droot, &complete));
-  if (!complete) Fail("sets", "vertices are left", -1, -1);
-  PetscCall(GPUCSRDownload(dev, root, GPUCSR_INT32, droot, GPUCSR_INT32, (size_t)m, PETSC_FALSE, dev->stream));
-  PetscCall(GPUCSRDeviceSynchronize(dev));
-  for (int v = 0; v < m; v++)
-    if (root[v] != host[v]) Fail("sets", "another root than the sequential algorithm's", v, root[v]);
-  PetscCall(GPUCSRFree(dev, sizeof(int32_t) * (size_t)m, &dorder));
-  PetscCall(GPUCSRFree(dev, sizeof(int32_t) * (size_t)m, &droot));
-  PetscCall(GPUCSRStorageDestroy(&S));
-  PetscCall(GPUCSRStorageDestroy(&T));
-  PetscCall(PetscFree3(order, host, root));
-  PetscCall(Free(&G));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static int None(int r, int n)
 {
   (void)n;
@@ -358,7 +282,6 @@ int main(int argc, char **argv)
     PetscCall(Free(&A));
     PetscCall(Free(&B));
   }
-  for (int k = 0; k < 8; k++) PetscCall(Sets(dev, 12, (PetscBool)(k & 1), (PetscBool) !(k & 2), k & 4 ? 0 : 2));
   PetscCheck(dev->allocated == 0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%zu bytes of device memory were not given back", dev->allocated);
   PetscCheck(!failures, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " failures", failures);
   PetscCall(GPUCSRSysFinalize());
