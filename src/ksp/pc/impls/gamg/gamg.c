@@ -238,7 +238,7 @@ static PetscErrorCode Near(const PC_GAMG *g, PetscInt n, PetscInt bs, double **n
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Does the hierarchy of one rank do what the options ask of prolongators and products? Otherwise PETSc makes these */
+/* Does the hierarchy of one rank do what the options ask of prolongators and products? Otherwise PETSc makes these. More steps of the prolongator's smoother than one need PETSc's eigenvalue estimate for unsymmetric matrices */
 static PetscErrorCode Whole(PC pc, const PCGAMGData *d, Mat A, int *steps, PetscBool *whole)
 {
   static const char *const products[] = {"matptap", "matmatmult", "mat_product", "pc_gamg_esteig_", NULL};
@@ -249,7 +249,7 @@ static PetscErrorCode Whole(PC pc, const PCGAMGData *d, Mat A, int *steps, Petsc
 
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJGPUCSR, whole));
-  if (g->current_level || g->emax > 0 || d->nsmooths < 0 || d->nsmooths > GPUAMG_SMOOTHS) *whole = PETSC_FALSE;
+  if (g->current_level || g->emax > 0 || d->nsmooths < 0 || d->nsmooths > 1) *whole = PETSC_FALSE;
   PetscCall(PetscOptionsGetInt(((PetscObject)pc)->options, ((PetscObject)pc)->prefix, "-pc_gamg_esteig_ksp_max_it", &n, NULL));
   if (n < 1 || n > GPUAMG_STEPS) *whole = PETSC_FALSE;
   *steps = (int)n;
