@@ -152,4 +152,3 @@ PetscErrorCode GPUCSRTransposeValues(const GPUCSRStorage *A, const int32_t *map,
   PetscCall((*GPUCSRHelpers(A->dev)->gather)(GPUCSR_DOUBLE, (size_t)A->nnz, map, A->array[CSR_VAL].data, T->array[CSR_VAL].data, A->dev->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
-
