@@ -9,7 +9,7 @@
 
 #define PETSCGPUCSR_VERSION_MAJOR 0
 #define PETSCGPUCSR_VERSION_MINOR 3
-#define PETSCGPUCSR_VERSION       "0.3"
+#define PETSCGPUCSR_VERSION       "0.4"
 
 #define MATGPUCSR       "gpucsr"
 #define MATAIJGPUCSR    "aijgpucsr"
