@@ -6,7 +6,7 @@
 //TEST name="cuda" args="-program products -backend cuda -every 7"
 //TEST name="gpu" args="-program products -vectors gpu -every 5"
 //TEST name="ranks" nsize=2 args="-program solvers -rank 1 -kind copy -on false -from 2 -to 2"
-//TEST name="ranks_host" nsize=3 args="-program vectors -rank 2 -kind host -on false -from 34 -to 34"
+//TEST name="ranks_host" nsize=3 args="-program vectors -rank 2 -kind host -on false -from 35 -to 35"
 
 /*
   Each call of the library to a device fails once. A program runs repeatedly; in run n the n-th call of a kind fails, or all calls from the n-th on, until there is no n-th call.

@@ -1,5 +1,5 @@
 //TEST name="default"
-//TEST name="format" args="-mat_gpucsr_format {}" loop="csr sell dense"
+//TEST name="format" args="-mat_gpucsr_format {}" loop="csr sell bitdense"
 //TEST name="ranks4" nsize=4 args="-mat_gpucsr_format sell"
 //TEST name="assembly" nsize=2 args="-mat_gpucsr_format csr -mat_gpucsr_transpose_at_assembly"
 //TEST name="aij" nsize=3 args="-mat_type aij" load=0

@@ -1,7 +1,7 @@
-//TEST name="default" args="-vec_gpu_separate -mat_gpucsr_format csr"
-//TEST name="ranks2" nsize=2 args="-vec_gpu_separate -mat_gpucsr_format csr"
-//TEST name="standin" args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -mat_gpucsr_product_least 0" gpu=0
-//TEST name="standin2" nsize=2 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -mat_gpucsr_product_least 0" gpu=0
+//TEST name="default" args="-our_pc_gamg_gpucsr false -vec_gpu_separate -mat_gpucsr_format csr"
+//TEST name="ranks2" nsize=2 args="-our_pc_gamg_gpucsr false -vec_gpu_separate -mat_gpucsr_format csr"
+//TEST name="standin" args="-our_pc_gamg_gpucsr false -mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -mat_gpucsr_product_least 0" gpu=0
+//TEST name="standin2" nsize=2 args="-our_pc_gamg_gpucsr false -mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -mat_gpucsr_product_least 0" gpu=0
 //TEST name="aij" args="-mat_type aij"
 
 /* What a program may do with solvers: operators swapped, rows zeroed after a solve, types changed in flight, factors in place, every KSP and PC, several right-hand sides, sub-communicators (programs.h) */

@@ -1,7 +1,7 @@
-//TEST name="default" args="-vec_gpu_separate -mat_gpucsr_format csr"
-//TEST name="ranks2" nsize=2 args="-vec_gpu_separate -mat_gpucsr_format csr"
-//TEST name="standin" args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -mat_gpucsr_product_least 0" gpu=0
-//TEST name="standin2" nsize=2 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -mat_gpucsr_product_least 0" gpu=0
+//TEST name="default" args="-pc_gamg_gpucsr false -vec_gpu_separate -mat_gpucsr_format csr"
+//TEST name="ranks2" nsize=2 args="-pc_gamg_gpucsr false -vec_gpu_separate -mat_gpucsr_format csr"
+//TEST name="standin" args="-pc_gamg_gpucsr false -mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -mat_gpucsr_product_least 0" gpu=0
+//TEST name="standin2" nsize=2 args="-pc_gamg_gpucsr false -mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -mat_gpucsr_product_least 0" gpu=0
 //TEST name="aij" args="-mat_type aij"
 
 /* What a program may do with nonlinear and time-dependent solvers: IMEX, Newton and the methods without a Jacobian, matrix-free products (programs.h) */

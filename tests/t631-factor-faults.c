@@ -5,7 +5,6 @@
 //TEST name="bus.bjacobi" args="-what bus -mat_gpucsr_solve_kernel ranges -mat_gpucsr_format csr -vec_type gpu -vec_gpu_separate -pc_type bjacobi -sub_mat_gpucsr_solve_kernel ranges"
 //TEST name="bus.blocks" args="-what bus -mat_gpucsr_solve_kernel ranges -mat_gpucsr_format csr -vec_type gpu -vec_gpu_separate -pc_bjacobi_blocks 6 -pc_asm_blocks 6 -sub_mat_gpucsr_solve_kernel ranges -pc_type {}" loop="bjacobi asm"
 //TEST name="bus.others" args="-what bus -mat_gpucsr_format csr -vec_type gpu -vec_gpu_separate -mat_block_size 2 -fieldsplit_pc_type jacobi -pc_type {}" loop="pbjacobi fieldsplit"
-//TEST name="bus.points" args="-what bus -mat_gpucsr_format csr -vec_type gpu -vec_gpu_separate -pc_type bjacobi -pc_bjacobi_blocks 5 -sub_pc_type {}" loop="jacobi none"
 //TEST name="bus.fields" args="-what bus -mat_gpucsr_format csr -vec_type gpu -vec_gpu_separate -mat_block_size 3 -pc_type fieldsplit -fieldsplit_pc_type jacobi -pc_fieldsplit_type {}" loop="additive symmetric_multiplicative"
 //TEST name="memory" gpu=0 args="-what solve -mat_gpucsr_solve_kernel ranges -mat_gpucsr_memory_limit {}" loop="3000 20000 60000 90000 120000 150000" warns="go on with PETSc's on the host, because backend host failed: host device 0:"
 //TEST name="standin" args="-what {} -gpucsr_debug_standin 1 -mat_gpucsr_backend cuda" loop="pivots changes solve" gpu=0
