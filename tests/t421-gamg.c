@@ -313,9 +313,11 @@ static PetscErrorCode PetscsOptions(void)
   PetscCall(With(A, "-pc_gamg_coarse_eq_limit 3", NULL, &o, &pc));
   PetscCheck(o.n[0] < usual, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "-pc_gamg_coarse_eq_limit has no effect: %" PetscInt_FMT " rows", o.n[0]);
   PetscCall(PCDestroy(&pc));
+#if PETSC_VERSION_LT(3, 24, 0) /* PCGAMG of 3.24 refuses it */
   PetscCall(With(A, "-pc_mg_levels 2", NULL, &o, &pc));
   PetscCheck(o.levels == 2, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "-pc_mg_levels 2 has no effect: %" PetscInt_FMT " levels", o.levels);
   PetscCall(PCDestroy(&pc));
+#endif
   for (int k = 0; k < 2; k++) {
     PetscCall(With(A, k ? "" : "-pc_gamg_agg_nsmooths 0", k ? NoSmooths : NULL, &o, &pc));
     PetscCall(PCMGGetInterpolation(pc, o.levels - 1, &P));

@@ -317,7 +317,7 @@ static PetscErrorCode Refuse(const char what[])
 static PetscErrorCode NearNullSpace(Mat A, PetscBool shorter, PetscBool numbers)
 {
   Vec          v[2];
-  PetscInt     n;
+  PetscInt     n, locked;
   MatNullSpace near;
 
   PetscFunctionBegin;
@@ -330,9 +330,14 @@ static PetscErrorCode NearNullSpace(Mat A, PetscBool shorter, PetscBool numbers)
     PetscCall(VecAssemblyEnd(v[k]));
   }
   PetscCall(MatNullSpaceCreate(PETSC_COMM_SELF, PETSC_FALSE, 2, v, &near));
-  if (!numbers) PetscCall(VecSetValue(v[1], 3, NAN, INSERT_VALUES));
-  if (!numbers) PetscCall(VecAssemblyBegin(v[1]));
-  if (!numbers) PetscCall(VecAssemblyEnd(v[1]));
+  if (!numbers) { /* newer releases of PETSc lock the vectors of a null space */
+    PetscCall(VecLockGet(v[1], &locked));
+    if (locked) PetscCall(VecLockReadPop(v[1]));
+    PetscCall(VecSetValue(v[1], 3, NAN, INSERT_VALUES));
+    PetscCall(VecAssemblyBegin(v[1]));
+    PetscCall(VecAssemblyEnd(v[1]));
+    if (locked) PetscCall(VecLockReadPush(v[1]));
+  }
   PetscCall(MatSetNearNullSpace(A, near));
   PetscCall(MatNullSpaceDestroy(&near));
   for (int k = 0; k < 2; k++) PetscCall(VecDestroy(&v[k]));
