@@ -135,20 +135,6 @@ PetscErrorCode GPUCSRWrapCreate(PetscObject o, const GPUCSRWrapType *t)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static GPUCSRWrapType *registered; /* all of them */
-
-/* PCSetType() has set the type by now */
-static PetscErrorCode PCCreate_Wrap(PC pc)
-{
-  const GPUCSRWrapType *t = registered;
-
-  PetscFunctionBegin;
-  while (t && strcmp(t->type, ((PetscObject)pc)->type_name)) t = t->next;
-  PetscCheck(t, PETSC_COMM_SELF, PETSC_ERR_PLIB, "PC type %s is not wrapped", ((PetscObject)pc)->type_name);
-  PetscCall(GPUCSRWrapCreate((PetscObject)pc, t));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Wraps also a type that the program has registered under one of these names */
 PetscErrorCode GPUCSRWrapRegister(PetscFunctionList *list, size_t n, GPUCSRWrapType types[])
 {
@@ -160,13 +146,8 @@ PetscErrorCode GPUCSRWrapRegister(PetscFunctionList *list, size_t n, GPUCSRWrapT
     GPUCSRWrapType *t   = &types[k];
     void (*petsc)(void) = NULL;
 
-    if (!t->create) t->create = (void (*)(void))PCCreate_Wrap;
     PetscCall(PetscFunctionListFind(*list, t->type, &petsc));
     if (!petsc || petsc == t->create) continue;
-    if (!t->petsc) {
-      t->next    = registered;
-      registered = t;
-    }
     t->petsc = petsc;
     PetscCall(PetscFunctionListAdd(list, t->type, t->create));
   }

@@ -30,11 +30,16 @@ struct _n_GPUCSRWrapType {
   size_t        bytes;                               /* of an object's data, zeros at first; they begin with a pointer to the wrap */
   PetscErrorCode (*release)(void *data);             /* frees what data have on a device; NULL: nothing */
   PetscErrorCode (*made)(PetscObject, GPUCSRWrap *); /* the rest of an object's making; NULL: nothing */
-  void (*create)(void);                              /* the constructor that is registered, which calls GPUCSRWrapCreate(); NULL, of a PC: the wrap's */
-  /* set by the registration */
-  void (*petsc)(void); /* PETSc's constructor */
-  GPUCSRWrapType *next;
+  void (*create)(void);                              /* the constructor that is registered, which calls GPUCSRWrapCreate() */
+  void (*petsc)(void);                               /* PETSc's constructor, set by the registration */
 };
+
+/* The constructor of row k of types[]. One per row, because a program may have registered it under a further name: then a PC's type name does not tell the row */
+#define GPUCSR_WRAP_PC(name, k) \
+  static PetscErrorCode PCCreate_##name##_GPUCSR(PC pc) \
+  { \
+    return GPUCSRWrapCreate((PetscObject)pc, &types[k]); \
+  }
 
 GPUCSR_INTERN PetscErrorCode GPUCSRWrapRegister(PetscFunctionList *, size_t, GPUCSRWrapType[]);
 GPUCSR_INTERN PetscErrorCode GPUCSRWrapCreate(PetscObject, const GPUCSRWrapType *);

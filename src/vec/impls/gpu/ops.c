@@ -92,21 +92,21 @@ static PetscErrorCode VecScale_GPU(Vec z, PetscScalar a)
 static PetscErrorCode VecCopy_GPU(Vec x, Vec z)
 {
   VecGPUEntries *e = VecGPUOf(x)->entries;
-  GPUCSRDevice   dev;
+  GPUCSRDevice   dev, own = NULL;
   PetscScalar   *a;
 
   PetscFunctionBegin;
   if (x == z) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Common(x, 1, &z, &dev));
-  if (!dev && e->valid == VEC_GPU_DEVICE) PetscCall(VecGPUReady_Private(x, &dev));
-  else {
+  if (!dev && e->valid == VEC_GPU_DEVICE) PetscCall(VecGPUReady_Private(x, &own));
+  if (!own) { /* also if x is bound to the CPU and another vector has changed its entries on the device */
     PetscCall(MapOn(dev, VECGPU_MAP_copy, FACTORS(0, 0, 0), x, NULL, z));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   /* past the host's array of x, which may not exist */
   PetscCall(VecGetArrayWrite(z, &a));
-  PetscCall(dev->ops->activate(dev->id));
-  PetscCall(GPUCSRDownload(dev, a, GPUCSR_DOUBLE, VecGPUDeviceOf(x), GPUCSR_DOUBLE, (size_t)x->map->n, PETSC_FALSE, dev->stream));
+  PetscCall(own->ops->activate(own->id));
+  PetscCall(GPUCSRDownload(own, a, GPUCSR_DOUBLE, VecGPUDeviceOf(x), GPUCSR_DOUBLE, (size_t)x->map->n, PETSC_FALSE, own->stream));
   PetscCall(VecRestoreArrayWrite(z, &a));
   e->info.downloads++;
   e->info.downloaded += (double)sizeof(double) * (double)x->map->n;

@@ -384,10 +384,10 @@ static PetscErrorCode VecCreate_GPU(Vec v)
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)v), &size));
   PetscCall(FindEntries(v, &kept));
   PetscCall(CreateVecGPU(v, (PetscBool)(size > 1))); /* not VecSetType(), which would confuse a remade vector with the old vector */
-  if (kept) {
+  if (kept && VecGPUIs(v)) {
     PetscCall(VecGPUEntriesRelease_Private(&VecGPUOf(v)->entries, kept));
     VecGPUOf(v)->entries = kept;
-  }
+  } else if (kept) PetscCall(VecGPUEntriesRelease_Private(&kept, NULL)); /* VECCUDA took the vector */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -23,6 +23,7 @@ PetscErrorCode GPUKSPAgree(KSP ksp, const KSP_GPU *k, const GPUCSRAttempt *attem
 
   PetscFunctionBegin;
   PetscCall(PetscStrncpy(why, ierr ? attempt->message : refused, GPUKSP_WHY));
+  if (outcome == REFUSED && !why[0]) PetscCall(PetscStrncpy(why, "its device failed without a message", GPUKSP_WHY)); /* an empty text would be success */
   PetscCall(GPUCSRAgree(comm, &outcome, &ierr, why, GPUKSP_WHY, &rank));
   PetscCheck(outcome != FAILED, comm, ierr, "%s", why);
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -113,9 +113,13 @@ static PetscErrorCode DeviceMade(PetscObject pc, GPUCSRWrap *w)
   { \
     .pc = {.setup = PCSetUp_Device, .apply = PCApply_Device, .view = PCView_Device } \
   }
+static GPUCSRWrapType types[2];
+GPUCSR_WRAP_PC(PBJacobi, 0)
+GPUCSR_WRAP_PC(FieldSplit, 1)
+
 static GPUCSRWrapType types[] = {
-  {.type = PCPBJACOBI,   .ops = OPS, .bytes = sizeof(struct _n_PCDevice), .release = DeviceRelease, .made = DeviceMade},
-  {.type = PCFIELDSPLIT, .ops = OPS, .bytes = sizeof(struct _n_PCDevice), .release = DeviceRelease, .made = DeviceMade},
+  {.type = PCPBJACOBI,   .ops = OPS, .bytes = sizeof(struct _n_PCDevice), .release = DeviceRelease, .made = DeviceMade, .create = (void (*)(void))PCCreate_PBJacobi_GPUCSR  },
+  {.type = PCFIELDSPLIT, .ops = OPS, .bytes = sizeof(struct _n_PCDevice), .release = DeviceRelease, .made = DeviceMade, .create = (void (*)(void))PCCreate_FieldSplit_GPUCSR},
 };
 #undef OPS
 

@@ -425,9 +425,13 @@ static PetscErrorCode BlocksMade(PetscObject pc, GPUCSRWrap *w)
   { \
     .pc = {.setup = PCSetUp_Blocks, .setuponblocks = PCSetUpOnBlocks_Blocks, .apply = PCApply_Blocks, .view = PCView_Blocks } \
   }
+static GPUCSRWrapType types[2];
+GPUCSR_WRAP_PC(BJacobi, 0)
+GPUCSR_WRAP_PC(ASM, 1)
+
 static GPUCSRWrapType types[] = {
-  {.type = PCBJACOBI, .ops = OPS, .bytes = sizeof(Blocks), .release = BlocksRelease, .made = BlocksMade},
-  {.type = PCASM,     .ops = OPS, .bytes = sizeof(Blocks), .release = BlocksRelease, .made = BlocksMade},
+  {.type = PCBJACOBI, .ops = OPS, .bytes = sizeof(Blocks), .release = BlocksRelease, .made = BlocksMade, .create = (void (*)(void))PCCreate_BJacobi_GPUCSR},
+  {.type = PCASM,     .ops = OPS, .bytes = sizeof(Blocks), .release = BlocksRelease, .made = BlocksMade, .create = (void (*)(void))PCCreate_ASM_GPUCSR    },
 };
 #undef OPS
 

@@ -55,9 +55,13 @@ APPLICATION(PCMatApply_Direct, Mat, matapply)
   { \
     .pc = {.setup = PCSetUp_Direct, .apply = PCApply_Direct, .applytranspose = PCApplyTranspose_Direct, .matapply = PCMatApply_Direct } \
   }
+static GPUCSRWrapType types[2];
+GPUCSR_WRAP_PC(LU, 0)
+GPUCSR_WRAP_PC(Cholesky, 1)
+
 static GPUCSRWrapType types[] = {
-  {.type = PCLU,       .ops = OPS},
-  {.type = PCCHOLESKY, .ops = OPS}
+  {.type = PCLU,       .ops = OPS, .create = (void (*)(void))PCCreate_LU_GPUCSR      },
+  {.type = PCCHOLESKY, .ops = OPS, .create = (void (*)(void))PCCreate_Cholesky_GPUCSR}
 };
 #undef OPS
 

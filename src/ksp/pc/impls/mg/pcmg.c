@@ -236,9 +236,13 @@ static PetscErrorCode GAMGMade(PetscObject pc, GPUCSRWrap *w)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static GPUCSRWrapType types[2];
+GPUCSR_WRAP_PC(MG, 0)
+GPUCSR_WRAP_PC(GAMG, 1)
+
 static GPUCSRWrapType types[] = {
-  {.type = PCMG,                                                                                                                                         .ops = {.pc = {.apply = PCApply_MG_GPUCSR, .view = PCView_MG_GPUCSR}}, .bytes = sizeof(Multigrid),  .release = MultigridRelease},
-  { .type = PCGAMG, .ops = {.pc = {.setup = PCSetUp_GAMG_GPUCSR, .setfromoptions = PCSetFromOptions_GAMG_GPUCSR, .apply = PCApply_MG_GPUCSR, .view = PCView_MG_GPUCSR}},                                            .bytes = sizeof(Multigrid), .release = MultigridRelease,            .made = GAMGMade},
+  {.type = PCMG,                                                                                                                                         .ops = {.pc = {.apply = PCApply_MG_GPUCSR, .view = PCView_MG_GPUCSR}}, .bytes = sizeof(Multigrid),  .release = MultigridRelease, .create = (void (*)(void))PCCreate_MG_GPUCSR  },
+  { .type = PCGAMG, .ops = {.pc = {.setup = PCSetUp_GAMG_GPUCSR, .setfromoptions = PCSetFromOptions_GAMG_GPUCSR, .apply = PCApply_MG_GPUCSR, .view = PCView_MG_GPUCSR}},                                            .bytes = sizeof(Multigrid), .release = MultigridRelease,            .made = GAMGMade, .create = (void (*)(void))PCCreate_GAMG_GPUCSR},
 };
 
 PetscErrorCode PCMGInitialize_Private(void)

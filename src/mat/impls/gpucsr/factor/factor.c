@@ -490,10 +490,12 @@ static PetscErrorCode Numeric(Mat F, Mat A, const MatFactorInfo *info)
 {
   Mat_GPUCSRFactor *f;
   GPUCSRAttempt     attempt;
-  PetscBool         done = PETSC_FALSE, ready = PETSC_FALSE;
+  PetscBool         done = PETSC_FALSE, ready = PETSC_FALSE, here;
 
   PetscFunctionBegin;
   PetscCall(MatGPUCSRFactorGet_Private(F, &f));
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJGPUCSR, &here));
+  if (f->dev && !here) PetscCall(MatGPUCSRFactorLeave_Private(F, f, PETSC_SUCCESS, "the matrix has been converted to another type"));
   if (f->ondevice) PetscCall(PetscArrayzero(f->seconds, GPUCSR_PARTS)); /* factored again: without a symbolic part */
   PetscCall(Follow(F, A, f, info));
   if (f->dev && ((Mat_SeqGPUCSR *)A->spptr)->putoff) {

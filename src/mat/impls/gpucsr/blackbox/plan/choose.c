@@ -148,23 +148,26 @@ PetscErrorCode GPUCSRCandidatesGet(const GPUCSRFeatures *f, GPUCSRPrecision p, G
   const GPUCSRPair *pair;
   int               known, npairs;
   PetscBool         asked;
+  PetscErrorCode    ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
   *n = 0;
   PetscCall(GPUCSRProfilePairs(&pair, &known, &npairs));
   PetscCall(PetscCalloc1(npairs, list));
-  for (int k = 0; k < npairs; k++) {
+  for (int k = 0; k < npairs && !ierr; k++) {
     GPUCSRCandidate *c = &(*list)[*n];
 
     if (k == known) qsort(*list, (size_t)*n, sizeof(**list), Compare);
-    PetscCall(Asked(q, pair[k].format, pair[k].kernel, &asked));
-    if (!asked) continue;
+    ierr = Asked(q, pair[k].format, pair[k].kernel, &asked);
+    if (ierr || !asked) continue;
     c->format = pair[k].format;
     c->kernel = pair[k].kernel;
-    if (in.format != c->format) PetscCall(FormatInputGet(f, p, dev, c->format, &in));
-    PetscCall(CandidateGet(&in, pair[k].row, c));
+    if (in.format != c->format) ierr = FormatInputGet(f, p, dev, c->format, &in);
+    if (!ierr) ierr = CandidateGet(&in, pair[k].row, c);
     (*n)++;
   }
+  if (ierr) PetscCall(PetscFree(*list));
+  PetscCall(ierr);
   if (known == npairs) qsort(*list, (size_t)*n, sizeof(**list), Compare);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
