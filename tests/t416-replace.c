@@ -5,7 +5,7 @@
 
 /*
   A matrix that takes over the contents of another (MatHeaderReplace()), and a matrix converted to its own type: products use the new values, and its settings
-  stay.
+  stay. A factor whose matrix is converted to MATAIJ, and constructors that a program registers under names of its own.
 
     build/tests/t416-replace -dll_append build/lib/libpetscgpucsr.so -mat_gpucsr_format csr
 */
@@ -134,6 +134,63 @@ static PetscErrorCode Convert(const char type[], MatReuse reuse)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A factor of the device, and then a matrix that has been converted to MATAIJ and changed: the factor is of the new values */
+static PetscErrorCode Refactor(void)
+{
+  Mat       A, R;
+  KSP       ksp;
+  PC        pc;
+  Vec       x, b, r;
+  PetscReal norm, bound;
+
+  PetscFunctionBegin;
+  PetscCall(TestConvection(PETSC_COMM_SELF, 12, 0.5, PETSC_FALSE, &A));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecDuplicate(b, &r));
+  PetscCall(VecSet(b, 1));
+  PetscCall(KSPCreate(PETSC_COMM_SELF, &ksp));
+  PetscCall(KSPSetType(ksp, KSPPREONLY));
+  PetscCall(KSPSetOperators(ksp, A, A));
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(PCSetType(pc, PCLU));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(MatConvert(A, MATSEQAIJ, MAT_INPLACE_MATRIX, &A));
+  PetscCall(MatShift(A, 1));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &R));
+  PetscCall(MatResidual(R, b, x, r));
+  PetscCall(MatNorm(R, NORM_INFINITY, &bound));
+  PetscCall(VecNorm(x, NORM_INFINITY, &norm));
+  bound *= norm;
+  PetscCall(VecNorm(r, NORM_INFINITY, &norm));
+  PetscCheck(norm <= TEST_C * PETSC_MACHINE_EPSILON * (bound + 1), PETSC_COMM_SELF, PETSC_ERR_PLIB, "After a conversion to MATAIJ the residual is %g", (double)norm);
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&r));
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(MatDestroy(&A));
+  PetscCall(MatDestroy(&R));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A program may register a constructor that it finds under a name of its own */
+static PetscErrorCode OwnName(const char type[])
+{
+  PC   pc;
+  char name[32];
+  PetscErrorCode (*create)(PC) = NULL;
+
+  PetscFunctionBegin;
+  PetscCall(PCInitializePackage());
+  PetscCall(PetscFunctionListFind(PCList, type, &create));
+  PetscCall(PetscSNPrintf(name, sizeof(name), "own_%s", type));
+  PetscCall(PCRegister(name, create));
+  PetscCall(PCCreate(PETSC_COMM_SELF, &pc));
+  PetscCall(PCSetType(pc, name));
+  PetscCall(PCDestroy(&pc));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   static const MatReuse reuse[] = {MAT_INITIAL_MATRIX, MAT_REUSE_MATRIX, MAT_INPLACE_MATRIX};
@@ -151,6 +208,10 @@ int main(int argc, char **argv)
     PetscCall(Convert("aijgpucsr", reuse[k]));
     PetscCall(Convert(size > 1 ? "mpiaijgpucsr" : "seqaijgpucsr", reuse[k]));
   }
+  PetscCall(Refactor());
+  PetscCall(OwnName(PCLU));
+  PetscCall(OwnName(PCBJACOBI));
+  PetscCall(OwnName(PCGAMG));
   PetscCall(PetscFinalize());
   return 0;
 }
