@@ -8,7 +8,7 @@
 #include <petscksp.h>
 
 #define PETSCGPUCSR_VERSION_MAJOR 0
-#define PETSCGPUCSR_VERSION_MINOR 3
+#define PETSCGPUCSR_VERSION_MINOR 4
 #define PETSCGPUCSR_VERSION       "0.4"
 
 #define MATGPUCSR       "gpucsr"

@@ -128,7 +128,7 @@ void StatisticsPrint(const Statistics *s, FILE *out)
   if (s->zeros) fprintf(out, "; %lld are zero", (long long)s->zeros);
   fprintf(out, "\nrow length  %lld to %lld, %.4g on average, deviation %.4g\n", (long long)s->shortest, (long long)s->longest, mean, s->m ? sqrt(fmax(0, s->squares / (double)s->m - mean * mean)) : 0.);
   if (!s->uncounted) fprintf(out, "column      at most %lld entries\n", (long long)popular);
-  if (s->nz) fprintf(out, "values      %.6g to %.6g, least size %.6g%s\n", s->least, s->most, isfinite(s->smallest) ? s->smallest : 0., s->integers == s->nz ? ", whole numbers" : "");
+  if (s->nz) fprintf(out, "values      %.6g to %.6g, least size %.6g%s\n", s->least + 0., s->most + 0., isfinite(s->smallest) ? s->smallest : 0., s->integers == s->nz ? ", whole numbers" : "");
   if (s->m == s->n) fprintf(out, "square      %s, %lld on the diagonal, bandwidth %lld\n", symmetric ? "symmetric" : pattern ? "symmetric pattern" : "unsymmetric", (long long)s->diagonal, (long long)s->bandwidth);
   if (s->labels) {
     fprintf(out, "labels      ");

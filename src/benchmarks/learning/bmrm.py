@@ -40,7 +40,7 @@ CONFIGURATIONS = {
     "gpucsr double copies": Configuration(f"-mat_type gpucsr -vec_type standard {OURS}"),
     "gpucsr mixed copies": Configuration(f"-mat_type gpucsr -mat_gpucsr_precision mixed -vec_type standard {OURS}"),
     "gpucsr single copies": Configuration(f"-mat_type gpucsr -mat_gpucsr_precision single -vec_type standard {OURS}"),
-    "gpucsr dense": Configuration(f"-mat_type gpucsr -mat_gpucsr_format dense -mat_gpucsr_transpose_format dense {OURS}", dense=True),
+    "gpucsr bitdense": Configuration(f"-mat_type gpucsr -mat_gpucsr_format bitdense -mat_gpucsr_transpose_format bitdense {OURS}", dense=True),
     "dense": Configuration(f"-mat_type dense {OURS}", dense=True),
     "aij text": Configuration("-mat_type aij -tao_type bmrm", text=True),
     "gpucsr text": Configuration(f"-mat_type gpucsr {OURS}", text=True),
@@ -292,11 +292,11 @@ def page(files, out, name):
         basem, cutm = scaled(c.get("aij gpubmrm"), full)
         basemr, cutmr = scaled(c.get("aij gpubmrm ranks"), full)
         ratio = lambda v: f"{v / mine:.1f}" if v and mine else ""
-        rows.append([s, f"{any_r['nonzeros']:.3g}", mark(base, cut), mark(baser, cutr), mark(basem, cutm), mark(basemr, cutmr)] + [mark(*scaled(c[k], full)) if k in c else "" for k in ("gpucsr bmrm", "gpucsr double", "gpucsr mixed", "gpucsr single")] + [dense(c, k, any_r, records[s].get(k, {}).get("why", "")) for k in ("gpucsr dense", "dense")] + [ratio(base), ratio(baser), ratio(basem), ratio(basemr)])
-    lines += table(["set", "nonzeros", "aij bmrm", "ranks bmrm", "aij gpubmrm", "ranks gpubmrm", "gpucsr bmrm", "gpucsr double", "mixed", "single", "gpucsr dense", "MATDENSE", "aij bmrm / double", "ranks bmrm / double", "aij gpubmrm / double", "ranks gpubmrm / double"], rows)
+        rows.append([s, f"{any_r['nonzeros']:.3g}", mark(base, cut), mark(baser, cutr), mark(basem, cutm), mark(basemr, cutmr)] + [mark(*scaled(c[k], full)) if k in c else "" for k in ("gpucsr bmrm", "gpucsr double", "gpucsr mixed", "gpucsr single")] + [dense(c, k, any_r, records[s].get(k, {}).get("why", "")) for k in ("gpucsr bitdense", "dense")] + [ratio(base), ratio(baser), ratio(basem), ratio(basemr)])
+    lines += table(["set", "nonzeros", "aij bmrm", "ranks bmrm", "aij gpubmrm", "ranks gpubmrm", "gpucsr bmrm", "gpucsr double", "mixed", "single", "gpucsr bitdense", "MATDENSE", "aij bmrm / double", "ranks bmrm / double", "aij gpubmrm / double", "ranks gpubmrm / double"], rows)
 
     lines += ["## Iterations and objective", "", "Iterations to the gap, with the dual problem solved approximately as in TAO (`projected`), which is sensitive to rounding, and solved to rounding (`exact`). J is the best objective, of runs that went as far as gpucsr in double.", ""]
-    keys = ("aij", "aij ranks", "aij gpubmrm ranks", "gpucsr bmrm", "gpucsr double", "gpucsr mixed", "gpucsr single", "gpucsr dense", "gpucsr double exact", "gpucsr single exact")
+    keys = ("aij", "aij ranks", "aij gpubmrm ranks", "gpucsr bmrm", "gpucsr double", "gpucsr mixed", "gpucsr single", "gpucsr bitdense", "gpucsr double exact", "gpucsr single exact")
     rows = []
     for s in order:
         c = good[s]
@@ -308,7 +308,7 @@ def page(files, out, name):
     lines += ["## Parts", "", "*Start*: of the device, once a process. *Load*: from PETSc binary, by PETSc for aij and dense, otherwise by this library. *Set-up*: the first product with the matrix and with its transpose, with everything that is done once a matrix; *inspect* to *upload* are parts of it (milliseconds). Then microseconds of a product, as timed on the device: conversion of its vectors to single and back, copies in, products with X and its transpose, copies out. Vectors are on the device, so nothing is copied, except in *copies*, which has them on the host (`-vec_type standard`); there the conversion is part of the copies. On the host products are timed by the clock, with their launch. *Losses* and *optimiser*: the rest of learning (milliseconds).", ""]
     rows = []
     for s in order:
-        for k in ("aij", "dense", "gpucsr double", "gpucsr mixed", "gpucsr single", "gpucsr dense", "gpucsr double copies", "gpucsr mixed copies", "gpucsr single copies"):
+        for k in ("aij", "dense", "gpucsr double", "gpucsr mixed", "gpucsr single", "gpucsr bitdense", "gpucsr double copies", "gpucsr mixed copies", "gpucsr single copies"):
             r = good[s].get(k)
             if not r:
                 continue

@@ -308,9 +308,7 @@ PetscErrorCode MatGPUCSRSetPrecision(Mat A, MatGPUCSRPrecision p)
   Level: intermediate
 
   Notes:
-  With aij products run on the host, whatever the backend. auto takes dense only if your own profile (-mat_gpucsr_profile) has it and every entry is stored.
-
-  In a parallel matrix, only diagonal blocks can be dense.
+  With aij products run on the host, whatever the backend.
 
   An unknown word is an error that lists the formats; a format that does not fit the kernel asked for is an error, too.
 
