@@ -8,7 +8,7 @@
 #include "gamg.h"
 
 /* PETSc's functions of all PCs of type agg, with an empty place for each before the first set-up */
-static struct _PCGAMGOps petscs;
+static struct _PCGAMGOps parent;
 
 static PC_GAMG *GAMGOf(PC pc)
 {
@@ -172,7 +172,7 @@ PetscErrorCode PCGAMGSetFromOptions_Private(PC pc)
 }
 
 /* Options, or their beginnings, that need PETSc's aggregates */
-static const char *const onlypetscs[] = {"mat_coarsen_", "pc_gamg_mat_coarsen_", "pc_gamg_mis_k_minimum_degree_ordering", "pc_gamg_low_memory_threshold_filter", "pc_gamg_graph_symmetrize", NULL};
+static const char *const parentonly[] = {"mat_coarsen_", "pc_gamg_mat_coarsen_", "pc_gamg_mis_k_minimum_degree_ordering", "pc_gamg_low_memory_threshold_filter", "pc_gamg_graph_symmetrize", NULL};
 
 /* Why aggregates are PETSc's; "" if the device may make them */
 static PetscErrorCode Reason(PC pc, const PCGAMGData *d, char why[], size_t len)
@@ -193,11 +193,11 @@ static PetscErrorCode Reason(PC pc, const PCGAMGData *d, char why[], size_t len)
   if (d->special) PetscCall(PetscSNPrintf(why, len, "%s asks for a property of PETSc's", d->special));
   if (!d->squared && (d->distance < 1 || d->distance > 4)) PetscCall(PetscSNPrintf(why, len, "-pc_gamg_aggressive_mis_k %" PetscInt_FMT " is not from 1 to 4", d->distance));
   PetscCall(PetscOptionsGetAll(((PetscObject)pc)->options, &all));
-  for (int k = 0; onlypetscs[k] && !why[0]; k++) {
+  for (int k = 0; parentonly[k] && !why[0]; k++) {
     char  option[256];
     char *at;
 
-    PetscCall(PetscSNPrintf(option, sizeof(option), "-%s%s", prefix, onlypetscs[k]));
+    PetscCall(PetscSNPrintf(option, sizeof(option), "-%s%s", prefix, parentonly[k]));
     at = strstr(all, option);
     if (at) PetscCall(PetscSNPrintf(why, len, "%.*s was asked for", (int)strcspn(at, " "), at));
   }
@@ -364,7 +364,7 @@ static PetscErrorCode Graph(PC pc, Mat A, Mat *G)
     PetscCall(PetscObjectReference((PetscObject)A));
     *G = A;
     d->levels++;
-  } else PetscCall((*petscs.creategraph)(pc, A, G));
+  } else PetscCall((*parent.creategraph)(pc, A, G));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -376,7 +376,7 @@ static PetscErrorCode Coarsen(PC pc, Mat *G, PetscCoarsenData **lists)
   PetscFunctionBegin;
   PetscCall(PCGAMGDataOf_Private(pc, &d));
   if (d->whole || d->t.i) PetscCall(PetscCDCreate(0, lists));
-  else PetscCall((*petscs.coarsen)(pc, G, lists));
+  else PetscCall((*parent.coarsen)(pc, G, lists));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -459,7 +459,7 @@ PETSC_UNUSED static PetscErrorCode ProlongatorWithout(PC pc, Mat A, PetscCoarsen
 
   PetscFunctionBegin;
   PetscCall(Given(pc, A, P, &done));
-  if (!done) PetscCall((*(Without *)(void (*)(void))petscs.prolongator)(pc, A, lists, P));
+  if (!done) PetscCall((*(Without *)(void (*)(void))parent.prolongator)(pc, A, lists, P));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -469,7 +469,7 @@ PETSC_UNUSED static PetscErrorCode ProlongatorWith(PC pc, Mat A, Mat G, PetscCoa
 
   PetscFunctionBegin;
   PetscCall(Given(pc, A, P, &done));
-  if (!done) PetscCall((*(With *)(void (*)(void))petscs.prolongator)(pc, A, G, lists, P));
+  if (!done) PetscCall((*(With *)(void (*)(void))parent.prolongator)(pc, A, G, lists, P));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -486,7 +486,7 @@ static PetscErrorCode Smooth(PC pc, Mat A, Mat *P)
   PetscFunctionBegin;
   PetscCall(PCGAMGDataOf_Private(pc, &d));
   if (!d->whole) {
-    PetscCall((*petscs.optprolongator)(pc, A, P));
+    PetscCall((*parent.optprolongator)(pc, A, P));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(PetscOptionsGetAll(((PetscObject)pc)->options, &all));
@@ -507,7 +507,7 @@ static PetscErrorCode Level(PC pc, Mat A, PetscInt bs, Mat *P, Mat *C, PetscMPII
   if (d->whole) {
     PetscCall(MatGPUCSROperatorFromCSR_Private(A, &d->h.level[l + 1].A, d->h.level[l + 1].bs, d->h.level[l + 1].bs, C));
     PetscCall(MatPropagateSymmetryOptions(A, *C));
-  } else PetscCall((*petscs.createlevel)(pc, A, bs, P, C, active, permutation, last));
+  } else PetscCall((*parent.createlevel)(pc, A, bs, P, C, active, permutation, last));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -535,7 +535,7 @@ PetscErrorCode PCGAMGAggregates_Private(PC pc)
   if (!ours) d->why[0] = 0;
   if (ours && !agg) PetscCall(PetscSNPrintf(d->why, sizeof(d->why), "the type is %s", GAMGOf(pc)->gamg_type_name));
   if (!ours || !agg || ops->creategraph == Graph) PetscFunctionReturn(PETSC_SUCCESS);
-  petscs           = *ops;
+  parent           = *ops;
   ops->creategraph = Graph;
   ops->coarsen     = Coarsen;
   ops->createlevel = Level;

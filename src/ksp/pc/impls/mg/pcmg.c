@@ -240,10 +240,14 @@ static GPUCSRWrapType types[2];
 GPUCSR_WRAP_PC(MG, 0)
 GPUCSR_WRAP_PC(GAMG, 1)
 
+#define CYCLES .apply = PCApply_MG_GPUCSR, .view = PCView_MG_GPUCSR
+#define DATA   .bytes = sizeof(Multigrid), .release = MultigridRelease
 static GPUCSRWrapType types[] = {
-  {.type = PCMG,                                                                                                                                         .ops = {.pc = {.apply = PCApply_MG_GPUCSR, .view = PCView_MG_GPUCSR}}, .bytes = sizeof(Multigrid),  .release = MultigridRelease, .create = (void (*)(void))PCCreate_MG_GPUCSR  },
-  { .type = PCGAMG, .ops = {.pc = {.setup = PCSetUp_GAMG_GPUCSR, .setfromoptions = PCSetFromOptions_GAMG_GPUCSR, .apply = PCApply_MG_GPUCSR, .view = PCView_MG_GPUCSR}},                                            .bytes = sizeof(Multigrid), .release = MultigridRelease,            .made = GAMGMade, .create = (void (*)(void))PCCreate_GAMG_GPUCSR},
+  {.type = PCMG,                                                                                      .ops.pc = {CYCLES}, DATA,                                           .create = (void (*)(void))PCCreate_MG_GPUCSR},
+  { .type = PCGAMG, .ops.pc = {.setup = PCSetUp_GAMG_GPUCSR, .setfromoptions = PCSetFromOptions_GAMG_GPUCSR, CYCLES},               DATA, .create = (void (*)(void))PCCreate_GAMG_GPUCSR,                             .made = GAMGMade},
 };
+#undef CYCLES
+#undef DATA
 
 PetscErrorCode PCMGInitialize_Private(void)
 {

@@ -145,7 +145,7 @@ static PetscErrorCode BesideB(RanksProduct *p, GPUCSRStorage *const b[2], GPUCSR
 
   PetscFunctionBegin;
   off.array[CSR_COL].data = p->column;
-  PetscCall((*GPUCSRSpGEMMOf(p->dev)->beside)(b[0], &off, PETSC_FALSE, &top));
+  PetscCall((*GPUCSRSpGEMMOf(p->dev)->beside)(b[0], &off, &top));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -205,7 +205,7 @@ PetscErrorCode GPUCSRRanksProductFirst(Mat C, RanksProduct *p)
   PetscCall(ColumnsOfB(B, p, b[1]));
   if (r->multiplied) {
     PetscCall(CreateCSR(p, a[0]->m, a[0]->n + a[1]->n, a[0]->nnz + a[1]->nnz, &p->K));
-    PetscCall((*GPUCSRSpGEMMOf(p->dev)->beside)(a[0], a[1], PETSC_FALSE, &p->K));
+    PetscCall((*GPUCSRSpGEMMOf(p->dev)->beside)(a[0], a[1], &p->K));
     PetscCall(Stack(p, b[0]->m, b[0]->nnz + b[1]->nnz, &p->theirs, B->cmap, &p->B));
     PetscCall(BesideB(p, b, &p->B));
     PetscCall(GPUCSRSpGEMMSymbolic(&p->K, &p->B, M, &p->mrows));
@@ -304,7 +304,7 @@ PetscErrorCode GPUCSRRanksProductLast(Mat C, RanksProduct *p, PetscInt before, c
     PetscCall(Extend(p, cmap));
     PetscCall(Given(p, m));
     PetscCall(CreateCSR(p, m, p->T[0].n + p->S.n, p->T[0].nnz + p->S.nnz, &p->L));
-    PetscCall((*GPUCSRSpGEMMOf(p->dev)->beside)(&p->T[0], &p->S, PETSC_FALSE, &p->L));
+    PetscCall((*GPUCSRSpGEMMOf(p->dev)->beside)(&p->T[0], &p->S, &p->L));
     PetscCall(GPUCSRSpGEMMSymbolic(&p->L, &p->R, &p->C, &p->crows));
   }
   PetscCall(GPUCSRPartColumns(&p->C, (int)p->own, D, &p->E));
@@ -324,7 +324,7 @@ PetscErrorCode GPUCSRRanksProductFirstValues(Mat C, RanksProduct *p)
   M = MOf(p, b[0]->m);
   if (p->recipe->multiplied) {
     M.m = a[0]->m;
-    PetscCall((*GPUCSRSpGEMMOf(dev)->beside)(a[0], a[1], PETSC_FALSE, &p->K));
+    PetscCall((*GPUCSRSpGEMMOf(dev)->beside)(a[0], a[1], &p->K));
     PetscCall(BesideB(p, b, &p->B));
     PetscCall(StackValues(p, b[0]->nnz + b[1]->nnz, &p->theirs, &p->B));
     PetscCall(GPUCSRSpGEMMNumeric(&p->K, &p->B, &p->mrows, &M));
@@ -362,7 +362,7 @@ PetscErrorCode GPUCSRRanksProductLastValues(Mat C, RanksProduct *p)
   PetscFunctionBegin;
   if (p->recipe->transposed) {
     PetscCall(StackValues(p, p->nnz, &p->given, &p->R));
-    PetscCall((*GPUCSRSpGEMMOf(p->dev)->beside)(&p->T[0], &p->S, PETSC_FALSE, &p->L));
+    PetscCall((*GPUCSRSpGEMMOf(p->dev)->beside)(&p->T[0], &p->S, &p->L));
     PetscCall(GPUCSRSpGEMMNumeric(&p->L, &p->R, &p->crows, &p->C));
   }
   PetscCall(MatMPIAIJGetSeqAIJ(C, &b[0], &b[1], NULL));

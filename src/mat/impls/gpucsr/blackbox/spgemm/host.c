@@ -166,10 +166,9 @@ static PetscErrorCode Numeric_Host(const GPUCSRStorage *A, const GPUCSRStorage *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The sequential algorithm itself, which needs no transpose */
-static PetscErrorCode Beside_Host(const GPUCSRStorage *A, const GPUCSRStorage *T, GPUCSRBool absolute, GPUCSRStorage *K)
+static PetscErrorCode Beside_Host(const GPUCSRStorage *A, const GPUCSRStorage *T, GPUCSRStorage *K)
 {
-  const Rows part[2] = {RowsOf(A), T ? RowsOf(T) : (Rows){0}};
+  const Rows part[2] = {RowsOf(A), RowsOf(T)};
   int32_t   *i = (int32_t *)K->array[CSR_ROWPTR].data, *j = (int32_t *)K->array[CSR_COL].data, to = 0;
   double    *a = (double *)K->array[CSR_VAL].data;
 
@@ -177,10 +176,10 @@ static PetscErrorCode Beside_Host(const GPUCSRStorage *A, const GPUCSRStorage *T
   PetscCall(GPUCSRWaitStreamOnHost(A->dev->stream));
   i[0] = 0;
   for (int r = 0; r < A->m; r++) {
-    for (int p = 0; p < (T ? 2 : 1); p++) {
+    for (int p = 0; p < 2; p++) {
       for (int32_t k = part[p].i[r]; k < part[p].i[r + 1]; k++, to++) {
         j[to] = part[p].j[k] + p * A->n;
-        a[to] = absolute ? PetscAbsReal(part[p].a[k]) : part[p].a[k];
+        a[to] = part[p].a[k];
       }
     }
     i[r + 1] = to;

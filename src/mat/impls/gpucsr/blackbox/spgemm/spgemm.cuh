@@ -37,7 +37,7 @@ GPUCSR_INTERN GPUCSRError GPUCSRScan_CUDA(int m, const int32_t *length, int32_t 
 GPUCSR_INTERN GPUCSRError GPUCSRShape_CUDA(int m, const int32_t *length, int32_t *rowptr, int64_t *nnz, GPUCSRRowClasses *c, GPUCSRDevice dev);
 
 /* sums.cu */
-GPUCSR_INTERN GPUCSRError GPUCSRBeside_CUDA(const GPUCSRStorage *A, const GPUCSRStorage *T, GPUCSRBool absolute, GPUCSRStorage *K);
+GPUCSR_INTERN GPUCSRError GPUCSRBeside_CUDA(const GPUCSRStorage *A, const GPUCSRStorage *T, GPUCSRStorage *K);
 GPUCSR_INTERN GPUCSRError GPUCSRAXPY_CUDA(double f, const GPUCSRStorage *X, GPUCSRStorage *Y, GPUCSRBool *lost);
 
 /* parts.cu */

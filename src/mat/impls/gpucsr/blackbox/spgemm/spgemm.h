@@ -46,8 +46,8 @@ typedef struct {
   GPUCSRError (*fill)(const GPUCSRStorage *A, const GPUCSRStorage *B, const GPUCSRRowClasses *, GPUCSRStorage *C);
   /* values of C; lost: an entry of the product has no place in C; with NULL the host does not wait */
   GPUCSRError (*numeric)(const GPUCSRStorage *A, const GPUCSRStorage *B, const GPUCSRRowClasses *, GPUCSRStorage *C, GPUCSRBool *lost);
-  /* K = [A T], row by row, values or (absolute) their absolute values; T NULL: A alone */
-  GPUCSRError (*beside)(const GPUCSRStorage *A, const GPUCSRStorage *T, GPUCSRBool absolute, GPUCSRStorage *K);
+  /* K = [A T], row by row */
+  GPUCSRError (*beside)(const GPUCSRStorage *A, const GPUCSRStorage *T, GPUCSRStorage *K);
   /* Y += a X, if Y has all entries of X; lost: Y lacks an entry, and values of Y may be wrong */
   GPUCSRError (*axpy)(double a, const GPUCSRStorage *X, GPUCSRStorage *Y, GPUCSRBool *lost);
   /* j[k] = table[j[k]] */

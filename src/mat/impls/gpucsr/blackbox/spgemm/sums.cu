@@ -1,18 +1,16 @@
 /* Sums of sparse matrices on a GPU: of two side by side, and in place if the pattern has all entries */
 #include "spgemm.cuh"
 
-/* 8 threads for a row; T.i is NULL if there is no T */
-__global__ void beside_kernel(int m, int n, csr A, csr T, bool absolute, int *__restrict__ rowptr, int *__restrict__ col, double *__restrict__ val)
+/* 8 threads for a row */
+__global__ void beside_kernel(int m, int n, csr A, csr T, int *__restrict__ rowptr, int *__restrict__ col, double *__restrict__ val)
 {
   const int r = (int)(((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 8), lane = threadIdx.x % 8;
 
   if (r >= m) return;
-  const int first = A.i[r] + (T.i ? T.i[r] : 0), la = A.i[r + 1] - A.i[r], lt = T.i ? T.i[r + 1] - T.i[r] : 0;
+  const int first = A.i[r] + T.i[r], la = A.i[r + 1] - A.i[r], lt = T.i[r + 1] - T.i[r];
   for (int k = lane; k < la + lt; k += 8) {
-    const double v = k < la ? A.a[A.i[r] + k] : T.a[T.i[r] + k - la];
-
     col[first + k] = k < la ? A.j[A.i[r] + k] : T.j[T.i[r] + k - la] + n;
-    val[first + k] = absolute ? fabs(v) : v;
+    val[first + k] = k < la ? A.a[A.i[r] + k] : T.a[T.i[r] + k - la];
   }
   if (lane == 0) {
     rowptr[r] = first;
@@ -20,15 +18,13 @@ __global__ void beside_kernel(int m, int n, csr A, csr T, bool absolute, int *__
   }
 }
 
-GPUCSRError GPUCSRBeside_CUDA(const GPUCSRStorage *A, const GPUCSRStorage *T, GPUCSRBool absolute, GPUCSRStorage *K)
+GPUCSRError GPUCSRBeside_CUDA(const GPUCSRStorage *A, const GPUCSRStorage *T, GPUCSRStorage *K)
 {
-  const csr none = {NULL, NULL, NULL};
-
   if (!A->m) {
     GPUCSRCall((*A->dev->ops->zero)(A->dev->id, K->array[CSR_ROWPTR].data, sizeof(int), A->dev->stream));
     return 0;
   }
-  beside_kernel<<<GPUCSRBlocks((int64_t)A->m * 8, 256), 256, 0, StreamOf(A)>>>(A->m, A->n, Arrays(A), T ? Arrays(T) : none, absolute == true, (int *)K->array[CSR_ROWPTR].data, (int *)K->array[CSR_COL].data, (double *)K->array[CSR_VAL].data);
+  beside_kernel<<<GPUCSRBlocks((int64_t)A->m * 8, 256), 256, 0, StreamOf(A)>>>(A->m, A->n, Arrays(A), Arrays(T), (int *)K->array[CSR_ROWPTR].data, (int *)K->array[CSR_COL].data, (double *)K->array[CSR_VAL].data);
   GPUCSRCheckLaunch("beside");
   return 0;
 }
