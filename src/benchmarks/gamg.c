@@ -4,7 +4,7 @@ static char help[] = "The set-up of PETSc's algebraic multigrid, GAMG, on the ma
     gamg -mat_type aij -log_view
     gamg -mat_type gpucsr -dll_append libpetscgpucsr.so
     gamg -mat_type aijcusparse                             in a PETSc built with CUDA
-    gamg -cases lognormal7_128,lognormal27_96 [-spd 0] [-repeats 3] [-ksp_rtol 1e-8 -pc_gamg_threshold 0.02 ...]
+    gamg -cases lognormal7_128,lognormal27_96 [-spd 0] [-repeats 3] [-kept 0] [-o FILE] [-id TEXT] [-ksp_rtol 1e-8 -pc_gamg_threshold 0.02 ...]
     gamg -mat_type gpucsr -pc_type gpuamg -pc_view         another type, whose levels its own view lists
     mpiexec -n 2 gamg ...                                  rows in as many equal parts
 
@@ -12,16 +12,21 @@ static char help[] = "The set-up of PETSc's algebraic multigrid, GAMG, on the ma
   set-up with new values and new interpolation, and one with new values where the interpolation is kept. It repeats the last three, and prints the best. A small case runs first, so
   that no time includes the first call of a library. Of several processes it prints the time of the slowest. With -log_view each of these is a stage. With -spd 0 PETSc is not told that the matrix is symmetric.
 
-  It prints milliseconds, GAMG's levels and operator complexity, and iterations and true relative residual of the second solve.
+  It prints milliseconds, GAMG's levels and operator complexity, and iterations and true relative residual of the second solve. A case mesh_N is a Delaunay mesh of N thousand random points in
+  a cube. -kept 0 leaves out the set-ups that keep the interpolation.
+
+  -o FILE gets one JSON object a line, times in milliseconds:
+    amg   matrix, rows, nnz, ranks, mat_type, ksp, pc, petsc, id; setup_ms, first_ms, solve_ms, again_ms, kept_ms, iterations, levels, complexity, residual
 */
 #include <petscksp.h>
 #include <petsctime.h>
 #include "problems/spd.h"
+#include "problems/synthetic.h"
 
 static PetscLogStage stage[5];
 
 typedef struct {
-  double   setup, first, solve, again, kept, residual, complexity;
+  double   setup, first, solve, again, kept, residual, complexity, rows, nnz;
   PetscInt its, levels;
 } Times;
 
@@ -112,11 +117,56 @@ static PetscErrorCode Matrix(const char type[], PetscInt bs, int m, int32_t i[],
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Run(const char name[], PetscBool spd, PetscInt repeats, Times *t)
+/* The CSR of a case, and the unknowns of a point */
+static PetscErrorCode System(const char name[], PetscInt *bs, int *m, int32_t **i, PetscInt **j, PetscScalar **a)
 {
-  SPD          s = {LOGNORMAL7, 0, 0, 0, NULL};
+  SPD       s    = {LOGNORMAL7, 0, 0, 0, NULL};
+  Synthetic mesh = {name, MESH3, 0, 1, 0, 60, MESH_HILBERT, 0, 0, 0};
+  int       n;
+
+  PetscFunctionBeginUser;
+  if (sscanf(name, "mesh_%d", &n) == 1 && n >= 1 && n <= 10000) {
+    *bs    = 1;
+    mesh.m = 1000 * n;
+    PetscCall(SyntheticCreate(&mesh, 1, m, &n, i, j, a));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCheck(SPDNamed(name, &s) && s.m >= 2 && s.m <= 200, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-cases %s: must be lognormal7_N, lognormal27_N, elastic_N or graph_N, N points an edge, or mesh_N, N thousand points", name);
+  *bs = s.kind == ELASTIC ? 3 : 1;
+  PetscCall(SPDCreate(&s, m, i, j, a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Json(FILE *out, const char name[], Mat A, const Problem *p, const Times *t)
+{
+  MatType     type;
+  KSPType     ksp;
+  PCType      pc;
+  PC          of;
+  PetscMPIInt size;
+  char        version[128], id[64] = "unknown";
+
+  PetscFunctionBeginUser;
+  if (!out) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-id", id, sizeof(id), NULL));
+  PetscCall(PetscGetVersion(version, sizeof(version)));
+  PetscCall(MatGetType(A, &type));
+  PetscCall(KSPGetType(p->ksp, &ksp));
+  PetscCall(KSPGetPC(p->ksp, &of));
+  PetscCall(PCGetType(of, &pc));
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  fprintf(out, "{\"record\": \"amg\", \"matrix\": \"%s\", \"rows\": %.0f, \"nnz\": %.0f, \"ranks\": %d, \"mat_type\": \"%s\", \"ksp\": \"%s\", \"pc\": \"%s\", \"petsc\": \"%.60s\", \"id\": \"%s\"", name, t->rows, t->nnz, (int)size, type, ksp, pc, version, id);
+  fprintf(out, ", \"setup_ms\": %.6g, \"first_ms\": %.6g, \"solve_ms\": %.6g, \"again_ms\": %.6g", 1e3 * t->setup, 1e3 * t->first, 1e3 * t->solve, 1e3 * t->again);
+  if (isfinite(t->kept)) fprintf(out, ", \"kept_ms\": %.6g", 1e3 * t->kept);
+  fprintf(out, ", \"iterations\": %d, \"levels\": %d, \"complexity\": %.4g, \"residual\": %.3g}\n", (int)t->its, (int)t->levels, t->complexity, t->residual);
+  fflush(out);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Run(const char name[], PetscBool spd, PetscInt repeats, PetscBool kept, FILE *out, Times *t)
+{
   int32_t     *i;
-  PetscInt    *j;
+  PetscInt    *j, bs;
   PetscScalar *a;
   int          m;
   char         type[64] = MATAIJ;
@@ -127,11 +177,12 @@ static PetscErrorCode Run(const char name[], PetscBool spd, PetscInt repeats, Ti
   PC           pc;
 
   PetscFunctionBeginUser;
-  PetscCheck(SPDNamed(name, &s) && s.m >= 2 && s.m <= 200, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-cases %s: must be lognormal7_N, lognormal27_N, elastic_N or graph_N, N points an edge", name);
-  *t = (Times){1e9, 1e9, 1e9, 1e9, 1e9, 0, 0, 0, 0};
-  PetscCall(SPDCreate(&s, &m, &i, &j, &a));
+  *t = (Times){1e9, 1e9, 1e9, 1e9, 1e9, 0, 0, 0, 0, 0, 0};
+  PetscCall(System(name, &bs, &m, &i, &j, &a));
+  t->rows = m;
+  t->nnz  = i[m];
   PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_type", type, sizeof(type), NULL));
-  PetscCall(Matrix(type, s.kind == ELASTIC ? 3 : 1, m, i, j, a, &A));
+  PetscCall(Matrix(type, bs, m, i, j, a, &A));
   if (spd) PetscCall(MatSetOption(A, MAT_SPD, PETSC_TRUE));
   PetscCall(MatCreateVecs(A, &p.x, &p.b));
   PetscCall(VecDuplicate(p.b, &r));
@@ -153,7 +204,7 @@ static PetscErrorCode Run(const char name[], PetscBool spd, PetscInt repeats, Ti
   PetscCall(VecNorm(p.b, NORM_2, &all));
   t->residual = norm / all;
   PetscCall(Hierarchy(pc, t));
-  for (int keep = 0; keep < 2; keep++) {
+  for (int keep = 0; keep <= (int)kept; keep++) {
     PetscCall(PCGAMGSetReuseInterpolation(pc, (PetscBool)keep));
     for (PetscInt k = 0; k < repeats + keep; k++) { /* the first one that keeps it stores its data */
       PetscCall(MatScale(A, 1.0009765625));
@@ -161,6 +212,8 @@ static PetscErrorCode Run(const char name[], PetscBool spd, PetscInt repeats, Ti
       PetscCall(Clock(SetUp, &p, stage[3 + keep], keep ? &t->kept : &t->again));
     }
   }
+  if (!kept) t->kept = NAN;
+  PetscCall(Json(out, name, A, &p, t));
   PetscCall(VecDestroy(&r));
   PetscCall(VecDestroy(&p.x));
   PetscCall(VecDestroy(&p.b));
@@ -176,7 +229,10 @@ int main(int argc, char **argv)
   static const char *const stages[] = {"first set-up", "first solve", "solves", "set-up again", "kept"};
   char                    *cases[16];
   PetscInt                 n = 16, repeats = 3;
-  PetscBool                spd = PETSC_TRUE, set;
+  PetscBool                spd = PETSC_TRUE, kept = PETSC_TRUE, set;
+  char                     file[PETSC_MAX_PATH_LEN] = "";
+  FILE                    *out = NULL;
+  PetscMPIInt              rank;
   Times                    t;
 
   PetscFunctionBeginUser;
@@ -188,15 +244,23 @@ int main(int argc, char **argv)
   }
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-repeats", &repeats, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-spd", &spd, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-kept", &kept, NULL));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-o", file, sizeof(file), NULL));
   for (int k = 0; k < 5; k++) stage[k] = 0;
-  PetscCall(Run("lognormal7_32", spd, 1, &t));
+  PetscCall(Run("lognormal7_32", spd, 1, kept, NULL, &t));
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  if (file[0] && !rank) {
+    out = fopen(file, "a");
+    PetscCheck(out, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "-o %s: cannot be written", file);
+  }
   for (int k = 0; k < 5; k++) PetscCall(PetscLogStageRegister(stages[k], &stage[k]));
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "| case | first set-up | again | interpolation kept | first solve | solve | iterations | levels | complexity | residual |\n| :-- | --: | --: | --: | --: | --: | --: | --: | --: | --: |\n"));
   for (PetscInt k = 0; k < n; k++) {
-    PetscCall(Run(cases[k], spd, repeats, &t));
+    PetscCall(Run(cases[k], spd, repeats, kept, out, &t));
     PetscCall(PetscPrintf(PETSC_COMM_WORLD, "| %s | %.1f | %.1f | %.1f | %.1f | %.1f | %" PetscInt_FMT " | %" PetscInt_FMT " | %.3f | %.1e |\n", cases[k], 1e3 * t.setup, 1e3 * t.again, 1e3 * t.kept, 1e3 * t.first, 1e3 * t.solve, t.its, t.levels, t.complexity, t.residual));
     PetscCall(PetscFree(cases[k]));
   }
+  if (out) fclose(out);
   PetscCall(PetscFinalize());
   return 0;
 }

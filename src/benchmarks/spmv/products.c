@@ -11,54 +11,6 @@ void SpmvJsonMatrix(FILE *f, const Problem *p, GPUCSRPrecision precision)
   JsonNumber(f, "nnz", (double)p->f.nnz);
 }
 
-/* PETSc's own matrix for the GPU, as a program uses it: its products go to PETSc's stream, so the host's clock times a batch and one wait */
-#if PetscDefined(HAVE_CUDA)
-static PetscErrorCode TimePETSc(Case *c)
-{
-  const GPUCSRSource *s    = &c->p->src;
-  const PetscInt      cols = c->side ? s->m : s->n, rows = c->side ? s->n : s->m;
-  double              t[MAX_ROUNDS];
-  Mat                 A, G;
-  Vec                 x, z;
-
-  PetscFunctionBeginUser;
-  c->petsc = NAN;
-  if (!c->b->peer || c->precision != GPUCSR_PRECISION_DOUBLE) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatCreateSeqAIJWithArrays(PETSC_COMM_SELF, s->m, s->n, (PetscInt *)s->i, (PetscInt *)s->j, (PetscScalar *)s->a, &A));
-  PetscCall(MatConvert(A, MATSEQAIJCUSPARSE, MAT_INITIAL_MATRIX, &G));
-  PetscCall(VecCreateSeqCUDAWithArray(PETSC_COMM_SELF, 1, cols, (PetscScalar *)c->x, &x));
-  PetscCall(VecCreateSeqCUDAWithArray(PETSC_COMM_SELF, 1, rows, (PetscScalar *)c->z, &z));
-  for (int r = -1, batch = 1; r < c->b->rounds; r++) { /* the first makes what PETSc keeps, and tells how many go into a batch */
-    PetscLogDouble from = 0, to;
-
-    for (int k = 0; k <= batch; k++) {
-      if (k == 1) {
-        PetscCheck(!cudaDeviceSynchronize(), PETSC_COMM_SELF, PETSC_ERR_GPU, "cudaDeviceSynchronize() failed");
-        PetscCall(PetscTime(&from));
-      }
-      PetscCall(c->side ? MatMultTranspose(G, x, z) : MatMult(G, x, z));
-    }
-    PetscCheck(!cudaDeviceSynchronize(), PETSC_COMM_SELF, PETSC_ERR_GPU, "cudaDeviceSynchronize() failed");
-    PetscCall(PetscTime(&to));
-    if (r < 0) batch = (int)PetscMax(1, PetscMin(50, 500e-6 / (to - from)));
-    else t[r] = (to - from) / batch;
-  }
-  c->petsc = BenchMedian(t, c->b->rounds);
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&z));
-  PetscCall(MatDestroy(&G));
-  PetscCall(MatDestroy(&A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-#else
-static PetscErrorCode TimePETSc(Case *c)
-{
-  PetscFunctionBeginUser;
-  c->petsc = NAN;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-#endif
-
 /* In turn, those that have a chance */
 static PetscErrorCode TimeAll(Case *c)
 {
@@ -174,6 +126,12 @@ static void JsonCandidates(FILE *o, const Case *c)
   fprintf(o, "]");
 }
 
+/* Of the rounds, the most less the least over the median. The times are sorted */
+static double Spread(const Candidate *d)
+{
+  return d->nt ? (d->t[d->nt - 1] - d->t[0]) / d->seconds : NAN;
+}
+
 static void JsonProduct(const Case *c, const Result *r, const Candidate *const by[], const Candidate *best, const Candidate *peer, double bytes, double error)
 {
   const Candidate      *chosen = by[0];
@@ -215,8 +173,16 @@ static void JsonProduct(const Case *c, const Result *r, const Candidate *const b
   JsonNumber(o, "gbs", 1e-9 * bytes / chosen->seconds);
   JsonNumber(o, "fraction", r->fraction);
   JsonNumber(o, "ratio", r->ratio);
-  JsonNumber(o, "aijcusparse_us", 1e6 * c->petsc);
-  JsonNumber(o, "aijcusparse_ratio", c->petsc / chosen->seconds);
+  JsonNumber(o, "chosen_spread", Spread(chosen));
+  JsonNumber(o, "peer_spread", peer ? Spread(peer) : NAN);
+  for (int q = 0; q < NPROGRAMS; q++) {
+    char key[64];
+
+    snprintf(key, sizeof(key), "%s_us", programwords[q]);
+    JsonNumber(o, key, 1e6 * c->program[q]);
+    snprintf(key, sizeof(key), "%s_spread", programwords[q]);
+    JsonNumber(o, key, c->spread[q]);
+  }
   JsonNumber(o, "regret", r->regret);
   JsonNumber(o, "regret_halves", Regret(c, chosen));
   JsonEnd(o);
@@ -254,7 +220,7 @@ static PetscErrorCode Report(Case *c, const Candidate *const by[])
   r->bestratio = peer ? peer->seconds / best->seconds : NAN;
   r->regret    = chosen->seconds / best->seconds;
   r->fraction  = bytes / chosen->seconds / b->copy;
-  r->petsc     = c->petsc / chosen->seconds;
+  r->petsc     = fmin(c->program[PROGRAM_PEER], c->program[PROGRAM_EXPLICIT]) / c->program[PROGRAM_GPUCSR];
   if (b->progress)
     PetscCall(PetscPrintf(PETSC_COMM_SELF, "%-24s %s %s  %s %.2f us, best %s %.2f us, peer %s %.2f us, ratio %.2f\n", c->p->name, precisionwords[c->precision], sidewords[c->side], chosen->name, 1e6 * chosen->seconds, best->name, 1e6 * best->seconds,
                           peer ? peer->name : "none", peer ? 1e6 * peer->seconds : 0, r->ratio));
@@ -290,7 +256,7 @@ PetscErrorCode SpmvProducts(Case *c, double *product)
     PetscCheck(by[s], PETSC_COMM_SELF, PETSC_ERR_PLIB, "Kernel %s on format %s, chosen by %s, is not among those that can take the matrix", c->choice[s].kernel->name, c->choice[s].format->name, selectwords[s]);
   }
   PetscCall(TimeAll(c));
-  PetscCall(TimePETSc(c));
+  PetscCall(SpmvPrograms(c));
   PetscCall(Report(c, by));
   PetscCall(Threads(c));
   *product = by[0]->seconds;

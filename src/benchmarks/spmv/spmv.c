@@ -30,7 +30,9 @@ static char help[] = "Products with vectors on the device: every kernel of the l
              with wrong results, and error, the largest fraction of the allowed error met; chosen and why, chosen_us; best (of ours),
              best_us; peer (cuSPARSE's best), peer_us; gflops, gbs (of A's CSR and both vectors), fraction (of the device copy), all
              of the chosen one; ratio = peer_us / chosen_us, regret = chosen_us / best_us; regret_halves, the
-             same with the best found by half of the rounds and timed by the others
+             same with the best found by half of the rounds and timed by the others; chosen_spread, peer_spread: of the rounds, most less least over the median;
+             gpucsr_us, aijcusparse_us, aijcusparse_explicit_us (with -mat_form_explicit_transpose; side T) and their spreads: MatMult() or MatMultTranspose()
+             by the host's clock, in double, as a program sees them
     threads  matrix, class, precision, side; us: for each kernel its times with 64, 128, 256 and 512 threads a block
     setup    matrix, class, precision, rows, columns, nnz, format, kernel; setup_us and, each waited for, its parts inspect_us, choose_us, upload_us,
              convert_us; copy_us; setup_ratio = setup_us / (0.7 copy_us + 30 product_us); refresh_us, value_copy_us, refresh_ratio = refresh_us /
@@ -40,6 +42,7 @@ static char help[] = "Products with vectors on the device: every kernel of the l
     failure  matrix, precision, side, message: an error where there should be none
 */
 #include "spmv.h"
+#include <petscgpucsr.h>
 #include "../problems/files.h"
 #include "../problems/synthetic.h"
 
@@ -363,6 +366,7 @@ int main(int argc, char **argv)
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(MatGPUCSRInitializePackage());
   PetscCall(PetscTime(&t0));
   PetscCall(ListCreate(&l));
   PetscCall(BenchCreate(&b));
@@ -388,7 +392,6 @@ int main(int argc, char **argv)
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "\n"));
   PetscCall(ListDestroy(&l));
   PetscCall(BenchDestroy(&b));
-  PetscCall(GPUCSRSysFinalize());
   PetscCall(PetscFinalize());
   return failures > 0;
 }

@@ -23,6 +23,14 @@
 #define NSELECTS    3
 extern const char *const precisionwords[NPRECISIONS]; /* GPUCSRPrecision */
 extern const char *const sidewords[2];                /* A x, A^T x */
+/* Types of matrices as a PETSc program has them; the last is the peer with -mat_form_explicit_transpose */
+enum {
+  PROGRAM_GPUCSR,
+  PROGRAM_PEER,
+  PROGRAM_EXPLICIT,
+  NPROGRAMS
+};
+extern const char *const programwords[NPROGRAMS];
 extern const char *const selectwords[NSELECTS];       /* the choices that are judged, the first of them the default */
 
 typedef struct {
@@ -87,8 +95,8 @@ typedef struct Case_ {
   size_t            vbytes;
   double           *host;
   GPUCSRChoice      choice[NSELECTS];
-  double            best;  /* seconds of the fastest met so far */
-  double            petsc; /* seconds of MatMult() or MatMultTranspose() of MATSEQAIJCUSPARSE; NaN in a PETSc without CUDA, and but in double */
+  double            best;                                  /* seconds of the fastest met so far */
+  double            program[NPROGRAMS], spread[NPROGRAMS]; /* SpmvPrograms() */
   int               ns;
   Stored            stored[MAX_STORED];
   Candidate         cand[MAX_CANDIDATES];
@@ -115,6 +123,7 @@ PetscErrorCode SpmvFirstLook(Case *, Candidate *);
 PetscErrorCode SpmvAddOurs(Case *);
 PetscErrorCode SpmvAddPeers(Case *);
 PetscErrorCode SpmvCaseDestroy(Case *);
+PetscErrorCode SpmvPrograms(Case *);
 
 /* products.c */
 PetscErrorCode SpmvProducts(Case *, double *product);
