@@ -285,8 +285,8 @@ PAPERS := clock floor meshes sets threads cgmodel ladder accesses strips places 
 papers: ## the papers' tables that need no GPU, in build/papers
 	@python3 -c 'import numpy' 2>/dev/null || { echo "make: these tables need NumPy, which python3 does not have" >&2; false; }
 	@for p in $(PAPERS); do echo "papers: $$p"; python3 src/benchmarks/papers/$$p.py || exit 1; done
-bench: needs-gpu benches ## all benchmarks, on a GPU
-	src/benchmarks/run.sh -build $(BUILD) -out $(BUILD)/bench-results
+bench: needs-gpu benches examples convert ## the table of README, on a GPU
+	src/benchmarks/table.sh -build $(BUILD) -out $(BUILD)/bench-results
 
 -include $(OBJ:.o=.d) $(patsubst src/ksp/examples/%.c,$(BUILD)/examples/%.d,$(wildcard src/ksp/examples/*.c)) $(TESTS:%=%.d)
 

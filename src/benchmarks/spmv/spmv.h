@@ -31,7 +31,7 @@ enum {
   NPROGRAMS
 };
 extern const char *const programwords[NPROGRAMS];
-extern const char *const selectwords[NSELECTS];       /* the choices that are judged, the first of them the default */
+extern const char *const selectwords[NSELECTS]; /* the choices that are judged, the first of them the default */
 
 typedef struct {
   const char    *name;

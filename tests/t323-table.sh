@@ -1,0 +1,75 @@
+#!/bin/bash
+#
+# README's table and docs/results/table.md say what the record of table.sh holds; and tables/table.py on a small record: medians and the best peer, a row changed by hand, a row with a link, a record that
+# was cut short, a reference row that is off. ROOT/tests/run.sh runs it.
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 2
+command -v python3 >/dev/null || exit 77
+python3 -c 'import lzma' 2>/dev/null || exit 77
+tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
+failed=0
+program=(python3 src/benchmarks/tables/table.py)
+
+# says NAME TEXT: file NAME holds the text
+says() {
+  if ! grep -qF -- "$2" "$tmp/$1"; then
+    echo "$1 should say: $2" && cat "$tmp/$1"
+    failed=1
+  fi
+}
+
+if [ -f docs/results/table.jsonl.xz ]; then "${program[@]}" -check || failed=1; fi
+
+product() { # MATRIX SIDE ENTRIES GPUCSR PEER EXPLICIT
+  echo "{\"record\": \"product\", \"matrix\": \"$1\", \"precision\": \"double\", \"side\": \"$2\", \"nnz\": $3, \"gpucsr_us\": $4, \"aijcusparse_us\": $5, \"aijcusparse_explicit_us\": $6, \"chosen_us\": 5, \"peer_us\": 10, \"fraction\": 0.5}"
+}
+ksp() { # MATRIX TYPE PC MICROSECONDS
+  echo "{\"record\": \"ksp\", \"matrix\": \"$1\", \"rows\": 9, \"mat_type\": \"$2\", \"ksp\": \"cg\", \"pc\": \"$3\", \"petsc\": \"Petsc Release Version 3.24.6, x\", \"iterations\": 3, \"residual\": 1e-9, \"setup_us\": 1, \"first_us\": 1, \"iteration_us\": 1, \"solve_us\": $4}"
+}
+amg() { # TYPE SETTING TOTAL SOLVE SOLVED
+  echo "{\"record\": \"amg\", \"id\": \"v\", \"matrix\": \"m_9\", \"mat_type\": \"$1\", \"ksp\": \"gpucg\", \"pc\": \"gpuamg\", $2 \"setup_ms\": $3, \"first_ms\": 0, \"solve_ms\": $4, \"again_ms\": 1, \"iterations\": 9, \"residual\": 1e-9, \"solved\": $5}"
+}
+{
+  echo '{"record": "call", "call": "1", "id": "v", "gpu": "G, 1, 2, 3", "rounds": 3}'
+  product big N 2000000 10 20 null
+  product large N 3000000 10 80 null
+  product big T 2000000 10 90 30
+  product tiny N 100 1 3 null
+  for us in 7 2 3; do ksp lognormal7_9 seqaijgpucsr jacobi $us; done
+  for us in 20 12 1; do ksp lognormal7_9 seqaijcusparse jacobi $us; done
+  amg seqaijgpucsr '' 4 2 true
+  amg amgx '"setting": "a", "sweep": 1,' 3 50 true
+  amg amgx '"setting": "a", "sweep": 0,' 12 50 true
+  amg hypre '"setting": "b", "sweep": 0,' 30 10 true
+  amg hypre '"setting": "c", "sweep": 0,' 1 1 false
+  echo '{"record": "reference", "call": "1", "matrix": "lap", "iteration_us": 10}'
+  echo '{"record": "reference", "call": "1", "matrix": "lap", "iteration_us": 10}'
+  echo '{"record": "reference", "call": "2", "matrix": "lap", "iteration_us": 11}'
+} >"$tmp/record.jsonl"
+mkdir -p "$tmp/docs/results"
+link='| learning | LIBLINEAR | 7 ([learning](docs/results/learning.md)) |'
+printf '%s\n' before '' '| | peer | faster by |' '|---|---|---|' '| old | x | 3 |' "$link" '' after >"$tmp/README.md"
+"${program[@]}" -root "$tmp" -write "$tmp/record.jsonl" 2>"$tmp/errors" || failed=1
+says errors "the reference row is off by more than 3% in 2"
+says README.md '| products A x, 2 matrices of 10^6 entries and more | `aijcusparse` | 4.00 (geometric mean; 2.00 at least, big) |'
+says README.md '| `aijcusparse`, the better with and without `-mat_form_explicit_transpose` | 3.00 |'
+says README.md 'launch takes longer than a product | `aijcusparse` | 3.00 |'
+says README.md '`KSPCG`, `aijcusparse` | 4.00 |'
+says README.md '| multigrid, set-up and first solve (`gpucg`, `gpuamg`) | the best of AmgX, hypre and `aijcusparse` with GAMG | 3.00 |'
+says README.md '| the same, a later solve | the best of AmgX, hypre and `aijcusparse` with GAMG | 5.00 |'
+says README.md "$link"
+says README.md after
+if grep -qF '| old |' "$tmp/README.md"; then echo "an old row stays" && failed=1; fi
+"${program[@]}" -root "$tmp" -check >"$tmp/out" 2>/dev/null || { echo "what was written is not taken" && cat "$tmp/out" && failed=1; }
+sed -i 's/2.00 at least/2.50 at least/' "$tmp/README.md"
+"${program[@]}" -root "$tmp" -check >"$tmp/out" 2>/dev/null && echo "a changed README is taken" && failed=1
+says out 'README.md lacks: | products A x'
+says out 'README.md: neither in the record nor with a link to a page: | products A x'
+sed -i 's/2.50 at least/2.00 at least/' "$tmp/README.md"
+sed -i 's/| big | A x |/| big | A y |/' "$tmp/docs/results/table.md"
+"${program[@]}" -root "$tmp" -check >"$tmp/out" 2>/dev/null && echo "a changed page is taken" && failed=1
+says out 'not as the record has it: | big | A y |'
+head -c -20 "$tmp/record.jsonl" >"$tmp/cut.jsonl"
+"${program[@]}" "$tmp/cut.jsonl" >"$tmp/out" 2>&1 && echo "a cut record is taken" && failed=1
+says out 'cut.jsonl, line 19: no JSON object with a record field: it was cut short'
+exit $failed
