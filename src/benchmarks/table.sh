@@ -9,7 +9,7 @@
 #   -part     products  A x and transposes, matrices of 10^6 entries and more, generated and of share/datasets/learning    small  matrices of -dir (share/datasets)
 #             ksp       Jacobi CG, ILU GMRES                 sweep   all settings of AmgX and hypre once   amg    multigrid, and of AmgX and hypre what was best in the sweep before
 #             large     set-up of gpuamg for 5 and 8 million unknowns
-#             program   wall clock of a whole program        vectors, hostvec, ranks: only where asked for
+#             program   wall clock of a whole program        hostvec, ranks, vectors: only where asked for; vectors is a call for each PETSc, as one with CUDA makes VECCUDA of -vec_type gpu
 #   -rounds   processes of each, in turn
 #   -ranks    of the part ranks, a GPU each (1,2); -cases: its cases, as bench/ranks has them. MPIEXEC names the launcher and its options
 #   -small    small systems, to try the script
@@ -183,8 +183,9 @@ program() { turns whole; }
 
 operations() {
   # shellcheck disable=SC2086
-  run "$build/bench/vec" -vec_type gpu -dll_append "$build/lib/libpetscgpucsr.so" $with -n "$(sizes 1000,8000000 100)" -o "$to" -id "$id"
-  [ -z "$cuda" ] || run "$build/bench/vec" -vec_type cuda -use_gpu_aware_mpi 0 -n "$(sizes 1000,8000000 100)" -o "$to" -id "$id"
+  if [ -z "$cuda" ]; then run "$build/bench/vec" -vec_type gpu -dll_append "$build/lib/libpetscgpucsr.so" $with -n "$(sizes 1000,8000000 100)" -o "$to" -id "$id"
+  else run "$build/bench/vec" -vec_type cuda -use_gpu_aware_mpi 0 -n "$(sizes 1000,8000000 100)" -o "$to" -id "$id"
+  fi
 }
 vectors() { turns operations; }
 hostvec() { run "$build/bench/hostvec" -budget 60 -o "$to" -id "$id"; }
