@@ -61,15 +61,16 @@ def medians(records, key, fields):
 
 class Page:
     def __init__(self):
-        self.readme, self.lines = [], []
+        self.readme, self.all, self.lines = [], [], []
 
-    def row(self, what, peer, ratios):
+    def row(self, what, peer, ratios, readme=False):
         """ratios: {name: ratio}. The least is said, as well as the mean"""
         if not ratios:
             return
         least = min(ratios, key=ratios.get)
         many = f"{number(geomean(ratios.values()))} (geometric mean; {number(ratios[least])} at least, {least})"
-        self.readme.append(f"| {what} | {peer} | {many if len(ratios) > 1 else number(ratios[least])} |")
+        self.all.append(f"| {what} | {peer} | {many if len(ratios) > 1 else number(ratios[least])} |")
+        self.readme += self.all[-1:] if readme else []
 
     def section(self, title, text, head, rows):
         if rows:
@@ -90,35 +91,35 @@ def products(page, records):
                     seen[r["matrix"]] = min(ways) / r["gpucsr_us"]
                 rows.append([r["matrix"], name, r["nnz"]] + [number(r.get(k)) for k in ("gpucsr_us", "aijcusparse_us", "aijcusparse_explicit_us")] + [number(seen.get(r["matrix"]), 3), number(r["chosen_us"]), number(r.get("peer_us")), number(gpu.get(r["matrix"]), 3), number(r["fraction"], 2), number(r.get("gpucsr_spread"), 2)])
             what = f"products {name}, {len(rs)} matrices {size}"
-            page.row(what, "`aijcusparse`" if side == "N" else "`aijcusparse`, the better with and without `-mat_form_explicit_transpose`", seen)
-            if large:
-                page.row("the same, time of the GPU alone", "the best of cuSPARSE's algorithms" if side == "N" else "cuSPARSE's transposed product", gpu)
+            page.row(what, "`aijcusparse`" if side == "N" else "`aijcusparse`, the better with and without `-mat_form_explicit_transpose`", seen, readme=large)
+            page.row(f"{what}, time of the GPU alone", "the best of cuSPARSE's algorithms" if side == "N" else "cuSPARSE's transposed product", gpu)
         text = ("Microseconds: a product as a program sees it, by the host's clock over successive calls (gpucsr, `aijcusparse`, the same with `-mat_form_explicit_transpose`); then the GPU's time of the chosen kernel and of cuSPARSE's best. "
                 "*copy*: bytes of CSR and vectors over the chosen kernel's time, of the rate of a device copy. *spread*: most less least of the rounds, over the median. Up to about 4 million entries a matrix stays in the cache.")
         page.section(f"Products, matrices {size}", text, ["matrix", "", "entries", "gpucsr", "aijcusparse", "explicit", "ratio", "GPU", "cuSPARSE", "ratio", "copy", "spread"], rows)
 
 
-KSP = (  # who is in it, for README, heads
-    (lambda r: r["pc"] == "jacobi" and not re.match("lap7|st27|conv", r["matrix"]), "`gpucg` with Jacobi, later solves, variable coefficients", "`KSPCG`, `aijcusparse`"),
-    (lambda r: r["pc"] == "jacobi" and re.match("lap7|st27|conv", r["matrix"]), "the same, constant coefficients, 8 thousand to 8 million unknowns", "the same"),
-    (lambda r: r["pc"] == "ilu", "`gpugmres` with ILU(0), later solves", "`KSPGMRES`, `aijcusparse`"),
+KSP = (  # the records, the row's words and peer, whether README has it
+    (lambda r: r["pc"] == "jacobi" and not re.match("lap7|st27|conv", r["matrix"]), "`gpucg` with Jacobi, variable coefficients, half a million to two million unknowns", "`KSPCG`, `aijcusparse`", True),
+    (lambda r: r["pc"] == "jacobi" and re.match("lap7|st27|conv", r["matrix"]), "`gpucg` with Jacobi, constant coefficients, 8 thousand to 8 million unknowns", "`KSPCG`, `aijcusparse`", False),
+    (lambda r: r["pc"] == "ilu", "`gpugmres` with ILU(0)", "`KSPGMRES`, `aijcusparse`", True),
 )
 
 
 def ksp(page, records):
     every = medians(records["ksp"], lambda r: (r["pc"], r["matrix"], "gpucsr" in r["mat_type"]), ["solve_us", "setup_us", "first_us", "iteration_us"])
     rows = []
-    for wanted, what, peer in KSP:
-        ratios = {}
+    for wanted, what, peer, readme in KSP:
+        first, later = {}, {}
         for (pc, matrix, mine), g in every.items():
             p = every.get((pc, matrix, False))
             if not mine or not wanted(g["r"]):
                 continue
             if p:
-                ratios[matrix] = p["solve_us"] / g["solve_us"]
+                first[matrix], later[matrix] = (p["setup_us"] + p["first_us"]) / (g["setup_us"] + g["first_us"]), p["solve_us"] / g["solve_us"]
             for m in filter(None, (g, p)):
                 rows.append([matrix, f"{m['r']['ksp']}, {pc}, {'gpucsr' if m is g else 'aijcusparse'}", m["r"]["rows"], m["r"]["iterations"]] + [number(1e-3 * m[k]) for k in ("setup_us", "first_us", "solve_us")] + [number(m["iteration_us"]), f"{m['r']['residual']:.0e}", number(m["spread"], 2)])
-        page.row(what, peer, ratios)
+        page.row(f"{what}, a later solve", peer, later, readme)
+        page.row(f"{what}, upload and first solve", peer, first)
     page.section("Krylov methods", "Milliseconds: upload and first product, first solve, later solve; microseconds an iteration; true relative residual.", ["system", "by", "unknowns", "iterations", "set-up", "first", "solve", "an iteration", "residual", "spread"], rows)
 
 
@@ -148,8 +149,8 @@ def amg(page, records):
             if w.startswith(("gpucsr", "aij")) or w in best:
                 rows.append([matrix, w] + [number(g.get(k)) for k in ("upload_ms", "setup_ms", "first_ms", "total_ms", "solve_ms", "again_ms")] + [g["r"]["iterations"], f"{g['r']['residual']:.0e}", number(g["spread"], 2)])
     peers = "the best of AmgX, hypre and `aijcusparse` with GAMG"
-    page.row("multigrid, set-up and first solve (`gpucg`, `gpuamg`)", peers, total)
-    page.row("the same, a later solve", peers, later)
+    page.row("multigrid (`gpucg`, `gpuamg`), set-up and first solve", peers, total, readme=True)
+    page.row("multigrid (`gpucg`, `gpuamg`), a later solve", peers, later, readme=True)
     page.section("Multigrid", "CG to 1e-8 of the unpreconditioned norm. Milliseconds: upload with the first product (which the peers' drivers do not time, and no ratio holds), set-up, first solve, these two, later solve, set-up with new values. Of AmgX and hypre the best of all settings of their drivers, with set-up and for later solves.",
                  ["system", "by", "upload", "set-up", "first", "both", "solve", "new values", "iterations", "residual", "spread"], rows)
     copy = [r["copy_gbs"] for r in records["run"]]
@@ -168,7 +169,7 @@ def programs(page, records):
     for program in dict.fromkeys(p for p, _ in every):
         mine, peer = every.get((program, "gpucsr")), next(((w, g) for (p, w), g in every.items() if p == program and w != "gpucsr"), None)
         if mine and peer:
-            page.row(f"`{program}`, the whole process with loading and start of CUDA", f"the same program, {peer[0].replace('aij, ', '')} of `MATAIJ`", {program: peer[1]["seconds"] / mine["seconds"]})
+            page.row(f"`{program}`, the whole process with loading and start of CUDA", f"the same program, {peer[0].replace('aij, ', '')} of `MATAIJ`", {program: peer[1]["seconds"] / mine["seconds"]}, readme=True)
             rows.append([f"`{program}`", number(mine["seconds"]), number(mine["spread"], 2), f"{peer[0]}: {number(peer[1]['seconds'])}", number(peer[1]["spread"], 2)])
     page.section("Whole programs", "Seconds of the whole process, by the wall clock.", ["program", "gpucsr, a process", "spread", "peer", "spread"], rows)
 
@@ -198,7 +199,7 @@ def make(records):
              "```", "src/benchmarks/table.sh -build BUILD -peers FOLDER        on a GPU; parts of it by -part", "src/benchmarks/tables/table.py -write bench-results/table.jsonl", "```", ""]
     if rs:
         intro += [f"The reference row, an iteration of `gpucg` on {rs[0]['matrix']}, took {number(min(r['iteration_us'] for r in rs))} to {number(max(r['iteration_us'] for r in rs))} µs over {len({r['call'] for r in rs})} calls.", ""]
-    return page.readme, intro + HEAD + page.readme + [""] + page.lines
+    return page.readme, intro + HEAD + page.all + [""] + page.lines
 
 
 def readme_rows(lines):
