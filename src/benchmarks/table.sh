@@ -56,14 +56,14 @@ run() {
   fi
   "$@" >> "$out/$part.log" 2>&1 || { echo "table.sh: failed, see $part.log: $*" >&2; status=1; return 1; }
 }
-# ours PROGRAM OPTION ..., theirs PROGRAM OPTION ...: records of a program of bench/. gpucsr with the options of -with
-ours() {
+# gpucsr PROGRAM OPTION ..., aijcusparse PROGRAM OPTION ...: records of a program of bench/ with that type, and with the options of -with
+gpucsr() {
   bench=$1
   shift
   # shellcheck disable=SC2086 # words
   run "$build/bench/$bench" -mat_type gpucsr -dll_append "$build/lib/libpetscgpucsr.so" $with -o "$to" -id "$id" "$@"
 }
-theirs() {
+aijcusparse() {
   [ -n "$cuda" ] || return 0
   bench=$1
   shift
@@ -88,7 +88,7 @@ sizes() { if [ -n "$small" ]; then echo "$2"; else echo "$1"; fi; }
 seconds() { date +%s.%N; }
 
 reference() {
-  ours ksp -cases "$(sizes lap7_129 lap7_12)" -ksp_type gpucg -repeats 9 -o "$out/reference.jsonl"
+  gpucsr ksp -cases "$(sizes lap7_129 lap7_12)" -ksp_type gpucg -repeats 9 -o "$out/reference.jsonl"
   [ -f "$out/reference.jsonl" ] && sed "s/\"record\": \"ksp\"/\"record\": \"reference\", \"call\": \"$call\"/" "$out/reference.jsonl" >> "$to" && rm -f "$out/reference.jsonl"
 }
 header() {
@@ -119,13 +119,13 @@ small() {
 turns() { for k in $(seq "$rounds"); do "$@"; done; }
 jacobi() {
   which=$(sizes lognormal7_128,lognormal27_96,elastic_56,graph_122,lap7_20,lap7_129,lap7_200,st27_128 lognormal7_8,lap7_8)
-  ours ksp -cases "$which" -ksp_type gpucg -repeats 3
-  theirs ksp -cases "$which" -repeats 3
+  gpucsr ksp -cases "$which" -ksp_type gpucg -repeats 3
+  aijcusparse ksp -cases "$which" -repeats 3
 }
 ilu() {
   which=$(sizes lognormal7_96,lognormal27_64,elastic_40,conv_96 lognormal7_8,conv_8)
-  ours ksp -cases "$which" -ksp_type gpugmres -pc_type ilu -repeats 2
-  theirs ksp -cases "$which" -ksp_type gmres -pc_type ilu -repeats 2
+  gpucsr ksp -cases "$which" -ksp_type gpugmres -pc_type ilu -repeats 2
+  aijcusparse ksp -cases "$which" -ksp_type gmres -pc_type ilu -repeats 2
 }
 ksp() {
   turns jacobi
@@ -138,11 +138,11 @@ multigrid() {
   norm="-ksp_norm_type unpreconditioned -ksp_rtol 1e-8 -uploaded 1 -cases $systems"
   # shellcheck disable=SC2086
   {
-    ours gamg $norm -ksp_type gpucg -pc_type gpuamg -repeats 3
-    ours gamg $norm -ksp_type gpucg -pc_type gpuamg -pc_gpuamg_precision single -repeats 3 -id "$id single"
-    ours gamg $norm -ksp_type gpucg -pc_type gamg -repeats 1
-    ours gamg $norm -ksp_type gpucg -pc_type jacobi -kept 0 -repeats 1
-    theirs gamg $norm -repeats 1 -kept 0
+    gpucsr gamg $norm -ksp_type gpucg -pc_type gpuamg -repeats 3
+    gpucsr gamg $norm -ksp_type gpucg -pc_type gpuamg -pc_gpuamg_precision single -repeats 3 -id "$id single"
+    gpucsr gamg $norm -ksp_type gpucg -pc_type gamg -repeats 1
+    gpucsr gamg $norm -ksp_type gpucg -pc_type jacobi -kept 0 -repeats 1
+    aijcusparse gamg $norm -repeats 1 -kept 0
   }
   for name in amgx hypre; do
     [ -s "$out/$name.best" ] || continue
@@ -162,7 +162,7 @@ sweep() {
   done
 }
 amg() { turns multigrid; }
-large() { ours gamg -cases "$(sizes lognormal7_200,mesh_5000 lognormal7_10,mesh_1)" -ksp_norm_type unpreconditioned -ksp_type gpucg -pc_type gpuamg -uploaded 1 -kept 0 -repeats 5 -id "$id large"; }
+large() { gpucsr gamg -cases "$(sizes lognormal7_200,mesh_5000 lognormal7_10,mesh_1)" -ksp_norm_type unpreconditioned -ksp_type gpucg -pc_type gpuamg -uploaded 1 -kept 0 -repeats 5 -id "$id large"; }
 
 # wall WHO COMMAND ...: seconds of a whole process
 wall() {

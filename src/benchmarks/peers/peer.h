@@ -167,7 +167,15 @@ static inline void PeerPrint(const char what[], const char setting[], const Peer
   fflush(stdout);
 }
 
-/* The arguments are cases; -only WORD chooses the settings of the cases after it whose name holds WORD. forget frees A->device; NULL: there is nothing */
+/* Is setting k asked for by -only? By its whole name, or by a part of it where no setting has the word for a name */
+static inline int PeerWanted(const char *const names[], int count, int k, const char *only)
+{
+  for (int q = 0; only && q < count; q++)
+    if (!strcmp(names[q], only)) return q == k;
+  return !only || strstr(names[k], only);
+}
+
+/* The arguments are cases; -only WORD chooses the settings of the cases after it. forget frees A->device; NULL: there is nothing */
 static inline int PeerMain(int argc, char **argv, const char *const names[], int count, PeerSetting run, void (*forget)(PeerSystem *A))
 {
   const char *only = NULL;
@@ -193,7 +201,7 @@ static inline int PeerMain(int argc, char **argv, const char *const names[], int
     PeerSystemCreate(&s, &A);
     PeerSystemCreate(&small, &warm);
     for (int k = 0; k < count; k++) {
-      if (only && !strstr(names[k], only)) continue;
+      if (!PeerWanted(names, count, k, only)) continue;
       run(k, &warm, &row[k]);
       if (!row[k].failed) run(k, &A, &row[k]);
       if (row[k].failed == PeerSkipped) continue;
