@@ -182,6 +182,8 @@ static void JsonProduct(const Case *c, const Result *r, const Candidate *const b
     JsonNumber(o, key, 1e6 * c->program[q]);
     snprintf(key, sizeof(key), "%s_spread", programwords[q]);
     JsonNumber(o, key, c->spread[q]);
+    snprintf(key, sizeof(key), "%s_cold_us", programwords[q]);
+    JsonNumber(o, key, 1e6 * c->cold[q]);
   }
   JsonNumber(o, "regret", r->regret);
   JsonNumber(o, "regret_halves", Regret(c, chosen));

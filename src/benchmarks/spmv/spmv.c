@@ -32,7 +32,7 @@ static char help[] = "Products with vectors on the device: every kernel of the l
              of the chosen one; ratio = peer_us / chosen_us, regret = chosen_us / best_us; regret_halves, the
              same with the best found by half of the rounds and timed by the others; chosen_spread, peer_spread: of the rounds, most less least over the median;
              gpucsr_us, aijcusparse_us, aijcusparse_explicit_us (with -mat_form_explicit_transpose; side T) and their spreads: MatMult() or MatMultTranspose()
-             by the host's clock, in double, as a program sees them
+             by the host's clock, in double, as a program sees them; the same ending in _cold_us: of copies in turn that together do not fit the last-level cache
     threads  matrix, class, precision, side; us: for each kernel its times with 64, 128, 256 and 512 threads a block
     setup    matrix, class, precision, rows, columns, nnz, format, kernel; setup_us and, each waited for, its parts inspect_us, choose_us, upload_us,
              convert_us; copy_us; setup_ratio = setup_us / (0.7 copy_us + 30 product_us); refresh_us, value_copy_us, refresh_ratio = refresh_us /

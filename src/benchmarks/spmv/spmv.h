@@ -95,8 +95,8 @@ typedef struct Case_ {
   size_t            vbytes;
   double           *host;
   GPUCSRChoice      choice[NSELECTS];
-  double            best;                                  /* seconds of the fastest met so far */
-  double            program[NPROGRAMS], spread[NPROGRAMS]; /* SpmvPrograms() */
+  double            best;                                                   /* seconds of the fastest met so far */
+  double            program[NPROGRAMS], spread[NPROGRAMS], cold[NPROGRAMS]; /* SpmvPrograms() */
   int               ns;
   Stored            stored[MAX_STORED];
   Candidate         cand[MAX_CANDIDATES];

@@ -84,18 +84,20 @@ def products(page, records):
         rows = []
         for side, name in (("N", "A x"), ("T", "Aᵀ x")):
             rs = sorted((r for r in latest.values() if r["side"] == side and (r["nnz"] >= LARGE) == large), key=lambda r: r["nnz"])
-            seen, gpu = {}, {r["matrix"]: r["peer_us"] / r["chosen_us"] for r in rs if r.get("peer_us")}
+            seen, cold, gpu = {}, {}, {r["matrix"]: r["peer_us"] / r["chosen_us"] for r in rs if r.get("peer_us")}
             for r in rs:
-                ways = [r[k] for k in ("aijcusparse_us", "aijcusparse_explicit_us") if r.get(k)]
-                if ways:
-                    seen[r["matrix"]] = min(ways) / r["gpucsr_us"]
-                rows.append([r["matrix"], name, r["nnz"]] + [number(r.get(k)) for k in ("gpucsr_us", "aijcusparse_us", "aijcusparse_explicit_us")] + [number(seen.get(r["matrix"]), 3), number(r["chosen_us"]), number(r.get("peer_us")), number(gpu.get(r["matrix"]), 3), number(r["fraction"], 2), number(r.get("gpucsr_spread"), 2)])
+                for ratios, us in ((seen, "us"), (cold, "cold_us")):
+                    ways = [r[k + us] for k in ("aijcusparse_", "aijcusparse_explicit_") if r.get(k + us)]
+                    if ways:
+                        ratios[r["matrix"]] = min(ways) / r["gpucsr_" + us]
+                rows.append([r["matrix"], name, r["nnz"]] + [number(r.get(k)) for k in ("gpucsr_us", "aijcusparse_us", "aijcusparse_explicit_us")] + [number(seen.get(r["matrix"])), number(cold.get(r["matrix"])), number(r["chosen_us"]), number(r.get("peer_us")), number(gpu.get(r["matrix"]), 3), number(r["fraction"], 2), number(r.get("gpucsr_spread"), 2)])
             what = f"products {name}, {len(rs)} matrices {size}"
             page.row(what, "`aijcusparse`" if side == "N" else "`aijcusparse`, the better with and without `-mat_form_explicit_transpose`", seen, readme=large)
+            page.row(f"{what}, with cold caches, those of them that fit the cache", "the same", cold)
             page.row(f"{what}, time of the GPU alone", "the best of cuSPARSE's algorithms" if side == "N" else "cuSPARSE's transposed product", gpu)
         text = ("Microseconds: a product as a program sees it, by the host's clock over successive calls (gpucsr, `aijcusparse`, the same with `-mat_form_explicit_transpose`); then the GPU's time of the chosen kernel and of cuSPARSE's best. "
-                "*copy*: bytes of CSR and vectors over the chosen kernel's time, of the rate of a device copy. *spread*: most less least of the rounds, over the median. Up to about 4 million entries a matrix stays in the cache.")
-        page.section(f"Products, matrices {size}", text, ["matrix", "", "entries", "gpucsr", "aijcusparse", "explicit", "ratio", "GPU", "cuSPARSE", "ratio", "copy", "spread"], rows)
+                "*copy*: bytes of CSR and vectors over the chosen kernel's time, of the rate of a device copy. *spread*: most less least of the rounds, over the median. *cold*: the ratio where copies of the matrix take turns that together exceed the last-level cache three times; it is missing where one matrix does, and where 32 copies are too few.")
+        page.section(f"Products, matrices {size}", text, ["matrix", "", "entries", "gpucsr", "aijcusparse", "explicit", "ratio", "cold", "GPU", "cuSPARSE", "ratio", "copy", "spread"], rows)
 
 
 KSP = (  # the records, the row's words and peer, whether README has it
