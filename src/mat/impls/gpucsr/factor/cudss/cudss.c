@@ -110,7 +110,8 @@ static PetscErrorCode Begin(Mat_CuDSS *f, void *handle)
 
   PetscFunctionBegin;
   PetscCall(End(f));
-  f->mode = 0;
+  f->mode    = 0;
+  f->epsilon = 0;
   CuDSSCall(ConfigCreate, &f->config);
   CuDSSCall(DataCreate, handle, &f->data);
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(settings); k++)
@@ -131,6 +132,18 @@ static PetscErrorCode Room(GPUCSRDevice dev, int64_t *room)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The library replaces pivots below a number of its own, whatever the size of the entries: a matrix of small ones would look singular */
+static PetscErrorCode Epsilon(Mat_CuDSS *f)
+{
+  const double small = f->norm > 0 && f->norm < 1 ? 1e-13 * f->norm : f->epsilon > 0 ? 1e-13 : 0;
+
+  PetscFunctionBegin;
+  if (small == f->epsilon) PetscFunctionReturn(PETSC_SUCCESS);
+  CuDSSCheck("the least pivot", (*CuDSS.ConfigSet)(f->config, CUDSS_PIVOT_EPSILON, &small, sizeof(small)));
+  f->epsilon = small;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* One phase of a factorization. The analysis reads the shape of right-hand sides: one column. info: the pivot that ended the phase; 0: none */
 static PetscErrorCode Phase(Mat_CuDSS *f, int phase, const char what[], int *info)
 {
@@ -142,6 +155,7 @@ static PetscErrorCode Phase(Mat_CuDSS *f, int phase, const char what[], int *inf
   PetscFunctionBegin;
   *info = 0;
   PetscCall(CuDSSHandle(dev, dev->stream, &handle));
+  PetscCall(Epsilon(f));
   for (int k = 0; k < 2; k++) {
     if (dense[k]->matrix) continue;
     CuDSSCall(MatrixCreateDn, &dense[k]->matrix, f->A.m, 1, f->A.m, f->A.array[CSR_VAL].data, CUDSS_DOUBLE, 0);
