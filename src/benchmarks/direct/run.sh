@@ -63,6 +63,21 @@ what_ksp() {
   step 30 "$BUILD/tests/t633-cudss" $gpu -what ksp -pc_factor_mat_solver_type cudss "$@" >/dev/null && echo "t633 $*: passes" | tee -a "$OUT/rows.txt"
 }
 
+# One solve, with all that the library says of itself
+probe() {
+  # shellcheck disable=SC2086
+  step 60 env CUDSS_LOG_LEVEL=4 "$@" "$BUILD/examples/solve" $gpu -f share/datasets/gr_30_30.mtx -ksp_type preonly -pc_type lu -pc_factor_mat_solver_type cudss -mat_gpucsr_small_on_host 0 -ksp_view -info
+  grep -iE 'cudss|factors:|set-up|solves:|residual' "$OUT/last.txt" | cut -c1-240 | tail -n 40
+  grep -q 'solves: 1, ' "$OUT/last.txt"
+}
+# A library that works in part only is used without that part
+probes() {
+  local layer=$BUILD/cudss/nvidia/cu13/lib/libcudss_mtlayer_gomp.so.1
+  probe && return
+  if probe CUDSS_JIT_DISABLE=1; then export CUDSS_JIT_DISABLE=1 && return; fi
+  if [ -e "$layer" ] && mv "$layer" "$layer.aside"; then probe || mv "$layer.aside" "$layer"; fi
+}
+
 tests() {
   local left each=50
   step 150 env BACKEND=cuda tests/run.sh search=t633 BUILD="$BUILD" JOBS=4 LIMIT=140
@@ -92,8 +107,14 @@ tests() {
 bench() {
   local spd=(lap7_46 st27_46 elastic_32 elastic_46 st27_67) lu=(conv2_316 conv2_1000 elastic_32) saddle=(stokes_182 stokes_577)
   if [ "$SMALL" ]; then spd=(lap7_5 elastic_4) lu=(conv2_12) saddle=(stokes_8); fi
-  for k in "${spd[@]}"; do
+  # Its kernels are compiled when they are first needed: never, for each process, and once for all
+  CUDSS_JIT_DISABLE=1 cudss 60 "${spd[0]}" -cholesky -spd
+  cudss 60 "${spd[0]}" -cholesky -spd
+  CUDSS_JIT_CACHE_DIR=$(mktemp -d) && export CUDSS_JIT_CACHE_DIR
+  for k in "${spd[0]}" "${spd[@]}"; do
     cudss 60 "$k" -cholesky -spd
+  done
+  for k in "${spd[@]}"; do
     peer mumps 60 "$k" -cholesky -spd -repeats 1
   done
   for k in "${lu[@]}"; do
@@ -162,7 +183,7 @@ large() {
   if [ "$SMALL" ]; then spd=(lap7_6) lu=(conv2_14); fi
   for k in "${spd[@]}"; do cudss 90 "$k" -cholesky -spd; done
   for k in "${lu[@]}"; do cudss 90 "$k"; done
-  peer mumps 90 "${lu[0]}" -repeats 0
+  peer mumps 120 "${lu[0]}" -repeats 0
   for k in "${spd[@]}"; do peer mumps 200 "$k" -cholesky -spd -repeats 0; done
 }
 
@@ -171,10 +192,12 @@ large() {
   nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
   grep -m 1 'model name' /proc/cpuinfo
   echo "$(nproc) processors, $RANKS ranks"
-  ldd "$LIB" "$BUILD/bench/direct" "$BUILD/bench/shift" | grep -E 'not found|blas|mumps|libmpi|petsc'
+  ldd "$LIB" "$BUILD/bench/direct" "$BUILD/bench/shift" | grep -oE "(lib[a-z_]*(blas|mumps|mpi|petsc)[^ ]* => [^ ]*|.*not found)" | sort -u
 } 2>&1 | tee -a "$OUT/log.txt"
 parts=("$@")
 if ((!$#)); then parts=(tests bench files crossover shift large); fi
+echo "== probe" | tee -a "$OUT/rows.txt" "$OUT/log.txt"
+probes
 for part in "${parts[@]}"; do
   from=$SECONDS
   echo "== $part" | tee -a "$OUT/rows.txt" "$OUT/log.txt"
