@@ -39,7 +39,7 @@ typedef struct {
 typedef struct {
   int     set[64];
   int64_t limit;
-  double  epsilon; /* smaller pivots are replaced */
+  double  epsilon; /* smaller pivots are replaced; negative: below 1e-13 */
 } Config;
 
 typedef struct {
@@ -124,7 +124,7 @@ int cudssConfigCreate(void **c)
   const int e = Count(CONFIG);
 
   *c = e ? NULL : calloc(1, sizeof(Config));
-  if (!e) ((Config *)*c)->epsilon = 1e-13;
+  if (!e) ((Config *)*c)->epsilon = -1;
   living += !e;
   return e;
 }
@@ -407,9 +407,11 @@ int cudssExecute(void *h, int phase, const void *config, void *data, const void 
   }
   if (!d->analyzed || (what == REFACTORIZATION && !d->factored) || (what == SOLVE && !d->factored)) return 3;
   if (what != SOLVE) {
-    Factor(d, A, c->epsilon);
+    const double epsilon = c->epsilon < 0 ? 1e-13 : c->epsilon;
+
+    Factor(d, A, epsilon);
     d->info = A->kind == 3 ? Positive(A) : 0;
-    if (A->kind == 1) Inertia(A, c->epsilon, d->pairs);
+    if (A->kind == 1) Inertia(A, epsilon, d->pairs);
     d->factored = 1;
     d->again    = what == REFACTORIZATION;
     return 0;

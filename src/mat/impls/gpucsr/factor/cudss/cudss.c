@@ -110,8 +110,7 @@ static PetscErrorCode Begin(Mat_CuDSS *f, void *handle)
 
   PetscFunctionBegin;
   PetscCall(End(f));
-  f->mode    = 0;
-  f->epsilon = 0;
+  f->mode = 0;
   CuDSSCall(ConfigCreate, &f->config);
   CuDSSCall(DataCreate, handle, &f->data);
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(settings); k++)
@@ -132,15 +131,13 @@ static PetscErrorCode Room(GPUCSRDevice dev, int64_t *room)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The library replaces pivots below a number of its own, whatever the size of the entries: a matrix of small ones would look singular */
+/* The library replaces pivots below a number of its own, whatever the size of the entries: a matrix of small ones would look singular. -1: that number */
 static PetscErrorCode Epsilon(Mat_CuDSS *f)
 {
-  const double small = f->norm > 0 && f->norm < 1 ? 1e-13 * f->norm : f->epsilon > 0 ? 1e-13 : 0;
+  const double least = f->norm > 0 && f->norm < 1 ? 1e-13 * f->norm : -1;
 
   PetscFunctionBegin;
-  if (small == f->epsilon) PetscFunctionReturn(PETSC_SUCCESS);
-  CuDSSCheck("the least pivot", (*CuDSS.ConfigSet)(f->config, CUDSS_PIVOT_EPSILON, &small, sizeof(small)));
-  f->epsilon = small;
+  CuDSSCheck("the least pivot", (*CuDSS.ConfigSet)(f->config, CUDSS_PIVOT_EPSILON, &least, sizeof(least)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
