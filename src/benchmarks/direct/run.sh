@@ -1,11 +1,11 @@
 #!/bin/bash
 #
-# The record of direct solvers on one GPU: the tests of solver type cudss with the library itself, direct.c and shift.c beside MUMPS and SuperLU_DIST on RANKS processes and PETSc's LU on one core, and
+# The record of direct solvers on one GPU: the tests of solver type cudss with the library itself, direct.c and shift/shift.c beside MUMPS and SuperLU_DIST on RANKS processes and PETSc's LU on one core, and
 # the size from which cuDSS pays. A part or a run that fails or takes too long stops no other.
 #
 #   BUILD=build OUT=folder RANKS=16 LIMIT=560 src/benchmarks/direct/run.sh [tests|bench|files|crossover|shift|large ...]
 #
-# Without words all parts, in this order; LIMIT is in seconds, for all. BUILD has what make lib tests benches makes, make cudss' library, and bench/shift (shift.c, which needs SLEPc). $OUT/rows.txt gets
+# Without words all parts, in this order; LIMIT is in seconds, for all. BUILD has what make lib tests benches makes, make cudss' library, and bench/shift (shift/shift.c, which needs SLEPc). $OUT/rows.txt gets
 # the rows of the programs, $OUT/log.txt all output, $OUT/random.txt what t634-cudss-random says. SMALL=1 takes small sizes, STANDIN='...' adds options: a check of this script without a GPU.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd) && cd "$root" || exit 2

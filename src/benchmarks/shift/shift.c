@@ -4,8 +4,8 @@ static char help[] = "Eigenvalues nearest a target by SLEPc's shift-and-invert.\
     shift -dim 3 -m 46 -eps_target 1.3 -st_pc_factor_mat_solver_type cudss -mat_type gpucsr -dll_append libpetscgpucsr.so
     mpiexec -n 16 shift -dim 3 -m 46 -eps_target 1.3 -st_pc_factor_mat_solver_type mumps
 
-  A plain SLEPc program, which knows nothing of the library; make builds it by SLEPc's own flags (run.sh). The Laplacian of m points an edge in two or three dimensions. A row, times in seconds of
-  the slowest rank:
+  A plain SLEPc program, which knows nothing of the library: mpicc shift.c -o build/bench/shift $(pkg-config --cflags --libs slepc petsc). The Laplacian of m points an edge in two or three dimensions.
+  A row, times in seconds:
     dimensions, rows, solver, ranks: all of EPSSolve(), found eigenvalues, steps of Lanczos' method, the largest relative residual
 */
 #include <slepceps.h>
@@ -27,7 +27,7 @@ static PetscErrorCode Create(PetscInt dim, PetscInt m, Mat *A)
   PetscCall(MatMPIAIJSetPreallocation(*A, 7, NULL, 7, NULL));
   PetscCall(MatGetOwnershipRange(*A, &begin, &end));
   for (PetscInt r = begin; r < end; r++) {
-    PetscInt at = 1, cols[7] = {r};
+    PetscInt    at = 1, cols[7] = {r};
     PetscScalar values[7] = {2.0 * (PetscReal)dim, -1, -1, -1, -1, -1, -1};
 
     for (PetscInt d = 0, stride = 1; d < dim; d++, stride *= m) {
