@@ -17,6 +17,12 @@ run() {
   if [ -z "$fake" ] && grep -q 'cuDSS cannot be loaded' "$tmp/out"; then exit 77; fi
   echo "t634-cudss-random $*:" && grep -v 'MATGPUCSR warning' "$tmp/out" && failed=1
 }
+if [ -z "$fake" ]; then
+  run -programs 150
+  run -first 1000 -programs 30 -mat_gpucsr_master device
+  run -first 1300 -programs 30 -mat_gpucsr_cudss_deterministic 1
+  exit $failed
+fi
 run -programs 800
 run -first 800 -programs 200 -gpucsr_debug_defer 1
 run -first 1000 -programs 200 -mat_gpucsr_master device -gpucsr_debug_defer 2

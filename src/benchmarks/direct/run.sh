@@ -3,7 +3,7 @@
 # The record of direct solvers on one GPU: the tests of solver type cudss with the library itself, direct.c and shift/shift.c beside MUMPS and SuperLU_DIST on RANKS processes and PETSc's LU on one core, and
 # the size from which cuDSS pays. A part or a run that fails or takes too long stops no other.
 #
-#   BUILD=build OUT=folder RANKS=16 LIMIT=560 src/benchmarks/direct/run.sh [tests|bench|files|crossover|shift|large ...]
+#   BUILD=build OUT=folder RANKS=16 LIMIT=560 src/benchmarks/direct/run.sh [tests|bench|crossover|shift|large|files ...]
 #
 # Without words all parts, in this order; LIMIT is in seconds, for all. BUILD has what make lib tests benches makes, make cudss' library, and bench/shift (shift/shift.c, which needs SLEPc). $OUT/rows.txt gets
 # the rows of the programs, $OUT/log.txt all output, $OUT/random.txt what t634-cudss-random says. SMALL=1 takes small sizes, STANDIN='...' adds options: a check of this script without a GPU.
@@ -116,7 +116,7 @@ bench() {
     cudss 60 "$k" -cholesky -spd
   done
   for k in "${spd[@]}"; do
-    peer mumps 60 "$k" -cholesky -spd -repeats 1
+    peer mumps 90 "$k" -cholesky -spd -repeats 1
   done
   for k in "${lu[@]}"; do
     cudss 60 "$k"
@@ -196,7 +196,7 @@ large() {
   ldd "$LIB" "$BUILD/bench/direct" "$BUILD/bench/shift" | grep -oE "(lib[a-z_]*(blas|mumps|mpi|petsc)[^ ]* => [^ ]*|.*not found)" | sort -u
 } 2>&1 | tee -a "$OUT/log.txt"
 parts=("$@")
-if ((!$#)); then parts=(tests bench files crossover shift large); fi
+if ((!$#)); then parts=(tests bench crossover shift large files); fi
 echo "== probe" | tee -a "$OUT/rows.txt" "$OUT/log.txt"
 probes
 CUDSS_JIT_CACHE_DIR=$(mktemp -d) && export CUDSS_JIT_CACHE_DIR
