@@ -1,5 +1,5 @@
 /*
-  Random programs with factors of solver type cudss, run by t634-cudss-random.sh with tests/fake/cudss.c: kinds of matrices and of factors, new values, new patterns, other matrices in the place of the
+  Random programs with factors of solver type cudss, run by t634-cudss-random.sh with tests/fake/cudss.c, or on a GPU with the library itself, which takes no faults: kinds of matrices and of factors, new values, new patterns, other matrices in the place of the
   first, several factors, solves of each sort, and failures of the library. The truth is a dense array here. A solution has the backward error of a stable solver for the values that were
   factored, or it is Inf and the factor says so. 
 */
@@ -394,19 +394,19 @@ static PetscErrorCode Program(PetscInt seed)
 
 int main(int argc, char **argv)
 {
-  PetscInt first = 0, programs = 100;
+  PetscInt first = 0, programs = 100, failures = 0;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
   PetscCall(TestRequireReal(0));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-first", &first, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-programs", &programs, NULL));
-  for (PetscInt k = first; k < first + programs; k++) {
-    const PetscErrorCode ierr = Program(k);
-
-    if (ierr) (void)PetscFPrintf(PETSC_COMM_SELF, stderr, "random program: -first %" PetscInt_FMT " -programs 1\n", k);
-    PetscCall(ierr);
+  for (PetscInt k = first; k < first + programs && failures < 10; k++) {
+    if (!Program(k)) continue;
+    (void)PetscFPrintf(PETSC_COMM_SELF, stderr, "random program: -first %" PetscInt_FMT " -programs 1\n", k);
+    failures++;
   }
+  PetscCheck(!failures, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " programs have failed", failures);
   PetscCall(PetscFinalize());
   return 0;
 }

@@ -39,6 +39,7 @@ typedef struct {
 typedef struct {
   int     set[64];
   int64_t limit;
+  double  epsilon; /* smaller pivots are replaced; negative: below 1e-13 */
 } Config;
 
 typedef struct {
@@ -123,6 +124,7 @@ int cudssConfigCreate(void **c)
   const int e = Count(CONFIG);
 
   *c = e ? NULL : calloc(1, sizeof(Config));
+  if (!e) ((Config *)*c)->epsilon = -1;
   living += !e;
   return e;
 }
@@ -139,8 +141,9 @@ int cudssConfigSet(void *c, int which, const void *value, size_t bytes)
   const int e = Count(SET);
 
   if (e) return e;
-  if (which < 0 || which >= 64 || bytes != (which == 12 ? sizeof(int64_t) : sizeof(int))) return 3;
+  if (which < 0 || which >= 64 || bytes != (which == 12 ? sizeof(int64_t) : which == 9 ? sizeof(double) : sizeof(int))) return 3;
   if (which == 12) memcpy(&((Config *)c)->limit, value, sizeof(int64_t));
+  else if (which == 9) memcpy(&((Config *)c)->epsilon, value, sizeof(double));
   else memcpy(&((Config *)c)->set[which], value, sizeof(int));
   return 0;
 }
@@ -251,7 +254,7 @@ static void Read(const Matrix *A, double *a)
 }
 
 /* The signs of the eigenvalues, by Sylvester's law: elimination with symmetric pivots of one or two rows (Bunch and Parlett) */
-static void Inertia(const Matrix *A, int pairs[2])
+static void Inertia(const Matrix *A, double epsilon, int pairs[2])
 {
   const size_t n    = (size_t)A->rows;
   double      *a    = (double *)malloc(sizeof(double) * n * n);
@@ -278,7 +281,7 @@ static void Inertia(const Matrix *A, int pairs[2])
           q   = c;
         }
       }
-    if (diagonal <= 1e-13 && off <= 1e-13) break;
+    if (diagonal <= epsilon && off <= epsilon) break;
     if (diagonal >= 0.6 * off) {
       done[at] = 1;
       left--;
@@ -318,8 +321,8 @@ static int Positive(const Matrix *A)
   return info;
 }
 
-/* P A = L U, with pivots below 1e-13 replaced */
-static void Factor(Data *d, const Matrix *A)
+/* P A = L U, with pivots below epsilon replaced */
+static void Factor(Data *d, const Matrix *A, double epsilon)
 {
   const int n = d->n;
   double   *a = d->a;
@@ -338,8 +341,8 @@ static void Factor(Data *d, const Matrix *A)
       a[k * n + c]  = a[at * n + c];
       a[at * n + c] = v;
     }
-    if (fabs(a[k * n + k]) < 1e-13) {
-      a[k * n + k] = 1e-13;
+    if (fabs(a[k * n + k]) < epsilon) {
+      a[k * n + k] = epsilon;
       d->perturbed++;
     }
     for (int r = k + 1; r < n; r++) {
@@ -404,9 +407,11 @@ int cudssExecute(void *h, int phase, const void *config, void *data, const void 
   }
   if (!d->analyzed || (what == REFACTORIZATION && !d->factored) || (what == SOLVE && !d->factored)) return 3;
   if (what != SOLVE) {
-    Factor(d, A);
+    const double epsilon = c->epsilon < 0 ? 1e-13 : c->epsilon;
+
+    Factor(d, A, epsilon);
     d->info = A->kind == 3 ? Positive(A) : 0;
-    if (A->kind == 1) Inertia(A, d->pairs);
+    if (A->kind == 1) Inertia(A, epsilon, d->pairs);
     d->factored = 1;
     d->again    = what == REFACTORIZATION;
     return 0;

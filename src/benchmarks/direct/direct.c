@@ -11,7 +11,8 @@ static char help[] = "Direct solvers of PETSc on generated matrices: analysis, f
   definite ones. b is random.
 
   A short row each, times in seconds of the slowest rank, medians of -repeats:
-    case, rows, nonzeros, solver, ranks: analysis, factorization, refactorization (new values, same pattern), solve, |b - A x| / (|A| |x| + |b|) in the maximum norm, nonzeros of the factors
+    case, rows, nonzeros, solver, ranks: analysis, factorization, refactorization (new values, same pattern; 0 with -repeats 0), solve, |b - A x| / (|A| |x| + |b|) in the maximum norm, nonzeros of the
+    factors, gigabytes of the solver on all ranks: as it estimates them on the device (cudss), as used for the factorization (mumps), 0 where it does not say
 */
 #include <petscksp.h>
 #include <petsctime.h>
@@ -237,6 +238,21 @@ static PetscErrorCode Error(Mat A, Vec b, Vec x, double *error)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode Gigabytes(Mat F, const char solver[], const MatInfo *info, double *gigabytes)
+{
+  PetscFunctionBeginUser;
+  *gigabytes = info->memory / 1e9;
+#if defined(PETSC_HAVE_MUMPS)
+  if (!strcmp(solver, MATSOLVERMUMPS)) {
+    PetscInt megabytes;
+
+    PetscCall(MatMumpsGetInfog(F, 22, &megabytes));
+    *gigabytes = (double)megabytes / 1e3;
+  }
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode Measure(const char name[], Mat A, const char solver[], PetscBool cholesky, PetscInt repeats)
 {
   Mat            F;
@@ -249,7 +265,7 @@ static PetscErrorCode Measure(const char name[], Mat A, const char solver[], Pet
   PetscReal      norm;
   PetscInt       n;
   PetscMPIInt    size;
-  double         analysis, factor = 0, again[32] = {0}, solve[32] = {0}, error = 1;
+  double         analysis, factor = 0, again[32] = {0}, solve[32] = {0}, error = 1, gigabytes;
 
   PetscFunctionBeginUser;
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
@@ -270,6 +286,7 @@ static PetscErrorCode Measure(const char name[], Mat A, const char solver[], Pet
   PetscCall(MatFactorGetError(F, &failed));
   if (!failed) PetscCall(Numeric(A, F, cholesky, &info));
   PetscCall(Lap(&last, &factor));
+  PetscCall(MatFactorGetError(F, &failed));
   for (PetscInt k = 0; k < repeats && !failed; k++) {
     PetscCall(MatScale(A, 1.0 + 1e-3 * (PetscReal)(k % 2 ? -1 : 1)));
     PetscCall(MatMult(A, b, x));
@@ -279,7 +296,7 @@ static PetscErrorCode Measure(const char name[], Mat A, const char solver[], Pet
     PetscCall(Lap(&last, &again[k]));
     PetscCall(MatFactorGetError(F, &failed));
   }
-  for (PetscInt k = 0; k <= repeats && !failed; k++) {
+  for (PetscInt k = 0; k <= PetscMax(1, repeats) && !failed; k++) {
     PetscCall(MatSolve(F, b, x));
     PetscCall(VecNorm(x, NORM_INFINITY, &norm));
     PetscCall(Lap(&last, &solve[PetscMax(0, k - 1)])); /* the first one warms up */
@@ -288,9 +305,10 @@ static PetscErrorCode Measure(const char name[], Mat A, const char solver[], Pet
   PetscCall(MatGetSize(A, &n, NULL));
   PetscCall(MatGetInfo(A, MAT_GLOBAL_SUM, &minfo));
   PetscCall(MatGetInfo(F, MAT_GLOBAL_SUM, &finfo));
+  PetscCall(Gigabytes(F, solver, &finfo, &gigabytes));
   PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-18s %9" PetscInt_FMT " %10.0f %-12s %2d: ", name, n, minfo.nz_used, solver, (int)size));
   if (failed) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "factor error %d\n", (int)failed));
-  else PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%9.4f %9.4f %9.4f %9.5f %.1e %.3e\n", analysis, factor, Median(repeats, again), Median(repeats, solve), error, (double)finfo.nz_used));
+  else PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%9.4f %9.4f %9.4f %9.5f %.1e %.3e %.3f\n", analysis, factor, Median(repeats, again), Median(PetscMax(1, repeats), solve), error, (double)finfo.nz_used, gigabytes));
   PetscCall(MatDestroy(&F));
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&b));
@@ -312,8 +330,8 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-repeats", &repeats, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-cholesky", &cholesky, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-spd", &spd, NULL));
-  PetscCheck(set && given && repeats >= 1 && repeats <= 31, PETSC_COMM_WORLD, PETSC_ERR_USER, "-cases NAME_N,... and -solver WORD,... are needed, and -repeats of 1 to 31");
-  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "# case rows nonzeros solver ranks: analysis factorization refactorization solve error factor_nonzeros\n"));
+  PetscCheck(set && given && repeats >= 0 && repeats <= 31, PETSC_COMM_WORLD, PETSC_ERR_USER, "-cases NAME_N,... and -solver WORD,... are needed, and -repeats of 0 to 31");
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "# case rows nonzeros solver ranks: analysis factorization refactorization solve error factor_nonzeros gigabytes\n"));
   for (PetscInt k = 0; k < ncases; k++) {
     for (PetscInt q = 0; q < nsolvers; q++) {
       Mat       A;

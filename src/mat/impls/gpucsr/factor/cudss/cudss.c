@@ -131,6 +131,16 @@ static PetscErrorCode Room(GPUCSRDevice dev, int64_t *room)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The library replaces pivots below a number of its own, whatever the size of the entries: a matrix of small ones would look singular. -1: that number */
+static PetscErrorCode Epsilon(Mat_CuDSS *f)
+{
+  const double least = f->norm > 0 && f->norm < 1 ? 1e-13 * f->norm : -1;
+
+  PetscFunctionBegin;
+  CuDSSCheck("the least pivot", (*CuDSS.ConfigSet)(f->config, CUDSS_PIVOT_EPSILON, &least, sizeof(least)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* One phase of a factorization. The analysis reads the shape of right-hand sides: one column. info: the pivot that ended the phase; 0: none */
 static PetscErrorCode Phase(Mat_CuDSS *f, int phase, const char what[], int *info)
 {
@@ -142,6 +152,7 @@ static PetscErrorCode Phase(Mat_CuDSS *f, int phase, const char what[], int *inf
   PetscFunctionBegin;
   *info = 0;
   PetscCall(CuDSSHandle(dev, dev->stream, &handle));
+  PetscCall(Epsilon(f));
   for (int k = 0; k < 2; k++) {
     if (dense[k]->matrix) continue;
     CuDSSCall(MatrixCreateDn, &dense[k]->matrix, f->A.m, 1, f->A.m, f->A.array[CSR_VAL].data, CUDSS_DOUBLE, 0);

@@ -48,6 +48,7 @@ typedef struct {
   GPUCSRStorage    A, T;         /* the factored matrix, and its transpose for checks of transposed solves */
   int32_t         *map;          /* places of T's values in A */
   PetscBool        current;      /* T has A's values */
+  double           norm;         /* the largest sum of a row's absolute values */
   void            *config, *data, *matrix;
   CuDSSDense       b, x;
   GPUCSRBuffer     residual, step;      /* of CUDSS_COLUMNS columns at most */

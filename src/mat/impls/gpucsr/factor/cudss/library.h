@@ -18,6 +18,7 @@ enum {
   CUDSS_MATCHING        = 3,
   CUDSS_SOLVE_MODE      = 4,
   CUDSS_PIVOTING        = 7,
+  CUDSS_PIVOT_EPSILON   = 9,
   CUDSS_HYBRID          = 11,
   CUDSS_HYBRID_LIMIT    = 12,
   CUDSS_THREADS         = 14,

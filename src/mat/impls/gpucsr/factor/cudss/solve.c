@@ -162,7 +162,8 @@ PetscErrorCode MatCuDSSFinite_Private(Mat_CuDSS *f, PetscBool *finite)
   PetscFunctionBegin;
   PetscCall(Buffers(f, 1));
   PetscCall(Check(f, &c, f->dev->stream, &unused));
-  *finite = (PetscBool)isfinite(Most(f, 0, CHECK_A));
+  f->norm = Most(f, 0, CHECK_A);
+  *finite = (PetscBool)isfinite(f->norm);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
