@@ -130,7 +130,7 @@ static PetscErrorCode Right(const Problem *p, Mat A, PetscBool *right)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode PatternMake(const Bench *b, const Problem *p, Mat *A, double *ms)
+static PetscErrorCode PatternMake(const Bench *b, const Problem *p, Mat *A, double *ms)
 {
   const PetscInt m = p->n * p->n * p->n;
   PetscInt      *i, *j;
@@ -152,9 +152,9 @@ PetscErrorCode PatternMake(const Bench *b, const Problem *p, Mat *A, double *ms)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Assembly(const Bench *b, const Problem *p, Mat *A)
+static PetscErrorCode Assembly(const Bench *b, const Problem *p, double pattern, Mat A)
 {
-  double             pattern = 1e30, ms[2];
+  double             ms[2];
   const PetscScalar *d;
   PetscScalar       *a;
   PetscBool          right = PETSC_FALSE;
@@ -162,14 +162,7 @@ static PetscErrorCode Assembly(const Bench *b, const Problem *p, Mat *A)
   Vec                v;
 
   PetscFunctionBeginUser;
-  for (PetscInt k = 0; k < b->patterns; k++) { /* the first loads kernels */
-    double t;
-
-    if (k) PetscCall(MatDestroy(A));
-    PetscCall(PatternMake(b, p, A, &t));
-    pattern = PetscMin(pattern, t);
-  }
-  PetscCall(Values(b, *A, p->v, &ms[0]));
+  PetscCall(Values(b, A, p->v, &ms[0]));
   PetscCall(VecCreate(PETSC_COMM_SELF, &v));
   PetscCall(VecSetSizes(v, (PetscInt)p->len, PETSC_DECIDE));
   PetscCall(VecSetFromOptions(v));
@@ -177,11 +170,11 @@ static PetscErrorCode Assembly(const Bench *b, const Problem *p, Mat *A)
   PetscCall(PetscArraycpy(a, p->v, (size_t)p->len));
   PetscCall(VecRestoreArrayWrite(v, &a));
   PetscCall(ArrayGet(v, &d));
-  PetscCall(Values(b, *A, d, &ms[1]));
+  PetscCall(Values(b, A, d, &ms[1]));
   PetscCall(ArrayRestore(v, &d));
   PetscCall(VecDestroy(&v));
-  PetscCall(Right(p, *A, &right));
-  PetscCall(MatGetInfo(*A, MAT_LOCAL, &info));
+  PetscCall(Right(p, A, &right));
+  PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
   fprintf(b->out, "{\"record\": \"coo\", \"problem\": \"%s\", \"type\": \"%s\", \"entries\": %.0f, \"contributions\": %lld, \"pattern_ms\": %.3f, \"host_ms\": %.3f, \"device_ms\": %.3f, \"right\": %s}\n", p->name, b->type, info.nz_used, (long long)p->len, pattern, ms[0], ms[1], right ? "true" : "false");
   fflush(b->out);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -322,16 +315,23 @@ PetscErrorCode Copies(PetscLogStage stage, double *copies)
 static PetscErrorCode Elements(const Bench *b, const char parts[], const char name[], PetscInt n, PetscInt corners)
 {
   Problem p;
-  Mat     A;
+  Mat     A       = NULL;
+  double  pattern = 1e30;
 
   PetscFunctionBeginUser;
   PetscCall(ProblemMake(name, n, corners, &p));
-  if (strstr(parts, "assembly") || strstr(parts, "inplace")) {
-    PetscCall(Assembly(b, &p, &A));
-    if (strstr(parts, "inplace")) PetscCall(InPlace(b, &p, A));
+  for (PetscInt k = 0; k < b->patterns; k++) { /* the first loads kernels */
+    double t = 0;
+
     PetscCall(MatDestroy(&A));
+    PetscCall(PatternMake(b, &p, &A, &t));
+    pattern = PetscMin(pattern, t);
   }
-  if (strstr(parts, "newton")) PetscCall(Newton(b, &p));
+  if (strstr(parts, "assembly")) PetscCall(Assembly(b, &p, pattern, A));
+  else if (strstr(parts, "inplace")) PetscCall(MatSetValuesCOO(A, p.v, INSERT_VALUES));
+  if (strstr(parts, "inplace")) PetscCall(InPlace(b, &p, A));
+  if (strstr(parts, "newton")) PetscCall(Newton(b, &p, A));
+  PetscCall(MatDestroy(&A));
   PetscCall(PetscFree3(p.i, p.j, p.v));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -26,8 +26,7 @@ typedef struct {
 extern PetscErrorCode Wait(const Bench *);
 extern PetscErrorCode ArrayGet(Vec, const PetscScalar **);
 extern PetscErrorCode ArrayRestore(Vec, const PetscScalar **);
-extern PetscErrorCode PatternMake(const Bench *, const Problem *, Mat *, double *ms);
-extern PetscErrorCode Newton(const Bench *, const Problem *);
+extern PetscErrorCode Newton(const Bench *, const Problem *, Mat);
 extern PetscErrorCode Stokes(const Bench *, PetscInt n);
 
 /* Copies of vectors over the bus, as PETSc's log has counted them in a stage */

@@ -6,7 +6,6 @@
 #include "coo.h"
 
 typedef struct {
-  Mat A;
   KSP ksp;
   Vec k, m, v; /* contributions: of K, of M, and of the step's matrix */
   Vec x, b, r, dx;
@@ -32,15 +31,13 @@ static PetscErrorCode Contributions(const Problem *p, Newtons *w)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Create(const Bench *b, const Problem *p, Newtons *w)
+static PetscErrorCode Create(const Problem *p, Mat A, Newtons *w)
 {
-  double ms;
-  PC     pc;
+  PC pc;
 
   PetscFunctionBeginUser;
-  PetscCall(PatternMake(b, p, &w->A, &ms));
   PetscCall(Contributions(p, w));
-  PetscCall(MatCreateVecs(w->A, &w->x, &w->b));
+  PetscCall(MatCreateVecs(A, &w->x, &w->b));
   PetscCall(VecDuplicate(w->x, &w->r));
   PetscCall(VecDuplicate(w->x, &w->dx));
   PetscCall(VecSet(w->b, 1.0));
@@ -59,7 +56,6 @@ static PetscErrorCode Destroy(Newtons *w)
 {
   PetscFunctionBeginUser;
   PetscCall(KSPDestroy(&w->ksp));
-  PetscCall(MatDestroy(&w->A));
   PetscCall(VecDestroy(&w->k));
   PetscCall(VecDestroy(&w->m));
   PetscCall(VecDestroy(&w->v));
@@ -71,7 +67,7 @@ static PetscErrorCode Destroy(Newtons *w)
 }
 
 /* ms: of values, product and solve */
-static PetscErrorCode Step(const Bench *b, Newtons *w, double s, double ms[3])
+static PetscErrorCode Step(const Bench *b, Mat A, Newtons *w, double s, double ms[3])
 {
   const PetscScalar *d;
   double             t[4];
@@ -81,15 +77,15 @@ static PetscErrorCode Step(const Bench *b, Newtons *w, double s, double ms[3])
   PetscCall(Wait(b));
   t[0] = MPI_Wtime();
   PetscCall(ArrayGet(w->v, &d));
-  PetscCall(MatSetValuesCOO(w->A, d, INSERT_VALUES));
+  PetscCall(MatSetValuesCOO(A, d, INSERT_VALUES));
   PetscCall(ArrayRestore(w->v, &d));
   PetscCall(Wait(b));
   t[1] = MPI_Wtime();
-  PetscCall(MatMult(w->A, w->x, w->r));
+  PetscCall(MatMult(A, w->x, w->r));
   PetscCall(VecAYPX(w->r, -1.0, w->b));
   PetscCall(Wait(b));
   t[2] = MPI_Wtime();
-  PetscCall(KSPSetOperators(w->ksp, w->A, w->A));
+  PetscCall(KSPSetOperators(w->ksp, A, A));
   PetscCall(KSPSolve(w->ksp, w->r, w->dx));
   PetscCall(VecAXPY(w->x, 1.0, w->dx));
   PetscCall(Wait(b));
@@ -98,7 +94,7 @@ static PetscErrorCode Step(const Bench *b, Newtons *w, double s, double ms[3])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode Newton(const Bench *b, const Problem *p)
+PetscErrorCode Newton(const Bench *b, const Problem *p, Mat A)
 {
   Newtons       w;
   PetscLogStage stage;
@@ -108,24 +104,24 @@ PetscErrorCode Newton(const Bench *b, const Problem *p)
   double        best[4] = {1e30, 1e30, 1e30, 1e30}, copies;
 
   PetscFunctionBeginUser;
-  PetscCall(Create(b, p, &w));
+  PetscCall(Create(p, A, &w));
   PetscCall(PetscLogStageRegister(p->name, &stage));
   for (PetscInt k = 0; k <= b->steps; k++) {
     double ms[4];
 
     if (k == b->steps) PetscCall(PetscLogStagePush(stage));
-    PetscCall(Step(b, &w, 1e-3 / (double)(1 + k), ms));
+    PetscCall(Step(b, A, &w, 1e-3 / (double)(1 + k), ms));
     if (k == b->steps) PetscCall(PetscLogStagePop());
     ms[3] = ms[0] + ms[1] + ms[2];
     for (int q = 0; q < 4 && k; q++) best[q] = PetscMin(best[q], ms[q]);
   }
   PetscCall(Copies(stage, &copies));
   PetscCall(KSPGetIterationNumber(w.ksp, &iterations));
-  PetscCall(MatMult(w.A, w.dx, w.x)); /* the last step's equation */
+  PetscCall(MatMult(A, w.dx, w.x)); /* the last step's equation */
   PetscCall(VecAXPY(w.x, -1.0, w.r));
   PetscCall(VecNorm(w.x, NORM_2, &norm[0]));
   PetscCall(VecNorm(w.r, NORM_2, &norm[1]));
-  PetscCall(MatGetInfo(w.A, MAT_LOCAL, &info));
+  PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
   fprintf(b->out, "{\"record\": \"newton\", \"problem\": \"%s\", \"type\": \"%s\", \"master\": \"%s\", \"entries\": %.0f, \"values_ms\": %.3f, \"product_ms\": %.3f, \"solve_ms\": %.3f, \"step_ms\": %.3f, \"iterations\": %d, \"residual\": %.2e, \"copies\": %.0f}\n", p->name, b->type, b->master, info.nz_used, best[0],
           best[1], best[2], best[3], (int)iterations, (double)(norm[0] / norm[1]), copies);
   fflush(b->out);

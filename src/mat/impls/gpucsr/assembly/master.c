@@ -15,7 +15,7 @@ static PetscErrorCode Home(Mat_SeqGPUCSR *g, PetscScalar *a)
   PetscCall((*dev->ops->activate)(dev->id));
   PetscCall(GPUCSRDownload(dev, a, GPUCSR_DOUBLE, csr->array[CSR_VAL].data, GPUCSR_DOUBLE, (size_t)csr->nnz, PETSC_FALSE, dev->stream));
   PetscCall((*dev->ops->streamsynchronize)(dev->id, dev->stream));
-  g->info.downloaded += sizeof(PetscScalar) * (double)csr->nnz;
+  MatGPUCSRValuesBack(g, sizeof(PetscScalar) * (double)csr->nnz);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -218,6 +218,19 @@ GPUCSR_INTERN PetscErrorCode MatAXPY_SeqAIJGPUCSR(Mat, PetscScalar, Mat, MatStru
 GPUCSR_INTERN PetscErrorCode MatScale_SeqAIJGPUCSR(Mat, PetscScalar); /* scale.c */
 GPUCSR_INTERN PetscErrorCode MatDiagonalScale_SeqAIJGPUCSR(Mat, Vec, Vec);
 
+/* Values of the matrix that have crossed the bus */
+static inline void MatGPUCSRValuesSent(Mat_SeqGPUCSR *g, double bytes)
+{
+  g->info.uploaded += bytes;
+  g->info.values_uploaded += bytes;
+}
+
+static inline void MatGPUCSRValuesBack(Mat_SeqGPUCSR *g, double bytes)
+{
+  g->info.downloaded += bytes;
+  g->info.values_downloaded += bytes;
+}
+
 /* The vectors of a product z = A x + y with their arrays, and its stream; y may be NULL, may be z */
 typedef struct {
   Vec           x, y, z;
