@@ -516,7 +516,7 @@ static PetscErrorCode Counted(Pair *p)
   const PetscInt    n = 4000;
   PetscInt         *i, *j;
   PetscScalar      *v;
-  char              master[32] = "host";
+  char              master[32] = "host", precision[32] = "double"; /* in another, the host rounds values for products */
   MatGPUCSRInfo     info[3];
   PetscBool         standin = PETSC_FALSE;
   PetscMPIInt       size;
@@ -527,8 +527,9 @@ static PetscErrorCode Counted(Pair *p)
   (void)p;
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_gpucsr_master", master, sizeof(master), NULL));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_gpucsr_precision", precision, sizeof(precision), NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-gpucsr_debug_standin", &standin, NULL));
-  if (size > 1 || !standin) PetscFunctionReturn(PETSC_SUCCESS);
+  if (size > 1 || !standin || strcmp(precision, "double")) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscMalloc3(2 * n, &i, 2 * n, &j, 2 * n, &v));
   for (PetscInt k = 0; k < 2 * n; k++) {
     i[k] = k / 2;

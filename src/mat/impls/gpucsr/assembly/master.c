@@ -89,7 +89,6 @@ PetscErrorCode MatGPUCSRWritten_Private(Mat A)
   R(getrow, (Mat A, PetscInt row, PetscInt * n, PetscInt * *j, PetscScalar * *v), (A, row, n, j, v)) \
   R(sor, (Mat A, Vec b, PetscReal omega, MatSORType type, PetscReal shift, PetscInt its, PetscInt lits, Vec x), (A, b, omega, type, shift, its, lits, x)) \
   R(transpose, (Mat A, MatReuse reuse, Mat * B), (A, reuse, B)) \
-  R(view, (Mat A, PetscViewer viewer), (A, viewer)) \
   R(createsubmatrices, (Mat A, PetscInt n, const IS rows[], const IS cols[], MatReuse reuse, Mat *sub[]), (A, n, rows, cols, reuse, sub)) \
   R(createsubmatricesmpi, (Mat A, PetscInt n, const IS rows[], const IS cols[], MatReuse reuse, Mat *sub[]), (A, n, rows, cols, reuse, sub)) \
   R(createsubmatrix, (Mat A, IS rows, IS cols, MatReuse reuse, Mat * sub), (A, rows, cols, reuse, sub)) \
@@ -132,6 +131,20 @@ PetscErrorCode MatGPUCSRWritten_Private(Mat A)
   }
 READERS(FETCHED)
 READERS_OF_RANKS(FETCHED)
+
+/* A summary has no values */
+static PetscErrorCode view_Fetched(Mat A, PetscViewer viewer)
+{
+  PetscViewerFormat format;
+  PetscBool         ascii;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
+  PetscCall(PetscViewerGetFormat(viewer, &format));
+  if (!ascii || (format != PETSC_VIEWER_ASCII_INFO && format != PETSC_VIEWER_ASCII_INFO_DETAIL)) PetscCall(MatGPUCSRFetch_Private(A));
+  PetscCall((*((Mat_GPUCSR *)A->spptr)->behind->view)(A, viewer));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
 static PetscErrorCode duplicate_Fetched(Mat A, MatDuplicateOption op, Mat *B)
 {
@@ -213,6 +226,7 @@ PetscErrorCode MatGPUCSRWatch_Private(Mat A)
     o->op         = op##_Fetched; \
   } else if (!master && o->op == op##_Fetched) o->op = g->behind->op;
   READERS(WRAP)
+  WRAP(view, , )
   WRAP(duplicate, , )
   WRAP(equal, , )
   WRAP(copy, , )
