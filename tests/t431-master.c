@@ -563,6 +563,35 @@ static PetscErrorCode Counted(Pair *p)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Of any number of ranks, operations of blocks move no value */
+static PetscErrorCode Blocks(Pair *p)
+{
+  char          master[32] = "host";
+  PetscReal     norm[2];
+  MatGPUCSRInfo before, after;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_gpucsr_master", master, sizeof(master), NULL));
+  PetscCall(Ahead(p));
+  if (!strcmp(master, "device")) PetscCall(MatGPUCSRGetInfo(p->m[0], &before));
+  for (int k = 0; k < 2; k++) {
+    PetscCall(MatShift(p->m[k], 3.0));
+    PetscCall(MatGetDiagonal(p->m[k], p->y[k]));
+    PetscCall(MatNorm(p->m[k], NORM_FROBENIUS, &norm[k]));
+    PetscCall(MatConjugate(p->m[k]));
+  }
+  PetscCheck(norm[0] == norm[1], PETSC_COMM_SELF, PETSC_ERR_PLIB, "The norm is %g, not %g", (double)norm[0], (double)norm[1]);
+  PetscCall(SameVec(p->y[0], p->y[1], "the diagonal"));
+  for (int k = 0; k < 2; k++) PetscCall(MatGetRowMaxAbs(p->m[k], p->y[k], NULL));
+  PetscCall(SameVec(p->y[0], p->y[1], "row maxima"));
+  if (!strcmp(master, "device")) {
+    PetscCall(MatGPUCSRGetInfo(p->m[0], &after));
+    PetscCheck(after.values_downloaded == before.values_downloaded, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%g bytes of values were brought back", after.values_downloaded - before.values_downloaded);
+  }
+  PetscCall(Products(p, "operations of blocks"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static const struct {
   const char *name;
   Case       *run;
@@ -583,6 +612,7 @@ static const struct {
   {"device",        Device       },
   {"bytes",         Bytes        },
   {"counted",       Counted      },
+  {"blocks",        Blocks       },
 };
 
 int main(int argc, char **argv)
