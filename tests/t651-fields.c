@@ -8,7 +8,7 @@
 //TEST name="memory" gpu=0 args="-mat_gpucsr_backend auto -gpucsr_debug_standin 1 -vec_type gpu -mat_gpucsr_memory_limit {}" loop="3000 10000 20000"
 
 /*
-  PCPBJACOBI and PCFIELDSPLIT, whose application to vectors of type gpu is the library's, against PETSc's of the same MATAIJ: lengths of blocks; numbers and kinds of fields, the default and overlapping ones;
+  PCPBJACOBI, PCVPBJACOBI and PCFIELDSPLIT, whose application to vectors of type gpu is the library's, against PETSc's of the same MATAIJ: lengths of blocks; numbers and kinds of fields, the default and overlapping ones;
   then with new values, with new values and a reused preconditioner, after PCReset(), and with another composition.
 */
 #include "precond.h"
@@ -18,6 +18,8 @@ static const char *const cases[] = {
   "-bs 2 -t_pc_type pbjacobi",
   "-bs 3 -t_pc_type pbjacobi",
   "-bs 9 -t_pc_type pbjacobi",
+  "-variable 1 -t_pc_type vpbjacobi",
+  "-variable 5 -t_pc_type vpbjacobi",
   "-bs 2 -t_pc_type fieldsplit -t_pc_fieldsplit_type additive -t_fieldsplit_pc_type jacobi",
   "-bs 3 -t_pc_type fieldsplit -t_pc_fieldsplit_type additive -t_fieldsplit_pc_type ilu",
   "-bs 2 -t_pc_type fieldsplit -t_fieldsplit_pc_type jacobi",
@@ -37,16 +39,36 @@ static const char *const cases[] = {
   "-overlap -t_pc_type fieldsplit -t_pc_fieldsplit_type multiplicative -t_fieldsplit_pc_type jacobi",
 };
 
+/* Blocks of 1 to most rows in turn */
+static PetscErrorCode VariableBlocks(Mat A, PetscInt most)
+{
+  PetscInt n, *sizes, count = 0;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetLocalSize(A, &n, NULL));
+  PetscCall(PetscMalloc1(n, &sizes));
+  for (PetscInt r = 0; r < n; r += sizes[count - 1]) {
+    sizes[count] = PetscMin(1 + count % most, n - r);
+    count++;
+  }
+  PetscCall(MatSetVariableBlockSizes(A, count, sizes));
+  PetscCall(PetscFree(sizes));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* An M-matrix whose rows and columns are scaled */
 static PetscErrorCode Matrix(PetscBool ref, Mat *A)
 {
-  Vec      l, r;
-  PetscInt rows, bs = 1;
+  Vec       l, r;
+  PetscInt  rows, bs = 1, most;
+  PetscBool variable;
 
   PetscFunctionBegin;
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-bs", &bs, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-variable", &most, &variable));
   PetscCall(TestConvection(PETSC_COMM_WORLD, 18, 0.7, ref, A));
   PetscCall(MatSetBlockSize(*A, bs));
+  if (variable) PetscCall(VariableBlocks(*A, most));
   PetscCall(MatGetLocalSize(*A, &rows, NULL));
   PetscCall(VecCreateMPI(PETSC_COMM_WORLD, rows, PETSC_DETERMINE, &l));
   PetscCall(VecDuplicate(l, &r));
@@ -172,7 +194,7 @@ static PetscErrorCode Run(const char options[])
   for (const char *word = strchr(options, '-'); word; word = strchr(word + 1, '-')) {
     char name[128];
 
-    if (sscanf(word, "%127s", name) == 1 && (!strncmp(name, "-t_", 3) || !strcmp(name, "-bs") || !strcmp(name, "-overlap"))) PetscCall(PetscOptionsClearValue(NULL, name));
+    if (sscanf(word, "%127s", name) == 1 && (!strncmp(name, "-t_", 3) || !strcmp(name, "-bs") || !strcmp(name, "-variable") || !strcmp(name, "-overlap"))) PetscCall(PetscOptionsClearValue(NULL, name));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -25,7 +25,7 @@ typedef struct _PCDeviceOps {
   PetscErrorCode (*release)(PCDevice);
 } PCDeviceOps;
 
-GPUCSR_INTERN const PCDeviceOps PCDeviceOps_PBJacobi, PCDeviceOps_FieldSplit;
+GPUCSR_INTERN const PCDeviceOps PCDeviceOps_PBJacobi, PCDeviceOps_VPBJacobi, PCDeviceOps_FieldSplit;
 
 GPUCSR_INTERN PetscErrorCode PCDeviceInitialize_Private(void);
 GPUCSR_INTERN PetscErrorCode PCDirectInitialize_Private(void); /* pcdirect.c */
