@@ -513,15 +513,15 @@ static PetscErrorCode Bytes(Pair *p)
 /* Values are counted apart from vectors: contributions of the host are sent, sums come back only where the host is the master, and products send vectors alone */
 static PetscErrorCode Counted(Pair *p)
 {
-  const PetscInt    n = 4000;
-  PetscInt         *i, *j;
-  PetscScalar      *v;
-  char              master[32] = "host", precision[32] = "double"; /* in another, the host rounds values for products */
-  MatGPUCSRInfo     info[3];
-  PetscBool         standin = PETSC_FALSE;
-  PetscMPIInt       size;
-  Mat               A;
-  Vec               x, y;
+  const PetscInt n = 4000;
+  PetscInt      *i, *j;
+  PetscScalar   *v;
+  char           master[32] = "host", precision[32] = "double"; /* in another, the host rounds values for products */
+  MatGPUCSRInfo  info[3];
+  PetscBool      standin = PETSC_FALSE;
+  PetscMPIInt    size;
+  Mat            A;
+  Vec            x, y;
 
   PetscFunctionBegin;
   (void)p;

@@ -122,8 +122,8 @@ PetscErrorCode Newton(const Bench *b, const Problem *p, Mat A)
   PetscCall(VecNorm(w.x, NORM_2, &norm[0]));
   PetscCall(VecNorm(w.r, NORM_2, &norm[1]));
   PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
-  fprintf(b->out, "{\"record\": \"newton\", \"problem\": \"%s\", \"type\": \"%s\", \"master\": \"%s\", \"entries\": %.0f, \"values_ms\": %.3f, \"product_ms\": %.3f, \"solve_ms\": %.3f, \"step_ms\": %.3f, \"iterations\": %d, \"residual\": %.2e, \"copies\": %.0f}\n", p->name, b->type, b->master, info.nz_used, best[0],
-          best[1], best[2], best[3], (int)iterations, (double)(norm[0] / norm[1]), copies);
+  fprintf(b->out, "{\"record\": \"newton\", \"problem\": \"%s\", \"type\": \"%s\", \"master\": \"%s\", \"entries\": %.0f, \"values_ms\": %.3f, \"product_ms\": %.3f, \"solve_ms\": %.3f, \"step_ms\": %.3f, \"iterations\": %d, \"residual\": %.2e, \"copies\": %.0f}\n", p->name, b->type, b->master,
+          info.nz_used, best[0], best[1], best[2], best[3], (int)iterations, (double)(norm[0] / norm[1]), copies);
   fflush(b->out);
   PetscCall(Destroy(&w));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -56,8 +56,8 @@ for master in host device; do
   gpu elements-$master $elements -mat_gpucsr_master $master -rounds 5
 done
 [ -z "$cudabuild" ] || go aijcusparse "$cudabuild" - -mat_type aijcusparse -vec_type cuda -use_gpu_aware_mpi 0 $elements -parts assembly,newton -patterns 1 -rounds 3
-for layout in false true; do
-  for method in gmres gpugmres; do gpu stokes-$method-$layout $stokes -interlaced $layout -stokes_ksp_type $method -mat_gpucsr_report ":$out/stokes-$method-$layout.report"; done
+for layout in "" -interlaced -nest; do
+  for method in gmres gpugmres; do gpu stokes-$method$layout $stokes $layout -stokes_ksp_type $method -mat_gpucsr_report ":$out/stokes-$method$layout.report"; done
 done
 go stokes-aij "$build" ${MPIEXEC:-mpiexec} -n "$ranks" - -mat_type aij $stokes -stokes_ksp_type gmres
 command -v python3 > /dev/null && python3 "$here/table.py" "$out/coo.jsonl"

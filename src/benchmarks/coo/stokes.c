@@ -1,7 +1,7 @@
 /*
   Stokes' equations in a cube with walls, by finite differences on a staggered grid (velocities on faces, pressures in cells), divided into slabs: GMRES with PCFIELDSPLIT by a Schur complement, whose
-  preconditioner is the identity. Of each rank all velocities come before all pressures, or with -interlaced the four unknowns of a cell are neighbours. Options of the solver have the prefix stokes_. A line has
-    stokes  type, ranks, unknowns, interlaced; setup_ms; solve_ms: the best of -rounds solves; iterations, residual; copies: of vectors over the bus in one solve
+  preconditioner is the identity. Of each rank all velocities come before all pressures, or with -interlaced the four unknowns of a cell are neighbours; with -nest the matrix is a MATNEST. Options of the solver have the prefix stokes_. A line has
+    stokes  type, ranks, unknowns, interlaced, nest; setup_ms; solve_ms: the best of -rounds solves; iterations, residual; copies: of vectors over the bus in one solve
 */
 #include "coo.h"
 
@@ -109,13 +109,11 @@ static PetscErrorCode Assemble(const Bench *b, const Grid *g, Mat *A, Vec *f)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The fields, and -1 for the Schur complement */
-static PetscErrorCode Split(const Bench *b, const Grid *g, PC pc)
+/* The fields */
+static PetscErrorCode Split(const Grid *g, IS is[2])
 {
   const PetscInt plane = g->n * g->n, cells = g->planes * plane, begin = 4 * g->first * plane;
   PetscInt      *v;
-  IS             is[2];
-  Mat            S;
 
   PetscFunctionBeginUser;
   PetscCall(PetscMalloc1(3 * cells, &v));
@@ -123,6 +121,29 @@ static PetscErrorCode Split(const Bench *b, const Grid *g, PC pc)
   PetscCall(ISCreateGeneral(PETSC_COMM_WORLD, 3 * cells, v, PETSC_OWN_POINTER, &is[0]));
   PetscCall(ISSetBlockSize(is[0], 3));
   PetscCall(ISCreateStride(PETSC_COMM_WORLD, cells, begin + 3 * (g->interlaced ? 1 : cells), g->interlaced ? 4 : 1, &is[1]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* In place of A, its blocks */
+static PetscErrorCode Nest(IS is[2], Mat *A)
+{
+  Mat block[4];
+
+  PetscFunctionBeginUser;
+  for (int k = 0; k < 4; k++) PetscCall(MatCreateSubMatrix(*A, is[k / 2], is[k % 2], MAT_INITIAL_MATRIX, &block[k]));
+  PetscCall(MatDestroy(A));
+  PetscCall(MatCreateNest(PETSC_COMM_WORLD, 2, is, 2, is, block, A));
+  for (int k = 0; k < 4; k++) PetscCall(MatDestroy(&block[k]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* -1 for the Schur complement */
+static PetscErrorCode Precondition(const Bench *b, const Grid *g, IS is[2], PC pc)
+{
+  const PetscInt plane = g->n * g->n, cells = g->planes * plane;
+  Mat            S;
+
+  PetscFunctionBeginUser;
   PetscCall(PCSetType(pc, PCFIELDSPLIT));
   PetscCall(PCFieldSplitSetIS(pc, "u", is[0]));
   PetscCall(PCFieldSplitSetIS(pc, "p", is[1]));
@@ -137,8 +158,6 @@ static PetscErrorCode Split(const Bench *b, const Grid *g, PC pc)
   PetscCall(MatAssemblyEnd(S, MAT_FINAL_ASSEMBLY));
   PetscCall(PCFieldSplitSetSchurPre(pc, PC_FIELDSPLIT_SCHUR_PRE_USER, S));
   PetscCall(MatDestroy(&S));
-  PetscCall(ISDestroy(&is[0]));
-  PetscCall(ISDestroy(&is[1]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -164,6 +183,8 @@ PetscErrorCode Stokes(const Bench *b, PetscInt n)
   Grid          g = {.n = n};
   Mat           A;
   Vec           f, x, r;
+  IS            is[2];
+  PetscBool     nest = PETSC_FALSE;
   KSP           ksp;
   PC            pc;
   PetscLogStage stage;
@@ -177,14 +198,17 @@ PetscErrorCode Stokes(const Bench *b, PetscInt n)
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-interlaced", &g.interlaced, NULL));
   g.first  = FirstPlane(&g, g.rank);
   g.planes = FirstPlane(&g, g.rank + 1) - g.first;
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-nest", &nest, NULL));
   PetscCall(Assemble(b, &g, &A, &f));
+  PetscCall(Split(&g, is));
+  if (nest) PetscCall(Nest(is, &A));
   PetscCall(VecDuplicate(f, &x));
   PetscCall(VecDuplicate(f, &r));
   PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
   PetscCall(KSPSetOptionsPrefix(ksp, "stokes_"));
   PetscCall(KSPSetOperators(ksp, A, A));
   PetscCall(KSPGetPC(ksp, &pc));
-  PetscCall(Split(b, &g, pc));
+  PetscCall(Precondition(b, &g, is, pc));
   PetscCall(KSPSetFromOptions(ksp));
   PetscCall(Timed(ksp, f, NULL, &setup));
   PetscCall(PetscLogStageRegister("solve", &stage));
@@ -205,10 +229,11 @@ PetscErrorCode Stokes(const Bench *b, PetscInt n)
   PetscCall(VecNorm(r, NORM_2, &norm[0]));
   PetscCall(VecNorm(f, NORM_2, &norm[1]));
   if (!g.rank) {
-    fprintf(b->out, "{\"record\": \"stokes\", \"type\": \"%s\", \"ranks\": %d, \"unknowns\": %d, \"interlaced\": %s, \"setup_ms\": %.3f, \"solve_ms\": %.3f, \"iterations\": %d, \"residual\": %.2e, \"copies\": %.0f}\n", b->type, (int)g.size, (int)(4 * n * n * n), g.interlaced ? "true" : "false", setup, best,
-            (int)iterations, (double)(norm[0] / norm[1]), copies);
+    fprintf(b->out, "{\"record\": \"stokes\", \"type\": \"%s\", \"ranks\": %d, \"unknowns\": %d, \"interlaced\": %s, \"nest\": %s, \"setup_ms\": %.3f, \"solve_ms\": %.3f, \"iterations\": %d, \"residual\": %.2e, \"copies\": %.0f}\n", b->type, (int)g.size, (int)(4 * n * n * n), g.interlaced ? "true" : "false", nest ? "true" : "false", setup, best, (int)iterations, (double)(norm[0] / norm[1]), copies);
     fflush(b->out);
   }
+  PetscCall(ISDestroy(&is[0]));
+  PetscCall(ISDestroy(&is[1]));
   PetscCall(KSPDestroy(&ksp));
   PetscCall(MatDestroy(&A));
   PetscCall(VecDestroy(&f));

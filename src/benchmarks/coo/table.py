@@ -27,9 +27,9 @@ def main():
         print(f"{r['problem']:8} {r['entries']:9}  {r['operation']:13} {r['ms']:8.4f}  {r['gbs']:7.1f}   {r['share']:.2f}")
     stokes = of("stokes")
     host = [r["solve_ms"] for r in stokes if r["type"] == "aij"]
-    print("\ntype    ranks  unknowns  interlaced  setup ms  solve ms  iterations  residual  copies  times")
+    print("\ntype    ranks  unknowns  layout      setup ms  solve ms  iterations  residual  copies  times")
     for r in stokes:
-        print(f"{r['type']:7} {r['ranks']:5}  {r['unknowns']:8}  {str(r['interlaced']):10}  {r['setup_ms']:8.1f}  {r['solve_ms']:8.2f}  {r['iterations']:10}  {r['residual']:8}  {r['copies']:6}"
+        print(f"{r['type']:7} {r['ranks']:5}  {r['unknowns']:8}  {'nest' if r['nest'] else 'interlaced' if r['interlaced'] else 'fields':10}  {r['setup_ms']:8.1f}  {r['solve_ms']:8.2f}  {r['iterations']:10}  {r['residual']:8}  {r['copies']:6}"
               f"  {ratio(host[0] if host else 0, r['solve_ms']):>5}")
 
 

@@ -108,8 +108,8 @@ static PetscErrorCode SchurFactors(PC pc, PCDevice d, PCFieldSplitSchurFactType 
 
 static PetscErrorCode TakeSchur(PC pc, PCDevice d, PetscBool *possible)
 {
-  Fields     *f = (Fields *)d->data;
-  Mat         S;
+  Fields *f = (Fields *)d->data;
+  Mat     S;
   PetscObject explicit;
 
   PetscFunctionBegin;
@@ -260,9 +260,9 @@ static PetscErrorCode SchurResidual(PCDevice d, PetscInt k, Vec x)
 /* The factors [1 0; C inv(A) 1] [A 0; 0 S] [1 inv(A) B; 0 1], of which LOWER leaves out the last, and UPPER the first */
 static PetscErrorCode SchurSolve(PC pc, PCDevice d, Vec x)
 {
-  Fields         *f       = (Fields *)d->data;
-  const PetscBool upper   = (PetscBool)(f->factors == PC_FIELDSPLIT_SCHUR_FACT_UPPER);
-  Field          *first   = &f->field[upper], *second = &f->field[!upper];
+  Fields         *f     = (Fields *)d->data;
+  const PetscBool upper = (PetscBool)(f->factors == PC_FIELDSPLIT_SCHUR_FACT_UPPER);
+  Field          *first = &f->field[upper], *second = &f->field[!upper];
 
   PetscFunctionBegin;
   PetscCall(Gather(d, first, x, NULL));

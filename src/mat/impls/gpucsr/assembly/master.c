@@ -117,8 +117,7 @@ PetscErrorCode MatGPUCSRWritten_Private(Mat A)
 #endif
 
 /* A matrix of several ranks reads its blocks' values here; a block alone has operations of its own */
-#define READERS_OF_RANKS(R) \
-  R(zerorowscolumns, (Mat A, PetscInt n, const PetscInt rows[], PetscScalar d, Vec x, Vec b), (A, n, rows, d, x, b))
+#define READERS_OF_RANKS(R) R(zerorowscolumns, (Mat A, PetscInt n, const PetscInt rows[], PetscScalar d, Vec x, Vec b), (A, n, rows, d, x, b))
 
 #define FETCHED(op, formal, actual) \
   static PetscErrorCode op##_Fetched formal \

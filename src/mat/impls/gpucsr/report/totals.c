@@ -137,7 +137,9 @@ static PetscErrorCode Totals(MPI_Comm comm, FILE *fp)
   }
   PetscCall(PetscFPrintf(comm, fp, "\n"));
   if (count.builds > 0) PetscCall(PetscFPrintf(comm, fp, "  prepared in %.3f ms: %.0f build%s, %.0f refresh%s\n", 1e3 * seconds.build, count.builds, Plural(count.builds), count.refreshes, count.refreshes == 1 ? "" : "es"));
-  if (count.up + count.down > 0) PetscCall(PetscFPrintf(comm, fp, "  copies: sent %.3g MB, brought back %.3g MB; of these values of matrices %.3g MB and %.3g MB; of vectors up %.3f ms, down %.3f ms\n", 1e-6 * count.up, 1e-6 * count.down, 1e-6 * count.valuesup, 1e-6 * count.valuesdown, 1e3 * seconds.up, 1e3 * seconds.down));
+  if (count.up + count.down > 0)
+    PetscCall(PetscFPrintf(comm, fp, "  copies: sent %.3g MB, brought back %.3g MB; of these values of matrices %.3g MB and %.3g MB; of vectors up %.3f ms, down %.3f ms\n", 1e-6 * count.up, 1e-6 * count.down, 1e-6 * count.valuesup, 1e-6 * count.valuesdown,
+                           1e3 * seconds.up, 1e3 * seconds.down));
   if (count.fallbacks > 0) PetscCall(PetscFPrintf(comm, fp, "  left the device: %.0f\n", count.fallbacks));
   for (int k = 0; k < reasons.n; k++) PetscCall(PetscFPrintf(comm, fp, "  on the host: %.0f matri%s, because %s\n", reasons.record[k].n[0], reasons.record[k].n[0] == 1 ? "x" : "ces", reasons.record[k].text));
   PetscFunctionReturn(PETSC_SUCCESS);
