@@ -145,6 +145,7 @@ typedef struct {
   double      padding;         /* stored entries over nonzeros, minus 1 */
   double      rounding;        /* largest relative rounding error of a value for the device, 0 if none */
   double      uploaded, downloaded;
+  double      values_uploaded, values_downloaded; /* of these, the values of the matrix, and contributions to them (`MatSetValuesCOO()`) */
   double      inspect_time, convert_time, build_time, upload_time, transpose_time, product_time, transpose_product_time, download_time;
   double      pad_time;            /* share of the conversion's time for padding, by written entries; not in convert_time */
   double      vector_upload_time;  /* upload_time is the matrix's; on the host, including conversion */

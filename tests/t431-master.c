@@ -510,6 +510,88 @@ static PetscErrorCode Bytes(Pair *p)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Values are counted apart from vectors: contributions of the host are sent, sums come back only where the host is the master, and products send vectors alone */
+static PetscErrorCode Counted(Pair *p)
+{
+  const PetscInt n = 4000;
+  PetscInt      *i, *j;
+  PetscScalar   *v;
+  char           master[32] = "host", precision[32] = "double"; /* in another, the host rounds values for products */
+  MatGPUCSRInfo  info[3];
+  PetscBool      standin = PETSC_FALSE;
+  PetscMPIInt    size;
+  Mat            A;
+  Vec            x, y;
+
+  PetscFunctionBegin;
+  (void)p;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_gpucsr_master", master, sizeof(master), NULL));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_gpucsr_precision", precision, sizeof(precision), NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-gpucsr_debug_standin", &standin, NULL));
+  if (size > 1 || !standin || strcmp(precision, "double")) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscMalloc3(2 * n, &i, 2 * n, &j, 2 * n, &v));
+  for (PetscInt k = 0; k < 2 * n; k++) {
+    i[k] = k / 2;
+    j[k] = (k / 2 + k % 2) % n;
+    v[k] = k + 1;
+  }
+  PetscCall(MatCreate(PETSC_COMM_SELF, &A));
+  PetscCall(MatSetSizes(A, n, n, n, n));
+  PetscCall(MatSetType(A, MATSEQAIJGPUCSR));
+  PetscCall(MatSetFromOptions(A));
+  PetscCall(MatSetPreallocationCOO(A, 2 * n, i, j));
+  PetscCall(MatGPUCSRGetInfo(A, &info[0]));
+  PetscCall(MatSetValuesCOO(A, v, INSERT_VALUES));
+  PetscCall(MatGPUCSRGetInfo(A, &info[1]));
+  PetscCall(VecCreateSeq(PETSC_COMM_SELF, n, &x));
+  PetscCall(VecDuplicate(x, &y));
+  PetscCall(VecSet(x, 1.0));
+  PetscCall(MatMult(A, x, y));
+  PetscCall(MatGPUCSRGetInfo(A, &info[2]));
+  if (info[2].products) { /* the device had memory for them */
+    PetscCheck(info[0].values_uploaded == 0 && info[0].values_downloaded == 0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "A pattern has %g bytes of values sent and %g brought back", info[0].values_uploaded, info[0].values_downloaded);
+    PetscCheck(info[1].values_uploaded == 16.0 * n, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Of %d contributions %g bytes were sent", (int)(2 * n), info[1].values_uploaded);
+    PetscCheck(info[1].values_downloaded == (strcmp(master, "device") ? 16.0 * n : 0), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%g bytes of values were brought back", info[1].values_downloaded);
+    PetscCheck(info[2].values_uploaded == info[1].values_uploaded && info[2].values_downloaded == info[1].values_downloaded, PETSC_COMM_SELF, PETSC_ERR_PLIB, "A product has moved %g bytes of values", info[2].values_uploaded - info[1].values_uploaded);
+    PetscCheck(info[2].uploaded > info[1].uploaded, PETSC_COMM_SELF, PETSC_ERR_PLIB, "A product has sent no vector");
+  }
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(MatDestroy(&A));
+  PetscCall(PetscFree3(i, j, v));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Of any number of ranks, operations of blocks move no value */
+static PetscErrorCode Blocks(Pair *p)
+{
+  char          master[32] = "host";
+  PetscReal     norm[2];
+  MatGPUCSRInfo before, after;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_gpucsr_master", master, sizeof(master), NULL));
+  PetscCall(Ahead(p));
+  if (!strcmp(master, "device")) PetscCall(MatGPUCSRGetInfo(p->m[0], &before));
+  for (int k = 0; k < 2; k++) {
+    PetscCall(MatShift(p->m[k], 3.0));
+    PetscCall(MatGetDiagonal(p->m[k], p->y[k]));
+    PetscCall(MatNorm(p->m[k], NORM_FROBENIUS, &norm[k]));
+    PetscCall(MatConjugate(p->m[k]));
+  }
+  PetscCheck(norm[0] == norm[1], PETSC_COMM_SELF, PETSC_ERR_PLIB, "The norm is %g, not %g", (double)norm[0], (double)norm[1]);
+  PetscCall(SameVec(p->y[0], p->y[1], "the diagonal"));
+  for (int k = 0; k < 2; k++) PetscCall(MatGetRowMaxAbs(p->m[k], p->y[k], NULL));
+  PetscCall(SameVec(p->y[0], p->y[1], "row maxima"));
+  if (!strcmp(master, "device")) {
+    PetscCall(MatGPUCSRGetInfo(p->m[0], &after));
+    PetscCheck(after.values_downloaded == before.values_downloaded, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%g bytes of values were brought back", after.values_downloaded - before.values_downloaded);
+  }
+  PetscCall(Products(p, "operations of blocks"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static const struct {
   const char *name;
   Case       *run;
@@ -529,6 +611,8 @@ static const struct {
   {"solves",        Solves       },
   {"device",        Device       },
   {"bytes",         Bytes        },
+  {"counted",       Counted      },
+  {"blocks",        Blocks       },
 };
 
 int main(int argc, char **argv)

@@ -8,7 +8,7 @@
 //TEST name="memory" gpu=0 args="-mat_gpucsr_backend auto -gpucsr_debug_standin 1 -vec_type gpu -mat_gpucsr_memory_limit {}" loop="3000 10000 20000"
 
 /*
-  PCPBJACOBI and PCFIELDSPLIT, whose application to vectors of type gpu is the library's, against PETSc's of the same MATAIJ: lengths of blocks; numbers and kinds of fields, the default and overlapping ones;
+  PCPBJACOBI, PCVPBJACOBI and PCFIELDSPLIT, whose application to vectors of type gpu is the library's, against PETSc's of the same MATAIJ: lengths of blocks; numbers and kinds of fields, the default and overlapping ones;
   then with new values, with new values and a reused preconditioner, after PCReset(), and with another composition.
 */
 #include "precond.h"
@@ -18,6 +18,8 @@ static const char *const cases[] = {
   "-bs 2 -t_pc_type pbjacobi",
   "-bs 3 -t_pc_type pbjacobi",
   "-bs 9 -t_pc_type pbjacobi",
+  "-variable 1 -t_pc_type vpbjacobi",
+  "-variable 5 -t_pc_type vpbjacobi",
   "-bs 2 -t_pc_type fieldsplit -t_pc_fieldsplit_type additive -t_fieldsplit_pc_type jacobi",
   "-bs 3 -t_pc_type fieldsplit -t_pc_fieldsplit_type additive -t_fieldsplit_pc_type ilu",
   "-bs 2 -t_pc_type fieldsplit -t_fieldsplit_pc_type jacobi",
@@ -26,20 +28,47 @@ static const char *const cases[] = {
   "-bs 3 -t_pc_type fieldsplit -t_pc_fieldsplit_type symmetric_multiplicative -t_fieldsplit_pc_type jacobi",
   "-bs 2 -t_pc_type fieldsplit -t_pc_fieldsplit_type symmetric_multiplicative -t_fieldsplit_pc_type lu",
   "-bs 2 -t_pc_type fieldsplit -t_pc_fieldsplit_type schur -t_pc_fieldsplit_schur_precondition a11 -t_fieldsplit_pc_type jacobi -t_fieldsplit_ksp_type preonly",
+  "-bs 2 -t_pc_type fieldsplit -t_pc_fieldsplit_type schur -t_pc_fieldsplit_schur_fact_type lower -t_pc_fieldsplit_schur_precondition a11 -t_fieldsplit_pc_type jacobi -t_fieldsplit_ksp_type preonly",
+  "-bs 3 -t_pc_type fieldsplit -t_pc_fieldsplit_type schur -t_pc_fieldsplit_schur_fact_type upper -t_pc_fieldsplit_0_fields 0,2 -t_pc_fieldsplit_1_fields 1 -t_pc_fieldsplit_schur_precondition selfp -t_fieldsplit_pc_type jacobi "
+  "-t_fieldsplit_ksp_type preonly",
+  "-bs 3 -t_pc_type fieldsplit -t_pc_fieldsplit_type schur -t_pc_fieldsplit_0_fields 1 -t_pc_fieldsplit_1_fields 0,2 -t_pc_fieldsplit_schur_precondition self -t_fieldsplit_pc_type jacobi -t_fieldsplit_0_ksp_type preonly "
+  "-t_fieldsplit_1_ksp_type preonly -t_fieldsplit_1_pc_type none",
+  "-bs 2 -t_pc_type fieldsplit -t_pc_fieldsplit_type schur -t_pc_fieldsplit_schur_fact_type diag -t_pc_fieldsplit_schur_precondition a11 -t_fieldsplit_pc_type jacobi -t_fieldsplit_ksp_type preonly",
+  "-bs 2 -t_pc_type fieldsplit -t_pc_fieldsplit_type schur -t_pc_fieldsplit_schur_precondition a11 -t_fieldsplit_pc_type jacobi -t_fieldsplit_ksp_type preonly -t_fieldsplit_0_upper_ksp_type preonly -t_fieldsplit_0_upper_pc_type jacobi",
   "-overlap -t_pc_type fieldsplit -t_pc_fieldsplit_type additive -t_fieldsplit_pc_type jacobi",
   "-overlap -t_pc_type fieldsplit -t_pc_fieldsplit_type multiplicative -t_fieldsplit_pc_type jacobi",
 };
 
+/* Blocks of 1 to most rows in turn */
+static PetscErrorCode VariableBlocks(Mat A, PetscInt most)
+{
+  PetscInt n, *sizes, count = 0;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetLocalSize(A, &n, NULL));
+  PetscCall(PetscMalloc1(n, &sizes));
+  for (PetscInt r = 0; r < n; r += sizes[count - 1]) {
+    sizes[count] = PetscMin(1 + count % most, n - r);
+    count++;
+  }
+  PetscCall(MatSetVariableBlockSizes(A, count, sizes));
+  PetscCall(PetscFree(sizes));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* An M-matrix whose rows and columns are scaled */
 static PetscErrorCode Matrix(PetscBool ref, Mat *A)
 {
-  Vec      l, r;
-  PetscInt rows, bs = 1;
+  Vec       l, r;
+  PetscInt  rows, bs = 1, most;
+  PetscBool variable;
 
   PetscFunctionBegin;
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-bs", &bs, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-variable", &most, &variable));
   PetscCall(TestConvection(PETSC_COMM_WORLD, 18, 0.7, ref, A));
   PetscCall(MatSetBlockSize(*A, bs));
+  if (variable) PetscCall(VariableBlocks(*A, most));
   PetscCall(MatGetLocalSize(*A, &rows, NULL));
   PetscCall(VecCreateMPI(PETSC_COMM_WORLD, rows, PETSC_DETERMINE, &l));
   PetscCall(VecDuplicate(l, &r));
@@ -88,6 +117,49 @@ static PetscErrorCode Compare(PC pc, PC ref, PetscInt seed, const char options[]
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Vectors of an application stay on the device, unless it is PETSc's */
+static PetscErrorCode NoCopies(PC pc, const char options[])
+{
+  static const char *const names[] = {"VecGPUCopyTo", "VecGPUCopyFrom"};
+  static PetscLogStage     stage   = -1;
+  PetscEventPerfInfo       info[2][2];
+  PetscLogEvent            event;
+  PetscBool                standin = PETSC_FALSE, limit;
+  PetscMPIInt              size;
+  char                     vec[32] = "";
+  Mat                      A;
+  Vec                      b, z;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-gpucsr_debug_standin", &standin, NULL));
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-mat_gpucsr_memory_limit", &limit));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-vec_type", vec, sizeof(vec), NULL));
+  if (size > 1 || !standin || limit || strcmp(vec, "gpu") || !strstr(options, "jacobi") || strstr(options, "diag") || strstr(options, "upper_")) PetscFunctionReturn(PETSC_SUCCESS);
+  if (stage < 0) PetscCall(PetscLogStageRegister("applications", &stage));
+  PetscCall(PCGetOperators(pc, &A, NULL));
+  PetscCall(MatCreateVecs(A, &z, &b));
+  PetscCall(VecSet(b, 1.0));
+  PetscCall(PCApply(pc, b, z));
+  PetscCall(VecScale(b, 2.0)); /* it is on the device alone */
+  PetscCall(PetscLogStagePush(stage));
+  for (int when = 0; when < 2; when++) {
+    if (when) {
+      PetscCall(PCApply(pc, b, z));
+      PetscCall(VecScale(z, 2.0));
+    }
+    for (int k = 0; k < 2; k++) {
+      PetscCall(PetscLogEventGetId(names[k], &event));
+      PetscCall(PetscLogEventGetPerfInfo(stage, event, &info[when][k]));
+    }
+  }
+  PetscCall(PetscLogStagePop());
+  for (int k = 0; k < 2; k++) PetscCheck(info[1][k].count == info[0][k].count, PETSC_COMM_SELF, PETSC_ERR_PLIB, "With %s an application has copied vectors: %d times %s", options, info[1][k].count - info[0][k].count, names[k]);
+  PetscCall(VecDestroy(&z));
+  PetscCall(VecDestroy(&b));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode Run(const char options[])
 {
   const PetscBool overlap = (PetscBool)(strstr(options, "-overlap") != NULL), fields = (PetscBool)(strstr(options, "fieldsplit") != NULL);
@@ -102,6 +174,7 @@ static PetscErrorCode Run(const char options[])
   }
   PetscCall(Compare(pc[0], pc[1], 1, options, "at first"));
   PetscCall(Compare(pc[0], pc[1], 2, options, "again"));
+  PetscCall(NoCopies(pc[0], options));
   for (int k = 0; k < 2; k++) PetscCall(MatScale(A[k], 1.5));
   PetscCall(Compare(pc[0], pc[1], 3, options, "new values"));
   for (int k = 0; k < 2 && !fields; k++) {
@@ -125,7 +198,7 @@ static PetscErrorCode Run(const char options[])
   for (const char *word = strchr(options, '-'); word; word = strchr(word + 1, '-')) {
     char name[128];
 
-    if (sscanf(word, "%127s", name) == 1 && (!strncmp(name, "-t_", 3) || !strcmp(name, "-bs") || !strcmp(name, "-overlap"))) PetscCall(PetscOptionsClearValue(NULL, name));
+    if (sscanf(word, "%127s", name) == 1 && (!strncmp(name, "-t_", 3) || !strcmp(name, "-bs") || !strcmp(name, "-variable") || !strcmp(name, "-overlap"))) PetscCall(PetscOptionsClearValue(NULL, name));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -137,6 +210,7 @@ int main(int argc, char **argv)
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
   PetscCall(TestRequireReal(0));
+  PetscCall(PetscLogDefaultBegin()); /* counts copies */
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(cases); k++)
     if (size == 1 || !(strstr(cases[k], " ilu") || strstr(cases[k], " lu"))) PetscCall(Run(cases[k]));

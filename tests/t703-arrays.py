@@ -1,4 +1,5 @@
 """What petsc4py programs do with arrays: views that are kept for good, and the array of the device. t703-arrays.sh runs it."""
+import ctypes
 import os
 import sys
 import petsc4py
@@ -7,8 +8,8 @@ petsc4py.init(sys.argv)
 import numpy
 from petsc4py import PETSc
 
-sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "python", "examples"))
-from devicearray import device_array
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "python"))
+from gpucsr.arrays import coo_pattern, coo_values, device_array, matrix_arrays
 
 n = 10
 A = PETSc.Mat().create()
@@ -44,7 +45,9 @@ with v as w, numpy.errstate(all="raise"):  # petsc4py's own block
 v.scale(3)
 assert (v.array_r == 3).all()
 
-backend = "cuda" if PETSc.Options().getString("mat_gpucsr_backend", "") == "cuda" else "host"
+cuda = PETSc.Options().getString("mat_gpucsr_backend", "") == "cuda"
+standin = PETSc.Options().getBool("gpucsr_debug_standin", False)  # its memory is the host's
+backend = "cuda" if cuda and not standin else "host"
 for mode in "r", "rw", "w":
     with device_array(v, mode) as d:
         if backend == "host":
@@ -81,4 +84,40 @@ try:
     raise SystemExit("a standard vector has lent the array of a device")
 except RuntimeError:
     pass
+
+# a matrix from coordinates, of which one repeats and one is skipped, and its values in place
+i, j = (numpy.array(k, dtype=PETSc.IntType) for k in ([0, 1, 2, 1, 0, -1], [0, 1, 2, 1, 2, 0]))
+C = PETSc.Mat().create()
+C.setSizes((3, 3))
+C.setType("gpucsr")
+C.setFromOptions()
+coo_pattern(C, i, j)
+for scale in 1.0, 2.0:
+    coo_values(C, scale * numpy.arange(1.0, 7.0))
+coo_values(C, numpy.ones(6), add=True)
+assert (C[:, :] == [[3, 0, 11], [0, 14, 0], [0, 0, 7]]).all(), C[:, :]
+for bad in (numpy.arange(6), numpy.ones((2, 3)), numpy.arange(12.0)[::2], [1.0] * 6):
+    try:
+        coo_values(C, bad)
+        raise SystemExit("values that are no array of doubles are taken: %s" % bad)
+    except TypeError:
+        pass
+if cuda:
+    with matrix_arrays(C) as arrays:
+        about = [d.__cuda_array_interface__ for d in arrays]
+        assert [d["shape"] for d in about] == [(4,), (4,), (4,)] and [d["data"][1] for d in about] == [True, True, False], about
+        if standin:
+            types = ctypes.c_int, ctypes.c_int, ctypes.c_double
+            ai, aj, av = (numpy.ctypeslib.as_array((t * 4).from_address(d["data"][0])) for t, d in zip(types, about))
+            assert (ai == [0, 2, 3, 4]).all() and (aj == [0, 2, 1, 2]).all() and (av == [3, 11, 14, 7]).all(), (ai, aj, av)
+            av[1] = -5
+    if standin:
+        assert C[0, 2] == -5 and (C * C.createVecRight().duplicate()).norm() == 0, C[:, :]
+else:
+    try:
+        with matrix_arrays(C):
+            pass
+        raise SystemExit("a matrix of the host has lent arrays of a device")
+    except RuntimeError:
+        pass
 print("done")

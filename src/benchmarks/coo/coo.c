@@ -1,37 +1,19 @@
 static char help[] = "Assembly by coordinates, and changes of values in place.\n\n";
 
 /*
-    coo -mat_type TYPE [-vec_type TYPE] [-points 100] [-grid 128] [-rounds 10] [-o FILE]
+    coo -mat_type TYPE [-vec_type TYPE] [-parts assembly,inplace] [-points 100] [-grid 128] [-cells 32] [-rounds 10] [-patterns 2] [-steps 4] [-o FILE]
 
   Knows only PETSc, so that -mat_type aijcusparse of a PETSc with CUDA runs it, too. For P1 elements on the tetrahedra of -points^3 points (six a cube), and Q1 elements on -grid^3 points (the 27-point
-  grid), FILE gets
-    coo      problem, type, entries, contributions; pattern_ms: MatSetPreallocationCOO(), the better of two; host_ms and device_ms: MatSetValuesCOO() of values there, the best of the rounds; right: row sums are those that
-             the elements have
-    inplace  problem, type, entries, operation, ms; gbs: bytes of values times passes over them, a second; copy_gbs: of VecCopy() with as many numbers; share: of that
+  grid), and for a Stokes problem on -cells^3 cells, which alone knows ranks, lines are added to FILE:
+    coo      assembly; problem, type, entries, contributions; pattern_ms: MatSetPreallocationCOO(), the best of -patterns; host_ms and device_ms: MatSetValuesCOO() of values there, the best of the rounds; right: row sums
+             are those that the elements have
+    inplace  inplace; problem, type, entries, operation, ms; gbs: bytes of values times passes over them, a second; copy_gbs: of VecCopy() with as many numbers; share: of that
+    newton   see newton.c
+    stokes   see stokes.c
   With -mat_gpucsr_master device values stay on the GPU. A round ends when an inner product of a small vector has come back, in the order of the matrix' stream.
 */
-#include <petscmat.h>
+#include "coo.h"
 #include <dlfcn.h>
-#include <string.h>
-#if PETSC_VERSION_LT(3, 19, 0)
-  #define PETSC_SUCCESS ((PetscErrorCode)0)
-#endif
-
-typedef struct {
-  FILE       *out;
-  const char *type;
-  PetscInt    rounds;
-  Vec         small; /* on the device */
-} Bench;
-
-typedef struct {
-  const char *name;
-  PetscInt    n, corners; /* points a side, and points of an element */
-  PetscInt    elements;
-  PetscCount  len;
-  PetscInt   *i, *j;
-  double     *v;
-} Problem;
 
 /* The corners of element e: of a tetrahedron of cube e / 6, along a path from corner 0 to corner 7, or of a cube */
 static void Corners(const Problem *p, PetscInt e, PetscInt corner[])
@@ -79,7 +61,7 @@ static PetscErrorCode ProblemMake(const char name[], PetscInt n, PetscInt corner
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Wait(const Bench *b)
+PetscErrorCode Wait(const Bench *b)
 {
   PetscScalar dot;
 
@@ -89,7 +71,7 @@ static PetscErrorCode Wait(const Bench *b)
 }
 
 /* The array of a vector of the device; a VECGPU's by a function of its library, which may not be there */
-static PetscErrorCode ArrayGet(Vec x, const PetscScalar **a)
+PetscErrorCode ArrayGet(Vec x, const PetscScalar **a)
 {
   PetscErrorCode (*get)(Vec, const double **);
   PetscMemType type;
@@ -103,7 +85,7 @@ static PetscErrorCode ArrayGet(Vec x, const PetscScalar **a)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode ArrayRestore(Vec x, const PetscScalar **a)
+PetscErrorCode ArrayRestore(Vec x, const PetscScalar **a)
 {
   PetscErrorCode (*restore)(Vec, const double **);
   PetscBool gpu;
@@ -148,11 +130,31 @@ static PetscErrorCode Right(const Problem *p, Mat A, PetscBool *right)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Assembly(const Bench *b, const Problem *p, Mat *A)
+static PetscErrorCode PatternMake(const Bench *b, const Problem *p, Mat *A, double *ms)
 {
-  const PetscInt     m = p->n * p->n * p->n;
-  PetscInt          *i, *j;
-  double             pattern = 0, ms[2];
+  const PetscInt m = p->n * p->n * p->n;
+  PetscInt      *i, *j;
+  double         t;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscMalloc2((size_t)p->len, &i, (size_t)p->len, &j)); /* PETSc may change them */
+  PetscCall(MatCreate(PETSC_COMM_SELF, A));
+  PetscCall(MatSetSizes(*A, m, m, m, m));
+  PetscCall(MatSetType(*A, b->type));
+  PetscCall(MatSetFromOptions(*A));
+  PetscCall(PetscArraycpy(i, p->i, (size_t)p->len));
+  PetscCall(PetscArraycpy(j, p->j, (size_t)p->len));
+  t = MPI_Wtime();
+  PetscCall(MatSetPreallocationCOO(*A, p->len, i, j));
+  PetscCall(Wait(b));
+  *ms = 1e3 * (MPI_Wtime() - t);
+  PetscCall(PetscFree2(i, j));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Assembly(const Bench *b, const Problem *p, double pattern, Mat A)
+{
+  double             ms[2];
   const PetscScalar *d;
   PetscScalar       *a;
   PetscBool          right = PETSC_FALSE;
@@ -160,25 +162,7 @@ static PetscErrorCode Assembly(const Bench *b, const Problem *p, Mat *A)
   Vec                v;
 
   PetscFunctionBeginUser;
-  PetscCall(PetscMalloc2((size_t)p->len, &i, (size_t)p->len, &j)); /* PETSc may change them */
-  for (int k = 0; k < 2; k++) {                                    /* the first loads kernels */
-    double t;
-
-    if (k) PetscCall(MatDestroy(A));
-    PetscCall(MatCreate(PETSC_COMM_SELF, A));
-    PetscCall(MatSetSizes(*A, m, m, m, m));
-    PetscCall(MatSetType(*A, b->type));
-    PetscCall(MatSetFromOptions(*A));
-    PetscCall(PetscArraycpy(i, p->i, (size_t)p->len));
-    PetscCall(PetscArraycpy(j, p->j, (size_t)p->len));
-    t = MPI_Wtime();
-    PetscCall(MatSetPreallocationCOO(*A, p->len, i, j));
-    PetscCall(Wait(b));
-    t       = 1e3 * (MPI_Wtime() - t);
-    pattern = k ? PetscMin(pattern, t) : t;
-  }
-  PetscCall(PetscFree2(i, j));
-  PetscCall(Values(b, *A, p->v, &ms[0]));
+  PetscCall(Values(b, A, p->v, &ms[0]));
   PetscCall(VecCreate(PETSC_COMM_SELF, &v));
   PetscCall(VecSetSizes(v, (PetscInt)p->len, PETSC_DECIDE));
   PetscCall(VecSetFromOptions(v));
@@ -186,11 +170,11 @@ static PetscErrorCode Assembly(const Bench *b, const Problem *p, Mat *A)
   PetscCall(PetscArraycpy(a, p->v, (size_t)p->len));
   PetscCall(VecRestoreArrayWrite(v, &a));
   PetscCall(ArrayGet(v, &d));
-  PetscCall(Values(b, *A, d, &ms[1]));
+  PetscCall(Values(b, A, d, &ms[1]));
   PetscCall(ArrayRestore(v, &d));
   PetscCall(VecDestroy(&v));
-  PetscCall(Right(p, *A, &right));
-  PetscCall(MatGetInfo(*A, MAT_LOCAL, &info));
+  PetscCall(Right(p, A, &right));
+  PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
   fprintf(b->out, "{\"record\": \"coo\", \"problem\": \"%s\", \"type\": \"%s\", \"entries\": %.0f, \"contributions\": %lld, \"pattern_ms\": %.3f, \"host_ms\": %.3f, \"device_ms\": %.3f, \"right\": %s}\n", p->name, b->type, info.nz_used, (long long)p->len, pattern, ms[0], ms[1], right ? "true" : "false");
   fflush(b->out);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -311,40 +295,82 @@ static PetscErrorCode InPlace(const Bench *b, const Problem *p, Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+PetscErrorCode Copies(PetscLogStage stage, double *copies)
+{
+  static const char *const names[] = {"VecGPUCopyTo", "VecGPUCopyFrom", "VecCUDACopyTo", "VecCUDACopyFrom"};
+  PetscEventPerfInfo       info;
+  PetscLogEvent            event;
+
+  PetscFunctionBeginUser;
+  *copies = 0;
+  for (int k = 0; k < 4; k++) {
+    PetscCall(PetscLogEventGetId(names[k], &event));
+    if (event < 0) continue;
+    PetscCall(PetscLogEventGetPerfInfo(stage, event, &info));
+    *copies += info.count;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Elements(const Bench *b, const char parts[], const char name[], PetscInt n, PetscInt corners)
+{
+  Problem p;
+  Mat     A       = NULL;
+  double  pattern = 1e30;
+
+  PetscFunctionBeginUser;
+  PetscCall(ProblemMake(name, n, corners, &p));
+  for (PetscInt k = 0; k < b->patterns; k++) { /* the first loads kernels */
+    double t = 0;
+
+    PetscCall(MatDestroy(&A));
+    PetscCall(PatternMake(b, &p, &A, &t));
+    pattern = PetscMin(pattern, t);
+  }
+  if (strstr(parts, "assembly")) PetscCall(Assembly(b, &p, pattern, A));
+  else if (strstr(parts, "inplace")) PetscCall(MatSetValuesCOO(A, p.v, INSERT_VALUES));
+  if (strstr(parts, "inplace")) PetscCall(InPlace(b, &p, A));
+  if (strstr(parts, "newton")) PetscCall(Newton(b, &p, A));
+  PetscCall(MatDestroy(&A));
+  PetscCall(PetscFree3(p.i, p.j, p.v));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
-  Bench     b        = {.out = stdout, .rounds = 10};
-  char      type[64] = "gpucsr", file[PETSC_MAX_PATH_LEN] = "";
-  PetscInt  n[2] = {100, 128};
-  PetscBool set;
+  Bench       b        = {.out = stdout, .rounds = 10, .patterns = 2, .steps = 4};
+  char        type[64] = "gpucsr", master[16] = "host", parts[64] = "assembly,inplace", file[PETSC_MAX_PATH_LEN] = "";
+  PetscInt    n[2] = {100, 128}, cells = 32;
+  PetscBool   set;
+  PetscMPIInt rank;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(PetscLogDefaultBegin()); /* counts copies */
   PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_type", type, sizeof(type), NULL));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_gpucsr_master", master, sizeof(master), NULL));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-parts", parts, sizeof(parts), NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-points", &n[0], NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-grid", &n[1], NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-cells", &cells, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-rounds", &b.rounds, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-patterns", &b.patterns, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-steps", &b.steps, NULL));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-o", file, sizeof(file), &set));
-  if (set) b.out = fopen(file, "w");
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  if (set && !rank) b.out = fopen(file, "a");
   PetscCheck(b.out, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "Cannot write %s", file);
-  b.type = type;
+  b.type   = type;
+  b.master = master;
   PetscCall(VecCreate(PETSC_COMM_SELF, &b.small));
   PetscCall(VecSetSizes(b.small, 256, PETSC_DECIDE));
   PetscCall(VecSetFromOptions(b.small));
   PetscCall(VecSet(b.small, 1.0));
-  for (int k = 0; k < 2; k++) {
-    Problem p;
-    Mat     A;
-
-    if (n[k] < 2) continue;
-    PetscCall(ProblemMake(k ? "grid27" : "p1", n[k], k ? 8 : 4, &p));
-    PetscCall(Assembly(&b, &p, &A));
-    PetscCall(InPlace(&b, &p, A));
-    PetscCall(MatDestroy(&A));
-    PetscCall(PetscFree3(p.i, p.j, p.v));
-  }
+  for (int k = 0; k < 2; k++)
+    if (n[k] > 1) PetscCall(Elements(&b, parts, k ? "grid27" : "p1", n[k], k ? 8 : 4));
+  if (strstr(parts, "stokes")) PetscCall(Stokes(&b, cells));
   PetscCall(VecDestroy(&b.small));
-  if (set) fclose(b.out);
+  if (set && !rank) fclose(b.out);
   PetscCall(PetscFinalize());
   return 0;
 }

@@ -104,7 +104,7 @@ static PetscErrorCode DeviceMade(PetscObject pc, GPUCSRWrap *w)
   const PCDevice d = (PCDevice)w->data;
 
   PetscFunctionBegin;
-  d->ops = strcmp(w->type->type, PCPBJACOBI) ? &PCDeviceOps_FieldSplit : &PCDeviceOps_PBJacobi;
+  d->ops = !strcmp(w->type->type, PCPBJACOBI) ? &PCDeviceOps_PBJacobi : !strcmp(w->type->type, PCVPBJACOBI) ? &PCDeviceOps_VPBJacobi : &PCDeviceOps_FieldSplit;
   PetscCheck(d->ops->bytes <= sizeof(d->data), PETSC_COMM_SELF, PETSC_ERR_PLIB, "Data of %zu bytes have no room", d->ops->bytes);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -113,13 +113,15 @@ static PetscErrorCode DeviceMade(PetscObject pc, GPUCSRWrap *w)
   { \
     .pc = {.setup = PCSetUp_Device, .apply = PCApply_Device, .view = PCView_Device } \
   }
-static GPUCSRWrapType types[2];
+static GPUCSRWrapType types[3];
 GPUCSR_WRAP_PC(PBJacobi, 0)
 GPUCSR_WRAP_PC(FieldSplit, 1)
+GPUCSR_WRAP_PC(VPBJacobi, 2)
 
 static GPUCSRWrapType types[] = {
   {.type = PCPBJACOBI,   .ops = OPS, .bytes = sizeof(struct _n_PCDevice), .release = DeviceRelease, .made = DeviceMade, .create = (void (*)(void))PCCreate_PBJacobi_GPUCSR  },
   {.type = PCFIELDSPLIT, .ops = OPS, .bytes = sizeof(struct _n_PCDevice), .release = DeviceRelease, .made = DeviceMade, .create = (void (*)(void))PCCreate_FieldSplit_GPUCSR},
+  {.type = PCVPBJACOBI,  .ops = OPS, .bytes = sizeof(struct _n_PCDevice), .release = DeviceRelease, .made = DeviceMade, .create = (void (*)(void))PCCreate_VPBJacobi_GPUCSR },
 };
 #undef OPS
 

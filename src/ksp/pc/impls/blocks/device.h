@@ -14,7 +14,7 @@ struct _n_PCDevice {
   GPUCSRDevice               dev;      /* of what is in data */
   PetscBool                  fresh;    /* data were taken since PETSc's last set-up, */
   PetscBool                  possible; /* and serve */
-  void                      *data[4];  /* the type's own struct, zeros at first */
+  void                      *data[12]; /* the type's own struct, zeros at first */
 };
 
 typedef struct _PCDeviceOps {
@@ -25,7 +25,7 @@ typedef struct _PCDeviceOps {
   PetscErrorCode (*release)(PCDevice);
 } PCDeviceOps;
 
-GPUCSR_INTERN const PCDeviceOps PCDeviceOps_PBJacobi, PCDeviceOps_FieldSplit;
+GPUCSR_INTERN const PCDeviceOps PCDeviceOps_PBJacobi, PCDeviceOps_VPBJacobi, PCDeviceOps_FieldSplit;
 
 GPUCSR_INTERN PetscErrorCode PCDeviceInitialize_Private(void);
 GPUCSR_INTERN PetscErrorCode PCDirectInitialize_Private(void); /* pcdirect.c */

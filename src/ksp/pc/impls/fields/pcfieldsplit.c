@@ -1,10 +1,11 @@
 /*
-  PCFIELDSPLIT, additive and (symmetric) multiplicative, applied on one device: kernels gather fields and add them up, and compute residuals with the whole matrix. PETSc's own application uses
-  VecScatter, which works on the host. PETSc does Schur complements and the rest.
+  PCFIELDSPLIT, additive, (symmetric) multiplicative, and by a Schur complement, applied on one device: kernels gather fields and add them up, and residuals are computed with the whole matrix, or with the
+  off-diagonal blocks of two fields. PETSc's own application uses VecScatter, which works on the host. PETSc does the rest, a Schur complement's diagonal and explicit forms among it.
 */
 #include "../petscprivate.h"
 #include <petscksp.h>
 #include "../blocks/device.h"
+#include <string.h>
 
 typedef struct {
   IS  is;
@@ -16,7 +17,10 @@ typedef struct {
   PetscInt n;
   Field   *field;
   KSP     *ksp;
-  Vec      w;
+  Vec      w;       /* as the whole, or, with a Schur complement, as the field whose right-hand side has a product */
+  Mat      B[2][2]; /* with a Schur complement: blocks, which are PETSc's */
+
+  PCFieldSplitSchurFactType factors;
 } Fields;
 
 static PetscErrorCode FieldSplitRelease(PCDevice d)
@@ -37,12 +41,11 @@ static PetscErrorCode FieldSplitRelease(PCDevice d)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A field: its entries on the device, and its vectors, also on the device */
-static PetscErrorCode TakeField(PC pc, PCDevice d, PetscInt k, PetscBool *possible)
+/* A field: its entries on the device, and its vectors, also on the device; P: its block */
+static PetscErrorCode TakeField(PC pc, PCDevice d, PetscInt k, Mat P, PetscBool *possible)
 {
   Fields         *f = (Fields *)d->data;
   Field          *e = &f->field[k];
-  Mat             P;
   PetscInt        m;
   const PetscInt *index;
   GPUCSRDevice    dev[2];
@@ -52,7 +55,6 @@ static PetscErrorCode TakeField(PC pc, PCDevice d, PetscInt k, PetscBool *possib
   PetscCall(PCFieldSplitGetISByIndex(pc, k, &e->is));
   PetscCall(PetscObjectReference((PetscObject)e->is));
   PetscCall(ISGetLocalSize(e->is, &m));
-  PetscCall(KSPGetOperators(f->ksp[k], NULL, &P));
   PetscCall(MatCreateVecs(P, &e->x, &e->b));
   PetscCall(VecGPUGetDevice(e->b, &dev[0]));
   PetscCall(VecGPUGetDevice(e->x, &dev[1]));
@@ -67,22 +69,96 @@ static PetscErrorCode TakeField(PC pc, PCDevice d, PetscInt k, PetscBool *possib
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode View(PC pc, PetscErrorCode (*view)(PC, PetscViewer), FILE *text)
+{
+  PetscViewer    viewer;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(PetscViewerASCIIOpenWithFILE(PetscObjectComm((PetscObject)pc), text, &viewer));
+  ierr = (*view)(pc, viewer);
+  PetscCall(PetscViewerDestroy(&viewer));
+  PetscFunctionReturn(ierr);
+}
+
+/* Which factors of the block LU are applied: no function of PETSc tells, but the view does. DIAG: also where it does not */
+static PetscErrorCode SchurFactors(PC pc, PCDevice d, PCFieldSplitSchurFactType *factors)
+{
+  static const char word[] = "factorization ";
+  char             *text   = NULL, *at;
+  size_t            length;
+  FILE             *memory = open_memstream(&text, &length);
+  PetscErrorCode    ierr;
+
+  PetscFunctionBegin;
+  PetscCheck(memory, PETSC_COMM_SELF, PETSC_ERR_MEM, "No memory for the view of a preconditioner");
+  ierr = View(pc, d->wrap->petsc.pc.view, memory);
+  PetscCheck(!fclose(memory), PETSC_COMM_SELF, PETSC_ERR_MEM, "No memory for the view of a preconditioner");
+  *factors = PC_FIELDSPLIT_SCHUR_FACT_DIAG;
+  at       = ierr || !text ? NULL : strstr(text, word);
+  for (int k = PC_FIELDSPLIT_SCHUR_FACT_LOWER; at && k <= PC_FIELDSPLIT_SCHUR_FACT_FULL; k++) {
+    const char  *name = PCFieldSplitSchurFactTypes[k];
+    const size_t n    = strlen(name);
+
+    if (!strncmp(at + strlen(word), name, n) && at[strlen(word) + n] == '\n') *factors = (PCFieldSplitSchurFactType)k;
+  }
+  free(text);
+  PetscFunctionReturn(ierr);
+}
+
+static PetscErrorCode TakeSchur(PC pc, PCDevice d, PetscBool *possible)
+{
+  Fields *f = (Fields *)d->data;
+  Mat     S;
+  PetscObject explicit;
+
+  PetscFunctionBegin;
+  PetscCall(PCFieldSplitSchurGetSubKSP(pc, &f->n, &f->ksp));
+  PetscCall(PCFieldSplitSchurGetS(pc, &S));
+  PetscCall(PetscObjectQuery((PetscObject)S, "AinvB", &explicit));
+  *possible = (PetscBool)(f->n == 2 && !explicit); /* 3: the upper factor has a solver of its own */
+  if (*possible) PetscCall(SchurFactors(pc, d, &f->factors));
+  if (f->factors == PC_FIELDSPLIT_SCHUR_FACT_DIAG) *possible = PETSC_FALSE;
+  f->n = 0;
+  if (!*possible) PetscFunctionReturn(PETSC_SUCCESS);
+  f->n = 2;
+  PetscCall(PCFieldSplitGetSchurBlocks(pc, &f->B[0][0], &f->B[0][1], &f->B[1][0], &f->B[1][1]));
+  PetscCall(PetscCalloc1(2, &f->field));
+  for (PetscInt k = 0; k < 2 && *possible; k++) PetscCall(TakeField(pc, d, k, f->B[k][k], possible));
+  if (*possible) PetscCall(VecDuplicate(f->field[f->factors == PC_FIELDSPLIT_SCHUR_FACT_UPPER ? 0 : 1].b, &f->w));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TakeFields(PC pc, PCDevice d, Vec x, PCCompositeType type, PetscBool *possible)
+{
+  Fields *f = (Fields *)d->data;
+
+  PetscFunctionBegin;
+  PetscCall(PCFieldSplitGetSubKSP(pc, &f->n, &f->ksp));
+  PetscCall(PetscCalloc1(f->n, &f->field));
+  for (PetscInt k = 0; k < f->n && *possible; k++) {
+    Mat P;
+
+    PetscCall(KSPGetOperators(f->ksp[k], NULL, &P));
+    PetscCall(TakeField(pc, d, k, P, possible));
+  }
+  if (type != PC_COMPOSITE_ADDITIVE && *possible) PetscCall(VecDuplicate(x, &f->w));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode FieldSplitTake(PC pc, PCDevice d, Vec x, PetscBool *possible)
 {
-  Fields         *f = (Fields *)d->data;
   PetscMPIInt     size;
   PCCompositeType type;
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)pc), &size));
   PetscCall(PCFieldSplitGetType(pc, &type));
-  *possible = (PetscBool)(size == 1 && (type == PC_COMPOSITE_ADDITIVE || type == PC_COMPOSITE_MULTIPLICATIVE || type == PC_COMPOSITE_SYMMETRIC_MULTIPLICATIVE));
+  *possible = (PetscBool)(size == 1 && (type == PC_COMPOSITE_ADDITIVE || type == PC_COMPOSITE_MULTIPLICATIVE || type == PC_COMPOSITE_SYMMETRIC_MULTIPLICATIVE || type == PC_COMPOSITE_SCHUR));
   PetscCall(FieldSplitRelease(d));
   if (!*possible) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PCFieldSplitGetSubKSP(pc, &f->n, &f->ksp));
-  PetscCall(PetscCalloc1(f->n, &f->field));
-  for (PetscInt k = 0; k < f->n && *possible; k++) PetscCall(TakeField(pc, d, k, possible));
-  if (type != PC_COMPOSITE_ADDITIVE && *possible) PetscCall(VecDuplicate(x, &f->w));
+  if (type == PC_COMPOSITE_SCHUR) PetscCall(TakeSchur(pc, d, possible));
+  else PetscCall(TakeFields(pc, d, x, type, possible));
   if (!*possible) PetscCall(FieldSplitRelease(d));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -161,6 +237,57 @@ static PetscErrorCode SolveAndAdd(PC pc, PCDevice d, PetscInt k, PetscBool zero,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode Solve(PC pc, KSP ksp, const Field *e)
+{
+  PetscFunctionBegin;
+  PetscCall(KSPSolve(ksp, e->b, e->x));
+  PetscCall(KSPCheckSolve(ksp, pc, e->x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* b of field k = the entries of x, less the other field's part of the product with the solution there */
+static PetscErrorCode SchurResidual(PCDevice d, PetscInt k, Vec x)
+{
+  Fields *f = (Fields *)d->data;
+
+  PetscFunctionBegin;
+  PetscCall(MatMult(f->B[k][1 - k], f->field[1 - k].x, f->w));
+  PetscCall(Gather(d, &f->field[k], x, NULL));
+  PetscCall(VecAXPY(f->field[k].b, -1.0, f->w));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The factors [1 0; C inv(A) 1] [A 0; 0 S] [1 inv(A) B; 0 1], of which LOWER leaves out the last, and UPPER the first */
+static PetscErrorCode SchurSolve(PC pc, PCDevice d, Vec x)
+{
+  Fields         *f     = (Fields *)d->data;
+  const PetscBool upper = (PetscBool)(f->factors == PC_FIELDSPLIT_SCHUR_FACT_UPPER);
+  Field          *first = &f->field[upper], *second = &f->field[!upper];
+
+  PetscFunctionBegin;
+  PetscCall(Gather(d, first, x, NULL));
+  PetscCall(Solve(pc, f->ksp[upper], first));
+  PetscCall(SchurResidual(d, !upper, x));
+  PetscCall(Solve(pc, f->ksp[!upper], second));
+  if (f->factors != PC_FIELDSPLIT_SCHUR_FACT_FULL) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatMult(f->B[0][1], second->x, first->x)); /* this, too, is where PETSc's solver may start from */
+  PetscCall(VecAXPY(first->b, -1.0, first->x));
+  PetscCall(Solve(pc, f->ksp[0], first));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SchurApply(PC pc, PCDevice d, Vec x, Vec y, PetscBool *done)
+{
+  Fields *f = (Fields *)d->data;
+
+  PetscFunctionBegin;
+  PetscCall(AreOnDevice(d, x, f->field[0].b, f->field[1].b, done));
+  if (*done) PetscCall(SchurSolve(pc, d, x));
+  if (*done) PetscCall(AreOnDevice(d, y, f->field[0].x, f->field[1].x, done));
+  for (PetscInt k = 0; k < 2 && *done; k++) PetscCall(Scatter(d, &f->field[k], y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* If a vector has left the device meanwhile, PETSc's application starts anew */
 static PetscErrorCode FieldSplitApply(PC pc, PCDevice d, Vec x, Vec y)
 {
@@ -171,7 +298,9 @@ static PetscErrorCode FieldSplitApply(PC pc, PCDevice d, Vec x, Vec y)
   PetscFunctionBegin;
   PetscCall(PCFieldSplitGetType(pc, &type));
   PetscCall(VecSet(y, 0.0));
-  for (PetscInt k = 0; k < f->n && done; k++) PetscCall(SolveAndAdd(pc, d, k, (PetscBool)(k == 0 || type == PC_COMPOSITE_ADDITIVE), x, y, &done));
+  if (type == PC_COMPOSITE_SCHUR) PetscCall(SchurApply(pc, d, x, y, &done));
+  else
+    for (PetscInt k = 0; k < f->n && done; k++) PetscCall(SolveAndAdd(pc, d, k, (PetscBool)(k == 0 || type == PC_COMPOSITE_ADDITIVE), x, y, &done));
   for (PetscInt k = f->n - 2; k >= 0 && done && type == PC_COMPOSITE_SYMMETRIC_MULTIPLICATIVE; k--) PetscCall(SolveAndAdd(pc, d, k, PETSC_FALSE, x, y, &done));
   if (!done) PetscCall((*d->wrap->petsc.pc.apply)(pc, x, y));
   PetscFunctionReturn(PETSC_SUCCESS);

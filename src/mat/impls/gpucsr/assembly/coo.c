@@ -261,8 +261,9 @@ static PetscErrorCode SetWith(Mat A, GPUCSRCOO *c, Values *x, PetscBool add)
     PetscCall(MatGPUCSRKept_Private(A, c->dev, &attempt));
   }
   if (c->travels) PetscCall(Exchange(A, c, x));
-  if (x->sent && x->v) ((Mat_SeqGPUCSR *)block[0]->spptr)->info.uploaded += (double)x->bytes;
+  if (x->sent && x->v) MatGPUCSRValuesSent((Mat_SeqGPUCSR *)block[0]->spptr, (double)x->bytes);
   for (int b = 0; b < c->nblocks; b++) PetscCall(SetBlock(A, c, b, block[b], x, add));
+  if (x->own && x->ondevice) MatGPUCSRValuesBack((Mat_SeqGPUCSR *)block[0]->spptr, sizeof(double) * (double)x->n);
   if (x->dv && x->ondevice) PetscCall((*c->dev->ops->streamsynchronize)(c->dev->id, c->dev->stream)); /* the program may change its array */
   PetscFunctionReturn(PETSC_SUCCESS);
 }

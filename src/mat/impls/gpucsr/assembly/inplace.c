@@ -229,7 +229,7 @@ static PetscErrorCode MatDiagonalScale_InPlace(Mat A, Vec l, Vec r)
 }
 
 /* Is the whole diagonal stored, in a matrix that may be changed on the device? Asked once for a pattern. If not, the host has the values */
-static PetscErrorCode WholeDiagonal(Mat A, PetscBool *whole)
+PetscErrorCode MatGPUCSRWholeDiagonal_Private(Mat A, PetscBool *whole)
 {
   GPUCSRMirror   *m   = &((Mat_SeqGPUCSR *)A->spptr)->mirror;
   GPUCSRStorage  *csr = NULL;
@@ -259,7 +259,7 @@ static PetscErrorCode MatShift_InPlace(Mat A, PetscScalar s)
   PetscBool done;
 
   PetscFunctionBegin;
-  PetscCall(WholeDiagonal(A, &done));
+  PetscCall(MatGPUCSRWholeDiagonal_Private(A, &done));
   if (done) PetscCall(OnDevice(A, &c, &done));
   if (!done) PetscCall((*((Mat_GPUCSR *)A->spptr)->parent.shift)(A, s));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -271,7 +271,7 @@ static PetscErrorCode MatDiagonalSet_InPlace(Mat A, Vec d, InsertMode mode)
   PetscBool done = PETSC_FALSE;
 
   PetscFunctionBegin;
-  if (A->rmap->n <= A->cmap->n) PetscCall(WholeDiagonal(A, &done)); /* else the parent's error */
+  if (A->rmap->n <= A->cmap->n) PetscCall(MatGPUCSRWholeDiagonal_Private(A, &done)); /* else the parent's error */
   else PetscCall(MatGPUCSRFetch_Private(A));
   if (done) PetscCall(OnDevice(A, &c, &done));
   if (!done) PetscCall((*((Mat_GPUCSR *)A->spptr)->parent.diagonalset)(A, d, mode));
@@ -285,7 +285,7 @@ static PetscErrorCode ZeroRows(Mat A, PetscInt n, const PetscInt rows[], Change 
   *done = PETSC_TRUE;
   for (PetscInt k = 0; k < n; k++) *done = (PetscBool)(*done && rows[k] >= 0 && rows[k] < A->rmap->n);
   if (!*done) PetscCall(MatGPUCSRFetch_Private(A));
-  else if (c->s != 0) PetscCall(WholeDiagonal(A, done));
+  else if (c->s != 0) PetscCall(MatGPUCSRWholeDiagonal_Private(A, done));
   if (!*done) PetscFunctionReturn(PETSC_SUCCESS);
   c->n = c->op == ZERO_COLUMNS ? A->rmap->n : n;
   PetscCall(PetscCalloc1((size_t)c->n, &c->row));
@@ -334,20 +334,77 @@ static PetscErrorCode MatZeroRowsColumns_InPlace(Mat A, PetscInt n, const PetscI
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatNorm_InPlace(Mat A, NormType type, PetscReal *norm)
+/* A number of the values on the device. done false: the host has the values */
+PetscErrorCode MatGPUCSRNorm_Private(Mat A, GPUCSRNormKind kind, double *v, PetscBool *done)
 {
-  const GPUCSRNormKind kind    = type == NORM_INFINITY ? GPUCSR_LARGEST_ROW : GPUCSR_SUM_OF_SQUARES;
-  GPUCSRStorage       *csr     = NULL;
-  double               v       = 0;
-  GPUCSRAttempt        attempt = {.error = PETSC_ERR_GPU};
+  GPUCSRStorage *csr     = NULL;
+  GPUCSRAttempt  attempt = {.error = PETSC_ERR_GPU};
 
   PetscFunctionBegin;
-  if (type == NORM_FROBENIUS || type == NORM_INFINITY) PetscCall(Begin(A, PETSC_FALSE, &csr));
-  if (csr) GPUCSRTryIf(MatGPUCSRMayFail(A), &attempt, (*GPUCSRAssembleOf(csr->dev)->norm)(csr, kind, &v));
-  if (attempt.error) {
-    PetscCall(MatGPUCSRFetch_Private(A));
-    PetscCall((*((Mat_GPUCSR *)A->spptr)->parent.norm)(A, type, norm));
-  } else *norm = (PetscReal)(kind == GPUCSR_SUM_OF_SQUARES ? PetscSqrtReal((PetscReal)v) : (PetscReal)v);
+  PetscCall(Begin(A, PETSC_FALSE, &csr));
+  if (csr) GPUCSRTryIf(MatGPUCSRMayFail(A), &attempt, (*GPUCSRAssembleOf(csr->dev)->norm)(csr, kind, v));
+  *done = (PetscBool)!attempt.error;
+  if (!*done) PetscCall(MatGPUCSRFetch_Private(A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatNorm_InPlace(Mat A, NormType type, PetscReal *norm)
+{
+  double    v    = 0;
+  PetscBool done = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  if (type == NORM_FROBENIUS || type == NORM_INFINITY) PetscCall(MatGPUCSRNorm_Private(A, type == NORM_INFINITY ? GPUCSR_LARGEST_ROW : GPUCSR_SUM_OF_SQUARES, &v, &done));
+  else PetscCall(MatGPUCSRFetch_Private(A));
+  if (!done) PetscCall((*((Mat_GPUCSR *)A->spptr)->parent.norm)(A, type, norm));
+  else *norm = (PetscReal)(type == NORM_INFINITY ? v : PetscSqrtReal((PetscReal)v));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Diagonal(Mat A, GPUCSRStorage *csr, Vec d)
+{
+  GPUCSRDevice    dev   = csr->dev;
+  const size_t    m     = (size_t)csr->m;
+  int32_t        *place = NULL;
+  void           *index = NULL;
+  const PetscInt *i, *j;
+  Operand         x;
+  PetscErrorCode  ierr;
+
+  PetscFunctionBegin;
+  PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, &j, NULL, NULL));
+  PetscCall(PetscMalloc1(m, &place));
+  for (PetscInt r = 0; r < A->rmap->n; r++) {
+    PetscInt k = i[r];
+
+    while (j[k] != r) k++;
+    place[r] = (int32_t)k;
+  }
+  ierr = OperandGet(A, d, PETSC_TRUE, &x);
+  if (!ierr) ierr = GPUCSRMalloc(dev, sizeof(int32_t) * m, "places of a diagonal", &index);
+  if (!ierr) ierr = GPUCSRUpload(dev, index, GPUCSR_INT32, place, GPUCSR_INT32, m, PETSC_FALSE, dev->stream, NULL);
+  if (!ierr) ierr = (*GPUCSRAssembleOf(dev)->gather)((int64_t)m, (const int32_t *)index, (const double *)csr->array[CSR_VAL].data, x.p, dev);
+  PetscCall(PetscFree(place));
+  PetscCall(GPUCSRFree(dev, sizeof(int32_t) * m, &index));
+  PetscCall(OperandRestore(A, &x, ierr));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* From the master copy on the device. done false: the host has the values */
+PetscErrorCode MatGPUCSRDiagonal_Private(Mat A, Vec d, PetscBool *done)
+{
+  GPUCSRStorage *csr     = NULL;
+  GPUCSRAttempt  attempt = {.error = PETSC_ERR_GPU};
+  PetscInt       n;
+
+  PetscFunctionBegin;
+  *done = PETSC_FALSE;
+  PetscCall(VecGetLocalSize(d, &n));
+  if (((Mat_SeqGPUCSR *)A->spptr)->mirror.ahead && n == A->rmap->n && n <= A->cmap->n) PetscCall(MatGPUCSRWholeDiagonal_Private(A, done));
+  if (*done) PetscCall(Begin(A, PETSC_FALSE, &csr));
+  if (csr) GPUCSRTryIf(MatGPUCSRMayFail(A), &attempt, Diagonal(A, csr, d));
+  *done = (PetscBool)!attempt.error;
+  if (!*done) PetscCall(MatGPUCSRFetch_Private(A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -15,7 +15,7 @@ static PetscErrorCode Home(Mat_SeqGPUCSR *g, PetscScalar *a)
   PetscCall((*dev->ops->activate)(dev->id));
   PetscCall(GPUCSRDownload(dev, a, GPUCSR_DOUBLE, csr->array[CSR_VAL].data, GPUCSR_DOUBLE, (size_t)csr->nnz, PETSC_FALSE, dev->stream));
   PetscCall((*dev->ops->streamsynchronize)(dev->id, dev->stream));
-  g->info.downloaded += sizeof(PetscScalar) * (double)csr->nnz;
+  MatGPUCSRValuesBack(g, sizeof(PetscScalar) * (double)csr->nnz);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -89,7 +89,6 @@ PetscErrorCode MatGPUCSRWritten_Private(Mat A)
   R(getrow, (Mat A, PetscInt row, PetscInt * n, PetscInt * *j, PetscScalar * *v), (A, row, n, j, v)) \
   R(sor, (Mat A, Vec b, PetscReal omega, MatSORType type, PetscReal shift, PetscInt its, PetscInt lits, Vec x), (A, b, omega, type, shift, its, lits, x)) \
   R(transpose, (Mat A, MatReuse reuse, Mat * B), (A, reuse, B)) \
-  R(view, (Mat A, PetscViewer viewer), (A, viewer)) \
   R(createsubmatrices, (Mat A, PetscInt n, const IS rows[], const IS cols[], MatReuse reuse, Mat *sub[]), (A, n, rows, cols, reuse, sub)) \
   R(createsubmatricesmpi, (Mat A, PetscInt n, const IS rows[], const IS cols[], MatReuse reuse, Mat *sub[]), (A, n, rows, cols, reuse, sub)) \
   R(createsubmatrix, (Mat A, IS rows, IS cols, MatReuse reuse, Mat * sub), (A, rows, cols, reuse, sub)) \
@@ -118,9 +117,7 @@ PetscErrorCode MatGPUCSRWritten_Private(Mat A)
 #endif
 
 /* A matrix of several ranks reads its blocks' values here; a block alone has operations of its own */
-#define READERS_OF_RANKS(R) \
-  R(norm, (Mat A, NormType type, PetscReal * v), (A, type, v)) \
-  R(zerorowscolumns, (Mat A, PetscInt n, const PetscInt rows[], PetscScalar d, Vec x, Vec b), (A, n, rows, d, x, b))
+#define READERS_OF_RANKS(R) R(zerorowscolumns, (Mat A, PetscInt n, const PetscInt rows[], PetscScalar d, Vec x, Vec b), (A, n, rows, d, x, b))
 
 #define FETCHED(op, formal, actual) \
   static PetscErrorCode op##_Fetched formal \
@@ -132,6 +129,20 @@ PetscErrorCode MatGPUCSRWritten_Private(Mat A)
   }
 READERS(FETCHED)
 READERS_OF_RANKS(FETCHED)
+
+/* A summary has no values */
+static PetscErrorCode view_Fetched(Mat A, PetscViewer viewer)
+{
+  PetscViewerFormat format;
+  PetscBool         ascii;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
+  PetscCall(PetscViewerGetFormat(viewer, &format));
+  if (!ascii || (format != PETSC_VIEWER_ASCII_INFO && format != PETSC_VIEWER_ASCII_INFO_DETAIL)) PetscCall(MatGPUCSRFetch_Private(A));
+  PetscCall((*((Mat_GPUCSR *)A->spptr)->behind->view)(A, viewer));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
 static PetscErrorCode duplicate_Fetched(Mat A, MatDuplicateOption op, Mat *B)
 {
@@ -179,6 +190,54 @@ static PetscErrorCode zerorows_Fetched(Mat A, PetscInt n, const PetscInt rows[],
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The sum of all squares, without values of the host, unless a block's are not on a device */
+static PetscErrorCode norm_Fetched(Mat A, NormType type, PetscReal *norm)
+{
+  Mat       block[2];
+  double    v[2] = {0, 0};
+  PetscReal part;
+  PetscBool done;
+
+  PetscFunctionBegin;
+  if (type != NORM_FROBENIUS) {
+    PetscCall(MatGPUCSRFetch_Private(A));
+    PetscCall((*((Mat_GPUCSR *)A->spptr)->behind->norm)(A, type, norm));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
+  for (int b = 0; b < 2; b++) {
+    PetscCall(MatGPUCSRNorm_Private(block[b], GPUCSR_SUM_OF_SQUARES, &v[b], &done));
+    if (done) continue;
+    PetscCall(MatNorm(block[b], NORM_FROBENIUS, &part));
+    v[b] = (double)part * (double)part;
+  }
+  v[0] += v[1];
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, v, 1, MPI_DOUBLE, MPI_SUM, PetscObjectComm((PetscObject)A)));
+  *norm = PetscSqrtReal((PetscReal)v[0]);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The diagonal block's, if all ranks have a whole diagonal on their devices */
+static PetscErrorCode shift_Fetched(Mat A, PetscScalar s)
+{
+  Mat         block[2];
+  PetscBool   whole;
+  PetscMPIInt all;
+
+  PetscFunctionBegin;
+  PetscCall(MatHasCongruentLayouts(A, &whole));
+  PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
+  if (whole && A->assembled) PetscCall(MatGPUCSRWholeDiagonal_Private(block[0], &whole));
+  all = whole && A->assembled;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)A)));
+  if (all) PetscCall(MatShift(block[0], s));
+  else {
+    PetscCall(MatGPUCSRFetch_Private(A));
+    PetscCall((*((Mat_GPUCSR *)A->spptr)->behind->shift)(A, s));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Functions that PETSc finds by name. MatIsTranspose() wants the same function of both matrices */
 static PetscErrorCode MatStoreValues_Fetched(Mat A)
 {
@@ -213,12 +272,15 @@ PetscErrorCode MatGPUCSRWatch_Private(Mat A)
     o->op         = op##_Fetched; \
   } else if (!master && o->op == op##_Fetched) o->op = g->behind->op;
   READERS(WRAP)
+  WRAP(view, , )
   WRAP(duplicate, , )
   WRAP(equal, , )
   WRAP(copy, , )
   if (!g->kind->inplace) {
     READERS_OF_RANKS(WRAP)
     WRAP(zerorows, , )
+    WRAP(norm, , )
+    WRAP(shift, , )
   }
 #undef WRAP
   if (g->kind->inplace && (first || (!master && ((PetscObject)A)->refct))) { /* in MatDestroy() composed functions go with the object */

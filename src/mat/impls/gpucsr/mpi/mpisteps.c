@@ -349,6 +349,7 @@ static PetscErrorCode ToBlock(Mat block, const GPUCSRStorage *A)
   PetscCall(MatSeqAIJGetArrayWrite(block, &a));
   if (A->nnz) ierr = GPUCSRDownload(dev, a, GPUCSR_DOUBLE, A->array[CSR_VAL].data, GPUCSR_DOUBLE, (size_t)A->nnz, PETSC_FALSE, dev->stream);
   if (!ierr) ierr = (*dev->ops->streamsynchronize)(dev->id, dev->stream);
+  MatGPUCSRValuesBack((Mat_SeqGPUCSR *)block->spptr, 8.0 * (double)A->nnz);
   PetscCall(MatSeqAIJRestoreArrayWrite(block, &a));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);

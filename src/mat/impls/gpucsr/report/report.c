@@ -25,6 +25,7 @@ static PetscErrorCode InfoGet(Mat_SeqGPUCSR *g, MatGPUCSRInfo *info)
   info->padding          = P->built && P->A.nnz ? PetscMax(0, (double)P->A.stored / (double)P->A.nnz - 1) : 0;
   info->rounding         = PetscMax(P->rounding, T->rounding);
   info->uploaded += P->costs.uploaded + T->costs.uploaded;
+  info->values_uploaded += P->costs.values + T->costs.values;
   info->inspect_time   = P->costs.inspect + P->costs.choose + T->costs.inspect + T->costs.choose;
   info->convert_time   = P->costs.convert + T->costs.convert;
   info->upload_time    = P->costs.upload + T->costs.upload;
@@ -151,8 +152,8 @@ static PetscErrorCode Describe(Mat_SeqGPUCSR *g, char text[], size_t len)
   if (info.dense_products) {
     PetscCall(MatGPUCSRAppend_Private(text, len, "    of the products, %" PetscInt_FMT " were columns of dense matrices, in %" PetscInt_FMT " passes\n", info.dense_columns, info.dense_products));
   }
-  PetscCall(MatGPUCSRAppend_Private(text, len, "    builds %" PetscInt_FMT ", transpose builds %" PetscInt_FMT ", refreshes %" PetscInt_FMT "; vectors and matrix sent %.3g MB, brought back %.3g MB\n", info.builds, info.transpose_builds, info.refreshes,
-                                    1e-6 * info.uploaded, 1e-6 * info.downloaded));
+  PetscCall(MatGPUCSRAppend_Private(text, len, "    builds %" PetscInt_FMT ", transpose builds %" PetscInt_FMT ", refreshes %" PetscInt_FMT "; vectors and matrix sent %.3g MB, brought back %.3g MB, of these values of the matrix %.3g MB and %.3g MB\n",
+                                    info.builds, info.transpose_builds, info.refreshes, 1e-6 * info.uploaded, 1e-6 * info.downloaded, 1e-6 * info.values_uploaded, 1e-6 * info.values_downloaded));
   PetscCall(MatGPUCSRAppend_Private(text, len, "    milliseconds: inspect %.3f, upload %.3f, convert %.3f, pad %.3f, transpose %.3f; products %.3f, vectors up %.3f, converted %.3f, down %.3f\n", 1e3 * info.inspect_time, 1e3 * info.upload_time,
                                     1e3 * info.convert_time, 1e3 * info.pad_time, 1e3 * info.transpose_time, 1e3 * (info.product_time + info.transpose_product_time), 1e3 * info.vector_upload_time, 1e3 * info.vector_convert_time, 1e3 * info.download_time));
   PetscFunctionReturn(PETSC_SUCCESS);

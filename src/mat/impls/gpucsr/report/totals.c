@@ -21,7 +21,7 @@ static GPUCSRRecords matrices, reasons, places, errors, factors; /* errors: of a
 static struct {
   double made, multiplied, empty; /* matrices; empty: blocks without entries */
   double products, transposed, host, sparse, builds, refreshes, fallbacks;
-  double up, down; /* bytes */
+  double up, down, valuesup, valuesdown; /* bytes; of values of matrices */
 } count;
 
 /* Each rank sums its times, and the largest sum counts */
@@ -40,6 +40,8 @@ static void Add(const MatGPUCSRInfo *i)
   count.fallbacks += (double)i->fallbacks;
   count.up += i->uploaded;
   count.down += i->downloaded;
+  count.valuesup += i->values_uploaded;
+  count.valuesdown += i->values_downloaded;
   seconds.products += i->product_time;
   seconds.transposed += i->transpose_product_time;
   seconds.host += i->aij_time;
@@ -135,7 +137,9 @@ static PetscErrorCode Totals(MPI_Comm comm, FILE *fp)
   }
   PetscCall(PetscFPrintf(comm, fp, "\n"));
   if (count.builds > 0) PetscCall(PetscFPrintf(comm, fp, "  prepared in %.3f ms: %.0f build%s, %.0f refresh%s\n", 1e3 * seconds.build, count.builds, Plural(count.builds), count.refreshes, count.refreshes == 1 ? "" : "es"));
-  if (count.up + count.down > 0) PetscCall(PetscFPrintf(comm, fp, "  copies: sent %.3g MB, brought back %.3g MB; of vectors up %.3f ms, down %.3f ms\n", 1e-6 * count.up, 1e-6 * count.down, 1e3 * seconds.up, 1e3 * seconds.down));
+  if (count.up + count.down > 0)
+    PetscCall(PetscFPrintf(comm, fp, "  copies: sent %.3g MB, brought back %.3g MB; of these values of matrices %.3g MB and %.3g MB; of vectors up %.3f ms, down %.3f ms\n", 1e-6 * count.up, 1e-6 * count.down, 1e-6 * count.valuesup, 1e-6 * count.valuesdown,
+                           1e3 * seconds.up, 1e3 * seconds.down));
   if (count.fallbacks > 0) PetscCall(PetscFPrintf(comm, fp, "  left the device: %.0f\n", count.fallbacks));
   for (int k = 0; k < reasons.n; k++) PetscCall(PetscFPrintf(comm, fp, "  on the host: %.0f matri%s, because %s\n", reasons.record[k].n[0], reasons.record[k].n[0] == 1 ? "x" : "ces", reasons.record[k].text));
   PetscFunctionReturn(PETSC_SUCCESS);

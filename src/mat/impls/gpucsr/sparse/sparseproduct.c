@@ -116,7 +116,7 @@ PetscErrorCode MatGPUCSRMirror_Private(Mat A, GPUCSRDevice dev, PetscBool values
   if (values && (m->values != state || g->bare || g->copy)) {
     m->values = -1;
     PetscCall(GPUCSRUpload(dev, m->csr.array[CSR_VAL].data, GPUCSR_DOUBLE, s.a, GPUCSR_DOUBLE, (size_t)s.nnz, PETSC_FALSE, dev->stream, NULL));
-    if (dev->ops->separate) g->info.uploaded += 8.0 * (double)s.nnz;
+    if (dev->ops->separate) MatGPUCSRValuesSent(g, 8.0 * (double)s.nnz);
     m->values = state;
   }
   *csr = &m->csr;
@@ -193,7 +193,10 @@ PetscErrorCode MatGPUCSRProductEntries_Private(Mat block, const GPUCSRStorage *A
   PetscCall(MatSeqAIJGetCSRAndMemType(block, NULL, &columns, &a, NULL));
   j = (PetscInt *)columns;
   if (A->nnz) PetscCall(GPUCSRDownload(dev, j, GPUCSR_PETSCINT, A->array[CSR_COL].data, GPUCSR_INT32, (size_t)A->nnz, PETSC_FALSE, dev->stream));
-  if (A->nnz && values) PetscCall(GPUCSRDownload(dev, a, GPUCSR_DOUBLE, A->array[CSR_VAL].data, GPUCSR_DOUBLE, (size_t)A->nnz, PETSC_FALSE, dev->stream));
+  if (A->nnz && values) {
+    PetscCall(GPUCSRDownload(dev, a, GPUCSR_DOUBLE, A->array[CSR_VAL].data, GPUCSR_DOUBLE, (size_t)A->nnz, PETSC_FALSE, dev->stream));
+    MatGPUCSRValuesBack((Mat_SeqGPUCSR *)block->spptr, 8.0 * (double)A->nnz);
+  }
   PetscCall((*dev->ops->streamsynchronize)(dev->id, dev->stream));
   for (int64_t k = 0; ghost && k < A->nnz; k++) j[k] = ghost[j[k]];
   PetscCall(MatSeqAIJSetColumnIndices(block, j));

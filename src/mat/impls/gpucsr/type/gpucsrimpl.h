@@ -194,7 +194,8 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRTimersRead_Private(Mat_SeqGPUCSR *, int);
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRCOOCompose_Private(Mat, PetscBool install); /* this and the next: assembly/coo.c */
 GPUCSR_INTERN PetscErrorCode MatGPUCSRCOOShare_Private(Mat, Mat);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRInPlace_Private(Mat, PetscBool install); /* this and the next two: assembly/inplace.c */
+GPUCSR_INTERN PetscErrorCode MatGPUCSRInPlace_Private(Mat, PetscBool install); /* this and the next three: assembly/inplace.c */
+GPUCSR_INTERN PetscErrorCode MatGPUCSRDiagonal_Private(Mat, Vec, PetscBool *done);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRAddSame_Private(Mat, PetscScalar, Mat, PetscBool *done);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRCopySame_Private(Mat, Mat, MatStructure, PetscBool *done);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFetch_Private(Mat); /* this and the next three: assembly/master.c */
@@ -217,6 +218,19 @@ GPUCSR_INTERN PetscErrorCode MatAXPY_SeqAIJGPUCSR(Mat, PetscScalar, Mat, MatStru
 
 GPUCSR_INTERN PetscErrorCode MatScale_SeqAIJGPUCSR(Mat, PetscScalar); /* scale.c */
 GPUCSR_INTERN PetscErrorCode MatDiagonalScale_SeqAIJGPUCSR(Mat, Vec, Vec);
+
+/* Values of the matrix that have crossed the bus */
+static inline void MatGPUCSRValuesSent(Mat_SeqGPUCSR *g, double bytes)
+{
+  g->info.uploaded += bytes;
+  g->info.values_uploaded += bytes;
+}
+
+static inline void MatGPUCSRValuesBack(Mat_SeqGPUCSR *g, double bytes)
+{
+  g->info.downloaded += bytes;
+  g->info.values_downloaded += bytes;
+}
 
 /* The vectors of a product z = A x + y with their arrays, and its stream; y may be NULL, may be z */
 typedef struct {

@@ -120,6 +120,8 @@ static PetscErrorCode MatGPUCSRGetInfo_MPIAIJGPUCSR(Mat A, MatGPUCSRInfo *info)
   SUM(csr_bytes);
   SUM(uploaded);
   SUM(downloaded);
+  SUM(values_uploaded);
+  SUM(values_downloaded);
   SUM(inspect_time);
   SUM(convert_time);
   SUM(build_time);

@@ -455,6 +455,7 @@ static PetscErrorCode MatGetDiagonal_SeqAIJGPUCSR(Mat A, Vec d)
   PetscFunctionBegin;
   PetscCall(VecGPUGetDevice(d, &dev));
   ondevice = dev && dev->ops->separate ? PETSC_TRUE : PETSC_FALSE;
+  if (ondevice && g->mirror.ahead && g->base.config.precision != MAT_GPUCSR_DOUBLE) ondevice = PETSC_FALSE; /* the host would round the values */
   if (ondevice) PetscCall(MatGPUCSRReady_Private(A, GPUCSR_FORWARD, &ready));
   if (ready && g->dev->ops->separate && g->precision == GPUCSR_PRECISION_DOUBLE) {
     const GPUCSRDeviceFormat *df;
@@ -473,8 +474,8 @@ static PetscErrorCode MatGetDiagonal_SeqAIJGPUCSR(Mat A, Vec d)
       if (o.place == GPUCSR_DEVICE) PetscFunctionReturn(PETSC_SUCCESS);
     }
   }
-  PetscCall(MatGPUCSRFetch_Private(A));
-  PetscCall((*g->base.parent.getdiagonal)(A, d));
+  PetscCall(MatGPUCSRDiagonal_Private(A, d, &ready));
+  if (!ready) PetscCall((*g->base.parent.getdiagonal)(A, d));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -48,12 +48,13 @@ static PetscErrorCode Mark(GPUCSRDevice dev, PetscLogDouble *last, double *to)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static double SourceBytes(const GPUCSRSource *s, const GPUCSRStorage *csr, PetscBool valuesonly)
+static void Sent(const GPUCSRSource *s, const GPUCSRStorage *csr, PetscBool valuesonly, GPUCSRCosts *costs)
 {
   const double values = (double)GPUCSRTypeSize(csr->array[CSR_VAL].type) * (double)s->nnz;
 
-  if (s->resident && csr->array[CSR_VAL].type == GPUCSR_DOUBLE) return 0;
-  return valuesonly ? values : values + 4.0 * (double)s->nnz + 4.0 * (s->m + 1.0);
+  if (s->resident && csr->array[CSR_VAL].type == GPUCSR_DOUBLE) return;
+  costs->values += values;
+  costs->uploaded += valuesonly ? values : values + 4.0 * (double)s->nnz + 4.0 * (s->m + 1.0);
 }
 
 /* h: the arrays of A in host memory, which this function allocates */
@@ -231,7 +232,7 @@ static PetscErrorCode SendCSR(GPUCSRDevice dev, const GPUCSRSource *s, GPUCSRPre
   }
   PetscCall(GPUCSRStorageCSR(dev, s->m, s->n, s->nnz, precision, valuesonly, csr));
   PetscCall((*csr->format->ops->fill)(s, csr, valuesonly, &P->rounding));
-  P->costs.uploaded += SourceBytes(s, csr, valuesonly);
+  Sent(s, csr, valuesonly, &P->costs);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -453,7 +454,7 @@ static PetscErrorCode RefreshSteps(GPUCSRPlan *P, const GPUCSRSource *s, const G
   if (!P->map) {
     if (GPUCSRIsCSR(format)) {
       PetscCall((*format->ops->fill)(s, &P->A, PETSC_TRUE, &P->rounding));
-      P->costs.uploaded += SourceBytes(s, &P->A, PETSC_TRUE);
+      Sent(s, &P->A, PETSC_TRUE, &P->costs);
     } else if (!dev->ops->separate) PetscCall((*format->ops->fill)(s, &P->A, PETSC_TRUE, &P->rounding));
     else if (!df || !dev->ops->kernels) PetscCall(FillOnHost(s, &P->A, PETSC_TRUE, &P->rounding));
     else {

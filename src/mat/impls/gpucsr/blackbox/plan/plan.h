@@ -42,7 +42,7 @@ typedef struct {
 
 typedef struct {
   double inspect, choose, convert, upload, transpose, measure; /* seconds so far */
-  double uploaded;                                             /* bytes so far */
+  double uploaded, values;                                     /* bytes so far, and of these the matrix' values */
 } GPUCSRCosts;
 
 /* A matrix, or a transpose, ready for products */

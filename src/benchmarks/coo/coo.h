@@ -1,0 +1,33 @@
+#pragma once
+
+/* What the parts of the benchmark share: a problem's elements, and arrays of vectors on the device */
+#include <petscksp.h>
+#include <string.h>
+#if PETSC_VERSION_LT(3, 19, 0)
+  #define PETSC_SUCCESS ((PetscErrorCode)0)
+#endif
+
+typedef struct {
+  FILE       *out;
+  const char *type, *master; /* of matrices */
+  PetscInt    rounds, patterns, steps;
+  Vec         small; /* on the device */
+} Bench;
+
+typedef struct {
+  const char *name;
+  PetscInt    n, corners; /* points a side, and points of an element */
+  PetscInt    elements;
+  PetscCount  len;
+  PetscInt   *i, *j;
+  double     *v;
+} Problem;
+
+extern PetscErrorCode Wait(const Bench *);
+extern PetscErrorCode ArrayGet(Vec, const PetscScalar **);
+extern PetscErrorCode ArrayRestore(Vec, const PetscScalar **);
+extern PetscErrorCode Newton(const Bench *, const Problem *, Mat);
+extern PetscErrorCode Stokes(const Bench *, PetscInt n);
+
+/* Copies of vectors over the bus, as PETSc's log has counted them in a stage */
+extern PetscErrorCode Copies(PetscLogStage, double *);

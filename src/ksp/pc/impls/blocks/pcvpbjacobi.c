@@ -1,0 +1,124 @@
+/*
+  PCVPBJACOBI applied on the device: a product with the inverses of its blocks, a gpucsr matrix. Each set-up finds them by applying PETSc's PC to vectors with a one in the k-th row of each block.
+*/
+#include "../petscprivate.h"
+#include "device.h"
+
+typedef struct {
+  Mat inverse; /* of this process' rows */
+  Vec x, y;    /* local vectors of the arguments */
+} VBlocks;
+
+static PetscErrorCode VPBJacobiRelease(PCDevice d)
+{
+  VBlocks *b = (VBlocks *)d->data;
+
+  PetscFunctionBegin;
+  PetscCall(MatDestroy(&b->inverse));
+  PetscCall(VecDestroy(&b->x));
+  PetscCall(VecDestroy(&b->y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The pattern: i, n + 1, and j */
+static void Pattern(PetscInt count, const PetscInt sizes[], PetscInt i[], PetscInt j[])
+{
+  PetscInt row = 0, e = 0;
+
+  for (PetscInt b = 0; b < count; b++) {
+    const PetscInt first = row;
+
+    for (PetscInt r = 0; r < sizes[b]; r++) {
+      i[row++] = e;
+      for (PetscInt c = 0; c < sizes[b]; c++) j[e++] = first + c;
+    }
+  }
+  i[row] = e;
+}
+
+/* Column k of each block that has one */
+static PetscErrorCode Column(PC pc, PCDevice d, PetscInt k, PetscInt n, const PetscInt i[], const PetscInt j[], PetscScalar a[])
+{
+  Vec                unit, column;
+  PetscScalar       *u;
+  const PetscScalar *c;
+
+  PetscFunctionBegin;
+  PetscCall(VecCreateSeq(PETSC_COMM_SELF, n, &unit)); /* not collective: another rank may have its vectors on the host and skip this code */
+  PetscCall(VecDuplicate(unit, &column));
+  PetscCall(VecGetArrayWrite(unit, &u));
+  for (PetscInt r = 0; r < n; r++) u[r] = r - j[i[r]] == k;
+  PetscCall(VecRestoreArrayWrite(unit, &u));
+  PetscCall((*d->wrap->petsc.pc.apply)(pc, unit, column));
+  PetscCall(VecGetArrayRead(column, &c));
+  for (PetscInt r = 0; r < n; r++)
+    if (i[r] + k < i[r + 1]) a[i[r] + k] = c[r];
+  PetscCall(VecRestoreArrayRead(column, &c));
+  PetscCall(VecDestroy(&unit));
+  PetscCall(VecDestroy(&column));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* With the options of the PC's matrix, but in double precision, as PETSc's */
+static PetscErrorCode Inverse(PC pc, PetscInt n, const PetscInt i[], const PetscInt j[], const PetscScalar a[], Mat *M)
+{
+  const char *prefix;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetOptionsPrefix(pc->pmat, &prefix));
+  PetscCall(MatCreate(PETSC_COMM_SELF, M));
+  PetscCall(MatSetSizes(*M, n, n, n, n));
+  PetscCall(MatSetOptionsPrefix(*M, prefix));
+  PetscCall(MatSetType(*M, MATSEQAIJGPUCSR));
+  PetscCall(MatSetFromOptions(*M));
+  PetscCall(MatSetType(*M, MATSEQAIJGPUCSR));
+  PetscCall(MatGPUCSRSetPrecision(*M, MAT_GPUCSR_DOUBLE));
+  PetscCall(MatSeqAIJSetPreallocationCSR(*M, i, j, a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode VPBJacobiTake(PC pc, PCDevice d, Vec x, PetscBool *possible)
+{
+  VBlocks        *b = (VBlocks *)d->data;
+  const PetscInt  n = x->map->n;
+  PetscInt        count, most = 0, entries = 0, rows = 0, *i, *j;
+  const PetscInt *sizes;
+  PetscScalar    *a;
+  PetscErrorCode  ierr = PETSC_SUCCESS;
+
+  PetscFunctionBegin;
+  PetscCall(VPBJacobiRelease(d));
+  PetscCall(MatGetVariableBlockSizes(pc->pmat, &count, &sizes));
+  for (PetscInt k = 0; k < count; k++) {
+    most = PetscMax(most, sizes[k]);
+    rows += sizes[k];
+    entries += sizes[k] * sizes[k];
+  }
+  *possible = (PetscBool)(n && rows == n);
+  if (!*possible) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscMalloc3(n + 1, &i, entries, &j, entries, &a));
+  Pattern(count, sizes, i, j);
+  for (PetscInt k = 0; k < most && !ierr; k++) ierr = Column(pc, d, k, n, i, j, a);
+  if (!ierr) ierr = Inverse(pc, n, i, j, a, &b->inverse);
+  PetscCall(PetscFree3(i, j, a));
+  PetscCall(ierr);
+  PetscCall(VecCreateLocalVector(x, &b->x));
+  PetscCall(VecCreateLocalVector(x, &b->y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode VPBJacobiApply(PC pc, PCDevice d, Vec x, Vec y)
+{
+  VBlocks *b = (VBlocks *)d->data;
+
+  PetscFunctionBegin;
+  (void)pc;
+  PetscCall(VecGetLocalVectorRead(x, b->x));
+  PetscCall(VecGetLocalVector(y, b->y));
+  PetscCall(MatMult(b->inverse, b->x, b->y));
+  PetscCall(VecRestoreLocalVector(y, b->y));
+  PetscCall(VecRestoreLocalVectorRead(x, b->x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+const PCDeviceOps PCDeviceOps_VPBJacobi = {sizeof(VBlocks), VPBJacobiTake, VPBJacobiApply, VPBJacobiRelease};
