@@ -116,9 +116,6 @@ PetscErrorCode MatGPUCSRWritten_Private(Mat A)
   #define READERS(R) READERS_OF_ALL(R)
 #endif
 
-/* A matrix of several ranks reads its blocks' values here; a block alone has operations of its own */
-#define READERS_OF_RANKS(R) R(zerorowscolumns, (Mat A, PetscInt n, const PetscInt rows[], PetscScalar d, Vec x, Vec b), (A, n, rows, d, x, b))
-
 #define FETCHED(op, formal, actual) \
   static PetscErrorCode op##_Fetched formal \
   { \
@@ -128,7 +125,6 @@ PetscErrorCode MatGPUCSRWritten_Private(Mat A)
     PetscFunctionReturn(PETSC_SUCCESS); \
   }
 READERS(FETCHED)
-READERS_OF_RANKS(FETCHED)
 
 /* A summary has no values */
 static PetscErrorCode view_Fetched(Mat A, PetscViewer viewer)
@@ -187,6 +183,18 @@ static PetscErrorCode zerorows_Fetched(Mat A, PetscInt n, const PetscInt rows[],
   PetscCall(MatHasCongruentLayouts(A, &same));
   ((Mat_MPIGPUCSR *)A->spptr)->quiet = (PetscBool)(d == 0.0 || same);
   PetscCall((*((Mat_GPUCSR *)A->spptr)->behind->zerorows)(A, n, rows, d, x, b));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The diagonal block's operation, and a loop of MATMPIAIJ over the values of the other block */
+static PetscErrorCode zerorowscolumns_Fetched(Mat A, PetscInt n, const PetscInt rows[], PetscScalar d, Vec x, Vec b)
+{
+  Mat block[2];
+
+  PetscFunctionBegin;
+  PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
+  PetscCall(MatGPUCSRFetch_Private(block[1]));
+  PetscCall((*((Mat_GPUCSR *)A->spptr)->behind->zerorowscolumns)(A, n, rows, d, x, b));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -277,8 +285,8 @@ PetscErrorCode MatGPUCSRWatch_Private(Mat A)
   WRAP(equal, , )
   WRAP(copy, , )
   if (!g->kind->inplace) {
-    READERS_OF_RANKS(WRAP)
     WRAP(zerorows, , )
+    WRAP(zerorowscolumns, , )
     WRAP(norm, , )
     WRAP(shift, , )
   }
