@@ -201,17 +201,15 @@ static PetscErrorCode Hierarchy(PC pc, const GPUCSROperator *o, PetscBool same)
 {
   PC_GPUAMG           *a = (PC_GPUAMG *)pc->data;
   const GPUCSRStorage *csr;
+  GPUCSRBool           stale = PETSC_TRUE;
 
   PetscFunctionBegin;
   PetscCall(MatGPUCSROperatorBegin_Private(o));
   PetscCall(MatGPUCSROperatorCSR_Private(o, NULL, &csr));
-  if (same && a->taken && !a->h.problem && a->matrix.A == o->A && a->h.dev == o->dev && a->matrix.version.pattern == o->version.pattern) {
-    PetscCall(GPUAMGRefresh(&a->h, csr, o->plan, (GPUCSRBool)a->reuse));
-    a->refreshed++;
-  } else {
-    PetscCall(Fresh(pc, o, csr));
-    a->built++;
-  }
+  if (same && a->taken && !a->h.problem && a->matrix.A == o->A && a->h.dev == o->dev && a->matrix.version.pattern == o->version.pattern) PetscCall(GPUAMGRefresh(&a->h, csr, o->plan, (GPUCSRBool)a->reuse, &stale));
+  if (stale) PetscCall(Fresh(pc, o, csr));
+  if (stale) a->built++;
+  else a->refreshed++;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -411,8 +409,8 @@ static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
   if (!ascii) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscViewerASCIIPrintf(viewer, "  %s cycles, smoother %s of degree %" PetscInt_FMT " with %s, prolongators smoothed %d times, %d aggressive levels, threshold %g\n", a->cycles == 1 ? "V" : "W", a->smoother.richardson ? "Richardson" : "Chebyshev", a->degree,
-                                   PCGPUAMGSmoothers[a->o.smoother], a->o.nsmooths, a->o.aggressive, a->o.threshold[0]));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "  %s cycles, smoother %s of degree %" PetscInt_FMT " with %s, prolongators smoothed %d times, %d aggressive levels, %s %g\n", a->cycles == 1 ? "V" : "W", a->smoother.richardson ? "Richardson" : "Chebyshev", a->degree,
+                                   PCGPUAMGSmoothers[a->o.smoother], a->o.nsmooths, a->o.aggressive, !a->o.automatic ? "threshold" : h->weak ? "weak entries dropped, share" : "all entries strong, share", a->o.automatic ? GPUAMG_WEAK : a->o.threshold[0]));
   if (!a->taken) {
     PetscCall(PetscViewerASCIIPrintf(viewer, "  not yet set up\n"));
     PetscFunctionReturn(PETSC_SUCCESS);
@@ -495,7 +493,7 @@ static PetscErrorCode PCCreate_GPUAMG(PC pc)
   PetscCall(PetscNew(&a));
   pc->data = a;
   a->o     = (GPUAMGOptions){
-        .nsmooths = 1, .aggressive = 1, .distance = {1, 3},
+        .automatic = 1, .nsmooths = 1, .aggressive = 1, .distance = {1, 3},
                 .limit = 1000, .levels = GPUAMG_LEVELS, .steps = 10, .damping = 1.4
   };
   for (int l = 0; l < GPUAMG_LEVELS; l++) a->o.threshold[l] = -1;
