@@ -68,8 +68,8 @@ static PetscErrorCode PCGAMGSetThreshold_GPUAMG(PC pc, PetscReal threshold[], Pe
   PetscFunctionBegin;
   if (n < 1) PetscFunctionReturn(PETSC_SUCCESS);
   a->changed    = PETSC_TRUE;
-  a->nthreshold  = PetscMin(n, GPUAMG_LEVELS);
-  a->o.automatic = 0;
+  a->nthreshold = PetscMin(n, GPUAMG_LEVELS);
+  a->o.drop     = GPUAMG_NEVER;
   for (PetscInt l = 0; l < a->nthreshold; l++) a->o.threshold[l] = (double)threshold[l];
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -173,7 +173,7 @@ PetscErrorCode PCGPUAMGSetFromOptions_Private(PC pc, GPUCSROptionItems PetscOpti
   o->distance[1] = (int)v[6];
   if (set && n > 0) {
     a->nthreshold = n;
-    o->automatic  = 0;
+    o->drop       = GPUAMG_NEVER;
     for (PetscInt l = 0; l < n; l++) o->threshold[l] = (double)threshold[l];
   }
   if (memcmp(&old, o, sizeof(old)) || memcmp(&before, &a->smoother, sizeof(before)) || oldscale != a->scale) a->changed = PETSC_TRUE;
@@ -187,7 +187,7 @@ PetscErrorCode PCGPUAMGOptionsSame_Private(PC pc)
   const GPUAMGOptions *o                        = &a->o;
   int64_t              mine[17 + GPUAMG_LEVELS] = {o->nsmooths, o->aggressive,     o->distance[0], o->distance[1], o->limit,      o->levels,   o->steps,     a->degree,
                                                    a->cycles,   (int64_t)a->reuse, a->least,       a->gather,      a->nthreshold, o->smoother, a->precision, GPUCSRBits((double)a->scale),
-                                                   o->automatic};
+                                                   o->drop};
   int                  differs;
 
   PetscFunctionBegin;

@@ -60,19 +60,22 @@ static PetscErrorCode Lengths(GPUAMG *h, int n, GPUAMGWork *w)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Does the finest matrix, whose diagonal is there, have weak entries? */
-PetscErrorCode GPUAMGWeak(GPUAMG *h, GPUCSRBool *weak)
+GPUCSRBool GPUAMGEnoughWeak(int64_t weak, int64_t all)
+{
+  return (GPUCSRBool)(weak * FEW > all);
+}
+
+/* Of the finest matrix, whose diagonal is there */
+PetscErrorCode GPUAMGCountWeak(GPUAMG *h, int64_t *weak)
 {
   const GPUCSRStorage *A = &h->level[0].A;
   GPUAMGWork           w = {.bs = 1, .relative = 1};
   int64_t              nnz;
 
   PetscFunctionBegin;
-  *weak = PETSC_FALSE;
-  if (!h->o.automatic) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Lengths(h, A->m, &w));
   PetscCall(Strong(h, 0, &w, &nnz));
-  *weak = (GPUCSRBool)((A->nnz - nnz) * FEW > A->nnz);
+  *weak = A->nnz - nnz;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -162,7 +165,7 @@ static PetscErrorCode Roots(GPUAMG *h, int n, int k, GPUAMGWork *w)
 /* The distance that roots are more apart than. Where weak entries are dropped, it becomes one less from level to level: graphs stay thin */
 static int Distance(const GPUAMG *h, int l)
 {
-  const int *d = h->o.distance, later = l + 1 - h->o.aggressive;
+  const int *d = h->o.distance, later = h->o.level + l + 1 - h->o.aggressive;
 
   if (later <= 0) return d[1];
   return h->weak && h->o.aggressive ? PetscMax(d[0], d[1] - later) : d[0];

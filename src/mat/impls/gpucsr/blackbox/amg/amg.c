@@ -352,6 +352,18 @@ static PetscErrorCode Basis(GPUAMG *h, const double *basis)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode Weak(GPUAMG *h, GPUCSRBool *weak)
+{
+  int64_t count;
+
+  PetscFunctionBegin;
+  *weak = (GPUCSRBool)(h->o.drop == GPUAMG_ALWAYS);
+  if (h->o.drop != GPUAMG_ASK) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUAMGCountWeak(h, &count));
+  *weak = GPUAMGEnoughWeak(count, h->level[0].A.nnz);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode Build(GPUAMG *h, const double *basis)
 {
   GPUCSRBool more = PETSC_TRUE;
@@ -364,7 +376,7 @@ static PetscErrorCode Build(GPUAMG *h, const double *basis)
     h->levels = l + 1;
     h->exact  = (GPUCSRBool)(last && h->level[l].n <= GPUAMG_INVERSE);
     GPUAMGPhase(h, GPUAMG_EIGENVALUE, Values(h, l, (GPUCSRBool)!h->exact));
-    if (!l && !last && !h->problem) GPUAMGPhase(h, GPUAMG_STRENGTH, GPUAMGWeak(h, &h->weak));
+    if (!l && !last && !h->problem) GPUAMGPhase(h, GPUAMG_STRENGTH, Weak(h, &h->weak));
     more = (GPUCSRBool)(!last && !h->problem);
     if (more) PetscCall(Coarsen(h, l, &more));
   }
@@ -385,6 +397,7 @@ static PetscErrorCode Begin(GPUAMG *h, const GPUAMGOptions *o, const GPUCSRStora
   L->bs  = bs;
   L->ns  = ns;
   L->A   = *A;
+  if (bs > 1 || ns > 1) h->o.drop = GPUAMG_NEVER;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -398,11 +411,42 @@ PetscErrorCode GPUAMGSetUp(GPUAMG *h, const GPUAMGOptions *o, const GPUCSRStorag
 
   PetscFunctionBegin;
   PetscCall(Begin(h, o, A, bs, basis ? ns : bs));
-  h->o.automatic   = o->automatic && bs == 1 && (!basis || ns == 1);
   h->level[0].plan = plan;
   ierr             = Build(h, basis);
   PetscCall(Temporaries(h));
   if (ierr) PetscCall(GPUAMGDestroy(h));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Of the finest level, alone */
+static PetscErrorCode Diagonal(GPUAMG *h)
+{
+  GPUAMGLevel *L = &h->level[0];
+  GPUAMGWork   w = {.A = GPUAMGRowsOf(&L->A)};
+
+  PetscFunctionBegin;
+  PetscCall(GPUAMGTake(h, &h->temp[GPUAMG_TEMP_FLAG], sizeof(int32_t), "aggregates"));
+  if (h->o.drop == GPUAMG_NEVER) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUAMGTake(h, &L->dinv, sizeof(double) * (size_t)L->n, "the diagonal of a level"));
+  w.dinv = (double *)L->dinv.p;
+  w.flag = (int32_t *)h->temp[GPUAMG_TEMP_FLAG].p;
+  PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, GPUAMG_DIAGONAL, L->n, &w));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Weak entries of a rank's diagonal block of scalars */
+PetscErrorCode GPUAMGOneWeak(const GPUCSRStorage *A, int64_t *weak)
+{
+  const GPUAMGOptions o = {.drop = GPUAMG_ASK};
+  GPUAMG              h = {0};
+  PetscErrorCode      ierr;
+
+  PetscFunctionBegin;
+  PetscCall(Begin(&h, &o, A, 1, 1));
+  ierr = Diagonal(&h);
+  if (!ierr) ierr = GPUAMGCountWeak(&h, weak);
+  PetscCall(GPUAMGDestroy(&h));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -414,7 +458,8 @@ static PetscErrorCode OneLevel(GPUAMG *h, const double *basis)
 
   PetscFunctionBegin;
   PetscCall(Basis(h, basis));
-  PetscCall(GPUAMGTake(h, &h->temp[GPUAMG_TEMP_FLAG], sizeof(int32_t), "aggregates"));
+  PetscCall(Diagonal(h));
+  h->weak = (GPUCSRBool)(h->o.drop == GPUAMG_ALWAYS);
   ierr = GPUAMGAggregates(h, 0, &members);
   if (!ierr && h->level[0].aggregates) ierr = Tentative(h, 0, &members);
   if (members.dev) PetscCall(GPUCSRStorageDestroy(&members));
@@ -459,7 +504,7 @@ static PetscErrorCode RefreshSteps(GPUAMG *h, GPUCSRBool keep, GPUCSRBool *stale
 
     GPUAMGPhase(h, GPUAMG_EIGENVALUE, Values(h, l, (GPUCSRBool) !(last && h->exact)));
     if (h->problem) break;
-    if (!l && !last && !keep) GPUAMGPhase(h, GPUAMG_STRENGTH, GPUAMGWeak(h, stale));
+    if (!l && !last && !keep) GPUAMGPhase(h, GPUAMG_STRENGTH, Weak(h, stale));
     if (*stale) PetscFunctionReturn(PETSC_SUCCESS);
     if (L->T.format) PetscCall(GPUCSRTransposeValues(&L->A, L->tmap, &L->T));
     if (last) break;

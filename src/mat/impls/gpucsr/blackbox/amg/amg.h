@@ -129,10 +129,18 @@ typedef enum {
   GPUAMG_BY_SIZES
 } GPUAMGSmoother;
 
+/* Are weak entries dropped, on all levels? ASK: where the finest matrix, of scalars, has enough of them */
+typedef enum {
+  GPUAMG_NEVER,
+  GPUAMG_ASK,
+  GPUAMG_ALWAYS
+} GPUAMGDrop;
+
 /* As docs/options.md has them */
 typedef struct {
   double threshold[GPUAMG_LEVELS]; /* of each level; negative: all entries are strong */
-  int    automatic;                /* no threshold: a finest matrix of scalars with weak entries has them dropped on all levels */
+  int    drop;                     /* GPUAMGDrop, where there is no threshold */
+  int    level;                    /* of another hierarchy that is the finest one here */
   int    nsmooths, aggressive;     /* aggressive: so many levels */
   int    distance[2];              /* that roots are more apart than, and where coarsening is aggressive */
   int    limit, levels;            /* rows that are not made coarser, levels at most */
@@ -179,7 +187,7 @@ typedef struct {
   GPUAMGOptions o;
   int           levels, problem; /* problem: flags of what keeps the matrix from having a hierarchy, at level `at` */
   int           at;
-  GPUCSRBool    weak; /* weak entries are dropped */
+  GPUCSRBool    weak; /* entries are dropped */
   GPUAMGLevel   level[GPUAMG_LEVELS];
   GPUCSRBool    exact; /* the coarsest level has an inverse, here */
   GPUAMGMemory  inverse, inverseT;
@@ -193,6 +201,8 @@ GPUCSR_INTERN PetscErrorCode GPUAMGRound(GPUAMG *, GPUCSRBool);
 GPUCSR_INTERN PetscErrorCode GPUAMGDestroy(GPUAMG *);
 GPUCSR_INTERN double         GPUAMGBytes(const GPUAMG *);
 GPUCSR_INTERN PetscErrorCode GPUAMGOneLevel(GPUAMG *, const GPUAMGOptions *, const GPUCSRStorage *A, int bs, int ns, const double *basis);
+GPUCSR_INTERN PetscErrorCode GPUAMGOneWeak(const GPUCSRStorage *A, int64_t *weak);
+GPUCSR_INTERN GPUCSRBool     GPUAMGEnoughWeak(int64_t weak, int64_t all);
 GPUCSR_INTERN double         GPUAMGRadius(int m, const double *H, int ld);
 
 /* Parts of a set-up, as -log_view and profilers show them. A phase within its function; Try: ierr gets the error of the call, and the caller frees its memory */
@@ -228,7 +238,7 @@ GPUCSR_INTERN PetscErrorCode GPUAMGPhaseEnd(GPUAMG *, GPUAMGPhases, PetscErrorCo
 GPUCSR_INTERN PetscErrorCode GPUAMGTake(GPUAMG *, GPUAMGMemory *, size_t bytes, const char what[]);
 GPUCSR_INTERN PetscErrorCode GPUAMGGive(GPUAMG *, GPUAMGMemory *);
 GPUCSR_INTERN PetscErrorCode GPUAMGAggregates(GPUAMG *, int l, GPUCSRStorage *members);
-GPUCSR_INTERN PetscErrorCode GPUAMGWeak(GPUAMG *, GPUCSRBool *weak);
+GPUCSR_INTERN PetscErrorCode GPUAMGCountWeak(GPUAMG *, int64_t *weak);
 GPUCSR_INTERN PetscErrorCode GPUAMGFilter(GPUAMG *, int l, GPUCSRStorage *F);
 GPUCSR_INTERN GPUAMGRows     GPUAMGRowsOf(const GPUCSRStorage *);
 #endif
