@@ -404,7 +404,7 @@ static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
 {
   const PC_GPUAMG *a   = (const PC_GPUAMG *)pc->data;
   const GPUAMG    *h    = &a->h;
-  const PetscBool  weak = a->ranks ? a->ranks->weak : (PetscBool)h->weak;
+  const PetscBool  weak = (PetscBool)(a->o.drop == GPUAMG_ALWAYS || (a->ranks ? a->ranks->weak : (PetscBool)h->weak));
   double           all  = 0;
   PetscBool        ascii;
 
