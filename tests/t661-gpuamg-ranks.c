@@ -515,7 +515,8 @@ int main(int argc, char **argv)
   static const Grid little[] = {
     {"7 points, contrast e^3",  {12, 11, 10}, 6,  3, 0  },
     {"27 points, contrast e^2", {11, 10, 10}, 26, 2, 0  },
-    {"convection",              {10, 11, 10}, 6,  1, 0.7}
+    {"convection",              {10, 11, 10}, 6,  1, 0.7},
+    {"7 points, weak entries",  {12, 11, 10}, 6,  8, 0  }
   };
   static const char *const none[] = {"-our_pc_gpuamg_coarse_eq_limit", "-our_pc_gpuamg_gather_limit", "-our_pc_gpuamg_process_eq_limit"};
   PetscBool                set;

@@ -4,12 +4,13 @@
 #pragma once
 #include "../testing.h"
 
-/* Points of a grid, the last of one point is in a plane; coefficients of contrast e^c, and this much along each axis; upwinded convection */
+/* Points of a grid, the last of one point is in a plane; coefficients of contrast e^c, and this much along each axis, or later times that in the second pass; upwinded convection */
 typedef struct {
   const char *name;
   PetscInt    n[3];
   PetscReal   contrast, along[3], convection;
   const char *ksp, *gpuksp;
+  PetscReal   later[3]; /* zeros: as before */
 } Grid;
 
 static PetscErrorCode GridCreate(const Grid *g, PetscInt pass, PetscBool ref, Mat *A)
@@ -28,7 +29,7 @@ static PetscErrorCode GridCreate(const Grid *g, PetscInt pass, PetscBool ref, Ma
     for (int d = 0; d < 3; d++)
       for (PetscInt side = -1; side <= 1 && g->n[d] > 1; side += 2) {
         const PetscInt    u   = v + side * step[d];
-        const PetscReal   w   = g->along[d] * PetscExpReal(g->contrast * (ZooReal(PetscMin(u, v), 3 * PetscMax(u, v) + d, 17 + pass) - 0.5)) + (side < 0 ? g->convection : 0.0);
+        const PetscReal   w   = g->along[d] * (pass == 1 && g->later[d] > 0 ? g->later[d] : 1.0) * PetscExpReal(g->contrast * (ZooReal(PetscMin(u, v), 3 * PetscMax(u, v) + d, 17 + pass) - 0.5)) + (side < 0 ? g->convection : 0.0);
         const PetscScalar off = -w;
 
         diagonal += w;

@@ -113,8 +113,8 @@ void PCGPUAMGOptionsAt_Private(const PC_GPUAMG *a, int level, GPUAMGOptions *o)
   for (PetscInt l = a->nthreshold; l < GPUAMG_LEVELS; l++) all.threshold[l] = all.threshold[l - 1] * (double)a->scale;
   *o = all;
   for (int l = 0; l < GPUAMG_LEVELS; l++) o->threshold[l] = all.threshold[PetscMin(l + level, GPUAMG_LEVELS - 1)];
-  o->aggressive = PetscMax(0, all.aggressive - level);
-  o->levels     = PetscMax(1, all.levels - level);
+  o->level  = all.level + level;
+  o->levels = PetscMax(1, all.levels - level);
 }
 
 /* The PC of a coarse level, which may be that of another communicator, with its near null space */
@@ -125,6 +125,7 @@ PetscErrorCode PCGPUAMGInherit_Private(const PC_GPUAMG *a, int level, PetscInt n
 
   PetscFunctionBegin;
   PCGPUAMGOptionsAt_Private(a, level, &c->o);
+  if (level) c->o.drop = a->ranks->weak ? GPUAMG_ALWAYS : GPUAMG_NEVER;
   c->nthreshold = GPUAMG_LEVELS;
   c->degree     = a->degree;
   c->cycles     = a->cycles;
@@ -201,17 +202,15 @@ static PetscErrorCode Hierarchy(PC pc, const GPUCSROperator *o, PetscBool same)
 {
   PC_GPUAMG           *a = (PC_GPUAMG *)pc->data;
   const GPUCSRStorage *csr;
+  GPUCSRBool           stale = PETSC_TRUE;
 
   PetscFunctionBegin;
   PetscCall(MatGPUCSROperatorBegin_Private(o));
   PetscCall(MatGPUCSROperatorCSR_Private(o, NULL, &csr));
-  if (same && a->taken && !a->h.problem && a->matrix.A == o->A && a->h.dev == o->dev && a->matrix.version.pattern == o->version.pattern) {
-    PetscCall(GPUAMGRefresh(&a->h, csr, o->plan, (GPUCSRBool)a->reuse));
-    a->refreshed++;
-  } else {
-    PetscCall(Fresh(pc, o, csr));
-    a->built++;
-  }
+  if (same && a->taken && !a->h.problem && a->matrix.A == o->A && a->h.dev == o->dev && a->matrix.version.pattern == o->version.pattern) PetscCall(GPUAMGRefresh(&a->h, csr, o->plan, (GPUCSRBool)a->reuse, &stale));
+  if (stale) PetscCall(Fresh(pc, o, csr));
+  if (stale) a->built++;
+  else a->refreshed++;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -404,15 +403,16 @@ static PetscErrorCode PCDestroy_GPUAMG(PC pc)
 static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
 {
   const PC_GPUAMG *a   = (const PC_GPUAMG *)pc->data;
-  const GPUAMG    *h   = &a->h;
-  double           all = 0;
+  const GPUAMG    *h    = &a->h;
+  const PetscBool  weak = (PetscBool)(a->o.drop == GPUAMG_ALWAYS || (a->ranks ? a->ranks->weak : (PetscBool)h->weak));
+  double           all  = 0;
   PetscBool        ascii;
 
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
   if (!ascii) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscViewerASCIIPrintf(viewer, "  %s cycles, smoother %s of degree %" PetscInt_FMT " with %s, prolongators smoothed %d times, %d aggressive levels, threshold %g\n", a->cycles == 1 ? "V" : "W", a->smoother.richardson ? "Richardson" : "Chebyshev", a->degree,
-                                   PCGPUAMGSmoothers[a->o.smoother], a->o.nsmooths, a->o.aggressive, a->o.threshold[0]));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "  %s cycles, smoother %s of degree %" PetscInt_FMT " with %s, prolongators smoothed %d times, %d aggressive levels, %s %g\n", a->cycles == 1 ? "V" : "W", a->smoother.richardson ? "Richardson" : "Chebyshev", a->degree,
+                                   PCGPUAMGSmoothers[a->o.smoother], a->o.nsmooths, a->o.aggressive, !a->o.drop ? "threshold" : weak ? "weak entries dropped, share" : "few weak entries, share", a->o.drop ? GPUAMG_WEAK : a->o.threshold[0]));
   if (!a->taken) {
     PetscCall(PetscViewerASCIIPrintf(viewer, "  not yet set up\n"));
     PetscFunctionReturn(PETSC_SUCCESS);
@@ -441,7 +441,7 @@ static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
 
   Options Database Keys:
 + -pc_type gpuamg                            - use this type
-. -pc_gpuamg_threshold t1,t2,...             - entries of at most this size, relative to the diagonal, are not strong; a number a level; negative, the default: all are
+. -pc_gpuamg_threshold t1,t2,...             - entries of at most this size, relative to the diagonal, are not strong; a number a level; negative: all are; by default see below
 . -pc_gpuamg_threshold_scale s               - factor from the threshold of a level to the next coarser one, 1 by default
 . -pc_gpuamg_agg_nsmooths n                  - steps of the prolongator's smoother, 1 by default
 . -pc_gpuamg_aggressive_coarsening n         - levels with larger aggregates, 1 by default
@@ -469,12 +469,17 @@ static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
   Level: beginner
 
   Notes:
-  Options that `PCGAMG` has mean the same here. A block size (`MatSetBlockSize()`) makes blocks of rows the vertices of the aggregates. The near null space is that of `MatSetNearNullSpace()`, otherwise a constant for each component of
+  Options that `PCGAMG` has mean the same here where they are given. A block size (`MatSetBlockSize()`) makes blocks of rows the vertices of the aggregates. The near null space is that of `MatSetNearNullSpace()`, otherwise a constant for each component of
   a block. Where `PCSetCoordinates()` has given points of two or three numbers and blocks have as many rows, it is the rigid motions of the points.
+
+  Without `-pc_gpuamg_threshold` a matrix of scalars with at most one near null vector is asked for weak entries: of at most a twentieth of the geometric mean of the largest off-diagonal entries of their two
+  rows, where an entry with the sign of the diagonal counts a sixteenth of its size. If one in 200 is weak, aggregates do not follow weak entries on any level, levels after the aggressive ones coarsen less and less
+  aggressively, and the prolongator's smoother leaves out entries of at most a fiftieth of the largest one of their row, which it adds to the diagonal, weighted with the near null vector. On several ranks
+  the question is about diagonal blocks, and the smoother of levels of all ranks leaves nothing out. `-pc_gpuamg_threshold -1` takes all entries, as `PCGAMG` does.
 
   Other options `-mg_levels_...` and `-mg_coarse_...` have no effect on levels that one device has, and a message names each of them.
 
-  New values of the same pattern take the numeric phases alone, with the result of a new set-up, unless a threshold is given. Equal matrices have equal hierarchies, bit by bit.
+  New values of the same pattern take the numeric phases alone, with the result of a new set-up, unless a threshold is given or weak entries are dropped: then they are a new set-up. Equal matrices have equal hierarchies, bit by bit.
 
   The restriction is the transpose of the prolongator. A zero on the diagonal of a row that has other entries, and entries that are no numbers, fail the set-up with PETSc's reasons; a row of zeros counts as one of the identity.
 
@@ -495,7 +500,7 @@ static PetscErrorCode PCCreate_GPUAMG(PC pc)
   PetscCall(PetscNew(&a));
   pc->data = a;
   a->o     = (GPUAMGOptions){
-        .nsmooths = 1, .aggressive = 1, .distance = {1, 3},
+        .drop = GPUAMG_ASK, .nsmooths = 1, .aggressive = 1, .distance = {1, 3},
                 .limit = 1000, .levels = GPUAMG_LEVELS, .steps = 10, .damping = 1.4
   };
   for (int l = 0; l < GPUAMG_LEVELS; l++) a->o.threshold[l] = -1;

@@ -65,6 +65,7 @@ struct _n_GPUAMGRanks {
   GPUAMGRanksLevel level[GPUAMG_LEVELS];
   PetscObjectId    id; /* of the finest matrix */
   PetscObjectState pattern;
+  PetscBool        weak; /* entries are dropped */
   PC               mg;
   PC               one; /* instead: of all rows, on each rank, */
   Mat              all; /* which are here */
@@ -105,6 +106,7 @@ GPUCSR_INTERN PetscErrorCode PCGPUAMGGather_Private(PC);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGGatheredApply_Private(const GPUAMGRanks *, PetscBool transposed, Vec, Vec);
 
 /* tentative.c */
+GPUCSR_INTERN PetscErrorCode PCGPUAMGWeak_Private(Mat, PetscBool *weak);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGBlock_Private(Mat, GPUCSROperator *, const GPUCSRStorage **);
 
 /* ranks.c */

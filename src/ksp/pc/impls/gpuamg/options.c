@@ -69,6 +69,7 @@ static PetscErrorCode PCGAMGSetThreshold_GPUAMG(PC pc, PetscReal threshold[], Pe
   if (n < 1) PetscFunctionReturn(PETSC_SUCCESS);
   a->changed    = PETSC_TRUE;
   a->nthreshold = PetscMin(n, GPUAMG_LEVELS);
+  a->o.drop     = GPUAMG_NEVER;
   for (PetscInt l = 0; l < a->nthreshold; l++) a->o.threshold[l] = (double)threshold[l];
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -172,6 +173,7 @@ PetscErrorCode PCGPUAMGSetFromOptions_Private(PC pc, GPUCSROptionItems PetscOpti
   o->distance[1] = (int)v[6];
   if (set && n > 0) {
     a->nthreshold = n;
+    o->drop       = GPUAMG_NEVER;
     for (PetscInt l = 0; l < n; l++) o->threshold[l] = (double)threshold[l];
   }
   if (memcmp(&old, o, sizeof(old)) || memcmp(&before, &a->smoother, sizeof(before)) || oldscale != a->scale) a->changed = PETSC_TRUE;
@@ -183,12 +185,13 @@ PetscErrorCode PCGPUAMGOptionsSame_Private(PC pc)
 {
   const PC_GPUAMG     *a                        = (const PC_GPUAMG *)pc->data;
   const GPUAMGOptions *o                        = &a->o;
-  int64_t              mine[16 + GPUAMG_LEVELS] = {o->nsmooths, o->aggressive,     o->distance[0], o->distance[1], o->limit,      o->levels,   o->steps,     a->degree,
-                                                   a->cycles,   (int64_t)a->reuse, a->least,       a->gather,      a->nthreshold, o->smoother, a->precision, GPUCSRBits((double)a->scale)};
+  int64_t              mine[17 + GPUAMG_LEVELS] = {o->nsmooths, o->aggressive,     o->distance[0], o->distance[1], o->limit,      o->levels,   o->steps,     a->degree,
+                                                   a->cycles,   (int64_t)a->reuse, a->least,       a->gather,      a->nthreshold, o->smoother, a->precision, GPUCSRBits((double)a->scale),
+                                                   o->drop};
   int                  differs;
 
   PetscFunctionBegin;
-  for (int l = 0; l < GPUAMG_LEVELS; l++) mine[16 + l] = GPUCSRBits(o->threshold[l]);
+  for (int l = 0; l < GPUAMG_LEVELS; l++) mine[17 + l] = GPUCSRBits(o->threshold[l]);
   PetscCall(GPUCSRSameOnAllRanks(PetscObjectComm((PetscObject)pc), PETSC_STATIC_ARRAY_LENGTH(mine), mine, &differs));
   PetscCheck(differs == PETSC_STATIC_ARRAY_LENGTH(mine), PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_INCOMP, "Options -pc_gpuamg_... are not the same on all ranks: they must be");
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -204,6 +204,12 @@ static PetscErrorCode Next(Level *L, PCGPUAMGTentative *t)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Are entries dropped if they are weak? */
+static PetscBool Asks(const PC_GPUAMG *a)
+{
+  return (PetscBool)(a->o.drop == GPUAMG_ASK && a->ranks->level[0].bs == 1 && a->ranks->level[0].ns == 1);
+}
+
 /* Collective: makes levels until one is small or coarsening stops; *last: coarsening has stopped */
 static PetscErrorCode Build(PC pc, PetscBool *last)
 {
@@ -223,7 +229,9 @@ static PetscErrorCode Build(PC pc, PetscBool *last)
     PetscCall(Values(a, l));
     *last = (PetscBool)!Gathers(pc, l, L->N);
     if (a->h.problem || !*last || l + 1 >= a->o.levels) break;
+    if (!l && Asks(a)) PetscCall(PCGPUAMGWeak_Private(L->A, &r->weak));
     PCGPUAMGOptionsAt_Private(a, l, &options);
+    options.drop = r->weak ? GPUAMG_ALWAYS : GPUAMG_NEVER;
     GPUCSRTry(&attempt, PCGPUAMGTentativeMake_Private(L->A, &options, L->ns, L->near, &t));
     PetscCall(PCGPUAMGSettle_Private(PetscObjectComm((PetscObject)pc), &attempt));
     PetscCall(PCGPUAMGTentativeColumns_Private(L->A, &t, &L[1].N));
@@ -362,13 +370,15 @@ PetscErrorCode PCGPUAMGRanksSetUp_Private(PC pc, PetscBool same)
 {
   PC_GPUAMG    *a = (PC_GPUAMG *)pc->data;
   PetscObjectId id;
-  PetscBool     last;
+  PetscBool     last, weak = PETSC_FALSE;
   PetscInt      N;
 
   PetscFunctionBegin;
   PetscCall(PetscObjectGetId((PetscObject)pc->pmat, &id));
-  same = (PetscBool)(same && a->taken && a->ranks && a->ranks->id == id && a->ranks->pattern == pc->pmat->nonzerostate);
+  same = (PetscBool)(same && a->taken && a->ranks && a->ranks->id == id && a->ranks->pattern == pc->pmat->nonzerostate && (a->reuse || !a->ranks->weak));
   for (int l = 0; same && l < a->ranks->levels; l++) same = a->ranks->level[l].whole;
+  if (same && a->ranks->mg && !a->reuse && Asks(a)) PetscCall(PCGPUAMGWeak_Private(pc->pmat, &weak));
+  same         = (PetscBool)(same && !weak);
   a->taken     = PETSC_FALSE;
   a->h.problem = 0;
   if (same) a->refreshed++;

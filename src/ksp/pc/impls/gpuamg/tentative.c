@@ -46,7 +46,7 @@ static PetscErrorCode Fetch(const GPUAMG *h, PetscInt m, PetscInt ns, PCGPUAMGTe
   PetscCall(PetscCalloc1((size_t)m + 1, &t->i));
   PetscCall(PetscMalloc1(nnz, &t->j));
   PetscCall(PetscMalloc1(nnz, &t->a));
-  PetscCall(PetscMalloc1(n * (size_t)ns, &t->near));
+  PetscCall(PetscMalloc1(n * (size_t)ns + 1, &t->near)); /* not NULL, which stands for constants, on a rank without columns */
   PetscCall(PetscMalloc1(n, &t->dead));
   if (!n) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUCSRDownload(dev, t->i, GPUCSR_PETSCINT, P->array[CSR_ROWPTR].data, GPUCSR_INT32, (size_t)m + 1, PETSC_FALSE, dev->stream));
@@ -90,6 +90,33 @@ PetscErrorCode PCGPUAMGTentativeMake_Private(Mat A, const GPUAMGOptions *o, Pets
   if (!ierr) ierr = Fetch(&h, n, ns, t);
   PetscCall(GPUAMGDestroy(&h));
   PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode CountWeak(Mat A, int64_t counts[2])
+{
+  GPUCSROperator       o = {0};
+  const GPUCSRStorage *csr;
+
+  PetscFunctionBegin;
+  if (!A->rmap->n) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PCGPUAMGBlock_Private(A, &o, &csr));
+  PetscCall(GPUAMGOneWeak(csr, &counts[0]));
+  counts[1] = csr->nnz;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: do the diagonal blocks of all ranks have enough weak entries to drop them? */
+PetscErrorCode PCGPUAMGWeak_Private(Mat A, PetscBool *weak)
+{
+  int64_t       counts[2] = {0, 0};
+  GPUCSRAttempt attempt;
+
+  PetscFunctionBegin;
+  GPUCSRTry(&attempt, CountWeak(A, counts));
+  PetscCall(PCGPUAMGSettle_Private(PetscObjectComm((PetscObject)A), &attempt));
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, counts, 2, MPI_INT64_T, MPI_SUM, PetscObjectComm((PetscObject)A)));
+  *weak = (PetscBool)GPUAMGEnoughWeak(counts[0], counts[1]);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

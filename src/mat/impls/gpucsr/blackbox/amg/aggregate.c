@@ -4,6 +4,7 @@
 #include "amg.h"
 
 #define ROUNDS    4   /* between two questions whether all vertices are decided, after twice as many */
+#define FEW       200 /* of so many entries one is weak, or the matrix counts as one without */
 #define QUESTIONS 256 /* at most: each round decides at least one vertex, and most of the rest */
 
 GPUAMGRows GPUAMGRowsOf(const GPUCSRStorage *A)
@@ -29,31 +30,90 @@ static PetscErrorCode Scan(GPUAMG *h, int n, GPUAMGWork *w, int64_t *sum)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The graph: the matrix itself where all its entries are strong and its rows are vertices */
-static PetscErrorCode Graph(GPUAMG *h, int l, GPUAMGWork *w)
+/* Strong connections: how many of each vertex, and of all */
+static PetscErrorCode Strong(GPUAMG *h, int l, GPUAMGWork *w, int64_t *nnz)
 {
   GPUAMGLevel     *L   = &h->level[l];
   const GPUAMGOps *ops = GPUAMGOf(h->dev);
   const int        n   = L->n / L->bs;
-  int64_t          nnz;
-  int32_t         *graph = NULL;
 
   PetscFunctionBegin;
   w->A     = GPUAMGRowsOf(&L->A);
-  w->bs    = L->bs;
-  w->theta = h->o.threshold[l];
-  if (w->bs == 1 && w->theta < 0) PetscFunctionReturn(PETSC_SUCCESS);
+  w->dinv  = (double *)L->dinv.p;
+  w->theta = w->relative ? GPUAMG_WEAK : h->o.threshold[l];
   if (w->theta >= 0) {
     PetscCall(GPUAMGTake(h, &h->temp[GPUAMG_TEMP_NORM], sizeof(double) * (size_t)n, "norms of a graph"));
     w->norm = (double *)h->temp[GPUAMG_TEMP_NORM].p;
     PetscCall((*ops->rows)(h->dev, GPUAMG_NORMS, n, w));
   }
   PetscCall((*ops->rows)(h->dev, GPUAMG_COUNT, n, w));
-  PetscCall(Scan(h, n, w, &nnz));
+  PetscCall(Scan(h, n, w, nnz));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Lengths(GPUAMG *h, int n, GPUAMGWork *w)
+{
+  PetscFunctionBegin;
+  PetscCall(Ints(h, GPUAMG_TEMP_LENGTH, (size_t)n, "aggregates", &w->length));
+  PetscCall(Ints(h, GPUAMG_TEMP_NUMBER, (size_t)n, "aggregates", &w->number));
+  PetscCall(h->dev->ops->zero(h->dev->id, w->length, sizeof(int32_t) * ((size_t)n + 1), h->dev->stream)); /* a scan reads one more than there are */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+GPUCSRBool GPUAMGEnoughWeak(int64_t weak, int64_t all)
+{
+  return (GPUCSRBool)(weak * FEW > all);
+}
+
+/* Of the finest matrix, whose diagonal is there */
+PetscErrorCode GPUAMGCountWeak(GPUAMG *h, int64_t *weak)
+{
+  const GPUCSRStorage *A = &h->level[0].A;
+  GPUAMGWork           w = {.bs = 1, .relative = 1};
+  int64_t              nnz;
+
+  PetscFunctionBegin;
+  PetscCall(Lengths(h, A->m, &w));
+  PetscCall(Strong(h, 0, &w, &nnz));
+  *weak = A->nnz - nnz;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The matrix of a level without its small entries, while the norms of its graph are there. The caller destroys it */
+PetscErrorCode GPUAMGFilter(GPUAMG *h, int l, GPUCSRStorage *F)
+{
+  GPUAMGLevel     *L   = &h->level[l];
+  const GPUAMGOps *ops = GPUAMGOf(h->dev);
+  GPUAMGWork       w   = {.A = GPUAMGRowsOf(&L->A), .bs = 1, .relative = 1, .dinv = (double *)L->dinv.p, .basis = (double *)L->basis.p, .norm = (double *)h->temp[GPUAMG_TEMP_NORM].p};
+  int64_t          nnz;
+
+  PetscFunctionBegin;
+  PetscCall(Lengths(h, L->n, &w));
+  PetscCall((*ops->rows)(h->dev, GPUAMG_KEPT, L->n, &w));
+  PetscCall(Scan(h, L->n, &w, &nnz));
+  PetscCall(GPUCSRCSRCreate(h->dev, L->n, L->n, nnz, F));
+  w.to = GPUAMGRowsOf(F);
+  PetscCall(h->dev->ops->copy(h->dev->id, w.to.i, w.number, sizeof(int32_t) * ((size_t)L->n + 1), GPUCSR_ON_DEVICE, h->dev->stream));
+  PetscCall((*ops->rows)(h->dev, GPUAMG_FILTER, L->n, &w));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The graph: the matrix itself where all its entries are strong and its rows are vertices */
+static PetscErrorCode Graph(GPUAMG *h, int l, GPUAMGWork *w)
+{
+  GPUAMGLevel *L = &h->level[l];
+  const int    n = L->n / L->bs;
+  int64_t      nnz;
+  int32_t     *graph = NULL;
+
+  PetscFunctionBegin;
+  w->A = GPUAMGRowsOf(&L->A);
+  if (w->bs == 1 && !w->relative && h->o.threshold[l] < 0) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Strong(h, l, w, &nnz));
   PetscCall(Ints(h, GPUAMG_TEMP_GRAPH, (size_t)nnz + (size_t)n + 1, "a graph", &graph));
   PetscCall(h->dev->ops->copy(h->dev->id, graph, w->number, sizeof(int32_t) * ((size_t)n + 1), GPUCSR_ON_DEVICE, h->dev->stream));
   w->to = (GPUAMGRows){n, graph, graph + n + 1, NULL};
-  PetscCall((*ops->rows)(h->dev, GPUAMG_GRAPH, n, w));
+  PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, GPUAMG_GRAPH, n, w));
   w->A = w->to;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -102,6 +162,15 @@ static PetscErrorCode Roots(GPUAMG *h, int n, int k, GPUAMGWork *w)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The distance that roots are more apart than. Where weak entries are dropped, it becomes one less from level to level: graphs stay thin */
+static int Distance(const GPUAMG *h, int l)
+{
+  const int *d = h->o.distance, later = h->o.level + l + 1 - h->o.aggressive;
+
+  if (later <= 0) return d[1];
+  return h->weak && h->o.aggressive ? PetscMax(d[0], d[1] - later) : d[0];
+}
+
 static PetscErrorCode Members(GPUAMG *h, int l, int n, GPUAMGWork *w, GPUCSRStorage *M, GPUCSRStorage *members)
 {
   int32_t *map = NULL;
@@ -128,24 +197,22 @@ PetscErrorCode GPUAMGAggregates(GPUAMG *h, int l, GPUCSRStorage *members)
 {
   GPUAMGLevel     *L   = &h->level[l];
   const GPUAMGOps *ops = GPUAMGOf(h->dev);
-  const int        n = L->n / L->bs, k = h->o.distance[l < h->o.aggressive];
-  GPUAMGWork       w = {.bs = L->bs, .wide = (int)(L->A.nnz / PetscMax(1, L->n) / L->bs)};
+  const int        n = L->n / L->bs, k = Distance(h, l);
+  GPUAMGWork       w = {.bs = L->bs, .relative = h->weak, .wide = (int)(L->A.nnz / PetscMax(1, L->n) / L->bs)};
   GPUCSRStorage    M = {.dev = h->dev};
   int32_t         *p[GPUAMG_TEMPS];
   int64_t          count;
   PetscErrorCode   ierr;
 
   PetscFunctionBegin;
-  for (int t = GPUAMG_TEMP_KEY; t <= GPUAMG_TEMP_NUMBER; t++)
+  for (int t = GPUAMG_TEMP_KEY; t < GPUAMG_TEMP_LENGTH; t++)
     if (t != GPUAMG_TEMP_SPREAD) PetscCall(Ints(h, t, (size_t)n, "aggregates", &p[t]));
-  w.key    = (uint32_t *)p[GPUAMG_TEMP_KEY];
-  w.next   = (uint32_t *)p[GPUAMG_TEMP_KEY + 1];
-  w.agg    = p[GPUAMG_TEMP_AGG];
-  w.out    = p[GPUAMG_TEMP_AGG + 1];
-  w.length = p[GPUAMG_TEMP_LENGTH];
-  w.number = p[GPUAMG_TEMP_NUMBER];
-  w.flag   = (int32_t *)h->temp[GPUAMG_TEMP_FLAG].p;
-  PetscCall(h->dev->ops->zero(h->dev->id, w.length, sizeof(int32_t) * ((size_t)n + 1), h->dev->stream)); /* a scan reads one more than there are */
+  w.key  = (uint32_t *)p[GPUAMG_TEMP_KEY];
+  w.next = (uint32_t *)p[GPUAMG_TEMP_KEY + 1];
+  w.agg  = p[GPUAMG_TEMP_AGG];
+  w.out  = p[GPUAMG_TEMP_AGG + 1];
+  w.flag = (int32_t *)h->temp[GPUAMG_TEMP_FLAG].p;
+  PetscCall(Lengths(h, n, &w));
   GPUAMGPhase(h, GPUAMG_STRENGTH, Graph(h, l, &w));
   PetscCall(Roots(h, n, k, &w));
   PetscCall((*ops->rows)(h->dev, GPUAMG_ROOTS, n, &w));

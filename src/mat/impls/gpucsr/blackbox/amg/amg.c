@@ -194,14 +194,14 @@ static PetscErrorCode Values(GPUAMG *h, int l, GPUCSRBool smoothed)
 
 /* ---- the prolongator ---- */
 
-/* Values of the smoothed prolongator; its pattern is there */
-static PetscErrorCode Smooth(GPUAMG *h, int l, int k)
+/* Values of the smoothed prolongator, whose pattern is there. F: the level's matrix, or a part of it */
+static PetscErrorCode Smooth(GPUAMG *h, int l, int k, const GPUCSRStorage *F)
 {
   GPUAMGLevel *L = &h->level[l];
   GPUAMGWork   w = {.dinv = (double *)L->dinv.p, .omega = h->o.damping / L->lambda};
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRSpGEMMValues(&L->A, &L->P[k - 1], &L->prows[k], &L->P[k]));
+  PetscCall(GPUCSRSpGEMMValues(F, &L->P[k - 1], &L->prows[k], &L->P[k]));
   w.from = GPUAMGRowsOf(&L->P[k - 1]);
   w.to   = GPUAMGRowsOf(&L->P[k]);
   PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, GPUAMG_SMOOTH, L->n, &w));
@@ -248,19 +248,33 @@ static PetscErrorCode Galerkin(GPUAMG *h, int l)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* members are given back */
-static PetscErrorCode Prolongator(GPUAMG *h, int l, GPUCSRStorage *members)
+static PetscErrorCode Smoothed(GPUAMG *h, int l, const GPUCSRStorage *F)
 {
   GPUAMGLevel *L = &h->level[l];
 
   PetscFunctionBegin;
+  for (int k = 1; k <= h->o.nsmooths; k++) {
+    PetscCall(GPUCSRSpGEMMSymbolic(F, &L->P[k - 1], &L->P[k], &L->prows[k]));
+    PetscCall(Smooth(h, l, k, F));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* members are given back */
+static PetscErrorCode Prolongator(GPUAMG *h, int l, GPUCSRStorage *members)
+{
+  GPUAMGLevel   *L    = &h->level[l];
+  GPUCSRStorage  F    = {.dev = h->dev};
+  PetscErrorCode ierr = PETSC_SUCCESS;
+
+  PetscFunctionBegin;
   PetscCall(Tentative(h, l, members));
+  if (h->weak) ierr = GPUAMGFilter(h, l, &F);
   PetscCall(Temporaries(h));
   PetscCall(GPUCSRStorageDestroy(members));
-  for (int k = 1; k <= h->o.nsmooths; k++) {
-    PetscCall(GPUCSRSpGEMMSymbolic(&L->A, &L->P[k - 1], &L->P[k], &L->prows[k]));
-    PetscCall(Smooth(h, l, k));
-  }
+  if (!ierr) ierr = Smoothed(h, l, h->weak ? &F : &L->A);
+  PetscCall(GPUCSRStorageDestroy(&F));
+  PetscCall(ierr);
   PetscCall(GPUCSRTransposeStorage(&L->P[h->o.nsmooths], &L->R, &L->map));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -338,6 +352,18 @@ static PetscErrorCode Basis(GPUAMG *h, const double *basis)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode Weak(GPUAMG *h, GPUCSRBool *weak)
+{
+  int64_t count;
+
+  PetscFunctionBegin;
+  *weak = (GPUCSRBool)(h->o.drop == GPUAMG_ALWAYS);
+  if (h->o.drop != GPUAMG_ASK) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUAMGCountWeak(h, &count));
+  *weak = GPUAMGEnoughWeak(count, h->level[0].A.nnz);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode Build(GPUAMG *h, const double *basis)
 {
   GPUCSRBool more = PETSC_TRUE;
@@ -350,6 +376,7 @@ static PetscErrorCode Build(GPUAMG *h, const double *basis)
     h->levels = l + 1;
     h->exact  = (GPUCSRBool)(last && h->level[l].n <= GPUAMG_INVERSE);
     GPUAMGPhase(h, GPUAMG_EIGENVALUE, Values(h, l, (GPUCSRBool)!h->exact));
+    if (!l && !last && !h->problem) GPUAMGPhase(h, GPUAMG_STRENGTH, Weak(h, &h->weak));
     more = (GPUCSRBool)(!last && !h->problem);
     if (more) PetscCall(Coarsen(h, l, &more));
   }
@@ -370,6 +397,7 @@ static PetscErrorCode Begin(GPUAMG *h, const GPUAMGOptions *o, const GPUCSRStora
   L->bs  = bs;
   L->ns  = ns;
   L->A   = *A;
+  if (bs > 1 || ns > 1) h->o.drop = GPUAMG_NEVER;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -391,6 +419,38 @@ PetscErrorCode GPUAMGSetUp(GPUAMG *h, const GPUAMGOptions *o, const GPUCSRStorag
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Of the finest level, alone */
+static PetscErrorCode Diagonal(GPUAMG *h)
+{
+  GPUAMGLevel *L = &h->level[0];
+  GPUAMGWork   w = {.A = GPUAMGRowsOf(&L->A)};
+
+  PetscFunctionBegin;
+  PetscCall(GPUAMGTake(h, &h->temp[GPUAMG_TEMP_FLAG], sizeof(int32_t), "aggregates"));
+  if (h->o.drop == GPUAMG_NEVER) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUAMGTake(h, &L->dinv, sizeof(double) * (size_t)L->n, "the diagonal of a level"));
+  w.dinv = (double *)L->dinv.p;
+  w.flag = (int32_t *)h->temp[GPUAMG_TEMP_FLAG].p;
+  PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, GPUAMG_DIAGONAL, L->n, &w));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Weak entries of a rank's diagonal block of scalars */
+PetscErrorCode GPUAMGOneWeak(const GPUCSRStorage *A, int64_t *weak)
+{
+  const GPUAMGOptions o = {.drop = GPUAMG_ASK};
+  GPUAMG              h = {0};
+  PetscErrorCode      ierr;
+
+  PetscFunctionBegin;
+  PetscCall(Begin(&h, &o, A, 1, 1));
+  ierr = Diagonal(&h);
+  if (!ierr) ierr = GPUAMGCountWeak(&h, weak);
+  PetscCall(GPUAMGDestroy(&h));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode OneLevel(GPUAMG *h, const double *basis)
 {
   GPUCSRStorage  members = {.dev = h->dev};
@@ -398,7 +458,8 @@ static PetscErrorCode OneLevel(GPUAMG *h, const double *basis)
 
   PetscFunctionBegin;
   PetscCall(Basis(h, basis));
-  PetscCall(GPUAMGTake(h, &h->temp[GPUAMG_TEMP_FLAG], sizeof(int32_t), "aggregates"));
+  PetscCall(Diagonal(h));
+  h->weak = (GPUCSRBool)(h->o.drop == GPUAMG_ALWAYS);
   ierr = GPUAMGAggregates(h, 0, &members);
   if (!ierr && h->level[0].aggregates) ierr = Tentative(h, 0, &members);
   if (members.dev) PetscCall(GPUCSRStorageDestroy(&members));
@@ -429,12 +490,12 @@ static PetscErrorCode ProlongatorValues(GPUAMG *h, int l)
   GPUAMGLevel *L = &h->level[l];
 
   PetscFunctionBegin;
-  for (int k = 1; k <= h->o.nsmooths; k++) PetscCall(Smooth(h, l, k));
+  for (int k = 1; k <= h->o.nsmooths; k++) PetscCall(Smooth(h, l, k, &L->A));
   PetscCall(GPUCSRTransposeValues(&L->P[h->o.nsmooths], L->map, &L->R));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode RefreshSteps(GPUAMG *h, GPUCSRBool keep)
+static PetscErrorCode RefreshSteps(GPUAMG *h, GPUCSRBool keep, GPUCSRBool *stale)
 {
   PetscFunctionBegin;
   for (int l = 0; l < h->levels; l++) {
@@ -443,6 +504,8 @@ static PetscErrorCode RefreshSteps(GPUAMG *h, GPUCSRBool keep)
 
     GPUAMGPhase(h, GPUAMG_EIGENVALUE, Values(h, l, (GPUCSRBool) !(last && h->exact)));
     if (h->problem) break;
+    if (!l && !last && !keep) GPUAMGPhase(h, GPUAMG_STRENGTH, Weak(h, stale));
+    if (*stale) PetscFunctionReturn(PETSC_SUCCESS);
     if (L->T.format) PetscCall(GPUCSRTransposeValues(&L->A, L->tmap, &L->T));
     if (last) break;
     if (!keep && h->o.nsmooths) GPUAMGPhase(h, GPUAMG_PROLONGATOR, ProlongatorValues(h, l));
@@ -452,15 +515,17 @@ static PetscErrorCode RefreshSteps(GPUAMG *h, GPUCSRBool keep)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* New values of the finest matrix with the same pattern. keep: the prolongators */
-PetscErrorCode GPUAMGRefresh(GPUAMG *h, const GPUCSRStorage *A, GPUCSRPlan *plan, GPUCSRBool keep)
+/* New values of the finest matrix with the same pattern. keep: the prolongators. *stale: values decide about aggregates, so that there must be a new set-up, and half of this one is old */
+PetscErrorCode GPUAMGRefresh(GPUAMG *h, const GPUCSRStorage *A, GPUCSRPlan *plan, GPUCSRBool keep, GPUCSRBool *stale)
 {
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
+  *stale = (GPUCSRBool)(h->weak && !keep);
+  if (*stale) PetscFunctionReturn(PETSC_SUCCESS);
   h->level[0].A    = *A;
   h->level[0].plan = plan;
-  ierr             = RefreshSteps(h, keep);
+  ierr             = RefreshSteps(h, keep, stale);
   PetscCall(Temporaries(h));
   if (ierr) PetscCall(GPUAMGDestroy(h));
   PetscCall(ierr);

@@ -67,7 +67,8 @@ static GPUCSRError Rows_CUDA(GPUCSRDevice dev, GPUAMGStep step, int n, const GPU
   /* in the order of GPUAMGStep */
   static const Launcher launch[] = {Launch<GPUAMG_DIAGONAL>, Launch<GPUAMG_NORMS>, Launch<GPUAMG_COUNT>, Launch<GPUAMG_GRAPH>,   Launch<GPUAMG_BEGIN>,   LaunchNeighbours<GPUAMG_SPREAD>, LaunchNeighbours<GPUAMG_DECIDE>,
                                     Launch<GPUAMG_ROOTS>,    Launch<GPUAMG_OWN>,   Launch<GPUAMG_JOIN>,  Launch<GPUAMG_BELONGS>, Launch<GPUAMG_MEMBERS>, Launch<GPUAMG_PATTERN>,          LaunchOrthogonal,
-                                    Launch<GPUAMG_SMOOTH>,   Launch<GPUAMG_DEAD>,  Launch<GPUAMG_ONES>,  Launch<GPUAMG_START>,   Launch<GPUAMG_SIZES>,   Launch<GPUAMG_INVERSES>,         Launch<GPUAMG_TIMES>};
+                                    Launch<GPUAMG_SMOOTH>,   Launch<GPUAMG_DEAD>,  Launch<GPUAMG_ONES>,  Launch<GPUAMG_START>,   Launch<GPUAMG_SIZES>,   Launch<GPUAMG_INVERSES>,         Launch<GPUAMG_TIMES>,
+                                    Launch<GPUAMG_KEPT>,     Launch<GPUAMG_FILTER>};
 
   if (!n) return 0;
   launch[step](n, w, (cudaStream_t)dev->stream);

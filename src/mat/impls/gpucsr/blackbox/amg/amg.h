@@ -22,10 +22,17 @@ extern "C" {
 #define GPUAMG_VECTORS 16   /* near null vectors at most */
 #define GPUAMG_INVERSE 1024 /* rows of a matrix whose dense inverse is made, at most */
 
+/*
+  Where weak entries are dropped by default: a connection is weak that is at most this share of the mean of the largest ones of its vertices; an entry is small, and the prolongator's smoother leaves it out,
+  that is at most this share of the largest one of its row
+*/
+#define GPUAMG_WEAK  0.05
+#define GPUAMG_SMALL 0.02
+
 /* Steps over rows that are independent of each other: a thread a row in amg.cu, a loop in host.c */
 typedef enum {
   GPUAMG_DIAGONAL,   /* dinv = 1 / a_ii; flag bits of GPUAMGFlag */
-  GPUAMG_NORMS,      /* norm = the root of the largest entry of a block on the diagonal */
+  GPUAMG_NORMS,      /* norm = the root of the largest entry of a block on the diagonal; relative: of the largest off the diagonal, as GPUAMGSize() counts */
   GPUAMG_COUNT,      /* length = strong connections of a vertex, which has bs rows, */
   GPUAMG_GRAPH,      /* and these, into to */
   GPUAMG_BEGIN,      /* key of a vertex of graph A */
@@ -44,7 +51,9 @@ typedef enum {
   GPUAMG_START,      /* basis = numbers by chance */
   GPUAMG_SIZES,      /* dinv = 1 / the sum of sizes of a row's entries, with the sign of a_ii */
   GPUAMG_INVERSES,   /* coarse = the inverse of a vertex' block on the diagonal, by rows; of a singular one, dinv of its rows */
-  GPUAMG_TIMES       /* basis = the blocks of coarse times norm */
+  GPUAMG_TIMES,      /* basis = the blocks of coarse times norm */
+  GPUAMG_KEPT,       /* length = entries of a row that the prolongator's smoother takes, */
+  GPUAMG_FILTER      /* and these, into to */
 } GPUAMGStep;
 
 typedef enum {
@@ -64,7 +73,7 @@ typedef struct {
   int            bs, ns; /* rows of a vertex, near null vectors */
   double         theta, omega;
   uint32_t      *key, *next, *keys;
-  int            fresh, wide; /* wide: entries of a row of A, about */
+  int            fresh, wide, relative; /* wide: entries of a row of A, about */
   int32_t       *agg, *out, *length, *number, *flag;
   double        *dinv, *norm, *basis, *coarse;
   unsigned char *dead;
@@ -120,9 +129,18 @@ typedef enum {
   GPUAMG_BY_SIZES
 } GPUAMGSmoother;
 
+/* Are weak entries dropped, on all levels? ASK: where the finest matrix, of scalars, has enough of them */
+typedef enum {
+  GPUAMG_NEVER,
+  GPUAMG_ASK,
+  GPUAMG_ALWAYS
+} GPUAMGDrop;
+
 /* As docs/options.md has them */
 typedef struct {
   double threshold[GPUAMG_LEVELS]; /* of each level; negative: all entries are strong */
+  int    drop;                     /* GPUAMGDrop, where there is no threshold */
+  int    level;                    /* of another hierarchy that is the finest one here */
   int    nsmooths, aggressive;     /* aggressive: so many levels */
   int    distance[2];              /* that roots are more apart than, and where coarsening is aggressive */
   int    limit, levels;            /* rows that are not made coarser, levels at most */
@@ -169,6 +187,7 @@ typedef struct {
   GPUAMGOptions o;
   int           levels, problem; /* problem: flags of what keeps the matrix from having a hierarchy, at level `at` */
   int           at;
+  GPUCSRBool    weak; /* entries are dropped */
   GPUAMGLevel   level[GPUAMG_LEVELS];
   GPUCSRBool    exact; /* the coarsest level has an inverse, here */
   GPUAMGMemory  inverse, inverseT;
@@ -176,12 +195,14 @@ typedef struct {
 } GPUAMG;
 
 GPUCSR_INTERN PetscErrorCode GPUAMGSetUp(GPUAMG *, const GPUAMGOptions *, const GPUCSRStorage *A, GPUCSRPlan *plan, int bs, int ns, const double *basis);
-GPUCSR_INTERN PetscErrorCode GPUAMGRefresh(GPUAMG *, const GPUCSRStorage *A, GPUCSRPlan *plan, GPUCSRBool keep);
+GPUCSR_INTERN PetscErrorCode GPUAMGRefresh(GPUAMG *, const GPUCSRStorage *A, GPUCSRPlan *plan, GPUCSRBool keep, GPUCSRBool *stale);
 GPUCSR_INTERN PetscErrorCode GPUAMGTransposes(GPUAMG *);
 GPUCSR_INTERN PetscErrorCode GPUAMGRound(GPUAMG *, GPUCSRBool);
 GPUCSR_INTERN PetscErrorCode GPUAMGDestroy(GPUAMG *);
 GPUCSR_INTERN double         GPUAMGBytes(const GPUAMG *);
 GPUCSR_INTERN PetscErrorCode GPUAMGOneLevel(GPUAMG *, const GPUAMGOptions *, const GPUCSRStorage *A, int bs, int ns, const double *basis);
+GPUCSR_INTERN PetscErrorCode GPUAMGOneWeak(const GPUCSRStorage *A, int64_t *weak);
+GPUCSR_INTERN GPUCSRBool     GPUAMGEnoughWeak(int64_t weak, int64_t all);
 GPUCSR_INTERN double         GPUAMGRadius(int m, const double *H, int ld);
 
 /* Parts of a set-up, as -log_view and profilers show them. A phase within its function; Try: ierr gets the error of the call, and the caller frees its memory */
@@ -217,6 +238,8 @@ GPUCSR_INTERN PetscErrorCode GPUAMGPhaseEnd(GPUAMG *, GPUAMGPhases, PetscErrorCo
 GPUCSR_INTERN PetscErrorCode GPUAMGTake(GPUAMG *, GPUAMGMemory *, size_t bytes, const char what[]);
 GPUCSR_INTERN PetscErrorCode GPUAMGGive(GPUAMG *, GPUAMGMemory *);
 GPUCSR_INTERN PetscErrorCode GPUAMGAggregates(GPUAMG *, int l, GPUCSRStorage *members);
+GPUCSR_INTERN PetscErrorCode GPUAMGCountWeak(GPUAMG *, int64_t *weak);
+GPUCSR_INTERN PetscErrorCode GPUAMGFilter(GPUAMG *, int l, GPUCSRStorage *F);
 GPUCSR_INTERN GPUAMGRows     GPUAMGRowsOf(const GPUCSRStorage *);
 #endif
 

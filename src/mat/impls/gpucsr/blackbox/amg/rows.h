@@ -64,13 +64,19 @@ GPUCSR_HOST_DEVICE void GPUAMGDiagonalRow(const GPUAMGWork *w, int i)
   w->dinv[i] = d == 0 ? 1 : 1 / d;
 }
 
+/* What an entry off the diagonal counts. Relative: one with the sign of the diagonal counts a sixteenth, for it does not make errors alike */
+GPUCSR_HOST_DEVICE double GPUAMGSize(const GPUAMGWork *w, int v, double a)
+{
+  return w->relative && a * w->dinv[v] > 0 ? fabs(a) / 16 : fabs(a);
+}
+
 GPUCSR_HOST_DEVICE void GPUAMGNormsRow(const GPUAMGWork *w, int v)
 {
   double most = 0;
 
   for (int r = v * w->bs; r < (v + 1) * w->bs; r++)
     for (int k = w->A.i[r]; k < w->A.i[r + 1]; k++)
-      if (w->A.j[k] / w->bs == v && fabs(w->A.a[k]) > most) most = fabs(w->A.a[k]);
+      if ((w->A.j[k] / w->bs == v) == !w->relative && GPUAMGSize(w, v, w->A.a[k]) > most) most = GPUAMGSize(w, v, w->A.a[k]);
   w->norm[v] = sqrt(most);
 }
 
@@ -90,11 +96,33 @@ GPUCSR_HOST_DEVICE int GPUAMGGraphRow(const GPUAMGWork *w, int v, int32_t *to)
     if (u == INT32_MAX) return count;
     for (int r = 0; r < bs; r++)
       for (; at[r] < w->A.i[v * bs + r + 1] && w->A.j[at[r]] / bs == u; at[r]++)
-        if (fabs(w->A.a[at[r]]) > most) most = fabs(w->A.a[at[r]]);
+        if (GPUAMGSize(w, v, w->A.a[at[r]]) > most) most = GPUAMGSize(w, v, w->A.a[at[r]]);
     if (u != v && w->theta >= 0 && !(most > w->theta * (w->norm[u] * w->norm[v]))) continue;
     if (to) to[count] = u;
     count++;
   }
+}
+
+/*
+  The entries of row i that are not small beside its largest one; the others are added to the diagonal, so that the row times the near null vector stays. It is scaled to its old diagonal, for dinv. The
+  share is of the row alone: where coefficients jump, the row of the small one needs the large one's vertex, which does not need it. to NULL: how many
+*/
+GPUCSR_HOST_DEVICE int GPUAMGFilterRow(const GPUAMGWork *w, int i, int32_t *to, double *a)
+{
+  const double least = GPUAMG_SMALL * (w->norm[i] * w->norm[i]), per = w->basis[i] != 0 ? w->dinv[i] / w->basis[i] : 0;
+  double       scale = 1;
+  int          count = 0;
+
+  for (int k = w->A.i[i]; k < w->A.i[i + 1]; k++)
+    if (w->A.j[k] != i && !(GPUAMGSize(w, i, w->A.a[k]) > least)) scale += w->A.a[k] * w->basis[w->A.j[k]] * per;
+  if (!(scale > 0.05)) scale = 0.05;
+  for (int k = w->A.i[i]; k < w->A.i[i + 1]; k++) {
+    if (w->A.j[k] != i && !(GPUAMGSize(w, i, w->A.a[k]) > least)) continue;
+    if (to) to[count] = w->A.j[k];
+    if (to) a[count] = w->A.j[k] == i ? w->A.a[k] : w->A.a[k] / scale;
+    count++;
+  }
+  return count;
 }
 
 /* A vertex without neighbours has no part in coarser levels */
@@ -386,6 +414,12 @@ GPUCSR_HOST_DEVICE void GPUAMGRow(GPUAMGStep step, const GPUAMGWork *w, int i)
     break;
   case GPUAMG_TIMES:
     GPUAMGTimesRow(w, i);
+    break;
+  case GPUAMG_KEPT:
+    w->length[i] = GPUAMGFilterRow(w, i, NULL, NULL);
+    break;
+  case GPUAMG_FILTER:
+    (void)GPUAMGFilterRow(w, i, w->to.j + w->to.i[i], w->to.a + w->to.i[i]);
     break;
   }
 }
