@@ -400,7 +400,7 @@ static PetscErrorCode MatGetInertia_CuDSS(Mat F, PetscInt *negative, PetscInt *z
 
   PetscFunctionBegin;
   PetscCheck(f->factored || !F->rmap->n, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "The inertia needs a factorization that has succeeded");
-  PetscCheck(f->positives >= 0, PETSC_COMM_SELF, PETSC_ERR_SUP, "cuDSS does not say the inertia with -mat_gpucsr_cudss_reordering colamd or btf_colamd: take another ordering");
+  PetscCheck(f->positives >= 0, PETSC_COMM_SELF, PETSC_ERR_SUP, "cuDSS does not say the inertia with this ordering: take another -mat_gpucsr_cudss_reordering");
   if (F->rmap->n && !f->tried) PetscCall(MatCuDSSTrial_Private(f, &good));
   PetscCheck(good, PETSC_COMM_SELF, PETSC_ERR_LIB, "The factors of cuDSS for %" PetscInt_FMT " rows are too inaccurate for the inertia: -mat_gpucsr_cudss_matching or _pivoting", F->rmap->n);
   if (negative) *negative = f->negative;
