@@ -84,7 +84,7 @@ static PetscErrorCode Right(Mat R, PetscBool transposed, Vec b, Vec x, PetscReal
   PetscCall(VecNorm(y, NORM_INFINITY, &n[1]));
   PetscCall(VecNorm(c, NORM_INFINITY, &n[2]));
   PetscCall(MatNorm(R, transposed ? NORM_1 : NORM_INFINITY, &n[3]));
-  PetscCheck(n[0] <= most * (n[3] * n[1] + n[2]), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: a residual of %g, of at most %g", where, (double)n[0], (double)(most * (n[3] * n[1] + n[2])));
+  PetscCheck(n[0] <= most * (n[3] * n[1] + n[2]), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: a residual of %g, of at most %g (a solution of size %g; Inf: refused)", where, (double)n[0], (double)(most * (n[3] * n[1] + n[2])), (double)n[1]);
   PetscCall(VecDestroy(&y));
   PetscCall(VecDestroy(&c));
   PetscCall(VecDestroy(&r));
@@ -151,11 +151,15 @@ static PetscErrorCode Solutions(Mat A, Mat R, Mat F, PetscReal most, const char 
 
 static PetscErrorCode Solves(PetscReal size)
 {
+  PetscInt only = -1;
+
   PetscFunctionBegin;
-  for (PetscInt how = 0; how < 4; how++)
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-how", &only, NULL));
+  for (PetscInt how = only < 0 ? 0 : only; how < (only < 0 ? 4 : only + 1); how++)
     for (PetscInt cholesky = 0; cholesky < (how ? 2 : 1); cholesky++) {
-      Mat  A, R, F = NULL, G = NULL;
-      char where[96];
+      Mat            A, R, F = NULL, G = NULL;
+      MatFactorError error;
+      char           where[96];
 
       PetscCall(Make(how, 12, size, PETSC_FALSE, &A));
       PetscCall(Make(how, 12, size, PETSC_TRUE, &R));
@@ -173,6 +177,8 @@ static PetscErrorCode Solves(PetscReal size)
           PetscCall(MatAssemblyEnd(M, MAT_FINAL_ASSEMBLY));
         }
         PetscCall(Factor(A, (PetscBool)cholesky, "cudss", &F));
+        PetscCall(MatFactorGetError(F, &error));
+        PetscCheck(!error, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: the factorization ends with %s", where, PCFailedReasons[error]);
         PetscCall(Solutions(A, R, F, STABLE, where));
         if (cholesky && how < 3) {
           PetscInt n[2][3];
@@ -259,9 +265,14 @@ static PetscErrorCode Refused(void)
 {
   Case               c;
   KSPConvergedReason reason;
+  Mat                F = NULL;
 
   PetscFunctionBegin;
   PetscCall(Begin(0, 1.0, &c));
+  PetscCall(Factor(c.A, PETSC_FALSE, "cudss", &F));
+  PetscCall(Env("FAKE_CUDSS_WRONG", "1e-3"));
+  PetscCall(Solutions(c.A, c.R, F, STABLE, "an error of 1e-3"));
+  PetscCall(MatDestroy(&F));
   PetscCall(Env("FAKE_CUDSS_WRONG", "1e-6"));
   PetscCall(Solve(c.ksp, c.A, c.R, c.b, PETSC_TRUE, &reason, "an error of 1e-6"));
   PetscCall(Env("FAKE_CUDSS_WRONG", "2"));
@@ -389,6 +400,13 @@ static PetscErrorCode Rare(void)
   PetscCall(Env("FAKE_CUDSS_WRONG", NULL));
   PetscCheck(ierr == PETSC_ERR_LIB, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The inertia of poor factors: error %d", (int)ierr);
   PetscCall(MatGetInertia(F, &n[0], &n[1], &n[2]));
+  PetscCall(Env("FAKE_CUDSS_WITHOUT", "3"));
+  PetscCall(Factor(A, PETSC_TRUE, "cudss", &F));
+  PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
+  ierr = MatGetInertia(F, &n[0], &n[1], &n[2]);
+  PetscCall(PetscPopErrorHandler());
+  PetscCall(Env("FAKE_CUDSS_WITHOUT", NULL));
+  PetscCheck(ierr == PETSC_ERR_SUP, PETSC_COMM_SELF, PETSC_ERR_PLIB, "An inertia that the library does not say: error %d", (int)ierr);
   PetscCall(MatDestroy(&F));
   PetscCall(MatDestroy(&A));
 

@@ -1,6 +1,7 @@
 /*
   Stands in for cuDSS where the host stands in for GPUs (t633-cudss.sh): its factorizations by dense elimination, in memory that the host can read. The matrix is read as cuDSS reads it: of a symmetric one
-  the upper triangle alone. In the environment: FAKE_CUDSS_FAIL=FUNCTION:N:STATUS, the N-th call of a function or phase from then on fails; _VERSION; _BYTES and _HYBRID, what it estimates; _WRONG, a
+  the upper triangle alone. In the environment: FAKE_CUDSS_FAIL=FUNCTION:N:STATUS, the N-th call of a function or phase from then on fails; _VERSION; _BYTES and _HYBRID, what it estimates; _WITHOUT, the number of a result that it
+  does not have; _PIVOT, what replaces small pivots, which are not counted then; _WRONG, a
   relative error of solutions; _STALE, the same after a refactorization; _COUNT, a file that gets the number of calls of each function at the end.
 */
 #include <math.h>
@@ -186,6 +187,7 @@ int cudssDataGet(const void *h, const void *data, int which, void *value, size_t
   };
 
   if (e) return e;
+  if (Env("WITHOUT") && atoi(Env("WITHOUT")) == which) return 3;
   if (given) estimate[d->hybrid ? 4 : 1] = atoll(given);
   what[13].p     = estimate;
   what[13].bytes = sizeof(estimate);
@@ -321,11 +323,12 @@ static int Positive(const Matrix *A)
   return info;
 }
 
-/* P A = L U, with pivots below epsilon replaced */
+/* P A = L U, with pivots below epsilon replaced: silently by a number from outside, or else by epsilon */
 static void Factor(Data *d, const Matrix *A, double epsilon)
 {
-  const int n = d->n;
-  double   *a = d->a;
+  const int   n      = d->n;
+  double     *a      = d->a;
+  const char *silent = Env("PIVOT");
 
   Read(A, a);
   d->perturbed = 0;
@@ -342,8 +345,8 @@ static void Factor(Data *d, const Matrix *A, double epsilon)
       a[at * n + c] = v;
     }
     if (fabs(a[k * n + k]) < epsilon) {
-      a[k * n + k] = epsilon;
-      d->perturbed++;
+      a[k * n + k] = silent ? atof(silent) : epsilon;
+      d->perturbed += !silent;
     }
     for (int r = k + 1; r < n; r++) {
       const double l = a[r * n + k] /= a[k * n + k];

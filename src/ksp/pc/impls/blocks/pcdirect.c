@@ -9,14 +9,13 @@ static PetscErrorCode Judge(PC pc)
 {
   Mat            F;
   MatFactorError error;
-  PetscBool      refused;
 
   PetscFunctionBegin;
   PetscCall(PCFactorGetMatrix(pc, &F));
   PetscCall(MatFactorGetError(F, &error));
   if (error) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatGPUCSRFactorRefused_Private(F, &refused));
-  PetscCall(PCSetFailedReason(pc, refused ? PC_FACTOR_OTHER : PC_NOERROR));
+  PetscCall(MatGPUCSRFactorRefused_Private(F, &error));
+  PetscCall(PCSetFailedReason(pc, (PCFailedReason)error)); /* PETSc's own conversion: the numbers are the same */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -95,7 +95,7 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorDescribe_Private(Mat F, PetscViewer)
 /* ---- solutions of cuDSS (factor/cudss/solve.c) ---- */
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorTrusted_Private(PetscBool begins);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorRefused_Private(Mat F, PetscBool *);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorRefused_Private(Mat F, MatFactorError *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorForgive_Private(Mat F);
 
 /* ---- factors of blocks, made and solved with as one batch (factor/batch.c) ---- */

@@ -141,13 +141,33 @@ static PetscErrorCode Epsilon(Mat_CuDSS *f)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One phase of a factorization. The analysis reads the shape of right-hand sides: one column. info: the pivot that ended the phase; 0: none */
+/* A result that not each of the library's orderings has: zero if it is unknown */
+static PetscErrorCode Datum(Mat_CuDSS *f, int which, void *value, size_t bytes, PetscBool *known)
+{
+  void  *handle;
+  size_t written;
+  int    status;
+
+  PetscFunctionBegin;
+  PetscCall(CuDSSHandle(f->dev, f->dev->stream, &handle));
+  PetscCall(PetscMemzero(value, bytes));
+  status = (*CuDSS.DataGet)(handle, f->data, which, value, bytes, &written);
+  *known = (PetscBool)(status != CUDSS_INVALID_VALUE && status != CUDSS_NOT_SUPPORTED);
+  if (*known) CuDSSCheck("cudssDataGet()", status);
+  else {
+    PetscCall(PetscInfo(NULL, "cuDSS has no result %d with this ordering\n", which));
+    PetscCall(PetscMemzero(value, bytes));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* One phase of a factorization. The analysis reads the shape of right-hand sides: one column. info: the pivot that ended the phase; 0: none. A matrix is not taken for positive definite if the library does not say */
 static PetscErrorCode Phase(Mat_CuDSS *f, int phase, const char what[], int *info)
 {
   GPUCSRDevice dev     = f->dev;
   CuDSSDense  *dense[] = {&f->b, &f->x};
   void        *handle;
-  size_t       written;
+  PetscBool    known;
 
   PetscFunctionBegin;
   *info = 0;
@@ -161,7 +181,10 @@ static PetscErrorCode Phase(Mat_CuDSS *f, int phase, const char what[], int *inf
   }
   CuDSSCheck(what, (*CuDSS.Execute)(handle, phase, f->config, f->data, f->matrix, f->x.matrix, f->b.matrix));
   PetscCall((*dev->ops->streamsynchronize)(dev->id, dev->stream));
-  if (phase != CUDSS_ANALYSIS) CuDSSCall(DataGet, handle, f->data, CUDSS_INFO, info, sizeof(*info), &written);
+  if (phase != CUDSS_ANALYSIS) {
+    PetscCall(Datum(f, CUDSS_INFO, info, sizeof(*info), &known));
+    if (!known && f->kind == CUDSS_POSITIVE) *info = 1;
+  }
   PetscCheck(!*info || f->kind == CUDSS_POSITIVE, PETSC_COMM_SELF, PETSC_ERR_LIB, "cuDSS: %s ended with info %d", what, *info);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -172,7 +195,7 @@ static PetscErrorCode Analyze(Mat_CuDSS *f)
   GPUCSRDevice   dev = f->dev;
   void          *handle;
   int64_t        estimate[CUDSS_ESTIMATES_ALL] = {0}, room = 0, limit;
-  size_t         written;
+  PetscBool      known;
   int            unused;
   PetscLogDouble begin, end;
 
@@ -186,14 +209,14 @@ static PetscErrorCode Analyze(Mat_CuDSS *f)
     limit = room - room / 10;
     if (f->hybrid) CuDSSCheck("-mat_gpucsr_cudss_hybrid", (*CuDSS.ConfigSet)(f->config, CUDSS_HYBRID_LIMIT, &limit, sizeof(limit)));
     PetscCall(Phase(f, CUDSS_ANALYSIS, "the analysis", &unused));
-    CuDSSCall(DataGet, handle, f->data, CUDSS_ESTIMATES, estimate, sizeof(estimate), &written);
+    PetscCall(Datum(f, CUDSS_ESTIMATES, estimate, sizeof(estimate), &known));
     f->bytes = (double)estimate[f->hybrid ? CUDSS_HYBRID_LEAST : CUDSS_DEVICE_PEAK];
     if (f->bytes <= (double)room || f->hybrid || f->request.hybrid == CUDSS_NEVER) break;
     PetscCall(PetscInfo(NULL, "Factors need %g bytes on the device, which has %g: host memory is used as well\n", f->bytes, (double)room));
     f->hybrid = PETSC_TRUE;
   }
   PetscCheck(f->bytes <= (double)room, PETSC_COMM_SELF, PETSC_ERR_MEM, "cuDSS needs %g bytes on %s device %d for the factors%s, which has %g free", f->bytes, dev->ops->name, dev->id, f->hybrid ? ", with host memory for most of them" : "", (double)room);
-  CuDSSCall(DataGet, handle, f->data, CUDSS_FACTOR_NONZEROS, &f->entries, sizeof(f->entries), &written);
+  PetscCall(Datum(f, CUDSS_FACTOR_NONZEROS, &f->entries, sizeof(f->entries), &known));
   f->analyzed = f->fresh = PETSC_TRUE;
   PetscCall(PetscTime(&end));
   f->seconds[0] = end - begin;
@@ -207,8 +230,7 @@ static PetscErrorCode Factor(Mat_CuDSS *f)
   const int       phase    = again && f->request.reordering != 1 && f->request.reordering != 2 ? CUDSS_REFACTORIZATION : CUDSS_FACTORIZATION; /* these two orderings choose pivots of the whole matrix each time */
   int32_t         pairs[2] = {0, 0}, perturbed = 0;
   int             info;
-  void           *handle;
-  size_t          written;
+  PetscBool       known = PETSC_TRUE;
   PetscLogDouble  begin, end;
 
   PetscFunctionBegin;
@@ -221,11 +243,10 @@ static PetscErrorCode Factor(Mat_CuDSS *f)
     PetscCall(Analyze(f));
     PetscCall(Phase(f, CUDSS_FACTORIZATION, "the factorization", &info));
   }
-  PetscCall(CuDSSHandle(f->dev, f->dev->stream, &handle));
-  CuDSSCall(DataGet, handle, f->data, CUDSS_PERTURBED, &perturbed, sizeof(perturbed), &written);
+  PetscCall(Datum(f, CUDSS_PERTURBED, &perturbed, sizeof(perturbed), &known));
   f->perturbed = perturbed;
-  if (f->kind == CUDSS_SYMMETRIC) CuDSSCall(DataGet, handle, f->data, CUDSS_INERTIA, pairs, sizeof(pairs), &written);
-  f->positives = f->kind == CUDSS_POSITIVE ? f->A.m : pairs[0];
+  if (f->kind == CUDSS_SYMMETRIC) PetscCall(Datum(f, CUDSS_INERTIA, pairs, sizeof(pairs), &known));
+  f->positives = f->kind == CUDSS_POSITIVE ? f->A.m : known ? pairs[0] : -1;
   f->negative  = pairs[1];
   f->factored  = PETSC_TRUE;
   PetscCall(PetscTime(&end));
@@ -323,7 +344,7 @@ static PetscErrorCode Make(Mat F, Mat A, const MatFactorInfo *info, PetscBool nu
   PetscFunctionBegin;
   if (numeric) F->assembled = F->preallocated = PETSC_TRUE;
   F->factorerrortype = MAT_FACTOR_NOERROR;
-  f->refused         = PETSC_FALSE;
+  f->refused         = MAT_FACTOR_NOERROR;
   f->fill            = info->fill;
   f->shifts          = (PetscBool)(info->shifttype != (PetscReal)MAT_SHIFT_NONE);
   if (!A->rmap->n) PetscFunctionReturn(PETSC_SUCCESS);
@@ -379,6 +400,7 @@ static PetscErrorCode MatGetInertia_CuDSS(Mat F, PetscInt *negative, PetscInt *z
 
   PetscFunctionBegin;
   PetscCheck(f->factored || !F->rmap->n, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "The inertia needs a factorization that has succeeded");
+  PetscCheck(f->positives >= 0, PETSC_COMM_SELF, PETSC_ERR_SUP, "cuDSS does not say the inertia with this ordering: take another -mat_gpucsr_cudss_reordering");
   if (F->rmap->n && !f->tried) PetscCall(MatCuDSSTrial_Private(f, &good));
   PetscCheck(good, PETSC_COMM_SELF, PETSC_ERR_LIB, "The factors of cuDSS for %" PetscInt_FMT " rows are too inaccurate for the inertia: -mat_gpucsr_cudss_matching or _pivoting", F->rmap->n);
   if (negative) *negative = f->negative;
@@ -439,7 +461,7 @@ static PetscErrorCode Options(Mat A, CuDSSRequest *r)
   static const char *const whens[]       = {"auto", "never", "always"}; /* CuDSSWhen */
 
   PetscFunctionBegin;
-  *r = (CuDSSRequest){.refine = 2, .error = 1e-10};
+  *r = (CuDSSRequest){.refine = 5, .error = 1e-10};
   PetscObjectOptionsBegin((PetscObject)A);
   PetscCall(PetscOptionsEList("-mat_gpucsr_cudss_reordering", "Ordering of the unknowns", "MATSOLVERCUDSS", reorderings, 6, reorderings[0], &r->reordering, NULL));
   PetscCall(PetscOptionsEList("-mat_gpucsr_cudss_matching", "Large entries are brought to the diagonal: which sense", "MATSOLVERCUDSS", matchings, 7, matchings[0], &r->matching, NULL));
@@ -578,7 +600,7 @@ static PetscErrorCode MatGetFactor_MPIAIJGPUCSR_CuDSS(Mat A, MatFactorType type,
 . -mat_gpucsr_cudss_hybrid (auto|never|always)                     - factors in host memory; auto: if the device has no room
 . -mat_gpucsr_cudss_deterministic (0|1)                            - the same bits in every run
 . -mat_gpucsr_cudss_check (auto|never|always)                      - check of solutions; auto: not inside a Krylov method that looks at its residuals
-. -mat_gpucsr_cudss_refine steps                                   - most steps of iterative refinement (2)
+. -mat_gpucsr_cudss_refine steps                                   - most steps of iterative refinement (5)
 - -mat_gpucsr_cudss_error e                                        - backward error above which a solution is refused (1e-10)
 
   Level: beginner

@@ -55,11 +55,11 @@ typedef struct {
   void            *most;                /* numbers of a check, on the device, */
   uint64_t        *mosthost;            /* and in page-locked memory */
   int              mode;                /* transposed solves are set */
-  PetscBool        refused;             /* the last solve's solution was */
+  MatFactorError   refused;             /* why the last solve's solution was */
   int64_t          entries;             /* of the factors */
   int              perturbed;           /* pivots that cuDSS has replaced */
-  PetscInt         negative, positives; /* eigenvalues, of LDL^T */
-  double           bytes;               /* on the device, estimated */
+  PetscInt         negative, positives; /* eigenvalues, of LDL^T; -1: unknown */
+  double           bytes;               /* on the device, estimated; 0: unknown, as are entries */
   double           fill;                /* as the program expects it */
   double           seconds[3];          /* analysis, first factorization, last one */
   PetscInt         factorizations, solves, steps;

@@ -6,7 +6,9 @@
 #include "../../../../../sys/gpucsrsys.h"
 
 enum {
-  CUDSS_ALLOC_FAILED    = 2,
+  CUDSS_ALLOC_FAILED    = 2, /* statuses */
+  CUDSS_INVALID_VALUE   = 3,
+  CUDSS_NOT_SUPPORTED   = 4,
   CUDSS_INT32           = 10, /* cudaDataType: 32-bit integers, */
   CUDSS_DOUBLE          = 1,  /* and doubles */
   CUDSS_GENERAL         = 0,  /* kinds of matrices */

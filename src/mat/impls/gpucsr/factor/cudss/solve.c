@@ -13,8 +13,9 @@
 
 /* Of the worst column */
 typedef struct {
-  double error, first;    /* backward error, and before refinement: Inf if a number is not finite */
-  double condition, left; /* |A| |x| / |b| and |b - A x| / |b| */
+  double    error, first;    /* backward error, and before refinement: Inf if a number is not finite */
+  double    condition, left; /* |A| |x| / |b| and |b - A x| / |b|, the latter Inf if a number is not finite */
+  PetscBool given;           /* all right-hand sides are finite */
 } Quality;
 
 static PetscInt trusted;
@@ -134,7 +135,7 @@ static PetscErrorCode Check(Mat_CuDSS *f, DirectCheck *c, GPUCSRStream s, Qualit
   PetscFunctionBegin;
   c->r    = (double *)f->residual.p;
   c->most = (uint64_t *)f->most;
-  *worst  = (Quality){0};
+  *worst  = (Quality){.given = PETSC_TRUE};
   PetscCall((*dev->ops->zero)(dev->id, f->most, bytes, s));
   PetscCall(DirectCheckColumns(c, s));
   PetscCall((*dev->ops->copy)(dev->id, f->mosthost, f->most, bytes, GPUCSR_TO_HOST, s));
@@ -142,7 +143,8 @@ static PetscErrorCode Check(Mat_CuDSS *f, DirectCheck *c, GPUCSRStream s, Qualit
   for (int q = 0; q < c->k; q++) {
     const double r = Most(f, q, CHECK_R), b = Most(f, q, CHECK_B), size = Most(f, q, CHECK_A) * Most(f, q, CHECK_X);
 
-    if (!isfinite(size + b) || isnan(r)) worst->error = INFINITY;
+    if (!isfinite(b)) worst->given = PETSC_FALSE;
+    if (!isfinite(size + b) || isnan(r)) worst->error = worst->left = INFINITY;
     else if (size + b > 0) worst->error = PetscMax(worst->error, r / (size + b));
     if (b > 0) {
       worst->condition = PetscMax(worst->condition, size / b);
@@ -167,7 +169,8 @@ PetscErrorCode MatCuDSSFinite_Private(Mat_CuDSS *f, PetscBool *finite)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Solves, checks and refines. Fixed-precision refinement, after Skeel, Iterative refinement implies numerical stability for Gaussian elimination (1980): a step that does not help is taken back */
+/* Solves, checks and refines. Fixed-precision refinement, after Skeel, Iterative refinement implies numerical stability for Gaussian elimination (1980): it ends with a step that does not halve the error,
+   and one that does not help is taken back */
 static PetscErrorCode Refined(Mat_CuDSS *f, PetscBool transposed, DirectCheck *c, GPUCSRStream s, Quality *q)
 {
   GPUCSRDevice dev = f->dev;
@@ -188,7 +191,8 @@ static PetscErrorCode Refined(Mat_CuDSS *f, PetscBool transposed, DirectCheck *c
     PetscCall(DirectAdd(dev, n, c->k, 1, d, c->x, c->ldx, s));
     PetscCall(Check(f, c, s, q));
     f->steps++;
-    if (q->error < before) continue;
+    if (q->error <= before / 2) continue;
+    if (q->error < before) break;
     PetscCall(DirectAdd(dev, n, c->k, -1, d, c->x, c->ldx, s));
     PetscCall(Check(f, c, s, q)); /* a large step leaves its rounding */
     break;
@@ -210,13 +214,16 @@ static PetscErrorCode SolveColumns(Mat_CuDSS *f, PetscBool transposed, DirectChe
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(Refined(f, transposed, c, s, &q));
-  if (!(q.error <= f->request.error) && !f->fresh && isfinite(Most(f, 0, CHECK_B))) {
+  if (!(q.error <= f->request.error) && !f->fresh && q.given) {
     PetscCall(MatCuDSSAgain_Private(f));
     PetscCall(MatCuDSSTurn_Private(f, s));
     PetscCall(Refined(f, transposed, c, s, &q));
   }
   f->worst = PetscMax(f->worst, q.error);
-  if (!(q.error <= f->request.error)) f->refused = PETSC_TRUE;
+  if (!(q.error <= f->request.error)) {
+    /* a pivot of zero may be replaced by anything, or divide, without a word of the library */
+    f->refused = q.given && (f->perturbed || q.left >= SINGULAR_RESIDUAL) ? MAT_FACTOR_NUMERIC_ZEROPIVOT : MAT_FACTOR_OTHER;
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -288,11 +295,11 @@ static PetscErrorCode Met(Mat F, Mat_CuDSS *f, const GPUCSRAttempt *attempt)
 
   PetscFunctionBegin;
   if (attempt->error) {
-    f->refused = PETSC_TRUE;
+    f->refused = MAT_FACTOR_OTHER;
     PetscCall(MatCuDSSFailed_Private(F, f, "A solve", attempt, &unused));
   } else if (f->refused) {
-    PetscCall(PetscSNPrintf(text, sizeof(text), "a solution of cuDSS for %d rows was refused, because a right-hand side is not finite or its backward error is above %g: -mat_gpucsr_cudss_matching, _pivoting, or a Krylov method around it", f->A.m,
-                            (double)f->request.error));
+    PetscCall(PetscSNPrintf(text, sizeof(text), "a solution of cuDSS for %d rows was refused, because %s its backward error is above %g: -mat_gpucsr_cudss_matching, _pivoting, or a Krylov method around it", f->A.m,
+                            f->refused == MAT_FACTOR_OTHER ? "a right-hand side is not finite or" : "the matrix looks singular to working precision:", (double)f->request.error));
     PetscCall(GPUCSRWarn(text));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -307,7 +314,7 @@ static PetscErrorCode SolveVec(Mat F, PetscBool transposed, Vec b, Vec x)
   GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
-  f->refused = (PetscBool)(!f->factored || f->dev->failed[0]);
+  f->refused = !f->factored || f->dev->failed[0] ? MAT_FACTOR_OTHER : MAT_FACTOR_NOERROR;
   if (!f->refused) {
     PetscCall(MatGPUCSRVecGet_Private(f->dev, b, PETSC_TRUE, PETSC_FALSE, &ob));
     PetscCall(MatGPUCSRVecGet_Private(f->dev, x, PETSC_FALSE, PETSC_TRUE, &ox));
@@ -360,7 +367,7 @@ static PetscErrorCode SolveMat(Mat F, PetscBool transposed, Mat B, Mat X)
   PetscCall(PetscObjectTypeCompareAny((PetscObject)B, &dense[0], MATSEQDENSE, MATSEQDENSECUDA, NULL));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)X, &dense[1], MATSEQDENSE, MATSEQDENSECUDA, NULL));
   PetscCheck(dense[0] && dense[1], PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "Solver type %s solves for columns of MATSEQDENSE, not of %s and %s", MATSOLVERCUDSS, ((PetscObject)B)->type_name, ((PetscObject)X)->type_name);
-  f->refused = (PetscBool)(F->factorerrortype || !f->factored || f->dev->failed[0]);
+  f->refused = F->factorerrortype || !f->factored || f->dev->failed[0] ? MAT_FACTOR_OTHER : MAT_FACTOR_NOERROR;
   if (!f->refused) {
     PetscCall(MatGPUCSRDenseGet_Private(B, PETSC_FALSE, &b, &ldb));
     PetscCall(MatGPUCSRDenseGet_Private(X, PETSC_TRUE, &x, &ldx));
@@ -401,11 +408,11 @@ PetscErrorCode MatCuDSSSolveOps_Private(Mat F)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Was the last solution with F refused? Other solver types never refuse */
-PetscErrorCode MatGPUCSRFactorRefused_Private(Mat F, PetscBool *refused)
+/* Why the last solution with F was refused, if it was. Other solver types never refuse */
+PetscErrorCode MatGPUCSRFactorRefused_Private(Mat F, MatFactorError *why)
 {
   PetscFunctionBegin;
-  *refused = (PetscBool)(F && F->ops->solve == MatSolve_CuDSS && ((const Mat_CuDSS *)F->data)->refused);
+  *why = F && F->ops->solve == MatSolve_CuDSS ? ((const Mat_CuDSS *)F->data)->refused : MAT_FACTOR_NOERROR;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
