@@ -25,6 +25,7 @@ if [ -z "$fake" ]; then
 fi
 run -programs 800
 run -first 800 -programs 200 -gpucsr_debug_defer 1
+FAKE_CUDSS_PIVOT=1e300 run -first 900 -programs 100 # zero pivots of which the library says nothing
 run -first 1000 -programs 200 -mat_gpucsr_master device -gpucsr_debug_defer 2
 run -first 1200 -programs 100 -mat_gpucsr_precision single
 run -first 1300 -programs 100 -mat_gpucsr_cudss_deterministic 1 -malloc_dump

@@ -44,12 +44,12 @@ alone() { step "$1" env OMP_NUM_THREADS="$RANKS" "${@:2}"; }
   peer() { label=${*:4} step "$2" env OMP_NUM_THREADS=1 $mpi "$BUILD/bench/direct" -solver "$1" -mat_mumps_icntl_14 80 -cases "$3" "${@:4}"; }
 }
 
-# chunk FIRST OPTIONS ...: 50 random programs, their failures in one file
+# chunk FIRST OPTIONS ...: random programs, their failures in one file
 chunk() {
   local log
   log=$(mktemp)
   # shellcheck disable=SC2086
-  OMP_NUM_THREADS=2 timeout -k 5 "$seconds" "$BUILD/tests/t634-cudss-random" -dll_append "$LIB" -mat_gpucsr_backend cuda $STANDIN -first "$1" -programs "$programs" "${@:2}" >"$log" 2>&1 </dev/null
+  OMP_NUM_THREADS=2 timeout -k 2 "$((seconds - 8))" "$BUILD/tests/t634-cudss-random" -dll_append "$LIB" -mat_gpucsr_backend cuda $STANDIN -first "$1" -programs "$programs" "${@:2}" >"$log" 2>&1 </dev/null
   echo "random programs from $1: status $?, $(grep -c '^random program' "$log") failures" >"$log.head"
   { cat "$log.head" && grep -vE 'PETSC ERROR: (Configure options|-|See|Petsc Release)|MATGPUCSR warning' "$log" | head -c 40000; } >>"$OUT/random.txt"
   rm -f "$log" "$log.head"
@@ -79,7 +79,7 @@ probes() {
 }
 
 tests() {
-  local left each=50
+  local left each=10
   step 150 env BACKEND=cuda tests/run.sh search=t633 BUILD="$BUILD" JOBS=4 LIMIT=140
   tail -n 40 "$OUT/last.txt"
   for word in nested_dissection amd colamd btf_colamd natural; do what_ksp -mat_gpucsr_cudss_reordering $word; done

@@ -36,6 +36,7 @@ static void CheckOnHost(const DirectCheck *c)
       Most(x[row], &most[CHECK_X]);
       Most(b[row], &most[CHECK_B]);
       Most(size, &most[CHECK_A]);
+      if (size == 0) most[CHECK_ZERO] = 1;
     }
   }
 }

@@ -17,7 +17,7 @@ static __global__ void check_kernel(int n, const int32_t *__restrict__ i, const 
   const int       lane = (int)(threadIdx.x % 32), warp = (int)((blockIdx.x * blockDim.x + threadIdx.x) / 32), warps = (int)(gridDim.x * blockDim.x / 32);
   const double   *b = c.b + blockIdx.y * c.ldb, *x = c.x + blockIdx.y * c.ldx;
   double         *r                   = c.r + (size_t)blockIdx.y * (size_t)n;
-  Bits            most[CHECK_NUMBERS] = {0, 0, 0, 0};
+  Bits            most[CHECK_NUMBERS] = {0, 0, 0, 0, 0};
 
   if (threadIdx.x < CHECK_NUMBERS) all[threadIdx.x] = 0;
   __syncthreads();
@@ -40,6 +40,7 @@ static __global__ void check_kernel(int n, const int32_t *__restrict__ i, const 
       most[CHECK_X] = GPUCSRMax(most[CHECK_X], BitsOf(x[row]));
       most[CHECK_B] = GPUCSRMax(most[CHECK_B], BitsOf(b[row]));
       most[CHECK_A] = GPUCSRMax(most[CHECK_A], BitsOf(size));
+      if (size == 0) most[CHECK_ZERO] = 1;
     }
   }
   if (!lane)

@@ -15,7 +15,8 @@ enum {
   CHECK_R,
   CHECK_X,
   CHECK_B,
-  CHECK_A, /* the largest sum of a row's absolute values */
+  CHECK_A,    /* the largest sum of a row's absolute values */
+  CHECK_ZERO, /* not 0: a row's sum is 0 */
   CHECK_NUMBERS
 };
 

@@ -288,11 +288,12 @@ static PetscErrorCode Symbolic(Mat_CuDSS *f, Mat A)
   f->pattern = A->nonzerostate;
   PetscCall(KindOf(A, f->type, &f->kind));
   PetscCall(Copy(f, A));
-  PetscCall(Analyze(f));
+  f->analyzed = PETSC_FALSE;
+  if (!f->zero) PetscCall(Analyze(f));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* good: no pivot was replaced in vain. MAT_SPD is only a hint for LU: PETSc keeps the option when MatZeroRows() makes a matrix unsymmetric */
+/* good: no row is zero, and no pivot was replaced in vain. MAT_SPD is only a hint for LU: PETSc keeps the option when MatZeroRows() makes a matrix unsymmetric */
 static PetscErrorCode Numeric(Mat_CuDSS *f, Mat A, PetscBool *good)
 {
   int kind;
@@ -306,6 +307,8 @@ static PetscErrorCode Numeric(Mat_CuDSS *f, Mat A, PetscBool *good)
     PetscCall(Copy(f, A));
     f->fresh = fresh;
   }
+  *good = (PetscBool)!f->zero;
+  if (f->zero) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Factor(f));
   f->factorizations++;
   for (;;) {
@@ -365,7 +368,8 @@ static PetscErrorCode Make(Mat F, Mat A, const MatFactorInfo *info, PetscBool nu
     PetscCheck(!A->erroriffailure, PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
   } else if (!good) {
     error = MAT_FACTOR_NUMERIC_ZEROPIVOT;
-    PetscCheck(!A->erroriffailure, PETSC_COMM_SELF, f->type == MAT_FACTOR_LU ? PETSC_ERR_MAT_LU_ZRPVT : PETSC_ERR_MAT_CH_ZRPVT, "Zero pivot: cuDSS has replaced %d pivots, and the matrix of %" PetscInt_FMT " rows is singular to working precision", f->perturbed,
+    if (f->zero) f->perturbed = 0;
+    PetscCheck(!A->erroriffailure, PETSC_COMM_SELF, f->type == MAT_FACTOR_LU ? PETSC_ERR_MAT_LU_ZRPVT : PETSC_ERR_MAT_CH_ZRPVT, "Zero pivot: %scuDSS has replaced %d pivots, and the matrix of %" PetscInt_FMT " rows is singular to working precision", f->zero ? "a row is zero, " : "", f->perturbed,
                A->rmap->n);
   }
   F->factorerrortype = error;

@@ -49,6 +49,7 @@ typedef struct {
   int32_t         *map;          /* places of T's values in A */
   PetscBool        current;      /* T has A's values */
   double           norm;         /* the largest sum of a row's absolute values */
+  PetscBool        zero;         /* the sum of a row is zero, and no shift was asked for */
   void            *config, *data, *matrix;
   CuDSSDense       b, x;
   GPUCSRBuffer     residual, step;      /* of CUDSS_COLUMNS columns at most */

@@ -154,7 +154,7 @@ static PetscErrorCode Check(Mat_CuDSS *f, DirectCheck *c, GPUCSRStream s, Qualit
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Are all values of the matrix finite? cuDSS gets no others */
+/* Are all values of the matrix finite? cuDSS gets no others, and no row of zeros, of which it may say nothing */
 PetscErrorCode MatCuDSSFinite_Private(Mat_CuDSS *f, PetscBool *finite)
 {
   double     *any = (double *)f->A.array[CSR_VAL].data; /* numbers that do not matter here */
@@ -165,6 +165,7 @@ PetscErrorCode MatCuDSSFinite_Private(Mat_CuDSS *f, PetscBool *finite)
   PetscCall(Buffers(f, 1));
   PetscCall(Check(f, &c, f->dev->stream, &unused));
   f->norm = Most(f, 0, CHECK_A);
+  f->zero = (PetscBool)(f->mosthost[CHECK_ZERO] && !f->shifts);
   *finite = (PetscBool)isfinite(f->norm);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
