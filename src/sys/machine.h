@@ -44,6 +44,7 @@ typedef enum {
   ROW(small_launch, 2.5e-6, "s", FIXED, "report/small.c: a product of a small matrix, before its first entry") \
   ROW(small_rate, 2e12, "bytes/s", RATE, "report/small.c: of a matrix that the last-level cache holds") \
   ROW(sparse_least, 20000, "entries", FIXED, "type/gpucsr.c: of both factors, for a sparse product on the device") \
+  ROW(cudss_least, 10000, "rows", FIXED, "factor/cudss: from which on cuDSS factors; the first analysis takes a tenth of a second") \
   /* choosing formats and kernels: the parts of the built-in profile, and its model */ \
   ROW(profile_waiting, 1, "factor", PER_CLOCK, "choose.c: of the time that the built-in profile has for waiting,") \
   ROW(profile_memory, 1, "factor", PER_BANDWIDTH, "choose.c: for memory,") \

@@ -650,8 +650,8 @@ static PetscErrorCode MatGetFactor_SeqAIJGPUCSR(Mat A, MatFactorType type, Mat *
 
   Notes:
   Factors are those of PETSc's `MATSOLVERPETSC` up to rounding, with its orderings, levels of fill and shifts. ILU and ICC are computed on the GPU. If a pivot needs a shift, or
-  is an error, PETSc's own factorization on the host decides, and its values are copied to the GPU. LU and Cholesky are factored on the host, and solved on the GPU; -mat_gpucsr_cudss_least
-  passes large ones on to `MATSOLVERCUDSS`.
+  is an error, PETSc's own factorization on the host decides, and its values are copied to the GPU. LU and Cholesky are factored on the host, and solved on the GPU; large
+  ones are passed on to `MATSOLVERCUDSS` where cuDSS is found (-mat_gpucsr_cudss_least).
 
   With ILU(0) and ICC(0) in natural ordering the pattern of the factor is that of the matrix, and no part of the factorization runs on the host. PETSc's factor is computed there when
   an operation needs it (viewing the values, the diagonal or the inertia of the factor); the matrix must not have changed since.

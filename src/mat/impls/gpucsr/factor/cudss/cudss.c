@@ -545,8 +545,8 @@ static PetscErrorCode Create(Mat A, MatFactorType type, const char why[], Mat *B
 /* For solver type gpucsr: *B stays NULL, and why says the reason, if PETSc's factor is the better or the only one. Without a GPU both stay empty */
 PetscErrorCode MatGPUCSRFactorCuDSS_Private(Mat A, MatFactorType type, Mat *B, char why[], size_t len)
 {
-  PetscReal least = 0;
-  PetscBool asked, triangles;
+  PetscReal least = GPUCSRMachineShared.cudss_least;
+  PetscBool triangles, asked;
   char      text[320];
 
   PetscFunctionBegin;
@@ -556,14 +556,13 @@ PetscErrorCode MatGPUCSRFactorCuDSS_Private(Mat A, MatFactorType type, Mat *B, c
   PetscObjectOptionsBegin((PetscObject)A);
   PetscCall(PetscOptionsReal("-mat_gpucsr_cudss_least", "Rows from which on cuDSS factors", "MATSOLVERCUDSS", least, &least, &asked));
   PetscOptionsEnd();
+  PetscCall(OnDevice(A, text, sizeof(text)));
+  if (text[0] && !asked) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscOptionsHasName(((PetscObject)A)->options, ((PetscObject)A)->prefix, "-mat_gpucsr_solve_kernel", &triangles));
-  if (!asked) {
-    PetscCall(OnDevice(A, text, sizeof(text)));
-    if (!text[0]) PetscCall(PetscStrncpy(why, "neither -pc_factor_mat_solver_type cudss nor -mat_gpucsr_cudss_least is set", len));
-  } else if (triangles) PetscCall(PetscStrncpy(why, "-mat_gpucsr_solve_kernel asks for solves with its triangles", len));
+  if (triangles) PetscCall(PetscStrncpy(why, "-mat_gpucsr_solve_kernel asks for solves with its triangles", len));
   else if (!((PetscReal)A->rmap->n >= least)) PetscCall(PetscSNPrintf(why, len, "it has fewer than %.0f rows (-mat_gpucsr_cudss_least)", (double)least));
   else PetscCall(Able(A, why, len));
-  if (!asked || why[0]) PetscFunctionReturn(PETSC_SUCCESS);
+  if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscSNPrintf(text, sizeof(text), "the matrix has %.0f rows or more (-mat_gpucsr_cudss_least)", (double)least));
   PetscCall(Create(A, type, text, B));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -597,7 +596,7 @@ static PetscErrorCode MatGetFactor_MPIAIJGPUCSR_CuDSS(Mat A, MatFactorType type,
   Options Database Keys:
 + -pc_factor_mat_solver_type cudss                                 - takes it, or is an error that names the reason
 . -mat_gpucsr_cudss_library file                                   - libcudss.so.1, if the loader does not find it
-. -mat_gpucsr_cudss_least rows                                     - the least size for which `MATSOLVERGPUCSR`, the default, takes it; never without this option
+. -mat_gpucsr_cudss_least rows                                     - the least size for which `MATSOLVERGPUCSR`, the default, takes it where it is found; 10000
 . -mat_gpucsr_cudss_reordering (auto|nested_dissection|amd|colamd|btf_colamd|natural) - ordering of the unknowns
 . -mat_gpucsr_cudss_matching (auto|none|count|smallest|smallest_alternative|sum|product) - entries that are brought to the diagonal
 . -mat_gpucsr_cudss_pivoting (auto|none|column|row|diagonal|block|bunch_kaufman) - search for pivots
