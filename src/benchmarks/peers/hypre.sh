@@ -39,7 +39,8 @@ cd "$src/src"
 [ -e config/Makefile.config ] || ./configure CC="$cc" CXX="$cxx" "$mpi" --disable-fortran --with-cuda --without-umpire --enable-device-malloc-async --with-cuda-home="$cuda" CUDA_HOME="$cuda" HYPRE_CUDA_SM="$arch"
 make -j "$jobs"
 
-lib=$(dirname "$(find -L "$cuda/lib64" "$cuda/lib" "$cuda/targets" -name libcusparse.so 2>/dev/null | head -n 1)")
+# Beside the libraries, not among the stubs, is libcudart
+lib=$(dirname "$(find -L "$cuda/lib64" "$cuda/lib" "$cuda/targets" -name libcusparse.so ! -path '*/stubs/*' 2>/dev/null | head -n 1)")
 "$cc" -std=gnu99 -O2 -fopenmp -I"$src/src/hypre/include" -I"$cuda/include" -c "$here/hypre.c" -o "$out/hypre.o"
 "$cxx" -fopenmp "$out/hypre.o" -o "$out/hypre" -L"$src/src/hypre/lib" -lHYPRE -L"$lib" -lcusparse -lcublas -lcurand -lcudart -lm -Wl,--disable-new-dtags -Wl,-rpath,"$lib"
 echo "$out/hypre"
