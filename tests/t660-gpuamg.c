@@ -624,13 +624,17 @@ int main(int argc, char **argv)
     {"convection, BiCGStab",    {15, 15, 15}, 1, {1, 1, 1},    0.7, KSPBCGS,  KSPGPUBCGS,  {0}}
   };
   static const Grid little[] = {
-    {"Poisson in a plane", {16, 15, 1}, 0, {1, 1, 0}, 0,   KSPCG,    KSPGPUCG,    {0}},
-    {"contrast e^3",       {9, 8, 9},   3, {1, 1, 1}, 0,   KSPCG,    KSPGPUCG,    {0}},
-    {"convection",         {8, 8, 7},   1, {1, 1, 1}, 0.7, KSPGMRES, KSPGPUGMRES, {0}         },
-    {"weak for a while",   {16, 15, 1}, 0, {1, 1, 0}, 0,   KSPCG,    KSPGPUCG,    {1, 1e-3, 0}},
-    {"another axis",       {16, 15, 1}, 0, {1, 1e-3, 0}, 0, KSPCG,   KSPGPUCG,    {1e-3, 1e3, 0}}
+    {"Poisson in a plane", {16, 15, 1}, 0, {1, 1, 0},    0,   KSPCG,    KSPGPUCG,    {0}           },
+    {"contrast e^3",       {9, 8, 9},   3, {1, 1, 1},    0,   KSPCG,    KSPGPUCG,    {0}           },
+    {"convection",         {8, 8, 7},   1, {1, 1, 1},    0.7, KSPGMRES, KSPGPUGMRES, {0}           },
+    {"weak for a while",   {16, 15, 1}, 0, {1, 1, 0},    0,   KSPCG,    KSPGPUCG,    {1, 1e-3, 0}  },
+    {"another axis",       {16, 15, 1}, 0, {1, 1e-3, 0}, 0,   KSPCG,    KSPGPUCG,    {1e-3, 1e3, 0}}
   };
-  static const Grid weak = {"weak entries", {60, 50, 1}, 0, {1, 1e-3, 0}, 0, KSPCG, KSPGPUCG, {0}};
+  static const Grid weak = {
+    "weak entries", {60, 50, 1},
+     0, {1, 1e-3, 0},
+     0, KSPCG, KSPGPUCG, {0 }
+  };
   const Grid *g     = grids;
   size_t      n     = PETSC_STATIC_ARRAY_LENGTH(grids);
   PetscBool   small = PETSC_FALSE, set;

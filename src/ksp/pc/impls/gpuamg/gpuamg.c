@@ -402,7 +402,7 @@ static PetscErrorCode PCDestroy_GPUAMG(PC pc)
 
 static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
 {
-  const PC_GPUAMG *a   = (const PC_GPUAMG *)pc->data;
+  const PC_GPUAMG *a    = (const PC_GPUAMG *)pc->data;
   const GPUAMG    *h    = &a->h;
   const PetscBool  weak = (PetscBool)(a->o.drop == GPUAMG_ALWAYS || (a->ranks ? a->ranks->weak : (PetscBool)h->weak));
   double           all  = 0;
@@ -412,7 +412,11 @@ static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
   if (!ascii) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscViewerASCIIPrintf(viewer, "  %s cycles, smoother %s of degree %" PetscInt_FMT " with %s, prolongators smoothed %d times, %d aggressive levels, %s %g\n", a->cycles == 1 ? "V" : "W", a->smoother.richardson ? "Richardson" : "Chebyshev", a->degree,
-                                   PCGPUAMGSmoothers[a->o.smoother], a->o.nsmooths, a->o.aggressive, !a->o.drop ? "threshold" : weak ? "weak entries dropped, share" : "few weak entries, share", a->o.drop ? GPUAMG_WEAK : a->o.threshold[0]));
+                                   PCGPUAMGSmoothers[a->o.smoother], a->o.nsmooths, a->o.aggressive,
+                                   !a->o.drop ? "threshold"
+                                   : weak     ? "weak entries dropped, share"
+                                              : "few weak entries, share",
+                                   a->o.drop ? GPUAMG_WEAK : a->o.threshold[0]));
   if (!a->taken) {
     PetscCall(PetscViewerASCIIPrintf(viewer, "  not yet set up\n"));
     PetscFunctionReturn(PETSC_SUCCESS);
@@ -501,7 +505,7 @@ static PetscErrorCode PCCreate_GPUAMG(PC pc)
   pc->data = a;
   a->o     = (GPUAMGOptions){
         .drop = GPUAMG_ASK, .nsmooths = 1, .aggressive = 1, .distance = {1, 3},
-                .limit = 1000, .levels = GPUAMG_LEVELS, .steps = 10, .damping = 1.4
+                   .limit = 1000, .levels = GPUAMG_LEVELS, .steps = 10, .damping = 1.4
   };
   for (int l = 0; l < GPUAMG_LEVELS; l++) a->o.threshold[l] = -1;
   a->nthreshold = 1;

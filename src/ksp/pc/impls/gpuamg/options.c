@@ -185,10 +185,9 @@ PetscErrorCode PCGPUAMGOptionsSame_Private(PC pc)
 {
   const PC_GPUAMG     *a                        = (const PC_GPUAMG *)pc->data;
   const GPUAMGOptions *o                        = &a->o;
-  int64_t              mine[17 + GPUAMG_LEVELS] = {o->nsmooths, o->aggressive,     o->distance[0], o->distance[1], o->limit,      o->levels,   o->steps,     a->degree,
-                                                   a->cycles,   (int64_t)a->reuse, a->least,       a->gather,      a->nthreshold, o->smoother, a->precision, GPUCSRBits((double)a->scale),
-                                                   o->drop};
-  int                  differs;
+  int64_t              mine[17 + GPUAMG_LEVELS] = {
+                 o->nsmooths, o->aggressive, o->distance[0], o->distance[1], o->limit, o->levels, o->steps, a->degree, a->cycles, (int64_t)a->reuse, a->least, a->gather, a->nthreshold, o->smoother, a->precision, GPUCSRBits((double)a->scale), o->drop};
+  int differs;
 
   PetscFunctionBegin;
   for (int l = 0; l < GPUAMG_LEVELS; l++) mine[17 + l] = GPUCSRBits(o->threshold[l]);

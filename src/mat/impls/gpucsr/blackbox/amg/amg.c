@@ -460,7 +460,7 @@ static PetscErrorCode OneLevel(GPUAMG *h, const double *basis)
   PetscCall(Basis(h, basis));
   PetscCall(Diagonal(h));
   h->weak = (GPUCSRBool)(h->o.drop == GPUAMG_ALWAYS);
-  ierr = GPUAMGAggregates(h, 0, &members);
+  ierr    = GPUAMGAggregates(h, 0, &members);
   if (!ierr && h->level[0].aggregates) ierr = Tentative(h, 0, &members);
   if (members.dev) PetscCall(GPUCSRStorageDestroy(&members));
   PetscCall(ierr);
