@@ -7,6 +7,7 @@
 //TEST name="malloc" gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -vec_type gpu -malloc_debug -malloc_dump"
 //TEST name="memory" gpu=0 args="-mat_gpucsr_backend auto -gpucsr_debug_standin 1 -vec_type gpu -mat_gpucsr_memory_limit {}" loop="3000 10000 20000"
 //TEST name="faults" gpu=0 args="-mat_gpucsr_backend auto -gpucsr_debug_standin 1 -vec_type gpu -only schur -gpucsr_debug_fault memory:{}" loop="3 5 8"
+//TEST name="view" args="-vec_type gpu -only vpbjacobi -made_mat_view ::ascii_info"
 
 /*
   PCPBJACOBI, PCVPBJACOBI and PCFIELDSPLIT, whose application to vectors of type gpu is the library's, against PETSc's of the same MATAIJ: lengths of blocks; numbers and kinds of fields, the default and overlapping ones;
@@ -62,7 +63,7 @@ static PetscErrorCode Matrix(PetscBool ref, Mat *A)
 {
   Vec       l, r;
   PetscInt  rows, bs = 1, most;
-  PetscBool variable;
+  PetscBool variable, view;
 
   PetscFunctionBegin;
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-bs", &bs, NULL));
@@ -82,6 +83,8 @@ static PetscErrorCode Matrix(PetscBool ref, Mat *A)
   PetscCall(MatDiagonalScale(*A, l, r));
   PetscCall(VecDestroy(&l));
   PetscCall(VecDestroy(&r));
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-made_mat_view", &view)); /* of matrices that are assembled from now on: none of the program's */
+  if (view) PetscCall(MatSetOptionsPrefix(*A, "made_"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
