@@ -45,8 +45,8 @@ typedef struct {
 
 typedef struct {
   int     n, analyzed, factored, again, info, perturbed, pairs[2], hybrid;
-  int    *row; /* exchanged with row k */
-  double *a, sum; /* sum: of the values at the analysis */
+  int    *row;    /* exchanged with row k */
+  double *a, sum; /* of the values at the analysis */
 } Data;
 
 static const char *Env(const char name[])

@@ -106,7 +106,7 @@ static PetscErrorCode PCSetFromOptions_Device(PC pc, GPUCSROptionItems PetscOpti
 
   PetscFunctionBegin;
   PetscCall(DeviceOf(pc, &d));
-  d->fresh = PETSC_FALSE;
+  d->fresh = d->settled = PETSC_FALSE;
   PetscCall((*d->wrap->petsc.pc.setfromoptions)(pc, PetscOptionsObject));
   PetscCall(GPUCSRWrapOver((PetscObject)pc, d->wrap));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -116,12 +116,13 @@ static PetscErrorCode SetFactors(PC pc, PCFieldSplitSchurFactType factors)
   PetscFunctionBegin;
   PetscCall(GPUCSRWrapGet((PetscObject)pc, &w));
   d        = (PCDevice)w->data;
-  d->fresh = PETSC_FALSE;
+  d->fresh = d->settled = PETSC_FALSE;
   PetscCall((*(PetscErrorCode(*)(PC, PCFieldSplitSchurFactType))((Fields *)d->data)->set)(pc, factors));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Intercept(PC pc, Fields *f)
+/* PETSc sets the function again with the type */
+static PetscErrorCode Intercept(PC pc, PCDevice d)
 {
   static const char name[] = "PCFieldSplitSetSchurFactType_C";
   void (*set)(void)        = NULL;
@@ -129,25 +130,27 @@ static PetscErrorCode Intercept(PC pc, Fields *f)
   PetscFunctionBegin;
   PetscCall(PetscObjectQueryFunction((PetscObject)pc, name, &set));
   if (!set || set == (void (*)(void))SetFactors) PetscFunctionReturn(PETSC_SUCCESS);
-  f->set = set;
+  d->settled               = PETSC_FALSE;
+  ((Fields *)d->data)->set = set;
   PetscCall(PetscObjectComposeFunction((PetscObject)pc, name, SetFactors));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode TakeSchur(PC pc, PCDevice d, PetscBool *possible)
 {
-  Fields     *f = (Fields *)d->data;
-  Mat         S;
+  Fields *f = (Fields *)d->data;
+  Mat     S;
   PetscObject explicit;
-  PetscInt    n;
+  PetscInt n;
 
   PetscFunctionBegin;
-  PetscCall(Intercept(pc, f));
+  PetscCall(Intercept(pc, d));
   PetscCall(PCFieldSplitSchurGetSubKSP(pc, &n, &f->ksp));
   PetscCall(PCFieldSplitSchurGetS(pc, &S));
   PetscCall(PetscObjectQuery((PetscObject)S, "AinvB", &explicit));
   *possible = (PetscBool)(n == 2 && !explicit); /* 3: the upper factor has a solver of its own */
-  if (*possible) PetscCall(SchurFactors(pc, d, &f->factors));
+  if (!d->settled) PetscCall(SchurFactors(pc, d, &f->factors));
+  d->settled = PETSC_TRUE;
   if (f->factors == PC_FIELDSPLIT_SCHUR_FACT_DIAG) *possible = PETSC_FALSE;
   if (!*possible) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscCalloc1(n, &f->field));
