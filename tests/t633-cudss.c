@@ -417,6 +417,17 @@ static PetscErrorCode Rare(void)
     PetscCall(MatScale(c.A, 2.0));
     PetscCall(MatScale(c.R, 2.0));
   }
+  PetscCall(MatDuplicate(c.A, MAT_COPY_VALUES, &A));
+  PetscCall(MatCreateVecs(A, &x, NULL));
+  PetscCall(VecSet(x, 1.0));
+  PetscCall(VecSetValue(x, 5, 0.0, INSERT_VALUES));
+  PetscCall(MatDiagonalScale(c.A, NULL, x));
+  PetscCall(Solve(c.ksp, c.A, c.R, c.b, PETSC_FALSE, &reason, "a column of zeros"));
+  PetscCall(Expect(reason, KSP_DIVERGED_PC_FAILED, "a column of zeros"));
+  PetscCall(MatCopy(A, c.A, SAME_NONZERO_PATTERN));
+  PetscCall(Solve(c.ksp, c.A, c.R, c.b, PETSC_TRUE, &reason, "the analysis of a singular matrix"));
+  PetscCall(VecDestroy(&x));
+  PetscCall(MatDestroy(&A));
   PetscCall(End(&c));
   PetscCall(Env("FAKE_CUDSS_STALE", NULL));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -6,6 +6,8 @@
 //TEST name="ranks_standin" nsize=2 gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -vec_type gpu"
 //TEST name="malloc" gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -vec_type gpu -malloc_debug -malloc_dump"
 //TEST name="memory" gpu=0 args="-mat_gpucsr_backend auto -gpucsr_debug_standin 1 -vec_type gpu -mat_gpucsr_memory_limit {}" loop="3000 10000 20000"
+//TEST name="faults" gpu=0 args="-mat_gpucsr_backend auto -gpucsr_debug_standin 1 -vec_type gpu -only schur -gpucsr_debug_fault memory:{}" loop="3 5 8"
+//TEST name="view" args="-vec_type gpu -only vpbjacobi -made_mat_view ::ascii_info"
 
 /*
   PCPBJACOBI, PCVPBJACOBI and PCFIELDSPLIT, whose application to vectors of type gpu is the library's, against PETSc's of the same MATAIJ: lengths of blocks; numbers and kinds of fields, the default and overlapping ones;
@@ -61,7 +63,7 @@ static PetscErrorCode Matrix(PetscBool ref, Mat *A)
 {
   Vec       l, r;
   PetscInt  rows, bs = 1, most;
-  PetscBool variable;
+  PetscBool variable, view;
 
   PetscFunctionBegin;
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-bs", &bs, NULL));
@@ -81,6 +83,8 @@ static PetscErrorCode Matrix(PetscBool ref, Mat *A)
   PetscCall(MatDiagonalScale(*A, l, r));
   PetscCall(VecDestroy(&l));
   PetscCall(VecDestroy(&r));
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-made_mat_view", &view)); /* of matrices that are assembled from now on: none of the program's */
+  if (view) PetscCall(MatSetOptionsPrefix(*A, "made_"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -124,7 +128,7 @@ static PetscErrorCode NoCopies(PC pc, const char options[])
   static PetscLogStage     stage   = -1;
   PetscEventPerfInfo       info[2][2];
   PetscLogEvent            event;
-  PetscBool                standin = PETSC_FALSE, limit;
+  PetscBool                standin = PETSC_FALSE, limit, fault;
   PetscMPIInt              size;
   char                     vec[32] = "";
   Mat                      A;
@@ -134,8 +138,9 @@ static PetscErrorCode NoCopies(PC pc, const char options[])
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-gpucsr_debug_standin", &standin, NULL));
   PetscCall(PetscOptionsHasName(NULL, NULL, "-mat_gpucsr_memory_limit", &limit));
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-gpucsr_debug_fault", &fault));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-vec_type", vec, sizeof(vec), NULL));
-  if (size > 1 || !standin || limit || strcmp(vec, "gpu") || !strstr(options, "jacobi") || strstr(options, "diag") || strstr(options, "upper_")) PetscFunctionReturn(PETSC_SUCCESS);
+  if (size > 1 || !standin || limit || fault || strcmp(vec, "gpu") || !strstr(options, "jacobi") || strstr(options, "diag") || strstr(options, "upper_")) PetscFunctionReturn(PETSC_SUCCESS);
   if (stage < 0) PetscCall(PetscLogStageRegister("applications", &stage));
   PetscCall(PCGetOperators(pc, &A, NULL));
   PetscCall(MatCreateVecs(A, &z, &b));
@@ -157,6 +162,23 @@ static PetscErrorCode NoCopies(PC pc, const char options[])
   for (int k = 0; k < 2; k++) PetscCheck(info[1][k].count == info[0][k].count, PETSC_COMM_SELF, PETSC_ERR_PLIB, "With %s an application has copied vectors: %d times %s", options, info[1][k].count - info[0][k].count, names[k]);
   PetscCall(VecDestroy(&z));
   PetscCall(VecDestroy(&b));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Other factors of a Schur complement's set-up, by the function and by an option */
+static PetscErrorCode Factors(PC pc[], const char options[])
+{
+  PetscFunctionBegin;
+  for (int type = PC_FIELDSPLIT_SCHUR_FACT_LOWER; type <= PC_FIELDSPLIT_SCHUR_FACT_FULL; type++) {
+    for (int k = 0; k < 2; k++) PetscCall(PCFieldSplitSetSchurFactType(pc[k], (PCFieldSplitSchurFactType)type));
+    PetscCall(Compare(pc[0], pc[1], 6 + type, options, PCFieldSplitSchurFactTypes[type]));
+  }
+  PetscCall(PetscOptionsClearValue(NULL, "-t_pc_fieldsplit_type"));
+  PetscCall(PetscOptionsSetValue(NULL, "-t_pc_fieldsplit_schur_fact_type", "lower"));
+  for (int k = 0; k < 2; k++) PetscCall(PCSetFromOptions(pc[k]));
+  PetscCall(Compare(pc[0], pc[1], 10, options, "factors by an option"));
+  PetscCall(PetscOptionsClearValue(NULL, "-t_pc_fieldsplit_schur_fact_type"));
+  PetscCall(PetscOptionsInsertString(NULL, options));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -182,6 +204,7 @@ static PetscErrorCode Run(const char options[])
     PetscCall(MatScale(A[k], 1.25));
   }
   PetscCall(Compare(pc[0], pc[1], 4, options, "new values that are not for it"));
+  if (strstr(options, "schur")) PetscCall(Factors(pc, options));
   for (int k = 0; k < 2 && fields && !strstr(options, "schur"); k++) PetscCall(PCFieldSplitSetType(pc[k], strstr(options, "additive") ? PC_COMPOSITE_MULTIPLICATIVE : PC_COMPOSITE_ADDITIVE));
   for (int k = 0; k < 2; k++) {
     PetscCall(PCSetReusePreconditioner(pc[k], PETSC_FALSE));
@@ -206,14 +229,16 @@ static PetscErrorCode Run(const char options[])
 int main(int argc, char **argv)
 {
   PetscMPIInt size;
+  char        only[32] = ""; /* a part of a case's options */
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-only", only, sizeof(only), NULL));
   PetscCall(TestRequireReal(0));
   PetscCall(PetscLogDefaultBegin()); /* counts copies */
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(cases); k++)
-    if (size == 1 || !(strstr(cases[k], " ilu") || strstr(cases[k], " lu"))) PetscCall(Run(cases[k]));
+    if (strstr(cases[k], only) && (size == 1 || !(strstr(cases[k], " ilu") || strstr(cases[k], " lu")))) PetscCall(Run(cases[k]));
   PetscCall(PetscFinalize());
   return 0;
 }

@@ -102,6 +102,11 @@ for bad in (numpy.arange(6), numpy.ones((2, 3)), numpy.arange(12.0)[::2], [1.0] 
         raise SystemExit("values that are no array of doubles are taken: %s" % bad)
     except TypeError:
         pass
+try:
+    coo_values(C, numpy.ones(5))
+    raise SystemExit("fewer values than contributions are taken")
+except ValueError:
+    pass
 if cuda:
     with matrix_arrays(C) as arrays:
         about = [d.__cuda_array_interface__ for d in arrays]

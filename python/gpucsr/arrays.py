@@ -92,9 +92,13 @@ def coo_pattern(A, i, j):
     if n != nj:
         raise ValueError("i has %d entries, j has %d" % (n, nj))
     _check(_library().MatSetPreallocationCOO(ctypes.c_void_p(A.handle), ctypes.c_ssize_t(n), pi, pj))
+    A.setAttr("contributions", n)
 
 
 def coo_values(A, v, add=False):
     """MatSetValuesCOO(): the contributions' values, as many as the pattern has"""
-    p, _ = _pointer(v, "<f8", "v")
+    p, n = _pointer(v, "<f8", "v")
+    length = A.getAttr("contributions")
+    if length not in (None, n):
+        raise ValueError("v has %d entries, coo_pattern() had %d" % (n, length))
     _check(_library().MatSetValuesCOO(ctypes.c_void_p(A.handle), p, 2 if add else 1))

@@ -2,7 +2,7 @@
   Stands in for cuDSS where the host stands in for GPUs (t633-cudss.sh): its factorizations by dense elimination, in memory that the host can read. The matrix is read as cuDSS reads it: of a symmetric one
   the upper triangle alone. In the environment: FAKE_CUDSS_FAIL=FUNCTION:N:STATUS, the N-th call of a function or phase from then on fails; _VERSION; _BYTES and _HYBRID, what it estimates; _WITHOUT, the number of a result that it
   does not have; _PIVOT, what replaces small pivots, which are not counted then; _WRONG, a
-  relative error of solutions; _STALE, the same after a refactorization; _COUNT, a file that gets the number of calls of each function at the end.
+  relative error of solutions; _STALE, the same where factored values are not those of the analysis; _COUNT, a file that gets the number of calls of each function at the end.
 */
 #include <math.h>
 #include <stdint.h>
@@ -45,8 +45,8 @@ typedef struct {
 
 typedef struct {
   int     n, analyzed, factored, again, info, perturbed, pairs[2], hybrid;
-  int    *row; /* exchanged with row k */
-  double *a;
+  int    *row;    /* exchanged with row k */
+  double *a, sum; /* of the values at the analysis */
 } Data;
 
 static const char *Env(const char name[])
@@ -240,6 +240,14 @@ int cudssMatrixSetValues(void *m, const void *values)
   return Count(VALUES);
 }
 
+static double Sum(const Matrix *A)
+{
+  double sum = 0;
+
+  for (int64_t e = 0; e < A->nnz; e++) sum += A->v[e] / (double)(e + 1);
+  return sum;
+}
+
 static void Read(const Matrix *A, double *a)
 {
   const size_t n = (size_t)A->rows;
@@ -405,6 +413,7 @@ int cudssExecute(void *h, int phase, const void *config, void *data, const void 
     d->hybrid   = c->set[11];
     d->analyzed = 1;
     d->factored = 0;
+    d->sum      = Sum(A);
     if (c->set[11] && c->limit <= 0) return 3;
     return 0;
   }
@@ -416,7 +425,7 @@ int cudssExecute(void *h, int phase, const void *config, void *data, const void 
     d->info = A->kind == 3 ? Positive(A) : 0;
     if (A->kind == 1) Inertia(A, epsilon, d->pairs);
     d->factored = 1;
-    d->again    = what == REFACTORIZATION;
+    d->again    = Sum(A) != d->sum;
     return 0;
   }
   if (c->set[24] && B->columns > 1) return 4; /* deterministic */

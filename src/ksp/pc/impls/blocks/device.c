@@ -99,6 +99,19 @@ static PetscErrorCode PCSetUp_Device(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Options may change what an application does */
+static PetscErrorCode PCSetFromOptions_Device(PC pc, GPUCSROptionItems PetscOptionsObject)
+{
+  PCDevice d;
+
+  PetscFunctionBegin;
+  PetscCall(DeviceOf(pc, &d));
+  d->fresh = d->settled = PETSC_FALSE;
+  PetscCall((*d->wrap->petsc.pc.setfromoptions)(pc, PetscOptionsObject));
+  PetscCall(GPUCSRWrapOver((PetscObject)pc, d->wrap));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode DeviceMade(PetscObject pc, GPUCSRWrap *w)
 {
   const PCDevice d = (PCDevice)w->data;
@@ -111,7 +124,7 @@ static PetscErrorCode DeviceMade(PetscObject pc, GPUCSRWrap *w)
 
 #define OPS \
   { \
-    .pc = {.setup = PCSetUp_Device, .apply = PCApply_Device, .view = PCView_Device } \
+    .pc = {.setup = PCSetUp_Device, .apply = PCApply_Device, .view = PCView_Device, .setfromoptions = PCSetFromOptions_Device } \
   }
 static GPUCSRWrapType types[3];
 GPUCSR_WRAP_PC(PBJacobi, 0)

@@ -14,6 +14,7 @@ struct _n_PCDevice {
   GPUCSRDevice               dev;      /* of what is in data */
   PetscBool                  fresh;    /* data were taken since PETSc's last set-up, */
   PetscBool                  possible; /* and serve */
+  PetscBool                  settled;  /* no option or function has changed what is applied */
   void                      *data[12]; /* the type's own struct, zeros at first */
 };
 

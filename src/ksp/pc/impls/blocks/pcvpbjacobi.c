@@ -73,6 +73,7 @@ static PetscErrorCode Inverse(PC pc, PetscInt n, const PetscInt i[], const Petsc
   PetscCall(MatSetFromOptions(*M));
   PetscCall(MatSetType(*M, MATSEQAIJGPUCSR));
   PetscCall(MatGPUCSRSetPrecision(*M, MAT_GPUCSR_DOUBLE));
+  PetscCall(MatSetOptionsPrefix(*M, "vpbjacobi_inverse_")); /* -mat_view is about the program's matrices */
   PetscCall(MatSeqAIJSetPreallocationCSR(*M, i, j, a));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

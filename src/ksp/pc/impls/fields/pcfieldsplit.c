@@ -21,6 +21,7 @@ typedef struct {
   Mat      B[2][2]; /* with a Schur complement: blocks, which are PETSc's */
 
   PCFieldSplitSchurFactType factors;
+  void (*set)(void); /* PETSc's function that sets them */
 } Fields;
 
 static PetscErrorCode FieldSplitRelease(PCDevice d)
@@ -106,24 +107,55 @@ static PetscErrorCode SchurFactors(PC pc, PCDevice d, PCFieldSplitSchurFactType 
   PetscFunctionReturn(ierr);
 }
 
+/* PETSc keeps its set-up, and the next application has the new factors */
+static PetscErrorCode SetFactors(PC pc, PCFieldSplitSchurFactType factors)
+{
+  GPUCSRWrap *w;
+  PCDevice    d;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRWrapGet((PetscObject)pc, &w));
+  d        = (PCDevice)w->data;
+  d->fresh = d->settled = PETSC_FALSE;
+  PetscCall((*(PetscErrorCode(*)(PC, PCFieldSplitSchurFactType))((Fields *)d->data)->set)(pc, factors));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PETSc sets the function again with the type */
+static PetscErrorCode Intercept(PC pc, PCDevice d)
+{
+  static const char name[] = "PCFieldSplitSetSchurFactType_C";
+  void (*set)(void)        = NULL;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectQueryFunction((PetscObject)pc, name, &set));
+  if (!set || set == (void (*)(void))SetFactors) PetscFunctionReturn(PETSC_SUCCESS);
+  d->settled               = PETSC_FALSE;
+  ((Fields *)d->data)->set = set;
+  PetscCall(PetscObjectComposeFunction((PetscObject)pc, name, SetFactors));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode TakeSchur(PC pc, PCDevice d, PetscBool *possible)
 {
   Fields *f = (Fields *)d->data;
   Mat     S;
   PetscObject explicit;
+  PetscInt n;
 
   PetscFunctionBegin;
-  PetscCall(PCFieldSplitSchurGetSubKSP(pc, &f->n, &f->ksp));
+  PetscCall(Intercept(pc, d));
+  PetscCall(PCFieldSplitSchurGetSubKSP(pc, &n, &f->ksp));
   PetscCall(PCFieldSplitSchurGetS(pc, &S));
   PetscCall(PetscObjectQuery((PetscObject)S, "AinvB", &explicit));
-  *possible = (PetscBool)(f->n == 2 && !explicit); /* 3: the upper factor has a solver of its own */
-  if (*possible) PetscCall(SchurFactors(pc, d, &f->factors));
+  *possible = (PetscBool)(n == 2 && !explicit); /* 3: the upper factor has a solver of its own */
+  if (!d->settled) PetscCall(SchurFactors(pc, d, &f->factors));
+  d->settled = PETSC_TRUE;
   if (f->factors == PC_FIELDSPLIT_SCHUR_FACT_DIAG) *possible = PETSC_FALSE;
-  f->n = 0;
   if (!*possible) PetscFunctionReturn(PETSC_SUCCESS);
-  f->n = 2;
+  PetscCall(PetscCalloc1(n, &f->field));
+  f->n = n;
   PetscCall(PCFieldSplitGetSchurBlocks(pc, &f->B[0][0], &f->B[0][1], &f->B[1][0], &f->B[1][1]));
-  PetscCall(PetscCalloc1(2, &f->field));
   for (PetscInt k = 0; k < 2 && *possible; k++) PetscCall(TakeField(pc, d, k, f->B[k][k], possible));
   if (*possible) PetscCall(VecDuplicate(f->field[f->factors == PC_FIELDSPLIT_SCHUR_FACT_UPPER ? 0 : 1].b, &f->w));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -73,14 +73,17 @@ PetscErrorCode MatCuDSSFailed_Private(Mat F, Mat_CuDSS *f, const char phase[], c
 /* A's CSR, copied on the device: its pattern if that is new, and its values, which must be finite */
 static PetscErrorCode Copy(Mat_CuDSS *f, Mat A)
 {
-  GPUCSRDevice   dev = f->dev;
-  GPUCSRStorage *csr;
-  PetscBool      finite;
+  const PetscObjectState old = f->values;
+  GPUCSRDevice           dev = f->dev;
+  GPUCSRStorage         *csr;
+  PetscBool              finite;
 
   PetscFunctionBegin;
   PetscCall(MatCuDSSTurn_Private(f, dev->stream));
   PetscCall(MatGPUCSRMirror_Private(A, dev, PETSC_TRUE, &csr));
-  f->current = f->fresh = PETSC_FALSE;
+  PetscCall(PetscObjectStateGet((PetscObject)A, &f->values));
+  f->fresh   = (PetscBool)(f->fresh && f->values == old); /* PETSc analyzes and factors the same values */
+  f->current = PETSC_FALSE;
   for (int k = f->A.format ? CSR_VAL : CSR_ROWPTR; k <= CSR_VAL; k++) {
     const size_t bytes = k == CSR_ROWPTR ? sizeof(int32_t) * ((size_t)csr->m + 1) : (k == CSR_COL ? sizeof(int32_t) : sizeof(double)) * (size_t)csr->nnz;
 
@@ -301,12 +304,7 @@ static PetscErrorCode Numeric(Mat_CuDSS *f, Mat A, PetscBool *good)
   PetscFunctionBegin;
   PetscCall(KindOf(A, f->type, &kind));
   if (!f->analyzed || !Known(f, A) || (f->kind == CUDSS_POSITIVE && kind == CUDSS_GENERAL)) PetscCall(Symbolic(f, A));
-  else {
-    const PetscBool fresh = (PetscBool)(f->fresh && !f->factored); /* PETSc analyzes and factors the same values */
-
-    PetscCall(Copy(f, A));
-    f->fresh = fresh;
-  }
+  else PetscCall(Copy(f, A));
   *good = (PetscBool)!f->zero;
   if (f->zero) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Factor(f));

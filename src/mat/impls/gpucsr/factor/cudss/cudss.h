@@ -44,7 +44,8 @@ typedef struct {
   PetscBool        analyzed, factored, hybrid;
   PetscBool        fresh, tried; /* the analysis has seen the factored values; a trial was solved with the factor */
   PetscObjectId    id;           /* of A, */
-  PetscObjectState pattern;      /* that was analyzed */
+  PetscObjectState pattern;      /* that was analyzed, */
+  PetscObjectState values;       /* and of the copied values */
   GPUCSRStorage    A, T;         /* the factored matrix, and its transpose for checks of transposed solves */
   int32_t         *map;          /* places of T's values in A */
   PetscBool        current;      /* T has A's values */
