@@ -11,11 +11,17 @@
 //TEST name="standin" gpu=0 args="-m 120 -n 5000 -gpucsr_debug_standin 1 -tao_gpubmrm_backend cuda"
 //TEST name="standin.planes" gpu=0 args="-m 120 -n 5000 -gpucsr_debug_standin 1 -tao_gpubmrm_backend cuda -tao_gpubmrm_planes 30"
 //TEST name="standin.memory" gpu=0 args="-m 120 -n 5000 -gpucsr_debug_standin 1 -mat_gpucsr_memory_limit 6000000"
+//TEST name="walk" args="-m 90 -n 40 -walk 60"
+//TEST name="walk.ranks" nsize={} loop="2 3" args="-m 60 -n 30 -walk 25"
+//TEST name="walk.standin" gpu=0 args="-m 90 -n 60 -walk 60 -gpucsr_debug_standin 1 -tao_gpubmrm_backend cuda -mat_gpucsr_backend cuda -vec_type gpu"
+//TEST name="walk.late" gpu=0 args="-m 60 -n 40 -walk 30 -gpucsr_debug_standin 1 -gpucsr_debug_defer 2 -tao_gpubmrm_backend cuda -mat_gpucsr_backend cuda"
 //TEST name="lambda" args="-m 30 -n 10 -bad_lambda" fails="-tao_bmrm_lambda has to be positive and finite"
 //TEST name="nodevice" gpu=0 args="-m 30 -n 10 -tao_gpubmrm_backend cuda" fails="The bundle cannot be kept on the device"
 /*
   TAOGPUBMRM against TAOBMRM, on the hinge loss of random rows: the same first iterates, a similar number of them, the same optimum; and the exact dual
   method against both. Only the first iterates can be compared: neither method solves its inner problem exactly, and one inner solve's end is the next one's start.
+
+  -walk N: N changes by chance of values, labels, options and types, after each of which a solver that was used before ends with the same bits as a new one.
 */
 #include "testing.h"
 #include <petsctao.h>
@@ -132,12 +138,150 @@ static PetscErrorCode Learn(Problem *p, const char type[], PetscReal epsilon, Pe
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+typedef struct {
+  PetscReal epsilon;
+  PetscInt  most;
+  Vec       start;
+} Settings;
+
+static PetscErrorCode Configure(Tao tao, const Settings *set)
+{
+  PetscFunctionBegin;
+  PetscCall(TaoSetType(tao, "gpubmrm"));
+  PetscCall(TaoSetTolerances(tao, set->epsilon, 0.0, 0.0));
+  PetscCall(TaoSetMaximumIterations(tao, set->most));
+  PetscCall(TaoSetFromOptions(tao));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Solve(Tao tao, const Settings *set, Vec *w, PetscInt *its, TaoConvergedReason *reason)
+{
+  PetscFunctionBegin;
+  PetscCall(VecDuplicate(set->start, w));
+  PetscCall(VecCopy(set->start, *w));
+  PetscCall(TaoSetSolution(tao, *w));
+  PetscCall(TaoSolve(tao));
+  PetscCall(TaoGetSolutionStatus(tao, its, NULL, NULL, NULL, NULL, reason));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* One change, drawn by all ranks alike */
+static PetscErrorCode Change(Problem *p, Tao used, Settings *set, int what, int how)
+{
+  static const char *const lambdas[] = {"1e-2", "3e-2", "0.2"}, *const duals[] = {"exact", "projected"};
+  static const PetscReal epsilons[] = {1e-2, 1e-4, 1e-6};
+
+  PetscFunctionBegin;
+  switch (what) {
+  case 0:
+    PetscCall(MatScale(p->X, how ? 0.5 : 2.0));
+    break;
+  case 1:
+    PetscCall(VecScale(p->y, -1.0));
+    break;
+  case 2:
+    PetscCall(PetscOptionsSetValue(NULL, "-tao_bmrm_lambda", lambdas[how]));
+    p->lambda = atof(lambdas[how]);
+    break;
+  case 3:
+    set->epsilon = epsilons[how];
+    break;
+  case 4:
+    PetscCall(VecSet(set->start, how - 1.0));
+    break;
+  case 5:
+    PetscCall(MatDiagonalScale(p->X, p->y, NULL));
+    break;
+  case 6:
+    PetscCall(TaoSetType(used, how ? TAOBMRM : "gpubmrm"));
+    break;
+  case 7:
+    set->most = how ? 2000 : 4;
+    break;
+  case 8:
+    PetscCall(PetscOptionsSetValue(NULL, "-tao_gpubmrm_dual", duals[how % 2]));
+    break;
+  default:
+    PetscCall(TaoSetUp(used));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Walk(Problem *p, PetscInt steps)
+{
+  Settings    set = {1e-4, 2000, NULL};
+  PetscRandom random;
+  Tao         used, fresh;
+
+  PetscFunctionBegin;
+  PetscCall(PetscRandomCreate(PETSC_COMM_SELF, &random));
+  PetscCall(VecDuplicate(p->first[0], &set.start));
+  PetscCall(VecSet(set.start, 0.0));
+  PetscCall(TaoCreate(PETSC_COMM_WORLD, &used));
+  PetscCall(TaoSetObjectiveAndGradient(used, NULL, Risk, p));
+  for (PetscInt k = 0; k < steps; k++) {
+    PetscReal          what, how;
+    PetscInt           its[2];
+    TaoConvergedReason reason[2];
+    Vec                w[2];
+    PetscBool          same;
+
+    PetscCall(PetscRandomGetValueReal(random, &what));
+    PetscCall(PetscRandomGetValueReal(random, &how));
+    if (k) PetscCall(Change(p, used, &set, (int)(10 * what), (int)(3 * how)));
+    PetscCall(TaoCreate(PETSC_COMM_WORLD, &fresh));
+    PetscCall(TaoSetObjectiveAndGradient(fresh, NULL, Risk, p));
+    PetscCall(Configure(used, &set));
+    PetscCall(Configure(fresh, &set));
+    PetscCall(Solve(used, &set, &w[0], &its[0], &reason[0]));
+    PetscCall(Solve(fresh, &set, &w[1], &its[1], &reason[1]));
+    PetscCall(VecEqual(w[0], w[1], &same));
+    PetscCheck(same && its[0] == its[1] && reason[0] == reason[1], PETSC_COMM_WORLD, PETSC_ERR_PLIB, "Step %" PetscInt_FMT ", change %d (%d): %" PetscInt_FMT " iterations to %s, a new solver %" PetscInt_FMT " to %s%s", k, (int)(10 * what), (int)(3 * how), its[0], TaoConvergedReasons[reason[0]], its[1], TaoConvergedReasons[reason[1]], same ? "" : ", and other weights");
+    PetscCall(VecDestroy(&w[0]));
+    PetscCall(VecDestroy(&w[1]));
+    PetscCall(TaoDestroy(&fresh));
+  }
+  PetscCall(TaoDestroy(&used));
+  PetscCall(VecDestroy(&set.start));
+  PetscCall(PetscRandomDestroy(&random));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Beside TAOBMRM */
+static PetscErrorCode Compare(Problem *p, PetscBool bad)
+{
+  Vec       theirs[SAME];
+  PetscInt  its = 0, ourits;
+  PetscReal gap, best, epsilon = 1e-4, norm, difference;
+
+  PetscFunctionBegin;
+  if (!bad) PetscCall(Learn(p, TAOBMRM, epsilon, &its, &gap));
+  best = p->best;
+  for (int k = 0; k < SAME; k++) {
+    PetscCall(VecDuplicate(p->first[k], &theirs[k]));
+    PetscCall(VecCopy(p->first[k], theirs[k]));
+  }
+  PetscCall(Learn(p, "gpubmrm", epsilon, &ourits, &gap));
+  for (int k = 0; k < SAME; k++) {
+    PetscCall(VecNorm(theirs[k], NORM_2, &norm));
+    PetscCall(VecAXPY(p->first[k], -1.0, theirs[k]));
+    PetscCall(VecNorm(p->first[k], NORM_2, &difference));
+    PetscCheck(difference <= 1e-6 * norm, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "Iterate %d differs from that of bmrm by %g of its norm", k, (double)(difference / norm));
+    PetscCall(VecDestroy(&theirs[k]));
+  }
+  PetscCheck(PetscAbsReal(p->best - best) <= 1.01 * epsilon, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "The optimum is %.10g, that of bmrm %.10g", (double)p->best, (double)best);
+  PetscCheck(PetscAbsInt(ourits - its) <= 3 + its / 4, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%" PetscInt_FMT " iterations, bmrm takes %" PetscInt_FMT, ourits, its);
+
+  PetscCall(PetscOptionsSetValue(NULL, "-tao_gpubmrm_dual", "exact"));
+  PetscCall(Learn(p, "gpubmrm", 1e-9, &ourits, &gap)); /* as far as TAO's does not come */
+  PetscCheck(p->best <= best + 1e-9 && p->best >= best - 1.01 * epsilon, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "The optimum by the exact dual method is %.10g, by bmrm it was at most %g below %.10g", (double)p->best, (double)epsilon, (double)best);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   Problem   p;
-  Vec       theirs[SAME];
-  PetscInt  M = 300, N = 40, its, ourits;
-  PetscReal gap, best, epsilon = 1e-4, norm, difference;
+  PetscInt  M = 300, N = 40, steps = 0;
   PetscBool bad = PETSC_FALSE;
 
   PetscFunctionBeginUser;
@@ -145,36 +289,15 @@ int main(int argc, char **argv)
   PetscCall(TestRequireReal(0));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-m", &M, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-n", &N, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-walk", &steps, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-bad_lambda", &bad, NULL));
   p.lambda = 1e-2;
   PetscCall(PetscOptionsSetValue(NULL, "-tao_bmrm_lambda", bad ? "-1" : "1e-2"));
   PetscCall(Create(M, N, &p));
+  if (steps) PetscCall(Walk(&p, steps));
+  else PetscCall(Compare(&p, bad));
 
-  if (!bad) PetscCall(Learn(&p, TAOBMRM, epsilon, &its, &gap));
-  else its = 0;
-  best = p.best;
-  for (int k = 0; k < SAME; k++) {
-    PetscCall(VecDuplicate(p.first[k], &theirs[k]));
-    PetscCall(VecCopy(p.first[k], theirs[k]));
-  }
-  PetscCall(Learn(&p, "gpubmrm", epsilon, &ourits, &gap));
-  for (int k = 0; k < SAME; k++) {
-    PetscCall(VecNorm(theirs[k], NORM_2, &norm));
-    PetscCall(VecAXPY(p.first[k], -1.0, theirs[k]));
-    PetscCall(VecNorm(p.first[k], NORM_2, &difference));
-    PetscCheck(difference <= 1e-6 * norm, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "Iterate %d differs from that of bmrm by %g of its norm", k, (double)(difference / norm));
-  }
-  PetscCheck(PetscAbsReal(p.best - best) <= 1.01 * epsilon, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "The optimum is %.10g, that of bmrm %.10g", (double)p.best, (double)best);
-  PetscCheck(PetscAbsInt(ourits - its) <= 3 + its / 4, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%" PetscInt_FMT " iterations, bmrm takes %" PetscInt_FMT, ourits, its);
-
-  PetscCall(PetscOptionsSetValue(NULL, "-tao_gpubmrm_dual", "exact"));
-  PetscCall(Learn(&p, "gpubmrm", 1e-9, &ourits, &gap)); /* as far as TAO's does not come */
-  PetscCheck(p.best <= best + 1e-9 && p.best >= best - 1.01 * epsilon, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "The optimum by the exact dual method is %.10g, by bmrm it was at most %g below %.10g", (double)p.best, (double)epsilon, (double)best);
-
-  for (int k = 0; k < SAME; k++) {
-    PetscCall(VecDestroy(&theirs[k]));
-    PetscCall(VecDestroy(&p.first[k]));
-  }
+  for (int k = 0; k < SAME; k++) PetscCall(VecDestroy(&p.first[k]));
   PetscCall(VecDestroy(&p.s));
   PetscCall(VecDestroy(&p.y));
   PetscCall(MatDestroy(&p.X));
