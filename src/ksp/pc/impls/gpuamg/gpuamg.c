@@ -153,7 +153,7 @@ PetscErrorCode PCGPUAMGOnDevice_Private(const GPUCSROperator *o, const char why[
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Are the options those of the last set-up, with aggregates that do not depend on values? */
+/* same: the options equal those of the last set-up, and aggregates do not depend on values */
 static PetscErrorCode Asked(PC pc, PetscBool *same)
 {
   PC_GPUAMG       *a = (PC_GPUAMG *)pc->data;
@@ -476,23 +476,23 @@ static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
   Options that `PCGAMG` has mean the same here where they are given. A block size (`MatSetBlockSize()`) makes blocks of rows the vertices of the aggregates. The near null space is that of `MatSetNearNullSpace()`, otherwise a constant for each component of
   a block. Where `PCSetCoordinates()` has given points of two or three numbers and blocks have as many rows, it is the rigid motions of the points.
 
-  Without `-pc_gpuamg_threshold` a matrix of scalars with at most one near null vector is asked for weak entries: of at most a twentieth of the geometric mean of the largest off-diagonal entries of their two
-  rows, where an entry with the sign of the diagonal counts a sixteenth of its size. If one in 200 is weak, aggregates do not follow weak entries on any level, levels after the aggressive ones coarsen less and less
-  aggressively, and the prolongator's smoother leaves out entries of at most a fiftieth of the largest one of their row, which it adds to the diagonal, weighted with the near null vector. On several ranks
-  the question is about diagonal blocks, and the smoother of levels of all ranks leaves nothing out. `-pc_gpuamg_threshold -1` takes all entries, as `PCGAMG` does.
+  Without `-pc_gpuamg_threshold` the set-up counts weak entries of a matrix of scalars with at most one near null vector. An entry is weak if its size is at most a twentieth of the geometric mean of the largest
+  off-diagonal entries of its row and of its column's row. An entry with the sign of the diagonal counts a sixteenth of its size. From one weak entry in 200 on, aggregates ignore weak entries on all levels, and levels after
+  the aggressive ones coarsen less and less aggressively. The prolongator's smoother then leaves out entries of at most a fiftieth of the largest one of their row. It adds them to the diagonal, weighted with the near
+  null vector. On several ranks the count is of diagonal blocks, and the smoother of levels of all ranks leaves nothing out. `-pc_gpuamg_threshold -1` takes all entries, as `PCGAMG` does.
 
   Other options `-mg_levels_...` and `-mg_coarse_...` have no effect on levels that one device has, and a message names each of them.
 
   New values of the same pattern take the numeric phases alone, with the result of a new set-up, unless a threshold is given or weak entries are dropped: then they are a new set-up. Equal matrices have equal hierarchies, bit by bit.
 
-  The restriction is the transpose of the prolongator. A zero on the diagonal of a row that has other entries, and entries that are no numbers, fail the set-up with PETSc's reasons; a row of zeros counts as one of the identity.
+  The restriction is the transpose of the prolongator. The set-up fails with PETSc's reasons for a zero on the diagonal of a row with other entries, and for entries that are not finite. A row of zeros counts as a row of the identity.
 
   The functions of `PCGAMG` that set these options set them here: `PCGAMGSetThreshold()`, `PCGAMGSetThresholdScale()`, `PCGAMGSetNSmooths()`, `PCGAMGSetAggressiveLevels()`, `PCGAMGSetCoarseEqLim()`, `PCGAMGSetNlevels()`,
   `PCGAMGSetReuseInterpolation()`, `PCGAMGSetProcEqLim()`.
 
   Float values halve what a product reads of values; vectors and sums, the coarse inverse, the Krylov method's own products and transposed applications stay in double.
 
-  With several ranks aggregates do not cross ranks. The levels down to the first small one are a `PCMG` of all ranks, whose smoothers take all options `-mg_levels_...` that PETSc has, and `-pc_mg_gpucsr` runs its cycles on the devices.
+  With several ranks aggregates do not cross ranks. The levels down to the first small one are a `PCMG` of all ranks. Its smoothers take all of PETSc's options `-mg_levels_...`, and `-pc_mg_gpucsr` runs its cycles on the devices.
 
 .seealso: `MATGPUCSR`, `PCGAMG`, `KSPGPUCG`, `MatSetNearNullSpace()`, `PCSetCoordinates()`, `PCGPUAMGGetOperator()`
 M*/

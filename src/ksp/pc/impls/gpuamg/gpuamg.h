@@ -5,7 +5,7 @@
 #include "../../../../mat/impls/gpucsr/blackbox/amg/amg.h"
 #include "../mg/cycle.h"
 
-/* What a rank has made of its diagonal block, on its host: a prolongator by rows, the near null space of its columns, and flags of columns that no vector is left for */
+/* The aggregation of a rank's diagonal block, in host memory: a prolongator by rows, the near null space of its columns, and flags of columns without a vector */
 typedef struct {
   PetscInt       columns, *i, *j;
   PetscScalar   *a;

@@ -1,5 +1,5 @@
 /*
-  The near null space that a PCGPUAMG takes: given by the level above, rigid motions of the program's coordinates, that of the matrix, or none, which stands for a constant of each component.
+  The near null space of a PCGPUAMG: from the level above, else rigid motions of the program's coordinates, else the matrix' own. None of these: a constant of each component.
 */
 #include "gpuamgimpl.h"
 

@@ -1,7 +1,7 @@
 /*
-  PCGPUAMG of several ranks. Aggregates are those of a rank's diagonal block, made on its device (blackbox/amg), so that the tentative prolongator is block diagonal. Its smoothing steps and the
-  Galerkin product are products of matrices of all ranks (sparse/mpisparse.c), and the levels are a PCMG, whose cycles run on the devices (../mg). Each rank takes all of the first small level, and
-  has a hierarchy of one process for it: that costs one exchange of a right-hand side, where fewer ranks would have to send a solution back.
+  PCGPUAMG of several ranks. Each device aggregates the diagonal block of its rank (blackbox/amg), so the tentative prolongator is block diagonal. Its smoothing steps and the Galerkin product are
+  products of matrices of all ranks (sparse/mpisparse.c). The levels are a PCMG, whose cycles run on the devices (../mg). Each rank holds the whole of the first small level and a hierarchy of one
+  process for it. This costs one exchange of a right-hand side; a smaller group of ranks must also send the solution back.
 */
 #include "gpuamgimpl.h"
 #include "../../../../mat/impls/gpucsr/blackbox/amg/rows.h"

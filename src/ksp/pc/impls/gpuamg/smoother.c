@@ -1,6 +1,5 @@
 /*
-  The smoothers of the levels that a PCGPUAMG has on one device, as the options -mg_levels_... ask for them, and a message for each of these options that no such smoother has. PETSc reads the same
-  options for the levels of several ranks.
+  The options -mg_levels_... choose the smoothers of levels on one device. An option that these smoothers lack gets a message. PETSc reads the same options for the levels of several ranks.
 */
 #include "gpuamgimpl.h"
 

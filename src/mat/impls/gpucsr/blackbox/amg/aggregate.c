@@ -162,7 +162,7 @@ static PetscErrorCode Roots(GPUAMG *h, int n, int k, GPUAMGWork *w)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The distance that roots are more apart than. Where weak entries are dropped, it becomes one less from level to level: graphs stay thin */
+/* Roots are further apart than this distance. It decreases by one a level where weak entries are dropped, because these graphs stay thin */
 static int Distance(const GPUAMG *h, int l)
 {
   const int *d = h->o.distance, later = h->o.level + l + 1 - h->o.aggressive;

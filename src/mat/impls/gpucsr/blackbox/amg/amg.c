@@ -468,8 +468,8 @@ static PetscErrorCode OneLevel(GPUAMG *h, const double *basis)
 }
 
 /*
-  Of a rank's diagonal block A, aggregates and their tentative prolongator, level[0].P[0]; level 1 has rows, and their near null space, but no matrix. Without aggregates it has none. Arguments as those
-  of GPUAMGSetUp(); after an error there is nothing to destroy.
+  Aggregates and the tentative prolongator, level[0].P[0], of a rank's diagonal block A. Level 1 has rows and their near null space, but no matrix; a block without aggregates has no rows there. Arguments as in
+  GPUAMGSetUp(). An error leaves nothing to destroy.
 */
 PetscErrorCode GPUAMGOneLevel(GPUAMG *h, const GPUAMGOptions *o, const GPUCSRStorage *A, int bs, int ns, const double *basis)
 {

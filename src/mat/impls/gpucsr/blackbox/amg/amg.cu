@@ -193,8 +193,8 @@ static GPUCSRError Orthogonalize_CUDA(GPUCSRDevice dev, const GPUAMGArnoldi *a, 
 /* ---- the inverse of the coarsest matrix ---- */
 
 /*
-  Gauss and Jordan's elimination in place by blocks of TILE rows: a launch inverts the block on the diagonal, in each of its blocks of threads again, and multiplies its rows with that; another one
-  changes all other rows. Pivots come from the diagonal of the block.
+  Gauss and Jordan's elimination in place by blocks of TILE rows. In a first launch each block of threads inverts the block on the diagonal and multiplies its part of the rows with the inverse. A second
+  launch changes all other rows. Pivots come from the diagonal of the block.
 */
 #define TILE GPUAMG_TILE
 

@@ -1,8 +1,8 @@
 #pragma once
 
 /*
-  Smoothed aggregation on one device: a hierarchy of matrices in CSR, built from the finest in the memory of the device. Knows neither Mat nor KSP. The host sees counts, flags and the small matrix of
-  an eigenvalue estimate.
+  Smoothed aggregation on one device: a hierarchy of matrices in CSR, built from the finest in the memory of the device. This unit uses no Mat and no KSP. The host sees counts, flags and the small
+  matrix of an eigenvalue estimate.
 
   Aggregates grow around a set of vertices of which no two are within distance k: N. Bell, S. Dalton, L. Olson, Exposing fine-grained parallelism in algebraic multigrid methods, SIAM J. Sci. Comput. 34
   (2012). Priorities are a permutation of the vertices, so that there are no ties: each round has one result, whatever the order of threads.

@@ -104,8 +104,8 @@ GPUCSR_HOST_DEVICE int GPUAMGGraphRow(const GPUAMGWork *w, int v, int32_t *to)
 }
 
 /*
-  The entries of row i that are not small beside its largest one; the others are added to the diagonal, so that the row times the near null vector stays. It is scaled to its old diagonal, for dinv. The
-  share is of the row alone: where coefficients jump, the row of the small one needs the large one's vertex, which does not need it. to NULL: how many
+  Row i without its small entries, which go to the diagonal such that the product of the row and the near null vector stays the same. The row is scaled to its old diagonal, for dinv. Small is relative
+  to the largest entry of this row alone: where coefficients jump, a row of small ones depends on the vertex of a large one, and not the reverse. to NULL: count the entries
 */
 GPUCSR_HOST_DEVICE int GPUAMGFilterRow(const GPUAMGWork *w, int i, int32_t *to, double *a)
 {
