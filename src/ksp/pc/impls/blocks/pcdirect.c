@@ -1,10 +1,10 @@
 /*
-  PCLU and PCCHOLESKY with a direct solver that checks its solutions: one that was refused is a failure of the preconditioner, until the next application. Each type is registered again under its own
-  name; everything but the set-up and the three applications is PETSc's.
+  PCLU and PCCHOLESKY with a direct solver that checks its solutions: a refused solution is a failure of the preconditioner until the next application. Each type is registered again under its own name,
+  with another set-up and three other applications; the rest is PETSc's.
 */
 #include "device.h"
 
-/* After an application. A failure of the set-up stays what it is */
+/* After an application. A failure of the set-up keeps its reason */
 static PetscErrorCode Judge(PC pc)
 {
   Mat            F;

@@ -1,6 +1,6 @@
 /*
-  PCFIELDSPLIT, additive, (symmetric) multiplicative, and by a Schur complement, applied on one device: kernels gather fields and add them up, and residuals are computed with the whole matrix, or with the
-  off-diagonal blocks of two fields. PETSc's own application uses VecScatter, which works on the host. PETSc does the rest, a Schur complement's diagonal and explicit forms among it.
+  PCFIELDSPLIT of one process, applied on the device: additive, (symmetric) multiplicative, and by a Schur complement. Kernels gather fields and add them up. Residuals take products with the whole matrix,
+  or with the off-diagonal blocks of two fields. PETSc's own application uses VecScatter, which works on the host. PETSc applies all other kinds, such as the diagonal form of a Schur complement.
 */
 #include "../petscprivate.h"
 #include <petscksp.h>

@@ -224,7 +224,7 @@ static PetscErrorCode SetBlock(Mat A, const GPUCSRCOO *c, int b, Mat B, Values *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: after an error this rank sends what it has, because other ranks wait for it */
+/* Collective: a rank with an error sends its buffer as it is, because other ranks wait for the message */
 static PetscErrorCode Exchange(Mat A, GPUCSRCOO *c, Values *x)
 {
   const PetscScalar *host    = NULL;

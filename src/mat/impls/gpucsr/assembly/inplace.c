@@ -1,6 +1,6 @@
 /*
-  Operations that change values where the master copy is: on the device with -mat_gpucsr_master device, else they are MATAIJ's, or the threads' of scale.c, because a device that fails while values
-  come home would leave half of them changed. Operations that read all values take a device's copy that is up to date and large enough. The pattern stays.
+  Operations that change values, and keep the pattern, run where the master copy is. With -mat_gpucsr_master device that is the device. Otherwise MATAIJ or the threads of scale.c do them on the host: a
+  device that fails during the copy to the host would leave half of the values changed. Operations that read all values use the device's copy if it is up to date and large enough.
 */
 #include "assembly.h"
 #include <string.h>

@@ -51,8 +51,8 @@ typedef struct {
 } GPUCSRSpread;
 
 /*
-  This library's data of a factor matrix, which otherwise is PETSc's. PETSc's symbolic and numeric factorizations run only when something needs them: an ordering or levels of
-  fill, a pivot that needs a shift or is an error, an operation on the host, a device that fails. Until then the factor exists on the device only.
+  The library's data of a factor matrix of PETSc. PETSc's symbolic and numeric factorizations run only for an ordering, levels of fill, a pivot that needs a shift or is an error, an
+  operation on the host, or a device that fails. Until then the factor exists on the device only.
 */
 typedef struct {
   GPUCSRDevice     dev;  /* NULL: PETSc solves */
