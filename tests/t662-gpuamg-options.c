@@ -11,6 +11,7 @@
   //TEST name="small" nsize=2 args="-mat_gpucsr_format csr -quick -our_mg_levels_pc_type sor" warns="-our_mg_levels_pc_type has no effect on small levels"
   //TEST name="alone" nsize=2 args="-mat_gpucsr_format csr -quick -prefix none -mg_levels_pc_type sor -mg_coarse_ksp_type preonly" warns="-mg_levels_pc_type has no effect on"
   //TEST name="nolevel" args="-mat_gpucsr_format csr -quick -level 99" fails="must be from 0, the finest, to"
+  //TEST name="nan" args="-mat_gpucsr_format csr -quick -our_pc_gpuamg_threshold 0.1,nan" fails="-pc_gpuamg_threshold of level 1 is not a number"
   //TEST name="points" args="-mat_gpucsr_format csr -quick -points 3" fails="PCSetCoordinates() has given 3 points"
 */
 static char help[] = "Tests the options of PCGPUAMG.\n";

@@ -33,7 +33,9 @@ def _library():
 
 def _check(ierr):
     if ierr:
-        raise RuntimeError("PETSc error %d" % ierr)
+        from petsc4py import PETSc
+
+        raise PETSc.Error(ierr)  # a RuntimeError with the message, as petsc4py's own
 
 
 class _Array:

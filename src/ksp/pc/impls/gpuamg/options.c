@@ -61,16 +61,24 @@ static PetscErrorCode PCGAMGSetNlevels_GPUAMG(PC pc, PetscInt n)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode PCGAMGSetThreshold_GPUAMG(PC pc, PetscReal threshold[], PetscInt n)
+static PetscErrorCode Thresholds(PC pc, const PetscReal threshold[], PetscInt n)
 {
   PC_GPUAMG *a = (PC_GPUAMG *)pc->data;
 
   PetscFunctionBegin;
-  if (n < 1) PetscFunctionReturn(PETSC_SUCCESS);
-  a->changed    = PETSC_TRUE;
-  a->nthreshold = PetscMin(n, GPUAMG_LEVELS);
+  for (PetscInt l = 0; l < n; l++) PetscCheck(!PetscIsNanReal(threshold[l]), PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE, "-pc_gpuamg_threshold of level %" PetscInt_FMT " is not a number", l);
+  a->nthreshold = n;
   a->o.drop     = GPUAMG_NEVER;
-  for (PetscInt l = 0; l < a->nthreshold; l++) a->o.threshold[l] = (double)threshold[l];
+  for (PetscInt l = 0; l < n; l++) a->o.threshold[l] = (double)threshold[l];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCGAMGSetThreshold_GPUAMG(PC pc, PetscReal threshold[], PetscInt n)
+{
+  PetscFunctionBegin;
+  if (n < 1) PetscFunctionReturn(PETSC_SUCCESS);
+  ((PC_GPUAMG *)pc->data)->changed = PETSC_TRUE;
+  PetscCall(Thresholds(pc, threshold, PetscMin(n, GPUAMG_LEVELS)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -171,11 +179,7 @@ PetscErrorCode PCGPUAMGSetFromOptions_Private(PC pc, GPUCSROptionItems PetscOpti
   o->steps       = (int)v[4];
   o->distance[0] = (int)v[5];
   o->distance[1] = (int)v[6];
-  if (set && n > 0) {
-    a->nthreshold = n;
-    o->drop       = GPUAMG_NEVER;
-    for (PetscInt l = 0; l < n; l++) o->threshold[l] = (double)threshold[l];
-  }
+  if (set && n > 0) PetscCall(Thresholds(pc, threshold, n));
   if (memcmp(&old, o, sizeof(old)) || memcmp(&before, &a->smoother, sizeof(before)) || oldscale != a->scale) a->changed = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -115,7 +115,7 @@ GPUCSR_HOST_DEVICE int GPUAMGFilterRow(const GPUAMGWork *w, int i, int32_t *to, 
 
   for (int k = w->A.i[i]; k < w->A.i[i + 1]; k++)
     if (w->A.j[k] != i && !(GPUAMGSize(w, i, w->A.a[k]) > least)) scale += w->A.a[k] * w->basis[w->A.j[k]] * per;
-  if (!(scale > 0.05)) scale = 0.05;
+  if (!(scale > 0.05)) scale = 0.05; /* the diagonal keeps its sign, and a twentieth of its size */
   for (int k = w->A.i[i]; k < w->A.i[i + 1]; k++) {
     if (w->A.j[k] != i && !(GPUAMGSize(w, i, w->A.a[k]) > least)) continue;
     if (to) to[count] = w->A.j[k];
