@@ -130,7 +130,7 @@ static PetscErrorCode Kernel(GPUCSRStorage *A, const Change *c, const double *l,
   case DIAGONAL_SCALE:
     return (*ops->diagonalscale)(l, r, A);
   case DIAGONAL:
-    return (*ops->diagonal)(l, c->s, c->add, A);
+    return (*ops->diagonal)(row, l, c->s, c->add, A);
   case ADD:
     return (*ops->add)(c->s, c->other, A);
   case COPY:
@@ -142,11 +142,29 @@ static PetscErrorCode Kernel(GPUCSRStorage *A, const Change *c, const double *l,
   }
 }
 
+/* Places of the diagonal among the values of the mirror, on the device, found once for a pattern; NULL: some entry of the diagonal is not stored */
+PetscErrorCode MatGPUCSRDiagonalPlaces_Private(Mat A, GPUCSRStorage *csr, const int32_t **place)
+{
+  GPUCSRMirror *m       = &((Mat_SeqGPUCSR *)A->spptr)->mirror;
+  int           missing = 0;
+
+  PetscFunctionBegin;
+  if (m->diagonalat != m->pattern + 1) {
+    PetscCall(GPUCSRBufferGrow(csr->dev, sizeof(int32_t) * ((size_t)GPUCSRMin(csr->m, csr->n) + 1), "places of a diagonal", &m->place));
+    PetscCall((*GPUCSRAssembleOf(csr->dev)->places)(csr, (int32_t *)m->place.p, &missing));
+    if (missing) PetscCall(GPUCSRBufferFree(csr->dev, &m->place));
+    m->diagonalat = m->pattern + 1;
+  }
+  *place = (const int32_t *)m->place.p;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode Apply(Mat A, GPUCSRStorage *csr, Change *c)
 {
   GPUCSRDevice   dev   = csr->dev;
   const size_t   bytes = sizeof(int32_t) * (size_t)c->n;
   void          *row   = NULL;
+  const int32_t *place = NULL;
   Operand        l, r = {.v = NULL};
   PetscErrorCode ierr;
 
@@ -155,7 +173,8 @@ static PetscErrorCode Apply(Mat A, GPUCSRStorage *csr, Change *c)
   if (!ierr) ierr = OperandGet(A, c->r, (PetscBool)(c->op == ZERO_COLUMNS), &r);
   if (!ierr && c->n) ierr = GPUCSRMalloc(dev, bytes, "rows to be zeroed", &row);
   if (!ierr && c->n) ierr = GPUCSRUpload(dev, row, GPUCSR_INT32, c->row, GPUCSR_INT32, (size_t)c->n, PETSC_FALSE, dev->stream, NULL);
-  if (!ierr) ierr = Kernel(csr, c, l.p, r.p, (const int32_t *)row);
+  if (!ierr && c->op == DIAGONAL) ierr = MatGPUCSRDiagonalPlaces_Private(A, csr, &place);
+  if (!ierr) ierr = Kernel(csr, c, l.p, r.p, c->op == DIAGONAL ? place : (const int32_t *)row);
   c->begun = (PetscBool)(!ierr && r.write && !r.own);
   ierr     = OperandRestore(A, &l, ierr);
   ierr     = OperandRestore(A, &r, ierr);
@@ -228,27 +247,20 @@ static PetscErrorCode MatDiagonalScale_InPlace(Mat A, Vec l, Vec r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Is the whole diagonal stored, in a matrix that may be changed on the device? Asked once for a pattern. If not, the host has the values */
+/* Is the whole diagonal stored, in a matrix that may be changed on the device? If not, the host has the values */
 PetscErrorCode MatGPUCSRWholeDiagonal_Private(Mat A, PetscBool *whole)
 {
-  GPUCSRMirror   *m   = &((Mat_SeqGPUCSR *)A->spptr)->mirror;
-  GPUCSRStorage  *csr = NULL;
-  const PetscInt *i, *j;
+  GPUCSRStorage *csr   = NULL;
+  const int32_t *place = NULL;
+  GPUCSRAttempt  attempt;
 
   PetscFunctionBegin;
   if (((Mat_GPUCSR *)A->spptr)->config.masterdevice) PetscCall(Begin(A, PETSC_FALSE, &csr));
-  if (csr && m->diagonalat != m->pattern + 1) {
-    PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, &j, NULL, NULL));
-    m->missing    = PETSC_FALSE;
-    m->diagonalat = m->pattern + 1;
-    for (PetscInt r = 0; r < PetscMin(A->rmap->n, A->cmap->n) && !m->missing; r++) {
-      PetscInt k = i[r];
-
-      while (k < i[r + 1] && j[k] != r) k++;
-      m->missing = (GPUCSRBool)(k == i[r + 1]);
-    }
+  if (csr) {
+    GPUCSRTryIf(MatGPUCSRMayFail(A), &attempt, MatGPUCSRDiagonalPlaces_Private(A, csr, &place));
+    PetscCall(MatGPUCSRKept_Private(A, NULL, &attempt));
   }
-  *whole = (PetscBool)(csr && !m->missing);
+  *whole = (PetscBool)(place != NULL);
   if (!*whole) PetscCall(MatGPUCSRFetch_Private(A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

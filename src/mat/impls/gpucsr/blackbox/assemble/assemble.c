@@ -211,25 +211,38 @@ static PetscErrorCode DiagonalScale_Host(const double *l, const double *r, GPUCS
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Place of entry (row, column), -1: there is none */
-static int64_t Place(Rows x, int row, int column)
+/* Place of a row's entry on the diagonal, -1: there is none */
+static int32_t Place(Rows x, int row)
 {
   for (int32_t k = x.i[row]; k < x.i[row + 1]; k++)
-    if (x.j[k] == column) return k;
+    if (x.j[k] == row) return k;
   return -1;
 }
 
-static PetscErrorCode Diagonal_Host(const double *d, double s, GPUCSRBool add, GPUCSRStorage *A)
+static PetscErrorCode Places_Host(const GPUCSRStorage *A, int32_t *place, int *missing)
 {
   const Rows x = RowsOf(A);
+  const int  n = GPUCSRMin(A->m, A->n);
 
   PetscFunctionBegin;
   PetscCall(GPUCSRWaitStreamOnHost(A->dev->stream));
-  for (int r = 0; r < GPUCSRMin(A->m, A->n); r++) {
-    const int64_t k = Place(x, r, r);
-
-    if (k >= 0) x.a[k] = (add ? x.a[k] : 0) + (d ? d[r] : s);
+  place[n] = 0;
+  for (int r = 0; r < n; r++) {
+    place[r] = Place(x, r);
+    place[n] += place[r] < 0;
   }
+  *missing = place[n];
+  PetscCall(GPUCSRLaunched(A->dev, "assemble (places)"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Diagonal_Host(const int32_t *place, const double *d, double s, GPUCSRBool add, GPUCSRStorage *A)
+{
+  double *a = RowsOf(A).a;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRWaitStreamOnHost(A->dev->stream));
+  for (int r = 0; r < GPUCSRMin(A->m, A->n); r++) a[place[r]] = (add ? a[place[r]] : 0) + (d ? d[r] : s);
   PetscCall(GPUCSRLaunched(A->dev, "assemble (diagonal)"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -317,4 +330,4 @@ static PetscErrorCode Norm_Host(const GPUCSRStorage *A, GPUCSRNormKind kind, dou
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const GPUCSRAssembleOps GPUCSRAssemble_host = {Sort_Host, Pattern_Host, Sum_Host, Scale_Host, DiagonalScale_Host, Diagonal_Host, Add_Host, ZeroRows_Host, ZeroRowsColumns_Host, RowMaxAbs_Host, Norm_Host, Gather_Host};
+const GPUCSRAssembleOps GPUCSRAssemble_host = {Sort_Host, Pattern_Host, Sum_Host, Scale_Host, DiagonalScale_Host, Places_Host, Diagonal_Host, Add_Host, ZeroRows_Host, ZeroRowsColumns_Host, RowMaxAbs_Host, Norm_Host, Gather_Host};

@@ -287,21 +287,52 @@ static GPUCSRError DiagonalScale_CUDA(const double *l, const double *r, GPUCSRSt
   return 0;
 }
 
-__global__ void setdiagonal_kernel(int n, rows x, const double *__restrict__ d, double s, bool add)
+/* place[n]: rows without */
+__global__ void places_kernel(int n, const int *__restrict__ i, const int *__restrict__ j, int *place)
 {
   ROW;
+  int at = -1;
 
-  if (r >= n) return;
-  for (int k = x.i[r] + lane; k < x.i[r + 1]; k += LANES)
-    if (x.j[k] == r) x.a[k] = (add ? x.a[k] : 0) + (d ? d[r] : s);
+  if (r < n)
+    for (int k = i[r] + lane, end = i[r + 1]; k < end; k += LANES)
+      if (j[k] == r) at = k;
+#pragma unroll
+  for (int o = LANES / 2; o; o >>= 1) at = max(at, __shfl_xor_sync(0xffffffffu, at, o));
+  if (r >= n || lane) return;
+  place[r] = at;
+  if (at < 0) atomicAdd(place + n, 1);
 }
 
-static GPUCSRError Diagonal_CUDA(const double *d, double s, GPUCSRBool add, GPUCSRStorage *A)
+static GPUCSRError Places_CUDA(const GPUCSRStorage *A, int32_t *place, int *missing)
+{
+  GPUCSRDevice dev = A->dev;
+  const int    n   = GPUCSRMin(A->m, A->n);
+  const rows   x   = RowsOf(A);
+
+  GPUCSRCall(dev->ops->zero(dev->id, place + n, sizeof(int32_t), dev->stream));
+  if (n) places_kernel<<<BYROW(n), StreamOf(dev)>>>(n, x.i, x.j, place);
+  GPUCSRCheckLaunch("assemble (places)");
+  GPUCSRCall(dev->ops->copy(dev->id, missing, place + n, sizeof(int32_t), GPUCSR_TO_HOST, dev->stream));
+  GPUCSRCall(dev->ops->streamsynchronize(dev->id, dev->stream));
+  return 0;
+}
+
+__global__ void setdiagonal_kernel(int n, const int *__restrict__ place, const double *__restrict__ d, double s, bool add, double *a)
+{
+  const int r = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+
+  if (r >= n) return;
+  const int k = place[r];
+
+  a[k] = (add ? a[k] : 0) + (d ? d[r] : s);
+}
+
+static GPUCSRError Diagonal_CUDA(const int32_t *place, const double *d, double s, GPUCSRBool add, GPUCSRStorage *A)
 {
   const int n = GPUCSRMin(A->m, A->n);
 
   if (!n) return 0;
-  setdiagonal_kernel<<<BYROW(n), StreamOf(A->dev)>>>(n, RowsOf(A), d, s, add != 0);
+  setdiagonal_kernel<<<EACH(n), StreamOf(A->dev)>>>(n, place, d, s, add != 0, RowsOf(A).a);
   GPUCSRCheckLaunch("assemble (diagonal)");
   return 0;
 }
@@ -447,4 +478,4 @@ static GPUCSRError Norm_CUDA(const GPUCSRStorage *A, GPUCSRNormKind kind, double
   return 0;
 }
 
-GPUCSR_EXPORT(GPUCSRAssembleOps, GPUCSRAssemble_cuda) = {Sort_CUDA, Pattern_CUDA, Sum_CUDA, Scale_CUDA, DiagonalScale_CUDA, Diagonal_CUDA, Add_CUDA, ZeroRows_CUDA, ZeroRowsColumns_CUDA, RowMaxAbs_CUDA, Norm_CUDA, Gather_CUDA};
+GPUCSR_EXPORT(GPUCSRAssembleOps, GPUCSRAssemble_cuda) = {Sort_CUDA, Pattern_CUDA, Sum_CUDA, Scale_CUDA, DiagonalScale_CUDA, Places_CUDA, Diagonal_CUDA, Add_CUDA, ZeroRows_CUDA, ZeroRowsColumns_CUDA, RowMaxAbs_CUDA, Norm_CUDA, Gather_CUDA};

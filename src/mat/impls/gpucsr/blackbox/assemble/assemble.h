@@ -49,8 +49,10 @@ typedef struct {
   GPUCSRError (*scale)(double, GPUCSRStorage *A);
   /* rows by l, then columns by r; NULL: not */
   GPUCSRError (*diagonalscale)(const double *l, const double *r, GPUCSRStorage *A);
-  /* A[r][r] = or += d[r], d NULL: s */
-  GPUCSRError (*diagonal)(const double *d, double s, GPUCSRBool add, GPUCSRStorage *A);
+  /* place[r] of A[r][r] among the values, -1: it is not stored, and place[n] of these, n the smaller size of A */
+  GPUCSRError (*places)(const GPUCSRStorage *A, int32_t *place, int *missing);
+  /* A[r][r] = or += d[r], d NULL: s; all are stored, at place[r] */
+  GPUCSRError (*diagonal)(const int32_t *place, const double *d, double s, GPUCSRBool add, GPUCSRStorage *A);
   /* values of Y += a times those of X, which has the same pattern */
   GPUCSRError (*add)(double a, const GPUCSRStorage *X, GPUCSRStorage *Y);
   /* listed rows are zeroed, and their diagonal entries set to d */
