@@ -44,7 +44,7 @@ typedef struct {
 } GPUCSRCOO;
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRWholeDiagonal_Private(Mat, PetscBool *); /* this and the next: inplace.c */
-GPUCSR_INTERN PetscErrorCode MatGPUCSRNorm_Private(Mat, GPUCSRNormKind, double *, PetscBool *done);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRNorm_Private(Mat, NormType, double *, PetscBool *done);
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRCOONew_Private(Mat, GPUCSRDevice, PetscCount, GPUCSRCOO **);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRCOOGet_Private(Mat, GPUCSRCOO **);

@@ -214,7 +214,7 @@ static PetscErrorCode norm_Fetched(Mat A, NormType type, PetscReal *norm)
   }
   PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
   for (int b = 0; b < 2; b++) {
-    PetscCall(MatGPUCSRNorm_Private(block[b], GPUCSR_SUM_OF_SQUARES, &v[b], &done));
+    PetscCall(MatGPUCSRNorm_Private(block[b], NORM_FROBENIUS, &v[b], &done));
     if (done) continue;
     PetscCall(MatNorm(block[b], NORM_FROBENIUS, &part));
     v[b] = (double)part * (double)part;
