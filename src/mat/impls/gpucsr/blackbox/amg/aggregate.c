@@ -98,6 +98,22 @@ PetscErrorCode GPUAMGFilter(GPUAMG *h, int l, GPUCSRStorage *F)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The pattern's size and row pointers of the smoothed prolongator of level l, where GPUAMG_REACHED fills the rest. F: the level's matrix, or a part of it */
+PetscErrorCode GPUAMGReach(GPUAMG *h, int l, const GPUCSRStorage *F)
+{
+  GPUAMGLevel *L = &h->level[l];
+  GPUAMGWork   w = {.A = GPUAMGRowsOf(F), .from = GPUAMGRowsOf(&L->P[0])};
+  int64_t      nnz;
+
+  PetscFunctionBegin;
+  PetscCall(Lengths(h, L->n, &w));
+  PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, GPUAMG_REACH, L->n, &w));
+  PetscCall(Scan(h, L->n, &w, &nnz));
+  PetscCall(GPUCSRCSRCreate(h->dev, L->n, L->P[0].n, nnz, &L->P[1]));
+  PetscCall(h->dev->ops->copy(h->dev->id, L->P[1].array[CSR_ROWPTR].data, w.number, sizeof(int32_t) * ((size_t)L->n + 1), GPUCSR_ON_DEVICE, h->dev->stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The graph: the matrix itself where all its entries are strong and its rows are vertices */
 static PetscErrorCode Graph(GPUAMG *h, int l, GPUAMGWork *w)
 {
@@ -156,8 +172,7 @@ static PetscErrorCode Roots(GPUAMG *h, int n, int k, GPUAMGWork *w)
       PetscCall(Round(h, n, k, spread, w));
       w->fresh = 0;
     }
-    PetscCall(h->dev->ops->copy(h->dev->id, &flag, w->flag, sizeof(flag), GPUCSR_TO_HOST, h->dev->stream));
-    PetscCall(h->dev->ops->streamsynchronize(h->dev->id, h->dev->stream));
+    PetscCall(GPUCSRRead(h->dev, &flag, w->flag, sizeof(flag)));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -151,8 +151,7 @@ static PetscErrorCode Smoother(GPUAMG *h, int l)
   PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, GPUAMG_INVERSES, L->n / L->bs, &w));
   PetscCall(h->dev->ops->zero(h->dev->id, e, sizeof(*e), h->dev->stream));
   PetscCall(Arnoldi(h, l, steps, PETSC_TRUE, e));
-  PetscCall(h->dev->ops->copy(h->dev->id, &host, e, sizeof(host), GPUCSR_TO_HOST, h->dev->stream));
-  PetscCall(h->dev->ops->streamsynchronize(h->dev->id, h->dev->stream));
+  PetscCall(GPUCSRRead(h->dev, &host, e, sizeof(host)));
   PetscCall(GPUAMGGive(h, &h->temp[GPUAMG_TEMP_VECTORS]));
   L->bound = GPUAMGRadius(steps, host.H, GPUAMG_STEPS + 1);
   if (!(L->bound >= 0 && L->bound < 1e300)) h->problem = GPUAMG_NAN;
@@ -178,8 +177,7 @@ static PetscErrorCode Values(GPUAMG *h, int l, GPUCSRBool smoothed)
   PetscCall(h->dev->ops->zero(h->dev->id, e, sizeof(*e), h->dev->stream));
   PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, GPUAMG_DIAGONAL, L->n, &w));
   if (smoothed) PetscCall(Arnoldi(h, l, steps, PETSC_FALSE, e));
-  PetscCall(h->dev->ops->copy(h->dev->id, &host, e, sizeof(host), GPUCSR_TO_HOST, h->dev->stream));
-  PetscCall(h->dev->ops->streamsynchronize(h->dev->id, h->dev->stream));
+  PetscCall(GPUCSRRead(h->dev, &host, e, sizeof(host)));
   PetscCall(GPUAMGGive(h, &h->temp[GPUAMG_TEMP_VECTORS]));
   flag = host.flag;
   if (l) flag &= ~GPUAMG_ZERO; /* such a row of a coarse matrix is smoothed as if it had 1 there */
@@ -194,6 +192,14 @@ static PetscErrorCode Values(GPUAMG *h, int l, GPUCSRBool smoothed)
 
 /* ---- the prolongator ---- */
 
+/* Does step k of the prolongator's smoother need no sparse product? The tentative one has an entry a row at most, and rows of the matrix are short */
+static GPUCSRBool Reaches(const GPUAMG *h, int l, int k)
+{
+  const GPUAMGLevel *L = &h->level[l];
+
+  return (GPUCSRBool)(!l && k == 1 && L->bs == 1 && L->ns == 1 && L->plan->features.max <= GPUAMG_REACHES);
+}
+
 /* Values of the smoothed prolongator, whose pattern is there. F: the level's matrix, or a part of it */
 static PetscErrorCode Smooth(GPUAMG *h, int l, int k, const GPUCSRStorage *F)
 {
@@ -201,10 +207,11 @@ static PetscErrorCode Smooth(GPUAMG *h, int l, int k, const GPUCSRStorage *F)
   GPUAMGWork   w = {.dinv = (double *)L->dinv.p, .omega = h->o.damping / L->lambda};
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRSpGEMMValues(F, &L->P[k - 1], &L->prows[k], &L->P[k]));
+  w.A    = GPUAMGRowsOf(F);
   w.from = GPUAMGRowsOf(&L->P[k - 1]);
   w.to   = GPUAMGRowsOf(&L->P[k]);
-  PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, GPUAMG_SMOOTH, L->n, &w));
+  if (!Reaches(h, l, k)) PetscCall(GPUCSRSpGEMMValues(F, &L->P[k - 1], &L->prows[k], &L->P[k]));
+  PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, Reaches(h, l, k) ? GPUAMG_REACHED : GPUAMG_SMOOTH, L->n, &w));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -254,7 +261,8 @@ static PetscErrorCode Smoothed(GPUAMG *h, int l, const GPUCSRStorage *F)
 
   PetscFunctionBegin;
   for (int k = 1; k <= h->o.nsmooths; k++) {
-    PetscCall(GPUCSRSpGEMMSymbolic(F, &L->P[k - 1], &L->P[k], &L->prows[k]));
+    if (Reaches(h, l, k)) PetscCall(GPUAMGReach(h, l, F));
+    else PetscCall(GPUCSRSpGEMMSymbolic(F, &L->P[k - 1], &L->P[k], &L->prows[k]));
     PetscCall(Smooth(h, l, k, F));
   }
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -32,7 +32,7 @@ extern "C" {
 /* Steps over rows that are independent of each other: a thread a row in amg.cu, a loop in host.c */
 typedef enum {
   GPUAMG_DIAGONAL,   /* dinv = 1 / a_ii; flag bits of GPUAMGFlag */
-  GPUAMG_NORMS,      /* norm = the root of the largest entry of a block on the diagonal; relative: of the largest off the diagonal, as GPUAMGSize() counts */
+  GPUAMG_NORMS,      /* norm = the root of the largest entry of a block on the diagonal; relative: of the largest off the diagonal as GPUAMGSize() counts */
   GPUAMG_COUNT,      /* length = strong connections of a vertex, which has bs rows, */
   GPUAMG_GRAPH,      /* and these, into to */
   GPUAMG_BEGIN,      /* key of a vertex of graph A */
@@ -53,7 +53,9 @@ typedef enum {
   GPUAMG_INVERSES,   /* coarse = the inverse of a vertex' block on the diagonal, by rows; of a singular one, dinv of its rows */
   GPUAMG_TIMES,      /* basis = the blocks of coarse times norm */
   GPUAMG_KEPT,       /* length = entries of a row that the prolongator's smoother takes, */
-  GPUAMG_FILTER      /* and these, into to */
+  GPUAMG_FILTER,     /* and these, into to */
+  GPUAMG_REACH,      /* length = entries of a row of the product of A and the tentative prolongator from, which has one entry a row, */
+  GPUAMG_REACHED     /* and these, into to, after the step GPUAMG_SMOOTH */
 } GPUAMGStep;
 
 typedef enum {
@@ -102,7 +104,8 @@ typedef struct {
 } GPUAMGOps;
 
 #define GPUAMG_TILE     32 /* rows of a block of the inverse */
-#define GPUAMG_WORK(n)  ((size_t)(2 * GPUAMG_TILE + 1) * (size_t)(n))
+#define GPUAMG_WORK(n)  (((size_t)(4 * GPUAMG_TILE + 1) + (size_t)(n)) * (size_t)(n))
+#define GPUAMG_REACHES  32            /* entries of a row for which the last two steps take less time than a sparse product */
 #define GPUAMG_LEAST(n) (2e-15 * (n)) /* a pivot of a smaller share of its first value is rounding */
 
 #define GPUAMG_BLOCKS 512 /* that share a sum */
@@ -111,6 +114,8 @@ typedef struct {
 GPUCSR_INTERN const GPUAMGOps  GPUAMG_host;
 GPUCSR_INTERN const GPUAMGOps  GPUAMG_cuda;
 GPUCSR_INTERN const GPUAMGOps *GPUAMGOf(GPUCSRDevice);
+GPUCSR_INTERN GPUCSRError      GPUAMGInvert_CUDA(GPUCSRDevice, const GPUAMGRows *A, double *D, double *work); /* this and the next: invert.cu */
+GPUCSR_INTERN GPUCSRError      GPUAMGTurn_CUDA(GPUCSRDevice, int n, double *D);
 
 #if !defined(__CUDACC__)
 
@@ -240,6 +245,7 @@ GPUCSR_INTERN PetscErrorCode GPUAMGGive(GPUAMG *, GPUAMGMemory *);
 GPUCSR_INTERN PetscErrorCode GPUAMGAggregates(GPUAMG *, int l, GPUCSRStorage *members);
 GPUCSR_INTERN PetscErrorCode GPUAMGCountWeak(GPUAMG *, int64_t *weak);
 GPUCSR_INTERN PetscErrorCode GPUAMGFilter(GPUAMG *, int l, GPUCSRStorage *F);
+GPUCSR_INTERN PetscErrorCode GPUAMGReach(GPUAMG *, int l, const GPUCSRStorage *F);
 GPUCSR_INTERN GPUAMGRows     GPUAMGRowsOf(const GPUCSRStorage *);
 #endif
 

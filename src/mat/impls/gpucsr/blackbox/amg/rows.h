@@ -292,6 +292,60 @@ GPUCSR_HOST_DEVICE void GPUAMGSmoothRow(const GPUAMGWork *w, int i)
   }
 }
 
+/* The column of the entry that row j of a tentative prolongator has, or -1 */
+GPUCSR_HOST_DEVICE int GPUAMGColumn(const GPUAMGWork *w, int j)
+{
+  return w->from.i[j] < w->from.i[j + 1] ? w->from.j[w->from.i[j]] : -1;
+}
+
+/* How many columns row i of a smoothed prolongator has */
+GPUCSR_HOST_DEVICE int GPUAMGReachRow(const GPUAMGWork *w, int i)
+{
+  int column[GPUAMG_REACHES], count = 0;
+
+  for (int k = w->A.i[i]; k < w->A.i[i + 1]; k++) {
+    const int c = GPUAMGColumn(w, w->A.j[k]);
+    int       q = 0;
+
+    while (q < count && column[q] != c) q++;
+    if (c >= 0 && q == count) column[count++] = c;
+  }
+  return count;
+}
+
+/* Row i of a smoothed prolongator: a product, whose sums are in the order of the row of A, then a step as GPUAMGSmoothRow() */
+GPUCSR_HOST_DEVICE void GPUAMGReachedRow(const GPUAMGWork *w, int i)
+{
+  const double d   = w->omega * w->dinv[i];
+  const int    own = GPUAMGColumn(w, i);
+  int          column[GPUAMG_REACHES], count = 0;
+  double       sum[GPUAMG_REACHES];
+
+  for (int k = w->A.i[i]; k < w->A.i[i + 1]; k++) {
+    const int j = w->A.j[k], c = GPUAMGColumn(w, j);
+    int       q = count;
+
+    if (c < 0) continue;
+    while (q && column[q - 1] >= c) q--;
+    if (q == count || column[q] != c) {
+      for (int p = count++; p > q; p--) {
+        column[p] = column[p - 1];
+        sum[p]    = sum[p - 1];
+      }
+      column[q] = c;
+      sum[q]    = 0;
+    }
+    sum[q] += w->A.a[k] * w->from.a[w->from.i[j]];
+  }
+  for (int q = 0; q < count; q++) {
+    double v = -d * sum[q];
+
+    if (column[q] == own) v += w->from.a[w->from.i[i]];
+    w->to.j[w->to.i[i] + q] = column[q];
+    w->to.a[w->to.i[i] + q] = v;
+  }
+}
+
 GPUCSR_HOST_DEVICE void GPUAMGDeadRow(const GPUAMGWork *w, int i)
 {
   if (!w->dead[i]) return;
@@ -420,6 +474,12 @@ GPUCSR_HOST_DEVICE void GPUAMGRow(GPUAMGStep step, const GPUAMGWork *w, int i)
     break;
   case GPUAMG_FILTER:
     (void)GPUAMGFilterRow(w, i, w->to.j + w->to.i[i], w->to.a + w->to.i[i]);
+    break;
+  case GPUAMG_REACH:
+    w->length[i] = GPUAMGReachRow(w, i);
+    break;
+  case GPUAMG_REACHED:
+    GPUAMGReachedRow(w, i);
     break;
   }
 }
