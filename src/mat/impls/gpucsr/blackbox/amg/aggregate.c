@@ -213,7 +213,7 @@ PetscErrorCode GPUAMGAggregates(GPUAMG *h, int l, GPUCSRStorage *members)
   GPUAMGLevel     *L   = &h->level[l];
   const GPUAMGOps *ops = GPUAMGOf(h->dev);
   const int        n = L->n / L->bs, k = Distance(h, l);
-  GPUAMGWork       w = {.bs = L->bs, .relative = h->weak, .wide = (int)(L->A.nnz / PetscMax(1, L->n) / L->bs)};
+  GPUAMGWork       w = {.bs = L->bs, .relative = h->weak, .beyond = h->weak ? h->beyond : NULL, .wide = (int)(L->A.nnz / PetscMax(1, L->n) / L->bs)};
   GPUCSRStorage    M = {.dev = h->dev};
   int32_t         *p[GPUAMG_TEMPS];
   int64_t          count;

@@ -476,16 +476,18 @@ static PetscErrorCode OneLevel(GPUAMG *h, const double *basis)
 }
 
 /*
-  Aggregates and the tentative prolongator, level[0].P[0], of a rank's diagonal block A. Level 1 has rows and their near null space, but no matrix; a block without aggregates has no rows there. Arguments as in
+  Aggregates and the tentative prolongator, level[0].P[0], of a rank's diagonal block A; beyond: of GPUAMGWork, on the device. Level 1 has rows and their near null space, but no matrix; a block without aggregates has no rows there. Arguments as in
   GPUAMGSetUp(). An error leaves nothing to destroy.
 */
-PetscErrorCode GPUAMGOneLevel(GPUAMG *h, const GPUAMGOptions *o, const GPUCSRStorage *A, int bs, int ns, const double *basis)
+PetscErrorCode GPUAMGOneLevel(GPUAMG *h, const GPUAMGOptions *o, const GPUCSRStorage *A, int bs, int ns, const double *basis, const double *beyond)
 {
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(Begin(h, o, A, bs, basis ? ns : bs));
-  ierr = OneLevel(h, basis);
+  h->beyond = beyond;
+  ierr      = OneLevel(h, basis);
+  h->beyond = NULL;
   PetscCall(Temporaries(h));
   if (ierr) PetscCall(GPUAMGDestroy(h));
   PetscCall(ierr);

@@ -32,7 +32,7 @@ extern "C" {
 /* Steps over rows that are independent of each other: a thread a row in amg.cu, a loop in host.c */
 typedef enum {
   GPUAMG_DIAGONAL,   /* dinv = 1 / a_ii; flag bits of GPUAMGFlag */
-  GPUAMG_NORMS,      /* norm = the root of the largest entry of a block on the diagonal; relative: of the largest off the diagonal as GPUAMGSize() counts */
+  GPUAMG_NORMS,      /* norm = the root of the largest entry of a block on the diagonal; relative: of the largest off the diagonal or beyond, as GPUAMGSize() counts */
   GPUAMG_COUNT,      /* length = strong connections of a vertex, which has bs rows, */
   GPUAMG_GRAPH,      /* and these, into to */
   GPUAMG_BEGIN,      /* key of a vertex of graph A */
@@ -78,6 +78,7 @@ typedef struct {
   int            fresh, wide, relative; /* wide: entries of a row of A, about */
   int32_t       *agg, *out, *length, *number, *flag;
   double        *dinv, *norm, *basis, *coarse;
+  const double  *beyond; /* of each row the size of its largest entry in columns that A lacks; NULL: A has all columns */
   unsigned char *dead;
 } GPUAMGWork;
 
@@ -192,7 +193,8 @@ typedef struct {
   GPUAMGOptions o;
   int           levels, problem; /* problem: flags of what keeps the matrix from having a hierarchy, at level `at` */
   int           at;
-  GPUCSRBool    weak; /* entries are dropped */
+  GPUCSRBool    weak;   /* entries are dropped */
+  const double *beyond; /* of GPUAMGOneLevel() */
   GPUAMGLevel   level[GPUAMG_LEVELS];
   GPUCSRBool    exact; /* the coarsest level has an inverse, here */
   GPUAMGMemory  inverse, inverseT;
@@ -205,7 +207,7 @@ GPUCSR_INTERN PetscErrorCode GPUAMGTransposes(GPUAMG *);
 GPUCSR_INTERN PetscErrorCode GPUAMGRound(GPUAMG *, GPUCSRBool);
 GPUCSR_INTERN PetscErrorCode GPUAMGDestroy(GPUAMG *);
 GPUCSR_INTERN double         GPUAMGBytes(const GPUAMG *);
-GPUCSR_INTERN PetscErrorCode GPUAMGOneLevel(GPUAMG *, const GPUAMGOptions *, const GPUCSRStorage *A, int bs, int ns, const double *basis);
+GPUCSR_INTERN PetscErrorCode GPUAMGOneLevel(GPUAMG *, const GPUAMGOptions *, const GPUCSRStorage *A, int bs, int ns, const double *basis, const double *beyond);
 GPUCSR_INTERN PetscErrorCode GPUAMGOneWeak(const GPUCSRStorage *A, int64_t *weak);
 GPUCSR_INTERN GPUCSRBool     GPUAMGEnoughWeak(int64_t weak, int64_t all);
 GPUCSR_INTERN double         GPUAMGRadius(int m, const double *H, int ld);

@@ -72,7 +72,7 @@ GPUCSR_HOST_DEVICE double GPUAMGSize(const GPUAMGWork *w, int v, double a)
 
 GPUCSR_HOST_DEVICE void GPUAMGNormsRow(const GPUAMGWork *w, int v)
 {
-  double most = 0;
+  double most = w->beyond ? w->beyond[v] : 0;
 
   for (int r = v * w->bs; r < (v + 1) * w->bs; r++)
     for (int k = w->A.i[r]; k < w->A.i[r + 1]; k++)
@@ -125,10 +125,11 @@ GPUCSR_HOST_DEVICE int GPUAMGFilterRow(const GPUAMGWork *w, int i, int32_t *to, 
   return count;
 }
 
-/* A vertex without neighbours has no part in coarser levels */
+/* A vertex without neighbours has no part in coarser levels. One that depends on vertices beyond the matrix is an aggregate by itself */
 GPUCSR_HOST_DEVICE void GPUAMGBeginRow(const GPUAMGWork *w, int v)
 {
-  uint32_t key = GPUAMG_OUT;
+  const int depends = w->beyond && w->beyond[v] > w->theta * (w->norm[v] * w->norm[v]);
+  uint32_t  key     = depends ? (GPUAMG_WAITING << 30) | GPUAMGHash((uint32_t)v) : GPUAMG_OUT;
 
   for (int k = w->A.i[v]; k < w->A.i[v + 1]; k++)
     if (w->A.j[k] != v) key = (GPUAMG_WAITING << 30) | GPUAMGHash((uint32_t)v);
