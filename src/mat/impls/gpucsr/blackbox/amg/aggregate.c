@@ -98,19 +98,24 @@ PetscErrorCode GPUAMGFilter(GPUAMG *h, int l, GPUCSRStorage *F)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The pattern's size and row pointers of the smoothed prolongator of level l, where GPUAMG_REACHED fills the rest. F: the level's matrix, or a part of it */
-PetscErrorCode GPUAMGReach(GPUAMG *h, int l, const GPUCSRStorage *F)
+/* Memory and row pointers of C = A B, where GPUAMG_REACHED fills the rest; can: rows are short, else there is no C */
+PetscErrorCode GPUAMGReach(GPUAMG *h, const GPUCSRStorage *A, const GPUCSRStorage *B, GPUCSRStorage *C, GPUCSRBool *can)
 {
-  GPUAMGLevel *L = &h->level[l];
-  GPUAMGWork   w = {.A = GPUAMGRowsOf(F), .from = GPUAMGRowsOf(&L->P[0])};
-  int64_t      nnz;
+  GPUAMGWork w = {.A = GPUAMGRowsOf(A), .from = GPUAMGRowsOf(B)};
+  int32_t    flag;
+  int64_t    nnz;
 
   PetscFunctionBegin;
-  PetscCall(Lengths(h, L->n, &w));
-  PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, GPUAMG_REACH, L->n, &w));
-  PetscCall(Scan(h, L->n, &w, &nnz));
-  PetscCall(GPUCSRCSRCreate(h->dev, L->n, L->P[0].n, nnz, &L->P[1]));
-  PetscCall(h->dev->ops->copy(h->dev->id, L->P[1].array[CSR_ROWPTR].data, w.number, sizeof(int32_t) * ((size_t)L->n + 1), GPUCSR_ON_DEVICE, h->dev->stream));
+  PetscCall(Lengths(h, A->m, &w));
+  PetscCall(Ints(h, GPUAMG_TEMP_FLAG, 0, "a product", &w.flag));
+  PetscCall(h->dev->ops->zero(h->dev->id, w.flag, sizeof(int32_t), h->dev->stream));
+  PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, GPUAMG_REACH, A->m, &w));
+  PetscCall(Scan(h, A->m, &w, &nnz));
+  PetscCall(GPUCSRRead(h->dev, &flag, w.flag, sizeof(flag)));
+  *can = (GPUCSRBool)(!flag && nnz <= INT32_MAX - 1024);
+  if (!*can) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUCSRCSRCreate(h->dev, A->m, B->n, nnz, C));
+  PetscCall(h->dev->ops->copy(h->dev->id, C->array[CSR_ROWPTR].data, w.number, sizeof(int32_t) * ((size_t)A->m + 1), GPUCSR_ON_DEVICE, h->dev->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

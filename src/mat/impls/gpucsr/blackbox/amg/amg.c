@@ -192,26 +192,27 @@ static PetscErrorCode Values(GPUAMG *h, int l, GPUCSRBool smoothed)
 
 /* ---- the prolongator ---- */
 
-/* Does step k of the prolongator's smoother need no sparse product? The tentative one has an entry a row at most, and rows of the matrix are short */
-static GPUCSRBool Reaches(const GPUAMG *h, int l, int k)
+/* Rows of the finest level are short, and a tentative prolongator has an entry a row at most: a thread makes a row of their product */
+static GPUCSRBool Reaches(const GPUAMG *h, int l)
 {
   const GPUAMGLevel *L = &h->level[l];
 
-  return (GPUCSRBool)(!l && k == 1 && L->bs == 1 && L->ns == 1 && L->plan->features.max <= GPUAMG_REACHES);
+  return (GPUCSRBool)(!l && L->bs == 1 && L->ns == 1 && L->plan->features.max <= GPUAMG_REACHES);
 }
 
 /* Values of the smoothed prolongator, whose pattern is there. F: the level's matrix, or a part of it */
 static PetscErrorCode Smooth(GPUAMG *h, int l, int k, const GPUCSRStorage *F)
 {
-  GPUAMGLevel *L = &h->level[l];
-  GPUAMGWork   w = {.dinv = (double *)L->dinv.p, .omega = h->o.damping / L->lambda};
+  GPUAMGLevel     *L      = &h->level[l];
+  GPUAMGWork       w      = {.dinv = (double *)L->dinv.p, .omega = h->o.damping / L->lambda};
+  const GPUCSRBool direct = (GPUCSRBool)(k == 1 && Reaches(h, l));
 
   PetscFunctionBegin;
   w.A    = GPUAMGRowsOf(F);
   w.from = GPUAMGRowsOf(&L->P[k - 1]);
   w.to   = GPUAMGRowsOf(&L->P[k]);
-  if (!Reaches(h, l, k)) PetscCall(GPUCSRSpGEMMValues(F, &L->P[k - 1], &L->prows[k], &L->P[k]));
-  PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, Reaches(h, l, k) ? GPUAMG_REACHED : GPUAMG_SMOOTH, L->n, &w));
+  if (!direct) PetscCall(GPUCSRSpGEMMValues(F, &L->P[k - 1], &L->prows[k], &L->P[k]));
+  PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, direct ? GPUAMG_REACHED : GPUAMG_SMOOTH, L->n, &w));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -243,15 +244,34 @@ static PetscErrorCode Tentative(GPUAMG *h, int l, const GPUCSRStorage *members)
 
 /* ---- the next level ---- */
 
-static PetscErrorCode Galerkin(GPUAMG *h, int l)
+/* Values of the first product; where rows are short, with its columns */
+static PetscErrorCode Left(GPUAMG *h, int l)
+{
+  GPUAMGLevel     *L = &h->level[l];
+  const GPUAMGWork w = {.A = GPUAMGRowsOf(&L->A), .from = GPUAMGRowsOf(&L->P[h->o.nsmooths]), .to = GPUAMGRowsOf(&L->AP)};
+
+  PetscFunctionBegin;
+  if (L->reached) PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, GPUAMG_REACHED, L->n, &w));
+  else PetscCall(GPUCSRSpGEMMValues(&L->A, &L->P[h->o.nsmooths], &L->aprows, &L->AP));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Right(GPUAMG *h, int l)
 {
   GPUAMGLevel *L = &h->level[l], *C = &h->level[l + 1];
   GPUAMGWork   w = {.to = GPUAMGRowsOf(&C->A), .dead = (unsigned char *)C->dead.p};
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRSpGEMMValues(&L->A, &L->P[h->o.nsmooths], &L->aprows, &L->AP));
   PetscCall(GPUCSRSpGEMMValues(&L->R, &L->AP, &L->crows, &C->A));
   if (C->ns > 1) PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, GPUAMG_DEAD, C->n, &w));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Galerkin(GPUAMG *h, int l)
+{
+  PetscFunctionBegin;
+  PetscCall(Left(h, l));
+  PetscCall(Right(h, l));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -261,8 +281,10 @@ static PetscErrorCode Smoothed(GPUAMG *h, int l, const GPUCSRStorage *F)
 
   PetscFunctionBegin;
   for (int k = 1; k <= h->o.nsmooths; k++) {
-    if (Reaches(h, l, k)) PetscCall(GPUAMGReach(h, l, F));
-    else PetscCall(GPUCSRSpGEMMSymbolic(F, &L->P[k - 1], &L->P[k], &L->prows[k]));
+    GPUCSRBool can = PETSC_FALSE;
+
+    if (k == 1 && Reaches(h, l)) PetscCall(GPUAMGReach(h, F, &L->P[0], &L->P[1], &can));
+    if (!can) PetscCall(GPUCSRSpGEMMSymbolic(F, &L->P[k - 1], &L->P[k], &L->prows[k]));
     PetscCall(Smooth(h, l, k, F));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -292,9 +314,12 @@ static PetscErrorCode Coarser(GPUAMG *h, int l)
   GPUAMGLevel *L = &h->level[l], *C = &h->level[l + 1];
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRSpGEMMSymbolic(&L->A, &L->P[h->o.nsmooths], &L->AP, &L->aprows));
+  L->reached = PETSC_FALSE;
+  if (Reaches(h, l)) PetscCall(GPUAMGReach(h, &L->A, &L->P[h->o.nsmooths], &L->AP, &L->reached));
+  if (!L->reached) PetscCall(GPUCSRSpGEMMSymbolic(&L->A, &L->P[h->o.nsmooths], &L->AP, &L->aprows));
+  PetscCall(Left(h, l));
   PetscCall(GPUCSRSpGEMMSymbolic(&L->R, &L->AP, &C->A, &L->crows));
-  PetscCall(Galerkin(h, l));
+  PetscCall(Right(h, l));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

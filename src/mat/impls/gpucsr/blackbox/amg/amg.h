@@ -54,8 +54,8 @@ typedef enum {
   GPUAMG_TIMES,      /* basis = the blocks of coarse times norm */
   GPUAMG_KEPT,       /* length = entries of a row that the prolongator's smoother takes, */
   GPUAMG_FILTER,     /* and these, into to */
-  GPUAMG_REACH,      /* length = entries of a row of the product of A and the tentative prolongator from, which has one entry a row, */
-  GPUAMG_REACHED     /* and these, into to, after the step GPUAMG_SMOOTH */
+  GPUAMG_REACH,      /* length = entries of a row of the product A from, where rows are short; flag: one is not, */
+  GPUAMG_REACHED     /* and these, into to; with dinv after the step GPUAMG_SMOOTH */
 } GPUAMGStep;
 
 typedef enum {
@@ -106,7 +106,7 @@ typedef struct {
 
 #define GPUAMG_TILE     32 /* rows of a block of the inverse */
 #define GPUAMG_WORK(n)  (((size_t)(4 * GPUAMG_TILE + 1) + (size_t)(n)) * (size_t)(n))
-#define GPUAMG_REACHES  32            /* entries of a row for which the last two steps take less time than a sparse product */
+#define GPUAMG_REACHES  32            /* entries of a row at most, for which a thread takes less time than a sparse product */
 #define GPUAMG_LEAST(n) (2e-15 * (n)) /* a pivot of a smaller share of its first value is rounding */
 
 #define GPUAMG_BLOCKS 512 /* that share a sum */
@@ -167,6 +167,7 @@ typedef struct {
   GPUCSRStorage    R, AP, T;
   int32_t         *map, *tmap; /* values of R are from there; of T */
   GPUCSRRowClasses aprows, crows;
+  GPUCSRBool       reached; /* rows of AP are short */
   GPUAMGMemory     dinv, basis, dead;
   double           lambda; /* the largest eigenvalue of D^-1 A, estimated */
   GPUAMGMemory     smooth; /* of another smoother than the diagonal's */
@@ -247,7 +248,7 @@ GPUCSR_INTERN PetscErrorCode GPUAMGGive(GPUAMG *, GPUAMGMemory *);
 GPUCSR_INTERN PetscErrorCode GPUAMGAggregates(GPUAMG *, int l, GPUCSRStorage *members);
 GPUCSR_INTERN PetscErrorCode GPUAMGCountWeak(GPUAMG *, int64_t *weak);
 GPUCSR_INTERN PetscErrorCode GPUAMGFilter(GPUAMG *, int l, GPUCSRStorage *F);
-GPUCSR_INTERN PetscErrorCode GPUAMGReach(GPUAMG *, int l, const GPUCSRStorage *F);
+GPUCSR_INTERN PetscErrorCode GPUAMGReach(GPUAMG *, const GPUCSRStorage *A, const GPUCSRStorage *B, GPUCSRStorage *C, GPUCSRBool *can);
 GPUCSR_INTERN GPUAMGRows     GPUAMGRowsOf(const GPUCSRStorage *);
 #endif
 

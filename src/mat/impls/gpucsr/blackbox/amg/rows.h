@@ -293,55 +293,54 @@ GPUCSR_HOST_DEVICE void GPUAMGSmoothRow(const GPUAMGWork *w, int i)
   }
 }
 
-/* The column of the entry that row j of a tentative prolongator has, or -1 */
-GPUCSR_HOST_DEVICE int GPUAMGColumn(const GPUAMGWork *w, int j)
-{
-  return w->from.i[j] < w->from.i[j + 1] ? w->from.j[w->from.i[j]] : -1;
-}
-
-/* How many columns row i of a smoothed prolongator has */
+/* How many columns row i of the product A from has; of more than GPUAMG_REACHES a flag is raised */
 GPUCSR_HOST_DEVICE int GPUAMGReachRow(const GPUAMGWork *w, int i)
 {
   int column[GPUAMG_REACHES], count = 0;
 
-  for (int k = w->A.i[i]; k < w->A.i[i + 1]; k++) {
-    const int c = GPUAMGColumn(w, w->A.j[k]);
-    int       q = 0;
+  for (int k = w->A.i[i]; k < w->A.i[i + 1]; k++)
+    for (int p = w->from.i[w->A.j[k]]; p < w->from.i[w->A.j[k] + 1]; p++) {
+      const int c = w->from.j[p];
+      int       q = 0;
 
-    while (q < count && column[q] != c) q++;
-    if (c >= 0 && q == count) column[count++] = c;
-  }
+      while (q < count && column[q] != c) q++;
+      if (q < count) continue;
+      if (count == GPUAMG_REACHES) {
+        GPUAMGRaise(w->flag, GPUAMG_UNDECIDED);
+        return count;
+      }
+      column[count++] = c;
+    }
   return count;
 }
 
-/* Row i of a smoothed prolongator: a product, whose sums are in the order of the row of A, then a step as GPUAMGSmoothRow() */
+/* Row i of the product A from, whose sums are in the order of the row of A; with dinv a step as GPUAMGSmoothRow(), where from has an entry a row at most */
 GPUCSR_HOST_DEVICE void GPUAMGReachedRow(const GPUAMGWork *w, int i)
 {
-  const double d   = w->omega * w->dinv[i];
-  const int    own = GPUAMGColumn(w, i);
+  const double d = w->dinv ? w->omega * w->dinv[i] : 0;
   int          column[GPUAMG_REACHES], count = 0;
   double       sum[GPUAMG_REACHES];
 
-  for (int k = w->A.i[i]; k < w->A.i[i + 1]; k++) {
-    const int j = w->A.j[k], c = GPUAMGColumn(w, j);
-    int       q = count;
+  for (int k = w->A.i[i]; k < w->A.i[i + 1]; k++)
+    for (int p = w->from.i[w->A.j[k]]; p < w->from.i[w->A.j[k] + 1]; p++) {
+      const int c = w->from.j[p];
+      int       q = count;
 
-    if (c < 0) continue;
-    while (q && column[q - 1] >= c) q--;
-    if (q == count || column[q] != c) {
-      for (int p = count++; p > q; p--) {
-        column[p] = column[p - 1];
-        sum[p]    = sum[p - 1];
+      while (q && column[q - 1] >= c) q--;
+      if (q == count || column[q] != c) {
+        for (int r = count++; r > q; r--) {
+          column[r] = column[r - 1];
+          sum[r]    = sum[r - 1];
+        }
+        column[q] = c;
+        sum[q]    = 0;
       }
-      column[q] = c;
-      sum[q]    = 0;
+      sum[q] += w->A.a[k] * w->from.a[p];
     }
-    sum[q] += w->A.a[k] * w->from.a[w->from.i[j]];
-  }
   for (int q = 0; q < count; q++) {
-    double v = -d * sum[q];
+    double v = w->dinv ? -d * sum[q] : sum[q];
 
-    if (column[q] == own) v += w->from.a[w->from.i[i]];
+    if (w->dinv && w->from.i[i] < w->from.i[i + 1] && w->from.j[w->from.i[i]] == column[q]) v += w->from.a[w->from.i[i]];
     w->to.j[w->to.i[i] + q] = column[q];
     w->to.a[w->to.i[i] + q] = v;
   }
