@@ -44,7 +44,7 @@ static PetscErrorCode Strong(GPUAMG *h, int l, GPUAMGWork *w, int64_t *nnz)
   if (w->theta >= 0) {
     PetscCall(GPUAMGTake(h, &h->temp[GPUAMG_TEMP_NORM], sizeof(double) * (size_t)n, "norms of a graph"));
     w->norm = (double *)h->temp[GPUAMG_TEMP_NORM].p;
-    PetscCall((*ops->rows)(h->dev, GPUAMG_NORMS, n, w));
+    if (l || !w->relative || !h->normed) PetscCall((*ops->rows)(h->dev, GPUAMG_NORMS, n, w));
   }
   PetscCall((*ops->rows)(h->dev, GPUAMG_COUNT, n, w));
   PetscCall(Scan(h, n, w, nnz));

@@ -28,6 +28,7 @@ static PetscErrorCode Temporaries(GPUAMG *h)
 {
   PetscFunctionBegin;
   for (int t = 0; t < GPUAMG_TEMPS; t++) PetscCall(GPUAMGGive(h, &h->temp[t]));
+  h->normed = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -174,6 +175,11 @@ static PetscErrorCode Values(GPUAMG *h, int l, GPUCSRBool smoothed)
   e      = (Estimate *)h->temp[GPUAMG_TEMP_FLAG].p;
   w.dinv = (double *)L->dinv.p;
   w.flag = &e->flag;
+  if (!l && h->o.drop == GPUAMG_ASK) {
+    PetscCall(GPUAMGTake(h, &h->temp[GPUAMG_TEMP_NORM], sizeof(double) * (size_t)L->n, "norms of a graph"));
+    w.norm    = (double *)h->temp[GPUAMG_TEMP_NORM].p;
+    h->normed = PETSC_TRUE;
+  }
   PetscCall(h->dev->ops->zero(h->dev->id, e, sizeof(*e), h->dev->stream));
   PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, GPUAMG_DIAGONAL, L->n, &w));
   if (smoothed) PetscCall(Arnoldi(h, l, steps, PETSC_FALSE, e));

@@ -31,7 +31,7 @@ extern "C" {
 
 /* Steps over rows that are independent of each other: a thread a row in amg.cu, a loop in host.c */
 typedef enum {
-  GPUAMG_DIAGONAL,   /* dinv = 1 / a_ii; flag bits of GPUAMGFlag */
+  GPUAMG_DIAGONAL,   /* dinv = 1 / a_ii; flag bits of GPUAMGFlag; with norm also relative norms of scalars, as the next step makes them */
   GPUAMG_NORMS,      /* norm = the root of the largest entry of a block on the diagonal; relative: of the largest off the diagonal or beyond, as GPUAMGSize() counts */
   GPUAMG_COUNT,      /* length = strong connections of a vertex, which has bs rows, */
   GPUAMG_GRAPH,      /* and these, into to */
@@ -196,6 +196,7 @@ typedef struct {
   int           at;
   GPUCSRBool    weak;   /* entries are dropped */
   const double *beyond; /* of GPUAMGOneLevel() */
+  GPUCSRBool    normed; /* relative norms of the finest level are there */
   GPUAMGLevel   level[GPUAMG_LEVELS];
   GPUCSRBool    exact; /* the coarsest level has an inverse, here */
   GPUAMGMemory  inverse, inverseT;

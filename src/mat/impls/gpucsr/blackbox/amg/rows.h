@@ -49,19 +49,21 @@ GPUCSR_HOST_DEVICE void GPUAMGRaise(int32_t *flag, int bit)
 
 GPUCSR_HOST_DEVICE void GPUAMGDiagonalRow(const GPUAMGWork *w, int i)
 {
-  double d = 0, most = 0;
+  double d = 0, most = 0, off[2] = {0, 0}; /* the largest entries off the diagonal, below 0 and above */
   int    flag = 0;
 
   for (int k = w->A.i[i]; k < w->A.i[i + 1]; k++) {
     const double a = w->A.a[k];
 
     if (w->A.j[k] == i) d = a;
+    else if (fabs(a) > off[a > 0]) off[a > 0] = fabs(a);
     if (fabs(a) > most) most = fabs(a);
     if (!(fabs(a) <= 1.7976931348623157e308)) flag = GPUAMG_NAN;
   }
   if (d == 0 && most > 0) flag |= GPUAMG_ZERO;
   if (flag) GPUAMGRaise(w->flag, flag);
   w->dinv[i] = d == 0 ? 1 : 1 / d;
+  if (w->norm) w->norm[i] = sqrt(fmax(off[d < 0], off[!(d < 0)] / 16)); /* as GPUAMGNormsRow() */
 }
 
 /* What an entry off the diagonal counts. Relative: one with the sign of the diagonal counts a sixteenth, for it does not make errors alike */
