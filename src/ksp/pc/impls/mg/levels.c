@@ -90,7 +90,10 @@ static PetscErrorCode Fetch(const GPUCSROperator *o, Vec v, double *to)
     if (!ierr && s != dev->stream) ierr = dev->ops->streamsynchronize(dev->id, s);
     if (!ierr) ierr = dev->ops->copy(dev->id, to, a.p, sizeof(double) * (size_t)n, GPUCSR_ON_DEVICE, dev->stream);
     if (!ierr && s != dev->stream) ierr = dev->ops->streamsynchronize(dev->id, dev->stream);
-  } else ierr = GPUCSRUpload(dev, to, GPUCSR_DOUBLE, a.p, GPUCSR_DOUBLE, (size_t)n, a.pinned, dev->stream, NULL);
+  } else {
+    ierr = GPUCSRUpload(dev, to, GPUCSR_DOUBLE, a.p, GPUCSR_DOUBLE, (size_t)n, a.pinned, dev->stream, NULL);
+    if (dev->ops->separate) VecGPUCrossed(PETSC_TRUE, (size_t)n);
+  }
   PetscCall(MatGPUCSROperatorVecRestore_Private(o, v, PETSC_TRUE, PETSC_FALSE, &a));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);

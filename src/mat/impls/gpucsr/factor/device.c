@@ -449,12 +449,14 @@ static PetscErrorCode Apply(Mat F, Mat_GPUCSRFactor *f, GPUCSRSolveKind kind, co
   if (b->place == GPUCSR_HOST && !inplace) {
     PetscCall(MatGPUCSRBuffer_Private(dev, &f->b, sizeof(double) * n, &bd));
     PetscCall(GPUCSRUpload(dev, bd, GPUCSR_DOUBLE, b->p, GPUCSR_DOUBLE, n, b->pinned, s, NULL));
+    VecGPUCrossed(PETSC_TRUE, n);
   }
   if (x->place == GPUCSR_HOST && !inplace) PetscCall(MatGPUCSRBuffer_Private(dev, &f->x, sizeof(double) * n, &xd));
   PetscCall(LaunchSolve(f, kind, (const double *)bd, (double *)xd, s));
   if (xd != x->p) {
     PetscCall(GPUCSRDownload(dev, x->p, GPUCSR_DOUBLE, xd, GPUCSR_DOUBLE, n, x->pinned, s));
     PetscCall(dev->ops->streamsynchronize(dev->id, s));
+    VecGPUCrossed(PETSC_FALSE, n);
   }
   PetscCheck(!*(volatile int *)f->trouble, PETSC_COMM_SELF, PETSC_ERR_GPU, "A triangular solve of %" PetscInt_FMT " rows waited too long for results of other rows", F->rmap->n);
   PetscCall(PetscLogFlops(2.0 * (double)f->pair[0].M.nnz - (double)F->rmap->n));
