@@ -1,7 +1,8 @@
 /*
-  Stokes' equations in a cube with walls, by finite differences on a staggered grid (velocities on faces, pressures in cells), divided into slabs: GMRES with PCFIELDSPLIT by a Schur complement, whose
-  preconditioner is the identity. Of each rank all velocities come before all pressures, or with -interlaced the four unknowns of a cell are neighbours; with -nest the matrix is a MATNEST. Options of the solver have the prefix stokes_. A line has
-    stokes  type, ranks, unknowns, interlaced, nest; setup_ms; solve_ms: the best of -rounds solves; iterations, residual; copies: of vectors over the bus in one solve
+  Stokes' equations in a cube, divided into slabs: GMRES with PCFIELDSPLIT by a Schur complement. By -element staggered, by finite differences on a staggered grid (velocities on faces, pressures in cells) with
+  walls all around, and the identity in place of the Schur complement; or taylorhood.c. Of each rank all velocities come before all pressures, or with -interlaced the unknowns of a cell or point are
+  neighbours; with -nest the matrix is a MATNEST. Options of the solver have the prefix stokes_. A line has
+    stokes  type, element, ranks, unknowns, interlaced, nest; assembly_ms; setup_ms; solve_ms: the best of -rounds solves; iterations, residual; copies: of vectors over the bus in one solve
 */
 #include "coo.h"
 
@@ -219,15 +220,15 @@ static PetscErrorCode Solves(const Bench *b, KSP ksp, Vec f, Vec x, double *setu
 PetscErrorCode Stokes(const Bench *b, PetscInt n)
 {
   static const char *const elements[] = {"staggered", "taylorhood"};
-  StokesGrid   g = {.n = n};
-  StokesSystem s;
-  Vec          x, r;
-  PetscBool    nest = PETSC_FALSE;
-  KSP          ksp;
-  PC           pc;
-  PetscInt     iterations, unknowns, element = 0;
-  PetscReal    norm[2];
-  double       assembly, setup, best = 0, copies;
+  StokesGrid               g          = {.n = n};
+  StokesSystem             s;
+  Vec                      x, r;
+  PetscBool                nest = PETSC_FALSE;
+  KSP                      ksp;
+  PC                       pc;
+  PetscInt                 iterations, unknowns, element = 0;
+  PetscReal                norm[2];
+  double                   assembly, setup, best = 0, copies;
 
   PetscFunctionBeginUser;
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &g.rank));
@@ -257,8 +258,8 @@ PetscErrorCode Stokes(const Bench *b, PetscInt n)
   PetscCall(VecNorm(r, NORM_2, &norm[0]));
   PetscCall(VecNorm(s.f, NORM_2, &norm[1]));
   if (!g.rank) {
-    fprintf(b->out, "{\"record\": \"stokes\", \"type\": \"%s\", \"element\": \"%s\", \"ranks\": %d, \"unknowns\": %d, \"interlaced\": %s, \"nest\": %s, \"assembly_ms\": %.3f, \"setup_ms\": %.3f, \"solve_ms\": %.3f, \"iterations\": %d, \"residual\": %.2e, \"copies\": %.0f}\n", b->type, elements[element], (int)g.size, (int)unknowns,
-            g.interlaced ? "true" : "false", nest ? "true" : "false", assembly, setup, best, (int)iterations, (double)(norm[0] / norm[1]), copies);
+    fprintf(b->out, "{\"record\": \"stokes\", \"type\": \"%s\", \"element\": \"%s\", \"ranks\": %d, \"unknowns\": %d, \"interlaced\": %s, \"nest\": %s, \"assembly_ms\": %.3f, \"setup_ms\": %.3f, \"solve_ms\": %.3f, \"iterations\": %d, \"residual\": %.2e, \"copies\": %.0f}\n", b->type, elements[element],
+            (int)g.size, (int)unknowns, g.interlaced ? "true" : "false", nest ? "true" : "false", assembly, setup, best, (int)iterations, (double)(norm[0] / norm[1]), copies);
     fflush(b->out);
   }
   for (int k = 0; k < 2; k++) PetscCall(ISDestroy(&s.is[k]));
