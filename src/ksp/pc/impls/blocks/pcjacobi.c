@@ -9,15 +9,33 @@ typedef struct {
   PetscBool   sound; /* the diagonal has no zeros, and no application has followed its set-up */
 } Jacobi;
 
-/* Collective. PETSC_FALSE also if PETSc would not look, or the matrix or its vectors are not the library's */
+/* The least size of the diagonal on this rank; 0 if its vectors are on the host. Not collective */
+static PetscErrorCode Least(PC pc, PetscReal *least)
+{
+  Mat            A;
+  Vec            d;
+  PetscBool      ours;
+  PetscErrorCode ierr = PETSC_SUCCESS;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetDiagonalBlock(pc->pmat, &A));
+  PetscCall(MatCreateVecs(A, &d, NULL));
+  PetscCall(VecGPUCheck(d, &ours));
+  if (ours) ierr = MatGetDiagonal(A, d);
+  if (ours && !ierr) ierr = VecAbs(d);
+  if (ours && !ierr) ierr = VecMin(d, NULL, least);
+  PetscCall(VecDestroy(&d));
+  PetscFunctionReturn(ierr);
+}
+
+/* Collective. PETSC_FALSE also if PETSc would not look, if the matrix is not the library's, or after a failure on one rank, which PETSc's set-up meets again */
 static PetscErrorCode NoZeros(PC pc, PetscBool *none)
 {
   PetscErrorCode (*info)(Mat, MatGPUCSRInfo *) = NULL;
-  PCJacobiType   type;
-  PetscBool      looks, ours;
-  PetscReal      least = 0;
-  Vec            d;
-  PetscErrorCode ierr = PETSC_SUCCESS;
+  PCJacobiType  type;
+  PetscBool     looks;
+  PetscReal     least = 0;
+  GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
   *none = PETSC_FALSE;
@@ -25,13 +43,9 @@ static PetscErrorCode NoZeros(PC pc, PetscBool *none)
   PetscCall(PCJacobiGetFixDiagonal(pc, &looks));
   PetscCall(PetscObjectQueryFunction((PetscObject)pc->pmat, "MatGPUCSRGetInfo_C", &info));
   if (type != PC_JACOBI_DIAGONAL || !looks || !info) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatCreateVecs(pc->pmat, &d, NULL));
-  PetscCall(VecGPUCheck(d, &ours));
-  if (ours) ierr = MatGetDiagonal(pc->pmat, d);
-  if (ours && !ierr) ierr = VecAbs(d);
-  if (ours && !ierr) ierr = VecMin(d, NULL, &least);
-  PetscCall(VecDestroy(&d));
-  PetscCall(ierr);
+  GPUCSRTry(&attempt, Least(pc, &least));
+  if (attempt.error || !(least > 0)) least = 0; /* NaN, too */
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &least, 1, MPIU_REAL, MPIU_MIN, PetscObjectComm((PetscObject)pc)));
   *none = (PetscBool)(least > 0);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
