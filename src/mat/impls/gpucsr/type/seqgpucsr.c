@@ -466,7 +466,7 @@ static PetscErrorCode MatGetDiagonal_SeqAIJGPUCSR(Mat A, Vec d)
     const GPUCSRDeviceFormat *df;
 
     PetscCall(GPUCSRDeviceFormatGet(g->plan[GPUCSR_FORWARD].A.format, &df));
-    if (df) {
+    if (df || !g->dev->ops->kernels) {
       PetscCall(VecSet(d, 0));
       PetscCall(MatGPUCSRVecGet_Private(g->dev, d, PETSC_TRUE, PETSC_TRUE, &o));
       if (o.place == GPUCSR_DEVICE) {
