@@ -3,7 +3,7 @@
 # The record of direct solvers on one GPU: the tests of solver type cudss with the library itself, direct.c and shift/shift.c beside MUMPS and SuperLU_DIST on RANKS processes and PETSc's LU on one core, and
 # the size from which cuDSS pays. A part or a run that fails or takes too long stops no other.
 #
-#   BUILD=build OUT=folder RANKS=16 LIMIT=560 src/benchmarks/direct/run.sh [tests|bench|crossover|shift|large|files ...]
+#   BUILD=build OUT=folder RANKS=16 LIMIT=560 src/benchmarks/direct/run.sh [tests|bench|stokes|crossover|shift|large|files ...]
 #
 # Without words all parts, in this order; LIMIT is in seconds, for all. BUILD has what make lib tests benches makes, make cudss' library, and bench/shift (shift/shift.c, which needs SLEPc). $OUT/rows.txt gets
 # the rows of the programs, $OUT/log.txt all output, $OUT/random.txt what t634-cudss-random says. SMALL=1 takes small sizes, STANDIN='...' adds options: a check of this script without a GPU.
@@ -105,8 +105,8 @@ tests() {
 }
 
 bench() {
-  local spd=(lap7_46 st27_46 elastic_32 elastic_46 st27_67) lu=(conv2_316 conv2_1000 elastic_32) saddle=(stokes_182 stokes_577)
-  if [ "$SMALL" ]; then spd=(lap7_5 elastic_4) lu=(conv2_12) saddle=(stokes_8); fi
+  local spd=(lap7_46 st27_46 elastic_32 elastic_46 st27_67) lu=(conv2_316 conv2_1000 elastic_32)
+  if [ "$SMALL" ]; then spd=(lap7_5 elastic_4) lu=(conv2_12); fi
   ( # the library compiles kernels when they are first needed: never, for each process, and once for all
     unset CUDSS_JIT_CACHE_DIR
     CUDSS_JIT_DISABLE=1 cudss 60 "${spd[0]}" -cholesky -spd
@@ -122,6 +122,16 @@ bench() {
     cudss 60 "$k"
     peer mumps 60 "$k" -repeats 1
   done
+  cudss 40 "${spd[0]}" -cholesky -spd -mat_gpucsr_cudss_hybrid always
+  cudss 40 "${spd[0]}" -cholesky -spd -mat_gpucsr_cudss_deterministic 1
+  peer superlu_dist 60 "${lu[0]}" -repeats 1
+  peer superlu_dist 60 "${spd[0]}" -repeats 1
+}
+
+# Saddle points: Stokes' equations
+stokes() {
+  local saddle=(stokes_182 stokes_577)
+  if [ "$SMALL" ]; then saddle=(stokes_8); fi
   for k in "${saddle[@]}"; do
     cudss 40 "$k" -cholesky
     cudss 40 "$k"
@@ -129,10 +139,6 @@ bench() {
   done
   cudss 40 "${saddle[0]}" -cholesky -mat_gpucsr_cudss_pivoting bunch_kaufman
   cudss 40 "${saddle[0]}" -cholesky -mat_gpucsr_cudss_matching product
-  cudss 40 "${spd[0]}" -cholesky -spd -mat_gpucsr_cudss_hybrid always
-  cudss 40 "${spd[0]}" -cholesky -spd -mat_gpucsr_cudss_deterministic 1
-  peer superlu_dist 60 "${lu[0]}" -repeats 1
-  peer superlu_dist 60 "${spd[0]}" -repeats 1
 }
 
 # Real matrices, all as unsymmetric
@@ -196,7 +202,7 @@ large() {
   ldd "$LIB" "$BUILD/bench/direct" "$BUILD/bench/shift" | grep -oE "(lib[a-z_]*(blas|mumps|mpi|petsc)[^ ]* => [^ ]*|.*not found)" | sort -u
 } 2>&1 | tee -a "$OUT/log.txt"
 parts=("$@")
-if ((!$#)); then parts=(tests bench crossover shift large files); fi
+if ((!$#)); then parts=(tests bench stokes crossover shift large files); fi
 echo "== probe" | tee -a "$OUT/rows.txt" "$OUT/log.txt"
 probes
 CUDSS_JIT_CACHE_DIR=$(mktemp -d) && export CUDSS_JIT_CACHE_DIR
@@ -204,7 +210,7 @@ for part in "${parts[@]}"; do
   from=$SECONDS
   echo "== $part" | tee -a "$OUT/rows.txt" "$OUT/log.txt"
   case $part in
-  tests | bench | files | crossover | large) $part ;;
+  tests | bench | stokes | files | crossover | large) $part ;;
   shift) shift_invert ;;
   *) echo "no part: $part" >&2 ;;
   esac
