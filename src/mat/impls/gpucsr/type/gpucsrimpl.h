@@ -94,7 +94,8 @@ typedef struct {
   PetscBool        ahead;      /* the host's values are older, and NaN */
   PetscBool        assembling; /* an assembly follows that changes no value */
   PetscObjectState diagonalat; /* 1 + nonzerostate of a pattern, whose diagonal */
-  GPUCSRBool       missing;    /* has gaps */
+  GPUCSRBool       missing;    /* has gaps, */
+  GPUCSRBuffer     place;      /* or the places of its entries among the values, on the device */
 } GPUCSRMirror;
 
 /* A->spptr of a MATSEQAIJGPUCSR. The host's MATAIJ stays the master copy of the matrix; everything here can be made again. */
@@ -210,7 +211,8 @@ GPUCSR_INTERN PetscErrorCode MatProductSetFromOptions_GPUCSR(Mat); /* matproduct
 GPUCSR_INTERN PetscErrorCode MatGPUCSRProductOfParents_Private(Mat);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRComposeProducts_Private(Mat, const char[], PetscBool);
 
-GPUCSR_INTERN PetscErrorCode MatGPUCSRMirror_Private(Mat, GPUCSRDevice, PetscBool, GPUCSRStorage **); /* sparseproduct.c */
+GPUCSR_INTERN PetscErrorCode MatGPUCSRMirror_Private(Mat, GPUCSRDevice, PetscBool, GPUCSRStorage **); /* this and the next two: sparseproduct.c */
+GPUCSR_INTERN PetscErrorCode MatGPUCSRMirrorDestroy_Private(GPUCSRMirror *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFromDevice_Private(Mat, GPUCSRStorage *, PetscBool);
 GPUCSR_INTERN PetscErrorCode MatProductSetFromOptions_SeqAIJGPUCSR(Mat);
 GPUCSR_INTERN PetscErrorCode MatProductSetFromOptions_MPIAIJGPUCSR(Mat); /* mpisparse.c */

@@ -157,6 +157,19 @@ static PetscErrorCode Sum_Host(const GPUCSRSum *s, const double *v, int64_t ther
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode Rows_Host(int m, int64_t n, const int32_t *rowptr, int32_t *row, GPUCSRBool *wrong, GPUCSRDevice dev)
+{
+  PetscFunctionBegin;
+  PetscCall(GPUCSRWaitStreamOnHost(dev->stream));
+  *wrong = (GPUCSRBool)(rowptr[0] != 0 || rowptr[m] != n);
+  for (int r = 0; r < m && !*wrong; r++) {
+    *wrong = (GPUCSRBool)(rowptr[r + 1] < rowptr[r] || rowptr[r + 1] > n);
+    for (int32_t k = rowptr[r]; k < rowptr[r + 1] && !*wrong; k++) row[k] = r;
+  }
+  PetscCall(GPUCSRLaunched(dev, "assemble (rows of entries)"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode Gather_Host(int64_t n, const int32_t *index, const double *a, double *b, GPUCSRDevice dev)
 {
   PetscFunctionBegin;
@@ -299,7 +312,7 @@ static PetscErrorCode RowMaxAbs_Host(const GPUCSRStorage *A, double *v, int32_t 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Norm_Host(const GPUCSRStorage *A, GPUCSRNormKind kind, double *norm)
+static PetscErrorCode Norm_Host(const GPUCSRStorage *A, GPUCSRNormKind kind, const double *more, double *norm)
 {
   const Rows x = RowsOf(A);
 
@@ -307,7 +320,7 @@ static PetscErrorCode Norm_Host(const GPUCSRStorage *A, GPUCSRNormKind kind, dou
   PetscCall(GPUCSRWaitStreamOnHost(A->dev->stream));
   *norm = 0;
   for (int r = 0; r < A->m; r++) {
-    double t = 0;
+    double t = more ? more[r] : 0;
 
     for (int32_t k = x.i[r]; k < x.i[r + 1]; k++) t += kind == GPUCSR_SUM_OF_SQUARES ? x.a[k] * x.a[k] : fabs(x.a[k]);
     if (kind == GPUCSR_SUM_OF_SQUARES) *norm += t;
@@ -317,4 +330,34 @@ static PetscErrorCode Norm_Host(const GPUCSRStorage *A, GPUCSRNormKind kind, dou
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const GPUCSRAssembleOps GPUCSRAssemble_host = {Sort_Host, Pattern_Host, Sum_Host, Scale_Host, DiagonalScale_Host, Diagonal_Host, Add_Host, ZeroRows_Host, ZeroRowsColumns_Host, RowMaxAbs_Host, Norm_Host, Gather_Host};
+static PetscErrorCode RowSums_Host(const GPUCSRStorage *A, double *s)
+{
+  const Rows x = RowsOf(A);
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRWaitStreamOnHost(A->dev->stream));
+  for (int r = 0; r < A->m; r++) {
+    s[r] = 0;
+    for (int32_t k = x.i[r]; k < x.i[r + 1]; k++) s[r] += fabs(x.a[k]);
+  }
+  PetscCall(GPUCSRLaunched(A->dev, "assemble (row sums)"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Places_Host(const GPUCSRStorage *A, int32_t *place, GPUCSRBool *gaps)
+{
+  const Rows x = RowsOf(A);
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRWaitStreamOnHost(A->dev->stream));
+  *gaps = PETSC_FALSE;
+  for (int r = 0; r < GPUCSRMin(A->m, A->n); r++) {
+    place[r] = (int32_t)Place(x, r, r);
+    if (place[r] < 0) *gaps = PETSC_TRUE;
+  }
+  PetscCall(GPUCSRLaunched(A->dev, "assemble (places)"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+const GPUCSRAssembleOps GPUCSRAssemble_host = {Sort_Host,      Pattern_Host, Sum_Host,     Scale_Host,  DiagonalScale_Host, Diagonal_Host, Add_Host, ZeroRows_Host, ZeroRowsColumns_Host,
+                                               RowMaxAbs_Host, Norm_Host,    RowSums_Host, Places_Host, Rows_Host,          Gather_Host};

@@ -214,6 +214,50 @@ static GPUCSRError Sum_CUDA(const GPUCSRSum *s, const double *v, int64_t there, 
   return 0;
 }
 
+/* A flag that kernels raise, as the host sees it */
+template <class Launch>
+static GPUCSRError Flagged(GPUCSRDevice dev, const char what[], GPUCSRBool *raised, Launch launch)
+{
+  void       *flag = NULL;
+  int         host = 0;
+  GPUCSRError ierr;
+
+  GPUCSRCall(GPUCSRMalloc(dev, sizeof(int), what, &flag));
+  ierr = dev->ops->zero(dev->id, flag, sizeof(int), dev->stream);
+  if (!ierr) launch((int *)flag);
+  if (!ierr) ierr = dev->ops->copy(dev->id, &host, flag, sizeof(int), GPUCSR_TO_HOST, dev->stream);
+  if (!ierr) ierr = dev->ops->streamsynchronize(dev->id, dev->stream);
+  GPUCSRCall(GPUCSRFree(dev, sizeof(int), &flag));
+  GPUCSRCall(ierr);
+  GPUCSRCheckLaunch(what);
+  *raised = (GPUCSRBool)(host != 0);
+  return 0;
+}
+
+/* A thread for each entry, which looks for its row, and for each row pointer, which is compared with the next */
+__global__ void entryrows_kernel(int m, int64_t n, const int *__restrict__ rowptr, int *row, int *wrong)
+{
+  const int64_t k  = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+  int           lo = 0, hi = m - 1;
+
+  if (k <= m && ((k == 0 && rowptr[0] != 0) || (k == m ? rowptr[m] != n : rowptr[k] > rowptr[k + 1]))) *wrong = 1;
+  if (k >= n) return;
+  while (lo < hi) { /* the last row that does not begin behind k */
+    const int mid = lo + (hi - lo + 1) / 2;
+
+    if (rowptr[mid] <= k) lo = mid;
+    else hi = mid - 1;
+  }
+  row[k] = lo;
+}
+
+static GPUCSRError Rows_CUDA(int m, int64_t n, const int32_t *rowptr, int32_t *row, GPUCSRBool *wrong, GPUCSRDevice dev)
+{
+  const int64_t most = GPUCSRMax((int64_t)m + 1, n);
+
+  return Flagged(dev, "assemble (rows of entries)", wrong, [=](int *flag) { entryrows_kernel<<<GPUCSRBlocks(most, THREADS), THREADS, 0, StreamOf(dev)>>>(m, n, rowptr, row, flag); });
+}
+
 __global__ void pick_kernel(int64_t n, const int *__restrict__ index, const double *__restrict__ a, double *b)
 {
   const int64_t k = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -397,7 +441,7 @@ static GPUCSRError RowMaxAbs_CUDA(const GPUCSRStorage *A, double *v, int32_t *co
 #define PARTS 1024 /* blocks of a norm, whose results the host combines in their order */
 
 template <bool squares>
-__global__ void norm_kernel(int m, rows x, double *part)
+__global__ void norm_kernel(int m, rows x, const double *__restrict__ more, double *part)
 {
   __shared__ double warp[THREADS / 32];
   const int         lane = (int)(threadIdx.x % LANES);
@@ -405,7 +449,7 @@ __global__ void norm_kernel(int m, rows x, double *part)
 
   for (int64_t first = (int64_t)blockIdx.x * (THREADS / LANES); first < m; first += (int64_t)gridDim.x * (THREADS / LANES)) {
     const int64_t r = first + threadIdx.x / LANES;
-    double        t = 0;
+    double        t = more && r < m && !lane ? more[r] : 0;
 
     if (r < m)
       for (int k = x.i[r] + lane; k < x.i[r + 1]; k += LANES) t += squares ? x.a[k] * x.a[k] : fabs(x.a[k]);
@@ -425,7 +469,7 @@ __global__ void norm_kernel(int m, rows x, double *part)
   part[blockIdx.x] = all;
 }
 
-static GPUCSRError Norm_CUDA(const GPUCSRStorage *A, GPUCSRNormKind kind, double *norm)
+static GPUCSRError Norm_CUDA(const GPUCSRStorage *A, GPUCSRNormKind kind, const double *more, double *norm)
 {
   GPUCSRDevice dev   = A->dev;
   const size_t bytes = sizeof(double) * PARTS;
@@ -434,10 +478,10 @@ static GPUCSRError Norm_CUDA(const GPUCSRStorage *A, GPUCSRNormKind kind, double
   GPUCSRError  ierr;
 
   *norm = 0;
-  if (!A->nnz) return 0;
+  if (!A->m || (!A->nnz && !more)) return 0;
   GPUCSRCall(GPUCSRMalloc(dev, bytes, "a norm", &part));
-  if (kind == GPUCSR_SUM_OF_SQUARES) norm_kernel<true><<<PARTS, THREADS, 0, StreamOf(A->dev)>>>(A->m, RowsOf(A), (double *)part);
-  else norm_kernel<false><<<PARTS, THREADS, 0, StreamOf(A->dev)>>>(A->m, RowsOf(A), (double *)part);
+  if (kind == GPUCSR_SUM_OF_SQUARES) norm_kernel<true><<<PARTS, THREADS, 0, StreamOf(A->dev)>>>(A->m, RowsOf(A), more, (double *)part);
+  else norm_kernel<false><<<PARTS, THREADS, 0, StreamOf(A->dev)>>>(A->m, RowsOf(A), more, (double *)part);
   ierr = dev->ops->copy(dev->id, host, part, bytes, GPUCSR_TO_HOST, dev->stream);
   if (!ierr) ierr = dev->ops->streamsynchronize(dev->id, dev->stream);
   GPUCSRCall(GPUCSRFree(dev, bytes, &part));
@@ -447,4 +491,48 @@ static GPUCSRError Norm_CUDA(const GPUCSRStorage *A, GPUCSRNormKind kind, double
   return 0;
 }
 
-GPUCSR_EXPORT(GPUCSRAssembleOps, GPUCSRAssemble_cuda) = {Sort_CUDA, Pattern_CUDA, Sum_CUDA, Scale_CUDA, DiagonalScale_CUDA, Diagonal_CUDA, Add_CUDA, ZeroRows_CUDA, ZeroRowsColumns_CUDA, RowMaxAbs_CUDA, Norm_CUDA, Gather_CUDA};
+__global__ void rowsums_kernel(int m, rows x, double *s)
+{
+  ROW;
+  double t = 0;
+
+  if (r < m)
+    for (int k = x.i[r] + lane; k < x.i[r + 1]; k += LANES) t += fabs(x.a[k]);
+  t = reduce<LANES>(t);
+  if (r < m && !lane) s[r] = t;
+}
+
+static GPUCSRError RowSums_CUDA(const GPUCSRStorage *A, double *s)
+{
+  if (!A->m) return 0;
+  rowsums_kernel<<<BYROW(A->m), StreamOf(A->dev)>>>(A->m, RowsOf(A), s);
+  GPUCSRCheckLaunch("assemble (row sums)");
+  return 0;
+}
+
+__global__ void places_kernel(int n, rows x, int *place, int *gaps)
+{
+  ROW;
+  int at = 0; /* 1 + the place */
+
+  if (r < n)
+    for (int k = x.i[r] + lane; k < x.i[r + 1]; k += LANES)
+      if (x.j[k] == r) at = k + 1;
+  at = reduce<LANES>(at);
+  if (r >= n || lane) return;
+  place[r] = at - 1;
+  if (!at) *gaps = 1;
+}
+
+static GPUCSRError Places_CUDA(const GPUCSRStorage *A, int32_t *place, GPUCSRBool *gaps)
+{
+  const int  n = GPUCSRMin(A->m, A->n);
+  const rows x = RowsOf(A);
+
+  *gaps = (GPUCSRBool)0;
+  if (!n) return 0;
+  return Flagged(A->dev, "assemble (places)", gaps, [=](int *flag) { places_kernel<<<BYROW(n), StreamOf(A->dev)>>>(n, x, place, flag); });
+}
+
+GPUCSR_EXPORT(GPUCSRAssembleOps, GPUCSRAssemble_cuda) = {Sort_CUDA,      Pattern_CUDA, Sum_CUDA,     Scale_CUDA,  DiagonalScale_CUDA, Diagonal_CUDA, Add_CUDA, ZeroRows_CUDA, ZeroRowsColumns_CUDA,
+                                                         RowMaxAbs_CUDA, Norm_CUDA,    RowSums_CUDA, Places_CUDA, Rows_CUDA,          Gather_CUDA};

@@ -32,7 +32,6 @@ typedef struct {
   int32_t     *first;        /* nnz + 1 */
 } GPUCSRSum;
 
-/* Norms that need no sums over columns */
 typedef enum {
   GPUCSR_SUM_OF_SQUARES,
   GPUCSR_LARGEST_ROW
@@ -59,7 +58,14 @@ typedef struct {
   GPUCSRError (*zerorowscolumns)(const int32_t *row, double d, const double *x, double *b, GPUCSRStorage *A);
   /* largest absolute value of each row, and the first column that has it, untouched where the row has none; column NULL: not asked for */
   GPUCSRError (*rowmaxabs)(const GPUCSRStorage *A, double *v, int32_t *column);
-  GPUCSRError (*norm)(const GPUCSRStorage *A, GPUCSRNormKind, double *);
+  /* more: numbers to which the sums of rows are added, NULL: 0 */
+  GPUCSRError (*norm)(const GPUCSRStorage *A, GPUCSRNormKind, const double *more, double *);
+  /* sums of the rows' absolute values */
+  GPUCSRError (*rowsums)(const GPUCSRStorage *A, double *s);
+  /* place[r] = k: value k is diagonal entry r, of min(m, n); gaps: some have no value */
+  GPUCSRError (*places)(const GPUCSRStorage *A, int32_t *place, GPUCSRBool *gaps);
+  /* row[k] = the row of entry k < n, by m + 1 row pointers; wrong: they do not ascend from 0 to n */
+  GPUCSRError (*rows)(int m, int64_t n, const int32_t *rowptr, int32_t *row, GPUCSRBool *wrong, GPUCSRDevice);
   /* b[k] = a[index[k]] */
   GPUCSRError (*gather)(int64_t n, const int32_t *index, const double *a, double *b, GPUCSRDevice);
 } GPUCSRAssembleOps;
