@@ -408,6 +408,8 @@ int main(int argc, char **argv)
     PetscCall(Case(1000, 2, 20, 4));
     PetscCall(Case(3, 3, 20000, 5));
     PetscCall(Case(5, 4, 0, 6));
+    PetscCall(Case(60, 50, 6000, 7));  /* two to three contributions an entry, */
+    PetscCall(Case(40, 30, 12000, 8)); /* and ten */
   }
   PetscCall(PetscFinalize());
   return 0;

@@ -5,6 +5,7 @@
 //TEST name="precision" args="-mat_gpucsr_product_least 0 -mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -vec_type gpu -mat_gpucsr_master device -mat_gpucsr_precision {}" loop="mixed single auto" gpu=0
 //TEST name="gpu" args="-mat_gpucsr_product_least 0 -mat_gpucsr_backend cuda -vec_type gpu -mat_gpucsr_master device" gpu=1
 //TEST name="ranks" nsize={} args="-mat_gpucsr_product_least 0 -mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -vec_type gpu -mat_gpucsr_master device" loop="2 3" gpu=0
+//TEST name="ranks_gpu" nsize=2 args="-mat_gpucsr_product_least 0 -mat_gpucsr_backend cuda -vec_type gpu -mat_gpucsr_master device" gpu=1
 //TEST name="faults" args="-case {} -standard_vectors -mat_gpucsr_product_least 0 -mat_gpucsr_backend auto -gpucsr_debug_standin 1 -mat_gpucsr_master device -gpucsr_debug_fault copy:4" loop="rows axpy copies" warns="" gpu=0
 //TEST name="ranks_host" nsize=2 args="-mat_gpucsr_product_least 0 -mat_gpucsr_backend cuda -gpucsr_debug_standin 1" gpu=0
 

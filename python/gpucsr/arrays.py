@@ -14,11 +14,11 @@
     with matrix_arrays(A) as (i, j, a): # CSR of A, or of a block of it; only values may change
         cupy.asarray(a)[:] *= 2.0
 
-Arrays are taken by __cuda_array_interface__, __array_interface__ or __dlpack__, and given by the same: as __array_interface__ and DLPack's CPU on the host backend, where matrix_arrays() is an error. Indices
-have 32 bits, values are doubles. Indices and values of the device stay there, except what the host's MATAIJ needs: the pattern, and values unless -mat_gpucsr_master is device.
+Arrays are taken by __cuda_array_interface__, __array_interface__ or __dlpack__, and given by the same: as __array_interface__ and DLPack's CPU on the host backend, where matrix_arrays() is an error.
+Indices have 32 bits, values are doubles. Indices and values of the device stay there, except what the host's MATAIJ needs: the pattern, and values unless -mat_gpucsr_master is device.
 
-device_array() needs a VECGPU: a vector that MatCreateVecs() of a gpucsr matrix gives on a GPU (x, b = A.createVecs()), or of type gpu. Use no array after its block, which ends by saying that the object has
-changed. An array that another library has taken by DLPack keeps the object, not the contents.
+device_array() needs a VECGPU: a vector that MatCreateVecs() of a gpucsr matrix gives on a GPU (x, b = A.createVecs()), or of type gpu. Use no array after its block, which ends by saying that the
+object has changed. An array that another library has taken by DLPack keeps the object, not the contents.
 
 The library is the one that PETSc has loaded (-dll_append); nothing else is needed.
 """
@@ -156,7 +156,11 @@ class _Source:
 
     def _take(self, array, name):
         if hasattr(array, "__dlpack__"):
-            array = array.__dlpack__(stream=1) if array.__dlpack_device__()[0] in (dlpack.CUDA, dlpack.CUDAMANAGED) else array.__dlpack__()
+            stream = {"stream": 1} if array.__dlpack_device__()[0] in (dlpack.CUDA, dlpack.CUDAMANAGED) else {}  # CUDA's default stream
+            try:
+                array = array.__dlpack__(max_version=(1, 0), **stream)
+            except TypeError:  # from the time before versions
+                array = array.__dlpack__(**stream)
         self.keep = t = dlpack.Taken(array)
         kind, number = t.device
         here = _device(_library()) if kind == dlpack.CUDA else number
@@ -174,8 +178,8 @@ def _source(array, typestrs, name):
 
 
 def device_vector(array, comm=None):
-    """A Vec of type gpu with its entries of this process in `array`, without a copy. Each operation leaves its result there; who changes the array otherwise than in device_array() calls
-    v.stateIncrease()"""
+    """A Vec of type gpu with its entries of this process in `array`, without a copy. Each operation leaves its result there, also in an array of JAX, which JAX counts as constant. Who changes the
+    array otherwise than in device_array() calls v.stateIncrease()"""
     from petsc4py import PETSc
 
     source = _source(array, ("<f8",), "the array")

@@ -11,7 +11,8 @@ typedef struct {
   FILE       *out;
   const char *type, *master; /* of matrices */
   PetscInt    rounds, patterns, steps;
-  Vec         small; /* on the device */
+  PetscBool   variable; /* coefficients of Newton's steps differ */
+  Vec         small;    /* on the device */
 } Bench;
 
 typedef struct {

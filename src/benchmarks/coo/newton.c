@@ -1,9 +1,11 @@
 /*
-  Newton steps: values by an array on the device, a product, and CG with Jacobi (-newton_ksp_type, ...). The matrix of step k is K + s M, with s smaller in each step. A line has
-    newton  problem, type, master, entries; values_ms, product_ms, solve_ms: the best of -steps steps, less the first; step_ms: the best step; iterations and residual of the last; copies: of vectors over the bus in the
+  Newton steps: values by an array on the device, a product, and CG with Jacobi (-newton_ksp_type, ...). The matrix of step k is K + s M, with s smaller in each step. With -variable the coefficient of
+  an element of K is between 0.5 and 1.5, a hash of its number. A line has
+    newton  problem, type, master, entries, variable; values_ms, product_ms, solve_ms: the best of -steps steps, less the first; step_ms: the best step; iterations and residual of the last; copies: of vectors over the bus in the
             last step
 */
 #include "coo.h"
+#include "../problems/random.h"
 
 typedef struct {
   KSP ksp;
@@ -12,9 +14,10 @@ typedef struct {
 } Newtons;
 
 /* Contributions, on the device after the first step */
-static PetscErrorCode Contributions(const Problem *p, Newtons *w)
+static PetscErrorCode Contributions(const Bench *b, const Problem *p, Newtons *w)
 {
-  PetscScalar *a;
+  const PetscCount each = p->corners * p->corners;
+  PetscScalar     *a;
 
   PetscFunctionBeginUser;
   PetscCall(VecCreate(PETSC_COMM_SELF, &w->k));
@@ -26,17 +29,18 @@ static PetscErrorCode Contributions(const Problem *p, Newtons *w)
   PetscCall(PetscArraycpy(a, p->v, (size_t)p->len));
   PetscCall(VecRestoreArrayWrite(w->m, &a));
   PetscCall(VecGetArrayWrite(w->k, &a));
-  for (PetscCount e = 0; e < p->len; e++) a[e] = p->v[e] == 2.0 ? p->corners - 1 : -1;
+#pragma omp parallel for
+  for (PetscCount e = 0; e < p->len; e++) a[e] = (b->variable ? 0.5 + SyntheticUniform(1, 0, (uint64_t)(e / each)) : 1) * (p->v[e] == 2.0 ? p->corners - 1 : -1);
   PetscCall(VecRestoreArrayWrite(w->k, &a));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Create(const Problem *p, Mat A, Newtons *w)
+static PetscErrorCode Create(const Bench *b, const Problem *p, Mat A, Newtons *w)
 {
   PC pc;
 
   PetscFunctionBeginUser;
-  PetscCall(Contributions(p, w));
+  PetscCall(Contributions(b, p, w));
   PetscCall(MatCreateVecs(A, &w->x, &w->b));
   PetscCall(VecDuplicate(w->x, &w->r));
   PetscCall(VecDuplicate(w->x, &w->dx));
@@ -104,7 +108,7 @@ PetscErrorCode Newton(const Bench *b, const Problem *p, Mat A)
   double        best[4] = {1e30, 1e30, 1e30, 1e30}, copies;
 
   PetscFunctionBeginUser;
-  PetscCall(Create(p, A, &w));
+  PetscCall(Create(b, p, A, &w));
   PetscCall(PetscLogStageRegister(p->name, &stage));
   for (PetscInt k = 0; k <= b->steps; k++) {
     double ms[4];
@@ -122,8 +126,8 @@ PetscErrorCode Newton(const Bench *b, const Problem *p, Mat A)
   PetscCall(VecNorm(w.x, NORM_2, &norm[0]));
   PetscCall(VecNorm(w.r, NORM_2, &norm[1]));
   PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
-  fprintf(b->out, "{\"record\": \"newton\", \"problem\": \"%s\", \"type\": \"%s\", \"master\": \"%s\", \"entries\": %.0f, \"values_ms\": %.3f, \"product_ms\": %.3f, \"solve_ms\": %.3f, \"step_ms\": %.3f, \"iterations\": %d, \"residual\": %.2e, \"copies\": %.0f}\n", p->name, b->type, b->master,
-          info.nz_used, best[0], best[1], best[2], best[3], (int)iterations, (double)(norm[0] / norm[1]), copies);
+  fprintf(b->out, "{\"record\": \"newton\", \"problem\": \"%s\", \"type\": \"%s\", \"master\": \"%s\", \"entries\": %.0f, \"variable\": %s, \"values_ms\": %.3f, \"product_ms\": %.3f, \"solve_ms\": %.3f, \"step_ms\": %.3f, \"iterations\": %d, \"residual\": %.2e, \"copies\": %.0f}\n", p->name, b->type, b->master,
+          info.nz_used, b->variable ? "true" : "false", best[0], best[1], best[2], best[3], (int)iterations, (double)(norm[0] / norm[1]), copies);
   fflush(b->out);
   PetscCall(Destroy(&w));
   PetscFunctionReturn(PETSC_SUCCESS);

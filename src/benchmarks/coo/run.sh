@@ -1,16 +1,18 @@
 #!/bin/sh
 # What assembly on the device must show, from what `make benches` or `make carry` built: lines of JSON into OUT/coo.jsonl, reports and logs beside it, and a table at the end.
 #
-#   run.sh [-build build] [-cuda-build FOLDER] [-out FOLDER] [-points 100] [-grid 128] [-cells 62] [-ranks 16] [-options "..."]
+#   run.sh [-build build] [-cuda-build FOLDER] [-out FOLDER] [-points 100] [-grid 128] [-variable yes] [-masters "host device"] [-cells 62] [-ranks 16] [-options "..."]
 #
 #   -build       products built for a stock PETSc: bench/coo, lib/libpetscgpucsr.so; the libraries of `make carry` are found beside it
 #   -cuda-build  bench/coo built for a PETSc with CUDA, if there is one: aijcusparse
 #   -out         default bench-results, or $OUT
-#   -points, -grid, -cells   points a side of the P1 mesh and of the 27-point grid, cells a side of Stokes' equations
+#   -points, -grid, -cells   points a side of the P1 mesh and of the 27-point grid, cells a side of Stokes' equations; 0: without
+#   -variable    each element of a Newton step has its own coefficient (yes), or all have the same (no)
+#   -masters     copies of the values that are the master in turn
 #   -ranks       of MATAIJ on the host; MPIEXEC names the launcher and its options
 #   -options     for the runs with gpucsr: the stand-in for a GPU, say
 set -u
-build=build cudabuild= out=${OUT:-bench-results} points=100 grid=128 cells=62 ranks=16 options=
+build=build cudabuild= out=${OUT:-bench-results} points=100 grid=128 variable=yes masters="host device" cells=62 ranks=16 options=
 here=$(dirname "$0")
 while [ $# -gt 0 ]; do
   [ $# -ge 2 ] || { echo "run.sh: $1 needs a value" >&2; exit 2; }
@@ -20,6 +22,8 @@ while [ $# -gt 0 ]; do
     -out) out=$2 ;;
     -points) points=$2 ;;
     -grid) grid=$2 ;;
+    -variable) variable=$2 ;;
+    -masters) masters=$2 ;;
     -cells) cells=$2 ;;
     -ranks) ranks=$2 ;;
     -options) options=$2 ;;
@@ -30,7 +34,7 @@ done
 mkdir -p "$out" || exit 2
 : > "$out/coo.jsonl"
 status=0
-elements="-points $points -grid $grid"
+elements="-points $points -grid $grid -variable $variable"
 stokes="-points 0 -grid 0 -cells $cells -parts stokes -rounds 2 -stokes_ksp_rtol 1e-8 -stokes_pc_fieldsplit_schur_fact_type lower
   -stokes_fieldsplit_u_ksp_type preonly -stokes_fieldsplit_u_pc_type gamg -stokes_fieldsplit_p_ksp_type preonly -stokes_fieldsplit_p_pc_type jacobi"
 
@@ -50,15 +54,17 @@ gpu() {
   go "$log" "$build" - -dll_append "$build/lib/libpetscgpucsr.so" -mat_type gpucsr -vec_type gpu $options "$@"
 }
 
-for master in host device; do
+for master in $masters; do
   gpu newton-$master $elements -parts newton -patterns 1 -mat_gpucsr_master $master -newton_ksp_type gpucg -mat_gpucsr_report ":$out/newton-$master.report"
   sed -n "s/.*values of matrices \([^ ]*\) MB and \([^ ]*\) MB.*/{\"record\": \"bytes\", \"type\": \"gpucsr\", \"master\": \"$master\", \"sent_mb\": \1, \"back_mb\": \2}/p" "$out/newton-$master.report" >> "$out/coo.jsonl"
   gpu elements-$master $elements -mat_gpucsr_master $master -rounds 5
 done
 [ -z "$cudabuild" ] || go aijcusparse "$cudabuild" - -mat_type aijcusparse -vec_type cuda -use_gpu_aware_mpi 0 $elements -parts assembly,newton -patterns 1 -rounds 3
-for layout in "" -interlaced -nest; do
-  for method in gmres gpugmres; do gpu stokes-$method$layout $stokes $layout -stokes_ksp_type $method -mat_gpucsr_report ":$out/stokes-$method$layout.report"; done
-done
-go stokes-aij "$build" ${MPIEXEC:-mpiexec} -n "$ranks" - -mat_type aij $stokes -stokes_ksp_type gmres
+if [ "$cells" -gt 0 ]; then
+  for layout in "" -interlaced -nest; do
+    for method in gmres gpugmres; do gpu stokes-$method$layout $stokes $layout -stokes_ksp_type $method -mat_gpucsr_report ":$out/stokes-$method$layout.report"; done
+  done
+  go stokes-aij "$build" ${MPIEXEC:-mpiexec} -n "$ranks" - -mat_type aij $stokes -stokes_ksp_type gmres
+fi
 command -v python3 > /dev/null && python3 "$here/table.py" "$out/coo.jsonl"
 exit $status

@@ -3,6 +3,7 @@
   device that fails during the copy to the host would leave half of the values changed. Operations that read all values use the device's copy if it is up to date and large enough.
 */
 #include "assembly.h"
+#include "../../../../vec/impls/gpu/kernels.h"
 #include <string.h>
 
 typedef enum {
@@ -20,9 +21,10 @@ typedef struct {
   Operation            op;
   double               s;
   PetscBool            add;
-  Vec                  l, r; /* of ZERO_COLUMNS: x and b; NULL: none */
+  Vec                  l, r; /* of ZERO_ROWS and ZERO_COLUMNS: x and b; NULL: none */
   PetscInt             n;
-  int32_t             *row;   /* n rows, or with ZERO_COLUMNS marks of all */
+  const PetscInt      *rows;  /* to be zeroed, */
+  PetscBool            range; /* one after the other */
   const GPUCSRStorage *other; /* the other matrix, of the same pattern */
   PetscBool            begun; /* the vector r has changed on the device */
 } Change;
@@ -117,49 +119,93 @@ static PetscErrorCode OperandRestore(Mat A, Operand *x, PetscErrorCode ierr)
   PetscFunctionReturn(ierr);
 }
 
-static PetscErrorCode Kernel(GPUCSRStorage *A, const Change *c, const double *l, double *r, const int32_t *row)
+/* What kernels read beside the matrix */
+typedef struct {
+  const int32_t *place; /* of the diagonal; NULL: not needed */
+  void          *row, *mark;
+  size_t         rowbytes, markbytes;
+  Operand        l, r;
+} Operands;
+
+static PetscErrorCode Kernel(GPUCSRStorage *A, const Change *c, const Operands *o)
 {
-  const GPUCSRAssembleOps *ops   = GPUCSRAssembleOf(A->dev);
-  const size_t             bytes = sizeof(double) * (size_t)A->nnz;
+  const GPUCSRAssembleOps *ops = GPUCSRAssembleOf(A->dev);
+  const VecGPUKernels     *vec = VecGPUKernelsOf(A->dev);
+  const size_t             n = (size_t)A->nnz, bytes = sizeof(double) * n;
+  const double             abc[3] = {c->s, 0, 0};
+  const GPUCSRRowList      list   = {.n = (int)c->n, .first = c->n ? (int)c->rows[0] : 0, .row = (const int32_t *)o->row};
 
   switch (c->op) {
   case ZERO:
     return (*A->dev->ops->zero)(A->dev->id, A->array[CSR_VAL].data, bytes, A->dev->stream);
   case SCALE:
-    return (*ops->scale)(c->s, A);
+    return (*vec->map)(A->dev, VECGPU_MAP_scale, n, abc, NULL, NULL, (double *)A->array[CSR_VAL].data);
   case DIAGONAL_SCALE:
-    return (*ops->diagonalscale)(l, r, A);
+    return (*ops->diagonalscale)(o->l.p, o->r.p, A);
   case DIAGONAL:
-    return (*ops->diagonal)(l, c->s, c->add, A);
+    return (*ops->diagonal)(o->place, o->l.p, c->s, c->add, A);
   case ADD:
-    return (*ops->add)(c->s, c->other, A);
+    return (*vec->map)(A->dev, VECGPU_MAP_axpy, n, abc, (const double *)c->other->array[CSR_VAL].data, NULL, (double *)A->array[CSR_VAL].data);
   case COPY:
     return (*A->dev->ops->copy)(A->dev->id, A->array[CSR_VAL].data, c->other->array[CSR_VAL].data, bytes, GPUCSR_ON_DEVICE, A->dev->stream);
   case ZERO_ROWS:
-    return (*ops->zerorows)((int)c->n, row, c->s, A);
+    return (*ops->zerorows)(&list, o->place, c->s, o->l.p, o->r.p, A);
   default:
-    return (*ops->zerorowscolumns)(row, c->s, l, r, A);
+    return (*ops->zerorowscolumns)(&list, (char *)o->mark, c->s, o->l.p, o->r.p, A);
   }
+}
+
+/* Places of the diagonal among the values of the mirror, on the device, found once for a pattern; NULL: some entry of the diagonal is not stored */
+PetscErrorCode MatGPUCSRDiagonalPlaces_Private(Mat A, GPUCSRStorage *csr, const int32_t **place)
+{
+  GPUCSRMirror *m       = &((Mat_SeqGPUCSR *)A->spptr)->mirror;
+  int           missing = 0;
+
+  PetscFunctionBegin;
+  if (m->diagonalat != m->pattern + 1) {
+    PetscCall(GPUCSRBufferGrow(csr->dev, sizeof(int32_t) * ((size_t)GPUCSRMin(csr->m, csr->n) + 1), "places of a diagonal", &m->place));
+    PetscCall((*GPUCSRAssembleOf(csr->dev)->places)(csr, (int32_t *)m->place.p, &missing));
+    if (missing) PetscCall(GPUCSRBufferFree(csr->dev, &m->place));
+    m->diagonalat = m->pattern + 1;
+  }
+  *place = (const int32_t *)m->place.p;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Sends the list of rows, unless its first row tells all */
+static PetscErrorCode OperandsGet(Mat A, GPUCSRStorage *csr, const Change *c, Operands *o)
+{
+  GPUCSRDevice dev = csr->dev;
+
+  PetscFunctionBegin;
+  PetscCall(OperandGet(A, c->l, PETSC_FALSE, &o->l));
+  PetscCall(OperandGet(A, c->r, (PetscBool)(c->op >= ZERO_ROWS), &o->r));
+  if (c->op == DIAGONAL || (c->op == ZERO_ROWS && c->s != 0)) PetscCall(MatGPUCSRDiagonalPlaces_Private(A, csr, &o->place));
+  if (c->n && !c->range) {
+    o->rowbytes = sizeof(int32_t) * (size_t)c->n;
+    PetscCall(GPUCSRMalloc(dev, o->rowbytes, "rows to be zeroed", &o->row));
+    PetscCall(GPUCSRUpload(dev, o->row, GPUCSR_INT32, c->rows, GPUCSR_PETSCINT, (size_t)c->n, PETSC_FALSE, dev->stream, NULL));
+  }
+  if (c->op == ZERO_COLUMNS) {
+    o->markbytes = (size_t)csr->m;
+    PetscCall(GPUCSRMalloc(dev, o->markbytes, "marks of rows to be zeroed", &o->mark));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode Apply(Mat A, GPUCSRStorage *csr, Change *c)
 {
-  GPUCSRDevice   dev   = csr->dev;
-  const size_t   bytes = sizeof(int32_t) * (size_t)c->n;
-  void          *row   = NULL;
-  Operand        l, r = {.v = NULL};
+  Operands       o = {.place = NULL};
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  ierr = OperandGet(A, c->l, PETSC_FALSE, &l);
-  if (!ierr) ierr = OperandGet(A, c->r, (PetscBool)(c->op == ZERO_COLUMNS), &r);
-  if (!ierr && c->n) ierr = GPUCSRMalloc(dev, bytes, "rows to be zeroed", &row);
-  if (!ierr && c->n) ierr = GPUCSRUpload(dev, row, GPUCSR_INT32, c->row, GPUCSR_INT32, (size_t)c->n, PETSC_FALSE, dev->stream, NULL);
-  if (!ierr) ierr = Kernel(csr, c, l.p, r.p, (const int32_t *)row);
-  c->begun = (PetscBool)(!ierr && r.write && !r.own);
-  ierr     = OperandRestore(A, &l, ierr);
-  ierr     = OperandRestore(A, &r, ierr);
-  PetscCall(GPUCSRFree(dev, bytes, &row));
+  ierr = OperandsGet(A, csr, c, &o);
+  if (!ierr) ierr = Kernel(csr, c, &o);
+  c->begun = (PetscBool)(!ierr && o.r.write && !o.r.own);
+  ierr     = OperandRestore(A, &o.l, ierr);
+  ierr     = OperandRestore(A, &o.r, ierr);
+  PetscCall(GPUCSRFree(csr->dev, o.rowbytes, &o.row));
+  PetscCall(GPUCSRFree(csr->dev, o.markbytes, &o.mark));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -228,34 +274,20 @@ static PetscErrorCode MatDiagonalScale_InPlace(Mat A, Vec l, Vec r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The places of the diagonal's entries among the values: the search of a pattern */
-static PetscErrorCode FindDiagonal(GPUCSRMirror *m)
-{
-  GPUCSRDevice dev = m->csr.dev;
-
-  PetscFunctionBegin;
-  m->diagonalat = 0;
-  PetscCall(GPUCSRBufferGrow(dev, sizeof(int32_t) * (size_t)GPUCSRMin(m->csr.m, m->csr.n), "places of a diagonal", &m->place));
-  PetscCall((*GPUCSRAssembleOf(dev)->places)(&m->csr, (int32_t *)m->place.p, &m->missing));
-  if (m->missing) PetscCall(GPUCSRBufferFree(dev, &m->place));
-  m->diagonalat = m->pattern + 1;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Is the whole diagonal stored, in a matrix that may be changed on the device? Asked once for a pattern. If not, the host has the values */
+/* Is the whole diagonal stored, in a matrix that may be changed on the device? If not, the host has the values */
 PetscErrorCode MatGPUCSRWholeDiagonal_Private(Mat A, PetscBool *whole)
 {
-  GPUCSRMirror  *m       = &((Mat_SeqGPUCSR *)A->spptr)->mirror;
-  GPUCSRStorage *csr     = NULL;
-  GPUCSRAttempt  attempt = {.error = PETSC_SUCCESS};
+  GPUCSRStorage *csr   = NULL;
+  const int32_t *place = NULL;
+  GPUCSRAttempt  attempt;
 
   PetscFunctionBegin;
   if (((Mat_GPUCSR *)A->spptr)->config.masterdevice) PetscCall(MatGPUCSRInPlaceBegin_Private(A, PETSC_FALSE, &csr));
-  if (csr && m->diagonalat != m->pattern + 1) {
-    GPUCSRTryIf(MatGPUCSRMayFail(A), &attempt, FindDiagonal(m));
+  if (csr) {
+    GPUCSRTryIf(MatGPUCSRMayFail(A), &attempt, MatGPUCSRDiagonalPlaces_Private(A, csr, &place));
     PetscCall(MatGPUCSRKept_Private(A, NULL, &attempt));
   }
-  *whole = (PetscBool)(csr && !attempt.error && !m->missing);
+  *whole = (PetscBool)(place != NULL);
   if (!*whole) PetscCall(MatGPUCSRFetch_Private(A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -285,41 +317,71 @@ static PetscErrorCode MatDiagonalSet_InPlace(Mat A, Vec d, InsertMode mode)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Are all rows of the list in the matrix, and one after the other? */
+static PetscErrorCode ListOf(Mat A, PetscInt n, const PetscInt rows[], Change *c, PetscBool *inside)
+{
+  const GPUCSRDevice dev = ((Mat_SeqGPUCSR *)A->spptr)->dev;
+  const PetscInt     m = A->rmap->n, first = n ? rows[0] : 0;
+  const int          threads = dev && (double)n > GPUCSRMachineShared.threaded_entries ? dev->threads : 1;
+  int                beyond = 0, apart = 0;
+
+  PetscFunctionBegin;
+#pragma omp parallel for simd num_threads(threads) if (threads > 1) reduction(| : beyond, apart)
+  for (PetscInt k = 0; k < n; k++) {
+    beyond |= (rows[k] < 0) | (rows[k] >= m);
+    apart |= rows[k] != first + k;
+  }
+  *inside  = (PetscBool)!beyond;
+  c->n     = n;
+  c->rows  = rows;
+  c->range = (PetscBool)!apart;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Zeroes entries of rows, or of rows and columns. The pattern stays. done false: the parent zeroes them and raises errors */
 static PetscErrorCode ZeroRows(Mat A, PetscInt n, const PetscInt rows[], Change *c, PetscBool *done)
 {
   PetscFunctionBegin;
-  *done = PETSC_TRUE;
-  for (PetscInt k = 0; k < n; k++) *done = (PetscBool)(*done && rows[k] >= 0 && rows[k] < A->rmap->n);
+  PetscCall(ListOf(A, n, rows, c, done));
   if (!*done) PetscCall(MatGPUCSRFetch_Private(A));
   else if (c->s != 0) PetscCall(MatGPUCSRWholeDiagonal_Private(A, done));
-  if (!*done) PetscFunctionReturn(PETSC_SUCCESS);
-  c->n = c->op == ZERO_COLUMNS ? A->rmap->n : n;
-  PetscCall(PetscCalloc1((size_t)c->n, &c->row));
-  for (PetscInt k = 0; k < n; k++) {
-    if (c->op == ZERO_COLUMNS) c->row[rows[k]] = 1;
-    else c->row[k] = (int32_t)rows[k];
-  }
-  PetscCall(OnDevice(A, c, done));
-  PetscCall(PetscFree(c->row));
+  if (*done) PetscCall(OnDevice(A, c, done));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Are both vectors on the matrix' device? */
+static PetscErrorCode Beside(Mat A, Vec x, Vec b, PetscBool *yes)
+{
+  const GPUCSRDevice dev = ((Mat_SeqGPUCSR *)A->spptr)->dev;
+  GPUCSRDevice       at[2];
+
+  PetscFunctionBegin;
+  PetscCall(VecGPUGetDevice(x, &at[0]));
+  PetscCall(VecGPUGetDevice(b, &at[1]));
+  *yes = (PetscBool)(dev && at[0] == dev && at[1] == dev);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode MatZeroRows_InPlace(Mat A, PetscInt n, const PetscInt rows[], PetscScalar diagonal, Vec x, Vec b)
 {
-  Change             c    = {.op = ZERO_ROWS, .s = (double)PetscRealPart(diagonal)};
-  PetscBool          done = PETSC_FALSE;
+  Change             c      = {.op = ZERO_ROWS, .s = (double)PetscRealPart(diagonal)};
+  PetscBool          beside = PETSC_FALSE, done = PETSC_FALSE;
   const PetscScalar *from;
   PetscScalar       *to;
 
   PetscFunctionBegin;
+  if (x && b) PetscCall(Beside(A, x, b, &beside));
+  if (beside) {
+    c.l = x;
+    c.r = b;
+  }
   if (((Mat_GPUCSR *)A->spptr)->keeppattern) PetscCall(ZeroRows(A, n, rows, &c, &done));
   else PetscCall(MatGPUCSRFetch_Private(A));
   if (!done) {
     PetscCall((*((Mat_GPUCSR *)A->spptr)->parent.zerorows)(A, n, rows, diagonal, x, b));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  if (!x || !b) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!x || !b || beside) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(VecGetArrayRead(x, &from));
   PetscCall(VecGetArray(b, &to));
   for (PetscInt k = 0; k < n; k++)
@@ -343,13 +405,14 @@ static PetscErrorCode MatZeroRowsColumns_InPlace(Mat A, PetscInt n, const PetscI
 
 static PetscErrorCode Diagonal(Mat A, GPUCSRStorage *csr, Vec d)
 {
-  const GPUCSRMirror *m = &((Mat_SeqGPUCSR *)A->spptr)->mirror;
-  Operand             x;
-  PetscErrorCode      ierr;
+  const int32_t *place;
+  Operand        x;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
+  PetscCall(MatGPUCSRDiagonalPlaces_Private(A, csr, &place));
   ierr = OperandGet(A, d, PETSC_TRUE, &x);
-  if (!ierr) ierr = (*GPUCSRAssembleOf(csr->dev)->gather)((int64_t)csr->m, (const int32_t *)m->place.p, (const double *)csr->array[CSR_VAL].data, x.p, csr->dev);
+  if (!ierr) ierr = (*GPUCSRAssembleOf(csr->dev)->gather)((int64_t)csr->m, place, (const double *)csr->array[CSR_VAL].data, x.p, csr->dev);
   PetscCall(OperandRestore(A, &x, ierr));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -3,6 +3,7 @@
   keeps their order. Ranks add their sums of the off-diagonal block's columns at the columns' owners.
 */
 #include "assembly.h"
+#include "../../../../vec/impls/gpu/kernels.h"
 #include <petscsf.h>
 
 /* s[r] = the sum of row r of the transpose's absolute values; s NULL: the largest of them to most */
@@ -15,10 +16,23 @@ static PetscErrorCode OfColumns(const GPUCSRStorage *A, double *s, double *most)
 
   PetscFunctionBegin;
   PetscCall(GPUCSRTransposeStorage(A, &T, &map));
-  ierr = s ? (*ops->rowsums)(&T, s) : (*ops->norm)(&T, GPUCSR_LARGEST_ROW, NULL, most);
+  ierr = s ? (*ops->rowsums)(&T, s) : (*ops->largestrow)(&T, NULL, most);
   PetscCall(GPUCSRFree(A->dev, sizeof(int32_t) * (size_t)A->nnz, (void **)&map));
   PetscCall(GPUCSRStorageDestroy(&T));
   PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* By the reduction of vectors */
+static PetscErrorCode Squares(const GPUCSRStorage *A, double *v)
+{
+  const VecGPUKernels *vec = VecGPUKernelsOf(A->dev);
+  double               sums[2];
+
+  PetscFunctionBegin;
+  if (vec->prepare) PetscCall((*vec->prepare)(A->dev));
+  PetscCall((*vec->reduce)(A->dev, VECGPU_REDUCE_square, (size_t)A->nnz, (const double *)A->array[CSR_VAL].data, NULL, sums));
+  *v = sums[0];
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -26,7 +40,8 @@ static PetscErrorCode OfBlock(const GPUCSRStorage *A, NormType type, double *v)
 {
   PetscFunctionBegin;
   if (type == NORM_1) PetscCall(OfColumns(A, NULL, v));
-  else PetscCall((*GPUCSRAssembleOf(A->dev)->norm)(A, type == NORM_INFINITY ? GPUCSR_LARGEST_ROW : GPUCSR_SUM_OF_SQUARES, NULL, v));
+  else if (type == NORM_INFINITY) PetscCall((*GPUCSRAssembleOf(A->dev)->largestrow)(A, NULL, v));
+  else PetscCall(Squares(A, v));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -70,7 +85,7 @@ static PetscErrorCode RowsOfBlocks(GPUCSRStorage *const b[2], double *most)
   PetscFunctionBegin;
   PetscCall(GPUCSRMalloc(b[0]->dev, bytes, "sums of rows", &s));
   ierr = (*ops->rowsums)(b[1], (double *)s);
-  if (!ierr) ierr = (*ops->norm)(b[0], GPUCSR_LARGEST_ROW, (const double *)s, most);
+  if (!ierr) ierr = (*ops->largestrow)(b[0], (const double *)s, most);
   PetscCall(GPUCSRFree(b[0]->dev, bytes, &s));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);

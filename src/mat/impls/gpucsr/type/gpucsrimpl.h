@@ -94,8 +94,7 @@ typedef struct {
   PetscBool        ahead;      /* the host's values are older, and NaN */
   PetscBool        assembling; /* an assembly follows that changes no value */
   PetscObjectState diagonalat; /* 1 + nonzerostate of a pattern, whose diagonal */
-  GPUCSRBool       missing;    /* has gaps, */
-  GPUCSRBuffer     place;      /* or the places of its entries among the values, on the device */
+  GPUCSRBuffer     place;      /* has these places on the device; empty: it has gaps */
 } GPUCSRMirror;
 
 /* A->spptr of a MATSEQAIJGPUCSR. The host's MATAIJ stays the master copy of the matrix; everything here can be made again. */
@@ -174,6 +173,7 @@ static inline MatGPUCSRBackend MatGPUCSRBackendOf(Mat A)
 }
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRPlansDestroy_Private(Mat_SeqGPUCSR *);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRMirrorDestroy_Private(Mat_SeqGPUCSR *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRViewBlock_Private(Mat, PetscViewer);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRDecide_Private(Mat);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRCounted_Private(Mat); /* this and the next three: changes.c */
@@ -195,7 +195,8 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRTimersRead_Private(Mat_SeqGPUCSR *, int);
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRCOOCompose_Private(Mat, PetscBool install); /* this and the next: assembly/coo.c */
 GPUCSR_INTERN PetscErrorCode MatGPUCSRCOOShare_Private(Mat, Mat);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRInPlace_Private(Mat, PetscBool install); /* this and the next three: assembly/inplace.c */
+GPUCSR_INTERN PetscErrorCode MatGPUCSRInPlace_Private(Mat, PetscBool install); /* this and the next four: assembly/inplace.c */
+GPUCSR_INTERN PetscErrorCode MatGPUCSRDiagonalPlaces_Private(Mat, GPUCSRStorage *, const int32_t **);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRDiagonal_Private(Mat, Vec, PetscBool *done);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRAddSame_Private(Mat, PetscScalar, Mat, PetscBool *done);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRCopySame_Private(Mat, Mat, MatStructure, PetscBool *done);
@@ -211,8 +212,7 @@ GPUCSR_INTERN PetscErrorCode MatProductSetFromOptions_GPUCSR(Mat); /* matproduct
 GPUCSR_INTERN PetscErrorCode MatGPUCSRProductOfParents_Private(Mat);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRComposeProducts_Private(Mat, const char[], PetscBool);
 
-GPUCSR_INTERN PetscErrorCode MatGPUCSRMirror_Private(Mat, GPUCSRDevice, PetscBool, GPUCSRStorage **); /* this and the next two: sparseproduct.c */
-GPUCSR_INTERN PetscErrorCode MatGPUCSRMirrorDestroy_Private(GPUCSRMirror *);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRMirror_Private(Mat, GPUCSRDevice, PetscBool, GPUCSRStorage **); /* sparseproduct.c */
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFromDevice_Private(Mat, GPUCSRStorage *, PetscBool);
 GPUCSR_INTERN PetscErrorCode MatProductSetFromOptions_SeqAIJGPUCSR(Mat);
 GPUCSR_INTERN PetscErrorCode MatProductSetFromOptions_MPIAIJGPUCSR(Mat); /* mpisparse.c */

@@ -20,7 +20,8 @@ static PetscErrorCode Settle(Mat_SeqGPUCSR *g)
 PetscErrorCode MatGPUCSRPlansDestroy_Private(Mat_SeqGPUCSR *g)
 {
   PetscFunctionBegin;
-  PetscCall(MatGPUCSRMirrorDestroy_Private(&g->mirror));
+  if (g->mirror.csr.format) PetscCall(MatGPUCSRMirrorDestroy_Private(g));
+  g->mirror.ahead = PETSC_FALSE;
   if (g->dev) {
     const GPUCSRBackendOps *ops = g->dev->ops;
     PetscBool               live;

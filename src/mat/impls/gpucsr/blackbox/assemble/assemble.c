@@ -157,13 +157,13 @@ static PetscErrorCode Sum_Host(const GPUCSRSum *s, const double *v, int64_t ther
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Rows_Host(int m, int64_t n, const int32_t *rowptr, int32_t *row, GPUCSRBool *wrong, GPUCSRDevice dev)
+static PetscErrorCode Rows_Host(int m, int64_t n, const int32_t *rowptr, int32_t *row, int *wrong, GPUCSRDevice dev)
 {
   PetscFunctionBegin;
   PetscCall(GPUCSRWaitStreamOnHost(dev->stream));
-  *wrong = (GPUCSRBool)(rowptr[0] != 0 || rowptr[m] != n);
+  *wrong = rowptr[0] != 0 || rowptr[m] != n;
   for (int r = 0; r < m && !*wrong; r++) {
-    *wrong = (GPUCSRBool)(rowptr[r + 1] < rowptr[r] || rowptr[r + 1] > n);
+    *wrong = rowptr[r + 1] < rowptr[r] || rowptr[r + 1] > n;
     for (int32_t k = rowptr[r]; k < rowptr[r + 1] && !*wrong; k++) row[k] = r;
   }
   PetscCall(GPUCSRLaunched(dev, "assemble (rows of entries)"));
@@ -191,23 +191,6 @@ static Rows RowsOf(const GPUCSRStorage *A)
   return (Rows){(const int32_t *)A->array[CSR_ROWPTR].data, (const int32_t *)A->array[CSR_COL].data, (double *)A->array[CSR_VAL].data};
 }
 
-/* The loop of a function that returns after it */
-#define LOOP(A, name, ...) \
-  do { \
-    PetscCall(GPUCSRWaitStreamOnHost((A)->dev->stream)); \
-    __VA_ARGS__ \
-    PetscCall(GPUCSRLaunched((A)->dev, "assemble (" name ")")); \
-  } while (0)
-
-static PetscErrorCode Scale_Host(double f, GPUCSRStorage *A)
-{
-  double *a = RowsOf(A).a;
-
-  PetscFunctionBegin;
-  LOOP(A, "scale", for (int64_t k = 0; k < A->nnz; k++) a[k] *= f;);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode DiagonalScale_Host(const double *l, const double *r, GPUCSRStorage *A)
 {
   const Rows x = RowsOf(A);
@@ -224,71 +207,85 @@ static PetscErrorCode DiagonalScale_Host(const double *l, const double *r, GPUCS
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Place of entry (row, column), -1: there is none */
-static int64_t Place(Rows x, int row, int column)
+/* Place of a row's entry on the diagonal, -1: there is none */
+static int32_t Place(Rows x, int row)
 {
   for (int32_t k = x.i[row]; k < x.i[row + 1]; k++)
-    if (x.j[k] == column) return k;
+    if (x.j[k] == row) return k;
   return -1;
 }
 
-static PetscErrorCode Diagonal_Host(const double *d, double s, GPUCSRBool add, GPUCSRStorage *A)
+static PetscErrorCode Places_Host(const GPUCSRStorage *A, int32_t *place, int *missing)
 {
   const Rows x = RowsOf(A);
+  const int  n = GPUCSRMin(A->m, A->n);
 
   PetscFunctionBegin;
   PetscCall(GPUCSRWaitStreamOnHost(A->dev->stream));
-  for (int r = 0; r < GPUCSRMin(A->m, A->n); r++) {
-    const int64_t k = Place(x, r, r);
-
-    if (k >= 0) x.a[k] = (add ? x.a[k] : 0) + (d ? d[r] : s);
+  place[n] = 0;
+  for (int r = 0; r < n; r++) {
+    place[r] = Place(x, r);
+    place[n] += place[r] < 0;
   }
+  *missing = place[n];
+  PetscCall(GPUCSRLaunched(A->dev, "assemble (places)"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Diagonal_Host(const int32_t *place, const double *d, double s, GPUCSRBool add, GPUCSRStorage *A)
+{
+  double *a = RowsOf(A).a;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRWaitStreamOnHost(A->dev->stream));
+  for (int r = 0; r < GPUCSRMin(A->m, A->n); r++) a[place[r]] = (add ? a[place[r]] : 0) + (d ? d[r] : s);
   PetscCall(GPUCSRLaunched(A->dev, "assemble (diagonal)"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Add_Host(double f, const GPUCSRStorage *X, GPUCSRStorage *Y)
+static int Listed(const GPUCSRRowList *list, int k)
 {
-  const double *x = RowsOf(X).a;
-  double       *y = RowsOf(Y).a;
-
-  PetscFunctionBegin;
-  LOOP(Y, "add", for (int64_t k = 0; k < Y->nnz; k++) y[k] += f * x[k];);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return list->row ? list->row[k] : list->first + k;
 }
 
-static PetscErrorCode ZeroRows_Host(int n, const int32_t *row, double d, GPUCSRStorage *A)
-{
-  const Rows x = RowsOf(A);
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWaitStreamOnHost(A->dev->stream));
-  for (int q = 0; q < n; q++)
-    for (int32_t k = x.i[row[q]]; k < x.i[row[q] + 1]; k++) x.a[k] = x.j[k] == row[q] ? d : 0;
-  PetscCall(GPUCSRLaunched(A->dev, "assemble (zero rows)"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode ZeroRowsColumns_Host(const int32_t *row, double d, const double *x, double *b, GPUCSRStorage *A)
+static PetscErrorCode ZeroRows_Host(const GPUCSRRowList *list, const int32_t *place, double d, const double *x, double *b, GPUCSRStorage *A)
 {
   const Rows a = RowsOf(A);
 
   PetscFunctionBegin;
   PetscCall(GPUCSRWaitStreamOnHost(A->dev->stream));
+  for (int q = 0; q < list->n; q++) {
+    const int r = Listed(list, q), at = place && r < A->n ? place[r] : -1;
+
+    for (int32_t k = a.i[r]; k < a.i[r + 1]; k++) a.a[k] = k == at ? d : 0;
+    if (x && r < A->n) b[r] = d * x[r];
+  }
+  PetscCall(GPUCSRLaunched(A->dev, "assemble (zero rows)"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ZeroRowsColumns_Host(const GPUCSRRowList *list, char *mark, double d, const double *x, double *b, GPUCSRStorage *A)
+{
+  const Rows a = RowsOf(A);
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRWaitStreamOnHost(A->dev->stream));
+  for (int r = 0; r < A->m; r++) mark[r] = 0;
+  for (int q = 0; q < list->n; q++) mark[Listed(list, q)] = 1;
   for (int r = 0; r < A->m; r++) {
     double t = 0;
 
     for (int32_t k = a.i[r]; k < a.i[r + 1]; k++) {
       const int32_t c = a.j[k];
 
-      if (row[r]) a.a[k] = c == r ? d : 0;
-      else if (c < A->m && row[c]) {
+      if (mark[r]) a.a[k] = c == r ? d : 0;
+      else if (c < A->m && mark[c]) {
         if (x) t += a.a[k] * x[c];
         a.a[k] = 0;
       }
     }
-    if (x && row[r] && r < A->n) b[r] = d * x[r];
-    else if (x && !row[r]) b[r] -= t;
+    if (x && mark[r] && r < A->n) b[r] = d * x[r];
+    else if (x && !mark[r]) b[r] -= t;
   }
   PetscCall(GPUCSRLaunched(A->dev, "assemble (zero rows and columns)"));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -312,24 +309,6 @@ static PetscErrorCode RowMaxAbs_Host(const GPUCSRStorage *A, double *v, int32_t 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Norm_Host(const GPUCSRStorage *A, GPUCSRNormKind kind, const double *more, double *norm)
-{
-  const Rows x = RowsOf(A);
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWaitStreamOnHost(A->dev->stream));
-  *norm = 0;
-  for (int r = 0; r < A->m; r++) {
-    double t = more ? more[r] : 0;
-
-    for (int32_t k = x.i[r]; k < x.i[r + 1]; k++) t += kind == GPUCSR_SUM_OF_SQUARES ? x.a[k] * x.a[k] : fabs(x.a[k]);
-    if (kind == GPUCSR_SUM_OF_SQUARES) *norm += t;
-    else if (t > *norm) *norm = t;
-  }
-  PetscCall(GPUCSRLaunched(A->dev, "assemble (norm)"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode RowSums_Host(const GPUCSRStorage *A, double *s)
 {
   const Rows x = RowsOf(A);
@@ -344,20 +323,21 @@ static PetscErrorCode RowSums_Host(const GPUCSRStorage *A, double *s)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Places_Host(const GPUCSRStorage *A, int32_t *place, GPUCSRBool *gaps)
+static PetscErrorCode LargestRow_Host(const GPUCSRStorage *A, const double *more, double *norm)
 {
   const Rows x = RowsOf(A);
 
   PetscFunctionBegin;
   PetscCall(GPUCSRWaitStreamOnHost(A->dev->stream));
-  *gaps = PETSC_FALSE;
-  for (int r = 0; r < GPUCSRMin(A->m, A->n); r++) {
-    place[r] = (int32_t)Place(x, r, r);
-    if (place[r] < 0) *gaps = PETSC_TRUE;
+  *norm = 0;
+  for (int r = 0; r < A->m; r++) {
+    double t = more ? more[r] : 0;
+
+    for (int32_t k = x.i[r]; k < x.i[r + 1]; k++) t += fabs(x.a[k]);
+    if (t > *norm) *norm = t;
   }
-  PetscCall(GPUCSRLaunched(A->dev, "assemble (places)"));
+  PetscCall(GPUCSRLaunched(A->dev, "assemble (norm)"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const GPUCSRAssembleOps GPUCSRAssemble_host = {Sort_Host,      Pattern_Host, Sum_Host,     Scale_Host,  DiagonalScale_Host, Diagonal_Host, Add_Host, ZeroRows_Host, ZeroRowsColumns_Host,
-                                               RowMaxAbs_Host, Norm_Host,    RowSums_Host, Places_Host, Rows_Host,          Gather_Host};
+const GPUCSRAssembleOps GPUCSRAssemble_host = {Sort_Host, Pattern_Host, Sum_Host, DiagonalScale_Host, Places_Host, Diagonal_Host, ZeroRows_Host, ZeroRowsColumns_Host, RowMaxAbs_Host, RowSums_Host, LargestRow_Host, Rows_Host, Gather_Host};

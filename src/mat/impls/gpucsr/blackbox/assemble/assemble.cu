@@ -2,7 +2,8 @@
   A list of coordinates becomes a pattern and sums on a GPU.
 
   Sort: a key for each contribution, row in the high bits, column in the low bits, sorted with the place in the list by CUB's stable radix sort; a scan of the heads of equal keys numbers the entries.
-  Sum: a block of threads takes 256 neighbouring entries. Their contributions are neighbours in the sorted list: all threads fetch them into shared memory, piece by piece, and each thread adds up its own.
+  Sum: a block of threads takes some hundred neighbouring entries. Their contributions are neighbours in the sorted list: all threads fetch them into shared memory, piece by piece, and each thread adds up
+  those of its entries. A thread has all its loads of a piece on their way at once.
 */
 #include "assemble.h"
 #include "../kernels/device.cuh"
@@ -10,7 +11,8 @@
 #include <cub/device/device_scan.cuh>
 
 #define THREADS 256
-#define PIECE   2048 /* contributions of a block in shared memory at a time */
+#define FETCHED 8                   /* contributions that a thread fetches at a time */
+#define PIECE   (FETCHED * THREADS) /* those of a block, in shared memory */
 
 static inline cudaStream_t StreamOf(GPUCSRDevice dev)
 {
@@ -184,78 +186,71 @@ static GPUCSRError Pattern_CUDA(GPUCSRSum *s, GPUCSRStorage *A)
   return 0;
 }
 
-__global__ void __launch_bounds__(THREADS) sum_kernel(int64_t nnz, const int *__restrict__ first, const int *__restrict__ order, const double *__restrict__ v, int64_t there, const double *__restrict__ more, bool add, double *a)
+/* Entries of a thread are THREADS apart. Loads that wait for each other are: first, a piece of the order, the piece's contributions */
+template <int ENTRIES>
+__global__ void __launch_bounds__(THREADS) sum_kernel(int nnz, const int *__restrict__ first, const int *__restrict__ order, const double *__restrict__ v, int there, const double *__restrict__ more, bool add, double *a)
 {
   __shared__ double part[PIECE];
-  const int64_t     e0 = (int64_t)blockIdx.x * THREADS, e = e0 + threadIdx.x, e1 = e0 + THREADS < nnz ? e0 + THREADS : nnz;
-  const int64_t     begin = first[e0], end = first[e1], mine = e < nnz ? first[e] : end, stop = e < nnz ? first[e + 1] : end;
-  double            t = 0;
+  const int         e0 = (int)blockIdx.x * (ENTRIES * THREADS), begin = first[e0], end = first[min(e0 + ENTRIES * THREADS, nnz)];
+  int               next[ENTRIES], stop[ENTRIES];
+  double            t[ENTRIES];
 
-  for (int64_t c = begin; c < end; c += PIECE) {
-    const int64_t last = c + PIECE < end ? c + PIECE : end;
+#pragma unroll
+  for (int q = 0; q < ENTRIES; q++) {
+    const int e = min(e0 + q * THREADS + (int)threadIdx.x, nnz);
 
-    for (int64_t k = c + threadIdx.x; k < last; k += THREADS) {
-      const int o = streamed(order + k);
+    next[q] = first[e];
+    stop[q] = first[min(e + 1, nnz)];
+    t[q]    = 0;
+  }
+  for (int c = begin; c < end; c += PIECE) {
+    const int last = min(end, c + PIECE);
+    int       o[FETCHED];
+    double    x[FETCHED];
 
-      part[k - c] = o < there ? v[o] : more[o - there];
+#pragma unroll
+    for (int u = 0; u < FETCHED; u++) {
+      const int k = c + u * THREADS + (int)threadIdx.x;
+
+      o[u] = k < last ? streamed(order + k) : -1;
     }
+#pragma unroll
+    for (int u = 0; u < FETCHED; u++) {
+      const double *const from = o[u] < there ? v + o[u] : more + (o[u] - there);
+
+      x[u] = o[u] < 0 ? 0 : __ldg(from);
+    }
+#pragma unroll
+    for (int u = 0; u < FETCHED; u++) part[u * THREADS + threadIdx.x] = x[u];
     __syncthreads();
-    for (int64_t k = mine > c ? mine : c; k < stop && k < last; k++) t += part[k - c];
+#pragma unroll
+    for (int q = 0; q < ENTRIES; q++)
+      for (const int until = min(stop[q], last); next[q] < until; next[q]++) t[q] += part[next[q] - c];
     __syncthreads();
   }
-  if (e < nnz) a[e] = add ? a[e] + t : t;
+#pragma unroll
+  for (int q = 0; q < ENTRIES; q++) {
+    const int e = e0 + q * THREADS + (int)threadIdx.x;
+
+    if (e < nnz) a[e] = add ? a[e] + t[q] : t[q];
+  }
 }
 
+template <int ENTRIES>
+static void LaunchSum(const GPUCSRSum *s, const double *v, int there, const double *more, bool add, double *a)
+{
+  sum_kernel<ENTRIES><<<GPUCSRBlocks(s->nnz, ENTRIES * THREADS), THREADS, 0, StreamOf(s->dev)>>>((int)s->nnz, s->first, s->order[0], v, there, more, add, a);
+}
+
+/* A block has so many entries that their contributions fill most of a piece */
 static GPUCSRError Sum_CUDA(const GPUCSRSum *s, const double *v, int64_t there, const double *more, GPUCSRBool add, GPUCSRStorage *A)
 {
+  const double each = (double)s->kept / (double)GPUCSRMax(s->nnz, 1);
+
   if (!s->nnz) return 0;
-  sum_kernel<<<GPUCSRBlocks(s->nnz, THREADS), THREADS, 0, StreamOf(s->dev)>>>(s->nnz, s->first, s->order[0], v, there, more, add != 0, (double *)A->array[CSR_VAL].data);
+  (each > 0.45 * FETCHED ? LaunchSum<1> : each > 0.22 * FETCHED ? LaunchSum<2> : LaunchSum<4>)(s, v, (int)GPUCSRMin(there, INT32_MAX), more, add != 0, (double *)A->array[CSR_VAL].data);
   GPUCSRCheckLaunch("assemble (sum)");
   return 0;
-}
-
-/* A flag that kernels raise, as the host sees it */
-template <class Launch>
-static GPUCSRError Flagged(GPUCSRDevice dev, const char what[], GPUCSRBool *raised, Launch launch)
-{
-  void       *flag = NULL;
-  int         host = 0;
-  GPUCSRError ierr;
-
-  GPUCSRCall(GPUCSRMalloc(dev, sizeof(int), what, &flag));
-  ierr = dev->ops->zero(dev->id, flag, sizeof(int), dev->stream);
-  if (!ierr) launch((int *)flag);
-  if (!ierr) ierr = dev->ops->copy(dev->id, &host, flag, sizeof(int), GPUCSR_TO_HOST, dev->stream);
-  if (!ierr) ierr = dev->ops->streamsynchronize(dev->id, dev->stream);
-  GPUCSRCall(GPUCSRFree(dev, sizeof(int), &flag));
-  GPUCSRCall(ierr);
-  GPUCSRCheckLaunch(what);
-  *raised = (GPUCSRBool)(host != 0);
-  return 0;
-}
-
-/* A thread for each entry, which looks for its row, and for each row pointer, which is compared with the next */
-__global__ void entryrows_kernel(int m, int64_t n, const int *__restrict__ rowptr, int *row, int *wrong)
-{
-  const int64_t k  = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-  int           lo = 0, hi = m - 1;
-
-  if (k <= m && ((k == 0 && rowptr[0] != 0) || (k == m ? rowptr[m] != n : rowptr[k] > rowptr[k + 1]))) *wrong = 1;
-  if (k >= n) return;
-  while (lo < hi) { /* the last row that does not begin behind k */
-    const int mid = lo + (hi - lo + 1) / 2;
-
-    if (rowptr[mid] <= k) lo = mid;
-    else hi = mid - 1;
-  }
-  row[k] = lo;
-}
-
-static GPUCSRError Rows_CUDA(int m, int64_t n, const int32_t *rowptr, int32_t *row, GPUCSRBool *wrong, GPUCSRDevice dev)
-{
-  const int64_t most = GPUCSRMax((int64_t)m + 1, n);
-
-  return Flagged(dev, "assemble (rows of entries)", wrong, [=](int *flag) { entryrows_kernel<<<GPUCSRBlocks(most, THREADS), THREADS, 0, StreamOf(dev)>>>(m, n, rowptr, row, flag); });
 }
 
 __global__ void pick_kernel(int64_t n, const int *__restrict__ index, const double *__restrict__ a, double *b)
@@ -274,7 +269,7 @@ static GPUCSRError Gather_CUDA(int64_t n, const int32_t *index, const double *a,
 }
 
 /*
-  Changes in place. Every kernel reads and writes each value once; those that need the row of a value have 8 threads for a row. Products of two roundings are not fused where MATAIJ rounds twice.
+  Changes in place. Every kernel reads and writes each value once, and has 8 threads for a row if it needs rows. Products of two roundings are not fused where MATAIJ rounds twice.
 */
 
 #define LANES 8 /* of a row */
@@ -293,122 +288,192 @@ static inline rows RowsOf(const GPUCSRStorage *A)
 #define BYROW(n) GPUCSRBlocks((int64_t)(n)*LANES, THREADS), THREADS, 0
 #define EACH(n)  GPUCSRBlocks(n, THREADS), THREADS, 0
 
-__global__ void scale_kernel(int64_t n, double f, double *a)
+/* The row of entry k, found by a warp */
+__device__ __forceinline__ int row_of(int m, const int *__restrict__ i, int k)
 {
-  const int64_t k = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+  int lo = 0, hi = m;
 
-  if (k < n) a[k] *= f;
+  while (hi - lo > 1) { /* i[lo] <= k < i[hi] */
+    const int step = (hi - lo + 30) / 32, at = lo + ((int)threadIdx.x % 32 + 1) * step, below = __popc(__ballot_sync(0xffffffffu, at < hi && i[at] <= k));
+
+    hi = min(hi, lo + (below + 1) * step);
+    lo += below * step;
+  }
+  return lo;
 }
 
-static GPUCSRError Scale_CUDA(double f, GPUCSRStorage *A)
+#define PAIRS 4 /* pairs of neighbouring values of a thread */
+#define RANGE (2 * PAIRS * THREADS)
+
+/* A block scales a range of the values, whatever their rows. Two warps find its first and its last row while all values are on their way */
+template <bool LEFT, bool RIGHT>
+__global__ void __launch_bounds__(THREADS) diagonalscale_kernel(int m, unsigned nnz, const int *__restrict__ i, const int *__restrict__ j, double *__restrict__ a, const double *__restrict__ l, const double *__restrict__ right)
 {
-  if (!A->nnz) return 0;
-  scale_kernel<<<EACH(A->nnz), StreamOf(A->dev)>>>(A->nnz, f, RowsOf(A).a);
-  GPUCSRCheckLaunch("assemble (scale)");
-  return 0;
-}
+  __shared__ int end[2];
+  const unsigned begin = blockIdx.x * (unsigned)RANGE;
+  double         v[PAIRS][2];
+  int            c[PAIRS][2];
 
-__global__ void diagonalscale_kernel(int m, rows x, const double *__restrict__ l, const double *__restrict__ r_)
-{
-  ROW;
+#pragma unroll
+  for (int p = 0; p < PAIRS; p++) {
+    const unsigned k = begin + 2 * (p * THREADS + threadIdx.x);
 
-  if (r >= m) return;
-  const double f = l ? l[r] : 1;
-  for (int k = x.i[r] + lane; k < x.i[r + 1]; k += LANES) {
-    double v = x.a[k];
+    if (k < nnz) { /* arrays are padded */
+      streamed(a + k, v[p]);
+      if (RIGHT) streamed(j + k, c[p]);
+    }
+  }
+  if (LEFT) {
+    if (threadIdx.x < 64) end[threadIdx.x / 32] = row_of(m, i, (int)(threadIdx.x < 32 ? begin : min(begin + RANGE, nnz) - 1));
+    __syncthreads();
+  }
+#pragma unroll
+  for (int p = 0; p < PAIRS; p++) {
+    const unsigned k = begin + 2 * (p * THREADS + threadIdx.x), n = k >= nnz ? 0 : k + 1 < nnz ? 2 : 1;
+    int            r = LEFT ? end[0] : 0;
 
-    if (l) v *= f;
-    if (r_) v *= r_[x.j[k]];
-    x.a[k] = v;
+#pragma unroll
+    for (unsigned q = 0; q < 2; q++) {
+      if (q >= n) continue;
+      if (LEFT) {
+        if (!q || i[r + 1] <= (int)(k + 1)) r = bisect(r + 1, end[1] + 1, [=](int at) { return i[at] <= (int)(k + q); }) - 1;
+        v[p][q] *= l[r];
+      }
+      if (RIGHT) v[p][q] *= right[c[p][q]];
+    }
+    if (n == 2) *(double2 *)(a + k) = make_double2(v[p][0], v[p][1]);
+    else if (n) a[k] = v[p][0];
   }
 }
 
 static GPUCSRError DiagonalScale_CUDA(const double *l, const double *r, GPUCSRStorage *A)
 {
-  if (!A->nnz) return 0;
-  diagonalscale_kernel<<<BYROW(A->m), StreamOf(A->dev)>>>(A->m, RowsOf(A), l, r);
+  const rows         x = RowsOf(A);
+  const unsigned     n = (unsigned)A->nnz, blocks = GPUCSRBlocks(A->nnz, RANGE);
+  const cudaStream_t s = StreamOf(A->dev);
+
+  if (!n || (!l && !r)) return 0;
+  if (!r) diagonalscale_kernel<true, false><<<blocks, THREADS, 0, s>>>(A->m, n, x.i, x.j, x.a, l, r);
+  else if (!l) diagonalscale_kernel<false, true><<<blocks, THREADS, 0, s>>>(A->m, n, x.i, x.j, x.a, l, r);
+  else diagonalscale_kernel<true, true><<<blocks, THREADS, 0, s>>>(A->m, n, x.i, x.j, x.a, l, r);
   GPUCSRCheckLaunch("assemble (diagonal scale)");
   return 0;
 }
 
-__global__ void setdiagonal_kernel(int n, rows x, const double *__restrict__ d, double s, bool add)
+/* place[n]: rows without */
+__global__ void places_kernel(int n, const int *__restrict__ i, const int *__restrict__ j, int *place)
 {
   ROW;
+  int at = -1;
 
-  if (r >= n) return;
-  for (int k = x.i[r] + lane; k < x.i[r + 1]; k += LANES)
-    if (x.j[k] == r) x.a[k] = (add ? x.a[k] : 0) + (d ? d[r] : s);
+  if (r < n)
+    for (int k = i[r] + lane, end = i[r + 1]; k < end; k += LANES)
+      if (j[k] == r) at = k;
+#pragma unroll
+  for (int o = LANES / 2; o; o >>= 1) at = max(at, __shfl_xor_sync(0xffffffffu, at, o));
+  if (r >= n || lane) return;
+  place[r] = at;
+  if (at < 0) atomicAdd(place + n, 1);
 }
 
-static GPUCSRError Diagonal_CUDA(const double *d, double s, GPUCSRBool add, GPUCSRStorage *A)
+static GPUCSRError Places_CUDA(const GPUCSRStorage *A, int32_t *place, int *missing)
+{
+  GPUCSRDevice dev = A->dev;
+  const int    n   = GPUCSRMin(A->m, A->n);
+  const rows   x   = RowsOf(A);
+
+  GPUCSRCall(dev->ops->zero(dev->id, place + n, sizeof(int32_t), dev->stream));
+  if (n) places_kernel<<<BYROW(n), StreamOf(dev)>>>(n, x.i, x.j, place);
+  GPUCSRCheckLaunch("assemble (places)");
+  GPUCSRCall(dev->ops->copy(dev->id, missing, place + n, sizeof(int32_t), GPUCSR_TO_HOST, dev->stream));
+  GPUCSRCall(dev->ops->streamsynchronize(dev->id, dev->stream));
+  return 0;
+}
+
+__global__ void setdiagonal_kernel(int n, const int *__restrict__ place, const double *__restrict__ d, double s, bool add, double *a)
+{
+  const int r = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+
+  if (r >= n) return;
+  const int k = place[r];
+
+  a[k] = (add ? a[k] : 0) + (d ? d[r] : s);
+}
+
+static GPUCSRError Diagonal_CUDA(const int32_t *place, const double *d, double s, GPUCSRBool add, GPUCSRStorage *A)
 {
   const int n = GPUCSRMin(A->m, A->n);
 
   if (!n) return 0;
-  setdiagonal_kernel<<<BYROW(n), StreamOf(A->dev)>>>(n, RowsOf(A), d, s, add != 0);
+  setdiagonal_kernel<<<EACH(n), StreamOf(A->dev)>>>(n, place, d, s, add != 0, RowsOf(A).a);
   GPUCSRCheckLaunch("assemble (diagonal)");
   return 0;
 }
 
-__global__ void add_kernel(int64_t n, double f, const double *__restrict__ x, double *y)
+/* The k-th of a list of rows */
+__device__ __forceinline__ int listed(const GPUCSRRowList &list, int k)
 {
-  const int64_t k = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-
-  if (k < n) y[k] += f * x[k];
+  return list.row ? list.row[k] : list.first + k;
 }
 
-static GPUCSRError Add_CUDA(double f, const GPUCSRStorage *X, GPUCSRStorage *Y)
-{
-  if (!Y->nnz) return 0;
-  add_kernel<<<EACH(Y->nnz), StreamOf(Y->dev)>>>(Y->nnz, f, RowsOf(X).a, RowsOf(Y).a);
-  GPUCSRCheckLaunch("assemble (add)");
-  return 0;
-}
-
-__global__ void zerorows_kernel(int n, const int *__restrict__ row, double d, rows x)
+__global__ void zerorows_kernel(GPUCSRRowList list, int n, const int *__restrict__ place, double d, const double *__restrict__ x, double *b, const int *__restrict__ i, double *a)
 {
   ROW;
 
-  if (r >= n) return;
-  for (int k = x.i[row[r]] + lane; k < x.i[row[r] + 1]; k += LANES) x.a[k] = x.j[k] == row[r] ? d : 0;
+  if (r >= list.n) return;
+  const int row = listed(list, r), end = i[row + 1], at = place && row < n ? place[row] : -1;
+
+  for (int k = i[row] + lane; k < end; k += LANES) a[k] = k == at ? d : 0;
+  if (x && !lane && row < n) b[row] = d * x[row];
 }
 
-static GPUCSRError ZeroRows_CUDA(int n, const int32_t *row, double d, GPUCSRStorage *A)
+static GPUCSRError ZeroRows_CUDA(const GPUCSRRowList *list, const int32_t *place, double d, const double *x, double *b, GPUCSRStorage *A)
 {
-  if (!n) return 0;
-  zerorows_kernel<<<BYROW(n), StreamOf(A->dev)>>>(n, row, d, RowsOf(A));
+  if (!list->n) return 0;
+  zerorows_kernel<<<BYROW(list->n), StreamOf(A->dev)>>>(*list, A->n, place, d, x, b, RowsOf(A).i, RowsOf(A).a);
   GPUCSRCheckLaunch("assemble (zero rows)");
   return 0;
 }
 
-__global__ void zerorowscolumns_kernel(int m, int n, const int *__restrict__ row, double d, const double *__restrict__ x, double *b, rows a)
+__global__ void mark_kernel(GPUCSRRowList list, char *mark)
+{
+  const int k = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+
+  if (k < list.n) mark[listed(list, k)] = 1;
+}
+
+__global__ void zerorowscolumns_kernel(int m, int n, const char *__restrict__ mark, double d, const double *__restrict__ x, double *b, const int *__restrict__ i, const int *__restrict__ j, double *a)
 {
   ROW;
-  double t = 0;
+  const bool all = r < m && mark[r];
+  double     t   = 0;
 
   if (r < m) {
-    const bool all = row[r] != 0;
+    for (int k = i[r] + lane, end = i[r + 1]; k < end; k += LANES) {
+      const int c = j[k];
 
-    for (int k = a.i[r] + lane; k < a.i[r + 1]; k += LANES) {
-      const int c = a.j[k];
-
-      if (all) a.a[k] = c == r ? d : 0;
-      else if (c < m && row[c]) {
-        if (x) t += a.a[k] * x[c];
-        a.a[k] = 0;
+      if (all) a[k] = c == r ? d : 0;
+      else if (c < m && mark[c]) {
+        if (x) t += a[k] * x[c];
+        a[k] = 0;
       }
     }
   }
   t = reduce<LANES>(t);
   if (r >= m || lane || !x) return;
-  if (!row[r]) b[r] -= t;
+  if (!all) b[r] -= t;
   else if (r < n) b[r] = d * x[r];
 }
 
-static GPUCSRError ZeroRowsColumns_CUDA(const int32_t *row, double d, const double *x, double *b, GPUCSRStorage *A)
+static GPUCSRError ZeroRowsColumns_CUDA(const GPUCSRRowList *list, char *mark, double d, const double *x, double *b, GPUCSRStorage *A)
 {
-  if (!A->m) return 0;
-  zerorowscolumns_kernel<<<BYROW(A->m), StreamOf(A->dev)>>>(A->m, A->n, row, d, x, b, RowsOf(A));
+  const rows y = RowsOf(A);
+
+  if (!list->n) return 0;
+  GPUCSRCall(A->dev->ops->zero(A->dev->id, mark, (size_t)A->m, A->dev->stream));
+  mark_kernel<<<EACH(list->n), StreamOf(A->dev)>>>(*list, mark);
+  GPUCSRCheckLaunch("assemble (marks of rows)");
+  zerorowscolumns_kernel<<<BYROW(A->m), StreamOf(A->dev)>>>(A->m, A->n, mark, d, x, b, y.i, y.j, y.a);
   GPUCSRCheckLaunch("assemble (zero rows and columns)");
   return 0;
 }
@@ -438,58 +503,7 @@ static GPUCSRError RowMaxAbs_CUDA(const GPUCSRStorage *A, double *v, int32_t *co
   return 0;
 }
 
-#define PARTS 1024 /* blocks of a norm, whose results the host combines in their order */
-
-template <bool squares>
-__global__ void norm_kernel(int m, rows x, const double *__restrict__ more, double *part)
-{
-  __shared__ double warp[THREADS / 32];
-  const int         lane = (int)(threadIdx.x % LANES);
-  double            all  = 0;
-
-  for (int64_t first = (int64_t)blockIdx.x * (THREADS / LANES); first < m; first += (int64_t)gridDim.x * (THREADS / LANES)) {
-    const int64_t r = first + threadIdx.x / LANES;
-    double        t = more && r < m && !lane ? more[r] : 0;
-
-    if (r < m)
-      for (int k = x.i[r] + lane; k < x.i[r + 1]; k += LANES) t += squares ? x.a[k] * x.a[k] : fabs(x.a[k]);
-    t = reduce<LANES>(t);
-    if (lane) t = 0;
-    all = squares ? all + t : t > all ? t : all;
-  }
-  for (int k = 16; k > 0; k /= 2) {
-    const double other = __shfl_xor_sync(0xffffffff, all, k);
-
-    all = squares ? all + other : other > all ? other : all;
-  }
-  if (threadIdx.x % 32 == 0) warp[threadIdx.x / 32] = all;
-  __syncthreads();
-  if (threadIdx.x) return;
-  for (int k = 1; k < THREADS / 32; k++) all = squares ? all + warp[k] : warp[k] > all ? warp[k] : all;
-  part[blockIdx.x] = all;
-}
-
-static GPUCSRError Norm_CUDA(const GPUCSRStorage *A, GPUCSRNormKind kind, const double *more, double *norm)
-{
-  GPUCSRDevice dev   = A->dev;
-  const size_t bytes = sizeof(double) * PARTS;
-  void        *part  = NULL;
-  double       host[PARTS];
-  GPUCSRError  ierr;
-
-  *norm = 0;
-  if (!A->m || (!A->nnz && !more)) return 0;
-  GPUCSRCall(GPUCSRMalloc(dev, bytes, "a norm", &part));
-  if (kind == GPUCSR_SUM_OF_SQUARES) norm_kernel<true><<<PARTS, THREADS, 0, StreamOf(A->dev)>>>(A->m, RowsOf(A), more, (double *)part);
-  else norm_kernel<false><<<PARTS, THREADS, 0, StreamOf(A->dev)>>>(A->m, RowsOf(A), more, (double *)part);
-  ierr = dev->ops->copy(dev->id, host, part, bytes, GPUCSR_TO_HOST, dev->stream);
-  if (!ierr) ierr = dev->ops->streamsynchronize(dev->id, dev->stream);
-  GPUCSRCall(GPUCSRFree(dev, bytes, &part));
-  GPUCSRCall(ierr);
-  GPUCSRCheckLaunch("assemble (norm)");
-  for (int k = 0; k < PARTS; k++) *norm = kind == GPUCSR_SUM_OF_SQUARES ? *norm + host[k] : GPUCSRMax(*norm, host[k]);
-  return 0;
-}
+#define PARTS 1024 /* blocks of a norm, whose results the host combines */
 
 __global__ void rowsums_kernel(int m, rows x, double *s)
 {
@@ -510,29 +524,85 @@ static GPUCSRError RowSums_CUDA(const GPUCSRStorage *A, double *s)
   return 0;
 }
 
-__global__ void places_kernel(int n, rows x, int *place, int *gaps)
+__global__ void largestrow_kernel(int m, const int *__restrict__ i, const double *__restrict__ a, const double *__restrict__ more, double *part)
 {
-  ROW;
-  int at = 0; /* 1 + the place */
+  __shared__ double warp[THREADS / 32];
+  const int         lane = (int)(threadIdx.x % LANES);
+  double            most = 0;
 
-  if (r < n)
-    for (int k = x.i[r] + lane; k < x.i[r + 1]; k += LANES)
-      if (x.j[k] == r) at = k + 1;
-  at = reduce<LANES>(at);
-  if (r >= n || lane) return;
-  place[r] = at - 1;
-  if (!at) *gaps = 1;
+  for (int64_t first = (int64_t)blockIdx.x * (THREADS / LANES); first < m; first += (int64_t)gridDim.x * (THREADS / LANES)) {
+    const int64_t r = first + threadIdx.x / LANES;
+    double        t = more && r < m && !lane ? more[r] : 0;
+
+    if (r < m)
+      for (int k = i[r] + lane, end = i[r + 1]; k < end; k += LANES) t += fabs(a[k]);
+    t = reduce<LANES>(t);
+    if (!lane && t > most) most = t;
+  }
+  for (int o = 16; o; o /= 2) {
+    const double other = __shfl_xor_sync(0xffffffffu, most, o);
+
+    most = other > most ? other : most;
+  }
+  if (threadIdx.x % 32 == 0) warp[threadIdx.x / 32] = most;
+  __syncthreads();
+  if (threadIdx.x) return;
+  for (int k = 1; k < THREADS / 32; k++) most = warp[k] > most ? warp[k] : most;
+  part[blockIdx.x] = most;
 }
 
-static GPUCSRError Places_CUDA(const GPUCSRStorage *A, int32_t *place, GPUCSRBool *gaps)
+static GPUCSRError LargestRow_CUDA(const GPUCSRStorage *A, const double *more, double *norm)
 {
-  const int  n = GPUCSRMin(A->m, A->n);
-  const rows x = RowsOf(A);
+  GPUCSRDevice dev   = A->dev;
+  const size_t bytes = sizeof(double) * PARTS;
+  void        *part  = NULL;
+  double       host[PARTS];
+  GPUCSRError  ierr;
 
-  *gaps = (GPUCSRBool)0;
-  if (!n) return 0;
-  return Flagged(A->dev, "assemble (places)", gaps, [=](int *flag) { places_kernel<<<BYROW(n), StreamOf(A->dev)>>>(n, x, place, flag); });
+  *norm = 0;
+  if (!A->m || (!A->nnz && !more)) return 0;
+  GPUCSRCall(GPUCSRMalloc(dev, bytes, "a norm", &part));
+  largestrow_kernel<<<PARTS, THREADS, 0, StreamOf(A->dev)>>>(A->m, RowsOf(A).i, RowsOf(A).a, more, (double *)part);
+  ierr = dev->ops->copy(dev->id, host, part, bytes, GPUCSR_TO_HOST, dev->stream);
+  if (!ierr) ierr = dev->ops->streamsynchronize(dev->id, dev->stream);
+  GPUCSRCall(GPUCSRFree(dev, bytes, &part));
+  GPUCSRCall(ierr);
+  GPUCSRCheckLaunch("assemble (norm)");
+  for (int k = 0; k < PARTS; k++) *norm = GPUCSRMax(*norm, host[k]);
+  return 0;
 }
 
-GPUCSR_EXPORT(GPUCSRAssembleOps, GPUCSRAssemble_cuda) = {Sort_CUDA,      Pattern_CUDA, Sum_CUDA,     Scale_CUDA,  DiagonalScale_CUDA, Diagonal_CUDA, Add_CUDA, ZeroRows_CUDA, ZeroRowsColumns_CUDA,
-                                                         RowMaxAbs_CUDA, Norm_CUDA,    RowSums_CUDA, Places_CUDA, Rows_CUDA,          Gather_CUDA};
+/* A thread for each entry, which looks for its row, and for each row pointer, which is compared with the next */
+__global__ void entryrows_kernel(int m, int64_t n, const int *__restrict__ rowptr, int *row, int *wrong)
+{
+  const int64_t k  = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+  int           lo = 0, hi = m - 1;
+
+  if (k <= m && ((k == 0 && rowptr[0] != 0) || (k == m ? rowptr[m] != n : rowptr[k] > rowptr[k + 1]))) *wrong = 1;
+  if (k >= n) return;
+  while (lo < hi) { /* the last row that does not begin behind k */
+    const int mid = lo + (hi - lo + 1) / 2;
+
+    if (rowptr[mid] <= k) lo = mid;
+    else hi = mid - 1;
+  }
+  row[k] = lo;
+}
+
+static GPUCSRError Rows_CUDA(int m, int64_t n, const int32_t *rowptr, int32_t *row, int *wrong, GPUCSRDevice dev)
+{
+  void       *flag = NULL;
+  GPUCSRError ierr;
+
+  GPUCSRCall(GPUCSRMalloc(dev, sizeof(int), "rows of entries", &flag));
+  ierr = dev->ops->zero(dev->id, flag, sizeof(int), dev->stream);
+  if (!ierr) entryrows_kernel<<<EACH(GPUCSRMax((int64_t)m + 1, n)), StreamOf(dev)>>>(m, n, rowptr, row, (int *)flag);
+  if (!ierr) ierr = dev->ops->copy(dev->id, wrong, flag, sizeof(int), GPUCSR_TO_HOST, dev->stream);
+  if (!ierr) ierr = dev->ops->streamsynchronize(dev->id, dev->stream);
+  GPUCSRCall(GPUCSRFree(dev, sizeof(int), &flag));
+  GPUCSRCall(ierr);
+  GPUCSRCheckLaunch("assemble (rows of entries)");
+  return 0;
+}
+
+GPUCSR_EXPORT(GPUCSRAssembleOps, GPUCSRAssemble_cuda) = {Sort_CUDA, Pattern_CUDA, Sum_CUDA, DiagonalScale_CUDA, Places_CUDA, Diagonal_CUDA, ZeroRows_CUDA, ZeroRowsColumns_CUDA, RowMaxAbs_CUDA, RowSums_CUDA, LargestRow_CUDA, Rows_CUDA, Gather_CUDA};

@@ -32,10 +32,11 @@ typedef struct {
   int32_t     *first;        /* nnz + 1 */
 } GPUCSRSum;
 
-typedef enum {
-  GPUCSR_SUM_OF_SQUARES,
-  GPUCSR_LARGEST_ROW
-} GPUCSRNormKind;
+/* Rows on a device; row NULL: first, first + 1 and so on */
+typedef struct {
+  int            n, first;
+  const int32_t *row;
+} GPUCSRRowList;
 
 /* A backend's functions; all run on the stream of the device. A function that returns numbers has waited for the stream */
 typedef struct {
@@ -45,27 +46,23 @@ typedef struct {
   GPUCSRError (*pattern)(GPUCSRSum *, GPUCSRStorage *A);
   /* values of A = or += the sums of contributions, of which those from `there` on are more[0] and so on */
   GPUCSRError (*sum)(const GPUCSRSum *, const double *v, int64_t there, const double *more, GPUCSRBool add, GPUCSRStorage *A);
-  GPUCSRError (*scale)(double, GPUCSRStorage *A);
   /* rows by l, then columns by r; NULL: not */
   GPUCSRError (*diagonalscale)(const double *l, const double *r, GPUCSRStorage *A);
-  /* A[r][r] = or += d[r], d NULL: s */
-  GPUCSRError (*diagonal)(const double *d, double s, GPUCSRBool add, GPUCSRStorage *A);
-  /* values of Y += a times those of X, which has the same pattern */
-  GPUCSRError (*add)(double a, const GPUCSRStorage *X, GPUCSRStorage *Y);
-  /* listed rows are zeroed, and their diagonal entries set to d */
-  GPUCSRError (*zerorows)(int n, const int32_t *row, double d, GPUCSRStorage *A);
-  /* and their columns: row[r] nonzero: row and column r are zeroed. With x, b loses the columns' products with x, and b[r] = d x[r] */
-  GPUCSRError (*zerorowscolumns)(const int32_t *row, double d, const double *x, double *b, GPUCSRStorage *A);
+  /* place[r] of A[r][r] among the values, -1: it is not stored, and place[n] of these, n the smaller size of A */
+  GPUCSRError (*places)(const GPUCSRStorage *A, int32_t *place, int *missing);
+  /* A[r][r] = or += d[r], d NULL: s; all are stored, at place[r] */
+  GPUCSRError (*diagonal)(const int32_t *place, const double *d, double s, GPUCSRBool add, GPUCSRStorage *A);
+  /* listed rows are zeroed, and their diagonal entries set to d; place NULL: d is 0. With x, b[r] = d x[r] for these rows */
+  GPUCSRError (*zerorows)(const GPUCSRRowList *, const int32_t *place, double d, const double *x, double *b, GPUCSRStorage *A);
+  /* and their columns; mark: room for a mark of each row. With x, b loses the columns' products with x, too */
+  GPUCSRError (*zerorowscolumns)(const GPUCSRRowList *, char *mark, double d, const double *x, double *b, GPUCSRStorage *A);
   /* largest absolute value of each row, and the first column that has it, untouched where the row has none; column NULL: not asked for */
   GPUCSRError (*rowmaxabs)(const GPUCSRStorage *A, double *v, int32_t *column);
-  /* more: numbers to which the sums of rows are added, NULL: 0 */
-  GPUCSRError (*norm)(const GPUCSRStorage *A, GPUCSRNormKind, const double *more, double *);
-  /* sums of the rows' absolute values */
+  /* sums of the rows' absolute values, and the largest; more: a number for each row, to which its sum is added, NULL: 0 */
   GPUCSRError (*rowsums)(const GPUCSRStorage *A, double *s);
-  /* place[r] = k: value k is diagonal entry r, of min(m, n); gaps: some have no value */
-  GPUCSRError (*places)(const GPUCSRStorage *A, int32_t *place, GPUCSRBool *gaps);
+  GPUCSRError (*largestrow)(const GPUCSRStorage *A, const double *more, double *);
   /* row[k] = the row of entry k < n, by m + 1 row pointers; wrong: they do not ascend from 0 to n */
-  GPUCSRError (*rows)(int m, int64_t n, const int32_t *rowptr, int32_t *row, GPUCSRBool *wrong, GPUCSRDevice);
+  GPUCSRError (*rows)(int m, int64_t n, const int32_t *rowptr, int32_t *row, int *wrong, GPUCSRDevice);
   /* b[k] = a[index[k]] */
   GPUCSRError (*gather)(int64_t n, const int32_t *index, const double *a, double *b, GPUCSRDevice);
 } GPUCSRAssembleOps;
