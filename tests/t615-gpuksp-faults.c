@@ -300,6 +300,7 @@ static PetscErrorCode Own(void)
         Quiet(PETSC_FALSE);
         countdown = 0;
         reached   = calls >= n;
+        PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &reached, 1, MPI_INT, MPI_MAX, PETSC_COMM_WORLD)); /* a rank may be stopped by the error of another one before its own call */
         PetscCheck(!ierr == !reached, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s, function %d: error at call %d, KSPSolve() returned %d", types[p].options, f, n, (int)ierr);
         PetscCall(Reset(&s));
         Quiet(PETSC_TRUE);
