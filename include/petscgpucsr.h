@@ -224,6 +224,9 @@ GPUCSR_EXTERN PetscErrorCode MatGPUCSRSetSelect(Mat, MatGPUCSRSelect);
 GPUCSR_EXTERN PetscErrorCode MatGPUCSRSetExpectedMults(Mat, PetscReal);
 GPUCSR_EXTERN PetscErrorCode MatGPUCSRSetTransposeAtAssembly(Mat, PetscBool);
 GPUCSR_EXTERN PetscErrorCode MatGPUCSRSetMaster(Mat, MatGPUCSRMaster);
+GPUCSR_EXTERN PetscErrorCode MatGPUCSRGetDevice(PetscInt *);
+GPUCSR_EXTERN PetscErrorCode MatGPUCSRSetPreallocationCOO(Mat, PetscCount, const int[], const int[]);
+GPUCSR_EXTERN PetscErrorCode MatGPUCSRSetPreallocationCSR(Mat, PetscCount, const int[], const int[]);
 GPUCSR_EXTERN PetscErrorCode MatGPUCSRGetDeviceCSR(Mat, const int **, const int **, double **);
 GPUCSR_EXTERN PetscErrorCode MatGPUCSRRestoreDeviceCSR(Mat, const int **, const int **, double **);
 GPUCSR_EXTERN PetscErrorCode MatGPUCSRGetInfo(Mat, MatGPUCSRInfo *);
@@ -238,6 +241,7 @@ GPUCSR_EXTERN PetscErrorCode VecGPUGetArrayRead(Vec, const double **);
 GPUCSR_EXTERN PetscErrorCode VecGPURestoreArrayRead(Vec, const double **);
 GPUCSR_EXTERN PetscErrorCode VecGPUGetArrayWrite(Vec, double **);
 GPUCSR_EXTERN PetscErrorCode VecGPURestoreArrayWrite(Vec, double **);
+GPUCSR_EXTERN PetscErrorCode VecGPUPlaceArray(Vec, double *);
 GPUCSR_EXTERN PetscErrorCode VecGPUGetStream(Vec, void **);
 GPUCSR_EXTERN PetscErrorCode VecGPUSynchronize(Vec);
 

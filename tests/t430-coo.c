@@ -14,6 +14,7 @@
 //TEST name="ranks_late" nsize=2 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -gpucsr_debug_defer 1 -vec_type gpu" gpu=0
 //TEST name="faults" args="-mat_gpucsr_product_least 0 -mat_gpucsr_backend auto -gpucsr_debug_standin 1 -gpucsr_debug_fault {}" loop="memory:1 memory:5 memory:9 copy:3 copy:6 copy:9 launch:1 launch:2 launch:3 device:15:on device:25:on device:40:on" warns="" gpu=0
 //TEST name="beyond" args="-beyond -mat_gpucsr_product_least 0 -mat_gpucsr_backend auto -gpucsr_debug_standin 1" fails="has row 3 and column 41 of a matrix" gpu=0
+//TEST name="beyond_host" args="-beyond" fails="has row 3 and column 41 of a matrix"
 //TEST name="freed" args="-freed -mat_gpucsr_product_least 0 -mat_gpucsr_backend auto -gpucsr_debug_standin 1" fails="is neither the host's nor a device's that this matrix uses: was it freed?" gpu=0
 
 /*
@@ -230,6 +231,81 @@ static PetscErrorCode ByLocal(const List *l, Mat R, Mat B, PetscInt seed)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Indices of 32 bits on the device: the array of a VECGPU, where its backend is a device. The vector keeps them */
+static PetscErrorCode Indices(PetscCount len, const int from[], Vec *x, const int **to)
+{
+  PetscScalar  *a;
+  const double *d;
+
+  PetscFunctionBegin;
+  PetscCall(VecCreate(PETSC_COMM_SELF, x));
+  PetscCall(VecSetSizes(*x, (PetscInt)len / 2 + 1, PETSC_DECIDE));
+  PetscCall(VecSetType(*x, VECGPU));
+  PetscCall(VecGetArrayWrite(*x, &a));
+  PetscCall(PetscMemcpy(a, from, sizeof(int) * (size_t)len));
+  PetscCall(VecRestoreArrayWrite(*x, &a));
+  PetscCall(VecGPUGetArrayRead(*x, &d));
+  *to = (const int *)d;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The rows of A once more, from the host and the device: by row pointers with columns reversed, of which the last repeats with value 0, or by coordinates */
+static PetscErrorCode ByRows(Mat A, PetscBool csr)
+{
+  PetscInt     rs, re, n, m, N;
+  PetscCount   len = 0;
+  int         *i, *j;
+  PetscScalar *v;
+  Mat          B;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetSize(A, &m, &N));
+  PetscCall(MatGetOwnershipRange(A, &rs, &re));
+  for (PetscInt r = rs; r < re; r++) {
+    PetscCall(MatGetRow(A, r, &n, NULL, NULL));
+    len += n + (n > 0);
+    PetscCall(MatRestoreRow(A, r, &n, NULL, NULL));
+  }
+  PetscCall(PetscMalloc3((size_t)PetscMax(len, re - rs) + 1, &i, (size_t)len + 1, &j, (size_t)len + 1, &v));
+  len = 0;
+  for (PetscInt r = rs; r < re; r++) {
+    const PetscInt    *c;
+    const PetscScalar *a;
+
+    if (csr) i[r - rs] = (int)len;
+    PetscCall(MatGetRow(A, r, &n, &c, &a));
+    for (PetscInt k = n - 1; k >= 0; k--)
+      for (int twice = 0; twice < (k ? 1 : 2); twice++, len++) {
+        if (!csr) i[len] = (int)r;
+        j[len] = (int)c[k];
+        v[len] = twice ? 0.0 : a[k];
+      }
+    PetscCall(MatRestoreRow(A, r, &n, &c, &a));
+  }
+  if (csr) i[re - rs] = (int)len;
+  for (int device = 0; device < 2; device++) {
+    Vec           x[2] = {NULL, NULL};
+    const int    *di = i, *dj = j;
+    const double *d[2];
+
+    if (device) PetscCall(Indices(csr ? re - rs + 1 : len, i, &x[0], &di));
+    if (device) PetscCall(Indices(len, j, &x[1], &dj));
+    PetscCall(TestMatCreate(PETSC_COMM_WORLD, m, N, PETSC_FALSE, &B));
+    if (csr) PetscCall(MatGPUCSRSetPreallocationCSR(B, len, di, dj));
+    else PetscCall(MatGPUCSRSetPreallocationCOO(B, len, di, dj));
+    d[0] = (const double *)di;
+    d[1] = (const double *)dj;
+    for (int k = 0; k < 2 && device; k++) PetscCall(VecGPURestoreArrayRead(x[k], &d[k]));
+    for (int k = 0; k < 2; k++) PetscCall(VecDestroy(&x[k]));
+    if (device) PetscCall(SetFromDevice(B, len, v, INSERT_VALUES));
+    else PetscCall(MatSetValuesCOO(B, v, INSERT_VALUES));
+    PetscCall(SameBits(A, B, csr ? "by row pointers" : "by coordinates of 32 bits"));
+    PetscCall(MatDestroy(&B));
+  }
+  PetscCall(PetscFree3(i, j, v));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode Case(PetscInt m, PetscInt n, PetscCount len, PetscInt seed)
 {
   Mat         A, R, B, D, E;
@@ -265,6 +341,7 @@ static PetscErrorCode Case(PetscInt m, PetscInt n, PetscCount len, PetscInt seed
   PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &D));
   PetscCall(SameBits(A, D, "a copy"));
   PetscCall(ByLocal(&l, R, B, seed));
+  for (int csr = 0; csr < 2; csr++) PetscCall(ByRows(A, (PetscBool)csr));
   PetscCall(MatConvert(R, MATAIJ, MAT_INITIAL_MATRIX, &E));
   PetscCall(MatDestroy(&E));
   PetscCall(MatDestroy(&R));

@@ -17,7 +17,7 @@ if [ -z "$found" ]; then exit 77; fi
 export PYTHONPATH=$path
 
 failed=0
-separate=('') && if [ "$BACKEND" = host ]; then separate=('' -vec_gpu_separate '-vec_gpu_separate -mat_gpucsr_format csr' '-vec_type gpu' '-gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -mat_gpucsr_product_least 0'); fi
+separate=('') && if [ "$BACKEND" = host ]; then separate=('' -vec_gpu_separate '-vec_gpu_separate -mat_gpucsr_format csr' '-vec_type gpu' '-gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -mat_gpucsr_product_least 0' '-gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -mat_gpucsr_product_least 0 -mat_gpucsr_master device'); fi
 for options in "${separate[@]}"; do
   if ! PETSC_OPTIONS="-dll_append $LIB -mat_gpucsr_backend $BACKEND $options" $python "$script" >"$tmp" 2>&1 || ! grep -q '^done' "$tmp"; then
     echo "with $options:" && cat "$tmp" && failed=1

@@ -186,6 +186,53 @@ PetscErrorCode VecGPURestoreArrayWrite(Vec v, double **a)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*@
+  VecGPUPlaceArray - Let a `VECGPU` have its entries in an array of the program on the vector's device, without a copy
+
+  Logically Collective; No Fortran Support
+
+  Input Parameters:
++ v - the vector
+- a - the array, of as many numbers as this rank has entries; the vector's entries are those of the array
+
+  Level: advanced
+
+  Notes:
+  `VecResetArray()` gives the vector its own array again. The array has to exist until then, or until the vector is destroyed.
+
+  Every operation leaves its result in the array, in the order of the stream (`VecGPUGetStream()`). A program that changes the array otherwise than between `VecGPUGetArray()` and `VecGPURestoreArray()`
+  has to call `PetscObjectStateIncrease()`. The host's array is copied from this one whenever it is asked for, and back to it when it is restored.
+
+  This function waits for the device, so the program may have written the array in any stream. An array of another device, or of the host, is an error; on the host backend the array is one of the host.
+
+.seealso: `VECGPU`, `VecResetArray()`, `VecPlaceArray()`, `VecGPUGetArray()`, `MatGPUCSRGetDevice()`
+@*/
+PetscErrorCode VecGPUPlaceArray(Vec v, double *a)
+{
+  const VecGPUEntries *e;
+  VecGPUEntries       *placed;
+  GPUCSRBool           there;
+
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(v, VEC_CLASSID, 1);
+  PetscCheck(VecGPUIs(v), PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "Needs a vector of type gpu, not %s: a VECCUDA has VecCUDAPlaceArray()", ((PetscObject)v)->type_name);
+  e = VecGPUOf(v)->entries;
+  PetscCheck(e->dev && !e->full && !VecGPUOf(v)->bound, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "This vector is on the host: VecPlaceArray() places an array there");
+  PetscCheck(a || !v->map->n, PETSC_COMM_SELF, PETSC_ERR_ARG_NULL, "No array for %" PetscInt_FMT " entries", v->map->n);
+  PetscCall(GPUCSRHolds(e->dev, a, &there));
+  PetscCheck(there || !a || !e->dev->ops->separate, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "The array at %p is the host's, and the vector is on a GPU: VecPlaceArray() places it", (void *)a);
+  if (e->shared) {
+    PetscCall(VecGPUEntriesPlace_Private(e, v->map->n, (PetscScalar *)a, &placed));
+    placed->lent = PETSC_TRUE;
+  } else {
+    PetscCall(GPUCSRDeviceSynchronize(e->dev));
+    PetscCall(VecGPUEntriesPlaceDevice_Private(e, v->map->n, a, &placed));
+  }
+  PetscCall(VecGPUExchange_Private(v, placed, 0));
+  PetscCall(PetscObjectStateIncrease((PetscObject)v));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*@C
   VecGPUGetStream - Get the stream of a `VECGPU`'s operations
 

@@ -84,6 +84,24 @@ PetscErrorCode VecGPUEntriesPlace_Private(const VecGPUEntries *kind, PetscInt n,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode PrepareEntries(VecGPUEntries *);
+
+/* n entries in the program's array on the device, of entries that are not shared */
+PetscErrorCode VecGPUEntriesPlaceDevice_Private(const VecGPUEntries *kind, PetscInt n, double *a, VecGPUEntries **entries)
+{
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(New(n, kind->dev, PETSC_FALSE, entries));
+  (*entries)->device = a;
+  (*entries)->lent   = PETSC_TRUE;
+  (*entries)->valid  = VEC_GPU_DEVICE;
+  ierr               = PrepareEntries(*entries);
+  if (ierr) PetscCall(VecGPUEntriesRelease_Private(entries, NULL));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode Unpin(VecGPUEntries *e)
 {
   PetscFunctionBegin;
@@ -128,7 +146,7 @@ PetscErrorCode VecGPUEntriesRelease_Private(VecGPUEntries **entries, VecGPUEntri
   PetscCall(GPUCSRLivingRemove(&e->living));
   PetscCall(Unpin(e));
   if (!e->borrowed) PetscCall(PetscFree(e->host));
-  if (e->device) PetscCall(GPUCSRFree(e->dev, Bytes(e->n), (void **)&e->device));
+  if (e->device && !e->lent) PetscCall(GPUCSRFree(e->dev, Bytes(e->n), (void **)&e->device));
   PetscCall(PetscFree(e));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -236,6 +254,7 @@ static PetscErrorCode Forced(Vec v)
 static PetscErrorCode HostRead(VecGPUEntries *e)
 {
   PetscFunctionBegin;
+  if (e->lent && !e->shared && e->valid == VEC_GPU_BOTH && !e->readers && !e->writers) e->valid = VEC_GPU_DEVICE;
   if (e->valid & VEC_GPU_HOST) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(HostAllocate(e));
   if (e->valid == VEC_GPU_FILLED) {
@@ -310,6 +329,10 @@ PetscErrorCode VecGPUHostRestore_Private(Vec v, PetscBool write, const PetscScal
     e->valid = VEC_GPU_HOST;
   }
   if (!e->readers || e->valid != VEC_GPU_BOTH) e->marked = PETSC_FALSE;
+  if (e->lent && e->valid == VEC_GPU_HOST && !e->writers) {
+    PetscCall(Cross(e, PETSC_TRUE, 0, e->n));
+    e->valid = VEC_GPU_BOTH;
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -388,7 +411,7 @@ PetscErrorCode VecGPUFill_Private(Vec v, PetscScalar a)
   GPUCSRDevice    dev;
 
   PetscFunctionBegin;
-  if (n == e->n && !held) {
+  if (n == e->n && !held && !e->lent) {
     e->valid = VEC_GPU_FILLED;
     e->fill  = a;
     PetscFunctionReturn(PETSC_SUCCESS);
@@ -450,7 +473,7 @@ static PetscErrorCode EntriesRelease(void *entries)
   if (!e->dev) PetscFunctionReturn(PETSC_SUCCESS);
   if (!e->dev->failed[0] && e->valid != VEC_GPU_FILLED) PetscCall(HostRead(e));
   PetscCall(Unpin(e));
-  if (e->device) PetscCall(GPUCSRFree(e->dev, Bytes(e->n), (void **)&e->device));
+  if (e->device && !e->lent) PetscCall(GPUCSRFree(e->dev, Bytes(e->n), (void **)&e->device));
   if (!e->host) e->valid = VEC_GPU_FILLED;
   if (e->valid != VEC_GPU_FILLED) e->valid = VEC_GPU_BOTH;
   e->shared = PETSC_TRUE;

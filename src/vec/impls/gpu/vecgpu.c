@@ -58,11 +58,17 @@ static PetscErrorCode VecPlaceArray_GPU(Vec v, const PetscScalar *a)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Copies the device's results into the placed array */
+/* The placed array has the results */
 static PetscErrorCode VecResetArray_GPU(Vec v)
 {
+  const Vec_GPU *g = VecGPUOf(v);
+
   PetscFunctionBegin;
-  if (VecGPUOf(v)->before && VecGPUOf(v)->entries->borrowed) PetscCall(VecGPUHostRead_Private(v));
+  if (g->before && g->entries->borrowed) PetscCall(VecGPUHostRead_Private(v));
+  if (g->before && g->entries->lent && g->entries->dev) {
+    PetscCall(VecGPUDeviceRead_Private(v));
+    PetscCall(GPUCSRDeviceSynchronize(g->entries->dev));
+  }
   PetscCall(VecGPUComeBack_Private(v));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -34,6 +34,7 @@ struct _n_VecGPUEntries {
   PetscScalar *host;
   double      *device;
   PetscBool    borrowed;        /* the host's array is the program's (VecPlaceArray()) */
+  PetscBool    lent;            /* the device's array is the program's (VecGPUPlaceArray()): every change goes there at once, and the host's copy is made anew for each reader */
   GPUCSRBool   locked, refused; /* the host's array is page-locked in place, or that was refused */
   VecGPUValid  valid;
   PetscScalar  fill;   /* of VEC_GPU_FILLED */
@@ -102,6 +103,7 @@ GPUCSR_INTERN PetscErrorCode VecGPUEntriesInitialize_Private(void);
 GPUCSR_INTERN PetscErrorCode VecGPUEntriesCount_Private(VecGPUInfo *);
 GPUCSR_INTERN PetscErrorCode VecGPUEntriesCreate_Private(PetscInt, VecGPUEntries **);
 GPUCSR_INTERN PetscErrorCode VecGPUEntriesPlace_Private(const VecGPUEntries *, PetscInt, PetscScalar *, VecGPUEntries **);
+GPUCSR_INTERN PetscErrorCode VecGPUEntriesPlaceDevice_Private(const VecGPUEntries *, PetscInt, double *, VecGPUEntries **);
 GPUCSR_INTERN PetscErrorCode VecGPUEntriesReplace_Private(VecGPUEntries *, PetscScalar *);
 GPUCSR_INTERN PetscErrorCode VecGPUEntriesRelease_Private(VecGPUEntries **, VecGPUEntries *);
 GPUCSR_INTERN PetscErrorCode VecGPUHostRead_Private(Vec);

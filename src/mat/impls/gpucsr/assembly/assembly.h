@@ -44,7 +44,9 @@ typedef struct {
 } GPUCSRCOO;
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRWholeDiagonal_Private(Mat, PetscBool *); /* this and the next: inplace.c */
-GPUCSR_INTERN PetscErrorCode MatGPUCSRNorm_Private(Mat, NormType, double *, PetscBool *done);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRInPlaceBegin_Private(Mat, PetscBool whole, GPUCSRStorage **);
+GPUCSR_INTERN PetscErrorCode MatNorm_InPlace(Mat, NormType, PetscReal *); /* this and the next: norms.c */
+GPUCSR_INTERN PetscErrorCode MatGPUCSRNormOfRanks_Private(Mat, NormType, PetscReal *, PetscBool *done);
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRCOONew_Private(Mat, GPUCSRDevice, PetscCount, GPUCSRCOO **);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRCOOGet_Private(Mat, GPUCSRCOO **);

@@ -1,6 +1,6 @@
 /*
-  MatSetPreallocationCOO() and its local variant, of both types. The pattern of a matrix of one process is made on the device, and brought home. For several processes MATAIJ makes the pattern on the
-  host, and the devices sort the contributions of their blocks (cooranks.c). Without a device MATAIJ makes pattern and values.
+  MatSetPreallocationCOO(), its local variant, and the same by row pointers, of both types. The pattern of a matrix of one process is made on the device, and brought home. For several processes MATAIJ
+  makes the pattern on the host, and the devices sort the contributions of their blocks (cooranks.c). Without a device MATAIJ makes pattern and values.
 */
 #include "assembly.h"
 
@@ -36,20 +36,22 @@ PetscErrorCode MatGPUCSRCOOBlock_Private(Mat A, GPUCSRDevice dev, const GPUCSRCo
 /* The program's list: rows and columns, on the host or the device, with tables of local numbers or none */
 typedef struct {
   PetscCount             n;
-  const PetscInt        *index[2];
+  GPUCSRType             type;     /* of the indices; tables have GPUCSR_PETSCINT */
+  const void            *index[2]; /* rows and columns */
+  PetscBool              csr;      /* index[0]: pointers to the rank's rows */
   ISLocalToGlobalMapping map[2];
   const PetscInt        *table[2];
   PetscInt               len[2];
 } List;
 
-/* An array of PetscInt on the device, sent if it is on the host */
+/* An array on the device, sent if it is on the host */
 typedef struct {
   const void *p;
   void       *own;
   size_t      bytes;
 } Indices;
 
-static PetscErrorCode Send(GPUCSRDevice dev, const PetscInt *a, PetscCount n, Indices *x)
+static PetscErrorCode Send(GPUCSRDevice dev, const void *a, GPUCSRType type, PetscCount n, Indices *x)
 {
   GPUCSRBool ondevice;
 
@@ -58,11 +60,34 @@ static PetscErrorCode Send(GPUCSRDevice dev, const PetscInt *a, PetscCount n, In
   if (!a || !dev->ops->separate) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUCSRHolds(dev, a, &ondevice));
   if (ondevice) PetscFunctionReturn(PETSC_SUCCESS);
-  x->bytes = sizeof(PetscInt) * (size_t)n;
+  x->bytes = GPUCSRTypeSize(type) * (size_t)n;
   PetscCall(GPUCSRMalloc(dev, x->bytes, "coordinates", &x->own));
-  PetscCall(GPUCSRUpload(dev, x->own, GPUCSR_PETSCINT, a, GPUCSR_PETSCINT, (size_t)n, PETSC_FALSE, dev->stream, NULL));
+  PetscCall(GPUCSRUpload(dev, x->own, type, a, type, (size_t)n, PETSC_FALSE, dev->stream, NULL));
   x->p = x->own;
   PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#define WRONG_POINTERS "The row pointers do not ascend from 0 to %lld, the number of columns"
+
+/* The rows of the entries, by row pointers on the device */
+static PetscErrorCode Rows(GPUCSRDevice dev, PetscInt m, PetscCount n, const void *rowptr, Indices *x)
+{
+  int wrong;
+
+  PetscFunctionBegin;
+  x->bytes = sizeof(int32_t) * (size_t)n;
+  PetscCall(GPUCSRMalloc(dev, x->bytes, "rows of entries", &x->own));
+  PetscCall((*GPUCSRAssembleOf(dev)->rows)((int)m, (int64_t)n, (const int32_t *)rowptr, (int32_t *)x->own, &wrong, dev));
+  PetscCheck(!wrong, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, WRONG_POINTERS, (long long)n);
+  x->p = x->own;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#define ARRAYS 5 /* the program's two, two tables, and rows of entries */
+
+static PetscErrorCode IsBeyond(Mat A, const char local[], long long k, PetscInt i, PetscInt j)
+{
+  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "COO entry %lld has %srow %" PetscInt_FMT " and column %" PetscInt_FMT " of a matrix of %" PetscInt_FMT " rows and %" PetscInt_FMT " columns", k, local, i, j, A->rmap->N, A->cmap->N);
 }
 
 static PetscErrorCode Beyond(Mat A, GPUCSRDevice dev, const GPUCSRCoordinates *c, int64_t bad)
@@ -71,25 +96,26 @@ static PetscErrorCode Beyond(Mat A, GPUCSRDevice dev, const GPUCSRCoordinates *c
   PetscInt    at[2];
 
   PetscFunctionBegin;
-  for (int k = 0; k < 2; k++) PetscCall(GPUCSRDownload(dev, &at[k], GPUCSR_PETSCINT, (const PetscInt *)list[k] + bad, GPUCSR_PETSCINT, 1, PETSC_FALSE, dev->stream));
+  for (int k = 0; k < 2; k++) PetscCall(GPUCSRDownload(dev, &at[k], GPUCSR_PETSCINT, (const char *)list[k] + (size_t)bad * GPUCSRTypeSize(c->type), c->type, 1, PETSC_FALSE, dev->stream));
   PetscCall((*dev->ops->streamsynchronize)(dev->id, dev->stream));
-  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "COO entry %lld has %srow %" PetscInt_FMT " and column %" PetscInt_FMT " of a matrix of %" PetscInt_FMT " rows and %" PetscInt_FMT " columns", (long long)bad, c->row || c->col ? "local " : "", at[0], at[1],
-          A->rmap->N, A->cmap->N);
+  PetscCall(IsBeyond(A, c->row || c->col ? "local " : "", (long long)bad, at[0], at[1]));
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode OnDeviceSteps(Mat A, GPUCSRDevice dev, const List *l, Indices x[4], GPUCSRCOOBlock *b, GPUCSRStorage *csr)
+static PetscErrorCode OnDeviceSteps(Mat A, GPUCSRDevice dev, const List *l, Indices x[ARRAYS], GPUCSRCOOBlock *b, GPUCSRStorage *csr)
 {
-  GPUCSRCoordinates list = {.n = (int64_t)l->n, .type = GPUCSR_PETSCINT, .rows = (int)l->len[0], .cols = (int)l->len[1]};
+  GPUCSRCoordinates list = {.n = (int64_t)l->n, .type = l->type, .rows = (int)l->len[0], .cols = (int)l->len[1]};
   Mat_SeqGPUCSR    *g    = (Mat_SeqGPUCSR *)A->spptr;
   GPUCSRCOO        *c;
 
   PetscFunctionBegin;
   PetscCall(GPUCSRDeviceSynchronize(dev)); /* the program's kernels may run on any stream */
   for (int k = 0; k < 2; k++) {
-    PetscCall(Send(dev, l->index[k], l->n, &x[k]));
-    PetscCall(Send(dev, l->table[k], l->len[k], &x[2 + k]));
+    PetscCall(Send(dev, l->index[k], l->type, l->csr && !k ? (PetscCount)A->rmap->n + 1 : l->n, &x[k]));
+    PetscCall(Send(dev, l->table[k], GPUCSR_PETSCINT, l->len[k], &x[2 + k]));
   }
-  list.i   = x[0].p;
+  if (l->csr) PetscCall(Rows(dev, A->rmap->n, l->n, x[0].p, &x[4]));
+  list.i   = x[l->csr ? 4 : 0].p;
   list.j   = x[1].p;
   list.row = x[2].p;
   list.col = x[3].p;
@@ -114,35 +140,56 @@ static PetscErrorCode OnDeviceSteps(Mat A, GPUCSRDevice dev, const List *l, Indi
 /* The matrix of one process. After an error before the pattern is home, the matrix is as before */
 static PetscErrorCode OnDevice(Mat A, GPUCSRDevice dev, const List *l)
 {
-  GPUCSRCOOBlock b    = {.first = NULL};
-  GPUCSRStorage  csr  = {.dev = NULL};
-  Indices        x[4] = {{.p = NULL}};
+  GPUCSRCOOBlock b         = {.first = NULL};
+  GPUCSRStorage  csr       = {.dev = NULL};
+  Indices        x[ARRAYS] = {{.p = NULL}};
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
   ierr = OnDeviceSteps(A, dev, l, x, &b, &csr);
-  for (int k = 0; k < 4; k++) PetscCall(GPUCSRFree(dev, x[k].bytes, &x[k].own));
+  for (int k = 0; k < ARRAYS; k++) PetscCall(GPUCSRFree(dev, x[k].bytes, &x[k].own));
   if (csr.dev) PetscCall(GPUCSRStorageDestroy(&csr));
   PetscCall(GPUCSRCOOBlockDestroy(&b));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Row pointers become the rows of the entries, in the numbers of all ranks */
+static PetscErrorCode RowsOnHost(Mat A, PetscCount n, PetscInt **list)
+{
+  const PetscInt  m     = A->rmap->n;
+  const PetscInt *i     = *list;
+  PetscBool       wrong = (PetscBool)(i[0] != 0 || (PetscCount)i[m] != n);
+  PetscInt       *row;
+
+  PetscFunctionBegin;
+  for (PetscInt r = 0; r < m; r++) wrong = (PetscBool)(wrong || i[r] > i[r + 1]);
+  PetscCheck(!wrong, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, WRONG_POINTERS, (long long)n);
+  PetscCall(PetscMalloc1((size_t)n + 1, &row));
+  for (PetscInt r = 0; r < m; r++)
+    for (PetscInt k = i[r]; k < i[r + 1]; k++) row[k] = A->rmap->rstart + r;
+  PetscCall(PetscFree(*list));
+  *list = row;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* A copy of the indices on the host, which the parent may change */
-static PetscErrorCode HostCopy(GPUCSRDevice dev, const List *l, PetscInt *copy[2])
+static PetscErrorCode HostCopy(Mat A, GPUCSRDevice dev, const List *l, PetscInt *copy[2])
 {
   PetscFunctionBegin;
   for (int k = 0; k < 2; k++) {
-    GPUCSRBool ondevice = PETSC_FALSE;
+    const size_t n        = l->csr && !k ? (size_t)A->rmap->n + 1 : (size_t)l->n;
+    GPUCSRBool   ondevice = PETSC_FALSE;
 
-    PetscCall(PetscMalloc1((size_t)l->n + 1, &copy[k]));
+    PetscCall(PetscMalloc1(n + 1, &copy[k]));
     if (dev) PetscCall(GPUCSRHolds(dev, l->index[k], &ondevice));
     if (ondevice) {
       PetscCall(GPUCSRDeviceSynchronize(dev));
-      PetscCall(GPUCSRDownload(dev, copy[k], GPUCSR_PETSCINT, l->index[k], GPUCSR_PETSCINT, (size_t)l->n, PETSC_FALSE, dev->stream));
+      PetscCall(GPUCSRDownload(dev, copy[k], GPUCSR_PETSCINT, l->index[k], l->type, n, PETSC_FALSE, dev->stream));
       PetscCall((*dev->ops->streamsynchronize)(dev->id, dev->stream));
-    } else PetscCall(PetscArraycpy(copy[k], l->index[k], (size_t)l->n));
+    } else PetscCall(GPUCSRConvert(copy[k], GPUCSR_PETSCINT, l->index[k], l->type, n, 1, NULL));
   }
+  if (l->csr) PetscCall(RowsOnHost(A, l->n, &copy[0]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -158,6 +205,8 @@ static PetscErrorCode OnHost(Mat A, PetscBool seq, const List *l, PetscInt *copy
     PetscCall(PetscIntCast((PetscInt64)l->n, &len));
     PetscCall(ISLocalToGlobalMappingApply(l->map[k], len, copy[k], copy[k]));
   }
+  for (PetscCount k = 0; k < l->n; k++) /* which the parent does not look for */
+    if (PetscMin(copy[0][k], copy[1][k]) >= 0 && (copy[0][k] >= A->rmap->N || copy[1][k] >= A->cmap->N)) PetscCall(IsBeyond(A, "", (long long)k, copy[0][k], copy[1][k]));
   PetscCall(MatGPUCSRCOORemove_Private(A));
   g->contributions = l->n + 1;
   if (seq) {
@@ -170,8 +219,8 @@ static PetscErrorCode OnHost(Mat A, PetscBool seq, const List *l, PetscInt *copy
 
 static PetscErrorCode Preallocate(Mat A, List *l)
 {
-  const MatGPUCSRConfig *config = &((Mat_GPUCSR *)A->spptr)->config;
-  PetscInt              *copy[2];
+  const MatGPUCSRConfig *config  = &((Mat_GPUCSR *)A->spptr)->config;
+  PetscInt              *copy[2] = {NULL, NULL};
   PetscBool              seq, aij, fits;
   GPUCSRDevice           dev, host;
   GPUCSRBool             ondevice;
@@ -190,12 +239,14 @@ static PetscErrorCode Preallocate(Mat A, List *l)
     PetscCall(MatGPUCSRKept_Private(A, dev, &attempt));
     if (!attempt.error) PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(HostCopy(dev, l, copy));
-  if (fits) { /* the host in place of the device */
+  ierr = HostCopy(A, dev, l, copy);
+  if (!ierr && fits) { /* the host in place of the device */
     for (int k = 0; k < 2; k++) l->index[k] = copy[k];
+    l->type = GPUCSR_PETSCINT;
+    l->csr  = PETSC_FALSE;
     PetscCall(GPUCSRDeviceOpen("host", &host, why, sizeof(why)));
     ierr = OnDevice(A, host, l);
-  } else ierr = OnHost(A, seq, l, copy);
+  } else if (!ierr) ierr = OnHost(A, seq, l, copy);
   for (int k = 0; k < 2; k++) PetscCall(PetscFree(copy[k]));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -205,7 +256,7 @@ static PetscErrorCode Preallocate(Mat A, List *l)
 PetscErrorCode MatSetPreallocationCOO_GPUCSR(Mat A, PetscCount n, PetscInt i[], PetscInt j[])
 {
   List l = {
-    .n = n, .index = {i, j}
+    .n = n, .type = GPUCSR_PETSCINT, .index = {i, j}
   };
 
   PetscFunctionBegin;
@@ -216,7 +267,7 @@ PetscErrorCode MatSetPreallocationCOO_GPUCSR(Mat A, PetscCount n, PetscInt i[], 
 PetscErrorCode MatSetPreallocationCOOLocal_GPUCSR(Mat A, PetscCount n, PetscInt i[], PetscInt j[])
 {
   List l = {
-    .n = n, .index = {i, j}
+    .n = n, .type = GPUCSR_PETSCINT, .index = {i, j}
   };
   PetscErrorCode ierr;
 
@@ -232,5 +283,85 @@ PetscErrorCode MatSetPreallocationCOOLocal_GPUCSR(Mat A, PetscCount n, PetscInt 
     if (l.map[k]) PetscCall(ISLocalToGlobalMappingRestoreIndices(l.map[k], &l.table[k]));
   PetscCall(ierr);
   A->preallocated = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What MatSetPreallocationCOO() does around it, without a look at the arrays */
+static PetscErrorCode Asked(Mat A, List *l)
+{
+  PetscBool ours;
+
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(A, MAT_CLASSID, 1);
+  PetscCall(MatGPUCSRIs_Private(A, &ours));
+  PetscCheck(ours, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONG, "Needs a matrix of type gpucsr, not %s", ((PetscObject)A)->type_name ? ((PetscObject)A)->type_name : "(none)");
+  PetscCheck(l->n >= 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "%lld entries", (long long)l->n);
+  PetscCheck((l->index[0] && l->index[1]) || (!l->n && !l->csr), PETSC_COMM_SELF, PETSC_ERR_ARG_NULL, "No arrays for %lld entries", (long long)l->n);
+  PetscCall(PetscLayoutSetUp(A->rmap));
+  PetscCall(PetscLayoutSetUp(A->cmap));
+  PetscCall(Preallocate(A, l));
+  A->preallocated = PETSC_TRUE;
+  A->nonzerostate++;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@C
+  MatGPUCSRSetPreallocationCOO - `MatSetPreallocationCOO()` with indices of 32 bits, which may be in GPU memory in every PETSc
+
+  Collective; No Fortran Support
+
+  Input Parameters:
++ A - the matrix, with its sizes and its type
+. n - contributions of this rank
+. i - their rows
+- j - their columns; negative ones are skipped
+
+  Level: advanced
+
+  Notes:
+  `MatSetValuesCOO()` takes the contributions' values. The arrays are not changed, and not used afterwards.
+
+  `MatSetPreallocationCOO()` of a PETSc with debugging reads the arrays on the host, and takes indices of `PetscInt`.
+
+.seealso: `MATGPUCSR`, `MatGPUCSRSetPreallocationCSR()`, `MatSetPreallocationCOO()`, `MatSetValuesCOO()`
+@*/
+PetscErrorCode MatGPUCSRSetPreallocationCOO(Mat A, PetscCount n, const int i[], const int j[])
+{
+  List l = {
+    .n = n, .type = GPUCSR_INT32, .index = {i, j}
+  };
+
+  PetscFunctionBegin;
+  PetscCall(Asked(A, &l));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@C
+  MatGPUCSRSetPreallocationCSR - Make the pattern of a matrix from row pointers and columns, which may be in GPU memory
+
+  Collective; No Fortran Support
+
+  Input Parameters:
++ A - the matrix, with its sizes and its type
+. n - entries of this rank's rows
+. i - pointers to these rows, 1 more than rows, from 0 to n
+- j - columns, in any order
+
+  Level: advanced
+
+  Notes:
+  `MatSetValuesCOO()` takes the values, in the order of j. Columns that repeat in a row become one entry, the sum. The arrays are not changed, and not used afterwards.
+
+.seealso: `MATGPUCSR`, `MatGPUCSRSetPreallocationCOO()`, `MatSetValuesCOO()`, `MatGPUCSRGetDeviceCSR()`
+@*/
+PetscErrorCode MatGPUCSRSetPreallocationCSR(Mat A, PetscCount n, const int i[], const int j[])
+{
+  List l = {
+    .n = n, .type = GPUCSR_INT32, .index = {i, j},
+            .csr = PETSC_TRUE
+  };
+
+  PetscFunctionBegin;
+  PetscCall(Asked(A, &l));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -1,6 +1,29 @@
 /* The program reads and changes the matrix on its device */
 #include "assembly.h"
 
+/*@C
+  MatGPUCSRGetDevice - Get the GPU on which this process has its matrices and vectors
+
+  Not Collective; No Fortran Support
+
+  Output Parameter:
+. device - its number as CUDA counts, -1: no GPU can be used
+
+  Level: advanced
+
+.seealso: `MATGPUCSR`, `VECGPU`, `MatGPUCSRGetDeviceCSR()`, `VecGPUPlaceArray()`
+@*/
+PetscErrorCode MatGPUCSRGetDevice(PetscInt *device)
+{
+  GPUCSRDevice dev = NULL;
+  char         why[512];
+
+  PetscFunctionBegin;
+  if (GPUCSR_SCALAR_IS_DOUBLE) PetscCall(GPUCSRDeviceOpen("cuda", &dev, why, sizeof(why)));
+  *device = dev ? dev->id : -1;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode Check(Mat A)
 {
   PetscBool seq;

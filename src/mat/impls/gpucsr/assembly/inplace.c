@@ -30,7 +30,7 @@ typedef struct {
 } Change;
 
 /* csr: the values on the device, NULL: the operation is the host's. whole: it writes all values and reads none */
-static PetscErrorCode Begin(Mat A, PetscBool whole, GPUCSRStorage **csr)
+PetscErrorCode MatGPUCSRInPlaceBegin_Private(Mat A, PetscBool whole, GPUCSRStorage **csr)
 {
   Mat_SeqGPUCSR      *g = (Mat_SeqGPUCSR *)A->spptr;
   const GPUCSRMirror *m = &g->mirror;
@@ -219,7 +219,7 @@ static PetscErrorCode OnDevice(Mat A, Change *c, PetscBool *done)
   GPUCSRAttempt   attempt;
 
   PetscFunctionBegin;
-  if (((Mat_GPUCSR *)A->spptr)->config.masterdevice) PetscCall(Begin(A, whole, &csr));
+  if (((Mat_GPUCSR *)A->spptr)->config.masterdevice) PetscCall(MatGPUCSRInPlaceBegin_Private(A, whole, &csr));
   *done = csr ? PETSC_TRUE : PETSC_FALSE;
   if (csr) {
     m->values = -1;
@@ -282,7 +282,7 @@ PetscErrorCode MatGPUCSRWholeDiagonal_Private(Mat A, PetscBool *whole)
   GPUCSRAttempt  attempt;
 
   PetscFunctionBegin;
-  if (((Mat_GPUCSR *)A->spptr)->config.masterdevice) PetscCall(Begin(A, PETSC_FALSE, &csr));
+  if (((Mat_GPUCSR *)A->spptr)->config.masterdevice) PetscCall(MatGPUCSRInPlaceBegin_Private(A, PETSC_FALSE, &csr));
   if (csr) {
     GPUCSRTryIf(MatGPUCSRMayFail(A), &attempt, MatGPUCSRDiagonalPlaces_Private(A, csr, &place));
     PetscCall(MatGPUCSRKept_Private(A, NULL, &attempt));
@@ -403,74 +403,16 @@ static PetscErrorCode MatZeroRowsColumns_InPlace(Mat A, PetscInt n, const PetscI
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The sum of all squares, by the reduction of vectors, or the largest sum of a row */
-static PetscErrorCode Norm(GPUCSRStorage *A, NormType type, double *v)
-{
-  const VecGPUKernels *vec = VecGPUKernelsOf(A->dev);
-  double               sums[2];
-
-  PetscFunctionBegin;
-  if (type == NORM_INFINITY) PetscCall((*GPUCSRAssembleOf(A->dev)->largestrow)(A, v));
-  else {
-    if (vec->prepare) PetscCall((*vec->prepare)(A->dev));
-    PetscCall((*vec->reduce)(A->dev, VECGPU_REDUCE_square, (size_t)A->nnz, (const double *)A->array[CSR_VAL].data, NULL, sums));
-    *v = sums[0];
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* NORM_FROBENIUS without its root, or NORM_INFINITY, of the values on the device. done false: the host has the values */
-PetscErrorCode MatGPUCSRNorm_Private(Mat A, NormType type, double *v, PetscBool *done)
-{
-  GPUCSRStorage *csr     = NULL;
-  GPUCSRAttempt  attempt = {.error = PETSC_ERR_GPU};
-
-  PetscFunctionBegin;
-  PetscCall(Begin(A, PETSC_FALSE, &csr));
-  if (csr) GPUCSRTryIf(MatGPUCSRMayFail(A), &attempt, Norm(csr, type, v));
-  *done = (PetscBool)!attempt.error;
-  if (!*done) PetscCall(MatGPUCSRFetch_Private(A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatNorm_InPlace(Mat A, NormType type, PetscReal *norm)
-{
-  double    v    = 0;
-  PetscBool done = PETSC_FALSE;
-
-  PetscFunctionBegin;
-  if (type == NORM_FROBENIUS || type == NORM_INFINITY) PetscCall(MatGPUCSRNorm_Private(A, type, &v, &done));
-  else PetscCall(MatGPUCSRFetch_Private(A));
-  if (!done) PetscCall((*((Mat_GPUCSR *)A->spptr)->parent.norm)(A, type, norm));
-  else *norm = (PetscReal)(type == NORM_INFINITY ? v : PetscSqrtReal((PetscReal)v));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode Diagonal(Mat A, GPUCSRStorage *csr, Vec d)
 {
-  GPUCSRDevice    dev   = csr->dev;
-  const size_t    m     = (size_t)csr->m;
-  int32_t        *place = NULL;
-  void           *index = NULL;
-  const PetscInt *i, *j;
-  Operand         x;
-  PetscErrorCode  ierr;
+  const int32_t *place;
+  Operand        x;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, &j, NULL, NULL));
-  PetscCall(PetscMalloc1(m, &place));
-  for (PetscInt r = 0; r < A->rmap->n; r++) {
-    PetscInt k = i[r];
-
-    while (j[k] != r) k++;
-    place[r] = (int32_t)k;
-  }
+  PetscCall(MatGPUCSRDiagonalPlaces_Private(A, csr, &place));
   ierr = OperandGet(A, d, PETSC_TRUE, &x);
-  if (!ierr) ierr = GPUCSRMalloc(dev, sizeof(int32_t) * m, "places of a diagonal", &index);
-  if (!ierr) ierr = GPUCSRUpload(dev, index, GPUCSR_INT32, place, GPUCSR_INT32, m, PETSC_FALSE, dev->stream, NULL);
-  if (!ierr) ierr = (*GPUCSRAssembleOf(dev)->gather)((int64_t)m, (const int32_t *)index, (const double *)csr->array[CSR_VAL].data, x.p, dev);
-  PetscCall(PetscFree(place));
-  PetscCall(GPUCSRFree(dev, sizeof(int32_t) * m, &index));
+  if (!ierr) ierr = (*GPUCSRAssembleOf(csr->dev)->gather)((int64_t)csr->m, place, (const double *)csr->array[CSR_VAL].data, x.p, csr->dev);
   PetscCall(OperandRestore(A, &x, ierr));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -486,7 +428,7 @@ PetscErrorCode MatGPUCSRDiagonal_Private(Mat A, Vec d, PetscBool *done)
   *done = PETSC_FALSE;
   PetscCall(VecGetLocalSize(d, &n));
   if (((Mat_SeqGPUCSR *)A->spptr)->mirror.ahead && n == A->rmap->n && n <= A->cmap->n) PetscCall(MatGPUCSRWholeDiagonal_Private(A, done));
-  if (*done) PetscCall(Begin(A, PETSC_FALSE, &csr));
+  if (*done) PetscCall(MatGPUCSRInPlaceBegin_Private(A, PETSC_FALSE, &csr));
   if (csr) GPUCSRTryIf(MatGPUCSRMayFail(A), &attempt, Diagonal(A, csr, d));
   *done = (PetscBool)!attempt.error;
   if (!*done) PetscCall(MatGPUCSRFetch_Private(A));
@@ -522,7 +464,7 @@ static PetscErrorCode MatGetRowMaxAbs_InPlace(Mat A, Vec v, PetscInt at[])
 
   PetscFunctionBegin;
   PetscCall(VecGetLocalSize(v, &n));
-  if (n == A->rmap->n) PetscCall(Begin(A, PETSC_FALSE, &csr)); /* else the parent's error */
+  if (n == A->rmap->n) PetscCall(MatGPUCSRInPlaceBegin_Private(A, PETSC_FALSE, &csr)); /* else the parent's error */
   if (csr) GPUCSRTryIf(MatGPUCSRMayFail(A), &attempt, RowMaxAbs(A, csr, v, at));
   if (!attempt.error) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGPUCSRFetch_Private(A));
@@ -570,8 +512,8 @@ static PetscErrorCode Combine(Mat Y, Change *c, Mat X, PetscBool *done)
   PetscFunctionBegin;
   *done = PETSC_FALSE;
   if (!((Mat_GPUCSR *)Y->spptr)->config.masterdevice) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(Begin(X, PETSC_FALSE, &x));
-  if (x) PetscCall(Begin(Y, (PetscBool)(c->op == COPY), &y));
+  PetscCall(MatGPUCSRInPlaceBegin_Private(X, PETSC_FALSE, &x));
+  if (x) PetscCall(MatGPUCSRInPlaceBegin_Private(Y, (PetscBool)(c->op == COPY), &y));
   if (!y || x->dev != y->dev || x->nnz != y->nnz || x->m != y->m) PetscFunctionReturn(PETSC_SUCCESS);
   c->other = x;
   PetscCall(OnDevice(Y, c, done));

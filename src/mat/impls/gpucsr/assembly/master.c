@@ -198,30 +198,13 @@ static PetscErrorCode zerorowscolumns_Fetched(Mat A, PetscInt n, const PetscInt 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The sum of all squares, without values of the host, unless a block's are not on a device */
 static PetscErrorCode norm_Fetched(Mat A, NormType type, PetscReal *norm)
 {
-  Mat       block[2];
-  double    v[2] = {0, 0};
-  PetscReal part;
   PetscBool done;
 
   PetscFunctionBegin;
-  if (type != NORM_FROBENIUS) {
-    PetscCall(MatGPUCSRFetch_Private(A));
-    PetscCall((*((Mat_GPUCSR *)A->spptr)->behind->norm)(A, type, norm));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
-  for (int b = 0; b < 2; b++) {
-    PetscCall(MatGPUCSRNorm_Private(block[b], NORM_FROBENIUS, &v[b], &done));
-    if (done) continue;
-    PetscCall(MatNorm(block[b], NORM_FROBENIUS, &part));
-    v[b] = (double)part * (double)part;
-  }
-  v[0] += v[1];
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, v, 1, MPI_DOUBLE, MPI_SUM, PetscObjectComm((PetscObject)A)));
-  *norm = PetscSqrtReal((PetscReal)v[0]);
+  PetscCall(MatGPUCSRNormOfRanks_Private(A, type, norm, &done));
+  if (!done) PetscCall((*((Mat_GPUCSR *)A->spptr)->behind->norm)(A, type, norm));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

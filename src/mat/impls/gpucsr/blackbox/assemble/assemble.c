@@ -157,6 +157,19 @@ static PetscErrorCode Sum_Host(const GPUCSRSum *s, const double *v, int64_t ther
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode Rows_Host(int m, int64_t n, const int32_t *rowptr, int32_t *row, int *wrong, GPUCSRDevice dev)
+{
+  PetscFunctionBegin;
+  PetscCall(GPUCSRWaitStreamOnHost(dev->stream));
+  *wrong = rowptr[0] != 0 || rowptr[m] != n;
+  for (int r = 0; r < m && !*wrong; r++) {
+    *wrong = rowptr[r + 1] < rowptr[r] || rowptr[r + 1] > n;
+    for (int32_t k = rowptr[r]; k < rowptr[r + 1] && !*wrong; k++) row[k] = r;
+  }
+  PetscCall(GPUCSRLaunched(dev, "assemble (rows of entries)"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode Gather_Host(int64_t n, const int32_t *index, const double *a, double *b, GPUCSRDevice dev)
 {
   PetscFunctionBegin;
@@ -296,7 +309,21 @@ static PetscErrorCode RowMaxAbs_Host(const GPUCSRStorage *A, double *v, int32_t 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode LargestRow_Host(const GPUCSRStorage *A, double *norm)
+static PetscErrorCode RowSums_Host(const GPUCSRStorage *A, double *s)
+{
+  const Rows x = RowsOf(A);
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRWaitStreamOnHost(A->dev->stream));
+  for (int r = 0; r < A->m; r++) {
+    s[r] = 0;
+    for (int32_t k = x.i[r]; k < x.i[r + 1]; k++) s[r] += fabs(x.a[k]);
+  }
+  PetscCall(GPUCSRLaunched(A->dev, "assemble (row sums)"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode LargestRow_Host(const GPUCSRStorage *A, const double *more, double *norm)
 {
   const Rows x = RowsOf(A);
 
@@ -304,7 +331,7 @@ static PetscErrorCode LargestRow_Host(const GPUCSRStorage *A, double *norm)
   PetscCall(GPUCSRWaitStreamOnHost(A->dev->stream));
   *norm = 0;
   for (int r = 0; r < A->m; r++) {
-    double t = 0;
+    double t = more ? more[r] : 0;
 
     for (int32_t k = x.i[r]; k < x.i[r + 1]; k++) t += fabs(x.a[k]);
     if (t > *norm) *norm = t;
@@ -313,4 +340,4 @@ static PetscErrorCode LargestRow_Host(const GPUCSRStorage *A, double *norm)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const GPUCSRAssembleOps GPUCSRAssemble_host = {Sort_Host, Pattern_Host, Sum_Host, DiagonalScale_Host, Places_Host, Diagonal_Host, ZeroRows_Host, ZeroRowsColumns_Host, RowMaxAbs_Host, LargestRow_Host, Gather_Host};
+const GPUCSRAssembleOps GPUCSRAssemble_host = {Sort_Host, Pattern_Host, Sum_Host, DiagonalScale_Host, Places_Host, Diagonal_Host, ZeroRows_Host, ZeroRowsColumns_Host, RowMaxAbs_Host, RowSums_Host, LargestRow_Host, Rows_Host, Gather_Host};

@@ -505,7 +505,26 @@ static GPUCSRError RowMaxAbs_CUDA(const GPUCSRStorage *A, double *v, int32_t *co
 
 #define PARTS 1024 /* blocks of a norm, whose results the host combines */
 
-__global__ void largestrow_kernel(int m, const int *__restrict__ i, const double *__restrict__ a, double *part)
+__global__ void rowsums_kernel(int m, rows x, double *s)
+{
+  ROW;
+  double t = 0;
+
+  if (r < m)
+    for (int k = x.i[r] + lane; k < x.i[r + 1]; k += LANES) t += fabs(x.a[k]);
+  t = reduce<LANES>(t);
+  if (r < m && !lane) s[r] = t;
+}
+
+static GPUCSRError RowSums_CUDA(const GPUCSRStorage *A, double *s)
+{
+  if (!A->m) return 0;
+  rowsums_kernel<<<BYROW(A->m), StreamOf(A->dev)>>>(A->m, RowsOf(A), s);
+  GPUCSRCheckLaunch("assemble (row sums)");
+  return 0;
+}
+
+__global__ void largestrow_kernel(int m, const int *__restrict__ i, const double *__restrict__ a, const double *__restrict__ more, double *part)
 {
   __shared__ double warp[THREADS / 32];
   const int         lane = (int)(threadIdx.x % LANES);
@@ -513,7 +532,7 @@ __global__ void largestrow_kernel(int m, const int *__restrict__ i, const double
 
   for (int64_t first = (int64_t)blockIdx.x * (THREADS / LANES); first < m; first += (int64_t)gridDim.x * (THREADS / LANES)) {
     const int64_t r = first + threadIdx.x / LANES;
-    double        t = 0;
+    double        t = more && r < m && !lane ? more[r] : 0;
 
     if (r < m)
       for (int k = i[r] + lane, end = i[r + 1]; k < end; k += LANES) t += fabs(a[k]);
@@ -532,7 +551,7 @@ __global__ void largestrow_kernel(int m, const int *__restrict__ i, const double
   part[blockIdx.x] = most;
 }
 
-static GPUCSRError LargestRow_CUDA(const GPUCSRStorage *A, double *norm)
+static GPUCSRError LargestRow_CUDA(const GPUCSRStorage *A, const double *more, double *norm)
 {
   GPUCSRDevice dev   = A->dev;
   const size_t bytes = sizeof(double) * PARTS;
@@ -541,9 +560,9 @@ static GPUCSRError LargestRow_CUDA(const GPUCSRStorage *A, double *norm)
   GPUCSRError  ierr;
 
   *norm = 0;
-  if (!A->nnz) return 0;
+  if (!A->m || (!A->nnz && !more)) return 0;
   GPUCSRCall(GPUCSRMalloc(dev, bytes, "a norm", &part));
-  largestrow_kernel<<<PARTS, THREADS, 0, StreamOf(A->dev)>>>(A->m, RowsOf(A).i, RowsOf(A).a, (double *)part);
+  largestrow_kernel<<<PARTS, THREADS, 0, StreamOf(A->dev)>>>(A->m, RowsOf(A).i, RowsOf(A).a, more, (double *)part);
   ierr = dev->ops->copy(dev->id, host, part, bytes, GPUCSR_TO_HOST, dev->stream);
   if (!ierr) ierr = dev->ops->streamsynchronize(dev->id, dev->stream);
   GPUCSRCall(GPUCSRFree(dev, bytes, &part));
@@ -553,4 +572,37 @@ static GPUCSRError LargestRow_CUDA(const GPUCSRStorage *A, double *norm)
   return 0;
 }
 
-GPUCSR_EXPORT(GPUCSRAssembleOps, GPUCSRAssemble_cuda) = {Sort_CUDA, Pattern_CUDA, Sum_CUDA, DiagonalScale_CUDA, Places_CUDA, Diagonal_CUDA, ZeroRows_CUDA, ZeroRowsColumns_CUDA, RowMaxAbs_CUDA, LargestRow_CUDA, Gather_CUDA};
+/* A thread for each entry, which looks for its row, and for each row pointer, which is compared with the next */
+__global__ void entryrows_kernel(int m, int64_t n, const int *__restrict__ rowptr, int *row, int *wrong)
+{
+  const int64_t k  = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+  int           lo = 0, hi = m - 1;
+
+  if (k <= m && ((k == 0 && rowptr[0] != 0) || (k == m ? rowptr[m] != n : rowptr[k] > rowptr[k + 1]))) *wrong = 1;
+  if (k >= n) return;
+  while (lo < hi) { /* the last row that does not begin behind k */
+    const int mid = lo + (hi - lo + 1) / 2;
+
+    if (rowptr[mid] <= k) lo = mid;
+    else hi = mid - 1;
+  }
+  row[k] = lo;
+}
+
+static GPUCSRError Rows_CUDA(int m, int64_t n, const int32_t *rowptr, int32_t *row, int *wrong, GPUCSRDevice dev)
+{
+  void       *flag = NULL;
+  GPUCSRError ierr;
+
+  GPUCSRCall(GPUCSRMalloc(dev, sizeof(int), "rows of entries", &flag));
+  ierr = dev->ops->zero(dev->id, flag, sizeof(int), dev->stream);
+  if (!ierr) entryrows_kernel<<<EACH(GPUCSRMax((int64_t)m + 1, n)), StreamOf(dev)>>>(m, n, rowptr, row, (int *)flag);
+  if (!ierr) ierr = dev->ops->copy(dev->id, wrong, flag, sizeof(int), GPUCSR_TO_HOST, dev->stream);
+  if (!ierr) ierr = dev->ops->streamsynchronize(dev->id, dev->stream);
+  GPUCSRCall(GPUCSRFree(dev, sizeof(int), &flag));
+  GPUCSRCall(ierr);
+  GPUCSRCheckLaunch("assemble (rows of entries)");
+  return 0;
+}
+
+GPUCSR_EXPORT(GPUCSRAssembleOps, GPUCSRAssemble_cuda) = {Sort_CUDA, Pattern_CUDA, Sum_CUDA, DiagonalScale_CUDA, Places_CUDA, Diagonal_CUDA, ZeroRows_CUDA, ZeroRowsColumns_CUDA, RowMaxAbs_CUDA, RowSums_CUDA, LargestRow_CUDA, Rows_CUDA, Gather_CUDA};

@@ -58,8 +58,11 @@ typedef struct {
   GPUCSRError (*zerorowscolumns)(const GPUCSRRowList *, char *mark, double d, const double *x, double *b, GPUCSRStorage *A);
   /* largest absolute value of each row, and the first column that has it, untouched where the row has none; column NULL: not asked for */
   GPUCSRError (*rowmaxabs)(const GPUCSRStorage *A, double *v, int32_t *column);
-  /* the largest sum of a row's absolute values */
-  GPUCSRError (*largestrow)(const GPUCSRStorage *A, double *);
+  /* sums of the rows' absolute values, and the largest; more: a number for each row, to which its sum is added, NULL: 0 */
+  GPUCSRError (*rowsums)(const GPUCSRStorage *A, double *s);
+  GPUCSRError (*largestrow)(const GPUCSRStorage *A, const double *more, double *);
+  /* row[k] = the row of entry k < n, by m + 1 row pointers; wrong: they do not ascend from 0 to n */
+  GPUCSRError (*rows)(int m, int64_t n, const int32_t *rowptr, int32_t *row, int *wrong, GPUCSRDevice);
   /* b[k] = a[index[k]] */
   GPUCSRError (*gather)(int64_t n, const int32_t *index, const double *a, double *b, GPUCSRDevice);
 } GPUCSRAssembleOps;
