@@ -222,8 +222,8 @@ PetscErrorCode GPUKSPVectorsBorrowed(KSP ksp, KSP_GPU *k)
     PetscCall(PetscObjectReference((PetscObject)ksp->vec_rhs));
     k->loop.work[VEC_B] = ksp->vec_rhs;
   }
-  v->bs               = (int)k->pc.bs;
-  v->explicitpc       = apart;
+  v->bs         = (int)k->pc.bs;
+  v->explicitpc = apart;
   if (k->loop.diagonal) v->pc = k->sums; /* any non-NULL pointer: each step replaces it by the array */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
