@@ -192,12 +192,12 @@ PetscErrorCode GPUKSPVecSameKind(KSP ksp, Vec made, PetscBool *alike)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PETSc vectors for the host loop, duplicates of the program's */
+/* PETSc vectors for the host loop, duplicates of the program's. A right-hand side on the host is copied if the solution is on the device: steps with both would run on the host */
 PetscErrorCode GPUKSPVectorsBorrowed(KSP ksp, KSP_GPU *k)
 {
   const PetscBool apart = (PetscBool)(k->pc.kind == GPUKSP_PC_BY_PCAPPLY);
   GPUKSPVectors  *v     = &k->persistent.v;
-  PetscBool       need[GPUKSP_VECTORS], alike;
+  PetscBool       need[GPUKSP_VECTORS], alike, device[2];
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(v, sizeof(*v)));
@@ -209,14 +209,21 @@ PetscErrorCode GPUKSPVectorsBorrowed(KSP ksp, KSP_GPU *k)
     if (need[q] && !k->loop.work[q]) PetscCall(VecDuplicate(ksp->vec_sol, &k->loop.work[q]));
     if (!need[q]) PetscCall(VecDestroy(&k->loop.work[q]));
   }
+  PetscCall(VecGPUCheck(ksp->vec_sol, &device[0]));
+  PetscCall(VecGPUCheck(ksp->vec_rhs, &device[1]));
   PetscCall(PetscObjectReference((PetscObject)ksp->vec_sol));
-  PetscCall(PetscObjectReference((PetscObject)ksp->vec_rhs));
   PetscCall(VecDestroy(&k->loop.work[VEC_X]));
   PetscCall(VecDestroy(&k->loop.work[VEC_B]));
   k->loop.work[VEC_X] = ksp->vec_sol;
-  k->loop.work[VEC_B] = ksp->vec_rhs;
-  v->bs               = (int)k->pc.bs;
-  v->explicitpc       = apart;
+  if (device[0] && !device[1]) {
+    PetscCall(VecDuplicate(ksp->vec_sol, &k->loop.work[VEC_B]));
+    PetscCall(VecCopy(ksp->vec_rhs, k->loop.work[VEC_B]));
+  } else {
+    PetscCall(PetscObjectReference((PetscObject)ksp->vec_rhs));
+    k->loop.work[VEC_B] = ksp->vec_rhs;
+  }
+  v->bs         = (int)k->pc.bs;
+  v->explicitpc = apart;
   if (k->loop.diagonal) v->pc = k->sums; /* any non-NULL pointer: each step replaces it by the array */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
