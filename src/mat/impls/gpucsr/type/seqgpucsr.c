@@ -20,8 +20,7 @@ static PetscErrorCode Settle(Mat_SeqGPUCSR *g)
 PetscErrorCode MatGPUCSRPlansDestroy_Private(Mat_SeqGPUCSR *g)
 {
   PetscFunctionBegin;
-  if (g->mirror.csr.format) PetscCall(MatGPUCSRMirrorDestroy_Private(g));
-  g->mirror.ahead = PETSC_FALSE;
+  PetscCall(MatGPUCSRMirrorDestroy_Private(&g->mirror));
   if (g->dev) {
     const GPUCSRBackendOps *ops = g->dev->ops;
     PetscBool               live;
