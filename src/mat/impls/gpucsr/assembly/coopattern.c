@@ -128,7 +128,7 @@ static PetscErrorCode OnDeviceSteps(Mat A, GPUCSRDevice dev, const List *l, Indi
     g->mirror.pattern = A->nonzerostate + 1; /* PETSc counts the change after this function */
     PetscCall(PetscObjectStateGet((PetscObject)A, &g->mirror.values));
     g->info.downloaded += 4.0 * ((double)b->sum.kept + (double)A->rmap->n + 3 + 2 * (double)b->sum.nnz); /* the order, and the pattern */
-  } else PetscCall(MatGPUCSRMirrorDestroy_Private(g));
+  } else PetscCall(MatGPUCSRMirrorDestroy_Private(&g->mirror));
   PetscCall(MatSetOption(A, MAT_NEW_NONZERO_LOCATION_ERR, PETSC_TRUE)); /* as after MATAIJ's */
   g->decided = PETSC_FALSE;                                             /* its size was not known */
   PetscCall(MatGPUCSRCOONew_Private(A, dev, l->n, &c));
