@@ -125,6 +125,7 @@ PetscErrorCode MatGPUCSRInitialize_Private(MPI_Comm comm)
   PetscCall(PCBlocksInitialize_Private());
   PetscCall(PCDeviceInitialize_Private());
   PetscCall(PCDirectInitialize_Private());
+  PetscCall(PCJacobiInitialize_Private());
   PetscCall(TaoGPUBMRMRegister());
 #if PetscDefined(HAVE_CUDA)
   { /* PETSc aborts on device vectors of several ranks if MPI lacks GPU support, which this library does not need */

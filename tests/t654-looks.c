@@ -40,6 +40,7 @@ typedef enum {
   ARRAY, /* around an array of the program */
   GHOSTED,
   DEVICE,
+  MIXED, /* the solution as DEVICE, the right-hand side as GHOSTED */
   KINDS
 } Kind;
 
@@ -195,7 +196,7 @@ static PetscErrorCode Solve(PetscBool ref, int method, Kind kind, Deed deed, Pet
   p->right = (PetscBool)(methods[method].changing && (methods[method].options[0] || !strcmp(methods[method].type, "fbcgsr")));
   PetscCall(TestConvection(PETSC_COMM_WORLD, K, 0.0, ref, &A));
   PetscCall(VecOf(A, kind, p->own, &p->x));
-  PetscCall(VecOf(A, kind, rhs, &p->b));
+  PetscCall(VecOf(A, kind == MIXED ? GHOSTED : kind, rhs, &p->b));
   PetscCall(VecDuplicate(p->x, &p->built));
   PetscCall(TestFill(p->b, 1, PETSC_FALSE));
   PetscCall(TestFill(p->x, 2, PETSC_FALSE));

@@ -510,7 +510,8 @@ int main(int argc, char **argv)
   static const Grid grids[] = {
     {"7 points, contrast e^3",  {20, 18, 17}, 6,  3, 0  },
     {"27 points, contrast e^2", {18, 17, 16}, 26, 2, 0  },
-    {"convection",              {16, 15, 14}, 6,  1, 0.7}
+    {"convection",              {16, 15, 14}, 6,  1, 0.7},
+    {"7 points, weak entries",  {20, 18, 17}, 6,  8, 0  }
   };
   static const Grid little[] = {
     {"7 points, contrast e^3",  {12, 11, 10}, 6,  3, 0  },
@@ -531,10 +532,10 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetString(NULL, NULL, "-refuse", what, sizeof(what), &set));
   if (set) PetscCall(Refuse(what));
   PetscCall(PetscOptionsSetValue(NULL, "-our_pc_gpuamg_coarse_eq_limit", "50")); /* or one rank solves directly */
-  PetscCall(Everything(few ? little : grids, 3));                                /* levels below the finest are on each rank */
+  PetscCall(Everything(few ? little : grids, 4));                                /* levels below the finest are on each rank */
   PetscCall(PetscOptionsSetValue(NULL, "-our_pc_gpuamg_gather_limit", "60"));
   PetscCall(PetscOptionsSetValue(NULL, "-our_pc_gpuamg_process_eq_limit", "10"));
-  PetscCall(Everything(few ? little : grids, 3));
+  PetscCall(Everything(few ? little : grids, 4));
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(little); k++) PetscCall(Changes(&little[k], little[k].convection == 0 ? KSPCG : KSPGMRES));
   PetscCall(Bad(&little[0], 0.0, "zero on the diagonal"));
   PetscCall(Bad(&little[0], NAN, "a value that is no number"));

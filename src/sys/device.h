@@ -170,6 +170,7 @@ typedef struct {
   size_t      n;
 } GPUCSRTransfer;
 GPUCSR_INTERN GPUCSRError GPUCSRUploadBatch(GPUCSRDevice, const GPUCSRTransfer[], int, GPUCSRStream, double *);
+GPUCSR_INTERN GPUCSRError GPUCSRRead(GPUCSRDevice, void *, const void *, size_t);
 GPUCSR_INTERN GPUCSRError GPUCSRDownload(GPUCSRDevice, void *, GPUCSRType, const void *, GPUCSRType, size_t, GPUCSRBool, GPUCSRStream);
 
 #if defined(__cplusplus)

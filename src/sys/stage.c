@@ -285,3 +285,18 @@ PetscErrorCode GPUCSRDownload(GPUCSRDevice d, void *dst, GPUCSRType to, const vo
   d->nextstage = (int)((d->nextstage + all) % GPUCSR_STAGES);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+/*
+  Numbers that the work of the device's stream leaves, of so many bytes, a multiple of 4. This work is done on return. By page-locked memory: a copy to other memory takes longer than most steps
+  whose result is read
+*/
+PetscErrorCode GPUCSRRead(GPUCSRDevice d, void *dst, const void *src, size_t bytes)
+{
+  PetscFunctionBegin;
+  if (d->ops->separate) PetscCall(GPUCSRDownload(d, dst, GPUCSR_INT32, src, GPUCSR_INT32, bytes / sizeof(int32_t), PETSC_FALSE, d->stream));
+  else {
+    PetscCall(d->ops->copy(d->id, dst, src, bytes, GPUCSR_TO_HOST, d->stream));
+    PetscCall(d->ops->streamsynchronize(d->id, d->stream));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

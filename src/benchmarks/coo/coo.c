@@ -1,10 +1,10 @@
 static char help[] = "Assembly by coordinates, and changes of values in place.\n\n";
 
 /*
-    coo -mat_type TYPE [-vec_type TYPE] [-parts assembly,inplace] [-points 100] [-grid 128] [-variable] [-cells 32] [-rounds 10] [-patterns 2] [-steps 4] [-o FILE]
+    coo -mat_type TYPE [-vec_type TYPE] [-parts assembly,inplace] [-points 100] [-grid 128] [-variable] [-cells 32] [-element staggered|taylorhood] [-rounds 10] [-patterns 2] [-steps 4] [-o FILE]
 
   Knows only PETSc, so that -mat_type aijcusparse of a PETSc with CUDA runs it, too. For P1 elements on the tetrahedra of -points^3 points (six a cube), and Q1 elements on -grid^3 points (the 27-point
-  grid), and for a Stokes problem on -cells^3 cells, which alone knows ranks, lines are added to FILE:
+  grid), and for Stokes' equations on -cells^3 cells, which alone know ranks, lines are added to FILE:
     coo      assembly; problem, type, entries, contributions; pattern_ms: MatSetPreallocationCOO(), the best of -patterns; host_ms and device_ms: MatSetValuesCOO() of values there, the best of the rounds; right: row sums
              are those that the elements have
     inplace  inplace; problem, type, entries, operation, ms; gbs: bytes that the device's memory has to move (Bytes()), a second; copy_gbs: of VecCopy() with as many numbers as entries; share: of that

@@ -30,5 +30,21 @@ extern PetscErrorCode ArrayRestore(Vec, const PetscScalar **);
 extern PetscErrorCode Newton(const Bench *, const Problem *, Mat);
 extern PetscErrorCode Stokes(const Bench *, PetscInt n);
 
+/* Cells of a cube in slabs, and the equations on them */
+typedef struct {
+  PetscInt    n, first, planes; /* cells a side; this rank's */
+  PetscBool   interlaced;
+  PetscMPIInt rank, size;
+} StokesGrid;
+
+typedef struct {
+  Mat A, S; /* S in place of the Schur complement */
+  Vec f;
+  IS  is[2]; /* velocities, pressures */
+} StokesSystem;
+
+extern void           StokesOwner(const StokesGrid *, PetscInt plane, PetscInt *first, PetscInt *planes);
+extern PetscErrorCode TaylorHood(const Bench *, const StokesGrid *, StokesSystem *);
+
 /* Copies of vectors over the bus, as PETSc's log has counted them in a stage */
 extern PetscErrorCode Copies(PetscLogStage, double *);

@@ -25,12 +25,12 @@ def main():
     print("\nproblem  entries    operation      ms        GB/s   of the copy rate (first the host's master, then the device's)")
     for r in of("inplace"):
         print(f"{r['problem']:8} {r['entries']:9}  {r['operation']:13} {r['ms']:8.4f}  {r['gbs']:7.1f}   {r['share']:.2f}")
-    stokes = of("stokes")
-    host = [r["solve_ms"] for r in stokes if r["type"] == "aij"]
-    print("\ntype    ranks  unknowns  layout      setup ms  solve ms  iterations  residual  copies  times")
-    for r in stokes:
-        print(f"{r['type']:7} {r['ranks']:5}  {r['unknowns']:8}  {'nest' if r['nest'] else 'interlaced' if r['interlaced'] else 'fields':10}  {r['setup_ms']:8.1f}  {r['solve_ms']:8.2f}  {r['iterations']:10}  {r['residual']:8}  {r['copies']:6}"
-              f"  {ratio(host[0] if host else 0, r['solve_ms']):>5}")
+    print("\nelement     type    ranks  unknowns  layout      assembly ms  setup ms  solve ms  iterations  residual  copies  times")
+    for r in of("stokes"):
+        element = r.get("element", "staggered")
+        host = [p["solve_ms"] for p in of("stokes") if p["type"] == "aij" and p.get("element", "staggered") == element]
+        print(f"{element:10}  {r['type']:7} {r['ranks']:5}  {r['unknowns']:8}  {'nest' if r['nest'] else 'interlaced' if r['interlaced'] else 'fields':10}  {r.get('assembly_ms', 0):11.1f}  {r['setup_ms']:8.1f}  {r['solve_ms']:8.2f}"
+              f"  {r['iterations']:10}  {r['residual']:8}  {r['copies']:6}  {ratio(host[0] if host else 0, r['solve_ms']):>5}")
 
 
 main()

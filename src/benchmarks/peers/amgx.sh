@@ -29,6 +29,8 @@ out=$(cd "$out" && pwd)
 : "${src:=$out/AMGX}"
 nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
 cuda=$(dirname "$(dirname "$(readlink -f "$nvcc")")")
+# A library built with the caller's --compress-mode=none, and stripped, failed with "invalid device function"
+unset NVCC_APPEND_FLAGS NVCC_PREPEND_FLAGS
 [ -d "$src" ] || git clone --depth 1 -b "$tag" https://github.com/NVIDIA/AMGX "$src"
 src=$(cd "$src" && pwd)
 

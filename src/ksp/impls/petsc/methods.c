@@ -3,7 +3,7 @@
 
   - KSPIBCGS and KSPFBCGSR read and write arrays after giving them back, and refuse vectors of unknown types. Their arrays count as borrowed during a solve.
   - A method duplicates its work vectors from the solution. With a solution on the host, a ghosted vector for example, the host would do all vector work. So methods without other access to the
-    solution get work vectors of the matrix, and solve with copies of right-hand side and solution on the device. The program's monitors, convergence test and KSPBuildSolution() see the program's
+    solution get work vectors of the matrix, and solve with copies on the device of what is on the host. The program's monitors, convergence test and KSPBuildSolution() see the program's
     vectors, with the current iterate.
 */
 #include <petscgpucsr.h>
@@ -38,29 +38,33 @@ static PetscErrorCode SolveHeld(KSP ksp, GPUCSRWrap *w)
 
 /* --- The program's vectors are on the host, the matrix' vectors on the device */
 
-/* A vector of the matrix; NULL if the program's vectors are as good */
+/* Vectors of the matrix for solution and right-hand side, NULL if the program's vectors are as good. A solution on the device is taken as it is: Newton's step of FEniCSx, whose right-hand side is ghosted */
 static PetscErrorCode DeviceVecs(KSP ksp, Vec *x, Vec *b)
 {
   Mat       A;
-  PetscBool set, device, square;
+  PetscBool set, device[2], made, square;
   PetscErrorCode (*info)(Mat, MatGPUCSRInfo *) = NULL;
   Vec v[2];
 
   PetscFunctionBegin;
   *x = *b = NULL;
-  if (!ksp->pc || !ksp->vec_sol || !ksp->vec_rhs || ksp->dm) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!ksp->pc || !ksp->vec_sol || !ksp->vec_rhs || (ksp->dm && !ksp->dmAuto)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PCGetOperatorsSet(ksp->pc, &set, NULL));
   if (!set) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
   PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatGPUCSRGetInfo_C", &info));
-  PetscCall(VecGPUCheck(ksp->vec_sol, &device));
-  if (!info || device) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(VecGPUCheck(ksp->vec_sol, &device[0]));
+  PetscCall(VecGPUCheck(ksp->vec_rhs, &device[1]));
+  if (!info || (device[0] && device[1])) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatCreateVecs(A, &v[0], &v[1]));
-  PetscCall(VecGPUCheck(v[0], &device));
+  PetscCall(VecGPUCheck(v[0], &made));
   square = (PetscBool)(v[0]->map->n == ksp->vec_sol->map->n && v[1]->map->n == ksp->vec_rhs->map->n && v[0]->map->N == ksp->vec_sol->map->N);
-  if (device && square) {
-    *x = v[0];
+  if (made && square) {
+    *x = device[0] ? ksp->vec_sol : v[0];
     *b = v[1];
+    if (!device[0]) PetscFunctionReturn(PETSC_SUCCESS);
+    PetscCall(PetscObjectReference((PetscObject)*x));
+    PetscCall(VecDestroy(&v[0]));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   for (int k = 0; k < 2; k++) PetscCall(VecDestroy(&v[k]));
@@ -233,7 +237,7 @@ static PetscErrorCode SolveCopies(KSP ksp, GPUCSRWrap *w)
     PetscCall((*w->petsc.ksp.solve)(ksp));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(PetscInfo(ksp, "Right-hand side and solution are on the host: solving with copies on the device\n"));
+  PetscCall(PetscInfo(ksp, "Right-hand side or solution is on the host: solving with copies on the device\n"));
   PetscCall(VecCopy(l.mine[1], l.copy[1]));
   PetscCall(VecLockReadPush(l.copy[1]));
   if (ksp->guess_zero) PetscCall(VecSet(l.copy[0], 0.0));

@@ -8,7 +8,8 @@
 
 struct _VecOps VecGPUParents[2];
 
-static PetscInt made;
+static PetscInt   made;
+static VecGPUInfo crossed; /* copies of vectors of other types */
 
 /* --- The host's array, for PETSc and programs */
 
@@ -472,6 +473,7 @@ PetscErrorCode VecGPUInitialize(void)
 {
   PetscFunctionBegin;
   made = 0;
+  PetscCall(PetscMemzero(&crossed, sizeof(crossed)));
   PetscCall(VecGPUEntriesInitialize_Private());
   PetscCall(VecRegister(VECSEQGPU, VecCreate_SeqGPU));
   PetscCall(VecRegister(VECMPIGPU, VecCreate_MPIGPU));
@@ -479,10 +481,16 @@ PetscErrorCode VecGPUInitialize(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+void VecGPUCrossed(PetscBool up, size_t n)
+{
+  *(up ? &crossed.uploads : &crossed.downloads) += 1;
+  *(up ? &crossed.uploaded : &crossed.downloaded) += (double)(n * sizeof(double));
+}
+
 PetscErrorCode VecGPUReport(MPI_Comm comm, FILE *fp)
 {
   VecGPUInfo sum;
-  double     n[6];
+  double     n[10];
 
   PetscFunctionBegin;
   PetscCall(VecGPUEntriesCount_Private(&sum));
@@ -492,8 +500,13 @@ PetscErrorCode VecGPUReport(MPI_Comm comm, FILE *fp)
   n[3] = sum.uploaded;
   n[4] = sum.downloaded;
   n[5] = (double)sum.forced;
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, n, 6, MPI_DOUBLE, MPI_SUM, comm));
+  n[6] = (double)crossed.uploads;
+  n[7] = (double)crossed.downloads;
+  n[8] = crossed.uploaded;
+  n[9] = crossed.downloaded;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, n, 10, MPI_DOUBLE, MPI_SUM, comm));
   if (n[0] > 0) PetscCall(PetscFPrintf(comm, fp, "VECGPU: %.0f vectors made; copied to the device %.0f times, %.3g MB; to the host %.0f times, %.3g MB\n", n[0], n[1], 1e-6 * n[3], n[2], 1e-6 * n[4]));
+  if (n[6] + n[7] > 0) PetscCall(PetscFPrintf(comm, fp, "VECGPU: host vectors of products and solves copied to the device %.0f times, %.3g MB; to the host %.0f times, %.3g MB\n", n[6], 1e-6 * n[8], n[7], 1e-6 * n[9]));
   if (n[5] > 0)
     PetscCall(PetscFPrintf(comm, fp, "VECGPU: %.0f of these copies were made because the program held an array of a vector while the device worked on it: restore it (VecRestoreArray(); in petsc4py delete x.array's) to save them\n", n[5]));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -35,4 +35,7 @@ GPUCSR_INTERN PetscErrorCode VecGPURelease(Vec v, const VecGPUHeld *);
 GPUCSR_INTERN PetscErrorCode VecGPUTypeAsked(VecType *type);
 
 GPUCSR_INTERN PetscErrorCode VecGPUInitialize(void);
-GPUCSR_INTERN PetscErrorCode VecGPUReport(MPI_Comm, FILE *); /* one line of totals, when there were any vectors */
+GPUCSR_INTERN PetscErrorCode VecGPUReport(MPI_Comm, FILE *); /* totals, when there were any vectors */
+
+/* Counts, for the report, the copy of a vector of n entries that is on the host and no VECGPU */
+GPUCSR_INTERN void VecGPUCrossed(PetscBool up, size_t n);

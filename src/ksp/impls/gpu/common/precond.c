@@ -59,14 +59,10 @@ static PetscErrorCode AcceptBlocksOfOne(PC pc, PetscInt *bs, PetscInt *variant, 
 /* The PC applied to ones gives its diagonal, */
 static PetscErrorCode ReadDiagonal(KSP ksp, KSP_GPU *k, Vec unit, Vec diagonal)
 {
-  const PetscScalar *d;
-
   PetscFunctionBegin;
   PetscCall(VecSet(unit, 1.0));
   PetscCall(GPUMGPCApply(ksp, unit, diagonal));
-  PetscCall(VecGetArrayRead(diagonal, &d));
-  PetscCall(GPUCSRUpload(k->dev, k->pc.numbers.p, GPUCSR_DOUBLE, d, GPUCSR_DOUBLE, (size_t)k->n, PETSC_FALSE, k->dev->stream, NULL));
-  PetscCall(VecRestoreArrayRead(diagonal, &d));
+  PetscCall(GPUKSPLoad(k, diagonal, (double *)k->pc.numbers.p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

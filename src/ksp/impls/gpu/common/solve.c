@@ -151,6 +151,7 @@ static PetscErrorCode Launch(KSP ksp, KSP_GPU *k, const GPUCSROperand *x)
   ierr                       = GPUKSPPersistentSolve(&k->persistent, dev->stream);
   if (!ierr && x) ierr = GPUCSRDownload(dev, x->p, GPUCSR_DOUBLE, k->persistent.v.x, GPUCSR_DOUBLE, (size_t)k->n, x->pinned, dev->stream);
   if (!ierr) ierr = dev->ops->streamsynchronize(dev->id, dev->stream);
+  if (x && dev->ops->separate) VecGPUCrossed(PETSC_FALSE, (size_t)k->n);
   k->persistent.epoch = ierr ? 0 : k->state->epoch;
   k->persistent.here  = ierr ? 0 : k->state->here;
   PetscCall(ierr);

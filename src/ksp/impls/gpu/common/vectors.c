@@ -305,8 +305,11 @@ static PetscErrorCode CopyArray(KSP_GPU *k, GPUCSROperand *o, double *own, Petsc
   if (o->place == GPUCSR_DEVICE) {
     PetscCall(Await(k, o));
     PetscCall(dev->ops->copy(dev->id, store ? o->p : own, store ? own : o->p, sizeof(double) * n, GPUCSR_ON_DEVICE, dev->stream));
-  } else if (store) PetscCall(GPUCSRDownload(dev, o->p, GPUCSR_DOUBLE, own, GPUCSR_DOUBLE, n, o->pinned, dev->stream));
-  else PetscCall(GPUCSRUpload(dev, own, GPUCSR_DOUBLE, o->p, GPUCSR_DOUBLE, n, o->pinned, dev->stream, NULL));
+  } else {
+    if (store) PetscCall(GPUCSRDownload(dev, o->p, GPUCSR_DOUBLE, own, GPUCSR_DOUBLE, n, o->pinned, dev->stream));
+    else PetscCall(GPUCSRUpload(dev, own, GPUCSR_DOUBLE, o->p, GPUCSR_DOUBLE, n, o->pinned, dev->stream, NULL));
+    if (dev->ops->separate) VecGPUCrossed((PetscBool)!store, n);
+  }
   if (store) PetscCall(dev->ops->streamsynchronize(dev->id, dev->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -30,3 +30,4 @@ GPUCSR_INTERN const PCDeviceOps PCDeviceOps_PBJacobi, PCDeviceOps_VPBJacobi, PCD
 
 GPUCSR_INTERN PetscErrorCode PCDeviceInitialize_Private(void);
 GPUCSR_INTERN PetscErrorCode PCDirectInitialize_Private(void); /* pcdirect.c */
+GPUCSR_INTERN PetscErrorCode PCJacobiInitialize_Private(void); /* pcjacobi.c */

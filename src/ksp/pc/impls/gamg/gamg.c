@@ -274,9 +274,9 @@ static PetscErrorCode Make(PC pc, Mat A, const double *near, PCGAMGData *d)
   PetscFunctionBegin;
   for (int k = 0; k < GPUAMG_LEVELS; k++) o.threshold[k] = (double)g->threshold[PetscMin(l + k, PETSC_MG_MAXLEVELS - 1)];
   PetscCall(Whole(pc, d, A, &o.steps, &whole));
-  if (whole && A->rmap->n) PetscCall(PCGPUAMGHierarchy_Private(A, &o, g->data_cell_cols, near, PETSC_TRUE, &d->h));
+  if (whole && A->rmap->n) PetscCall(PCGPUAMGHierarchy_Private(A, &o, g->data_cell_cols, near, NULL, PETSC_TRUE, &d->h));
   d->whole = (PetscBool)(d->h.levels > 1 && !d->h.problem);
-  if (!d->whole) PetscCall(PCGPUAMGTentativeMake_Private(A, &o, g->data_cell_cols, near, &d->t));
+  if (!d->whole) PetscCall(PCGPUAMGTentativeMake_Private(A, &o, g->data_cell_cols, near, NULL, &d->t));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

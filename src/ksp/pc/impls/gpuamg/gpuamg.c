@@ -479,7 +479,7 @@ static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
   Without `-pc_gpuamg_threshold` the set-up counts weak entries of a matrix of scalars with at most one near null vector. An entry is weak if its size is at most a twentieth of the geometric mean of the largest
   off-diagonal entries of its row and of its column's row. An entry with the sign of the diagonal counts a sixteenth of its size. From one weak entry in 200 on, aggregates ignore weak entries on all levels, and levels after
   the aggressive ones coarsen less and less aggressively. The prolongator's smoother then leaves out entries of at most a fiftieth of the largest one of their row. It adds them to the diagonal, weighted with the near
-  null vector. On several ranks the count is of diagonal blocks, and the smoother of levels of all ranks leaves nothing out. `-pc_gpuamg_threshold -1` takes all entries, as `PCGAMG` does.
+  null vector. On several ranks the count is of diagonal blocks, and a row of the finest level that depends on rows of other ranks alone is an aggregate by itself. `-pc_gpuamg_threshold -1` takes all entries, as `PCGAMG` does.
 
   Other options `-mg_levels_...` and `-mg_coarse_...` have no effect on levels that one device has, and a message names each of them.
 

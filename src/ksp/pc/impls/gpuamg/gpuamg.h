@@ -13,8 +13,8 @@ typedef struct {
   unsigned char *dead;
 } PCGPUAMGTentative;
 
-GPUCSR_INTERN PetscErrorCode PCGPUAMGHierarchy_Private(Mat, const GPUAMGOptions *, PetscInt ns, const double *near, PetscBool whole, GPUAMG *);
-GPUCSR_INTERN PetscErrorCode PCGPUAMGTentativeMake_Private(Mat, const GPUAMGOptions *, PetscInt ns, const double *near, PCGPUAMGTentative *);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGHierarchy_Private(Mat, const GPUAMGOptions *, PetscInt ns, const double *near, const double *beyond, PetscBool whole, GPUAMG *);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGTentativeMake_Private(Mat, const GPUAMGOptions *, PetscInt ns, const double *near, const double *beyond, PCGPUAMGTentative *);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGTentativeColumns_Private(Mat, const PCGPUAMGTentative *, PetscInt *);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGTentativeMatrix_Private(Mat, PCGPUAMGTentative *, Mat *);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGTentativeDestroy_Private(PCGPUAMGTentative *);

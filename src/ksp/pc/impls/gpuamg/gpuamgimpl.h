@@ -109,6 +109,10 @@ GPUCSR_INTERN PetscErrorCode PCGPUAMGGatheredApply_Private(const GPUAMGRanks *, 
 GPUCSR_INTERN PetscErrorCode PCGPUAMGWeak_Private(Mat, PetscBool *weak);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGBlock_Private(Mat, GPUCSROperator *, const GPUCSRStorage **);
 
+/* filter.c */
+GPUCSR_INTERN PetscErrorCode PCGPUAMGBeyond_Private(Mat, Vec dinv, double **);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGFilter_Private(Mat, Vec dinv, const double *near, Mat *);
+
 /* ranks.c */
 GPUCSR_INTERN PetscErrorCode PCGPUAMGSettle_Private(MPI_Comm, GPUCSRAttempt *);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksSetUp_Private(PC, PetscBool same);

@@ -150,17 +150,29 @@ static PetscErrorCode Values(PC_GPUAMG *a, int l)
 
 /* ---- the next level ---- */
 
-/* Collective: the steps P = (I - omega D^-1 A) P of the prolongator, and the Galerkin product. again: of new values */
+/* Collective: the steps P = (I - omega D^-1 F) P of the prolongator. F: the level's matrix, or without its small entries */
+static PetscErrorCode Smoothed(const PC_GPUAMG *a, Level *L, Mat F, MatReuse reuse)
+{
+  PetscFunctionBegin;
+  for (int k = 1; k <= a->o.nsmooths; k++) {
+    PetscCall(MatMatMult(F, L->P[k - 1], reuse, PETSC_DEFAULT, &L->P[k]));
+    PetscCall(MatDiagonalScale(L->P[k], L->dinv, NULL));
+    PetscCall(MatAYPX(L->P[k], (PetscScalar)(-a->o.damping / L->lambda), L->P[k - 1], L->whole ? SUBSET_NONZERO_PATTERN : DIFFERENT_NONZERO_PATTERN));
+    if (F != L->A) PetscCall(MatProductClear(L->P[k])); /* new values are a new set-up */
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: the prolongator, and the Galerkin product. again: of new values */
 static PetscErrorCode Products(const PC_GPUAMG *a, Level *L, PetscBool again, PetscBool keep)
 {
   const MatReuse reuse = again ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX;
+  Mat            F     = L->A;
 
   PetscFunctionBegin;
-  for (int k = 1; k <= a->o.nsmooths && !(again && keep); k++) {
-    PetscCall(MatMatMult(L->A, L->P[k - 1], reuse, PETSC_DEFAULT, &L->P[k]));
-    PetscCall(MatDiagonalScale(L->P[k], L->dinv, NULL));
-    PetscCall(MatAYPX(L->P[k], (PetscScalar)(-a->o.damping / L->lambda), L->P[k - 1], L->whole ? SUBSET_NONZERO_PATTERN : DIFFERENT_NONZERO_PATTERN));
-  }
+  if (!again && a->ranks->weak && a->o.nsmooths) PetscCall(PCGPUAMGFilter_Private(L->A, L->dinv, L->near, &F));
+  if (!again || !keep) PetscCall(Smoothed(a, L, F, reuse));
+  if (F != L->A) PetscCall(MatDestroy(&F));
   PetscCall(MatPtAP(L->A, L->P[a->o.nsmooths], reuse, PETSC_DEFAULT, &L[1].A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -210,6 +222,19 @@ static PetscBool Asks(const PC_GPUAMG *a)
   return (PetscBool)(a->o.drop == GPUAMG_ASK && a->ranks->level[0].bs == 1 && a->ranks->level[0].ns == 1);
 }
 
+static PetscErrorCode Aggregates(const Level *L, const GPUAMGOptions *o, PCGPUAMGTentative *t)
+{
+  double        *beyond = NULL;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  if (o->drop == GPUAMG_ALWAYS && o->level == 0) PetscCall(PCGPUAMGBeyond_Private(L->A, L->dinv, &beyond));
+  ierr = PCGPUAMGTentativeMake_Private(L->A, o, L->ns, L->near, beyond, t);
+  PetscCall(PetscFree(beyond));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Collective: makes levels until one is small or coarsening stops; *last: coarsening has stopped */
 static PetscErrorCode Build(PC pc, PetscBool *last)
 {
@@ -232,7 +257,7 @@ static PetscErrorCode Build(PC pc, PetscBool *last)
     if (!l && Asks(a)) PetscCall(PCGPUAMGWeak_Private(L->A, &r->weak));
     PCGPUAMGOptionsAt_Private(a, l, &options);
     options.drop = r->weak ? GPUAMG_ALWAYS : GPUAMG_NEVER;
-    GPUCSRTry(&attempt, PCGPUAMGTentativeMake_Private(L->A, &options, L->ns, L->near, &t));
+    GPUCSRTry(&attempt, Aggregates(L, &options, &t));
     PetscCall(PCGPUAMGSettle_Private(PetscObjectComm((PetscObject)pc), &attempt));
     PetscCall(PCGPUAMGTentativeColumns_Private(L->A, &t, &L[1].N));
     if (L[1].N) PetscCall(Next(L, &t));

@@ -58,11 +58,14 @@ static PetscErrorCode Fetch(const GPUAMG *h, PetscInt m, PetscInt ns, PCGPUAMGTe
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Not collective: a hierarchy of the diagonal block of A, or (whole false) one level. near: the near null space by rows of ns numbers; NULL: a constant of each component */
-PetscErrorCode PCGPUAMGHierarchy_Private(Mat A, const GPUAMGOptions *o, PetscInt ns, const double *near, PetscBool whole, GPUAMG *h)
+/*
+  Not collective: a hierarchy of the diagonal block of A, or (whole false) one level. near: the near null space by rows of ns numbers; NULL: a constant of each component. beyond: of one level, the sizes
+  of the largest entries of rows in the other block, or NULL
+*/
+PetscErrorCode PCGPUAMGHierarchy_Private(Mat A, const GPUAMGOptions *o, PetscInt ns, const double *near, const double *beyond, PetscBool whole, GPUAMG *h)
 {
-  GPUCSRBuffer         basis = {NULL, 0};
-  GPUCSROperator       op    = {0};
+  GPUCSRBuffer         basis = {NULL, 0}, sizes = {NULL, 0};
+  GPUCSROperator       op = {0};
   const GPUCSRStorage *csr;
   PetscErrorCode       ierr = PETSC_SUCCESS;
   PetscInt             bs;
@@ -72,21 +75,23 @@ PetscErrorCode PCGPUAMGHierarchy_Private(Mat A, const GPUAMGOptions *o, PetscInt
   PetscCall(PCGPUAMGBlock_Private(A, &op, &csr));
   if (near) ierr = PCGPUAMGUpload_Private(op.dev, (size_t)csr->m * (size_t)ns, near, &basis);
   if (!ierr && whole) ierr = GPUAMGSetUp(h, o, csr, op.plan, (int)bs, (int)ns, (const double *)basis.p);
-  if (!ierr && !whole) ierr = GPUAMGOneLevel(h, o, csr, (int)bs, (int)ns, (const double *)basis.p);
+  if (!ierr && beyond) ierr = PCGPUAMGUpload_Private(op.dev, (size_t)csr->m, beyond, &sizes);
+  if (!ierr && !whole) ierr = GPUAMGOneLevel(h, o, csr, (int)bs, (int)ns, (const double *)basis.p, (const double *)sizes.p);
   PetscCall(GPUCSRBufferFree(op.dev, &basis));
+  PetscCall(GPUCSRBufferFree(op.dev, &sizes));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Not collective: aggregates by options of a finest level */
-PetscErrorCode PCGPUAMGTentativeMake_Private(Mat A, const GPUAMGOptions *o, PetscInt ns, const double *near, PCGPUAMGTentative *t)
+PetscErrorCode PCGPUAMGTentativeMake_Private(Mat A, const GPUAMGOptions *o, PetscInt ns, const double *near, const double *beyond, PCGPUAMGTentative *t)
 {
   const PetscInt n    = A->rmap->n;
   GPUAMG         h    = {0};
   PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
-  if (n) ierr = PCGPUAMGHierarchy_Private(A, o, ns, near, PETSC_FALSE, &h);
+  if (n) ierr = PCGPUAMGHierarchy_Private(A, o, ns, near, beyond, PETSC_FALSE, &h);
   if (!ierr) ierr = Fetch(&h, n, ns, t);
   PetscCall(GPUAMGDestroy(&h));
   PetscCall(ierr);

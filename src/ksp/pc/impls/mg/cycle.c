@@ -298,6 +298,8 @@ static PetscErrorCode ApplyOperands(GPUMGCycle *c, GPUCSREvent *event, GPUCSROpe
   if (b->place != GPUCSR_DEVICE) PetscCall(GPUCSRUpload(dev, top->b, GPUCSR_DOUBLE, b->p, GPUCSR_DOUBLE, n, b->pinned, dev->stream, NULL));
   PetscCall(GPUMGCycleApply(c, b->place == GPUCSR_DEVICE ? (const double *)b->p : top->b, x->place == GPUCSR_DEVICE ? (double *)x->p : top->x));
   if (x->place != GPUCSR_DEVICE) PetscCall(GPUCSRDownload(dev, x->p, GPUCSR_DOUBLE, top->x, GPUCSR_DOUBLE, n, x->pinned, dev->stream));
+  if (b->place != GPUCSR_DEVICE && ops->separate) VecGPUCrossed(PETSC_TRUE, n);
+  if (x->place != GPUCSR_DEVICE && ops->separate) VecGPUCrossed(PETSC_FALSE, n);
   if (x->place != GPUCSR_DEVICE || b->pinned) PetscCall(ops->streamsynchronize(dev->id, dev->stream));
   else if (s != dev->stream) {
     PetscCall(ops->eventrecord(dev->id, *event, dev->stream));

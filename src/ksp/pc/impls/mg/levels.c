@@ -90,7 +90,10 @@ static PetscErrorCode Fetch(const GPUCSROperator *o, Vec v, double *to)
     if (!ierr && s != dev->stream) ierr = dev->ops->streamsynchronize(dev->id, s);
     if (!ierr) ierr = dev->ops->copy(dev->id, to, a.p, sizeof(double) * (size_t)n, GPUCSR_ON_DEVICE, dev->stream);
     if (!ierr && s != dev->stream) ierr = dev->ops->streamsynchronize(dev->id, dev->stream);
-  } else ierr = GPUCSRUpload(dev, to, GPUCSR_DOUBLE, a.p, GPUCSR_DOUBLE, (size_t)n, a.pinned, dev->stream, NULL);
+  } else {
+    ierr = GPUCSRUpload(dev, to, GPUCSR_DOUBLE, a.p, GPUCSR_DOUBLE, (size_t)n, a.pinned, dev->stream, NULL);
+    if (dev->ops->separate) VecGPUCrossed(PETSC_TRUE, (size_t)n);
+  }
   PetscCall(MatGPUCSROperatorVecRestore_Private(o, v, PETSC_TRUE, PETSC_FALSE, &a));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -126,6 +129,18 @@ PetscErrorCode GPUMGPCApply(void *solver, Vec x, Vec y)
   PetscFunctionReturn(ierr);
 }
 
+/* Columns of what a PC does, by vectors of the host */
+PetscErrorCode GPUMGPCProbe(KSP ksp, PetscInt first, PetscInt count, Vec unit, Vec column, double rows[])
+{
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRFactorProbed_Private(PETSC_TRUE));
+  ierr = GPUCSRProbe(GPUMGPCApply, ksp, first, count, unit, column, rows);
+  PetscCall(MatGPUCSRFactorProbed_Private(PETSC_FALSE));
+  PetscFunctionReturn(ierr);
+}
+
 static PetscErrorCode Diagonal(const GPUCSROperator *o, KSP ksp, double *to)
 {
   Vec            unit, diagonal;
@@ -157,7 +172,7 @@ static PetscErrorCode Columns(GPUCSRDevice dev, KSP ksp, PetscInt n, PetscInt co
   PetscCall(PetscMalloc1((size_t)n * (size_t)count, &rows));
   PetscCall(VecCreateMPI(PetscObjectComm((PetscObject)ksp), n, PETSC_DETERMINE, &unit));
   PetscCall(VecDuplicate(unit, &column));
-  ierr = GPUCSRProbe(GPUMGPCApply, ksp, 0, count, unit, column, rows);
+  ierr = GPUMGPCProbe(ksp, 0, count, unit, column, rows);
   if (!ierr) ierr = GPUCSRUpload(dev, to, GPUCSR_DOUBLE, rows, GPUCSR_DOUBLE, (size_t)n * (size_t)count, PETSC_FALSE, dev->stream, NULL);
   PetscCall(PetscFree(rows));
   PetscCall(VecDestroy(&unit));

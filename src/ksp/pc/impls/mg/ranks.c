@@ -67,7 +67,7 @@ PetscErrorCode GPUMGRanksColumns(KSP ksp, Mat A, double *all)
   PetscCall(PetscMalloc3((size_t)(end - first) * (size_t)n, &own, size, &counts, size, &at));
   PetscCall(VecCreateMPI(comm, end - first, n, &unit));
   PetscCall(VecDuplicate(unit, &column));
-  ierr = GPUCSRProbe(GPUMGPCApply, ksp, first, n, unit, column, own);
+  ierr = GPUMGPCProbe(ksp, first, n, unit, column, own);
   PetscCall(VecDestroy(&unit));
   PetscCall(VecDestroy(&column));
   PetscCall(MatGetOwnershipRanges(A, &ranges));

@@ -171,9 +171,17 @@ PetscErrorCode MatGPUCSRVectorsGet_Private(GPUCSRDevice dev, GPUCSRVectors *v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static void Count(GPUCSRDevice dev, PetscBool up, Vec v, const GPUCSROperand *o)
+{
+  if (dev && dev->ops->separate && o->place == GPUCSR_HOST) VecGPUCrossed(up, (size_t)v->map->n);
+}
+
 PetscErrorCode MatGPUCSRVectorsRestore_Private(GPUCSRDevice dev, GPUCSRVectors *v)
 {
   PetscFunctionBegin;
+  if (v->hasx) Count(dev, PETSC_TRUE, v->x, &v->ox);
+  if (v->hasz && v->y) Count(dev, PETSC_TRUE, v->y, &v->oy);
+  if (v->hasz) Count(dev, PETSC_FALSE, v->z, &v->oz);
   if (v->hasx) PetscCall(MatGPUCSRVecRestore_Private(dev, v->x, PETSC_TRUE, PETSC_FALSE, &v->ox));
   if (v->hasy) PetscCall(MatGPUCSRVecRestore_Private(dev, v->y, PETSC_TRUE, PETSC_FALSE, &v->oy));
   if (v->hasz) PetscCall(MatGPUCSRVecRestore_Private(dev, v->z, (PetscBool)(v->y == v->z), PETSC_TRUE, &v->oz));

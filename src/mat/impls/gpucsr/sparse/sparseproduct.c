@@ -79,58 +79,6 @@ static PetscErrorCode SparseProductDestroy(void *data)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode MatGPUCSRMirrorDestroy_Private(GPUCSRMirror *m)
-{
-  PetscFunctionBegin;
-  if (m->place.p) PetscCall(GPUCSRBufferFree(m->csr.dev, &m->place));
-  PetscCall(GPUCSRStorageDestroy(&m->csr));
-  m->values     = -1;
-  m->diagonalat = 0;
-  m->columns    = NULL;
-  m->ahead      = PETSC_FALSE;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-  The matrix in CSR on its device, kept until its plans are made anew. Uploads a new pattern or new values; values always if changes may be uncounted
-  (changes.c). values: are they needed?
-*/
-PetscErrorCode MatGPUCSRMirror_Private(Mat A, GPUCSRDevice dev, PetscBool values, GPUCSRStorage **csr)
-{
-  Mat_SeqGPUCSR   *g = (Mat_SeqGPUCSR *)A->spptr;
-  GPUCSRMirror    *m = &g->mirror;
-  GPUCSRSource     s;
-  PetscObjectState state;
-  PetscBool        same;
-
-  PetscFunctionBegin;
-  PetscCall(MatGPUCSRCounted_Private(A));
-  PetscCall(PetscObjectStateGet((PetscObject)A, &state));
-  PetscCall((*dev->ops->activate)(dev->id));
-  same = (PetscBool)(m->csr.format && m->csr.dev == dev && m->pattern == A->nonzerostate && m->csr.m == A->rmap->n && m->csr.n == A->cmap->n);
-  if (!same) PetscCall(PetscFree(g->rowptr));
-  PetscCall(MatGPUCSRSource_Private(A, &s));
-  if (same) same = (PetscBool)(m->columns == (const void *)s.j && m->csr.nnz == s.nnz);
-  if (!same) {
-    PetscCheck(s.nnz <= INT32_MAX - 1024, PETSC_COMM_SELF, PETSC_ERR_SUP, "A matrix of %" PetscInt64_FMT " nonzeros does not fit the 32-bit indices of the device formats", (PetscInt64)s.nnz);
-    PetscCall(MatGPUCSRMirrorDestroy_Private(m)); /* a new pattern has the host's values */
-    PetscCall(GPUCSRCSRCreate(dev, s.m, s.n, s.nnz, &m->csr));
-    if (dev->ops->separate) g->info.uploaded += 4.0 * ((double)s.m + 1 + (double)s.nnz);
-    PetscCall(GPUCSRUpload(dev, m->csr.array[CSR_ROWPTR].data, GPUCSR_INT32, s.i, GPUCSR_INT32, (size_t)s.m + 1, PETSC_FALSE, dev->stream, NULL));
-    PetscCall(GPUCSRUpload(dev, m->csr.array[CSR_COL].data, GPUCSR_INT32, s.j, GPUCSR_PETSCINT, (size_t)s.nnz, PETSC_FALSE, dev->stream, NULL));
-    m->pattern = A->nonzerostate;
-    m->columns = s.j;
-  }
-  if (values && (m->values != state || g->bare || g->copy)) {
-    m->values = -1;
-    PetscCall(GPUCSRUpload(dev, m->csr.array[CSR_VAL].data, GPUCSR_DOUBLE, s.a, GPUCSR_DOUBLE, (size_t)s.nnz, PETSC_FALSE, dev->stream, NULL));
-    if (dev->ops->separate) MatGPUCSRValuesSent(g, 8.0 * (double)s.nnz);
-    m->values = state;
-  }
-  *csr = &m->csr;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The factors on the device: T and M are made again if they are missing or of old patterns */
 static PetscErrorCode Factors(Mat C, PetscBool values, const GPUCSRStorage *f[4])
 {

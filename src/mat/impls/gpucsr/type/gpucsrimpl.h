@@ -92,6 +92,8 @@ typedef struct {
   const void      *columns;    /* the host's columns, */
   PetscObjectState values;     /* and object state of its values */
   PetscBool        ahead;      /* the host's values are older, and NaN */
+  PetscBool        spare;      /* nobody has asked for it yet; it goes once the matrix has made */
+  PetscInt64       until;      /* so many products */
   PetscBool        assembling; /* an assembly follows that changes no value */
   PetscObjectState diagonalat; /* 1 + nonzerostate of a pattern, whose diagonal */
   GPUCSRBuffer     place;      /* has these places on the device; empty: it has gaps */
@@ -123,7 +125,7 @@ struct _n_Mat_SeqGPUCSR {
   PetscBool        early;                  /* both plans were made inside an assembly, */
   PetscInt         assemblies;             /* of this number */
   int32_t         *rowptr;                 /* row pointers in 32 bits where PetscInt has 64 */
-  GPUCSRMirror     mirror;                 /* sparseproduct.c */
+  GPUCSRMirror     mirror;                 /* mirror.c */
   int              lastcol[GPUCSR_PIECES]; /* for each piece of rows: 1 + the last column met so far; A alone */
   PetscBool        lastcolset;
   GPUCSRBuffer     x, z; /* device vectors of products with host vectors */
@@ -173,6 +175,7 @@ static inline MatGPUCSRBackend MatGPUCSRBackendOf(Mat A)
 }
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRPlansDestroy_Private(Mat_SeqGPUCSR *);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRMirrorDestroy_Private(GPUCSRMirror *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRViewBlock_Private(Mat, PetscViewer);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRDecide_Private(Mat);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRCounted_Private(Mat); /* this and the next three: changes.c */
@@ -211,8 +214,9 @@ GPUCSR_INTERN PetscErrorCode MatProductSetFromOptions_GPUCSR(Mat); /* matproduct
 GPUCSR_INTERN PetscErrorCode MatGPUCSRProductOfParents_Private(Mat);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRComposeProducts_Private(Mat, const char[], PetscBool);
 
-GPUCSR_INTERN PetscErrorCode MatGPUCSRMirror_Private(Mat, GPUCSRDevice, PetscBool, GPUCSRStorage **); /* this and the next two: sparseproduct.c */
-GPUCSR_INTERN PetscErrorCode MatGPUCSRMirrorDestroy_Private(GPUCSRMirror *);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRMirror_Private(Mat, GPUCSRDevice, PetscBool, GPUCSRStorage **); /* this and the next two: mirror.c */
+GPUCSR_INTERN PetscErrorCode MatGPUCSRShare_Private(Mat, PetscBool whole);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRUnspare_Private(Mat);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFromDevice_Private(Mat, GPUCSRStorage *, PetscBool);
 GPUCSR_INTERN PetscErrorCode MatProductSetFromOptions_SeqAIJGPUCSR(Mat);
 GPUCSR_INTERN PetscErrorCode MatProductSetFromOptions_MPIAIJGPUCSR(Mat); /* mpisparse.c */

@@ -301,17 +301,22 @@ static PetscErrorCode Update(Mat A, Mat_SeqGPUCSR *g, GPUCSRSide side)
   PetscCall(PetscObjectStateGet((PetscObject)A, &state));
   PetscCall(MatGPUCSRCounted_Private(A));
   /* an upload at the end of an assembly stays valid if only that assembly was counted since */
-  if (g->early && state == g->values[0] + 1 && A->num_ass == g->assemblies + 1) g->values[0] = g->values[1] = state;
+  if (g->early && state == g->values[0] + 1 && A->num_ass == g->assemblies + 1) {
+    if (g->mirror.values == g->values[0]) g->mirror.values = state;
+    g->values[0] = g->values[1] = state;
+  }
   g->early = PETSC_FALSE;
   if (g->base.config.precision != MAT_GPUCSR_DOUBLE) PetscCall(MatGPUCSRFetch_Private(A)); /* the host rounds */
   PetscCall(MatGPUCSRUnwatched_Private(A, g, state, &changed));
   PetscCall(MatGPUCSRSample_Private(A, GPUCSR_SAMPLES, sample));
   PetscCall(PetscMemcmp(sample, g->sample, sizeof(sample), &same));
   if ((!same && !g->mirror.ahead) || changed) g->values[0] = g->values[1] = g->mirror.values = -1;
+  PetscCall(MatGPUCSRUnspare_Private(A));
   if (!stale && g->values[side] == state) PetscFunctionReturn(PETSC_SUCCESS);
   if (g->foreign) PetscCall(GPUCSRDeviceSynchronize(g->dev)); /* their input is about to change */
   g->foreign = PETSC_FALSE;
   if (stale) PetscCall(PetscFree(g->rowptr));
+  PetscCall(MatGPUCSRShare_Private(A, (PetscBool)(stale && side == GPUCSR_FORWARD)));
   PetscCall(MatGPUCSRSource_Private(A, &s));
   /* decided anew when values change: they may no longer be exact floats */
   if (side == GPUCSR_FORWARD || !D->built || g->values[GPUCSR_FORWARD] != state) PetscCall(Precision(g, &s, &precision));
@@ -460,7 +465,7 @@ static PetscErrorCode MatGetDiagonal_SeqAIJGPUCSR(Mat A, Vec d)
     const GPUCSRDeviceFormat *df;
 
     PetscCall(GPUCSRDeviceFormatGet(g->plan[GPUCSR_FORWARD].A.format, &df));
-    if (df) {
+    if (df || !g->dev->ops->kernels) {
       PetscCall(VecSet(d, 0));
       PetscCall(MatGPUCSRVecGet_Private(g->dev, d, PETSC_TRUE, PETSC_TRUE, &o));
       if (o.place == GPUCSR_DEVICE) {

@@ -44,7 +44,7 @@ static PetscErrorCode Strong(GPUAMG *h, int l, GPUAMGWork *w, int64_t *nnz)
   if (w->theta >= 0) {
     PetscCall(GPUAMGTake(h, &h->temp[GPUAMG_TEMP_NORM], sizeof(double) * (size_t)n, "norms of a graph"));
     w->norm = (double *)h->temp[GPUAMG_TEMP_NORM].p;
-    PetscCall((*ops->rows)(h->dev, GPUAMG_NORMS, n, w));
+    if (l || !w->relative || !h->normed) PetscCall((*ops->rows)(h->dev, GPUAMG_NORMS, n, w));
   }
   PetscCall((*ops->rows)(h->dev, GPUAMG_COUNT, n, w));
   PetscCall(Scan(h, n, w, nnz));
@@ -95,6 +95,27 @@ PetscErrorCode GPUAMGFilter(GPUAMG *h, int l, GPUCSRStorage *F)
   w.to = GPUAMGRowsOf(F);
   PetscCall(h->dev->ops->copy(h->dev->id, w.to.i, w.number, sizeof(int32_t) * ((size_t)L->n + 1), GPUCSR_ON_DEVICE, h->dev->stream));
   PetscCall((*ops->rows)(h->dev, GPUAMG_FILTER, L->n, &w));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Memory and row pointers of C = A B, where GPUAMG_REACHED fills the rest; can: rows are short, else there is no C */
+PetscErrorCode GPUAMGReach(GPUAMG *h, const GPUCSRStorage *A, const GPUCSRStorage *B, GPUCSRStorage *C, GPUCSRBool *can)
+{
+  GPUAMGWork w = {.A = GPUAMGRowsOf(A), .from = GPUAMGRowsOf(B)};
+  int32_t    flag;
+  int64_t    nnz;
+
+  PetscFunctionBegin;
+  PetscCall(Lengths(h, A->m, &w));
+  PetscCall(Ints(h, GPUAMG_TEMP_FLAG, 0, "a product", &w.flag));
+  PetscCall(h->dev->ops->zero(h->dev->id, w.flag, sizeof(int32_t), h->dev->stream));
+  PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, GPUAMG_REACH, A->m, &w));
+  PetscCall(Scan(h, A->m, &w, &nnz));
+  PetscCall(GPUCSRRead(h->dev, &flag, w.flag, sizeof(flag)));
+  *can = (GPUCSRBool)(!flag && nnz <= INT32_MAX - 1024);
+  if (!*can) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUCSRCSRCreate(h->dev, A->m, B->n, nnz, C));
+  PetscCall(h->dev->ops->copy(h->dev->id, C->array[CSR_ROWPTR].data, w.number, sizeof(int32_t) * ((size_t)A->m + 1), GPUCSR_ON_DEVICE, h->dev->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -156,8 +177,7 @@ static PetscErrorCode Roots(GPUAMG *h, int n, int k, GPUAMGWork *w)
       PetscCall(Round(h, n, k, spread, w));
       w->fresh = 0;
     }
-    PetscCall(h->dev->ops->copy(h->dev->id, &flag, w->flag, sizeof(flag), GPUCSR_TO_HOST, h->dev->stream));
-    PetscCall(h->dev->ops->streamsynchronize(h->dev->id, h->dev->stream));
+    PetscCall(GPUCSRRead(h->dev, &flag, w->flag, sizeof(flag)));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -198,7 +218,7 @@ PetscErrorCode GPUAMGAggregates(GPUAMG *h, int l, GPUCSRStorage *members)
   GPUAMGLevel     *L   = &h->level[l];
   const GPUAMGOps *ops = GPUAMGOf(h->dev);
   const int        n = L->n / L->bs, k = Distance(h, l);
-  GPUAMGWork       w = {.bs = L->bs, .relative = h->weak, .wide = (int)(L->A.nnz / PetscMax(1, L->n) / L->bs)};
+  GPUAMGWork       w = {.bs = L->bs, .relative = h->weak, .beyond = h->weak ? h->beyond : NULL, .wide = (int)(L->A.nnz / PetscMax(1, L->n) / L->bs)};
   GPUCSRStorage    M = {.dev = h->dev};
   int32_t         *p[GPUAMG_TEMPS];
   int64_t          count;

@@ -28,6 +28,7 @@ static PetscErrorCode Temporaries(GPUAMG *h)
 {
   PetscFunctionBegin;
   for (int t = 0; t < GPUAMG_TEMPS; t++) PetscCall(GPUAMGGive(h, &h->temp[t]));
+  h->normed = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -151,8 +152,7 @@ static PetscErrorCode Smoother(GPUAMG *h, int l)
   PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, GPUAMG_INVERSES, L->n / L->bs, &w));
   PetscCall(h->dev->ops->zero(h->dev->id, e, sizeof(*e), h->dev->stream));
   PetscCall(Arnoldi(h, l, steps, PETSC_TRUE, e));
-  PetscCall(h->dev->ops->copy(h->dev->id, &host, e, sizeof(host), GPUCSR_TO_HOST, h->dev->stream));
-  PetscCall(h->dev->ops->streamsynchronize(h->dev->id, h->dev->stream));
+  PetscCall(GPUCSRRead(h->dev, &host, e, sizeof(host)));
   PetscCall(GPUAMGGive(h, &h->temp[GPUAMG_TEMP_VECTORS]));
   L->bound = GPUAMGRadius(steps, host.H, GPUAMG_STEPS + 1);
   if (!(L->bound >= 0 && L->bound < 1e300)) h->problem = GPUAMG_NAN;
@@ -175,11 +175,15 @@ static PetscErrorCode Values(GPUAMG *h, int l, GPUCSRBool smoothed)
   e      = (Estimate *)h->temp[GPUAMG_TEMP_FLAG].p;
   w.dinv = (double *)L->dinv.p;
   w.flag = &e->flag;
+  if (!l && h->o.drop == GPUAMG_ASK) {
+    PetscCall(GPUAMGTake(h, &h->temp[GPUAMG_TEMP_NORM], sizeof(double) * (size_t)L->n, "norms of a graph"));
+    w.norm    = (double *)h->temp[GPUAMG_TEMP_NORM].p;
+    h->normed = PETSC_TRUE;
+  }
   PetscCall(h->dev->ops->zero(h->dev->id, e, sizeof(*e), h->dev->stream));
   PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, GPUAMG_DIAGONAL, L->n, &w));
   if (smoothed) PetscCall(Arnoldi(h, l, steps, PETSC_FALSE, e));
-  PetscCall(h->dev->ops->copy(h->dev->id, &host, e, sizeof(host), GPUCSR_TO_HOST, h->dev->stream));
-  PetscCall(h->dev->ops->streamsynchronize(h->dev->id, h->dev->stream));
+  PetscCall(GPUCSRRead(h->dev, &host, e, sizeof(host)));
   PetscCall(GPUAMGGive(h, &h->temp[GPUAMG_TEMP_VECTORS]));
   flag = host.flag;
   if (l) flag &= ~GPUAMG_ZERO; /* such a row of a coarse matrix is smoothed as if it had 1 there */
@@ -194,17 +198,27 @@ static PetscErrorCode Values(GPUAMG *h, int l, GPUCSRBool smoothed)
 
 /* ---- the prolongator ---- */
 
+/* Rows of the finest level are short, and a tentative prolongator has an entry a row at most: a thread makes a row of their product */
+static GPUCSRBool Reaches(const GPUAMG *h, int l)
+{
+  const GPUAMGLevel *L = &h->level[l];
+
+  return (GPUCSRBool)(!l && L->bs == 1 && L->ns == 1 && L->plan->features.max <= GPUAMG_REACHES);
+}
+
 /* Values of the smoothed prolongator, whose pattern is there. F: the level's matrix, or a part of it */
 static PetscErrorCode Smooth(GPUAMG *h, int l, int k, const GPUCSRStorage *F)
 {
-  GPUAMGLevel *L = &h->level[l];
-  GPUAMGWork   w = {.dinv = (double *)L->dinv.p, .omega = h->o.damping / L->lambda};
+  GPUAMGLevel     *L      = &h->level[l];
+  GPUAMGWork       w      = {.dinv = (double *)L->dinv.p, .omega = h->o.damping / L->lambda};
+  const GPUCSRBool direct = (GPUCSRBool)(k == 1 && Reaches(h, l));
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRSpGEMMValues(F, &L->P[k - 1], &L->prows[k], &L->P[k]));
+  w.A    = GPUAMGRowsOf(F);
   w.from = GPUAMGRowsOf(&L->P[k - 1]);
   w.to   = GPUAMGRowsOf(&L->P[k]);
-  PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, GPUAMG_SMOOTH, L->n, &w));
+  if (!direct) PetscCall(GPUCSRSpGEMMValues(F, &L->P[k - 1], &L->prows[k], &L->P[k]));
+  PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, direct ? GPUAMG_REACHED : GPUAMG_SMOOTH, L->n, &w));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -236,15 +250,34 @@ static PetscErrorCode Tentative(GPUAMG *h, int l, const GPUCSRStorage *members)
 
 /* ---- the next level ---- */
 
-static PetscErrorCode Galerkin(GPUAMG *h, int l)
+/* Values of the first product; where rows are short, with its columns */
+static PetscErrorCode Left(GPUAMG *h, int l)
+{
+  GPUAMGLevel     *L = &h->level[l];
+  const GPUAMGWork w = {.A = GPUAMGRowsOf(&L->A), .from = GPUAMGRowsOf(&L->P[h->o.nsmooths]), .to = GPUAMGRowsOf(&L->AP)};
+
+  PetscFunctionBegin;
+  if (L->reached) PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, GPUAMG_REACHED, L->n, &w));
+  else PetscCall(GPUCSRSpGEMMValues(&L->A, &L->P[h->o.nsmooths], &L->aprows, &L->AP));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Right(GPUAMG *h, int l)
 {
   GPUAMGLevel *L = &h->level[l], *C = &h->level[l + 1];
   GPUAMGWork   w = {.to = GPUAMGRowsOf(&C->A), .dead = (unsigned char *)C->dead.p};
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRSpGEMMValues(&L->A, &L->P[h->o.nsmooths], &L->aprows, &L->AP));
   PetscCall(GPUCSRSpGEMMValues(&L->R, &L->AP, &L->crows, &C->A));
   if (C->ns > 1) PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, GPUAMG_DEAD, C->n, &w));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Galerkin(GPUAMG *h, int l)
+{
+  PetscFunctionBegin;
+  PetscCall(Left(h, l));
+  PetscCall(Right(h, l));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -254,7 +287,10 @@ static PetscErrorCode Smoothed(GPUAMG *h, int l, const GPUCSRStorage *F)
 
   PetscFunctionBegin;
   for (int k = 1; k <= h->o.nsmooths; k++) {
-    PetscCall(GPUCSRSpGEMMSymbolic(F, &L->P[k - 1], &L->P[k], &L->prows[k]));
+    GPUCSRBool can = PETSC_FALSE;
+
+    if (k == 1 && Reaches(h, l)) PetscCall(GPUAMGReach(h, F, &L->P[0], &L->P[1], &can));
+    if (!can) PetscCall(GPUCSRSpGEMMSymbolic(F, &L->P[k - 1], &L->P[k], &L->prows[k]));
     PetscCall(Smooth(h, l, k, F));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -284,9 +320,12 @@ static PetscErrorCode Coarser(GPUAMG *h, int l)
   GPUAMGLevel *L = &h->level[l], *C = &h->level[l + 1];
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRSpGEMMSymbolic(&L->A, &L->P[h->o.nsmooths], &L->AP, &L->aprows));
+  L->reached = PETSC_FALSE;
+  if (Reaches(h, l)) PetscCall(GPUAMGReach(h, &L->A, &L->P[h->o.nsmooths], &L->AP, &L->reached));
+  if (!L->reached) PetscCall(GPUCSRSpGEMMSymbolic(&L->A, &L->P[h->o.nsmooths], &L->AP, &L->aprows));
+  PetscCall(Left(h, l));
   PetscCall(GPUCSRSpGEMMSymbolic(&L->R, &L->AP, &C->A, &L->crows));
-  PetscCall(Galerkin(h, l));
+  PetscCall(Right(h, l));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -468,16 +507,18 @@ static PetscErrorCode OneLevel(GPUAMG *h, const double *basis)
 }
 
 /*
-  Aggregates and the tentative prolongator, level[0].P[0], of a rank's diagonal block A. Level 1 has rows and their near null space, but no matrix; a block without aggregates has no rows there. Arguments as in
+  Aggregates and the tentative prolongator, level[0].P[0], of a rank's diagonal block A; beyond: of GPUAMGWork, on the device. Level 1 has rows and their near null space, but no matrix; a block without aggregates has no rows there. Arguments as in
   GPUAMGSetUp(). An error leaves nothing to destroy.
 */
-PetscErrorCode GPUAMGOneLevel(GPUAMG *h, const GPUAMGOptions *o, const GPUCSRStorage *A, int bs, int ns, const double *basis)
+PetscErrorCode GPUAMGOneLevel(GPUAMG *h, const GPUAMGOptions *o, const GPUCSRStorage *A, int bs, int ns, const double *basis, const double *beyond)
 {
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(Begin(h, o, A, bs, basis ? ns : bs));
-  ierr = OneLevel(h, basis);
+  h->beyond = beyond;
+  ierr      = OneLevel(h, basis);
+  h->beyond = NULL;
   PetscCall(Temporaries(h));
   if (ierr) PetscCall(GPUAMGDestroy(h));
   PetscCall(ierr);

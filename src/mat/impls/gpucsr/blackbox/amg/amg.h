@@ -31,8 +31,8 @@ extern "C" {
 
 /* Steps over rows that are independent of each other: a thread a row in amg.cu, a loop in host.c */
 typedef enum {
-  GPUAMG_DIAGONAL,   /* dinv = 1 / a_ii; flag bits of GPUAMGFlag */
-  GPUAMG_NORMS,      /* norm = the root of the largest entry of a block on the diagonal; relative: of the largest off the diagonal, as GPUAMGSize() counts */
+  GPUAMG_DIAGONAL,   /* dinv = 1 / a_ii; flag bits of GPUAMGFlag; with norm also relative norms of scalars, as the next step makes them */
+  GPUAMG_NORMS,      /* norm = the root of the largest entry of a block on the diagonal; relative: of the largest off the diagonal or beyond, as GPUAMGSize() counts */
   GPUAMG_COUNT,      /* length = strong connections of a vertex, which has bs rows, */
   GPUAMG_GRAPH,      /* and these, into to */
   GPUAMG_BEGIN,      /* key of a vertex of graph A */
@@ -53,7 +53,9 @@ typedef enum {
   GPUAMG_INVERSES,   /* coarse = the inverse of a vertex' block on the diagonal, by rows; of a singular one, dinv of its rows */
   GPUAMG_TIMES,      /* basis = the blocks of coarse times norm */
   GPUAMG_KEPT,       /* length = entries of a row that the prolongator's smoother takes, */
-  GPUAMG_FILTER      /* and these, into to */
+  GPUAMG_FILTER,     /* and these, into to */
+  GPUAMG_REACH,      /* length = entries of a row of the product A from, where rows are short; flag: one is not, */
+  GPUAMG_REACHED     /* and these, into to; with dinv after the step GPUAMG_SMOOTH */
 } GPUAMGStep;
 
 typedef enum {
@@ -76,6 +78,7 @@ typedef struct {
   int            fresh, wide, relative; /* wide: entries of a row of A, about */
   int32_t       *agg, *out, *length, *number, *flag;
   double        *dinv, *norm, *basis, *coarse;
+  const double  *beyond; /* of each row the size of its largest entry in columns that A lacks; NULL: A has all columns */
   unsigned char *dead;
 } GPUAMGWork;
 
@@ -102,7 +105,8 @@ typedef struct {
 } GPUAMGOps;
 
 #define GPUAMG_TILE     32 /* rows of a block of the inverse */
-#define GPUAMG_WORK(n)  ((size_t)(2 * GPUAMG_TILE + 1) * (size_t)(n))
+#define GPUAMG_WORK(n)  (((size_t)(4 * GPUAMG_TILE + 1) + (size_t)(n)) * (size_t)(n))
+#define GPUAMG_REACHES  32            /* entries of a row at most, for which a thread takes less time than a sparse product */
 #define GPUAMG_LEAST(n) (2e-15 * (n)) /* a pivot of a smaller share of its first value is rounding */
 
 #define GPUAMG_BLOCKS 512 /* that share a sum */
@@ -111,6 +115,8 @@ typedef struct {
 GPUCSR_INTERN const GPUAMGOps  GPUAMG_host;
 GPUCSR_INTERN const GPUAMGOps  GPUAMG_cuda;
 GPUCSR_INTERN const GPUAMGOps *GPUAMGOf(GPUCSRDevice);
+GPUCSR_INTERN GPUCSRError      GPUAMGInvert_CUDA(GPUCSRDevice, const GPUAMGRows *A, double *D, double *work); /* this and the next: invert.cu */
+GPUCSR_INTERN GPUCSRError      GPUAMGTurn_CUDA(GPUCSRDevice, int n, double *D);
 
 #if !defined(__CUDACC__)
 
@@ -161,6 +167,7 @@ typedef struct {
   GPUCSRStorage    R, AP, T;
   int32_t         *map, *tmap; /* values of R are from there; of T */
   GPUCSRRowClasses aprows, crows;
+  GPUCSRBool       reached; /* rows of AP are short */
   GPUAMGMemory     dinv, basis, dead;
   double           lambda; /* the largest eigenvalue of D^-1 A, estimated */
   GPUAMGMemory     smooth; /* of another smoother than the diagonal's */
@@ -187,7 +194,9 @@ typedef struct {
   GPUAMGOptions o;
   int           levels, problem; /* problem: flags of what keeps the matrix from having a hierarchy, at level `at` */
   int           at;
-  GPUCSRBool    weak; /* entries are dropped */
+  GPUCSRBool    weak;   /* entries are dropped */
+  const double *beyond; /* of GPUAMGOneLevel() */
+  GPUCSRBool    normed; /* relative norms of the finest level are there */
   GPUAMGLevel   level[GPUAMG_LEVELS];
   GPUCSRBool    exact; /* the coarsest level has an inverse, here */
   GPUAMGMemory  inverse, inverseT;
@@ -200,7 +209,7 @@ GPUCSR_INTERN PetscErrorCode GPUAMGTransposes(GPUAMG *);
 GPUCSR_INTERN PetscErrorCode GPUAMGRound(GPUAMG *, GPUCSRBool);
 GPUCSR_INTERN PetscErrorCode GPUAMGDestroy(GPUAMG *);
 GPUCSR_INTERN double         GPUAMGBytes(const GPUAMG *);
-GPUCSR_INTERN PetscErrorCode GPUAMGOneLevel(GPUAMG *, const GPUAMGOptions *, const GPUCSRStorage *A, int bs, int ns, const double *basis);
+GPUCSR_INTERN PetscErrorCode GPUAMGOneLevel(GPUAMG *, const GPUAMGOptions *, const GPUCSRStorage *A, int bs, int ns, const double *basis, const double *beyond);
 GPUCSR_INTERN PetscErrorCode GPUAMGOneWeak(const GPUCSRStorage *A, int64_t *weak);
 GPUCSR_INTERN GPUCSRBool     GPUAMGEnoughWeak(int64_t weak, int64_t all);
 GPUCSR_INTERN double         GPUAMGRadius(int m, const double *H, int ld);
@@ -240,6 +249,7 @@ GPUCSR_INTERN PetscErrorCode GPUAMGGive(GPUAMG *, GPUAMGMemory *);
 GPUCSR_INTERN PetscErrorCode GPUAMGAggregates(GPUAMG *, int l, GPUCSRStorage *members);
 GPUCSR_INTERN PetscErrorCode GPUAMGCountWeak(GPUAMG *, int64_t *weak);
 GPUCSR_INTERN PetscErrorCode GPUAMGFilter(GPUAMG *, int l, GPUCSRStorage *F);
+GPUCSR_INTERN PetscErrorCode GPUAMGReach(GPUAMG *, const GPUCSRStorage *A, const GPUCSRStorage *B, GPUCSRStorage *C, GPUCSRBool *can);
 GPUCSR_INTERN GPUAMGRows     GPUAMGRowsOf(const GPUCSRStorage *);
 #endif
 

@@ -49,19 +49,21 @@ GPUCSR_HOST_DEVICE void GPUAMGRaise(int32_t *flag, int bit)
 
 GPUCSR_HOST_DEVICE void GPUAMGDiagonalRow(const GPUAMGWork *w, int i)
 {
-  double d = 0, most = 0;
+  double d = 0, most = 0, off[2] = {0, 0}; /* the largest entries off the diagonal, below 0 and above */
   int    flag = 0;
 
   for (int k = w->A.i[i]; k < w->A.i[i + 1]; k++) {
     const double a = w->A.a[k];
 
     if (w->A.j[k] == i) d = a;
+    else if (fabs(a) > off[a > 0]) off[a > 0] = fabs(a);
     if (fabs(a) > most) most = fabs(a);
     if (!(fabs(a) <= 1.7976931348623157e308)) flag = GPUAMG_NAN;
   }
   if (d == 0 && most > 0) flag |= GPUAMG_ZERO;
   if (flag) GPUAMGRaise(w->flag, flag);
   w->dinv[i] = d == 0 ? 1 : 1 / d;
+  if (w->norm) w->norm[i] = sqrt(fmax(off[d < 0], off[!(d < 0)] / 16)); /* as GPUAMGNormsRow() */
 }
 
 /* What an entry off the diagonal counts. Relative: one with the sign of the diagonal counts a sixteenth, for it does not make errors alike */
@@ -72,7 +74,7 @@ GPUCSR_HOST_DEVICE double GPUAMGSize(const GPUAMGWork *w, int v, double a)
 
 GPUCSR_HOST_DEVICE void GPUAMGNormsRow(const GPUAMGWork *w, int v)
 {
-  double most = 0;
+  double most = w->beyond ? w->beyond[v] : 0;
 
   for (int r = v * w->bs; r < (v + 1) * w->bs; r++)
     for (int k = w->A.i[r]; k < w->A.i[r + 1]; k++)
@@ -125,10 +127,11 @@ GPUCSR_HOST_DEVICE int GPUAMGFilterRow(const GPUAMGWork *w, int i, int32_t *to, 
   return count;
 }
 
-/* A vertex without neighbours has no part in coarser levels */
+/* A vertex without neighbours has no part in coarser levels. One that depends on vertices beyond the matrix is an aggregate by itself */
 GPUCSR_HOST_DEVICE void GPUAMGBeginRow(const GPUAMGWork *w, int v)
 {
-  uint32_t key = GPUAMG_OUT;
+  const int depends = w->beyond && w->beyond[v] > w->theta * (w->norm[v] * w->norm[v]);
+  uint32_t  key     = depends ? (GPUAMG_WAITING << 30) | GPUAMGHash((uint32_t)v) : GPUAMG_OUT;
 
   for (int k = w->A.i[v]; k < w->A.i[v + 1]; k++)
     if (w->A.j[k] != v) key = (GPUAMG_WAITING << 30) | GPUAMGHash((uint32_t)v);
@@ -292,6 +295,59 @@ GPUCSR_HOST_DEVICE void GPUAMGSmoothRow(const GPUAMGWork *w, int i)
   }
 }
 
+/* How many columns row i of the product A from has; of more than GPUAMG_REACHES a flag is raised */
+GPUCSR_HOST_DEVICE int GPUAMGReachRow(const GPUAMGWork *w, int i)
+{
+  int column[GPUAMG_REACHES], count = 0;
+
+  for (int k = w->A.i[i]; k < w->A.i[i + 1]; k++)
+    for (int p = w->from.i[w->A.j[k]]; p < w->from.i[w->A.j[k] + 1]; p++) {
+      const int c = w->from.j[p];
+      int       q = 0;
+
+      while (q < count && column[q] != c) q++;
+      if (q < count) continue;
+      if (count == GPUAMG_REACHES) {
+        GPUAMGRaise(w->flag, GPUAMG_UNDECIDED);
+        return count;
+      }
+      column[count++] = c;
+    }
+  return count;
+}
+
+/* Row i of the product A from, whose sums are in the order of the row of A; with dinv a step as GPUAMGSmoothRow(), where from has an entry a row at most */
+GPUCSR_HOST_DEVICE void GPUAMGReachedRow(const GPUAMGWork *w, int i)
+{
+  const double d = w->dinv ? w->omega * w->dinv[i] : 0;
+  int          column[GPUAMG_REACHES], count = 0;
+  double       sum[GPUAMG_REACHES];
+
+  for (int k = w->A.i[i]; k < w->A.i[i + 1]; k++)
+    for (int p = w->from.i[w->A.j[k]]; p < w->from.i[w->A.j[k] + 1]; p++) {
+      const int c = w->from.j[p];
+      int       q = count;
+
+      while (q && column[q - 1] >= c) q--;
+      if (q == count || column[q] != c) {
+        for (int r = count++; r > q; r--) {
+          column[r] = column[r - 1];
+          sum[r]    = sum[r - 1];
+        }
+        column[q] = c;
+        sum[q]    = 0;
+      }
+      sum[q] += w->A.a[k] * w->from.a[p];
+    }
+  for (int q = 0; q < count; q++) {
+    double v = w->dinv ? -d * sum[q] : sum[q];
+
+    if (w->dinv && w->from.i[i] < w->from.i[i + 1] && w->from.j[w->from.i[i]] == column[q]) v += w->from.a[w->from.i[i]];
+    w->to.j[w->to.i[i] + q] = column[q];
+    w->to.a[w->to.i[i] + q] = v;
+  }
+}
+
 GPUCSR_HOST_DEVICE void GPUAMGDeadRow(const GPUAMGWork *w, int i)
 {
   if (!w->dead[i]) return;
@@ -420,6 +476,12 @@ GPUCSR_HOST_DEVICE void GPUAMGRow(GPUAMGStep step, const GPUAMGWork *w, int i)
     break;
   case GPUAMG_FILTER:
     (void)GPUAMGFilterRow(w, i, w->to.j + w->to.i[i], w->to.a + w->to.i[i]);
+    break;
+  case GPUAMG_REACH:
+    w->length[i] = GPUAMGReachRow(w, i);
+    break;
+  case GPUAMG_REACHED:
+    GPUAMGReachedRow(w, i);
     break;
   }
 }

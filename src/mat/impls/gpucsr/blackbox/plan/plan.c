@@ -160,7 +160,7 @@ static PetscErrorCode FromCSR(GPUCSRStorage *csr, GPUCSRPlan *P)
 }
 
 /* Keeps the pattern on the device if the format needs it for new values: no second upload, and no second sort for a transpose. A lent one is there already */
-static PetscErrorCode KeepPattern(GPUCSRStorage *csr, GPUCSRPlan *P)
+PetscErrorCode GPUCSRPlanKeepPattern(GPUCSRStorage *csr, GPUCSRPlan *P)
 {
   const GPUCSRDeviceFormat *df;
 
@@ -314,7 +314,7 @@ static PetscErrorCode BuildSteps(GPUCSRDevice dev, const GPUCSRSource *s, GPUCSR
   if (P->A.format) { /* measuring has built it */
   } else if (dev->ops->kernels && df) PetscCall(FromCSR(csr, P));
   else PetscCall(FromSource(dev, s, precision, P));
-  PetscCall(KeepPattern(csr, P));
+  PetscCall(GPUCSRPlanKeepPattern(csr, P));
   PetscCall(GPUCSRPlanPrepare(P));
   PetscCall(Mark(dev, &t, &P->costs.convert));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -388,7 +388,7 @@ static PetscErrorCode TransposeSteps(GPUCSRDevice dev, const GPUCSRSource *s, co
   if (P->A.format) { /* measuring has built it */
   } else if (GPUCSRIsCSR(P->choice.format) || (dev->ops->kernels && df)) PetscCall(FromCSR(csr, P));
   else PetscCall(FromTransposedCSR(dev, csr, precision, P));
-  PetscCall(KeepPattern(csr, P));
+  PetscCall(GPUCSRPlanKeepPattern(csr, P));
   PetscCall(GPUCSRPlanPrepare(P));
   PetscCall(Mark(dev, &t, &P->costs.convert));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -461,7 +461,7 @@ static PetscErrorCode RefreshSteps(GPUCSRPlan *P, const GPUCSRSource *s, const G
       PetscCall(SendCSR(dev, s, precision, (PetscBool)(!df->pattern || P->pattern.format), P, sent));
       PetscCall(Mark(dev, &t, &P->costs.upload));
       PetscCall(RefreshFrom(P, sent));
-      PetscCall(KeepPattern(sent, P));
+      PetscCall(GPUCSRPlanKeepPattern(sent, P));
       PetscCall(Mark(dev, &t, &P->costs.convert));
       PetscFunctionReturn(PETSC_SUCCESS);
     }

@@ -149,6 +149,7 @@ GPUCSR_INTERN PetscErrorCode GPUCSRPlanBuildTranspose(GPUCSRDevice, const GPUCSR
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanRefresh(GPUCSRPlan *, const GPUCSRSource *, const GPUCSRPlan *, PetscBool *);
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanCanRefresh(const GPUCSRPlan *, PetscBool *);
 GPUCSR_INTERN PetscErrorCode GPUCSRValuesAreFloats(const GPUCSRSource *, int, PetscBool *);
+GPUCSR_INTERN PetscErrorCode GPUCSRPlanKeepPattern(GPUCSRStorage *csr, GPUCSRPlan *);
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanPrepare(GPUCSRPlan *);
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanLend(const GPUCSRStorage *csr, int longest, GPUCSRPlan *); /* this and the next two: lend.c */
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanRound(const GPUCSRStorage *csr, const GPUCSRPlan *like, int longest, GPUCSRPlan *);

@@ -99,8 +99,7 @@ static GPUCSRError ShapeSteps(int m, const int32_t *length, int32_t *rowptr, siz
   deal_kernel<<<GPUCSRBlocks(m, COUNT_THREADS), COUNT_THREADS, 0, s>>>(m, length, all, c->rows);
   GPUCSRCheckLaunch("spgemm (deal)");
   if (rowptr) GPUCSR_CUDA(cub::DeviceScan::ExclusiveSum(work + GPUCSRAlignUp(sizeof(host)), bytes, length, rowptr, m + 1, s));
-  GPUCSRCall(dev->ops->copy(dev->id, &host, all, sizeof(host), GPUCSR_TO_HOST, s));
-  GPUCSRCall(dev->ops->streamsynchronize(dev->id, s));
+  GPUCSRCall(GPUCSRRead(dev, &host, all, sizeof(host)));
   if (nnz) *nnz = (int64_t)host.sum;
   c->longest  = host.longest;
   c->first[0] = 0;
@@ -156,9 +155,8 @@ GPUCSRError GPUCSRScan_CUDA(int m, const int32_t *length, int32_t *rowptr, int64
   ierr = dev->ops->zero(dev->id, temp, sizeof(*nnz), s);
   if (!ierr) {
     if (m) sum_kernel<<<GPUCSRMin(GPUCSRBlocks(m, 256), 4096u), 256, 0, s>>>(m, length, (unsigned long long *)temp);
-    ierr = dev->ops->copy(dev->id, nnz, temp, sizeof(*nnz), GPUCSR_TO_HOST, s);
+    ierr = GPUCSRRead(dev, nnz, temp, sizeof(*nnz));
   }
-  if (!ierr) ierr = dev->ops->streamsynchronize(dev->id, s);
   if (!ierr && cub::DeviceScan::ExclusiveSum(temp, bytes, length, rowptr, m + 1, s) != cudaSuccess) ierr = GPUCSR_ERR_GPU;
   GPUCSRCall(GPUCSRFree(dev, bytes, &temp));
   GPUCSRCheck(ierr != GPUCSR_ERR_GPU, GPUCSR_ERR_GPU, "The scan of a product's row lengths failed");

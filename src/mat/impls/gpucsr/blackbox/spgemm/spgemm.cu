@@ -427,7 +427,7 @@ static GPUCSRError Numeric_CUDA(const GPUCSRStorage *A, const GPUCSRStorage *B, 
   GPUCSRCall(GPUCSRMalloc(dev, sizeof(int), "a product's flag", &flag));
   ierr = dev->ops->zero(dev->id, flag, sizeof(int), dev->stream);
   if (!ierr) ierr = NumericLaunch(A, B, c, C, (int *)flag);
-  if (!ierr && lost) ierr = ReadInt(A, flag, &yes);
+  if (!ierr && lost) ierr = GPUCSRRead(dev, &yes, flag, sizeof(int));
   GPUCSRCall(GPUCSRFree(dev, sizeof(int), &flag));
   GPUCSRCall(ierr);
   if (lost) *lost = yes ? true : false;

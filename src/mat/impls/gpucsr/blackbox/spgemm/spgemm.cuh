@@ -1,7 +1,7 @@
 #pragma once
 
 /*
-  Common to the kernels of this folder: a matrix for kernels, a number that a kernel returns, and functions of spgemm.cu's table from other files.
+  Common to the kernels of this folder: a matrix for kernels, and functions of spgemm.cu's table from other files.
 */
 #include "spgemm.h"
 #include "../kernels/device.cuh"
@@ -19,14 +19,6 @@ static inline csr Arrays(const GPUCSRStorage *A)
 static inline cudaStream_t StreamOf(const GPUCSRStorage *A)
 {
   return (cudaStream_t)A->dev->stream;
-}
-
-/* An int that a kernel has written on the device, read when the stream's work is done */
-static inline GPUCSRError ReadInt(const GPUCSRStorage *A, const void *from, int *to)
-{
-  GPUCSRCall(A->dev->ops->copy(A->dev->id, to, from, sizeof(int), GPUCSR_TO_HOST, A->dev->stream));
-  GPUCSRCall(A->dev->ops->streamsynchronize(A->dev->id, A->dev->stream));
-  return 0;
 }
 
 extern "C" {

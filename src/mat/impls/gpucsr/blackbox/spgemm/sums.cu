@@ -61,7 +61,7 @@ GPUCSRError GPUCSRAXPY_CUDA(double f, const GPUCSRStorage *X, GPUCSRStorage *Y, 
   ierr = dev->ops->zero(dev->id, flag, sizeof(int), dev->stream);
   if (!ierr) {
     axpy_kernel<<<GPUCSRBlocks((int64_t)Y->m * 8, 256), 256, 0, StreamOf(Y)>>>(Y->m, f, Arrays(X), Arrays(Y).i, Arrays(Y).j, (double *)Y->array[CSR_VAL].data, (int *)flag);
-    ierr = ReadInt(Y, flag, &yes);
+    ierr = GPUCSRRead(dev, &yes, flag, sizeof(int));
   }
   GPUCSRCall(GPUCSRFree(dev, sizeof(int), &flag));
   GPUCSRCall(ierr);

@@ -284,6 +284,10 @@ static PetscErrorCode Columns(Mat_CuDSS *f, PetscBool transposed, int k, const G
   PetscCall(SolveColumns(f, transposed, &c, s));
   for (size_t q = 0; q < (size_t)k && back; q++) PetscCall(GPUCSRDownload(dev, (double *)x->p + q * ldx, GPUCSR_DOUBLE, (double *)xd + q * n, GPUCSR_DOUBLE, n, x->pinned, s));
   if (back) PetscCall((*dev->ops->streamsynchronize)(dev->id, s));
+  for (int q = 0; q < k; q++) {
+    if (b->place == GPUCSR_HOST) VecGPUCrossed(PETSC_TRUE, n);
+    if (back) VecGPUCrossed(PETSC_FALSE, n);
+  }
   PetscCall(PetscLogFlops(k * 2.0 * (double)f->entries));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

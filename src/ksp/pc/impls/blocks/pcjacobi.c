@@ -1,0 +1,102 @@
+/*
+  PCJACOBI with its diagonal on the device. PETSc's set-up reads the array on the host, to put ones in place of zeros, and so brings the diagonal back and sends it again. Here the device looks for zeros. If
+  there are none, PETSc's own switch leaves out the search during the set-up, of which a part happens in the first application.
+*/
+#include "device.h"
+
+typedef struct {
+  GPUCSRWrap *wrap;
+  PetscBool   sound; /* the diagonal has no zeros, and no application has followed its set-up */
+} Jacobi;
+
+/* The least size of the diagonal on this rank; 0 if its vectors are on the host. Not collective */
+static PetscErrorCode Least(PC pc, PetscReal *least)
+{
+  Mat            A;
+  Vec            d;
+  PetscBool      ours;
+  PetscErrorCode ierr = PETSC_SUCCESS;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetDiagonalBlock(pc->pmat, &A));
+  PetscCall(MatCreateVecs(A, &d, NULL));
+  PetscCall(VecGPUCheck(d, &ours));
+  if (ours) ierr = MatGetDiagonal(A, d);
+  if (ours && !ierr) ierr = VecAbs(d);
+  if (ours && !ierr) ierr = VecMin(d, NULL, least);
+  PetscCall(VecDestroy(&d));
+  PetscFunctionReturn(ierr);
+}
+
+/* Collective. PETSC_FALSE also if PETSc would not look, if the matrix is not the library's, or after a failure on one rank, which PETSc's set-up meets again */
+static PetscErrorCode NoZeros(PC pc, PetscBool *none)
+{
+  PetscErrorCode (*info)(Mat, MatGPUCSRInfo *) = NULL;
+  PCJacobiType  type;
+  PetscBool     looks;
+  PetscReal     least = 0;
+  GPUCSRAttempt attempt;
+
+  PetscFunctionBegin;
+  *none = PETSC_FALSE;
+  PetscCall(PCJacobiGetType(pc, &type));
+  PetscCall(PCJacobiGetFixDiagonal(pc, &looks));
+  PetscCall(PetscObjectQueryFunction((PetscObject)pc->pmat, "MatGPUCSRGetInfo_C", &info));
+  if (type != PC_JACOBI_DIAGONAL || !looks || !info) PetscFunctionReturn(PETSC_SUCCESS);
+  GPUCSRTry(&attempt, Least(pc, &least));
+  if (attempt.error || !(least > 0)) least = 0; /* NaN, too */
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &least, 1, MPIU_REAL, MPIU_MIN, PetscObjectComm((PetscObject)pc)));
+  *none = (PetscBool)(least > 0);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCSetUp_Jacobi(PC pc)
+{
+  GPUCSRWrap    *w;
+  Jacobi        *j;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRWrapGet((PetscObject)pc, &w));
+  j = (Jacobi *)w->data;
+  PetscCall(NoZeros(pc, &j->sound));
+  if (j->sound) PetscCall(PCJacobiSetFixDiagonal(pc, PETSC_FALSE));
+  ierr = (*w->petsc.pc.setup)(pc);
+  if (j->sound) PetscCall(PCJacobiSetFixDiagonal(pc, PETSC_TRUE));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#define APPLICATION(name, operation) \
+  static PetscErrorCode name(PC pc, Vec x, Vec y) \
+  { \
+    GPUCSRWrap    *w; \
+    PetscBool      sound; \
+    PetscErrorCode ierr; \
+\
+    PetscFunctionBegin; \
+    PetscCall(GPUCSRWrapGet((PetscObject)pc, &w)); \
+    sound                      = ((Jacobi *)w->data)->sound; \
+    ((Jacobi *)w->data)->sound = PETSC_FALSE; \
+    if (sound) PetscCall(PCJacobiSetFixDiagonal(pc, PETSC_FALSE)); \
+    ierr = (*w->petsc.pc.operation)(pc, x, y); \
+    if (sound) PetscCall(PCJacobiSetFixDiagonal(pc, PETSC_TRUE)); \
+    PetscCall(ierr); \
+    PetscFunctionReturn(PETSC_SUCCESS); \
+  }
+APPLICATION(PCApply_Jacobi, apply)
+APPLICATION(PCApplyTranspose_Jacobi, applytranspose)
+
+static GPUCSRWrapType types[1];
+GPUCSR_WRAP_PC(Jacobi, 0)
+
+static GPUCSRWrapType types[] = {
+  {.type = PCJACOBI, .ops.pc = {.setup = PCSetUp_Jacobi, .apply = PCApply_Jacobi, .applytranspose = PCApplyTranspose_Jacobi}, .bytes = sizeof(Jacobi), .create = (void (*)(void))PCCreate_Jacobi_GPUCSR}
+};
+
+PetscErrorCode PCJacobiInitialize_Private(void)
+{
+  PetscFunctionBegin;
+  PetscCall(GPUCSRWrapRegister(&PCList, PETSC_STATIC_ARRAY_LENGTH(types), types));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
