@@ -10,7 +10,10 @@ PetscErrorCode MatGPUCSRMirrorDestroy_Private(GPUCSRMirror *m)
   PetscFunctionBegin;
   if (m->place.p) PetscCall(GPUCSRBufferFree(m->csr.dev, &m->place));
   PetscCall(GPUCSRStorageDestroy(&m->csr));
+  m->values     = -1;
   m->diagonalat = 0;
+  m->columns    = NULL;
+  m->ahead = m->spare = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -36,11 +39,8 @@ PetscErrorCode MatGPUCSRMirror_Private(Mat A, GPUCSRDevice dev, PetscBool values
   if (same) same = (PetscBool)(m->columns == (const void *)s.j && m->csr.nnz == s.nnz);
   if (!same) {
     PetscCheck(s.nnz <= INT32_MAX - 1024, PETSC_COMM_SELF, PETSC_ERR_SUP, "A matrix of %" PetscInt64_FMT " nonzeros does not fit the 32-bit indices of the device formats", (PetscInt64)s.nnz);
-    PetscCall(MatGPUCSRMirrorDestroy_Private(m));
+    PetscCall(MatGPUCSRMirrorDestroy_Private(m)); /* a new pattern has the host's values */
     PetscCall(GPUCSRCSRCreate(dev, s.m, s.n, s.nnz, &m->csr));
-    m->values  = -1;
-    m->columns = NULL;
-    m->ahead   = PETSC_FALSE; /* a new pattern has the host's values */
     if (dev->ops->separate) g->info.uploaded += 4.0 * ((double)s.m + 1 + (double)s.nnz);
     PetscCall(GPUCSRUpload(dev, m->csr.array[CSR_ROWPTR].data, GPUCSR_INT32, s.i, GPUCSR_INT32, (size_t)s.m + 1, PETSC_FALSE, dev->stream, NULL));
     PetscCall(GPUCSRUpload(dev, m->csr.array[CSR_COL].data, GPUCSR_INT32, s.j, GPUCSR_PETSCINT, (size_t)s.nnz, PETSC_FALSE, dev->stream, NULL));

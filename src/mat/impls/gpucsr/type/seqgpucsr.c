@@ -21,7 +21,6 @@ PetscErrorCode MatGPUCSRPlansDestroy_Private(Mat_SeqGPUCSR *g)
 {
   PetscFunctionBegin;
   PetscCall(MatGPUCSRMirrorDestroy_Private(&g->mirror));
-  g->mirror.ahead = g->mirror.spare = PETSC_FALSE;
   if (g->dev) {
     const GPUCSRBackendOps *ops = g->dev->ops;
     PetscBool               live;
