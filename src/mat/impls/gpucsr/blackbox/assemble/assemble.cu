@@ -288,74 +288,25 @@ static inline rows RowsOf(const GPUCSRStorage *A)
 #define BYROW(n) GPUCSRBlocks((int64_t)(n)*LANES, THREADS), THREADS, 0
 #define EACH(n)  GPUCSRBlocks(n, THREADS), THREADS, 0
 
-/* The row of entry k, found by a warp */
-__device__ __forceinline__ int row_of(int m, const int *__restrict__ i, int k)
+__global__ void diagonalscale_kernel(int m, rows x, const double *__restrict__ l, const double *__restrict__ r_)
 {
-  int lo = 0, hi = m;
+  ROW;
 
-  while (hi - lo > 1) { /* i[lo] <= k < i[hi] */
-    const int step = (hi - lo + 30) / 32, at = lo + ((int)threadIdx.x % 32 + 1) * step, below = __popc(__ballot_sync(0xffffffffu, at < hi && i[at] <= k));
+  if (r >= m) return;
+  const double f = l ? l[r] : 1;
+  for (int k = x.i[r] + lane; k < x.i[r + 1]; k += LANES) {
+    double v = x.a[k];
 
-    hi = min(hi, lo + (below + 1) * step);
-    lo += below * step;
-  }
-  return lo;
-}
-
-#define PAIRS 4 /* pairs of neighbouring values of a thread */
-#define RANGE (2 * PAIRS * THREADS)
-
-/* A block scales a range of the values, whatever their rows. Two warps find its first and its last row while all values are on their way */
-template <bool LEFT, bool RIGHT>
-__global__ void __launch_bounds__(THREADS) diagonalscale_kernel(int m, unsigned nnz, const int *__restrict__ i, const int *__restrict__ j, double *__restrict__ a, const double *__restrict__ l, const double *__restrict__ right)
-{
-  __shared__ int end[2];
-  const unsigned begin = blockIdx.x * (unsigned)RANGE;
-  double         v[PAIRS][2];
-  int            c[PAIRS][2];
-
-#pragma unroll
-  for (int p = 0; p < PAIRS; p++) {
-    const unsigned k = begin + 2 * (p * THREADS + threadIdx.x);
-
-    if (k < nnz) { /* arrays are padded */
-      streamed(a + k, v[p]);
-      if (RIGHT) streamed(j + k, c[p]);
-    }
-  }
-  if (LEFT) {
-    if (threadIdx.x < 64) end[threadIdx.x / 32] = row_of(m, i, (int)(threadIdx.x < 32 ? begin : min(begin + RANGE, nnz) - 1));
-    __syncthreads();
-  }
-#pragma unroll
-  for (int p = 0; p < PAIRS; p++) {
-    const unsigned k = begin + 2 * (p * THREADS + threadIdx.x), n = k >= nnz ? 0 : k + 1 < nnz ? 2 : 1;
-    int            r = LEFT ? end[0] : 0;
-
-#pragma unroll
-    for (unsigned q = 0; q < 2; q++) {
-      if (q >= n) continue;
-      if (LEFT) {
-        if (!q || i[r + 1] <= (int)(k + 1)) r = bisect(r + 1, end[1] + 1, [=](int at) { return i[at] <= (int)(k + q); }) - 1;
-        v[p][q] *= l[r];
-      }
-      if (RIGHT) v[p][q] *= right[c[p][q]];
-    }
-    if (n == 2) *(double2 *)(a + k) = make_double2(v[p][0], v[p][1]);
-    else if (n) a[k] = v[p][0];
+    if (l) v *= f;
+    if (r_) v *= r_[x.j[k]];
+    x.a[k] = v;
   }
 }
 
 static GPUCSRError DiagonalScale_CUDA(const double *l, const double *r, GPUCSRStorage *A)
 {
-  const rows         x = RowsOf(A);
-  const unsigned     n = (unsigned)A->nnz, blocks = GPUCSRBlocks(A->nnz, RANGE);
-  const cudaStream_t s = StreamOf(A->dev);
-
-  if (!n || (!l && !r)) return 0;
-  if (!r) diagonalscale_kernel<true, false><<<blocks, THREADS, 0, s>>>(A->m, n, x.i, x.j, x.a, l, r);
-  else if (!l) diagonalscale_kernel<false, true><<<blocks, THREADS, 0, s>>>(A->m, n, x.i, x.j, x.a, l, r);
-  else diagonalscale_kernel<true, true><<<blocks, THREADS, 0, s>>>(A->m, n, x.i, x.j, x.a, l, r);
+  if (!A->nnz) return 0;
+  diagonalscale_kernel<<<BYROW(A->m), StreamOf(A->dev)>>>(A->m, RowsOf(A), l, r);
   GPUCSRCheckLaunch("assemble (diagonal scale)");
   return 0;
 }
