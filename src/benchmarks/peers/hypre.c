@@ -202,7 +202,7 @@ static void CreateSolver(int k, Hypre *h)
 
 static void Run(int k, PeerSystem *A, PeerRow *row)
 {
-  PeerSolver s = {NULL, SetUp, Solve, Fetch};
+  PeerSolver s = {NULL, SetUp, Solve, Fetch, NULL};
   Hypre     *h;
 
   *row = (PeerRow){0, 0, 0, 0, 1, 0, NULL};

@@ -117,21 +117,23 @@ static inline double PeerNow(void)
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* The two phases of a peer's solver; each returns NULL, or says what failed. Solve begins with x = 0 */
+/* The two phases of a peer's solver; each returns NULL, or says what failed. Solve begins with x = 0, which begin, if there is one, makes before the clock starts */
 typedef struct {
   void *ctx;
   const char *(*setup)(void *ctx);
   const char *(*solve)(void *ctx, int *its);
   const char *(*fetch)(void *ctx, double *x); /* the solution, to the host */
+  const char *(*begin)(void *ctx);
 } PeerSolver;
 
 /* Seconds of one phase; what failed is noted in row */
 static inline double PeerClock(const PeerSolver *s, int solve, PeerRow *row)
 {
-  const double begin = PeerNow();
-  double       took;
-  cudaError_t  error;
+  double      begin, took;
+  cudaError_t error;
 
+  if (solve && s->begin && (row->failed = s->begin(s->ctx))) return 0;
+  begin       = PeerNow();
   row->failed = solve ? s->solve(s->ctx, &row->its) : s->setup(s->ctx);
   took        = PeerNow() - begin;
   error       = cudaDeviceSynchronize(); /* again: for its error alone */
