@@ -112,6 +112,39 @@ static PetscErrorCode Zeros(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A first application reads the matrix of that time, which here has a zero on the diagonal, and the options of that time */
+static PetscErrorCode Later(void)
+{
+  Mat       A[2];
+  PC        pc[2];
+  PetscInt  row = 3;
+  PetscBool fix;
+
+  PetscFunctionBegin;
+  for (int option = 0; option < 2; option++) {
+    for (int k = 0; k < 2; k++) {
+      PetscCall(TestConvection(PETSC_COMM_WORLD, K, 0.5, (PetscBool)k, &A[k]));
+      PetscCall(PCCreate(PETSC_COMM_WORLD, &pc[k]));
+      PetscCall(PCSetOperators(pc[k], A[k], A[k]));
+      PetscCall(PCSetType(pc[k], PCJACOBI));
+      PetscCall(PCSetUp(pc[k]));
+      if (option) PetscCall(PCJacobiSetFixDiagonal(pc[k], PETSC_FALSE));
+      else {
+        PetscCall(PCSetReusePreconditioner(pc[k], PETSC_TRUE));
+        PetscCall(MatZeroRows(A[k], 1, &row, 0.0, NULL, NULL));
+      }
+    }
+    PetscCall(TestApplications(pc[0], pc[1], 5, PETSC_FALSE, "jacobi, changed after its set-up"));
+    PetscCall(PCJacobiGetFixDiagonal(pc[0], &fix));
+    PetscCheck(fix == !option, PETSC_COMM_SELF, PETSC_ERR_PLIB, "An application has changed PCJacobiSetFixDiagonal()");
+    for (int k = 0; k < 2; k++) {
+      PetscCall(PCDestroy(&pc[k]));
+      PetscCall(MatDestroy(&A[k]));
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   static const char *const methods[][2] = {
@@ -156,6 +189,7 @@ int main(int argc, char **argv)
     }
   PetscCheck(!wrong, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%d cases are wrong", (int)wrong);
   PetscCall(Zeros());
+  PetscCall(Later());
   for (int k = 0; k < 2; k++) PetscCall(VecDestroy(&u[k]));
   PetscCall(PetscFinalize());
   return 0;

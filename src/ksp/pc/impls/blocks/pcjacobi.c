@@ -5,8 +5,9 @@
 #include "device.h"
 
 typedef struct {
-  GPUCSRWrap *wrap;
-  PetscBool   sound; /* the diagonal has no zeros, and no application has followed its set-up */
+  GPUCSRWrap      *wrap;
+  PetscBool        sound; /* the diagonal has no zeros, and no application has followed its set-up */
+  PetscObjectState state; /* of the matrix then: an application may read a later one (PCSetReusePreconditioner()) */
 } Jacobi;
 
 /* The least size of the diagonal on this rank; 0 if its vectors are on the host. Not collective */
@@ -28,21 +29,31 @@ static PetscErrorCode Least(PC pc, PetscReal *least)
   PetscFunctionReturn(ierr);
 }
 
+/* Would PETSc look for zeros, and of the diagonal? */
+static PetscErrorCode Looks(PC pc, PetscBool *looks)
+{
+  PCJacobiType type;
+
+  PetscFunctionBegin;
+  PetscCall(PCJacobiGetType(pc, &type));
+  PetscCall(PCJacobiGetFixDiagonal(pc, looks));
+  *looks = (PetscBool)(*looks && type == PC_JACOBI_DIAGONAL);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Collective. PETSC_FALSE also if PETSc would not look, if the matrix is not the library's, or after a failure on one rank, which PETSc's set-up meets again */
 static PetscErrorCode NoZeros(PC pc, PetscBool *none)
 {
   PetscErrorCode (*info)(Mat, MatGPUCSRInfo *) = NULL;
-  PCJacobiType  type;
   PetscBool     looks;
   PetscReal     least = 0;
   GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
   *none = PETSC_FALSE;
-  PetscCall(PCJacobiGetType(pc, &type));
-  PetscCall(PCJacobiGetFixDiagonal(pc, &looks));
+  PetscCall(Looks(pc, &looks));
   PetscCall(PetscObjectQueryFunction((PetscObject)pc->pmat, "MatGPUCSRGetInfo_C", &info));
-  if (type != PC_JACOBI_DIAGONAL || !looks || !info) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!looks || !info) PetscFunctionReturn(PETSC_SUCCESS);
   GPUCSRTry(&attempt, Least(pc, &least));
   if (attempt.error || !(least > 0)) least = 0; /* NaN, too */
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &least, 1, MPIU_REAL, MPIU_MIN, PetscObjectComm((PetscObject)pc)));
@@ -60,6 +71,7 @@ static PetscErrorCode PCSetUp_Jacobi(PC pc)
   PetscCall(GPUCSRWrapGet((PetscObject)pc, &w));
   j = (Jacobi *)w->data;
   PetscCall(NoZeros(pc, &j->sound));
+  PetscCall(PetscObjectStateGet((PetscObject)pc->pmat, &j->state));
   if (j->sound) PetscCall(PCJacobiSetFixDiagonal(pc, PETSC_FALSE));
   ierr = (*w->petsc.pc.setup)(pc);
   if (j->sound) PetscCall(PCJacobiSetFixDiagonal(pc, PETSC_TRUE));
@@ -67,20 +79,35 @@ static PetscErrorCode PCSetUp_Jacobi(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Is this application the first one after the set-up, with the matrix and the options of that time? */
+static PetscErrorCode First(PC pc, Jacobi *j, PetscBool *first)
+{
+  PetscObjectState state;
+  PetscBool        looks;
+
+  PetscFunctionBegin;
+  *first   = j->sound;
+  j->sound = PETSC_FALSE;
+  if (!*first) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscObjectStateGet((PetscObject)pc->pmat, &state));
+  PetscCall(Looks(pc, &looks));
+  *first = (PetscBool)(looks && state == j->state);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 #define APPLICATION(name, operation) \
   static PetscErrorCode name(PC pc, Vec x, Vec y) \
   { \
     GPUCSRWrap    *w; \
-    PetscBool      sound; \
+    PetscBool      first; \
     PetscErrorCode ierr; \
 \
     PetscFunctionBegin; \
     PetscCall(GPUCSRWrapGet((PetscObject)pc, &w)); \
-    sound                      = ((Jacobi *)w->data)->sound; \
-    ((Jacobi *)w->data)->sound = PETSC_FALSE; \
-    if (sound) PetscCall(PCJacobiSetFixDiagonal(pc, PETSC_FALSE)); \
+    PetscCall(First(pc, (Jacobi *)w->data, &first)); \
+    if (first) PetscCall(PCJacobiSetFixDiagonal(pc, PETSC_FALSE)); \
     ierr = (*w->petsc.pc.operation)(pc, x, y); \
-    if (sound) PetscCall(PCJacobiSetFixDiagonal(pc, PETSC_TRUE)); \
+    if (first) PetscCall(PCJacobiSetFixDiagonal(pc, PETSC_TRUE)); \
     PetscCall(ierr); \
     PetscFunctionReturn(PETSC_SUCCESS); \
   }
