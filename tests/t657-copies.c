@@ -10,6 +10,7 @@
 static char help[] = "Tests how many vectors a linear solve copies.\n";
 
 #include "testing.h"
+#include <math.h>
 #include "precond.h"
 
 #define K     8
@@ -70,7 +71,33 @@ static PetscErrorCode Steps(const char method[], PetscBool ghosted, PetscBool re
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* With zeros on the diagonal of one rank, without, and with them again */
+/* Both applied to ones: quotients of the diagonal, correctly rounded */
+static PetscErrorCode Ones(PC pc[])
+{
+  Vec                x[2], y[2];
+  const PetscScalar *a[2];
+  PetscInt           n;
+  Mat                A;
+
+  PetscFunctionBegin;
+  for (int k = 0; k < 2; k++) {
+    PetscCall(PCGetOperators(pc[k], &A, NULL));
+    PetscCall(MatCreateVecs(A, &y[k], &x[k]));
+    PetscCall(VecSet(x[k], 1.0));
+    PetscCall(PCApply(pc[k], x[k], y[k]));
+    PetscCall(VecGetArrayRead(y[k], &a[k]));
+  }
+  PetscCall(VecGetLocalSize(y[0], &n));
+  for (PetscInt r = 0; r < n; r++) PetscCheck(a[0][r] == a[1][r], PETSC_COMM_SELF, PETSC_ERR_PLIB, "Row %" PetscInt_FMT ": %g, should be %g", r, (double)PetscRealPart(a[0][r]), (double)PetscRealPart(a[1][r]));
+  for (int k = 0; k < 2; k++) {
+    PetscCall(VecRestoreArrayRead(y[k], &a[k]));
+    PetscCall(VecDestroy(&x[k]));
+    PetscCall(VecDestroy(&y[k]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* With a zero on the diagonal of one rank, without, with it again, and with Inf, of which the reciprocal is 0 */
 static PetscErrorCode Zeros(void)
 {
   Mat      A[2];
@@ -87,13 +114,13 @@ static PetscErrorCode Zeros(void)
     PetscCall(PCSetType(pc[k], PCJACOBI));
     PetscCall(VecCreateMPI(PETSC_COMM_WORLD, n, PETSC_DETERMINE, &d[k]));
   }
-  for (int turn = 0; turn < 3; turn++) {
+  for (int turn = 0; turn < 4; turn++) {
     for (int k = 0; k < 2; k++) {
       PetscBool fix;
 
       PetscCall(VecSet(d[k], 2.5 + turn));
       PetscCall(VecGetOwnershipRange(d[k], &first, NULL));
-      if (turn != 1 && !first) PetscCall(VecSetValue(d[k], 3, 0.0, INSERT_VALUES));
+      if (turn != 1 && !first) PetscCall(VecSetValue(d[k], 3, turn == 3 ? INFINITY : 0.0, INSERT_VALUES));
       PetscCall(VecAssemblyBegin(d[k]));
       PetscCall(VecAssemblyEnd(d[k]));
       PetscCall(MatDiagonalSet(A[k], d[k], INSERT_VALUES));
@@ -101,6 +128,8 @@ static PetscErrorCode Zeros(void)
       PetscCall(PCJacobiGetFixDiagonal(pc[k], &fix));
       PetscCheck(fix, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The set-up has changed PCJacobiSetFixDiagonal()");
     }
+    PetscCall(Ones(pc));
+    if (turn == 3) continue; /* bounds of the next would be Inf */
     PetscCall(TestApplications(pc[0], pc[1], turn, PETSC_FALSE, "jacobi"));
     PetscCall(TestApplications(pc[0], pc[1], turn, PETSC_TRUE, "jacobi"));
   }

@@ -1,16 +1,16 @@
 /*
-  PCJACOBI with its diagonal on the device. PETSc's set-up reads the array on the host, to put ones in place of zeros, and so brings the diagonal back and sends it again. Here the device looks for zeros. If
+  PCJACOBI with its diagonal on the device. PETSc's set-up reads the array on the host, to put ones in place of zeros, and so brings the diagonal back and sends it again. Here the device looks for zeros, and Inf. If
   there are none, PETSc's own switch leaves out the search during the set-up, of which a part happens in the first application.
 */
 #include "device.h"
 
 typedef struct {
   GPUCSRWrap      *wrap;
-  PetscBool        sound; /* the diagonal has no zeros, and no application has followed its set-up */
+  PetscBool        sound; /* the diagonal has no zeros and no Inf, and no application has followed its set-up */
   PetscObjectState state; /* of the matrix then: an application may read a later one (PCSetReusePreconditioner()) */
 } Jacobi;
 
-/* The least size of the diagonal on this rank; 0 if its vectors are on the host. Not collective */
+/* The least size of a reciprocal of the diagonal on this rank, those of zeros and of Inf are 0; 0 if its vectors are on the host. Not collective */
 static PetscErrorCode Least(PC pc, PetscReal *least)
 {
   Mat            A;
@@ -23,6 +23,7 @@ static PetscErrorCode Least(PC pc, PetscReal *least)
   PetscCall(MatCreateVecs(A, &d, NULL));
   PetscCall(VecGPUCheck(d, &ours));
   if (ours) ierr = MatGetDiagonal(A, d);
+  if (ours && !ierr) ierr = VecReciprocal(d);
   if (ours && !ierr) ierr = VecAbs(d);
   if (ours && !ierr) ierr = VecMin(d, NULL, least);
   PetscCall(VecDestroy(&d));

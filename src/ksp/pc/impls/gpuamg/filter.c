@@ -169,11 +169,14 @@ PetscErrorCode PCGPUAMGFilter_Private(Mat A, Vec dinv, const double *near, Mat *
   const MPI_Comm comm = PetscObjectComm((PetscObject)A);
   Rows           r    = {0};
   GPUCSRAttempt  attempt;
+  PetscErrorCode ierr;
   Mat            plain;
 
   PetscFunctionBegin;
   GPUCSRTry(&attempt, Local(A, dinv, &r));
-  PetscCall(PCGPUAMGSettle_Private(comm, &attempt));
+  ierr = PCGPUAMGSettle_Private(comm, &attempt);
+  if (ierr) PetscCall(RowsDestroy(&r));
+  PetscCall(ierr);
   PetscCall(Basis(A, near, &r));
   Filter(&r);
   PetscCall(MatCreateMPIAIJWithArrays(comm, r.n, r.n, A->rmap->N, A->cmap->N, r.rowptr, r.col, r.val, &plain));
