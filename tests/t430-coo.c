@@ -384,6 +384,25 @@ static PetscErrorCode Bad(PetscBool freed)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Row pointers of ranks without entries, which have no array of columns */
+static PetscErrorCode TestNoColumns(void)
+{
+  const int i[3] = {0, 0, 0};
+  Mat       A;
+  PetscReal norm;
+
+  PetscFunctionBegin;
+  PetscCall(MatCreate(PETSC_COMM_WORLD, &A));
+  PetscCall(MatSetSizes(A, 2, 2, PETSC_DETERMINE, PETSC_DETERMINE));
+  PetscCall(MatSetType(A, MATGPUCSR));
+  PetscCall(MatGPUCSRSetPreallocationCSR(A, 0, i, NULL));
+  PetscCall(MatSetValuesCOO(A, NULL, INSERT_VALUES));
+  PetscCall(MatNorm(A, NORM_1, &norm));
+  PetscCheck(norm == 0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The norm of a matrix without entries is %g", (double)norm);
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   PetscBool   beyond = PETSC_FALSE, freed = PETSC_FALSE;
@@ -411,6 +430,7 @@ int main(int argc, char **argv)
     PetscCall(Case(60, 50, 6000, 7));  /* two to three contributions an entry, */
     PetscCall(Case(40, 30, 12000, 8)); /* and ten */
   }
+  PetscCall(TestNoColumns());
   PetscCall(PetscFinalize());
   return 0;
 }

@@ -10,7 +10,6 @@
 //TEST name=ranks4.separate nsize=4 args="-vec_gpu_separate -seed 5"
 #include "testing.h"
 #include <petscgpucsr.h>
-#include <petsc/private/petscimpl.h> /* PetscObjectStateIncrease() */
 #include <unistd.h>
 
 static PetscErrorCode Create(const char type[], PetscInt n, PetscInt bs, Vec *v)
@@ -215,73 +214,6 @@ static PetscErrorCode TestPlace(void)
   PetscCall(Same(v[0], v[1], "A placed array"));
   for (int k = 0; k < 2; k++) PetscCall(VecDestroy(&v[k]));
   PetscCall(PetscFree2(a, b));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The array of w on the device, as any program's: after each operation it has the result, and changes of it count */
-static PetscErrorCode TestPlaceDevice(void)
-{
-  Vec          w, v, s;
-  PetscInt     rs;
-  PetscScalar *a;
-  double      *d;
-
-  PetscFunctionBegin;
-  PetscCall(Create(VECGPU, 3000, 1, &w));
-  PetscCall(Create(VECSTANDARD, 3000, 1, &s));
-  PetscCall(VecDuplicate(w, &v));
-  PetscCall(VecSet(v, -1.0));
-  PetscCall(VecSet(w, 1.5));
-  PetscCall(VecSet(s, 1.5));
-  PetscCall(VecGetOwnershipRange(v, &rs, NULL));
-  PetscCall(VecGPUGetArray(w, &d));
-  PetscCall(VecGPUPlaceArray(v, d));
-  for (int q = 0; q < 10; q++) {
-    char what[64];
-
-    for (int k = 0; k < 2; k++) {
-      Vec x = k ? s : v;
-
-      if (q == 0) PetscCall(VecScale(x, 2.0));
-      if (q == 1) PetscCall(VecSet(x, 3.0));
-      if (q == 2) PetscCall(VecSetValue(x, rs + 7, 5.0, INSERT_VALUES));
-      PetscCall(VecAssemblyBegin(x));
-      PetscCall(VecAssemblyEnd(x));
-      if (q == 3 || q == 6) {
-        PetscCall(VecGetArray(x, &a));
-        a[8] += 4.0;
-        PetscCall(VecRestoreArray(x, &a));
-      }
-      if (q == 4) PetscCall(VecGetArrayWrite(x, &a));
-      for (int i = 0; i < 3000 && q == 4; i++) a[i] = 0.25 * i;
-      if (q == 4) PetscCall(VecRestoreArrayWrite(x, &a));
-      if (q == 5) PetscCall(VecShift(x, 3.0));
-      if (q == 7) PetscCall(VecPointwiseDivide(x, x, x));
-      if (q == 8) PetscCall(VecShift(x, -1.0));
-      if (q == 9) PetscCall(VecReciprocal(x));
-    }
-    PetscCall(PetscSNPrintf(what, sizeof(what), "Operation %d in an array of the device", q));
-    PetscCall(Same(v, s, what));
-    PetscCall(VecGPUSynchronize(v));
-    PetscCall(VecGPURestoreArray(w, &d));
-    PetscCall(Same(w, s, what));
-    PetscCall(VecScale(w, -1.0)); /* the program changes its array, and says so */
-    PetscCall(VecScale(s, -1.0));
-    PetscCall(VecGPUGetArray(w, &d));
-    PetscCall(PetscObjectStateIncrease((PetscObject)v));
-    PetscCall(Same(v, s, "After a change of the array"));
-  }
-  PetscCall(VecResetArray(v));
-  PetscCall(VecGPURestoreArray(w, &d));
-  PetscCall(Same(w, s, "After the array is reset"));
-  PetscCall(VecSet(s, -1.0));
-  PetscCall(Same(v, s, "The vector's own array"));
-  PetscCall(VecGPUGetArray(w, &d));
-  PetscCall(VecGPUPlaceArray(v, d)); /* and is destroyed so */
-  PetscCall(VecDestroy(&v));
-  PetscCall(VecGPURestoreArray(w, &d));
-  PetscCall(VecDestroy(&w));
-  PetscCall(VecDestroy(&s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -687,7 +619,6 @@ int main(int argc, char **argv)
   PetscCall(TestCounts());
   PetscCall(TestSetValues());
   PetscCall(TestPlace());
-  PetscCall(TestPlaceDevice());
   PetscCall(TestSubVectors());
   PetscCall(TestLocalVectors());
   PetscCall(TestOthers());

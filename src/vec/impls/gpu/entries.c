@@ -85,6 +85,7 @@ PetscErrorCode VecGPUEntriesPlace_Private(const VecGPUEntries *kind, PetscInt n,
 }
 
 static PetscErrorCode PrepareEntries(VecGPUEntries *);
+static PetscErrorCode GiveBack(VecGPUEntries *);
 
 /* n entries in the program's array on the device, of entries that are not shared */
 PetscErrorCode VecGPUEntriesPlaceDevice_Private(const VecGPUEntries *kind, PetscInt n, double *a, VecGPUEntries **entries)
@@ -144,6 +145,7 @@ PetscErrorCode VecGPUEntriesRelease_Private(VecGPUEntries **entries, VecGPUEntri
   if (!e || --e->references) PetscFunctionReturn(PETSC_SUCCESS);
   Add(heir ? &heir->info : &gone, &e->info);
   PetscCall(GPUCSRLivingRemove(&e->living));
+  PetscCall(GiveBack(e));
   PetscCall(Unpin(e));
   if (!e->borrowed) PetscCall(PetscFree(e->host));
   if (e->device && !e->lent) PetscCall(GPUCSRFree(e->dev, Bytes(e->n), (void **)&e->device));
@@ -233,6 +235,16 @@ static PetscErrorCode Cross(VecGPUEntries *e, PetscBool up, PetscInt first, Pets
   *(up ? &e->info.uploads : &e->info.downloads) += 1;
   *(up ? &e->info.uploaded : &e->info.downloaded) += (double)Bytes(n);
   PetscCall(GPUCSRLogEnd(event, dev, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The program's array on the device has all results, and no kernel uses it afterwards: the program may free it */
+static PetscErrorCode GiveBack(VecGPUEntries *e)
+{
+  PetscFunctionBegin;
+  if (!e->lent || !e->dev || e->dev->failed[0]) PetscFunctionReturn(PETSC_SUCCESS);
+  if (e->valid == VEC_GPU_HOST) PetscCall(Cross(e, PETSC_TRUE, 0, e->n));
+  PetscCall(GPUCSRDeviceSynchronize(e->dev));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -472,6 +484,7 @@ static PetscErrorCode EntriesRelease(void *entries)
   PetscFunctionBegin;
   if (!e->dev) PetscFunctionReturn(PETSC_SUCCESS);
   if (!e->dev->failed[0] && e->valid != VEC_GPU_FILLED) PetscCall(HostRead(e));
+  PetscCall(GiveBack(e));
   PetscCall(Unpin(e));
   if (e->device && !e->lent) PetscCall(GPUCSRFree(e->dev, Bytes(e->n), (void **)&e->device));
   if (!e->host) e->valid = VEC_GPU_FILLED;

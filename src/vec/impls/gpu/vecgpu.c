@@ -65,10 +65,6 @@ static PetscErrorCode VecResetArray_GPU(Vec v)
 
   PetscFunctionBegin;
   if (g->before && g->entries->borrowed) PetscCall(VecGPUHostRead_Private(v));
-  if (g->before && g->entries->lent && g->entries->dev) {
-    PetscCall(VecGPUDeviceRead_Private(v));
-    PetscCall(GPUCSRDeviceSynchronize(g->entries->dev));
-  }
   PetscCall(VecGPUComeBack_Private(v));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -118,11 +114,15 @@ PetscErrorCode VecGPUHold(Vec v, VecGPUHeld *held)
 
 PetscErrorCode VecGPURelease(Vec v, const VecGPUHeld *held)
 {
+  VecGPUEntries *e;
+
   PetscFunctionBegin;
   if (!VecGPUIs(v)) PetscFunctionReturn(PETSC_SUCCESS);
-  VecGPUOf(v)->entries->readers = held->readers;
-  VecGPUOf(v)->entries->writers = held->writers;
-  v->petscnative                = PETSC_FALSE;
+  e              = VecGPUOf(v)->entries;
+  e->readers     = held->readers;
+  e->writers     = held->writers + 1; /* of VecGPUHold() */
+  v->petscnative = PETSC_FALSE;
+  PetscCall(VecGPUHostRestore_Private(v, PETSC_TRUE, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -296,7 +296,7 @@ static PetscErrorCode Asked(Mat A, List *l)
   PetscCall(MatGPUCSRIs_Private(A, &ours));
   PetscCheck(ours, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONG, "Needs a matrix of type gpucsr, not %s", ((PetscObject)A)->type_name ? ((PetscObject)A)->type_name : "(none)");
   PetscCheck(l->n >= 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "%lld entries", (long long)l->n);
-  PetscCheck((l->index[0] && l->index[1]) || (!l->n && !l->csr), PETSC_COMM_SELF, PETSC_ERR_ARG_NULL, "No arrays for %lld entries", (long long)l->n);
+  PetscCheck((l->index[0] || (!l->n && !l->csr)) && (l->index[1] || !l->n), PETSC_COMM_SELF, PETSC_ERR_ARG_NULL, "No arrays for %lld entries", (long long)l->n);
   PetscCall(PetscLayoutSetUp(A->rmap));
   PetscCall(PetscLayoutSetUp(A->cmap));
   PetscCall(Preallocate(A, l));
