@@ -1,7 +1,7 @@
 /*
   Stokes' equations by Taylor-Hood elements: velocities quadratic and pressures linear on the tetrahedra of n^3 cells, six a cell. Five sides of the cube are walls, and the fluid leaves by the side x = 1, so
-  that the pressure is unique. Points of the velocities are those of a grid of (2 n + 1)^3 points, of which pressures have every second one of a direction: all edges of the tetrahedra lead to a corner of the
-  same cell, and their midpoints are points of that grid. Assembled by coordinates, values from an array of the device if there is one. In place of the Schur complement: minus the pressure's mass matrix.
+  that the pressure is unique. Velocities have the points of a grid of (2 n + 1)^3 points. Pressures have each second point in each direction. The midpoints of the tetrahedra's edges are points of the grid,
+  because each edge joins two corners of one cell. Assembled by coordinates, values from an array of the device if there is one. In place of the Schur complement: minus the pressure's mass matrix.
 */
 #include "coo.h"
 

@@ -101,7 +101,7 @@ static const char *SetUp(void *ctx)
   return Failed(AMGX_solver_setup(a->solver, a->A));
 }
 
-/* From the host: AmgX of CUDA 13.0 leaves x as it is where it sets it to 0 by itself */
+/* Uploads x = 0, because AMGX_solver_solve_with_0_initial_guess() leaves x unchanged if CUDA 13.0 has built AmgX */
 static const char *Begin(void *ctx)
 {
   const AmgX *a    = (const AmgX *)ctx;

@@ -4,8 +4,8 @@
   What the drivers of peers share: the systems of ../gamg.c without PETSc, a clock, the true residual, and the table.
 
   Of each case and setting a driver fills in a PeerRow: seconds of the first set-up, of the best later one, of the first solve and of the best later one, the iterations of the last
-  solve, and |b - A x| / |b| of its x by a product on the host. A solve begins with x = 0, b is all ones, and it ends when the residual's 2-norm (no preconditioner in it) is
-  1e-8 of that of b. The matrix is on the device before the first set-up. The case of half as many points an
+  solve, and |b - A x| / |b| of its x by a product on the host. All entries of b are 1. A solve begins with x = 0 and ends when the 2-norm of the residual, without the
+  preconditioner, is 1e-8 of the norm of b. The matrix is on the device before the first set-up. The case of half as many points an
   edge runs with the same setting before, so that no time includes the first call of a kernel.
 */
 #include "../problems/spdrows.h"

@@ -10,7 +10,7 @@ typedef struct {
   PetscObjectState state; /* of the matrix then: an application may read a later one (PCSetReusePreconditioner()) */
 } Jacobi;
 
-/* The least size of a reciprocal of the diagonal on this rank, those of zeros and of Inf are 0; 0 if its vectors are on the host. Not collective */
+/* The least reciprocal of the diagonal's sizes on this rank; zeros and Inf count as 0. Also 0 if vectors are on the host. Not collective */
 static PetscErrorCode Least(PC pc, PetscReal *least)
 {
   Mat            A;

@@ -149,7 +149,7 @@ static PetscErrorCode SetGraphSymmetrize(PC pc, PetscBool value)
 
 /* ---- options ---- */
 
-/* After PETSc has read its options, with another type if one asks for it: those of private data again */
+/* PETSc has read its options, and may have changed the type. Reads again the options that PETSc keeps in private data */
 PetscErrorCode PCGAMGSetFromOptions_Private(PC pc)
 {
   PetscOptions options = ((PetscObject)pc)->options;

@@ -161,7 +161,7 @@ static PetscErrorCode Diagonal(const GPUCSROperator *o, KSP ksp, double *to)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Columns 0 to count - 1 of what a PC does to vectors that repeat with this period, by rows: its diagonal blocks, or all of it */
+/* Columns 0 to count - 1 of the matrix of a PC, by rows. Unit vectors repeat with the period count, so that one application gives a column of each diagonal block */
 static PetscErrorCode Columns(GPUCSRDevice dev, KSP ksp, PetscInt n, PetscInt count, double *to)
 {
   Vec            unit, column;

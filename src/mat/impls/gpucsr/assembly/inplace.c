@@ -156,7 +156,7 @@ static PetscErrorCode Kernel(GPUCSRStorage *A, const Change *c, const Operands *
 }
 
 /* Places of the diagonal among the values of the mirror, on the device, found once for a pattern; NULL: some entry of the diagonal is not stored */
-PetscErrorCode MatGPUCSRDiagonalPlaces_Private(Mat A, GPUCSRStorage *csr, const int32_t **place)
+static PetscErrorCode DiagonalPlaces(Mat A, GPUCSRStorage *csr, const int32_t **place)
 {
   GPUCSRMirror *m       = &((Mat_SeqGPUCSR *)A->spptr)->mirror;
   int           missing = 0;
@@ -180,7 +180,7 @@ static PetscErrorCode OperandsGet(Mat A, GPUCSRStorage *csr, const Change *c, Op
   PetscFunctionBegin;
   PetscCall(OperandGet(A, c->l, PETSC_FALSE, &o->l));
   PetscCall(OperandGet(A, c->r, (PetscBool)(c->op >= ZERO_ROWS), &o->r));
-  if (c->op == DIAGONAL || (c->op == ZERO_ROWS && c->s != 0)) PetscCall(MatGPUCSRDiagonalPlaces_Private(A, csr, &o->place));
+  if (c->op == DIAGONAL || (c->op == ZERO_ROWS && c->s != 0)) PetscCall(DiagonalPlaces(A, csr, &o->place));
   if (c->n && !c->range) {
     o->rowbytes = sizeof(int32_t) * (size_t)c->n;
     PetscCall(GPUCSRMalloc(dev, o->rowbytes, "rows to be zeroed", &o->row));
@@ -284,7 +284,7 @@ PetscErrorCode MatGPUCSRWholeDiagonal_Private(Mat A, PetscBool *whole)
   PetscFunctionBegin;
   if (((Mat_GPUCSR *)A->spptr)->config.masterdevice) PetscCall(MatGPUCSRInPlaceBegin_Private(A, PETSC_FALSE, &csr));
   if (csr) {
-    GPUCSRTryIf(MatGPUCSRMayFail(A), &attempt, MatGPUCSRDiagonalPlaces_Private(A, csr, &place));
+    GPUCSRTryIf(MatGPUCSRMayFail(A), &attempt, DiagonalPlaces(A, csr, &place));
     PetscCall(MatGPUCSRKept_Private(A, NULL, &attempt));
   }
   *whole = (PetscBool)(place != NULL);
@@ -410,7 +410,7 @@ static PetscErrorCode Diagonal(Mat A, GPUCSRStorage *csr, Vec d)
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(MatGPUCSRDiagonalPlaces_Private(A, csr, &place));
+  PetscCall(DiagonalPlaces(A, csr, &place));
   ierr = OperandGet(A, d, PETSC_TRUE, &x);
   if (!ierr) ierr = (*GPUCSRAssembleOf(csr->dev)->gather)((int64_t)csr->m, place, (const double *)csr->array[CSR_VAL].data, x.p, csr->dev);
   PetscCall(OperandRestore(A, &x, ierr));

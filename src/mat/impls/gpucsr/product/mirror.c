@@ -58,12 +58,12 @@ PetscErrorCode MatGPUCSRMirror_Private(Mat A, GPUCSRDevice dev, PetscBool values
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* From how many entries on a second upload takes longer than a spare mirror, the products that it waits for its reader, and its share of the device's memory at most, with all that is there */
+/* A spare mirror: for matrices of at least this number of entries, which take long to upload; for this number of products; while all allocations are at most this share of the device's memory */
 #define SPARE_ENTRIES  100000
 #define SPARE_PRODUCTS 16
 #define SPARE_SHARE    0.25
 
-/* Is there room for a mirror that nobody may ever ask for, and then for the plan? */
+/* Is there room for a spare mirror and then for the plan? */
 static PetscBool Room(GPUCSRDevice dev, double m, double nnz)
 {
   return (PetscBool)(nnz >= SPARE_ENTRIES && !dev->limit && (double)dev->allocated + 36 * nnz + 4 * m <= SPARE_SHARE * (double)dev->props.memory);

@@ -92,8 +92,8 @@ typedef struct {
   const void      *columns;    /* the host's columns, */
   PetscObjectState values;     /* and object state of its values */
   PetscBool        ahead;      /* the host's values are older, and NaN */
-  PetscBool        spare;      /* nobody has asked for it yet; it goes once the matrix has made */
-  PetscInt64       until;      /* so many products */
+  PetscBool        spare;      /* no reader has asked for it yet; it is freed after */
+  PetscInt64       until;      /* this number of products */
   PetscBool        assembling; /* an assembly follows that changes no value */
   PetscObjectState diagonalat; /* 1 + nonzerostate of a pattern, whose diagonal */
   GPUCSRBuffer     place;      /* has these places on the device; empty: it has gaps */
@@ -198,7 +198,6 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRTimersRead_Private(Mat_SeqGPUCSR *, int);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRCOOCompose_Private(Mat, PetscBool install); /* this and the next: assembly/coo.c */
 GPUCSR_INTERN PetscErrorCode MatGPUCSRCOOShare_Private(Mat, Mat);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRInPlace_Private(Mat, PetscBool install); /* this and the next four: assembly/inplace.c */
-GPUCSR_INTERN PetscErrorCode MatGPUCSRDiagonalPlaces_Private(Mat, GPUCSRStorage *, const int32_t **);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRDiagonal_Private(Mat, Vec, PetscBool *done);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRAddSame_Private(Mat, PetscScalar, Mat, PetscBool *done);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRCopySame_Private(Mat, Mat, MatStructure, PetscBool *done);

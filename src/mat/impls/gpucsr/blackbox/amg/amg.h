@@ -23,8 +23,8 @@ extern "C" {
 #define GPUAMG_INVERSE 1024 /* rows of a matrix whose dense inverse is made, at most */
 
 /*
-  Where weak entries are dropped by default: a connection is weak that is at most this share of the mean of the largest ones of its vertices; an entry is small, and the prolongator's smoother leaves it out,
-  that is at most this share of the largest one of its row
+  Shares, where weak entries are dropped by default. WEAK: a connection of at most this share of the mean of its vertices' largest connections is weak. SMALL: the prolongator's smoother leaves out an entry
+  of at most this share of the largest entry of its row.
 */
 #define GPUAMG_WEAK  0.05
 #define GPUAMG_SMALL 0.02
