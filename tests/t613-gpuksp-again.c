@@ -13,6 +13,7 @@
 //TEST name="finalize" args="-mat_gpucsr_format csr -finalize"
 //TEST name="finalize_ranks" nsize=2 args="-mat_gpucsr_format csr -finalize"
 //TEST name="finalize_standin" nsize=2 gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -mat_gpucsr_format csr -finalize"
+//TEST name="finalize_late" gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -gpucsr_debug_defer 3 -mat_gpucsr_format csr -finalize"
 //TEST name="mixed" args="-mat_gpucsr_format {} -path graph -ksp_gpucg_precision residual_replacement" loop="csr bcsr3x3"
 
 /*

@@ -57,9 +57,11 @@ PetscErrorCode GPUCSRLivingRemove(GPUCSRLiving *l)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All that was registered ends; an object may leave its list as it is released */
+/* All that was registered ends; an object may leave its list as it is released. Lists stay: an object that lives on may use a device again, and is then released at the next end */
 PetscErrorCode GPUCSRFinalizersRun_Private(void)
 {
+  int lists = 0;
+
   PetscFunctionBegin;
   for (int level = 0; level < (int)GPUCSR_FINAL_LEVELS; level++) {
     for (int k = nends - 1; k >= 0; k--) {
@@ -71,6 +73,8 @@ PetscErrorCode GPUCSRFinalizersRun_Private(void)
       }
     }
   }
-  nends = 0;
+  for (int k = 0; k < nends; k++)
+    if (ends[k].list) ends[lists++] = ends[k];
+  nends = lists;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
