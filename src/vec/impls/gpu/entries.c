@@ -450,6 +450,7 @@ static PetscErrorCode EntriesFinalize(void)
 #if defined(GPUCSR_HAVE_CUDA)
   PetscCall(VecGPUKernels_cuda.release());
 #endif
+  ready = PETSC_FALSE; /* vectors that live on need the memory for reductions anew */
   PetscCall(PetscMemzero(&gone, sizeof(gone)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
