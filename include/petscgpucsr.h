@@ -133,6 +133,8 @@ typedef struct {
   PetscInt    transpose_builds;
   PetscInt    products; /* products with A computed by a plan */
   PetscInt    transpose_products;
+  PetscInt    solver_products; /* of these, products inside solvers and preconditioners of the device, which no time counts, */
+  PetscInt    solver_transpose_products;
   PetscInt    dense_products; /* launches for several columns of a dense matrix at once, */
   PetscInt    dense_columns;  /* and their columns, which also count as products */
   PetscInt    aij_products;   /* products by MATAIJ itself, on the host */

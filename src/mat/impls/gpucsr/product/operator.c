@@ -111,8 +111,13 @@ static PetscErrorCode Product(const GPUCSROperator *o, GPUCSRProduct *p)
   p->doubles = PETSC_TRUE;
   PetscCall(GPUCSRPlanProduct(o->plan, p, o->dev->stream));
   if (!g) PetscFunctionReturn(PETSC_SUCCESS);
-  if (o->plan != &g->plan[GPUCSR_TRANSPOSE]) g->info.products++;
-  else g->info.transpose_products++;
+  if (o->plan != &g->plan[GPUCSR_TRANSPOSE]) {
+    g->info.products++;
+    g->info.solver_products++;
+  } else {
+    g->info.transpose_products++;
+    g->info.solver_transpose_products++;
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -150,8 +155,11 @@ PetscErrorCode MatGPUCSROperatorSums_Private(const GPUCSROperator *o, const doub
 /* The solve has ended. products: made without MatGPUCSROperatorMultiply_Private() */
 PetscErrorCode MatGPUCSROperatorEnd_Private(const GPUCSROperator *o, PetscInt products)
 {
+  MatGPUCSRInfo *info = &((Mat_SeqGPUCSR *)o->A->spptr)->info;
+
   PetscFunctionBegin;
-  ((Mat_SeqGPUCSR *)o->A->spptr)->info.products += products;
+  info->products += products;
+  info->solver_products += products;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

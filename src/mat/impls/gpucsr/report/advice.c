@@ -371,8 +371,8 @@ PetscErrorCode MatGPUCSRAdviceError_Private(const Mat_SeqGPUCSR *g, const MatGPU
   PetscFunctionBegin;
   text[0] = 0;
   if (!g->advised || a->product[0] <= 0) PetscFunctionReturn(PETSC_SUCCESS);
-  if (info->products && info->product_time > 0 && g->dev && g->dev->ops->kernels) {
-    const double measured = info->product_time / (double)info->products;
+  if (info->products > info->solver_products && info->product_time > 0 && g->dev && g->dev->ops->kernels) {
+    const double measured = info->product_time / (double)(info->products - info->solver_products);
 
     /* the measured time of a short product is mostly its launch and two events */
     if (PetscMax(a->kernel_product, measured) <= GPUCSRMachineShared.missed_least)

@@ -57,7 +57,7 @@ PetscErrorCode MatGPUCSRAppend_Private(char text[], size_t len, const char forma
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode ViewPlan(const GPUCSRPlan *P, const char name[], PetscInt products, double seconds, GPUCSRDevice dev, char text[], size_t len)
+static PetscErrorCode ViewPlan(const GPUCSRPlan *P, const char name[], PetscInt products, PetscInt untimed, double seconds, GPUCSRDevice dev, char text[], size_t len)
 {
   const size_t vector = GPUCSRTypeSize(GPUCSRVectorType(P->A.precision));
 
@@ -65,12 +65,12 @@ static PetscErrorCode ViewPlan(const GPUCSRPlan *P, const char name[], PetscInt 
   PetscCall(MatGPUCSRAppend_Private(text, len, "  %s: format %s, kernel %s%s, because %s\n", name, P->A.format->name, P->choice.kernel ? P->choice.kernel->name : "none", dev->ops->kernels ? "" : " (host reference)", P->choice.why));
   PetscCall(
     MatGPUCSRAppend_Private(text, len, "    bytes %.0f (plain CSR %.0f), padding %.1f%%, products %" PetscInt_FMT, GPUCSRPlanBytes(P), GPUCSRCSRBytes(&P->features, P->A.precision), P->A.nnz ? 100 * PetscMax(0, (double)P->A.stored / (double)P->A.nnz - 1) : 0.0, products));
-  if (seconds > 0 && products) {
-    const double moved = GPUCSRStorageBytes(&P->A) + (double)vector * ((double)P->A.m + (double)P->A.n), rate = moved * (double)products / seconds;
+  if (seconds > 0 && products > untimed) {
+    const double moved = GPUCSRStorageBytes(&P->A) + (double)vector * ((double)P->A.m + (double)P->A.n), rate = moved * (double)(products - untimed) / seconds;
     double       copy;
 
     PetscCall(GPUCSRDeviceBandwidth(dev, &copy));
-    PetscCall(MatGPUCSRAppend_Private(text, len, ", %.2f us each, %.1f GB/s", 1e6 * seconds / (double)products, 1e-9 * rate));
+    PetscCall(MatGPUCSRAppend_Private(text, len, ", %.2f us each, %.1f GB/s", 1e6 * seconds / (double)(products - untimed), 1e-9 * rate));
     PetscCall(MatGPUCSRAppend_Private(text, len, copy > 0 && dev->ops->kernels ? ", %.2f of the device's copy bandwidth (%.0f GB/s)" : "", rate / copy, 1e-9 * copy));
   }
   PetscCall(MatGPUCSRAppend_Private(text, len, "\n"));
@@ -144,8 +144,8 @@ static PetscErrorCode Describe(Mat_SeqGPUCSR *g, char text[], size_t len)
   }
   PetscCall(MatGPUCSRAppend_Private(text, len, "  MATGPUCSR: products run on %s device %d, %s, precision %s%s\n", g->dev->ops->name, g->dev->id, g->dev->props.name, MatGPUCSRPrecisions[g->base.config.precision], g->base.config.precision != MAT_GPUCSR_AUTO ? "" : (g->precision == GPUCSR_PRECISION_DOUBLE ? " (double: values need it)" : " (single values: nothing is lost)")));
   PetscCall(ViewShare(g->share, text, len));
-  if (g->plan[GPUCSR_FORWARD].built) PetscCall(ViewPlan(&g->plan[GPUCSR_FORWARD], "A", info.products, info.product_time, g->dev, text, len));
-  if (g->plan[GPUCSR_TRANSPOSE].built) PetscCall(ViewPlan(&g->plan[GPUCSR_TRANSPOSE], "A transposed", info.transpose_products, info.transpose_product_time, g->dev, text, len));
+  if (g->plan[GPUCSR_FORWARD].built) PetscCall(ViewPlan(&g->plan[GPUCSR_FORWARD], "A", info.products, info.solver_products, info.product_time, g->dev, text, len));
+  if (g->plan[GPUCSR_TRANSPOSE].built) PetscCall(ViewPlan(&g->plan[GPUCSR_TRANSPOSE], "A transposed", info.transpose_products, info.solver_transpose_products, info.transpose_product_time, g->dev, text, len));
   if (info.sparse_products) {
     PetscCall(MatGPUCSRAppend_Private(text, len, "    %" PetscInt_FMT " products with sparse matrices\n", info.sparse_products));
   }

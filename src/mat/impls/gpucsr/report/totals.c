@@ -10,7 +10,8 @@ enum {
   BLOCKS,
   NONZEROS,
   PRODUCTS,  /* on the device */
-  SECONDS,   /* of PRODUCTS */
+  TIMED,     /* of these, outside solvers */
+  SECONDS,   /* of TIMED */
   ELSEWHERE, /* products by MATSEQAIJ, and with sparse matrices */
   FORETOLD   /* seconds predicted for PRODUCTS, 0: unknown */
 };
@@ -21,6 +22,7 @@ static GPUCSRRecords matrices, reasons, places, errors, factors; /* errors: of a
 static struct {
   double made, multiplied, empty; /* matrices; empty: blocks without entries */
   double products, transposed, host, sparse, builds, refreshes, fallbacks;
+  double inside, insidetransposed; /* products inside solvers, also in the sums above */
   double up, down, valuesup, valuesdown; /* bytes; of values of matrices */
 } count;
 
@@ -33,6 +35,8 @@ static void Add(const MatGPUCSRInfo *i)
 {
   count.products += (double)i->products;
   count.transposed += (double)i->transpose_products;
+  count.inside += (double)i->solver_products;
+  count.insidetransposed += (double)i->solver_transpose_products;
   count.host += (double)(i->aij_products + i->aij_transpose_products);
   count.sparse += (double)i->sparse_products;
   count.builds += (double)(i->builds + i->transpose_builds);
@@ -80,6 +84,7 @@ PetscErrorCode MatGPUCSRTotalsAdd_Private(const Mat_SeqGPUCSR *g, const MatGPUCS
     PetscCall(PetscSNPrintf(text, sizeof(text), "%s|%s %s%s%s%s%s on %s", g->name, info->format, info->kernel, T->built ? ", transpose " : "", T->built ? info->transpose_format : "", T->built ? " " : "", T->built ? info->transpose_kernel : "", info->backend));
   n[NONZEROS]  = (double)g->nonzeros;
   n[PRODUCTS]  = products;
+  n[TIMED]     = products - (double)(info->solver_products + info->solver_transpose_products);
   n[SECONDS]   = info->product_time + info->transpose_product_time;
   n[ELSEWHERE] = (double)(info->aij_products + info->aij_transpose_products + info->sparse_products);
   if (g->dev && g->dev->ops->kernels && P->ncandidates && !T->built) n[FORETOLD] = P->candidate[0].predicted * products;
@@ -120,16 +125,18 @@ static PetscErrorCode Totals(MPI_Comm comm, FILE *fp)
     const char *what;
     double      count, seconds; /* negative: not timed */
   } products[] = {
-    {"products",             count.products,   seconds.products  },
-    {"transposed",           count.transposed, seconds.transposed},
-    {"on the host",          count.host,       seconds.host      },
-    {"with sparse matrices", count.sparse,     -1                }
+    {"products",                  count.products - count.inside,             seconds.products  },
+    {"transposed",                count.transposed - count.insidetransposed, seconds.transposed},
+    {"inside solvers",            count.inside,                              -1                },
+    {"transposed inside solvers", count.insidetransposed,                    -1                },
+    {"on the host",               count.host,                                seconds.host      },
+    {"with sparse matrices",      count.sparse,                              -1                }
   };
   const char *separator = ": ";
 
   PetscFunctionBegin;
   PetscCall(PetscFPrintf(comm, fp, "  matrices %.0f of %.0f", count.multiplied, count.made));
-  for (int k = 0; k < 4; k++) {
+  for (int k = 0; k < (int)PETSC_STATIC_ARRAY_LENGTH(products); k++) {
     if (!(products[k].count > 0)) continue;
     PetscCall(PetscFPrintf(comm, fp, "%s%s %.0f", separator, products[k].what, products[k].count));
     if (products[k].seconds >= 0) PetscCall(PetscFPrintf(comm, fp, " in %.3f ms", 1e3 * products[k].seconds));
@@ -190,7 +197,7 @@ static PetscErrorCode Advice(MPI_Comm comm, FILE *fp, const char petsc[])
   if (count.fallbacks > 0) PetscCall(PetscFPrintf(comm, fp, "  try: see why matrices left the device (the warnings, or -info); more ranks or -mat_gpucsr_precision single need less memory a device\n"));
   if (petsc && places.n) PetscCall(PetscFPrintf(comm, fp, "  try: -ksp_type gpu%s, which iterates on the device%s\n", petsc, copies > products ? "; vectors cross the bus for longer than products take" : ""));
   else if (copies > products && copies > 0) PetscCall(PetscFPrintf(comm, fp, "  try: -vec_type gpu (or -dm_vec_type gpu): vectors cross the bus for longer than products take\n"));
-  if (count.builds > 0 && seconds.build > products && seconds.build > 1e-3)
+  if (count.builds > 0 && seconds.build > products && seconds.build > 1e-3 && count.inside + count.insidetransposed == 0)
     PetscCall(PetscFPrintf(comm, fp, "  try: -mat_gpucsr_expected_mults %.0f, the number of products a matrix: preparing matrices took longer than their products\n", PetscMax(1, (count.products + count.transposed) / count.builds)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -198,7 +205,7 @@ static PetscErrorCode Advice(MPI_Comm comm, FILE *fp, const char petsc[])
 static PetscErrorCode Line(MPI_Comm comm, FILE *fp, const GPUCSRRecord *m)
 {
   const char  *how  = strchr(m->text, '|');
-  const double each = m->n[PRODUCTS] > 0 ? m->n[SECONDS] / m->n[PRODUCTS] : 0, foretold = m->n[PRODUCTS] > 0 ? m->n[FORETOLD] / m->n[PRODUCTS] : 0;
+  const double each = m->n[TIMED] > 0 ? m->n[SECONDS] / m->n[TIMED] : 0, foretold = m->n[PRODUCTS] > 0 ? m->n[FORETOLD] / m->n[PRODUCTS] : 0;
 
   PetscFunctionBegin;
   PetscCall(PetscFPrintf(comm, fp, "  "));
@@ -254,7 +261,12 @@ PetscErrorCode MatGPUCSRTotalsPrint_Private(MPI_Comm comm, FILE *fp, PetscInt ma
   PetscCall(PetscFPrintf(comm, fp, "MATGPUCSR report"));
   if (size > 1) PetscCall(PetscFPrintf(comm, fp, " of %d ranks: counts of all, times of the slowest", (int)size));
   PetscCall(PetscFPrintf(comm, fp, "\n"));
-  for (int k = 0; k < factors.n; k++) PetscCall(PetscFPrintf(comm, fp, "  factor %s: %.0f time%s, %.3f ms\n", factors.record[k].text, factors.record[k].n[0], Plural(factors.record[k].n[0]), 1e3 * factors.record[k].n[1]));
+  for (int k = 0; k < factors.n; k++) {
+    const double *n = factors.record[k].n;
+
+    PetscCall(PetscFPrintf(comm, fp, "  factor %s: %.0f time%s", factors.record[k].text, n[0], Plural(n[0])));
+    PetscCall(PetscFPrintf(comm, fp, n[1] > 0 ? ", %.3f ms\n" : "\n", 1e3 * n[1])); /* PETSc's own factorizations are not timed */
+  }
   if (!count.multiplied) {
     if (!count.made)
       PetscCall(PetscFPrintf(comm, fp, "  no products: there was no matrix of type gpucsr; -mat_type gpucsr makes one where the program calls MatSetFromOptions(), -dm_mat_type gpucsr those of a DM, -mat_seqaij_type seqaijgpucsr every MATAIJ\n"));

@@ -115,6 +115,8 @@ static PetscErrorCode MatGPUCSRGetInfo_MPIAIJGPUCSR(Mat A, MatGPUCSRInfo *info)
   SUM(aij_products);
   SUM(aij_transpose_products);
   SUM(fallbacks);
+  SUM(solver_products);
+  SUM(solver_transpose_products);
   SUM(bytes);
   SUM(transpose_bytes);
   SUM(csr_bytes);
