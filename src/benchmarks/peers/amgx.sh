@@ -4,7 +4,7 @@
 #   amgx.sh [-src FOLDER] [-out FOLDER] [-arch 90] [-jobs N]
 #
 #   -src    sources of AmgX; fetched by git if the folder is not there: https://github.com/NVIDIA/AMGX, tag v2.5.0, the first one that CUDA 13 builds. Default OUT/AMGX
-#           CUDA 13.0's build is no peer yet: classical coarsening fails (AmgX' issue 380), see docs/results/gamg.md
+#           Classical coarsening fails in CUDA 13.0's build (AmgX' issue 380), aggregation works
 #   -out    gets the build, and the driver: OUT/amgx. Default build/peers
 #   -arch   compute capability
 #   -jobs   of make; default: all cores

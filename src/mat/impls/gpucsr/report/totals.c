@@ -22,7 +22,7 @@ static GPUCSRRecords matrices, reasons, places, errors, factors; /* errors: of a
 static struct {
   double made, multiplied, empty; /* matrices; empty: blocks without entries */
   double products, transposed, host, sparse, builds, refreshes, fallbacks;
-  double inside, insidetransposed; /* products inside solvers, also in the sums above */
+  double inside, insidetransposed;       /* products inside solvers, also in the sums above */
   double up, down, valuesup, valuesdown; /* bytes; of values of matrices */
 } count;
 
