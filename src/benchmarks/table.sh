@@ -45,7 +45,7 @@ to=$out/table.jsonl status=0 call=$(date -u +%Y%m%dT%H%M%S)
 export LD_LIBRARY_PATH="$build/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 : "${MPIEXEC:=mpiexec --oversubscribe$([ "$(id -u)" != 0 ] || echo ' --allow-run-as-root')}"
 cuda=yes
-LC_ALL=C grep -q VecCreateSeqCUDA "$(ldd "$build/lib/libpetscgpucsr.so" | sed -n 's/.*libpetsc[^ ]* => \([^ ]*\).*/\1/p' | head -n 1)" 2>/dev/null || cuda=''
+LC_ALL=C grep -q VecCreateSeqCUDA "$(ldd "$build/bench/ksp" | sed -n 's/.*libpetsc[^ ]* => \(\/[^ ]*\).*/\1/p' | head -n 1)" 2>/dev/null || { cuda='' && echo "table.sh: aijcusparse is left out: the PETSc of $build/bench/ksp has no CUDA" >&2; }
 
 # run COMMAND ...: both outputs into the part's log
 run() {
