@@ -4,6 +4,7 @@
   The factor matrix is PETSc's. After each of PETSc's functions that set its operations, this file replaces some of them. Its own data are a composed object of the matrix.
 */
 #include "factorimpl.h"
+#include <petsctime.h>
 
 /* With PETSC_TRUE later factorizations of A are deferred, until a call with PETSC_FALSE. A deferred factor keeps its request, and is computed in a batch with others, or alone when it is needed */
 PetscErrorCode MatGPUCSRFactorPutOff_Private(Mat A, PetscBool yes)
@@ -173,15 +174,19 @@ static PetscErrorCode PETScSymbolic(Mat F, Mat_GPUCSRFactor *f)
 
 static PetscErrorCode PETScNumeric(Mat F, Mat_GPUCSRFactor *f)
 {
+  PetscLogDouble begin, end;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(PETScSymbolic(F, f));
   PetscCall(MatGPUCSRFetch_Private(f->A));
   PetscCall(PETScBegin(F, f));
+  PetscCall(PetscTime(&begin));
   if (f->symmetric) ierr = (*F->ops->choleskyfactornumeric)(F, f->A, &f->info);
   else ierr = (*F->ops->lufactornumeric)(F, f->A, &f->info);
-  if (f->direct[0]) PetscCall(MatGPUCSRReportFactor_Private(f->type, F->rmap->n, "PETSc on the host", f->direct, 0));
+  PetscCall(PetscTime(&end));
+  f->seconds[GPUCSR_PART_FACTOR] = end - begin;
+  if (f->direct[0]) PetscCall(MatGPUCSRReportFactor_Private(f->type, F->rmap->n, "PETSc on the host", f->direct, end - begin));
   PetscCall(PETScEnd(F, f, ierr));
   f->numeric = PETSC_TRUE;
   PetscCall(Install(F, f));

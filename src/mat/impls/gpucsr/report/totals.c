@@ -261,12 +261,7 @@ PetscErrorCode MatGPUCSRTotalsPrint_Private(MPI_Comm comm, FILE *fp, PetscInt ma
   PetscCall(PetscFPrintf(comm, fp, "MATGPUCSR report"));
   if (size > 1) PetscCall(PetscFPrintf(comm, fp, " of %d ranks: counts of all, times of the slowest", (int)size));
   PetscCall(PetscFPrintf(comm, fp, "\n"));
-  for (int k = 0; k < factors.n; k++) {
-    const double *n = factors.record[k].n;
-
-    PetscCall(PetscFPrintf(comm, fp, "  factor %s: %.0f time%s", factors.record[k].text, n[0], Plural(n[0])));
-    PetscCall(PetscFPrintf(comm, fp, n[1] > 0 ? ", %.3f ms\n" : "\n", 1e3 * n[1])); /* PETSc's own factorizations are not timed */
-  }
+  for (int k = 0; k < factors.n; k++) PetscCall(PetscFPrintf(comm, fp, "  factor %s: %.0f time%s, %.3f ms\n", factors.record[k].text, factors.record[k].n[0], Plural(factors.record[k].n[0]), 1e3 * factors.record[k].n[1]));
   if (!count.multiplied) {
     if (!count.made)
       PetscCall(PetscFPrintf(comm, fp, "  no products: there was no matrix of type gpucsr; -mat_type gpucsr makes one where the program calls MatSetFromOptions(), -dm_mat_type gpucsr those of a DM, -mat_seqaij_type seqaijgpucsr every MATAIJ\n"));
