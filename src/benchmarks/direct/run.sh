@@ -70,7 +70,7 @@ probe() {
   grep -iE 'cudss|factors:|set-up|solves:|residual' "$OUT/last.txt" | cut -c1-240 | tail -n 40
   grep -q 'solves: 1, ' "$OUT/last.txt"
 }
-# A library that works in part only is used without that part
+# Leaves out parts of a library that do not work
 probes() {
   local layer=$BUILD/cudss/nvidia/cu13/lib/libcudss_mtlayer_gomp.so.1
   probe && return

@@ -42,7 +42,7 @@ static PetscErrorCode Build(const Parts *s, GPUCSRPlan *P)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A refresh costs the time that it adds to the next product, which alone waits for it */
+/* The cost of a refresh: the time that it adds to the next product, because only the product waits for the refresh */
 static PetscErrorCode RefreshAndProduct(GPUCSRPlan *P, const GPUCSRSource *s, const GPUCSRPlan *D, const GPUCSRProduct *p)
 {
   PetscBool held;

@@ -6,21 +6,21 @@ static char help[] = "Products with vectors on the device: every kernel of the l
 
   Matrices: the synthetic ones of synthetic.h (-shrink k: small ones), with -collection the survey's too, with -meshes Delaunay meshes, with -drawn random ones (SyntheticDrawn()), then every *.petsc of the
   folders and the files, PETSc binary; repeated names are skipped. -match TEXT,... takes only matrices whose name contains one of the texts.
-  -pairs TEXT,... takes only pairs whose "FORMAT KERNEL" contains one of the texts, and the chosen ones.
-  Other options: -precisions double,single,mixed (the first two); -sides N,T (both); -setup no (products alone); -products no
-  (set-up alone); -calls (the backend's calls in set-up and refresh); -budget s (matrices that would start later are skipped and counted); -rounds n (7); -progress; -id TEXT.
+  -pairs TEXT,... takes only pairs with one of the texts in "FORMAT KERNEL", and the chosen pairs.
+  Other options: -precisions double,single,mixed (the first two), -sides N,T (both), -setup no (products alone), -products no
+  (set-up alone), -calls (the backend's calls in set-up and refresh), -budget s (the program skips and counts later matrices), -rounds n (7), -progress, -id TEXT.
 
-  For each matrix, precision and side all kernels that can hold the matrix, and cuSPARSE's three CSR algorithms (after
-  cusparseSpMV_preprocess(); its default one for the transpose, which works on the CSR of A where ours has the transpose
-  resident), run in turn. Each round gives every candidate one batch of successive launches between two events, after one launch that is not
-  timed. A batch lasts 100 us or one launch. The device starts when the whole batch is queued, so that the host's time does not count.
-  A time is the median over rounds. A candidate well behind the best (SLOW) is timed once, one far behind (HOPELESS) is not verified, and one whose bytes alone take longer is not built. All other results are compared with
-  the host's in double, with the bound (8 + sqrt(n)) eps sum|a||x| for a row of n entries.
+  For each matrix, precision and side all candidates run in turn: all kernels whose format can hold the matrix, and cuSPARSE's three CSR algorithms after
+  cusparseSpMV_preprocess(). For the transpose cuSPARSE's default algorithm works on the CSR of A; the library has the transpose
+  resident. Each round gives every candidate one batch of successive launches between two events, after one launch without
+  a time. A batch lasts 100 us or one launch. The device starts after the host has queued the whole batch, so the host's time does not count.
+  A time is the median over rounds. The program times a candidate well behind the best (SLOW) once, and does not verify a candidate far behind (HOPELESS). It does not build a candidate whose bytes alone take longer. It compares all other
+  results with the host's in double, with the bound (8 + sqrt(n)) eps sum|a||x| for a row of n entries.
 
   -threads: kernels with a free number of threads a block are also timed with 64, 128, 256 and 512, for A x in double.
 
-  Set-up: GPUCSRPlanBuild() with warm memory pools, and GPUCSRPlanRefresh(), against one pageable cudaMemcpy() of the CSR's or the values' bytes: as PETSc
-  holds them, and in the same precision, which is harder in single. Conversion, padding and upload are timed separately, with a wait
+  Set-up: GPUCSRPlanBuild() with warm memory pools, and GPUCSRPlanRefresh(). The peer is one pageable cudaMemcpy() of the CSR's or the values' bytes, in PETSc's
+  precision and in the precision of the case. Conversion, padding and upload are timed separately, with a wait
   after each part.
 
   -o FILE gets one JSON object a line. Times are microseconds, rates 1e9/s, sizes bytes.

@@ -345,13 +345,13 @@ static PetscErrorCode KSPCreate_GPUBCGS(KSP ksp)
 }
 
 /*@
-  KSPGPUSetPath - Set the path of a `KSPGPUCG`, `KSPGPUBCGS` or `KSPGPUGMRES`: one launch, a graph or a host loop
+  KSPGPUSetPath - Set the path of a `KSPGPUCG`, `KSPGPUBCGS` or `KSPGPUGMRES`
 
   Logically Collective
 
   Input Parameters:
 + ksp  - the solver
-- path - the path, with an error if it is not possible. `KSP_GPU_PATH_AUTO` takes the first possible path (graph with residual replacement or a very long row)
+- path - one launch, a graph or a host loop; an impossible path is an error. `KSP_GPU_PATH_AUTO` takes the first possible path (graph with residual replacement or a very long row)
 
   Options Database Key:
 . -ksp_gpucg_path (auto|persistent|graph|host_loop) - sets the path

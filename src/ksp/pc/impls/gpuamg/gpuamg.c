@@ -105,7 +105,7 @@ static PetscErrorCode Check(PC pc, PetscBool *several)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The options for a hierarchy that begins at a coarser level of this one */
+/* The options for a new hierarchy from a coarser level on */
 void PCGPUAMGOptionsAt_Private(const PC_GPUAMG *a, int level, GPUAMGOptions *o)
 {
   GPUAMGOptions all = a->o;

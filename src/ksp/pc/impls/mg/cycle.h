@@ -73,7 +73,7 @@ struct _n_GPUMGCycle {
   GPUMGMatrix  gather;        /* device data of gathermatrix */
   int          coarserows;    /* rows of the level on all ranks */
   GPUCSRBuffer coarsevectors; /* right-hand side and solution of all ranks */
-  GPUMGCycle  *small;         /* the cycle of one process that solves; NULL: a dense matrix solves */
+  GPUMGCycle  *small;         /* a cycle of one process solves on the level; NULL: a dense matrix solves */
   PetscBool    lent;          /* small belongs to another PC */
   GPUMGRecord  ownrecord;     /* application to b and x of the finest level */
   GPUMGRecord  callerrecord;  /* application to arrays of the last caller */
