@@ -134,14 +134,14 @@ static PetscErrorCode Load(GPUCSRReader *R, Mat A, Vec *labels, Vec *queries, Pe
 
   Notes:
   The file is LIBSVM or svmlight text, Matrix Market, Harwell-Boeing, Rutherford-Boeing, or PETSc binary, told by its content, and may be compressed by
-  gzip, xz, bzip2 or zstd. The first rank reads a pipe for all. Threads (`MatGPUCSRFileOptions`) and ranks read a file in parallel, into a matrix of any type. In PETSc binary the labels are the
-  vector that follows the matrix.
+  gzip, xz, bzip2 or zstd. The first rank reads a pipe for all. Threads (`MatGPUCSRFileOptions`) and ranks read a file in parallel, into a matrix of any type. In PETSc binary the
+  vector behind the matrix has the labels.
 
   The sizes of `A` distribute the rows over the ranks; otherwise `PETSC_DECIDE` does, or, with balance entries, equal work in a product. Then vectors
   of `MatCreateVecs()` fit, and vectors with sizes from `PETSC_DECIDE` do not. LIBSVM text gets the columns of `A`, if set, or of the options;
   so a second file can get the columns of a first.
 
-  If a sample of the rows has too few equal neighbours, `MAT_USE_INODES` skips PETSc's search for them.
+  If a sample of the rows has too few equal neighbours, `MAT_USE_INODES` skips PETSc's search for equal neighbours.
 
   A bad line is an error on all ranks, with the file, line, column and the expected text; or bad lines are skipped and counted in
   the info.

@@ -1,7 +1,7 @@
 #!/bin/bash
 #
-# The record of direct solvers on one GPU: the tests of solver type cudss with the library itself, direct.c and shift/shift.c beside MUMPS and SuperLU_DIST on RANKS processes and PETSc's LU on one core, and
-# the size from which cuDSS pays. A part or a run that fails or takes too long stops no other.
+# The record of direct solvers on one GPU. Its parts are the tests of solver type cudss, direct.c, shift/shift.c, and the size from which cuDSS pays. The peers are MUMPS and SuperLU_DIST on RANKS
+# processes and PETSc's LU on one core. After a failure or a timeout of one part or run the next one follows.
 #
 #   BUILD=build OUT=folder RANKS=16 LIMIT=560 src/benchmarks/direct/run.sh [tests|bench|stokes|crossover|shift|large|files ...]
 #

@@ -279,7 +279,7 @@ static void TakeIn(int pair, Taken now[])
 /* Those kept but for one (npairs: none) */
 static void TakeAll(const int kept[], int but, Taken now[])
 {
-  for (int p = 0; p < 2 * nproducts; p++) now[p] = (Taken){INFINITY, judged[p % nproducts] ? 50 : 1}; /* none that can hold it */
+  for (int p = 0; p < 2 * nproducts; p++) now[p] = (Taken){INFINITY, judged[p % nproducts] ? 50 : 1}; /* no pair can hold the matrix */
   for (int q = 0; q < npairs; q++)
     if (kept[q] && q != but) TakeIn(q, now);
 }

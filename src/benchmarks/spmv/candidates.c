@@ -1,7 +1,7 @@
 /* The candidates for a matrix: all kernels whose format can hold the matrix, and cuSPARSE's algorithms. The program times each candidate once roughly, and verifies its result */
 #include "spmv.h"
 
-#define HOPELESS 2.0     /* times the best so far in one launch, or of a large matrix in the profile's words, and it is not timed again */
+#define HOPELESS 2.0     /* times the best so far in one launch, or for a large matrix by the profile: the program times the candidate no further */
 #define LARGE    5000000 /* entries */
 #define VAST     5e7     /* entries, and of a matrix of more the pairs alone that the profile knows are tried */
 #define OVERSIZE 3.0     /* times the bytes of CSR, and a format is not tried */

@@ -28,7 +28,7 @@ typedef struct {
   char            format[GPUCSR_WORD], kernel[GPUCSR_WORD];
   double          t[NSTEPS][MAX_TURNS * MAX_REPEATS], us[NSTEPS];
   double          csr, values, held, heldvalues; /* bytes, as they are sent and in PETSc's hands */
-  double          copy, vcopy, hcopy, hvcopy;    /* seconds of one copy of them */
+  double          copy, vcopy, hcopy, hvcopy;    /* seconds of one copy of these bytes */
   double          device, peak, transposed;      /* bytes */
 } Parts;
 

@@ -72,7 +72,7 @@ typedef struct {
   size_t               bytes;
   int                  batch, nt;
   double               t[MAX_ROUNDS + 1], seconds, error;
-  double               half[2]; /* seconds by the even rounds and by the odd ones; 0: not timed */
+  double               half[2]; /* seconds by the even rounds and by the odd rounds; 0: not timed */
 } Candidate;
 
 /* A matrix in a format, for all kernels of the format */
