@@ -492,7 +492,7 @@ static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
 
   With float values a product reads half the bytes of values. Vectors, sums, the coarse inverse, the Krylov method's own products and transposed applications stay in double.
 
-  Aggregates do not cross ranks. The levels down to the first small one are a `PCMG` of all ranks. Its smoothers take all of PETSc's options `-mg_levels_...`, and `-pc_mg_gpucsr` runs its cycles on the devices.
+  With several ranks aggregates do not cross ranks. The levels down to the first small one are a `PCMG` of all ranks. Its smoothers take all of PETSc's options `-mg_levels_...`, and `-pc_mg_gpucsr` runs its cycles on the devices.
 
 .seealso: `MATGPUCSR`, `PCGAMG`, `KSPGPUCG`, `MatSetNearNullSpace()`, `PCSetCoordinates()`, `PCGPUAMGGetOperator()`
 M*/
