@@ -77,12 +77,12 @@ typedef enum {
 GPUCSR_EXTERN const char *const MatGPUCSRBackends[];
 
 /*E
-  MatGPUCSRSelect - how to choose the format and kernel of a `MATGPUCSR` matrix if the user does not
+  MatGPUCSRSelect - Way to choose the format and kernel of a `MATGPUCSR` matrix without a choice of the user
 
   Values:
 + `MAT_GPUCSR_SELECT_ESTIMATE` - the pair that the machine's profile predicts to be fastest (the default)
 . `MAT_GPUCSR_SELECT_MEASURE`  - the fastest of the profile's best pairs, timed on the matrix itself
-- `MAT_GPUCSR_SELECT_TREE`     - by a decision tree of the mean row length and the number of columns, as in the thesis of A. H. El Zein
+- `MAT_GPUCSR_SELECT_TREE`     - the pair of a decision tree with mean row length and number of columns, from the thesis of A. H. El Zein
 
   Level: intermediate
 
@@ -147,7 +147,7 @@ typedef struct {
   double      padding;         /* stored entries over nonzeros, minus 1 */
   double      rounding;        /* largest relative rounding error of a value for the device, 0 if none */
   double      uploaded, downloaded;
-  double      values_uploaded, values_downloaded; /* of these, the values of the matrix, and contributions to them (`MatSetValuesCOO()`) */
+  double      values_uploaded, values_downloaded; /* part for values of the matrix, and for contributions to values (`MatSetValuesCOO()`) */
   double      inspect_time, convert_time, build_time, upload_time, transpose_time, product_time, transpose_product_time, download_time;
   double      pad_time;            /* share of the conversion's time for padding, by written entries; not in convert_time */
   double      vector_upload_time;  /* upload_time is the matrix's; on the host, including conversion */
@@ -156,7 +156,7 @@ typedef struct {
 } MatGPUCSRInfo;
 
 /*E
-  MatGPUCSRPlace - where products of a matrix, and iterations of conjugate gradients with it, run
+  MatGPUCSRPlace - Place of a matrix' products, and of iterations of conjugate gradients with the matrix
 
   Values:
 + `MAT_GPUCSR_PLACE_CPU`            - on this rank's core, by `MATSEQAIJ`
@@ -252,7 +252,7 @@ GPUCSR_EXTERN PetscErrorCode VecGPUSynchronize(Vec);
 
   Values:
 + `MAT_GPUCSR_FILE_AUTO`   - detected from the content
-. `MAT_GPUCSR_FILE_PETSC`  - PETSc binary, as `MatView()` writes it; labels are the vector that follows the matrix
+. `MAT_GPUCSR_FILE_PETSC`  - PETSc binary, the format of `MatView()`; the vector behind the matrix has the labels
 . `MAT_GPUCSR_FILE_LIBSVM` - LIBSVM or svmlight text: a line per row, with a label and INDEX:VALUE pairs
 . `MAT_GPUCSR_FILE_MARKET` - Matrix Market
 - `MAT_GPUCSR_FILE_BOEING` - Harwell-Boeing or Rutherford-Boeing

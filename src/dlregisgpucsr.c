@@ -172,7 +172,7 @@ PetscErrorCode MatGPUCSRInitializePackage(void)
   Collective on `PETSC_COMM_WORLD`
 
   Options Database Key:
-. -gpucsr_strict - an error, not a warning, if the library was built for a PETSc other than the program's
+. -gpucsr_strict - an error in place of a warning if the library is not built for the program's PETSc
 
   Level: developer
 

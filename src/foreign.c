@@ -1,6 +1,6 @@
 /*
-  The library in a PETSc that it was not built for: with other numbers or indices, or of another release. Options in one file or variable for all programs load it there too. Nothing here touches an
-  object, or a number with a variable width.
+  The library in a PETSc with other numbers or indices, or of another release, than the PETSc of its build. An options file or variable for all programs loads the library in all of them. The code here
+  touches no object, and no number with a variable width.
 */
 #include "foreign.h"
 #include <petscksp.h>

@@ -89,13 +89,13 @@ static inline PetscErrorCode BenchCalibrate(const BenchClock *c, BenchLaunch lau
 {
   PetscFunctionBeginUser;
   PetscCall((*launch)(ctx));
-  PetscCall(BenchBatch(c, launch, ctx, 1, seconds)); /* rounded to the events' resolution, hence the second one */
+  PetscCall(BenchBatch(c, launch, ctx, 1, seconds)); /* the time has the events' resolution: a second batch improves it */
   PetscCall(BenchBatch(c, launch, ctx, BenchBatchSize(*seconds), seconds));
   *n = BenchBatchSize(*seconds);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Median seconds of one copy of host memory, as it comes from malloc(), to the device, or back (kind) */
+/* Median seconds of one copy of pageable host memory to the device, or back (kind) */
 static inline PetscErrorCode BenchPageable(GPUCSRDevice dev, size_t bytes, enum cudaMemcpyKind kind, int repeats, double *seconds)
 {
   void          *d = NULL, *h;
@@ -114,7 +114,7 @@ static inline PetscErrorCode BenchPageable(GPUCSRDevice dev, size_t bytes, enum 
     if (dev->ops->separate) {
       cudaError_t err = kind == cudaMemcpyHostToDevice ? cudaMemcpy(d, h, bytes, kind) : cudaMemcpy(h, d, bytes, kind);
 
-      if (!err) err = cudaStreamSynchronize(NULL); /* a small one may return before it is there */
+      if (!err) err = cudaStreamSynchronize(NULL); /* a small copy may return before its data arrive */
       PetscCheck(!err, PETSC_COMM_SELF, PETSC_ERR_GPU, "cudaMemcpy() of %zu bytes failed with %s", bytes, cudaGetErrorName(err));
     } else memcpy(d, h, bytes);
     PetscCall(PetscTime(&t1));

@@ -61,7 +61,7 @@ static PetscErrorCode Copy(const Bench *b, Way way, PetscBool up, size_t bytes)
     else {
       cudaError_t err = cudaMemcpy(to, from, bytes, cudaMemcpyDefault);
 
-      if (!err) err = cudaStreamSynchronize(NULL); /* a small one may return before it is there */
+      if (!err) err = cudaStreamSynchronize(NULL); /* a small copy may return before its data arrive */
       PetscCheck(!err, PETSC_COMM_SELF, PETSC_ERR_GPU, "cudaMemcpy() of %zu bytes failed with %s", bytes, cudaGetErrorName(err));
     }
     break;
@@ -120,7 +120,7 @@ static PetscErrorCode Time(const Bench *b, Way way, PetscBool up, size_t bytes, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What comes back is what went up, by each way */
+/* Do the data come back unchanged, by each way? */
 static PetscErrorCode Verify(const Bench *b, Way way)
 {
   const size_t bytes = PetscMin(b->most, (size_t)3000004);

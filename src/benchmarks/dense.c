@@ -7,9 +7,9 @@ static char help[] = "Dense matrices: products by cuBLAS, by this library's form
     sizes      squares of 1024 to 10240, step 512
     alignment  squares of 4160 to 4224, step 1
     shapes     26214400 entries, from 128 by 204800 to 204800 by 128
-  These three use cuBLAS' gemv and gemm (with one column and with 16: us a column), vectors on the device; with -cpu MATSEQDENSE on the host, with the threads of its BLAS.
-    density    five shapes, densities of 1 to 100 %, entries at random places, the library's formats csr (the fastest of four kernels), bitdense, bcsr8x8
-    blocks     dense squares of 64 to 4096, the library's blocks of 1 by 2 to 4 by 4 and 8 by 8 (figure 5 of X. Zhang et al., GOSpMV), and csr
+  The parts above use cuBLAS' gemv and gemm (with one column and with 16: us a column), vectors on the device; with -cpu MATSEQDENSE on the host, with the threads of its BLAS.
+    density    five shapes, densities of 1 to 100 %, entries at random places, the library's formats csr (the fastest of four kernels), bitdense, bcsr8x8.
+    blocks     dense squares of 64 to 4096, the library's blocks of 1 by 2 to 4 by 4 and 8 by 8 (figure 5 of X. Zhang et al., GOSpMV), and csr.
 
   FILE gets a line each: part, precision, side (N|T), rows, columns, how (gemv|gemm|gemm16|cpu|FORMAT), density, us (a product; median of -rounds (3) batches).
   The first result with each matrix is compared with the host's. -shrink k divides sizes, to try the program. papers/dense.py makes the tables.

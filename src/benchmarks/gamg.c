@@ -5,18 +5,20 @@ static char help[] = "The set-up of PETSc's algebraic multigrid, GAMG, on the ma
     gamg -mat_type gpucsr -dll_append libpetscgpucsr.so
     gamg -mat_type aijcusparse                             in a PETSc built with CUDA
     gamg -cases lognormal7_128,lognormal27_96 [-spd 0] [-repeats 3] [-kept 0] [-uploaded 1] [-o FILE] [-id TEXT] [-ksp_rtol 1e-8 -pc_gamg_threshold 0.02 ...]
-    gamg -mat_type gpucsr -pc_type gpuamg -pc_view         another type, whose levels its own view lists
-    mpiexec -n 2 gamg ...                                  rows in as many equal parts
+    gamg -mat_type gpucsr -pc_type gpuamg -pc_view
+    mpiexec -n 2 gamg ...
 
-  A plain PETSc program, which knows nothing of the library. For each case (see ksp.c) it times, with CG: the first set-up, the first and the second solve, a
-  set-up with new values and new interpolation, and one with new values where the interpolation is kept. It repeats the last three, and prints the best. A small case runs first, so
-  that no time includes the first call of a library. Of several processes it prints the time of the slowest. With -log_view each of these is a stage. With -spd 0 PETSc is not told that the matrix is symmetric.
+  Processes have equally many rows.
+
+  A plain PETSc program without calls of the library. For each case (see ksp.c) it times, with CG: the first set-up, the first and the second solve, a set-up with new values and new interpolation,
+  and a set-up with new values and old interpolation. It repeats the last three, and prints the best. A small case runs first, so the times do not include the first call of a library. With several
+  processes the time is the time of the slowest process. With -log_view each timed part is a stage. With -spd 0 PETSc does not know that the matrix is symmetric.
 
   It prints milliseconds, GAMG's levels and operator complexity, and iterations and true relative residual of the second solve. A case mesh_N is a Delaunay mesh of N thousand random points in
-  a cube. -kept 0 leaves out the set-ups that keep the interpolation. -uploaded 1 multiplies once before the first set-up, so that this does not hold the upload of the matrix.
+  a cube. -kept 0 leaves out the set-ups with old interpolation. -uploaded 1 multiplies once before the first set-up, so the set-up does not include the upload of the matrix.
 
   -o FILE gets one JSON object a line, times in milliseconds:
-    amg   matrix, rows, nnz, ranks, mat_type, ksp, pc, petsc, id; upload_ms (that product), setup_ms, first_ms, solve_ms, again_ms, kept_ms, iterations, levels, complexity, residual
+    amg   matrix, rows, nnz, ranks, mat_type, ksp, pc, petsc, id, upload_ms (the product of -uploaded), setup_ms, first_ms, solve_ms, again_ms, kept_ms, iterations, levels, complexity, residual.
 */
 #include <petscksp.h>
 #include <petsctime.h>
@@ -223,7 +225,7 @@ static PetscErrorCode Run(const char name[], PetscBool spd, PetscInt repeats, Pe
   PetscCall(Hierarchy(pc, t));
   for (int keep = 0; keep <= (int)kept; keep++) {
     PetscCall(PCGAMGSetReuseInterpolation(pc, (PetscBool)keep));
-    for (PetscInt k = 0; k < repeats + keep; k++) { /* the first one that keeps it stores its data */
+    for (PetscInt k = 0; k < repeats + keep; k++) { /* the first set-up with old interpolation stores its data */
       PetscCall(MatScale(A, 1.0009765625));
       PetscCall(KSPSetOperators(p.ksp, A, A));
       PetscCall(Clock(SetUp, &p, stage[3 + keep], keep ? &t->kept : &t->again));

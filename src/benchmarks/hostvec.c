@@ -3,11 +3,11 @@ static char help[] = "Products of MATGPUCSR with the host vectors of an ordinary
 /*
     hostvec [-n 100,126,159,200] [-threads 1,4,8] [-precisions double,single] [-o FILE]
 
-  For the 7-point matrix of each cube, this times MatMult() with VECSEQ vectors in the steady state: with the vectors page-locked in
-  place (-mat_gpucsr_pin_vectors true) and not, and with several numbers of host threads (-mat_gpucsr_threads) that fill staging
-  buffers. The program changes these settings itself, so that one run compares all with the same bandwidths. The allowed
-  time is 1.5 times the larger of the kernel's time and that of 8 (m + n) bytes at the pinned bandwidth, up and down added.
-  Other options: -repeats k (15); -budget s (cubes that would start later are left out); -backend host to try the program; -id TEXT.
+  For the 7-point matrix of each cube, this times MatMult() with VECSEQ vectors in the steady state. The vectors are page-locked in
+  place (-mat_gpucsr_pin_vectors true), or several numbers of host threads (-mat_gpucsr_threads) fill staging buffers. The program
+  changes the settings itself, so one run compares all settings with the same bandwidths. The allowed time is 1.5 times the larger
+  of two times: the kernel's time, and the time of 8 (m + n) bytes at the pinned bandwidth, up and down added. Other options:
+  -repeats k (15), -budget s (the program starts no cube later), -backend host (to try the program), -id TEXT.
 
   -o FILE gets one JSON object a line, microseconds and 1e9/s: run as spmv writes it, and
     bandwidth  pinned_up_gbs, pinned_down_gbs, duplex_gbs (both ways at once, added), pageable_up_gbs, pageable_down_gbs

@@ -5,19 +5,19 @@ static char help[] = "PETSc's Krylov methods with Jacobi on the matrix type of y
     ksp -mat_type gpucsr -dll_append libpetscgpucsr.so
     ksp -mat_type aijcusparse                              in a PETSc built with CUDA
     ksp -mat_type gpucsr -dll_append libpetscgpucsr.so -ksp_type gpucg
-    ksp -cases st27_50,lap7_129,conv_100 [-o FILE] [-repeats 5] [-budget s] [-id TEXT] [-ksp_rtol 1e-8 ...]
+    ksp -cases st27_50,lap7_129,conv_100 [-o FILE] [-repeats 5] [-budget s] [-id TEXT] [-ksp_rtol 1e-8 ...].
 
-  A plain PETSc program, which knows nothing of the library. Vectors come from MatCreateVecs(): VECCUDA where the type has
-  them, VECGPU for gpucsr in a PETSc without CUDA; -vec_type changes this. A case NAME_N is a cube with N points an edge: the 7-point (lap7_) or 27-point (st27_) Laplacian,
+  A plain PETSc program without calls of the library. Vectors come from MatCreateVecs(): VECCUDA from types with CUDA vectors,
+  VECGPU from gpucsr in a PETSc without CUDA. -vec_type changes the type. A case NAME_N is a cube with N points an edge: the 7-point (lap7_) or 27-point (st27_) Laplacian,
   or 7-point convection and diffusion (conv_), which is unsymmetric and solved by BiCGStab. A case is also a file in PETSc binary, solved by BiCGStab unless its name
   begins with spd:. The prefix rough: scales row and column i of a cube by a number between 1 and 2, so that all values differ. b is all ones, x starts at 0.
   -ksp_type gpucg or gpubcgs asks for the library's solvers.
-  set-up: from the assembled matrix on the host to the result of the first product; solve: KSPSolve(), the first and the median of
-  the others; total: set-up and first solve, which sets up the preconditioner.
+  The set-up goes from the assembled matrix on the host to the result of the first product. Solves are KSPSolve(): the first, and the
+  median of all later solves. The first solve sets up the preconditioner. The total is the set-up and the first solve.
 
   -o FILE gets one JSON object a line, times in microseconds:
-    ksp   matrix, rows, nnz, mat_type, vec_type, ksp, pc, petsc, id; iterations, reason, residual (true, relative); setup_us, first_us,
-          solve_us, iteration_us = solve_us / iterations, total_us = setup_us + first_us
+    ksp   matrix, rows, nnz, mat_type, vec_type, ksp, pc, petsc, id, iterations, reason, residual (true, relative), setup_us, first_us,
+          solve_us, iteration_us = solve_us / iterations, total_us = setup_us + first_us.
 */
 #include <petscksp.h>
 #include <petsctime.h>
@@ -35,7 +35,7 @@ static double Factor(int i)
   return 1 + (uint32_t)i * 2654435761u / 4294967296.0;
 }
 
-/* The matrix of a cube, in arrays that it goes on using */
+/* The matrix of a cube, in arrays that stay in use */
 static PetscErrorCode Assemble(const char name[], PetscBool convection, PetscBool rough, int32_t **i, PetscInt **j, PetscScalar **a, PetscInt *rows, Mat *A)
 {
   Synthetic s   = {name, STENCIL7, 0, 1, 0, 0, 0, 0, 0, 0};

@@ -5,7 +5,7 @@ static char help[] = "Products and iterations of conjugate gradients on the CPU 
 
   For each file of a folder, and for generated matrices from a hundred to ten million entries, this times MatMult() on one core by MATSEQAIJ, on the GPU with
   host vectors, and on the GPU with device vectors. For positive definite matrices it also times an iteration of KSPCG with Jacobi on the CPU, of KSPCG on the GPU with device
-  vectors, and of gpucg. It compares these times with MatGPUCSRGetAdvice(), and counts at the end how often the advice names the fastest of the three, and what it loses otherwise.
+  vectors, and of gpucg. It compares the times with MatGPUCSRGetAdvice(). At the end it counts how often the advice names the fastest of the three, and the loss of wrong advice.
   Several processes (mpiexec -n 16 places) use no GPU: each product is MATMPIAIJ's, with rows distributed evenly.
 
   -o FILE gets one JSON object a line, times in microseconds:

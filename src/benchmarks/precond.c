@@ -4,9 +4,9 @@ static char help[] = "Which preconditioner: time to solution of hard problems, s
     precond -mat_type gpucsr -dll_append libpetscgpucsr.so
     precond -mat_type aijcusparse -use_gpu_aware_mpi 0             in a PETSc built with CUDA
     mpiexec -n 16 precond -mat_type aij
-    precond [-cases easy_100,layers_100,aniso_100,conv_100,plate_300] [-pcs jacobi,ilu,gamg] [-methods petsc,gpu,gmres] [-vec_type cuda] [-repeats 3] [-o FILE] [-id TEXT] [-ksp_max_it 3000 ...]
+    precond [-cases easy_100,layers_100,aniso_100,conv_100,plate_300] [-pcs jacobi,ilu,gamg] [-methods petsc,gpu,gmres] [-vec_type cuda] [-repeats 3] [-o FILE] [-id TEXT] [-ksp_max_it 3000 ...].
 
-  A plain PETSc program: it knows nothing of the library. Cases, by the number of points an edge:
+  A plain PETSc program without calls of the library. Cases, by the number of points an edge:
 
     easy    7 points of a cube, all coefficients 1
     layers  the same; layers of 5 points across z are 1e6 times as conducting as those between
@@ -15,11 +15,11 @@ static char help[] = "Which preconditioner: time to solution of hard problems, s
     plate   springs of a thin plate, N by N by 3 points, three displacements a point, held at two opposite edges; its near null space (rigid motions) goes with the matrix
 
   CG, or BiCGStab (conv), to a true relative residual of 1e-8 of the unpreconditioned norm; -methods petsc names these two, gpu the library's gpucg and gpubcgs; any other word is a
-  type of KSP. -vec_type changes the vectors, which are the matrix' own without it. ilu on several processes is PETSc's block Jacobi with it. Each preconditioner of a case begins anew: set-up is KSPSetUp() and
-  KSPSetUpOnBlocks(), the first and the best of those after new values; solve the best. A small case goes before, so that no time is that of a library's first call.
+  type of KSP. -vec_type changes the vectors, which are the matrix' own without it. ilu on several processes is PETSc's block Jacobi with it. Each preconditioner of a case begins anew. A set-up is KSPSetUp() and
+  KSPSetUpOnBlocks(). setup_ms is the first set-up, again_ms the best set-up after new values, solve_ms the best solve. A small case runs first, so the times do not include a library's first call.
 
   -o FILE gets one JSON object a line, times in milliseconds:
-    precond   case, rows, mat_type, ranks, method, pc, petsc, id; iterations, reason, residual (true, relative); setup_ms, again_ms, solve_ms, total_ms = setup_ms + solve_ms
+    precond   case, rows, mat_type, ranks, method, pc, petsc, id, iterations, reason, residual (true, relative), setup_ms, again_ms, solve_ms, total_ms = setup_ms + solve_ms.
 */
 #include <petscksp.h>
 #include <petsctime.h>
@@ -310,7 +310,7 @@ static PetscErrorCode Case(const char name[], MatType type, char *pcs[], PetscIn
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A list of words, or those that are meant where there is none */
+/* The words of an option, or the default words without the option */
 static PetscErrorCode Words(const char option[], const char *const meant[], PetscInt nmeant, char *words[], PetscInt *n)
 {
   PetscBool set;

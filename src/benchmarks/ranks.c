@@ -3,16 +3,17 @@ static char help[] = "Products and Jacobi CG over ranks, on the matrix type of y
 /*
     mpiexec -n 2 ranks -mat_type gpucsr -vec_type gpu -dll_append libpetscgpucsr.so
     mpiexec -n 2 ranks -mat_type aijcusparse -vec_type cuda -use_gpu_aware_mpi 0                in a PETSc built with CUDA
-    ranks [-cases lognormal27_64,...] [-file NAME,...] [-file_balance entries|rows] [-ksp gpucg,cg] [-o FILE] [-id TEXT] [-repeats 5]
+    ranks [-cases lognormal27_64,...] [-file NAME,...] [-file_balance entries|rows] [-ksp gpucg,cg] [-o FILE] [-id TEXT] [-repeats 5].
 
-  A plain PETSc program: it knows nothing of the library. Cases are those of spd.h, lognormal7_N, lognormal27_N and elastic_N, with N points an edge, divided into slabs; convection7_N, which is lognormal7_N
-  plus a flow along all three axes (upwind, unsymmetric); and mesh_N, a Delaunay mesh (mesh.h) of N thousand random points in a cube, ordered by Hilbert's curve, 15 entries a row. A case ending in x
-  (lognormal27_128x) is for weak scaling: each rank has a cube of N points an edge, and the name gets the number of ranks. Files are PETSc binary, divided by entries; only products are timed with them. Of gram:FILE the matrix is X^T X of the X in the file.
+  A plain PETSc program without calls of the library. The cases lognormal7_N, lognormal27_N and elastic_N (spd.h) have N points an edge, divided into slabs. convection7_N is lognormal7_N plus a flow
+  along all three axes (upwind, unsymmetric). mesh_N is a Delaunay mesh (mesh.h) of N thousand random points in a cube, ordered by Hilbert's curve, 15 entries a row. A case ending in x
+  (lognormal27_128x) is for weak scaling: each rank has a cube of N points an edge, and the name gets the number of ranks. Files are PETSc binary, divided by entries, for products only. gram:FILE is X^T X of the X in the file.
   A product: the mean time of many in succession, on the slowest rank, result on the device; the first is compared with MATAIJ's. An inner product: the same. An iteration: the time of KSPSolve() to
   1e-8 over its iterations, b all ones, x starts at 0. Medians.
 
   -o FILE gets one JSON object a line, times in microseconds:
-    ranks   matrix, rows, nnz, ranks, mat_type, vec_type, petsc, id; setup_us (conversion and first product), imbalance (entries of a rank, most over mean), product_us, transpose_us, dot_us, error (of both, over its bound); ksp, iterations, iteration_us, solve_us, reason for each of -ksp
+    ranks   matrix, rows, nnz, ranks, mat_type, vec_type, petsc, id, setup_us (conversion and first product), imbalance (entries of a rank, most over mean), product_us, transpose_us, dot_us, error (of both, over its bound).
+            For each method of -ksp also ksp, iterations, iteration_us, solve_us, reason.
 */
 #include <petscksp.h>
 #include <petsctime.h>
@@ -125,7 +126,7 @@ static PetscErrorCode Assemble(char name[], size_t len, Mat *A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Rows of this rank, so that ranks have equally many entries, a row counting as one more. Lengths follow four numbers at the beginning of a PETSc binary file */
+/* The number of this rank's rows: ranks share entries equally, and a row counts as one entry more. Lengths follow four numbers at the beginning of a PETSc binary file */
 static PetscErrorCode Share(PetscViewer viewer, PetscInt *mine, PetscInt *n)
 {
   PetscInt head[4], *length, first = -1, last = -1;
@@ -324,7 +325,7 @@ static PetscErrorCode Longest(Mat R, PetscInt *longest)
 }
 
 /*
-  The largest difference to MATAIJ's products, over c eps times the largest sum of absolute products in a row, or in a column. c is 32, or the root of the longest row or column: MATAIJ adds half a million entries of a column one after the other, with a random growth of the rounding error. y has the rows' size, x the columns'
+  The largest difference to MATAIJ's products, over c eps times the largest sum of absolute products in a row, or in a column. c is 32, or the root of the longest row or column. MATAIJ adds half a million entries of a column one after the other, with a random growth of the rounding error. y has the rows' size, x the columns'
 */
 static PetscErrorCode Compare(Mat A, Mat R, PetscInt longest, Vec x, Vec y, double *error)
 {

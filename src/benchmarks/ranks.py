@@ -16,7 +16,7 @@ p.add_argument("-name", default="ranks")
 p.add_argument("jsonl")
 a = p.parse_args()
 
-# who, what is timed: matrix: ranks: microseconds
+# (program, operation): matrix: ranks: microseconds
 times = defaultdict(lambda: defaultdict(dict))
 for line in open(a.jsonl):
     r = json.loads(line)

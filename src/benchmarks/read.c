@@ -27,7 +27,7 @@ static double Random(uint64_t *x)
 }
 
 /*
-  libsvm: like a text collection, 75 words in a row out of some 20000, popular ones more often, values of 5 digits; ones: the same, all values 1.
+  libsvm: like a text collection, 75 words in a row out of some 20000, popular words more often, values of 5 digits. ones: the same, all values 1.
   market: 27 entries in a row about the diagonal, values of 16 digits, as printed doubles; pattern: the same without values.
 */
 static PetscErrorCode Generate(const char kind[], const char file[], PetscReal megabytes)

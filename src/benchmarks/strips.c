@@ -3,14 +3,14 @@ static char help[] = "Times four kernels on benchmark matrices, and on real ones
 /*
     strips [-o FILE] [-dir FOLDER,...] [-most n] [-budget s] [-rounds n] [-backend auto|cuda|host]
 
-  R. Wang, T. Gu, M. Li, J. Comput. Commun. 5, 2017: the time of a product is predicted from generated benchmark matrices. A benchmark matrix is square and has I strips of rows
+  R. Wang, T. Gu, M. Li, J. Comput. Commun. 5, 2017, predict the time of a product from generated benchmark matrices. A benchmark matrix is square and has I strips of rows
   with about P entries each. A strip is the number of rows that the GPU's threads handle at a time (16 threads a row: csr_vector16_wide1; one thread a row: csr_scalar, ell, jad). Row lengths:
 
-    fixed      P each                              uniform     1 to 2 P - 1, all as often
-    normal     deviation P/4, rounded, at least 1  bernoulli   each place holds an entry with probability P / n
+    fixed      P each                              uniform     1 to 2 P - 1, with equal probability
+    normal     deviation P/4, rounded, at least 1  bernoulli   each place holds an entry with probability P / n.
 
-  A row is divided into equal parts, and each entry lies at a random place of its part (bernoulli: anywhere). Matrices of more than -most (2e7) entries are skipped,
-  and all that would start after -budget (80) seconds. The *.petsc of the folders follow.
+  A row has equal parts, and each entry lies at a random place of its part (bernoulli: anywhere). The program skips matrices of more than -most (2e7) entries, and starts no matrix
+  after -budget (80) seconds. The *.petsc of the folders follow.
 
   FILE gets a line a product: kind name strips rows columns entries mean mode longest precision format kernel us. mode: the most frequent row length (the shortest of several);
   us: the median of -rounds (5) batches of queued products, vectors on the device. src/benchmarks/papers/strips.py fits and tests the model.

@@ -3,8 +3,8 @@
 #
 #   table.sh [-build build] [-peers FOLDER] [-out FOLDER] [-part products,small,ksp,sweep,amg,large,program] [-rounds 5] [-id TEXT] [-dir FOLDER,...] [-ranks 1,2] [-cases NAME,...] [-small yes] [-with "OPTION ..."]
 #
-#   -build    what `make lib examples benches convert` built for a PETSc with CUDA, so that both sides are in one PETSc; with a PETSc without CUDA aijcusparse is left out
-#   -peers    folder of the programs amgx and hypre (peers/amgx.sh, peers/hypre.sh), without which they are left out
+#   -build    folder of `make lib examples benches convert` for a PETSc with CUDA; a PETSc without CUDA leaves out aijcusparse
+#   -peers    folder of the programs amgx and hypre (peers/amgx.sh, peers/hypre.sh); optional
 #   -out      bench-results, or $OUT. table.jsonl there is added to, and each part may be a call of its own; a .log a part
 #   -part     products  A x and transposes, matrices of 10^6 entries and more, generated and of share/datasets/learning    small  matrices of -dir (share/datasets)
 #             ksp       Jacobi CG, ILU GMRES                 sweep   all settings of AmgX and hypre once   amg    multigrid, and of AmgX and hypre what was best in the sweep before

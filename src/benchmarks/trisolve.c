@@ -13,7 +13,7 @@ static char help[] = "Triangular solves and ILU(0) against the host and cuSPARSE
 #include "problems/files.h"
 #include "problems/spd.h"
 #include "problems/synthetic.h"
-#define DISABLE_CUSPARSE_DEPRECATED /* csrilu02 is what the peer has */
+#define DISABLE_CUSPARSE_DEPRECATED /* the peer uses csrilu02 */
 #include <cusparse.h>
 #include <petscmat.h>
 

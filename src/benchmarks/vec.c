@@ -4,14 +4,14 @@ static char help[] = "Times of vector operations on the vector type of your choi
     vec -vec_type standard
     vec -vec_type gpu -dll_append libpetscgpucsr.so
     vec -vec_type cuda                                     in a PETSc built with CUDA
-    vec [-n 1000,125000,...] [-many 8] [-repeats 9] [-seconds 0.004] [-o FILE] [-id TEXT]
+    vec [-n 1000,125000,...] [-many 8] [-repeats 9] [-seconds 0.004] [-o FILE] [-id TEXT].
 
-  A plain PETSc program: it knows nothing of the library. An operation is repeated until a batch takes -seconds; the time is that of
-  one, in the median batch. Batches end with a norm, which waits for the device. Reductions are waited for each time, as a solver does;
-  other operations follow each other without waiting.
+  A plain PETSc program without calls of the library. A batch repeats an operation for -seconds. The result is the time of one operation
+  in the median batch. Batches end with a norm, which waits for the device. The host waits for each reduction, like a solver;
+  all other operations follow each other without waits.
 
   -o FILE gets one JSON object a line:
-    vec   op, n, vec_type, petsc, id; us (microseconds each), gbs (bytes that must be read or written over that time, 1e9/s)
+    vec   op, n, vec_type, petsc, id, us (microseconds each), gbs (bytes read or written over this time, 1e9/s).
 */
 #include <petscvec.h>
 #include <petsctime.h>
@@ -32,7 +32,7 @@ typedef struct {
   PetscErrorCode (*run)(Data *, PetscInt);
 } Operation;
 
-/* The k-th of a batch. Entries neither grow nor vanish */
+/* The k-th operation of a batch. Entries keep their magnitude */
 #define OPERATION(name, call) \
   static PetscErrorCode name(Data *d, PetscInt k) \
   { \

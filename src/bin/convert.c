@@ -1,8 +1,8 @@
 /*
   gpucsr-convert: converts a matrix from one file format into another, with statistics and a checksum.
 
-  Rows stream from the reader to the writer, a batch at a time, so a file may be larger than memory. Triplets (Matrix Market, Harwell-Boeing) come in any order: beyond -memory they go through nameless
-  files, one for each range of rows that fits, as a bucket sort. PETSc is not initialized.
+  Rows stream from the reader to the writer, a batch at a time, so a file may be larger than memory. Triplets (Matrix Market, Harwell-Boeing) come in any order: beyond -memory a bucket sort puts them
+  into nameless files, one for each range of rows that fits. PETSc is not initialized.
 */
 #include "convert.h"
 #include "../io/decode.h"

@@ -226,7 +226,7 @@ static const Decoder decoders[] = {
   {"zstd",  "libzstd", {0x28, 0xb5, 0x2f, 0xfd},      4, OpenZstd,  DecodeZstd,  CloseZstd },
 };
 
-/* Several streams one after the other are one file. Zeros between them fill a block of tape */
+/* A file may have several streams, one after the other. Zeros between streams fill a block of tape */
 int GPUCSRDecode(const Decoder *d, void **state, Flow *w, GPUCSRFault *f)
 {
   const unsigned char *in = w->in, *out = w->out;
@@ -250,7 +250,7 @@ int GPUCSRDecode(const Decoder *d, void **state, Flow *w, GPUCSRFault *f)
 
 #define BY_PYTHON(load) "convert it: python3 -c \"import sys, numpy, scipy.io as m, scipy.sparse as s; m.mmwrite('new.mtx', s.coo_matrix(" load "))\" FILE"
 
-/* Files of other programs, with the line that converts them */
+/* Files of other programs, with a command for the conversion */
 static const struct {
   const char *magic, *name, *how;
 } foreign[] = {

@@ -6,8 +6,8 @@
   A file is a source of text, readable at any place, or a stream if it is compressed or a pipe. The text is cut at line ends into blocks. Threads parse each block into a piece: rows with labels (LIBSVM),
   triplets (Matrix Market coordinates, Harwell-Boeing) or bare values (Matrix Market arrays). Pieces are then assembled into compressed rows.
 
-  This layer uses PetscInt and PetscScalar but calls nothing of PETSc: it runs inside threads, and in programs that do not initialize PETSc. A function that can fail returns 0, or leaves the error and
-  its place in a GPUCSRFault.
+  This layer uses PetscInt and PetscScalar but calls no function of PETSc, because it runs inside threads and in programs that do not initialize PETSc. A function that can fail returns 0, or leaves the
+  error and its place in a GPUCSRFault.
 */
 #include <petscsys.h>
 #include <stdint.h>
@@ -76,8 +76,8 @@ typedef enum {
 } GPUCSRSymmetry;
 
 /*
-  A Fortran format such as (16I5), (1P,4E20.12) or (I4,3(1X,E19.12)): the columns of the numbers, in the lines of one pass over the format, and in later lines. As in Fortran, later lines repeat the last
-  group at the outermost level.
+  A Fortran format, for example (16I5), (1P,4E20.12) or (I4,3(1X,E19.12)): the columns of the numbers, first in the lines of one pass over the format, then in later lines. As in Fortran, later lines
+  repeat the last group at the outermost level.
 */
 typedef struct {
   int16_t line, column;  /* both from 0 */
@@ -159,7 +159,7 @@ typedef struct {
   GPUCSRPiece        piece;
 } GPUCSRBlock;
 
-GPUCSR_IO_INTERN int         GPUCSRInputOpen(const char name[], int others, GPUCSRInput **, GPUCSRFault *);    /* "-" is standard input; others: further processes open the file */
+GPUCSR_IO_INTERN int         GPUCSRInputOpen(const char name[], int others, GPUCSRInput **, GPUCSRFault *);    /* "-" is standard input; others is 1 if further processes open the file */
 GPUCSR_IO_INTERN int         GPUCSRInputMemory(const void *data, size_t bytes, GPUCSRInput **, GPUCSRFault *); /* of a file in memory */
 GPUCSR_IO_INTERN void        GPUCSRInputClose(GPUCSRInput *);
 GPUCSR_IO_INTERN int         GPUCSRInputIsStream(const GPUCSRInput *);  /* compressed, or a pipe: no size, one direction */

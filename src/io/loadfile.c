@@ -121,27 +121,27 @@ static PetscErrorCode Load(GPUCSRReader *R, Mat A, Vec *labels, Vec *queries, Pe
   Collective
 
   Input Parameters:
-+ A       - the matrix to fill: type and sizes as for `MatLoad()`, so `MatCreate()` and `MatSetFromOptions()` are enough
-. file    - its name, or "-" for the standard input of the first rank
-- options - how to read, or `NULL` for the defaults and the options database with the prefix of `A`
++ A       - the matrix to fill, with type and sizes as for `MatLoad()`. `MatCreate()` and `MatSetFromOptions()` are enough.
+. file    - name of the file, or "-" for the standard input of the first rank
+- options - settings of the reader. `NULL`: the defaults and the options database with the prefix of `A`.
 
   Output Parameters:
-+ labels  - a new vector with the labels of the rows, `NULL` if the file has none; or pass `NULL`
-. queries - a new vector with the numbers after qid: in svmlight files, 0 for a row without, `NULL` if the file has none; or pass `NULL`
++ labels  - a new vector with the labels of the rows, `NULL` if the file has no labels. Pass `NULL` to ignore labels.
+. queries - a new vector with the numbers after qid: in svmlight files, 0 for a row without, `NULL` if the file has no numbers; or pass `NULL`
 - info    - statistics of the file, or pass `NULL`
 
   Level: intermediate
 
   Notes:
   The file is LIBSVM or svmlight text, Matrix Market, Harwell-Boeing, Rutherford-Boeing, or PETSc binary, told by its content, and may be compressed by
-  gzip, xz, bzip2 or zstd. The first rank reads a pipe for all. Threads (`MatGPUCSRFileOptions`) and ranks read it in parallel, into a matrix of any type. In PETSc binary the labels are the
-  vector that follows the matrix.
+  gzip, xz, bzip2 or zstd. The first rank reads a pipe for all. Threads (`MatGPUCSRFileOptions`) and ranks read a file in parallel, into a matrix of any type. In PETSc binary the
+  vector behind the matrix has the labels.
 
   The sizes of `A` distribute the rows over the ranks; otherwise `PETSC_DECIDE` does, or, with balance entries, equal work in a product. Then vectors
   of `MatCreateVecs()` fit, and vectors with sizes from `PETSC_DECIDE` do not. LIBSVM text gets the columns of `A`, if set, or of the options;
   so a second file can get the columns of a first.
 
-  If a sample of the rows has too few equal neighbours, `MAT_USE_INODES` skips PETSc's search for them.
+  If a sample of the rows has too few equal neighbours, `MAT_USE_INODES` skips PETSc's search for equal neighbours.
 
   A bad line is an error on all ranks, with the file, line, column and the expected text; or bad lines are skipped and counted in
   the info.

@@ -49,7 +49,7 @@ GPUCSR_IO_INTERN void           GPUCSRBinsAdd(GPUCSRBins *, int64_t row, int64_t
 GPUCSR_IO_INTERN PetscErrorCode GPUCSRLoadText(GPUCSRReader *, Mat, Vec *labels, Vec *queries, PetscInt *base);
 GPUCSR_IO_INTERN PetscErrorCode GPUCSRLoadBinary(GPUCSRReader *, Mat, Vec *labels);
 
-/* Arrays of a MATSEQAIJ with rows of these lengths, to fill before ArraysDone(); NULL if its type has no such arrays */
+/* The arrays of a MATSEQAIJ with rows of these lengths, to fill before GPUCSRSeqArraysDone(); NULL if the type has no arrays */
 GPUCSR_IO_INTERN PetscErrorCode GPUCSRSeqArrays(Mat, PetscBool preallocate, const PetscInt nnz[], PetscInt **j, PetscScalar **v);
 GPUCSR_IO_INTERN PetscErrorCode GPUCSRSeqArraysDone(Mat, const int64_t row[], PetscInt j[]);
 GPUCSR_IO_INTERN PetscErrorCode GPUCSRSpareInodes(Mat, PetscInt m, const int64_t row[], const PetscInt j[]);

@@ -212,7 +212,7 @@ static PetscErrorCode Redistribute(GPUCSRReader *R, PetscInt base, const PetscIn
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The pieces of this rank into the matrix, whose type and layout are set */
+/* Copies the pieces of this rank into the matrix. The caller has set its type and layout */
 static PetscErrorCode FillMatrix(GPUCSRReader *R, Mat A, PetscInt base)
 {
   GPUCSRAssembly assembly;

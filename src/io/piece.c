@@ -1,7 +1,7 @@
 /*
   Pieces, the memory for the contents of a block of text, and faults.
 
-  A piece is allocated for the most that its text can hold, and then cut to its contents: pages that are never written cost nothing.
+  A piece first has room for all that its text can hold. Later it shrinks to its contents: unwritten pages cost nothing.
 */
 #include "gpucsrio.h"
 #include "formats/number.h"

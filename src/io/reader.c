@@ -1,8 +1,8 @@
 /*
   The common part of the readers: agreement of ranks on an error, and layouts.
 
-  With -gpucsr_file_balance entries rows are distributed by their work, if the program sets no layout. The work of a row is its entries, plus one for its numbers in the two vectors of a product, so that empty
-  rows count too. Rows are counted in bins of equally many rows, four million bins at most: 32 MB a rank, whatever the matrix. Every rank has the sums of all bins, and cuts where the work before the cut is
+  With -gpucsr_file_balance entries each rank gets rows of equal work, if the program sets no layout. The work of a row is its entries, plus one for its numbers in the two vectors of a product, so
+  empty rows count too. Bins of equally many rows hold the work, four million bins at most: 32 MB a rank for any matrix. Every rank has the sums of all bins, and cuts where the work before the cut is
   nearest to its share. So a rank has at most its share plus the work of one bin.
 */
 #include "loadfile.h"

@@ -20,7 +20,7 @@ static void AdviseHuge(void *p, size_t bytes)
 #endif
 }
 
-/* Arrays of a MATSEQAIJ with rows of these lengths, to fill before GPUCSRSeqArraysDone(); NULL if its type has no such arrays */
+/* The arrays of a MATSEQAIJ with rows of these lengths, to fill before GPUCSRSeqArraysDone(); NULL if the type has no arrays */
 PetscErrorCode GPUCSRSeqArrays(Mat A, PetscBool preallocate, const PetscInt nnz[], PetscInt **j, PetscScalar **v)
 {
   PetscBool       mine;

@@ -1,8 +1,8 @@
 /*
   Sources of text, cut at line ends into blocks.
 
-  A plain regular file, or memory, can be read at any place: blocks are ranges of it, and the thread that parses a block reads it. A compressed file or a pipe is a stream: its bytes are read in order,
-  decoded, and passed on. Files are read, not mapped, so that a file that shrinks meanwhile is an error and not a signal.
+  A plain regular file, or memory, is readable at any place: a block is a range of the file, and the thread that parses the block reads the range. A compressed file or a pipe is a stream: its
+  bytes come in order, through a decoder. Files are not mapped, so a shrinking file causes an error and not a signal.
 */
 #include "decode.h"
 #include "formats/number.h"

@@ -83,7 +83,7 @@ static PetscErrorCode KSPDestroy_Wrap(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Operations of the type over PETSc's, and over those that PETSc has set since */
+/* Puts the type's operations in place of PETSc's, also in place of operations that PETSc has set since */
 PetscErrorCode GPUCSRWrapOver(PetscObject o, GPUCSRWrap *w)
 {
   const PetscBool pc   = (PetscBool)(o->classid == PC_CLASSID);
@@ -107,7 +107,7 @@ PetscErrorCode GPUCSRWrapOver(PetscObject o, GPUCSRWrap *w)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Makes PETSc's object and wraps it. Where PETSc makes it of another wrapped type (PCGAMG of PCMG), there is one wrap, of the outer type, with the data of both */
+/* Makes PETSc's object and wraps it. If PETSc makes the object from another wrapped type (PCGAMG from PCMG), one wrap of the outer type has the data of both */
 PetscErrorCode GPUCSRWrapCreate(PetscObject o, const GPUCSRWrapType *t)
 {
   GPUCSRWrap    *w;
@@ -135,7 +135,7 @@ PetscErrorCode GPUCSRWrapCreate(PetscObject o, const GPUCSRWrapType *t)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Wraps also a type that the program has registered under one of these names */
+/* Wraps also types of the program under the same names */
 PetscErrorCode GPUCSRWrapRegister(PetscFunctionList *list, size_t n, GPUCSRWrapType types[])
 {
   PetscFunctionBegin;

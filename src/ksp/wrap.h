@@ -5,7 +5,7 @@
   some of them. And probing: the columns of a linear operation.
 */
 #include <petsc/private/pcimpl.h>  /* the operations of a PC, which a wrap replaces */
-#include <petsc/private/kspimpl.h> /* those of a KSP */
+#include <petsc/private/kspimpl.h> /* the operations of a KSP */
 #include "../sys/gpucsrsys.h"
 
 /* A table of operations: all members point to functions */

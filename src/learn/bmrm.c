@@ -120,7 +120,7 @@ static PetscErrorCode CheckRows(const Learner *l, const char file[])
   PetscFunctionReturn(0);
 }
 
-/* Matches the labels of validation or test rows with the classes learned. Two classes may have other names there, such as 0 and 1 for -1 and 1; the greater label is the positive one */
+/* Matches the labels of validation or test rows with the classes learned. Two classes may have other labels in these rows, for example 0 and 1 for -1 and 1; the greater label is positive */
 static PetscErrorCode MatchLabels(const Learner *l, Vec y, const char file[])
 {
   PetscReal    label[MAX_CLASSES];

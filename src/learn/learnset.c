@@ -29,7 +29,7 @@ typedef struct {
   PetscReal   zipf, q;   /* text: popularity of a column is (rank + q)^-zipf */
   PetscInt    numbers;   /* table: numeric columns */
   PetscInt    group[16]; /* table: columns of each group, ended by 0 */
-  PetscReal   present;   /* table: probability that a number is present; without numeric columns, that a group has an entry in a row */
+  PetscReal   present;   /* table: probability of a number in a row; without numeric columns, probability of an entry of a group in a row */
   PetscReal   positive;  /* share of positive rows, before labels are flipped */
   PetscReal   flipped;   /* share of flipped labels */
 } Shape;

@@ -1,6 +1,5 @@
 /*
-  The backends, one row each, in the order in which `auto` tries them. Without a guard, because the file is included with different meanings of GPUCSR_BACKEND(). A backend is one folder here and
-  one row.
+  The backends, one row each, in the order of trial by `auto`. The file has no guard, because each inclusion defines GPUCSR_BACKEND() anew. A backend is one folder here and one row.
 */
 GPUCSR_BACKEND(cuda)
 GPUCSR_BACKEND(host)

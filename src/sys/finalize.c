@@ -57,7 +57,7 @@ PetscErrorCode GPUCSRLivingRemove(GPUCSRLiving *l)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All that was registered ends; an object may leave its list as it is released. Lists stay: an object that lives on may use a device again, and is then released at the next end */
+/* Ends all registered units and objects. A release may take the object off its list. Lists stay: a surviving object may use a device again, and the next end releases it again */
 PetscErrorCode GPUCSRFinalizersRun_Private(void)
 {
   int lists = 0;

@@ -1,7 +1,7 @@
 #pragma once
 
 /*
-  The table of tuned constants. Each row has a name, the value on one NVIDIA H200 and its host, a unit, the scaling and the files that use it. Sizes of blocks, of shared memory and of layouts stay
+  The table of tuned constants. Each row has a name, the value on one NVIDIA H200 and its host, a unit, the scaling and the files of its use. Sizes of blocks, of shared memory and of layouts stay
   with their kernels.
 
   Each device has a copy, scaled by its properties. The file of -mat_gpucsr_machine overrides rows. `make tune` writes one. The header is plain C, because device sources include it.

@@ -127,7 +127,7 @@ static PetscErrorCode StageOpen(GPUCSRDevice d, size_t bytes, GPUCSRStream s, in
 /* Sends data that fit a stage: several threads fill the stage, then one command sends all arrays, which have the same layout on the device */
 static PetscErrorCode SendTogether(GPUCSRDevice d, const GPUCSRTransfer t[], int nt, size_t bytes, GPUCSRStream s, double *rounding)
 {
-  const int    threads = (double)bytes <= GPUCSRMachineShared.alone_size ? 1 : d->threads; /* one or all: GNU's OpenMP ends the threads that a smaller team leaves out, and starts them again for a larger team */
+  const int    threads = (double)bytes <= GPUCSRMachineShared.alone_size ? 1 : d->threads; /* one thread or all: GNU's OpenMP ends and restarts threads when the size of the team changes */
   const double start   = *rounding;
   char        *stage;
   double       worst = start;
@@ -287,8 +287,8 @@ PetscErrorCode GPUCSRDownload(GPUCSRDevice d, void *dst, GPUCSRType to, const vo
 }
 
 /*
-  Numbers that the work of the device's stream leaves, of so many bytes, a multiple of 4. This work is done on return. By page-locked memory: a copy to other memory takes longer than most steps
-  whose result is read
+  Reads `bytes` bytes, a multiple of 4, after the work of the device's stream. Page-locked memory stages the copy: a copy to other memory takes longer than most steps with a result for the
+  host
 */
 PetscErrorCode GPUCSRRead(GPUCSRDevice d, void *dst, const void *src, size_t bytes)
 {

@@ -6,9 +6,9 @@ static char help[] = "Iterations of PCGPUAMG beside those of PCGAMG on a collect
     amgcollection ... -our_pc_gpuamg_mis_k 2 -gamg_pc_gamg_threshold 0.02     options of either preconditioner
     amgcollection ... -our_pc_type gamg                                       PCGAMG over both matrices
 
-  A plain PETSc program, which knows nothing of the library. PCGAMG has the matrix as MATAIJ and PETSc's defaults; smoother, degree and cycle are the same for both: two steps of Chebyshev's iteration with
-  Jacobi, V cycles. Symmetric problems are solved with CG, others with GMRES(30), to 1e-8 of the preconditioned norm. It prints a table by lines: name, rows, iterations of both, their ratio,
-  operator complexities, the greater true residual of the two.
+  A plain PETSc program without calls of the library. PCGAMG has the matrix as MATAIJ and PETSc's defaults. Both preconditioners have the same smoother, degree and cycle: two steps of Chebyshev's
+  iteration with Jacobi, V cycles. CG solves symmetric problems, GMRES(30) unsymmetric problems, to 1e-8 of the preconditioned norm. The program prints a table by lines: name, rows, iterations of both,
+  their ratio, operator complexities, the greater of both true residuals.
 */
 #include <petscksp.h>
 #include "../problems/files.h"
@@ -63,7 +63,7 @@ static PetscErrorCode FromCSR(int m, PetscInt bs, int32_t *i, PetscInt *j, Petsc
 typedef enum {
   SMOOTH,
   LOGNORMAL, /* p[0]: the deviation of logarithms */
-  LAYERS,    /* p[0]: every other four planes have this coefficient, others 1 */
+  LAYERS,    /* p[0]: coefficient of every other four planes; the planes between have 1 */
   JUMPS,     /* p[0]: in every other block of 8 cells an edge */
   INCLUSIONS /* p[0]: in a tenth of the cells, by chance */
 } Coefficients;

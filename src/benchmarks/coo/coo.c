@@ -288,7 +288,7 @@ static PetscErrorCode CopyRate(const Bench *b, double entries, double *rate)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All rows, or those of the boundary */
+/* All rows, or the rows of the boundary */
 static PetscErrorCode RowsMake(const Problem *p, Mat A, PetscBool boundary, Rows *rows)
 {
   const PetscInt n = p->n, *i;

@@ -1,8 +1,8 @@
 /*
   Newton steps: values by an array on the device, a product, and CG with Jacobi (-newton_ksp_type, ...). The matrix of step k is K + s M, with s smaller in each step. With -variable the coefficient of
-  an element of K is between 0.5 and 1.5, a hash of its number. A line has
-    newton  problem, type, master, entries, variable; values_ms, product_ms, solve_ms: the best of -steps steps, less the first; step_ms: the best step; iterations and residual of the last; copies: of vectors over the bus in the
-            last step
+  an element of K is between 0.5 and 1.5, a hash of the element's number. A line has
+    newton  problem, type, master, entries, variable, values_ms, product_ms, solve_ms, step_ms, iterations, residual, copies.
+  Times are the best of -steps steps without the first step. step_ms is the best whole step. iterations, residual and copies (of vectors over the bus) belong to the last step.
 */
 #include "coo.h"
 #include "../problems/random.h"

@@ -1,10 +1,10 @@
 #!/bin/sh
-# What assembly on the device must show, from what `make benches` or `make carry` built: lines of JSON into OUT/coo.jsonl, reports and logs beside it, and a table at the end.
+# The record of assembly on the device, with the programs of `make benches` or `make carry`: lines of JSON in OUT/coo.jsonl, reports and logs in OUT, and a table at the end.
 #
 #   run.sh [-build build] [-cuda-build FOLDER] [-out FOLDER] [-points 100] [-grid 128] [-variable yes] [-masters "host device"] [-cells 62] [-boxes 34] [-ranks 16] [-options "..."]
 #
 #   -build       products built for a stock PETSc: bench/coo, lib/libpetscgpucsr.so; the libraries of `make carry` are found beside it
-#   -cuda-build  bench/coo built for a PETSc with CUDA, if there is one: aijcusparse
+#   -cuda-build  bench/coo built for a PETSc with CUDA, for aijcusparse; optional
 #   -out         default bench-results, or $OUT
 #   -points, -grid           points a side of the P1 mesh and of the 27-point grid; 0: without
 #   -variable    each element of a Newton step has its own coefficient (yes), or all have the same (no)

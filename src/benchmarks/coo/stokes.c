@@ -2,7 +2,8 @@
   Stokes' equations in a cube, divided into slabs: GMRES with PCFIELDSPLIT by a Schur complement. By -element staggered, by finite differences on a staggered grid (velocities on faces, pressures in cells) with
   walls all around, and the identity in place of the Schur complement; or taylorhood.c. Of each rank all velocities come before all pressures, or with -interlaced the unknowns of a cell or point are
   neighbours; with -nest the matrix is a MATNEST. Options of the solver have the prefix stokes_. A line has
-    stokes  type, element, ranks, unknowns, interlaced, nest; assembly_ms; setup_ms; solve_ms: the best of -rounds solves; iterations, residual; copies: of vectors over the bus in one solve
+    stokes  type, element, ranks, unknowns, interlaced, nest, assembly_ms, setup_ms, solve_ms, iterations, residual, copies.
+  solve_ms is the best of -rounds solves. copies counts copies of vectors over the bus in one solve.
 */
 #include "coo.h"
 
@@ -33,7 +34,7 @@ static PetscInt Number(const StokesGrid *g, const PetscInt at[3], PetscInt c)
   return 4 * first * plane + (g->interlaced ? 4 * cell + c : c == 3 ? 3 * cells + cell : 3 * cell + c);
 }
 
-/* Is the velocity on that face 0, since it is a wall? */
+/* Is the face a wall, with velocity 0? */
 static PetscBool IsWall(const StokesGrid *g, const PetscInt at[3], PetscInt c)
 {
   return (PetscBool)(at[c] < 0 || at[c] == g->n - 1);

@@ -60,7 +60,7 @@ static void ElementMake(const int axes[3], Element *e)
   }
 }
 
-/* Planes of velocities that are this rank's, and their first */
+/* The number of this rank's planes of velocities, and the first plane */
 static PetscInt Planes(const StokesGrid *g, PetscInt *first)
 {
   *first = 2 * g->first;

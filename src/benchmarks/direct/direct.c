@@ -5,10 +5,10 @@ static char help[] = "Direct solvers of PETSc on generated matrices: analysis, f
     mpiexec -n 16 direct -cases lap7_50 -solver mumps,superlu_dist
     direct -cases lap7_50 -solver petsc
 
-  A plain PETSc program, which knows nothing of the library. A case NAME_N: a cube with N points an edge of the 7-point (lap7_) or 27-point (st27_) Laplacian, 7 or 27 points with lognormal
+  A plain PETSc program without calls of the library. A case NAME_N: a cube with N points an edge of the 7-point (lap7_) or 27-point (st27_) Laplacian, 7 or 27 points with lognormal
   coefficients (lognormal7_, lognormal27_), or three displacements a point (elastic_); a square with N points an edge of upwind convection and diffusion (conv2_) or with N by N cells of the
-  Stokes equations, velocities on edges and a little compressible (stokes_); or a file in PETSc binary, on one process. -cholesky factors the symmetric ones as symmetric, -spd says so of the
-  definite ones. b is random.
+  Stokes equations, velocities on edges and a little compressible (stokes_); or a file in PETSc binary, on one process. -cholesky factors symmetric matrices as symmetric. With -spd PETSc knows
+  which matrices are definite. b is random.
 
   A short row each, times in seconds of the slowest rank, medians of -repeats:
     case, rows, nonzeros, solver, ranks: analysis, factorization, refactorization (new values, same pattern; 0 with -repeats 0), solve, |b - A x| / (|A| |x| + |b|) in the maximum norm, nonzeros of the

@@ -1,7 +1,7 @@
 #!/bin/bash
 #
-# The record of direct solvers on one GPU: the tests of solver type cudss with the library itself, direct.c and shift/shift.c beside MUMPS and SuperLU_DIST on RANKS processes and PETSc's LU on one core, and
-# the size from which cuDSS pays. A part or a run that fails or takes too long stops no other.
+# The record of direct solvers on one GPU. Its parts are the tests of solver type cudss, direct.c, shift/shift.c, and the size from which cuDSS pays. The peers are MUMPS and SuperLU_DIST on RANKS
+# processes and PETSc's LU on one core. After a failure or a timeout of one part or run the next one follows.
 #
 #   BUILD=build OUT=folder RANKS=16 LIMIT=560 src/benchmarks/direct/run.sh [tests|bench|stokes|crossover|shift|large|files ...]
 #
@@ -70,7 +70,7 @@ probe() {
   grep -iE 'cudss|factors:|set-up|solves:|residual' "$OUT/last.txt" | cut -c1-240 | tail -n 40
   grep -q 'solves: 1, ' "$OUT/last.txt"
 }
-# A library that works in part only is used without that part
+# Leaves out parts of a library that do not work
 probes() {
   local layer=$BUILD/cudss/nvidia/cu13/lib/libcudss_mtlayer_gomp.so.1
   probe && return

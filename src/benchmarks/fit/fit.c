@@ -3,15 +3,15 @@ static char help[] = "Fits the profile of a machine to measured products.\n\n";
 /*
     fit [-o PROFILE] [-header FILE] [-machine NAME] [-pairs n] [-without TEXT,...] [-show r] SAMPLES ...
 
-  SAMPLES are files that spmv -samples writes, of one run or several, packed by xz if they end in .xz; if a pair was timed twice, the last time counts. Each line is a product: matrix side precision format kernel us best_us convert_us, then the input of the
-  model (GPUCSRModelInput): columns, density, deviation, spread, twins, what sliced ELL stores, the heaviest slice, sectors fetched, and rows:entries of each class of row lengths. PROFILE is the text that -mat_gpucsr_profile reads; -header writes it as a C string, for
-  src/mat/impls/gpucsr/blackbox/plan/h200.h.
+  spmv -samples writes the files SAMPLES, in one run or several. Names in .xz are packed by xz. If a pair has two times, the last time counts. Each line is a product: matrix side precision format kernel us best_us convert_us,
+  then the input of the model (GPUCSRModelInput): columns, density, deviation, spread, twins, entries stored by sliced ELL, the heaviest slice, sectors fetched, and rows:entries of each class of row lengths. -mat_gpucsr_profile reads the
+  text PROFILE. -header writes the text as a C string, for src/mat/impls/gpucsr/blackbox/plan/h200.h.
 
-  For each pair of a format and a kernel, the parameters of its walk along a row (width, threads, most, ahead) are searched over a list. The times of the terms are a non-negative least squares fit of relative errors, repeated, as parts of a product go on at the same time. A product
+  For each pair of a format and a kernel, fit searches a list for the parameters of its walk along a row (width, threads, most, ahead). The times of the terms are a non-negative least squares fit of relative errors, repeated, as parts of a product go on at the same time. A product
   has more weight the nearer the pair is to the best.
 
-  Pairs are selected greedily, at most -pairs (34): each step adds or removes the pair whose change makes the model's choice lose least, by the model and by one fitted without the matrix, until no change does. So a pair that is sometimes the best, but unpredictably, is not selected. -without selects no pair whose "FORMAT KERNEL" contains one of these texts; the losses count it. Twenty more pairs are selected for measuring:
-  those with which the best of the first six predictions loses least.
+  The selection of pairs is greedy, at most -pairs (34). Each step adds or removes the pair with the least loss of the model's choice, by the model and by a model fitted without the matrix. The selection ends if no change helps. So it leaves out a pair that is sometimes the best, but unpredictably. -without TEXT leaves out pairs with TEXT in "FORMAT KERNEL";
+  the losses count such pairs. Twenty more pairs are for measuring: with these pairs the best of the first six predictions loses least.
 
   The decision tree has, for each class of mean length and columns, the pair with the least geometric mean time.
 
@@ -60,9 +60,9 @@ static PetscErrorCode SortByPair(void)
 }
 
 /*
-  The times of a row, from the samples without the matrix out (-1: all): by so many steps of Gauss and Newton, each a non-negative least squares fit,
-  damped by a part of the terms' own weight (K. Levenberg, 1944), since a part of the time shorter than another one cannot be determined. Returns the
-  square of the remaining error.
+  The times of a row, from the samples without matrix number `out` (-1: all samples), by steps of Gauss and Newton. Each step is a non-negative least squares
+  fit, damped by a part of the terms' own weight (K. Levenberg, 1944): samples do not determine a part of the time that is shorter than another part. Returns
+  the square of the remaining error.
 */
 static double Fit(int pair, double (*terms)[GPUCSR_NTERMS], int out, int steps, GPUCSRCostRow *c)
 {
@@ -190,7 +190,7 @@ static double BestTried(const Tried *t, double leader, double taken)
   return taken;
 }
 
-/* Pairs added to those that are kept, up to so many in all, with which the best of what measuring tries loses least */
+/* Adds pairs to the kept pairs, up to `most`, such that the best of the measured candidates loses least */
 static PetscErrorCode Extend(int kept[], int most)
 {
   Tried  *tried;
@@ -258,7 +258,7 @@ static PetscErrorCode Extend(int kept[], int most)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Takes the pairs of one more (if it is one) into account: now[] has, per model and product, the prediction for the chosen pair and its time over the best */
+/* Takes one more pair into account, if given. now[] has, per model and product, the prediction for the chosen pair and its time over the best */
 typedef struct {
   double predicted, taken;
 } Taken;
@@ -279,7 +279,7 @@ static void TakeIn(int pair, Taken now[])
 /* Those kept but for one (npairs: none) */
 static void TakeAll(const int kept[], int but, Taken now[])
 {
-  for (int p = 0; p < 2 * nproducts; p++) now[p] = (Taken){INFINITY, judged[p % nproducts] ? 50 : 1}; /* none that can hold it */
+  for (int p = 0; p < 2 * nproducts; p++) now[p] = (Taken){INFINITY, judged[p % nproducts] ? 50 : 1}; /* no pair can hold the matrix */
   for (int q = 0; q < npairs; q++)
     if (kept[q] && q != but) TakeIn(q, now);
 }

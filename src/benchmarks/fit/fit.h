@@ -13,7 +13,7 @@ typedef struct {
   char             matrix[64], side[4], precision[16], format[GPUCSR_WORD], kernel[GPUCSR_WORD];
   double           us, best, convert, columns, weight;
   GPUCSRModelInput in;
-  double           model[2];              /* predicted time: by the model of all samples, by the one without this matrix */
+  double           model[2];              /* predicted time: by the model of all samples, by the model without this matrix */
   int              pair, product, number; /* the last: of the matrix */
 } Sample;
 

@@ -1,8 +1,8 @@
 /*
-  The samples for fit, of one run or several: samples of a product are neighbours, with the last one of each pair, and their best.
+  The samples for fit, of one run or several: samples of a product are neighbours, with the last sample of each pair, and their best.
 
-  All products of a run may take longer than an earlier run's, by the same time at any size: that of a launch, which depends on the host. The median
-  of this difference over short products is subtracted.
+  All products of a run may take longer than in an earlier run, by the same time at any size: the time of a launch depends on the host. The program subtracts
+  the median of this difference over short products.
 
   A product of which a run timed some pairs alone (spmv -pairs) gives their times, but not the loss of a choice, unless another run timed the other
   pairs.
@@ -50,7 +50,7 @@ static PetscErrorCode ReadLengths(const char *text, const Lengths *last, const L
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* By -without, or because this version has no such kernel for the format */
+/* Excludes pairs of -without, and kernels that this version does not have for the format */
 static PetscErrorCode Excluded(const GPUCSRFormat *format, const char kernel[], PetscBool *yes)
 {
   const GPUCSRKernel *k;
@@ -153,7 +153,7 @@ static PetscErrorCode TakeOffLaunch(const char file[], int begin)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The caller closes it, by pclose() if it is packed */
+/* The caller closes the file, a packed file by pclose() */
 static PetscErrorCode Open(const char file[], PetscBool *packed, FILE **f)
 {
   char command[PETSC_MAX_PATH_LEN + 32];

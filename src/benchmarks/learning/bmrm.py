@@ -164,7 +164,7 @@ class Runner:
                     return
                 print(f"{name}: made in {time.time() - begin:.1f} s", flush=True)
         shape, iterations = self.known.get(name, (None, 0))
-        # ours first: its iterations say how long one core would take
+        # gpucsr first: the number of its iterations predicts the time of one core
         wanted = sorted(self.a.configurations.split(","), key=lambda k: (k != "gpucsr double", list(CONFIGURATIONS).index(k)))
         for key in wanted:
             c, cut = CONFIGURATIONS[key], None

@@ -101,7 +101,7 @@ def fits(s, q):
     return out
 
 
-# ---- today's GPUs: another formula, that of -mat_gpucsr_advise, by the constants of sys/machine.h; and the paper's own equations with today's curves ----
+# ---- today's GPUs: the formula of -mat_gpucsr_advise, with the constants of sys/machine.h, and the paper's own equations with today's curves ----
 
 
 def constants():

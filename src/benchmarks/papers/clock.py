@@ -224,7 +224,7 @@ def plot(folder, s, predicted, pick, real):
 
 
 ALL = -1
-# what has been added to the model, and its term
+# the additions to the model, and their terms
 STEPS = (
     ("bytes, threads, longest row, sectors gathered by rows, and those that the last-level cache misses", None),
     ("rounds of the longest row, whose loads are in flight together, and steps outside of them", 13),

@@ -1,9 +1,9 @@
 /*
     amgx [-only WORD] lognormal7_128 lognormal27_96 elastic_56 ...
 
-  CG of AmgX, preconditioned by its multigrid methods, all in double (mode dDDI): see peer.h for what is timed. The settings begin with those of AmgX' own files PCG_AGGREGATION_JACOBI,
-  AMG_AGGRREGATION_CG, PCG_CLASSICAL_V_JACOBI, AMG_CLASSICAL_PMIS and AMG_CLASSICAL_AGGRESSIVE_CHEB_L1_TRUNC, and vary sizes of aggregates, smoothers and sweeps.
-  With "3 x 3" the matrix of elastic_N is uploaded as blocks, which aggregation can use.
+  CG of AmgX, preconditioned by its multigrid methods, all in double (mode dDDI): peer.h describes the times. The first settings come from AmgX' own files PCG_AGGREGATION_JACOBI,
+  AMG_AGGRREGATION_CG, PCG_CLASSICAL_V_JACOBI, AMG_CLASSICAL_PMIS and AMG_CLASSICAL_AGGRESSIVE_CHEB_L1_TRUNC. Further settings vary sizes of aggregates, smoothers and sweeps.
+  With "3 x 3" the program uploads the matrix of elastic_N as blocks for the aggregation.
 */
 #include "peer.h"
 #include <amgx_c.h>
@@ -129,7 +129,7 @@ static const char *Fetch(void *ctx, double *x)
   return Failed(AMGX_vector_download(((const AmgX *)ctx)->x, x));
 }
 
-/* The rows of a point have the same points as neighbours, all of whose unknowns are there */
+/* All rows of a point have the same neighbours, with entries for all unknowns of a neighbour */
 static AMGX_RC UploadBlocks(const PeerSystem *A, AMGX_matrix_handle matrix)
 {
   const int bs = A->bs, n = A->n / bs, nnz = A->i[A->n] / (bs * bs);

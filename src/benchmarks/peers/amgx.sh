@@ -3,13 +3,13 @@
 #
 #   amgx.sh [-src FOLDER] [-out FOLDER] [-arch 90] [-jobs N]
 #
-#   -src    sources of AmgX; fetched by git if the folder is not there: https://github.com/NVIDIA/AMGX, tag v2.5.0, the first one that CUDA 13 builds. Default OUT/AMGX
-#           Classical coarsening fails in CUDA 13.0's build (AmgX' issue 380), aggregation works
+#   -src    sources of AmgX; without the folder, git fetches https://github.com/NVIDIA/AMGX, tag v2.5.0, the first version for CUDA 13. Default OUT/AMGX
+#           Classical coarsening fails in CUDA 13.0's build (AmgX' issue 380); aggregation works
 #   -out    gets the build, and the driver: OUT/amgx. Default build/peers
 #   -arch   compute capability
 #   -jobs   of make; default: all cores
 #
-# What is needed of the sources: CMakeLists.txt, include, src without src/tests, external; an examples/CMakeLists.txt may be empty.
+# The build uses CMakeLists.txt, include, src without src/tests, and external of the sources; examples/CMakeLists.txt may be empty.
 # Then: OUT/amgx lognormal7_64 lognormal7_128 lognormal27_96 elastic_56
 set -eu
 tag=v2.5.0 src='' out=build/peers arch=90 jobs=$(nproc)

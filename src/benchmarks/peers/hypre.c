@@ -1,9 +1,9 @@
 /*
     hypre [-only WORD] lognormal7_128 lognormal27_96 elastic_56 ...
 
-  CG of hypre, preconditioned by BoomerAMG in device memory: see peer.h for what is timed. The settings are those that hypre's manual has for GPUs: PMIS, interpolation extended+i and
-  extended+e in matrix-matrix form, of at most 4 entries a row, 0 or 1 level of aggressive coarsening, l1-Jacobi or Chebyshev smoothers, transposes of the interpolation kept. elastic_N
-  also runs with its three unknowns of a point told apart.
+  CG of hypre, preconditioned by BoomerAMG in device memory: peer.h describes the times. The settings follow hypre's manual for GPUs. Coarsening is PMIS, with 0 or 1 aggressive level.
+  Interpolation is extended+i or extended+e in matrix-matrix form, with at most 4 entries a row and stored transposes. Smoothers are l1-Jacobi or Chebyshev. For elastic_N a further run
+  tells hypre the three unknowns of a point.
 */
 #include "peer.h"
 #include <HYPRE.h>

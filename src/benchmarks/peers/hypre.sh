@@ -3,13 +3,13 @@
 #
 #   hypre.sh [-src FOLDER] [-out FOLDER] [-arch 90] [-jobs N]
 #
-#   -src    sources of hypre, in which it is built; fetched by git if the folder is not there: https://github.com/hypre-space/hypre, tag v3.1.0 (CUDA 13 builds it from 3.0.0 on).
+#   -src    sources and build of hypre; without the folder, git fetches https://github.com/hypre-space/hypre, tag v3.1.0 (CUDA 13 needs at least 3.0.0).
 #           Default OUT/hypre-source
 #   -out    gets the driver: OUT/hypre. Default build/peers
 #   -arch   compute capability
 #   -jobs   of make; default: all cores
 #
-# What is needed of the sources: src without src/test, src/docs, src/examples and src/FEI_mv. Umpire's pools are replaced by the driver's, as of cudaMallocAsync.
+# The build uses src without src/test, src/docs, src/examples and src/FEI_mv. The driver's pools (cudaMallocAsync) replace Umpire's.
 # Then: OUT/hypre lognormal7_64 lognormal7_128 lognormal27_96 elastic_56
 set -eu
 tag=v3.1.0 src='' out=build/peers arch=90 jobs=$(nproc)

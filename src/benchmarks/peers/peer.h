@@ -19,7 +19,7 @@
 #define PEER_MOST    500 /* iterations */
 
 typedef struct {
-  int     n, bs; /* unknowns, and those of a point */
+  int     n, bs; /* unknowns, and unknowns of a point */
   int    *i, *j;
   double *a, *b, *x; /* b: ones; x: the solution, for PeerResidual() */
   void   *device;    /* where a driver keeps its uploaded matrix, or NULL */

@@ -3,12 +3,12 @@
 /*
   Unstructured meshes: the Delaunay mesh of random points in a square or a box, with the stiffness matrix plus lumped mass of linear elements.
 
-  Each point finds its own cell of the Voronoi diagram, whose corners are the centres of the spheres through the simplices of the point: a large box is cut by the planes half way to
-  its neighbours, the nearest first, until no other point can reach it. A grid of cells of about two points finds neighbours. No point waits for another, so threads
+  Each point finds its own cell of the Voronoi diagram. The corners of a cell are the centres of the spheres through the simplices of the point. The cell begins as a large box. The planes half way to
+  neighbours, the nearest first, cut the box until no other point can reach it. A grid of cells of about two points finds neighbours. No point waits for another, so threads
   share the points, and a row of the matrix is complete when its point is. The time is O(n) for points drawn evenly, but for the order of the numbers.
 
-  Simplices whose sphere has its centre further out than MARGIN mean distances are left out: they are flat ones at the hull of random points.
-  Two points could disagree on a simplex only where five points (four in the plane) lie on one sphere to within rounding, which random ones do not.
+  The mesh leaves out simplices whose sphere has its centre further out than MARGIN mean distances: flat simplices at the hull of random points.
+  Two points can disagree on a simplex only if five points (four in the plane) lie on one sphere to within rounding. Random points do not.
 
   Papers: C. H. Rycroft, VORO++, Chaos 19, 2009 (a cell at a time, on a grid); N. Ray et al., Meshless Voronoi on the GPU, ACM Trans. Graph. 37, 2018 (corners as triples of planes).
 */
@@ -233,7 +233,7 @@ typedef struct {
   int    p;
 } MeshNear;
 
-/* The points in the grid cells `shell` away whose planes reach that far, the nearest first */
+/* Points in the grid cells at distance `shell` with planes nearer than `reach`, the nearest first */
 static inline int MeshShell(const Mesh *M, int p, const int cell[], int shell, double reach, MeshNear near[], int *full)
 {
   const double *x = M->x + (int64_t)p * M->d;

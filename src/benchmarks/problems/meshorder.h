@@ -127,7 +127,7 @@ static inline PetscErrorCode MeshRCM(const MeshGraph *g, int32_t old[])
 }
 
 /*
-  Orders part[0 .. n - 1]: halves by a plane through the middle of the box; points of the first half that touch the second one come last. side: the
+  Orders part[0 .. n - 1]: halves by a plane through the middle of the box; points of the first half that touch the second half come last. side: the
   halves of all points, by their cut; cut counts the cuts
 */
 static inline void MeshDissect(const MeshGraph *g, int32_t part[], int n, int32_t side[], int32_t *cut, int32_t buffer[])

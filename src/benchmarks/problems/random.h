@@ -1,6 +1,6 @@
 #pragma once
 
-/* Random numbers that are the same on every machine and for any number of threads: a hash of the seed and the place (SplitMix64; Steele, Lea, Flood, OOPSLA 2014) */
+/* Random numbers, the same on every machine and with any number of threads: a hash of the seed and the place (SplitMix64; Steele, Lea, Flood, OOPSLA 2014) */
 #include <stdint.h>
 
 /* In [0, 1): the k-th number of stream r */

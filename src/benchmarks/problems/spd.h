@@ -4,7 +4,7 @@
 #include "synthetic.h"
 #include "spdrows.h"
 
-/* For rows rs to re - 1: a point is met by 27 rows, and costs as much as all else in one. The table is to be freed */
+/* The table for rows rs to re - 1: 27 rows use a point, and a point costs as much as the rest of a row. The caller frees the table */
 static inline PetscErrorCode SPDTable(SPD *s, int rs, int re, double **table)
 {
   const int dofs = s->kind == ELASTIC ? 3 : 1, plane = s->m * s->m, all = plane * SPDDepth(s), reach = plane + s->m + 1;

@@ -2,7 +2,7 @@
 
 /*
   Symmetric positive definite matrices in host CSR whose coefficients vary from point to point. They complement the constant
-  stencils of synthetic.h, and use the same random numbers. This file needs nothing of PETSc, so that programs without it generate the same matrices.
+  stencils of synthetic.h, and use the same random numbers. The file does not need PETSc, so programs without PETSc generate the same matrices.
 
     lognormal  7 or 27 points of a cube, fluxes between neighbours by the harmonic mean of their coefficients, whose logarithms are normal
     elastic    three displacements a point of a cube, springs to the 26 neighbours of lognormal stiffness, a tenth of which acts across them
@@ -27,7 +27,7 @@ typedef struct {
   int           m;     /* points an edge */
   int           depth; /* planes of m by m points, 0: as many as make a cube */
   int           first; /* point that the table below begins with */
-  const double *table; /* coefficients of the points that rows will ask for, see SPDTable(); NULL: computed each time */
+  const double *table; /* coefficients of the rows' points, see SPDTable(); NULL: computed each time */
 } SPD;
 
 static inline int SPDDepth(const SPD *s)
@@ -102,7 +102,7 @@ static inline int SPDRow(const SPD *s, int r, int32_t *col, double *val)
   return count;
 }
 
-/* "lognormal7_64" and the like, with the points of an edge: 1 if name is one of them */
+/* Reads "lognormal7_64" and similar names, with the points of an edge; 1 if name is known */
 static inline int SPDNamed(const char name[], SPD *s)
 {
   static const char *const kinds[] = {"lognormal7_%d", "lognormal27_%d", "elastic_%d", "graph_%d"}; /* in the order of SPDKind */

@@ -53,9 +53,9 @@ static const Synthetic synthetics[] = {
 #define NSYNTHETICS ((int)(sizeof(synthetics) / sizeof(synthetics[0])))
 
 /*
-  The survey's additional matrices (spmv -collection): Random, Constant-row and Structured of the thesis of A. H. El Zein, unknowns in blocks as
-  finite elements make them, graphs, linear programs, text, a few rows and columns of 10^5 entries among rows of less than ten (of the size and row
-  lengths of ASIC_680k, lp1 and rajat30), and matrices of about 10^8 entries, the last.
+  The survey's additional matrices (spmv -collection). Random, Constant-row and Structured are in A. H. El Zein's thesis. Further matrices are blocks of
+  unknowns as in finite elements, graphs, linear programs and text. A few matrices have the size and row lengths of ASIC_680k, lp1 and rajat30: some rows and
+  columns of 10^5 entries among rows of less than ten. The last matrices have about 10^8 entries.
 */
 static const Synthetic collection[] = {
   {"asic_like",       RANDOM,    682862,   682862,   4,     32, 0, 20000, 3,  395259},
@@ -219,13 +219,13 @@ static inline int SyntheticIsStencil(const Synthetic *s)
   return s->kind == STENCIL5 || s->kind == STENCIL7 || s->kind == STENCIL27;
 }
 
-/* Is row r one of the dense ones? They lie as far apart as they can */
+/* Is row r dense? Dense rows are evenly spaced */
 static inline int SyntheticIsDense(const Synthetic *s, int r)
 {
   return s->dense && r % (s->m / s->dense) == s->m / s->dense / 2;
 }
 
-/* Entries, or blocks of them, asked for in row r, without those in dense columns */
+/* Number of random entries, or blocks of entries, for row r, without dense columns */
 static inline int SyntheticRandomLength(const Synthetic *s, int r)
 {
   const int    b = PetscMax(1, s->block);

@@ -4,7 +4,7 @@
 #   tutorials.sh -src PETSC_SOURCES | -programs FOLDER [-out FOLDER] [-np 8] [-size small|large] [-only NAME]
 #
 #   -src       sources of the PETSc that pkg-config finds ($PETSC_DIR/src lies in it): the tutorials are compiled into FOLDER (OUT/programs)
-#   -programs  where they are compiled already
+#   -programs  folder of compiled tutorials
 #   -np        processes, a cube's number (1, 8, 27) for ksp-ex56; MPIEXEC has their launcher, mpiexec by default
 #   -size      small: some thousand rows, to try it; large: up to 26 million entries, a minute on 8 cores
 set -u

@@ -27,7 +27,7 @@ static __device__ __forceinline__ unsigned int words(uint4 v)
   return v.x + v.y + v.z + v.w;
 }
 
-/* Nobody wants the sum of a run that is timed, and the compiler does not know that */
+/* A timed run does not use the sum, but the compiler must keep the reads */
 static __device__ __forceinline__ void finish(const Arguments &a, unsigned int sum)
 {
   if (a.sum) {

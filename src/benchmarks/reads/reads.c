@@ -7,7 +7,7 @@ static char help[] = "Read bandwidth of a GPU: rows of equal length, one block o
   Loads of 4, 8 and 16 bytes (float, float2 or double, float4 or double2) with ordinary, read-only and streaming loads and texture; for a block also cp.async and bulk copies to
   shared memory. First the tables: -totals (1.5,25,55,390,4000) MiB by threads of a block and by floats a thread; then the figure: rows of 4 to 4096 floats, 55 and 390 MiB.
 
-  Each kernel is verified once for each total up to 55 MiB by the sum of what it reads. FILE gets one line for each: total (MiB), pattern (block|thread), way, bytes (a load), threads, row
+  The sum of all numbers verifies each kernel once for each total up to 55 MiB. FILE gets one line for each: total (MiB), pattern (block|thread), way, bytes (a load), threads, row
   (floats), gbs. Data that fit the last-level cache stay there between reads. papers/reads.py makes the tables.
 */
 #include "../bench.h"

@@ -2,9 +2,9 @@ static char help[] = "Eigenvalues nearest a target by SLEPc's shift-and-invert.\
 
 /*
     shift -dim 3 -m 46 -eps_target 1.3 -st_pc_factor_mat_solver_type cudss -mat_type gpucsr -dll_append libpetscgpucsr.so
-    mpiexec -n 16 shift -dim 3 -m 46 -eps_target 1.3 -st_pc_factor_mat_solver_type mumps
+    mpiexec -n 16 shift -dim 3 -m 46 -eps_target 1.3 -st_pc_factor_mat_solver_type mumps.
 
-  A plain SLEPc program, which knows nothing of the library: mpicc shift.c -o build/bench/shift $(pkg-config --cflags --libs slepc petsc). The Laplacian of m points an edge in two or three dimensions.
+  A plain SLEPc program without calls of the library. Build: mpicc shift.c -o build/bench/shift $(pkg-config --cflags --libs slepc petsc). The matrix is the Laplacian of m points an edge in two or three dimensions.
   A row, times in seconds:
     dimensions, rows, solver, ranks: all of EPSSolve(), found eigenvalues, steps of Lanczos' method, the largest relative residual
 */

@@ -37,7 +37,7 @@ COUNTED(COUNT)
 
 static GPUCSRBackendOps counting;
 
-/* From here on all calls are counted */
+/* Begins to count all calls */
 PetscErrorCode SpmvCallsBegin(GPUCSRDevice dev)
 {
   PetscFunctionBeginUser;

@@ -1,7 +1,7 @@
-/* The candidates for a matrix: every kernel that can hold it, and cuSPARSE's algorithms; each timed once roughly, and verified */
+/* The candidates for a matrix: all kernels whose format can hold the matrix, and cuSPARSE's algorithms. The program times each candidate once roughly, and verifies its result */
 #include "spmv.h"
 
-#define HOPELESS 2.0     /* times the best so far in one launch, or of a large matrix in the profile's words, and it is not timed again */
+#define HOPELESS 2.0     /* times the best so far in one launch, or for a large matrix by the profile: the program times the candidate no further */
 #define LARGE    5000000 /* entries */
 #define VAST     5e7     /* entries, and of a matrix of more the pairs alone that the profile knows are tried */
 #define OVERSIZE 3.0     /* times the bytes of CSR, and a format is not tried */
@@ -67,7 +67,7 @@ static PetscErrorCode Verify(Case *c, Candidate *d)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Timed once: a launch; then, if that has a chance, verified and timed by a batch */
+/* Times one launch; then verifies a candidate with a chance, and times it by a batch */
 PetscErrorCode SpmvFirstLook(Case *c, Candidate *d)
 {
   PetscFunctionBeginUser;
@@ -155,7 +155,7 @@ static PetscErrorCode StoredGet(Case *c, const GPUCSRFormat *format, Stored **st
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Has a pair a chance: are its bytes not far too many, would they alone not take too long, does the profile not speak against it? */
+/* Has a pair a chance? No, if its bytes are far too many or alone take too long, or if the profile predicts a slow product */
 static PetscErrorCode HasChance(const Case *c, const GPUCSRCandidate *pair, PetscBool *chance)
 {
   const GPUCSRFeatures *f = &c->csr.features;

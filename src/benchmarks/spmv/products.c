@@ -11,7 +11,7 @@ void SpmvJsonMatrix(FILE *f, const Problem *p, GPUCSRPrecision precision)
   JsonNumber(f, "nnz", (double)p->f.nnz);
 }
 
-/* In turn, those that have a chance */
+/* Times the candidates with a chance, in turn */
 static PetscErrorCode TimeAll(Case *c)
 {
   PetscFunctionBeginUser;
@@ -33,8 +33,8 @@ static PetscErrorCode TimeAll(Case *c)
 }
 
 /*
-  The least of two hundred medians is a lucky one if many are alike: so the choice is compared with the best of one half of the rounds, timed by the
-  other half, both ways
+  The time of the choice over the best. The least of two hundred similar medians is least by luck. So one half of the rounds finds the best candidate, and
+  the other half times it, both ways
 */
 static double Regret(const Case *c, const Candidate *chosen)
 {
@@ -50,7 +50,7 @@ static double Regret(const Case *c, const Candidate *chosen)
   return sum;
 }
 
-/* The kernels that leave it open with other blocks: medians of three batches each, by turns */
+/* Times kernels with a free number of threads a block for several numbers: medians of three batches, in turn */
 static PetscErrorCode Threads(Case *c)
 {
   static const int sizes[] = {64, 128, 256, 512};

@@ -1,4 +1,4 @@
-/* Products as a PETSc program has them: MatMult() and MatMultTranspose() of types of matrices, by the host's clock over a batch and one wait, the types in turn */
+/* Products of a PETSc program: MatMult() and MatMultTranspose() of several types in turn, by the host's clock over a batch and one wait */
 #include "spmv.h"
 #include <petscgpucsr.h>
 
@@ -92,7 +92,7 @@ static PetscErrorCode Measure(const Case *c, Mat A, int ntypes, int copies, doub
   PetscCall(PetscCalloc1(NPROGRAMS, &p));
   for (int k = 0; k < ntypes; k++) {
     PetscCall(Create(c, k, A, copies, &p[k]));
-    for (int q = 0; q < 2; q++) PetscCall(Batch(c, &p[k], copies, &p[k].t[0])); /* the first makes what the type keeps */
+    for (int q = 0; q < 2; q++) PetscCall(Batch(c, &p[k], copies, &p[k].t[0])); /* the first batch makes the type's permanent data */
     p[k].batch = (int)PetscMax(copies, PetscMin(50, 500e-6 / p[k].t[0]));
   }
   for (int r = 0; r < rounds; r++)
@@ -107,7 +107,7 @@ static PetscErrorCode Measure(const Case *c, Mat A, int ntypes, int copies, doub
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Fills c->program, c->spread and c->cold; NaN for types that this PETSc has not, and but in double. No cold time where one matrix fills the cache, or too many copies would be needed */
+/* Fills c->program, c->spread and c->cold; NaN for types that this PETSc lacks, and in other precisions than double. No cold time if one matrix fills the cache, or with too many copies */
 PetscErrorCode SpmvPrograms(Case *c)
 {
   const GPUCSRSource *s      = &c->p->src;

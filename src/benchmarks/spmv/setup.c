@@ -28,7 +28,7 @@ typedef struct {
   char            format[GPUCSR_WORD], kernel[GPUCSR_WORD];
   double          t[NSTEPS][MAX_TURNS * MAX_REPEATS], us[NSTEPS];
   double          csr, values, held, heldvalues; /* bytes, as they are sent and in PETSc's hands */
-  double          copy, vcopy, hcopy, hvcopy;    /* seconds of one copy of them */
+  double          copy, vcopy, hcopy, hvcopy;    /* seconds of one copy of these bytes */
   double          device, peak, transposed;      /* bytes */
 } Parts;
 
@@ -42,7 +42,7 @@ static PetscErrorCode Build(const Parts *s, GPUCSRPlan *P)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A refresh costs the time that it adds to the next product, which alone waits for it */
+/* The cost of a refresh: the time that it adds to the next product, because only the product waits for the refresh */
 static PetscErrorCode RefreshAndProduct(GPUCSRPlan *P, const GPUCSRSource *s, const GPUCSRPlan *D, const GPUCSRProduct *p)
 {
   PetscBool held;

@@ -4,27 +4,27 @@ static char help[] = "Products with vectors on the device: every kernel of the l
     spmv [-dir FOLDER,...] [-f FILE,...] [-synthetic no] [-collection] [-meshes] [-drawn FIRST,LAST] [-o FILE]      on a GPU
     spmv -backend host -shrink 20                                      without one, to try the program itself
 
-  Matrices: the synthetic ones of synthetic.h (-shrink k: small ones), with -collection the survey's too, with -meshes Delaunay meshes, with -drawn random ones (SyntheticDrawn()), then every *.petsc of the
-  folders and the files, PETSc binary; repeated names are skipped. -match TEXT,... takes only matrices whose name contains one of the texts.
-  -pairs TEXT,... takes only pairs whose "FORMAT KERNEL" contains one of the texts, and the chosen ones.
-  Other options: -precisions double,single,mixed (the first two); -sides N,T (both); -setup no (products alone); -products no
-  (set-up alone); -calls (the backend's calls in set-up and refresh); -budget s (matrices that would start later are skipped and counted); -rounds n (7); -progress; -id TEXT.
+  Matrices: the synthetic matrices of synthetic.h (-shrink k: smaller), with -collection the survey's too, with -meshes Delaunay meshes, with -drawn random matrices (SyntheticDrawn()), then every *.petsc of
+  the folders and the files, PETSc binary, without repeated names. -match TEXT,... takes only matrices with one of the texts in the name.
+  -pairs TEXT,... takes only pairs with one of the texts in "FORMAT KERNEL", and the chosen pairs.
+  Other options: -precisions double,single,mixed (the first two), -sides N,T (both), -setup no (products alone), -products no
+  (set-up alone), -calls (the backend's calls in set-up and refresh), -budget s (the program skips and counts later matrices), -rounds n (7), -progress, -id TEXT.
 
-  For each matrix, precision and side all kernels that can hold the matrix, and cuSPARSE's three CSR algorithms (after
-  cusparseSpMV_preprocess(); its default one for the transpose, which works on the CSR of A where ours has the transpose
-  resident), run in turn. Each round gives every candidate one batch of successive launches between two events, after one launch that is not
-  timed. A batch lasts 100 us or one launch. The device starts when the whole batch is queued, so that the host's time does not count.
-  A time is the median over rounds. A candidate well behind the best (SLOW) is timed once, one far behind (HOPELESS) is not verified, and one whose bytes alone take longer is not built. All other results are compared with
-  the host's in double, with the bound (8 + sqrt(n)) eps sum|a||x| for a row of n entries.
+  For each matrix, precision and side all candidates run in turn: all kernels whose format can hold the matrix, and cuSPARSE's three CSR algorithms after
+  cusparseSpMV_preprocess(). For the transpose cuSPARSE's default algorithm works on the CSR of A; the library has the transpose
+  resident. Each round gives every candidate one batch of successive launches between two events, after one launch without
+  a time. A batch lasts 100 us or one launch. The device starts after the host has queued the whole batch, so the host's time does not count.
+  A time is the median over rounds. The program times a candidate well behind the best (SLOW) once, and does not verify a candidate far behind (HOPELESS). It does not build a candidate whose bytes alone take longer. It compares all other
+  results with the host's in double, with the bound (8 + sqrt(n)) eps sum|a||x| for a row of n entries.
 
-  -threads: kernels with a free number of threads a block are also timed with 64, 128, 256 and 512, for A x in double.
+  -threads: kernels with a free number of threads a block also run with 64, 128, 256 and 512, for A x in double.
 
-  Set-up: GPUCSRPlanBuild() with warm memory pools, and GPUCSRPlanRefresh(), against one pageable cudaMemcpy() of the CSR's or the values' bytes: as PETSc
-  holds them, and in the same precision, which is harder in single. Conversion, padding and upload are timed separately, with a wait
+  Set-up: GPUCSRPlanBuild() with warm memory pools, and GPUCSRPlanRefresh(). The peer is one pageable cudaMemcpy() of the CSR's or the values' bytes, in PETSc's
+  precision and in the precision of the case. Conversion, padding and upload are timed separately, with a wait
   after each part.
 
   -o FILE gets one JSON object a line. Times are microseconds, rates 1e9/s, sizes bytes.
-    run      what ran where: program, id, date, petsc, cuda, backend, device, processors, threads, copy_gbs
+    run      the program and the machine: program, id, date, petsc, cuda, backend, device, processors, threads, copy_gbs
     product  matrix, class (synthetic|real), precision, side; rows, columns, nnz of A; length_min, _max, _mean, _deviation, empty,
              sell_padding of the matrix multiplied (the transpose for side T); us: time of each candidate; failed: names of those
              with wrong results, and error, the largest fraction of the allowed error met; chosen and why, chosen_us; best (of ours),
@@ -39,7 +39,7 @@ static char help[] = "Products with vectors on the device: every kernel of the l
              (0.7 value_copy_us + 2 product_us); held_copy_us, held_value_copy_us of the bytes that PETSc holds; held_setup_ratio = (upload_us +
              convert_us) / (0.7 held_copy_us + 30 product_us), held_refresh_ratio; product_us; transpose_us (build, A resident),
              transpose_refresh_us; csr_bytes, device_bytes, peak_bytes (while building), transpose_bytes
-    failure  matrix, precision, side, message: an error where there should be none
+    failure  matrix, precision, side, message: an unexpected error
 */
 #include "spmv.h"
 #include <petscgpucsr.h>
@@ -83,7 +83,7 @@ static PetscErrorCode Reference(Problem *p, int side, int threads)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* An error in one case is written down, and the next one runs, unless the device is lost */
+/* Writes down an error in one case; the next case runs, unless the device is lost */
 static PetscErrorCode Failure(const Bench *b, const Problem *p, GPUCSRPrecision precision, const char side[], PetscErrorCode ierr, const GPUCSRAttempt *a)
 {
   PetscFunctionBeginUser;
@@ -282,7 +282,7 @@ static PetscErrorCode ListDestroy(List *l)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Number k of the list; name: NULL where it was not asked for, or met before */
+/* Number k of the list; name: NULL for a matrix not asked for, or met before */
 static PetscErrorCode ListGet(List *l, int k, const char **name)
 {
   const int   drawn = (int)(l->drawn[1] - l->drawn[0]);

@@ -31,7 +31,7 @@ enum {
   NPROGRAMS
 };
 extern const char *const programwords[NPROGRAMS];
-extern const char *const selectwords[NSELECTS]; /* the choices that are judged, the first of them the default */
+extern const char *const selectwords[NSELECTS]; /* the judged choices, the default first */
 
 typedef struct {
   const char    *name;
@@ -50,7 +50,7 @@ typedef struct {
   double           copy; /* bytes/s */
   FILE            *out, *samples;
   int              rounds;
-  char            *pairs[16]; /* only pairs whose "FORMAT KERNEL" has one of these texts, and the choice */
+  char            *pairs[16]; /* only pairs with one of the texts in "FORMAT KERNEL", and the choice */
   PetscInt         npairs;
   PetscBool        progress, products, setup, calls, threads, precisions[NPRECISIONS], sides[2];
 } Bench;
@@ -61,7 +61,7 @@ typedef struct {
   char          name[2 * GPUCSR_WORD];
   PetscBool     peer, failed, slow;
   GPUCSRProduct product;
-  GPUCSRPlan    plan;    /* ours: the arrays belong to the case, the work array to this kernel */
+  GPUCSRPlan    plan;    /* of the library's kernels: the case owns the arrays, the kernel the work array */
   double        convert; /* seconds from CSR on the device */
   struct Case_ *c;
   /* cuSPARSE's */
@@ -72,10 +72,10 @@ typedef struct {
   size_t               bytes;
   int                  batch, nt;
   double               t[MAX_ROUNDS + 1], seconds, error;
-  double               half[2]; /* seconds by the even rounds and by the odd ones; 0: not timed */
+  double               half[2]; /* seconds by the even rounds and by the odd rounds; 0: not timed */
 } Candidate;
 
-/* A matrix in a format, for all kernels that work on it */
+/* A matrix in a format, for all kernels of the format */
 typedef struct {
   GPUCSRStorage A;
   double        convert;
@@ -102,7 +102,7 @@ typedef struct Case_ {
   Candidate         cand[MAX_CANDIDATES];
 } Case;
 
-/* What the table at the end is made of */
+/* A line of the table at the end */
 typedef struct {
   char            name[64], chosen[GPUCSR_WORD], best[GPUCSR_WORD];
   PetscBool       real;

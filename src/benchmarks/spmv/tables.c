@@ -123,7 +123,7 @@ static PetscErrorCode SetUps(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The list first, so that the end of a long output is what sums it up */
+/* The list comes first, so a long output ends with the summary */
 PetscErrorCode SpmvTables(int *failures)
 {
   PetscFunctionBeginUser;

@@ -1,8 +1,8 @@
 /*
-  z = A x for CSR, in every way to load that a GPU has: one template. A unit of `threads` threads computes a row, then the next of its `rows` rows; loads of
-  `width` entries begin at a multiple of width, and what lies outside of the row counts for nothing. VALUE is float or double.
+  z = A x for CSR, with every kind of load of a GPU, in one template. A unit of `threads` threads computes a row, then the next of its `rows` rows. Loads of
+  `width` entries begin at a multiple of width; entries outside of the row do not count. VALUE is float or double.
 
-  Row pointers are two loads a row: where these go is asked at run time, by a branch that all threads take alike.
+  Row pointers are two loads a row. A branch at run time, the same for all threads, chooses their memory space.
 */
 #include <cuda_runtime.h>
 #include <cstdint>

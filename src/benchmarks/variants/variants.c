@@ -7,14 +7,14 @@ static char help[] = "Times CSR kernels of every mapping, load width and memory 
   Here:   t1 t4 t16 tb           threads a row; b: a block of 128
           w1 w2 w4               entries a load
           plain ldg cs tex       values and columns: ordinary loads, read-only, streaming, texture
-          plain ldg tex const shared   row pointers, and x
-  in this order in a name: t4-w2-ldg-shared-tex. Constant and shared memory only if the data fit. In addition, with read-only loads and every t and w, 2, 5, 10 and 20 rows a
+          plain ldg tex const shared   row pointers, and x.
+  A name has this order: t4-w2-ldg-shared-tex. Constant and shared memory only if the data fit. In addition, with read-only loads and every t and w, 2, 5, 10 and 20 rows a
   unit, -c2 (cyclic) or -b2 (neighbouring rows). Each kernel is verified before it is timed; the bound of a row's error is eps times its entries times the sum of |a x|.
 
-  Matrices left after -budget (50) seconds are skipped. A variant that takes four times the best time so far is timed once, roughly; if it takes
-  fifty times as long, no other variant with as many threads a row is tried.
-  FILE gets one line for each matrix and precision: rows, columns, nnz, and us, an object of names and microseconds (median of -rounds (3) batches), with the library's
-  CSR kernels (csr_vector4, ...) and the pair that it chooses (chosen, chosen_us). src/benchmarks/papers/variants.py makes the tables.
+  The program starts no matrix after -budget (50) seconds. It times a variant once, roughly, if the variant takes four times the best time so far. If it takes
+  fifty times as long, the program skips all other variants with as many threads a row.
+  FILE gets one line for each matrix and precision: rows, columns, nnz, and us. us is an object of names and microseconds (median of -rounds (3) batches). It includes the library's
+  CSR kernels (csr_vector4, ...) and the library's choice (chosen, chosen_us). src/benchmarks/papers/variants.py makes the tables.
 */
 #include "../bench.h"
 #include "../problems/matrices.h"

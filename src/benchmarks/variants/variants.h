@@ -1,6 +1,6 @@
 #pragma once
 
-/* What the program knows of the kernels: a variant by its options, and the arrays that it works on */
+/* The interface of the kernels: a variant by its options, and its arrays */
 #include <stddef.h>
 
 #if defined(__cplusplus)

@@ -3,15 +3,15 @@
 /*
   LoadMat() and LoadVec(): read a matrix or a vector from a file, on any number of ranks.
 
-  PETSc's programs read PETSc binary (MatView() and VecView() write it). If a loaded library (-dll_append libpetscgpucsr.so) has a function for further files, this function reads the matrix and checks it:
-  Matrix Market, Harwell-Boeing, LIBSVM, compressed files and pipes. Without the library, gpucsr-convert converts them to PETSc binary.
+  PETSc's programs read PETSc binary (MatView() and VecView() write this format). If a loaded library (-dll_append libpetscgpucsr.so) has a function for further files, the function reads and checks the
+  matrix: Matrix Market, Harwell-Boeing, LIBSVM, compressed files and pipes. Without the library, gpucsr-convert converts such files to PETSc binary.
 */
 #include <petscksp.h>
 
-/* As MatGPUCSRLoadFile() of petscgpucsr.h, which these programs do not include */
+/* The type of MatGPUCSRLoadFile(), because the programs do not include petscgpucsr.h */
 typedef PetscErrorCode (*LoadFileFn)(Mat, const char *, const void *, Vec *, Vec *, void *);
 
-/* Is this PETSc binary with an object of this class? */
+/* Is the file PETSc binary with an object of class classid? */
 static PetscErrorCode IsPetscBinary(MPI_Comm comm, const char name[], PetscInt classid, PetscBool *is)
 {
   PetscViewer viewer;
@@ -47,7 +47,7 @@ static inline PetscErrorCode LoadMat(Mat A, const char name[])
   PetscFunctionReturn(0);
 }
 
-/* Fills a vector with a type and size, from PETSc binary, or from a file that LoadMat() reads as a matrix with one column */
+/* Fills a vector of known type and size from PETSc binary, or from a file that LoadMat() reads as a matrix with one column */
 static inline PetscErrorCode LoadVec(Vec x, const char name[])
 {
   MPI_Comm    comm = PetscObjectComm((PetscObject)x);

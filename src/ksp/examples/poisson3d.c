@@ -4,12 +4,12 @@ static char help[] = "Solves Poisson's equation in three dimensions by finite di
   -(u_xx + u_yy + u_zz) = 1 inside a box, u = 0 on its surface; the unknowns are the points inside. The box has unit length in x, and
   in y and z as many steps of the same size h as the grid.
 
-    poisson3d -n 40                                        40 x 40 x 40 unknowns, 7-point stencil
+    poisson3d -n 40
     poisson3d -n 40 -stencil 27 -ksp_monitor
     mpiexec -n 2 poisson3d -da_grid_x 60 -da_grid_y 30 -da_grid_z 20 -pc_type gamg
-    poisson3d -n 33 -pc_type mg -pc_mg_levels 3 -pc_mg_galerkin both
+    poisson3d -n 33 -pc_type mg -pc_mg_levels 3 -pc_mg_galerkin both.
 
-  The type of the matrix is an option, of this program or of its grid: -mat_type gpucsr or -dm_mat_type gpucsr.
+  The first command has 40 x 40 x 40 unknowns and the 7-point stencil. -mat_type gpucsr or -dm_mat_type gpucsr sets the type of the matrix.
 
   The 7-point stencil is the sum of three second differences, with an error of order h^2. The 27-point stencil also takes the points across
   edges and corners. Its weights make the leading error h^2/12 times the Laplacian of the Laplacian of u. Here the Laplacian is

@@ -8,14 +8,14 @@ static char help[] = "Computes the largest singular value of a matrix from a fil
     singular -f share/datasets/well1850.petsc -smallest
     mpiexec -n 2 singular -f share/datasets/well1850.petsc -smallest -inverse_ksp_monitor
 
-  An iteration ends when |A^T A v - sigma^2 v| <= tol sigma^2: then a singular value lies within about tol/2 of sigma, relatively, and most often
-  much nearer, for the error falls as the square of this residual. In complex numbers the transpose is Hermitian.
-  The systems of the inverse iteration are solved by the options -inverse_ksp_type cg, -inverse_pc_type jacobi, ...
+  An iteration ends when |A^T A v - sigma^2 v| <= tol sigma^2. Then a singular value lies within about tol/2 of sigma, relatively. Most often
+  it lies much nearer, because the error falls as the square of the residual. In complex numbers the transpose is Hermitian.
+  The options -inverse_ksp_type cg, -inverse_pc_type jacobi, ... choose the solver of the inverse iteration.
 */
 #include "loadmat.h"
 
 /*
-  Iterates with A^T A, or with its inverse if inverse is not NULL, from a vector that is the same on any number of ranks
+  Iterates with A^T A, or with its inverse if inverse is not NULL. The start vector is the same on any number of ranks
 */
 static PetscErrorCode SingularValue(Mat A, KSP inverse, PetscReal tol, PetscInt maxits, const char which[], PetscReal *sigma)
 {

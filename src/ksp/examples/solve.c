@@ -6,11 +6,11 @@ static char help[] = "Solves a linear system, or a least-squares problem, whose 
 
     solve -f share/datasets/bcsstk16.petsc -ksp_type cg -pc_type jacobi
     mpiexec -n 2 solve -f share/datasets/add32.petsc -ksp_type gmres -ksp_monitor
-    solve -f share/datasets/well1850.petsc                        rectangular: lsqr by default
+    solve -f share/datasets/well1850.petsc.
 
-  With -dll_append libpetscgpucsr.so the file may be Matrix Market, Harwell-Boeing or LIBSVM too, and compressed.
+  The matrix of the last command is rectangular: the default solver is lsqr. With -dll_append libpetscgpucsr.so the file may be Matrix Market, Harwell-Boeing or LIBSVM too, and compressed.
 
-  -rhs FILE is the right-hand side. The default is A times a vector of ones, which has a known solution.
+  -rhs FILE is the right-hand side. The default is A times a vector of ones: then the solution is known.
   The type of the matrix is an option, as in all PETSc programs: -mat_type aij, baij, gpucsr, ...
 */
 #include "loadmat.h"

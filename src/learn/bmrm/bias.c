@@ -1,10 +1,10 @@
 /*
   A bias that is not regularised. Its column stays in the matrix, but while a weight vector is learned its weight is 0 and l->shift is added to all scores instead. So every norm and every
-  scalar product of weights leaves it out.
+  scalar product of weights leaves the bias out.
 
   The methods minimise F(w) = lambda/2 |w|^2 + min over b of R(X w + b). That minimum costs no product, because a change of b shifts all scores alike. A search along b ends with two
-  values of b, where the slopes of R by b are g1 <= 0 <= g2. Each of the two gives a plane below R(X w + b). Their mean with the weights that make the slope by b zero does not depend
-  on b, so it is a plane below F, for smooth losses and for those with kinks alike. How far it lies below F(w) is known, and is when the search may end.
+  values of b, where the slopes of R by b are g1 <= 0 <= g2. Each of the two gives a plane below R(X w + b). The weighted mean of both planes
+  with slope zero by b does not depend on b. So it is a plane below F, for smooth losses and for losses with kinks. Its known distance below F(w) tells the search when to end.
 */
 #include "learn.h"
 

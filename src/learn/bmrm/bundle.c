@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #define LONG  1000 /* estimated products of an interior point method */
-#define SMALL 5e6  /* nonzeros: a product on a device with fewer takes as long as one with this many */
-#define NEAR  0.1  /* the next plane is computed at this fraction of the way from the best weights to the new ones; the value is Franc and Sonnenburg's */
+#define SMALL 5e6  /* nonzeros: on a device a product with fewer nonzeros takes equally long */
+#define NEAR  0.1  /* place of the next plane: this fraction of the way from the best weights to the new weights; the value of Franc and Sonnenburg */
 
 static PetscErrorCode Objective(Learner *l, Vec w, PetscReal risk, PetscReal *value)
 {
@@ -136,8 +136,8 @@ void AddOutcome(Outcome *out, PetscReal objective, PetscReal risk, PetscReal gap
 #endif
 
 /*
-  An iteration costs two products with the data, and products with all planes, whose number grows. An interior point method needs more products with the data, so it takes over only if the planes are the main
-  cost
+  An iteration costs two products with the data, and products with a growing number of planes. An interior point method needs more products with the data, so it takes over only if the planes are the
+  main cost
 */
 static PetscErrorCode Monitor(Tao tao, void *ctx)
 {

@@ -1,8 +1,8 @@
 /*
   Dual coordinate descent for the hinge loss, on one process with the rows in its memory.
 
-  In the dual problem each row has a multiplier 0 <= a_i <= C u_i, C = 1 / (lambda m), and w = sum of a_i y_i x_i. A step optimises one multiplier while all others stay fixed, and updates w: four operations per
-  nonzero. A row is skipped for a while if its multiplier is at a bound and the gradient keeps it there. The method stops when the gap between the values of the two problems is small enough.
+  In the dual problem each row has a multiplier 0 <= a_i <= C u_i, C = 1 / (lambda m), and w = sum of a_i y_i x_i. A step optimises one multiplier alone, and updates w: four operations per nonzero. The
+  method skips a row for a while if its multiplier is at a bound and the gradient keeps the multiplier there. The method stops when the gap between the values of the two problems is small enough.
 
   C.-J. Hsieh, K.-W. Chang, C.-J. Lin, S. S. Keerthi and S. Sundararajan, A dual coordinate descent method for large-scale linear SVM, ICML 2008.
 */
@@ -10,8 +10,8 @@
 
 #define PASSES 1000 /* maximal number of passes over the rows */
 #define FEW    0.25 /* columns divided by rows: with a smaller ratio and a small lambda the method can take many thousand passes, */
-#define SPARSE 0.1  /* and so it can if the density of the matrix exceeds this; */
-#define WORK   80   /* then it leaves the rest to another method when it has read each entry so many times, about twice a pass over all rows */
+#define SPARSE 0.1  /* and if the density of the matrix exceeds this number; */
+#define WORK   80   /* then another method takes over after so many reads of each entry, about twice a pass over all rows */
 
 typedef struct {
   PetscInt           m, active, *order;

@@ -103,7 +103,7 @@ static PetscErrorCode DualValue(Learner *l, Interior *p, Vec g, PetscReal *value
   PetscFunctionReturn(0);
 }
 
-/* Second derivatives h = u a (1 - a) / den / m, and the part of a's step without w: da = (mu (1 - 2a) + a (1 - a) t) / den, den = a x + (1 - a) r */
+/* Second derivatives h = u a (1 - a) / den / m with den = a x + (1 - a) r. The part of a's step without w is da = (mu (1 - 2a) + a (1 - a) t) / den */
 static PetscErrorCode Eliminate(Learner *l, Interior *p, Vec h)
 {
   Vec      den = p->dx, ab = p->dr;

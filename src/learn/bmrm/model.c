@@ -3,11 +3,11 @@
   Two classes, or targets, have one weight per column; more classes have one each. The bias is the last column. With two classes, a positive score means the first label.
   LIBLINEAR reads no further. After the weights follow further properties: the line "bmrm 1", and again lines "name value".
 
-    solver_type L2R_LR        the solver of LIBLINEAR with this loss, or a solver with the same application of models
+    solver_type L2R_LR        the solver of LIBLINEAR with this loss, or a solver with the same application of models.
     nr_class 2
-    label 1 -1                not for targets
-    nr_feature 13             number of columns, without the bias
-    bias -1                   value of the bias column, -1 if there is none
+    label 1 -1                not for targets.
+    nr_feature 13             number of columns, without the bias.
+    bias -1                   value of the bias column, -1 without a bias.
     w
     0.25                      ...
     bmrm 1

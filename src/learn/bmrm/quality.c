@@ -31,7 +31,7 @@ static PetscReal Guess(const Learner *l, const PetscScalar score[], PetscInt M)
   return l->label[best];
 }
 
-/* Writes one line per row: the label; or the scores, one per class; or the label and the probability of each class. Probabilities of more than two classes are scaled to sum to 1 */
+/* Writes one line per row: the label, the scores of all classes, or the label and the probability of each class. With more than two classes the sum of the probabilities is scaled to 1 */
 static PetscErrorCode WritePredictions(const Learner *l, PetscInt M, const PetscScalar score[], const char file[], PredictionKind kind)
 {
   FILE *fp = fopen(file, "w");

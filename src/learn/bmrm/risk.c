@@ -66,7 +66,7 @@ static PetscErrorCode RiskTogether(Learner *l, Vec s, Vec c, PetscReal *risk)
   PetscFunctionReturn(0);
 }
 
-/* The losses on host arrays at the scores s, or, if d is given, at s + k d: their sum and their slope along d, of this rank; slopes to c */
+/* The losses of this rank on host arrays at the scores s, or, if d is given, at s + k d. sums: the sum of the losses, and its slope along d; c: the slopes */
 static PetscErrorCode LossesOfRows(Learner *l, Vec s, PetscReal k, Vec d, Vec u, PetscReal scale, Vec c, PetscReal sums[2])
 {
   LossRows r = {0, NULL, NULL, NULL, NULL, k, l->parameter, scale, NULL, 0};
@@ -303,7 +303,7 @@ PetscErrorCode LearnerSetUp(Learner *l)
   PetscFunctionReturn(0);
 }
 
-/* Sets labels and row weights for weight vector j. Labels of classes become +1 and -1; the weight of a row is the file's times that of its class */
+/* Sets labels and row weights for weight vector j. Labels of classes become +1 and -1. The weight of a row is the weight in the file times the weight of its class */
 PetscErrorCode LearnerClass(Learner *l, PetscInt j)
 {
   const Settings *o = l->settings;
@@ -326,7 +326,7 @@ PetscErrorCode LearnerClass(Learner *l, PetscInt j)
     const PetscReal positive = l->k == 1 ? l->label[1] : l->label[j];
     PetscScalar    *z, *u = NULL;
 
-    /* as in LIBLINEAR: with several classes, only the class that is learned against the others is weighted */
+    /* as in LIBLINEAR: with several classes, only the positive class has a weight */
     for (PetscInt i = 0; i < o->nweights; i++) {
       if (o->weighted[i] == positive) weight[1] = o->weight[i];
       else if (l->k == 1) weight[0] = o->weight[i];

@@ -1,7 +1,7 @@
 #pragma once
 
 /*
-  Flags between devices, and numbers that carry their flags, for kernels with grids that wait for ranks of the same host (peer.h). Stores and loads have system scope. All waits have a time limit. A
+  Flags between devices, and numbers with their own flags, for kernels that wait for ranks of the same host (peer.h). Stores and loads have system scope. All waits have a time limit. A
   thread that gives up raises a word that ends all waits. Its launch continues to its end, and the host reports the reason.
 */
 #include "peerslots.h"

@@ -1,24 +1,23 @@
 #pragma once
 
 /*
-  Peers: ranks of one host that can address memory of each other's devices (CUDA IPC) or, if the host computes, shared memory. After the set-up they exchange without MPI and without the host.
+  Peers: ranks of one host that can address memory of each other's devices (CUDA IPC) or, if the host computes, shared memory. After the set-up peers exchange without MPI and without the host.
 
     GPUCSRPeersCreate(comm, dev, &p)              collective on comm. p->all: all of comm's ranks are peers; otherwise p->why names a rank, its device and the reason, and only
                                                   GPUCSRPeersDestroy() may follow. dev NULL: memory of the host.
-    GPUCSRPeersMalloc(p, bytes, what, theirs)     collective on p->comm; theirs[r] is the address of rank r's memory on this rank. The memory is zeroed.
+    GPUCSRPeersMalloc(p, bytes, what, theirs)     collective on p->comm. theirs[r]: address of rank r's memory on this rank. The memory is zeroed.
                                                   bytes may differ between ranks. theirs has p->size + 1 entries. Errors are common to all ranks.
     GPUCSRPeersFree(p, theirs)                    collective without waiting: a rank frees its memory some time after the calls of all ranks.
     GPUCSRPeersCheck(p)                           an error once any rank has raised p->control->dead. Cheap: before each use.
     GPUCSRPeersDead(p, message)                   raises p->control->dead: all waits give up, in launches and on the host.
-    GPUCSRPeerPublish(), GPUCSRPeerAwait()        flags of the host's twin; peer.cuh has the flags of kernels, and sums that carry their flags
+    GPUCSRPeerPublish(), GPUCSRPeerAwait()        flags of the host's twin. peer.cuh has the flags of kernels, and sums with flags.
 
-  Waits are for sequence numbers: flags only grow, data are written before the flag (release) and read after it (acquire), both with system scope. All waits end: to give up, a thread raises `dead`,
-  a word for all ranks and devices of the host, which all waits read. A launch then finishes with the data in memory, which all stays addressable, and the next GPUCSRPeersCheck() on
-  each rank is an error.
+  A wait ends at a sequence number: flags only grow. A writer writes data before the flag (release), and a reader reads data after the flag (acquire), both with system scope. All waits end: to give up,
+  a thread raises `dead`, a word for all ranks and devices of the host. All waits read `dead`. A launch then finishes with the data in memory, and all memory stays addressable. The next
+  GPUCSRPeersCheck() on each rank is an error.
 
-  Waits have two limits. In an operation that all ranks have begun (a solve), ranks are at most p->timeout seconds apart (-gpucsr_peer_timeout): GPUCSRPeersWatch(p) for a kernel, GPUCSRPeerAwait(). In
-  operations that each rank begins by itself (a product, a sum over vectors), a rank may be p->patience seconds late (-gpucsr_peer_patience): GPUCSRPeersWatchLate(p), GPUCSRPeerAwaitLate(). If
-  functions serve both, p->together selects the first limit. A rank never comes after its process has ended: all waits notice within a tenth of a second (alive.h).
+  Waits have two limits. In a common operation of all ranks (a solve), ranks are at most p->timeout seconds apart (-gpucsr_peer_timeout): GPUCSRPeersWatch(p) for a kernel, GPUCSRPeerAwait(). In
+  operations of one rank (a product, a sum over vectors), a rank may be p->patience seconds late (-gpucsr_peer_patience): GPUCSRPeersWatchLate(p), GPUCSRPeerAwaitLate(). If functions serve both, p->together selects the first limit. A rank never comes after its process has ended: all waits notice within a tenth of a second (alive.h).
 */
 #include "alive.h"
 #include "peerslots.h"

@@ -1,10 +1,10 @@
 /*
-  PETSc's own Krylov methods that do not fit device vectors. Each is registered again under its name: the wrapper makes PETSc's method and acts between KSPSolve() and the method's solve:
+  PETSc's own Krylov methods that do not fit device vectors. The library registers each again under its name. The wrapper makes PETSc's method and acts between KSPSolve() and the method's solve.
 
   - KSPIBCGS and KSPFBCGSR read and write arrays after giving them back, and refuse vectors of unknown types. Their arrays count as borrowed during a solve.
   - A method duplicates its work vectors from the solution. With a solution on the host, a ghosted vector for example, the host would do all vector work. So methods without other access to the
-    solution get work vectors of the matrix, and solve with copies on the device of what is on the host. The program's monitors, convergence test and KSPBuildSolution() see the program's
-    vectors, with the current iterate.
+    solution get work vectors of the matrix, and solve with copies of the host's vectors on the device. The program's monitors, convergence test and KSPBuildSolution() see the current iterate in
+    the program's vectors.
 */
 #include <petscgpucsr.h>
 #include <petsc/private/kspimpl.h> /* the operations of a KSP, and its vectors */
@@ -38,7 +38,7 @@ static PetscErrorCode SolveHeld(KSP ksp, GPUCSRWrap *w)
 
 /* --- The program's vectors are on the host, the matrix' vectors on the device */
 
-/* Vectors of the matrix for solution and right-hand side, NULL if the program's vectors are as good. A solution on the device is taken as it is: Newton's step of FEniCSx, whose right-hand side is ghosted */
+/* Vectors of the matrix for solution and right-hand side, NULL if the program's vectors are as good. A solution on the device stays in use: Newton's method of FEniCSx has one beside a ghosted right-hand side */
 static PetscErrorCode DeviceVecs(KSP ksp, Vec *x, Vec *b)
 {
   Mat       A;

@@ -1,7 +1,7 @@
 #pragma once
 
 /*
-  Headers of PETSc that only its sources use, for preconditioners of the types of PETSc: no public function gives the members behind them.
+  Private headers of PETSc, for preconditioners of PETSc's types: no public function gives these members.
 */
 #include <petsc/private/pcmgimpl.h>   /* levels, smoothers and the cycle of PCMG; the operations of a PC */
 #include <petsc/private/pcgamgimpl.h> /* the functions and settings of PCGAMG */

@@ -30,7 +30,7 @@
     } \
   } while (0)
 
-/* Functions of the backend that are one call: a row each. bytes: the size for the message, or 0. GIVE: a free */
+/* Functions with one call of the runtime, a row each. bytes: the size for the message, or 0. GIVE: a free */
 #define CALL(name, formal, bytes, call) \
   static PetscErrorCode name formal \
   { \
@@ -167,7 +167,7 @@ GIVE(Unregister_CUDA, (int id, void *p), cudaHostUnregister(p))
 /* Whole pages of the device: a handle exposes the whole page, so no other memory may share it */
 #define PAGE ((size_t)2 << 20)
 
-/* The pool has no such handles */
+/* Memory outside of the pool, because the pool's memory has no handles for other processes */
 static PetscErrorCode Share_CUDA(int id, size_t bytes, void **p, GPUCSRHandle *handle)
 {
   cudaIpcMemHandle_t ipc;

@@ -2,7 +2,7 @@
   -gpucsr_debug_defer ORDER, with -gpucsr_debug_standin: the device works late, to find missing waits on a machine without a GPU.
 
   A stream is a queue of commands. A command runs as late as possible, when the host waits for it (order 0), or earlier, in an order drawn from a seed (order 1 and more). A missing wait then shows as
-  a wrong number. As on a GPU, a copy from pageable memory saves its source before it returns, a copy to pageable memory is complete on return, and only page-locked memory is read and written later.
+  a wrong number. As on a GPU, a copy from pageable memory saves its source before it returns, and a copy to pageable memory is complete on return. Copies of page-locked memory run later.
   Products and the loops of GMRES are queued; other work of the host in place of a device waits for the queue first.
 */
 #include "../../gpucsrsys.h"

@@ -1,8 +1,8 @@
 /*
-  -gpucsr_debug_delay SEED: on a GPU, streams stop now and then, so that a missing wait shows as a wrong number.
+  -gpucsr_debug_delay SEED: on a GPU, streams stop now and then, so a missing wait shows as a wrong number.
 
-  Before or after a copy, an event or a wait for an event, as drawn from the seed, a function of the host stops the stream until the host waits, some milliseconds at most. Without delays a fast GPU
-  shows a missing wait one time in thousands. On the host and its stand-in hold() does nothing; -gpucsr_debug_defer serves there.
+  A function of the host stops the stream before or after a copy, an event or a wait for an event. The seed chooses the place. The stop ends when the host waits, after some milliseconds at most. Without
+  delays a fast GPU shows a missing wait one time in thousands. On the host and its stand-in hold() has no effect; -gpucsr_debug_defer serves there.
 */
 #include "../../gpucsrsys.h"
 

@@ -1,6 +1,6 @@
 /*
-  -gpucsr_debug_standin: the host stands in for the GPU of the backend cuda. Its memory is apart from the host's and is poisoned, so every copy, staged piece, page-locked
-  vector and fallback is taken that a GPU would take; kernels are the formats' reference products. Devices, as many as -gpucsr_debug_standin says.
+  -gpucsr_debug_standin: the host stands in for the GPU of the backend cuda. Its memory is apart from the host's and poisoned, so programs need the same copies, staged pieces,
+  page-locked vectors and fallbacks as with a GPU. Kernels are the formats' reference products. -gpucsr_debug_standin gives the number of devices.
   -gpucsr_debug_standin_properties: processors, MHz, GB/s and MB of last-level cache of these devices.
 */
 #include "../../gpucsrsys.h"

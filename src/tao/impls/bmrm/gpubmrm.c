@@ -4,7 +4,7 @@
   In an iteration with m planes of n weights, a plane is added to the bundle and multiplied with all planes (m n). Rank 0 solves the dual problem of m variables. The new weights are a sum of planes (n for
   each nonzero multiplier). TAO's bmrm does all of this on rank 0, where it gathers each subgradient.
 
-  A program that can compute its risk along a line without a product composes a function with the Tao. The method is then Franc's and Sonnenburg's (OCAS): see the manual page below.
+  Some programs can compute the risk along a line without a product. They compose a function with the Tao. The method is then Franc's and Sonnenburg's (OCAS): see the manual page below.
 */
 #include "../../../mat/impls/gpucsr/product/operator.h"
 #include <petsc/private/taoimpl.h> /* the operations of a Tao */
@@ -300,7 +300,7 @@ static PetscErrorCode TaoView_GPUBMRM(Tao tao, PetscViewer viewer)
   TAOGPUBMRM - "gpubmrm", bundle method for regularised risk minimisation with a distributed bundle on the GPU
 
   Options Database Keys:
-+ -tao_bmrm_lambda lambda               - weight of half the square of the weights, 1 by default; the option of `TAOBMRM`
++ -tao_bmrm_lambda lambda               - factor of the regularisation |w|^2 / 2, 1 by default; an option of `TAOBMRM`
 . -tao_gpubmrm_dual (projected|exact)   - solution of the dual problem: by projected gradients as in TAOBMRM (default), or exactly (default for a program with a search)
 . -tao_gpubmrm_planes n                 - largest number of planes, 1000 by default; then planes with the smallest multipliers are merged
 - -tao_gpubmrm_backend (auto|cuda|host) - place of the bundle; auto takes the host for few weights, without a device, or with too little memory

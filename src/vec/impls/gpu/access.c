@@ -46,7 +46,7 @@ static PetscErrorCode Return(Vec v, VecGPUAccess access, double **a)
 }
 
 /*@C
-  VecGPUGetArray - Get the array of a `VECGPU` on its device, to read and to write, with the entries in it
+  VecGPUGetArray - Get the array of a `VECGPU` on its device, with the entries, to read and to write
 
   Logically Collective; No Fortran Support
 
@@ -62,8 +62,8 @@ static PetscErrorCode Return(Vec v, VecGPUAccess access, double **a)
   Vector operations and products work in the order of one stream (`VecGPUGetStream()`), and do not wait. Work on the array in the same stream
   needs no synchronisation; other work must wait for the stream before, and be complete before `VecGPURestoreArray()`.
 
-  Do not touch the host's array between the two calls. Host pointers from before stay consistent: the array begins with values written
-  through them, and the results are copied back to the host on restore.
+  Do not touch the host's array between the two calls. Earlier host pointers stay consistent: the array begins with values written
+  through such pointers, and `VecGPURestoreArray()` copies the results to the host.
 
   On the host backend the array is in host memory; `VecGPUGetInfo()` tells the backend.
 
@@ -193,7 +193,7 @@ PetscErrorCode VecGPURestoreArrayWrite(Vec v, double **a)
 
   Input Parameters:
 + v - the vector
-- a - the array, of as many numbers as this rank has entries; the vector's entries are those of the array
+- a - the array, with a number for each entry of this rank; its numbers become the vector's entries
 
   Level: advanced
 
@@ -201,7 +201,7 @@ PetscErrorCode VecGPURestoreArrayWrite(Vec v, double **a)
   `VecResetArray()` gives the vector its own array again. The array has to exist until then, or until the vector is destroyed.
 
   Every operation leaves its result in the array, in the order of the stream (`VecGPUGetStream()`). A program that changes the array otherwise than between `VecGPUGetArray()` and `VecGPURestoreArray()`
-  has to call `PetscObjectStateIncrease()`. The host's array is copied from this one whenever it is asked for, and back to it when it is restored.
+  has to call `PetscObjectStateIncrease()`. Each request for the host's array copies the entries from `a`, and its restoration copies the entries back.
 
   This function waits for the device, so the program may have written the array in any stream. An array of another device, or of the host, is an error; on the host backend the array is one of the host.
 

@@ -1,8 +1,8 @@
 /*
-  The two copies of the entries of a VECGPU, and the transfers between them: a request for entries copies them if the other copy is newer. So PETSc, its scatters, viewers, and a program's own
-  loops see an ordinary vector.
+  The two copies of the entries of a VECGPU, and the transfers between both: a request for one copy brings newer entries from the other. So PETSc, its scatters, viewers, and a program's own loops see
+  an ordinary vector.
 
-  Pointers that a program holds are counted (VecGPUHostGet_Private()). While some are held, they show all results of the device at once, and the device sees all values written through them
+  VecGPUHostGet_Private() counts the pointers that a program holds. Meanwhile these pointers show all results of the device at once, and the device sees all values written through a pointer
   (VecGPUDeviceRead_Private(), VecGPUDeviceWritten_Private()).
 */
 #include "vecgpuimpl.h"
@@ -206,7 +206,7 @@ PetscErrorCode VecGPUReady_Private(Vec v, GPUCSRDevice *dev)
 
 /*
   Page-locks the host's array. Page-locking costs several copies by staging buffers. It happens when the entries cross the bus for the second time. Arrays of the program stay as they are,
-  because the program may free them. Not in a PETSc with CUDA, which would copy between its vectors and a page-locked array without waiting.
+  because the program may free them. A PETSc with CUDA would copy between its vectors and a page-locked array without waiting, so it gets pageable arrays.
 */
 static PetscErrorCode Pin(VecGPUEntries *e)
 {
@@ -238,7 +238,7 @@ static PetscErrorCode Cross(VecGPUEntries *e, PetscBool up, PetscInt first, Pets
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The program's array on the device has all results, and no kernel uses it afterwards: the program may free it */
+/* Completes the program's array on the device. No kernel uses the array afterwards, so the program may free it */
 static PetscErrorCode GiveBack(VecGPUEntries *e)
 {
   PetscFunctionBegin;
@@ -248,7 +248,7 @@ static PetscErrorCode GiveBack(VecGPUEntries *e)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Reports once that copies are made because the program holds a pointer */
+/* Reports once that a pointer of the program causes copies */
 static PetscErrorCode Forced(Vec v)
 {
   VecGPUEntries *e = VecGPUOf(v)->entries;
@@ -323,8 +323,8 @@ PetscErrorCode VecGPUHostGet_Private(Vec v, PetscBool read, PetscBool write, Pet
 }
 
 /*
-  Takes back a pointer: a, if the program passes it, may belong to the current array or to its predecessor. Superfluous restores do no harm: a restore for reading never counts as one
-  for writing, because that holder may still write.
+  Takes back a pointer: a, if the program passes it, may belong to the current array or to its predecessor. Superfluous restores do no harm: a restore for reading never counts as a restore
+  for writing, because the writer may still write.
 */
 PetscErrorCode VecGPUHostRestore_Private(Vec v, PetscBool write, const PetscScalar *a)
 {
@@ -412,7 +412,7 @@ PetscErrorCode VecGPUDeviceWritten_Private(Vec v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sets every entry to a. The first reader decides where: the host, for a right-hand side that the program then adds to. If the program holds a pointer, at once */
+/* Sets every entry to a. The first reader decides where, for example the host before additions to a right-hand side. If the program holds a pointer, at once */
 PetscErrorCode VecGPUFill_Private(Vec v, PetscScalar a)
 {
   Vec_GPU        *g      = VecGPUOf(v);

@@ -1,8 +1,8 @@
 #pragma once
 
 /*
-  The arithmetic of VECGPU: reads arrays of one device, and writes arrays or numbers of the host; knows no Vec. All work is in the order of dev->stream. Functions that return numbers wait for them,
-  and return the same bits every time for the same n. The host's functions also take arrays of no device, with dev NULL.
+  The arithmetic of VECGPU without Vec: reads arrays of one device, and writes arrays or numbers of the host. All work is in the order of dev->stream. Functions that return numbers wait for the result.
+  For the same n and entries the bits are always the same. The host's functions also take arrays without a device, with dev NULL.
 */
 #include "../../../sys/device.h"
 

@@ -6,7 +6,7 @@
 
 #if GPUCSR_SCALAR_IS_DOUBLE
 
-/* The device of v and of each vector of w that is not NULL; NULL if they have no common device */
+/* The common device of v and of all vectors of w except NULL; NULL without a common device */
 static PetscErrorCode Common(Vec v, PetscInt n, const Vec w[], GPUCSRDevice *dev)
 {
   PetscFunctionBegin;

@@ -162,7 +162,7 @@ static PetscErrorCode VecCreateLocalVector_GPU(Vec v, Vec *w)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A standard vector that never had an array, as PCBJACOBI creates it for the arrays of local vectors. No pointer into it exists */
+/* Is w a standard vector that never had an array? PCBJACOBI creates such vectors for the arrays of local vectors. No pointer into the vector exists */
 static PetscErrorCode HasNoArray(Vec w, PetscBool *empty)
 {
   const VecGPUHeader *h = (const VecGPUHeader *)w->data;

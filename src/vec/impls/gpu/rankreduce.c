@@ -71,7 +71,7 @@ static PetscMPIInt MPIAPI Delete(MPI_Comm comm, PetscMPIInt key, void *t, void *
   return Destroy((Meeting *)t) ? MPI_ERR_OTHER : MPI_SUCCESS;
 }
 
-/* Collective: memory that all ranks share, if they are on one host. Failure is an error only with -vec_gpu_reduce shared */
+/* Collective: memory shared by all ranks of one host. Failure is an error only with -vec_gpu_reduce shared */
 static PetscErrorCode Connect(Meeting *t, Word word)
 {
   PetscMPIInt size;

@@ -360,25 +360,25 @@ static PetscErrorCode VecCreate_MPIGPU(Vec v)
 }
 
 /*MC
-  VECGPU - "gpu", a vector that lives on an NVIDIA GPU, in a PETSc with or without CUDA: `VECSEQGPU` on one process, else `VECMPIGPU`
+  VECGPU - VECGPU = "gpu" - A `VECSEQGPU` on one process, and a `VECMPIGPU` otherwise: a vector with its entries on an NVIDIA GPU.
 
   Options Database Keys:
 + -vec_type gpu                          - makes a vector of this type if the program calls `VecSetFromOptions()`
-. -dm_vec_type gpu                       - makes a `DM` create such vectors
-. -mat_gpucsr_backend (auto|cuda|host)   - where vectors live: with auto, on the GPU if there is one
-. -vec_gpu_reduce (auto|shared|mpi)      - how numbers of ranks are reduced, see docs/vectors.md
+. -dm_vec_type gpu                       - makes a `DM` create vectors of this type
+. -mat_gpucsr_backend (auto|cuda|host)   - place of the entries: with auto, the GPU if the process has one
+. -vec_gpu_reduce (auto|shared|mpi)      - way of reductions over ranks, see docs/vectors.md
 - -vec_gpu_separate                      - on the host backend, keep two copies as on a GPU, for tests
 
   Level: beginner
 
   Notes:
-  Vector operations and products with `MATGPUCSR` work on the device's array. PETSc and the program get the host's array.
+  The type works in a PETSc with or without CUDA. Vector operations and products with `MATGPUCSR` work on the device's array. PETSc and the program get the host's array.
   `VecGetArrayRead()` copies the entries to the host after a change on the device. `VecGetArray()` does the same, and the device copies the
   entries back at their next use. `VecGetArrayWrite()` causes only the copy back. `VecGPUGetInfo()` counts the copies.
 
-  In a PETSc with CUDA (3.20 or later) and a working device this is a name of `VECCUDA`; `VecGPUGetArray()` and its siblings support both.
+  In a PETSc with CUDA (3.20 or later) and a working device the type is `VECCUDA` under another name; `VecGPUGetArray()` and similar functions support both.
 
-  `VecSetRandom()` draws its numbers on the host, and so equals other vector types'.
+  `VecSetRandom()` draws numbers on the host, the same as for other vector types.
 
 .seealso: `MATGPUCSR`, `VecGPUGetInfo()`, `VECSTANDARD`
 M*/

@@ -1,10 +1,11 @@
 /*
-  The device operations of VECGPU, a row each. Without a guard, because the file is included several times. The expressions are valid C and CUDA: host.c and cuda.cu make a loop and a kernel of each row.
+  The device operations of VECGPU, a row each. The file has no guard, because each inclusion defines the macros anew. The expressions are valid C and CUDA: host.c and cuda.cu make a loop and a kernel of
+  each row.
 
-    VECGPU_MAP(name, reads, expression)                       z[i] = expression
-    VECGPU_REDUCE(name, reads, count, combine, first, second) one or two (count) reductions of these expressions over all i
+    VECGPU_MAP(name, reads, expression)                       z[i] = expression.
+    VECGPU_REDUCE(name, reads, count, combine, first, second) one or two (count) reductions of the expressions over all i.
 
-  x, y, z are the i-th entries of the vectors named in reads (and of no other vectors), a, b, c are scalars. combine is
+  x, y, z are the i-th entries of the vectors named in reads (and of no other vectors). a, b, c are scalars. combine is
   ADD, or TOP: the largest, where a NaN is larger than anything. The vectors may coincide.
 */
 #if defined(VECGPU_MAP)

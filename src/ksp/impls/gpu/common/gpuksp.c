@@ -7,7 +7,7 @@ const char *const KSPGPUPaths[]      = {"auto", "persistent", "graph", "host_loo
 const char *const KSPGPUVariants[]   = {"standard", "single_reduction", "KSPGPUVariant", "KSP_GPU_", NULL};
 const char *const KSPGPUPrecisions[] = {"double", "residual_replacement", "KSPGPUPrecision", "KSP_GPU_", NULL};
 
-/* How the default test takes its tolerances; another test: which of those that we know */
+/* A number for the test of convergence: the kind of tolerances of the default test; negative: another test */
 static int64_t TestOf(KSP ksp)
 {
   const KSPConvergedDefaultCtx *c = (const KSPConvergedDefaultCtx *)ksp->cnvP;
@@ -105,7 +105,7 @@ static PetscErrorCode KSPReset_GPU(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Adds functions to the KSP, or removes them */
+/* Adds functions to the KSP, or removes functions */
 PetscErrorCode GPUKSPCompose(KSP ksp, size_t n, const GPUKSPComposed composed[], PetscBool on)
 {
   PetscFunctionBegin;
@@ -135,7 +135,7 @@ static PetscErrorCode KSPBuildSolution_GPU(KSP ksp, Vec v, Vec *V)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Most rows for which one GPU took less time than two (docs/results/several-gpus.md); 0: there were none */
+/* Up to this number of rows one GPU takes less time than two (docs/results/several-gpus.md); 0: two GPUs always take less */
 static double RowsForOne(const KSP_GPU *k)
 {
   const GPUCSRMachine *t = &GPUCSRMachineShared;
@@ -276,12 +276,12 @@ static PetscErrorCode GPUKSPCreateMethod(KSP ksp, GPUKSPMethod method)
 }
 
 /*MC
-  KSPGPUCG - "gpucg", the conjugate gradients of `KSPCG` for a `MATGPUCSR` matrix, iterating on its device from the right-hand side to the solution
+  KSPGPUCG - "gpucg", the conjugate gradients of `KSPCG` for a `MATGPUCSR` matrix, with the whole solve on its device
 
   Options Database Keys:
 + -ksp_type gpucg                                         - use this type
 . -ksp_gpucg_path (auto|persistent|graph|host_loop)       - how the solver iterates, see `KSPGPUSetPath()`
-. -ksp_gpucg_variant (standard|single_reduction)          - the conjugate gradients of `KSPCG`, or those of `KSPCGUseSingleReduction()`
+. -ksp_gpucg_variant (standard|single_reduction)          - the conjugate gradients of `KSPCG`, or of `KSPCGUseSingleReduction()`
 . -ksp_gpucg_precision (double|residual_replacement)      - iterate in double, or in single precision with residual replacement; the test of convergence is in double in both
 . -ksp_gpucg_halo_recomputation (true|false)              - recompute halos redundantly, if they fit, to save one grid-wide reduction an iteration; true by default
 - -ksp_gpucg_true_residual (true|false)                   - compute b - A x on exit, show its norm, and warn if the recurrence has drifted away; true by default
@@ -292,11 +292,10 @@ static PetscErrorCode GPUKSPCreateMethod(KSP ksp, GPUKSPMethod method)
   Iterates, norms, tests and reasons equal those of `KSPCG` up to rounding. The preconditioner is on the left; norms are preconditioned, unpreconditioned, natural and none.
 
   One persistent kernel runs the whole solve for matrices stored as csr, sell, sell_256, ell, dia or stencil, with `PCNONE`, `PCJACOBI`, or `PCPBJACOBI` with blocks of at most 8. The kernel runs on one
-  process, or on each of up to 8 processes of one host with devices that address each other's memory. A graph of a few kernels, launched again and again, solves with other formats. A host loop
-  solves with other preconditioners, null spaces and other sets of processes.
+  process. It also runs on each of up to 8 processes of one host, if their devices address each other's memory. For other formats a graph of a few kernels, launched again and again, solves. For other
+  preconditioners, null spaces and other sets of processes a host loop solves.
 
-  -ksp_monitor and the residual history get their norms after the solve. With a monitor that reads more than the norm, or a test of your own, the host synchronises in every
-  iteration.
+  -ksp_monitor and the residual history get their norms after the solve. With a test of your own, or a monitor that reads more than the norm, the host synchronises in every iteration.
 
   Unsupported cases (an operator that is not a `MATGPUCSR` matrix or on no device) fall back to `KSPCG`, with a message.
 
@@ -318,7 +317,7 @@ static PetscErrorCode KSPCreate_GPUCG(KSP ksp)
 }
 
 /*MC
-  KSPGPUBCGS - "gpubcgs", the BiCGStab of `KSPBCGS` for a `MATGPUCSR` matrix, iterating on its device from the right-hand side to the solution
+  KSPGPUBCGS - "gpubcgs", the BiCGStab of `KSPBCGS` for a `MATGPUCSR` matrix, with the whole solve on its device
 
   Options Database Keys:
 + -ksp_type gpubcgs                                   - use this type
@@ -346,13 +345,13 @@ static PetscErrorCode KSPCreate_GPUBCGS(KSP ksp)
 }
 
 /*@
-  KSPGPUSetPath - Set how a `KSPGPUCG`, `KSPGPUBCGS` or `KSPGPUGMRES` iterates
+  KSPGPUSetPath - Set the path of a `KSPGPUCG`, `KSPGPUBCGS` or `KSPGPUGMRES`
 
   Logically Collective
 
   Input Parameters:
 + ksp  - the solver
-- path - `KSP_GPU_PATH_AUTO` for the first possible path (graph with residual replacement or a very long row); or a path, with an error if the path is not possible
+- path - one launch, a graph or a host loop; an impossible path is an error. `KSP_GPU_PATH_AUTO` takes the first possible path (graph with residual replacement or a very long row)
 
   Options Database Key:
 . -ksp_gpucg_path (auto|persistent|graph|host_loop) - sets the path
@@ -370,7 +369,7 @@ PetscErrorCode KSPGPUSetPath(KSP ksp, KSPGPUPath path)
 }
 
 /*@
-  KSPGPUSetPrecision - Set whether a `KSPGPUCG` iterates in double, or in single precision with residual replacement
+  KSPGPUSetPrecision - Set the precision of a `KSPGPUCG`: double, or single with residual replacement
 
   Logically Collective
 
@@ -408,7 +407,7 @@ PetscErrorCode KSPGPUSetPrecision(KSP ksp, KSPGPUPrecision precision)
   Level: intermediate
 
   Note:
-  The single reduction is `KSPCGUseSingleReduction()`'s: one reduction less an iteration on several processes, and a little less accurate at the end. A graph or the host loop computes it.
+  `KSP_GPU_SINGLE_REDUCTION` is the method of `KSPCGUseSingleReduction()`. It takes one reduction less an iteration on several processes, and is a little less accurate at the end. A graph or the host loop runs it.
 
 .seealso: `KSPGPUCG`, `KSPGPUVariant`
 @*/
@@ -421,16 +420,16 @@ PetscErrorCode KSPGPUCGSetVariant(KSP ksp, KSPGPUVariant variant)
 }
 
 /*@
-  KSPGPUSetTrueResidual - Let a `KSPGPUCG` or `KSPGPUBCGS` compute b - A x at its end, or not
+  KSPGPUSetTrueResidual - Set whether a `KSPGPUCG` or `KSPGPUBCGS` computes b - A x at its end
 
   Logically Collective
 
   Input Parameters:
 + ksp     - the solver
-- compute - true by default; costs one product a solve
+- compute - true by default. The residual costs one product a solve
 
   Options Database Key:
-. -ksp_gpucg_true_residual (true|false) - sets it
+. -ksp_gpucg_true_residual (true|false) - compute the residual
 
   Level: intermediate
 

@@ -19,7 +19,7 @@
 #include "../persistent/persistent.h"
 #include "../../../../sys/graph.h"
 
-/* Where a preconditioner is applied */
+/* The place of a preconditioner in an iteration */
 typedef enum {
   GPUKSP_PC_NONE,
   GPUKSP_PC_DIAGONAL,      /* fused into any step */
@@ -54,13 +54,13 @@ typedef struct {
   const GPUKSPPC *row;
 } GPUKSPPCKey;
 
-/* The format that a persistent kernel should multiply with */
+/* The format for the product of a persistent kernel */
 typedef struct {
   GPUCSRVersion version;
   PetscInt64    path, peers;
 } GPUKSPFormatKey;
 
-/* A copy of the matrix in that format, but for its values */
+/* A copy of the matrix in that format, without the values */
 typedef struct {
   PetscInt64          pattern, precision;
   const GPUCSRFormat *format;
@@ -108,7 +108,7 @@ typedef struct {
   GPUKSPVectors   v;
 } GPUKSPGraphKey;
 
-/* Room of a reason. A function that writes a reason against something leaves it empty if there is none */
+/* Room of a reason. A function with a reason against a path writes it; otherwise the text is empty */
 #define GPUKSP_WHY 512
 
 /* The path of a solve, and why */
@@ -125,27 +125,27 @@ typedef struct {
 typedef struct {
   const GPUKSPPC       *row;
   PetscInt              bs, variant;
-  GPUKSPPCKind          kind;     /* that of the row; or ANY, if the solve calls PCApply() all the same */
+  GPUKSPPCKind          kind;     /* the kind of the row; ANY: the solve calls PCApply() in spite of the row */
   GPUCSRBuffer          numbers;  /* its diagonal, or rows of its blocks */
-  PetscInt64            nnumbers; /* how many times they were made */
+  PetscInt64            nnumbers; /* counts the makings of the numbers */
   GPUKSPPCKey           numberskey;
-  struct _n_GPUMGCycle *cycle;  /* it is a multigrid cycle */
+  struct _n_GPUMGCycle *cycle;  /* the preconditioner is a multigrid cycle */
   Mat                   factor; /* or triangular solves with this factor; no reference is held */
 } GPUKSPPCData;
 
 /* Of a path by a graph of steps */
 typedef struct {
-  GPUCSRBuffer   parts;    /* of the sums that a product takes; */
+  GPUCSRBuffer   parts;    /* of the sums by a product */
   int            nparts;   /* their number, for the next step; 0: the next step goes over the rows */
-  PetscBool      fused;    /* products take sums in this solve, */
-  PetscBool      normed;   /* and the preconditioner may take those of GPUKSP_NORMS, which is the next step */
+  PetscBool      fused;    /* products take sums in this solve */
+  PetscBool      normed;   /* the preconditioner may take the sums of the next step, GPUKSP_NORMS */
   PetscBool      rulehere; /* the host applies the rules */
   void          *recorded; /* an iteration; kept for later, */
-  void          *stale;    /* and one of earlier data, which the next becomes an update of */
+  void          *stale;    /* a graph of earlier data; the next record becomes an update of the graph */
   GPUKSPGraphKey key;      /* solves with the same key */
 } GPUKSPGraph;
 
-/* Of a persistent kernel, whose arguments are a GPUKSPPersistent */
+/* Of a persistent kernel. Its arguments are a GPUKSPPersistent */
 typedef struct {
   GPUCSRBuffer         bounds, slots, table;
   const GPUCSRFormat  *with;   /* format of the product */
@@ -163,7 +163,7 @@ typedef struct {
   } plain; /* the shape without halo recomputation */
 } GPUKSPLaunch;
 
-/* Of several ranks that solve by one launch on each; a kernel sees persistent.peers */
+/* Of several ranks with one launch on each rank; a kernel sees persistent.peers */
 typedef struct {
   PetscBool          on;                       /* in this solve */
   GPUCSRPeers        group;                    /* of the ranks, */
@@ -211,13 +211,13 @@ struct _n_KSP_GPU {
   KSPGPUPrecision precision;
   KSPGPUPath      path;
   PetscBool       trueresidual;      /* compute the true residual at the end, */
-  PetscBool       trueresidualasked; /* even if it is expensive */
+  PetscBool       trueresidualasked; /* also if the product is expensive */
   PetscBool       halo;              /* recompute halos in a persistent kernel if they fit */
 
   /* set by the type */
   const char *petsc;                                     /* PETSc's type, */
   PetscErrorCode (*become)(KSP);                         /* the fall back to PETSc's type for unsupported solves */
-  const char *(*settings)(KSP, int64_t *own);            /* why PETSc's type must solve, or NULL; own: a number of the type's own settings. NULL: none */
+  const char *(*settings)(KSP, int64_t *own);            /* the reason for PETSc's type, or NULL; own: a number of the type's own settings. NULL: no such function */
   PetscErrorCode (*prepare)(KSP, KSP_GPU *, char why[]); /* the parts of a solve: the data of its path, */
   PetscErrorCode (*solve)(KSP, KSP_GPU *, char why[]);   /* and the iteration, with its report */
   PetscErrorCode (*release)(struct _n_KSP_GPU *);        /* frees the type's memory on the device; NULL: none */
@@ -237,11 +237,11 @@ struct _n_KSP_GPU {
 
   /* for every solve on a device */
   GPUCSRBuffer     partial;      /* partial sums of steps, */
-  int              stepblocks;   /* by this number of blocks */
+  int              stepblocks;   /* the number of blocks of a step */
   GPUCSRBuffer     devstate;     /* the state, if steps apply the rules on the device */
   GPUCSRBuffer     hist;         /* residual norms */
   GPUKSPState     *state, *seen; /* page-locked, */
-  double          *sums;         /* and so are these; one allocation */
+  double          *sums;         /* also page-locked, in the same allocation */
   GPUCSREvent      events[2];
   GPUCSRBuffer     vectors;
   GPUKSPPersistent persistent; /* of a persistent kernel; graphs use its vectors too */
@@ -256,7 +256,7 @@ struct _n_KSP_GPU {
 
   /* results */
   PetscReal truenorm;
-  double   *norms; /* the history of ranks that have solved together, until it is reported */
+  double   *norms; /* history of a common solve of several ranks, until the report */
   int       nnorms;
 
   GPUCSRLiving living;
@@ -278,7 +278,7 @@ struct _n_KSP_GPU {
 
 /* gpuksp.c */
 typedef struct {
-  const char *name; /* of a function that other libraries find in the KSP */
+  const char *name; /* of a function in the KSP for other libraries */
   void (*f)(void);
 } GPUKSPComposed;
 GPUCSR_INTERN PetscErrorCode GPUKSPCompose(KSP, size_t n, const GPUKSPComposed[], PetscBool on);

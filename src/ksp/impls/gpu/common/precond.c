@@ -10,7 +10,7 @@
 #include "../../../pc/impls/mg/cycle.h"
 #include "../../../pc/impls/gpuamg/gpuamg.h"
 
-/* Largest block size that a step can multiply with */
+/* Largest block size in a step */
 #define LARGEST_BLOCK 8
 
 static PetscErrorCode Always(PC pc, PetscInt *bs, PetscInt *variant, PetscBool *yes)
@@ -236,7 +236,7 @@ PetscErrorCode GPUKSPPCFail(KSP_GPU *k, const char message[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* type, where it is applied, rows, lasting, accept(), make(), apply() (see GPUKSPPC). The first row that accepts the PC is taken */
+/* type, place in an iteration, rows, lasting, accept(), make(), apply() (see GPUKSPPC). The first row that accepts the PC serves */
 static const GPUKSPPC list[] = {
   {PCNONE,     GPUKSP_PC_NONE,          PETSC_TRUE,  PETSC_TRUE,  Always,            NULL,        NULL       },
   {PCJACOBI,   GPUKSP_PC_DIAGONAL,      PETSC_TRUE,  PETSC_TRUE,  AcceptJacobi,      MakeNumbers, NULL       },
@@ -255,8 +255,8 @@ static const GPUKSPPC list[] = {
 static const GPUKSPPC any = {NULL, GPUKSP_PC_BY_PCAPPLY, PETSC_FALSE, PETSC_FALSE, Always, NULL, NULL};
 
 /*
-  Collective, for a norm that is NaN or Inf: ends the solve like PETSc's methods, with the reason, and with an error if the user wants one. If the PC has failed on any rank, all entries of the
-  solution become NaN or Inf, so that no program takes them for a solution
+  Collective, for a norm that is NaN or Inf: ends the solve like PETSc's methods, with the reason, and with an error if the user asked for errors. If the PC has failed on any rank, all entries of
+  the solution become NaN or Inf, so a program sees the failure
 */
 PetscErrorCode GPUKSPCheckNorm(KSP ksp, PetscReal norm)
 {
@@ -266,8 +266,8 @@ PetscErrorCode GPUKSPCheckNorm(KSP ksp, PetscReal norm)
 }
 
 /*
-  Collective: sets up the PC. KSPSetUp() skips the set-up after values changed in place, since PETSc's methods leave it to PCApply(). failed: on some rank. PETSc tells only that rank; PETSc's methods
-  tell the other ranks by a NaN norm. The solve then ends on all ranks as with a NaN norm.
+  Collective: sets up the PC. KSPSetUp() skips the set-up after values changed in place, since PETSc's methods leave the set-up to PCApply(). failed: the set-up has failed on some rank. PETSc tells the failed
+  rank alone; PETSc's methods tell the other ranks by a NaN norm. The solve then ends on all ranks as with a NaN norm.
 */
 PetscErrorCode GPUKSPPCSetUp(KSP ksp, PetscBool *failed)
 {
@@ -321,7 +321,7 @@ static PetscErrorCode Key(KSP ksp, KSP_GPU *k, GPUKSPPCKey *key)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Allocates memory for the numbers, each process by itself. GPUKSPPCMake() is collective if the numbers are stale, so all processes must call it or none */
+/* Allocates memory for the numbers, each process by itself. GPUKSPPCMake() is collective if the numbers are stale: then all processes must call it */
 PetscErrorCode GPUKSPPCReserve(KSP ksp, KSP_GPU *k, PetscBool *stale)
 {
   GPUKSPPCKey key;

@@ -7,7 +7,7 @@
 /* Most entries of the residual history on the device */
 #define HISTORY 1000000
 
-/* The matrix of one process, or the diagonal block, on a device. why: the reason against it; empty: none */
+/* The matrix of one process, or the diagonal block, on a device. why: the reason against the device; empty: no reason */
 PetscErrorCode GPUKSPOperator(KSP ksp, KSP_GPU *k, char why[])
 {
   Mat           A, block;
@@ -57,12 +57,12 @@ PetscErrorCode GPUKSPLive(KSP ksp, KSP_GPU *k)
 
   BiCGStab: a persistent kernel computes its directions from two or three vectors at each entry, or writes them first if blocks have many rows. The rank with the most entries counts.
 
-  CG: the blocks have ranges of rows far from each other. A large matrix pushes their neighbours' rows out of the last-level cache before they are read again.
+  CG: the blocks have ranges of rows far from each other. A large matrix pushes their neighbours' rows out of the last-level cache before the next read.
 */
 static PetscErrorCode GraphIsFaster(KSP ksp, const KSP_GPU *k, GPUKSPPCKind kind, PetscMPIInt size, PetscBool *faster)
 {
   const GPUCSRPlan    *P     = k->op.plan;
-  const PetscBool      there = (PetscBool)(P->A.format != NULL), table = (PetscBool)(P->features.stencils > 0 || (there && GPUKSPFormatIsTable(P->A.format))); /* of several ranks one may have lost its device by now */
+  const PetscBool      there = (PetscBool)(P->A.format != NULL), table = (PetscBool)(P->features.stencils > 0 || (there && GPUKSPFormatIsTable(P->A.format))); /* a rank of several may have lost its device */
   const GPUCSRMachine *t   = GPUCSRMachineOf(size > 1 ? NULL : k->dev);
   double               nnz = (double)P->A.nnz;
 
@@ -80,7 +80,7 @@ static PetscErrorCode GraphIsFaster(KSP ksp, const KSP_GPU *k, GPUKSPPCKind kind
 
 static const char gathers[] = "a graph is faster for so many entries";
 
-/* Collective: one launch on each of several processes, or a graph on each; for neither, c->why says why */
+/* Collective: one launch on each of several processes, or a graph on each; otherwise c->why has the reason against both */
 static PetscErrorCode ChooseRanks(KSP ksp, KSP_GPU *k, PetscMPIInt size, GPUKSPChoice *c)
 {
   char      launch[GPUKSP_WHY];
@@ -96,7 +96,7 @@ static PetscErrorCode ChooseRanks(KSP ksp, KSP_GPU *k, PetscMPIInt size, GPUKSPC
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The reason of this solve against a persistent kernel; NULL: none */
+/* The reason of this solve against a persistent kernel; NULL: no reason */
 const char *GPUKSPWhyNoLaunch(const KSP_GPU *k)
 {
   return k->path == KSP_GPU_PATH_GRAPH             ? "asked for"
@@ -106,7 +106,7 @@ const char *GPUKSPWhyNoLaunch(const KSP_GPU *k)
                                                    : NULL;
 }
 
-/* A graph or one launch, where the host loop need not solve */
+/* Chooses between a graph and one launch */
 static PetscErrorCode ChooseLaunch(KSP ksp, KSP_GPU *k, GPUKSPChoice *c)
 {
   const int   longest = k->op.plan->features.max;
@@ -127,7 +127,7 @@ static PetscErrorCode ChooseLaunch(KSP ksp, KSP_GPU *k, GPUKSPChoice *c)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The kind of the PC, and the reason for the host loop, whatever the method; NULL: none */
+/* The kind of the PC, and the reason of any method for the host loop; NULL: no reason */
 PetscErrorCode GPUKSPWhyHostLoop(KSP ksp, const KSP_GPU *k, GPUKSPChoice *c, const char **why)
 {
   Mat          A;
@@ -143,7 +143,7 @@ PetscErrorCode GPUKSPWhyHostLoop(KSP ksp, const KSP_GPU *k, GPUKSPChoice *c, con
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The path of this solve, and why. In the host loop PETSc may have to apply the PC, whatever its type. With several processes it asks for their common state */
+/* The path of this solve, and the reason. In the host loop PETSc may have to apply a PC of any type. With several processes the function asks for their common state */
 static PetscErrorCode Choose(KSP ksp, KSP_GPU *k, GPUKSPChoice *c)
 {
   PetscMPIInt size;
@@ -237,9 +237,9 @@ static PetscErrorCode BytesIn(KSP_GPU *k, const GPUKSPFormat *f, const GPUCSRFor
 }
 
 /*
-  The format for a persistent kernel's product; NULL: that of the plan. The best format for separate products need not be best here: an iteration launches nothing, and its product costs the bytes
-  that it reads. So take the format of the list with the fewest bytes, if that is a tenth less than the plan's. If the plan's format is not in the list, take it if the plan's has at most persistent_spared bytes
-  less. A format or kernel that the user asked for stays, if it is in the list.
+  The format for a persistent kernel's product; NULL: the plan's format. The plan has the best format for separate products. In a persistent kernel, products launch nothing and cost the bytes
+  read. So take the format of the list with the fewest bytes, if it has a tenth less than the plan's format. If the plan's format is not in the list, take the format with the fewest bytes if the
+  plan's has at most persistent_spared bytes less. A format or kernel of the user's choice stays, if the list has it.
 */
 static PetscErrorCode Better(KSP_GPU *k, PetscBool takes)
 {
@@ -380,7 +380,7 @@ static PetscErrorCode PrepareHistory(KSP ksp, KSP_GPU *k)
 }
 
 /*
-  PCJACOBI makes its diagonal in its first application. If one rank's device has failed there, only this rank would create a parallel vector in the next application, and tags of later messages would
+  PCJACOBI makes its diagonal in its first application. After a failure of one rank's device, this rank alone would create a parallel vector in the next application, and tags of later messages would
   differ. So all ranks reset the PC.
 */
 static PetscErrorCode ResetJacobi(KSP ksp, KSP_GPU *k)
@@ -395,7 +395,7 @@ static PetscErrorCode ResetJacobi(KSP ksp, KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Several ranks prepare one launch or a graph, each its part. why: empty if all ranks have succeeded */
+/* Each of several ranks prepares its part of one launch or a graph. why: empty if all ranks have succeeded */
 static PetscErrorCode PrepareOnRanks(KSP ksp, KSP_GPU *k, char why[])
 {
   GPUCSRAttempt attempt;
@@ -513,8 +513,8 @@ static PetscErrorCode WarnLoop(KSP ksp, KSP_GPU *k)
 }
 
 /*
-  Prepares the solve, on all processes or, with a reason, on none. With several processes allocations come first, because they may fail on one process alone and the rest is collective. On one process any part may
-  fail; PETSc's method then solves.
+  Prepares the solve, on all processes or, with a reason, on no process. With several processes allocations come first: an allocation may fail on one process alone, and all later parts are collective.
+  If any part fails on one process, PETSc's method solves.
 */
 PetscErrorCode GPUKSPPrepare(KSP ksp, KSP_GPU *k, char why[])
 {

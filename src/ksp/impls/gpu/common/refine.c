@@ -5,7 +5,7 @@
 #include "../../../../mat/impls/gpucsr/blackbox/format/absent.h"
 #include "../../../../mat/impls/gpucsr/blackbox/format/bcsr.h"
 
-/* Bytes of a matrix whose layout is known, filled or not; single: with values in single precision */
+/* Bytes of a matrix by its layout; single: with values in single precision */
 double GPUKSPBytes(const GPUCSRStorage *A, PetscBool single)
 {
   double bytes = 0;
@@ -14,7 +14,7 @@ double GPUKSPBytes(const GPUCSRStorage *A, PetscBool single)
   return bytes;
 }
 
-/* Should this solve run in single precision? If the user asked for it and it should not, whydouble says why */
+/* Should the solve run in single precision? If the user asked for single precision and the answer is no, whydouble has the reason */
 PetscErrorCode GPUKSPRefineChoose(const KSP_GPU *k, GPUKSPChoice *c)
 {
   const GPUCSRPlan    *P      = k->op.plan;

@@ -1,8 +1,8 @@
 #pragma once
 
 /*
-  The scalars of a solve, and the rules that update them after each reduction: step lengths, breakdowns, and PETSc's convergence tests, in the order of KSPCG and KSPBCGS. The host, the kernels of
-  single steps and the persistent kernel share this source, so that all three take the same decisions from the same sums.
+  The scalars of a solve, and the rules that update the scalars after each reduction: step lengths, breakdowns, and PETSc's convergence tests, in the order of KSPCG and KSPBCGS. The host, the kernels
+  of single steps and the persistent kernel share this source, so all three take the same decisions from the same sums.
 
   Methods: M. R. Hestenes, E. Stiefel, J. Res. Nat. Bur. Stand. 49 (1952); single reduction: A. T. Chronopoulos, C. W. Gear, J. Comput.
   Appl. Math. 25 (1989), in the form of PETSc's KSPCGUseSingleReduction(); H. A. van der Vorst, SIAM J. Sci. Stat. Comput. 13 (1992).
@@ -65,7 +65,7 @@ typedef struct {
   int    histmax; /* entries allocated in hist */
   double rtol, abstol, divtol;
   int    refined; /* iterate on rounded numbers, */
-  double update;  /* and replace the residual when it has shrunk by this factor */
+  double update;  /* replace the residual after it has shrunk by this factor */
   /* current state */
   int    i, its, reason, recorded, lucky, replace, giveup, replacements, replaced, misses;
   double rnorm, rnorm0, ttol, bnorm;
@@ -75,7 +75,7 @@ typedef struct {
   double   scale, rfirst, rbest, rmax;
   double   truenorm; /* |b - A x| in the norm of the convergence test, on exit; negative: not computed */
   double  *hist;
-  unsigned epoch, here; /* of a persistent kernel: grid-wide reductions so far; and barriers of this rank's blocks alone */
+  unsigned epoch, here; /* of a persistent kernel: grid-wide reductions so far, and barriers among the blocks of the rank */
 } GPUKSPState;
 
 GPUKSP_RULE int GPUKSPBad(double a)
@@ -136,7 +136,7 @@ GPUKSP_RULE int GPUKSPStop(GPUKSPState *s, double a)
   return s->reason;
 }
 
-/* The norm of the first residual; or of b, if the test needs it and it is NaN or Inf: the preconditioner has failed on b */
+/* The norm of the first residual; or the norm of b, if the test needs it and the norm is NaN or Inf: the preconditioner has failed on b */
 GPUKSP_RULE double GPUKSPFirst(const GPUKSPState *s, double norm)
 {
   return s->test == GPUKSP_TEST_DEFAULT && !s->initialrtol && GPUKSPBad(s->bnorm) ? s->bnorm : norm;
@@ -144,7 +144,7 @@ GPUKSP_RULE double GPUKSPFirst(const GPUKSPState *s, double norm)
 
 /* ---- conjugate gradients ---- */
 
-/* sums: of the first residual. With a nonzero initial guess bnorm is set already */
+/* sums: of the first residual. A nonzero initial guess has set bnorm before */
 GPUKSP_RULE void CGInit(GPUKSPState *s, const double sum[])
 {
   const double norm = GPUKSPFirst(s, GPUKSPNorm(s, sum));

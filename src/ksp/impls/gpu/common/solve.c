@@ -17,7 +17,7 @@ _Static_assert((int)GPUKSP_NORM_NONE == (int)KSP_NORM_NONE && (int)GPUKSP_NORM_P
 /* Rounding error of any solve, relative to the norm of the right-hand side or of the first residual */
 #define USUAL_GAP 1e-12
 
-/* In single precision the residual is replaced when it has shrunk by this factor */
+/* The solver in single precision replaces the residual after it has shrunk by this factor */
 #define UPDATE 1e-2
 
 /* Falls back to PETSc's own method, with one message for each solver */
@@ -138,7 +138,7 @@ static PetscErrorCode Slots(KSP_GPU *k, unsigned *epoch)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One persistent kernel on vectors that are in place; x: copied to the host behind it, or NULL. Logs the reductions: superfluous synchronisations take time but change no result */
+/* Launches one persistent kernel on vectors in place, and copies x to the host behind the kernel, unless x is NULL. Logs the reductions: superfluous synchronisations take time but change no result */
 static PetscErrorCode Launch(KSP ksp, KSP_GPU *k, const GPUCSROperand *x)
 {
   const GPUCSRDevice dev   = k->dev;
@@ -160,7 +160,7 @@ static PetscErrorCode Launch(KSP ksp, KSP_GPU *k, const GPUCSROperand *x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One process: a kernel that uses the arrays of b and x in place if they are on the device; on return x is complete in the solution vector */
+/* One process: a kernel on the arrays of b and x, in place if the device has the arrays. On return the solution vector is complete */
 static PetscErrorCode Persistent(KSP ksp, KSP_GPU *k)
 {
   const PetscBool guess = (PetscBool)!ksp->guess_zero;
@@ -315,8 +315,8 @@ static PetscErrorCode StateGoOn(KSP ksp, KSP_GPU *k, const GPUKSPState *before, 
 }
 
 /*
-  Single precision has stalled, and the solve continues in double, from the current iterate if that is better than the initial guess. The user sees one solve, with the same target and one count of
-  iterations. Convergence in double is confirmed as well: the solve restarts from x as long as restarts help.
+  Continues the solve in double after a stall of single precision, from the current iterate if it is better than the initial guess. The user sees one solve, with the same target and one count of
+  iterations. A product confirms convergence in double too: the solve restarts from x as long as restarts help.
 */
 static PetscErrorCode GoOnInDouble(KSP ksp, KSP_GPU *k, char why[])
 {
@@ -375,8 +375,8 @@ static PetscErrorCode GoOnInDouble(KSP ksp, KSP_GPU *k, char why[])
 }
 
 /*
-  Calls run(). A device that fails before it returns the solution is no error: b and an initial guess on the host are unchanged, and PETSc's method solves. The host loop may have changed the guess to
-  another iterate, which is as good. With several processes a failure in the host loop is an error, since the other processes wait for the sums of the failed process.
+  Calls run(). A failure of the device before it returns the solution is no error: b and an initial guess on the host are unchanged, and PETSc's method solves. The host loop may have replaced the guess
+  by an iterate, an equally good guess. With several processes a failure in the host loop is an error, because all processes wait for the sums of the failed process.
 */
 static PetscErrorCode Attempt(KSP ksp, KSP_GPU *k, PetscErrorCode (*run)(KSP, KSP_GPU *), char why[])
 {
@@ -415,7 +415,7 @@ PetscErrorCode GPUKSPAttempt(KSP ksp, KSP_GPU *k, PetscErrorCode (*run)(KSP, KSP
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A solve of CG or BiCGStab that is prepared */
+/* A solve of CG or BiCGStab after its preparation */
 PetscErrorCode KSPSolve_GPU(KSP ksp, KSP_GPU *k, char why[])
 {
   PetscFunctionBegin;

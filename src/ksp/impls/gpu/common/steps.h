@@ -1,11 +1,11 @@
 #pragma once
 
-/* The steps of the solvers, and the vectors they work on, in double and in single precision */
+/* The steps of the solvers, and their vectors, in double and in single precision */
 #include <stdint.h>
 #include "rules.h"
 
 /*
-  The vectors of a solve; no method uses all of them. Besides those named as in the papers' algorithms:
+  The vectors of a solve; no method uses all vectors. Most names come from the papers' algorithms. Further vectors:
 
     rp, ph, sh   BiCGStab: the shadow residual, and M p and M s with right preconditioning
     p2, v2       in a persistent kernel: p and v of the previous iteration
@@ -64,7 +64,7 @@ constexpr
                                                                                                                                       : 0;
 }
 
-/* A product may take the sums of the next step: (q, z), (z, z), (q, q), (u, z) and (u, q) of its result z with vectors q and u. Tells which of these is sum k */
+/* A product may take the sums of the next step: (q, z), (z, z), (q, q), (u, z) and (u, q) of its result z with vectors q and u. Returns the kind of sum k */
 #if defined(__CUDACC__)
 constexpr
 #endif

@@ -12,7 +12,7 @@ typedef struct {
     };
     GPUKSP_NUMBER *at[GPUKSP_VECTORS]; /* the same, indexed by GPUKSPVectorName */
   };
-  const GPUKSP_NUMBER *pc;           /* the diagonal of a preconditioner fused into steps; NULL: no preconditioner, or one with its own step */
+  const GPUKSP_NUMBER *pc;           /* the diagonal of a preconditioner within steps; NULL: no preconditioner, or a preconditioner with its own step */
   const GPUKSP_NUMBER *from;         /* input of GPUKSP_PRECONDITION, */
   GPUKSP_NUMBER       *to;           /* and its result */
   const GPUKSP_NUMBER *block;        /* rows of the diagonal blocks of a point-block preconditioner */

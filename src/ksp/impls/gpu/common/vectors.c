@@ -80,7 +80,7 @@ static PetscErrorCode Allocate(KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Allocates the memory that every solve on this device needs, all or nothing. Not collective: a rank may change its device alone, so PETSc's vectors, which are created collectively, stay */
+/* Allocates the memory for all solves on this device, completely or not at all. Not collective: one rank may change its device alone. PETSc's vectors stay, because their creation is collective */
 PetscErrorCode GPUKSPOpen(KSP_GPU *k, GPUCSRDevice dev)
 {
   PetscErrorCode ierr;
@@ -166,7 +166,7 @@ static PetscErrorCode HasGhosts(Vec v, PetscBool *yes)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: does this vector of an earlier solve have the kind that this solve would duplicate from the solution? Without a vector: no */
+/* Collective: does the vector of an earlier solve have the same kind as a duplicate of the solution? Without a vector: no */
 PetscErrorCode GPUKSPVecSameKind(KSP ksp, Vec made, PetscBool *alike)
 {
   const Vec              v[2] = {ksp->vec_sol, made};

@@ -40,7 +40,7 @@ __device__ __forceinline__ double warp_sums(double (&v)[C])
   return v[0];
 }
 
-/* Is this block the last to finish? Then it sees the results of all blocks */
+/* Is this block the last to finish? The last block sees the results of all blocks */
 __device__ __forceinline__ bool ends_last(const GPUGMRESPass &a)
 {
   __shared__ unsigned last;

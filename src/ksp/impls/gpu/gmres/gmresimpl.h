@@ -1,7 +1,7 @@
 #pragma once
 
 /*
-  Shared by the files of KSPGPUGMRES and KSPGPUFGMRES; gpukspimpl.h is shared by all solvers:
+  Shared by the files of KSPGPUGMRES and KSPGPUFGMRES. All solvers share gpukspimpl.h. The files:
 
     gpugmres.c    the types, their options and pages
     gmres.c       a solve: cycles, the Hessenberg matrix and its rotations, tests

@@ -1,8 +1,8 @@
 /*
   The device's side of a cycle of GMRES: products, preconditioners, and the passes of gmres.h, by kernels or, on the host backend, by loops.
 
-    graph      on one process: each iteration is a launch of one recorded graph; scalars stay on the device
-    host loop  for any matrix and preconditioner: MatMult() and PCApply() of PETSc vectors on the device. On one process the scalars stay there too; on several the host adds up the sums
+    graph      on one process: each iteration is a launch of one recorded graph; scalars stay on the device.
+    host loop  for any matrix and preconditioner: MatMult() and PCApply() of PETSc vectors on the device. On one process scalars stay on the device too; on several the host adds up the sums.
 
   On both paths the host reads each complete column of the Hessenberg matrix, and may have launched the next iteration by then.
 */

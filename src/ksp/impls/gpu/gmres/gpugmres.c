@@ -208,7 +208,7 @@ static PetscErrorCode GMRESCreate(KSP ksp, PetscBool flexible)
 }
 
 /*MC
-  KSPGPUGMRES - "gpugmres", the restarted GMRES of `KSPGMRES` for a `MATGPUCSR` matrix, iterating on its device from the right-hand side to the solution
+  KSPGPUGMRES - "gpugmres", the restarted GMRES of `KSPGMRES` for a `MATGPUCSR` matrix, with the whole solve on its device
 
   Options Database Keys:
 + -ksp_type gpugmres                                                                - use this type
@@ -227,8 +227,8 @@ static PetscErrorCode GMRESCreate(KSP ksp, PetscBool flexible)
   preconditioner that the device applies. `PCApply()` applies any other preconditioner to vectors on the device, between the same passes. The Hessenberg matrix is on the host,
   which tests an iteration while the device runs the next, unless the solve is likely to end.
 
-  All vectors of a cycle are allocated at once. Unsupported cases fall back to `KSPGMRES`, with a message: too little memory for the vectors, modified Gram-Schmidt, symmetric preconditioning,
-  requests for eigenvalues, singular values or Ritz pairs, and an operator that is not a `MATGPUCSR` matrix or is on no device.
+  The solver allocates all vectors of a cycle at once. Unsupported cases fall back to `KSPGMRES`, with a message. Such cases are too little memory for the vectors, modified Gram-Schmidt, symmetric
+  preconditioning, and requests for eigenvalues, singular values or Ritz pairs. Another one is an operator that is not a `MATGPUCSR` matrix or is on no device.
 
 .seealso: `MATGPUCSR`, `KSPGPUFGMRES`, `KSPGPUCG`, `KSPGPUBCGS`, `KSPGPUSetPath()`
 M*/

@@ -73,7 +73,7 @@ typedef struct {
   PetscBool rule, first, next;
 } Turn;
 
-/* One step on the given arrays; v NULL: those in single precision */
+/* One step on the given arrays; v NULL: on the arrays in single precision */
 static PetscErrorCode Rows(KSP_GPU *k, GPUKSPStep step, const GPUKSPVectors *v, PetscBool device, GPUCSRStream s, Turn turn, double sum[])
 {
   const GPUKSPVectorsSingle *f = v ? NULL : &k->single.v;

@@ -117,8 +117,8 @@ GPUKSP_RULE void GPUKSP_NAMED(GPUKSPStepRow)(GPUKSPStep step, const GPUKSP_NAMED
     v->p[i] = v->w[i] = 0;
     break;
   /*
-    BiCGStab, van der Vorst 1992: v = A p, s = r - alpha v, t = A s, omega = (t, s) / (t, t), x += alpha p + omega s, r = s - omega t, p = r + beta (p - omega v). Bytes a row in double, with a
-    diagonal M: 32 with the product for v, 24 for s, 32 with the product for t, 64 for the rest; where products do not take the sums, 16 more for each. Left: the product's result w is
+    BiCGStab (H. A. van der Vorst, 1992). The first product is v = A p, s = r - alpha v. The second is t = A s, omega = (t, s) / (t, t). Then x += alpha p + omega s, r = s - omega t, p = r + beta (p - omega v). Bytes a row in double, with a
+    diagonal M: 32 with the product for v, 24 for s, 32 with the product for t, 64 for the rest. A product without sums costs 16 more. Left: the product's result w is
     preconditioned into v and t. Right: p and s are preconditioned into ph and sh, and the product's result is v or t itself. A diagonal M is fused, in place. Without a separate M, w is v (or t), ph is p and
     sh is s.
   */

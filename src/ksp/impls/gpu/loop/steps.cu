@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) step_kernel(const Vectors v
   }
 }
 
-/* The rule of a step of several ranks, one block: gathers n sums of each rank, unless they are gathered, and adds them in rank order */
+/* The rule of a step of several ranks, one block. Gathers n sums of each rank, if necessary, and adds the sums in rank order */
 __global__ void __launch_bounds__(THREADS) rule_kernel(GPUKSPStep step, const GPUCSRPeerSlots slots, double *all, int ranks, int n, const GPUKSPStepArgs a)
 {
   __shared__ GPUKSPState st;

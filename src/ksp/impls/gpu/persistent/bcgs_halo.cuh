@@ -3,7 +3,7 @@
 /*
   BiCGStab with halo recomputation (halo.cuh): two grid-wide reductions an iteration in place of three or more, and with several ranks no other exchange. The method is bcgs.cuh's in another order.
 
-  Every block keeps its halo of r, which becomes s and then the next r, and of p, both as inputs of the product, and recomputes them from the halos of v = A p and t = A s alone. The second reduction must
+  Every block keeps its halos of r and p as inputs of the product; r becomes s and then the next r. The block recomputes both halos from the halos of v = A p and t = A s alone. The second reduction must
   then give beta too. Its rho is predicted as (s - omega t)'rp from the sums s'rp and t'rp: J. Jacques et al., "Electromagnetic scattering with the boundary integral method on MIMD systems" (1999). As in
   predict-and-recompute conjugate gradients (cg_halo.cuh) the prediction serves beta alone. rho and the norm of r are summed again with the next v'rp, for alpha and for the tests, and so equal
   bcgs.cuh's up to rounding. If r is much shorter than s, the prediction would cancel, and another reduction sums rho from r itself.
@@ -162,7 +162,7 @@ struct HaloBCGS {
     grid_reduce<SECOND, true>(B.grid, sum, rule);
   }
 
-  /* r = s - omega t and p = a r + b (p - omega v) in all entries that the block keeps; x += alpha p + omega s, if x takes a step */
+  /* r = s - omega t and p = a r + b (p - omega v) in all entries of the block and its halo. x += alpha p + omega s, if x takes a step */
   __device__ __forceinline__ void update(Rank &B, const double *v, const double *t, double alpha, double omega, double a, double b, bool moves)
   {
     const int     rows = B.rows;

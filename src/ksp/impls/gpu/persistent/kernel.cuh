@@ -133,7 +133,7 @@ struct ByValues {
   }
 };
 
-/* A format F that widens its values when it loads them */
+/* A format F with values widened on loading */
 template <class F>
 struct Widened {
   template <class Do>

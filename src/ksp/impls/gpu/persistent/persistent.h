@@ -42,8 +42,8 @@ typedef struct {
 } GPUKSPDiagonals;
 
 /*
-  The part of a vector that the rows of a chunk need, if each column is its row plus one of a few offsets: windows, one for each group of offsets. lo: first element, counted from the chunk's first
-  row; wide: number of elements; place: position in shared memory. All are multiples of 16. If the grid's lines are too, a warp reads the elements in line with its rows from two rows of banks, not
+  Windows of a vector for the rows of a chunk, if each column is its row plus one of a few offsets: one window for each group of offsets. lo: first element, counted from the chunk's first row. wide:
+  number of elements. place: position in shared memory. All numbers are multiples of 16. If the lengths of the grid's lines are too, a warp reads the elements in line with its rows from two rows of banks, not
   three. count is 0 without windows
 */
 #define GPUKSP_WINDOWS 5
@@ -73,8 +73,8 @@ typedef struct {
 } GPUKSPCommon;
 
 /*
-  A rank's part in a solve by several ranks, each on its own device: reductions over all of them, exchanges of vector entries, and the off-diagonal block, whose nonempty rows are stored as sliced
-  ELL. The halo of a vector follows its own entries, from `tail` on. The memory of each rank has slots of sums and an inbox.
+  A rank's part in a solve by several ranks, each on its own device: reductions over all ranks, exchanges of vector entries, and the off-diagonal block. Sliced ELL stores the nonempty rows of the block.
+  The halo of a vector follows its own entries, from `tail` on. The memory of each rank has slots of sums and an inbox.
 */
 #define GPUKSP_PEERS 8 /* ranks at most */
 typedef struct {

@@ -7,8 +7,8 @@
   fence and a second round trip. All blocks add up the same parts in the same order, so all take the same decisions, and two runs give the same bits. If vectors must become visible too, a fence
   precedes publishing and follows reading. One cluster solves small matrices: its blocks write each other's shared memory and wait in hardware.
 
-  If a solve is a launch on each of several ranks, the grid is the union of the launches: a block publishes its part into every rank's memory, and each rank adds up the same parts in the same order. This
-  costs one more trip between devices. A block that waits too long (peer.h) gives up: all its later sums are NaN, and the rules end the solve.
+  In a solve with a launch on each of several ranks, the grid is the union of the launches. A block publishes its part into every rank's memory, and each rank adds up the same parts in the same order,
+  at the cost of one more trip between devices. A block that waits too long (peer.h) gives up: all its later sums are NaN, and the rules end the solve.
 */
 #include "../../../../sys/peer/peer.cuh"
 #include "product/products.cuh"

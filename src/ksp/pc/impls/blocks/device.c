@@ -28,7 +28,7 @@ static PetscErrorCode DeviceRelease(void *data)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The device that holds both vectors */
+/* The device of both vectors */
 static PetscErrorCode CommonDevice(Vec x, Vec y, GPUCSRDevice *dev)
 {
   GPUCSRDevice other;

@@ -11,16 +11,16 @@ typedef struct _n_PCDevice *PCDevice;
 struct _n_PCDevice {
   GPUCSRWrap                *wrap;
   const struct _PCDeviceOps *ops;
-  GPUCSRDevice               dev;      /* of what is in data */
+  GPUCSRDevice               dev;      /* holds the type's data */
   PetscBool                  fresh;    /* data were taken since PETSc's last set-up, */
   PetscBool                  possible; /* and serve */
-  PetscBool                  settled;  /* no option or function has changed what is applied */
+  PetscBool                  settled;  /* no option or function has changed the application since */
   void                      *data[12]; /* the type's own struct, zeros at first */
 };
 
 typedef struct _PCDeviceOps {
   size_t bytes; /* of data */
-  /* takes what an application to vectors like x needs; not possible: PETSc's application goes on */
+  /* makes the data for applications to vectors like x; not possible: PETSc's application goes on */
   PetscErrorCode (*take)(PC, PCDevice, Vec x, PetscBool *possible);
   PetscErrorCode (*apply)(PC, PCDevice, Vec x, Vec y);
   PetscErrorCode (*release)(PCDevice);

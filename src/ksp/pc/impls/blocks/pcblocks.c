@@ -20,12 +20,12 @@ typedef struct _n_Blocks Blocks;
 struct _n_Blocks {
   GPUCSRWrap *wrap;
   PetscErrorCode (*getsolvers)(PC, PetscInt *, PetscInt *, KSP **); /* PETSc's, of a PCBJACOBI */
-  PetscBool     handed;                                             /* the program has had solvers or matrices of blocks and may change them at any time */
+  PetscBool     handed;                                             /* the program has solvers or matrices of blocks, so it may change blocks at any time */
   PetscBool     stale;                                              /* set up since the last comparison of the blocks */
   PetscInt      n;
   BlockKey     *key;
   PetscInt64    asmtype;
-  Mat           F;       /* applying the PC is a solve with this factor; NULL: PETSc applies the PC. No reference is held */
+  Mat           F;       /* an application of the PC solves with this factor; NULL: PETSc applies the PC. No reference is held */
   GPUCSRFactors batch;   /* the common factor of several blocks */
   PetscBool     refused; /* no common factor while the pattern is unchanged */
   PetscInt64    refusedat;
@@ -48,7 +48,7 @@ static PC_ASM *ASMOf(PC pc)
   return strcmp(((PetscObject)pc)->type_name, PCASM) ? NULL : (PC_ASM *)pc->data;
 }
 
-/* The solvers of this process' blocks; n 0: none yet, or a block spans several processes */
+/* The solvers of this process' blocks; n 0: the PC has no solvers yet, or a block spans several processes */
 static PetscErrorCode Solvers(PC pc, PetscInt *n, KSP **ksp)
 {
   const PC_ASM *osm = ASMOf(pc);
@@ -86,7 +86,7 @@ static PetscErrorCode GetSolvers_Blocks(PC pc, PetscInt *n, PetscInt *first, KSP
 
 /* ---- have the blocks changed? ---- */
 
-/* Is a solve with this block no more than an application of its PC? Anything that watches or guesses says no */
+/* Is a solve with this block just one application of its PC? A monitor or an initial guess, for example, says no */
 static PetscErrorCode Plain(KSP ksp, PetscBool *plain)
 {
   PetscBool    scaled;
@@ -298,13 +298,13 @@ static PetscErrorCode PCSetUpOnBlocks_Blocks(PC pc)
   if (n == 1 && !ASMOf(pc)) PetscCall(KSPSetReusePreconditioner(ksp[0], pc->reusepreconditioner)); /* as PETSc's application does: the matrix may belong to the program */
   for (PetscInt k = 0; k < n && possible && !alone; k++) PetscCall(MatGPUCSRFactorPutOff_Private(ksp[k]->pc->pmat, PETSC_TRUE));
   ierr = (*m->wrap->petsc.pc.setuponblocks)(pc);
-  for (PetscInt k = 0; k < n && possible && !ierr; k++) ierr = PCSetUp(ksp[k]->pc); /* KSPSetUp() has not done it where it has got another type since */
+  for (PetscInt k = 0; k < n && possible && !ierr; k++) ierr = PCSetUp(ksp[k]->pc); /* for a KSP whose type has changed since KSPSetUp() */
   for (PetscInt k = 0; k < n && possible && !alone; k++) PetscCall(MatGPUCSRFactorPutOff_Private(ksp[k]->pc->pmat, PETSC_FALSE));
   PetscCall(ierr);
   PetscCall(Same(pc, m, &same));
   if (same) PetscFunctionReturn(PETSC_SUCCESS);
   m->F = NULL;
-  if (!possible || alone) PetscCall(GPUCSRFactorsDestroy(&m->batch)); /* factors that were put off are made at first use */
+  if (!possible || alone) PetscCall(GPUCSRFactorsDestroy(&m->batch)); /* postponed factors are made at first use */
   if (possible && alone) PetscCall(PCFactorGetMatrix(ksp[0]->pc, &m->F));
   else if (possible) PetscCall(Batch(pc, m, n, ksp));
   PetscCall(Keep(pc, m));
@@ -312,8 +312,8 @@ static PetscErrorCode PCSetUpOnBlocks_Blocks(PC pc)
 }
 
 /*
-  Compares the blocks if they can have changed. Only the PC knows several blocks of a PCBJACOBI until the program asks for their solvers or sees their matrices, so they change in a set-up.
-  A single block has the program's matrix, and calls of PCASMGetLocalSubmatrices() go unseen.
+  Compares the blocks if they can have changed. Several blocks of a PCBJACOBI change in a set-up alone, until the program asks for their solvers or sees their matrices. A single block has the
+  program's matrix. The PC does not see calls of PCASMGetLocalSubmatrices().
 */
 static PetscErrorCode Current(PC pc, Blocks *m)
 {
@@ -351,7 +351,7 @@ static PetscErrorCode PCApply_Blocks(PC pc, Vec b, Vec x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The factor if the application is a solve with it, on vectors of this process; otherwise NULL. pc: after its set-up */
+/* The factor with which an application solves, on vectors of this process; NULL: the application is another one. pc: set up */
 PetscErrorCode PCBlocksFactor_Private(PC pc, Mat *F)
 {
   Blocks *m;

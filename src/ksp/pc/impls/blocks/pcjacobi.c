@@ -1,13 +1,13 @@
 /*
-  PCJACOBI with its diagonal on the device. PETSc's set-up reads the array on the host, to put ones in place of zeros, and so brings the diagonal back and sends it again. Here the device looks for zeros, and Inf. If
-  there are none, PETSc's own switch leaves out the search during the set-up, of which a part happens in the first application.
+  PCJACOBI with its diagonal on the device. PETSc's set-up replaces zeros by ones in the host's array, so it copies the diagonal to the host and back. Here the device looks for zeros and Inf. If it
+  finds none, PETSc's own switch leaves out the search during the set-up. A part of the set-up happens in the first application.
 */
 #include "device.h"
 
 typedef struct {
   GPUCSRWrap      *wrap;
   PetscBool        sound; /* the diagonal has no zeros and no Inf, and no application has followed its set-up */
-  PetscObjectState state; /* of the matrix then: an application may read a later one (PCSetReusePreconditioner()) */
+  PetscObjectState state; /* of the matrix at the set-up; with PCSetReusePreconditioner() the matrix may change before an application */
 } Jacobi;
 
 /* The least reciprocal of the diagonal's sizes on this rank; zeros and Inf count as 0. Also 0 if vectors are on the host. Not collective */
@@ -42,7 +42,7 @@ static PetscErrorCode Looks(PC pc, PetscBool *looks)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective. PETSC_FALSE also if PETSc would not look, if the matrix is not the library's, or after a failure on one rank, which PETSc's set-up meets again */
+/* Collective. PETSC_FALSE also if PETSc would not look, if the matrix has a type of PETSc, or after a failure on one rank; PETSc's set-up meets the same failure again */
 static PetscErrorCode NoZeros(PC pc, PetscBool *none)
 {
   PetscErrorCode (*info)(Mat, MatGPUCSRInfo *) = NULL;
@@ -80,7 +80,7 @@ static PetscErrorCode PCSetUp_Jacobi(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Is this application the first one after the set-up, with the matrix and the options of that time? */
+/* Is this application the first after the set-up, with an unchanged matrix and unchanged options? */
 static PetscErrorCode First(PC pc, Jacobi *j, PetscBool *first)
 {
   PetscObjectState state;

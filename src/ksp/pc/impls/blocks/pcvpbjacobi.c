@@ -1,5 +1,5 @@
 /*
-  PCVPBJACOBI applied on the device: a product with the inverses of its blocks, a gpucsr matrix. Each set-up finds them by applying PETSc's PC to vectors with a one in the k-th row of each block.
+  PCVPBJACOBI applied on the device: a product with a gpucsr matrix of the blocks' inverses. Each set-up finds the inverses by applying PETSc's PC to vectors with a one in the k-th row of each block.
 */
 #include "../petscprivate.h"
 #include "device.h"
@@ -36,7 +36,7 @@ static void Pattern(PetscInt count, const PetscInt sizes[], PetscInt i[], PetscI
   i[row] = e;
 }
 
-/* Column k of each block that has one */
+/* Column k of each block with more than k rows */
 static PetscErrorCode Column(PC pc, PCDevice d, PetscInt k, PetscInt n, const PetscInt i[], const PetscInt j[], PetscScalar a[])
 {
   Vec                unit, column;

@@ -1,6 +1,6 @@
 /*
-  PCFIELDSPLIT of one process, applied on the device: additive, (symmetric) multiplicative, and by a Schur complement. Kernels gather fields and add them up. Residuals take products with the whole matrix,
-  or with the off-diagonal blocks of two fields. PETSc's own application uses VecScatter, which works on the host. PETSc applies all other kinds, such as the diagonal form of a Schur complement.
+  PCFIELDSPLIT of one process, applied on the device: additive, (symmetric) multiplicative, and by a Schur complement. Kernels gather and add fields. Residuals take products with the whole matrix,
+  or with the off-diagonal blocks of two fields. PETSc's own application uses VecScatter, which works on the host. PETSc applies all other kinds, for example the diagonal form of a Schur complement.
 */
 #include "../petscprivate.h"
 #include <petscksp.h>
@@ -17,11 +17,11 @@ typedef struct {
   PetscInt n;
   Field   *field;
   KSP     *ksp;
-  Vec      w;       /* as the whole, or, with a Schur complement, as the field whose right-hand side has a product */
+  Vec      w;       /* has the size of the whole vector; with a Schur complement, of the field with a product in its right-hand side */
   Mat      B[2][2]; /* with a Schur complement: blocks, which are PETSc's */
 
   PCFieldSplitSchurFactType factors;
-  void (*set)(void); /* PETSc's function that sets them */
+  void (*set)(void); /* PETSc's function for setting the factors */
 } Fields;
 
 static PetscErrorCode FieldSplitRelease(PCDevice d)
@@ -195,7 +195,7 @@ static PetscErrorCode FieldSplitTake(PC pc, PCDevice d, Vec x, PetscBool *possib
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Are these vectors still on the device? A vector without memory there is not; NULL is ignored */
+/* Are the vectors still on the device? A vector without memory on the device is not; NULL is ignored */
 static PetscErrorCode AreOnDevice(PCDevice d, Vec u, Vec v, Vec w, PetscBool *yes)
 {
   const Vec    all[] = {u, v, w};

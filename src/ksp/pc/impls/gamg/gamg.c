@@ -1,7 +1,7 @@
 /*
-  The levels of a PCGAMG of type agg over gpucsr matrices are those of PCGPUAMG, made on the device; PETSc asks for them through five functions of the PC. On one rank they come from a whole hierarchy,
-  level by level. On several ranks aggregates and tentative prolongators are the device's, and PETSc smooths, multiplies and reduces processes. The levels are PETSc's matrices, smoothers and coarse
-  solver either way, so that all options and functions of PCGAMG and PCMG hold.
+  PCGAMG of type agg over gpucsr matrices with levels made on the device, by the functions of PCGPUAMG. PETSc asks for each level through five functions of the PC. On one rank the device makes the
+  whole hierarchy. On several ranks the device makes aggregates and tentative prolongators, and PETSc smooths, multiplies and reduces processes. PETSc owns matrices, smoothers and the coarse solver in
+  both cases, so all options and functions of PCGAMG and PCMG hold.
 */
 #include "../petscprivate.h"
 #include "../../../../sys/gpucsrsys.h"
@@ -46,7 +46,7 @@ static struct {
   {"PCGAMGSetGraphSymmetrize_C",       (void (*)(void))SetGraphSymmetrize,       NULL}
 };
 
-/* After PETSc has made its type: its defaults, and functions in front of its own, which call these */
+/* After PETSc has made its type: the defaults, and functions that call PETSc's functions of the same names */
 PetscErrorCode PCGAMGIntercept_Private(PC pc)
 {
   PCGAMGData *d;
@@ -149,7 +149,7 @@ static PetscErrorCode SetGraphSymmetrize(PC pc, PetscBool value)
 
 /* ---- options ---- */
 
-/* PETSc has read its options, and may have changed the type. Reads again the options that PETSc keeps in private data */
+/* Reads again the options that PETSc keeps in private data. PETSc has read its options before, and may have changed the type */
 PetscErrorCode PCGAMGSetFromOptions_Private(PC pc)
 {
   PetscOptions options = ((PetscObject)pc)->options;
@@ -171,10 +171,10 @@ PetscErrorCode PCGAMGSetFromOptions_Private(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Options, or their beginnings, that need PETSc's aggregates */
+/* Options with PETSc's aggregates only, or the beginnings of their names */
 static const char *const parentonly[] = {"mat_coarsen_", "pc_gamg_mat_coarsen_", "pc_gamg_mis_k_minimum_degree_ordering", "pc_gamg_low_memory_threshold_filter", "pc_gamg_graph_symmetrize", NULL};
 
-/* Why aggregates are PETSc's; "" if the device may make them */
+/* The reason for PETSc's aggregates; "" if the device may aggregate */
 static PetscErrorCode Reason(PC pc, const PCGAMGData *d, char why[], size_t len)
 {
   const PC_GAMG *g      = GAMGOf(pc);
@@ -205,7 +205,7 @@ static PetscErrorCode Reason(PC pc, const PCGAMGData *d, char why[], size_t len)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: an error if ranks have other options, with which they would wait for each other for ever */
+/* Collective: an error if options differ between ranks, because the ranks would wait for each other for ever */
 static PetscErrorCode Same(PC pc, const PCGAMGData *d)
 {
   const PC_GAMG *g                            = GAMGOf(pc);
@@ -238,7 +238,7 @@ static PetscErrorCode Near(const PC_GAMG *g, PetscInt n, PetscInt bs, double **n
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Does the hierarchy of one rank do what the options ask of prolongators and products? Otherwise PETSc makes these. More steps of the prolongator's smoother than one need PETSc's eigenvalue estimate for unsymmetric matrices */
+/* Can the hierarchy of one rank follow the options of prolongators and products? PETSc makes both otherwise. More than one step of the prolongator's smoother needs PETSc's eigenvalue estimate for unsymmetric matrices */
 static PetscErrorCode Whole(PC pc, const PCGAMGData *d, Mat A, int *steps, PetscBool *whole)
 {
   static const char *const products[] = {"matptap", "matmatmult", "mat_product", "pc_gamg_esteig_", NULL};
@@ -303,7 +303,7 @@ static PetscErrorCode Aggregate(PC pc, Mat A, PCGAMGData *d)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: an error of any rank leaves this level and the next ones to PETSc, unless the device is required */
+/* Collective: after an error of any rank PETSc makes this level and all coarser levels, unless the device is required */
 static PetscErrorCode Settle(Mat A, PCGAMGData *d, GPUCSRAttempt *a)
 {
   const MPI_Comm comm   = PetscObjectComm((PetscObject)A);
@@ -322,7 +322,7 @@ static PetscErrorCode Settle(Mat A, PCGAMGData *d, GPUCSRAttempt *a)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Has the matrix a type that the device can aggregate? */
+/* Can the device aggregate matrices of this type? */
 static PetscErrorCode Ours(Mat A, PetscBool *ours)
 {
   PetscFunctionBegin;
@@ -520,7 +520,7 @@ PetscErrorCode PCGAMGRelease_Private(PCGAMGData *d)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Before PETSc's set-up, which asks these functions if it makes a new hierarchy */
+/* Before PETSc's set-up: puts the functions above in place of PETSc's */
 PetscErrorCode PCGAMGAggregates_Private(PC pc)
 {
   struct _PCGAMGOps *ops = GAMGOf(pc)->ops;

@@ -1,15 +1,15 @@
 /*
-  The matrix of a level of several ranks without its small entries, for the smoother of the prolongator: the rule of one device (GPUAMGFilterRow() of blackbox/amg) on rows of both blocks.
+  Leaves out the small entries of a level's matrix on several ranks, for the smoother of the prolongator. The rule is the rule of one device (GPUAMGFilterRow() of blackbox/amg), on rows of both blocks.
 */
 #include "gpuamgimpl.h"
 #include "../../../../mat/impls/gpucsr/blackbox/amg/rows.h"
 
-/* A rank's rows, with its own columns first and those of other ranks behind them */
+/* The rows of a rank: first its own columns, then the columns of other ranks */
 typedef struct {
   PetscInt        n, ghosts, first;
   const PetscInt *garray; /* global columns of other ranks, ascending */
   GPUAMGRows      A, F;
-  PetscInt       *rowptr, *col; /* of F, as PETSc takes them, */
+  PetscInt       *rowptr, *col; /* F in PETSc's types */
   PetscScalar    *val;
   double         *dinv, *basis, *norm;
 } Rows;
@@ -77,7 +77,7 @@ static PetscErrorCode Take(Mat A, Vec dinv, Rows *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: the near null vector, where rows of other ranks are needed; NULL: constants */
+/* Collective: the near null vector in the rank's rows and in its columns of other ranks; NULL: constants */
 static PetscErrorCode Basis(Mat A, const double *near, Rows *r)
 {
   const PetscScalar *all;
@@ -127,7 +127,7 @@ static void Filter(Rows *r)
   }
 }
 
-/* Of each row the size of its largest entry in columns of other ranks, as a rule of weak entries counts it. The caller frees it */
+/* For each row the size, by the rule of weak entries, of its largest entry in columns of other ranks. The caller frees the array */
 PetscErrorCode PCGPUAMGBeyond_Private(Mat A, Vec dinv, double **beyond)
 {
   GPUAMGWork         w = {.bs = 1, .relative = 1};
@@ -163,7 +163,7 @@ static PetscErrorCode Local(Mat A, Vec dinv, Rows *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: F, of the type and configuration of A. near: of this rank's rows, or NULL */
+/* Collective: F has the type and configuration of A. near: the near null vector in this rank's rows, or NULL */
 PetscErrorCode PCGPUAMGFilter_Private(Mat A, Vec dinv, const double *near, Mat *F)
 {
   const MPI_Comm comm = PetscObjectComm((PetscObject)A);

@@ -1,5 +1,5 @@
 /*
-  A small level of several ranks in a PCGPUAMG: each rank takes all rows and has a hierarchy of one process for them.
+  A small level of several ranks in a PCGPUAMG: each rank takes all rows and makes a hierarchy of one process.
 */
 #include "gpuamgimpl.h"
 

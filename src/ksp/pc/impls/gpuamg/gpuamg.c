@@ -1,5 +1,5 @@
 /*
-  PCGPUAMG: smoothed aggregation whose hierarchy (blackbox/amg) is made of the matrix on its device and stays there, applied by the cycles that PCMG has on the device (../mg/cycle.c).
+  PCGPUAMG: smoothed aggregation on the device. The hierarchy (blackbox/amg) is made from the matrix on its device and stays on the device. The device's cycles of PCMG (../mg/cycle.c) apply it.
 */
 #include "gpuamgimpl.h"
 
@@ -27,10 +27,10 @@ static GPUMGMatrix MatrixOf(GPUCSRDevice dev, GPUCSRPlan *plan, const GPUCSRStor
   return m;
 }
 
-/* Steps of a smoother that solves where there is no inverse */
+/* Steps of the smoother that replaces the coarse inverse */
 #define COARSE_STEPS 16
 
-/* The cycle of the hierarchy, or of the transposed one, whose finest matrix is o */
+/* Makes the cycle of the hierarchy or of its transpose. o: the finest matrix */
 static PetscErrorCode CycleFill(PC_GPUAMG *a, const GPUCSROperator *o, PetscBool transposed, GPUMGCycle *c)
 {
   GPUAMG *h = &a->h;
@@ -105,7 +105,7 @@ static PetscErrorCode Check(PC pc, PetscBool *several)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A level of the finer hierarchy: its options, as those of a finest level */
+/* The options for a new hierarchy from a coarser level on */
 void PCGPUAMGOptionsAt_Private(const PC_GPUAMG *a, int level, GPUAMGOptions *o)
 {
   GPUAMGOptions all = a->o;
@@ -117,7 +117,7 @@ void PCGPUAMGOptionsAt_Private(const PC_GPUAMG *a, int level, GPUAMGOptions *o)
   o->levels = PetscMax(1, all.levels - level);
 }
 
-/* The PC of a coarse level, which may be that of another communicator, with its near null space */
+/* Gives options and a near null space to the PC of a coarse level, possibly of another communicator */
 PetscErrorCode PCGPUAMGInherit_Private(const PC_GPUAMG *a, int level, PetscInt ns, const double *near, PC pc)
 {
   PC_GPUAMG *c = (PC_GPUAMG *)pc->data;
@@ -153,7 +153,7 @@ PetscErrorCode PCGPUAMGOnDevice_Private(const GPUCSROperator *o, const char why[
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* same: the options equal those of the last set-up, and aggregates do not depend on values */
+/* same: the options have not changed since the last set-up, and aggregates do not depend on values */
 static PetscErrorCode Asked(PC pc, PetscBool *same)
 {
   PC_GPUAMG       *a = (PC_GPUAMG *)pc->data;
@@ -280,7 +280,7 @@ static PetscErrorCode PCSetUp_GPUAMG(PC pc)
 
 /* ---- applications ---- */
 
-/* The matrix may have been moved since, or its values be others: the cycle's finest level is as it is now */
+/* Renews the cycle's finest level if the matrix has moved or has new values */
 static PetscErrorCode Current(PC pc)
 {
   PC_GPUAMG     *a        = (PC_GPUAMG *)pc->data;
@@ -322,7 +322,7 @@ PetscErrorCode PCGPUAMGCycleGet_Private(PC pc, GPUMGCycle **c, PetscInt *version
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Of a hierarchy that could not be made: no number, as PETSc's factorizations give */
+/* The result without a hierarchy: Inf after a failed set-up, as PETSc's factorizations give */
 static PetscErrorCode ApplyNone(PC pc, Vec b, Vec x, PetscBool *none)
 {
   PC_GPUAMG *a = (PC_GPUAMG *)pc->data;
@@ -445,52 +445,52 @@ static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
 
   Options Database Keys:
 + -pc_type gpuamg                            - use this type
-. -pc_gpuamg_threshold t1,t2,...             - entries of at most this size, relative to the diagonal, are not strong; a number a level; negative: all are; by default see below
+. -pc_gpuamg_threshold t1,t2,...             - entries of at most this size, relative to the diagonal, are not strong; a number a level; negative: all entries are strong; default: see below
 . -pc_gpuamg_threshold_scale s               - factor from the threshold of a level to the next coarser one, 1 by default
 . -pc_gpuamg_agg_nsmooths n                  - steps of the prolongator's smoother, 1 by default
 . -pc_gpuamg_aggressive_coarsening n         - levels with larger aggregates, 1 by default
-. -pc_gpuamg_coarse_eq_limit n               - rows of a level that is not made coarser, 1000 by default: its dense inverse takes less time than further levels
+. -pc_gpuamg_coarse_eq_limit n               - a level of at most so many rows is the coarsest, 1000 by default: a dense inverse takes less time than further levels
 . -pc_gpuamg_max_levels n                    - levels at most
 . -pc_gpuamg_reuse_interpolation (true|false) - keep the prolongators when values change
 . -pc_gpuamg_smoother_degree n               - steps of the smoother before and after the coarse correction, 2 by default
-. -pc_gpuamg_smoother (jacobi|pbjacobi|rowl1) - inverse in its iteration: of the diagonal; of the blocks of vertices; one over the sum of the sizes of a row's entries, which needs no estimate
+. -pc_gpuamg_smoother (jacobi|pbjacobi|rowl1) - inverse in the smoother: of the diagonal; of the blocks of vertices; one over the sum of the sizes of a row's entries, without an eigenvalue estimate
 . -mg_levels_ksp_type (chebyshev|richardson) - the smoother, with Jacobi
 . -mg_levels_pc_type (jacobi|pbjacobi)         - the same as -pc_gpuamg_smoother
 . -mg_levels_pc_jacobi_type rowl1              - the same as -pc_gpuamg_smoother rowl1
 . -mg_levels_ksp_max_it n                    - the same as -pc_gpuamg_smoother_degree
 . -mg_levels_ksp_chebyshev_esteig 0,b,0,d    - Chebyshev's bounds are b and d times the estimate of the largest eigenvalue, 0.1 and 1.1 by default
 . -mg_levels_ksp_chebyshev_eigenvalues a,b   - Chebyshev's bounds on each level
-. -mg_levels_ksp_richardson_scale s          - of Richardson's steps, 1 by default
+. -mg_levels_ksp_richardson_scale s          - scale of Richardson's steps, 1 by default
 . -pc_gpuamg_cycles (1|2)                    - V or W cycles
 . -pc_gpuamg_esteig_ksp_max_it n             - steps of an eigenvalue estimate, 10 by default
-. -pc_gpuamg_process_eq_limit n              - a level of fewer rows a rank goes to each rank, which has all of it and of the coarser levels, 50 by default
-. -pc_gpuamg_gather_limit n                  - so does a level, below the finest, of at most so many rows
-. -pc_gpuamg_mis_k k                         - roots of aggregates are further apart than this, 1 by default
+. -pc_gpuamg_process_eq_limit n              - each rank holds all of a level of fewer rows a rank, and all coarser levels, 50 by default
+. -pc_gpuamg_gather_limit n                  - the same for a level below the finest of at most so many rows
+. -pc_gpuamg_mis_k k                         - roots of aggregates are more than k edges apart, 1 by default
 . -pc_gpuamg_aggressive_mis_k k              - the same where coarsening is aggressive, 3 by default
-. -pc_gpuamg_precision (double|single|auto) - values of all matrices in the cycle, the finest one included: doubles, floats, or floats where they change an application to a vector by at most a hundredth
+. -pc_gpuamg_precision (double|single|auto) - values of all matrices in the cycle, also the finest: doubles, floats, or floats if an application to a vector changes by at most a hundredth
 - -pc_gpuamg_tail n                          - levels of at most so many rows become one dense matrix
 
   Level: beginner
 
   Notes:
-  Options that `PCGAMG` has mean the same here where they are given. A block size (`MatSetBlockSize()`) makes blocks of rows the vertices of the aggregates. The near null space is that of `MatSetNearNullSpace()`, otherwise a constant for each component of
-  a block. Where `PCSetCoordinates()` has given points of two or three numbers and blocks have as many rows, it is the rigid motions of the points.
+  Options of `PCGAMG` have the same meaning here. If the matrix has a block size (`MatSetBlockSize()`), the vertices of the aggregates are blocks of rows. The near null space has the rigid motions of the
+  points after `PCSetCoordinates()` with points of two or three numbers and blocks of as many rows. Otherwise `MatSetNearNullSpace()` gives it; the default is a constant for each component of a block.
 
   Without `-pc_gpuamg_threshold` the set-up counts weak entries of a matrix of scalars with at most one near null vector. An entry is weak if its size is at most a twentieth of the geometric mean of the largest
   off-diagonal entries of its row and of its column's row. An entry with the sign of the diagonal counts a sixteenth of its size. From one weak entry in 200 on, aggregates ignore weak entries on all levels, and levels after
   the aggressive ones coarsen less and less aggressively. The prolongator's smoother then leaves out entries of at most a fiftieth of the largest one of their row. It adds them to the diagonal, weighted with the near
-  null vector. On several ranks the count is of diagonal blocks, and a row of the finest level that depends on rows of other ranks alone is an aggregate by itself. `-pc_gpuamg_threshold -1` takes all entries, as `PCGAMG` does.
+  null vector. On several ranks the set-up counts in diagonal blocks. A row of the finest level is an aggregate by itself if it depends on rows of other ranks alone. `-pc_gpuamg_threshold -1` takes all entries, as `PCGAMG` does.
 
-  Other options `-mg_levels_...` and `-mg_coarse_...` have no effect on levels that one device has, and a message names each of them.
+  Other options `-mg_levels_...` and `-mg_coarse_...` have no effect on the levels of one device, and a message names each option.
 
-  New values of the same pattern take the numeric phases alone, with the result of a new set-up, unless a threshold is given or weak entries are dropped: then they are a new set-up. Equal matrices have equal hierarchies, bit by bit.
+  New values of the same pattern take the numeric phases alone, with the result of a new set-up. With a threshold or dropped weak entries, new values take a new set-up. Equal matrices have equal hierarchies, bit by bit.
 
   The restriction is the transpose of the prolongator. The set-up fails with PETSc's reasons for a zero on the diagonal of a row with other entries, and for entries that are not finite. A row of zeros counts as a row of the identity.
 
-  The functions of `PCGAMG` that set these options set them here: `PCGAMGSetThreshold()`, `PCGAMGSetThresholdScale()`, `PCGAMGSetNSmooths()`, `PCGAMGSetAggressiveLevels()`, `PCGAMGSetCoarseEqLim()`, `PCGAMGSetNlevels()`,
+  The functions of `PCGAMG` work here too: `PCGAMGSetThreshold()`, `PCGAMGSetThresholdScale()`, `PCGAMGSetNSmooths()`, `PCGAMGSetAggressiveLevels()`, `PCGAMGSetCoarseEqLim()`, `PCGAMGSetNlevels()`,
   `PCGAMGSetReuseInterpolation()`, `PCGAMGSetProcEqLim()`.
 
-  Float values halve what a product reads of values; vectors and sums, the coarse inverse, the Krylov method's own products and transposed applications stay in double.
+  With float values a product reads half the bytes of values. Vectors, sums, the coarse inverse, the Krylov method's own products and transposed applications stay in double.
 
   With several ranks aggregates do not cross ranks. The levels down to the first small one are a `PCMG` of all ranks. Its smoothers take all of PETSc's options `-mg_levels_...`, and `-pc_mg_gpucsr` runs its cycles on the devices.
 

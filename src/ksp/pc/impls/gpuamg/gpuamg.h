@@ -1,6 +1,6 @@
 #pragma once
 
-/* PCGPUAMG as solvers, PCGAMG and the registration see it */
+/* PCGPUAMG for solvers, PCGAMG and the registration */
 #include <petscpc.h>
 #include "../../../../mat/impls/gpucsr/blackbox/amg/amg.h"
 #include "../mg/cycle.h"

@@ -1,6 +1,6 @@
 #pragma once
 
-/* PCGPUAMG as the files of this folder see it */
+/* PCGPUAMG for the files of this folder */
 #include "../petscprivate.h"
 #include "../../../../sys/gpucsrsys.h"
 #include "../../../../mat/impls/gpucsr/blackbox/amg/amg.h"
@@ -10,11 +10,11 @@ typedef struct _n_GPUAMGRanks GPUAMGRanks;
 
 /* Of the levels on one device */
 typedef struct {
-  PetscBool richardson; /* not Chebyshev, */
-  PetscBool given;      /* whose bounds are given, */
+  PetscBool richardson; /* Richardson's iteration, otherwise Chebyshev's */
+  PetscBool given;      /* Chebyshev's bounds are in bounds, otherwise in part */
   PetscReal scale;      /* Richardson's */
-  PetscReal part[2];    /* Chebyshev's bounds, relative to the largest eigenvalue of a level, */
-  PetscReal bounds[2];  /* or as numbers */
+  PetscReal part[2];    /* Chebyshev's bounds, relative to the largest eigenvalue of a level */
+  PetscReal bounds[2];  /* Chebyshev's bounds as numbers */
 } PCGPUAMGSmoother;
 
 typedef struct _n_PC_GPUAMG PC_GPUAMG;
@@ -27,36 +27,36 @@ struct _n_PC_GPUAMG {
   PetscBool        reuse;
   GPUAMG           h;
   GPUMGCycle       cycle, transposed;
-  PetscBool        taken, takent; /* the cycles are those of the hierarchy */
+  PetscBool        taken, takent; /* the cycles belong to the present hierarchy */
   PetscInt         precision;     /* of levels, as asked for: an index of PCGPUAMGPrecisions, */
   PetscBool        rounded;       /* and the cycle has float values */
-  GPUCSROperator   matrix;        /* that the hierarchy was made of */
+  GPUCSROperator   matrix;        /* the finest matrix of the hierarchy */
   const void      *data;          /* of its plan's first array */
   PetscObjectId    near;          /* near null space */
   PetscObjectState nearstate;
   PetscBool        changed; /* options, since the hierarchy was made */
-  PetscInt         version; /* another one whenever the cycle is another one */
+  PetscInt         version; /* changes with each change of the cycle */
   PetscInt         built, refreshed;
   GPUCSREvent      event;
   GPUAMGRanks     *ranks;   /* instead of a hierarchy: levels of several ranks */
-  PetscInt         least;   /* -pc_gpuamg_process_eq_limit: of fewer rows a rank, or */
-  PetscInt         gather;  /* -pc_gpuamg_gather_limit: of so many below the finest, a level goes to each rank */
-  PetscBool        gathers; /* the matrix does, however large it is */
-  double          *given;   /* a near null space that no MatNullSpace has, by rows of ngiven numbers */
+  PetscInt         least;   /* -pc_gpuamg_process_eq_limit: a level of fewer rows a rank goes to each rank, */
+  PetscInt         gather;  /* -pc_gpuamg_gather_limit: and a level below the finest of at most so many rows */
+  PetscBool        gathers; /* the matrix goes to each rank, for any size */
+  double          *given;   /* the near null space from a finer level, by rows of ngiven numbers */
   PetscInt         ngiven;
   PetscReal       *coordinates; /* of PCSetCoordinates() */
   PetscInt         dim, points;
   GPUCSRLiving     living;
 };
 
-/* Level 0 is the finest. P: to this level from the next, tentative, smoothed once, ... */
+/* Level 0 is the finest. P: from the next level to this level: tentative, smoothed once, ... */
 typedef struct {
   Mat       A, P[GPUAMG_SMOOTHS + 1];
   Vec       dinv;
   double    lambda;
   PetscInt  n, N, bs, ns;
-  double   *near;  /* of this rank's rows, ns numbers a row; NULL: constants */
-  Vec       dead;  /* ones in rows that no vector is left for; NULL: there are none */
+  double   *near;  /* near null vectors in this rank's rows, ns numbers a row; NULL: constants */
+  Vec       dead;  /* ones in rows without a near null vector; NULL: no such rows */
   PetscBool whole; /* no row lacks its diagonal entry */
 } GPUAMGRanksLevel;
 
@@ -67,8 +67,8 @@ struct _n_GPUAMGRanks {
   PetscObjectState pattern;
   PetscBool        weak; /* entries are dropped */
   PC               mg;
-  PC               one; /* instead: of all rows, on each rank, */
-  Mat              all; /* which are here */
+  PC               one; /* instead of mg: a PC of all rows, on each rank */
+  Mat              all; /* the matrix of `one` */
   VecScatter       scatter;
   Vec              b, x;
 };

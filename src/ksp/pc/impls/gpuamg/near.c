@@ -1,5 +1,5 @@
 /*
-  The near null space of a PCGPUAMG: from the level above, else rigid motions of the program's coordinates, else the matrix' own. None of these: a constant of each component.
+  The near null space of a PCGPUAMG: from the level above, else rigid motions of the program's coordinates, else from the matrix, else a constant of each component.
 */
 #include "gpuamgimpl.h"
 
@@ -46,7 +46,7 @@ static PetscErrorCode NearRows(MPI_Comm comm, PetscInt n, PetscInt ns, PetscBool
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Rows of a vertex, near null vectors, and these by rows, which the caller frees; NULL: a constant of each component */
+/* bs: rows of a vertex; ns: near null vectors; rows: the vectors by rows, freed by the caller, or NULL for a constant of each component */
 PetscErrorCode PCGPUAMGNear_Private(PC pc, PetscInt *bs, PetscInt *ns, double **rows)
 {
   const PC_GPUAMG *a        = (const PC_GPUAMG *)pc->data;

@@ -1,5 +1,5 @@
 /*
-  The matrices of levels for a program that asks for them.
+  PCGPUAMGGetOperator(): the matrices of levels for the program.
 */
 #include "gpuamgimpl.h"
 
@@ -65,16 +65,16 @@ PetscErrorCode PCGPUAMGGetOperator_GPUAMG(PC pc, PetscInt level, Mat *A)
 - level - number of the level, 0 for the finest
 
   Output Parameter:
-. A - a copy of the level's matrix, which the caller destroys
+. A - a copy of the level's matrix; the caller destroys it
 
   Level: advanced
 
   Notes:
   Rows and columns have the order of the level's vectors: the unknowns of an aggregate follow each other. A later set-up does not change the copy.
 
-  With several ranks the levels end with the first one that each rank has all of. `-pc_view` lists the levels.
+  With several ranks the coarsest level here is the first level that each rank holds completely. `-pc_view` lists the levels.
 
-  A level that is not there is an error, which says how many there are.
+  A number without a level is an error. Its message has the number of levels.
 
 .seealso: `PCGPUAMG`, `PCSetUp()`, `PCMGGetSmoother()`
 @*/

@@ -10,7 +10,7 @@ static PetscErrorCode Range(PC pc, const char name[], PetscInt value, PetscInt l
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A number of the options, within the range that its option has */
+/* Checks the range of an option and stores its value */
 static PetscErrorCode Set(PC pc, const char name[], PetscInt value, PetscInt least, PetscInt most, int *number)
 {
   PC_GPUAMG *a = (PC_GPUAMG *)pc->data;
@@ -184,7 +184,7 @@ PetscErrorCode PCGPUAMGSetFromOptions_Private(PC pc, GPUCSROptionItems PetscOpti
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: an error where ranks have other options, with which they would wait for each other for ever */
+/* Collective: an error if options differ between ranks, because the ranks would wait for each other for ever */
 PetscErrorCode PCGPUAMGOptionsSame_Private(PC pc)
 {
   const PC_GPUAMG     *a                        = (const PC_GPUAMG *)pc->data;

@@ -1,7 +1,7 @@
 /*
   PCGPUAMG of several ranks. Each device aggregates the diagonal block of its rank (blackbox/amg), so the tentative prolongator is block diagonal. Its smoothing steps and the Galerkin product are
-  products of matrices of all ranks (sparse/mpisparse.c). The levels are a PCMG, whose cycles run on the devices (../mg). Each rank holds the whole of the first small level and a hierarchy of one
-  process for it. This costs one exchange of a right-hand side; a smaller group of ranks must also send the solution back.
+  products of matrices of all ranks (sparse/mpisparse.c). A PCMG holds the levels, and its cycles run on the devices (../mg). Each rank holds the whole of the first small level, with a hierarchy of
+  one process. An application exchanges the right-hand side of this level once; a smaller group of ranks would also send the solution back.
 */
 #include "gpuamgimpl.h"
 #include "../../../../mat/impls/gpucsr/blackbox/amg/rows.h"
@@ -177,7 +177,7 @@ static PetscErrorCode Products(const PC_GPUAMG *a, Level *L, PetscBool again, Pe
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective. Small products too are the device's: PETSc adds entries of other ranks in the order in which they arrive */
+/* Collective. The device also multiplies small matrices: PETSc adds entries of other ranks in the order of their arrival */
 static PetscErrorCode Coarse(const PC_GPUAMG *a, Level *L, PetscBool again, PetscBool keep)
 {
   PetscInt       least = 0;
@@ -216,7 +216,7 @@ static PetscErrorCode Next(Level *L, PCGPUAMGTentative *t)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Are entries dropped if they are weak? */
+/* Does the set-up look for weak entries? */
 static PetscBool Asks(const PC_GPUAMG *a)
 {
   return (PetscBool)(a->o.drop == GPUAMG_ASK && a->ranks->level[0].bs == 1 && a->ranks->level[0].ns == 1);
@@ -235,7 +235,7 @@ static PetscErrorCode Aggregates(const Level *L, const GPUAMGOptions *o, PCGPUAM
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: makes levels until one is small or coarsening stops; *last: coarsening has stopped */
+/* Collective: makes levels until a small level, or until coarsening stops; *last: coarsening has stopped */
 static PetscErrorCode Build(PC pc, PetscBool *last)
 {
   PC_GPUAMG   *a = (PC_GPUAMG *)pc->data;
@@ -270,9 +270,9 @@ static PetscErrorCode Build(PC pc, PetscBool *last)
 
 /* ---- cycles ---- */
 
-#define COARSE_STEPS 16 /* of a smoother that solves */
+#define COARSE_STEPS 16 /* of the smoother on the coarsest level */
 
-/* Jacobi's eigenvalues give Chebyshev's bounds. PETSc estimates bounds for another preconditioner, and options may give them */
+/* Jacobi's eigenvalues give Chebyshev's bounds. PETSc estimates bounds for another preconditioner, and options may set bounds */
 static PetscErrorCode Smoother(const PC_GPUAMG *a, const Level *L, PetscBool solves, PetscBool first, KSP ksp)
 {
   const char *prefix;
@@ -442,7 +442,7 @@ PetscErrorCode PCGPUAMGRanksApply_Private(PC pc, PetscBool transposed, Vec b, Ve
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The cycle of all ranks; NULL: PETSc runs it, or each rank has all rows */
+/* The cycle of all ranks; NULL: PETSc runs the cycle, or each rank has all rows */
 PetscErrorCode PCGPUAMGRanksCycle_Private(PC pc, GPUMGCycle **c, PetscInt *version)
 {
   const GPUAMGRanks *r = ((PC_GPUAMG *)pc->data)->ranks;

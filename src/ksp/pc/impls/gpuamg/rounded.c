@@ -5,7 +5,7 @@
 
 const char *const PCGPUAMGPrecisions[] = {"double", "single", "auto"};
 
-/* The share of an application by which float values may change it: less than costs conjugate gradients iterations */
+/* Float values may change an application by this share; conjugate gradients then need no further iterations */
 #define ROUNDED 0.01
 
 /* The cycle with float values, or without */
@@ -39,7 +39,7 @@ static PetscErrorCode Sample(GPUMGCycle *c, double *x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Do the float values, which the cycle has, change a vector by little? It has double ones then */
+/* Do float values change a vector by little? The cycle has float values before the call and double values after it */
 static PetscErrorCode RoundedWell(GPUAMG *h, GPUMGCycle *c, const GPUCSROperator *o, double *x, double *y, PetscBool *well)
 {
   double all = 0, off = 0;
@@ -56,7 +56,7 @@ static PetscErrorCode RoundedWell(GPUAMG *h, GPUMGCycle *c, const GPUCSROperator
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The cycle of h, whose finest matrix is o, with float values where these are asked for (precision: an index of the list above), or do as well */
+/* Gives the cycle of h float values if the options ask for float values, or if the results are close enough. o: the finest matrix; precision: an index of the list above */
 PetscErrorCode PCGPUAMGRound_Private(GPUAMG *h, GPUMGCycle *c, const GPUCSROperator *o, PetscInt precision, PetscBool *rounded)
 {
   const size_t   n = (size_t)h->level[0].n;

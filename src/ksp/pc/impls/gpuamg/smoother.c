@@ -1,5 +1,5 @@
 /*
-  The options -mg_levels_... choose the smoothers of levels on one device. An option that these smoothers lack gets a message. PETSc reads the same options for the levels of several ranks.
+  The options -mg_levels_... choose the smoothers of levels on one device. A message names an option without effect. PETSc reads the same options for the levels of several ranks.
 */
 #include "gpuamgimpl.h"
 
@@ -17,7 +17,7 @@ static void Chebyshev(double from, double to, int degree, GPUMGSmoother *m)
   }
 }
 
-/* So many steps for a level of this largest eigenvalue */
+/* The coefficients of the steps. lambda: the largest eigenvalue of the level */
 void PCGPUAMGSmoother_Private(const PC_GPUAMG *a, double lambda, int steps, GPUMGSmoother *m)
 {
   m->steps = steps;
@@ -78,7 +78,7 @@ PetscErrorCode PCGPUAMGSmootherSetFromOptions_Private(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Does the device's smoother do what this option asks for? */
+/* Does the device's smoother follow this option? */
 static PetscBool Done(const char option[], const char value[])
 {
   static const char *const any[]    = {"ksp_max_it", "ksp_richardson_scale", "ksp_chebyshev_eigenvalues"};
@@ -100,7 +100,7 @@ static PetscBool Done(const char option[], const char value[])
   return (PetscBool)(!strcmp(option, "ksp_chebyshev_esteig") && sscanf(value, "%lf,%lf,%lf,%lf", &part[0], &part[1], &part[2], &part[3]) == 4 && part[0] == 0 && part[2] == 0);
 }
 
-/* A message for each option of levels and of the coarse solver that has no effect, once in the life of a PC. several: PETSc's smoothers take them on the levels of all ranks */
+/* A message for each option of levels and of the coarse solver without effect, once in the life of a PC. several: PETSc's smoothers use the options on the levels of all ranks */
 PetscErrorCode PCGPUAMGSmootherTell_Private(PC pc, PetscBool several)
 {
   PC_GPUAMG   *a      = (PC_GPUAMG *)pc->data;

@@ -1,6 +1,6 @@
 /*
-  The tentative prolongator of a level: each rank aggregates its diagonal block on its device (blackbox/amg), so that no aggregate crosses ranks. For the levels of several ranks in a PCGPUAMG, and for
-  all levels of a PCGAMG.
+  The tentative prolongator of a level, for the levels of several ranks in a PCGPUAMG and for all levels of a PCGAMG. Each rank aggregates its diagonal block on its device (blackbox/amg), so no
+  aggregate crosses ranks.
 */
 #include "gpuamgimpl.h"
 
@@ -59,8 +59,8 @@ static PetscErrorCode Fetch(const GPUAMG *h, PetscInt m, PetscInt ns, PCGPUAMGTe
 }
 
 /*
-  Not collective: a hierarchy of the diagonal block of A, or (whole false) one level. near: the near null space by rows of ns numbers; NULL: a constant of each component. beyond: of one level, the sizes
-  of the largest entries of rows in the other block, or NULL
+  Not collective: a hierarchy of the diagonal block of A, or (whole false) one level. near: the near null space by rows of ns numbers; NULL: a constant of each component. beyond: for one level, the size
+  of the largest entry of each row in the off-diagonal block, or NULL
 */
 PetscErrorCode PCGPUAMGHierarchy_Private(Mat A, const GPUAMGOptions *o, PetscInt ns, const double *near, const double *beyond, PetscBool whole, GPUAMG *h)
 {
@@ -111,7 +111,7 @@ static PetscErrorCode CountWeak(Mat A, int64_t counts[2])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: do the diagonal blocks of all ranks have enough weak entries to drop them? */
+/* Collective: do the diagonal blocks of all ranks have enough weak entries for dropping? */
 PetscErrorCode PCGPUAMGWeak_Private(Mat A, PetscBool *weak)
 {
   int64_t       counts[2] = {0, 0};
@@ -125,7 +125,7 @@ PetscErrorCode PCGPUAMGWeak_Private(Mat A, PetscBool *weak)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: columns of all ranks; 0 if they are too many for another level */
+/* Collective: the number of columns on all ranks; 0 if it is too large for another level */
 PetscErrorCode PCGPUAMGTentativeColumns_Private(Mat A, const PCGPUAMGTentative *t, PetscInt *columns)
 {
   PetscFunctionBegin;

@@ -15,7 +15,7 @@ typedef struct {
   GPUMGCycle       *c;
   GPUCSRStream      s;
   double           *home; /* final array of x of the finest level */
-  const GPUCSRSums *sums; /* of the final x, taken by the last product; NULL: none */
+  const GPUCSRSums *sums; /* sums of the final x, computed by the last product; NULL: no sums */
   Place             at[GPUMG_LEVELS];
 } Run;
 
@@ -46,7 +46,7 @@ static PetscErrorCode Multiply(Run *u, const GPUMGMatrix *A, double alpha, const
 }
 
 /*
-  r = b - A x; with several ranks A x - b, because the launch that waits for halo entries adds their products to few rows only. SIGN(L) is the sign
+  r = b - A x; with several ranks A x - b, because the launch after the halo's arrival adds products to few rows only. SIGN(L) is the sign
 */
 #define SIGN(L) ((L)->A.r.halo ? -1.0 : 1.0)
 static PetscErrorCode Residual(Run *u, int l)
@@ -66,8 +66,8 @@ static PetscBool Fused(const GPUMGLevel *L, const GPUMGSmoother *m)
 }
 
 /*
-  A step by itself, or as the end of its product; x then moves to the array of the iterate before. fromzero: the smoother has begun with 0, which is not stored.
-  sums: of the new x, taken by the product; or NULL
+  A step by itself, or as the end of its product; x then moves to the array of the previous iterate. fromzero: the smoother has begun with 0, which no array holds.
+  sums: sums of the new x, computed by the product; or NULL
 */
 static PetscErrorCode Step(Run *u, int l, const GPUMGSmoother *m, int k, PetscBool fromzero, const GPUCSRSums *sums)
 {
@@ -152,7 +152,7 @@ static PetscErrorCode Coarse(Run *u, PetscBool zero)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Descends from level l and returns to it */
+/* The cycle from level l down and back */
 static PetscErrorCode Multiplicative(Run *u, int l, PetscBool zero)
 {
   GPUMGLevel *L      = &u->c->level[l];
@@ -172,7 +172,7 @@ static PetscErrorCode Multiplicative(Run *u, int l, PetscBool zero)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Additive, full and cascadic cycles: restrict b to all levels; then smooth each from 0 and add, or start each from the coarser solution */
+/* Additive, full and cascadic cycles: restrict b to all levels; then smooth each level from 0 and add, or start each level from the coarser solution */
 static PetscErrorCode AdditiveFullCascadic(Run *u)
 {
   GPUMGCycle *c = u->c;
@@ -192,7 +192,7 @@ static PetscErrorCode AdditiveFullCascadic(Run *u)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* x = M b on device arrays that the cycle does not own, in stream order. sums: of x or NULL; *sums->parts tells if the last pass has taken them */
+/* x = M b on device arrays of the caller, in stream order. sums: sums of x, or NULL; *sums->parts tells if the last pass has computed the sums */
 PetscErrorCode GPUMGCycleRun(GPUMGCycle *c, const double *b, double *x, const GPUCSRSums *sums)
 {
   const int top = c->levels - 1;
@@ -250,8 +250,8 @@ static PetscErrorCode Drop(GPUMGCycle *c, GPUMGRecord *r)
 }
 
 /*
-  M b for repeated calls. With the same arrays as in the last call, as in conjugate gradients, by a graph on these. With other arrays, as in GMRES, by a graph on the cycle's own arrays; or launch
-  by launch if copies of long vectors take longer.
+  M b for repeated calls. If the arrays are the same as in the last call, as in conjugate gradients, a graph works on the arrays. If they change, as in GMRES, a graph works on the cycle's own arrays;
+  or single launches do the work if copies of long vectors take longer.
 */
 PetscErrorCode GPUMGCycleApply(GPUMGCycle *c, const double *b, double *x)
 {
@@ -278,7 +278,7 @@ PetscErrorCode GPUMGCycleApply(GPUMGCycle *c, const double *b, double *x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* b to the device and x back where they are not there. Nobody waits but a vector on the host, and the stream of somebody else's vectors for ours */
+/* Copies b to the device and x back if the host holds the vectors. The host waits only if it holds a vector. The streams of foreign vectors and of the cycle wait for each other by events */
 static PetscErrorCode ApplyOperands(GPUMGCycle *c, GPUCSREvent *event, GPUCSROperand *b, GPUCSROperand *x)
 {
   GPUMGLevel             *top = &c->level[c->levels - 1];
@@ -308,7 +308,7 @@ static PetscErrorCode ApplyOperands(GPUMGCycle *c, GPUCSREvent *event, GPUCSROpe
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The arrays go back to their vectors whether it worked or not */
+/* The vectors get their arrays back also after an error */
 PetscErrorCode GPUMGCycleApplyVecs(GPUMGCycle *c, GPUCSREvent *event, Vec b, Vec x)
 {
   const GPUCSROperator *o = &c->level[c->levels - 1].A.o;
@@ -340,7 +340,7 @@ void GPUMGCycleVectors(GPUMGLevel *L)
   for (size_t k = 0; k < GPUMG_VECTORS; k++) *v[k] = (double *)((char *)L->memory.p + k * GPUCSRAlignUp(sizeof(double) * (size_t)PetscMax(1, L->n)));
 }
 
-/* Drops the graphs: they hold other matrices */
+/* Drops the graphs of earlier matrices */
 PetscErrorCode GPUMGCycleForget(GPUMGCycle *c)
 {
   PetscFunctionBegin;

@@ -1,8 +1,8 @@
 #pragma once
 
 /*
-  A multigrid cycle on one device: operators and interpolations are matrices of this library, smoothers are polynomials, and the coarse solver is a dense inverse or a smoother. levels.c makes
-  the cycle from a PCMG, cycle.c runs it, pcmg.c hooks it into PCMG and PCGAMG.
+  A multigrid cycle on one device. Operators and interpolations are matrices of this library. Smoothers are polynomials. The coarse solver is a dense inverse or a smoother. levels.c makes the cycle from
+  a PCMG, cycle.c runs the cycle, and pcmg.c lets PCMG and PCGAMG call it.
 */
 #include <petscksp.h>
 #include "../../../../mat/impls/gpucsr/product/operator.h"
@@ -12,7 +12,7 @@
 #define GPUMG_STEPS   32 /* of a smoother at most */
 #define GPUMG_VECTORS 5  /* of a level */
 
-/* So many steps d = ca d + cb M (b - A x), x += d: all that Chebyshev's and Richardson's iterations are */
+/* A step d = ca d + cb M (b - A x), x += d; Chebyshev's and Richardson's iterations have steps of this form */
 typedef struct {
   double ca, cb;
 } GPUMGStep;
@@ -20,16 +20,16 @@ typedef struct {
 typedef struct {
   int          steps;
   GPUMGStep    step[GPUMG_STEPS];
-  PetscBool    fromzero; /* it starts from 0, whatever x is */
-  int          bs;       /* M: 0 none, 1 a diagonal, else diagonal blocks of this size, */
+  PetscBool    fromzero; /* the smoother starts from 0 and does not read x */
+  int          bs;       /* M: 0 none, 1 a diagonal, else diagonal blocks of size bs */
   GPUCSRBuffer M;        /* by rows */
 } GPUMGSmoother;
 
 /* A matrix of the cycle, or its transpose */
 typedef struct {
   Mat            A; /* not counted */
-  GPUCSROperator o; /* with several ranks: its diagonal block, */
-  GPUCSRRanks    r; /* and the off-diagonal block; no halo: one rank */
+  GPUCSROperator o; /* the matrix of one rank, or the diagonal block of several ranks */
+  GPUCSRRanks    r; /* the off-diagonal block; without a halo: one rank */
   PetscBool      transposed;
   const void    *data; /* address of the plan's first array when the cycle was made */
 } GPUMGMatrix;
@@ -43,12 +43,12 @@ typedef struct {
 typedef struct {
   int           n;
   int           cycles;  /* visits of the next coarser level: 1 V, 2 W */
-  GPUMGMatrix   A, P, R; /* P: from the next coarser level to this; R: back */
+  GPUMGMatrix   A, P, R; /* P: from the next coarser level to this level; R: back */
   GPUMGCopy     copy[3]; /* of the matrices of A, P and R */
   GPUMGSmoother down, up;
-  PetscBool     two; /* up is another one than down */
+  PetscBool     two; /* up and down differ */
   GPUCSRBuffer  memory;
-  double       *b, *x, *spare, *r, *d; /* in it; spare: for a step, which cannot write the x that it multiplies with */
+  double       *b, *x, *spare, *r, *d; /* in memory; spare: a step writes its x here, because its product reads the old x */
 } GPUMGLevel;
 
 /* A recorded application */
@@ -64,22 +64,22 @@ struct _n_GPUMGCycle {
   PCMGType     type;
   int          levels, cycles; /* cycles of an application */
   GPUMGLevel   level[GPUMG_LEVELS];
-  PetscBool    exact; /* the coarsest level is solved with by a dense inverse, else smoothed */
+  PetscBool    exact; /* a dense inverse solves on the coarsest level, otherwise a smoother */
   GPUCSRBuffer inverse;
-  int          bottom;        /* where cycles end: the finest of the small levels that one matrix stands for (tail.c), else 0 */
+  int          bottom;        /* level where cycles end: the finest of the small levels behind the dense matrix (densecoarse.c), else 0 */
   GPUCSRBuffer tail, panels;  /* the dense matrix, and its work space */
-  PetscMPIInt  size;          /* ranks. Of several, each solves the level where cycles end for all of them: */
+  PetscMPIInt  size;          /* number of ranks; each rank solves all rows of the level where cycles end: */
   Mat          gathermatrix;  /* its product is the right-hand side of all ranks */
   GPUMGMatrix  gather;        /* device data of gathermatrix */
-  int          coarserows;    /* rows of this level on all ranks */
+  int          coarserows;    /* rows of the level on all ranks */
   GPUCSRBuffer coarsevectors; /* right-hand side and solution of all ranks */
-  GPUMGCycle  *small;         /* by this cycle of one process, or, NULL, by a dense matrix */
-  PetscBool    lent;          /* that is another PC's */
+  GPUMGCycle  *small;         /* a cycle of one process solves on the level; NULL: a dense matrix solves */
+  PetscBool    lent;          /* small belongs to another PC */
   GPUMGRecord  ownrecord;     /* application to b and x of the finest level */
   GPUMGRecord  callerrecord;  /* application to arrays of the last caller */
   void        *stale;         /* graph of earlier data, which the next record becomes an update of */
-  PetscBool    ran;           /* before anything is recorded: what kernels set up for good is there */
-  PetscBool    unrecordable;  /* and cannot be recorded */
+  PetscBool    ran;           /* the cycle has run once without a record, and kernels have set up their permanent data */
+  PetscBool    unrecordable;  /* a graph cannot record the cycle */
   double       flops;         /* of an application */
 };
 

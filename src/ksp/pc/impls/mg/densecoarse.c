@@ -1,6 +1,6 @@
 /*
   The tail of a cycle: its small levels as one dense matrix. From a zero start, the cycle on a level is linear in the right-hand side. On a small level a dense product takes less time than the
-  launches of all passes below. The columns of the matrix are the cycle of that level applied to all unit vectors at once: vectors become panels with as many columns, stored by rows.
+  launches of all passes below. One cycle of the level, applied to all unit vectors at once, gives the columns of the matrix: vectors become panels with as many columns, stored by rows.
 */
 #include "cycle.h"
 #include "../../../../mat/impls/gpucsr/blackbox/kernels/columns.h"
@@ -141,7 +141,7 @@ PetscErrorCode GPUMGTailMake(GPUMGCycle *c, int most)
     for (int k = 0; k < 2; k++)
       if (t.at[l].own[k].dev) PetscCall(GPUCSRStorageDestroy(&t.at[l].own[k]));
   if (!attempt.error) c->bottom = bottom;
-  else { /* without memory for it cycles go over all levels */ PetscCheck(attempt.error == PETSC_ERR_MEM, PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
+  else { /* without memory for the matrix, cycles go over all levels */ PetscCheck(attempt.error == PETSC_ERR_MEM, PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
     PetscCall(GPUCSRBufferFree(c->dev, &c->tail));
     PetscCall(GPUCSRBufferFree(c->dev, &c->panels));
     PetscCall(PetscInfo(NULL, "No matrix for the small levels of a cycle: %s\n", attempt.message));

@@ -1,6 +1,6 @@
 /*
-  Everything that PETSc's cycle reads, as bytes to compare: has the hierarchy changed since the device's cycle was made? Solvers and preconditioners are compared as they are in memory, with all
-  settings of a program, except for members that a solve writes. A forgotten exception remakes a cycle too often but never keeps a wrong cycle.
+  The key of a hierarchy: the bytes of all data that PETSc's cycle reads. A changed key means that the device's cycle is stale. The key has solvers and preconditioners byte by byte, with all settings of
+  a program, without the members that a solve writes. A forgotten exception remakes a cycle too often but never keeps a wrong cycle.
 */
 #include "../petscprivate.h"
 #include "../../../../sys/gpucsrsys.h"
@@ -56,7 +56,7 @@ static PetscErrorCode NoteMat(GPUMGKey *k, Mat A)
 
 /* ---- solvers ---- */
 
-/* PETSc's private structures of KSPCHEBYSHEV and KSPRICHARDSON have at least these bytes, which hold the eigenvalues, their transformation into bounds, and the scale */
+/* The least sizes of PETSc's private structures of KSPCHEBYSHEV and KSPRICHARDSON. The bytes hold the eigenvalues, their transformation into bounds, and the scale */
 #define CHEBYSHEV_BYTES  104
 #define RICHARDSON_BYTES 12
 
@@ -64,7 +64,7 @@ static PetscErrorCode NoteMat(GPUMGKey *k, Mat A)
 extern PetscErrorCode KSPGetNestLevel(KSP, PetscInt *) __attribute__((weak));
 extern PetscErrorCode KSPSetNestLevel(KSP, PetscInt) __attribute__((weak));
 
-/* A copy with the members cleared that a solve writes */
+/* A copy without the members that a solve writes */
 static void AsSet(KSP ksp, struct _p_KSP *s)
 {
   memcpy(s, ksp, sizeof(*s));
@@ -110,8 +110,8 @@ static PetscErrorCode NoteKSP(GPUMGKey *k, KSP ksp)
 }
 
 /*
-  Can the device's cycle replace this solver? Yes, if the solver takes no norm, has no test and calls no function of the program: every member is as KSPCreate() makes it, except for the members
-  named here. PCMG and PCGAMG make their solvers like this
+  Can the device's cycle replace the solver? Yes, if the solver takes no norm, has no test and calls no function of the program. Every member has its value of KSPCreate(), except for the members
+  named here. PCMG and PCGAMG make such solvers
 */
 PetscErrorCode GPUMGPlain(KSP ksp, PetscBool *plain)
 {
@@ -137,15 +137,15 @@ PetscErrorCode GPUMGPlain(KSP ksp, PetscBool *plain)
   PetscCall(MatGetTransposeNullSpace(ksp->pc->pmat, &null[3]));
   *plain =
     (PetscBool)((s.converged == KSPConvergedSkip || s.converged == KSPConvergedDefault) && s.normtype <= KSP_NORM_NONE && !(s.dm && s.dmActive) && reason >= 0 && !null[0] && !null[1] && !null[2] && !null[3] && !ksp->pc->diagonalscale && !ksp->pc->failedreason);
-  /* the device's cycle reads these from PETSc */
+  /* members that the device's cycle reads from PETSc */
   s.max_it         = d.max_it;
   s.guess_zero     = d.guess_zero;
   s.pc             = d.pc;
   s.data           = d.data;
   s.setupstage     = d.setupstage;
   s.setupnewmatrix = d.setupnewmatrix;
-  if (!strcmp(((PetscObject)ksp)->type_name, KSPCHEBYSHEV)) s.ops->solve = d.ops->solve; /* its set-up chooses one for its kind, which the key has */
-  /* without a norm these have no effect */
+  if (!strcmp(((PetscObject)ksp)->type_name, KSPCHEBYSHEV)) s.ops->solve = d.ops->solve; /* the set-up chooses a function by the kind, and the key has the kind */
+  /* members without effect if the solver takes no norm */
   s.rtol                = d.rtol;
   s.abstol              = d.abstol;
   s.divtol              = d.divtol;
@@ -167,7 +167,7 @@ PetscErrorCode GPUMGPlain(KSP ksp, PetscBool *plain)
   s.default_ttol   = d.default_ttol;
   s.default_divtol = d.default_divtol;
 #endif
-  /* these are of use before a solve alone */
+  /* members used before a solve only */
   s.dm                   = d.dm;
   s.dmAuto               = d.dmAuto;
   s.dmActive             = d.dmActive;
@@ -289,7 +289,7 @@ static PetscErrorCode NoteAll(GPUMGKey *k, PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The key of a PCMG as it is */
+/* The present key of a PCMG */
 PetscErrorCode GPUMGKeyTake(PC pc, GPUMGKey *k)
 {
   PetscFunctionBegin;

@@ -8,7 +8,7 @@
 #include "cycle.h"
 #include "../gpuamg/gpuamg.h"
 
-/* Blocks of the largest size that a step multiplies with */
+/* The largest blocks in a step */
 #define LARGEST_BLOCK 16
 
 /* Why PETSc applies the hierarchy, level by level */
@@ -73,7 +73,7 @@ static PetscErrorCode Is(void *object, const char *const types[], size_t count, 
 
 /* ---- numbers to the device ---- */
 
-/* Copies a vector of PETSc to the device, from wherever it is */
+/* Copies a vector of PETSc to the device, from the host or from a device */
 static PetscErrorCode Fetch(const GPUCSROperator *o, Vec v, double *to)
 {
   GPUCSRDevice   dev = o->dev;
@@ -116,7 +116,7 @@ static PetscErrorCode Renew(KSP ksp)
 }
 
 /*
-  PCApply() of a solver's PC, to read its numbers. Renews a PC that fails in its set-up: PETSc would apply the incomplete PC (Jacobi's diagonal, say, exists but is empty)
+  PCApply() of a solver's PC, to read its numbers. Renews a PC after a failed set-up: PETSc would apply the incomplete PC (Jacobi's diagonal, say, exists but is empty)
 */
 PetscErrorCode GPUMGPCApply(void *solver, Vec x, Vec y)
 {
@@ -129,7 +129,7 @@ PetscErrorCode GPUMGPCApply(void *solver, Vec x, Vec y)
   PetscFunctionReturn(ierr);
 }
 
-/* Columns of what a PC does, by vectors of the host */
+/* Columns of a PC's operator, from applications to vectors on the host */
 PetscErrorCode GPUMGPCProbe(KSP ksp, PetscInt first, PetscInt count, Vec unit, Vec column, double rows[])
 {
   PetscErrorCode ierr;
@@ -161,7 +161,7 @@ static PetscErrorCode Diagonal(const GPUCSROperator *o, KSP ksp, double *to)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Columns 0 to count - 1 of the matrix of a PC, by rows. Unit vectors repeat with the period count, so that one application gives a column of each diagonal block */
+/* Columns 0 to count - 1 of a PC's operator, by rows. Unit vectors repeat with the period count, so one application gives a column of each diagonal block */
 static PetscErrorCode Columns(GPUCSRDevice dev, KSP ksp, PetscInt n, PetscInt count, double *to)
 {
   Vec            unit, column;
@@ -184,7 +184,7 @@ static PetscErrorCode Columns(GPUCSRDevice dev, KSP ksp, PetscInt n, PetscInt co
 /* ---- what levels have ---- */
 
 /*
-  Converts a MATAIJ or MATMAIJ to gpucsr: DMDA's interpolations have PETSc's own types whatever the operator's type, and products with them may have too. like: the finest operator
+  Converts a MATAIJ or MATMAIJ to gpucsr: DMDA's interpolations have PETSc's own types for operators of all types, and products with interpolations may have PETSc's types too. like: the finest operator
 */
 static PetscErrorCode ToGPUCSR(const GPUMGMatrix *like, Mat *A, GPUMGCopy *copy)
 {
@@ -206,7 +206,7 @@ static PetscErrorCode ToGPUCSR(const GPUMGMatrix *like, Mat *A, GPUMGCopy *copy)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Several ranks, collective: the whole matrix, and its diagonal block, which the rest of this file uses */
+/* Several ranks, collective: the whole matrix in r, and its diagonal block in A for the rest of this file */
 static PetscErrorCode GetRanks(Mat *A, PetscBool transposed, GPUCSRRanks *r, char why[], size_t len)
 {
   PetscBool peer;
@@ -395,7 +395,7 @@ static PetscErrorCode Whole(GPUMGCycle *c, Why *w)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: the cycle of a PCGPUAMG whose ranks have all rows each, where it is one */
+/* Collective: the one-process cycle of a coarse PCGPUAMG in which each rank has all rows; no effect for other PCs */
 static PetscErrorCode SmallOfRanks(GPUMGCycle *c, PC pc, Why *w)
 {
   GPUCSRAttempt attempt;
@@ -457,7 +457,7 @@ static PetscErrorCode CoarseSolver(GPUMGCycle *c, KSP ksp, Why *w)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Transfers between level l and the level below: MatInterpolate() and MatRestrict() choose between a matrix and its transpose by the number of rows, and so does this function */
+/* Transfers between level l and the level below. Like MatInterpolate() and MatRestrict(), the function chooses between a matrix and its transpose by the number of rows */
 static PetscErrorCode Transfers(PC_MG_Levels *p, PetscInt l, GPUMGLevel *L, Why *w)
 {
   Mat      P = p->interpolate, R = p->restrct;
@@ -516,7 +516,7 @@ static PetscErrorCode Level(PC_MG_Levels **p, PetscInt l, GPUMGCycle *c, Why *w)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The hierarchy of a PC that is set up. ok: completely on one device; otherwise why gives the reason. Sets c->dev if the finest matrix is on a device */
+/* Reads the hierarchy of a PC after its set-up. ok: the hierarchy is completely on one device; otherwise why gives the reason. Sets c->dev if the finest matrix is on a device */
 PetscErrorCode GPUMGLevelsTake(PC pc, GPUMGCycle *c, PetscBool *ok, char why[], size_t len)
 {
   PC_MG         *mg = (PC_MG *)pc->data;

@@ -5,7 +5,7 @@
 #include "../../../../sys/gpucsrsys.h"
 #include "cycle.h"
 
-/* Most rows of a level, that an option may ask for, that a dense matrix stands for */
+/* Largest number of rows of a dense matrix in the options */
 #define MOST_TAIL 8192
 
 /* Numbers compared for a level: its smoothers, and its visits in a cycle */
@@ -26,7 +26,7 @@ static PetscErrorCode Level(const PC_MG_Levels *p, int64_t mine[NUMBERS])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: reads and checks the options of a PC that is set up */
+/* Collective: reads and checks the options of a PC after its set-up */
 PetscErrorCode GPUMGAsked(PC pc, GPUMGOptions *o)
 {
   static const char *const options[] = {"gpucsr", "gpucsr_tail", "gpucsr_small", "type", "levels", "multiplicative_cycles"};

@@ -1,6 +1,6 @@
 /*
-  PCMG and PCGAMG with cycles on the device. Both types are registered again under their own names: the wrapper makes PETSc's preconditioner and replaces the application. cycle.c applies a hierarchy
-  that qualifies (levels.c); PETSc does everything else.
+  PCMG and PCGAMG with cycles on the device. Both types are registered again under their own names: the wrapper makes PETSc's preconditioner and replaces the application. levels.c decides if the
+  device can run a hierarchy, and cycle.c applies it. PETSc does all other work.
 */
 #include "../petscprivate.h"
 #include "../../../wrap.h"
@@ -66,7 +66,7 @@ static PetscErrorCode Same(PC pc, Multigrid *m, PetscBool *same)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Prints once why PETSc applies the cycles, for programs that run on a GPU */
+/* Prints once why PETSc applies the cycles, in programs on a GPU */
 static PetscErrorCode Tell(PC pc, Multigrid *m)
 {
   static char        told[512]; /* do not repeat the reason of another PC */
@@ -83,7 +83,7 @@ static PetscErrorCode Tell(PC pc, Multigrid *m)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Reads the hierarchy. PETSc applies it if the device cannot, or has too little memory */
+/* Reads the hierarchy. PETSc applies the hierarchy if the device cannot, or has too little memory */
 static PetscErrorCode MultigridTake(PC pc, Multigrid *m)
 {
   GPUMGCycle   *c   = &m->cycle;

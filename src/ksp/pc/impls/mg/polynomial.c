@@ -1,7 +1,7 @@
 /*
   The steps of a smoother. PETSc hides the bounds of KSPCHEBYSHEV and the scale of KSPRICHARDSON, in a different place in each release. So this file runs the method's own loop on three numbers,
-  A = diag(0, -t, -2t) and M = 1, for one step, two, and so on. (No smoother is made for these eigenvalues, so the numbers grow and lose no digits.) If the steps are d = ca d + cb M (b - A x),
-  x += d, the first two rows determine ca and cb of each step. The third row checks the result. The check fails for other methods, as for Richardson with its own scale.
+  A = diag(0, -t, -2t) and M = 1, for one step, two, and so on. (Smoothers do not damp negative eigenvalues, so the numbers grow and lose no digits.) If a step is d = ca d + cb M (b - A x), x += d,
+  the first two rows determine its ca and cb. The third row checks the result. The check fails for other methods, and for Richardson with its own scale.
 */
 #include "../petscprivate.h"
 #include "cycle.h"
@@ -11,7 +11,7 @@
 /* Relative tolerance for the third row: the equations lose some digits with each step; another method differs in the first digit */
 #define ALIKE 1e-8
 
-/* A solve as the method's loop sees it */
+/* The solve for the method's loop */
 typedef struct {
   PC                 pc;
   Vec                x, b, *work;

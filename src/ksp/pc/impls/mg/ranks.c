@@ -1,6 +1,6 @@
 /*
-  Cycles of several ranks. Products exchange halos from device to device (mpioperator.c), and each rank solves the coarsest level completely. Here: the exchanges of all levels together, the
-  solution of the coarsest level, and the small levels, which each rank holds completely as a dense matrix (densecoarse.c) or as a cycle of one process.
+  Cycles of several ranks. Products exchange halos from device to device (mpioperator.c), and each rank solves the coarsest level completely. This file has the exchanges of all levels together, the
+  solution of the coarsest level, and the small levels. Each rank holds the small levels completely, as a dense matrix (densecoarse.c) or as a cycle of one process.
 */
 #include <limits.h>
 #include "../../../wrap.h"
@@ -49,7 +49,7 @@ PetscErrorCode GPUMGRanksFail(const GPUMGCycle *c, const char message[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: all columns of what a PC does, by rows, on each rank; A is its operator */
+/* Collective: all columns of a PC's operator, by rows, on each rank. A: the PC's matrix */
 PetscErrorCode GPUMGRanksColumns(KSP ksp, Mat A, double *all)
 {
   const MPI_Comm  comm = PetscObjectComm((PetscObject)ksp);
@@ -75,7 +75,7 @@ PetscErrorCode GPUMGRanksColumns(KSP ksp, Mat A, double *all)
     counts[r] = (PetscMPIInt)((ranges[r + 1] - ranges[r]) * n);
     at[r]     = (PetscMPIInt)(ranges[r] * n);
   }
-  PetscCallMPI(MPI_Allgatherv(own, (PetscMPIInt)((end - first) * n), MPI_DOUBLE, all, counts, at, MPI_DOUBLE, comm)); /* even after an error on this rank: the other ranks are in this call */
+  PetscCallMPI(MPI_Allgatherv(own, (PetscMPIInt)((end - first) * n), MPI_DOUBLE, all, counts, at, MPI_DOUBLE, comm)); /* also after an error on this rank, because all ranks make this call */
   PetscCall(PetscFree3(own, counts, at));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -89,7 +89,7 @@ typedef struct {
   double *M[2];
 } Gathered;
 
-/* Collective: all of A on this rank's host */
+/* Collective: the whole matrix A on the host of each rank */
 PetscErrorCode GPUMGRanksAllRows(Mat A, Mat *all)
 {
   IS       rows, cols;
@@ -139,7 +139,7 @@ static PetscErrorCode AllNumbers(GPUCSRDevice dev, MPI_Comm comm, Mat A, const G
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* first: the first error on this rank's device */
+/* first: the first error of the rank's device */
 static PetscErrorCode Gather(const GPUMGCycle *c, MPI_Comm comm, int bottom, Gathered g[], GPUCSRAttempt *first)
 {
   PetscFunctionBegin;
@@ -188,7 +188,7 @@ static PetscErrorCode NumbersToDevice(GPUCSRDevice dev, int n, const GPUMGSmooth
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The levels up to bottom as a cycle t of one process; dense: only for its matrix, otherwise complete */
+/* The levels up to bottom as a cycle t of one process. dense: the caller needs only the dense matrix of t, otherwise the complete cycle */
 static PetscErrorCode Small(const GPUMGCycle *c, int bottom, int most, PetscBool dense, const Gathered g[], GPUMGCycle *t)
 {
   PetscFunctionBegin;
@@ -250,7 +250,7 @@ static PetscErrorCode Bottom(const GPUMGCycle *c, PetscInt small, int *bottom, P
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: levels of at most `small` rows as a cycle on each rank; or of at most `most` rows as a dense matrix. If a rank's device lacks memory, cycles go over all levels */
+/* Collective: levels of at most `small` rows become a cycle on each rank; or levels of at most `most` rows a dense matrix. If a rank's device lacks memory, cycles go over all levels */
 PetscErrorCode GPUMGRanksSmall(GPUMGCycle *c, MPI_Comm comm, PetscInt small, PetscInt most)
 {
   Gathered      g[GPUMG_LEVELS];

@@ -158,7 +158,7 @@ struct Pool {
   }
 };
 
-/* Warps that share a slice, or threads that share a row of CSR: a power of two, so that an iteration divides no integers */
+/* The number of warps of a slice, or of threads of a row of CSR: a power of two, so an iteration divides no integers */
 struct Sharing {
   int count, log;
 

@@ -1,10 +1,10 @@
 #pragma once
 
 /*
-  ---- the next direction, computed in shared memory for a chunk of rows at a time ----
+  ---- The next direction, computed in shared memory for a chunk of rows at a time. ----
 
-  If each column is its row plus one of a few offsets, a chunk of rows needs only some windows of the vector, one around each group of offsets. The summands of the direction in these windows are
-  copied while the previous chunk is multiplied. Each element is read once; gathers would read it once for every entry. Copies of 16 bytes are faster than bulk copies (cp.async.bulk).
+  Each column is its row plus one of a few offsets. So a chunk of rows needs only some windows of the vector, one around each group of offsets. The kernel copies the summands of the direction in the
+  windows while it multiplies the previous chunk. It reads each element once; gathers would read an element once for every entry. Copies of 16 bytes are faster than bulk copies (cp.async.bulk).
 */
 #include "products.cuh"
 
