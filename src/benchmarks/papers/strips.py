@@ -2,11 +2,12 @@
 """
 The model of R. Wang, T. Gu and M. Li (J. Comput. Commun. 5, 2017): docs/results/strips.md and its plot.
 
-    strips.py [-o FOLDER] [-times FILE] [SAMPLES[.xz]]
+    strips.py [-o FOLDER] [-times FILE] [-modes FILE] [SAMPLES[.xz]]
 
 Time of a product from the number of strips I (what the GPU's threads handle at a time) and one length of a row P: (A I + B) (P - P*) + p I + q, fitted to generated
 matrices alone, and asked for the real ones. First the generated matrices are those of the samples whose rows are fixed or uniform in length. FILE is what
 src/benchmarks/strips.c leaves (default: that which is kept): there each of its kinds is fitted by itself, as the paper does it (csr_vector16_wide1 by a product of two lines).
+-modes: of each real matrix of the samples name, rows, entries and the most frequent length of a row, as strips.c prints them.
 """
 import argparse, lzma, os
 import numpy as np
@@ -148,12 +149,14 @@ def saddle(I, P, t):
     return lambda i, p: np.polyval(slope[:2], i) * (p - mean) + np.polyval(e[:2], i), said
 
 
-def from_times(name, folder, s):
-    """
-    Judged by the real matrices of the samples, of which the mode of the lengths is not known, so that CSR-V takes their mean; and by those of the file, which it asks by mean and by mode
-    """
+def words_of(name):
     with (lzma.open if name.endswith(".xz") else open)(name, "rt") as f:
-        w = [v.split() for v in f]
+        return [v.split() for v in f]
+
+
+def from_times(name, modes, folder, s):
+    """Judged by the real matrices of the samples and by those of the file; CSR-V takes the mean and the mode of the lengths"""
+    w, most = words_of(name), {v[0]: float(v[3]) for v in words_of(modes)}
     sampled = ~s.transpose & np.array([not clock.generated(m) for m in s.matrix_of])
     kind, kernel, single = np.array([v[0] for v in w]), np.array([v[10] + " " + v[11] for v in w]), np.array([v[9] == "single" for v in w])
     I, rows, mean, mode, longest, us = np.array([[float(v[k]) for k in (2, 3, 6, 7, 8, 12)] for v in w]).T
@@ -166,7 +169,7 @@ def from_times(name, folder, s):
             r, q = (kind == "real") & (kernel == k) & (single == one), sampled & (s.pair == s.pairs.index(k)) & (s.single == one)
             survey, file = ("survey", s.rows[q], s.us[q], s.matrix_of[q]), ("file", rows[r], us[r], [v[1].replace(".petsc", "") for v, mine in zip(w, r) if mine])
             if short == "CSR-V":
-                sets = [(*survey, "mean", (s.nnz / s.rows)[q]), (*file, "mean", mean[r]), (*file, "mode", mode[r])]
+                sets = [(*survey, "mean", (s.nnz / s.rows)[q]), (*survey, "mode", np.array([most[m] for m in s.matrix_of[q]])), (*file, "mean", mean[r]), (*file, "mode", mode[r])]
             else:
                 sets = [(*survey, "longest", s.max[q]), (*file, "longest", longest[r])]
             errors, models = {}, {}
@@ -197,11 +200,12 @@ def main():
     a = argparse.ArgumentParser()
     a.add_argument("-o", default=S.TABLES)
     a.add_argument("-times", default=os.path.join(S.RESULTS, "strips-times.txt.xz"))
+    a.add_argument("-modes", default=os.path.join(S.RESULTS, "strips-modes.txt.xz"))
     a.add_argument("samples", nargs="?", default=S.KEPT)
     a = a.parse_args()
     s = S.load(a.samples)
     from_samples(s, a.o)
-    from_times(a.times, a.o, s)
+    from_times(a.times, a.modes, a.o, s)
 
 
 if __name__ == "__main__":
