@@ -43,7 +43,7 @@ static inline PetscReal TestLongRecurrences(PetscInt q)
   return PetscMin(1e2 * PETSC_MACHINE_EPSILON * PetscPowReal(10.0, (PetscReal)q / 8), 1e-2);
 }
 
-/* The first iteration whose norm differs from the reference's; -1: none. top: the smallest unit of the differences; on exit, the last unit */
+/* The first iteration whose norm differs from the reference's, or -1. top: the smallest unit of the differences; on exit, the last unit */
 static inline PetscInt TestHistoriesPart(const TestOutcome *a, const TestOutcome *r, PetscReal (*bound)(PetscInt), PetscReal *top)
 {
   for (PetscInt q = 0; q < PetscMin(a->n, r->n); q++) {

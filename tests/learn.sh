@@ -14,7 +14,7 @@ learn() {
   fail "bmrm $*: $(cat "$tmp/out")"
 }
 
-# same WHAT [PENALTY]: all converged, and no objective lies below another one less its gap, but for the rounding of sums of 1e3 rows; the first one is higher by PENALTY at the most
+# same WHAT [PENALTY]: all runs converged, and no objective lies below another objective less its gap, up to the rounding of sums of 1e3 rows. The first objective is higher by at most PENALTY
 same() {
   python3 - "$tmp/json" "${2:-0}" <<'PYTHON' || fail "$1: ${2:-} $(cat "$tmp/json")"
 import json, sys

@@ -43,7 +43,7 @@ tao=src/tao/impls/bmrm
 cuda='cuda|cub/|cublas|cusparse|thrust'
 upper='petsc(vec|mat|dm|pc|ksp|snes|ts|tao|gpucsr)|petsc/private'
 
-# without "FILES" "REGEX": none of these files includes a header of the system that matches
+# without "FILES" "REGEX": the files include no system header matching REGEX
 without() { # shellcheck disable=SC2086 # names without blanks
   grep -nE "^ *# *include *<($2)" $1 /dev/null | sed 's/$/: must not be included here/'
 }
@@ -58,7 +58,7 @@ rooms() {
 }
 check "rooms" rooms
 
-# One build of the kernels serves every PETSc: the device sources, and all that they include as nvcc sees it, are plain C
+# One build of the kernels serves every PETSc: the device sources are plain C, with all their includes as nvcc sees them
 plain() {
   local file include petsc
   include=$(echo '#include <petscsys.h>' | mpicc -E -x c $(pkg-config --cflags "${PETSC:-PETSc}") - 2>/dev/null | sed -n 's|^# 1 "\(.*\)/petscsys.h".*|\1|p' | head -n 1)
@@ -71,7 +71,7 @@ plain() {
 }
 check "device sources without PETSc" plain
 
-# Releases of PETSc are told apart in one header, and the headers that only its sources use are included in one file of a room, with the reason
+# One header tells releases of PETSc apart. Each room has one file that includes PETSc's private headers, and says why
 petscs() {
   grep -rnE 'PETSC_VERSION_[LG][TE]' src --include='*.[ch]' | grep -vE '^src/(sys/gpucsrcompat\.h|benchmarks/|bin/|learn/|ksp/examples/)' | sed 's/$/: releases are compared in gpucsrcompat.h/'
   grep -rnE '# *include <petsc/private/' src --include='*.[ch]' | grep -vE '^src/(io/loadfile\.h|vec/impls/gpu/vecgpuimpl\.h|mat/impls/gpucsr/type/gpucsrimpl\.h|ksp/wrap\.h|ksp/pc/impls/petscprivate\.h|ksp/impls/petsc/methods\.c|ksp/impls/gpu/common/gpukspimpl\.h|tao/impls/bmrm/gpubmrm\.c):.*/\*' | sed 's/$/: see gpucsrcompat.h/'
@@ -97,7 +97,7 @@ spaceofpages() {
     clang-format --style=file:.clang-format --dry-run -Werror "$file" 2>&1 | sed -n "s|^$tmp/\(.*\): error.*|docs: \1: make format would change this line|p"
   done
 }
-# Versions differ in what they write
+# The output differs between versions
 if need clang-format; then
   if clang-format --version | grep -q 'version 14\.'; then
     check "white space" space
@@ -108,14 +108,14 @@ if need clang-format; then
   fi
 fi
 
-# --- Sizes: no file is longer than a reader can keep in mind; a longer one is divided by what its parts are about
+# --- Sizes: no file is longer than a reader can keep in mind; longer files are divided by subject
 
 sizes() { # shellcheck disable=SC2086 # names without blanks
   wc -l $sources | awk '$2 != "total" && $1 > 700 {print $2 ": has " $1 " lines, of at most 700"}'
 }
 check "sizes" sizes
 
-# A function of the library has at most 100 lines, unless the comment above it says that it is a flat table, and why
+# A function of the library has at most 100 lines, unless the comment above calls it a flat table and says why
 functions() {
   # shellcheck disable=SC2046 # names without blanks
   awk '
@@ -189,7 +189,7 @@ if [ -z "$quick" ] && need cppcheck; then check "cppcheck" cpp; fi
 
 # --- Compute capability: PTX is made for 7.5 too (makefile); what needs more stands below an #if of __CUDA_ARCH__. A build for one newer GPU does not find out
 #
-# The intrinsics are those of CUDA's headers; instructions that are written as text are looked for without CUDA too.
+# CUDA's headers give the intrinsics; the search for instructions written as text needs no CUDA.
 
 capability() {
   python3 - "${CUDA_DIR:-$(realpath -m "$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)" | sed 's|/bin/.*||')}" <<'END'
@@ -239,7 +239,7 @@ if need python3; then check "man pages and options" python3 docs/makeman.py --ch
 
 # --- Words
 
-# Folders of one machine, and notes that somebody meant to come back to
+# Folders of one machine, and notes of unfinished work
 words() {
   find . \( -path ./.git -o -path './build*' -o -path ./carry -o -path ./pack -o -path ./share/datasets \) -prune -o -type f ! -name lint.sh -print |
     xargs grep -nIE '(^|[^A-Za-z0-9_.*/)}-])/(home|root|work|opt/work|scratch)/|\b(TODO|FIXME|XXX)\b' | sed 's|^\./||'

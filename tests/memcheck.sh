@@ -6,7 +6,7 @@
 #
 # JOBS: runs at once (1); SEARCH: only the runs whose line matches this pattern; LIMIT: seconds for one run.
 #
-# Two reports of the tools are expected, and alone they are no failure; the number of runs with them is printed:
+# Two reports of the tools are expected and are no failure. The number of runs with either is printed:
 #   initcheck, csr_vector_kernel    a thread reads 2 or 4 entries in one load. The last load may reach behind the last entry, into what pads every allocation; its value is not used. All reads of
 #                                   other kernels count, and so do this one's of 4 bytes
 #   racecheck, ranges_kernel        a warp polls results in shared memory that other warps write: the head of src/mat/impls/gpucsr/blackbox/triangles/solve.cu

@@ -1,6 +1,5 @@
 /*
-  Common to tests of unusual programs. A program runs in several worlds, one after the other: with MATAIJ and VECSTANDARD; with the same, from data that are perturbed by rounding (Perturb());
-  with the types under test. It reports numbers, which must be the same in all. Most are sums of small integers, and exact. A solver's result depends on rounding: the perturbed worlds show how much, which bounds the difference of the types under test.
+  Common to tests of unusual programs. A program runs in several worlds, one after the other: with MATAIJ and VECSTANDARD; with the same types and data perturbed by rounding (Perturb()); with the types under test. It reports numbers, which must be the same in all. Most are sums of small integers, and exact. A solver's result depends on rounding: the perturbed worlds show how much, which bounds the difference of the types under test.
 
     build/tests/t461-solvers [-only NAME] [-shares]      -shares prints the largest part of a bound that a program needs
 */

@@ -4,7 +4,7 @@
 #
 #   tests/run.sh [search='TEXT ...'] [without='TEXT ...'] [BACKEND=host|cuda] [BUILD=build] [JOBS=n] [LIMIT=600] [TIMES=file]
 #
-# search takes the runs with one of these texts in their names, without leaves them out. Usage, from the folder above this one:
+# search takes the runs with one of its texts in their names; without leaves such runs out. Usage, from the folder above this one:
 #
 #   tests/t*.c           each //TEST line, with the program BUILD/tests/NAME
 #   tests/examples.list  each row, with the program BUILD/examples/NAME: once with the library, once with aij and without it, same output
@@ -25,8 +25,8 @@
 #   load=0                 neither load the library nor name a backend
 #
 # JOBS runs go side by side: on the host two a processor, because a run also waits; on a GPU two. On a terminal
-# each run prints a dot; elsewhere the script names each source as its runs begin. At the end it prints what failed, the names of
-# what was skipped, and the counts. TIMES names a file for the processor seconds of each run, in descending order.
+# each run prints a dot; elsewhere the script names each source as its runs begin. At the end it prints the failures, the names
+# of skipped runs, and the counts. TIMES names a file for the processor seconds of each run, in descending order.
 #
 # A script is skipped by status 77, a program by printing a line that begins with "skipped: " (77 is PETSC_ERR_PLIB). The variable MPIEXEC names the launcher and its options; a machine without PETSc
 # runs all this from a copied folder once LD_LIBRARY_PATH says where the libraries are.
@@ -48,7 +48,7 @@ if [ -z "${MPIEXEC+set}" ]; then
 fi
 LIB=$root/$BUILD/lib/libpetscgpucsr.so
 case $BUILD in /*) LIB=$BUILD/lib/libpetscgpucsr.so ;; esac
-# In a fresh build the programs that search names are made first: without CUDA if the build has none
+# In a fresh build the programs named by search are made first, without CUDA if the build has none
 fresh=()
 for source in tests/t[0-9]*.c; do
   program=$(basename "$source" .c)
@@ -61,7 +61,7 @@ if ((${#fresh[@]})) && pkg-config --exists "${PETSC:-PETSc}"; then
   if [ -f "$BUILD/flags" ] && ! grep -q GPUCSR_HAVE_CUDA "$BUILD/flags"; then host=(NVCC=); fi
   make -s -j"$(nproc)" BUILD="$BUILD" "${host[@]}" lib "${fresh[@]}" >&2 || exit 2
 fi
-# Open MPI: a single process starts no daemon and makes no folder (which mpiexec needs); on the host, no search for a network, nor by hwloc for other devices, which takes half of a start. A run
+# Open MPI: a single process starts no daemon and makes no folder (mpiexec needs both). On the host, the search for networks and for other devices (hwloc), half of a start, is left out. A run
 # then starts in a tenth of a second, not half a second
 export OMPI_MCA_ess_singleton_isolated=1 OMPI_MCA_orte_create_session_dirs=0
 if [ "$BACKEND" = host ]; then export CUDA_VISIBLE_DEVICES= OMPI_MCA_pml=${OMPI_MCA_pml:-^ucx,cm} OMPI_MCA_btl=${OMPI_MCA_btl:-^openib,ofi,tcp} HWLOC_COMPONENTS=${HWLOC_COMPONENTS:--linuxio,-pci}; fi

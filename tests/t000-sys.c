@@ -1,7 +1,6 @@
 /*
-  The interface to the hardware: every function of a backend, conversions and their rounding, staged copies with lengths
-  around the size of a stage, arrays that are sent together, the memory limit, the cache of small pieces of memory, which is freed when memory runs out, and
-  attempts whose errors are caught.
+  The interface to the hardware: every function of a backend. Conversions and their rounding; staged copies with lengths around the size of a stage; arrays
+  sent together; the memory limit; the cache of small pieces of memory, freed when memory runs out; attempts whose errors are caught.
 
   //TEST name="host" args="-backend host"
   //TEST name="threads" args="-backend host -mat_gpucsr_threads 3"
@@ -71,7 +70,7 @@ static PetscErrorCode Separate(GPUCSRDevice d, GPUCSRBackendOps *ops)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Three arrays in one piece of memory, and the second one in another: each arrives in its place, several times and for any lengths */
+/* Three arrays in one piece of memory, and the second one in another: each array arrives in its place, several times and for any lengths */
 static PetscErrorCode Together(GPUCSRDevice d, size_t n)
 {
   const size_t bytes[] = {n * 4, n * 8, 12}, at[] = {0, GPUCSRAlignUp(bytes[0]), GPUCSRAlignUp(bytes[0]) + GPUCSRAlignUp(bytes[1])}, all = at[2] + bytes[2];

@@ -10,7 +10,7 @@
 
 /*
   Each call of the library to a device fails once. A program runs repeatedly; in run n the n-th call of a kind fails, or all calls from the n-th on, until there is no n-th call.
-  With -mat_gpucsr_backend auto the results must be right; with cuda they are right, or the run ends in one error of memory or of the GPU. Afterwards the same program must run in the same
+  With -mat_gpucsr_backend auto the results must be right. With cuda the results are right, or the run ends in one error of memory or of the GPU. Afterwards the same program must run in the same
   process, nothing may stay allocated, and no run may take longer than -limit seconds. The library's allocations of host memory fail likewise; there both backends may end in an error.
 
   The host stands in for a GPU, unless -gpu is given.
@@ -38,7 +38,7 @@ static struct {
   PetscBool   gpu, count, show;
 } o = {"all", "all", "auto", "csr", "standard", 1, 1, 1 << 30, -1, 60, 2, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE};
 
-#define ALLOWED 4 /* exit status of several ranks of which one met an error that is allowed: the next n needs a start of its own */
+#define ALLOWED 4 /* exit status of several ranks after an allowed error of one rank: the next n needs a start of its own */
 
 static char what[256]; /* is being done, for whom it takes too long */
 static long faults, runs, wrong, leaked, errors;
@@ -71,7 +71,7 @@ static PetscErrorCode HostMalloc(size_t bytes, PetscBool clear, int line, const 
 static int   real[2] = {-1, -1};
 static FILE *said[2];
 
-/* What is printed goes into files, and is looked at afterwards */
+/* The output goes into files, and is read afterwards */
 static void Listen(PetscBool anew)
 {
   for (int k = 0; k < 2; k++) {
@@ -108,7 +108,7 @@ static void TooLong(int sig)
   _exit(3);
 }
 
-/* An unclean end of one rank is one of all; a single process goes on, so that one run reports all failures */
+/* An unclean end of one rank ends all ranks; a single process goes on, so one run reports all failures */
 static void Bad(const char why[], const char all[])
 {
   int size = 1;
@@ -187,7 +187,7 @@ static PetscErrorCode Run(int program, int kind, long n, PetscBool on, PetscBool
   faults += kind == HOSTMEMORY ? host.injected : GPUCSRFaultCounters.injected;
   runs++;
   if (ierr) {
-    /* a failed device loses what it alone has: entries of a vector, even of GAMG's levels; a sum that has begun to replace a summand */
+    /* a failed device loses data without a copy on the host: entries of a vector, even of GAMG's levels; a sum that has begun to replace a summand */
     const PetscBool lost    = (PetscBool)((!strcmp(o.vectors, "gpu") || !strcmp(programs[program].name, "vectors") || !strcmp(programs[program].name, "gamg")) && ierr == PETSC_ERR_GPU);
     const PetscBool halfway = (PetscBool)(strstr(message, "the sum was on its way back into the vector that held a summand") || strstr(message, "values were on their way back into the matrix that they are added to"));
     const PetscBool loop    = (PetscBool)(size > 1 && !strcmp(programs[program].name, "solvers") && ierr == PETSC_ERR_GPU); /* a step of the host loop, where the other ranks wait for this one's sums */

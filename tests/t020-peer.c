@@ -1,6 +1,6 @@
 /*
-  Ranks of one host as peers: memory that all of them address, flags in it, a rank that does not arrive, a rank that fails. A fault on one rank in a call that makes or opens
-  such memory is an error on all ranks, or there are no peers and a reason; nothing stays allocated.
+  Ranks of one host as peers: memory addressed by all ranks, flags in shared memory, a rank that does not arrive, a rank that fails. Where a call that makes or opens shared memory
+  fails on one rank, all ranks get an error, or there are no peers and a reason is given; nothing stays allocated.
 
   //TEST name="host_1" nsize=1 args="-backend host"
   //TEST name="host_2" nsize=2 args="-backend host"

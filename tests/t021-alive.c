@@ -1,5 +1,5 @@
 /*
-  Is another process alive? One is killed, one exits, one is stopped and continued, one leaves its group, in two groups at once.
+  Is another process alive? A rank is killed, exits, is stopped and continued, or leaves its group, in two groups at once.
 
   //TEST name="all" load=0
 */

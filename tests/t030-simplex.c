@@ -62,7 +62,7 @@ static int Descending(const void *a, const void *b)
   return x > y ? -1 : x < y;
 }
 
-/* The threshold is (sum of the k largest - 1) / k for the largest k whose last number is above it */
+/* The threshold is t(k) = (sum of the k largest - 1) / k, for the largest k whose k-th number is above t(k) */
 static PetscErrorCode CheckProjection(void)
 {
   const int   n = Size(), kind = Upto(4);
@@ -111,7 +111,7 @@ static PetscErrorCode CheckOptimal(const SimplexQP *qp, PetscReal tol, const cha
   PetscFunctionReturn(0);
 }
 
-/* Planes of up to `rank` numbers, one more at a time, as the bundle method poses them; tol: relative to the numbers */
+/* Planes of up to `rank` numbers, added one at a time, as by the bundle method; tol: relative to the numbers */
 static PetscErrorCode CheckDual(PetscInt exact)
 {
   const int    n = Size(), rank = 1 + Upto(n > 12 ? 40 : 8), kind = Upto(4), often = n > 12 ? 1 + Upto(n) : 1;

@@ -1,7 +1,7 @@
 //TEST args="-trials 300000"
 
 /*
-  Decimal numbers are read correctly to the last bit: GPUCSRReal() against strtod(), on numbers that are hard to round and on random ones of every length and magnitude,
+  Decimal numbers are read correctly to the last bit: GPUCSRReal() against strtod(), on numbers that are hard to round, on random numbers of every length and magnitude,
   and in a locale whose point is a comma.
 */
 #include <petscsys.h>

@@ -70,7 +70,7 @@ int main(int argc, char **argv)
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(TestRequireReal(64)); /* of others it makes nothing */
+  PetscCall(TestRequireReal(64)); /* the library makes nothing of other kinds */
   PetscCall(GPUCSRSysInitialize());
   PetscCall(GPUCSRDeviceOpen("host", &d, why, sizeof(why)));
   PetscCall(GPUCSRFeaturesOfRows(5, 4, rowptr, 1, &f));

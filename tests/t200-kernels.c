@@ -1,7 +1,6 @@
 /*
-  Every kernel on every matrix of the zoo and some larger ones, against sums in long double: double, single and mixed precision; A and
-  its transpose; all cases of alpha and beta, in place and not; ranges of rows; values changed after the build; Inf and
-  NaN. -only TEXT,... takes pairs with one of these texts in "FORMAT KERNEL"; -every n takes each n-th matrix of the zoo (for the sanitizer). On the host backend this tests the formats' reference products, on a GPU the kernels. A new row
+  Every kernel on every matrix of the zoo and some larger matrices, against sums in long double. Covered are double, single and mixed precision; A and its transpose; all cases of alpha and beta, in place and not; ranges of rows; values
+  changed after the build; Inf and NaN. -only TEXT,... takes pairs with one of these texts in "FORMAT KERNEL"; -every n takes each n-th matrix of the zoo (for the sanitizer). On the host backend this tests the formats' reference products, on a GPU the kernels. A new row
   of kernellist.h needs no line here.
 
   //TEST name="host" args="-backend host -large 0"
@@ -138,8 +137,8 @@ static PetscBool Agrees(double v, long double r, long double bound, double eps, 
 }
 
 /*
-  One matrix under test. A reference serves all kernels: it is computed once for each state of the values (as built, refreshed), side, precision and
-  case; so are each one's x and y, and the initial NaN. The products of a kernel are launched without a wait, into places of their own, which are
+  One matrix under test. A reference serves all kernels. Each state of the values (as built, refreshed), side, precision and case has one reference,
+  with its x, its y and the initial NaN. The products of a kernel are launched without a wait, into places of their own, which are
   downloaded together.
 */
 #define MAX_PRODUCTS (4 * NCASES)
@@ -247,7 +246,7 @@ static PetscErrorCode Product(Space *w, GPUCSRPlan *P, int rows, int f, const vo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The kernel that the plan has now. Every meaning of alpha and beta in double as built; else two of them do, and for new values one. */
+/* The kernel that the plan has now. Double as built takes every meaning of alpha and beta; otherwise two meanings do, and for new values one. */
 static PetscErrorCode Check(Space *w, const Matrix *M, PetscBool trans, GPUCSRPlan *P, int refreshed)
 {
   const GPUCSRPrecision precision = w->doubles ? GPUCSR_PRECISION_MIXED : P->A.precision;
@@ -313,7 +312,7 @@ static PetscErrorCode Wanted(const GPUCSRFormat *format, const GPUCSRKernel *k, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All kernels asked for, on the format of the plan's matrix; on the host they are its one reference */
+/* All requested kernels, on the format of the plan's matrix; on the host, the format's one reference kernel */
 static PetscErrorCode CheckKernels(Space *w, const Matrix *M, PetscBool trans, GPUCSRPlan *P, int refreshed)
 {
   const GPUCSRKernel *k;
@@ -420,7 +419,7 @@ static PetscErrorCode Build(Space *w, const GPUCSRSource *s, const GPUCSRPlan *A
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Large matrices show how work is shared out. What padding does, and each block size, the zoo shows in less time. */
+/* Large matrices show how work is shared out. The zoo shows the effect of padding and of each block size in less time. */
 #define LARGE 10000 /* rows or columns */
 
 static PetscErrorCode DropPadded(GPUCSRPlan *P)
@@ -533,7 +532,7 @@ int main(int argc, char **argv)
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(TestRequireReal(64)); /* of others it makes nothing */
+  PetscCall(TestRequireReal(64)); /* the library makes nothing of other kinds */
   PetscCall(PetscOptionsGetString(NULL, NULL, "-backend", backend, sizeof(backend), NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-large", &large, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-every", &every, NULL));

@@ -1,7 +1,7 @@
 /*
-  Sparse products of two matrices in CSR on one device, pattern and values, against sums in long double: rows of every class of lengths, empty
-  and full ones, columns in any order, stored zeros, no rows, no columns, values changed afterwards, the same bits in two runs, and an entry
-  outside the pattern. The transpose of the result.
+  Sparse products of two matrices in CSR on one device, pattern and values, against sums in long double. Covered are rows of every class of
+  lengths, empty and full rows, columns in any order, stored zeros, no rows, no columns, values changed afterwards, the same bits in two runs,
+  and an entry outside the pattern. The transpose of the result.
 
   //TEST name="host" args="-backend host"
   //TEST name="cuda" args="-backend cuda" gpu=1

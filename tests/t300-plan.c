@@ -1,6 +1,6 @@
 /*
-  The choice: what the rule chooses for matrices given by their features alone, that requests are honoured or refused by name, and
-  that every choice has a reason. No matrix and no GPU is needed: the device is described, not used.
+  The choice: the rule's choices for matrices given by their features alone. Requests are honoured or refused by name, and every
+  choice has a reason. No matrix and no GPU is needed: the device is described, not used.
 
   //TEST
 */
@@ -24,7 +24,7 @@ static PetscErrorCode Chosen(GPUCSRDevice d, GPUCSRFeatures f, const char expect
 
   PetscFunctionBegin;
   PetscCall(GPUCSRChoose(&f, GPUCSR_PRECISION_DOUBLE, d, &q, &c, NULL, NULL));
-  same = (PetscBool)!strncmp(c.kernel->name, expect, strlen(expect)); /* PetscStrbeginswith() of 3.18 takes neither "" nor the same string twice */
+  same = (PetscBool)!strncmp(c.kernel->name, expect, strlen(expect)); /* PetscStrbeginswith() of 3.18 refuses "" and the same string twice */
   PetscCheck(same, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%d x %d, mean %g, longest %d: chose %s because %s; expected %s", f.m, f.n, f.mean, f.max, c.kernel->name, c.why, expect);
   PetscCheck(c.why[0], PETSC_COMM_SELF, PETSC_ERR_PLIB, "No reason is given for %s", c.kernel->name);
   PetscFunctionReturn(PETSC_SUCCESS);

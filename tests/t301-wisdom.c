@@ -1,6 +1,6 @@
 /*
   Wisdom: the results of measuring are written, read back and used. The newest line counts, for this precision and this machine only. Lines of
-  other machines or of removed kernels are skipped; a damaged file is neither used nor written to; each has one message.
+  other machines or of removed kernels are skipped. A damaged file is not used and not changed. Each case has one message.
   On a GPU the whole sequence is tested: measure, store, and use in the next plan without measuring.
 
   //TEST name="file" args="-backend host"
@@ -16,7 +16,7 @@ static char help[] = "Tests wisdom.\n";
 
 static char file[PETSC_MAX_PATH_LEN], said[8192];
 
-/* What the calls in between print to stderr is in `said` */
+/* `said` holds the output to stderr of the calls in between */
 static FILE *Listen(void)
 {
   FILE *own = PETSC_STDERR;
@@ -171,7 +171,7 @@ static PetscErrorCode TestFile(GPUCSRDevice d, const GPUCSRFeatures *f)
   PetscCall(Expect(d, "beside another machine's", f, GPUCSR_PRECISION_DOUBLE, "csr_vector2"));
   PetscCall(GPUCSRWisdomFinalize());
 
-  /* stale: a kernel that no longer exists, then a format that cannot take the matrix; an older line is usable */
+  /* stale lines: a removed kernel, then a format that cannot take the matrix; an older line is usable */
   for (int k = 0; k < 2; k++) {
     PetscCall(PetscSNPrintf(text, sizeof(text), "gpucsr-wisdom 1\n%s double csr csr_scalar 3.5 %s\n%s double %s 3.5 %s\n", signature, d->props.name, signature, k ? "bcsr2x2 csr_scalar" : "csr csr_of_old", d->props.name));
     PetscCall(WriteFile(text));

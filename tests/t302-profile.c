@@ -1,5 +1,5 @@
 /*
-  Profile files and the ways of choosing: with a profile of a few lines whose times can be added up by hand, the choices of estimate and tree and their reasons, the effect of the expected number of products, and of the sample. A missing or damaged file is an error
+  Profile files and the ways of choosing, with a profile of a few lines whose times can be added up by hand: the choices of estimate and tree with their reasons, the effect of the expected number of products, and of the sample. A missing or damaged file is an error
   that names the place, and the previous profile stays in use.
 
   //TEST
@@ -94,7 +94,7 @@ static PetscErrorCode TestChoice(GPUCSRDevice d)
   /* 3 us and 100 us once against 5 us: even after 50 products */
   PetscCall(Chosen(d, f, GPUCSR_SELECT_ESTIMATE, 49, "csr_adaptive", 5, "for 49 products"));
   PetscCall(Chosen(d, f, GPUCSR_SELECT_ESTIMATE, 51, "sell_row", 3, "for 51 products"));
-  /* the first leaf that holds both, bounds included; no leaf, or one of too much padding: as estimate */
+  /* the first leaf that holds both, bounds included; without a leaf, or with too much padding, as estimate */
   PetscCall(Chosen(d, Features(1000, 1000, 5, 1), GPUCSR_SELECT_TREE, 0, "csr_scalar", 7, "the decision tree"));
   PetscCall(Chosen(d, Features(1000, 500, 6, 1), GPUCSR_SELECT_TREE, 0, "sell_row", 3, "the decision tree"));
   PetscCall(Chosen(d, Features(1000, 501, 6, 1), GPUCSR_SELECT_TREE, 0, "csr_adaptive", 5, "the decision tree"));
@@ -109,7 +109,7 @@ static PetscErrorCode TestChoice(GPUCSRDevice d)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What comes from the cache and what processors do go on at the same time, and wait for a launch */
+/* Loads from the cache and work of the processors overlap, and both wait for a launch */
 static PetscErrorCode TestTogether(GPUCSRDevice d)
 {
   const double cache = 3e-6 * (4 * 101 + 12 * 1000 + 16 * 100), work = 40e-6 * 1000; /* 3 us a megabyte, 40 us a million numbers of 8 bytes */
@@ -176,7 +176,7 @@ static PetscErrorCode Different(int m, const int32_t *i, const int32_t *j, int r
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* With all rows in the sample the blocks are counted; with few they are estimated within the error bound, and the sample is the option's */
+/* With all rows in the sample the blocks are counted; with few rows they are estimated within the error bound. The option sets the sample */
 static PetscErrorCode TestSample(GPUCSRDevice d)
 {
   const int      m = 24000, blocks = m / 2 * 3 / 2; /* block rows of 1 and of 2 blocks of 2 by 2, by turns */

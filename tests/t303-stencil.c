@@ -1,5 +1,5 @@
 /*
-  The stencil format finds all equal rows and no others, in any order of the rows. Values are compared by their stored bits. Too many stencils are
+  The stencil format finds exactly the equal rows, in any order of the rows. Values are compared by their stored bits. Too many stencils are
   refused with a reason, and the limit is exact. New values are accepted as long as equal rows stay equal, and refused
   otherwise. The same for the transpose. A matrix that is on the device in CSR is the source of any format.
 
@@ -17,7 +17,7 @@ static char help[] = "Tests the stencil format and what is found before it is ch
 
 static GPUCSRDevice dev;
 
-/* Host CSR with any rows; entries are added one by one */
+/* Host CSR with any rows and single entries added */
 typedef struct {
   GPUCSRSource s;
   int32_t      i[80001];
@@ -261,7 +261,7 @@ static PetscErrorCode TestFound(Matrix *M)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* New values into P, or into its successor where they do not fit; T: of the transpose */
+/* New values into P, or into a successor if P cannot take the values; T: of the transpose */
 static PetscErrorCode Follow(Matrix *M, GPUCSRPlan *P, GPUCSRPlan *T, PetscBool should)
 {
   PetscBool held, can;
@@ -315,7 +315,7 @@ static PetscErrorCode TestRefresh(Matrix *M)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* CSR that is on the device is the source in place of the host's, in several formats; new values follow with it and without it */
+/* CSR on the device is the source in place of the host's, in several formats; new values follow with and without the CSR */
 static PetscErrorCode TestResident(Matrix *M)
 {
   static const char *const formats[] = {"csr", "sell", "dia", "stencil", "auto"};
@@ -361,7 +361,7 @@ int main(int argc, char **argv)
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(TestRequireReal(64)); /* of others it makes nothing */
+  PetscCall(TestRequireReal(64)); /* the library makes nothing of other kinds */
   PetscCall(PetscOptionsGetString(NULL, NULL, "-backend", backend, sizeof(backend), NULL));
   PetscCall(GPUCSRSysInitialize());
   PetscCall(GPUCSRDeviceOpen(backend, &dev, why, sizeof(why)));

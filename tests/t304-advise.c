@@ -1,5 +1,5 @@
 /*
-  Predicted times of products and iterations for each place (CPU, GPU with vectors on host and device, several GPUs), with a profile of one line whose times can be added up by hand. More work for one place makes
+  Predicted times of products and iterations for each place (CPU, GPU with vectors on host and device, several GPUs). The profile has one line, whose times can be added up by hand. More work for one place makes
   that place slower and no other. Wisdom stores the host's times by processor, and never takes them for a kernel's.
   A case without a model is an error that says so.
 

@@ -1,5 +1,5 @@
 /*
-  The Delaunay meshes of the benchmarks: no sphere through a simplex has a point inside, points agree on the simplices they share, these cover the box, and the orders are orders.
+  The Delaunay meshes of the benchmarks: no sphere through a simplex has a point inside, points agree on shared simplices, the simplices cover the box, and each order is a permutation.
 
   //TEST
 */

@@ -1,6 +1,6 @@
 #!/bin/bash
 #
-# A truncated sample file, compressed or not, gives one clear line in the programs that read it, and these find the built-in profile. Skipped without NumPy. ROOT/tests/run.sh runs it.
+# A truncated sample file, compressed or not, gives one clear line in each program that reads sample files; the program then finds the built-in profile. Skipped without NumPy. ROOT/tests/run.sh runs it.
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 2
 python3 -c 'import numpy' 2>/dev/null || exit 77

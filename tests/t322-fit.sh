@@ -1,7 +1,7 @@
 #!/bin/bash
 #
-# fit: samples of two runs are joined, what a run's launches take longer is taken off, products of which few pairs were timed are not judged; files that are cut short, packed or not,
-# or are none give an error that says where. Skipped where the program is not built. ROOT/tests/run.sh runs it.
+# fit: samples of two runs are joined, the extra time of a run's launches is taken off, and products with few timed pairs are not judged. Truncated files, packed or not, and foreign
+# files give an error with the place. Skipped where the program is not built. ROOT/tests/run.sh runs it.
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 2
 fit=${BUILD:-build}/bench/fit

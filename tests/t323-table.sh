@@ -1,7 +1,7 @@
 #!/bin/bash
 #
-# README's table and docs/results/table.md say what the record of table.sh holds; and tables/table.py on a small record: medians and the best peer, a row changed by hand, a row with a link, a record that
-# was cut short, a reference row that is off. ROOT/tests/run.sh runs it.
+# README's table and docs/results/table.md agree with the record of table.sh. tables/table.py reads a small record: medians and the best peer, a row changed by hand, a row with a link, a truncated
+# record, a reference row that is off. ROOT/tests/run.sh runs it.
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 2
 command -v python3 >/dev/null || exit 77
@@ -74,7 +74,7 @@ head -c -20 "$tmp/record.jsonl" >"$tmp/cut.jsonl"
 "${program[@]}" "$tmp/cut.jsonl" >"$tmp/out" 2>&1 && echo "a cut record is taken" && failed=1
 says out 'cut.jsonl, line 19: no JSON object with a record field: it was cut short'
 
-# The rows of a peer's program become records; a sweep chooses what is best with set-up and for later solves
+# The rows of a peer's program become records; a sweep chooses the best row with set-up, and the best for later solves
 mkdir -p "$tmp/build/bench" "$tmp/peers"
 printf '#!/bin/sh\n' | tee "$tmp/build/bench/ksp" >"$tmp/build/bench/gamg"
 cat >"$tmp/peers/amgx" <<'END'

@@ -15,7 +15,7 @@
 //TEST name="vecgpu" nsize=3 args="-vec_type gpu -vec_gpu_separate -mat_gpucsr_format csr"
 
 /*
-  A matrix that changes between products: each product is that of the changed matrix. The resident copy is
+  A matrix that changes between products: each product uses the changed values. The resident copy is
   rebuilt if the pattern changed, refreshed if only values changed, and kept if nothing changed.
 
     build/tests/t401-changes [-mat_type gpucsr] [-mat_gpucsr_...]      (linked with the library, for MatGPUCSRGetInfo())
@@ -495,10 +495,10 @@ static const struct {
 };
 
 /*
-  What a change cost, by the counters. Some new patterns PETSc makes in another matrix whose inside then takes the place of A's, or of A's
-  off-diagonal block: those counters start again at 0, and of the sums over two blocks nothing can be told. With the transpose made at assembly, a
-  change that assembles on its way is followed more than once. A transpose in a format that follows new values only with its pattern at hand is
-  built again; in CSR it never is. So is a stencil whose rows are not alike any more.
+  What a change cost, by the counters. PETSc makes some new patterns in another matrix, whose inside then replaces A's, or replaces A's
+  off-diagonal block. The new counters start at 0, and the sums over two blocks say nothing. With the transpose made at assembly, a
+  change that assembles on its way is followed more than once. A transpose is built again if its format follows new values only with the
+  pattern at hand; in CSR the transpose is never rebuilt. A stencil is rebuilt too, when its rows are no longer alike.
 */
 static PetscErrorCode CheckCounters(MatGPUCSRInfo before, MatGPUCSRInfo after, Effect effect, PetscMPIInt size, PetscBool early, const char name[])
 {
@@ -512,7 +512,7 @@ static PetscErrorCode CheckCounters(MatGPUCSRInfo before, MatGPUCSRInfo after, E
   transposes = after.transpose_builds - before.transpose_builds;
   refreshes  = after.refreshes - before.refreshes;
   PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_gpucsr_transpose_format", format, sizeof(format), NULL));
-  PetscCall(PetscStrcmp(size > 1 ? format : after.transpose_format, "csr", &csr)); /* of several blocks, what was asked for is all that can be told */
+  PetscCall(PetscStrcmp(size > 1 ? format : after.transpose_format, "csr", &csr)); /* with several blocks, only the request is known */
   PetscCall(PetscStrcmp(size > 1 ? format : before.transpose_format, "csr", &was));
   PetscCall(PetscStrcmp(before.format, "stencil", &alike));
   if (effect == NOTHING) right = (PetscBool)(!builds && !transposes && !refreshes);

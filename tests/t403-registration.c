@@ -25,7 +25,7 @@ static PetscErrorCode CheckType(PetscObject obj, const char type[], const char w
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What MatCreateVecs() is to give: on a GPU the vectors that PETSc has there, or else ours; those of the host where products run on it */
+/* The type that MatCreateVecs() must give: on a GPU PETSc's vectors of the device or else the library's, and host vectors where products run on the host */
 static PetscErrorCode VectorType(PetscMPIInt size, const char **type)
 {
   char      word[32] = "";
@@ -36,7 +36,7 @@ static PetscErrorCode VectorType(PetscMPIInt size, const char **type)
   PetscCall(PetscStrcmp(word, "cuda", &cuda));
   if (!cuda) *type = size > 1 ? VECMPI : VECSEQ;
   else if (PetscDefined(HAVE_CUDA)) *type = size > 1 ? VECMPICUDA : VECSEQCUDA;
-  else *type = size > 1 ? VECMPI : VECSEQ; /* on the device under these names, where nobody asked for gpu */
+  else *type = size > 1 ? VECMPI : VECSEQ; /* on the device under the standard names, where no option asks for gpu */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -91,7 +91,7 @@ int main(int argc, char **argv)
     PetscCall(TestConvection(comm, 8, 0.5, PETSC_FALSE, &A));
     PetscCall(TestConvection(comm, 8, 0.5, PETSC_TRUE, &R));
     PetscCall(CheckType((PetscObject)A, mpi ? "mpiaijgpucsr" : "seqaijgpucsr", "The matrix"));
-    PetscCall(PetscObjectBaseTypeCompare((PetscObject)A, mpi ? MATMPIAIJ : MATSEQAIJ, &is)); /* what ILU, GAMG and others go by */
+    PetscCall(PetscObjectBaseTypeCompare((PetscObject)A, mpi ? MATMPIAIJ : MATSEQAIJ, &is)); /* ILU, GAMG and other parts of PETSc look at the name */
     PetscCheck(is, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The matrix is not taken for an aij matrix");
     if (mpi) {
       PetscCall(MatMPIAIJGetSeqAIJ(A, &on, &off, NULL));

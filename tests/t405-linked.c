@@ -3,7 +3,7 @@
 //TEST name="twice" args="-dll_append {lib}"
 
 /*
-  The public C functions, in a program that is linked with the library and initialises it by call; and loads it on top of that.
+  The public C functions, in a program linked with the library. The program initialises the library by a call, and then loads it too.
 
     build/tests/t405-linked
 */

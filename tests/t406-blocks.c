@@ -21,7 +21,7 @@
 #include "testing.h"
 #include <petscgpucsr.h>
 
-#define ROWS 100 /* of each rank: a block of one entry a row takes about 2.4 kB, one of 90 entries 109 kB, and the inspector 34 kB while it looks at it */
+#define ROWS 100 /* of each rank: a block of one entry a row takes about 2.4 kB, a block of 90 entries 109 kB, and the inspector 34 kB for a time */
 
 static PetscErrorCode Create(PetscBool ref, PetscInt diagonal, PetscInt off, PetscInt heavy, Mat *A)
 {

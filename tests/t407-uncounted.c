@@ -7,8 +7,8 @@
 //TEST name="aij" args="-mat_seqaij_type seqaij" load=0 nsize=2
 
 /*
-  PETSc gathers a whole matrix on each rank (MatCreateSubMatrices() of all rows and columns), and writes new values into it with
-  MAT_REUSE_MATRIX, without counting the change: products follow all the same, whichever value it is, and nothing is sent when nothing changed.
+  PETSc gathers a whole matrix on each rank (MatCreateSubMatrices() of all rows and columns), and writes new values into the copy with
+  MAT_REUSE_MATRIX, without counting the change. Products follow any changed value all the same, and nothing is sent when nothing changed.
 
     build/tests/t407-uncounted [-zero] [-parent_type mpiaij]      (linked with the library, for MatGPUCSRGetInfo())
 */
@@ -61,7 +61,7 @@ static PetscErrorCode Check(Mat S, PetscInt change)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* MatMatTransposeMult() makes a matrix that has a pattern and no values, ours by -mat_seqaij_type */
+/* MatMatTransposeMult() makes a matrix with a pattern and no values; -mat_seqaij_type gives it the library's type */
 static PetscErrorCode TestPatternAlone(void)
 {
   Mat       A, C;

@@ -8,8 +8,8 @@
 //TEST name="gpu_ranks" nsize=3 args="-asked cuda" gpu=1
 
 /*
-  MatBindToCPU() moves the products to the host, and back to the backend that was asked for. Without a GPU, a matrix of backend cuda can be multiplied
-  while it is bound, and is an error once it is not.
+  MatBindToCPU() moves the products to the host, and back to the requested backend. Without a GPU, a matrix of backend cuda can be multiplied while it
+  is bound; unbound, its product is an error.
 
     build/tests/t408-bind -asked auto|cuda|host      (linked with the library, for MatGPUCSRGetInfo()); a PETSc without devices binds nothing
 */

@@ -12,8 +12,8 @@
 //TEST name="unmeasured" args="-mat_gpucsr_format csr -mat_gpucsr_transpose_format csr -measured 0"
 
 /*
-  MatGPUCSRGetInfo(): products count for the side that computes them, padding is timed if there is some, and copies of vectors if
-  vectors are copied, in pieces or not.
+  MatGPUCSRGetInfo(): products count for the side that computes them. Padding and copies of vectors, in pieces or not, are timed
+  where they occur.
 
     build/tests/t409-info [-n ROWS] [-measured 0] [-vectors gpu] [-mat_gpucsr_...]      (linked with the library, for MatGPUCSRGetInfo())
 */
@@ -80,7 +80,7 @@ int main(int argc, char **argv)
     MUST(info.downloaded == (copied ? bytes : 0));
     MUST((info.download_time > 0) == (copied && measured));
     MUST((info.vector_upload_time > 0) == (copied && measured));
-    if (copied && measured) MUST(info.downloaded < 200e9 * info.download_time); /* a copy that was timed, not a command that was given */
+    if (copied && measured) MUST(info.downloaded < 200e9 * info.download_time); /* the time of a copy, not of its launch */
     if (copied) MUST(info.download_time < 1 && info.vector_upload_time < 1);
   }
   PetscCall(VecDestroy(&x));

@@ -6,8 +6,8 @@
 //TEST name="aij" nsize=2 args="-mat_type aij" load=0
 
 /*
-  The real matrices: each file of share/datasets in PETSc's binary format that holds a matrix is loaded as the type under test, and every product
-  compared with MATAIJ (unless the format refuses it); where the matrix is square, GMRES with it goes the way it goes with MATAIJ too.
+  The real matrices: each matrix of share/datasets in PETSc's binary format is loaded as the type under test, and every product is compared with
+  MATAIJ, unless the format refuses the matrix. With a square matrix GMRES takes the same path as with MATAIJ.
 
     build/tests/t410-datasets -dll_append build/lib/libpetscgpucsr.so [-dir share/datasets] [-mat_type gpucsr] [-mat_gpucsr_...]
 */
@@ -107,7 +107,7 @@ int main(int argc, char **argv)
 
       PetscCall(Gmres(A, &left));
       PetscCall(Gmres(R, &ref));
-      /* the square root of the rounding: that is what the ten steps of an ill-conditioned matrix may make of it */
+      /* the square root of the rounding: ten steps with an ill-conditioned matrix may enlarge rounding so far */
       PetscCheck(PetscAbsReal(left - ref) <= PetscSqrtReal(eps), PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: GMRES leaves %g of the residual, with aij %g", entry->d_name, (double)left, (double)ref);
     }
     PetscCall(MatDestroy(&A));

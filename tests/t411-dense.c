@@ -8,8 +8,8 @@
 //TEST name="memory" gpu=0 args="-zoo 15 -columns 20 -mat_gpucsr_format csr -mat_gpucsr_transpose_format csr -mat_gpucsr_memory_limit 600000" warns="goes on with the products of MATSEQAIJ"
 //TEST name="memory.ranks" gpu=0 nsize=2 args="-zoo 15 -columns 20 -mat_gpucsr_format csr -mat_gpucsr_transpose_format csr -mat_gpucsr_memory_limit 250000"
 /*
-  Products with dense matrices, A B and A^T B: the zoo, for numbers of columns around the tiles of the kernel, columns apart in memory, values that have changed
-  since, and special values, each column against MatMult() and MatMultTranspose() of MATAIJ.
+  Products with dense matrices, A B and A^T B, over the zoo: numbers of columns around the tiles of the kernel, columns apart in memory, values changed since,
+  and special values. Each column is compared with MatMult() and MatMultTranspose() of MATAIJ.
 
     build/tests/t411-dense -dll_append build/lib/libpetscgpucsr.so [-zoo which] [-columns k] [-mat_type gpucsr] [-mat_gpucsr_...]
 */
@@ -66,7 +66,7 @@ static PetscErrorCode Compare(Mat R, Mat absolute, Mat B, Mat C, PetscBool trans
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One more entry in each row, most of them in columns of other ranks that had none */
+/* One more entry in each row, mostly in empty columns of other ranks */
 static PetscErrorCode Grow(Mat A)
 {
   PetscInt first, last, n;

@@ -8,9 +8,9 @@
 //TEST name="malloc" args="-mat_gpucsr_format stencil -malloc_debug -malloc_dump"
 
 /*
-  A matrix with constant coefficients on a regular grid changes between products. As long as equal rows stay equal, the resident copy is refreshed
-  with new values; otherwise it is rebuilt in another format, unless the option asked for this one. -refused: it did, and on one rank equal rows are no longer equal; then the
-  product is an error on all ranks, and none waits.
+  A matrix with constant coefficients on a regular grid changes between products. As long as equal rows stay equal, the resident copy is refreshed with new values. Otherwise
+  the copy is rebuilt in another format, unless the option asks for stencils. -refused: the option asks for stencils, and on one rank equal rows become
+  unequal. The product is then an error on all ranks, and no rank waits.
 
     build/tests/t412-stencil [-edge k] [-refused RANK [-backward]] [-mat_type gpucsr] [-mat_gpucsr_...]      (linked with the library, for MatGPUCSRGetInfo())
 */

@@ -118,7 +118,7 @@ static PetscErrorCode Overwrite(Mat A, Expected *e, PetscInt n, VecType xtype, V
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A product whose result stays on the device, then one in pieces, which uses the same memory for its x */
+/* A product whose result stays on the device, then a product in pieces, which uses the same memory for its x */
 static PetscErrorCode OneAfterTheOther(Mat A, Expected *e, PetscInt n)
 {
   Vec x, w, z[2];

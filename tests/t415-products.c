@@ -6,8 +6,7 @@
 //TEST name="ranks_standin" nsize=2 args="-gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -mat_gpucsr_format csr" gpu=0
 
 /*
-  Every product of matrices that PETSc has for MATAIJ works for the type under test: for all kinds of products and types of factors, what works with MATAIJ works, with
-  the same result, also with new values. Values are small integers, so that results are equal to the bit.
+  For all kinds of products and types of factors, a product that PETSc has for MATAIJ works for the type under test, with the same result, also with new values. Values are small integers, so that results are equal to the bit.
 
     build/tests/t415-products -dll_append build/lib/libpetscgpucsr.so [-mat_gpucsr_...]
 */
@@ -29,7 +28,7 @@ typedef enum {
 
 static const char *const names[KINDS] = {"A", "aij", "T(A)", "T(aij)", "dense", "stranger"};
 
-/* A foreign type's products are those of the matrix inside; as MATPYTHON, it answers for any type */
+/* A foreign type takes the products of the matrix inside; like MATPYTHON, it answers for any type */
 static PetscErrorCode StrangerNumeric(Mat C)
 {
   Mat inner, D;
@@ -81,7 +80,7 @@ static PetscErrorCode StrangerSetFromOptions(Mat C)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* seed: which numbers; base: the matrix that has the values, to be changed */
+/* seed: of the numbers; base: the matrix whose values change */
 static PetscErrorCode FactorCreate(Kind kind, PetscInt seed, PetscBool ref, Mat *A, Mat *base)
 {
   const PetscBool plain = (PetscBool)(ref || kind == PLAIN || kind == PLAIN_TRANSPOSED), dense = (PetscBool)(kind == DENSE);
@@ -115,7 +114,7 @@ static PetscErrorCode FactorCreate(Kind kind, PetscInt seed, PetscBool ref, Mat 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What C is, as columns of numbers: its products with unit vectors */
+/* C as columns of numbers: its products with unit vectors */
 static PetscErrorCode Numbers(Mat C, PetscScalar *v)
 {
   Vec                x, y;

@@ -5,7 +5,7 @@
 
 /*
   A matrix that takes over the contents of another (MatHeaderReplace()), and a matrix converted to its own type: products use the new values, and its settings
-  stay. A factor whose matrix is converted to MATAIJ, and constructors that a program registers under names of its own.
+  stay. A factor whose matrix is converted to MATAIJ, and constructors registered by a program under its own names.
 
     build/tests/t416-replace -dll_append build/lib/libpetscgpucsr.so -mat_gpucsr_format csr
 */
@@ -75,7 +75,7 @@ static PetscErrorCode ChangeRow(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Both had products; the replaced matrix has changed since, and for some cases the count of the remaining one equals that of the other at its product */
+/* Both matrices had products. The replaced matrix has changed since; in some cases the count of the remaining matrix equals the other's at its product */
 static PetscErrorCode Replace(PetscInt changes, PetscInt others)
 {
   Mat  A, B, R;

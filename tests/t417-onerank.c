@@ -14,7 +14,7 @@
 
 #define N    60
 #define MOST 150 /* calls of a kind */
-#define OPEN 12  /* of them come after those that open the device */
+#define OPEN 12  /* of them, at least, belong to the opening of the device */
 
 static PetscErrorCode Create(PetscBool ref, Mat *A)
 {

@@ -1,6 +1,6 @@
 /*
-  PCGAMG of a matrix of the type under test beside MATAIJ's: at most 1.3 times its iterations and as good a solution, on several problems, with new values, and inside each solver; each option has its
-  effect; what only PETSc's aggregates serve has these, with PETSc's levels; levels that a program asks for and changes; transposed and several applications.
+  PCGAMG of a matrix of the type under test beside MATAIJ's. It takes at most 1.3 times as many iterations and finds as good a solution, on several problems, with new values, and inside each solver.
+  Each option has its effect; options that need PETSc's aggregates get PETSc's levels. A program asks for levels and changes them; applications are transposed, and several at once.
 
   //TEST name="csr" args="-mat_gpucsr_format csr"
   //TEST name="vectors" args="-mat_gpucsr_format csr -mat_gpucsr_product_least 0 -vec_type gpu -vec_gpu_separate -few"
@@ -28,7 +28,7 @@ typedef struct {
   PetscReal nonzeros[20], error;
 } Outcome;
 
-/* What the levels are, as a program sees them */
+/* The levels as a program sees them */
 static PetscErrorCode Levels(PC pc, Outcome *o)
 {
   PetscFunctionBegin;
@@ -74,7 +74,7 @@ static PetscErrorCode Measure(KSP ksp, Mat R, Outcome *o)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* same: PETSc's aggregates are those of MATAIJ */
+/* same: PETSc's aggregates equal MATAIJ's */
 static PetscErrorCode Compare(const Outcome *o, const Outcome *r, PetscBool same, const char where[])
 {
   PetscFunctionBegin;
@@ -108,7 +108,7 @@ static PetscErrorCode Says(PC pc, const char text[], PetscBool *says)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Are the aggregates those that are expected, and does the view say so? */
+/* Are the aggregates as expected, and does the view say so? */
 static PetscErrorCode Whose(PC pc, PetscBool own, const char where[])
 {
   PetscBool device, host;
@@ -243,7 +243,7 @@ static PetscErrorCode Ordering(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What a setting does to the rows below the finest level, against the default's: -1 fewer, 0 the same, 1 more, 2 anything; own: aggregates are the device's */
+/* A setting's effect on the number of rows below the finest level, against the default: -1 fewer, 0 the same, 1 more, 2 anything; own: the device makes the aggregates */
 static PetscErrorCode Effects(void)
 {
   static const struct {

@@ -26,8 +26,8 @@
 //TEST name="view" nsize=2 args="-mat_gpucsr_halo peer -mat_gpucsr_format csr -view"
 
 /*
-  Halo exchanges: products of random matrices over random partitions against MATAIJ; square and rectangular, ranks without rows, without columns, without a halo; new values
-  and new patterns; the same bits in every run; late ranks. -missing: a rank skips a product, and the others get an error in time. -sleeps: a rank is late, which is no error. -lost: a rank's device
+  Halo exchanges: products of random matrices over random partitions against MATAIJ. Matrices are square and rectangular; some ranks have no rows, no columns or no halo, or come late. Values and
+  patterns change; every run has the same bits. -missing: a rank skips a product, and the others get an error in time. -sleeps: a rank is late, which is no error. -lost: a rank's device
   fails during the exchange, and all ranks get an error. Afterwards no memory stays allocated.
 
     build/tests/t422-halo -dll_append build/lib/libpetscgpucsr.so [-mat_gpucsr_halo peer] [-cases n] [-missing] [-sleeps] [-lost] [-faults] [-differ halo|timeout|patience] [-view]
@@ -72,7 +72,7 @@ static PetscInt Share(PetscInt n)
   return mine;
 }
 
-/* Kinds: 0 a band, few of whose rows have off-diagonal entries; 1 anywhere; 2 one block for each rank, without off-diagonal entries; 3 all need one rank's entries */
+/* Kinds: 0 a band, few of whose rows have off-diagonal entries; 1 anywhere; 2 a block for each rank, without off-diagonal entries; 3 all ranks need the entries of a single rank */
 static PetscErrorCode Set(Mat A, PetscInt kind, PetscInt turn)
 {
   PetscInt rs, re, cs, ce, m, n;

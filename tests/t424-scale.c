@@ -1,6 +1,6 @@
 /*
-  MatScale() and MatDiagonalScale() of a matrix of the type under test that is on its device, large enough for several threads, against MATAIJ's: the same numbers, also in a product and in
-  a sweep of SOR, for which PETSc keeps inverses of the diagonal; NaN and Inf times 0; a vector of another length is PETSc's error.
+  MatScale() and MatDiagonalScale() of a matrix on its device, large enough for several threads, against MATAIJ's. The numbers are the same, also in a product and in a sweep of SOR, for
+  which PETSc keeps inverses of the diagonal. NaN and Inf are multiplied by 0; a vector of another length is PETSc's error.
 
   //TEST name="csr" args="-mat_gpucsr_format csr -mat_gpucsr_threads 3"
   //TEST name="vectors" args="-mat_gpucsr_format csr -mat_gpucsr_threads 3 -vec_type gpu -vec_gpu_separate"

@@ -1,6 +1,6 @@
 /*
-  Products of sparse matrices on several ranks, A B, A^T B and P^T A P, against MATAIJ's: the same entries, values within rounding; with new values, with the same pattern assembled again, with another pattern,
-  after the result was changed by others and used. Rows and columns are parted at random, some ranks have none. -device: how many products of each must have been computed on the devices; -1: some may not
+  Products of sparse matrices on several ranks, A B, A^T B and P^T A P, against MATAIJ's: the same entries, and values within rounding. Factors get new values, the same pattern assembled again, or another
+  pattern; the result is changed and used in between. Rows and columns are parted at random, some ranks have none. -device: how many products of each must have been computed on the devices; -1: some may not
 
   //TEST name="csr" nsize=2 args="-mat_gpucsr_format csr -mat_gpucsr_product_least 0 -device 1"
   //TEST name="three" nsize=3 args="-mat_gpucsr_format sell -mat_gpucsr_product_least 0 -device 1"

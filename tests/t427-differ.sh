@@ -1,6 +1,6 @@
 #!/bin/bash
 #
-# Ranks with options that differ from the first rank's: the run continues if these may differ; otherwise one error names the option. No rank waits for ever. ROOT/tests/run.sh runs it.
+# Ranks with options that differ from the first rank's: the run continues if the option may differ; otherwise one error names it. No rank waits for ever. ROOT/tests/run.sh runs it.
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 2
 if [ "$BACKEND" = cuda ]; then echo "skipped: a stand-in plays the device" && exit 77; fi
@@ -8,7 +8,7 @@ tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
 failed=0
 program="$BUILD/examples/poisson3d -n 6 -dll_append $LIB -mat_type gpucsr -mat_gpucsr_format csr -vec_type gpu -gpucsr_debug_standin 1 -pc_type jacobi"
 
-# says TEXT ARGS OTHERS: the program, on one rank with ARGS and on one with OTHERS behind them, ends and says TEXT
+# says TEXT ARGS OTHERS: the program runs on two ranks, the first with ARGS, the second with ARGS and OTHERS; it ends and says TEXT
 says() {
   # shellcheck disable=SC2086 # words
   timeout 60 $MPIEXEC -n 1 $program $2 : -n 1 $program $2 $3 >"$tmp/out" 2>&1

@@ -1,5 +1,5 @@
 /*
-  Products of sparse matrices on several ranks that are computed again and again: between two of them a factor is scaled, gets values on one rank alone, or has its diagonal block written to, and the result is scaled. Sizes, and which
+  Products of sparse matrices on several ranks are computed again and again. Between two products a factor is scaled, gets values on one rank alone, or has its diagonal block written to, and the result is scaled. Sizes, and which
   ranks have no rows, are drawn; a factor may be both factors. Beside MATAIJ: entries, pattern, and a product with the result.
 
   //TEST name="default" nsize={} gpu=0 args="-gpucsr_debug_standin {} -mat_gpucsr_backend cuda -mat_gpucsr_product_least 0 -programs 24 -malloc_dump" loop="1 2 3 5"

@@ -18,8 +18,9 @@
 //TEST name="freed" args="-freed -mat_gpucsr_product_least 0 -mat_gpucsr_backend auto -gpucsr_debug_standin 1" fails="is neither the host's nor a device's that this matrix uses: was it freed?" gpu=0
 
 /*
-  MatSetPreallocationCOO(), its local variant and MatSetValuesCOO() of the type under test against MATAIJ's MatSetValues(): repeated, skipped and
-  off-process contributions, INSERT and ADD, values on the host and the device, duplicates, conversions, another pattern; the same bits in every run.
+  MatSetPreallocationCOO(), its local variant and MatSetValuesCOO() of the type under test against MATAIJ's MatSetValues(). Contributions repeat, are
+  skipped or come from other ranks; modes are INSERT and ADD; values are on the host or the device. Duplicates, conversions and another pattern
+  follow; every run has the same bits.
 */
 static char help[] = "Tests assembly by coordinates.\n";
 

@@ -303,7 +303,7 @@ static PetscErrorCode SameNorms(const Mat m[2])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Of matrices with ranks that have no rows, no columns or no entries */
+/* Matrices whose ranks have no rows, no columns or no entries */
 static PetscErrorCode Norms(Pair *p)
 {
   Mat      m[2];
@@ -600,7 +600,7 @@ static PetscErrorCode Counted(Pair *p)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Of any number of ranks, operations of blocks move no value, but MatZeroRowsColumns() those of the off-diagonal block */
+/* On any number of ranks, operations of blocks move no value, except that MatZeroRowsColumns() moves the off-diagonal block's */
 static PetscErrorCode Blocks(Pair *p)
 {
   const PetscInt rows[2]    = {3, 9};

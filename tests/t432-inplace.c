@@ -7,7 +7,7 @@
 
 /*
   Changes in place of matrices with some thousand entries, which many blocks of threads share: rows of all lengths, many empty rows in a series, and a row as long as the matrix. Numbers are small integers
-  and powers of two, so results are equal to the bit to those of MATAIJ.
+  and powers of two, so results equal MATAIJ's to the bit.
 */
 static char help[] = "Tests changes in place of matrices with rows of all lengths.\n";
 

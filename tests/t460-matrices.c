@@ -290,7 +290,7 @@ static PetscErrorCode Case_load(World *w)
   PetscCall(MatView(A, v));
   PetscCall(PetscViewerDestroy(&v));
   PetscCall(PetscViewerBinaryOpen(w->comm, name, FILE_MODE_READ, &v));
-  PetscCall(MatLoad(B, v)); /* over one that was used */
+  PetscCall(MatLoad(B, v)); /* over a used matrix */
   PetscCall(PetscViewerDestroy(&v));
   PetscCall(TellProducts(w, B));
   PetscCall(MatShift(A, 2));
@@ -383,7 +383,7 @@ static PetscErrorCode Case_coo(World *w)
   PetscCall(MatGetOwnershipRange(A, &rs, &re));
   for (int round = 0; round < 2; round++) {
     for (int k = 0; k < 40; k++) {
-      i[k] = k % 9 == 8 ? -1 : (k * 7 + round) % 30; /* of others too, twice too */
+      i[k] = k % 9 == 8 ? -1 : (k * 7 + round) % 30; /* rows of other ranks too, some twice */
       j[k] = (k * 11 + 3) % 30;
       a[k] = k % 5 - 2 + round;
     }

@@ -4,7 +4,7 @@
 //TEST name="standin2" nsize=2 args="-our_pc_gamg_gpucsr false -mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -mat_gpucsr_product_least 0" gpu=0
 //TEST name="aij" args="-mat_type aij"
 
-/* What a program may do with solvers: operators swapped, rows zeroed after a solve, types changed in flight, factors in place, every KSP and PC, several right-hand sides, sub-communicators (programs.h) */
+/* A program's uses of solvers: operators swapped, rows zeroed after a solve, types changed in flight, factors in place, every KSP and PC, several right-hand sides, sub-communicators (programs.h) */
 static char help[] = "Tests what a program may do and few do: solvers.\n";
 
 #include "programs.h"
@@ -292,7 +292,7 @@ static PetscErrorCode Case_comms(World *w)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PCDEFLATION keeps its spaces' products from the first solve (PETSc 3.18 to 3.24), so that new values need a new one; else it stagnates, and then follows rounding */
+/* PCDEFLATION keeps its spaces' products from the first solve (PETSc 3.18 to 3.24). New values need a new PC: with the old products the solve stagnates, and then follows rounding */
 static PetscErrorCode TellResidual(KSP ksp, PetscInt step, PetscReal norm, void *ctx)
 {
   Vec       b;

@@ -4,7 +4,7 @@
 //TEST name="standin2" nsize=2 args="-pc_gamg_gpucsr false -mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -mat_gpucsr_product_least 0" gpu=0
 //TEST name="aij" args="-mat_type aij"
 
-/* What a program may do with nonlinear and time-dependent solvers: IMEX, Newton and the methods without a Jacobian, matrix-free products (programs.h) */
+/* A program's uses of nonlinear and time-dependent solvers: IMEX, Newton and the methods without a Jacobian, matrix-free products (programs.h) */
 static char help[] = "Tests what a program may do and few do: nonlinear.\n";
 
 #include "programs.h"
@@ -174,7 +174,7 @@ static PetscErrorCode Case_free(World *w)
     PetscCall(SNESSolve(snes, NULL, x));
     PetscCall(SNESGetConvergedReason(snes, &reason));
     PetscCall(Tell(w, reason > 0));
-    if (reason > 0) PetscCall(TellFoundVec(w, x, 0)); /* one that diverges goes where rounding leads */
+    if (reason > 0) PetscCall(TellFoundVec(w, x, 0)); /* a diverging solve follows rounding */
     PetscCall(SNESDestroy(&snes));
     PetscCall(VecDestroy(&x));
     PetscCall(MatDestroy(&A));

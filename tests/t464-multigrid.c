@@ -1,6 +1,6 @@
 /*
-  Changes that a program may make to a hierarchy between two applications of PCMG or PCGAMG: each thing of a list, and a few of them by chance; then coarseners that a program calls itself,
-  the subdomains that PCGAMG makes of aggregates, and a matrix that loses its values.
+  Changes that a program may make to a hierarchy between two applications of PCMG or PCGAMG: each change of a list, and random sets of a few. Then coarseners that a program calls itself,
+  PCGAMG's subdomains made of aggregates, and a matrix that loses its values.
 
   //TEST name="host" args="-our_pc_gamg_gpucsr false -mat_gpucsr_format csr -mat_gpucsr_product_least 0"
   //TEST name="standin" gpu=0 args="-our_pc_gamg_gpucsr false -mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -mat_gpucsr_product_least 0 -seed 100"

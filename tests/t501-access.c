@@ -476,7 +476,7 @@ static PetscErrorCode TestOthers(void)
   }
 #endif
 
-  /* a ghosted vector is the host's, and goes with ours */
+  /* a ghosted vector is on the host, and goes with the library's vectors */
   ghosts[0] = (re + 1) % N;
   ghosts[1] = (re + 5) % N;
   PetscCall(VecCreateGhost(PETSC_COMM_WORLD, re - rs, PETSC_DETERMINE, 2, ghosts, &ghosted));

@@ -1,6 +1,6 @@
 /*
-  Arrays of a VECGPU that stay open: operations must see what the program writes through its pointer, and the program
-  must see through the pointer what operations write. Each scene runs with VECSTANDARD and with VECGPU, on integers, and must give the same bits.
+  Arrays of a VECGPU that stay open: operations must see the numbers that the program writes through its pointer, and the pointer must show the
+  results of operations. Each scene runs with VECSTANDARD and with VECGPU, on integers, and must give the same bits.
 */
 //TEST
 //TEST name=malloc args="-vec_gpu_separate -malloc_debug -malloc_dump"

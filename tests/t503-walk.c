@@ -4,7 +4,7 @@
 
     -walks n    how many walks (default 12), -steps n of how many steps, -seed n the first
 
-  A failing walk is shortened: steps that are not needed for the failure are removed, and the rest is printed.
+  A failing walk is shortened to the steps that the failure needs, and printed.
 */
 //TEST
 //TEST name=separate args="-vec_gpu_separate"

@@ -1,6 +1,6 @@
 /*
-  What PETSc decides by the name of a vector's type or by petscnative, and what happens to a program that asks for no type of vector: on a GPU, for
-  which -vec_gpu_separate stands, MatCreateVecs() gives it VECGPU by the name of the standard type.
+  PETSc's decisions by the name of a vector's type or by petscnative, and programs that ask for no type of vector: on a GPU (here
+  -vec_gpu_separate), MatCreateVecs() gives a VECGPU under the name of the standard type.
 
   All places where PETSc 3.18.5 to 3.25.4 looks at petscnative or reads data->array of a vector that it did not make itself in the same function, and what has become of them:
 

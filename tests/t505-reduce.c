@@ -1,6 +1,6 @@
 /*
-  Reductions over ranks: norms, inner products and many inner products at once against sums in long double; the same bits on all ranks and in every run, also as with standard vectors in the same order; ranks without
-  entries, NaN, a late rank, a rank whose device fails, communicators that are created and freed.
+  Reductions over ranks: norms, inner products and many inner products at once against sums in long double. The bits are the same on all ranks, in every run, and as with standard vectors in the same order. Covered
+  are ranks without entries, NaN, a late rank, a rank whose device fails, and communicators created and freed.
 
   //TEST name="ranks1" nsize=1 args="-malloc_debug -malloc_dump"
   //TEST name="ranks2" nsize=2 args="-vec_gpu_reduce {} -malloc_dump" loop="auto shared mpi"
@@ -37,7 +37,7 @@ static PetscErrorCode VectorCreate(MPI_Comm comm, PetscInt n, int seed, Vec *x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The numbers of this rank are within rounding of sums in long double, and those of all ranks are the same */
+/* All ranks have the same numbers, within rounding of sums in long double */
 static PetscErrorCode Check(MPI_Comm comm, const char what[], PetscInt n, const PetscScalar z[], const long double want[], const long double size_of[])
 {
   PetscScalar *first;

@@ -5,10 +5,10 @@
 /*
   VECGPU with operands of other types that live on the device.
 
-  Operations: a type of the test plays PETSc's device vectors (its array claims to be on the device; the stand-in for a GPU can read it). Results are those of standard vectors, and no vector
-  crosses the bus. An operation on the host's array would be counted, and would give a wrong result, because the host's array of the test's type is wrong.
+  Operations: a type of the test plays PETSc's device vectors (its array claims to be on the device; the stand-in for a GPU can read it). Results equal standard vectors' results, and no
+  vector crosses the bus. An operation on the host's array would be counted, and would give a wrong result, because the host's array of the test's type is wrong.
 
-  -cg: in a PETSc with CUDA and on a GPU, CG with Jacobi where b, x and the vectors of the matrix are VECGPU or VECCUDA, in every combination: no more copies in 40 iterations than in 10.
+  -cg: in a PETSc with CUDA and on a GPU, CG with Jacobi where b, x and the vectors of the matrix are VECGPU or VECCUDA, in every combination: 40 iterations copy as often as 10.
 */
 #include "testing.h"
 #include <petsc/private/vecimpl.h>
@@ -134,7 +134,7 @@ static PetscErrorCode Crossings(PetscInt *n)
 static const char *const names[OPERATIONS] = {"VecPointwiseMult", "VecAXPY", "VecAYPX", "VecAXPBY",           "VecWAXPY",    "VecWAXPY, the other",   "VecAXPBYPCZ",     "VecMAXPY",
                                               "VecDot",           "VecTDot", "VecMDot", "VecPointwiseDivide", "VecDotNorm2", "VecMaxPointwiseDivide", "VecPointwiseMax", "VecAXPBY by 0"};
 
-/* z: VECGPU, or the reference's; x, y: the foreign vector and one of z's type, in this order or the other. A resulting number is put into z */
+/* z: VECGPU, or the reference's type; x, y: the foreign vector and a vector of z's type, in either order. A resulting number is put into z */
 static PetscErrorCode Operate(PetscInt op, Vec z, Vec x, Vec y)
 {
   Vec               both[2] = {x, y};

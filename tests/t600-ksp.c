@@ -195,7 +195,7 @@ static PetscErrorCode ResidualNorm(Mat R, Vec x, PetscReal *norm, PetscReal *rou
 static PetscErrorCode Case(Mat A, Mat R, PetscInt k)
 {
   const char        *options = cases[k].options;
-  char               prefix[2][32]; /* of this case alone, so that no option of another reaches it */
+  char               prefix[2][32]; /* an own prefix, so that options of other cases have no effect */
   Vec                x, y, z;
   PetscInt           its, itsref, rs, re;
   PetscReal          norm, normref, rounding;

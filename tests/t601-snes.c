@@ -4,8 +4,8 @@
 //TEST name="aij" nsize=2 args="-dm_mat_type aij" load=0
 
 /*
-  A nonlinear problem on a DMDA whose Jacobian comes from DMCreateMatrix() with -dm_mat_type gpucsr, first by coloring and differences, then by
-  geometric multigrid: Newton's and Krylov methods take the same steps as with MATAIJ.
+  A nonlinear problem on a DMDA. DMCreateMatrix() makes the Jacobian with -dm_mat_type gpucsr; the solve is first by coloring and differences,
+  then by geometric multigrid. Newton's and Krylov methods take the same steps as with MATAIJ.
 
     build/tests/t601-snes -dll_append build/lib/libpetscgpucsr.so [-dm_mat_type gpucsr] [-mat_gpucsr_...]
 */

@@ -4,8 +4,8 @@
 //TEST name="malloc" args="-vec_gpu_separate -malloc_dump"
 
 /*
-  Nonlinear problems, time steps and minimizations with vectors of type gpu take the same steps as with standard ones: the vectors of a DMDA
-  (-dm_vec_type gpu) and those that a program makes (-vec_type gpu).
+  Nonlinear problems, time steps and minimizations with vectors of type gpu take the same steps as with standard vectors. A DMDA makes the
+  vectors (-dm_vec_type gpu), or the program (-vec_type gpu).
 
     build/tests/t602-vecgpu -dll_append build/lib/libpetscgpucsr.so [-vec_gpu_separate]
 */

@@ -213,7 +213,7 @@ static PetscErrorCode Solve(Mat A, const char prefix[], PetscInt k, PetscBool ou
     PetscCheck(single, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: fell back to %s", cases[k].options, now);
     PetscCall(Guess(A, b, k, x));
     seen = 0;
-    PetscCall(KSPSolve(ksp, b, x)); /* again, from what is kept */
+    PetscCall(KSPSolve(ksp, b, x)); /* again, from the kept set-up */
   }
   PetscCall(KSPGetResidualNorm(ksp, &o->rnorm));
   o->truenorm = o->rnorm;
@@ -253,7 +253,7 @@ static PetscErrorCode Case(PetscInt k, PetscInt size)
   TestOutcome   *a = &got.of, *r = &ref.of;
   Mat            A, R;
   Vec            x, y;
-  PetscReal      top = cases[k].what & EXACT ? 1 : 0, xn, dn; /* of b, where what is left of it is rounding */
+  PetscReal      top = cases[k].what & EXACT ? 1 : 0, xn, dn; /* of b, where only rounding is left of the residual */
   PetscInt       part;
   const char    *what = cases[k].options;
 
@@ -267,7 +267,7 @@ static PetscErrorCode Case(PetscInt k, PetscInt size)
   PetscCall(Solve(A, prefix[0], k, PETSC_TRUE, x, &got));
   PetscCall(Solve(R, prefix[1], k, PETSC_FALSE, y, &ref));
   TestExpect(r->reason > 0 || (cases[k].what & MAYFAIL) || size < 4, "%s %s: not a test, as aij does not converge (%s)", cases[k].method, what, KSPConvergedReasons[r->reason]);
-  /* where p'Ap is rounding, so is what it ends for */
+  /* where p'Ap is rounding, the reason depends on rounding */
   if (cases[k].system == SINGULAR && a->reason < 0 && r->reason < 0) a->reason = r->reason;
   TestExpect(a->reason == r->reason, "%s %s, %" PetscInt_FMT ": %s after %" PetscInt_FMT " iterations, PETSc's %s after %" PetscInt_FMT, cases[k].method, what, size, KSPConvergedReasons[a->reason], a->its, KSPConvergedReasons[r->reason], r->its);
   TestExpect(cases[k].system == SINGULAR || PetscAbsInt(a->its - r->its) <= r->its / 20 + (r->its > 20 ? 1 : 0), "%s %s, %" PetscInt_FMT ": %" PetscInt_FMT " iterations, PETSc's takes %" PetscInt_FMT, cases[k].method, what, size, a->its, r->its);

@@ -20,7 +20,7 @@ static const struct {
   {"bcsstk27",       PETSC_TRUE,  1e-12},
   {"nos3",           PETSC_TRUE,  1e-12},
   {"Trefethen_2000", PETSC_TRUE,  1e-12},
-  {"add32",          PETSC_FALSE, 1e-6 }, /* to 1e-8 or less, rounding of 1e-16 in the products ends 2 in 100 BiCGStab solves by a rho of exactly 0, after 50 iterations or more; to 1e-6 none of 400 */
+  {"add32",          PETSC_FALSE, 1e-6 }, /* to 1e-8 or less, rounding of 1e-16 in the products ends 2 in 100 BiCGStab solves by a rho of exactly 0, after 50 iterations or more; to 1e-6, 0 of 400 */
   {"epb0",           PETSC_FALSE, 1e-8 },
   {"sherman3",       PETSC_FALSE, 1e-9 }, /* which a next rho without (s, rp) does not reach */
 };
@@ -40,7 +40,7 @@ static PetscErrorCode Load(const char path[], PetscBool ref, Mat *A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* residual: that of x, computed by R; said: what the solver says of it, where it says anything */
+/* residual: of x, computed by R; said: the residual that the solver reports, if any */
 static PetscErrorCode Solve(Mat A, Mat R, KSPType type, PetscReal rtol, Vec b, PetscInt *its, KSPConvergedReason *reason, PetscReal *residual, PetscReal *said)
 {
   KSP                ksp;
@@ -125,7 +125,7 @@ int main(int argc, char **argv)
     PetscCall(Solve(A, R, systems[k].spd ? "gpucg" : "gpubcgs", systems[k].rtol, b, &its, &reason, &residual, &said));
     PetscCheck(reasonref > 0, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: not a test, as aij does not converge (%s)", systems[k].file, KSPConvergedReasons[reasonref]);
     PetscCheck(reason > 0, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: %s after %" PetscInt_FMT " iterations, PETSc's %s after %" PetscInt_FMT, systems[k].file, KSPConvergedReasons[reason], its, KSPConvergedReasons[reasonref], itsref);
-    /* BiCGStab's path depends on rounding soon; single precision takes what it takes */
+    /* BiCGStab's path depends on rounding soon; single precision has no bound */
     PetscCheck(mixed || its <= (systems[k].spd ? 1.15 : 1.6) * itsref + 2, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: %" PetscInt_FMT " iterations, PETSc's takes %" PetscInt_FMT, systems[k].file, its, itsref);
     PetscCheck(PetscAbsReal(said - residual) <= 0.2 * residual + 1e-13 * bnorm, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: the true residual norm is %g, the solver says %g", systems[k].file, (double)residual, (double)said);
     if (mixed && systems[k].spd)

@@ -32,7 +32,7 @@
 //TEST name="gmres_empty" args="-ksp_type {} -mat_gpucsr_format csr -pc_type jacobi -size 0" loop="gpugmres gpufgmres"
 //TEST name="gmres_view" args="-ksp_type gpugmres -mat_gpucsr_format csr -pc_type jacobi -ksp_gmres_cgs_refinement_type refine_ifneeded -words restart=30,refined,graph"
 /*
-  Unsupported cases fall back to PETSc's solvers, with one line that says why. If an option asks for something that cannot be had, that is an error that names it.
+  Unsupported cases fall back to PETSc's solvers, with one line that says why. An option that cannot be honoured is an error with the option's name.
 
     build/tests/t612-gpuksp-fallback -dll_append build/lib/libpetscgpucsr.so -ksp_type gpucg [-mat_type aij] ...
 */
@@ -89,11 +89,11 @@ int main(int argc, char **argv)
   PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
   PetscCall(KSPSetOperators(ksp, A, A));
   PetscCall(KSPSetFromOptions(ksp));
-  if (far > 0) { /* x starts so far away that what is lost to it on the way back is not small */
+  if (far > 0) { /* x starts so far away that the digits lost on the way back matter */
     PetscCall(KSPSetInitialGuessNonzero(ksp, PETSC_TRUE));
     PetscCall(TestFill(x, 2, PETSC_FALSE));
     PetscCall(VecScale(x, far));
-  } else PetscCall(KSPSolve(ksp, b, x)); /* what is said once is not said again */
+  } else PetscCall(KSPSolve(ksp, b, x)); /* the second solve must not repeat the message */
   if (inplace[0]) {                      /* as it is set up again, the PC makes a factor of A itself */
     PC pc;
 

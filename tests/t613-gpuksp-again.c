@@ -94,7 +94,7 @@ static PetscErrorCode Same(KSP ksp, const char type[], const char pc[], const ch
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What a PC may become. Each change from each, by a walk that takes every pair */
+/* Changes of a PC. Each change from each, by a walk that takes every pair */
 typedef enum {
   TO_NONE,
   TO_JACOBI,
@@ -194,7 +194,7 @@ static PetscErrorCode Walk(const char type[], PetscBool right)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A matrix that PETSc fills without counting it, as MatCreateSubMatrices() with MAT_REUSE_MATRIX does: the solver follows, whatever it keeps of the matrix */
+/* PETSc fills a matrix without counting the change, as in MatCreateSubMatrices() with MAT_REUSE_MATRIX: the solver follows, whatever it keeps of the matrix */
 static PetscErrorCode Uncounted(const char type[])
 {
   Mat       A, *S;

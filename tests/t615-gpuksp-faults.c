@@ -157,7 +157,7 @@ static PetscErrorCode Right(System *s, const char when[], const char what[], int
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What is said of each fault is not looked at here: thousands of lines */
+/* The messages of the faults, thousands of lines, are not checked here */
 static void Quiet(PetscBool quiet)
 {
   static int out = -1;

@@ -103,7 +103,7 @@ static const struct {
 
 static PetscInt seen; /* calls of the monitor */
 
-/* One that builds the solution and takes its residual, in the norm that it was told */
+/* Builds the solution and takes its residual, in the given norm */
 static PetscErrorCode Watch(KSP ksp, PetscInt n, PetscReal norm, void *ctx)
 {
   Vec         x, b, r, z;
@@ -171,7 +171,7 @@ static PetscErrorCode Solve(Mat A, const char prefix[], PetscInt k, PetscBool ou
   PetscCall(KSPSetResidualHistory(ksp, NULL, TEST_HISTORY, PETSC_TRUE));
   PetscCall(KSPSetFromOptions(ksp));
   if (live && ours) PetscCall(KSPMonitorSet(ksp, Watch, &regular, NULL));
-  for (int again = 0; again < (ours ? 2 : 1); again++) { /* again, from what is kept */
+  for (int again = 0; again < (ours ? 2 : 1); again++) { /* again, from the kept set-up */
     PetscCall(VecSet(x, 0));
     if (cases[k].what & GUESS) PetscCall(TestFill(x, 7, PETSC_FALSE));
     seen = 0;
@@ -251,7 +251,7 @@ static PetscErrorCode Compare(PetscInt k, const char name[], Mat A, Mat R)
   PetscCall(Solve(A, prefix[0], k, PETSC_TRUE, x, &a));
   PetscCall(Solve(R, prefix[1], k, PETSC_FALSE, y, &r));
   TestExpect(r.reason > 0 || (cases[k].what & MAYFAIL), "%s: not a test, as aij does not converge (%s)", where, KSPConvergedReasons[r.reason]);
-  if (cases[k].system == IDENTITY && a.reason > 0 && r.reason > 0) a.reason = r.reason; /* what is left is nothing, or rounding */
+  if (cases[k].system == IDENTITY && a.reason > 0 && r.reason > 0) a.reason = r.reason; /* the rest is 0, or rounding */
   TestExpect(a.reason == r.reason, "%s: %s after %" PetscInt_FMT " iterations, PETSc's %s after %" PetscInt_FMT, where, KSPConvergedReasons[a.reason], a.its, KSPConvergedReasons[r.reason], r.its);
   TestExpect(a.its == r.its, "%s: %" PetscInt_FMT " iterations, PETSc's takes %" PetscInt_FMT, where, a.its, r.its);
   TestExpect(a.n == r.n, "%s: history of %" PetscInt_FMT ", PETSc's of %" PetscInt_FMT, where, a.n, r.n);

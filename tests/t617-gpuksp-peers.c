@@ -24,9 +24,9 @@
 //TEST name="late_rank4" nsize=4 gpu=0 args="-mat_gpucsr_format csr -gpucsr_peer_timeout 2 -late"
 
 /*
-  gpucg and gpubcgs of several ranks that exchange by themselves: the residual history of one rank but for rounding, the same bits on every rank and in every run, whatever part of the rows a rank has (none, too), and
-  whether it has neighbours or not; with new values, and with a new pattern. Ranks that share a GPU take turns in milliseconds, so that they do the least of it; 480 is not larger because a residual of
-  program 10 at 520 and 560 hangs on a number that cancels (at 560, in iteration 64, 199 by one process of the host, 1951 by two, 568 by three). With -late a rank that does not come is an error on all in bounded time, x is what it was, and the same solver's next solve is right.
+  gpucg and gpubcgs of several ranks that exchange by themselves. The residual history is one rank's up to rounding, with the same bits on every rank and in every run. A rank may have any part of the rows, or no
+  rows, and neighbours or no neighbours. Values and patterns change. Ranks that share a GPU take turns in milliseconds, so one small size runs there. Size 480 is the largest: at 520 and 560 a residual of program 10 depends on cancellation (at 560, in iteration 64, 199
+  by one process of the host, 1951 by two, 568 by three). With -late a rank does not come: all ranks get an error in bounded time, x stays as before, and the next solve of the same solver is right.
 
     mpiexec -n 3 build/tests/t617-gpuksp-peers -dll_append build/lib/libpetscgpucsr.so -mat_gpucsr_format csr [-path auto] [-sizes 12,33] [-seeds 4] [-late]
 */
@@ -45,7 +45,7 @@ typedef struct {
   PetscInt    bs;
   const char *type, *options;
   PetscBool   graph; /* of path graph alone; the history to compare with is the host loop's on as many ranks */
-  PetscReal   weak;  /* factor of the entries besides the diagonal, if not 0: then one step makes a residual much shorter, and what is predicted of it cancels */
+  PetscReal   weak;  /* factor of the entries besides the diagonal, if not 0: one step then makes the residual much shorter, and its predicted norm cancels */
 } Program;
 
 static const Program programs[] = {
@@ -278,7 +278,7 @@ static PetscErrorCode Late(void)
   const Program         *p    = &programs[2]; /* x begins somewhere */
   const PetscInt         k    = 200;          /* so many iterations that the rank falls asleep in the middle of them */
   const struct itimerval soon = {
-    {5, 0     }, /* and again, should it have slept before the others waited for it */
+    {5, 0     }, /* again, in case the rank slept before the other ranks waited */
     {0, 300000}
   };
   static TestOutcome a, r;
@@ -300,7 +300,7 @@ static PetscErrorCode Late(void)
   PetscCall(TestFill(x, 5, PETSC_FALSE));
   PetscCall(VecNorm(x, NORM_2, &before));
   PetscCall(KSPSetUp(ksp));
-  PetscCall(Solve(ksp, b, x, &a)); /* what is made once is made */
+  PetscCall(Solve(ksp, b, x, &a)); /* the first solve makes all */
   PetscCall(TestFill(x, 5, PETSC_FALSE));
   PetscCall(KSPSetResidualHistory(ksp, NULL, 10, PETSC_TRUE));
   PetscCall(KSPSetTolerances(ksp, 1e-300, 0, 1e300, 2000000000));

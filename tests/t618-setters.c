@@ -4,8 +4,8 @@
 //TEST name="ranks" nsize=3 args="-ranks -mat_gpucsr_format csr -mat_gpucsr_halo peer" gpu=0
 
 /*
-  What options set is set by functions too: every setter of the solvers and of a matrix, on an object of the type, on one of another type, where it does nothing, and with numbers that are refused; a solve
-  after each must be right.
+  Every option has a function: every setter of the solvers and of a matrix is called on an object of the type, on an object of another type, where it does nothing, and with numbers that are refused. The
+  solve after each call must be right.
 */
 static char help[] = "Tests the functions that set what options do.\n";
 
@@ -91,7 +91,7 @@ static PetscErrorCode Setters(Mat A, const char type[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One rank of several sets something between two solves: an error on all of them, at the next solve. When it is as it was, the solve after that is right */
+/* One rank of several sets something between two solves: an error on all of them, at the next solve. After the setting is back, the next solve is right */
 static PetscErrorCode Alone(Mat A, const char type[], KSPGPUPath path)
 {
   PetscMPIInt rank;

@@ -6,8 +6,8 @@
 //TEST name="whole" gpu=0 whole=1 args="-gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -all"
 
 /*
-  Every solver of the library, on each of its paths, and some of PETSc's over a matrix of this type, with every kind of preconditioner, format and precision: b - A x, by MATAIJ, is as small as the tolerance
-  and the rounding of that precision say. A sample of this product, every 61st case, unless -all is given; -from R starts at another one.
+  Every solver of the library, on each of its paths, and some of PETSc's over a matrix of this type, with every kind of preconditioner, format and precision: b - A x, computed by MATAIJ, is as small as
+  tolerance and precision allow. A sample of this product, every 61st case, unless -all is given; -from R starts at another one.
 
     build/tests/t619-precisions -dll_append build/lib/libpetscgpucsr.so [-all] [-every 61] [-from 0] [-number 1234]
 */
@@ -49,7 +49,7 @@ static const struct {
   {"chebyshev", "",                                                                                PETSC_TRUE,  PETSC_FALSE},
 };
 
-/* one: for one process; factor: of the matrix itself */
+/* one: only for one process; factor: of the matrix itself */
 static const struct {
   const char *options;
   PetscBool   rows, one, varies; /* varies: its numbers are another matrix type's but for rounding */

@@ -19,9 +19,9 @@
 //TEST name="nodevice" gpu=0 args="-m 30 -n 10 -tao_gpubmrm_backend cuda" fails="The bundle cannot be kept on the device"
 /*
   TAOGPUBMRM against TAOBMRM, on the hinge loss of random rows: the same first iterates, a similar number of them, the same optimum; and the exact dual
-  method against both. Only the first iterates can be compared: neither method solves its inner problem exactly, and one inner solve's end is the next one's start.
+  method against both. Only the first iterates can be compared: both methods solve the inner problem inexactly, and each inner solve starts from the end of the last.
 
-  -walk N: N changes by chance of values, labels, options and types, after each of which a solver that was used before ends with the same bits as a new one.
+  -walk N: N random changes of values, labels, options and types. After each change the used solver and a new solver end with the same bits.
 */
 #include "testing.h"
 #include <petsctao.h>
@@ -68,7 +68,7 @@ static PetscErrorCode Risk(Tao tao, Vec w, PetscReal *f, Vec g, void *ctx)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* 10 entries a row where there are as many columns, each between -1 and 1; labels that a random model gives, a tenth of them wrong */
+/* 10 entries a row (or one in each column), between -1 and 1; labels of a random model, a tenth of them wrong */
 static PetscErrorCode Create(PetscInt M, PetscInt N, Problem *p)
 {
   PetscRandom random;

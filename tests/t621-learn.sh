@@ -145,7 +145,7 @@ grep -q '^labels *1 rows of .*other.svm have labels that the model does not know
 learn 1 -f $data/heart_scale.petsc -validation_file "$tmp/two.svm"
 grep -q '^columns .*two.svm has 1, the model 13: those missing count as zero' "$tmp/out" || fail "a file to judge by of one column: $(cat "$tmp/out")"
 
-# the first row is chosen by chance, as the others: not whenever there are rows to judge by
+# the first row is drawn like the other rows, and so not always among the rows to judge by
 printf '0.5 1:1\n' >"$tmp/first.svm" && yes '2 2:1' | head -n 9 >>"$tmp/first.svm"
 learn 1 -f "$tmp/first.svm" -loss least_squares -validation 0.05 -predictions "$tmp/chosen"
 [[ $(head -n 1 "$tmp/chosen") = 0.* ]] || fail "the first row was not learned from: $(cat "$tmp/out" "$tmp/chosen")"

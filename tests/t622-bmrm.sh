@@ -41,7 +41,7 @@ for dual in exact projected; do
   [ "${count:-0}" -ge 5 ] || fail "$dual: the view says that $count multipliers are not zero"
 done
 
-# a row that weighs 3 is a row three times; a class that weighs 3 likewise; the objective counts rows, not weights
+# a row of weight 3 counts as three rows, and a class of weight 3 likewise; the objective divides by rows, not by weights
 awk '{print NR % 3 ? 1 : 3}' "$tmp/heart.svm" >"$tmp/weights"
 awk 'NR % 3 {print; next} {print; print; print}' "$tmp/heart.svm" >"$tmp/thrice.svm"
 for loss in hinge logistic; do
@@ -93,7 +93,7 @@ learn -f "$tmp/heart.svm" -lambda 1e-4 -epsilon 1e-5 -tao_gpubmrm_planes 30
 [ "$(field reason)" = CONVERGED ] || fail "30 planes: $(cat "$tmp/out")"
 close "$want" "$(field objective)" 2e-5 "30 planes"
 
-# ranking within queries: labels that a line orders perfectly, by query at another place; and labels without queries
+# ranking within queries: a line orders the labels perfectly, at another place in each query; and labels without queries
 awk 'BEGIN {srand(3); for (q = 1; q <= 20; q++) for (i = 0; i < 6; i++) {a = rand(); b = rand(); print (a > 0.5) + (a > 0.8), "qid:" q, "1:" a, "2:" b, "3:" q}}' >"$tmp/rank.svm"
 learn -f "$tmp/rank.svm" -loss rank -lambda 1e-4
 grep -q '^training *pairs in order \(100\|9[89].*\)' "$tmp/out" || fail "ranking: $(cat "$tmp/out")"

@@ -24,8 +24,8 @@ for options in "wide.svm -lambda 1e-1" "wide.svm -lambda 1 -bias 1" "heart.svm -
   same "$options"
 done
 
-# which of them is chosen: along the dual's coordinates on one process, and with few columns and a small lambda the bundle method after it; on several, and by vectors elsewhere, the bundle method, and with a
-# small lambda after it the interior point method
+# the chosen method: on one process the dual's coordinates, followed by the bundle method if columns are few and lambda is small; on several processes, or by vectors elsewhere, the bundle method, followed by
+# the interior point method if lambda is small
 chosen() { grep -q "\"tao_type\": \"$1\"" "$tmp/json" || fail "$2: $(cat "$tmp/json")"; rm "$tmp/json"; }
 learn 1 -f "$tmp/wide.svm" -mat_type aij -lambda 1e-4 && chosen dual "one process"
 learn 2 -f "$tmp/wide.svm" -mat_type aij -lambda 1e-4 && chosen interior "two processes"

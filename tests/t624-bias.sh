@@ -1,5 +1,5 @@
 #!/bin/bash
-# A bias that is not regularised: for each loss the same optimum with each method, on ranks and with vectors of both kinds; the limit of a regularised bias with a large column; LIBLINEAR's
+# A bias without regularisation: each loss has the same optimum with each method, on ranks and with vectors of both kinds; the limit of a regularised bias with a large column; LIBLINEAR's
 # weights if LIBLINEAR is installed; several classes, weights of rows, a path of lambdas, models; unsupported cases.
 
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT

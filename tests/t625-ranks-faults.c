@@ -3,8 +3,8 @@
 //TEST name="auto" nsize=2 args="-gpucsr_debug_standin 1 -mat_gpucsr_backend auto -mat_gpucsr_format csr -mat_gpucsr_halo peer -path {} -kinds memory,copy,launch" loop="persistent graph" gpu=0
 
 /*
-  One of several ranks that solve together meets an error in any call of the library to its device, from the set-up to the last sum: no rank waits for ever, and all get an error, or all get the
-  solution. A monitor that one rank alone has is no reason to wait either. The library reads the fault to inject when it is registered, so PETSc starts and ends for each call.
+  Several ranks solve together, and one rank meets an error in a call of the library to its device, from the set-up to the last sum. No rank waits for ever: all get an error, or all get the
+  solution. A monitor on a single rank makes no rank wait. The library reads the fault to inject when it is registered, so PETSc starts and ends for each call.
 
     mpiexec -n 2 build/tests/t625-ranks-faults -dll_append build/lib/libpetscgpucsr.so -gpucsr_debug_standin 1 -mat_gpucsr_halo peer -path graph -kinds copy [-first 30 -step 1 -most 300]
 */

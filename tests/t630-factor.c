@@ -7,9 +7,9 @@
 
 /*
   Factors of solver type gpucsr against PETSc's of MATAIJ: every solve of ILU, ICC, LU and Cholesky, in several orderings and levels of fill, on the zoo and on real patterns, each made
-  diagonally dominant; new values and new patterns; zero pivots, with every kind of shift and with none; a diagonal that is not whole.
+  diagonally dominant. Values and patterns change; pivots are zero, with each kind of shift and without; a diagonal has gaps.
 
-  -most N skips factors with more entries, which fill in and take most of the time. The same code solves them all, so one run has them.
+  -most N skips factors with more entries, which fill in and take most of the time. The same code solves all factors, so one run has the large ones.
 
   How far two results may differ is known by the factor of the comparison matrix (|a| on the diagonal, -|a| beside it): its inverse is at least that of the factors in absolute value.
 */
@@ -39,8 +39,8 @@ static PetscBool Symmetric(MatFactorType type)
   return (PetscBool)(type == MAT_FACTOR_ICC || type == MAT_FACTOR_CHOLESKY);
 }
 
-/* The pattern of R and its transpose if symmetric, values made dominant; what 0: as it is, 1: other values, 2: the comparison matrix of 0, 3: of 1, 4:
-   absolute values of 0, 5: of 1 */
+/* The pattern of R, with its transpose if symmetric, and dominant values. what = 0: R's values, 1: other values, 2: the comparison matrix of 0, 3: of
+   1, 4: absolute values of 0, 5: of 1 */
 static PetscErrorCode Dominant(Mat R, PetscBool symmetric, PetscInt what, PetscBool ref, Mat *A)
 {
   const PetscInt other = what % 2;

@@ -29,7 +29,7 @@ says 'variant single_reduction, precision double' -ksp_type gpucg -ksp_gpucg_var
 says 'last solve: path host_loop' -ksp_type gpubcgs -ksp_gpubcgs_path host_loop -pc_type jacobi -ksp_view
 says 'last solve: ' -ksp_type gpugmres -pc_type jacobi -ksp_view
 
-# What a monitor asks for in the middle of a solve: the solution so far, whose residual is PETSc's
+# A monitor asks for the solution in the middle of a solve: its residual is PETSc's
 last() { timeout 60 $solve -pc_type jacobi -ksp_gmres_restart 7 -ksp_monitor_true_residual -ksp_type "$1" 2>&1 | sed -n 's/.*true resid norm \([0-9.]*[0-9]\{5\}\)[0-9]*\(e[-+0-9]*\) .*/\1\2/p' | cut -c1-8 | md5sum; }
 for type in gmres fgmres; do
   if [ "$(last gpu$type)" != "$(last $type)" ]; then echo "gpu$type: other residuals in -ksp_monitor_true_residual than $type" && failed=1; fi

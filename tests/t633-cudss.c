@@ -3,8 +3,8 @@
 //TEST name="asked" args="-what ksp -pc_factor_mat_solver_type cudss" fails="Solver type cudss cannot factor this matrix: " gpu=0
 
 /*
-  Factors of solver type cudss, by tests/fake/cudss.c where t633-cudss.sh runs this program, or by the library itself on a GPU: their solutions against the bound of a backward stable solver, new values and
-  patterns, inertia, singular matrices and numbers that are not finite, refused solutions, memory, failures of each function of the library, and preconditioners of several ranks around them. Without
+  Factors of solver type cudss: tests/fake/cudss.c makes them where t633-cudss.sh runs this program, and the library itself on a GPU. Solutions must meet the bound of a backward stable solver. Covered are
+  new values and patterns, inertia, singular matrices, Inf and NaN, refused solutions, memory, failures of each function of the library, and preconditioners of several ranks around the factors. Without
   the library PETSc factors.
 */
 #include "testing.h"
@@ -260,7 +260,7 @@ static PetscErrorCode Expect(KSPConvergedReason reason, KSPConvergedReason wante
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Solutions that refinement mends, and those that it cannot mend, which are refused until they are right again */
+/* Solutions that refinement mends. Other wrong solutions are refused until they are right again */
 static PetscErrorCode Refused(void)
 {
   Case               c;
@@ -316,7 +316,7 @@ static PetscErrorCode SchurMake(PetscBool ref, const char inner[], Mat *S)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A method looks at residuals of a product that hides solves: those are checked */
+/* A method looks at residuals of a product that hides solves: the solves are checked */
 static PetscErrorCode Hidden(void)
 {
   Mat       S, R;
@@ -359,7 +359,7 @@ static PetscErrorCode Hidden(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* No rows; an inertia that the factors do not vouch for; an analysis that new values have left behind */
+/* No rows; an inertia of doubtful factors; an analysis of outdated values */
 static PetscErrorCode Rare(void)
 {
   Case               c;
@@ -433,7 +433,7 @@ static PetscErrorCode Rare(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Matrices that have no factors, and the same solver with a good one afterwards */
+/* Matrices without factors, and then the same solver with a good matrix */
 static PetscErrorCode Singular(void)
 {
   KSPConvergedReason reason;

@@ -67,7 +67,7 @@ if [ "$BACKEND" = cuda ]; then exit $failed; fi
   right 1 -what refused $mine
   right 1 -what rare $mine
   right 1 -what memory $mine
-  # Results that the library does not have, and zero pivots of which it says nothing
+  # Results missing in the library, and zero pivots that it does not report
   for datum in 0 1 2 13; do
     FAKE_CUDSS_WITHOUT=$datum right 1 -what ksp $mine
     FAKE_CUDSS_WITHOUT=$datum right 1 -what faults $mine
@@ -84,7 +84,7 @@ if [ "$BACKEND" = cuda ]; then exit $failed; fi
   says 'not by cuDSS, because it has fewer than 10000 rows (-mat_gpucsr_cudss_least)' 1 -what ksp -ksp_view
   says 'by PETSc on the host, because it has fewer than 10000 rows (-mat_gpucsr_cudss_least)' 1 -what ksp -mat_gpucsr_report
   says 'type: seqaij' 1 -what ksp -mat_gpucsr_cudss_least 100 -pc_factor_mat_solver_type petsc -ksp_view
-  # Around a factor: a Krylov method that looks at b - A x mends what is wrong, without a warning
+  # A Krylov method around a factor looks at b - A x and mends wrong solutions, without a warning
   FAKE_CUDSS_WRONG=1e-3 right 1 -what ksp $mine -ksp_type fgmres -ksp_rtol 1e-13
   if grep -q warning "$tmp/out"; then echo "A trusted solution was checked:" && cat "$tmp/out" && failed=1; fi
   sub='-what ranks -ksp_type gmres -ksp_rtol 1e-10'

@@ -1,6 +1,6 @@
 /*
-  Random programs with factors of solver type cudss, run by t634-cudss-random.sh with tests/fake/cudss.c, or on a GPU with the library itself, which takes no faults: kinds of matrices and of factors, new values, new patterns, other matrices in the place of the
-  first, several factors, solves of each sort, and failures of the library. The truth is a dense array here. A solution has the backward error of a stable solver for the values that were
+  Random programs with factors of solver type cudss. t634-cudss-random.sh runs them with tests/fake/cudss.c; on a GPU the library itself runs, without faults. The programs draw kinds of matrices and factors, new values, new patterns, other matrices in the
+  place of the first, several factors, solves of each sort, and failures of the library. The truth is a dense array here. A solution has the backward error of a stable solver for the values that were
   factored, or it is Inf and the factor says so. 
 */
 #include "testing.h"
@@ -16,7 +16,7 @@ enum {
   KINDS
 };
 
-/* v, is: values and pattern of the matrix, row by row; factored: the values that F has */
+/* v, is: values and pattern of the matrix, row by row; factored: the values in F */
 typedef struct {
   PetscInt     n;
   int          kind;
@@ -243,7 +243,7 @@ static PetscErrorCode SolveVec(const World *w, PetscBool *refused)
   if (what == 1) PetscCall(MatSolveTranspose(w->F, b, x));
   if (what == 2) PetscCall(MatSolveAdd(w->F, b, z, x));
   if (what == 3) PetscCall(MatSolveTransposeAdd(w->F, b, z, x));
-  if (what == 4) { /* two parts of one vector that are the same entries */
+  if (what == 4) { /* two parts of one vector with the same entries */
     PetscCall(VecDuplicate(b, &whole));
     PetscCall(VecCopy(b, whole));
     PetscCall(VecDestroy(&b));

@@ -1,6 +1,6 @@
 /*
-  A cycle of multigrid on the device against PETSc's cycle of the same hierarchy: V and W cycles, full, additive and cascadic multigrid, smoothers of all kinds that it takes, GAMG's
-  hierarchy and that of a DMDA; with new values, other smoothers, another number of steps; and unsupported cases, for which PETSc's cycle must run.
+  A cycle of multigrid on the device against PETSc's cycle of the same hierarchy. Cycles are V, W, full, additive and cascadic, with all supported smoothers; GAMG or a DMDA makes
+  the hierarchy. Values, smoothers and the number of steps change. In unsupported cases PETSc's cycle must run.
 
   A monitor on a smoother selects PETSc's cycle, and only the smoothers of PETSc's cycle count their iterations. So the test knows which cycle ran.
 
@@ -96,8 +96,8 @@ static PetscErrorCode Bound(PC pc, Vec b, Vec z, PetscInt passes, PetscReal *bou
 }
 
 /*
-  Bounds hold if smoothers dampen errors. For an indefinite matrix they enlarge errors, and two cycles that differ only in the order of their sums may
-  differ by more than the bound: PETSc's cycle of b, last bits changed, must differ from its cycle of b, which is z, by a small part
+  Bounds hold if smoothers dampen errors. For an indefinite matrix smoothers enlarge errors, and two cycles with different orders of sums may differ
+  by more than the bound. So PETSc's cycle of b with changed last bits must be near z, PETSc's cycle of b
 */
 static PetscErrorCode Steady(PC pc, Vec b, Vec z, PetscReal bound, const char where[])
 {
@@ -124,7 +124,7 @@ static PetscErrorCode Steady(PC pc, Vec b, Vec z, PetscReal bound, const char wh
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One application of the library's cycle and one of PETSc's; ours: must the library's cycle run? */
+/* One application of the library's cycle and one of PETSc's; ours: whether the library's cycle must run */
 static PetscErrorCode Compare(PC pc, PetscInt seed, PetscBool ours, const char where[])
 {
   Mat       A;
@@ -328,7 +328,7 @@ static PetscErrorCode Case(PetscInt k, PetscInt bs, PetscBool gamg, const char o
   PetscCall(KSPDestroy(&ksp));
   PetscCall(MatDestroy(&A));
   PetscCall(DMDestroy(&da));
-  for (const char *word = options; word; word = strchr(word, '-')) { /* what this case has asked for is not the next one's */
+  for (const char *word = options; word; word = strchr(word, '-')) { /* the case's options must not reach the next case */
     char name[128];
 
     if (sscanf(word, "%127s", name) == 1 && name[0] == '-' && name[1] == 't' && name[2] == '_') PetscCall(PetscOptionsClearValue(NULL, name));

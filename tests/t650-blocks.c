@@ -13,8 +13,8 @@
 //TEST name="fault" gpu=0 args="-faulty -mat_gpucsr_backend auto -gpucsr_debug_standin 1 -sub_mat_gpucsr_solve_kernel syncfree -gpucsr_debug_fault {}" loop="memory:3 memory:20 memory:45:on launch:4 copy:30"
 
 /*
-  PCBJACOBI and PCASM, whose blocks the library solves with together, against PETSc's of the same MATAIJ: one application with each kind of factor, ordering, number and length of blocks, overlap and
-  restriction; then with new values, a new pattern, its transpose, after PCReset(), and with other solvers of the blocks; zero pivots. -many: an application of many blocks does not look at each.
+  PCBJACOBI and PCASM, whose blocks the library solves together, against PETSc's of the same MATAIJ: one application with each kind of factor, ordering, number and length of blocks, overlap and
+  restriction. Then applications with new values, a new pattern, its transpose, after PCReset(), and with other solvers of the blocks; zero pivots. -many: an application of many blocks does not look at each.
 
   Only PETSc's solvers of blocks count their iterations. So the test knows which application ran.
 */
@@ -101,7 +101,7 @@ static PetscErrorCode Solved(PC pc, PetscInt *its)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Applications of both, by those whom they are meant to be by */
+/* Applications of both: does the expected code run? */
 static PetscErrorCode Compare(PC pc, PC ref, PetscInt seed, PetscBool transposed, PetscBool ours, const char where[])
 {
   PetscInt before, after;
@@ -515,8 +515,8 @@ static PetscErrorCode Shown(PC pc, PetscInt n, const IS row[], const IS col[], M
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The program never asks for the blocks' solvers: the matrix changes between two applications, in values and in its pattern, and the PC is reset; or the
-   program gets a block's matrix, and changes it */
+/* The program never asks for the blocks' solvers. Between two applications the matrix changes in values and pattern, and the PC is reset; or the program
+   gets a block's matrix, and changes it */
 static PetscErrorCode Unasked(PetscInt k, PetscBool shown)
 {
   Mat A[2], block[2] = {NULL, NULL};
@@ -571,8 +571,8 @@ static PetscErrorCode Seconds(PC pc, Vec x, Vec y, PetscLogDouble *least)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Few rows in many blocks, which are not examined until the program asks for their solvers: that takes several times as long as the application, and
-   must take at most half as long here */
+/* Few rows in many blocks, which are not examined until the program asks for their solvers. An examination takes several times as long as the
+   application; here it must take at most half as long */
 static PetscErrorCode Many(void)
 {
   Mat            A;

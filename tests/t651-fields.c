@@ -10,8 +10,8 @@
 //TEST name="view" args="-vec_type gpu -only vpbjacobi -made_mat_view ::ascii_info"
 
 /*
-  PCPBJACOBI, PCVPBJACOBI and PCFIELDSPLIT, whose application to vectors of type gpu is the library's, against PETSc's of the same MATAIJ: lengths of blocks; numbers and kinds of fields, the default and overlapping ones;
-  then with new values, with new values and a reused preconditioner, after PCReset(), and with another composition.
+  PCPBJACOBI, PCVPBJACOBI and PCFIELDSPLIT, which the library applies to vectors of type gpu, against PETSc's of the same MATAIJ. Covered are lengths of blocks, and numbers and kinds of fields, with default and
+  overlapping fields; then new values, a reused preconditioner with new values, PCReset(), and another composition.
 */
 #include "precond.h"
 
@@ -83,7 +83,7 @@ static PetscErrorCode Matrix(PetscBool ref, Mat *A)
   PetscCall(MatDiagonalScale(*A, l, r));
   PetscCall(VecDestroy(&l));
   PetscCall(VecDestroy(&r));
-  PetscCall(PetscOptionsHasName(NULL, NULL, "-made_mat_view", &view)); /* of matrices that are assembled from now on: none of the program's */
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-made_mat_view", &view)); /* of matrices assembled from now on: no matrix of the program */
   if (view) PetscCall(MatSetOptionsPrefix(*A, "made_"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -3,7 +3,7 @@
 //TEST name="ranks" nsize=2 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -mat_gpucsr_product_least 0" gpu=0
 
 /*
-  What bad input of a preconditioner gets: zero pivots, indefinite matrices, no diagonal, NaN, empty rows, a matrix that is not square, options and types that do not apply, levels that do not fit. The type
+  Bad input of a preconditioner: zero pivots, indefinite matrices, no diagonal, NaN, empty rows, a matrix that is not square, options and types that do not apply, levels that do not fit. The type
   gpucsr ends as MATAIJ does: PETSc's error, or the same end of the solve. The next solve, in the same KSP with good values or in another one after an error, works.
 */
 static char help[] = "Tests what bad input of a preconditioner gets.\n";
@@ -204,8 +204,8 @@ static const char *const options[] = {
 };
 #define SERVED 27
 
-/* One input for both types: the same error, or an end of the same kind. A solve that converges with the bad matrix does so with MATAIJ; with the good
-   one it takes as many iterations, and ends as near */
+/* One input for both types: the same error, or an end of the same kind. If the solve converges with the bad matrix, it converges with MATAIJ. With
+   the good matrix both take as many iterations, and end as near */
 static PetscErrorCode Compare(size_t s, size_t k, Kind kind, PetscInt *wrong)
 {
   const PetscReal rtol = RTOL * PetscSqrtReal((PetscReal)N), cond = 3; /* eigenvalues of the good matrix are from 2 to 6 */
@@ -218,7 +218,7 @@ static PetscErrorCode Compare(size_t s, size_t k, Kind kind, PetscInt *wrong)
     const PetscBool good = (PetscBool)(o[1].reason[t] > 0 && (t || kind == GOOD));
     PetscBool       same = (PetscBool)(o[0].ierr[t] == o[1].ierr[t] && (o[0].reason[t] > 0) == (o[1].reason[t] > 0));
 
-    /* after a failure PETSc's may stay failed, and ours goes on */
+    /* after a failure PETSc's may stay failed; the library's goes on */
     if (t && o[0].ierr[t] == o[1].ierr[t] && o[1].reason[t] < 0 && o[0].reason[t] > 0) same = (PetscBool)(o[0].norm[t] <= cond * rtol);
     if (good) same = (PetscBool)(same && PetscAbsInt(o[0].its[t] - o[1].its[t]) <= (s > 1) && o[0].norm[t] <= cond * PetscMax(rtol, o[1].norm[t]));
     if (same) continue;
@@ -287,7 +287,7 @@ int main(int argc, char **argv)
     for (size_t k = 0; k < (s ? SERVED : PETSC_STATIC_ARRAY_LENGTH(options)); k++)
       for (Kind kind = GOOD; kind <= TALL; kind++) {
         if (size > 1 && (kind == ZERODIAG || kind == NODIAGONAL || kind >= EMPTYROW || k >= SERVED || strstr(options[k], "sor"))) continue; /* an error of PETSc on one rank alone */
-        if (kind == TALL && k && strncmp(options[k], "-pc_type jacobi", 15) && strcmp(options[k], "-pc_type gamg")) continue;               /* others of PETSc 3.18 crash after the error */
+        if (kind == TALL && k && strncmp(options[k], "-pc_type jacobi", 15) && strcmp(options[k], "-pc_type gamg")) continue;               /* other methods of PETSc 3.18 crash after the error */
         PetscCall(Compare((size_t)s, k, kind, &wrong));
       }
   if (size == 1) PetscCall(Levels(&wrong));

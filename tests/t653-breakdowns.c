@@ -2,7 +2,7 @@
 //TEST name="standin" args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -mat_gpucsr_product_least 0" gpu=0
 
 /*
-  Where GMRES cannot go on: a matrix of zeros, a nilpotent one, a test of convergence that never says yes, a residual that is not what the recurrence had. gpugmres ends as KSPGMRES does, for the same reason;
+  Where GMRES cannot go on: a matrix of zeros, a nilpotent one, a test of convergence that never says yes, a residual that differs from the recurrence's. gpugmres ends as KSPGMRES does, for the same reason;
   with KSPSetErrorIfNotConverged() both give an error, of the same code.
 */
 static char help[] = "Tests where GMRES breaks down.\n";

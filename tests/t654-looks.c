@@ -5,7 +5,7 @@
 
 /*
   What a program sees of a solve while it runs: the entries of its own solution in a monitor and in a convergence test, KSPBuildSolution(), KSPGetSolution() and KSPGetRhs(), and its contexts. All are as with
-  MATAIJ, for each method that the library has or wraps and for vectors of several kinds; also where a monitor removes all monitors or ends with an error, and where the test changes the solution.
+  MATAIJ, for each method of the library (its own or wrapped) and for vectors of several kinds. A monitor may remove all monitors or end with an error; the test may change the solution.
 */
 static char help[] = "Tests what monitors and convergence tests see of a solve.\n";
 
@@ -155,7 +155,7 @@ static PetscErrorCode PostSolve(KSP ksp, Vec b, Vec x, void *ctx)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A vector of this kind, like those of A */
+/* A vector of this kind, like A's vectors */
 static PetscErrorCode VecOf(Mat A, Kind kind, PetscScalar own[], Vec *v)
 {
   const MPI_Comm comm = PetscObjectComm((PetscObject)A);

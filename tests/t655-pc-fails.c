@@ -4,8 +4,8 @@
 //TEST name="gpu" args="-mat_gpucsr_backend cuda" gpu=1
 
 /*
-  A preconditioner that fails, in its set-up or in an application, on all ranks or on one: each solver of the library ends as PETSc's solver does,
-  with the same reason and number of iterations, or the same error. Solution and residual norm then show that they are no result. The next solve with
+  A preconditioner fails, in its set-up or in an application, on all ranks or on one. Each solver of the library ends as PETSc's solver does, with
+  the same reason and number of iterations, or the same error. Solution and residual norm then are visibly no results. The next solve with
   a working preconditioner is not affected.
 */
 static char help[] = "Tests solves whose preconditioner fails.\n";
@@ -41,7 +41,7 @@ static const char *const failures[] = {"a set-up", "a factor", "a factor of new 
 
 typedef struct {
   PetscInt           applied, fails; /* applications of a shell, and which one fails; -1: the set-up does */
-  PetscBool          here;           /* this rank has a part in it */
+  PetscBool          here;           /* the shell fails on this rank */
   PetscInt           monitored;
   int                ierr;
   KSPConvergedReason reason;

@@ -6,10 +6,10 @@
 //TEST name="aij" args="-mat_type aij -vec standard"
 
 /*
-  What a preconditioner, a monitor or a test of the program gets from a solver is as VecDuplicate() of the program's vector makes it: block size, DM, local-to-global mapping, ghosts, composed objects, and
-  the name of its type. And what they read, the solution of each iteration in every way that PETSc has, is what PETSc's methods show them.
+  A solver's vectors for a preconditioner, a monitor or a test of the program are like VecDuplicate() of the program's vector: block size, DM, local-to-global mapping, ghosts, composed objects, and the
+  name of the type. The solution of each iteration, read in every way of PETSc's, equals the solution of PETSc's methods.
 
-  The system is that of a DMDA with two unknowns a point; everything is done with MATAIJ and PETSc's method too, and compared.
+  The system lives on a DMDA with two unknowns a point. All runs are compared with MATAIJ and PETSc's method.
 
     build/tests/t656-program-vectors -dll_append build/lib/libpetscgpucsr.so -mat_gpucsr_format csr -vec standard|gpu|ghosted
 */

@@ -4,8 +4,8 @@
 //TEST name="gpu" args="-mat_gpucsr_backend cuda" gpu=1
 
 /*
-  Copies of vectors over the bus in steps of Newton's method, as FEniCSx takes them: new values, a ghosted right-hand side, a solve with Jacobi into a vector of the matrix, or into a ghosted vector, and an update
-  of a ghosted vector. At most three a step, in every step and with every method. And PCJACOBI with zeros on the diagonal, sometimes, is PETSc's.
+  Copies of vectors over the bus in the steps of FEniCSx's Newton method: new values, a ghosted right-hand side, a solve with Jacobi into a vector of the matrix or into a ghosted vector, and an update of a
+  ghosted vector. At most three a step, in every step and with every method. And PCJACOBI with zeros on the diagonal, sometimes, is PETSc's.
 */
 static char help[] = "Tests how many vectors a linear solve copies.\n";
 
@@ -97,7 +97,7 @@ static PetscErrorCode Ones(PC pc[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* With a zero on the diagonal of one rank, without, with it again, and with Inf, of which the reciprocal is 0 */
+/* One rank's diagonal has a zero, has no zero, has the zero again, and has Inf, whose reciprocal is 0 */
 static PetscErrorCode Zeros(void)
 {
   Mat      A[2];
@@ -141,7 +141,7 @@ static PetscErrorCode Zeros(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A first application reads the matrix of that time, which here has a zero on the diagonal, and the options of that time */
+/* A first application reads the current matrix, here with a zero on the diagonal, and the current options */
 static PetscErrorCode Later(void)
 {
   Mat       A[2];

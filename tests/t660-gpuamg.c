@@ -1,6 +1,6 @@
 /*
-  PCGPUAMG beside PCGAMG of the same matrix as MATAIJ: iterations on scalar, convective and elastic problems; the same hierarchy from one set-up to the next; new values as from the start; symmetry of
-  the cycle and its transpose; options; float values; what no hierarchy can be made of, near null spaces that are none.
+  PCGPUAMG beside PCGAMG of the same matrix as MATAIJ: iterations on scalar, convective and elastic problems. Further, the same hierarchy from one set-up to the next; new values as from the start;
+  symmetry of the cycle, and its transpose; options; float values; matrices without a hierarchy; bad near null spaces.
 
   //TEST name="host" args="-mat_gpucsr_format csr"
   //TEST name="auto" gpu=1
@@ -242,9 +242,9 @@ static PetscErrorCode Weak(const Grid *g)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ---- matrices that are none for it ---- */
+/* ---- matrices without a hierarchy ---- */
 
-/* rows of zeros, a zero on the diagonal, a value that is no number: the solve ends with this reason, and after the values are mended with success */
+/* rows of zeros, a zero on the diagonal, a NaN: the solve ends with this reason, and converges after the values are mended */
 static PetscErrorCode Bad(const Grid *g, PetscInt row, PetscScalar value, const char where[])
 {
   Mat                A = NULL;
@@ -355,7 +355,7 @@ static PetscErrorCode Refuse(const char what[])
 
 /* ---- near null spaces and blocks ---- */
 
-/* Two vectors, of one size and orthogonal, that differ on few aggregates; or of another matrix (shorter), or (not) of numbers */
+/* Two orthogonal vectors of one size that differ on few aggregates; or shorter vectors (of another matrix), or vectors with NaN */
 static PetscErrorCode NearNullSpace(Mat A, PetscBool shorter, PetscBool numbers)
 {
   Vec          v[2];
@@ -386,7 +386,7 @@ static PetscErrorCode NearNullSpace(Mat A, PetscBool shorter, PetscBool numbers)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Vectors that are dependent on most aggregates, and blocks that the problem does not have, cost iterations at most */
+/* Vectors dependent on most aggregates, and wrong block sizes, cost iterations at most */
 static PetscErrorCode Misled(const Grid *g)
 {
   PetscFunctionBegin;
@@ -407,7 +407,7 @@ static PetscErrorCode Misled(const Grid *g)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* An error of the set-up with a near null space that is none, and then success without it */
+/* An error of the set-up with a bad near null space, and then success without it */
 static PetscErrorCode NearErrors(const Grid *g)
 {
   PetscFunctionBegin;
@@ -504,7 +504,7 @@ static PetscErrorCode Rounded(const Grid *g)
 
 /* ---- memory ---- */
 
-static int countdown = 0, allocations = 0; /* the piece of the device's memory that is missing, 0: none; and how many there were */
+static int countdown = 0, allocations = 0; /* the missing piece of the device's memory (0: no piece), and the number of pieces */
 static PetscErrorCode (*original)(size_t, PetscBool, int, const char[], const char[], void **);
 
 /* Device memory of the host backend is allocated in its file */
@@ -519,7 +519,7 @@ static PetscErrorCode Allocate(size_t bytes, PetscBool clear, int line, const ch
   return (*original)(bytes, clear, line, function, file, p);
 }
 
-/* Any one piece of memory is missing in a set-up or in one with new values: an error, and the next set-up works */
+/* Any piece of memory is missing in a set-up or in a set-up with new values: an error, and the next set-up works */
 static PetscErrorCode Memory(const Grid *g, PetscBool again)
 {
   int reached = 1, n = 0;

@@ -1,6 +1,6 @@
 /*
-  PCGPUAMG of several ranks beside that of one: iterations on scalar and elastic problems, applications with new values beside those of a hierarchy from the start, the transpose, matrices of levels,
-  and bad matrices, whose errors all ranks meet.
+  PCGPUAMG of several ranks beside one rank's: iterations on scalar and elastic problems, applications with new values beside a hierarchy from the start, the transpose, matrices of levels, and bad
+  matrices, whose errors all ranks meet.
 
   //TEST name="csr" nsize={} loop="1 2 3 8" args="-mat_gpucsr_format csr"
   //TEST name="cycles" nsize={} loop="2 3" args="-mat_gpucsr_format csr -mat_gpucsr_halo peer -our_pc_mg_gpucsr -cycles"
@@ -224,7 +224,7 @@ static PetscErrorCode OnDevices(PC pc, const char where[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Iterations of all ranks are at most 1.15 times those of one, and one */
+/* All ranks together take at most 1.15 times one rank's iterations, plus one */
 static PetscErrorCode Beside(Mat A, Mat one, PetscInt elements, PetscBool coordinates, const char type[], const char where[])
 {
   const Mat both[2] = {one, A};
@@ -308,7 +308,7 @@ static PetscErrorCode Same(PC pc, PC other, const char where[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Columns at once as one by one, but for rounding: a GPU sums several columns in another order than one */
+/* Several columns at once give the single columns' results up to rounding: a GPU sums several columns in another order */
 static PetscErrorCode Columns(PC pc)
 {
   Mat         A, X, Y;
@@ -477,7 +477,7 @@ static PetscErrorCode Refuse(const char what[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Limits that leave several levels to all ranks, and those of the library */
+/* Limits that leave several levels to all ranks, and the library's limits */
 static PetscErrorCode Everything(const Grid grids[], size_t n)
 {
   static const char *const types[] = {KSPCG, KSPGPUCG};

@@ -1,5 +1,5 @@
 /*
-  Options of smoothers and the interface of PCGPUAMG: each option changes the cycle as it says, one that no smoother of the device has is told; matrices of levels; coordinates.
+  Options of smoothers and the interface of PCGPUAMG: each option changes the cycle as documented, and options without an effect on the device are reported; matrices of levels; coordinates.
 
   //TEST name="one" args="-mat_gpucsr_format csr"
   //TEST name="standin" gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1"
@@ -82,7 +82,7 @@ static PetscErrorCode Solve(KSP ksp, PC pc, const char where[], PetscInt *its, V
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Options that mean what the default is leave the cycle as it is, to rounding; other options change it */
+/* Options that state the default leave the cycle unchanged, up to rounding; other options change it */
 static PetscErrorCode Smoothers(Mat A)
 {
   static const struct {

@@ -1,6 +1,6 @@
 #!/bin/bash
 #
-# The files that the examples read. With the library they read all formats of MatGPUCSRLoadFile(), on one rank and on two, and report its errors (t751 tests all of those). Without it
+# The files that the examples read. With the library they read all formats of MatGPUCSRLoadFile(), on one rank and on two, and report its errors (t751 tests all errors). Without it
 # they read PETSc binary, and for other files say what helps. Right-hand sides come in both forms.
 #
 #   BUILD=build LIB=$PWD/build/lib/libpetscgpucsr.so MPIEXEC=mpiexec tests/t702-files.sh
@@ -61,7 +61,7 @@ refuse "$plain" general.mtx 'convert it by gpucsr-convert, or read it with -dll_
 : >empty && refuse "$plain" empty 'is not a matrix in PETSc binary' empty
 mkdir folder && refuse "$plain" folder 'Cannot locate file: folder' folder
 
-# binary NAME WORD ...: a file of big-endian words, of 4 bytes each; t stands for the 8 bytes of 3.0, s for those of 6.0
+# binary NAME WORD ...: a file of big-endian words, of 4 bytes each; t stands for the 8 bytes of 3.0, s for 6.0
 binary() {
   local name=$1 word
   shift

@@ -291,7 +291,7 @@ del y, raw, d
 gc.collect()
 assert not dlpack._given, "a destroyed vector keeps its array"
 
-# what is no array of this process' device
+# arguments that are no arrays of the process' device
 w = vector(5, 3)
 with device_array(w) as d:
     refused(ValueError, "copy it there", device_vector, Given(d, (dlpack.CUDA, 99)))

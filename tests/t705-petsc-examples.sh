@@ -1,6 +1,6 @@
 #!/bin/bash
 #
-# Forty of PETSc's examples that ask for its CUDA types, run with the types of this library (tests/petsc-examples.py, tests/petsc-examples.list): they print the same as with MATAIJ and without the library. The host
+# Forty of PETSc's examples ask for its CUDA types. Run with the library's types (tests/petsc-examples.py, tests/petsc-examples.list), they print the same as with MATAIJ and without the library. The host
 # stands in for a GPU if there is none. Skipped if the sources of the examples are not installed (Debian's libpetsc3.18-dev-examples).
 #
 #   BUILD=build LIB=$PWD/build/lib/libpetscgpucsr.so BACKEND=host MPIEXEC=mpiexec tests/t705-petsc-examples.sh

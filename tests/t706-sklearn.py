@@ -50,7 +50,7 @@ def hinge(m, X, y, C):
     return 0.5 * (np.sum(m.coef_**2) + m.intercept_[0] ** 2) + C * np.maximum(1 - (2 * y - 1) * m.decision_function(X), 0).sum()
 
 
-# the hinge loss by each method: few columns, whose equations are solved directly, and more columns than rows; the same optimum as scikit-learn's
+# the hinge loss by each method: few columns, where equations are solved directly, and more columns than rows; scikit-learn's optimum
 wide = sparse.random(150, 600, 0.1, "csr", random_state=3)
 for A, b, Cs in ((S, y, (1e-3, 1.0, 1e2)), (wide, (wide @ np.random.RandomState(4).randn(600) > 0).astype(int), (1e-2, 1.0, 1e2))):
     for C in Cs:
@@ -68,7 +68,7 @@ for wrong in ({"loss": "plinge"}, {"solver": "bundle"}, {"loss": "hinge", "solve
         print(f"LinearSVC, {wrong}: no error")
     except ValueError:
         pass
-# rows that can be separated, whose objective is near 0: few iterations, and scikit-learn's objective; a fit that max_iter ends says so
+# separable rows, whose objective is near 0: few iterations, and scikit-learn's objective; a fit ended by max_iter says so
 many = sparse.csr_matrix(np.random.RandomState(1).randn(200, 10000))
 signs = np.random.RandomState(2).rand(200) > 0.5
 with warnings.catch_warnings():

@@ -1,7 +1,7 @@
 #!/bin/bash
 #
 # Stokes' equations (src/benchmarks/coo), on a staggered grid and with Taylor-Hood elements, in each layout: GMRES with PCFIELDSPLIT by a Schur complement takes MATAIJ's iterations, with the host in place of a
-# GPU. On one rank fewer than ten vectors of a solve are copied. The mass matrix in place of the Schur complement keeps the iterations from growing with the mesh; with the Schur complement itself there are two.
+# GPU. On one rank a solve copies fewer than ten vectors. The mass matrix in place of the Schur complement keeps the iterations from growing with the mesh; with the Schur complement itself there are two.
 #
 #   BUILD=build LIB=$PWD/build/lib/libpetscgpucsr.so BACKEND=host MPIEXEC=mpiexec tests/t709-stokes.sh
 here=$(cd "$(dirname "$0")" && pwd)

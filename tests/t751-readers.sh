@@ -1,7 +1,7 @@
 #!/bin/bash
 #
-# Small files in every format that MatGPUCSRLoadFile() reads: correct files give the matrix computed by hand, plain and compressed; wrong files give
-# one error with file, line, column, and what was expected, and the next file is read. One process reads all files, with one thread and with three, and so do
+# Small files in every format that MatGPUCSRLoadFile() reads: correct files give the matrix computed by hand, plain and compressed; a wrong file gives one
+# error with file, line, column and the expected text, and the next file is read. One process reads all files, with one thread and with three, and so do
 # two and three ranks: hundreds of starts would take minutes. Two files show that an error ends a program.
 #
 #   BUILD=build MPIEXEC=mpiexec tests/t751-readers.sh
@@ -20,7 +20,7 @@ accept() {
   echo "$1 ${*:3}" >>list
 }
 
-# refuse FILE TEXT OPTIONS ...: one error that begins with the name of the file and the text
+# refuse FILE TEXT OPTIONS ...: one error, which begins with the file's name and the text
 refuse() {
   kind+=(refuse) wanted+=("error: $1$2")
   echo "$1 ${*:3}" >>list
@@ -224,7 +224,7 @@ boeing rza RZA '2 2 1 0' '3 1 1 1' '(3I2) (3I2) (3F6.2)' ' 1 2 2' ' 2' '  1.50' 
 boeing pra PRA '2 3 2 0' '2 1 1 0' '(4I2) (3I2)' ' 1 2 2 3' ' 2 1' && accept pra.hb '2x3; 0: 2=1; 1: 0=1'
 boeing iua iua '2 2 1 0' '3 1 1 1' '(3I2) (3I2) (4I5)' ' 1 1 2' ' 2' '   17' && accept iua.hb '2x2; 0:; 1: 1=17'
 boeing rhs RUA '1 1 1 0' '4 1 1 1 1' '(3I2) (3I2) (4F5.1) (4F5.1)' 'F              1             0' ' 1 2' ' 1' '  2.5' '  9.9' && accept rhs.hb '1x1; 0: 0=2.5'
-# any formats that Fortran has: blanks between, groups, places, a format that goes on with its last group on new lines
+# any Fortran formats: blanks between, groups, places, a format whose last group repeats on new lines
 boeing blank RUA '3 3 5 0' '4 1 1 2' '(4I3) (5I2) (3(1X,E9.3))' '  1  3  4  6' ' 1 2 3 1 3' ' 1.500E+00x-2.00D+01 3.000E+00' '     4.000 5.000+04' && accept blank.hb "$rua"
 boeing after RUA '3 3 5 0' '4 1 1 2' '(4I3) (5(I2,1X)) (3E10.3,1X)' '  1  3  4  6' ' 1x 2  3  1  3' ' 1.500E+00-2.000D+01 3.000E+00x' '     4.000 5.000+04' && accept after.hb "$rua"
 boeing places RUA '3 3 5 0' '4 1 1 2' '(T3,4I3) (2I2,3I3) (T2,E9.3,TR1,2E10.3)' 'ab  1  3  4  6' ' 1 2  3  1  3' 'x1.500E+00x-2.000D+01 3.000E+00' 'x    4.000x 5.000+04' && accept places.hb "$rua"
@@ -244,7 +244,7 @@ boeing value RUA '2 2 2 0' '3 1 1 1' '(3I2) (3I2) (4F5.1)' ' 1 2 3' ' 1 2' '  1.
 boeing number RUA '2 2 2 0' '3 1 1 1' '(3I2) (3I2) (4F5.1)' ' 1 2 x' ' 1 2' '  1.7  1.7' && refuse number.hb ", line 5, column 5: expected a whole number in 2 columns, not 'x'"
 boeing upper RSA '2 2 1 0' '3 1 1 1' '(3I2) (3I2) (4F5.1)' ' 1 1 2' ' 1' '  1.7' && refuse upper.hb ', line 6, column 1: entry (1, 2) is not in the lower triangle, where a symmetric file has all its entries'
 
-# --- Compressed files that are not whole, or of a kind that is not read
+# --- Truncated compressed files, and unknown kinds of compression
 
 printf '1 1:1\n%.0s' $(seq 1000) | gzip >cut.gz && head -c 40 cut.gz >short.gz && refuse short.gz ': the compressed data end early: the file is cut off'
 { head -c 20 cut.gz; printf 'xxxxxxxx'; } >damaged.gz && refuse damaged.gz ': the compressed data'

@@ -172,7 +172,7 @@ if [ "$(sum - <early.svm)" != "$(sum early.svm)" ] || [ "$(cat early.svm | sum -
 if [ $? != 1 ] || ! grep -q 'standard input: has an index 0 after rows that were read with base 1, and a pipe cannot be read again: give -base 0' err; then fail "an index 0 late in a pipe: $(cat err)"; fi
 refuse 2 'output is a file, not standard output' small.mtx -to libsvm -
 
-# A file that is cut short while it is read: an error, and nothing is left
+# A file that shrinks while it is read: an error, and no file is left
 for try in 1 2 3 4 5; do # it may be through before the file is cut
   { yes '1 1:1 2:2 3:3.25' | head -n 3000000; } >long.svm
   timeout 60 "$convert" -quiet -threads 1 long.svm -to libsvm shortened >out 2>&1 &

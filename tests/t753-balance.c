@@ -5,8 +5,8 @@
 //TEST name="ranks8" nsize=8
 
 /*
-  MatGPUCSRLoadFile() with -gpucsr_file_balance entries: matrices of uneven rows, with fewer rows than ranks, of one row, of none, written in each format; no rank has more work than its share plus
-  one row, the loaded matrix is right, vectors of MatCreateVecs() fit, and sizes that the program sets take precedence.
+  MatGPUCSRLoadFile() with -gpucsr_file_balance entries: matrices with uneven rows, fewer rows than ranks, one row or no rows, written in each format. Each rank's work is at most its share plus
+  one row, the loaded matrix is right, vectors of MatCreateVecs() fit, and the program's sizes take precedence.
 
     mpiexec -n 3 build/tests/t753-balance -dll_append build/lib/libpetscgpucsr.so [-mat_type TYPE]
 */

@@ -39,7 +39,7 @@ awk -v to="$tmp/copy" '
 format=$(sed -n 's/^GPUCSR_FORMAT(\([a-z]*\),.*/\1/p' "$tmp/copy/src/mat/impls/gpucsr/blackbox/format/formatlist.h" | tail -n 1)
 kernel=$(sed -n 's/^GPUCSR_KERNEL(\([a-z0-9_]*\),.*/\1/p' "$tmp/copy/src/mat/impls/gpucsr/blackbox/kernels/kernellist.h" | tail -n 1)
 
-# Objects are taken over with the flags and the times that they have: make then compiles the files that see the new rows. Those of the other kernels do not change
+# Objects keep their flags and times: make then compiles only the files that see the new rows. Those of the other kernels do not change
 nvcc=$(sed 's/ .*//' "$root/build/device/flags" 2>/dev/null)
 if ! grep -q GPUCSR_HAVE_CUDA "$built/flags" 2>/dev/null || [ ! -x "$nvcc" ]; then nvcc=''; fi
 cd "$root" || exit 2

@@ -51,7 +51,7 @@
 //TEST name="unknown_type" args="-mat_type gpucs" fails="Unknown Mat type given: gpucs"
 
 /*
-  Bad options and bad calls get one clear error each, or one warning if the products can go on. The library's words are compared here, so that a change of them is deliberate.
+  Each bad option or call gets one clear error, or one warning if the products can go on. The comparison of the library's words makes each change of a message deliberate.
 
     build/tests/t900-failures -dll_append build/lib/libpetscgpucsr.so -mat_gpucsr_format elle
 */

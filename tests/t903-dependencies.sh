@@ -1,6 +1,6 @@
 #!/bin/bash
 #
-# The library loads on a machine without a GPU: it depends neither on the driver nor on a CUDA installation.
+# The library loads on a machine without a GPU: it needs no driver and no CUDA installation.
 #
 #   LIB=$PWD/build/lib/libpetscgpucsr.so tests/t903-dependencies.sh
 # PETSc itself may be anywhere: the program that loads the library has loaded PETSc

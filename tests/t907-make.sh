@@ -1,12 +1,12 @@
 #!/bin/bash
 #
-# The messages of make if something is missing: one line that says what, and what to do.
+# The messages of make if something is missing: one line with the missing part and the remedy.
 #
 #   tests/t907-make.sh
 if [ ! -f makefile ] || ! command -v pkg-config >/dev/null; then exit 77; fi
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
 
-# says STATUS TEXT ARGUMENTS: make with these ends so (0 or not), and says this once
+# says STATUS TEXT ARGUMENTS: make with ARGUMENTS ends with STATUS (0 or not), and says TEXT once
 says() {
   local status=$1 text=$2
   shift 2
@@ -23,7 +23,7 @@ says 1 'this measures a GPU' NVCC= bench
 says 0 'not wanted (NVCC=): host backend alone' NVCC= info
 says 0 'not found (PETSc99)' PETSC=PETSc99 info
 
-# The kernels serve the libraries of all PETSc: when they are there, none is compiled for another one
+# The kernels serve the libraries of all PETScs: existing kernels are not compiled again for another PETSc
 if command -v nvcc >/dev/null && pkg-config --exists PETSc && other=$(pkg-config --list-all | sed -n 's/^\(PETSc64\|PETSc_complex\|petsc-complex\) .*/\1/p' | head -n 1) && [ -n "$other" ]; then
   make -s NVCC="$(command -v nvcc)" BUILD="$tmp/build" DEVICE="$tmp/device" -n lib >"$tmp/first" 2>/dev/null
   sed -n "s|.* -c \(src/[^ ]*\.cu\) -o \([^ ]*\).*|\2|p" "$tmp/first" | while read -r object; do

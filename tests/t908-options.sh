@@ -1,6 +1,6 @@
 #!/bin/bash
 #
-# Options that no part of the library reads: one line each at the end with the nearest names, once for all ranks; none for options that a run had no use for. ROOT/tests/run.sh runs it.
+# Options unknown to the library: one line each at the end with the nearest names, once for all ranks. Known options that a run does not use get no line. ROOT/tests/run.sh runs it.
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 2
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT

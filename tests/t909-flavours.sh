@@ -1,7 +1,7 @@
 #!/bin/bash
 #
-# The flavours of PETSc that a distribution has beside the usual one: 64-bit indices, and these with complex numbers; with WHOLE=1 (make check-all) complex numbers alone too. Library, examples
-# and converter are built in each, without CUDA and quickly. With 64-bit indices a sample of the tests runs; with WHOLE=1 all, but for those of files, packages and other programs. The
+# The flavours of PETSc that a distribution has beside the usual one: 64-bit indices, also with complex numbers; with WHOLE=1 (make check-all) complex numbers alone too. Library, examples
+# and converter are built in each, without CUDA and quickly. With 64-bit indices a sample of the tests runs; with WHOLE=1 all run, except the tests of files, packages and other programs. The
 # folders stay, so that only changed files are built again.
 #
 #   BUILD=build tests/t909-flavours.sh
@@ -17,14 +17,14 @@ if [ ${#flavours[@]} = 0 ]; then exit 77; fi
 tests=(t400-matmult t422-halo t450-sequences t610-gpuksp t640-multigrid)
 sample='t400-matmult.standin.csr t400-matmult.ranks3 t422-halo.host_2 t422-halo.mpi_standin_host_vectors t450-sequences.ranks3 t610-gpuksp.standin.csr t610-gpuksp.ranks.csr t640-multigrid.separate t640-multigrid.five'
 
-# flavour NAME TARGET ...: make these in it
+# flavour NAME TARGET ...: make the targets in a flavour
 flavour() {
   local name=$1
   shift
   make -s -j2 NVCC= PETSC=PETSc PKG_CONFIG_PATH="/usr/lib/petscdir/$name/lib/pkgconfig" BUILD="$BUILD/$name" CFLAGS=-O0 "$@" >"$BUILD/$name.log" 2>&1 || { echo "make with $name:" && cat "$BUILD/$name.log" && return 1; }
 }
 
-# wide FOLDER: the converter there refuses a file of four rows with 2^62 entries each, whose number is 0 in 64 bits
+# wide FOLDER: the converter there refuses a file of four rows with 2^62 entries each, whose total is 0 in 64 bits
 wide() {
   local none='\x00\x00\x00\x00' many='\x40\x00\x00\x00\x00\x00\x00\x00'
   # shellcheck disable=SC2059 # the format is the file

@@ -4,7 +4,7 @@
   What the tests of the Mat share: the type under test, the zoo as Mats, and the one rule by which two results are equal.
 
   A test compares a matrix of the type under test, A (-mat_type, gpucsr unless told otherwise), with the same matrix as MATAIJ, R.
-  R has the options prefix ref_, so that no option meant for A reaches it.
+  R has the options prefix ref_, so options for A do not reach R.
 */
 #include <petscksp.h>
 #include <float.h>
@@ -16,8 +16,8 @@
 
 /*
   Of any two orders of summing n products a*x, the results differ by less than n*eps*sum|a||x|, and for rounding errors of random sign by about
-  sqrt(n)*eps times that sum at the worst. The zoo's longest row has 5000 entries; 32 leaves room for that and is far below the share
-  that any one of its entries has in the sum.
+  sqrt(n)*eps times that sum at the worst. The zoo's longest row has 5000 entries; 32 leaves room for such a row, and a single
+  missing entry would change the sum by far more.
 */
 #define TEST_C 32.0
 
@@ -36,7 +36,7 @@ static inline PetscErrorCode TestEps(PetscReal *eps)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* End here, counted as skipped by run.sh, where PETSc is not one of real double numbers (and, for 32, of 32-bit indices): the formats need that so far */
+/* End here, counted as skipped by run.sh, unless PETSc has real double numbers (and, for 32, 32-bit indices): the formats need both so far */
 static inline PetscErrorCode TestRequireReal(PetscInt bits)
 {
   PetscFunctionBegin;
@@ -115,7 +115,7 @@ static inline PetscErrorCode TestVecType(Vec v, VecType type, const char what[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* An m by n matrix without values: of the type under test, or (ref) the MATAIJ it is compared with; -standard_vectors: its vectors are the host's */
+/* An m by n matrix without values: of the type under test, or (ref) MATAIJ for comparison; -standard_vectors: with host vectors */
 static inline PetscErrorCode TestMatCreate(MPI_Comm comm, PetscInt m, PetscInt n, PetscBool ref, Mat *A)
 {
   char      type[64];

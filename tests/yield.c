@@ -1,6 +1,6 @@
 /*
   sched_yield() that sleeps, preloaded into ranks that mpiexec starts (tests/run.sh). A rank that waits calls it again and again. If there are more ranks than processors,
-  a sleeping rank leaves its processor to those that compute; one that only yields is scheduled again at once.
+  a sleeping rank leaves its processor to computing ranks; a rank that only yields is scheduled again at once.
 */
 #include <sched.h>
 #include <time.h>

@@ -3,7 +3,7 @@
 /*
   The zoo: small matrices, each with a shape that has broken some sparse product before.
 
-  Host CSR arrays and nothing else, so that the tests of formats and kernels use it without a Mat; testing.h makes Mats of it.
+  Host CSR arrays alone, so the tests of formats and kernels need no Mat; testing.h makes Mats of the zoo.
 
     Zoo z;
     for (PetscInt which = 0; which < ZOO_COUNT; which++) {
@@ -68,7 +68,7 @@ static const struct {
   {"dense column", 1500, 1000},
   {"wide",         37,   2000},
   {"tall",         2000, 37  },
-  {"lengths",      63,   1100}, /* rows one short of, equal to and one past every power of two up to 1024 */
+  {"lengths",      63,   1100}, /* numbers of rows one below, at and one above every power of two up to 1024 */
   {"one row",      1,    5000},
   {"one column",   5000, 1   },
   {"unsorted",     257,  263 },
@@ -311,7 +311,7 @@ static inline PetscErrorCode ZooCreate(PetscInt which, PetscBool special, Zoo *z
   PetscCall(PetscMalloc1(z->m + 1, &z->i));
   PetscCall(PetscArraycpy(z->i, i, z->m + 1));
   nz = z->i[z->m];
-  PetscCall(PetscMalloc1(nz + 1, &z->j)); /* one spare, so that the address is valid without entries, too */
+  PetscCall(PetscMalloc1(nz + 1, &z->j)); /* a spare place, so the address is valid without entries too */
   PetscCall(PetscMalloc1(nz + 1, &z->a));
   PetscCall(PetscArraycpy(z->j, j, nz));
   z->j[nz] = 0;

@@ -1,5 +1,5 @@
 /*
-  Compiled only, by t633-cudss.sh where the public header of cuDSS is found: the numbers of library.h are those of that header.
+  t633-cudss.sh compiles this file where it finds the public header of cuDSS: the numbers of library.h must equal the header's.
 */
 #include "../../src/mat/impls/gpucsr/factor/cudss/library.h"
 #include <cudss.h>

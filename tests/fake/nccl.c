@@ -1,5 +1,5 @@
 /*
-  Stands in for NCCL where the host stands in for GPUs (t426-nccl.sh): its sends, receives and gathers by MPI, between memory that MPI can take, complete when a group ends, or when another thread aborts.
+  Stands in for NCCL where the host stands in for GPUs (t426-nccl.sh): MPI does its sends, receives and gathers. They complete when a group ends, or when another thread aborts.
 */
 #include <mpi.h>
 #include <stddef.h>

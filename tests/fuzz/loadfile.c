@@ -1,5 +1,5 @@
 /*
-  Fuzz target: MatGPUCSRLoadFile() into a matrix of a type chosen by the first byte, by one to three threads; MATAIJ and one thread must give the same matrix. The second byte decides whether bad lines are skipped, and the base of indices. An error must leave a matrix that can be destroyed.
+  Fuzz target: MatGPUCSRLoadFile() into a matrix, by one to three threads; the first byte chooses the type. MATAIJ and one thread must give the same matrix. The second byte decides whether bad lines are skipped, and the base of indices. An error must leave a matrix that can be destroyed.
 */
 #include <petscgpucsr.h>
 #include <stdio.h>
@@ -68,7 +68,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
   fclose(out);
   if (Load(MATSEQAIJ, 1, data[1], &B, &y)) return 0;
   Must(!MatGetSize(B, &m, &n));
-  if (m && n && (double)m * (double)n <= 1 << 20) { /* a dense one has to fit; MATSELL of PETSc 3.18 takes no empty one */
+  if (m && n && (double)m * (double)n <= 1 << 20) { /* a dense matrix has to fit; MATSELL of PETSc 3.18 takes no empty matrix */
     PetscReal norm;
 
     Must(!Load(types[data[0] & 3], 1 + (data[0] >> 2) % 3, data[1], &A, &x));

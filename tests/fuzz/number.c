@@ -1,5 +1,5 @@
 /*
-  GPUCSRReal() against strtod(), to the last bit, on inputs that both accept; and on numbers made of the bytes, so that most inputs are numbers.
+  GPUCSRReal() against strtod(), to the last bit, on inputs accepted by both, and on numbers made of the bytes, so most inputs are numbers.
 */
 #include "../../src/io/formats/number.h"
 #include <math.h>

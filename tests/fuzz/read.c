@@ -1,6 +1,6 @@
 /*
-  Fuzz target: a file of any format, plain or compressed, read in blocks of a size chosen by the first byte and assembled, must give the matrix,
-  labels and faults of one block. The second byte decides whether bad lines are skipped (1), and the first and last index of LIBSVM (2, and the rest).
+  Fuzz target: a file of any format, plain or compressed, is read in blocks and assembled; the first byte chooses the size of blocks. Matrix, labels
+  and faults must equal those of one block. The second byte decides whether bad lines are skipped (1), and the first and last index of LIBSVM (2, and the rest).
 */
 #include "../../src/io/gpucsrio.h"
 #include <stdlib.h>

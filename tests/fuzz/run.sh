@@ -5,10 +5,10 @@
 #   tests/fuzz/run.sh TARGET [SECONDS] [FOLDER]     TARGET is read, convert, loadfile or number; for 60 seconds; new inputs go to FOLDER (build/fuzz/TARGET)
 #   tests/fuzz/run.sh TARGET FILE                   one input again: a finding
 #
-# The seeds are in tests/fuzz/seeds: those of `number`, and for the others two bytes (of `read`: size of blocks, whether to skip bad lines and to bound indices; see the
-# targets) and a file. A finding is written to the current folder; once it is fixed, it belongs among the seeds. PETSC names the pkg-config module, as in the makefile:
+# The seeds are in tests/fuzz/seeds. A seed is a number for `number`, else two bytes and a file (bytes of `read`: size of blocks, whether to skip bad lines and to bound
+# indices; see the targets). A finding is written to the current folder; after the repair its place is among the seeds. PETSC names the pkg-config module, as in the makefile:
 # but for `loadfile` its headers alone are used.
-# tests/fuzz/read.tar.xz holds inputs found so far, as few as reach what all did (-merge=1): a run starts from them.
+# tests/fuzz/read.tar.xz holds inputs found so far, the fewest that reach the same code (-merge=1): a run starts from them.
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 2
 target=$1 what=${2:-60} folder=${3:-build/fuzz/$1}
 flags=(-g -O1 -fno-omit-frame-pointer -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined)

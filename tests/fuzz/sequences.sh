@@ -4,9 +4,9 @@
 #
 #   tests/fuzz/sequences.sh [BUILD [SEQUENCES [BACKEND]]]        build, 20000 a set-up, host      (make fuzz FUZZ=20000 BACKEND=cuda)
 #
-# A set-up a line: ranks, then options. Each gets a seed of its own, and says when it is done; the last line counts. JOBS of them run at once, 1 unless told; SEED is the first one's seed.
-# SECONDS_EACH ends each set-up after as many seconds, and DEVICES="0 1" deals the set-ups out to these GPUs: on a GPU processes take turns, and each needs a second to begin, so that
-# few at once, of many sequences, do most.
+# A set-up a line: ranks, then options. Each gets a seed of its own, and prints a line at its end; the last line counts. JOBS set-ups run at once (default 1); the first takes SEED.
+# SECONDS_EACH ends each set-up after as many seconds, and DEVICES="0 1" deals the set-ups out to these GPUs. Processes on a GPU take turns, and each needs a second to begin: few at
+# once, with many sequences each, get most done.
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 2
 build=${1:-build} sequences=${2:-20000} backend=${3:-host} seed=${SEED:-$RANDOM}
 read -ra launcher <<<"${MPIEXEC:-mpiexec --allow-run-as-root --oversubscribe}"

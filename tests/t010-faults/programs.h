@@ -1,5 +1,5 @@
 /* The programs of t010-faults.c, which meet a fault at each of their calls */
-/* ---- what the programs share ---- */
+/* ---- shared by the programs ---- */
 
 #define ROWS 90
 
@@ -92,7 +92,7 @@ static PetscErrorCode Formats(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Products with the host's vectors, long enough to be cut into pieces; two entries a row, so that what they must be is known */
+/* Products with the host's vectors, long enough to be cut into pieces; with two entries a row the result is known */
 static PetscErrorCode Pieces(void)
 {
   const PetscInt     n = 530000;
@@ -147,7 +147,7 @@ static PetscErrorCode Pieces(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The same operations with vectors of one type; sum: of all numbers that came out */
+/* The same operations with vectors of one type; sum: of all resulting numbers */
 static PetscErrorCode Operations(VecType type, Vec result, PetscReal *sum)
 {
   const PetscInt     n = 40;

@@ -431,7 +431,7 @@ static PetscErrorCode Op_transpose(World *w, const int p[4], double *result)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Two matrices have the patterns that they had when what is made of them was kept: both worlds do what the reference, which comes first, finds */
+/* Do two matrices still have the patterns from which the kept matrix was made? The reference comes first, and both worlds follow its answer */
 static PetscErrorCode SamePatterns(World *w, int a, int b, int which)
 {
   const int at[2] = {a, b};
@@ -579,7 +579,7 @@ static PetscErrorCode Op_edge(World *w, const int p[4], double *result)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A x = b with known x, which takes the place of what is found, if it is near enough. The least eigenvalue of A is at least 1: the error is not larger than the residual */
+/* A x = b with known x. The known x replaces the computed solution if both are near enough. The least eigenvalue of A is at least 1: the error is not larger than the residual */
 static PetscErrorCode Op_solve(World *w, const int p[4], double *result)
 {
   const int          a = p[0] % VECS, b = (a + 1) % VECS, c = (a + 2) % VECS, kind = p[1] % 4;
@@ -628,7 +628,7 @@ static PetscErrorCode Op_solve(World *w, const int p[4], double *result)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A factorization and its solve, of values that may be new, beside the reference's. The matrix is an M-matrix whose row sums are at least 1, so neither inverse is larger than 1 */
+/* A factorization and its solve, of values that may be new, beside the reference's. The matrix is an M-matrix whose row sums are at least 1, so both inverses are at most 1 */
 static PetscErrorCode Op_factor(World *w, const int p[4], double *result)
 {
   const char        *type[] = {PCILU, PCICC, PCLU};

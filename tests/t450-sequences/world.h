@@ -33,7 +33,7 @@ static struct {
   PetscBool   finite[2][VECS], small[2][VECS]; /* vectors, before a step */
   PetscBool   grown;                           /* entries of a matrix may be much larger */
   PetscScalar solved[SIZE];                    /* by the reference's factors */
-  uint64_t    factors[PRODUCTS + 1];           /* the patterns of what was multiplied, or gathered, when it was kept */
+  uint64_t    factors[PRODUCTS + 1];           /* hashes of the factors' patterns (or of the gathered matrix's) when the result was kept */
   PetscBool   again[PRODUCTS + 1];             /* they are the same */
   PetscBool   single;                          /* products in single precision */
   char        seqtype[64];                     /* what -mat_seqaij_type says */
@@ -65,7 +65,7 @@ static PetscBool Same(PetscScalar x, PetscScalar y)
   return (PetscBool)(x == y || (x != x && y != y));
 }
 
-/* What PETSc makes of a reference's matrices has no prefix: -mat_seqaij_type is for the other world */
+/* Matrices that PETSc makes from a reference's have no prefix: -mat_seqaij_type is for the other world */
 static PetscErrorCode Enter(PetscBool ref)
 {
   PetscFunctionBegin;

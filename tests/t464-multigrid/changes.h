@@ -183,7 +183,7 @@ CHANGE(again)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* needs: a hierarchy that begins with these options; walks: more than one of these in a row is a program too */
+/* needs: options of the hierarchy at the start; walks: a program may make several of the changes in a row */
 typedef struct {
   const char *name;
   PetscErrorCode (*change)(Parts *);

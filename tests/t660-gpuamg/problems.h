@@ -4,7 +4,7 @@
 #pragma once
 #include "../testing.h"
 
-/* Points of a grid, the last of one point is in a plane; coefficients of contrast e^c, and this much along each axis, or later times that in the second pass; upwinded convection */
+/* Points of a grid (last 1: in a plane); coefficients of contrast e^c, times a factor for each axis, and times later in the second pass; upwinded convection */
 typedef struct {
   const char *name;
   PetscInt    n[3];

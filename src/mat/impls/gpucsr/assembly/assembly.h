@@ -11,13 +11,13 @@ static inline PetscBool MatGPUCSRMayFail(Mat A)
 }
 GPUCSR_INTERN PetscErrorCode MatGPUCSRKept_Private(Mat, GPUCSRDevice, const GPUCSRAttempt *);
 
-/* Contributions to one block: to the matrix of one process, or to the diagonal or off-diagonal block of several */
+/* Contributions to one block: the matrix of one process, or a rank's diagonal or off-diagonal block */
 typedef struct {
   GPUCSRSum sum;           /* its device is the block's, or the host */
   int32_t  *first, *order; /* of the sum, on the host: for a device that fails */
 } GPUCSRCOOBlock;
 
-/* Contributions that this rank sends to other ranks, and received contributions, which follow the rank's own list */
+/* Contributions sent to other ranks, and received contributions, which follow the rank's own list */
 typedef struct {
   PetscMPIInt  nto, nfrom; /* ranks */
   PetscMPIInt *to, *from;

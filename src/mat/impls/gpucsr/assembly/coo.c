@@ -107,7 +107,7 @@ PetscErrorCode MatGPUCSRCOODevice_Private(Mat A, const void *p, GPUCSRDevice *de
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* After an attempt: an error leaves the work to the host, or is raised. dev: a device that is not used again after its failure; NULL: none */
+/* After an attempt: an error leaves the work to the host, or is raised. dev: a failed device, not used again; NULL: no device has failed */
 PetscErrorCode MatGPUCSRKept_Private(Mat A, GPUCSRDevice dev, const GPUCSRAttempt *t)
 {
   PetscFunctionBegin;
@@ -298,7 +298,7 @@ PetscErrorCode MatSetValuesCOO_GPUCSR(Mat A, const PetscScalar v[], InsertMode m
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The matrix leaves its type with contributions that only this library knows */
+/* The matrix leaves its type; only this library knows its contributions */
 static PetscErrorCode MatSetValuesCOO_Left(Mat A, const PetscScalar v[], InsertMode mode)
 {
   Mat        block[2] = {A, NULL};
@@ -340,7 +340,7 @@ PetscErrorCode MatGPUCSRCOOCompose_Private(Mat A, PetscBool install)
   if (install) {
     PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatSetPreallocationCOO_C", &g->preallocatecoo));
     PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatSetValuesCOO_C", &g->setvaluescoo));
-    if (c) { /* it was of this type before */
+    if (c) { /* from an earlier life as this type */
       g->preallocatecoo = c->preallocate;
       g->setvaluescoo   = c->set;
     }

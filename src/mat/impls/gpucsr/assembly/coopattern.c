@@ -286,7 +286,7 @@ PetscErrorCode MatSetPreallocationCOOLocal_GPUCSR(Mat A, PetscCount n, PetscInt 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What MatSetPreallocationCOO() does around it, without a look at the arrays */
+/* The rest of MatSetPreallocationCOO(), which reads no arrays */
 static PetscErrorCode Asked(Mat A, List *l)
 {
   PetscBool ours;

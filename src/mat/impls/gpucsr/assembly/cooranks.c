@@ -169,7 +169,7 @@ static PetscErrorCode Schedule(Mat A, GPUCSRCOO *c, PetscInt **i, PetscInt **j, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The coordinates of block b in its own numbers; those of the other block, and of other ranks, are skipped */
+/* The coordinates of block b in its own numbers; coordinates of the other block or of other ranks are skipped */
 static PetscErrorCode BlockCoordinates(Mat A, int b, PetscCount n, const PetscInt *i, const PetscInt *j, int32_t *bi, int32_t *bj)
 {
   const PetscInt *garray;

@@ -1,6 +1,6 @@
 /*
-  Operations that change values, and keep the pattern, run where the master copy is. With -mat_gpucsr_master device that is the device. Otherwise MATAIJ or the threads of scale.c do them on the host: a
-  device that fails during the copy to the host would leave half of the values changed. Operations that read all values use the device's copy if it is up to date and large enough.
+  Operations that change values, and keep the pattern, run at the master copy: on the device with -mat_gpucsr_master device. Otherwise MATAIJ or the threads of scale.c run on the host: a device failure
+  during the copy to the host would leave half of the values changed. Operations that read all values use the device's copy if it is up to date and large enough.
 */
 #include "assembly.h"
 #include "../../../../vec/impls/gpu/kernels.h"

@@ -1,6 +1,7 @@
 /*
-  The master copy of the values. By default the host has it: an operation copies the device's results to the host before it returns. With
-  -mat_gpucsr_master device the device has it. Then the host's values are NaN until one of the operations that are wrapped here fetches them.
+  The master copy of the values. By default the host has the master copy: an operation copies the device's results to the host before it
+  returns. With -mat_gpucsr_master device the device has the master copy, and the host's values are NaN until an operation wrapped here
+  fetches the values.
 */
 #include "assembly.h"
 #include <string.h>

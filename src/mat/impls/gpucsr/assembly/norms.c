@@ -1,12 +1,12 @@
 /*
-  Norms on the device, if its copy of the values is up to date (inplace.c): largest sums of absolute values of rows or columns, and Frobenius'. Sums of columns are those of the transpose's rows, which
-  keeps their order. Ranks add their sums of the off-diagonal block's columns at the columns' owners.
+  Norms on the device, if its copy of the values is up to date (inplace.c): largest sums of absolute values of rows or columns, and Frobenius'. Sums of columns are row sums of the transpose, in the
+  same order. Ranks add their sums of the off-diagonal block's columns at the columns' owners.
 */
 #include "assembly.h"
 #include "../../../../vec/impls/gpu/kernels.h"
 #include <petscsf.h>
 
-/* s[r] = the sum of row r of the transpose's absolute values; s NULL: the largest of them to most */
+/* s[r] = the sum of absolute values of row r of the transpose; s NULL: the largest sum to most */
 static PetscErrorCode OfColumns(const GPUCSRStorage *A, double *s, double *most)
 {
   const GPUCSRAssembleOps *ops = GPUCSRAssembleOf(A->dev);

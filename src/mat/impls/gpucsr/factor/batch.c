@@ -1,7 +1,7 @@
 /*
   Factors of many blocks as one: the factor of the block diagonal matrix, with the blocks' orderings one after the other. Equal levels of all blocks become one level. So a solve with 64 blocks is one launch, which
   takes no longer than the solve with the deepest block. The factor of a block diagonal matrix has the blocks' factors on its diagonal, with any levels of fill. The exception is a shift: one block's pivots would shift
-  those of all blocks. That case is left to PETSc.
+  all blocks. That case is left to PETSc.
 
   The factors of the blocks are deferred before (MatGPUCSRFactorPutOff_Private()), and keep the requests from which this one is made.
 */
@@ -197,7 +197,7 @@ static PetscErrorCode CreateBatch(PetscInt n, Mat_GPUCSRFactor *const f[], const
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* For each entry of a vector the list of the blocks' rows that it sums up, in the order of blocks */
+/* For each entry of a vector the list of the blocks' rows in its sum, in the order of blocks */
 static PetscErrorCode Lists(PetscInt blocks, const GPUCSROverlap *o, const PetscInt from[], const PetscInt begin[], int ptr[], int index[])
 {
   PetscInt *place; /* of an entry in its block; -1: not in the block */
@@ -307,7 +307,7 @@ static PetscErrorCode MakeBatch(PetscInt n, const Mat F[], const GPUCSROverlap *
 }
 
 /*
-  Computes one factor for all blocks, whose own factors were deferred. It takes their current values, and is made anew if their patterns have changed. Not ok: the blocks must be factored one by one, for the reason in why
+  Computes one factor for all blocks, in place of the deferred factors. It takes their current values, and is made anew if their patterns have changed. Not ok: the blocks must be factored one by one, for the reason in why
 */
 PetscErrorCode MatGPUCSRFactorsBatch_Private(PetscInt n, const Mat F[], const GPUCSROverlap *overlap, GPUCSRFactors *t, PetscBool *ok, char why[], size_t len)
 {

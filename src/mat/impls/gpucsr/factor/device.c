@@ -542,7 +542,7 @@ PetscErrorCode MatGPUCSRFactorSolveArrays_Private(Mat F, const double *b, double
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Have all solves so far received the results that they waited for? Call it when the device has finished them */
+/* Have all solves so far received their awaited results? Call it when the device has finished them */
 PetscErrorCode MatGPUCSRFactorCheck_Private(Mat F)
 {
   Mat_GPUCSRFactor *f;

@@ -1,12 +1,12 @@
 /*
   The solver type "gpucsr" of MatGetFactor(): PETSc's own factors of MATSEQAIJ, with solves on the device, and with values computed there if possible.
 
-  The factor matrix is PETSc's. After each of PETSc's functions that set its operations, this file replaces some of them. Its own data are a composed object of the matrix.
+  The factor matrix is PETSc's. PETSc's functions set a factor's operations; afterwards this file replaces some operations. Its own data are a composed object of the matrix.
 */
 #include "factorimpl.h"
 #include <petsctime.h>
 
-/* With PETSC_TRUE later factorizations of A are deferred, until a call with PETSC_FALSE. A deferred factor keeps its request, and is computed in a batch with others, or alone when it is needed */
+/* With PETSC_TRUE later factorizations of A are deferred, until a call with PETSC_FALSE. A deferred factor keeps its request. A batch computes it with other factors, or its first use computes it alone */
 PetscErrorCode MatGPUCSRFactorPutOff_Private(Mat A, PetscBool yes)
 {
   PetscBool is;
@@ -658,7 +658,7 @@ static PetscErrorCode MatGetFactor_SeqAIJGPUCSR(Mat A, MatFactorType type, Mat *
   is an error, PETSc's own factorization on the host decides, and its values are copied to the GPU. LU and Cholesky are factored on the host, and solved on the GPU; large
   ones are passed on to `MATSOLVERCUDSS` where cuDSS is found (-mat_gpucsr_cudss_least).
 
-  With ILU(0) and ICC(0) in natural ordering the pattern of the factor is that of the matrix, and no part of the factorization runs on the host. PETSc's factor is computed there when
+  With ILU(0) and ICC(0) in natural ordering the factor has the matrix' pattern, and no part of the factorization runs on the host. PETSc's factor is computed there when
   an operation needs it (viewing the values, the diagonal or the inertia of the factor); the matrix must not have changed since.
 
   Matrices with many narrow levels (a chain) are solved on the host if that is predicted to be faster; `-ksp_view` prints the choice and its reason.

@@ -51,8 +51,8 @@ typedef struct {
 } GPUCSRSpread;
 
 /*
-  The library's data of a factor matrix of PETSc. PETSc's symbolic and numeric factorizations run only for an ordering, levels of fill, a pivot that needs a shift or is an error, an
-  operation on the host, or a device that fails. Until then the factor exists on the device only.
+  The library's data of a factor matrix of PETSc. PETSc's symbolic and numeric factorizations run only for an ordering, levels of fill, a pivot with a shift or an error, an
+  operation on the host, or a failed device. Until then the factor exists on the device only.
 */
 typedef struct {
   GPUCSRDevice     dev;  /* NULL: PETSc solves */
@@ -72,7 +72,7 @@ typedef struct {
   int              method;             /* as requested */
   int              chosen;
   PetscBool        recorded;                           /* a graph contains a solve; each of its runs writes the results by place to the first x of each triangle */
-  double           seconds[GPUCSR_PARTS];              /* of the last set-up; 0: no such part */
+  double           seconds[GPUCSR_PARTS];              /* of the last set-up's parts; 0: part absent */
   char             why[256], whynot[512], direct[512]; /* direct: why PETSc's factorization was taken, not cuDSS' */
   void            *trouble;                            /* page-locked, set by a solve that waited too long */
   GPUCSRFactorPair pair[2];                            /* A, transposed */

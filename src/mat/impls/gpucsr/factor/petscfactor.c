@@ -1,5 +1,5 @@
 /*
-  Reads PETSc's factors. LU (MATSEQAIJ) stores the rows of L from the first to the last, then those of U from the last to the first, each with its inverse diagonal at the end. Cholesky
+  Reads PETSc's factors. LU (MATSEQAIJ) stores the rows of L from the first to the last, then the rows of U from the last to the first, each with its inverse diagonal at the end. Cholesky
   (MATSEQSBAIJ of block size 1) stores the rows of U, negated and divided by the diagonal, each with its inverse diagonal at the end.
 */
 #include "factorimpl.h"
@@ -66,7 +66,7 @@ static PetscErrorCode FromCholesky(PetscInt n, const PetscInt ui[], const PetscI
     for (PetscInt e = ui[r]; e < ui[r + 1] - 1; e++) c->i[uj[e] + 1]++;
   }
   for (PetscInt r = 0; r < n; r++) c->i[r + 1] += c->i[r];
-  PetscCall(PetscMalloc1(n, &next)); /* place of the next entry left of the diagonal, later of the next one right of it */
+  PetscCall(PetscMalloc1(n, &next)); /* place of the next entry left of the diagonal, later right of the diagonal */
   PetscCall(PetscArraycpy(next, c->i, n));
   for (PetscInt r = 0; r < n; r++) {
     const PetscInt last = ui[r + 1] - 1;

@@ -123,7 +123,7 @@ static PetscErrorCode LocalPeer(GPUCSRHalo h)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Neighbours of both directions, in order; where[r]: the place of this rank's numbers in r's buffers, each way; coming[r]: how many numbers r receives in all */
+/* Neighbours of both directions, in order; where[r]: the place of this rank's numbers in r's buffers, each way; coming[r]: the count of numbers that r receives */
 static PetscErrorCode Links(GPUCSRHalo h, const PetscInt64 (*where)[2], const PetscInt64 (*coming)[2])
 {
   Peer           *g = (Peer *)h->data;
@@ -269,7 +269,7 @@ static PetscErrorCode Send(GPUCSRHalo h, GPUCSRPeerWay way, PetscInt count, cons
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Ends the exchange after its wait: a rank whose wait failed is out of step from then on, and tells the other ranks */
+/* Ends the exchange after its wait: after a failed wait the rank is out of step, and tells the other ranks */
 static PetscErrorCode Ended(GPUCSRHalo h, const GPUCSRAttempt *a)
 {
   PetscFunctionBegin;

@@ -177,7 +177,7 @@ static int Library(void)
 
 /*
   Collective: sets up the exchange that the word asks for. auto: peer if each rank has a device of its own and devices address each other's memory;
-  else staged. Errors are errors on all ranks. dev: the device of this rank's products; NULL: they use host memory. GPUCSRHaloSetUp() does the rank's
+  else staged. Errors are errors on all ranks. dev: the device of this rank's products; NULL: products use host memory. GPUCSRHaloSetUp() does the rank's
   own part.
 */
 PetscErrorCode GPUCSRHaloChoose(GPUCSRHalo h, GPUCSRDevice dev, const char word[])

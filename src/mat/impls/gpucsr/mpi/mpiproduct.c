@@ -153,8 +153,8 @@ static PetscErrorCode HaloChoose(Mat A, Mat Ad, PetscBool ready)
 
 /*
   The same, collectively: a warning or error of several ranks is printed once, and no rank waits for a failed one. Ranks agree at the first product of
-  each side with a new pattern or new values, to which all come: PETSc counts changes of a parallel matrix on all ranks. The halo is made then, too. A
-  later event on one rank (its device fails, a program changes one block) is reported by that rank alone.
+  each side with a new pattern or new values, to which all come: PETSc counts changes of a parallel matrix on all ranks. The halo is made then, too. After
+  a later event on one rank (its device fails, a program changes one block) only the rank itself reports it.
 */
 PetscErrorCode MatGPUCSRReadyTogether_Private(Mat A, GPUCSRSide side, PetscBool *ready, PetscBool *alone)
 {

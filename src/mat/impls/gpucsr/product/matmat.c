@@ -1,8 +1,8 @@
 /*
   Products with dense matrices, A B and A^T B. Format CSR reads A once for 32 columns (kernels/csr_columns.cu); other formats read A for each column.
 
-  Columns of a host matrix are staged through page-locked memory, columns of MATSEQDENSECUDA used in place. In a parallel product only the rows of B
-  that other ranks need travel, one message a column.
+  Columns of a host matrix are staged through page-locked memory, columns of MATSEQDENSECUDA used in place. In a parallel product a rank sends only
+  the needed rows of B, one message a column.
 */
 #include "../type/gpucsrimpl.h"
 #include <petscsf.h>
@@ -30,7 +30,7 @@ typedef struct {
   const void   *d; /* native columns, or NULL */
 } Columns;
 
-/* Copies k columns between the host, where they are ld apart, and the device, where they are contiguous */
+/* Copies k columns between the host (ld apart) and the device (contiguous) */
 static PetscErrorCode Send(Mat_SeqGPUCSR *g, void *to, const GPUCSROperand *x, size_t ld, size_t n, int k)
 {
   const GPUCSRType type = GPUCSRVectorType(g->precision);
@@ -127,7 +127,7 @@ static PetscErrorCode MultiplyOnHost(Mat A, GPUCSRSide side, int k, const GPUCSR
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Prepares both blocks, or the only one (Ao is NULL); ready: the device works and the plans are current */
+/* Prepares both blocks, or the only block (Ao is NULL); ready: the device works and the plans are current */
 static PetscErrorCode BlocksReady(Mat Ad, Mat Ao, GPUCSRSide side, PetscBool *ready)
 {
   PetscFunctionBegin;
@@ -138,7 +138,7 @@ static PetscErrorCode BlocksReady(Mat Ad, Mat Ao, GPUCSRSide side, PetscBool *re
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Device work of the first block, then of the second; if it fails and backend is auto, the host continues with the operands that are intact */
+/* Device work of the first block, then of the second. On failure with backend auto, the host continues with the intact operands */
 static PetscErrorCode Try(Mat A, Columns *m, PetscBool *ready)
 {
   GPUCSRAttempt attempt;

@@ -58,7 +58,7 @@ PetscErrorCode MatGPUCSRMirror_Private(Mat A, GPUCSRDevice dev, PetscBool values
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A spare mirror: for matrices of at least this number of entries, which take long to upload; for this number of products; while all allocations are at most this share of the device's memory */
+/* A spare mirror: the least number of entries (small matrices upload fast), its life in products, and the largest share of the device's memory that all allocations may take */
 #define SPARE_ENTRIES  100000
 #define SPARE_PRODUCTS 16
 #define SPARE_SHARE    0.25
@@ -84,7 +84,7 @@ static PetscErrorCode Send(Mat A, GPUCSRDevice dev, double *seconds)
 }
 
 /*
-  Before a plan is built, or gets new values: sends them to the mirror, from which the plan then is made. If there is no mirror and the plan is built (whole), one that is spare: programs set up a solver
+  Before a plan is built or gets new values: sends the values to the mirror, from which the plan then is made. Without a mirror, a plan to be built (whole) gets a spare mirror: programs set up a solver
   after their first product, and KSPSetUp() prepares the operator before the preconditioner.
 */
 PetscErrorCode MatGPUCSRShare_Private(Mat A, PetscBool whole)
@@ -112,7 +112,7 @@ PetscErrorCode MatGPUCSRShare_Private(Mat A, PetscBool whole)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A spare mirror goes after so many products; a format that needs the pattern for new values keeps it */
+/* A spare mirror is freed after so many products, unless the format needs the pattern for new values */
 PetscErrorCode MatGPUCSRUnspare_Private(Mat A)
 {
   Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;

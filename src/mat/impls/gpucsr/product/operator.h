@@ -36,7 +36,7 @@ typedef struct {
   PetscInt64 pattern, values;
 } GPUCSRVersion;
 
-/* The matrix of one process, or the diagonal block of one of several ranks, ready for products. Valid until another use of the matrix */
+/* The matrix of one process, or a rank's diagonal block, ready for products. Valid until another use of the matrix */
 typedef struct {
   Mat                  A;    /* no reference; NULL: the operator is a plan of csr */
   GPUCSRDevice         dev;  /* NULL: on no device */
@@ -62,7 +62,7 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorEnd_Private(const GPUCSROperator *
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorVecGet_Private(const GPUCSROperator *, Vec, PetscBool read, PetscBool write, GPUCSROperand *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorVecRestore_Private(const GPUCSROperator *, Vec, PetscBool read, PetscBool write, GPUCSROperand *);
 
-/* ---- the operator of several ranks, whose diagonal block is a GPUCSROperator (mpioperator.c) ---- */
+/* ---- the operator of several ranks: its diagonal block is a GPUCSROperator (mpioperator.c) ---- */
 
 typedef struct {
   GPUCSROperator        off; /* the off-diagonal block */
@@ -111,7 +111,7 @@ typedef struct {
   PetscScalar  *a; /* values of the block diagonal matrix */
 } GPUCSRFactors;
 
-/* Overlapping blocks of vectors of n entries: the entries of each block, and the entries that its solution gives; the second NULL: all. NULL: blocks follow each other */
+/* Overlapping blocks of vectors of n entries: the entries of each block, and the entries taken from its solution (NULL: all). NULL: blocks follow each other */
 typedef struct {
   PetscInt n;
   IS      *is, *counted;

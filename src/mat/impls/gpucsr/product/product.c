@@ -1,6 +1,6 @@
 /*
   One product, z = A x or z = A x + y. Vectors on the device are used in place; host vectors are copied, in pieces that overlap the computation where
-  that pays.
+  overlap pays.
 */
 #include "../type/gpucsrimpl.h"
 
@@ -116,7 +116,7 @@ static inline int Cut(int64_t n, int k, int pieces)
   return (int)(n * k / pieces);
 }
 
-/* The columns that the first pieces of rows need: a piece starts when these have arrived */
+/* The last column needed by each piece of rows: a piece starts after the arrival of its columns */
 static PetscErrorCode LastColumns(Mat A, Mat_SeqGPUCSR *g, int pieces)
 {
   const PetscInt *i, *j;
@@ -138,8 +138,7 @@ static PetscErrorCode LastColumns(Mat A, Mat_SeqGPUCSR *g, int pieces)
 }
 
 /*
-  Large host vectors: while piece p of x is uploaded, the rows whose columns have all arrived are computed, and results of earlier rows are
-  downloaded. prod has device vectors; y, if any, is in its z already.
+  Large host vectors: while piece p of x is uploaded, rows with complete columns are computed, and results of earlier rows are downloaded. prod has device vectors; y, if any, is in its z already.
 */
 static PetscErrorCode Pipeline(Mat A, GPUCSRSide side, const GPUCSROperand *x, GPUCSRProduct *prod, const GPUCSROperand *z, int pieces, GPUCSRStream s, PetscBool *wrote)
 {

@@ -2,8 +2,8 @@
   Vectors of products: the place of their arrays, the stream of their work, and page-locking of host arrays.
 
   Arrays on the device (of VECGPU, VECCUDA and VECKOKKOS) are used in place. Page-locked host arrays are copied several times as fast, but page-locking takes
-  as long as some products: the second product with a vector page-locks its array. Memory must be unlocked before it is freed, so only arrays that the vector
-  has allocated are page-locked.
+  as long as some products: the second product with a vector page-locks its array. Memory must be unlocked before it is freed, so only arrays allocated by
+  the vector are page-locked.
 */
 #include "../type/gpucsrimpl.h"
 #if PetscDefined(HAVE_CUDA)
@@ -98,7 +98,7 @@ PetscErrorCode MatGPUCSRStream_Private(GPUCSRDevice dev, GPUCSROperand *x, GPUCS
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The array of v on dev if it is there, else on the host; dev NULL: on the host */
+/* The array of v on dev if it has one, else on the host; dev NULL: on the host */
 PetscErrorCode MatGPUCSRVecGet_Private(GPUCSRDevice dev, Vec v, PetscBool read, PetscBool write, GPUCSROperand *o)
 {
   PetscMemType mtype = PETSC_MEMTYPE_HOST;
@@ -223,7 +223,7 @@ static PetscErrorCode Unpin(Vec v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The place of v's type in standard, or of the type that v had when it was page-locked */
+/* The place in standard of v's type, or of v's type at page-locking */
 static PetscErrorCode Standard(Vec v, int *k)
 {
   PetscBool mpi;

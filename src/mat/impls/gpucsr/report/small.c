@@ -3,7 +3,7 @@
   product, since vectors and pattern may change. Nothing is moved: the host's MATSEQAIJ is the master copy, and device vectors and solvers still use
   the plan.
 
-  What decides is predicted, not measured: the same program computes the same bits in every run. A matrix that grows or shrinks stays where it is until the other place is better by a margin.
+  Predictions decide, not measurements: the same program computes the same bits in every run. A growing or shrinking matrix stays in its place until the other place is better by a margin.
 */
 #include "../type/gpucsrimpl.h"
 #include "../blackbox/plan/advise.h"

@@ -35,7 +35,7 @@ GPUCSRLogEvent MAT_GPUCSR_Build, MAT_GPUCSR_Refresh, MAT_GPUCSR_Transpose, MAT_G
 . -mat_gpucsr_product_least n                         - `MATAIJ` computes products of two sparse matrices with fewer nonzeros, 20000 by default
 . -mat_gpucsr_solve_kernel (auto|host|ranges|...)     - kernel of solves with the triangles of a factor, see `MATSOLVERGPUCSR`
 . -mat_gpucsr_cudss_library file                      - libcudss.so.1, for LU and Cholesky, see `MATSOLVERCUDSS`
-. -mat_gpucsr_cudss_least n                           - rows from which on they take it where it is found, without -pc_factor_mat_solver_type cudss; 10000
+. -mat_gpucsr_cudss_least n                           - rows from which factors use an installed cuDSS without -pc_factor_mat_solver_type cudss; 10000
 . -mat_gpucsr_cudss_reordering (auto|amd|...)         - its ordering of the unknowns
 . -mat_gpucsr_cudss_matching (auto|none|product|...)  - entries that it brings to the diagonal
 . -mat_gpucsr_cudss_pivoting (auto|none|block|...)    - its search for pivots

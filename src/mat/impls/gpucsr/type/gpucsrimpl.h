@@ -96,7 +96,7 @@ typedef struct {
   PetscInt64       until;      /* this number of products */
   PetscBool        assembling; /* an assembly follows that changes no value */
   PetscObjectState diagonalat; /* 1 + nonzerostate of a pattern, whose diagonal */
-  GPUCSRBuffer     place;      /* has these places on the device; empty: it has gaps */
+  GPUCSRBuffer     place;      /* has these places on the device; empty: the diagonal has gaps */
 } GPUCSRMirror;
 
 /* A->spptr of a MATSEQAIJGPUCSR. The host's MATAIJ stays the master copy of the matrix; everything here can be made again. */

@@ -446,7 +446,7 @@ static PetscErrorCode MatProduct_SeqAIJGPUCSR(Mat A, GPUCSRSide side, Vec x, Vec
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* On the device if the vector is there and the plan is double; else from the host's master copy */
+/* On the device if the vector and a double plan are there; else from the host's master copy */
 static PetscErrorCode MatGetDiagonal_SeqAIJGPUCSR(Mat A, Vec d)
 {
   Mat_SeqGPUCSR *g     = (Mat_SeqGPUCSR *)A->spptr;

@@ -23,7 +23,7 @@ PetscErrorCode GPUAMGTake(GPUAMG *h, GPUAMGMemory *m, size_t bytes, const char w
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What is needed for a while goes before the next pieces are taken, which then are the same memory: a pool that grows takes longer than most steps */
+/* Temporary memory is freed before the next pieces are allocated, so the pool gives the same memory again: growth of a pool takes longer than most steps */
 static PetscErrorCode Temporaries(GPUAMG *h)
 {
   PetscFunctionBegin;
@@ -186,7 +186,7 @@ static PetscErrorCode Values(GPUAMG *h, int l, GPUCSRBool smoothed)
   PetscCall(GPUCSRRead(h->dev, &host, e, sizeof(host)));
   PetscCall(GPUAMGGive(h, &h->temp[GPUAMG_TEMP_VECTORS]));
   flag = host.flag;
-  if (l) flag &= ~GPUAMG_ZERO; /* such a row of a coarse matrix is smoothed as if it had 1 there */
+  if (l) flag &= ~GPUAMG_ZERO; /* a coarse row with a zero diagonal is smoothed as if the diagonal were 1 */
   L->lambda = smoothed ? GPUAMGRadius(steps, host.H, GPUAMG_STEPS + 1) : 1;
   if (!flag && smoothed && !(L->lambda > 0 && L->lambda < 1e300)) flag = L->lambda == 0 && l ? 0 : GPUAMG_NAN;
   if (!(L->lambda > 0)) L->lambda = 1;
@@ -206,7 +206,7 @@ static GPUCSRBool Reaches(const GPUAMG *h, int l)
   return (GPUCSRBool)(!l && L->bs == 1 && L->ns == 1 && L->plan->features.max <= GPUAMG_REACHES);
 }
 
-/* Values of the smoothed prolongator, whose pattern is there. F: the level's matrix, or a part of it */
+/* Values of the smoothed prolongator, for the existing pattern. F: the level's matrix, or a part of it */
 static PetscErrorCode Smooth(GPUAMG *h, int l, int k, const GPUCSRStorage *F)
 {
   GPUAMGLevel     *L      = &h->level[l];
@@ -361,7 +361,7 @@ static PetscErrorCode Coarsen(GPUAMG *h, int l, GPUCSRBool *more)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The end of cycles, of a level whose values are there */
+/* Prepares the coarsest level, which has its values, for cycles */
 static PetscErrorCode Coarsest(GPUAMG *h)
 {
   GPUAMGLevel *L = &h->level[h->levels - 1];
@@ -441,8 +441,8 @@ static PetscErrorCode Begin(GPUAMG *h, const GPUAMGOptions *o, const GPUCSRStora
 }
 
 /*
-  The hierarchy of A, whose arrays and plan stay the caller's and outlive it, with bs rows a vertex. basis: the near null space on the device, ns numbers a row; NULL: constants, bs of them. Whatever there was goes. Where problem is
-  set there is none; after an error there is nothing to destroy.
+  The hierarchy of A, with bs rows a vertex. The caller keeps the arrays and the plan of A, which must outlive the hierarchy. basis: the near null space on the device, ns numbers a row; NULL: bs constants. An old hierarchy is
+  destroyed. If problem is set there is no hierarchy; after an error there is nothing to destroy.
 */
 PetscErrorCode GPUAMGSetUp(GPUAMG *h, const GPUAMGOptions *o, const GPUCSRStorage *A, GPUCSRPlan *plan, int bs, int ns, const double *basis)
 {
@@ -556,7 +556,7 @@ static PetscErrorCode RefreshSteps(GPUAMG *h, GPUCSRBool keep, GPUCSRBool *stale
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* New values of the finest matrix with the same pattern. keep: the prolongators. *stale: values decide about aggregates, so that there must be a new set-up, and half of this one is old */
+/* New values of the finest matrix with the same pattern. keep: the prolongators. *stale: the new values change the aggregates; half of the hierarchy is old, and a new set-up must follow */
 PetscErrorCode GPUAMGRefresh(GPUAMG *h, const GPUCSRStorage *A, GPUCSRPlan *plan, GPUCSRBool keep, GPUCSRBool *stale)
 {
   PetscErrorCode ierr;
@@ -593,7 +593,7 @@ PetscErrorCode GPUAMGTransposes(GPUAMG *h)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Makes plans with float values of all matrices beside the double ones; wanted false: frees them */
+/* Makes plans with float values beside the double plans, for all matrices; wanted false: frees the float plans */
 PetscErrorCode GPUAMGRound(GPUAMG *h, GPUCSRBool wanted)
 {
   PetscFunctionBegin;

@@ -20,7 +20,7 @@ static void Launch(int n, const GPUAMGWork *w, cudaStream_t s)
   rows_kernel<S><<<GPUCSRBlocks(n, THREADS), THREADS, 0, s>>>(n, *w);
 }
 
-/* G threads share a row whose neighbours are looked at */
+/* G threads share a row and look at its neighbours */
 template <int G, GPUAMGStep S>
 __global__ void __launch_bounds__(THREADS) neighbours_kernel(int n, const GPUAMGWork w)
 {
@@ -38,7 +38,7 @@ __global__ void __launch_bounds__(THREADS) neighbours_kernel(int n, const GPUAMG
   else GPUAMGSpreadRow(&w, v, most);
 }
 
-/* From how many entries a row on it has threads of its own */
+/* Rows with at least this mean number of entries have threads of their own */
 #define WIDE 12
 
 template <GPUAMGStep S>

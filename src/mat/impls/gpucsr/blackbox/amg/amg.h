@@ -5,7 +5,7 @@
   matrix of an eigenvalue estimate.
 
   Aggregates grow around a set of vertices of which no two are within distance k: N. Bell, S. Dalton, L. Olson, Exposing fine-grained parallelism in algebraic multigrid methods, SIAM J. Sci. Comput. 34
-  (2012). Priorities are a permutation of the vertices, so that there are no ties: each round has one result, whatever the order of threads.
+  (2012). Priorities are a permutation of the vertices. Without ties, the result of a round does not depend on the order of threads.
 */
 #include "../spgemm/spgemm.h"
 #if !defined(__CUDACC__)
@@ -60,7 +60,7 @@ typedef enum {
 
 typedef enum {
   GPUAMG_UNDECIDED = 1, /* a vertex is */
-  GPUAMG_ZERO      = 2, /* a diagonal entry is zero or absent in a row that has others */
+  GPUAMG_ZERO      = 2, /* a row with entries has a zero diagonal entry, or lacks the diagonal */
   GPUAMG_NAN       = 4  /* it is no number */
 } GPUAMGFlag;
 
@@ -78,7 +78,7 @@ typedef struct {
   int            fresh, wide, relative; /* wide: entries of a row of A, about */
   int32_t       *agg, *out, *length, *number, *flag;
   double        *dinv, *norm, *basis, *coarse;
-  const double  *beyond; /* of each row the size of its largest entry in columns that A lacks; NULL: A has all columns */
+  const double  *beyond; /* for each row, the size of its largest entry in columns missing in A; NULL: A has all columns */
   unsigned char *dead;
 } GPUAMGWork;
 
@@ -96,10 +96,10 @@ typedef struct {
   GPUCSRError (*rows)(GPUCSRDevice, GPUAMGStep, int n, const GPUAMGWork *);
   /*
     The vectors v_j = V_j / norm_j, of which there are k before w = V_k. k > 0: w = dinv z / norm_(k - 1), for z = A V_(k - 1), h[j] = (v_j, w), w -= sum of h[j] v_j, h[k] = |w|. Then norm_k = |w|.
-    part: GPUAMG_PARTS; done: a number that is 0, and is so again
+    part: GPUAMG_PARTS; done: a number, 0 before and after
   */
   GPUCSRError (*orthogonalize)(GPUCSRDevice, const GPUAMGArnoldi *, int k);
-  /* D = the inverse of A by rows, pivots from the diagonal; where all that is left of one is rounding, its row and column are zero. work: GPUAMG_WORK(n) doubles */
+  /* D = the inverse of A by rows, pivots from the diagonal; a pivot of mere rounding gets a zero row and column. work: GPUAMG_WORK(n) doubles */
   GPUCSRError (*invert)(GPUCSRDevice, const GPUAMGRows *A, double *D, double *work);
   GPUCSRError (*transpose)(GPUCSRDevice, int n, double *D);
 } GPUAMGOps;
@@ -126,7 +126,7 @@ typedef struct {
 } GPUAMGMemory;
 
 /*
-  What smooths a level: the inverse of its diagonal; inverses of the blocks of vertices on the diagonal; one over the sum of sizes of a row, for which no eigenvalue is above 1: A. H. Baker, R. D.
+  The smoother of a level: the inverse of its diagonal; inverses of the blocks of vertices on the diagonal; one over a row's sum of sizes, which bounds all eigenvalues by 1: A. H. Baker, R. D.
   Falgout, T. V. Kolev, U. M. Yang, Multigrid smoothers for ultraparallel computing, SIAM J. Sci. Comput. 33 (2011)
 */
 typedef enum {
@@ -146,7 +146,7 @@ typedef enum {
 typedef struct {
   double threshold[GPUAMG_LEVELS]; /* of each level; negative: all entries are strong */
   int    drop;                     /* GPUAMGDrop, where there is no threshold */
-  int    level;                    /* of another hierarchy that is the finest one here */
+  int    level;                    /* of the other hierarchy, which becomes the finest level here */
   int    nsmooths, aggressive;     /* aggressive: so many levels */
   int    distance[2];              /* that roots are more apart than, and where coarsening is aggressive */
   int    limit, levels;            /* rows that are not made coarser, levels at most */

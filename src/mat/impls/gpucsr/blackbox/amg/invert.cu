@@ -1,8 +1,8 @@
 /*
   The inverse of the coarsest matrix on a GPU: Gauss and Jordan's elimination by blocks of TILE rows. Pivots come from the diagonal of a block.
 
-  A launch eliminates block k: each block of threads changes a tile of the matrix. Meanwhile further blocks of threads compute for themselves the tiles of rows and columns k + 1 as they will be, invert the
-  one on the diagonal, and multiply the rows with the inverse, for the next launch: the pivots, which follow each other, would take longer than all else. The matrix alternates between two places.
+  A launch eliminates block k: each block of threads changes a tile of the matrix. Meanwhile further blocks of threads prepare the next launch: each computes its own copy of the new tiles of rows and
+  columns k + 1, inverts the diagonal tile, and multiplies the rows with the inverse. Otherwise the pivots, which come one after the other, would take longer than all else. The matrix alternates between two places.
 */
 #include "../kernels/device.cuh"
 #include "rows.h"
@@ -81,7 +81,7 @@ __device__ __forceinline__ void multiply(double f, const Tile A, const Tile B, d
   for (int r = 0; r < EACH; r++) v[r] += f * sum[r];
 }
 
-/* The lane of the largest share, which is not below 0, among those that are left: of as large ones, in float, the first */
+/* The lane with the largest share among the lanes left; of equal shares (in float) the first. Shares are at least 0 */
 __device__ __forceinline__ int best(bool left, double share)
 {
   unsigned int key = left ? (__float_as_uint((float)share) & ~31u) | (31u - threadIdx.x % 32) : 0;
@@ -206,7 +206,7 @@ __global__ void __launch_bounds__(THREADS) step_kernel(int n, int k, int more, d
   else eliminate(n, k, (int)blockIdx.y - more, (int)blockIdx.x, e, S);
 }
 
-/* What was the next step's is this step's */
+/* The data of the next step become this step's */
 static void Turn(Elimination *e, bool matrix)
 {
   const Elimination old = *e;

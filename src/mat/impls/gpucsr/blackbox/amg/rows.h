@@ -1,16 +1,16 @@
 #pragma once
 
-/* The step of a row, one source for host and device, so that both make the same aggregates */
+/* The step of a row: host and device share the source, so both make the same aggregates */
 #include "amg.h"
 #include <math.h>
 
-/* Where a vertex stands: bits 30 and 31 of a key. Below them is its priority, another one for each vertex */
+/* The state of a vertex: bits 30 and 31 of a key. The lower bits are its priority, different for each vertex */
 #define GPUAMG_OUT         0u
 #define GPUAMG_WAITING     1u
 #define GPUAMG_ROOT        2u
 #define GPUAMG_STATUS(key) ((key) >> 30)
 
-/* What is left of a pivot */
+/* The remaining share of a pivot */
 GPUCSR_HOST_DEVICE double GPUAMGShare(double pivot, double was)
 {
   return was > 0 ? fabs(pivot) / was : pivot != 0;
@@ -37,7 +37,7 @@ GPUCSR_HOST_DEVICE double GPUAMGStart(uint32_t v)
   return GPUAMGHash(v ^ 0x15555u) & 1 ? -x : x;
 }
 
-/* Flags are only ever set, so that their order does not matter; of one that is there nothing is written */
+/* Flags are only ever set, so their order does not matter. A flag already set is not written again */
 GPUCSR_HOST_DEVICE void GPUAMGRaise(int32_t *flag, int bit)
 {
 #if defined(__CUDA_ARCH__)
@@ -66,7 +66,7 @@ GPUCSR_HOST_DEVICE void GPUAMGDiagonalRow(const GPUAMGWork *w, int i)
   if (w->norm) w->norm[i] = sqrt(fmax(off[d < 0], off[!(d < 0)] / 16)); /* as GPUAMGNormsRow() */
 }
 
-/* What an entry off the diagonal counts. Relative: one with the sign of the diagonal counts a sixteenth, for it does not make errors alike */
+/* The weight of an entry off the diagonal. Relative: an entry with the diagonal's sign counts a sixteenth, because it does not make errors alike */
 GPUCSR_HOST_DEVICE double GPUAMGSize(const GPUAMGWork *w, int v, double a)
 {
   return w->relative && a * w->dinv[v] > 0 ? fabs(a) / 16 : fabs(a);
@@ -106,8 +106,8 @@ GPUCSR_HOST_DEVICE int GPUAMGGraphRow(const GPUAMGWork *w, int v, int32_t *to)
 }
 
 /*
-  Row i without its small entries, which go to the diagonal such that the product of the row and the near null vector stays the same. The row is scaled to its old diagonal, for dinv. Small is relative
-  to the largest entry of this row alone: where coefficients jump, a row of small ones depends on the vertex of a large one, and not the reverse. to NULL: count the entries
+  Row i without its small entries, which go to the diagonal: the product of the row and the near null vector stays the same. The row is scaled to its old diagonal, for dinv. Small is relative to the
+  row's largest entry: where coefficients jump, a row of small entries depends on the vertex of a row of large entries, and not the reverse. to NULL: count the entries
 */
 GPUCSR_HOST_DEVICE int GPUAMGFilterRow(const GPUAMGWork *w, int i, int32_t *to, double *a)
 {
@@ -187,7 +187,7 @@ GPUCSR_HOST_DEVICE int GPUAMGVotes(const GPUAMGWork *w, int v, int a)
   return count;
 }
 
-/* The aggregate that most neighbours have; of as many, the one of the higher priority. Most vertices have neighbours of one aggregate alone, which need no votes */
+/* The aggregate of most neighbours; at equal numbers the higher priority decides. The neighbours of most vertices belong to a single aggregate and need no votes */
 GPUCSR_HOST_DEVICE void GPUAMGJoinRow(const GPUAMGWork *w, int v)
 {
   const int begin = w->A.i[v], end = w->A.i[v + 1];
@@ -223,7 +223,7 @@ GPUCSR_HOST_DEVICE void GPUAMGPatternRow(const GPUAMGWork *w, int i)
   for (int c = 0; c < in * w->ns; c++) w->to.j[first + c] = w->agg[v] * w->ns + c;
 }
 
-/* A sum over the threads that share a row: of one it is its own */
+/* A sum over the threads of a row; a single thread's sum is its value */
 GPUCSR_HOST_DEVICE double GPUAMGSum(double v, int lanes)
 {
 #if defined(__CUDA_ARCH__)
@@ -234,8 +234,8 @@ GPUCSR_HOST_DEVICE double GPUAMGSum(double v, int lanes)
 }
 
 /*
-  The rows of the near null space that an aggregate has, made orthonormal: those are the values of its tentative prolongator, and the factors are its coarse near null space. Each of so many lanes
-  has some of the members, and none reads another one's rows
+  Makes an aggregate's rows of the near null space orthonormal: the results are the values of its tentative prolongator, and the factors are its coarse near null space. Each of `lanes` lanes has
+  some members, and reads no other lane's rows
 */
 GPUCSR_HOST_DEVICE void GPUAMGOrthogonalRow(const GPUAMGWork *w, int q, int lane, int lanes)
 {
@@ -316,7 +316,7 @@ GPUCSR_HOST_DEVICE int GPUAMGReachRow(const GPUAMGWork *w, int i)
   return count;
 }
 
-/* Row i of the product A from, whose sums are in the order of the row of A; with dinv a step as GPUAMGSmoothRow(), where from has an entry a row at most */
+/* Row i of the product A from; sums follow the order of the row of A. With dinv, a step as in GPUAMGSmoothRow(), for a `from` with at most one entry a row */
 GPUCSR_HOST_DEVICE void GPUAMGReachedRow(const GPUAMGWork *w, int i)
 {
   const double d = w->dinv ? w->omega * w->dinv[i] : 0;

@@ -69,7 +69,7 @@ static int64_t At(GPUCSRType type, const void *list, int64_t k)
   return type == GPUCSR_INT32 ? ((const int32_t *)list)[k] : ((const int64_t *)list)[k];
 }
 
-/* The index in the matrix; -1: skipped, n: beyond it */
+/* The index in the matrix; -1: skipped, n: out of range */
 static int64_t Index(const GPUCSRCoordinates *c, const void *list, const void *table, int length, int n, int64_t k)
 {
   int64_t i = At(c->type, list, k);

@@ -1,9 +1,9 @@
 /*
   A list of coordinates becomes a pattern and sums on a GPU.
 
-  Sort: a key for each contribution, row in the high bits, column in the low bits, sorted with the place in the list by CUB's stable radix sort; a scan of the heads of equal keys numbers the entries.
-  Sum: a block of threads takes some hundred neighbouring entries. Their contributions are neighbours in the sorted list: all threads fetch them into shared memory, piece by piece, and each thread adds up
-  those of its entries. A thread has all its loads of a piece on their way at once.
+  Sort: each contribution has a key, with the row in the high bits and the column in the low bits. CUB's stable radix sort sorts keys with places in the list; a scan of the heads of equal keys numbers the
+  entries. Sum: a block of threads takes some hundred neighbouring entries, whose contributions are neighbours in the sorted list. All threads fetch the contributions into shared memory, piece by piece,
+  and each thread sums its entries. A thread has all its loads of a piece on their way at once.
 */
 #include "assemble.h"
 #include "../kernels/device.cuh"
@@ -12,7 +12,7 @@
 
 #define THREADS 256
 #define FETCHED 8                   /* contributions that a thread fetches at a time */
-#define PIECE   (FETCHED * THREADS) /* those of a block, in shared memory */
+#define PIECE   (FETCHED * THREADS) /* contributions of a block, in shared memory */
 
 static inline cudaStream_t StreamOf(GPUCSRDevice dev)
 {
@@ -37,7 +37,7 @@ __device__ __forceinline__ int64_t index_of(I i, const I *table, int length, int
   return k < 0 ? -1 : k < n ? k : n;
 }
 
-/* A skipped contribution sorts behind all others, as row m */
+/* A skipped contribution sorts last, as row m */
 template <class I>
 __global__ void keys_kernel(int64_t len, list<I> c, uint64_t *key, int *order, unsigned long long *bad)
 {
@@ -454,7 +454,7 @@ static GPUCSRError RowMaxAbs_CUDA(const GPUCSRStorage *A, double *v, int32_t *co
   return 0;
 }
 
-#define PARTS 1024 /* blocks of a norm, whose results the host combines */
+#define PARTS 1024 /* blocks of a norm; the host combines their results */
 
 __global__ void rowsums_kernel(int m, rows x, double *s)
 {

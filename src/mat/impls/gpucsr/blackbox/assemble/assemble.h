@@ -4,7 +4,7 @@
   Values of a matrix in CSR, on its device: summed from a list of coordinates, and changed in place. Knows no Mat and no CUDA.
 
   A list of coordinates is sorted once, by row, column and place in the list (a stable radix sort of 64-bit keys). An entry of the matrix is then the sum of
-  neighbours in the sorted list, added one after the other in the order of the list: the same bits in every run, on the device and on the host.
+  neighbours in the sorted list, added in the order of the list. Every run has the same bits, on the device and on the host.
 */
 #include "../kernels/kernels.h"
 
@@ -48,7 +48,7 @@ typedef struct {
   GPUCSRError (*sum)(const GPUCSRSum *, const double *v, int64_t there, const double *more, GPUCSRBool add, GPUCSRStorage *A);
   /* rows by l, then columns by r; NULL: not */
   GPUCSRError (*diagonalscale)(const double *l, const double *r, GPUCSRStorage *A);
-  /* place[r] of A[r][r] among the values, -1: it is not stored, and place[n] of these, n the smaller size of A */
+  /* place[r] of A[r][r] among the values, -1: not stored; place[n] = the number of entries not stored, n the smaller size of A */
   GPUCSRError (*places)(const GPUCSRStorage *A, int32_t *place, int *missing);
   /* A[r][r] = or += d[r], d NULL: s; all are stored, at place[r] */
   GPUCSRError (*diagonal)(const int32_t *place, const double *d, double s, GPUCSRBool add, GPUCSRStorage *A);
@@ -56,12 +56,12 @@ typedef struct {
   GPUCSRError (*zerorows)(const GPUCSRRowList *, const int32_t *place, double d, const double *x, double *b, GPUCSRStorage *A);
   /* and their columns; mark: room for a mark of each row. With x, b loses the columns' products with x, too */
   GPUCSRError (*zerorowscolumns)(const GPUCSRRowList *, char *mark, double d, const double *x, double *b, GPUCSRStorage *A);
-  /* largest absolute value of each row, and the first column that has it, untouched where the row has none; column NULL: not asked for */
+  /* largest absolute value of each row, and its first column, untouched where the row has no entries; column NULL: no columns */
   GPUCSRError (*rowmaxabs)(const GPUCSRStorage *A, double *v, int32_t *column);
   /* sums of the rows' absolute values, and the largest; more: a number for each row, to which its sum is added, NULL: 0 */
   GPUCSRError (*rowsums)(const GPUCSRStorage *A, double *s);
   GPUCSRError (*largestrow)(const GPUCSRStorage *A, const double *more, double *);
-  /* row[k] = the row of entry k < n, by m + 1 row pointers; wrong: they do not ascend from 0 to n */
+  /* row[k] = the row of entry k < n, by m + 1 row pointers; wrong: the pointers do not ascend from 0 to n */
   GPUCSRError (*rows)(int m, int64_t n, const int32_t *rowptr, int32_t *row, int *wrong, GPUCSRDevice);
   /* b[k] = a[index[k]] */
   GPUCSRError (*gather)(int64_t n, const int32_t *index, const double *a, double *b, GPUCSRDevice);

@@ -1,8 +1,8 @@
 #pragma once
 
 /*
-  The mark of absent entries in formats with a place for them: a NaN whose bits are all ones (of a double: the upper 32 bits). memset() with
-  GPUCSR_ABSENT writes marks, and one comparison of 32 bits finds a mark. A stored value of such bits becomes another NaN, and loses its payload alone.
+  The mark of absent entries, in formats with a place for absent entries: a NaN whose bits are all ones (in a double: the upper 32 bits). memset() with
+  GPUCSR_ABSENT writes marks, and one comparison of 32 bits finds a mark. A stored value with the same bits becomes another NaN; only its payload is lost.
   Products skip marked entries, so an Inf or NaN in x never meets a zero that is not in the matrix. Kernels have the same as is_absent() and present()
   (device.cuh).
 */

@@ -1,9 +1,9 @@
 /*
   Blocked CSR: the matrix is cut into blocks of r by c, r rows form a block row, and a block with any entry is stored whole. Block row R holds blocks rowptr[R] <= b < rowptr[R + 1], in the order of their first entries, row by row; block b begins in column col[b], a multiple of c. The variant is 100 r + c.
 
-  Values are reordered for a warp: those of 32 consecutive blocks, of any block rows, lie lane by lane, 16 bytes of block 0, of block 1, ... of block 31, then the next 16 bytes of each, so that one thread for each block loads wide and coalesced (BCSRPlace()). In 8 by 8 blocks a lane holds one row, and 4 blocks lie together.
+  Values are reordered for a warp. The values of 32 consecutive blocks, of any block rows, lie lane by lane: 16 bytes of block 0, of block 1, ... of block 31, then the next 16 bytes of each block. With a thread for each block, loads are wide and coalesced (BCSRPlace()). In 8 by 8 blocks a lane holds one row, and 4 blocks lie together.
 
-  Bytes: 4 (block rows + 1) + 4 blocks + v stored, stored = r c blocks rounded up to 32 lanes. Wins if entries form such blocks: a block has one column number and reads its part of x once. Loses if blocks are less than about two thirds full.
+  Bytes: 4 (block rows + 1) + 4 blocks + v stored, stored = r c blocks rounded up to 32 lanes. Wins if entries form blocks: a block has one column number and reads its part of x once. Loses if blocks are less than about two thirds full.
   Absent entries of a block are marked (absent.h) and never multiplied, so Inf and NaN in x act as with CSR.
 
   Papers: J. W. Choi, A. Singh, R. W. Vuduc, Model-driven autotuning of sparse matrix-vector multiply on GPUs, PPoPP 2010; the
@@ -29,7 +29,7 @@ static void Extent(int64_t blocks, int variant, GPUCSRExtent *e)
   e->stored = BCSRStored(blocks, GPUCSR_BLOCK_ROWS(variant), GPUCSR_BLOCK_COLS(variant));
 }
 
-/* Without a sample of the columns, one block for each entry, so that the format is not chosen by chance */
+/* Without a sample of the columns, each entry counts as a block, so the format is not chosen by chance */
 static PetscErrorCode Estimate_BCSR(const GPUCSRFeatures *f, int variant, GPUCSRExtent *e)
 {
   PetscFunctionBegin;

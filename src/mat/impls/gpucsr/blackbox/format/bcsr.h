@@ -12,7 +12,7 @@ enum {
 
 #define BCSR_WARP 32
 
-/* Lanes that share a block: one, or one for each row of an 8 by 8 block */
+/* Lanes of a block: one, or eight for an 8 by 8 block (a lane for each row) */
 #define BCSR_LANES(r) ((r) == 8 ? 8 : 1)
 
 /* Values that a lane loads at once: 16 bytes */

@@ -1,8 +1,8 @@
 #pragma once
 
 /*
-  Storage formats. A format is one file here and one row in formatlist.h: its arrays, a function that fills them from CSR, and a host reference of its
-  product, which tests every kernel and which the host backend runs.
+  Storage formats. A format is one file here and one row in formatlist.h. The file has the format's arrays, a function to fill the arrays from CSR,
+  and a host reference of the product. The reference tests every kernel, and the host backend runs it.
 
   Host functions work on any arrays that the host can address. The row of a format that kernels can fill on the device from CSR says so
   (GPUCSRDeviceFormat in ../kernels/kernels.h); the host fills and uploads the other formats.
@@ -105,7 +105,7 @@ typedef struct {
   int64_t stored; /* entries stored, with padding */
   int64_t units;  /* blocks, diagonals, entries of a second part: as the format's head comment says */
   int     width;  /* entries of each row in a first part, if there is one */
-  int     window; /* rows of a window that is sorted by length; 0: rows are not sorted */
+  int     window; /* rows of a window sorted by length; 0: rows are not sorted */
 } GPUCSRExtent;
 
 /* Entries that a format may store at most, with padding */
@@ -192,9 +192,9 @@ typedef struct {
   GPUCSRSums  sums;
 } GPUCSRProduct;
 
-/* Formats that differ in a number alone (a block size, for instance) are variants of one family and share its file */
+/* Formats that differ only in a number (as a block size) are variants of one family and share its file */
 typedef struct {
-  /* can the format store such a matrix; if not, why has the reason. About correctness, never about speed */
+  /* can the format store the matrix? If not, why has the reason. About correctness, never about speed */
   GPUCSRError (*applicable)(const GPUCSRFeatures *, int variant, GPUCSRPrecision, GPUCSRBool *, char why[], size_t len);
   /* its extent from the features: for the choice, and for layout() if measure is NULL */
   GPUCSRError (*estimate)(const GPUCSRFeatures *, int variant, GPUCSRExtent *);

@@ -15,7 +15,7 @@
 #include "narrow.h"
 #include "reference.h"
 
-/* Wide slices: none where rows do not reach far; else none where tiles of 128 rows list few of the entries, since neighbours share columns then, and all where they list most */
+/* Wide slices: none where rows do not reach far. Otherwise none where tiles of 128 rows list few of the entries (neighbours share columns), and all where tiles list most entries */
 #define NEAR (NARROW_WINDOWS / 2 * NARROW_REACH) /* columns from the first to the last of a row */
 
 static PetscErrorCode Estimate_Narrow(const GPUCSRFeatures *f, int variant, GPUCSRExtent *e)

@@ -5,8 +5,8 @@
 
     #define ROW(V, ENTRY) ...        statements that call ENTRY(column, value) for each entry of row r, values being of type V
 
-  They may use q: the row is the q-th in the order of perm, which is NULL if rows are not sorted. All other locals end in _, so that no argument
-  clashes with them.
+  They may use q: the row is the q-th in the order of perm, which is NULL if rows are not sorted. Names of all other locals end in _ and clash
+  with no argument.
 */
 #include "format.h"
 
@@ -14,7 +14,7 @@
 #define GPUCSRReferenceFind(c, v) \
   if ((c) == r) d_[r] = (v)
 
-/* V, X: the types of values and vectors. Sums are doubles: sums of floats one by one along a long row would lose digits that the device's trees keep */
+/* V, X: the types of values and vectors. Sums are doubles: float sums one by one along a long row would lose digits, unlike the device's trees */
 #define GPUCSRReferenceRows(V, X, p, perm, m, ROW) \
   do { \
     const X       *x_ = (const X *)(p)->x, *y_ = (const X *)(p)->y, alpha_ = (X)(p)->alpha, beta_ = (X)(p)->beta; \

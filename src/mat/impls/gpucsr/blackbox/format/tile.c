@@ -2,8 +2,8 @@
   Tiles: 128 or 256 neighbouring rows form a tile (the variant). A list has the different columns of a tile once, ascending, and an entry's column is
   its number in that list, in 16 bits. A kernel loads the entries of x in the list into shared memory, once for each tile, and gathers from there.
 
-  Rows of a tile are sorted by falling length. 32 of them form a slice, stored column by column as in sliced ELL, but without padding: column k of a
-  slice has entries of its first rows only, those longer than k. So the lengths alone determine the reads of a warp.
+  Rows of a tile are sorted by falling length. 32 rows form a slice, stored column by column as in sliced ELL, but without padding: column k of a
+  slice has entries only of its first rows, the rows longer than k. So the lengths alone determine the reads of a warp.
 
   Bytes: (2 + v) nnz + 4 units + 8 m + 4 slices + 4 tiles, of which 4 m are read only when values change. Extent: units are the columns listed, the
   width is the longest list that is staged. Wins if neighbouring rows share columns, but too few for blocks: meshes in an order that keeps neighbours
@@ -19,7 +19,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Columns listed, from the sample's count for tiles of 128 rows: larger tiles are assumed to gain over them as they gain over four rows */
+/* Columns listed, from the sample's count for tiles of 128 rows. The estimate assumes that larger tiles gain over 128 rows as 128 rows gain over four */
 static PetscErrorCode Estimate_Tile(const GPUCSRFeatures *f, int variant, GPUCSRExtent *e)
 {
   const double four   = f->blocks[GPUCSRBlockIndex(GPUCSR_BLOCK(4, 1))];
@@ -122,8 +122,8 @@ static Arrays ArraysOf(const GPUCSRStorage *A)
   return a;
 }
 
-/* The place of entry k of the row at place q: `before`, the place of entry k - 1, plus the number of rows of its slice with an entry k - 1; k 0: the
-   number of rows before it */
+/* The place of entry k of the row at place q: `before` (the place of entry k - 1) plus the number of the slice's rows with an entry k - 1. With k 0:
+   the number of rows before */
 static int32_t Next(const Arrays *a, int m, int q, int k, int32_t before)
 {
   const int first  = q / GPUCSR_SLICE * GPUCSR_SLICE;

@@ -1,8 +1,8 @@
 #pragma once
 
 /*
-  Products with several vectors at once. Callers store a matrix of vectors by columns; kernels store it by rows, so that an entry of the sparse matrix
-  finds its numbers of all vectors in one place.
+  Products with several vectors at once. Callers store a matrix of vectors by columns, kernels by rows: an entry of the sparse matrix finds its
+  numbers of all vectors in one place.
 */
 #include "kernels.h"
 
@@ -12,7 +12,7 @@ extern "C" {
 
 /* Copies n by k numbers, in columns ld apart, into rows of k */
 GPUCSR_INTERN GPUCSRError GPUCSRColumnsToRows(GPUCSRDevice, GPUCSRType, size_t n, int k, const void *columns, size_t ld, void *rows);
-/* Copies them back; adds plus, columns of n, unless it is NULL */
+/* Copies the columns back; adds plus, columns of n, unless NULL */
 GPUCSR_INTERN GPUCSRError GPUCSRRowsToColumns(GPUCSRDevice, GPUCSRType, size_t n, int k, const void *rows, const void *plus, void *columns, size_t ld);
 /* Z = A X for A in CSR; X and Z in rows of k numbers of the vector type */
 GPUCSR_INTERN GPUCSRError GPUCSRMultRows(const GPUCSRStorage *csr, int k, const void *x, void *z);

@@ -1,8 +1,8 @@
 /*
   Z = A X, CSR, for several columns at once: reads the matrix once for 32 columns, not once for each.
 
-  On the device X and Z are stored by rows, so that an entry multiplies neighbours in X. In a warp C neighbouring threads have one or two columns
-  each, and the 32 / C groups share the entries of a row. Rows and entries together are one list of m + nnz items, cut into equal stretches, one for
+  On the device X and Z are stored by rows, so an entry multiplies neighbours in X. In a warp C neighbouring threads have one or two columns each,
+  and the 32 / C groups share a row's entries. Rows and entries together are one list of m + nnz items, cut into equal stretches, one for
   each warp, for any row lengths. A second, small kernel adds the sums of rows cut by stretches in a fixed order, so every run has the same bits.
 
   Bytes: CSR's for every 32 columns, 8 k n of X once at best, 8 k m of Z. Beyond the caches each entry loads a row of X.

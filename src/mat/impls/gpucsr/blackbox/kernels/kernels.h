@@ -1,8 +1,7 @@
 #pragma once
 
 /*
-  Device kernels. A kernel is one .cu file, which exports one GPUCSRKernelFamily, and one row of kernellist.h for each variant (its threads for a row,
-  for instance). It sees a GPUCSRStorage and a GPUCSRProduct, never a PETSc object.
+  Device kernels. A kernel is one .cu file, which exports a GPUCSRKernelFamily, and a row of kernellist.h for each variant (as the threads for a row). It sees a GPUCSRStorage and a GPUCSRProduct, never a PETSc object.
 
   In a library built without nvcc the rows stay, so that every word of a user is known, and the families are NULL.
 */

@@ -4,7 +4,7 @@
     gpucsr-profile 6                  the first line, with the version of the format
     machine NAME                      the device it was measured on
     cost FORMAT KERNEL WIDTH THREADS MOST AHEAD  TIME1 ... TIME18  SETUP1 SETUP2
-    measure FORMAT KERNEL ...         the same, for a pair worth measuring whose predicted time is too inexact for a choice
+    measure FORMAT KERNEL ...         the same; the prediction is too inexact for a choice, and the pair is worth measuring
     tree MEAN COLUMNS FORMAT KERNEL   for -mat_gpucsr_select tree: the first line with at most MEAN entries a row in the mean, and at
                                       most COLUMNS columns; inf: no bound
 
@@ -42,8 +42,8 @@
 
   The time to make the format from CSR on the device is SETUP1 + SETUP2 times its megabytes.
 
-  The first tuners (R. Vuduc, J. Demmel, K. Yelick, OSKI, 2005; GOSpMV) timed a dense matrix in each sparse format. Here such matrices are a part of
-  the samples: block formats store them without padding.
+  The first tuners (R. Vuduc, J. Demmel, K. Yelick, OSKI, 2005; GOSpMV) timed a dense matrix in each sparse format. Block formats store such
+  matrices without padding; here the samples include dense matrices.
 */
 #include "../format/formats.h"
 #include "plan.h"
@@ -312,7 +312,8 @@ static double Counted(double rows, const GPUCSRModelInput *in)
   within reach as if at random.
 
   A processor fetches a sector once if its blocks still have it at the next touch: the larger their current part of x, the less likely. Threads with
-  one row each, of ascending columns, walk through x side by side: after k of l columns they are at k/l of its width, up to a few times 1/sqrt(l). So
+  one row each walk through x side by side, as columns ascend: after k of l columns a thread is at k/l of the width of x, up to a few times
+  1/sqrt(l). So
   long rows use a narrow strip of x at a time, which widens as their lengths differ.
 
   Running blocks are neighbours. The cache misses the part of their common reach that exceeds x's share of the cache.
@@ -336,8 +337,8 @@ static void Sectors(const GPUCSRCostRow *c, const GPUCSRModelInput *in, double *
 }
 
 /*
-  The bytes of a product that the cache still has at the next product. Read in the same order each time, they evict each other: a product a fifth
-  larger than the cache finds nothing there, and a smaller one finds most of its bytes
+  The bytes of a product that the cache still has at the next product. Data read in the same order each time evict each other: a product a fifth
+  larger than the cache finds nothing there, and a smaller product finds most of its bytes
 */
 static double Kept(double moved, double cache)
 {

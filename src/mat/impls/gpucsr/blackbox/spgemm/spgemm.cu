@@ -1,6 +1,6 @@
 /*
-  Sparse products on a GPU. G threads, a part of a warp or a whole block, compute a row of C with a hash table of T places. A first pass counts the
-  columns, a second one writes them, a third one adds up the values. Every search ends after T steps at most.
+  Sparse products on a GPU. G threads, a part of a warp or a whole block, compute a row of C with a hash table of T places. The first pass counts
+  the columns, the second writes the columns, the third adds up the values. Every search ends after T steps at most.
 
   G grows with the mean length of B's rows, whose entries the threads of a group share; T with the class of the row.
 */

@@ -1,7 +1,7 @@
 /*
   Triangles on a GPU: diagonal, levels, order, slices, values.
 
-  Levels are found without a launch for each level: a lane takes a row, in ascending order, and waits for the levels of the rows that it needs, as solves do (solve.cu). Lanes of a warp exchange levels
+  A single launch finds all levels: a lane takes a row, in ascending order, and waits for the levels of the needed rows, as solves do (solve.cu). Lanes of a warp exchange levels
   by shuffles. All lanes run the loop together, so that every lane can go on.
 */
 #include "await.cuh"

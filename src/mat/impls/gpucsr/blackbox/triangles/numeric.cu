@@ -2,7 +2,7 @@
   ILU and ICC on a GPU, row by row in PETSc's order, so that factors agree up to rounding: the entries left of the diagonal ascend, and each eliminates with the row of its column. A warp takes a row; rows are in
   the order of levels, and each waits for the inverse pivots of the rows that it needs.
 
-  Work without these values is done before the wait. A warp keeps its row in shared memory if the row fits, as nearly all do. For up to 32 rows above it lists the entries that have a place in its row, and these places, found by bisection. It loads the values of each row above as soon as the row is finished, in any order, and eliminates with consecutive finished rows. So only the work for the last finished row follows the wait, which dominates in a matrix of many narrow levels.
+  Work without these values is done before the wait. A warp keeps its row in shared memory if the row fits, as nearly all do. For up to 32 rows above, the warp lists their entries with a place in its row, and the places, found by bisection. It loads the values of each row above as soon as the row is finished, in any order, and eliminates with consecutive finished rows. So only the work for the last finished row follows the wait, which dominates in a matrix of many narrow levels.
 
   All blocks are resident, and a warp's rows ascend in the order of levels, so the first unfinished row never waits for ever.
 */

@@ -1,9 +1,9 @@
 /*
   Triangular solves on a GPU.
 
-  syncfree: each row waits only for the results that it needs (Liu, Li, Hogg, Duff and Vinter, Euro-Par 2016, with counters). Results are their own flags: they are marked absent before, so a step
-  from level to level is one store and one load through the second-level cache. Slices are dealt to all warps in the order of levels, and all blocks are resident, so the first unfinished slice never waits for
-  ever. Each solve marks absent what the next one writes. L and U follow each other in one launch, without a barrier in between.
+  syncfree: each row waits only for the results that it needs (Liu, Li, Hogg, Duff and Vinter, Euro-Par 2016, with counters). Results are their own flags, marked absent before, so a step from level to level
+  is one store and one load through the second-level cache. Slices are dealt to all warps in the order of levels, and all blocks are resident, so the first unfinished slice never waits for
+  ever. Each solve marks absent the results of the next solve. L and U follow each other in one launch, without a barrier in between.
 
   ranges: the same, but a block has a range of neighbouring rows, with their results also in its shared memory. A step through shared memory is much faster. Only results of other ranges come through the cache; the warp waits for them and for the right-hand side first. A warp loads the entries of its next slices while it waits.
 
@@ -283,7 +283,7 @@ extern "C" {
 GPUCSR_INTERN GPUCSRError GPUCSRSolve_CUDA(GPUCSRDevice, GPUCSRSolveMethod, const GPUCSRSweep *, int, const double *, double *, volatile int *, GPUCSRStream);
 }
 
-/* A kernel and its launch: at most this many blocks a multiprocessor, and no more than the work needs */
+/* A kernel and its launch: at most this many blocks a multiprocessor, fewer if the work needs fewer */
 typedef struct {
   const void *kernel;
   int         threads, most;

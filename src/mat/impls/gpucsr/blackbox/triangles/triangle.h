@@ -3,8 +3,8 @@
 /*
   Triangular solves, and the incomplete factorizations that make triangles. Knows no Mat and no CUDA.
 
-  A factor is a square CSR matrix with ascending columns and a complete diagonal: L is left of it, U right of it, and the inverse of the diagonal is in an
-  array of its own. Each triangle is stored a second time, in the form that solves read: rows in the order of their levels (a row needs only
+  A factor is a square CSR matrix with ascending columns and a complete diagonal. L is left of the diagonal, U is right of it, and a separate array has
+  the inverse of the diagonal. Each triangle is stored a second time, in the form for solves: rows in the order of their levels (a row needs only
   results of earlier levels), in slices of 32 lanes, as in sliced ELLPACK. A long row gets 2 to 32 lanes, so that a slice is seldom wider than
   four entries a lane. A slice never spans two levels. Columns are places in the order of levels, so that neighbouring lanes read neighbouring results.
 
@@ -135,7 +135,7 @@ enum {
 };
 
 /*
-  Row r of a block's inverse, which is z' with z' (U' L) = e_r': first with the upper triangle, columns ascending, then with the lower one, descending, each column's result at once taken from those after it. In z, whose
+  Row r of a block's inverse: z' with z' (U' L) = e_r'. The upper triangle comes first, with columns ascending, then the lower triangle, with columns descending. Each column's result is at once subtracted from the columns after it. In z, whose
   entries are stride apart
 */
 GPUCSR_HOST_DEVICE void GPUCSRInverseRow(const GPUCSRFactorCSR *F, GPUCSRBool symmetric, int first, int end, int r, double *z, int stride)

@@ -170,8 +170,8 @@ PetscErrorCode MatCuDSSFinite_Private(Mat_CuDSS *f, PetscBool *finite)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Solves, checks and refines. Fixed-precision refinement, after Skeel, Iterative refinement implies numerical stability for Gaussian elimination (1980): it ends with a step that does not halve the error,
-   and one that does not help is taken back */
+/* Solves, checks and refines. Fixed-precision refinement, after Skeel, Iterative refinement implies numerical stability for Gaussian elimination (1980): refinement ends with a step that does not halve
+   the error, and takes back a step without gain */
 static PetscErrorCode Refined(Mat_CuDSS *f, PetscBool transposed, DirectCheck *c, GPUCSRStream s, Quality *q)
 {
   GPUCSRDevice dev = f->dev;

@@ -1,5 +1,5 @@
 /*
-  Hybrid: the first entries of each row as ell, the rest as coordinates. The width of the first part is the largest that a third of the rows, and 4096 of them, reach (all of fewer): up to there ELL is faster than coordinates.
+  Hybrid: the first entries of each row as ell, the rest as coordinates. The width of the first part is the largest length reached by a third of the rows and by 4096 rows (all rows of a smaller matrix): up to there ELL is faster than coordinates.
 
   Bytes: 4 (m + 1) + (4 + v) width m in whole slices + (8 + v) beyond. Wins if most rows are of about one length and some are much longer. Extent: units are the entries beyond. The first part has the arrays, the padding and the kernels of sell.
 

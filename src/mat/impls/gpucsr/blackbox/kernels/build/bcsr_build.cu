@@ -1,8 +1,9 @@
 /*
   Blocked CSR filled on the device from CSR there, and its diagonal.
 
-  One thread for each entry, for any row lengths. Each thread looks for the first entry of its block, in the order of rows and columns: in the block
-  row's rows above, by a guess (rows of a block row often have the same columns) and then by bisection, and just before its own entry. One bit for
+  One thread for each entry, for any row lengths. Each thread looks for the first entry of its block, in the order of rows and columns. It searches
+  the block row's rows above, by a guess (rows of a block row often have the same columns) and then by bisection, and the places just before its own
+  entry. One bit for
   each entry marks these first entries; the number of marks before an entry is its block's number, from a scan (CUB) over words of 32 marks and a
   count within the word. So nothing is sorted, and the marks take a quarter byte for each entry. A copy of unsorted rows is sorted first.
 */

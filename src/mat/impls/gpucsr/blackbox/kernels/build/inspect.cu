@@ -27,8 +27,8 @@ typedef struct {
 } Scratch;
 
 /*
-  A thread takes rows at a stride, and adds to a class when the class changes: most matrices have few classes. At the
-  end a warp with rows of one class adds them up first, so that not all threads of a block add to one address. Entries of a class are counted in 32 bits, as a matrix' are.
+  A thread takes rows at a stride, and adds to a class when the class changes: most matrices have few classes. At the end a warp with rows of one class first adds up its
+  counts; otherwise all threads of a block would add to one address. Entries of a class are counted in 32 bits, as a matrix' are.
 */
 static __device__ void inspect_rows(int block, int blocks, int m, const int *__restrict__ rowptr, Counts *to)
 {
@@ -177,7 +177,7 @@ static __device__ void inspect_window(int window, int m, int n, int windows, con
     for (int k = begin + lane; k < begin + len; k += 32) {
       const int c = col[k];
 
-      if ((unsigned)c >= (unsigned)n) continue; /* the caller refuses it; until then it must not be followed */
+      if ((unsigned)c >= (unsigned)n) continue; /* the caller refuses the column; until then no address may use it */
       const int64_t bit = (int64_t)c - r + m - 1;
       SampleBlocks(begins, ends, cols, r - first, begins[r - first] + k - begin, mine);
       wide = max(wide, abs(c - r));

@@ -1,8 +1,8 @@
 /*
   Hybrid blocks filled on the device from CSR there, and their diagonal.
 
-  One warp for each block row, eight threads for each row, goes from block to block: the least column left in its rows begins the block, and the eight
-  threads count their row's entries in it. The first pass counts blocks and units of each block row, whose places are scans (CUB); the second writes.
+  A warp has a block row, with eight threads for each row, and goes from block to block. The least column left in its rows begins the block, and the
+  eight threads count their row's entries in the block. The first pass counts blocks and units of each block row, whose places are scans (CUB); the second writes.
   A copy of unsorted rows is sorted first.
 */
 #include "../device.cuh"

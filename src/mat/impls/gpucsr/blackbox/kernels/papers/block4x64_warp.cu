@@ -8,7 +8,7 @@
   Bytes: the blocks, 64 of x for each block, m y. Loses to blocked CSR.
 
   Paper: M. M. Baskaran, R. Bordawekar, Optimizing sparse matrix-vector multiplication on GPUs, IBM RC24704, 2009. There a half warp has a row; here
-  half of that, whose threads load two entries at a time.
+  a quarter warp has a row, and a thread loads two entries at a time.
 */
 #include "../device.cuh"
 #include "../../format/papers/block4x64.h"

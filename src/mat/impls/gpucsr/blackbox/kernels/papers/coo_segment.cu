@@ -2,8 +2,8 @@
   y = A x, coordinates, by segmented sums; and hyb, whose first part is sell_row's.
 
   A block takes a tile of entries, of any rows: products go into shared memory by coalesced loads, then a segmented scan runs over its threads. Rows
-  inside the tile are complete. For rows that begin before the tile or end behind it, a sum is kept with the tile; a warp at the beginning of such a
-  row adds the parts in their order. So no two blocks write a row, and every run has the same bits.
+  inside the tile are complete. A row that begins before the tile or ends behind it leaves a partial sum with the tile; a warp at the beginning of
+  the row adds the parts in their order. So no two blocks write a row, and every run has the same bits.
 
   Bytes: (8 + v) entries, n x once at best, m z twice (z = beta y comes first), 16 for each tile. Wins on extremely uneven rows; loses elsewhere, by
   the third launch and the row numbers.

@@ -1,8 +1,8 @@
 /*
   y = A x, jagged diagonals, a thread for a row.
 
-  A warp takes 32 neighbouring rows in the order of lengths and reads their entries diagonal by diagonal, coalesced and several in flight; a row ends
-  at the first diagonal that does not reach it.
+  A warp takes 32 neighbouring rows in the order of lengths, and reads entries diagonal by diagonal, coalesced and several in flight. A row ends
+  where a diagonal is too short for the row.
 
   Bytes: the format's but rowptr, n x once at best, m y. Wins over sliced ELL if lengths differ; loses to it by loads that are not aligned.
 

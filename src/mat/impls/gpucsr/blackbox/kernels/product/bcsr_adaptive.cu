@@ -3,8 +3,8 @@
 
   Block rows and blocks together are cut into tiles of about equal size, at the ends of block rows: a tile has the block rows that begin in it. Its
   threads multiply the tile's blocks in order, with coalesced loads for any lengths, and put the sums of each block's rows into shared memory; there
-  all threads that are free add up each row. A block row longer than a tile is cut into chunks, one for each thread block; the last one to finish adds
-  the chunks' sums in their order, so every run has the same bits. An integer counter finds the last one, which resets it for the next product.
+  all threads that are free add up each row. A block row longer than a tile is cut into chunks, and each thread block takes a chunk. The last thread
+  block to finish adds the chunks' sums in their order, so every run has the same bits. An integer counter finds the last thread block, which resets the counter for the next product.
 
   Bytes: blocked CSR's, n x once at best, m y, 4 for each tile. Wins if the lengths of block rows differ much.
 

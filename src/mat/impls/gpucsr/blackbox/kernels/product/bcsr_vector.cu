@@ -2,8 +2,8 @@
   y = A x, blocked CSR, T threads for a block row: 2 to 32 of a warp (bcsr_vector2 ... bcsr_vector32), or a thread block (bcsr_block). The 256 threads
   of a thread block have 256 / T block rows at a time, the number B_x that the literature tunes.
 
-  A thread takes every T-th block of its block row: all its values in loads of 16 bytes, coalesced by the format's order, one column number, and the x
-  of the block once for all its rows. In 8 by 8 blocks it takes one row, eight threads for a block. Shuffles add the sums of a block row's threads.
+  A thread takes every T-th block of its block row. It loads the block's values in pieces of 16 bytes, coalesced by the format's order, one column
+  number, and the block's part of x once for all rows. In an 8 by 8 block a thread takes a single row. Shuffles add the sums of a block row's threads.
 
   Bytes: blocked CSR's, n x once at best, m y. Wins on block rows of about equal length with one or two blocks for each thread: 16 threads for
   27 blocks, 8 for 7.

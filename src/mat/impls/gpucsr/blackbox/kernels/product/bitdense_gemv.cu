@@ -1,9 +1,9 @@
 /*
   y = A x, dense with marks at absent entries; and the format filled on the device, and its diagonal.
 
-  A team of 8, 32 or 256 threads takes four rows at once, so that an entry of x serves four entries of A, and reads them coalesced, eight in flight
-  for each thread. If the rows are too few to fill the device, their columns are cut into parts, one for each block; the last block of a group adds
-  the parts in their order, so every run has the same bits.
+  A team of 8, 32 or 256 threads takes four rows at once: an entry of x serves four entries of A. Loads are coalesced, with eight in flight for
+  each thread. If the rows are too few to fill the device, the columns are cut into parts, and each block takes a part. The last block of a
+  group adds the parts in their order, so every run has the same bits.
 
   Bytes: v m n, n x for every four rows, mostly from the caches, m y. Wins if most entries are there, for any shape.
 */
@@ -62,7 +62,7 @@ __global__ void __launch_bounds__(BLOCK) bitdense_gemv_kernel(int first, int las
   X             sum[ROWS] = {};
 
 #pragma unroll
-  for (int r = 0; r < ROWS; r++) row[r] = val + (r0 + r < last ? r0 + r : (int64_t)first) * n; /* a row past the end computes another one, without storing it */
+  for (int r = 0; r < ROWS; r++) row[r] = val + (r0 + r < last ? r0 + r : (int64_t)first) * n; /* a row past the end computes another row, and does not store it */
   if (r0 < last) {
     for (int c = c0 + lane; c < c1; c += T * AHEAD) {
       V v[AHEAD][ROWS];

@@ -3,9 +3,9 @@
 
   Rows and entries together are cut into tiles of about equal size, at row ends: a tile has the rows that begin in it. Its block
   multiplies the tile's entries with coalesced loads into shared memory, for any row lengths, then sums each row there with all threads that are free.
-  A row longer than a tile is cut into chunks, one for each block; the last block to finish adds the chunks' sums in their order, so every run has the
-  same bits. An integer counter finds the last block, which resets it for the next product. If the long rows are few and none is huge, a cluster of
-  eight blocks takes each one instead, and adds its sums in shared memory, which saves two ways through the L2 cache (compute capability 9.0).
+  A row longer than a tile is cut into chunks, and each block takes a chunk. The last block to finish adds the chunks' sums in their order, so every
+  run has the same bits. An integer counter finds the last block, which resets it for the next product. If the long rows are few and not huge, a cluster of
+  eight blocks takes each long row instead, and adds its sums in shared memory. The cluster saves two ways through the L2 cache (compute capability 9.0).
 
   Bytes: CSR's, n x once at best, m y, 4 for each tile, 32 for each chunk. Wins if lengths differ much; loses little elsewhere.
 

@@ -2,7 +2,7 @@
 
 /*
   Equal rows found on the device: a hash table of rows in global memory, one for each stencil (format/stencil.c). G threads share a row. A row whose
-  place is taken is compared with the row there, entry by entry, and goes on to the next place if they differ. Each stencil gets one place, and their
+  place is taken is compared with the row there, entry by entry; if the rows differ, it tries the next place. Each stencil gets one place, and their
   number does not depend on the order of threads.
 */
 #include "../device.cuh"

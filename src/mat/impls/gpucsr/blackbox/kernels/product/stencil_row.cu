@@ -2,8 +2,8 @@
   y = A x, stencils, one thread for 1, 2 or 4 rows at a time, 32 apart; the variant is that number.
 
   A block loads the dictionary into its shared memory once; a load takes an entry of 16 bytes (8 in float), mostly the same one for all threads of a
-  warp. All blocks go over the matrix together, by blocks of rows; blocks of one multiprocessor are neighbours, so that they share x in its
-  first-level cache. Of A, a thread then reads only the numbers of its rows' stencils, those of its next rows ahead of time. At a boundary the threads
+  warp. All blocks go over the matrix together, by blocks of rows. Blocks of one multiprocessor are neighbours and share x in its first-level cache.
+  Of A, a thread then reads only the numbers of its rows' stencils, and loads its next rows' numbers ahead of time. At a boundary the threads
   of a warp walk along different stencils, each at its own pace. Rows of a thread with the same stencil share its entries.
 
   Bytes: 2 m, n x once at best, m y. Bound by the first-level cache: 32 entries take 256 bytes of x, and up to 512 of the dictionary. Wins wherever
