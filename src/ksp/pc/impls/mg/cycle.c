@@ -253,7 +253,7 @@ static PetscErrorCode Drop(GPUMGCycle *c, GPUMGRecord *r)
   M b for repeated calls. With the same arrays as in the last call, as in conjugate gradients, by a graph on these. With other arrays, as in GMRES, by a graph on the cycle's own arrays; or launch
   by launch if copies of long vectors take longer.
 */
-PetscErrorCode GPUMGCycleApply(GPUMGCycle *c, const double *b, double *x)
+static PetscErrorCode GPUMGCycleApply(GPUMGCycle *c, const double *b, double *x)
 {
   GPUMGLevel *top = &c->level[c->levels - 1];
 
