@@ -17,10 +17,6 @@
 */
 #include "device.h"
 
-#if defined(__cplusplus)
-extern "C" {
-#endif
-
 typedef struct {
   int            stack;
   PetscErrorCode error;
@@ -58,7 +54,3 @@ GPUCSR_INTERN PetscErrorCode GPUCSRAgree(MPI_Comm, int *weight, PetscErrorCode *
 GPUCSR_INTERN PetscErrorCode GPUCSRSameOnAllRanks(MPI_Comm, int n, const int64_t mine[], int *differs);
 GPUCSR_INTERN int64_t        GPUCSRBits(double);
 GPUCSR_INTERN int64_t        GPUCSRNumberOf(const char[]);
-
-#if defined(__cplusplus)
-}
-#endif

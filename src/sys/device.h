@@ -7,10 +7,6 @@
 #include "plain.h"
 #include "machine.h"
 
-#if defined(__cplusplus)
-extern "C" {
-#endif
-
 typedef void *GPUCSRStream;
 typedef void *GPUCSREvent;
 
@@ -172,7 +168,3 @@ typedef struct {
 GPUCSR_INTERN GPUCSRError GPUCSRUploadBatch(GPUCSRDevice, const GPUCSRTransfer[], int, GPUCSRStream, double *);
 GPUCSR_INTERN GPUCSRError GPUCSRRead(GPUCSRDevice, void *, const void *, size_t);
 GPUCSR_INTERN GPUCSRError GPUCSRDownload(GPUCSRDevice, void *, GPUCSRType, const void *, GPUCSRType, size_t, GPUCSRBool, GPUCSRStream);
-
-#if defined(__cplusplus)
-}
-#endif

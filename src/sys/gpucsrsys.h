@@ -5,10 +5,6 @@
 */
 #include "agree.h"
 
-#if defined(__cplusplus)
-extern "C" {
-#endif
-
 #define GPUCSR_BACKEND(name) GPUCSR_INTERN const GPUCSRBackendOps GPUCSRBackend_##name;
 #include "backendlist.h"
 #undef GPUCSR_BACKEND
@@ -116,7 +112,3 @@ typedef struct {
 GPUCSR_INTERN PetscErrorCode GPUCSRLogRegister(const char[], PetscClassId, GPUCSRLogEvent *);
 GPUCSR_INTERN PetscErrorCode GPUCSRLogBegin(const GPUCSRLogEvent *, GPUCSRDevice, void *);
 GPUCSR_INTERN PetscErrorCode GPUCSRLogEnd(const GPUCSRLogEvent *, GPUCSRDevice, void *);
-
-#if defined(__cplusplus)
-}
-#endif

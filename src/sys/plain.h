@@ -19,7 +19,11 @@ typedef PetscErrorCode GPUCSRError;
 /* The width of PetscBool differs between releases of PETSc */
 typedef int GPUCSRBool;
 
-#define GPUCSR_INTERN extern __attribute__((visibility("hidden")))
+#if defined(__cplusplus)
+  #define GPUCSR_INTERN extern "C" __attribute__((visibility("hidden")))
+#else
+  #define GPUCSR_INTERN extern __attribute__((visibility("hidden")))
+#endif
 
 #define GPUCSR_ERR_MEM  55
 #define GPUCSR_ERR_SUP  56
@@ -29,10 +33,6 @@ typedef int GPUCSRBool;
 #define GPUCSRMin(a, b) ((a) < (b) ? (a) : (b))
 #define GPUCSRMax(a, b) ((a) > (b) ? (a) : (b))
 
-#if defined(__cplusplus)
-extern "C" {
-#endif
-
 /* PetscError() for device sources: for an error that begins there, and for an error that passes through. Both return the code */
 GPUCSR_INTERN int GPUCSRFail(const char file[], int line, const char function[], int code, const char format[], ...) __attribute__((format(printf, 5, 6)));
 GPUCSR_INTERN int GPUCSRPass(const char file[], int line, const char function[], int code);
@@ -40,10 +40,6 @@ GPUCSR_INTERN int GPUCSRPass(const char file[], int line, const char function[],
 /* Memory of the host, zeroed, by PetscMalloc() and PetscFree() */
 GPUCSR_INTERN GPUCSRError GPUCSRHostMalloc(size_t bytes, void **);
 GPUCSR_INTERN void        GPUCSRHostFree(void **);
-
-#if defined(__cplusplus)
-}
-#endif
 
 #if defined(__CUDACC__)
   #define GPUCSRCheck(condition, code, ...) \

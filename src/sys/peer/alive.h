@@ -12,10 +12,6 @@
 #include "../gpucsrsys.h"
 #include <pthread.h>
 
-#if defined(__cplusplus)
-extern "C" {
-#endif
-
 /* Of each rank, in shared memory, zeroed */
 typedef struct {
   pthread_mutex_t lock;
@@ -38,7 +34,3 @@ GPUCSR_INTERN void GPUCSRAliveEnd(GPUCSRAlive *);
 /* For threads with ten checks a second. The first starts a thread that leaves signals to the program's threads. The second releases the mutex until the next check or signal of the condition */
 GPUCSR_INTERN int  GPUCSRThreadCreate(pthread_t *, void *(*)(void *));
 GPUCSR_INTERN void GPUCSRPause(pthread_cond_t *, pthread_mutex_t *);
-
-#if defined(__cplusplus)
-}
-#endif

@@ -23,10 +23,6 @@
 #include "peerslots.h"
 #include <sched.h>
 
-#if defined(__cplusplus)
-extern "C" {
-#endif
-
 struct _n_GPUCSRPeers {
   MPI_Comm           comm; /* ranks of this host, in the order of the communicator given */
   PetscMPIInt        rank, size;
@@ -109,7 +105,3 @@ static inline PetscErrorCode GPUCSRPeerAwaitLate(GPUCSRPeers p, const uint64_t *
 {
   return GPUCSRPeerAwaitAs(p, GPUCSRPeersWatchLate(p), flag, sequence);
 }
-
-#if defined(__cplusplus)
-}
-#endif

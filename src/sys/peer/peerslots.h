@@ -3,10 +3,6 @@
 /* Peers for kernels: the words in shared memory, and the data of a wait. peer.h has the rest */
 #include "../device.h"
 
-#if defined(__cplusplus)
-extern "C" {
-#endif
-
 typedef struct _n_GPUCSRPeers *GPUCSRPeers;
 
 #define GPUCSR_PEER_PIECES 64
@@ -40,7 +36,3 @@ typedef struct {
   int             rank, size;
   uint64_t       *count; /* gathers done */
 } GPUCSRPeerSlots;
-
-#if defined(__cplusplus)
-}
-#endif

@@ -15,10 +15,8 @@ __global__ void __launch_bounds__(BLOCK) fetch_kernel(size_t bytes, const char *
     for (size_t q = k; q < bytes; q++) to[q] = from[q]; /* the last few */
 }
 
-extern "C" {
 GPUCSR_INTERN GPUCSRError GPUCSRFetch_CUDA(int, void *, const void *, size_t, GPUCSRStream);
 GPUCSR_INTERN GPUCSRError GPUCSRProbe_CUDA(int);
-}
 
 /* dst = src, with one side in page-locked memory; both aligned to 16 bytes */
 GPUCSRError GPUCSRFetch_CUDA(int id, void *dst, const void *src, size_t bytes, GPUCSRStream s)

@@ -25,10 +25,6 @@ typedef enum {
   VECGPU_REDUCTIONS
 } VecGPUReduction;
 
-#if defined(__cplusplus)
-extern "C" {
-#endif
-
 typedef struct {
   GPUCSRError (*prepare)(GPUCSRDevice); /* once, before any reduction: allocates its memory; GPUCSR_ERR_MEM if there is none. NULL: needs none */
   GPUCSRError (*map)(GPUCSRDevice, VecGPUMap, size_t n, const double abc[3], const double *x, const double *y, double *z);
@@ -54,7 +50,3 @@ static inline const VecGPUKernels *VecGPUKernelsOf(GPUCSRDevice dev)
 #endif
   return &VecGPUKernels_host;
 }
-
-#if defined(__cplusplus)
-}
-#endif

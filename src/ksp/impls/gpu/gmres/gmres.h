@@ -118,13 +118,7 @@ GPUKSP_RULE double GPUGMRESEntry(const GPUGMRESPass *a, double factor, const dou
   return a->left && !a->again ? factor * a->left[i] * w[i] : factor * w[i];
 }
 
-#if defined(__cplusplus)
-extern "C" {
-#endif
 GPUCSR_INTERN GPUCSRError GPUGMRESDeviceBlocks(GPUCSRDevice, int *);
 GPUCSR_INTERN GPUCSRError GPUGMRESDeviceProject(const GPUGMRESPass *, GPUCSRStream);
 GPUCSR_INTERN GPUCSRError GPUGMRESDeviceUpdate(const GPUGMRESPass *, GPUCSRStream);
 GPUCSR_INTERN GPUCSRError GPUGMRESDeviceSum(const GPUGMRESSum *, GPUCSRStream);
-#if defined(__cplusplus)
-}
-#endif

@@ -5,10 +5,6 @@
 #include "../../../../sys/peer/peerslots.h"
 #include "../common/steps.h"
 
-#if defined(__cplusplus)
-extern "C" {
-#endif
-
 typedef enum {
   GPUKSP_BY_LANES,
   GPUKSP_BY_WARPS
@@ -166,7 +162,3 @@ GPUCSR_HOST_DEVICE size_t GPUKSPPlace(size_t k, int lane, size_t bytes)
   return lane ? (size_t)BCSRPlace((int64_t)(k / lane), (int)(k % lane), lane, BCSR_WIDE(bytes)) : k;
 }
 GPUCSR_INTERN GPUCSRError GPUKSPRound(size_t, int lane, const double *, float *, GPUCSRStream);
-
-#if defined(__cplusplus)
-}
-#endif

@@ -253,7 +253,7 @@ static PetscErrorCode Drop(GPUMGCycle *c, GPUMGRecord *r)
   M b for repeated calls. If the arrays are the same as in the last call, as in conjugate gradients, a graph works on the arrays. If they change, as in GMRES, a graph works on the cycle's own arrays;
   or single launches do the work if copies of long vectors take longer.
 */
-PetscErrorCode GPUMGCycleApply(GPUMGCycle *c, const double *b, double *x)
+static PetscErrorCode GPUMGCycleApply(GPUMGCycle *c, const double *b, double *x)
 {
   GPUMGLevel *top = &c->level[c->levels - 1];
 

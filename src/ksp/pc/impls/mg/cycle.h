@@ -108,7 +108,6 @@ GPUCSR_INTERN PetscErrorCode GPUMGAsked(PC, GPUMGOptions *);
 
 /* cycle.c */
 GPUCSR_INTERN PetscErrorCode GPUMGCycleRun(GPUMGCycle *, const double *b, double *x, const GPUCSRSums *);
-GPUCSR_INTERN PetscErrorCode GPUMGCycleApply(GPUMGCycle *, const double *b, double *x);
 GPUCSR_INTERN PetscErrorCode GPUMGCycleApplyVecs(GPUMGCycle *, GPUCSREvent *, Vec b, Vec x);
 GPUCSR_INTERN size_t         GPUMGCycleVectorBytes(int n);
 GPUCSR_INTERN void           GPUMGCycleVectors(GPUMGLevel *);

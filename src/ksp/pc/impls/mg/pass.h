@@ -3,10 +3,6 @@
 /* Vector operations of multigrid cycles and other preconditioners: a kernel each on the device, with its reference loop on the host, both in stream order */
 #include "../../../../mat/impls/gpucsr/blackbox/kernels/kernels.h"
 
-#if defined(__cplusplus)
-extern "C" {
-#endif
-
 /* d = ca d + cb M r, z = x + d. x NULL: 0; d NULL: ca is 0 and d is not stored; z may be x */
 typedef struct {
   int           n, bs; /* M: 1 (bs 0), a diagonal (1), or blocks of size bs by rows */
@@ -49,7 +45,3 @@ GPUCSR_HOST_DEVICE void GPUMGPassRow(const GPUMGPass *p, int i)
   if (p->d) p->d[i] = d;
   p->z[i] = p->x ? p->x[i] + d : d;
 }
-
-#if defined(__cplusplus)
-}
-#endif

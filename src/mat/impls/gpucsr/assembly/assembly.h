@@ -49,7 +49,6 @@ GPUCSR_INTERN PetscErrorCode MatNorm_InPlace(Mat, NormType, PetscReal *); /* thi
 GPUCSR_INTERN PetscErrorCode MatGPUCSRNormOfRanks_Private(Mat, NormType, PetscReal *, PetscBool *done);
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRCOONew_Private(Mat, GPUCSRDevice, PetscCount, GPUCSRCOO **);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRCOOGet_Private(Mat, GPUCSRCOO **);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRCOORemove_Private(Mat);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRCOODevice_Private(Mat, const void *, GPUCSRDevice *, GPUCSRBool *ondevice);
 GPUCSR_INTERN PetscErrorCode MatSetPreallocationCOO_GPUCSR(Mat, PetscCount, PetscInt[], PetscInt[]); /* this and the next: coopattern.c */

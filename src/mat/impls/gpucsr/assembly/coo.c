@@ -37,7 +37,7 @@ static PetscErrorCode COODestroy(GPUCSRContext *data)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode MatGPUCSRCOOGet_Private(Mat A, GPUCSRCOO **c)
+static PetscErrorCode COOGet(Mat A, GPUCSRCOO **c)
 {
   PetscContainer container;
 
@@ -53,7 +53,7 @@ PetscErrorCode MatGPUCSRCOORemove_Private(Mat A)
   GPUCSRCOO *c;
 
   PetscFunctionBegin;
-  PetscCall(MatGPUCSRCOOGet_Private(A, &c));
+  PetscCall(COOGet(A, &c));
   if (c) PetscCall(PetscObjectCompose((PetscObject)A, composed, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -288,7 +288,7 @@ PetscErrorCode MatSetValuesCOO_GPUCSR(Mat A, const PetscScalar v[], InsertMode m
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(MatGPUCSRCOOGet_Private(A, &c));
+  PetscCall(COOGet(A, &c));
   PetscCall(MatGPUCSRCOODevice_Private(A, v, &x.dev, &x.ondevice));
   x.n  = c ? c->n : ((Mat_GPUCSR *)A->spptr)->contributions - 1;
   ierr = c ? SetWith(A, c, &x, (PetscBool)(mode == ADD_VALUES)) : SetByParent(A, &x, mode);
@@ -305,7 +305,7 @@ static PetscErrorCode MatSetValuesCOO_Left(Mat A, const PetscScalar v[], InsertM
   GPUCSRCOO *c;
 
   PetscFunctionBegin;
-  PetscCall(MatGPUCSRCOOGet_Private(A, &c));
+  PetscCall(COOGet(A, &c));
   if (c->nblocks == 2) PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
   if (c->travels) {
     PetscCall(GPUCSRCOOPackHost(c, v));
@@ -321,7 +321,7 @@ static PetscErrorCode MatSetPreallocationCOO_Left(Mat A, PetscCount n, PetscInt 
   PetscErrorCode (*preallocate)(Mat, PetscCount, PetscInt[], PetscInt[]);
 
   PetscFunctionBegin;
-  PetscCall(MatGPUCSRCOOGet_Private(A, &c));
+  PetscCall(COOGet(A, &c));
   preallocate = c->preallocate;
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatSetPreallocationCOO_C", c->preallocate));
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatSetValuesCOO_C", c->set));
@@ -336,7 +336,7 @@ PetscErrorCode MatGPUCSRCOOCompose_Private(Mat A, PetscBool install)
   GPUCSRCOO  *c;
 
   PetscFunctionBegin;
-  PetscCall(MatGPUCSRCOOGet_Private(A, &c));
+  PetscCall(COOGet(A, &c));
   if (install) {
     PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatSetPreallocationCOO_C", &g->preallocatecoo));
     PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatSetValuesCOO_C", &g->setvaluescoo));

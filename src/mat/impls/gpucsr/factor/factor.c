@@ -95,7 +95,7 @@ static PetscErrorCode Settle(Mat, Mat_GPUCSRFactor *);
 static PetscErrorCode MatDestroy_GPUCSRFactor(Mat);
 
 /* PETSc solves from now on, with one message if the device failed */
-PetscErrorCode MatGPUCSRFactorLeave_Private(Mat F, Mat_GPUCSRFactor *f, PetscErrorCode ierr, const char why[])
+static PetscErrorCode FactorLeave(Mat F, Mat_GPUCSRFactor *f, PetscErrorCode ierr, const char why[])
 {
   Mat_SeqGPUCSR *g;
   PetscBool      ours;
@@ -122,7 +122,7 @@ PetscErrorCode MatGPUCSRFactorMet_Private(Mat F, Mat_GPUCSRFactor *f, const GPUC
   PetscFunctionBegin;
   if (!attempt->error) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCheck(MatGPUCSRBackendOf(f->A) != MAT_GPUCSR_BACKEND_CUDA && (attempt->error == PETSC_ERR_MEM || attempt->error == PETSC_ERR_GPU), PETSC_COMM_SELF, attempt->error, "%s", attempt->message);
-  PetscCall(MatGPUCSRFactorLeave_Private(F, f, attempt->error, attempt->message));
+  PetscCall(FactorLeave(F, f, attempt->error, attempt->message));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -194,7 +194,7 @@ static PetscErrorCode PETScNumeric(Mat F, Mat_GPUCSRFactor *f)
 }
 
 /* Makes the factor on the host, if only the device has it */
-PetscErrorCode MatGPUCSRFactorHost_Private(Mat F, Mat_GPUCSRFactor *f)
+static PetscErrorCode FactorHost(Mat F, Mat_GPUCSRFactor *f)
 {
   PetscObjectState state;
 
@@ -222,7 +222,7 @@ static PetscErrorCode Solve(Mat F, GPUCSRSolveKind kind, Vec b, Vec x)
     if (!attempt.error) PetscFunctionReturn(PETSC_SUCCESS);
     PetscCall(MatGPUCSRFactorMet_Private(F, f, &attempt));
   }
-  PetscCall(MatGPUCSRFactorHost_Private(F, f));
+  PetscCall(FactorHost(F, f));
   fn = kind == GPUCSR_SOLVE ? f->petsc.solve : kind == GPUCSR_SOLVE_TRANSPOSE ? f->petsc.solvetranspose : kind == GPUCSR_SOLVE_FORWARD ? f->petsc.forwardsolve : f->petsc.backwardsolve;
   PetscCall((*fn)(F, b, x));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -254,7 +254,7 @@ static PetscErrorCode MatBackwardSolve_GPUCSR(Mat F, Vec b, Vec x)
 \
   PetscFunctionBegin; \
   PetscCall(MatGPUCSRFactorGet_Private(F, &f)); \
-  PetscCall(MatGPUCSRFactorHost_Private(F, f)); \
+  PetscCall(FactorHost(F, f)); \
   PetscCall((*f->petsc.op)(F, __VA_ARGS__)); \
   PetscFunctionReturn(PETSC_SUCCESS)
 
@@ -289,7 +289,7 @@ static PetscErrorCode MatView_GPUCSRFactor(Mat F, PetscViewer viewer)
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
   PetscCall(PetscViewerGetFormat(viewer, &format));
   if (ascii) info = (PetscBool)(format == PETSC_VIEWER_ASCII_INFO || format == PETSC_VIEWER_ASCII_INFO_DETAIL);
-  if (!info) PetscCall(MatGPUCSRFactorHost_Private(F, f));
+  if (!info) PetscCall(FactorHost(F, f));
   if (!info || f->symbolic) PetscCall((*f->petsc.view)(F, viewer));
   if (info) PetscCall(MatGPUCSRFactorView_Private(F, f, viewer));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -500,7 +500,7 @@ static PetscErrorCode Numeric(Mat F, Mat A, const MatFactorInfo *info)
   PetscFunctionBegin;
   PetscCall(MatGPUCSRFactorGet_Private(F, &f));
   PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJGPUCSR, &here));
-  if (f->dev && !here) PetscCall(MatGPUCSRFactorLeave_Private(F, f, PETSC_SUCCESS, "the matrix has been converted to another type"));
+  if (f->dev && !here) PetscCall(FactorLeave(F, f, PETSC_SUCCESS, "the matrix has been converted to another type"));
   if (f->ondevice) PetscCall(PetscArrayzero(f->seconds, GPUCSR_PARTS)); /* factored again: without a symbolic part */
   PetscCall(Follow(F, A, f, info));
   if (f->dev && ((Mat_SeqGPUCSR *)A->spptr)->putoff) {
@@ -524,7 +524,7 @@ static PetscErrorCode Numeric(Mat F, Mat A, const MatFactorInfo *info)
     PetscCall(MatGPUCSRFactorMet_Private(F, f, &attempt));
   }
   if (ready && f->chosen == GPUCSR_METHOD_HOST) {
-    PetscCall(MatGPUCSRFactorLeave_Private(F, f, PETSC_SUCCESS, "the host is predicted to be faster, as the levels are many and narrow"));
+    PetscCall(FactorLeave(F, f, PETSC_SUCCESS, "the host is predicted to be faster, as the levels are many and narrow"));
     ready = PETSC_FALSE;
   }
   if (!ready && !f->numeric) PetscCall(PETScNumeric(F, f));

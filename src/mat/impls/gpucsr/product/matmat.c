@@ -30,33 +30,6 @@ typedef struct {
   const void   *d; /* native columns, or NULL */
 } Columns;
 
-/* Copies k columns between the host (ld apart) and the device (contiguous) */
-static PetscErrorCode Send(Mat_SeqGPUCSR *g, void *to, const GPUCSROperand *x, size_t ld, size_t n, int k)
-{
-  const GPUCSRType type = GPUCSRVectorType(g->precision);
-  const size_t     size = GPUCSRTypeSize(type), run = ld == n ? n * (size_t)k : n;
-
-  PetscFunctionBegin;
-  PetscCall(MatGPUCSRTimerBegin_Private(g, &g->info.vector_upload_time, g->dev->stream));
-  for (size_t at = 0, c = 0; at < n * (size_t)k; at += run, c++) PetscCall(GPUCSRUpload(g->dev, (char *)to + size * at, type, (const double *)x->p + c * ld, GPUCSR_DOUBLE, run, x->pinned, g->dev->stream, NULL));
-  PetscCall(MatGPUCSRTimerEnd_Private(g, g->dev->stream));
-  g->info.uploaded += (double)(size * n) * k;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode BringBack(Mat_SeqGPUCSR *g, const GPUCSROperand *z, size_t ld, const void *from, size_t n, int k)
-{
-  const GPUCSRType type = GPUCSRVectorType(g->precision);
-  const size_t     size = GPUCSRTypeSize(type), run = ld == n ? n * (size_t)k : n;
-
-  PetscFunctionBegin;
-  PetscCall(MatGPUCSRTimerBegin_Private(g, &g->info.download_time, g->dev->stream));
-  for (size_t at = 0, c = 0; at < n * (size_t)k; at += run, c++) PetscCall(GPUCSRDownload(g->dev, (double *)z->p + c * ld, GPUCSR_DOUBLE, (const char *)from + size * at, type, run, z->pinned, g->dev->stream));
-  PetscCall(MatGPUCSRTimerEnd_Private(g, g->dev->stream));
-  g->info.downloaded += (double)(size * n) * k;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The columns of one product of a prepared matrix. A native c is allocated here, and valid until the next product of this matrix */
 static PetscErrorCode Multiply(Columns *m)
 {
@@ -81,7 +54,7 @@ static PetscErrorCode Multiply(Columns *m)
   PetscCall(GPUCSRLogBegin(&MAT_GPUCSR_Product, dev, m->A));
   PetscCall(MatGPUCSRBuffer_Private(g->dev, &g->x, 2 * nb * k * size, (void **)&broom));
   PetscCall(MatGPUCSRBuffer_Private(g->dev, &g->z, 2 * nc * k * size, (void **)&croom));
-  if (bhost) PetscCall(Send(g, broom, &m->b, m->ldb, nb, m->k));
+  if (bhost) PetscCall(MatGPUCSRSend_Private(g, broom, &m->b, 0, nb, m->k, m->ldb, dev->stream));
   else if (m->b.place == GPUCSR_DEVICE && vt != GPUCSR_DOUBLE)
     for (size_t q = 0; q < k; q++) PetscCall(MatGPUCSRConvert_Private(g, nb, GPUCSR_DOUBLE, (const double *)m->b.p + q * m->ldb, vt, broom + q * nb * size, dev->stream));
   if (bhost || (m->b.place == GPUCSR_DEVICE && vt != GPUCSR_DOUBLE)) {
@@ -96,7 +69,7 @@ static PetscErrorCode Multiply(Columns *m)
   PetscCall(GPUCSRPlanColumns(plan, &(GPUCSRColumns){.k = m->k, .x = b, .ldx = ldb, .y = m->d, .z = c, .ldz = ldc, .xrows = broom + nb * k * size, .zrows = croom + nc * k * size}));
   PetscCall(MatGPUCSRTimerEnd_Private(g, dev->stream));
   if (chost) {
-    PetscCall(BringBack(g, &m->c, m->ldc, c, nc, m->k));
+    PetscCall(MatGPUCSRBringBack_Private(g, &m->c, c, 0, nc, m->k, m->ldc, dev->stream));
     PetscCall(dev->ops->streamsynchronize(dev->id, dev->stream));
   } else if (m->c.place == GPUCSR_DEVICE && vt != GPUCSR_DOUBLE)
     for (size_t q = 0; q < k; q++) PetscCall(MatGPUCSRConvert_Private(g, nc, vt, c + q * nc * size, GPUCSR_DOUBLE, (double *)m->c.p + q * m->ldc, dev->stream));

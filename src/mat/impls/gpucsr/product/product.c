@@ -74,30 +74,30 @@ static PetscErrorCode Product(Mat_SeqGPUCSR *g, GPUCSRSide side, const GPUCSRPro
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Copies entries first to last of a host vector to the device, or back, in the plan's vector type */
-static PetscErrorCode Send(Mat_SeqGPUCSR *g, void *d, const GPUCSROperand *x, int first, int last, GPUCSRStream s)
+/* Copies n entries, from first on, of k columns of the host, which are ld apart, to the contiguous columns of the device, or back, in the plan's vector type */
+PetscErrorCode MatGPUCSRSend_Private(Mat_SeqGPUCSR *g, void *to, const GPUCSROperand *x, size_t first, size_t n, int k, size_t ld, GPUCSRStream s)
 {
   const GPUCSRType type = GPUCSRVectorType(g->precision);
-  const size_t     size = GPUCSRTypeSize(type);
+  const size_t     size = GPUCSRTypeSize(type), run = ld == n ? n * (size_t)k : n;
 
   PetscFunctionBegin;
   PetscCall(MatGPUCSRTimerBegin_Private(g, &g->info.vector_upload_time, s));
-  PetscCall(GPUCSRUpload(g->dev, (char *)d + size * (size_t)first, type, (const double *)x->p + first, GPUCSR_DOUBLE, (size_t)(last - first), x->pinned, s, NULL));
+  for (size_t at = 0, c = 0; at < n * (size_t)k; at += run, c++) PetscCall(GPUCSRUpload(g->dev, (char *)to + size * (first + at), type, (const double *)x->p + first + c * ld, GPUCSR_DOUBLE, run, x->pinned, s, NULL));
   PetscCall(MatGPUCSRTimerEnd_Private(g, s));
-  g->info.uploaded += (double)size * (last - first);
+  g->info.uploaded += (double)(size * n) * k;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode BringBack(Mat_SeqGPUCSR *g, const GPUCSROperand *z, const void *d, int first, int last, GPUCSRStream s)
+PetscErrorCode MatGPUCSRBringBack_Private(Mat_SeqGPUCSR *g, const GPUCSROperand *z, const void *from, size_t first, size_t n, int k, size_t ld, GPUCSRStream s)
 {
   const GPUCSRType type = GPUCSRVectorType(g->precision);
-  const size_t     size = GPUCSRTypeSize(type);
+  const size_t     size = GPUCSRTypeSize(type), run = ld == n ? n * (size_t)k : n;
 
   PetscFunctionBegin;
   PetscCall(MatGPUCSRTimerBegin_Private(g, &g->info.download_time, s));
-  PetscCall(GPUCSRDownload(g->dev, (double *)z->p + first, GPUCSR_DOUBLE, (const char *)d + size * (size_t)first, type, (size_t)(last - first), z->pinned, s));
+  for (size_t at = 0, c = 0; at < n * (size_t)k; at += run, c++) PetscCall(GPUCSRDownload(g->dev, (double *)z->p + first + c * ld, GPUCSR_DOUBLE, (const char *)from + size * (first + at), type, run, z->pinned, s));
   PetscCall(MatGPUCSRTimerEnd_Private(g, s));
-  g->info.downloaded += (double)size * (last - first);
+  g->info.downloaded += (double)(size * n) * k;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -165,7 +165,7 @@ static PetscErrorCode Pipeline(Mat A, GPUCSRSide side, const GPUCSROperand *x, G
       PetscCall(ops->eventrecord(g->dev->id, g->computed[0], s));
       PetscCall(ops->streamwait(g->dev->id, g->dev->up, g->computed[0]));
     }
-    PetscCall(Send(g, (void *)prod->x, x, from, to, g->dev->up));
+    PetscCall(MatGPUCSRSend_Private(g, (void *)prod->x, x, (size_t)from, (size_t)(to - from), 1, 0, g->dev->up));
     if (!bypiece && p < pieces - 1) continue;
     PetscCall(ops->eventrecord(g->dev->id, g->sent[p], g->dev->up));
     PetscCall(ops->streamwait(g->dev->id, s, g->sent[p]));
@@ -184,7 +184,7 @@ static PetscErrorCode Pipeline(Mat A, GPUCSRSide side, const GPUCSROperand *x, G
       if (direct) {
         *wrote = PETSC_TRUE;
         PetscCall(ops->streamwait(g->dev->id, g->dev->down, g->computed[q]));
-        PetscCall(BringBack(g, z, prod->z, prod->first, prod->last, g->dev->down));
+        PetscCall(MatGPUCSRBringBack_Private(g, z, prod->z, (size_t)prod->first, (size_t)(prod->last - prod->first), 1, 0, g->dev->down));
       }
     }
   }
@@ -194,7 +194,7 @@ static PetscErrorCode Pipeline(Mat A, GPUCSRSide side, const GPUCSROperand *x, G
       const int first = bypiece ? Cut(M->m, k, pieces) : 0, last = bypiece ? Cut(M->m, k + 1, pieces) : M->m;
 
       PetscCall(ops->streamwait(g->dev->id, g->dev->down, g->computed[k]));
-      PetscCall(BringBack(g, z, prod->z, first, last, g->dev->down));
+      PetscCall(MatGPUCSRBringBack_Private(g, z, prod->z, (size_t)first, (size_t)(last - first), 1, 0, g->dev->down));
     }
   }
   PetscCall(ops->streamsynchronize(g->dev->id, g->dev->down));
@@ -241,7 +241,7 @@ PetscErrorCode MatGPUCSRApply_Private(Mat A, GPUCSRSide side, const GPUCSROperan
   prod.z = zd;
   if (y) {
     prod.y = zd;
-    if (y->place == GPUCSR_HOST && !inplace) PetscCall(Send(g, zd, y, 0, M->m, s));
+    if (y->place == GPUCSR_HOST && !inplace) PetscCall(MatGPUCSRSend_Private(g, zd, y, 0, (size_t)M->m, 1, 0, s));
     else if (y->place == GPUCSR_DEVICE && vt != GPUCSR_DOUBLE) PetscCall(MatGPUCSRConvert_Private(g, nz, GPUCSR_DOUBLE, y->p, vt, zd, s));
     else prod.y = y->p;
   }
@@ -250,7 +250,7 @@ PetscErrorCode MatGPUCSRApply_Private(Mat A, GPUCSRSide side, const GPUCSROperan
   } else {
     const PetscBool lent = (PetscBool)(z->place == GPUCSR_DEVICE && vt == GPUCSR_DOUBLE && ((xhost && x->pinned) || (y && y->place == GPUCSR_HOST && y->pinned)));
 
-    if (xhost) PetscCall(Send(g, xd, x, 0, M->n, s));
+    if (xhost) PetscCall(MatGPUCSRSend_Private(g, xd, x, 0, (size_t)M->n, 1, 0, s));
     else if (xd != x->p) PetscCall(MatGPUCSRConvert_Private(g, nx, GPUCSR_DOUBLE, x->p, vt, xd, s));
     if (lent) PetscCall(ReadBegin(g, s));
     if (zd == z->p) *wrote = PETSC_TRUE;
@@ -259,7 +259,7 @@ PetscErrorCode MatGPUCSRApply_Private(Mat A, GPUCSRSide side, const GPUCSROperan
       /* a failure of the product must appear before z is written */
       if (y && y->p == z->p) PetscCall(dev->ops->streamsynchronize(dev->id, s));
       *wrote = PETSC_TRUE;
-      PetscCall(BringBack(g, z, zd, 0, M->m, s));
+      PetscCall(MatGPUCSRBringBack_Private(g, z, zd, 0, (size_t)M->m, 1, 0, s));
       PetscCall(dev->ops->streamsynchronize(dev->id, s));
     } else if (zd != z->p) PetscCall(MatGPUCSRConvert_Private(g, nz, vt, zd, GPUCSR_DOUBLE, z->p, s));
     if (lent) PetscCall(dev->ops->eventsynchronize(dev->id, g->read));

@@ -5,7 +5,7 @@
 #include "amg.h"
 #include "../../../../../sys/gpucsrsys.h"
 
-PetscErrorCode GPUAMGGive(GPUAMG *h, GPUAMGMemory *m)
+static PetscErrorCode GPUAMGGive(GPUAMG *h, GPUAMGMemory *m)
 {
   PetscFunctionBegin;
   PetscCall(GPUCSRFree(h->dev, m->bytes, &m->p));

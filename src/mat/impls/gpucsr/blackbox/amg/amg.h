@@ -12,10 +12,6 @@
   #include "../plan/plan.h"
 #endif
 
-#if defined(__cplusplus)
-extern "C" {
-#endif
-
 #define GPUAMG_LEVELS  16   /* at most */
 #define GPUAMG_SMOOTHS 4    /* of a prolongator at most */
 #define GPUAMG_STEPS   16   /* of an eigenvalue estimate at most */
@@ -245,14 +241,9 @@ GPUCSR_INTERN PetscErrorCode GPUAMGPhaseEnd(GPUAMG *, GPUAMGPhases, PetscErrorCo
 
 /* Functions shared by the files of this folder */
 GPUCSR_INTERN PetscErrorCode GPUAMGTake(GPUAMG *, GPUAMGMemory *, size_t bytes, const char what[]);
-GPUCSR_INTERN PetscErrorCode GPUAMGGive(GPUAMG *, GPUAMGMemory *);
 GPUCSR_INTERN PetscErrorCode GPUAMGAggregates(GPUAMG *, int l, GPUCSRStorage *members);
 GPUCSR_INTERN PetscErrorCode GPUAMGCountWeak(GPUAMG *, int64_t *weak);
 GPUCSR_INTERN PetscErrorCode GPUAMGFilter(GPUAMG *, int l, GPUCSRStorage *F);
 GPUCSR_INTERN PetscErrorCode GPUAMGReach(GPUAMG *, const GPUCSRStorage *A, const GPUCSRStorage *B, GPUCSRStorage *C, GPUCSRBool *can);
 GPUCSR_INTERN GPUAMGRows     GPUAMGRowsOf(const GPUCSRStorage *);
-#endif
-
-#if defined(__cplusplus)
-}
 #endif

@@ -8,10 +8,6 @@
 */
 #include "../kernels/kernels.h"
 
-#if defined(__cplusplus)
-extern "C" {
-#endif
-
 /* Coordinates on a device. A negative row or column: the contribution is skipped. With a table, indices are places in the table */
 typedef struct {
   int64_t     n;
@@ -74,7 +70,3 @@ GPUCSR_INTERN const GPUCSRAssembleOps *GPUCSRAssembleOf(GPUCSRDevice);
 GPUCSR_INTERN GPUCSRError GPUCSRSumSort(GPUCSRDevice, const GPUCSRCoordinates *, int m, int n, GPUCSRSum *);
 GPUCSR_INTERN GPUCSRError GPUCSRSumPattern(GPUCSRSum *, GPUCSRStorage *A);
 GPUCSR_INTERN GPUCSRError GPUCSRSumDestroy(GPUCSRSum *);
-
-#if defined(__cplusplus)
-}
-#endif

@@ -19,10 +19,6 @@
   #define GPUCSR_HOST_DEVICE static inline
 #endif
 
-#if defined(__cplusplus)
-extern "C" {
-#endif
-
 typedef enum {
   GPUCSR_PRECISION_DOUBLE, /* values double, vectors double */
   GPUCSR_PRECISION_SINGLE, /* values float,  vectors float  */
@@ -256,7 +252,3 @@ GPUCSR_INTERN double      GPUCSRStorageBytes(const GPUCSRStorage *);
 GPUCSR_INTERN double      GPUCSRCSRBytes(const GPUCSRFeatures *, GPUCSRPrecision);
 
 GPUCSR_INTERN GPUCSRError GPUCSRTransposeCSR(const GPUCSRStorage *A, GPUCSRStorage *T, int32_t *map);
-
-#if defined(__cplusplus)
-}
-#endif

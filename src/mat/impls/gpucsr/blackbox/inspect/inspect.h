@@ -142,11 +142,5 @@ GPUCSR_HOST_DEVICE void SampleBlocks(const int32_t *begin, const int32_t *end, c
   blocks[17] += before < c - c % 64 && near[5] > r % 4;
 }
 
-#if defined(__cplusplus)
-extern "C" {
-#endif
 GPUCSR_INTERN GPUCSRError GPUCSRFeaturesDerive(double, GPUCSRFeatures *);
 GPUCSR_INTERN GPUCSRError GPUCSRFeaturesOfSample(const GPUCSRSample *, GPUCSRFeatures *);
-#if defined(__cplusplus)
-}
-#endif

@@ -33,10 +33,4 @@ GPUCSR_HOST_DEVICE uint32_t GPUCSRRowKey(GPUCSRRowOrder o, int r, int length)
   return (uint32_t)((uint64_t)(uint32_t)(r / o.window) << o.bits) | (o.most - ((uint32_t)length < o.most ? (uint32_t)length : o.most));
 }
 
-#if defined(__cplusplus)
-extern "C" {
-#endif
 GPUCSR_INTERN GPUCSRError GPUCSRSortRows(int, int, const int32_t *, int, int32_t *);
-#if defined(__cplusplus)
-}
-#endif

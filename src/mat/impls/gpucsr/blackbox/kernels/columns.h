@@ -6,10 +6,6 @@
 */
 #include "kernels.h"
 
-#if defined(__cplusplus)
-extern "C" {
-#endif
-
 /* Copies n by k numbers, in columns ld apart, into rows of k */
 GPUCSR_INTERN GPUCSRError GPUCSRColumnsToRows(GPUCSRDevice, GPUCSRType, size_t n, int k, const void *columns, size_t ld, void *rows);
 /* Copies the columns back; adds plus, columns of n, unless NULL */
@@ -21,7 +17,3 @@ GPUCSR_INTERN GPUCSRError GPUCSRMultRows(const GPUCSRStorage *csr, int k, const 
 GPUCSR_INTERN GPUCSRError GPUCSRColumnsToRows_CUDA(GPUCSRDevice, GPUCSRType, size_t n, int k, const void *columns, size_t ld, void *rows);
 GPUCSR_INTERN GPUCSRError GPUCSRRowsToColumns_CUDA(GPUCSRDevice, GPUCSRType, size_t n, int k, const void *rows, const void *plus, void *columns, size_t ld);
 GPUCSR_INTERN GPUCSRError GPUCSRMultRows_CUDA(const GPUCSRStorage *csr, int k, const void *x, void *z);
-
-#if defined(__cplusplus)
-}
-#endif

@@ -141,7 +141,7 @@ static void Widest(const GPUCSRStorage *A, int k, const void *x, void *z, int *c
   }
 }
 
-extern "C" GPUCSRError GPUCSRMultRows_CUDA(const GPUCSRStorage *A, int k, const void *x, void *z)
+GPUCSRError GPUCSRMultRows_CUDA(const GPUCSRStorage *A, int k, const void *x, void *z)
 {
   const int64_t stretches = Stretches(A);
   const size_t  carries = (size_t)stretches * (size_t)k * GPUCSRTypeSize(GPUCSRVectorType(A->precision)), bytes = carries + (size_t)stretches * sizeof(int);
@@ -176,7 +176,7 @@ __global__ void rows_to_columns_kernel(int64_t n, int k, const X *__restrict__ r
   for (int c = 0; c < k; c++) columns[c * ld + r] = plus ? rows[r * k + c] + plus[c * n + r] : rows[r * k + c];
 }
 
-extern "C" GPUCSRError GPUCSRColumnsToRows_CUDA(GPUCSRDevice dev, GPUCSRType type, size_t n, int k, const void *columns, size_t ld, void *rows)
+GPUCSRError GPUCSRColumnsToRows_CUDA(GPUCSRDevice dev, GPUCSRType type, size_t n, int k, const void *columns, size_t ld, void *rows)
 {
   const unsigned int blocks = GPUCSRBlocks((int64_t)n, BLOCK);
 
@@ -187,7 +187,7 @@ extern "C" GPUCSRError GPUCSRColumnsToRows_CUDA(GPUCSRDevice dev, GPUCSRType typ
   return 0;
 }
 
-extern "C" GPUCSRError GPUCSRRowsToColumns_CUDA(GPUCSRDevice dev, GPUCSRType type, size_t n, int k, const void *rows, const void *plus, void *columns, size_t ld)
+GPUCSRError GPUCSRRowsToColumns_CUDA(GPUCSRDevice dev, GPUCSRType type, size_t n, int k, const void *rows, const void *plus, void *columns, size_t ld)
 {
   const unsigned int blocks = GPUCSRBlocks((int64_t)n, BLOCK);
 

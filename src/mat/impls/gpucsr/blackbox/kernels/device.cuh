@@ -6,20 +6,13 @@
 #include <cuda_runtime.h>
 
 /* A const object of C++ needs this declaration for external linkage */
-#define GPUCSR_DECLARE(type, name) \
-  extern "C" { \
-  GPUCSR_INTERN const type name; \
-  } \
-  static_assert(true, "a semicolon follows")
 #define GPUCSR_EXPORT(type, name) \
-  GPUCSR_DECLARE(type, name); \
-  const type name
+  GPUCSR_INTERN const type name; \
+  const type               name
 
 /* Functions of files of kernels/ for each other (order.cu, stencil_build.cu) */
-extern "C" {
 GPUCSR_INTERN GPUCSRError GPUCSRSortRowsOnDevice(GPUCSRDevice, int, int, const int *, int, int *, GPUCSRStream);
 GPUCSR_INTERN GPUCSRError GPUCSRFindStencils(const GPUCSRStorage *, int, int, void *, int *, int *, unsigned short *, GPUCSRStream);
-}
 
 /* Memory of the host, given back when its scope ends */
 template <class T>

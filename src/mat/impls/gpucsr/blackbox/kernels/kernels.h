@@ -7,10 +7,6 @@
 */
 #include "../format/format.h"
 
-#if defined(__cplusplus)
-extern "C" {
-#endif
-
 typedef struct {
   GPUCSRBool piecewise; /* can compute any range of rows */
   /* once for each pattern; NULL: nothing to do. May fill A->work */
@@ -65,7 +61,3 @@ typedef struct {
 } GPUCSRDeviceHelpers;
 GPUCSR_INTERN const GPUCSRDeviceHelpers *GPUCSRHelpers(GPUCSRDevice);
 GPUCSR_INTERN GPUCSRError                GPUCSRInspect_CUDA(const GPUCSRStorage *, double, GPUCSRFeatures *, int64_t *, GPUCSRStream);
-
-#if defined(__cplusplus)
-}
-#endif

@@ -12,10 +12,6 @@
 #include "../kernels/kernels.h"
 #include "../../../../../sys/peer/peerslots.h"
 
-#if defined(__cplusplus)
-extern "C" {
-#endif
-
 /* Forward: entries of x; backward: sums */
 typedef enum {
   GPUCSR_ENTRIES,
@@ -73,7 +69,3 @@ GPUCSR_INTERN GPUCSRError GPUCSRPeerReceive_CUDA(const GPUCSRPeerHalo *, GPUCSRP
 GPUCSR_INTERN GPUCSRError GPUCSRPeerMultiply_CUDA(const GPUCSRPeerHalo *, const GPUCSRPeerRows *, double *, GPUCSRStream);
 GPUCSR_INTERN GPUCSRError GPUCSRPeerAdd_CUDA(const GPUCSRPeerHalo *, const GPUCSRPeerSums *, double *, GPUCSRStream);
 GPUCSR_INTERN GPUCSRError GPUCSRPeerGather_CUDA(const GPUCSRPeerHalo *, const double *, int, double *, GPUCSRStream);
-
-#if defined(__cplusplus)
-}
-#endif

@@ -21,7 +21,6 @@ static inline cudaStream_t StreamOf(const GPUCSRStorage *A)
   return (cudaStream_t)A->dev->stream;
 }
 
-extern "C" {
 /* rows.cu */
 GPUCSR_INTERN GPUCSRError GPUCSRBound_CUDA(const GPUCSRStorage *A, const GPUCSRStorage *B, int32_t *length);
 GPUCSR_INTERN GPUCSRError GPUCSRClassify_CUDA(int m, const int32_t *length, GPUCSRRowClasses *c, GPUCSRDevice dev);
@@ -36,4 +35,3 @@ GPUCSR_INTERN GPUCSRError GPUCSRAXPY_CUDA(double f, const GPUCSRStorage *X, GPUC
 GPUCSR_INTERN GPUCSRError GPUCSRRenumber_CUDA(int64_t n, const int32_t *table, int32_t *j, GPUCSRDevice dev);
 GPUCSR_INTERN GPUCSRError GPUCSRLengths_CUDA(const GPUCSRStorage *A, int n, GPUCSRBool rest, int32_t *length);
 GPUCSR_INTERN GPUCSRError GPUCSRPart_CUDA(const GPUCSRStorage *A, int n, GPUCSRStorage *D, GPUCSRStorage *E);
-}

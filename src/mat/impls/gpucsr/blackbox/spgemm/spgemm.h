@@ -10,10 +10,6 @@
 */
 #include "../kernels/kernels.h"
 
-#if defined(__cplusplus)
-extern "C" {
-#endif
-
 /* Class k > 0 holds the rows of more than limit k - 1 and at most limit k entries; tables have twice as many places. Class 0: empty rows */
 #define GPUCSR_ROW_CLASSES 7
 static const int       GPUCSRRowLimit[GPUCSR_ROW_CLASSES] = {0, 16, 64, 256, 1024, 2048, INT32_MAX};
@@ -76,7 +72,3 @@ GPUCSR_INTERN GPUCSRError GPUCSRRowClassesOf(const GPUCSRStorage *C, GPUCSRRowCl
 GPUCSR_INTERN GPUCSRError GPUCSRRowClassesDestroy(GPUCSRDevice, GPUCSRRowClasses *);
 GPUCSR_INTERN GPUCSRError GPUCSRTransposeStorage(const GPUCSRStorage *A, GPUCSRStorage *T, int32_t **map);
 GPUCSR_INTERN GPUCSRError GPUCSRTransposeValues(const GPUCSRStorage *A, const int32_t *map, GPUCSRStorage *T);
-
-#if defined(__cplusplus)
-}
-#endif

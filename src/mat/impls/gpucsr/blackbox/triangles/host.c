@@ -261,20 +261,6 @@ static PetscErrorCode Mirror(GPUCSRFactorCSR *F, GPUCSRStream s)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static inline double Scaled(GPUCSRScaling scaling, double b, double sum, double d)
-{
-  switch (scaling) {
-  case GPUCSR_SCALE_ROW:
-    return (b - sum) * d;
-  case GPUCSR_SCALE_RIGHT:
-    return b * d - sum;
-  case GPUCSR_SCALE_ROOT:
-    return b * sqrt(d) - sum;
-  default:
-    return b - sum;
-  }
-}
-
 /* The sums of the rows of slice k: each lane's share, then the sum over lanes, in the order of a warp */
 static void Sums(const GPUCSRTriangle *T, const GPUCSRSlice *S, const double *x, double sum[GPUCSR_SLICE])
 {
@@ -306,7 +292,7 @@ static void Pass(const GPUCSRSweep *w, const double *b, double *x, double *out)
     for (int q = 0; q < GPUCSRSliceRows(S->shape); q++) {
       const int p = S->first + q;
 
-      x[p] = Scaled(w->scaling, b[w->from[p]], sum[q << log], T->scale[p]);
+      x[p] = GPUCSRScaled(w->scaling, b[w->from[p]], sum[q << log], T->scale[p]);
       if (w->to) out[w->to[p]] = w->outroot ? x[p] * sqrt(T->scale[p]) : x[p];
     }
   }

@@ -21,11 +21,6 @@ __global__ void multiply_kernel(GPUCSRInverses V, const int *__restrict__ from, 
   if (r < V.n) x[to ? to[r] : r] = GPUCSRInverseTimes(&V, r, from, b);
 }
 
-extern "C" {
-GPUCSR_INTERN GPUCSRError GPUCSRInvert_CUDA(const GPUCSRFactorCSR *, GPUCSRBool, GPUCSRInverses *, GPUCSRStream);
-GPUCSR_INTERN GPUCSRError GPUCSRMultiply_CUDA(const GPUCSRInverses *, const int *, const int *, const double *, double *, GPUCSRStream);
-}
-
 GPUCSRError GPUCSRInvert_CUDA(const GPUCSRFactorCSR *F, GPUCSRBool symmetric, GPUCSRInverses *V, GPUCSRStream s)
 {
   if (V->n) invert_kernel<<<GPUCSRBlocks(V->n, 128), 128, 0, (cudaStream_t)s>>>(*F, symmetric, *V);

@@ -277,10 +277,6 @@ static GPUCSRError LaunchFactor(GPUCSRDevice dev, GPUCSRFactorCSR *F, const int 
   return 0;
 }
 
-extern "C" {
-GPUCSR_INTERN GPUCSRError GPUCSRFactor_CUDA(GPUCSRDevice, GPUCSRFactorCSR *, GPUCSRBool, const int *, GPUCSRPivotRule, double, GPUCSRPivots *, GPUCSRStream);
-}
-
 /* Pivots of a factorization, on the host and at d on the device; trouble: in page-locked memory */
 struct Found {
   int pivots[2], *d, *trouble;

@@ -85,23 +85,9 @@ __device__ __forceinline__ double add_lanes(double sum, int log)
   return sum;
 }
 
-__device__ __forceinline__ double scaled(GPUCSRScaling scaling, double b, double sum, double d)
-{
-  switch (scaling) {
-  case GPUCSR_SCALE_ROW:
-    return (b - sum) * d;
-  case GPUCSR_SCALE_RIGHT:
-    return b * d - sum;
-  case GPUCSR_SCALE_ROOT:
-    return b * sqrt(d) - sum;
-  default:
-    return b - sum;
-  }
-}
-
 __device__ __forceinline__ double finish(const Lane &L, const Sweep &w, double b, double sum, double *out)
 {
-  const double r = present(scaled(w.scaling, b, sum, L.scale));
+  const double r = present(GPUCSRScaled(w.scaling, b, sum, L.scale));
 
   show(w.x + L.p, r);
   if (w.to) out[L.to] = w.outroot ? r * sqrt(L.scale) : r;
@@ -211,7 +197,7 @@ __device__ __forceinline__ void solve_near(Lane &L, const Sweep &w, int base, co
   }
   sum = add_lanes(sum, L.log);
   if (L.head) {
-    const double r = present(scaled(w.scaling, L.rhs, sum, L.scale));
+    const double r = present(GPUCSRScaled(w.scaling, L.rhs, sum, L.scale));
 
     *(volatile double *)(results + L.p - base) = r;
     show(w.x + L.p, r);
@@ -277,10 +263,6 @@ static Sweep SweepOf(const GPUCSRSweep *s)
   const GPUCSRTriangle *T = s->T;
 
   return {T->slice, T->col, s->from, s->to, T->range, T->val, T->scale, T->x[T->turn], T->x[1 - T->turn], T->n, T->nslices, T->rows, T->nranges, s->scaling, (bool)s->outroot};
-}
-
-extern "C" {
-GPUCSR_INTERN GPUCSRError GPUCSRSolve_CUDA(GPUCSRDevice, GPUCSRSolveMethod, const GPUCSRSweep *, int, const double *, double *, volatile int *, GPUCSRStream);
 }
 
 /* A kernel and its launch: at most this many blocks a multiprocessor, fewer if the work needs fewer */

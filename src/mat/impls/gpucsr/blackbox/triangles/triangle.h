@@ -12,10 +12,6 @@
 */
 #include "../format/format.h"
 
-#if defined(__cplusplus)
-extern "C" {
-#endif
-
 /* Rows of a length up to 4 have a lane each, up to 8 two, and so on to 32 */
 #define GPUCSR_LANE_CLASSES 6
 #define GPUCSR_LANE_ENTRIES 4
@@ -82,6 +78,20 @@ typedef enum {
   GPUCSR_SCALE_RIGHT, /* b d - sum */
   GPUCSR_SCALE_ROOT   /* b sqrt(d) - sum */
 } GPUCSRScaling;
+
+GPUCSR_HOST_DEVICE double GPUCSRScaled(GPUCSRScaling scaling, double b, double sum, double d)
+{
+  switch (scaling) {
+  case GPUCSR_SCALE_ROW:
+    return (b - sum) * d;
+  case GPUCSR_SCALE_RIGHT:
+    return b * d - sum;
+  case GPUCSR_SCALE_ROOT:
+    return b * sqrt(d) - sum;
+  default:
+    return b - sum;
+  }
+}
 
 /* One triangular solve of a launch; the second takes the results of the first */
 typedef struct {
@@ -227,12 +237,14 @@ GPUCSR_INTERN double      GPUCSRInversesTime(GPUCSRDevice, int nblocks, const in
 GPUCSR_INTERN GPUCSRError GPUCSRInvert_Host(const GPUCSRFactorCSR *, GPUCSRBool, GPUCSRInverses *, GPUCSRStream);
 GPUCSR_INTERN GPUCSRError GPUCSRMultiply_Host(const GPUCSRInverses *, const int *, const int *, const double *, double *, GPUCSRStream);
 
+/* The same on a GPU (numeric.cu, solve.cu, inverses.cu), for build.cu */
+GPUCSR_INTERN GPUCSRError GPUCSRFactor_CUDA(GPUCSRDevice, GPUCSRFactorCSR *, GPUCSRBool, const int *, GPUCSRPivotRule, double, GPUCSRPivots *, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUCSRSolve_CUDA(GPUCSRDevice, GPUCSRSolveMethod, const GPUCSRSweep *, int, const double *, double *, volatile int *, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUCSRInvert_CUDA(const GPUCSRFactorCSR *, GPUCSRBool, GPUCSRInverses *, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUCSRMultiply_CUDA(const GPUCSRInverses *, const int *, const int *, const double *, double *, GPUCSRStream);
+
 /* Rows of a range, if a triangle of n rows has this many ranges */
 static inline int GPUCSRRangeRows(int n, int ranges)
 {
   return ranges <= 1 ? n : ((n + ranges - 1) / ranges + 31) / 32 * 32;
 }
-
-#if defined(__cplusplus)
-}
-#endif

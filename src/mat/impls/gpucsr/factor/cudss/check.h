@@ -6,10 +6,6 @@
 */
 #include "../../blackbox/format/format.h"
 
-#if defined(__cplusplus)
-extern "C" {
-#endif
-
 /* Maxima of a column, as bits of doubles. Integers have the same order; NaN is the largest */
 enum {
   CHECK_R,
@@ -37,7 +33,3 @@ GPUCSR_INTERN GPUCSRError DirectAdd(GPUCSRDevice, int n, int k, double a, const 
 /* On a GPU */
 GPUCSR_INTERN GPUCSRError DirectCheck_CUDA(const DirectCheck *, GPUCSRStream);
 GPUCSR_INTERN GPUCSRError DirectAdd_CUDA(int n, int k, double a, const double *d, double *x, size_t ldx, GPUCSRStream);
-
-#if defined(__cplusplus)
-}
-#endif

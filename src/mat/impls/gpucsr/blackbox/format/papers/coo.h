@@ -9,13 +9,7 @@ enum {
   COO_VAL
 };
 
-#if defined(__cplusplus)
-extern "C" {
-#endif
 GPUCSR_INTERN void        GPUCSRCOOLayout(int64_t, GPUCSRPrecision, GPUCSRArray *);
 GPUCSR_INTERN GPUCSRError GPUCSRCOOFill(const GPUCSRSource *, int, GPUCSRArray *, GPUCSRBool, double *);
 GPUCSR_INTERN void        GPUCSRCOOAdd(const GPUCSRArray *, GPUCSRPrecision, const GPUCSRProduct *);
 GPUCSR_INTERN void        GPUCSRCOODiagonal(const GPUCSRArray *, GPUCSRPrecision, void *);
-#if defined(__cplusplus)
-}
-#endif

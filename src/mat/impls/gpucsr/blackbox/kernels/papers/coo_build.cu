@@ -7,9 +7,7 @@
 #include "../../format/papers/hyb.h"
 #include <cub/device/device_scan.cuh>
 
-extern "C" {
 GPUCSR_INTERN const GPUCSRDeviceFormat GPUCSRDeviceFormat_sell;
-}
 
 struct Largest {
   __device__ __forceinline__ int operator()(int a, int b) const

@@ -18,9 +18,7 @@
 #define ITEMS 8 /* entries a thread */
 #define TILE  (BLOCK * ITEMS)
 
-extern "C" {
 GPUCSR_INTERN const GPUCSRKernelFamily GPUCSRKernel_sell_row;
-}
 
 /* The place of entry q of a tile in shared memory: a gap after each thread's entries puts them in different banks */
 __device__ __forceinline__ int spread(int q)

@@ -28,7 +28,7 @@ __global__ void csr_scalar_kernel(int first, int last, const int *__restrict__ r
   finish(ending, tally);
 }
 
-GPUCSR_DECLARE(GPUCSRKernelFamily, GPUCSRKernel_csr_scalar);
+GPUCSR_INTERN const GPUCSRKernelFamily GPUCSRKernel_csr_scalar;
 
 static GPUCSRError Launch_csr_scalar(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {

@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(512) csr_vector_kernel(int first, int last, co
   finish(ending, tally);
 }
 
-GPUCSR_DECLARE(GPUCSRKernelFamily, GPUCSRKernel_csr_vector);
+GPUCSR_INTERN const GPUCSRKernelFamily GPUCSRKernel_csr_vector;
 
 static GPUCSRError Launch_csr_vector(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {

@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(MOST) sell_row_kernel(int slices, int offset, 
   finish(ending, tally);
 }
 
-GPUCSR_DECLARE(GPUCSRKernelFamily, GPUCSRKernel_sell_row);
+GPUCSR_INTERN const GPUCSRKernelFamily GPUCSRKernel_sell_row;
 
 /* Of a block: whole slices, of T warps each */
 static int Threads(int T)

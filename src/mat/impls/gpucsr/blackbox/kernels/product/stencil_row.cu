@@ -161,7 +161,7 @@ __global__ void __launch_bounds__(512) stencil_row_kernel(int units, int entries
   finish(ending, tally);
 }
 
-GPUCSR_DECLARE(GPUCSRKernelFamily, GPUCSRKernel_stencil_row);
+GPUCSR_INTERN const GPUCSRKernelFamily GPUCSRKernel_stencil_row;
 
 /* Of a block: half as many if a thread has several rows, for their registers */
 static int Threads(int R, int block)
