@@ -350,7 +350,7 @@ static PetscErrorCode Answers(Pair *p)
       if (q == 0) PetscCall(MatGetRowMaxAbs(p->m[k], p->y[k], at[k]));
       if (q == 1) PetscCall(MatGetRowMax(p->m[k], p->y[k], at[k]));
       if (q == 2) PetscCall(MatGetRowMin(p->m[k], p->y[k], at[k]));
-      if (q == 3) PetscCall(MatGetRowSum(p->m[k], p->y[k]));
+      if (q > 1) PetscCall(MatGetRowSum(p->m[k], p->y[k]));
     }
     PetscCall(SameVec(p->y[0], p->y[1], "values of rows"));
     for (PetscInt i = 0; i < mine && q < 3; i++) PetscCheck(at[0][i] == at[1][i], PETSC_COMM_SELF, PETSC_ERR_PLIB, "Place %d of row %" PetscInt_FMT " is %" PetscInt_FMT ", not %" PetscInt_FMT, q, i, at[0][i], at[1][i]);
@@ -418,6 +418,51 @@ static PetscErrorCode Made(Pair *p)
   for (int k = 0; k < 2; k++) PetscCall(MatFilter(p->m[k], 5.0, PETSC_FALSE, PETSC_FALSE));
 #endif
   PetscCall(Products(p, "MatFilter()"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Matrices that the device has, and PETSc writes again on the host: the new values count */
+static PetscErrorCode Reused(Pair *p)
+{
+  static const char *const what[] = {"MatTranspose()", "MatCreateSubMatrices()", "MatMatMatMult()", "MatMatMult() with a MATAIJ"};
+  Mat                      B[2], F[2], *sub[2];
+  IS                       is;
+  PetscInt                 rs, re;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetOwnershipRange(p->m[0], &rs, &re));
+  PetscCall(ISCreateStride(PETSC_COMM_SELF, N / 2, 0, 2, &is));
+  for (int q = 0; q < 4; q++) {
+    for (int k = 0; k < 2; k++) {
+      PetscCall(Make(PETSC_TRUE, 3, &F[k]));
+      for (int r = 0; r < 2; r++) {
+        const MatReuse reuse = r ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX;
+
+        if (q == 0) PetscCall(MatTranspose(p->m[k], reuse, &B[k]));
+        if (q == 1) PetscCall(MatCreateSubMatrices(p->m[k], 1, &is, &is, reuse, &sub[k]));
+        if (q == 2) PetscCall(MatMatMatMult(p->m[k], p->m[k], p->m[k], reuse, PETSC_DEFAULT, &B[k]));
+        if (q == 3) PetscCall(MatMatMult(p->m[k], F[k], reuse, PETSC_DEFAULT, &B[k]));
+        if (q == 1) B[k] = sub[k][0];
+        if (r) continue;
+        PetscCall(MatScale(B[k], 2.0));
+        PetscCall(MatScale(p->m[k], -1.0));
+        if (q > 1) PetscCall(MatGetRow(p->m[k], rs, NULL, NULL, NULL)); /* MATAIJ reads the host's values */
+        if (q > 1) PetscCall(MatRestoreRow(p->m[k], rs, NULL, NULL, NULL));
+      }
+    }
+    for (int t = 0; t < 2 && q != 1; t++) {
+      for (int k = 0; k < 2; k++) PetscCall(MatMult(B[k], p->x[k], p->y[k]));
+      PetscCall(SameVec(p->y[0], p->y[1], what[q]));
+      for (int k = 0; k < 2; k++) PetscCall(MatScale(B[k], 3.0));
+    }
+    PetscCall(SameRows(B[0], B[1], what[q]));
+    for (int k = 0; k < 2; k++) {
+      if (q == 1) PetscCall(MatDestroySubMatrices(1, &sub[k]));
+      else PetscCall(MatDestroy(&B[k]));
+      PetscCall(MatDestroy(&F[k]));
+    }
+  }
+  PetscCall(ISDestroy(&is));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -657,6 +702,7 @@ static const struct {
   {"answers",       Answers      },
   {"imaginary",     Imaginary    },
   {"made",          Made         },
+  {"reused",        Reused       },
   {"solves",        Solves       },
   {"device",        Device       },
   {"bytes",         Bytes        },

@@ -29,6 +29,7 @@ static PetscErrorCode FetchBlock(Mat A)
   GPUCSRAttempt   attempt;
 
   PetscFunctionBegin;
+  if (m->ahead) PetscCall(MatGPUCSRCounted_Private(A));
   if (!m->ahead) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, &j, &a, NULL));
   if ((A->assembled || A->was_assembled) && i && m->columns == (const void *)j && (int64_t)i[A->rmap->n] == m->csr.nnz) { /* else the program has preallocated anew, and dropped the values */
@@ -69,8 +70,7 @@ PetscErrorCode MatGPUCSRWritten_Private(Mat A)
   PetscFunctionBegin;
   PetscCall(MatSeqAIJGetArray(A, &a));
   if (!master) ierr = Home(g, a);
-  else if (!g->mirror.ahead)
-    for (int64_t k = 0; k < g->mirror.csr.nnz; k++) a[k] = (PetscScalar)NAN;
+  else if (!g->mirror.ahead) ierr = MatGPUCSRVoid_Private(a, g->mirror.csr.nnz);
   PetscCall(MatSeqAIJRestoreArray(A, &a)); /* counts the change, and voids what PETSc has computed of older values */
   PetscCall(ierr);
   g->mirror.ahead = master;

@@ -3,6 +3,7 @@
   MatHeaderReplace().
 */
 #include "gpucsrimpl.h"
+#include <string.h>
 
 /* Some of the host's values, spread over all; all values of a small matrix */
 PetscErrorCode MatGPUCSRSample_Private(Mat A, PetscInt samples, PetscScalar sample[])
@@ -65,14 +66,52 @@ PetscErrorCode MatGPUCSRUnwatched_Private(Mat A, Mat_SeqGPUCSR *g, PetscObjectSt
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The host's value while the device's copy is the master: a signalling NaN, from which arithmetic makes another NaN */
+static PetscScalar Absent(void)
+{
+  const uint64_t bits = 0x7ff4000000000000;
+  PetscScalar    a    = (PetscScalar)NAN;
+
+  if (sizeof(a) == sizeof(bits)) memcpy(&a, &bits, sizeof(bits));
+  return a;
+}
+
+PetscErrorCode MatGPUCSRVoid_Private(PetscScalar a[], int64_t n)
+{
+  const PetscScalar absent = Absent();
+
+  PetscFunctionBegin;
+  for (int64_t k = 0; k < n; k++) a[k] = absent;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Has the host other values? An operation of another matrix that writes into this one asks for none of them: MatTranspose(), MatMatMult() with MAT_REUSE_MATRIX, ... */
+static PetscErrorCode Overwritten(Mat A, const GPUCSRMirror *m, PetscBool *yes)
+{
+  const PetscScalar absent = Absent();
+  const PetscInt   *i, *j;
+  PetscScalar      *a, sample[GPUCSR_SAMPLES];
+
+  PetscFunctionBegin;
+  *yes = PETSC_FALSE;
+  PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, &j, &a, NULL));
+  if (!a || !i || m->columns != (const void *)j || (int64_t)i[A->rmap->n] != m->csr.nnz) PetscFunctionReturn(PETSC_SUCCESS); /* a new pattern */
+  PetscCall(MatGPUCSRSample_Private(A, GPUCSR_SAMPLES, sample));
+  for (int k = 0; k < GPUCSR_SAMPLES && k < m->csr.nnz; k++) *yes = (PetscBool)(*yes || memcmp(&sample[k], &absent, sizeof(absent)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* MatHeaderReplace() brings the states of another matrix: all values count as changed */
 PetscErrorCode MatGPUCSRCounted_Private(Mat A)
 {
   Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
+  PetscBool      over = PETSC_FALSE;
 
   PetscFunctionBegin;
-  if (g->counted != A) g->values[0] = g->values[1] = g->mirror.values = -1;
+  if (g->mirror.ahead) PetscCall(Overwritten(A, &g->mirror, &over));
+  if (over) g->mirror.ahead = PETSC_FALSE;
+  if (over || g->counted != A) g->values[0] = g->values[1] = g->mirror.values = -1;
   g->counted = A;
-  if (g->mirror.ahead) PetscCall(PetscObjectStateGet((PetscObject)A, &g->mirror.values)); /* no host's value can be newer */
+  if (g->mirror.ahead) PetscCall(PetscObjectStateGet((PetscObject)A, &g->mirror.values)); /* no host's value is newer */
   PetscFunctionReturn(PETSC_SUCCESS);
 }

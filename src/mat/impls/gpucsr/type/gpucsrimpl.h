@@ -178,7 +178,8 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRPlansDestroy_Private(Mat_SeqGPUCSR *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRMirrorDestroy_Private(GPUCSRMirror *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRViewBlock_Private(Mat, PetscViewer);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRDecide_Private(Mat);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRCounted_Private(Mat); /* this and the next three: changes.c */
+GPUCSR_INTERN PetscErrorCode MatGPUCSRCounted_Private(Mat); /* this and the next four: changes.c */
+GPUCSR_INTERN PetscErrorCode MatGPUCSRVoid_Private(PetscScalar[], int64_t);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRSample_Private(Mat, PetscInt, PetscScalar[]);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRBare_Private(Mat, Mat_SeqGPUCSR *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRUnwatched_Private(Mat, Mat_SeqGPUCSR *, PetscObjectState, PetscBool *);
