@@ -466,6 +466,27 @@ static PetscErrorCode Reused(Pair *p)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The library ends, and begins again, while the device has the values */
+static PetscErrorCode Ended(Pair *p)
+{
+  Mat B[2];
+
+  PetscFunctionBegin;
+  for (int r = 0; r < 3; r++) {
+    PetscCall(Ahead(p));
+    for (int k = 0; k < 2; k++) PetscCall(MatDuplicate(p->m[k], MAT_COPY_VALUES, &B[k]));
+    for (int k = 0; k < 2; k++) PetscCall(MatScale(B[k], 3.0));
+    PetscCall(MatGPUCSRFinalizePackage());
+    PetscCall(MatGPUCSRInitializePackage());
+    for (int k = 0; k < 2; k++) PetscCall(r ? MatScale(p->m[k], -1.0) : MatZeroEntries(p->m[k]));
+    if (r < 2) PetscCall(Products(p, "after the library's end"));
+    for (int k = 0; k < 2; k++) PetscCall(MatAXPY(p->m[k], 1.0, B[k], SAME_NONZERO_PATTERN));
+    PetscCall(SameRows(p->m[0], p->m[1], "after the library's end"));
+    for (int k = 0; k < 2; k++) PetscCall(MatDestroy(&B[k]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The factors, blocks and diagonals of solvers follow */
 static PetscErrorCode Solves(Pair *p)
 {
@@ -703,6 +724,7 @@ static const struct {
   {"imaginary",     Imaginary    },
   {"made",          Made         },
   {"reused",        Reused       },
+  {"ended",         Ended        },
   {"solves",        Solves       },
   {"device",        Device       },
   {"bytes",         Bytes        },

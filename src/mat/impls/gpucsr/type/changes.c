@@ -85,19 +85,34 @@ PetscErrorCode MatGPUCSRVoid_Private(PetscScalar a[], int64_t n)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Has the host other values? An operation of another matrix that writes into this one asks for none of them: MatTranspose(), MatMatMult() with MAT_REUSE_MATRIX, ... */
-static PetscErrorCode Overwritten(Mat A, const GPUCSRMirror *m, PetscBool *yes)
+/* The host's array with the pattern of these columns, NULL: the pattern is another. over: it has other values. An operation of another matrix that writes into this one asks for none of them: MatTranspose(),
+   MatMatMult() with MAT_REUSE_MATRIX, ... */
+static PetscErrorCode Overwritten(Mat A, const void *columns, int64_t nnz, PetscScalar **a, PetscBool *over)
 {
   const PetscScalar absent = Absent();
   const PetscInt   *i, *j;
-  PetscScalar      *a, sample[GPUCSR_SAMPLES];
+  PetscScalar       sample[GPUCSR_SAMPLES];
 
   PetscFunctionBegin;
-  *yes = PETSC_FALSE;
-  PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, &j, &a, NULL));
-  if (!a || !i || m->columns != (const void *)j || (int64_t)i[A->rmap->n] != m->csr.nnz) PetscFunctionReturn(PETSC_SUCCESS); /* a new pattern */
+  *over = PETSC_FALSE;
+  PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, &j, a, NULL));
+  if (!i || columns != (const void *)j || (int64_t)i[A->rmap->n] != nnz) *a = NULL;
+  if (!*a) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGPUCSRSample_Private(A, GPUCSR_SAMPLES, sample));
-  for (int k = 0; k < GPUCSR_SAMPLES && k < m->csr.nnz; k++) *yes = (PetscBool)(*yes || memcmp(&sample[k], &absent, sizeof(absent)));
+  for (int k = 0; k < GPUCSR_SAMPLES && k < nnz; k++) *over = (PetscBool)(*over || memcmp(&sample[k], &absent, sizeof(absent)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The matrix is used after its device was closed */
+static PetscErrorCode KeptBack(Mat A, Mat_SeqGPUCSR *g)
+{
+  PetscScalar *a;
+  PetscBool    over;
+
+  PetscFunctionBegin;
+  PetscCall(Overwritten(A, g->keptcolumns, g->nkept, &a, &over));
+  if (a && !over) PetscCall(PetscArraycpy(a, g->kept, (size_t)g->nkept));
+  PetscCall(PetscFree(g->kept));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -105,10 +120,12 @@ static PetscErrorCode Overwritten(Mat A, const GPUCSRMirror *m, PetscBool *yes)
 PetscErrorCode MatGPUCSRCounted_Private(Mat A)
 {
   Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
+  PetscScalar   *a;
   PetscBool      over = PETSC_FALSE;
 
   PetscFunctionBegin;
-  if (g->mirror.ahead) PetscCall(Overwritten(A, &g->mirror, &over));
+  if (g->kept) PetscCall(KeptBack(A, g));
+  if (g->mirror.ahead) PetscCall(Overwritten(A, g->mirror.columns, g->mirror.csr.nnz, &a, &over));
   if (over) g->mirror.ahead = PETSC_FALSE;
   if (over || g->counted != A) g->values[0] = g->values[1] = g->mirror.values = -1;
   g->counted = A;
