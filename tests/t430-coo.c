@@ -15,6 +15,7 @@
 //TEST name="faults" args="-mat_gpucsr_product_least 0 -mat_gpucsr_backend auto -gpucsr_debug_standin 1 -gpucsr_debug_fault {}" loop="memory:1 memory:5 memory:9 copy:3 copy:6 copy:9 launch:1 launch:2 launch:3 device:15:on device:25:on device:40:on" warns="" gpu=0
 //TEST name="beyond" args="-beyond -mat_gpucsr_product_least 0 -mat_gpucsr_backend auto -gpucsr_debug_standin 1" fails="has row 3 and column 41 of a matrix" gpu=0
 //TEST name="beyond_host" args="-beyond" fails="has row 3 and column 41 of a matrix"
+//TEST name="no_pattern" args="-no_pattern" fails="The matrix has no pattern: call MatSetPreallocationCOO()"
 //TEST name="freed" args="-freed -mat_gpucsr_product_least 0 -mat_gpucsr_backend auto -gpucsr_debug_standin 1" fails="is neither the host's nor a device's that this matrix uses: was it freed?" gpu=0
 
 /*
@@ -404,9 +405,22 @@ static PetscErrorCode TestNoColumns(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode NoPattern(void)
+{
+  const PetscScalar v = 1;
+  Mat               A;
+
+  PetscFunctionBegin;
+  PetscCall(MatCreate(PETSC_COMM_SELF, &A));
+  PetscCall(MatSetSizes(A, 4, 4, 4, 4));
+  PetscCall(MatSetType(A, MATGPUCSR));
+  PetscCall(MatSetValuesCOO(A, &v, INSERT_VALUES));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
-  PetscBool   beyond = PETSC_FALSE, freed = PETSC_FALSE;
+  PetscBool   beyond = PETSC_FALSE, freed = PETSC_FALSE, bare = PETSC_FALSE;
   PetscMPIInt rank, size;
 
   PetscFunctionBeginUser;
@@ -417,6 +431,8 @@ int main(int argc, char **argv)
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-beyond", &beyond, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-freed", &freed, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-no_pattern", &bare, NULL));
+  if (bare) PetscCall(NoPattern());
   if (beyond || freed) PetscCall(Bad(freed));
   else if (size > 1) {
     PetscCall(Case(40, 30, 200 + 100 * rank, 1));

@@ -288,6 +288,7 @@ PetscErrorCode MatSetValuesCOO_GPUCSR(Mat A, const PetscScalar v[], InsertMode m
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
+  PetscCheck(A->preallocated, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "The matrix has no pattern: call MatSetPreallocationCOO() before MatSetValuesCOO()"); /* MATAIJ would write through NULL */
   PetscCall(COOGet(A, &c));
   PetscCall(MatGPUCSRCOODevice_Private(A, v, &x.dev, &x.ondevice));
   x.n  = c ? c->n : ((Mat_GPUCSR *)A->spptr)->contributions - 1;

@@ -20,6 +20,22 @@ static PetscErrorCode Home(Mat_SeqGPUCSR *g, PetscScalar *a)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Before the device is closed: the values, if it has the only copy. The matrix itself may not be known here */
+PetscErrorCode MatGPUCSRKeep_Private(Mat_SeqGPUCSR *g)
+{
+  const GPUCSRMirror *m = &g->mirror;
+  GPUCSRAttempt       attempt;
+
+  PetscFunctionBegin;
+  if (!m->ahead) PetscFunctionReturn(PETSC_SUCCESS);
+  g->keptcolumns = m->columns;
+  g->nkept       = m->csr.nnz;
+  PetscCall(PetscMalloc1((size_t)g->nkept + 1, &g->kept));
+  GPUCSRTry(&attempt, Home(g, g->kept));
+  if (attempt.error) PetscCall(PetscFree(g->kept)); /* the host's values stay NaN */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The host has the values of one block again; nothing counts as changed */
 static PetscErrorCode FetchBlock(Mat A)
 {
@@ -30,6 +46,7 @@ static PetscErrorCode FetchBlock(Mat A)
   GPUCSRAttempt   attempt;
 
   PetscFunctionBegin;
+  if (m->ahead || g->kept) PetscCall(MatGPUCSRCounted_Private(A));
   if (!m->ahead) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, &j, &a, NULL));
   if ((A->assembled || A->was_assembled) && i && m->columns == (const void *)j && (int64_t)i[A->rmap->n] == m->csr.nnz) { /* else the program has preallocated anew, and dropped the values */
@@ -70,8 +87,7 @@ PetscErrorCode MatGPUCSRWritten_Private(Mat A)
   PetscFunctionBegin;
   PetscCall(MatSeqAIJGetArray(A, &a));
   if (!master) ierr = Home(g, a);
-  else if (!g->mirror.ahead)
-    for (int64_t k = 0; k < g->mirror.csr.nnz; k++) a[k] = (PetscScalar)NAN;
+  else if (!g->mirror.ahead) ierr = MatGPUCSRVoid_Private(a, g->mirror.csr.nnz);
   PetscCall(MatSeqAIJRestoreArray(A, &a)); /* counts the change, and voids what PETSc has computed of older values */
   PetscCall(ierr);
   g->mirror.ahead = master;

@@ -3,6 +3,7 @@
   MatHeaderReplace().
 */
 #include "gpucsrimpl.h"
+#include <string.h>
 
 /* Some of the host's values, spread over all; all values of a small matrix */
 PetscErrorCode MatGPUCSRSample_Private(Mat A, PetscInt samples, PetscScalar sample[])
@@ -65,14 +66,69 @@ PetscErrorCode MatGPUCSRUnwatched_Private(Mat A, Mat_SeqGPUCSR *g, PetscObjectSt
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The host's value while the device's copy is the master: a signalling NaN, from which arithmetic makes another NaN */
+static PetscScalar Absent(void)
+{
+  const uint64_t bits = 0x7ff4000000000000;
+  PetscScalar    a    = (PetscScalar)NAN;
+
+  if (sizeof(a) == sizeof(bits)) memcpy(&a, &bits, sizeof(bits));
+  return a;
+}
+
+PetscErrorCode MatGPUCSRVoid_Private(PetscScalar a[], int64_t n)
+{
+  const PetscScalar absent = Absent();
+
+  PetscFunctionBegin;
+  for (int64_t k = 0; k < n; k++) a[k] = absent;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The host's array with the pattern of these columns, NULL: the pattern is another. over: it has other values. An operation of another matrix that writes into this one asks for none of them: MatTranspose(),
+   MatMatMult() with MAT_REUSE_MATRIX, ... */
+static PetscErrorCode Overwritten(Mat A, const void *columns, int64_t nnz, PetscScalar **a, PetscBool *over)
+{
+  const PetscScalar absent = Absent();
+  const PetscInt   *i, *j;
+  PetscScalar       sample[GPUCSR_SAMPLES];
+
+  PetscFunctionBegin;
+  *over = PETSC_FALSE;
+  PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, &j, a, NULL));
+  if (!i || columns != (const void *)j || (int64_t)i[A->rmap->n] != nnz) *a = NULL;
+  if (!*a) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatGPUCSRSample_Private(A, GPUCSR_SAMPLES, sample));
+  for (int k = 0; k < GPUCSR_SAMPLES && k < nnz; k++) *over = (PetscBool)(*over || memcmp(&sample[k], &absent, sizeof(absent)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The matrix is used after its device was closed */
+static PetscErrorCode KeptBack(Mat A, Mat_SeqGPUCSR *g)
+{
+  PetscScalar *a;
+  PetscBool    over;
+
+  PetscFunctionBegin;
+  PetscCall(Overwritten(A, g->keptcolumns, g->nkept, &a, &over));
+  if (a && !over) PetscCall(PetscArraycpy(a, g->kept, (size_t)g->nkept));
+  PetscCall(PetscFree(g->kept));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* MatHeaderReplace() brings the states of another matrix: all values count as changed */
 PetscErrorCode MatGPUCSRCounted_Private(Mat A)
 {
   Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
+  PetscScalar   *a;
+  PetscBool      over = PETSC_FALSE;
 
   PetscFunctionBegin;
-  if (g->counted != A) g->values[0] = g->values[1] = g->mirror.values = -1;
+  if (g->kept) PetscCall(KeptBack(A, g));
+  if (g->mirror.ahead) PetscCall(Overwritten(A, g->mirror.columns, g->mirror.csr.nnz, &a, &over));
+  if (over) g->mirror.ahead = PETSC_FALSE;
+  if (over || g->counted != A) g->values[0] = g->values[1] = g->mirror.values = -1;
   g->counted = A;
-  if (g->mirror.ahead) PetscCall(PetscObjectStateGet((PetscObject)A, &g->mirror.values)); /* no host's value can be newer */
+  if (g->mirror.ahead) PetscCall(PetscObjectStateGet((PetscObject)A, &g->mirror.values)); /* no host's value is newer */
   PetscFunctionReturn(PETSC_SUCCESS);
 }

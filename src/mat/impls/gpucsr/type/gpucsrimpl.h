@@ -122,6 +122,9 @@ struct _n_Mat_SeqGPUCSR {
   PetscScalar     *bare;                   /* values at an assembly without MatSetValues(), until their first use */
   PetscObjectState bareat;                 /* the object's state once that assembly is counted */
   PetscScalar     *copy;                   /* of all values, where changes are not counted */
+  PetscScalar     *kept;                   /* the only copy of the values of a device that was closed, */
+  const void      *keptcolumns;            /* of these columns on the host */
+  int64_t          nkept;
   PetscBool        early;                  /* both plans were made inside an assembly, */
   PetscInt         assemblies;             /* of this number */
   int32_t         *rowptr;                 /* row pointers in 32 bits where PetscInt has 64 */
@@ -178,7 +181,8 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRPlansDestroy_Private(Mat_SeqGPUCSR *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRMirrorDestroy_Private(GPUCSRMirror *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRViewBlock_Private(Mat, PetscViewer);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRDecide_Private(Mat);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRCounted_Private(Mat); /* this and the next three: changes.c */
+GPUCSR_INTERN PetscErrorCode MatGPUCSRCounted_Private(Mat); /* this and the next four: changes.c */
+GPUCSR_INTERN PetscErrorCode MatGPUCSRVoid_Private(PetscScalar[], int64_t);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRSample_Private(Mat, PetscInt, PetscScalar[]);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRBare_Private(Mat, Mat_SeqGPUCSR *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRUnwatched_Private(Mat, Mat_SeqGPUCSR *, PetscObjectState, PetscBool *);
@@ -203,7 +207,8 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRInPlace_Private(Mat, PetscBool install); /
 GPUCSR_INTERN PetscErrorCode MatGPUCSRDiagonal_Private(Mat, Vec, PetscBool *done);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRAddSame_Private(Mat, PetscScalar, Mat, PetscBool *done);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRCopySame_Private(Mat, Mat, MatStructure, PetscBool *done);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRFetch_Private(Mat); /* this and the next three: assembly/master.c */
+GPUCSR_INTERN PetscErrorCode MatGPUCSRFetch_Private(Mat); /* this and the next four: assembly/master.c */
+GPUCSR_INTERN PetscErrorCode MatGPUCSRKeep_Private(Mat_SeqGPUCSR *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRWritten_Private(Mat);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRWatch_Private(Mat);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRUnwatch_Private(Mat);

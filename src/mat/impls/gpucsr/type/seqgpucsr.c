@@ -78,6 +78,7 @@ static PetscErrorCode MatRelease(void *matrix)
   Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)matrix;
 
   PetscFunctionBegin;
+  PetscCall(MatGPUCSRKeep_Private(g));
   PetscCall(MatGPUCSRPlansDestroy_Private(g));
   g->dev     = NULL;
   g->decided = PETSC_FALSE;
@@ -538,6 +539,7 @@ static PetscErrorCode ReleaseSeq(Mat A)
   PetscCall(MatGPUCSRPlansDestroy_Private(g));
   PetscCall(PetscFree(g->bare));
   PetscCall(PetscFree(g->copy));
+  PetscCall(PetscFree(g->kept));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
