@@ -44,7 +44,7 @@ static const struct {
   ROW(norm),       ROW(sum),        ROW(strange),   ROW(write),         ROW(open),        ROW(poke),   ROW(close),    ROW(look),     ROW(see),           ROW(place),    ROW(reset),   ROW(duplicate), ROW(renew),           ROW(piece),
   ROW(mult),       ROW(transposed), ROW(multadd),   ROW(transposedadd), ROW(diagonal),    ROW(values), ROW(scalemat), ROW(shiftmat), ROW(diagonalscale), ROW(zerorows), ROW(zeromat), ROW(array),     ROW(axpymat),         ROW(copymat),
   ROW(replacemat), ROW(convert),    ROW(transpose), ROW(matmat),        ROW(dense),       ROW(edge),   ROW(solve),    ROW(keep),     ROW(gather),        ROW(factor),   ROW(one),     ROW(coo),       ROW(zerorowscolumns), ROW(diagonalset),
-  ROW(normmat),    ROW(rowmaxabs),  ROW(stash),     ROW(store),         ROW(preallocate),
+  ROW(normmat),    ROW(rowmaxabs),  ROW(stash),     ROW(store),         ROW(preallocate), ROW(again),
 #undef ROW
 };
 #define NOPS ((int)PETSC_STATIC_ARRAY_LENGTH(operations))

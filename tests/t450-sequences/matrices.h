@@ -535,6 +535,28 @@ static PetscErrorCode Op_matmat(World *w, const int p[4], double *result)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A result that was changed in between gets new values: PETSc writes its array and calls none of its operations */
+static PetscErrorCode Op_again(World *w, const int p[4], double *result)
+{
+  const PetscBool transpose = (PetscBool)(p[0] % 2);
+  Mat             B;
+
+  PetscFunctionBegin;
+  (void)result;
+  for (int k = 0; k < 2; k++) {
+    const MatReuse reuse = k ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX;
+
+    if (transpose) PetscCall(MatTranspose(w->m[1], reuse, &B));
+    else PetscCall(MatMatMult(w->m[1], w->m[2], reuse, PETSC_DEFAULT, &B));
+    if (p[1] % 2) PetscCall(MatMult(B, w->v[0][0], w->v[transpose][1]));
+    PetscCall(MatScale(B, 2.0));
+    if (!k) PetscCall(MatScale(w->m[1], -1.0));
+    if (k || p[2] % 2) PetscCall(MatMult(B, w->v[0][0], w->v[transpose][2]));
+  }
+  PetscCall(MatDestroy(&B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode Op_dense(World *w, const int p[4], double *result)
 {
   PRODUCT;
