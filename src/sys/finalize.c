@@ -25,7 +25,7 @@ static PetscErrorCode Register(GPUCSRFinalLevel level, PetscErrorCode (*end)(voi
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Registered twice, it runs once. Functions of one level run in reverse order */
+/* Registered twice, it runs once. Functions of one level run in reverse order, after the release of the objects of that level */
 PetscErrorCode GPUCSRRegisterFinalize(GPUCSRFinalLevel level, PetscErrorCode (*end)(void))
 {
   PetscFunctionBegin;
@@ -65,13 +65,14 @@ PetscErrorCode GPUCSRFinalizersRun_Private(void)
   PetscFunctionBegin;
   for (int level = 0; level < (int)GPUCSR_FINAL_LEVELS; level++) {
     for (int k = nends - 1; k >= 0; k--) {
-      if ((int)ends[k].level != level) continue;
-      if (ends[k].end) PetscCall((*ends[k].end)());
-      for (GPUCSRLiving *l = ends[k].list ? ends[k].list->first : NULL, *next; l; l = next) {
+      if ((int)ends[k].level != level || !ends[k].list) continue;
+      for (GPUCSRLiving *l = ends[k].list->first, *next; l; l = next) {
         next = l->next;
         PetscCall((*ends[k].list->release)(l->object));
       }
     }
+    for (int k = nends - 1; k >= 0; k--)
+      if ((int)ends[k].level == level && ends[k].end) PetscCall((*ends[k].end)());
   }
   for (int k = 0; k < nends; k++)
     if (ends[k].list) ends[lists++] = ends[k];

@@ -211,7 +211,7 @@ static GPUCSRError Build(const GPUCSRStorage *csr, int variant, GPUCSRStorage *A
   ierr = MarkFirst(csr, variant, &k, &sorted, blocks, (cudaStream_t)st);
   if (!ierr && !sorted) {
     ierr = GPUCSRFree(dev, k.bytes, &k.memory);
-    if (!ierr) ierr = GPUCSRSortRows(csr, &copy, st);
+    if (!ierr) ierr = GPUCSRSortColumns(csr, &copy, st);
     csr = &copy;
     if (!ierr) ierr = MarkFirst(csr, variant, &k, &sorted, blocks, (cudaStream_t)st);
   }

@@ -5,7 +5,7 @@
 #include "sorted.cuh"
 
 /* The caller destroys it, even after an error */
-GPUCSRError GPUCSRSortRows(const GPUCSRStorage *csr, GPUCSRStorage *sorted, GPUCSRStream s)
+GPUCSRError GPUCSRSortColumns(const GPUCSRStorage *csr, GPUCSRStorage *sorted, GPUCSRStream s)
 {
   const GPUCSRDeviceHelpers *h     = GPUCSRHelpers(csr->dev);
   const size_t               bytes = sizeof(int32_t) * (size_t)csr->nnz;

@@ -16,4 +16,4 @@ __device__ __forceinline__ int row_of(int k, int lo, int hi, const int *__restri
 }
 
 /* The same matrix with sorted rows, in memory of its own (GPUCSRStorageDestroy()): the transpose of the transpose */
-GPUCSR_INTERN GPUCSRError GPUCSRSortRows(const GPUCSRStorage *csr, GPUCSRStorage *sorted, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUCSRSortColumns(const GPUCSRStorage *csr, GPUCSRStorage *sorted, GPUCSRStream);

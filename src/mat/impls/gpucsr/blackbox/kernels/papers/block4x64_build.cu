@@ -186,7 +186,7 @@ static GPUCSRError Build(const GPUCSRStorage *csr, GPUCSRStorage *A, GPUCSRBool 
   ierr = Count_block4x64(csr, &p, &sorted, e, (cudaStream_t)st);
   if (!ierr && !sorted) {
     ierr = GPUCSRFree(dev, p.bytes, &p.memory);
-    if (!ierr) ierr = GPUCSRSortRows(csr, &copy, st);
+    if (!ierr) ierr = GPUCSRSortColumns(csr, &copy, st);
     csr = &copy;
     if (!ierr) ierr = Count_block4x64(csr, &p, &sorted, e, (cudaStream_t)st);
   }
