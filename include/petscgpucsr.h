@@ -133,8 +133,6 @@ typedef struct {
   PetscInt    transpose_builds;
   PetscInt    products; /* products with A computed by a plan */
   PetscInt    transpose_products;
-  PetscInt    solver_products; /* of these, products inside solvers and preconditioners of the device, which no time counts, */
-  PetscInt    solver_transpose_products;
   PetscInt    dense_products; /* launches for several columns of a dense matrix at once, */
   PetscInt    dense_columns;  /* and their columns, which also count as products */
   PetscInt    aij_products;   /* products by MATAIJ itself, on the host */
@@ -153,6 +151,8 @@ typedef struct {
   double      vector_upload_time;  /* upload_time is the matrix's; on the host, including conversion */
   double      vector_convert_time; /* of vectors on the device between double and the precision of the products */
   double      aij_time;            /* of products by MATAIJ itself, wall clock */
+  PetscInt    solver_products;     /* of the products, those inside solvers and preconditioners of the device, which no time counts */
+  PetscInt    solver_transpose_products;
 } MatGPUCSRInfo;
 
 /*E
