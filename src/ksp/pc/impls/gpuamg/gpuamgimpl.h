@@ -56,7 +56,7 @@ typedef struct {
   double    lambda;
   PetscInt  n, N, bs, ns;
   double   *near;  /* near null vectors in this rank's rows, ns numbers a row; NULL: constants */
-  Vec       dead;  /* ones in rows without a near null vector; NULL: no such rows */
+  Vec       dead;  /* ones in rows without a near null vector; NULL: every row has one */
   PetscBool whole; /* no row lacks its diagonal entry */
 } GPUAMGRanksLevel;
 

@@ -85,8 +85,7 @@ PetscErrorCode MatGPUCSRVoid_Private(PetscScalar a[], int64_t n)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The host's array with the pattern of these columns, NULL: the pattern is another. over: it has other values. An operation of another matrix that writes into this one asks for none of them: MatTranspose(),
-   MatMatMult() with MAT_REUSE_MATRIX, ... */
+/* a: the host's array, NULL if the pattern is not that of these columns. over: PETSc has written values there. MatTranspose() and MatMatMult() with MAT_REUSE_MATRIX write so, and call no operation of A */
 static PetscErrorCode Overwritten(Mat A, const void *columns, int64_t nnz, PetscScalar **a, PetscBool *over)
 {
   const PetscScalar absent = Absent();

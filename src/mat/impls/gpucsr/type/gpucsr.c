@@ -487,7 +487,7 @@ PetscErrorCode MatGPUCSRSetExpectedMults(Mat A, PetscReal n)
 
   With device, the program promises that the host's array is read through operations of the matrix alone. Then values stay on the device: the host's array holds NaN until an operation
   that needs the host (`MatGetRow()`, `MatSetValues()`, `MatView()`, ...) fetches the values. Other readers, such as `MatSeqAIJGetArray()` and factorizations of other packages, read NaN.
-  Values that all are written there, as by `MatTranspose()` with `MAT_REUSE_MATRIX`, replace those of the device.
+  If PETSc writes all values of the array, as `MatTranspose()` does with `MAT_REUSE_MATRIX`, they replace the values of the device.
 
   A change of the setting frees the matrix' device memory. The host backend ignores the setting.
 
