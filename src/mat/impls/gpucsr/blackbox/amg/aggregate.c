@@ -51,7 +51,8 @@ static PetscErrorCode Strong(GPUAMG *h, int l, GPUAMGWork *w, int64_t *nnz)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Lengths(GPUAMG *h, int n, GPUAMGWork *w)
+/* Zeros for the lengths of n rows, and memory for their sums */
+PetscErrorCode GPUAMGLengths(GPUAMG *h, int n, GPUAMGWork *w)
 {
   PetscFunctionBegin;
   PetscCall(Ints(h, GPUAMG_TEMP_LENGTH, (size_t)n, "aggregates", &w->length));
@@ -73,7 +74,7 @@ PetscErrorCode GPUAMGCountWeak(GPUAMG *h, int64_t *weak)
   int64_t              nnz;
 
   PetscFunctionBegin;
-  PetscCall(Lengths(h, A->m, &w));
+  PetscCall(GPUAMGLengths(h, A->m, &w));
   PetscCall(Strong(h, 0, &w, &nnz));
   *weak = A->nnz - nnz;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -88,7 +89,7 @@ PetscErrorCode GPUAMGFilter(GPUAMG *h, int l, GPUCSRStorage *F)
   int64_t          nnz;
 
   PetscFunctionBegin;
-  PetscCall(Lengths(h, L->n, &w));
+  PetscCall(GPUAMGLengths(h, L->n, &w));
   PetscCall((*ops->rows)(h->dev, GPUAMG_KEPT, L->n, &w));
   PetscCall(Scan(h, L->n, &w, &nnz));
   PetscCall(GPUCSRCSRCreate(h->dev, L->n, L->n, nnz, F));
@@ -106,7 +107,7 @@ PetscErrorCode GPUAMGReach(GPUAMG *h, const GPUCSRStorage *A, const GPUCSRStorag
   int64_t    nnz;
 
   PetscFunctionBegin;
-  PetscCall(Lengths(h, A->m, &w));
+  PetscCall(GPUAMGLengths(h, A->m, &w));
   PetscCall(Ints(h, GPUAMG_TEMP_FLAG, 0, "a product", &w.flag));
   PetscCall(h->dev->ops->zero(h->dev->id, w.flag, sizeof(int32_t), h->dev->stream));
   PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, GPUAMG_REACH, A->m, &w));
@@ -119,8 +120,8 @@ PetscErrorCode GPUAMGReach(GPUAMG *h, const GPUCSRStorage *A, const GPUCSRStorag
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The graph: the matrix itself where all its entries are strong and its rows are vertices */
-static PetscErrorCode Graph(GPUAMG *h, int l, GPUAMGWork *w)
+/* The graph of strong connections. g: all connections of the level, which may be strong; or the matrix is their graph */
+static PetscErrorCode Graph(GPUAMG *h, int l, const GPUAMGGraphs *g, GPUAMGWork *w)
 {
   GPUAMGLevel *L = &h->level[l];
   const int    n = L->n / L->bs;
@@ -128,8 +129,8 @@ static PetscErrorCode Graph(GPUAMG *h, int l, GPUAMGWork *w)
   int32_t     *graph = NULL;
 
   PetscFunctionBegin;
-  w->A = GPUAMGRowsOf(&L->A);
-  if (w->bs == 1 && !w->relative && h->o.threshold[l] < 0) PetscFunctionReturn(PETSC_SUCCESS);
+  w->A = GPUAMGRowsOf(g->on ? &g->A : &L->A);
+  if ((w->bs == 1 || g->on) && !w->relative && h->o.threshold[l] < 0) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Strong(h, l, w, &nnz));
   PetscCall(Ints(h, GPUAMG_TEMP_GRAPH, (size_t)nnz + (size_t)n + 1, "a graph", &graph));
   PetscCall(h->dev->ops->copy(h->dev->id, graph, w->number, sizeof(int32_t) * ((size_t)n + 1), GPUCSR_ON_DEVICE, h->dev->stream));
@@ -211,9 +212,9 @@ static PetscErrorCode Members(GPUAMG *h, int l, int n, GPUAMGWork *w, GPUCSRStor
 
 /*
   The number of aggregates of level l; of each vertex its aggregate, or -1, in GPUAMG_TEMP_AGG, and in GPUAMG_TEMP_NUMBER how many vertices before it have one. members: by aggregate, which the
-  caller destroys; none where there are no aggregates
+  caller destroys; none where there are no aggregates. g->P: the graph of the tentative prolongator, if g is on
 */
-PetscErrorCode GPUAMGAggregates(GPUAMG *h, int l, GPUCSRStorage *members)
+PetscErrorCode GPUAMGAggregates(GPUAMG *h, int l, GPUAMGGraphs *g, GPUCSRStorage *members)
 {
   GPUAMGLevel     *L   = &h->level[l];
   const GPUAMGOps *ops = GPUAMGOf(h->dev);
@@ -232,8 +233,8 @@ PetscErrorCode GPUAMGAggregates(GPUAMG *h, int l, GPUCSRStorage *members)
   w.agg  = p[GPUAMG_TEMP_AGG];
   w.out  = p[GPUAMG_TEMP_AGG + 1];
   w.flag = (int32_t *)h->temp[GPUAMG_TEMP_FLAG].p;
-  PetscCall(Lengths(h, n, &w));
-  GPUAMGPhase(h, GPUAMG_STRENGTH, Graph(h, l, &w));
+  PetscCall(GPUAMGLengths(h, n, &w));
+  GPUAMGPhase(h, GPUAMG_STRENGTH, Graph(h, l, g, &w));
   PetscCall(Roots(h, n, k, &w));
   PetscCall((*ops->rows)(h->dev, GPUAMG_ROOTS, n, &w));
   PetscCall(Scan(h, n, &w, &count));
@@ -254,7 +255,8 @@ PetscErrorCode GPUAMGAggregates(GPUAMG *h, int l, GPUCSRStorage *members)
     h->temp[GPUAMG_TEMP_AGG + 1] = m;
   }
   ierr = Members(h, l, n, &w, &M, members);
-  PetscCall(GPUCSRStorageDestroy(&M));
+  if (g->on) g->P = M;
+  else PetscCall(GPUCSRStorageDestroy(&M));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

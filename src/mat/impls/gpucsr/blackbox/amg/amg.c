@@ -281,7 +281,7 @@ static PetscErrorCode Galerkin(GPUAMG *h, int l)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Smoothed(GPUAMG *h, int l, const GPUCSRStorage *F)
+static PetscErrorCode Smoothed(GPUAMG *h, int l, const GPUCSRStorage *F, GPUAMGGraphs *g)
 {
   GPUAMGLevel *L = &h->level[l];
 
@@ -290,14 +290,15 @@ static PetscErrorCode Smoothed(GPUAMG *h, int l, const GPUCSRStorage *F)
     GPUCSRBool can = PETSC_FALSE;
 
     if (k == 1 && Reaches(h, l)) PetscCall(GPUAMGReach(h, F, &L->P[0], &L->P[1], &can));
-    if (!can) PetscCall(GPUCSRSpGEMMSymbolic(F, &L->P[k - 1], &L->P[k], &L->prows[k]));
+    if (g->on) PetscCall(GPUAMGGraphsSmoothed(h, l, k, g));
+    else if (!can) PetscCall(GPUCSRSpGEMMSymbolic(F, &L->P[k - 1], &L->P[k], &L->prows[k]));
     PetscCall(Smooth(h, l, k, F));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* members are given back */
-static PetscErrorCode Prolongator(GPUAMG *h, int l, GPUCSRStorage *members)
+static PetscErrorCode Prolongator(GPUAMG *h, int l, GPUAMGGraphs *g, GPUCSRStorage *members)
 {
   GPUAMGLevel   *L    = &h->level[l];
   GPUCSRStorage  F    = {.dev = h->dev};
@@ -308,19 +309,25 @@ static PetscErrorCode Prolongator(GPUAMG *h, int l, GPUCSRStorage *members)
   if (h->weak) ierr = GPUAMGFilter(h, l, &F);
   PetscCall(Temporaries(h));
   PetscCall(GPUCSRStorageDestroy(members));
-  if (!ierr) ierr = Smoothed(h, l, h->weak ? &F : &L->A);
+  if (!ierr) ierr = Smoothed(h, l, h->weak ? &F : &L->A, g);
   PetscCall(GPUCSRStorageDestroy(&F));
   PetscCall(ierr);
-  PetscCall(GPUCSRTransposeStorage(&L->P[h->o.nsmooths], &L->R, &L->map));
+  if (g->on) PetscCall(GPUAMGGraphsTranspose(h, l, g));
+  else PetscCall(GPUCSRTransposeStorage(&L->P[h->o.nsmooths], &L->R, &L->map));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Coarser(GPUAMG *h, int l)
+static PetscErrorCode Coarser(GPUAMG *h, int l, GPUAMGGraphs *g)
 {
   GPUAMGLevel *L = &h->level[l], *C = &h->level[l + 1];
 
   PetscFunctionBegin;
   L->reached = PETSC_FALSE;
+  if (g->on) {
+    PetscCall(GPUAMGGraphsGalerkin(h, l, g));
+    PetscCall(Galerkin(h, l));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   if (Reaches(h, l)) PetscCall(GPUAMGReach(h, &L->A, &L->P[h->o.nsmooths], &L->AP, &L->reached));
   if (!L->reached) PetscCall(GPUCSRSpGEMMSymbolic(&L->A, &L->P[h->o.nsmooths], &L->AP, &L->aprows));
   PetscCall(Left(h, l));
@@ -342,7 +349,7 @@ static PetscErrorCode Plans(GPUAMG *h, int l)
 }
 
 /* more: there is a next level, which is smaller */
-static PetscErrorCode Coarsen(GPUAMG *h, int l, GPUCSRBool *more)
+static PetscErrorCode Coarsen(GPUAMG *h, int l, GPUAMGGraphs *g, GPUCSRBool *more)
 {
   GPUAMGLevel   *L       = &h->level[l];
   GPUCSRStorage  members = {0};
@@ -350,13 +357,14 @@ static PetscErrorCode Coarsen(GPUAMG *h, int l, GPUCSRBool *more)
 
   PetscFunctionBegin;
   members.dev = h->dev;
-  GPUAMGPhaseTry(h, GPUAMG_AGGREGATE, GPUAMGAggregates(h, l, &members), ierr);
+  GPUAMGPhase(h, GPUAMG_STRENGTH, GPUAMGGraphsBegin(h, l, g));
+  GPUAMGPhaseTry(h, GPUAMG_AGGREGATE, GPUAMGAggregates(h, l, g, &members), ierr);
   *more = (GPUCSRBool)(!ierr && L->aggregates > 0 && (double)L->aggregates * L->ns < 0.9 * L->n);
-  if (*more) GPUAMGPhaseTry(h, GPUAMG_PROLONGATOR, Prolongator(h, l, &members), ierr);
+  if (*more) GPUAMGPhaseTry(h, GPUAMG_PROLONGATOR, Prolongator(h, l, g, &members), ierr);
   if (members.dev) PetscCall(GPUCSRStorageDestroy(&members));
   PetscCall(ierr);
   if (!*more) PetscFunctionReturn(PETSC_SUCCESS);
-  GPUAMGPhase(h, GPUAMG_GALERKIN, Coarser(h, l));
+  GPUAMGPhase(h, GPUAMG_GALERKIN, Coarser(h, l, g));
   GPUAMGPhase(h, GPUAMG_BUILD, Plans(h, l));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -403,7 +411,7 @@ static PetscErrorCode Weak(GPUAMG *h, GPUCSRBool *weak)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Build(GPUAMG *h, const double *basis)
+static PetscErrorCode Build(GPUAMG *h, const double *basis, GPUAMGGraphs *g)
 {
   GPUCSRBool more = PETSC_TRUE;
 
@@ -417,7 +425,7 @@ static PetscErrorCode Build(GPUAMG *h, const double *basis)
     GPUAMGPhase(h, GPUAMG_EIGENVALUE, Values(h, l, (GPUCSRBool)!h->exact));
     if (!l && !last && !h->problem) GPUAMGPhase(h, GPUAMG_STRENGTH, Weak(h, &h->weak));
     more = (GPUCSRBool)(!last && !h->problem);
-    if (more) PetscCall(Coarsen(h, l, &more));
+    if (more) PetscCall(Coarsen(h, l, g, &more));
   }
   h->exact = (GPUCSRBool)(h->level[h->levels - 1].n <= GPUAMG_INVERSE);
   GPUAMGPhase(h, GPUAMG_COARSE, Coarsest(h));
@@ -446,12 +454,14 @@ static PetscErrorCode Begin(GPUAMG *h, const GPUAMGOptions *o, const GPUCSRStora
 */
 PetscErrorCode GPUAMGSetUp(GPUAMG *h, const GPUAMGOptions *o, const GPUCSRStorage *A, GPUCSRPlan *plan, int bs, int ns, const double *basis)
 {
+  GPUAMGGraphs   g = {0};
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(Begin(h, o, A, bs, basis ? ns : bs));
   h->level[0].plan = plan;
-  ierr             = Build(h, basis);
+  ierr             = Build(h, basis, &g);
+  PetscCall(GPUAMGGraphsDestroy(&g));
   PetscCall(Temporaries(h));
   if (ierr) PetscCall(GPUAMGDestroy(h));
   PetscCall(ierr);
@@ -493,13 +503,14 @@ PetscErrorCode GPUAMGOneWeak(const GPUCSRStorage *A, int64_t *weak)
 static PetscErrorCode OneLevel(GPUAMG *h, const double *basis)
 {
   GPUCSRStorage  members = {.dev = h->dev};
+  GPUAMGGraphs   g       = {0};
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(Basis(h, basis));
   PetscCall(Diagonal(h));
   h->weak = (GPUCSRBool)(h->o.drop == GPUAMG_ALWAYS);
-  ierr    = GPUAMGAggregates(h, 0, &members);
+  ierr    = GPUAMGAggregates(h, 0, &g, &members);
   if (!ierr && h->level[0].aggregates) ierr = Tentative(h, 0, &members);
   if (members.dev) PetscCall(GPUCSRStorageDestroy(&members));
   PetscCall(ierr);

@@ -48,27 +48,28 @@ static void LaunchNeighbours(int n, const GPUAMGWork *w, cudaStream_t s)
   else neighbours_kernel<8, S><<<GPUCSRBlocks((int64_t)n * 8, THREADS), THREADS, 0, s>>>(n, *w);
 }
 
-/* A warp an aggregate */
-__global__ void __launch_bounds__(THREADS) orthogonal_kernel(int n, const GPUAMGWork w)
+/* A warp an aggregate, or a row of a graph */
+template <GPUAMGStep S>
+__global__ void __launch_bounds__(THREADS) warps_kernel(int n, const GPUAMGWork w)
 {
   const int64_t at = (int64_t)blockIdx.x * THREADS + threadIdx.x;
 
-  if (at / 32 < n) GPUAMGOrthogonalRow(&w, (int)(at / 32), (int)threadIdx.x % 32, 32);
+  if (at / 32 >= n) return;
+  if (S == GPUAMG_ORTHOGONAL) GPUAMGOrthogonalRow(&w, (int)(at / 32), (int)threadIdx.x % 32, 32);
+  else GPUAMGBlocksOfRow(&w, (int)(at / 32), (int)threadIdx.x % 32, 32);
 }
 
-static void LaunchOrthogonal(int n, const GPUAMGWork *w, cudaStream_t s)
+template <GPUAMGStep S>
+static void LaunchWarps(int n, const GPUAMGWork *w, cudaStream_t s)
 {
-  orthogonal_kernel<<<GPUCSRBlocks((int64_t)n * 32, THREADS), THREADS, 0, s>>>(n, *w);
+  warps_kernel<S><<<GPUCSRBlocks((int64_t)n * 32, THREADS), THREADS, 0, s>>>(n, *w);
 }
 
 static GPUCSRError Rows_CUDA(GPUCSRDevice dev, GPUAMGStep step, int n, const GPUAMGWork *w)
 {
   typedef void (*Launcher)(int, const GPUAMGWork *, cudaStream_t);
   /* in the order of GPUAMGStep */
-  static const Launcher launch[] = {Launch<GPUAMG_DIAGONAL>, Launch<GPUAMG_NORMS>,  Launch<GPUAMG_COUNT>, Launch<GPUAMG_GRAPH>,   Launch<GPUAMG_BEGIN>,   LaunchNeighbours<GPUAMG_SPREAD>, LaunchNeighbours<GPUAMG_DECIDE>,
-                                    Launch<GPUAMG_ROOTS>,    Launch<GPUAMG_OWN>,    Launch<GPUAMG_JOIN>,  Launch<GPUAMG_BELONGS>, Launch<GPUAMG_MEMBERS>, Launch<GPUAMG_PATTERN>,          LaunchOrthogonal,
-                                    Launch<GPUAMG_SMOOTH>,   Launch<GPUAMG_DEAD>,   Launch<GPUAMG_ONES>,  Launch<GPUAMG_START>,   Launch<GPUAMG_SIZES>,   Launch<GPUAMG_INVERSES>,         Launch<GPUAMG_TIMES>,
-                                    Launch<GPUAMG_KEPT>,     Launch<GPUAMG_FILTER>, Launch<GPUAMG_REACH>, Launch<GPUAMG_REACHED>};
+  static const Launcher launch[] = {Launch<GPUAMG_DIAGONAL>, Launch<GPUAMG_NORMS>, Launch<GPUAMG_COUNT>, Launch<GPUAMG_GRAPH>, Launch<GPUAMG_BEGIN>, LaunchNeighbours<GPUAMG_SPREAD>, LaunchNeighbours<GPUAMG_DECIDE>, Launch<GPUAMG_ROOTS>, Launch<GPUAMG_OWN>, Launch<GPUAMG_JOIN>, Launch<GPUAMG_BELONGS>, Launch<GPUAMG_MEMBERS>, Launch<GPUAMG_PATTERN>, LaunchWarps<GPUAMG_ORTHOGONAL>, LaunchWarps<GPUAMG_BLOCKS_OF>, Launch<GPUAMG_SMOOTH>, Launch<GPUAMG_DEAD>, Launch<GPUAMG_ONES>, Launch<GPUAMG_START>, Launch<GPUAMG_SIZES>, Launch<GPUAMG_INVERSES>, Launch<GPUAMG_TIMES>, Launch<GPUAMG_KEPT>, Launch<GPUAMG_FILTER>, Launch<GPUAMG_REACH>, Launch<GPUAMG_REACHED>};
 
   if (!n) return 0;
   launch[step](n, w, (cudaStream_t)dev->stream);

@@ -41,6 +41,7 @@ typedef enum {
   GPUAMG_MEMBERS,    /* to = the matrix of vertices by aggregates */
   GPUAMG_PATTERN,    /* to = the pattern of the tentative prolongator, of rows by vectors of aggregates; number: sums of GPUAMG_BELONGS */
   GPUAMG_ORTHOGONAL, /* its values, and the coarse near null space; A: members by aggregate */
+  GPUAMG_BLOCKS_OF,  /* to = the pattern of bs rows and ns columns for each entry of graph A; out: as in GPUAMGBlocksOfRow() */
   GPUAMG_SMOOTH,     /* to = from - omega dinv to: a step of the prolongator's smoother, where to = A from */
   GPUAMG_DEAD,       /* the diagonal of rows that no vector is left for becomes 1 */
   GPUAMG_ONES,       /* basis = a constant for each of bs components */
@@ -170,6 +171,12 @@ typedef struct {
   double           bound;  /* the largest eigenvalue for the smoother */
 } GPUAMGLevel;
 
+/* Graphs of a level whose rows and columns come in blocks, while it is built: of A, of the prolongator, and of its transpose. on: products have their patterns from these */
+typedef struct {
+  GPUCSRBool    on;
+  GPUCSRStorage A, P, R;
+} GPUAMGGraphs;
+
 enum {
   GPUAMG_TEMP_KEY,
   GPUAMG_TEMP_SPREAD = GPUAMG_TEMP_KEY + 2,
@@ -241,7 +248,13 @@ GPUCSR_INTERN PetscErrorCode GPUAMGPhaseEnd(GPUAMG *, GPUAMGPhases, PetscErrorCo
 
 /* Functions shared by the files of this folder */
 GPUCSR_INTERN PetscErrorCode GPUAMGTake(GPUAMG *, GPUAMGMemory *, size_t bytes, const char what[]);
-GPUCSR_INTERN PetscErrorCode GPUAMGAggregates(GPUAMG *, int l, GPUCSRStorage *members);
+GPUCSR_INTERN PetscErrorCode GPUAMGLengths(GPUAMG *, int n, GPUAMGWork *);
+GPUCSR_INTERN PetscErrorCode GPUAMGAggregates(GPUAMG *, int l, GPUAMGGraphs *, GPUCSRStorage *members);
+GPUCSR_INTERN PetscErrorCode GPUAMGGraphsBegin(GPUAMG *, int l, GPUAMGGraphs *);
+GPUCSR_INTERN PetscErrorCode GPUAMGGraphsSmoothed(GPUAMG *, int l, int k, GPUAMGGraphs *);
+GPUCSR_INTERN PetscErrorCode GPUAMGGraphsTranspose(GPUAMG *, int l, GPUAMGGraphs *);
+GPUCSR_INTERN PetscErrorCode GPUAMGGraphsGalerkin(GPUAMG *, int l, GPUAMGGraphs *);
+GPUCSR_INTERN PetscErrorCode GPUAMGGraphsDestroy(GPUAMGGraphs *);
 GPUCSR_INTERN PetscErrorCode GPUAMGCountWeak(GPUAMG *, int64_t *weak);
 GPUCSR_INTERN PetscErrorCode GPUAMGFilter(GPUAMG *, int l, GPUCSRStorage *F);
 GPUCSR_INTERN PetscErrorCode GPUAMGReach(GPUAMG *, const GPUCSRStorage *A, const GPUCSRStorage *B, GPUCSRStorage *C, GPUCSRBool *can);

@@ -98,7 +98,7 @@ GPUCSR_HOST_DEVICE int GPUAMGGraphRow(const GPUAMGWork *w, int v, int32_t *to)
     if (u == INT32_MAX) return count;
     for (int r = 0; r < bs; r++)
       for (; at[r] < w->A.i[v * bs + r + 1] && w->A.j[at[r]] / bs == u; at[r]++)
-        if (GPUAMGSize(w, v, w->A.a[at[r]]) > most) most = GPUAMGSize(w, v, w->A.a[at[r]]);
+        if (w->theta >= 0 && GPUAMGSize(w, v, w->A.a[at[r]]) > most) most = GPUAMGSize(w, v, w->A.a[at[r]]);
     if (u != v && w->theta >= 0 && !(most > w->theta * (w->norm[u] * w->norm[v]))) continue;
     if (to) to[count] = u;
     count++;
@@ -221,6 +221,31 @@ GPUCSR_HOST_DEVICE void GPUAMGPatternRow(const GPUAMGWork *w, int i)
   w->to.i[i] = first;
   if (i == w->to.m - 1) w->to.i[i + 1] = first + in * w->ns;
   for (int c = 0; c < in * w->ns; c++) w->to.j[first + c] = w->agg[v] * w->ns + c;
+}
+
+/*
+  Row v of graph A as bs rows of blocks with ns columns, shared by `lanes` lanes. With out, A is the transpose of graph `from` by the map `number`, and out is the map of the transpose of blocks
+*/
+GPUCSR_HOST_DEVICE void GPUAMGBlocksOfRow(const GPUAMGWork *w, int v, int lane, int lanes)
+{
+  const int bs = w->bs, ns = w->ns, begin = w->A.i[v], length = w->A.i[v + 1] - begin;
+
+  for (int b = 0; b < bs; b++) {
+    const int first = ns * (bs * begin + b * length);
+
+    if (lane == 0) w->to.i[v * bs + b] = first;
+    if (lane == 0 && v * bs + b == w->to.m - 1) w->to.i[w->to.m] = first + ns * length;
+    for (int t = lane; t < ns * length; t += lanes) {
+      const int u = w->A.j[begin + t / ns], c = t % ns;
+
+      w->to.j[first + t] = u * ns + c;
+      if (w->out) {
+        const int start = w->from.i[u];
+
+        w->out[first + t] = bs * (ns * start + c * (w->from.i[u + 1] - start) + w->number[begin + t / ns] - start) + b;
+      }
+    }
+  }
 }
 
 /* A sum over the threads of a row; a single thread's sum is its value */
@@ -449,6 +474,9 @@ GPUCSR_HOST_DEVICE void GPUAMGRow(GPUAMGStep step, const GPUAMGWork *w, int i)
     break;
   case GPUAMG_ORTHOGONAL:
     GPUAMGOrthogonalRow(w, i, 0, 1);
+    break;
+  case GPUAMG_BLOCKS_OF:
+    GPUAMGBlocksOfRow(w, i, 0, 1);
     break;
   case GPUAMG_SMOOTH:
     GPUAMGSmoothRow(w, i);

@@ -107,19 +107,13 @@ PetscErrorCode GPUCSRRowClassesOf(const GPUCSRStorage *C, GPUCSRRowClasses *clas
   GPUCSRDevice   dev    = C->dev;
   const size_t   bytes  = sizeof(int32_t) * ((size_t)C->m + 1);
   void          *length = NULL;
-  int32_t       *host;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(PetscMalloc1((size_t)C->m + 1, &host));
-  ierr = GPUCSRDownload(dev, host, GPUCSR_INT32, C->array[CSR_ROWPTR].data, GPUCSR_INT32, (size_t)C->m + 1, PETSC_FALSE, dev->stream);
-  if (!ierr) ierr = (*dev->ops->streamsynchronize)(dev->id, dev->stream);
-  for (int r = 0; r < C->m && !ierr; r++) host[r] = host[r + 1] - host[r];
-  if (!ierr) ierr = GPUCSRMalloc(dev, bytes, "lengths of a product's rows", &length);
-  if (!ierr) ierr = GPUCSRUpload(dev, length, GPUCSR_INT32, host, GPUCSR_INT32, (size_t)C->m, PETSC_FALSE, dev->stream, NULL);
+  PetscCall(GPUCSRMalloc(dev, bytes, "lengths of a product's rows", &length));
+  ierr = (*GPUCSRSpGEMMOf(dev)->lengths)(C, 0, PETSC_TRUE, (int32_t *)length);
   if (!ierr) ierr = Classify(dev, C->m, (const int32_t *)length, classes);
   PetscCall(GPUCSRFree(dev, bytes, &length));
-  PetscCall(PetscFree(host));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
