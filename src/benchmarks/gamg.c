@@ -69,7 +69,13 @@ static PetscErrorCode Upload(void *ctx)
 
 static PetscErrorCode SetUp(void *ctx)
 {
-  return KSPSetUp(((Problem *)ctx)->ksp);
+  Problem    *p = (Problem *)ctx;
+  PetscScalar dot;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPSetUp(p->ksp));
+  PetscCall(VecDot(p->x, p->x, &dot)); /* waits for the device */
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode Solve(void *ctx)
