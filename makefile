@@ -163,9 +163,9 @@ $(BUILD)/bench/%: $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 -fopenmp $(filter %.c %.cu.o,$^) -DGPUCSR_GIT='"$(GIT)"' -o $@ $(BENCHLIBS) $(LIBS) $(RUNPATH)
 $(foreach b,$(notdir $(BENCHES)),$(eval $(BUILD)/bench/$b: $(wildcard src/benchmarks/$b.c src/benchmarks/$b/*) src/benchmarks/bench.h $(wildcard src/benchmarks/problems/*)))
+$(BUILD)/bench/coo: src/ksp/examples/newton.h
 # Kernels for a benchmark alone: many and small, so that they are compressed
 BENCHCU = $(patsubst %.cu,$(DEVICE)/%.cu.o,$(wildcard src/benchmarks/$1/*.cu))
-$(BUILD)/bench/coo: src/ksp/examples/newton.h
 $(BUILD)/bench/variants: $(call BENCHCU,variants)
 $(BUILD)/bench/reads: $(call BENCHCU,reads)
 $(call BENCHCU,variants) $(call BENCHCU,reads): NVCCFLAGS += -Xfatbin=-compress-all
