@@ -6,6 +6,8 @@
 #include "assembly.h"
 #include <string.h>
 
+int MatGPUCSRHostWorks;
+
 /* The values of the mirror, into the host's array */
 static PetscErrorCode Home(Mat_SeqGPUCSR *g, PetscScalar *a)
 {
@@ -80,7 +82,7 @@ PetscErrorCode MatGPUCSRFetch_Private(Mat A)
 PetscErrorCode MatGPUCSRWritten_Private(Mat A)
 {
   Mat_SeqGPUCSR  *g      = (Mat_SeqGPUCSR *)A->spptr;
-  const PetscBool master = g->base.config.masterdevice;
+  const PetscBool master = (PetscBool)(g->base.config.masterdevice && !MatGPUCSRHostWorks);
   PetscScalar    *a;
   PetscErrorCode  ierr = PETSC_SUCCESS;
 
@@ -110,6 +112,7 @@ PetscErrorCode MatGPUCSRWritten_Private(Mat A)
   R(createsubmatricesmpi, (Mat A, PetscInt n, const IS rows[], const IS cols[], MatReuse reuse, Mat *sub[]), (A, n, rows, cols, reuse, sub)) \
   R(createsubmatrix, (Mat A, IS rows, IS cols, MatReuse reuse, Mat * sub), (A, rows, cols, reuse, sub)) \
   R(getmultiprocblock, (Mat A, MPI_Comm comm, MatReuse reuse, Mat * sub), (A, comm, reuse, sub)) \
+  R(creatempimatconcatenateseqmat, (MPI_Comm comm, Mat A, PetscInt n, MatReuse reuse, Mat * B), (comm, A, n, reuse, B)) \
   R(permute, (Mat A, IS rows, IS cols, Mat * B), (A, rows, cols, B)) \
   R(getrowmax, (Mat A, Vec v, PetscInt at[]), (A, v, at)) \
   R(getrowmin, (Mat A, Vec v, PetscInt at[]), (A, v, at)) \

@@ -218,6 +218,8 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRDenseGet_Private(Mat, PetscBool write, GPU
 GPUCSR_INTERN PetscErrorCode MatGPUCSRDenseRestore_Private(Mat, PetscBool write, GPUCSROperand *);
 GPUCSR_INTERN PetscErrorCode MatProductSetFromOptions_GPUCSR(Mat); /* matproduct.c */
 GPUCSR_INTERN PetscErrorCode MatGPUCSRProductOfParents_Private(Mat);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRProductFetches_Private(Mat);
+GPUCSR_INTERN int            MatGPUCSRHostWorks; /* above 0: MATAIJ reads arrays of matrices that it also changes by operations, so results of the device come home; master.c */
 GPUCSR_INTERN PetscErrorCode MatGPUCSRComposeProducts_Private(Mat, const char[], PetscBool);
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRMirror_Private(Mat, GPUCSRDevice, PetscBool, GPUCSRStorage **); /* this and the next two: mirror.c */
