@@ -197,12 +197,16 @@ static PetscErrorCode copy_Fetched(Mat A, Mat B, MatStructure str)
 /* Its blocks zero their rows. Only where diagonals of ranks differ, values are set, too */
 static PetscErrorCode zerorows_Fetched(Mat A, PetscInt n, const PetscInt rows[], PetscScalar d, Vec x, Vec b)
 {
-  PetscBool same;
+  Mat_MPIGPUCSR *g = (Mat_MPIGPUCSR *)A->spptr;
+  PetscBool      same;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(MatHasCongruentLayouts(A, &same));
-  ((Mat_MPIGPUCSR *)A->spptr)->quiet = (PetscBool)(d == 0.0 || same);
-  PetscCall((*((Mat_GPUCSR *)A->spptr)->behind->zerorows)(A, n, rows, d, x, b));
+  g->quiet = (PetscBool)(d == 0.0 || same);
+  ierr     = (*g->base.behind->zerorows)(A, n, rows, d, x, b);
+  if (ierr) g->quiet = PETSC_FALSE; /* no assembly has followed */
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
