@@ -43,7 +43,7 @@ ifneq ($(NVCC),)
   PTX      := $(if $(and $(HERE),$(filter file,$(origin CUDA_ARCH))),,$(if $(word 2,$(ARCHS)),75) $(lastword $(ARCHS)))
   GENCODE  := $(foreach a,$(ARCHS),-gencode=arch=compute_$a,code=sm_$a) $(foreach a,$(PTX),-gencode=arch=compute_$a,code=compute_$a)
   SRC      += $(filter src/sys/backends/cuda/%,$(FOUNDC))
-  CU       := $(sort $(filter-out src/benchmarks/%,$(shell find src -name '*.cu')))
+  CU       := $(sort $(filter-out src/benchmarks/% src/ksp/examples/%,$(shell find src -name '*.cu')))
   CPPFLAGS += -DGPUCSR_HAVE_CUDA -I$(CUDA_DIR)/include
   CUDALIBS := -L$(CUDA_DIR)/lib64 -L$(CUDA_DIR)/lib -L$(CUDA_DIR)/targets/x86_64-linux/lib -lcudart_static -ldl -lrt -lpthread
 endif
@@ -126,16 +126,18 @@ $(BUILD)/bin/gpucsr-advise $(BUILD)/deb/gpucsr-advise: src/bin/advise.c $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 $< -o $@ -L$(BUILD)/lib -lpetscgpucsr $(LIBS) $(if $(RUNPATH),-Wl$(comma)-rpath$(comma)'$$ORIGIN/../lib') $(RUNPATH)
 
-# Programs know nothing of the library; bmrm is several files
+# Programs know nothing of the library, but for newton; bmrm is several files
 $(BUILD)/examples/%: src/ksp/examples/%.c
 	$(program)
 $(BUILD)/examples/%: src/learn/%.c
 	$(program)
 define program
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 -fopenmp $(filter %.c,$^) -o $@ $(LIBS) $(RUNPATH)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 -fopenmp $(filter %.c %.o,$^) -o $@ $(LINKED) $(LIBS) $(RUNPATH)
 endef
 $(EXAMPLES): $(wildcard src/ksp/examples/*.h)
+$(BUILD)/examples/newton: $(if $(NVCC),$(DEVICE)/src/ksp/examples/newton.cu.o) $(LIB)
+$(BUILD)/examples/newton: LINKED = $(PUBLIC) $(if $(NVCC),$(CUDALIBS) -lstdc++)
 $(BUILD)/examples/bmrm: $(wildcard src/learn/bmrm/*)
 $(BUILD)/deb/bmrm: src/learn/bmrm.c $(wildcard src/learn/bmrm/*)
 	$(program)
@@ -161,6 +163,7 @@ $(BUILD)/bench/%: $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 -fopenmp $(filter %.c %.cu.o,$^) -DGPUCSR_GIT='"$(GIT)"' -o $@ $(BENCHLIBS) $(LIBS) $(RUNPATH)
 $(foreach b,$(notdir $(BENCHES)),$(eval $(BUILD)/bench/$b: $(wildcard src/benchmarks/$b.c src/benchmarks/$b/*) src/benchmarks/bench.h $(wildcard src/benchmarks/problems/*)))
+$(BUILD)/bench/coo: src/ksp/examples/newton.h
 # Kernels for a benchmark alone: many and small, so that they are compressed
 BENCHCU = $(patsubst %.cu,$(DEVICE)/%.cu.o,$(wildcard src/benchmarks/$1/*.cu))
 $(BUILD)/bench/variants: $(call BENCHCU,variants)

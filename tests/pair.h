@@ -40,7 +40,7 @@ static PetscErrorCode Make(PetscBool ref, PetscInt salt, Mat *A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode FillVec(Vec x, PetscInt salt)
+static inline PetscErrorCode FillVec(Vec x, PetscInt salt)
 {
   PetscScalar *a;
   PetscInt     rs, re;
@@ -53,7 +53,7 @@ static PetscErrorCode FillVec(Vec x, PetscInt salt)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode SameVec(Vec a, Vec b, const char what[])
+static inline PetscErrorCode SameVec(Vec a, Vec b, const char what[])
 {
   const PetscScalar *p, *q;
   PetscInt           rs, re;
@@ -69,7 +69,7 @@ static PetscErrorCode SameVec(Vec a, Vec b, const char what[])
 }
 
 /* By products alone, which fetch no value */
-static PetscErrorCode Products(Pair *p, const char what[])
+static inline PetscErrorCode Products(Pair *p, const char what[])
 {
   PetscFunctionBegin;
   for (int t = 0; t < 2; t++) {
@@ -79,7 +79,7 @@ static PetscErrorCode Products(Pair *p, const char what[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode SameRows(Mat A, Mat B, const char what[])
+static inline PetscErrorCode SameRows(Mat A, Mat B, const char what[])
 {
   PetscInt rs, re;
 
@@ -102,7 +102,7 @@ static PetscErrorCode SameRows(Mat A, Mat B, const char what[])
 }
 
 /* The device has the values of p->m[0], where it is the master; both plans are made */
-static PetscErrorCode Ahead(Pair *p)
+static inline PetscErrorCode Ahead(Pair *p)
 {
   PetscFunctionBegin;
   for (int k = 0; k < 2; k++) PetscCall(MatScale(p->m[k], 2.0));
@@ -110,7 +110,7 @@ static PetscErrorCode Ahead(Pair *p)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode PairCreate(Pair *p)
+static inline PetscErrorCode PairCreate(Pair *p)
 {
   PetscFunctionBegin;
   for (int k = 0; k < 2; k++) {
@@ -121,7 +121,7 @@ static PetscErrorCode PairCreate(Pair *p)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode PairDestroy(Pair *p)
+static inline PetscErrorCode PairDestroy(Pair *p)
 {
   PetscFunctionBegin;
   for (int k = 0; k < 2; k++) {

@@ -18,10 +18,8 @@ static PetscErrorCode Reused(Pair *p)
   static const char *const what[] = {"MatTranspose()", "MatCreateSubMatrices()", "MatMatMatMult()", "MatMatMult() with a MATAIJ"};
   Mat                      B[2], F[2], *sub[2];
   IS                       is;
-  PetscInt                 rs, re;
 
   PetscFunctionBegin;
-  PetscCall(MatGetOwnershipRange(p->m[0], &rs, &re));
   PetscCall(ISCreateStride(PETSC_COMM_SELF, N / 2, 0, 2, &is));
   for (int q = 0; q < 4; q++) {
     for (int k = 0; k < 2; k++) {
@@ -37,8 +35,6 @@ static PetscErrorCode Reused(Pair *p)
         if (r) continue;
         PetscCall(MatScale(B[k], 2.0));
         PetscCall(MatScale(p->m[k], -1.0));
-        if (q > 1) PetscCall(MatGetRow(p->m[k], rs, NULL, NULL, NULL)); /* MATAIJ reads the host's values */
-        if (q > 1) PetscCall(MatRestoreRow(p->m[k], rs, NULL, NULL, NULL));
       }
     }
     for (int t = 0; t < 2 && q != 1; t++) {

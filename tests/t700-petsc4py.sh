@@ -4,18 +4,11 @@
 # that the library did the products. Skipped where there is no petsc4py of the PETSc that the library was built for.
 #
 #   BUILD=build LIB=$PWD/build/lib/libpetscgpucsr.so BACKEND=host MPIEXEC=mpiexec tests/t700-petsc4py.sh
-python=${PYTHON:-/usr/bin/python3}
 script=$(dirname "$0")/t700-petsc4py.py
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
 
-petsc() { ldd "$1" | grep -o 'libpetsc[^ ]*\.so[^ ]*' | grep -v gpucsr | head -n 1; }
-found=''
-for path in "${PYTHONPATH:-}" /usr/lib/petscdir/*/*/lib/python3/dist-packages; do # where Debian keeps it, one for each build of PETSc
-  module=$(PYTHONPATH=$path $python -c 'import petsc4py; petsc4py.init(); from petsc4py import PETSc; print(PETSc.__file__)' 2>/dev/null) || continue
-  if [ "$(petsc "$module")" = "$(petsc "$LIB")" ]; then found=yes && break; fi
-done
-if [ -z "$found" ]; then exit 77; fi
-export PYTHONPATH=$path
+# shellcheck source=tests/petsc4py.sh
+. "$(dirname "$0")/petsc4py.sh"
 
 failed=0
 for ranks in 1 2; do

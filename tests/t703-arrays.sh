@@ -3,18 +3,11 @@
 # Arrays of petsc4py: kept views, and python/gpucsr/arrays.py. Skipped where there is no petsc4py of the PETSc that the library was built for.
 #
 #   BUILD=build LIB=$PWD/build/lib/libpetscgpucsr.so BACKEND=host tests/t703-arrays.sh
-python=${PYTHON:-/usr/bin/python3}
 script=$(dirname "$0")/t703-arrays.py
 tmp=$(mktemp) && trap 'rm -f "$tmp"' EXIT
 
-petsc() { ldd "$1" | grep -o 'libpetsc[^ ]*\.so[^ ]*' | grep -v gpucsr | head -n 1; }
-found=''
-for path in "${PYTHONPATH:-}" /usr/lib/petscdir/*/*/lib/python3/dist-packages; do # where Debian keeps it, one for each build of PETSc
-  module=$(PYTHONPATH=$path $python -c 'import petsc4py; petsc4py.init(); from petsc4py import PETSc; print(PETSc.__file__)' 2>/dev/null) || continue
-  if [ "$(petsc "$module")" = "$(petsc "$LIB")" ]; then found=yes && break; fi
-done
-if [ -z "$found" ]; then exit 77; fi
-export PYTHONPATH=$path
+# shellcheck source=tests/petsc4py.sh
+. "$(dirname "$0")/petsc4py.sh"
 
 failed=0
 separate=('') && if [ "$BACKEND" = host ]; then separate=('' -vec_gpu_separate '-vec_gpu_separate -mat_gpucsr_format csr' '-vec_type gpu' '-gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -mat_gpucsr_product_least 0' '-gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -mat_gpucsr_product_least 0 -mat_gpucsr_master device'); fi

@@ -13,27 +13,15 @@ static char help[] = "Assembly by coordinates, and changes of values in place.\n
   With -mat_gpucsr_master device values stay on the GPU. A round ends when an inner product of a small vector has come back, in the order of the matrix' stream.
 */
 #include "coo.h"
+#include "../../ksp/examples/newton.h"
 #include <dlfcn.h>
 
-/* The corners of element e: of a tetrahedron of cube e / 6, along a path from corner 0 to corner 7, or of a cube */
+/* The corners of element e: of a tetrahedron or of a cube */
 static void Corners(const Problem *p, PetscInt e, PetscInt corner[])
 {
-  static const int path[6][2] = {
-    {1, 3},
-    {1, 5},
-    {2, 3},
-    {2, 6},
-    {4, 5},
-    {4, 6}
-  };
-  const PetscInt c = p->corners == 4 ? e / 6 : e, m = p->n - 1, x = c % m, y = c / m % m, z = c / m / m;
-  const int      at[4] = {0, path[e % 6][0], path[e % 6][1], 7};
+  const PetscInt m = p->n - 1, x = e % m, y = e / m % m, z = e / m / m;
 
-  for (PetscInt k = 0; k < p->corners; k++) {
-    const int q = p->corners == 4 ? at[k] : (int)k;
-
-    corner[k] = x + q % 2 + p->n * (y + q / 2 % 2 + p->n * (z + q / 4));
-  }
+  for (PetscInt k = 0; k < p->corners; k++) corner[k] = p->corners == 4 ? NewtonCorner((int)p->n, (int)e, (int)k) : x + k % 2 + p->n * (y + k / 2 % 2 + p->n * (z + k / 4));
 }
 
 /* Values 1 beside the diagonal, so that row sums are numbers of elements */

@@ -193,11 +193,24 @@ static PetscErrorCode HostCopy(Mat A, GPUCSRDevice dev, const List *l, PetscInt 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode OnHost(Mat A, PetscBool seq, const List *l, PetscInt *copy[2])
+static PetscErrorCode Sane(const List *l)
 {
-  Mat_GPUCSR *g = (Mat_GPUCSR *)A->spptr;
+  PetscFunctionBegin;
+  PetscCheck(l->n >= 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "%lld entries", (long long)l->n);
+  PetscCheck((l->index[0] || (!l->n && !l->csr)) && (l->index[1] || !l->n), PETSC_COMM_SELF, PETSC_ERR_ARG_NULL, "No arrays for %lld entries", (long long)l->n);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A copy in the numbers of all ranks, without numbers beyond the matrix, which the parent does not look for */
+static PetscErrorCode HostNumbers(Mat A, const List *l, PetscInt *copy[2])
+{
+  GPUCSRDevice dev;
+  GPUCSRBool   ondevice;
 
   PetscFunctionBegin;
+  PetscCall(Sane(l));
+  PetscCall(MatGPUCSRCOODevice_Private(A, l->index[0], &dev, &ondevice));
+  PetscCall(HostCopy(A, dev, l, copy));
   for (int k = 0; k < 2; k++) {
     PetscInt len;
 
@@ -205,48 +218,79 @@ static PetscErrorCode OnHost(Mat A, PetscBool seq, const List *l, PetscInt *copy
     PetscCall(PetscIntCast((PetscInt64)l->n, &len));
     PetscCall(ISLocalToGlobalMappingApply(l->map[k], len, copy[k], copy[k]));
   }
-  for (PetscCount k = 0; k < l->n; k++) /* which the parent does not look for */
+  for (PetscCount k = 0; k < l->n; k++)
     if (PetscMin(copy[0][k], copy[1][k]) >= 0 && (copy[0][k] >= A->rmap->N || copy[1][k] >= A->cmap->N)) PetscCall(IsBeyond(A, "", (long long)k, copy[0][k], copy[1][k]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ByParent(Mat A, const List *l, PetscInt *copy[2])
+{
+  PetscFunctionBegin;
   PetscCall(MatGPUCSRCOORemove_Private(A));
-  g->contributions = l->n + 1;
-  if (seq) {
-    ((Mat_SeqGPUCSR *)A->spptr)->mirror.ahead = PETSC_FALSE; /* the values go */
-    PetscCall((*g->preallocatecoo)(A, l->n, copy[0], copy[1]));
-    PetscCall(PetscFree(((Mat_SeqGPUCSR *)A->spptr)->bare)); /* MatSetValuesCOO() counts */
-  } else PetscCall(MatGPUCSRCOORanks_Private(A, l->n, copy[0], copy[1]));
+  ((Mat_GPUCSR *)A->spptr)->contributions   = l->n + 1;
+  ((Mat_SeqGPUCSR *)A->spptr)->mirror.ahead = PETSC_FALSE; /* the values go */
+  PetscCall((*((Mat_GPUCSR *)A->spptr)->preallocatecoo)(A, l->n, copy[0], copy[1]));
+  PetscCall(PetscFree(((Mat_SeqGPUCSR *)A->spptr)->bare)); /* MatSetValuesCOO() counts */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: wrong indices of one rank are an error on all ranks, before the matrix changes */
+static PetscErrorCode OnRanks(Mat A, const List *l, PetscInt *copy[2])
+{
+  GPUCSRAttempt attempt;
+
+  PetscFunctionBegin;
+  GPUCSRTry(&attempt, HostNumbers(A, l, copy));
+  PetscCall(GPUCSRAttemptAgree(&attempt, PetscObjectComm((PetscObject)A), NULL));
+  PetscCheck(!attempt.error, PetscObjectComm((PetscObject)A), attempt.error, "%s", attempt.message);
+  PetscCall(MatGPUCSRCOORemove_Private(A));
+  ((Mat_GPUCSR *)A->spptr)->contributions = l->n + 1;
+  PetscCall(MatGPUCSRCOORanks_Private(A, l->n, copy[0], copy[1]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The matrix of one process. copy: for indices on the host, which the caller frees */
+static PetscErrorCode OnOne(Mat A, List *l, PetscInt *copy[2])
+{
+  const MatGPUCSRConfig *config = &((Mat_GPUCSR *)A->spptr)->config;
+  PetscBool              aij, fits;
+  GPUCSRDevice           dev, host;
+  GPUCSRBool             ondevice;
+  GPUCSRAttempt          attempt;
+  char                   why[128];
+
+  PetscFunctionBegin;
+  PetscCall(Sane(l));
+  PetscCall(MatGPUCSRCOODevice_Private(A, l->index[0], &dev, &ondevice));
+  PetscCall(PetscStrcmp(config->request.format, "aij", &aij));
+  fits = (PetscBool)(A->rmap->n <= INT32_MAX - 1024 && A->cmap->n <= INT32_MAX - 1024 && l->n <= INT32_MAX - 4096);
+  fits = (PetscBool)(fits && dev && dev->ops->separate && !aij && (ondevice || config->masterdevice || l->n >= config->productleast));
+  if (!fits) {
+    PetscCall(HostNumbers(A, l, copy));
+    PetscCall(ByParent(A, l, copy));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  GPUCSRTryIf(MatGPUCSRMayFail(A), &attempt, OnDevice(A, dev, l));
+  PetscCall(MatGPUCSRKept_Private(A, dev, &attempt));
+  if (!attempt.error) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(HostCopy(A, dev, l, copy)); /* the host in place of the device */
+  for (int k = 0; k < 2; k++) l->index[k] = copy[k];
+  l->type = GPUCSR_PETSCINT;
+  l->csr  = PETSC_FALSE;
+  PetscCall(GPUCSRDeviceOpen("host", &host, why, sizeof(why)));
+  PetscCall(OnDevice(A, host, l));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode Preallocate(Mat A, List *l)
 {
-  const MatGPUCSRConfig *config  = &((Mat_GPUCSR *)A->spptr)->config;
-  PetscInt              *copy[2] = {NULL, NULL};
-  PetscBool              seq, aij, fits;
-  GPUCSRDevice           dev, host;
-  GPUCSRBool             ondevice;
-  GPUCSRAttempt          attempt = {.error = PETSC_ERR_SUP};
-  PetscErrorCode         ierr;
-  char                   why[128];
+  PetscInt      *copy[2] = {NULL, NULL};
+  PetscBool      seq;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(MatGPUCSRCOODevice_Private(A, l->index[0], &dev, &ondevice));
   PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJGPUCSR, &seq));
-  PetscCall(PetscStrcmp(config->request.format, "aij", &aij));
-  fits = (PetscBool)(A->rmap->n <= INT32_MAX - 1024 && A->cmap->n <= INT32_MAX - 1024 && l->n <= INT32_MAX - 4096);
-  fits = (PetscBool)(fits && seq && dev && dev->ops->separate && !aij && (ondevice || config->masterdevice || l->n >= config->productleast));
-  if (fits) {
-    GPUCSRTryIf(MatGPUCSRMayFail(A), &attempt, OnDevice(A, dev, l));
-    PetscCall(MatGPUCSRKept_Private(A, dev, &attempt));
-    if (!attempt.error) PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  ierr = HostCopy(A, dev, l, copy);
-  if (!ierr && fits) { /* the host in place of the device */
-    for (int k = 0; k < 2; k++) l->index[k] = copy[k];
-    l->type = GPUCSR_PETSCINT;
-    l->csr  = PETSC_FALSE;
-    PetscCall(GPUCSRDeviceOpen("host", &host, why, sizeof(why)));
-    ierr = OnDevice(A, host, l);
-  } else if (!ierr) ierr = OnHost(A, seq, l, copy);
+  ierr = seq ? OnOne(A, l, copy) : OnRanks(A, l, copy);
   for (int k = 0; k < 2; k++) PetscCall(PetscFree(copy[k]));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -295,8 +339,6 @@ static PetscErrorCode Asked(Mat A, List *l)
   PetscValidHeaderSpecific(A, MAT_CLASSID, 1);
   PetscCall(MatGPUCSRIs_Private(A, &ours));
   PetscCheck(ours, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONG, "Needs a matrix of type gpucsr, not %s", ((PetscObject)A)->type_name ? ((PetscObject)A)->type_name : "(none)");
-  PetscCheck(l->n >= 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "%lld entries", (long long)l->n);
-  PetscCheck((l->index[0] || (!l->n && !l->csr)) && (l->index[1] || !l->n), PETSC_COMM_SELF, PETSC_ERR_ARG_NULL, "No arrays for %lld entries", (long long)l->n);
   PetscCall(PetscLayoutSetUp(A->rmap));
   PetscCall(PetscLayoutSetUp(A->cmap));
   PetscCall(Preallocate(A, l));

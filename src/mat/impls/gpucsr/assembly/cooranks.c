@@ -252,6 +252,7 @@ PetscErrorCode MatGPUCSRCOORanks_Private(Mat A, PetscCount n, PetscInt i[], Pets
   GPUCSRBool     unused;
   GPUCSRCOO     *c;
   PetscBool      aij;
+  GPUCSRAttempt  attempt;
   PetscErrorCode ierr;
   int            have[2] = {0, 0};
 
@@ -278,9 +279,10 @@ PetscErrorCode MatGPUCSRCOORanks_Private(Mat A, PetscCount n, PetscInt i[], Pets
   have[1] = c->ranks.nto > 0;
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, have, 2, MPI_INT, MPI_MAX, c->comm));
   c->travels = (PetscBool)(have[1] > 0);
-  ierr       = SortBlocks(A, c, all, copy[0], copy[1]);
+  GPUCSRTry(&attempt, SortBlocks(A, c, all, copy[0], copy[1]));
   PetscCall(PetscFree(copy[0]));
   PetscCall(PetscFree(copy[1]));
-  PetscCall(ierr);
+  PetscCall(GPUCSRAttemptAgree(&attempt, c->comm, dev));
+  PetscCheck(!attempt.error, c->comm, attempt.error, "%s", attempt.message);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

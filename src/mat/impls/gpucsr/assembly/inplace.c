@@ -370,6 +370,7 @@ static PetscErrorCode MatZeroRows_InPlace(Mat A, PetscInt n, const PetscInt rows
   PetscScalar       *to;
 
   PetscFunctionBegin;
+  PetscCall(MatGPUCSRFits_Private(A, x, b));
   if (x && b) PetscCall(Beside(A, x, b, &beside));
   if (beside) {
     c.l = x;
@@ -397,6 +398,7 @@ static PetscErrorCode MatZeroRowsColumns_InPlace(Mat A, PetscInt n, const PetscI
   PetscBool done = PETSC_FALSE;
 
   PetscFunctionBegin;
+  PetscCall(MatGPUCSRFits_Private(A, x, b));
   if (n && A->rmap->n == A->cmap->n) PetscCall(ZeroRows(A, n, rows, &c, &done));
   else if (n) PetscCall(MatGPUCSRFetch_Private(A));
   if (!done) PetscCall((*((Mat_GPUCSR *)A->spptr)->parent.zerorowscolumns)(A, n, rows, diagonal, x, b));

@@ -6,6 +6,8 @@
 #include "assembly.h"
 #include <string.h>
 
+int MatGPUCSRHostWorks;
+
 /* The values of the mirror, into the host's array */
 static PetscErrorCode Home(Mat_SeqGPUCSR *g, PetscScalar *a)
 {
@@ -80,7 +82,7 @@ PetscErrorCode MatGPUCSRFetch_Private(Mat A)
 PetscErrorCode MatGPUCSRWritten_Private(Mat A)
 {
   Mat_SeqGPUCSR  *g      = (Mat_SeqGPUCSR *)A->spptr;
-  const PetscBool master = g->base.config.masterdevice;
+  const PetscBool master = (PetscBool)(g->base.config.masterdevice && !MatGPUCSRHostWorks);
   PetscScalar    *a;
   PetscErrorCode  ierr = PETSC_SUCCESS;
 
@@ -110,6 +112,7 @@ PetscErrorCode MatGPUCSRWritten_Private(Mat A)
   R(createsubmatricesmpi, (Mat A, PetscInt n, const IS rows[], const IS cols[], MatReuse reuse, Mat *sub[]), (A, n, rows, cols, reuse, sub)) \
   R(createsubmatrix, (Mat A, IS rows, IS cols, MatReuse reuse, Mat * sub), (A, rows, cols, reuse, sub)) \
   R(getmultiprocblock, (Mat A, MPI_Comm comm, MatReuse reuse, Mat * sub), (A, comm, reuse, sub)) \
+  R(creatempimatconcatenateseqmat, (MPI_Comm comm, Mat A, PetscInt n, MatReuse reuse, Mat * B), (comm, A, n, reuse, B)) \
   R(permute, (Mat A, IS rows, IS cols, Mat * B), (A, rows, cols, B)) \
   R(getrowmax, (Mat A, Vec v, PetscInt at[]), (A, v, at)) \
   R(getrowmin, (Mat A, Vec v, PetscInt at[]), (A, v, at)) \
@@ -194,12 +197,16 @@ static PetscErrorCode copy_Fetched(Mat A, Mat B, MatStructure str)
 /* Its blocks zero their rows. Only where diagonals of ranks differ, values are set, too */
 static PetscErrorCode zerorows_Fetched(Mat A, PetscInt n, const PetscInt rows[], PetscScalar d, Vec x, Vec b)
 {
-  PetscBool same;
+  Mat_MPIGPUCSR *g = (Mat_MPIGPUCSR *)A->spptr;
+  PetscBool      same;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(MatHasCongruentLayouts(A, &same));
-  ((Mat_MPIGPUCSR *)A->spptr)->quiet = (PetscBool)(d == 0.0 || same);
-  PetscCall((*((Mat_GPUCSR *)A->spptr)->behind->zerorows)(A, n, rows, d, x, b));
+  g->quiet = (PetscBool)(d == 0.0 || same);
+  ierr     = (*g->base.behind->zerorows)(A, n, rows, d, x, b);
+  if (ierr) g->quiet = PETSC_FALSE; /* no assembly has followed */
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -61,67 +61,118 @@ static PetscErrorCode Alias(const Mat M[], MatProductType type, Mat *A, const ch
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Ask(Mat, const Mat[]);
-
-static PetscErrorCode MatProductSymbolic_Alias(Mat C)
+/* The host has the values of the factors and of the result. The virtual transpose of a factor has the factor's values */
+static PetscErrorCode Fetch(Mat C, const Mat M[])
 {
-  Mat            M[4], A;
-  const char    *as;
-  char          *name;
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRFetch_Private(C));
+  for (int k = 0; M[k]; k++) {
+    Mat       A = M[k];
+    PetscBool is;
+
+    PetscCall(PetscObjectTypeCompare((PetscObject)A, MATTRANSPOSEVIRTUAL, &is));
+    if (is) PetscCall(MatTransposeGetMat(A, &A));
+    PetscCall(MatGPUCSRFetch_Private(A));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The names of the parent's functions in a product */
+static const char behindsymbolic[] = "MatGPUCSRProductSymbolic_C", behindnumeric[] = "MatGPUCSRProductNumeric_C";
+
+static PetscErrorCode MatProductNumeric_Fetched(Mat);
+
+/* After a phase, which may have replaced the result and its functions; numeric: the function before it */
+static PetscErrorCode Keep(Mat C, PetscErrorCode (*numeric)(Mat))
+{
+  PetscFunctionBegin;
+  if (!C->ops->productnumeric) PetscFunctionReturn(PETSC_SUCCESS);
+  if (C->ops->productnumeric != MatProductNumeric_Fetched) numeric = C->ops->productnumeric;
+  PetscCall(PetscObjectComposeFunction((PetscObject)C, behindnumeric, numeric));
+  C->ops->productnumeric = MatProductNumeric_Fetched;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatProductNumeric_Fetched(Mat C)
+{
+  PetscErrorCode (*numeric)(Mat);
+  Mat            M[4];
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
   Factors(C, M);
-  C->ops->productsymbolic = NULL;
-  PetscCall(Ask(C, M));
-  PetscCall(Alias(M, C->product->type, &A, &as));
-  PetscCall(PetscStrallocpy(((PetscObject)A)->type_name, &name));
-  PetscCall(PetscObjectChangeTypeName((PetscObject)A, as));
-  ierr = (*C->ops->productsymbolic)(C);
-  PetscCall(PetscObjectChangeTypeName((PetscObject)A, name));
-  PetscCall(PetscFree(name));
+  PetscCall(Fetch(C, M));
+  PetscCall(PetscObjectQueryFunction((PetscObject)C, behindnumeric, &numeric));
+  MatGPUCSRHostWorks++;
+  ierr = (*numeric)(C);
+  MatGPUCSRHostWorks--;
   PetscCall(ierr);
+  PetscCall(Keep(C, numeric));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Asks for the product of the factors M, gpucsr factors taken as their parents: by the function that they share, or by type names. There may be none. */
-static PetscErrorCode Ask(Mat C, const Mat M[])
+static PetscErrorCode MatProductSymbolic_Fetched(Mat C)
 {
-  char name[256]           = "MatProductSetFromOptions";
-  PetscErrorCode (*f)(Mat) = NULL;
-
-  PetscFunctionBegin;
-  PetscCall(Shared(M, &f));
-  if (f) {
-    PetscCall((*f)(C));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  for (int k = 0; M[k]; k++) {
-    const char *type = ((PetscObject)M[k])->type_name;
-    PetscBool   seq, mpi;
-
-    PetscCall(PetscStrcmp(type, MATSEQAIJGPUCSR, &seq));
-    PetscCall(PetscStrcmp(type, MATMPIAIJGPUCSR, &mpi));
-    PetscCall(PetscStrlcat(name, "_", sizeof(name)));
-    PetscCall(PetscStrlcat(name, seq ? MATSEQAIJ : (mpi ? MATMPIAIJ : type), sizeof(name)));
-  }
-  PetscCall(PetscStrlcat(name, "_C", sizeof(name)));
-  for (int k = 0; M[k] && !f; k++) PetscCall(PetscObjectQueryFunction((PetscObject)M[k], name, &f));
-  if (f) PetscCall((*f)(C));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode MatGPUCSRProductOfParents_Private(Mat C)
-{
-  Mat         M[4], A;
-  const char *as;
+  PetscErrorCode (*symbolic)(Mat);
+  Mat            M[4], A;
+  const char    *as   = NULL;
+  char          *name = NULL;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   Factors(C, M);
-  PetscCall(Ask(C, M));
-  if (!C->ops->productsymbolic) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Fetch(C, M));
+  PetscCall(PetscObjectQueryFunction((PetscObject)C, behindsymbolic, &symbolic));
   PetscCall(Alias(M, C->product->type, &A, &as));
-  if (A) C->ops->productsymbolic = MatProductSymbolic_Alias;
+  if (A) {
+    PetscCall(PetscStrallocpy(((PetscObject)A)->type_name, &name));
+    PetscCall(PetscObjectChangeTypeName((PetscObject)A, as));
+  }
+  MatGPUCSRHostWorks++;
+  ierr = (*symbolic)(C);
+  MatGPUCSRHostWorks--;
+  if (A) PetscCall(PetscObjectChangeTypeName((PetscObject)A, name));
+  PetscCall(PetscFree(name));
+  PetscCall(ierr);
+  PetscCall(Keep(C, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* C is a parent's product, which reads the host's values: the factors' values come first, in each of its phases */
+PetscErrorCode MatGPUCSRProductFetches_Private(Mat C)
+{
+  PetscFunctionBegin;
+  if (!C->ops->productsymbolic || C->ops->productsymbolic == MatProductSymbolic_Fetched) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscObjectComposeFunction((PetscObject)C, behindsymbolic, C->ops->productsymbolic));
+  C->ops->productsymbolic = MatProductSymbolic_Fetched;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Asks for the product of the factors, gpucsr factors taken as their parents: by the function that they share, or by type names. There may be none. */
+PetscErrorCode MatGPUCSRProductOfParents_Private(Mat C)
+{
+  char name[256]           = "MatProductSetFromOptions";
+  PetscErrorCode (*f)(Mat) = NULL;
+  Mat M[4];
+
+  PetscFunctionBegin;
+  Factors(C, M);
+  PetscCall(Shared(M, &f));
+  if (!f) {
+    for (int k = 0; M[k]; k++) {
+      const char *type = ((PetscObject)M[k])->type_name;
+      PetscBool   seq, mpi;
+
+      PetscCall(PetscStrcmp(type, MATSEQAIJGPUCSR, &seq));
+      PetscCall(PetscStrcmp(type, MATMPIAIJGPUCSR, &mpi));
+      PetscCall(PetscStrlcat(name, "_", sizeof(name)));
+      PetscCall(PetscStrlcat(name, seq ? MATSEQAIJ : (mpi ? MATMPIAIJ : type), sizeof(name)));
+    }
+    PetscCall(PetscStrlcat(name, "_C", sizeof(name)));
+    for (int k = 0; M[k] && !f; k++) PetscCall(PetscObjectQueryFunction((PetscObject)M[k], name, &f));
+  }
+  if (f) PetscCall((*f)(C));
+  PetscCall(MatGPUCSRProductFetches_Private(C));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

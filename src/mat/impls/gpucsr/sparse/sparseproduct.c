@@ -257,10 +257,9 @@ static PetscErrorCode FromParent(Mat C)
   PetscFunctionBegin;
   C->ops->productsymbolic = NULL;
   C->ops->productnumeric  = NULL;
-  PetscCall(MatGPUCSRFetch_Private(A));
-  if (C->product->B) PetscCall(MatGPUCSRFetch_Private(C->product->B));
   PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJGPUCSR, &ours));
   PetscCall((*(ours ? ((Mat_GPUCSR *)A->spptr)->parent.productsetfromoptions : A->ops->productsetfromoptions))(C));
+  PetscCall(MatGPUCSRProductFetches_Private(C));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -326,8 +325,6 @@ PetscErrorCode MatGPUCSRProductOnHost_Private(Mat C, PetscErrorCode (*ask)(Mat))
   Mat          D;
 
   PetscFunctionBegin;
-  PetscCall(MatGPUCSRFetch_Private(q->A));
-  PetscCall(MatGPUCSRFetch_Private(q->B));
   PetscCall(MatProductCreate(q->A, q->B, NULL, &D));
   PetscCall(MatProductSetType(D, q->type));
   PetscCall(MatProductSetAlgorithm(D, MATPRODUCTALGORITHMDEFAULT));

@@ -164,6 +164,7 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRVecType_Private(Mat, const MatGPUCSRConfig
 GPUCSR_INTERN PetscErrorCode MatCreateVecs_GPUCSR(Mat, Vec *, Vec *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRConfigure_Private(Mat, const MatGPUCSRConfig *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRReconfigure_Private(Mat, const MatGPUCSRConfig *);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRFits_Private(Mat, Vec x, Vec b); /* inherit.c */
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFromAIJ_Private(Mat, const MatGPUCSRKind *, MatReuse, Mat *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRToAIJ_Private(Mat, MatType, MatReuse, Mat *);
@@ -218,6 +219,8 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRDenseGet_Private(Mat, PetscBool write, GPU
 GPUCSR_INTERN PetscErrorCode MatGPUCSRDenseRestore_Private(Mat, PetscBool write, GPUCSROperand *);
 GPUCSR_INTERN PetscErrorCode MatProductSetFromOptions_GPUCSR(Mat); /* matproduct.c */
 GPUCSR_INTERN PetscErrorCode MatGPUCSRProductOfParents_Private(Mat);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRProductFetches_Private(Mat);
+GPUCSR_INTERN int            MatGPUCSRHostWorks; /* above 0: MATAIJ reads arrays of matrices that it also changes by operations, so results of the device come home; master.c */
 GPUCSR_INTERN PetscErrorCode MatGPUCSRComposeProducts_Private(Mat, const char[], PetscBool);
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRMirror_Private(Mat, GPUCSRDevice, PetscBool, GPUCSRStorage **); /* this and the next two: mirror.c */

@@ -167,6 +167,33 @@ static PetscErrorCode MatSetValues_First(Mat A, PetscInt m, const PetscInt rows[
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Collective: MATAIJ would read and write beside vectors of other sizes */
+PetscErrorCode MatGPUCSRFits_Private(Mat A, Vec x, Vec b)
+{
+  PetscMPIInt wrong = x && b && (x->map->n != A->cmap->n || b->map->n != A->rmap->n);
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)A)));
+  PetscCheck(!wrong, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_SIZ, "Solution or right-hand side has not the local sizes of the matrix");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatZeroRows_MPIAIJGPUCSR(Mat A, PetscInt n, const PetscInt rows[], PetscScalar d, Vec x, Vec b)
+{
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRFits_Private(A, x, b));
+  PetscCall((*((Mat_GPUCSR *)A->spptr)->parent.zerorows)(A, n, rows, d, x, b));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatZeroRowsColumns_MPIAIJGPUCSR(Mat A, PetscInt n, const PetscInt rows[], PetscScalar d, Vec x, Vec b)
+{
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRFits_Private(A, x, b));
+  PetscCall((*((Mat_GPUCSR *)A->spptr)->parent.zerorowscolumns)(A, n, rows, d, x, b));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode MatDestroy_GPUCSR(Mat);
 
 /* The factor replaces the matrix: MatHeaderMerge() would leave gpucsr operations on PETSc's factor. So the matrix becomes its parent type first */
@@ -209,6 +236,10 @@ static PetscErrorCode Install(Mat A, PetscBool install)
   if (p->lufactor) REPLACE(lufactor, MatLUFactor_GPUCSR);
   if (p->ilufactor) REPLACE(ilufactor, MatILUFactor_GPUCSR);
   if (k->inplace) PetscCall((*k->inplace)(A, install));
+  else {
+    REPLACE(zerorows, MatZeroRows_MPIAIJGPUCSR);
+    REPLACE(zerorowscolumns, MatZeroRowsColumns_MPIAIJGPUCSR);
+  }
   if (k->createsubmatrices) REPLACE(createsubmatrices, k->createsubmatrices);
   REPLACE(assemblyend, k->assemblyend);
   REPLACE(view, MatView_GPUCSR);
