@@ -80,8 +80,7 @@ static PetscErrorCode MatProductSymbolic_Alias(Mat C)
   ierr = (*C->ops->productsymbolic)(C);
   PetscCall(PetscObjectChangeTypeName((PetscObject)A, name));
   PetscCall(PetscFree(name));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }
 
 /* Asks for the product of the factors M, gpucsr factors taken as their parents: by the function that they share, or by type names. There may be none. */
