@@ -161,9 +161,7 @@ PetscErrorCode MatGPUCSRInitialize_Private(MPI_Comm comm)
 @*/
 PetscErrorCode MatGPUCSRInitializePackage(void)
 {
-  PetscFunctionBegin;
-  PetscCall(MatGPUCSRInitialize_Private(PETSC_COMM_WORLD));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return MatGPUCSRInitialize_Private(PETSC_COMM_WORLD);
 }
 
 /*@C

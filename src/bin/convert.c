@@ -10,8 +10,6 @@
 #include <math.h>
 #include <omp.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #if !defined(GPUCSR_VERSION) /* by the makefile */
@@ -68,14 +66,6 @@ typedef struct {
   PetscScalar v;
 } Triplet;
 
-static double Now(void)
-{
-  struct timespec t;
-
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* Passes a batch of rows to the statistics and to the output */
 static int Deliver(Conversion *c, const Rows *rows, GPUCSRFault *f)
 {
@@ -97,7 +87,6 @@ static int LibsvmBlock(void *ctx, GPUCSRBlock *block, GPUCSRFault *f)
 {
   Conversion  *c = (Conversion *)ctx;
   GPUCSRPiece *p = &block->piece;
-  Rows         rows;
   int64_t     *row;
   int          failed;
 
@@ -116,14 +105,7 @@ static int LibsvmBlock(void *ctx, GPUCSRBlock *block, GPUCSRFault *f)
   for (size_t r = 0; r < p->rows; r++) row[r + 1] = row[r] + p->length[r];
   for (size_t k = 0; k < p->nz; k++) p->j[k] -= (PetscInt)c->base;
   if (p->query) c->queries = 1;
-  rows.first = c->statistics.m;
-  rows.m     = (int64_t)p->rows;
-  rows.row   = row;
-  rows.j     = p->j;
-  rows.v     = p->v;
-  rows.label = c->header.unlabelled ? NULL : p->label;
-  rows.query = p->query;
-  failed     = Deliver(c, &rows, f);
+  failed = Deliver(c, &(Rows){c->statistics.m, (int64_t)p->rows, row, p->j, p->v, c->header.unlabelled ? NULL : p->label, p->query}, f);
   free(row);
   return failed;
 }
@@ -184,9 +166,8 @@ static int SortRows(Conversion *c, GPUCSRAssembly *A, GPUCSRFault *f)
 {
   const int64_t m   = A->rend - A->rstart;
   int64_t      *row = (int64_t *)malloc((size_t)(m + 1) * sizeof(*row)), equal;
-  Rows          rows;
-  PetscInt     *j = NULL;
-  PetscScalar  *v = NULL;
+  PetscInt     *j   = NULL;
+  PetscScalar  *v   = NULL;
   int           failed;
 
   failed = row ? 0 : GPUCSRFaultSet(f, 0, 0, "no memory for %lld rows", (long long)m);
@@ -198,13 +179,7 @@ static int SortRows(Conversion *c, GPUCSRAssembly *A, GPUCSRFault *f)
   }
   if (!failed) {
     if (equal) GPUCSRAssemblyCompact(m, row, j, v);
-    memset(&rows, 0, sizeof(rows));
-    rows.first = A->rstart;
-    rows.m     = m;
-    rows.row   = row;
-    rows.j     = j;
-    rows.v     = v;
-    failed     = Deliver(c, &rows, f);
+    failed = Deliver(c, &(Rows){.first = A->rstart, .m = m, .row = row, .j = j, .v = v}, f);
   }
   free(row);
   free(j);
@@ -469,7 +444,7 @@ int main(int argc, char **argv)
   Conversion  c;
   GPUCSRFault fault;
   char        text[8192];
-  double      begun = Now();
+  double      begun = omp_get_wtime();
   int         failed;
   int64_t     base;
 
@@ -495,7 +470,7 @@ int main(int argc, char **argv)
     if (c.statistics.labels && command.output && !strcmp(command.to, "market")) fprintf(stderr, "gpucsr-convert: %s: labels are not kept in this format\n", command.output);
     if (c.skipped) fprintf(stderr, "gpucsr-convert: %s: %lld bad lines left out, the first is line %lld\n", command.input, (long long)c.skipped, (long long)c.skip);
     if (!command.quiet) {
-      const double time = Now() - begun;
+      const double time = omp_get_wtime() - begun;
 
       StatisticsPrint(&c.statistics, stdout);
       printf("%-12s%.6g MB in %.3g s, %.4g MB/s\n", c.header.format == GPUCSR_TEXT_PETSC ? "binary" : "text", 1e-6 * (double)GPUCSRInputText(c.source), time, 1e-6 * (double)GPUCSRInputText(c.source) / time);

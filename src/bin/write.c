@@ -88,38 +88,18 @@ static int KeepLabels(Writer *w, const Rows *r, GPUCSRFault *f)
 
 /* ---- PETSc binary */
 
-static int PutIntegers(Writer *w, FILE *out, const PetscInt v[], int64_t n, GPUCSRFault *f)
+/* n numbers of 4 or 8 bytes, in the byte order of PETSc's files */
+static int PutNumbers(Writer *w, FILE *out, const void *v, size_t width, int64_t n, GPUCSRFault *f)
 {
   for (int64_t at = 0; at < n;) {
-    const int64_t many = PetscMin(n - at, (int64_t)(BUFFER / sizeof(PetscInt)));
-    PetscInt     *to   = (PetscInt *)w->buffer;
+    const int64_t many = PetscMin(n - at, (int64_t)(BUFFER / width));
 
-    for (int64_t k = 0; k < many; k++) {
-#if defined(PETSC_USE_64BIT_INDICES)
-      to[k] = (PetscInt)__builtin_bswap64((uint64_t)v[at + k]);
-#else
-      to[k] = (PetscInt)__builtin_bswap32((uint32_t)v[at + k]);
-#endif
-    }
-    if (Put(w, out, to, (size_t)many * sizeof(*to), f)) return 1;
-    at += many;
-  }
-  return 0;
-}
-
-static int PutReals(Writer *w, FILE *out, const void *v, int64_t n, GPUCSRFault *f)
-{
-  for (int64_t at = 0; at < n;) {
-    const int64_t many = PetscMin(n - at, (int64_t)(BUFFER / 8));
-    uint64_t     *to   = (uint64_t *)w->buffer;
-
-    for (int64_t k = 0; k < many; k++) {
-      uint64_t x;
-
-      memcpy(&x, (const char *)v + 8 * (at + k), 8);
-      to[k] = __builtin_bswap64(x);
-    }
-    if (Put(w, out, to, (size_t)many * 8, f)) return 1;
+    memcpy(w->buffer, (const char *)v + (size_t)at * width, (size_t)many * width);
+    if (width == 4)
+      for (int64_t k = 0; k < many; k++) ((uint32_t *)w->buffer)[k] = __builtin_bswap32(((uint32_t *)w->buffer)[k]);
+    else
+      for (int64_t k = 0; k < many; k++) ((uint64_t *)w->buffer)[k] = __builtin_bswap64(((uint64_t *)w->buffer)[k]);
+    if (Put(w, out, w->buffer, (size_t)many * width, f)) return 1;
     at += many;
   }
   return 0;
@@ -133,10 +113,10 @@ static int PetscRows(Writer *w, const Rows *r, GPUCSRFault *f)
     const int64_t many = PetscMin(r->m - at, 1024);
 
     for (int64_t k = 0; k < many; k++) length[k] = (PetscInt)(r->row[at + k + 1] - r->row[at + k]);
-    if (PutIntegers(w, w->out, length, many, f)) return 1;
+    if (PutNumbers(w, w->out, length, sizeof(*length), many, f)) return 1;
   }
-  if (PutIntegers(w, w->columns, r->j + r->row[0], r->row[r->m] - r->row[0], f)) return 1;
-  if (PutReals(w, w->values, r->v + r->row[0], (r->row[r->m] - r->row[0]) * (int64_t)(sizeof(PetscScalar) / 8), f)) return 1;
+  if (PutNumbers(w, w->columns, r->j + r->row[0], sizeof(*r->j), r->row[r->m] - r->row[0], f)) return 1;
+  if (PutNumbers(w, w->values, r->v + r->row[0], 8, (r->row[r->m] - r->row[0]) * (int64_t)(sizeof(*r->v) / 8), f)) return 1;
   return KeepLabels(w, r, f);
 }
 
@@ -159,16 +139,16 @@ static int PetscFinish(Writer *w, GPUCSRFault *f)
   if (Append(w, w->columns, f) || Append(w, w->values, f)) return 1;
   if (w->labels) {
     head[0] = GPUCSR_BINARY_VEC;
-    if (PutIntegers(w, w->out, head, 2, f)) return 1;
+    if (PutNumbers(w, w->out, head, sizeof(*head), 2, f)) return 1;
     head[0] = GPUCSR_BINARY_MAT;
     for (int64_t k = 0; k < w->labels; k++) {
       const PetscScalar y = (PetscScalar)w->label[k];
 
-      if (PutReals(w, w->out, &y, sizeof(y) / 8, f)) return 1;
+      if (PutNumbers(w, w->out, &y, 8, sizeof(y) / 8, f)) return 1;
     }
   }
   if (fseek(w->out, 0, SEEK_SET)) return Bad(w, f);
-  return PutIntegers(w, w->out, head, 4, f);
+  return PutNumbers(w, w->out, head, sizeof(*head), 4, f);
 }
 
 /* ---- Matrix Market */

@@ -2,7 +2,6 @@
   Rows into a matrix: into the arrays of MATSEQAIJ if the type has them, otherwise by MatSetValues().
 */
 #include "loadfile.h"
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 

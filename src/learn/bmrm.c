@@ -393,13 +393,12 @@ static PetscErrorCode Apply(Learner *l, const Settings *o)
 /* Learns, and prints the quality */
 static PetscErrorCode LearnAndReport(Learner *l, const Settings *o)
 {
-  Run            r;
+  Run            r = {0};
   MatInfo        info;
   PetscInt       M, N;
   PetscLogDouble t[4];
 
   PetscFunctionBeginUser;
-  PetscCall(PetscMemzero(&r, sizeof(r)));
   PetscCheck(o->kind != PREDICT_PROBABILITY || !strcmp(l->loss->name, "logistic"), PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "Probabilities come from -loss logistic, not %s", l->loss->name);
   PetscCall(PetscTime(&t[0]));
   PetscCall(StartType());
@@ -423,9 +422,8 @@ static PetscErrorCode LearnAndReport(Learner *l, const Settings *o)
   else PetscCall(PetscPrintf(PETSC_COMM_WORLD, "lambda %g", (double)o->lambda[0]));
   if (l->nclasses) PetscCall(PetscPrintf(PETSC_COMM_WORLD, ", %" PetscInt_FMT " classes", l->nclasses));
   PetscCall(PetscPrintf(PETSC_COMM_WORLD, "\n"));
-  if (o->check) {
-    PetscCall(CheckRisk(l, o->seed));
-  } else {
+  if (o->check) PetscCall(CheckRisk(l, o->seed));
+  else {
     PetscCall(PetscTime(&t[2]));
     PetscCall(FirstProducts(l, o->file));
     PetscCall(PetscTime(&t[3]));
@@ -441,11 +439,10 @@ static PetscErrorCode LearnAndReport(Learner *l, const Settings *o)
 
 static PetscErrorCode Program(void)
 {
-  Learner  l;
+  Learner  l = {0};
   Settings o;
 
   PetscFunctionBeginUser;
-  PetscCall(PetscMemzero(&l, sizeof(l)));
   PetscCall(GetSettings(&o, &l.loss, &l.parameter));
   PetscCall(CheckFiles(&o));
   l.settings = &o;

@@ -2,7 +2,6 @@
   Conversion of numbers by several threads, and the largest rounding error of it.
 */
 #include "gpucsrsys.h"
-#include <float.h>
 #include <math.h>
 #include <omp.h>
 #include <string.h>

@@ -28,9 +28,7 @@ static PetscErrorCode Register(GPUCSRFinalLevel level, PetscErrorCode (*end)(voi
 /* Registered twice, it runs once. Functions of one level run in reverse order, after the release of the objects of that level */
 PetscErrorCode GPUCSRRegisterFinalize(GPUCSRFinalLevel level, PetscErrorCode (*end)(void))
 {
-  PetscFunctionBegin;
-  PetscCall(Register(level, end, NULL));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return Register(level, end, NULL);
 }
 
 PetscErrorCode GPUCSRLivingAdd(GPUCSRLivingList *list, GPUCSRLiving *l, void *object)

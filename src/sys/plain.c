@@ -25,9 +25,7 @@ int GPUCSRPass(const char file[], int line, const char function[], int code)
 
 PetscErrorCode GPUCSRHostMalloc(size_t bytes, void **p)
 {
-  PetscFunctionBegin;
-  PetscCall(PetscCalloc(bytes, p));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return PetscCalloc(bytes, p);
 }
 
 void GPUCSRHostFree(void **p)

@@ -231,9 +231,7 @@ PetscErrorCode GPUCSRDeviceOpen(const char name[], GPUCSRDevice *dev, char why[]
 /* Everything on the device is done, on PETSc's streams too */
 PetscErrorCode GPUCSRDeviceSynchronize(GPUCSRDevice d)
 {
-  PetscFunctionBegin;
-  PetscCall(d->ops->synchronize(d->id));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return d->ops->synchronize(d->id);
 }
 
 static PetscErrorCode Queue(GPUCSRDevice d, const GPUCSREvent e[2], PetscErrorCode (*launch)(void *), void *ctx, int n)

@@ -43,9 +43,8 @@ static int SortRow(const Place *at, size_t n, PetscInt j[], PetscScalar v[], GPU
 
   if (equal < 0) return !GPUCSRFaultSet(f, at->number, 0, "no memory to sort a row of %zu entries", n);
   if (!equal) return 1;
-  for (size_t k = 1; k < n; k++) {
+  for (size_t k = 1; k < n; k++)
     if (j[k] == j[k - 1]) return !GPUCSRFaultSet(f, at->number, Second(at, j[k]) - at->line + 1, "index %" PetscInt_FMT " stands in this line a second time", j[k]);
-  }
   return 1;
 }
 

@@ -4,7 +4,6 @@
   gpubmrm also gets the risk along a line. The scores of the best weights are kept from one iteration to the next, so an iteration takes two products, as in the plain method.
 */
 #include "learn.h"
-#include <unistd.h>
 
 #define LONG  1000 /* estimated products of an interior point method */
 #define SMALL 5e6  /* nonzeros: on a device a product with fewer nonzeros takes equally long */

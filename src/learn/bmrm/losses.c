@@ -266,9 +266,7 @@ static PetscErrorCode LogisticCurvature(Vec c)
 
 static PetscErrorCode LeastSquaresCurvature(Vec c)
 {
-  PetscFunctionBeginUser;
-  PetscCall(VecSet(c, 1.0));
-  PetscFunctionReturn(0);
+  return VecSet(c, 1.0);
 }
 
 /* ---- losses of all rows together ---- */

@@ -342,9 +342,7 @@ PetscErrorCode LearnerClass(Learner *l, PetscInt j)
     if (l->u) PetscCall(VecRestoreArray(l->u, &u));
     PetscCall(VecRestoreArray(l->z, &z));
   }
-  if (l->loss->together) {
-    PetscCall(ScatterAll(l->tozero, l->z, l->z0, SCATTER_FORWARD));
-  }
+  if (l->loss->together) PetscCall(ScatterAll(l->tozero, l->z, l->z0, SCATTER_FORWARD));
   PetscFunctionReturn(0);
 }
 
@@ -370,7 +368,7 @@ PetscErrorCode LearnerDestroy(Learner *l)
 */
 PetscErrorCode CheckRisk(Learner *l, PetscInt seed)
 {
-  Vec             w, v, d, g;
+  Vec             w, d, g;
   PetscReal       f, fplus, fminus, slope, along, bound, error = 0, below = 0;
   PetscScalar     gd;
   PetscRandom     random;
@@ -378,7 +376,6 @@ PetscErrorCode CheckRisk(Learner *l, PetscInt seed)
 
   PetscFunctionBeginUser;
   PetscCall(VecDuplicate(l->w[0], &w));
-  PetscCall(VecDuplicate(w, &v));
   PetscCall(VecDuplicate(w, &d));
   PetscCall(VecDuplicate(w, &g));
   PetscCall(PetscRandomCreate(PetscObjectComm((PetscObject)w), &random));
@@ -409,7 +406,6 @@ PetscErrorCode CheckRisk(Learner *l, PetscInt seed)
   PetscCall(PetscPrintf(PETSC_COMM_WORLD, "check      loss %s: finite differences agree within %g, its planes lie below it\n", l->loss->name, (double)bound));
   PetscCall(PetscRandomDestroy(&random));
   PetscCall(VecDestroy(&w));
-  PetscCall(VecDestroy(&v));
   PetscCall(VecDestroy(&d));
   PetscCall(VecDestroy(&g));
   PetscFunctionReturn(0);

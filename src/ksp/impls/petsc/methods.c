@@ -32,8 +32,7 @@ static PetscErrorCode SolveHeld(KSP ksp, GPUCSRWrap *w)
   ierr = (*w->petsc.ksp.solve)(ksp);
   for (PetscInt k = n - 1; k >= 0; k--) PetscCall(VecGPURelease(v[k], &held[k]));
   PetscCall(PetscFree2(v, held));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }
 
 /* --- The program's vectors are on the host, the matrix' vectors on the device */
@@ -89,8 +88,7 @@ static PetscErrorCode KSPSetUp_Copies(KSP ksp)
   ksp->vec_rhs = mine[1];
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&b));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }
 
 /* Do monitors or the convergence test read more than the norm? PETSc's most common ones do not */
@@ -330,7 +328,5 @@ static GPUCSRWrapType types[NMETHODS] = {
 
 PetscErrorCode KSPMethodsInitialize_Private(void)
 {
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWrapRegister(&KSPList, PETSC_STATIC_ARRAY_LENGTH(types), types));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return GPUCSRWrapRegister(&KSPList, PETSC_STATIC_ARRAY_LENGTH(types), types);
 }

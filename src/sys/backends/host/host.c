@@ -145,9 +145,7 @@ static PetscErrorCode Copy_Host(int id, void *dst, const void *src, size_t bytes
 
 static PetscErrorCode Zero_Host(int id, void *p, size_t bytes, GPUCSRStream s)
 {
-  PetscFunctionBegin;
-  PetscCall(PetscMemzero(p, bytes));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return PetscMemzero(p, bytes);
 }
 
 static PetscErrorCode StreamCreate_Host(int id, GPUCSRStream *s)

@@ -110,9 +110,7 @@ static PetscErrorCode Enqueue(GPUCSRStream s, PetscErrorCode (*work)(void *), co
 
 static PetscErrorCode call_Defer(int id, PetscErrorCode (*work)(void *), const void *arg, size_t bytes, GPUCSRStream s)
 {
-  PetscFunctionBegin;
-  PetscCall(Enqueue(s, work, arg, bytes, (Point){NULL, 0}));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return Enqueue(s, work, arg, bytes, (Point){NULL, 0});
 }
 
 static PetscErrorCode synchronize_Defer(int id)
@@ -137,9 +135,7 @@ static PetscErrorCode streamcreate_Defer(int id, GPUCSRStream *s)
 
 static PetscErrorCode streamsynchronize_Defer(int id, GPUCSRStream s)
 {
-  PetscFunctionBegin;
-  PetscCall(DoUntil((Queue *)s, ((Queue *)s)->queued));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return DoUntil((Queue *)s, ((Queue *)s)->queued);
 }
 
 /* With the marks that other streams wait for in this queue */
@@ -273,9 +269,7 @@ static PetscErrorCode DoFree(void *arg)
 
 static PetscErrorCode free_Defer(int id, GPUCSRStream s, void *p)
 {
-  PetscFunctionBegin;
-  PetscCall(call_Defer(id, DoFree, &p, sizeof(p), s));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return call_Defer(id, DoFree, &p, sizeof(p), s);
 }
 
 typedef struct {

@@ -71,9 +71,7 @@ static PetscErrorCode Return(Vec v, VecGPUAccess access, double **a)
 @*/
 PetscErrorCode VecGPUGetArray(Vec v, double **a)
 {
-  PetscFunctionBegin;
-  PetscCall(Lend(v, VEC_GPU_CHANGE, a));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return Lend(v, VEC_GPU_CHANGE, a);
 }
 
 /*@C
@@ -91,9 +89,7 @@ PetscErrorCode VecGPUGetArray(Vec v, double **a)
 @*/
 PetscErrorCode VecGPURestoreArray(Vec v, double **a)
 {
-  PetscFunctionBegin;
-  PetscCall(Return(v, VEC_GPU_CHANGE, a));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return Return(v, VEC_GPU_CHANGE, a);
 }
 
 /*@C
@@ -116,9 +112,7 @@ PetscErrorCode VecGPURestoreArray(Vec v, double **a)
 @*/
 PetscErrorCode VecGPUGetArrayRead(Vec v, const double **a)
 {
-  PetscFunctionBegin;
-  PetscCall(Lend(v, VEC_GPU_READ, (double **)a));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return Lend(v, VEC_GPU_READ, (double **)a);
 }
 
 /*@C
@@ -136,9 +130,7 @@ PetscErrorCode VecGPUGetArrayRead(Vec v, const double **a)
 @*/
 PetscErrorCode VecGPURestoreArrayRead(Vec v, const double **a)
 {
-  PetscFunctionBegin;
-  PetscCall(Return(v, VEC_GPU_READ, (double **)a));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return Return(v, VEC_GPU_READ, (double **)a);
 }
 
 /*@C
@@ -161,9 +153,7 @@ PetscErrorCode VecGPURestoreArrayRead(Vec v, const double **a)
 @*/
 PetscErrorCode VecGPUGetArrayWrite(Vec v, double **a)
 {
-  PetscFunctionBegin;
-  PetscCall(Lend(v, VEC_GPU_WRITE, a));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return Lend(v, VEC_GPU_WRITE, a);
 }
 
 /*@C
@@ -181,9 +171,7 @@ PetscErrorCode VecGPUGetArrayWrite(Vec v, double **a)
 @*/
 PetscErrorCode VecGPURestoreArrayWrite(Vec v, double **a)
 {
-  PetscFunctionBegin;
-  PetscCall(Return(v, VEC_GPU_WRITE, a));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return Return(v, VEC_GPU_WRITE, a);
 }
 
 /*@

@@ -99,8 +99,7 @@ PetscErrorCode VecGPUEntriesPlaceDevice_Private(const VecGPUEntries *kind, Petsc
   (*entries)->valid  = VEC_GPU_DEVICE;
   ierr               = PrepareEntries(*entries);
   if (ierr) PetscCall(VecGPUEntriesRelease_Private(entries, NULL));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }
 
 static PetscErrorCode Unpin(VecGPUEntries *e)
@@ -263,7 +262,7 @@ static PetscErrorCode Forced(Vec v)
 
 /* --- The host's array */
 
-static PetscErrorCode HostRead(VecGPUEntries *e)
+PetscErrorCode VecGPUHostRead_Private(VecGPUEntries *e)
 {
   PetscFunctionBegin;
   if (e->lent && !e->shared && e->valid == VEC_GPU_BOTH && !e->readers && !e->writers) e->valid = VEC_GPU_DEVICE;
@@ -273,13 +272,6 @@ static PetscErrorCode HostRead(VecGPUEntries *e)
     for (PetscInt k = 0; k < e->n; k++) e->host[k] = e->fill;
   } else PetscCall(Cross(e, PETSC_FALSE, 0, e->n));
   e->valid = (VecGPUValid)(e->valid | (e->shared ? VEC_GPU_BOTH : VEC_GPU_HOST));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode VecGPUHostRead_Private(Vec v)
-{
-  PetscFunctionBegin;
-  PetscCall(HostRead(VecGPUOf(v)->entries));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -307,7 +299,7 @@ PetscErrorCode VecGPUHostGet_Private(Vec v, PetscBool read, PetscBool write, Pet
   VecGPUEntries *e = VecGPUOf(v)->entries;
 
   PetscFunctionBegin;
-  if (read || e->valid == VEC_GPU_FILLED || v->map->n != e->n) PetscCall(HostRead(e));
+  if (read || e->valid == VEC_GPU_FILLED || v->map->n != e->n) PetscCall(VecGPUHostRead_Private(e));
   PetscCall(HostAllocate(e));
   if (write) {
     e->valid = e->shared ? VEC_GPU_BOTH : VEC_GPU_HOST;
@@ -358,7 +350,7 @@ PetscErrorCode VecGPUDeviceRead_Private(Vec v)
 
   PetscFunctionBegin;
   if (e->shared) {
-    PetscCall(HostRead(e));
+    PetscCall(VecGPUHostRead_Private(e));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (e->valid & VEC_GPU_DEVICE) PetscFunctionReturn(PETSC_SUCCESS);
@@ -430,7 +422,7 @@ PetscErrorCode VecGPUFill_Private(Vec v, PetscScalar a)
   }
   PetscCall(VecGPUReady_Private(v, &dev));
   if (!dev || held || e->shared || e->valid == VEC_GPU_HOST) {
-    PetscCall(HostRead(e));
+    PetscCall(VecGPUHostRead_Private(e));
     for (PetscInt k = 0; k < n; k++) e->host[g->start + k] = a;
     e->valid  = e->shared ? VEC_GPU_BOTH : VEC_GPU_HOST;
     e->marked = PETSC_FALSE;
@@ -484,7 +476,7 @@ static PetscErrorCode EntriesRelease(void *entries)
 
   PetscFunctionBegin;
   if (!e->dev) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!e->dev->failed[0] && e->valid != VEC_GPU_FILLED) PetscCall(HostRead(e));
+  if (!e->dev->failed[0] && e->valid != VEC_GPU_FILLED) PetscCall(VecGPUHostRead_Private(e));
   PetscCall(GiveBack(e));
   PetscCall(Unpin(e));
   if (e->device && !e->lent) PetscCall(GPUCSRFree(e->dev, Bytes(e->n), (void **)&e->device));

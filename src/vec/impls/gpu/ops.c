@@ -256,9 +256,7 @@ static PetscErrorCode VecMAXPBY_GPU(Vec z, PetscInt nv, const PetscScalar a[], P
 
 static PetscErrorCode VecMAXPY_GPU(Vec z, PetscInt nv, const PetscScalar a[], Vec x[])
 {
-  PetscFunctionBegin;
-  PetscCall(VecMAXPBY_GPU(z, nv, a, 1, x));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return VecMAXPBY_GPU(z, nv, a, 1, x);
 }
 
 /* --- Numbers of this rank. Numbers are real, so VecTDot() equals VecDot() */
@@ -347,16 +345,12 @@ static PetscErrorCode VecSum_GPU(Vec x, PetscScalar *z)
 
 static PetscErrorCode VecDot_GPU(Vec x, Vec y, PetscScalar *z)
 {
-  PetscFunctionBegin;
-  PetscCall(VecGPUAllreduce_Private(x, VecDotLocal_GPU(x, y, z), VEC_GPU_ADD, 1, z));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return VecGPUAllreduce_Private(x, VecDotLocal_GPU(x, y, z), VEC_GPU_ADD, 1, z);
 }
 
 static PetscErrorCode VecMDot_GPU(Vec x, PetscInt nv, const Vec y[], PetscScalar z[])
 {
-  PetscFunctionBegin;
-  PetscCall(VecGPUAllreduce_Private(x, VecMDotLocal_GPU(x, nv, y, z), VEC_GPU_ADD, nv, z));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return VecGPUAllreduce_Private(x, VecMDotLocal_GPU(x, nv, y, z), VEC_GPU_ADD, nv, z);
 }
 
 /* The product of s with t and the square of t's norm: PETSc's VecDotNorm2() expects the values of all ranks */
@@ -425,16 +419,12 @@ static PetscErrorCode Extreme(Vec x, int sign, PetscInt *at, PetscReal *z)
 
 static PetscErrorCode VecMax_GPU(Vec x, PetscInt *at, PetscReal *z)
 {
-  PetscFunctionBegin;
-  PetscCall(Extreme(x, 1, at, z));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return Extreme(x, 1, at, z);
 }
 
 static PetscErrorCode VecMin_GPU(Vec x, PetscInt *at, PetscReal *z)
 {
-  PetscFunctionBegin;
-  PetscCall(Extreme(x, -1, at, z));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return Extreme(x, -1, at, z);
 }
 
 void VecGPUOperations_Private(struct _VecOps *o)

@@ -202,36 +202,28 @@ static PetscErrorCode RestoreLocalVector(Vec v, PetscBool write, Vec w)
     PetscCall(VecResetArray(w));
     PetscCall(VecGPUHostRestore_Private(v, write, NULL));
   }
+  if (write) PetscCall(PetscObjectStateIncrease((PetscObject)v));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode VecGetLocalVectorRead_GPU(Vec v, Vec w)
 {
-  PetscFunctionBegin;
-  PetscCall(GetLocalVector(v, PETSC_FALSE, w));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return GetLocalVector(v, PETSC_FALSE, w);
 }
 
 static PetscErrorCode VecRestoreLocalVectorRead_GPU(Vec v, Vec w)
 {
-  PetscFunctionBegin;
-  PetscCall(RestoreLocalVector(v, PETSC_FALSE, w));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return RestoreLocalVector(v, PETSC_FALSE, w);
 }
 
 static PetscErrorCode VecGetLocalVector_GPU(Vec v, Vec w)
 {
-  PetscFunctionBegin;
-  PetscCall(GetLocalVector(v, PETSC_TRUE, w));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return GetLocalVector(v, PETSC_TRUE, w);
 }
 
 static PetscErrorCode VecRestoreLocalVector_GPU(Vec v, Vec w)
 {
-  PetscFunctionBegin;
-  PetscCall(RestoreLocalVector(v, PETSC_TRUE, w));
-  PetscCall(PetscObjectStateIncrease((PetscObject)v));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return RestoreLocalVector(v, PETSC_TRUE, w);
 }
 
 /* --- Subvectors */

@@ -15,37 +15,27 @@ static VecGPUInfo crossed; /* copies of vectors of other types */
 
 PetscErrorCode VecGetArray_GPU(Vec v, PetscScalar **a)
 {
-  PetscFunctionBegin;
-  PetscCall(VecGPUHostGet_Private(v, PETSC_TRUE, PETSC_TRUE, a));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return VecGPUHostGet_Private(v, PETSC_TRUE, PETSC_TRUE, a);
 }
 
 static PetscErrorCode VecGetArrayWrite_GPU(Vec v, PetscScalar **a)
 {
-  PetscFunctionBegin;
-  PetscCall(VecGPUHostGet_Private(v, PETSC_FALSE, PETSC_TRUE, a));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return VecGPUHostGet_Private(v, PETSC_FALSE, PETSC_TRUE, a);
 }
 
 static PetscErrorCode VecRestoreArray_GPU(Vec v, PetscScalar **a)
 {
-  PetscFunctionBegin;
-  PetscCall(VecGPUHostRestore_Private(v, PETSC_TRUE, a ? *a : NULL));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return VecGPUHostRestore_Private(v, PETSC_TRUE, a ? *a : NULL);
 }
 
 static PetscErrorCode VecGetArrayRead_GPU(Vec v, const PetscScalar **a)
 {
-  PetscFunctionBegin;
-  PetscCall(VecGPUHostGet_Private(v, PETSC_TRUE, PETSC_FALSE, (PetscScalar **)a));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return VecGPUHostGet_Private(v, PETSC_TRUE, PETSC_FALSE, (PetscScalar **)a);
 }
 
 static PetscErrorCode VecRestoreArrayRead_GPU(Vec v, const PetscScalar **a)
 {
-  PetscFunctionBegin;
-  PetscCall(VecGPUHostRestore_Private(v, PETSC_FALSE, a ? *a : NULL));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return VecGPUHostRestore_Private(v, PETSC_FALSE, a ? *a : NULL);
 }
 
 static PetscErrorCode VecPlaceArray_GPU(Vec v, const PetscScalar *a)
@@ -64,7 +54,7 @@ static PetscErrorCode VecResetArray_GPU(Vec v)
   const Vec_GPU *g = VecGPUOf(v);
 
   PetscFunctionBegin;
-  if (g->before && g->entries->borrowed) PetscCall(VecGPUHostRead_Private(v));
+  if (g->before && g->entries->borrowed) PetscCall(VecGPUHostRead_Private(g->entries));
   PetscCall(VecGPUComeBack_Private(v));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -132,7 +122,7 @@ PetscErrorCode VecGPURelease(Vec v, const VecGPUHeld *held)
 static PetscErrorCode VecBindToCPU_GPU(Vec v, PetscBool cpu)
 {
   PetscFunctionBegin;
-  if (cpu) PetscCall(VecGPUHostRead_Private(v));
+  if (cpu) PetscCall(VecGPUHostRead_Private(VecGPUOf(v)->entries));
   VecGPUOf(v)->bound = cpu;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -191,7 +181,7 @@ static PetscErrorCode KeepEntries(Vec v)
   if (g->before || kept->n != v->map->n) { /* a copy, because the entries are not the vector's own */
     PetscScalar *a;
 
-    PetscCall(VecGPUHostRead_Private(v));
+    PetscCall(VecGPUHostRead_Private(VecGPUOf(v)->entries));
     PetscCall(PetscMalloc1(v->map->n, &a));
     PetscCall(PetscArraycpy(a, VecGPUHostOf(v), v->map->n));
     PetscCall(VecGPUEntriesRelease_Private(&kept, NULL));
@@ -354,9 +344,7 @@ static PetscErrorCode VecCreate_SeqGPU(Vec v)
 M*/
 static PetscErrorCode VecCreate_MPIGPU(Vec v)
 {
-  PetscFunctionBegin;
-  PetscCall(CreateVecGPU(v, PETSC_TRUE));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return CreateVecGPU(v, PETSC_TRUE);
 }
 
 /*MC

@@ -106,7 +106,7 @@ GPUCSR_INTERN PetscErrorCode VecGPUEntriesPlace_Private(const VecGPUEntries *, P
 GPUCSR_INTERN PetscErrorCode VecGPUEntriesPlaceDevice_Private(const VecGPUEntries *, PetscInt, double *, VecGPUEntries **);
 GPUCSR_INTERN PetscErrorCode VecGPUEntriesReplace_Private(VecGPUEntries *, PetscScalar *);
 GPUCSR_INTERN PetscErrorCode VecGPUEntriesRelease_Private(VecGPUEntries **, VecGPUEntries *);
-GPUCSR_INTERN PetscErrorCode VecGPUHostRead_Private(Vec);
+GPUCSR_INTERN PetscErrorCode VecGPUHostRead_Private(VecGPUEntries *);
 GPUCSR_INTERN PetscErrorCode VecGPUHostGet_Private(Vec, PetscBool, PetscBool, PetscScalar **);
 GPUCSR_INTERN PetscErrorCode VecGPUHostRestore_Private(Vec, PetscBool, const PetscScalar *);
 GPUCSR_INTERN PetscErrorCode VecGPUReady_Private(Vec, GPUCSRDevice *);

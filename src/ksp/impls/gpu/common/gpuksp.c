@@ -100,9 +100,7 @@ static GPUCSRLivingList solvers = {GPUCSR_FINAL_KSP, SolverRelease, NULL};
 
 static PetscErrorCode KSPReset_GPU(KSP ksp)
 {
-  PetscFunctionBegin;
-  PetscCall(SolverRelease(ksp->data));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return SolverRelease(ksp->data);
 }
 
 /* Adds functions to the KSP, or removes functions */
@@ -170,9 +168,7 @@ static PetscErrorCode KSPView_GPU(KSP ksp, PetscViewer viewer)
 
 PetscErrorCode GPUKSPPathFromOptions(KSP_GPU *k, GPUCSROptionItems PetscOptionsObject, const char option[])
 {
-  PetscFunctionBegin;
-  PetscCall(PetscOptionsEnum(option, "How the solver iterates", "KSPGPUSetPath", KSPGPUPaths, (PetscEnum)k->path, (PetscEnum *)&k->path, NULL));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return PetscOptionsEnum(option, "How the solver iterates", "KSPGPUSetPath", KSPGPUPaths, (PetscEnum)k->path, (PetscEnum *)&k->path, NULL);
 }
 
 static PetscErrorCode KSPSetFromOptions_GPU(KSP ksp, GPUCSROptionItems PetscOptionsObject)

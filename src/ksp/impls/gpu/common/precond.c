@@ -100,8 +100,7 @@ static PetscErrorCode MakeNumbers(KSP ksp, KSP_GPU *k)
   PetscCall(PetscFree(rows));
   PetscCall(VecDestroy(&unit));
   PetscCall(VecDestroy(&result));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }
 
 static PetscErrorCode ApplyBlocks(KSP_GPU *k, const double *r, double *z, PetscBool rule, GPUCSRStream s)

@@ -108,9 +108,7 @@ PetscErrorCode GPUKSPRefineMake(KSP_GPU *k)
 
 PetscErrorCode GPUKSPRefineRelease(KSP_GPU *k)
 {
-  PetscFunctionBegin;
-  PetscCall(GPUCSRBufferFree(k->dev, &k->single.memory));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return GPUCSRBufferFree(k->dev, &k->single.memory);
 }
 
 static PetscErrorCode Precondition(KSP ksp, KSP_GPU *k, PetscBool rule)

@@ -178,8 +178,7 @@ static PetscErrorCode Persistent(KSP ksp, KSP_GPU *k)
   v->b = ownb;
   PetscCall(MatGPUCSROperatorVecRestore_Private(&k->op, ksp->vec_sol, guess, PETSC_TRUE, &x));
   PetscCall(MatGPUCSROperatorVecRestore_Private(&k->op, ksp->vec_rhs, PETSC_TRUE, PETSC_FALSE, &b));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }
 #endif
 

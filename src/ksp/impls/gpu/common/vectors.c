@@ -91,8 +91,7 @@ PetscErrorCode GPUKSPOpen(KSP_GPU *k, GPUCSRDevice dev)
   k->dev = dev;
   ierr   = Allocate(k);
   if (ierr) (void)Close(k);
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }
 
 /* Length of a vector with its halo */
@@ -330,23 +329,18 @@ static PetscErrorCode CopyVec(KSP_GPU *k, Vec v, double *own, PetscBool store)
   PetscCall(MatGPUCSROperatorVecGet_Private(&k->op, v, (PetscBool)!store, store, &o));
   ierr = CopyArray(k, &o, own, store);
   PetscCall(MatGPUCSROperatorVecRestore_Private(&k->op, v, (PetscBool)!store, store, &o));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }
 
 PetscErrorCode GPUKSPLoad(KSP_GPU *k, Vec from, double *to)
 {
-  PetscFunctionBegin;
-  PetscCall(CopyVec(k, from, to, PETSC_FALSE));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return CopyVec(k, from, to, PETSC_FALSE);
 }
 
 /* Complete on return */
 PetscErrorCode GPUKSPStore(KSP_GPU *k, const double *from, Vec to)
 {
-  PetscFunctionBegin;
-  PetscCall(CopyVec(k, to, (double *)from, PETSC_TRUE));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return CopyVec(k, to, (double *)from, PETSC_TRUE);
 }
 
 /* b or x of a persistent kernel: its array if on the device, otherwise a copy */

@@ -303,9 +303,7 @@ static PetscErrorCode Reduce(KSP ksp, KSP_GPUGMRES *g, int count)
 
 static PetscErrorCode SendState(KSP_GPUGMRES *g)
 {
-  PetscFunctionBegin;
-  PetscCall(g->k.dev->ops->copy(g->k.dev->id, g->state, g->mirror, GPUGMRESStateBytes(g->m), GPUCSR_TO_DEVICE, g->k.dev->stream));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return g->k.dev->ops->copy(g->k.dev->id, g->state, g->mirror, GPUGMRESStateBytes(g->m), GPUCSR_TO_DEVICE, g->k.dev->stream);
 }
 
 static PetscErrorCode Project(KSP ksp, KSP_GPUGMRES *g, GPUGMRESPass *a)
@@ -404,9 +402,7 @@ static PetscErrorCode GMRESApplyPC(KSP ksp, KSP_GPUGMRES *g, int from, int to)
 /* A copy of n entries, on the device */
 static PetscErrorCode Copy(KSP_GPUGMRES *g, double *to, const double *from)
 {
-  PetscFunctionBegin;
-  PetscCall(g->k.dev->ops->copy(g->k.dev->id, to, from, sizeof(double) * (size_t)g->k.n, GPUCSR_ON_DEVICE, g->k.dev->stream));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return g->k.dev->ops->copy(g->k.dev->id, to, from, sizeof(double) * (size_t)g->k.n, GPUCSR_ON_DEVICE, g->k.dev->stream);
 }
 
 static PetscErrorCode Residual(KSP_GPUGMRES *g)

@@ -120,9 +120,7 @@ static PetscErrorCode Rows(KSP_GPU *k, GPUKSPStep step, const GPUKSPVectors *v, 
 /* A step without sums, on the given arrays. rule: skip the step if the solve rests */
 PetscErrorCode GPUKSPStepArrays(KSP_GPU *k, GPUKSPStep step, const GPUKSPVectors *v, PetscBool device, GPUCSRStream s, PetscBool rule)
 {
-  PetscFunctionBegin;
-  PetscCall(Rows(k, step, v, device, s, (Turn){rule, PETSC_FALSE, PETSC_FALSE}, NULL));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return Rows(k, step, v, device, s, (Turn){rule, PETSC_FALSE, PETSC_FALSE}, NULL);
 }
 
 /* One step on PETSc's vectors; restores their arrays even after an error */
@@ -139,8 +137,7 @@ static PetscErrorCode RowsBorrowed(KSP_GPU *k, GPUKSPStep step, GPUKSPVectors *v
   if (device) ierr = MatGPUCSRStream_Private(k->dev, &k->loop.operand[VEC_B], &k->loop.operand[VEC_X], NULL, &s);
   if (!ierr) ierr = Rows(k, step, v, device, s, turn, sum);
   PetscCall(GPUKSPVectorsGiveBack(k, GPUKSP_VECTORS + 1));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }
 
 /* One step; v NULL: in single precision. Without a rule its sums, if any, are in k->sums. next: the last step with a rule in the iteration */

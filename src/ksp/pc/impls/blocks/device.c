@@ -140,7 +140,5 @@ static GPUCSRWrapType types[] = {
 
 PetscErrorCode PCDeviceInitialize_Private(void)
 {
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWrapRegister(&PCList, PETSC_STATIC_ARRAY_LENGTH(types), types));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return GPUCSRWrapRegister(&PCList, PETSC_STATIC_ARRAY_LENGTH(types), types);
 }

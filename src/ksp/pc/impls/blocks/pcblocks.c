@@ -437,7 +437,5 @@ static GPUCSRWrapType types[] = {
 
 PetscErrorCode PCBlocksInitialize_Private(void)
 {
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWrapRegister(&PCList, PETSC_STATIC_ARRAY_LENGTH(types), types));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return GPUCSRWrapRegister(&PCList, PETSC_STATIC_ARRAY_LENGTH(types), types);
 }

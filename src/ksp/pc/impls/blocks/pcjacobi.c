@@ -76,8 +76,7 @@ static PetscErrorCode PCSetUp_Jacobi(PC pc)
   if (j->sound) PetscCall(PCJacobiSetFixDiagonal(pc, PETSC_FALSE));
   ierr = (*w->petsc.pc.setup)(pc);
   if (j->sound) PetscCall(PCJacobiSetFixDiagonal(pc, PETSC_TRUE));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }
 
 /* Is this application the first after the set-up, with an unchanged matrix and unchanged options? */
@@ -124,7 +123,5 @@ static GPUCSRWrapType types[] = {
 
 PetscErrorCode PCJacobiInitialize_Private(void)
 {
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWrapRegister(&PCList, PETSC_STATIC_ARRAY_LENGTH(types), types));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return GPUCSRWrapRegister(&PCList, PETSC_STATIC_ARRAY_LENGTH(types), types);
 }

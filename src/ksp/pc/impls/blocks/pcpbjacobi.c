@@ -55,8 +55,7 @@ static PetscErrorCode PBJacobiTake(PC pc, PCDevice d, Vec x, PetscBool *possible
   PetscCall(PetscFree(rows));
   PetscCall(VecDestroy(&unit));
   PetscCall(VecDestroy(&column));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }
 
 static PetscErrorCode PBJacobiApply(PC pc, PCDevice d, Vec x, Vec y)

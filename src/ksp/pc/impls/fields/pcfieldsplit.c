@@ -66,8 +66,7 @@ static PetscErrorCode TakeField(PC pc, PCDevice d, PetscInt k, Mat P, PetscBool 
   PetscCall(ISGetIndices(e->is, &index));
   ierr = GPUCSRUpload(d->dev, e->index, GPUCSR_INT32, index, GPUCSR_PETSCINT, (size_t)m, PETSC_FALSE, d->dev->stream, NULL);
   PetscCall(ISRestoreIndices(e->is, &index));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }
 
 static PetscErrorCode View(PC pc, PetscErrorCode (*view)(PC, PetscViewer), FILE *text)
@@ -226,8 +225,7 @@ static PetscErrorCode Gather(PCDevice d, const Field *e, Vec x, Vec w)
   PetscCall(VecGPURestoreArrayWrite(e->b, &ab));
   if (w) PetscCall(VecGPURestoreArrayRead(w, &aw));
   PetscCall(VecGPURestoreArrayRead(x, &ax));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }
 
 /* y += x of a field */
@@ -243,8 +241,7 @@ static PetscErrorCode Scatter(PCDevice d, const Field *e, Vec y)
   ierr = GPUMGScatter(d->dev, e->m, e->index, ax, ay, d->dev->stream);
   PetscCall(VecGPURestoreArray(y, &ay));
   PetscCall(VecGPURestoreArrayRead(e->x, &ax));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }
 
 /* y += the solution of field k for x, less A y unless y is zero. done: the vectors were all on the device */

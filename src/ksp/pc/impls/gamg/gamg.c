@@ -77,49 +77,23 @@ static PetscErrorCode SetType(PC pc, PCGAMGType type)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode SetNSmooths(PC pc, PetscInt n)
-{
-  PCGAMGData *d;
+/* A function that calls PETSc's of the same name and keeps the value in a member */
+#define SETTER(Name, which, type, member) \
+  static PetscErrorCode Name(PC pc, type value) \
+  { \
+    PCGAMGData *d; \
+\
+    PetscFunctionBegin; \
+    PetscCall((*(PetscErrorCode(*)(PC, type))setters[which].petsc)(pc, value)); \
+    PetscCall(PCGAMGDataOf_Private(pc, &d)); \
+    d->member = value; \
+    PetscFunctionReturn(PETSC_SUCCESS); \
+  }
 
-  PetscFunctionBegin;
-  PetscCall((*(PetscErrorCode(*)(PC, PetscInt))setters[SMOOTHS].petsc)(pc, n));
-  PetscCall(PCGAMGDataOf_Private(pc, &d));
-  d->nsmooths = n;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode SetAggressiveLevels(PC pc, PetscInt n)
-{
-  PCGAMGData *d;
-
-  PetscFunctionBegin;
-  PetscCall((*(PetscErrorCode(*)(PC, PetscInt))setters[LEVELS].petsc)(pc, n));
-  PetscCall(PCGAMGDataOf_Private(pc, &d));
-  d->aggressive = n;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode SetAggressive(PC pc, PetscInt k)
-{
-  PCGAMGData *d;
-
-  PetscFunctionBegin;
-  PetscCall((*(PetscErrorCode(*)(PC, PetscInt))setters[DISTANCE].petsc)(pc, k));
-  PetscCall(PCGAMGDataOf_Private(pc, &d));
-  d->distance = k;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode SetAggressiveSquareGraph(PC pc, PetscBool squared)
-{
-  PCGAMGData *d;
-
-  PetscFunctionBegin;
-  PetscCall((*(PetscErrorCode(*)(PC, PetscBool))setters[SQUARE].petsc)(pc, squared));
-  PetscCall(PCGAMGDataOf_Private(pc, &d));
-  d->squared = squared;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+SETTER(SetNSmooths, SMOOTHS, PetscInt, nsmooths)
+SETTER(SetAggressiveLevels, LEVELS, PetscInt, aggressive)
+SETTER(SetAggressive, DISTANCE, PetscInt, distance)
+SETTER(SetAggressiveSquareGraph, SQUARE, PetscBool, squared)
 
 static PetscErrorCode SetSpecial(PC pc, int which, PetscBool value, const char name[])
 {
@@ -299,8 +273,7 @@ static PetscErrorCode Aggregate(PC pc, Mat A, PCGAMGData *d)
   PetscCall(Near(g, A->rmap->n, bs, &near));
   ierr = Make(pc, A, near, d);
   PetscCall(PetscFree(near));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }
 
 /* Collective: after an error of any rank PETSc makes this level and all coarser levels, unless the device is required */
@@ -319,14 +292,6 @@ static PetscErrorCode Settle(Mat A, PCGAMGData *d, GPUCSRAttempt *a)
   PetscCheck(a->error == PETSC_ERR_SUP || (!MatGPUCSROperatorRequired_Private(A) && (a->error == PETSC_ERR_MEM || a->error == PETSC_ERR_GPU)), comm, a->error, "%s", a->message);
   d->ours = PETSC_FALSE;
   PetscCall(PetscSNPrintf(d->why, sizeof(d->why), "%s%s", a->message, d->levels ? " (from the next level on)" : ""));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Can the device aggregate matrices of this type? */
-static PetscErrorCode Ours(Mat A, PetscBool *ours)
-{
-  PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, ours, MATSEQAIJGPUCSR, MATMPIAIJGPUCSR, ""));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -353,7 +318,7 @@ static PetscErrorCode Graph(PC pc, Mat A, Mat *G)
   PetscCall(PCGPUAMGTentativeDestroy_Private(&d->t));
   d->whole = PETSC_FALSE;
   if (d->fresh) PetscCall(Begin(pc, d));
-  PetscCall(Ours(A, &ours));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &ours, MATSEQAIJGPUCSR, MATMPIAIJGPUCSR, ""));
   if (ours && d->ours) {
     PetscCall(PetscLogEventBegin(petsc_gamg_setup_events[GAMG_COARSEN], 0, 0, 0, 0));
     GPUCSRTry(&attempt, Aggregate(pc, A, d));
@@ -412,8 +377,7 @@ static PetscErrorCode TakeWhole(PC pc, Mat A, PCGAMGData *d, Mat *P)
   if (!ierr) ierr = dev->ops->streamsynchronize(dev->id, dev->stream);
   if (!ierr) ierr = Next(g, C->n, near);
   PetscCall(PetscFree(near));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }
 
 /* Collective. P NULL: there is no coarser level */
@@ -529,7 +493,7 @@ PetscErrorCode PCGAMGAggregates_Private(PC pc)
 
   PetscFunctionBegin;
   PetscCall(PCGAMGDataOf_Private(pc, &d));
-  PetscCall(Ours(pc->pmat, &ours));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)pc->pmat, &ours, MATSEQAIJGPUCSR, MATMPIAIJGPUCSR, ""));
   PetscCall(PetscStrcmp(GAMGOf(pc)->gamg_type_name, PCGAMGAGG, &agg));
   d->fresh = PETSC_TRUE;
   if (!ours) d->why[0] = 0;

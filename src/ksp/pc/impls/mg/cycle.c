@@ -30,9 +30,7 @@ static void Turn(Place *at)
 
 static PetscErrorCode Copy(Run *u, int l, double *to, const double *from)
 {
-  PetscFunctionBegin;
-  PetscCall(u->c->dev->ops->copy(u->c->dev->id, to, from, sizeof(double) * (size_t)u->c->level[l].n, GPUCSR_ON_DEVICE, u->s));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return u->c->dev->ops->copy(u->c->dev->id, to, from, sizeof(double) * (size_t)u->c->level[l].n, GPUCSR_ON_DEVICE, u->s);
 }
 
 /* z = alpha A x + beta y */

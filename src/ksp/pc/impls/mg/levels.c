@@ -95,8 +95,7 @@ static PetscErrorCode Fetch(const GPUCSROperator *o, Vec v, double *to)
     if (dev->ops->separate) VecGPUCrossed(PETSC_TRUE, (size_t)n);
   }
   PetscCall(MatGPUCSROperatorVecRestore_Private(o, v, PETSC_TRUE, PETSC_FALSE, &a));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }
 
 /* Makes the solver set up its preconditioner from the start at its next application */
@@ -157,8 +156,7 @@ static PetscErrorCode Diagonal(const GPUCSROperator *o, KSP ksp, double *to)
   if (!ierr) ierr = Fetch(o, diagonal, to);
   PetscCall(VecDestroy(&unit));
   PetscCall(VecDestroy(&diagonal));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }
 
 /* Columns 0 to count - 1 of a PC's operator, by rows. Unit vectors repeat with the period count, so one application gives a column of each diagonal block */
@@ -177,8 +175,7 @@ static PetscErrorCode Columns(GPUCSRDevice dev, KSP ksp, PetscInt n, PetscInt co
   PetscCall(PetscFree(rows));
   PetscCall(VecDestroy(&unit));
   PetscCall(VecDestroy(&column));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }
 
 /* ---- what levels have ---- */

@@ -231,9 +231,7 @@ static PetscErrorCode PCSetFromOptions_GAMG_GPUCSR(PC pc, GPUCSROptionItems Pets
 
 static PetscErrorCode GAMGMade(PetscObject pc, GPUCSRWrap *w)
 {
-  PetscFunctionBegin;
-  PetscCall(PCGAMGIntercept_Private((PC)pc));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return PCGAMGIntercept_Private((PC)pc);
 }
 
 static GPUCSRWrapType types[2];
@@ -251,7 +249,5 @@ static GPUCSRWrapType types[] = {
 
 PetscErrorCode PCMGInitialize_Private(void)
 {
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWrapRegister(&PCList, PETSC_STATIC_ARRAY_LENGTH(types), types));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return GPUCSRWrapRegister(&PCList, PETSC_STATIC_ARRAY_LENGTH(types), types);
 }

@@ -138,6 +138,5 @@ PetscErrorCode GPUMGPolynomial(KSP ksp, GPUMGSmoother *m, PetscBool *good)
   PetscCall(VecDestroy(&small.b));
   PetscCall(PCDestroy(&small.pc));
   PetscCall(MatDestroy(&A));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }

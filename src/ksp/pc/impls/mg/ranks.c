@@ -49,36 +49,47 @@ PetscErrorCode GPUMGRanksFail(const GPUMGCycle *c, const char message[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: all columns of a PC's operator, by rows, on each rank. A: the PC's matrix */
-PetscErrorCode GPUMGRanksColumns(KSP ksp, Mat A, double *all)
+/* Collective: `each` numbers for every row of A, of all ranks on each rank */
+static PetscErrorCode AllOf(Mat A, PetscInt each, const double *own, double *all)
 {
-  const MPI_Comm  comm = PetscObjectComm((PetscObject)ksp);
+  const MPI_Comm  comm = PetscObjectComm((PetscObject)A);
   const PetscInt *ranges;
-  Vec             unit, column;
-  PetscInt        n, first, end;
-  PetscMPIInt     size, *counts, *at;
-  double         *own;
-  PetscErrorCode  ierr;
+  PetscMPIInt     size, rank, *counts, *at;
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(comm, &size));
+  PetscCallMPI(MPI_Comm_rank(comm, &rank));
+  PetscCall(MatGetOwnershipRanges(A, &ranges));
+  PetscCall(PetscMalloc2(size, &counts, size, &at));
+  for (PetscMPIInt r = 0; r < size; r++) {
+    counts[r] = (PetscMPIInt)((ranges[r + 1] - ranges[r]) * each);
+    at[r]     = (PetscMPIInt)(ranges[r] * each);
+  }
+  PetscCallMPI(MPI_Allgatherv(own, counts[rank], MPI_DOUBLE, all, counts, at, MPI_DOUBLE, comm));
+  PetscCall(PetscFree2(counts, at));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: all columns of a PC's operator, by rows, on each rank. A: the PC's matrix */
+PetscErrorCode GPUMGRanksColumns(KSP ksp, Mat A, double *all)
+{
+  Vec            unit, column;
+  PetscInt       n, first, end;
+  double        *own;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
   PetscCall(MatGetSize(A, &n, NULL));
   PetscCall(MatGetOwnershipRange(A, &first, &end));
-  PetscCall(PetscMalloc3((size_t)(end - first) * (size_t)n, &own, size, &counts, size, &at));
-  PetscCall(VecCreateMPI(comm, end - first, n, &unit));
+  PetscCall(PetscMalloc1((size_t)(end - first) * (size_t)n, &own));
+  PetscCall(VecCreateMPI(PetscObjectComm((PetscObject)ksp), end - first, n, &unit));
   PetscCall(VecDuplicate(unit, &column));
   ierr = GPUMGPCProbe(ksp, first, n, unit, column, own);
   PetscCall(VecDestroy(&unit));
   PetscCall(VecDestroy(&column));
-  PetscCall(MatGetOwnershipRanges(A, &ranges));
-  for (PetscMPIInt r = 0; r < size; r++) {
-    counts[r] = (PetscMPIInt)((ranges[r + 1] - ranges[r]) * n);
-    at[r]     = (PetscMPIInt)(ranges[r] * n);
-  }
-  PetscCallMPI(MPI_Allgatherv(own, (PetscMPIInt)((end - first) * n), MPI_DOUBLE, all, counts, at, MPI_DOUBLE, comm)); /* also after an error on this rank, because all ranks make this call */
-  PetscCall(PetscFree3(own, counts, at));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(AllOf(A, n, own, all)); /* also after an error on this rank, because all ranks make this call */
+  PetscCall(PetscFree(own));
+  PetscFunctionReturn(ierr);
 }
 
 /* ---- small levels ---- */
@@ -109,38 +120,28 @@ PetscErrorCode GPUMGRanksAllRows(Mat A, Mat *all)
 }
 
 /* Collective to its end even after an error: a smoother's numbers from all ranks, bs for each row of A */
-static PetscErrorCode AllNumbers(GPUCSRDevice dev, MPI_Comm comm, Mat A, const GPUMGSmoother *m, double **all)
+static PetscErrorCode AllNumbers(GPUCSRDevice dev, Mat A, const GPUMGSmoother *m, double **all)
 {
-  const PetscInt *ranges;
-  PetscMPIInt     size, rank, *counts, *at;
-  double         *own;
-  PetscInt        n, rows;
-  PetscErrorCode  ierr = PETSC_SUCCESS;
+  double        *own;
+  PetscInt       n, rows;
+  PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
   *all = NULL;
   if (!m->bs) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCallMPI(MPI_Comm_size(comm, &size));
-  PetscCallMPI(MPI_Comm_rank(comm, &rank));
   PetscCall(MatGetSize(A, &n, NULL));
   PetscCall(MatGetLocalSize(A, &rows, NULL));
-  PetscCall(MatGetOwnershipRanges(A, &ranges));
   PetscCall(PetscMalloc1((size_t)n * (size_t)m->bs, all));
-  PetscCall(PetscMalloc3((size_t)rows * (size_t)m->bs, &own, size, &counts, size, &at));
+  PetscCall(PetscMalloc1((size_t)rows * (size_t)m->bs, &own));
   if (rows) ierr = GPUCSRDownload(dev, own, GPUCSR_DOUBLE, m->M.p, GPUCSR_DOUBLE, (size_t)rows * (size_t)m->bs, PETSC_FALSE, dev->stream);
   if (!ierr) ierr = dev->ops->streamsynchronize(dev->id, dev->stream);
-  for (PetscMPIInt r = 0; r < size; r++) {
-    counts[r] = (PetscMPIInt)((ranges[r + 1] - ranges[r]) * m->bs);
-    at[r]     = (PetscMPIInt)(ranges[r] * m->bs);
-  }
-  PetscCallMPI(MPI_Allgatherv(own, counts[rank], MPI_DOUBLE, *all, counts, at, MPI_DOUBLE, comm));
-  PetscCall(PetscFree3(own, counts, at));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(AllOf(A, m->bs, own, *all));
+  PetscCall(PetscFree(own));
+  PetscFunctionReturn(ierr);
 }
 
 /* first: the first error of the rank's device */
-static PetscErrorCode Gather(const GPUMGCycle *c, MPI_Comm comm, int bottom, Gathered g[], GPUCSRAttempt *first)
+static PetscErrorCode Gather(const GPUMGCycle *c, int bottom, Gathered g[], GPUCSRAttempt *first)
 {
   PetscFunctionBegin;
   first->error = PETSC_SUCCESS;
@@ -153,7 +154,7 @@ static PetscErrorCode Gather(const GPUMGCycle *c, MPI_Comm comm, int bottom, Gat
     for (int up = 0; up < 2; up++) {
       GPUCSRAttempt a = {0};
 
-      if (up ? L->two : l || !c->exact) GPUCSRTry(&a, AllNumbers(c->dev, comm, L->A.A, up ? &L->up : &L->down, &g[l].M[up]));
+      if (up ? L->two : l || !c->exact) GPUCSRTry(&a, AllNumbers(c->dev, L->A.A, up ? &L->up : &L->down, &g[l].M[up]));
       if (!first->error) *first = a;
     }
   }
@@ -268,7 +269,7 @@ PetscErrorCode GPUMGRanksSmall(GPUMGCycle *c, MPI_Comm comm, PetscInt small, Pet
   dense = (PetscBool)(n <= most);
   PetscCall(PetscMemzero(g, sizeof(g)));
   PetscCall(PetscNew(&t));
-  PetscCall(Gather(c, comm, bottom, g, &attempt));
+  PetscCall(Gather(c, bottom, g, &attempt));
   GPUCSRThen(&attempt, Small(c, bottom, (int)most, dense, g, t));
   PetscCall(GatheredDestroy(bottom, g));
   failed = attempt.error != PETSC_SUCCESS;

@@ -151,8 +151,7 @@ static PetscErrorCode BlockDiagonal(const Mat_GPUCSRFactor *f, PetscInt rows, co
   if (!ierr) ierr = MatIsSymmetricKnown(f->A, &known, &symmetric);
   if (!ierr && known && symmetric) ierr = MatSetOption(*A, MAT_SYMMETRIC, PETSC_TRUE);
   if (ierr) PetscCall(MatDestroy(A));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }
 
 /* Tells the common factor where its blocks begin */
@@ -193,8 +192,7 @@ static PetscErrorCode CreateBatch(PetscInt n, Mat_GPUCSRFactor *const f[], const
   PetscCall(ISDestroy(&row));
   PetscCall(ISDestroy(&col));
   PetscCall(MatDestroy(&A));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }
 
 /* For each entry of a vector the list of the blocks' rows in its sum, in the order of blocks */
@@ -257,8 +255,7 @@ static PetscErrorCode Spread(PetscInt blocks, const GPUCSROverlap *o, PetscInt r
   if (!ierr) ierr = GPUCSRSpreadCreate(f->dev, (int)o->n, (int)rows, from, ptr, index, &f->spread);
   PetscCall(PetscFree2(ptr, index));
   PetscCall(PetscFree2(from, begin));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }
 
 /* Does the common factor equal the factors that the blocks would have had? */
@@ -320,6 +317,5 @@ PetscErrorCode MatGPUCSRFactorsBatch_Private(PetscInt n, const Mat F[], const GP
   *ok  = (PetscBool)(!ierr && !why[0]);
   PetscCall(PetscFree(f));
   if (!*ok) PetscCall(GPUCSRFactorsDestroy(t));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }

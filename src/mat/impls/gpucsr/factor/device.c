@@ -121,8 +121,7 @@ static PetscErrorCode SendIS(GPUCSRDevice dev, int n, IS is, int **out)
   PetscCall(ISGetIndices(is, &index));
   ierr = GPUCSRUpload(dev, *out, GPUCSR_INT32, index, GPUCSR_PETSCINT, (size_t)n, PETSC_FALSE, dev->stream, NULL);
   PetscCall(ISRestoreIndices(is, &index));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }
 
 /* in[] of the device, or index[in[]] if there is an index, a permutation on the host */
@@ -139,8 +138,7 @@ static PetscErrorCode Index(GPUCSRDevice dev, int n, int *in, IS is, int **out)
   if (!ierr) ierr = GPUCSRMalloc(dev, sizeof(int) * (size_t)n, "an ordering", (void **)out);
   if (!ierr) ierr = (*GPUCSRTriangleOpsGet(dev)->compose)(n, in, d, *out, dev->stream);
   PetscCall(FreeInts(dev, n, &d));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }
 
 /* Seconds that products with the inverses of the blocks are predicted to take; none are made where a block is large */
@@ -297,8 +295,7 @@ static PetscErrorCode Load(Mat_GPUCSRFactor *f, Mat A)
   if (!ierr) ierr = (*GPUCSRTriangleOpsGet(dev)->scatter)((const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, (const double *)csr->array[CSR_VAL].data, row, column, &f->pair[0].M, dev->stream);
   PetscCall(FreeInts(dev, n, &row));
   PetscCall(FreeInts(dev, n, &column));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }
 
 /* All rows in the order of levels, for the factorization. A triangle not yet built reuses the levels; a triangle built from PETSc's values stays */
@@ -313,8 +310,7 @@ static PetscErrorCode Schedule(GPUCSRDevice dev, GPUCSRFactorPair *p)
   if (!ierr) ierr = GPUCSRMalloc(dev, sizeof(int) * (size_t)p->M.n, "the order of levels", (void **)&p->schedule);
   if (!ierr) ierr = dev->ops->copy(dev->id, p->schedule, T->order, sizeof(int) * (size_t)p->M.n, GPUCSR_ON_DEVICE, dev->stream);
   PetscCall(GPUCSRTriangleDestroy(dev, &apart));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }
 
 /* ILU or ICC of A on the device. done: all pivots are good; if not, PETSc must report an error or shift */
@@ -493,8 +489,7 @@ PetscErrorCode MatGPUCSRFactorSolve_Private(Mat F, Mat_GPUCSRFactor *f, GPUCSRSo
   ierr = Apply(F, f, kind, &ob, &ox, s);
   PetscCall(MatGPUCSRVecRestore_Private(f->dev, b, PETSC_TRUE, PETSC_FALSE, &ob));
   PetscCall(MatGPUCSRVecRestore_Private(f->dev, x, PETSC_FALSE, PETSC_TRUE, &ox));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }
 
 /* ---- for solvers with device arrays, and for graphs ---- */

@@ -143,8 +143,7 @@ static PetscErrorCode PETScEnd(Mat F, Mat_GPUCSRFactor *f, PetscErrorCode ierr)
   f->petsc         = *F->ops;
   f->petsc.destroy = destroy;
   PetscCall(Install(F, f));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }
 
 static PetscErrorCode PETScSymbolic(Mat F, Mat_GPUCSRFactor *f)
@@ -373,8 +372,7 @@ static PetscErrorCode FromPETSc(Mat F, Mat_GPUCSRFactor *f, PetscBool values, Pe
   }
   if (*good && values && !ierr) ierr = MatGPUCSRFactorValues_Private(f, c.a, c.dinv);
   PetscCall(PetscFree4(c.i, c.j, c.a, c.dinv));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }
 
 /* The device's part of a symbolic factorization without fill: copies the pattern of A. good: the factor can have this pattern */

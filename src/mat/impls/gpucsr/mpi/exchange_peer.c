@@ -446,9 +446,7 @@ static PetscErrorCode Solving_Peer(GPUCSRHalo h, PetscBool begins)
 
 static PetscErrorCode Fail_Peer(GPUCSRHalo h, const char message[])
 {
-  PetscFunctionBegin;
-  PetscCall(GPUCSRPeersDead(h->peers, message));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return GPUCSRPeersDead(h->peers, message);
 }
 
 const GPUCSRExchange GPUCSRExchange_peer = {

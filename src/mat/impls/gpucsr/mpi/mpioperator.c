@@ -114,9 +114,7 @@ PetscErrorCode MatGPUCSRRanksEverything_Private(Mat A, Mat *E)
 /* all = n numbers of each rank, in the order of ranks, all where the products are */
 PetscErrorCode MatGPUCSRRanksGather_Private(const GPUCSROperator *o, const GPUCSRRanks *r, const double *mine, int n, double *all)
 {
-  PetscFunctionBegin;
-  PetscCall((*r->halo->exchange->gather)(r->halo, mine, n, all, o->dev->stream));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return (*r->halo->exchange->gather)(r->halo, mine, n, all, o->dev->stream);
 }
 
 /* Where the ranks gather, for a kernel with a gather of its own; size 0: not possible */
@@ -130,9 +128,7 @@ GPUCSRPeerSlots MatGPUCSRRanksSlots_Private(const GPUCSRRanks *r)
 /* A solve begins or ends: during it all ranks take part */
 PetscErrorCode MatGPUCSRRanksSolving_Private(const GPUCSRRanks *r, PetscBool begins)
 {
-  PetscFunctionBegin;
-  PetscCall((*r->halo->exchange->solving)(r->halo, begins));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return (*r->halo->exchange->solving)(r->halo, begins);
 }
 
 /* Recording of work begins or ends */
@@ -162,9 +158,7 @@ PetscErrorCode MatGPUCSRRanksCheck_Private(const GPUCSRRanks *r)
 /* This rank gives up: tells the other ranks, if the exchange can */
 PetscErrorCode MatGPUCSRRanksFail_Private(const GPUCSRRanks *r, const char message[])
 {
-  PetscFunctionBegin;
-  PetscCall((*r->halo->exchange->fail)(r->halo, message));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return (*r->halo->exchange->fail)(r->halo, message);
 }
 
 /* The word of the exchange */

@@ -158,13 +158,12 @@ static PetscErrorCode HaloChoose(Mat A, Mat Ad, PetscBool ready)
 */
 PetscErrorCode MatGPUCSRReadyTogether_Private(Mat A, GPUCSRSide side, PetscBool *ready, PetscBool *alone)
 {
-  Mat_MPIGPUCSR *g    = (Mat_MPIGPUCSR *)A->spptr;
-  const MPI_Comm comm = PetscObjectComm((PetscObject)A);
-  Mat            b[2], speaker;
-  PetscMPIInt    rank, size, have[2], all[2], first;
-  GPUCSRAttempt  attempt;
-  Pattern        now;
-
+  Mat_MPIGPUCSR   *g    = (Mat_MPIGPUCSR *)A->spptr;
+  const MPI_Comm   comm = PetscObjectComm((PetscObject)A);
+  Mat              b[2], speaker;
+  PetscMPIInt      rank, size, have[2], all[2], first;
+  GPUCSRAttempt    attempt;
+  Pattern          now;
   PetscObjectState state;
 
   PetscFunctionBegin;
@@ -237,16 +236,12 @@ static PetscErrorCode Take(Step *t)
 
 static PetscErrorCode Give(Step *t)
 {
-  PetscFunctionBegin;
-  PetscCall(MatGPUCSRVectorsRestore_Private(((Mat_SeqGPUCSR *)t->Ad->spptr)->dev, &t->v));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return MatGPUCSRVectorsRestore_Private(((Mat_SeqGPUCSR *)t->Ad->spptr)->dev, &t->v);
 }
 
 static PetscErrorCode Pack(Step *t)
 {
-  PetscFunctionBegin;
-  PetscCall((*t->h->exchange->forwardbegin)(t->h, &t->v.ox, t->v.stream));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return (*t->h->exchange->forwardbegin)(t->h, &t->v.ox, t->v.stream);
 }
 
 /* Launches partial = Ad x + y, which stays on the device in the type of the plan's vectors; or z = Ad x + y if the halo's part can be added to z */
@@ -289,15 +284,16 @@ static PetscErrorCode OffDiagonalProduct(Step *t)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* x as an array of the host, for the exchange */
-static PetscErrorCode PackOnHost(Step *t)
+/* x or z as an array of the host, for the exchange */
+static PetscErrorCode ExchangeOnHost(Step *t, PetscBool reverse)
 {
+  const Vec     v = reverse ? t->v.z : t->v.x;
   GPUCSROperand o;
 
   PetscFunctionBegin;
-  PetscCall(MatGPUCSRVecGet_Private(NULL, t->v.x, PETSC_TRUE, PETSC_FALSE, &o));
-  PetscCall((*t->h->exchange->forwardbegin)(t->h, &o, NULL));
-  PetscCall(MatGPUCSRVecRestore_Private(NULL, t->v.x, PETSC_TRUE, PETSC_FALSE, &o));
+  PetscCall(MatGPUCSRVecGet_Private(NULL, v, PETSC_TRUE, reverse, &o));
+  PetscCall((reverse ? t->h->exchange->reverseadd : t->h->exchange->forwardbegin)(t->h, &o, NULL));
+  PetscCall(MatGPUCSRVecRestore_Private(NULL, v, PETSC_TRUE, reverse, &o));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -324,7 +320,7 @@ static PetscErrorCode Forward(Mat A, Vec x, Vec y, Vec z)
   GPUCSRKeep(&t.error, Try(&t, Take));
   GPUCSRKeep(&t.error, Try(&t, Pack));
   if (!t.dev) GPUCSRKeep(&t.error, Give(&t));
-  if (!t.dev) GPUCSRKeep(&t.error, PackOnHost(&t));
+  if (!t.dev) GPUCSRKeep(&t.error, ExchangeOnHost(&t, PETSC_FALSE));
   if (t.error) PetscCall((*t.h->exchange->forwardbegin)(t.h, NULL, NULL));
   GPUCSRKeep(&t.error, Try(&t, DiagonalProduct));
   if (t.adds) GPUCSRKeep(&t.error, Try(&t, OffDiagonalAdd));
@@ -351,27 +347,12 @@ static PetscErrorCode OffDiagonalTranspose(Step *t)
 /* z = Ad^T x + y */
 static PetscErrorCode DiagonalTranspose(Step *t)
 {
-  PetscFunctionBegin;
-  PetscCall(MatGPUCSRApply_Private(t->Ad, GPUCSR_TRANSPOSE, &t->v.ox, t->v.y ? &t->v.oy : NULL, &t->v.oz, t->v.stream, &t->wrote));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return MatGPUCSRApply_Private(t->Ad, GPUCSR_TRANSPOSE, &t->v.ox, t->v.y ? &t->v.oy : NULL, &t->v.oz, t->v.stream, &t->wrote);
 }
 
 static PetscErrorCode Add(Step *t)
 {
-  PetscFunctionBegin;
-  PetscCall((*t->h->exchange->reverseadd)(t->h, &t->v.oz, t->v.stream));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode AddOnHost(Step *t)
-{
-  GPUCSROperand o;
-
-  PetscFunctionBegin;
-  PetscCall(MatGPUCSRVecGet_Private(NULL, t->v.z, PETSC_TRUE, PETSC_TRUE, &o));
-  PetscCall((*t->h->exchange->reverseadd)(t->h, &o, NULL));
-  PetscCall(MatGPUCSRVecRestore_Private(NULL, t->v.z, PETSC_TRUE, PETSC_TRUE, &o));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return (*t->h->exchange->reverseadd)(t->h, &t->v.oz, t->v.stream);
 }
 
 /* z = A^T x + y: the halo's sums travel while the diagonal block is multiplied */
@@ -396,7 +377,7 @@ static PetscErrorCode Backward(Mat A, Vec x, Vec y, Vec z)
   if (!t.dev) GPUCSRKeep(&t.error, MatGPUCSRParentProduct_Private(t.Ad, GPUCSR_TRANSPOSE, x, y, z));
   t.quiet = PETSC_FALSE; /* z holds part of the result */
   if (t.dev) GPUCSRKeep(&t.error, Try(&t, Add));
-  else GPUCSRKeep(&t.error, AddOnHost(&t));
+  else GPUCSRKeep(&t.error, ExchangeOnHost(&t, PETSC_TRUE));
   if (t.error) (void)(*t.h->exchange->reverseadd)(t.h, NULL, t.v.stream);
   PetscCall(GPUCSRLogEnd(&MAT_GPUCSR_Halo, dev, A));
   PetscCall(Give(&t));

@@ -84,8 +84,7 @@ static PetscErrorCode Renumber(GPUCSRDevice dev, PetscInt n, const int32_t table
   ierr = GPUCSRUpload(dev, there, GPUCSR_INT32, table, GPUCSR_INT32, (size_t)n, PETSC_FALSE, dev->stream, NULL);
   if (!ierr) ierr = (*GPUCSRSpGEMMOf(dev)->renumber)(nnz, (const int32_t *)there, j, dev);
   PetscCall(GPUCSRFree(dev, bytes, &there));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }
 
 /* ---- matrices on the device ---- */
@@ -115,8 +114,7 @@ static PetscErrorCode Stack(RanksProduct *p, int m, int64_t nnz, const GPUCSRRow
   ierr = GPUCSRUpload(dev, (int32_t *)A->array[CSR_ROWPTR].data + m, GPUCSR_INT32, i, GPUCSR_INT32, (size_t)rows->n + 1, PETSC_FALSE, dev->stream, NULL);
   if (!ierr && n) ierr = GPUCSRUpload(dev, (int32_t *)A->array[CSR_COL].data + nnz, GPUCSR_INT32, j, GPUCSR_INT32, (size_t)n, PETSC_FALSE, dev->stream, NULL);
   PetscCall(PetscFree2(i, j));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }
 
 /* Values of the rows from other ranks */
@@ -169,8 +167,7 @@ static PetscErrorCode ColumnsOfB(Mat B, RanksProduct *p, const GPUCSRStorage *of
   }
   ierr = Renumber(p->dev, off->n, table, off->nnz, p->column);
   PetscCall(PetscFree(table));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }
 
 /* ---- the pattern ---- */
@@ -244,8 +241,7 @@ static PetscErrorCode NewNumbers(RanksProduct *p, PetscInt before, const int32_t
   }
   if (!ierr) ierr = Renumber(p->dev, before, table, (int64_t)(p->columnbytes / sizeof(int32_t)), p->column);
   PetscCall(PetscFree(full));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }
 
 /* S: row r has a one for each row given for it */
@@ -269,8 +265,7 @@ static PetscErrorCode Given(RanksProduct *p, int m)
   if (!ierr && n) ierr = GPUCSRUpload(dev, p->S.array[CSR_COL].data, GPUCSR_INT32, j, GPUCSR_INT32, (size_t)n, PETSC_FALSE, dev->stream, NULL);
   if (!ierr && n) ierr = GPUCSRUpload(dev, p->S.array[CSR_VAL].data, GPUCSR_DOUBLE, one, GPUCSR_DOUBLE, (size_t)n, PETSC_FALSE, dev->stream, NULL);
   PetscCall(PetscFree3(i, j, one));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }
 
 /* R = [M; rows given] in place of M */
@@ -287,8 +282,7 @@ static PetscErrorCode Extend(RanksProduct *p, PetscLayout cmap)
   if (!ierr) ierr = dev->ops->copy(dev->id, p->R.array[CSR_ROWPTR].data, M.array[CSR_ROWPTR].data, sizeof(int32_t) * ((size_t)M.m + 1), GPUCSR_ON_DEVICE, dev->stream);
   if (!ierr && M.nnz) ierr = dev->ops->copy(dev->id, p->R.array[CSR_COL].data, M.array[CSR_COL].data, sizeof(int32_t) * (size_t)M.nnz, GPUCSR_ON_DEVICE, dev->stream);
   PetscCall(GPUCSRStorageDestroy(&M));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }
 
 /* C from M and the rows given, split into D, the entries in this rank's columns, and E */
@@ -351,8 +345,7 @@ static PetscErrorCode ToBlock(Mat block, const GPUCSRStorage *A)
   if (!ierr) ierr = (*dev->ops->streamsynchronize)(dev->id, dev->stream);
   MatGPUCSRValuesBack((Mat_SeqGPUCSR *)block->spptr, 8.0 * (double)A->nnz);
   PetscCall(MatSeqAIJRestoreArrayWrite(block, &a));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }
 
 PetscErrorCode GPUCSRRanksProductLastValues(Mat C, RanksProduct *p)

@@ -324,24 +324,18 @@ static PetscErrorCode Numeric(Mat A, PetscBool forward, Mat B, Mat C)
 
 static PetscErrorCode MatProductNumeric_GPUCSR_Dense(Mat C)
 {
-  PetscFunctionBegin;
-  PetscCall(Numeric(C->product->A, (PetscBool)(C->product->type == MATPRODUCT_AB), C->product->B, C));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return Numeric(C->product->A, (PetscBool)(C->product->type == MATPRODUCT_AB), C->product->B, C);
 }
 
 /* Also the last step of PETSc's products of three matrices */
 static PetscErrorCode MatMatMultNumeric_GPUCSR_Dense(Mat A, Mat B, Mat C)
 {
-  PetscFunctionBegin;
-  PetscCall(Numeric(A, PETSC_TRUE, B, C));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return Numeric(A, PETSC_TRUE, B, C);
 }
 
 static PetscErrorCode MatTransposeMatMultNumeric_GPUCSR_Dense(Mat A, Mat B, Mat C)
 {
-  PetscFunctionBegin;
-  PetscCall(Numeric(A, PETSC_FALSE, B, C));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return Numeric(A, PETSC_FALSE, B, C);
 }
 
 static PetscErrorCode DenseHaloDestroy(void *data)

@@ -65,9 +65,7 @@ PetscErrorCode MatGPUCSROperatorSend_Private(Mat A)
 /* The host's CSR, for another format of the same matrix */
 PetscErrorCode MatGPUCSROperatorSource_Private(const GPUCSROperator *o, GPUCSRSource *s)
 {
-  PetscFunctionBegin;
-  PetscCall(MatGPUCSRSource_Private(o->A, s));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return MatGPUCSRSource_Private(o->A, s);
 }
 
 /* The operator in CSR on its device, double. A transpose is made in own, which the caller destroys; any other csr belongs to the matrix */
@@ -175,7 +173,5 @@ PetscErrorCode MatGPUCSROperatorVecGet_Private(const GPUCSROperator *o, Vec v, P
 
 PetscErrorCode MatGPUCSROperatorVecRestore_Private(const GPUCSROperator *o, Vec v, PetscBool read, PetscBool write, GPUCSROperand *a)
 {
-  PetscFunctionBegin;
-  PetscCall(MatGPUCSRVecRestore_Private(o->dev, v, read, write, a));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return MatGPUCSRVecRestore_Private(o->dev, v, read, write, a);
 }

@@ -101,10 +101,11 @@ PetscErrorCode MatGPUCSRStream_Private(GPUCSRDevice dev, GPUCSROperand *x, GPUCS
 /* The array of v on dev if it has one, else on the host; dev NULL: on the host */
 PetscErrorCode MatGPUCSRVecGet_Private(GPUCSRDevice dev, Vec v, PetscBool read, PetscBool write, GPUCSROperand *o)
 {
-  PetscMemType mtype = PETSC_MEMTYPE_HOST;
-  PetscScalar *a     = NULL;
-  GPUCSRDevice at    = NULL;
-  PetscBool    ours  = PETSC_FALSE;
+  const PetscBool memtype = (PetscBool)(dev && dev->ops->separate && GPUCSR_DEVICE_VECTORS);
+  PetscMemType    mtype   = PETSC_MEMTYPE_HOST;
+  PetscScalar    *a       = NULL;
+  GPUCSRDevice    at      = NULL;
+  PetscBool       ours    = PETSC_FALSE;
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(o, sizeof(*o)));
@@ -118,15 +119,9 @@ PetscErrorCode MatGPUCSRVecGet_Private(GPUCSRDevice dev, Vec v, PetscBool read, 
     o->ours  = PETSC_TRUE;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  if (dev && dev->ops->separate && GPUCSR_DEVICE_VECTORS) {
-    if (!write) PetscCall(VecGetArrayReadAndMemType(v, (const PetscScalar **)&a, &mtype));
-    else if (read) PetscCall(VecGetArrayAndMemType(v, &a, &mtype));
-    else PetscCall(VecGetArrayWriteAndMemType(v, &a, &mtype));
-  } else {
-    if (!write) PetscCall(VecGetArrayRead(v, (const PetscScalar **)&a));
-    else if (read) PetscCall(VecGetArray(v, &a));
-    else PetscCall(VecGetArrayWrite(v, &a));
-  }
+  if (!write) PetscCall(memtype ? VecGetArrayReadAndMemType(v, (const PetscScalar **)&a, &mtype) : VecGetArrayRead(v, (const PetscScalar **)&a));
+  else if (read) PetscCall(memtype ? VecGetArrayAndMemType(v, &a, &mtype) : VecGetArray(v, &a));
+  else PetscCall(memtype ? VecGetArrayWriteAndMemType(v, &a, &mtype) : VecGetArrayWrite(v, &a));
   o->p     = a;
   o->place = PetscMemTypeHost(mtype) ? GPUCSR_HOST : GPUCSR_DEVICE;
   if (dev && dev->ops->separate && o->place == GPUCSR_HOST && GPUCSRSettingsGlobal.pinvectors) PetscCall(GPUCSRPinVector(dev, v, a, &o->pinned));
@@ -135,22 +130,19 @@ PetscErrorCode MatGPUCSRVecGet_Private(GPUCSRDevice dev, Vec v, PetscBool read, 
 
 PetscErrorCode MatGPUCSRVecRestore_Private(GPUCSRDevice dev, Vec v, PetscBool read, PetscBool write, GPUCSROperand *o)
 {
-  PetscScalar *a = (PetscScalar *)o->p;
+  const PetscBool memtype = (PetscBool)(o->place == GPUCSR_DEVICE);
+  PetscScalar    *a       = (PetscScalar *)o->p;
 
   PetscFunctionBegin;
   if (o->mixed && dev) PetscCall(GPUCSRDeviceSynchronize(dev));
   if (o->ours) {
     if (!write) PetscCall(VecGPURestoreArrayRead(v, (const double **)&o->p));
     else PetscCall(VecGPURestoreArray(v, (double **)&o->p));
-  } else if (o->place == GPUCSR_DEVICE) {
-    if (!write) PetscCall(VecRestoreArrayReadAndMemType(v, (const PetscScalar **)&a));
-    else if (read) PetscCall(VecRestoreArrayAndMemType(v, &a));
-    else PetscCall(VecRestoreArrayWriteAndMemType(v, &a));
-  } else {
-    if (!write) PetscCall(VecRestoreArrayRead(v, (const PetscScalar **)&a));
-    else if (read) PetscCall(VecRestoreArray(v, &a));
-    else PetscCall(VecRestoreArrayWrite(v, &a));
+    PetscFunctionReturn(PETSC_SUCCESS);
   }
+  if (!write) PetscCall(memtype ? VecRestoreArrayReadAndMemType(v, (const PetscScalar **)&a) : VecRestoreArrayRead(v, (const PetscScalar **)&a));
+  else if (read) PetscCall(memtype ? VecRestoreArrayAndMemType(v, &a) : VecRestoreArray(v, &a));
+  else PetscCall(memtype ? VecRestoreArrayWriteAndMemType(v, &a) : VecRestoreArrayWrite(v, &a));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -262,8 +262,7 @@ PetscErrorCode MatGPUCSRGetAdvice(Mat A, MatGPUCSRAdvice *advice)
   PetscCall(SourceGet(&s, &src, &copy));
   ierr = Advice(&s, &src, advice);
   PetscCall(PetscFree(copy));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }
 
 /* ---- in words ---- */
@@ -305,9 +304,7 @@ static PetscErrorCode Text(Mat A, const MatGPUCSRAdvice *a, char text[], size_t 
     PetscCall(PetscSNPrintf(line, sizeof(line), "%d GPUs, each", 1 << k));
     PetscCall(Row(line, a->products[k], a->iterations[k], a->each[k], text, len));
   }
-  if (a->note[0]) {
-    PetscCall(MatGPUCSRAppend_Private(text, len, "    note: %s\n", a->note));
-  }
+  if (a->note[0]) PetscCall(MatGPUCSRAppend_Private(text, len, "    note: %s\n", a->note));
   PetscCall(MatGPUCSRAppend_Private(text, len, "    take: %s\n", a->take));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -38,9 +38,7 @@ static PetscErrorCode InfoGet(Mat_SeqGPUCSR *g, MatGPUCSRInfo *info)
 
 PetscErrorCode MatGPUCSRInfoGet_Private(Mat A, MatGPUCSRInfo *info)
 {
-  PetscFunctionBegin;
-  PetscCall(InfoGet((Mat_SeqGPUCSR *)A->spptr, info));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return InfoGet((Mat_SeqGPUCSR *)A->spptr, info);
 }
 
 /* Adds to text, which has room for len characters in all */
@@ -74,9 +72,7 @@ static PetscErrorCode ViewPlan(const GPUCSRPlan *P, const char name[], PetscInt 
     PetscCall(MatGPUCSRAppend_Private(text, len, copy > 0 && dev->ops->kernels ? ", %.2f of the device's copy bandwidth (%.0f GB/s)" : "", rate / copy, 1e-9 * copy));
   }
   PetscCall(MatGPUCSRAppend_Private(text, len, "\n"));
-  if (P->rounding > 0) {
-    PetscCall(MatGPUCSRAppend_Private(text, len, "    values are rounded to single, by %.2e of themselves at most\n", P->rounding));
-  }
+  if (P->rounding > 0) PetscCall(MatGPUCSRAppend_Private(text, len, "    values are rounded to single, by %.2e of themselves at most\n", P->rounding));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -128,12 +124,9 @@ static PetscErrorCode Describe(Mat_SeqGPUCSR *g, char text[], size_t len)
   PetscFunctionBegin;
   text[0] = 0;
   PetscCall(InfoGet(g, &info));
-  if (!g->dev) {
-    PetscCall(MatGPUCSRAppend_Private(text, len, "  MATGPUCSR: products run on the host by MATSEQAIJ, because %s\n", g->decided ? g->whynot : "none was asked for yet"));
-  }
-  if (info.aij_products + info.aij_transpose_products) {
+  if (!g->dev) PetscCall(MatGPUCSRAppend_Private(text, len, "  MATGPUCSR: products run on the host by MATSEQAIJ, because %s\n", g->decided ? g->whynot : "none was asked for yet"));
+  if (info.aij_products + info.aij_transpose_products)
     PetscCall(MatGPUCSRAppend_Private(text, len, "    by MATSEQAIJ: products %" PetscInt_FMT ", transposed products %" PetscInt_FMT ", milliseconds %.3f\n", info.aij_products, info.aij_transpose_products, 1e3 * info.aij_time));
-  }
   if (!g->dev) {
     PetscCall(ViewShare(g->share, text, len));
     PetscFunctionReturn(PETSC_SUCCESS);
@@ -146,12 +139,8 @@ static PetscErrorCode Describe(Mat_SeqGPUCSR *g, char text[], size_t len)
   PetscCall(ViewShare(g->share, text, len));
   if (g->plan[GPUCSR_FORWARD].built) PetscCall(ViewPlan(&g->plan[GPUCSR_FORWARD], "A", info.products, info.solver_products, info.product_time, g->dev, text, len));
   if (g->plan[GPUCSR_TRANSPOSE].built) PetscCall(ViewPlan(&g->plan[GPUCSR_TRANSPOSE], "A transposed", info.transpose_products, info.solver_transpose_products, info.transpose_product_time, g->dev, text, len));
-  if (info.sparse_products) {
-    PetscCall(MatGPUCSRAppend_Private(text, len, "    %" PetscInt_FMT " products with sparse matrices\n", info.sparse_products));
-  }
-  if (info.dense_products) {
-    PetscCall(MatGPUCSRAppend_Private(text, len, "    of the products, %" PetscInt_FMT " were columns of dense matrices, in %" PetscInt_FMT " passes\n", info.dense_columns, info.dense_products));
-  }
+  if (info.sparse_products) PetscCall(MatGPUCSRAppend_Private(text, len, "    %" PetscInt_FMT " products with sparse matrices\n", info.sparse_products));
+  if (info.dense_products) PetscCall(MatGPUCSRAppend_Private(text, len, "    of the products, %" PetscInt_FMT " were columns of dense matrices, in %" PetscInt_FMT " passes\n", info.dense_columns, info.dense_products));
   PetscCall(MatGPUCSRAppend_Private(text, len, "    builds %" PetscInt_FMT ", transpose builds %" PetscInt_FMT ", refreshes %" PetscInt_FMT "; vectors and matrix sent %.3g MB, brought back %.3g MB, of these values of the matrix %.3g MB and %.3g MB\n",
                                     info.builds, info.transpose_builds, info.refreshes, 1e-6 * info.uploaded, 1e-6 * info.downloaded, 1e-6 * info.values_uploaded, 1e-6 * info.values_downloaded));
   PetscCall(MatGPUCSRAppend_Private(text, len, "    milliseconds: inspect %.3f, upload %.3f, convert %.3f, pad %.3f, transpose %.3f; products %.3f, vectors up %.3f, converted %.3f, down %.3f\n", 1e3 * info.inspect_time, 1e3 * info.upload_time,

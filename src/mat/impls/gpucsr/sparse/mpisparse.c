@@ -43,9 +43,7 @@ static PetscErrorCode Destroy(RanksProduct *p)
 
 static PetscErrorCode RanksProductDestroy(void *data)
 {
-  PetscFunctionBegin;
-  PetscCall(Destroy((RanksProduct *)GPUCSRProductData(data)));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return Destroy((RanksProduct *)GPUCSRProductData(data));
 }
 
 /* ---- what ranks agree on ---- */

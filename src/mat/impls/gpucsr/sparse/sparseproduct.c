@@ -244,8 +244,7 @@ static PetscErrorCode SymbolicOnDevice(Mat C)
   PetscFunctionBegin;
   ierr = SymbolicSteps(C, p, &csr);
   if (csr.dev) PetscCall(GPUCSRStorageDestroy(&csr));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }
 
 /* The parent's answer to the product query */

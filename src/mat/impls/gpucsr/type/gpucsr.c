@@ -3,7 +3,6 @@
   types in inherit.c; plan/ chooses format and kernel.
 */
 #include "gpucsrimpl.h"
-#include <string.h>
 
 const char *const MatGPUCSRPrecisions[] = {"double", "single", "mixed", "auto", "MatGPUCSRPrecision", "MAT_GPUCSR_", NULL};
 const char *const MatGPUCSRBackends[]   = {"auto", "cuda", "host", "MatGPUCSRBackend", "MAT_GPUCSR_BACKEND_", NULL};

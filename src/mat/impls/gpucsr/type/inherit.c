@@ -7,37 +7,27 @@
 /* Is A of this library's types? */
 PetscErrorCode MatGPUCSRIs_Private(Mat A, PetscBool *ours)
 {
-  PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, ours, MATSEQAIJGPUCSR, MATMPIAIJGPUCSR, ""));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return PetscObjectTypeCompareAny((PetscObject)A, ours, MATSEQAIJGPUCSR, MATMPIAIJGPUCSR, "");
 }
 
 static PetscErrorCode MatMult_GPUCSR(Mat A, Vec x, Vec z)
 {
-  PetscFunctionBegin;
-  PetscCall((*((Mat_GPUCSR *)A->spptr)->kind->product)(A, GPUCSR_FORWARD, x, NULL, z));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return (*((Mat_GPUCSR *)A->spptr)->kind->product)(A, GPUCSR_FORWARD, x, NULL, z);
 }
 
 static PetscErrorCode MatMultAdd_GPUCSR(Mat A, Vec x, Vec y, Vec z)
 {
-  PetscFunctionBegin;
-  PetscCall((*((Mat_GPUCSR *)A->spptr)->kind->product)(A, GPUCSR_FORWARD, x, y, z));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return (*((Mat_GPUCSR *)A->spptr)->kind->product)(A, GPUCSR_FORWARD, x, y, z);
 }
 
 static PetscErrorCode MatMultTranspose_GPUCSR(Mat A, Vec x, Vec z)
 {
-  PetscFunctionBegin;
-  PetscCall((*((Mat_GPUCSR *)A->spptr)->kind->product)(A, GPUCSR_TRANSPOSE, x, NULL, z));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return (*((Mat_GPUCSR *)A->spptr)->kind->product)(A, GPUCSR_TRANSPOSE, x, NULL, z);
 }
 
 static PetscErrorCode MatMultTransposeAdd_GPUCSR(Mat A, Vec x, Vec y, Vec z)
 {
-  PetscFunctionBegin;
-  PetscCall((*((Mat_GPUCSR *)A->spptr)->kind->product)(A, GPUCSR_TRANSPOSE, x, y, z));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return (*((Mat_GPUCSR *)A->spptr)->kind->product)(A, GPUCSR_TRANSPOSE, x, y, z);
 }
 
 static PetscErrorCode MatDuplicate_GPUCSR(Mat A, MatDuplicateOption op, Mat *B)

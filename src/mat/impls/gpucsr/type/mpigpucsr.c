@@ -188,10 +188,8 @@ static const MatGPUCSRKind kind = {
 
 PetscErrorCode MatConvert_MPIAIJ_MPIAIJGPUCSR(Mat A, MatType type, MatReuse reuse, Mat *newmat)
 {
-  PetscFunctionBegin;
   (void)type;
-  PetscCall(MatGPUCSRFromAIJ_Private(A, &kind, reuse, newmat));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return MatGPUCSRFromAIJ_Private(A, &kind, reuse, newmat);
 }
 
 /*MC

@@ -390,8 +390,7 @@ static PetscErrorCode OnDevice(Mat A, GPUCSRSide side, Vec x, Vec y, Vec z, Pets
   ierr = MatGPUCSRVectorsGet_Private(dev, &v);
   if (!ierr) ierr = MatGPUCSRApply_Private(A, side, &v.ox, y ? &v.oy : NULL, &v.oz, v.stream, wrote);
   PetscCall(MatGPUCSRVectorsRestore_Private(dev, &v)); /* after an error, too */
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }
 
 /* MatProduct_SeqAIJGPUCSR() by MATSEQAIJ */
@@ -566,10 +565,8 @@ static const MatGPUCSRKind kind = {
 
 PetscErrorCode MatConvert_SeqAIJ_SeqAIJGPUCSR(Mat A, MatType type, MatReuse reuse, Mat *newmat)
 {
-  PetscFunctionBegin;
   (void)type;
-  PetscCall(MatGPUCSRFromAIJ_Private(A, &kind, reuse, newmat));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return MatGPUCSRFromAIJ_Private(A, &kind, reuse, newmat);
 }
 
 /*MC
