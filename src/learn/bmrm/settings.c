@@ -2,6 +2,7 @@
   Options and error messages of bmrm.
 */
 #include "learn.h"
+#include "../../sys/gpucsrcompat.h"
 #include <unistd.h>
 
 static const char *const Kinds[]   = {"label", "value", "probability"};
@@ -51,7 +52,7 @@ static PetscErrorCode GetWeights(const char text[], Settings *o)
   PetscFunctionReturn(0);
 }
 
-static PetscErrorCode AskFiles(PetscOptionItems *PetscOptionsObject, Settings *o)
+static PetscErrorCode AskFiles(GPUCSROptionItems PetscOptionsObject, Settings *o)
 {
   PetscInt kind = 0;
 
@@ -72,7 +73,7 @@ static PetscErrorCode AskFiles(PetscOptionItems *PetscOptionsObject, Settings *o
   PetscFunctionReturn(0);
 }
 
-static PetscErrorCode AskProblem(PetscOptionItems *PetscOptionsObject, Settings *o, const Loss **loss, PetscReal *parameter)
+static PetscErrorCode AskProblem(GPUCSROptionItems PetscOptionsObject, Settings *o, const Loss **loss, PetscReal *parameter)
 {
   const char *names[32];
   char        lambdas[512] = "", weights[4096] = "";
