@@ -38,7 +38,8 @@ ours="-mat_type gpucsr -mat_gpucsr_format csr"
 {
   says short "matrices 1 of 1: products 11 in" $ours -mat_gpucsr_report
   not short "candidates for A"
-  if (($(wc -l <"$tmp/short") > 14 || $(wc -L <"$tmp/short") > 240)); then
+  # advice depends on times
+  if (($(grep -cv '^  try: ' "$tmp/short") > 13 || $(wc -L <"$tmp/short") > 240)); then
     echo "short: is not" && cat "$tmp/short"
     failed=1
   fi
