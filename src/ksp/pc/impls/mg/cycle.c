@@ -28,11 +28,6 @@ static void Turn(Place *at)
   at->spare = x;
 }
 
-static PetscErrorCode Copy(Run *u, int l, double *to, const double *from)
-{
-  return u->c->dev->ops->copy(u->c->dev->id, to, from, sizeof(double) * (size_t)u->c->level[l].n, GPUCSR_ON_DEVICE, u->s);
-}
-
 /* z = alpha A x + beta y */
 static PetscErrorCode Multiply(Run *u, const GPUMGMatrix *A, double alpha, const double *x, double beta, const double *y, double *z)
 {
@@ -206,7 +201,7 @@ PetscErrorCode GPUMGCycleRun(GPUMGCycle *c, const double *b, double *x, const GP
       PetscCall(Multiplicative(&u, top, (PetscBool)(k == 0)));
     }
   else PetscCall(AdditiveFullCascadic(&u));
-  if (u.at[top].x != x) PetscCall(Copy(&u, top, x, u.at[top].x));
+  if (u.at[top].x != x) PetscCall(c->dev->ops->copy(c->dev->id, x, u.at[top].x, sizeof(double) * (size_t)c->level[top].n, GPUCSR_ON_DEVICE, u.s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
