@@ -128,7 +128,6 @@ static PetscErrorCode Iteration(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
   GPUCSRProduct       p          = {.alpha = 1, .x = k->single.v.p, .z = k->single.v.w, .last = k->n};
 
   PetscFunctionBegin;
-  (void)v;
   PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_CG_DIRECTION, NULL, PETSC_TRUE, PETSC_FALSE, PETSC_FALSE));
   if (k->dev->ops->kernels) PetscCall((*kernel->family->launch)(&k->single.rounded, &p, kernel->variant, k->dev->stream));
   else {

@@ -66,7 +66,6 @@ static PetscErrorCode PBJacobiApply(PC pc, PCDevice d, Vec x, Vec y)
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  (void)pc;
   PetscCall(VecGPUGetArrayRead(x, &from));
   PetscCall(VecGPUGetArrayWrite(y, &to));
   {

@@ -511,7 +511,6 @@ static PetscErrorCode Solving_Nccl(GPUCSRHalo h, PetscBool begins)
 static PetscErrorCode Fail_Nccl(GPUCSRHalo h, const char message[])
 {
   PetscFunctionBegin;
-  (void)message;
   GiveUp(((Nccl *)h->data)->group);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
