@@ -106,11 +106,6 @@ PetscErrorCode GPUKSPRefineMake(KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode GPUKSPRefineRelease(KSP_GPU *k)
-{
-  return GPUCSRBufferFree(k->dev, &k->single.memory);
-}
-
 static PetscErrorCode Precondition(KSP ksp, KSP_GPU *k, PetscBool rule)
 {
   PetscFunctionBegin;

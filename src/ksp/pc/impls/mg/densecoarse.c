@@ -140,8 +140,10 @@ PetscErrorCode GPUMGTailMake(GPUMGCycle *c, int most)
   for (int l = 0; l <= bottom; l++)
     for (int k = 0; k < 2; k++)
       if (t.at[l].own[k].dev) PetscCall(GPUCSRStorageDestroy(&t.at[l].own[k]));
+  /* without memory for the matrix, cycles go over all levels */
   if (!attempt.error) c->bottom = bottom;
-  else { /* without memory for the matrix, cycles go over all levels */ PetscCheck(attempt.error == PETSC_ERR_MEM, PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
+  else {
+    PetscCheck(attempt.error == PETSC_ERR_MEM, PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
     PetscCall(GPUCSRBufferFree(c->dev, &c->tail));
     PetscCall(GPUCSRBufferFree(c->dev, &c->panels));
     PetscCall(PetscInfo(NULL, "No matrix for the small levels of a cycle: %s\n", attempt.message));
