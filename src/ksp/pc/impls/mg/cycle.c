@@ -47,9 +47,7 @@ static PetscErrorCode Residual(Run *u, int l)
   GPUMGLevel  *L  = &u->c->level[l];
   const Place *at = &u->at[l];
 
-  PetscFunctionBegin;
-  PetscCall(Multiply(u, &L->A, -SIGN(L), at->x, SIGN(L), at->b, L->r));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return Multiply(u, &L->A, -SIGN(L), at->x, SIGN(L), at->b, L->r);
 }
 
 /* Can a product end with the step? With several ranks no: the step would miss products with halo entries */
@@ -106,9 +104,7 @@ static PetscErrorCode Restrict(Run *u, int l, double alpha, const double *r)
 {
   GPUMGLevel *L = &u->c->level[l];
 
-  PetscFunctionBegin;
-  PetscCall(Multiply(u, &L->R, alpha, r, 0, NULL, u->c->level[l - 1].b));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return Multiply(u, &L->R, alpha, r, 0, NULL, u->c->level[l - 1].b);
 }
 
 /* x = P x of the coarser level, or x += P x. The finest level writes to the array from which the remaining steps end in the caller's */

@@ -24,9 +24,7 @@ static PetscErrorCode Pass(Tail *t, int l, const GPUMGSmoother *m, const GPUMGSt
 {
   const GPUMGPass p = {t->c->level[l].n, m ? m->bs : 0, s->ca, s->cb, m ? (const double *)m->M.p : NULL, r, x, d, z, t->columns - 1};
 
-  PetscFunctionBegin;
-  PetscCall(GPUMGPassRun(t->c->dev, &p, t->c->dev->stream));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return GPUMGPassRun(t->c->dev, &p, t->c->dev->stream);
 }
 
 /* r = b - A x */

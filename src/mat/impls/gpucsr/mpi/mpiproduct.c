@@ -335,9 +335,7 @@ static PetscErrorCode OffDiagonalTranspose(Step *t)
 {
   PetscBool wrote;
 
-  PetscFunctionBegin;
-  PetscCall(MatGPUCSRApply_Private(t->Ao, GPUCSR_TRANSPOSE, &t->v.ox, NULL, &t->h->halo, t->v.stream, &wrote));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return MatGPUCSRApply_Private(t->Ao, GPUCSR_TRANSPOSE, &t->v.ox, NULL, &t->h->halo, t->v.stream, &wrote);
 }
 
 /* z = Ad^T x + y */
