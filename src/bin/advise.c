@@ -31,11 +31,6 @@ static char message[1024];
 
 static PetscErrorCode Remember(MPI_Comm comm, int line, const char *function, const char *file, PetscErrorCode code, PetscErrorType type, const char *text, void *ctx)
 {
-  (void)comm;
-  (void)line;
-  (void)function;
-  (void)file;
-  (void)ctx;
   if (type == PETSC_ERROR_INITIAL && text) (void)snprintf(message, sizeof(message), "%s", text);
   return code;
 }

@@ -58,8 +58,6 @@ static int DecodeCopy(void *state, Flow *w, GPUCSRFault *f)
 {
   const size_t n = PetscMin(Left(w), Room(w));
 
-  (void)state;
-  (void)f;
   if (n) memcpy(w->out, w->in, n);
   w->in += n;
   w->out += n;
@@ -68,7 +66,6 @@ static int DecodeCopy(void *state, Flow *w, GPUCSRFault *f)
 
 static void CloseCopy(void *state)
 {
-  (void)state;
 }
 
 #if defined(GPUCSR_HAVE_ZLIB)

@@ -305,7 +305,6 @@ static PetscErrorCode FillVector(GPUCSRReader *R, Mat A, PetscBool labels, Vec *
 static PetscErrorCode Count(GPUCSRReader *R, const void *ctx, GPUCSRBins *bins)
 {
   PetscFunctionBegin;
-  (void)ctx;
   for (size_t k = 0; k < R->npieces; k++) {
     const GPUCSRPiece *p = &R->piece[k];
 

@@ -13,9 +13,6 @@ static void AdviseHuge(void *p, size_t bytes)
   char        *begin = (char *)(((uintptr_t)p + huge - 1) & ~(uintptr_t)(huge - 1)), *end = (char *)(((uintptr_t)p + bytes) & ~(uintptr_t)(huge - 1));
 
   if (end > begin) madvise(begin, (size_t)(end - begin), MADV_HUGEPAGE);
-#else
-  (void)p;
-  (void)bytes;
 #endif
 }
 

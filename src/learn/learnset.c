@@ -239,15 +239,6 @@ static PetscErrorCode GeneratorSetUp(Generator *g, const Shape *s, Random seed, 
   PetscFunctionReturn(0);
 }
 
-static PetscErrorCode GeneratorDestroy(Generator *g, Entry **e)
-{
-  PetscFunctionBeginUser;
-  PetscCall(PetscFree(g->met));
-  PetscCall(PetscFree(g->weight));
-  PetscCall(PetscFree(*e));
-  PetscFunctionReturn(0);
-}
-
 /* ---- the data set ---- */
 
 /* The rows of this rank in CSR, and their labels */
@@ -438,7 +429,9 @@ int main(int argc, char **argv)
   PetscCall(Verify(&s, &rows, comm));
   if (classes > 2) PetscCall(Classes(&g, classes, begin, &rows));
   if (file[0]) PetscCall(WriteBinary(&s, &rows, comm, file));
-  PetscCall(GeneratorDestroy(&g, &e));
+  PetscCall(PetscFree(g.met));
+  PetscCall(PetscFree(g.weight));
+  PetscCall(PetscFree(e));
   PetscCall(PetscFree(rows.i));
   PetscCall(PetscFree(rows.j));
   PetscCall(PetscFree(rows.a));

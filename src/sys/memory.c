@@ -76,16 +76,6 @@ PetscErrorCode GPUCSRDeviceReach(GPUCSRDevice d, GPUCSRBool settle, GPUCSRBool *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode FreeToDevice(GPUCSRDevice d, void *p)
-{
-  GPUCSRBool yes;
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRDeviceReach(d, PETSC_FALSE, &yes));
-  if (yes) PetscCall(d->ops->free(d->id, d->stream, p));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 PetscErrorCode GPUCSRFree(GPUCSRDevice d, size_t size, void **p)
 {
   const size_t bytes = Padded(size);
@@ -94,7 +84,8 @@ PetscErrorCode GPUCSRFree(GPUCSRDevice d, size_t size, void **p)
   if (!*p) PetscFunctionReturn(PETSC_SUCCESS);
   d->allocated -= bytes;
   if (!d->failed[0]) {
-    void *go = *p;
+    void      *go = *p;
+    GPUCSRBool works;
 
     if (d->ops->separate && !d->limit && bytes <= GPUCSR_CACHED_BYTES) { /* host memory is freed at once, to expose later uses; a memory limit covers kept pieces too */
       go = d->ncached == GPUCSR_CACHED_PIECES ? d->cache[0] : NULL;
@@ -106,7 +97,8 @@ PetscErrorCode GPUCSRFree(GPUCSRDevice d, size_t size, void **p)
       d->cache[d->ncached]        = *p;
       d->cachebytes[d->ncached++] = bytes;
     }
-    if (go) PetscCall(FreeToDevice(d, go));
+    if (go) PetscCall(GPUCSRDeviceReach(d, PETSC_FALSE, &works));
+    if (go && works) PetscCall(d->ops->free(d->id, d->stream, go));
   }
   *p = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);

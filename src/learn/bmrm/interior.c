@@ -30,20 +30,12 @@ static PetscErrorCode OneLess(Vec v)
   PetscFunctionReturn(0);
 }
 
-/* t = 1 - y s */
-static PetscErrorCode Margin(Learner *l, Vec t)
-{
-  PetscFunctionBeginUser;
-  PetscCall(VecPointwiseMult(t, l->z, l->origin));
-  PetscCall(OneLess(t));
-  PetscFunctionReturn(0);
-}
-
 /* The point of the central path for mu and the current scores: x = (t + 2 mu + sqrt(t^2 + 4 mu^2)) / 2, r = x - t, a = mu / r */
 static PetscErrorCode Centre(Learner *l, Interior *p)
 {
   PetscFunctionBeginUser;
-  PetscCall(Margin(l, p->t));
+  PetscCall(VecPointwiseMult(p->t, l->z, l->origin));
+  PetscCall(OneLess(p->t)); /* 1 - y s */
   PetscCall(VecPointwiseMult(p->x, p->t, p->t));
   PetscCall(VecShift(p->x, 4 * p->mu * p->mu));
   PetscCall(VecSqrtAbs(p->x));

@@ -314,9 +314,7 @@ static PetscErrorCode zero_Defer(int id, void *p, size_t bytes, GPUCSRStream s)
 {
   const Move m = {p, NULL, bytes, PETSC_TRUE};
 
-  PetscFunctionBegin;
-  PetscCall(call_Defer(id, DoMove, &m, sizeof(m), s));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return call_Defer(id, DoMove, &m, sizeof(m), s);
 }
 
 /* --- The layer */

@@ -25,11 +25,6 @@ static PetscErrorCode Delay(int id, GPUCSRStream s)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static void DelayRelease(void)
-{
-  for (int k = 0; k < HELD; k++) go[k] = 1;
-}
-
 /* Functions of a backend: with a delay, and with a wait of the host */
 #define ROWS(DELAYED, WAITS) \
   DELAYED(copy, (int id, void *dst, const void *src, size_t bytes, GPUCSRCopyKind kind, GPUCSRStream s), (id, dst, src, bytes, kind, s)) \
@@ -56,7 +51,7 @@ static void DelayRelease(void)
   static PetscErrorCode name##_Delay formal \
   { \
     PetscFunctionBegin; \
-    DelayRelease(); \
+    for (int k = 0; k < HELD; k++) go[k] = 1; \
     PetscCall((*under.name)actual); \
     PetscFunctionReturn(PETSC_SUCCESS); \
   }

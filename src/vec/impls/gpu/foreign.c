@@ -41,7 +41,6 @@ static PetscErrorCode Wait(GPUCSRDevice dev, PetscBool before)
     PetscCall(dev->ops->streamwait(dev->id, before ? dev->stream : s, event));
   }
 #else
-  (void)before;
   PetscCall(GPUCSRDeviceSynchronize(dev));
 #endif
   PetscFunctionReturn(PETSC_SUCCESS);

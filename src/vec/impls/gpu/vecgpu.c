@@ -161,9 +161,7 @@ static PetscErrorCode DropEntries(void *kept)
 {
   VecGPUEntries *e = (VecGPUEntries *)kept;
 
-  PetscFunctionBegin;
-  PetscCall(VecGPUEntriesRelease_Private(&e, NULL));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return VecGPUEntriesRelease_Private(&e, NULL);
 }
 #endif
 

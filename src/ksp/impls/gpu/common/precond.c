@@ -150,9 +150,7 @@ static PetscErrorCode ApplyCycle(KSP_GPU *k, const double *r, double *z, PetscBo
 {
   const GPUCSRSums sums = {PETSC_TRUE, r, NULL, NULL, (double *)k->graph.parts.p, &k->graph.nparts};
 
-  PetscFunctionBegin;
-  PetscCall(GPUMGCycleRun(k->pc.cycle, r, z, k->graph.normed ? &sums : NULL));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return GPUMGCycleRun(k->pc.cycle, r, z, k->graph.normed ? &sums : NULL);
 }
 
 /* The factor if the PC only solves with it; otherwise NULL */

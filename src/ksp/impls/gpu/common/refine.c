@@ -106,11 +106,6 @@ PetscErrorCode GPUKSPRefineMake(KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode GPUKSPRefineRelease(KSP_GPU *k)
-{
-  return GPUCSRBufferFree(k->dev, &k->single.memory);
-}
-
 static PetscErrorCode Precondition(KSP ksp, KSP_GPU *k, PetscBool rule)
 {
   PetscFunctionBegin;
@@ -128,7 +123,6 @@ static PetscErrorCode Iteration(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
   GPUCSRProduct       p          = {.alpha = 1, .x = k->single.v.p, .z = k->single.v.w, .last = k->n};
 
   PetscFunctionBegin;
-  (void)v;
   PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_CG_DIRECTION, NULL, PETSC_TRUE, PETSC_FALSE, PETSC_FALSE));
   if (k->dev->ops->kernels) PetscCall((*kernel->family->launch)(&k->single.rounded, &p, kernel->variant, k->dev->stream));
   else {

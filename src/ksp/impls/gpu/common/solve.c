@@ -328,7 +328,7 @@ static PetscErrorCode GoOnInDouble(KSP ksp, KSP_GPU *k, char why[])
 
   PetscFunctionBegin;
   PetscCall(PetscInfo(ksp, "Single precision made no progress after %d iterations; the solve continues in double\n", its));
-  PetscCall(GPUKSPRefineRelease(k));
+  PetscCall(GPUCSRBufferFree(k->dev, &k->single.memory));
   k->precision = KSP_GPU_DOUBLE;
   ierr         = GPUKSPPrepare(ksp, k, why);
   k->precision = KSP_GPU_RESIDUAL_REPLACEMENT;

@@ -14,8 +14,7 @@ static PetscErrorCode Forget(KSP_GPUGMRES *g)
 
   PetscFunctionBegin;
   g->modifydestroy = NULL;
-  if (!destroy) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUCSRDestroyContext(destroy, g->modifyctx));
+  if (destroy) PetscCall(GPUCSRDestroyContext(destroy, g->modifyctx));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -55,11 +55,6 @@ typedef struct {
   double   sum[GPUKSP_GRID_SUMS];
 } Part;
 
-static size_t InboxAt(const KSP_GPU *k, PetscMPIInt size)
-{
-  return k->dev->ops->kernels ? GPUKSP_SLOTS_BYTES * (size_t)size : (2 * sizeof(Part) + sizeof(uint64_t)) * (size_t)size;
-}
-
 /* In a kernel every entry of the inbox carries a flag; in the host twin one flag a rank precedes its entries */
 static size_t InboxEach(const KSP_GPU *k)
 {
@@ -74,15 +69,6 @@ typedef struct {
   double *val;
   int64_t stored;
 } Lists;
-
-static PetscErrorCode ListsDestroy(Lists *l)
-{
-  PetscFunctionBegin;
-  PetscCall(PetscFree2(l->row, l->slice));
-  PetscCall(PetscFree2(l->col, l->val));
-  PetscCall(PetscFree2(l->sendrow, l->sendto));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 /* The nonempty rows of the off-diagonal block, as sliced ELL; values are rounded if the diagonal block's are */
 static PetscErrorCode OffDiagonal(KSP_GPU *k, Mat Ao, Lists *l)
@@ -190,7 +176,9 @@ PetscErrorCode GPUKSPPeersLists(KSP ksp, KSP_GPU *k)
   ierr = OffDiagonal(k, Ao, &l);
   if (!ierr) ierr = Destinations(k, &l);
   if (!ierr) ierr = ListsSend(k, &l);
-  PetscCall(ListsDestroy(&l));
+  PetscCall(PetscFree2(l.row, l.slice));
+  PetscCall(PetscFree2(l.col, l.val));
+  PetscCall(PetscFree2(l.sendrow, l.sendto));
   PetscCall(ierr);
   k->peers.values = now;
   k->peers.made++;
@@ -230,7 +218,7 @@ static PetscErrorCode Exchange(KSP_GPU *k, Mat A)
   o->size  = (int)g->size;
   o->halo  = (int)halo;
   o->tail  = (k->n + GPUCSR_SLICE - 1) / GPUCSR_SLICE * GPUCSR_SLICE;
-  o->inbox = InboxAt(k, g->size);
+  o->inbox = (k->dev->ops->kernels ? GPUKSP_SLOTS_BYTES : 2 * sizeof(Part) + sizeof(uint64_t)) * (size_t)g->size;
   o->watch = GPUCSRPeersWatch(g);
   PetscCall(SendsGet(A, &k->peers.sends, &o->nsend));
   o->apart = o->halo;

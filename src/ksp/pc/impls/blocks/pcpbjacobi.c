@@ -13,9 +13,7 @@ static PetscErrorCode PBJacobiRelease(PCDevice d)
 {
   Blocks *b = (Blocks *)d->data;
 
-  PetscFunctionBegin;
-  PetscCall(GPUCSRFree(d->dev, sizeof(double) * (size_t)b->n * (size_t)b->bs, (void **)&b->rows));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return GPUCSRFree(d->dev, sizeof(double) * (size_t)b->n * (size_t)b->bs, (void **)&b->rows);
 }
 
 static PetscErrorCode ApplyPETSc(void *pc, Vec x, Vec y)
@@ -66,7 +64,6 @@ static PetscErrorCode PBJacobiApply(PC pc, PCDevice d, Vec x, Vec y)
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  (void)pc;
   PetscCall(VecGPUGetArrayRead(x, &from));
   PetscCall(VecGPUGetArrayWrite(y, &to));
   {

@@ -113,7 +113,6 @@ static PetscErrorCode VPBJacobiApply(PC pc, PCDevice d, Vec x, Vec y)
   VBlocks *b = (VBlocks *)d->data;
 
   PetscFunctionBegin;
-  (void)pc;
   PetscCall(VecGetLocalVectorRead(x, b->x));
   PetscCall(VecGetLocalVector(y, b->y));
   PetscCall(MatMult(b->inverse, b->x, b->y));

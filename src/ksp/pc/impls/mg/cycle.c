@@ -28,11 +28,6 @@ static void Turn(Place *at)
   at->spare = x;
 }
 
-static PetscErrorCode Copy(Run *u, int l, double *to, const double *from)
-{
-  return u->c->dev->ops->copy(u->c->dev->id, to, from, sizeof(double) * (size_t)u->c->level[l].n, GPUCSR_ON_DEVICE, u->s);
-}
-
 /* z = alpha A x + beta y */
 static PetscErrorCode Multiply(Run *u, const GPUMGMatrix *A, double alpha, const double *x, double beta, const double *y, double *z)
 {
@@ -52,9 +47,7 @@ static PetscErrorCode Residual(Run *u, int l)
   GPUMGLevel  *L  = &u->c->level[l];
   const Place *at = &u->at[l];
 
-  PetscFunctionBegin;
-  PetscCall(Multiply(u, &L->A, -SIGN(L), at->x, SIGN(L), at->b, L->r));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return Multiply(u, &L->A, -SIGN(L), at->x, SIGN(L), at->b, L->r);
 }
 
 /* Can a product end with the step? With several ranks no: the step would miss products with halo entries */
@@ -111,9 +104,7 @@ static PetscErrorCode Restrict(Run *u, int l, double alpha, const double *r)
 {
   GPUMGLevel *L = &u->c->level[l];
 
-  PetscFunctionBegin;
-  PetscCall(Multiply(u, &L->R, alpha, r, 0, NULL, u->c->level[l - 1].b));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return Multiply(u, &L->R, alpha, r, 0, NULL, u->c->level[l - 1].b);
 }
 
 /* x = P x of the coarser level, or x += P x. The finest level writes to the array from which the remaining steps end in the caller's */
@@ -206,7 +197,7 @@ PetscErrorCode GPUMGCycleRun(GPUMGCycle *c, const double *b, double *x, const GP
       PetscCall(Multiplicative(&u, top, (PetscBool)(k == 0)));
     }
   else PetscCall(AdditiveFullCascadic(&u));
-  if (u.at[top].x != x) PetscCall(Copy(&u, top, x, u.at[top].x));
+  if (u.at[top].x != x) PetscCall(c->dev->ops->copy(c->dev->id, x, u.at[top].x, sizeof(double) * (size_t)c->level[top].n, GPUCSR_ON_DEVICE, u.s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -24,9 +24,7 @@ static PetscErrorCode Pass(Tail *t, int l, const GPUMGSmoother *m, const GPUMGSt
 {
   const GPUMGPass p = {t->c->level[l].n, m ? m->bs : 0, s->ca, s->cb, m ? (const double *)m->M.p : NULL, r, x, d, z, t->columns - 1};
 
-  PetscFunctionBegin;
-  PetscCall(GPUMGPassRun(t->c->dev, &p, t->c->dev->stream));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return GPUMGPassRun(t->c->dev, &p, t->c->dev->stream);
 }
 
 /* r = b - A x */
@@ -140,8 +138,10 @@ PetscErrorCode GPUMGTailMake(GPUMGCycle *c, int most)
   for (int l = 0; l <= bottom; l++)
     for (int k = 0; k < 2; k++)
       if (t.at[l].own[k].dev) PetscCall(GPUCSRStorageDestroy(&t.at[l].own[k]));
+  /* without memory for the matrix, cycles go over all levels */
   if (!attempt.error) c->bottom = bottom;
-  else { /* without memory for the matrix, cycles go over all levels */ PetscCheck(attempt.error == PETSC_ERR_MEM, PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
+  else {
+    PetscCheck(attempt.error == PETSC_ERR_MEM, PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
     PetscCall(GPUCSRBufferFree(c->dev, &c->tail));
     PetscCall(GPUCSRBufferFree(c->dev, &c->panels));
     PetscCall(PetscInfo(NULL, "No matrix for the small levels of a cycle: %s\n", attempt.message));

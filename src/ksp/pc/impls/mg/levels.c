@@ -473,14 +473,6 @@ static PetscErrorCode Transfers(PC_MG_Levels *p, PetscInt l, GPUMGLevel *L, Why 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Vectors(GPUMGCycle *c, GPUMGLevel *L, Why *w)
-{
-  PetscFunctionBegin;
-  PetscCall(Reserve(w, c->dev, GPUMGCycleVectorBytes(L->n), "vectors of a multigrid level", &L->memory));
-  GPUMGCycleVectors(L);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* A level's matrix and smoothers; set up again if its matrices have changed, as in KSPSolve() */
 static PetscErrorCode Level(PC_MG_Levels **p, PetscInt l, GPUMGCycle *c, Why *w)
 {
@@ -554,7 +546,10 @@ PetscErrorCode GPUMGLevelsTake(PC pc, GPUMGCycle *c, PetscBool *ok, char why[], 
   PetscCall(Settle(&w));
   if (c->level[0].A.o.dev) PetscCall(CoarseSolver(c, p[0]->smoothd, &w));
   if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
-  for (int l = 0; l < c->levels; l++) PetscCall(Vectors(c, &c->level[l], &w));
+  for (int l = 0; l < c->levels; l++) {
+    PetscCall(Reserve(&w, c->dev, GPUMGCycleVectorBytes(c->level[l].n), "vectors of a multigrid level", &c->level[l].memory));
+    GPUMGCycleVectors(&c->level[l]);
+  }
   if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
   if (w.size == 1) PetscCall(GPUMGTailMake(c, (int)o.tail));
   else {

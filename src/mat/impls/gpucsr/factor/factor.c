@@ -586,7 +586,6 @@ static PetscErrorCode MatDestroy_GPUCSRFactor(Mat F)
 static PetscErrorCode MatFactorGetSolverType_GPUCSR(Mat F, MatSolverType *type)
 {
   PetscFunctionBegin;
-  (void)F;
   *type = MATSOLVERGPUCSR;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

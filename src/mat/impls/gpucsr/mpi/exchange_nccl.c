@@ -416,8 +416,7 @@ static PetscErrorCode ForwardBegin_Nccl(GPUCSRHalo h, const GPUCSROperand *x, GP
 static PetscErrorCode Came(GPUCSRHalo h, GPUCSRStream s)
 {
   PetscFunctionBegin;
-  if (h->dev->failed[0]) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(h->dev->ops->streamwait(h->dev->id, s, ((Nccl *)h->data)->came));
+  if (!h->dev->failed[0]) PetscCall(h->dev->ops->streamwait(h->dev->id, s, ((Nccl *)h->data)->came));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -511,7 +510,6 @@ static PetscErrorCode Solving_Nccl(GPUCSRHalo h, PetscBool begins)
 static PetscErrorCode Fail_Nccl(GPUCSRHalo h, const char message[])
 {
   PetscFunctionBegin;
-  (void)message;
   GiveUp(((Nccl *)h->data)->group);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -343,9 +343,7 @@ static PetscErrorCode ReverseBegin_Peer(GPUCSRHalo h, PetscBool valid, PetscBool
 {
   Peer *g = (Peer *)h->data;
 
-  PetscFunctionBegin;
-  PetscCall(Send(h, GPUCSR_SUMS, h->nrecv, NULL, !valid ? NULL : host ? g->recv : (const PetscScalar *)h->halo.p, s));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return Send(h, GPUCSR_SUMS, h->nrecv, NULL, !valid ? NULL : host ? g->recv : (const PetscScalar *)h->halo.p, s);
 }
 
 static PetscErrorCode ReverseAdd_Peer(GPUCSRHalo h, const GPUCSROperand *z, GPUCSRStream s)

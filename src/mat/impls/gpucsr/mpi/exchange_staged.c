@@ -100,7 +100,6 @@ static PetscErrorCode ForwardEnd_Staged(GPUCSRHalo h, PetscBool host, GPUCSRStre
 {
   PetscFunctionBegin;
   (void)host; /* on the host either way */
-  (void)s;
   PetscCallMPI(MPI_Waitall(h->to.n + h->from.n, ((Staged *)h->data)->forward, MPI_STATUSES_IGNORE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -110,8 +109,6 @@ static PetscErrorCode ReverseBegin_Staged(GPUCSRHalo h, PetscBool valid, PetscBo
   Staged *g = (Staged *)h->data;
 
   PetscFunctionBegin;
-  (void)host;
-  (void)s;
   for (PetscInt k = 0; k < (valid ? 0 : h->nrecv); k++) g->recv[k] = (PetscScalar)NAN;
   PetscCallMPI(MPI_Startall(h->to.n + h->from.n, g->backward));
   PetscFunctionReturn(PETSC_SUCCESS);

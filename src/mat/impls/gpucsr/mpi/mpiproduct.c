@@ -103,15 +103,6 @@ static GPUCSRDevice HaloDevice(Mat Ad, PetscBool ready)
   return dev && dev->ops->separate ? dev : NULL;
 }
 
-/* Must the exchange be chosen anew? When products return to the host the exchange stays, unless it connects devices and a device has failed */
-static PetscErrorCode HaloStale(GPUCSRHalo h, GPUCSRDevice dev, PetscBool *stale)
-{
-  PetscFunctionBegin;
-  *stale = (PetscBool)(!h->data || (dev && h->dev != dev) || (h->exchange->together && h->dev && h->dev->failed[0]));
-  if (!*stale) PetscCall(GPUCSRHaloBroken(h, stale));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Memory of the halo on this rank, on the device of the blocks; if that has too little, both blocks leave the device */
 static PetscErrorCode HaloReady(Mat A, Mat Ad, Mat Ao, PetscBool *ready)
 {
@@ -133,21 +124,26 @@ static PetscErrorCode HaloReady(Mat A, Mat Ad, Mat Ao, PetscBool *ready)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: chooses the exchange if a rank needs a new exchange. A rank with an error counts as a rank on the host */
+/*
+  Collective: chooses the exchange if a rank needs a new exchange. A rank with an error counts as a rank on the host. When products return to the host the exchange stays, unless it connects
+  devices and a device has failed.
+*/
 static PetscErrorCode HaloChoose(Mat A, Mat Ad, PetscBool ready)
 {
   Mat_MPIGPUCSR *g   = (Mat_MPIGPUCSR *)A->spptr;
+  GPUCSRHalo     h   = g->halo;
   GPUCSRDevice   dev = HaloDevice(Ad, ready);
   PetscBool      mine;
   PetscMPIInt    stale;
 
   PetscFunctionBegin;
-  PetscCall(HaloStale(g->halo, dev, &mine));
+  mine = (PetscBool)(!h->data || (dev && h->dev != dev) || (h->exchange->together && h->dev && h->dev->failed[0]));
+  if (!mine) PetscCall(GPUCSRHaloBroken(h, &mine));
   stale = mine;
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &stale, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)A)));
   if (!stale) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(VecDestroy(&g->lvec));
-  PetscCall(GPUCSRHaloChoose(g->halo, dev, g->base.config.halo));
+  PetscCall(GPUCSRHaloChoose(h, dev, g->base.config.halo));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -339,9 +335,7 @@ static PetscErrorCode OffDiagonalTranspose(Step *t)
 {
   PetscBool wrote;
 
-  PetscFunctionBegin;
-  PetscCall(MatGPUCSRApply_Private(t->Ao, GPUCSR_TRANSPOSE, &t->v.ox, NULL, &t->h->halo, t->v.stream, &wrote));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return MatGPUCSRApply_Private(t->Ao, GPUCSR_TRANSPOSE, &t->v.ox, NULL, &t->h->halo, t->v.stream, &wrote);
 }
 
 /* z = Ad^T x + y */

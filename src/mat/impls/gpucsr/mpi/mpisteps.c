@@ -14,11 +14,6 @@ static GPUCSRStorage Top(const GPUCSRStorage *A, int m, int64_t nnz)
   return top;
 }
 
-static GPUCSRStorage MOf(const RanksProduct *p, int m)
-{
-  return Top(p->recipe->transposed ? &p->R : &p->C, m, p->nnz);
-}
-
 /* Frees the device's data: a product that is asked for again is the host's */
 PetscErrorCode GPUCSRRanksProductForget(void *product)
 {
@@ -315,7 +310,7 @@ PetscErrorCode GPUCSRRanksProductFirstValues(Mat C, RanksProduct *p)
   PetscFunctionBegin;
   PetscCall(Mirrors(p, C->product->A, PETSC_TRUE, a));
   PetscCall(Mirrors(p, C->product->B, PETSC_TRUE, b));
-  M = MOf(p, b[0]->m);
+  M = Top(p->recipe->transposed ? &p->R : &p->C, b[0]->m, p->nnz);
   if (p->recipe->multiplied) {
     M.m = a[0]->m;
     PetscCall((*GPUCSRSpGEMMOf(dev)->beside)(a[0], a[1], &p->K));

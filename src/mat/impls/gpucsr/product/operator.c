@@ -124,9 +124,7 @@ PetscErrorCode MatGPUCSROperatorMultiply_Private(const GPUCSROperator *o, double
 {
   GPUCSRProduct p = {.alpha = alpha, .beta = beta, .x = x, .y = y, .z = z};
 
-  PetscFunctionBegin;
-  PetscCall(Product(o, &p));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return Product(o, &p);
 }
 
 /* A step from x with v = b - A x, the new x in z, if GPUCSRPlanSteps() allows it. sums: of z, or NULL */
@@ -145,9 +143,7 @@ PetscErrorCode MatGPUCSROperatorSums_Private(const GPUCSROperator *o, const doub
 {
   GPUCSRProduct p = {.alpha = 1, .x = x, .z = z, .sums = *sums};
 
-  PetscFunctionBegin;
-  PetscCall(Product(o, &p));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return Product(o, &p);
 }
 
 /* The solve has ended. products: made without MatGPUCSROperatorMultiply_Private() */
@@ -166,9 +162,7 @@ PetscErrorCode MatGPUCSROperatorVecGet_Private(const GPUCSROperator *o, Vec v, P
 {
   const Mat_SeqGPUCSR *g = (const Mat_SeqGPUCSR *)o->A->spptr;
 
-  PetscFunctionBegin;
-  PetscCall(MatGPUCSRVecGet_Private(g && g->dev == o->dev ? o->dev : NULL, v, read, write, a));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return MatGPUCSRVecGet_Private(g && g->dev == o->dev ? o->dev : NULL, v, read, write, a);
 }
 
 PetscErrorCode MatGPUCSROperatorVecRestore_Private(const GPUCSROperator *o, Vec v, PetscBool read, PetscBool write, GPUCSROperand *a)

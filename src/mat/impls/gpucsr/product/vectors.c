@@ -90,10 +90,6 @@ PetscErrorCode MatGPUCSRStream_Private(GPUCSRDevice dev, GPUCSROperand *x, GPUCS
         if (all[k]) all[k]->mixed = PETSC_TRUE;
     }
   }
-#else
-  (void)x;
-  (void)y;
-  (void)z;
 #endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -66,22 +66,13 @@ static void Scan(PetscInt n, PetscInt i[])
   }
 }
 
-static PetscErrorCode Blocks(Mat M, const PetscInt *i[2], const PetscInt *j[2], const PetscInt **garray)
-{
-  Mat b[2];
-
-  PetscFunctionBegin;
-  PetscCall(MatMPIAIJGetSeqAIJ(M, &b[0], &b[1], garray));
-  for (int k = 0; k < 2; k++) PetscCall(MatSeqAIJGetCSRAndMemType(b[k], &i[k], &j[k], NULL, NULL));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The pattern of the rows of B that belong to columns of A's off-diagonal block */
 PetscErrorCode GPUCSRRowsFetch(Mat A, Mat B, GPUCSRRows *r)
 {
   const PetscInt  m = B->rmap->n;
   const PetscInt *i[2], *j[2], *garray, *degree;
   PetscInt       *length, *at, *from, *columns, n = 0;
+  Mat             b[2];
   PetscSF         sf;
 
   PetscFunctionBegin;
@@ -90,7 +81,8 @@ PetscErrorCode GPUCSRRowsFetch(Mat A, Mat B, GPUCSRRows *r)
   PetscCall(PetscSFGetGraph(sf, NULL, &r->n, NULL, NULL));
   PetscCall(PetscSFComputeDegreeBegin(sf, &degree));
   PetscCall(PetscSFComputeDegreeEnd(sf, &degree));
-  PetscCall(Blocks(B, i, j, &garray));
+  PetscCall(MatMPIAIJGetSeqAIJ(B, &b[0], &b[1], &garray));
+  for (int k = 0; k < 2; k++) PetscCall(MatSeqAIJGetCSRAndMemType(b[k], &i[k], &j[k], NULL, NULL));
   PetscCall(PetscMalloc2(m, &length, m, &at));
   for (PetscInt q = 0; q < m; q++) r->nsent += degree[q] > 0;
   PetscCall(PetscMalloc1(r->nsent, &r->sent));

@@ -40,7 +40,6 @@ static PetscErrorCode MatConvert_ToStranger(Mat A, MatType type, MatReuse reuse,
 static PetscErrorCode MatConvert_Same(Mat A, MatType type, MatReuse reuse, Mat *newmat)
 {
   PetscFunctionBegin;
-  (void)type;
   if (reuse == MAT_INITIAL_MATRIX) PetscCall(MatDuplicate(A, MAT_COPY_VALUES, newmat));
   else if (reuse == MAT_REUSE_MATRIX) PetscCall(MatCopy(A, *newmat, SAME_NONZERO_PATTERN));
   PetscFunctionReturn(PETSC_SUCCESS);

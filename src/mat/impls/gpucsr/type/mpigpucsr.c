@@ -188,7 +188,6 @@ static const MatGPUCSRKind kind = {
 
 PetscErrorCode MatConvert_MPIAIJ_MPIAIJGPUCSR(Mat A, MatType type, MatReuse reuse, Mat *newmat)
 {
-  (void)type;
   return MatGPUCSRFromAIJ_Private(A, &kind, reuse, newmat);
 }
 

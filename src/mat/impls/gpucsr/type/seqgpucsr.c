@@ -565,7 +565,6 @@ static const MatGPUCSRKind kind = {
 
 PetscErrorCode MatConvert_SeqAIJ_SeqAIJGPUCSR(Mat A, MatType type, MatReuse reuse, Mat *newmat)
 {
-  (void)type;
   return MatGPUCSRFromAIJ_Private(A, &kind, reuse, newmat);
 }
 

@@ -378,14 +378,11 @@ static PetscErrorCode Make(Mat F, Mat A, const MatFactorInfo *info, PetscBool nu
 /* Orderings of PETSc are not used: the library has its own */
 static PetscErrorCode MatLUFactorSymbolic_CuDSS(Mat F, Mat A, IS row, IS col, const MatFactorInfo *info)
 {
-  (void)row;
-  (void)col;
   return Make(F, A, info, PETSC_FALSE);
 }
 
 static PetscErrorCode MatCholeskyFactorSymbolic_CuDSS(Mat F, Mat A, IS row, const MatFactorInfo *info)
 {
-  (void)row;
   return Make(F, A, info, PETSC_FALSE);
 }
 
@@ -416,7 +413,6 @@ static PetscErrorCode MatGetInfo_CuDSS(Mat F, MatInfoType type, MatInfo *info)
   const Mat_CuDSS *f = (const Mat_CuDSS *)F->data;
 
   PetscFunctionBegin;
-  (void)type;
   PetscCall(PetscMemzero(info, sizeof(*info)));
   info->block_size        = 1;
   info->nz_used           = (PetscLogDouble)f->entries;
@@ -430,7 +426,6 @@ static PetscErrorCode MatGetInfo_CuDSS(Mat F, MatInfoType type, MatInfo *info)
 static PetscErrorCode MatFactorGetSolverType_CuDSS(Mat F, MatSolverType *type)
 {
   PetscFunctionBegin;
-  (void)F;
   *type = MATSOLVERCUDSS;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -582,8 +577,6 @@ static PetscErrorCode MatGetFactor_MPIAIJGPUCSR_CuDSS(Mat A, MatFactorType type,
   PetscMPIInt size;
 
   PetscFunctionBegin;
-  (void)type;
-  (void)B;
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)A), &size));
   SETERRQ(PetscObjectComm((PetscObject)A), PETSC_ERR_SUP, "Solver type %s factors the matrix of one process: -pc_type telescope -pc_telescope_reduction_factor %d -telescope_pc_type lu gathers it (PCTELESCOPE), or -pc_type redundant", MATSOLVERCUDSS, (int)size);
 }
