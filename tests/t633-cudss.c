@@ -368,7 +368,7 @@ static PetscErrorCode Rare(void)
   Vec                x, b;
   KSP                ksp;
   PC                 pc;
-  PetscInt           n[3];
+  PetscInt           n[3], m[3];
   PetscErrorCode     ierr;
 
   PetscFunctionBegin;
@@ -400,6 +400,12 @@ static PetscErrorCode Rare(void)
   PetscCall(Env("FAKE_CUDSS_WRONG", NULL));
   PetscCheck(ierr == PETSC_ERR_LIB, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The inertia of poor factors: error %d", (int)ierr);
   PetscCall(MatGetInertia(F, &n[0], &n[1], &n[2]));
+  PetscCall(Env("FAKE_CUDSS_STALE", "2"));
+  PetscCall(MatScale(A, -1.0));
+  PetscCall(Factor(A, PETSC_TRUE, "cudss", &F));
+  PetscCall(MatGetInertia(F, &m[0], &m[1], &m[2]));
+  PetscCall(Env("FAKE_CUDSS_STALE", NULL));
+  PetscCheck(m[0] == n[2] && m[1] == n[1] && m[2] == n[0], PETSC_COMM_SELF, PETSC_ERR_PLIB, "The inertia of -A with an old analysis: %" PetscInt_FMT " %" PetscInt_FMT " %" PetscInt_FMT, m[0], m[1], m[2]);
   PetscCall(Env("FAKE_CUDSS_WITHOUT", "3"));
   PetscCall(Factor(A, PETSC_TRUE, "cudss", &F));
   PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));

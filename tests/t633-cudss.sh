@@ -64,7 +64,9 @@ if [ "$BACKEND" = cuda ]; then exit $failed; fi
 # shellcheck disable=SC2086
 {
   right 1 -what solves -gpucsr_debug_defer 1
-  right 1 -what refused $mine
+  for method in preonly gmres bcgs gpugmres; do right 1 -what refused $mine -ksp_type $method -ksp_rtol 1e-12; done
+  right 1 -what refused -pc_type redundant -redundant_pc_type lu -redundant_pc_factor_mat_solver_type cudss
+  right 1 -what refused -ksp_type gmres -ksp_rtol 1e-12 -pc_type bjacobi -sub_pc_type lu -sub_pc_factor_mat_solver_type cudss
   right 1 -what rare $mine
   right 1 -what memory $mine
   # Results missing in the library, and zero pivots that it does not report
@@ -84,9 +86,11 @@ if [ "$BACKEND" = cuda ]; then exit $failed; fi
   says 'not by cuDSS, because it has fewer than 10000 rows (-mat_gpucsr_cudss_least)' 1 -what ksp -ksp_view
   says 'by PETSc on the host, because it has fewer than 10000 rows (-mat_gpucsr_cudss_least)' 1 -what ksp -mat_gpucsr_report
   says 'type: seqaij' 1 -what ksp -mat_gpucsr_cudss_least 100 -pc_factor_mat_solver_type petsc -ksp_view
+  right 1 -what ksp -mat_gpucsr_cudss_least 100 -pc_factor_in_place # PETSc factors
   # A Krylov method around a factor looks at b - A x and mends wrong solutions, without a warning
   FAKE_CUDSS_WRONG=1e-3 right 1 -what ksp $mine -ksp_type fgmres -ksp_rtol 1e-13
   if grep -q warning "$tmp/out"; then echo "A trusted solution was checked:" && cat "$tmp/out" && failed=1; fi
+  FAKE_CUDSS_WRONG=1e-3 right 1 -what ksp $mine -ksp_type fgmres -ksp_convergence_test skip -ksp_max_it 1 # the method looks in vain
   sub='-what ranks -ksp_type gmres -ksp_rtol 1e-10'
   right 3 $sub -pc_type bjacobi -sub_pc_type lu -sub_pc_factor_mat_solver_type cudss
   right 3 $sub -pc_type asm -sub_pc_type lu -sub_pc_factor_mat_solver_type cudss

@@ -21,6 +21,7 @@ typedef struct {
   const GPUCSRWrapType *type;
   GPUCSRWrapOps         petsc; /* the operations that were replaced */
   void                 *data;
+  PetscBool             failed; /* of a KSP: its PC has failed in the last solve, not in the set-up before */
   GPUCSRLiving          living;
 } GPUCSRWrap;
 

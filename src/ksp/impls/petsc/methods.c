@@ -256,21 +256,40 @@ static PetscErrorCode SolveCopies(KSP ksp, GPUCSRWrap *w)
 
 /* --- The report */
 
+/* A solver inside the preconditioner that has failed in the last solve, by a refused solution for example, may work in this one. PETSc would end this solve with the old failure. sound: no failure is known */
+static PetscErrorCode Forget(KSP ksp, GPUCSRWrap *w, PetscBool *sound)
+{
+  PCFailedReason why;
+
+  PetscFunctionBegin;
+  if (w->failed && ksp->reason == KSP_DIVERGED_PC_FAILED) {
+    PetscCall(PCGetFailedReason(ksp->pc, &why));
+    if (why == PC_SUBPC_ERROR) {
+      PetscCall(PCSetFailedReason(ksp->pc, PC_NOERROR));
+      ksp->reason = KSP_CONVERGED_ITERATING;
+    }
+  }
+  w->failed = PETSC_FALSE;
+  *sound    = (PetscBool)(ksp->reason != KSP_DIVERGED_PC_FAILED);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Solves with a matrix of the library are recorded. Methods with copies have data */
 static PetscErrorCode KSPSolve_Method(KSP ksp)
 {
   GPUCSRWrap *w;
   Mat         A;
-  PetscBool   set;
+  PetscBool   set, sound;
   PetscErrorCode (*info)(Mat, MatGPUCSRInfo *) = NULL;
   PetscLogDouble begin, end;
-  PetscBool      looks = PETSC_FALSE; /* at b - A x, which shows a wrong solution of a preconditioner; entries of A are stored, so that no solve is hidden in its product */
+  PetscBool      looks = PETSC_FALSE; /* at b - A x until it is small, which shows a wrong solution of a preconditioner; entries of A are stored, so that no solve is hidden in its product */
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(GPUCSRWrapGet((PetscObject)ksp, &w));
+  PetscCall(Forget(ksp, w, &sound));
   PetscCall(PCGetOperatorsSet(ksp->pc, &set, NULL));
-  if (set && ksp->normtype == KSP_NORM_UNPRECONDITIONED) {
+  if (set && ksp->normtype == KSP_NORM_UNPRECONDITIONED && ksp->converged == KSPConvergedDefault) {
     PetscCall(PCGetOperators(ksp->pc, &A, NULL));
     PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)A, &looks, MATSEQAIJ, MATMPIAIJ, MATSEQBAIJ, MATMPIBAIJ, MATSEQSBAIJ, MATMPISBAIJ, NULL));
   }
@@ -279,6 +298,7 @@ static PetscErrorCode KSPSolve_Method(KSP ksp)
   ierr = w->data ? SolveCopies(ksp, w) : SolveHeld(ksp, w);
   if (looks) PetscCall(MatGPUCSRFactorTrusted_Private(PETSC_FALSE));
   PetscCall(ierr);
+  w->failed = (PetscBool)(sound && ksp->reason == KSP_DIVERGED_PC_FAILED);
   PetscCall(PetscTime(&end));
   PetscCall(PCGetOperatorsSet(ksp->pc, &set, NULL));
   if (set) {
@@ -289,12 +309,27 @@ static PetscErrorCode KSPSolve_Method(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode KSPSolve_Preonly(KSP ksp)
+{
+  GPUCSRWrap *w;
+  PetscBool   sound;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRWrapGet((PetscObject)ksp, &w));
+  PetscCall(Forget(ksp, w, &sound));
+  PetscCall((*w->petsc.ksp.solve)(ksp));
+  w->failed = (PetscBool)(sound && ksp->reason == KSP_DIVERGED_PC_FAILED);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* --- Registration */
 
-/* The methods, a row each: HELD keep pointers to arrays that they have given back, the work vectors of COPIES follow the solution */
+/* The methods, a row each: APPLY are one application of the preconditioner, HELD keep pointers to arrays that they have given back, the work vectors of COPIES follow the solution */
+#define APPLY  .ops.ksp = {.solve = KSPSolve_Preonly}
 #define HELD   .ops.ksp = {.solve = KSPSolve_Method}
 #define COPIES .ops.ksp = {.solve = KSPSolve_Method, .setup = KSPSetUp_Copies, .buildsolution = KSPBuildSolution_Copies}, .bytes = sizeof(Copies)
 #define METHODS \
+  METHOD(preonly, APPLY) \
   METHOD(ibcgs, HELD) \
   METHOD(fbcgsr, HELD) \
   METHOD(cg, COPIES) \

@@ -1,6 +1,6 @@
 /*
-  PCLU and PCCHOLESKY with a direct solver that checks its solutions: a refused solution is a failure of the preconditioner until the next application. Each type is registered again under its own name,
-  with another set-up and three other applications; the rest is PETSc's.
+  PCLU and PCCHOLESKY with a direct solver that checks its solutions: a refused solution is a failure of the preconditioner until the next solve or application. Each type is registered again under its own name,
+  with another set-up, three other applications and a beginning of solves; the rest is PETSc's.
 */
 #include "device.h"
 
@@ -19,6 +19,22 @@ static PetscErrorCode Judge(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* PETSc alone factors in place, and asks the solver type for an ordering before */
+static PetscErrorCode InPlace(PC pc)
+{
+  PetscBool     inplace, here, mine;
+  MatSolverType type;
+
+  PetscFunctionBegin;
+  PetscCall(PCFactorGetUseInPlace(pc, &inplace));
+  PetscCall(PetscObjectTypeCompare((PetscObject)pc->pmat, MATSEQAIJGPUCSR, &here));
+  if (!inplace || !here) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PCFactorGetMatSolverType(pc, &type));
+  PetscCall(PetscStrcmp(type, MATSOLVERGPUCSR, &mine));
+  if (!type || mine) PetscCall(PCFactorSetMatSolverType(pc, MATSOLVERPETSC));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode PCSetUp_Direct(PC pc)
 {
   GPUCSRWrap *w;
@@ -29,9 +45,35 @@ static PetscErrorCode PCSetUp_Direct(PC pc)
   if (pc->setupcalled) {
     PetscCall(PCFactorGetMatrix(pc, &F));
     PetscCall(MatGPUCSRFactorForgive_Private(F));
-  }
+  } else PetscCall(InPlace(pc));
   PetscCall((*w->petsc.pc.setup)(pc));
   PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A solve begins: the solution that was refused last says nothing of it. PETSc would end the solve with the failure */
+static PetscErrorCode PCPreSolve_Direct(PC pc, KSP ksp, Vec b, Vec x)
+{
+  Mat            F;
+  MatFactorError error, refused;
+
+  PetscFunctionBegin;
+  (void)b;
+  (void)x;
+  PetscCall(PCFactorGetMatrix(pc, &F));
+  PetscCall(MatFactorGetError(F, &error));
+  PetscCall(MatGPUCSRFactorRefused_Private(F, &refused));
+  if (error || !refused) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PCSetFailedReason(pc, PC_NOERROR));
+  if (ksp->reason == KSP_DIVERGED_PC_FAILED) ksp->reason = KSP_CONVERGED_ITERATING;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PETSc's types have no operation to replace */
+static PetscErrorCode DirectMade(PetscObject pc, GPUCSRWrap *w)
+{
+  (void)w;
+  ((PC)pc)->ops->presolve = PCPreSolve_Direct;
+  return PETSC_SUCCESS;
 }
 
 /* An application by PETSc, and its judgement */
@@ -59,8 +101,8 @@ GPUCSR_WRAP_PC(LU, 0)
 GPUCSR_WRAP_PC(Cholesky, 1)
 
 static GPUCSRWrapType types[] = {
-  {.type = PCLU,       .ops = OPS, .create = (void (*)(void))PCCreate_LU_GPUCSR      },
-  {.type = PCCHOLESKY, .ops = OPS, .create = (void (*)(void))PCCreate_Cholesky_GPUCSR}
+  {.type = PCLU,       .ops = OPS, .made = DirectMade, .create = (void (*)(void))PCCreate_LU_GPUCSR      },
+  {.type = PCCHOLESKY, .ops = OPS, .made = DirectMade, .create = (void (*)(void))PCCreate_Cholesky_GPUCSR}
 };
 #undef OPS
 

@@ -41,7 +41,7 @@ GPUCSRLogEvent MAT_GPUCSR_Build, MAT_GPUCSR_Refresh, MAT_GPUCSR_Transpose, MAT_G
 . -mat_gpucsr_cudss_hybrid (auto|never|always)        - factors in host memory
 . -mat_gpucsr_cudss_deterministic (true|false)        - the same bits in every run
 . -mat_gpucsr_cudss_check (auto|never|always)         - check of its solutions
-. -mat_gpucsr_cudss_refine n                          - most steps of refinement, 2 by default
+. -mat_gpucsr_cudss_refine n                          - most steps of refinement, 5 by default
 . -mat_gpucsr_cudss_error e                           - backward error above which a solution is refused, 1e-10 by default
 . -mat_gpucsr_transpose_at_assembly (true|false)      - build the transpose at assembly, not at the first product that needs it
 . -mat_gpucsr_master (host|device)                    - which copy of the values is the master, see `MatGPUCSRSetMaster()`

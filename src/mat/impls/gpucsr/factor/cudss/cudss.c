@@ -207,8 +207,8 @@ static PetscErrorCode Analyze(Mat_CuDSS *f)
   f->hybrid = (PetscBool)(f->request.hybrid == CUDSS_ALWAYS);
   PetscCall(CuDSSHandle(dev, dev->stream, &handle));
   for (int again = 0; again < 2; again++) {
-    PetscCall(Room(dev, &room));
     PetscCall(Begin(f, handle));
+    PetscCall(Room(dev, &room)); /* with that of the old factors, which are gone */
     limit = room - room / 10;
     if (f->hybrid) CuDSSCheck("-mat_gpucsr_cudss_hybrid", (*CuDSS.ConfigSet)(f->config, CUDSS_HYBRID_LIMIT, &limit, sizeof(limit)));
     PetscCall(Phase(f, CUDSS_ANALYSIS, "the analysis", &unused));
@@ -401,6 +401,10 @@ static PetscErrorCode MatGetInertia_CuDSS(Mat F, PetscInt *negative, PetscInt *z
   PetscCheck(f->factored || !F->rmap->n, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "The inertia needs a factorization that has succeeded");
   PetscCheck(f->positives >= 0, PETSC_COMM_SELF, PETSC_ERR_SUP, "cuDSS does not say the inertia with this ordering: take another -mat_gpucsr_cudss_reordering");
   if (F->rmap->n && !f->tried) PetscCall(MatCuDSSTrial_Private(f, &good));
+  if (!good && !f->fresh) {
+    PetscCall(MatCuDSSAgain_Private(f));
+    PetscCall(MatCuDSSTrial_Private(f, &good));
+  }
   PetscCheck(good, PETSC_COMM_SELF, PETSC_ERR_LIB, "The factors of cuDSS for %" PetscInt_FMT " rows are too inaccurate for the inertia: -mat_gpucsr_cudss_matching or _pivoting", F->rmap->n);
   if (negative) *negative = f->negative;
   if (positive) *positive = f->positives;
