@@ -2,13 +2,13 @@
 """
 The table of README and docs/results/table.md from what table.sh measured.
 
-    table.py [FILE.jsonl[.xz] ...]            prints the rows of README and the page; without a file of docs/results/table.jsonl.xz
+    table.py [FILE.jsonl[.xz] ...]            prints the page and a table of each part; without a file of docs/results/table.jsonl.xz
     table.py -write FILE ...                  writes that record, the page and README's rows
     table.py -check [FILE ...]                fails if README or the page say anything else than the record
 
 A figure is the median of the rounds; a ratio is the peer's median over that of the library. A row of README that is not of this record links to its page.
 """
-import argparse, json, lzma, math, os, re, statistics, sys
+import argparse, json, lzma, math, os, re, statistics, sys, textwrap
 from collections import defaultdict
 
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", ".."))
@@ -24,6 +24,11 @@ def geomean(values):
 
 def number(v, digits=3):
     return "" if v is None else f"{v:.{max(0, digits - len(f'{abs(v):.0f}'))}f}" if abs(v) >= 1 else f"{v:.{digits}g}"
+
+
+def power(v):
+    exponent = math.floor(math.log10(v)) if v else 0
+    return f"{v / 10**exponent:.2g}·10" + str(exponent).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
 
 
 def table(head, rows):
@@ -61,15 +66,18 @@ def medians(records, key, fields):
 
 class Page:
     def __init__(self):
-        self.readme, self.all, self.lines = [], [], []
+        self.readme, self.all, self.lines, self.below = [], [], [], []
 
-    def row(self, what, peer, ratios, readme=False):
-        """ratios: {name: ratio}. The least is said, as well as the mean"""
-        if not ratios:
+    def row(self, what, peer, *ratios, readme=False):
+        """ratios: {name: ratio} for each of the row's figures. The least is said, as well as the mean"""
+        if not all(ratios):
             return
-        least = min(ratios, key=ratios.get)
-        many = f"{number(geomean(ratios.values()))} (geometric mean; {number(ratios[least])} at least, {least})"
-        self.all.append(f"| {what} | {peer} | {many if len(ratios) > 1 else number(ratios[least])} |")
+        figures = []
+        for r in ratios:
+            least = min(r, key=r.get)
+            self.below += [f"{n} {number(v)}" for n, v in sorted(r.items(), key=lambda v: v[1]) if v < 1]
+            figures.append(number(geomean(r.values())) + (f" ({number(r[least])} at least, {least})" if len(r) > 1 else ""))
+        self.all.append(f"| {what} | {peer} | {'; '.join(figures)} |")
         self.readme += self.all[-1:] if readme else []
 
     def section(self, title, text, head, rows):
@@ -80,8 +88,7 @@ class Page:
 def products(page, records):
     latest = {(r["matrix"], r["side"]): r for r in records["product"] if r["precision"] == "double"}
     for large in (True, False):
-        size = "of 10^6 entries and more" if large else "of fewer entries, where a launch takes longer than a product"
-        rows = []
+        rows, every = [], []
         for side, name in (("N", "A x"), ("T", "Aᵀ x")):
             rs = sorted((r for r in latest.values() if r["side"] == side and (r["nnz"] >= LARGE) == large), key=lambda r: r["nnz"])
             seen, cold, gpu = {}, {}, {r["matrix"]: r["peer_us"] / r["chosen_us"] for r in rs if r.get("peer_us")}
@@ -91,13 +98,16 @@ def products(page, records):
                     if ways:
                         ratios[r["matrix"]] = min(ways) / r["gpucsr_" + us]
                 rows.append([r["matrix"], name, r["nnz"]] + [number(r.get(k)) for k in ("gpucsr_us", "aijcusparse_us", "aijcusparse_explicit_us")] + [number(seen.get(r["matrix"])), number(cold.get(r["matrix"])), number(r["chosen_us"]), number(r.get("peer_us")), number(gpu.get(r["matrix"]), 3), number(r["fraction"], 2), number(r.get("gpucsr_spread"), 2)])
-            what = f"products {name}, {len(rs)} matrices {size}"
-            page.row(what, "`aijcusparse`" if side == "N" else "`aijcusparse`, the better with and without `-mat_form_explicit_transpose`", seen, readme=large)
-            page.row(f"{what}, with cold caches, those of them that fit the cache", "the same", cold)
-            page.row(f"{what}, time of the GPU alone", "the best of cuSPARSE's algorithms" if side == "N" else "cuSPARSE's transposed product", gpu)
+            every.append((seen, cold, gpu))
+        entries = [r[2] for r in rows] or [0]
+        size = f"{len({r[0] for r in rows})} matrices of at most {power(max(entries))} entries, where a launch takes longer than a product" if not large else f"{len({r[0] for r in rows})} matrices of {power(min(entries))} to {power(max(entries))} entries"
+        (seen, cold, gpu), (seent, coldt, gput) = every
+        page.row(f"products A x; Aᵀ x, {size}", "`aijcusparse`; the better with and without `-mat_form_explicit_transpose`", seen, seent, readme=large)
+        page.row("the same, with cold caches where a matrix fits the cache", "the same", cold, coldt)
+        page.row("the same, time of the GPU alone", "the best of cuSPARSE's algorithms; its transposed product", gpu, gput)
         text = ("Microseconds: a product as a program sees it, by the host's clock over successive calls (gpucsr, `aijcusparse`, the same with `-mat_form_explicit_transpose`); then the GPU's time of the chosen kernel and of cuSPARSE's best. "
                 "*copy*: bytes of CSR and vectors over the chosen kernel's time, of the rate of a device copy. *spread*: most less least of the rounds, over the median. *cold*: the ratio where copies of the matrix take turns that together exceed the last-level cache three times; it is missing where one matrix does, and where 32 copies are too few.")
-        page.section(f"Products, matrices {size}", text, ["matrix", "", "entries", "gpucsr", "aijcusparse", "explicit", "ratio", "cold", "GPU", "cuSPARSE", "ratio", "copy", "spread"], rows)
+        page.section(f"Products, {size}", text, ["matrix", "", "entries", "gpucsr", "aijcusparse", "explicit", "ratio", "cold", "GPU", "cuSPARSE", "ratio", "copy", "spread"], rows)
 
 
 KSP = (  # the records, the row's words and peer, whether README has it
@@ -120,8 +130,7 @@ def ksp(page, records):
                 first[matrix], later[matrix] = (p["setup_us"] + p["first_us"]) / (g["setup_us"] + g["first_us"]), p["solve_us"] / g["solve_us"]
             for m in filter(None, (g, p)):
                 rows.append([matrix, f"{m['r']['ksp']}, {pc}, {'gpucsr' if m is g else 'aijcusparse'}", m["r"]["rows"], m["r"]["iterations"]] + [number(1e-3 * m[k]) for k in ("setup_us", "first_us", "solve_us")] + [number(m["iteration_us"]), f"{m['r']['residual']:.0e}", number(m["spread"], 2)])
-        page.row(f"{what}, a later solve", peer, later, readme)
-        page.row(f"{what}, upload and first solve", peer, first)
+        page.row(f"{what}, upload and first solve; a later solve", peer, first, later, readme=readme)
     page.section("Krylov methods", "Milliseconds: upload and first product, first solve, later solve; microseconds an iteration; true relative residual.", ["system", "by", "unknowns", "iterations", "set-up", "first", "solve", "an iteration", "residual", "spread"], rows)
 
 
@@ -151,8 +160,7 @@ def amg(page, records):
             if w.startswith(("gpucsr", "aij")) or w in best:
                 rows.append([matrix, w] + [number(g.get(k)) for k in ("upload_ms", "setup_ms", "first_ms", "total_ms", "solve_ms", "again_ms")] + [g["r"]["iterations"], f"{g['r']['residual']:.0e}", number(g["spread"], 2)])
     peers = "the best of AmgX, hypre and `aijcusparse` with GAMG"
-    page.row("multigrid (`gpucg`, `gpuamg`), set-up and first solve", peers, total, readme=True)
-    page.row("multigrid (`gpucg`, `gpuamg`), a later solve", peers, later, readme=True)
+    page.row("multigrid (`gpucg`, `gpuamg`), 0.3 to 2 million unknowns, set-up and first solve; a later solve", peers, total, later, readme=True)
     page.section("Multigrid", "CG to 1e-8 of the unpreconditioned norm. Milliseconds: upload with the first product (which the peers' drivers do not time, and no ratio holds), set-up, first solve, these two, later solve, set-up with new values. Of AmgX and hypre the best of all settings of their drivers, with set-up and for later solves.",
                  ["system", "by", "upload", "set-up", "first", "both", "solve", "new values", "iterations", "residual", "spread"], rows)
     copy = [r["copy_gbs"] for r in records["run"]]
@@ -196,12 +204,16 @@ def make(records):
     call, run = records["call"][-1] if records["call"] else {}, records["run"][-1] if records["run"] else {}
     petsc = next((r["petsc"] for r in records["ksp"] + records["amg"] + records["run"] if "petsc" in r), "").split(",")[0].replace("Petsc Release Version ", "PETSc ")
     gpu = (call.get("gpu", "none") + ",,,").split(",")
-    intro = [f"# README's table", "", f"The library and its peers in turn, in one build of {petsc} at {', '.join(ids)}: medians of {call.get('rounds', '')} rounds. {gpu[0]}, driver {gpu[1].strip()}, clocks up to {gpu[2].strip()} MHz, memory {gpu[3].strip()} MHz; "
-             f"CUDA {run.get('cuda', 0) // 1000}.{run.get('cuda', 0) % 1000 // 10}; device copy {number(run.get('copy_gbs', 0))} GB/s; host {call.get('cpu', '')}, {call.get('cores', '')} cores; {call.get('peers') or 'no AmgX, no hypre'}. Record: [table.jsonl.xz](table.jsonl.xz). Ratios are geometric means of the peer's median over that of the library.", "",
-             "```", "src/benchmarks/table.sh -build BUILD -peers FOLDER        on a GPU; parts of it by -part", "src/benchmarks/tables/table.py -write bench-results/table.jsonl", "```", ""]
+    counts = [r["rounds"] for r in records["call"]] or [0]
+    rounds = f"{min(counts)} to {max(counts)}" if min(counts) < max(counts) else str(counts[0])
+    intro = ["# README's table", "", f"The library and its peers in turn, in one build of {petsc} at {', '.join(ids)}: medians of {rounds} processes in turn with the peer's. {gpu[0]}, driver {gpu[1].strip()}, clocks up to {gpu[2].strip()} MHz, memory {gpu[3].strip()} MHz; "
+             f"CUDA {run.get('cuda', 0) // 1000}.{run.get('cuda', 0) % 1000 // 10}; device copy {number(run.get('copy_gbs', 0))} GB/s; host {call.get('cpu', '')}, {call.get('cores', '')} cores; {call.get('peers') or 'no AmgX, no hypre'}. Record: [table.jsonl.xz](table.jsonl.xz). A figure is the geometric mean of the peer's median over that of the library.", "",
+             "```", "src/benchmarks/table.sh -build BUILD -peers FOLDER        on a GPU; parts of it by -part", "src/benchmarks/tables/table.py -write bench-results/table.jsonl", "src/benchmarks/tables/table.py                           prints all tables of the record, a matrix or system a row", "```", ""]
     if rs:
         intro += [f"The reference row, an iteration of `gpucg` on {rs[0]['matrix']}, took {number(min(r['iteration_us'] for r in rs))} to {number(max(r['iteration_us'] for r in rs))} µs over {len({r['call'] for r in rs})} calls.", ""]
-    return page.readme, intro + HEAD + page.all + [""] + page.lines
+    intro = [w for line in intro for w in (textwrap.wrap(line, 160) if len(line) > 200 else [line])]
+    below = ["", "A peer is faster, row by row: " + ", ".join(page.below) + "."] if page.below else []
+    return page.readme, intro + HEAD + page.all + below, page.lines
 
 
 def readme_rows(lines):
@@ -219,9 +231,9 @@ def main():
     o = p.parse_args()
     kept, readme, page = (os.path.join(o.root, f) for f in (KEPT, "README.md", "docs/results/table.md"))
     files = o.files or [kept]
-    rows, lines = make(read(files))
+    rows, lines, parts = make(read(files))
     if not o.write and not o.check:
-        print("\n".join(lines))
+        print("\n".join(lines + [""] + parts))
         return 0
     with open(readme) as f:
         text = f.read().split("\n")
