@@ -112,7 +112,7 @@ def products(page, records):
 
 KSP = (  # the records, the row's words and peer, whether README has it
     (lambda r: r["pc"] == "jacobi" and not re.match("lap7|st27|conv", r["matrix"]), "`gpucg` with Jacobi, variable coefficients, half a million to two million unknowns", "`KSPCG`, `aijcusparse`", True),
-    (lambda r: r["pc"] == "jacobi" and re.match("lap7|st27|conv", r["matrix"]), "`gpucg` with Jacobi, constant coefficients, 8 thousand to 8 million unknowns", "`KSPCG`, `aijcusparse`", False),
+    (lambda r: r["pc"] == "jacobi" and re.match("lap7|st27|conv", r["matrix"]), "`gpucg` with Jacobi, constant coefficients ([limit](stencil.md)), 8 thousand to 8 million unknowns", "`KSPCG`, `aijcusparse`", False),
     (lambda r: r["pc"] == "ilu", "`gpugmres` with ILU(0)", "`KSPGMRES`, `aijcusparse`", True),
 )
 
@@ -206,7 +206,7 @@ def make(records):
     gpu = (call.get("gpu", "none") + ",,,").split(",")
     counts = [r["rounds"] for r in records["call"]] or [0]
     rounds = f"{min(counts)} to {max(counts)}" if min(counts) < max(counts) else str(counts[0])
-    intro = ["# README's table", "", f"The library and its peers in turn, in one build of {petsc} at {', '.join(ids)}: medians of {rounds} processes in turn with the peer's. {gpu[0]}, driver {gpu[1].strip()}, clocks up to {gpu[2].strip()} MHz, memory {gpu[3].strip()} MHz; "
+    intro = ["# README's table", "", f"The library and its peers in turn, in one build of {petsc} at {', '.join(ids)}: medians of {rounds} processes in turn with the peer's, of several timings each. {gpu[0]}, driver {gpu[1].strip()}, clocks up to {gpu[2].strip()} MHz, memory {gpu[3].strip()} MHz; "
              f"CUDA {run.get('cuda', 0) // 1000}.{run.get('cuda', 0) % 1000 // 10}; device copy {number(run.get('copy_gbs', 0))} GB/s; host {call.get('cpu', '')}, {call.get('cores', '')} cores; {call.get('peers') or 'no AmgX, no hypre'}. Record: [table.jsonl.xz](table.jsonl.xz). A figure is the geometric mean of the peer's median over that of the library.", "",
              "```", "src/benchmarks/table.sh -build BUILD -peers FOLDER        on a GPU; parts of it by -part", "src/benchmarks/tables/table.py -write bench-results/table.jsonl", "src/benchmarks/tables/table.py                           prints all tables of the record, a matrix or system a row", "```", ""]
     if rs:
@@ -244,11 +244,12 @@ def main():
             f.write("\n".join(text[:begin] + rows + linked + text[end:]))
         with open(page, "w") as f:
             f.write("\n".join(lines).rstrip("\n") + "\n")
-        if files != [kept]:
-            with lzma.open(kept, "wt") as f:
-                for name in files:
-                    with (lzma.open if name.endswith(".xz") else open)(name, "rt") as g:
-                        f.write(g.read())
+        texts = []
+        for name in files:
+            with (lzma.open if name.endswith(".xz") else open)(name, "rt") as f:
+                texts.append(f.read())
+        with lzma.open(kept, "wt") as f:  # perhaps one of the files
+            f.writelines(texts)
         return 0
     with open(page) as f:
         have = f.read().rstrip("\n").split("\n")
