@@ -10,6 +10,7 @@ static char help[] = "Tests wrong arguments of assembly and of changes in place.
 
 #include "pair.h"
 #include <petscgpucsr.h>
+#include <sys/mman.h>
 
 static PetscErrorCode Expect(PetscErrorCode got, PetscErrorCode wanted, const char what[])
 {
@@ -101,6 +102,36 @@ static PetscErrorCode Indices(Pair *p)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The last rank's values are in memory that is freed. Without a device nothing tells, and the program would end */
+static PetscErrorCode Freed(Pair *p)
+{
+  char         backend[16] = "";
+  PetscMPIInt  rank, size;
+  PetscInt     rs, i[2], j[2];
+  PetscScalar *v;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_gpucsr_backend", backend, sizeof(backend), NULL));
+  if (strcmp(backend, "cuda")) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(MatGetOwnershipRange(p->m[0], &rs, NULL));
+  for (int far = 0; far < 2; far++) { /* contributions to the own rows, or to those of the first rank too */
+    i[0] = j[0] = rs;
+    i[1] = j[1] = far ? 0 : rs + 1;
+    for (int q = 0; q < 2; q++) PetscCall(MatSetPreallocationCOO(p->m[q], 2, i, j));
+    v = (PetscScalar *)mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    v[0] = 2;
+    v[1] = 3;
+    for (int q = 0; q < 2; q++) PetscCall(MatSetValuesCOO(p->m[q], v, INSERT_VALUES));
+    if (rank == size - 1) (void)munmap(v, 4096);
+    EXPECT(PETSC_ERR_ARG_BADPTR, "freed memory", MatSetValuesCOO(p->m[0], v, ADD_VALUES));
+    PetscCall(Products(p, "freed memory"));
+    if (rank < size - 1) (void)munmap(v, 4096);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   Pair p;
@@ -112,6 +143,7 @@ int main(int argc, char **argv)
   PetscCall(PairCreate(&p));
   PetscCall(Sizes(&p));
   PetscCall(Indices(&p));
+  PetscCall(Freed(&p));
   PetscCall(SameRows(p.m[0], p.m[1], "the end"));
   PetscCall(PairDestroy(&p));
   PetscCall(PetscFinalize());

@@ -283,14 +283,20 @@ static PetscErrorCode SetByParent(Mat A, Values *x, InsertMode mode)
 
 PetscErrorCode MatSetValuesCOO_GPUCSR(Mat A, const PetscScalar v[], InsertMode mode)
 {
-  Values         x = {.v = v};
+  Values         x    = {.v = v};
+  MPI_Comm       comm = PetscObjectComm((PetscObject)A);
+  PetscMPIInt    size;
   GPUCSRCOO     *c;
+  GPUCSRAttempt  attempt;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(comm, &size));
   PetscCheck(A->preallocated, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "The matrix has no pattern: call MatSetPreallocationCOO() before MatSetValuesCOO()"); /* MATAIJ would write through NULL */
   PetscCall(COOGet(A, &c));
-  PetscCall(MatGPUCSRCOODevice_Private(A, v, &x.dev, &x.ondevice));
+  GPUCSRTryIf(size > 1, &attempt, MatGPUCSRCOODevice_Private(A, v, &x.dev, &x.ondevice));
+  if (size > 1) PetscCall(GPUCSRAttemptAgree(&attempt, comm, x.dev)); /* or ranks would wait for contributions */
+  PetscCheck(!attempt.error, comm, attempt.error, "%s", attempt.message);
   x.n  = c ? c->n : ((Mat_GPUCSR *)A->spptr)->contributions - 1;
   ierr = c ? SetWith(A, c, &x, (PetscBool)(mode == ADD_VALUES)) : SetByParent(A, &x, mode);
   if (x.sent) PetscCall(GPUCSRFree(x.dev, x.bytes, &x.sent));
