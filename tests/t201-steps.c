@@ -37,7 +37,7 @@ static PetscErrorCode Fetch(Space *w, double *h, const double *from, PetscInt n)
 /* The parts of sums left by a product, against the sums of its result */
 static PetscErrorCode CheckSums(Space *w, const double *q, const double *u, int sums, PetscInt n, int parts, const char where[], int which)
 {
-  const size_t most = GPUCSR_PARTS((size_t)n);
+  const size_t most = GPUCSR_MOST_PARTS((size_t)n);
   double      *part;
 
   PetscFunctionBegin;
@@ -136,7 +136,7 @@ static PetscErrorCode Kernels(Space *w, const GPUCSRSource *s, GPUCSRPrecision p
 
 static PetscErrorCode One(GPUCSRDevice dev, const GPUCSRSource *s, const char name[], int *count)
 {
-  const size_t n = (size_t)s->m, bytes = sizeof(double) * n, sums = sizeof(double) * GPUCSR_INNER * GPUCSR_PARTS(n);
+  const size_t n = (size_t)s->m, bytes = sizeof(double) * n, sums = sizeof(double) * GPUCSR_INNER * GPUCSR_MOST_PARTS(n);
   Space        w   = {dev, bytes, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL};
   double     **d[] = {&w.b, &w.x, &w.M, &w.z, &w.v};
 

@@ -120,7 +120,7 @@ static PetscErrorCode Freed(Pair *p)
     i[0] = j[0] = rs;
     i[1] = j[1] = far ? 0 : rs + 1;
     for (int q = 0; q < 2; q++) PetscCall(MatSetPreallocationCOO(p->m[q], 2, i, j));
-    v = (PetscScalar *)mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    v    = (PetscScalar *)mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     v[0] = 2;
     v[1] = 3;
     for (int q = 0; q < 2; q++) PetscCall(MatSetValuesCOO(p->m[q], v, INSERT_VALUES));

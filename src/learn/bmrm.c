@@ -109,8 +109,8 @@ static PetscErrorCode CheckRows(const Learner *l, const char file[])
   PetscFunctionBeginUser;
   PetscCall(VecGetSize(l->data.y, &M));
   PetscCheck(M > 0, PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "%s: there is no row to learn from", file);
-  PetscCheck(!l->loss->together || (!l->data.u && !l->settings->nweights), PETSC_COMM_WORLD, PETSC_ERR_SUP, "-loss %s is one of all rows together, which have no weights", l->loss->name);
-  if (!l->loss->together || !l->nclasses) PetscFunctionReturn(0);
+  PetscCheck(!l->loss->allrows || (!l->data.u && !l->settings->nweights), PETSC_COMM_WORLD, PETSC_ERR_SUP, "-loss %s is one of all rows together, which have no weights", l->loss->name);
+  if (!l->loss->allrows || !l->nclasses) PetscFunctionReturn(0);
   PetscCall(VecGetLocalSize(l->data.y, &m));
   PetscCall(VecGetArrayRead(l->data.y, &v));
   for (PetscInt i = 0; i < m; i++) count[PetscRealPart(v[i]) == l->label[1]]++;

@@ -125,7 +125,7 @@ static PetscErrorCode StageOpen(GPUCSRDevice d, size_t bytes, GPUCSRStream s, in
 }
 
 /* Sends data that fit a stage: several threads fill the stage, then one command sends all arrays, which have the same layout on the device */
-static PetscErrorCode SendTogether(GPUCSRDevice d, const GPUCSRTransfer t[], int nt, size_t bytes, GPUCSRStream s, double *rounding)
+static PetscErrorCode SendBatch(GPUCSRDevice d, const GPUCSRTransfer t[], int nt, size_t bytes, GPUCSRStream s, double *rounding)
 {
   const int    threads = (double)bytes <= GPUCSRMachineShared.alone_size ? 1 : d->threads; /* one thread or all: GNU's OpenMP ends and restarts threads when the size of the team changes */
   const double start   = *rounding;
@@ -209,10 +209,10 @@ PetscErrorCode GPUCSRUploadBatch(GPUCSRDevice d, const GPUCSRTransfer t[], int n
     for (int k = 0; k < nt; k++) PetscCall(GPUCSRConvert(t[k].dst, t[k].to, t[k].src, t[k].from, t[k].n, d->threads, t[k].to == GPUCSR_FLOAT ? rounding : NULL));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  if (bytes <= GPUCSR_STAGE_BYTES) PetscCall(SendTogether(d, t, nt, bytes, s, &worst));
+  if (bytes <= GPUCSR_STAGE_BYTES) PetscCall(SendBatch(d, t, nt, bytes, s, &worst));
   else
     for (int k = 0; k < nt; k++) {
-      if (Apart(&t[k]) <= GPUCSR_STAGE_BYTES) PetscCall(SendTogether(d, &t[k], 1, Apart(&t[k]), s, &worst));
+      if (Apart(&t[k]) <= GPUCSR_STAGE_BYTES) PetscCall(SendBatch(d, &t[k], 1, Apart(&t[k]), s, &worst));
       else PetscCall(SendInHalves(d, &t[k], s, &worst));
     }
   if (rounding) *rounding = worst;

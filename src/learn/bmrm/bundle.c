@@ -164,7 +164,7 @@ PetscErrorCode LearnBundle(Learner *l, Rest *rest, Outcome *out)
   Vec                w = l->w[l->which];
   PetscReal          value, gap;
   PetscInt           its;
-  PetscBool          ours;
+  PetscBool          isgpubmrm;
   char               text[64];
   TaoConvergedReason reason;
   PetscErrorCode (*known)(Tao) = NULL;
@@ -189,7 +189,7 @@ PetscErrorCode LearnBundle(Learner *l, Rest *rest, Outcome *out)
   PetscCall(TaoSetFromOptions(tao));
   PetscCall(TaoSetSolution(tao, w));
   PetscCall(TaoSolve(tao));
-  PetscCall(PetscObjectTypeCompare((PetscObject)tao, "gpubmrm", &ours));
+  PetscCall(PetscObjectTypeCompare((PetscObject)tao, "gpubmrm", &isgpubmrm));
   PetscCall(TaoGetSolutionStatus(tao, &its, &value, &gap, NULL, NULL, &reason));
   if (b.value < PETSC_MAX_REAL) {
     value    = b.value;
@@ -206,7 +206,7 @@ PetscErrorCode LearnBundle(Learner *l, Rest *rest, Outcome *out)
   }
   PetscCall(Progress(l, its, value, gap, PETSC_TRUE));
   PetscCall(VecNorm(w, NORM_2, &b.value));
-  AddOutcome(out, value, value - 0.5 * l->lambda * b.value * b.value, gap, its, (PetscBool)(reason > 0), ours ? "gpubmrm" : "bmrm");
+  AddOutcome(out, value, value - 0.5 * l->lambda * b.value * b.value, gap, its, (PetscBool)(reason > 0), isgpubmrm ? "gpubmrm" : "bmrm");
   PetscCall(VecDestroy(&b.best));
   PetscCall(TaoDestroy(&tao));
   PetscFunctionReturn(0);

@@ -31,7 +31,7 @@ typedef struct {
   PetscErrorCode (*margins)(Vec t, Vec dt, Vec zero, Vec f, PetscScalar sums[2]);
   PetscErrorCode (*curvature)(Vec c); /* overwrites slopes by second derivatives; NULL if the loss is not smooth */
   /* loss of all n rows together; c[i] becomes its derivative by the score of row i */
-  PetscErrorCode (*together)(PetscInt n, const PetscScalar s[], const PetscScalar y[], const PetscScalar query[], PetscScalar c[], PetscReal *value);
+  PetscErrorCode (*allrows)(PetscInt n, const PetscScalar s[], const PetscScalar y[], const PetscScalar query[], PetscScalar c[], PetscReal *value);
   PetscBool differences; /* does the loss depend on differences of scores alone? */
   PetscBool interior;    /* do the methods for the hinge loss support it? */
 } Loss;

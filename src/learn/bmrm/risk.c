@@ -38,7 +38,7 @@ PetscErrorCode Subgradient(Learner *l, Vec c, Vec g)
 }
 
 /* A loss of all rows together, on rank 0 */
-static PetscErrorCode RiskTogether(Learner *l, Vec s, Vec c, PetscReal *risk)
+static PetscErrorCode RiskOfAllRows(Learner *l, Vec s, Vec c, PetscReal *risk)
 {
   const PetscScalar *s0, *z, *q = NULL;
   PetscScalar       *c0;
@@ -55,7 +55,7 @@ static PetscErrorCode RiskTogether(Learner *l, Vec s, Vec c, PetscReal *risk)
     PetscCall(VecGetArrayRead(l->z0, &z));
     if (l->q0) PetscCall(VecGetArrayRead(l->q0, &q));
     PetscCall(VecGetArrayWrite(l->c0, &c0));
-    PetscCall((*l->loss->together)(n, s0, z, q, c0, risk));
+    PetscCall((*l->loss->allrows)(n, s0, z, q, c0, risk));
     PetscCall(VecRestoreArrayWrite(l->c0, &c0));
     if (l->q0) PetscCall(VecRestoreArrayRead(l->q0, &q));
     PetscCall(VecRestoreArrayRead(l->z0, &z));
@@ -110,7 +110,7 @@ static PetscErrorCode RiskScores(Learner *l, Vec s, Vec c, PetscReal *risk)
   PetscInt    M;
 
   PetscFunctionBeginUser;
-  if (l->loss->together) PetscCall(RiskTogether(l, s, c, risk));
+  if (l->loss->allrows) PetscCall(RiskOfAllRows(l, s, c, risk));
   else if (!l->vectors) PetscCall(RiskRows(l, s, 0, NULL, risk, c, NULL));
   else {
     PetscCall(VecGetSize(s, &M));
@@ -163,7 +163,7 @@ PetscErrorCode RiskAlong(Learner *l, PetscReal k, PetscReal *risk, PetscReal *sl
     PetscCall((*l->loss->margins)(l->s, l->dt, l->zero, l->c, sums));
     *risk  = PetscRealPart(sums[0]) / (PetscReal)M;
     *slope = PetscRealPart(sums[1]) / (PetscReal)M;
-  } else if (!l->vectors && !l->loss->together) PetscCall(RiskRows(l, l->origin, k, l->d, risk, NULL, slope));
+  } else if (!l->vectors && !l->loss->allrows) PetscCall(RiskRows(l, l->origin, k, l->d, risk, NULL, slope));
   else {
     PetscCall(VecWAXPY(l->s, k, l->d, l->origin));
     PetscCall(RiskScores(l, l->s, l->c, risk));
@@ -292,7 +292,7 @@ PetscErrorCode LearnerSetUp(Learner *l)
     PetscCall(VecAssemblyBegin(l->unit));
     PetscCall(VecAssemblyEnd(l->unit));
   }
-  if (l->loss->together) {
+  if (l->loss->allrows) {
     PetscCall(VecScatterCreateToZero(l->s, &l->tozero, &l->s0));
     PetscCall(CreateVecs(l->s0, 2, (Vec *const[]){&l->c0, &l->z0}));
     if (l->data.q) {
@@ -342,7 +342,7 @@ PetscErrorCode LearnerClass(Learner *l, PetscInt j)
     if (l->u) PetscCall(VecRestoreArray(l->u, &u));
     PetscCall(VecRestoreArray(l->z, &z));
   }
-  if (l->loss->together) PetscCall(ScatterAll(l->tozero, l->z, l->z0, SCATTER_FORWARD));
+  if (l->loss->allrows) PetscCall(ScatterAll(l->tozero, l->z, l->z0, SCATTER_FORWARD));
   PetscFunctionReturn(0);
 }
 

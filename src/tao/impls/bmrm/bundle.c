@@ -111,7 +111,7 @@ static PetscErrorCode GetArray(const Bundle *b, Vec v, PetscBool write, GPUCSROp
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(MatGPUCSRVecGet_Private(b->dev, v, (PetscBool)!write, write, o));
-  if (o->place == GPUCSR_DEVICE && !o->ours) PetscCall(GPUCSRDeviceSynchronize(b->dev));
+  if (o->place == GPUCSR_DEVICE && !o->vecgpu) PetscCall(GPUCSRDeviceSynchronize(b->dev));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -119,7 +119,7 @@ static PetscErrorCode GetArray(const Bundle *b, Vec v, PetscBool write, GPUCSROp
 static PetscErrorCode RestoreArray(const Bundle *b, Vec v, PetscBool write, GPUCSROperand *o)
 {
   PetscFunctionBegin;
-  if (o->pinned || (o->place == GPUCSR_DEVICE && !o->ours)) PetscCall(b->dev->ops->streamsynchronize(b->dev->id, b->dev->stream));
+  if (o->pinned || (o->place == GPUCSR_DEVICE && !o->vecgpu)) PetscCall(b->dev->ops->streamsynchronize(b->dev->id, b->dev->stream));
   PetscCall(MatGPUCSRVecRestore_Private(b->dev, v, (PetscBool)!write, write, o));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -81,10 +81,10 @@ PetscErrorCode VecGPUGetDevice(Vec v, GPUCSRDevice *dev)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode VecGPUCheck(Vec v, PetscBool *ours)
+PetscErrorCode VecGPUCheck(Vec v, PetscBool *isvecgpu)
 {
   PetscFunctionBegin;
-  *ours = VecGPUIs(v);
+  *isvecgpu = VecGPUIs(v);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -170,11 +170,11 @@ static PetscErrorCode KeepEntries(Vec v)
   Vec_GPU       *g    = VecGPUOf(v);
   VecGPUEntries *kept = g->entries;
   PetscContainer c;
-  PetscBool      ours;
+  PetscBool      isvecgpu;
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)v, &ours, VECSEQGPU, VECMPIGPU, ""));
-  if (GPUCSR_VEC_TYPE_KEEPS_NOTHING || !ours || ((PetscObject)v)->refct <= 0) PetscFunctionReturn(PETSC_SUCCESS); /* it goes for good */
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)v, &isvecgpu, VECSEQGPU, VECMPIGPU, ""));
+  if (GPUCSR_VEC_TYPE_KEEPS_NOTHING || !isvecgpu || ((PetscObject)v)->refct <= 0) PetscFunctionReturn(PETSC_SUCCESS); /* it goes for good */
   kept->references++;
   if (g->before || kept->n != v->map->n) { /* a copy, because the entries are not the vector's own */
     PetscScalar *a;
@@ -200,14 +200,14 @@ static PetscErrorCode KeepEntries(Vec v)
 static PetscErrorCode FindEntries(Vec v, VecGPUEntries **entries)
 {
   PetscContainer c;
-  PetscBool      ours;
+  PetscBool      isvecgpu;
 
   PetscFunctionBegin;
   *entries = NULL;
   PetscCall(PetscObjectQuery((PetscObject)v, entrieskept, (PetscObject *)&c));
   if (!c) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)v, &ours, VECSEQGPU, VECMPIGPU, ""));
-  if (ours) {
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)v, &isvecgpu, VECSEQGPU, VECMPIGPU, ""));
+  if (isvecgpu) {
     PetscCall(PetscContainerGetPointer(c, (void **)entries));
     (*entries)->references++;
   }

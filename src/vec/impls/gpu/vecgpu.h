@@ -13,7 +13,7 @@
 GPUCSR_INTERN PetscErrorCode VecGPUGetDevice(Vec v, GPUCSRDevice *dev);
 
 /* Is v a VECGPU? Its type name may be the standard type's */
-GPUCSR_INTERN PetscErrorCode VecGPUCheck(Vec v, PetscBool *ours);
+GPUCSR_INTERN PetscErrorCode VecGPUCheck(Vec v, PetscBool *isvecgpu);
 
 /* For a vector that a matrix makes without a requested type: its name is the standard type's. v has sizes and no type */
 GPUCSR_INTERN PetscErrorCode VecGPUSetTypeUnasked(Vec v);

@@ -9,9 +9,9 @@
     ranks.c     what several ranks must agree on
     refine.c    single precision with residual replacement
     precond.c   preconditioners, from the PC
-    peers.c     solves by several ranks of one host, without MPI
-    iterate.c   iterations as steps: by a graph, or by the host loop
     vectors.c   vectors and memory
+
+  ../loop/iterate.c has iterations as steps, by a graph or by the host loop; ../persistent/peers.c has solves of several ranks of one host by one launch on each.
 */
 #include <petsc/private/kspimpl.h> /* the members of a KSP that a solver reads and sets */
 #include <string.h>
@@ -125,7 +125,7 @@ typedef struct {
 typedef struct {
   const GPUKSPPC       *row;
   PetscInt              bs, variant;
-  GPUKSPPCKind          kind;     /* the kind of the row; ANY: the solve calls PCApply() in spite of the row */
+  GPUKSPPCKind          kind;     /* the kind of the row; BY_PCAPPLY: the solve calls PCApply() in spite of the row */
   GPUCSRBuffer          numbers;  /* its diagonal, or rows of its blocks */
   PetscInt64            nnumbers; /* counts the makings of the numbers */
   GPUKSPPCKey           numberskey;

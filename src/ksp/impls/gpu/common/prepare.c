@@ -457,7 +457,7 @@ static PetscErrorCode PrepareSums(KSP_GPU *k)
   k->graph.nparts = 0;
   k->graph.normed = PETSC_FALSE;
   k->graph.fused  = (PetscBool)(k->taken == KSP_GPU_PATH_GRAPH && !k->refined && !k->peers.on && !k->ranks.on && GPUCSRPlanSums(k->op.plan));
-  if (k->graph.fused) PetscCall(GPUCSRBufferGrow(k->dev, sizeof(double) * GPUCSR_INNER * (size_t)GPUCSR_PARTS(k->n), "sums that a solver's products take", &k->graph.parts));
+  if (k->graph.fused) PetscCall(GPUCSRBufferGrow(k->dev, sizeof(double) * GPUCSR_INNER * (size_t)GPUCSR_MOST_PARTS(k->n), "sums that a solver's products take", &k->graph.parts));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

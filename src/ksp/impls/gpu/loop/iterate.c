@@ -76,9 +76,9 @@ typedef struct {
 /* One step on the given arrays; v NULL: on the arrays in single precision */
 static PetscErrorCode Rows(KSP_GPU *k, GPUKSPStep step, const GPUKSPVectors *v, PetscBool device, GPUCSRStream s, Turn turn, double sum[])
 {
-  const GPUKSPVectorsSingle *f = v ? NULL : &k->single.v;
-  GPUKSPStepArgs args = {k->method,         k->n, (double *)k->partial.p, k->sums, (GPUKSPState *)k->devstate.p, k->seen, k->stepblocks, PETSC_TRUE, turn.first, turn.next, NULL, k->graph.nparts, GPUCSR_PARTS(k->n), (const double *)k->graph.parts.p,
-                         Backwards(k, step)};
+  const GPUKSPVectorsSingle *f    = v ? NULL : &k->single.v;
+  GPUKSPStepArgs             args = {
+                k->method, k->n, (double *)k->partial.p, k->sums, (GPUKSPState *)k->devstate.p, k->seen, k->stepblocks, PETSC_TRUE, turn.first, turn.next, NULL, k->graph.nparts, GPUCSR_MOST_PARTS(k->n), (const double *)k->graph.parts.p, Backwards(k, step)};
 
   PetscFunctionBegin;
 #if defined(GPUCSR_HAVE_CUDA)

@@ -15,17 +15,17 @@ static PetscErrorCode Least(PC pc, PetscReal *least)
 {
   Mat            A;
   Vec            d;
-  PetscBool      ours;
+  PetscBool      isvecgpu;
   PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
   PetscCall(MatGetDiagonalBlock(pc->pmat, &A));
   PetscCall(MatCreateVecs(A, &d, NULL));
-  PetscCall(VecGPUCheck(d, &ours));
-  if (ours) ierr = MatGetDiagonal(A, d);
-  if (ours && !ierr) ierr = VecReciprocal(d);
-  if (ours && !ierr) ierr = VecAbs(d);
-  if (ours && !ierr) ierr = VecMin(d, NULL, least);
+  PetscCall(VecGPUCheck(d, &isvecgpu));
+  if (isvecgpu) ierr = MatGetDiagonal(A, d);
+  if (isvecgpu && !ierr) ierr = VecReciprocal(d);
+  if (isvecgpu && !ierr) ierr = VecAbs(d);
+  if (isvecgpu && !ierr) ierr = VecMin(d, NULL, least);
   PetscCall(VecDestroy(&d));
   PetscFunctionReturn(ierr);
 }

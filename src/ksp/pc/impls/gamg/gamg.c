@@ -32,7 +32,7 @@ enum {
 
 static struct {
   const char *name;
-  void (*ours)(void);
+  void (*wrapped)(void);
   void (*petsc)(void);
 } setters[] = {
   /* in the order of the enumeration */
@@ -62,9 +62,9 @@ PetscErrorCode PCGAMGIntercept_Private(PC pc)
     void (*f)(void);
 
     PetscCall(PetscObjectQueryFunction((PetscObject)pc, setters[k].name, &f));
-    if (!f || f == setters[k].ours) continue;
+    if (!f || f == setters[k].wrapped) continue;
     setters[k].petsc = f;
-    PetscCall(PetscObjectComposeFunction((PetscObject)pc, setters[k].name, setters[k].ours));
+    PetscCall(PetscObjectComposeFunction((PetscObject)pc, setters[k].name, setters[k].wrapped));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -183,7 +183,7 @@ static PetscErrorCode Reason(PC pc, const PCGAMGData *d, char why[], size_t len)
 static PetscErrorCode Same(PC pc, const PCGAMGData *d)
 {
   const PC_GAMG *g                            = GAMGOf(pc);
-  int64_t        mine[4 + PETSC_MG_MAXLEVELS] = {(int64_t)d->ours, d->aggressive, d->distance, (int64_t)d->squared};
+  int64_t        mine[4 + PETSC_MG_MAXLEVELS] = {(int64_t)d->ondevice, d->aggressive, d->distance, (int64_t)d->squared};
   int            differs;
 
   PetscFunctionBegin;
@@ -290,7 +290,7 @@ static PetscErrorCode Settle(Mat A, PCGAMGData *d, GPUCSRAttempt *a)
   PetscCall(GPUAMGDestroy(&d->h));
   d->whole = PETSC_FALSE;
   PetscCheck(a->error == PETSC_ERR_SUP || (!MatGPUCSROperatorRequired_Private(A) && (a->error == PETSC_ERR_MEM || a->error == PETSC_ERR_GPU)), comm, a->error, "%s", a->message);
-  d->ours = PETSC_FALSE;
+  d->ondevice = PETSC_FALSE;
   PetscCall(PetscSNPrintf(d->why, sizeof(d->why), "%s%s", a->message, d->levels ? " (from the next level on)" : ""));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -302,7 +302,7 @@ static PetscErrorCode Begin(PC pc, PCGAMGData *d)
   d->fresh  = PETSC_FALSE;
   d->levels = 0;
   PetscCall(Reason(pc, d, d->why, sizeof(d->why)));
-  d->ours = (PetscBool)!d->why[0];
+  d->ondevice = (PetscBool)!d->why[0];
   PetscCall(Same(pc, d));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -310,7 +310,7 @@ static PetscErrorCode Begin(PC pc, PCGAMGData *d)
 static PetscErrorCode Graph(PC pc, Mat A, Mat *G)
 {
   PCGAMGData   *d;
-  PetscBool     ours;
+  PetscBool     isgpucsr;
   GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
@@ -318,8 +318,8 @@ static PetscErrorCode Graph(PC pc, Mat A, Mat *G)
   PetscCall(PCGPUAMGTentativeDestroy_Private(&d->t));
   d->whole = PETSC_FALSE;
   if (d->fresh) PetscCall(Begin(pc, d));
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &ours, MATSEQAIJGPUCSR, MATMPIAIJGPUCSR, ""));
-  if (ours && d->ours) {
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &isgpucsr, MATSEQAIJGPUCSR, MATMPIAIJGPUCSR, ""));
+  if (isgpucsr && d->ondevice) {
     PetscCall(PetscLogEventBegin(petsc_gamg_setup_events[GAMG_COARSEN], 0, 0, 0, 0));
     GPUCSRTry(&attempt, Aggregate(pc, A, d));
     PetscCall(Settle(A, d, &attempt));
@@ -488,17 +488,17 @@ PetscErrorCode PCGAMGRelease_Private(PCGAMGData *d)
 PetscErrorCode PCGAMGAggregates_Private(PC pc)
 {
   struct _PCGAMGOps *ops = GAMGOf(pc)->ops;
-  PetscBool          ours, agg;
+  PetscBool          isgpucsr, agg;
   PCGAMGData        *d;
 
   PetscFunctionBegin;
   PetscCall(PCGAMGDataOf_Private(pc, &d));
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)pc->pmat, &ours, MATSEQAIJGPUCSR, MATMPIAIJGPUCSR, ""));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)pc->pmat, &isgpucsr, MATSEQAIJGPUCSR, MATMPIAIJGPUCSR, ""));
   PetscCall(PetscStrcmp(GAMGOf(pc)->gamg_type_name, PCGAMGAGG, &agg));
   d->fresh = PETSC_TRUE;
-  if (!ours) d->why[0] = 0;
-  if (ours && !agg) PetscCall(PetscSNPrintf(d->why, sizeof(d->why), "the type is %s", GAMGOf(pc)->gamg_type_name));
-  if (!ours || !agg || ops->creategraph == Graph) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!isgpucsr) d->why[0] = 0;
+  if (isgpucsr && !agg) PetscCall(PetscSNPrintf(d->why, sizeof(d->why), "the type is %s", GAMGOf(pc)->gamg_type_name));
+  if (!isgpucsr || !agg || ops->creategraph == Graph) PetscFunctionReturn(PETSC_SUCCESS);
   parent           = *ops;
   ops->creategraph = Graph;
   ops->coarsen     = Coarsen;

@@ -11,7 +11,7 @@ typedef struct {
   PetscBool         squared;    /* or, if true, than 2 */
   const char       *special;    /* the last called function with PETSc's aggregates only */
   PetscBool         fresh;      /* no level has been made since the set-up began */
-  PetscBool         ours;       /* the device aggregates the next level */
+  PetscBool         ondevice;   /* the device aggregates the next level */
   PetscInt          levels;     /* so many have been aggregated there */
   char              why[320];   /* reason for PETSc's aggregates; empty: no reason, or a matrix of another type */
   PCGPUAMGTentative t;          /* tentative prolongator of the present level; without rows: PETSc makes a prolongator, or whole is true */

@@ -223,14 +223,14 @@ static PetscErrorCode Operator(Mat A, PetscBool transposed, const char what[], P
 {
   char            whynot[256] = "", alone[256] = "";
   GPUCSROperator *o = &m->o;
-  PetscBool       ours;
+  PetscBool       isgpucsr;
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(m, sizeof(*m)));
   m->A          = A;
   m->transposed = transposed;
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, w->size > 1 ? MATMPIAIJGPUCSR : MATSEQAIJGPUCSR, &ours));
-  if (!ours) {
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, w->size > 1 ? MATMPIAIJGPUCSR : MATSEQAIJGPUCSR, &isgpucsr));
+  if (!isgpucsr) {
     PetscCall(Not(w, what, level, ((PetscObject)A)->type_name, NULL, NULL));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
@@ -351,7 +351,7 @@ static PetscErrorCode Linear(PC pc, PetscBool *linear)
 }
 
 /* Collective: the inverse of a coarse operator of several ranks, complete on each; A is the operator, n its rows */
-static PetscErrorCode CoarseTogether(GPUMGCycle *c, KSP ksp, Mat A, int n, Why *w)
+static PetscErrorCode CoarseAllgather(GPUMGCycle *c, KSP ksp, Mat A, int n, Why *w)
 {
   const size_t  count = (size_t)n * (size_t)n;
   double       *all;
@@ -446,7 +446,7 @@ static PetscErrorCode CoarseSolver(GPUMGCycle *c, KSP ksp, Why *w)
   }
   if (w->text[0]) PetscFunctionReturn(PETSC_SUCCESS); /* for nothing */
   if (w->size > 1) {
-    PetscCall(CoarseTogether(c, ksp, A, (int)n, w));
+    PetscCall(CoarseAllgather(c, ksp, A, (int)n, w));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(GPUCSRBufferGrow(c->dev, sizeof(double) * (size_t)L->n * (size_t)L->n, "the inverse of a coarse operator", &c->inverse));

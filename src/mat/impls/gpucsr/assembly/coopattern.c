@@ -230,7 +230,7 @@ static PetscErrorCode ByParent(Mat A, const List *l, PetscInt *copy[2])
   ((Mat_GPUCSR *)A->spptr)->contributions   = l->n + 1;
   ((Mat_SeqGPUCSR *)A->spptr)->mirror.ahead = PETSC_FALSE; /* the values go */
   PetscCall((*((Mat_GPUCSR *)A->spptr)->preallocatecoo)(A, l->n, copy[0], copy[1]));
-  PetscCall(PetscFree(((Mat_SeqGPUCSR *)A->spptr)->bare)); /* MatSetValuesCOO() counts */
+  PetscCall(PetscFree(((Mat_SeqGPUCSR *)A->spptr)->firstvalues)); /* MatSetValuesCOO() counts */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -333,12 +333,12 @@ PetscErrorCode MatSetPreallocationCOOLocal_GPUCSR(Mat A, PetscCount n, PetscInt 
 /* The rest of MatSetPreallocationCOO(), which reads no arrays */
 static PetscErrorCode Asked(Mat A, List *l)
 {
-  PetscBool ours;
+  PetscBool isgpucsr;
 
   PetscFunctionBegin;
   PetscValidHeaderSpecific(A, MAT_CLASSID, 1);
-  PetscCall(MatGPUCSRIs_Private(A, &ours));
-  PetscCheck(ours, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONG, "Needs a matrix of type gpucsr, not %s", ((PetscObject)A)->type_name ? ((PetscObject)A)->type_name : "(none)");
+  PetscCall(MatGPUCSRIs_Private(A, &isgpucsr));
+  PetscCheck(isgpucsr, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONG, "Needs a matrix of type gpucsr, not %s", ((PetscObject)A)->type_name ? ((PetscObject)A)->type_name : "(none)");
   PetscCall(PetscLayoutSetUp(A->rmap));
   PetscCall(PetscLayoutSetUp(A->cmap));
   PetscCall(Preallocate(A, l));

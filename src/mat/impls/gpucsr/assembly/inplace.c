@@ -44,10 +44,10 @@ PetscErrorCode MatGPUCSRInPlaceBegin_Private(Mat A, PetscBool whole, GPUCSRStora
   if (!A->assembled || A->factortype || !i) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGPUCSRDecide_Private(A));
   if (!g->dev || !g->dev->ops->separate || g->dev->failed[0]) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatGPUCSRCounted_Private(A));
+  PetscCall(MatGPUCSRHeaderReplaced_Private(A));
   PetscCall(PetscObjectStateGet((PetscObject)A, &state));
   if (!g->base.config.masterdevice) {
-    const PetscBool current = (PetscBool)(m->csr.format && m->csr.dev == g->dev && m->pattern == A->nonzerostate && m->columns == (const void *)j && m->values == state && !g->bare && !g->copy);
+    const PetscBool current = (PetscBool)(m->csr.format && m->csr.dev == g->dev && m->pattern == A->nonzerostate && m->columns == (const void *)j && m->values == state && !g->firstvalues && !g->copy);
 
     if (!current || i[A->rmap->n] < g->base.config.productleast) PetscFunctionReturn(PETSC_SUCCESS);
   }
@@ -81,7 +81,7 @@ static PetscErrorCode OperandGet(Mat A, Vec v, PetscBool write, Operand *x)
   x->v = v;
   x->p = (double *)x->o.p;
   if (x->o.place == GPUCSR_DEVICE) {
-    if (!x->o.ours) PetscCall(GPUCSRDeviceSynchronize(g->dev)); /* PETSc's stream */
+    if (!x->o.vecgpu) PetscCall(GPUCSRDeviceSynchronize(g->dev)); /* PETSc's stream */
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(GPUCSRMalloc(g->dev, sizeof(double) * x->n, "a vector", &x->own));
@@ -113,7 +113,7 @@ static PetscErrorCode OperandRestore(Mat A, Operand *x, PetscErrorCode ierr)
   PetscFunctionBegin;
   if (!x->v) PetscFunctionReturn(ierr);
   if (!ierr && x->own && x->write) ierr = Download(dev, x);
-  if (!ierr && !x->own && !x->o.ours) ierr = (*dev->ops->streamsynchronize)(dev->id, dev->stream);
+  if (!ierr && !x->own && !x->o.vecgpu) ierr = (*dev->ops->streamsynchronize)(dev->id, dev->stream);
   if (x->own) PetscCall(GPUCSRFree(dev, sizeof(double) * x->n, &x->own));
   PetscCall(MatGPUCSRVecRestore_Private(dev, x->v, PETSC_TRUE, x->write, &x->o));
   PetscFunctionReturn(ierr);
@@ -536,11 +536,11 @@ PetscErrorCode MatGPUCSRAddSame_Private(Mat Y, PetscScalar a, Mat X, PetscBool *
 PetscErrorCode MatGPUCSRCopySame_Private(Mat A, Mat B, MatStructure str, PetscBool *done)
 {
   Change    c = {.op = COPY};
-  PetscBool ours;
+  PetscBool isgpucsr;
 
   PetscFunctionBegin;
   *done = PETSC_FALSE;
-  PetscCall(PetscObjectTypeCompare((PetscObject)B, MATSEQAIJGPUCSR, &ours));
-  if (ours && str == SAME_NONZERO_PATTERN) PetscCall(Combine(B, &c, A, done));
+  PetscCall(PetscObjectTypeCompare((PetscObject)B, MATSEQAIJGPUCSR, &isgpucsr));
+  if (isgpucsr && str == SAME_NONZERO_PATTERN) PetscCall(Combine(B, &c, A, done));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -48,7 +48,7 @@ static PetscErrorCode FetchBlock(Mat A)
   GPUCSRAttempt   attempt;
 
   PetscFunctionBegin;
-  if (m->ahead || g->kept) PetscCall(MatGPUCSRCounted_Private(A));
+  if (m->ahead || g->kept) PetscCall(MatGPUCSRHeaderReplaced_Private(A));
   if (!m->ahead) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, &j, &a, NULL));
   if ((A->assembled || A->was_assembled) && i && m->columns == (const void *)j && (int64_t)i[A->rmap->n] == m->csr.nnz) { /* else the program has preallocated anew, and dropped the values */
@@ -93,7 +93,7 @@ PetscErrorCode MatGPUCSRWritten_Private(Mat A)
   PetscCall(MatSeqAIJRestoreArray(A, &a)); /* counts the change, and voids what PETSc has computed of older values */
   PetscCall(ierr);
   g->mirror.ahead = master;
-  PetscCall(PetscFree(g->bare));
+  PetscCall(PetscFree(g->firstvalues));
   PetscCall(PetscFree(g->copy));
   if (!master) PetscCall(MatGPUCSRSample_Private(A, GPUCSR_SAMPLES, g->sample));
   PetscCall(PetscObjectStateGet((PetscObject)A, &g->mirror.values));

@@ -229,7 +229,7 @@ static PetscErrorCode Lists(PetscInt blocks, const GPUCSROverlap *o, const Petsc
 }
 
 /* Maps between the program's vectors and the factor's */
-static PetscErrorCode Spread(PetscInt blocks, const GPUCSROverlap *o, PetscInt rows, Mat_GPUCSRFactor *f)
+static PetscErrorCode ScatterOverlap(PetscInt blocks, const GPUCSROverlap *o, PetscInt rows, Mat_GPUCSRFactor *f)
 {
   PetscInt      *from, *begin, entries = 0;
   int           *ptr, *index;
@@ -252,7 +252,7 @@ static PetscErrorCode Spread(PetscInt blocks, const GPUCSROverlap *o, PetscInt r
   }
   PetscCall(PetscMalloc2(o->n + 2, &ptr, PetscMax(1, entries), &index));
   ierr = Lists(blocks, o, from, begin, ptr, index);
-  if (!ierr) ierr = GPUCSRSpreadCreate(f->dev, (int)o->n, (int)rows, from, ptr, index, &f->spread);
+  if (!ierr) ierr = GPUCSROverlapScatterCreate(f->dev, (int)o->n, (int)rows, from, ptr, index, &f->scatter);
   PetscCall(PetscFree2(ptr, index));
   PetscCall(PetscFree2(from, begin));
   PetscFunctionReturn(ierr);
@@ -295,8 +295,8 @@ static PetscErrorCode MakeBatch(PetscInt n, const Mat F[], const GPUCSROverlap *
   if (all->symmetric) PetscCall(MatCholeskyFactorNumeric(t->F, all->A, &f[0]->info));
   else PetscCall(MatLUFactorNumeric(t->F, all->A, &f[0]->info));
   PetscCall(Good(t, all, why, len));
-  if (!why[0] && overlap && !all->spread.n) {
-    GPUCSRTry(&attempt, Spread(n, overlap, rows, all));
+  if (!why[0] && overlap && !all->scatter.n) {
+    GPUCSRTry(&attempt, ScatterOverlap(n, overlap, rows, all));
     PetscCall(MatGPUCSRFactorMet_Private(t->F, all, &attempt));
     PetscCall(Good(t, all, why, len));
   }

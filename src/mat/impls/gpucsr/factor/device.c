@@ -44,7 +44,7 @@ PetscErrorCode GPUCSRFactorPairDestroy(GPUCSRDevice dev, GPUCSRFactorPair *p)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode GPUCSRSpreadDestroy(GPUCSRDevice dev, GPUCSRSpread *s)
+PetscErrorCode GPUCSROverlapScatterDestroy(GPUCSRDevice dev, GPUCSROverlapScatter *s)
 {
   const size_t m = (size_t)s->m;
 
@@ -59,11 +59,11 @@ PetscErrorCode GPUCSRSpreadDestroy(GPUCSRDevice dev, GPUCSRSpread *s)
 }
 
 /* from[m], ptr[n + 1] and index[ptr[n]] are host arrays */
-PetscErrorCode GPUCSRSpreadCreate(GPUCSRDevice dev, int n, int m, const PetscInt from[], const int ptr[], const int index[], GPUCSRSpread *s)
+PetscErrorCode GPUCSROverlapScatterCreate(GPUCSRDevice dev, int n, int m, const PetscInt from[], const int ptr[], const int index[], GPUCSROverlapScatter *s)
 {
   PetscFunctionBegin;
-  PetscCall(GPUCSRSpreadDestroy(dev, s));
-  *s = (GPUCSRSpread){.n = n, .m = m, .entries = ptr[n]};
+  PetscCall(GPUCSROverlapScatterDestroy(dev, s));
+  *s = (GPUCSROverlapScatter){.n = n, .m = m, .entries = ptr[n]};
   PetscCall(GPUCSRMalloc(dev, sizeof(int) * (size_t)m, "the entries of blocks", (void **)&s->from));
   PetscCall(GPUCSRMalloc(dev, sizeof(int) * (size_t)(n + 1), "the entries of blocks", (void **)&s->ptr));
   PetscCall(GPUCSRMalloc(dev, sizeof(int) * (size_t)s->entries, "the entries of blocks", (void **)&s->index));
@@ -408,11 +408,11 @@ static int Sweeps(Mat_GPUCSRFactor *f, GPUCSRSolveKind kind, GPUCSRSweep w[2])
 /* x = the solution for b, both on the device */
 static PetscErrorCode LaunchSolve(Mat_GPUCSRFactor *f, GPUCSRSolveKind kind, const double *b, double *x, GPUCSRStream s)
 {
-  const GPUCSRTriangleOps *ops = GPUCSRTriangleOpsGet(f->dev);
-  const GPUCSRSpread      *e   = f->spread.n ? &f->spread : NULL;
-  double                  *out = x;
-  GPUCSRSweep              w[2];
-  const int                n = Sweeps(f, kind, w);
+  const GPUCSRTriangleOps    *ops = GPUCSRTriangleOpsGet(f->dev);
+  const GPUCSROverlapScatter *e   = f->scatter.n ? &f->scatter : NULL;
+  double                     *out = x;
+  GPUCSRSweep                 w[2];
+  const int                   n = Sweeps(f, kind, w);
 
   PetscFunctionBegin;
   if (e) {
@@ -431,7 +431,7 @@ static PetscErrorCode Apply(Mat F, Mat_GPUCSRFactor *f, GPUCSRSolveKind kind, co
 {
   GPUCSRDevice    dev     = f->dev;
   const PetscBool inplace = (PetscBool)!dev->ops->separate;
-  const size_t    n       = (size_t)(f->spread.n ? f->spread.n : F->rmap->n);
+  const size_t    n       = (size_t)(f->scatter.n ? f->scatter.n : F->rmap->n);
   void           *bd = b->p, *xd = x->p;
 
   PetscFunctionBegin;

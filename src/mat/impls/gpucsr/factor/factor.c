@@ -48,7 +48,7 @@ static PetscErrorCode Empty(Mat_GPUCSRFactor *f)
   if (!dev) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUCSRDeviceReach(dev, PETSC_TRUE, &reached));
   for (int k = 0; k < 2; k++) PetscCall(GPUCSRFactorPairDestroy(dev, &f->pair[k]));
-  PetscCall(GPUCSRSpreadDestroy(dev, &f->spread));
+  PetscCall(GPUCSROverlapScatterDestroy(dev, &f->scatter));
   PetscCall(MatGPUCSRFactorInversesDestroy_Private(f));
   PetscCall(GPUCSRBufferFree(dev, &f->x));
   PetscCall(GPUCSRBufferFree(dev, &f->b));
@@ -98,14 +98,14 @@ static PetscErrorCode MatDestroy_GPUCSRFactor(Mat);
 static PetscErrorCode FactorLeave(Mat F, Mat_GPUCSRFactor *f, PetscErrorCode ierr, const char why[])
 {
   Mat_SeqGPUCSR *g;
-  PetscBool      ours;
+  PetscBool      isgpucsr;
 
   PetscFunctionBegin;
   PetscCall(PetscStrncpy(f->whynot, why, sizeof(f->whynot)));
   if (f->dev && ierr) {
     if (ierr == PETSC_ERR_GPU) PetscCall(PetscStrncpy(f->dev->failed, why, sizeof(f->dev->failed)));
-    PetscCall(PetscObjectTypeCompare((PetscObject)f->A, MATSEQAIJGPUCSR, &ours));
-    if (ours) {
+    PetscCall(PetscObjectTypeCompare((PetscObject)f->A, MATSEQAIJGPUCSR, &isgpucsr));
+    if (isgpucsr) {
       g = (Mat_SeqGPUCSR *)f->A->spptr;
       PetscCall(PetscSNPrintf(g->warning, sizeof(g->warning), "solves with a factor of %" PetscInt_FMT " rows go on with PETSc's on the host, because backend %s failed: %s", F->rmap->n, f->dev->ops->name, why));
       PetscCall(MatGPUCSRWarn_Private(f->A, 0, 0, 0));
@@ -421,7 +421,7 @@ PetscErrorCode MatGPUCSRFactorSymbolic_Private(Mat F, Mat A, IS row, IS col, con
   f->col      = col;
   f->info     = *info;
   f->symbolic = f->numeric = f->own = PETSC_FALSE;
-  PetscCall(PetscArrayzero(f->seconds, GPUCSR_PARTS));
+  PetscCall(PetscArrayzero(f->seconds, GPUCSR_FACTOR_PARTS));
   f->pattern = A->nonzerostate;
   PetscCall(Natural(row, &identity[0]));
   PetscCall(Natural(col, &identity[1]));
@@ -499,7 +499,7 @@ static PetscErrorCode Numeric(Mat F, Mat A, const MatFactorInfo *info)
   PetscCall(MatGPUCSRFactorGet_Private(F, &f));
   PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJGPUCSR, &here));
   if (f->dev && !here) PetscCall(FactorLeave(F, f, PETSC_SUCCESS, "the matrix has been converted to another type"));
-  if (f->ondevice) PetscCall(PetscArrayzero(f->seconds, GPUCSR_PARTS)); /* factored again: without a symbolic part */
+  if (f->ondevice) PetscCall(PetscArrayzero(f->seconds, GPUCSR_FACTOR_PARTS)); /* factored again: without a symbolic part */
   PetscCall(Follow(F, A, f, info));
   if (f->dev && ((Mat_SeqGPUCSR *)A->spptr)->putoff) {
     f->later     = PETSC_TRUE;

@@ -27,7 +27,7 @@ typedef enum {
   GPUCSR_PART_VALUES,
   GPUCSR_PART_FACTOR,
   GPUCSR_PART_TRIANGLES,
-  GPUCSR_PARTS
+  GPUCSR_FACTOR_PARTS
 } GPUCSRPart;
 
 /* Two triangles, solved one after the other, and the index arrays between vectors and places */
@@ -48,39 +48,39 @@ typedef struct {
   int    *from;        /* entry of the right-hand side, for each row */
   int    *ptr, *index; /* for each entry of the result, the rows to add up */
   double *b, *x;       /* vectors of the factor */
-} GPUCSRSpread;
+} GPUCSROverlapScatter;
 
 /*
   The library's data of a factor matrix of PETSc. PETSc's symbolic and numeric factorizations run only for an ordering, levels of fill, a pivot with a shift or an error, an
   operation on the host, or a failed device. Until then the factor exists on the device only.
 */
 typedef struct {
-  GPUCSRDevice     dev;  /* NULL: PETSc solves */
-  GPUCSRStream     last; /* stream of the last solve */
-  GPUCSRBuffer     b, x; /* device vectors of solves with host vectors */
-  Mat              A;    /* the factored matrix, since PETSc may have to factor it again */
-  PetscObjectState pattern, values;
-  MatFactorType    type;
-  IS               row, col;
-  MatFactorInfo    info;
-  PetscBool        natural, symmetric; /* symmetric: Cholesky or ICC */
-  PetscBool        own;                /* the pattern is A's, so PETSc's symbolic factorization is not needed */
-  PetscBool        symbolic, numeric;  /* PETSc's factorizations are done, for A at that time */
-  PetscBool        later;              /* deferred: computed when needed, or in a batch (batch.c) */
-  PetscBool        ondevice;           /* the device solves */
-  PetscBool        positive;           /* no negative number in the diagonal */
-  int              method;             /* as requested */
-  int              chosen;
-  PetscBool        recorded;                           /* a graph contains a solve; each of its runs writes the results by place to the first x of each triangle */
-  double           seconds[GPUCSR_PARTS];              /* of the last set-up's parts; 0: part absent */
-  char             why[256], whynot[512], direct[512]; /* direct: why PETSc's factorization was taken, not cuDSS' */
-  void            *trouble;                            /* page-locked, set by a solve that waited too long */
-  GPUCSRFactorPair pair[2];                            /* A, transposed */
-  GPUCSRSpread     spread;
-  int              nblocks, *begin; /* of a block diagonal matrix, on the host: rows of block k are begin[k] to begin[k + 1] - 1 */
-  GPUCSRInverses   inverses;
-  int             *from, *to; /* of these: entry of the right-hand side and of the solution for each row; NULL: the identity */
-  struct _MatOps   petsc;     /* the operations of PETSc's factor; some of them are replaced */
+  GPUCSRDevice         dev;  /* NULL: PETSc solves */
+  GPUCSRStream         last; /* stream of the last solve */
+  GPUCSRBuffer         b, x; /* device vectors of solves with host vectors */
+  Mat                  A;    /* the factored matrix, since PETSc may have to factor it again */
+  PetscObjectState     pattern, values;
+  MatFactorType        type;
+  IS                   row, col;
+  MatFactorInfo        info;
+  PetscBool            natural, symmetric; /* symmetric: Cholesky or ICC */
+  PetscBool            own;                /* the pattern is A's, so PETSc's symbolic factorization is not needed */
+  PetscBool            symbolic, numeric;  /* PETSc's factorizations are done, for A at that time */
+  PetscBool            later;              /* deferred: computed when needed, or in a batch (batch.c) */
+  PetscBool            ondevice;           /* the device solves */
+  PetscBool            positive;           /* no negative number in the diagonal */
+  int                  method;             /* as requested */
+  int                  chosen;
+  PetscBool            recorded;                           /* a graph contains a solve; each of its runs writes the results by place to the first x of each triangle */
+  double               seconds[GPUCSR_FACTOR_PARTS];       /* of the last set-up's parts; 0: part absent */
+  char                 why[256], whynot[512], direct[512]; /* direct: why PETSc's factorization was taken, not cuDSS' */
+  void                *trouble;                            /* page-locked, set by a solve that waited too long */
+  GPUCSRFactorPair     pair[2];                            /* A, transposed */
+  GPUCSROverlapScatter scatter;
+  int                  nblocks, *begin; /* of a block diagonal matrix, on the host: rows of block k are begin[k] to begin[k + 1] - 1 */
+  GPUCSRInverses       inverses;
+  int                 *from, *to; /* of these: entry of the right-hand side and of the solution for each row; NULL: the identity */
+  struct _MatOps       petsc;     /* the operations of PETSc's factor; some of them are replaced */
 } Mat_GPUCSRFactor;
 
 /* The kernel that solves */
@@ -104,8 +104,8 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRCuDSSRegister_Private(void);
 /* On the device: device.c */
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorInversesDestroy_Private(Mat_GPUCSRFactor *);
 GPUCSR_INTERN PetscErrorCode GPUCSRFactorPairDestroy(GPUCSRDevice, GPUCSRFactorPair *);
-GPUCSR_INTERN PetscErrorCode GPUCSRSpreadDestroy(GPUCSRDevice, GPUCSRSpread *);
-GPUCSR_INTERN PetscErrorCode GPUCSRSpreadCreate(GPUCSRDevice, int n, int m, const PetscInt from[], const int ptr[], const int index[], GPUCSRSpread *);
+GPUCSR_INTERN PetscErrorCode GPUCSROverlapScatterDestroy(GPUCSRDevice, GPUCSROverlapScatter *);
+GPUCSR_INTERN PetscErrorCode GPUCSROverlapScatterCreate(GPUCSRDevice, int n, int m, const PetscInt from[], const int ptr[], const int index[], GPUCSROverlapScatter *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorPattern_Private(Mat_GPUCSRFactor *, int n, int64_t nnz, const void *i, const void *j, GPUCSRType, PetscBool *good);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorBuild_Private(Mat_GPUCSRFactor *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorNumeric_Private(Mat_GPUCSRFactor *, Mat, const MatFactorInfo *, PetscBool *done);

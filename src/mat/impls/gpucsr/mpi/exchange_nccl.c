@@ -308,7 +308,7 @@ static PetscErrorCode LocalNccl(GPUCSRHalo h)
   PetscCall(dev->ops->eventcreate(dev->id, PETSC_FALSE, &g->packed));
   PetscCall(dev->ops->eventcreate(dev->id, PETSC_FALSE, &g->came));
   h->host = g->hrecv;
-  h->halo = (GPUCSROperand){.p = g->recv, .place = GPUCSR_DEVICE, .ours = PETSC_TRUE};
+  h->halo = (GPUCSROperand){.p = g->recv, .place = GPUCSR_DEVICE, .vecgpu = PETSC_TRUE};
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -119,7 +119,7 @@ static PetscErrorCode LocalPeer(GPUCSRHalo h)
   g->p.coming[0] = (int)h->nrecv;
   g->p.coming[1] = (int)h->nsend;
   h->host        = g->recv;
-  h->halo        = (GPUCSROperand){.p = h->dev ? (void *)g->fixed : (void *)g->recv, .place = h->dev ? GPUCSR_DEVICE : GPUCSR_HOST, .ours = PETSC_TRUE};
+  h->halo        = (GPUCSROperand){.p = h->dev ? (void *)g->fixed : (void *)g->recv, .place = h->dev ? GPUCSR_DEVICE : GPUCSR_HOST, .vecgpu = PETSC_TRUE};
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -30,7 +30,7 @@ PetscErrorCode MatGPUCSRRanksGet_Private(Mat A, PetscBool transposed, GPUCSRRank
   why[0] = 0;
   PetscCall(PetscMemzero(r, sizeof(*r)));
   PetscCall(Renew(A));
-  PetscCall(MatGPUCSRReadyTogether_Private(A, transposed ? GPUCSR_TRANSPOSE : GPUCSR_FORWARD, &ready, &alone));
+  PetscCall(MatGPUCSRReadyAllreduce_Private(A, transposed ? GPUCSR_TRANSPOSE : GPUCSR_FORWARD, &ready, &alone));
   PetscCall(MatMPIAIJGetSeqAIJ(A, NULL, &Ao, NULL));
   if (ready) PetscCall(MatGPUCSROperatorGet_Private(Ao, transposed, &r->off, why, len));
   r->halo = ((Mat_MPIGPUCSR *)A->spptr)->halo;
@@ -65,7 +65,7 @@ PetscErrorCode MatGPUCSRRanksMultiply_Private(const GPUCSROperator *o, const GPU
   GPUCSRHalo            h   = r->halo;
   const GPUCSRExchange *way = h->exchange;
   const GPUCSRStream    s   = o->dev->stream;
-  GPUCSROperand         ox = {.p = (void *)x, .place = h->halo.place, .ours = PETSC_TRUE}, oz = {.p = z, .place = h->halo.place, .ours = PETSC_TRUE};
+  GPUCSROperand         ox = {.p = (void *)x, .place = h->halo.place, .vecgpu = PETSC_TRUE}, oz = {.p = z, .place = h->halo.place, .vecgpu = PETSC_TRUE};
   PetscBool             adds = PETSC_FALSE;
 
   PetscFunctionBegin;

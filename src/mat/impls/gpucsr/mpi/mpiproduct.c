@@ -152,7 +152,7 @@ static PetscErrorCode HaloChoose(Mat A, Mat Ad, PetscBool ready)
   each side with a new pattern or new values, to which all come: PETSc counts changes of a parallel matrix on all ranks. The halo is made then, too. After
   a later event on one rank (its device fails, a program changes one block) only the rank itself reports it.
 */
-PetscErrorCode MatGPUCSRReadyTogether_Private(Mat A, GPUCSRSide side, PetscBool *ready, PetscBool *alone)
+PetscErrorCode MatGPUCSRReadyAllreduce_Private(Mat A, GPUCSRSide side, PetscBool *ready, PetscBool *alone)
 {
   Mat_MPIGPUCSR   *g    = (Mat_MPIGPUCSR *)A->spptr;
   const MPI_Comm   comm = PetscObjectComm((PetscObject)A);
@@ -212,7 +212,7 @@ static PetscErrorCode Begin(Mat A, GPUCSRSide side, Vec x, Vec y, Vec z, Step *t
          .quiet = (PetscBool)(MatGPUCSRBackendOf(A) != MAT_GPUCSR_BACKEND_CUDA)
   };
   PetscCall(MatMPIAIJGetSeqAIJ(A, &t->Ad, &t->Ao, NULL));
-  t->error = MatGPUCSRReadyTogether_Private(A, side, &ready, &t->alone);
+  t->error = MatGPUCSRReadyAllreduce_Private(A, side, &ready, &t->alone);
   t->h     = g->halo;
   t->lvec  = g->lvec;
   if (!t->alone) PetscCall(t->error);

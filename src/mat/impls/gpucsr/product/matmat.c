@@ -287,11 +287,11 @@ static PetscErrorCode Numeric(Mat A, PetscBool forward, Mat B, Mat C)
   GPUCSROperand  b, c;
   Tile           t = {.A = A, .Ad = A, .h = (DenseHalo *)C->product->data};
   GPUCSRDevice   dev;
-  PetscBool      ours;
+  PetscBool      isgpucsr;
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, t.h->parallel ? MATMPIAIJGPUCSR : MATSEQAIJGPUCSR, &ours));
-  if (!ours) {
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, t.h->parallel ? MATMPIAIJGPUCSR : MATSEQAIJGPUCSR, &isgpucsr));
+  if (!isgpucsr) {
     PetscCall(NumericByParent(A, forward, B, C));
     PetscFunctionReturn(PETSC_SUCCESS);
   }

@@ -30,7 +30,7 @@ PetscErrorCode MatGPUCSRMirror_Private(Mat A, GPUCSRDevice dev, PetscBool values
   PetscBool        same;
 
   PetscFunctionBegin;
-  PetscCall(MatGPUCSRCounted_Private(A));
+  PetscCall(MatGPUCSRHeaderReplaced_Private(A));
   PetscCall(PetscObjectStateGet((PetscObject)A, &state));
   PetscCall((*dev->ops->activate)(dev->id));
   same = (PetscBool)(m->csr.format && m->csr.dev == dev && m->pattern == A->nonzerostate && m->csr.m == A->rmap->n && m->csr.n == A->cmap->n);
@@ -47,7 +47,7 @@ PetscErrorCode MatGPUCSRMirror_Private(Mat A, GPUCSRDevice dev, PetscBool values
     m->pattern = A->nonzerostate;
     m->columns = s.j;
   }
-  if (values && (m->values != state || g->bare || g->copy)) {
+  if (values && (m->values != state || g->firstvalues || g->copy)) {
     m->values = -1;
     PetscCall(GPUCSRUpload(dev, m->csr.array[CSR_VAL].data, GPUCSR_DOUBLE, s.a, GPUCSR_DOUBLE, (size_t)s.nnz, PETSC_FALSE, dev->stream, NULL));
     if (dev->ops->separate) MatGPUCSRValuesSent(g, 8.0 * (double)s.nnz);
@@ -96,7 +96,7 @@ PetscErrorCode MatGPUCSRShare_Private(Mat A, PetscBool whole)
   PetscBool       spare;
 
   PetscFunctionBegin;
-  if (!g->dev->ops->separate || g->base.config.precision != MAT_GPUCSR_DOUBLE || g->bare || g->copy) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!g->dev->ops->separate || g->base.config.precision != MAT_GPUCSR_DOUBLE || g->firstvalues || g->copy) PetscFunctionReturn(PETSC_SUCCESS);
   if (m->spare && whole) PetscCall(MatGPUCSRMirrorDestroy_Private(m));
   if (!m->csr.format) {
     PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, NULL, NULL, NULL));

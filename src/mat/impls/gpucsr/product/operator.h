@@ -20,7 +20,7 @@ typedef struct {
   void       *p;
   GPUCSRPlace place;
   PetscBool   pinned; /* page-locked host memory */
-  PetscBool   ours;   /* the array of a VECGPU, used in the order of the device's stream */
+  PetscBool   vecgpu; /* the array of a VECGPU, used in the order of the device's stream */
   PetscBool   mixed;  /* ... while another vector of the product is used in the order of PETSc's stream */
 } GPUCSROperand;
 

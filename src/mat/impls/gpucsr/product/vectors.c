@@ -69,11 +69,11 @@ PetscErrorCode MatGPUCSRStream_Private(GPUCSRDevice dev, GPUCSROperand *x, GPUCS
 #if PetscDefined(HAVE_CUDA) && GPUCSR_STREAM_IS_TOLD
   {
     GPUCSROperand *all[]   = {x, y, z};
-    PetscBool      foreign = PETSC_FALSE, ours = PETSC_FALSE;
+    PetscBool      foreign = PETSC_FALSE, isvecgpu = PETSC_FALSE;
 
     for (int k = 0; k < 3; k++) {
       if (!all[k] || all[k]->place != GPUCSR_DEVICE) continue;
-      if (all[k]->ours) ours = PETSC_TRUE;
+      if (all[k]->vecgpu) isvecgpu = PETSC_TRUE;
       else foreign = PETSC_TRUE;
     }
     if (foreign) {
@@ -84,7 +84,7 @@ PetscErrorCode MatGPUCSRStream_Private(GPUCSRDevice dev, GPUCSROperand *x, GPUCS
       PetscCall(PetscDeviceContextGetStreamHandle(dctx, &handle));
       *s = *(GPUCSRStream *)handle;
     }
-    if (foreign && ours) {
+    if (foreign && isvecgpu) {
       PetscCall(GPUCSRDeviceSynchronize(dev));
       for (int k = 0; k < 3; k++)
         if (all[k]) all[k]->mixed = PETSC_TRUE;
@@ -97,22 +97,22 @@ PetscErrorCode MatGPUCSRStream_Private(GPUCSRDevice dev, GPUCSROperand *x, GPUCS
 /* The array of v on dev if it has one, else on the host; dev NULL: on the host */
 PetscErrorCode MatGPUCSRVecGet_Private(GPUCSRDevice dev, Vec v, PetscBool read, PetscBool write, GPUCSROperand *o)
 {
-  const PetscBool memtype = (PetscBool)(dev && dev->ops->separate && GPUCSR_DEVICE_VECTORS);
-  PetscMemType    mtype   = PETSC_MEMTYPE_HOST;
-  PetscScalar    *a       = NULL;
-  GPUCSRDevice    at      = NULL;
-  PetscBool       ours    = PETSC_FALSE;
+  const PetscBool memtype  = (PetscBool)(dev && dev->ops->separate && GPUCSR_DEVICE_VECTORS);
+  PetscMemType    mtype    = PETSC_MEMTYPE_HOST;
+  PetscScalar    *a        = NULL;
+  GPUCSRDevice    at       = NULL;
+  PetscBool       isvecgpu = PETSC_FALSE;
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(o, sizeof(*o)));
-  if (dev) PetscCall(VecGPUCheck(v, &ours));
-  if (ours) PetscCall(VecGPUGetDevice(v, &at));
+  if (dev) PetscCall(VecGPUCheck(v, &isvecgpu));
+  if (isvecgpu) PetscCall(VecGPUGetDevice(v, &at));
   if (at && at == dev) {
     if (!write) PetscCall(VecGPUGetArrayRead(v, (const double **)&o->p));
     else if (read) PetscCall(VecGPUGetArray(v, (double **)&o->p));
     else PetscCall(VecGPUGetArrayWrite(v, (double **)&o->p));
-    o->place = dev->ops->separate ? GPUCSR_DEVICE : GPUCSR_HOST;
-    o->ours  = PETSC_TRUE;
+    o->place  = dev->ops->separate ? GPUCSR_DEVICE : GPUCSR_HOST;
+    o->vecgpu = PETSC_TRUE;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (!write) PetscCall(memtype ? VecGetArrayReadAndMemType(v, (const PetscScalar **)&a, &mtype) : VecGetArrayRead(v, (const PetscScalar **)&a));
@@ -131,7 +131,7 @@ PetscErrorCode MatGPUCSRVecRestore_Private(GPUCSRDevice dev, Vec v, PetscBool re
 
   PetscFunctionBegin;
   if (o->mixed && dev) PetscCall(GPUCSRDeviceSynchronize(dev));
-  if (o->ours) {
+  if (o->vecgpu) {
     if (!write) PetscCall(VecGPURestoreArrayRead(v, (const double **)&o->p));
     else PetscCall(VecGPURestoreArray(v, (double **)&o->p));
     PetscFunctionReturn(PETSC_SUCCESS);

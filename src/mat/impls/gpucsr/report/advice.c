@@ -25,7 +25,7 @@ typedef struct {
 
 static PetscErrorCode SubjectGet(Mat A, Subject *s)
 {
-  PetscBool mpi, seq, ours;
+  PetscBool mpi, seq, isgpucsr;
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(s, sizeof(*s)));
@@ -36,8 +36,8 @@ static PetscErrorCode SubjectGet(Mat A, Subject *s)
   PetscCheck(seq, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONG, "No model covers a matrix of type %s: MatConvert() it to aij or gpucsr first", ((PetscObject)A)->type_name);
   PetscCheck(GPUCSR_SCALAR_IS_DOUBLE, PETSC_COMM_SELF, PETSC_ERR_SUP, "No model covers the numbers of this PETSc: products run on a GPU in real double precision alone");
   s->A = A;
-  PetscCall(MatGPUCSRIs_Private(A, &ours));
-  if (ours) {
+  PetscCall(MatGPUCSRIs_Private(A, &isgpucsr));
+  if (isgpucsr) {
     s->g      = (Mat_SeqGPUCSR *)A->spptr;
     s->config = s->g->base.config;
   } else PetscCall(MatGPUCSRConfigDefault_Private(&s->config));

@@ -50,12 +50,12 @@ static PetscErrorCode Judge(Mat A, Mat_SeqGPUCSR *g)
 /* One of PETSc's own host vectors: no VECGPU, and no device vector of PETSc's */
 static PetscErrorCode IsOnHost(Vec v, PetscBool *yes)
 {
-  PetscBool ours, seq;
+  PetscBool isvecgpu, seq;
 
   PetscFunctionBegin;
-  PetscCall(VecGPUCheck(v, &ours));
+  PetscCall(VecGPUCheck(v, &isvecgpu));
   PetscCall(PetscStrcmp(((PetscObject)v)->type_name, VECSEQ, &seq));
-  *yes = (PetscBool)(seq && !ours);
+  *yes = (PetscBool)(seq && !isvecgpu);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

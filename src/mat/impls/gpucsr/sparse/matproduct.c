@@ -20,10 +20,10 @@ static PetscErrorCode Shared(const Mat M[], PetscErrorCode (**f)(Mat))
   *f = NULL;
   for (int k = 0; M[k]; k++) {
     PetscErrorCode (*own)(Mat) = M[k]->ops->productsetfromoptions;
-    PetscBool ours;
+    PetscBool isgpucsr;
 
-    PetscCall(MatGPUCSRIs_Private(M[k], &ours));
-    if (ours) own = ((Mat_GPUCSR *)M[k]->spptr)->parent.productsetfromoptions;
+    PetscCall(MatGPUCSRIs_Private(M[k], &isgpucsr));
+    if (isgpucsr) own = ((Mat_GPUCSR *)M[k]->spptr)->parent.productsetfromoptions;
     if (k && own != *f) {
       *f = NULL;
       break;

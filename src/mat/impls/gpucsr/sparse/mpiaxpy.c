@@ -73,13 +73,13 @@ PetscErrorCode MatAXPY_MPIAIJGPUCSR(Mat Y, PetscScalar a, Mat X, MatStructure st
   const PetscInt *xg, *yg;
   PetscInt       *table, *place;
   Rows            rx[2], ry[2];
-  PetscBool       ours, subset[2];
+  PetscBool       isgpucsr, subset[2];
   int             all;
 
   PetscFunctionBegin;
   *done = PETSC_FALSE;
-  PetscCall(PetscObjectTypeCompare((PetscObject)X, MATMPIAIJGPUCSR, &ours));
-  if (!ours || X == Y || str != SUBSET_NONZERO_PATTERN || !X->assembled || !Y->assembled) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscObjectTypeCompare((PetscObject)X, MATMPIAIJGPUCSR, &isgpucsr));
+  if (!isgpucsr || X == Y || str != SUBSET_NONZERO_PATTERN || !X->assembled || !Y->assembled) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatMPIAIJGetSeqAIJ(X, &x[0], &x[1], &xg));
   PetscCall(MatMPIAIJGetSeqAIJ(Y, &y[0], &y[1], &yg));
   for (int k = 0; k < 2; k++) {

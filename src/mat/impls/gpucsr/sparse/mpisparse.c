@@ -94,14 +94,14 @@ static PetscErrorCode KeysGet(Mat C, RanksProduct *p)
 static PetscErrorCode DeviceOf(Mat C, const RanksProduct *p, GPUCSRDevice *dev)
 {
   Mat       all[3] = {C->product->A, C->product->B, p ? C : NULL}, b[6];
-  PetscBool ours;
+  PetscBool isgpucsr;
   int       n;
 
   PetscFunctionBegin;
   *dev = NULL;
   for (int k = 0; k < 3 && all[k]; k++) {
-    PetscCall(PetscObjectTypeCompare((PetscObject)all[k], MATMPIAIJGPUCSR, &ours)); /* a program may have converted a factor */
-    if (!ours || !all[k]->assembled) PetscFunctionReturn(PETSC_SUCCESS);
+    PetscCall(PetscObjectTypeCompare((PetscObject)all[k], MATMPIAIJGPUCSR, &isgpucsr)); /* a program may have converted a factor */
+    if (!isgpucsr || !all[k]->assembled) PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(AllBlocks(C, p ? PETSC_TRUE : PETSC_FALSE, b, &n));
   for (int k = 0; k < n; k++) {
@@ -179,7 +179,7 @@ static PetscErrorCode Fill(Mat C, RanksProduct *p, GPUCSRStorage *D, PetscBool *
   PetscCall(MatSetOption(C, MAT_NO_OFF_PROC_ENTRIES, PETSC_FALSE));
   PetscCall(MatSetOption(C, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE)); /* as after MATAIJ's products */
   PetscCall(MatMPIAIJGetSeqAIJ(C, &b[0], &b[1], NULL));
-  for (int k = 0; k < 2; k++) PetscCall(PetscFree(((Mat_SeqGPUCSR *)b[k]->spptr)->bare)); /* the numeric phase computes and counts values */
+  for (int k = 0; k < 2; k++) PetscCall(PetscFree(((Mat_SeqGPUCSR *)b[k]->spptr)->firstvalues)); /* the numeric phase computes and counts values */
   PetscCall(MatGPUCSRProductMirror_Private(b[0], D, PETSC_FALSE));
   PetscCall(KeysGet(C, p));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -275,7 +275,7 @@ static PetscErrorCode MatProductNumeric_MPIAIJGPUCSR(Mat C)
 
     PetscCall(MatMPIAIJGetSeqAIJ(C, &b[0], &b[1], NULL));
     g = (Mat_SeqGPUCSR *)b[0]->spptr;
-    PetscCall(MatGPUCSRCounted_Private(b[0]));
+    PetscCall(MatGPUCSRHeaderReplaced_Private(b[0]));
     PetscCall(PetscObjectStateGet((PetscObject)b[0], &g->mirror.values));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -367,15 +367,15 @@ PetscErrorCode MatGPUCSRProductLeast_Private(Mat A, PetscInt *least)
 
 PetscErrorCode MatProductSetFromOptions_MPIAIJGPUCSR(Mat C)
 {
-  PetscBool    left = PETSC_TRUE, ours = PETSC_FALSE, ready;
+  PetscBool    left = PETSC_TRUE, isgpucsr = PETSC_FALSE, ready;
   GPUCSRDevice dev;
 
   PetscFunctionBegin;
   if (Find(C->product->type)) {
-    PetscCall(PetscObjectTypeCompare((PetscObject)C->product->A, MATMPIAIJGPUCSR, &ours));
-    if (ours) PetscCall(PetscObjectTypeCompare((PetscObject)C->product->B, MATMPIAIJGPUCSR, &ours));
+    PetscCall(PetscObjectTypeCompare((PetscObject)C->product->A, MATMPIAIJGPUCSR, &isgpucsr));
+    if (isgpucsr) PetscCall(PetscObjectTypeCompare((PetscObject)C->product->B, MATMPIAIJGPUCSR, &isgpucsr));
   }
-  if (ours && C->product->A->assembled && C->product->B->assembled) PetscCall(LeftToParent(C, &left));
+  if (isgpucsr && C->product->A->assembled && C->product->B->assembled) PetscCall(LeftToParent(C, &left));
   PetscCall(MatProductSetFromOptions_GPUCSR(C)); /* reads the options of that product */
   if (!left) PetscCall(OnDevices(C, NULL, &dev, &ready));
   if (!left && ready) C->ops->productsymbolic = MatProductSymbolic_MPIAIJGPUCSR;

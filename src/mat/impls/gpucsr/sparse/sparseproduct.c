@@ -196,7 +196,7 @@ PetscErrorCode MatGPUCSRFromDevice_Private(Mat C, GPUCSRStorage *csr, PetscBool 
   PetscCall(MatAssemblyBegin(C, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(C, MAT_FINAL_ASSEMBLY));
   PetscCall(MatSetOption(C, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE)); /* as after MATAIJ's products */
-  PetscCall(PetscFree(((Mat_SeqGPUCSR *)C->spptr)->bare));                 /* the numeric phase computes and counts values */
+  PetscCall(PetscFree(((Mat_SeqGPUCSR *)C->spptr)->firstvalues));          /* the numeric phase computes and counts values */
   PetscCall(MatGPUCSRProductMirror_Private(C, csr, values));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -251,13 +251,13 @@ static PetscErrorCode SymbolicOnDevice(Mat C)
 static PetscErrorCode FromParent(Mat C)
 {
   Mat       A = C->product->A;
-  PetscBool ours;
+  PetscBool isgpucsr;
 
   PetscFunctionBegin;
   C->ops->productsymbolic = NULL;
   C->ops->productnumeric  = NULL;
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJGPUCSR, &ours));
-  PetscCall((*(ours ? ((Mat_GPUCSR *)A->spptr)->parent.productsetfromoptions : A->ops->productsetfromoptions))(C));
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJGPUCSR, &isgpucsr));
+  PetscCall((*(isgpucsr ? ((Mat_GPUCSR *)A->spptr)->parent.productsetfromoptions : A->ops->productsetfromoptions))(C));
   PetscCall(MatGPUCSRProductFetches_Private(C));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -281,14 +281,14 @@ PetscErrorCode MatGPUCSRProductFailed_Private(Mat C, Mat A, Mat other, const GPU
 static PetscErrorCode OnOneDevice(Mat C, PetscBool *ready)
 {
   Mat_SeqGPUCSR *a = (Mat_SeqGPUCSR *)C->product->A->spptr, *b = (Mat_SeqGPUCSR *)C->product->B->spptr;
-  PetscBool      ours;
+  PetscBool      isgpucsr;
 
   PetscFunctionBegin;
   *ready = PETSC_FALSE;
-  PetscCall(PetscObjectTypeCompare((PetscObject)C->product->A, MATSEQAIJGPUCSR, &ours)); /* a program may have converted a factor */
-  if (ours) PetscCall(PetscObjectTypeCompare((PetscObject)C->product->B, MATSEQAIJGPUCSR, &ours));
-  if (ours && C->product->data) PetscCall(PetscObjectTypeCompare((PetscObject)C, MATSEQAIJGPUCSR, &ours));
-  if (!ours) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscObjectTypeCompare((PetscObject)C->product->A, MATSEQAIJGPUCSR, &isgpucsr)); /* a program may have converted a factor */
+  if (isgpucsr) PetscCall(PetscObjectTypeCompare((PetscObject)C->product->B, MATSEQAIJGPUCSR, &isgpucsr));
+  if (isgpucsr && C->product->data) PetscCall(PetscObjectTypeCompare((PetscObject)C, MATSEQAIJGPUCSR, &isgpucsr));
+  if (!isgpucsr) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGPUCSRDecide_Private(C->product->A));
   PetscCall(MatGPUCSRDecide_Private(C->product->B));
   *ready = (PetscBool)(a->dev && a->dev == b->dev);
@@ -363,7 +363,7 @@ static PetscErrorCode MatProductNumeric_SeqAIJGPUCSR(Mat C)
   PetscCall(MatAssemblyBegin(C, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(C, MAT_FINAL_ASSEMBLY));
   if (ready) {
-    PetscCall(MatGPUCSRCounted_Private(C));
+    PetscCall(MatGPUCSRHeaderReplaced_Private(C));
     PetscCall(PetscObjectStateGet((PetscObject)C, &g->mirror.values));
     g->mirror.values++; /* PETSc counts the product after this function */
   }
@@ -471,14 +471,14 @@ PetscErrorCode MatAXPY_SeqAIJGPUCSR(Mat Y, PetscScalar a, Mat X, MatStructure st
 {
   Mat_SeqGPUCSR  *g = (Mat_SeqGPUCSR *)Y->spptr;
   const PetscInt *i;
-  PetscBool       ours;
+  PetscBool       isgpucsr;
   GPUCSRBool      lost = 0;
   GPUCSRAttempt   attempt;
 
   PetscFunctionBegin;
   *done = PETSC_FALSE;
-  PetscCall(PetscObjectTypeCompare((PetscObject)X, MATSEQAIJGPUCSR, &ours));
-  if (!ours || X == Y) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscObjectTypeCompare((PetscObject)X, MATSEQAIJGPUCSR, &isgpucsr));
+  if (!isgpucsr || X == Y) PetscFunctionReturn(PETSC_SUCCESS);
   if (str == SAME_NONZERO_PATTERN) PetscCall(MatGPUCSRAddSame_Private(Y, a, X, done));
   if (str != SUBSET_NONZERO_PATTERN) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatSeqAIJGetCSRAndMemType(Y, &i, NULL, NULL, NULL));

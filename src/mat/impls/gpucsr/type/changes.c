@@ -20,14 +20,14 @@ PetscErrorCode MatGPUCSRSample_Private(Mat A, PetscInt samples, PetscScalar samp
 }
 
 /* At the end of a first assembly without MatSetValues() keeps the values: they are written uncounted */
-PetscErrorCode MatGPUCSRBare_Private(Mat A, Mat_SeqGPUCSR *g)
+PetscErrorCode MatGPUCSRFirstValues_Private(Mat A, Mat_SeqGPUCSR *g)
 {
   PetscFunctionBegin;
   if (A->num_ass || A->insertmode != NOT_SET_VALUES) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!g->bare) PetscCall(PetscMalloc1(GPUCSR_BARE_SAMPLES, &g->bare));
-  PetscCall(MatGPUCSRSample_Private(A, GPUCSR_BARE_SAMPLES, g->bare));
-  PetscCall(PetscObjectStateGet((PetscObject)A, &g->bareat));
-  g->bareat++; /* PETSc counts the assembly after this function */
+  if (!g->firstvalues) PetscCall(PetscMalloc1(GPUCSR_FIRST_SAMPLES, &g->firstvalues));
+  PetscCall(MatGPUCSRSample_Private(A, GPUCSR_FIRST_SAMPLES, g->firstvalues));
+  PetscCall(PetscObjectStateGet((PetscObject)A, &g->firststate));
+  g->firststate++; /* PETSc counts the assembly after this function */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -35,33 +35,33 @@ PetscErrorCode MatGPUCSRBare_Private(Mat A, Mat_SeqGPUCSR *g)
   Did values change uncounted? If PETSc has counted no change since the only assembly, and values differ from the assembled ones or those were all
   zero, the matrix is filled uncounted. Each product then compares all values with a copy, until PETSc counts a change.
 */
-PetscErrorCode MatGPUCSRUnwatched_Private(Mat A, Mat_SeqGPUCSR *g, PetscObjectState state, PetscBool *changed)
+PetscErrorCode MatGPUCSRUncountedChange_Private(Mat A, Mat_SeqGPUCSR *g, PetscObjectState state, PetscBool *changed)
 {
   const PetscInt *i;
-  PetscScalar    *a, now[GPUCSR_BARE_SAMPLES];
+  PetscScalar    *a, now[GPUCSR_FIRST_SAMPLES];
   PetscBool       same, zero = PETSC_TRUE;
   size_t          n;
 
   PetscFunctionBegin;
   *changed = PETSC_FALSE;
-  if ((!g->bare && !g->copy) || !A->num_ass) PetscFunctionReturn(PETSC_SUCCESS); /* nothing to compare, or inside that assembly */
+  if ((!g->firstvalues && !g->copy) || !A->num_ass) PetscFunctionReturn(PETSC_SUCCESS); /* nothing to compare, or inside that assembly */
   PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, NULL, &a, NULL));
   n = (size_t)i[A->rmap->n];
-  if (state != g->bareat) PetscCall(PetscFree(g->copy));
+  if (state != g->firststate) PetscCall(PetscFree(g->copy));
   else if (g->copy) {
     PetscCall(PetscMemcmp(g->copy, a, n * sizeof(*a), &same));
     *changed = (PetscBool)!same;
   } else {
-    PetscCall(MatGPUCSRSample_Private(A, GPUCSR_BARE_SAMPLES, now));
-    PetscCall(PetscMemcmp(now, g->bare, sizeof(now), &same));
-    for (int k = 0; k < GPUCSR_BARE_SAMPLES; k++) zero = (PetscBool)(zero && g->bare[k] == 0.0);
+    PetscCall(MatGPUCSRSample_Private(A, GPUCSR_FIRST_SAMPLES, now));
+    PetscCall(PetscMemcmp(now, g->firstvalues, sizeof(now), &same));
+    for (int k = 0; k < GPUCSR_FIRST_SAMPLES; k++) zero = (PetscBool)(zero && g->firstvalues[k] == 0.0);
     if (!same || zero) {
       PetscCall(PetscMalloc1(n, &g->copy));
       *changed = PETSC_TRUE;
       PetscCall(PetscInfo(A, "Changes of this matrix are not counted: its values are compared with a copy before each product\n"));
     }
   }
-  PetscCall(PetscFree(g->bare));
+  PetscCall(PetscFree(g->firstvalues));
   if (*changed) PetscCall(PetscArraycpy(g->copy, a, n));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -116,7 +116,7 @@ static PetscErrorCode KeptBack(Mat A, Mat_SeqGPUCSR *g)
 }
 
 /* MatHeaderReplace() brings the states of another matrix: all values count as changed */
-PetscErrorCode MatGPUCSRCounted_Private(Mat A)
+PetscErrorCode MatGPUCSRHeaderReplaced_Private(Mat A)
 {
   Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
   PetscScalar   *a;

@@ -221,10 +221,10 @@ PetscErrorCode MatGPUCSRReconfigure_Private(Mat A, const MatGPUCSRConfig *c)
 /* Changes one member of the configuration; no effect on a matrix of another type */
 #define CONFIGURE(A, statement) \
   do { \
-    PetscBool ours; \
+    PetscBool isgpucsr; \
 \
-    PetscCall(MatGPUCSRIs_Private(A, &ours)); \
-    if (ours) { \
+    PetscCall(MatGPUCSRIs_Private(A, &isgpucsr)); \
+    if (isgpucsr) { \
       MatGPUCSRConfig c = ((Mat_GPUCSR *)(A)->spptr)->config; \
 \
       statement; \

@@ -78,12 +78,12 @@ typedef struct {
   The object's state, which PETSc increases with each change, tells whether values have changed. Two kinds of writes leave the state as it is:
 
   - MatCreateSubMatrices() of MATMPIAIJ assembles a submatrix of all rows and columns, and fills it afterwards; with MAT_REUSE_MATRIX again.
-    MatGPUCSRUnwatched_Private() recognizes such a matrix. Each product compares it with a copy of its values.
+    MatGPUCSRUncountedChange_Private() recognizes such a matrix. Each product compares it with a copy of its values.
   - A program that keeps the array of MatCreateSeqAIJWithArrays(), or a read-only array. The program must call PetscObjectStateIncrease(), as for any
     other device matrix. Each product compares a few values, which detects most omissions of this call, and not all.
 */
-#define GPUCSR_SAMPLES      8
-#define GPUCSR_BARE_SAMPLES 1024 /* compared twice in the life of a matrix: all values of most submatrices */
+#define GPUCSR_SAMPLES       8
+#define GPUCSR_FIRST_SAMPLES 1024 /* compared twice in the life of a matrix: all values of most submatrices */
 
 /* The matrix in CSR on a device, for products of sparse matrices */
 typedef struct {
@@ -119,8 +119,8 @@ struct _n_Mat_SeqGPUCSR {
   PetscObjectState values[2];              /* object state of its values */
   GPUCSRVersion    version;                /* of A's plan: new after every change, counted by PETSc or not */
   PetscScalar      sample[GPUCSR_SAMPLES]; /* the host's values at the plans' last update */
-  PetscScalar     *bare;                   /* values at an assembly without MatSetValues(), until their first use */
-  PetscObjectState bareat;                 /* the object's state once that assembly is counted */
+  PetscScalar     *firstvalues;            /* values at an assembly without MatSetValues(), until their first use */
+  PetscObjectState firststate;             /* the object's state once that assembly is counted */
   PetscScalar     *copy;                   /* of all values, where changes are not counted */
   PetscScalar     *kept;                   /* the only copy of the values of a device that was closed, */
   const void      *keptcolumns;            /* of these columns on the host */
@@ -182,11 +182,11 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRPlansDestroy_Private(Mat_SeqGPUCSR *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRMirrorDestroy_Private(GPUCSRMirror *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRViewBlock_Private(Mat, PetscViewer);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRDecide_Private(Mat);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRCounted_Private(Mat); /* this and the next four: changes.c */
+GPUCSR_INTERN PetscErrorCode MatGPUCSRHeaderReplaced_Private(Mat); /* this and the next four: changes.c */
 GPUCSR_INTERN PetscErrorCode MatGPUCSRVoid_Private(PetscScalar[], int64_t);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRSample_Private(Mat, PetscInt, PetscScalar[]);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRBare_Private(Mat, Mat_SeqGPUCSR *);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRUnwatched_Private(Mat, Mat_SeqGPUCSR *, PetscObjectState, PetscBool *);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRFirstValues_Private(Mat, Mat_SeqGPUCSR *);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRUncountedChange_Private(Mat, Mat_SeqGPUCSR *, PetscObjectState, PetscBool *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRReady_Private(Mat, GPUCSRSide, PetscBool *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRSource_Private(Mat, GPUCSRSource *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRLeave_Private(Mat, const char[]);

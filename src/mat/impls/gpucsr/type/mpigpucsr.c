@@ -6,7 +6,7 @@ static PetscErrorCode Blocks(Mat A)
 {
   Mat_MPIGPUCSR *g = (Mat_MPIGPUCSR *)A->spptr;
   Mat            b[2];
-  PetscBool      ours;
+  PetscBool      isgpucsr;
   const char    *prefix = ((PetscObject)A)->prefix;
   char           name[128];
 
@@ -17,8 +17,8 @@ static PetscErrorCode Blocks(Mat A)
     MatGPUCSRConfig c;
 
     if (!b[k]) continue;
-    PetscCall(PetscObjectTypeCompare((PetscObject)b[k], MATSEQAIJGPUCSR, &ours));
-    if (!ours) PetscCall(MatConvert_SeqAIJ_SeqAIJGPUCSR(b[k], MATSEQAIJGPUCSR, MAT_INPLACE_MATRIX, &b[k]));
+    PetscCall(PetscObjectTypeCompare((PetscObject)b[k], MATSEQAIJGPUCSR, &isgpucsr));
+    if (!isgpucsr) PetscCall(MatConvert_SeqAIJ_SeqAIJGPUCSR(b[k], MATSEQAIJGPUCSR, MAT_INPLACE_MATRIX, &b[k]));
     ((Mat_SeqGPUCSR *)b[k]->spptr)->block = PETSC_TRUE;
     if (k) ((Mat_SeqGPUCSR *)b[k]->spptr)->advised = PETSC_TRUE; /* the diagonal block prints for both */
     PetscCall(PetscSNPrintf(name, sizeof(name), "%s%s%sdiagonal block of %" PetscInt_FMT " x %" PetscInt_FMT, prefix ? prefix : "", prefix ? ": " : "", k ? "off-" : "", A->rmap->N, A->cmap->N));
@@ -38,8 +38,8 @@ static PetscErrorCode MatGPUCSRSetUp_MPIAIJGPUCSR(Mat A, PetscBool transpose)
   PetscBool ready, alone;
 
   PetscFunctionBegin;
-  PetscCall(MatGPUCSRReadyTogether_Private(A, GPUCSR_FORWARD, &ready, &alone));
-  if (transpose) PetscCall(MatGPUCSRReadyTogether_Private(A, GPUCSR_TRANSPOSE, &ready, &alone)); /* collective, even if this rank is ready */
+  PetscCall(MatGPUCSRReadyAllreduce_Private(A, GPUCSR_FORWARD, &ready, &alone));
+  if (transpose) PetscCall(MatGPUCSRReadyAllreduce_Private(A, GPUCSR_TRANSPOSE, &ready, &alone)); /* collective, even if this rank is ready */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -76,7 +76,7 @@ static PetscErrorCode ViewBlocks(Mat A, PetscViewer viewer)
   Mat            Ad, Ao;
 
   PetscFunctionBegin;
-  if (A->assembled) PetscCall(MatGPUCSRReadyTogether_Private(A, GPUCSR_FORWARD, &ready, &alone)); /* a view shows the choice, so it must be made */
+  if (A->assembled) PetscCall(MatGPUCSRReadyAllreduce_Private(A, GPUCSR_FORWARD, &ready, &alone)); /* a view shows the choice, so it must be made */
   PetscCall(MatMPIAIJGetSeqAIJ(A, &Ad, &Ao, NULL));
   if (g->halo && g->halo->data) PetscCall(PetscViewerASCIIPrintf(viewer, "MATGPUCSR halo: %s (%s)\n", g->halo->exchange->name, g->halo->why));
   PetscCall(PetscViewerASCIIPrintf(viewer, "MATGPUCSR blocks of rank 0, diagonal then off-diagonal:\n"));

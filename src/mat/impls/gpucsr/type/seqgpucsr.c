@@ -224,7 +224,7 @@ PetscErrorCode MatGPUCSRSource_Private(Mat A, GPUCSRSource *s)
   s->i = i;
 #endif
   PetscCall(PetscObjectStateGet((PetscObject)A, &state));
-  current     = (PetscBool)(m->csr.format && m->pattern == A->nonzerostate && m->columns == (const void *)s->j && m->csr.m == s->m && m->csr.n == s->n && m->csr.nnz == s->nnz && m->values == state && !g->bare && !g->copy);
+  current     = (PetscBool)(m->csr.format && m->pattern == A->nonzerostate && m->columns == (const void *)s->j && m->csr.m == s->m && m->csr.n == s->n && m->csr.nnz == s->nnz && m->values == state && !g->firstvalues && !g->copy);
   s->resident = current ? &m->csr : NULL;
   if (m->ahead && !m->csr.dev->ops->kernels) { /* the host computes in place of a device */
     PetscCall(GPUCSRWaitStreamOnHost(m->csr.dev->stream));
@@ -300,7 +300,7 @@ static PetscErrorCode Update(Mat A, Mat_SeqGPUCSR *g, GPUCSRSide side)
 
   PetscFunctionBegin;
   PetscCall(PetscObjectStateGet((PetscObject)A, &state));
-  PetscCall(MatGPUCSRCounted_Private(A));
+  PetscCall(MatGPUCSRHeaderReplaced_Private(A));
   /* an upload at the end of an assembly stays valid if only that assembly was counted since */
   if (g->early && state == g->values[0] + 1 && A->num_ass == g->assemblies + 1) {
     if (g->mirror.values == g->values[0]) g->mirror.values = state;
@@ -308,7 +308,7 @@ static PetscErrorCode Update(Mat A, Mat_SeqGPUCSR *g, GPUCSRSide side)
   }
   g->early = PETSC_FALSE;
   if (g->base.config.precision != MAT_GPUCSR_DOUBLE) PetscCall(MatGPUCSRFetch_Private(A)); /* the host rounds */
-  PetscCall(MatGPUCSRUnwatched_Private(A, g, state, &changed));
+  PetscCall(MatGPUCSRUncountedChange_Private(A, g, state, &changed));
   PetscCall(MatGPUCSRSample_Private(A, GPUCSR_SAMPLES, sample));
   PetscCall(PetscMemcmp(sample, g->sample, sizeof(sample), &same));
   if ((!same && !g->mirror.ahead) || changed) g->values[0] = g->values[1] = g->mirror.values = -1;
@@ -497,7 +497,7 @@ static PetscErrorCode MatAssemblyEnd_SeqAIJGPUCSR(Mat A, MatAssemblyType type)
   PetscCall(PetscObjectStateGet((PetscObject)A, &after));
   if (g->mirror.assembling && g->mirror.values == before && A->insertmode == NOT_SET_VALUES) g->mirror.values = after + 1; /* PETSc counts the assembly after this function */
   g->mirror.assembling = PETSC_FALSE;
-  if (type == MAT_FINAL_ASSEMBLY) PetscCall(MatGPUCSRBare_Private(A, g));
+  if (type == MAT_FINAL_ASSEMBLY) PetscCall(MatGPUCSRFirstValues_Private(A, g));
   PetscCall(MatSeqAIJGetCSRAndMemType(A, NULL, NULL, &values, NULL));
   if (type == MAT_FINAL_ASSEMBLY && g->base.config.transposeatassembly && !A->factortype && values) {
     g->values[0] = g->values[1] = -1; /* PETSc counts the change after this function */
@@ -536,7 +536,7 @@ static PetscErrorCode ReleaseSeq(Mat A)
   PetscFunctionBegin;
   PetscCall(MatGPUCSRReportRemove_Private(g)); /* reads timers of living plans */
   PetscCall(MatGPUCSRPlansDestroy_Private(g));
-  PetscCall(PetscFree(g->bare));
+  PetscCall(PetscFree(g->firstvalues));
   PetscCall(PetscFree(g->copy));
   PetscCall(PetscFree(g->kept));
   PetscFunctionReturn(PETSC_SUCCESS);

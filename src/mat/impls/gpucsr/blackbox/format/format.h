@@ -165,11 +165,11 @@ typedef struct {
 
 /*
   Sums that a product may compute from its result, with vectors q and u: (q, z), and with `all` (z, z), (q, q), (u, z) and (u, q), which are 0 without
-  u. Each block of a kernel adds up its rows; part k of block b is part[k * GPUCSR_PARTS(m) + b]. With M, a diagonal, z = M v in place of v. For all
+  u. Each block of a kernel adds up its rows; part k of block b is part[k * GPUCSR_MOST_PARTS(m) + b]. With M, a diagonal, z = M v in place of v. For all
   rows at once, vectors of doubles, and kernels whose family has steps.
 */
-#define GPUCSR_INNER    5
-#define GPUCSR_PARTS(m) ((m) / 8 + 64) /* at most: every block of such a kernel has 8 rows or more */
+#define GPUCSR_INNER         5
+#define GPUCSR_MOST_PARTS(m) ((m) / 8 + 64) /* at most: every block of such a kernel has 8 rows or more */
 typedef struct {
   GPUCSRBool    all;
   const double *q, *u, *M; /* q NULL: none */

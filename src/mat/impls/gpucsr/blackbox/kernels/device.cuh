@@ -177,7 +177,7 @@ struct Summing : Ending<double> {
     }
   };
 
-  Summing(const GPUCSRProduct *p) : Ending<double>(p), q(p->sums.q), u(p->sums.u), scale(p->sums.M), part(p->sums.part), most(GPUCSR_PARTS(p->last)), all(p->sums.all)
+  Summing(const GPUCSRProduct *p) : Ending<double>(p), q(p->sums.q), u(p->sums.u), scale(p->sums.M), part(p->sums.part), most(GPUCSR_MOST_PARTS(p->last)), all(p->sums.all)
   {
   }
 

@@ -570,7 +570,7 @@ static void ReferenceSums(const GPUCSRProduct *p)
       sum[4] += u[i] * q[i];
     }
   }
-  for (int k = 0; k < (p->sums.all ? GPUCSR_INNER : 1); k++) p->sums.part[(size_t)k * GPUCSR_PARTS(p->last)] = sum[k];
+  for (int k = 0; k < (p->sums.all ? GPUCSR_INNER : 1); k++) p->sums.part[(size_t)k * GPUCSR_MOST_PARTS(p->last)] = sum[k];
 }
 
 static PetscErrorCode ReferenceProduct(void *arg)
