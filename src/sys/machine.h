@@ -44,6 +44,12 @@ typedef enum {
   ROW(small_launch, 2.5e-6, "s", FIXED, "report/small.c: a product of a small matrix, before its first entry") \
   ROW(small_rate, 2e12, "bytes/s", RATE, "report/small.c: of a matrix that the last-level cache holds") \
   ROW(sparse_least, 20000, "entries", FIXED, "type/gpucsr.c: of both factors, for a sparse product on the device") \
+  ROW(timed_entries, 500000, "entries", FIXED, "report/advice.c, plan/advise.c: up to which a product on the host is timed whole, and in windows of larger matrices") \
+  ROW(missed_share, 0.3, "share", FIXED, "report/totals.c: of a measured time, from which on the error of a prediction is told") \
+  ROW(spare_entries, 100000, "entries", FIXED, "product/mirror.c: from which on a matrix keeps its upload for a set-up that follows,") \
+  ROW(spare_products, 16, "products", FIXED, "product/mirror.c: for so many products,") \
+  ROW(spare_share, 0.25, "share", FIXED, "product/mirror.c: while all of the library's memory is at most this part of the device's") \
+  ROW(bundle_rows, 2048, "rows", FIXED, "tao/impls/bmrm/bundle.c: from which on planes are on the device") \
   ROW(cudss_least, 10000, "rows", FIXED, "factor/cudss: from which on cuDSS factors; the first analysis takes a tenth of a second") \
   /* choosing formats and kernels: the parts of the built-in profile, and its model */ \
   ROW(profile_waiting, 1, "factor", PER_CLOCK, "choose.c: of the time that the built-in profile has for waiting,") \
@@ -110,7 +116,7 @@ typedef enum {
   /* multigrid */ \
   ROW(tail_rows, 1024, "rows", FIXED, "mg/options.c: of a level that a dense matrix stands for, with all below it") \
   ROW(whole_level_rows, 16384, "rows", FIXED, "mg/options.c: of a level that each of several ranks has all of") \
-  ROW(inverse_rows, 1024, "rows", FIXED, "mg/levels.c: of a coarse operator whose inverse is made") \
+  ROW(inverse_rows, 1024, "rows", FIXED, "mg/levels.c, gpuamg: of a coarse operator whose inverse is made") \
   ROW(unrecorded_rows, 400000, "rows", BANDWIDTH, "mg/cycle.c: from which on launches of a cycle are ahead of the device's work") \
   /* triangles */ \
   ROW(level_cache, 0.75e-6, "s", PER_CLOCK, "triangle.c: a step from level to level through the last-level cache,") \
@@ -119,6 +125,7 @@ typedef enum {
   ROW(slice_entry, 0.03e-6, "s an entry", PER_CLOCK, "triangle.c: of a row, of a slice of a range") \
   ROW(triangle_rate, 3e12, "bytes/s", BANDWIDTH, "triangle.c, inverses.c: of a solve") \
   ROW(inverses_launch, 3e-6, "s", FIXED, "inverses.c: a product with inverses of blocks, before its first entry") \
+  ROW(probed_entries, 16384, "entries", FIXED, "factor/device.c: of a factor that solves for columns of the identity on the host") \
   ROW(host_solve, 60e-6, "s", FIXED, "factor/device.c: a solve on the host between device vectors, before its first row,") \
   ROW(host_solve_entry, 1.5e-9, "s an entry", FIXED, "factor/device.c: of both factors,") \
   ROW(host_solve_row, 5e-9, "s a row", FIXED, "factor/device.c: and a row,") \

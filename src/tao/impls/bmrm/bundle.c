@@ -9,9 +9,6 @@
 
   #define BLOCK 64 /* columns */
 
-/* With fewer rows a call of the device costs more than a few hundred planes on the host, which stay in its caches */
-  #define DEVICE_ROWS 2048
-
 /* Numbers from one column to the next: each begins where the device can read pairs */
 static size_t Stride(const Bundle *b)
 {
@@ -34,7 +31,7 @@ PetscErrorCode BundleCreate(PetscInt n, const char backend[], Bundle *b)
   PetscCall(PetscStrcmp(backend, "cuda", &cuda));
   PetscCall(PetscStrcmp(backend, "host", &host));
   if (host) PetscCall(PetscStrncpy(b->why, "it was asked for", sizeof(b->why)));
-  else if (!cuda && n < DEVICE_ROWS) PetscCall(PetscSNPrintf(b->why, sizeof(b->why), "%" PetscInt_FMT " rows are too few for a device", n));
+  else if (!cuda && n < GPUCSRMachineShared.bundle_rows) PetscCall(PetscSNPrintf(b->why, sizeof(b->why), "%" PetscInt_FMT " rows are too few for a device", n));
   else PetscCall(GPUCSRDeviceOpen("cuda", &b->dev, b->why, sizeof(b->why)));
   if (b->dev && VecGPUKernelsOf(b->dev)->prepare) {
     GPUCSRAttempt attempt;

@@ -39,7 +39,7 @@ static PetscErrorCode PCGAMGSetAggressiveLevels_GPUAMG(PC pc, PetscInt n)
 static PetscErrorCode PCGAMGSetCoarseEqLim_GPUAMG(PC pc, PetscInt n)
 {
   PetscFunctionBegin;
-  PetscCall(Set(pc, "coarse_eq_limit", n, 1, GPUAMG_INVERSE, &((PC_GPUAMG *)pc->data)->o.limit));
+  PetscCall(Set(pc, "coarse_eq_limit", n, 1, (PetscInt)GPUCSRMachineShared.inverse_rows, &((PC_GPUAMG *)pc->data)->o.limit));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -132,14 +132,14 @@ PetscErrorCode PCGPUAMGSetFromOptions_Private(PC pc, GPUCSROptionItems PetscOpti
   PetscReal         threshold[GPUAMG_LEVELS] = {0};
   PetscInt          n = GPUAMG_LEVELS, smoother = o->smoother, v[] = {o->nsmooths, o->aggressive, o->limit, o->levels, o->steps, o->distance[0], o->distance[1]};
   static const char names[][24] = {"agg_nsmooths", "aggressive_coarsening", "coarse_eq_limit", "max_levels", "esteig_ksp_max_it", "mis_k", "aggressive_mis_k"};
-  static const int  range[][2]  = {
-      {0, GPUAMG_SMOOTHS},
-      {0, GPUAMG_LEVELS },
-      {1, GPUAMG_INVERSE},
-      {1, GPUAMG_LEVELS },
-      {1, GPUAMG_STEPS  },
-      {1, 8             },
-      {1, 8             }
+  const int         range[][2]  = {
+             {0, GPUAMG_SMOOTHS                       },
+             {0, GPUAMG_LEVELS                        },
+             {1, (int)GPUCSRMachineShared.inverse_rows},
+             {1, GPUAMG_LEVELS                        },
+             {1, GPUAMG_STEPS                         },
+             {1, 8                                    },
+             {1, 8                                    }
   };
   const PCGPUAMGSmoother before = a->smoother;
   PetscBool              set;

@@ -459,9 +459,6 @@ static PetscErrorCode Apply(Mat F, Mat_GPUCSRFactor *f, GPUCSRSolveKind kind, co
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A solve with few entries takes the host less time than two copies and a launch take */
-#define FEW_ENTRIES 16384
-
 static PetscBool probed;
 
 /* From begin to end, right-hand sides are columns of the identity, made and read on the host: small factors that PETSc has made there solve there */
@@ -479,7 +476,7 @@ PetscErrorCode MatGPUCSRFactorSolve_Private(Mat F, Mat_GPUCSRFactor *f, GPUCSRSo
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  if (probed && f->numeric && kind == GPUCSR_SOLVE && f->pair[0].M.nnz <= FEW_ENTRIES) {
+  if (probed && f->numeric && kind == GPUCSR_SOLVE && f->pair[0].M.nnz <= GPUCSRMachineShared.probed_entries) {
     PetscCall((*f->petsc.solve)(F, b, x));
     PetscFunctionReturn(PETSC_SUCCESS);
   }

@@ -58,15 +58,10 @@ PetscErrorCode MatGPUCSRMirror_Private(Mat A, GPUCSRDevice dev, PetscBool values
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A spare mirror: the least number of entries (small matrices upload fast), its life in products, and the largest share of the device's memory that all allocations may take */
-#define SPARE_ENTRIES  100000
-#define SPARE_PRODUCTS 16
-#define SPARE_SHARE    0.25
-
 /* Is there room for a spare mirror and then for the plan? */
 static PetscBool Room(GPUCSRDevice dev, double m, double nnz)
 {
-  return (PetscBool)(nnz >= SPARE_ENTRIES && !dev->limit && (double)dev->allocated + 36 * nnz + 4 * m <= SPARE_SHARE * (double)dev->props.memory);
+  return (PetscBool)(nnz >= GPUCSRMachineShared.spare_entries && !dev->limit && (double)dev->allocated + 36 * nnz + 4 * m <= GPUCSRMachineShared.spare_share * (double)dev->props.memory);
 }
 
 static PetscErrorCode Send(Mat A, GPUCSRDevice dev, double *seconds)
@@ -101,7 +96,7 @@ PetscErrorCode MatGPUCSRShare_Private(Mat A, PetscBool whole)
   if (!m->csr.format) {
     PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, NULL, NULL, NULL));
     m->spare = (PetscBool)(whole && Room(g->dev, (double)A->rmap->n, (double)i[A->rmap->n]));
-    m->until = g->info.products + SPARE_PRODUCTS;
+    m->until = g->info.products + (PetscInt64)GPUCSRMachineShared.spare_products;
     if (!m->spare) PetscFunctionReturn(PETSC_SUCCESS);
   }
   spare = m->spare;

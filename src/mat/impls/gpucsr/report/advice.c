@@ -10,9 +10,7 @@
 
 const char *const MatGPUCSRPlaces[] = {"cpu", "host_vectors", "device_vectors", "solver", "MatGPUCSRPlace", "MAT_GPUCSR_PLACE_", NULL};
 
-/* Up to so many entries the host's product is timed itself; in larger matrices windows of rows are (plan/advise.c) */
-#define TIMED_ENTRIES 500000
-#define TIMED         7 /* repetitions */
+#define TIMED 7 /* repetitions */
 
 /* A MATGPUCSR or a MATSEQAIJ */
 typedef struct {
@@ -100,7 +98,7 @@ static PetscErrorCode HostTimes(const Subject *s, const GPUCSRSource *src, const
   PetscCall(GPUCSRWisdomHostFind(f, t, &known));
   if (known) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUCSRHostTimesMeasure(src, t));
-  if (src->nnz <= TIMED_ENTRIES) PetscCall(TimeProduct(s, &t->product));
+  if ((double)src->nnz <= GPUCSRMachineShared.timed_entries) PetscCall(TimeProduct(s, &t->product));
   PetscCall(GPUCSRWisdomHostAdd(f, t));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -110,7 +110,7 @@ PetscErrorCode MatGPUCSRReportFactor_Private(MatFactorType type, PetscInt rows, 
 /* Was the profile far off? In a product of a few microseconds the measurement takes as long */
 static PetscBool Missed(double foretold, double measured)
 {
-  return (PetscBool)(foretold > 0 && PetscMax(foretold, measured) > GPUCSRMachineShared.missed_least && PetscAbsReal(foretold - measured) > 0.3 * measured);
+  return (PetscBool)(foretold > 0 && PetscMax(foretold, measured) > GPUCSRMachineShared.missed_least && PetscAbsReal(foretold - measured) > GPUCSRMachineShared.missed_share * measured);
 }
 
 static const char *Plural(double n)

@@ -421,13 +421,13 @@ static PetscErrorCode Build(GPUAMG *h, const double *basis, GPUAMGGraphs *g)
     const GPUCSRBool last = (GPUCSRBool)(h->level[l].n <= h->o.limit || l + 1 >= h->o.levels);
 
     h->levels = l + 1;
-    h->exact  = (GPUCSRBool)(last && h->level[l].n <= GPUAMG_INVERSE);
+    h->exact  = (GPUCSRBool)(last && h->level[l].n <= GPUCSRMachineShared.inverse_rows);
     GPUAMGPhase(h, GPUAMG_EIGENVALUE, Values(h, l, (GPUCSRBool)!h->exact));
     if (!l && !last && !h->problem) GPUAMGPhase(h, GPUAMG_STRENGTH, Weak(h, &h->weak));
     more = (GPUCSRBool)(!last && !h->problem);
     if (more) PetscCall(Coarsen(h, l, g, &more));
   }
-  h->exact = (GPUCSRBool)(h->level[h->levels - 1].n <= GPUAMG_INVERSE);
+  h->exact = (GPUCSRBool)(h->level[h->levels - 1].n <= GPUCSRMachineShared.inverse_rows);
   GPUAMGPhase(h, GPUAMG_COARSE, Coarsest(h));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -69,7 +69,34 @@ static GPUCSRError Rows_CUDA(GPUCSRDevice dev, GPUAMGStep step, int n, const GPU
 {
   typedef void (*Launcher)(int, const GPUAMGWork *, cudaStream_t);
   /* in the order of GPUAMGStep */
-  static const Launcher launch[] = {Launch<GPUAMG_DIAGONAL>, Launch<GPUAMG_NORMS>, Launch<GPUAMG_COUNT>, Launch<GPUAMG_GRAPH>, Launch<GPUAMG_BEGIN>, LaunchNeighbours<GPUAMG_SPREAD>, LaunchNeighbours<GPUAMG_DECIDE>, Launch<GPUAMG_ROOTS>, Launch<GPUAMG_OWN>, Launch<GPUAMG_JOIN>, Launch<GPUAMG_BELONGS>, Launch<GPUAMG_MEMBERS>, Launch<GPUAMG_PATTERN>, LaunchWarps<GPUAMG_ORTHOGONAL>, LaunchWarps<GPUAMG_BLOCKS_OF>, Launch<GPUAMG_SMOOTH>, Launch<GPUAMG_DEAD>, Launch<GPUAMG_ONES>, Launch<GPUAMG_START>, Launch<GPUAMG_SIZES>, Launch<GPUAMG_INVERSES>, Launch<GPUAMG_TIMES>, Launch<GPUAMG_KEPT>, Launch<GPUAMG_FILTER>, Launch<GPUAMG_REACH>, Launch<GPUAMG_REACHED>};
+  static const Launcher launch[] = {
+    Launch<GPUAMG_DIAGONAL>,
+    Launch<GPUAMG_NORMS>,
+    Launch<GPUAMG_COUNT>,
+    Launch<GPUAMG_GRAPH>,
+    Launch<GPUAMG_BEGIN>,
+    LaunchNeighbours<GPUAMG_SPREAD>,
+    LaunchNeighbours<GPUAMG_DECIDE>,
+    Launch<GPUAMG_ROOTS>,
+    Launch<GPUAMG_OWN>,
+    Launch<GPUAMG_JOIN>,
+    Launch<GPUAMG_BELONGS>,
+    Launch<GPUAMG_MEMBERS>,
+    Launch<GPUAMG_PATTERN>,
+    LaunchWarps<GPUAMG_ORTHOGONAL>,
+    LaunchWarps<GPUAMG_BLOCKS_OF>,
+    Launch<GPUAMG_SMOOTH>,
+    Launch<GPUAMG_DEAD>,
+    Launch<GPUAMG_ONES>,
+    Launch<GPUAMG_START>,
+    Launch<GPUAMG_SIZES>,
+    Launch<GPUAMG_INVERSES>,
+    Launch<GPUAMG_TIMES>,
+    Launch<GPUAMG_KEPT>,
+    Launch<GPUAMG_FILTER>,
+    Launch<GPUAMG_REACH>,
+    Launch<GPUAMG_REACHED>,
+  };
 
   if (!n) return 0;
   launch[step](n, w, (cudaStream_t)dev->stream);

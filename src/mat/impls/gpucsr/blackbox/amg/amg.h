@@ -12,11 +12,10 @@
   #include "../plan/plan.h"
 #endif
 
-#define GPUAMG_LEVELS  16   /* at most */
-#define GPUAMG_SMOOTHS 4    /* of a prolongator at most */
-#define GPUAMG_STEPS   16   /* of an eigenvalue estimate at most */
-#define GPUAMG_VECTORS 16   /* near null vectors at most */
-#define GPUAMG_INVERSE 1024 /* rows of a matrix whose dense inverse is made, at most */
+#define GPUAMG_LEVELS  16 /* at most */
+#define GPUAMG_SMOOTHS 4  /* of a prolongator at most */
+#define GPUAMG_STEPS   16 /* of an eigenvalue estimate at most */
+#define GPUAMG_VECTORS 16 /* near null vectors at most */
 
 /*
   Shares, where weak entries are dropped by default. WEAK: a connection of at most this share of the mean of its vertices' largest connections is weak. SMALL: the prolongator's smoother leaves out an entry

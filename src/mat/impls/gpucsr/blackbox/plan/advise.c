@@ -151,7 +151,6 @@ void GPUCSRHostTimesUsual(double rows, double entries, GPUCSRHostTimes *t)
   t->number  = tuned->host_number;
 }
 
-#define MEASURED_ENTRIES 500000  /* in all windows, */
 #define MEASURED_WINDOWS 8       /* spread over the rows */
 #define MEASURED_NUMBERS 1000000 /* of a vector */
 
@@ -169,7 +168,7 @@ static void Rows(const GPUCSRSource *s, int first, int last, const PetscScalar *
 /* All rows a few times; or other windows of rows in each round, as cold as in the whole of a large matrix. Milliseconds */
 static PetscErrorCode MeasureProduct(const GPUCSRSource *s, PetscScalar *x, double *seconds)
 {
-  const int      windows = s->nnz <= MEASURED_ENTRIES ? 1 : MEASURED_WINDOWS, rounds = 6;
+  const int      windows = (double)s->nnz <= GPUCSRMachineShared.timed_entries ? 1 : MEASURED_WINDOWS, rounds = 6;
   PetscLogDouble t0, t1;
   PetscScalar   *z;
 
@@ -182,7 +181,7 @@ static PetscErrorCode MeasureProduct(const GPUCSRSource *s, PetscScalar *x, doub
     for (int w = 0; w < windows; w++) {
       int first = (int)((int64_t)s->m * (rounds * w + (windows > 1 ? round : 0)) / (rounds * windows)), last = windows == 1 ? s->m : first;
 
-      while (last < s->m && s->i[last] - s->i[first] < MEASURED_ENTRIES / windows) last++;
+      while (last < s->m && s->i[last] - s->i[first] < (int64_t)GPUCSRMachineShared.timed_entries / windows) last++;
       PetscCall(PetscTime(&t0));
       Rows(s, first, last, x, z);
       PetscCall(PetscTime(&t1));
