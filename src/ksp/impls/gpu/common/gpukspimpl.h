@@ -316,6 +316,14 @@ GPUCSR_INTERN PetscErrorCode GPUKSPRefine(KSP, KSP_GPU *);
 GPUCSR_INTERN double         GPUKSPBytes(const GPUCSRStorage *, PetscBool);
 
 /* iterate.c. The last argument of an iteration has its vectors */
+
+/* When a step runs, as the sum of these: always; not if the solve rests; as the first of a solve; as the last with a rule in its iteration */
+enum {
+  GPUKSP_STEP_ALWAYS = 0,
+  GPUKSP_STEP_RULE   = 1,
+  GPUKSP_STEP_FIRST  = 2,
+  GPUKSP_STEP_LAST   = 4
+};
 typedef PetscErrorCode (*GPUKSPIteration)(KSP, KSP_GPU *, GPUKSPVectors *);
 GPUCSR_INTERN PetscErrorCode GPUKSPIterate(KSP, KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPIterateBegin(KSP, KSP_GPU *);
@@ -325,7 +333,7 @@ GPUCSR_INTERN PetscErrorCode GPUKSPGraphRecord(KSP, KSP_GPU *, GPUKSPVectors *, 
 GPUCSR_INTERN PetscErrorCode GPUKSPLoop(KSP, KSP_GPU *, GPUKSPVectors *, GPUKSPIteration);
 GPUCSR_INTERN PetscErrorCode GPUKSPStart(KSP, KSP_GPU *, GPUKSPVectors *, PetscBool);
 GPUCSR_INTERN PetscErrorCode GPUKSPTrueNorm(KSP, KSP_GPU *, GPUKSPVectors *);
-GPUCSR_INTERN PetscErrorCode GPUKSPStepRun(KSP, KSP_GPU *, GPUKSPStep, GPUKSPVectors *, PetscBool, PetscBool, PetscBool);
+GPUCSR_INTERN PetscErrorCode GPUKSPStepRun(KSP, KSP_GPU *, GPUKSPStep, GPUKSPVectors *, int turn);
 GPUCSR_INTERN PetscErrorCode GPUKSPStepArrays(KSP_GPU *, GPUKSPStep, const GPUKSPVectors *, PetscBool, GPUCSRStream, PetscBool);
 GPUCSR_INTERN PetscErrorCode GPUKSPProduct(KSP, KSP_GPU *, GPUKSPVectors *, int, int);
 

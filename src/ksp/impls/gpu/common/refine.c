@@ -111,7 +111,7 @@ static PetscErrorCode Precondition(KSP ksp, KSP_GPU *k, PetscBool rule)
   PetscFunctionBegin;
   k->single.v.from = k->single.v.r;
   k->single.v.to   = k->single.v.z;
-  PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_PRECONDITION, NULL, rule, PETSC_FALSE, PETSC_FALSE));
+  PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_PRECONDITION, NULL, rule ? GPUKSP_STEP_RULE : GPUKSP_STEP_ALWAYS));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -123,20 +123,20 @@ static PetscErrorCode Iteration(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
   GPUCSRProduct       p          = {.alpha = 1, .x = k->single.v.p, .z = k->single.v.w, .last = k->n};
 
   PetscFunctionBegin;
-  PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_CG_DIRECTION, NULL, PETSC_TRUE, PETSC_FALSE, PETSC_FALSE));
+  PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_CG_DIRECTION, NULL, GPUKSP_STEP_RULE));
   if (k->dev->ops->kernels) PetscCall((*kernel->family->launch)(&k->single.rounded, &p, kernel->variant, k->dev->stream));
   else {
     PetscCall(GPUCSRWaitStreamOnHost(k->dev->stream));
     PetscCall((*k->single.rounded.format->ops->mult)(&k->single.rounded, &p));
     PetscCall(GPUCSRLaunched(k->dev, k->single.rounded.format->name));
   }
-  PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_CG_CURVATURE, NULL, PETSC_TRUE, PETSC_FALSE, PETSC_FALSE));
+  PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_CG_CURVATURE, NULL, GPUKSP_STEP_RULE));
   if (k->graph.rulehere && k->state->reason) PetscFunctionReturn(PETSC_SUCCESS);
   if (explicitpc) {
-    PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_CG_R, NULL, PETSC_TRUE, PETSC_FALSE, PETSC_FALSE));
+    PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_CG_R, NULL, GPUKSP_STEP_RULE));
     PetscCall(Precondition(ksp, k, PETSC_TRUE));
   }
-  PetscCall(GPUKSPStepRun(ksp, k, explicitpc ? GPUKSP_NORMS : GPUKSP_CG_RESIDUAL, NULL, PETSC_TRUE, PETSC_FALSE, PETSC_TRUE));
+  PetscCall(GPUKSPStepRun(ksp, k, explicitpc ? GPUKSP_NORMS : GPUKSP_CG_RESIDUAL, NULL, GPUKSP_STEP_RULE | GPUKSP_STEP_LAST));
   if (k->graph.rulehere) GPUKSPNext(k->method, k->state, PETSC_FALSE);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -146,9 +146,9 @@ static PetscErrorCode Residual(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, PetscBool 
 {
   PetscFunctionBegin;
   if (v->explicitpc) PetscCall((*k->pc.row->apply)(k, v->w, v->z, PETSC_FALSE, k->dev->stream));
-  PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_REPLACEMENT_NORMS, v, PETSC_TRUE, first, PETSC_TRUE));
+  PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_REPLACEMENT_NORMS, v, GPUKSP_STEP_RULE | (first ? GPUKSP_STEP_FIRST : 0) | GPUKSP_STEP_LAST));
   if (k->graph.rulehere) GPUKSPNext(k->method, k->state, first);
-  PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_REPLACEMENT_RESIDUAL, NULL, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE));
+  PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_REPLACEMENT_RESIDUAL, NULL, GPUKSP_STEP_ALWAYS));
   if (k->single.v.explicitpc) PetscCall(Precondition(ksp, k, PETSC_FALSE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -161,20 +161,20 @@ PetscErrorCode GPUKSPRefine(KSP ksp, KSP_GPU *k)
   PetscFunctionBegin;
   PetscCall(GPUKSPIterateBegin(ksp, k));
   PetscCall(GPUKSPStart(ksp, k, &v, PETSC_TRUE));
-  if (k->state->guesszero) PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_REPLACEMENT_START, &v, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE));
+  if (k->state->guesszero) PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_REPLACEMENT_START, &v, GPUKSP_STEP_ALWAYS));
   PetscCall(Residual(ksp, k, &v, PETSC_TRUE));
   PetscCall(GPUKSPLoop(ksp, k, &v, Iteration));
   while (k->state->replace && !k->state->giveup) {
     k->seen->replace = k->seen->reason = 0;
-    PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_REPLACEMENT_UPDATE, NULL, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE));
+    PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_REPLACEMENT_UPDATE, NULL, GPUKSP_STEP_ALWAYS));
     PetscCall(GPUKSPProduct(ksp, k, &v, VEC_X, VEC_W));
-    PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_SUBTRACT, &v, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE));
+    PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_SUBTRACT, &v, GPUKSP_STEP_ALWAYS));
     PetscCall(Residual(ksp, k, &v, PETSC_FALSE));
     PetscCall(GPUKSPLoop(ksp, k, &v, Iteration));
   }
   PetscCall(GPUKSPIterateEnd(k));
   if (CGGivenUp(k->state)) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_REPLACEMENT_UPDATE, NULL, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE)); /* the steps since the last replacement */
+  PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_REPLACEMENT_UPDATE, NULL, GPUKSP_STEP_ALWAYS)); /* the steps since the last replacement */
   k->state->scale = 1;
   if (k->trueresidual) PetscCall(GPUKSPTrueNorm(ksp, k, &v));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -35,13 +35,13 @@ static PetscErrorCode ReduceRanks(KSP_GPU *k, double sum[], int n)
 }
 
 /* Sums over the processes, and the rule */
-static PetscErrorCode Reduce(KSP ksp, KSP_GPU *k, GPUKSPStep step, double sum[], PetscBool rule, PetscBool first)
+static PetscErrorCode Reduce(KSP ksp, KSP_GPU *k, GPUKSPStep step, double sum[], int turn)
 {
   PetscFunctionBegin;
   if (k->peers.on) PetscCall(GPUKSPPeersReduce(k, sum, GPUKSPStepSums(step)));
   else if (k->ranks.on) PetscCall(ReduceRanks(k, sum, GPUKSPStepSums(step)));
   else if (k->taken == KSP_GPU_PATH_HOST_LOOP) PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, sum, GPUKSPStepSums(step), MPI_DOUBLE, MPI_SUM, PetscObjectComm((PetscObject)ksp)));
-  if (rule) GPUKSPStepRule(step, k->state, sum, first);
+  if (turn & GPUKSP_STEP_RULE) GPUKSPStepRule(step, k->state, sum, (turn & GPUKSP_STEP_FIRST) != 0);
   else PetscCall(PetscArraycpy(k->sums, sum, GPUKSPStepSums(step)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -68,24 +68,33 @@ static PetscBool Backwards(const KSP_GPU *k, GPUKSPStep s)
   }
 }
 
-/* rule: skip the step if the solve rests. first: the first step of a solve. next: the last step with a rule in the iteration */
-typedef struct {
-  PetscBool rule, first, next;
-} Turn;
-
 /* One step on the given arrays; v NULL: on the arrays in single precision */
-static PetscErrorCode Rows(KSP_GPU *k, GPUKSPStep step, const GPUKSPVectors *v, PetscBool device, GPUCSRStream s, Turn turn, double sum[])
+static PetscErrorCode Rows(KSP_GPU *k, GPUKSPStep step, const GPUKSPVectors *v, PetscBool device, GPUCSRStream s, int turn, double sum[])
 {
   const GPUKSPVectorsSingle *f    = v ? NULL : &k->single.v;
   GPUKSPStepArgs             args = {
-                k->method, k->n, (double *)k->partial.p, k->sums, (GPUKSPState *)k->devstate.p, k->seen, k->stepblocks, PETSC_TRUE, turn.first, turn.next, NULL, k->graph.nparts, GPUCSR_MOST_PARTS(k->n), (const double *)k->graph.parts.p, Backwards(k, step)};
+                .method  = k->method,
+                .n       = k->n,
+                .partial = (double *)k->partial.p,
+                .sums    = k->sums,
+                .state   = (GPUKSPState *)k->devstate.p,
+                .seen    = k->seen,
+                .blocks  = k->stepblocks,
+                .rule    = PETSC_TRUE,
+                .first   = (GPUCSRBool)((turn & GPUKSP_STEP_FIRST) != 0),
+                .next    = (GPUCSRBool)((turn & GPUKSP_STEP_LAST) != 0),
+                .parts   = k->graph.nparts,
+                .most    = GPUCSR_MOST_PARTS(k->n),
+                .part    = (const double *)k->graph.parts.p,
+                .back    = Backwards(k, step),
+  };
 
   PetscFunctionBegin;
 #if defined(GPUCSR_HAVE_CUDA)
   if (device) {
     const int nsums = GPUKSPStepSums(step);
 
-    if (k->graph.rulehere || !turn.rule) {
+    if (k->graph.rulehere || !(turn & GPUKSP_STEP_RULE)) {
       args.rule = PETSC_FALSE;
       if (k->graph.rulehere) args.state = k->state;
     } else if (k->ranks.on && nsums) args.mine = (double *)k->ranks.sums.p;
@@ -120,11 +129,11 @@ static PetscErrorCode Rows(KSP_GPU *k, GPUKSPStep step, const GPUKSPVectors *v, 
 /* A step without sums, on the given arrays. rule: skip the step if the solve rests */
 PetscErrorCode GPUKSPStepArrays(KSP_GPU *k, GPUKSPStep step, const GPUKSPVectors *v, PetscBool device, GPUCSRStream s, PetscBool rule)
 {
-  return Rows(k, step, v, device, s, (Turn){rule, PETSC_FALSE, PETSC_FALSE}, NULL);
+  return Rows(k, step, v, device, s, rule ? GPUKSP_STEP_RULE : GPUKSP_STEP_ALWAYS, NULL);
 }
 
 /* One step on PETSc's vectors; restores their arrays even after an error */
-static PetscErrorCode RowsBorrowed(KSP_GPU *k, GPUKSPStep step, GPUKSPVectors *v, Turn turn, double sum[])
+static PetscErrorCode RowsBorrowed(KSP_GPU *k, GPUKSPStep step, GPUKSPVectors *v, int turn, double sum[])
 {
   GPUCSRStream   s = k->dev->stream;
   PetscBool      device;
@@ -141,15 +150,14 @@ static PetscErrorCode RowsBorrowed(KSP_GPU *k, GPUKSPStep step, GPUKSPVectors *v
 }
 
 /* One step; v NULL: in single precision. Without a rule its sums, if any, are in k->sums. next: the last step with a rule in the iteration */
-PetscErrorCode GPUKSPStepRun(KSP ksp, KSP_GPU *k, GPUKSPStep step, GPUKSPVectors *v, PetscBool rule, PetscBool first, PetscBool next)
+PetscErrorCode GPUKSPStepRun(KSP ksp, KSP_GPU *k, GPUKSPStep step, GPUKSPVectors *v, int turn)
 {
-  const Turn turn             = {rule, first, next};
-  double     sum[GPUKSP_SUMS] = {0, 0, 0, 0, 0};
+  double sum[GPUKSP_SUMS] = {0, 0, 0, 0, 0};
 
   PetscFunctionBegin;
   if (k->taken == KSP_GPU_PATH_HOST_LOOP) PetscCall(RowsBorrowed(k, step, v, turn, sum));
   else PetscCall(Rows(k, step, v, k->dev->ops->kernels, k->dev->stream, turn, sum));
-  if (GPUKSPStepSums(step) && (k->graph.rulehere || !rule)) PetscCall(Reduce(ksp, k, step, sum, rule, first));
+  if (GPUKSPStepSums(step) && (k->graph.rulehere || !(turn & GPUKSP_STEP_RULE))) PetscCall(Reduce(ksp, k, step, sum, turn));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -181,13 +189,13 @@ static PetscErrorCode ProductStep(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, int fro
 
     PetscCall(MatGPUCSROperatorSums_Private(&k->op, v->at[from], &sums, v->at[to]));
   } else PetscCall(GPUKSPProduct(ksp, k, v, from, to));
-  PetscCall(GPUKSPStepRun(ksp, k, step, v, PETSC_TRUE, PETSC_FALSE, PETSC_FALSE));
+  PetscCall(GPUKSPStepRun(ksp, k, step, v, GPUKSP_STEP_RULE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-#define STEP(step)        GPUKSPStepRun(ksp, k, step, v, PETSC_TRUE, PETSC_FALSE, PETSC_FALSE)
-#define AFTER(step)       GPUKSPStepRun(ksp, k, step, v, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE)
-#define LAST(step, first) GPUKSPStepRun(ksp, k, step, v, PETSC_TRUE, first, PETSC_TRUE)
+#define STEP(step)        GPUKSPStepRun(ksp, k, step, v, GPUKSP_STEP_RULE)
+#define AFTER(step)       GPUKSPStepRun(ksp, k, step, v, GPUKSP_STEP_ALWAYS)
+#define LAST(step, first) GPUKSPStepRun(ksp, k, step, v, GPUKSP_STEP_RULE | (first ? GPUKSP_STEP_FIRST : 0) | GPUKSP_STEP_LAST)
 #define ENDED             (k->graph.rulehere && k->state->reason)
 
 /* to = M from. rule: within an iteration: skip the step if the solve rests */
@@ -251,7 +259,7 @@ PetscErrorCode GPUKSPStart(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, PetscBool left
     u.explicitpc = left && k->state->normtype != KSP_NORM_UNPRECONDITIONED ? v->explicitpc : 0;
     if (!left) u.pc = NULL;
     if (u.explicitpc) PetscCall(Precondition(ksp, k, v, VEC_B, VEC_W, PETSC_TRUE));
-    PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_BNORM, &u, PETSC_TRUE, PETSC_FALSE, PETSC_FALSE));
+    PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_BNORM, &u, GPUKSP_STEP_RULE));
   }
   PetscCall(GPUKSPProduct(ksp, k, v, VEC_X, VEC_W));
   PetscCall(STEP(GPUKSP_SUBTRACT));
@@ -496,7 +504,7 @@ PetscErrorCode GPUKSPTrueNorm(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
     u.explicitpc = 0;
     u.pc         = NULL;
   }
-  PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_TRUE_NORMS, &u, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE));
+  PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_TRUE_NORMS, &u, GPUKSP_STEP_ALWAYS));
   k->state->truenorm = GPUKSPNorm(k->state, k->sums);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
