@@ -535,13 +535,14 @@ static PetscErrorCode Faults(PetscBool *failed)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Preconditioners around factors, on all ranks */
+/* Preconditioners around factors, on all ranks: a solve with NaN in b, and one without */
 static PetscErrorCode Ranks(void)
 {
-  Mat       A, R;
-  Vec       b, x, y, r;
-  KSP       ksp;
-  PetscReal norm[2];
+  Mat                A, R;
+  Vec                b, x, y, r;
+  KSP                ksp;
+  PetscReal          norm[2];
+  KSPConvergedReason reason;
 
   PetscFunctionBegin;
   PetscCall(TestConvection(PETSC_COMM_WORLD, 14, 0.3, PETSC_FALSE, &A));
@@ -553,6 +554,13 @@ static PetscErrorCode Ranks(void)
   PetscCall(KSPSetOperators(ksp, A, A));
   PetscCall(KSPSetTolerances(ksp, 1e-10, PETSC_DEFAULT, PETSC_DEFAULT, 300));
   PetscCall(KSPSetFromOptions(ksp));
+  PetscCall(VecSetValue(b, 0, (PetscScalar)NAN, INSERT_VALUES));
+  PetscCall(VecAssemblyBegin(b));
+  PetscCall(VecAssemblyEnd(b));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(KSPGetConvergedReason(ksp, &reason));
+  PetscCheck(reason < 0, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "NaN in b: ends with %s", KSPConvergedReasons[reason]);
+  PetscCall(TestFill(b, 3, PETSC_FALSE));
   PetscCall(KSPSolve(ksp, b, x));
   PetscCall(VecCopy(x, y));
   PetscCall(MatMult(R, y, r));
