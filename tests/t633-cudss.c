@@ -507,6 +507,12 @@ static PetscErrorCode Memory(void)
     PetscCall(Env("FAKE_CUDSS_HYBRID", NULL));
   }
   PetscCall(Begin(0, 1.0, &c));
+  PetscCall(Env("FAKE_CUDSS_COLUMNS", "0"));
+  PetscCall(Solve(c.ksp, c.A, c.R, c.b, PETSC_FALSE, &reason, "no room for a solve"));
+  PetscCall(Env("FAKE_CUDSS_COLUMNS", NULL));
+  PetscCall(KSPGetPC(c.ksp, &pc));
+  PetscCall(PCGetFailedReason(pc, &why));
+  PetscCheck(why == PC_FACTOR_OUTMEMORY, PETSC_COMM_SELF, PETSC_ERR_PLIB, "No room for a solve: the PC says %s", PCFailedReasons[why]);
   PetscCall(Solve(c.ksp, c.A, c.R, c.b, PETSC_TRUE, &reason, "room again"));
   PetscCall(End(&c));
   PetscFunctionReturn(PETSC_SUCCESS);

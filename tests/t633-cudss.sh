@@ -72,6 +72,11 @@ if [ "$BACKEND" = cuda ]; then exit $failed; fi
   done
   right 1 -what rare $mine
   right 1 -what memory $mine
+  # As many columns together as there is memory for
+  for how in 0 1; do
+    right 1 -what solves -how $how -mat_gpucsr_memory_limit 150000
+    FAKE_CUDSS_COLUMNS=5 right 1 -what solves -how $how
+  done
   # Results missing in the library, and zero pivots that it does not report
   for datum in 0 1 2 13; do
     FAKE_CUDSS_WITHOUT=$datum right 1 -what ksp $mine
