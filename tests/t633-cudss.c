@@ -541,6 +541,34 @@ static PetscErrorCode Faults(PetscBool *failed)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A matrix of several ranks has no factor of cuDSS, and by default that of MATMPIAIJ */
+static PetscErrorCode Default(Mat A, Mat R)
+{
+  PetscMPIInt size;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  for (MatFactorType type = MAT_FACTOR_LU; type <= MAT_FACTOR_CHOLESKY; type++) {
+    Mat           F, G;
+    MatSolverType is[2];
+    PetscBool     yes, same;
+
+    PetscCall(MatGetFactorAvailable(A, "cudss", type, &yes));
+    PetscCheck(yes == (PetscBool)(size == 1), PETSC_COMM_WORLD, PETSC_ERR_PLIB, "On %d ranks a factor of cuDSS is %savailable", (int)size, yes ? "" : "not ");
+    PetscCall(MatGetFactorAvailable(R, NULL, type, &yes));
+    if (size == 1 || !yes) continue;
+    PetscCall(MatGetFactor(A, NULL, type, &F));
+    PetscCall(MatGetFactor(R, NULL, type, &G));
+    PetscCall(MatFactorGetSolverType(F, &is[0]));
+    PetscCall(MatFactorGetSolverType(G, &is[1]));
+    PetscCall(PetscStrcmp(is[0], is[1], &same));
+    PetscCheck(same, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "On %d ranks the default is %s, with MATMPIAIJ %s", (int)size, is[0], is[1]);
+    PetscCall(MatDestroy(&F));
+    PetscCall(MatDestroy(&G));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Preconditioners around factors, on all ranks: a solve with NaN in b, and one without */
 static PetscErrorCode Ranks(void)
 {
@@ -553,6 +581,7 @@ static PetscErrorCode Ranks(void)
   PetscFunctionBegin;
   PetscCall(TestConvection(PETSC_COMM_WORLD, 14, 0.3, PETSC_FALSE, &A));
   PetscCall(TestConvection(PETSC_COMM_WORLD, 14, 0.3, PETSC_TRUE, &R));
+  PetscCall(Default(A, R));
   PetscCall(MatCreateVecs(A, &x, &b));
   PetscCall(MatCreateVecs(R, &y, &r));
   PetscCall(TestFill(b, 3, PETSC_FALSE));
