@@ -22,7 +22,7 @@ run() {
   shift
   if [ "$ranks" -gt 1 ]; then launch="$MPIEXEC -n $ranks"; fi
   # shellcheck disable=SC2086 # the launcher and the stand-in are words
-  timeout 240 $launch "$BUILD/tests/t633-cudss" -dll_append "$LIB" $standin -mat_gpucsr_backend cuda ${library:+-mat_gpucsr_cudss_library "$library"} "$@" >"$tmp/out" 2>&1
+  timeout 240 $launch "$BUILD/tests/${program:-t633-cudss}" -dll_append "$LIB" $standin -mat_gpucsr_backend cuda ${library:+-mat_gpucsr_cudss_library "$library"} "$@" >"$tmp/out" 2>&1
 }
 # The output without the lines that each error has
 show() {
@@ -70,6 +70,8 @@ if [ "$BACKEND" = cuda ]; then exit $failed; fi
     right 1 -what refused -ksp_type $method -ksp_rtol 1e-12 -pc_type bjacobi -sub_pc_type lu -sub_pc_factor_mat_solver_type cudss
     right 1 -what refused -ksp_type $method -ksp_rtol 1e-12 -pc_type redundant -redundant_pc_type lu -redundant_pc_factor_mat_solver_type cudss
   done
+  program=t636-cudss-users right 1 -malloc_dump
+  program=t636-cudss-users right 1 -gpucsr_debug_defer 2
   right 1 -what rare $mine
   right 1 -what memory $mine
   # As many columns together as there is memory for
