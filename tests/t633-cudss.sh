@@ -72,6 +72,7 @@ if [ "$BACKEND" = cuda ]; then exit $failed; fi
   done
   program=t636-cudss-users right 1 -malloc_dump
   program=t636-cudss-users right 1 -gpucsr_debug_defer 2
+  for ranks in 1 2; do program=t636-cudss-users right $ranks -coarse; done
   right 1 -what rare $mine
   right 1 -what memory $mine
   # As many columns together as there is memory for

@@ -2,11 +2,13 @@
 //TEST name="standin" args="-solver gpucsr -gpucsr_debug_standin 1 -mat_gpucsr_backend cuda" gpu=0
 
 /*
-  PETSc's solvers around LU: Newton's method with lagging, time steps with one operator and then another step, and fields. t633-cudss.sh runs them with -solver cudss. Each must end as with MATAIJ and PETSc's
+  PETSc's solvers around LU: Newton's method with lagging, time steps with one operator and then another step, and fields. t633-cudss.sh runs them with -solver cudss, and multigrid (-coarse) whose coarse
+  solutions cuDSS' stand-in makes wrong for a while. Each must end as with MATAIJ and PETSc's
   factor: after as many iterations, which show an outdated factor, and with the same solution to the tolerance of the solvers.
 */
 #include "testing.h"
 #include <petscts.h>
+#include <stdlib.h>
 
 typedef struct {
   Vec      x;
@@ -127,6 +129,51 @@ static PetscErrorCode Fields(Mat A, End *e)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A coarse problem whose solution is refused once, then solves with the same and with new values */
+static PetscErrorCode Coarse(MPI_Comm comm, const char solver[])
+{
+  static const char *const coarse[] = {"-mg_coarse_pc_type lu -mg_coarse_pc_factor_mat_solver_type", "-mg_coarse_pc_type bjacobi -mg_coarse_sub_pc_type lu -mg_coarse_sub_pc_factor_mat_solver_type"};
+  static const char *const types[]  = {KSPGMRES, KSPCG, "gpucg"};
+  PetscMPIInt              size;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  for (int k = 0; k < 6; k++) {
+    char               text[256];
+    Mat                A;
+    Vec                x, b;
+    KSP                ksp;
+    PC                 pc;
+    KSPConvergedReason reason;
+
+    if (k % 2 == 0 && size > 1) continue;
+    PetscCall(PetscSNPrintf(text, sizeof(text), "-pc_type gamg -pc_gamg_coarse_eq_limit 60 %s %s", coarse[k % 2], solver));
+    PetscCall(PetscOptionsInsertString(NULL, text));
+    PetscCall(TestConvection(comm, 20, 0.0, PETSC_FALSE, &A));
+    PetscCall(MatCreateVecs(A, &x, &b));
+    PetscCall(VecSet(b, 1.0));
+    PetscCall(KSPCreate(comm, &ksp));
+    PetscCall(KSPSetOperators(ksp, A, A));
+    PetscCall(KSPGetPC(ksp, &pc));
+    PetscCall(PCSetFromOptions(pc));
+    PetscCall(KSPSetType(ksp, types[k / 2]));
+    for (int pass = 0; pass < 5; pass++) {
+      const PetscBool wrong = (PetscBool)(pass % 3 == 0);
+
+      PetscCheck(!(wrong ? setenv("FAKE_CUDSS_WRONG", "2", 1) : unsetenv("FAKE_CUDSS_WRONG")), PETSC_COMM_SELF, PETSC_ERR_SYS, "The environment takes no FAKE_CUDSS_WRONG");
+      if (pass > 1) PetscCall(MatScale(A, 2.0));
+      PetscCall(KSPSolve(ksp, b, x));
+      PetscCall(KSPGetConvergedReason(ksp, &reason));
+      PetscCheck(wrong ? reason == KSP_DIVERGED_PC_FAILED : reason > 0, comm, PETSC_ERR_PLIB, "%s with %s, solve %d: ends with %s", types[k / 2], text, pass, KSPConvergedReasons[reason]);
+    }
+    PetscCall(KSPDestroy(&ksp));
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&b));
+    PetscCall(MatDestroy(&A));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static const struct {
   PetscErrorCode (*run)(Mat, End *);
   const char *options;
@@ -166,13 +213,16 @@ static PetscErrorCode Run(int p, PetscBool ref, const char solver[], End *e)
 
 int main(int argc, char **argv)
 {
-  char solver[32] = "cudss";
+  char      solver[32] = "cudss";
+  PetscBool coarse;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
   PetscCall(TestRequireReal(0));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-solver", solver, sizeof(solver), NULL));
-  for (int p = 0; p < (int)PETSC_STATIC_ARRAY_LENGTH(programs); p++) {
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-coarse", &coarse));
+  if (coarse) PetscCall(Coarse(PETSC_COMM_WORLD, solver));
+  for (int p = 0; p < (coarse ? 0 : (int)PETSC_STATIC_ARRAY_LENGTH(programs)); p++) {
     End         e[2] = {{0}};
     const char *w    = programs[p].options;
     Vec         d;
