@@ -78,6 +78,7 @@ static PetscErrorCode PCPreSolve_Direct(PC pc, KSP ksp, Vec b, Vec x)
   PetscFunctionBegin;
   (void)b;
   (void)x;
+  if (!pc->setupcalled) PetscFunctionReturn(PETSC_SUCCESS); /* a type that is new to its solver */
   PetscCall(PCFactorGetMatrix(pc, &F));
   PetscCall(MatFactorGetError(F, &error));
   PetscCall(MatGPUCSRFactorRefused_Private(F, &refused));
