@@ -507,6 +507,12 @@ static PetscErrorCode Memory(void)
     PetscCall(Env("FAKE_CUDSS_HYBRID", NULL));
   }
   PetscCall(Begin(0, 1.0, &c));
+  PetscCall(Env("FAKE_CUDSS_COLUMNS", "0"));
+  PetscCall(Solve(c.ksp, c.A, c.R, c.b, PETSC_FALSE, &reason, "no room for a solve"));
+  PetscCall(Env("FAKE_CUDSS_COLUMNS", NULL));
+  PetscCall(KSPGetPC(c.ksp, &pc));
+  PetscCall(PCGetFailedReason(pc, &why));
+  PetscCheck(why == PC_FACTOR_OUTMEMORY, PETSC_COMM_SELF, PETSC_ERR_PLIB, "No room for a solve: the PC says %s", PCFailedReasons[why]);
   PetscCall(Solve(c.ksp, c.A, c.R, c.b, PETSC_TRUE, &reason, "room again"));
   PetscCall(End(&c));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -535,17 +541,47 @@ static PetscErrorCode Faults(PetscBool *failed)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Preconditioners around factors, on all ranks */
+/* A matrix of several ranks has no factor of cuDSS, and by default that of MATMPIAIJ */
+static PetscErrorCode Default(Mat A, Mat R)
+{
+  PetscMPIInt size;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  for (MatFactorType type = MAT_FACTOR_LU; type <= MAT_FACTOR_CHOLESKY; type++) {
+    Mat           F, G;
+    MatSolverType is[2];
+    PetscBool     yes, same;
+
+    PetscCall(MatGetFactorAvailable(A, "cudss", type, &yes));
+    PetscCheck(yes == (PetscBool)(size == 1), PETSC_COMM_WORLD, PETSC_ERR_PLIB, "On %d ranks a factor of cuDSS is %savailable", (int)size, yes ? "" : "not ");
+    PetscCall(MatGetFactorAvailable(R, NULL, type, &yes));
+    if (size == 1 || !yes) continue;
+    PetscCall(MatGetFactor(A, NULL, type, &F));
+    PetscCall(MatGetFactor(R, NULL, type, &G));
+    PetscCall(MatFactorGetSolverType(F, &is[0]));
+    PetscCall(MatFactorGetSolverType(G, &is[1]));
+    PetscCall(PetscStrcmp(is[0], is[1], &same));
+    PetscCheck(same, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "On %d ranks the default is %s, with MATMPIAIJ %s", (int)size, is[0], is[1]);
+    PetscCall(MatDestroy(&F));
+    PetscCall(MatDestroy(&G));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Preconditioners around factors, on all ranks: a solve with NaN in b, and one without */
 static PetscErrorCode Ranks(void)
 {
-  Mat       A, R;
-  Vec       b, x, y, r;
-  KSP       ksp;
-  PetscReal norm[2];
+  Mat                A, R;
+  Vec                b, x, y, r;
+  KSP                ksp;
+  PetscReal          norm[2];
+  KSPConvergedReason reason;
 
   PetscFunctionBegin;
   PetscCall(TestConvection(PETSC_COMM_WORLD, 14, 0.3, PETSC_FALSE, &A));
   PetscCall(TestConvection(PETSC_COMM_WORLD, 14, 0.3, PETSC_TRUE, &R));
+  PetscCall(Default(A, R));
   PetscCall(MatCreateVecs(A, &x, &b));
   PetscCall(MatCreateVecs(R, &y, &r));
   PetscCall(TestFill(b, 3, PETSC_FALSE));
@@ -553,6 +589,13 @@ static PetscErrorCode Ranks(void)
   PetscCall(KSPSetOperators(ksp, A, A));
   PetscCall(KSPSetTolerances(ksp, 1e-10, PETSC_DEFAULT, PETSC_DEFAULT, 300));
   PetscCall(KSPSetFromOptions(ksp));
+  PetscCall(VecSetValue(b, 0, (PetscScalar)NAN, INSERT_VALUES));
+  PetscCall(VecAssemblyBegin(b));
+  PetscCall(VecAssemblyEnd(b));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(KSPGetConvergedReason(ksp, &reason));
+  PetscCheck(reason < 0, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "NaN in b: ends with %s", KSPConvergedReasons[reason]);
+  PetscCall(TestFill(b, 3, PETSC_FALSE));
   PetscCall(KSPSolve(ksp, b, x));
   PetscCall(VecCopy(x, y));
   PetscCall(MatMult(R, y, r));

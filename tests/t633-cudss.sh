@@ -22,7 +22,7 @@ run() {
   shift
   if [ "$ranks" -gt 1 ]; then launch="$MPIEXEC -n $ranks"; fi
   # shellcheck disable=SC2086 # the launcher and the stand-in are words
-  timeout 240 $launch "$BUILD/tests/t633-cudss" -dll_append "$LIB" $standin -mat_gpucsr_backend cuda ${library:+-mat_gpucsr_cudss_library "$library"} "$@" >"$tmp/out" 2>&1
+  timeout 240 $launch "$BUILD/tests/${program:-t633-cudss}" -dll_append "$LIB" $standin -mat_gpucsr_backend cuda ${library:+-mat_gpucsr_cudss_library "$library"} "$@" >"$tmp/out" 2>&1
 }
 # The output without the lines that each error has
 show() {
@@ -66,9 +66,20 @@ if [ "$BACKEND" = cuda ]; then exit $failed; fi
   right 1 -what solves -gpucsr_debug_defer 1
   for method in preonly gmres bcgs gpugmres; do right 1 -what refused $mine -ksp_type $method -ksp_rtol 1e-12; done
   right 1 -what refused -pc_type redundant -redundant_pc_type lu -redundant_pc_factor_mat_solver_type cudss
-  right 1 -what refused -ksp_type gmres -ksp_rtol 1e-12 -pc_type bjacobi -sub_pc_type lu -sub_pc_factor_mat_solver_type cudss
+  for method in gmres gpugmres gpucg; do
+    right 1 -what refused -ksp_type $method -ksp_rtol 1e-12 -pc_type bjacobi -sub_pc_type lu -sub_pc_factor_mat_solver_type cudss
+    right 1 -what refused -ksp_type $method -ksp_rtol 1e-12 -pc_type redundant -redundant_pc_type lu -redundant_pc_factor_mat_solver_type cudss
+  done
+  program=t636-cudss-users right 1 -malloc_dump
+  program=t636-cudss-users right 1 -gpucsr_debug_defer 2
+  for ranks in 1 2; do program=t636-cudss-users right $ranks -coarse; done
   right 1 -what rare $mine
   right 1 -what memory $mine
+  # As many columns together as there is memory for
+  for how in 0 1; do
+    right 1 -what solves -how $how -mat_gpucsr_memory_limit 150000
+    FAKE_CUDSS_COLUMNS=5 right 1 -what solves -how $how
+  done
   # Results missing in the library, and zero pivots that it does not report
   for datum in 0 1 2 13; do
     FAKE_CUDSS_WITHOUT=$datum right 1 -what ksp $mine
@@ -91,15 +102,17 @@ if [ "$BACKEND" = cuda ]; then exit $failed; fi
   FAKE_CUDSS_WRONG=1e-3 right 1 -what ksp $mine -ksp_type fgmres -ksp_rtol 1e-13
   if grep -q warning "$tmp/out"; then echo "A trusted solution was checked:" && cat "$tmp/out" && failed=1; fi
   FAKE_CUDSS_WRONG=1e-3 right 1 -what ksp $mine -ksp_type fgmres -ksp_convergence_test skip -ksp_max_it 1 # the method looks in vain
-  sub='-what ranks -ksp_type gmres -ksp_rtol 1e-10'
-  right 3 $sub -pc_type bjacobi -sub_pc_type lu -sub_pc_factor_mat_solver_type cudss
-  right 3 $sub -pc_type asm -sub_pc_type lu -sub_pc_factor_mat_solver_type cudss
-  right 1 $sub -pc_type bjacobi -pc_bjacobi_blocks 4 -sub_pc_type lu -sub_mat_gpucsr_cudss_least 20
-  right 1 $sub -pc_type bjacobi -pc_bjacobi_blocks 4 -sub_pc_type lu -sub_mat_gpucsr_cudss_least 100 # all blocks together have as many rows
-  right 3 $sub -pc_type redundant -redundant_pc_type lu -redundant_pc_factor_mat_solver_type cudss
-  right 3 $sub -pc_type telescope -pc_telescope_reduction_factor 3 -telescope_pc_type lu -telescope_pc_factor_mat_solver_type cudss
-  right 2 $sub -pc_type gamg -pc_gamg_coarse_eq_limit 60 -mg_coarse_sub_pc_type lu -mg_coarse_sub_pc_factor_mat_solver_type cudss
-  right 1 $sub -pc_type lu $mine -ksp_type gpugmres
+  for method in gmres gpugmres; do
+    sub="-what ranks -ksp_type $method -ksp_rtol 1e-10"
+    right 3 $sub -pc_type bjacobi -sub_pc_type lu -sub_pc_factor_mat_solver_type cudss
+    right 3 $sub -pc_type asm -sub_pc_type lu -sub_pc_factor_mat_solver_type cudss
+    right 1 $sub -pc_type bjacobi -pc_bjacobi_blocks 4 -sub_pc_type lu -sub_mat_gpucsr_cudss_least 20
+    right 1 $sub -pc_type bjacobi -pc_bjacobi_blocks 4 -sub_pc_type lu -sub_mat_gpucsr_cudss_least 100 # all blocks together have as many rows
+    right 3 $sub -pc_type redundant -redundant_pc_type lu -redundant_pc_factor_mat_solver_type cudss
+    right 3 $sub -pc_type telescope -pc_telescope_reduction_factor 3 -telescope_pc_type lu -telescope_pc_factor_mat_solver_type cudss
+    right 2 $sub -pc_type gamg -pc_gamg_coarse_eq_limit 60 -mg_coarse_sub_pc_type lu -mg_coarse_sub_pc_factor_mat_solver_type cudss
+    right 1 $sub -pc_type lu $mine
+  done
   if run 2 -what ranks -ksp_type preonly -pc_type lu $mine || ! grep -q 'PCTELESCOPE' "$tmp/out"; then echo "On two ranks:" && cat "$tmp/out" && failed=1; fi
   # Faults of the library and of the device: an answer or a failure, all memory back, and the next solver works
   for fault in create:1 stream:1 config:1 set:1 data:1 get:1 get:2 get:3 csr:1 dense:1 dense:2 analysis:1 factorization:1 solve:1 solve:2 refactorization:1 refactorization:2 values:1; do

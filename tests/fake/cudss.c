@@ -1,5 +1,5 @@
 /*
-  Stands in for cuDSS where the host stands in for GPUs (t633-cudss.sh): its factorizations by dense elimination, in memory that the host can read. The matrix is read as by cuDSS: only the upper triangle if symmetric. In the environment: FAKE_CUDSS_FAIL=FUNCTION:N:STATUS, the N-th call of a function or phase from then on fails; _VERSION; _BYTES and _HYBRID, what it estimates; _WITHOUT, the number of a result that it
+  Stands in for cuDSS where the host stands in for GPUs (t633-cudss.sh): its factorizations by dense elimination, in memory that the host can read. The matrix is read as by cuDSS: only the upper triangle if symmetric. In the environment: FAKE_CUDSS_FAIL=FUNCTION:N:STATUS, the N-th call of a function or phase from then on fails; _VERSION; _BYTES and _HYBRID, what it estimates; _COLUMNS, with more in a solve memory runs out; _WITHOUT, the number of a result that it
   does not have; _PIVOT, what replaces small pivots, which are not counted then; _WRONG, a
   relative error of solutions; _STALE, the same where factored values are not those of the analysis; _COUNT, a file that gets the number of calls of each function at the end.
 */
@@ -428,6 +428,7 @@ int cudssExecute(void *h, int phase, const void *config, void *data, const void 
     return 0;
   }
   if (c->set[24] && B->columns > 1) return 4; /* deterministic */
+  if (Env("COLUMNS") && B->columns > atoi(Env("COLUMNS"))) return 2;
   for (int64_t q = 0; q < B->columns; q++) {
     double *y = X->v + q * X->ld;
 

@@ -256,21 +256,21 @@ static PetscErrorCode SolveCopies(KSP ksp, GPUCSRWrap *w)
 
 /* --- The report */
 
-/* A solver inside the preconditioner that has failed in the last solve, by a refused solution for example, may work in this one. PETSc would end this solve with the old failure. sound: no failure is known */
-static PetscErrorCode Forget(KSP ksp, GPUCSRWrap *w, PetscBool *sound)
+/* A solver inside the preconditioner that has failed in the last solve, by a refused solution for example, may work in this one. PETSc would end this solve with the old failure. failed: at first of the last
+   solve, then of this one's set-up */
+PetscErrorCode KSPMethodsForget_Private(KSP ksp, PetscBool *failed)
 {
   PCFailedReason why;
 
   PetscFunctionBegin;
-  if (w->failed && ksp->reason == KSP_DIVERGED_PC_FAILED) {
+  if (*failed && ksp->reason == KSP_DIVERGED_PC_FAILED) {
     PetscCall(PCGetFailedReason(ksp->pc, &why));
     if (why == PC_SUBPC_ERROR) {
       PetscCall(PCSetFailedReason(ksp->pc, PC_NOERROR));
       ksp->reason = KSP_CONVERGED_ITERATING;
     }
   }
-  w->failed = PETSC_FALSE;
-  *sound    = (PetscBool)(ksp->reason != KSP_DIVERGED_PC_FAILED);
+  *failed = (PetscBool)(ksp->reason == KSP_DIVERGED_PC_FAILED);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -279,7 +279,7 @@ static PetscErrorCode KSPSolve_Method(KSP ksp)
 {
   GPUCSRWrap *w;
   Mat         A;
-  PetscBool   set, sound;
+  PetscBool   set;
   PetscErrorCode (*info)(Mat, MatGPUCSRInfo *) = NULL;
   PetscLogDouble begin, end;
   PetscBool      looks = PETSC_FALSE; /* at b - A x until it is small, which shows a wrong solution of a preconditioner; entries of A are stored, so that no solve is hidden in its product */
@@ -287,7 +287,7 @@ static PetscErrorCode KSPSolve_Method(KSP ksp)
 
   PetscFunctionBegin;
   PetscCall(GPUCSRWrapGet((PetscObject)ksp, &w));
-  PetscCall(Forget(ksp, w, &sound));
+  PetscCall(KSPMethodsForget_Private(ksp, &w->failed));
   PetscCall(PCGetOperatorsSet(ksp->pc, &set, NULL));
   if (set && ksp->normtype == KSP_NORM_UNPRECONDITIONED && ksp->converged == KSPConvergedDefault) {
     PetscCall(PCGetOperators(ksp->pc, &A, NULL));
@@ -298,7 +298,7 @@ static PetscErrorCode KSPSolve_Method(KSP ksp)
   ierr = w->data ? SolveCopies(ksp, w) : SolveHeld(ksp, w);
   if (looks) PetscCall(MatGPUCSRFactorTrusted_Private(PETSC_FALSE));
   PetscCall(ierr);
-  w->failed = (PetscBool)(sound && ksp->reason == KSP_DIVERGED_PC_FAILED);
+  w->failed = (PetscBool)(!w->failed && ksp->reason == KSP_DIVERGED_PC_FAILED);
   PetscCall(PetscTime(&end));
   PetscCall(PCGetOperatorsSet(ksp->pc, &set, NULL));
   if (set) {
@@ -312,13 +312,12 @@ static PetscErrorCode KSPSolve_Method(KSP ksp)
 static PetscErrorCode KSPSolve_Preonly(KSP ksp)
 {
   GPUCSRWrap *w;
-  PetscBool   sound;
 
   PetscFunctionBegin;
   PetscCall(GPUCSRWrapGet((PetscObject)ksp, &w));
-  PetscCall(Forget(ksp, w, &sound));
+  PetscCall(KSPMethodsForget_Private(ksp, &w->failed));
   PetscCall((*w->petsc.ksp.solve)(ksp));
-  w->failed = (PetscBool)(sound && ksp->reason == KSP_DIVERGED_PC_FAILED);
+  w->failed = (PetscBool)(!w->failed && ksp->reason == KSP_DIVERGED_PC_FAILED);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -234,6 +234,7 @@ struct _n_KSP_GPU {
   char           whydouble[128];
   PetscBool      live; /* a monitor or test reads each iteration */
   PetscBool      warnedlive, solved;
+  PetscBool      failed; /* the preconditioner, in the last solve, not in the set-up before */
 
   /* for every solve on a device */
   GPUCSRBuffer     partial;      /* partial sums of steps, */

@@ -6,6 +6,7 @@
 */
 #include "gpukspimpl.h"
 #include "../../../wrap.h"
+#include "../../petsc/methods.h"
 #include "../../../pc/impls/blocks/pcblocks.h"
 #include "../../../pc/impls/mg/cycle.h"
 #include "../../../pc/impls/gpuamg/gpuamg.h"
@@ -268,15 +269,17 @@ PetscErrorCode GPUKSPCheckNorm(KSP ksp, PetscReal norm)
 */
 PetscErrorCode GPUKSPPCSetUp(KSP ksp, PetscBool *failed)
 {
-  int worst;
+  KSP_GPU *k = (KSP_GPU *)ksp->data;
+  int      worst;
 
   PetscFunctionBegin;
   if (ksp->reason == KSP_DIVERGED_PC_FAILED) ksp->reason = KSP_CONVERGED_ITERATING; /* perhaps with the values of before */
   PetscCall(PCSetUp(ksp->pc));
   PetscCall(KSPSetUpOnBlocks(ksp));
-  worst = ksp->reason == KSP_DIVERGED_PC_FAILED;
+  PetscCall(KSPMethodsForget_Private(ksp, &k->failed));
+  worst = k->failed;
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &worst, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp)));
-  *failed = (PetscBool)worst;
+  *failed = k->failed = (PetscBool)worst;
   if (*failed) {
     ksp->its = 0;
     PetscCall(GPUKSPCheckNorm(ksp, (PetscReal)INFINITY));

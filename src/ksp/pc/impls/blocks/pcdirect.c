@@ -35,6 +35,22 @@ static PetscErrorCode InPlace(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* PETSc's message for a type without such a factor names no way out */
+static PetscErrorCode OneRank(PC pc)
+{
+  PetscMPIInt   size;
+  PetscBool     several, cudss;
+  MatSolverType type;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)pc), &size));
+  PetscCall(PetscObjectTypeCompare((PetscObject)pc->pmat, MATMPIAIJGPUCSR, &several));
+  PetscCall(PCFactorGetMatSolverType(pc, &type));
+  PetscCall(PetscStrcmp(type, MATSOLVERCUDSS, &cudss));
+  PetscCheck(!several || !cudss, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP, "Solver type %s factors the matrix of one process: -pc_type telescope -pc_telescope_reduction_factor %d -telescope_pc_type lu gathers it (PCTELESCOPE), or -pc_type redundant", MATSOLVERCUDSS, (int)size);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode PCSetUp_Direct(PC pc)
 {
   GPUCSRWrap *w;
@@ -45,7 +61,10 @@ static PetscErrorCode PCSetUp_Direct(PC pc)
   if (pc->setupcalled) {
     PetscCall(PCFactorGetMatrix(pc, &F));
     PetscCall(MatGPUCSRFactorForgive_Private(F));
-  } else PetscCall(InPlace(pc));
+  } else {
+    PetscCall(InPlace(pc));
+    PetscCall(OneRank(pc));
+  }
   PetscCall((*w->petsc.pc.setup)(pc));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -59,6 +78,7 @@ static PetscErrorCode PCPreSolve_Direct(PC pc, KSP ksp, Vec b, Vec x)
   PetscFunctionBegin;
   (void)b;
   (void)x;
+  if (!pc->setupcalled) PetscFunctionReturn(PETSC_SUCCESS); /* a type that is new to its solver */
   PetscCall(PCFactorGetMatrix(pc, &F));
   PetscCall(MatFactorGetError(F, &error));
   PetscCall(MatGPUCSRFactorRefused_Private(F, &refused));

@@ -392,6 +392,23 @@ static PetscErrorCode Whole(GPUMGCycle *c, Why *w)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Collective: a direct solver may have refused a column of the inverse. PETSc's cycle then tells of a failure. The column was a solve, whose failure ends with the solver's next one */
+static PetscErrorCode Refused(KSP ksp, Why *w)
+{
+  GPUCSRWrap    *wrap;
+  PCFailedReason why;
+
+  PetscFunctionBegin;
+  PetscCall(PCGetFailedReason(ksp->pc, &why));
+  if (why) {
+    PetscCall(GPUCSRWrapGet((PetscObject)ksp, &wrap));
+    if (wrap) wrap->failed = PETSC_TRUE;
+    PetscCall(Not(w, "a coarse solver", 0, "that has refused a solution", NULL, NULL));
+  }
+  PetscCall(Settle(w));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Collective: the one-process cycle of a coarse PCGPUAMG in which each rank has all rows; no effect for other PCs */
 static PetscErrorCode SmallOfRanks(GPUMGCycle *c, PC pc, Why *w)
 {
@@ -445,12 +462,12 @@ static PetscErrorCode CoarseSolver(GPUMGCycle *c, KSP ksp, Why *w)
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (w->text[0]) PetscFunctionReturn(PETSC_SUCCESS); /* for nothing */
-  if (w->size > 1) {
-    PetscCall(CoarseAllgather(c, ksp, A, (int)n, w));
-    PetscFunctionReturn(PETSC_SUCCESS);
+  if (w->size > 1) PetscCall(CoarseAllgather(c, ksp, A, (int)n, w));
+  else {
+    PetscCall(GPUCSRBufferGrow(c->dev, sizeof(double) * (size_t)L->n * (size_t)L->n, "the inverse of a coarse operator", &c->inverse));
+    PetscCall(Columns(c->dev, ksp, L->n, L->n, (double *)c->inverse.p));
   }
-  PetscCall(GPUCSRBufferGrow(c->dev, sizeof(double) * (size_t)L->n * (size_t)L->n, "the inverse of a coarse operator", &c->inverse));
-  PetscCall(Columns(c->dev, ksp, L->n, L->n, (double *)c->inverse.p));
+  if (!w->text[0]) PetscCall(Refused(ksp, w));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -576,15 +576,6 @@ static PetscErrorCode MatGetFactor_SeqAIJGPUCSR_CuDSS(Mat A, MatFactorType type,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatGetFactor_MPIAIJGPUCSR_CuDSS(Mat A, MatFactorType type, Mat *B)
-{
-  PetscMPIInt size;
-
-  PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)A), &size));
-  SETERRQ(PetscObjectComm((PetscObject)A), PETSC_ERR_SUP, "Solver type %s factors the matrix of one process: -pc_type telescope -pc_telescope_reduction_factor %d -telescope_pc_type lu gathers it (PCTELESCOPE), or -pc_type redundant", MATSOLVERCUDSS, (int)size);
-}
-
 /*MC
   MATSOLVERCUDSS - "cudss", the solver type of LU and Cholesky factors of `MATGPUCSR` matrices by NVIDIA's direct solver cuDSS, on the GPU
 
@@ -621,10 +612,6 @@ PetscErrorCode MatGPUCSRCuDSSRegister_Private(void)
   static const MatFactorType types[] = {MAT_FACTOR_LU, MAT_FACTOR_CHOLESKY};
 
   PetscFunctionBegin;
-  for (int k = 0; k < 2; k++) {
-    PetscCall(MatSolverTypeRegister(MATSOLVERCUDSS, MATSEQAIJGPUCSR, types[k], MatGetFactor_SeqAIJGPUCSR_CuDSS));
-    /* by the beginning of the type's name: PETSc finds the solver by name alone, and MUMPS before it */
-    PetscCall(MatSolverTypeRegister(MATSOLVERCUDSS, "mpiaijgpu", types[k], MatGetFactor_MPIAIJGPUCSR_CuDSS));
-  }
+  for (int k = 0; k < 2; k++) PetscCall(MatSolverTypeRegister(MATSOLVERCUDSS, MATSEQAIJGPUCSR, types[k], MatGetFactor_SeqAIJGPUCSR_CuDSS));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

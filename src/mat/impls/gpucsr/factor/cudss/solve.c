@@ -209,7 +209,6 @@ static PetscErrorCode SolveColumns(Mat_CuDSS *f, PetscBool transposed, DirectChe
   Quality         q;
 
   PetscFunctionBegin;
-  f->solves += c->k;
   if (!check) {
     PetscCall(Execute(f, transposed, c->k, c->b, c->ldb, c->x, c->ldx, s));
     PetscFunctionReturn(PETSC_SUCCESS);
@@ -288,6 +287,7 @@ static PetscErrorCode Columns(Mat_CuDSS *f, PetscBool transposed, int k, const G
     if (b->place == GPUCSR_HOST) VecGPUCrossed(PETSC_TRUE, n);
     if (back) VecGPUCrossed(PETSC_FALSE, n);
   }
+  f->solves += k;
   PetscCall(PetscLogFlops(k * 2.0 * (double)f->entries));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -295,14 +295,11 @@ static PetscErrorCode Columns(Mat_CuDSS *f, PetscBool transposed, int k, const G
 /* After a solve: says why there is no solution */
 static PetscErrorCode Met(Mat F, Mat_CuDSS *f, const GPUCSRAttempt *attempt)
 {
-  MatFactorError unused;
-  char           text[256];
+  char text[256];
 
   PetscFunctionBegin;
-  if (attempt->error) {
-    f->refused = MAT_FACTOR_OTHER;
-    PetscCall(MatCuDSSFailed_Private(F, f, "A solve", attempt, &unused));
-  } else if (f->refused) {
+  if (attempt->error) PetscCall(MatCuDSSFailed_Private(F, f, "A solve", attempt, &f->refused));
+  else if (f->refused) {
     PetscCall(PetscSNPrintf(text, sizeof(text), "a solution of cuDSS for %d rows was refused, because %s its backward error is above %g: -mat_gpucsr_cudss_matching, _pivoting, or a Krylov method around it", f->A.m,
                             f->refused == MAT_FACTOR_OTHER ? "a right-hand side is not finite or" : "the matrix looks singular to working precision:", (double)f->request.error));
     PetscCall(GPUCSRWarn(text));
@@ -343,18 +340,28 @@ static PetscErrorCode MatSolveTranspose_CuDSS(Mat F, Vec b, Vec x)
   return SolveVec(F, PETSC_TRUE, b, x);
 }
 
-/* All columns, as many together as buffers have room for; a deterministic cuDSS takes one */
+/* All columns, together as many as buffers have room for; where memory runs out half as many, unless the first of these may have overwritten b. A deterministic cuDSS takes one */
 static PetscErrorCode AllColumns(Mat_CuDSS *f, PetscBool transposed, PetscInt columns, GPUCSROperand b, size_t ldb, GPUCSROperand x, size_t ldx)
 {
-  const PetscInt most = f->request.deterministic ? 1 : CUDSS_COLUMNS;
-  GPUCSRStream   s;
+  PetscInt      most = f->request.deterministic ? 1 : CUDSS_COLUMNS, k;
+  GPUCSRStream  s;
+  GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
   PetscCall(MatGPUCSRStream_Private(f->dev, &b, NULL, &x, &s));
-  for (PetscInt c = 0; c < columns; c += most) {
-    PetscCall(Columns(f, transposed, (int)PetscMin(most, columns - c), &b, ldb, &x, ldx, s));
-    b.p = (double *)b.p + (size_t)most * ldb;
-    x.p = (double *)x.p + (size_t)most * ldx;
+  for (PetscInt c = 0; c < columns; c += k) {
+    k = PetscMin(most, columns - c);
+    GPUCSRTry(&attempt, Columns(f, transposed, (int)k, &b, ldb, &x, ldx, s));
+    if (attempt.error == PETSC_ERR_MEM && k > 1 && b.p != x.p && f->factored) {
+      PetscCall(GPUCSRDeviceSynchronize(f->dev));
+      PetscCall(MatCuDSSBuffersFree_Private(f));
+      most = k / 2;
+      k    = 0;
+      continue;
+    }
+    PetscCheck(!attempt.error, PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
+    b.p = (double *)b.p + (size_t)k * ldb;
+    x.p = (double *)x.p + (size_t)k * ldx;
   }
   if (x.place == GPUCSR_DEVICE) PetscCall(GPUCSRDeviceSynchronize(f->dev)); /* PETSc's own work comes next */
   PetscFunctionReturn(PETSC_SUCCESS);
