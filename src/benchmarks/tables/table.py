@@ -75,8 +75,9 @@ class Page:
         figures = []
         for r in ratios:
             least = min(r, key=r.get)
-            self.below += [f"{n} {number(v)}" for n, v in sorted(r.items(), key=lambda v: v[1]) if v < 1]
-            figures.append(number(geomean(r.values())) + (f" ({number(r[least])} at least, {least})" if len(r) > 1 else ""))
+            figures.append(number(geomean(r.values())) + (f" ({number(r[least])} at least, {least})" if len(r) > 1 else "" if least in what else f" ({least} alone)"))
+        below = ["; ".join(f"{n} {number(v)}" for n, v in sorted(r.items(), key=lambda v: v[1]) if v < 1) for r in ratios]
+        self.below += [f"row {len(self.all) + 1}, figure {k}: {b}" for k, b in enumerate(below, 1) if b]
         self.all.append(f"| {what} | {peer} | {'; '.join(figures)} |")
         self.readme += self.all[-1:] if readme else []
 
@@ -103,7 +104,7 @@ def products(page, records):
         size = f"{len({r[0] for r in rows})} matrices of at most {power(max(entries))} entries, where a launch takes longer than a product" if not large else f"{len({r[0] for r in rows})} matrices of {power(min(entries))} to {power(max(entries))} entries"
         (seen, cold, gpu), (seent, coldt, gput) = every
         page.row(f"products A x; Aᵀ x, {size}", "`aijcusparse`; the better with and without `-mat_form_explicit_transpose`", seen, seent, readme=large)
-        page.row("the same, with cold caches where a matrix fits the cache", "the same", cold, coldt)
+        page.row(f"the same, with cold caches where a matrix fits the cache: {len(cold)} of these" if len(cold) > 1 else "the same, with cold caches where a matrix fits the cache", "the same", cold, coldt)
         page.row("the same, time of the GPU alone", "the best of cuSPARSE's algorithms; its transposed product", gpu, gput)
         text = ("Microseconds: a product as a program sees it, by the host's clock over successive calls (gpucsr, `aijcusparse`, the same with `-mat_form_explicit_transpose`); then the GPU's time of the chosen kernel and of cuSPARSE's best. "
                 "*copy*: bytes of CSR and vectors over the chosen kernel's time, of the rate of a device copy. *spread*: most less least of the rounds, over the median. *cold*: the ratio where copies of the matrix take turns that together exceed the last-level cache three times; it is missing where one matrix does, and where 32 copies are too few.")
@@ -113,7 +114,7 @@ def products(page, records):
 KSP = (  # the records, the row's words and peer, whether README has it
     (lambda r: r["pc"] == "jacobi" and not re.match("lap7|st27|conv", r["matrix"]), "`gpucg` with Jacobi, variable coefficients, half a million to two million unknowns", "`KSPCG`, `aijcusparse`", True),
     (lambda r: r["pc"] == "jacobi" and re.match("lap7|st27|conv", r["matrix"]), "`gpucg` with Jacobi, constant coefficients ([limit](stencil.md)), 8 thousand to 8 million unknowns", "`KSPCG`, `aijcusparse`", False),
-    (lambda r: r["pc"] == "ilu", "`gpugmres` with ILU(0)", "`KSPGMRES`, `aijcusparse`", True),
+    (lambda r: r["pc"] == "ilu", "`gpugmres` with ILU(0), 0.2 to 0.9 million unknowns", "`KSPGMRES`, `aijcusparse`", True),
 )
 
 
@@ -207,12 +208,12 @@ def make(records):
     counts = [r["rounds"] for r in records["call"]] or [0]
     rounds = f"{min(counts)} to {max(counts)}" if min(counts) < max(counts) else str(counts[0])
     intro = ["# README's table", "", f"The library and its peers in turn, in one build of {petsc} at {', '.join(ids)}: medians of {rounds} processes in turn with the peer's, of several timings each. {gpu[0]}, driver {gpu[1].strip()}, clocks up to {gpu[2].strip()} MHz, memory {gpu[3].strip()} MHz; "
-             f"CUDA {run.get('cuda', 0) // 1000}.{run.get('cuda', 0) % 1000 // 10}; device copy {number(run.get('copy_gbs', 0))} GB/s; host {call.get('cpu', '')}, {call.get('cores', '')} cores; {call.get('peers') or 'no AmgX, no hypre'}. Record: [table.jsonl.xz](table.jsonl.xz). A figure is the geometric mean of the peer's median over that of the library.", "",
+             f"CUDA {run.get('cuda', 0) // 1000}.{run.get('cuda', 0) % 1000 // 10}; device copy {number(run.get('copy_gbs', 0))} GB/s; host {call.get('cpu', '')}, {call.get('cores', '')} cores; {call.get('peers') or 'no AmgX, no hypre'}. Record: [table.jsonl.xz](table.jsonl.xz). A figure is the geometric mean of ratios, each the peer's median over that of the library.", "",
              "```", "src/benchmarks/table.sh -build BUILD -peers FOLDER        on a GPU; parts of it by -part", "src/benchmarks/tables/table.py -write bench-results/table.jsonl", "src/benchmarks/tables/table.py                           prints all tables of the record, a matrix or system a row", "```", ""]
     if rs:
         intro += [f"The reference row, an iteration of `gpucg` on {rs[0]['matrix']}, took {number(min(r['iteration_us'] for r in rs))} to {number(max(r['iteration_us'] for r in rs))} µs over {len({r['call'] for r in rs})} calls.", ""]
     intro = [w for line in intro for w in (textwrap.wrap(line, 160) if len(line) > 200 else [line])]
-    below = ["", "A peer is faster, row by row: " + ", ".join(page.below) + "."] if page.below else []
+    below = ["", "A peer is faster in " + ". In ".join(page.below) + "."] if page.below else []
     return page.readme, intro + HEAD + page.all + below, page.lines
 
 

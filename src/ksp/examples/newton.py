@@ -3,7 +3,7 @@
     export PYTHONPATH=python PETSC_OPTIONS="-dll_append $PWD/build/lib/libpetscgpucsr.so"
     python3 src/ksp/examples/newton.py -n 100 -mat_gpucsr_master device -ksp_type gpugmres -snes_monitor -mat_gpucsr_report
 
-CuPy compiles the kernel of newton.cu and launches it. Without CuPy, Numba makes a kernel of tetrahedron(). On the host NumPy computes by the same function, with arrays in place of numbers.
+It needs petsc4py and NumPy. Without a GPU take -n 20. CuPy compiles the kernel of newton.cu and launches it. Without CuPy, Numba makes a kernel of tetrahedron(). On the host NumPy computes by the same function, with arrays in place of numbers.
 """
 import os
 import sys
