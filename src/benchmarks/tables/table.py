@@ -171,7 +171,7 @@ def amg(page, records):
     for r in large:
         ten = 10 * 2 * 1e-6 * (12 * r["nnz"] + 4 * r["rows"]) / statistics.median(copy)
         rows.append([r["matrix"], r["rows"], r["nnz"], number(r["setup_ms"]), number(r["again_ms"]), number(ten), number(r["setup_ms"] / ten), number(r["again_ms"] / ten), number(r["first_ms"]), number(r["solve_ms"]), r["iterations"]])
-    page.section("Large systems", "`gpuamg`, milliseconds. *ten copies*: the time in which the device copies the matrix ten times.", ["system", "unknowns", "entries", "set-up", "new values", "ten copies", "set-up over it", "new values over it", "first", "solve", "iterations"], rows)
+    page.section("Large systems", "`gpuamg`, milliseconds of one process. *ten copies*: the time in which the device copies the matrix ten times.", ["system", "unknowns", "entries", "set-up", "new values", "ten copies", "set-up over it", "new values over it", "first", "solve", "iterations"], rows)
 
 
 def programs(page, records):
@@ -210,6 +210,7 @@ def make(records):
     intro = ["# README's table", "", f"The library and its peers in turn, in one build of {petsc} at {', '.join(ids)}: medians of {rounds} processes in turn with the peer's, of several timings each. {gpu[0]}, driver {gpu[1].strip()}, clocks up to {gpu[2].strip()} MHz, memory {gpu[3].strip()} MHz; "
              f"CUDA {run.get('cuda', 0) // 1000}.{run.get('cuda', 0) % 1000 // 10}; device copy {number(run.get('copy_gbs', 0))} GB/s; host {call.get('cpu', '')}, {call.get('cores', '')} cores; {call.get('peers') or 'no AmgX, no hypre'}. Record: [table.jsonl.xz](table.jsonl.xz). A figure is the geometric mean of ratios, each the peer's median over that of the library.", "",
              "```", "src/benchmarks/table.sh -build BUILD -peers FOLDER        on a GPU; parts of it by -part", "src/benchmarks/tables/table.py -write bench-results/table.jsonl", "src/benchmarks/tables/table.py                           prints all tables of the record, a matrix or system a row", "```", ""]
+    intro += [r["text"] for r in records["note"]] + [""] * bool(records["note"])
     if rs:
         intro += [f"The reference row, an iteration of `gpucg` on {rs[0]['matrix']}, took {number(min(r['iteration_us'] for r in rs))} to {number(max(r['iteration_us'] for r in rs))} µs over {len({r['call'] for r in rs})} calls.", ""]
     intro = [w for line in intro for w in (textwrap.wrap(line, 160) if len(line) > 200 else [line])]

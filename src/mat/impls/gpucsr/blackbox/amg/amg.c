@@ -253,12 +253,36 @@ static PetscErrorCode Tentative(GPUAMG *h, int l, const GPUCSRStorage *members)
 /* Values of the first product; where rows are short, with its columns */
 static PetscErrorCode Left(GPUAMG *h, int l)
 {
-  GPUAMGLevel     *L = &h->level[l];
-  const GPUAMGWork w = {.A = GPUAMGRowsOf(&L->A), .from = GPUAMGRowsOf(&L->P[h->o.nsmooths]), .to = GPUAMGRowsOf(&L->AP)};
+  GPUAMGLevel *L = &h->level[l];
+  GPUAMGWork   w = {.A = GPUAMGRowsOf(&L->A), .from = GPUAMGRowsOf(&L->P[h->o.nsmooths])};
 
   PetscFunctionBegin;
-  if (L->reached) PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, GPUAMG_REACHED, L->n, &w));
-  else PetscCall(GPUCSRSpGEMMValues(&L->A, &L->P[h->o.nsmooths], &L->aprows, &L->AP));
+  if (!L->reached) {
+    PetscCall(GPUCSRSpGEMMValues(&L->A, &L->P[h->o.nsmooths], &L->aprows, &L->AP));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (!L->AP.dev) {
+    PetscCall(GPUCSRCSRCreate(h->dev, L->n, h->level[l + 1].n, L->apnnz, &L->AP));
+    PetscCall(h->dev->ops->copy(h->dev->id, L->AP.array[CSR_ROWPTR].data, L->aprow.p, sizeof(int32_t) * ((size_t)L->n + 1), GPUCSR_ON_DEVICE, h->dev->stream));
+  }
+  w.to = GPUAMGRowsOf(&L->AP);
+  PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, GPUAMG_REACHED, L->n, &w));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Frees the first product, which Left() makes again from its row pointers */
+static PetscErrorCode LeftFree(GPUAMG *h, int l)
+{
+  GPUAMGLevel *L     = &h->level[l];
+  const size_t bytes = sizeof(int32_t) * ((size_t)L->n + 1);
+
+  PetscFunctionBegin;
+  if (!L->aprow.p) {
+    PetscCall(GPUAMGTake(h, &L->aprow, bytes, "row pointers of a product"));
+    PetscCall(h->dev->ops->copy(h->dev->id, L->aprow.p, L->AP.array[CSR_ROWPTR].data, bytes, GPUCSR_ON_DEVICE, h->dev->stream));
+    L->apnnz = L->AP.nnz;
+  }
+  PetscCall(GPUCSRStorageDestroy(&L->AP));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -269,6 +293,7 @@ static PetscErrorCode Right(GPUAMG *h, int l)
 
   PetscFunctionBegin;
   PetscCall(GPUCSRSpGEMMValues(&L->R, &L->AP, &L->crows, &C->A));
+  if (L->reached) PetscCall(LeftFree(h, l));
   if (C->ns > 1) PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, GPUAMG_DEAD, C->n, &w));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -462,6 +487,7 @@ PetscErrorCode GPUAMGSetUp(GPUAMG *h, const GPUAMGOptions *o, const GPUCSRStorag
   h->level[0].plan = plan;
   ierr             = Build(h, basis, &g);
   PetscCall(GPUAMGGraphsDestroy(&g));
+  PetscCall(GPUAMGGive(h, &h->level[0].basis)); /* new values do not need it */
   PetscCall(Temporaries(h));
   if (ierr) PetscCall(GPUAMGDestroy(h));
   PetscCall(ierr);
@@ -584,43 +610,6 @@ PetscErrorCode GPUAMGRefresh(GPUAMG *h, const GPUCSRStorage *A, GPUCSRPlan *plan
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What transposed cycles need: coarse matrices and the inverse transposed. The finest is the caller's */
-PetscErrorCode GPUAMGTransposes(GPUAMG *h)
-{
-  const size_t n = (size_t)h->level[h->levels - 1].n;
-
-  PetscFunctionBegin;
-  for (int l = 1; l < h->levels; l++) {
-    GPUAMGLevel *L = &h->level[l];
-
-    if (L->T.format) continue;
-    PetscCall(GPUCSRTransposeStorage(&L->A, &L->T, &L->tmap));
-    PetscCall(GPUCSRPlanLend(&L->T, 0, &L->planT));
-  }
-  if (!h->exact || h->inverseT.p) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUAMGTake(h, &h->inverseT, sizeof(double) * n * n, "the inverse of a coarse operator"));
-  PetscCall(h->dev->ops->copy(h->dev->id, h->inverseT.p, h->inverse.p, sizeof(double) * n * n, GPUCSR_ON_DEVICE, h->dev->stream));
-  PetscCall((*GPUAMGOf(h->dev)->transpose)(h->dev, (int)n, (double *)h->inverseT.p));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Makes plans with float values beside the double plans, for all matrices; wanted false: frees the float plans */
-PetscErrorCode GPUAMGRound(GPUAMG *h, GPUCSRBool wanted)
-{
-  PetscFunctionBegin;
-  for (int l = 0; l < h->levels; l++) {
-    GPUAMGLevel *L = &h->level[l];
-
-    for (int k = 0; k < 3; k++) PetscCall(GPUCSRPlanReturn(&L->rounded[k]));
-    if (!wanted) continue;
-    PetscCall(GPUCSRPlanRound(&L->A, l ? NULL : L->plan, l ? h->level[l - 1].crows.longest : 0, &L->rounded[0]));
-    if (l + 1 == h->levels) continue;
-    PetscCall(GPUCSRPlanRound(&L->P[h->o.nsmooths], NULL, L->prows[h->o.nsmooths].longest, &L->rounded[1]));
-    PetscCall(GPUCSRPlanRound(&L->R, NULL, 0, &L->rounded[2]));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode LevelDestroy(GPUAMG *h, int l)
 {
   GPUAMGLevel   *L     = &h->level[l];
@@ -644,6 +633,7 @@ static PetscErrorCode LevelDestroy(GPUAMG *h, int l)
   PetscCall(GPUCSRRowClassesDestroy(h->dev, &L->crows));
   PetscCall(GPUAMGGive(h, &L->dinv));
   PetscCall(GPUAMGGive(h, &L->smooth));
+  PetscCall(GPUAMGGive(h, &L->aprow));
   PetscCall(GPUAMGGive(h, &L->basis));
   PetscCall(GPUAMGGive(h, &L->dead));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -669,7 +659,8 @@ double GPUAMGBytes(const GPUAMG *h)
   for (int l = 0; l < h->levels; l++) {
     const GPUAMGLevel *L = &h->level[l];
 
-    bytes += (l ? GPUCSRStorageBytes(&L->A) : 0) + GPUCSRStorageBytes(&L->R) + GPUCSRStorageBytes(&L->AP) + GPUCSRStorageBytes(&L->T) + (double)(L->dinv.bytes + L->smooth.bytes + L->basis.bytes + L->dead.bytes) + 4.0 * (double)(L->R.nnz + L->T.nnz);
+    bytes += (l ? GPUCSRStorageBytes(&L->A) : 0) + GPUCSRStorageBytes(&L->R) + GPUCSRStorageBytes(&L->AP) + GPUCSRStorageBytes(&L->T) + (double)(L->dinv.bytes + L->aprow.bytes + L->smooth.bytes + L->basis.bytes + L->dead.bytes) +
+             4.0 * (double)(L->R.nnz + L->T.nnz);
     for (int k = 0; k <= h->o.nsmooths; k++) bytes += GPUCSRStorageBytes(&L->P[k]) + 4.0 * L->prows[k].m;
     bytes += 4.0 * (L->aprows.m + L->crows.m);
     for (int k = 0; k < 3; k++) bytes += GPUCSRStorageBytes(&L->rounded[k].A);

@@ -163,7 +163,9 @@ typedef struct {
   GPUCSRStorage    R, AP, T;
   int32_t         *map, *tmap; /* values of R are from there; of T */
   GPUCSRRowClasses aprows, crows;
-  GPUCSRBool       reached; /* rows of AP are short */
+  GPUCSRBool       reached; /* rows of AP are short: of AP only the row pointers stay, here */
+  GPUAMGMemory     aprow;
+  int64_t          apnnz;
   GPUAMGMemory     dinv, basis, dead;
   double           lambda; /* the largest eigenvalue of D^-1 A, estimated */
   GPUAMGMemory     smooth; /* of another smoother than the diagonal's */

@@ -106,9 +106,11 @@ PetscErrorCode GPUAMGGraphsTranspose(GPUAMG *h, int l, GPUAMGGraphs *g)
   PetscCall(h->dev->ops->zero(h->dev->id, g->P.array[CSR_VAL].data, sizeof(double) * (size_t)nnz, h->dev->stream)); /* a transpose reads the values, too */
   PetscCall(GPUCSRTransposeStorage(&g->P, &g->R, &map));
   L->R.dev = h->dev;
-  L->R.nnz = L->P[h->o.nsmooths].nnz; /* the length of the map */
-  ierr     = GPUCSRMalloc(h->dev, sizeof(int32_t) * (size_t)L->R.nnz, "a transpose's map", (void **)&L->map);
-  if (!ierr) ierr = Blocks(h, &g->R, L->ns, L->bs, &g->P, map, L->map, &L->R);
+  ierr     = GPUCSRMalloc(h->dev, sizeof(int32_t) * (size_t)L->P[h->o.nsmooths].nnz, "a transpose's map", (void **)&L->map);
+  if (!ierr) {
+    ierr = Blocks(h, &g->R, L->ns, L->bs, &g->P, map, L->map, &L->R);
+    if (ierr) PetscCall(GPUCSRFree(h->dev, sizeof(int32_t) * (size_t)L->P[h->o.nsmooths].nnz, (void **)&L->map));
+  }
   PetscCall(GPUCSRFree(h->dev, sizeof(int32_t) * (size_t)nnz, (void **)&map));
   PetscCall(ierr);
   PetscCall(GPUCSRTransposeValues(&L->P[h->o.nsmooths], L->map, &L->R));
