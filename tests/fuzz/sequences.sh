@@ -33,6 +33,7 @@ one() {
 read -ra devices <<<"${DEVICES:-}"
 while read -r ranks options; do
   seed=$((seed + 1)) count=$sequences
+  case "$ranks $backend $options" in [2-9]*"-mat_gpucsr_master device"*-mat_seqaij_type*) continue ;; esac # docs/program.md: MATMPIAIJ reads around it
   if [ "$ranks" != 1 ]; then count=$((sequences / 10)); fi
   while (($(jobs -rp | wc -l) >= ${JOBS:-1})); do wait -n; done
   if [ ${#devices[@]} -gt 0 ]; then export CUDA_VISIBLE_DEVICES=${devices[seed % ${#devices[@]}]}; fi

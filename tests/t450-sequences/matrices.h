@@ -108,6 +108,7 @@ static PetscErrorCode Op_diagonalset(World *w, const int p[4], double *result)
   (void)result;
   if (r != colspace[k] || !g.small[r][v] || w->out[0][r][v]) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatSetOption(w->m[k], MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+  if (g.ranks > 1) PetscCall(MatShift(w->m[k], 1.0)); /* or entries of the diagonal are missing on some rank, and MatGetRow() of MATMPIAIJ has too little space for its row */
   g.grown = PETSC_TRUE;
   PetscCall(MatDiagonalSet(w->m[k], w->v[r][v], p[2] % 2 ? ADD_VALUES : INSERT_VALUES));
   PetscFunctionReturn(PETSC_SUCCESS);
