@@ -323,7 +323,7 @@ static PetscErrorCode KSPSolve_Preonly(KSP ksp)
 
 /* --- Registration */
 
-/* The methods, a row each: APPLY are one application of the preconditioner, HELD keep pointers to arrays that they have given back, the work vectors of COPIES follow the solution */
+/* The methods, a row each. APPLY: the method is one application of the preconditioner. HELD: it keeps pointers to arrays after it has restored them. COPIES: its work vectors have the type of the solution */
 #define APPLY  .ops.ksp = {.solve = KSPSolve_Preonly}
 #define HELD   .ops.ksp = {.solve = KSPSolve_Method}
 #define COPIES .ops.ksp = {.solve = KSPSolve_Method, .setup = KSPSetUp_Copies, .buildsolution = KSPBuildSolution_Copies}, .bytes = sizeof(Copies)

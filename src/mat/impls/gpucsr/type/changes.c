@@ -85,7 +85,9 @@ PetscErrorCode MatGPUCSRVoid_Private(PetscScalar a[], int64_t n)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* a: the host's array, NULL if the pattern is not that of these columns. over: PETSc has written values there. MatTranspose() and MatMatMult() with MAT_REUSE_MATRIX write so, and call no operation of A */
+/*
+  Has PETSc written values into the host's array since the device has the master copy? MatTranspose() and MatMatMult() with MAT_REUSE_MATRIX do, and call no operation of A. a: the array; NULL: A has another pattern
+*/
 static PetscErrorCode Overwritten(Mat A, const void *columns, int64_t nnz, PetscScalar **a, PetscBool *over)
 {
   const PetscScalar absent = Absent();

@@ -1,6 +1,6 @@
 /*
-  Patterns of products of a level whose rows and columns come in blocks: those of the graphs, of vertices and aggregates, with an entry for each block. A row of a graph has as many entries as a row of
-  blocks has blocks, so that the search of a pattern takes less time by the number of entries of a block.
+  Patterns of a level's products. Rows and columns of the level come in blocks, and a graph has one entry a block: between two vertices, or a vertex and an aggregate. The product of two graphs is
+  the pattern of the product by blocks. Its search takes as many times less as a block has entries.
 */
 #include "amg.h"
 

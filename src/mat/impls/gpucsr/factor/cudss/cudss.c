@@ -208,7 +208,7 @@ static PetscErrorCode Analyze(Mat_CuDSS *f)
   PetscCall(CuDSSHandle(dev, dev->stream, &handle));
   for (int again = 0; again < 2; again++) {
     PetscCall(Begin(f, handle));
-    PetscCall(Room(dev, &room)); /* with that of the old factors, which are gone */
+    PetscCall(Room(dev, &room)); /* Begin() has freed the old factors */
     limit = room - room / 10;
     if (f->hybrid) CuDSSCheck("-mat_gpucsr_cudss_hybrid", (*CuDSS.ConfigSet)(f->config, CUDSS_HYBRID_LIMIT, &limit, sizeof(limit)));
     PetscCall(Phase(f, CUDSS_ANALYSIS, "the analysis", &unused));
