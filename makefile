@@ -59,7 +59,7 @@ IOLIBS   := $(if $(ZLIB),-lz) $(if $(LZMA),-llzma) $(if $(BZ2),-lbz2) $(if $(ZST
 EXAMPLES := $(patsubst %.c,$(BUILD)/examples/%,$(notdir $(wildcard src/ksp/examples/*.c src/learn/*.c)))
 TESTS    := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/t*.c))
 FOLDERS  := spmv fit reads variants amgcollection direct coo# benchmarks of several files
-BENCHES  := $(addprefix $(BUILD)/bench/,$(if $(NVCC),$(FOLDERS) $(patsubst src/benchmarks/%.c,%,$(wildcard src/benchmarks/*.c)),read places fill amgcollection direct))
+BENCHES  := $(addprefix $(BUILD)/bench/,$(if $(NVCC),$(FOLDERS) $(patsubst src/benchmarks/%.c,%,$(wildcard src/benchmarks/*.c)),read places fill amgcollection direct fit))
 
 # One message if PETSc is missing, instead of the compilers'
 ifeq ($(FOUND),)

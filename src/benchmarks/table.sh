@@ -106,6 +106,7 @@ products() {
   done
   large=powerlaw3,uniform40,text_like,tall_thin,graph8,graph20,fem3,fem4,fem6,fem8,lp_long,lp_tall,text_short,st27_50_b3,square5_800_b4,lap7_80_b8,st27_30_b4,st27_75_b3,uniform50,graph5_large,w14_
   large=$large,mesh2_1500k_rcm,mesh2_1500k_random,mesh3_1500k_rcm,mesh3_500k_hilbert,mesh3_500k_random,mesh3_150k_u3_rcm,mesh3_5000k_rcm
+  large=$large,mac2_1000,mac3_32,mac3_144,darcy2_700,darcy3_90,q2q1_2_300,q2q1_3_20,rmat_16,rmat_22
   # shellcheck disable=SC2086
   run "$build/bench/spmv" -collection -meshes -match "$(sizes $large,kddcup99,farm_ads,fars_onehot powerlaw3,w14_protein)" $(sizes '' '-shrink 40 -backend host') ${files:+-f "${files#,}"} -pairs none -precisions double -setup no \
     -rounds "$rounds" -budget 260 -use_gpu_aware_mpi 0 -progress $with -o "$to" -id "$id"

@@ -12,6 +12,8 @@
   #define PETSC_SUCCESS 0
 #endif
 #include "mesh.h" /* which needs that */
+#include "rmat.h"
+#include "saddle.h"
 
 typedef enum {
   STENCIL5, /* of a square, the others of a cube */
@@ -25,16 +27,18 @@ typedef enum {
   FULL, /* every entry is there */
   MESH2,
   MESH3,
-  PLATE /* a thin box of points */
+  PLATE, /* a thin box of points */
+  SADDLE, /* a zero block, see saddle.h */
+  RMAT    /* see rmat.h */
 } SyntheticKind;
 
 typedef struct {
   const char   *name;
   SyntheticKind kind;
-  int           m, n; /* of a stencil: points an edge, unknowns a point; of a mesh: points, unknowns a point */
+  int           m, n; /* of a stencil: points an edge, unknowns a point; of a mesh: points, unknowns a point; of a saddle point: cells an edge, dimensions; of RMAT: levels */
   double        mean; /* entries of each row, before equal columns are joined */
   uint64_t      seed;
-  int           block;          /* rows and columns of full blocks, as the unknowns of a point make them; 0: 1. Of a mesh: its MeshOrder */
+  int           block;          /* rows and columns of full blocks, as the unknowns of a point make them; 0: 1. Of a mesh: its MeshOrder, of a saddle point: its SaddleKind */
   int           reach;          /* greatest distance of an entry from the diagonal, in columns of blocks; 0: any */
   int           dense, longest; /* so many rows, and as many columns, hold about `longest` entries each */
 } Synthetic;
@@ -126,7 +130,7 @@ static const Synthetic collection[] = {
 };
 #define NCOLLECTION ((int)(sizeof(collection) / sizeof(collection[0])))
 
-/* Delaunay meshes (spmv -meshes): dimensions, points, unknowns a point where they are several, order */
+/* Delaunay meshes (spmv -meshes): dimensions, points, unknowns a point where they are several, order. Then saddle points: cells an edge, dimensions, kind; and R-MAT graphs: levels, edges a point */
 #define MESHES(name, kind, points, unknowns) \
   {name "_random", kind, points, unknowns, 0, 60, MESH_RANDOM, 0, 0, 0}, {name "_rcm", kind, points, unknowns, 0, 60, MESH_RCM, 0, 0, 0}, {name "_hilbert", kind, points, unknowns, 0, 60, MESH_HILBERT, 0, 0, 0}, \
   { \
@@ -153,6 +157,15 @@ static const Synthetic meshes[] = {
   MESHES("mesh2_5000k", MESH2, 5000000, 1),
   MESHES("mesh2_5000k_u3", MESH2, 5000000, 3),
   MESHES("mesh2_10000k", MESH2, 10000000, 1),
+  {"mac2_1000",    SADDLE, 1000, 2, 0, 80, SADDLE_MAC,   0, 0, 0},
+  {"mac3_32",      SADDLE, 32,   3, 0, 81, SADDLE_MAC,   0, 0, 0},
+  {"mac3_144",     SADDLE, 144,  3, 0, 82, SADDLE_MAC,   0, 0, 0},
+  {"darcy2_700",   SADDLE, 700,  2, 0, 83, SADDLE_DARCY, 0, 0, 0},
+  {"darcy3_90",    SADDLE, 90,   3, 0, 84, SADDLE_DARCY, 0, 0, 0},
+  {"q2q1_2_300",   SADDLE, 300,  2, 0, 85, SADDLE_Q2Q1,  0, 0, 0},
+  {"q2q1_3_20",    SADDLE, 20,   3, 0, 86, SADDLE_Q2Q1,  0, 0, 0},
+  {"rmat_16",      RMAT,   16,   0, 24, 87, 0,           0, 0, 0},
+  {"rmat_22",      RMAT,   22,   0, 16, 88, 0,           0, 0, 0},
 };
 #undef MESHES
 #define NMESHES ((int)(sizeof(meshes) / sizeof(meshes[0])))
@@ -219,6 +232,11 @@ static inline int SyntheticIsStencil(const Synthetic *s)
   return s->kind == STENCIL5 || s->kind == STENCIL7 || s->kind == STENCIL27;
 }
 
+static inline Saddle SyntheticSaddle(const Synthetic *s)
+{
+  return (Saddle){(SaddleKind)s->block, s->m, s->n};
+}
+
 /* Is row r dense? Dense rows are evenly spaced */
 static inline int SyntheticIsDense(const Synthetic *s, int r)
 {
@@ -259,6 +277,11 @@ static inline int SyntheticRow(const Synthetic *s, int r, int32_t *col)
           if (x + dx < 0 || y + dy < 0 || z + dz < 0 || x + dx >= k || y + dy >= k || z + dz >= edges) continue;
           for (int q = 0; q < b; q++) col[count++] = (((z + dz) * k + y + dy) * k + x + dx) * b + q;
         }
+  } else if (s->kind == SADDLE) {
+    const Saddle saddle = SyntheticSaddle(s);
+
+    count = SaddleRow(&saddle, r, col);
+    qsort(col, (size_t)count, sizeof(*col), SyntheticLess);
   } else if (s->kind == FULL) {
     for (; count < s->n; count++) col[count] = count;
   } else {
@@ -304,18 +327,25 @@ static inline PetscErrorCode SyntheticMesh(const Synthetic *s, int *m, int **i, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* shrink divides the edges of cubes, and its square the rows (and most columns) of the others: for trying the program */
+/* shrink divides the edges of cubes and squares, and its square the rows (and most columns) of the others: for trying the program */
 static inline PetscErrorCode SyntheticCreate(const Synthetic *which, int shrink, int *m, int *n, int32_t **i, PetscInt **j, PetscScalar **a)
 {
   Synthetic       t = *which, *s = &t;
-  const PetscBool stencil = (PetscBool)SyntheticIsStencil(s), mesh = (PetscBool)SyntheticIsMesh(s);
-  int             longest = stencil ? 27 * s->n : 0;
+  const PetscBool saddle = (PetscBool)(s->kind == SADDLE), grid = (PetscBool)(saddle || SyntheticIsStencil(s)), mesh = (PetscBool)SyntheticIsMesh(s);
+  int             longest = saddle ? SADDLE_LONGEST : grid ? 27 * s->n : 0;
   int64_t         nnz     = 0;
 
   PetscFunctionBeginUser;
+  if (s->kind == RMAT) {
+    const int levels = PetscMax(4, s->m - (int)(2 * log2(shrink)));
+
+    PetscCall(RMATCreate(levels, (int64_t)s->mean << levels, s->seed, m, i, j, a));
+    *n = *m;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   if (shrink > 1) {
-    s->m = PetscMax(3, s->m / (stencil ? shrink : shrink * shrink));
-    if (!stencil && !mesh && s->n > 1000) s->n = PetscMax(100, s->n / (shrink * shrink));
+    s->m = PetscMax(3, s->m / (grid ? shrink : shrink * shrink));
+    if (!grid && !mesh && s->n > 1000) s->n = PetscMax(100, s->n / (shrink * shrink));
     s->reach   = PetscMin(s->reach, PetscMax(1, s->m / 10));
     s->longest = PetscMin(s->longest, s->n / 2);
   }
@@ -324,10 +354,14 @@ static inline PetscErrorCode SyntheticCreate(const Synthetic *which, int shrink,
     *n = *m;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  *m = stencil ? s->m * s->m * (s->kind == STENCIL5 ? 1 : s->m) * s->n : s->m;
-  *n = stencil ? *m : s->n;
-#pragma omp parallel for reduction(max : longest) if (!stencil)
-  for (int r = 0; r < (stencil ? 0 : *m); r++) longest = PetscMax(longest, (SyntheticRandomLength(s, r) + s->dense) * PetscMax(1, s->block));
+  if (saddle) {
+    const Saddle of = SyntheticSaddle(s);
+
+    *m = SaddleRows(&of);
+  } else *m = grid ? s->m * s->m * (s->kind == STENCIL5 ? 1 : s->m) * s->n : s->m;
+  *n = grid ? *m : s->n;
+#pragma omp parallel for reduction(max : longest) if (!grid)
+  for (int r = 0; r < (grid ? 0 : *m); r++) longest = PetscMax(longest, (SyntheticRandomLength(s, r) + s->dense) * PetscMax(1, s->block));
   PetscCall(PetscMalloc1(*m + 1, i));
   (*i)[0] = 0;
 #pragma omp parallel

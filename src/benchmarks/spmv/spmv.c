@@ -4,7 +4,7 @@ static char help[] = "Products with vectors on the device: every kernel of the l
     spmv [-dir FOLDER,...] [-f FILE,...] [-synthetic no] [-collection] [-meshes] [-drawn FIRST,LAST] [-o FILE]      on a GPU
     spmv -backend host -shrink 20                                      without one, to try the program itself
 
-  Matrices: the synthetic matrices of synthetic.h (-shrink k: smaller), with -collection the survey's too, with -meshes Delaunay meshes, with -drawn random matrices (SyntheticDrawn()), then every *.petsc of
+  Matrices: the synthetic matrices of synthetic.h (-shrink k: smaller), with -collection the survey's too, with -meshes Delaunay meshes, saddle points and graphs by R-MAT, with -drawn random matrices (SyntheticDrawn()), then every *.petsc of
   the folders and the files, PETSc binary, without repeated names. -match TEXT,... takes only matrices with one of the texts in the name.
   -pairs TEXT,... takes only pairs with one of the texts in "FORMAT KERNEL", and the chosen pairs.
   Other options: -precisions double,single,mixed (the first two), -sides N,T (both), -setup no (products alone), -products no
