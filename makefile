@@ -5,6 +5,7 @@
 #   CUDA_ARCH=list  compute capabilities to compile for; other GPUs from 7.5 on use PTX
 #   NVCC=           build without CUDA
 #   CUDA=no         make demo: fetch no compiler for a GPU
+#   BENCH=options   make bench: of table.sh, as -peers FOLDER
 PETSC     ?= PETSc
 BUILD     ?= build
 DEVICE    ?= build/device
@@ -289,7 +290,7 @@ papers: ## the papers' tables that need no GPU, in build/papers
 	@python3 -c 'import numpy' 2>/dev/null || { echo "make: these tables need NumPy, which python3 does not have" >&2; false; }
 	@for p in $(PAPERS); do echo "papers: $$p"; python3 src/benchmarks/papers/$$p.py || exit 1; done
 bench: needs-gpu benches examples convert ## the table of README, on a GPU
-	src/benchmarks/table.sh -build $(BUILD) -out $(BUILD)/bench-results
+	src/benchmarks/table.sh -build $(BUILD) -out $(BUILD)/bench-results $(BENCH)
 
 -include $(OBJ:.o=.d) $(patsubst src/ksp/examples/%.c,$(BUILD)/examples/%.d,$(wildcard src/ksp/examples/*.c)) $(TESTS:%=%.d)
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Measures what README's table and docs/results/table.md say, on a machine with a GPU: pairs of the library and a peer in turn, from one build. Nothing is compiled here.
 #
-#   table.sh [-build build] [-peers FOLDER] [-out FOLDER] [-part products,small,ksp,sweep,amg,large,program] [-rounds 5] [-id TEXT] [-dir FOLDER,...] [-ranks 1,2] [-cases NAME,...] [-small yes] [-with "OPTION ..."]
+#   table.sh [-build build] [-peers FOLDER] [-out FOLDER] [-part products,small,ksp,sweep,amg,large,program,learning] [-rounds 5] [-id TEXT] [-dir FOLDER,...] [-ranks 1,2] [-cases NAME,...] [-small yes] [-with "OPTION ..."]
 #
 #   -build    folder of `make lib examples benches convert` for a PETSc with CUDA; a PETSc without CUDA leaves out aijcusparse
 #   -peers    folder of the programs amgx and hypre (peers/amgx.sh, peers/hypre.sh); optional
@@ -9,7 +9,8 @@
 #   -part     products  A x and transposes, matrices of 10^6 entries and more, generated and of share/datasets/learning    small  matrices of -dir (share/datasets)
 #             ksp       Jacobi CG, ILU GMRES                 sweep   all settings of AmgX and hypre once   amg    multigrid, and of AmgX and hypre what was best in the sweep before
 #             large     set-up of gpuamg for 5 and 8 million unknowns
-#             program   wall clock of a whole program        hostvec, ranks, vectors: only where asked for; vectors is a call for each PETSc, as one with CUDA makes VECCUDA of -vec_type gpu
+#             program   wall clock of a whole program        learning   bmrm, also on 16 cores, and LIBLINEAR where it is installed
+#             hostvec, ranks, vectors: only where asked for; vectors is a call for each PETSc, as one with CUDA makes VECCUDA of -vec_type gpu
 #   -rounds   processes of each, in turn
 #   -ranks    of the part ranks, a GPU each (1,2); -cases: its cases, as bench/ranks has them. MPIEXEC names the launcher and its options
 #   -small    small systems, to try the script
@@ -17,7 +18,7 @@
 #
 # Each call begins and ends with the reference row, an iteration of gpucg. Then: tables/table.py OUT/table.jsonl
 set -u
-build=build peers='' out=${OUT:-bench-results} parts=products,small,ksp,sweep,amg,large,program rounds=5 id='' ranks=1,2 cases='' small='' with=''
+build=build peers='' out=${OUT:-bench-results} parts=products,small,ksp,sweep,amg,large,program,learning rounds=5 id='' ranks=1,2 cases='' small='' with=''
 here=$(cd "$(dirname "$0")" && pwd)
 root=$here/../..
 dirs=$root/share/datasets
@@ -152,18 +153,20 @@ multigrid() {
     peer $name "$@" && json $name 0
   done
 }
-# All settings of a peer once; the best of each system, with and without set-up, then take turns
+# All settings of a peer once; the two best of each system, with and without set-up, then take turns
 sweep() {
   for name in amgx hypre; do
     [ -n "$peers" ] || continue
     # shellcheck disable=SC2046
     peer $name $(echo "$systems" | tr , ' ') && json $name 1
-    awk -F' *[|] *' 'NF >= 10 && $2 ~ /_/ && $2 !~ /best/ && $10 !~ /not/ {for (k = 7; k <= 8; k++) if (!(($2, k) in least) || $k + 0 < least[$2, k]) {least[$2, k] = $k + 0; best[$2, k] = $3 "|" $2}}
-      END {for (k in best) print best[k]}' "$out/peer.md" | sort -u > "$out/$name.best"
+    for column in 7 8; do
+      awk -F' *[|] *' -v k=$column 'NF >= 10 && $2 ~ /_/ && $2 !~ /best/ && $10 !~ /not/ {print $k "|" $3 "|" $2}' "$out/peer.md" | sort -n | awk -F'|' '++seen[$3] <= 2 {print $2 "|" $3}'
+    done | sort -u > "$out/$name.best"
   done
 }
 amg() { turns multigrid; }
-large() { gpucsr gamg -cases "$(sizes lognormal7_200,mesh_5000 lognormal7_10,mesh_1)" -ksp_norm_type unpreconditioned -ksp_type gpucg -pc_type gpuamg -uploaded 1 -kept 0 -repeats 5 -id "$id large"; }
+largest() { gpucsr gamg -cases "$(sizes lognormal7_200,mesh_5000 lognormal7_10,mesh_1)" -ksp_norm_type unpreconditioned -ksp_type gpucg -pc_type gpuamg -uploaded 1 -kept 0 -repeats 2 -id "$id large"; }
+large() { turns largest; }
 
 # wall WHO COMMAND ...: seconds of a whole process
 wall() {
@@ -181,6 +184,12 @@ whole() {
   }
 }
 program() { turns whole; }
+
+learning() {
+  run python3 "$here/learning/learn.py" -build "$build" -out "$out" -id "$id" -rounds "$rounds" -who gpu,ranks,liblinear -sets "$(sizes "real-sim,covertype,$root/share/datasets/learning/kddcup99_10pct.svm.xz,news20" adult9)" \
+    -lambdas "$(sizes 1e-5,real-sim:1e-7 1e-5)" -limit 30 -ranks "$(sizes 16 2)" -budget 480 && cat "$out/learn.jsonl" >> "$to"
+  rm -f "$out/learn.jsonl"
+}
 
 operations() {
   # shellcheck disable=SC2086
@@ -212,8 +221,8 @@ for part in $(echo "$parts" | tr , ' '); do
   : > "$out/$part.log"
   began=$(date +%s)
   case $part in
-    products | small | ksp | sweep | amg | large | program | vectors | hostvec | ranks) $part ;;
-    *) echo "table.sh: -part $part: must be some of products, small, ksp, sweep, amg, large, program, vectors, hostvec, ranks" >&2; status=2 ;;
+    products | small | ksp | sweep | amg | large | program | learning | vectors | hostvec | ranks) $part ;;
+    *) echo "table.sh: -part $part: must be some of products, small, ksp, sweep, amg, large, program, learning, vectors, hostvec, ranks" >&2; status=2 ;;
   esac
   echo "table.sh: $part took $(($(date +%s) - began)) s"
 done

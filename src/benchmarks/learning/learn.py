@@ -2,10 +2,10 @@
 """
 Learning time by set, loss and lambda: on a GPU, on one core, on all cores by MPI, and of LIBLINEAR where it is installed.
 
-    learn.py [-build build] [-out FOLDER] [-who gpu,core,ranks,liblinear] [-sets NAME,...] [-losses hinge,squared_hinge,logistic] [-lambdas 1e-5,...] [-budget SECONDS] [-ranks N] [-page FILE.jsonl]
+    learn.py [-build build] [-out FOLDER] [-who gpu,core,ranks,liblinear] [-sets NAME,...] [-losses hinge,squared_hinge,logistic] [-lambdas 1e-5,...] [-budget SECONDS] [-ranks N] [-rounds 1] [-id TEXT] [-page FILE.jsonl]
 
 Sets are names that learnset knows, or files that gpucsr-convert reads. -lambdas may name a set: covertype:1e-7 is for that set alone. Each run is a line of learn.jsonl in -out; the table comes last, to
-learn.md too. -page makes the table of earlier runs alone.
+learn.md too. -page makes the table of earlier runs alone. -rounds: processes of each, in turn; the table has their medians.
 
 gpu is type gpucsr (with -backend host the host's, then `threads` of it), core is type aij on one core, ranks is aij on all. Runs of core and liblinear go on cores of their own, several at once,
 beside those of gpu; those of ranks follow, alone. Seconds are the wall clock's of learning, without start, loading and set-up; those of core and LIBLINEAR are the processor's, LIBLINEAR's less those of reading, which a run that stops at once
@@ -31,8 +31,10 @@ def arguments():
     p.add_argument("-budget", type=float, default=3600)
     p.add_argument("-limit", type=float, default=60, help="seconds of one run on the host")
     p.add_argument("-ranks", type=int, default=os.cpu_count())
+    p.add_argument("-rounds", type=int, default=1)
     p.add_argument("-workers", type=int, default=max(1, os.cpu_count() // 2), help="runs of one core at once")
     p.add_argument("-dir", help="where sets are made, and left")
+    p.add_argument("-id", default="unknown")
     p.add_argument("-page")
     return p.parse_args()
 
@@ -108,7 +110,7 @@ class Runner:
             r = self.liblinear(name, loss, lam)
         else:
             r = self.bmrm(who, name, loss, lam)
-        r.update(set=name, who=who, loss=loss, lam=lam, entries=self.entries[name])
+        r.update(record="learn", id=self.a.id, set=name, who=who, loss=loss, lam=lam, entries=self.entries[name])
         said = r.get("why") or f"{r['seconds']:9.4f} s" + (f"  J {r['objective']:.6g} gap {r['gap']:.1e} {r['iterations']} iterations {r['products']} products, losses {r['losses']:.4f} s" if "objective" in r else "")
         print(f"{name:14} {loss or 'reading':14} {lam or '':6} {who:9} {said}", flush=True)
         with open(f"{self.a.out}/learn.jsonl", "a") as f:
@@ -120,32 +122,52 @@ class Runner:
         print(f"sets after {self.a.budget - (self.end - time.time()):.1f} s", flush=True)
         chosen = lambda name: [l.split(":")[-1] for l in self.a.lambdas.split(",") if ":" not in l or l.split(":")[0] == name]
         jobs = [(name, loss, lam) for name in names for lam in chosen(name) for loss in losses]
-        with concurrent.futures.ThreadPoolExecutor(self.a.workers) as pool:
-            if "core" in who:
-                for j in jobs[::-1]:  # the longest first
-                    pool.submit(self.job, "core", *j)
-            if "liblinear" in who and shutil.which("liblinear-train"):
-                for name in names:
-                    pool.submit(self.job, "liblinear", name, "logistic", None)
-                for name, loss, lam in jobs:
-                    if loss in SOLVER and (self.entries[name] < LARGE or lam == chosen(name)[0]):
-                        pool.submit(self.job, "liblinear", name, loss, lam)
-            if "gpu" in who:
+        for _ in range(self.a.rounds):
+            with concurrent.futures.ThreadPoolExecutor(self.a.workers) as pool:
+                if "core" in who:
+                    for j in jobs[::-1]:  # the longest first
+                        pool.submit(self.job, "core", *j)
+                if "liblinear" in who and shutil.which("liblinear-train"):
+                    for name in names:
+                        pool.submit(self.job, "liblinear", name, "logistic", None)
+                    for name, loss, lam in jobs:
+                        if loss in SOLVER and (self.entries[name] < LARGE or lam == chosen(name)[0]):
+                            pool.submit(self.job, "liblinear", name, loss, lam)
+                if "gpu" in who:
+                    for j in jobs:
+                        self.job("gpu", *j)
+            if "ranks" in who:
                 for j in jobs:
-                    self.job("gpu", *j)
-        if "ranks" in who:
-            for j in jobs:
-                self.job("ranks", *j)
+                    self.job("ranks", *j)
+
+
+def medians(records):
+    """(set, loss, lambda): {who: the run of the median time}"""
+    found = collections.defaultdict(dict)
+    for r in records:
+        found[r["set"], r["loss"], r["lam"]].setdefault(r["who"], []).append(r)
+    for runs in found.values():
+        for who, rs in runs.items():
+            rs = sorted((r for r in rs if "why" not in r), key=lambda r: r["seconds"]) or rs[-1:]
+            runs[who] = rs[(len(rs) - 1) // 2]
+    return found
+
+
+def times(found, key):
+    """{who: seconds}, LIBLINEAR's without reading; and the least that tells its time from that of reading"""
+    reading = found.get((key[0], "logistic", None), {}).get("liblinear", {})
+    time_of = {w: r.get("seconds") for w, r in found[key].items()}
+    noise = 0.2 * reading.get("seconds", 0)  # readings differ by as much when several run at once
+    if time_of.get("liblinear") is not None:
+        time_of["liblinear"] = time_of["liblinear"] - reading["seconds"] if "seconds" in reading else None
+    return time_of, noise
 
 
 def page(file, out):
-    found, entries, sets = collections.defaultdict(dict), {}, []
     with open(file) as f:
-        for r in map(json.loads, f):
-            found[r["set"], r["loss"], r["lam"]][r["who"]] = r
-            entries[r["set"]] = r["entries"]
-            if r["lam"] and (r["set"], r["loss"], r["lam"]) not in sets:
-                sets.append((r["set"], r["loss"], r["lam"]))
+        records = [json.loads(line) for line in f]
+    found, entries = medians(records), {r["set"]: r["entries"] for r in records}
+    sets = [k for k in found if k[2]]
     order = list(SOLVER)
     sets.sort(key=lambda k: (entries[k[0]], k[0], order.index(k[1]) if k[1] in order else 9, -float(k[2])))
     lines = ["| set | entries | loss | lambda | J | gap / J | iterations | products | gpu s | of which losses | one core | ranks | LIBLINEAR | J less its dual value | core / gpu | ranks / gpu | LIBLINEAR / gpu |", "| :-- | --: | :-- |" + " --: |" * 14]
@@ -153,11 +175,7 @@ def page(file, out):
     for key in sets:
         c = found[key]
         first = next((c[w] for w in ("gpu", "core", "ranks") if w in c and "why" not in c[w]), {})
-        reading = found[key[0], "logistic", None].get("liblinear", {})
-        time_of = {w: r.get("seconds") for w, r in c.items()}
-        if time_of.get("liblinear") is not None:
-            time_of["liblinear"] = time_of["liblinear"] - reading["seconds"] if "seconds" in reading else None
-        noise = 0.2 * reading.get("seconds", 0)  # readings differ by as much when several run at once: less is no number
+        time_of, noise = times(found, key)
         hidden = time_of.get("liblinear") is not None and time_of["liblinear"] < noise
         if hidden:
             time_of["liblinear"] = None

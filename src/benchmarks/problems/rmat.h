@@ -54,7 +54,7 @@ static inline PetscErrorCode RMATCreate(int levels, int64_t edges, uint64_t seed
 
     RMATEdge(seed, e, levels, &r, &c);
 #pragma omp atomic capture
-    to = at[r]++;
+    to      = at[r]++;
     col[to] = c;
   }
   PetscCall(PetscMalloc1(rows + 1, i));

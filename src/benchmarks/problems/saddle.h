@@ -107,7 +107,7 @@ static inline int SaddleStaggeredRow(const Saddle *s, int r, int32_t *col)
 {
   const SaddleBox cells      = SaddlePoints(s, s->n);
   const int       velocities = SaddleVelocities(s), each = velocities / s->dimensions;
-  int             at[3], count = 0;
+  int             at[3], count                           = 0;
 
   if (r >= velocities) {
     SaddlePlace(&cells, r - velocities, at);

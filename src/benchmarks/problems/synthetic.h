@@ -27,7 +27,7 @@ typedef enum {
   FULL, /* every entry is there */
   MESH2,
   MESH3,
-  PLATE, /* a thin box of points */
+  PLATE,  /* a thin box of points */
   SADDLE, /* a zero block, see saddle.h */
   RMAT    /* see rmat.h */
 } SyntheticKind;
@@ -139,8 +139,8 @@ static const Synthetic collection[] = {
 static const Synthetic meshes[] = {
   MESHES("mesh3_150k", MESH3, 150000, 1),
   MESHES("mesh2_150k", MESH2, 150000, 1),
-  {"wave_like",     PLATE, 156000, 1, 0, 61, MESH_SWEEP, 0, 0, 0},
-  {"wave_like_rcm", PLATE, 156000, 1, 0, 61, MESH_RCM,   0, 0, 0},
+  {"wave_like",     PLATE,  156000, 1, 0,  61, MESH_SWEEP,   0, 0, 0},
+  {"wave_like_rcm", PLATE,  156000, 1, 0,  61, MESH_RCM,     0, 0, 0},
   MESHES("mesh3_50k_u3", MESH3, 50000, 3),
   MESHES("mesh3_150k_u3", MESH3, 150000, 3),
   MESHES("mesh2_150k_u3", MESH2, 150000, 3),
@@ -157,15 +157,15 @@ static const Synthetic meshes[] = {
   MESHES("mesh2_5000k", MESH2, 5000000, 1),
   MESHES("mesh2_5000k_u3", MESH2, 5000000, 3),
   MESHES("mesh2_10000k", MESH2, 10000000, 1),
-  {"mac2_1000",    SADDLE, 1000, 2, 0, 80, SADDLE_MAC,   0, 0, 0},
-  {"mac3_32",      SADDLE, 32,   3, 0, 81, SADDLE_MAC,   0, 0, 0},
-  {"mac3_144",     SADDLE, 144,  3, 0, 82, SADDLE_MAC,   0, 0, 0},
-  {"darcy2_700",   SADDLE, 700,  2, 0, 83, SADDLE_DARCY, 0, 0, 0},
-  {"darcy3_90",    SADDLE, 90,   3, 0, 84, SADDLE_DARCY, 0, 0, 0},
-  {"q2q1_2_300",   SADDLE, 300,  2, 0, 85, SADDLE_Q2Q1,  0, 0, 0},
-  {"q2q1_3_20",    SADDLE, 20,   3, 0, 86, SADDLE_Q2Q1,  0, 0, 0},
-  {"rmat_16",      RMAT,   16,   0, 24, 87, 0,           0, 0, 0},
-  {"rmat_22",      RMAT,   22,   0, 16, 88, 0,           0, 0, 0},
+  {"mac2_1000",     SADDLE, 1000,   2, 0,  80, SADDLE_MAC,   0, 0, 0},
+  {"mac3_32",       SADDLE, 32,     3, 0,  81, SADDLE_MAC,   0, 0, 0},
+  {"mac3_144",      SADDLE, 144,    3, 0,  82, SADDLE_MAC,   0, 0, 0},
+  {"darcy2_700",    SADDLE, 700,    2, 0,  83, SADDLE_DARCY, 0, 0, 0},
+  {"darcy3_90",     SADDLE, 90,     3, 0,  84, SADDLE_DARCY, 0, 0, 0},
+  {"q2q1_2_300",    SADDLE, 300,    2, 0,  85, SADDLE_Q2Q1,  0, 0, 0},
+  {"q2q1_3_20",     SADDLE, 20,     3, 0,  86, SADDLE_Q2Q1,  0, 0, 0},
+  {"rmat_16",       RMAT,   16,     0, 24, 87, 0,            0, 0, 0},
+  {"rmat_22",       RMAT,   22,     0, 16, 88, 0,            0, 0, 0},
 };
 #undef MESHES
 #define NMESHES ((int)(sizeof(meshes) / sizeof(meshes[0])))

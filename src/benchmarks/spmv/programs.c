@@ -4,6 +4,7 @@
 
 #define COLD   3 /* caches that the copies of a matrix fill, which are multiplied in turn */
 #define COPIES 32
+#define BATCH  3e-3 /* seconds: a pause of the host in a shorter batch shows in the median */
 
 const char *const programwords[] = {"gpucsr", "aijcusparse", "aijcusparse_explicit"};
 
@@ -93,7 +94,7 @@ static PetscErrorCode Measure(const Case *c, Mat A, int ntypes, int copies, doub
   for (int k = 0; k < ntypes; k++) {
     PetscCall(Create(c, k, A, copies, &p[k]));
     for (int q = 0; q < 2; q++) PetscCall(Batch(c, &p[k], copies, &p[k].t[0])); /* the first batch makes the type's permanent data */
-    p[k].batch = (int)PetscMax(copies, PetscMin(50, 500e-6 / p[k].t[0]));
+    p[k].batch = (int)PetscMax(copies, PetscMin(50, BATCH / p[k].t[0]));
   }
   for (int r = 0; r < rounds; r++)
     for (int k = 0; k < ntypes; k++) PetscCall(Batch(c, &p[k], p[k].batch, &p[k].t[r]));

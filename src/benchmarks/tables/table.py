@@ -11,6 +11,9 @@ A figure is the median of the rounds; a ratio is the peer's median over that of 
 import argparse, json, lzma, math, os, re, statistics, sys, textwrap
 from collections import defaultdict
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "learning"))
+import learn
+
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", ".."))
 KEPT = "docs/results/table.jsonl.xz"
 HEAD = ["| | peer | faster by |", "|---|---|---|"]
@@ -66,7 +69,7 @@ def medians(records, key, fields):
 
 class Page:
     def __init__(self):
-        self.readme, self.all, self.lines, self.below = [], [], [], []
+        self.readme, self.all, self.lines, self.below, self.shares = [], [], [], [], []
 
     def row(self, what, peer, *ratios, readme=False):
         """ratios: {name: ratio} for each of the row's figures. The least is said, as well as the mean"""
@@ -80,6 +83,12 @@ class Page:
         self.below += [f"row {len(self.all) + 1}, figure {k}: {b}" for k, b in enumerate(below, 1) if b]
         self.all.append(f"| {what} | {peer} | {'; '.join(figures)} |")
         self.readme += self.all[-1:] if readme else []
+
+    def share(self, what, r):
+        """r: {name: share of the copy's rate}"""
+        if r:
+            least = min(r, key=r.get)
+            self.shares.append(f"{what} {number(geomean(r.values()), 2)} ({number(r[least], 2)} at least, {least})")
 
     def section(self, title, text, head, rows):
         if rows:
@@ -106,6 +115,9 @@ def products(page, records):
         page.row(f"products A x; Aᵀ x, {size}", "`aijcusparse`; the better with and without `-mat_form_explicit_transpose`", seen, seent, readme=large)
         page.row(f"the same, with cold caches where a matrix fits the cache: {len(cold)} of these" if len(cold) > 1 else "the same, with cold caches where a matrix fits the cache", "the same", cold, coldt)
         page.row("the same, time of the GPU alone", "the best of cuSPARSE's algorithms; its transposed product", gpu, gput)
+        if large:
+            for name, rs in (("A x, CSR and two vectors:", "N"), ("Aᵀ x, the same:", "T")):
+                page.share(name, {r["matrix"]: r["fraction"] for r in latest.values() if r["side"] == rs and r["nnz"] >= LARGE})
         text = ("Microseconds: a product as a program sees it, by the host's clock over successive calls (gpucsr, `aijcusparse`, the same with `-mat_form_explicit_transpose`); then the GPU's time of the chosen kernel and of cuSPARSE's best. "
                 "*copy*: bytes of CSR and vectors over the chosen kernel's time, of the rate of a device copy. *spread*: most less least of the rounds, over the median. *cold*: the ratio where copies of the matrix take turns that together exceed the last-level cache three times; it is missing where one matrix does, and where 32 copies are too few.")
         page.section(f"Products, {size}", text, ["matrix", "", "entries", "gpucsr", "aijcusparse", "explicit", "ratio", "cold", "GPU", "cuSPARSE", "ratio", "copy", "spread"], rows)
@@ -120,17 +132,21 @@ KSP = (  # the records, the row's words and peer, whether README has it
 
 def ksp(page, records):
     every = medians(records["ksp"], lambda r: (r["pc"], r["matrix"], "gpucsr" in r["mat_type"]), ["solve_us", "setup_us", "first_us", "iteration_us"])
-    rows = []
+    rows, copy = [], [1e3 * r["copy_gbs"] for r in records["run"]]
     for wanted, what, peer, readme in KSP:
-        first, later = {}, {}
+        first, later, share = {}, {}, {}
         for (pc, matrix, mine), g in every.items():
             p = every.get((pc, matrix, False))
             if not mine or not wanted(g["r"]):
                 continue
+            r, constant = g["r"], "constant" in what
+            if copy and pc == "jacobi" and r["rows"] >= 1e5:
+                share[matrix] = (80 * r["rows"] + (0 if constant else 12 * r["nnz"] + 12 * r["rows"])) / g["iteration_us"] / statistics.median(copy)
             if p:
                 first[matrix], later[matrix] = (p["setup_us"] + p["first_us"]) / (g["setup_us"] + g["first_us"]), p["solve_us"] / g["solve_us"]
             for m in filter(None, (g, p)):
                 rows.append([matrix, f"{m['r']['ksp']}, {pc}, {'gpucsr' if m is g else 'aijcusparse'}", m["r"]["rows"], m["r"]["iterations"]] + [number(1e-3 * m[k]) for k in ("setup_us", "first_us", "solve_us")] + [number(m["iteration_us"]), f"{m['r']['residual']:.0e}", number(m["spread"], 2)])
+        page.share("with constant coefficients, ten vectors, which is what a code of the stencil moves:" if "constant" in what else "iterations of `gpucg` with Jacobi, CSR, the diagonal and ten vectors:", share)
         page.row(f"{what}, upload and first solve; a later solve", peer, first, later, readme=readme)
     page.section("Krylov methods", "Milliseconds: upload and first product, first solve, later solve; microseconds an iteration; true relative residual.", ["system", "by", "unknowns", "iterations", "set-up", "first", "solve", "an iteration", "residual", "spread"], rows)
 
@@ -168,10 +184,10 @@ def amg(page, records):
     if not copy:
         return
     rows = []
-    for r in large:
-        ten = 10 * 2 * 1e-6 * (12 * r["nnz"] + 4 * r["rows"]) / statistics.median(copy)
-        rows.append([r["matrix"], r["rows"], r["nnz"], number(r["setup_ms"]), number(r["again_ms"]), number(ten), number(r["setup_ms"] / ten), number(r["again_ms"] / ten), number(r["first_ms"]), number(r["solve_ms"]), r["iterations"]])
-    page.section("Large systems", "`gpuamg`, milliseconds of one process. *ten copies*: the time in which the device copies the matrix ten times.", ["system", "unknowns", "entries", "set-up", "new values", "ten copies", "set-up over it", "new values over it", "first", "solve", "iterations"], rows)
+    for matrix, g in medians(large, lambda r: r["matrix"], ["setup_ms", "again_ms", "first_ms", "solve_ms"]).items():
+        r, ten = g["r"], 10 * 2 * 1e-6 * (12 * g["r"]["nnz"] + 4 * g["r"]["rows"]) / statistics.median(copy)
+        rows.append([matrix, r["rows"], r["nnz"], number(g["setup_ms"]), number(g["again_ms"]), number(ten), number(g["setup_ms"] / ten), number(g["again_ms"] / ten), number(g["first_ms"]), number(g["solve_ms"]), r["iterations"], number(g["spread"], 2)])
+    page.section("Large systems", "`gpuamg`, milliseconds. *ten copies*: the time in which the device copies the matrix ten times.", ["system", "unknowns", "entries", "set-up", "new values", "ten copies", "set-up over it", "new values over it", "first", "solve", "iterations", "spread"], rows)
 
 
 def programs(page, records):
@@ -185,6 +201,21 @@ def programs(page, records):
     page.section("Whole programs", "Seconds of the whole process, by the wall clock.", ["program", "gpucsr, a process", "spread", "peer", "spread"], rows)
 
 
+def learning(page, records):
+    found = learn.medians(records["learn"])
+    ranks, liblinear, rows = {}, {}, []
+    for key in filter(lambda k: k[2], found):
+        (t, noise), name, c = learn.times(found, key), " ".join(key), found[key]
+        if t.get("gpu") and t.get("ranks"):
+            ranks[name] = t["ranks"] / t["gpu"]
+        if t.get("gpu") and (t.get("liblinear") or 0) >= noise > 0:
+            liblinear[name] = t["liblinear"] / t["gpu"]
+        rows.append([name, next(iter(c.values()))["entries"]] + [number(t.get(w)) for w in ("gpu", "ranks", "liblinear")] + [number(r[name]) if name in r else "" for r in (ranks, liblinear)])
+    entries = [r["entries"] for r in records["learn"]] or [0]
+    page.row(f"learning linear models, {len({r['set'] for r in records['learn']})} sets of {power(min(entries))} to {power(max(entries))} entries, three losses", "the same program on 16 cores; LIBLINEAR on one", ranks, liblinear, readme=True)
+    page.section("Learning", "Seconds, without start, loading and set-up; of LIBLINEAR the processor's, without reading.", ["set, loss, lambda", "entries", "gpucsr", "16 ranks", "LIBLINEAR", "ratio", "ratio"], rows)
+
+
 def vectors(page, records):
     every = medians(records["vec"], lambda r: (r["op"], r["n"], r["vec_type"].replace("seq", "")), ["us"])
     types = sorted({t for _, _, t in every}, reverse=True)
@@ -193,10 +224,10 @@ def vectors(page, records):
 
 def make(records):
     page, rs = Page(), records["reference"]
-    ids = sorted({r["id"].split(" ")[0] for r in records["call"]})
+    ids = sorted({r["id"].split(" ")[0] for r in records["call"] + records["learn"]})
     if len(ids) > 1:
         print(f"table.py: records of several versions: {', '.join(ids)}", file=sys.stderr)
-    for part in (products, ksp, amg, programs, vectors):
+    for part in (products, ksp, amg, programs, learning, vectors):
         part(page, records)
     usual = statistics.median(r["iteration_us"] for r in rs) if rs else 0
     off = sorted({r["call"] for r in rs if abs(r["iteration_us"] / usual - 1) > OFF})
@@ -214,8 +245,9 @@ def make(records):
     if rs:
         intro += [f"The reference row, an iteration of `gpucg` on {rs[0]['matrix']}, took {number(min(r['iteration_us'] for r in rs))} to {number(max(r['iteration_us'] for r in rs))} µs over {len({r['call'] for r in rs})} calls.", ""]
     intro = [w for line in intro for w in (textwrap.wrap(line, 160) if len(line) > 200 else [line])]
+    shares = [""] + textwrap.wrap("Bytes over time, of the device copy's rate, which caches and smaller formats exceed. " + "; ".join(page.shares) + ".", 160) if page.shares else []
     below = ["", "A peer is faster in " + ". In ".join(page.below) + "."] if page.below else []
-    return page.readme, intro + HEAD + page.all + below, page.lines
+    return page.readme, intro + HEAD + page.all + shares + below, page.lines
 
 
 def readme_rows(lines):
@@ -240,7 +272,7 @@ def main():
     with open(readme) as f:
         text = f.read().split("\n")
     begin, end = readme_rows(text)
-    linked = [r for r in text[begin:end] if "](docs/results/" in r]
+    linked = [r for r in text[begin:end] if "](docs/results/" in r and not (r.startswith("| learning") and any(n.startswith("| learning") for n in rows))]
     if o.write:
         with open(readme, "w") as f:
             f.write("\n".join(text[:begin] + rows + linked + text[end:]))
