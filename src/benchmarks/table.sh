@@ -1,5 +1,5 @@
 #!/bin/sh
-# Measures what README's table and docs/results/table.md say, on a machine with a GPU: pairs of the library and a peer in turn, from one build. Nothing is compiled here.
+# Measures what README's table and docs/results/table.md say, on a machine with a GPU: pairs of the library and a peer in turn, from one build, for the PETSc of peers/petsc.sh. Nothing is compiled here.
 #
 #   table.sh [-build build] [-peers FOLDER] [-out FOLDER] [-part products,small,ksp,sweep,amg,large,program,learning] [-rounds 5] [-id TEXT] [-dir FOLDER,...] [-ranks 1,2] [-cases NAME,...] [-small yes] [-with "OPTION ..."]
 #
