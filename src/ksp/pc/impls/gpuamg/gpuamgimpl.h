@@ -17,6 +17,8 @@ typedef struct {
   PetscReal bounds[2];  /* Chebyshev's bounds as numbers */
 } PCGPUAMGSmoother;
 
+#define GPUAMG_K 3 /* `cycles`: 1 V, 2 W, and K-cycles */
+
 typedef struct _n_PC_GPUAMG PC_GPUAMG;
 struct _n_PC_GPUAMG {
   GPUAMGOptions    o;
@@ -57,6 +59,7 @@ typedef struct {
   PetscInt  n, N, bs, ns;
   double   *near;  /* near null vectors in this rank's rows, ns numbers a row; NULL: constants */
   Vec       dead;  /* ones in rows without a near null vector; NULL: every row has one */
+  Vec      *krylov; /* of a K-cycle: the first correction, and products with both */
   PetscBool whole; /* no row lacks its diagonal entry */
 } GPUAMGRanksLevel;
 
@@ -112,6 +115,11 @@ GPUCSR_INTERN PetscErrorCode PCGPUAMGBlock_Private(Mat, GPUCSROperator *, const 
 /* filter.c */
 GPUCSR_INTERN PetscErrorCode PCGPUAMGBeyond_Private(Mat, Vec dinv, double **);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGFilter_Private(Mat, Vec dinv, const double *near, Mat *);
+
+/* krylov.c */
+GPUCSR_INTERN PetscErrorCode PCGPUAMGKrylovMethod_Private(const PC_GPUAMG *, Mat, GPUMGKrylovMethod *);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGKrylovSetUp_Private(PC);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGKrylovApply_Private(PC, Vec, Vec);
 
 /* ranks.c */
 GPUCSR_INTERN PetscErrorCode PCGPUAMGSettle_Private(MPI_Comm, GPUCSRAttempt *);

@@ -49,6 +49,7 @@ typedef struct {
   PetscBool     two; /* up and down differ */
   GPUCSRBuffer  memory;
   double       *b, *x, *spare, *r, *d; /* in memory; spare: a step writes its x here, because its product reads the old x */
+  GPUCSRBuffer  krylov;                /* of a K-cycle's Krylov method: two vectors, and parts of sums */
 } GPUMGLevel;
 
 /* A recorded application */
@@ -58,12 +59,20 @@ typedef struct {
   void         *graph; /* NULL: not recorded */
 } GPUMGRecord;
 
+/* The Krylov method at coarse levels of K-cycles */
+typedef enum {
+  GPUMG_KRYLOV_NONE, /* V- or W-cycles */
+  GPUMG_KRYLOV_CG,
+  GPUMG_KRYLOV_GCR
+} GPUMGKrylovMethod;
+
 typedef struct _n_GPUMGCycle GPUMGCycle;
 struct _n_GPUMGCycle {
   GPUCSRDevice dev;
   PCMGType     type;
   int          levels, cycles; /* cycles of an application */
   GPUMGLevel   level[GPUMG_LEVELS];
+  GPUMGKrylovMethod krylov;
   PetscBool    exact; /* a dense inverse solves on the coarsest level, otherwise a smoother */
   GPUCSRBuffer inverse;
   int          bottom;        /* level where cycles end: the finest of the small levels behind the dense matrix (densecoarse.c), else 0 */
@@ -111,6 +120,7 @@ GPUCSR_INTERN PetscErrorCode GPUMGCycleRun(GPUMGCycle *, const double *b, double
 GPUCSR_INTERN PetscErrorCode GPUMGCycleApplyVecs(GPUMGCycle *, GPUCSREvent *, Vec b, Vec x);
 GPUCSR_INTERN size_t         GPUMGCycleVectorBytes(int n);
 GPUCSR_INTERN void           GPUMGCycleVectors(GPUMGLevel *);
+GPUCSR_INTERN PetscErrorCode GPUMGCycleKrylov(GPUMGCycle *, GPUMGKrylovMethod);
 GPUCSR_INTERN PetscErrorCode GPUMGCycleForget(GPUMGCycle *);
 GPUCSR_INTERN PetscErrorCode GPUMGCycleSmallDestroy(GPUMGCycle *);
 GPUCSR_INTERN PetscErrorCode GPUMGCycleDestroy(GPUMGCycle *);
