@@ -154,7 +154,8 @@ static PetscErrorCode KSPView_GPU(KSP ksp, PetscViewer viewer)
   if (k->method != GPUKSP_BCGS)
     PetscCall(PetscViewerASCIIPrintf(viewer, "  variant %s, precision %s%s%s\n", KSPGPUVariants[k->variant], KSPGPUPrecisions[k->precision], k->precision == KSP_GPU_RESIDUAL_REPLACEMENT && k->solved && !k->refined ? ", double in the last solve because " : "", k->precision == KSP_GPU_RESIDUAL_REPLACEMENT && k->solved && !k->refined ? k->whydouble : ""));
   if (!k->solved) PetscFunctionReturn(PETSC_SUCCESS);
-  if (k->method != GPUKSP_BCGS && k->pc.flexible) PetscCall(PetscViewerASCIIPrintf(viewer, "  directions of flexible conjugate gradients%s, because the preconditioner is not linear\n", k->variant == KSP_GPU_SINGLE_REDUCTION ? " without the single reduction" : ""));
+  if (k->method != GPUKSP_BCGS && k->pc.flexible)
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  directions of flexible conjugate gradients%s, because the preconditioner is not linear\n", k->variant == KSP_GPU_SINGLE_REDUCTION ? " without the single reduction" : ""));
   ranks[0] = 0;
   if (k->peers.on || k->ranks.on) PetscCall(PetscSNPrintf(ranks, sizeof(ranks), ", on each of %d processes, which exchange by themselves (%s)", k->peers.on ? k->persistent.peers.size : (int)k->ranks.size, k->peers.on ? "peer" : k->ranks.way));
   if (k->taken == KSP_GPU_PATH_PERSISTENT)

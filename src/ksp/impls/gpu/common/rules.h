@@ -66,7 +66,7 @@ typedef struct {
   double rtol, abstol, divtol;
   int    flexible; /* beta for a preconditioner that is not linear */
   int    refined;  /* iterate on rounded numbers, */
-  double update;  /* replace the residual after it has shrunk by this factor */
+  double update;   /* replace the residual after it has shrunk by this factor */
   /* current state */
   int    i, its, reason, recorded, lucky, replace, giveup, replacements, replaced, misses;
   double rnorm, rnorm0, ttol, bnorm;

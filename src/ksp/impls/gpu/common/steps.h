@@ -59,7 +59,7 @@ constexpr
   GPUKSPStepSums(GPUKSPStep s)
 {
   return s == GPUKSP_NORMS || s == GPUKSP_BNORM || s == GPUKSP_TRUE_NORMS || s == GPUKSP_CG_RESIDUAL || s == GPUKSP_REPLACEMENT_NORMS ? 3
-         : s == GPUKSP_CG1_NORMS || s == GPUKSP_FLEXIBLE_NORMS                                                                         ? 4
+         : s == GPUKSP_CG1_NORMS || s == GPUKSP_FLEXIBLE_NORMS                                                                        ? 4
          : s == GPUKSP_BCGS_T                                                                                                         ? 5
          : s == GPUKSP_CG_CURVATURE || s == GPUKSP_BCGS_START || s == GPUKSP_BCGS_V || s == GPUKSP_BCGS_ADVANCE                       ? 1
                                                                                                                                       : 0;

@@ -415,8 +415,11 @@ static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
   if (!ascii) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscViewerASCIIPrintf(viewer, "  %s cycles, smoother %s of degree %" PetscInt_FMT " with %s, prolongators smoothed %d times, %d aggressive levels, %s %g\n", a->cycles == 1 ? "V" : a->cycles == 2 ? "W" : "K", a->smoother.richardson ? "Richardson" : "Chebyshev", a->degree,
-                                   PCGPUAMGSmoothers[a->o.smoother], a->o.nsmooths, a->o.aggressive,
+  PetscCall(PetscViewerASCIIPrintf(viewer, "  %s cycles, smoother %s of degree %" PetscInt_FMT " with %s, prolongators smoothed %d times, %d aggressive levels, %s %g\n",
+                                   a->cycles == 1   ? "V"
+                                   : a->cycles == 2 ? "W"
+                                                    : "K",
+                                   a->smoother.richardson ? "Richardson" : "Chebyshev", a->degree, PCGPUAMGSmoothers[a->o.smoother], a->o.nsmooths, a->o.aggressive,
                                    !a->o.drop ? "threshold"
                                    : weak     ? "weak entries dropped, share"
                                               : "few weak entries, share",

@@ -57,10 +57,10 @@ typedef struct {
   Vec       dinv;
   double    lambda;
   PetscInt  n, N, bs, ns;
-  double   *near;  /* near null vectors in this rank's rows, ns numbers a row; NULL: constants */
-  Vec       dead;  /* ones in rows without a near null vector; NULL: every row has one */
+  double   *near;   /* near null vectors in this rank's rows, ns numbers a row; NULL: constants */
+  Vec       dead;   /* ones in rows without a near null vector; NULL: every row has one */
   Vec      *krylov; /* of a K-cycle: the first correction, and products with both */
-  PetscBool whole; /* no row lacks its diagonal entry */
+  PetscBool whole;  /* no row lacks its diagonal entry */
 } GPUAMGRanksLevel;
 
 struct _n_GPUAMGRanks {

@@ -57,8 +57,8 @@ static PetscErrorCode Cycle(PC, GPUMGKrylovMethod, int, Vec, Vec);
 /* As on a device: the solution of level l in its x; b changes */
 static PetscErrorCode Krylov(PC pc, GPUMGKrylovMethod method, int l)
 {
-  const GPUAMGRanks *r                      = ((PC_GPUAMG *)pc->data)->ranks;
-  const Vec          x                      = At(r, l)->x, b = At(r, l)->b, *k = r->level[l].krylov;
+  const GPUAMGRanks *r = ((PC_GPUAMG *)pc->data)->ranks;
+  const Vec          x = At(r, l)->x, b = At(r, l)->b, *k = r->level[l].krylov;
   PetscScalar        dot[3];
   double             sum[GPUMG_KRYLOV_SUMS] = {0}, f[2];
 

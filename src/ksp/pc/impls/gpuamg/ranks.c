@@ -301,13 +301,13 @@ static PetscErrorCode Smoother(const PC_GPUAMG *a, const Level *L, PetscBool sol
 /* Collective: the levels as a PCMG. last: the coarsest is not small */
 static PetscErrorCode Cycles(PC pc, PetscBool last)
 {
-  PC_GPUAMG      *a     = (PC_GPUAMG *)pc->data;
-  GPUAMGRanks    *r     = a->ranks;
-  const PetscBool first = (PetscBool)!r->mg;
-  const Level    *C     = &r->level[r->levels - 1];
-  const char     *prefix;
-  PC              coarse;
-  KSP             ksp;
+  PC_GPUAMG        *a     = (PC_GPUAMG *)pc->data;
+  GPUAMGRanks      *r     = a->ranks;
+  const PetscBool   first = (PetscBool)!r->mg;
+  const Level      *C     = &r->level[r->levels - 1];
+  const char       *prefix;
+  PC                coarse;
+  KSP               ksp;
   GPUMGKrylovMethod method;
 
   PetscFunctionBegin;

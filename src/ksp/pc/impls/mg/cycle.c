@@ -153,7 +153,7 @@ static PetscErrorCode Krylov(Run *u, int l)
   char *const  more = (char *)L->krylov.p;
   GPUMGKrylov  k    = {
         .n = L->n, .residuals = (GPUCSRBool)(c->krylov == GPUMG_KRYLOV_GCR), .v = {(double *)(more + each), L->r},
-             .b = L->b, .part = (double *)(more + 2 * each)
+                  .b = L->b, .part = (double *)(more + 2 * each)
   };
 
   PetscFunctionBegin;
