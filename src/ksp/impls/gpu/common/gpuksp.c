@@ -287,7 +287,7 @@ static PetscErrorCode GPUKSPCreateMethod(KSP ksp, GPUKSPMethod method)
   Level: beginner
 
   Notes:
-  Iterates, norms, tests and reasons equal those of `KSPCG` up to rounding. The preconditioner is on the left; norms are preconditioned, unpreconditioned, natural and none.
+  Iterates, norms, tests and reasons equal those of `KSPCG` up to rounding, but with K-cycles of `PCGPUAMG`, which are not linear, the directions are those of flexible conjugate gradients. The preconditioner is on the left; norms are preconditioned, unpreconditioned, natural and none.
 
   One persistent kernel runs the whole solve for matrices stored as csr, sell, sell_256, ell, dia or stencil, with `PCNONE`, `PCJACOBI`, or `PCPBJACOBI` with blocks of at most 8. The kernel runs on one
   process. It also runs on each of up to 8 processes of one host, if their devices address each other's memory. For other formats a graph of a few kernels, launched again and again, solves. For other

@@ -499,8 +499,8 @@ static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
   `PCGAMGSetReuseInterpolation()`, `PCGAMGSetProcEqLim()`.
 
   K-cycles solve on each coarse level but the coarsest by two steps of a Krylov method with the cycle below as preconditioner: flexible conjugate gradients if the matrix is known to be symmetric (`MAT_SYMMETRIC`, `MAT_SPD`),
-  otherwise the generalized conjugate residual method (Y. Notay, P. S. Vassilevski, Numer. Linear Algebra Appl. 15, 2008). They take always two steps, without a test of the residual after the first, so that a graph can
-  record them with all numbers on the device. Where a step is impossible, because the curvature is not positive, the V-cycle's correction or the first step remains. Small levels that become one dense matrix have W cycles there.
+  otherwise the generalized conjugate residual method (Y. Notay, P. S. Vassilevski, Numer. Linear Algebra Appl. 15, 2008). There are always two steps, without a test of the residual after the first. So a graph can
+  record the cycle, and all numbers stay on the device. Where a step is impossible, because the curvature is not positive, the V-cycle's correction or the first step remains. Small levels that become one dense matrix have W cycles there.
   A K-cycle visits levels as often as a W cycle. It is not linear: the outer method must be flexible. `KSPGPUCG` then takes the flexible formula for its directions; `KSPCG`, `KSPGMRES`, `KSPGPUGMRES` and
   `KSPGPUBCGS` may stall. `PCApplyTranspose()` is an error. With several ranks K-cycles on the levels of all ranks are operations of PETSc's vectors, because their sums pass through the host.
 

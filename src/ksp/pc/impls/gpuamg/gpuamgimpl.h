@@ -64,16 +64,18 @@ typedef struct {
 } GPUAMGRanksLevel;
 
 struct _n_GPUAMGRanks {
-  int              levels;
-  GPUAMGRanksLevel level[GPUAMG_LEVELS];
-  PetscObjectId    id; /* of the finest matrix */
-  PetscObjectState pattern;
-  PetscBool        weak; /* entries are dropped */
-  PC               mg;
-  PC               one; /* instead of mg: a PC of all rows, on each rank */
-  Mat              all; /* the matrix of `one` */
-  VecScatter       scatter;
-  Vec              b, x;
+  int               levels;
+  GPUAMGRanksLevel  level[GPUAMG_LEVELS];
+  PetscObjectId     id; /* of the finest matrix */
+  PetscObjectState  pattern;
+  PetscBool         weak; /* entries are dropped */
+  GPUMGKrylovMethod krylov;
+  PetscBool         continues; /* of K-cycles: below the levels of all ranks are several small ones */
+  PC                mg;
+  PC                one; /* instead of mg: a PC of all rows, on each rank */
+  Mat               all; /* the matrix of `one` */
+  VecScatter        scatter;
+  Vec               b, x;
 };
 
 /* options.c */
@@ -118,7 +120,7 @@ GPUCSR_INTERN PetscErrorCode PCGPUAMGFilter_Private(Mat, Vec dinv, const double 
 
 /* krylov.c */
 GPUCSR_INTERN PetscErrorCode PCGPUAMGKrylovMethod_Private(const PC_GPUAMG *, Mat, GPUMGKrylovMethod *);
-GPUCSR_INTERN PetscErrorCode PCGPUAMGKrylovSetUp_Private(PC);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGKrylovSetUp_Private(GPUAMGRanks *);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGKrylovApply_Private(PC, Vec, Vec);
 
 /* ranks.c */

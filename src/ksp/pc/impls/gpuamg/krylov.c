@@ -15,7 +15,7 @@ PetscErrorCode PCGPUAMGKrylovMethod_Private(const PC_GPUAMG *a, Mat A, GPUMGKryl
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Needs the PC a flexible method? */
+/* Does the PC need a flexible method? */
 PetscErrorCode PCGPUAMGFlexible_Private(PC pc, PetscBool *flexible)
 {
   PetscFunctionBegin;
@@ -24,38 +24,33 @@ PetscErrorCode PCGPUAMGFlexible_Private(PC pc, PetscBool *flexible)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Level l of the PCMG, which counts from the coarsest */
+/* Level l, which the PCMG counts from the coarsest */
 static PC_MG_Levels *At(const GPUAMGRanks *r, int l)
 {
   return ((PC_MG *)r->mg->data)->levels[r->levels - 1 - l];
 }
 
-/* Has the coarsest level of all ranks levels below, which each rank has? */
-static PetscBool Continues(const GPUAMGRanks *r)
+/* Collective: vectors of the coarse levels; is the coarsest level of all ranks the finest of several small ones, which each rank has? */
+PetscErrorCode PCGPUAMGKrylovSetUp_Private(GPUAMGRanks *r)
 {
-  PetscBool        amg;
-  const PC_GPUAMG *c = (const PC_GPUAMG *)At(r, r->levels - 1)->smoothd->pc->data;
-
-  if (PetscObjectTypeCompare((PetscObject)At(r, r->levels - 1)->smoothd->pc, PCGPUAMG, &amg) || !amg) return PETSC_FALSE;
-  return (PetscBool)(c->ranks && c->ranks->one && ((const PC_GPUAMG *)c->ranks->one->data)->h.levels > 1);
-}
-
-/* Collective: vectors of the coarse levels */
-PetscErrorCode PCGPUAMGKrylovSetUp_Private(PC pc)
-{
-  PC_GPUAMG   *a = (PC_GPUAMG *)pc->data;
-  GPUAMGRanks *r = a->ranks;
+  const PC coarse = At(r, r->levels - 1)->smoothd->pc;
 
   PetscFunctionBegin;
-  for (int l = 1; l < r->levels && a->cycles == GPUAMG_K; l++)
+  for (int l = 1; l < r->levels; l++)
     if (!r->level[l].krylov) PetscCall(VecDuplicateVecs(At(r, l)->x, 3, &r->level[l].krylov));
+  PetscCall(PetscObjectTypeCompare((PetscObject)coarse, PCGPUAMG, &r->continues));
+  if (r->continues) {
+    const GPUAMGRanks *small = ((const PC_GPUAMG *)coarse->data)->ranks;
+
+    r->continues = (PetscBool)(small && small->one && ((const PC_GPUAMG *)small->one->data)->h.levels > 1);
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Cycle(PC, GPUMGKrylovMethod, int, Vec, Vec);
+static PetscErrorCode Cycle(PC, int, Vec, Vec);
 
 /* As on a device: the solution of level l in its x; b changes */
-static PetscErrorCode Krylov(PC pc, GPUMGKrylovMethod method, int l)
+static PetscErrorCode Krylov(PC pc, int l)
 {
   const GPUAMGRanks *r = ((PC_GPUAMG *)pc->data)->ranks;
   const Vec          x = At(r, l)->x, b = At(r, l)->b, *k = r->level[l].krylov;
@@ -66,9 +61,9 @@ static PetscErrorCode Krylov(PC pc, GPUMGKrylovMethod method, int l)
   for (int step = 0; step < 2; step++) {
     const Vec v = k[1 + step], with[] = {k[1], step ? v : b, b};
 
-    PetscCall(Cycle(pc, method, l, b, x));
+    PetscCall(Cycle(pc, l, b, x));
     PetscCall(MatMult(r->level[l].A, x, v));
-    PetscCall(VecMDot(method == GPUMG_KRYLOV_GCR ? v : x, 2 + step, with, dot));
+    PetscCall(VecMDot(r->krylov == GPUMG_KRYLOV_GCR ? v : x, 2 + step, with, dot));
     for (int q = 0; q < 2 + step; q++) sum[2 * step + q] = (double)PetscRealPart(dot[q]);
     GPUMGKrylovFactors(sum, step, f);
     if (step) PetscCall(VecAXPBY(x, f[0], f[1], k[0]));
@@ -81,7 +76,7 @@ static PetscErrorCode Krylov(PC pc, GPUMGKrylovMethod method, int l)
 }
 
 /* The cycle from level l down and back, from 0 */
-static PetscErrorCode Cycle(PC pc, GPUMGKrylovMethod method, int l, Vec b, Vec x)
+static PetscErrorCode Cycle(PC pc, int l, Vec b, Vec x)
 {
   const GPUAMGRanks *r = ((PC_GPUAMG *)pc->data)->ranks;
   PC_MG_Levels      *p = At(r, l), *q;
@@ -94,8 +89,8 @@ static PetscErrorCode Cycle(PC pc, GPUMGKrylovMethod method, int l, Vec b, Vec x
   q = At(r, l + 1);
   PetscCall(MatResidual(r->level[l].A, b, x, p->r));
   PetscCall(MatRestrict(p->restrct, p->r, q->b));
-  if (l + 2 < r->levels || Continues(r)) PetscCall(Krylov(pc, method, l + 1));
-  else PetscCall(Cycle(pc, method, l + 1, q->b, q->x));
+  if (l + 2 < r->levels || r->continues) PetscCall(Krylov(pc, l + 1));
+  else PetscCall(Cycle(pc, l + 1, q->b, q->x));
   PetscCall(MatInterpolateAdd(p->interpolate, q->x, x, x));
   PetscCall(KSPSolve(p->smoothu, b, x));
   PetscCall(KSPCheckSolve(p->smoothu, pc, x));
@@ -105,10 +100,5 @@ static PetscErrorCode Cycle(PC pc, GPUMGKrylovMethod method, int l, Vec b, Vec x
 /* Collective */
 PetscErrorCode PCGPUAMGKrylovApply_Private(PC pc, Vec b, Vec x)
 {
-  GPUMGKrylovMethod method;
-
-  PetscFunctionBegin;
-  PetscCall(PCGPUAMGKrylovMethod_Private((PC_GPUAMG *)pc->data, pc->pmat, &method));
-  PetscCall(Cycle(pc, method, 0, b, x));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return Cycle(pc, 0, b, x);
 }

@@ -167,7 +167,8 @@ PetscErrorCode PCGPUAMGSetFromOptions_Private(PC pc, GPUCSROptionItems PetscOpti
   PetscCall(PetscOptionsInt("-pc_gpuamg_tail", "Rows of levels that become one dense matrix", "PCGPUAMG", a->tail, &a->tail, NULL));
   PetscOptionsHeadEnd();
   o->smoother = (int)smoother;
-  a->cycles   = cycle + 1;
+  if (a->cycles != cycle + 1) a->changed = PETSC_TRUE;
+  a->cycles = cycle + 1;
   PetscCall(PCGPUAMGSmootherSetFromOptions_Private(pc));
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(v); k++) PetscCall(Range(pc, names[k], v[k], range[k][0], range[k][1]));
   PetscCall(Range(pc, "smoother_degree", a->degree, 1, GPUMG_STEPS));

@@ -301,14 +301,13 @@ static PetscErrorCode Smoother(const PC_GPUAMG *a, const Level *L, PetscBool sol
 /* Collective: the levels as a PCMG. last: the coarsest is not small */
 static PetscErrorCode Cycles(PC pc, PetscBool last)
 {
-  PC_GPUAMG        *a     = (PC_GPUAMG *)pc->data;
-  GPUAMGRanks      *r     = a->ranks;
-  const PetscBool   first = (PetscBool)!r->mg;
-  const Level      *C     = &r->level[r->levels - 1];
-  const char       *prefix;
-  PC                coarse;
-  KSP               ksp;
-  GPUMGKrylovMethod method;
+  PC_GPUAMG      *a     = (PC_GPUAMG *)pc->data;
+  GPUAMGRanks    *r     = a->ranks;
+  const PetscBool first = (PetscBool)!r->mg;
+  const Level    *C     = &r->level[r->levels - 1];
+  const char     *prefix;
+  PC              coarse;
+  KSP             ksp;
 
   PetscFunctionBegin;
   if (first) {
@@ -339,10 +338,10 @@ static PetscErrorCode Cycles(PC pc, PetscBool last)
       PetscCall(PCGPUAMGInherit_Private(a, r->levels - 1, C->ns, C->near, coarse));
     }
   }
-  PetscCall(PCGPUAMGKrylovMethod_Private(a, r->level[0].A, &method));
-  if (method == GPUMG_KRYLOV_CG) PetscCall(MatSetOption(C->A, MAT_SYMMETRIC, PETSC_TRUE));
+  PetscCall(PCGPUAMGKrylovMethod_Private(a, r->level[0].A, &r->krylov));
+  if (r->krylov == GPUMG_KRYLOV_CG) PetscCall(MatSetOption(C->A, MAT_SYMMETRIC, PETSC_TRUE));
   PetscCall(PCSetUp(r->mg));
-  PetscCall(PCGPUAMGKrylovSetUp_Private(pc));
+  if (r->krylov) PetscCall(PCGPUAMGKrylovSetUp_Private(r));
   pc->failedreason = r->mg->failedreason;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -438,12 +437,11 @@ PetscErrorCode PCGPUAMGRanksSetUp_Private(PC pc, PetscBool same)
 
 PetscErrorCode PCGPUAMGRanksApply_Private(PC pc, PetscBool transposed, Vec b, Vec x)
 {
-  const PC_GPUAMG   *a = (const PC_GPUAMG *)pc->data;
-  const GPUAMGRanks *r = a->ranks;
+  const GPUAMGRanks *r = ((PC_GPUAMG *)pc->data)->ranks;
 
   PetscFunctionBegin;
   if (r->one) PetscCall(PCGPUAMGGatheredApply_Private(r, transposed, b, x));
-  else if (a->cycles == GPUAMG_K) PetscCall(PCGPUAMGKrylovApply_Private(pc, b, x));
+  else if (r->krylov) PetscCall(PCGPUAMGKrylovApply_Private(pc, b, x));
   else if (transposed) PetscCall(PCApplyTranspose(r->mg, b, x));
   else PetscCall(PCApply(r->mg, b, x));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -452,12 +450,11 @@ PetscErrorCode PCGPUAMGRanksApply_Private(PC pc, PetscBool transposed, Vec b, Ve
 /* The cycle of all ranks; NULL: PETSc or krylov.c runs the cycle, or each rank has all rows */
 PetscErrorCode PCGPUAMGRanksCycle_Private(PC pc, GPUMGCycle **c, PetscInt *version)
 {
-  const PC_GPUAMG   *a = (const PC_GPUAMG *)pc->data;
-  const GPUAMGRanks *r = a->ranks;
+  const GPUAMGRanks *r = ((PC_GPUAMG *)pc->data)->ranks;
 
   PetscFunctionBegin;
   *c = NULL;
-  if (r->mg && a->cycles < GPUAMG_K) PetscCall(PCMGCycleGet_Private(r->mg, c, version));
+  if (r->mg && !r->krylov) PetscCall(PCMGCycleGet_Private(r->mg, c, version));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -496,7 +493,7 @@ PetscErrorCode PCGPUAMGRanksView_Private(PC pc, PetscViewer viewer)
     all += info[l].nz_used;
   }
   PetscCall(PetscViewerASCIIPrintf(viewer, "  %d levels of all ranks, operator complexity %.3f, built %" PetscInt_FMT " times, refreshed %" PetscInt_FMT "\n", r->levels, all / info[0].nz_used, a->built, a->refreshed));
-  if (a->cycles == GPUAMG_K) PetscCall(PetscViewerASCIIPrintf(viewer, "  K-cycles of these levels are operations of PETSc's vectors, because their sums of all ranks pass through the host\n"));
+  if (r->krylov) PetscCall(PetscViewerASCIIPrintf(viewer, "  K-cycles of these levels are operations of PETSc's vectors, because their sums of all ranks pass through the host\n"));
   PetscCall(PetscViewerASCIIPrintf(viewer, "  level       rows    nonzeros  a row  block  eigenvalue\n"));
   for (int l = 0; l < r->levels; l++)
     PetscCall(PetscViewerASCIIPrintf(viewer, "  %5d %10" PetscInt_FMT " %11.0f %6.1f %6" PetscInt_FMT " %11.4f\n", l, r->level[l].N, info[l].nz_used, info[l].nz_used / PetscMax(1.0, (double)r->level[l].N), r->level[l].bs, r->level[l].lambda));
