@@ -13,6 +13,7 @@
   //TEST name="blocks" args="-mat_gpucsr_format csr -refuse blocks" fails="PC type gpuamg takes blocks of at most 16 rows, not 20"
   //TEST name="near" nsize=2 args="-mat_gpucsr_format csr -refuse near" fails="Vector 0 of the near null space has no finite number in row"
   //TEST name="option" args="-mat_gpucsr_format csr -our_pc_gpuamg_agg_nsmooths 9" fails="-pc_gpuamg_agg_nsmooths 9: must be from 0 to 4"
+  //TEST name="cycles" args="-mat_gpucsr_format csr -our_pc_gpuamg_cycles 3" fails="Unknown option 3 for"
 */
 static char help[] = "Tests PCGPUAMG.\n";
 

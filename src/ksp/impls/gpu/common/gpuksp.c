@@ -154,6 +154,8 @@ static PetscErrorCode KSPView_GPU(KSP ksp, PetscViewer viewer)
   if (k->method != GPUKSP_BCGS)
     PetscCall(PetscViewerASCIIPrintf(viewer, "  variant %s, precision %s%s%s\n", KSPGPUVariants[k->variant], KSPGPUPrecisions[k->precision], k->precision == KSP_GPU_RESIDUAL_REPLACEMENT && k->solved && !k->refined ? ", double in the last solve because " : "", k->precision == KSP_GPU_RESIDUAL_REPLACEMENT && k->solved && !k->refined ? k->whydouble : ""));
   if (!k->solved) PetscFunctionReturn(PETSC_SUCCESS);
+  if (k->method != GPUKSP_BCGS && k->pc.flexible)
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  directions of flexible conjugate gradients%s, because the preconditioner is not linear\n", k->variant == KSP_GPU_SINGLE_REDUCTION ? " without the single reduction" : ""));
   ranks[0] = 0;
   if (k->peers.on || k->ranks.on) PetscCall(PetscSNPrintf(ranks, sizeof(ranks), ", on each of %d processes, which exchange by themselves (%s)", k->peers.on ? k->persistent.peers.size : (int)k->ranks.size, k->peers.on ? "peer" : k->ranks.way));
   if (k->taken == KSP_GPU_PATH_PERSISTENT)
@@ -285,7 +287,7 @@ static PetscErrorCode GPUKSPCreateMethod(KSP ksp, GPUKSPMethod method)
   Level: beginner
 
   Notes:
-  Iterates, norms, tests and reasons equal those of `KSPCG` up to rounding. The preconditioner is on the left; norms are preconditioned, unpreconditioned, natural and none.
+  Iterates, norms, tests and reasons equal those of `KSPCG` up to rounding, but with K-cycles of `PCGPUAMG`, which are not linear, the directions are those of flexible conjugate gradients. The preconditioner is on the left; norms are preconditioned, unpreconditioned, natural and none.
 
   One persistent kernel runs the whole solve for matrices stored as csr, sell, sell_256, ell, dia or stencil, with `PCNONE`, `PCJACOBI`, or `PCPBJACOBI` with blocks of at most 8. The kernel runs on one
   process. It also runs on each of up to 8 processes of one host, if their devices address each other's memory. For other formats a graph of a few kernels, launched again and again, solves. For other

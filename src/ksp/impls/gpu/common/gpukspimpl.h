@@ -125,6 +125,7 @@ typedef struct {
 typedef struct {
   const GPUKSPPC       *row;
   PetscInt              bs, variant;
+  PetscBool             flexible; /* not linear: conjugate gradients take the flexible beta */
   GPUKSPPCKind          kind;     /* the kind of the row; BY_PCAPPLY: the solve calls PCApply() in spite of the row */
   GPUCSRBuffer          numbers;  /* its diagonal, or rows of its blocks */
   PetscInt64            nnumbers; /* counts the makings of the numbers */

@@ -3,6 +3,7 @@
 */
 #include "gpukspimpl.h"
 #include "../../petsc/methods.h"
+#include "../../../pc/impls/gpuamg/gpuamg.h"
 
 /* Most entries of the residual history on the device */
 #define HISTORY 1000000
@@ -523,7 +524,8 @@ PetscErrorCode GPUKSPPrepare(KSP ksp, KSP_GPU *k, char why[])
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
-  if (k->method != GPUKSP_BCGS) k->method = k->variant == KSP_GPU_SINGLE_REDUCTION ? GPUKSP_CG_SINGLE_REDUCTION : GPUKSP_CG;
+  PetscCall(PCGPUAMGFlexible_Private(ksp->pc, &k->pc.flexible));
+  if (k->method != GPUKSP_BCGS) k->method = k->variant == KSP_GPU_SINGLE_REDUCTION && !k->pc.flexible ? GPUKSP_CG_SINGLE_REDUCTION : GPUKSP_CG;
   k->single.replacements = 0;
   GPUCSRTry(&attempt, size > 1 ? GPUKSPOpen(k, k->op.dev) : PrepareSolve(ksp, k));
   PetscCall(GPUKSPAgree(ksp, k, &attempt, "", why));

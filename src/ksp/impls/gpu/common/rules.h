@@ -54,7 +54,7 @@ enum {
   SUM_RR,
   SUM_ZZ,
   SUM_RZ,
-  SUM_ZS, /* with A z, of the single reduction */
+  SUM_ZS, /* with A z, of the single reduction; with the last A p, of the flexible beta */
   GPUKSP_SUMS = 5
 };
 
@@ -64,8 +64,9 @@ typedef struct {
   int    maxit, minit, chknorm;
   int    histmax; /* entries allocated in hist */
   double rtol, abstol, divtol;
-  int    refined; /* iterate on rounded numbers, */
-  double update;  /* replace the residual after it has shrunk by this factor */
+  int    flexible; /* beta for a preconditioner that is not linear */
+  int    refined;  /* iterate on rounded numbers, */
+  double update;   /* replace the residual after it has shrunk by this factor */
   /* current state */
   int    i, its, reason, recorded, lucky, replace, giveup, replacements, replaced, misses;
   double rnorm, rnorm0, ttol, bnorm;
@@ -159,14 +160,17 @@ GPUKSP_RULE void CGInit(GPUKSPState *s, const double sum[])
   GPUKSPTestNorm(s, 0, norm);
 }
 
-/* Start of iteration i + 1: computes beta for p = z + beta p */
+/*
+  Start of iteration i + 1: computes beta for p = z + beta p. Flexible: (z, r - r') / (z', r') with the z' and r' before, r - r' = -alpha A p (Y. Notay, Flexible conjugate gradients, SIAM J. Sci. Comput. 22,
+  2000)
+*/
 GPUKSP_RULE void CGBegin(GPUKSPState *s)
 {
   if (s->reason || GPUKSPStop(s, s->rho)) return;
   s->its = s->i + 1;
   if (s->rho == 0) s->reason = GPUKSP_CONVERGED_ATOL;
   else if (s->i > 0 && s->rho * s->rhoold < 0) s->reason = GPUKSP_DIVERGED_INDEFINITE_PC;
-  s->beta = s->i > 0 ? s->rho / s->rhoold : 0;
+  s->beta = s->i > 0 ? (s->flexible ? -s->alpha * s->delta : s->rho) / s->rhoold : 0;
   if (s->reason && s->i >= s->maxit) s->reason = GPUKSP_DIVERGED_ITS;
 }
 

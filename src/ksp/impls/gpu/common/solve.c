@@ -63,6 +63,7 @@ static PetscErrorCode StateInit(KSP ksp, KSP_GPU *k)
   s->rtol     = ksp->rtol;
   s->abstol   = ksp->abstol;
   s->divtol   = ksp->divtol;
+  s->flexible = k->pc.flexible;
   s->refined  = k->refined;
   s->update   = UPDATE;
   s->scale    = 1;

@@ -24,6 +24,7 @@ typedef enum {
   GPUKSP_CG_START,
   GPUKSP_BNORM,
   GPUKSP_NORMS,
+  GPUKSP_FLEXIBLE_NORMS,
   GPUKSP_PRECONDITION,
   GPUKSP_CG_DIRECTION,
   GPUKSP_CG_CURVATURE,
@@ -58,7 +59,7 @@ constexpr
   GPUKSPStepSums(GPUKSPStep s)
 {
   return s == GPUKSP_NORMS || s == GPUKSP_BNORM || s == GPUKSP_TRUE_NORMS || s == GPUKSP_CG_RESIDUAL || s == GPUKSP_REPLACEMENT_NORMS ? 3
-         : s == GPUKSP_CG1_NORMS                                                                                                      ? 4
+         : s == GPUKSP_CG1_NORMS || s == GPUKSP_FLEXIBLE_NORMS                                                                        ? 4
          : s == GPUKSP_BCGS_T                                                                                                         ? 5
          : s == GPUKSP_CG_CURVATURE || s == GPUKSP_BCGS_START || s == GPUKSP_BCGS_V || s == GPUKSP_BCGS_ADVANCE                       ? 1
                                                                                                                                       : 0;
@@ -115,6 +116,7 @@ GPUKSP_RULE void GPUKSPStepRule(GPUKSPStep step, GPUKSPState *s, const double su
     s->bnorm = GPUKSPNorm(s, sum);
     break;
   case GPUKSP_NORMS:
+  case GPUKSP_FLEXIBLE_NORMS:
   case GPUKSP_CG_RESIDUAL:
   case GPUKSP_CG1_NORMS:
     if (first) CGInit(s, sum);

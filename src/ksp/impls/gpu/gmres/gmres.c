@@ -3,6 +3,7 @@
   for convergence. Before that it launches the next iteration, unless the solve is about to end.
 */
 #include "gmresimpl.h"
+#include "../../../pc/impls/gpuamg/gpuamg.h"
 #include <math.h>
 
 _Static_assert((int)GPUGMRES_REFINE_NEVER == (int)KSP_GMRES_CGS_REFINE_NEVER && (int)GPUGMRES_REFINE_IFNEEDED == (int)KSP_GMRES_CGS_REFINE_IFNEEDED && (int)GPUGMRES_REFINE_ALWAYS == (int)KSP_GMRES_CGS_REFINE_ALWAYS,
@@ -16,9 +17,12 @@ static PetscErrorCode ChoosePath(KSP ksp, const KSP_GPUGMRES *g, GPUKSPChoice *c
 {
   const KSP_GPU *k = &g->k;
   const char    *why;
+  PetscBool      flexible;
 
   PetscFunctionBegin;
   PetscCall(GPUKSPWhyHostLoop(ksp, k, c, &why));
+  PetscCall(PCGPUAMGFlexible_Private(ksp->pc, &flexible));
+  if (!why && g->flexible && flexible) why = "the preconditioner is not linear"; /* PCApply() fills the preconditioned basis */
   if (g->several) why = "there are several processes";
   if (why && c->kind == GPUKSP_PC_BETWEEN_STEPS) c->kind = GPUKSP_PC_BY_PCAPPLY;
   c->taken = why ? KSP_GPU_PATH_HOST_LOOP : KSP_GPU_PATH_GRAPH;

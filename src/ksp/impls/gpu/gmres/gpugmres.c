@@ -254,7 +254,7 @@ PetscErrorCode KSPCreate_GPUGMRES(KSP ksp)
 
   Note:
   As `KSPGPUGMRES`, with the same other options. The preconditioner is on the right and may differ between iterations. With `KSPFGMRESSetModifyPC()`, `KSPFGMRES` solves
-  instead, with a message. The preconditioned basis is stored unless the preconditioner is known to be linear.
+  instead, with a message. The preconditioned basis is stored unless the preconditioner is known to be linear. With K-cycles of `PCGPUAMG` a host loop solves.
 
 .seealso: `MATGPUCSR`, `KSPGPUGMRES`, `KSPGPUSetPath()`
 M*/

@@ -54,6 +54,7 @@ static PetscBool Backwards(const KSP_GPU *k, GPUKSPStep s)
   switch (s) {
   case GPUKSP_CG_CURVATURE:
   case GPUKSP_NORMS:
+  case GPUKSP_FLEXIBLE_NORMS:
   case GPUKSP_BCGS_V:
   case GPUKSP_BCGS_T:
     return PETSC_TRUE;
@@ -292,11 +293,11 @@ static PetscErrorCode IterateCG(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
   if (ENDED) PetscFunctionReturn(PETSC_SUCCESS);
   if (v->explicitpc) {
     PetscCall(STEP(GPUKSP_CG_R));
-    k->graph.normed = k->graph.fused;
+    k->graph.normed = (PetscBool)(k->graph.fused && !k->pc.flexible);
     PetscCall(Precondition(ksp, k, v, VEC_R, VEC_Z, PETSC_TRUE));
     k->graph.normed = PETSC_FALSE;
   }
-  PetscCall(LAST(v->explicitpc ? GPUKSP_NORMS : GPUKSP_CG_RESIDUAL, PETSC_FALSE));
+  PetscCall(LAST(!v->explicitpc ? GPUKSP_CG_RESIDUAL : k->pc.flexible ? GPUKSP_FLEXIBLE_NORMS : GPUKSP_NORMS, PETSC_FALSE));
   PetscCall(After(ksp, k, v, PETSC_FALSE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -42,6 +42,10 @@ GPUKSP_RULE void GPUKSP_NAMED(GPUKSPStepRow)(GPUKSPStep step, const GPUKSP_NAMED
   case GPUKSP_NORMS:
     GPUKSPNorms(v->r[i], GPUKSP_NAMED(GPUKSPZ)(v, i, v->r), sum);
     break;
+  case GPUKSP_FLEXIBLE_NORMS: /* z = M r in its own step */
+    GPUKSPNorms(v->r[i], v->z[i], sum);
+    sum[SUM_ZS] += (double)v->z[i] * v->w[i];
+    break;
   case GPUKSP_PRECONDITION: {
     const int b = i - i % v->bs;
     double    z = 0;

@@ -57,7 +57,7 @@ __device__ __forceinline__ void copy_state(GPUKSPState *to, const GPUKSPState *f
 
 __host__ __device__ constexpr bool reads_only(GPUKSPStep s)
 {
-  return s == GPUKSP_NORMS || s == GPUKSP_TRUE_NORMS || s == GPUKSP_BNORM || s == GPUKSP_CG_CURVATURE || s == GPUKSP_CG1_NORMS || s == GPUKSP_REPLACEMENT_NORMS;
+  return s == GPUKSP_NORMS || s == GPUKSP_FLEXIBLE_NORMS || s == GPUKSP_TRUE_NORMS || s == GPUKSP_BNORM || s == GPUKSP_CG_CURVATURE || s == GPUKSP_CG1_NORMS || s == GPUKSP_REPLACEMENT_NORMS;
 }
 
 /* One thread applies the rule of a step, */
@@ -177,6 +177,7 @@ GPUCSRError GPUKSPStepDevice(GPUKSPStep step, const GPUKSPVectors *v, const GPUK
     STEP(GPUKSP_BNORM);
     STEP(GPUKSP_TRUE_NORMS);
     STEP(GPUKSP_NORMS);
+    STEP(GPUKSP_FLEXIBLE_NORMS);
     STEP(GPUKSP_PRECONDITION);
     STEP(GPUKSP_CG_DIRECTION);
     STEP(GPUKSP_CG_CURVATURE);

@@ -33,7 +33,8 @@ static GPUMGMatrix MatrixOf(GPUCSRDevice dev, GPUCSRPlan *plan, const GPUCSRStor
 /* Makes the cycle of the hierarchy or of its transpose. o: the finest matrix */
 static PetscErrorCode CycleFill(PC_GPUAMG *a, const GPUCSROperator *o, PetscBool transposed, GPUMGCycle *c)
 {
-  GPUAMG *h = &a->h;
+  GPUAMG           *h = &a->h;
+  GPUMGKrylovMethod krylov;
 
   PetscFunctionBegin;
   if (c->dev) PetscCall(GPUMGCycleForget(c));
@@ -53,7 +54,7 @@ static PetscErrorCode CycleFill(PC_GPUAMG *a, const GPUCSROperator *o, PetscBool
     GPUMGLevel  *L = &c->level[h->levels - 1 - k];
 
     L->n      = G->n;
-    L->cycles = (int)a->cycles;
+    L->cycles = (int)PetscMin(a->cycles, 2);
     L->two    = PETSC_FALSE;
     if (!k) L->A = (GPUMGMatrix){.A = o->A, .o = *o};
     else L->A = transposed ? MatrixOf(h->dev, &G->planT, &G->T) : MatrixOf(h->dev, &G->own, &G->A);
@@ -71,6 +72,8 @@ static PetscErrorCode CycleFill(PC_GPUAMG *a, const GPUCSROperator *o, PetscBool
     GPUMGCycleVectors(L);
   }
   PetscCall(GPUMGTailMake(c, (int)a->tail));
+  PetscCall(PCGPUAMGKrylovMethod_Private(a, o->A, &krylov));
+  PetscCall(GPUMGCycleKrylov(c, krylov));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -356,6 +359,7 @@ static PetscErrorCode PCApplyTranspose_GPUAMG(PC pc, Vec b, Vec x)
   GPUCSROperator o;
 
   PetscFunctionBegin;
+  PetscCheck(a->cycles < GPUAMG_K, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP, "PC type gpuamg has no transposed application with -pc_gpuamg_cycles k, because a K-cycle is not linear: take 1 or 2");
   PetscCall(ApplyNone(pc, b, x, &none));
   if (!none && a->ranks) PetscCall(PCGPUAMGRanksApply_Private(pc, PETSC_TRUE, b, x));
   if (none || a->ranks) PetscFunctionReturn(PETSC_SUCCESS);
@@ -411,12 +415,16 @@ static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
   if (!ascii) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscViewerASCIIPrintf(viewer, "  %s cycles, smoother %s of degree %" PetscInt_FMT " with %s, prolongators smoothed %d times, %d aggressive levels, %s %g\n", a->cycles == 1 ? "V" : "W", a->smoother.richardson ? "Richardson" : "Chebyshev", a->degree,
-                                   PCGPUAMGSmoothers[a->o.smoother], a->o.nsmooths, a->o.aggressive,
+  PetscCall(PetscViewerASCIIPrintf(viewer, "  %s cycles, smoother %s of degree %" PetscInt_FMT " with %s, prolongators smoothed %d times, %d aggressive levels, %s %g\n",
+                                   a->cycles == 1   ? "V"
+                                   : a->cycles == 2 ? "W"
+                                                    : "K",
+                                   a->smoother.richardson ? "Richardson" : "Chebyshev", a->degree, PCGPUAMGSmoothers[a->o.smoother], a->o.nsmooths, a->o.aggressive,
                                    !a->o.drop ? "threshold"
                                    : weak     ? "weak entries dropped, share"
                                               : "few weak entries, share",
                                    a->o.drop ? GPUAMG_WEAK : a->o.threshold[0]));
+  if (a->cycles == GPUAMG_K) PetscCall(PetscViewerASCIIPrintf(viewer, "  K-cycles are not linear: the method must be flexible (gpucg, gpufgmres, fcg, fgmres, gcr)\n"));
   if (!a->taken) {
     PetscCall(PetscViewerASCIIPrintf(viewer, "  not yet set up\n"));
     PetscFunctionReturn(PETSC_SUCCESS);
@@ -461,7 +469,7 @@ static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
 . -mg_levels_ksp_chebyshev_esteig 0,b,0,d    - Chebyshev's bounds are b and d times the estimate of the largest eigenvalue, 0.1 and 1.1 by default
 . -mg_levels_ksp_chebyshev_eigenvalues a,b   - Chebyshev's bounds on each level
 . -mg_levels_ksp_richardson_scale s          - scale of Richardson's steps, 1 by default
-. -pc_gpuamg_cycles (1|2)                    - V or W cycles
+. -pc_gpuamg_cycles (1|2|k)                  - V, W or K cycles; K: two steps of a Krylov method at each coarse level
 . -pc_gpuamg_esteig_ksp_max_it n             - steps of an eigenvalue estimate, 10 by default
 . -pc_gpuamg_process_eq_limit n              - each rank holds all of a level of fewer rows a rank, and all coarser levels, 50 by default
 . -pc_gpuamg_gather_limit n                  - the same for a level below the finest of at most so many rows
@@ -489,6 +497,12 @@ static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
 
   The functions of `PCGAMG` work here too: `PCGAMGSetThreshold()`, `PCGAMGSetThresholdScale()`, `PCGAMGSetNSmooths()`, `PCGAMGSetAggressiveLevels()`, `PCGAMGSetCoarseEqLim()`, `PCGAMGSetNlevels()`,
   `PCGAMGSetReuseInterpolation()`, `PCGAMGSetProcEqLim()`.
+
+  K-cycles solve on each coarse level but the coarsest by two steps of a Krylov method with the cycle below as preconditioner: flexible conjugate gradients if the matrix is known to be symmetric (`MAT_SYMMETRIC`, `MAT_SPD`),
+  otherwise the generalized conjugate residual method (Y. Notay, P. S. Vassilevski, Numer. Linear Algebra Appl. 15, 2008). There are always two steps, without a test of the residual after the first. So a graph can
+  record the cycle, and all numbers stay on the device. Where a step is impossible, because the curvature is not positive, the V-cycle's correction or the first step remains. Small levels that become one dense matrix have W cycles there.
+  A K-cycle visits levels as often as a W cycle. It is not linear: the outer method must be flexible. `KSPGPUCG` then takes the flexible formula for its directions; `KSPCG`, `KSPGMRES`, `KSPGPUGMRES` and
+  `KSPGPUBCGS` may stall. `PCApplyTranspose()` is an error. With several ranks K-cycles on the levels of all ranks are operations of PETSc's vectors, because their sums pass through the host.
 
   With float values a product reads half the bytes of values. Vectors, sums, the coarse inverse, the Krylov method's own products and transposed applications stay in double.
 

@@ -21,4 +21,5 @@ GPUCSR_INTERN PetscErrorCode PCGPUAMGTentativeDestroy_Private(PCGPUAMGTentative 
 
 GPUCSR_INTERN PetscErrorCode PCGPUAMGCycleGet_Private(PC, GPUMGCycle **, PetscInt *version);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGSmall_Private(PC, GPUMGCycle **);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGFlexible_Private(PC, PetscBool *);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGInitialize_Private(void);

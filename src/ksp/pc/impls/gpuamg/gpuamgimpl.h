@@ -17,6 +17,8 @@ typedef struct {
   PetscReal bounds[2];  /* Chebyshev's bounds as numbers */
 } PCGPUAMGSmoother;
 
+#define GPUAMG_K 3 /* `cycles`: 1 V, 2 W, and K-cycles */
+
 typedef struct _n_PC_GPUAMG PC_GPUAMG;
 struct _n_PC_GPUAMG {
   GPUAMGOptions    o;
@@ -55,22 +57,25 @@ typedef struct {
   Vec       dinv;
   double    lambda;
   PetscInt  n, N, bs, ns;
-  double   *near;  /* near null vectors in this rank's rows, ns numbers a row; NULL: constants */
-  Vec       dead;  /* ones in rows without a near null vector; NULL: every row has one */
-  PetscBool whole; /* no row lacks its diagonal entry */
+  double   *near;   /* near null vectors in this rank's rows, ns numbers a row; NULL: constants */
+  Vec       dead;   /* ones in rows without a near null vector; NULL: every row has one */
+  Vec      *krylov; /* of a K-cycle: the first correction, and products with both */
+  PetscBool whole;  /* no row lacks its diagonal entry */
 } GPUAMGRanksLevel;
 
 struct _n_GPUAMGRanks {
-  int              levels;
-  GPUAMGRanksLevel level[GPUAMG_LEVELS];
-  PetscObjectId    id; /* of the finest matrix */
-  PetscObjectState pattern;
-  PetscBool        weak; /* entries are dropped */
-  PC               mg;
-  PC               one; /* instead of mg: a PC of all rows, on each rank */
-  Mat              all; /* the matrix of `one` */
-  VecScatter       scatter;
-  Vec              b, x;
+  int               levels;
+  GPUAMGRanksLevel  level[GPUAMG_LEVELS];
+  PetscObjectId     id; /* of the finest matrix */
+  PetscObjectState  pattern;
+  PetscBool         weak; /* entries are dropped */
+  GPUMGKrylovMethod krylov;
+  PetscBool         continues; /* of K-cycles: below the levels of all ranks are several small ones */
+  PC                mg;
+  PC                one; /* instead of mg: a PC of all rows, on each rank */
+  Mat               all; /* the matrix of `one` */
+  VecScatter        scatter;
+  Vec               b, x;
 };
 
 /* options.c */
@@ -112,6 +117,11 @@ GPUCSR_INTERN PetscErrorCode PCGPUAMGBlock_Private(Mat, GPUCSROperator *, const 
 /* filter.c */
 GPUCSR_INTERN PetscErrorCode PCGPUAMGBeyond_Private(Mat, Vec dinv, double **);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGFilter_Private(Mat, Vec dinv, const double *near, Mat *);
+
+/* krylov.c */
+GPUCSR_INTERN PetscErrorCode PCGPUAMGKrylovMethod_Private(const PC_GPUAMG *, Mat, GPUMGKrylovMethod *);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGKrylovSetUp_Private(GPUAMGRanks *);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGKrylovApply_Private(PC, Vec, Vec);
 
 /* ranks.c */
 GPUCSR_INTERN PetscErrorCode PCGPUAMGSettle_Private(MPI_Comm, GPUCSRAttempt *);

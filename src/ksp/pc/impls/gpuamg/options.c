@@ -122,6 +122,8 @@ PetscErrorCode PCGPUAMGSettersCompose_Private(PC pc, PetscBool compose)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static const char *const cycles[] = {"1", "2", "k"};
+
 const char *const PCGPUAMGSmoothers[] = {"jacobi", "pbjacobi", "rowl1"};
 
 PetscErrorCode PCGPUAMGSetFromOptions_Private(PC pc, GPUCSROptionItems PetscOptionsObject)
@@ -130,7 +132,7 @@ PetscErrorCode PCGPUAMGSetFromOptions_Private(PC pc, GPUCSROptionItems PetscOpti
   GPUAMGOptions    *o = &a->o, old = *o;
   const PetscReal   oldscale                 = a->scale;
   PetscReal         threshold[GPUAMG_LEVELS] = {0};
-  PetscInt          n = GPUAMG_LEVELS, smoother = o->smoother, v[] = {o->nsmooths, o->aggressive, o->limit, o->levels, o->steps, o->distance[0], o->distance[1]};
+  PetscInt          n = GPUAMG_LEVELS, smoother = o->smoother, cycle = a->cycles - 1, v[] = {o->nsmooths, o->aggressive, o->limit, o->levels, o->steps, o->distance[0], o->distance[1]};
   static const char names[][24] = {"agg_nsmooths", "aggressive_coarsening", "coarse_eq_limit", "max_levels", "esteig_ksp_max_it", "mis_k", "aggressive_mis_k"};
   const int         range[][2]  = {
              {0, GPUAMG_SMOOTHS                       },
@@ -159,16 +161,17 @@ PetscErrorCode PCGPUAMGSetFromOptions_Private(PC pc, GPUCSROptionItems PetscOpti
   PetscCall(PetscOptionsInt("-pc_gpuamg_smoother_degree", "Steps of Chebyshev's iteration before and after the coarse correction", "PCGPUAMG", a->degree, &a->degree, NULL));
   PetscCall(PetscOptionsEList("-pc_gpuamg_smoother", "Inverse in the smoother's iteration", "PCGPUAMG", PCGPUAMGSmoothers, 3, PCGPUAMGSmoothers[smoother], &smoother, NULL));
   PetscCall(PetscOptionsEList("-pc_gpuamg_precision", "Values of levels", "PCGPUAMG", PCGPUAMGPrecisions, 3, PCGPUAMGPrecisions[a->precision], &a->precision, NULL));
-  PetscCall(PetscOptionsInt("-pc_gpuamg_cycles", "1: V cycles, 2: W cycles", "PCGPUAMG", a->cycles, &a->cycles, NULL));
+  PetscCall(PetscOptionsEList("-pc_gpuamg_cycles", "1: V cycles, 2: W cycles, k: K-cycles", "PCGPUAMG", cycles, GPUAMG_K, cycles[cycle], &cycle, NULL));
   PetscCall(PetscOptionsInt("-pc_gpuamg_process_eq_limit", "A level of fewer rows a rank goes to each rank", "PCGPUAMG", a->least, &a->least, NULL));
   PetscCall(PetscOptionsInt("-pc_gpuamg_gather_limit", "So does a level below the finest of at most so many rows", "PCGPUAMG", a->gather, &a->gather, NULL));
   PetscCall(PetscOptionsInt("-pc_gpuamg_tail", "Rows of levels that become one dense matrix", "PCGPUAMG", a->tail, &a->tail, NULL));
   PetscOptionsHeadEnd();
   o->smoother = (int)smoother;
+  if (a->cycles != cycle + 1) a->changed = PETSC_TRUE;
+  a->cycles = cycle + 1;
   PetscCall(PCGPUAMGSmootherSetFromOptions_Private(pc));
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(v); k++) PetscCall(Range(pc, names[k], v[k], range[k][0], range[k][1]));
   PetscCall(Range(pc, "smoother_degree", a->degree, 1, GPUMG_STEPS));
-  PetscCall(Range(pc, "cycles", a->cycles, 1, 2));
   PetscCall(Range(pc, "tail", a->tail, 0, 8192));
   PetscCall(Range(pc, "process_eq_limit", a->least, 0, PETSC_MAX_INT));
   PetscCall(Range(pc, "gather_limit", a->gather, 0, PETSC_MAX_INT));

@@ -317,7 +317,7 @@ static PetscErrorCode Cycles(PC pc, PetscBool last)
     PetscCall(PCSetType(r->mg, PCMG));
     PetscCall(PCMGSetLevels(r->mg, r->levels, NULL));
     PetscCall(PCMGSetGalerkin(r->mg, PC_MG_GALERKIN_NONE));
-    if (a->cycles > 1) PetscCall(PCMGSetCycleType(r->mg, PC_MG_CYCLE_W));
+    if (a->cycles == 2) PetscCall(PCMGSetCycleType(r->mg, PC_MG_CYCLE_W));
   }
   PetscCall(PCSetOperators(r->mg, r->level[0].A, r->level[0].A));
   for (int l = 0; l + 1 < r->levels; l++) {
@@ -338,7 +338,10 @@ static PetscErrorCode Cycles(PC pc, PetscBool last)
       PetscCall(PCGPUAMGInherit_Private(a, r->levels - 1, C->ns, C->near, coarse));
     }
   }
+  PetscCall(PCGPUAMGKrylovMethod_Private(a, r->level[0].A, &r->krylov));
+  if (r->krylov == GPUMG_KRYLOV_CG) PetscCall(MatSetOption(C->A, MAT_SYMMETRIC, PETSC_TRUE));
   PetscCall(PCSetUp(r->mg));
+  if (r->krylov) PetscCall(PCGPUAMGKrylovSetUp_Private(r));
   pc->failedreason = r->mg->failedreason;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -364,6 +367,7 @@ PetscErrorCode PCGPUAMGRanksDestroy_Private(GPUAMGRanks **ranks)
     for (int k = 0; k <= GPUAMG_SMOOTHS; k++) PetscCall(MatDestroy(&L->P[k]));
     PetscCall(VecDestroy(&L->dinv));
     PetscCall(VecDestroy(&L->dead));
+    PetscCall(VecDestroyVecs(3, &L->krylov));
     PetscCall(PetscFree(L->near));
   }
   PetscCall(PetscFree(*ranks));
@@ -437,19 +441,20 @@ PetscErrorCode PCGPUAMGRanksApply_Private(PC pc, PetscBool transposed, Vec b, Ve
 
   PetscFunctionBegin;
   if (r->one) PetscCall(PCGPUAMGGatheredApply_Private(r, transposed, b, x));
+  else if (r->krylov) PetscCall(PCGPUAMGKrylovApply_Private(pc, b, x));
   else if (transposed) PetscCall(PCApplyTranspose(r->mg, b, x));
   else PetscCall(PCApply(r->mg, b, x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The cycle of all ranks; NULL: PETSc runs the cycle, or each rank has all rows */
+/* The cycle of all ranks; NULL: PETSc or krylov.c runs the cycle, or each rank has all rows */
 PetscErrorCode PCGPUAMGRanksCycle_Private(PC pc, GPUMGCycle **c, PetscInt *version)
 {
   const GPUAMGRanks *r = ((PC_GPUAMG *)pc->data)->ranks;
 
   PetscFunctionBegin;
   *c = NULL;
-  if (r->mg) PetscCall(PCMGCycleGet_Private(r->mg, c, version));
+  if (r->mg && !r->krylov) PetscCall(PCMGCycleGet_Private(r->mg, c, version));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -488,6 +493,7 @@ PetscErrorCode PCGPUAMGRanksView_Private(PC pc, PetscViewer viewer)
     all += info[l].nz_used;
   }
   PetscCall(PetscViewerASCIIPrintf(viewer, "  %d levels of all ranks, operator complexity %.3f, built %" PetscInt_FMT " times, refreshed %" PetscInt_FMT "\n", r->levels, all / info[0].nz_used, a->built, a->refreshed));
+  if (r->krylov) PetscCall(PetscViewerASCIIPrintf(viewer, "  K-cycles of these levels are operations of PETSc's vectors, because their sums of all ranks pass through the host\n"));
   PetscCall(PetscViewerASCIIPrintf(viewer, "  level       rows    nonzeros  a row  block  eigenvalue\n"));
   for (int l = 0; l < r->levels; l++)
     PetscCall(PetscViewerASCIIPrintf(viewer, "  %5d %10" PetscInt_FMT " %11.0f %6.1f %6" PetscInt_FMT " %11.4f\n", l, r->level[l].N, info[l].nz_used, info[l].nz_used / PetscMax(1.0, (double)r->level[l].N), r->level[l].bs, r->level[l].lambda));

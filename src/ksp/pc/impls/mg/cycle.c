@@ -1,5 +1,5 @@
 /*
-  One application of multigrid to device arrays, as PCMG computes it: V and W cycles, full, additive and cascadic multigrid. All work goes to the device's stream, so a graph can record an
+  One application of multigrid to device arrays, as PCMG computes it: V and W cycles, full, additive and cascadic multigrid; and K-cycles of PCGPUAMG. All work goes to the device's stream, so a graph can record an
   application, or an iteration of a solver around it.
 */
 #include "cycle.h"
@@ -8,7 +8,7 @@
 /* State of a level during a cycle: the array of x, and the array for the next x. On the finest level the caller owns b and x */
 typedef struct {
   const double *b;
-  double       *x, *spare;
+  double       *x, *spare, *other; /* other: of a K-cycle */
 } Place;
 
 typedef struct {
@@ -141,6 +141,35 @@ static PetscErrorCode Coarse(Run *u, PetscBool zero)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode Multiplicative(Run *, int, PetscBool);
+
+/* Two steps of the Krylov method on level l, with the cycle from there as preconditioner. Always two: a recorded graph cannot skip the second one. The result is x of the level; b changes */
+static PetscErrorCode Krylov(Run *u, int l)
+{
+  GPUMGCycle  *c    = u->c;
+  GPUMGLevel  *L    = &c->level[l];
+  Place       *at   = &u->at[l];
+  const size_t each = GPUMGCycleVectorBytes(L->n) / GPUMG_VECTORS;
+  char *const  more = (char *)L->krylov.p;
+  GPUMGKrylov  k    = {
+        .n = L->n, .residuals = (GPUCSRBool)(c->krylov == GPUMG_KRYLOV_GCR), .v = {(double *)(more + each), L->r},
+                  .b = L->b, .part = (double *)(more + 2 * each)
+  };
+
+  PetscFunctionBegin;
+  for (int step = 0; step < 2; step++) {
+    PetscCall(Multiplicative(u, l, PETSC_TRUE));
+    k.c[step] = at->x;
+    PetscCall(Multiply(u, &L->A, 1, at->x, 0, NULL, k.v[step]));
+    PetscCall(GPUMGKrylovStep(c->dev, &k, step, u->s));
+    if (step) continue;
+    at->x     = at->other; /* the first step's result stays */
+    at->other = k.c[0];
+  }
+  c->flops += 15.0 * L->n;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The cycle from level l down and back */
 static PetscErrorCode Multiplicative(Run *u, int l, PetscBool zero)
 {
@@ -155,7 +184,9 @@ static PetscErrorCode Multiplicative(Run *u, int l, PetscBool zero)
   PetscCall(Smooth(u, l, &L->down, zero, NULL));
   PetscCall(Residual(u, l));
   PetscCall(Restrict(u, l, SIGN(L), L->r));
-  for (int k = 0; k < cycles; k++) PetscCall(Multiplicative(u, l - 1, (PetscBool)(k == 0)));
+  if (u->c->krylov && l - 1 > u->c->bottom) PetscCall(Krylov(u, l - 1));
+  else
+    for (int k = 0; k < cycles; k++) PetscCall(Multiplicative(u, l - 1, (PetscBool)(k == 0)));
   PetscCall(Interpolate(u, l, PETSC_TRUE));
   PetscCall(Smooth(u, l, L->two ? &L->up : &L->down, PETSC_FALSE, l == u->c->levels - 1 ? u->sums : NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -185,12 +216,12 @@ static PetscErrorCode AdditiveFullCascadic(Run *u)
 PetscErrorCode GPUMGCycleRun(GPUMGCycle *c, const double *b, double *x, const GPUCSRSums *sums)
 {
   const int top = c->levels - 1;
-  Run       u   = {c, c->dev->stream, x, NULL, {{NULL, NULL, NULL}}};
+  Run       u   = {c, c->dev->stream, x, NULL, {{NULL, NULL, NULL, NULL}}};
 
   PetscFunctionBegin;
   c->flops = 0;
-  for (int l = 0; l < top; l++) u.at[l] = (Place){c->level[l].b, c->level[l].x, c->level[l].spare};
-  u.at[top] = (Place){b, x, c->level[top].spare};
+  for (int l = 0; l < top; l++) u.at[l] = (Place){c->level[l].b, c->level[l].x, c->level[l].spare, (double *)c->level[l].krylov.p};
+  u.at[top] = (Place){b, x, c->level[top].spare, NULL};
   if (c->type == PC_MG_MULTIPLICATIVE)
     for (int k = 0; k < c->cycles; k++) {
       if (k == c->cycles - 1 && GPUCSRPlanSums(c->level[top].A.o.plan)) u.sums = sums;
@@ -329,6 +360,16 @@ void GPUMGCycleVectors(GPUMGLevel *L)
   for (size_t k = 0; k < GPUMG_VECTORS; k++) *v[k] = (double *)((char *)L->memory.p + k * GPUCSRAlignUp(sizeof(double) * (size_t)PetscMax(1, L->n)));
 }
 
+/* Sets the method of K-cycles, with its memory. A dense matrix of small levels stands for their W-cycles */
+PetscErrorCode GPUMGCycleKrylov(GPUMGCycle *c, GPUMGKrylovMethod method)
+{
+  PetscFunctionBegin;
+  c->krylov = method;
+  for (int l = c->bottom + 1; method && l < c->levels - 1; l++)
+    PetscCall(GPUCSRBufferGrow(c->dev, 2 * (GPUMGCycleVectorBytes(c->level[l].n) / GPUMG_VECTORS) + sizeof(double) * GPUMG_KRYLOV_SUMS * GPUMG_KRYLOV_PARTS, "vectors of a K-cycle", &c->level[l].krylov));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Drops the graphs of earlier matrices */
 PetscErrorCode GPUMGCycleForget(GPUMGCycle *c)
 {
@@ -364,6 +405,7 @@ PetscErrorCode GPUMGCycleDestroy(GPUMGCycle *c)
 #endif
   for (int l = 0; l < GPUMG_LEVELS; l++) {
     PetscCall(GPUCSRBufferFree(c->dev, &c->level[l].memory));
+    PetscCall(GPUCSRBufferFree(c->dev, &c->level[l].krylov));
     PetscCall(GPUCSRBufferFree(c->dev, &c->level[l].down.M));
     PetscCall(GPUCSRBufferFree(c->dev, &c->level[l].up.M));
     for (int k = 0; k < 3; k++) PetscCall(MatDestroy(&c->level[l].copy[k].A));
@@ -383,6 +425,6 @@ double GPUMGCycleBytes(const GPUMGCycle *c)
 {
   double bytes = (double)c->inverse.bytes + (double)c->coarsevectors.bytes + (double)c->tail.bytes + (double)c->panels.bytes + (c->small ? GPUMGCycleBytes(c->small) : 0);
 
-  for (int l = 0; l < c->levels; l++) bytes += (double)c->level[l].memory.bytes + (double)c->level[l].down.M.bytes + (double)c->level[l].up.M.bytes;
+  for (int l = 0; l < c->levels; l++) bytes += (double)c->level[l].memory.bytes + (double)c->level[l].krylov.bytes + (double)c->level[l].down.M.bytes + (double)c->level[l].up.M.bytes;
   return bytes;
 }

@@ -49,6 +49,7 @@ typedef struct {
   PetscBool     two; /* up and down differ */
   GPUCSRBuffer  memory;
   double       *b, *x, *spare, *r, *d; /* in memory; spare: a step writes its x here, because its product reads the old x */
+  GPUCSRBuffer  krylov;                /* of a K-cycle's Krylov method: two vectors, and parts of sums */
 } GPUMGLevel;
 
 /* A recorded application */
@@ -58,29 +59,37 @@ typedef struct {
   void         *graph; /* NULL: not recorded */
 } GPUMGRecord;
 
+/* The Krylov method at coarse levels of K-cycles */
+typedef enum {
+  GPUMG_KRYLOV_NONE, /* V- or W-cycles */
+  GPUMG_KRYLOV_CG,
+  GPUMG_KRYLOV_GCR
+} GPUMGKrylovMethod;
+
 typedef struct _n_GPUMGCycle GPUMGCycle;
 struct _n_GPUMGCycle {
-  GPUCSRDevice dev;
-  PCMGType     type;
-  int          levels, cycles; /* cycles of an application */
-  GPUMGLevel   level[GPUMG_LEVELS];
-  PetscBool    exact; /* a dense inverse solves on the coarsest level, otherwise a smoother */
-  GPUCSRBuffer inverse;
-  int          bottom;        /* level where cycles end: the finest of the small levels behind the dense matrix (densecoarse.c), else 0 */
-  GPUCSRBuffer tail, panels;  /* the dense matrix, and its work space */
-  PetscMPIInt  size;          /* number of ranks; each rank solves all rows of the level where cycles end: */
-  Mat          gathermatrix;  /* its product is the right-hand side of all ranks */
-  GPUMGMatrix  gather;        /* device data of gathermatrix */
-  int          coarserows;    /* rows of the level on all ranks */
-  GPUCSRBuffer coarsevectors; /* right-hand side and solution of all ranks */
-  GPUMGCycle  *small;         /* a cycle of one process solves on the level; NULL: a dense matrix solves */
-  PetscBool    lent;          /* small belongs to another PC */
-  GPUMGRecord  ownrecord;     /* application to b and x of the finest level */
-  GPUMGRecord  callerrecord;  /* application to arrays of the last caller */
-  void        *stale;         /* graph of earlier data, which the next record becomes an update of */
-  PetscBool    ran;           /* the cycle has run once without a record, and kernels have set up their permanent data */
-  PetscBool    unrecordable;  /* a graph cannot record the cycle */
-  double       flops;         /* of an application */
+  GPUCSRDevice      dev;
+  PCMGType          type;
+  int               levels, cycles; /* cycles of an application */
+  GPUMGLevel        level[GPUMG_LEVELS];
+  GPUMGKrylovMethod krylov;
+  PetscBool         exact; /* a dense inverse solves on the coarsest level, otherwise a smoother */
+  GPUCSRBuffer      inverse;
+  int               bottom;        /* level where cycles end: the finest of the small levels behind the dense matrix (densecoarse.c), else 0 */
+  GPUCSRBuffer      tail, panels;  /* the dense matrix, and its work space */
+  PetscMPIInt       size;          /* number of ranks; each rank solves all rows of the level where cycles end: */
+  Mat               gathermatrix;  /* its product is the right-hand side of all ranks */
+  GPUMGMatrix       gather;        /* device data of gathermatrix */
+  int               coarserows;    /* rows of the level on all ranks */
+  GPUCSRBuffer      coarsevectors; /* right-hand side and solution of all ranks */
+  GPUMGCycle       *small;         /* a cycle of one process solves on the level; NULL: a dense matrix solves */
+  PetscBool         lent;          /* small belongs to another PC */
+  GPUMGRecord       ownrecord;     /* application to b and x of the finest level */
+  GPUMGRecord       callerrecord;  /* application to arrays of the last caller */
+  void             *stale;         /* graph of earlier data, which the next record becomes an update of */
+  PetscBool         ran;           /* the cycle has run once without a record, and kernels have set up their permanent data */
+  PetscBool         unrecordable;  /* a graph cannot record the cycle */
+  double            flops;         /* of an application */
 };
 
 /* Options; rows of levels as in docs/options.md */
@@ -111,6 +120,7 @@ GPUCSR_INTERN PetscErrorCode GPUMGCycleRun(GPUMGCycle *, const double *b, double
 GPUCSR_INTERN PetscErrorCode GPUMGCycleApplyVecs(GPUMGCycle *, GPUCSREvent *, Vec b, Vec x);
 GPUCSR_INTERN size_t         GPUMGCycleVectorBytes(int n);
 GPUCSR_INTERN void           GPUMGCycleVectors(GPUMGLevel *);
+GPUCSR_INTERN PetscErrorCode GPUMGCycleKrylov(GPUMGCycle *, GPUMGKrylovMethod);
 GPUCSR_INTERN PetscErrorCode GPUMGCycleForget(GPUMGCycle *);
 GPUCSR_INTERN PetscErrorCode GPUMGCycleSmallDestroy(GPUMGCycle *);
 GPUCSR_INTERN PetscErrorCode GPUMGCycleDestroy(GPUMGCycle *);

@@ -39,6 +39,27 @@ PetscErrorCode GPUMGDense(GPUCSRDevice dev, int n, int k, const double *A, const
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+PetscErrorCode GPUMGKrylovStep(GPUCSRDevice dev, const GPUMGKrylov *k, int step, GPUCSRStream s)
+{
+  double sum[GPUMG_KRYLOV_SUMS] = {0, 0, 0, 0, 0}, f[2];
+
+  PetscFunctionBegin;
+#if defined(GPUCSR_HAVE_CUDA)
+  if (dev->ops->kernels) {
+    PetscCall(GPUMGKrylovStepDevice(k, step, s));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+#endif
+  PetscCall(GPUCSRWaitStreamOnHost(s));
+  if (step) PetscCall(PetscArraycpy(sum, k->part, 2));
+  for (int i = 0; i < k->n; i++) GPUMGKrylovSum(k, step, i, sum + 2 * step);
+  GPUMGKrylovFactors(sum, step, f);
+  for (int i = 0; i < k->n; i++) GPUMGKrylovRow(k, step, f, i);
+  PetscCall(PetscArraycpy(k->part, sum, 2));
+  PetscCall(GPUCSRLaunched(dev, "a step of a K-cycle"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode GPUMGIdentity(GPUCSRDevice dev, int n, double *D, GPUCSRStream s)
 {
   PetscFunctionBegin;

@@ -60,6 +60,54 @@ GPUCSRError GPUMGDenseDevice(int n, int k, const double *A, const double *x, dou
   return 0;
 }
 
+/* Each block leaves its parts of a step's sums, in an order that depends on n alone */
+__global__ void __launch_bounds__(THREADS) krylov_sums_kernel(const GPUMGKrylov k, int step)
+{
+  __shared__ double part[3][THREADS / 32];
+  double            sum[3] = {0, 0, 0}, all = 0;
+
+  for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < k.n; i += (int64_t)gridDim.x * THREADS) GPUMGKrylovSum(&k, step, i, sum);
+#pragma unroll
+  for (int q = 0; q < 3; q++) {
+    const double s = reduce<32>(sum[q]);
+
+    if (threadIdx.x % 32 == 0) part[q][threadIdx.x / 32] = s;
+  }
+  __syncthreads();
+  if ((int)threadIdx.x >= 2 + step) return;
+  for (int w = 0; w < THREADS / 32; w++) all += part[threadIdx.x][w];
+  k.part[(2 * step + (int)threadIdx.x) * GPUMG_KRYLOV_PARTS + (int)blockIdx.x] = all;
+}
+
+/* Each block adds up all parts, a warp a sum: a further launch for the factors would take longer */
+__global__ void __launch_bounds__(THREADS) krylov_rows_kernel(const GPUMGKrylov k, int step)
+{
+  __shared__ double sum[GPUMG_KRYLOV_SUMS];
+  const int         warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
+  double            all = 0, f[2];
+
+  static_assert(GPUMG_KRYLOV_SUMS <= THREADS / 32, "a warp a sum");
+  if (warp < 2 + 3 * step) {
+    for (int b = lane; b < (int)gridDim.x; b += 32) all += k.part[warp * GPUMG_KRYLOV_PARTS + b];
+    all = reduce<32>(all);
+    if (!lane) sum[warp] = all;
+  }
+  __syncthreads();
+  GPUMGKrylovFactors(sum, step, f);
+  for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < k.n; i += (int64_t)gridDim.x * THREADS) GPUMGKrylovRow(&k, step, f, i);
+}
+
+GPUCSRError GPUMGKrylovStepDevice(const GPUMGKrylov *k, int step, GPUCSRStream s)
+{
+  const unsigned blocks = GPUCSRMin((unsigned)GPUMG_KRYLOV_PARTS, GPUCSRBlocks(k->n, THREADS));
+
+  if (!k->n) return 0;
+  krylov_sums_kernel<<<blocks, THREADS, 0, (cudaStream_t)s>>>(*k, step);
+  krylov_rows_kernel<<<blocks, THREADS, 0, (cudaStream_t)s>>>(*k, step);
+  GPUCSRCheckLaunch("a step of a K-cycle");
+  return 0;
+}
+
 __global__ void __launch_bounds__(THREADS) identity_kernel(int n, double *D)
 {
   const int64_t k = (int64_t)blockIdx.x * THREADS + threadIdx.x;
