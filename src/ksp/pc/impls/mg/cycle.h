@@ -18,12 +18,17 @@ typedef struct {
 } GPUMGStep;
 
 typedef struct {
-  int          steps;
-  GPUMGStep    step[GPUMG_STEPS];
-  PetscBool    fromzero; /* the smoother starts from 0 and does not read x */
-  int          bs;       /* M: 0 none, 1 a diagonal, else diagonal blocks of size bs */
-  GPUCSRBuffer M;        /* by rows */
+  int               steps;
+  GPUMGStep         step[GPUMG_STEPS];
+  PetscBool         fromzero;   /* the smoother starts from 0 and does not read x */
+  int               bs;         /* M: 0 none, 1 a diagonal, else diagonal blocks of size bs */
+  GPUCSRBuffer      M;          /* by rows */
+  Mat_GPUCSRFactor *factor;     /* M is its solve, and bs 0; another object owns it */
+  PetscBool         transposed; /* the solve */
 } GPUMGSmoother;
+
+/* Do the level's smoothers solve with a factor? */
+#define GPUMGFactored(L) ((L)->down.factor || (L)->up.factor)
 
 /* A matrix of the cycle, or its transpose */
 typedef struct {
@@ -115,6 +120,7 @@ GPUCSR_INTERN PetscErrorCode GPUMGCycleForget(GPUMGCycle *);
 GPUCSR_INTERN PetscErrorCode GPUMGCycleSmallDestroy(GPUMGCycle *);
 GPUCSR_INTERN PetscErrorCode GPUMGCycleDestroy(GPUMGCycle *);
 GPUCSR_INTERN double         GPUMGCycleBytes(const GPUMGCycle *);
+GPUCSR_INTERN PetscErrorCode GPUMGCycleCheck(const GPUMGCycle *);
 
 /* densecoarse.c */
 GPUCSR_INTERN PetscErrorCode GPUMGTailMake(GPUMGCycle *, int most);

@@ -6,6 +6,7 @@
 #include "../../../../sys/gpucsrsys.h"
 #include "../../../wrap.h"
 #include "cycle.h"
+#include "../blocks/pcblocks.h"
 #include "../gpuamg/gpuamg.h"
 
 /* The largest blocks in a step */
@@ -272,17 +273,33 @@ PetscErrorCode GPUMGLevelsMoved(const GPUMGCycle *c, PetscBool *moved)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The factor of a smoother's PC, if it is on the device of the level */
+static PetscErrorCode Factor(KSP ksp, GPUCSRDevice dev, PetscInt level, GPUMGSmoother *m, Why *w)
+{
+  Mat          F;
+  GPUCSRDevice on = NULL;
+
+  PetscFunctionBegin;
+  m->bs = 0;
+  PetscCall(PCFactorOf_Private(ksp->pc, &F));
+  if (F) PetscCall(MatGPUCSRFactorDevice_Private(F, &on));
+  if (on == dev) PetscCall(MatGPUCSRFactorFind_Private(F, &m->factor));
+  else PetscCall(Not(w, "a factor", level, "that is not on the device of its matrix, or has failed", NULL, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* ksp: set up. Reads its steps, if the device can run them */
 static PetscErrorCode Smoother(KSP ksp, Mat residual, const GPUCSROperator *o, PetscInt level, GPUMGSmoother *m, Why *w)
 {
-  static const char *const methods[] = {KSPCHEBYSHEV, KSPRICHARDSON}, *const pcs[] = {PCNONE, PCJACOBI, PCPBJACOBI};
+  static const char *const methods[] = {KSPCHEBYSHEV, KSPRICHARDSON}, *const pcs[] = {PCNONE, PCJACOBI, PCPBJACOBI, PCILU, PCICC, PCBJACOBI, PCASM};
   const char   *prefix = ((PetscObject)ksp)->prefix;
-  PetscBool     method, known, plain = PETSC_FALSE, none, blocks, good;
+  PetscBool     method, known, plain = PETSC_FALSE, none, diagonal, blocks, good;
   PetscInt      bs = 1, n;
   Mat           A, P;
   GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
+  m->factor = NULL;
   PetscCall(IS(ksp, methods, &method));
   PetscCall(IS(ksp->pc, pcs, &known));
   if (!method) PetscCall(Not(w, "smoother", level, ((PetscObject)ksp)->type_name, "ksp_type chebyshev", prefix));
@@ -297,7 +314,12 @@ static PetscErrorCode Smoother(KSP ksp, Mat residual, const GPUCSROperator *o, P
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCNONE, &none));
+  PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCJACOBI, &diagonal));
   PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCPBJACOBI, &blocks));
+  if (!none && !diagonal && !blocks) {
+    PetscCall(Factor(ksp, o->dev, level, m, w));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   PetscCall(MatGetLocalSize(P, &n, NULL));
   if (blocks) PetscCall(MatGetBlockSize(P, &bs));
   if (bs > LARGEST_BLOCK) {
