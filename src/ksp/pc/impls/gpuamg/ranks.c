@@ -317,6 +317,11 @@ static PetscErrorCode Cycles(PC pc, PetscBool last)
   KSP             ksp;
 
   PetscFunctionBegin;
+  for (int l = 0; l < r->levels - (last ? 0 : 1) && a->o.smoother == GPUAMG_BY_FACTOR; l++) {
+    a->h.at = l;
+    if (!r->level[l].whole) a->h.problem = GPUAMG_PIVOT;
+    if (a->h.problem) PetscFunctionReturn(PETSC_SUCCESS);
+  }
   if (first) {
     PetscCall(PCGetOptionsPrefix(pc, &prefix));
     PetscCall(PCCreate(PetscObjectComm((PetscObject)pc), &r->mg));
