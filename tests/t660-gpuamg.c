@@ -583,6 +583,7 @@ static PetscErrorCode Options(const Grid *g)
     {"-our_pc_gpuamg_mis_k",                 "2"       },
     {"-our_pc_gpuamg_smoother",              "pbjacobi"},
     {"-our_pc_gpuamg_smoother",              "rowl1"   },
+    {"-our_pc_gpuamg_smoother",              "ilu"     },
     {"-our_pc_gpuamg_precision",             "single"  },
     {"-our_pc_gpuamg_precision",             "auto"    },
     {"-our_pc_gpuamg_esteig_ksp_max_it",     "5"       }

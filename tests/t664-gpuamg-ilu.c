@@ -77,7 +77,7 @@ static PetscErrorCode Near(PC pc, Vec ref, const char how[], const char where[])
 static PetscErrorCode Cycles(Mat A, const char where[])
 {
   static const char *const smoothers[][4] = {
-    {"-our_mg_levels_ksp_type", "richardson", "-our_mg_levels_ksp_richardson_scale",       "0.9"    },
+    {"-our_mg_levels_ksp_type", "richardson", "-our_mg_levels_ksp_richardson_scale",      "0.9"    },
     {"-our_mg_levels_ksp_type", "chebyshev",  "-our_mg_levels_ksp_chebyshev_eigenvalues", "0.2,1.3"}
   };
 

@@ -274,7 +274,10 @@ static PetscErrorCode PCSetUp_GPUAMG(PC pc)
   if (a->h.problem) {
     const PetscBool nan = (PetscBool)((a->h.problem & GPUAMG_NAN) != 0);
 
-    PetscCall(PetscInfo(pc, "Level %d has %s\n", a->h.at, nan ? "an entry, or an eigenvalue, that is no number" : a->h.problem == GPUAMG_PIVOT ? "a factor with a zero pivot, or a row without an entry on the diagonal" : "a row whose entry on the diagonal is zero, and others are not"));
+    PetscCall(PetscInfo(pc, "Level %d has %s\n", a->h.at,
+                        nan                            ? "an entry, or an eigenvalue, that is no number"
+                        : a->h.problem == GPUAMG_PIVOT ? "a factor with a zero pivot, or a row without an entry on the diagonal"
+                                                       : "a row whose entry on the diagonal is zero, and others are not"));
     pc->failedreason = nan ? PC_SUBPC_ERROR : PC_FACTOR_NUMERIC_ZEROPIVOT;
     a->taken         = PETSC_FALSE;
   }

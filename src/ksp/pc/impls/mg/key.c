@@ -238,7 +238,7 @@ static PetscErrorCode NotePC(GPUMGKey *k, PC pc)
   PetscBool    factors;
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)pc, &factors, PCILU, PCICC, PCBJACOBI, PCASM, ""));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)pc, &factors, PCILU, PCICC, PCBJACOBI, ""));
   if (factors && pc->setupcalled && !k->inside) PetscCall(PCFactorOf_Private(pc, &factor)); /* of a smoother, which may be new only now */
   memcpy(&s, pc, sizeof(s));
   memset(&s.hdr, 0, sizeof(s.hdr)); /* and members that applications write */

@@ -291,7 +291,7 @@ static PetscErrorCode Factor(KSP ksp, GPUCSRDevice dev, PetscInt level, GPUMGSmo
 /* ksp: set up. Reads its steps, if the device can run them */
 static PetscErrorCode Smoother(KSP ksp, Mat residual, const GPUCSROperator *o, PetscInt level, GPUMGSmoother *m, Why *w)
 {
-  static const char *const methods[] = {KSPCHEBYSHEV, KSPRICHARDSON}, *const pcs[] = {PCNONE, PCJACOBI, PCPBJACOBI, PCILU, PCICC, PCBJACOBI, PCASM};
+  static const char *const methods[] = {KSPCHEBYSHEV, KSPRICHARDSON}, *const pcs[] = {PCNONE, PCJACOBI, PCPBJACOBI, PCILU, PCICC, PCBJACOBI};
   const char   *prefix = ((PetscObject)ksp)->prefix;
   PetscBool     method, known, plain = PETSC_FALSE, none, diagonal, blocks, good;
   PetscInt      bs = 1, n;
