@@ -7,4 +7,5 @@
 #include "../../../../mat/impls/gpucsr/product/operator.h"
 
 GPUCSR_INTERN PetscErrorCode PCBlocksInitialize_Private(void);
+GPUCSR_INTERN PetscErrorCode PCFactorNow_Private(PC, Mat *F);
 GPUCSR_INTERN PetscErrorCode PCFactorOf_Private(PC, Mat *F);

@@ -66,7 +66,7 @@ static PetscErrorCode CycleFill(PC_GPUAMG *a, const GPUCSROperator *o, PetscBool
     };
     if (G->smooth.p) L->down.M = (GPUCSRBuffer){G->smooth.p, G->smooth.bytes};
     if (G->smooth.p && h->o.smoother == GPUAMG_BY_BLOCKS) L->down.bs = G->bs;
-    if (a->factor[k]) L->down = (GPUMGSmoother){.factor = a->factor[k], .transposed = transposed};
+    if (a->factor[k]) L->down = (GPUMGSmoother){.factors = PETSC_TRUE, .factor = a->factor[k], .transposed = transposed};
     PCGPUAMGSmoother_Private(a, G->bound, k + 1 < h->levels ? (int)a->degree : COARSE_STEPS, &L->down);
     PetscCall(GPUCSRBufferGrow(h->dev, GPUMGCycleVectorBytes(L->n), "vectors of a multigrid level", &L->memory));
     GPUMGCycleVectors(L);

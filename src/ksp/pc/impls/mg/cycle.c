@@ -53,7 +53,7 @@ static PetscErrorCode Residual(Run *u, int l)
 /* Can a product end with the step? With several ranks no: the step would miss products with halo entries */
 static PetscBool Fused(const GPUMGLevel *L, const GPUMGSmoother *m)
 {
-  return (PetscBool)(m->bs < 2 && !m->factor && !L->A.r.halo && GPUCSRPlanSteps(L->A.o.plan));
+  return (PetscBool)(m->bs < 2 && !m->factors && !L->A.r.halo && GPUCSRPlanSteps(L->A.o.plan));
 }
 
 /*
@@ -85,7 +85,7 @@ static PetscErrorCode Step(Run *u, int l, const GPUMGSmoother *m, int k, PetscBo
     p.cb *= SIGN(L);
   }
   if (m->factor) {
-    PetscCall(GPUCSRFactorSolve(m->factor, m->transposed, p.r, at->spare)); /* which no array of x is in between such steps */
+    PetscCall(GPUCSRFactorSolve(m->factor, m->transposed, p.r, at->spare)); /* has no data between two of these steps */
     u->c->flops += 2 * GPUCSRFactorEntries(m->factor);
     p.r = at->spare;
   }
@@ -391,7 +391,7 @@ PetscErrorCode GPUMGCycleCheck(const GPUMGCycle *c)
   for (int l = 0; l < c->levels; l++) {
     const GPUMGSmoother *const both[] = {&c->level[l].down, &c->level[l].up};
 
-    for (int k = 0; k < 2; k++)
+    for (int k = 0; k <= (c->level[l].two ? 1 : 0); k++)
       if (both[k]->factor) PetscCall(GPUCSRFactorCheck(both[k]->factor));
   }
   if (c->small) PetscCall(GPUMGCycleCheck(c->small));

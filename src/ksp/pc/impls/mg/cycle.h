@@ -23,12 +23,13 @@ typedef struct {
   PetscBool         fromzero;   /* the smoother starts from 0 and does not read x */
   int               bs;         /* M: 0 none, 1 a diagonal, else diagonal blocks of size bs */
   GPUCSRBuffer      M;          /* by rows */
-  Mat_GPUCSRFactor *factor;     /* M is its solve, and bs 0; another object owns it */
+  PetscBool         factors;    /* M is the solve with a factor, and bs 0 */
+  Mat_GPUCSRFactor *factor;     /* which another object owns; NULL on a rank without rows */
   PetscBool         transposed; /* the solve */
 } GPUMGSmoother;
 
-/* Do the level's smoothers solve with a factor? */
-#define GPUMGFactored(L) ((L)->down.factor || (L)->up.factor)
+/* Do smoothers of the level solve with factors? The answer is the same on all ranks */
+#define GPUMGFactored(L) ((L)->down.factors || ((L)->two && (L)->up.factors))
 
 /* A matrix of the cycle, or its transpose */
 typedef struct {

@@ -239,7 +239,7 @@ static PetscErrorCode NotePC(GPUMGKey *k, PC pc)
 
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompareAny((PetscObject)pc, &factors, PCILU, PCICC, PCBJACOBI, ""));
-  if (factors && pc->setupcalled && !k->inside) PetscCall(PCFactorOf_Private(pc, &factor)); /* of a smoother, which may be new only now */
+  if (factors && pc->setupcalled && !k->inside) PetscCall(PCFactorNow_Private(pc, &factor)); /* of a smoother */
   memcpy(&s, pc, sizeof(s));
   memset(&s.hdr, 0, sizeof(s.hdr)); /* and members that applications write */
   s.failedreason = s.failedreasonrank = PC_NOERROR;

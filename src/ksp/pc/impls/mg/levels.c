@@ -274,17 +274,18 @@ PetscErrorCode GPUMGLevelsMoved(const GPUMGCycle *c, PetscBool *moved)
 }
 
 /* The factor of a smoother's PC, if it is on the device of the level */
-static PetscErrorCode Factor(KSP ksp, GPUCSRDevice dev, PetscInt level, GPUMGSmoother *m, Why *w)
+static PetscErrorCode Factor(KSP ksp, PetscInt rows, GPUCSRDevice dev, PetscInt level, GPUMGSmoother *m, Why *w)
 {
   Mat          F;
   GPUCSRDevice on = NULL;
 
   PetscFunctionBegin;
-  m->bs = 0;
+  m->bs      = 0;
+  m->factors = PETSC_TRUE;
   PetscCall(PCFactorOf_Private(ksp->pc, &F));
   if (F) PetscCall(MatGPUCSRFactorDevice_Private(F, &on));
-  if (on == dev) PetscCall(MatGPUCSRFactorFind_Private(F, &m->factor));
-  else PetscCall(Not(w, "a factor", level, "that is not on the device of its matrix, or has failed", NULL, NULL));
+  if (rows && on == dev) PetscCall(MatGPUCSRFactorFind_Private(F, &m->factor));
+  else if (rows) PetscCall(Not(w, "a factor", level, "that is not on the device of its matrix, or has failed", NULL, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -299,7 +300,6 @@ static PetscErrorCode Smoother(KSP ksp, Mat residual, const GPUCSROperator *o, P
   GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
-  m->factor = NULL;
   PetscCall(IS(ksp, methods, &method));
   PetscCall(IS(ksp->pc, pcs, &known));
   if (!method) PetscCall(Not(w, "smoother", level, ((PetscObject)ksp)->type_name, "ksp_type chebyshev", prefix));
@@ -316,11 +316,11 @@ static PetscErrorCode Smoother(KSP ksp, Mat residual, const GPUCSROperator *o, P
   PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCNONE, &none));
   PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCJACOBI, &diagonal));
   PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCPBJACOBI, &blocks));
+  PetscCall(MatGetLocalSize(P, &n, NULL));
   if (!none && !diagonal && !blocks) {
-    PetscCall(Factor(ksp, o->dev, level, m, w));
+    PetscCall(Factor(ksp, n, o->dev, level, m, w));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(MatGetLocalSize(P, &n, NULL));
   if (blocks) PetscCall(MatGetBlockSize(P, &bs));
   if (bs > LARGEST_BLOCK) {
     PetscCall(Not(w, "preconditioner", level, "pbjacobi of blocks that are too large", NULL, NULL));
@@ -524,6 +524,8 @@ static PetscErrorCode Level(PC_MG_Levels **p, PetscInt l, GPUMGCycle *c, Why *w)
   PetscFunctionBegin;
   PetscCall(KSPSetUp(down));
   if (l && up != down) PetscCall(KSPSetUp(up));
+  L->down.factor = L->up.factor = NULL; /* of an earlier hierarchy */
+  L->down.factors = L->up.factors = PETSC_FALSE;
   PetscCall(PCGetOperators(down->pc, &A, NULL));
   PetscCall(MatGetLocalSize(A, &n, NULL));
   L->n = (int)n; /* no device holds a matrix with more rows */
