@@ -433,6 +433,7 @@ static PetscErrorCode Faulty(PetscInt k, const KSPType method)
 }
 
 #define JACOBI "-t_mg_levels_pc_type jacobi "
+#define BLOCKS "-t_mg_levels_sub_mat_gpucsr_solve_kernel syncfree -t_mg_coarse_sub_mat_gpucsr_solve_kernel syncfree -t_mg_levels_pc_type bjacobi "
 
 int main(int argc, char **argv)
 {
@@ -458,6 +459,12 @@ int main(int argc, char **argv)
     JACOBI "-t_mg_levels_pc_jacobi_type rowmax",
     "-t_mg_levels_pc_type none -t_mg_levels_ksp_type richardson -t_mg_levels_ksp_richardson_scale 0.1",
     "-t_mg_levels_pc_type pbjacobi",
+    BLOCKS,
+    BLOCKS "-t_mg_levels_ksp_type richardson -t_pc_mg_cycle_type w",
+    BLOCKS "-t_pc_mg_type full -t_mg_levels_sub_pc_type icc",
+    BLOCKS "-t_pc_mg_type additive",
+    BLOCKS "-t_pc_mg_distinct_smoothup -t_mg_levels_up_pc_type jacobi -t_mg_levels_up_ksp_max_it 3",
+    BLOCKS "-t_mg_coarse_ksp_type chebyshev -t_mg_coarse_pc_type bjacobi -t_mg_coarse_ksp_max_it 9 -t_mg_coarse_ksp_norm_type none -t_mg_coarse_ksp_convergence_test skip",
   };
   static const char *const petsc[] = {
     "-t_mg_levels_pc_type sor",

@@ -8,6 +8,8 @@
   //TEST name="standin" gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1"
   //TEST name="late" gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -gpucsr_debug_defer 3 -small"
   //TEST name="direct" args="-mat_gpucsr_format csr -direct"
+  //TEST name="ilu" args="-mat_gpucsr_format csr -our_mg_levels_pc_type ilu -kept_mg_levels_pc_type ilu"
+  //TEST name="ilu_late" gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -gpucsr_debug_defer 3 -small -our_mg_levels_pc_type ilu -our_mg_levels_ksp_type richardson -our_pc_gpuamg_cycles 2"
   //TEST name="aij" args="-refuse aij" fails="PC type gpuamg needs a matrix of type gpucsr, not seqaij"
   //TEST name="wide" args="-refuse wide" fails="PC type gpuamg needs a square matrix"
   //TEST name="blocks" args="-mat_gpucsr_format csr -refuse blocks" fails="PC type gpuamg takes blocks of at most 16 rows, not 20"
@@ -582,6 +584,7 @@ static PetscErrorCode Options(const Grid *g)
     {"-our_pc_gpuamg_mis_k",                 "2"       },
     {"-our_pc_gpuamg_smoother",              "pbjacobi"},
     {"-our_pc_gpuamg_smoother",              "rowl1"   },
+    {"-our_pc_gpuamg_smoother",              "ilu"     },
     {"-our_pc_gpuamg_precision",             "single"  },
     {"-our_pc_gpuamg_precision",             "auto"    },
     {"-our_pc_gpuamg_esteig_ksp_max_it",     "5"       }

@@ -7,6 +7,9 @@
   //TEST name="standin" nsize={} loop="2 3" gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin {} -mat_gpucsr_halo peer -our_pc_mg_gpucsr -mat_gpucsr_product_least 0 -cycles -few"
   //TEST name="late" nsize=2 gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 2 -gpucsr_debug_defer 5 -mat_gpucsr_halo peer -our_pc_mg_gpucsr -cycles -few"
   //TEST name="vectors" nsize=2 args="-mat_gpucsr_format csr -vec_type gpu -vec_gpu_separate -few"
+  //TEST name="ilu" nsize={} loop="1 2 3 4" args="-mat_gpucsr_format csr -ilu -our_mg_levels_pc_type ilu"
+  //TEST name="ilu_cycles" nsize={} loop="2 4" gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin {} -mat_gpucsr_halo peer -our_pc_mg_gpucsr -mat_gpucsr_product_least 0 -cycles -few -ilu -our_mg_levels_pc_type ilu"
+  //TEST name="ilu_late" nsize=2 gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 2 -gpucsr_debug_defer 5 -mat_gpucsr_halo peer -our_pc_mg_gpucsr -cycles -few -ilu -our_pc_gpuamg_smoother ilu -our_mg_levels_ksp_type richardson"
   //TEST name="aij" nsize=2 args="-refuse aij" fails="PC type gpuamg needs a matrix of type gpucsr, not mpiaij"
   //TEST name="wide" nsize=2 args="-refuse wide" fails="PC type gpuamg needs a square matrix"
   //TEST name="options" nsize=2 args="-mat_gpucsr_format csr -refuse options" fails="Options -pc_gpuamg_... are not the same on all ranks"
@@ -18,7 +21,7 @@ static char help[] = "Tests PCGPUAMG of several ranks.\n";
 #include <petscgpucsr.h>
 #include <unistd.h>
 
-static PetscBool report = PETSC_FALSE, few = PETSC_FALSE, cycles = PETSC_FALSE;
+static PetscBool report = PETSC_FALSE, few = PETSC_FALSE, cycles = PETSC_FALSE, ilu = PETSC_FALSE;
 
 /* ---- problems ---- */
 
@@ -224,7 +227,7 @@ static PetscErrorCode OnDevices(PC pc, const char where[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All ranks together take at most 1.15 times one rank's iterations, plus one */
+/* All ranks together take at most 1.15 times one rank's iterations, plus one; 1.5 times with ILU, whose blocks are those of ranks */
 static PetscErrorCode Beside(Mat A, Mat one, PetscInt elements, PetscBool coordinates, const char type[], const char where[])
 {
   const Mat both[2] = {one, A};
@@ -243,7 +246,7 @@ static PetscErrorCode Beside(Mat A, Mat one, PetscInt elements, PetscBool coordi
     PetscCall(KSPDestroy(&ksp));
   }
   if (report) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s: %s %" PetscInt_FMT " iterations, of one rank %" PetscInt_FMT "\n", where, type, its[1], its[0]));
-  else PetscCheck(its[1] <= (PetscInt)(1.15 * (PetscReal)its[0] + 1), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt_FMT " iterations, one rank takes %" PetscInt_FMT, where, its[1], its[0]);
+  else PetscCheck(its[1] <= (PetscInt)((ilu ? 1.5 : 1.15) * (PetscReal)its[0] + 1), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt_FMT " iterations, one rank takes %" PetscInt_FMT, where, its[1], its[0]);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -415,7 +418,7 @@ static PetscErrorCode Bad(const Grid *g, PetscScalar value, const char where[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Rows without neighbours, each third of them empty */
+/* Rows without neighbours, each third of them empty, which ILU refuses unless a dense inverse does all */
 static PetscErrorCode Diagonal(PetscInt n)
 {
   Mat                A;
@@ -441,7 +444,7 @@ static PetscErrorCode Diagonal(PetscInt n)
   PetscCall(Solver(A, KSPCG, &ksp, &pc));
   PetscCall(KSPSolve(ksp, b, x));
   PetscCall(KSPGetConvergedReason(ksp, &reason));
-  PetscCheck(reason > 0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "A diagonal matrix of %" PetscInt_FMT " rows: %s", n, KSPConvergedReasons[reason]);
+  PetscCheck(reason > 0 || (ilu && n != 40 && reason == KSP_DIVERGED_PC_FAILED), PETSC_COMM_SELF, PETSC_ERR_PLIB, "A diagonal matrix of %" PetscInt_FMT " rows: %s", n, KSPConvergedReasons[reason]);
   PetscCall(KSPDestroy(&ksp));
   PetscCall(VecDestroy(&b));
   PetscCall(VecDestroy(&x));
@@ -528,6 +531,7 @@ int main(int argc, char **argv)
   PetscCall(TestRequireReal(0));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-few", &few, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-cycles", &cycles, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-ilu", &ilu, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-report", &report, NULL));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-refuse", what, sizeof(what), &set));
   if (set) PetscCall(Refuse(what));

@@ -93,6 +93,7 @@ static PetscErrorCode Smoothers(Mat A)
     {"-our_mg_levels_ksp_max_it",                "3",          NULL,                                  NULL,     PETSC_FALSE},
     {"-our_mg_levels_ksp_type",                  "chebyshev",  "-our_mg_levels_pc_type",              "jacobi", PETSC_TRUE },
     {"-our_pc_gpuamg_smoother",                  "rowl1",      "-our_mg_levels_pc_type",              "jacobi", PETSC_TRUE },
+    {"-our_pc_gpuamg_smoother",                  "rowl1",      "-our_mg_levels_pc_type",              "ilu",    PETSC_FALSE},
     {"-our_mg_levels_ksp_type",                  "richardson", "-our_mg_levels_ksp_richardson_scale", "0.6",    PETSC_FALSE},
     {"-our_mg_levels_ksp_chebyshev_eigenvalues", "0.2,2.2",    NULL,                                  NULL,     PETSC_FALSE}
   };

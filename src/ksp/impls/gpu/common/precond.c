@@ -154,20 +154,6 @@ static PetscErrorCode ApplyCycle(KSP_GPU *k, const double *r, double *z, PetscBo
   return GPUMGCycleRun(k->pc.cycle, r, z, k->graph.normed ? &sums : NULL);
 }
 
-/* The factor if the PC only solves with it; otherwise NULL */
-static PetscErrorCode FactorOf(PC pc, Mat *F)
-{
-  PetscBool blocks;
-
-  PetscFunctionBegin;
-  PetscCall(PCSetUp(pc)); /* needed if the PC changed its type after KSPSetUp() */
-  PetscCall(PCSetUpOnBlocks(pc));
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)pc, &blocks, PCBJACOBI, PCASM, ""));
-  if (blocks) PetscCall(PCBlocksFactor_Private(pc, F));
-  else PetscCall(PCFactorGetMatrix(pc, F));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode AcceptFactor(PC pc, PetscInt *bs, PetscInt *variant, PetscBool *yes)
 {
   Mat          F, P;
@@ -175,7 +161,7 @@ static PetscErrorCode AcceptFactor(PC pc, PetscInt *bs, PetscInt *variant, Petsc
   PetscInt     n;
 
   PetscFunctionBegin;
-  PetscCall(FactorOf(pc, &F));
+  PetscCall(PCFactorOf_Private(pc, &F));
   PetscCall(PCGetOperators(pc, NULL, &P));
   PetscCall(MatGetLocalSize(P, &n, NULL));
   PetscCall(MatGPUCSRFactorDevice_Private(F, &dev));
@@ -191,7 +177,7 @@ static PetscErrorCode MakeFactor(KSP ksp, KSP_GPU *k)
   PetscFunctionBegin;
   k->pc.factor = NULL;
   if (!k->n) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(FactorOf(ksp->pc, &k->pc.factor));
+  PetscCall(PCFactorOf_Private(ksp->pc, &k->pc.factor));
   PetscCall(MatGPUCSRFactorDevice_Private(k->pc.factor, &dev));
   PetscCheck(dev == k->dev, PETSC_COMM_SELF, PETSC_ERR_GPU, "The factor of PC type %s is on another device than the matrix", ((PetscObject)ksp->pc)->type_name);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -215,6 +201,7 @@ PetscErrorCode GPUKSPPCCheck(KSP_GPU *k)
   PetscFunctionBegin;
   if (k->pc.kind == GPUKSP_PC_BETWEEN_STEPS && k->pc.row->apply == ApplyFactor && k->pc.factor) PetscCall(MatGPUCSRFactorCheck_Private(k->pc.factor));
   if (IsCycle(k)) PetscCall(GPUMGRanksCheck(k->pc.cycle));
+  if (IsCycle(k)) PetscCall(GPUMGCycleCheck(k->pc.cycle));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -351,17 +351,38 @@ static PetscErrorCode PCApply_Blocks(PC pc, Vec b, Vec x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The factor with which an application solves, on vectors of this process; NULL: the application is another one. pc: set up */
-PetscErrorCode PCBlocksFactor_Private(PC pc, Mat *F)
+static PetscErrorCode FactorOfBlocks(PC pc, Mat *F)
 {
   Blocks *m;
 
   PetscFunctionBegin;
-  *F = NULL;
   PetscCall(BlocksOf(pc, &m));
   if (!m || !m->wrap->petsc.pc.setuponblocks) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Current(pc, m));
   *F = m->F;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The factor with which an application solves, on vectors of this process; NULL: the application is another one. pc: set up */
+PetscErrorCode PCFactorNow_Private(PC pc, Mat *F)
+{
+  PetscBool blocks;
+
+  PetscFunctionBegin;
+  *F = NULL;
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)pc, &blocks, PCBJACOBI, PCASM, ""));
+  if (blocks) PetscCall(FactorOfBlocks(pc, F));
+  else PetscCall(PCFactorGetMatrix(pc, F));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The same, after a set-up. Collective */
+PetscErrorCode PCFactorOf_Private(PC pc, Mat *F)
+{
+  PetscFunctionBegin;
+  PetscCall(PCSetUp(pc)); /* needed if the PC changed its type after KSPSetUp() */
+  PetscCall(PCSetUpOnBlocks(pc));
+  PetscCall(PCFactorNow_Private(pc, F));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

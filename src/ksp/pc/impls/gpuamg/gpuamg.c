@@ -67,6 +67,7 @@ static PetscErrorCode CycleFill(PC_GPUAMG *a, const GPUCSROperator *o, PetscBool
     };
     if (G->smooth.p) L->down.M = (GPUCSRBuffer){G->smooth.p, G->smooth.bytes};
     if (G->smooth.p && h->o.smoother == GPUAMG_BY_BLOCKS) L->down.bs = G->bs;
+    if (a->factor[k]) L->down = (GPUMGSmoother){.factors = PETSC_TRUE, .factor = a->factor[k], .transposed = transposed};
     PCGPUAMGSmoother_Private(a, G->bound, k + 1 < h->levels ? (int)a->degree : COARSE_STEPS, &L->down);
     PetscCall(GPUCSRBufferGrow(h->dev, GPUMGCycleVectorBytes(L->n), "vectors of a multigrid level", &L->memory));
     GPUMGCycleVectors(L);
@@ -88,6 +89,7 @@ static PetscErrorCode Forget(PC_GPUAMG *a)
   a->event = NULL;
   PetscCall(CycleDestroy(&a->cycle));
   PetscCall(CycleDestroy(&a->transposed));
+  for (int l = 0; l < GPUAMG_LEVELS; l++) PetscCall(GPUCSRFactorDestroy(&a->factor[l]));
   PetscCall(GPUAMGDestroy(&a->h));
   PetscCall(PCGPUAMGRanksDestroy_Private(&a->ranks));
   a->taken = a->takent = a->rounded = PETSC_FALSE;
@@ -224,6 +226,7 @@ static PetscErrorCode SetUpSteps(PC pc, const GPUCSROperator *o, PetscBool same)
   PetscFunctionBegin;
   PetscCall(Hierarchy(pc, o, same));
   a->takent = PETSC_FALSE;
+  if (!a->h.problem) GPUAMGPhase(&a->h, GPUAMG_BUILD, PCGPUAMGFactors_Private(a));
   if (a->h.problem) PetscFunctionReturn(PETSC_SUCCESS);
   GPUAMGPhase(&a->h, GPUAMG_BUILD, CycleFill(a, o, PETSC_FALSE, &a->cycle));
   GPUAMGPhase(&a->h, GPUAMG_BUILD, PCGPUAMGRound_Private(&a->h, &a->cycle, o, a->precision, &a->rounded));
@@ -274,7 +277,10 @@ static PetscErrorCode PCSetUp_GPUAMG(PC pc)
   if (a->h.problem) {
     const PetscBool nan = (PetscBool)((a->h.problem & GPUAMG_NAN) != 0);
 
-    PetscCall(PetscInfo(pc, "Level %d has %s\n", a->h.at, nan ? "an entry, or an eigenvalue, that is no number" : "a row whose entry on the diagonal is zero, and others are not"));
+    PetscCall(PetscInfo(pc, "Level %d has %s\n", a->h.at,
+                        nan                            ? "an entry, or an eigenvalue, that is no number"
+                        : a->h.problem == GPUAMG_PIVOT ? "a factor with a zero pivot, or a row without an entry on the diagonal"
+                                                       : "a row whose entry on the diagonal is zero, and others are not"));
     pc->failedreason = nan ? PC_SUBPC_ERROR : PC_FACTOR_NUMERIC_ZEROPIVOT;
     a->taken         = PETSC_FALSE;
   }
@@ -409,7 +415,7 @@ static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
   const PC_GPUAMG *a    = (const PC_GPUAMG *)pc->data;
   const GPUAMG    *h    = &a->h;
   const PetscBool  weak = (PetscBool)(a->o.drop == GPUAMG_ALWAYS || (a->ranks ? a->ranks->weak : (PetscBool)h->weak));
-  double           all  = 0;
+  double           all = 0, bytes = GPUAMGBytes(h) + GPUMGCycleBytes(&a->cycle);
   PetscBool        ascii;
 
   PetscFunctionBegin;
@@ -433,9 +439,12 @@ static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
     PetscCall(PCGPUAMGRanksView_Private(pc, viewer));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  for (int l = 0; l < h->levels; l++) all += (double)h->level[l].A.nnz;
+  for (int l = 0; l < h->levels; l++) {
+    all += (double)h->level[l].A.nnz;
+    if (a->factor[l]) bytes += GPUCSRFactorBytes(a->factor[l]);
+  }
   PetscCall(PetscViewerASCIIPrintf(viewer, "  %d levels on backend %s, operator complexity %.3f, coarse solver %s, %.3g MB besides the matrix, built %" PetscInt_FMT " times, refreshed %" PetscInt_FMT "\n", h->levels, h->dev->ops->name,
-                                   all / (double)h->level[0].A.nnz, h->exact ? "a dense inverse" : "a smoother", 1e-6 * (GPUAMGBytes(h) + GPUMGCycleBytes(&a->cycle)), a->built, a->refreshed));
+                                   all / (double)h->level[0].A.nnz, h->exact ? "a dense inverse" : "a smoother", 1e-6 * bytes, a->built, a->refreshed));
   if (a->precision) PetscCall(PetscViewerASCIIPrintf(viewer, "  values of levels are %s (precision %s)\n", a->rounded ? "floats, vectors are doubles" : "doubles", PCGPUAMGPrecisions[a->precision]));
   PetscCall(PetscViewerASCIIPrintf(viewer, "  level       rows    nonzeros  a row  block  eigenvalue  kernel\n"));
   for (int l = 0; l < h->levels; l++) {
@@ -461,9 +470,9 @@ static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
 . -pc_gpuamg_max_levels n                    - levels at most
 . -pc_gpuamg_reuse_interpolation (true|false) - keep the prolongators when values change
 . -pc_gpuamg_smoother_degree n               - steps of the smoother before and after the coarse correction, 2 by default
-. -pc_gpuamg_smoother (jacobi|pbjacobi|rowl1) - inverse in the smoother: of the diagonal; of the blocks of vertices; one over the sum of the sizes of a row's entries, without an eigenvalue estimate
-. -mg_levels_ksp_type (chebyshev|richardson) - the smoother, with Jacobi
-. -mg_levels_pc_type (jacobi|pbjacobi)         - the same as -pc_gpuamg_smoother
+. -pc_gpuamg_smoother (jacobi|pbjacobi|rowl1|ilu) - inverse in the smoother: of the diagonal; of the blocks of vertices; one over the sum of the sizes of a row's entries, without an eigenvalue estimate; of the factors of ILU(0)
+. -mg_levels_ksp_type (chebyshev|richardson) - the smoother
+. -mg_levels_pc_type (jacobi|pbjacobi|ilu)     - the same as -pc_gpuamg_smoother
 . -mg_levels_pc_jacobi_type rowl1              - the same as -pc_gpuamg_smoother rowl1
 . -mg_levels_ksp_max_it n                    - the same as -pc_gpuamg_smoother_degree
 . -mg_levels_ksp_chebyshev_esteig 0,b,0,d    - Chebyshev's bounds are b and d times the estimate of the largest eigenvalue, 0.1 and 1.1 by default
@@ -505,6 +514,11 @@ static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
   `KSPGPUBCGS` may stall. `PCApplyTranspose()` is an error. With several ranks K-cycles on the levels of all ranks are operations of PETSc's vectors, because their sums pass through the host.
 
   With float values a product reads half the bytes of values. Vectors, sums, the coarse inverse, the Krylov method's own products and transposed applications stay in double.
+
+  The smoother ilu factors a level's matrix of scalars in its own pattern and order. Chebyshev's bounds are those of the preconditioned matrix. New values of a pattern are factored on the device. The factors stay in
+  double. A zero pivot, and a row without an entry on the diagonal, end the set-up with `PC_FACTOR_NUMERIC_ZEROPIVOT`. ICC(0) of a symmetric matrix is the same smoother, which is why there is no icc.
+
+  With several ranks ilu is the factor of a rank's diagonal block, as in `PCBJACOBI` (ICC(0), if the matrix is known to be symmetric positive definite). Each rank factors the small levels, of which it has all rows, completely.
 
   With several ranks aggregates do not cross ranks. The levels down to the first small one are a `PCMG` of all ranks. Its smoothers take all of PETSc's options `-mg_levels_...`, and `-pc_mg_gpucsr` runs its cycles on the devices.
 

@@ -21,34 +21,35 @@ typedef struct {
 
 typedef struct _n_PC_GPUAMG PC_GPUAMG;
 struct _n_PC_GPUAMG {
-  GPUAMGOptions    o;
-  PetscInt         nthreshold, degree, cycles, tail;
-  PCGPUAMGSmoother smoother;
-  PetscBool        told; /* which options have no effect */
-  PetscReal        scale;
-  PetscBool        reuse;
-  GPUAMG           h;
-  GPUMGCycle       cycle, transposed;
-  PetscBool        taken, takent; /* the cycles belong to the present hierarchy */
-  PetscInt         precision;     /* of levels, as asked for: an index of PCGPUAMGPrecisions, */
-  PetscBool        rounded;       /* and the cycle has float values */
-  GPUCSROperator   matrix;        /* the finest matrix of the hierarchy */
-  const void      *data;          /* of its plan's first array */
-  PetscObjectId    near;          /* near null space */
-  PetscObjectState nearstate;
-  PetscBool        changed; /* options, since the hierarchy was made */
-  PetscInt         version; /* changes with each change of the cycle */
-  PetscInt         built, refreshed;
-  GPUCSREvent      event;
-  GPUAMGRanks     *ranks;   /* instead of a hierarchy: levels of several ranks */
-  PetscInt         least;   /* -pc_gpuamg_process_eq_limit: a level of fewer rows a rank goes to each rank, */
-  PetscInt         gather;  /* -pc_gpuamg_gather_limit: and a level below the finest of at most so many rows */
-  PetscBool        gathers; /* the matrix goes to each rank, for any size */
-  double          *given;   /* the near null space from a finer level, by rows of ngiven numbers */
-  PetscInt         ngiven;
-  PetscReal       *coordinates; /* of PCSetCoordinates() */
-  PetscInt         dim, points;
-  GPUCSRLiving     living;
+  GPUAMGOptions     o;
+  PetscInt          nthreshold, degree, cycles, tail;
+  PCGPUAMGSmoother  smoother;
+  PetscBool         told; /* which options have no effect */
+  PetscReal         scale;
+  PetscBool         reuse;
+  GPUAMG            h;
+  Mat_GPUCSRFactor *factor[GPUAMG_LEVELS]; /* of the hierarchy's levels, in its order; NULL: another smoother */
+  GPUMGCycle        cycle, transposed;
+  PetscBool         taken, takent; /* the cycles belong to the present hierarchy */
+  PetscInt          precision;     /* of levels, as asked for: an index of PCGPUAMGPrecisions, */
+  PetscBool         rounded;       /* and the cycle has float values */
+  GPUCSROperator    matrix;        /* the finest matrix of the hierarchy */
+  const void       *data;          /* of its plan's first array */
+  PetscObjectId     near;          /* near null space */
+  PetscObjectState  nearstate;
+  PetscBool         changed; /* options, since the hierarchy was made */
+  PetscInt          version; /* changes with each change of the cycle */
+  PetscInt          built, refreshed;
+  GPUCSREvent       event;
+  GPUAMGRanks      *ranks;   /* instead of a hierarchy: levels of several ranks */
+  PetscInt          least;   /* -pc_gpuamg_process_eq_limit: a level of fewer rows a rank goes to each rank, */
+  PetscInt          gather;  /* -pc_gpuamg_gather_limit: and a level below the finest of at most so many rows */
+  PetscBool         gathers; /* the matrix goes to each rank, for any size */
+  double           *given;   /* the near null space from a finer level, by rows of ngiven numbers */
+  PetscInt          ngiven;
+  PetscReal        *coordinates; /* of PCSetCoordinates() */
+  PetscInt          dim, points;
+  GPUCSRLiving      living;
 };
 
 /* Level 0 is the finest. P: from the next level to this level: tentative, smoothed once, ... */
@@ -102,6 +103,7 @@ GPUCSR_INTERN PetscErrorCode PCSetCoordinates_GPUAMG(PC, PetscInt dim, PetscInt 
 GPUCSR_INTERN void           PCGPUAMGSmoother_Private(const PC_GPUAMG *, double lambda, int steps, GPUMGSmoother *);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGSmootherSetFromOptions_Private(PC);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGSmootherTell_Private(PC, PetscBool several);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGFactors_Private(PC_GPUAMG *);
 
 /* operator.c */
 GPUCSR_INTERN PetscErrorCode PCGPUAMGGetOperator_GPUAMG(PC, PetscInt level, Mat *);

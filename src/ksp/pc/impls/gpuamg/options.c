@@ -124,7 +124,7 @@ PetscErrorCode PCGPUAMGSettersCompose_Private(PC pc, PetscBool compose)
 
 static const char *const cycles[] = {"1", "2", "k"};
 
-const char *const PCGPUAMGSmoothers[] = {"jacobi", "pbjacobi", "rowl1"};
+const char *const PCGPUAMGSmoothers[] = {"jacobi", "pbjacobi", "rowl1", PCILU};
 
 PetscErrorCode PCGPUAMGSetFromOptions_Private(PC pc, GPUCSROptionItems PetscOptionsObject)
 {
@@ -159,7 +159,7 @@ PetscErrorCode PCGPUAMGSetFromOptions_Private(PC pc, GPUCSROptionItems PetscOpti
   PetscCall(PetscOptionsInt("-pc_gpuamg_aggressive_mis_k", "The same where coarsening is aggressive", "PCGPUAMG", v[6], &v[6], NULL));
   PetscCall(PetscOptionsBool("-pc_gpuamg_reuse_interpolation", "Keep prolongators with new values", "PCGPUAMG", a->reuse, &a->reuse, NULL));
   PetscCall(PetscOptionsInt("-pc_gpuamg_smoother_degree", "Steps of Chebyshev's iteration before and after the coarse correction", "PCGPUAMG", a->degree, &a->degree, NULL));
-  PetscCall(PetscOptionsEList("-pc_gpuamg_smoother", "Inverse in the smoother's iteration", "PCGPUAMG", PCGPUAMGSmoothers, 3, PCGPUAMGSmoothers[smoother], &smoother, NULL));
+  PetscCall(PetscOptionsEList("-pc_gpuamg_smoother", "Inverse in the smoother's iteration", "PCGPUAMG", PCGPUAMGSmoothers, GPUAMG_SMOOTHERS, PCGPUAMGSmoothers[smoother], &smoother, NULL));
   PetscCall(PetscOptionsEList("-pc_gpuamg_precision", "Values of levels", "PCGPUAMG", PCGPUAMGPrecisions, 3, PCGPUAMGPrecisions[a->precision], &a->precision, NULL));
   PetscCall(PetscOptionsEList("-pc_gpuamg_cycles", "1: V cycles, 2: W cycles, k: K-cycles", "PCGPUAMG", cycles, GPUAMG_K, cycles[cycle], &cycle, NULL));
   PetscCall(PetscOptionsInt("-pc_gpuamg_process_eq_limit", "A level of fewer rows a rank goes to each rank", "PCGPUAMG", a->least, &a->least, NULL));

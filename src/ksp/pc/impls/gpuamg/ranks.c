@@ -272,26 +272,33 @@ static PetscErrorCode Build(PC pc, PetscBool *last)
 
 #define COARSE_STEPS 16 /* of the smoother on the coarsest level */
 
-/* Jacobi's eigenvalues give Chebyshev's bounds. PETSc estimates bounds for another preconditioner, and options may set bounds */
+/*
+  Jacobi's eigenvalues give Chebyshev's bounds. PETSc estimates bounds for another preconditioner, and options may set bounds. ILU of several ranks is PETSc's block Jacobi, with a block a rank. PETSc would read the type
+  from the options again
+*/
 static PetscErrorCode Smoother(const PC_GPUAMG *a, const Level *L, PetscBool solves, PetscBool first, KSP ksp)
 {
   const char *prefix;
-  char        type[64] = PCJACOBI;
-  PetscBool   chebyshev, bounds, estimate;
+  char        type[64];
+  PetscBool   chebyshev, bounds, estimate, ilu;
   PC          pc;
 
   PetscFunctionBegin;
   PetscCall(KSPGetOptionsPrefix(ksp, &prefix));
   PetscCall(PetscOptionsHasName(((PetscObject)ksp)->options, prefix, "-ksp_chebyshev_eigenvalues", &bounds));
   PetscCall(PetscOptionsHasName(((PetscObject)ksp)->options, prefix, "-ksp_chebyshev_esteig", &estimate));
+  PetscCall(PetscStrncpy(type, a->o.smoother == GPUAMG_BY_FACTOR ? PCILU : PCJACOBI, sizeof(type)));
   PetscCall(PetscOptionsGetString(((PetscObject)ksp)->options, prefix, "-pc_type", type, sizeof(type), NULL));
+  PetscCall(PetscStrcmp(type, PCILU, &ilu));
   PetscCall(KSPSetOperators(ksp, L->A, L->A));
   if (first) {
     PetscCall(KSPSetType(ksp, KSPCHEBYSHEV));
     PetscCall(KSPSetNormType(ksp, KSP_NORM_NONE));
     PetscCall(KSPSetTolerances(ksp, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, solves ? COARSE_STEPS : a->degree));
     PetscCall(KSPGetPC(ksp, &pc));
-    PetscCall(PCSetType(pc, PCJACOBI));
+    PetscCall(PCSetType(pc, ilu ? PCBJACOBI : PCJACOBI));
+    PetscCall(KSPSetSkipPCSetFromOptions(ksp, ilu));
+    if (ilu) pc->setfromoptionscalled++; /* the blocks read their options */
   }
   PetscCall(PetscObjectTypeCompare((PetscObject)ksp, KSPCHEBYSHEV, &chebyshev));
   if (chebyshev && !strcmp(type, PCJACOBI) && (first || !(bounds || estimate))) PetscCall(KSPChebyshevSetEigenvalues(ksp, 1.1 * L->lambda, 0.1 * L->lambda));
@@ -310,6 +317,11 @@ static PetscErrorCode Cycles(PC pc, PetscBool last)
   KSP             ksp;
 
   PetscFunctionBegin;
+  for (int l = 0; l < r->levels - (last ? 0 : 1) && a->o.smoother == GPUAMG_BY_FACTOR; l++) {
+    a->h.at = l;
+    if (!r->level[l].whole) a->h.problem = GPUAMG_PIVOT;
+    if (a->h.problem) PetscFunctionReturn(PETSC_SUCCESS);
+  }
   if (first) {
     PetscCall(PCGetOptionsPrefix(pc, &prefix));
     PetscCall(PCCreate(PetscObjectComm((PetscObject)pc), &r->mg));

@@ -27,6 +27,31 @@ void PCGPUAMGSmoother_Private(const PC_GPUAMG *a, double lambda, int steps, GPUM
   else Chebyshev((double)a->smoother.part[0] * lambda, (double)a->smoother.part[1] * lambda, steps, m);
 }
 
+static PetscErrorCode SolveWithFactor(GPUAMG *h, int l, void *f, const double *from, double *to)
+{
+  (void)h;
+  (void)l;
+  return GPUCSRFactorSolve((Mat_GPUCSRFactor *)f, PETSC_FALSE, from, to);
+}
+
+/* Factors the levels of a hierarchy that is up to date, except an exact coarsest level. Chebyshev's bounds need the largest eigenvalues */
+PetscErrorCode PCGPUAMGFactors_Private(PC_GPUAMG *a)
+{
+  GPUAMG *h = &a->h;
+
+  PetscFunctionBegin;
+  for (int l = 0; l < h->levels - (h->exact ? 1 : 0) && h->o.smoother == GPUAMG_BY_FACTOR && !h->problem; l++) {
+    PetscBool good;
+
+    h->at = l;
+    PetscCall(GPUCSRFactorMake(&h->level[l].A, l ? h->level[l - 1].crows.longest : h->level[l].plan->features.max, &a->factor[l], &good));
+    if (!good) h->problem = GPUAMG_PIVOT;
+    else if (!a->smoother.richardson && !a->smoother.given) PetscCall(GPUAMGBound(h, l, SolveWithFactor, a->factor[l]));
+  }
+  PetscCall(GPUAMGTemporaries(h));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 #define LEVELS "-mg_levels_"
 
 /* Is KSP or PC type `name` one of two? */
@@ -51,14 +76,15 @@ PetscErrorCode PCGPUAMGSmootherSetFromOptions_Private(PC pc)
   const char  *prefix  = ((PetscObject)pc)->prefix;
   PetscReal    part[4] = {0, a->smoother.part[0], 0, a->smoother.part[1]}, bounds[2];
   PetscInt     n = 4, two = 2;
-  PetscBool    chebyshev, richardson, set, diagonal, blocks, sizes;
+  PetscBool    chebyshev, richardson, set, diagonal, blocks, sizes, factor;
 
   PetscFunctionBegin;
   PetscCall(Type(pc, LEVELS "ksp_type", KSPCHEBYSHEV, KSPRICHARDSON, &chebyshev, &richardson));
   if (chebyshev || richardson) a->smoother.richardson = richardson;
   PetscCall(Type(pc, LEVELS "pc_type", PCJACOBI, PCPBJACOBI, &diagonal, &blocks));
   PetscCall(Type(pc, LEVELS "pc_jacobi_type", "rowl1", "diagonal", &sizes, &set));
-  if (diagonal || blocks || sizes) a->o.smoother = blocks ? GPUAMG_BY_BLOCKS : sizes ? GPUAMG_BY_SIZES : GPUAMG_BY_DIAGONAL;
+  PetscCall(Type(pc, LEVELS "pc_type", PCILU, "", &factor, &set));
+  if (diagonal || blocks || sizes || factor) a->o.smoother = factor ? GPUAMG_BY_FACTOR : blocks ? GPUAMG_BY_BLOCKS : sizes ? GPUAMG_BY_SIZES : GPUAMG_BY_DIAGONAL;
   PetscCall(PetscOptionsGetReal(options, prefix, LEVELS "ksp_richardson_scale", &a->smoother.scale, NULL));
   PetscCall(PetscOptionsGetInt(options, prefix, LEVELS "ksp_max_it", &a->degree, &set));
   PetscCheck(!set || (a->degree >= 1 && a->degree <= GPUMG_STEPS), PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE, LEVELS "ksp_max_it %" PetscInt_FMT ": must be from 1 to %d", a->degree, GPUMG_STEPS);
@@ -88,6 +114,7 @@ static PetscBool Done(const char option[], const char value[])
     {"ksp_norm_type",  "none"       },
     {"pc_type",        PCJACOBI     },
     {"pc_type",        PCPBJACOBI   },
+    {"pc_type",        PCILU        },
     {"pc_jacobi_type", "rowl1"      },
     {"pc_jacobi_type", "diagonal"   }
   };
@@ -128,7 +155,7 @@ PetscErrorCode PCGPUAMGSmootherTell_Private(PC pc, PetscBool several)
                             several  ? "small levels, which each rank has,"
                             : coarse ? "the coarse solver"
                                      : "the levels",
-                            coarse ? "it is a dense inverse, or the smoother" : "their smoothers on the device are Chebyshev's and Richardson's iterations with Jacobi or point-block Jacobi (docs/solvers.md)"));
+                            coarse ? "it is a dense inverse, or the smoother" : "their smoothers on the device are Chebyshev's and Richardson's iterations with Jacobi, point-block Jacobi or ILU(0) (docs/solvers.md)"));
     PetscCall(GPUCSRWarn(text));
   }
   PetscCall(PetscStrToArrayDestroy(n, words));

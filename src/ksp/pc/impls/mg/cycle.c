@@ -53,7 +53,7 @@ static PetscErrorCode Residual(Run *u, int l)
 /* Can a product end with the step? With several ranks no: the step would miss products with halo entries */
 static PetscBool Fused(const GPUMGLevel *L, const GPUMGSmoother *m)
 {
-  return (PetscBool)(m->bs < 2 && !L->A.r.halo && GPUCSRPlanSteps(L->A.o.plan));
+  return (PetscBool)(m->bs < 2 && !m->factors && !L->A.r.halo && GPUCSRPlanSteps(L->A.o.plan));
 }
 
 /*
@@ -83,6 +83,11 @@ static PetscErrorCode Step(Run *u, int l, const GPUMGSmoother *m, int k, PetscBo
     p.r = L->r;
     p.x = at->x;
     p.cb *= SIGN(L);
+  }
+  if (m->factor) {
+    PetscCall(GPUCSRFactorSolve(m->factor, m->transposed, p.r, at->spare)); /* has no data between two of these steps */
+    u->c->flops += 2 * GPUCSRFactorEntries(m->factor);
+    p.r = at->spare;
   }
   PetscCall(GPUMGPassRun(u->c->dev, &p, u->s));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -342,6 +347,7 @@ PetscErrorCode GPUMGCycleApplyVecs(GPUMGCycle *c, GPUCSREvent *event, Vec b, Vec
   PetscCall(MatGPUCSROperatorVecRestore_Private(o, x, PETSC_FALSE, PETSC_TRUE, &ox));
   PetscCall(MatGPUCSROperatorVecRestore_Private(o, b, PETSC_TRUE, PETSC_FALSE, &ob));
   PetscCall(ierr);
+  PetscCall(GPUMGCycleCheck(c)); /* of earlier applications, where the host has not waited */
   PetscCall(PetscLogFlops(c->flops));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -417,6 +423,20 @@ PetscErrorCode GPUMGCycleDestroy(GPUMGCycle *c)
   PetscCall(GPUCSRBufferFree(c->dev, &c->tail));
   PetscCall(GPUCSRBufferFree(c->dev, &c->panels));
   PetscCall(PetscMemzero(c, sizeof(*c)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Have all solves of smoothers succeeded? Call it when the device has finished them */
+PetscErrorCode GPUMGCycleCheck(const GPUMGCycle *c)
+{
+  PetscFunctionBegin;
+  for (int l = 0; l < c->levels; l++) {
+    const GPUMGSmoother *const both[] = {&c->level[l].down, &c->level[l].up};
+
+    for (int k = 0; k <= (c->level[l].two ? 1 : 0); k++)
+      if (both[k]->factor) PetscCall(GPUCSRFactorCheck(both[k]->factor));
+  }
+  if (c->small) PetscCall(GPUMGCycleCheck(c->small));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -18,12 +18,18 @@ typedef struct {
 } GPUMGStep;
 
 typedef struct {
-  int          steps;
-  GPUMGStep    step[GPUMG_STEPS];
-  PetscBool    fromzero; /* the smoother starts from 0 and does not read x */
-  int          bs;       /* M: 0 none, 1 a diagonal, else diagonal blocks of size bs */
-  GPUCSRBuffer M;        /* by rows */
+  int               steps;
+  GPUMGStep         step[GPUMG_STEPS];
+  PetscBool         fromzero;   /* the smoother starts from 0 and does not read x */
+  int               bs;         /* M: 0 none, 1 a diagonal, else diagonal blocks of size bs */
+  GPUCSRBuffer      M;          /* by rows */
+  PetscBool         factors;    /* M is the solve with a factor, and bs 0 */
+  Mat_GPUCSRFactor *factor;     /* which another object owns; NULL on a rank without rows */
+  PetscBool         transposed; /* the solve */
 } GPUMGSmoother;
+
+/* Do smoothers of the level solve with factors? The answer is the same on all ranks */
+#define GPUMGFactored(L) ((L)->down.factors || ((L)->two && (L)->up.factors))
 
 /* A matrix of the cycle, or its transpose */
 typedef struct {
@@ -125,6 +131,7 @@ GPUCSR_INTERN PetscErrorCode GPUMGCycleForget(GPUMGCycle *);
 GPUCSR_INTERN PetscErrorCode GPUMGCycleSmallDestroy(GPUMGCycle *);
 GPUCSR_INTERN PetscErrorCode GPUMGCycleDestroy(GPUMGCycle *);
 GPUCSR_INTERN double         GPUMGCycleBytes(const GPUMGCycle *);
+GPUCSR_INTERN PetscErrorCode GPUMGCycleCheck(const GPUMGCycle *);
 
 /* densecoarse.c */
 GPUCSR_INTERN PetscErrorCode GPUMGTailMake(GPUMGCycle *, int most);

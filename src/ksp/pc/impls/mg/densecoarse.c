@@ -131,7 +131,7 @@ PetscErrorCode GPUMGTailMake(GPUMGCycle *c, int most)
   PetscFunctionBegin;
   c->bottom = 0;
   if (c->type != PC_MG_MULTIPLICATIVE) PetscFunctionReturn(PETSC_SUCCESS);
-  while (bottom < c->levels - 2 && c->level[bottom + 1].n <= most) bottom++;
+  while (bottom < c->levels - 2 && c->level[bottom + 1].n <= most && !GPUMGFactored(&c->level[bottom + 1]) && (c->exact || !GPUMGFactored(&c->level[0]))) bottom++; /* a solve takes one vector */
   if (!bottom) PetscFunctionReturn(PETSC_SUCCESS);
   t.columns = c->level[bottom].n;
   GPUCSRTry(&attempt, Columns(&t, bottom));

@@ -5,6 +5,7 @@
 #include "../petscprivate.h"
 #include "../../../../sys/gpucsrsys.h"
 #include "cycle.h"
+#include "../blocks/pcblocks.h"
 
 /* Compares the bytes with the key, or appends them */
 static PetscErrorCode Note(GPUMGKey *k, const void *p, size_t bytes)
@@ -234,8 +235,11 @@ static PetscErrorCode NotePC(GPUMGKey *k, PC pc)
   Mat          factor = NULL;
   PetscInt     count  = 0;
   KSP         *sub = NULL, one = NULL;
+  PetscBool    factors;
 
   PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)pc, &factors, PCILU, PCICC, PCBJACOBI, ""));
+  if (factors && pc->setupcalled && !k->inside) PetscCall(PCFactorNow_Private(pc, &factor)); /* of a smoother */
   memcpy(&s, pc, sizeof(s));
   memset(&s.hdr, 0, sizeof(s.hdr)); /* and members that applications write */
   s.failedreason = s.failedreasonrank = PC_NOERROR;
@@ -246,7 +250,7 @@ static PetscErrorCode NotePC(GPUMGKey *k, PC pc)
   PetscCall(NoteMat(k, pc->mat));
   PetscCall(NoteMat(k, pc->pmat));
   PetscCall(NoteSettings(k, pc));
-  if (pc->setupcalled && pc->ops->getfactoredmatrix) PetscCall(PCFactorGetMatrix(pc, &factor));
+  if (pc->setupcalled && pc->ops->getfactoredmatrix && !factor) PetscCall(PCFactorGetMatrix(pc, &factor));
   PetscCall(NoteObject(k, factor));
   if (k->inside) PetscCall(GPUMGInside(pc, &count, &sub, &one));
   PetscCall(NOTE(k, count));

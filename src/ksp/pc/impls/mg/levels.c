@@ -6,6 +6,7 @@
 #include "../../../../sys/gpucsrsys.h"
 #include "../../../wrap.h"
 #include "cycle.h"
+#include "../blocks/pcblocks.h"
 #include "../gpuamg/gpuamg.h"
 
 /* The largest blocks in a step */
@@ -272,12 +273,28 @@ PetscErrorCode GPUMGLevelsMoved(const GPUMGCycle *c, PetscBool *moved)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The factor of a smoother's PC, if it is on the device of the level */
+static PetscErrorCode Factor(KSP ksp, PetscInt rows, GPUCSRDevice dev, PetscInt level, GPUMGSmoother *m, Why *w)
+{
+  Mat          F;
+  GPUCSRDevice on = NULL;
+
+  PetscFunctionBegin;
+  m->bs      = 0;
+  m->factors = PETSC_TRUE;
+  PetscCall(PCFactorOf_Private(ksp->pc, &F));
+  if (F) PetscCall(MatGPUCSRFactorDevice_Private(F, &on));
+  if (rows && on == dev) PetscCall(MatGPUCSRFactorFind_Private(F, &m->factor));
+  else if (rows) PetscCall(Not(w, "a factor", level, "that is not on the device of its matrix, or has failed", NULL, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* ksp: set up. Reads its steps, if the device can run them */
 static PetscErrorCode Smoother(KSP ksp, Mat residual, const GPUCSROperator *o, PetscInt level, GPUMGSmoother *m, Why *w)
 {
-  static const char *const methods[] = {KSPCHEBYSHEV, KSPRICHARDSON}, *const pcs[] = {PCNONE, PCJACOBI, PCPBJACOBI};
+  static const char *const methods[] = {KSPCHEBYSHEV, KSPRICHARDSON}, *const pcs[] = {PCNONE, PCJACOBI, PCPBJACOBI, PCILU, PCICC, PCBJACOBI};
   const char   *prefix = ((PetscObject)ksp)->prefix;
-  PetscBool     method, known, plain = PETSC_FALSE, none, blocks, good;
+  PetscBool     method, known, plain = PETSC_FALSE, none, diagonal, blocks, good;
   PetscInt      bs = 1, n;
   Mat           A, P;
   GPUCSRAttempt attempt;
@@ -297,8 +314,13 @@ static PetscErrorCode Smoother(KSP ksp, Mat residual, const GPUCSROperator *o, P
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCNONE, &none));
+  PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCJACOBI, &diagonal));
   PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCPBJACOBI, &blocks));
   PetscCall(MatGetLocalSize(P, &n, NULL));
+  if (!none && !diagonal && !blocks) {
+    PetscCall(Factor(ksp, n, o->dev, level, m, w));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   if (blocks) PetscCall(MatGetBlockSize(P, &bs));
   if (bs > LARGEST_BLOCK) {
     PetscCall(Not(w, "preconditioner", level, "pbjacobi of blocks that are too large", NULL, NULL));
@@ -502,6 +524,8 @@ static PetscErrorCode Level(PC_MG_Levels **p, PetscInt l, GPUMGCycle *c, Why *w)
   PetscFunctionBegin;
   PetscCall(KSPSetUp(down));
   if (l && up != down) PetscCall(KSPSetUp(up));
+  L->down.factor = L->up.factor = NULL; /* of an earlier hierarchy */
+  L->down.factors = L->up.factors = PETSC_FALSE;
   PetscCall(PCGetOperators(down->pc, &A, NULL));
   PetscCall(MatGetLocalSize(A, &n, NULL));
   L->n = (int)n; /* no device holds a matrix with more rows */

@@ -244,7 +244,7 @@ static PetscErrorCode Bottom(const GPUMGCycle *c, PetscInt small, int *bottom, P
   *n      = 0;
   for (int l = 1; l < c->levels - 1; l++) {
     PetscCall(MatGetSize(c->level[l].A.A, &rows, NULL));
-    if (rows > small) break;
+    if (rows > small || GPUMGFactored(&c->level[l]) || (!c->exact && GPUMGFactored(&c->level[0]))) break; /* a factor is of a rank's own rows */
     *bottom = l;
     *n      = rows;
   }

@@ -87,12 +87,43 @@ PetscErrorCode MatGPUCSRFactorInversesDestroy_Private(Mat_GPUCSRFactor *f)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Frees the factor's memory on the device */
+PetscErrorCode MatGPUCSRFactorEmpty_Private(Mat_GPUCSRFactor *f)
+{
+  GPUCSRDevice dev = f->dev;
+  GPUCSRBool   reached;
+
+  PetscFunctionBegin;
+  f->ondevice = PETSC_FALSE;
+  if (!dev) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUCSRDeviceReach(dev, PETSC_TRUE, &reached));
+  for (int k = 0; k < 2; k++) PetscCall(GPUCSRFactorPairDestroy(dev, &f->pair[k]));
+  PetscCall(GPUCSROverlapScatterDestroy(dev, &f->scatter));
+  PetscCall(MatGPUCSRFactorInversesDestroy_Private(f));
+  PetscCall(GPUCSRBufferFree(dev, &f->x));
+  PetscCall(GPUCSRBufferFree(dev, &f->b));
+  f->last = NULL;
+  if (f->trouble && !dev->failed[0]) PetscCall(dev->ops->hostfree(dev->id, f->trouble));
+  f->trouble = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Finds the diagonal in the pattern. good: columns ascend in each row, and the diagonal is complete */
+PetscErrorCode MatGPUCSRFactorInspect_Private(Mat_GPUCSRFactor *f, PetscBool *good)
+{
+  int bad[GPUCSR_PATTERN_FLAGS];
+
+  PetscFunctionBegin;
+  PetscCall((*GPUCSRTriangleOpsGet(f->dev)->inspect)(f->dev, &f->pair[0].M, bad, f->dev->stream));
+  *good = (PetscBool)(!bad[GPUCSR_PATTERN_UNSORTED] && !bad[GPUCSR_PATTERN_NO_DIAGONAL]);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Copies the factor's pattern to the device, and finds the diagonal there. good: columns ascend in each row, and the diagonal is complete */
 PetscErrorCode MatGPUCSRFactorPattern_Private(Mat_GPUCSRFactor *f, int n, int64_t nnz, const void *i, const void *j, GPUCSRType type, PetscBool *good)
 {
   GPUCSRDevice     dev = f->dev;
   GPUCSRFactorCSR *M   = &f->pair[0].M;
-  int              bad[GPUCSR_PATTERN_FLAGS];
   PetscLogDouble   last;
 
   PetscFunctionBegin;
@@ -104,8 +135,7 @@ PetscErrorCode MatGPUCSRFactorPattern_Private(Mat_GPUCSRFactor *f, int n, int64_
   for (int r = 0; r < n; r++) M->longest = PetscMax(M->longest, type == GPUCSR_INT32 ? ((const int32_t *)i)[r + 1] - ((const int32_t *)i)[r] : (int)(((const int64_t *)i)[r + 1] - ((const int64_t *)i)[r]));
   PetscCall(GPUCSRUpload(dev, M->i, GPUCSR_INT32, i, type, (size_t)n + 1, PETSC_FALSE, dev->stream, NULL));
   PetscCall(GPUCSRUpload(dev, M->j, GPUCSR_INT32, j, type, (size_t)nnz, PETSC_FALSE, dev->stream, NULL));
-  PetscCall((*GPUCSRTriangleOpsGet(dev)->inspect)(dev, M, bad, dev->stream));
-  *good = (PetscBool)(!bad[GPUCSR_PATTERN_UNSORTED] && !bad[GPUCSR_PATTERN_NO_DIAGONAL]);
+  PetscCall(MatGPUCSRFactorInspect_Private(f, good));
   PetscCall(Lap(f, GPUCSR_PART_PATTERN, &last));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -150,8 +180,8 @@ static double InversesTime(const Mat_GPUCSRFactor *f)
   return f->nblocks && largest <= GPUCSR_INVERSE_ROWS ? GPUCSRInversesTime(f->dev, f->nblocks, f->begin) : PETSC_MAX_REAL;
 }
 
-/* Chooses the kernel of the solves and its ranges of rows: the user's choice, or the fastest by prediction */
-static PetscErrorCode Choose(Mat_GPUCSRFactor *f, const GPUCSRTriangle T[2], int rows[2])
+/* Chooses the kernel of the solves: the user's choice, or the fastest by prediction */
+static PetscErrorCode Choose(Mat_GPUCSRFactor *f, const GPUCSRTriangle T[2])
 {
   const GPUCSRMachine *tuned    = &GPUCSRMachineShared;
   const double         inverses = InversesTime(f);
@@ -166,7 +196,6 @@ static PetscErrorCode Choose(Mat_GPUCSRFactor *f, const GPUCSRTriangle T[2], int
   }
   host      = tuned->host_solve + tuned->host_solve_entry * (double)(T[0].nnz + T[1].nnz) + tuned->host_solve_row * T[0].n;
   f->chosen = f->method >= 0 ? f->method : best;
-  for (int k = 0; k < 2; k++) rows[k] = f->chosen == GPUCSR_SOLVE_RANGES ? GPUCSRRangeRows(T[k].n, ranges[k]) : T[k].n;
   if (f->method == GPUCSR_METHOD_INVERSES ? inverses < PETSC_MAX_REAL : f->method == GPUCSR_METHOD_AUTO && inverses < t[best]) {
     f->chosen = GPUCSR_METHOD_INVERSES;
     PetscCall(PetscSNPrintf(f->why, sizeof(f->why), "%s, of %d blocks", f->method == GPUCSR_METHOD_AUTO ? "predicted to be fastest" : "asked for", f->nblocks));
@@ -201,16 +230,15 @@ static PetscErrorCode Inverses(Mat_GPUCSRFactor *f)
 /* Builds the triangles of the factor or of its transpose; the lower one's levels may exist already */
 static PetscErrorCode Triangles(Mat_GPUCSRFactor *f, int side)
 {
-  GPUCSRDevice      dev = f->dev;
-  GPUCSRFactorPair *p   = &f->pair[side];
-  const int         n   = p->M.n;
-  int               rows[2];
+  GPUCSRDevice      dev   = f->dev;
+  GPUCSRFactorPair *p     = &f->pair[side];
+  const int         n     = p->M.n;
   const IS          first = f->natural ? NULL : side ? f->col : f->row, last = f->natural ? NULL : side ? f->row : f->col;
 
   PetscFunctionBegin;
   if (!p->T[0].depth) PetscCall(GPUCSRTriangleLevels(dev, &p->M, PETSC_FALSE, &p->T[0], dev->stream));
   PetscCall(GPUCSRTriangleLevels(dev, &p->M, PETSC_TRUE, &p->T[1], dev->stream));
-  PetscCall(Choose(f, p->T, rows));
+  if (!side) PetscCall(Choose(f, p->T)); /* one kernel for both */
   if (f->chosen == GPUCSR_METHOD_HOST) PetscFunctionReturn(PETSC_SUCCESS);
   if (f->chosen == GPUCSR_METHOD_INVERSES) {
     PetscCall(Inverses(f));
@@ -218,7 +246,7 @@ static PetscErrorCode Triangles(Mat_GPUCSRFactor *f, int side)
   }
   for (int k = 0; k < 2; k++) {
     p->T[k].near = (PetscBool)(f->chosen == GPUCSR_SOLVE_RANGES);
-    PetscCall(GPUCSRTriangleOrder(dev, &p->M, rows[k], &p->T[k], dev->stream));
+    PetscCall(GPUCSRTriangleOrder(dev, &p->M, p->T[k].near ? GPUCSRRangeRows(n, GPUCSRTriangleRanges(&p->T[k], dev)) : n, &p->T[k], dev->stream));
     PetscCall(GPUCSRTriangleSlices(dev, &p->M, &p->T[k], dev->stream));
   }
   PetscCall(Index(dev, n, p->T[0].order, first, &p->from[0]));
@@ -313,15 +341,33 @@ static PetscErrorCode Schedule(GPUCSRDevice dev, GPUCSRFactorPair *p)
   PetscFunctionReturn(ierr);
 }
 
+/* ILU or ICC of the values in the pattern of the factor. done: all pivots are good; else row has the first that is not */
+PetscErrorCode MatGPUCSRFactorEliminate_Private(Mat_GPUCSRFactor *f, GPUCSRPivotRule rule, double tolerance, PetscBool *done, int *row)
+{
+  GPUCSRDevice             dev = f->dev;
+  const GPUCSRTriangleOps *ops = GPUCSRTriangleOpsGet(dev);
+  GPUCSRFactorPair        *p   = &f->pair[0];
+  GPUCSRPivots             pivots;
+  PetscLogDouble           last;
+
+  PetscFunctionBegin;
+  PetscCall(PetscTime(&last));
+  if (!p->schedule) PetscCall(Schedule(dev, p));
+  PetscCall(Lap(f, GPUCSR_PART_LEVELS, &last));
+  PetscCall((*ops->factor)(dev, &p->M, f->symmetric, p->schedule, rule, tolerance, &pivots, dev->stream));
+  *row  = pivots.row;
+  *done = (PetscBool)(pivots.row == p->M.n && !pivots.unsymmetric && (!f->symmetric || (p->T[0].nnz == p->M.nnz - p->M.n - p->T[0].nnz)));
+  if (*done && f->symmetric) PetscCall((*ops->mirror)(&p->M, dev->stream));
+  PetscCall(Lap(f, GPUCSR_PART_FACTOR, &last));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* ILU or ICC of A on the device. done: all pivots are good; if not, PETSc must report an error or shift */
 PetscErrorCode MatGPUCSRFactorNumeric_Private(Mat_GPUCSRFactor *f, Mat A, const MatFactorInfo *info, PetscBool *done)
 {
-  GPUCSRDevice             dev  = f->dev;
-  const GPUCSRTriangleOps *ops  = GPUCSRTriangleOpsGet(dev);
-  GPUCSRFactorPair        *p    = &f->pair[0];
-  GPUCSRPivotRule          rule = GPUCSR_PIVOT_ABSOLUTE;
-  GPUCSRPivots             pivots;
-  PetscLogDouble           last;
+  GPUCSRPivotRule rule = GPUCSR_PIVOT_ABSOLUTE;
+  PetscLogDouble  last;
+  int             row;
 
   PetscFunctionBegin;
   PetscCall(PetscTime(&last));
@@ -330,13 +376,8 @@ PetscErrorCode MatGPUCSRFactorNumeric_Private(Mat_GPUCSRFactor *f, Mat A, const 
   f->positive = (PetscBool)(rule == GPUCSR_PIVOT_POSITIVE);
   PetscCall(Load(f, A));
   PetscCall(Lap(f, GPUCSR_PART_VALUES, &last));
-  if (!p->schedule) PetscCall(Schedule(dev, p));
-  PetscCall(Lap(f, GPUCSR_PART_LEVELS, &last));
-  PetscCall((*ops->factor)(dev, &p->M, f->symmetric, p->schedule, rule, (double)info->zeropivot, &pivots, dev->stream));
-  *done = (PetscBool)(pivots.row == p->M.n && !pivots.unsymmetric && (!f->symmetric || (p->T[0].nnz == p->M.nnz - p->M.n - p->T[0].nnz)));
-  if (*done && f->symmetric) PetscCall((*ops->mirror)(&p->M, dev->stream));
-  PetscCall(Lap(f, GPUCSR_PART_FACTOR, &last));
-  if (!*done) PetscCall(PetscInfo(A, "Row %d has a pivot that PETSc must judge, or the pattern is not symmetric: its factorization is taken\n", pivots.row));
+  PetscCall(MatGPUCSRFactorEliminate_Private(f, rule, (double)info->zeropivot, done, &row));
+  if (!*done) PetscCall(PetscInfo(A, "Row %d has a pivot that PETSc must judge, or the pattern is not symmetric: its factorization is taken\n", row));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -519,29 +560,46 @@ PetscErrorCode MatGPUCSRFactorSolveVecs_Private(Mat F, Vec b, Vec x, PetscBool *
 }
 
 /* x = the solution for b, in stream order; may be recorded in a graph after the first run */
+PetscErrorCode GPUCSRFactorSolve(Mat_GPUCSRFactor *f, PetscBool transposed, const double *b, double *x)
+{
+  GPUCSRFactorPair *p = &f->pair[transposed && !f->symmetric];
+
+  PetscFunctionBegin;
+  PetscCheck(f->ondevice, PETSC_COMM_SELF, PETSC_ERR_GPU, "A factor has left the device");
+  if (f->last && f->last != f->dev->stream) PetscCall(GPUCSRDeviceSynchronize(f->dev));
+  f->last     = f->dev->stream;
+  f->recorded = PETSC_TRUE;
+  if (p != &f->pair[0] && !p->fresh) PetscCall(Transpose(f));
+  for (int k = 0; k < 2; k++) p->T[k].turn = 0;
+  PetscCall(LaunchSolve(f, transposed ? GPUCSR_SOLVE_TRANSPOSE : GPUCSR_SOLVE, b, x, f->dev->stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode MatGPUCSRFactorSolveArrays_Private(Mat F, const double *b, double *x)
 {
   Mat_GPUCSRFactor *f;
 
   PetscFunctionBegin;
   PetscCall(MatGPUCSRFactorGet_Private(F, &f));
-  PetscCheck(f->ondevice, PETSC_COMM_SELF, PETSC_ERR_GPU, "A factor of %" PetscInt_FMT " rows has left the device", F->rmap->n);
-  if (f->last && f->last != f->dev->stream) PetscCall(GPUCSRDeviceSynchronize(f->dev));
-  f->last     = f->dev->stream;
-  f->recorded = PETSC_TRUE;
-  for (int k = 0; k < 2; k++) f->pair[0].T[k].turn = 0;
-  PetscCall(LaunchSolve(f, GPUCSR_SOLVE, b, x, f->dev->stream));
+  PetscCall(GPUCSRFactorSolve(f, PETSC_FALSE, b, x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Have all solves so far received their awaited results? Call it when the device has finished them */
+PetscErrorCode GPUCSRFactorCheck(const Mat_GPUCSRFactor *f)
+{
+  PetscFunctionBegin;
+  PetscCheck(!f->trouble || !*(volatile int *)f->trouble, PETSC_COMM_SELF, PETSC_ERR_GPU, "A triangular solve of %d rows waited too long for results of other rows", f->pair[0].M.n);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode MatGPUCSRFactorCheck_Private(Mat F)
 {
   Mat_GPUCSRFactor *f;
 
   PetscFunctionBegin;
   PetscCall(MatGPUCSRFactorGet_Private(F, &f));
-  PetscCheck(!f->trouble || !*(volatile int *)f->trouble, PETSC_COMM_SELF, PETSC_ERR_GPU, "A triangular solve of %" PetscInt_FMT " rows waited too long for results of other rows", F->rmap->n);
+  PetscCall(GPUCSRFactorCheck(f));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -37,27 +37,6 @@ PetscErrorCode MatGPUCSRFactorGet_Private(Mat F, Mat_GPUCSRFactor **f)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Frees the factor's memory on the device */
-static PetscErrorCode Empty(Mat_GPUCSRFactor *f)
-{
-  GPUCSRDevice dev = f->dev;
-  GPUCSRBool   reached;
-
-  PetscFunctionBegin;
-  f->ondevice = PETSC_FALSE;
-  if (!dev) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUCSRDeviceReach(dev, PETSC_TRUE, &reached));
-  for (int k = 0; k < 2; k++) PetscCall(GPUCSRFactorPairDestroy(dev, &f->pair[k]));
-  PetscCall(GPUCSROverlapScatterDestroy(dev, &f->scatter));
-  PetscCall(MatGPUCSRFactorInversesDestroy_Private(f));
-  PetscCall(GPUCSRBufferFree(dev, &f->x));
-  PetscCall(GPUCSRBufferFree(dev, &f->b));
-  f->last = NULL;
-  if (f->trouble && !dev->failed[0]) PetscCall(dev->ops->hostfree(dev->id, f->trouble));
-  f->trouble = NULL;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Chooses the device, or none and says why. The rules are as for products, but the host backend serves only if a kernel of this library was asked for */
 static PetscErrorCode Decide(Mat A, Mat_GPUCSRFactor *f)
 {
@@ -111,7 +90,7 @@ static PetscErrorCode FactorLeave(Mat F, Mat_GPUCSRFactor *f, PetscErrorCode ier
       PetscCall(MatGPUCSRWarn_Private(f->A, 0, 0, 0));
     }
   } else PetscCall(PetscInfo(F, "Solves are PETSc's: %s\n", why));
-  PetscCall(Empty(f));
+  PetscCall(MatGPUCSRFactorEmpty_Private(f));
   f->dev = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -415,7 +394,7 @@ PetscErrorCode MatGPUCSRFactorSymbolic_Private(Mat F, Mat A, IS row, IS col, con
   PetscCall(MatDestroy(&f->A));
   PetscCall(ISDestroy(&f->row));
   PetscCall(ISDestroy(&f->col));
-  PetscCall(Empty(f));
+  PetscCall(MatGPUCSRFactorEmpty_Private(f));
   f->A        = A;
   f->row      = row;
   f->col      = col;
@@ -543,7 +522,7 @@ PetscErrorCode MatGPUCSRFactorTakeBack_Private(Mat F, Mat_GPUCSRFactor *f, Petsc
   if (f->later || !f->ondevice) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscObjectStateGet((PetscObject)f->A, &state));
   if (state != f->values) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(Empty(f));
+  PetscCall(MatGPUCSRFactorEmpty_Private(f));
   f->numeric = PETSC_FALSE;
   f->later = *later = PETSC_TRUE;
   PetscCall(Install(F, f));
@@ -571,7 +550,7 @@ static PetscErrorCode MatDestroy_GPUCSRFactor(Mat F)
   PetscFunctionBegin;
   PetscCall(MatGPUCSRFactorGet_Private(F, &f));
   destroy = f->petsc.destroy;
-  PetscCall(Empty(f));
+  PetscCall(MatGPUCSRFactorEmpty_Private(f));
   PetscCall(MatDestroy(&f->A));
   PetscCall(ISDestroy(&f->row));
   PetscCall(ISDestroy(&f->col));

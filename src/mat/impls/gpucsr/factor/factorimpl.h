@@ -19,6 +19,7 @@ typedef enum {
 #define GPUCSR_METHOD_AUTO     (-1)
 #define GPUCSR_METHOD_HOST     (-2)
 #define GPUCSR_METHOD_INVERSES (-3) /* of the blocks of a block diagonal matrix, where these are small */
+#define GPUCSR_METHOD_DEVICE   (-4) /* the fastest one of the device */
 
 /* Parts of a set-up, and their last times on the host's clock */
 typedef enum {
@@ -51,10 +52,10 @@ typedef struct {
 } GPUCSROverlapScatter;
 
 /*
-  The library's data of a factor matrix of PETSc. PETSc's symbolic and numeric factorizations run only for an ordering, levels of fill, a pivot with a shift or an error, an
+  The library's data of a factor matrix of PETSc, or the factor of a matrix that is no Mat (GPUCSRFactorMake()). PETSc's symbolic and numeric factorizations run only for an ordering, levels of fill, a pivot with a shift or an error, an
   operation on the host, or a failed device. Until then the factor exists on the device only.
 */
-typedef struct {
+struct _n_Mat_GPUCSRFactor {
   GPUCSRDevice         dev;  /* NULL: PETSc solves */
   GPUCSRStream         last; /* stream of the last solve */
   GPUCSRBuffer         b, x; /* device vectors of solves with host vectors */
@@ -81,7 +82,7 @@ typedef struct {
   GPUCSRInverses       inverses;
   int                 *from, *to; /* of these: entry of the right-hand side and of the solution for each row; NULL: the identity */
   struct _MatOps       petsc;     /* the operations of PETSc's factor; some of them are replaced */
-} Mat_GPUCSRFactor;
+};
 
 /* The kernel that solves */
 static inline const char *MatGPUCSRFactorKernel(const Mat_GPUCSRFactor *f)
@@ -90,7 +91,6 @@ static inline const char *MatGPUCSRFactorKernel(const Mat_GPUCSRFactor *f)
 }
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorCreate_Private(Mat, MatFactorType, const char direct[], Mat *);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorFind_Private(Mat, Mat_GPUCSRFactor **);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorGet_Private(Mat, Mat_GPUCSRFactor **);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorSymbolic_Private(Mat, Mat, IS row, IS col, const MatFactorInfo *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorTakeBack_Private(Mat, Mat_GPUCSRFactor *, PetscBool *later);
@@ -103,10 +103,13 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRCuDSSRegister_Private(void);
 
 /* On the device: device.c */
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorInversesDestroy_Private(Mat_GPUCSRFactor *);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorEmpty_Private(Mat_GPUCSRFactor *);
 GPUCSR_INTERN PetscErrorCode GPUCSRFactorPairDestroy(GPUCSRDevice, GPUCSRFactorPair *);
 GPUCSR_INTERN PetscErrorCode GPUCSROverlapScatterDestroy(GPUCSRDevice, GPUCSROverlapScatter *);
 GPUCSR_INTERN PetscErrorCode GPUCSROverlapScatterCreate(GPUCSRDevice, int n, int m, const PetscInt from[], const int ptr[], const int index[], GPUCSROverlapScatter *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorPattern_Private(Mat_GPUCSRFactor *, int n, int64_t nnz, const void *i, const void *j, GPUCSRType, PetscBool *good);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorInspect_Private(Mat_GPUCSRFactor *, PetscBool *good);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorEliminate_Private(Mat_GPUCSRFactor *, GPUCSRPivotRule, double tolerance, PetscBool *done, int *row);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorBuild_Private(Mat_GPUCSRFactor *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorNumeric_Private(Mat_GPUCSRFactor *, Mat, const MatFactorInfo *, PetscBool *done);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorValues_Private(Mat_GPUCSRFactor *, const double *a, const double *dinv);

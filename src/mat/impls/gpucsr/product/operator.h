@@ -86,12 +86,20 @@ GPUCSR_INTERN const char     *MatGPUCSRRanksExchange_Private(const GPUCSRRanks *
 
 /* ---- factors (factor/); the first function returns the device of their arrays ---- */
 
-GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorDevice_Private(Mat F, GPUCSRDevice *);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorSolveArrays_Private(Mat F, const double *b, double *x);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorSolveVecs_Private(Mat F, Vec b, Vec x, PetscBool *done);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorCheck_Private(Mat F);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorProbed_Private(PetscBool begins);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorDescribe_Private(Mat F, PetscViewer);
+typedef struct _n_Mat_GPUCSRFactor Mat_GPUCSRFactor;
+GPUCSR_INTERN PetscErrorCode       MatGPUCSRFactorFind_Private(Mat F, Mat_GPUCSRFactor **);
+GPUCSR_INTERN PetscErrorCode       MatGPUCSRFactorDevice_Private(Mat F, GPUCSRDevice *);
+GPUCSR_INTERN PetscErrorCode       MatGPUCSRFactorSolveArrays_Private(Mat F, const double *b, double *x);
+GPUCSR_INTERN PetscErrorCode       MatGPUCSRFactorSolveVecs_Private(Mat F, Vec b, Vec x, PetscBool *done);
+GPUCSR_INTERN PetscErrorCode       MatGPUCSRFactorCheck_Private(Mat F);
+GPUCSR_INTERN PetscErrorCode       MatGPUCSRFactorProbed_Private(PetscBool begins);
+GPUCSR_INTERN PetscErrorCode       MatGPUCSRFactorDescribe_Private(Mat F, PetscViewer);
+GPUCSR_INTERN PetscErrorCode       GPUCSRFactorMake(const GPUCSRStorage *, int longest, Mat_GPUCSRFactor **, PetscBool *good);
+GPUCSR_INTERN PetscErrorCode       GPUCSRFactorDestroy(Mat_GPUCSRFactor **);
+GPUCSR_INTERN PetscErrorCode       GPUCSRFactorSolve(Mat_GPUCSRFactor *, PetscBool transposed, const double *b, double *x);
+GPUCSR_INTERN PetscErrorCode       GPUCSRFactorCheck(const Mat_GPUCSRFactor *);
+GPUCSR_INTERN double               GPUCSRFactorEntries(const Mat_GPUCSRFactor *);
+GPUCSR_INTERN double               GPUCSRFactorBytes(const Mat_GPUCSRFactor *);
 
 /* ---- solutions of cuDSS (factor/cudss/solve.c) ---- */
 

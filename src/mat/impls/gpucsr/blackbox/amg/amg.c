@@ -24,7 +24,7 @@ PetscErrorCode GPUAMGTake(GPUAMG *h, GPUAMGMemory *m, size_t bytes, const char w
 }
 
 /* Temporary memory is freed before the next pieces are allocated, so the pool gives the same memory again: growth of a pool takes longer than most steps */
-static PetscErrorCode Temporaries(GPUAMG *h)
+PetscErrorCode GPUAMGTemporaries(GPUAMG *h)
 {
   PetscFunctionBegin;
   for (int t = 0; t < GPUAMG_TEMPS; t++) PetscCall(GPUAMGGive(h, &h->temp[t]));
@@ -95,13 +95,16 @@ typedef struct {
   int32_t flag, done;
 } Estimate;
 
-/* Arnoldi's method from numbers by chance. blocks: with the inverses of blocks, which are there, in place of the diagonal's */
-static PetscErrorCode Arnoldi(GPUAMG *h, int l, int steps, GPUCSRBool blocks, Estimate *e)
+/* to = M^-1 from, for a smoother's M that is no diagonal */
+typedef PetscErrorCode (*Inverse)(GPUAMG *, int l, void *, const double *from, double *to);
+
+/* Arnoldi's method from numbers by chance. inverse: in place of the diagonal's; NULL: the diagonal's */
+static PetscErrorCode Arnoldi(GPUAMG *h, int l, int steps, Inverse inverse, void *of, Estimate *e)
 {
   GPUAMGLevel     *L   = &h->level[l];
   const GPUAMGOps *ops = GPUAMGOf(h->dev);
   GPUAMGArnoldi    a   = {.n = L->n, .ld = GPUCSRAlignUp(sizeof(double) * (size_t)L->n) / sizeof(double), .dinv = (const double *)L->dinv.p, .norm = e->norm, .done = (int *)&e->done};
-  double          *z;
+  double          *z, *to = NULL;
   GPUAMGWork       w = {0};
 
   PetscFunctionBegin;
@@ -112,30 +115,58 @@ static PetscErrorCode Arnoldi(GPUAMG *h, int l, int steps, GPUCSRBool blocks, Es
   a.part  = (double *)h->temp[GPUAMG_TEMP_PARTS].p;
   w.basis = a.V;
   PetscCall((*ops->rows)(h->dev, GPUAMG_START, L->n, &w));
-  if (blocks) {
+  if (inverse) {
     PetscCall(GPUAMGTake(h, &h->temp[GPUAMG_TEMP_BLOCKED], sizeof(double) * a.ld, "vectors of an eigenvalue estimate"));
-    w      = (GPUAMGWork){.bs = L->bs, .coarse = (double *)L->smooth.p, .norm = z, .basis = (double *)h->temp[GPUAMG_TEMP_BLOCKED].p};
-    a.z    = w.basis;
-    a.dinv = NULL;
+    a.z = to = (double *)h->temp[GPUAMG_TEMP_BLOCKED].p;
+    a.dinv   = NULL;
   }
   PetscCall((*ops->orthogonalize)(h->dev, &a, 0));
   for (int k = 0; k < steps; k++) {
     const GPUCSRProduct p = {.alpha = 1, .x = a.V + (size_t)k * a.ld, .z = z, .last = L->n, .doubles = PETSC_TRUE};
 
     PetscCall(GPUCSRPlanProduct(L->plan, &p, h->dev->stream));
-    if (blocks) PetscCall((*ops->rows)(h->dev, GPUAMG_TIMES, L->n, &w));
+    if (inverse) PetscCall((*inverse)(h, l, of, z, to));
     a.h = e->H + k * (GPUAMG_STEPS + 1);
     PetscCall((*ops->orthogonalize)(h->dev, &a, k + 1));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What smooths a level, and its bound, where this is not the diagonal */
-static PetscErrorCode Smoother(GPUAMG *h, int l)
+/* Estimates the largest eigenvalue of M^-1 A for a level's smoother */
+PetscErrorCode GPUAMGBound(GPUAMG *h, int l, Inverse inverse, void *of)
 {
   GPUAMGLevel *L     = &h->level[l];
-  const int    steps = PetscMin(h->o.steps, L->n), blocks = h->o.smoother == GPUAMG_BY_BLOCKS && L->bs > 1;
-  Estimate    *e = (Estimate *)h->temp[GPUAMG_TEMP_FLAG].p, host;
+  const int    steps = PetscMin(h->o.steps, L->n);
+  Estimate     host, *e;
+
+  PetscFunctionBegin;
+  PetscCall(GPUAMGTake(h, &h->temp[GPUAMG_TEMP_FLAG], sizeof(*e), "an eigenvalue estimate"));
+  e = (Estimate *)h->temp[GPUAMG_TEMP_FLAG].p;
+  PetscCall(h->dev->ops->zero(h->dev->id, e, sizeof(*e), h->dev->stream));
+  PetscCall(Arnoldi(h, l, steps, inverse, of, e));
+  PetscCall(GPUCSRRead(h->dev, &host, e, sizeof(host)));
+  PetscCall(GPUAMGGive(h, &h->temp[GPUAMG_TEMP_VECTORS]));
+  L->bound = GPUAMGRadius(steps, host.H, GPUAMG_STEPS + 1);
+  if (!(L->bound >= 0 && L->bound < 1e300)) h->problem = GPUAMG_NAN;
+  if (!(L->bound > 0)) L->bound = 1;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Blocks(GPUAMG *h, int l, void *of, const double *from, double *to)
+{
+  const GPUAMGLevel *L = &h->level[l];
+  const GPUAMGWork   w = {.bs = L->bs, .coarse = (double *)L->smooth.p, .norm = (double *)from, .basis = to};
+
+  PetscFunctionBegin;
+  (void)of;
+  PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, GPUAMG_TIMES, L->n, &w));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What smooths a level, and its bound, where this is not the diagonal or a factor */
+static PetscErrorCode Smoother(GPUAMG *h, int l)
+{
+  GPUAMGLevel *L = &h->level[l];
   GPUAMGWork   w = {.A = GPUAMGRowsOf(&L->A), .bs = L->bs, .dinv = (double *)L->dinv.p};
 
   PetscFunctionBegin;
@@ -146,17 +177,11 @@ static PetscErrorCode Smoother(GPUAMG *h, int l)
     PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, GPUAMG_SIZES, L->n, &w));
     L->bound = 1;
   }
-  if (!blocks) PetscFunctionReturn(PETSC_SUCCESS);
+  if (h->o.smoother != GPUAMG_BY_BLOCKS || L->bs == 1) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUAMGTake(h, &L->smooth, sizeof(double) * (size_t)L->n * (size_t)L->bs, "the smoother of a level"));
   w.coarse = (double *)L->smooth.p;
   PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, GPUAMG_INVERSES, L->n / L->bs, &w));
-  PetscCall(h->dev->ops->zero(h->dev->id, e, sizeof(*e), h->dev->stream));
-  PetscCall(Arnoldi(h, l, steps, PETSC_TRUE, e));
-  PetscCall(GPUCSRRead(h->dev, &host, e, sizeof(host)));
-  PetscCall(GPUAMGGive(h, &h->temp[GPUAMG_TEMP_VECTORS]));
-  L->bound = GPUAMGRadius(steps, host.H, GPUAMG_STEPS + 1);
-  if (!(L->bound >= 0 && L->bound < 1e300)) h->problem = GPUAMG_NAN;
-  if (!(L->bound > 0)) L->bound = 1;
+  PetscCall(GPUAMGBound(h, l, Blocks, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -182,7 +207,7 @@ static PetscErrorCode Values(GPUAMG *h, int l, GPUCSRBool smoothed)
   }
   PetscCall(h->dev->ops->zero(h->dev->id, e, sizeof(*e), h->dev->stream));
   PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, GPUAMG_DIAGONAL, L->n, &w));
-  if (smoothed) PetscCall(Arnoldi(h, l, steps, PETSC_FALSE, e));
+  if (smoothed) PetscCall(Arnoldi(h, l, steps, NULL, NULL, e));
   PetscCall(GPUCSRRead(h->dev, &host, e, sizeof(host)));
   PetscCall(GPUAMGGive(h, &h->temp[GPUAMG_TEMP_VECTORS]));
   flag = host.flag;
@@ -332,7 +357,7 @@ static PetscErrorCode Prolongator(GPUAMG *h, int l, GPUAMGGraphs *g, GPUCSRStora
   PetscFunctionBegin;
   PetscCall(Tentative(h, l, members));
   if (h->weak) ierr = GPUAMGFilter(h, l, &F);
-  PetscCall(Temporaries(h));
+  PetscCall(GPUAMGTemporaries(h));
   PetscCall(GPUCSRStorageDestroy(members));
   if (!ierr) ierr = Smoothed(h, l, h->weak ? &F : &L->A, g);
   PetscCall(GPUCSRStorageDestroy(&F));
@@ -488,7 +513,7 @@ PetscErrorCode GPUAMGSetUp(GPUAMG *h, const GPUAMGOptions *o, const GPUCSRStorag
   ierr             = Build(h, basis, &g);
   PetscCall(GPUAMGGraphsDestroy(&g));
   PetscCall(GPUAMGGive(h, &h->level[0].basis)); /* new values do not need it */
-  PetscCall(Temporaries(h));
+  PetscCall(GPUAMGTemporaries(h));
   if (ierr) PetscCall(GPUAMGDestroy(h));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -556,7 +581,7 @@ PetscErrorCode GPUAMGOneLevel(GPUAMG *h, const GPUAMGOptions *o, const GPUCSRSto
   h->beyond = beyond;
   ierr      = OneLevel(h, basis);
   h->beyond = NULL;
-  PetscCall(Temporaries(h));
+  PetscCall(GPUAMGTemporaries(h));
   if (ierr) PetscCall(GPUAMGDestroy(h));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -604,7 +629,7 @@ PetscErrorCode GPUAMGRefresh(GPUAMG *h, const GPUCSRStorage *A, GPUCSRPlan *plan
   h->level[0].A    = *A;
   h->level[0].plan = plan;
   ierr             = RefreshSteps(h, keep, stale);
-  PetscCall(Temporaries(h));
+  PetscCall(GPUAMGTemporaries(h));
   if (ierr) PetscCall(GPUAMGDestroy(h));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -643,7 +668,7 @@ PetscErrorCode GPUAMGDestroy(GPUAMG *h)
 {
   PetscFunctionBegin;
   if (!h->dev) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(Temporaries(h));
+  PetscCall(GPUAMGTemporaries(h));
   for (int l = 0; l < GPUAMG_LEVELS; l++) PetscCall(LevelDestroy(h, l));
   PetscCall(GPUAMGGive(h, &h->inverse));
   PetscCall(GPUAMGGive(h, &h->inverseT));

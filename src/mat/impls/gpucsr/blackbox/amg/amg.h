@@ -57,7 +57,8 @@ typedef enum {
 typedef enum {
   GPUAMG_UNDECIDED = 1, /* a vertex is */
   GPUAMG_ZERO      = 2, /* a row with entries has a zero diagonal entry, or lacks the diagonal */
-  GPUAMG_NAN       = 4  /* it is no number */
+  GPUAMG_NAN       = 4, /* it is no number */
+  GPUAMG_PIVOT     = 8  /* a level's factor has a zero pivot */
 } GPUAMGFlag;
 
 typedef struct {
@@ -123,12 +124,14 @@ typedef struct {
 
 /*
   The smoother of a level: the inverse of its diagonal; inverses of the blocks of vertices on the diagonal; one over a row's sum of sizes, which bounds all eigenvalues by 1: A. H. Baker, R. D.
-  Falgout, T. V. Kolev, U. M. Yang, Multigrid smoothers for ultraparallel computing, SIAM J. Sci. Comput. 33 (2011)
+  Falgout, T. V. Kolev, U. M. Yang, Multigrid smoothers for ultraparallel computing, SIAM J. Sci. Comput. 33 (2011); a factor, which the caller makes
 */
 typedef enum {
   GPUAMG_BY_DIAGONAL,
   GPUAMG_BY_BLOCKS,
-  GPUAMG_BY_SIZES
+  GPUAMG_BY_SIZES,
+  GPUAMG_BY_FACTOR,
+  GPUAMG_SMOOTHERS
 } GPUAMGSmoother;
 
 /* Are weak entries dropped, on all levels? ASK: where the finest matrix, of scalars, has enough of them */
@@ -209,6 +212,8 @@ typedef struct {
 
 GPUCSR_INTERN PetscErrorCode GPUAMGSetUp(GPUAMG *, const GPUAMGOptions *, const GPUCSRStorage *A, GPUCSRPlan *plan, int bs, int ns, const double *basis);
 GPUCSR_INTERN PetscErrorCode GPUAMGRefresh(GPUAMG *, const GPUCSRStorage *A, GPUCSRPlan *plan, GPUCSRBool keep, GPUCSRBool *stale);
+GPUCSR_INTERN PetscErrorCode GPUAMGBound(GPUAMG *, int l, PetscErrorCode (*inverse)(GPUAMG *, int l, void *, const double *, double *), void *);
+GPUCSR_INTERN PetscErrorCode GPUAMGTemporaries(GPUAMG *);
 GPUCSR_INTERN PetscErrorCode GPUAMGTransposes(GPUAMG *);
 GPUCSR_INTERN PetscErrorCode GPUAMGRound(GPUAMG *, GPUCSRBool);
 GPUCSR_INTERN PetscErrorCode GPUAMGDestroy(GPUAMG *);
