@@ -331,3 +331,14 @@ static inline PetscErrorCode RunPrograms(size_t n, const Program programs[])
   PetscCheck(!wrong, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%" PetscInt_FMT " cases differ", wrong);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+/* The main function of a test that runs all programs of a list */
+static inline int ProgramsMain(int argc, char **argv, const char help[], size_t n, const Program programs[])
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(TestRequireReal(32));
+  PetscCall(RunPrograms(n, programs));
+  PetscCall(PetscFinalize());
+  return 0;
+}

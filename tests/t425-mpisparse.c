@@ -18,6 +18,7 @@ static char help[] = "Tests products of sparse matrices on several ranks.\n";
 
 #include <petscgpucsr.h>
 #include "testing.h"
+#include "sparse.h"
 
 static PetscInt  device = -1;
 static PetscBool alone  = PETSC_FALSE; /* products, and nothing else */
@@ -93,72 +94,6 @@ static PetscErrorCode Make(const Shape *s, PetscBool ref, Mat *M)
   PetscCall(MatXAIJSetPreallocation(*M, 1, NULL, NULL, NULL, NULL));
   PetscCall(MatMPIAIJSetPreallocation(*M, s->k, NULL, s->k, NULL));
   PetscCall(Fill(*M, s->k, s->seed, 0, 0));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Entry by entry; bound: the same product of absolute values */
-static PetscErrorCode Compare(Mat C, Mat R, Mat bound, const char what[], const char where[])
-{
-  PetscInt     n, rs, re, rsr, rer;
-  PetscReal    eps = 0, *b;
-  PetscScalar *v;
-  PetscBool   *has;
-
-  PetscFunctionBegin;
-  PetscCall(TestEps(&eps));
-  PetscCall(MatGetSize(R, NULL, &n));
-  PetscCall(MatGetOwnershipRange(C, &rs, &re));
-  PetscCall(MatGetOwnershipRange(R, &rsr, &rer));
-  PetscCheck(rs == rsr && re == rer, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s, %s: rows %" PetscInt_FMT " to %" PetscInt_FMT ", should be %" PetscInt_FMT " to %" PetscInt_FMT, where, what, rs, re, rsr, rer);
-  PetscCall(PetscCalloc3(n, &b, n, &v, n, &has));
-  for (PetscInt r = rs; r < re; r++) {
-    PetscInt           nc, nref, nb;
-    const PetscInt    *cols;
-    const PetscScalar *a;
-
-    PetscCall(MatGetRow(R, r, &nref, &cols, &a));
-    for (PetscInt k = 0; k < nref; k++) {
-      has[cols[k]] = PETSC_TRUE;
-      v[cols[k]]   = a[k];
-    }
-    PetscCall(MatRestoreRow(R, r, NULL, &cols, &a));
-    PetscCall(MatGetRow(bound, r, &nb, &cols, &a));
-    for (PetscInt k = 0; k < nb; k++) b[cols[k]] = PetscRealPart(a[k]);
-    PetscCall(MatRestoreRow(bound, r, NULL, &cols, &a));
-    PetscCall(MatGetRow(C, r, &nc, &cols, &a));
-    PetscCheck(nc == nref, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s, %s: row %" PetscInt_FMT " has %" PetscInt_FMT " entries, should have %" PetscInt_FMT, where, what, r, nc, nref);
-    for (PetscInt k = 0; k < nc; k++) {
-      const PetscInt c = cols[k];
-
-      PetscCheck(has[c], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s, %s: row %" PetscInt_FMT " has column %" PetscInt_FMT, where, what, r, c);
-      PetscCheck(TestSame(a[k], v[c], TEST_C * eps * b[c]), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s, %s: (%" PetscInt_FMT ", %" PetscInt_FMT ") is %.17g, should be %.17g, may differ by %g", where, what, r, c, (double)PetscRealPart(a[k]), (double)PetscRealPart(v[c]), (double)(TEST_C * eps * b[c]));
-      has[c] = PETSC_FALSE;
-    }
-    PetscCall(MatRestoreRow(C, r, &nc, &cols, &a));
-  }
-  PetscCall(PetscFree3(b, v, has));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Product(MatProductType t, Mat A, Mat B, MatReuse reuse, Mat *C)
-{
-  PetscFunctionBegin;
-  if (t == MATPRODUCT_AB) PetscCall(MatMatMult(A, B, reuse, PETSC_DEFAULT, C));
-  else if (t == MATPRODUCT_AtB) PetscCall(MatTransposeMatMult(A, B, reuse, PETSC_DEFAULT, C));
-  else PetscCall(MatPtAP(A, B, reuse, PETSC_DEFAULT, C));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Bound(MatProductType t, Mat RA, Mat RB, Mat *b)
-{
-  Mat absa, absb;
-
-  PetscFunctionBegin;
-  PetscCall(TestAbs(RA, &absa));
-  PetscCall(TestAbs(RB, &absb));
-  PetscCall(Product(t, absa, absb, MAT_INITIAL_MATRIX, b));
-  PetscCall(MatDestroy(&absa));
-  PetscCall(MatDestroy(&absb));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -9,6 +9,7 @@
 static char help[] = "Tests products of sparse matrices on several ranks, whose factors change.\n";
 
 #include "testing.h"
+#include "sparse.h"
 #include <petsc/private/petscimpl.h>
 
 /* Two entries of a row near its number, and two anywhere */
@@ -63,28 +64,15 @@ static PetscErrorCode Change(Mat A, PetscInt how, PetscInt step)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Product(PetscInt type, Mat A, Mat B, MatReuse reuse, Mat *C)
-{
-  PetscFunctionBegin;
-  if (type == 0) PetscCall(MatMatMult(A, B, reuse, PETSC_DEFAULT, C));
-  else if (type == 1) PetscCall(MatTransposeMatMult(A, B, reuse, PETSC_DEFAULT, C));
-  else PetscCall(MatPtAP(A, B, reuse, PETSC_DEFAULT, C));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Norm of the product of absolute values, eps of which for each term of an entry is what rounding may make of the product */
 #define TERMS 30
-static PetscErrorCode All(PetscInt type, Mat A, Mat B, PetscReal *all)
+static PetscErrorCode All(MatProductType type, Mat A, Mat B, PetscReal *all)
 {
-  Mat a, b, c;
+  Mat c;
 
   PetscFunctionBegin;
-  PetscCall(TestAbs(A, &a));
-  PetscCall(TestAbs(B, &b));
-  PetscCall(Product(type, a, b, MAT_INITIAL_MATRIX, &c));
+  PetscCall(Bound(type, A, B, &c));
   PetscCall(MatNorm(c, NORM_FROBENIUS, all));
-  PetscCall(MatDestroy(&a));
-  PetscCall(MatDestroy(&b));
   PetscCall(MatDestroy(&c));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -125,13 +113,14 @@ static PetscErrorCode Same(Mat C, Mat R, PetscReal all, const char where[])
 
 static PetscErrorCode Program(PetscInt seed)
 {
-  const PetscInt  type = seed % 3;
-  const PetscBool one  = (PetscBool)(seed / 3 % 4 == 3); /* both factors are one matrix */
-  PetscMPIInt     rank, size;
-  PetscInt        n[3];
-  Mat             A[2], B[2], C[2];
-  PetscReal       all;
-  char            where[96];
+  const PetscInt       kind = seed % 3;
+  const MatProductType type = kind == 0 ? MATPRODUCT_AB : kind == 1 ? MATPRODUCT_AtB : MATPRODUCT_PtAP;
+  const PetscBool      one  = (PetscBool)(seed / 3 % 4 == 3); /* both factors are one matrix */
+  PetscMPIInt          rank, size;
+  PetscInt             n[3];
+  Mat                  A[2], B[2], C[2];
+  PetscReal            all;
+  char                 where[96];
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
@@ -140,13 +129,13 @@ static PetscErrorCode Program(PetscInt seed)
     n[k] = (PetscInt)(ZooHash(seed, rank, 1 + k) % 13);
     if (k == 0 && ZooHash(seed, rank, 4) % 4 == 0) n[k] = 0;
     if (rank == size - 1) n[k] = PetscMax(n[k], 2);
-    if (one || (k == 1 && type == 2)) n[k] = n[0];
+    if (one || (k == 1 && type == MATPRODUCT_PtAP)) n[k] = n[0];
   }
   for (int k = 0; k < 2; k++) {
     PetscCall(Make((PetscBool)(k == 1), n[0], n[1], seed, &A[k]));
     if (one) PetscCall(PetscObjectReference((PetscObject)A[k]));
     if (one) B[k] = A[k];
-    else PetscCall(Make((PetscBool)(k == 1), type == 0 ? n[1] : n[0], n[2], seed + 1, &B[k]));
+    else PetscCall(Make((PetscBool)(k == 1), type == MATPRODUCT_AB ? n[1] : n[0], n[2], seed + 1, &B[k]));
     PetscCall(Product(type, A[k], B[k], MAT_INITIAL_MATRIX, &C[k]));
   }
   for (PetscInt step = 0; step < 6; step++) {

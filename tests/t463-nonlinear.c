@@ -298,10 +298,5 @@ static const Program programs[] = {
 
 int main(int argc, char **argv)
 {
-  PetscFunctionBeginUser;
-  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(TestRequireReal(32));
-  PetscCall(RunPrograms(PETSC_STATIC_ARRAY_LENGTH(programs), programs));
-  PetscCall(PetscFinalize());
-  return 0;
+  return ProgramsMain(argc, argv, help, PETSC_STATIC_ARRAY_LENGTH(programs), programs);
 }

@@ -8,17 +8,23 @@ static char help[] = "The set-up of PETSc's algebraic multigrid, GAMG, on the ma
     gamg -mat_type gpucsr -pc_type gpuamg -pc_view
     mpiexec -n 2 gamg ...
 
-  Processes have equally many rows.
+  A plain PETSc program without calls of the library. Processes have equally many rows.
 
-  A plain PETSc program without calls of the library. For each case (see ksp.c) it times, with CG: the first set-up, the first and the second solve, a set-up with new values and new interpolation,
-  and a set-up with new values and old interpolation. It repeats the last three, and prints the best. A small case runs first, so the times do not include the first call of a library. With several
-  processes the time is the time of the slowest process. With -log_view each timed part is a stage. With -spd 0 PETSc does not know that the matrix is symmetric.
+  For each case (see ksp.c) the program times set-ups and solves with CG:
 
-  It prints milliseconds, GAMG's levels and operator complexity, and iterations and true relative residual of the second solve. A case mesh_N is a Delaunay mesh of N thousand random points in
-  a cube. -kept 0 leaves out the set-ups with old interpolation. -uploaded 1 multiplies once before the first set-up, so the set-up does not include the upload of the matrix.
+    setup   the first set-up, without the first call of a library, for which a small case runs before
+    first   the first solve
+    solve   the second solve, the best of -repeats, as the two set-ups below
+    again   a set-up with new values and new interpolation
+    kept    a set-up with new values and old interpolation; -kept 0 leaves this set-up out
 
-  -o FILE gets one JSON object a line, times in milliseconds:
-    amg   matrix, rows, nnz, ranks, mat_type, ksp, pc, petsc, id, upload_ms (the product of -uploaded), setup_ms, first_ms, solve_ms, again_ms, kept_ms, iterations, levels, complexity, residual.
+  Each time is the slowest process' time; with -log_view each timed part is a stage. -uploaded 1 multiplies once before the first set-up, so the set-up does not include the upload of the matrix.
+  -spd 0 does not tell PETSc that the matrix is symmetric. The case mesh_N is a Delaunay mesh of N thousand random points in a cube.
+
+  The program prints milliseconds, GAMG's levels and operator complexity, and iterations and true relative residual of the second solve. -o FILE appends a JSON object a line.
+  Its members:
+
+    amg, matrix, rows, nnz, ranks, mat_type, ksp, pc, petsc, id, upload_ms (the product of -uploaded), setup_ms, first_ms, solve_ms, again_ms, kept_ms, iterations, levels, complexity, residual
 */
 #include <petscksp.h>
 #include <petsctime.h>
@@ -114,7 +120,7 @@ static PetscErrorCode Hierarchy(PC pc, Times *t)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* This process' rows of a matrix that each has the whole of */
+/* This process' rows of a matrix; each process has the whole matrix */
 static PetscErrorCode Matrix(const char type[], PetscInt bs, int m, int32_t i[], PetscInt j[], PetscScalar a[], Mat *A)
 {
   PetscInt    first, end, *row;

@@ -14,7 +14,7 @@
 #include "../../../mat/impls/gpucsr/product/operator.h"
 #include "methods.h"
 
-/* --- Arrays that are used after they were given back */
+/* --- Arrays in use after their restoration */
 
 static PetscErrorCode SolveHeld(KSP ksp, GPUCSRWrap *w)
 {
@@ -256,7 +256,7 @@ static PetscErrorCode SolveCopies(KSP ksp, GPUCSRWrap *w)
 
 /* --- The report */
 
-/* A solver inside the preconditioner that has failed in the last solve, by a refused solution for example, may work in this one. PETSc would end this solve with the old failure. failed: at first of the last
+/* A solver inside the preconditioner may have failed in the last solve, for example by a refused solution, and work in this solve. PETSc would end this solve with the old failure. failed: at first of the last
    solve, then of this one's set-up */
 PetscErrorCode KSPMethodsForget_Private(KSP ksp, PetscBool *failed)
 {
@@ -323,7 +323,7 @@ static PetscErrorCode KSPSolve_Preonly(KSP ksp)
 
 /* --- Registration */
 
-/* The methods, a row each. APPLY: the method is one application of the preconditioner. HELD: it keeps pointers to arrays after it has restored them. COPIES: its work vectors have the type of the solution */
+/* The methods, a row each. APPLY: the method is one application of the preconditioner. HELD: the method keeps pointers to arrays after their restoration. COPIES: its work vectors have the type of the solution */
 #define APPLY  .ops.ksp = {.solve = KSPSolve_Preonly}
 #define HELD   .ops.ksp = {.solve = KSPSolve_Method}
 #define COPIES .ops.ksp = {.solve = KSPSolve_Method, .setup = KSPSetUp_Copies, .buildsolution = KSPBuildSolution_Copies}, .bytes = sizeof(Copies)

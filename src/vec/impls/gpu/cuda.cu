@@ -306,19 +306,6 @@ __device__ __forceinline__ double over_block(double r)
   return r;
 }
 
-/* Is this block the last of all? Then all its threads see the results of all blocks. Resets the counter to 0 */
-__device__ __forceinline__ bool last_block(unsigned *finished, unsigned all)
-{
-  __shared__ bool last;
-
-  __threadfence();
-  __syncthreads();
-  if (threadIdx.x == 0) last = atomicInc(finished, all - 1) == all - 1;
-  __syncthreads();
-  __threadfence();
-  return last;
-}
-
 __device__ __forceinline__ void publish(volatile unsigned long long *ticket, unsigned long long number)
 {
   __threadfence_system();

@@ -91,12 +91,6 @@ typedef struct {
   PetscInt64 id, state;
 } GPUKSPPeersValues;
 
-/* An entry for another rank: its local index, the receiving rank, and the place in the inbox */
-typedef struct {
-  PetscInt    row, slot;
-  PetscMPIInt rank;
-} GPUKSPSend;
-
 /* A recorded iteration in double: its operands and their addresses */
 typedef struct {
   GPUCSRVersion   version;
@@ -170,7 +164,7 @@ typedef struct {
   GPUCSRPeers        group;                    /* of the ranks, */
   GPUCSRDevice       dev;                      /* with this device */
   void              *memory[GPUKSP_PEERS + 1]; /* of each rank, which all can address */
-  GPUKSPSend        *sends;
+  GPUCSRSend        *sends;
   GPUCSRBuffer       lists;
   GPUKSPPeersPattern pattern;
   GPUKSPPeersValues  values;

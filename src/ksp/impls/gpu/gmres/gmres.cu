@@ -40,19 +40,6 @@ __device__ __forceinline__ double warp_sums(double (&v)[C])
   return v[0];
 }
 
-/* Is this block the last to finish? The last block sees the results of all blocks */
-__device__ __forceinline__ bool ends_last(const GPUGMRESPass &a)
-{
-  __shared__ unsigned last;
-
-  __threadfence();
-  __syncthreads();
-  if (threadIdx.x == 0) last = atomicInc(a.ended, gridDim.x - 1) == gridDim.x - 1;
-  __syncthreads();
-  __threadfence();
-  return last;
-}
-
 /* Sums of w times count <= C columns, by the whole block */
 template <int C>
 __device__ __forceinline__ void project(const GPUGMRESPass &a, const double *w, double factor, const double *columns, int count, double *partial, double (&part)[WARPS][GROUP])
@@ -121,7 +108,7 @@ __global__ void __launch_bounds__(THREADS, 2) project_kernel(const GPUGMRESPass 
     else if (count <= 16) project<16>(a, w, factor, columns, count, partial, part);
     else project<GROUP>(a, w, factor, columns, count, partial, part);
   }
-  if (!ends_last(a)) return;
+  if (!last_block(a.ended, gridDim.x)) return;
   for (int j = (int)(threadIdx.x / 32); j <= k; j += WARPS) {
     double sum = 0;
 
@@ -205,7 +192,7 @@ __global__ void __launch_bounds__(THREADS, 4) update_kernel(const GPUGMRESPass a
     for (int q = 1; q < WARPS; q++) sum += part[q];
     a.partial[blockIdx.x] = sum;
   }
-  if (!ends_last(a)) return;
+  if (!last_block(a.ended, gridDim.x)) return;
   if (threadIdx.x < 32) {
     sum = 0;
     for (int b = (int)threadIdx.x; b < (int)gridDim.x; b += 32) sum += __ldcg(a.partial + b);

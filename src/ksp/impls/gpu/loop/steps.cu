@@ -81,10 +81,8 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) step_kernel(const Vectors v
   constexpr int          N    = GPUKSPStepSums(S);
   constexpr int          ROWS = reads_only(S) ? 4 : 1; /* loads in flight together; a write would separate them */
   __shared__ double      part[GPUKSP_SUMS][WARPS];
-  __shared__ unsigned    last;
   __shared__ GPUKSPState st;
   double                 sum[GPUKSP_SUMS] = {0, 0, 0, 0, 0};
-  unsigned              *count            = (unsigned *)(a.partial + GPUKSP_SUMS * GPUKSP_PARTIALS);
 
   copy_state(&st, a.state);
   __syncthreads();
@@ -101,14 +99,9 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) step_kernel(const Vectors v
   }
   if constexpr (N > 0) {
     block_sums<N>(sum, part);
-    if (threadIdx.x == 0) {
+    if (threadIdx.x == 0)
       for (int k = 0; k < N; k++) a.partial[k * GPUKSP_PARTIALS + blockIdx.x] = sum[k];
-      __threadfence();
-      last = atomicInc(count, gridDim.x - 1) == gridDim.x - 1;
-    }
-    __syncthreads();
-    if (!last) return;
-    __threadfence();
+    if (!last_block<true>(a.partial + GPUKSP_SUMS * GPUKSP_PARTIALS, gridDim.x)) return;
     for (int k = 0; k < N; k++) sum[k] = 0;
 #pragma unroll 2
     for (int b = (int)threadIdx.x; b < (int)gridDim.x; b += THREADS)
@@ -162,70 +155,38 @@ GPUCSRError GPUKSPStepBlocks(GPUCSRDevice dev, int *blocks)
   return 0;
 }
 
-#define STEP(name) \
-  case name: \
-    step_kernel<name><<<blocks, THREADS, 0, (cudaStream_t)s>>>(*v, *a); \
-    break
+template <bool SINGLE, class Vectors>
+static GPUCSRError Step(GPUKSPStep step, const Vectors *v, const GPUKSPStepArgs *a, GPUCSRStream s)
+{
+  const unsigned blocks = GPUCSRMax(1u, GPUCSRMin((unsigned)a->blocks, GPUCSRBlocks(a->parts ? a->parts : a->n, THREADS)));
+  bool           exists = false;
+
+  switch (step) {
+#define GPUKSP_STEP(name, with_double, with_single) \
+  case GPUKSP_##name: \
+    exists = SINGLE ? with_single : with_double; \
+    if constexpr (SINGLE ? with_single : with_double) step_kernel<GPUKSP_##name><<<blocks, THREADS, 0, (cudaStream_t)s>>>(*v, *a); \
+    break;
+#include "../common/steplist.h"
+#undef GPUKSP_STEP
+  default:
+    break;
+  }
+  GPUCSRCheck(exists, GPUCSR_ERR_PLIB, "No step %d in %s precision", (int)step, SINGLE ? "single" : "double");
+  GPUCSRCheckLaunch("a step of a solver");
+  return 0;
+}
 
 GPUCSRError GPUKSPStepDevice(GPUKSPStep step, const GPUKSPVectors *v, const GPUKSPStepArgs *a, GPUCSRStream s)
 {
-  const unsigned blocks = GPUCSRMax(1u, GPUCSRMin((unsigned)a->blocks, GPUCSRBlocks(a->parts ? a->parts : a->n, THREADS)));
-
-  switch (step) {
-    STEP(GPUKSP_SUBTRACT);
-    STEP(GPUKSP_CG_START);
-    STEP(GPUKSP_BNORM);
-    STEP(GPUKSP_TRUE_NORMS);
-    STEP(GPUKSP_NORMS);
-    STEP(GPUKSP_FLEXIBLE_NORMS);
-    STEP(GPUKSP_PRECONDITION);
-    STEP(GPUKSP_CG_DIRECTION);
-    STEP(GPUKSP_CG_CURVATURE);
-    STEP(GPUKSP_CG_RESIDUAL);
-    STEP(GPUKSP_CG_R);
-    STEP(GPUKSP_CG_FINISH);
-    STEP(GPUKSP_REPLACEMENT_START);
-    STEP(GPUKSP_REPLACEMENT_NORMS);
-    STEP(GPUKSP_CG1_START);
-    STEP(GPUKSP_CG1_Z);
-    STEP(GPUKSP_CG1_NORMS);
-    STEP(GPUKSP_CG1_UPDATE);
-    STEP(GPUKSP_BCGS_R_FROM_T);
-    STEP(GPUKSP_BCGS_R_SCALE);
-    STEP(GPUKSP_BCGS_START);
-    STEP(GPUKSP_BCGS_V);
-    STEP(GPUKSP_BCGS_S);
-    STEP(GPUKSP_BCGS_T);
-    STEP(GPUKSP_BCGS_ADVANCE);
-    STEP(GPUKSP_BCGS_LUCKY);
-  default:
-    GPUCSRCheck(false, GPUCSR_ERR_PLIB, "No step %d", (int)step);
-  }
-  GPUCSRCheckLaunch("a step of a solver");
-  return 0;
+  return Step<false>(step, v, a, s);
 }
 
 /* The steps of an iteration in single precision */
 GPUCSRError GPUKSPStepDeviceSingle(GPUKSPStep step, const GPUKSPVectorsSingle *v, const GPUKSPStepArgs *a, GPUCSRStream s)
 {
-  const unsigned blocks = GPUCSRMax(1u, GPUCSRMin((unsigned)a->blocks, GPUCSRBlocks(a->parts ? a->parts : a->n, THREADS)));
-
-  switch (step) {
-    STEP(GPUKSP_NORMS);
-    STEP(GPUKSP_PRECONDITION);
-    STEP(GPUKSP_CG_DIRECTION);
-    STEP(GPUKSP_CG_CURVATURE);
-    STEP(GPUKSP_CG_RESIDUAL);
-    STEP(GPUKSP_CG_R);
-    STEP(GPUKSP_REPLACEMENT_RESIDUAL);
-    STEP(GPUKSP_REPLACEMENT_UPDATE);
-  default:
-    GPUCSRCheck(false, GPUCSR_ERR_PLIB, "No step %d in single precision", (int)step);
-  }
-  GPUCSRCheckLaunch("a step of a solver");
-  return 0;
+  return Step<true>(step, v, a, s);
 }
-#undef STEP
 
 __global__ void round_kernel(size_t n, int lane, const double *from, float *to)
 {

@@ -5,49 +5,6 @@
 #include "../common/gpukspimpl.h"
 #include <limits.h>
 
-/* ---- entries exchanged ---- */
-
-static int ByRow(const void *a, const void *b)
-{
-  const GPUKSPSend *s = (const GPUKSPSend *)a, *t = (const GPUKSPSend *)b;
-
-  return s->row != t->row ? (s->row < t->row ? -1 : 1) : s->rank - t->rank;
-}
-
-/* Collective. Halo entries come in the order of garray, hence sorted by owner */
-static PetscErrorCode SendsGet(Mat A, GPUKSPSend **sends, int *n)
-{
-  const MPI_Comm  comm = PetscObjectComm((PetscObject)A);
-  const PetscInt *ranges, *garray;
-  PetscInt       *wanted, count, k                                  = 0;
-  PetscMPIInt     size, ask[4][GPUKSP_PEERS], (*give)[GPUKSP_PEERS] = ask + 2; /* for each rank: number of entries, and the first */
-  PetscMPIInt     at[GPUKSP_PEERS + 1] = {0};
-  Mat             Ao;
-
-  PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_size(comm, &size));
-  PetscCall(MatMPIAIJGetSeqAIJ(A, NULL, &Ao, &garray));
-  PetscCall(MatGetLocalSize(Ao, NULL, &count));
-  PetscCall(MatGetOwnershipRangesColumn(A, &ranges));
-  for (PetscMPIInt r = 0; r < size; r++) {
-    ask[1][r] = (PetscMPIInt)k;
-    while (k < count && garray[k] < ranges[r + 1]) k++;
-    ask[0][r] = (PetscMPIInt)k - ask[1][r];
-  }
-  for (int q = 0; q < 2; q++) PetscCallMPI(MPI_Alltoall(ask[q], 1, MPI_INT, give[q], 1, MPI_INT, comm));
-  for (PetscMPIInt r = 0; r < size; r++) at[r + 1] = at[r] + give[0][r];
-  *n = at[size];
-  PetscCall(PetscMalloc1(*n, &wanted));
-  PetscCall(PetscMalloc1(*n, sends));
-  PetscCallMPI(MPI_Alltoallv(garray, ask[0], ask[1], MPIU_INT, wanted, give[0], at, MPIU_INT, comm));
-  PetscCall(MatGetOwnershipRangeColumn(A, &k, NULL));
-  for (PetscMPIInt r = 0; r < size; r++)
-    for (PetscMPIInt e = 0; e < give[0][r]; e++) (*sends)[at[r] + e] = (GPUKSPSend){wanted[at[r] + e] - k, give[1][r] + e, r};
-  PetscCall(PetscFree(wanted));
-  if (*n) qsort(*sends, (size_t)*n, sizeof(**sends), ByRow);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* ---- memory that other ranks write to: slots of sums, then the inbox. The host twin has one slot a rank ---- */
 
 typedef struct {
@@ -115,7 +72,7 @@ static PetscErrorCode Destinations(KSP_GPU *k, Lists *l)
   PetscFunctionBegin;
   PetscCall(PetscMalloc2(o->nsend, &l->sendrow, o->nsend, &l->sendto));
   for (int q = 0; q < o->nsend; q++) {
-    const GPUKSPSend *to = &k->peers.sends[q];
+    const GPUCSRSend *to = &k->peers.sends[q];
 
     l->sendrow[q] = (int)to->row;
     l->sendto[q]  = (char *)o->memory[to->rank] + o->inbox + InboxEach(k) * (size_t)to->slot;
@@ -220,7 +177,7 @@ static PetscErrorCode Exchange(KSP_GPU *k, Mat A)
   o->tail  = (k->n + GPUCSR_SLICE - 1) / GPUCSR_SLICE * GPUCSR_SLICE;
   o->inbox = (k->dev->ops->kernels ? GPUKSP_SLOTS_BYTES : 2 * sizeof(Part) + sizeof(uint64_t)) * (size_t)g->size;
   o->watch = GPUCSRPeersWatch(g);
-  PetscCall(SendsGet(A, &k->peers.sends, &o->nsend));
+  PetscCall(MatGPUCSRRanksSends_Private(A, &k->peers.sends, &o->nsend));
   o->apart = o->halo;
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &o->apart, 1, MPI_INT, MPI_MAX, g->comm));
   PetscCall(GPUCSRPeersMalloc(g, o->inbox + InboxEach(k) * 2 * (size_t)o->apart, "the exchange of a solve", k->peers.memory));

@@ -87,7 +87,7 @@ typedef struct {
   const int      *row, *slice, *col;    /* their numbers; columns of slices before each; places in a vector, -1: padding */
   const double   *val;
   double         *sums;   /* for each row, to be added by the row's block */
-  int             weight; /* cost of such a row, in entries */
+  int             weight; /* cost of a row of the block, in entries */
   GPUCSRPeerWatch watch;
 } GPUKSPPeers;
 

@@ -279,7 +279,7 @@ __device__ __forceinline__ void grid_sync(R &m)
   grid_reduce<1, true>(m, none);
 }
 
-/* A barrier of this rank's blocks alone. A reduction over all ranks separates two such barriers. The wait has a limit, because blocks may give up at different times, and then end without each other */
+/* A barrier of this rank's blocks alone. A reduction over all ranks separates two barriers. The wait has a limit, because blocks may give up at different times, and then end without each other */
 __device__ __forceinline__ void rank_sync(GridReduction &m)
 {
   grid_sync(m);

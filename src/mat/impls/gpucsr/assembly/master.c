@@ -6,8 +6,6 @@
 #include "assembly.h"
 #include <string.h>
 
-int MatGPUCSRHostWorks;
-
 /* The values of the mirror, into the host's array */
 static PetscErrorCode Home(Mat_SeqGPUCSR *g, PetscScalar *a)
 {
@@ -39,7 +37,7 @@ PetscErrorCode MatGPUCSRKeep_Private(Mat_SeqGPUCSR *g)
 }
 
 /* The host has the values of one block again; nothing counts as changed */
-static PetscErrorCode FetchBlock(Mat A)
+static PetscErrorCode FetchBlock(Mat A, PetscBool yes)
 {
   Mat_SeqGPUCSR  *g = (Mat_SeqGPUCSR *)A->spptr;
   GPUCSRMirror   *m = &g->mirror;
@@ -61,28 +59,45 @@ static PetscErrorCode FetchBlock(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Calls f for a block, or for both blocks of a parallel matrix. A matrix of another type has no block here */
+static PetscErrorCode ForBlocks(Mat A, PetscErrorCode (*f)(Mat, PetscBool), PetscBool yes)
+{
+  const char *type = A ? ((PetscObject)A)->type_name : NULL;
+  Mat         block[2];
+
+  PetscFunctionBegin;
+  if (!type || !A->spptr || !A->preallocated) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!strcmp(type, MATSEQAIJGPUCSR)) PetscCall((*f)(A, yes));
+  else if (!strcmp(type, MATMPIAIJGPUCSR)) {
+    PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
+    for (int b = 0; b < 2; b++) PetscCall(ForBlocks(block[b], f, yes));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Before the host reads or writes values. A matrix of another type has its values */
 PetscErrorCode MatGPUCSRFetch_Private(Mat A)
 {
-  Mat         block[2];
-  const char *type = ((PetscObject)A)->type_name;
+  return ForBlocks(A, FetchBlock, PETSC_TRUE);
+}
 
-  PetscFunctionBegin;
-  if (!A->spptr || !type || !A->preallocated) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!strcmp(type, MATSEQAIJGPUCSR)) PetscCall(FetchBlock(A));
-  else if (!strcmp(type, MATMPIAIJGPUCSR)) {
-    PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
-    for (int b = 0; b < 2; b++)
-      if (block[b]) PetscCall(MatGPUCSRFetch_Private(block[b]));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
+static PetscErrorCode HostWorks(Mat A, PetscBool yes)
+{
+  ((Mat_GPUCSR *)A->spptr)->hostworks = yes;
+  return PETSC_SUCCESS;
+}
+
+/* MATAIJ begins or ends a computation of this matrix, which may be NULL */
+PetscErrorCode MatGPUCSRHostWorks_Private(Mat A, PetscBool begins)
+{
+  return ForBlocks(A, HostWorks, begins);
 }
 
 /* The device has changed the values of the mirror */
 PetscErrorCode MatGPUCSRWritten_Private(Mat A)
 {
   Mat_SeqGPUCSR  *g      = (Mat_SeqGPUCSR *)A->spptr;
-  const PetscBool master = (PetscBool)(g->base.config.masterdevice && !MatGPUCSRHostWorks);
+  const PetscBool master = (PetscBool)(g->base.config.masterdevice && !g->base.hostworks);
   PetscScalar    *a;
   PetscErrorCode  ierr = PETSC_SUCCESS;
 

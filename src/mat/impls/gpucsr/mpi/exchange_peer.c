@@ -81,26 +81,6 @@ static PetscErrorCode Destroy_Peer(GPUCSRHalo h)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* For each place of z the numbers that come for it, in the order of ranks */
-static PetscErrorCode Sums(GPUCSRHalo h, GPUCSRPeerSums *a)
-{
-  PetscInt *ptr, *from;
-
-  PetscFunctionBegin;
-  PetscCall(PetscCalloc1(h->nunique + 2, &ptr));
-  PetscCall(PetscMalloc1(h->nsend, &from));
-  for (PetscInt k = 0; k < h->nsend; k++) ptr[h->slot[k] + 2]++;
-  for (PetscInt u = 0; u < h->nunique; u++) ptr[u + 2] += ptr[u + 1];
-  for (PetscInt k = 0; k < h->nsend; k++) from[ptr[h->slot[k] + 1]++] = k;
-  a->n = (int)h->nunique;
-  PetscCall(GPUCSRHaloIndices(h, h->unique, h->nunique, &a->place));
-  PetscCall(GPUCSRHaloIndices(h, ptr, h->nunique + 1, &a->ptr));
-  PetscCall(GPUCSRHaloIndices(h, from, h->nsend, &a->from));
-  PetscCall(PetscFree(ptr));
-  PetscCall(PetscFree(from));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Memory of this rank */
 static PetscErrorCode LocalPeer(GPUCSRHalo h)
 {
@@ -112,7 +92,10 @@ static PetscErrorCode LocalPeer(GPUCSRHalo h)
   PetscCall(GPUCSRHaloHostBuffer(h, h->nrecv, &g->recv));
   PetscCall(GPUCSRHaloMalloc(h, sizeof(double) * (size_t)h->nrecv, &g->fixed));
   PetscCall(GPUCSRHaloIndices(h, h->index, h->nsend, &g->index));
-  PetscCall(Sums(h, &g->sums));
+  g->sums.n = (int)h->nunique;
+  PetscCall(GPUCSRHaloIndices(h, h->unique, h->nunique, &g->sums.place));
+  PetscCall(GPUCSRHaloIndices(h, h->first, h->nunique + 1, &g->sums.ptr));
+  PetscCall(GPUCSRHaloIndices(h, h->sent, h->nsend, &g->sums.from));
   if (h->dev) PetscCall(h->dev->ops->eventcreate(h->dev->id, PETSC_FALSE, &g->done));
   g->p.dev       = h->dev;
   g->p.peers     = h->peers;
@@ -178,17 +161,13 @@ static PetscErrorCode Connect(GPUCSRHalo h)
 {
   Peer         *g       = (Peer *)h->data;
   GPUCSRPeers   p       = h->peers;
-  PetscInt64    mine[2] = {h->nrecv, h->nsend}, (*tell)[2], (*where)[2], (*coming)[2];
+  PetscInt64    mine[2] = {h->nrecv, h->nsend}, (*where)[2], (*coming)[2];
   size_t        at[2][2];
   GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
-  PetscCall(PetscCalloc1(p->size, &tell));
-  PetscCall(PetscCalloc1(p->size, &where));
   PetscCall(PetscCalloc1(p->size, &coming));
-  for (PetscMPIInt k = 0; k < h->from.n; k++) tell[h->from.rank[k]][0] = h->from.offset[k];
-  for (PetscMPIInt k = 0; k < h->to.n; k++) tell[h->to.rank[k]][1] = h->to.offset[k];
-  PetscCallMPI(MPI_Alltoall(tell, 2, MPI_INT64_T, where, 2, MPI_INT64_T, p->comm));
+  PetscCall(GPUCSRHaloPlaces(h, &where));
   PetscCallMPI(MPI_Allgather(mine, 2, MPI_INT64_T, coming, 2, MPI_INT64_T, p->comm));
   (void)Layout(p, mine, at);
   for (int way = 0; way < 2; way++)
@@ -197,7 +176,6 @@ static PetscErrorCode Connect(GPUCSRHalo h)
   GPUCSRTry(&attempt, Links(h, (const PetscInt64(*)[2])where, (const PetscInt64(*)[2])coming));
   GPUCSRThen(&attempt, Slots(h));
   PetscCall(GPUCSRAttemptAgree(&attempt, p->comm, p->dev));
-  PetscCall(PetscFree(tell));
   PetscCall(PetscFree(where));
   PetscCall(PetscFree(coming));
   PetscCheck(!attempt.error, PETSC_COMM_SELF, attempt.error, "%s", attempt.message);

@@ -26,7 +26,7 @@ static PetscErrorCode Graph(GPUCSRHalo h, PetscSF sf)
   GPUCSRSFCount      n;
   const PetscMPIInt *ranks;
   const PetscInt    *offset, *mine, *root;
-  PetscInt          *order, *sorted;
+  PetscInt          *order, *at;
 
   PetscFunctionBegin;
   PetscCall(PetscSFGetRootRanks(sf, &n, &ranks, &offset, &mine, NULL));
@@ -38,16 +38,22 @@ static PetscErrorCode Graph(GPUCSRHalo h, PetscSF sf)
   PetscCall(PetscSFGetLeafRanks(sf, &n, &ranks, &offset, &root));
   PetscCall(NeighboursCreate(n, ranks, offset, &h->to, &order));
   h->nsend = h->to.offset[n];
-  PetscCall(PetscMalloc3(h->nsend, &h->index, h->nsend, &h->unique, h->nsend, &h->slot));
+  PetscCall(PetscMalloc4(h->nsend, &h->index, h->nsend, &h->unique, h->nsend + 2, &h->first, h->nsend, &h->sent));
   for (PetscInt k = 0; k < n; k++) PetscCall(PetscArraycpy(h->index + h->to.offset[k], root + offset[order[k]], h->to.offset[k + 1] - h->to.offset[k]));
   PetscCall(PetscFree(order));
-  PetscCall(PetscMalloc1(h->nsend, &sorted));
-  PetscCall(PetscArraycpy(sorted, h->index, h->nsend));
+  PetscCall(PetscMalloc1(h->nsend, &at));
+  PetscCall(PetscArraycpy(at, h->index, h->nsend));
   h->nunique = h->nsend;
-  PetscCall(PetscSortRemoveDupsInt(&h->nunique, sorted));
-  PetscCall(PetscArraycpy(h->unique, sorted, h->nunique));
-  PetscCall(PetscFree(sorted));
-  for (PetscInt k = 0; k < h->nsend; k++) PetscCall(PetscFindInt(h->index[k], h->nunique, h->unique, &h->slot[k]));
+  PetscCall(PetscSortRemoveDupsInt(&h->nunique, at));
+  PetscCall(PetscArraycpy(h->unique, at, h->nunique));
+  PetscCall(PetscArrayzero(h->first, h->nunique + 2));
+  for (PetscInt k = 0; k < h->nsend; k++) {
+    PetscCall(PetscFindInt(h->index[k], h->nunique, h->unique, &at[k]));
+    h->first[at[k] + 2]++;
+  }
+  for (PetscInt u = 0; u < h->nunique; u++) h->first[u + 2] += h->first[u + 1];
+  for (PetscInt k = 0; k < h->nsend; k++) h->sent[h->first[at[k] + 1]++] = k;
+  PetscCall(PetscFree(at));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -269,6 +275,22 @@ PetscErrorCode GPUCSRHaloIndices(GPUCSRHalo h, const PetscInt from[], PetscInt n
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+PetscErrorCode GPUCSRHaloPlaces(GPUCSRHalo h, PetscInt64 (**where)[2])
+{
+  PetscInt64(*tell)[2];
+  PetscMPIInt size;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(h->comm, &size));
+  PetscCall(PetscCalloc1(size, &tell));
+  PetscCall(PetscCalloc1(size, where));
+  for (PetscMPIInt k = 0; k < h->from.n; k++) tell[h->from.rank[k]][0] = h->from.offset[k];
+  for (PetscMPIInt k = 0; k < h->to.n; k++) tell[h->to.rank[k]][1] = h->to.offset[k];
+  PetscCallMPI(MPI_Alltoall(tell, 2, MPI_INT64_T, *where, 2, MPI_INT64_T, h->comm));
+  PetscCall(PetscFree(tell));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 void GPUCSRHaloPack(GPUCSRHalo h, const PetscScalar *x, PetscScalar *to)
 {
   for (PetscInt k = 0; k < h->nsend; k++) to[k] = x ? x[h->index[k]] : (PetscScalar)NAN;
@@ -276,8 +298,10 @@ void GPUCSRHaloPack(GPUCSRHalo h, const PetscScalar *x, PetscScalar *to)
 
 void GPUCSRHaloSums(GPUCSRHalo h, const PetscScalar *from, PetscScalar *sum)
 {
-  for (PetscInt k = 0; k < h->nunique; k++) sum[k] = 0;
-  for (PetscInt k = 0; k < h->nsend; k++) sum[h->slot[k]] += from[k];
+  for (PetscInt u = 0; u < h->nunique; u++) {
+    sum[u] = 0;
+    for (PetscInt k = h->first[u]; k < h->first[u + 1]; k++) sum[u] += from[h->sent[k]];
+  }
 }
 
 /* This rank's buffers, on the device of its products */
@@ -301,7 +325,7 @@ PetscErrorCode GPUCSRHaloDestroy(GPUCSRHalo *halo)
   PetscCall(Drop(h));
   PetscCall(PetscFree2(h->to.rank, h->to.offset));
   PetscCall(PetscFree2(h->from.rank, h->from.offset));
-  PetscCall(PetscFree3(h->index, h->unique, h->slot));
+  PetscCall(PetscFree4(h->index, h->unique, h->first, h->sent));
   PetscCall(PetscFree(*halo));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -67,8 +67,9 @@ struct _n_GPUCSRHalo {
   GPUCSRNeighbours      to, from; /* ranks that need this rank's entries, and owners of the halo, in the order of garray */
   PetscInt              nsend, nrecv, nunique;
   PetscInt             *index;  /* local entry of x for each sent entry */
-  PetscInt             *unique; /* each of those once: an entry that several ranks need is summed once on the way back */
-  PetscInt             *slot;   /* place in unique of each sent entry */
+  PetscInt             *unique; /* each of those once, ascending: an entry that several ranks need is summed once on the way back */
+  PetscInt             *first;  /* the sent entries of unique[u], in the order of ranks, are sent[first[u]] to sent[first[u + 1] - 1] */
+  PetscInt             *sent;
   GPUCSRLiving          living;
   GPUCSRPeers           peers;    /* NULL: the exchange has no use for them */
   PetscInt64            made;     /* number of this choice in the process: recorded launches are valid for one choice */
@@ -82,6 +83,8 @@ GPUCSR_INTERN PetscErrorCode GPUCSRHaloChoose(GPUCSRHalo, GPUCSRDevice, const ch
 GPUCSR_INTERN PetscErrorCode GPUCSRHaloSetUp(GPUCSRHalo, GPUCSRDevice);
 GPUCSR_INTERN PetscErrorCode GPUCSRHaloDestroy(GPUCSRHalo *);
 GPUCSR_INTERN PetscErrorCode GPUCSRHaloBroken(GPUCSRHalo, PetscBool *);
+/* Collective: where this rank's numbers begin among those that rank r receives: entries in where[r][0], sums in where[r][1] */
+GPUCSR_INTERN PetscErrorCode GPUCSRHaloPlaces(GPUCSRHalo, PetscInt64 (**where)[2]);
 /* For exchanges: n numbers of the host and one more, page-locked if the halo has a device; and memory where the products are */
 GPUCSR_INTERN PetscErrorCode GPUCSRHaloHostBuffer(GPUCSRHalo, PetscInt n, PetscScalar **);
 GPUCSR_INTERN PetscErrorCode GPUCSRHaloHostBufferFree(GPUCSRHalo, PetscScalar **);

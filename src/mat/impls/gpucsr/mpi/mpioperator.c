@@ -20,6 +20,28 @@ static PetscErrorCode Renew(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Collective: the entries that this rank sends, by rows, and for one row by ranks. Needs no exchange */
+PetscErrorCode MatGPUCSRRanksSends_Private(Mat A, GPUCSRSend **sends, int *n)
+{
+  PetscInt64(*where)[2];
+  GPUCSRHalo  h;
+  GPUCSRSend *byrank;
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRHaloGraph_Private(A));
+  h = ((Mat_MPIGPUCSR *)A->spptr)->halo;
+  PetscCall(GPUCSRHaloPlaces(h, &where));
+  PetscCall(PetscMalloc1(h->nsend, &byrank));
+  for (PetscMPIInt k = 0; k < h->to.n; k++)
+    for (PetscInt e = h->to.offset[k]; e < h->to.offset[k + 1]; e++) byrank[e] = (GPUCSRSend){h->index[e], (PetscInt)where[h->to.rank[k]][0] + e - h->to.offset[k], h->to.rank[k]};
+  *n = (int)h->nsend;
+  PetscCall(PetscMalloc1(h->nsend, sends));
+  for (PetscInt q = 0; q < h->nsend; q++) (*sends)[q] = byrank[h->sent[q]];
+  PetscCall(PetscFree(byrank));
+  PetscCall(PetscFree(where));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Collective. Prepares A for products, or for products with its transpose; why: the reason why this rank cannot take part, or empty */
 PetscErrorCode MatGPUCSRRanksGet_Private(Mat A, PetscBool transposed, GPUCSRRanks *r, char why[], size_t len)
 {

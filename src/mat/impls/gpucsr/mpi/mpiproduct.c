@@ -95,6 +95,27 @@ static PetscErrorCode Shares(Mat Ad, Mat Ao, MPI_Comm comm, PetscMPIInt size)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Collective: the halo's graph for A's pattern */
+PetscErrorCode MatGPUCSRHaloGraph_Private(Mat A)
+{
+  Mat_MPIGPUCSR *g    = (Mat_MPIGPUCSR *)A->spptr;
+  const MPI_Comm comm = PetscObjectComm((PetscObject)A);
+  PetscMPIInt    size;
+  Pattern        now;
+  Mat            b[2];
+
+  PetscFunctionBegin;
+  PetscCall(PatternGet(A, &now));
+  if (g->halo && PatternIs(&g->exchanged, &now)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  PetscCall(MatMPIAIJGetSeqAIJ(A, &b[0], &b[1], NULL));
+  PetscCall(MatGPUCSRHaloForget_Private(A));
+  PetscCall(GPUCSRHaloCreate(A, &g->halo));
+  PetscCall(Shares(b[0], b[1], comm, size));
+  g->exchanged = now;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The place of the halo: a device with memory of its own if the blocks are ready there, else the host (NULL) */
 static GPUCSRDevice HaloDevice(Mat Ad, PetscBool ready)
 {
@@ -174,12 +195,7 @@ PetscErrorCode MatGPUCSRReadyAllreduce_Private(Mat A, GPUCSRSide side, PetscBool
   }
   PetscCallMPI(MPI_Comm_rank(comm, &rank));
   PetscCallMPI(MPI_Comm_size(comm, &size));
-  if (!g->halo || !PatternIs(&g->exchanged, &now)) {
-    PetscCall(MatGPUCSRHaloForget_Private(A));
-    PetscCall(GPUCSRHaloCreate(A, &g->halo));
-    PetscCall(Shares(b[0], b[1], comm, size));
-    g->exchanged = now;
-  }
+  PetscCall(MatGPUCSRHaloGraph_Private(A));
   GPUCSRTry(&attempt, BlocksReady(b[0], b[1], side, ready));
   PetscCall(HaloChoose(A, b[0], (PetscBool)(!attempt.error && *ready)));
   GPUCSRThen(&attempt, HaloReady(A, b[0], b[1], ready));

@@ -70,6 +70,13 @@ typedef struct {
   PetscInt64            made; /* number of the exchange's set-up */
 } GPUCSRRanks;
 
+/* An entry of x for another rank: its local index, the receiving rank, and its place in that rank's halo */
+typedef struct {
+  PetscInt    row, slot;
+  PetscMPIInt rank;
+} GPUCSRSend;
+
+GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksSends_Private(Mat, GPUCSRSend **, int *n);
 GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksGet_Private(Mat, PetscBool transposed, GPUCSRRanks *, char why[], size_t);
 GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksMoved_Private(Mat, const GPUCSRRanks *, PetscBool transposed, PetscBool *);
 GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksMultiply_Private(const GPUCSROperator *, const GPUCSRRanks *, PetscBool transposed, double alpha, const double *x, double beta, const double *y, double *z);

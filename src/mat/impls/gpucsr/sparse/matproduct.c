@@ -13,7 +13,7 @@ static void Factors(Mat C, Mat M[4])
   M[3] = NULL;
 }
 
-/* The function that all factors share for their products, as MATAIJ; NULL if they share none */
+/* The common function of all factors for their products, as MATAIJ; NULL: there is none */
 static PetscErrorCode Shared(const Mat M[], PetscErrorCode (**f)(Mat))
 {
   PetscFunctionBegin;
@@ -82,6 +82,21 @@ static const char behindsymbolic[] = "MatGPUCSRProductSymbolic_C", behindnumeric
 
 static PetscErrorCode MatProductNumeric_Fetched(Mat);
 
+/* MATAIJ computes C, and on the way the product of the first two of three factors: it changes both by operations, and reads their arrays */
+static PetscErrorCode OnHost(Mat C, PetscErrorCode (*phase)(Mat))
+{
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRHostWorks_Private(C, PETSC_TRUE));
+  if (C->product) PetscCall(MatGPUCSRHostWorks_Private(C->product->Dwork, PETSC_TRUE));
+  ierr = (*phase)(C);
+  if (C->product) PetscCall(MatGPUCSRHostWorks_Private(C->product->Dwork, PETSC_FALSE));
+  PetscCall(MatGPUCSRHostWorks_Private(C, PETSC_FALSE));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* After a phase, which may have replaced the result and its functions; numeric: the function before it */
 static PetscErrorCode Keep(Mat C, PetscErrorCode (*numeric)(Mat))
 {
@@ -96,17 +111,13 @@ static PetscErrorCode Keep(Mat C, PetscErrorCode (*numeric)(Mat))
 static PetscErrorCode MatProductNumeric_Fetched(Mat C)
 {
   PetscErrorCode (*numeric)(Mat);
-  Mat            M[4];
-  PetscErrorCode ierr;
+  Mat M[4];
 
   PetscFunctionBegin;
   Factors(C, M);
   PetscCall(Fetch(C, M));
   PetscCall(PetscObjectQueryFunction((PetscObject)C, behindnumeric, &numeric));
-  MatGPUCSRHostWorks++;
-  ierr = (*numeric)(C);
-  MatGPUCSRHostWorks--;
-  PetscCall(ierr);
+  PetscCall(OnHost(C, numeric));
   PetscCall(Keep(C, numeric));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -128,9 +139,7 @@ static PetscErrorCode MatProductSymbolic_Fetched(Mat C)
     PetscCall(PetscStrallocpy(((PetscObject)A)->type_name, &name));
     PetscCall(PetscObjectChangeTypeName((PetscObject)A, as));
   }
-  MatGPUCSRHostWorks++;
-  ierr = (*symbolic)(C);
-  MatGPUCSRHostWorks--;
+  ierr = OnHost(C, symbolic);
   if (A) PetscCall(PetscObjectChangeTypeName((PetscObject)A, name));
   PetscCall(PetscFree(name));
   PetscCall(ierr);
@@ -148,7 +157,7 @@ PetscErrorCode MatGPUCSRProductFetches_Private(Mat C)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Asks for the product of the factors, gpucsr factors taken as their parents: by the function that they share, or by type names. There may be none. */
+/* Asks for the product of the factors, gpucsr factors taken as their parents: by their common function, or by type names. There may be none. */
 PetscErrorCode MatGPUCSRProductOfParents_Private(Mat C)
 {
   char name[256]           = "MatProductSetFromOptions";
@@ -176,7 +185,7 @@ PetscErrorCode MatGPUCSRProductOfParents_Private(Mat C)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All factors are gpucsr, or at least one: then PETSc does not ask the other types (MATTRANSPOSEVIRTUAL, MATPYTHON) afterwards, so this function does */
+/* At least one factor is gpucsr. PETSc does not ask the other types (MATTRANSPOSEVIRTUAL, MATPYTHON) afterwards, so this function asks them */
 PetscErrorCode MatProductSetFromOptions_GPUCSR(Mat C)
 {
   Mat M[4];
@@ -209,7 +218,7 @@ PetscErrorCode MatGPUCSRComposeProducts_Private(Mat A, const char seq[], PetscBo
     PetscCall(PetscSNPrintf(name, sizeof(name), "MatProductSetFromOptions_%saijgpucsr_%s_C", seq, dense[s]));
     PetscCall(PetscObjectComposeFunction((PetscObject)A, name, install ? MatProductSetFromOptions_GPUCSR_Dense : NULL));
   }
-  /* T(A) B C: MATTRANSPOSEVIRTUAL has no such product, MATAIJ has, under the names of B and C */
+  /* T(A) B C: MATAIJ has the product under the names of B and C, and MATTRANSPOSEVIRTUAL has none */
   for (int mixed = 0; mixed < 3; mixed++) {
     PetscCall(PetscSNPrintf(name, sizeof(name), "MatProductSetFromOptions_transpose_%saij%s_%saij%s_C", seq, mixed == 1 ? "" : "gpucsr", seq, mixed == 2 ? "" : "gpucsr"));
     PetscCall(PetscObjectComposeFunction((PetscObject)A, name, install ? MatProductSetFromOptions_GPUCSR : NULL));

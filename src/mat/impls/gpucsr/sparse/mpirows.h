@@ -13,7 +13,7 @@ typedef struct {
   PetscInt    *i, *j; /* their row pointers and global columns, */
   PetscScalar *a;     /* and values */
   PetscInt    *first; /* of rows given: the rows for row r of this rank are first[r] to first[r + 1] - 1, in the order of ranks */
-  PetscInt     nsent; /* of rows fetched: entries of this rank's rows that other ranks need, */
+  PetscInt     nsent; /* of rows fetched: entries of this rank's rows for other ranks, */
   PetscInt    *sent;
   PetscScalar *send; /* and their values */
 } GPUCSRRows;

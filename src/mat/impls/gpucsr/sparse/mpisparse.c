@@ -2,7 +2,7 @@
   Products of two or three matrices of type mpiaijgpucsr on the devices of their ranks: A B, A^T B and P^T A P, by products of local rows and received rows (spgemm/).
 
     M = A B        [A_d A_o] times [this rank's rows of B; fetched rows of B]. Other ranks own the fetched rows: one for each column of A_o
-    C = T^T M      T is A, or P. The rows of T_o^T M go to their owners. S has a one for each received row: C = [T_d^T S] [M; received rows]. Received rows are added in the order of
+    C = T^T M      T is A, or P. The rows of T_o^T M go to their owners. S has a 1 for each received row: C = [T_d^T S] [M; received rows]. Received rows are added in the order of
                    ranks, so every run has the same bits
 
   A_d and A_o are the diagonal and the off-diagonal block. Columns have local numbers: the rank's own, then the ghost columns, both ascending. PetscSF exchanges rows at the border

@@ -134,7 +134,7 @@ PetscErrorCode MatGPUCSRProductLengths_Private(const GPUCSRStorage *A, PetscInt 
 }
 
 /*
-  Columns and values, or zeros, of a block that is preallocated for them. Only public functions: the columns are written into the block's memory, and MatSeqAIJSetColumnIndices() accepts them.
+  Columns and values, or zeros, of a preallocated block. Only public functions: the columns are written into the block's memory, and MatSeqAIJSetColumnIndices() accepts them.
   ghost: global numbers of the columns, which an off-diagonal block holds until it is assembled.
 */
 PetscErrorCode MatGPUCSRProductEntries_Private(Mat block, const GPUCSRStorage *A, const PetscInt ghost[], PetscBool values)

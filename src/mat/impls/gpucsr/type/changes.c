@@ -32,8 +32,8 @@ PetscErrorCode MatGPUCSRFirstValues_Private(Mat A, Mat_SeqGPUCSR *g)
 }
 
 /*
-  Did values change uncounted? If PETSc has counted no change since the only assembly, and values differ from the assembled ones or those were all
-  zero, the matrix is filled uncounted. Each product then compares all values with a copy, until PETSc counts a change.
+  Did values change uncounted? A matrix is filled uncounted if PETSc has counted no change since the only assembly, and values differ from the assembled values,
+  or all assembled values were zero. Each product then compares all values with a copy, until PETSc counts a change.
 */
 PetscErrorCode MatGPUCSRUncountedChange_Private(Mat A, Mat_SeqGPUCSR *g, PetscObjectState state, PetscBool *changed)
 {

@@ -166,8 +166,8 @@ PetscErrorCode MatGPUCSRConfigCheck_Private(Mat A, const MatGPUCSRConfig *c)
 }
 
 /*
-  Vectors are where products run: VECCUDA in a PETSc that has it, else VECGPU; host vectors if the device uses host memory. -vec_type overrides the
-  type. PETSc compares the names of matrices' vector types (MatCreateLRC()), so VECGPU by default is not recorded as such a name.
+  Vectors are where products run. On a device they are VECCUDA in a PETSc with CUDA, else VECGPU; on the host they are host vectors. -vec_type overrides the
+  type. PETSc compares the names of matrices' vector types (MatCreateLRC()), so VECGPU by default is not recorded as a name.
 */
 PetscErrorCode MatGPUCSRVecType_Private(Mat A, const MatGPUCSRConfig *c)
 {
@@ -485,7 +485,7 @@ PetscErrorCode MatGPUCSRSetExpectedMults(Mat A, PetscReal n)
   With host, values that the device has computed (`MatSetValuesCOO()`, `MatScale()`, `MatAXPY()`, ...) are in the host's array before the operation returns.
 
   With device, the program promises that the host's array is read through operations of the matrix alone. Then values stay on the device: the host's array holds NaN until an operation
-  that needs the host (`MatGetRow()`, `MatSetValues()`, `MatView()`, ...) fetches the values. Other readers, such as `MatSeqAIJGetArray()` and factorizations of other packages, read NaN.
+  that needs the host (`MatGetRow()`, `MatSetValues()`, `MatView()`, ...) fetches the values. All further readers read NaN, for example `MatSeqAIJGetArray()` and factorizations of external packages.
   If PETSc writes all values of the array, as `MatTranspose()` does with `MAT_REUSE_MATRIX`, they replace the values of the device.
 
   A change of the setting frees the matrix' device memory. The host backend ignores the setting.

@@ -60,6 +60,7 @@ typedef struct {
   PetscBool       keeppattern;                                          /* MAT_KEEP_NONZERO_PATTERN is known to be set */
   MatGPUCSRConfig config;
   PetscBool       devicevectors; /* MatCreateVecs() makes VECGPU unless another type was asked for */
+  PetscBool       hostworks;     /* MATAIJ computes this matrix, by operations and by its array: results of the device come home */
 } Mat_GPUCSR;
 
 /* Most pieces of a large product with host vectors, in which upload, product and download overlap */
@@ -77,8 +78,8 @@ typedef struct {
 /*
   The object's state, which PETSc increases with each change, tells whether values have changed. Two kinds of writes leave the state as it is:
 
-  - MatCreateSubMatrices() of MATMPIAIJ assembles a submatrix of all rows and columns, and fills it afterwards; with MAT_REUSE_MATRIX again.
-    MatGPUCSRUncountedChange_Private() recognizes such a matrix. Each product compares it with a copy of its values.
+  - MatCreateSubMatrices() of MATMPIAIJ assembles a submatrix of all rows and columns, and fills the submatrix afterwards, also with MAT_REUSE_MATRIX.
+    MatGPUCSRUncountedChange_Private() recognizes the matrix, and each product compares the values with a copy.
   - A program that keeps the array of MatCreateSeqAIJWithArrays(), or a read-only array. The program must call PetscObjectStateIncrease(), as for any
     other device matrix. Each product compares a few values, which detects most omissions of this call, and not all.
 */
@@ -92,11 +93,11 @@ typedef struct {
   const void      *columns;    /* the host's columns, */
   PetscObjectState values;     /* and object state of its values */
   PetscBool        ahead;      /* the host's values are older, and NaN */
-  PetscBool        spare;      /* no reader has asked for it yet; it is freed after */
+  PetscBool        spare;      /* not read yet; freed after */
   PetscInt64       until;      /* this number of products */
   PetscBool        assembling; /* an assembly follows that changes no value */
-  PetscObjectState diagonalat; /* 1 + nonzerostate of a pattern, whose diagonal */
-  GPUCSRBuffer     place;      /* has these places on the device; empty: the diagonal has gaps */
+  PetscObjectState diagonalat; /* 1 + nonzerostate of a pattern; its diagonal */
+  GPUCSRBuffer     place;      /* has these places on the device, or none if the diagonal has gaps */
 } GPUCSRMirror;
 
 /* A->spptr of a MATSEQAIJGPUCSR. The host's MATAIJ stays the master copy of the matrix; everything here can be made again. */
@@ -208,7 +209,8 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRInPlace_Private(Mat, PetscBool install); /
 GPUCSR_INTERN PetscErrorCode MatGPUCSRDiagonal_Private(Mat, Vec, PetscBool *done);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRAddSame_Private(Mat, PetscScalar, Mat, PetscBool *done);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRCopySame_Private(Mat, Mat, MatStructure, PetscBool *done);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRFetch_Private(Mat); /* this and the next four: assembly/master.c */
+GPUCSR_INTERN PetscErrorCode MatGPUCSRFetch_Private(Mat); /* this and the next five: assembly/master.c */
+GPUCSR_INTERN PetscErrorCode MatGPUCSRHostWorks_Private(Mat, PetscBool);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRKeep_Private(Mat_SeqGPUCSR *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRWritten_Private(Mat);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRWatch_Private(Mat);
@@ -220,7 +222,6 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRDenseRestore_Private(Mat, PetscBool write,
 GPUCSR_INTERN PetscErrorCode MatProductSetFromOptions_GPUCSR(Mat); /* matproduct.c */
 GPUCSR_INTERN PetscErrorCode MatGPUCSRProductOfParents_Private(Mat);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRProductFetches_Private(Mat);
-GPUCSR_INTERN int            MatGPUCSRHostWorks; /* above 0: MATAIJ reads arrays of matrices that it also changes by operations, so results of the device come home; master.c */
 GPUCSR_INTERN PetscErrorCode MatGPUCSRComposeProducts_Private(Mat, const char[], PetscBool);
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRMirror_Private(Mat, GPUCSRDevice, PetscBool, GPUCSRStorage **); /* this and the next two: mirror.c */

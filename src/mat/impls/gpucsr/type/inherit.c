@@ -1,5 +1,5 @@
 /*
-  Common to both types: become this type and leave it, and keep the configuration when PETSc makes a matrix from another. Each type keeps a copy of
+  Common to both types: a matrix becomes this type and leaves the type, and keeps its configuration when PETSc makes a matrix from another. Each type keeps a copy of
   its parent's table of operations, and replaces some of them.
 */
 #include "gpucsrimpl.h"
@@ -203,7 +203,7 @@ static PetscErrorCode MatILUFactor_GPUCSR(Mat A, IS row, IS col, const MatFactor
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Replaces the parent's operations, or restores them: the one list of replaced operations */
+/* The list of replaced operations: replaces the parent's operations, or restores the parent's */
 static PetscErrorCode Install(Mat A, PetscBool install)
 {
   Mat_GPUCSR          *g = (Mat_GPUCSR *)A->spptr;
@@ -278,7 +278,7 @@ static PetscErrorCode MatDestroy_GPUCSR(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The beginning of every conversion between related types: B is the matrix whose type changes, NULL if nothing is left to do */
+/* The beginning of every conversion between related types: B is the matrix to convert, NULL if nothing is left to do */
 static PetscErrorCode ConvertBegin(Mat A, MatReuse reuse, Mat *newmat, Mat *B)
 {
   PetscFunctionBegin;

@@ -1,10 +1,10 @@
 /*
-  MatScale() and MatDiagonalScale() of matrices whose products are on a device: several threads scale the host's values. PCGAMG scales the largest
+  MatScale() and MatDiagonalScale() of matrices with products on a device: several threads scale the host's values. PCGAMG scales the largest
   matrices of its set-up.
 */
 #include "gpucsrimpl.h"
 
-/* Values of A, and threads to scale them by: 1 where it is the parent's to do */
+/* Values of A, and the number of threads for scaling; 1: the parent scales */
 static PetscErrorCode Threads(Mat A, const PetscInt **i, int *threads)
 {
   const Mat_SeqGPUCSR *g   = (Mat_SeqGPUCSR *)A->spptr;

@@ -361,7 +361,7 @@ static PetscErrorCode Update(Mat A, Mat_SeqGPUCSR *g, GPUCSRSide side)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ready: the plan of this side is up to date; otherwise the product is the parent's */
+/* ready: the plan of this side is up to date, so the product is not the parent's */
 PetscErrorCode MatGPUCSRReady_Private(Mat A, GPUCSRSide side, PetscBool *ready)
 {
   Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
@@ -446,7 +446,7 @@ static PetscErrorCode MatProduct_SeqAIJGPUCSR(Mat A, GPUCSRSide side, Vec x, Vec
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* On the device if the vector and a double plan are there; else from the host's master copy */
+/* Runs on the device if the vector and a double plan are there, else on the host's master copy */
 static PetscErrorCode MatGetDiagonal_SeqAIJGPUCSR(Mat A, Vec d)
 {
   Mat_SeqGPUCSR *g     = (Mat_SeqGPUCSR *)A->spptr;

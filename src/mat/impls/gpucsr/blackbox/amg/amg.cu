@@ -120,22 +120,6 @@ __device__ __forceinline__ double block_sum(double v)
   return v;
 }
 
-/* Is this block the last of all to come here? All threads of the group get the result and see writes of the group. The number is 0 again after it */
-__device__ __forceinline__ bool last_block(int *done)
-{
-  __shared__ bool last;
-
-  __threadfence();
-  __syncthreads();
-  if (!threadIdx.x) {
-    last = atomicAdd(done, 1) == (int)gridDim.x - 1;
-    if (last) *done = 0;
-  }
-  __syncthreads();
-  __threadfence();
-  return last;
-}
-
 /* The sum of a vector's parts, by a warp, in its first thread */
 __device__ __forceinline__ double sum_of_parts(const double *part)
 {
@@ -175,7 +159,7 @@ __global__ void __launch_bounds__(THREADS) dots_kernel(const GPUAMGArnoldi a, in
 
       if (!threadIdx.x) a.part[j * GPUAMG_BLOCKS + blockIdx.x] = s;
     }
-  if (!last_block(a.done)) return;
+  if (!last_block(a.done, GPUAMG_BLOCKS)) return;
   for (int j = (int)threadIdx.x / 32; j < k; j += THREADS / 32) {
     const double s = sum_of_parts(a.part + j * GPUAMG_BLOCKS);
 
@@ -201,7 +185,7 @@ __global__ void __launch_bounds__(THREADS) minus_kernel(const GPUAMGArnoldi a, i
   }
   sum = block_sum(sum);
   if (!threadIdx.x) a.part[blockIdx.x] = sum;
-  if (!last_block(a.done) || threadIdx.x >= 32) return;
+  if (!last_block(a.done, GPUAMG_BLOCKS) || threadIdx.x >= 32) return;
   sum = sqrt(sum_of_parts(a.part));
   if (threadIdx.x) return;
   a.norm[k] = sum;

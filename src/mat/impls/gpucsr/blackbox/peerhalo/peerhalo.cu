@@ -44,23 +44,16 @@ static unsigned int Blocks(const GPUCSRPeerHalo *h, int64_t work, int each)
   return (unsigned int)GPUCSRMax(1, GPUCSRMin(each * h->dev->props.processors, (work + BLOCK - 1) / BLOCK));
 }
 
-/* Is this the last block of the launch? The last block sees the writes of all blocks. SYSTEM: other devices see these writes before the last block's own writes */
-template <bool SYSTEM>
-__device__ __forceinline__ bool last_block(const Halo &h)
+/* As last_block(), and other devices see the writes of all blocks before the last block's own writes */
+__device__ __forceinline__ bool last_sender(const Halo &h)
 {
   __shared__ bool last;
 
   __syncthreads();
   if (threadIdx.x == 0) {
-    unsigned *done = (unsigned *)(h.count + 1);
-
-    if (SYSTEM) peer_fence();
-    else __threadfence();
-    last = atomicAdd(done, 1u) == gridDim.x - 1;
-    if (last) {
-      *done = 0;
-      if (SYSTEM) peer_fence();
-    }
+    peer_fence();
+    last = atomicInc((unsigned *)(h.count + 1), gridDim.x - 1) == gridDim.x - 1;
+    if (last) peer_fence();
   }
   __syncthreads();
   return last;
@@ -82,7 +75,7 @@ __device__ __forceinline__ double arrived(const double *in, int k, bool here)
 
 __device__ __forceinline__ void counted(const Halo &h, unsigned long long s)
 {
-  if (last_block<false>(h) && threadIdx.x == 0) *h.count = s;
+  if (last_block(h.count + 1, gridDim.x) && threadIdx.x == 0) *h.count = s;
 }
 
 __global__ void __launch_bounds__(BLOCK) peer_send_kernel(Halo h, int count, const int32_t *__restrict__ index, const double *__restrict__ from)
@@ -94,7 +87,7 @@ __global__ void __launch_bounds__(BLOCK) peer_send_kernel(Halo h, int count, con
     while (k >= h.link[l].last[h.way]) l++;
     h.link[l].to[h.way][s % 2][k - h.link[l].first[h.way]] = !from ? nan("") : from[index ? index[k] : k];
   }
-  if (last_block<true>(h))
+  if (last_sender(h))
     for (int k = threadIdx.x; k < h.n; k += BLOCK) peer_publish((unsigned long long *)h.link[k].flag, s);
 }
 

@@ -125,7 +125,6 @@ __global__ void __launch_bounds__(BLOCK) bcsr_adaptive_kernel(int chunks, int m,
   const int        me = (int)blockIdx.x, t = (int)threadIdx.x;
   const BlockChunk c      = chunk[me];
   X                sum[R] = {0};
-  __shared__ bool  last;
 
   for (int q = c.begin + t; q < c.end; q += BLOCK) {
     X         xs[BC];
@@ -144,20 +143,14 @@ __global__ void __launch_bounds__(BLOCK) bcsr_adaptive_kernel(int chunks, int m,
 
     for (int q = t / R; q < BLOCK; q += S) all += s[t % R][q];
     partial[8 * (int64_t)me + t] = all;
-    __threadfence();
   }
-  __syncthreads();
-  if (t == 0) last = atomicAdd(counter + c.first, 1) == c.count - 1;
-  __syncthreads();
-  if (!last) return;
-  __threadfence();
+  if (!last_block(counter + c.first, c.count)) return;
   if (t < BR && (int64_t)c.row * BR + t < m) {
     X all = 0;
 
     for (int q = 0; q < c.count; q++) all += __ldcg(partial + 8 * (int64_t)(c.first + q) + t);
     store(z, y, (int64_t)c.row * BR + t, alpha, all, beta);
   }
-  if (t == 0) counter[c.first] = 0;
 }
 
 /* The host lays out the chunks of the long block rows, as it must know their number */

@@ -93,10 +93,9 @@ __global__ void __launch_bounds__(BLOCK) bitdense_gemv_kernel(int first, int las
     return;
   }
 
-  __shared__ X    part[BLOCK / 32][ROWS];
-  __shared__ bool finished;
-  const int       mine  = (int)threadIdx.x;
-  X               total = 0;
+  __shared__ X part[BLOCK / 32][ROWS];
+  const int    mine  = (int)threadIdx.x;
+  X            total = 0;
 
   if (mine % 32 == 0) {
 #pragma unroll
@@ -105,23 +104,15 @@ __global__ void __launch_bounds__(BLOCK) bitdense_gemv_kernel(int first, int las
   __syncthreads();
   if (mine < ROWS) {
     for (int w = 0; w < BLOCK / 32; w++) total += part[w][mine];
-    if (parts > 1) {
-      partial[((int64_t)group * parts + blockIdx.y) * ROWS + mine] = total;
-      __threadfence();
-    }
+    if (parts > 1) partial[((int64_t)group * parts + blockIdx.y) * ROWS + mine] = total;
   }
   if (parts > 1) {
-    __syncthreads();
-    if (mine == 0) finished = atomicAdd(counter + group, 1) == parts - 1;
-    __syncthreads();
-    if (!finished) return;
-    __threadfence();
+    if (!last_block(counter + group, parts)) return;
     if (mine < ROWS) {
       total = 0;
 #pragma unroll 8
       for (int q = 0; q < parts; q++) total += __ldcg(partial + ((int64_t)group * parts + q) * ROWS + mine);
     }
-    if (mine == 0) counter[group] = 0;
   }
   if (mine < ROWS && r0 + mine < last) store(z, y, r0 + mine, alpha, total, beta);
 }

@@ -188,10 +188,9 @@ __device__ __forceinline__ void adaptive_tile(int tile, X *s, const int *__restr
 template <class V, class X, bool CLUSTERS>
 __device__ __forceinline__ void adaptive_chunk(int me, X *s, const Chunk *__restrict__ chunk, X *partial, int *counter, const int *__restrict__ count, const int *__restrict__ col, const V *__restrict__ val, X alpha, const X *__restrict__ x, X beta, const X *y, X *z)
 {
-  const Chunk     c   = chunk[me];
-  const int       n   = CLUSTERS ? CLUSTER : count[me];
-  X               sum = 0;
-  __shared__ bool last;
+  const Chunk c   = chunk[me];
+  const int   n   = CLUSTERS ? CLUSTER : count[me];
+  X           sum = 0;
 
   const int whole = c.begin + (c.end - c.begin) / (AHEAD * BLOCK) * (AHEAD * BLOCK); /* the end of whole rounds of AHEAD entries for all threads */
 
@@ -224,22 +223,13 @@ __device__ __forceinline__ void adaptive_chunk(int me, X *s, const Chunk *__rest
     if (threadIdx.x == 0) store(z, y, c.row, alpha, sum, beta);
     return;
   }
-  if (threadIdx.x == 0) {
-    partial[me] = sum;
-    __threadfence();
-    last = atomicAdd(counter + c.first, 1) == n - 1;
-  }
-  __syncthreads();
-  if (!last) return;
-  __threadfence();
+  if (threadIdx.x == 0) partial[me] = sum;
+  if (!last_block<true>(counter + c.first, n)) return;
   sum = 0;
   for (int q = (int)threadIdx.x; q < n; q += BLOCK) sum += __ldcg(partial + c.first + q);
   __syncthreads();
   sum = block_sum(sum, s);
-  if (threadIdx.x == 0) {
-    store(z, y, c.row, alpha, sum, beta);
-    counter[c.first] = 0;
-  }
+  if (threadIdx.x == 0) store(z, y, c.row, alpha, sum, beta);
 }
 
 /* Chunks go first, as they take longest; blocks after the tiles fill the last cluster */
