@@ -321,14 +321,46 @@ static PetscErrorCode KSPSolve_Preonly(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+  PETSc's method, and then a solve that a preconditioner has failed in: its reason says so where the method took Inf and NaN for convergence (pipefgmres), and the solver keeps neither a work vector in place
+  of its solution (chebyshev before PETSc 3.19) nor Inf and NaN in work vectors, which the next solve would multiply by zero (qmrcgs)
+*/
+static PetscErrorCode KSPSolve_Mended(KSP ksp)
+{
+  GPUCSRWrap    *w;
+  Vec            x = ksp->vec_sol;
+  PCFailedReason why;
+  PetscReal      norm = 0;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRWrapGet((PetscObject)ksp, &w));
+  PetscCall((*w->petsc.ksp.solve)(ksp));
+  PetscCall(PCGetFailedReason(ksp->pc, &why));
+  if (ksp->vec_sol != x) {
+    PetscCall(VecCopy(ksp->vec_sol, x));
+    ksp->vec_sol = x;
+  }
+  if (why && ksp->reason > 0) PetscCall(VecNorm(x, NORM_INFINITY, &norm));
+  if (PetscIsInfOrNanReal(norm)) {
+    PetscCheck(!ksp->errorifnotconverged, PetscObjectComm((PetscObject)ksp), PETSC_ERR_NOT_CONVERGED, "The preconditioner has failed (%s), and the solution is not finite", PCFailedReasons[why]);
+    ksp->reason = KSP_DIVERGED_PC_FAILED;
+  }
+  for (PetscInt k = 0; k < ksp->nwork && (ksp->reason == KSP_DIVERGED_PC_FAILED || ksp->reason == KSP_DIVERGED_NANORINF); k++) PetscCall(VecSet(ksp->work[k], 0.0));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* --- Registration */
 
 /* The methods, a row each. APPLY: the method is one application of the preconditioner. HELD: it keeps pointers to arrays after it has restored them. COPIES: its work vectors have the type of the solution */
 #define APPLY  .ops.ksp = {.solve = KSPSolve_Preonly}
+#define MENDED .ops.ksp = {.solve = KSPSolve_Mended}
 #define HELD   .ops.ksp = {.solve = KSPSolve_Method}
 #define COPIES .ops.ksp = {.solve = KSPSolve_Method, .setup = KSPSetUp_Copies, .buildsolution = KSPBuildSolution_Copies}, .bytes = sizeof(Copies)
 #define METHODS \
   METHOD(preonly, APPLY) \
+  METHOD(chebyshev, MENDED) \
+  METHOD(qmrcgs, MENDED) \
+  METHOD(pipefgmres, MENDED) \
   METHOD(ibcgs, HELD) \
   METHOD(fbcgsr, HELD) \
   METHOD(cg, COPIES) \
