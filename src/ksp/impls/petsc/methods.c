@@ -340,10 +340,10 @@ static PetscErrorCode KSPSolve_Mended(KSP ksp)
     PetscCall(VecCopy(ksp->vec_sol, x));
     ksp->vec_sol = x;
   }
-  if (why && ksp->reason > 0) PetscCall(VecNorm(x, NORM_INFINITY, &norm));
+  if (ksp->reason > 0 && (why || (ksp->normtype != KSP_NORM_NONE && !(ksp->rnorm > 0)))) PetscCall(VecNorm(x, NORM_INFINITY, &norm));
   if (PetscIsInfOrNanReal(norm)) {
-    PetscCheck(!ksp->errorifnotconverged, PetscObjectComm((PetscObject)ksp), PETSC_ERR_NOT_CONVERGED, "The preconditioner has failed (%s), and the solution is not finite", PCFailedReasons[why]);
-    ksp->reason = KSP_DIVERGED_PC_FAILED;
+    PetscCheck(!ksp->errorifnotconverged, PetscObjectComm((PetscObject)ksp), PETSC_ERR_NOT_CONVERGED, "The solution is not finite");
+    ksp->reason = why ? KSP_DIVERGED_PC_FAILED : KSP_DIVERGED_NANORINF;
   }
   for (PetscInt k = 0; k < ksp->nwork && (ksp->reason == KSP_DIVERGED_PC_FAILED || ksp->reason == KSP_DIVERGED_NANORINF); k++) PetscCall(VecSet(ksp->work[k], 0.0));
   PetscFunctionReturn(PETSC_SUCCESS);
