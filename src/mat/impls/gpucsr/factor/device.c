@@ -459,13 +459,28 @@ static PetscErrorCode Apply(Mat F, Mat_GPUCSRFactor *f, GPUCSRSolveKind kind, co
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscBool probed;
+/* From begin to end, right-hand sides for a factor of A or of its diagonal block are columns of the identity, made and read on the host: a small factor that PETSc has made there solves there */
+PetscErrorCode MatGPUCSRFactorProbed_Private(Mat A, PetscBool begins)
+{
+  PetscBool is;
+  Mat       D;
 
-/* From begin to end, right-hand sides are columns of the identity, made and read on the host: small factors that PETSc has made there solve there */
-PetscErrorCode MatGPUCSRFactorProbed_Private(PetscBool begins)
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &is, MATSEQAIJGPUCSR, MATMPIAIJGPUCSR, NULL));
+  if (!is) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatGetDiagonalBlock(A, &D));
+  PetscCall(PetscObjectTypeCompare((PetscObject)D, MATSEQAIJGPUCSR, &is));
+  if (is) ((Mat_SeqGPUCSR *)D->spptr)->probed = begins;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Probed(const Mat_GPUCSRFactor *f, PetscBool *yes)
 {
   PetscFunctionBegin;
-  probed = begins;
+  *yes = PETSC_FALSE;
+  if (!f->numeric || f->pair[0].M.nnz > GPUCSRMachineShared.probed_entries) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscObjectTypeCompare((PetscObject)f->A, MATSEQAIJGPUCSR, yes));
+  if (*yes) *yes = ((Mat_SeqGPUCSR *)f->A->spptr)->probed;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -473,10 +488,12 @@ PetscErrorCode MatGPUCSRFactorSolve_Private(Mat F, Mat_GPUCSRFactor *f, GPUCSRSo
 {
   GPUCSROperand  ob, ox;
   GPUCSRStream   s;
+  PetscBool      probed = PETSC_FALSE;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  if (probed && f->numeric && kind == GPUCSR_SOLVE && f->pair[0].M.nnz <= GPUCSRMachineShared.probed_entries) {
+  if (kind == GPUCSR_SOLVE) PetscCall(Probed(f, &probed));
+  if (probed) {
     PetscCall((*f->petsc.solve)(F, b, x));
     PetscFunctionReturn(PETSC_SUCCESS);
   }

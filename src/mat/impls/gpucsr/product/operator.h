@@ -90,7 +90,7 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorDevice_Private(Mat F, GPUCSRDevice *
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorSolveArrays_Private(Mat F, const double *b, double *x);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorSolveVecs_Private(Mat F, Vec b, Vec x, PetscBool *done);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorCheck_Private(Mat F);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorProbed_Private(PetscBool begins);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorProbed_Private(Mat A, PetscBool begins);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorDescribe_Private(Mat F, PetscViewer);
 
 /* ---- solutions of cuDSS (factor/cudss/solve.c) ---- */
