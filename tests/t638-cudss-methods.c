@@ -109,6 +109,8 @@ int main(int argc, char **argv)
   PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
   PetscCall(TestConvection(PETSC_COMM_SELF, K, 0.0, PETSC_FALSE, &A));
   PetscCall(TestConvection(PETSC_COMM_SELF, K, 0.0, PETSC_TRUE, &R));
+  PetscCall(MatGetFactor(A, "cudss", MAT_FACTOR_LU, &P)); /* an error without the library */
+  PetscCall(MatDestroy(&P));
   PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &P));
   PetscCall(MatShift(P, 0.2)); /* some iterations */
   PetscCall(MatCreateVecs(R, NULL, &b));
