@@ -53,7 +53,7 @@ typedef struct {
   int    *row;        /* exchanged with row k */
   int    *order;      /* row of the matrix for each row here: those of a Schur complement come last */
   char   *marks;      /* of the rows of a Schur complement */
-  double *a, sum; /* of the values at the analysis */
+  double *a, sum;     /* of the values at the analysis */
 } Data;
 
 static const char *Env(const char name[])
