@@ -112,8 +112,10 @@ if [ "$BACKEND" = cuda ]; then exit $failed; fi
   says 'type: seqaij' 1 -what ksp -mat_gpucsr_cudss_least 100 -pc_factor_mat_solver_type petsc -ksp_view
   right 1 -what ksp -mat_gpucsr_cudss_least 100 -pc_factor_in_place # PETSc factors
   # A Krylov method around a factor looks at b - A x and mends wrong solutions, without a warning
-  FAKE_CUDSS_WRONG=1e-3 right 1 -what ksp $mine -ksp_type fgmres -ksp_rtol 1e-13
+  FAKE_CUDSS_WRONG=1e-3 right 1 -what ksp $mine -ksp_type fgmres -ksp_rtol 1e-13 -mat_gpucsr_cudss_refine 0
   if grep -q warning "$tmp/out"; then echo "A trusted solution was checked:" && cat "$tmp/out" && failed=1; fi
+  FAKE_CUDSS_WRONG=1e-3 right 1 -what ksp $mine -ksp_type gpugmres -ksp_pc_side right -ksp_rtol 1e-13 -mat_gpucsr_cudss_refine 0
+  if grep -q warning "$tmp/out"; then echo "A trusted solution of gpugmres was checked:" && cat "$tmp/out" && failed=1; fi
   FAKE_CUDSS_WRONG=1e-3 right 1 -what ksp $mine -ksp_type fgmres -ksp_convergence_test skip -ksp_max_it 1 # the method looks in vain
   for method in gmres gpugmres; do
     sub="-what ranks -ksp_type $method -ksp_rtol 1e-10"

@@ -274,6 +274,21 @@ PetscErrorCode KSPMethodsForget_Private(KSP ksp, PetscBool *failed)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The method looks at b - A x until it is small, which shows a wrong solution of a preconditioner. Entries of A are stored, so that no solve is hidden in its product */
+PetscErrorCode KSPMethodsLooks_Private(KSP ksp, PetscBool *looks)
+{
+  PetscBool set;
+  Mat       A;
+
+  PetscFunctionBegin;
+  *looks = PETSC_FALSE;
+  PetscCall(PCGetOperatorsSet(ksp->pc, &set, NULL));
+  if (!set || ksp->normtype != KSP_NORM_UNPRECONDITIONED || ksp->converged != KSPConvergedDefault) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+  PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)A, looks, MATSEQAIJ, MATMPIAIJ, MATSEQBAIJ, MATMPIBAIJ, MATSEQSBAIJ, MATMPISBAIJ, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Solves with a matrix of the library are recorded. Methods with copies have data */
 static PetscErrorCode KSPSolve_Method(KSP ksp)
 {
@@ -282,17 +297,13 @@ static PetscErrorCode KSPSolve_Method(KSP ksp)
   PetscBool   set;
   PetscErrorCode (*info)(Mat, MatGPUCSRInfo *) = NULL;
   PetscLogDouble begin, end;
-  PetscBool      looks = PETSC_FALSE; /* at b - A x until it is small, which shows a wrong solution of a preconditioner; entries of A are stored, so that no solve is hidden in its product */
+  PetscBool      looks;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(GPUCSRWrapGet((PetscObject)ksp, &w));
   PetscCall(KSPMethodsForget_Private(ksp, &w->failed));
-  PetscCall(PCGetOperatorsSet(ksp->pc, &set, NULL));
-  if (set && ksp->normtype == KSP_NORM_UNPRECONDITIONED && ksp->converged == KSPConvergedDefault) {
-    PetscCall(PCGetOperators(ksp->pc, &A, NULL));
-    PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)A, &looks, MATSEQAIJ, MATMPIAIJ, MATSEQBAIJ, MATMPIBAIJ, MATSEQSBAIJ, MATMPISBAIJ, NULL));
-  }
+  PetscCall(KSPMethodsLooks_Private(ksp, &looks));
   PetscCall(PetscTime(&begin));
   if (looks) PetscCall(MatGPUCSRFactorTrusted_Private(PETSC_TRUE));
   ierr = w->data ? SolveCopies(ksp, w) : SolveHeld(ksp, w);
