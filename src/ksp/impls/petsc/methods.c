@@ -274,18 +274,19 @@ PetscErrorCode KSPMethodsForget_Private(KSP ksp, PetscBool *failed)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The method looks at b - A x until it is small, which shows a wrong solution of a preconditioner. Entries of A are stored, so that no solve is hidden in its product */
-PetscErrorCode KSPMethodsLooks_Private(KSP ksp, PetscBool *looks)
+/* Begins a method. If it looks at b - A x until it is small, it shows a wrong solution of a preconditioner, and factors on the device of A are trusted. Entries of A are stored, so that no solve is hidden in
+   its product */
+PetscErrorCode KSPMethodsTrust_Private(KSP ksp, GPUCSRDevice *dev)
 {
   PetscBool set;
   Mat       A;
 
   PetscFunctionBegin;
-  *looks = PETSC_FALSE;
+  *dev = NULL;
   PetscCall(PCGetOperatorsSet(ksp->pc, &set, NULL));
   if (!set || ksp->normtype != KSP_NORM_UNPRECONDITIONED || ksp->converged != KSPConvergedDefault) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
-  PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)A, looks, MATSEQAIJ, MATMPIAIJ, MATSEQBAIJ, MATMPIBAIJ, MATSEQSBAIJ, MATMPISBAIJ, NULL));
+  PetscCall(MatGPUCSRFactorTrust_Private(A, dev));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -297,17 +298,16 @@ static PetscErrorCode KSPSolve_Method(KSP ksp)
   PetscBool   set;
   PetscErrorCode (*info)(Mat, MatGPUCSRInfo *) = NULL;
   PetscLogDouble begin, end;
-  PetscBool      looks;
+  GPUCSRDevice   dev;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(GPUCSRWrapGet((PetscObject)ksp, &w));
   PetscCall(KSPMethodsForget_Private(ksp, &w->failed));
-  PetscCall(KSPMethodsLooks_Private(ksp, &looks));
+  PetscCall(KSPMethodsTrust_Private(ksp, &dev));
   PetscCall(PetscTime(&begin));
-  if (looks) PetscCall(MatGPUCSRFactorTrusted_Private(PETSC_TRUE));
   ierr = w->data ? SolveCopies(ksp, w) : SolveHeld(ksp, w);
-  if (looks) PetscCall(MatGPUCSRFactorTrusted_Private(PETSC_FALSE));
+  PetscCall(MatGPUCSRFactorDistrust_Private(dev));
   PetscCall(ierr);
   w->failed = (PetscBool)(!w->failed && ksp->reason == KSP_DIVERGED_PC_FAILED);
   PetscCall(PetscTime(&end));

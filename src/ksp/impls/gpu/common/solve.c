@@ -429,14 +429,13 @@ PetscErrorCode KSPSolve_GPU(KSP ksp, KSP_GPU *k, char why[])
 /* Solutions of a factor are not checked where the method looks itself */
 static PetscErrorCode SolveLooking(KSP ksp, KSP_GPU *k, char why[])
 {
-  PetscBool      looks;
+  GPUCSRDevice   dev;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(KSPMethodsLooks_Private(ksp, &looks));
-  if (looks) PetscCall(MatGPUCSRFactorTrusted_Private(PETSC_TRUE));
+  PetscCall(KSPMethodsTrust_Private(ksp, &dev));
   ierr = (*k->solve)(ksp, k, why);
-  if (looks) PetscCall(MatGPUCSRFactorTrusted_Private(PETSC_FALSE));
+  PetscCall(MatGPUCSRFactorDistrust_Private(dev));
   PetscFunctionReturn(ierr);
 }
 

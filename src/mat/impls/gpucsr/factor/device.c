@@ -459,18 +459,29 @@ static PetscErrorCode Apply(Mat F, Mat_GPUCSRFactor *f, GPUCSRSolveKind kind, co
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A, or its diagonal block; NULL: of another type */
+PetscErrorCode MatGPUCSRFactorBlock_Private(Mat A, Mat *block)
+{
+  PetscBool is;
+
+  PetscFunctionBegin;
+  *block = NULL;
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &is, MATSEQAIJGPUCSR, MATMPIAIJGPUCSR, NULL));
+  if (!is) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatGetDiagonalBlock(A, block));
+  PetscCall(PetscObjectTypeCompare((PetscObject)*block, MATSEQAIJGPUCSR, &is));
+  if (!is) *block = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* From begin to end, right-hand sides for a factor of A or of its diagonal block are columns of the identity, made and read on the host: a small factor that PETSc has made there solves there */
 PetscErrorCode MatGPUCSRFactorProbed_Private(Mat A, PetscBool begins)
 {
-  PetscBool is;
-  Mat       D;
+  Mat block;
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &is, MATSEQAIJGPUCSR, MATMPIAIJGPUCSR, NULL));
-  if (!is) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatGetDiagonalBlock(A, &D));
-  PetscCall(PetscObjectTypeCompare((PetscObject)D, MATSEQAIJGPUCSR, &is));
-  if (is) ((Mat_SeqGPUCSR *)D->spptr)->probed = begins;
+  PetscCall(MatGPUCSRFactorBlock_Private(A, &block));
+  if (block) ((Mat_SeqGPUCSR *)block->spptr)->probed = begins;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -95,7 +95,8 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorDescribe_Private(Mat F, PetscViewer)
 
 /* ---- solutions of cuDSS (factor/cudss/solve.c) ---- */
 
-GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorTrusted_Private(PetscBool begins);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorTrust_Private(Mat A, GPUCSRDevice *);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorDistrust_Private(GPUCSRDevice);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorRefused_Private(Mat F, MatFactorError *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorForgive_Private(Mat F);
 

@@ -18,13 +18,25 @@ typedef struct {
   PetscBool given;           /* all right-hand sides are finite */
 } Quality;
 
-static PetscInt trusted;
+/* A method with A begins that looks at its residuals: factors on A's device are trusted until MatGPUCSRFactorDistrust_Private(). dev NULL: there is none */
+PetscErrorCode MatGPUCSRFactorTrust_Private(Mat A, GPUCSRDevice *dev)
+{
+  Mat block;
 
-/* Between calls with PETSC_TRUE and PETSC_FALSE a method runs that looks at its residuals */
-PetscErrorCode MatGPUCSRFactorTrusted_Private(PetscBool begins)
+  PetscFunctionBegin;
+  *dev = NULL;
+  PetscCall(MatGPUCSRFactorBlock_Private(A, &block));
+  if (!block) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatGPUCSRDecide_Private(block));
+  *dev = ((Mat_SeqGPUCSR *)block->spptr)->dev;
+  if (*dev) (*dev)->trusting++;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatGPUCSRFactorDistrust_Private(GPUCSRDevice dev)
 {
   PetscFunctionBegin;
-  trusted += begins ? 1 : -1;
+  if (dev) dev->trusting--;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -212,7 +224,7 @@ static PetscErrorCode Refined(Mat_CuDSS *f, PetscBool transposed, DirectCheck *c
 /* At most CUDSS_COLUMNS columns on the device. An analysis of older values is not blamed on the matrix */
 static PetscErrorCode SolveColumns(Mat_CuDSS *f, PetscBool transposed, DirectCheck *c, GPUCSRStream s)
 {
-  const PetscBool check = (PetscBool)(f->request.check == CUDSS_ALWAYS || (f->request.check == CUDSS_AUTO && !trusted && !(f->shifts && f->perturbed)));
+  const PetscBool check = (PetscBool)(f->request.check == CUDSS_ALWAYS || (f->request.check == CUDSS_AUTO && !f->dev->trusting && !(f->shifts && f->perturbed)));
   Quality         q;
 
   PetscFunctionBegin;
