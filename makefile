@@ -59,8 +59,8 @@ CPPFLAGS += $(if $(ZLIB),-DGPUCSR_HAVE_ZLIB) $(if $(LZMA),-DGPUCSR_HAVE_LZMA) $(
 IOLIBS   := $(if $(ZLIB),-lz) $(if $(LZMA),-llzma) $(if $(BZ2),-lbz2) $(if $(ZSTD),-lzstd)
 EXAMPLES := $(patsubst %.c,$(BUILD)/examples/%,$(notdir $(wildcard src/ksp/examples/*.c src/learn/*.c)))
 TESTS    := $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/t*.c))
-FOLDERS  := spmv fit reads variants amgcollection direct coo# benchmarks of several files
-BENCHES  := $(addprefix $(BUILD)/bench/,$(if $(NVCC),$(FOLDERS) $(patsubst src/benchmarks/%.c,%,$(wildcard src/benchmarks/*.c)),read places fill amgcollection direct fit))
+FOLDERS  := spmv fit reads variants amgcollection direct apply coo# benchmarks of several files
+BENCHES  := $(addprefix $(BUILD)/bench/,$(if $(NVCC),$(FOLDERS) $(patsubst src/benchmarks/%.c,%,$(wildcard src/benchmarks/*.c)),read places fill amgcollection direct apply fit))
 
 # One message if PETSc is missing, instead of the compilers'
 ifeq ($(FOUND),)
@@ -159,7 +159,7 @@ $(BUILD)/tests/yield.so: tests/yield.c
 # Some benchmarks know nothing of the library, some its public functions alone; CUDA's libraries are their peers
 GIT := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 PEERS     = $(if $(NVCC),-L$(CUDA_DIR)/lib64 -lcusparse $(if $(filter dense,$*),-lcublas))
-BENCHLIBS = $(if $(filter ksp vec gamg amgcollection precond ranks direct coo,$*),,$(if $(filter read places,$*),$(PUBLIC),$(INTERNAL) $(PEERS)))
+BENCHLIBS = $(if $(filter ksp vec gamg amgcollection precond ranks direct apply coo,$*),,$(if $(filter read places,$*),$(PUBLIC),$(INTERNAL) $(PEERS)))
 $(BUILD)/bench/%: $(LIB)
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 -fopenmp $(filter %.c %.cu.o,$^) -DGPUCSR_GIT='"$(GIT)"' -o $@ $(BENCHLIBS) $(LIBS) $(RUNPATH)

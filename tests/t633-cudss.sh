@@ -58,6 +58,9 @@ fi
   refused 'Zero pivot: cuDSS has replaced ' -what singular $mine -ksp_error_if_not_converged
   refused 'one solve: ends with DIVERGED_PC_FAILED' -what ksp $mine -pc_type cholesky # a matrix that is not symmetric
   right 1 -what ksp $mine -mat_gpucsr_cudss_deterministic 1
+  program=t637-cudss-schur right 1 -malloc_dump
+  program=t637-cudss-schur refused 'cuDSS gives no Schur complement with -mat_gpucsr_cudss_matching' -mat_gpucsr_cudss_matching product
+  program=t637-cudss-schur refused 'cuDSS gives no Schur complement with -mat_gpucsr_cudss_reordering' -mat_gpucsr_cudss_reordering colamd
 }
 if [ "$BACKEND" = cuda ]; then exit $failed; fi
 
@@ -73,6 +76,16 @@ if [ "$BACKEND" = cuda ]; then exit $failed; fi
   program=t636-cudss-users right 1 -malloc_dump
   program=t636-cudss-users right 1 -gpucsr_debug_defer 2
   for ranks in 1 2; do program=t636-cudss-users right $ranks -coarse; done
+  program=t637-cudss-schur right 1 -gpucsr_debug_defer 2
+  program=t637-cudss-schur right 1 -mat_gpucsr_cudss_hybrid always
+  for fault in marks:1 schur:1 forward:1 forward:2 diagonal:1 diagonal:2 backward:1 set:2 set:3; do
+    for status in 2 5; do
+      FAKE_CUDSS_COUNT=$tmp/count FAKE_CUDSS_FAIL=$fault:$status program=t637-cudss-schur right 1 -faults -malloc_dump
+      if ! grep -qx 'living 0' "$tmp/count"; then echo "$fault:$status leaks:" && cat "$tmp/count" && failed=1; fi
+    done
+  done
+  FAKE_CUDSS_SCHUR=1e-6 program=t637-cudss-schur says 'cuDSS gives a wrong Schur complement' 1 -faults
+  for check in auto never always; do program=t638-cudss-methods right 1 $mine -mat_gpucsr_cudss_check $check; done
   right 1 -what rare $mine
   right 1 -what memory $mine
   # As many columns together as there is memory for
@@ -99,8 +112,10 @@ if [ "$BACKEND" = cuda ]; then exit $failed; fi
   says 'type: seqaij' 1 -what ksp -mat_gpucsr_cudss_least 100 -pc_factor_mat_solver_type petsc -ksp_view
   right 1 -what ksp -mat_gpucsr_cudss_least 100 -pc_factor_in_place # PETSc factors
   # A Krylov method around a factor looks at b - A x and mends wrong solutions, without a warning
-  FAKE_CUDSS_WRONG=1e-3 right 1 -what ksp $mine -ksp_type fgmres -ksp_rtol 1e-13
+  FAKE_CUDSS_WRONG=1e-3 right 1 -what ksp $mine -ksp_type fgmres -ksp_rtol 1e-13 -mat_gpucsr_cudss_refine 0
   if grep -q warning "$tmp/out"; then echo "A trusted solution was checked:" && cat "$tmp/out" && failed=1; fi
+  FAKE_CUDSS_WRONG=1e-3 right 1 -what ksp $mine -ksp_type gpugmres -ksp_pc_side right -ksp_rtol 1e-13 -mat_gpucsr_cudss_refine 0
+  if grep -q warning "$tmp/out"; then echo "A trusted solution of gpugmres was checked:" && cat "$tmp/out" && failed=1; fi
   FAKE_CUDSS_WRONG=1e-3 right 1 -what ksp $mine -ksp_type fgmres -ksp_convergence_test skip -ksp_max_it 1 # the method looks in vain
   for method in gmres gpugmres; do
     sub="-what ranks -ksp_type $method -ksp_rtol 1e-10"

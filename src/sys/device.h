@@ -111,6 +111,7 @@ typedef struct _n_GPUCSRDevice {
   void                   *cache[GPUCSR_CACHED_PIECES]; /* kept pieces, the oldest first */
   size_t                  cachebytes[GPUCSR_CACHED_PIECES];
   int                     ncached;
+  int                     trusting;    /* methods that run and look at their residuals: solutions of factors need no check */
   double                  bandwidth;   /* bytes/s of a device copy, read plus written; 0: not measured yet */
   char                    failed[512]; /* why the device must not be used any longer; empty while it works */
 } * GPUCSRDevice;

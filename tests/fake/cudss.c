@@ -1,7 +1,7 @@
 /*
   Stands in for cuDSS where the host stands in for GPUs (t633-cudss.sh): its factorizations by dense elimination, in memory that the host can read. The matrix is read as by cuDSS: only the upper triangle if symmetric. In the environment: FAKE_CUDSS_FAIL=FUNCTION:N:STATUS, the N-th call of a function or phase from then on fails; _VERSION; _BYTES and _HYBRID, what it estimates; _COLUMNS, with more in a solve memory runs out; _WITHOUT, the number of a result that it
   does not have; _PIVOT, what replaces small pivots, which are not counted then; _WRONG, a
-  relative error of solutions; _STALE, the same where factored values are not those of the analysis; _COUNT, a file that gets the number of calls of each function at the end.
+  relative error of solutions; _STALE, the same where factored values are not those of the analysis; _SCHUR, a relative error of Schur complements; _COUNT, a file that gets the number of calls of each function at the end.
 */
 #include <math.h>
 #include <stdint.h>
@@ -24,9 +24,14 @@ enum {
   FACTORIZATION,
   REFACTORIZATION,
   SOLVE,
+  FORWARD, /* parts of solves with a Schur complement */
+  DIAGONAL,
+  BACKWARD,
+  MARKS,
+  SCHUR,
   FUNCTIONS
 };
-static const char *const words[FUNCTIONS] = {"create", "destroy", "stream", "config", "set", "data", "get", "csr", "dense", "values", "analysis", "factorization", "refactorization", "solve"};
+static const char *const words[FUNCTIONS] = {"create", "destroy", "stream", "config", "set", "data", "get", "csr", "dense", "values", "analysis", "factorization", "refactorization", "solve", "forward", "diagonal", "backward", "marks", "schur"};
 static int               calls[FUNCTIONS], living;
 
 typedef struct {
@@ -43,9 +48,12 @@ typedef struct {
 } Config;
 
 typedef struct {
-  int     n, analyzed, factored, again, info, perturbed, pairs[2], hybrid;
-  int    *row;    /* exchanged with row k */
-  double *a, sum; /* of the values at the analysis */
+  int     n, analyzed, factored, again, info, perturbed, pairs[2], hybrid, kind;
+  int     eliminated; /* rows, the first of the order */
+  int    *row;        /* exchanged with row k */
+  int    *order;      /* row of the matrix for each row here: those of a Schur complement come last */
+  char   *marks;      /* of the rows of a Schur complement */
+  double *a, sum;     /* of the values at the analysis */
 } Data;
 
 static const char *Env(const char name[])
@@ -164,8 +172,37 @@ int cudssDataDestroy(void *h, void *data)
   if (!h) return 1;
   free(d->a);
   free(d->row);
+  free(d->order);
+  free(d->marks);
   free(d);
   living--;
+  return 0;
+}
+
+/* The rows of a Schur complement: the matrix is not known yet */
+int cudssDataSet(void *h, void *data, int which, const void *value, size_t bytes)
+{
+  const size_t n = bytes / sizeof(int32_t);
+  Data        *d = (Data *)data;
+  const int    e = h ? Count(MARKS) : 1;
+
+  if (e) return e;
+  if (which != 18 || !n) return 3;
+  free(d->marks);
+  d->marks = (char *)malloc(n);
+  for (size_t k = 0; k < n; k++) d->marks[k] = (char)((const int32_t *)value)[k];
+  return 0;
+}
+
+/* S by columns, in a dense matrix of the caller */
+static int Schur(const Data *d, const Matrix *S)
+{
+  const int n = d->n, m = d->eliminated, e = Count(SCHUR);
+
+  if (e) return e;
+  if (!d->factored || m == n || !S || S->rows != n - m || S->columns != n - m || S->ld < n - m) return 3;
+  for (int c = m; c < n; c++)
+    for (int r = m; r < n; r++) S->v[(c - m) * S->ld + r - m] = d->a[r * n + c] * (1 + (Env("SCHUR") ? atof(Env("SCHUR")) : 0));
   return 0;
 }
 
@@ -186,6 +223,7 @@ int cudssDataGet(const void *h, const void *data, int which, void *value, size_t
   };
 
   if (e) return e;
+  if (which == 20) return bytes == sizeof(Matrix *) ? Schur(d, *(Matrix *const *)value) : 3;
   if (Env("WITHOUT") && atoi(Env("WITHOUT")) == which) return 3;
   if (given) estimate[d->hybrid ? 4 : 1] = atoll(given);
   what[13].p     = estimate;
@@ -260,6 +298,17 @@ static void Read(const Matrix *A, double *a)
       a[r * n + c] = A->v[e];
       if (A->view == 2) a[c * n + r] = A->v[e];
     }
+}
+
+/* Rows and columns of a in another order */
+static void Permute(int n, const int order[], double *a)
+{
+  double *b = (double *)malloc(sizeof(double) * (size_t)n * (size_t)n);
+
+  for (int r = 0; r < n; r++)
+    for (int c = 0; c < n; c++) b[r * n + c] = a[order[r] * n + order[c]];
+  memcpy(a, b, sizeof(double) * (size_t)n * (size_t)n);
+  free(b);
 }
 
 /* The signs of the eigenvalues, by Sylvester's law: elimination with symmetric pivots of one or two rows (Bunch and Parlett) */
@@ -338,11 +387,13 @@ static void Factor(Data *d, const Matrix *A, double epsilon)
   const char *silent = Env("PIVOT");
 
   Read(A, a);
+  if (d->eliminated < n) Permute(n, d->order, a);
   d->perturbed = 0;
-  for (int k = 0; k < n; k++) {
+  d->kind      = A->kind;
+  for (int k = 0; k < d->eliminated; k++) {
     int at = k;
 
-    for (int r = k + 1; r < n; r++)
+    for (int r = k + 1; r < d->eliminated; r++)
       if (fabs(a[r * n + k]) > fabs(a[at * n + k])) at = r;
     d->row[k] = at;
     for (int c = 0; c < n && at != k; c++) {
@@ -390,13 +441,52 @@ static void Solve(const Data *d, int transposed, double *x)
   }
 }
 
+/* A part of a solve around a Schur complement. Vectors between the parts are in the order of elimination; L D L^T has its diagonal apart */
+static void Part(const Data *d, int what, const double *b, double *x)
+{
+  const int     n = d->n, m = d->eliminated;
+  const double *a = d->a;
+  double       *y = (double *)malloc(sizeof(double) * (size_t)n), t;
+
+  for (int k = 0; k < n; k++) y[k] = b[what == FORWARD ? d->order[k] : k];
+  for (int k = 0; k < m && what == FORWARD; k++) {
+    t            = y[k];
+    y[k]         = y[d->row[k]];
+    y[d->row[k]] = t;
+  }
+  for (int k = 0; k < n && what == FORWARD; k++)
+    for (int c = 0; c < k && c < m; c++) y[k] -= a[k * n + c] * y[c];
+  for (int k = 0; k < m && what == DIAGONAL; k++) y[k] /= a[k * n + k];
+  for (int k = m; k-- > 0 && what == BACKWARD;) {
+    t = 0;
+    for (int c = k + 1; c < n; c++) t += a[k * n + c] * y[c];
+    y[k] = d->kind == 1 ? y[k] - t / a[k * n + k] : (y[k] - t) / a[k * n + k];
+  }
+  for (int k = 0; k < n; k++) x[what == BACKWARD ? d->order[k] : k] = y[k];
+  free(y);
+}
+
+/* The order of elimination */
+static void Order(Data *d)
+{
+  int at = 0;
+
+  free(d->order);
+  d->order = (int *)malloc(sizeof(int) * (size_t)d->n);
+  for (int last = 0; last < 2; last++) {
+    for (int k = 0; k < d->n; k++)
+      if ((d->marks && d->marks[k]) == last) d->order[at++] = k;
+    if (!last) d->eliminated = at;
+  }
+}
+
 int cudssExecute(void *h, int phase, const void *config, void *data, const void *matrix, void *x, const void *b)
 {
   const Config *c = (const Config *)config;
   const Matrix *A = (const Matrix *)matrix, *B = (const Matrix *)b, *X = (const Matrix *)x;
   Data         *d     = (Data *)data;
   const char   *wrong = Env("WRONG");
-  const int     what  = phase == 3 ? ANALYSIS : phase == 4 ? FACTORIZATION : phase == 8 ? REFACTORIZATION : phase == 1008 ? SOLVE : -1;
+  const int     what  = phase == 3 ? ANALYSIS : phase == 4 ? FACTORIZATION : phase == 8 ? REFACTORIZATION : phase == 1008 ? SOLVE : phase == 48 ? FORWARD : phase == 64 ? DIAGONAL : phase == 384 ? BACKWARD : -1;
   int           e;
 
   if (!h || what < 0 || !A || !B || !X || B->rows != A->rows || X->rows != A->rows || B->columns != X->columns) return 3;
@@ -413,11 +503,13 @@ int cudssExecute(void *h, int phase, const void *config, void *data, const void 
     d->analyzed = 1;
     d->factored = 0;
     d->sum      = Sum(A);
+    Order(d);
+    if ((d->eliminated < d->n) != (c->set[23] == 1) || (c->set[23] && c->set[3])) return 4; /* a Schur complement, without a matching */
     if (c->set[11] && c->limit <= 0) return 3;
     return 0;
   }
-  if (!d->analyzed || (what == REFACTORIZATION && !d->factored) || (what == SOLVE && !d->factored)) return 3;
-  if (what != SOLVE) {
+  if (!d->analyzed || (what >= REFACTORIZATION && !d->factored)) return 3;
+  if (what < SOLVE) {
     const double epsilon = c->epsilon < 0 ? 1e-13 : c->epsilon;
 
     Factor(d, A, epsilon);
@@ -427,11 +519,16 @@ int cudssExecute(void *h, int phase, const void *config, void *data, const void 
     d->again    = Sum(A) != d->sum;
     return 0;
   }
+  if ((d->eliminated < d->n) == (what == SOLVE) || (what == DIAGONAL && d->kind != 1) || (what != SOLVE && c->set[4])) return 4;
   if (c->set[24] && B->columns > 1) return 4; /* deterministic */
   if (Env("COLUMNS") && B->columns > atoi(Env("COLUMNS"))) return 2;
   for (int64_t q = 0; q < B->columns; q++) {
     double *y = X->v + q * X->ld;
 
+    if (what != SOLVE) {
+      Part(d, what, B->v + q * B->ld, y);
+      continue;
+    }
     memmove(y, B->v + q * B->ld, sizeof(double) * (size_t)d->n);
     Solve(d, c->set[4] && !A->kind, y);
     for (int k = 0; k < d->n && wrong; k++) y[k] *= 1 + atof(wrong) * (k % 2 ? 1 : -0.5);

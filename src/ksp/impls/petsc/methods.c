@@ -274,6 +274,22 @@ PetscErrorCode KSPMethodsForget_Private(KSP ksp, PetscBool *failed)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Begins a method. If it looks at b - A x until it is small, it shows a wrong solution of a preconditioner, and factors on the device of A are trusted. Entries of A are stored, so that no solve is hidden in
+   its product */
+PetscErrorCode KSPMethodsTrust_Private(KSP ksp, GPUCSRDevice *dev)
+{
+  PetscBool set;
+  Mat       A;
+
+  PetscFunctionBegin;
+  *dev = NULL;
+  PetscCall(PCGetOperatorsSet(ksp->pc, &set, NULL));
+  if (!set || ksp->normtype != KSP_NORM_UNPRECONDITIONED || ksp->converged != KSPConvergedDefault) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+  PetscCall(MatGPUCSRFactorTrust_Private(A, dev));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Solves with a matrix of the library are recorded. Methods with copies have data */
 static PetscErrorCode KSPSolve_Method(KSP ksp)
 {
@@ -282,21 +298,16 @@ static PetscErrorCode KSPSolve_Method(KSP ksp)
   PetscBool   set;
   PetscErrorCode (*info)(Mat, MatGPUCSRInfo *) = NULL;
   PetscLogDouble begin, end;
-  PetscBool      looks = PETSC_FALSE; /* at b - A x until it is small, which shows a wrong solution of a preconditioner; entries of A are stored, so that no solve is hidden in its product */
+  GPUCSRDevice   dev;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(GPUCSRWrapGet((PetscObject)ksp, &w));
   PetscCall(KSPMethodsForget_Private(ksp, &w->failed));
-  PetscCall(PCGetOperatorsSet(ksp->pc, &set, NULL));
-  if (set && ksp->normtype == KSP_NORM_UNPRECONDITIONED && ksp->converged == KSPConvergedDefault) {
-    PetscCall(PCGetOperators(ksp->pc, &A, NULL));
-    PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)A, &looks, MATSEQAIJ, MATMPIAIJ, MATSEQBAIJ, MATMPIBAIJ, MATSEQSBAIJ, MATMPISBAIJ, NULL));
-  }
+  PetscCall(KSPMethodsTrust_Private(ksp, &dev));
   PetscCall(PetscTime(&begin));
-  if (looks) PetscCall(MatGPUCSRFactorTrusted_Private(PETSC_TRUE));
   ierr = w->data ? SolveCopies(ksp, w) : SolveHeld(ksp, w);
-  if (looks) PetscCall(MatGPUCSRFactorTrusted_Private(PETSC_FALSE));
+  PetscCall(MatGPUCSRFactorDistrust_Private(dev));
   PetscCall(ierr);
   w->failed = (PetscBool)(!w->failed && ksp->reason == KSP_DIVERGED_PC_FAILED);
   PetscCall(PetscTime(&end));
@@ -321,14 +332,46 @@ static PetscErrorCode KSPSolve_Preonly(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+  PETSc's method, and then a solve that a preconditioner has failed in: its reason says so where the method took Inf and NaN for convergence (pipefgmres), and the solver keeps neither a work vector in place
+  of its solution (chebyshev before PETSc 3.19) nor Inf and NaN in work vectors, which the next solve would multiply by zero (qmrcgs)
+*/
+static PetscErrorCode KSPSolve_Mended(KSP ksp)
+{
+  GPUCSRWrap    *w;
+  Vec            x = ksp->vec_sol;
+  PCFailedReason why;
+  PetscReal      norm = 0;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRWrapGet((PetscObject)ksp, &w));
+  PetscCall((*w->petsc.ksp.solve)(ksp));
+  PetscCall(PCGetFailedReason(ksp->pc, &why));
+  if (ksp->vec_sol != x) {
+    PetscCall(VecCopy(ksp->vec_sol, x));
+    ksp->vec_sol = x;
+  }
+  if (ksp->reason > 0 && (why || (ksp->normtype != KSP_NORM_NONE && !(ksp->rnorm > 0)))) PetscCall(VecNorm(x, NORM_INFINITY, &norm));
+  if (PetscIsInfOrNanReal(norm)) {
+    PetscCheck(!ksp->errorifnotconverged, PetscObjectComm((PetscObject)ksp), PETSC_ERR_NOT_CONVERGED, "The solution is not finite");
+    ksp->reason = why ? KSP_DIVERGED_PC_FAILED : KSP_DIVERGED_NANORINF;
+  }
+  for (PetscInt k = 0; k < ksp->nwork && (ksp->reason == KSP_DIVERGED_PC_FAILED || ksp->reason == KSP_DIVERGED_NANORINF); k++) PetscCall(VecSet(ksp->work[k], 0.0));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* --- Registration */
 
 /* The methods, a row each. APPLY: the method is one application of the preconditioner. HELD: the method keeps pointers to arrays after their restoration. COPIES: its work vectors have the type of the solution */
 #define APPLY  .ops.ksp = {.solve = KSPSolve_Preonly}
+#define MENDED .ops.ksp = {.solve = KSPSolve_Mended}
 #define HELD   .ops.ksp = {.solve = KSPSolve_Method}
 #define COPIES .ops.ksp = {.solve = KSPSolve_Method, .setup = KSPSetUp_Copies, .buildsolution = KSPBuildSolution_Copies}, .bytes = sizeof(Copies)
 #define METHODS \
   METHOD(preonly, APPLY) \
+  METHOD(chebyshev, MENDED) \
+  METHOD(qmrcgs, MENDED) \
+  METHOD(pipefgmres, MENDED) \
   METHOD(ibcgs, HELD) \
   METHOD(fbcgsr, HELD) \
   METHOD(cg, COPIES) \

@@ -7,3 +7,4 @@
 GPUCSR_INTERN PetscErrorCode KSPMethodsInitialize_Private(void);
 GPUCSR_INTERN PetscErrorCode KSPMethodsLooked_Private(KSP, PetscBool *monitors, PetscBool *test);
 GPUCSR_INTERN PetscErrorCode KSPMethodsForget_Private(KSP, PetscBool *failed);
+GPUCSR_INTERN PetscErrorCode KSPMethodsTrust_Private(KSP, GPUCSRDevice *);

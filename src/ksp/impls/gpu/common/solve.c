@@ -2,6 +2,7 @@
   A solve from beginning to end: preparation, the run, and the report to PETSc, also for -log_view; or a fall back to PETSc's own method.
 */
 #include "gpukspimpl.h"
+#include "../../petsc/methods.h"
 #include <limits.h>
 #include <math.h>
 #include <petsctime.h>
@@ -426,6 +427,19 @@ PetscErrorCode KSPSolve_GPU(KSP ksp, KSP_GPU *k, char why[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Solutions of a factor are not checked where the method looks itself */
+static PetscErrorCode SolveLooking(KSP ksp, KSP_GPU *k, char why[])
+{
+  GPUCSRDevice   dev;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(KSPMethodsTrust_Private(ksp, &dev));
+  ierr = (*k->solve)(ksp, k, why);
+  PetscCall(MatGPUCSRFactorDistrust_Private(dev));
+  PetscFunctionReturn(ierr);
+}
+
 /* A solve of any type. After a fall back to PETSc's method, petsc/methods.c records the solve */
 PetscErrorCode GPUKSPSolve(KSP ksp)
 {
@@ -445,7 +459,7 @@ PetscErrorCode GPUKSPSolve(KSP ksp)
     PetscCall(GPUKSPOperator(ksp, k, why));
   }
   if (!why[0] && !failed) PetscCall((*k->prepare)(ksp, k, why));
-  if (!why[0] && !failed) PetscCall((*k->solve)(ksp, k, why));
+  if (!why[0] && !failed) PetscCall(SolveLooking(ksp, k, why));
   if (why[0]) {
     PetscCall(GPUKSPFallBack(ksp, why));
     ksp->reason = KSP_CONVERGED_ITERATING;

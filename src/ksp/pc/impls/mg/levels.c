@@ -129,15 +129,30 @@ PetscErrorCode GPUMGPCApply(void *solver, Vec x, Vec y)
   PetscFunctionReturn(ierr);
 }
 
-/* Columns of a PC's operator, from applications to vectors on the host */
+/* Columns of a PC's operator, from applications to vectors on the host. Its matrix, or that of a solver inside, knows it meanwhile */
 PetscErrorCode GPUMGPCProbe(KSP ksp, PetscInt first, PetscInt count, Vec unit, Vec column, double rows[])
 {
+  KSP            inner;
+  PC             pc = ksp->pc;
+  PetscBool      redundant, set;
+  Mat            P = NULL;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(MatGPUCSRFactorProbed_Private(PETSC_TRUE));
+  PetscCall(PetscObjectTypeCompare((PetscObject)pc, PCREDUNDANT, &redundant));
+  if (redundant && pc->setupcalled) {
+    PetscCall(PCRedundantGetKSP(pc, &inner));
+    PetscCall(KSPGetPC(inner, &pc));
+  }
+  PetscCall(PCGetOperatorsSet(pc, NULL, &set));
+  if (set) {
+    PetscCall(PCGetOperators(pc, NULL, &P));
+    PetscCall(PetscObjectReference((PetscObject)P));
+    PetscCall(MatGPUCSRFactorProbed_Private(P, PETSC_TRUE));
+  }
   ierr = GPUCSRProbe(GPUMGPCApply, ksp, first, count, unit, column, rows);
-  PetscCall(MatGPUCSRFactorProbed_Private(PETSC_FALSE));
+  if (P) PetscCall(MatGPUCSRFactorProbed_Private(P, PETSC_FALSE));
+  PetscCall(MatDestroy(&P));
   PetscFunctionReturn(ierr);
 }
 

@@ -500,13 +500,39 @@ static PetscErrorCode Apply(Mat F, Mat_GPUCSRFactor *f, GPUCSRSolveKind kind, co
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscBool probed;
+/* A, or its diagonal block; NULL: of another type */
+PetscErrorCode MatGPUCSRFactorBlock_Private(Mat A, Mat *block)
+{
+  PetscBool is;
 
-/* From begin to end, right-hand sides are columns of the identity, made and read on the host: small factors that PETSc has made there solve there */
-PetscErrorCode MatGPUCSRFactorProbed_Private(PetscBool begins)
+  PetscFunctionBegin;
+  *block = NULL;
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &is, MATSEQAIJGPUCSR, MATMPIAIJGPUCSR, NULL));
+  if (!is) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatGetDiagonalBlock(A, block));
+  PetscCall(PetscObjectTypeCompare((PetscObject)*block, MATSEQAIJGPUCSR, &is));
+  if (!is) *block = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* From begin to end, right-hand sides for a factor of A or of its diagonal block are columns of the identity, made and read on the host: a small factor that PETSc has made there solves there */
+PetscErrorCode MatGPUCSRFactorProbed_Private(Mat A, PetscBool begins)
+{
+  Mat block;
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRFactorBlock_Private(A, &block));
+  if (block) ((Mat_SeqGPUCSR *)block->spptr)->probed = begins;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Probed(const Mat_GPUCSRFactor *f, PetscBool *yes)
 {
   PetscFunctionBegin;
-  probed = begins;
+  *yes = PETSC_FALSE;
+  if (!f->numeric || f->pair[0].M.nnz > GPUCSRMachineShared.probed_entries) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscObjectTypeCompare((PetscObject)f->A, MATSEQAIJGPUCSR, yes));
+  if (*yes) *yes = ((Mat_SeqGPUCSR *)f->A->spptr)->probed;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -514,10 +540,12 @@ PetscErrorCode MatGPUCSRFactorSolve_Private(Mat F, Mat_GPUCSRFactor *f, GPUCSRSo
 {
   GPUCSROperand  ob, ox;
   GPUCSRStream   s;
+  PetscBool      probed = PETSC_FALSE;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  if (probed && f->numeric && kind == GPUCSR_SOLVE && f->pair[0].M.nnz <= GPUCSRMachineShared.probed_entries) {
+  if (kind == GPUCSR_SOLVE) PetscCall(Probed(f, &probed));
+  if (probed) {
     PetscCall((*f->petsc.solve)(F, b, x));
     PetscFunctionReturn(PETSC_SUCCESS);
   }

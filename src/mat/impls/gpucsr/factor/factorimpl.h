@@ -91,6 +91,7 @@ static inline const char *MatGPUCSRFactorKernel(const Mat_GPUCSRFactor *f)
 }
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorCreate_Private(Mat, MatFactorType, const char direct[], Mat *);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorBlock_Private(Mat A, Mat *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorGet_Private(Mat, Mat_GPUCSRFactor **);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorSymbolic_Private(Mat, Mat, IS row, IS col, const MatFactorInfo *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorTakeBack_Private(Mat, Mat_GPUCSRFactor *, PetscBool *later);

@@ -99,7 +99,7 @@ GPUCSR_INTERN PetscErrorCode       MatGPUCSRFactorDevice_Private(Mat F, GPUCSRDe
 GPUCSR_INTERN PetscErrorCode       MatGPUCSRFactorSolveArrays_Private(Mat F, const double *b, double *x);
 GPUCSR_INTERN PetscErrorCode       MatGPUCSRFactorSolveVecs_Private(Mat F, Vec b, Vec x, PetscBool *done);
 GPUCSR_INTERN PetscErrorCode       MatGPUCSRFactorCheck_Private(Mat F);
-GPUCSR_INTERN PetscErrorCode       MatGPUCSRFactorProbed_Private(PetscBool begins);
+GPUCSR_INTERN PetscErrorCode       MatGPUCSRFactorProbed_Private(Mat A, PetscBool begins);
 GPUCSR_INTERN PetscErrorCode       MatGPUCSRFactorDescribe_Private(Mat F, PetscViewer);
 GPUCSR_INTERN PetscErrorCode       GPUCSRFactorMake(const GPUCSRStorage *, int longest, Mat_GPUCSRFactor **, PetscBool *good);
 GPUCSR_INTERN PetscErrorCode       GPUCSRFactorDestroy(Mat_GPUCSRFactor **);
@@ -110,7 +110,8 @@ GPUCSR_INTERN double               GPUCSRFactorBytes(const Mat_GPUCSRFactor *);
 
 /* ---- solutions of cuDSS (factor/cudss/solve.c) ---- */
 
-GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorTrusted_Private(PetscBool begins);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorTrust_Private(Mat A, GPUCSRDevice *);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorDistrust_Private(GPUCSRDevice);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorRefused_Private(Mat F, MatFactorError *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorForgive_Private(Mat F);
 

@@ -107,6 +107,7 @@ struct _n_Mat_SeqGPUCSR {
   PetscBool        block;                  /* of a MATMPIAIJGPUCSR, which prints its warnings */
   char             warning[768];           /* to be printed, by this matrix or by its parallel matrix */
   PetscBool        putoff;                 /* its factorizations are deferred, see MatGPUCSRFactorPutOff_Private() */
+  PetscBool        probed;                 /* see MatGPUCSRFactorProbed_Private() */
   PetscBool        decided;                /* backend known, for this configuration */
   GPUCSRStream     last;                   /* stream of the last product */
   PetscBool        foreign;                /* products may be running on PETSc's stream */

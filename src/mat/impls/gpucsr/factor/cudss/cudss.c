@@ -50,6 +50,8 @@ static PetscErrorCode MatDestroy_CuDSS(Mat F)
   if (!f) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Release(f));
   PetscCall(GPUCSRLivingRemove(&f->living));
+  PetscCall(MatCuDSSSchurFree_Private(&f->schur));
+  PetscCall(MatCuDSSSchurCompose_Private(F, PETSC_FALSE));
   PetscCall(PetscObjectComposeFunction((PetscObject)F, "MatFactorGetSolverType_C", NULL));
   PetscCall(PetscFree(F->data));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -58,13 +60,14 @@ static PetscErrorCode MatDestroy_CuDSS(Mat F)
 /* The factor error for an error of the library, of the device or of the values, with one warning. Any other error goes on */
 PetscErrorCode MatCuDSSFailed_Private(Mat F, Mat_CuDSS *f, const char phase[], const GPUCSRAttempt *attempt, MatFactorError *error)
 {
-  const PetscErrorCode ierr = attempt->error;
+  const PetscErrorCode ierr     = attempt->error;
+  const PetscBool      singular = (PetscBool)(ierr == PETSC_ERR_MAT_LU_ZRPVT || ierr == PETSC_ERR_MAT_CH_ZRPVT); /* a Schur complement */
   char                 text[640];
 
   PetscFunctionBegin;
-  PetscCheck(ierr == PETSC_ERR_MEM || ierr == PETSC_ERR_LIB || ierr == PETSC_ERR_GPU || ierr == PETSC_ERR_FP, PETSC_COMM_SELF, ierr, "%s", attempt->message);
+  PetscCheck(singular || ierr == PETSC_ERR_MEM || ierr == PETSC_ERR_LIB || ierr == PETSC_ERR_GPU || ierr == PETSC_ERR_FP, PETSC_COMM_SELF, ierr, "%s", attempt->message);
   if (ierr == PETSC_ERR_GPU) PetscCall(PetscStrncpy(f->dev->failed, attempt->message, sizeof(f->dev->failed)));
-  *error = ierr == PETSC_ERR_MEM ? MAT_FACTOR_OUTMEMORY : MAT_FACTOR_OTHER;
+  *error = singular ? MAT_FACTOR_NUMERIC_ZEROPIVOT : ierr == PETSC_ERR_MEM ? MAT_FACTOR_OUTMEMORY : MAT_FACTOR_OTHER;
   PetscCall(PetscSNPrintf(text, sizeof(text), "%s of a matrix of %" PetscInt_FMT " rows by cuDSS failed: %s", phase, F->rmap->n, attempt->message));
   PetscCall(GPUCSRWarn(text));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -118,6 +121,7 @@ static PetscErrorCode Begin(Mat_CuDSS *f, void *handle)
   CuDSSCall(DataCreate, handle, &f->data);
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(settings); k++)
     if (settings[k].value >= 0) CuDSSCheck(settings[k].what, (*CuDSS.ConfigSet)(f->config, settings[k].which, &settings[k].value, sizeof(int)));
+  if (f->schur.n) PetscCall(MatCuDSSSchurBegin_Private(f, handle));
   CuDSSCall(MatrixCreateCsr, &f->matrix, f->A.m, f->A.n, f->A.nnz, f->A.array[CSR_ROWPTR].data, NULL, f->A.array[CSR_COL].data, f->A.array[CSR_VAL].data, CUDSS_INT32, CUDSS_INT32, CUDSS_DOUBLE, f->kind, f->kind == CUDSS_GENERAL ? CUDSS_FULL : CUDSS_UPPER, 0);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -230,7 +234,7 @@ static PetscErrorCode Analyze(Mat_CuDSS *f)
 static PetscErrorCode Factor(Mat_CuDSS *f)
 {
   const PetscBool again    = f->factored;
-  const int       phase    = again && f->request.reordering != 1 && f->request.reordering != 2 ? CUDSS_REFACTORIZATION : CUDSS_FACTORIZATION; /* these two orderings choose pivots of the whole matrix each time */
+  const int       phase    = again && !f->schur.n && f->request.reordering != 1 && f->request.reordering != 2 ? CUDSS_REFACTORIZATION : CUDSS_FACTORIZATION; /* these two orderings choose pivots of the whole matrix each time */
   int32_t         pairs[2] = {0, 0}, perturbed = 0;
   int             info;
   PetscBool       known = PETSC_TRUE;
@@ -248,10 +252,11 @@ static PetscErrorCode Factor(Mat_CuDSS *f)
   }
   PetscCall(Datum(f, CUDSS_PERTURBED, &perturbed, sizeof(perturbed), &known));
   f->perturbed = perturbed;
-  if (f->kind == CUDSS_SYMMETRIC) PetscCall(Datum(f, CUDSS_INERTIA, pairs, sizeof(pairs), &known));
+  if (f->kind == CUDSS_SYMMETRIC && !f->schur.n) PetscCall(Datum(f, CUDSS_INERTIA, pairs, sizeof(pairs), &known));
   f->positives = f->kind == CUDSS_POSITIVE ? f->A.m : known ? pairs[0] : -1;
   f->negative  = pairs[1];
-  f->factored  = PETSC_TRUE;
+  if (f->schur.n) PetscCall(MatCuDSSSchurGet_Private(f));
+  f->factored = PETSC_TRUE;
   PetscCall(PetscTime(&end));
   f->seconds[again ? 2 : 1] = end - begin;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -313,7 +318,7 @@ static PetscErrorCode Numeric(Mat_CuDSS *f, Mat A, PetscBool *good)
     const PetscBool hint = (PetscBool)(f->kind == CUDSS_POSITIVE && f->type == MAT_FACTOR_LU);
 
     *good = PETSC_TRUE;
-    if ((f->perturbed && !f->shifts) || hint) PetscCall(MatCuDSSTrial_Private(f, good));
+    if (((f->perturbed || f->schur.n) && !(f->shifts && f->perturbed)) || hint) PetscCall(MatCuDSSTrial_Private(f, good));
     if (*good || (f->fresh && !hint)) break;
     if (hint) f->kind = CUDSS_GENERAL;
     PetscCall(MatCuDSSAgain_Private(f));
@@ -348,6 +353,7 @@ static PetscErrorCode Make(Mat F, Mat A, const MatFactorInfo *info, PetscBool nu
   f->refused         = MAT_FACTOR_NOERROR;
   f->fill            = info->fill;
   f->shifts          = (PetscBool)(info->shifttype != (PetscReal)MAT_SHIFT_NONE);
+  PetscCall(MatCuDSSSchurClear_Private(F));
   if (!A->rmap->n) PetscFunctionReturn(PETSC_SUCCESS);
   if (!f->analyzed || !Known(f, A)) PetscCall(EmptyRow(A, &row));
   if (row < A->rmap->n) {
@@ -357,13 +363,20 @@ static PetscErrorCode Make(Mat F, Mat A, const MatFactorInfo *info, PetscBool nu
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   GPUCSRTry(&attempt, numeric ? Numeric(f, A, &good) : Symbolic(f, A));
-  if (attempt.error || !good) f->factored = PETSC_FALSE;
+  if (attempt.error || !good) {
+    f->factored = PETSC_FALSE;
+    PetscCall(MatCuDSSSchurClear_Private(F));
+  }
   if (attempt.error) {
     f->analyzed = PETSC_FALSE;
     f->id       = 0;                                                                   /* the copy of the pattern may be incomplete */
     if (attempt.error == PETSC_ERR_FP && !numeric) PetscFunctionReturn(PETSC_SUCCESS); /* the factorization may have finite values */
     PetscCall(MatCuDSSFailed_Private(F, f, numeric ? "A factorization" : "The analysis", &attempt, &error));
     PetscCheck(!A->erroriffailure, PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
+  } else if (!good && f->schur.n && !f->perturbed && !f->zero) {
+    error = MAT_FACTOR_OTHER;
+    PetscCheck(!A->erroriffailure, PETSC_COMM_SELF, PETSC_ERR_LIB, "cuDSS gives a wrong Schur complement: a product shows it");
+    PetscCall(GPUCSRWarn("cuDSS gives a wrong Schur complement: the factor is refused"));
   } else if (!good) {
     error = MAT_FACTOR_NUMERIC_ZEROPIVOT;
     if (f->zero) f->perturbed = 0;
@@ -399,6 +412,7 @@ static PetscErrorCode MatGetInertia_CuDSS(Mat F, PetscInt *negative, PetscInt *z
 
   PetscFunctionBegin;
   PetscCheck(f->factored || !F->rmap->n, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "The inertia needs a factorization that has succeeded");
+  PetscCheck(!f->schur.n, PETSC_COMM_SELF, PETSC_ERR_SUP, "cuDSS does not say the inertia with a Schur complement (MatFactorSetSchurIS())");
   PetscCheck(f->positives >= 0, PETSC_COMM_SELF, PETSC_ERR_SUP, "cuDSS does not say the inertia with this ordering: take another -mat_gpucsr_cudss_reordering");
   if (F->rmap->n && !f->tried) PetscCall(MatCuDSSTrial_Private(f, &good));
   if (!good && !f->fresh) {
@@ -447,6 +461,7 @@ static PetscErrorCode MatView_CuDSS(Mat F, PetscViewer viewer)
   if (!ascii || (format != PETSC_VIEWER_ASCII_INFO && format != PETSC_VIEWER_ASCII_INFO_DETAIL)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscViewerASCIIPrintf(viewer, "%s on %s device %d, because %s\n", CuDSSName(), f->dev->ops->name, f->dev->id, f->why));
   PetscCall(PetscViewerASCIIPrintf(viewer, "factors: %s, %.0f nonzeros, %.0f bytes on the device%s\n", kinds[f->kind], (double)f->entries, f->bytes, f->hybrid ? ", most in host memory" : ""));
+  if (f->schur.n) PetscCall(PetscViewerASCIIPrintf(viewer, "Schur complement: %d rows\n", f->schur.n));
   if (f->perturbed) PetscCall(PetscViewerASCIIPrintf(viewer, "pivots replaced: %d\n", f->perturbed));
   PetscCall(PetscViewerASCIIPrintf(viewer, "set-up, ms: analysis %.2f, factorization %.2f, last of new values %.2f\n", 1e3 * f->seconds[0], 1e3 * f->seconds[1], 1e3 * f->seconds[2]));
   PetscCall(PetscViewerASCIIPrintf(viewer, "solves: %" PetscInt_FMT ", steps of refinement %" PetscInt_FMT ", largest backward error of those checked %.1e\n", f->solves, f->steps, f->worst));
@@ -535,6 +550,7 @@ static PetscErrorCode Create(Mat A, MatFactorType type, const char why[], Mat *B
     (*B)->ops->choleskyfactornumeric  = MatFactorNumeric_CuDSS;
     (*B)->ops->getinertia             = MatGetInertia_CuDSS;
   }
+  PetscCall(MatCuDSSSchurCompose_Private(*B, PETSC_TRUE));
   PetscCall(MatCuDSSSolveOps_Private(*B));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -31,6 +31,14 @@ typedef struct {
   int64_t columns, ld;
 } CuDSSDense;
 
+/* Rows of a Schur complement; n 0: none was asked for */
+typedef struct {
+  Mat          F;
+  int          n, *place; /* of each entry of the index set in ascending order */
+  int32_t     *marks;     /* of each row of the matrix: 1 if the row is one of them */
+  GPUCSRBuffer partial;   /* forward solves */
+} CuDSSSchur;
+
 /* F->data of a factor */
 typedef struct {
   GPUCSRDevice     dev;
@@ -53,6 +61,7 @@ typedef struct {
   PetscBool        zero;         /* the sum of a row is zero, and no shift was asked for */
   void            *config, *data, *matrix;
   CuDSSDense       b, x;
+  CuDSSSchur       schur;
   GPUCSRBuffer     residual, step;      /* of CUDSS_COLUMNS columns at most */
   void            *most;                /* numbers of a check, on the device, */
   uint64_t        *mosthost;            /* and in page-locked memory */
@@ -69,6 +78,7 @@ typedef struct {
   char             why[320]; /* the reason that this solver type was taken */
 } Mat_CuDSS;
 
+GPUCSR_INTERN PetscErrorCode MatCuDSSExecute_Private(Mat_CuDSS *, int phase, PetscBool transposed, int k, const double *b, size_t ldb, double *x, size_t ldx, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode MatCuDSSTurn_Private(Mat_CuDSS *, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode MatCuDSSFinite_Private(Mat_CuDSS *, PetscBool *finite);
 GPUCSR_INTERN PetscErrorCode MatCuDSSTrial_Private(Mat_CuDSS *, PetscBool *good);
@@ -76,3 +86,12 @@ GPUCSR_INTERN PetscErrorCode MatCuDSSAgain_Private(Mat_CuDSS *);
 GPUCSR_INTERN PetscErrorCode MatCuDSSFailed_Private(Mat F, Mat_CuDSS *, const char phase[], const GPUCSRAttempt *, MatFactorError *);
 GPUCSR_INTERN PetscErrorCode MatCuDSSSolveOps_Private(Mat);
 GPUCSR_INTERN PetscErrorCode MatCuDSSBuffersFree_Private(Mat_CuDSS *);
+
+/* Schur complements of a factor: schur.c */
+GPUCSR_INTERN PetscErrorCode MatCuDSSSchurCompose_Private(Mat F, PetscBool yes);
+GPUCSR_INTERN PetscErrorCode MatCuDSSSchurClear_Private(Mat F);
+GPUCSR_INTERN PetscErrorCode MatCuDSSSchurFree_Private(CuDSSSchur *);
+GPUCSR_INTERN PetscErrorCode MatCuDSSSchurBegin_Private(Mat_CuDSS *, void *handle);
+GPUCSR_INTERN PetscErrorCode MatCuDSSSchurGet_Private(Mat_CuDSS *);
+GPUCSR_INTERN PetscErrorCode MatCuDSSSchurSolve_Private(Mat_CuDSS *, PetscBool transposed, int k, const double *b, size_t ldb, double *x, size_t ldx, GPUCSRStream);
+GPUCSR_INTERN PetscErrorCode MatCuDSSSchurTrial_Private(Mat_CuDSS *, const double *x, const double *r, double size, PetscBool *good);

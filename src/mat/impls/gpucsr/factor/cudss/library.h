@@ -24,16 +24,22 @@ enum {
   CUDSS_HYBRID          = 11,
   CUDSS_HYBRID_LIMIT    = 12,
   CUDSS_THREADS         = 14,
+  CUDSS_SCHUR_MODE      = 23,
   CUDSS_DETERMINISTIC   = 24,
   CUDSS_INFO            = 0, /* results */
   CUDSS_FACTOR_NONZEROS = 1,
   CUDSS_PERTURBED       = 2,
   CUDSS_INERTIA         = 3,
   CUDSS_ESTIMATES       = 13,
+  CUDSS_SCHUR_ROWS      = 18, /* given to the library */
+  CUDSS_SCHUR_MATRIX    = 20,
   CUDSS_ANALYSIS        = 3, /* phases */
   CUDSS_FACTORIZATION   = 4,
   CUDSS_REFACTORIZATION = 8,
-  CUDSS_SOLVE           = 1008
+  CUDSS_SOLVE           = 1008,
+  CUDSS_SOLVE_FORWARD   = 48, /* with the permutation, as the backward solve */
+  CUDSS_SOLVE_DIAGONAL  = 64,
+  CUDSS_SOLVE_BACKWARD  = 384
 };
 
 /* Places in the sixteen numbers of CUDSS_ESTIMATES, bytes */
@@ -55,6 +61,7 @@ enum {
   ROW(ConfigSet, (void *config, int which, const void *value, size_t bytes)) \
   ROW(DataCreate, (const void *handle, void **data)) \
   ROW(DataDestroy, (void *handle, void *data)) \
+  ROW(DataSet, (void *handle, void *data, int which, const void *value, size_t bytes)) \
   ROW(DataGet, (const void *handle, const void *data, int which, void *value, size_t bytes, size_t *written)) \
   ROW(Execute, (void *handle, int phase, const void *config, void *data, const void *A, void *x, const void *b)) \
   ROW(MatrixCreateDn, (void **matrix, int64_t rows, int64_t columns, int64_t ld, const void *values, int type, int layout)) \

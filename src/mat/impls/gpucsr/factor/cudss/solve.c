@@ -18,13 +18,25 @@ typedef struct {
   PetscBool given;           /* all right-hand sides are finite */
 } Quality;
 
-static PetscInt trusted;
+/* A method with A begins that looks at its residuals: factors on A's device are trusted until MatGPUCSRFactorDistrust_Private(). dev NULL: there is none */
+PetscErrorCode MatGPUCSRFactorTrust_Private(Mat A, GPUCSRDevice *dev)
+{
+  Mat block;
 
-/* Between calls with PETSC_TRUE and PETSC_FALSE a method runs that looks at its residuals */
-PetscErrorCode MatGPUCSRFactorTrusted_Private(PetscBool begins)
+  PetscFunctionBegin;
+  *dev = NULL;
+  PetscCall(MatGPUCSRFactorBlock_Private(A, &block));
+  if (!block) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatGPUCSRDecide_Private(block));
+  *dev = ((Mat_SeqGPUCSR *)block->spptr)->dev;
+  if (*dev) (*dev)->trusting++;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatGPUCSRFactorDistrust_Private(GPUCSRDevice dev)
 {
   PetscFunctionBegin;
-  trusted += begins ? 1 : -1;
+  if (dev) dev->trusting--;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -32,14 +44,14 @@ PetscErrorCode MatCuDSSBuffersFree_Private(Mat_CuDSS *f)
 {
   GPUCSRDevice  dev      = f->dev;
   CuDSSDense   *dense[]  = {&f->b, &f->x};
-  GPUCSRBuffer *buffer[] = {&f->residual, &f->step, &f->sent, &f->back};
+  GPUCSRBuffer *buffer[] = {&f->residual, &f->step, &f->sent, &f->back, &f->schur.partial};
 
   PetscFunctionBegin;
   for (int k = 0; k < 2; k++) {
     if (dense[k]->matrix && !dev->failed[0]) (void)(*CuDSS.MatrixDestroy)(dense[k]->matrix);
     *dense[k] = (CuDSSDense){0};
   }
-  for (int k = 0; k < 4; k++) PetscCall(GPUCSRBufferFree(dev, buffer[k]));
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(buffer); k++) PetscCall(GPUCSRBufferFree(dev, buffer[k]));
   PetscCall(GPUCSRFree(dev, sizeof(uint64_t) * CHECK_NUMBERS * CUDSS_COLUMNS, &f->most));
   if (f->mosthost && !dev->failed[0]) PetscCall((*dev->ops->hostfree)(dev->id, f->mosthost));
   f->mosthost = NULL;
@@ -73,7 +85,8 @@ static PetscErrorCode Wrap(CuDSSDense *d, int64_t n, int k, const double *values
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Execute(Mat_CuDSS *f, PetscBool transposed, int k, const double *b, size_t ldb, double *x, size_t ldx, GPUCSRStream s)
+/* A solve, or a part of one */
+PetscErrorCode MatCuDSSExecute_Private(Mat_CuDSS *f, int phase, PetscBool transposed, int k, const double *b, size_t ldb, double *x, size_t ldx, GPUCSRStream s)
 {
   const int mode = transposed && f->kind == CUDSS_GENERAL;
   void     *handle;
@@ -84,8 +97,14 @@ static PetscErrorCode Execute(Mat_CuDSS *f, PetscBool transposed, int k, const d
   PetscCall(CuDSSHandle(f->dev, s, &handle));
   if (mode != f->mode) CuDSSCheck("cudssConfigSet() of transposed solves", (*CuDSS.ConfigSet)(f->config, CUDSS_SOLVE_MODE, &mode, sizeof(mode)));
   f->mode = mode;
-  CuDSSCheck("a solve", (*CuDSS.Execute)(handle, CUDSS_SOLVE, f->config, f->data, f->matrix, f->x.matrix, f->b.matrix));
+  CuDSSCheck("a solve", (*CuDSS.Execute)(handle, phase, f->config, f->data, f->matrix, f->x.matrix, f->b.matrix));
   PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Execute(Mat_CuDSS *f, PetscBool transposed, int k, const double *b, size_t ldb, double *x, size_t ldx, GPUCSRStream s)
+{
+  if (f->schur.n) return MatCuDSSSchurSolve_Private(f, transposed, k, b, ldb, x, ldx, s);
+  return MatCuDSSExecute_Private(f, CUDSS_SOLVE, transposed, k, b, ldb, x, ldx, s);
 }
 
 /* The matrix of these solves in CSR. Symmetry is only the program's promise, so a transposed solve is checked with the transpose */
@@ -205,7 +224,7 @@ static PetscErrorCode Refined(Mat_CuDSS *f, PetscBool transposed, DirectCheck *c
 /* At most CUDSS_COLUMNS columns on the device. An analysis of older values is not blamed on the matrix */
 static PetscErrorCode SolveColumns(Mat_CuDSS *f, PetscBool transposed, DirectCheck *c, GPUCSRStream s)
 {
-  const PetscBool check = (PetscBool)(f->request.check == CUDSS_ALWAYS || (f->request.check == CUDSS_AUTO && !trusted && !(f->shifts && f->perturbed)));
+  const PetscBool check = (PetscBool)(f->request.check == CUDSS_ALWAYS || (f->request.check == CUDSS_AUTO && !f->dev->trusting && !(f->shifts && f->perturbed)));
   Quality         q;
 
   PetscFunctionBegin;
@@ -227,7 +246,8 @@ static PetscErrorCode SolveColumns(Mat_CuDSS *f, PetscBool transposed, DirectChe
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One solve with a pseudo-random right-hand side tells whether the factor is of a matrix near A, and whether A is regular to working precision. Refinement may converge with L L^T of another matrix */
+/* One solve with a pseudo-random right-hand side tells whether the factor is of a matrix near A, and whether A is regular to working precision. Refinement may converge with L L^T of another matrix. A Schur
+   complement is tried with a product instead */
 PetscErrorCode MatCuDSSTrial_Private(Mat_CuDSS *f, PetscBool *good)
 {
   GPUCSRDevice   dev  = f->dev;
@@ -252,6 +272,15 @@ PetscErrorCode MatCuDSSTrial_Private(Mat_CuDSS *f, PetscBool *good)
   GPUCSRKeep(&ierr, (*dev->ops->streamsynchronize)(dev->id, dev->stream));
   PetscCall(PetscFree(b));
   PetscCall(ierr);
+  if (f->schur.n) {
+    c = (DirectCheck){.A = &f->A, .k = 1, .b = (const double *)xd, .x = (double *)bd, .ldb = n, .ldx = n};
+    PetscCall(Buffers(f, 1));
+    PetscCall((*dev->ops->zero)(dev->id, xd, sizeof(double) * n, dev->stream));
+    PetscCall(Check(f, &c, dev->stream, &q));
+    PetscCall(MatCuDSSSchurTrial_Private(f, c.x, c.r, Most(f, 0, CHECK_A) * Most(f, 0, CHECK_X), good));
+    f->tried = *good;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   c = (DirectCheck){.k = 1, .b = (const double *)bd, .x = (double *)xd, .ldb = n, .ldx = n};
   PetscCall(Refined(f, PETSC_FALSE, &c, dev->stream, &q));
   *good    = (PetscBool)((f->kind == CUDSS_POSITIVE ? q.first : q.error) <= f->request.error && (!f->perturbed || (q.condition < SINGULAR_CONDITION && q.left < SINGULAR_RESIDUAL)));
