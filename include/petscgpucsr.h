@@ -8,8 +8,8 @@
 #include <petscksp.h>
 
 #define PETSCGPUCSR_VERSION_MAJOR 0
-#define PETSCGPUCSR_VERSION_MINOR 4
-#define PETSCGPUCSR_VERSION       "0.4"
+#define PETSCGPUCSR_VERSION_MINOR 5
+#define PETSCGPUCSR_VERSION       "0.5"
 
 #define MATGPUCSR       "gpucsr"
 #define MATAIJGPUCSR    "aijgpucsr"

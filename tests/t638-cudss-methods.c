@@ -65,7 +65,7 @@ static PetscErrorCode Create(KSPType type, KSPNormType norm, Mat A, Mat P, KSP *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ended: the method is one for this system, and has met a failure. PETSc's pipelcg keeps Inf and NaN in its vectors */
+/* ended: the method is one for this system, and has met a failure. PETSc's pipelcg keeps Inf and NaN in its vectors, until KSPReset() */
 static PetscErrorCode Method(KSPType type, KSPNormType norm, Mat A, Mat P, Mat R, Vec b, PetscBool *ended)
 {
   KSP       ksp;
@@ -90,7 +90,12 @@ static PetscErrorCode Method(KSPType type, KSPNormType norm, Mat A, Mat P, Mat R
     PetscCheck(end != SILENT, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s, norm %d, a failure in application %d: %s", type, (int)norm, at, said);
     if (at == 1 && end == ENDED) *ended = PETSC_TRUE;
     PetscCall(Solve(ksp, R, b, &end, said, sizeof(said)));
-    PetscCheck(end == (pipelcg ? ENDED : RIGHT), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s, norm %d, after a failure in application %d: %s", type, (int)norm, at, said);
+    if (pipelcg && end == ENDED) {
+      PetscCall(KSPReset(ksp));
+      PetscCall(KSPSetOperators(ksp, A, P));
+      PetscCall(Solve(ksp, R, b, &end, said, sizeof(said)));
+    }
+    PetscCheck(end == RIGHT, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s, norm %d, after a failure in application %d: %s", type, (int)norm, at, said);
     PetscCall(KSPDestroy(&ksp));
   }
   PetscFunctionReturn(PETSC_SUCCESS);

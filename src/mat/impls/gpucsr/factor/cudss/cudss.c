@@ -617,11 +617,14 @@ static PetscErrorCode MatGetFactor_SeqAIJGPUCSR_CuDSS(Mat A, MatFactorType type,
   A matrix known to be positive definite (`MAT_SPD`) is factored as L L^T, by `PCLU` as well; any other Cholesky factor is L D L^T, whose inertia `MatGetInertia()` gives. `MatSolve()`,
   `MatSolveTranspose()` and `MatMatSolve()` run on the GPU, for vectors and dense matrices there or on the host.
 
+  `MatFactorSetSchurIS()` before the factorization asks for a Schur complement, a dense matrix on the host that is checked by a product. `MatSolve()` and `MatMatSolve()` solve the whole system. With it
+  there is no `MatSolveTranspose()` of L U, no `MatGetInertia()`, no matching, and no ordering colamd or btf_colamd.
+
   The normwise backward error of each solution is checked. A solution above the bound after refinement is Inf, and `KSPSolve()` with `KSPPREONLY` ends with `KSP_DIVERGED_PC_FAILED`. Failures:
   `MAT_FACTOR_STRUCT_ZEROPIVOT` for a row without entries, `MAT_FACTOR_NUMERIC_ZEROPIVOT` for a matrix that is singular to working precision, `MAT_FACTOR_OUTMEMORY`, and `MAT_FACTOR_OTHER`. With
   -pc_factor_shift_type cuDSS may replace small pivots; solutions are not checked then.
 
-.seealso: `MATGPUCSR`, `MATSOLVERGPUCSR`, `PCFactorSetMatSolverType()`, `MatGetFactor()`, `MatFactorGetError()`, `PCLU`, `PCCHOLESKY`
+.seealso: `MATGPUCSR`, `MATSOLVERGPUCSR`, `PCFactorSetMatSolverType()`, `MatGetFactor()`, `MatFactorGetError()`, `MatFactorSetSchurIS()`, `PCLU`, `PCCHOLESKY`
 M*/
 PetscErrorCode MatGPUCSRCuDSSRegister_Private(void)
 {

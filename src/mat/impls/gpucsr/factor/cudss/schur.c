@@ -35,7 +35,7 @@ static PetscErrorCode Mark(CuDSSSchur *schur, PetscInt rows, PetscInt n, const P
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A factorization must follow, whose analysis has the marks */
+/* A factorization must follow: the analysis reads the marks */
 static PetscErrorCode MatFactorSetSchurIS_CuDSS(Mat F, IS is)
 {
   Mat_CuDSS      *f = (Mat_CuDSS *)F->data;
@@ -205,7 +205,7 @@ PetscErrorCode MatCuDSSSchurSolve_Private(Mat_CuDSS *f, PetscBool transposed, in
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A device array r = - A x, of any x, has the forward solve - S x2: this tells whether S is that of A, and in the expected order. size: of A and x */
+/* The forward solve of a device array r = - A x ends in - S x2. So a product with S tells whether S is right, and in the expected order. size: of A and x */
 PetscErrorCode MatCuDSSSchurTrial_Private(Mat_CuDSS *f, const double *x, const double *r, double size, PetscBool *good)
 {
   GPUCSRDevice       dev = f->dev;
