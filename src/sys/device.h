@@ -136,6 +136,32 @@ static inline GPUCSRError GPUCSRLaunched(GPUCSRDevice d, const char what[])
   return GPUCSRLaunchHook ? (*GPUCSRLaunchHook)(d, what) : (GPUCSRError)0;
 }
 
+/* Runs a loop of the host like a kernel: in stream order, with a copy of its argument */
+static inline GPUCSRError GPUCSRRunOnHost(GPUCSRDevice d, GPUCSRError (*loop)(void *), void *arg, size_t bytes, GPUCSRStream s, const char what[])
+{
+  const GPUCSRError e = d->ops->call ? (*d->ops->call)(d->id, loop, arg, bytes, s) : (*loop)(arg);
+
+  return e ? e : GPUCSRLaunched(d, what);
+}
+
+/*
+  Kernels of the device, or the host: GPUCSREither() is the one or the other expression, GPUCSRByKernels() returns from a function whose rest is the host's loop. No device has kernels in a library
+  without CUDA, which does not contain them.
+*/
+#if defined(GPUCSR_HAVE_CUDA)
+  #define GPUCSREither(dev, device, host) ((dev)->ops->kernels ? (device) : (host))
+  #define GPUCSRByKernels(dev, call) \
+    do { \
+      if ((dev) && (dev)->ops->kernels) { \
+        PetscCall(call); \
+        PetscFunctionReturn(PETSC_SUCCESS); \
+      } \
+    } while (0)
+#else
+  #define GPUCSREither(dev, device, host) ((void)(dev), (host))
+  #define GPUCSRByKernels(dev, call)      ((void)(dev))
+#endif
+
 GPUCSR_INTERN GPUCSRError GPUCSRMalloc(GPUCSRDevice, size_t, const char[], void **);
 GPUCSR_INTERN GPUCSRError GPUCSRDeviceReach(GPUCSRDevice, GPUCSRBool settle, GPUCSRBool *yes); /* before frees; settle: waits for all work */
 GPUCSR_INTERN GPUCSRError GPUCSRFree(GPUCSRDevice, size_t, void **);

@@ -38,15 +38,10 @@ typedef struct {
 } VecGPUKernels;
 
 GPUCSR_INTERN const VecGPUKernels VecGPUKernels_host;
-#if defined(GPUCSR_HAVE_CUDA)
 GPUCSR_INTERN const VecGPUKernels VecGPUKernels_cuda;
-#endif
 
 /* dev NULL: the host */
 static inline const VecGPUKernels *VecGPUKernelsOf(GPUCSRDevice dev)
 {
-#if defined(GPUCSR_HAVE_CUDA)
-  if (dev && dev->ops->kernels) return &VecGPUKernels_cuda;
-#endif
-  return &VecGPUKernels_host;
+  return dev ? GPUCSREither(dev, &VecGPUKernels_cuda, &VecGPUKernels_host) : &VecGPUKernels_host;
 }

@@ -49,12 +49,7 @@ PetscErrorCode GPUKSPRefineChoose(const KSP_GPU *k, GPUKSPChoice *c)
 static PetscErrorCode Round(KSP_GPU *k, size_t n, int lane, const double *from, float *to)
 {
   PetscFunctionBegin;
-#if defined(GPUCSR_HAVE_CUDA)
-  if (k->dev->ops->kernels) {
-    PetscCall(GPUKSPRound(n, lane, from, to, k->dev->stream));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-#endif
+  GPUCSRByKernels(k->dev, GPUKSPRound(n, lane, from, to, k->dev->stream));
   PetscCall(GPUCSRWaitStreamOnHost(k->dev->stream));
   for (size_t i = 0; i < n; i++) {
     const double *f = from + GPUKSPPlace(i, lane, sizeof(*from));

@@ -150,9 +150,7 @@ PetscErrorCode GPUGMRESMemory(KSP ksp, KSP_GPUGMRES *g)
   g->m      = (int)m;
   g->stride = ((size_t)k->n * sizeof(double) + 255) / 256 * 256 / sizeof(double);
   g->most   = 1;
-#if defined(GPUCSR_HAVE_CUDA)
-  if (k->dev->ops->kernels) PetscCall(GPUGMRESDeviceBlocks(k->dev, &g->most));
-#endif
+  PetscCall(GPUCSREither(k->dev, GPUGMRESDeviceBlocks(k->dev, &g->most), PETSC_SUCCESS));
   PetscCall(Lock(g));
   PetscCall(GPUCSRBufferGrow(k->dev, sizeof(double) * (1 + (size_t)(m + 1) * (size_t)g->most), "sums of a solver", &g->partial));
   PetscCall(k->dev->ops->zero(k->dev->id, g->partial.p, sizeof(double), k->dev->stream)); /* no block has finished */
@@ -218,18 +216,6 @@ static GPUGMRESPass PassOf(KSP_GPUGMRES *g, int source, PetscBool first, PetscBo
                               (unsigned *)g->partial.p};
 
   return a;
-}
-
-/* Runs a loop on the host like a kernel: in stream order, with a copy of its argument */
-static PetscErrorCode OnHost(const KSP_GPUGMRES *g, PetscErrorCode (*loop)(void *), void *arg, size_t bytes, const char name[])
-{
-  const GPUCSRDevice dev = g->k.dev;
-
-  PetscFunctionBegin;
-  if (dev->ops->call) PetscCall((*dev->ops->call)(dev->id, loop, arg, bytes, dev->stream));
-  else PetscCall((*loop)(arg));
-  PetscCall(GPUCSRLaunched(dev, name));
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode ProjectLoop(void *arg)
@@ -309,10 +295,7 @@ static PetscErrorCode SendState(KSP_GPUGMRES *g)
 static PetscErrorCode Project(KSP ksp, KSP_GPUGMRES *g, GPUGMRESPass *a)
 {
   PetscFunctionBegin;
-#if defined(GPUCSR_HAVE_CUDA)
-  if (g->k.dev->ops->kernels) PetscCall(GPUGMRESDeviceProject(a, g->k.dev->stream));
-#endif
-  if (!g->k.dev->ops->kernels) PetscCall(OnHost(g, ProjectLoop, a, sizeof(*a), "a projection of GMRES"));
+  PetscCall(GPUCSREither(g->k.dev, GPUGMRESDeviceProject(a, g->k.dev->stream), GPUCSRRunOnHost(g->k.dev, ProjectLoop, a, sizeof(*a), g->k.dev->stream, "a projection of GMRES")));
   if (!g->several) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Reduce(ksp, g, g->mirror->k + 1));
   for (int j = 0; j <= g->mirror->k; j++) GPUGMRESProjected(g->mirror, j, g->sums[j], a->again);
@@ -323,10 +306,7 @@ static PetscErrorCode Project(KSP ksp, KSP_GPUGMRES *g, GPUGMRESPass *a)
 static PetscErrorCode Update(KSP ksp, KSP_GPUGMRES *g, GPUGMRESPass *a)
 {
   PetscFunctionBegin;
-#if defined(GPUCSR_HAVE_CUDA)
-  if (g->k.dev->ops->kernels) PetscCall(GPUGMRESDeviceUpdate(a, g->k.dev->stream));
-#endif
-  if (!g->k.dev->ops->kernels) PetscCall(OnHost(g, UpdateLoop, a, sizeof(*a), "an orthogonalization of GMRES"));
+  PetscCall(GPUCSREither(g->k.dev, GPUGMRESDeviceUpdate(a, g->k.dev->stream), GPUCSRRunOnHost(g->k.dev, UpdateLoop, a, sizeof(*a), g->k.dev->stream, "an orthogonalization of GMRES")));
   if (!g->several) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Reduce(ksp, g, 1));
   if (a->first) g->mirror->k = -1;
@@ -341,10 +321,7 @@ static PetscErrorCode Sum(KSP_GPUGMRES *g, int count, const double *vectors, con
   GPUGMRESSum a = {g->k.n, count, g->stride, vectors, coefficients, diagonal, x, out};
 
   PetscFunctionBegin;
-#if defined(GPUCSR_HAVE_CUDA)
-  if (g->k.dev->ops->kernels) PetscCall(GPUGMRESDeviceSum(&a, g->k.dev->stream));
-#endif
-  if (!g->k.dev->ops->kernels) PetscCall(OnHost(g, SumLoop, &a, sizeof(a), "a combination of GMRES' basis"));
+  PetscCall(GPUCSREither(g->k.dev, GPUGMRESDeviceSum(&a, g->k.dev->stream), GPUCSRRunOnHost(g->k.dev, SumLoop, &a, sizeof(a), g->k.dev->stream, "a combination of GMRES' basis")));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -5,11 +5,7 @@
 
 const GPUAMGOps *GPUAMGOf(GPUCSRDevice d)
 {
-#if defined(GPUCSR_HAVE_CUDA)
-  if (d->ops->kernels) return &GPUAMG_cuda;
-#endif
-  (void)d;
-  return &GPUAMG_host;
+  return GPUCSREither(d, &GPUAMG_cuda, &GPUAMG_host);
 }
 
 static PetscErrorCode Rows_Host(GPUCSRDevice dev, GPUAMGStep step, int n, const GPUAMGWork *w)

@@ -4,11 +4,7 @@
 
 const GPUCSRAssembleOps *GPUCSRAssembleOf(GPUCSRDevice d)
 {
-#if defined(GPUCSR_HAVE_CUDA)
-  if (d->ops->kernels) return &GPUCSRAssemble_cuda;
-#endif
-  (void)d;
-  return &GPUCSRAssemble_host;
+  return GPUCSREither(d, &GPUCSRAssemble_cuda, &GPUCSRAssemble_host);
 }
 
 /* What only sorting needs */

@@ -3,19 +3,10 @@
 */
 #include "columns.h"
 
-#if !defined(GPUCSR_HAVE_CUDA)
-  #define GPUCSRColumnsToRows_CUDA(...) PETSC_ERR_PLIB
-  #define GPUCSRRowsToColumns_CUDA(...) PETSC_ERR_PLIB
-  #define GPUCSRMultRows_CUDA(...)      PETSC_ERR_PLIB
-#endif
-
 PetscErrorCode GPUCSRColumnsToRows(GPUCSRDevice dev, GPUCSRType type, size_t n, int k, const void *columns, size_t ld, void *rows)
 {
   PetscFunctionBegin;
-  if (dev->ops->kernels) {
-    PetscCall(GPUCSRColumnsToRows_CUDA(dev, type, n, k, columns, ld, rows));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
+  GPUCSRByKernels(dev, GPUCSRColumnsToRows_CUDA(dev, type, n, k, columns, ld, rows));
   PetscCall(GPUCSRWaitStreamOnHost(dev->stream));
 #define TOROWS(X) \
   do { \
@@ -32,10 +23,7 @@ PetscErrorCode GPUCSRColumnsToRows(GPUCSRDevice dev, GPUCSRType type, size_t n, 
 PetscErrorCode GPUCSRRowsToColumns(GPUCSRDevice dev, GPUCSRType type, size_t n, int k, const void *rows, const void *plus, void *columns, size_t ld)
 {
   PetscFunctionBegin;
-  if (dev->ops->kernels) {
-    PetscCall(GPUCSRRowsToColumns_CUDA(dev, type, n, k, rows, plus, columns, ld));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
+  GPUCSRByKernels(dev, GPUCSRRowsToColumns_CUDA(dev, type, n, k, rows, plus, columns, ld));
   PetscCall(GPUCSRWaitStreamOnHost(dev->stream));
 #define TOCOLUMNS(X) \
   do { \
@@ -54,10 +42,7 @@ PetscErrorCode GPUCSRMultRows(const GPUCSRStorage *A, int k, const void *x, void
   const int32_t *rowptr = (const int32_t *)A->array[CSR_ROWPTR].data, *col = (const int32_t *)A->array[CSR_COL].data;
 
   PetscFunctionBegin;
-  if (A->dev->ops->kernels) {
-    PetscCall(GPUCSRMultRows_CUDA(A, k, x, z));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
+  GPUCSRByKernels(A->dev, GPUCSRMultRows_CUDA(A, k, x, z));
   PetscCall(GPUCSRWaitStreamOnHost(A->dev->stream));
 #define MULT(V, X) \
   do { \

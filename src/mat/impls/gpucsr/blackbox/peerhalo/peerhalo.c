@@ -5,19 +5,6 @@
 #include "../../../../../sys/peer/peer.h"
 #include <math.h>
 
-#if !defined(GPUCSR_HAVE_CUDA)
-  #define GPUCSRPeerSend_CUDA(...)     PETSC_ERR_PLIB
-  #define GPUCSRPeerReceive_CUDA(...)  PETSC_ERR_PLIB
-  #define GPUCSRPeerMultiply_CUDA(...) PETSC_ERR_PLIB
-  #define GPUCSRPeerAdd_CUDA(...)      PETSC_ERR_PLIB
-  #define GPUCSRPeerGather_CUDA(...)   PETSC_ERR_PLIB
-#endif
-
-static GPUCSRBool OnDevice(const GPUCSRPeerHalo *h)
-{
-  return (GPUCSRBool)(h->dev && h->dev->ops->kernels);
-}
-
 /* A refused launch has done nothing */
 static PetscErrorCode Turn(const GPUCSRPeerHalo *h, const char what[], GPUCSRStream s)
 {
@@ -44,10 +31,7 @@ static PetscErrorCode Await(const GPUCSRPeerHalo *h, GPUCSRPeerWay way, const do
 PetscErrorCode GPUCSRPeerSend(const GPUCSRPeerHalo *h, GPUCSRPeerWay way, int count, const int32_t *index, const double *from, GPUCSRStream stream)
 {
   PetscFunctionBegin;
-  if (OnDevice(h)) {
-    PetscCall(GPUCSRPeerSend_CUDA(h, way, count, index, from, stream));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
+  GPUCSRByKernels(h->dev, GPUCSRPeerSend_CUDA(h, way, count, index, from, stream));
   PetscCall(Turn(h, "peer_send", stream));
   const uint64_t s = *h->count + 1;
   for (int l = 0; l < h->n; l++) {
@@ -64,10 +48,7 @@ PetscErrorCode GPUCSRPeerReceive(const GPUCSRPeerHalo *h, GPUCSRPeerWay way, dou
   const double *in;
 
   PetscFunctionBegin;
-  if (OnDevice(h)) {
-    PetscCall(GPUCSRPeerReceive_CUDA(h, way, to, stream));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
+  GPUCSRByKernels(h->dev, GPUCSRPeerReceive_CUDA(h, way, to, stream));
   PetscCall(Turn(h, "peer_receive", stream));
   PetscCall(Await(h, way, &in));
   for (int k = 0; k < h->coming[way] && to; k++) to[k] = in[k];
@@ -80,10 +61,7 @@ PetscErrorCode GPUCSRPeerMultiply(const GPUCSRPeerHalo *h, const GPUCSRPeerRows 
   const double *in;
 
   PetscFunctionBegin;
-  if (OnDevice(h)) {
-    PetscCall(GPUCSRPeerMultiply_CUDA(h, r, z, stream));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
+  GPUCSRByKernels(h->dev, GPUCSRPeerMultiply_CUDA(h, r, z, stream));
   PetscCall(Turn(h, "peer_multiply", stream));
   PetscCall(Await(h, GPUCSR_ENTRIES, &in));
   for (int k = 0; k < r->n; k++) {
@@ -101,10 +79,7 @@ PetscErrorCode GPUCSRPeerAdd(const GPUCSRPeerHalo *h, const GPUCSRPeerSums *a, d
   const double *in;
 
   PetscFunctionBegin;
-  if (OnDevice(h)) {
-    PetscCall(GPUCSRPeerAdd_CUDA(h, a, z, stream));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
+  GPUCSRByKernels(h->dev, GPUCSRPeerAdd_CUDA(h, a, z, stream));
   PetscCall(Turn(h, "peer_add", stream));
   PetscCall(Await(h, GPUCSR_SUMS, &in));
   for (int k = 0; k < a->n; k++) {
@@ -135,10 +110,7 @@ PetscErrorCode GPUCSRPeerGather(const GPUCSRPeerHalo *h, const double *mine, int
   const int size = (int)h->peers->size, rank = (int)h->peers->rank;
 
   PetscFunctionBegin;
-  if (OnDevice(h)) {
-    PetscCall(GPUCSRPeerGather_CUDA(h, mine, n, all, stream));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
+  GPUCSRByKernels(h->dev, GPUCSRPeerGather_CUDA(h, mine, n, all, stream));
   PetscCall(Turn(h, "peer_gather", stream));
   const uint64_t s   = h->count[2] + 1;
   const size_t   set = (size_t)(s % 2) * (size_t)size;

@@ -617,9 +617,7 @@ PetscErrorCode GPUCSRPlanProduct(GPUCSRPlan *P, const GPUCSRProduct *p, GPUCSRSt
   if (P->A.dev->ops->kernels) PetscCall((*k->family->launch)(&r.A, p, k->variant, s));
   else {
     if (p->sums.q) *p->sums.parts = 1;
-    if (P->A.dev->ops->call) PetscCall((*P->A.dev->ops->call)(P->A.dev->id, ReferenceProduct, &r, sizeof(r), s));
-    else PetscCall(ReferenceProduct(&r));
-    PetscCall(GPUCSRLaunched(P->A.dev, P->A.format->name));
+    PetscCall(GPUCSRRunOnHost(P->A.dev, ReferenceProduct, &r, sizeof(r), s, P->A.format->name));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -3,11 +3,7 @@
 
 const GPUCSRSpGEMMOps *GPUCSRSpGEMMOf(GPUCSRDevice d)
 {
-#if defined(GPUCSR_HAVE_CUDA)
-  if (d->ops->kernels) return &GPUCSRSpGEMM_cuda;
-#endif
-  (void)d;
-  return &GPUCSRSpGEMM_host;
+  return GPUCSREither(d, &GPUCSRSpGEMM_cuda, &GPUCSRSpGEMM_host);
 }
 
 /* Memory for a matrix in CSR, of doubles */

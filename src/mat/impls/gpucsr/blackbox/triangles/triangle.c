@@ -7,12 +7,7 @@ const char *const GPUCSRSolveMethods[] = {"ranges", "syncfree", NULL};
 
 const GPUCSRTriangleOps *GPUCSRTriangleOpsGet(GPUCSRDevice dev)
 {
-#if defined(GPUCSR_HAVE_CUDA)
-  if (dev->ops->kernels) return &GPUCSRTriangleOps_CUDA;
-#else
-  (void)dev;
-#endif
-  return &GPUCSRTriangleOps_Host;
+  return GPUCSREither(dev, &GPUCSRTriangleOps_CUDA, &GPUCSRTriangleOps_Host);
 }
 
 PetscErrorCode GPUCSRFactorCSRCreate(GPUCSRDevice dev, int n, int64_t nnz, GPUCSRFactorCSR *F)
