@@ -333,10 +333,10 @@ static inline PetscErrorCode RunPrograms(size_t n, const Program programs[])
 }
 
 /* The main function of a test that runs all programs of a list */
-static inline int ProgramsMain(int argc, char **argv, const char help[], size_t n, const Program programs[])
+static inline int ProgramsMain(int argc, char **argv, const char about[], size_t n, const Program programs[])
 {
   PetscFunctionBeginUser;
-  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(PetscInitialize(&argc, &argv, NULL, about));
   PetscCall(TestRequireReal(32));
   PetscCall(RunPrograms(n, programs));
   PetscCall(PetscFinalize());
