@@ -246,7 +246,7 @@ def make(records):
         intro += [f"The reference row, an iteration of `gpucg` on {rs[0]['matrix']}, took {number(min(r['iteration_us'] for r in rs))} to {number(max(r['iteration_us'] for r in rs))} µs over {len({r['call'] for r in rs})} calls.", ""]
     intro = [w for line in intro for w in (textwrap.wrap(line, 160) if len(line) > 200 else [line])]
     shares = [""] + textwrap.wrap("Bytes over time, of the device copy's rate, which caches and smaller formats exceed. " + "; ".join(page.shares) + ".", 160) if page.shares else []
-    below = ["", "A peer is faster in " + ". In ".join(page.below) + "."] if page.below else []
+    below = [""] + textwrap.wrap("A peer is faster in " + ". In ".join(page.below) + ".", 160) if page.below else []
     return page.readme, intro + HEAD + page.all + shares + below, page.lines
 
 
