@@ -497,6 +497,7 @@ int main(int argc, char **argv)
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
   PetscCall(TestRequireReal(0));
+  PetscCall(TestRequireVecGPU());
   PetscCall(PetscOptionsGetIntArray(NULL, NULL, "-n", lengths, &n, &set));
   if (!set) n = 10;
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-deep", &deep, NULL));

@@ -587,6 +587,7 @@ int main(int argc, char **argv)
   PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
   PetscCall(TestRequireReal(0));
   PetscCall(MatGPUCSRInitializePackage());
+  PetscCall(TestRequireVecGPU());
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-seed", &seed, NULL));
   PetscCall(TestCounts());
   PetscCall(TestSetValues());

@@ -36,16 +36,38 @@ static inline PetscErrorCode TestEps(PetscReal *eps)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* End here, counted as skipped by run.sh, unless PETSc has real double numbers (and, for 32, 32-bit indices): the formats need both so far */
+/* Ends here, counted as skipped by run.sh */
+static inline PetscErrorCode TestSkip(const char why[])
+{
+  PetscFunctionBegin;
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "skipped: %s\n", why));
+  PetscCall(PetscOptionsClear(NULL));
+  PetscCall(PetscFinalize());
+  exit(0);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Skips unless PETSc has real double numbers (and, for 32, 32-bit indices): the formats need both so far */
 static inline PetscErrorCode TestRequireReal(PetscInt bits)
 {
   PetscFunctionBegin;
-  if (PetscDefined(USE_COMPLEX) || !PetscDefined(USE_REAL_DOUBLE) || (bits == 32 && PetscDefined(USE_64BIT_INDICES))) {
-    PetscCall(PetscPrintf(PETSC_COMM_WORLD, "skipped: not for numbers or indices of this PETSc\n"));
-    PetscCall(PetscOptionsClear(NULL));
-    PetscCall(PetscFinalize());
-    exit(0);
-  }
+  if (PetscDefined(USE_COMPLEX) || !PetscDefined(USE_REAL_DOUBLE) || (bits == 32 && PetscDefined(USE_64BIT_INDICES))) PetscCall(TestSkip("not for numbers or indices of this PETSc"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Skips in a PETSc with CUDA from 3.20 on, where VECCUDA is the type gpu */
+static inline PetscErrorCode TestRequireVecGPU(void)
+{
+  Vec       v;
+  PetscBool cuda;
+
+  PetscFunctionBegin;
+  PetscCall(VecCreate(PETSC_COMM_WORLD, &v));
+  PetscCall(VecSetSizes(v, 1, PETSC_DECIDE));
+  PetscCall(VecSetType(v, "gpu"));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)v, &cuda, VECSEQCUDA, VECMPICUDA, ""));
+  PetscCall(VecDestroy(&v));
+  if (cuda) PetscCall(TestSkip("the type gpu is VECCUDA in this PETSc"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
