@@ -67,18 +67,18 @@ class Runner:
         wanted = "liblinear" in self.a.who
         if os.path.exists(name):
             if not os.path.exists(file):
-                self.run([self.program("bin/gpucsr-convert"), name, file], 4)
+                _, why = self.run([self.program("bin/gpucsr-convert"), name, file], 4)
             if wanted and not os.path.exists(text):
                 with open(text, "wb") as f:
                     subprocess.run([{"gz": "gzip", "xz": "xz"}.get(name.rsplit(".", 1)[1], "cat"), "-dc", name] if not name.endswith(".svm") else ["cat", name], stdout=f, check=False)
         else:
             if not os.path.exists(file):
                 _, why = self.run(self.launch + [self.program("examples/learnset"), "-set", name, "-o", file], limit=600)
-            if not os.path.exists(file):
-                print(f"learn.py: {name}: left out, not made: {why}", flush=True)
-                return None
-            if wanted and not os.path.exists(text):
+            if os.path.exists(file) and wanted and not os.path.exists(text):
                 self.run([self.program("bin/gpucsr-convert"), file, text], 4)
+        if not os.path.exists(file):
+            print(f"learn.py: {name}: left out, not made: {why}", flush=True)
+            return None
         self.file[short], self.text[short] = file, text
         with open(file, "rb") as f:
             self.entries[short] = int.from_bytes(f.read(16)[12:], "big")
