@@ -176,7 +176,7 @@ def amg(page, records):
         for w, g in here.items():
             if w.startswith(("gpucsr", "aij")) or w in best:
                 rows.append([matrix, w] + [number(g.get(k)) for k in ("upload_ms", "setup_ms", "first_ms", "total_ms", "solve_ms", "again_ms")] + [g["r"]["iterations"], f"{g['r']['residual']:.0e}", number(g["spread"], 2)])
-    peers = "the best of AmgX, hypre and `aijcusparse` with GAMG"
+    peers = "the best of AmgX by aggregation, hypre and `aijcusparse` with GAMG"
     page.row("multigrid (`gpucg`, `gpuamg`), 0.3 to 2 million unknowns, set-up and first solve; a later solve", peers, total, later, readme=True)
     page.section("Multigrid", "CG to 1e-8 of the unpreconditioned norm. Milliseconds: upload with the first product (which the peers' drivers do not time, and no ratio holds), set-up, first solve, these two, later solve, set-up with new values. Of AmgX and hypre the best of all settings of their drivers, with set-up and for later solves.",
                  ["system", "by", "upload", "set-up", "first", "both", "solve", "new values", "iterations", "residual", "spread"], rows)
@@ -238,7 +238,7 @@ def make(records):
     gpu = (call.get("gpu", "none") + ",,,").split(",")
     counts = [r["rounds"] for r in records["call"]] or [0]
     rounds = f"{min(counts)} to {max(counts)}" if min(counts) < max(counts) else str(counts[0])
-    intro = ["# README's table", "", f"The library and its peers in turn, in one build of {petsc} at {', '.join(ids)}: medians of {rounds} processes in turn with the peer's, of several timings each. {gpu[0]}, driver {gpu[1].strip()}, clocks up to {gpu[2].strip()} MHz, memory {gpu[3].strip()} MHz; "
+    intro = ["# README's table", "", f"The library and its peers in turn, in one build of {petsc} at {', '.join(ids)}: medians of {rounds} rounds in turn with the peer's, of several timings each; a round of products is a part of one process, any other a process. {gpu[0]}, driver {gpu[1].strip()}, clocks up to {gpu[2].strip()} MHz, memory {gpu[3].strip()} MHz; "
              f"CUDA {run.get('cuda', 0) // 1000}.{run.get('cuda', 0) % 1000 // 10}; device copy {number(run.get('copy_gbs', 0))} GB/s; host {call.get('cpu', '')}, {call.get('cores', '')} cores; {call.get('peers') or 'no AmgX, no hypre'}. Record: [table.jsonl.xz](table.jsonl.xz). A figure is the geometric mean of ratios, each the peer's median over that of the library.", "",
              "```", "src/benchmarks/table.sh -build BUILD -peers FOLDER        on a GPU; parts of it by -part", "src/benchmarks/tables/table.py -write bench-results/table.jsonl", "src/benchmarks/tables/table.py                           prints all tables of the record, a matrix or system a row", "```", ""]
     intro += [r["text"] for r in records["note"]] + [""] * bool(records["note"])
