@@ -92,6 +92,10 @@ static inline size_t GPUCSRTypeSize(GPUCSRType t)
 #define GPUCSR_CACHED_PIECES 64
 #define GPUCSR_CACHED_BYTES  ((size_t)1 << 20) /* of a piece */
 
+/* Small requests of page-locked memory share one block, because locking takes a millisecond */
+#define GPUCSR_LOCKED_PIECES 64
+#define GPUCSR_LOCKED_BYTES  ((size_t)8 << 10) /* of a piece */
+
 /* An open device: one per backend and process, shared by all its matrices */
 typedef struct _n_GPUCSRDevice {
   const GPUCSRBackendOps *ops;

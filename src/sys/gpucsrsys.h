@@ -9,10 +9,10 @@
 #include "backendlist.h"
 #undef GPUCSR_BACKEND
 
-/* Test layers, which change a backend's table before its use */
-#define GPUCSR_DEBUG(name) GPUCSR_INTERN PetscErrorCode GPUCSRDebug_##name(GPUCSRBackendOps *);
-#include "debuglist.h"
-#undef GPUCSR_DEBUG
+/* Layers, which change a backend's table before its use */
+#define GPUCSR_LAYER(name) GPUCSR_INTERN PetscErrorCode GPUCSRLayer_##name(GPUCSRBackendOps *);
+#include "layerlist.h"
+#undef GPUCSR_LAYER
 
 /* Waits for the earlier work of the stream, before the host computes in place of a device (defer/defer.c) */
 GPUCSR_INTERN PetscErrorCode GPUCSRWaitStreamOnHost(GPUCSRStream);

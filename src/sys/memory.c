@@ -1,5 +1,5 @@
 /*
-  Device memory: every allocation is counted and named, and small pieces are kept for reuse. The device's copy bandwidth is measured here, because the measurement needs memory.
+  Device memory: every allocation is counted and named, and small pieces are kept for reuse. Small pieces of page-locked memory share a block. The device's copy bandwidth is measured here, because the measurement needs memory.
 */
 #if !defined(_GNU_SOURCE)
   #define _GNU_SOURCE /* mincore() */
@@ -120,6 +120,78 @@ PetscErrorCode GPUCSRBufferGrow(GPUCSRDevice d, size_t bytes, const char what[],
   PetscCall(GPUCSRBufferFree(d, b));
   PetscCall(GPUCSRMalloc(d, PetscMax(bytes, 1), what, &b->p));
   b->bytes = PetscMax(bytes, 1);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* --- Page-locked memory: a layer over the table of a backend (layerlist.h) */
+
+static struct {
+  GPUCSRBackendOps under; /* the table below this layer */
+  char            *block; /* NULL: none could be had, and every request goes to the backend */
+  uint64_t         taken; /* a bit for each piece */
+} locked;
+
+static PetscErrorCode Open_Locked(int id, GPUCSRProperties *p)
+{
+  GPUCSRAttempt attempt;
+  void         *block = NULL;
+
+  PetscFunctionBegin;
+  PetscCall((*locked.under.open)(id, p));
+  GPUCSRTry(&attempt, (*locked.under.hostmalloc)(id, GPUCSR_LOCKED_PIECES * GPUCSR_LOCKED_BYTES, &block));
+  locked.block = attempt.error ? NULL : (char *)block;
+  locked.taken = 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Close_Locked(int id)
+{
+  PetscFunctionBegin;
+  if (locked.block) PetscCall((*locked.under.hostfree)(id, locked.block));
+  locked.block = NULL;
+  PetscCall((*locked.under.close)(id));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode HostMalloc_Locked(int id, size_t bytes, void **p)
+{
+  PetscFunctionBegin;
+  if (locked.block && bytes <= GPUCSR_LOCKED_BYTES && ~locked.taken) {
+    const int k = __builtin_ctzll(~locked.taken);
+
+    locked.taken |= (uint64_t)1 << k;
+    *p = locked.block + (size_t)k * GPUCSR_LOCKED_BYTES;
+    memset(*p, 255, bytes); /* NaN, which shows a use of the former user's numbers */
+  } else PetscCall((*locked.under.hostmalloc)(id, bytes, p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Waits for all work of the device, as the backend does, so that no work of the former user writes into the piece */
+static PetscErrorCode HostFree_Locked(int id, void *p)
+{
+  const size_t k = ((uintptr_t)p - (uintptr_t)locked.block) / GPUCSR_LOCKED_BYTES; /* large if p lies below the block */
+
+  PetscFunctionBegin;
+  if (locked.block && k < GPUCSR_LOCKED_PIECES) {
+    GPUCSRAttempt attempt;
+
+    GPUCSRTry(&attempt, (*locked.under.synchronize)(id));
+    if (!attempt.error) locked.taken &= ~((uint64_t)1 << k); /* a device that fails keeps the piece */
+  } else PetscCall((*locked.under.hostfree)(id, p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Not for memory of the host's own, whose misuse the host's tools then find */
+PetscErrorCode GPUCSRLayer_locked(GPUCSRBackendOps *ops)
+{
+  PetscFunctionBegin;
+  if (!ops->separate) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscMemzero(&locked, sizeof(locked)));
+  locked.under    = *ops;
+  ops->open       = Open_Locked;
+  ops->close      = Close_Locked;
+  ops->hostmalloc = HostMalloc_Locked;
+  ops->hostfree   = HostFree_Locked;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -26,7 +26,7 @@ static const GPUCSRBackendOps *const backendlist[] = {
 #undef GPUCSR_BACKEND
 #define NBACKENDS (sizeof(backendlist) / sizeof(backendlist[0]))
 
-static GPUCSRBackendOps backends[NBACKENDS]; /* after the test layers have changed them */
+static GPUCSRBackendOps backends[NBACKENDS]; /* after the layers have changed them */
 PetscErrorCode (*GPUCSRLaunchHook)(GPUCSRDevice, const char[]);
 
 static GPUCSRDevice devices[NBACKENDS]; /* opened at first need */
@@ -36,9 +36,9 @@ static PetscErrorCode BackendsSetUp(void)
   PetscFunctionBegin;
   for (size_t b = 0; b < NBACKENDS; b++) {
     backends[b] = *backendlist[b];
-#define GPUCSR_DEBUG(name) PetscCall(GPUCSRDebug_##name(&backends[b]));
-#include "debuglist.h"
-#undef GPUCSR_DEBUG
+#define GPUCSR_LAYER(name) PetscCall(GPUCSRLayer_##name(&backends[b]));
+#include "layerlist.h"
+#undef GPUCSR_LAYER
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -326,7 +326,7 @@ PetscErrorCode GPUCSRWaitStreamOnHost(GPUCSRStream s)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode GPUCSRDebug_defer(GPUCSRBackendOps *ops)
+PetscErrorCode GPUCSRLayer_defer(GPUCSRBackendOps *ops)
 {
   PetscBool cuda;
 

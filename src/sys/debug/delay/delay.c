@@ -58,7 +58,7 @@ static PetscErrorCode Delay(int id, GPUCSRStream s)
 
 ROWS(DELAYED, WAITS)
 
-PetscErrorCode GPUCSRDebug_delay(GPUCSRBackendOps *ops)
+PetscErrorCode GPUCSRLayer_delay(GPUCSRBackendOps *ops)
 {
   PetscInt  seed;
   PetscBool set;

@@ -132,7 +132,7 @@ static PetscErrorCode Parse(const char text[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode GPUCSRDebug_fault(GPUCSRBackendOps *ops)
+PetscErrorCode GPUCSRLayer_fault(GPUCSRBackendOps *ops)
 {
   GPUCSRFaultCounts *f = &GPUCSRFaultCounters;
   char               text[64];

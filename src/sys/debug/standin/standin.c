@@ -110,7 +110,7 @@ static PetscErrorCode EventCreate_StandIn(int id, GPUCSRBool timing, GPUCSREvent
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode GPUCSRDebug_standin(GPUCSRBackendOps *ops)
+PetscErrorCode GPUCSRLayer_standin(GPUCSRBackendOps *ops)
 {
   PetscBool cuda, set;
   PetscInt  n = 0, np = 4;
