@@ -56,7 +56,7 @@ says README.md '| products A x; Aᵀ x, 2 matrices of 2·10⁶ to 3·10⁶ entri
 says docs/results/table.md '| the same, with cold caches where a matrix fits the cache: 2 of these | the same | 1.50 (1.50 at least, big); 1.50 (big alone) |'
 says docs/results/table.md 'A peer is faster in row 4, figure 1: tiny 0.5.'
 says README.md 'upload and first solve; a later solve | `KSPCG`, `aijcusparse` | 1.00 (lognormal7_9 alone); 4.00 (lognormal7_9 alone) |'
-says README.md 'set-up and first solve; a later solve | the best of AmgX, hypre and `aijcusparse` with GAMG | 3.00 (m_9 alone); 5.00 (m_9 alone) |'
+says README.md 'set-up and first solve; a later solve | the best of AmgX by aggregation, hypre and `aijcusparse` with GAMG | 3.00 (m_9 alone); 5.00 (m_9 alone) |'
 says README.md "$link"
 says README.md after
 if grep -qF '| old |' "$tmp/README.md"; then echo "an old row stays" && failed=1; fi
