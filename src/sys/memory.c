@@ -128,27 +128,38 @@ PetscErrorCode GPUCSRBufferGrow(GPUCSRDevice d, size_t bytes, const char what[],
 static struct {
   GPUCSRBackendOps under; /* the table below this layer */
   char            *block; /* NULL: none could be had, and every request goes to the backend */
-  uint64_t         taken; /* a bit for each piece */
+  uint64_t         taken; /* a bit for each piece; pieces may outlive the device */
+  PetscBool        open;
 } locked;
 
 static PetscErrorCode Open_Locked(int id, GPUCSRProperties *p)
 {
   GPUCSRAttempt attempt;
-  void         *block = NULL;
+  void         *block = locked.block; /* of an earlier device, if pieces have outlived it */
 
   PetscFunctionBegin;
   PetscCall((*locked.under.open)(id, p));
-  GPUCSRTry(&attempt, (*locked.under.hostmalloc)(id, GPUCSR_LOCKED_PIECES * GPUCSR_LOCKED_BYTES, &block));
-  locked.block = attempt.error ? NULL : (char *)block;
-  locked.taken = 0;
+  if (!block) GPUCSRTry(&attempt, (*locked.under.hostmalloc)(id, GPUCSR_LOCKED_PIECES * GPUCSR_LOCKED_BYTES, &block));
+  locked.block = (char *)block;
+  locked.open  = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Frees the block if the device is closed and no piece is in use */
+static PetscErrorCode FreeBlock(int id)
+{
+  PetscFunctionBegin;
+  if (locked.open || locked.taken || !locked.block) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall((*locked.under.hostfree)(id, locked.block));
+  locked.block = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode Close_Locked(int id)
 {
   PetscFunctionBegin;
-  if (locked.block) PetscCall((*locked.under.hostfree)(id, locked.block));
-  locked.block = NULL;
+  locked.open = PETSC_FALSE;
+  PetscCall(FreeBlock(id));
   PetscCall((*locked.under.close)(id));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -177,6 +188,7 @@ static PetscErrorCode HostFree_Locked(int id, void *p)
 
     GPUCSRTry(&attempt, (*locked.under.synchronize)(id));
     if (!attempt.error) locked.taken &= ~((uint64_t)1 << k); /* a device that fails keeps the piece */
+    PetscCall(FreeBlock(id));
   } else PetscCall((*locked.under.hostfree)(id, p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -186,7 +198,6 @@ PetscErrorCode GPUCSRLayer_locked(GPUCSRBackendOps *ops)
 {
   PetscFunctionBegin;
   if (!ops->separate) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscMemzero(&locked, sizeof(locked)));
   locked.under    = *ops;
   ops->open       = Open_Locked;
   ops->close      = Close_Locked;

@@ -96,11 +96,12 @@ PetscErrorCode MatCuDSSSchurBegin_Private(Mat_CuDSS *f, void *handle)
 /* S of cuDSS, ascending, in an array of the host */
 static PetscErrorCode Download(Mat_CuDSS *f, double *values)
 {
-  GPUCSRDevice dev   = f->dev;
-  const size_t n     = (size_t)f->schur.n;
-  void        *array = NULL, *matrix = NULL, *handle;
-  size_t       written;
-  int          status;
+  GPUCSRDevice   dev   = f->dev;
+  const size_t   n     = (size_t)f->schur.n;
+  void          *array = NULL, *matrix = NULL, *handle;
+  size_t         written;
+  int            status;
+  PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
   PetscCall(CuDSSHandle(dev, dev->stream, &handle));
@@ -108,11 +109,10 @@ static PetscErrorCode Download(Mat_CuDSS *f, double *values)
   status = (*CuDSS.MatrixCreateDn)(&matrix, f->schur.n, f->schur.n, f->schur.n, array, CUDSS_DOUBLE, 0);
   if (!status) status = (*CuDSS.DataGet)(handle, f->data, CUDSS_SCHUR_MATRIX, &matrix, sizeof(matrix), &written);
   if (matrix) (void)(*CuDSS.MatrixDestroy)(matrix);
-  if (!status) {
-    PetscCall((*dev->ops->copy)(dev->id, values, array, sizeof(double) * n * n, GPUCSR_TO_HOST, dev->stream));
-    PetscCall((*dev->ops->streamsynchronize)(dev->id, dev->stream));
-  }
+  if (!status) ierr = (*dev->ops->copy)(dev->id, values, array, sizeof(double) * n * n, GPUCSR_TO_HOST, dev->stream);
+  if (!status && !ierr) ierr = (*dev->ops->streamsynchronize)(dev->id, dev->stream);
   PetscCall(GPUCSRFree(dev, sizeof(double) * n * n, &array));
+  PetscCall(ierr);
   CuDSSCheck("the Schur complement", status);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -159,7 +159,7 @@ static PetscErrorCode Forward(Mat_CuDSS *f, int k, const double *b, size_t ldb, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The entries of S in a column y: solved with S. work has twice as many numbers */
+/* The entries of S in a column y: solved with S. work has as many numbers as S has rows */
 static PetscErrorCode SolveS(Mat_CuDSS *f, double *y, GPUCSRStream s, PetscScalar *work, Vec b, Vec x)
 {
   GPUCSRDevice      dev   = f->dev;
@@ -241,6 +241,6 @@ PetscErrorCode MatCuDSSSchurTrial_Private(Mat_CuDSS *f, const double *x, const d
   }
   PetscCall(PetscFree2(host, xs));
   PetscCall(ierr);
-  *good = (PetscBool)(most <= f->request.error * (size + largest));
+  *good = (PetscBool)(isfinite(largest) && most <= f->request.error * (size + largest));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
