@@ -193,7 +193,7 @@ static PetscErrorCode HostFree_Locked(int id, void *p)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Not for memory of the host's own, whose misuse the host's tools then find */
+/* Not for memory of the host's own, whose misuse the host's tools then find. The block stays, because a device can be open already */
 PetscErrorCode GPUCSRLayer_locked(GPUCSRBackendOps *ops)
 {
   PetscFunctionBegin;
