@@ -1,6 +1,6 @@
 /*
   PCGPUAMG of several ranks beside one rank's: iterations on scalar and elastic problems, applications with new values beside a hierarchy from the start, the transpose, matrices of levels, and bad
-  matrices, whose errors all ranks meet.
+  matrices, whose errors all ranks meet. Smoothers are those asked for, with a later degree, and a zero pivot of one rank is a failure on all ranks.
 
   //TEST name="csr" nsize={} loop="1 2 3 8" args="-mat_gpucsr_format csr"
   //TEST name="cycles" nsize={} loop="2 3" args="-mat_gpucsr_format csr -mat_gpucsr_halo peer -our_pc_mg_gpucsr -cycles"
@@ -418,6 +418,132 @@ static PetscErrorCode Bad(const Grid *g, PetscScalar value, const char where[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The first two rows of the last rank's block are equal, to the right of other ranks' columns: a zero pivot on this rank alone. Later values are good, bad and good */
+static PetscErrorCode Pivots(const Grid *g, const char method[])
+{
+  static const char *const options[] = {"-our_mg_levels_pc_type", "-our_mg_levels_ksp_type"};
+  const PetscScalar        ones[4]   = {1.0, 1.0, 1.0, 1.0};
+  Mat                      A         = NULL;
+  KSP                      ksp;
+  PC                       pc;
+  Vec                      b, x;
+  PetscInt                 first, end, its;
+  KSPConvergedReason       reason;
+  PCFailedReason           why;
+
+  PetscFunctionBegin;
+  for (int k = 0; k < 2; k++) PetscCall(PetscOptionsSetValue(NULL, options[k], k ? method : PCILU));
+  PetscCall(GridCreate(PETSC_COMM_WORLD, g, 0, &A));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecSet(b, 1.0));
+  PetscCall(MatGetOwnershipRange(A, &first, &end));
+  PetscCall(Solver(A, KSPGMRES, &ksp, &pc));
+  for (int pass = 0; pass < 5; pass++) {
+    const PetscInt two[2] = {first, first + 1};
+
+    PetscCall(GridCreate(PETSC_COMM_WORLD, g, 0, &A));
+    if (pass % 2 && end == g->n[0] * g->n[1] * g->n[2]) PetscCall(MatSetValues(A, 2, two, 2, two, ones, INSERT_VALUES));
+    PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(KSPSetOperators(ksp, A, A));
+    if (pass % 2) {
+      PetscCall(KSPSolve(ksp, b, x));
+      PetscCall(KSPGetConvergedReason(ksp, &reason));
+      PetscCall(PCGetFailedReason(pc, &why));
+      PetscCheck(reason == KSP_DIVERGED_PC_FAILED && why == PC_FACTOR_NUMERIC_ZEROPIVOT, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s, a zero pivot: %s, %s", method, KSPConvergedReasons[reason], PCFailedReasons[why]);
+    } else PetscCall(Iterations(ksp, method, &its));
+  }
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&x));
+  PetscCall(MatDestroy(&A));
+  for (int k = 0; k < 2; k++) PetscCall(PetscOptionsClearValue(NULL, options[k]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Finds the PC type of the finest smoother, of so many steps, in a view */
+static PetscErrorCode Viewed(PC pc, const char type[], PetscInt steps)
+{
+  char        text[2][64], tmp[PETSC_MAX_PATH_LEN], name[PETSC_MAX_PATH_LEN], line[512], *at;
+  PetscViewer viewer;
+  FILE       *f;
+  PetscMPIInt rank;
+  PetscBool   found[2] = {PETSC_FALSE, PETSC_FALSE};
+
+  PetscFunctionBegin;
+  PetscCall(PetscSNPrintf(text[0], sizeof(text[0]), "type: %s", type));
+  PetscCall(PetscSNPrintf(text[1], sizeof(text[1]), "maximum iterations=%" PetscInt_FMT ",", steps));
+  PetscCall(PetscGetTmp(PETSC_COMM_WORLD, tmp, sizeof(tmp)));
+  PetscCall(PetscSNPrintf(name, sizeof(name), "%s/t661-%d", tmp, (int)getpid()));
+  PetscCallMPI(MPI_Bcast(name, sizeof(name), MPI_CHAR, 0, PETSC_COMM_WORLD));
+  PetscCall(PetscViewerASCIIOpen(PETSC_COMM_WORLD, name, &viewer));
+  PetscCall(PCView(pc, viewer));
+  PetscCall(PetscViewerDestroy(&viewer));
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  if (rank) PetscFunctionReturn(PETSC_SUCCESS);
+  f = fopen(name, "r");
+  PetscCheck(f, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "%s", name);
+  while (fgets(line, sizeof(line), f))
+    for (int k = 0; k < 2; k++) {
+      PetscCall(PetscStrstr(line, text[k], &at));
+      if (at) found[k] = PETSC_TRUE;
+    }
+  fclose(f);
+  remove(name);
+  for (int k = 0; k < 2; k++) PetscCheck(found[k], PETSC_COMM_SELF, PETSC_ERR_PLIB, "The view of a smoother lacks: %s", text[k]);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The smoother of levels of all ranks is the one asked for; a later degree counts */
+static PetscErrorCode Smoothers(const char smoother[], const char type[])
+{
+  Mat      A;
+  KSP      ksp;
+  PC       pc;
+  PetscInt its;
+
+  PetscFunctionBegin;
+  PetscCall(ElasticCreate(PETSC_COMM_WORLD, 14, &A));
+  PetscCall(PetscOptionsSetValue(NULL, "-our_pc_gpuamg_smoother", smoother));
+  PetscCall(Solver(A, KSPCG, &ksp, &pc));
+  PetscCall(Motions(pc, A, 14, PETSC_TRUE));
+  PetscCall(Iterations(ksp, smoother, &its));
+  PetscCall(Viewed(pc, type, 2));
+  PetscCall(PetscOptionsSetValue(NULL, "-our_pc_gpuamg_smoother_degree", "5"));
+  PetscCall(PCSetFromOptions(pc));
+  PetscCall(MatScale(A, 2.0));
+  PetscCall(KSPSetOperators(ksp, A, A));
+  PetscCall(Iterations(ksp, smoother, &its));
+  PetscCall(Viewed(pc, type, 5));
+  PetscCall(PetscOptionsClearValue(NULL, "-our_pc_gpuamg_smoother_degree"));
+  PetscCall(PetscOptionsClearValue(NULL, "-our_pc_gpuamg_smoother"));
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* On levels of all ranks */
+static PetscErrorCode Levels(const Grid *g)
+{
+  PetscMPIInt size;
+  PetscEnum   sizes;
+  PetscBool   known;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  if (size == 1) PetscFunctionReturn(PETSC_SUCCESS);
+  if (ilu) {
+    PetscCall(Pivots(g, KSPRICHARDSON));
+    PetscCall(Pivots(g, KSPCHEBYSHEV));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(Smoothers("jacobi", "jacobi"));
+  PetscCall(Smoothers("pbjacobi", "pbjacobi"));
+  PetscCall(PetscEnumFind(PCJacobiTypes, "rowl1", &sizes, &known));
+  if (known) PetscCall(Smoothers("rowl1", "jacobi"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Rows without neighbours, each third of them empty, which ILU refuses unless a dense inverse does all */
 static PetscErrorCode Diagonal(PetscInt n)
 {
@@ -543,6 +669,7 @@ int main(int argc, char **argv)
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(little); k++) PetscCall(Changes(&little[k], little[k].convection == 0 ? KSPCG : KSPGMRES));
   PetscCall(Bad(&little[0], 0.0, "zero on the diagonal"));
   PetscCall(Bad(&little[0], NAN, "a value that is no number"));
+  PetscCall(Levels(&little[0]));
   PetscCall(Diagonal(40));
   PetscCall(Diagonal(1500));
   for (int k = 0; k < 3; k++) PetscCall(PetscOptionsSetValue(NULL, none[k], k ? "0" : "1")); /* all ranks keep all levels, where some have no rows */

@@ -272,36 +272,73 @@ static PetscErrorCode Build(PC pc, PetscBool *last)
 
 #define COARSE_STEPS 16 /* of the smoother on the coarsest level */
 
-/*
-  Jacobi's eigenvalues give Chebyshev's bounds. PETSc estimates bounds for another preconditioner, and options may set bounds. ILU of several ranks is PETSc's block Jacobi, with a block a rank. PETSc would read the type
-  from the options again
-*/
-static PetscErrorCode Smoother(const PC_GPUAMG *a, const Level *L, PetscBool solves, PetscBool first, KSP ksp)
+/* The PC of a level's smoother. ILU of several ranks is PETSc's block Jacobi, with a block a rank */
+static PetscErrorCode SmootherType(const char type[], PetscBool ilu, PetscBool sizes, PC pc)
 {
-  const char *prefix;
-  char        type[64];
-  PetscBool   chebyshev, bounds, estimate, ilu;
-  PC          pc;
+  PetscEnum rowl1;
+  PetscBool known;
+
+  PetscFunctionBegin;
+  PetscCall(PCSetType(pc, ilu ? PCBJACOBI : type));
+  if (ilu) pc->setfromoptionscalled++; /* the blocks read their options */
+  if (!sizes) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscEnumFind(PCJacobiTypes, "rowl1", &rowl1, &known));
+  PetscCheck(known, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP, "PC type gpuamg needs a PETSc with -pc_jacobi_type rowl1 for -pc_gpuamg_smoother rowl1 on levels of several ranks: take jacobi or pbjacobi");
+  PetscCall(PCJacobiSetType(pc, (PCJacobiType)rowl1));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: a zero pivot in the block of one rank is a problem on all ranks */
+static PetscErrorCode Factors(PC_GPUAMG *a, PC pc)
+{
+  PCFailedReason why;
+  int            weight;
+  PetscMPIInt    rank;
+
+  PetscFunctionBegin;
+  PetscCall(PCSetUp(pc));
+  PetscCall(PCSetUpOnBlocks(pc));
+  PetscCall(PCGetFailedReason(pc, &why));
+  weight = why != PC_NOERROR;
+  PetscCall(GPUCSRAgree(PetscObjectComm((PetscObject)pc), &weight, NULL, NULL, 0, &rank));
+  if (weight) a->h.problem = GPUAMG_PIVOT;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective. Jacobi's eigenvalues give Chebyshev's bounds. PETSc estimates bounds for another preconditioner, and options may set bounds. PETSc would read the type ilu from the options again */
+static PetscErrorCode Smoother(PC_GPUAMG *a, int l, PetscBool solves, PetscBool first, KSP ksp)
+{
+  const Level *L       = &a->ranks->level[l];
+  PetscOptions options = ((PetscObject)ksp)->options;
+  PetscInt     steps   = solves ? COARSE_STEPS : a->degree;
+  const char  *prefix;
+  char         type[64];
+  PetscBool    chebyshev, bounds, estimate, ilu, jacobi, sizes;
+  PC           pc;
 
   PetscFunctionBegin;
   PetscCall(KSPGetOptionsPrefix(ksp, &prefix));
-  PetscCall(PetscOptionsHasName(((PetscObject)ksp)->options, prefix, "-ksp_chebyshev_eigenvalues", &bounds));
-  PetscCall(PetscOptionsHasName(((PetscObject)ksp)->options, prefix, "-ksp_chebyshev_esteig", &estimate));
-  PetscCall(PetscStrncpy(type, a->o.smoother == GPUAMG_BY_FACTOR ? PCILU : PCJACOBI, sizeof(type)));
-  PetscCall(PetscOptionsGetString(((PetscObject)ksp)->options, prefix, "-pc_type", type, sizeof(type), NULL));
+  PetscCall(PetscOptionsHasName(options, prefix, "-ksp_chebyshev_eigenvalues", &bounds));
+  PetscCall(PetscOptionsHasName(options, prefix, "-ksp_chebyshev_esteig", &estimate));
+  PetscCall(PetscOptionsGetInt(options, prefix, "-ksp_max_it", &steps, NULL));
+  PetscCall(PetscStrncpy(type, a->o.smoother == GPUAMG_BY_FACTOR ? PCILU : a->o.smoother == GPUAMG_BY_BLOCKS && L->bs > 1 ? PCPBJACOBI : PCJACOBI, sizeof(type))); /* blocks of one row are Jacobi's */
+  PetscCall(PetscOptionsGetString(options, prefix, "-pc_type", type, sizeof(type), NULL));
   PetscCall(PetscStrcmp(type, PCILU, &ilu));
+  PetscCall(PetscStrcmp(type, PCJACOBI, &jacobi));
+  sizes = (PetscBool)(jacobi && a->o.smoother == GPUAMG_BY_SIZES);
   PetscCall(KSPSetOperators(ksp, L->A, L->A));
+  PetscCall(KSPGetPC(ksp, &pc));
   if (first) {
     PetscCall(KSPSetType(ksp, KSPCHEBYSHEV));
     PetscCall(KSPSetNormType(ksp, KSP_NORM_NONE));
-    PetscCall(KSPSetTolerances(ksp, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, solves ? COARSE_STEPS : a->degree));
-    PetscCall(KSPGetPC(ksp, &pc));
-    PetscCall(PCSetType(pc, ilu ? PCBJACOBI : PCJACOBI));
+    PetscCall(SmootherType(type, ilu, sizes, pc));
     PetscCall(KSPSetSkipPCSetFromOptions(ksp, ilu));
-    if (ilu) pc->setfromoptionscalled++; /* the blocks read their options */
   }
+  PetscCall(KSPSetTolerances(ksp, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, steps));
   PetscCall(PetscObjectTypeCompare((PetscObject)ksp, KSPCHEBYSHEV, &chebyshev));
-  if (chebyshev && !strcmp(type, PCJACOBI) && (first || !(bounds || estimate))) PetscCall(KSPChebyshevSetEigenvalues(ksp, 1.1 * L->lambda, 0.1 * L->lambda));
+  if (chebyshev && jacobi && !sizes && (first || !(bounds || estimate))) PetscCall(KSPChebyshevSetEigenvalues(ksp, 1.1 * L->lambda, 0.1 * L->lambda));
+  a->h.at = l;
+  if (ilu) PetscCall(Factors(a, pc));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -313,6 +350,8 @@ static PetscErrorCode Cycles(PC pc, PetscBool last)
   const PetscBool first = (PetscBool)!r->mg;
   const Level    *C     = &r->level[r->levels - 1];
   const char     *prefix;
+  int             reason;
+  PetscMPIInt     rank;
   PC              coarse;
   KSP             ksp;
 
@@ -336,11 +375,12 @@ static PetscErrorCode Cycles(PC pc, PetscBool last)
     const PetscInt at = r->levels - 1 - l;
 
     PetscCall(PCMGGetSmoother(r->mg, at, &ksp));
-    PetscCall(Smoother(a, &r->level[l], PETSC_FALSE, first, ksp));
+    PetscCall(Smoother(a, l, PETSC_FALSE, first, ksp));
+    if (a->h.problem) PetscFunctionReturn(PETSC_SUCCESS);
     if (first) PetscCall(PCMGSetInterpolation(r->mg, at, r->level[l].P[a->o.nsmooths]));
   }
   PetscCall(PCMGGetCoarseSolve(r->mg, &ksp));
-  if (last) PetscCall(Smoother(a, C, PETSC_TRUE, first, ksp));
+  if (last) PetscCall(Smoother(a, r->levels - 1, PETSC_TRUE, first, ksp));
   else {
     PetscCall(KSPSetOperators(ksp, C->A, C->A));
     PetscCall(KSPGetPC(ksp, &coarse));
@@ -349,12 +389,16 @@ static PetscErrorCode Cycles(PC pc, PetscBool last)
       PetscCall(PCSetType(coarse, PCGPUAMG));
       PetscCall(PCGPUAMGInherit_Private(a, r->levels - 1, C->ns, C->near, coarse));
     }
+    ((PC_GPUAMG *)coarse->data)->degree = a->degree;
   }
+  if (a->h.problem) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PCGPUAMGKrylovMethod_Private(a, r->level[0].A, &r->krylov));
   if (r->krylov == GPUMG_KRYLOV_CG) PetscCall(MatSetOption(C->A, MAT_SYMMETRIC, PETSC_TRUE));
   PetscCall(PCSetUp(r->mg));
   if (r->krylov) PetscCall(PCGPUAMGKrylovSetUp_Private(r));
-  pc->failedreason = r->mg->failedreason;
+  reason = r->mg->failedreason < 0 ? (int)PC_SUBPC_ERROR : (int)r->mg->failedreason;
+  PetscCall(GPUCSRAgree(PetscObjectComm((PetscObject)pc), &reason, NULL, NULL, 0, &rank)); /* PETSc's reason is that of this rank */
+  pc->failedreason = (PCFailedReason)reason;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
