@@ -47,7 +47,7 @@ static PetscErrorCode CycleFill(PC_GPUAMG *a, const GPUCSROperator *o, PetscBool
   if (h->exact) {
     const GPUAMGMemory *inverse = transposed ? &h->inverseT : &h->inverse;
 
-    c->inverse = (GPUCSRBuffer){inverse->p, inverse->bytes};
+    c->inverse = (GPUCSRBuffer){inverse->p, 0}; /* 0 bytes: the hierarchy's, which counts them */
   }
   for (int k = 0; k < h->levels; k++) {
     GPUAMGLevel *G = &h->level[k];
@@ -63,9 +63,9 @@ static PetscErrorCode CycleFill(PC_GPUAMG *a, const GPUCSROperator *o, PetscBool
       L->R = MatrixOf(h->dev, &G->planR, &G->R);
     }
     L->down = (GPUMGSmoother){
-      .bs = 1, .M = {G->dinv.p, G->dinv.bytes}
+      .bs = 1, .M = {G->dinv.p, 0}
     };
-    if (G->smooth.p) L->down.M = (GPUCSRBuffer){G->smooth.p, G->smooth.bytes};
+    if (G->smooth.p) L->down.M = (GPUCSRBuffer){G->smooth.p, 0};
     if (G->smooth.p && h->o.smoother == GPUAMG_BY_BLOCKS) L->down.bs = G->bs;
     if (a->factor[k]) L->down = (GPUMGSmoother){.factors = PETSC_TRUE, .factor = a->factor[k], .transposed = transposed};
     PCGPUAMGSmoother_Private(a, G->bound, k + 1 < h->levels ? (int)a->degree : COARSE_STEPS, &L->down);
