@@ -8,6 +8,7 @@
   //TEST name="late" gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -gpucsr_debug_defer 3"
   //TEST name="ranks" nsize={} loop="2 3 4" args="-mat_gpucsr_format csr"
   //TEST name="ranks-standin" nsize=2 gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 2"
+  //TEST name="unflexible" nsize={} loop="1 2" args="-mat_gpucsr_format csr -unflexible" warns="K-cycles are not linear, and KSP type gmres may report convergence"
   //TEST name="transpose" nsize={} loop="1 2" args="-mat_gpucsr_format csr -transpose" fails="no transposed application with -pc_gpuamg_cycles k"
 */
 static char help[] = "Tests K-cycles of PCGPUAMG.\n";
@@ -358,12 +359,32 @@ static PetscErrorCode Transpose(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Two solves by a method that is not flexible: a warning */
+static PetscErrorCode Unflexible(void)
+{
+  Mat A;
+  KSP ksp;
+  Vec b, x;
+
+  PetscFunctionBegin;
+  PetscCall(TestConvection(PETSC_COMM_WORLD, 20, 0, PETSC_FALSE, &A));
+  PetscCall(Solver(A, KSPGMRES, "k", 20, 0, &ksp));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecSet(b, 1.0));
+  for (int k = 0; k < 2; k++) PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&x));
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   static const char *const symmetric[] = {KSPGPUCG, KSPFCG, KSPFGMRES, KSPGPUFGMRES, NULL};
   static const char *const general[]   = {KSPGPUFGMRES, KSPGCR, NULL};
   static const char *const single[]    = {KSPGPUCG, NULL};
-  PetscBool                transpose   = PETSC_FALSE;
+  PetscBool                transpose = PETSC_FALSE, unflexible = PETSC_FALSE;
   PetscMPIInt              size;
 
   PetscFunctionBeginUser;
@@ -376,7 +397,13 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsSetValue(NULL, "-k_pc_gpuamg_process_eq_limit", "10"));
   PetscCall(PetscOptionsSetValue(NULL, "-k_pc_gpuamg_tail", "0"));
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-unflexible", &unflexible, NULL));
   if (transpose) PetscCall(Transpose());
+  if (unflexible) {
+    PetscCall(Unflexible());
+    PetscCall(PetscFinalize());
+    return 0;
+  }
   if (size == 1) {
     PetscCall(PetscOptionsSetValue(NULL, "-k_mg_levels_ksp_chebyshev_eigenvalues", "0.2,2.2"));
     PetscCall(Beside(0, 1, "conjugate gradients"));

@@ -31,6 +31,7 @@ struct _n_PC_GPUAMG {
   Mat_GPUCSRFactor *factor[GPUAMG_LEVELS]; /* of the hierarchy's levels, in its order; NULL: another smoother */
   GPUMGCycle        cycle, transposed;
   PetscBool         taken, takent; /* the cycles belong to the present hierarchy */
+  PetscBool         warned;        /* of K-cycles inside a method that is not flexible */
   PetscInt          precision;     /* of levels, as asked for: an index of PCGPUAMGPrecisions, */
   PetscBool         rounded;       /* and the cycle has float values */
   GPUCSROperator    matrix;        /* the finest matrix of the hierarchy */
@@ -122,6 +123,7 @@ GPUCSR_INTERN PetscErrorCode PCGPUAMGFilter_Private(Mat, Vec dinv, const double 
 
 /* krylov.c */
 GPUCSR_INTERN PetscErrorCode PCGPUAMGKrylovMethod_Private(const PC_GPUAMG *, Mat, GPUMGKrylovMethod *);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGPreSolve_Private(PC, KSP, Vec, Vec);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGKrylovSetUp_Private(GPUAMGRanks *);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGKrylovApply_Private(PC, Vec, Vec);
 

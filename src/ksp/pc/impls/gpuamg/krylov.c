@@ -24,6 +24,24 @@ PetscErrorCode PCGPUAMGFlexible_Private(PC pc, PetscBool *flexible)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Before each solve: warns once of a K-cycle inside a method that assumes a linear preconditioner, whose residual norms are then wrong */
+PetscErrorCode PCGPUAMGPreSolve_Private(PC pc, KSP ksp, Vec b, Vec x)
+{
+  PC_GPUAMG *a = (PC_GPUAMG *)pc->data;
+  PetscBool  flexible;
+
+  PetscFunctionBegin;
+  (void)b;
+  (void)x;
+  if (a->cycles < GPUAMG_K || a->warned) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp, &flexible, KSPGPUCG, KSPGPUFGMRES, KSPFCG, KSPPIPEFCG, KSPFGMRES, KSPPIPEFGMRES, KSPGCR, KSPPIPEGCR, KSPFBCGS, KSPRICHARDSON, KSPPREONLY, ""));
+  a->warned = (PetscBool)!flexible;
+  if (a->warned)
+    PetscCall(PetscFPrintf(PetscObjectComm((PetscObject)pc), PETSC_STDERR, "PC type gpuamg warning: K-cycles are not linear, and KSP type %s may report convergence that the true residual does not have: take gpucg, gpufgmres, fcg, fgmres or gcr\n",
+                           ((PetscObject)ksp)->type_name));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Level l, which the PCMG counts from the coarsest */
 static PC_MG_Levels *At(const GPUAMGRanks *r, int l)
 {
