@@ -194,15 +194,12 @@ static PetscErrorCode Iterations(KSP ksp, const char where[], PetscInt *its)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* With -cycles, the cycles of all ranks run on the devices */
-static PetscErrorCode OnDevices(PC pc, const char where[])
+/* Collective: the view of a PC as a file of rank 0 that goes when it is closed; NULL on other ranks */
+static PetscErrorCode View(PC pc, FILE **f)
 {
-  char        tmp[PETSC_MAX_PATH_LEN], name[PETSC_MAX_PATH_LEN], line[512];
+  char        tmp[PETSC_MAX_PATH_LEN], name[PETSC_MAX_PATH_LEN];
   PetscViewer viewer;
-  FILE       *f;
   PetscMPIInt rank;
-  PetscBool   found = PETSC_FALSE;
-  char       *at;
 
   PetscFunctionBegin;
   PetscCall(PetscGetTmp(PETSC_COMM_WORLD, tmp, sizeof(tmp)));
@@ -212,9 +209,24 @@ static PetscErrorCode OnDevices(PC pc, const char where[])
   PetscCall(PCView(pc, viewer));
   PetscCall(PetscViewerDestroy(&viewer));
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  *f = NULL;
   if (rank) PetscFunctionReturn(PETSC_SUCCESS);
-  f = fopen(name, "r");
-  PetscCheck(f, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "%s", name);
+  *f = fopen(name, "r");
+  PetscCheck(*f, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "%s", name);
+  remove(name);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* With -cycles, the cycles of all ranks run on the devices */
+static PetscErrorCode OnDevices(PC pc, const char where[])
+{
+  char      line[512], *at = NULL;
+  FILE     *f;
+  PetscBool found = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  PetscCall(View(pc, &f));
+  if (!f) PetscFunctionReturn(PETSC_SUCCESS);
   while (fgets(line, sizeof(line), f)) {
     PetscCall(PetscStrstr(line, "Cycles run on backend", &at));
     if (at) found = PETSC_TRUE;
@@ -222,7 +234,6 @@ static PetscErrorCode OnDevices(PC pc, const char where[])
     if (at) break;
   }
   fclose(f);
-  remove(name);
   PetscCheck(found, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %s", where, at ? line : "the view does not tell where cycles run");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -464,32 +475,21 @@ static PetscErrorCode Pivots(const Grid *g, const char method[])
 /* Finds the PC type of the finest smoother, of so many steps, in a view */
 static PetscErrorCode Viewed(PC pc, const char type[], PetscInt steps)
 {
-  char        text[2][64], tmp[PETSC_MAX_PATH_LEN], name[PETSC_MAX_PATH_LEN], line[512], *at;
-  PetscViewer viewer;
-  FILE       *f;
-  PetscMPIInt rank;
-  PetscBool   found[2] = {PETSC_FALSE, PETSC_FALSE};
+  char      text[2][64], line[512], *at;
+  FILE     *f;
+  PetscBool found[2] = {PETSC_FALSE, PETSC_FALSE};
 
   PetscFunctionBegin;
   PetscCall(PetscSNPrintf(text[0], sizeof(text[0]), "type: %s", type));
   PetscCall(PetscSNPrintf(text[1], sizeof(text[1]), "maximum iterations=%" PetscInt_FMT ",", steps));
-  PetscCall(PetscGetTmp(PETSC_COMM_WORLD, tmp, sizeof(tmp)));
-  PetscCall(PetscSNPrintf(name, sizeof(name), "%s/t661-%d", tmp, (int)getpid()));
-  PetscCallMPI(MPI_Bcast(name, sizeof(name), MPI_CHAR, 0, PETSC_COMM_WORLD));
-  PetscCall(PetscViewerASCIIOpen(PETSC_COMM_WORLD, name, &viewer));
-  PetscCall(PCView(pc, viewer));
-  PetscCall(PetscViewerDestroy(&viewer));
-  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
-  if (rank) PetscFunctionReturn(PETSC_SUCCESS);
-  f = fopen(name, "r");
-  PetscCheck(f, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "%s", name);
+  PetscCall(View(pc, &f));
+  if (!f) PetscFunctionReturn(PETSC_SUCCESS);
   while (fgets(line, sizeof(line), f))
     for (int k = 0; k < 2; k++) {
       PetscCall(PetscStrstr(line, text[k], &at));
       if (at) found[k] = PETSC_TRUE;
     }
   fclose(f);
-  remove(name);
   for (int k = 0; k < 2; k++) PetscCheck(found[k], PETSC_COMM_SELF, PETSC_ERR_PLIB, "The view of a smoother lacks: %s", text[k]);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -12,24 +12,8 @@
 # The build uses CMakeLists.txt, include, src without src/tests, and external of the sources; examples/CMakeLists.txt may be empty.
 # Then: OUT/amgx lognormal7_64 lognormal7_128 lognormal27_96 elastic_56
 set -eu
-tag=v2.5.0 src='' out=build/peers arch=90 jobs=$(nproc)
-while [ $# -gt 0 ]; do
-  [ $# -ge 2 ] || { echo "amgx.sh: $1 needs a value" >&2; exit 2; }
-  case $1 in
-    -src) src=$2 ;;
-    -out) out=$2 ;;
-    -arch) arch=$2 ;;
-    -jobs) jobs=$2 ;;
-    *) echo "amgx.sh: unknown option $1 (see its head)" >&2; exit 2 ;;
-  esac
-  shift 2
-done
-here=$(cd "$(dirname "$0")" && pwd)
-mkdir -p "$out"
-out=$(cd "$out" && pwd)
-: "${src:=$out/AMGX}"
-nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
-cuda=$(dirname "$(dirname "$(readlink -f "$nvcc")")")
+tag=v2.5.0 default=AMGX
+. "$(dirname "$0")/options.sh"
 # A library built with the caller's --compress-mode=none, and stripped, failed with "invalid device function"
 unset NVCC_APPEND_FLAGS NVCC_PREPEND_FLAGS
 [ -d "$src" ] || git clone --depth 1 -b "$tag" https://github.com/NVIDIA/AMGX "$src"

@@ -12,24 +12,8 @@
 # The build uses src without src/test, src/docs, src/examples and src/FEI_mv. The driver's pools (cudaMallocAsync) replace Umpire's.
 # Then: OUT/hypre lognormal7_64 lognormal7_128 lognormal27_96 elastic_56
 set -eu
-tag=v3.1.0 src='' out=build/peers arch=90 jobs=$(nproc)
-while [ $# -gt 0 ]; do
-  [ $# -ge 2 ] || { echo "hypre.sh: $1 needs a value" >&2; exit 2; }
-  case $1 in
-    -src) src=$2 ;;
-    -out) out=$2 ;;
-    -arch) arch=$2 ;;
-    -jobs) jobs=$2 ;;
-    *) echo "hypre.sh: unknown option $1 (see its head)" >&2; exit 2 ;;
-  esac
-  shift 2
-done
-here=$(cd "$(dirname "$0")" && pwd)
-mkdir -p "$out"
-out=$(cd "$out" && pwd)
-: "${src:=$out/hypre-source}"
-nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
-cuda=$(dirname "$(dirname "$(readlink -f "$nvcc")")")
+tag=v3.1.0 default=hypre-source
+. "$(dirname "$0")/options.sh"
 [ -d "$src" ] || git clone --depth 1 -b "$tag" https://github.com/hypre-space/hypre "$src"
 src=$(cd "$src" && pwd)
 

@@ -10,23 +10,8 @@
 #
 # Then: make PKG_CONFIG_PATH=OUT/petsc/lib/pkgconfig BUILD=build-cuda bench
 set -eu
-tag=v3.24.6 src='' out=build/peers arch=90 jobs=$(nproc)
-while [ $# -gt 0 ]; do
-  [ $# -ge 2 ] || { echo "petsc.sh: $1 needs a value" >&2; exit 2; }
-  case $1 in
-    -src) src=$2 ;;
-    -out) out=$2 ;;
-    -arch) arch=$2 ;;
-    -jobs) jobs=$2 ;;
-    *) echo "petsc.sh: unknown option $1 (see its head)" >&2; exit 2 ;;
-  esac
-  shift 2
-done
-mkdir -p "$out"
-out=$(cd "$out" && pwd)
-: "${src:=$out/petsc-source}"
-nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
-cuda=$(dirname "$(dirname "$(readlink -f "$nvcc")")")
+tag=v3.24.6 default=petsc-source
+. "$(dirname "$0")/options.sh"
 [ -d "$src" ] || git clone --depth 1 -b "$tag" https://gitlab.com/petsc/petsc "$src"
 cd "$src"
 unset PETSC_DIR PETSC_ARCH PETSC_OPTIONS

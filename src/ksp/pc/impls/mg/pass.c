@@ -6,12 +6,7 @@
 PetscErrorCode GPUMGPassRun(GPUCSRDevice dev, const GPUMGPass *p, GPUCSRStream s)
 {
   PetscFunctionBegin;
-#if defined(GPUCSR_HAVE_CUDA)
-  if (dev->ops->kernels) {
-    PetscCall(GPUMGPassDevice(p, s));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-#endif
+  GPUCSRByKernels(dev, GPUMGPassDevice(p, s));
   PetscCall(GPUCSRWaitStreamOnHost(s));
   for (int i = 0; i < p->n * (1 + p->more); i++) GPUMGPassRow(p, i);
   PetscCall(GPUCSRLaunched(dev, "a step of a smoother"));
@@ -21,12 +16,7 @@ PetscErrorCode GPUMGPassRun(GPUCSRDevice dev, const GPUMGPass *p, GPUCSRStream s
 PetscErrorCode GPUMGDense(GPUCSRDevice dev, int n, int k, const double *A, const double *x, double *z, GPUCSRStream s)
 {
   PetscFunctionBegin;
-#if defined(GPUCSR_HAVE_CUDA)
-  if (dev->ops->kernels) {
-    PetscCall(GPUMGDenseDevice(n, k, A, x, z, s));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-#endif
+  GPUCSRByKernels(dev, GPUMGDenseDevice(n, k, A, x, z, s));
   PetscCall(GPUCSRWaitStreamOnHost(s));
   for (int i = 0; i < n; i++)
     for (int c = 0; c < k; c++) {
@@ -44,12 +34,7 @@ PetscErrorCode GPUMGKrylovStep(GPUCSRDevice dev, const GPUMGKrylov *k, int step,
   double sum[GPUMG_KRYLOV_SUMS] = {0, 0, 0, 0, 0}, f[2];
 
   PetscFunctionBegin;
-#if defined(GPUCSR_HAVE_CUDA)
-  if (dev->ops->kernels) {
-    PetscCall(GPUMGKrylovStepDevice(k, step, s));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-#endif
+  GPUCSRByKernels(dev, GPUMGKrylovStepDevice(k, step, s));
   PetscCall(GPUCSRWaitStreamOnHost(s));
   if (step) PetscCall(PetscArraycpy(sum, k->part, 2));
   for (int i = 0; i < k->n; i++) GPUMGKrylovSum(k, step, i, sum + 2 * step);
@@ -63,12 +48,7 @@ PetscErrorCode GPUMGKrylovStep(GPUCSRDevice dev, const GPUMGKrylov *k, int step,
 PetscErrorCode GPUMGIdentity(GPUCSRDevice dev, int n, double *D, GPUCSRStream s)
 {
   PetscFunctionBegin;
-#if defined(GPUCSR_HAVE_CUDA)
-  if (dev->ops->kernels) {
-    PetscCall(GPUMGIdentityDevice(n, D, s));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-#endif
+  GPUCSRByKernels(dev, GPUMGIdentityDevice(n, D, s));
   PetscCall(GPUCSRWaitStreamOnHost(s));
   for (int64_t k = 0; k < (int64_t)n * n; k++) D[k] = k % (n + 1) == 0;
   PetscCall(GPUCSRLaunched(dev, "an identity"));
@@ -78,12 +58,7 @@ PetscErrorCode GPUMGIdentity(GPUCSRDevice dev, int n, double *D, GPUCSRStream s)
 PetscErrorCode GPUMGGather(GPUCSRDevice dev, int n, const int *index, const double *x, const double *w, double *z, GPUCSRStream s)
 {
   PetscFunctionBegin;
-#if defined(GPUCSR_HAVE_CUDA)
-  if (dev->ops->kernels) {
-    PetscCall(GPUMGGatherDevice(n, index, x, w, z, s));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-#endif
+  GPUCSRByKernels(dev, GPUMGGatherDevice(n, index, x, w, z, s));
   PetscCall(GPUCSRWaitStreamOnHost(s));
   for (int i = 0; i < n; i++) z[i] = w ? x[index[i]] - w[index[i]] : x[index[i]];
   PetscCall(GPUCSRLaunched(dev, "the entries of a field"));
@@ -93,12 +68,7 @@ PetscErrorCode GPUMGGather(GPUCSRDevice dev, int n, const int *index, const doub
 PetscErrorCode GPUMGScatter(GPUCSRDevice dev, int n, const int *index, const double *x, double *z, GPUCSRStream s)
 {
   PetscFunctionBegin;
-#if defined(GPUCSR_HAVE_CUDA)
-  if (dev->ops->kernels) {
-    PetscCall(GPUMGScatterDevice(n, index, x, z, s));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-#endif
+  GPUCSRByKernels(dev, GPUMGScatterDevice(n, index, x, z, s));
   PetscCall(GPUCSRWaitStreamOnHost(s));
   for (int i = 0; i < n; i++) z[index[i]] += x[i];
   PetscCall(GPUCSRLaunched(dev, "the sum of fields"));
