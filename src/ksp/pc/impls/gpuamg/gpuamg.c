@@ -69,8 +69,8 @@ static PetscErrorCode CycleFill(PC_GPUAMG *a, const GPUCSROperator *o, PetscBool
     if (G->smooth.p && h->o.smoother == GPUAMG_BY_BLOCKS) L->down.bs = G->bs;
     if (a->factor[k]) L->down = (GPUMGSmoother){.factors = PETSC_TRUE, .factor = a->factor[k], .transposed = transposed};
     PCGPUAMGSmoother_Private(a, G->bound, k + 1 < h->levels ? (int)a->degree : COARSE_STEPS, &L->down);
-    PetscCall(GPUCSRBufferGrow(h->dev, GPUMGCycleVectorBytes(L->n), "vectors of a multigrid level", &L->memory));
-    GPUMGCycleVectors(L);
+    PetscCall(GPUCSRBufferGrow(h->dev, GPUMGCycleVectorBytes(c, h->levels - 1 - k), "vectors of a multigrid level", &L->memory));
+    GPUMGCycleVectors(c, h->levels - 1 - k);
   }
   PetscCall(GPUMGTailMake(c, (int)a->tail));
   PetscCall(PCGPUAMGKrylovMethod_Private(a, o->A, &krylov));
