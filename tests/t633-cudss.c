@@ -569,10 +569,26 @@ static PetscErrorCode Default(Mat A, Mat R)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Preconditioners around factors, on all ranks: a solve with NaN in b, and one without */
+/* NaN in a row of the first rank */
+static PetscErrorCode Spoil(Mat A)
+{
+  Vec d;
+
+  PetscFunctionBegin;
+  PetscCall(MatCreateVecs(A, NULL, &d));
+  PetscCall(VecSet(d, 1.0));
+  PetscCall(VecSetValue(d, 0, (PetscScalar)NAN, INSERT_VALUES));
+  PetscCall(VecAssemblyBegin(d));
+  PetscCall(VecAssemblyEnd(d));
+  PetscCall(MatDiagonalScale(A, d, NULL));
+  PetscCall(VecDestroy(&d));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Preconditioners around factors, on all ranks: a solve with NaN in b, one with NaN in A, and one without, all without KSPSetOperators() */
 static PetscErrorCode Ranks(void)
 {
-  Mat                A, R;
+  Mat                A, R, good;
   Vec                b, x, y, r;
   KSP                ksp;
   PetscReal          norm[2];
@@ -596,6 +612,13 @@ static PetscErrorCode Ranks(void)
   PetscCall(KSPGetConvergedReason(ksp, &reason));
   PetscCheck(reason < 0, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "NaN in b: ends with %s", KSPConvergedReasons[reason]);
   PetscCall(TestFill(b, 3, PETSC_FALSE));
+  PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &good));
+  PetscCall(Spoil(A));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(KSPGetConvergedReason(ksp, &reason));
+  PetscCheck(reason < 0, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "NaN in A: ends with %s", KSPConvergedReasons[reason]);
+  PetscCall(MatCopy(good, A, SAME_NONZERO_PATTERN));
+  PetscCall(MatDestroy(&good));
   PetscCall(KSPSolve(ksp, b, x));
   PetscCall(VecCopy(x, y));
   PetscCall(MatMult(R, y, r));
