@@ -6,7 +6,6 @@
   with tests/fake/cudss.c.
 */
 #include "testing.h"
-#include <stdlib.h>
 
 #define K 12 /* points a side of the grid */
 
@@ -16,13 +15,6 @@ typedef enum {
   SILENT, /* as converged, far from it */
   ENDS
 } End;
-
-static PetscErrorCode Env(const char name[], const char value[])
-{
-  PetscFunctionBegin;
-  PetscCheck(!(value ? setenv(name, value, 1) : unsetenv(name)), PETSC_COMM_SELF, PETSC_ERR_SYS, "The environment takes no %s", name);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 static PetscErrorCode Solve(KSP ksp, Mat R, Vec b, End *end, char said[], size_t len)
 {
@@ -115,9 +107,9 @@ static PetscErrorCode Method(KSPType type, KSPNormType norm, Mat A, Mat P, Mat R
     PetscCall(KSPSetUp(ksp));
     PetscCall(KSPSetUpOnBlocks(ksp));
     PetscCall(PetscSNPrintf(fault, sizeof(fault), "solve:%d:5", at));
-    PetscCall(Env("FAKE_CUDSS_FAIL", fault));
+    PetscCall(TestEnv("FAKE_CUDSS_FAIL", fault));
     PetscCall(Solve(ksp, R, b, &end, said, sizeof(said)));
-    PetscCall(Env("FAKE_CUDSS_FAIL", NULL));
+    PetscCall(TestEnv("FAKE_CUDSS_FAIL", NULL));
     PetscCheck(end != SILENT, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s, norm %d, a failure in application %d: %s", type, (int)norm, at, said);
     if (at == 1 && end == ENDED) *ended = PETSC_TRUE;
     PetscCall(Solve(ksp, R, b, &end, said, sizeof(said)));
