@@ -577,14 +577,28 @@ static PetscErrorCode Spoil(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* All ranks must know of a failure */
+static PetscErrorCode Fails(KSP ksp, Vec b, Vec x, const char where[])
+{
+  KSPConvergedReason reason;
+  int                most;
+
+  PetscFunctionBegin;
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(KSPGetConvergedReason(ksp, &reason));
+  most = (int)reason;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &most, 1, MPI_INT, MPI_MAX, PETSC_COMM_WORLD));
+  PetscCheck(most < 0, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: ends with %s on a rank", where, KSPConvergedReasons[most]);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Preconditioners around factors, on all ranks: a solve with NaN in b, one with NaN in A, and one without, all without KSPSetOperators() */
 static PetscErrorCode Ranks(void)
 {
-  Mat                A, R, good;
-  Vec                b, x, y, r;
-  KSP                ksp;
-  PetscReal          norm[2];
-  KSPConvergedReason reason;
+  Mat       A, R, good;
+  Vec       b, x, y, r;
+  KSP       ksp;
+  PetscReal norm[2];
 
   PetscFunctionBegin;
   PetscCall(TestConvection(PETSC_COMM_WORLD, 14, 0.3, PETSC_FALSE, &A));
@@ -600,15 +614,11 @@ static PetscErrorCode Ranks(void)
   PetscCall(VecSetValue(b, 0, (PetscScalar)NAN, INSERT_VALUES));
   PetscCall(VecAssemblyBegin(b));
   PetscCall(VecAssemblyEnd(b));
-  PetscCall(KSPSolve(ksp, b, x));
-  PetscCall(KSPGetConvergedReason(ksp, &reason));
-  PetscCheck(reason < 0, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "NaN in b: ends with %s", KSPConvergedReasons[reason]);
+  PetscCall(Fails(ksp, b, x, "NaN in b"));
   PetscCall(TestFill(b, 3, PETSC_FALSE));
   PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &good));
   PetscCall(Spoil(A));
-  PetscCall(KSPSolve(ksp, b, x));
-  PetscCall(KSPGetConvergedReason(ksp, &reason));
-  PetscCheck(reason < 0, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "NaN in A: ends with %s", KSPConvergedReasons[reason]);
+  PetscCall(Fails(ksp, b, x, "NaN in A"));
   PetscCall(MatCopy(good, A, SAME_NONZERO_PATTERN));
   PetscCall(MatDestroy(&good));
   PetscCall(KSPSolve(ksp, b, x));

@@ -129,6 +129,7 @@ if [ "$BACKEND" = cuda ]; then exit $failed; fi
     right 2 $sub -pc_type gamg -pc_gamg_coarse_eq_limit 60 -mg_coarse_sub_pc_type lu -mg_coarse_sub_pc_factor_mat_solver_type cudss
     right 1 $sub -pc_type lu $mine
   done
+  right 3 -what ranks -ksp_type preonly -pc_type telescope -pc_telescope_reduction_factor 3 -telescope_pc_type lu -telescope_pc_factor_mat_solver_type cudss
   if run 2 -what ranks -ksp_type preonly -pc_type lu $mine || ! grep -q 'PCTELESCOPE' "$tmp/out"; then echo "On two ranks:" && cat "$tmp/out" && failed=1; fi
   # Faults of the library and of the device: an answer or a failure, all memory back, and the next solver works
   for fault in create:1 stream:1 config:1 set:1 data:1 get:1 get:2 get:3 csr:1 dense:1 dense:2 analysis:1 factorization:1 solve:1 solve:2 refactorization:1 refactorization:2 values:1; do

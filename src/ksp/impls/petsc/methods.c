@@ -256,6 +256,17 @@ static PetscErrorCode SolveCopies(KSP ksp, GPUCSRWrap *w)
 
 /* --- The report */
 
+/* Tells all ranks of a failure of the preconditioner on one */
+static PetscErrorCode Tell(KSP ksp)
+{
+  int failed = ksp->reason == KSP_DIVERGED_PC_FAILED;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp)));
+  if (failed) ksp->reason = KSP_DIVERGED_PC_FAILED;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
   A method begins, and would end with an old failure of the preconditioner. That of the last solve, for example a refused solution, says nothing of this solve. Nor does that of older values: KSPSetUp() skips the
   set-up without KSPSetOperators(), as PETSc's methods leave it to PCApply(). PETSc tells the failed rank alone, which then has a norm of infinity at once where the others wait for its part of the sum. failed: at
@@ -264,7 +275,6 @@ static PetscErrorCode SolveCopies(KSP ksp, GPUCSRWrap *w)
 PetscErrorCode KSPMethodsForget_Private(KSP ksp, PetscBool *failed)
 {
   const PetscObjectState values = ksp->pc->matstate;
-  int                    worst;
 
   PetscFunctionBegin;
   if (*failed && ksp->reason == KSP_DIVERGED_PC_FAILED) {
@@ -276,10 +286,8 @@ PetscErrorCode KSPMethodsForget_Private(KSP ksp, PetscBool *failed)
     ksp->reason = KSP_CONVERGED_ITERATING;
     PetscCall(KSPSetUpOnBlocks(ksp));
   }
-  worst = ksp->reason == KSP_DIVERGED_PC_FAILED;
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &worst, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp)));
-  if (worst) ksp->reason = KSP_DIVERGED_PC_FAILED;
-  *failed = (PetscBool)worst;
+  PetscCall(Tell(ksp));
+  *failed = (PetscBool)(ksp->reason == KSP_DIVERGED_PC_FAILED);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -352,6 +360,15 @@ static PetscErrorCode KSPSolve_Forgets(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* One application has no norm that tells all ranks of the failure of one */
+static PetscErrorCode KSPSolve_Preonly(KSP ksp)
+{
+  PetscFunctionBegin;
+  PetscCall(KSPSolve_Forgets(ksp));
+  PetscCall(Tell(ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
   PETSc's method, and then a solve that a preconditioner has failed in: its reason says so where the method took Inf and NaN for convergence (pipefgmres), and the solver keeps neither a work vector in place
   of its solution (chebyshev before PETSc 3.19) nor Inf and NaN in work vectors, which the next solve would multiply by zero (qmrcgs)
@@ -384,13 +401,14 @@ static PetscErrorCode KSPSolve_Mended(KSP ksp)
 
 /* --- Registration */
 
-/* The methods, a row each. FORGETS: the method would end with a failure of the last solve. MENDED: so it would, and more. HELD: the method keeps pointers to arrays after their restoration. COPIES: its work vectors have the type of the solution */
+/* The methods, a row each. FORGETS: the method would end with a failure of the last solve. ONCE, MENDED: so it would, and more. HELD: the method keeps pointers to arrays after their restoration. COPIES: its work vectors have the type of the solution */
 #define FORGETS .ops.ksp = {.solve = KSPSolve_Forgets}
+#define ONCE    .ops.ksp = {.solve = KSPSolve_Preonly}
 #define MENDED  .ops.ksp = {.solve = KSPSolve_Mended}
 #define HELD    .ops.ksp = {.solve = KSPSolve_Method}
 #define COPIES  .ops.ksp = {.solve = KSPSolve_Method, .setup = KSPSetUp_Copies, .buildsolution = KSPBuildSolution_Copies}, .bytes = sizeof(Copies)
 #define METHODS \
-  METHOD(preonly, FORGETS) \
+  METHOD(preonly, ONCE) \
   METHOD(bcgsl, FORGETS) \
   METHOD(cgs, FORGETS) \
   METHOD(cr, FORGETS) \

@@ -250,9 +250,7 @@ PetscErrorCode GPUKSPCheckNorm(KSP ksp, PetscReal norm)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-  Collective: sets up the PC. failed: the set-up has failed on some rank. The solve then ends on all ranks as with a NaN norm.
-*/
+/* Collective: sets up the PC. failed: the set-up has failed on some rank. The solve then ends on all ranks as with a NaN norm */
 PetscErrorCode GPUKSPPCSetUp(KSP ksp, PetscBool *failed)
 {
   KSP_GPU *k = (KSP_GPU *)ksp->data;
