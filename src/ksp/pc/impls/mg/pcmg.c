@@ -205,6 +205,18 @@ static PetscErrorCode PCView_MG_GPUCSR(PC pc, PetscViewer viewer)
 
 /* ---- registration ---- */
 
+/* PETSc keeps the failure of a level. The set-up tells anew */
+static PetscErrorCode PCSetUp_MG_GPUCSR(PC pc)
+{
+  Multigrid *m;
+
+  PetscFunctionBegin;
+  PetscCall(MultigridOf(pc, &m));
+  PetscCall(PCSetFailedReason(pc, PC_NOERROR));
+  PetscCall((*m->wrap->petsc.pc.setup)(pc));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode PCSetUp_GAMG_GPUCSR(PC pc)
 {
   Multigrid *m;
@@ -212,7 +224,7 @@ static PetscErrorCode PCSetUp_GAMG_GPUCSR(PC pc)
   PetscFunctionBegin;
   PetscCall(MultigridOf(pc, &m));
   PetscCall(PCGAMGAggregates_Private(pc));
-  PetscCall((*m->wrap->petsc.pc.setup)(pc));
+  PetscCall(PCSetUp_MG_GPUCSR(pc));
   PetscCall(PCGAMGRelease_Private(&m->gamg));
   if (m->gamg.why[0]) PetscCall(PetscInfo(pc, "Aggregates are PETSc's, because %s\n", m->gamg.why));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -241,8 +253,8 @@ GPUCSR_WRAP_PC(GAMG, 1)
 #define CYCLES .apply = PCApply_MG_GPUCSR, .view = PCView_MG_GPUCSR
 #define DATA   .bytes = sizeof(Multigrid), .release = MultigridRelease
 static GPUCSRWrapType types[] = {
-  {.type = PCMG,                                                                                      .ops.pc = {CYCLES}, DATA,                                           .create = (void (*)(void))PCCreate_MG_GPUCSR},
-  { .type = PCGAMG, .ops.pc = {.setup = PCSetUp_GAMG_GPUCSR, .setfromoptions = PCSetFromOptions_GAMG_GPUCSR, CYCLES},               DATA, .create = (void (*)(void))PCCreate_GAMG_GPUCSR,                             .made = GAMGMade},
+  {.type = PCMG,                                                                                      .ops.pc = {.setup = PCSetUp_MG_GPUCSR, CYCLES}, DATA,                                           .create = (void (*)(void))PCCreate_MG_GPUCSR},
+  { .type = PCGAMG, .ops.pc = {.setup = PCSetUp_GAMG_GPUCSR, .setfromoptions = PCSetFromOptions_GAMG_GPUCSR, CYCLES},                                           DATA, .create = (void (*)(void))PCCreate_GAMG_GPUCSR,                             .made = GAMGMade},
 };
 #undef CYCLES
 #undef DATA
