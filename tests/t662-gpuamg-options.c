@@ -1,5 +1,6 @@
 /*
-  Options of smoothers and the interface of PCGPUAMG: each option changes the cycle as documented, and options without an effect on the device are reported; matrices of levels; coordinates.
+  Options of smoothers and the interface of PCGPUAMG: each option changes the cycle as documented, and options without an effect on the device are reported; matrices of levels; coordinates; what
+  a program does between two set-ups.
 
   //TEST name="one" args="-mat_gpucsr_format csr"
   //TEST name="standin" gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1"
@@ -200,6 +201,131 @@ static PetscErrorCode Coordinates(MPI_Comm comm, PetscInt k, PetscInt points)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* ---- between two set-ups ---- */
+
+/* Has the view of a PC this text? */
+static PetscErrorCode Says(PC pc, const char text[], PetscBool *says)
+{
+  FILE       *file = tmpfile();
+  char        line[512];
+  int         found = 0;
+  PetscViewer viewer;
+
+  PetscFunctionBegin;
+  PetscCall(PetscViewerASCIIOpenWithFILE(PetscObjectComm((PetscObject)pc), file, &viewer));
+  PetscCall(PCView(pc, viewer));
+  PetscCall(PetscViewerDestroy(&viewer));
+  rewind(file);
+  while (fgets(line, sizeof(line), file))
+    if (strstr(line, text)) found = 1;
+  fclose(file);
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &found, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)pc)));
+  *says = (PetscBool)found;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Expect(PC pc, PetscBool expected, const char text[], const char where[])
+{
+  PetscBool says;
+
+  PetscFunctionBegin;
+  PetscCall(Says(pc, text, &says));
+  PetscCheck(says == expected, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: the view has%s \"%s\"", where, says ? "" : " no", text);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* M b of a vector by chance is still y; the transposed application belongs to the same M */
+static PetscErrorCode Still(PC pc, Vec y, const char where[])
+{
+  Vec         b, x, z;
+  PetscReal   norm, size;
+  PetscScalar dot, other;
+
+  PetscFunctionBegin;
+  PetscCall(VecDuplicate(y, &b));
+  PetscCall(VecDuplicate(y, &x));
+  PetscCall(VecDuplicate(y, &z));
+  PetscCall(TestFill(b, 3, PETSC_FALSE));
+  PetscCall(PCApply(pc, b, x));
+  PetscCall(PCApplyTranspose(pc, y, z));
+  PetscCall(VecDot(x, y, &dot));
+  PetscCall(VecDot(b, z, &other));
+  PetscCall(VecAXPY(x, -1.0, y));
+  PetscCall(VecNorm(x, NORM_2, &norm));
+  PetscCall(VecNorm(y, NORM_2, &size));
+  PetscCheck(norm <= 1e-13 * size, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: the application has changed by %g", where, (double)(norm / size));
+  PetscCheck(PetscAbsScalar(dot - other) <= 1e-12 * PetscAbsScalar(dot), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: (M b, c) = %g, (b, M^T c) = %g", where, (double)PetscRealPart(dot), (double)PetscRealPart(other));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Until the next set-up views, applications and levels are those of the last one, whatever options the program changes and whatever happens to the matrix */
+static PetscErrorCode Between(MPI_Comm comm, PetscInt k)
+{
+  Mat            A, B, L;
+  KSP            ksp;
+  PC             pc;
+  Vec            b, y;
+  PetscReal      norm;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(Create(comm, k, 1, &A));
+  PetscCall(Create(comm, k, 1, &B));
+  PetscCall(MatScale(B, 2.0));
+  PetscCall(MatSetOption(A, MAT_SYMMETRIC, PETSC_FALSE)); /* its transposed cycle is another one */
+  PetscCall(MatCreateVecs(A, &y, &b));
+  PetscCall(TestFill(b, 3, PETSC_FALSE));
+  PetscCall(Solver(A, &ksp, &pc));
+  PetscCall(Expect(pc, PETSC_TRUE, "not yet set up", "before a set-up"));
+  PetscCall(Expect(pc, PETSC_FALSE, "few weak entries", "before a set-up"));
+  PetscCall(KSPSetUp(ksp));
+  PetscCall(PCApply(pc, b, y));
+  PetscCall(PCGAMGSetNSmooths(pc, 0));
+  PetscCall(PetscOptionsSetValue(NULL, "-our_pc_gpuamg_smoother_degree", "5"));
+  PetscCall(PCSetFromOptions(pc));
+  PetscCall(PetscOptionsClearValue(NULL, "-our_pc_gpuamg_smoother_degree"));
+  PetscCall(Expect(pc, PETSC_TRUE, "of degree 2 with jacobi, prolongators smoothed 1 times", "changed options"));
+  PetscCall(Expect(pc, PETSC_TRUE, "options have changed since the set-up", "changed options"));
+  PetscCall(Still(pc, y, "changed options"));
+  PetscCall(PCSetReusePreconditioner(pc, PETSC_TRUE));
+  PetscCall(PetscObjectReference((PetscObject)A));
+  PetscCall(KSPSetOperators(ksp, B, B));
+  PetscCall(PCGPUAMGGetOperator(pc, 0, &L));
+  PetscCall(MatAXPY(L, -1.0, A, SAME_NONZERO_PATTERN));
+  PetscCall(MatNorm(L, NORM_FROBENIUS, &norm));
+  PetscCheck(norm == 0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Level 0 is not the matrix of the set-up: %g", (double)norm);
+  PetscCall(MatDestroy(&L));
+  PetscCall(MatDestroy(&A));
+  PetscCall(MatDestroy(&A)); /* the PC alone has it */
+  PetscCall(Expect(pc, PETSC_TRUE, "built 1 times", "another matrix"));
+  PetscCall(Still(pc, y, "another matrix"));
+  PetscCall(PCSetReusePreconditioner(pc, PETSC_FALSE));
+  PetscCall(PCSetUp(pc));
+  PetscCall(Expect(pc, PETSC_TRUE, "of degree 5 with jacobi, prolongators smoothed 0 times", "a second set-up"));
+  PetscCall(Expect(pc, PETSC_FALSE, "options have changed", "a second set-up"));
+  PetscCall(PCApply(pc, b, y));
+  PetscCall(Create(comm, k, 1, &A));
+  PetscCall(MatHeaderReplace(B, &A));
+  PetscCall(Expect(pc, PETSC_TRUE, "built 2 times", "a replaced matrix"));
+  PetscCall(VecScale(y, 2.0));
+  PetscCall(Still(pc, y, "a replaced matrix"));
+  PetscCall(PCSetReusePreconditioner(pc, PETSC_TRUE));
+  PetscCall(MatConvert(B, MATAIJ, MAT_INPLACE_MATRIX, &B));
+  PetscCall(Expect(pc, PETSC_TRUE, "built 3 times", "a converted matrix"));
+  PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
+  ierr = PCApply(pc, b, y);
+  PetscCall(PetscPopErrorHandler());
+  PetscCheck(!ierr || ierr == PETSC_ERR_ARG_WRONGSTATE, PETSC_COMM_SELF, PETSC_ERR_PLIB, "A converted matrix: error %d", (int)ierr);
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(MatDestroy(&B));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   PetscBool quick = PETSC_FALSE;
@@ -214,7 +340,10 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-level", &level, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-points", &points, NULL));
   PetscCall(Create(PETSC_COMM_WORLD, 40, 1, &A));
-  if (!quick) PetscCall(Smoothers(A));
+  if (!quick) {
+    PetscCall(Smoothers(A));
+    PetscCall(Between(PETSC_COMM_WORLD, 40));
+  }
   if (!points) PetscCall(Levels(A, level));
   PetscCall(MatDestroy(&A));
   if (!quick || points) PetscCall(Coordinates(PETSC_COMM_WORLD, 24, points));

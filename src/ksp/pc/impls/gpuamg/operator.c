@@ -50,7 +50,7 @@ PetscErrorCode PCGPUAMGGetOperator_GPUAMG(PC pc, PetscInt level, Mat *A)
   levels = a->ranks ? a->ranks->levels : a->h.levels;
   PetscCheck(level >= 0 && level < levels, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE, "Level %" PetscInt_FMT " of PC type gpuamg: must be from 0, the finest, to %" PetscInt_FMT, level, levels - 1);
   if (a->ranks) PetscCall(MatConvert(a->ranks->level[level].A, MATAIJ, MAT_INITIAL_MATRIX, A));
-  else if (!level) PetscCall(MatConvert(pc->pmat, MATAIJ, MAT_INITIAL_MATRIX, A));
+  else if (!level) PetscCall(MatConvert(a->matrix.A, MATAIJ, MAT_INITIAL_MATRIX, A));
   else PetscCall(OfDevice(&a->h.level[level], A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

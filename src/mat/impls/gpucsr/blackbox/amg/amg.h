@@ -150,8 +150,8 @@ typedef struct {
   int    distance[2];              /* that roots are more apart than, and where coarsening is aggressive */
   int    limit, levels;            /* rows that are not made coarser, levels at most */
   int    steps;                    /* of an eigenvalue estimate */
-  double damping;                  /* omega times the largest eigenvalue */
   int    smoother;                 /* GPUAMGSmoother */
+  double damping;                  /* omega times the largest eigenvalue */
 } GPUAMGOptions;
 
 /* Level 0 is the finest. P: to this level from the next */
