@@ -5,6 +5,7 @@
   //TEST name="one" args="-mat_gpucsr_format csr"
   //TEST name="standin" gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1"
   //TEST name="ranks" nsize=3 args="-mat_gpucsr_format csr -our_pc_gpuamg_gather_limit 60 -our_pc_gpuamg_process_eq_limit 10"
+  //TEST name="gathered" nsize=2 args="-mat_gpucsr_format csr -quick -our_pc_gpuamg_process_eq_limit 10000"
   //TEST name="pc" args="-mat_gpucsr_format csr -quick -our_mg_levels_pc_type sor" warns="-our_mg_levels_pc_type has no effect on the levels of PC type gpuamg"
   //TEST name="ksp" args="-mat_gpucsr_format csr -quick -our_mg_levels_ksp_type gmres" warns="-our_mg_levels_ksp_type has no effect on the levels of PC type gpuamg"
   //TEST name="level" args="-mat_gpucsr_format csr -quick -our_mg_levels_1_ksp_max_it 4" warns="-our_mg_levels_1_ksp_max_it has no effect"
@@ -126,6 +127,27 @@ static PetscErrorCode Smoothers(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Has the view of a PC this text? */
+static PetscErrorCode Says(PC pc, const char text[], PetscBool *says)
+{
+  FILE       *file = tmpfile();
+  char        line[512];
+  int         found = 0;
+  PetscViewer viewer;
+
+  PetscFunctionBegin;
+  PetscCall(PetscViewerASCIIOpenWithFILE(PetscObjectComm((PetscObject)pc), file, &viewer));
+  PetscCall(PCView(pc, viewer));
+  PetscCall(PetscViewerDestroy(&viewer));
+  rewind(file);
+  while (fgets(line, sizeof(line), file))
+    if (strstr(line, text)) found = 1;
+  fclose(file);
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &found, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)pc)));
+  *says = (PetscBool)found;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Level 0 is the matrix; the next are symmetric, smaller, and positive */
 static PetscErrorCode Levels(Mat A, PetscInt more)
 {
@@ -135,13 +157,15 @@ static PetscErrorCode Levels(Mat A, PetscInt more)
   Vec       x, y;
   PetscInt  n, N, its;
   PetscReal difference, norm;
+  PetscBool gathered;
 
   PetscFunctionBegin;
   PetscCall(Solver(A, &ksp, &pc));
   PetscCall(Solve(ksp, pc, "a solve with options", &its, &y));
   PetscCall(VecDestroy(&y));
   PetscCall(MatGetSize(A, &N, NULL));
-  for (PetscInt l = 0; l < 2; l++) {
+  PetscCall(Says(pc, "Each rank has all rows", &gathered)); /* of one level */
+  for (PetscInt l = 0; l < (gathered ? 1 : 2); l++) {
     PetscScalar energy;
     PetscBool   ours;
 
@@ -202,27 +226,6 @@ static PetscErrorCode Coordinates(MPI_Comm comm, PetscInt k, PetscInt points)
 }
 
 /* ---- between two set-ups ---- */
-
-/* Has the view of a PC this text? */
-static PetscErrorCode Says(PC pc, const char text[], PetscBool *says)
-{
-  FILE       *file = tmpfile();
-  char        line[512];
-  int         found = 0;
-  PetscViewer viewer;
-
-  PetscFunctionBegin;
-  PetscCall(PetscViewerASCIIOpenWithFILE(PetscObjectComm((PetscObject)pc), file, &viewer));
-  PetscCall(PCView(pc, viewer));
-  PetscCall(PetscViewerDestroy(&viewer));
-  rewind(file);
-  while (fgets(line, sizeof(line), file))
-    if (strstr(line, text)) found = 1;
-  fclose(file);
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &found, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)pc)));
-  *says = (PetscBool)found;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 static PetscErrorCode Expect(PC pc, PetscBool expected, const char text[], const char where[])
 {
