@@ -367,6 +367,11 @@ static PetscErrorCode Between(MPI_Comm comm, PetscInt k)
   PetscCall(PCGAMGSetNSmooths(pc, 0));
   PetscCall(PetscOptionsSetValue(NULL, "-our_pc_gpuamg_smoother_degree", "5"));
   PetscCall(PCSetFromOptions(pc));
+  PetscCall(PetscOptionsSetValue(NULL, "-our_pc_gpuamg_smoother_degree", "1000"));
+  PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
+  ierr = PCSetFromOptions(pc);
+  PetscCall(PetscPopErrorHandler());
+  PetscCheck(ierr == PETSC_ERR_ARG_OUTOFRANGE, PETSC_COMM_SELF, PETSC_ERR_PLIB, "A smoother of degree 1000: error %d", (int)ierr);
   PetscCall(PetscOptionsClearValue(NULL, "-our_pc_gpuamg_smoother_degree"));
   PetscCall(Expect(pc, PETSC_TRUE, "of degree 2 with jacobi, prolongators smoothed 1 times", "changed options"));
   PetscCall(Expect(pc, PETSC_TRUE, "options have changed since the set-up", "changed options"));
@@ -393,9 +398,13 @@ static PetscErrorCode Between(MPI_Comm comm, PetscInt k)
   PetscCall(Expect(pc, PETSC_TRUE, "built 2 times", "a replaced matrix"));
   PetscCall(VecScale(y, 2.0));
   PetscCall(Still(pc, y, "a replaced matrix"));
+  PetscCall(MatSetBlockSize(B, 2));
+  PetscCall(MatScale(B, 2.0));
+  PetscCall(PCSetUp(pc));
+  PetscCall(Expect(pc, PETSC_TRUE, "built 4 times", "another block size"));
   PetscCall(PCSetReusePreconditioner(pc, PETSC_TRUE));
   PetscCall(MatConvert(B, MATAIJ, MAT_INPLACE_MATRIX, &B));
-  PetscCall(Expect(pc, PETSC_TRUE, "built 3 times", "a converted matrix"));
+  PetscCall(Expect(pc, PETSC_TRUE, "built 4 times", "a converted matrix"));
   PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
   ierr = PCApply(pc, b, y);
   PetscCall(PetscPopErrorHandler());
@@ -423,7 +432,7 @@ int main(int argc, char **argv)
   PetscCall(Create(PETSC_COMM_WORLD, 40, 1, &A));
   if (!quick) {
     PetscCall(Smoothers(A));
-    PetscCall(Between(PETSC_COMM_WORLD, 40));
+    PetscCall(Between(PETSC_COMM_WORLD, 42));
     PetscCall(Singular(PETSC_COMM_WORLD));
   }
   if (!points) PetscCall(Levels(A, level));

@@ -154,7 +154,7 @@ PetscErrorCode PCGPUAMGOnDevice_Private(const GPUCSROperator *o, const char why[
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Takes the options. same: the options have not changed since the last set-up, and aggregates do not depend on values */
+/* Takes the options. same: options, blocks and the near null space have not changed since the last set-up, and aggregates do not depend on values */
 static PetscErrorCode Asked(PC pc, PetscBool *same)
 {
   PC_GPUAMG       *a = (PC_GPUAMG *)pc->data;
@@ -163,16 +163,19 @@ static PetscErrorCode Asked(PC pc, PetscBool *same)
   PetscObjectId    id     = 0;
   PetscObjectState state  = 0;
   PetscBool        strong = PETSC_FALSE;
+  PetscInt         bs;
 
   PetscFunctionBegin;
+  PetscCall(MatGetBlockSize(pc->pmat, &bs));
   PetscCall(MatGetNearNullSpace(pc->pmat, &near));
   if (near) PetscCall(PetscObjectGetId((PetscObject)near, &id));
   if (near) PetscCall(PetscObjectStateGet((PetscObject)near, &state));
-  *same   = (PetscBool)(!a->moved && !memcmp(&a->asked, &a->used, sizeof(a->used)) && a->near == id && a->nearstate == state);
+  *same   = (PetscBool)(!a->moved && !memcmp(&a->asked, &a->used, sizeof(a->used)) && a->near == id && a->nearstate == state && a->bs == bs);
   a->used = a->asked;
   PCGPUAMGOptionsAt_Private(a, 0, &o);
   for (int l = 0; l < GPUAMG_LEVELS; l++) strong = (PetscBool)(strong || o.threshold[l] >= 0);
   *same        = (PetscBool)(*same && (a->reuse || !strong));
+  a->bs        = bs;
   a->near      = id;
   a->nearstate = state;
   a->moved     = PETSC_FALSE;

@@ -44,6 +44,7 @@ struct _n_PC_GPUAMG {
   GPUCSROperator    matrix;        /* the finest matrix of the hierarchy, with a reference to its Mat */
   const void       *data;          /* of its plan's first array */
   const char       *kernel;        /* of its products */
+  PetscInt          bs;            /* rows of a block */
   PetscObjectId     near;          /* near null space */
   PetscObjectState  nearstate;
   PetscBool         moved;   /* the coordinates, since the hierarchy was made */
