@@ -511,5 +511,9 @@ GPUCSR_HOST_DEVICE void GPUAMGRow(GPUAMGStep step, const GPUAMGWork *w, int i)
   case GPUAMG_REACHED:
     GPUAMGReachedRow(w, i);
     break;
+  case GPUAMG_ENERGY:
+    w->norm[i] = 0;
+    for (int k = w->from.i[i]; k < w->from.i[i + 1]; k++) w->norm[i] += w->from.a[k] * w->from.a[k] / fabs(w->dinv[w->from.j[k]]);
+    break;
   }
 }
