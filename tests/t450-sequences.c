@@ -31,6 +31,7 @@
 #include "t450-sequences/world.h"
 #include "t450-sequences/vectors.h"
 #include "t450-sequences/matrices.h"
+#include "t450-sequences/derived.h"
 
 static const struct {
   const char *name;
@@ -45,6 +46,7 @@ static const struct {
   ROW(mult),       ROW(transposed), ROW(multadd),   ROW(transposedadd), ROW(diagonal),    ROW(values), ROW(scalemat), ROW(shiftmat), ROW(diagonalscale), ROW(zerorows), ROW(zeromat), ROW(array),     ROW(axpymat),         ROW(copymat),
   ROW(replacemat), ROW(convert),    ROW(transpose), ROW(matmat),        ROW(dense),       ROW(edge),   ROW(solve),    ROW(keep),     ROW(gather),        ROW(factor),   ROW(one),     ROW(coo),       ROW(zerorowscolumns), ROW(diagonalset),
   ROW(normmat),    ROW(rowmaxabs),  ROW(stash),     ROW(store),         ROW(preallocate), ROW(again),
+  ROW(part), ROW(parts), ROW(permute), ROW(outlive), ROW(three), ROW(steps), ROW(ask), ROW(sor), ROW(wrap), ROW(hermitian), ROW(file), ROW(foreign), ROW(beside), ROW(rows), ROW(block), ROW(settings), ROW(local), ROW(coolater),
 #undef ROW
 };
 #define NOPS ((int)PETSC_STATIC_ARRAY_LENGTH(operations))

@@ -41,15 +41,14 @@ static PetscErrorCode FetchBlock(Mat A, PetscBool yes)
 {
   Mat_SeqGPUCSR  *g = (Mat_SeqGPUCSR *)A->spptr;
   GPUCSRMirror   *m = &g->mirror;
-  const PetscInt *i, *j;
   PetscScalar    *a;
   GPUCSRAttempt   attempt;
 
   PetscFunctionBegin;
   if (m->ahead || g->kept) PetscCall(MatGPUCSRHeaderReplaced_Private(A));
   if (!m->ahead) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, &j, &a, NULL));
-  if ((A->assembled || A->was_assembled) && i && m->columns == (const void *)j && (int64_t)i[A->rmap->n] == m->csr.nnz) { /* else the program has preallocated anew, and dropped the values */
+  PetscCall(MatSeqAIJGetCSRAndMemType(A, NULL, NULL, &a, NULL));
+  if (A->assembled || A->was_assembled) { /* else the program has preallocated anew, and dropped the values */
     GPUCSRTry(&attempt, Home(g, a));
     PetscCheck(!attempt.error, PETSC_COMM_SELF, attempt.error, "The device failed while it held the only copy of the values (-mat_gpucsr_master device): %s", attempt.message);
   }
