@@ -325,6 +325,14 @@ static PetscErrorCode Case(PetscInt m, PetscInt n, PetscCount len, PetscInt seed
   PetscCall(PetscObjectQuery((PetscObject)A, "GPUCSRCOO", &sums));
   /* again, in a duplicate and after conversions: the same bits. Where the pattern is MATAIJ's, duplicates of earlier releases than 3.20 have no contributions */
   PetscCall(MatDuplicate(A, MAT_DO_NOT_COPY_VALUES, &D));
+  if (!sums && PETSC_VERSION_LT(3, 20, 0)) {
+    PetscErrorCode ierr;
+
+    PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
+    ierr = MatSetValuesCOO(D, v, INSERT_VALUES);
+    PetscCall(PetscPopErrorHandler());
+    PetscCheck(ierr == PETSC_ERR_ARG_WRONGSTATE, PETSC_COMM_SELF, PETSC_ERR_PLIB, "A duplicate without contributions: error %d", (int)ierr);
+  }
   if (!sums) PetscCall(Preallocate(D, &l));
   PetscCall(Rounds(D, R, B, &l, seed, "duplicate"));
   PetscCall(SameBits(A, D, "a duplicate"));

@@ -83,7 +83,7 @@ PetscErrorCode MatGPUCSRCOONew_Private(Mat A, GPUCSRDevice dev, PetscCount n, GP
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* B, a duplicate of A, is filled by the same coordinates */
+/* B, a duplicate of A, is filled by the same coordinates. MATAIJ keeps its own in a duplicate from PETSc 3.20 on */
 PetscErrorCode MatGPUCSRCOOShare_Private(Mat A, Mat B)
 {
   PetscObject container;
@@ -91,6 +91,8 @@ PetscErrorCode MatGPUCSRCOOShare_Private(Mat A, Mat B)
   PetscFunctionBegin;
   PetscCall(PetscObjectQuery((PetscObject)A, composed, &container));
   if (container) PetscCall(PetscObjectCompose((PetscObject)B, composed, container));
+  PetscCall(PetscObjectQuery((PetscObject)B, "__PETSc_MatCOOStruct_Host", &container));
+  ((Mat_GPUCSR *)B->spptr)->contributions = container ? ((Mat_GPUCSR *)A->spptr)->contributions : -1;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -274,6 +276,7 @@ static PetscErrorCode SetByParent(Mat A, Values *x, InsertMode mode)
   const PetscScalar *host = x->v;
 
   PetscFunctionBegin;
+  PetscCheck(((Mat_GPUCSR *)A->spptr)->contributions >= 0, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "A duplicate has no coordinates in this PETSc where MATAIJ has made the pattern: call MatSetPreallocationCOO() for it"); /* MATAIJ would read through NULL */
   PetscCheck(!x->ondevice || x->n >= 0, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "Values on the device need a pattern of this type: call MatSetPreallocationCOO() after MatSetType()");
   PetscCall(MatGPUCSRFetch_Private(A));
   if (x->n >= 0) PetscCall(ValuesOnHost(x, &host));
