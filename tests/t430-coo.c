@@ -413,6 +413,26 @@ static PetscErrorCode TestNoColumns(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A pattern that is not by coordinates */
+static PetscErrorCode TestOtherPattern(void)
+{
+  const PetscScalar v = 1;
+  Mat               A;
+  PetscErrorCode    ierr;
+
+  PetscFunctionBegin;
+  PetscCall(TestMatCreate(PETSC_COMM_WORLD, 40, 40, PETSC_FALSE, &A));
+  PetscCall(MatSetUp(A));
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
+  ierr = MatSetValuesCOO(A, &v, INSERT_VALUES);
+  PetscCall(PetscPopErrorHandler());
+  PetscCheck(ierr == PETSC_ERR_ARG_WRONGSTATE, PETSC_COMM_SELF, PETSC_ERR_PLIB, "A pattern that is not by coordinates: error %d", (int)ierr);
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode NoPattern(void)
 {
   const PetscScalar v = 1;
@@ -456,6 +476,7 @@ int main(int argc, char **argv)
     PetscCall(Case(40, 30, 12000, 8)); /* and ten */
   }
   PetscCall(TestNoColumns());
+  PetscCall(TestOtherPattern());
   PetscCall(PetscFinalize());
   return 0;
 }

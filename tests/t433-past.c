@@ -154,8 +154,16 @@ static PetscErrorCode Sizes(Pair *p)
   const PetscInt rows[2] = {2, N - 1};
   Vec            v[2];
   PetscReal      norm;
+  PetscMPIInt    rank, size;
 
   PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(Ahead(p));
+  PetscCall(Shorter(p->x[0], 1, &v[0]));
+  PetscCall(VecSetFromOptions(v[0]));
+  EXPECT(rank == size - 1 ? PETSC_ERR_ARG_SIZ : PETSC_SUCCESS, "a diagonal too short", MatGetDiagonal(p->m[0], v[0]));
+  PetscCall(VecDestroy(&v[0]));
   for (int keep = 0; keep < 2; keep++) {
     PetscCall(MatSetOption(p->m[0], MAT_KEEP_NONZERO_PATTERN, (PetscBool)keep));
     for (int k = 0; k < 6; k++) {

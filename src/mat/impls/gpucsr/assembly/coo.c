@@ -276,7 +276,7 @@ static PetscErrorCode SetByParent(Mat A, Values *x, InsertMode mode)
   const PetscScalar *host = x->v;
 
   PetscFunctionBegin;
-  PetscCheck(((Mat_GPUCSR *)A->spptr)->contributions >= 0, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "A duplicate has no coordinates in this PETSc where MATAIJ has made the pattern: call MatSetPreallocationCOO() for it"); /* MATAIJ would read through NULL */
+  PetscCheck(((Mat_GPUCSR *)A->spptr)->contributions >= 0, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "The matrix has no coordinates: call MatSetPreallocationCOO() before MatSetValuesCOO(), for a duplicate, too, if MATAIJ has made the pattern"); /* MATAIJ would read through NULL */
   PetscCheck(!x->ondevice || x->n >= 0, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "Values on the device need a pattern of this type: call MatSetPreallocationCOO() after MatSetType()");
   PetscCall(MatGPUCSRFetch_Private(A));
   if (x->n >= 0) PetscCall(ValuesOnHost(x, &host));
@@ -354,6 +354,7 @@ PetscErrorCode MatGPUCSRCOOCompose_Private(Mat A, PetscBool install)
       g->preallocatecoo = c->preallocate;
       g->setvaluescoo   = c->set;
     }
+    g->contributions = A->preallocated ? 0 : -1;
   }
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatSetPreallocationCOO_C", install ? MatSetPreallocationCOO_GPUCSR : c ? MatSetPreallocationCOO_Left : g->preallocatecoo));
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatSetPreallocationCOOLocal_C", install ? MatSetPreallocationCOOLocal_GPUCSR : NULL));
