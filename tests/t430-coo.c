@@ -15,7 +15,7 @@
 //TEST name="faults" args="-mat_gpucsr_product_least 0 -mat_gpucsr_backend auto -gpucsr_debug_standin 1 -gpucsr_debug_fault {}" loop="memory:1 memory:5 memory:9 copy:3 copy:6 copy:9 launch:1 launch:2 launch:3 device:15:on device:25:on device:40:on" warns="" gpu=0
 //TEST name="beyond" args="-beyond -mat_gpucsr_product_least 0 -mat_gpucsr_backend auto -gpucsr_debug_standin 1" fails="has row 3 and column 41 of a matrix" gpu=0
 //TEST name="beyond_host" args="-beyond" fails="has row 3 and column 41 of a matrix"
-//TEST name="no_pattern" args="-no_pattern" fails="The matrix has no pattern: call MatSetPreallocationCOO()"
+//TEST name="no_pattern" args="-no_pattern" fails="The matrix has no coordinates: call MatSetPreallocationCOO()"
 //TEST name="freed" args="-freed -mat_gpucsr_product_least 0 -mat_gpucsr_backend auto -gpucsr_debug_standin 1" fails="is neither the host's nor a device's that this matrix uses: was it freed?" gpu=0
 
 /*

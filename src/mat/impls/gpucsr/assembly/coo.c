@@ -295,7 +295,6 @@ PetscErrorCode MatSetValuesCOO_GPUCSR(Mat A, const PetscScalar v[], InsertMode m
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(comm, &size));
-  PetscCheck(A->preallocated, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "The matrix has no pattern: call MatSetPreallocationCOO() before MatSetValuesCOO()"); /* MATAIJ would write through NULL */
   PetscCall(COOGet(A, &c));
   GPUCSRTryIf(size > 1, &attempt, MatGPUCSRCOODevice_Private(A, v, &x.dev, &x.ondevice));
   if (size > 1) PetscCall(GPUCSRAttemptAgree(&attempt, comm, x.dev)); /* or ranks would wait for contributions */
