@@ -218,7 +218,7 @@ static PetscErrorCode Op_ask(World *w, const int p[4], double *result)
 {
   const int   k = p[0] % MATS, r = rowspace[k], c = colspace[k];
   PetscBool   yes = PETSC_FALSE;
-  PetscInt    at = -1, n;
+  PetscInt    at  = -1, n;
   PetscReal   norms[8 * SIZE];
   PetscScalar sum;
   Vec         x, y;
@@ -469,11 +469,11 @@ static PetscErrorCode Op_beside(World *w, const int p[4], double *result)
 /* From rows in arrays of the program, with other values later */
 static PetscErrorCode Op_rows(World *w, const int p[4], double *result)
 {
-  const int    k = p[0] % (MATS - 1), r = rowspace[k], c = colspace[k];
-  PetscInt     i[SIZE + 1], j[4 * SIZE], m = g.local[r];
-  PetscScalar  a[4 * SIZE];
-  char         type[64];
-  Mat          B;
+  const int   k = p[0] % (MATS - 1), r = rowspace[k], c = colspace[k];
+  PetscInt    i[SIZE + 1], j[4 * SIZE], m               = g.local[r];
+  PetscScalar a[4 * SIZE];
+  char        type[64];
+  Mat         B;
 
   PetscFunctionBegin;
   PetscCall(TestType(type, sizeof(type)));

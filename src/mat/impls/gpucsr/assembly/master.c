@@ -39,10 +39,10 @@ PetscErrorCode MatGPUCSRKeep_Private(Mat_SeqGPUCSR *g)
 /* The host has the values of one block again; nothing counts as changed */
 static PetscErrorCode FetchBlock(Mat A, PetscBool yes)
 {
-  Mat_SeqGPUCSR  *g = (Mat_SeqGPUCSR *)A->spptr;
-  GPUCSRMirror   *m = &g->mirror;
-  PetscScalar    *a;
-  GPUCSRAttempt   attempt;
+  Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
+  GPUCSRMirror  *m = &g->mirror;
+  PetscScalar   *a;
+  GPUCSRAttempt  attempt;
 
   PetscFunctionBegin;
   if (m->ahead || g->kept) PetscCall(MatGPUCSRHeaderReplaced_Private(A));
