@@ -2,7 +2,6 @@
   Memory of the solvers, and their vectors: the solver's own on the device for graphs and persistent kernels, and PETSc's for the host loop.
 */
 #include "gpukspimpl.h"
-#include <petsc/private/vecimpl.h>
 
 #define PARTIAL_BYTES ((GPUKSP_SUMS * GPUKSP_PARTIALS + 1) * sizeof(double))
 #define BOUNDS_BYTES  (sizeof(int) * ((5 + GPUKSP_HALO_WORDS) * GPUKSP_BLOCKS + 1))
@@ -181,7 +180,7 @@ PetscErrorCode GPUKSPVecSameKind(KSP ksp, Vec made, PetscBool *alike)
     PetscCall(VecGetLocalSize(v[q], &n[q]));
     PetscCall(VecGetSize(v[q], &N[q]));
     PetscCall(VecGetBlockSize(v[q], &bs[q]));
-    map[q] = v[q]->map->mapping; /* VecGetLocalToGlobalMapping() would make one of a ghosted vector */
+    PetscCall(VecGetLocalToGlobalMapping(v[q], &map[q]));
     PetscCall(VecGetDM(v[q], &dm[q]));
     PetscCall(HasGhosts(v[q], &ghosts[q]));
   }
