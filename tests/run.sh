@@ -86,7 +86,7 @@ kernels=$(names kernels/kernellist.h) formats=$(names format/formatlist.h)
 # Leaves a failure's output in $log.
 judge() {
   local nsize=$2 program=$3 args=$4 expected=$6 fails=$7 warns=$8 launch=() status hits
-  export PETSC_OPTIONS="$options $5"
+  export PETSC_OPTIONS="-options_left no $options $5"
   if [ "$nsize" -gt 1 ]; then read -ra launch <<<"$MPIEXEC -n $nsize"; fi
   echo "PETSC_OPTIONS=\"${PETSC_OPTIONS# }\" ${launch[*]} $program $args" >"$log.command"
   if [ ! -x "$program" ]; then

@@ -157,7 +157,7 @@ static PetscErrorCode Run(int program, int kind, long n, PetscBool on, PetscBool
 
   PetscFunctionBeginUser;
   snprintf(what, sizeof(what), "-program %s -kind %s -backend %s -from %ld -to %ld -on %s", programs[program].name, kind == HOSTMEMORY ? "host" : GPUCSRFaultKinds[kind], o.backend, n, n, on ? "true" : "false");
-  snprintf(options, sizeof(options), "-skip_petscrc -malloc_dump -mat_gpucsr_backend %s -mat_gpucsr_format %s -mat_gpucsr_transpose_format %s %s", o.backend, o.format, o.format, o.gpu ? "" : "-gpucsr_debug_standin 1");
+  snprintf(options, sizeof(options), "-skip_petscrc -options_left no -malloc_dump -mat_gpucsr_backend %s -mat_gpucsr_format %s -mat_gpucsr_transpose_format %s %s", o.backend, o.format, o.format, o.gpu ? "" : "-gpucsr_debug_standin 1");
   if (!strcmp(o.vectors, "standard")) snprintf(options + strlen(options), sizeof(options) - strlen(options), " -standard_vectors");
   snprintf(options + strlen(options), sizeof(options) - strlen(options), " -gpucsr_debug_fault %s:%ld%s", kind == HOSTMEMORY ? "memory" : GPUCSRFaultKinds[kind], kind == HOSTMEMORY ? 0 : n, on ? ":on" : "");
   if (o.rank >= 0) snprintf(options + strlen(options), sizeof(options) - strlen(options), ":rank=%d", o.rank);

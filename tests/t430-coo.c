@@ -15,7 +15,7 @@
 //TEST name="faults" args="-mat_gpucsr_product_least 0 -mat_gpucsr_backend auto -gpucsr_debug_standin 1 -gpucsr_debug_fault {}" loop="memory:1 memory:5 memory:9 copy:3 copy:6 copy:9 launch:1 launch:2 launch:3 device:15:on device:25:on device:40:on" warns="" gpu=0
 //TEST name="beyond" args="-beyond -mat_gpucsr_product_least 0 -mat_gpucsr_backend auto -gpucsr_debug_standin 1" fails="has row 3 and column 41 of a matrix" gpu=0
 //TEST name="beyond_host" args="-beyond" fails="has row 3 and column 41 of a matrix"
-//TEST name="no_pattern" args="-no_pattern" fails="The matrix has no pattern: call MatSetPreallocationCOO()"
+//TEST name="no_pattern" args="-no_pattern" fails="The matrix has no coordinates: call MatSetPreallocationCOO()"
 //TEST name="freed" args="-freed -mat_gpucsr_product_least 0 -mat_gpucsr_backend auto -gpucsr_debug_standin 1" fails="is neither the host's nor a device's that this matrix uses: was it freed?" gpu=0
 
 /*
@@ -325,6 +325,14 @@ static PetscErrorCode Case(PetscInt m, PetscInt n, PetscCount len, PetscInt seed
   PetscCall(PetscObjectQuery((PetscObject)A, "GPUCSRCOO", &sums));
   /* again, in a duplicate and after conversions: the same bits. Where the pattern is MATAIJ's, duplicates of earlier releases than 3.20 have no contributions */
   PetscCall(MatDuplicate(A, MAT_DO_NOT_COPY_VALUES, &D));
+  if (!sums && PETSC_VERSION_LT(3, 20, 0)) {
+    PetscErrorCode ierr;
+
+    PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
+    ierr = MatSetValuesCOO(D, v, INSERT_VALUES);
+    PetscCall(PetscPopErrorHandler());
+    PetscCheck(ierr == PETSC_ERR_ARG_WRONGSTATE, PETSC_COMM_SELF, PETSC_ERR_PLIB, "A duplicate without contributions: error %d", (int)ierr);
+  }
   if (!sums) PetscCall(Preallocate(D, &l));
   PetscCall(Rounds(D, R, B, &l, seed, "duplicate"));
   PetscCall(SameBits(A, D, "a duplicate"));
@@ -405,6 +413,26 @@ static PetscErrorCode TestNoColumns(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A pattern that is not by coordinates */
+static PetscErrorCode TestOtherPattern(void)
+{
+  const PetscScalar v = 1;
+  Mat               A;
+  PetscErrorCode    ierr;
+
+  PetscFunctionBegin;
+  PetscCall(TestMatCreate(PETSC_COMM_WORLD, 40, 40, PETSC_FALSE, &A));
+  PetscCall(MatSetUp(A));
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
+  ierr = MatSetValuesCOO(A, &v, INSERT_VALUES);
+  PetscCall(PetscPopErrorHandler());
+  PetscCheck(ierr == PETSC_ERR_ARG_WRONGSTATE, PETSC_COMM_SELF, PETSC_ERR_PLIB, "A pattern that is not by coordinates: error %d", (int)ierr);
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode NoPattern(void)
 {
   const PetscScalar v = 1;
@@ -448,6 +476,7 @@ int main(int argc, char **argv)
     PetscCall(Case(40, 30, 12000, 8)); /* and ten */
   }
   PetscCall(TestNoColumns());
+  PetscCall(TestOtherPattern());
   PetscCall(PetscFinalize());
   return 0;
 }

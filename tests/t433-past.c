@@ -10,7 +10,7 @@
 //TEST name="ranks_master" nsize=3 args="-mat_gpucsr_product_least 0 -mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -vec_type gpu -mat_gpucsr_master host" gpu=0
 
 /*
-  With the master copy on the device: PETSc writes values on the host past the operations of the matrix, or the library ends. And wrong arguments of one rank, in a program that goes on after
+  With the master copy on the device: PETSc writes values on the host past the operations of the matrix, the program preallocates anew, or the library ends. And wrong arguments of one rank, in a program that goes on after
   errors: an error on all ranks, none of which waits, with the matrix as before.
 */
 static char help[] = "Tests values that are written past the device that has them, and wrong arguments.\n";
@@ -57,6 +57,41 @@ static PetscErrorCode Reused(Pair *p)
     }
   }
   PetscCall(ISDestroy(&is));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Preallocated anew, with values, while the device has those of the older pattern */
+static PetscErrorCode Anew(Pair *p)
+{
+  PetscInt    rs, re, i[N + 1], j[2 * N];
+  PetscScalar a[2 * N];
+
+  PetscFunctionBegin;
+  PetscCall(MatGetOwnershipRange(p->m[0], &rs, &re));
+  for (int r = 0; r < 4; r++) {
+    i[0] = 0;
+    for (PetscInt k = rs; k < re; k++) {
+      const PetscInt at = i[k - rs];
+
+      j[at]         = r / 2 ? 0 : k / 2;
+      j[at + 1]     = k + 1;
+      a[at]         = Small(k, r, 5);
+      a[at + 1]     = Small(r, k, 2);
+      i[k - rs + 1] = at + (k + 1 < N ? 2 : 1);
+    }
+    PetscCall(Ahead(p));
+    for (int k = 0; k < 2; k++) {
+      Mat D;
+
+      PetscCall(MatDuplicate(p->m[k], MAT_COPY_VALUES, &D));
+      PetscCall(MatScale(D, -1.0));
+      PetscCall(MatCopy(D, p->m[k], SAME_NONZERO_PATTERN));
+      PetscCall(MatDestroy(&D));
+      PetscCall(MatSeqAIJSetPreallocationCSR(p->m[k], i, j, a));
+      PetscCall(MatMPIAIJSetPreallocationCSR(p->m[k], i, j, a));
+    }
+    PetscCall(Products(p, "preallocated anew"));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -119,8 +154,16 @@ static PetscErrorCode Sizes(Pair *p)
   const PetscInt rows[2] = {2, N - 1};
   Vec            v[2];
   PetscReal      norm;
+  PetscMPIInt    rank, size;
 
   PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(Ahead(p));
+  PetscCall(Shorter(p->x[0], 1, &v[0]));
+  PetscCall(VecSetFromOptions(v[0]));
+  EXPECT(rank == size - 1 ? PETSC_ERR_ARG_SIZ : PETSC_SUCCESS, "a diagonal too short", MatGetDiagonal(p->m[0], v[0]));
+  PetscCall(VecDestroy(&v[0]));
   for (int keep = 0; keep < 2; keep++) {
     PetscCall(MatSetOption(p->m[0], MAT_KEEP_NONZERO_PATTERN, (PetscBool)keep));
     for (int k = 0; k < 6; k++) {
@@ -217,6 +260,7 @@ int main(int argc, char **argv)
     PetscErrorCode (*run)(Pair *);
   } parts[] = {
     {"matrices of the host", Reused},
+    {"a pattern anew",       Anew  },
     {"wrong arguments",      Wrong },
     {"the library's end",    Ended },
   };

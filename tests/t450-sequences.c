@@ -31,6 +31,7 @@
 #include "t450-sequences/world.h"
 #include "t450-sequences/vectors.h"
 #include "t450-sequences/matrices.h"
+#include "t450-sequences/derived.h"
 
 static const struct {
   const char *name;
@@ -40,11 +41,14 @@ static const struct {
   { \
     #name, Op_##name \
   }
-  ROW(fill),       ROW(set),        ROW(zero),      ROW(axpy),          ROW(aypx),        ROW(axpby),  ROW(waxpy),    ROW(maxpy),    ROW(times),         ROW(copy),     ROW(swap),    ROW(scale),     ROW(shift),           ROW(dot),
-  ROW(norm),       ROW(sum),        ROW(strange),   ROW(write),         ROW(open),        ROW(poke),   ROW(close),    ROW(look),     ROW(see),           ROW(place),    ROW(reset),   ROW(duplicate), ROW(renew),           ROW(piece),
-  ROW(mult),       ROW(transposed), ROW(multadd),   ROW(transposedadd), ROW(diagonal),    ROW(values), ROW(scalemat), ROW(shiftmat), ROW(diagonalscale), ROW(zerorows), ROW(zeromat), ROW(array),     ROW(axpymat),         ROW(copymat),
-  ROW(replacemat), ROW(convert),    ROW(transpose), ROW(matmat),        ROW(dense),       ROW(edge),   ROW(solve),    ROW(keep),     ROW(gather),        ROW(factor),   ROW(one),     ROW(coo),       ROW(zerorowscolumns), ROW(diagonalset),
-  ROW(normmat),    ROW(rowmaxabs),  ROW(stash),     ROW(store),         ROW(preallocate), ROW(again),
+  ROW(fill),        ROW(set),      ROW(zero),      ROW(axpy),          ROW(aypx),     ROW(axpby),       ROW(waxpy),  ROW(maxpy),      ROW(times),   ROW(copy),          ROW(swap),
+  ROW(scale),       ROW(shift),    ROW(dot),       ROW(norm),          ROW(sum),      ROW(strange),     ROW(write),  ROW(open),       ROW(poke),    ROW(close),         ROW(look),
+  ROW(see),         ROW(place),    ROW(reset),     ROW(duplicate),     ROW(renew),    ROW(piece),       ROW(mult),   ROW(transposed), ROW(multadd), ROW(transposedadd), ROW(diagonal),
+  ROW(values),      ROW(scalemat), ROW(shiftmat),  ROW(diagonalscale), ROW(zerorows), ROW(zeromat),     ROW(array),  ROW(axpymat),    ROW(copymat), ROW(replacemat),    ROW(convert),
+  ROW(transpose),   ROW(matmat),   ROW(dense),     ROW(edge),          ROW(solve),    ROW(keep),        ROW(gather), ROW(factor),     ROW(one),     ROW(coo),           ROW(zerorowscolumns),
+  ROW(diagonalset), ROW(normmat),  ROW(rowmaxabs), ROW(stash),         ROW(store),    ROW(preallocate), ROW(again),  ROW(part),       ROW(parts),   ROW(permute),       ROW(outlive),
+  ROW(three),       ROW(steps),    ROW(ask),       ROW(sor),           ROW(wrap),     ROW(hermitian),   ROW(file),   ROW(foreign),    ROW(beside),  ROW(rows),          ROW(block),
+  ROW(settings),    ROW(local),    ROW(coolater),
 #undef ROW
 };
 #define NOPS ((int)PETSC_STATIC_ARRAY_LENGTH(operations))

@@ -489,6 +489,21 @@ static PetscErrorCode TestRandom(PetscInt n)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode TestMapping(void)
+{
+  Vec                    v;
+  ISLocalToGlobalMapping map;
+
+  PetscFunctionBegin;
+  PetscCall(VecCreate(PETSC_COMM_WORLD, &v));
+  PetscCall(VecSetSizes(v, 3, PETSC_DETERMINE));
+  PetscCall(VecSetType(v, "gpu"));
+  PetscCall(VecGetLocalToGlobalMapping(v, &map));
+  PetscCheck(!map, PETSC_COMM_SELF, PETSC_ERR_PLIB, "A vector has a mapping that the program did not give");
+  PetscCall(VecDestroy(&v));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   PetscInt  lengths[32] = {0, 1, 2, 3, 31, 256, 257, 1023, 5000, 100003}, n = 32;
@@ -510,6 +525,7 @@ int main(int argc, char **argv)
     PetscCall(TestRandom(lengths[k]));
   }
   PetscCheck(runs > 100, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "Only %" PetscInt_FMT " comparisons", runs);
+  PetscCall(TestMapping());
   PetscCall(PetscFinalize());
   return 0;
 }

@@ -121,6 +121,7 @@ static PetscErrorCode Reset(System *s)
 
   PetscFunctionBegin;
   PetscCall(VecGetOwnershipRange(s->b, &rs, &re));
+  PetscCall(TestUnlock(s->b));
   PetscCall(VecGetArrayWrite(s->b, &b));
   for (PetscInt r = rs; r < re; r++) b[r - rs] = 1.0 + (PetscReal)(r % 7);
   PetscCall(VecRestoreArrayWrite(s->b, &b));

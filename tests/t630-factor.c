@@ -65,7 +65,7 @@ static PetscErrorCode Dominant(Mat R, PetscBool symmetric, PetscInt what, PetscB
     PetscInt length;
 
     PetscCall(MatGetRow(S, r, &length, NULL, NULL));
-    nnz[r] = length + 1;
+    nnz[r] = PetscMin(length + 1, n);
     PetscCall(MatRestoreRow(S, r, &length, NULL, NULL));
   }
   PetscCall(MatSeqAIJSetPreallocation(*A, 0, nnz));

@@ -11,7 +11,7 @@
 //TEST name="standin.bus" args="-what bus -gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -pc_type {}" loop="ilu bjacobi" gpu=0
 //TEST name="standin.ranks" nsize=2 args="-what bus -gpucsr_debug_standin 1 -mat_gpucsr_backend cuda" gpu=0
 //TEST name="fault" args="-what solve -gpucsr_debug_standin 1 -gpucsr_debug_fault {}" loop="launch:3 launch:8 launch:30:on copy:12 memory:15 memory:25 memory:40:on" gpu=0
-//TEST name="word" args="-what solve -mat_gpucsr_solve_kernel sideways" fails="Unknown option sideways for -mat_gpucsr_solve_kernel"
+//TEST name="word" args="-what solve -mat_gpucsr_solve_kernel sideways" fails="for -mat_gpucsr_solve_kernel. Available options"
 
 /*
   Factors of solver type gpucsr fail as PETSc's do: zero pivots give the same error messages, or the same shifts; a missing diagonal entry gives

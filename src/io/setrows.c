@@ -86,11 +86,38 @@ PetscErrorCode GPUCSRAssemble(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Blocks in place of entries: four counts for each row of blocks, as in GPUCSRSetRows() */
+static PetscErrorCode CountBlocks(Mat A, PetscInt bs, const int64_t row[], const PetscInt j[], size_t rows, PetscInt *nnz)
+{
+  PetscInt N, m, rstart, cstart, cend, *last; /* row of blocks that had a block in this column last */
+
+  PetscFunctionBegin;
+  PetscCall(MatGetSize(A, NULL, &N));
+  PetscCall(MatGetLocalSize(A, &m, NULL));
+  PetscCall(MatGetOwnershipRange(A, &rstart, NULL));
+  PetscCall(MatGetOwnershipRangeColumn(A, &cstart, &cend));
+  PetscCall(PetscMalloc1(N / bs + 1, &last));
+  for (PetscInt c = 0; c <= N / bs; c++) last[c] = -1;
+  PetscCall(PetscArrayzero(nnz, 4 * rows));
+  for (PetscInt r = 0; r < m; r++)
+    for (int64_t k = row[r]; k < row[r + 1]; k++) {
+      const PetscInt b = r / bs, c = j[k] / bs;
+      const size_t   off = j[k] < cstart || j[k] >= cend;
+
+      if (last[c] == b) continue;
+      last[c] = b;
+      nnz[off * rows + (size_t)b]++;
+      if (c >= rstart / bs + b) nnz[(2 + off) * rows + (size_t)b]++;
+    }
+  PetscCall(PetscFree(last));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Local rows, columns global and ascending, into a matrix of any type */
 PetscErrorCode GPUCSRSetRows(Mat A, const int64_t row[], const PetscInt j[], const PetscScalar v[], int threads)
 {
   static const char *const counted[] = {"MatSeqAIJSetPreallocation_C", "MatMPIAIJSetPreallocation_C", "MatSeqBAIJSetPreallocation_C", "MatMPIBAIJSetPreallocation_C", "MatSeqSBAIJSetPreallocation_C", "MatMPISBAIJSetPreallocation_C"};
-  PetscInt                 m, rstart, cstart, cend, *nnz;
+  PetscInt                 m, rstart, cstart, cend, bs, cbs, *nnz;
   size_t                   rows;
   PetscBool                mpi, preallocated = PETSC_FALSE;
   Mat                      block[2];
@@ -146,7 +173,9 @@ PetscErrorCode GPUCSRSetRows(Mat A, const int64_t row[], const PetscInt j[], con
 
       PetscCall(PetscObjectQueryFunction((PetscObject)A, counted[k], &found));
       if (!found) continue;
-      PetscCall(MatXAIJSetPreallocation(A, 1, nnz, nnz + rows, nnz + 2 * rows, nnz + 3 * rows));
+      PetscCall(MatGetBlockSizes(A, &bs, &cbs));
+      if (bs > 1 && bs == cbs) PetscCall(CountBlocks(A, bs, row, j, rows, nnz));
+      PetscCall(MatXAIJSetPreallocation(A, bs > 1 && bs == cbs ? PETSC_DECIDE : 1, nnz, nnz + rows, nnz + 2 * rows, nnz + 3 * rows));
       preallocated = PETSC_TRUE;
     }
     if (!preallocated) { /* no effect on other types */

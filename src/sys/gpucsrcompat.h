@@ -90,4 +90,5 @@ typedef PetscCtxDestroyFn GPUCSRDestroyFn;
 #define GPUCSR_CONTAINER_GIVES_PLACE   PETSC_VERSION_GE(3, 23, 0) /* its destructor gets the place of the pointer */
 #define GPUCSR_HAS_PARAMETERS          PETSC_VERSION_GE(3, 23, 0) /* TaoParametersInitialize(), PetscObjectParameterSetDefault() */
 #define GPUCSR_VEC_HAS_MAXPBY          PETSC_VERSION_GE(3, 24, 0) /* ops->maxpby */
+#define GPUCSR_VECMPI_MAPS_GHOSTS      PETSC_VERSION_GE(3, 24, 0) /* ops->getlocaltoglobalmapping of VECMPI, which accepts no other type */
 #define GPUCSR_GAMG_HAS_HEM_AGGS       PETSC_VERSION_GE(3, 24, 0) /* -pc_gamg_asm_hem_aggs */

@@ -59,7 +59,7 @@ static PetscErrorCode AppendColumn(Mat *X, PetscReal bias)
 {
   Mat         B;
   MatType     type;
-  PetscInt    M, N, m, n, rs, re, *length;
+  PetscInt    M, N, m, n, k, rs, re, *length[2];
   PetscMPIInt size, rank;
 
   PetscFunctionBeginUser;
@@ -68,21 +68,23 @@ static PetscErrorCode AppendColumn(Mat *X, PetscReal bias)
   PetscCall(MatGetSize(*X, &M, &N));
   PetscCall(MatGetLocalSize(*X, &m, &n));
   PetscCall(MatGetOwnershipRange(*X, &rs, &re));
-  PetscCall(PetscMalloc1(m, &length));
+  k = n + (rank == size - 1); /* columns of the diagonal block */
+  PetscCall(PetscMalloc2(m, &length[0], m, &length[1]));
   for (PetscInt i = rs; i < re; i++) {
     PetscInt nz;
 
     PetscCall(MatGetRow(*X, i, &nz, NULL, NULL));
-    length[i - rs] = nz + 1;
+    length[0][i - rs] = PetscMin(nz + 1, k);
+    length[1][i - rs] = PetscMin(nz + 1, N + 1 - k);
     PetscCall(MatRestoreRow(*X, i, &nz, NULL, NULL));
   }
   PetscCall(MatCreate(PETSC_COMM_WORLD, &B));
   PetscCall(MatGetType(*X, &type));
-  PetscCall(MatSetSizes(B, m, n + (rank == size - 1), M, N + 1));
+  PetscCall(MatSetSizes(B, m, k, M, N + 1));
   PetscCall(MatSetType(B, type));
   PetscCall(MatSetFromOptions(B));
-  PetscCall(MatSeqAIJSetPreallocation(B, 0, length));
-  PetscCall(MatMPIAIJSetPreallocation(B, 0, length, 0, length));
+  PetscCall(MatSeqAIJSetPreallocation(B, 0, length[0]));
+  PetscCall(MatMPIAIJSetPreallocation(B, 0, length[0], 0, length[1]));
   PetscCall(MatSetOption(B, MAT_NO_OFF_PROC_ENTRIES, PETSC_TRUE));
   PetscCall(MatSetUp(B));
   for (PetscInt i = rs; i < re; i++) {
@@ -98,7 +100,7 @@ static PetscErrorCode AppendColumn(Mat *X, PetscReal bias)
   }
   PetscCall(MatAssemblyBegin(B, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(B, MAT_FINAL_ASSEMBLY));
-  PetscCall(PetscFree(length));
+  PetscCall(PetscFree2(length[0], length[1]));
   PetscCall(MatDestroy(X));
   *X = B;
   PetscFunctionReturn(0);

@@ -308,6 +308,9 @@ static PetscErrorCode CreateVecGPU(Vec v, PetscBool mpi)
   v->ops->placearray        = VecPlaceArray_GPU;
   v->ops->resetarray        = VecResetArray_GPU;
   v->ops->replacearray      = VecReplaceArray_GPU;
+#if GPUCSR_VECMPI_MAPS_GHOSTS
+  v->ops->getlocaltoglobalmapping = NULL; /* a VECGPU has no ghosts */
+#endif
 #if PetscDefined(HAVE_DEVICE)
   v->ops->bindtocpu = VecBindToCPU_GPU;
 #endif

@@ -83,7 +83,7 @@ PetscErrorCode MatGPUCSRCOONew_Private(Mat A, GPUCSRDevice dev, PetscCount n, GP
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* B, a duplicate of A, is filled by the same coordinates */
+/* B, a duplicate of A, is filled by the same coordinates. MATAIJ keeps its own in a duplicate from PETSc 3.20 on */
 PetscErrorCode MatGPUCSRCOOShare_Private(Mat A, Mat B)
 {
   PetscObject container;
@@ -91,6 +91,8 @@ PetscErrorCode MatGPUCSRCOOShare_Private(Mat A, Mat B)
   PetscFunctionBegin;
   PetscCall(PetscObjectQuery((PetscObject)A, composed, &container));
   if (container) PetscCall(PetscObjectCompose((PetscObject)B, composed, container));
+  PetscCall(PetscObjectQuery((PetscObject)B, "__PETSc_MatCOOStruct_Host", &container));
+  ((Mat_GPUCSR *)B->spptr)->contributions = container ? ((Mat_GPUCSR *)A->spptr)->contributions : -1;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -274,6 +276,7 @@ static PetscErrorCode SetByParent(Mat A, Values *x, InsertMode mode)
   const PetscScalar *host = x->v;
 
   PetscFunctionBegin;
+  PetscCheck(((Mat_GPUCSR *)A->spptr)->contributions >= 0, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "The matrix has no coordinates: call MatSetPreallocationCOO() before MatSetValuesCOO(), for a duplicate, too, if MATAIJ has made the pattern"); /* MATAIJ would read through NULL */
   PetscCheck(!x->ondevice || x->n >= 0, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "Values on the device need a pattern of this type: call MatSetPreallocationCOO() after MatSetType()");
   PetscCall(MatGPUCSRFetch_Private(A));
   if (x->n >= 0) PetscCall(ValuesOnHost(x, &host));
@@ -292,7 +295,6 @@ PetscErrorCode MatSetValuesCOO_GPUCSR(Mat A, const PetscScalar v[], InsertMode m
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(comm, &size));
-  PetscCheck(A->preallocated, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "The matrix has no pattern: call MatSetPreallocationCOO() before MatSetValuesCOO()"); /* MATAIJ would write through NULL */
   PetscCall(COOGet(A, &c));
   GPUCSRTryIf(size > 1, &attempt, MatGPUCSRCOODevice_Private(A, v, &x.dev, &x.ondevice));
   if (size > 1) PetscCall(GPUCSRAttemptAgree(&attempt, comm, x.dev)); /* or ranks would wait for contributions */
@@ -351,6 +353,7 @@ PetscErrorCode MatGPUCSRCOOCompose_Private(Mat A, PetscBool install)
       g->preallocatecoo = c->preallocate;
       g->setvaluescoo   = c->set;
     }
+    g->contributions = A->preallocated ? 0 : -1;
   }
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatSetPreallocationCOO_C", install ? MatSetPreallocationCOO_GPUCSR : c ? MatSetPreallocationCOO_Left : g->preallocatecoo));
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatSetPreallocationCOOLocal_C", install ? MatSetPreallocationCOOLocal_GPUCSR : NULL));

@@ -39,17 +39,16 @@ PetscErrorCode MatGPUCSRKeep_Private(Mat_SeqGPUCSR *g)
 /* The host has the values of one block again; nothing counts as changed */
 static PetscErrorCode FetchBlock(Mat A, PetscBool yes)
 {
-  Mat_SeqGPUCSR  *g = (Mat_SeqGPUCSR *)A->spptr;
-  GPUCSRMirror   *m = &g->mirror;
-  const PetscInt *i, *j;
-  PetscScalar    *a;
-  GPUCSRAttempt   attempt;
+  Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
+  GPUCSRMirror  *m = &g->mirror;
+  PetscScalar   *a;
+  GPUCSRAttempt  attempt;
 
   PetscFunctionBegin;
   if (m->ahead || g->kept) PetscCall(MatGPUCSRHeaderReplaced_Private(A));
   if (!m->ahead) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, &j, &a, NULL));
-  if ((A->assembled || A->was_assembled) && i && m->columns == (const void *)j && (int64_t)i[A->rmap->n] == m->csr.nnz) { /* else the program has preallocated anew, and dropped the values */
+  PetscCall(MatSeqAIJGetCSRAndMemType(A, NULL, NULL, &a, NULL));
+  if (A->assembled || A->was_assembled) { /* else the program has preallocated anew, and dropped the values */
     GPUCSRTry(&attempt, Home(g, a));
     PetscCheck(!attempt.error, PETSC_COMM_SELF, attempt.error, "The device failed while it held the only copy of the values (-mat_gpucsr_master device): %s", attempt.message);
   }

@@ -86,7 +86,8 @@ PetscErrorCode MatGPUCSRVoid_Private(PetscScalar a[], int64_t n)
 }
 
 /*
-  Has PETSc written values into the host's array since the device has the master copy? MatTranspose() and MatMatMult() with MAT_REUSE_MATRIX do, and call no operation of A. a: the array; NULL: A has another pattern
+  Has the host newer values than the device's master copy? MatTranspose() and MatMatMult() with MAT_REUSE_MATRIX write values into the host's array, and call no operation of A; a program may preallocate
+  A anew. a: the array
 */
 static PetscErrorCode Overwritten(Mat A, const void *columns, int64_t nnz, PetscScalar **a, PetscBool *over)
 {
@@ -95,10 +96,9 @@ static PetscErrorCode Overwritten(Mat A, const void *columns, int64_t nnz, Petsc
   PetscScalar       sample[GPUCSR_SAMPLES];
 
   PetscFunctionBegin;
-  *over = PETSC_FALSE;
   PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, &j, a, NULL));
-  if (!i || columns != (const void *)j || (int64_t)i[A->rmap->n] != nnz) *a = NULL;
-  if (!*a) PetscFunctionReturn(PETSC_SUCCESS);
+  *over = (PetscBool)(!i || columns != (const void *)j || (int64_t)i[A->rmap->n] != nnz);
+  if (*over || !*a) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGPUCSRSample_Private(A, GPUCSR_SAMPLES, sample));
   for (int k = 0; k < GPUCSR_SAMPLES && k < nnz; k++) *over = (PetscBool)(*over || memcmp(&sample[k], &absent, sizeof(absent)));
   PetscFunctionReturn(PETSC_SUCCESS);

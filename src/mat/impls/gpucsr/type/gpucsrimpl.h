@@ -56,7 +56,7 @@ typedef struct {
   PetscErrorCode (*preallocatecoo)(Mat, PetscCount, PetscInt[], PetscInt[]);
   PetscErrorCode (*setvaluescoo)(Mat, const PetscScalar[], InsertMode); /* MatSetPreallocationCOO() and MatSetValuesCOO() */
   struct _MatOps *behind;                                               /* operations that are wrapped while the master copy is the device's */
-  PetscCount      contributions;                                        /* 1 + contributions of the pattern that the parent made by coordinates */
+  PetscCount      contributions;                                        /* 1 + contributions of the pattern that the parent made by coordinates; -1: it made none */
   PetscBool       keeppattern;                                          /* MAT_KEEP_NONZERO_PATTERN is known to be set */
   MatGPUCSRConfig config;
   PetscBool       devicevectors; /* MatCreateVecs() makes VECGPU unless another type was asked for */

@@ -455,10 +455,12 @@ static PetscErrorCode MatGetDiagonal_SeqAIJGPUCSR(Mat A, Vec d)
   GPUCSROperand  o;
   GPUCSRStream   s;
   PetscErrorCode ierr = PETSC_SUCCESS;
+  PetscInt       n;
 
   PetscFunctionBegin;
   PetscCall(VecGPUGetDevice(d, &dev));
-  ondevice = dev && dev->ops->separate ? PETSC_TRUE : PETSC_FALSE;
+  PetscCall(VecGetLocalSize(d, &n));
+  ondevice = dev && dev->ops->separate && n == A->rmap->n ? PETSC_TRUE : PETSC_FALSE;                       /* the parent raises the error for a wrong length */
   if (ondevice && g->mirror.ahead && g->base.config.precision != MAT_GPUCSR_DOUBLE) ondevice = PETSC_FALSE; /* the host would round the values */
   if (ondevice) PetscCall(MatGPUCSRReady_Private(A, GPUCSR_FORWARD, &ready));
   if (ready && g->dev->ops->separate && g->precision == GPUCSR_PRECISION_DOUBLE) {
