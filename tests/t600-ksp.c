@@ -211,9 +211,9 @@ static PetscErrorCode Case(Mat A, Mat R, PetscInt k)
   PetscCall(PetscSNPrintf(prefix[1], sizeof(prefix[1]), "ref%" PetscInt_FMT "_", k));
   PetscCall(Solve(A, prefix[0], options, x, &its, &reason));
   PetscCall(Solve(R, prefix[1], options, y, &itsref, &reasonref));
-  PetscCheck(reasonref > 0, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: not a test, as aij does not converge (%s)", options, KSPConvergedReasons[reasonref]);
+  PetscCheck(reasonref > 0, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "Case %s: not a test, as aij does not converge (%s)", options, KSPConvergedReasons[reasonref]);
   /* sums in another order round otherwise, and a test of convergence may pass an iteration sooner or later for that */
-  PetscCheck(reason == reasonref && PetscAbsInt(its - itsref) <= 1 + itsref / 20, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: %s after %" PetscInt_FMT " iterations, with aij %s after %" PetscInt_FMT, options, KSPConvergedReasons[reason], its, KSPConvergedReasons[reasonref], itsref);
+  PetscCheck(reason == reasonref && PetscAbsInt(its - itsref) <= 1 + itsref / 20, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "Case %s: %s after %" PetscInt_FMT " iterations, with aij %s after %" PetscInt_FMT, options, KSPConvergedReasons[reason], its, KSPConvergedReasons[reasonref], itsref);
   PetscCall(VecGetOwnershipRange(x, &rs, &re));
   PetscCall(VecGetArrayRead(x, &v));
   PetscCall(VecGetArrayWrite(z, &w));
@@ -222,7 +222,7 @@ static PetscErrorCode Case(Mat A, Mat R, PetscInt k)
   PetscCall(VecRestoreArrayWrite(z, &w));
   PetscCall(ResidualNorm(R, z, &norm, &rounding));
   PetscCall(ResidualNorm(R, y, &normref, &rounding));
-  PetscCheck(norm <= 2.0 * normref + rounding, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: residual %g, with aij %g", options, (double)norm, (double)normref);
+  PetscCheck(norm <= 2.0 * normref + rounding, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "Case %s: residual %g, with aij %g", options, (double)norm, (double)normref);
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&y));
   PetscCall(VecDestroy(&z));

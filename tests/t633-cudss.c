@@ -8,14 +8,6 @@
   the library PETSc factors.
 */
 #include "testing.h"
-#include <stdlib.h>
-
-static PetscErrorCode Env(const char name[], const char value[])
-{
-  PetscFunctionBegin;
-  PetscCheck(!(value ? setenv(name, value, 1) : unsetenv(name)), PETSC_COMM_SELF, PETSC_ERR_SYS, "The environment takes no %s", name);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 /* How: 0 unsymmetric, 1 positive definite, 2 symmetric and indefinite, 3 the same with zeros on the diagonal of the last third */
 static PetscErrorCode Make(PetscInt how, PetscInt k, PetscReal factor, PetscBool ref, Mat *A)
@@ -270,15 +262,15 @@ static PetscErrorCode Refused(void)
   PetscFunctionBegin;
   PetscCall(Begin(0, 1.0, &c));
   PetscCall(Factor(c.A, PETSC_FALSE, "cudss", &F));
-  PetscCall(Env("FAKE_CUDSS_WRONG", "1e-3"));
+  PetscCall(TestEnv("FAKE_CUDSS_WRONG", "1e-3"));
   PetscCall(Solutions(c.A, c.R, F, STABLE, "an error of 1e-3"));
   PetscCall(MatDestroy(&F));
-  PetscCall(Env("FAKE_CUDSS_WRONG", "1e-6"));
+  PetscCall(TestEnv("FAKE_CUDSS_WRONG", "1e-6"));
   PetscCall(Solve(c.ksp, c.A, c.R, c.b, PETSC_TRUE, &reason, "an error of 1e-6"));
-  PetscCall(Env("FAKE_CUDSS_WRONG", "2"));
+  PetscCall(TestEnv("FAKE_CUDSS_WRONG", "2"));
   PetscCall(Solve(c.ksp, c.A, c.R, c.b, PETSC_FALSE, &reason, "an error of 2"));
   PetscCall(Expect(reason, KSP_DIVERGED_PC_FAILED, "an error of 2"));
-  PetscCall(Env("FAKE_CUDSS_WRONG", NULL));
+  PetscCall(TestEnv("FAKE_CUDSS_WRONG", NULL));
   PetscCall(Solve(c.ksp, c.A, c.R, c.b, PETSC_TRUE, &reason, "right again"));
   PetscCall(VecSetValue(c.b, 3, (PetscScalar)NAN, INSERT_VALUES));
   PetscCall(VecAssemblyBegin(c.b));
@@ -332,7 +324,7 @@ static PetscErrorCode Hidden(void)
   PetscCall(MatCreateVecs(R, &y, &c));
   PetscCall(VecDuplicate(c, &r));
   PetscCall(TestFill(b, 3, PETSC_FALSE));
-  PetscCall(Env("FAKE_CUDSS_WRONG", "1e-6"));
+  PetscCall(TestEnv("FAKE_CUDSS_WRONG", "1e-6"));
   PetscCall(KSPCreate(PETSC_COMM_SELF, &ksp));
   PetscCall(KSPSetOperators(ksp, S, S));
   PetscCall(KSPSetType(ksp, KSPFGMRES));
@@ -340,7 +332,7 @@ static PetscErrorCode Hidden(void)
   PetscCall(PCSetType(pc, PCNONE));
   PetscCall(KSPSetTolerances(ksp, 1e-11, PETSC_DEFAULT, PETSC_DEFAULT, 500));
   PetscCall(KSPSolve(ksp, b, x));
-  PetscCall(Env("FAKE_CUDSS_WRONG", NULL));
+  PetscCall(TestEnv("FAKE_CUDSS_WRONG", NULL));
   PetscCall(VecCopy(x, y));
   PetscCall(VecCopy(b, c));
   PetscCall(MatMult(R, y, r));
@@ -393,30 +385,30 @@ static PetscErrorCode Rare(void)
 
   PetscCall(Make(2, 12, 1.0, PETSC_FALSE, &A));
   PetscCall(Factor(A, PETSC_TRUE, "cudss", &F));
-  PetscCall(Env("FAKE_CUDSS_WRONG", "2"));
+  PetscCall(TestEnv("FAKE_CUDSS_WRONG", "2"));
   PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
   ierr = MatGetInertia(F, &n[0], &n[1], &n[2]);
   PetscCall(PetscPopErrorHandler());
-  PetscCall(Env("FAKE_CUDSS_WRONG", NULL));
+  PetscCall(TestEnv("FAKE_CUDSS_WRONG", NULL));
   PetscCheck(ierr == PETSC_ERR_LIB, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The inertia of poor factors: error %d", (int)ierr);
   PetscCall(MatGetInertia(F, &n[0], &n[1], &n[2]));
-  PetscCall(Env("FAKE_CUDSS_STALE", "2"));
+  PetscCall(TestEnv("FAKE_CUDSS_STALE", "2"));
   PetscCall(MatScale(A, -1.0));
   PetscCall(Factor(A, PETSC_TRUE, "cudss", &F));
   PetscCall(MatGetInertia(F, &m[0], &m[1], &m[2]));
-  PetscCall(Env("FAKE_CUDSS_STALE", NULL));
+  PetscCall(TestEnv("FAKE_CUDSS_STALE", NULL));
   PetscCheck(m[0] == n[2] && m[1] == n[1] && m[2] == n[0], PETSC_COMM_SELF, PETSC_ERR_PLIB, "The inertia of -A with an old analysis: %" PetscInt_FMT " %" PetscInt_FMT " %" PetscInt_FMT, m[0], m[1], m[2]);
-  PetscCall(Env("FAKE_CUDSS_WITHOUT", "3"));
+  PetscCall(TestEnv("FAKE_CUDSS_WITHOUT", "3"));
   PetscCall(Factor(A, PETSC_TRUE, "cudss", &F));
   PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
   ierr = MatGetInertia(F, &n[0], &n[1], &n[2]);
   PetscCall(PetscPopErrorHandler());
-  PetscCall(Env("FAKE_CUDSS_WITHOUT", NULL));
+  PetscCall(TestEnv("FAKE_CUDSS_WITHOUT", NULL));
   PetscCheck(ierr == PETSC_ERR_SUP, PETSC_COMM_SELF, PETSC_ERR_PLIB, "An inertia that the library does not say: error %d", (int)ierr);
   PetscCall(MatDestroy(&F));
   PetscCall(MatDestroy(&A));
 
-  PetscCall(Env("FAKE_CUDSS_STALE", "2"));
+  PetscCall(TestEnv("FAKE_CUDSS_STALE", "2"));
   PetscCall(Begin(0, 1.0, &c));
   for (PetscInt k = 0; k < 3; k++) {
     PetscCall(Solve(c.ksp, c.A, c.R, c.b, PETSC_TRUE, &reason, "an old analysis"));
@@ -435,7 +427,7 @@ static PetscErrorCode Rare(void)
   PetscCall(VecDestroy(&x));
   PetscCall(MatDestroy(&A));
   PetscCall(End(&c));
-  PetscCall(Env("FAKE_CUDSS_STALE", NULL));
+  PetscCall(TestEnv("FAKE_CUDSS_STALE", NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -493,8 +485,8 @@ static PetscErrorCode Memory(void)
 
   PetscFunctionBegin;
   for (PetscInt what = 0; what < 3; what++) {
-    PetscCall(Env("FAKE_CUDSS_BYTES", "1000000000000000"));
-    PetscCall(Env("FAKE_CUDSS_HYBRID", what == 1 ? "1000000000000000" : "1000"));
+    PetscCall(TestEnv("FAKE_CUDSS_BYTES", "1000000000000000"));
+    PetscCall(TestEnv("FAKE_CUDSS_HYBRID", what == 1 ? "1000000000000000" : "1000"));
     if (what == 2) PetscCall(PetscOptionsSetValue(NULL, "-mat_gpucsr_cudss_hybrid", "never"));
     PetscCall(Begin(0, 1.0, &c));
     PetscCall(Solve(c.ksp, c.A, c.R, c.b, (PetscBool)!what, &reason, "no room"));
@@ -503,13 +495,13 @@ static PetscErrorCode Memory(void)
     PetscCheck(why == (what ? PC_FACTOR_OUTMEMORY : PC_NOERROR), PETSC_COMM_SELF, PETSC_ERR_PLIB, "No room, case %" PetscInt_FMT ": the PC says %s", what, PCFailedReasons[why]);
     PetscCall(End(&c));
     PetscCall(PetscOptionsClearValue(NULL, "-mat_gpucsr_cudss_hybrid"));
-    PetscCall(Env("FAKE_CUDSS_BYTES", NULL));
-    PetscCall(Env("FAKE_CUDSS_HYBRID", NULL));
+    PetscCall(TestEnv("FAKE_CUDSS_BYTES", NULL));
+    PetscCall(TestEnv("FAKE_CUDSS_HYBRID", NULL));
   }
   PetscCall(Begin(0, 1.0, &c));
-  PetscCall(Env("FAKE_CUDSS_COLUMNS", "0"));
+  PetscCall(TestEnv("FAKE_CUDSS_COLUMNS", "0"));
   PetscCall(Solve(c.ksp, c.A, c.R, c.b, PETSC_FALSE, &reason, "no room for a solve"));
-  PetscCall(Env("FAKE_CUDSS_COLUMNS", NULL));
+  PetscCall(TestEnv("FAKE_CUDSS_COLUMNS", NULL));
   PetscCall(KSPGetPC(c.ksp, &pc));
   PetscCall(PCGetFailedReason(pc, &why));
   PetscCheck(why == PC_FACTOR_OUTMEMORY, PETSC_COMM_SELF, PETSC_ERR_PLIB, "No room for a solve: the PC says %s", PCFailedReasons[why]);
@@ -534,7 +526,7 @@ static PetscErrorCode Faults(PetscBool *failed)
     PetscCall(MatScale(c.R, 2.0));
   }
   PetscCall(End(&c));
-  PetscCall(Env("FAKE_CUDSS_FAIL", NULL));
+  PetscCall(TestEnv("FAKE_CUDSS_FAIL", NULL));
   PetscCall(Begin(1, 1.0, &c));
   PetscCall(Solve(c.ksp, c.A, c.R, c.b, PETSC_TRUE, &reason, "after a fault"));
   PetscCall(End(&c));
@@ -569,14 +561,44 @@ static PetscErrorCode Default(Mat A, Mat R)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Preconditioners around factors, on all ranks: a solve with NaN in b, and one without */
+/* NaN in a row of the first rank */
+static PetscErrorCode Spoil(Mat A)
+{
+  Vec d;
+
+  PetscFunctionBegin;
+  PetscCall(MatCreateVecs(A, NULL, &d));
+  PetscCall(VecSet(d, 1.0));
+  PetscCall(VecSetValue(d, 0, (PetscScalar)NAN, INSERT_VALUES));
+  PetscCall(VecAssemblyBegin(d));
+  PetscCall(VecAssemblyEnd(d));
+  PetscCall(MatDiagonalScale(A, d, NULL));
+  PetscCall(VecDestroy(&d));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* All ranks must know of a failure */
+static PetscErrorCode Fails(KSP ksp, Vec b, Vec x, const char where[])
+{
+  KSPConvergedReason reason;
+  int                most;
+
+  PetscFunctionBegin;
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(KSPGetConvergedReason(ksp, &reason));
+  most = (int)reason;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &most, 1, MPI_INT, MPI_MAX, PETSC_COMM_WORLD));
+  PetscCheck(most < 0, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: ends with %s on a rank", where, KSPConvergedReasons[most]);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Preconditioners around factors, on all ranks: a solve with NaN in b, one with NaN in A, and one without, all without KSPSetOperators() */
 static PetscErrorCode Ranks(void)
 {
-  Mat                A, R;
-  Vec                b, x, y, r;
-  KSP                ksp;
-  PetscReal          norm[2];
-  KSPConvergedReason reason;
+  Mat       A, R, good;
+  Vec       b, x, y, r;
+  KSP       ksp;
+  PetscReal norm[2];
 
   PetscFunctionBegin;
   PetscCall(TestConvection(PETSC_COMM_WORLD, 14, 0.3, PETSC_FALSE, &A));
@@ -592,10 +614,13 @@ static PetscErrorCode Ranks(void)
   PetscCall(VecSetValue(b, 0, (PetscScalar)NAN, INSERT_VALUES));
   PetscCall(VecAssemblyBegin(b));
   PetscCall(VecAssemblyEnd(b));
-  PetscCall(KSPSolve(ksp, b, x));
-  PetscCall(KSPGetConvergedReason(ksp, &reason));
-  PetscCheck(reason < 0, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "NaN in b: ends with %s", KSPConvergedReasons[reason]);
+  PetscCall(Fails(ksp, b, x, "NaN in b"));
   PetscCall(TestFill(b, 3, PETSC_FALSE));
+  PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &good));
+  PetscCall(Spoil(A));
+  PetscCall(Fails(ksp, b, x, "NaN in A"));
+  PetscCall(MatCopy(good, A, SAME_NONZERO_PATTERN));
+  PetscCall(MatDestroy(&good));
   PetscCall(KSPSolve(ksp, b, x));
   PetscCall(VecCopy(x, y));
   PetscCall(MatMult(R, y, r));

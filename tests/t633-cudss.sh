@@ -86,6 +86,7 @@ if [ "$BACKEND" = cuda ]; then exit $failed; fi
   done
   FAKE_CUDSS_SCHUR=1e-6 program=t637-cudss-schur says 'cuDSS gives a wrong Schur complement' 1 -faults
   for check in auto never always; do program=t638-cudss-methods right 1 $mine -mat_gpucsr_cudss_check $check; done
+  for inside in bjacobi,sub redundant,redundant mg,mg_levels; do program=t638-cudss-methods right 1 -pc_type ${inside%,*} -pc_mg_levels 1 -mg_levels_ksp_type preonly -${inside#*,}_pc_type lu -${inside#*,}_pc_factor_mat_solver_type cudss; done
   right 1 -what rare $mine
   right 1 -what memory $mine
   # As many columns together as there is memory for
@@ -117,7 +118,7 @@ if [ "$BACKEND" = cuda ]; then exit $failed; fi
   FAKE_CUDSS_WRONG=1e-3 right 1 -what ksp $mine -ksp_type gpugmres -ksp_pc_side right -ksp_rtol 1e-13 -mat_gpucsr_cudss_refine 0
   if grep -q warning "$tmp/out"; then echo "A trusted solution of gpugmres was checked:" && cat "$tmp/out" && failed=1; fi
   FAKE_CUDSS_WRONG=1e-3 right 1 -what ksp $mine -ksp_type fgmres -ksp_convergence_test skip -ksp_max_it 1 # the method looks in vain
-  for method in gmres gpugmres; do
+  for method in gmres fgmres gpugmres; do
     sub="-what ranks -ksp_type $method -ksp_rtol 1e-10"
     right 3 $sub -pc_type bjacobi -sub_pc_type lu -sub_pc_factor_mat_solver_type cudss
     right 3 $sub -pc_type asm -sub_pc_type lu -sub_pc_factor_mat_solver_type cudss
@@ -128,6 +129,7 @@ if [ "$BACKEND" = cuda ]; then exit $failed; fi
     right 2 $sub -pc_type gamg -pc_gamg_coarse_eq_limit 60 -mg_coarse_sub_pc_type lu -mg_coarse_sub_pc_factor_mat_solver_type cudss
     right 1 $sub -pc_type lu $mine
   done
+  right 3 -what ranks -ksp_type preonly -pc_type telescope -pc_telescope_reduction_factor 3 -telescope_pc_type lu -telescope_pc_factor_mat_solver_type cudss
   if run 2 -what ranks -ksp_type preonly -pc_type lu $mine || ! grep -q 'PCTELESCOPE' "$tmp/out"; then echo "On two ranks:" && cat "$tmp/out" && failed=1; fi
   # Faults of the library and of the device: an answer or a failure, all memory back, and the next solver works
   for fault in create:1 stream:1 config:1 set:1 data:1 get:1 get:2 get:3 csr:1 dense:1 dense:2 analysis:1 factorization:1 solve:1 solve:2 refactorization:1 refactorization:2 values:1; do

@@ -4,7 +4,6 @@
   factored, or it is Inf and the factor says so. 
 */
 #include "testing.h"
-#include <stdlib.h>
 
 #define STABLE (4 * TEST_C * PETSC_MACHINE_EPSILON)
 
@@ -37,13 +36,6 @@ static PetscInt Draw(PetscInt n)
 static PetscReal Number(void)
 {
   return (PetscReal)(Draw(2001) - 1000) / 1000;
-}
-
-static PetscErrorCode Fault(const char fault[])
-{
-  PetscFunctionBegin;
-  PetscCheck(!(fault ? setenv("FAKE_CUDSS_FAIL", fault, 1) : unsetenv("FAKE_CUDSS_FAIL")), PETSC_COMM_SELF, PETSC_ERR_SYS, "The environment takes no fault");
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* A matrix of this type with the world's values */
@@ -158,11 +150,11 @@ static PetscErrorCode Factor(World *w)
     PetscCall(MatGetFactor(w->A, "cudss", w->cholesky ? MAT_FACTOR_CHOLESKY : MAT_FACTOR_LU, &w->F));
   }
   if (fault) {
-    PetscCall(Fault(faults[Draw(PETSC_STATIC_ARRAY_LENGTH(faults))]));
+    PetscCall(TestEnv("FAKE_CUDSS_FAIL", faults[Draw(PETSC_STATIC_ARRAY_LENGTH(faults))]));
     PetscCall(FactorSteps(w, fresh, PETSC_FALSE));
     PetscCall(MatFactorGetError(w->F, &error));
     if (!error) PetscCall(FactorSteps(w, PETSC_FALSE, PETSC_TRUE));
-    PetscCall(Fault(NULL));
+    PetscCall(TestEnv("FAKE_CUDSS_FAIL", NULL));
     PetscCall(MatFactorGetError(w->F, &error));
   }
   if (!fault || error) PetscCall(FactorSteps(w, (PetscBool)((fresh && !fault) || !Draw(3)), PETSC_TRUE));
@@ -318,10 +310,10 @@ static PetscErrorCode SolveAny(const World *w)
 
   PetscFunctionBegin;
   for (int again = 0; again < (fault ? 2 : 1); again++) {
-    if (fault && !again) PetscCall(Fault(Draw(3) ? "solve:1:5" : "dense:1:2"));
+    if (fault && !again) PetscCall(TestEnv("FAKE_CUDSS_FAIL", Draw(3) ? "solve:1:5" : "dense:1:2"));
     if (Draw(3)) PetscCall(SolveVec(w, &refused));
     else PetscCall(SolveMat(w, &refused));
-    PetscCall(Fault(NULL));
+    PetscCall(TestEnv("FAKE_CUDSS_FAIL", NULL));
     PetscCheck(!refused || (fault && !again), PETSC_COMM_SELF, PETSC_ERR_PLIB, "A solution of kind %d and %" PetscInt_FMT " rows is refused", w->kind, w->n);
   }
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -8,7 +8,6 @@
 */
 #include "testing.h"
 #include <petscts.h>
-#include <stdlib.h>
 
 typedef struct {
   Vec      x;
@@ -160,7 +159,7 @@ static PetscErrorCode Coarse(MPI_Comm comm, const char solver[])
     for (int pass = 0; pass < 5; pass++) {
       const PetscBool wrong = (PetscBool)(pass % 3 == 0);
 
-      PetscCheck(!(wrong ? setenv("FAKE_CUDSS_WRONG", "2", 1) : unsetenv("FAKE_CUDSS_WRONG")), PETSC_COMM_SELF, PETSC_ERR_SYS, "The environment takes no FAKE_CUDSS_WRONG");
+      PetscCall(TestEnv("FAKE_CUDSS_WRONG", wrong ? "2" : NULL));
       if (pass > 1) PetscCall(MatScale(A, 2.0));
       PetscCall(KSPSolve(ksp, b, x));
       PetscCall(KSPGetConvergedReason(ksp, &reason));

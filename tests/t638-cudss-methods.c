@@ -2,10 +2,10 @@
 
 /*
   A solve of a factor fails inside each method of PETSc's list: in its first application, or in a later one. No method may end as converged with a wrong solution. After a failure in the first application each
-  ends with a reason or an error, and the next solve works. t633-cudss.sh runs this program with tests/fake/cudss.c.
+  ends with a reason or an error, and the next solve works. So does the solve after a failed factorization, as soon as the matrix has good values, without KSPSetOperators(). t633-cudss.sh runs this program
+  with tests/fake/cudss.c.
 */
 #include "testing.h"
-#include <stdlib.h>
 
 #define K 12 /* points a side of the grid */
 
@@ -15,13 +15,6 @@ typedef enum {
   SILENT, /* as converged, far from it */
   ENDS
 } End;
-
-static PetscErrorCode Env(const char name[], const char value[])
-{
-  PetscFunctionBegin;
-  PetscCheck(!(value ? setenv(name, value, 1) : unsetenv(name)), PETSC_COMM_SELF, PETSC_ERR_SYS, "The environment takes no %s", name);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 static PetscErrorCode Solve(KSP ksp, Mat R, Vec b, End *end, char said[], size_t len)
 {
@@ -65,13 +58,41 @@ static PetscErrorCode Create(KSPType type, KSPNormType norm, Mat A, Mat P, KSP *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The factorization fails at a row of zeros, or at NaN. The next solve has good values. PETSc's chebyshev keeps the bounds of eigenvalues from its first set-up */
+static PetscErrorCode Spoilt(KSPType type, KSPNormType norm, Mat A, Mat P, Mat R, Vec b, PetscScalar factor)
+{
+  KSP      ksp;
+  End      end;
+  char     said[128];
+  Mat      good;
+  Vec      d;
+  PetscInt row = 5;
+
+  PetscFunctionBegin;
+  PetscCall(MatDuplicate(P, MAT_COPY_VALUES, &good));
+  PetscCall(VecDuplicate(b, &d));
+  PetscCall(VecSet(d, 1.0));
+  PetscCall(VecSetValues(d, 1, &row, &factor, INSERT_VALUES));
+  PetscCall(MatDiagonalScale(P, d, NULL));
+  PetscCall(Create(type, norm, A, P, &ksp));
+  PetscCall(Solve(ksp, R, b, &end, said, sizeof(said)));
+  PetscCall(MatCopy(good, P, SAME_NONZERO_PATTERN));
+  PetscCheck(end != SILENT, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s, norm %d, a row times %g: %s", type, (int)norm, (double)PetscRealPart(factor), said);
+  PetscCall(Solve(ksp, R, b, &end, said, sizeof(said)));
+  PetscCheck(end == RIGHT, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s, norm %d, after a row times %g: %s", type, (int)norm, (double)PetscRealPart(factor), said);
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(VecDestroy(&d));
+  PetscCall(MatDestroy(&good));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* ended: the method is one for this system, and has met a failure. PETSc's pipelcg keeps Inf and NaN in its vectors, until KSPReset() */
 static PetscErrorCode Method(KSPType type, KSPNormType norm, Mat A, Mat P, Mat R, Vec b, PetscBool *ended)
 {
   KSP       ksp;
   End       end;
   char      said[128], fault[32];
-  PetscBool works, pipelcg;
+  PetscBool works, pipelcg, chebyshev;
 
   PetscFunctionBegin;
   PetscCall(Create(type, norm, A, P, &ksp));
@@ -80,13 +101,15 @@ static PetscErrorCode Method(KSPType type, KSPNormType norm, Mat A, Mat P, Mat R
   *ended = PETSC_FALSE;
   works  = (PetscBool)(end == RIGHT);
   PetscCall(PetscStrcmp(type, KSPPIPELCG, &pipelcg));
+  PetscCall(PetscStrcmp(type, KSPCHEBYSHEV, &chebyshev));
   for (int at = 1; at < 5 && works; at++) {
     PetscCall(Create(type, norm, A, P, &ksp));
     PetscCall(KSPSetUp(ksp));
+    PetscCall(KSPSetUpOnBlocks(ksp));
     PetscCall(PetscSNPrintf(fault, sizeof(fault), "solve:%d:5", at));
-    PetscCall(Env("FAKE_CUDSS_FAIL", fault));
+    PetscCall(TestEnv("FAKE_CUDSS_FAIL", fault));
     PetscCall(Solve(ksp, R, b, &end, said, sizeof(said)));
-    PetscCall(Env("FAKE_CUDSS_FAIL", NULL));
+    PetscCall(TestEnv("FAKE_CUDSS_FAIL", NULL));
     PetscCheck(end != SILENT, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s, norm %d, a failure in application %d: %s", type, (int)norm, at, said);
     if (at == 1 && end == ENDED) *ended = PETSC_TRUE;
     PetscCall(Solve(ksp, R, b, &end, said, sizeof(said)));
@@ -98,6 +121,8 @@ static PetscErrorCode Method(KSPType type, KSPNormType norm, Mat A, Mat P, Mat R
     PetscCheck(end == RIGHT, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s, norm %d, after a failure in application %d: %s", type, (int)norm, at, said);
     PetscCall(KSPDestroy(&ksp));
   }
+  if (works && !pipelcg && !chebyshev) PetscCall(Spoilt(type, norm, A, P, R, b, 0.0));
+  if (works && !pipelcg && !chebyshev) PetscCall(Spoilt(type, norm, A, P, R, b, (PetscScalar)NAN));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

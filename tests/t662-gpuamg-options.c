@@ -1,9 +1,11 @@
 /*
-  Options of smoothers and the interface of PCGPUAMG: each option changes the cycle as documented, and options without an effect on the device are reported; matrices of levels; coordinates.
+  Options of smoothers and the interface of PCGPUAMG: each option changes the cycle as documented, and options without an effect on the device are reported; matrices of levels; coordinates; singular
+  matrices; what a program does between two set-ups.
 
   //TEST name="one" args="-mat_gpucsr_format csr"
   //TEST name="standin" gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1"
   //TEST name="ranks" nsize=3 args="-mat_gpucsr_format csr -our_pc_gpuamg_gather_limit 60 -our_pc_gpuamg_process_eq_limit 10"
+  //TEST name="gathered" nsize=2 args="-mat_gpucsr_format csr -quick -our_pc_gpuamg_process_eq_limit 10000"
   //TEST name="pc" args="-mat_gpucsr_format csr -quick -our_mg_levels_pc_type sor" warns="-our_mg_levels_pc_type has no effect on the levels of PC type gpuamg"
   //TEST name="ksp" args="-mat_gpucsr_format csr -quick -our_mg_levels_ksp_type gmres" warns="-our_mg_levels_ksp_type has no effect on the levels of PC type gpuamg"
   //TEST name="level" args="-mat_gpucsr_format csr -quick -our_mg_levels_1_ksp_max_it 4" warns="-our_mg_levels_1_ksp_max_it has no effect"
@@ -125,6 +127,27 @@ static PetscErrorCode Smoothers(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Has the view of a PC this text? */
+static PetscErrorCode Says(PC pc, const char text[], PetscBool *says)
+{
+  FILE       *file = tmpfile();
+  char        line[512];
+  int         found = 0;
+  PetscViewer viewer;
+
+  PetscFunctionBegin;
+  PetscCall(PetscViewerASCIIOpenWithFILE(PetscObjectComm((PetscObject)pc), file, &viewer));
+  PetscCall(PCView(pc, viewer));
+  PetscCall(PetscViewerDestroy(&viewer));
+  rewind(file);
+  while (fgets(line, sizeof(line), file))
+    if (strstr(line, text)) found = 1;
+  fclose(file);
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &found, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)pc)));
+  *says = (PetscBool)found;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Level 0 is the matrix; the next are symmetric, smaller, and positive */
 static PetscErrorCode Levels(Mat A, PetscInt more)
 {
@@ -134,13 +157,15 @@ static PetscErrorCode Levels(Mat A, PetscInt more)
   Vec       x, y;
   PetscInt  n, N, its;
   PetscReal difference, norm;
+  PetscBool gathered;
 
   PetscFunctionBegin;
   PetscCall(Solver(A, &ksp, &pc));
   PetscCall(Solve(ksp, pc, "a solve with options", &its, &y));
   PetscCall(VecDestroy(&y));
   PetscCall(MatGetSize(A, &N, NULL));
-  for (PetscInt l = 0; l < 2; l++) {
+  PetscCall(Says(pc, "Each rank has all rows", &gathered)); /* of one level */
+  for (PetscInt l = 0; l < (gathered ? 1 : 2); l++) {
     PetscScalar energy;
     PetscBool   ours;
 
@@ -200,6 +225,197 @@ static PetscErrorCode Coordinates(MPI_Comm comm, PetscInt k, PetscInt points)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* ---- singular matrices ---- */
+
+/* A grid of k by k points without a boundary condition */
+static PetscErrorCode Neumann(MPI_Comm comm, PetscInt k, Mat *A)
+{
+  PetscInt     first, end;
+  MatNullSpace constants;
+
+  PetscFunctionBegin;
+  PetscCall(TestMatCreate(comm, k * k, k * k, PETSC_FALSE, A));
+  PetscCall(MatSeqAIJSetPreallocation(*A, 5, NULL));
+  PetscCall(MatMPIAIJSetPreallocation(*A, 5, NULL, 4, NULL));
+  PetscCall(MatGetOwnershipRange(*A, &first, &end));
+  for (PetscInt r = first; r < end; r++) {
+    const PetscInt col[5] = {r >= k ? r - k : -1, r % k ? r - 1 : -1, (r + 1) % k ? r + 1 : -1, r + k < k * k ? r + k : -1, r};
+    PetscScalar    a[5]   = {0};
+
+    for (int q = 0; q < 4; q++) {
+      if (col[q] >= 0) a[q] = -1.0 - (PetscScalar)((col[q] + r) % 7) / 7.0;
+      a[4] -= a[q];
+    }
+    PetscCall(MatSetValues(*A, 1, &r, 5, col, a, INSERT_VALUES));
+  }
+  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatNullSpaceCreate(comm, PETSC_TRUE, 0, NULL, &constants));
+  PetscCall(MatSetNullSpace(*A, constants));
+  PetscCall(MatNullSpaceDestroy(&constants));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The inverse of a coarse matrix of very few rows leaves the constants out: no application has a large constant, which would hide the digits of the solution. In floats a restricted residual has constants too */
+static PetscErrorCode Singular(MPI_Comm comm)
+{
+  static const PetscInt    points[] = {12, 28, 36, 48};
+  static const char *const set[][2] = {
+    {"-our_pc_gpuamg_coarse_eq_limit",       "2"},
+    {"-our_pc_gpuamg_aggressive_coarsening", "2"},
+    {"-our_pc_gpuamg_tail",                  "0"}
+  };
+  static const char *const precisions[] = {"double", "single"};
+
+  PetscFunctionBegin;
+  for (int q = 0; q < 3; q++) PetscCall(PetscOptionsSetValue(NULL, set[q][0], set[q][1]));
+  for (int k = 0; k < 2 * (int)PETSC_STATIC_ARRAY_LENGTH(points); k++) {
+    Mat          A;
+    KSP          ksp;
+    PC           pc;
+    Vec          b, x;
+    MatNullSpace constants;
+    PetscScalar  sum;
+    PetscReal    norm;
+    PetscInt     n;
+
+    PetscCall(Neumann(comm, points[k / 2], &A));
+    PetscCall(MatGetNullSpace(A, &constants));
+    PetscCall(PetscOptionsSetValue(NULL, "-our_pc_gpuamg_precision", precisions[k % 2]));
+    PetscCall(Solver(A, &ksp, &pc));
+    PetscCall(MatCreateVecs(A, &x, &b));
+    PetscCall(TestFill(b, 3, PETSC_FALSE));
+    PetscCall(MatNullSpaceRemove(constants, b));
+    PetscCall(KSPSetUp(ksp));
+    PetscCall(PCApply(pc, b, x));
+    PetscCall(VecSum(x, &sum));
+    PetscCall(MatNullSpaceRemove(constants, x));
+    PetscCall(VecNorm(x, NORM_2, &norm));
+    PetscCall(VecGetSize(x, &n));
+    PetscCheck(PetscAbsScalar(sum) <= 10 * PetscSqrtReal((PetscReal)n) * norm, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " rows, %s: the constant of an application has norm %g, all else %g", n, precisions[k % 2], (double)(PetscAbsScalar(sum) / PetscSqrtReal((PetscReal)n)), (double)norm);
+    PetscCall(VecDestroy(&b));
+    PetscCall(VecDestroy(&x));
+    PetscCall(KSPDestroy(&ksp));
+    PetscCall(MatDestroy(&A));
+  }
+  for (int q = 0; q < 3; q++) PetscCall(PetscOptionsClearValue(NULL, set[q][0]));
+  PetscCall(PetscOptionsClearValue(NULL, "-our_pc_gpuamg_precision"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- between two set-ups ---- */
+
+static PetscErrorCode Expect(PC pc, PetscBool expected, const char text[], const char where[])
+{
+  PetscBool says;
+
+  PetscFunctionBegin;
+  PetscCall(Says(pc, text, &says));
+  PetscCheck(says == expected, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: the view has%s \"%s\"", where, says ? "" : " no", text);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* M b of a vector by chance is still y; the transposed application belongs to the same M */
+static PetscErrorCode Still(PC pc, Vec y, const char where[])
+{
+  Vec         b, x, z;
+  PetscReal   norm, size;
+  PetscScalar dot, other;
+
+  PetscFunctionBegin;
+  PetscCall(VecDuplicate(y, &b));
+  PetscCall(VecDuplicate(y, &x));
+  PetscCall(VecDuplicate(y, &z));
+  PetscCall(TestFill(b, 3, PETSC_FALSE));
+  PetscCall(PCApply(pc, b, x));
+  PetscCall(PCApplyTranspose(pc, y, z));
+  PetscCall(VecDot(x, y, &dot));
+  PetscCall(VecDot(b, z, &other));
+  PetscCall(VecAXPY(x, -1.0, y));
+  PetscCall(VecNorm(x, NORM_2, &norm));
+  PetscCall(VecNorm(y, NORM_2, &size));
+  PetscCheck(norm <= 1e-13 * size, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: the application has changed by %g", where, (double)(norm / size));
+  PetscCheck(PetscAbsScalar(dot - other) <= 1e-12 * PetscAbsScalar(dot), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: (M b, c) = %g, (b, M^T c) = %g", where, (double)PetscRealPart(dot), (double)PetscRealPart(other));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Until the next set-up views, applications and levels are those of the last one, whatever options the program changes and whatever happens to the matrix */
+static PetscErrorCode Between(MPI_Comm comm, PetscInt k)
+{
+  Mat            A, B, L;
+  KSP            ksp;
+  PC             pc;
+  Vec            b, y;
+  PetscReal      norm;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(Create(comm, k, 1, &A));
+  PetscCall(Create(comm, k, 1, &B));
+  PetscCall(MatScale(B, 2.0));
+  PetscCall(MatSetOption(A, MAT_SYMMETRIC, PETSC_FALSE)); /* its transposed cycle is another one */
+  PetscCall(MatCreateVecs(A, &y, &b));
+  PetscCall(TestFill(b, 3, PETSC_FALSE));
+  PetscCall(Solver(A, &ksp, &pc));
+  PetscCall(Expect(pc, PETSC_TRUE, "not yet set up", "before a set-up"));
+  PetscCall(Expect(pc, PETSC_FALSE, "few weak entries", "before a set-up"));
+  PetscCall(KSPSetUp(ksp));
+  PetscCall(PCApply(pc, b, y));
+  PetscCall(PCGAMGSetNSmooths(pc, 0));
+  PetscCall(PetscOptionsSetValue(NULL, "-our_pc_gpuamg_smoother_degree", "5"));
+  PetscCall(PCSetFromOptions(pc));
+  PetscCall(PetscOptionsSetValue(NULL, "-our_pc_gpuamg_smoother_degree", "1000"));
+  PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
+  ierr = PCSetFromOptions(pc);
+  PetscCall(PetscPopErrorHandler());
+  PetscCheck(ierr == PETSC_ERR_ARG_OUTOFRANGE, PETSC_COMM_SELF, PETSC_ERR_PLIB, "A smoother of degree 1000: error %d", (int)ierr);
+  PetscCall(PetscOptionsClearValue(NULL, "-our_pc_gpuamg_smoother_degree"));
+  PetscCall(Expect(pc, PETSC_TRUE, "of degree 2 with jacobi, prolongators smoothed 1 times", "changed options"));
+  PetscCall(Expect(pc, PETSC_TRUE, "options have changed since the set-up", "changed options"));
+  PetscCall(Still(pc, y, "changed options"));
+  PetscCall(PCSetReusePreconditioner(pc, PETSC_TRUE));
+  PetscCall(PetscObjectReference((PetscObject)A));
+  PetscCall(KSPSetOperators(ksp, B, B));
+  PetscCall(PCGPUAMGGetOperator(pc, 0, &L));
+  PetscCall(MatAXPY(L, -1.0, A, SAME_NONZERO_PATTERN));
+  PetscCall(MatNorm(L, NORM_FROBENIUS, &norm));
+  PetscCheck(norm == 0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Level 0 is not the matrix of the set-up: %g", (double)norm);
+  PetscCall(MatDestroy(&L));
+  PetscCall(MatDestroy(&A));
+  PetscCall(MatDestroy(&A)); /* the PC alone has it */
+  PetscCall(Expect(pc, PETSC_TRUE, "built 1 times", "another matrix"));
+  PetscCall(Still(pc, y, "another matrix"));
+  PetscCall(PCSetReusePreconditioner(pc, PETSC_FALSE));
+  PetscCall(PCSetUp(pc));
+  PetscCall(Expect(pc, PETSC_TRUE, "of degree 5 with jacobi, prolongators smoothed 0 times", "a second set-up"));
+  PetscCall(Expect(pc, PETSC_FALSE, "options have changed", "a second set-up"));
+  PetscCall(PCApply(pc, b, y));
+  PetscCall(Create(comm, k, 1, &A));
+  PetscCall(MatHeaderReplace(B, &A));
+  PetscCall(Expect(pc, PETSC_TRUE, "built 2 times", "a replaced matrix"));
+  PetscCall(VecScale(y, 2.0));
+  PetscCall(Still(pc, y, "a replaced matrix"));
+  PetscCall(MatSetBlockSize(B, 2));
+  PetscCall(MatScale(B, 2.0));
+  PetscCall(PCSetUp(pc));
+  PetscCall(Expect(pc, PETSC_TRUE, "built 4 times", "another block size"));
+  PetscCall(PCSetReusePreconditioner(pc, PETSC_TRUE));
+  PetscCall(MatConvert(B, MATAIJ, MAT_INPLACE_MATRIX, &B));
+  PetscCall(Expect(pc, PETSC_TRUE, "built 4 times", "a converted matrix"));
+  PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
+  ierr = PCApply(pc, b, y);
+  PetscCall(PetscPopErrorHandler());
+  PetscCheck(!ierr || ierr == PETSC_ERR_ARG_WRONGSTATE, PETSC_COMM_SELF, PETSC_ERR_PLIB, "A converted matrix: error %d", (int)ierr);
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(MatDestroy(&B));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   PetscBool quick = PETSC_FALSE;
@@ -214,7 +430,11 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-level", &level, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-points", &points, NULL));
   PetscCall(Create(PETSC_COMM_WORLD, 40, 1, &A));
-  if (!quick) PetscCall(Smoothers(A));
+  if (!quick) {
+    PetscCall(Smoothers(A));
+    PetscCall(Between(PETSC_COMM_WORLD, 42));
+    PetscCall(Singular(PETSC_COMM_WORLD));
+  }
   if (!points) PetscCall(Levels(A, level));
   PetscCall(MatDestroy(&A));
   if (!quick || points) PetscCall(Coordinates(PETSC_COMM_WORLD, 24, points));

@@ -329,7 +329,8 @@ static PetscErrorCode Applications(PetscReal shift, PetscInt limit)
     PetscCall(MatDenseRestoreColumnVecRead(X, k, &column));
     PetscCall(VecAXPY(y, (PetscScalar)(k - 1), x));
     PetscCall(VecNorm(y, NORM_INFINITY, &difference));
-    PetscCheck(difference == 0, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "Column %" PetscInt_FMT " of several differs by %g", k, (double)difference);
+    /* the column is the host's, and x perhaps the device's: on several ranks products with these round differently */
+    PetscCheck(difference <= 1e4 * PETSC_MACHINE_EPSILON * norm, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "Column %" PetscInt_FMT " of several differs by %g", k, (double)difference);
   }
   PetscCall(MatDestroy(&B));
   PetscCall(MatDestroy(&X));

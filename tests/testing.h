@@ -8,6 +8,7 @@
 */
 #include <petscksp.h>
 #include <float.h>
+#include <stdlib.h>
 #include "zoo.h"
 
 #if PETSC_VERSION_LT(3, 19, 0) && !defined(PETSC_SUCCESS)
@@ -44,6 +45,14 @@ static inline PetscErrorCode TestSkip(const char why[])
   PetscCall(PetscOptionsClear(NULL));
   PetscCall(PetscFinalize());
   exit(0);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A name of the environment, for libraries that stand in for others; value NULL: without it */
+static inline PetscErrorCode TestEnv(const char name[], const char value[])
+{
+  PetscFunctionBegin;
+  PetscCheck(!(value ? setenv(name, value, 1) : unsetenv(name)), PETSC_COMM_SELF, PETSC_ERR_SYS, "The environment takes no %s", name);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

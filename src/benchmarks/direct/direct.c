@@ -6,7 +6,8 @@ static char help[] = "Direct solvers of PETSc on generated matrices: analysis, f
     direct -cases lap7_50 -solver petsc
 
   A plain PETSc program without calls of the library. A case NAME_N: a cube with N points an edge of the 7-point (lap7_) or 27-point (st27_) Laplacian, 7 or 27 points with lognormal
-  coefficients (lognormal7_, lognormal27_), or three displacements a point (elastic_); a square with N points an edge of upwind convection and diffusion (conv2_) or with N by N cells of the
+  coefficients (lognormal7_, lognormal27_), or three displacements a point (elastic_); a cube of N cells an edge with three displacements at each of the 27 points of a cell, quadratic elements
+  (quadratic_); a square with N points an edge of upwind convection and diffusion (conv2_) or with N by N cells of the
   Stokes equations, velocities on edges and a little compressible (stokes_); or a file in PETSc binary, on one process. -cholesky factors symmetric matrices as symmetric. With -spd PETSc knows
   which matrices are definite. b is random.
 
@@ -102,6 +103,65 @@ static PetscErrorCode Stokes(PetscInt m, CSR *c)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Integrals over one edge of length 1 of a quadratic element: products of functions, of derivatives, and of the row's derivative with the column's function */
+typedef enum {
+  MASS,
+  STIFFNESS,
+  MIXED
+} Integral;
+
+/* An integral for points p and q of a line of m elements, of which each has points 2 k, 2 k + 1 and 2 k + 2 */
+static PetscReal Line(Integral what, PetscInt m, PetscInt p, PetscInt q)
+{
+  static const PetscReal element[3][3][3] = {
+    {{4. / 30, 2. / 30, -1. / 30}, {2. / 30, 16. / 30, 2. / 30}, {-1. / 30, 2. / 30, 4. / 30}},
+    {{7. / 3, -8. / 3, 1. / 3},    {-8. / 3, 16. / 3, -8. / 3},  {1. / 3, -8. / 3, 7. / 3}   },
+    {{-3. / 6, -4. / 6, 1. / 6},   {4. / 6, 0, -4. / 6},         {-1. / 6, 4. / 6, 3. / 6}   }
+  };
+  PetscReal sum = 0;
+
+  for (PetscInt e = PetscMax(0, (PetscMax(p, q) - 1) / 2); e < m && 2 * e <= PetscMin(p, q); e++) sum += element[what][p - 2 * e][q - 2 * e];
+  return sum;
+}
+
+/* Linear elasticity, Poisson's ratio 0.3 and shear modulus 1, on m cells an edge; the side z = 0 is held */
+static PetscErrorCode Quadratic(PetscInt m, CSR *c)
+{
+  const PetscInt  n      = 2 * m + 1;
+  const PetscReal lambda = 1.5;
+  int64_t         at     = 0;
+
+  PetscFunctionBeginUser;
+  PetscCall(Room(c, 3 * n * n * (n - 1), 375));
+  for (PetscInt r = 0; r < c->n; r++) {
+    const PetscInt a = r % 3, p[3] = {r / 3 % n, r / 3 / n % n, r / 3 / n / n + 1};
+
+    for (PetscInt z = PetscMax(1, p[2] - 2); z <= PetscMin(n - 1, p[2] + 2); z++)
+      for (PetscInt y = PetscMax(0, p[1] - 2); y <= PetscMin(n - 1, p[1] + 2); y++)
+        for (PetscInt x = PetscMax(0, p[0] - 2); x <= PetscMin(n - 1, p[0] + 2); x++) {
+          const PetscInt q[3] = {x, y, z};
+          PetscReal      line[3][4], D[3][3], diagonal; /* D: integrals of derivatives by the row's and the column's direction */
+
+          for (int d = 0; d < 3; d++) {
+            for (int k = 0; k < 3; k++) line[d][k] = Line((Integral)k, m, p[d], q[d]);
+            line[d][3] = Line(MIXED, m, q[d], p[d]);
+          }
+          if (PetscAbsReal(line[0][MASS] * line[1][MASS] * line[2][MASS]) < 1e-6) continue; /* no element has both */
+          for (int i = 0; i < 3; i++)
+            for (int j = 0; j < 3; j++) {
+              D[i][j] = 1;
+              for (int d = 0; d < 3; d++) D[i][j] *= line[d][d == i ? (i == j ? STIFFNESS : MIXED) : d == j ? 3 : MASS];
+            }
+          diagonal = D[0][0] + D[1][1] + D[2][2];
+          for (int b = 0; b < 3; b++) Put(c, &at, 3 * ((z - 1) * n * n + y * n + x) + b, lambda * D[a][b] + D[b][a] + (a == b ? diagonal : 0));
+        }
+    PetscCheck(at <= INT32_MAX, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-cases quadratic_%" PetscInt_FMT ": more than 2147483647 entries", m);
+    c->i[r + 1] = (int32_t)at;
+  }
+  c->symmetric = c->definite = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode Generate(const char name[], CSR *c)
 {
   static const char *const varying[] = {"lognormal7_%d", "lognormal27_%d", "elastic_%d"}; /* in the order of SPDKind */
@@ -119,6 +179,10 @@ static PetscErrorCode Generate(const char name[], CSR *c)
     PetscCall(Stokes(m, c));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
+  if (sscanf(name, "quadratic_%d", &m) == 1) {
+    PetscCall(Quadratic(m, c));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   c->symmetric = c->definite = PETSC_TRUE;
   for (int k = 0; k < 3; k++) {
     if (sscanf(name, varying[k], &spd.m) != 1) continue;
@@ -129,7 +193,7 @@ static PetscErrorCode Generate(const char name[], CSR *c)
   }
   if (sscanf(name, "lap7_%d", &s.m) != 1) {
     s.kind = STENCIL27;
-    PetscCheck(sscanf(name, "st27_%d", &s.m) == 1, PETSC_COMM_WORLD, PETSC_ERR_ARG_UNKNOWN_TYPE, "-cases %s: must be lap7_N, st27_N, lognormal7_N, lognormal27_N, elastic_N, conv2_N, stokes_N, or a file .petsc", name);
+    PetscCheck(sscanf(name, "st27_%d", &s.m) == 1, PETSC_COMM_WORLD, PETSC_ERR_ARG_UNKNOWN_TYPE, "-cases %s: must be lap7_N, st27_N, lognormal7_N, lognormal27_N, elastic_N, quadratic_N, conv2_N, stokes_N, or a file .petsc", name);
   }
   PetscCall(SyntheticCreate(&s, 1, &m, &n, &c->i, &c->j, &c->a));
   c->n = m;

@@ -3,9 +3,9 @@
 # The record of direct solvers on one GPU. Its parts are the tests of solver type cudss, direct.c, shift/shift.c, and the size from which cuDSS pays. The peers are MUMPS and SuperLU_DIST on RANKS
 # processes and PETSc's LU on one core. After a failure or a timeout of one part or run the next one follows.
 #
-#   BUILD=build OUT=folder RANKS=16 LIMIT=560 src/benchmarks/direct/run.sh [tests|bench|stokes|crossover|shift|large|files ...]
+#   BUILD=build OUT=folder RANKS=16 LIMIT=560 src/benchmarks/direct/run.sh [tests|bench|stokes|elastic|crossover|shift|large|files ...]
 #
-# Without words all parts, in this order; LIMIT is in seconds, for all. BUILD has what make lib tests benches makes, make cudss' library, and bench/shift (shift/shift.c, which needs SLEPc). $OUT/rows.txt gets
+# Without words all parts, in this order; LIMIT is in seconds, for all, MUMPS for a run of it with much to do. BUILD has what make lib tests benches makes, make cudss' library, and bench/shift (shift/shift.c, which needs SLEPc). $OUT/rows.txt gets
 # the rows of the programs, $OUT/log.txt all output, $OUT/random.txt what t634-cudss-random says. SMALL=1 takes small sizes, STANDIN='...' adds options: a check of this script without a GPU.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd) && cd "$root" || exit 2
@@ -141,6 +141,16 @@ stokes() {
   cudss 40 "${saddle[0]}" -cholesky -mat_gpucsr_cudss_matching product
 }
 
+# Elasticity: a million rows, and quadratic elements
+elastic() {
+  local spd=(quadratic_16 elastic_70 quadratic_34)
+  if [ "$SMALL" ]; then spd=(elastic_4 quadratic_2); fi
+  for k in "${spd[@]}"; do
+    cudss 90 "$k" -cholesky -spd -repeats 2
+    peer mumps "${MUMPS:-120}" "$k" -cholesky -spd -repeats 0
+  done
+}
+
 # Real matrices, all as unsymmetric
 files() {
   local all=(share/datasets/{Trefethen_2000,add32,bcsstk16,bcsstk27,bfw782a,cavity14,Chem97Zt,circuit204,epb0,nos3,sherman3,de2010,wiki-Vote}.petsc)
@@ -202,7 +212,7 @@ large() {
   ldd "$LIB" "$BUILD/bench/direct" "$BUILD/bench/shift" | grep -oE "(lib[a-z_]*(blas|mumps|mpi|petsc)[^ ]* => [^ ]*|.*not found)" | sort -u
 } 2>&1 | tee -a "$OUT/log.txt"
 parts=("$@")
-if ((!$#)); then parts=(tests bench stokes crossover shift large files); fi
+if ((!$#)); then parts=(tests bench stokes elastic crossover shift large files); fi
 echo "== probe" | tee -a "$OUT/rows.txt" "$OUT/log.txt"
 probes
 CUDSS_JIT_CACHE_DIR=$(mktemp -d) && export CUDSS_JIT_CACHE_DIR
@@ -210,7 +220,7 @@ for part in "${parts[@]}"; do
   from=$SECONDS
   echo "== $part" | tee -a "$OUT/rows.txt" "$OUT/log.txt"
   case $part in
-  tests | bench | stokes | files | crossover | large) $part ;;
+  tests | bench | stokes | elastic | files | crossover | large) $part ;;
   shift) shift_invert ;;
   *) echo "no part: $part" >&2 ;;
   esac

@@ -66,11 +66,11 @@ class Runner:
         file, text = f"{self.folder}/{short}.petsc", f"{self.folder}/{short}.svm"
         wanted = "liblinear" in self.a.who
         if os.path.exists(name):
-            if not os.path.exists(file):
-                _, why = self.run([self.program("bin/gpucsr-convert"), name, file], 4)
-            if wanted and not os.path.exists(text):
+            if not os.path.exists(text):
                 with open(text, "wb") as f:
-                    subprocess.run([{"gz": "gzip", "xz": "xz"}.get(name.rsplit(".", 1)[1], "cat"), "-dc", name] if not name.endswith(".svm") else ["cat", name], stdout=f, check=False)
+                    subprocess.run({"gz": ["gzip", "-dc"], "xz": ["xz", "-dc"]}.get(name.rsplit(".", 1)[1], ["cat"]) + [name], stdout=f, check=False)
+            if not os.path.exists(file):
+                _, why = self.run([self.program("bin/gpucsr-convert"), text, file], 4)
         else:
             if not os.path.exists(file):
                 _, why = self.run(self.launch + [self.program("examples/learnset"), "-set", name, "-o", file], limit=600)

@@ -233,7 +233,7 @@ def make(records):
     off = sorted({r["call"] for r in rs if abs(r["iteration_us"] / usual - 1) > OFF})
     if off:
         print(f"table.py: the reference row is off by more than {OFF:.0%} in {', '.join(off)}: measure these calls again", file=sys.stderr)
-    call, run = records["call"][-1] if records["call"] else {}, records["run"][-1] if records["run"] else {}
+    call, run = max(records["call"], key=lambda c: len(c.get("peers", "")), default={}), records["run"][-1] if records["run"] else {}
     petsc = next((r["petsc"] for r in records["ksp"] + records["amg"] + records["run"] if "petsc" in r), "").split(",")[0].replace("Petsc Release Version ", "PETSc ")
     gpu = (call.get("gpu", "none") + ",,,").split(",")
     counts = [r["rounds"] for r in records["call"]] or [0]

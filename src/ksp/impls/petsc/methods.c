@@ -256,21 +256,49 @@ static PetscErrorCode SolveCopies(KSP ksp, GPUCSRWrap *w)
 
 /* --- The report */
 
-/* A solver inside the preconditioner may have failed in the last solve, for example by a refused solution, and work in this solve. PETSc would end this solve with the old failure. failed: at first of the last
-   solve, then of this one's set-up */
+/* Tells all ranks of a failure of the preconditioner on one */
+static PetscErrorCode Tell(KSP ksp)
+{
+  int failed = ksp->reason == KSP_DIVERGED_PC_FAILED;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp)));
+  if (failed) ksp->reason = KSP_DIVERGED_PC_FAILED;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  A method begins, and would end with an old failure of the preconditioner. That of the last solve, for example a refused solution, says nothing of this solve. Nor does that of older values: KSPSetUp() skips the
+  set-up without KSPSetOperators(), as PETSc's methods leave it to PCApply(). PETSc tells the failed rank alone, which then has a norm of infinity at once where the others wait for its part of the sum. failed: at
+  first in the last solve, then in this one's set-up on some rank
+*/
 PetscErrorCode KSPMethodsForget_Private(KSP ksp, PetscBool *failed)
+{
+  const PetscObjectState values = ksp->pc->matstate;
+
+  PetscFunctionBegin;
+  if (*failed && ksp->reason == KSP_DIVERGED_PC_FAILED) {
+    PetscCall(PCSetFailedReason(ksp->pc, PC_NOERROR));
+    ksp->reason = KSP_CONVERGED_ITERATING;
+  }
+  PetscCall(PCSetUp(ksp->pc));
+  if (ksp->pc->matstate != values) {
+    ksp->reason = KSP_CONVERGED_ITERATING;
+    PetscCall(KSPSetUpOnBlocks(ksp));
+  }
+  PetscCall(Tell(ksp));
+  *failed = (PetscBool)(ksp->reason == KSP_DIVERGED_PC_FAILED);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A method has ended. failed: at first in the set-up, then after the set-up, whatever the method made of it */
+PetscErrorCode KSPMethodsRemember_Private(KSP ksp, PetscBool *failed)
 {
   PCFailedReason why;
 
   PetscFunctionBegin;
-  if (*failed && ksp->reason == KSP_DIVERGED_PC_FAILED) {
-    PetscCall(PCGetFailedReason(ksp->pc, &why));
-    if (why == PC_SUBPC_ERROR) {
-      PetscCall(PCSetFailedReason(ksp->pc, PC_NOERROR));
-      ksp->reason = KSP_CONVERGED_ITERATING;
-    }
-  }
-  *failed = (PetscBool)(ksp->reason == KSP_DIVERGED_PC_FAILED);
+  PetscCall(PCGetFailedReason(ksp->pc, &why));
+  *failed = (PetscBool)(!*failed && why);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -309,7 +337,7 @@ static PetscErrorCode KSPSolve_Method(KSP ksp)
   ierr = w->data ? SolveCopies(ksp, w) : SolveHeld(ksp, w);
   PetscCall(MatGPUCSRFactorDistrust_Private(dev));
   PetscCall(ierr);
-  w->failed = (PetscBool)(!w->failed && ksp->reason == KSP_DIVERGED_PC_FAILED);
+  PetscCall(KSPMethodsRemember_Private(ksp, &w->failed));
   PetscCall(PetscTime(&end));
   PetscCall(PCGetOperatorsSet(ksp->pc, &set, NULL));
   if (set) {
@@ -320,7 +348,7 @@ static PetscErrorCode KSPSolve_Method(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode KSPSolve_Preonly(KSP ksp)
+static PetscErrorCode KSPSolve_Forgets(KSP ksp)
 {
   GPUCSRWrap *w;
 
@@ -328,7 +356,16 @@ static PetscErrorCode KSPSolve_Preonly(KSP ksp)
   PetscCall(GPUCSRWrapGet((PetscObject)ksp, &w));
   PetscCall(KSPMethodsForget_Private(ksp, &w->failed));
   PetscCall((*w->petsc.ksp.solve)(ksp));
-  w->failed = (PetscBool)(!w->failed && ksp->reason == KSP_DIVERGED_PC_FAILED);
+  PetscCall(KSPMethodsRemember_Private(ksp, &w->failed));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* One application has no norm that tells all ranks of the failure of one */
+static PetscErrorCode KSPSolve_Preonly(KSP ksp)
+{
+  PetscFunctionBegin;
+  PetscCall(KSPSolve_Forgets(ksp));
+  PetscCall(Tell(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -345,6 +382,7 @@ static PetscErrorCode KSPSolve_Mended(KSP ksp)
 
   PetscFunctionBegin;
   PetscCall(GPUCSRWrapGet((PetscObject)ksp, &w));
+  PetscCall(KSPMethodsForget_Private(ksp, &w->failed));
   PetscCall((*w->petsc.ksp.solve)(ksp));
   PetscCall(PCGetFailedReason(ksp->pc, &why));
   if (ksp->vec_sol != x) {
@@ -357,17 +395,27 @@ static PetscErrorCode KSPSolve_Mended(KSP ksp)
     ksp->reason = why ? KSP_DIVERGED_PC_FAILED : KSP_DIVERGED_NANORINF;
   }
   for (PetscInt k = 0; k < ksp->nwork && (ksp->reason == KSP_DIVERGED_PC_FAILED || ksp->reason == KSP_DIVERGED_NANORINF); k++) PetscCall(VecSet(ksp->work[k], 0.0));
+  PetscCall(KSPMethodsRemember_Private(ksp, &w->failed));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* --- Registration */
 
-/* The methods. APPLY: the method is one application of the preconditioner. HELD: the method keeps pointers to arrays after their restoration. COPIES: its work vectors have the type of the solution */
-#define APPLY(name)  GPUCSR_WRAP(KSP, name, #name, .ops.ksp = {.solve = KSPSolve_Preonly})
-#define MENDED(name) GPUCSR_WRAP(KSP, name, #name, .ops.ksp = {.solve = KSPSolve_Mended})
-#define HELD(name)   GPUCSR_WRAP(KSP, name, #name, .ops.ksp = {.solve = KSPSolve_Method})
-#define COPIES(name) GPUCSR_WRAP(KSP, name, #name, .ops.ksp = {.solve = KSPSolve_Method, .setup = KSPSetUp_Copies, .buildsolution = KSPBuildSolution_Copies}, .bytes = sizeof(Copies))
-APPLY(preonly)
+/* The methods. FORGETS: the method would end with a failure of the last solve. ONCE, MENDED: so it would, and more. HELD: the method keeps pointers to arrays after their restoration. COPIES: its work vectors have the type of the solution */
+#define FORGETS(name) GPUCSR_WRAP(KSP, name, #name, .ops.ksp = {.solve = KSPSolve_Forgets})
+#define ONCE(name)    GPUCSR_WRAP(KSP, name, #name, .ops.ksp = {.solve = KSPSolve_Preonly})
+#define MENDED(name)  GPUCSR_WRAP(KSP, name, #name, .ops.ksp = {.solve = KSPSolve_Mended})
+#define HELD(name)    GPUCSR_WRAP(KSP, name, #name, .ops.ksp = {.solve = KSPSolve_Method})
+#define COPIES(name)  GPUCSR_WRAP(KSP, name, #name, .ops.ksp = {.solve = KSPSolve_Method, .setup = KSPSetUp_Copies, .buildsolution = KSPBuildSolution_Copies}, .bytes = sizeof(Copies))
+ONCE(preonly)
+FORGETS(bcgsl)
+FORGETS(cgs)
+FORGETS(cr)
+FORGETS(dgmres)
+FORGETS(lgmres)
+FORGETS(pgmres)
+FORGETS(tcqmr)
+FORGETS(tfqmr)
 MENDED(chebyshev)
 MENDED(qmrcgs)
 MENDED(pipefgmres)
@@ -381,7 +429,8 @@ COPIES(minres)
 
 PetscErrorCode KSPMethodsInitialize_Private(void)
 {
-  GPUCSRWrapType *const all[] = {&wrap_preonly, &wrap_chebyshev, &wrap_qmrcgs, &wrap_pipefgmres, &wrap_ibcgs, &wrap_fbcgsr, &wrap_cg, &wrap_gmres, &wrap_fgmres, &wrap_bcgs, &wrap_minres};
+  GPUCSRWrapType *const all[] = {&wrap_preonly, &wrap_bcgsl,      &wrap_cgs,   &wrap_cr,     &wrap_dgmres, &wrap_lgmres, &wrap_pgmres, &wrap_tcqmr, &wrap_tfqmr, &wrap_chebyshev,
+                                 &wrap_qmrcgs,  &wrap_pipefgmres, &wrap_ibcgs, &wrap_fbcgsr, &wrap_cg,     &wrap_gmres,  &wrap_fgmres, &wrap_bcgs,  &wrap_minres};
 
   PetscFunctionBegin;
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(all); k++) PetscCall(GPUCSRWrapRegister(&KSPList, all[k]));

@@ -250,23 +250,14 @@ PetscErrorCode GPUKSPCheckNorm(KSP ksp, PetscReal norm)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-  Collective: sets up the PC. KSPSetUp() skips the set-up after values changed in place, since PETSc's methods leave the set-up to PCApply(). failed: the set-up has failed on some rank. PETSc tells the failed
-  rank alone; PETSc's methods tell the other ranks by a NaN norm. The solve then ends on all ranks as with a NaN norm.
-*/
+/* Collective: sets up the PC. failed: the set-up has failed on some rank. The solve then ends on all ranks as with a NaN norm */
 PetscErrorCode GPUKSPPCSetUp(KSP ksp, PetscBool *failed)
 {
   KSP_GPU *k = (KSP_GPU *)ksp->data;
-  int      worst;
 
   PetscFunctionBegin;
-  if (ksp->reason == KSP_DIVERGED_PC_FAILED) ksp->reason = KSP_CONVERGED_ITERATING; /* perhaps with the values of before */
-  PetscCall(PCSetUp(ksp->pc));
-  PetscCall(KSPSetUpOnBlocks(ksp));
   PetscCall(KSPMethodsForget_Private(ksp, &k->failed));
-  worst = k->failed;
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &worst, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp)));
-  *failed = k->failed = (PetscBool)worst;
+  *failed = k->failed;
   if (*failed) {
     ksp->its = 0;
     PetscCall(GPUKSPCheckNorm(ksp, (PetscReal)INFINITY));

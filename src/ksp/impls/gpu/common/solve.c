@@ -467,7 +467,7 @@ PetscErrorCode GPUKSPSolve(KSP ksp)
     ksp->guess_zero = zero;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  k->failed = (PetscBool)(!failed && ksp->reason == KSP_DIVERGED_PC_FAILED);
+  PetscCall(KSPMethodsRemember_Private(ksp, &k->failed));
   PetscCall(PetscTime(&end));
   if (failed) PetscCall(PetscStrncpy(how, "the preconditioner failed", sizeof(how)));
   else if (k->taken == KSP_GPU_PATH_PERSISTENT) PetscCall(PetscSNPrintf(how, sizeof(how), "path persistent, format %s", k->launch.with->name));

@@ -4,7 +4,7 @@
 */
 #include "device.h"
 
-/* After an application. A failure of the set-up keeps its reason */
+/* After an application */
 static PetscErrorCode Judge(PC pc)
 {
   Mat            F;
@@ -13,8 +13,7 @@ static PetscErrorCode Judge(PC pc)
   PetscFunctionBegin;
   PetscCall(PCFactorGetMatrix(pc, &F));
   PetscCall(MatFactorGetError(F, &error));
-  if (error) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatGPUCSRFactorRefused_Private(F, &error));
+  if (!error) PetscCall(MatGPUCSRFactorRefused_Private(F, &error));
   PetscCall(PCSetFailedReason(pc, (PCFailedReason)error)); /* PETSc's own conversion: the numbers are the same */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -69,33 +68,6 @@ static PetscErrorCode PCSetUp_Direct(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A solve begins: the solution that was refused last says nothing of it. PETSc would end the solve with the failure */
-static PetscErrorCode PCPreSolve_Direct(PC pc, KSP ksp, Vec b, Vec x)
-{
-  Mat            F;
-  MatFactorError error, refused;
-
-  PetscFunctionBegin;
-  (void)b;
-  (void)x;
-  if (!pc->setupcalled) PetscFunctionReturn(PETSC_SUCCESS); /* a type that is new to its solver */
-  PetscCall(PCFactorGetMatrix(pc, &F));
-  PetscCall(MatFactorGetError(F, &error));
-  PetscCall(MatGPUCSRFactorRefused_Private(F, &refused));
-  if (error || !refused) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PCSetFailedReason(pc, PC_NOERROR));
-  if (ksp->reason == KSP_DIVERGED_PC_FAILED) ksp->reason = KSP_CONVERGED_ITERATING;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* PETSc's types have no operation to replace */
-static PetscErrorCode DirectMade(PetscObject pc, GPUCSRWrap *w)
-{
-  (void)w;
-  ((PC)pc)->ops->presolve = PCPreSolve_Direct;
-  return PETSC_SUCCESS;
-}
-
 /* An application by PETSc, and its judgement */
 #define APPLICATION(name, Operand, operation) \
   static PetscErrorCode name(PC pc, Operand x, Operand y) \
@@ -112,7 +84,7 @@ APPLICATION(PCApply_Direct, Vec, apply)
 APPLICATION(PCApplyTranspose_Direct, Vec, applytranspose)
 APPLICATION(PCMatApply_Direct, Mat, matapply)
 
-#define WRAP(name, petsc) GPUCSR_WRAP(PC, name, petsc, .ops.pc = {.setup = PCSetUp_Direct, .apply = PCApply_Direct, .applytranspose = PCApplyTranspose_Direct, .matapply = PCMatApply_Direct}, .made = DirectMade)
+#define WRAP(name, petsc) GPUCSR_WRAP(PC, name, petsc, .ops.pc = {.setup = PCSetUp_Direct, .apply = PCApply_Direct, .applytranspose = PCApplyTranspose_Direct, .matapply = PCMatApply_Direct})
 WRAP(LU, PCLU)
 WRAP(Cholesky, PCCHOLESKY)
 

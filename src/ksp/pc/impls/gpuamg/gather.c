@@ -68,7 +68,7 @@ static PetscErrorCode OneSetUp(const PC_GPUAMG *a, Mat all, const double *near)
     PetscCall(PCSetOperators(r->one, r->all, r->all));
     PetscCall(PCGPUAMGInherit_Private(a, 0, r->level[0].ns, near, r->one));
   } else PetscCall(PCSetOperators(r->one, r->all, r->all));
-  ((PC_GPUAMG *)r->one->data)->degree = a->degree;
+  ((PC_GPUAMG *)r->one->data)->reuse = a->reuse;
   PetscCall(PCSetUp(r->one));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

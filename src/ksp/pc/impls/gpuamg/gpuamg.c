@@ -54,7 +54,7 @@ static PetscErrorCode CycleFill(PC_GPUAMG *a, const GPUCSROperator *o, PetscBool
     GPUMGLevel  *L = &c->level[h->levels - 1 - k];
 
     L->n      = G->n;
-    L->cycles = (int)PetscMin(a->cycles, 2);
+    L->cycles = (int)PetscMin(a->used.cycles, 2);
     L->two    = PETSC_FALSE;
     if (!k) L->A = (GPUMGMatrix){.A = o->A, .o = *o};
     else L->A = transposed ? MatrixOf(h->dev, &G->planT, &G->T) : MatrixOf(h->dev, &G->own, &G->A);
@@ -68,11 +68,11 @@ static PetscErrorCode CycleFill(PC_GPUAMG *a, const GPUCSROperator *o, PetscBool
     if (G->smooth.p) L->down.M = (GPUCSRBuffer){G->smooth.p, 0};
     if (G->smooth.p && h->o.smoother == GPUAMG_BY_BLOCKS) L->down.bs = G->bs;
     if (a->factor[k]) L->down = (GPUMGSmoother){.factors = PETSC_TRUE, .factor = a->factor[k], .transposed = transposed};
-    PCGPUAMGSmoother_Private(a, G->bound, k + 1 < h->levels ? (int)a->degree : COARSE_STEPS, &L->down);
-    PetscCall(GPUCSRBufferGrow(h->dev, GPUMGCycleVectorBytes(L->n), "vectors of a multigrid level", &L->memory));
-    GPUMGCycleVectors(L);
+    PCGPUAMGSmoother_Private(a, G->bound, k + 1 < h->levels ? (int)a->used.degree : COARSE_STEPS, &L->down);
+    PetscCall(GPUCSRBufferGrow(h->dev, GPUMGCycleVectorBytes(c, h->levels - 1 - k), "vectors of a multigrid level", &L->memory));
+    GPUMGCycleVectors(c, h->levels - 1 - k);
   }
-  PetscCall(GPUMGTailMake(c, (int)a->tail));
+  PetscCall(GPUMGTailMake(c, (int)a->used.tail));
   PetscCall(PCGPUAMGKrylovMethod_Private(a, o->A, &krylov));
   PetscCall(GPUMGCycleKrylov(c, krylov));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -92,6 +92,7 @@ static PetscErrorCode Forget(PC_GPUAMG *a)
   for (int l = 0; l < GPUAMG_LEVELS; l++) PetscCall(GPUCSRFactorDestroy(&a->factor[l]));
   PetscCall(GPUAMGDestroy(&a->h));
   PetscCall(PCGPUAMGRanksDestroy_Private(&a->ranks));
+  PetscCall(MatDestroy(&a->matrix.A));
   a->taken = a->takent = a->rounded = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -113,9 +114,9 @@ static PetscErrorCode Check(PC pc, PetscBool *several)
 /* The options for a new hierarchy from a coarser level on */
 void PCGPUAMGOptionsAt_Private(const PC_GPUAMG *a, int level, GPUAMGOptions *o)
 {
-  GPUAMGOptions all = a->o;
+  GPUAMGOptions all = a->used.o;
 
-  for (PetscInt l = a->nthreshold; l < GPUAMG_LEVELS; l++) all.threshold[l] = all.threshold[l - 1] * (double)a->scale;
+  for (PetscInt l = a->used.nthreshold; l < GPUAMG_LEVELS; l++) all.threshold[l] = all.threshold[l - 1] * (double)a->used.scale;
   *o = all;
   for (int l = 0; l < GPUAMG_LEVELS; l++) o->threshold[l] = all.threshold[PetscMin(l + level, GPUAMG_LEVELS - 1)];
   o->level  = all.level + level;
@@ -129,18 +130,13 @@ PetscErrorCode PCGPUAMGInherit_Private(const PC_GPUAMG *a, int level, PetscInt n
   PetscInt   n;
 
   PetscFunctionBegin;
-  PCGPUAMGOptionsAt_Private(a, level, &c->o);
-  if (level) c->o.drop = a->ranks->weak ? GPUAMG_ALWAYS : GPUAMG_NEVER;
-  c->nthreshold = GPUAMG_LEVELS;
-  c->degree     = a->degree;
-  c->cycles     = a->cycles;
-  c->tail       = a->tail;
-  c->reuse      = a->reuse;
-  c->smoother   = a->smoother;
-  c->precision  = a->precision;
-  c->gathers    = PETSC_TRUE;
-  c->told       = PETSC_TRUE;
-  c->changed    = PETSC_TRUE;
+  c->asked = a->used;
+  PCGPUAMGOptionsAt_Private(a, level, &c->asked.o);
+  if (level) c->asked.o.drop = a->ranks->weak ? GPUAMG_ALWAYS : GPUAMG_NEVER;
+  c->asked.nthreshold = GPUAMG_LEVELS;
+  c->reuse            = a->reuse;
+  c->gathers          = PETSC_TRUE;
+  c->told             = PETSC_TRUE;
   PetscCall(PetscFree(c->given));
   if (!near) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGetLocalSize(pc->pmat, &n, NULL));
@@ -158,7 +154,7 @@ PetscErrorCode PCGPUAMGOnDevice_Private(const GPUCSROperator *o, const char why[
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* same: the options have not changed since the last set-up, and aggregates do not depend on values */
+/* Takes the options. same: options, blocks and the near null space have not changed since the last set-up, and aggregates do not depend on values */
 static PetscErrorCode Asked(PC pc, PetscBool *same)
 {
   PC_GPUAMG       *a = (PC_GPUAMG *)pc->data;
@@ -167,17 +163,22 @@ static PetscErrorCode Asked(PC pc, PetscBool *same)
   PetscObjectId    id     = 0;
   PetscObjectState state  = 0;
   PetscBool        strong = PETSC_FALSE;
+  PetscInt         bs;
 
   PetscFunctionBegin;
+  PetscCall(MatGetBlockSize(pc->pmat, &bs));
   PetscCall(MatGetNearNullSpace(pc->pmat, &near));
   if (near) PetscCall(PetscObjectGetId((PetscObject)near, &id));
   if (near) PetscCall(PetscObjectStateGet((PetscObject)near, &state));
+  *same   = (PetscBool)(!a->moved && !memcmp(&a->asked, &a->used, sizeof(a->used)) && a->near == id && a->nearstate == state && a->bs == bs);
+  a->used = a->asked;
   PCGPUAMGOptionsAt_Private(a, 0, &o);
   for (int l = 0; l < GPUAMG_LEVELS; l++) strong = (PetscBool)(strong || o.threshold[l] >= 0);
-  *same        = (PetscBool)(!a->changed && (a->reuse || !strong) && a->near == id && a->nearstate == state);
+  *same        = (PetscBool)(*same && (a->reuse || !strong));
+  a->bs        = bs;
   a->near      = id;
   a->nearstate = state;
-  a->changed   = PETSC_FALSE;
+  a->moved     = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -219,6 +220,24 @@ static PetscErrorCode Hierarchy(PC pc, const GPUCSROperator *o, PetscBool same)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static const char *KernelOf(const GPUCSRDevice dev, const GPUCSRPlan *P)
+{
+  return dev->ops->kernels && P->choice.kernel ? P->choice.kernel->name : P->A.format->name;
+}
+
+/* The finest matrix of the cycle, as it is now. The program may destroy, replace or convert it before the next set-up */
+static PetscErrorCode Take(PC_GPUAMG *a, const GPUCSROperator *o)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscObjectReference((PetscObject)o->A));
+  PetscCall(MatDestroy(&a->matrix.A));
+  a->matrix          = *o;
+  a->data            = o->plan->A.array[0].data;
+  a->kernel          = KernelOf(o->dev, o->plan);
+  a->h.level[0].plan = o->plan;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode SetUpSteps(PC pc, const GPUCSROperator *o, PetscBool same)
 {
   PC_GPUAMG *a = (PC_GPUAMG *)pc->data;
@@ -229,10 +248,9 @@ static PetscErrorCode SetUpSteps(PC pc, const GPUCSROperator *o, PetscBool same)
   if (!a->h.problem) GPUAMGPhase(&a->h, GPUAMG_BUILD, PCGPUAMGFactors_Private(a));
   if (a->h.problem) PetscFunctionReturn(PETSC_SUCCESS);
   GPUAMGPhase(&a->h, GPUAMG_BUILD, CycleFill(a, o, PETSC_FALSE, &a->cycle));
-  GPUAMGPhase(&a->h, GPUAMG_BUILD, PCGPUAMGRound_Private(&a->h, &a->cycle, o, a->precision, &a->rounded));
-  a->matrix = *o;
-  a->data   = o->plan->A.array[0].data;
-  a->taken  = PETSC_TRUE;
+  GPUAMGPhase(&a->h, GPUAMG_BUILD, PCGPUAMGRound_Private(&a->h, &a->cycle, o, a->used.precision, &a->rounded));
+  PetscCall(Take(a, o));
+  a->taken = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -252,6 +270,7 @@ static PetscErrorCode OneSetUp(PC pc, PetscBool same)
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
+  if (a->matrix.A != pc->pmat) PetscCall(Forget(a)); /* before a new matrix needs memory */
   if (!pc->pmat->rmap->n) PetscFunctionReturn(PETSC_SUCCESS);
   GPUAMGPhase(&a->h, GPUAMG_SEND, Send(pc->pmat, &o, why, sizeof(why)));
   PetscCall(PCGPUAMGOnDevice_Private(&o, why));
@@ -295,18 +314,19 @@ static PetscErrorCode Current(PC pc)
   PC_GPUAMG     *a        = (PC_GPUAMG *)pc->data;
   char           why[256] = "";
   GPUCSROperator o;
+  PetscBool      device;
 
   PetscFunctionBegin;
   if (!a->taken || a->ranks) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscObjectTypeCompare((PetscObject)a->matrix.A, MATSEQAIJGPUCSR, &device));
+  PetscCheck(device, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_WRONGSTATE, "The matrix of PC type gpuamg has become one of type %s since the set-up", ((PetscObject)a->matrix.A)->type_name);
   PetscCall(MatGPUCSROperatorGet_Private(a->matrix.A, PETSC_FALSE, &o, why, sizeof(why)));
   if (o.dev != a->h.dev) {
     PetscCall(Forget(a));
     PetscCall(PCSetUp_GPUAMG(pc));
   } else if (o.plan->A.array[0].data != a->data || memcmp(&o.version, &a->matrix.version, sizeof(o.version))) {
-    a->matrix                           = o;
-    a->data                             = o.plan->A.array[0].data;
+    PetscCall(Take(a, &o));
     a->cycle.level[a->h.levels - 1].A.o = o;
-    a->h.level[0].plan                  = o.plan;
     a->takent                           = PETSC_FALSE;
     a->version++;
     PetscCall(GPUMGCycleForget(&a->cycle));
@@ -365,7 +385,7 @@ static PetscErrorCode PCApplyTranspose_GPUAMG(PC pc, Vec b, Vec x)
   GPUCSROperator o;
 
   PetscFunctionBegin;
-  PetscCheck(a->cycles < GPUAMG_K, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP, "PC type gpuamg has no transposed application with -pc_gpuamg_cycles k, because a K-cycle is not linear: take 1 or 2");
+  PetscCheck(a->used.cycles < GPUAMG_K, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP, "PC type gpuamg has no transposed application with -pc_gpuamg_cycles k, because a K-cycle is not linear: take 1 or 2");
   PetscCall(ApplyNone(pc, b, x, &none));
   if (!none && a->ranks) PetscCall(PCGPUAMGRanksApply_Private(pc, PETSC_TRUE, b, x));
   if (none || a->ranks) PetscFunctionReturn(PETSC_SUCCESS);
@@ -410,31 +430,47 @@ static PetscErrorCode PCDestroy_GPUAMG(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The treatment of weak entries. Without levels nothing is known of them */
+static const char *WeakOf(const PC_GPUAMG *a, const PCGPUAMGOptions *u)
+{
+  const int drop = a->taken && !a->ranks ? a->h.o.drop : u->o.drop;
+
+  if (drop == GPUAMG_NEVER) return "threshold";
+  if (!a->taken) return "weak entries dropped where they are many, share";
+  return drop == GPUAMG_ALWAYS || (a->ranks ? a->ranks->weak : (PetscBool)a->h.weak) ? "weak entries dropped, share" : "few weak entries, share";
+}
+
+/* The options of the present levels, which the options for the next set-up may differ from */
+static PetscErrorCode ViewOptions(PC pc, PetscViewer viewer)
+{
+  const PC_GPUAMG       *a    = (const PC_GPUAMG *)pc->data;
+  const PCGPUAMGOptions *u    = a->taken ? &a->used : &a->asked;
+  const char            *weak = WeakOf(a, u);
+
+  PetscFunctionBegin;
+  PetscCall(PetscViewerASCIIPrintf(viewer, "  %s cycles, smoother %s of degree %" PetscInt_FMT " with %s, prolongators smoothed %d times, %d aggressive levels, %s %g\n",
+                                   u->cycles == 1   ? "V"
+                                   : u->cycles == 2 ? "W"
+                                                    : "K",
+                                   u->smoother.richardson ? "Richardson" : "Chebyshev", u->degree, PCGPUAMGSmoothers[u->o.smoother], u->o.nsmooths, u->o.aggressive, weak, strcmp(weak, "threshold") ? GPUAMG_WEAK : u->o.threshold[0]));
+  if (u->cycles == GPUAMG_K) PetscCall(PetscViewerASCIIPrintf(viewer, "  K-cycles are not linear: the method must be flexible (gpucg, gpufgmres, fcg, fgmres, gcr)\n"));
+  if (a->taken && memcmp(&a->asked, &a->used, sizeof(a->used))) PetscCall(PetscViewerASCIIPrintf(viewer, "  options have changed since the set-up, and hold from the next one on\n"));
+  if (!a->taken) PetscCall(PetscViewerASCIIPrintf(viewer, "  %s\n", pc->failedreason ? "no levels, because the set-up has failed: -info :pc gives the reason" : "not yet set up"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
 {
-  const PC_GPUAMG *a    = (const PC_GPUAMG *)pc->data;
-  const GPUAMG    *h    = &a->h;
-  const PetscBool  weak = (PetscBool)(a->o.drop == GPUAMG_ALWAYS || (a->ranks ? a->ranks->weak : (PetscBool)h->weak));
+  const PC_GPUAMG *a   = (const PC_GPUAMG *)pc->data;
+  const GPUAMG    *h   = &a->h;
   double           all = 0, bytes = GPUAMGBytes(h) + GPUMGCycleBytes(&a->cycle);
   PetscBool        ascii;
 
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
   if (!ascii) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscViewerASCIIPrintf(viewer, "  %s cycles, smoother %s of degree %" PetscInt_FMT " with %s, prolongators smoothed %d times, %d aggressive levels, %s %g\n",
-                                   a->cycles == 1   ? "V"
-                                   : a->cycles == 2 ? "W"
-                                                    : "K",
-                                   a->smoother.richardson ? "Richardson" : "Chebyshev", a->degree, PCGPUAMGSmoothers[a->o.smoother], a->o.nsmooths, a->o.aggressive,
-                                   !a->o.drop ? "threshold"
-                                   : weak     ? "weak entries dropped, share"
-                                              : "few weak entries, share",
-                                   a->o.drop ? GPUAMG_WEAK : a->o.threshold[0]));
-  if (a->cycles == GPUAMG_K) PetscCall(PetscViewerASCIIPrintf(viewer, "  K-cycles are not linear: the method must be flexible (gpucg, gpufgmres, fcg, fgmres, gcr)\n"));
-  if (!a->taken) {
-    PetscCall(PetscViewerASCIIPrintf(viewer, "  not yet set up\n"));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
+  PetscCall(ViewOptions(pc, viewer));
+  if (!a->taken) PetscFunctionReturn(PETSC_SUCCESS);
   if (a->ranks) {
     PetscCall(PCGPUAMGRanksView_Private(pc, viewer));
     PetscFunctionReturn(PETSC_SUCCESS);
@@ -445,13 +481,12 @@ static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
   }
   PetscCall(PetscViewerASCIIPrintf(viewer, "  %d levels on backend %s, operator complexity %.3f, coarse solver %s, %.3g MB besides the matrix, built %" PetscInt_FMT " times, refreshed %" PetscInt_FMT "\n", h->levels, h->dev->ops->name,
                                    all / (double)h->level[0].A.nnz, h->exact ? "a dense inverse" : "a smoother", 1e-6 * bytes, a->built, a->refreshed));
-  if (a->precision) PetscCall(PetscViewerASCIIPrintf(viewer, "  values of levels are %s (precision %s)\n", a->rounded ? "floats, vectors are doubles" : "doubles", PCGPUAMGPrecisions[a->precision]));
+  if (a->used.precision) PetscCall(PetscViewerASCIIPrintf(viewer, "  values of levels are %s (precision %s)\n", a->rounded ? "floats, vectors are doubles" : "doubles", PCGPUAMGPrecisions[a->used.precision]));
   PetscCall(PetscViewerASCIIPrintf(viewer, "  level       rows    nonzeros  a row  block  eigenvalue  kernel\n"));
   for (int l = 0; l < h->levels; l++) {
     const GPUAMGLevel *L = &h->level[l];
 
-    PetscCall(PetscViewerASCIIPrintf(viewer, "  %5d %10d %11.0f %6.1f %6d %11.4f  %s\n", l, L->n, (double)L->A.nnz, (double)L->A.nnz / PetscMax(1, L->n), L->bs, l + 1 == h->levels && h->exact ? 0.0 : L->lambda,
-                                     h->dev->ops->kernels && L->plan->choice.kernel ? L->plan->choice.kernel->name : L->plan->A.format->name));
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  %5d %10d %11.0f %6.1f %6d %11.4f  %s\n", l, L->n, (double)L->A.nnz, (double)L->A.nnz / PetscMax(1, L->n), L->bs, l + 1 == h->levels && h->exact ? 0.0 : L->lambda, l ? KernelOf(h->dev, L->plan) : a->kernel));
   }
   if (a->cycle.bottom) PetscCall(PetscViewerASCIIPrintf(viewer, "  One dense matrix of %d rows stands for the coarsest %d levels\n", a->cycle.level[a->cycle.bottom].n, a->cycle.bottom + 1));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -531,23 +566,23 @@ static PetscErrorCode PCCreate_GPUAMG(PC pc)
 
   PetscFunctionBegin;
   PetscCall(PetscNew(&a));
-  pc->data = a;
-  a->o     = (GPUAMGOptions){
-        .drop = GPUAMG_ASK, .nsmooths = 1, .aggressive = 1, .distance = {1, 3},
-                   .limit = 1000, .levels = GPUAMG_LEVELS, .steps = 10, .damping = 1.4
+  pc->data   = a;
+  a->asked.o = (GPUAMGOptions){
+    .drop = GPUAMG_ASK, .nsmooths = 1, .aggressive = 1, .distance = {1, 3},
+               .limit = 1000, .levels = GPUAMG_LEVELS, .steps = 10, .damping = 1.4
   };
-  for (int l = 0; l < GPUAMG_LEVELS; l++) a->o.threshold[l] = -1;
-  a->nthreshold = 1;
-  a->degree     = 2;
-  a->cycles     = 1;
-  a->tail       = 1024;
-  a->scale      = 1;
-  a->smoother   = (PCGPUAMGSmoother){
+  for (int l = 0; l < GPUAMG_LEVELS; l++) a->asked.o.threshold[l] = -1;
+  a->asked.nthreshold = 1;
+  a->asked.degree     = 2;
+  a->asked.cycles     = 1;
+  a->asked.tail       = 1024;
+  a->asked.scale      = 1;
+  a->asked.smoother   = (PCGPUAMGSmoother){
       PETSC_FALSE, PETSC_FALSE, 1, {0.1, 1.1},
          {0,   0  }
   };
-  a->least  = 50;
-  a->gather = (PetscInt)GPUCSRMachineShared.whole_level_rows;
+  a->asked.least  = 50;
+  a->asked.gather = (PetscInt)GPUCSRMachineShared.whole_level_rows;
   PetscCall(GPUCSRLivingAdd(&living, &a->living, a));
 
   pc->ops->setup          = PCSetUp_GPUAMG;

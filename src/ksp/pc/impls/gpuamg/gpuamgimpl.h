@@ -19,32 +19,39 @@ typedef struct {
 
 #define GPUAMG_K 3 /* `cycles`: 1 V, 2 W, and K-cycles */
 
+/* Options of a hierarchy. Unused bytes are 0, because options are compared byte by byte */
+typedef struct {
+  GPUAMGOptions    o;
+  PetscInt         nthreshold, degree, cycles, tail;
+  PetscInt         precision; /* of levels: an index of PCGPUAMGPrecisions */
+  PetscInt         least;     /* -pc_gpuamg_process_eq_limit: a level of fewer rows a rank goes to each rank, */
+  PetscInt         gather;    /* -pc_gpuamg_gather_limit: and a level below the finest of at most so many rows */
+  PetscReal        scale;
+  PCGPUAMGSmoother smoother;
+} PCGPUAMGOptions;
+
 typedef struct _n_PC_GPUAMG PC_GPUAMG;
 struct _n_PC_GPUAMG {
-  GPUAMGOptions     o;
-  PetscInt          nthreshold, degree, cycles, tail;
-  PCGPUAMGSmoother  smoother;
-  PetscBool         told; /* which options have no effect */
-  PetscReal         scale;
+  PCGPUAMGOptions   asked, used; /* for the next set-up; by the last one */
+  PetscBool         told;        /* which options have no effect */
   PetscBool         reuse;
   GPUAMG            h;
   Mat_GPUCSRFactor *factor[GPUAMG_LEVELS]; /* of the hierarchy's levels, in its order; NULL: another smoother */
   GPUMGCycle        cycle, transposed;
   PetscBool         taken, takent; /* the cycles belong to the present hierarchy */
   PetscBool         warned;        /* of K-cycles inside a method that is not flexible */
-  PetscInt          precision;     /* of levels, as asked for: an index of PCGPUAMGPrecisions, */
-  PetscBool         rounded;       /* and the cycle has float values */
-  GPUCSROperator    matrix;        /* the finest matrix of the hierarchy */
+  PetscBool         rounded;       /* the cycle has float values */
+  GPUCSROperator    matrix;        /* the finest matrix of the hierarchy, with a reference to its Mat */
   const void       *data;          /* of its plan's first array */
+  const char       *kernel;        /* of its products */
+  PetscInt          bs;            /* rows of a block */
   PetscObjectId     near;          /* near null space */
   PetscObjectState  nearstate;
-  PetscBool         changed; /* options, since the hierarchy was made */
+  PetscBool         moved;   /* the coordinates, since the hierarchy was made */
   PetscInt          version; /* changes with each change of the cycle */
   PetscInt          built, refreshed;
   GPUCSREvent       event;
   GPUAMGRanks      *ranks;   /* instead of a hierarchy: levels of several ranks */
-  PetscInt          least;   /* -pc_gpuamg_process_eq_limit: a level of fewer rows a rank goes to each rank, */
-  PetscInt          gather;  /* -pc_gpuamg_gather_limit: and a level below the finest of at most so many rows */
   PetscBool         gathers; /* the matrix goes to each rank, for any size */
   double           *given;   /* the near null space from a finer level, by rows of ngiven numbers */
   PetscInt          ngiven;

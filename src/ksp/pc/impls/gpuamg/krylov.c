@@ -11,7 +11,7 @@ PetscErrorCode PCGPUAMGKrylovMethod_Private(const PC_GPUAMG *a, Mat A, GPUMGKryl
 
   PetscFunctionBegin;
   PetscCall(MatIsSymmetricKnown(A, &known, &symmetric));
-  *method = a->cycles < GPUAMG_K ? GPUMG_KRYLOV_NONE : known && symmetric ? GPUMG_KRYLOV_CG : GPUMG_KRYLOV_GCR;
+  *method = a->used.cycles < GPUAMG_K ? GPUMG_KRYLOV_NONE : known && symmetric ? GPUMG_KRYLOV_CG : GPUMG_KRYLOV_GCR;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -20,7 +20,7 @@ PetscErrorCode PCGPUAMGFlexible_Private(PC pc, PetscBool *flexible)
 {
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompare((PetscObject)pc, PCGPUAMG, flexible));
-  if (*flexible) *flexible = (PetscBool)(((PC_GPUAMG *)pc->data)->cycles == GPUAMG_K);
+  if (*flexible) *flexible = (PetscBool)(((PC_GPUAMG *)pc->data)->used.cycles == GPUAMG_K);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -33,7 +33,7 @@ PetscErrorCode PCGPUAMGPreSolve_Private(PC pc, KSP ksp, Vec b, Vec x)
   PetscFunctionBegin;
   (void)b;
   (void)x;
-  if (a->cycles < GPUAMG_K || a->warned) PetscFunctionReturn(PETSC_SUCCESS);
+  if (a->used.cycles < GPUAMG_K || a->warned) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp, &flexible, KSPGPUCG, KSPGPUFGMRES, KSPFCG, KSPPIPEFCG, KSPFGMRES, KSPPIPEFGMRES, KSPGCR, KSPPIPEGCR, KSPFBCGS, KSPRICHARDSON, KSPPREONLY, ""));
   a->warned = (PetscBool)!flexible;
   if (a->warned)

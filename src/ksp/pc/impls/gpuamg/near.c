@@ -104,8 +104,8 @@ PetscErrorCode PCSetCoordinates_GPUAMG(PC pc, PetscInt dim, PetscInt points, Pet
   PetscCall(PetscFree(a->coordinates));
   PetscCall(PetscMalloc1(dim * points, &a->coordinates));
   PetscCall(PetscArraycpy(a->coordinates, coordinates, dim * points));
-  a->dim     = dim;
-  a->points  = points;
-  a->changed = PETSC_TRUE;
+  a->dim    = dim;
+  a->points = points;
+  a->moved  = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -47,10 +47,10 @@ PetscErrorCode PCGPUAMGGetOperator_GPUAMG(PC pc, PetscInt level, Mat *A)
 
   PetscFunctionBegin;
   PetscCheck(a->taken, PetscObjectComm((PetscObject)pc), PETSC_ERR_ORDER, "PC type gpuamg has no levels before PCSetUp(), or because it has failed");
-  levels = a->ranks ? a->ranks->levels : a->h.levels;
+  levels = !a->ranks ? a->h.levels : a->ranks->one ? 1 : a->ranks->levels;
   PetscCheck(level >= 0 && level < levels, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE, "Level %" PetscInt_FMT " of PC type gpuamg: must be from 0, the finest, to %" PetscInt_FMT, level, levels - 1);
   if (a->ranks) PetscCall(MatConvert(a->ranks->level[level].A, MATAIJ, MAT_INITIAL_MATRIX, A));
-  else if (!level) PetscCall(MatConvert(pc->pmat, MATAIJ, MAT_INITIAL_MATRIX, A));
+  else if (!level) PetscCall(MatConvert(a->matrix.A, MATAIJ, MAT_INITIAL_MATRIX, A));
   else PetscCall(OfDevice(&a->h.level[level], A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

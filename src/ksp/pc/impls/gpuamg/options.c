@@ -13,11 +13,8 @@ static PetscErrorCode Range(PC pc, const char name[], PetscInt value, PetscInt l
 /* Checks the range of an option and stores its value */
 static PetscErrorCode Set(PC pc, const char name[], PetscInt value, PetscInt least, PetscInt most, int *number)
 {
-  PC_GPUAMG *a = (PC_GPUAMG *)pc->data;
-
   PetscFunctionBegin;
   PetscCall(Range(pc, name, value, least, most));
-  if (*number != (int)value) a->changed = PETSC_TRUE;
   *number = (int)value;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -25,39 +22,36 @@ static PetscErrorCode Set(PC pc, const char name[], PetscInt value, PetscInt lea
 static PetscErrorCode PCGAMGSetNSmooths_GPUAMG(PC pc, PetscInt n)
 {
   PetscFunctionBegin;
-  PetscCall(Set(pc, "agg_nsmooths", n, 0, GPUAMG_SMOOTHS, &((PC_GPUAMG *)pc->data)->o.nsmooths));
+  PetscCall(Set(pc, "agg_nsmooths", n, 0, GPUAMG_SMOOTHS, &((PC_GPUAMG *)pc->data)->asked.o.nsmooths));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode PCGAMGSetAggressiveLevels_GPUAMG(PC pc, PetscInt n)
 {
   PetscFunctionBegin;
-  PetscCall(Set(pc, "aggressive_coarsening", n, 0, GPUAMG_LEVELS, &((PC_GPUAMG *)pc->data)->o.aggressive));
+  PetscCall(Set(pc, "aggressive_coarsening", n, 0, GPUAMG_LEVELS, &((PC_GPUAMG *)pc->data)->asked.o.aggressive));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode PCGAMGSetCoarseEqLim_GPUAMG(PC pc, PetscInt n)
 {
   PetscFunctionBegin;
-  PetscCall(Set(pc, "coarse_eq_limit", n, 1, (PetscInt)GPUCSRMachineShared.inverse_rows, &((PC_GPUAMG *)pc->data)->o.limit));
+  PetscCall(Set(pc, "coarse_eq_limit", n, 1, (PetscInt)GPUCSRMachineShared.inverse_rows, &((PC_GPUAMG *)pc->data)->asked.o.limit));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode PCGAMGSetProcEqLim_GPUAMG(PC pc, PetscInt n)
 {
-  PC_GPUAMG *a = (PC_GPUAMG *)pc->data;
-
   PetscFunctionBegin;
   PetscCall(Range(pc, "process_eq_limit", n, 0, PETSC_MAX_INT));
-  if (a->least != n) a->changed = PETSC_TRUE;
-  a->least = n;
+  ((PC_GPUAMG *)pc->data)->asked.least = n;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode PCGAMGSetNlevels_GPUAMG(PC pc, PetscInt n)
 {
   PetscFunctionBegin;
-  PetscCall(Set(pc, "max_levels", PetscMin(n, GPUAMG_LEVELS), 1, GPUAMG_LEVELS, &((PC_GPUAMG *)pc->data)->o.levels));
+  PetscCall(Set(pc, "max_levels", PetscMin(n, GPUAMG_LEVELS), 1, GPUAMG_LEVELS, &((PC_GPUAMG *)pc->data)->asked.o.levels));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -67,9 +61,9 @@ static PetscErrorCode Thresholds(PC pc, const PetscReal threshold[], PetscInt n)
 
   PetscFunctionBegin;
   for (PetscInt l = 0; l < n; l++) PetscCheck(!PetscIsNanReal(threshold[l]), PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE, "-pc_gpuamg_threshold of level %" PetscInt_FMT " is not a number", l);
-  a->nthreshold = n;
-  a->o.drop     = GPUAMG_NEVER;
-  for (PetscInt l = 0; l < n; l++) a->o.threshold[l] = (double)threshold[l];
+  a->asked.nthreshold = n;
+  a->asked.o.drop     = GPUAMG_NEVER;
+  for (PetscInt l = 0; l < n; l++) a->asked.o.threshold[l] = (double)threshold[l];
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -77,18 +71,14 @@ static PetscErrorCode PCGAMGSetThreshold_GPUAMG(PC pc, PetscReal threshold[], Pe
 {
   PetscFunctionBegin;
   if (n < 1) PetscFunctionReturn(PETSC_SUCCESS);
-  ((PC_GPUAMG *)pc->data)->changed = PETSC_TRUE;
   PetscCall(Thresholds(pc, threshold, PetscMin(n, GPUAMG_LEVELS)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode PCGAMGSetThresholdScale_GPUAMG(PC pc, PetscReal scale)
 {
-  PC_GPUAMG *a = (PC_GPUAMG *)pc->data;
-
   PetscFunctionBegin;
-  if (a->scale != scale) a->changed = PETSC_TRUE;
-  a->scale = scale;
+  ((PC_GPUAMG *)pc->data)->asked.scale = scale;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -128,28 +118,30 @@ const char *const PCGPUAMGSmoothers[] = {"jacobi", "pbjacobi", "rowl1", PCILU};
 
 PetscErrorCode PCGPUAMGSetFromOptions_Private(PC pc, GPUCSROptionItems PetscOptionsObject)
 {
-  PC_GPUAMG        *a = (PC_GPUAMG *)pc->data;
-  GPUAMGOptions    *o = &a->o, old = *o;
-  const PetscReal   oldscale                 = a->scale;
-  PetscReal         threshold[GPUAMG_LEVELS] = {0};
-  PetscInt          n = GPUAMG_LEVELS, smoother = o->smoother, cycle = a->cycles - 1, v[] = {o->nsmooths, o->aggressive, o->limit, o->levels, o->steps, o->distance[0], o->distance[1]};
-  static const char names[][24] = {"agg_nsmooths", "aggressive_coarsening", "coarse_eq_limit", "max_levels", "esteig_ksp_max_it", "mis_k", "aggressive_mis_k"};
-  const int         range[][2]  = {
-             {0, GPUAMG_SMOOTHS                       },
-             {0, GPUAMG_LEVELS                        },
-             {1, (int)GPUCSRMachineShared.inverse_rows},
-             {1, GPUAMG_LEVELS                        },
-             {1, GPUAMG_STEPS                         },
-             {1, 8                                    },
-             {1, 8                                    }
+  PC_GPUAMG     *a                        = (PC_GPUAMG *)pc->data;
+  GPUAMGOptions *o                        = &a->asked.o;
+  PetscReal      threshold[GPUAMG_LEVELS] = {0};
+  PetscInt n = GPUAMG_LEVELS, smoother = o->smoother, cycle = a->asked.cycles - 1, v[] = {o->nsmooths, o->aggressive, o->limit, o->levels, o->steps, o->distance[0], o->distance[1], a->asked.degree, a->asked.tail, a->asked.least, a->asked.gather};
+  static const char names[][24] = {"agg_nsmooths", "aggressive_coarsening", "coarse_eq_limit", "max_levels", "esteig_ksp_max_it", "mis_k", "aggressive_mis_k", "smoother_degree", "tail", "process_eq_limit", "gather_limit"};
+  const PetscInt    range[][2]  = {
+        {0, GPUAMG_SMOOTHS                            },
+        {0, GPUAMG_LEVELS                             },
+        {1, (PetscInt)GPUCSRMachineShared.inverse_rows},
+        {1, GPUAMG_LEVELS                             },
+        {1, GPUAMG_STEPS                              },
+        {1, 8                                         },
+        {1, 8                                         },
+        {1, GPUMG_STEPS                               },
+        {0, 8192                                      },
+        {0, PETSC_MAX_INT                             },
+        {0, PETSC_MAX_INT                             }
   };
-  const PCGPUAMGSmoother before = a->smoother;
-  PetscBool              set;
+  PetscBool set;
 
   PetscFunctionBegin;
   PetscOptionsHeadBegin(PetscOptionsObject, "PCGPUAMG options");
   PetscCall(PetscOptionsRealArray("-pc_gpuamg_threshold", "Relative threshold for the strength graph, a number a level; negative: all entries", "PCGPUAMG", threshold, &n, &set));
-  PetscCall(PetscOptionsReal("-pc_gpuamg_threshold_scale", "From one level to the next where none is given", "PCGPUAMG", a->scale, &a->scale, NULL));
+  PetscCall(PetscOptionsReal("-pc_gpuamg_threshold_scale", "From one level to the next where none is given", "PCGPUAMG", a->asked.scale, &a->asked.scale, NULL));
   PetscCall(PetscOptionsInt("-pc_gpuamg_agg_nsmooths", "Steps of the prolongator's smoother", "PCGPUAMG", v[0], &v[0], NULL));
   PetscCall(PetscOptionsInt("-pc_gpuamg_aggressive_coarsening", "Levels with aggressive coarsening", "PCGPUAMG", v[1], &v[1], NULL));
   PetscCall(PetscOptionsInt("-pc_gpuamg_coarse_eq_limit", "Rows that are solved directly", "PCGPUAMG", v[2], &v[2], NULL));
@@ -158,46 +150,42 @@ PetscErrorCode PCGPUAMGSetFromOptions_Private(PC pc, GPUCSROptionItems PetscOpti
   PetscCall(PetscOptionsInt("-pc_gpuamg_mis_k", "Roots of aggregates are further apart", "PCGPUAMG", v[5], &v[5], NULL));
   PetscCall(PetscOptionsInt("-pc_gpuamg_aggressive_mis_k", "The same where coarsening is aggressive", "PCGPUAMG", v[6], &v[6], NULL));
   PetscCall(PetscOptionsBool("-pc_gpuamg_reuse_interpolation", "Keep prolongators with new values", "PCGPUAMG", a->reuse, &a->reuse, NULL));
-  PetscCall(PetscOptionsInt("-pc_gpuamg_smoother_degree", "Steps of the smoother before and after the coarse correction", "PCGPUAMG", a->degree, &a->degree, NULL));
+  PetscCall(PetscOptionsInt("-pc_gpuamg_smoother_degree", "Steps of the smoother before and after the coarse correction", "PCGPUAMG", v[7], &v[7], NULL));
   PetscCall(PetscOptionsEList("-pc_gpuamg_smoother", "Inverse in the smoother's iteration", "PCGPUAMG", PCGPUAMGSmoothers, GPUAMG_SMOOTHERS, PCGPUAMGSmoothers[smoother], &smoother, NULL));
-  PetscCall(PetscOptionsEList("-pc_gpuamg_precision", "Values of levels", "PCGPUAMG", PCGPUAMGPrecisions, 3, PCGPUAMGPrecisions[a->precision], &a->precision, NULL));
+  PetscCall(PetscOptionsEList("-pc_gpuamg_precision", "Values of levels", "PCGPUAMG", PCGPUAMGPrecisions, 3, PCGPUAMGPrecisions[a->asked.precision], &a->asked.precision, NULL));
   PetscCall(PetscOptionsEList("-pc_gpuamg_cycles", "1: V cycles, 2: W cycles, k: K-cycles", "PCGPUAMG", cycles, GPUAMG_K, cycles[cycle], &cycle, NULL));
-  PetscCall(PetscOptionsInt("-pc_gpuamg_process_eq_limit", "A level of fewer rows a rank goes to each rank", "PCGPUAMG", a->least, &a->least, NULL));
-  PetscCall(PetscOptionsInt("-pc_gpuamg_gather_limit", "So does a level below the finest of at most so many rows", "PCGPUAMG", a->gather, &a->gather, NULL));
-  PetscCall(PetscOptionsInt("-pc_gpuamg_tail", "Rows of levels that become one dense matrix", "PCGPUAMG", a->tail, &a->tail, NULL));
+  PetscCall(PetscOptionsInt("-pc_gpuamg_process_eq_limit", "A level of fewer rows a rank goes to each rank", "PCGPUAMG", v[9], &v[9], NULL));
+  PetscCall(PetscOptionsInt("-pc_gpuamg_gather_limit", "So does a level below the finest of at most so many rows", "PCGPUAMG", v[10], &v[10], NULL));
+  PetscCall(PetscOptionsInt("-pc_gpuamg_tail", "Rows of levels that become one dense matrix", "PCGPUAMG", v[8], &v[8], NULL));
   PetscOptionsHeadEnd();
-  o->smoother = (int)smoother;
-  if (a->cycles != cycle + 1) a->changed = PETSC_TRUE;
-  a->cycles = cycle + 1;
-  PetscCall(PCGPUAMGSmootherSetFromOptions_Private(pc));
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(v); k++) PetscCall(Range(pc, names[k], v[k], range[k][0], range[k][1]));
-  PetscCall(Range(pc, "smoother_degree", a->degree, 1, GPUMG_STEPS));
-  PetscCall(Range(pc, "tail", a->tail, 0, 8192));
-  PetscCall(Range(pc, "process_eq_limit", a->least, 0, PETSC_MAX_INT));
-  PetscCall(Range(pc, "gather_limit", a->gather, 0, PETSC_MAX_INT));
-  o->nsmooths    = (int)v[0];
-  o->aggressive  = (int)v[1];
-  o->limit       = (int)v[2];
-  o->levels      = (int)v[3];
-  o->steps       = (int)v[4];
-  o->distance[0] = (int)v[5];
-  o->distance[1] = (int)v[6];
+  o->smoother     = (int)smoother;
+  o->nsmooths     = (int)v[0];
+  o->aggressive   = (int)v[1];
+  o->limit        = (int)v[2];
+  o->levels       = (int)v[3];
+  o->steps        = (int)v[4];
+  o->distance[0]  = (int)v[5];
+  o->distance[1]  = (int)v[6];
+  a->asked.degree = v[7];
+  a->asked.tail   = v[8];
+  a->asked.least  = v[9];
+  a->asked.gather = v[10];
+  a->asked.cycles = cycle + 1;
   if (set && n > 0) PetscCall(Thresholds(pc, threshold, n));
-  if (memcmp(&old, o, sizeof(old)) || memcmp(&before, &a->smoother, sizeof(before)) || oldscale != a->scale) a->changed = PETSC_TRUE;
+  PetscCall(PCGPUAMGSmootherSetFromOptions_Private(pc));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Collective: an error if options differ between ranks, because the ranks would wait for each other for ever */
 PetscErrorCode PCGPUAMGOptionsSame_Private(PC pc)
 {
-  const PC_GPUAMG     *a                        = (const PC_GPUAMG *)pc->data;
-  const GPUAMGOptions *o                        = &a->o;
-  int64_t              mine[17 + GPUAMG_LEVELS] = {
-                 o->nsmooths, o->aggressive, o->distance[0], o->distance[1], o->limit, o->levels, o->steps, a->degree, a->cycles, (int64_t)a->reuse, a->least, a->gather, a->nthreshold, o->smoother, a->precision, GPUCSRBits((double)a->scale), o->drop};
-  int differs;
+  const PC_GPUAMG *a                                            = (const PC_GPUAMG *)pc->data;
+  int64_t          mine[2 + sizeof(a->asked) / sizeof(int64_t)] = {(int64_t)a->reuse};
+  int              differs;
 
   PetscFunctionBegin;
-  for (int l = 0; l < GPUAMG_LEVELS; l++) mine[17 + l] = GPUCSRBits(o->threshold[l]);
+  memcpy(mine + 1, &a->asked, sizeof(a->asked));
   PetscCall(GPUCSRSameOnAllRanks(PetscObjectComm((PetscObject)pc), PETSC_STATIC_ARRAY_LENGTH(mine), mine, &differs));
   PetscCheck(differs == PETSC_STATIC_ARRAY_LENGTH(mine), PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_INCOMP, "Options -pc_gpuamg_... are not the same on all ranks: they must be");
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -29,8 +29,8 @@ static PetscBool Gathers(PC pc, int l, PetscInt N)
   const PC_GPUAMG *a    = (const PC_GPUAMG *)pc->data;
   PetscMPIInt      size = 1;
 
-  if (a->gathers || N <= a->o.limit || (l && N <= a->gather)) return PETSC_TRUE;
-  return (PetscBool)(MPI_Comm_size(PetscObjectComm((PetscObject)pc), &size) || N < a->least * size);
+  if (a->gathers || N <= a->used.o.limit || (l && N <= a->used.gather)) return PETSC_TRUE;
+  return (PetscBool)(MPI_Comm_size(PetscObjectComm((PetscObject)pc), &size) || N < a->used.least * size);
 }
 
 /* ---- values of a level ---- */
@@ -142,7 +142,7 @@ static PetscErrorCode Values(PC_GPUAMG *a, int l)
   a->h.at      = l;
   a->h.problem = l ? flag[0] & ~GPUAMG_ZERO : flag[0]; /* a coarse row is smoothed as if it had 1 there */
   if (a->h.problem) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(Largest(L, a->o.steps));
+  PetscCall(Largest(L, a->used.o.steps));
   if (!(L->lambda >= 0 && L->lambda < 1e300)) a->h.problem = GPUAMG_NAN;
   else if (L->lambda == 0) L->lambda = 1;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -154,10 +154,10 @@ static PetscErrorCode Values(PC_GPUAMG *a, int l)
 static PetscErrorCode Smoothed(const PC_GPUAMG *a, Level *L, Mat F, MatReuse reuse)
 {
   PetscFunctionBegin;
-  for (int k = 1; k <= a->o.nsmooths; k++) {
+  for (int k = 1; k <= a->used.o.nsmooths; k++) {
     PetscCall(MatMatMult(F, L->P[k - 1], reuse, PETSC_DEFAULT, &L->P[k]));
     PetscCall(MatDiagonalScale(L->P[k], L->dinv, NULL));
-    PetscCall(MatAYPX(L->P[k], (PetscScalar)(-a->o.damping / L->lambda), L->P[k - 1], L->whole ? SUBSET_NONZERO_PATTERN : DIFFERENT_NONZERO_PATTERN));
+    PetscCall(MatAYPX(L->P[k], (PetscScalar)(-a->used.o.damping / L->lambda), L->P[k - 1], L->whole ? SUBSET_NONZERO_PATTERN : DIFFERENT_NONZERO_PATTERN));
     if (F != L->A) PetscCall(MatProductClear(L->P[k])); /* new values are a new set-up */
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -170,10 +170,10 @@ static PetscErrorCode Products(const PC_GPUAMG *a, Level *L, PetscBool again, Pe
   Mat            F     = L->A;
 
   PetscFunctionBegin;
-  if (!again && a->ranks->weak && a->o.nsmooths) PetscCall(PCGPUAMGFilter_Private(L->A, L->dinv, L->near, &F));
+  if (!again && a->ranks->weak && a->used.o.nsmooths) PetscCall(PCGPUAMGFilter_Private(L->A, L->dinv, L->near, &F));
   if (!again || !keep) PetscCall(Smoothed(a, L, F, reuse));
   if (F != L->A) PetscCall(MatDestroy(&F));
-  PetscCall(MatPtAP(L->A, L->P[a->o.nsmooths], reuse, PETSC_DEFAULT, &L[1].A));
+  PetscCall(MatPtAP(L->A, L->P[a->used.o.nsmooths], reuse, PETSC_DEFAULT, &L[1].A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -219,7 +219,7 @@ static PetscErrorCode Next(Level *L, PCGPUAMGTentative *t)
 /* Does the set-up look for weak entries? */
 static PetscBool Asks(const PC_GPUAMG *a)
 {
-  return (PetscBool)(a->o.drop == GPUAMG_ASK && a->ranks->level[0].bs == 1 && a->ranks->level[0].ns == 1);
+  return (PetscBool)(a->used.o.drop == GPUAMG_ASK && a->ranks->level[0].bs == 1 && a->ranks->level[0].ns == 1);
 }
 
 static PetscErrorCode Aggregates(const Level *L, const GPUAMGOptions *o, PCGPUAMGTentative *t)
@@ -246,14 +246,14 @@ static PetscErrorCode Build(PC pc, PetscBool *last)
   for (int l = 0; l < GPUAMG_LEVELS; l++) {
     Level            *L       = &r->level[l];
     PCGPUAMGTentative t       = {0};
-    GPUAMGOptions     options = a->o;
+    GPUAMGOptions     options = a->used.o;
     GPUCSRAttempt     attempt;
 
     r->levels = l + 1;
     PetscCall(MatGetSize(L->A, &L->N, NULL));
     PetscCall(Values(a, l));
     *last = (PetscBool)!Gathers(pc, l, L->N);
-    if (a->h.problem || !*last || l + 1 >= a->o.levels) break;
+    if (a->h.problem || !*last || l + 1 >= a->used.o.levels) break;
     if (!l && Asks(a)) PetscCall(PCGPUAMGWeak_Private(L->A, &r->weak));
     PCGPUAMGOptionsAt_Private(a, l, &options);
     options.drop = r->weak ? GPUAMG_ALWAYS : GPUAMG_NEVER;
@@ -310,7 +310,7 @@ static PetscErrorCode Smoother(PC_GPUAMG *a, int l, PetscBool solves, PetscBool 
 {
   const Level *L       = &a->ranks->level[l];
   PetscOptions options = ((PetscObject)ksp)->options;
-  PetscInt     steps   = solves ? COARSE_STEPS : a->degree;
+  PetscInt     steps   = solves ? COARSE_STEPS : a->used.degree;
   const char  *prefix;
   char         type[64];
   PetscBool    chebyshev, bounds, estimate, ilu, jacobi, sizes;
@@ -321,11 +321,11 @@ static PetscErrorCode Smoother(PC_GPUAMG *a, int l, PetscBool solves, PetscBool 
   PetscCall(PetscOptionsHasName(options, prefix, "-ksp_chebyshev_eigenvalues", &bounds));
   PetscCall(PetscOptionsHasName(options, prefix, "-ksp_chebyshev_esteig", &estimate));
   PetscCall(PetscOptionsGetInt(options, prefix, "-ksp_max_it", &steps, NULL));
-  PetscCall(PetscStrncpy(type, a->o.smoother == GPUAMG_BY_FACTOR ? PCILU : a->o.smoother == GPUAMG_BY_BLOCKS && L->bs > 1 ? PCPBJACOBI : PCJACOBI, sizeof(type))); /* blocks of one row are Jacobi's */
+  PetscCall(PetscStrncpy(type, a->used.o.smoother == GPUAMG_BY_FACTOR ? PCILU : a->used.o.smoother == GPUAMG_BY_BLOCKS && L->bs > 1 ? PCPBJACOBI : PCJACOBI, sizeof(type))); /* blocks of one row are Jacobi's */
   PetscCall(PetscOptionsGetString(options, prefix, "-pc_type", type, sizeof(type), NULL));
   PetscCall(PetscStrcmp(type, PCILU, &ilu));
   PetscCall(PetscStrcmp(type, PCJACOBI, &jacobi));
-  sizes = (PetscBool)(jacobi && a->o.smoother == GPUAMG_BY_SIZES);
+  sizes = (PetscBool)(jacobi && a->used.o.smoother == GPUAMG_BY_SIZES);
   PetscCall(KSPSetOperators(ksp, L->A, L->A));
   PetscCall(KSPGetPC(ksp, &pc));
   if (first) {
@@ -356,7 +356,7 @@ static PetscErrorCode Cycles(PC pc, PetscBool last)
   KSP             ksp;
 
   PetscFunctionBegin;
-  for (int l = 0; l < r->levels - (last ? 0 : 1) && a->o.smoother == GPUAMG_BY_FACTOR; l++) {
+  for (int l = 0; l < r->levels - (last ? 0 : 1) && a->used.o.smoother == GPUAMG_BY_FACTOR; l++) {
     a->h.at = l;
     if (!r->level[l].whole) a->h.problem = GPUAMG_PIVOT;
     if (a->h.problem) PetscFunctionReturn(PETSC_SUCCESS);
@@ -368,7 +368,7 @@ static PetscErrorCode Cycles(PC pc, PetscBool last)
     PetscCall(PCSetType(r->mg, PCMG));
     PetscCall(PCMGSetLevels(r->mg, r->levels, NULL));
     PetscCall(PCMGSetGalerkin(r->mg, PC_MG_GALERKIN_NONE));
-    if (a->cycles == 2) PetscCall(PCMGSetCycleType(r->mg, PC_MG_CYCLE_W));
+    if (a->used.cycles == 2) PetscCall(PCMGSetCycleType(r->mg, PC_MG_CYCLE_W));
   }
   PetscCall(PCSetOperators(r->mg, r->level[0].A, r->level[0].A));
   for (int l = 0; l + 1 < r->levels; l++) {
@@ -377,7 +377,7 @@ static PetscErrorCode Cycles(PC pc, PetscBool last)
     PetscCall(PCMGGetSmoother(r->mg, at, &ksp));
     PetscCall(Smoother(a, l, PETSC_FALSE, first, ksp));
     if (a->h.problem) PetscFunctionReturn(PETSC_SUCCESS);
-    if (first) PetscCall(PCMGSetInterpolation(r->mg, at, r->level[l].P[a->o.nsmooths]));
+    if (first) PetscCall(PCMGSetInterpolation(r->mg, at, r->level[l].P[a->used.o.nsmooths]));
   }
   PetscCall(PCMGGetCoarseSolve(r->mg, &ksp));
   if (last) PetscCall(Smoother(a, r->levels - 1, PETSC_TRUE, first, ksp));
@@ -389,7 +389,7 @@ static PetscErrorCode Cycles(PC pc, PetscBool last)
       PetscCall(PCSetType(coarse, PCGPUAMG));
       PetscCall(PCGPUAMGInherit_Private(a, r->levels - 1, C->ns, C->near, coarse));
     }
-    ((PC_GPUAMG *)coarse->data)->degree = a->degree;
+    ((PC_GPUAMG *)coarse->data)->reuse = a->reuse;
   }
   if (a->h.problem) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PCGPUAMGKrylovMethod_Private(a, r->level[0].A, &r->krylov));

@@ -29,9 +29,11 @@ static PetscErrorCode CycleRound(GPUAMG *h, GPUMGCycle *c, const GPUCSROperator 
 static PetscErrorCode Sample(GPUMGCycle *c, double *x)
 {
   GPUMGLevel *top = &c->level[c->levels - 1];
-  GPUAMGWork  w   = {.basis = top->b};
+  GPUAMGWork  w   = {.basis = NULL};
 
   PetscFunctionBegin;
+  PetscCall(GPUMGCycleEnds(c));
+  w.basis = top->b;
   PetscCall((*GPUAMGOf(c->dev)->rows)(c->dev, GPUAMG_START, top->n, &w));
   PetscCall(GPUMGCycleRun(c, top->b, top->x, NULL));
   PetscCall(GPUCSRDownload(c->dev, x, GPUCSR_DOUBLE, top->x, GPUCSR_DOUBLE, (size_t)top->n, PETSC_FALSE, c->dev->stream));

@@ -21,10 +21,10 @@ static void Chebyshev(double from, double to, int degree, GPUMGSmoother *m)
 void PCGPUAMGSmoother_Private(const PC_GPUAMG *a, double lambda, int steps, GPUMGSmoother *m)
 {
   m->steps = steps;
-  if (a->smoother.richardson)
-    for (int k = 0; k < steps; k++) m->step[k] = (GPUMGStep){0, (double)a->smoother.scale};
-  else if (a->smoother.given) Chebyshev((double)a->smoother.bounds[0], (double)a->smoother.bounds[1], steps, m);
-  else Chebyshev((double)a->smoother.part[0] * lambda, (double)a->smoother.part[1] * lambda, steps, m);
+  if (a->used.smoother.richardson)
+    for (int k = 0; k < steps; k++) m->step[k] = (GPUMGStep){0, (double)a->used.smoother.scale};
+  else if (a->used.smoother.given) Chebyshev((double)a->used.smoother.bounds[0], (double)a->used.smoother.bounds[1], steps, m);
+  else Chebyshev((double)a->used.smoother.part[0] * lambda, (double)a->used.smoother.part[1] * lambda, steps, m);
 }
 
 static PetscErrorCode SolveWithFactor(GPUAMG *h, int l, void *f, const double *from, double *to)
@@ -46,7 +46,7 @@ PetscErrorCode PCGPUAMGFactors_Private(PC_GPUAMG *a)
     h->at = l;
     PetscCall(GPUCSRFactorMake(&h->level[l].A, l ? h->level[l - 1].crows.longest : h->level[l].plan->features.max, &a->factor[l], &good));
     if (!good) h->problem = GPUAMG_PIVOT;
-    else if (!a->smoother.richardson && !a->smoother.given) PetscCall(GPUAMGBound(h, l, SolveWithFactor, a->factor[l]));
+    else if (!a->used.smoother.richardson && !a->used.smoother.given) PetscCall(GPUAMGBound(h, l, SolveWithFactor, a->factor[l]));
   }
   PetscCall(GPUAMGTemporaries(h));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -74,32 +74,33 @@ PetscErrorCode PCGPUAMGSmootherSetFromOptions_Private(PC pc)
   PC_GPUAMG   *a       = (PC_GPUAMG *)pc->data;
   PetscOptions options = ((PetscObject)pc)->options;
   const char  *prefix  = ((PetscObject)pc)->prefix;
-  PetscReal    part[4] = {0, a->smoother.part[0], 0, a->smoother.part[1]}, bounds[2];
-  PetscInt     n = 4, two = 2;
+  PetscReal    part[4] = {0, a->asked.smoother.part[0], 0, a->asked.smoother.part[1]}, bounds[2];
+  PetscInt     n = 4, two = 2, degree = a->asked.degree;
   PetscBool    chebyshev, richardson, set, diagonal, blocks, sizes, factor;
 
   PetscFunctionBegin;
   PetscCall(Type(pc, LEVELS "ksp_type", KSPCHEBYSHEV, KSPRICHARDSON, &chebyshev, &richardson));
-  if (chebyshev || richardson) a->smoother.richardson = richardson;
+  if (chebyshev || richardson) a->asked.smoother.richardson = richardson;
   PetscCall(Type(pc, LEVELS "pc_type", PCJACOBI, PCPBJACOBI, &diagonal, &blocks));
   PetscCall(Type(pc, LEVELS "pc_jacobi_type", "rowl1", "diagonal", &sizes, &set));
   PetscCall(Type(pc, LEVELS "pc_type", PCILU, "", &factor, &set));
-  if (diagonal || blocks || sizes || factor) a->o.smoother = factor ? GPUAMG_BY_FACTOR : blocks ? GPUAMG_BY_BLOCKS : sizes ? GPUAMG_BY_SIZES : GPUAMG_BY_DIAGONAL;
-  PetscCall(PetscOptionsGetReal(options, prefix, LEVELS "ksp_richardson_scale", &a->smoother.scale, NULL));
-  PetscCall(PetscOptionsGetInt(options, prefix, LEVELS "ksp_max_it", &a->degree, &set));
-  PetscCheck(!set || (a->degree >= 1 && a->degree <= GPUMG_STEPS), PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE, LEVELS "ksp_max_it %" PetscInt_FMT ": must be from 1 to %d", a->degree, GPUMG_STEPS);
+  if (diagonal || blocks || sizes || factor) a->asked.o.smoother = factor ? GPUAMG_BY_FACTOR : blocks ? GPUAMG_BY_BLOCKS : sizes ? GPUAMG_BY_SIZES : GPUAMG_BY_DIAGONAL;
+  PetscCall(PetscOptionsGetReal(options, prefix, LEVELS "ksp_richardson_scale", &a->asked.smoother.scale, NULL));
+  PetscCall(PetscOptionsGetInt(options, prefix, LEVELS "ksp_max_it", &degree, NULL));
+  PetscCheck(degree >= 1 && degree <= GPUMG_STEPS, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE, LEVELS "ksp_max_it %" PetscInt_FMT ": must be from 1 to %d", degree, GPUMG_STEPS);
+  a->asked.degree = degree;
   PetscCall(PetscOptionsGetRealArray(options, prefix, LEVELS "ksp_chebyshev_esteig", part, &n, &set));
   if (set && n == 4 && part[0] == 0 && part[2] == 0) {
     PetscCheck(part[1] > 0 && part[3] > part[1], PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE, LEVELS "ksp_chebyshev_esteig: the second number must be above 0, and the fourth above it");
-    a->smoother.part[0] = part[1];
-    a->smoother.part[1] = part[3];
+    a->asked.smoother.part[0] = part[1];
+    a->asked.smoother.part[1] = part[3];
   }
   PetscCall(PetscOptionsGetRealArray(options, prefix, LEVELS "ksp_chebyshev_eigenvalues", bounds, &two, &set));
   if (set) {
     PetscCheck(two == 2 && bounds[0] > 0 && bounds[1] > bounds[0], PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE, LEVELS "ksp_chebyshev_eigenvalues: must be two numbers above 0, the smallest and the largest");
-    a->smoother.given     = PETSC_TRUE;
-    a->smoother.bounds[0] = bounds[0];
-    a->smoother.bounds[1] = bounds[1];
+    a->asked.smoother.given     = PETSC_TRUE;
+    a->asked.smoother.bounds[0] = bounds[0];
+    a->asked.smoother.bounds[1] = bounds[1];
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

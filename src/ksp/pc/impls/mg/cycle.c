@@ -148,13 +148,19 @@ static PetscErrorCode Coarse(Run *u, PetscBool zero)
 
 static PetscErrorCode Multiplicative(Run *, int, PetscBool);
 
+/* Memory for a vector of n numbers */
+static size_t VectorBytes(int n)
+{
+  return GPUCSRAlignUp(sizeof(double) * (size_t)PetscMax(1, n));
+}
+
 /* Two steps of the Krylov method on level l, with the cycle from there as preconditioner. Always two: a recorded graph cannot skip the second one. The result is x of the level; b changes */
 static PetscErrorCode Krylov(Run *u, int l)
 {
   GPUMGCycle  *c    = u->c;
   GPUMGLevel  *L    = &c->level[l];
   Place       *at   = &u->at[l];
-  const size_t each = GPUMGCycleVectorBytes(L->n) / GPUMG_VECTORS;
+  const size_t each = VectorBytes(L->n);
   char *const  more = (char *)L->krylov.p;
   GPUMGKrylov  k    = {
         .n = L->n, .residuals = (GPUCSRBool)(c->krylov == GPUMG_KRYLOV_GCR), .v = {(double *)(more + each), L->r},
@@ -274,6 +280,18 @@ static PetscErrorCode Drop(GPUMGCycle *c, GPUMGRecord *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Makes b and x of the finest level */
+PetscErrorCode GPUMGCycleEnds(GPUMGCycle *c)
+{
+  GPUMGLevel *top = &c->level[c->levels - 1];
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRBufferGrow(c->dev, 2 * VectorBytes(top->n), "vectors of the finest multigrid level", &c->ends));
+  top->b = (double *)c->ends.p;
+  top->x = (double *)((char *)c->ends.p + VectorBytes(top->n));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
   M b for repeated calls. If the arrays are the same as in the last call, as in conjugate gradients, a graph works on the arrays. If they change, as in GMRES, a graph works on the cycle's own arrays;
   or single launches do the work if copies of long vectors take longer.
@@ -295,6 +313,7 @@ static PetscErrorCode GPUMGCycleApply(GPUMGCycle *c, const double *b, double *x)
     c->ran = PETSC_TRUE;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
+  PetscCall(GPUMGCycleEnds(c));
   c->ownrecord.b = top->b;
   c->ownrecord.x = top->x;
   if (b != top->b) PetscCall(c->dev->ops->copy(c->dev->id, top->b, b, sizeof(double) * (size_t)top->n, GPUCSR_ON_DEVICE, c->dev->stream));
@@ -320,6 +339,7 @@ static PetscErrorCode ApplyOperands(GPUMGCycle *c, GPUCSREvent *event, GPUCSROpe
     PetscCall(ops->eventrecord(dev->id, *event, s));
     PetscCall(ops->streamwait(dev->id, dev->stream, *event));
   }
+  if (b->place != GPUCSR_DEVICE || x->place != GPUCSR_DEVICE) PetscCall(GPUMGCycleEnds(c));
   if (b->place != GPUCSR_DEVICE) PetscCall(GPUCSRUpload(dev, top->b, GPUCSR_DOUBLE, b->p, GPUCSR_DOUBLE, n, b->pinned, dev->stream, NULL));
   PetscCall(GPUMGCycleApply(c, b->place == GPUCSR_DEVICE ? (const double *)b->p : top->b, x->place == GPUCSR_DEVICE ? (double *)x->p : top->x));
   if (x->place != GPUCSR_DEVICE) PetscCall(GPUCSRDownload(dev, x->p, GPUCSR_DOUBLE, top->x, GPUCSR_DOUBLE, n, x->pinned, dev->stream));
@@ -352,18 +372,26 @@ PetscErrorCode GPUMGCycleApplyVecs(GPUMGCycle *c, GPUCSREvent *event, Vec b, Vec
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Memory for a level's vectors, */
-size_t GPUMGCycleVectorBytes(int n)
+/* Number of a level's own vectors: an application has b and x of the finest level */
+static size_t Vectors(const GPUMGCycle *c, int l)
 {
-  return GPUMG_VECTORS * GPUCSRAlignUp(sizeof(double) * (size_t)PetscMax(1, n));
+  return l == c->levels - 1 ? 3 : 5;
+}
+
+/* Memory for a level's vectors, */
+size_t GPUMGCycleVectorBytes(const GPUMGCycle *c, int l)
+{
+  return Vectors(c, l) * VectorBytes(c->level[l].n);
 }
 
 /* and their addresses */
-void GPUMGCycleVectors(GPUMGLevel *L)
+void GPUMGCycleVectors(GPUMGCycle *c, int l)
 {
-  double **v[GPUMG_VECTORS] = {&L->b, &L->x, &L->spare, &L->r, &L->d};
+  GPUMGLevel *L   = &c->level[l];
+  double    **v[] = {&L->r, &L->d, &L->spare, &L->b, &L->x};
 
-  for (size_t k = 0; k < GPUMG_VECTORS; k++) *v[k] = (double *)((char *)L->memory.p + k * GPUCSRAlignUp(sizeof(double) * (size_t)PetscMax(1, L->n)));
+  L->b = L->x = NULL;
+  for (size_t k = 0; k < Vectors(c, l); k++) *v[k] = (double *)((char *)L->memory.p + k * VectorBytes(L->n));
 }
 
 /* Sets the method of K-cycles, with its memory. A dense matrix of small levels stands for their W-cycles */
@@ -371,8 +399,7 @@ PetscErrorCode GPUMGCycleKrylov(GPUMGCycle *c, GPUMGKrylovMethod method)
 {
   PetscFunctionBegin;
   c->krylov = method;
-  for (int l = c->bottom + 1; method && l < c->levels - 1; l++)
-    PetscCall(GPUCSRBufferGrow(c->dev, 2 * (GPUMGCycleVectorBytes(c->level[l].n) / GPUMG_VECTORS) + sizeof(double) * GPUMG_KRYLOV_SUMS * GPUMG_KRYLOV_PARTS, "vectors of a K-cycle", &c->level[l].krylov));
+  for (int l = c->bottom + 1; method && l < c->levels - 1; l++) PetscCall(GPUCSRBufferGrow(c->dev, 2 * VectorBytes(c->level[l].n) + sizeof(double) * GPUMG_KRYLOV_SUMS * GPUMG_KRYLOV_PARTS, "vectors of a K-cycle", &c->level[l].krylov));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -409,6 +436,7 @@ PetscErrorCode GPUMGCycleDestroy(GPUMGCycle *c)
 #if defined(GPUCSR_HAVE_CUDA)
   if (c->stale && !c->dev->failed[0]) PetscCall(GPUCSRLaunchGraphDestroy(&c->stale));
 #endif
+  PetscCall(GPUCSRBufferFree(c->dev, &c->ends));
   for (int l = 0; l < GPUMG_LEVELS; l++) {
     PetscCall(GPUCSRBufferFree(c->dev, &c->level[l].memory));
     PetscCall(GPUCSRBufferFree(c->dev, &c->level[l].krylov));
@@ -443,7 +471,7 @@ PetscErrorCode GPUMGCycleCheck(const GPUMGCycle *c)
 /* Device memory besides the matrices */
 double GPUMGCycleBytes(const GPUMGCycle *c)
 {
-  double bytes = (double)c->inverse.bytes + (double)c->coarsevectors.bytes + (double)c->tail.bytes + (double)c->panels.bytes + (c->small ? GPUMGCycleBytes(c->small) : 0);
+  double bytes = (double)c->ends.bytes + (double)c->inverse.bytes + (double)c->coarsevectors.bytes + (double)c->tail.bytes + (double)c->panels.bytes + (c->small ? GPUMGCycleBytes(c->small) : 0);
 
   for (int l = 0; l < c->levels; l++) bytes += (double)c->level[l].memory.bytes + (double)c->level[l].krylov.bytes + (double)c->level[l].down.M.bytes + (double)c->level[l].up.M.bytes;
   return bytes;

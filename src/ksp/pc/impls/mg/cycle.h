@@ -8,9 +8,8 @@
 #include "../../../../mat/impls/gpucsr/product/operator.h"
 #include "pass.h"
 
-#define GPUMG_LEVELS  16 /* at most */
-#define GPUMG_STEPS   32 /* of a smoother at most */
-#define GPUMG_VECTORS 5  /* of a level */
+#define GPUMG_LEVELS 16 /* at most */
+#define GPUMG_STEPS  32 /* of a smoother at most */
 
 /* A step d = ca d + cb M (b - A x), x += d; Chebyshev's and Richardson's iterations have steps of this form */
 typedef struct {
@@ -54,7 +53,7 @@ typedef struct {
   GPUMGSmoother down, up;
   PetscBool     two; /* up and down differ */
   GPUCSRBuffer  memory;
-  double       *b, *x, *spare, *r, *d; /* in memory; spare: a step writes its x here, because its product reads the old x */
+  double       *r, *d, *spare, *b, *x; /* in memory; spare: a step writes its x here, because its product reads the old x */
   GPUCSRBuffer  krylov;                /* of a K-cycle's Krylov method: two vectors, and parts of sums */
 } GPUMGLevel;
 
@@ -90,7 +89,8 @@ struct _n_GPUMGCycle {
   GPUCSRBuffer      coarsevectors; /* right-hand side and solution of all ranks */
   GPUMGCycle       *small;         /* a cycle of one process solves on the level; NULL: a dense matrix solves */
   PetscBool         lent;          /* small belongs to another PC */
-  GPUMGRecord       ownrecord;     /* application to b and x of the finest level */
+  GPUCSRBuffer      ends;          /* b and x of the finest level, if an application cannot work on the arrays of its caller */
+  GPUMGRecord       ownrecord;     /* application to these */
   GPUMGRecord       callerrecord;  /* application to arrays of the last caller */
   void             *stale;         /* graph of earlier data, which the next record becomes an update of */
   PetscBool         ran;           /* the cycle has run once without a record, and kernels have set up their permanent data */
@@ -124,8 +124,9 @@ GPUCSR_INTERN PetscErrorCode GPUMGAsked(PC, GPUMGOptions *);
 /* cycle.c */
 GPUCSR_INTERN PetscErrorCode GPUMGCycleRun(GPUMGCycle *, const double *b, double *x, const GPUCSRSums *);
 GPUCSR_INTERN PetscErrorCode GPUMGCycleApplyVecs(GPUMGCycle *, GPUCSREvent *, Vec b, Vec x);
-GPUCSR_INTERN size_t         GPUMGCycleVectorBytes(int n);
-GPUCSR_INTERN void           GPUMGCycleVectors(GPUMGLevel *);
+GPUCSR_INTERN size_t         GPUMGCycleVectorBytes(const GPUMGCycle *, int l);
+GPUCSR_INTERN void           GPUMGCycleVectors(GPUMGCycle *, int l);
+GPUCSR_INTERN PetscErrorCode GPUMGCycleEnds(GPUMGCycle *);
 GPUCSR_INTERN PetscErrorCode GPUMGCycleKrylov(GPUMGCycle *, GPUMGKrylovMethod);
 GPUCSR_INTERN PetscErrorCode GPUMGCycleForget(GPUMGCycle *);
 GPUCSR_INTERN PetscErrorCode GPUMGCycleSmallDestroy(GPUMGCycle *);

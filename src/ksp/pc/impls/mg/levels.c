@@ -590,8 +590,8 @@ PetscErrorCode GPUMGLevelsTake(PC pc, GPUMGCycle *c, PetscBool *ok, char why[], 
   if (c->level[0].A.o.dev) PetscCall(CoarseSolver(c, p[0]->smoothd, &w));
   if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
   for (int l = 0; l < c->levels; l++) {
-    PetscCall(Reserve(&w, c->dev, GPUMGCycleVectorBytes(c->level[l].n), "vectors of a multigrid level", &c->level[l].memory));
-    GPUMGCycleVectors(&c->level[l]);
+    PetscCall(Reserve(&w, c->dev, GPUMGCycleVectorBytes(c, l), "vectors of a multigrid level", &c->level[l].memory));
+    GPUMGCycleVectors(c, l);
   }
   if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
   if (w.size == 1) PetscCall(GPUMGTailMake(c, (int)o.tail));

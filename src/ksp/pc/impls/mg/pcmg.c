@@ -192,6 +192,18 @@ static PetscErrorCode PCView_MG_GPUCSR(PC pc, PetscViewer viewer)
 
 /* ---- registration ---- */
 
+/* PETSc keeps the failure of a level. The set-up tells anew */
+static PetscErrorCode PCSetUp_MG_GPUCSR(PC pc)
+{
+  Multigrid *m;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRWrapData((PetscObject)pc, &m));
+  PetscCall(PCSetFailedReason(pc, PC_NOERROR));
+  PetscCall((*m->wrap->petsc.pc.setup)(pc));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode PCSetUp_GAMG_GPUCSR(PC pc)
 {
   Multigrid *m;
@@ -199,7 +211,7 @@ static PetscErrorCode PCSetUp_GAMG_GPUCSR(PC pc)
   PetscFunctionBegin;
   PetscCall(GPUCSRWrapData((PetscObject)pc, &m));
   PetscCall(PCGAMGAggregates_Private(pc));
-  PetscCall((*m->wrap->petsc.pc.setup)(pc));
+  PetscCall(PCSetUp_MG_GPUCSR(pc));
   PetscCall(PCGAMGRelease_Private(&m->gamg));
   if (m->gamg.why[0]) PetscCall(PetscInfo(pc, "Aggregates are PETSc's, because %s\n", m->gamg.why));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -223,8 +235,8 @@ static PetscErrorCode GAMGMade(PetscObject pc, GPUCSRWrap *w)
 
 #define CYCLES .apply = PCApply_MG_GPUCSR, .view = PCView_MG_GPUCSR
 #define DATA   .bytes = sizeof(Multigrid), .release = MultigridRelease
-GPUCSR_WRAP(PC, MG, PCMG, .ops.pc = {CYCLES}, DATA)
-GPUCSR_WRAP(PC, GAMG, PCGAMG, .ops.pc = {CYCLES, .setup = PCSetUp_GAMG_GPUCSR, .setfromoptions = PCSetFromOptions_GAMG_GPUCSR}, DATA, .made = GAMGMade)
+GPUCSR_WRAP(PC, MG, PCMG, .ops.pc = {.setup = PCSetUp_MG_GPUCSR, CYCLES}, DATA)
+GPUCSR_WRAP(PC, GAMG, PCGAMG, .ops.pc = {.setup = PCSetUp_GAMG_GPUCSR, .setfromoptions = PCSetFromOptions_GAMG_GPUCSR, CYCLES}, DATA, .made = GAMGMade)
 
 PetscErrorCode PCMGInitialize_Private(void)
 {

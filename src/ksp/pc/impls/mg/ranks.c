@@ -211,8 +211,8 @@ static PetscErrorCode Small(const GPUMGCycle *c, int bottom, int most, PetscBool
     L->two    = F->two;
     PetscCall(NumbersToDevice(c->dev, L->n, &F->down, g[l].M[0], &L->down));
     if (F->two) PetscCall(NumbersToDevice(c->dev, L->n, &F->up, g[l].M[1], &L->up));
-    if (!dense) PetscCall(GPUCSRBufferGrow(c->dev, GPUMGCycleVectorBytes(L->n), "vectors of a multigrid level", &L->memory));
-    if (!dense) GPUMGCycleVectors(L);
+    if (!dense) PetscCall(GPUCSRBufferGrow(c->dev, GPUMGCycleVectorBytes(t, l), "vectors of a multigrid level", &L->memory));
+    if (!dense) GPUMGCycleVectors(t, l);
     if (!l) continue;
     PetscCall(ToDevice(&F->P, g[l].P, &L->copy[1].A, &L->P));
     PetscCall(ToDevice(&F->R, g[l].R, g[l].R ? &L->copy[2].A : &L->copy[1].A, &L->R));

@@ -468,6 +468,14 @@ static PetscErrorCode LaunchSolve(Mat_GPUCSRFactor *f, GPUCSRSolveKind kind, con
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Have all solves so far received their awaited results? Call it when the device has finished them */
+PetscErrorCode GPUCSRFactorCheck(const Mat_GPUCSRFactor *f)
+{
+  PetscFunctionBegin;
+  PetscCheck(!f->trouble || !*(volatile int *)f->trouble, PETSC_COMM_SELF, PETSC_ERR_GPU, "A triangular solve of %d rows waited too long for results of other rows", f->pair[0].M.n);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode Apply(Mat F, Mat_GPUCSRFactor *f, GPUCSRSolveKind kind, const GPUCSROperand *b, const GPUCSROperand *x, GPUCSRStream s)
 {
   GPUCSRDevice    dev     = f->dev;
@@ -495,7 +503,7 @@ static PetscErrorCode Apply(Mat F, Mat_GPUCSRFactor *f, GPUCSRSolveKind kind, co
     PetscCall(dev->ops->streamsynchronize(dev->id, s));
     VecGPUCrossed(PETSC_FALSE, n);
   }
-  PetscCheck(!*(volatile int *)f->trouble, PETSC_COMM_SELF, PETSC_ERR_GPU, "A triangular solve of %" PetscInt_FMT " rows waited too long for results of other rows", F->rmap->n);
+  PetscCall(GPUCSRFactorCheck(f));
   PetscCall(PetscLogFlops(2.0 * (double)f->pair[0].M.nnz - (double)F->rmap->n));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -610,14 +618,6 @@ PetscErrorCode MatGPUCSRFactorSolveArrays_Private(Mat F, const double *b, double
   PetscFunctionBegin;
   PetscCall(MatGPUCSRFactorGet_Private(F, &f));
   PetscCall(GPUCSRFactorSolve(f, PETSC_FALSE, b, x));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Have all solves so far received their awaited results? Call it when the device has finished them */
-PetscErrorCode GPUCSRFactorCheck(const Mat_GPUCSRFactor *f)
-{
-  PetscFunctionBegin;
-  PetscCheck(!f->trouble || !*(volatile int *)f->trouble, PETSC_COMM_SELF, PETSC_ERR_GPU, "A triangular solve of %d rows waited too long for results of other rows", f->pair[0].M.n);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -425,13 +425,18 @@ static PetscErrorCode Coarsest(GPUAMG *h)
   GPUAMGLevel *L = &h->level[h->levels - 1];
   const size_t n = (size_t)L->n;
   GPUAMGRows   A = GPUAMGRowsOf(&L->A);
+  GPUAMGWork   w = {0};
 
   PetscFunctionBegin;
   PetscCall(GPUAMGGive(h, &h->inverseT));
   if (!h->exact || h->problem) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUAMGTake(h, &h->inverse, sizeof(double) * n * n, "the inverse of a coarse operator"));
-  PetscCall(GPUAMGTake(h, &h->temp[GPUAMG_TEMP_NORM], sizeof(double) * GPUAMG_WORK(n), "the inverse of a coarse operator"));
-  PetscCall((*GPUAMGOf(h->dev)->invert)(h->dev, &A, (double *)h->inverse.p, (double *)h->temp[GPUAMG_TEMP_NORM].p));
+  PetscCall(GPUAMGTake(h, &h->temp[GPUAMG_TEMP_NORM], sizeof(double) * (GPUAMG_WORK(n) + n), "the inverse of a coarse operator"));
+  if (h->levels > 1) {
+    w = (GPUAMGWork){.from = GPUAMGRowsOf(&L[-1].R), .dinv = (double *)L[-1].dinv.p, .norm = (double *)h->temp[GPUAMG_TEMP_NORM].p + GPUAMG_WORK(n)};
+    PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, GPUAMG_ENERGY, L->n, &w));
+  }
+  PetscCall((*GPUAMGOf(h->dev)->invert)(h->dev, &A, w.norm, (double *)h->inverse.p, (double *)h->temp[GPUAMG_TEMP_NORM].p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

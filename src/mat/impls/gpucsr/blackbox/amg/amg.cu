@@ -96,6 +96,7 @@ static GPUCSRError Rows_CUDA(GPUCSRDevice dev, GPUAMGStep step, int n, const GPU
     Launch<GPUAMG_FILTER>,
     Launch<GPUAMG_REACH>,
     Launch<GPUAMG_REACHED>,
+    Launch<GPUAMG_ENERGY>,
   };
 
   if (!n) return 0;

@@ -51,7 +51,8 @@ typedef enum {
   GPUAMG_KEPT,       /* length = entries of a row that the prolongator's smoother takes, */
   GPUAMG_FILTER,     /* and these, into to */
   GPUAMG_REACH,      /* length = entries of a row of the product A from, where rows are short; flag: one is not, */
-  GPUAMG_REACHED     /* and these, into to; with dinv after the step GPUAMG_SMOOTH */
+  GPUAMG_REACHED,    /* and these, into to; with dinv after the step GPUAMG_SMOOTH */
+  GPUAMG_ENERGY      /* norm = the diagonal of from D from^T, for D = 1 / |dinv|: what a coarse diagonal entry is the small difference of in a singular matrix */
 } GPUAMGStep;
 
 typedef enum {
@@ -96,15 +97,15 @@ typedef struct {
     part: GPUAMG_PARTS; done: a number, 0 before and after
   */
   GPUCSRError (*orthogonalize)(GPUCSRDevice, const GPUAMGArnoldi *, int k);
-  /* D = the inverse of A by rows, pivots from the diagonal; a pivot of mere rounding gets a zero row and column. work: GPUAMG_WORK(n) doubles */
-  GPUCSRError (*invert)(GPUCSRDevice, const GPUAMGRows *A, double *D, double *work);
+  /* D = the inverse of A by rows, pivots from the diagonal; a pivot of mere rounding gets a zero row and column. scale: the size of the terms of each diagonal entry, or NULL. work: GPUAMG_WORK(n) doubles */
+  GPUCSRError (*invert)(GPUCSRDevice, const GPUAMGRows *A, const double *scale, double *D, double *work);
   GPUCSRError (*transpose)(GPUCSRDevice, int n, double *D);
 } GPUAMGOps;
 
 #define GPUAMG_TILE     32 /* rows of a block of the inverse */
 #define GPUAMG_WORK(n)  (((size_t)(4 * GPUAMG_TILE + 1) + (size_t)(n)) * (size_t)(n))
-#define GPUAMG_REACHES  32            /* entries of a row at most, for which a thread takes less time than a sparse product */
-#define GPUAMG_LEAST(n) (2e-15 * (n)) /* a pivot of a smaller share of its first value is rounding */
+#define GPUAMG_REACHES  32                   /* entries of a row at most, for which a thread takes less time than a sparse product */
+#define GPUAMG_LEAST(n) (2e-15 * ((n) + 32)) /* a pivot of a smaller share of its first value, or of the terms of that, is rounding */
 
 #define GPUAMG_BLOCKS 512 /* that share a sum */
 #define GPUAMG_PARTS  (GPUAMG_BLOCKS * (GPUAMG_STEPS + 1))
@@ -112,7 +113,7 @@ typedef struct {
 GPUCSR_INTERN const GPUAMGOps  GPUAMG_host;
 GPUCSR_INTERN const GPUAMGOps  GPUAMG_cuda;
 GPUCSR_INTERN const GPUAMGOps *GPUAMGOf(GPUCSRDevice);
-GPUCSR_INTERN GPUCSRError      GPUAMGInvert_CUDA(GPUCSRDevice, const GPUAMGRows *A, double *D, double *work); /* this and the next: invert.cu */
+GPUCSR_INTERN GPUCSRError      GPUAMGInvert_CUDA(GPUCSRDevice, const GPUAMGRows *A, const double *scale, double *D, double *work); /* this and the next: invert.cu */
 GPUCSR_INTERN GPUCSRError      GPUAMGTurn_CUDA(GPUCSRDevice, int n, double *D);
 
 #if !defined(__CUDACC__)
@@ -150,8 +151,8 @@ typedef struct {
   int    distance[2];              /* that roots are more apart than, and where coarsening is aggressive */
   int    limit, levels;            /* rows that are not made coarser, levels at most */
   int    steps;                    /* of an eigenvalue estimate */
-  double damping;                  /* omega times the largest eigenvalue */
   int    smoother;                 /* GPUAMGSmoother */
+  double damping;                  /* omega times the largest eigenvalue */
 } GPUAMGOptions;
 
 /* Level 0 is the finest. P: to this level from the next */

@@ -63,7 +63,7 @@ static void Sweep(int n, int k, double *D, double *row)
   for (int j = 0; j < n; j++) mine[j] = row[j];
 }
 
-static PetscErrorCode Invert_Host(GPUCSRDevice dev, const GPUAMGRows *A, double *D, double *work)
+static PetscErrorCode Invert_Host(GPUCSRDevice dev, const GPUAMGRows *A, const double *scale, double *D, double *work)
 {
   const int n    = A->m;
   double   *was  = work + n;
@@ -75,7 +75,7 @@ static PetscErrorCode Invert_Host(GPUCSRDevice dev, const GPUAMGRows *A, double 
   for (int i = 0; i < n; i++) {
     done[i] = 0;
     for (int k = A->i[i]; k < A->i[i + 1]; k++) D[(size_t)i * (size_t)n + (size_t)A->j[k]] += A->a[k];
-    was[i] = fabs(D[(size_t)i * (size_t)n + (size_t)i]);
+    was[i] = fmax(fabs(D[(size_t)i * (size_t)n + (size_t)i]), scale ? scale[i] : 0);
   }
   for (int q = 0; q < n; q++) {
     int    best = -1;

@@ -30,13 +30,13 @@ static Elimination EliminationIn(int n, double *work)
   return {work, work + part, work + 2 * part, work + 3 * part, work + 4 * part, NULL, NULL};
 }
 
-__global__ void __launch_bounds__(THREADS) scatter_dense_kernel(int n, const GPUAMGRows A, double *D, double *diagonal)
+__global__ void __launch_bounds__(THREADS) scatter_dense_kernel(int n, const GPUAMGRows A, const double *scale, double *D, double *diagonal)
 {
   const int i = (int)(blockIdx.x * THREADS + threadIdx.x);
 
   if (i >= n) return;
   for (int k = A.i[i]; k < A.i[i + 1]; k++) D[(size_t)i * n + A.j[k]] += A.a[k];
-  diagonal[i] = fabs(D[(size_t)i * n + i]);
+  diagonal[i] = fmax(fabs(D[(size_t)i * n + i]), scale ? scale[i] : 0);
 }
 
 /* ---- tiles ---- */
@@ -220,7 +220,7 @@ static void Turn(Elimination *e, bool matrix)
   e->to   = old.from;
 }
 
-GPUCSRError GPUAMGInvert_CUDA(GPUCSRDevice dev, const GPUAMGRows *A, double *D, double *work)
+GPUCSRError GPUAMGInvert_CUDA(GPUCSRDevice dev, const GPUAMGRows *A, const double *scale, double *D, double *work)
 {
   const cudaStream_t s = (cudaStream_t)dev->stream;
   const int          n = A->m, tiles = (n + TILE - 1) / TILE;
@@ -231,7 +231,7 @@ GPUCSRError GPUAMGInvert_CUDA(GPUCSRDevice dev, const GPUAMGRows *A, double *D, 
   e.from = tiles % 2 ? other : D; /* after so many steps it is D */
   e.to   = tiles % 2 ? D : other;
   GPUCSRCall(dev->ops->zero(dev->id, e.from, sizeof(double) * (size_t)n * (size_t)n, dev->stream));
-  scatter_dense_kernel<<<GPUCSRBlocks(n, THREADS), THREADS, 0, s>>>(n, *A, e.from, e.diagonal);
+  scatter_dense_kernel<<<GPUCSRBlocks(n, THREADS), THREADS, 0, s>>>(n, *A, scale, e.from, e.diagonal);
   step_kernel<<<dim3((unsigned int)tiles, 1), THREADS, 0, s>>>(n, -1, 1, GPUAMG_LEAST(n), e);
   for (int k = 0; k < tiles; k++) {
     const int more = k + 1 < tiles;

@@ -429,6 +429,17 @@ GPUCSR_HOST_DEVICE void GPUAMGTimesRow(const GPUAMGWork *w, int i)
   w->basis[i] = sum;
 }
 
+/* Four sums, because a row is long and a thread waits for its loads */
+GPUCSR_HOST_DEVICE void GPUAMGEnergyRow(const GPUAMGWork *w, int i)
+{
+  double sum[4] = {0, 0, 0, 0};
+
+  for (int k = w->from.i[i]; k < w->from.i[i + 1]; k += 4)
+    for (int q = 0; q < 4; q++)
+      if (k + q < w->from.i[i + 1]) sum[q] += w->from.a[k + q] * w->from.a[k + q] / fabs(w->dinv[w->from.j[k + q]]);
+  w->norm[i] = sum[0] + sum[1] + (sum[2] + sum[3]);
+}
+
 GPUCSR_HOST_DEVICE void GPUAMGRow(GPUAMGStep step, const GPUAMGWork *w, int i)
 {
   switch (step) {
@@ -510,6 +521,9 @@ GPUCSR_HOST_DEVICE void GPUAMGRow(GPUAMGStep step, const GPUAMGWork *w, int i)
     break;
   case GPUAMG_REACHED:
     GPUAMGReachedRow(w, i);
+    break;
+  case GPUAMG_ENERGY:
+    GPUAMGEnergyRow(w, i);
     break;
   }
 }

@@ -180,12 +180,8 @@ static PetscErrorCode Phase(Mat_CuDSS *f, int phase, const char what[], int *inf
   *info = 0;
   PetscCall(CuDSSHandle(dev, dev->stream, &handle));
   PetscCall(Epsilon(f));
-  for (int k = 0; k < 2; k++) {
-    if (dense[k]->matrix) continue;
-    CuDSSCall(MatrixCreateDn, &dense[k]->matrix, f->A.m, 1, f->A.m, f->A.array[CSR_VAL].data, CUDSS_DOUBLE, 0);
-    dense[k]->columns = 1;
-    dense[k]->ld      = f->A.m;
-  }
+  for (int k = 0; k < 2; k++)
+    if (!dense[k]->matrix) PetscCall(MatCuDSSWrap_Private(dense[k], f->A.m, 1, (const double *)f->A.array[CSR_VAL].data, (size_t)f->A.m));
   CuDSSCheck(what, (*CuDSS.Execute)(handle, phase, f->config, f->data, f->matrix, f->x.matrix, f->b.matrix));
   PetscCall((*dev->ops->streamsynchronize)(dev->id, dev->stream));
   if (phase != CUDSS_ANALYSIS) {

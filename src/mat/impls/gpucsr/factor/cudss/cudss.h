@@ -78,6 +78,7 @@ typedef struct {
   char             why[320]; /* the reason that this solver type was taken */
 } Mat_CuDSS;
 
+GPUCSR_INTERN PetscErrorCode MatCuDSSWrap_Private(CuDSSDense *, int64_t n, int k, const double *values, size_t ld);
 GPUCSR_INTERN PetscErrorCode MatCuDSSExecute_Private(Mat_CuDSS *, int phase, PetscBool transposed, int k, const double *b, size_t ldb, double *x, size_t ldx, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode MatCuDSSTurn_Private(Mat_CuDSS *, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode MatCuDSSFinite_Private(Mat_CuDSS *, PetscBool *finite);

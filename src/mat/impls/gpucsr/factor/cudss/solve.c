@@ -70,7 +70,7 @@ PetscErrorCode MatCuDSSTurn_Private(Mat_CuDSS *f, GPUCSRStream s)
 }
 
 /* d around these columns */
-static PetscErrorCode Wrap(CuDSSDense *d, int64_t n, int k, const double *values, size_t ld)
+PetscErrorCode MatCuDSSWrap_Private(CuDSSDense *d, int64_t n, int k, const double *values, size_t ld)
 {
   void *old = d->matrix;
 
@@ -92,8 +92,8 @@ PetscErrorCode MatCuDSSExecute_Private(Mat_CuDSS *f, int phase, PetscBool transp
   void     *handle;
 
   PetscFunctionBegin;
-  PetscCall(Wrap(&f->b, f->A.m, k, b, ldb));
-  PetscCall(Wrap(&f->x, f->A.m, k, x, ldx));
+  PetscCall(MatCuDSSWrap_Private(&f->b, f->A.m, k, b, ldb));
+  PetscCall(MatCuDSSWrap_Private(&f->x, f->A.m, k, x, ldx));
   PetscCall(CuDSSHandle(f->dev, s, &handle));
   if (mode != f->mode) CuDSSCheck("cudssConfigSet() of transposed solves", (*CuDSS.ConfigSet)(f->config, CUDSS_SOLVE_MODE, &mode, sizeof(mode)));
   f->mode = mode;
