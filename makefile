@@ -114,18 +114,12 @@ $(NAMES): $(SRC)
 $(BUILD)/obj/src/sys/misspelt.o: CPPFLAGS += -I$(BUILD)/obj/include
 $(BUILD)/obj/src/sys/misspelt.o: $(NAMES)
 
-# The converter is a program of its own: no PETSc is needed to run it
-CONVERT := $(wildcard src/io/formats/*.c) $(addprefix src/io/,piece.c decode.c source.c parse.c assemble.c) $(addprefix src/bin/,convert.c write.c statistics.c)
-$(BUILD)/obj/src/bin/convert.o: CPPFLAGS += -DGPUCSR_VERSION='"$(VERSION)"'
-$(BUILD)/bin/gpucsr-convert: $(CONVERT:%.c=$(BUILD)/obj/%.o)
-	@mkdir -p $(@D)
-	$(CC) -o $@ $^ -Wl,--as-needed -fopenmp $(IOLIBS) -lm
-
-# The adviser is a program of PETSc's, which finds the library beside itself; a distribution's package (deb/) finds both where all libraries are
+# The converter and the adviser are programs of PETSc's, which find the library beside themselves; a distribution's package (deb/) finds both where all libraries are
 RUNPATH := -Wl,-rpath,$(LIBDIRS)
-$(BUILD)/bin/gpucsr-advise $(BUILD)/deb/gpucsr-advise: src/bin/advise.c $(LIB)
+$(BUILD)/bin/gpucsr-% $(BUILD)/deb/gpucsr-%: src/bin/%.c $(wildcard src/bin/*.h) $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 $< -o $@ -L$(BUILD)/lib -lpetscgpucsr $(LIBS) $(if $(RUNPATH),-Wl$(comma)-rpath$(comma)'$$ORIGIN/../lib') $(RUNPATH)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(WARN) -std=gnu99 -fopenmp $(filter %.c,$^) -o $@ -L$(BUILD)/lib -lpetscgpucsr $(LIBS) $(if $(RUNPATH),-Wl$(comma)-rpath$(comma)'$$ORIGIN/../lib') $(RUNPATH)
+$(BUILD)/bin/gpucsr-convert $(BUILD)/deb/gpucsr-convert: src/bin/write.c src/bin/statistics.c
 
 # Programs know nothing of the library, but for newton; bmrm is several files
 $(BUILD)/examples/%: src/ksp/examples/%.c

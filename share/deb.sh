@@ -23,8 +23,8 @@ name=libpetscgpucsr root=$(realpath "$BUILD")/deb/root
 rm -rf "$root" && mkdir -p "$root/DEBIAN" "$root/usr/share/doc/$name" "$root/usr/share/lintian/overrides"
 make -s install BUILD="$BUILD" DOCS="$BUILD/deb/docs" PETSC="$PETSC" DESTDIR="$root" PREFIX=/usr LIBDIR="/usr/lib/$multiarch" DOCDIR="/usr/share/doc/$name" PYDIR=/usr/lib/python3/dist-packages -o lib -o convert
 # a distribution's programs find their libraries by themselves
-make -s "$BUILD/deb/gpucsr-advise" "$BUILD/deb/bmrm" RUNPATH= BUILD="$BUILD" PETSC="$PETSC" -o "$BUILD/lib/libpetscgpucsr.so"
-install -m 755 "$BUILD/deb/gpucsr-advise" "$BUILD/deb/bmrm" "$root/usr/bin/"
+make -s "$BUILD/deb/gpucsr-convert" "$BUILD/deb/gpucsr-advise" "$BUILD/deb/bmrm" RUNPATH= BUILD="$BUILD" PETSC="$PETSC" -o "$BUILD/lib/libpetscgpucsr.so"
+install -m 755 "$BUILD/deb/gpucsr-convert" "$BUILD/deb/gpucsr-advise" "$BUILD/deb/bmrm" "$root/usr/bin/"
 strip --strip-unneeded "$root/usr/lib/$multiarch/libpetscgpucsr.so" && strip "$root"/usr/bin/*
 mkdir -p "$root$petscdir" && ln -s "$(realpath -m --relative-to="$petscdir" "/usr/lib/$multiarch/libpetscgpucsr.so")" "$root$petscdir/libpetscgpucsr.so"
 

@@ -3,13 +3,7 @@
 
   A PETSc program that is linked with the library: MatGPUCSRLoadFile() reads the file, and MatGPUCSRAdvise() gives the advice.
 */
-#include <petscgpucsr.h>
-#include <string.h>
-#include <unistd.h>
-
-#if PETSC_VERSION_LT(3, 19, 0)
-  #define PETSC_SUCCESS ((PetscErrorCode)0)
-#endif
+#include "program.h"
 
 static const char usage[] = "Usage: gpucsr-advise [OPTIONS] FILE\n"
                             "\n"
@@ -25,15 +19,6 @@ static const char usage[] = "Usage: gpucsr-advise [OPTIONS] FILE\n"
                             "  -version                    version of gpucsr and of its PETSc\n"
                             "\n"
                             "Exit status: 0; 1 if the file is wrong or no model covers the matrix; 2 if the command is wrong.\n";
-
-/* The first error, without the trace of calls */
-static char message[1024];
-
-static PetscErrorCode Remember(MPI_Comm comm, int line, const char *function, const char *file, PetscErrorCode code, PetscErrorType type, const char *text, void *ctx)
-{
-  if (type == PETSC_ERROR_INITIAL && text) (void)snprintf(message, sizeof(message), "%s", text);
-  return code;
-}
 
 static PetscErrorCode Advise(const char input[])
 {
@@ -77,10 +62,5 @@ int main(int argc, char **argv)
   (void)PetscPushErrorHandler(Remember, NULL);
   ierr = MatGPUCSRInitializePackage();
   if (!ierr) ierr = Advise(input);
-  (void)PetscPopErrorHandler();
-  if (ierr) {
-    fprintf(stderr, "gpucsr-advise: %s\n", message[0] ? message : "failed");
-    _exit(1); /* objects of the failed call are alive */
-  }
-  return PetscFinalize() != PETSC_SUCCESS;
+  return End("gpucsr-advise", ierr);
 }

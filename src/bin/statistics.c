@@ -1,12 +1,11 @@
 /*
-  Statistics of a matrix, row by row.
+  Statistics of a matrix.
 
   The checksum is a sum over the entries, modulo 2^64, of a hash of row, column and value, and does not depend on their order. The same sum with row and column exchanged tells, except for a chance of
   2^-64, whether the matrix is symmetric.
 */
 #include "convert.h"
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* A bijection of 64 bits in which each bit of x changes half of the result's bits: rounds of multiply and xor with shift */
@@ -33,114 +32,98 @@ static inline uint64_t Value(PetscScalar v)
   return Mix(bits[0] + Mix(bits[1]));
 }
 
-/* Counters for more columns. Pages of zeros that are only read take no memory: an index far beyond all other indices costs one page */
-static void Widen(Statistics *s, int64_t room)
+/* Of all entries; returns the sum of the checksum */
+static uint64_t PrintEntries(const Contents *c, int threads, FILE *out)
 {
-  int64_t *c = s->uncounted ? NULL : (int64_t *)calloc((size_t)room, sizeof(*c));
+  const PetscInt m = c->m, nz = c->i[m];
+  uint64_t       sum = 0, turned = 0, pattern = 0, patternturned = 0;
+  int64_t        diagonal = 0, bandwidth = 0, integers = 0;
+  double         least = INFINITY, most = -INFINITY, smallest = INFINITY;
 
-  for (int64_t j = 0; c && j < s->room; j++)
-    if (s->column[j]) c[j] = s->column[j];
-  free(s->column);
-  s->column    = c;
-  s->room      = room;
-  s->uncounted = !c;
-}
-
-void StatisticsAdd(Statistics *s, const Rows *rows, int threads)
-{
-  uint64_t sum = 0, turned = 0, pattern = 0, patternturned = 0;
-  int64_t  zeros = 0, diagonal = 0, bandwidth = s->bandwidth, integers = 0, n = s->n, nz = rows->row[rows->m] - rows->row[0];
-  double   least = s->nz ? s->least : INFINITY, most = s->nz ? s->most : -INFINITY, smallest = s->nz ? s->smallest : INFINITY;
-
-#pragma omp parallel for num_threads(threads) reduction(+ : sum, turned, pattern, patternturned, zeros, diagonal, integers) reduction(max : bandwidth, most, n) reduction(min : least, smallest)
-  for (int64_t r = 0; r < rows->m; r++) {
-    const int64_t i = rows->first + r;
-
-    for (int64_t k = rows->row[r]; k < rows->row[r + 1]; k++) {
-      const int64_t  j     = rows->j[k];
-      const uint64_t place = Place(i, j), other = Place(j, i), value = Value(rows->v[k]);
-      const double   x = PetscRealPart(rows->v[k]), size = fabs(x) + fabs(PetscImaginaryPart(rows->v[k]));
+#pragma omp parallel for num_threads(threads) reduction(+ : sum, turned, pattern, patternturned, diagonal, integers) reduction(max : bandwidth, most) reduction(min : least, smallest)
+  for (PetscInt i = 0; i < m; i++)
+    for (PetscInt k = c->i[i]; k < c->i[i + 1]; k++) {
+      const int64_t  j     = c->j[k];
+      const uint64_t place = Place(i, j), other = Place(j, i), value = Value(c->a[k]);
+      const double   x = PetscRealPart(c->a[k]), size = fabs(x) + fabs(PetscImaginaryPart(c->a[k]));
 
       pattern += place;
       patternturned += other;
       sum += Mix(place + value);
       turned += Mix(other + value);
-      zeros += size == 0;
       diagonal += i == j;
       integers += size == floor(size);
-      bandwidth = PetscMax(bandwidth, i > j ? i - j : j - i);
-      n         = PetscMax(n, j + 1);
+      bandwidth = PetscMax(bandwidth, PetscAbs(i - j));
       least     = PetscMin(least, x);
       most      = PetscMax(most, x);
       if (size > 0) smallest = PetscMin(smallest, size);
     }
-  }
-  s->sum += sum;
-  s->turned += turned;
-  s->pattern += pattern;
-  s->patternturned += patternturned;
-  s->zeros += zeros;
-  s->diagonal += diagonal;
-  s->integers += integers;
-  s->bandwidth = bandwidth;
-  s->least     = least;
-  s->most      = most;
-  s->smallest  = smallest;
-  s->n         = n;
-  if (n > s->room) Widen(s, PetscMax(n, 2 * s->room));
-  for (int64_t k = rows->row[0]; !s->uncounted && k < rows->row[rows->m]; k++) s->column[rows->j[k]]++;
-  for (int64_t r = 0; r < rows->m; r++) {
-    const int64_t length = rows->row[r + 1] - rows->row[r];
-
-    s->empty += !length;
-    s->shortest = s->m + r ? PetscMin(s->shortest, length) : length;
-    s->longest  = PetscMax(s->longest, length);
-    s->squares += (double)length * (double)length;
-    if (rows->label) {
-      int k = 0;
-
-      s->labels++;
-      s->labelsum += Mix(Place(rows->first + r, -1) + Value(rows->label[r]));
-      while (k < s->nlabels && k < 8 && s->label[k] != rows->label[r]) k++;
-      if (k == s->nlabels && k < 8) s->label[k] = rows->label[r];
-      if (k == s->nlabels && k < 9) s->nlabels++;
-    }
-  }
-  s->m += rows->m;
-  s->nz += nz;
+  if (nz) fprintf(out, "values      %.6g to %.6g, least size %.6g%s\n", least + 0., most + 0., isfinite(smallest) ? smallest : 0., integers == nz ? ", whole numbers" : "");
+  if (m == c->n) fprintf(out, "square      %s, %lld on the diagonal, bandwidth %lld\n", sum == turned ? "symmetric" : pattern == patternturned ? "symmetric pattern" : "unsymmetric", (long long)diagonal, (long long)bandwidth);
+  return sum;
 }
 
-void StatisticsPrint(const Statistics *s, FILE *out)
+static PetscErrorCode PrintLengths(const Contents *c, FILE *out)
 {
-  const double mean   = s->m ? (double)s->nz / (double)s->m : 0;
-  int64_t      unused = s->n, popular = 0;
-  const int    symmetric = s->m == s->n && s->sum == s->turned, pattern = s->m == s->n && s->pattern == s->patternturned;
+  const double nz = (double)c->i[c->m], mean = c->m ? nz / (double)c->m : 0;
+  PetscInt     empty = 0, zeros = 0, unused = c->n, shortest = c->m ? PETSC_MAX_INT : 0, longest = 0, popular = 0, *column;
+  double       squares = 0;
 
-  for (int64_t j = 0; !s->uncounted && j < s->n && j < s->room; j++) {
-    unused -= s->column[j] > 0;
-    popular = PetscMax(popular, s->column[j]);
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < c->m; i++) {
+    const PetscInt length = c->i[i + 1] - c->i[i];
+
+    empty += !length;
+    shortest = PetscMin(shortest, length);
+    longest  = PetscMax(longest, length);
+    squares += (double)length * (double)length;
   }
-  fprintf(out, "rows        %lld, %lld of them empty\n", (long long)s->m, (long long)s->empty);
-  fprintf(out, "columns     %lld", (long long)s->n);
-  if (s->uncounted) fprintf(out, ", no memory to count their entries\n");
-  else fprintf(out, ", %lld of them empty\n", (long long)unused);
-  fprintf(out, "entries     %lld, %.4g%% of the matrix", (long long)s->nz, s->m && s->n ? 100. * (double)s->nz / (double)s->m / (double)s->n : 0.);
-  if (s->zeros) fprintf(out, "; %lld are zero", (long long)s->zeros);
-  fprintf(out, "\nrow length  %lld to %lld, %.4g on average, deviation %.4g\n", (long long)s->shortest, (long long)s->longest, mean, s->m ? sqrt(fmax(0, s->squares / (double)s->m - mean * mean)) : 0.);
-  if (!s->uncounted) fprintf(out, "column      at most %lld entries\n", (long long)popular);
-  if (s->nz) fprintf(out, "values      %.6g to %.6g, least size %.6g%s\n", s->least + 0., s->most + 0., isfinite(s->smallest) ? s->smallest : 0., s->integers == s->nz ? ", whole numbers" : "");
-  if (s->m == s->n) fprintf(out, "square      %s, %lld on the diagonal, bandwidth %lld\n", symmetric ? "symmetric" : pattern ? "symmetric pattern" : "unsymmetric", (long long)s->diagonal, (long long)s->bandwidth);
-  if (s->labels) {
-    fprintf(out, "labels      ");
-    if (s->nlabels > 8) fprintf(out, "more than 8 different ones");
-    else
-      for (int k = 0; k < s->nlabels; k++) fprintf(out, "%s%.6g", k ? ", " : "", s->label[k]);
-    fprintf(out, "; checksum %016llx\n", (unsigned long long)Mix(s->labelsum));
+  PetscCall(PetscCalloc1(c->n, &column));
+  for (PetscInt k = 0; k < c->i[c->m]; k++) {
+    zeros += c->a[k] == (PetscScalar)0;
+    unused -= !column[c->j[k]]++;
+    popular = PetscMax(popular, column[c->j[k]]);
   }
-  fprintf(out, "checksum    %016llx\n", (unsigned long long)Mix(s->sum + Place(s->m, s->n)));
+  PetscCall(PetscFree(column));
+  fprintf(out, "rows        %" PetscInt_FMT ", %" PetscInt_FMT " of them empty\n", c->m, empty);
+  fprintf(out, "columns     %" PetscInt_FMT ", %" PetscInt_FMT " of them empty\n", c->n, unused);
+  fprintf(out, "entries     %" PetscInt_FMT ", %.4g%% of the matrix", c->i[c->m], c->m && c->n ? 100. * mean / (double)c->n : 0.);
+  if (zeros) fprintf(out, "; %" PetscInt_FMT " are zero", zeros);
+  fprintf(out, "\nrow length  %" PetscInt_FMT " to %" PetscInt_FMT ", %.4g on average, deviation %.4g\n", shortest, longest, mean, c->m ? sqrt(fmax(0, squares / (double)c->m - mean * mean)) : 0.);
+  fprintf(out, "column      at most %" PetscInt_FMT " entries\n", popular);
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-void StatisticsDestroy(Statistics *s)
+static void PrintLabels(const Contents *c, FILE *out)
 {
-  free(s->column);
+  double   label[8]; /* different ones */
+  int      n   = 0;
+  uint64_t sum = 0;
+
+  for (PetscInt i = 0; i < c->m; i++) {
+    const double y = PetscRealPart(c->label[i]);
+    int          k = 0;
+
+    sum += Mix(Place(i, -1) + Value(y));
+    while (k < PetscMin(n, 8) && label[k] != y) k++;
+    if (k == n && n < 8) label[n] = y;
+    if (k == n && n < 9) n++;
+  }
+  fprintf(out, "labels      ");
+  if (n > 8) fprintf(out, "more than 8 different ones");
+  else
+    for (int k = 0; k < n; k++) fprintf(out, "%s%.6g", k ? ", " : "", label[k]);
+  fprintf(out, "; checksum %016llx\n", (unsigned long long)Mix(sum));
+}
+
+PetscErrorCode StatisticsPrint(const Contents *c, int threads, FILE *out)
+{
+  uint64_t sum;
+
+  PetscFunctionBegin;
+  PetscCall(PrintLengths(c, out));
+  sum = PrintEntries(c, threads, out);
+  if (c->label && c->m) PrintLabels(c, out);
+  fprintf(out, "checksum    %016llx\n", (unsigned long long)Mix(sum + Place(c->m, c->n)));
+  PetscFunctionReturn(PETSC_SUCCESS);
 }

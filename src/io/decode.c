@@ -278,10 +278,3 @@ const Decoder *GPUCSRDecoderCopy(void)
 {
   return &copy;
 }
-
-const char *GPUCSRDecoderName(int k)
-{
-  for (size_t d = 0; d < sizeof(decoders) / sizeof(decoders[0]); d++)
-    if (decoders[d].open && k-- == 0) return decoders[d].name;
-  return NULL;
-}

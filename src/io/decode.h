@@ -30,4 +30,3 @@ enum {
 GPUCSR_IO_INTERN int            GPUCSRDecoderFind(const void *head, size_t bytes, const Decoder **, GPUCSRFault *); /* NULL for an uncompressed file */
 GPUCSR_IO_INTERN int            GPUCSRDecode(const Decoder *, void **state, Flow *, GPUCSRFault *);
 GPUCSR_IO_INTERN const Decoder *GPUCSRDecoderCopy(void);
-GPUCSR_IO_INTERN const char    *GPUCSRDecoderName(int k); /* names of the decoders that are compiled in, then NULL */

@@ -1,12 +1,12 @@
 #pragma once
 
 /*
-  Matrices from text, for the readers, the converter, the fuzzers and MatGPUCSRLoadFile().
+  Matrices from text, for MatGPUCSRLoadFile() and the fuzzers.
 
   A file is a source of text, readable at any place, or a stream if it is compressed or a pipe. The text is cut at line ends into blocks. Threads parse each block into a piece: rows with labels (LIBSVM),
   triplets (Matrix Market coordinates, Harwell-Boeing) or bare values (Matrix Market arrays). Pieces are then assembled into compressed rows.
 
-  This layer uses PetscInt and PetscScalar but calls no function of PETSc, because it runs inside threads and in programs that do not initialize PETSc. A function that can fail returns 0, or leaves the
+  This layer uses PetscInt and PetscScalar but calls no function of PETSc, because it runs inside threads. A function that can fail returns 0, or leaves the
   error and its place in a GPUCSRFault.
 */
 #include <petscsys.h>
@@ -61,12 +61,6 @@ typedef enum {
   GPUCSR_TEXT_BOEING,
   GPUCSR_TEXT_PETSC /* not text, but also recognised by content */
 } GPUCSRTextFormat;
-
-/* Class ids in PETSc's binary files: MAT_FILE_CLASSID and VEC_FILE_CLASSID */
-enum {
-  GPUCSR_BINARY_MAT = 1211216,
-  GPUCSR_BINARY_VEC = 1211214
-};
 
 typedef enum {
   GPUCSR_GENERAL,
@@ -124,16 +118,6 @@ GPUCSR_IO_INTERN void GPUCSRLibsvmBound(GPUCSRTextHeader *, int64_t base, int64_
 GPUCSR_IO_INTERN void GPUCSRLibsvmParse(const GPUCSRTextHeader *, const char text[], size_t bytes, int skip, GPUCSRPiece *);
 GPUCSR_IO_INTERN void GPUCSRMarketParse(const GPUCSRTextHeader *, const char text[], size_t bytes, int skip, GPUCSRPiece *);
 
-/* Errors of both the converter and MatGPUCSRLoadFile() after parsing */
-#define GPUCSR_NOTHING_UNDERSTOOD "the first of %lld bad lines, which are all that the file has"
-#define GPUCSR_TOO_TALL           "%lld rows in a file of %lld bytes: almost all rows would be empty and waste memory"
-
-/* More rows than plausible for a text of so many bytes */
-static inline int GPUCSRTooTall(int64_t rows, int64_t bytes)
-{
-  return rows > 1 << 24 && rows / 64 > bytes;
-}
-
 /* ---- PETSc binary */
 
 typedef struct {
@@ -159,21 +143,18 @@ typedef struct {
   GPUCSRPiece        piece;
 } GPUCSRBlock;
 
-GPUCSR_IO_INTERN int         GPUCSRInputOpen(const char name[], int others, GPUCSRInput **, GPUCSRFault *);    /* "-" is standard input; others is 1 if further processes open the file */
-GPUCSR_IO_INTERN int         GPUCSRInputMemory(const void *data, size_t bytes, GPUCSRInput **, GPUCSRFault *); /* of a file in memory */
-GPUCSR_IO_INTERN void        GPUCSRInputClose(GPUCSRInput *);
-GPUCSR_IO_INTERN int         GPUCSRInputIsStream(const GPUCSRInput *);  /* compressed, or a pipe: no size, one direction */
-GPUCSR_IO_INTERN int         GPUCSRInputIsRegular(const GPUCSRInput *); /* a file that can be opened again */
-GPUCSR_IO_INTERN const char *GPUCSRInputKind(const GPUCSRInput *);      /* ", compressed" or the like, for messages */
-GPUCSR_IO_INTERN int64_t     GPUCSRInputBytes(const GPUCSRInput *);     /* of the file; 0 of a pipe */
-GPUCSR_IO_INTERN int64_t     GPUCSRInputText(const GPUCSRInput *);      /* bytes of text: of a stream, the bytes passed on so far */
-GPUCSR_IO_INTERN size_t      GPUCSRInputSize(const GPUCSRInput *);      /* that GPUCSRInputRead() can read */
+GPUCSR_IO_INTERN int     GPUCSRInputOpen(const char name[], int others, GPUCSRInput **, GPUCSRFault *);    /* "-" is standard input; others is 1 if further processes open the file */
+GPUCSR_IO_INTERN int     GPUCSRInputMemory(const void *data, size_t bytes, GPUCSRInput **, GPUCSRFault *); /* of a file in memory */
+GPUCSR_IO_INTERN void    GPUCSRInputClose(GPUCSRInput *);
+GPUCSR_IO_INTERN int     GPUCSRInputIsStream(const GPUCSRInput *); /* compressed, or a pipe: no size, one direction */
+GPUCSR_IO_INTERN int64_t GPUCSRInputBytes(const GPUCSRInput *);    /* of the file; 0 of a pipe */
+GPUCSR_IO_INTERN int64_t GPUCSRInputText(const GPUCSRInput *);     /* bytes of text: of a stream, the bytes passed on so far */
+GPUCSR_IO_INTERN size_t  GPUCSRInputSize(const GPUCSRInput *);     /* that GPUCSRInputRead() can read */
 
 GPUCSR_IO_INTERN int         GPUCSRIsBinary(const char text[], size_t bytes);                                                   /* does PETSc binary begin so? */
 GPUCSR_IO_INTERN int         GPUCSRInputHead(GPUCSRInput *, size_t want, char **text, size_t *bytes, int *more, GPUCSRFault *); /* the first bytes, with room for one more; more: the text continues */
 GPUCSR_IO_INTERN int         GPUCSRInputHeader(GPUCSRInput *, int format, GPUCSRTextHeader *, GPUCSRFault *);                   /* of this GPUCSRTextFormat; negative: detected from the content */
-GPUCSR_IO_INTERN int         GPUCSRInputSettle(GPUCSRInput *, GPUCSRFault *);                                                   /* reads all of a stream into memory: it is no stream then */
-GPUCSR_IO_INTERN const char *GPUCSRInputWhole(GPUCSRInput *, GPUCSRFault *);                                                    /* all of the text, in memory, of GPUCSRInputSize() bytes; NULL: a fault */
+GPUCSR_IO_INTERN const char *GPUCSRInputWhole(GPUCSRInput *, GPUCSRFault *);                                                    /* all of the text, in memory, of GPUCSRInputSize() bytes, and no stream then; NULL: a fault */
 GPUCSR_IO_INTERN int         GPUCSRInputRead(const GPUCSRInput *, size_t at, size_t bytes, void *to, GPUCSRFault *);            /* not of a stream; by any thread */
 
 /* Ranks share the blocks of text that is not a stream: blocks of rank of size. A stream has one reader */

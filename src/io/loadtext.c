@@ -75,7 +75,7 @@ static PetscErrorCode Parse(GPUCSRReader *R, PetscInt columns)
   GPUCSRInputClose(R->source);
   R->source = NULL;
   PetscCall(Total(R));
-  if (R->skipped && R->skipped == R->lines) R->failed = GPUCSRFaultSet(&R->fault, R->skip, 0, GPUCSR_NOTHING_UNDERSTOOD, (long long)R->lines);
+  if (R->skipped && R->skipped == R->lines) R->failed = GPUCSRFaultSet(&R->fault, R->skip, 0, "the first of %lld bad lines, which are all that the file has", (long long)R->lines);
   else if (h->format == GPUCSR_TEXT_MARKET && R->entries < h->entries) R->failed = GPUCSRFaultSet(&R->fault, 0, 0, "the file ends after %lld of %lld entries", (long long)R->entries, (long long)h->entries);
   else if (h->format == GPUCSR_TEXT_MARKET && R->entries > h->entries) R->failed = GPUCSRFaultSet(&R->fault, 0, 0, "more than the %lld entries that the %s", (long long)h->entries, h->array ? "sizes ask for" : "size line announces");
   PetscCall(GPUCSRReaderAgree(R));
@@ -348,7 +348,7 @@ PetscErrorCode GPUCSRLoadText(GPUCSRReader *R, Mat A, Vec *labels, Vec *queries,
     M = (PetscInt)rows;
   }
   *basefound = base;
-  if (A->rmap->N < 0 && GPUCSRTooTall(M, R->text)) R->failed = GPUCSRFaultSet(&R->fault, h->lines, 0, GPUCSR_TOO_TALL, (long long)M, (long long)R->text);
+  if (A->rmap->N < 0 && M > 1 << 24 && M / 64 > R->text) R->failed = GPUCSRFaultSet(&R->fault, h->lines, 0, "%lld rows in a file of %lld bytes: almost all rows would be empty and waste memory", (long long)M, (long long)R->text);
   PetscCall(GPUCSRReaderAgree(R));
   PetscCall(GPUCSRReaderLayout(R, A, M, N, Count, NULL));
   if (labels && h->format == GPUCSR_TEXT_LIBSVM && !h->unlabelled) PetscCall(FillVector(R, A, PETSC_TRUE, labels));

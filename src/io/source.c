@@ -233,18 +233,6 @@ int GPUCSRInputIsStream(const GPUCSRInput *s)
   return s->decoder != NULL;
 }
 
-int GPUCSRInputIsRegular(const GPUCSRInput *s)
-{
-  return s->regular;
-}
-
-const char *GPUCSRInputKind(const GPUCSRInput *s)
-{
-  if (!s->decoder) return "";
-  if (s->decoder != GPUCSRDecoderCopy()) return s->length ? ", compressed" : ", compressed, from a pipe";
-  return ", from a pipe";
-}
-
 int64_t GPUCSRInputBytes(const GPUCSRInput *s)
 {
   return (int64_t)s->length;
@@ -339,7 +327,8 @@ int GPUCSRInputHead(GPUCSRInput *s, size_t want, char **text, size_t *bytes, int
   return 0;
 }
 
-int GPUCSRInputSettle(GPUCSRInput *s, GPUCSRFault *f)
+/* All of a stream, which then is no stream */
+static int Settle(GPUCSRInput *s, GPUCSRFault *f)
 {
   if (!s->decoder) return 0;
   for (size_t want = s->block; !s->flow.done; want = 2 * s->ntext)
@@ -356,7 +345,7 @@ int GPUCSRInputSettle(GPUCSRInput *s, GPUCSRFault *f)
 
 const char *GPUCSRInputWhole(GPUCSRInput *s, GPUCSRFault *f)
 {
-  if (GPUCSRInputSettle(s, f)) return NULL;
+  if (Settle(s, f)) return NULL;
   if (s->fd >= 0) {
     s->owned = (char *)malloc(s->size + 1);
     if (!s->owned) GPUCSRFaultSet(f, 0, 0, "no memory for %zu bytes of text", s->size);

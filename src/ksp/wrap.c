@@ -40,6 +40,17 @@ PetscErrorCode GPUCSRWrapGet(PetscObject o, GPUCSRWrap **w)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+PetscErrorCode GPUCSRWrapData(PetscObject o, void *data)
+{
+  GPUCSRWrap *w;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRWrapGet(o, &w));
+  PetscCheck(w, PETSC_COMM_SELF, PETSC_ERR_PLIB, "An object of type %s has lost our data", o->type_name);
+  *(void **)data = w->data;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode PCReset_Wrap(PC pc)
 {
   GPUCSRWrap *w;
@@ -135,22 +146,19 @@ PetscErrorCode GPUCSRWrapCreate(PetscObject o, const GPUCSRWrapType *t)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Wraps also types of the program under the same names */
-PetscErrorCode GPUCSRWrapRegister(PetscFunctionList *list, size_t n, GPUCSRWrapType types[])
+/* Wraps also a type of the program under the same name */
+PetscErrorCode GPUCSRWrapRegister(PetscFunctionList *list, GPUCSRWrapType *t)
 {
+  void (*petsc)(void) = NULL;
+
   PetscFunctionBegin;
   if (!GPUCSR_SCALAR_IS_DOUBLE) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PCInitializePackage());
   PetscCall(KSPInitializePackage());
-  for (size_t k = 0; k < n; k++) {
-    GPUCSRWrapType *t   = &types[k];
-    void (*petsc)(void) = NULL;
-
-    PetscCall(PetscFunctionListFind(*list, t->type, &petsc));
-    if (!petsc || petsc == t->create) continue;
-    t->petsc = petsc;
-    PetscCall(PetscFunctionListAdd(list, t->type, t->create));
-  }
+  PetscCall(PetscFunctionListFind(*list, t->type, &petsc));
+  if (!petsc || petsc == t->create) PetscFunctionReturn(PETSC_SUCCESS);
+  t->petsc = petsc;
+  PetscCall(PetscFunctionListAdd(list, t->type, t->create));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

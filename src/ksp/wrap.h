@@ -35,16 +35,19 @@ struct _n_GPUCSRWrapType {
   void (*petsc)(void);                               /* PETSc's constructor, set by the registration */
 };
 
-/* The constructor of row k of types[]. One per row, because a program may have registered it under a further name: then a PC's type name does not tell the row */
-#define GPUCSR_WRAP_PC(name, k) \
-  static PetscErrorCode PCCreate_##name##_GPUCSR(PC pc) \
+/* A type of PC or KSP, wrap_NAME, with its constructor. One each, because a program may have registered it under a further name: then an object's type name does not tell the type. ...: other members */
+#define GPUCSR_WRAP(Object, name, petsc, ...) \
+  static PetscErrorCode Object##Create_##name##_GPUCSR(Object); \
+  static GPUCSRWrapType wrap_##name = {.type = petsc, .create = (void (*)(void))Object##Create_##name##_GPUCSR, __VA_ARGS__}; \
+  static PetscErrorCode Object##Create_##name##_GPUCSR(Object o) \
   { \
-    return GPUCSRWrapCreate((PetscObject)pc, &types[k]); \
+    return GPUCSRWrapCreate((PetscObject)o, &wrap_##name); \
   }
 
-GPUCSR_INTERN PetscErrorCode GPUCSRWrapRegister(PetscFunctionList *, size_t, GPUCSRWrapType[]);
+GPUCSR_INTERN PetscErrorCode GPUCSRWrapRegister(PetscFunctionList *, GPUCSRWrapType *);
 GPUCSR_INTERN PetscErrorCode GPUCSRWrapCreate(PetscObject, const GPUCSRWrapType *);
 GPUCSR_INTERN PetscErrorCode GPUCSRWrapGet(PetscObject, GPUCSRWrap **);
+GPUCSR_INTERN PetscErrorCode GPUCSRWrapData(PetscObject, void *data); /* data: the address of a pointer */
 GPUCSR_INTERN PetscErrorCode GPUCSRWrapOver(PetscObject, GPUCSRWrap *);
 
 GPUCSR_INTERN PetscErrorCode GPUCSRProbe(PetscErrorCode (*)(void *, Vec, Vec), void *, PetscInt first, PetscInt count, Vec, Vec, double[]);

@@ -49,7 +49,7 @@ typedef enum {
   ROW(spare_entries, 100000, "entries", FIXED, "product/mirror.c: from which on a matrix keeps its upload for a set-up that follows,") \
   ROW(spare_products, 16, "products", FIXED, "product/mirror.c: for so many products,") \
   ROW(spare_share, 0.25, "share", FIXED, "product/mirror.c: while all of the library's memory is at most this part of the device's") \
-  ROW(bundle_rows, 2048, "rows", FIXED, "tao/impls/bmrm/bundle.c: from which on planes are on the device") \
+  ROW(bundle_rows, 2048, "rows", FIXED, "tao/impls/bmrm/gpubmrm.c: from which on planes are on the device") \
   ROW(cudss_least, 10000, "rows", FIXED, "factor/cudss: from which on cuDSS factors; the first analysis takes a tenth of a second") \
   /* choosing formats and kernels: the parts of the built-in profile, and its model */ \
   ROW(profile_waiting, 1, "factor", PER_CLOCK, "choose.c: of the time that the built-in profile has for waiting,") \

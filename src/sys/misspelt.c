@@ -90,37 +90,18 @@ static PetscErrorCode Judge(const char option[], char text[], size_t len)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective on PETSC_COMM_WORLD, at the end of the program. Rank 0 prints; other ranks print only options that rank 0 does not have */
+/* At the end of the program */
 PetscErrorCode GPUCSROptionsCheck(void)
 {
   PetscInt n;
-  char   **left, **values, text[512], *all = NULL, *first;
-  size_t   have   = 0, add;
-  int      length = 0;
+  char   **left, **values, text[512];
 
   PetscFunctionBegin;
   PetscCall(PetscOptionsLeftGet(NULL, &n, &left, &values));
   for (PetscInt k = 0; k < n; k++) {
     PetscCall(Judge(left[k], text, sizeof(text)));
-    if (!text[0]) continue;
-    PetscCall(PetscStrlcat(text, "\n", sizeof(text)));
-    PetscCall(PetscStrlen(text, &add));
-    PetscCall(PetscRealloc(have + add + 1, &all));
-    PetscCall(PetscArraycpy(all + have, text, add + 1));
-    have += add;
+    if (text[0]) PetscCall(GPUCSRWarn(text));
   }
   PetscCall(PetscOptionsLeftRestore(NULL, &n, &left, &values));
-  if (!PetscGlobalRank) length = (int)have;
-  PetscCallMPI(MPI_Bcast(&length, 1, MPI_INT, 0, PETSC_COMM_WORLD));
-  PetscCall(PetscCalloc1((size_t)length + 1, &first));
-  if (!PetscGlobalRank) PetscCall(PetscArraycpy(first, all, have));
-  PetscCallMPI(MPI_Bcast(first, length, MPI_CHAR, 0, PETSC_COMM_WORLD));
-  for (char *line = all, *end; line && (end = strchr(line, '\n')); line = end + 1) {
-    *end = 0;
-    if (!PetscGlobalRank) PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "MATGPUCSR warning: %s\n", line));
-    else if (!strstr(first, line)) PetscCall(GPUCSRWarn(line));
-  }
-  PetscCall(PetscFree(first));
-  PetscCall(PetscFree(all));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

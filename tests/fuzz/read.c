@@ -40,7 +40,7 @@ static int Binary(GPUCSRInput *s, GPUCSRFault *f)
   PetscInt    *j;
   PetscScalar *v;
 
-  if (GPUCSRInputSettle(s, f) || GPUCSRBinaryHeader(s, &b, f) || b.nz < 0 || b.M > ROWS / 64 || GPUCSRBinaryRows(&b, 0, b.M, row, f)) return 1;
+  if (!GPUCSRInputWhole(s, f) || GPUCSRBinaryHeader(s, &b, f) || b.nz < 0 || b.M > ROWS / 64 || GPUCSRBinaryRows(&b, 0, b.M, row, f)) return 1;
   j = (PetscInt *)malloc((size_t)b.nz * sizeof(*j) + 1);
   v = (PetscScalar *)malloc((size_t)b.nz * sizeof(*v) + 1);
   GPUCSRBinaryColumns(&b, 0, b.M, row, 0, j, 1, f);

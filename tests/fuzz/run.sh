@@ -2,7 +2,7 @@
 #
 # Fuzz the readers with libFuzzer (clang), the address and the undefined-behaviour sanitizer.
 #
-#   tests/fuzz/run.sh TARGET [SECONDS] [FOLDER]     TARGET is read, convert, loadfile or number; for 60 seconds; new inputs go to FOLDER (build/fuzz/TARGET)
+#   tests/fuzz/run.sh TARGET [SECONDS] [FOLDER]     TARGET is read, loadfile or number; for 60 seconds; new inputs go to FOLDER (build/fuzz/TARGET)
 #   tests/fuzz/run.sh TARGET FILE                   one input again: a finding
 #
 # The seeds are in tests/fuzz/seeds. A seed is a number for `number`, else two bytes and a file (bytes of `read`: size of blocks, whether to skip bad lines and to bound
@@ -13,12 +13,11 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 2
 target=$1 what=${2:-60} folder=${3:-build/fuzz/$1}
 flags=(-g -O1 -fno-omit-frame-pointer -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined)
 mpi=$(mpicc --showme:compile 2>/dev/null || mpicc -compile_info 2>/dev/null | tr ' ' '\n' | grep '^-I' | tr '\n' ' ')
-sources=(src/io/{piece,number,libsvm,market,boeing,binary,decode,source,parse,assemble}.c) seeds=$target stored=$target
-case $target in
-convert) sources+=(src/io/{write,statistics}.c) ;;
-loadfile) sources+=(src/io/{loadfile,loadtext,loadbinary,setrows}.c) libraries=$(pkg-config --libs "${PETSC:-PETSc}")" "$(mpicc --showme:link 2>/dev/null) ;;
-esac
-case $target in convert | loadfile) seeds=read stored=read ;; esac
+sources=(src/io/{piece,decode,source,parse,assemble}.c src/io/formats/{number,libsvm,market,boeing,binary}.c) seeds=$target stored=$target
+if [ "$target" = loadfile ]; then
+  sources+=(src/io/{loadfile,loadtext,loadbinary,reader,setrows}.c src/sys/agree.c) libraries=$(pkg-config --libs "${PETSC:-PETSc}")" "$(mpicc --showme:link 2>/dev/null)
+  seeds=read stored=read
+fi
 mkdir -p build/fuzz
 # shellcheck disable=SC2046,SC2086 # words
 clang "${flags[@]}" -DGPUCSR_HAVE_ZLIB -DGPUCSR_HAVE_LZMA -DGPUCSR_HAVE_BZ2 -DGPUCSR_HAVE_ZSTD $(pkg-config --cflags "${PETSC:-PETSc}") $mpi \

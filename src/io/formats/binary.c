@@ -3,10 +3,13 @@
   Integers have 4 bytes, or 8 as PETSc's.
 */
 #include "../gpucsrio.h"
+#include "../../sys/gpucsrwide.h"
 #include <string.h>
 
 enum {
-  CHUNK = 8192 /* numbers that stay in the caches between being read and being turned */
+  CHUNK   = 8192,    /* numbers that stay in the caches between being read and being turned */
+  CLASS_M = 1211216, /* MAT_FILE_CLASSID and VEC_FILE_CLASSID of PETSc's headers, which this layer does not include */
+  CLASS_V = 1211214
 };
 
 static int64_t Integer(const void *p, size_t width)
@@ -43,7 +46,7 @@ static int Behind(GPUCSRBinary *b, size_t end, GPUCSRFault *f)
   if (end == b->length) return 0;
   if (ClassId(b, end, &classid, f)) return 1;
   if (classid < 1211211 || classid > 1211999) return GPUCSRFaultSet(f, 0, 0, "has %zu bytes more than its header asks for, which are no object of PETSc: was it written with another type of scalars?", b->length - end);
-  if (classid != GPUCSR_BINARY_VEC) return 0;
+  if (classid != CLASS_V) return 0;
   if (GPUCSRInputRead(b->source, end + b->width, b->width, size, f)) return 1;
   n   = Integer(size, b->width);
   end = end + 2 * b->width;
@@ -73,7 +76,7 @@ int GPUCSRBinaryHeader(const GPUCSRInput *s, GPUCSRBinary *b, GPUCSRFault *f)
   if (!Integer(head, 4)) width = 8;
   b->width = width;
   if (length < 4 * width) return GPUCSRFaultSet(f, 0, 0, "the file ends in its header");
-  if (Integer(head, width) != GPUCSR_BINARY_MAT) return GPUCSRFaultSet(f, 0, 0, "holds no matrix: class id %lld", (long long)Integer(head, width));
+  if (Integer(head, width) != CLASS_M) return GPUCSRFaultSet(f, 0, 0, "holds no matrix: class id %lld", (long long)Integer(head, width));
   b->M  = Integer(head + width, width);
   b->N  = Integer(head + 2 * width, width);
   b->nz = Integer(head + 3 * width, width);
@@ -109,14 +112,7 @@ int GPUCSRBinaryRows(const GPUCSRBinary *b, int64_t rstart, int64_t m, int64_t r
   return 0;
 }
 
-/* As src/sys/gpucsrwide.h, which this layer does not include */
-#if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GNUC__) && !defined(__clang__)
-  #define WIDE __attribute__((target_clones("avx2", "default")))
-#else
-  #define WIDE
-#endif
-
-WIDE static void TakeIntegers4(const unsigned char *p, int64_t n, PetscInt to[])
+GPUCSR_WIDE static void TakeIntegers4(const unsigned char *p, int64_t n, PetscInt to[])
 {
   for (int64_t k = 0; k < n; k++) {
     uint32_t x;
@@ -136,7 +132,7 @@ static void TakeIntegers8(const unsigned char *p, int64_t n, PetscInt to[])
   }
 }
 
-WIDE static void TakeReals(const unsigned char *p, int64_t n, unsigned char *to)
+GPUCSR_WIDE static void TakeReals(const unsigned char *p, int64_t n, unsigned char *to)
 {
   for (int64_t k = 0; k < n; k++) {
     uint64_t x;

@@ -208,16 +208,16 @@ static PetscErrorCode Give(Lent *l)
 
 static PetscErrorCode KSPBuildSolution_Copies(KSP ksp, Vec v, Vec *V)
 {
-  GPUCSRWrap *w;
-  Lent       *l;
-  PetscBool   given;
+  Copies   *c;
+  Lent     *l;
+  PetscBool given;
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRWrapGet((PetscObject)ksp, &w));
-  l     = ((Copies *)w->data)->lent;
+  PetscCall(GPUCSRWrapData((PetscObject)ksp, &c));
+  l     = c->lent;
   given = (PetscBool)(l && l->given);
   if (given) PetscCall(TakeBack(l));
-  PetscCall((*w->petsc.ksp.buildsolution)(ksp, v, V));
+  PetscCall((*c->wrap->petsc.ksp.buildsolution)(ksp, v, V));
   if (given) PetscCall(Give(l));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -401,57 +401,38 @@ static PetscErrorCode KSPSolve_Mended(KSP ksp)
 
 /* --- Registration */
 
-/* The methods, a row each. FORGETS: the method would end with a failure of the last solve. ONCE, MENDED: so it would, and more. HELD: the method keeps pointers to arrays after their restoration. COPIES: its work vectors have the type of the solution */
-#define FORGETS .ops.ksp = {.solve = KSPSolve_Forgets}
-#define ONCE    .ops.ksp = {.solve = KSPSolve_Preonly}
-#define MENDED  .ops.ksp = {.solve = KSPSolve_Mended}
-#define HELD    .ops.ksp = {.solve = KSPSolve_Method}
-#define COPIES  .ops.ksp = {.solve = KSPSolve_Method, .setup = KSPSetUp_Copies, .buildsolution = KSPBuildSolution_Copies}, .bytes = sizeof(Copies)
-#define METHODS \
-  METHOD(preonly, ONCE) \
-  METHOD(bcgsl, FORGETS) \
-  METHOD(cgs, FORGETS) \
-  METHOD(cr, FORGETS) \
-  METHOD(dgmres, FORGETS) \
-  METHOD(lgmres, FORGETS) \
-  METHOD(pgmres, FORGETS) \
-  METHOD(tcqmr, FORGETS) \
-  METHOD(tfqmr, FORGETS) \
-  METHOD(chebyshev, MENDED) \
-  METHOD(qmrcgs, MENDED) \
-  METHOD(pipefgmres, MENDED) \
-  METHOD(ibcgs, HELD) \
-  METHOD(fbcgsr, HELD) \
-  METHOD(cg, COPIES) \
-  METHOD(gmres, COPIES) \
-  METHOD(fgmres, COPIES) \
-  METHOD(bcgs, COPIES) \
-  METHOD(minres, COPIES)
-
-enum {
-#define METHOD(name, ...) METHOD_##name,
-  METHODS
-#undef METHOD
-    NMETHODS
-};
-
-static GPUCSRWrapType types[NMETHODS];
-
-#define METHOD(name, ...) \
-  static PetscErrorCode KSPCreate_##name(KSP ksp) \
-  { \
-    return GPUCSRWrapCreate((PetscObject)ksp, &types[METHOD_##name]); \
-  }
-METHODS
-#undef METHOD
-
-static GPUCSRWrapType types[NMETHODS] = {
-#define METHOD(name, ...) {.type = #name, __VA_ARGS__, .create = (void (*)(void))KSPCreate_##name},
-  METHODS
-#undef METHOD
-};
+/* The methods. FORGETS: the method would end with a failure of the last solve. ONCE, MENDED: so it would, and more. HELD: the method keeps pointers to arrays after their restoration. COPIES: its work vectors have the type of the solution */
+#define FORGETS(name) GPUCSR_WRAP(KSP, name, #name, .ops.ksp = {.solve = KSPSolve_Forgets})
+#define ONCE(name)    GPUCSR_WRAP(KSP, name, #name, .ops.ksp = {.solve = KSPSolve_Preonly})
+#define MENDED(name)  GPUCSR_WRAP(KSP, name, #name, .ops.ksp = {.solve = KSPSolve_Mended})
+#define HELD(name)    GPUCSR_WRAP(KSP, name, #name, .ops.ksp = {.solve = KSPSolve_Method})
+#define COPIES(name)  GPUCSR_WRAP(KSP, name, #name, .ops.ksp = {.solve = KSPSolve_Method, .setup = KSPSetUp_Copies, .buildsolution = KSPBuildSolution_Copies}, .bytes = sizeof(Copies))
+ONCE(preonly)
+FORGETS(bcgsl)
+FORGETS(cgs)
+FORGETS(cr)
+FORGETS(dgmres)
+FORGETS(lgmres)
+FORGETS(pgmres)
+FORGETS(tcqmr)
+FORGETS(tfqmr)
+MENDED(chebyshev)
+MENDED(qmrcgs)
+MENDED(pipefgmres)
+HELD(ibcgs)
+HELD(fbcgsr)
+COPIES(cg)
+COPIES(gmres)
+COPIES(fgmres)
+COPIES(bcgs)
+COPIES(minres)
 
 PetscErrorCode KSPMethodsInitialize_Private(void)
 {
-  return GPUCSRWrapRegister(&KSPList, PETSC_STATIC_ARRAY_LENGTH(types), types);
+  GPUCSRWrapType *const all[] = {&wrap_preonly, &wrap_bcgsl,      &wrap_cgs,   &wrap_cr,     &wrap_dgmres, &wrap_lgmres, &wrap_pgmres, &wrap_tcqmr, &wrap_tfqmr, &wrap_chebyshev,
+                                 &wrap_qmrcgs,  &wrap_pipefgmres, &wrap_ibcgs, &wrap_fbcgsr, &wrap_cg,     &wrap_gmres,  &wrap_fgmres, &wrap_bcgs,  &wrap_minres};
+
+  PetscFunctionBegin;
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(all); k++) PetscCall(GPUCSRWrapRegister(&KSPList, all[k]));
+  PetscFunctionReturn(PETSC_SUCCESS);
 }

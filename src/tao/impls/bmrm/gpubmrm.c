@@ -1,20 +1,24 @@
 /*
-  TAOGPUBMRM: the bundle method for regularised risks, with the bundle on the device of the products.
+  TAOGPUBMRM: the bundle method for regularised risks, with the bundle on the device of the products. The planes are vectors, of type gpu or on the host.
 
   In an iteration with m planes of n weights, a plane is added to the bundle and multiplied with all planes (m n). Rank 0 solves the dual problem of m variables. The new weights are a sum of planes (n for
   each nonzero multiplier). TAO's bmrm does all of this on rank 0, where it gathers each subgradient.
 
   Some programs can compute the risk along a line without a product. They compose a function with the Tao. The method is then Franc's and Sonnenburg's (OCAS): see the manual page below.
 */
-#include "../../../mat/impls/gpucsr/product/operator.h"
+#include "../../../vec/impls/gpu/vecgpu.h"
 #include <petsc/private/taoimpl.h> /* the operations of a Tao */
 #include <petsctime.h>
-#include "bundle.h"
 #include "gpubmrm.h"
 #include "simplexqp.h"
 
 #if GPUCSR_SCALAR_IS_DOUBLE
 
+enum {
+  BACKEND_AUTO,
+  BACKEND_CUDA,
+  BACKEND_HOST
+};
 static const char *const Backends[] = {"auto", "cuda", "host"};
 static const char *const Duals[]    = {"projected", "exact"};
 
@@ -26,39 +30,135 @@ typedef PetscErrorCode Search(Tao, Vec, Vec, Vec, PetscReal *, PetscReal *);
 typedef struct {
   PetscReal      lambda;
   PetscInt       backend, dual, most; /* most: limit of planes */
-  Bundle         bundle;
+  Vec           *column;              /* this rank's rows of the weights, then of each plane */
+  Vec            in;
+  PetscInt       columns, made; /* with the weights; vectors, of which some wait for new planes */
+  GPUCSRDevice   dev;           /* of the planes; NULL: the host, and why */
+  char           why[512];
   SimplexQP      qp; /* rank 0 */
   double        *dots, *sums, *x;
-  PetscInt       adots;
+  PetscInt       room; /* numbers in these, and vectors in column */
   PetscLogDouble planes_time, qp_time, step_time;
 } TAO_GPUBMRM;
 
 static PetscErrorCode Reset(TAO_GPUBMRM *g)
 {
   PetscFunctionBegin;
-  PetscCall(BundleDestroy(&g->bundle));
+  for (PetscInt k = 0; k < g->made; k++) PetscCall(VecDestroy(&g->column[k]));
+  PetscCall(VecDestroy(&g->in));
+  PetscCall(PetscFree(g->column));
   PetscCall(SimplexQPDestroy(&g->qp));
   PetscCall(PetscFree3(g->dots, g->sums, g->x));
-  g->adots = 0;
+  g->columns = g->made = g->room = 0;
   PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Room for one more column, and two more numbers */
+static PetscErrorCode Grow(TAO_GPUBMRM *g)
+{
+  PetscFunctionBegin;
+  if (g->columns + 2 > g->room) {
+    PetscCall(PetscFree3(g->dots, g->sums, g->x));
+    g->room = 2 * (g->columns + 2);
+    PetscCall(PetscMalloc3(g->room, &g->dots, g->room, &g->sums, g->room, &g->x));
+    PetscCall(PetscRealloc(sizeof(*g->column) * (size_t)g->room, &g->column));
+  }
+  if (g->columns == g->made) {
+    PetscCall(VecDuplicate(g->in, &g->column[g->made]));
+    g->made++;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Appends the entries of v on this rank. g->in takes them from the host, so that columns on a device have no copies there */
+static PetscErrorCode Append(TAO_GPUBMRM *g, Vec v)
+{
+  Vec own;
+
+  PetscFunctionBegin;
+  PetscCall(Grow(g));
+  PetscCall(VecCreateLocalVector(v, &own));
+  PetscCall(VecGetLocalVectorRead(v, own));
+  PetscCall(VecCopy(own, g->in));
+  PetscCall(VecRestoreLocalVectorRead(v, own));
+  PetscCall(VecDestroy(&own));
+  PetscCall(VecCopy(g->in, g->column[g->columns]));
+  if (g->dev) {
+    PetscCall(VecGPUGetDevice(g->column[g->columns], &g->dev));
+    if (!g->dev) PetscCall(PetscStrncpy(g->why, "the device has too little memory", sizeof(g->why)));
+  }
+  g->columns++;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* An empty bundle, and the initial weights */
+static PetscErrorCode Begin(TAO_GPUBMRM *g, Vec w)
+{
+  PetscInt  n;
+  PetscBool host;
+
+  PetscFunctionBegin;
+  PetscCall(VecGetLocalSize(w, &n));
+  host      = (PetscBool)(g->backend == BACKEND_HOST || (g->backend == BACKEND_AUTO && n < GPUCSRMachineShared.bundle_rows));
+  g->why[0] = 0;
+  if (g->backend == BACKEND_HOST) PetscCall(PetscStrncpy(g->why, "it was asked for", sizeof(g->why)));
+  else if (host) PetscCall(PetscSNPrintf(g->why, sizeof(g->why), "%" PetscInt_FMT " rows are too few for a device", n));
+  else PetscCall(GPUCSRDeviceOpen("cuda", &g->dev, g->why, sizeof(g->why)));
+  PetscCall(VecCreate(PETSC_COMM_SELF, &g->in));
+  PetscCall(VecSetSizes(g->in, n, n));
+  PetscCall(VecSetType(g->in, host ? VECSEQ : VECSEQGPU));
+  PetscCall(VecGPUGetDevice(g->in, &g->dev));
+  if (g->dev && !g->dev->ops->separate) g->dev = NULL;
+  if (!g->dev && !g->why[0]) PetscCall(PetscStrncpy(g->why, "vectors are on the host", sizeof(g->why)));
+  PetscCheck(g->dev || g->backend != BACKEND_CUDA, PETSC_COMM_SELF, PETSC_ERR_SUP, "The bundle cannot be kept on the device: %s", g->why);
+  PetscCall(Append(g, w));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* w = sum of factor[k] times plane k */
+static PetscErrorCode Sum(TAO_GPUBMRM *g, const double factor[], Vec w)
+{
+  PetscScalar *a;
+  Vec         *plane;
+  PetscInt     n = 0;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc2(g->columns, &plane, g->columns, &a));
+  for (PetscInt k = 0; k < g->columns - 1; k++) {
+    if (factor[k] == 0) continue;
+    plane[n] = g->column[k + 1];
+    a[n++]   = factor[k];
+  }
+  PetscCall(VecSet(w, 0.0));
+  PetscCall(VecMAXPY(w, n, a, plane));
+  PetscCall(PetscFree2(plane, a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Keeps only these planes, ascending, from 0 */
+static void Keep(TAO_GPUBMRM *g, PetscInt nkept, const PetscInt kept[])
+{
+  for (PetscInt k = 0; k < nkept; k++) {
+    const Vec other = g->column[k + 1];
+
+    g->column[k + 1]       = g->column[kept[k] + 1];
+    g->column[kept[k] + 1] = other;
+  }
+  g->columns = nkept + 1;
 }
 
 /* Adds the plane with subgradient G. f: its value at zero weights or, if `at` is set, the risk at the bundle's current weights */
 static PetscErrorCode AddPlane(Tao tao, Vec G, PetscBool at, PetscReal f)
 {
   TAO_GPUBMRM   *g    = (TAO_GPUBMRM *)tao->data;
-  const PetscInt n    = g->bundle.columns; /* planes with this one */
+  const PetscInt n    = g->columns; /* planes with this one */
   MPI_Comm       comm = PetscObjectComm((PetscObject)tao);
   PetscMPIInt    rank, count;
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_rank(comm, &rank));
-  if (n + 2 > g->adots) { /* one number a plane, and two more */
-    PetscCall(PetscFree3(g->dots, g->sums, g->x));
-    g->adots = 2 * (n + 2);
-    PetscCall(PetscMalloc3(g->adots, &g->dots, g->adots, &g->sums, g->adots, &g->x));
-  }
-  PetscCall(BundleAdd(&g->bundle, G, g->dots));
+  PetscCall(Append(g, G));
+  PetscCall(VecMDot(g->column[n], n + 1, g->column, g->dots));
   PetscCall(PetscMPIIntCast(n + 1, &count));
   PetscCallMPI(MPI_Reduce(g->dots, g->sums, count, MPI_DOUBLE, MPI_SUM, 0, comm));
   if (!rank) {
@@ -74,8 +174,9 @@ static PetscErrorCode AddPlane(Tao tao, Vec G, PetscBool at, PetscReal f)
 static PetscErrorCode MinimisePlanes(Tao tao, PetscReal tol, Vec W, PetscReal *square, PetscReal *value)
 {
   TAO_GPUBMRM   *g    = (TAO_GPUBMRM *)tao->data;
-  const PetscInt n    = g->bundle.columns - 1;
+  const PetscInt n    = g->columns - 1;
   MPI_Comm       comm = PetscObjectComm((PetscObject)tao);
+  Vec            own;
   PetscMPIInt    rank, count;
   PetscLogDouble t[3];
 
@@ -99,7 +200,12 @@ static PetscErrorCode MinimisePlanes(Tao tao, PetscReal tol, Vec W, PetscReal *s
   *square = g->x[n];
   *value  = g->x[n + 1];
   PetscCall(PetscTime(&t[1]));
-  PetscCall(BundleStep(&g->bundle, g->x, W));
+  PetscCall(Sum(g, g->x, g->column[0]));
+  PetscCall(VecCreateLocalVector(W, &own));
+  PetscCall(VecGetLocalVector(W, own));
+  PetscCall(VecCopy(g->column[0], own));
+  PetscCall(VecRestoreLocalVector(W, own));
+  PetscCall(VecDestroy(&own));
   PetscCall(PetscTime(&t[2]));
   g->qp_time += t[1] - t[0];
   g->step_time += t[2] - t[1];
@@ -113,11 +219,12 @@ static PetscErrorCode MinimisePlanes(Tao tao, PetscReal tol, Vec W, PetscReal *s
 static PetscErrorCode Compress(Tao tao, PetscInt goal)
 {
   TAO_GPUBMRM   *g    = (TAO_GPUBMRM *)tao->data;
-  const PetscInt n    = g->bundle.columns - 1;
+  const PetscInt n    = g->columns - 1;
   MPI_Comm       comm = PetscObjectComm((PetscObject)tao);
   PetscMPIInt    rank, count;
   PetscInt      *kept;
   PetscBool      mean = PETSC_FALSE;
+  Vec            sum  = NULL;
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_rank(comm, &rank));
@@ -131,18 +238,13 @@ static PetscErrorCode Compress(Tao tao, PetscInt goal)
   PetscCallMPI(MPI_Bcast(g->x, count - 1, MPI_DOUBLE, 0, comm));
   PetscCall(PetscInfo(tao, "%" PetscInt_FMT " planes become %" PetscInt_FMT "%s\n", n, kept[0], kept[1] ? " and their mean" : ""));
   if (kept[1]) {
-    Vec sum;
-
-    PetscCall(VecDuplicate(tao->solution, &sum));
-    PetscCall(BundleStep(&g->bundle, g->x, sum));
-    PetscCall(BundleKeep(&g->bundle, kept[0], kept + 2));
-    if (!rank) PetscCall(SimplexQPKeep(&g->qp, kept[0], kept + 2));
-    PetscCall(AddPlane(tao, sum, PETSC_FALSE, g->x[n]));
-    PetscCall(VecDestroy(&sum));
-  } else {
-    PetscCall(BundleKeep(&g->bundle, kept[0], kept + 2));
-    if (!rank) PetscCall(SimplexQPKeep(&g->qp, kept[0], kept + 2));
+    PetscCall(VecDuplicate(g->in, &sum));
+    PetscCall(Sum(g, g->x, sum));
   }
+  Keep(g, kept[0], kept + 2);
+  if (!rank) PetscCall(SimplexQPKeep(&g->qp, kept[0], kept + 2));
+  if (sum) PetscCall(AddPlane(tao, sum, PETSC_FALSE, g->x[n]));
+  PetscCall(VecDestroy(&sum));
   PetscCall(PetscFree(kept));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -163,7 +265,7 @@ static PetscErrorCode SolvePlain(Tao tao)
   while (tao->reason == TAO_CONTINUE_ITERATING) {
     PetscTryTypeMethod(tao, update, tao->niter, tao->user_update);
     PetscCall(PetscTime(&begin));
-    if (g->bundle.columns > g->most) PetscCall(Compress(tao, 3 * g->most / 4));
+    if (g->columns > g->most) PetscCall(Compress(tao, 3 * g->most / 4));
     PetscCall(AddPlane(tao, G, PETSC_TRUE, f));
     PetscCall(PetscTime(&end));
     g->planes_time += end - begin;
@@ -188,7 +290,7 @@ static PetscInt Active(const TAO_GPUBMRM *g)
 {
   PetscInt active = 0;
 
-  for (PetscInt k = 0; k < g->bundle.columns - 1; k++) active += g->x[k] != 0;
+  for (PetscInt k = 0; k < g->columns - 1; k++) active += g->x[k] != 0;
   return active;
 }
 
@@ -209,8 +311,8 @@ static PetscErrorCode SolveSearch(Tao tao, Search *search)
   while (tao->reason == TAO_CONTINUE_ITERATING) {
     PetscTryTypeMethod(tao, update, tao->niter, tao->user_update);
     PetscCall(PetscTime(&begin));
-    if (g->bundle.columns > g->most) PetscCall(Compress(tao, 3 * g->most / 4));
-    else if (g->bundle.columns > SPARE + 2 * Active(g)) PetscCall(Compress(tao, SPARE / 2 + Active(g)));
+    if (g->columns > g->most) PetscCall(Compress(tao, 3 * g->most / 4));
+    else if (g->columns > SPARE + 2 * Active(g)) PetscCall(Compress(tao, SPARE / 2 + Active(g)));
     PetscCall(AddPlane(tao, G, PETSC_FALSE, offset));
     PetscCall(PetscTime(&end));
     g->planes_time += end - begin;
@@ -231,14 +333,11 @@ static PetscErrorCode TaoSolve_GPUBMRM(Tao tao)
 {
   TAO_GPUBMRM *g      = (TAO_GPUBMRM *)tao->data;
   Search      *search = NULL;
-  PetscInt     n;
 
   PetscFunctionBegin;
   PetscCall(Reset(g));
   g->planes_time = g->qp_time = g->step_time = 0;
-  PetscCall(VecGetLocalSize(tao->solution, &n));
-  PetscCall(BundleCreate(n, Backends[g->backend], &g->bundle));
-  PetscCall(BundleSetWeights(&g->bundle, tao->solution));
+  PetscCall(Begin(g, tao->solution));
   tao->step   = 1.0;
   tao->reason = TAO_CONTINUE_ITERATING;
   PetscCall(PetscObjectQueryFunction((PetscObject)tao, SEARCH, &search));
@@ -288,8 +387,8 @@ static PetscErrorCode TaoView_GPUBMRM(Tao tao, PetscViewer viewer)
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
   if (!ascii) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscViewerASCIIPrintf(viewer, "  lambda %g\n", (double)g->lambda));
-  if (g->bundle.columns) {
-    PetscCall(PetscViewerASCIIPrintf(viewer, "  %" PetscInt_FMT " planes, on the %s%s%s\n", g->bundle.columns - 1, g->bundle.dev ? "device" : "host", g->bundle.dev ? "" : ", because ", g->bundle.dev ? "" : g->bundle.why));
+  if (g->columns) {
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  %" PetscInt_FMT " planes, on the %s%s%s\n", g->columns - 1, g->dev ? "device" : "host", g->dev ? "" : ", because ", g->dev ? "" : g->why));
     PetscCall(PetscViewerASCIIPrintf(viewer, "  dual problem on rank 0: %" PetscInt_FMT " multipliers are not zero, %" PetscInt_FMT " steps in all\n", Active(g), g->qp.changes));
     PetscCall(PetscViewerASCIIPrintf(viewer, "  milliseconds: planes and their dot products %.3f, dual problem %.3f, weights %.3f\n", 1e3 * g->planes_time, 1e3 * g->qp_time, 1e3 * g->step_time));
   }

@@ -105,16 +105,6 @@ typedef struct {
 /* Room of a reason. A function with a reason against a path writes it; otherwise the text is empty */
 #define GPUKSP_WHY 512
 
-/* The path of a solve, and why */
-typedef struct {
-  KSPGPUPath   taken;
-  char         why[GPUKSP_WHY];
-  GPUKSPPCKind kind;         /* how the PC is applied */
-  PetscBool    peers, ranks; /* several processes: one launch on each, or a graph with the exchange of the matrix */
-  PetscBool    refined;      /* single precision with residual replacement */
-  char         whydouble[128];
-} GPUKSPChoice;
-
 /* The preconditioner */
 typedef struct {
   const GPUKSPPC       *row;
@@ -293,9 +283,8 @@ GPUCSR_INTERN PetscErrorCode GPUKSPAttempt(KSP, KSP_GPU *, PetscErrorCode (*)(KS
 
 /* prepare.c */
 GPUCSR_INTERN PetscErrorCode GPUKSPOperator(KSP, KSP_GPU *, char why[]);
-GPUCSR_INTERN PetscErrorCode GPUKSPChoiceTake(KSP_GPU *, const GPUKSPChoice *);
 GPUCSR_INTERN const char    *GPUKSPWhyNoLaunch(const KSP_GPU *);
-GPUCSR_INTERN PetscErrorCode GPUKSPWhyHostLoop(KSP, const KSP_GPU *, GPUKSPChoice *, const char **why);
+GPUCSR_INTERN PetscErrorCode GPUKSPWhyHostLoop(KSP, KSP_GPU *, const char **why);
 GPUCSR_INTERN PetscErrorCode GPUKSPLive(KSP, KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPPrepare(KSP, KSP_GPU *, char why[]);
 
@@ -306,7 +295,7 @@ GPUCSR_INTERN PetscErrorCode GPUKSPRanksGet(KSP, KSP_GPU *, const char launch[],
 GPUCSR_INTERN PetscErrorCode GPUKSPKindAllreduce(KSP, KSP_GPU *);
 
 /* refine.c */
-GPUCSR_INTERN PetscErrorCode GPUKSPRefineChoose(const KSP_GPU *, GPUKSPChoice *);
+GPUCSR_INTERN PetscErrorCode GPUKSPRefineChoose(KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPRefineMake(KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPRefine(KSP, KSP_GPU *);
 GPUCSR_INTERN double         GPUKSPBytes(const GPUCSRStorage *, PetscBool);

@@ -39,7 +39,7 @@ PetscErrorCode GPUKSPOperator(KSP ksp, KSP_GPU *k, char why[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ---- the choice of a path, which computes nothing ---- */
+/* ---- the choice of a path: k->taken, why, and how; it computes nothing ---- */
 
 /* Does a monitor or test of this solve read iterates? */
 PetscErrorCode GPUKSPLive(KSP ksp, KSP_GPU *k)
@@ -81,19 +81,19 @@ static PetscErrorCode GraphIsFaster(KSP ksp, const KSP_GPU *k, GPUKSPPCKind kind
 
 static const char gathers[] = "a graph is faster for so many entries";
 
-/* Collective: one launch on each of several processes, or a graph on each; otherwise c->why has the reason against both */
-static PetscErrorCode ChooseRanks(KSP ksp, KSP_GPU *k, PetscMPIInt size, GPUKSPChoice *c)
+/* Collective: one launch on each of several processes, or a graph on each; otherwise k->why has the reason against both */
+static PetscErrorCode ChooseRanks(KSP ksp, KSP_GPU *k, PetscMPIInt size)
 {
   char      launch[GPUKSP_WHY];
   PetscBool faster;
 
   PetscFunctionBegin;
-  PetscCall(GraphIsFaster(ksp, k, c->kind, size, &faster));
-  if (faster) PetscCall(GPUKSPRanksGet(ksp, k, gathers, &c->ranks, c->why));
-  if (c->ranks) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GraphIsFaster(ksp, k, k->pc.kind, size, &faster));
+  if (faster) PetscCall(GPUKSPRanksGet(ksp, k, gathers, &k->ranks.on, k->why));
+  if (k->ranks.on) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUKSPPeersGet(ksp, k, launch));
-  c->peers = (PetscBool)!launch[0];
-  if (!c->peers) PetscCall(GPUKSPRanksGet(ksp, k, launch, &c->ranks, c->why));
+  k->peers.on = (PetscBool)!launch[0];
+  if (!k->peers.on) PetscCall(GPUKSPRanksGet(ksp, k, launch, &k->ranks.on, k->why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -108,28 +108,28 @@ const char *GPUKSPWhyNoLaunch(const KSP_GPU *k)
 }
 
 /* Chooses between a graph and one launch */
-static PetscErrorCode ChooseLaunch(KSP ksp, KSP_GPU *k, GPUKSPChoice *c)
+static PetscErrorCode ChooseLaunch(KSP ksp, KSP_GPU *k)
 {
   const int   longest = k->op.plan->features.max;
   const char *why;
   PetscBool   faster = PETSC_FALSE;
-  char        text[sizeof(c->why)];
+  char        text[sizeof(k->why)];
 
   PetscFunctionBegin;
-  if (!c->peers) {
-    PetscCall(GPUKSPRefineChoose(k, c));
-    PetscCall(GraphIsFaster(ksp, k, c->kind, 1, &faster));
+  if (!k->peers.on) {
+    PetscCall(GPUKSPRefineChoose(k));
+    PetscCall(GraphIsFaster(ksp, k, k->pc.kind, 1, &faster));
   }
   PetscCall(PetscSNPrintf(text, sizeof(text), "a row has %d entries, which a persistent kernel would wait for", longest));
   why = !k->dev->ops->kernels ? "the host computes" : GPUKSPWhyNoLaunch(k);
-  if (!why) why = c->refined ? "residual replacement goes by it" : longest > GPUCSRMachineShared.persistent_longest && k->path == KSP_GPU_PATH_AUTO ? text : faster ? gathers : "";
-  c->taken = why[0] ? KSP_GPU_PATH_GRAPH : KSP_GPU_PATH_PERSISTENT;
-  PetscCall(PetscStrncpy(c->why, why, sizeof(c->why)));
+  if (!why) why = k->refined ? "residual replacement goes by it" : longest > GPUCSRMachineShared.persistent_longest && k->path == KSP_GPU_PATH_AUTO ? text : faster ? gathers : "";
+  k->taken = why[0] ? KSP_GPU_PATH_GRAPH : KSP_GPU_PATH_PERSISTENT;
+  PetscCall(PetscStrncpy(k->why, why, sizeof(k->why)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The kind of the PC, and the reason of any method for the host loop; NULL: no reason */
-PetscErrorCode GPUKSPWhyHostLoop(KSP ksp, const KSP_GPU *k, GPUKSPChoice *c, const char **why)
+PetscErrorCode GPUKSPWhyHostLoop(KSP ksp, KSP_GPU *k, const char **why)
 {
   Mat          A;
   MatNullSpace null, tnull;
@@ -138,42 +138,30 @@ PetscErrorCode GPUKSPWhyHostLoop(KSP ksp, const KSP_GPU *k, GPUKSPChoice *c, con
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
   PetscCall(MatGetNullSpace(A, &null));
   PetscCall(MatGetTransposeNullSpace(A, &tnull));
-  PetscCall(PetscMemzero(c, sizeof(*c)));
-  c->kind = null || tnull || ksp->transpose_solve ? GPUKSP_PC_BY_PCAPPLY : k->pc.kind;
-  *why    = k->path == KSP_GPU_PATH_HOST_LOOP ? "asked for" : null || tnull ? "the operator has a null space" : ksp->transpose_solve ? "it is a solve with the transpose" : c->kind == GPUKSP_PC_BY_PCAPPLY ? "the preconditioner is PCApply()'s" : NULL;
+  k->refined = k->peers.on = k->ranks.on = PETSC_FALSE;
+  k->why[0] = k->whydouble[0] = 0;
+  if (null || tnull || ksp->transpose_solve) k->pc.kind = GPUKSP_PC_BY_PCAPPLY;
+  *why = k->path == KSP_GPU_PATH_HOST_LOOP ? "asked for" : null || tnull ? "the operator has a null space" : ksp->transpose_solve ? "it is a solve with the transpose" : k->pc.kind == GPUKSP_PC_BY_PCAPPLY ? "the preconditioner is PCApply()'s" : NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The path of this solve, and the reason. In the host loop PETSc may have to apply a PC of any type. With several processes the function asks for their common state */
-static PetscErrorCode Choose(KSP ksp, KSP_GPU *k, GPUKSPChoice *c)
+static PetscErrorCode Choose(KSP ksp, KSP_GPU *k)
 {
   PetscMPIInt size;
   const char *why;
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
-  PetscCall(GPUKSPWhyHostLoop(ksp, k, c, &why));
-  if (why) PetscCall(PetscStrncpy(c->why, why, sizeof(c->why)));
-  else if (size > 1) PetscCall(ChooseRanks(ksp, k, size, c));
-  if (why || (size > 1 && !c->peers && !c->ranks)) {
-    if (c->kind == GPUKSP_PC_BETWEEN_STEPS) c->kind = GPUKSP_PC_BY_PCAPPLY;
-    c->taken = KSP_GPU_PATH_HOST_LOOP;
-    PetscCall(PetscStrncpy(c->whydouble, "the host loop is in double", sizeof(c->whydouble)));
-  } else if (c->ranks) c->taken = KSP_GPU_PATH_GRAPH;
-  else PetscCall(ChooseLaunch(ksp, k, c));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode GPUKSPChoiceTake(KSP_GPU *k, const GPUKSPChoice *c)
-{
-  PetscFunctionBegin;
-  k->taken    = c->taken;
-  k->pc.kind  = c->kind;
-  k->peers.on = c->peers;
-  k->ranks.on = c->ranks;
-  k->refined  = c->refined;
-  PetscCall(PetscStrncpy(k->why, c->why, sizeof(k->why)));
-  PetscCall(PetscStrncpy(k->whydouble, c->whydouble, sizeof(k->whydouble)));
+  PetscCall(GPUKSPWhyHostLoop(ksp, k, &why));
+  if (why) PetscCall(PetscStrncpy(k->why, why, sizeof(k->why)));
+  else if (size > 1) PetscCall(ChooseRanks(ksp, k, size));
+  if (why || (size > 1 && !k->peers.on && !k->ranks.on)) {
+    if (k->pc.kind == GPUKSP_PC_BETWEEN_STEPS) k->pc.kind = GPUKSP_PC_BY_PCAPPLY;
+    k->taken = KSP_GPU_PATH_HOST_LOOP;
+    PetscCall(PetscStrncpy(k->whydouble, "the host loop is in double", sizeof(k->whydouble)));
+  } else if (k->ranks.on) k->taken = KSP_GPU_PATH_GRAPH;
+  else PetscCall(ChooseLaunch(ksp, k));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -465,8 +453,7 @@ static PetscErrorCode PrepareSums(KSP_GPU *k)
 /* Chooses and prepares a path */
 static PetscErrorCode PrepareSolve(KSP ksp, KSP_GPU *k)
 {
-  GPUKSPChoice choice;
-  PetscMPIInt  size;
+  PetscMPIInt size;
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
@@ -475,15 +462,9 @@ static PetscErrorCode PrepareSolve(KSP ksp, KSP_GPU *k)
   PetscCall(GPUKSPLive(ksp, k));
   k->single.noroom = PETSC_FALSE;
   if (size > 1) PetscCall(GPUKSPKindAllreduce(ksp, k));
-  PetscCall(Choose(ksp, k, &choice));
-  PetscCall(GPUKSPChoiceTake(k, &choice));
-  if (k->refined) {
-    PetscCall(PrepareRefinement(ksp, k));
-    if (k->single.noroom) {
-      PetscCall(Choose(ksp, k, &choice));
-      PetscCall(GPUKSPChoiceTake(k, &choice));
-    }
-  }
+  PetscCall(Choose(ksp, k));
+  if (k->refined) PetscCall(PrepareRefinement(ksp, k));
+  if (k->single.noroom) PetscCall(Choose(ksp, k));
   if (!k->peers.on) k->persistent.peers.size = 0;
   if (k->peers.on || k->ranks.on) PetscCall(PrepareRanks(ksp, k));
   else if (k->taken == KSP_GPU_PATH_PERSISTENT) {

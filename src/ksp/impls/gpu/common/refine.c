@@ -15,7 +15,7 @@ double GPUKSPBytes(const GPUCSRStorage *A, PetscBool single)
 }
 
 /* Should the solve run in single precision? If the user asked for single precision and the answer is no, whydouble has the reason */
-PetscErrorCode GPUKSPRefineChoose(const KSP_GPU *k, GPUKSPChoice *c)
+PetscErrorCode GPUKSPRefineChoose(KSP_GPU *k)
 {
   const GPUCSRPlan    *P      = k->op.plan;
   const GPUCSRFormat  *format = P->A.format;
@@ -33,15 +33,15 @@ PetscErrorCode GPUKSPRefineChoose(const KSP_GPU *k, GPUKSPChoice *c)
   if (P->A.precision != GPUCSR_PRECISION_DOUBLE) why = "the matrix is not in double";
   else if (k->method != GPUKSP_CG) why = "residual replacement requires the standard conjugate gradients";
   else if (k->live) why = "a monitor or test looks at every iteration";
-  else if (c->kind == GPUKSP_PC_BY_PCAPPLY) why = "the preconditioner is PCApply()'s";
+  else if (k->pc.kind == GPUKSP_PC_BY_PCAPPLY) why = "the preconditioner is PCApply()'s";
   else if (!k->pc.row->rows) why = "the preconditioner is in double";
   else if (k->path != KSP_GPU_PATH_GRAPH && GPUKSPFormatIsTable(format)) why = "stencils have no values to halve, and with equal rows single precision takes many more iterations";
   else if (!can) why = whynot;
   else if (kernels && k->path == KSP_GPU_PATH_PERSISTENT) why = "a persistent kernel was asked for";
   else if (kernels && k->path == KSP_GPU_PATH_AUTO && more - less < t->single_spared) why = "a persistent kernel in double takes less time";
   else if (k->single.noroom) why = "the device has too little memory for rounded values";
-  if (why) PetscCall(PetscStrncpy(c->whydouble, why, sizeof(c->whydouble)));
-  else c->refined = PETSC_TRUE;
+  if (why) PetscCall(PetscStrncpy(k->whydouble, why, sizeof(k->whydouble)));
+  else k->refined = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

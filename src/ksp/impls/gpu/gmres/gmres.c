@@ -13,21 +13,21 @@ _Static_assert((int)GPUGMRES_REFINE_NEVER == (int)KSP_GMRES_CGS_REFINE_NEVER && 
 
 /* ---- set-up ---- */
 
-static PetscErrorCode ChoosePath(KSP ksp, const KSP_GPUGMRES *g, GPUKSPChoice *c)
+static PetscErrorCode ChoosePath(KSP ksp, KSP_GPUGMRES *g)
 {
-  const KSP_GPU *k = &g->k;
-  const char    *why;
-  PetscBool      flexible;
+  KSP_GPU    *k = &g->k;
+  const char *why;
+  PetscBool   flexible;
 
   PetscFunctionBegin;
-  PetscCall(GPUKSPWhyHostLoop(ksp, k, c, &why));
+  PetscCall(GPUKSPWhyHostLoop(ksp, k, &why));
   PetscCall(PCGPUAMGFlexible_Private(ksp->pc, &flexible));
   if (!why && g->flexible && flexible) why = "the preconditioner is not linear"; /* PCApply() fills the preconditioned basis */
   if (g->several) why = "there are several processes";
-  if (why && c->kind == GPUKSP_PC_BETWEEN_STEPS) c->kind = GPUKSP_PC_BY_PCAPPLY;
-  c->taken = why ? KSP_GPU_PATH_HOST_LOOP : KSP_GPU_PATH_GRAPH;
-  PetscCall(PetscStrncpy(c->why, why ? why : k->path == KSP_GPU_PATH_GRAPH ? "asked for" : "all of an iteration is the device's work", sizeof(c->why)));
-  PetscCheck(k->path == KSP_GPU_PATH_AUTO || k->path == c->taken, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "-ksp_%s_path %s is not possible here: %s; auto would take %s", ((PetscObject)ksp)->type_name, KSPGPUPaths[k->path], k->path == KSP_GPU_PATH_PERSISTENT ? "GMRES is no persistent kernel" : c->why, KSPGPUPaths[c->taken]);
+  if (why && k->pc.kind == GPUKSP_PC_BETWEEN_STEPS) k->pc.kind = GPUKSP_PC_BY_PCAPPLY;
+  k->taken = why ? KSP_GPU_PATH_HOST_LOOP : KSP_GPU_PATH_GRAPH;
+  PetscCall(PetscStrncpy(k->why, why ? why : k->path == KSP_GPU_PATH_GRAPH ? "asked for" : "all of an iteration is the device's work", sizeof(k->why)));
+  PetscCheck(k->path == KSP_GPU_PATH_AUTO || k->path == k->taken, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "-ksp_%s_path %s is not possible here: %s; auto would take %s", ((PetscObject)ksp)->type_name, KSPGPUPaths[k->path], k->path == KSP_GPU_PATH_PERSISTENT ? "GMRES is no persistent kernel" : k->why, KSPGPUPaths[k->taken]);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -46,7 +46,6 @@ static PetscErrorCode Hessenberg(KSP_GPUGMRES *g)
 PetscErrorCode GPUGMRESPrepare(KSP ksp, KSP_GPU *k, char why[])
 {
   KSP_GPUGMRES *g = (KSP_GPUGMRES *)k;
-  GPUKSPChoice  choice;
   GPUCSRAttempt attempt;
   PetscMPIInt   size;
   PetscBool     made; /* the PC's numbers were copied to the device */
@@ -56,8 +55,7 @@ PetscErrorCode GPUGMRESPrepare(KSP ksp, KSP_GPU *k, char why[])
   g->several = (PetscBool)(size > 1);
   PetscCall(GPUKSPLive(ksp, k));
   PetscCall(GPUKSPPCFind(ksp, k));
-  PetscCall(ChoosePath(ksp, g, &choice));
-  PetscCall(GPUKSPChoiceTake(k, &choice));
+  PetscCall(ChoosePath(ksp, g));
   made = (PetscBool)(k->pc.kind == GPUKSP_PC_DIAGONAL || k->pc.kind == GPUKSP_PC_BETWEEN_STEPS);
   GPUCSRTry(&attempt, GPUKSPOpen(k, k->op.dev));
   GPUCSRThen(&attempt, GPUGMRESMemory(ksp, g));

@@ -6,17 +6,6 @@
 #include "../../../../sys/gpucsrsys.h"
 #include "device.h"
 
-static PetscErrorCode DeviceOf(PC pc, PCDevice *d)
-{
-  GPUCSRWrap *w;
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWrapGet((PetscObject)pc, &w));
-  PetscCheck(w, PETSC_COMM_SELF, PETSC_ERR_PLIB, "A PC of type %s has lost our data", ((PetscObject)pc)->type_name);
-  *d = (PCDevice)w->data;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode DeviceRelease(void *data)
 {
   PCDevice d = (PCDevice)data;
@@ -65,7 +54,7 @@ static PetscErrorCode PCApply_Device(PC pc, Vec x, Vec y)
   GPUCSRDevice dev;
 
   PetscFunctionBegin;
-  PetscCall(DeviceOf(pc, &d));
+  PetscCall(GPUCSRWrapData((PetscObject)pc, &d));
   PetscCall(CommonDevice(x, y, &dev));
   if (dev) PetscCall(PCDeviceTake(pc, d, dev, x));
   if (dev && d->possible) PetscCall((*d->ops->apply)(pc, d, x, y));
@@ -79,7 +68,7 @@ static PetscErrorCode PCView_Device(PC pc, PetscViewer viewer)
   PetscBool ascii;
 
   PetscFunctionBegin;
-  PetscCall(DeviceOf(pc, &d));
+  PetscCall(GPUCSRWrapData((PetscObject)pc, &d));
   PetscCall((*d->wrap->petsc.pc.view)(pc, viewer));
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
   if (ascii && d->fresh) PetscCall(PetscViewerASCIIPrintf(viewer, "  Applications to vectors of type gpu %s%s\n", d->possible ? "run on backend " : "are PETSc's", d->possible ? d->dev->ops->name : ""));
@@ -92,7 +81,7 @@ static PetscErrorCode PCSetUp_Device(PC pc)
   PCDevice d;
 
   PetscFunctionBegin;
-  PetscCall(DeviceOf(pc, &d));
+  PetscCall(GPUCSRWrapData((PetscObject)pc, &d));
   d->fresh = PETSC_FALSE;
   PetscCall((*d->wrap->petsc.pc.setup)(pc));
   PetscCall(GPUCSRWrapOver((PetscObject)pc, d->wrap));
@@ -105,7 +94,7 @@ static PetscErrorCode PCSetFromOptions_Device(PC pc, GPUCSROptionItems PetscOpti
   PCDevice d;
 
   PetscFunctionBegin;
-  PetscCall(DeviceOf(pc, &d));
+  PetscCall(GPUCSRWrapData((PetscObject)pc, &d));
   d->fresh = d->settled = PETSC_FALSE;
   PetscCall((*d->wrap->petsc.pc.setfromoptions)(pc, PetscOptionsObject));
   PetscCall(GPUCSRWrapOver((PetscObject)pc, d->wrap));
@@ -122,23 +111,17 @@ static PetscErrorCode DeviceMade(PetscObject pc, GPUCSRWrap *w)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-#define OPS \
-  { \
-    .pc = {.setup = PCSetUp_Device, .apply = PCApply_Device, .view = PCView_Device, .setfromoptions = PCSetFromOptions_Device } \
-  }
-static GPUCSRWrapType types[3];
-GPUCSR_WRAP_PC(PBJacobi, 0)
-GPUCSR_WRAP_PC(FieldSplit, 1)
-GPUCSR_WRAP_PC(VPBJacobi, 2)
-
-static GPUCSRWrapType types[] = {
-  {.type = PCPBJACOBI,   .ops = OPS, .bytes = sizeof(struct _n_PCDevice), .release = DeviceRelease, .made = DeviceMade, .create = (void (*)(void))PCCreate_PBJacobi_GPUCSR  },
-  {.type = PCFIELDSPLIT, .ops = OPS, .bytes = sizeof(struct _n_PCDevice), .release = DeviceRelease, .made = DeviceMade, .create = (void (*)(void))PCCreate_FieldSplit_GPUCSR},
-  {.type = PCVPBJACOBI,  .ops = OPS, .bytes = sizeof(struct _n_PCDevice), .release = DeviceRelease, .made = DeviceMade, .create = (void (*)(void))PCCreate_VPBJacobi_GPUCSR },
-};
-#undef OPS
+#define WRAP(name, petsc) \
+  GPUCSR_WRAP(PC, name, petsc, .ops.pc = {.setup = PCSetUp_Device, .apply = PCApply_Device, .view = PCView_Device, .setfromoptions = PCSetFromOptions_Device}, .bytes = sizeof(struct _n_PCDevice), .release = DeviceRelease, .made = DeviceMade)
+WRAP(PBJacobi, PCPBJACOBI)
+WRAP(FieldSplit, PCFIELDSPLIT)
+WRAP(VPBJacobi, PCVPBJACOBI)
 
 PetscErrorCode PCDeviceInitialize_Private(void)
 {
-  return GPUCSRWrapRegister(&PCList, PETSC_STATIC_ARRAY_LENGTH(types), types);
+  PetscFunctionBegin;
+  PetscCall(GPUCSRWrapRegister(&PCList, &wrap_PBJacobi));
+  PetscCall(GPUCSRWrapRegister(&PCList, &wrap_FieldSplit));
+  PetscCall(GPUCSRWrapRegister(&PCList, &wrap_VPBJacobi));
+  PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -32,16 +32,6 @@ struct _n_Blocks {
   char          why[512], said[512]; /* the reason for PETSc's blocks, and the reason last told */
 };
 
-static PetscErrorCode BlocksOf(PC pc, Blocks **m)
-{
-  GPUCSRWrap *w;
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWrapGet((PetscObject)pc, &w));
-  *m = w ? (Blocks *)w->data : NULL;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The PC as a PCASM; NULL: a PCBJACOBI */
 static PC_ASM *ASMOf(PC pc)
 {
@@ -63,7 +53,7 @@ static PetscErrorCode Solvers(PC pc, PetscInt *n, KSP **ksp)
   } else {
     Blocks *m;
 
-    PetscCall(BlocksOf(pc, &m));
+    PetscCall(GPUCSRWrapData((PetscObject)pc, &m));
     PetscCall((*m->getsolvers)(pc, n, NULL, ksp));
   }
   if (!*n) PetscFunctionReturn(PETSC_SUCCESS);
@@ -78,7 +68,7 @@ static PetscErrorCode GetSolvers_Blocks(PC pc, PetscInt *n, PetscInt *first, KSP
   Blocks *m;
 
   PetscFunctionBegin;
-  PetscCall(BlocksOf(pc, &m));
+  PetscCall(GPUCSRWrapData((PetscObject)pc, &m));
   if (ksp) m->handed = PETSC_TRUE;
   PetscCall((*m->getsolvers)(pc, n, first, ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -288,7 +278,7 @@ static PetscErrorCode PCSetUpOnBlocks_Blocks(PC pc)
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(BlocksOf(pc, &m));
+  PetscCall(GPUCSRWrapData((PetscObject)pc, &m));
   PetscCall(Solvers(pc, &n, &ksp));
   if (m->refusedat != (PetscInt64)pc->pmat->nonzerostate) m->refused = PETSC_FALSE;
   if (!m->refused) PetscCall(Possible(pc, n, ksp, m->why, sizeof(m->why)));
@@ -336,7 +326,7 @@ static PetscErrorCode PCApply_Blocks(PC pc, Vec b, Vec x)
   PetscBool    done = PETSC_FALSE;
 
   PetscFunctionBegin;
-  PetscCall(BlocksOf(pc, &m));
+  PetscCall(GPUCSRWrapData((PetscObject)pc, &m));
   PetscCall(Current(pc, m));
   if (m->F) PetscCall(MatGPUCSRFactorDevice_Private(m->F, &dev));
   if (m->F && dev) PetscCall(MatGPUCSRFactorSolveVecs_Private(m->F, b, x, &done));
@@ -353,13 +343,13 @@ static PetscErrorCode PCApply_Blocks(PC pc, Vec b, Vec x)
 
 static PetscErrorCode FactorOfBlocks(PC pc, Mat *F)
 {
-  Blocks *m;
+  GPUCSRWrap *w;
 
   PetscFunctionBegin;
-  PetscCall(BlocksOf(pc, &m));
-  if (!m || !m->wrap->petsc.pc.setuponblocks) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(Current(pc, m));
-  *F = m->F;
+  PetscCall(GPUCSRWrapGet((PetscObject)pc, &w));
+  if (!w || !w->petsc.pc.setuponblocks) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Current(pc, (Blocks *)w->data));
+  *F = ((Blocks *)w->data)->F;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -405,7 +395,7 @@ static PetscErrorCode PCView_Blocks(PC pc, PetscViewer viewer)
   PetscBool ascii;
 
   PetscFunctionBegin;
-  PetscCall(BlocksOf(pc, &m));
+  PetscCall(GPUCSRWrapData((PetscObject)pc, &m));
   PetscCall((*m->wrap->petsc.pc.view)(pc, viewer));
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
   if (!ascii || !m->batch.F) PetscFunctionReturn(PETSC_SUCCESS);
@@ -424,7 +414,7 @@ static PetscErrorCode PCSetUp_Blocks(PC pc)
   Blocks *m;
 
   PetscFunctionBegin;
-  PetscCall(BlocksOf(pc, &m));
+  PetscCall(GPUCSRWrapData((PetscObject)pc, &m));
   m->stale = PETSC_TRUE;
   if (pc->modifysubmatrices) m->handed = PETSC_TRUE;
   PetscCall(PCSetFailedReason(pc, PC_NOERROR));
@@ -443,21 +433,15 @@ static PetscErrorCode BlocksMade(PetscObject pc, GPUCSRWrap *w)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-#define OPS \
-  { \
-    .pc = {.setup = PCSetUp_Blocks, .setuponblocks = PCSetUpOnBlocks_Blocks, .apply = PCApply_Blocks, .view = PCView_Blocks } \
-  }
-static GPUCSRWrapType types[2];
-GPUCSR_WRAP_PC(BJacobi, 0)
-GPUCSR_WRAP_PC(ASM, 1)
-
-static GPUCSRWrapType types[] = {
-  {.type = PCBJACOBI, .ops = OPS, .bytes = sizeof(Blocks), .release = BlocksRelease, .made = BlocksMade, .create = (void (*)(void))PCCreate_BJacobi_GPUCSR},
-  {.type = PCASM,     .ops = OPS, .bytes = sizeof(Blocks), .release = BlocksRelease, .made = BlocksMade, .create = (void (*)(void))PCCreate_ASM_GPUCSR    },
-};
-#undef OPS
+#define WRAP(name, petsc) \
+  GPUCSR_WRAP(PC, name, petsc, .ops.pc = {.setup = PCSetUp_Blocks, .setuponblocks = PCSetUpOnBlocks_Blocks, .apply = PCApply_Blocks, .view = PCView_Blocks}, .bytes = sizeof(Blocks), .release = BlocksRelease, .made = BlocksMade)
+WRAP(BJacobi, PCBJACOBI)
+WRAP(ASM, PCASM)
 
 PetscErrorCode PCBlocksInitialize_Private(void)
 {
-  return GPUCSRWrapRegister(&PCList, PETSC_STATIC_ARRAY_LENGTH(types), types);
+  PetscFunctionBegin;
+  PetscCall(GPUCSRWrapRegister(&PCList, &wrap_BJacobi));
+  PetscCall(GPUCSRWrapRegister(&PCList, &wrap_ASM));
+  PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -84,21 +84,14 @@ APPLICATION(PCApply_Direct, Vec, apply)
 APPLICATION(PCApplyTranspose_Direct, Vec, applytranspose)
 APPLICATION(PCMatApply_Direct, Mat, matapply)
 
-#define OPS \
-  { \
-    .pc = {.setup = PCSetUp_Direct, .apply = PCApply_Direct, .applytranspose = PCApplyTranspose_Direct, .matapply = PCMatApply_Direct } \
-  }
-static GPUCSRWrapType types[2];
-GPUCSR_WRAP_PC(LU, 0)
-GPUCSR_WRAP_PC(Cholesky, 1)
-
-static GPUCSRWrapType types[] = {
-  {.type = PCLU,       .ops = OPS, .create = (void (*)(void))PCCreate_LU_GPUCSR      },
-  {.type = PCCHOLESKY, .ops = OPS, .create = (void (*)(void))PCCreate_Cholesky_GPUCSR}
-};
-#undef OPS
+#define WRAP(name, petsc) GPUCSR_WRAP(PC, name, petsc, .ops.pc = {.setup = PCSetUp_Direct, .apply = PCApply_Direct, .applytranspose = PCApplyTranspose_Direct, .matapply = PCMatApply_Direct})
+WRAP(LU, PCLU)
+WRAP(Cholesky, PCCHOLESKY)
 
 PetscErrorCode PCDirectInitialize_Private(void)
 {
-  return GPUCSRWrapRegister(&PCList, PETSC_STATIC_ARRAY_LENGTH(types), types);
+  PetscFunctionBegin;
+  PetscCall(GPUCSRWrapRegister(&PCList, &wrap_LU));
+  PetscCall(GPUCSRWrapRegister(&PCList, &wrap_Cholesky));
+  PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -64,17 +64,15 @@ static PetscErrorCode NoZeros(PC pc, PetscBool *none)
 
 static PetscErrorCode PCSetUp_Jacobi(PC pc)
 {
-  GPUCSRWrap    *w;
   Jacobi        *j;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRWrapGet((PetscObject)pc, &w));
-  j = (Jacobi *)w->data;
+  PetscCall(GPUCSRWrapData((PetscObject)pc, &j));
   PetscCall(NoZeros(pc, &j->sound));
   PetscCall(PetscObjectStateGet((PetscObject)pc->pmat, &j->state));
   if (j->sound) PetscCall(PCJacobiSetFixDiagonal(pc, PETSC_FALSE));
-  ierr = (*w->petsc.pc.setup)(pc);
+  ierr = (*j->wrap->petsc.pc.setup)(pc);
   if (j->sound) PetscCall(PCJacobiSetFixDiagonal(pc, PETSC_TRUE));
   PetscFunctionReturn(ierr);
 }
@@ -98,15 +96,15 @@ static PetscErrorCode First(PC pc, Jacobi *j, PetscBool *first)
 #define APPLICATION(name, operation) \
   static PetscErrorCode name(PC pc, Vec x, Vec y) \
   { \
-    GPUCSRWrap    *w; \
+    Jacobi        *j; \
     PetscBool      first; \
     PetscErrorCode ierr; \
 \
     PetscFunctionBegin; \
-    PetscCall(GPUCSRWrapGet((PetscObject)pc, &w)); \
-    PetscCall(First(pc, (Jacobi *)w->data, &first)); \
+    PetscCall(GPUCSRWrapData((PetscObject)pc, &j)); \
+    PetscCall(First(pc, j, &first)); \
     if (first) PetscCall(PCJacobiSetFixDiagonal(pc, PETSC_FALSE)); \
-    ierr = (*w->petsc.pc.operation)(pc, x, y); \
+    ierr = (*j->wrap->petsc.pc.operation)(pc, x, y); \
     if (first) PetscCall(PCJacobiSetFixDiagonal(pc, PETSC_TRUE)); \
     PetscCall(ierr); \
     PetscFunctionReturn(PETSC_SUCCESS); \
@@ -114,14 +112,9 @@ static PetscErrorCode First(PC pc, Jacobi *j, PetscBool *first)
 APPLICATION(PCApply_Jacobi, apply)
 APPLICATION(PCApplyTranspose_Jacobi, applytranspose)
 
-static GPUCSRWrapType types[1];
-GPUCSR_WRAP_PC(Jacobi, 0)
-
-static GPUCSRWrapType types[] = {
-  {.type = PCJACOBI, .ops.pc = {.setup = PCSetUp_Jacobi, .apply = PCApply_Jacobi, .applytranspose = PCApplyTranspose_Jacobi}, .bytes = sizeof(Jacobi), .create = (void (*)(void))PCCreate_Jacobi_GPUCSR}
-};
+GPUCSR_WRAP(PC, Jacobi, PCJACOBI, .ops.pc = {.setup = PCSetUp_Jacobi, .apply = PCApply_Jacobi, .applytranspose = PCApplyTranspose_Jacobi}, .bytes = sizeof(Jacobi))
 
 PetscErrorCode PCJacobiInitialize_Private(void)
 {
-  return GPUCSRWrapRegister(&PCList, PETSC_STATIC_ARRAY_LENGTH(types), types);
+  return GPUCSRWrapRegister(&PCList, &wrap_Jacobi);
 }

@@ -109,12 +109,10 @@ static PetscErrorCode SchurFactors(PC pc, PCDevice d, PCFieldSplitSchurFactType 
 /* PETSc keeps its set-up, and the next application has the new factors */
 static PetscErrorCode SetFactors(PC pc, PCFieldSplitSchurFactType factors)
 {
-  GPUCSRWrap *w;
-  PCDevice    d;
+  PCDevice d;
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRWrapGet((PetscObject)pc, &w));
-  d        = (PCDevice)w->data;
+  PetscCall(GPUCSRWrapData((PetscObject)pc, &d));
   d->fresh = d->settled = PETSC_FALSE;
   PetscCall((*(PetscErrorCode(*)(PC, PCFieldSplitSchurFactType))((Fields *)d->data)->set)(pc, factors));
   PetscFunctionReturn(PETSC_SUCCESS);

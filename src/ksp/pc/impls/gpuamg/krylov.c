@@ -24,7 +24,7 @@ PetscErrorCode PCGPUAMGFlexible_Private(PC pc, PetscBool *flexible)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Before each solve: warns once of a K-cycle inside a method that assumes a linear preconditioner, whose residual norms are then wrong */
+/* Before each solve. Warns once if a method assumes a linear preconditioner and this is a K-cycle: its residual norms are wrong */
 PetscErrorCode PCGPUAMGPreSolve_Private(PC pc, KSP ksp, Vec b, Vec x)
 {
   PC_GPUAMG *a = (PC_GPUAMG *)pc->data;
@@ -48,7 +48,7 @@ static PC_MG_Levels *At(const GPUAMGRanks *r, int l)
   return ((PC_MG *)r->mg->data)->levels[r->levels - 1 - l];
 }
 
-/* Collective: vectors of the coarse levels; is the coarsest level of all ranks the finest of several small ones, which each rank has? */
+/* Collective. Makes the vectors of the coarse levels */
 PetscErrorCode PCGPUAMGKrylovSetUp_Private(GPUAMGRanks *r)
 {
   const PC coarse = At(r, r->levels - 1)->smoothd->pc;
@@ -67,7 +67,7 @@ PetscErrorCode PCGPUAMGKrylovSetUp_Private(GPUAMGRanks *r)
 
 static PetscErrorCode Cycle(PC, int, Vec, Vec);
 
-/* As on a device: the solution of level l in its x; b changes */
+/* As on a device. The solution of level l is in its x, and b changes */
 static PetscErrorCode Krylov(PC pc, int l)
 {
   const GPUAMGRanks *r = ((PC_GPUAMG *)pc->data)->ranks;

@@ -63,15 +63,6 @@ static PetscErrorCode Reserve(Why *w, GPUCSRDevice dev, size_t bytes, const char
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Is(void *object, const char *const types[], size_t count, PetscBool *is)
-{
-  PetscFunctionBegin;
-  *is = PETSC_FALSE;
-  for (size_t k = 0; k < count && !*is; k++) PetscCall(PetscObjectTypeCompare((PetscObject)object, types[k], is));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-#define IS(object, types, is) Is((void *)(object), types, PETSC_STATIC_ARRAY_LENGTH(types), is)
-
 /* ---- numbers to the device ---- */
 
 /* Copies a vector of PETSc to the device, from the host or from a device */
@@ -201,14 +192,13 @@ static PetscErrorCode Columns(GPUCSRDevice dev, KSP ksp, PetscInt n, PetscInt co
 */
 static PetscErrorCode ToGPUCSR(const GPUMGMatrix *like, Mat *A, GPUMGCopy *copy)
 {
-  const PetscInt64         id = (PetscInt64)((PetscObject)*A)->id;
-  PetscObjectState         state;
-  static const char *const one[] = {MATSEQAIJ, MATSEQMAIJ}, *const several[] = {MATMPIAIJ, MATMPIMAIJ};
-  PetscBool aij, ranks;
+  const PetscInt64 id = (PetscInt64)((PetscObject)*A)->id;
+  PetscObjectState state;
+  PetscBool        aij, ranks;
 
   PetscFunctionBegin;
-  PetscCall(IS(*A, one, &aij));
-  PetscCall(IS(*A, several, &ranks));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)*A, &aij, MATSEQAIJ, MATSEQMAIJ, ""));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)*A, &ranks, MATMPIAIJ, MATMPIMAIJ, ""));
   PetscCall(PetscObjectStateGet((PetscObject)*A, &state));
   if (!(aij || ranks) || !copy->A || copy->id != id || copy->state != (PetscInt64)state) PetscCall(MatDestroy(&copy->A));
   if (!(aij || ranks) || !like->o.dev) PetscFunctionReturn(PETSC_SUCCESS);
@@ -307,7 +297,6 @@ static PetscErrorCode Factor(KSP ksp, PetscInt rows, GPUCSRDevice dev, PetscInt 
 /* ksp: set up. Reads its steps, if the device can run them */
 static PetscErrorCode Smoother(KSP ksp, Mat residual, const GPUCSROperator *o, PetscInt level, GPUMGSmoother *m, Why *w)
 {
-  static const char *const methods[] = {KSPCHEBYSHEV, KSPRICHARDSON}, *const pcs[] = {PCNONE, PCJACOBI, PCPBJACOBI, PCILU, PCICC, PCBJACOBI};
   const char   *prefix = ((PetscObject)ksp)->prefix;
   PetscBool     method, known, plain = PETSC_FALSE, none, diagonal, blocks, good;
   PetscInt      bs = 1, n;
@@ -315,8 +304,8 @@ static PetscErrorCode Smoother(KSP ksp, Mat residual, const GPUCSROperator *o, P
   GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
-  PetscCall(IS(ksp, methods, &method));
-  PetscCall(IS(ksp->pc, pcs, &known));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp, &method, KSPCHEBYSHEV, KSPRICHARDSON, ""));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp->pc, &known, PCNONE, PCJACOBI, PCPBJACOBI, PCILU, PCICC, PCBJACOBI, ""));
   if (!method) PetscCall(Not(w, "smoother", level, ((PetscObject)ksp)->type_name, "ksp_type chebyshev", prefix));
   if (!known) PetscCall(Not(w, "preconditioner", level, ((PetscObject)ksp->pc)->type_name, "pc_type jacobi", prefix));
   if (!method || !known) PetscFunctionReturn(PETSC_SUCCESS);
@@ -368,13 +357,12 @@ static PetscErrorCode OnlyAppliesPC(KSP ksp, PetscBool *only)
 /* Is the PC linear? A PC with a solver inside may not be */
 static PetscErrorCode Linear(PC pc, PetscBool *linear)
 {
-  static const char *const pcs[] = {PCLU, PCCHOLESKY, PCILU, PCICC, PCSVD, PCNONE, PCJACOBI, PCPBJACOBI, PCSOR};
-  KSP                     *sub, one;
-  PetscInt                 count;
-  PetscBool                blocks, redundant;
+  KSP      *sub, one;
+  PetscInt  count;
+  PetscBool blocks, redundant;
 
   PetscFunctionBegin;
-  PetscCall(IS(pc, pcs, linear));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)pc, linear, PCLU, PCCHOLESKY, PCILU, PCICC, PCSVD, PCNONE, PCJACOBI, PCPBJACOBI, PCSOR, ""));
   PetscCall(PetscObjectTypeCompare((PetscObject)pc, PCBJACOBI, &blocks));
   PetscCall(PetscObjectTypeCompare((PetscObject)pc, PCREDUNDANT, &redundant));
   if (!blocks && !redundant) PetscFunctionReturn(PETSC_SUCCESS);
@@ -467,16 +455,15 @@ static PetscErrorCode SmallOfRanks(GPUMGCycle *c, PC pc, Why *w)
 
 static PetscErrorCode CoarseSolver(GPUMGCycle *c, KSP ksp, Why *w)
 {
-  static const char *const methods[] = {KSPCHEBYSHEV, KSPRICHARDSON};
-  GPUMGLevel              *L         = &c->level[0];
-  Mat                      A;
-  PetscBool                only, linear, method;
-  char                     have[160];
-  PetscInt                 n;
+  GPUMGLevel *L = &c->level[0];
+  Mat         A;
+  PetscBool   only, linear, method;
+  char        have[160];
+  PetscInt    n;
 
   PetscFunctionBegin;
   PetscCall(OnlyAppliesPC(ksp, &only));
-  PetscCall(IS(ksp, methods, &method));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp, &method, KSPCHEBYSHEV, KSPRICHARDSON, ""));
   c->exact = only;
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
   if (method) {

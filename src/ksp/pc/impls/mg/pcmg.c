@@ -15,29 +15,17 @@ typedef struct {
   PetscBool   taken, ok; /* the hierarchy has been read; and the cycle is valid */
   GPUMGKey    key;
   PetscInt    version; /* changes when the cycle changes */
-  PetscInt    applied;
   char        why[512];
   GPUCSREvent event;
   PCGAMGData  gamg;
 } Multigrid;
-
-static PetscErrorCode MultigridOf(PC pc, Multigrid **m)
-{
-  GPUCSRWrap *w;
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWrapGet((PetscObject)pc, &w));
-  PetscCheck(w, PETSC_COMM_SELF, PETSC_ERR_PLIB, "A PC of type %s has lost our data", ((PetscObject)pc)->type_name);
-  *m = (Multigrid *)w->data;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 PetscErrorCode PCGAMGDataOf_Private(PC pc, PCGAMGData **d)
 {
   Multigrid *m = NULL;
 
   PetscFunctionBegin;
-  PetscCall(MultigridOf(pc, &m));
+  PetscCall(GPUCSRWrapData((PetscObject)pc, &m));
   *d = &m->gamg;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -118,7 +106,7 @@ static PetscErrorCode Current(PC pc, Multigrid **m)
   PetscBool same;
 
   PetscFunctionBegin;
-  PetscCall(MultigridOf(pc, m));
+  PetscCall(GPUCSRWrapData((PetscObject)pc, m));
   PetscCall(Same(pc, *m, &same));
   if (!same) PetscCall(MultigridTake(pc, *m));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -149,7 +137,6 @@ static PetscErrorCode PCApply_MG_GPUCSR(PC pc, Vec b, Vec x)
   PetscCall(Current(pc, &m));
   if (m->ok) {
     GPUCSRTry(&attempt, GPUMGCycleApplyVecs(&m->cycle, &m->event, b, x));
-    if (!attempt.error) m->applied++;
     if (!attempt.error) PetscFunctionReturn(PETSC_SUCCESS);
     if (m->cycle.size > 1) { /* the other ranks are inside the cycle */
       PetscCall(GPUMGRanksFail(&m->cycle, attempt.message));
@@ -188,7 +175,7 @@ static PetscErrorCode PCView_MG_GPUCSR(PC pc, PetscViewer viewer)
   const GPUMGCycle *c;
 
   PetscFunctionBegin;
-  PetscCall(MultigridOf(pc, &m));
+  PetscCall(GPUCSRWrapData((PetscObject)pc, &m));
   PetscCall((*m->wrap->petsc.pc.view)(pc, viewer));
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
   if (ascii && m->gamg.levels) PetscCall(PetscViewerASCIIPrintf(viewer, "  Aggregates of the finest %" PetscInt_FMT " levels are made on the device, as those of PC type gpuamg\n", m->gamg.levels));
@@ -211,7 +198,7 @@ static PetscErrorCode PCSetUp_MG_GPUCSR(PC pc)
   Multigrid *m;
 
   PetscFunctionBegin;
-  PetscCall(MultigridOf(pc, &m));
+  PetscCall(GPUCSRWrapData((PetscObject)pc, &m));
   PetscCall(PCSetFailedReason(pc, PC_NOERROR));
   PetscCall((*m->wrap->petsc.pc.setup)(pc));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -222,7 +209,7 @@ static PetscErrorCode PCSetUp_GAMG_GPUCSR(PC pc)
   Multigrid *m;
 
   PetscFunctionBegin;
-  PetscCall(MultigridOf(pc, &m));
+  PetscCall(GPUCSRWrapData((PetscObject)pc, &m));
   PetscCall(PCGAMGAggregates_Private(pc));
   PetscCall(PCSetUp_MG_GPUCSR(pc));
   PetscCall(PCGAMGRelease_Private(&m->gamg));
@@ -235,7 +222,7 @@ static PetscErrorCode PCSetFromOptions_GAMG_GPUCSR(PC pc, GPUCSROptionItems Pets
   Multigrid *m;
 
   PetscFunctionBegin;
-  PetscCall(MultigridOf(pc, &m));
+  PetscCall(GPUCSRWrapData((PetscObject)pc, &m));
   PetscCall((*m->wrap->petsc.pc.setfromoptions)(pc, PetscOptionsObject));
   PetscCall(PCGAMGSetFromOptions_Private(pc));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -246,20 +233,15 @@ static PetscErrorCode GAMGMade(PetscObject pc, GPUCSRWrap *w)
   return PCGAMGIntercept_Private((PC)pc);
 }
 
-static GPUCSRWrapType types[2];
-GPUCSR_WRAP_PC(MG, 0)
-GPUCSR_WRAP_PC(GAMG, 1)
-
 #define CYCLES .apply = PCApply_MG_GPUCSR, .view = PCView_MG_GPUCSR
 #define DATA   .bytes = sizeof(Multigrid), .release = MultigridRelease
-static GPUCSRWrapType types[] = {
-  {.type = PCMG,                                                                                      .ops.pc = {.setup = PCSetUp_MG_GPUCSR, CYCLES}, DATA,                                           .create = (void (*)(void))PCCreate_MG_GPUCSR},
-  { .type = PCGAMG, .ops.pc = {.setup = PCSetUp_GAMG_GPUCSR, .setfromoptions = PCSetFromOptions_GAMG_GPUCSR, CYCLES},                                           DATA, .create = (void (*)(void))PCCreate_GAMG_GPUCSR,                             .made = GAMGMade},
-};
-#undef CYCLES
-#undef DATA
+GPUCSR_WRAP(PC, MG, PCMG, .ops.pc = {.setup = PCSetUp_MG_GPUCSR, CYCLES}, DATA)
+GPUCSR_WRAP(PC, GAMG, PCGAMG, .ops.pc = {.setup = PCSetUp_GAMG_GPUCSR, .setfromoptions = PCSetFromOptions_GAMG_GPUCSR, CYCLES}, DATA, .made = GAMGMade)
 
 PetscErrorCode PCMGInitialize_Private(void)
 {
-  return GPUCSRWrapRegister(&PCList, PETSC_STATIC_ARRAY_LENGTH(types), types);
+  PetscFunctionBegin;
+  PetscCall(GPUCSRWrapRegister(&PCList, &wrap_MG));
+  PetscCall(GPUCSRWrapRegister(&PCList, &wrap_GAMG));
+  PetscFunctionReturn(PETSC_SUCCESS);
 }

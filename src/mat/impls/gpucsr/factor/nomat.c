@@ -1,6 +1,4 @@
-/*
-  ILU(0) of a matrix on a device that is no Mat. The host sees flags alone.
-*/
+/* ILU(0) of a matrix that is only on the device, without a Mat. The host sees flags alone. */
 #include "factorimpl.h"
 
 static PetscErrorCode PatternOnDevice(Mat_GPUCSRFactor *f, const GPUCSRStorage *A, int longest, PetscBool *good)
@@ -35,7 +33,7 @@ static PetscErrorCode Make(Mat_GPUCSRFactor *f, const GPUCSRStorage *A, int long
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ILU(0) of A, of rows of at most `longest` entries. A factor that exists is one of the same pattern, and gets new values. Not good, or after an error: no factor; a row has no good pivot, or no entry on the diagonal */
+/* ILU(0) of A, whose rows have at most `longest` entries. An existing factor has the pattern of A and gets new values. Not good: a row has no pivot or no diagonal entry. Then, and after an error, no factor remains. */
 PetscErrorCode GPUCSRFactorMake(const GPUCSRStorage *A, int longest, Mat_GPUCSRFactor **f, PetscBool *good)
 {
   PetscErrorCode ierr;
