@@ -416,6 +416,37 @@ static PetscErrorCode Between(MPI_Comm comm, PetscInt k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A matrix of zeros has a preconditioner, also where a level is larger than its dense inverse may be */
+static PetscErrorCode Zero(MPI_Comm comm)
+{
+  Mat                A;
+  KSP                ksp;
+  Vec                b, x;
+  KSPConvergedReason reason;
+  PetscReal          norm;
+
+  PetscFunctionBegin;
+  PetscCall(Create(comm, 40, 1, &A));
+  PetscCall(MatScale(A, 0.0));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(TestFill(b, 3, PETSC_FALSE));
+  PetscCall(KSPCreate(comm, &ksp));
+  PetscCall(KSPSetType(ksp, KSPPREONLY));
+  PetscCall(KSPSetOperators(ksp, A, A));
+  PetscCall(KSPSetOptionsPrefix(ksp, "zero_"));
+  PetscCall(PetscOptionsSetValue(NULL, "-zero_pc_type", PCGPUAMG));
+  PetscCall(KSPSetFromOptions(ksp));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(KSPGetConvergedReason(ksp, &reason));
+  PetscCall(VecNorm(x, NORM_INFINITY, &norm));
+  PetscCheck(reason > 0 && norm < 1e3, PETSC_COMM_SELF, PETSC_ERR_PLIB, "A matrix of zeros: %s, and a solution of size %g", KSPConvergedReasons[reason], (double)norm);
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&x));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   PetscBool quick = PETSC_FALSE;
@@ -434,6 +465,7 @@ int main(int argc, char **argv)
     PetscCall(Smoothers(A));
     PetscCall(Between(PETSC_COMM_WORLD, 42));
     PetscCall(Singular(PETSC_COMM_WORLD));
+    PetscCall(Zero(PETSC_COMM_WORLD));
   }
   if (!points) PetscCall(Levels(A, level));
   PetscCall(MatDestroy(&A));

@@ -293,6 +293,7 @@ static PetscErrorCode PCSetUp_GPUAMG(PC pc)
   pc->failedreason = PC_NOERROR;
   if (several) PetscCall(PCGPUAMGRanksSetUp_Private(pc, same));
   else PetscCall(OneSetUp(pc, same));
+  if (a->h.negative) PetscCall(PetscInfo(pc, "The diagonal has negative entries: the smoother's bounds are for a diagonal of one sign\n"));
   if (a->h.problem) {
     const PetscBool nan = (PetscBool)((a->h.problem & GPUAMG_NAN) != 0);
 

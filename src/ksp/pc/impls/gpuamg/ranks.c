@@ -50,6 +50,7 @@ static PetscErrorCode Reciprocals(const Level *L, int *problem)
     PetscInt           n;
 
     if (PetscIsInfOrNanScalar(d[i])) *problem |= GPUAMG_NAN;
+    if (PetscRealPart(d[i]) < 0) *problem |= GPUAMG_NEGATIVE;
     if (d[i] != 0.0) {
       d[i] = 1.0 / d[i];
       continue;
@@ -140,7 +141,8 @@ static PetscErrorCode Values(PC_GPUAMG *a, int l)
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, flag, 2, MPI_INT, MPI_BOR, comm));
   L->whole     = (PetscBool)!flag[1];
   a->h.at      = l;
-  a->h.problem = l ? flag[0] & ~GPUAMG_ZERO : flag[0]; /* a coarse row is smoothed as if it had 1 there */
+  a->h.problem = flag[0] & ~(GPUAMG_NEGATIVE | (l ? GPUAMG_ZERO : 0)); /* a coarse row is smoothed as if it had 1 there */
+  if (!l) a->h.negative = (GPUCSRBool)((flag[0] & GPUAMG_NEGATIVE) != 0);
   if (a->h.problem) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Largest(L, a->used.o.steps));
   if (!(L->lambda >= 0 && L->lambda < 1e300)) a->h.problem = GPUAMG_NAN;

@@ -210,10 +210,11 @@ static PetscErrorCode Values(GPUAMG *h, int l, GPUCSRBool smoothed)
   if (smoothed) PetscCall(Arnoldi(h, l, steps, NULL, NULL, e));
   PetscCall(GPUCSRRead(h->dev, &host, e, sizeof(host)));
   PetscCall(GPUAMGGive(h, &h->temp[GPUAMG_TEMP_VECTORS]));
-  flag = host.flag;
+  flag = host.flag & ~GPUAMG_NEGATIVE;
+  if (!l) h->negative = (GPUCSRBool)(flag != host.flag);
   if (l) flag &= ~GPUAMG_ZERO; /* a coarse row with a zero diagonal is smoothed as if the diagonal were 1 */
   L->lambda = smoothed ? GPUAMGRadius(steps, host.H, GPUAMG_STEPS + 1) : 1;
-  if (!flag && smoothed && !(L->lambda > 0 && L->lambda < 1e300)) flag = L->lambda == 0 && l ? 0 : GPUAMG_NAN;
+  if (!flag && smoothed && !(L->lambda > 0 && L->lambda < 1e300)) flag = L->lambda == 0 ? 0 : GPUAMG_NAN;
   if (!(L->lambda > 0)) L->lambda = 1;
   h->problem = flag;
   h->at      = l;

@@ -59,7 +59,8 @@ typedef enum {
   GPUAMG_UNDECIDED = 1, /* a vertex is */
   GPUAMG_ZERO      = 2, /* a row with entries has a zero diagonal entry, or lacks the diagonal */
   GPUAMG_NAN       = 4, /* it is no number */
-  GPUAMG_PIVOT     = 8  /* a level's factor has a zero pivot */
+  GPUAMG_PIVOT     = 8, /* a level's factor has a zero pivot */
+  GPUAMG_NEGATIVE  = 16 /* a diagonal entry is negative, which is no problem by itself */
 } GPUAMGFlag;
 
 typedef struct {
@@ -200,6 +201,7 @@ enum {
 typedef struct {
   GPUCSRDevice  dev;
   GPUAMGOptions o;
+  GPUCSRBool    negative;        /* the finest diagonal has negative entries */
   int           levels, problem; /* problem: flags of what keeps the matrix from having a hierarchy, at level `at` */
   int           at;
   GPUCSRBool    weak;   /* entries are dropped */

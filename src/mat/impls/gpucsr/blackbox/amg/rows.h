@@ -61,6 +61,7 @@ GPUCSR_HOST_DEVICE void GPUAMGDiagonalRow(const GPUAMGWork *w, int i)
     if (!(fabs(a) <= 1.7976931348623157e308)) flag = GPUAMG_NAN;
   }
   if (d == 0 && most > 0) flag |= GPUAMG_ZERO;
+  if (d < 0) flag |= GPUAMG_NEGATIVE;
   if (flag) GPUAMGRaise(w->flag, flag);
   w->dinv[i] = d == 0 ? 1 : 1 / d;
   if (w->norm) w->norm[i] = sqrt(fmax(off[d < 0], off[!(d < 0)] / 16)); /* as GPUAMGNormsRow() */
