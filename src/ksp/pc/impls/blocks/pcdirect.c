@@ -1,6 +1,6 @@
 /*
   PCLU and PCCHOLESKY with a direct solver that checks its solutions: a refused solution is a failure of the preconditioner until the next solve or application. Each type is registered again under its own name,
-  with another set-up, three other applications and a beginning of solves; the rest is PETSc's.
+  with another set-up, three other applications and a beginning of solves; the rest is PETSc's. PCREDUNDANT and PCCOMPOSITE hold such solvers, and get another set-up.
 */
 #include "device.h"
 
@@ -68,6 +68,18 @@ static PetscErrorCode PCSetUp_Direct(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* From PETSc 3.24 on, these types keep the failure of a solver inside. The set-up tells anew */
+static PetscErrorCode PCSetUp_Around(PC pc)
+{
+  GPUCSRWrap *w;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRWrapGet((PetscObject)pc, &w));
+  PetscCall(PCSetFailedReason(pc, PC_NOERROR));
+  PetscCall((*w->petsc.pc.setup)(pc));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* An application by PETSc, and its judgement */
 #define APPLICATION(name, Operand, operation) \
   static PetscErrorCode name(PC pc, Operand x, Operand y) \
@@ -88,14 +100,20 @@ APPLICATION(PCMatApply_Direct, Mat, matapply)
   { \
     .pc = {.setup = PCSetUp_Direct, .apply = PCApply_Direct, .applytranspose = PCApplyTranspose_Direct, .matapply = PCMatApply_Direct } \
   }
-static GPUCSRWrapType types[2];
+#define AROUND {.pc = {.setup = PCSetUp_Around}}
+static GPUCSRWrapType types[4];
 GPUCSR_WRAP_PC(LU, 0)
 GPUCSR_WRAP_PC(Cholesky, 1)
+GPUCSR_WRAP_PC(Redundant, 2)
+GPUCSR_WRAP_PC(Composite, 3)
 
 static GPUCSRWrapType types[] = {
-  {.type = PCLU,       .ops = OPS, .create = (void (*)(void))PCCreate_LU_GPUCSR      },
-  {.type = PCCHOLESKY, .ops = OPS, .create = (void (*)(void))PCCreate_Cholesky_GPUCSR}
+  {.type = PCLU,        .ops = OPS,    .create = (void (*)(void))PCCreate_LU_GPUCSR       },
+  {.type = PCCHOLESKY,  .ops = OPS,    .create = (void (*)(void))PCCreate_Cholesky_GPUCSR },
+  {.type = PCREDUNDANT, .ops = AROUND, .create = (void (*)(void))PCCreate_Redundant_GPUCSR},
+  {.type = PCCOMPOSITE, .ops = AROUND, .create = (void (*)(void))PCCreate_Composite_GPUCSR}
 };
+#undef AROUND
 #undef OPS
 
 PetscErrorCode PCDirectInitialize_Private(void)
