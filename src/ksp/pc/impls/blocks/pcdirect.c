@@ -100,7 +100,10 @@ APPLICATION(PCMatApply_Direct, Mat, matapply)
   { \
     .pc = {.setup = PCSetUp_Direct, .apply = PCApply_Direct, .applytranspose = PCApplyTranspose_Direct, .matapply = PCMatApply_Direct } \
   }
-#define AROUND {.pc = {.setup = PCSetUp_Around}}
+#define AROUND \
+  { \
+    .pc = {.setup = PCSetUp_Around } \
+  }
 static GPUCSRWrapType types[4];
 GPUCSR_WRAP_PC(LU, 0)
 GPUCSR_WRAP_PC(Cholesky, 1)
