@@ -190,7 +190,7 @@ PetscErrorCode PetscDLLibraryRegister_petscgpucsr(void)
   if (why[0]) PetscCall(PetscOptionsGetBool(NULL, NULL, "-gpucsr_strict", &strict, NULL));
   if (why[0] && !strict) {
     PetscCall(PetscFPrintf(PETSC_COMM_WORLD, PETSC_STDERR, "MATGPUCSR warning: %s: the program runs without it; -gpucsr_strict makes this an error\n", why));
-    if (!strstr(why, "for PETSc ")) PetscCall(GPUCSRForeignNames());
+    PetscCall(GPUCSRForeignNames());
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(MatGPUCSRInitializePackage());

@@ -11,7 +11,7 @@ PetscErrorCode GPUCSRForeign(char why[], size_t len)
 {
   PetscInt      major, minor, subminor, release;
   PetscDataType scalar;
-  PetscBool     found;
+  int           found = 0; /* as wide as any release's PetscBool */
   size_t        intsize;
 
   PetscFunctionBegin;
@@ -23,7 +23,7 @@ PetscErrorCode GPUCSRForeign(char why[], size_t len)
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(PetscGetVersionNumber(&major, &minor, &subminor, &release));
-  PetscCall(PetscDataTypeFromString("scalar", &scalar, &found));
+  PetscCall(PetscDataTypeFromString("scalar", &scalar, (PetscBool *)&found));
   if (major != PETSC_VERSION_MAJOR || minor != PETSC_VERSION_MINOR) PetscCall(PetscSNPrintf(why, len, "libpetscgpucsr.so was built for PETSc %d.%d and is loaded into PETSc %d.%d", PETSC_VERSION_MAJOR, PETSC_VERSION_MINOR, (int)major, (int)minor));
   else if (!found || scalar != PETSC_SCALAR)
     PetscCall(PetscSNPrintf(why, len, "libpetscgpucsr.so was built for a PETSc with %s scalars and is loaded into one with %s scalars", PetscDataTypes[PETSC_SCALAR], found ? PetscDataTypes[scalar] : "unknown"));

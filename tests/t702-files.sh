@@ -32,7 +32,7 @@ accepted() {
   for launch in "" "$MPIEXEC -n 2"; do
     # shellcheck disable=SC2086 # the launcher is words
     PETSC_OPTIONS=$1 timeout 60 $launch "$solve" -f "$file" -ksp_max_it 1 -ksp_view_mat >"$out" 2>&1 </dev/null
-    view=$(sed -n 's/^row [0-9]*: *//p' "$out" | tr -s ' ' | tr '\n' ';')
+    view=$(sed -n 's/^ *row [0-9]*: *//p' "$out" | tr -s ' ' | tr '\n' ';')
     if [ "$view" != "$3" ]; then echo "$file, run as '$launch solve': expected the rows $3, got $view" && grep -v 'Configure options' "$out"; fi
   done
 }

@@ -16,7 +16,7 @@ cd "$work" || exit 2
 # shellcheck source=tests/cases.sh
 . "$here/cases.sh"
 # shellcheck disable=SC2046 # flags are words
-mpicc -std=gnu99 -O1 -w "$here"/../src/benchmarks/coo/*.c $(pkg-config --cflags --libs "${PETSC:-PETSc}") -ldl -lm -o coo >said 2>&1 || { cat said; exit 1; }
+mpicc -std=gnu99 -O1 -w "$here"/../src/benchmarks/coo/*.c $(pkg-config --cflags --libs "${PETSC:-PETSc}") -Wl,-rpath,"$(pkg-config --variable=libdir "${PETSC:-PETSc}")" -ldl -lm -o coo >said 2>&1 || { cat said; exit 1; }
 
 # its FILE: iterations
 its() { sed -n 's/.*"iterations": \([0-9]*\).*/\1/p' "$1"; }

@@ -26,7 +26,7 @@ int main(int argc, char **argv)
   return 0;
 }' >"$tmp/user.c"
 # shellcheck disable=SC2046 # flags are words
-mpicc "$tmp/user.c" -o "$tmp/user" $(pkg-config --cflags --libs petscgpucsr PETSc) || exit 1
+mpicc "$tmp/user.c" -o "$tmp/user" $(pkg-config --cflags --libs petscgpucsr PETSc) -Wl,-rpath,"$(pkg-config --variable=libdir PETSc)" || exit 1
 PETSC_OPTIONS='' "$tmp/user" || exit 1
 pages=''
 if command -v python3 >/dev/null; then pages="share/man/man1/gpucsr-convert.1 share/man/man1/gpucsr-advise.1 share/man/man1/bmrm.1 share/man/man3/MATGPUCSR.3 share/man/man3/MatGPUCSRGetInfo.3 share/doc/petscgpucsr/html/index.html"; fi

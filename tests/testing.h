@@ -249,7 +249,7 @@ static inline PetscErrorCode TestAbs(Mat R, Mat *B)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A solve that ends in an error leaves its right-hand side locked in PETSc 3.24 */
+/* A call that ends in an error leaves the vectors that it reads locked in PETSc 3.24 */
 static inline PetscErrorCode TestUnlock(Vec x)
 {
   PetscInt locks;

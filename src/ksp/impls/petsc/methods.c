@@ -399,12 +399,24 @@ static PetscErrorCode KSPSolve_Mended(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The set-up of chebyshev chooses its solve, in PETSc 3.24 */
+static PetscErrorCode KSPSetUp_Mended(KSP ksp)
+{
+  GPUCSRWrap *w;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRWrapGet((PetscObject)ksp, &w));
+  PetscCall((*w->petsc.ksp.setup)(ksp));
+  PetscCall(GPUCSRWrapOver((PetscObject)ksp, w));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* --- Registration */
 
 /* The methods. FORGETS: the method would end with a failure of the last solve. ONCE, MENDED: so it would, and more. HELD: the method keeps pointers to arrays after their restoration. COPIES: its work vectors have the type of the solution */
 #define FORGETS(name) GPUCSR_WRAP(KSP, name, #name, .ops.ksp = {.solve = KSPSolve_Forgets})
 #define ONCE(name)    GPUCSR_WRAP(KSP, name, #name, .ops.ksp = {.solve = KSPSolve_Preonly})
-#define MENDED(name)  GPUCSR_WRAP(KSP, name, #name, .ops.ksp = {.solve = KSPSolve_Mended})
+#define MENDED(name)  GPUCSR_WRAP(KSP, name, #name, .ops.ksp = {.solve = KSPSolve_Mended, .setup = KSPSetUp_Mended})
 #define HELD(name)    GPUCSR_WRAP(KSP, name, #name, .ops.ksp = {.solve = KSPSolve_Method})
 #define COPIES(name)  GPUCSR_WRAP(KSP, name, #name, .ops.ksp = {.solve = KSPSolve_Method, .setup = KSPSetUp_Copies, .buildsolution = KSPBuildSolution_Copies}, .bytes = sizeof(Copies))
 ONCE(preonly)

@@ -348,6 +348,7 @@ GPUCSR_INTERN PetscErrorCode GPUKSPOpen(KSP_GPU *, GPUCSRDevice);
 GPUCSR_INTERN PetscErrorCode GPUKSPRelease(KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPVectorsOwn(KSP, KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPVecSameKind(KSP, Vec, PetscBool *);
+GPUCSR_INTERN PetscErrorCode GPUKSPVecUnlock(Vec);
 GPUCSR_INTERN PetscErrorCode GPUKSPVectorsBorrowed(KSP, KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPVectorsGet(KSP_GPU *, GPUKSPVectors *, PetscBool *);
 GPUCSR_INTERN PetscErrorCode GPUKSPVectorsGiveBack(KSP_GPU *, int);

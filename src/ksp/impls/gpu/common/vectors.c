@@ -191,6 +191,17 @@ PetscErrorCode GPUKSPVecSameKind(KSP ksp, Vec made, PetscBool *alike)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* An error in a product or in a preconditioner leaves the vector that it read locked in PETSc 3.24. Local */
+PetscErrorCode GPUKSPVecUnlock(Vec v)
+{
+  PetscInt locks = 0;
+
+  PetscFunctionBegin;
+  if (v) PetscCall(VecLockGet(v, &locks));
+  for (; locks > 0; locks--) PetscCall(VecLockReadPop(v));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* PETSc vectors for the host loop, duplicates of the program's. A right-hand side on the host is copied if the solution is on the device: steps with both would run on the host */
 PetscErrorCode GPUKSPVectorsBorrowed(KSP ksp, KSP_GPU *k)
 {
@@ -207,6 +218,7 @@ PetscErrorCode GPUKSPVectorsBorrowed(KSP ksp, KSP_GPU *k)
     if (!alike) PetscCall(VecDestroy(&k->loop.work[q]));
     if (need[q] && !k->loop.work[q]) PetscCall(VecDuplicate(ksp->vec_sol, &k->loop.work[q]));
     if (!need[q]) PetscCall(VecDestroy(&k->loop.work[q]));
+    PetscCall(GPUKSPVecUnlock(k->loop.work[q]));
   }
   PetscCall(VecGPUCheck(ksp->vec_sol, &device[0]));
   PetscCall(VecGPUCheck(ksp->vec_rhs, &device[1]));

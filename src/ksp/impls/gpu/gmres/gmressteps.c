@@ -50,6 +50,7 @@ PetscErrorCode GPUGMRESSlots(KSP ksp, KSP_GPUGMRES *g)
   for (int q = 0; q < GMRES_SLOTS; q++) {
     if (!alike) PetscCall(VecDestroy(&g->slot[q].vec));
     if (vectors && !alike) PetscCall(VecGPUDuplicate(ksp->vec_sol, &g->slot[q].vec));
+    PetscCall(GPUKSPVecUnlock(g->slot[q].vec));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -1,6 +1,6 @@
 /*
   PCLU and PCCHOLESKY with a direct solver that checks its solutions: a refused solution is a failure of the preconditioner until the next solve or application. Each type is registered again under its own name,
-  with another set-up, three other applications and a beginning of solves; the rest is PETSc's.
+  with another set-up, three other applications and a beginning of solves; the rest is PETSc's. PCREDUNDANT and PCCOMPOSITE hold such solvers, and get another set-up.
 */
 #include "device.h"
 
@@ -68,6 +68,18 @@ static PetscErrorCode PCSetUp_Direct(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* From PETSc 3.24 on, these types keep the failure of a solver inside. The set-up tells anew */
+static PetscErrorCode PCSetUp_Around(PC pc)
+{
+  GPUCSRWrap *w;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRWrapGet((PetscObject)pc, &w));
+  PetscCall(PCSetFailedReason(pc, PC_NOERROR));
+  PetscCall((*w->petsc.pc.setup)(pc));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* An application by PETSc, and its judgement */
 #define APPLICATION(name, Operand, operation) \
   static PetscErrorCode name(PC pc, Operand x, Operand y) \
@@ -84,14 +96,19 @@ APPLICATION(PCApply_Direct, Vec, apply)
 APPLICATION(PCApplyTranspose_Direct, Vec, applytranspose)
 APPLICATION(PCMatApply_Direct, Mat, matapply)
 
-#define WRAP(name, petsc) GPUCSR_WRAP(PC, name, petsc, .ops.pc = {.setup = PCSetUp_Direct, .apply = PCApply_Direct, .applytranspose = PCApplyTranspose_Direct, .matapply = PCMatApply_Direct})
+#define WRAP(name, petsc)   GPUCSR_WRAP(PC, name, petsc, .ops.pc = {.setup = PCSetUp_Direct, .apply = PCApply_Direct, .applytranspose = PCApplyTranspose_Direct, .matapply = PCMatApply_Direct})
+#define AROUND(name, petsc) GPUCSR_WRAP(PC, name, petsc, .ops.pc = {.setup = PCSetUp_Around})
 WRAP(LU, PCLU)
 WRAP(Cholesky, PCCHOLESKY)
+AROUND(Redundant, PCREDUNDANT)
+AROUND(Composite, PCCOMPOSITE)
 
 PetscErrorCode PCDirectInitialize_Private(void)
 {
   PetscFunctionBegin;
   PetscCall(GPUCSRWrapRegister(&PCList, &wrap_LU));
   PetscCall(GPUCSRWrapRegister(&PCList, &wrap_Cholesky));
+  PetscCall(GPUCSRWrapRegister(&PCList, &wrap_Redundant));
+  PetscCall(GPUCSRWrapRegister(&PCList, &wrap_Composite));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
