@@ -1,6 +1,6 @@
 /*
-  PCGPUAMG of several ranks beside one rank's: iterations on scalar and elastic problems, applications with new values beside a hierarchy from the start, the transpose, matrices of levels, and bad
-  matrices, whose errors all ranks meet. Smoothers are those asked for, with a later degree, and a zero pivot of one rank is a failure on all ranks.
+  PCGPUAMG of several ranks beside one rank's: iterations on scalar and elastic problems, applications with new values beside a hierarchy from the start, the transpose, matrices of levels, float
+  values of small levels, and bad matrices, whose errors all ranks meet. Smoothers are those asked for, with a later degree, and a zero pivot of one rank is a failure on all ranks.
 
   //TEST name="csr" nsize={} loop="1 2 3 8" args="-mat_gpucsr_format csr"
   //TEST name="cycles" nsize={} loop="2 3" args="-mat_gpucsr_format csr -mat_gpucsr_halo peer -our_pc_mg_gpucsr -cycles"
@@ -17,7 +17,7 @@
 */
 static char help[] = "Tests PCGPUAMG of several ranks.\n";
 
-#include "testing.h"
+#include "t660-gpuamg/elastic.h"
 #include <petscgpucsr.h>
 #include <unistd.h>
 
@@ -66,54 +66,14 @@ static PetscErrorCode GridCreate(MPI_Comm comm, const Grid *g, PetscInt pass, Ma
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Entry i of one node, j of another, of the stiffness of a bilinear element in plane strain */
-static PetscReal Stiffness(int a, int i, int b, int j)
+static PetscErrorCode Elastic(MPI_Comm comm, PetscInt elements, Mat *A)
 {
-  const PetscReal at[2] = {0.5 - 0.5 / PetscSqrtReal(3.0), 0.5 + 0.5 / PetscSqrtReal(3.0)}, lame = 0.3 / (1.3 * 0.4), shear = 0.5 / 1.3;
-  PetscReal       sum = 0;
-
-  for (int q = 0; q < 4; q++) {
-    const PetscReal s = at[q % 2], t = at[q / 2];
-    const PetscReal d[4][2] = {
-      {t - 1, s - 1},
-      {1 - t, -s   },
-      {t,     s    },
-      {-t,    1 - s}
-    };
-
-    sum += 0.25 * (lame * d[a][i] * d[b][j] + shear * d[a][j] * d[b][i] + (i == j ? shear * (d[a][0] * d[b][0] + d[a][1] * d[b][1]) : 0));
-  }
-  return sum;
-}
-
-/* k by k elements, held at the left side. The node of row r of this rank is at (x, y), both from 0 */
-static PetscErrorCode ElasticCreate(MPI_Comm comm, PetscInt k, Mat *A)
-{
-  const PetscInt n = 2 * (k + 1) * k; /* nodes at the left side are not there */
-  PetscInt       first, end;
+  Mat R;
 
   PetscFunctionBegin;
-  PetscCall(TestMatCreate(comm, n, n, PETSC_FALSE, A));
-  PetscCall(MatSetBlockSize(*A, 2));
-  PetscCall(MatSeqAIJSetPreallocation(*A, 18, NULL));
-  PetscCall(MatMPIAIJSetPreallocation(*A, 18, NULL, 18, NULL));
-  PetscCall(MatGetOwnershipRange(*A, &first, &end));
-  for (PetscInt e = 0; e < k * k; e++) {
-    const PetscInt ex = e % k, ey = e / k, x[4] = {ex - 1, ex, ex, ex - 1}, y[4] = {ey, ey, ey + 1, ey + 1};
-
-    for (int a = 0; a < 4; a++)
-      for (int i = 0; i < 2; i++) {
-        const PetscInt row = 2 * (y[a] * k + x[a]) + i;
-
-        if (x[a] < 0 || row < first || row >= end) continue;
-        for (int b = 0; b < 4; b++)
-          for (int j = 0; j < 2; j++)
-            if (x[b] >= 0) PetscCall(MatSetValue(*A, row, 2 * (y[b] * k + x[b]) + j, Stiffness(a, i, b, j), ADD_VALUES));
-      }
-  }
-  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatSetOption(*A, MAT_SPD, PETSC_TRUE));
+  PetscCall(ElasticCreate(elements, 0.3, PETSC_FALSE, PETSC_TRUE, &R));
+  PetscCall(Spread(comm, R, A));
+  PetscCall(MatDestroy(&R));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -397,6 +357,45 @@ static PetscErrorCode Changes(const Grid *g, const char type[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Small levels in floats change an application by little, and iterations hardly. auto takes doubles if a value is too large for a float */
+static PetscErrorCode Precisions(const Grid *g)
+{
+  static const char *const words[] = {"double", "single", "auto"};
+  PetscInt                 its[3];
+  PetscReal                norm, difference;
+  Vec                      x[3];
+
+  PetscFunctionBegin;
+  for (int large = 0; large < 2; large++) {
+    for (int k = 0; k < 3; k++) {
+      Mat A = NULL;
+      KSP ksp;
+      PC  pc;
+
+      PetscCall(GridCreate(PETSC_COMM_WORLD, g, 0, &A));
+      if (large) PetscCall(MatScale(A, 1e40));
+      PetscCall(PetscOptionsSetValue(NULL, "-our_pc_gpuamg_precision", large && k == 1 ? "double" : words[k]));
+      PetscCall(Solver(A, KSPCG, &ksp, &pc));
+      PetscCall(PetscOptionsClearValue(NULL, "-our_pc_gpuamg_precision"));
+      PetscCall(Iterations(ksp, words[k], &its[k]));
+      PetscCall(Application(pc, PETSC_FALSE, 9, &x[k]));
+      PetscCall(KSPDestroy(&ksp));
+      PetscCall(MatDestroy(&A));
+    }
+    PetscCall(VecNorm(x[0], NORM_2, &norm));
+    for (int k = 1; k < 3; k++) {
+      PetscCall(VecAXPY(x[k], -1.0, x[0]));
+      PetscCall(VecNorm(x[k], NORM_2, &difference));
+      if (report)
+        PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s, values%s, %s: %" PetscInt_FMT " iterations, in doubles %" PetscInt_FMT ", an application differs by %g\n", g->name, large ? " of size 1e40" : "", words[k], its[k], its[0], (double)(difference / norm)));
+      PetscCheck(large ? difference == 0 : difference > 1e-12 * norm && difference < 1e-5 * norm, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s, precision %s%s: an application differs by %g", g->name, words[k], large ? ", large values" : "", (double)(difference / norm));
+      PetscCheck(its[k] <= its[0] + 1, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s, precision %s: %" PetscInt_FMT " iterations, in doubles %" PetscInt_FMT, g->name, words[k], its[k], its[0]);
+    }
+    for (int k = 0; k < 3; k++) PetscCall(VecDestroy(&x[k]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* A value that no hierarchy can be made of ends the solve, and with another value the next solve succeeds */
 static PetscErrorCode Bad(const Grid *g, PetscScalar value, const char where[])
 {
@@ -503,7 +502,7 @@ static PetscErrorCode Smoothers(const char smoother[], const char type[])
   PetscInt its;
 
   PetscFunctionBegin;
-  PetscCall(ElasticCreate(PETSC_COMM_WORLD, 14, &A));
+  PetscCall(Elastic(PETSC_COMM_WORLD, 14, &A));
   PetscCall(PetscOptionsSetValue(NULL, "-our_pc_gpuamg_smoother", smoother));
   PetscCall(Solver(A, KSPCG, &ksp, &pc));
   PetscCall(Motions(pc, A, 14, PETSC_TRUE));
@@ -625,8 +624,8 @@ static PetscErrorCode Everything(const Grid grids[], size_t n)
     const PetscInt elements = few ? 14 : 30;
     Mat            A, one;
 
-    PetscCall(ElasticCreate(PETSC_COMM_WORLD, elements, &A));
-    PetscCall(ElasticCreate(PETSC_COMM_SELF, elements, &one));
+    PetscCall(Elastic(PETSC_COMM_WORLD, elements, &A));
+    PetscCall(Elastic(PETSC_COMM_SELF, elements, &one));
     PetscCall(Beside(A, one, elements, (PetscBool)coordinates, KSPCG, coordinates ? "elasticity with coordinates" : "elasticity with rigid motions"));
     PetscCall(MatDestroy(&A));
     PetscCall(MatDestroy(&one));
@@ -663,6 +662,7 @@ int main(int argc, char **argv)
   if (set) PetscCall(Refuse(what));
   PetscCall(PetscOptionsSetValue(NULL, "-our_pc_gpuamg_coarse_eq_limit", "50")); /* or one rank solves directly */
   PetscCall(Everything(few ? little : grids, 4));                                /* levels below the finest are on each rank */
+  if (!ilu) PetscCall(Precisions(&little[0]));
   PetscCall(PetscOptionsSetValue(NULL, "-our_pc_gpuamg_gather_limit", "60"));
   PetscCall(PetscOptionsSetValue(NULL, "-our_pc_gpuamg_process_eq_limit", "10"));
   PetscCall(Everything(few ? little : grids, 4));

@@ -549,7 +549,8 @@ static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
   A K-cycle visits levels as often as a W cycle. It is not linear: the outer method must be flexible. `KSPGPUCG` then takes the flexible formula for its directions; `KSPCG`, `KSPGMRES`, `KSPGPUGMRES`,
   `KSPGPUBCGS` and others may stall, or report convergence that the true residual does not have: the first such solve prints a warning. `PCApplyTranspose()` is an error. With several ranks K-cycles on the levels of all ranks are operations of PETSc's vectors, because their sums pass through the host.
 
-  With float values a product reads half the bytes of values. Vectors, sums, the coarse inverse, the Krylov method's own products and transposed applications stay in double.
+  With float values a product reads half the bytes of values. Vectors, sums, the coarse inverse, the Krylov method's own products and transposed applications stay in double. With several ranks only
+  the small levels, of which each rank has all rows, have float values.
 
   The smoother ilu factors a level's matrix of scalars in its own pattern and order. Chebyshev's bounds are those of the preconditioned matrix. New values of a pattern are factored on the device. The factors stay in
   double. A zero pivot, and a row without an entry on the diagonal, end the set-up with `PC_FACTOR_NUMERIC_ZEROPIVOT`. ICC(0) of a symmetric matrix is the same smoother, which is why there is no icc.
