@@ -178,8 +178,8 @@ deps:
 demo: deps ## install what is missing, build, and solve a real system
 	@$(if $(filter no,$(CUDA)),,BUILD=$(BUILD) share/cuda.sh $(NVCC))
 	@$(MAKE) --no-print-directory -s here
-	@[ -t 2 ] || $(MAKE) -sq lib examples >/dev/null 2>&1 || echo "compiling into $(BUILD): a minute, several with CUDA" >&2
-	@$(MAKE) --no-print-directory -s $(PARALLEL) PROGRESS=yes lib examples
+	@[ -t 2 ] || $(MAKE) -sq lib convert examples >/dev/null 2>&1 || echo "compiling into $(BUILD): a minute, several with CUDA" >&2
+	@$(MAKE) --no-print-directory -s $(PARALLEL) PROGRESS=yes lib convert examples
 	@if [ -t 2 ]; then printf '\r\033[K' >&2; fi
 	@BUILD=$(BUILD) share/demo.sh
 # For the GPUs of this machine alone, if nvcc knows all of them: other architectures and PTX take most of the time
