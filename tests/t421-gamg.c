@@ -87,35 +87,14 @@ static PetscErrorCode Compare(const Outcome *o, const Outcome *r, PetscBool same
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Has the view of a PC this text? */
-static PetscErrorCode Says(PC pc, const char text[], PetscBool *says)
-{
-  FILE       *file = tmpfile();
-  char        line[512];
-  int         found = 0;
-  PetscViewer viewer;
-
-  PetscFunctionBegin;
-  PetscCall(PetscViewerASCIIOpenWithFILE(PetscObjectComm((PetscObject)pc), file, &viewer));
-  PetscCall(PCView(pc, viewer));
-  PetscCall(PetscViewerDestroy(&viewer));
-  rewind(file);
-  while (fgets(line, sizeof(line), file))
-    if (strstr(line, text)) found = 1;
-  fclose(file);
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &found, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)pc)));
-  *says = (PetscBool)found;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Are the aggregates as expected, and does the view say so? */
 static PetscErrorCode Whose(PC pc, PetscBool own, const char where[])
 {
   PetscBool device, host;
 
   PetscFunctionBegin;
-  PetscCall(Says(pc, "are made on the device, as those of PC type gpuamg", &device));
-  PetscCall(Says(pc, "Aggregates are PETSc's, because", &host));
+  PetscCall(TestPCSays(pc, "are made on the device, as those of PC type gpuamg", &device));
+  PetscCall(TestPCSays(pc, "Aggregates are PETSc's, because", &host));
   PetscCheck(device || host, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: the view does not say whose the aggregates are", where);
   PetscCheck(either || own == device, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: aggregates are %s", where, device ? "the device's" : "PETSc's");
   PetscFunctionReturn(PETSC_SUCCESS);

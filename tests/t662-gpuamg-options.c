@@ -127,27 +127,6 @@ static PetscErrorCode Smoothers(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Has the view of a PC this text? */
-static PetscErrorCode Says(PC pc, const char text[], PetscBool *says)
-{
-  FILE       *file = tmpfile();
-  char        line[512];
-  int         found = 0;
-  PetscViewer viewer;
-
-  PetscFunctionBegin;
-  PetscCall(PetscViewerASCIIOpenWithFILE(PetscObjectComm((PetscObject)pc), file, &viewer));
-  PetscCall(PCView(pc, viewer));
-  PetscCall(PetscViewerDestroy(&viewer));
-  rewind(file);
-  while (fgets(line, sizeof(line), file))
-    if (strstr(line, text)) found = 1;
-  fclose(file);
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &found, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)pc)));
-  *says = (PetscBool)found;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Level 0 is the matrix; the next are symmetric, smaller, and positive */
 static PetscErrorCode Levels(Mat A, PetscInt more)
 {
@@ -164,7 +143,7 @@ static PetscErrorCode Levels(Mat A, PetscInt more)
   PetscCall(Solve(ksp, pc, "a solve with options", &its, &y));
   PetscCall(VecDestroy(&y));
   PetscCall(MatGetSize(A, &N, NULL));
-  PetscCall(Says(pc, "Each rank has all rows", &gathered)); /* of one level */
+  PetscCall(TestPCSays(pc, "Each rank has all rows", &gathered)); /* of one level */
   for (PetscInt l = 0; l < (gathered ? 1 : 2); l++) {
     PetscScalar energy;
     PetscBool   ours;
@@ -310,7 +289,7 @@ static PetscErrorCode Expect(PC pc, PetscBool expected, const char text[], const
   PetscBool says;
 
   PetscFunctionBegin;
-  PetscCall(Says(pc, text, &says));
+  PetscCall(TestPCSays(pc, text, &says));
   PetscCheck(says == expected, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: the view has%s \"%s\"", where, says ? "" : " no", text);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -8,7 +8,9 @@
 */
 #include <petscksp.h>
 #include <float.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include "zoo.h"
 
 #if PETSC_VERSION_LT(3, 19, 0) && !defined(PETSC_SUCCESS)
@@ -339,6 +341,27 @@ static const char *const TestNames[TEST_KINDS][3] = {
   {"MatMultTranspose",          "MatMultTransposeAdd",          "MatMultTransposeAdd in place"         },
   {"MatMultHermitianTranspose", "MatMultHermitianTransposeAdd", "MatMultHermitianTransposeAdd in place"}
 };
+
+/* Has the view of a PC this text? */
+static inline PetscErrorCode TestPCSays(PC pc, const char text[], PetscBool *says)
+{
+  FILE       *file = tmpfile();
+  char        line[512];
+  int         found = 0;
+  PetscViewer viewer;
+
+  PetscFunctionBegin;
+  PetscCall(PetscViewerASCIIOpenWithFILE(PetscObjectComm((PetscObject)pc), file, &viewer));
+  PetscCall(PCView(pc, viewer));
+  PetscCall(PetscViewerDestroy(&viewer));
+  rewind(file);
+  while (fgets(line, sizeof(line), file))
+    if (strstr(line, text)) found = 1;
+  fclose(file);
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &found, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)pc)));
+  *says = (PetscBool)found;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
 /* z = op(A) x for add 0, z = y + op(A) x for add 1, z = z + op(A) x for add 2 */
 static inline PetscErrorCode TestProduct(Mat A, PetscInt kind, PetscInt add, Vec x, Vec y, Vec z)

@@ -130,7 +130,9 @@ static PetscErrorCode Sum(TAO_GPUBMRM *g, const double factor[], Vec w)
     a[n++]   = factor[k];
   }
   PetscCall(VecSet(w, 0.0));
-  PetscCall(VecMAXPY(w, n, a, plane));
+  if (g->dev) PetscCall(VecMAXPY(w, n, a, plane));
+  else
+    for (PetscInt k = 0; k < n; k++) PetscCall(VecAXPY(w, a[k], plane[k])); /* as in AddPlane() */
   PetscCall(PetscFree2(plane, a));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -158,7 +160,9 @@ static PetscErrorCode AddPlane(Tao tao, Vec G, PetscBool at, PetscReal f)
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_rank(comm, &rank));
   PetscCall(Append(g, G));
-  PetscCall(VecMDot(g->column[n], n + 1, g->column, g->dots));
+  if (g->dev) PetscCall(VecMDot(g->column[n], n + 1, g->column, g->dots));
+  else
+    for (PetscInt k = 0; k <= n; k++) PetscCall(VecDot(g->column[n], g->column[k], &g->dots[k])); /* the bits of PETSc's VecMDot() depend on the vectors' addresses from 3.20 on */
   PetscCall(PetscMPIIntCast(n + 1, &count));
   PetscCallMPI(MPI_Reduce(g->dots, g->sums, count, MPI_DOUBLE, MPI_SUM, 0, comm));
   if (!rank) {
