@@ -3,7 +3,7 @@
   values of small levels, and bad matrices, whose errors all ranks meet. Smoothers are those asked for, with a later degree, and a zero pivot of one rank is a failure on all ranks.
 
   //TEST name="csr" nsize={} loop="1 2 3 8" args="-mat_gpucsr_format csr"
-  //TEST name="cycles" nsize={} loop="2 3" args="-mat_gpucsr_format csr -mat_gpucsr_halo peer -our_pc_mg_gpucsr -cycles"
+  //TEST name="cycles" nsize={} loop="2 3" args="-mat_gpucsr_format csr -mat_gpucsr_halo peer -cycles"
   //TEST name="standin" nsize={} loop="2 3" gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin {} -mat_gpucsr_halo peer -our_pc_mg_gpucsr -mat_gpucsr_product_least 0 -cycles -few"
   //TEST name="late" nsize=2 gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 2 -gpucsr_debug_defer 5 -mat_gpucsr_halo peer -our_pc_mg_gpucsr -cycles -few"
   //TEST name="vectors" nsize=2 args="-mat_gpucsr_format csr -vec_type gpu -vec_gpu_separate -few"

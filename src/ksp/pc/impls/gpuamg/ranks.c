@@ -368,6 +368,7 @@ static PetscErrorCode Cycles(PC pc, PetscBool last)
     PetscCall(PCCreate(PetscObjectComm((PetscObject)pc), &r->mg));
     PetscCall(PCSetOptionsPrefix(r->mg, prefix));
     PetscCall(PCSetType(r->mg, PCMG));
+    PetscCall(PCMGWanted_Private(r->mg));
     PetscCall(PCMGSetLevels(r->mg, r->levels, NULL));
     PetscCall(PCMGSetGalerkin(r->mg, PC_MG_GALERKIN_NONE));
     if (a->used.cycles == 2) PetscCall(PCMGSetCycleType(r->mg, PC_MG_CYCLE_W));

@@ -119,7 +119,7 @@ GPUCSR_INTERN PetscErrorCode GPUMGPlain(KSP, PetscBool *);
 GPUCSR_INTERN PetscErrorCode GPUMGInside(PC, PetscInt *, KSP **, KSP *);
 
 /* options.c */
-GPUCSR_INTERN PetscErrorCode GPUMGAsked(PC, GPUMGOptions *);
+GPUCSR_INTERN PetscErrorCode GPUMGAsked(PC, PetscBool wanted, GPUMGOptions *);
 
 /* cycle.c */
 GPUCSR_INTERN PetscErrorCode GPUMGCycleRun(GPUMGCycle *, const double *b, double *x, const GPUCSRSums *);
@@ -151,9 +151,10 @@ GPUCSR_INTERN PetscErrorCode GPUMGRanksSmall(GPUMGCycle *, MPI_Comm, PetscInt sm
 /* levels.c */
 GPUCSR_INTERN PetscErrorCode GPUMGPCApply(void *ksp, Vec, Vec);
 GPUCSR_INTERN PetscErrorCode GPUMGPCProbe(KSP, PetscInt first, PetscInt count, Vec unit, Vec column, double rows[]);
-GPUCSR_INTERN PetscErrorCode GPUMGLevelsTake(PC, GPUMGCycle *, PetscBool *, char[], size_t);
+GPUCSR_INTERN PetscErrorCode GPUMGLevelsTake(PC, PetscBool wanted, GPUMGCycle *, PetscBool *, char[], size_t);
 GPUCSR_INTERN PetscErrorCode GPUMGLevelsMoved(const GPUMGCycle *, PetscBool *);
 
 /* pcmg.c */
 GPUCSR_INTERN PetscErrorCode PCMGInitialize_Private(void);
+GPUCSR_INTERN PetscErrorCode PCMGWanted_Private(PC);
 GPUCSR_INTERN PetscErrorCode PCMGCycleGet_Private(PC, GPUMGCycle **, PetscInt *version);

@@ -548,8 +548,8 @@ static PetscErrorCode Level(PC_MG_Levels **p, PetscInt l, GPUMGCycle *c, Why *w)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Reads the hierarchy of a PC after its set-up. ok: the hierarchy is completely on one device; otherwise why gives the reason. Sets c->dev if the finest matrix is on a device */
-PetscErrorCode GPUMGLevelsTake(PC pc, GPUMGCycle *c, PetscBool *ok, char why[], size_t len)
+/* Reads the hierarchy of a PC after its set-up. wanted: as in GPUMGAsked(). ok: the hierarchy is completely on one device; otherwise why gives the reason. Sets c->dev if the finest matrix is on a device */
+PetscErrorCode GPUMGLevelsTake(PC pc, PetscBool wanted, GPUMGCycle *c, PetscBool *ok, char why[], size_t len)
 {
   PC_MG         *mg = (PC_MG *)pc->data;
   PC_MG_Levels **p  = mg->levels;
@@ -565,7 +565,7 @@ PetscErrorCode GPUMGLevelsTake(PC pc, GPUMGCycle *c, PetscBool *ok, char why[], 
     PetscCall(PetscStrncpy(why, "numbers are not real double", len));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(GPUMGAsked(pc, &o));
+  PetscCall(GPUMGAsked(pc, wanted, &o));
   if (!o.wanted) {
     PetscCall(PetscStrncpy(why, o.asked ? "-pc_mg_gpucsr false was asked for" : "there are several processes, and -pc_mg_gpucsr was not asked for", len));
     PetscFunctionReturn(PETSC_SUCCESS);
