@@ -193,6 +193,79 @@ static PetscErrorCode Same(PC pc, const PCGAMGData *d)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* ---- the hierarchy of one rank ---- */
+
+/* The device goes: so do the levels that only it has */
+static PetscErrorCode HierarchyForget(void *shared)
+{
+  PetscFunctionBegin;
+  PetscCall(GPUAMGDestroy(&((PCGAMGHierarchy *)shared)->h));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static GPUCSRLivingList hierarchies = {GPUCSR_FINAL_PC, HierarchyForget, NULL};
+
+static PetscErrorCode HierarchyCreate(PCGAMGHierarchy **shared)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscNew(shared));
+  (*shared)->references = 1;
+  PetscCall(GPUCSRLivingAdd(&hierarchies, &(*shared)->living, *shared));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode HierarchyRelease(void *shared)
+{
+  PCGAMGHierarchy *s = (PCGAMGHierarchy *)shared;
+
+  PetscFunctionBegin;
+  if (!s || --s->references) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUAMGDestroy(&s->h));
+  PetscCall(GPUCSRLivingRemove(&s->living));
+  PetscCall(PetscFree(s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Release(PCGAMGData *d)
+{
+  PetscFunctionBegin;
+  PetscCall(HierarchyRelease(d->shared));
+  d->shared = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A matrix of the hierarchy, which stays its owner; T: its transpose, or NULL */
+static PetscErrorCode Keep(Mat like, PCGAMGData *d, GPUCSRPlan *plan, const GPUCSRStorage *csr, GPUCSRPlan *planT, const GPUCSRStorage *T, PetscInt rbs, PetscInt cbs, Mat *A)
+{
+  const GPUCSROperator side[2] = {
+    {.dev = csr->dev, .plan = plan, .csr = csr},
+    {.dev = T ? csr->dev : NULL, .plan = planT, .csr = T}
+  };
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRLevelCreate_Private(like, side, rbs, cbs, d->shared, HierarchyRelease, A));
+  d->shared->references++;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Do the levels stay on the device alone? PETSc reads entries on the host for other smoothers, for products with old prolongators, and for prolongators with options */
+static PetscErrorCode Kept(PC pc, PetscBool *kept)
+{
+  char *all;
+
+  PetscFunctionBegin;
+  *kept = (PetscBool)!GAMGOf(pc)->reuse_prol;
+  PetscCall(PetscOptionsGetAll(((PetscObject)pc)->options, &all));
+  for (const char *at = strstr(all, "mg_levels_"); at && *kept; at = strstr(at + 1, "mg_levels_")) {
+    const char *type = strstr(at, "pc_type "), *end = strchr(at, ' ');
+
+    if (type && end && type < end) *kept = (PetscBool)!strncmp(end + 1, "jacobi", 6);
+  }
+  if (strstr(all, "pc_gamg_prolongator_")) *kept = PETSC_FALSE;
+  PetscCall(PetscFree(all));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* ---- levels ---- */
 
 /* PETSc keeps the near null space by columns. NULL: a constant of each component */
@@ -248,8 +321,9 @@ static PetscErrorCode Make(PC pc, Mat A, const double *near, PCGAMGData *d)
   PetscFunctionBegin;
   for (int k = 0; k < GPUAMG_LEVELS; k++) o.threshold[k] = (double)g->threshold[PetscMin(l + k, PETSC_MG_MAXLEVELS - 1)];
   PetscCall(Whole(pc, d, A, &o.steps, &whole));
-  if (whole && A->rmap->n) PetscCall(PCGPUAMGHierarchy_Private(A, &o, g->data_cell_cols, near, NULL, PETSC_TRUE, &d->h));
-  d->whole = (PetscBool)(d->h.levels > 1 && !d->h.problem);
+  if (whole && A->rmap->n) PetscCall(PCGPUAMGHierarchy_Private(A, &o, g->data_cell_cols, near, NULL, PETSC_TRUE, &d->shared->h));
+  d->whole = (PetscBool)(d->shared->h.levels > 1 && !d->shared->h.problem);
+  PetscCall(Kept(pc, &d->kept));
   if (!d->whole) PetscCall(PCGPUAMGTentativeMake_Private(A, &o, g->data_cell_cols, near, NULL, &d->t));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -262,11 +336,12 @@ static PetscErrorCode Aggregate(PC pc, Mat A, PCGAMGData *d)
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  if (g->current_level && g->current_level + 1 < d->h.levels) {
+  if (g->current_level && d->shared && g->current_level + 1 < d->shared->h.levels) {
     d->whole = PETSC_TRUE;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(GPUAMGDestroy(&d->h));
+  PetscCall(Release(d));
+  PetscCall(HierarchyCreate(&d->shared));
   PetscCall(MatGetBlockSize(A, &bs));
   PetscCheck(bs <= GPUAMG_VECTORS && g->data_cell_cols <= GPUAMG_VECTORS, PETSC_COMM_SELF, PETSC_ERR_SUP, "blocks of %" PetscInt_FMT " rows have %" PetscInt_FMT " near null vectors, at most %d of which the device takes", bs, g->data_cell_cols, GPUAMG_VECTORS);
   PetscCheck(g->data && g->data_sz == A->rmap->n * g->data_cell_cols, PETSC_COMM_SELF, PETSC_ERR_SUP, "the near null space does not have the rows of the matrix");
@@ -287,7 +362,7 @@ static PetscErrorCode Settle(Mat A, PCGAMGData *d, GPUCSRAttempt *a)
   PetscCall(GPUCSRAgree(comm, &weight, &a->error, a->message, sizeof(a->message), &rank));
   if (!a->error) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PCGPUAMGTentativeDestroy_Private(&d->t));
-  PetscCall(GPUAMGDestroy(&d->h));
+  PetscCall(Release(d));
   d->whole = PETSC_FALSE;
   PetscCheck(a->error == PETSC_ERR_SUP || (!MatGPUCSROperatorRequired_Private(A) && (a->error == PETSC_ERR_MEM || a->error == PETSC_ERR_GPU)), comm, a->error, "%s", a->message);
   d->ondevice = PETSC_FALSE;
@@ -318,7 +393,7 @@ static PetscErrorCode Graph(PC pc, Mat A, Mat *G)
   PetscCall(PCGPUAMGTentativeDestroy_Private(&d->t));
   d->whole = PETSC_FALSE;
   if (d->fresh) PetscCall(Begin(pc, d));
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &isgpucsr, MATSEQAIJGPUCSR, MATMPIAIJGPUCSR, ""));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &isgpucsr, MATSEQAIJGPUCSR, MATMPIAIJGPUCSR, MATGPUCSRLEVEL, ""));
   if (isgpucsr && d->ondevice) {
     PetscCall(PetscLogEventBegin(petsc_gamg_setup_events[GAMG_COARSEN], 0, 0, 0, 0));
     GPUCSRTry(&attempt, Aggregate(pc, A, d));
@@ -363,15 +438,16 @@ static PetscErrorCode Next(PC_GAMG *g, PetscInt n, const double *near)
 static PetscErrorCode TakeWhole(PC pc, Mat A, PCGAMGData *d, Mat *P)
 {
   PC_GAMG           *g    = GAMGOf(pc);
-  GPUAMGLevel       *L    = &d->h.level[g->current_level];
+  GPUAMGLevel       *L    = &d->shared->h.level[g->current_level];
   const GPUAMGLevel *C    = L + 1;
-  GPUCSRDevice       dev  = d->h.dev;
+  GPUCSRDevice       dev  = d->shared->h.dev;
   const size_t       size = (size_t)C->n * (size_t)C->ns;
   double            *near;
   PetscErrorCode     ierr;
 
   PetscFunctionBegin;
-  PetscCall(MatGPUCSROperatorFromCSR_Private(A, &L->P[d->h.o.nsmooths], L->bs, C->bs, P));
+  if (d->kept) PetscCall(Keep(pc->pmat, d, &L->planP, &L->P[d->shared->h.o.nsmooths], &L->planR, &L->R, L->bs, C->bs, P));
+  else PetscCall(MatGPUCSROperatorFromCSR_Private(A, &L->P[d->shared->h.o.nsmooths], L->bs, C->bs, P));
   PetscCall(PetscMalloc1(size, &near));
   ierr = GPUCSRDownload(dev, near, GPUCSR_DOUBLE, C->basis.p, GPUCSR_DOUBLE, size, PETSC_FALSE, dev->stream);
   if (!ierr) ierr = dev->ops->streamsynchronize(dev->id, dev->stream);
@@ -456,7 +532,7 @@ static PetscErrorCode Smooth(PC pc, Mat A, Mat *P)
   PetscCall(PetscOptionsGetAll(((PetscObject)pc)->options, &all));
   if (strstr(all, "ksp_chebyshev_esteig") || !d->nsmooths) bound = PETSC_FALSE;
   PetscCall(PetscFree(all));
-  mg->max_eigen_DinvA[l] = bound ? (PetscReal)d->h.level[l].lambda : 0;
+  mg->max_eigen_DinvA[l] = bound ? (PetscReal)d->shared->h.level[l].lambda : 0;
   mg->min_eigen_DinvA[l] = 0.1 * mg->max_eigen_DinvA[l];
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -469,7 +545,10 @@ static PetscErrorCode Level(PC pc, Mat A, PetscInt bs, Mat *P, Mat *C, PetscMPII
   PetscFunctionBegin;
   PetscCall(PCGAMGDataOf_Private(pc, &d));
   if (d->whole) {
-    PetscCall(MatGPUCSROperatorFromCSR_Private(A, &d->h.level[l + 1].A, d->h.level[l + 1].bs, d->h.level[l + 1].bs, C));
+    GPUAMGLevel *L = &d->shared->h.level[l + 1];
+
+    if (d->kept && l + 2 < d->shared->h.levels) PetscCall(Keep(pc->pmat, d, &L->own, &L->A, NULL, NULL, L->bs, L->bs, C)); /* PETSc factors the coarsest matrix */
+    else PetscCall(MatGPUCSROperatorFromCSR_Private(pc->pmat, &L->A, L->bs, L->bs, C));
     PetscCall(MatPropagateSymmetryOptions(A, *C));
   } else PetscCall((*parent.createlevel)(pc, A, bs, P, C, active, permutation, last));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -480,7 +559,7 @@ PetscErrorCode PCGAMGRelease_Private(PCGAMGData *d)
 {
   PetscFunctionBegin;
   PetscCall(PCGPUAMGTentativeDestroy_Private(&d->t));
-  PetscCall(GPUAMGDestroy(&d->h));
+  PetscCall(Release(d));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -3,6 +3,13 @@
 /* PCGAMG for its wrapper (../mg/pcmg.c) */
 #include "../gpuamg/gpuamg.h"
 
+/* A hierarchy of one rank, shared by the matrices of its levels */
+typedef struct {
+  GPUAMG       h;
+  int          references;
+  GPUCSRLiving living;
+} PCGAMGHierarchy;
+
 /* Of a PC. The first four are private data of PETSc's type agg, read from the same options and functions */
 typedef struct {
   PetscInt          nsmooths;   /* steps of the prolongator's smoother */
@@ -16,7 +23,8 @@ typedef struct {
   char              why[320];   /* reason for PETSc's aggregates; empty: no reason, or a matrix of another type */
   PCGPUAMGTentative t;          /* tentative prolongator of the present level; without rows: PETSc makes a prolongator, or whole is true */
   PetscBool         whole;      /* prolongator and coarse matrix come from h, the hierarchy of one rank */
-  GPUAMG            h;
+  PetscBool         kept;       /* levels stay on the device alone */
+  PCGAMGHierarchy  *shared;
 } PCGAMGData;
 
 GPUCSR_INTERN PetscErrorCode PCGAMGDataOf_Private(PC, PCGAMGData **); /* pcmg.c */

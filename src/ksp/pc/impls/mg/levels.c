@@ -157,7 +157,7 @@ static PetscErrorCode Diagonal(const GPUCSROperator *o, KSP ksp, double *to)
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
   PetscCall(PCGetOperators(ksp->pc, NULL, &P));
-  PetscCall(MatCreateVecs(size > 1 ? P : o->A, &unit, &diagonal));
+  PetscCall(MatCreateVecs(size > 1 || !o->A ? P : o->A, &unit, &diagonal));
   ierr = VecSet(unit, 1.0);
   if (!ierr) ierr = GPUMGPCApply(ksp, unit, diagonal);
   if (!ierr) ierr = Fetch(o, diagonal, to);
@@ -235,6 +235,12 @@ static PetscErrorCode Operator(Mat A, PetscBool transposed, const char what[], P
   PetscCall(PetscMemzero(m, sizeof(*m)));
   m->A          = A;
   m->transposed = transposed;
+  PetscCall(MatGPUCSRLevelGet_Private(A, transposed, o));
+  if (o->dev) {
+    m->data = o->plan->A.array[0].data;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(MatGPUCSRLevelBecome_Private(A)); /* it has no transpose on the device */
   PetscCall(PetscObjectTypeCompare((PetscObject)A, w->size > 1 ? MATMPIAIJGPUCSR : MATSEQAIJGPUCSR, &isgpucsr));
   if (!isgpucsr) {
     PetscCall(Not(w, what, level, ((PetscObject)A)->type_name, NULL, NULL));
@@ -259,7 +265,8 @@ static PetscErrorCode Moved(const GPUMGMatrix *m, PetscBool *moved)
   char           why[256];
 
   PetscFunctionBegin;
-  PetscCall(MatGPUCSROperatorGet_Private(m->o.A, m->transposed, &o, why, sizeof(why)));
+  if (m->o.A) PetscCall(MatGPUCSROperatorGet_Private(m->o.A, m->transposed, &o, why, sizeof(why)));
+  else PetscCall(MatGPUCSRLevelGet_Private(m->A, m->transposed, &o));
   *moved = (PetscBool)(o.dev != m->o.dev || !o.dev || memcmp(&o.version, &m->o.version, sizeof(o.version)) || o.plan->A.array[0].data != m->data);
   if (!*moved && m->r.halo) PetscCall(MatGPUCSRRanksMoved_Private(m->A, &m->r, m->transposed, moved));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -514,6 +521,22 @@ static PetscErrorCode Transfers(PC_MG_Levels *p, PetscInt l, GPUMGLevel *L, Why 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Preconditioners other than Jacobi need entries on the host */
+static PetscErrorCode Unkept(KSP ksp)
+{
+  PetscBool jacobi, set;
+  Mat       A, P;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp->pc, &jacobi, PCJACOBI, PCNONE, ""));
+  PetscCall(PCGetOperatorsSet(ksp->pc, NULL, &set));
+  if (jacobi || !set) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PCGetOperators(ksp->pc, &A, &P));
+  PetscCall(MatGPUCSRLevelBecome_Private(A));
+  PetscCall(MatGPUCSRLevelBecome_Private(P));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* A level's matrix and smoothers; set up again if its matrices have changed, as in KSPSolve() */
 static PetscErrorCode Level(PC_MG_Levels **p, PetscInt l, GPUMGCycle *c, Why *w)
 {
@@ -524,6 +547,8 @@ static PetscErrorCode Level(PC_MG_Levels **p, PetscInt l, GPUMGCycle *c, Why *w)
   Mat         A, B;
 
   PetscFunctionBegin;
+  PetscCall(Unkept(down));
+  PetscCall(Unkept(up));
   PetscCall(KSPSetUp(down));
   if (l && up != down) PetscCall(KSPSetUp(up));
   L->down.factor = L->up.factor = NULL; /* of an earlier hierarchy */

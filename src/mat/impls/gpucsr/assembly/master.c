@@ -4,6 +4,7 @@
   fetches the values.
 */
 #include "assembly.h"
+#include "../type/readers.h"
 #include <string.h>
 
 /* The values of the mirror, into the host's array */
@@ -114,42 +115,6 @@ PetscErrorCode MatGPUCSRWritten_Private(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The operations that read or write the host's values, with their arguments */
-#define READERS_OF_ALL(R) \
-  R(setvalues, (Mat A, PetscInt m, const PetscInt i[], PetscInt n, const PetscInt j[], const PetscScalar v[], InsertMode mode), (A, m, i, n, j, v, mode)) \
-  R(setvaluesrow, (Mat A, PetscInt row, const PetscScalar v[]), (A, row, v)) \
-  R(getvalues, (Mat A, PetscInt m, const PetscInt i[], PetscInt n, const PetscInt j[], PetscScalar v[]), (A, m, i, n, j, v)) \
-  R(getrow, (Mat A, PetscInt row, PetscInt * n, PetscInt * *j, PetscScalar * *v), (A, row, n, j, v)) \
-  R(sor, (Mat A, Vec b, PetscReal omega, MatSORType type, PetscReal shift, PetscInt its, PetscInt lits, Vec x), (A, b, omega, type, shift, its, lits, x)) \
-  R(transpose, (Mat A, MatReuse reuse, Mat * B), (A, reuse, B)) \
-  R(createsubmatrices, (Mat A, PetscInt n, const IS rows[], const IS cols[], MatReuse reuse, Mat *sub[]), (A, n, rows, cols, reuse, sub)) \
-  R(createsubmatricesmpi, (Mat A, PetscInt n, const IS rows[], const IS cols[], MatReuse reuse, Mat *sub[]), (A, n, rows, cols, reuse, sub)) \
-  R(createsubmatrix, (Mat A, IS rows, IS cols, MatReuse reuse, Mat * sub), (A, rows, cols, reuse, sub)) \
-  R(getmultiprocblock, (Mat A, MPI_Comm comm, MatReuse reuse, Mat * sub), (A, comm, reuse, sub)) \
-  R(creatempimatconcatenateseqmat, (MPI_Comm comm, Mat A, PetscInt n, MatReuse reuse, Mat * B), (comm, A, n, reuse, B)) \
-  R(permute, (Mat A, IS rows, IS cols, Mat * B), (A, rows, cols, B)) \
-  R(getrowmax, (Mat A, Vec v, PetscInt at[]), (A, v, at)) \
-  R(getrowmin, (Mat A, Vec v, PetscInt at[]), (A, v, at)) \
-  R(getrowminabs, (Mat A, Vec v, PetscInt at[]), (A, v, at)) \
-  R(invertblockdiagonal, (Mat A, const PetscScalar **v), (A, v)) \
-  R(invertvariableblockdiagonal, (Mat A, PetscInt n, const PetscInt *sizes, PetscScalar *v), (A, n, sizes, v)) \
-  R(multdiagonalblock, (Mat A, Vec x, Vec y), (A, x, y)) \
-  R(findnonzerorows, (Mat A, IS * is), (A, is)) \
-  R(findzerodiagonals, (Mat A, IS * is), (A, is)) \
-  R(getcolumnreductions, (Mat A, PetscInt type, PetscReal * v), (A, type, v)) \
-  R(setrandom, (Mat A, PetscRandom random), (A, random)) \
-  R(imaginarypart, (Mat A), (A)) \
-  R(load, (Mat A, PetscViewer viewer), (A, viewer)) \
-  R(issymmetric, (Mat A, PetscReal tol, PetscBool * yes), (A, tol, yes)) \
-  R(ishermitian, (Mat A, PetscReal tol, PetscBool * yes), (A, tol, yes)) \
-  R(fdcoloringapply, (Mat A, MatFDColoring coloring, Vec x, void *ctx), (A, coloring, x, ctx))
-
-#if GPUCSR_MAT_HAS_ROWSUMABS
-  #define READERS(R) READERS_OF_ALL(R) R(eliminatezeros, (Mat A, PetscBool keep), (A, keep)) R(getrowsumabs, (Mat A, Vec v), (A, v))
-#else
-  #define READERS(R) READERS_OF_ALL(R)
-#endif
-
 #define FETCHED(op, formal, actual) \
   static PetscErrorCode op##_Fetched formal \
   { \
@@ -158,7 +123,7 @@ PetscErrorCode MatGPUCSRWritten_Private(Mat A)
     PetscCall((*((Mat_GPUCSR *)A->spptr)->behind->op)actual); \
     PetscFunctionReturn(PETSC_SUCCESS); \
   }
-READERS(FETCHED)
+GPUCSR_MAT_READERS(FETCHED)
 
 /* A summary has no values */
 static PetscErrorCode view_Fetched(Mat A, PetscViewer viewer)
@@ -300,7 +265,7 @@ PetscErrorCode MatGPUCSRWatch_Private(Mat A)
     g->behind->op = o->op; \
     o->op         = op##_Fetched; \
   } else if (!master && o->op == op##_Fetched) o->op = g->behind->op;
-  READERS(WRAP)
+  GPUCSR_MAT_READERS(WRAP)
   WRAP(view, , )
   WRAP(duplicate, , )
   WRAP(equal, , )

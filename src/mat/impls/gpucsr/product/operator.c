@@ -160,9 +160,9 @@ PetscErrorCode MatGPUCSROperatorEnd_Private(const GPUCSROperator *o, PetscInt pr
 /* The host's array if the matrix has left the device during the solve: a product failed, or a preconditioner replaced it by a factor */
 PetscErrorCode MatGPUCSROperatorVecGet_Private(const GPUCSROperator *o, Vec v, PetscBool read, PetscBool write, GPUCSROperand *a)
 {
-  const Mat_SeqGPUCSR *g = (const Mat_SeqGPUCSR *)o->A->spptr;
+  const Mat_SeqGPUCSR *g = o->A ? (const Mat_SeqGPUCSR *)o->A->spptr : NULL;
 
-  return MatGPUCSRVecGet_Private(g && g->dev == o->dev ? o->dev : NULL, v, read, write, a);
+  return MatGPUCSRVecGet_Private(!o->A || (g && g->dev == o->dev) ? o->dev : NULL, v, read, write, a);
 }
 
 PetscErrorCode MatGPUCSROperatorVecRestore_Private(const GPUCSROperator *o, Vec v, PetscBool read, PetscBool write, GPUCSROperand *a)

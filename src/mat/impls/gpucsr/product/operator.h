@@ -51,6 +51,10 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorGet_Private(Mat, PetscBool transpo
 GPUCSR_INTERN PetscErrorCode MatGPUCSRLike_Private(Mat like, Mat A, Mat *);
 GPUCSR_INTERN PetscBool      MatGPUCSROperatorRequired_Private(Mat);
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorFromCSR_Private(Mat like, GPUCSRStorage *, PetscInt rbs, PetscInt cbs, Mat *);
+#define MATGPUCSRLEVEL "gpucsrlevel" /* entries on the device alone */
+GPUCSR_INTERN PetscErrorCode MatGPUCSRLevelCreate_Private(Mat like, const GPUCSROperator side[2], PetscInt rbs, PetscInt cbs, void *owner, PetscErrorCode (*release)(void *), Mat *); /* this and the next two: type/level.c */
+GPUCSR_INTERN PetscErrorCode MatGPUCSRLevelGet_Private(Mat, PetscBool transposed, GPUCSROperator *);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRLevelBecome_Private(Mat);
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorSource_Private(const GPUCSROperator *, GPUCSRSource *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorCSR_Private(const GPUCSROperator *, GPUCSRStorage *own, const GPUCSRStorage **);
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorSend_Private(Mat);

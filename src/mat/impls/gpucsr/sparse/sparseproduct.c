@@ -181,8 +181,8 @@ PetscErrorCode MatGPUCSRProductMirror_Private(Mat block, GPUCSRStorage *csr, Pet
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Downloads a result: its pattern, and its values, or zeros in their places. C has its sizes and its type; csr becomes its mirror */
-PetscErrorCode MatGPUCSRFromDevice_Private(Mat C, GPUCSRStorage *csr, PetscBool values)
+/* Downloads a result: its pattern, and its values, or zeros in their places. C has its sizes and its type */
+PetscErrorCode MatGPUCSREntriesOf_Private(Mat C, const GPUCSRStorage *csr, PetscBool values)
 {
   PetscInt      *length;
   PetscErrorCode ierr;
@@ -197,6 +197,14 @@ PetscErrorCode MatGPUCSRFromDevice_Private(Mat C, GPUCSRStorage *csr, PetscBool 
   PetscCall(MatAssemblyEnd(C, MAT_FINAL_ASSEMBLY));
   PetscCall(MatSetOption(C, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE)); /* as after MATAIJ's products */
   PetscCall(PetscFree(((Mat_SeqGPUCSR *)C->spptr)->firstvalues));          /* the numeric phase computes and counts values */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The same, and csr becomes the mirror of C */
+PetscErrorCode MatGPUCSRFromDevice_Private(Mat C, GPUCSRStorage *csr, PetscBool values)
+{
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSREntriesOf_Private(C, csr, values));
   PetscCall(MatGPUCSRProductMirror_Private(C, csr, values));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

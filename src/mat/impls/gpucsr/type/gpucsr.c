@@ -658,6 +658,7 @@ PetscErrorCode MatGPUCSRRegister_Private(void)
   PetscCall(MatRegisterRootName(MATAIJGPUCSR, MATSEQAIJGPUCSR, MATMPIAIJGPUCSR));
   PetscCall(MatSeqAIJRegister(MATSEQAIJGPUCSR, MatConvert_SeqAIJ_SeqAIJGPUCSR));
   PetscCall(MatGPUCSRFactorRegister_Private());
+  PetscCall(MatGPUCSRLevelRegister_Private());
   PetscCall(GPUCSRLogRegister("MatGPUBuild", MAT_CLASSID, &MAT_GPUCSR_Build));
   PetscCall(GPUCSRLogRegister("MatGPURefresh", MAT_CLASSID, &MAT_GPUCSR_Refresh));
   PetscCall(GPUCSRLogRegister("MatGPUTranspose", MAT_CLASSID, &MAT_GPUCSR_Transpose));

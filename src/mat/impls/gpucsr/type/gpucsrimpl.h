@@ -167,6 +167,8 @@ GPUCSR_INTERN PetscErrorCode MatCreateVecs_GPUCSR(Mat, Vec *, Vec *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRConfigure_Private(Mat, const MatGPUCSRConfig *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRReconfigure_Private(Mat, const MatGPUCSRConfig *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFits_Private(Mat, Vec x, Vec b); /* inherit.c */
+GPUCSR_INTERN PetscErrorCode MatGPUCSRLevelRegister_Private(void);     /* level.c */
+GPUCSR_INTERN PetscErrorCode MatGPUCSRPlanDiagonal_Private(GPUCSRDevice, GPUCSRPlan *, Vec, GPUCSRStream *, PetscBool *done); /* seqgpucsr.c */
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFromAIJ_Private(Mat, const MatGPUCSRKind *, MatReuse, Mat *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRToAIJ_Private(Mat, MatType, MatReuse, Mat *);
@@ -228,6 +230,7 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRComposeProducts_Private(Mat, const char[],
 GPUCSR_INTERN PetscErrorCode MatGPUCSRMirror_Private(Mat, GPUCSRDevice, PetscBool, GPUCSRStorage **); /* this and the next two: mirror.c */
 GPUCSR_INTERN PetscErrorCode MatGPUCSRShare_Private(Mat, PetscBool whole);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRUnspare_Private(Mat);
+GPUCSR_INTERN PetscErrorCode MatGPUCSREntriesOf_Private(Mat, const GPUCSRStorage *, PetscBool); /* this and the next: sparseproduct.c */
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFromDevice_Private(Mat, GPUCSRStorage *, PetscBool);
 GPUCSR_INTERN PetscErrorCode MatProductSetFromOptions_SeqAIJGPUCSR(Mat);
 GPUCSR_INTERN PetscErrorCode MatProductSetFromOptions_MPIAIJGPUCSR(Mat); /* mpisparse.c */

@@ -446,39 +446,45 @@ static PetscErrorCode MatProduct_SeqAIJGPUCSR(Mat A, GPUCSRSide side, Vec x, Vec
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The diagonal of a double plan on dev, into a vector there. done: the vector is there, the format gives a diagonal, and s is the stream of its work */
+PetscErrorCode MatGPUCSRPlanDiagonal_Private(GPUCSRDevice dev, GPUCSRPlan *P, Vec d, GPUCSRStream *s, PetscBool *done)
+{
+  const GPUCSRDeviceFormat *df;
+  GPUCSROperand             o;
+  PetscErrorCode            ierr = PETSC_SUCCESS;
+  PetscInt                  n;
+
+  PetscFunctionBegin;
+  PetscCall(VecGetLocalSize(d, &n));
+  PetscCall(GPUCSRDeviceFormatGet(P->A.format, &df));
+  *done = (PetscBool)(n == P->A.m && dev->ops->separate && (df || !dev->ops->kernels)); /* other vectors: the parent raises the error */
+  if (!*done) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(VecSet(d, 0));
+  PetscCall(MatGPUCSRVecGet_Private(dev, d, PETSC_TRUE, PETSC_TRUE, &o));
+  *done = (PetscBool)(o.place == GPUCSR_DEVICE);
+  if (*done) ierr = MatGPUCSRStream_Private(dev, &o, NULL, NULL, s);
+  if (*done && !ierr) ierr = GPUCSRPlanDiagonal(P, o.p, *s);
+  PetscCall(MatGPUCSRVecRestore_Private(dev, d, PETSC_TRUE, PETSC_TRUE, &o));
+  PetscFunctionReturn(ierr);
+}
+
 /* Runs on the device if the vector and a double plan are there, else on the host's master copy */
 static PetscErrorCode MatGetDiagonal_SeqAIJGPUCSR(Mat A, Vec d)
 {
   Mat_SeqGPUCSR *g     = (Mat_SeqGPUCSR *)A->spptr;
   PetscBool      ready = PETSC_FALSE, ondevice = PETSC_FALSE;
   GPUCSRDevice   dev;
-  GPUCSROperand  o;
   GPUCSRStream   s;
-  PetscErrorCode ierr = PETSC_SUCCESS;
-  PetscInt       n;
 
   PetscFunctionBegin;
   PetscCall(VecGPUGetDevice(d, &dev));
-  PetscCall(VecGetLocalSize(d, &n));
-  ondevice = dev && dev->ops->separate && n == A->rmap->n ? PETSC_TRUE : PETSC_FALSE;                       /* the parent raises the error for a wrong length */
+  ondevice = dev && dev->ops->separate ? PETSC_TRUE : PETSC_FALSE;
   if (ondevice && g->mirror.ahead && g->base.config.precision != MAT_GPUCSR_DOUBLE) ondevice = PETSC_FALSE; /* the host would round the values */
   if (ondevice) PetscCall(MatGPUCSRReady_Private(A, GPUCSR_FORWARD, &ready));
-  if (ready && g->dev->ops->separate && g->precision == GPUCSR_PRECISION_DOUBLE) {
-    const GPUCSRDeviceFormat *df;
-
-    PetscCall(GPUCSRDeviceFormatGet(g->plan[GPUCSR_FORWARD].A.format, &df));
-    if (df || !g->dev->ops->kernels) {
-      PetscCall(VecSet(d, 0));
-      PetscCall(MatGPUCSRVecGet_Private(g->dev, d, PETSC_TRUE, PETSC_TRUE, &o));
-      if (o.place == GPUCSR_DEVICE) {
-        PetscCall(MatGPUCSRStream_Private(g->dev, &o, NULL, NULL, &s));
-        ierr = GPUCSRPlanDiagonal(&g->plan[GPUCSR_FORWARD], o.p, s);
-        if (s != g->dev->stream) g->foreign = PETSC_TRUE;
-      }
-      PetscCall(MatGPUCSRVecRestore_Private(g->dev, d, PETSC_TRUE, PETSC_TRUE, &o));
-      PetscCall(ierr);
-      if (o.place == GPUCSR_DEVICE) PetscFunctionReturn(PETSC_SUCCESS);
-    }
+  if (ready && g->precision == GPUCSR_PRECISION_DOUBLE) {
+    PetscCall(MatGPUCSRPlanDiagonal_Private(g->dev, &g->plan[GPUCSR_FORWARD], d, &s, &ready));
+    if (ready && s != g->dev->stream) g->foreign = PETSC_TRUE;
+    if (ready) PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(MatGPUCSRDiagonal_Private(A, d, &ready));
   if (!ready) PetscCall((*g->base.parent.getdiagonal)(A, d));

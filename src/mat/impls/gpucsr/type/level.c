@@ -1,0 +1,294 @@
+/*
+  Type gpucsrlevel: a matrix of a hierarchy, or a prolongator, of one process that is on its device alone, in arrays of the hierarchy. Cycles on the device use its plans, and the operations of a multigrid
+  set-up work there. Before any other operation the matrix becomes a MATSEQAIJGPUCSR in place, with its entries on the host too, and stays one.
+*/
+#include "gpucsrimpl.h"
+#include "readers.h"
+
+/* A->spptr */
+typedef struct {
+  Mat_GPUCSR     base;    /* the configuration of the later matrix */
+  GPUCSROperator side[2]; /* the matrix and its transpose; no device: there is no plan */
+  void          *owner;   /* of the arrays and plans */
+  PetscErrorCode (*release)(void *owner);
+} Mat_GPUCSRLevel;
+
+/* NULL: A has another type */
+static Mat_GPUCSRLevel *LevelOf(Mat A)
+{
+  PetscBool same = PETSC_FALSE;
+
+  return PetscObjectTypeCompare((PetscObject)A, MATGPUCSRLEVEL, &same) || !same ? NULL : (Mat_GPUCSRLevel *)A->spptr;
+}
+
+/* The matrix, or its transpose, for products on the device; o->dev NULL: A is no such matrix, or has no transpose */
+PetscErrorCode MatGPUCSRLevelGet_Private(Mat A, PetscBool transposed, GPUCSROperator *o)
+{
+  const Mat_GPUCSRLevel *g = LevelOf(A);
+
+  PetscFunctionBegin;
+  *o = g ? g->side[transposed] : (GPUCSROperator){.dev = NULL};
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- the matrix on the host ---- */
+
+static PetscErrorCode NullSpaces(Mat A, Mat C)
+{
+  MatNullSpace null[3];
+
+  PetscFunctionBegin;
+  PetscCall(MatGetNullSpace(A, &null[0]));
+  PetscCall(MatGetTransposeNullSpace(A, &null[1]));
+  PetscCall(MatGetNearNullSpace(A, &null[2]));
+  if (null[0]) PetscCall(MatSetNullSpace(C, null[0]));
+  if (null[1]) PetscCall(MatSetTransposeNullSpace(C, null[1]));
+  if (null[2]) PetscCall(MatSetNearNullSpace(C, null[2]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ToHost(Mat A, Mat_GPUCSRLevel *g, Mat *C)
+{
+  const char *prefix;
+  PetscInt    rbs, cbs;
+
+  PetscFunctionBegin;
+  PetscCall(MatCreate(PetscObjectComm((PetscObject)A), C));
+  PetscCall(MatSetSizes(*C, A->rmap->n, A->cmap->n, A->rmap->N, A->cmap->N));
+  PetscCall(MatGetBlockSizes(A, &rbs, &cbs));
+  PetscCall(MatSetBlockSizes(*C, rbs, cbs));
+  PetscCall(MatGetOptionsPrefix(A, &prefix));
+  PetscCall(MatSetOptionsPrefix(*C, prefix));
+  PetscCall(MatSetType(*C, MATSEQAIJGPUCSR));
+  PetscCall(MatGPUCSRConfigure_Private(*C, &g->base.config));
+  PetscCall(MatGPUCSREntriesOf_Private(*C, g->side[GPUCSR_FORWARD].csr, PETSC_TRUE));
+  PetscCall(MatPropagateSymmetryOptions(A, *C));
+  PetscCall(NullSpaces(A, *C));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* No effect on a matrix of another type */
+PetscErrorCode MatGPUCSRLevelBecome_Private(Mat A)
+{
+  Mat_GPUCSRLevel *g = LevelOf(A);
+  GPUCSRAttempt    attempt;
+  Mat              C = NULL;
+
+  PetscFunctionBegin;
+  if (!g) PetscFunctionReturn(PETSC_SUCCESS);
+  GPUCSRTry(&attempt, ToHost(A, g, &C));
+  if (attempt.error) PetscCall(MatDestroy(&C));
+  PetscCheck(!attempt.error, PetscObjectComm((PetscObject)A), attempt.error, "A level of a multigrid hierarchy that only the device has does not come to the host: %s", attempt.message);
+  PetscCall(MatHeaderReplace(A, &C));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- operations ---- */
+
+#define BECOMES(op, formal, actual) \
+  static PetscErrorCode op##_Becomes formal \
+  { \
+    PetscFunctionBegin; \
+    PetscCall(MatGPUCSRLevelBecome_Private(A)); \
+    PetscCall((*A->ops->op)actual); \
+    PetscFunctionReturn(PETSC_SUCCESS); \
+  }
+
+#define OTHERS(R) \
+  R(mult, (Mat A, Vec x, Vec y), (A, x, y)) \
+  R(multadd, (Mat A, Vec x, Vec y, Vec z), (A, x, y, z)) \
+  R(multtranspose, (Mat A, Vec x, Vec y), (A, x, y)) \
+  R(multtransposeadd, (Mat A, Vec x, Vec y, Vec z), (A, x, y, z)) \
+  R(multhermitiantranspose, (Mat A, Vec x, Vec y), (A, x, y)) \
+  R(multhermitiantransposeadd, (Mat A, Vec x, Vec y, Vec z), (A, x, y, z)) \
+  R(equal, (Mat A, Mat B, PetscBool * yes), (A, B, yes)) \
+  R(diagonalscale, (Mat A, Vec l, Vec r), (A, l, r)) \
+  R(norm, (Mat A, NormType type, PetscReal * norm), (A, type, norm)) \
+  R(zeroentries, (Mat A), (A)) \
+  R(zerorows, (Mat A, PetscInt n, const PetscInt rows[], PetscScalar d, Vec x, Vec b), (A, n, rows, d, x, b)) \
+  R(zerorowscolumns, (Mat A, PetscInt n, const PetscInt rows[], PetscScalar d, Vec x, Vec b), (A, n, rows, d, x, b)) \
+  R(duplicate, (Mat A, MatDuplicateOption op, Mat * B), (A, op, B)) \
+  R(axpy, (Mat A, PetscScalar a, Mat X, MatStructure str), (A, a, X, str)) \
+  R(increaseoverlap, (Mat A, PetscInt n, IS is[], PetscInt overlap), (A, n, is, overlap)) \
+  R(copy, (Mat A, Mat B, MatStructure str), (A, B, str)) \
+  R(scale, (Mat A, PetscScalar s), (A, s)) \
+  R(shift, (Mat A, PetscScalar s), (A, s)) \
+  R(diagonalset, (Mat A, Vec d, InsertMode mode), (A, d, mode)) \
+  R(getrowij, (Mat A, PetscInt shift, PetscBool symmetric, PetscBool inodes, PetscInt * n, const PetscInt * i[], const PetscInt * j[], PetscBool * done), (A, shift, symmetric, inodes, n, i, j, done)) \
+  R(getcolumnij, (Mat A, PetscInt shift, PetscBool symmetric, PetscBool inodes, PetscInt * n, const PetscInt * i[], const PetscInt * j[], PetscBool * done), (A, shift, symmetric, inodes, n, i, j, done)) \
+  R(fdcoloringcreate, (Mat A, ISColoring colors, MatFDColoring coloring), (A, colors, coloring)) \
+  R(getrowmaxabs, (Mat A, Vec v, PetscInt at[]), (A, v, at)) \
+  R(conjugate, (Mat A), (A)) \
+  R(realpart, (Mat A), (A)) \
+  R(missingdiagonal, (Mat A, PetscBool * missing, PetscInt * first), (A, missing, first)) \
+  R(lufactor, (Mat A, IS rows, IS columns, const MatFactorInfo *info), (A, rows, columns, info)) \
+  R(ilufactor, (Mat A, IS rows, IS columns, const MatFactorInfo *info), (A, rows, columns, info)) \
+  R(choleskyfactor, (Mat A, IS rows, const MatFactorInfo *info), (A, rows, info)) \
+  R(iccfactor, (Mat A, IS rows, const MatFactorInfo *info), (A, rows, info))
+
+GPUCSR_MAT_READERS(BECOMES)
+OTHERS(BECOMES)
+
+static PetscErrorCode convert_Becomes(Mat A, MatType type, MatReuse reuse, Mat *B)
+{
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRLevelBecome_Private(A));
+  PetscCall(MatConvert(A, type, reuse, B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode productsetfromoptions_Becomes(Mat C)
+{
+  Mat const factor[] = {C->product->A, C->product->B, C->product->C};
+
+  PetscFunctionBegin;
+  for (int k = 0; k < 3; k++)
+    if (factor[k]) PetscCall(MatGPUCSRLevelBecome_Private(factor[k]));
+  PetscCall(MatProductSetFromOptions(C));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PETSc keeps these options in the header */
+static PetscErrorCode setoption_Becomes(Mat A, MatOption option, PetscBool flag)
+{
+  PetscFunctionBegin;
+  if (option == MAT_FORM_EXPLICIT_TRANSPOSE || option == MAT_SYMMETRIC || option == MAT_STRUCTURALLY_SYMMETRIC || option == MAT_HERMITIAN || option == MAT_SPD) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatGPUCSRLevelBecome_Private(A));
+  PetscCall((*A->ops->setoption)(A, option, flag));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatGetDiagonal_GPUCSRLevel(Mat A, Vec d)
+{
+  const GPUCSROperator *o = &((Mat_GPUCSRLevel *)A->spptr)->side[GPUCSR_FORWARD];
+  GPUCSRStream          s;
+  PetscBool             done;
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRPlanDiagonal_Private(o->dev, o->plan, d, &s, &done));
+  if (done) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatGPUCSRLevelBecome_Private(A));
+  PetscCall((*A->ops->getdiagonal)(A, d));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatGetInfo_GPUCSRLevel(Mat A, MatInfoType type, MatInfo *info)
+{
+  const GPUCSRStorage *csr = ((Mat_GPUCSRLevel *)A->spptr)->side[GPUCSR_FORWARD].csr;
+
+  PetscFunctionBegin;
+  (void)type; /* one process */
+  PetscCall(PetscMemzero(info, sizeof(*info)));
+  info->block_size = 1;
+  info->nz_used = info->nz_allocated = (PetscLogDouble)csr->nnz;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatView_GPUCSRLevel(Mat A, PetscViewer viewer)
+{
+  const GPUCSROperator *o = &((Mat_GPUCSRLevel *)A->spptr)->side[GPUCSR_FORWARD];
+  PetscViewerFormat     format;
+  PetscBool             ascii;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
+  PetscCall(PetscViewerGetFormat(viewer, &format));
+  if (ascii && (format == PETSC_VIEWER_ASCII_INFO || format == PETSC_VIEWER_ASCII_INFO_DETAIL)) {
+    PetscCall(PetscViewerASCIIPrintf(viewer, "on backend %s alone: it becomes %s before an operation on the host\n", o->dev->ops->name, MATSEQAIJGPUCSR));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(MatGPUCSRLevelBecome_Private(A));
+  PetscCall((*A->ops->view)(A, viewer));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatAssembly_GPUCSRLevel(Mat A, MatAssemblyType type)
+{
+  (void)A; /* nothing is waiting: MatSetValues() has made it another type */
+  (void)type;
+  return PETSC_SUCCESS;
+}
+
+static PetscErrorCode MatDestroy_GPUCSRLevel(Mat A)
+{
+  Mat_GPUCSRLevel *g = (Mat_GPUCSRLevel *)A->spptr;
+
+  PetscFunctionBegin;
+  PetscCall((*g->release)(g->owner));
+  PetscCall(PetscFree(A->spptr));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Products with a matrix of type gpucsr */
+static PetscErrorCode Compose(Mat A)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatProductSetFromOptions_" MATGPUCSRLEVEL "_" MATSEQAIJGPUCSR "_C", productsetfromoptions_Becomes));
+  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatProductSetFromOptions_" MATSEQAIJGPUCSR "_" MATGPUCSRLEVEL "_C", productsetfromoptions_Becomes));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A matrix whose arrays, and whose products by the plans of the matrix and its transpose (no device: none), are the owner's. Its destruction releases the owner. like: a MATSEQAIJGPUCSR */
+PetscErrorCode MatGPUCSRLevelCreate_Private(Mat like, const GPUCSROperator side[2], PetscInt rbs, PetscInt cbs, void *owner, PetscErrorCode (*release)(void *), Mat *C)
+{
+  const GPUCSRStorage *csr = side[GPUCSR_FORWARD].csr;
+  Mat_GPUCSRLevel     *g;
+  struct _MatOps      *o;
+
+  PetscFunctionBegin;
+  PetscCall(MatCreate(PetscObjectComm((PetscObject)like), C));
+  PetscCall(MatSetSizes(*C, csr->m, csr->n, csr->m, csr->n));
+  PetscCall(MatSetBlockSizes(*C, rbs, cbs));
+  PetscCall(PetscLayoutSetUp((*C)->rmap));
+  PetscCall(PetscLayoutSetUp((*C)->cmap));
+  PetscCall(PetscObjectChangeTypeName((PetscObject)*C, MATGPUCSRLEVEL));
+  PetscCall(PetscNew(&g));
+  g->base.config        = ((Mat_GPUCSR *)like->spptr)->config;
+  g->base.devicevectors = ((Mat_GPUCSR *)like->spptr)->devicevectors;
+  g->owner              = owner;
+  g->release            = release;
+  for (int s = 0; s < 2; s++) g->side[s] = side[s];
+  (*C)->spptr = g;
+  PetscCall(PetscFree((*C)->defaultvectype));
+  PetscCall(PetscStrallocpy(like->defaultvectype, &(*C)->defaultvectype));
+  (*C)->preallocated = (*C)->assembled = PETSC_TRUE;
+#if PetscDefined(HAVE_DEVICE)
+  (*C)->boundtocpu = PETSC_FALSE; /* PETSc creates every matrix bound */
+#endif
+  o = (*C)->ops;
+#define INSTALL(op, formal, actual) o->op = op##_Becomes;
+  GPUCSR_MAT_READERS(INSTALL)
+  OTHERS(INSTALL)
+#undef INSTALL
+  o->convert              = convert_Becomes;
+  o->productsetfromoptions = productsetfromoptions_Becomes;
+  o->setoption            = setoption_Becomes;
+  o->getdiagonal          = MatGetDiagonal_GPUCSRLevel;
+  o->getinfo              = MatGetInfo_GPUCSRLevel;
+  o->view                 = MatView_GPUCSRLevel;
+  o->assemblybegin        = MatAssembly_GPUCSRLevel;
+  o->assemblyend          = MatAssembly_GPUCSRLevel;
+  o->getvecs              = MatCreateVecs_GPUCSR;
+  o->destroy              = MatDestroy_GPUCSRLevel;
+  PetscCall(Compose(*C));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- factors ---- */
+
+static PetscErrorCode MatGetFactor_GPUCSRLevel(Mat A, MatFactorType type, Mat *F)
+{
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRLevelBecome_Private(A));
+  PetscCall(MatGetFactor(A, MATSOLVERGPUCSR, type, F));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatGPUCSRLevelRegister_Private(void)
+{
+  static const MatFactorType types[] = {MAT_FACTOR_LU, MAT_FACTOR_CHOLESKY, MAT_FACTOR_ILU, MAT_FACTOR_ICC};
+
+  PetscFunctionBegin;
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(types); k++) PetscCall(MatSolverTypeRegister(MATSOLVERGPUCSR, MATGPUCSRLEVEL, types[k], MatGetFactor_GPUCSRLevel));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
