@@ -193,79 +193,6 @@ static PetscErrorCode Same(PC pc, const PCGAMGData *d)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ---- the hierarchy of one rank ---- */
-
-/* The device goes: so do the levels that only it has */
-static PetscErrorCode HierarchyForget(void *shared)
-{
-  PetscFunctionBegin;
-  PetscCall(GPUAMGDestroy(&((PCGAMGHierarchy *)shared)->h));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static GPUCSRLivingList hierarchies = {GPUCSR_FINAL_PC, HierarchyForget, NULL};
-
-static PetscErrorCode HierarchyCreate(PCGAMGHierarchy **shared)
-{
-  PetscFunctionBegin;
-  PetscCall(PetscNew(shared));
-  (*shared)->references = 1;
-  PetscCall(GPUCSRLivingAdd(&hierarchies, &(*shared)->living, *shared));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode HierarchyRelease(void *shared)
-{
-  PCGAMGHierarchy *s = (PCGAMGHierarchy *)shared;
-
-  PetscFunctionBegin;
-  if (!s || --s->references) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUAMGDestroy(&s->h));
-  PetscCall(GPUCSRLivingRemove(&s->living));
-  PetscCall(PetscFree(s));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Release(PCGAMGData *d)
-{
-  PetscFunctionBegin;
-  PetscCall(HierarchyRelease(d->shared));
-  d->shared = NULL;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* A matrix of the hierarchy, which stays its owner; T: its transpose, or NULL */
-static PetscErrorCode Keep(Mat like, PCGAMGData *d, GPUCSRPlan *plan, const GPUCSRStorage *csr, GPUCSRPlan *planT, const GPUCSRStorage *T, PetscInt rbs, PetscInt cbs, Mat *A)
-{
-  const GPUCSROperator side[2] = {
-    {.dev = csr->dev, .plan = plan, .csr = csr},
-    {.dev = T ? csr->dev : NULL, .plan = planT, .csr = T}
-  };
-
-  PetscFunctionBegin;
-  PetscCall(MatGPUCSRLevelCreate_Private(like, side, rbs, cbs, d->shared, HierarchyRelease, A));
-  d->shared->references++;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Do the levels stay on the device alone? PETSc reads entries on the host for other smoothers, for products with old prolongators, and for prolongators with options */
-static PetscErrorCode Kept(PC pc, PetscBool *kept)
-{
-  char *all;
-
-  PetscFunctionBegin;
-  *kept = (PetscBool)!GAMGOf(pc)->reuse_prol;
-  PetscCall(PetscOptionsGetAll(((PetscObject)pc)->options, &all));
-  for (const char *at = strstr(all, "mg_levels_"); at && *kept; at = strstr(at + 1, "mg_levels_")) {
-    const char *type = strstr(at, "pc_type "), *end = strchr(at, ' ');
-
-    if (type && end && type < end) *kept = (PetscBool)!strncmp(end + 1, "jacobi", 6);
-  }
-  if (strstr(all, "pc_gamg_prolongator_")) *kept = PETSC_FALSE;
-  PetscCall(PetscFree(all));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* ---- levels ---- */
 
 /* PETSc keeps the near null space by columns. NULL: a constant of each component */
@@ -323,7 +250,7 @@ static PetscErrorCode Make(PC pc, Mat A, const double *near, PCGAMGData *d)
   PetscCall(Whole(pc, d, A, &o.steps, &whole));
   if (whole && A->rmap->n) PetscCall(PCGPUAMGHierarchy_Private(A, &o, g->data_cell_cols, near, NULL, PETSC_TRUE, &d->shared->h));
   d->whole = (PetscBool)(d->shared->h.levels > 1 && !d->shared->h.problem);
-  PetscCall(Kept(pc, &d->kept));
+  PetscCall(PCGAMGKept_Private(pc, &d->kept));
   if (!d->whole) PetscCall(PCGPUAMGTentativeMake_Private(A, &o, g->data_cell_cols, near, NULL, &d->t));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -340,8 +267,8 @@ static PetscErrorCode Aggregate(PC pc, Mat A, PCGAMGData *d)
     d->whole = PETSC_TRUE;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(Release(d));
-  PetscCall(HierarchyCreate(&d->shared));
+  PetscCall(PCGAMGHierarchyRelease_Private(d));
+  PetscCall(PCGAMGHierarchyCreate_Private(d));
   PetscCall(MatGetBlockSize(A, &bs));
   PetscCheck(bs <= GPUAMG_VECTORS && g->data_cell_cols <= GPUAMG_VECTORS, PETSC_COMM_SELF, PETSC_ERR_SUP, "blocks of %" PetscInt_FMT " rows have %" PetscInt_FMT " near null vectors, at most %d of which the device takes", bs, g->data_cell_cols, GPUAMG_VECTORS);
   PetscCheck(g->data && g->data_sz == A->rmap->n * g->data_cell_cols, PETSC_COMM_SELF, PETSC_ERR_SUP, "the near null space does not have the rows of the matrix");
@@ -362,7 +289,7 @@ static PetscErrorCode Settle(Mat A, PCGAMGData *d, GPUCSRAttempt *a)
   PetscCall(GPUCSRAgree(comm, &weight, &a->error, a->message, sizeof(a->message), &rank));
   if (!a->error) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PCGPUAMGTentativeDestroy_Private(&d->t));
-  PetscCall(Release(d));
+  PetscCall(PCGAMGHierarchyRelease_Private(d));
   d->whole = PETSC_FALSE;
   PetscCheck(a->error == PETSC_ERR_SUP || (!MatGPUCSROperatorRequired_Private(A) && (a->error == PETSC_ERR_MEM || a->error == PETSC_ERR_GPU)), comm, a->error, "%s", a->message);
   d->ondevice = PETSC_FALSE;
@@ -446,7 +373,7 @@ static PetscErrorCode TakeWhole(PC pc, Mat A, PCGAMGData *d, Mat *P)
   PetscErrorCode     ierr;
 
   PetscFunctionBegin;
-  if (d->kept) PetscCall(Keep(pc->pmat, d, &L->planP, &L->P[d->shared->h.o.nsmooths], &L->planR, &L->R, L->bs, C->bs, P));
+  if (d->kept) PetscCall(PCGAMGKeepP_Private(pc, d, (int)g->current_level, P));
   else PetscCall(MatGPUCSROperatorFromCSR_Private(A, &L->P[d->shared->h.o.nsmooths], L->bs, C->bs, P));
   PetscCall(PetscMalloc1(size, &near));
   ierr = GPUCSRDownload(dev, near, GPUCSR_DOUBLE, C->basis.p, GPUCSR_DOUBLE, size, PETSC_FALSE, dev->stream);
@@ -547,19 +474,19 @@ static PetscErrorCode Level(PC pc, Mat A, PetscInt bs, Mat *P, Mat *C, PetscMPII
   if (d->whole) {
     GPUAMGLevel *L = &d->shared->h.level[l + 1];
 
-    if (d->kept && l + 2 < d->shared->h.levels) PetscCall(Keep(pc->pmat, d, &L->own, &L->A, NULL, NULL, L->bs, L->bs, C)); /* PETSc factors the coarsest matrix */
-    else PetscCall(MatGPUCSROperatorFromCSR_Private(pc->pmat, &L->A, L->bs, L->bs, C));
+    if (d->kept) PetscCall(PCGAMGKeepA_Private(pc, d, (int)l + 1, C));
+    else PetscCall(MatGPUCSROperatorFromCSR_Private(A, &L->A, L->bs, L->bs, C));
     PetscCall(MatPropagateSymmetryOptions(A, *C));
   } else PetscCall((*parent.createlevel)(pc, A, bs, P, C, active, permutation, last));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* After PETSc's set-up */
-PetscErrorCode PCGAMGRelease_Private(PCGAMGData *d)
+/* After PETSc's set-up; all: and its levels are no longer needed */
+PetscErrorCode PCGAMGRelease_Private(PCGAMGData *d, PetscBool all)
 {
   PetscFunctionBegin;
   PetscCall(PCGPUAMGTentativeDestroy_Private(&d->t));
-  PetscCall(Release(d));
+  if (!d->kept || all) PetscCall(PCGAMGHierarchyRelease_Private(d));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -8,6 +8,8 @@ typedef struct {
   GPUAMG       h;
   int          references;
   GPUCSRLiving living;
+  Mat          A; /* the finest matrix, not counted, */
+  PetscObjectState pattern; /* and its pattern */
 } PCGAMGHierarchy;
 
 /* Of a PC. The first four are private data of PETSc's type agg, read from the same options and functions */
@@ -31,4 +33,12 @@ GPUCSR_INTERN PetscErrorCode PCGAMGDataOf_Private(PC, PCGAMGData **); /* pcmg.c 
 GPUCSR_INTERN PetscErrorCode PCGAMGIntercept_Private(PC);
 GPUCSR_INTERN PetscErrorCode PCGAMGSetFromOptions_Private(PC);
 GPUCSR_INTERN PetscErrorCode PCGAMGAggregates_Private(PC);
-GPUCSR_INTERN PetscErrorCode PCGAMGRelease_Private(PCGAMGData *);
+GPUCSR_INTERN PetscErrorCode PCGAMGRelease_Private(PCGAMGData *, PetscBool all);
+
+/* kept.c */
+GPUCSR_INTERN PetscErrorCode PCGAMGHierarchyCreate_Private(PCGAMGData *);
+GPUCSR_INTERN PetscErrorCode PCGAMGHierarchyRelease_Private(PCGAMGData *);
+GPUCSR_INTERN PetscErrorCode PCGAMGKept_Private(PC, PetscBool *);
+GPUCSR_INTERN PetscErrorCode PCGAMGKeepP_Private(PC, PCGAMGData *, int l, Mat *);
+GPUCSR_INTERN PetscErrorCode PCGAMGKeepA_Private(PC, PCGAMGData *, int l, Mat *);
+GPUCSR_INTERN PetscErrorCode PCGAMGRefresh_Private(PC, PetscBool *done);

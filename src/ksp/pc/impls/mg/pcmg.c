@@ -175,7 +175,7 @@ static PetscErrorCode MultigridRelease(void *data)
   m->event = NULL;
   PetscCall(GPUMGCycleDestroy(&m->cycle));
   PetscCall(GPUMGKeyDestroy(&m->key));
-  PetscCall(PCGAMGRelease_Private(&m->gamg));
+  PetscCall(PCGAMGRelease_Private(&m->gamg, PETSC_TRUE));
   m->taken = m->ok = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -218,13 +218,21 @@ static PetscErrorCode PCSetUp_MG_GPUCSR(PC pc)
 
 static PetscErrorCode PCSetUp_GAMG_GPUCSR(PC pc)
 {
-  Multigrid *m;
+  PC_GAMG       *g      = (PC_GAMG *)((PC_MG *)pc->data)->innerctx;
+  const PetscInt levels = g->Nlevels;
+  Multigrid     *m;
+  PetscBool      done;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(GPUCSRWrapData((PetscObject)pc, &m));
   PetscCall(PCGAMGAggregates_Private(pc));
-  PetscCall(PCSetUp_MG_GPUCSR(pc));
-  PetscCall(PCGAMGRelease_Private(&m->gamg));
+  PetscCall(PCGAMGRefresh_Private(pc, &done));
+  if (done) g->Nlevels = 1; /* PETSc leaves out the products of the levels */
+  ierr = PCSetUp_MG_GPUCSR(pc);
+  if (done) g->Nlevels = levels;
+  PetscCall(ierr);
+  PetscCall(PCGAMGRelease_Private(&m->gamg, PETSC_FALSE));
   if (m->gamg.why[0]) PetscCall(PetscInfo(pc, "Aggregates are PETSc's, because %s\n", m->gamg.why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
