@@ -40,7 +40,7 @@ static PetscErrorCode Box(MPI_Comm comm, PetscInt k, PetscReal contrast, PetscRe
 }
 
 /* Each entry becomes a block of 3 x 3: blocks that do not commute, so that no unknown goes by itself */
-static PetscErrorCode Blocks(PetscBool ref, Mat *A)
+PETSC_UNUSED static PetscErrorCode Blocks(PetscBool ref, Mat *A)
 {
   Mat                B;
   PetscInt           n;
@@ -74,7 +74,7 @@ static PetscErrorCode Blocks(PetscBool ref, Mat *A)
 }
 
 /* Some rows have only their diagonal, and one column only its own */
-static PetscErrorCode Alone(Mat A)
+PETSC_UNUSED static PetscErrorCode Alone(Mat A)
 {
   PetscInt rows[3] = {5, 77, 300};
 

@@ -147,7 +147,7 @@ static PetscErrorCode Unchanged(PC pc, const PCGAMGData *d, PetscBool *same)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The hierarchy of the new values. good false: PETSc makes new products of old prolongators */
+/* The hierarchy of the new values. good false (a zero on the diagonal, no numbers, other eigenvalues): PETSc makes new products of old prolongators */
 static PetscErrorCode Numeric(PC pc, PCGAMGData *d, PetscBool *good)
 {
   const PC_MG         *mg       = (const PC_MG *)pc->data;
@@ -206,7 +206,7 @@ PetscErrorCode PCGAMGRefresh_Private(PC pc, PetscBool *done)
   if (!*done) PetscFunctionReturn(PETSC_SUCCESS);
   GPUCSRTry(&attempt, Numeric(pc, d, done));
   if (!attempt.error && *done) GPUCSRTry(&attempt, Renew(pc, &d->shared->h));
-  if (!attempt.error && !(!d->shared || !d->shared->h.problem)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!attempt.error) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCheck(!attempt.error || (!MatGPUCSROperatorRequired_Private(pc->pmat) && (attempt.error == PETSC_ERR_MEM || attempt.error == PETSC_ERR_GPU || attempt.error == PETSC_ERR_SUP)), PetscObjectComm((PetscObject)pc), attempt.error, "%s", attempt.message);
   *done    = PETSC_FALSE;
   pc->flag = DIFFERENT_NONZERO_PATTERN;

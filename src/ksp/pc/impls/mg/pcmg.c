@@ -113,12 +113,25 @@ static PetscErrorCode MultigridTake(PC pc, Multigrid *m)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The levels of a PCGAMG may be on the device alone. After its failure PETSc makes new ones */
+static PetscErrorCode Regain(PC pc, const Multigrid *m)
+{
+  const PCGAMGHierarchy *s = m->gamg.shared;
+
+  PetscFunctionBegin;
+  if (!s || !s->h.dev || !s->h.dev->failed[0]) PetscFunctionReturn(PETSC_SUCCESS);
+  pc->flag = DIFFERENT_NONZERO_PATTERN;
+  PetscCall((*pc->ops->setup)(pc));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode Current(PC pc, Multigrid **m)
 {
   PetscBool same;
 
   PetscFunctionBegin;
   PetscCall(GPUCSRWrapData((PetscObject)pc, m));
+  PetscCall(Regain(pc, *m));
   PetscCall(Same(pc, *m, &same));
   if (!same) PetscCall(MultigridTake(pc, *m));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -160,6 +173,7 @@ static PetscErrorCode PCApply_MG_GPUCSR(PC pc, Vec b, Vec x)
     PetscCall(Tell(pc, m));
     PetscCall(GPUMGCycleDestroy(&m->cycle));
     m->ok = PETSC_FALSE; /* until the hierarchy changes */
+    PetscCall(Regain(pc, m));
   }
   PetscCall((*m->wrap->petsc.pc.apply)(pc, b, x));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -216,22 +230,32 @@ static PetscErrorCode PCSetUp_MG_GPUCSR(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The set-up of the PCMG that a PCGAMG is, without the products of its levels */
+static PetscErrorCode OfLevels(PC pc)
+{
+  GPUCSRWrap *w;
+  PC          mg;
+
+  PetscFunctionBegin;
+  PetscCall(PCCreate(PetscObjectComm((PetscObject)pc), &mg));
+  PetscCall(PCSetType(mg, PCMG));
+  PetscCall(GPUCSRWrapGet((PetscObject)mg, &w));
+  PetscCall(PCSetFailedReason(pc, PC_NOERROR));
+  PetscCall((*w->petsc.pc.setup)(pc));
+  PetscCall(PCDestroy(&mg));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode PCSetUp_GAMG_GPUCSR(PC pc)
 {
-  PC_GAMG       *g      = (PC_GAMG *)((PC_MG *)pc->data)->innerctx;
-  const PetscInt levels = g->Nlevels;
-  Multigrid     *m;
-  PetscBool      done;
-  PetscErrorCode ierr;
+  Multigrid *m;
+  PetscBool  done;
 
   PetscFunctionBegin;
   PetscCall(GPUCSRWrapData((PetscObject)pc, &m));
   PetscCall(PCGAMGAggregates_Private(pc));
   PetscCall(PCGAMGRefresh_Private(pc, &done));
-  if (done) g->Nlevels = 1; /* PETSc leaves out the products of the levels */
-  ierr = PCSetUp_MG_GPUCSR(pc);
-  if (done) g->Nlevels = levels;
-  PetscCall(ierr);
+  PetscCall(done ? OfLevels(pc) : PCSetUp_MG_GPUCSR(pc));
   PetscCall(PCGAMGRelease_Private(&m->gamg, PETSC_FALSE));
   if (m->gamg.why[0]) PetscCall(PetscInfo(pc, "Aggregates are PETSc's, because %s\n", m->gamg.why));
   PetscFunctionReturn(PETSC_SUCCESS);

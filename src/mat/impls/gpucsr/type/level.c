@@ -233,7 +233,7 @@ PetscErrorCode MatGPUCSRLevelCreate_Private(Mat like, const GPUCSROperator side[
 {
   const GPUCSRStorage *csr = side[GPUCSR_FORWARD].csr;
   Mat_GPUCSRLevel     *g;
-  struct _MatOps      *o;
+  struct _MatOps      *o; /* those of like, and no others: PETSc asks for them */
 
   PetscFunctionBegin;
   PetscCall(MatCreate(PetscObjectComm((PetscObject)like), C));
@@ -256,7 +256,8 @@ PetscErrorCode MatGPUCSRLevelCreate_Private(Mat like, const GPUCSROperator side[
   (*C)->boundtocpu = PETSC_FALSE; /* PETSc creates every matrix bound */
 #endif
   o = (*C)->ops;
-#define INSTALL(op, formal, actual) o->op = op##_Becomes;
+#define INSTALL(op, formal, actual) \
+  if (like->ops->op) o->op = op##_Becomes;
   GPUCSR_MAT_READERS(INSTALL)
   OTHERS(INSTALL)
 #undef INSTALL

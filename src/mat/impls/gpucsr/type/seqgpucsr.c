@@ -457,12 +457,13 @@ PetscErrorCode MatGPUCSRPlanDiagonal_Private(GPUCSRDevice dev, GPUCSRPlan *P, Ve
   PetscFunctionBegin;
   PetscCall(VecGetLocalSize(d, &n));
   PetscCall(GPUCSRDeviceFormatGet(P->A.format, &df));
-  *done = (PetscBool)(n == P->A.m && dev->ops->separate && (df || !dev->ops->kernels)); /* other vectors: the parent raises the error */
+  *done = (PetscBool)(n == P->A.m && (df || !dev->ops->kernels)); /* other vectors: the parent raises the error */
   if (!*done) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(VecSet(d, 0));
   PetscCall(MatGPUCSRVecGet_Private(dev, d, PETSC_TRUE, PETSC_TRUE, &o));
-  *done = (PetscBool)(o.place == GPUCSR_DEVICE);
-  if (*done) ierr = MatGPUCSRStream_Private(dev, &o, NULL, NULL, s);
+  *done = (PetscBool)(o.place == GPUCSR_DEVICE || !dev->ops->separate);
+  *s    = dev->stream;
+  if (o.place == GPUCSR_DEVICE) ierr = MatGPUCSRStream_Private(dev, &o, NULL, NULL, s);
   if (*done && !ierr) ierr = GPUCSRPlanDiagonal(P, o.p, *s);
   PetscCall(MatGPUCSRVecRestore_Private(dev, d, PETSC_TRUE, PETSC_TRUE, &o));
   PetscFunctionReturn(ierr);

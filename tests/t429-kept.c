@@ -1,0 +1,505 @@
+/*
+  Levels of PCGAMG that are on the device alone (type gpucsrlevel). Each operation of a program on such a level or prolongator, beside the same operation on a MATAIJ; the application before and after;
+  new values beside PETSc's products of the same prolongators; smoothers that the program replaces; a device that fails.
+
+  //TEST name="standin" gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1"
+  //TEST name="late" gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -gpucsr_debug_defer 5"
+  //TEST name="vectors" args="-mat_gpucsr_format csr -vec_type gpu -vec_gpu_separate"
+  //TEST name="auto" args="-sometimes"
+  //TEST name="host" gpu=0 args="-mat_gpucsr_backend host -petscs"
+  //TEST name="limit" gpu=0 args="-mat_gpucsr_backend auto -gpucsr_debug_standin 1 -fails -standard_vectors -mat_gpucsr_memory_limit {}" loop="300000 600000 900000 1200000"
+  //TEST name="fault" gpu=0 args="-mat_gpucsr_backend auto -gpucsr_debug_standin 1 -fails -standard_vectors -gpucsr_debug_fault {}" loop="device:400:on device:700:on device:900:on device:1000:on device:1100:on device:1200:on device:1400:on device:1800:on launch:300:on copy:60:on memory:30:on memory:90"
+*/
+static char help[] = "Tests levels on the device alone.\n";
+
+#include "t421-gamg/problems.h"
+
+#define EDGE 18
+
+static PetscBool petscs = PETSC_FALSE; /* levels are of type gpucsr */
+
+static PetscOptions own, aside; /* of PCs; aside has an option without effect, but for levels on the host */
+
+static PetscErrorCode Create(Mat A, PetscBool host, PC *pc)
+{
+  PetscFunctionBegin;
+  PetscCall(PCCreate(PETSC_COMM_WORLD, pc));
+  PetscCall(PetscObjectSetOptions((PetscObject)*pc, host ? aside : own));
+  PetscCall(PCSetOperators(*pc, A, A));
+  PetscCall(PCSetType(*pc, PCGAMG));
+  PetscCall(PCSetFromOptions(*pc));
+  PetscCall(PCSetUp(*pc));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The matrix of the level below the finest, or (p) its prolongator */
+static PetscErrorCode LevelOf(PC pc, PetscBool p, Mat *A)
+{
+  PetscInt levels;
+  KSP      smoother;
+
+  PetscFunctionBegin;
+  PetscCall(PCMGGetLevels(pc, &levels));
+  PetscCheck(levels > 2, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%" PetscInt_FMT " levels", levels);
+  if (p) PetscCall(PCMGGetInterpolation(pc, levels - 1, A));
+  else {
+    PetscCall(PCMGGetSmoother(pc, levels - 2, &smoother));
+    PetscCall(KSPGetOperators(smoother, A, NULL));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Kept(PC pc, PetscBool want, const char where[])
+{
+  Mat       A;
+  MatType   type;
+  PetscBool kept;
+
+  PetscFunctionBegin;
+  for (int p = 0; p < 2; p++) {
+    PetscCall(LevelOf(pc, (PetscBool)p, &A));
+    PetscCall(MatGetType(A, &type));
+    PetscCall(PetscStrcmp(type, "gpucsrlevel", &kept));
+    PetscCheck(kept == (PetscBool)(want && !petscs), PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: the %s has type %s", where, p ? "prolongator" : "level", type);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Each entry of x and y is the same up to rounding of c sums of their largest */
+static PetscErrorCode Near(Vec x, Vec y, PetscReal c, const char where[])
+{
+  PetscReal most, off;
+  Vec       d;
+
+  PetscFunctionBegin;
+  PetscCall(VecNorm(y, NORM_INFINITY, &most));
+  PetscCall(VecDuplicate(y, &d));
+  PetscCall(VecWAXPY(d, -1.0, x, y));
+  PetscCall(VecNorm(d, NORM_INFINITY, &off));
+  PetscCheck(off <= c * TEST_C * PETSC_MACHINE_EPSILON * most && most > 0, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: off by %g of %g", where, (double)off, (double)most);
+  PetscCall(VecDestroy(&d));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Apply(PC pc, Vec *y)
+{
+  Mat A;
+  Vec b;
+
+  PetscFunctionBegin;
+  PetscCall(PCGetOperators(pc, &A, NULL));
+  PetscCall(MatCreateVecs(A, &b, y));
+  PetscCall(TestFill(b, 3, PETSC_FALSE));
+  PetscCall(PCApply(pc, b, *y));
+  PetscCall(VecDestroy(&b));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- operations; each gives a vector of the host that depends on all that it does ---- */
+
+typedef PetscErrorCode Operation(Mat A, Mat fine, Vec *v);
+
+static PetscErrorCode Product(Mat A, PetscBool transposed, Vec *v)
+{
+  Vec x, y;
+
+  PetscFunctionBegin;
+  PetscCall(MatCreateVecs(A, transposed ? &y : &x, transposed ? &x : &y));
+  PetscCall(TestFill(x, 5, PETSC_FALSE));
+  PetscCall(transposed ? MatMultTranspose(A, x, y) : MatMult(A, x, y));
+  PetscCall(VecDestroy(&x));
+  *v = y;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Number(Mat A, PetscReal number, Vec *v)
+{
+  PetscFunctionBegin;
+  PetscCall(MatCreateVecs(A, v, NULL));
+  PetscCall(VecSet(*v, number));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#define OPERATION(name, ...) \
+  static PetscErrorCode name(Mat A, Mat fine, Vec *v) \
+  { \
+    Mat       B    = NULL; \
+    PetscReal norm = 0; \
+\
+    PetscFunctionBegin; \
+    (void)fine; \
+    (void)norm; \
+    __VA_ARGS__ \
+    PetscCall(MatDestroy(&B)); \
+    PetscFunctionReturn(PETSC_SUCCESS); \
+  }
+OPERATION(Mult, PetscCall(Product(A, PETSC_FALSE, v));)
+OPERATION(MultTranspose, PetscCall(Product(A, PETSC_TRUE, v));)
+OPERATION(GetDiagonal, PetscCall(MatCreateVecs(A, v, NULL)); PetscCall(MatGetDiagonal(A, *v));)
+OPERATION(Norm, PetscCall(MatNorm(A, NORM_FROBENIUS, &norm)); PetscCall(Number(A, norm, v));)
+OPERATION(Duplicate, PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B)); PetscCall(Product(B, PETSC_FALSE, v));)
+OPERATION(Convert, PetscCall(MatConvert(A, MATAIJ, MAT_INITIAL_MATRIX, &B)); PetscCall(Product(B, PETSC_FALSE, v));)
+OPERATION(ConvertInPlace, PetscCall(MatConvert(A, MATAIJ, MAT_INPLACE_MATRIX, &A)); PetscCall(Product(A, PETSC_FALSE, v));)
+OPERATION(Dense, PetscCall(MatConvert(A, MATDENSE, MAT_INITIAL_MATRIX, &B)); PetscCall(Product(B, PETSC_FALSE, v));)
+OPERATION(Transpose, PetscCall(MatTranspose(A, MAT_INITIAL_MATRIX, &B)); PetscCall(Product(B, PETSC_TRUE, v));)
+OPERATION(Scale, PetscCall(MatScale(A, 3.0)); PetscCall(Product(A, PETSC_FALSE, v));)
+OPERATION(Shift, PetscCall(MatShift(A, 0.5)); PetscCall(Product(A, PETSC_FALSE, v));)
+OPERATION(Square, PetscCall(MatMatMult(A, A, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &B)); PetscCall(Product(B, PETSC_FALSE, v));)
+OPERATION(Gram, PetscCall(MatTransposeMatMult(A, A, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &B)); PetscCall(Product(B, PETSC_FALSE, v));)
+OPERATION(PtAP, PetscCall(MatPtAP(fine, A, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &B)); PetscCall(Product(B, PETSC_FALSE, v));)
+OPERATION(Times, PetscCall(MatMatMult(fine, A, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &B)); PetscCall(Product(B, PETSC_FALSE, v));)
+OPERATION(Add, PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B)); PetscCall(MatAXPY(B, 2.0, A, SAME_NONZERO_PATTERN)); PetscCall(Product(B, PETSC_FALSE, v));)
+OPERATION(MaxAbs, PetscCall(MatCreateVecs(A, NULL, v)); PetscCall(MatGetRowMaxAbs(A, *v, NULL));)
+
+static PetscErrorCode GetRow(Mat A, Mat fine, Vec *v)
+{
+  PetscInt m;
+
+  PetscFunctionBegin;
+  (void)fine;
+  PetscCall(MatGetSize(A, &m, NULL));
+  PetscCall(VecCreateSeq(PETSC_COMM_SELF, m, v));
+  for (PetscInt r = 0; r < m; r++) {
+    PetscInt           n;
+    const PetscInt    *j;
+    const PetscScalar *a;
+    PetscScalar        sum = 0;
+
+    PetscCall(MatGetRow(A, r, &n, &j, &a));
+    for (PetscInt k = 0; k < n; k++) sum += a[k] * (j[k] + 1.0);
+    PetscCall(MatRestoreRow(A, r, &n, &j, &a));
+    PetscCall(VecSetValue(*v, r, sum, INSERT_VALUES));
+  }
+  PetscCall(VecAssemblyBegin(*v));
+  PetscCall(VecAssemblyEnd(*v));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SetValue(Mat A, Mat fine, Vec *v)
+{
+  PetscFunctionBegin;
+  (void)fine;
+  PetscCall(MatSetValue(A, 3, 3, 7.0, INSERT_VALUES));
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(Product(A, PETSC_FALSE, v));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SubMatrix(Mat A, Mat fine, Vec *v)
+{
+  IS  is;
+  Mat B;
+
+  PetscFunctionBegin;
+  (void)fine;
+  PetscCall(ISCreateStride(PETSC_COMM_SELF, 20, 4, 2, &is));
+  PetscCall(MatCreateSubMatrix(A, is, is, MAT_INITIAL_MATRIX, &B));
+  PetscCall(Product(B, PETSC_FALSE, v));
+  PetscCall(MatDestroy(&B));
+  PetscCall(ISDestroy(&is));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A solve with one application of a PC */
+static PetscErrorCode By(Mat A, PCType type, Vec *v)
+{
+  PC  pc;
+  Vec b;
+
+  PetscFunctionBegin;
+  PetscCall(MatCreateVecs(A, v, &b));
+  PetscCall(TestFill(b, 6, PETSC_FALSE));
+  PetscCall(PCCreate(PETSC_COMM_SELF, &pc));
+  PetscCall(PCSetType(pc, type));
+  PetscCall(PCSetOperators(pc, A, A));
+  PetscCall(PCApply(pc, b, *v));
+  PetscCall(PCDestroy(&pc));
+  PetscCall(VecDestroy(&b));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+OPERATION(SOR, PetscCall(By(A, PCSOR, v));)
+OPERATION(ILU, PetscCall(By(A, PCILU, v));)
+OPERATION(LU, PetscCall(By(A, PCLU, v));)
+OPERATION(Cholesky, PetscCall(By(A, PCCHOLESKY, v));)
+OPERATION(Jacobi, PetscCall(By(A, PCJACOBI, v));)
+
+static PetscErrorCode Binary(Mat A, Mat fine, Vec *v)
+{
+  PetscViewer viewer;
+  Mat         B;
+
+  PetscFunctionBegin;
+  (void)fine;
+  for (int read = 0; read < 2; read++) {
+    PetscCall(PetscViewerBinaryOpen(PETSC_COMM_SELF, "level.petsc", read ? FILE_MODE_READ : FILE_MODE_WRITE, &viewer));
+    if (!read) PetscCall(MatView(A, viewer));
+    else {
+      PetscCall(MatCreate(PETSC_COMM_SELF, &B));
+      PetscCall(MatSetType(B, MATAIJ));
+      PetscCall(MatLoad(B, viewer));
+    }
+    PetscCall(PetscViewerDestroy(&viewer));
+  }
+  PetscCall(Product(B, PETSC_FALSE, v));
+  PetscCall(MatDestroy(&B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static const struct {
+  const char *name;
+  Operation  *run;
+  int         of;     /* 0 levels, 1 prolongators, 2 both */
+  PetscBool   stays;  /* on the device */
+  PetscBool   writes; /* entries */
+} operations[] = {
+  {"MatMult",             Mult,           2, PETSC_FALSE, PETSC_FALSE},
+  {"MatMultTranspose",    MultTranspose,  2, PETSC_FALSE, PETSC_FALSE},
+  {"MatGetDiagonal",      GetDiagonal,    0, PETSC_TRUE,  PETSC_FALSE},
+  {"PCJACOBI",            Jacobi,         0, PETSC_TRUE,  PETSC_FALSE},
+  {"MatNorm",             Norm,           2, PETSC_FALSE, PETSC_FALSE},
+  {"MatDuplicate",        Duplicate,      2, PETSC_FALSE, PETSC_FALSE},
+  {"MatConvert",          Convert,        2, PETSC_FALSE, PETSC_FALSE},
+  {"MatConvert in place", ConvertInPlace, 2, PETSC_FALSE, PETSC_FALSE},
+  {"MatConvert to dense", Dense,          0, PETSC_FALSE, PETSC_FALSE},
+  {"MatTranspose",        Transpose,      2, PETSC_FALSE, PETSC_FALSE},
+  {"MatScale",            Scale,          2, PETSC_FALSE, PETSC_TRUE },
+  {"MatShift",            Shift,          0, PETSC_FALSE, PETSC_TRUE },
+  {"MatSetValue",         SetValue,       0, PETSC_FALSE, PETSC_TRUE },
+  {"MatMatMult",          Square,         0, PETSC_FALSE, PETSC_FALSE},
+  {"MatTransposeMatMult", Gram,           1, PETSC_FALSE, PETSC_FALSE},
+  {"MatPtAP",             PtAP,           1, PETSC_FALSE, PETSC_FALSE},
+  {"MatMatMult of two",   Times,          1, PETSC_FALSE, PETSC_FALSE},
+  {"MatAXPY",             Add,            2, PETSC_FALSE, PETSC_FALSE},
+  {"MatGetRowMaxAbs",     MaxAbs,         2, PETSC_FALSE, PETSC_FALSE},
+  {"MatGetRow",           GetRow,         2, PETSC_FALSE, PETSC_FALSE},
+  {"MatCreateSubMatrix",  SubMatrix,      2, PETSC_FALSE, PETSC_FALSE},
+  {"PCSOR",               SOR,            0, PETSC_FALSE, PETSC_FALSE},
+  {"PCILU",               ILU,            0, PETSC_FALSE, PETSC_FALSE},
+  {"PCLU",                LU,             0, PETSC_FALSE, PETSC_FALSE},
+  {"PCCHOLESKY",          Cholesky,       0, PETSC_FALSE, PETSC_FALSE},
+  {"MatView",             Binary,         2, PETSC_FALSE, PETSC_FALSE}
+};
+
+static PetscErrorCode One(Mat A, Mat R, size_t k, PetscBool p)
+{
+  Mat  level[2], fine[2] = {A, R};
+  PC   pc[2];
+  Vec  v[2], y[2];
+  char where[100];
+
+  PetscFunctionBegin;
+  PetscCall(PetscSNPrintf(where, sizeof(where), "%s of a %s", operations[k].name, p ? "prolongator" : "level"));
+  for (int ref = 0; ref < 2; ref++) PetscCall(Create(A, (PetscBool)ref, &pc[ref]));
+  PetscCall(Kept(pc[0], PETSC_TRUE, where));
+  PetscCall(Kept(pc[1], PETSC_FALSE, where));
+  PetscCall(Apply(pc[0], &y[0]));
+  PetscCall(Kept(pc[0], PETSC_TRUE, "After an application"));
+  for (int ref = 0; ref < 2; ref++) PetscCall(LevelOf(pc[ref], p, &level[ref]));
+  PetscCall(MatConvert(level[1], MATAIJ, MAT_INITIAL_MATRIX, &level[1]));
+  for (int ref = 0; ref < 2; ref++) PetscCall((*operations[k].run)(level[ref], fine[ref], &v[ref]));
+  PetscCall(Near(v[0], v[1], strcmp(operations[k].name, "PCLU") && strcmp(operations[k].name, "PCCHOLESKY") ? 4 : 1e4, where));
+  if (operations[k].stays) PetscCall(Kept(pc[0], PETSC_TRUE, where));
+  if (!operations[k].writes) { /* the cycle of a level on the host is the same */
+    PetscCall(Apply(pc[0], &y[1]));
+    PetscCall(Near(y[1], y[0], 100, where));
+    PetscCall(VecDestroy(&y[1]));
+  }
+  PetscCall(VecDestroy(&y[0]));
+  PetscCall(MatDestroy(&level[1]));
+  for (int ref = 0; ref < 2; ref++) {
+    PetscCall(VecDestroy(&v[ref]));
+    PetscCall(PCDestroy(&pc[ref]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- new values ---- */
+
+/* Values of two PCs change. stays: eigenvalues hardly change, so levels stay on the device */
+static PetscErrorCode Values(Mat A, PC pc[2], PetscBool stays, const char where[])
+{
+  Vec y[2];
+
+  PetscFunctionBegin;
+  for (int ref = 0; ref < 2; ref++) {
+    PetscCall(PCSetOperators(pc[ref], A, A));
+    PetscCall(PCSetUp(pc[ref]));
+    PetscCall(Apply(pc[ref], &y[ref]));
+  }
+  PetscCall(Kept(pc[0], stays, where));
+  PetscCall(Near(y[0], y[1], 1e3, where));
+  for (int ref = 0; ref < 2; ref++) PetscCall(VecDestroy(&y[ref]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Smoother(PC pc, PCType type)
+{
+  PetscInt levels;
+  KSP      smoother;
+  PC       sub;
+
+  PetscFunctionBegin;
+  PetscCall(PCMGGetLevels(pc, &levels));
+  for (PetscInt l = 1; l < levels; l++) {
+    PetscCall(PCMGGetSmoother(pc, l, &smoother));
+    PetscCall(KSPGetPC(smoother, &sub));
+    PetscCall(PCSetType(sub, type));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode NewValues(void)
+{
+  Mat         A = NULL;
+  PC          pc[2];
+  Vec         y[2], d;
+  PetscScalar nan = NAN;
+
+  PetscFunctionBegin;
+  PetscCall(Box(PETSC_COMM_WORLD, EDGE, 1.0, 0.0, 0, PETSC_FALSE, &A));
+  PetscCall(MatSetOption(A, MAT_SPD, PETSC_TRUE));
+  for (int ref = 0; ref < 2; ref++) PetscCall(Create(A, (PetscBool)ref, &pc[ref]));
+  PetscCall(MatScale(A, 3.0));
+  PetscCall(Values(A, pc, PETSC_TRUE, "Values times 3"));
+  PetscCall(MatShift(A, 0.01));
+  PetscCall(Values(A, pc, PETSC_TRUE, "A small shift"));
+  PetscCall(MatShift(A, 100.0)); /* eigenvalues of D^-1 A come near 1 */
+  PetscCall(Values(A, pc, PETSC_FALSE, "A large shift"));
+  PetscCall(MatShift(A, -90.0));
+  PetscCall(Values(A, pc, PETSC_FALSE, "Back"));
+  for (int ref = 0; ref < 2; ref++) PetscCall(PCDestroy(&pc[ref]));
+  /* no number, and numbers again */
+  PetscCall(MatShift(A, -10.0));
+  PetscCall(Create(A, PETSC_FALSE, &pc[0]));
+  PetscCall(MatCreateVecs(A, &d, NULL));
+  PetscCall(MatGetDiagonal(A, d));
+  PetscCall(MatSetValue(A, 5, 5, nan, INSERT_VALUES));
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(PCSetOperators(pc[0], A, A));
+  PetscCall(PCSetUp(pc[0]));
+  PetscCall(MatDiagonalSet(A, d, INSERT_VALUES));
+  PetscCall(PCSetOperators(pc[0], A, A));
+  PetscCall(PCSetUp(pc[0]));
+  PetscCall(Create(A, PETSC_TRUE, &pc[1]));
+  for (int ref = 0; ref < 2; ref++) PetscCall(Apply(pc[ref], &y[ref]));
+  PetscCall(Near(y[0], y[1], 1e3, "After NaN"));
+  for (int ref = 0; ref < 2; ref++) PetscCall(VecDestroy(&y[ref]));
+  for (int ref = 0; ref < 2; ref++) PetscCall(PCDestroy(&pc[ref]));
+  PetscCall(VecDestroy(&d));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The program's smoothers, before and after an application, and then Jacobi's with new values */
+static PetscErrorCode Smoothers(Mat A)
+{
+  const PCType types[] = {PCSOR, PCILU, PCPBJACOBI, PCBJACOBI, PCNONE};
+  PC           pc[2];
+
+  PetscFunctionBegin;
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(types); k++)
+    for (int applied = 0; applied < 2; applied++) {
+      Vec y[2];
+
+      for (int ref = 0; ref < 2; ref++) {
+        PetscCall(Create(A, (PetscBool)ref, &pc[ref]));
+        if (applied) PetscCall(Apply(pc[ref], &y[ref]));
+        if (applied) PetscCall(VecDestroy(&y[ref]));
+        PetscCall(Smoother(pc[ref], types[k]));
+        PetscCall(Apply(pc[ref], &y[ref]));
+      }
+      PetscCall(Near(y[0], y[1], 1e3, types[k]));
+      for (int ref = 0; ref < 2; ref++) {
+        PetscCall(VecDestroy(&y[ref]));
+        PetscCall(PCDestroy(&pc[ref]));
+      }
+    }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- a device that fails ---- */
+
+/* Solves, whatever the device does, and PETSc's residual */
+static PetscErrorCode Fails(Mat A, Mat R)
+{
+  KSP       ksp;
+  PC        pc;
+  Vec       x, b, y, r;
+  PetscReal norm, bnorm;
+
+  PetscFunctionBegin;
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(MatCreateVecs(R, &y, &r));
+  PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
+  PetscCall(KSPSetType(ksp, "gpucg"));
+  PetscCall(KSPSetTolerances(ksp, 1e-9, PETSC_DEFAULT, PETSC_DEFAULT, 200));
+  PetscCall(KSPSetNormType(ksp, KSP_NORM_UNPRECONDITIONED));
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(PCSetType(pc, PCGAMG));
+  for (int pass = 0; pass < 4; pass++) {
+    PetscCall(KSPSetOperators(ksp, A, A));
+    PetscCall(VecSet(b, 1.0));
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(VecCopy(x, y));
+    PetscCall(VecSet(r, -1.0));
+    PetscCall(VecNorm(r, NORM_2, &bnorm));
+    PetscCall(MatMultAdd(R, y, r, r));
+    PetscCall(VecNorm(r, NORM_2, &norm));
+    PetscCheck(norm <= 1e-8 * bnorm, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "Solve %d: residual %g", pass, (double)(norm / bnorm));
+    PetscCall(MatScale(A, 2.0));
+    PetscCall(MatScale(R, 2.0));
+  }
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&r));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  PetscBool fails = PETSC_FALSE, sometimes = PETSC_FALSE;
+  Mat       A = NULL, R = NULL;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(TestRequireReal(32));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-petscs", &petscs, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-fails", &fails, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-sometimes", &sometimes, NULL)); /* there is a device */
+  PetscCall(PetscOptionsCreate(&own));
+  PetscCall(PetscOptionsCreate(&aside));
+  PetscCall(PetscOptionsInsertString(aside, "-pc_gamg_prolongator_0_none 1"));
+  PetscCall(Box(PETSC_COMM_WORLD, EDGE, 3.0, 0.0, 0, PETSC_FALSE, &A));
+  PetscCall(Box(PETSC_COMM_WORLD, EDGE, 3.0, 0.0, 0, PETSC_TRUE, &R));
+  PetscCall(MatSetOption(A, MAT_SPD, PETSC_TRUE));
+  PetscCall(MatSetOption(R, MAT_SPD, PETSC_TRUE));
+  if (fails) PetscCall(Fails(A, R));
+  else {
+    PC        pc;
+    Mat       level;
+    MatType   type;
+    PetscBool there;
+
+    PetscCall(Create(A, PETSC_FALSE, &pc));
+    PetscCall(LevelOf(pc, PETSC_FALSE, &level));
+    PetscCall(MatGetType(level, &type));
+    PetscCall(PetscStrcmp(type, "seqaijgpucsr", &there));
+    PetscCall(PCDestroy(&pc));
+    if (there && !petscs && sometimes) PetscCall(TestSkip("no device"));
+    for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(operations); k++)
+      for (int p = 0; p < 2; p++)
+        if (operations[k].of == 2 || operations[k].of == p) PetscCall(One(A, R, k, (PetscBool)p));
+    PetscCall(NewValues());
+    PetscCall(Smoothers(A));
+  }
+  PetscCall(MatDestroy(&A));
+  PetscCall(MatDestroy(&R));
+  PetscCall(PetscOptionsDestroy(&own));
+  PetscCall(PetscOptionsDestroy(&aside));
+  PetscCall(PetscFinalize());
+  return 0;
+}
