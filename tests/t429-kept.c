@@ -1,6 +1,6 @@
 /*
-  Levels of PCGAMG that are on the device alone (type gpucsrlevel). Each operation of a program on such a level or prolongator, beside the same operation on a MATAIJ; the application before and after;
-  new values beside PETSc's products of the same prolongators; smoothers that the program replaces; a device that fails.
+  Levels of PCGAMG on the device alone (type gpucsrlevel). The test compares each operation of a program on such a level or prolongator with the same operation on a MATAIJ. Applications agree before
+  and after the operation. New values agree with PETSc's products of the same prolongators. The program replaces smoothers. A device fails, and solves go on.
 
   //TEST name="standin" gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1"
   //TEST name="late" gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -gpucsr_debug_defer 5"

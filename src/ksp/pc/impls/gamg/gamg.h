@@ -5,10 +5,10 @@
 
 /* A hierarchy of one rank, shared by the matrices of its levels */
 typedef struct {
-  GPUAMG       h;
-  int          references;
-  GPUCSRLiving living;
-  Mat          A; /* the finest matrix, not counted, */
+  GPUAMG           h;
+  int              references;
+  GPUCSRLiving     living;
+  Mat              A;       /* the finest matrix, not counted, */
   PetscObjectState pattern; /* and its pattern */
 } PCGAMGHierarchy;
 

@@ -64,12 +64,12 @@ PetscErrorCode PCGAMGKept_Private(PC pc, PetscBool *kept)
 
 /* ---- matrices ---- */
 
-/* A matrix that is csr, and its transpose T, or NULL */
+/* A matrix of type gpucsrlevel with the entries of csr. T: its transpose, or NULL */
 static PetscErrorCode Keep(PC pc, PCGAMGData *d, GPUCSRPlan *plan, const GPUCSRStorage *csr, GPUCSRPlan *planT, const GPUCSRStorage *T, PetscInt rbs, PetscInt cbs, Mat *A)
 {
   const GPUCSROperator side[2] = {
-    {.dev = csr->dev, .plan = plan, .csr = csr},
-    {.dev = T ? csr->dev : NULL, .plan = planT, .csr = T}
+    {.dev = csr->dev,            .plan = plan,  .csr = csr},
+    {.dev = T ? csr->dev : NULL, .plan = planT, .csr = T  }
   };
 
   PetscFunctionBegin;

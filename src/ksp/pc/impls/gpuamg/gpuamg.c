@@ -557,7 +557,7 @@ static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
 
   With several ranks ilu is the factor of a rank's diagonal block, as in `PCBJACOBI` (ICC(0), if the matrix is known to be symmetric positive definite). Each rank factors the small levels, of which it has all rows, completely.
 
-  With several ranks aggregates do not cross ranks. The levels down to the first small one are a `PCMG` of all ranks. Its smoothers take all of PETSc's options `-mg_levels_...`, and `-pc_mg_gpucsr` runs its cycles on the devices.
+  With several ranks aggregates do not cross ranks. The levels down to the first small one are a `PCMG` of all ranks. Its smoothers take all of PETSc's options `-mg_levels_...`. With exchange peer its cycles run on the devices, and otherwise, or with `-pc_mg_gpucsr false`, they are PETSc's.
   The smoother rowl1 of these levels needs a PETSc whose `PCJACOBI` has this type.
 
 .seealso: `MATGPUCSR`, `PCGAMG`, `KSPGPUCG`, `MatSetNearNullSpace()`, `PCSetCoordinates()`, `PCGPUAMGGetOperator()`

@@ -51,7 +51,7 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorGet_Private(Mat, PetscBool transpo
 GPUCSR_INTERN PetscErrorCode MatGPUCSRLike_Private(Mat like, Mat A, Mat *);
 GPUCSR_INTERN PetscBool      MatGPUCSROperatorRequired_Private(Mat);
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorFromCSR_Private(Mat like, GPUCSRStorage *, PetscInt rbs, PetscInt cbs, Mat *);
-#define MATGPUCSRLEVEL "gpucsrlevel" /* entries on the device alone */
+#define MATGPUCSRLEVEL "gpucsrlevel"                                                                                                                                                  /* entries on the device alone */
 GPUCSR_INTERN PetscErrorCode MatGPUCSRLevelCreate_Private(Mat like, const GPUCSROperator side[2], PetscInt rbs, PetscInt cbs, void *owner, PetscErrorCode (*release)(void *), Mat *); /* this and the next two: type/level.c */
 GPUCSR_INTERN PetscErrorCode MatGPUCSRLevelGet_Private(Mat, PetscBool transposed, GPUCSROperator *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRLevelBecome_Private(Mat);

@@ -166,8 +166,8 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRVecType_Private(Mat, const MatGPUCSRConfig
 GPUCSR_INTERN PetscErrorCode MatCreateVecs_GPUCSR(Mat, Vec *, Vec *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRConfigure_Private(Mat, const MatGPUCSRConfig *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRReconfigure_Private(Mat, const MatGPUCSRConfig *);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRFits_Private(Mat, Vec x, Vec b); /* inherit.c */
-GPUCSR_INTERN PetscErrorCode MatGPUCSRLevelRegister_Private(void);     /* level.c */
+GPUCSR_INTERN PetscErrorCode MatGPUCSRFits_Private(Mat, Vec x, Vec b);                                                        /* inherit.c */
+GPUCSR_INTERN PetscErrorCode MatGPUCSRLevelRegister_Private(void);                                                            /* level.c */
 GPUCSR_INTERN PetscErrorCode MatGPUCSRPlanDiagonal_Private(GPUCSRDevice, GPUCSRPlan *, Vec, GPUCSRStream *, PetscBool *done); /* seqgpucsr.c */
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFromAIJ_Private(Mat, const MatGPUCSRKind *, MatReuse, Mat *);

@@ -1,6 +1,6 @@
 /*
-  Type gpucsrlevel: a matrix of a hierarchy, or a prolongator, of one process that is on its device alone, in arrays of the hierarchy. Cycles on the device use its plans, and the operations of a multigrid
-  set-up work there. Before any other operation the matrix becomes a MATSEQAIJGPUCSR in place, with its entries on the host too, and stays one.
+  Type gpucsrlevel: a level's matrix or a prolongator of a hierarchy on one process. Its entries are on the device alone, in arrays of the hierarchy. Cycles on the device use the plans of the hierarchy, and
+  the device gives the diagonal. Before any other operation the matrix becomes a MATSEQAIJGPUCSR in place, with entries on the host and on the device, and it stays one.
 */
 #include "gpucsrimpl.h"
 #include "readers.h"
@@ -114,8 +114,8 @@ PetscErrorCode MatGPUCSRLevelBecome_Private(Mat A)
   R(scale, (Mat A, PetscScalar s), (A, s)) \
   R(shift, (Mat A, PetscScalar s), (A, s)) \
   R(diagonalset, (Mat A, Vec d, InsertMode mode), (A, d, mode)) \
-  R(getrowij, (Mat A, PetscInt shift, PetscBool symmetric, PetscBool inodes, PetscInt * n, const PetscInt * i[], const PetscInt * j[], PetscBool * done), (A, shift, symmetric, inodes, n, i, j, done)) \
-  R(getcolumnij, (Mat A, PetscInt shift, PetscBool symmetric, PetscBool inodes, PetscInt * n, const PetscInt * i[], const PetscInt * j[], PetscBool * done), (A, shift, symmetric, inodes, n, i, j, done)) \
+  R(getrowij, (Mat A, PetscInt shift, PetscBool symmetric, PetscBool inodes, PetscInt * n, const PetscInt *i[], const PetscInt *j[], PetscBool *done), (A, shift, symmetric, inodes, n, i, j, done)) \
+  R(getcolumnij, (Mat A, PetscInt shift, PetscBool symmetric, PetscBool inodes, PetscInt * n, const PetscInt *i[], const PetscInt *j[], PetscBool *done), (A, shift, symmetric, inodes, n, i, j, done)) \
   R(fdcoloringcreate, (Mat A, ISColoring colors, MatFDColoring coloring), (A, colors, coloring)) \
   R(getrowmaxabs, (Mat A, Vec v, PetscInt at[]), (A, v, at)) \
   R(conjugate, (Mat A), (A)) \
@@ -228,7 +228,7 @@ static PetscErrorCode Compose(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A matrix whose arrays, and whose products by the plans of the matrix and its transpose (no device: none), are the owner's. Its destruction releases the owner. like: a MATSEQAIJGPUCSR */
+/* A matrix of arrays and plans of the owner, whose destruction releases the owner. side: the matrix and its transpose (dev NULL: none). like: a MATSEQAIJGPUCSR with the configuration */
 PetscErrorCode MatGPUCSRLevelCreate_Private(Mat like, const GPUCSROperator side[2], PetscInt rbs, PetscInt cbs, void *owner, PetscErrorCode (*release)(void *), Mat *C)
 {
   const GPUCSRStorage *csr = side[GPUCSR_FORWARD].csr;
@@ -261,16 +261,16 @@ PetscErrorCode MatGPUCSRLevelCreate_Private(Mat like, const GPUCSROperator side[
   GPUCSR_MAT_READERS(INSTALL)
   OTHERS(INSTALL)
 #undef INSTALL
-  o->convert              = convert_Becomes;
+  o->convert               = convert_Becomes;
   o->productsetfromoptions = productsetfromoptions_Becomes;
-  o->setoption            = setoption_Becomes;
-  o->getdiagonal          = MatGetDiagonal_GPUCSRLevel;
-  o->getinfo              = MatGetInfo_GPUCSRLevel;
-  o->view                 = MatView_GPUCSRLevel;
-  o->assemblybegin        = MatAssembly_GPUCSRLevel;
-  o->assemblyend          = MatAssembly_GPUCSRLevel;
-  o->getvecs              = MatCreateVecs_GPUCSR;
-  o->destroy              = MatDestroy_GPUCSRLevel;
+  o->setoption             = setoption_Becomes;
+  o->getdiagonal           = MatGetDiagonal_GPUCSRLevel;
+  o->getinfo               = MatGetInfo_GPUCSRLevel;
+  o->view                  = MatView_GPUCSRLevel;
+  o->assemblybegin         = MatAssembly_GPUCSRLevel;
+  o->assemblyend           = MatAssembly_GPUCSRLevel;
+  o->getvecs               = MatCreateVecs_GPUCSR;
+  o->destroy               = MatDestroy_GPUCSRLevel;
   PetscCall(Compose(*C));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
