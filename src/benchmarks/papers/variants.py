@@ -3,6 +3,7 @@
 Do memory spaces still matter? docs/results/variants.md and its plot, from what src/benchmarks/variants/variants.c leaves (the kernels of A. H. El Zein's thesis, ANU 2009, section 4.4).
 
     variants.py [-o FOLDER] [RECORDS.jsonl[.xz]]
+    variants.py sweep                            the tables of docs/results/sweep.jsonl.xz, which variants -sweep leaves
 """
 import argparse
 import numpy as np
@@ -131,6 +132,21 @@ def sets(p):
     return R.table(("k", "<the one that is added", "time lost: mean", "median", "worst", "GFLOP/s lost: mean", "sd", "median", "worst"), out)
 
 
+def sweep(rows):
+    """The thesis' sweep: best time of a thread a row over that of several; and what constant memory for x brings"""
+    p = Pool(rows)
+    one = np.array([o["threads"] == "1" for o in p.of]) & p.single
+    const = np.array([o["x"] == "const" for o in p.of])
+    ratio = p.least(one) / p.least(p.single & ~one)
+    gain = p.least(p.single & ~const) / p.least(p.single & const)
+    at = {tuple(r["matrix"].split("_")[1:]): q for q, r in enumerate(p.rows)}
+    columns, shares = sorted({int(c) for c, _ in at}), sorted({s for _, s in at}, key=float)
+    cell = lambda v, c, s: "%.2f" % v[at[str(c), s]] if (str(c), s) in at and np.isfinite(v[at[str(c), s]]) else ""
+    heads = ["columns"] + ["%g %%" % (100 * float(s)) for s in shares]
+    out = ["A thread a row over several threads a row"] + R.table(heads, [[c] + [cell(ratio, c, s) for s in shares] for c in columns])
+    return out + ["", "x outside constant memory over x in it"] + R.table(heads, [[c] + [cell(gain, c, s) for s in shares] for c in columns])
+
+
 def plot(pools, name):
     plt = S.pyplot()
     if not plt:
@@ -155,6 +171,9 @@ def main():
     a.add_argument("records", nargs="?", default="variants")
     a = a.parse_args()
     rows = R.load(a.records, "variants")
+    if rows[0]["matrix"].startswith("sweep_"):
+        print("\n".join(sweep([r for r in rows if r["precision"] == "double"])))
+        return
     pools = {w: Pool([r for r in rows if r["precision"] == w]) for w in ("double", "single") if any(r["precision"] == w for r in rows)}
     page, all_ = a.o + "/variants.md", Pool(rows)
     timed = np.isfinite(all_.us)

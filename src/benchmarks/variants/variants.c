@@ -1,7 +1,7 @@
 static char help[] = "Times CSR kernels of every mapping, load width and memory space: the 335 of A. H. El Zein's thesis, for a GPU of today.\n\n";
 
 /*
-    variants [-dir FOLDER,...] [-generated no] [-shrink k] [-o FILE] [-budget s] [-rounds n] [-precisions double,single]
+    variants [-dir FOLDER,...] [-generated no] [-sweep] [-shrink k] [-o FILE] [-budget s] [-rounds n] [-precisions double,single]
 
   A. H. El Zein, M. Phil. thesis, ANU 2009, section 4.4: kernels for CSR with all combinations of threads a row, load width and memory space.
   Here:   t1 t4 t16 tb           threads a row; b: a block of 128
@@ -10,6 +10,8 @@ static char help[] = "Times CSR kernels of every mapping, load width and memory 
           plain ldg tex const shared   row pointers, and x.
   A name has this order: t4-w2-ldg-shared-tex. Constant and shared memory only if the data fit. In addition, with read-only loads and every t and w, 2, 5, 10 and 20 rows a
   unit, -c2 (cyclic) or -b2 (neighbouring rows). Each kernel is verified before it is timed; the bound of a row's error is eps times its entries times the sum of |a x|.
+
+  -sweep takes the matrices of the thesis' figures 4.4 to 4.7: 3000 rows of equal length with 100 to 10 000 columns, of which 0.1 to 20 % hold entries at random places.
 
   The program starts no matrix after -budget (50) seconds. It times a variant once, roughly, if the variant takes four times the best time so far. If it takes
   fifty times as long, the program skips all other variants with as many threads a row.
@@ -302,10 +304,29 @@ static PetscErrorCode Visit(void *ctx, const char name[], PetscBool real, const 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode Sweep(Bench *b, int shrink)
+{
+  static const int    columns[] = {100, 300, 1000, 2400, 5000, 10000};
+  static const double shares[]  = {0.001, 0.01, 0.05, 0.1, 0.15, 0.2};
+
+  PetscFunctionBeginUser;
+  for (size_t c = 0; c < PETSC_STATIC_ARRAY_LENGTH(columns); c++)
+    for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(shares); k++) {
+      char            name[64];
+      const Synthetic s = {name, UNIFORM, 3000, columns[c], PetscMax(1, shares[k] * columns[c]), 50, 0, 0, 0, 0};
+      PetscBool       late;
+
+      PetscCall(PetscSNPrintf(name, sizeof(name), "sweep_%d_%g", columns[c], shares[k]));
+      PetscCall(Late(b, &late));
+      if (!late) PetscCall(BenchVisitGenerated(&s, shrink, Visit, b));
+    }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   Bench     b         = {0};
-  PetscBool generated = PETSC_TRUE, set;
+  PetscBool generated = PETSC_TRUE, sweep = PETSC_FALSE, set;
   PetscInt  shrink = 1, rounds = 3, given = 2;
   PetscReal budget = 50;
   char     *words[2];
@@ -314,6 +335,7 @@ int main(int argc, char **argv)
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(PetscTime(&b.begin));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-generated", &generated, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-sweep", &sweep, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-shrink", &shrink, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-rounds", &rounds, NULL));
   PetscCall(PetscOptionsGetReal(NULL, NULL, "-budget", &budget, NULL));
@@ -335,7 +357,8 @@ int main(int argc, char **argv)
   PetscCall(BenchOutput("variants", b.dev, &b.out));
   PetscCall(BenchClockCreate(b.dev, &b.clock));
   PetscCall(BenchVisitFolders(Visit, &b));
-  for (int k = 0; k < NSYNTHETICS + NCOLLECTION && generated; k++) {
+  if (sweep) PetscCall(Sweep(&b, (int)shrink));
+  for (int k = 0; k < NSYNTHETICS + NCOLLECTION && generated && !sweep; k++) {
     const Synthetic *s = k < NSYNTHETICS ? &synthetics[k] : &collection[k - NSYNTHETICS];
     PetscBool        late;
 
