@@ -215,22 +215,15 @@ static PetscErrorCode Redistribute(GPUCSRReader *R, PetscInt base, const PetscIn
 /* Copies the pieces of this rank into the matrix. The caller has set its type and layout */
 static PetscErrorCode FillMatrix(GPUCSRReader *R, Mat A, PetscInt base)
 {
-  GPUCSRAssembly assembly;
-  int64_t       *row, equal = 0;
-  PetscInt       rstart, rend, m, *j;
-  PetscScalar   *v;
-  PetscBool      direct;
-  PetscErrorCode ierr;
+  const PetscInt       m        = A->rmap->n;
+  const GPUCSRAssembly assembly = {R->size > 1 ? GPUCSR_GENERAL : R->header.symmetry, A->rmap->rstart, A->rmap->rend, R->npieces, R->piece, R->threads};
+  int64_t             *row, equal = 0;
+  PetscInt            *j;
+  PetscScalar         *v;
+  PetscBool            direct;
+  PetscErrorCode       ierr;
 
   PetscFunctionBegin;
-  PetscCall(MatGetOwnershipRange(A, &rstart, &rend));
-  m                 = rend - rstart;
-  assembly.symmetry = R->size > 1 ? GPUCSR_GENERAL : R->header.symmetry;
-  assembly.rstart   = rstart;
-  assembly.rend     = rend;
-  assembly.threads  = R->threads;
-  assembly.npieces  = R->npieces;
-  assembly.piece    = R->piece;
   PetscCall(PetscMalloc2((size_t)m + 1, &R->row, (size_t)m, &R->nnz));
   row = R->row;
   GPUCSRAssemblyCount(&assembly, row);

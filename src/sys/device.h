@@ -106,6 +106,12 @@ static inline size_t GPUCSRTypeSize(GPUCSRType t)
 #define GPUCSR_LOCKED_PIECES 64
 #define GPUCSR_LOCKED_BYTES  ((size_t)8 << 10) /* of a piece */
 
+/* Device memory: a buffer that only grows, or a kept piece */
+typedef struct {
+  void  *p;
+  size_t bytes;
+} GPUCSRBuffer;
+
 /* An open device: one per backend and process, shared by all its matrices */
 typedef struct _n_GPUCSRDevice {
   const GPUCSRBackendOps *ops;
@@ -122,8 +128,7 @@ typedef struct _n_GPUCSRDevice {
   size_t                  opened;                      /* bytes in the last stage: small uploads share a stage without another wait, */
   GPUCSRStream            opener;                      /* if they are on this stream */
   size_t                  allocated, peak, limit;      /* bytes through GPUCSRMalloc(); limit 0: none */
-  void                   *cache[GPUCSR_CACHED_PIECES]; /* kept pieces, the oldest first */
-  size_t                  cachebytes[GPUCSR_CACHED_PIECES];
+  GPUCSRBuffer            cache[GPUCSR_CACHED_PIECES]; /* kept pieces, the oldest first */
   int                     ncached;
   int                     trusting;    /* methods that run and look at their residuals: solutions of factors need no check */
   double                  bandwidth;   /* bytes/s of a device copy, read plus written; 0: not measured yet */
@@ -181,11 +186,6 @@ GPUCSR_INTERN GPUCSRError GPUCSRDeviceReach(GPUCSRDevice, GPUCSRBool settle, GPU
 GPUCSR_INTERN GPUCSRError GPUCSRFree(GPUCSRDevice, size_t, void **);
 GPUCSR_INTERN GPUCSRError GPUCSRHolds(GPUCSRDevice, const void *, GPUCSRBool *yes);
 
-/* Device memory that only grows */
-typedef struct {
-  void  *p;
-  size_t bytes;
-} GPUCSRBuffer;
 GPUCSR_INTERN GPUCSRError GPUCSRBufferGrow(GPUCSRDevice, size_t, const char[], GPUCSRBuffer *);
 GPUCSR_INTERN GPUCSRError GPUCSRBufferFree(GPUCSRDevice, GPUCSRBuffer *);
 GPUCSR_INTERN GPUCSRError GPUCSRCacheEmpty(GPUCSRDevice);

@@ -47,25 +47,20 @@ GPUCSRMachineRatios GPUCSRMachineRatiosOf(const GPUCSRProperties *p)
 /* The value of a row on a device with these ratios, without the file */
 double GPUCSRMachineScaled(const GPUCSRMachineRow *row, const GPUCSRMachineRatios *r)
 {
-  switch (row->scaling) {
-  case GPUCSR_SCALE_BANDWIDTH:
-    return row->value * r->bandwidth;
-  case GPUCSR_SCALE_PROCESSORS:
-    return row->value * r->processors;
-  case GPUCSR_SCALE_RATE:
-    return row->value * (r->processors * r->clock);
-  case GPUCSR_SCALE_CACHE:
-    return row->value * r->cache;
-  case GPUCSR_SCALE_PER_BANDWIDTH:
-    return row->value / r->bandwidth;
-  case GPUCSR_SCALE_PER_RATE:
-    return row->value / (r->processors * r->clock);
-  case GPUCSR_SCALE_PER_CLOCK:
-    return row->value / r->clock;
-  case GPUCSR_SCALE_FIXED:
-  default:
-    return row->value;
-  }
+  const double rate = r->processors * r->clock;
+  /* multiplied by the first number, divided by the second */
+  const double factor[][2] = {
+    [GPUCSR_SCALE_FIXED]         = {1,             1           },
+    [GPUCSR_SCALE_BANDWIDTH]     = {r->bandwidth,  1           },
+    [GPUCSR_SCALE_PROCESSORS]    = {r->processors, 1           },
+    [GPUCSR_SCALE_RATE]          = {rate,          1           },
+    [GPUCSR_SCALE_CACHE]         = {r->cache,      1           },
+    [GPUCSR_SCALE_PER_BANDWIDTH] = {1,             r->bandwidth},
+    [GPUCSR_SCALE_PER_RATE]      = {1,             rate        },
+    [GPUCSR_SCALE_PER_CLOCK]     = {1,             r->clock    }
+  };
+
+  return row->value * factor[row->scaling][0] / factor[row->scaling][1];
 }
 
 static void Fill(const GPUCSRMachineRatios *r, GPUCSRMachine *machine)

@@ -20,6 +20,17 @@ typedef enum {
   NTIMES
 } TimePart;
 
+/* Adds the time of a call to a part's */
+#define TIMED(l, part, call) \
+  do { \
+    PetscLogDouble begin_, end_; \
+\
+    PetscCall(PetscTime(&begin_)); \
+    PetscCall(call); \
+    PetscCall(PetscTime(&end_)); \
+    (l)->seconds[part] += end_ - begin_; \
+  } while (0)
+
 /* ---- settings: settings.c */
 
 typedef enum {
