@@ -214,7 +214,7 @@ static void CloseZstd(void *state)
   #define CloseZstd  NULL
 #endif
 
-static const Decoder copy = {"nothing", NULL, {0}, 0, OpenCopy, DecodeCopy, CloseCopy};
+const Decoder GPUCSRDecoderCopy = {"nothing", NULL, {0}, 0, OpenCopy, DecodeCopy, CloseCopy};
 
 static const Decoder decoders[] = {
   {"gzip",  "zlib",    {0x1f, 0x8b},                  2, OpenGzip,  DecodeGzip,  CloseGzip },
@@ -272,9 +272,4 @@ int GPUCSRDecoderFind(const void *head, size_t bytes, const Decoder **decoder, G
   for (size_t k = 0; k < sizeof(foreign) / sizeof(foreign[0]); k++)
     if (bytes >= strlen(foreign[k].magic) && !memcmp(head, foreign[k].magic, strlen(foreign[k].magic))) return GPUCSRFaultSet(f, 0, 0, "is %s, which is not supported: %s", foreign[k].name, foreign[k].how);
   return 0;
-}
-
-const Decoder *GPUCSRDecoderCopy(void)
-{
-  return &copy;
 }

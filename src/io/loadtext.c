@@ -46,9 +46,9 @@ static PetscErrorCode Total(GPUCSRReader *R)
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, most, 4, MPIU_INT64, MPI_MAX, R->comm));
   R->info.entries = sums[0];
   R->info.skipped = sums[1];
-  R->lines   = sums[2];
-  R->low     = -most[0];
-  R->high    = most[1];
+  R->lines        = sums[2];
+  R->low          = -most[0];
+  R->high         = most[1];
   R->info.line    = R->info.skipped ? -most[2] : 0;
   R->info.text    = most[3];
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -68,8 +68,8 @@ static PetscErrorCode Parse(GPUCSRReader *R, PetscInt columns)
     const size_t block = R->stream ? (size_t)1 << 22 : PetscMin(PetscMax(bytes / (size * (size_t)R->threads * 4) + 1, (size_t)1 << 16), (size_t)1 << 22);
     const size_t depth = R->stream ? 4 * (size_t)R->threads : PetscMin(bytes / (size << 16) + 3, (size_t)1 << 16);
 
-    R->failed = GPUCSRInputPart(R->source, h, R->rank, (int)size, block, &R->fault) || GPUCSRInputParse(R->source, h, R->options.skip, R->threads, depth, Handle, R, &R->fault);
-    R->info.text   = GPUCSRInputText(R->source);
+    R->failed    = GPUCSRInputPart(R->source, h, R->rank, (int)size, block, &R->fault) || GPUCSRInputParse(R->source, h, R->options.skip, R->threads, depth, Handle, R, &R->fault);
+    R->info.text = GPUCSRInputText(R->source);
   }
   PetscCall(GPUCSRReaderAgree(R));
   GPUCSRInputClose(R->source);

@@ -138,8 +138,8 @@ PetscErrorCode GPUCSRReaderLayout(GPUCSRReader *R, Mat A, PetscInt M, PetscInt N
 /* Collective, with R->row. The arrays are the matrix' if its type has them and there is one rank. A row with equal places may be longer than PETSc allows */
 PetscErrorCode GPUCSRReaderArrays(GPUCSRReader *R, Mat A, PetscInt **j, PetscScalar **v, PetscBool *direct)
 {
-  const PetscInt m = A->rmap->n;
-  const size_t   n = (size_t)R->row[m] + 1;
+  const PetscInt m        = A->rmap->n;
+  const size_t   n        = (size_t)R->row[m] + 1;
   PetscBool      possible = (PetscBool)(R->size == 1);
 
   PetscFunctionBegin;

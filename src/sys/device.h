@@ -12,9 +12,7 @@ typedef void *GPUCSREvent;
 
 typedef struct {
   char   name[128];
-  int    id, ndevices;
-  int    major, minor; /* compute capability, 0 on the host */
-  int    processors;
+  int    ndevices, processors;
   size_t memory;           /* bytes in all */
   size_t l2;               /* bytes of last-level cache */
   double clock, bandwidth; /* of the processors, 1/s, and of memory, bytes/s; 0: not known */
@@ -75,7 +73,7 @@ typedef struct {
   const char *name;
   GPUCSRBool  separate; /* device memory is not the host's: data must be copied */
   GPUCSRBool  kernels;  /* kernels compute on the device; otherwise the formats' reference products do on the host, which can then read device memory */
-#define GPUCSR_ROW(name, parameters) GPUCSRError (*name) parameters;
+#define GPUCSR_ROW(name, parameters) GPUCSRError(*name) parameters;
   GPUCSR_BACKEND_FUNCTIONS(GPUCSR_ROW)
 #undef GPUCSR_ROW
   void (*range)(const char *name); /* a range of a profiler's time line, up to a call with NULL; NULL: no profiler */

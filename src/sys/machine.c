@@ -48,19 +48,9 @@ GPUCSRMachineRatios GPUCSRMachineRatiosOf(const GPUCSRProperties *p)
 double GPUCSRMachineScaled(const GPUCSRMachineRow *row, const GPUCSRMachineRatios *r)
 {
   const double rate = r->processors * r->clock;
-  /* multiplied by the first number, divided by the second */
-  const double factor[][2] = {
-    [GPUCSR_SCALE_FIXED]         = {1,             1           },
-    [GPUCSR_SCALE_BANDWIDTH]     = {r->bandwidth,  1           },
-    [GPUCSR_SCALE_PROCESSORS]    = {r->processors, 1           },
-    [GPUCSR_SCALE_RATE]          = {rate,          1           },
-    [GPUCSR_SCALE_CACHE]         = {r->cache,      1           },
-    [GPUCSR_SCALE_PER_BANDWIDTH] = {1,             r->bandwidth},
-    [GPUCSR_SCALE_PER_RATE]      = {1,             rate        },
-    [GPUCSR_SCALE_PER_CLOCK]     = {1,             r->clock    }
-  };
+  const double up[] = {1, r->bandwidth, r->processors, rate, r->cache, 1, 1, 1}, down[] = {1, 1, 1, 1, 1, r->bandwidth, rate, r->clock}; /* in the order of GPUCSRMachineScale */
 
-  return row->value * factor[row->scaling][0] / factor[row->scaling][1];
+  return row->value * up[row->scaling] / down[row->scaling];
 }
 
 static void Fill(const GPUCSRMachineRatios *r, GPUCSRMachine *machine)

@@ -92,7 +92,7 @@ PetscErrorCode GPUCSRFree(GPUCSRDevice d, size_t size, void **p)
     GPUCSRBool works;
 
     if (d->ops->separate && !d->limit && bytes <= GPUCSR_CACHED_BYTES) { /* host memory is freed at once, to expose later uses; a memory limit covers kept pieces too */
-      go                      = d->ncached == GPUCSR_CACHED_PIECES ? TakeKept(d, 0) : NULL;
+      go                     = d->ncached == GPUCSR_CACHED_PIECES ? TakeKept(d, 0) : NULL;
       d->cache[d->ncached++] = (GPUCSRBuffer){*p, bytes};
     }
     if (go) PetscCall(GPUCSRDeviceReach(d, PETSC_FALSE, &works));

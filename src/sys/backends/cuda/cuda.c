@@ -87,9 +87,6 @@ static PetscErrorCode open_CUDA(int id, GPUCSRProperties *p)
   CUDACall(id, 0, cudaGetDeviceCount(&p->ndevices));
   PetscCall(GPUCSRProbe_CUDA(id));
   PetscCall(PetscStrncpy(p->name, prop.name, sizeof(p->name)));
-  p->id         = id;
-  p->major      = prop.major;
-  p->minor      = prop.minor;
   p->processors = prop.multiProcessorCount;
   p->memory     = prop.totalGlobalMem;
   p->l2         = (size_t)prop.l2CacheSize;

@@ -39,10 +39,7 @@ static PetscErrorCode open_Host(int id, GPUCSRProperties *p)
 {
   PetscFunctionBegin;
   PetscCall(PetscSNPrintf(p->name, sizeof(p->name), "host CPU"));
-  p->id         = id;
   p->ndevices   = 1;
-  p->major      = 0;
-  p->minor      = 0;
   p->processors = omp_get_num_procs();
   p->memory     = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
   p->l2         = (size_t)32 << 20;
