@@ -69,8 +69,8 @@ static void CloseCopy(void *state)
 }
 
 /*
-  A decoder of a library with a stream as zlib's: liblzma and libbz2 name its members alike. begin: does the library accept the stream z, which is zeroed? step: decodes; Result##Name() judges what it returns.
-  finish: frees what the library holds
+  A decoder of a library whose stream has the members of zlib's, as those of liblzma and libbz2. begin: the library accepts the zeroed stream z. step: a call that decodes; Result##Name() judges its result.
+  finish: the function that frees the library's memory
 */
 #define STREAM_DECODER(Name, Stream, begin, step, finish) \
   static int Open##Name(void **state) \

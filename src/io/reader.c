@@ -135,7 +135,7 @@ PetscErrorCode GPUCSRReaderLayout(GPUCSRReader *R, Mat A, PetscInt M, PetscInt N
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective, with R->row. The arrays are the matrix' if its type has them and there is one rank. A row with equal places may be longer than PETSc allows */
+/* Collective, with R->row. One rank fills the arrays of the matrix if its type has arrays; otherwise the reader has them. A row with equal places may be longer than PETSc allows */
 PetscErrorCode GPUCSRReaderArrays(GPUCSRReader *R, Mat A, PetscInt **j, PetscScalar **v, PetscBool *direct)
 {
   const PetscInt m        = A->rmap->n;

@@ -26,7 +26,7 @@ static PetscErrorCode Common(Vec v, PetscInt n, const Vec w[], GPUCSRDevice *dev
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Lends the arrays of v, a[0], and of n other vectors, a[1] to a[n], on their common device or on the host. A vector may be NULL. v may be one of the others: old entries are read first */
+/* Lends the arrays of v, a[0], and of n other vectors, a[1] to a[n], on their common device or on the host. A vector may be NULL. The arrays of the others come first, because v may be one of them and lose its old entries */
 static PetscErrorCode Get(Vec v, VecGPUAccess access, PetscInt n, const Vec w[], VecGPUAccess others, GPUCSRDevice *dev, double *a[])
 {
   PetscFunctionBegin;
