@@ -148,7 +148,7 @@ static PetscErrorCode InHand(GPUCSRDevice d)
   void            *p, *first, *many[GPUCSR_CACHED_PIECES + 3];
 
   PetscFunctionBegin;
-  while (d->ncached) PetscCall(d->ops->free(d->id, d->stream, d->cache[--d->ncached])); /* of the tests before */
+  while (d->ncached) PetscCall(d->ops->free(d->id, d->stream, d->cache[--d->ncached].p)); /* of the tests before */
   roomy      = d->ops;
   ops.malloc = MallocSome;
   ops.free   = FreeSome;
@@ -166,7 +166,7 @@ static PetscErrorCode InHand(GPUCSRDevice d)
   for (int k = 0; k < GPUCSR_CACHED_PIECES + 3; k++) PetscCall(GPUCSRMalloc(d, 1000, "a test", &many[k]));
   for (int k = 0; k < GPUCSR_CACHED_PIECES + 3; k++) PetscCall(GPUCSRFree(d, 1000, &many[k]));
   PetscCheck(d->ncached == GPUCSR_CACHED_PIECES, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%d pieces in hand", d->ncached);
-  while (d->ncached) PetscCall(FreeSome(d->id, d->stream, d->cache[--d->ncached]));
+  while (d->ncached) PetscCall(FreeSome(d->id, d->stream, d->cache[--d->ncached].p));
   PetscCheck(!taken && !d->allocated, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%zu bytes are lost", taken);
   d->ops = roomy;
   PetscFunctionReturn(PETSC_SUCCESS);

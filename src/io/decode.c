@@ -68,36 +68,47 @@ static void CloseCopy(void *state)
 {
 }
 
+/*
+  A decoder of a library whose stream has the members of zlib's, as those of liblzma and libbz2. begin: the library accepts the zeroed stream z. step: a call that decodes; Result##Name() judges its result.
+  finish: the function that frees the library's memory
+*/
+#define STREAM_DECODER(Name, Stream, begin, step, finish) \
+  static int Open##Name(void **state) \
+  { \
+    Stream *z = (Stream *)calloc(1, sizeof(*z)); \
+\
+    *state = z; \
+    return !z || !(begin); \
+  } \
+\
+  static int Decode##Name(void *state, Flow *w, GPUCSRFault *f) \
+  { \
+    Stream *z = (Stream *)state; \
+    int     status; \
+\
+    z->next_in   = (void *)w->in; \
+    z->avail_in  = (unsigned int)PetscMin(Left(w), (size_t)GIVE); \
+    z->next_out  = (void *)w->out; \
+    z->avail_out = (unsigned int)PetscMin(Room(w), (size_t)GIVE); \
+    status       = (int)(step); \
+    w->in        = (const unsigned char *)z->next_in; \
+    w->out       = (unsigned char *)z->next_out; \
+    return Result##Name(z, status, f); \
+  } \
+\
+  static void Close##Name(void *state) \
+  { \
+    if (state) finish((Stream *)state); \
+    free(state); \
+  }
+
 #if defined(GPUCSR_HAVE_ZLIB)
-static int OpenGzip(void **state)
+static int ResultGzip(const z_stream *z, int status, GPUCSRFault *f)
 {
-  z_stream *z = (z_stream *)calloc(1, sizeof(*z));
-
-  *state = z;
-  return !z || inflateInit2(z, 15 + 16) != Z_OK; /* 16: gzip's header */
-}
-
-static int DecodeGzip(void *state, Flow *w, GPUCSRFault *f)
-{
-  z_stream *z = (z_stream *)state;
-  int       status;
-
-  z->next_in   = (unsigned char *)w->in;
-  z->avail_in  = (unsigned int)PetscMin(Left(w), (size_t)GIVE);
-  z->next_out  = w->out;
-  z->avail_out = (unsigned int)PetscMin(Room(w), (size_t)GIVE);
-  status       = inflate(z, Z_NO_FLUSH);
-  w->in        = z->next_in;
-  w->out       = z->next_out;
   if (status == Z_STREAM_END) return ENDED;
   return status == Z_OK || status == Z_BUF_ERROR ? GOES_ON : Damaged(f, "zlib", z->msg, status);
 }
-
-static void CloseGzip(void *state)
-{
-  if (state) inflateEnd((z_stream *)state);
-  free(state);
-}
+STREAM_DECODER(Gzip, z_stream, inflateInit2(z, 15 + 16) == Z_OK /* 16: gzip's header */, inflate(z, Z_NO_FLUSH), inflateEnd)
 #else
   #define OpenGzip   NULL
   #define DecodeGzip NULL
@@ -105,39 +116,13 @@ static void CloseGzip(void *state)
 #endif
 
 #if defined(GPUCSR_HAVE_LZMA)
-static int OpenXz(void **state)
+static int ResultXz(const lzma_stream *z, int status, GPUCSRFault *f)
 {
-  const lzma_stream fresh = LZMA_STREAM_INIT;
-  lzma_stream      *z     = (lzma_stream *)malloc(sizeof(*z));
-
-  *state = z;
-  if (!z) return 1;
-  *z = fresh;
-  return lzma_stream_decoder(z, UINT64_MAX, 0) != LZMA_OK;
-}
-
-static int DecodeXz(void *state, Flow *w, GPUCSRFault *f)
-{
-  lzma_stream *z = (lzma_stream *)state;
-  lzma_ret     status;
-
-  z->next_in   = w->in;
-  z->avail_in  = Left(w);
-  z->next_out  = w->out;
-  z->avail_out = Room(w);
-  status       = lzma_code(z, LZMA_RUN);
-  w->in        = z->next_in;
-  w->out       = z->next_out;
   if (status == LZMA_STREAM_END) return ENDED;
   if (status == LZMA_MEM_ERROR) return NoMemory(f);
-  return status == LZMA_OK || status == LZMA_BUF_ERROR ? GOES_ON : Damaged(f, "liblzma", NULL, (int)status);
+  return status == LZMA_OK || status == LZMA_BUF_ERROR ? GOES_ON : Damaged(f, "liblzma", NULL, status);
 }
-
-static void CloseXz(void *state)
-{
-  if (state) lzma_end((lzma_stream *)state);
-  free(state);
-}
+STREAM_DECODER(Xz, lzma_stream, lzma_stream_decoder(z, UINT64_MAX, 0) == LZMA_OK, lzma_code(z, LZMA_RUN), lzma_end)
 #else
   #define OpenXz   NULL
   #define DecodeXz NULL
@@ -145,36 +130,13 @@ static void CloseXz(void *state)
 #endif
 
 #if defined(GPUCSR_HAVE_BZ2)
-static int OpenBzip2(void **state)
+static int ResultBzip2(const bz_stream *z, int status, GPUCSRFault *f)
 {
-  bz_stream *z = (bz_stream *)calloc(1, sizeof(*z));
-
-  *state = z;
-  return !z || BZ2_bzDecompressInit(z, 0, 0) != BZ_OK;
-}
-
-static int DecodeBzip2(void *state, Flow *w, GPUCSRFault *f)
-{
-  bz_stream *z = (bz_stream *)state;
-  int        status;
-
-  z->next_in   = (char *)w->in;
-  z->avail_in  = (unsigned int)PetscMin(Left(w), (size_t)GIVE);
-  z->next_out  = (char *)w->out;
-  z->avail_out = (unsigned int)PetscMin(Room(w), (size_t)GIVE);
-  status       = BZ2_bzDecompress(z);
-  w->in        = (const unsigned char *)z->next_in;
-  w->out       = (unsigned char *)z->next_out;
   if (status == BZ_STREAM_END) return ENDED;
   if (status == BZ_MEM_ERROR) return NoMemory(f);
   return status == BZ_OK ? GOES_ON : Damaged(f, "libbz2", NULL, status);
 }
-
-static void CloseBzip2(void *state)
-{
-  if (state) BZ2_bzDecompressEnd((bz_stream *)state);
-  free(state);
-}
+STREAM_DECODER(Bzip2, bz_stream, BZ2_bzDecompressInit(z, 0, 0) == BZ_OK, BZ2_bzDecompress(z), BZ2_bzDecompressEnd)
 #else
   #define OpenBzip2   NULL
   #define DecodeBzip2 NULL
@@ -214,7 +176,7 @@ static void CloseZstd(void *state)
   #define CloseZstd  NULL
 #endif
 
-static const Decoder copy = {"nothing", NULL, {0}, 0, OpenCopy, DecodeCopy, CloseCopy};
+const Decoder GPUCSRDecoderCopy = {"nothing", NULL, {0}, 0, OpenCopy, DecodeCopy, CloseCopy};
 
 static const Decoder decoders[] = {
   {"gzip",  "zlib",    {0x1f, 0x8b},                  2, OpenGzip,  DecodeGzip,  CloseGzip },
@@ -272,9 +234,4 @@ int GPUCSRDecoderFind(const void *head, size_t bytes, const Decoder **decoder, G
   for (size_t k = 0; k < sizeof(foreign) / sizeof(foreign[0]); k++)
     if (bytes >= strlen(foreign[k].magic) && !memcmp(head, foreign[k].magic, strlen(foreign[k].magic))) return GPUCSRFaultSet(f, 0, 0, "is %s, which is not supported: %s", foreign[k].name, foreign[k].how);
   return 0;
-}
-
-const Decoder *GPUCSRDecoderCopy(void)
-{
-  return &copy;
 }

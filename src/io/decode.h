@@ -27,6 +27,6 @@ enum {
   MAGIC = 8 /* first bytes that identify a decoder, and tell if the text is PETSc binary */
 };
 
-GPUCSR_IO_INTERN int            GPUCSRDecoderFind(const void *head, size_t bytes, const Decoder **, GPUCSRFault *); /* NULL for an uncompressed file */
-GPUCSR_IO_INTERN int            GPUCSRDecode(const Decoder *, void **state, Flow *, GPUCSRFault *);
-GPUCSR_IO_INTERN const Decoder *GPUCSRDecoderCopy(void);
+GPUCSR_IO_INTERN int           GPUCSRDecoderFind(const void *head, size_t bytes, const Decoder **, GPUCSRFault *); /* NULL for an uncompressed file */
+GPUCSR_IO_INTERN int           GPUCSRDecode(const Decoder *, void **state, Flow *, GPUCSRFault *);
+GPUCSR_IO_INTERN const Decoder GPUCSRDecoderCopy; /* of uncompressed bytes */

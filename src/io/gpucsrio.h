@@ -95,8 +95,7 @@ typedef struct {
 typedef struct {
   GPUCSRTextFormat format;
   GPUCSRSymmetry   symmetry;
-  int              bounded;     /* LIBSVM: indices are from low to before beyond */
-  int64_t          low, beyond; /* as in the file, before subtracting the base */
+  int64_t          low, beyond; /* LIBSVM: range of possible indices, as in the file, before subtracting the base */
   int              unlabelled;  /* LIBSVM: the first row has no label, so none may have one */
   int              array;       /* Matrix Market: values by columns, without indices */
   int              numbers;     /* of a value: 0 (pattern), 1, or 2 (complex) */

@@ -20,7 +20,7 @@ static PetscErrorCode LoadViewer(GPUCSRReader *R, Mat A, const GPUCSRBinary *b, 
   PetscCall(PetscViewerBinaryOpen(R->comm, R->file, FILE_MODE_READ, &viewer));
   PetscCall(MatLoad(A, viewer));
   PetscCall(MatGetSize(A, &M, &N));
-  R->entries = b->nz < 0 ? (int64_t)M * N : b->nz; /* of a dense matrix only after loading: the sizes of a header may be arbitrary */
+  R->info.entries = b->nz < 0 ? (int64_t)M * N : b->nz; /* of a dense matrix only after loading: the sizes of a header may be arbitrary */
   PetscCallMPI(MPI_Bcast(&follows, 1, MPI_INT, 0, R->comm));
   if (follows && labels) {
     PetscCall(MatCreateVecs(A, NULL, labels));
@@ -81,12 +81,10 @@ static PetscErrorCode Rows(GPUCSRReader *R, const GPUCSRBinary *b, PetscInt rsta
   PetscCall(PetscMalloc2((size_t)m + 1, &R->row, (size_t)m, &R->nnz));
   R->failed = GPUCSRBinaryRows(b, rstart, m, R->row, &R->fault);
   PetscCall(GPUCSRReaderAgree(R));
-  for (PetscInt r = 0; r < m; r++) R->nnz[r] = (PetscInt)(R->row[r + 1] - R->row[r]);
   PetscCallMPI(MPI_Scan(&R->row[m], &last, 1, MPIU_INT64, MPI_SUM, R->comm));
   *first = last - R->row[m];
   PetscCallMPI(MPI_Bcast(&last, 1, MPIU_INT64, R->size - 1, R->comm));
   if (last != b->nz) R->failed = GPUCSRFaultSet(&R->fault, 0, 0, "the rows have %lld entries together, the header says %lld", (long long)last, (long long)b->nz);
-  else if (R->row[m] > PETSC_MAX_INT) GPUCSRReaderFail(R, "one rank would have more entries than the integers of this PETSc can count: use more ranks, or a PETSc with 64-bit indices");
   PetscCall(GPUCSRReaderAgree(R));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -95,18 +93,12 @@ static PetscErrorCode Rows(GPUCSRReader *R, const GPUCSRBinary *b, PetscInt rsta
 static PetscErrorCode Entries(GPUCSRReader *R, Mat A, const GPUCSRBinary *b, PetscInt rstart, PetscInt m, int64_t first)
 {
   const int64_t *row = R->row;
-  PetscInt      *j   = NULL;
-  PetscScalar   *v   = NULL;
+  PetscInt      *j;
+  PetscScalar   *v;
   PetscBool      direct;
 
   PetscFunctionBegin;
-  if (R->size == 1) PetscCall(GPUCSRSeqArrays(A, PETSC_TRUE, R->nnz, &j, &v));
-  direct = (PetscBool)(j != NULL);
-  if (!direct) {
-    PetscCall(PetscMalloc2((size_t)row[m] + 1, &R->j, (size_t)row[m] + 1, &R->v));
-    j = R->j;
-    v = R->v;
-  }
+  PetscCall(GPUCSRReaderArrays(R, A, &j, &v, &direct));
   R->failed = GPUCSRBinaryColumns(b, rstart, m, row, first, j, R->threads, &R->fault);
   if (!R->failed) PetscCall(FillValues(R, direct ? A : NULL, b, first, row[m], j, v));
   if (R->failed && direct) PetscCall(MatSeqAIJSetPreallocation(A, 0, R->nnz)); /* its rows are empty again */
@@ -145,12 +137,12 @@ PetscErrorCode GPUCSRLoadBinary(GPUCSRReader *R, Mat A, Vec *labels)
   R->failed = GPUCSRBinaryHeader(R->source, &b, &R->fault);
   if (!R->failed && R->stream && (b.nz < 0 || !GPUCSR_SCALAR_IS_DOUBLE)) GPUCSRReaderFail(R, "is a dense matrix, or has other scalars than doubles, inside a compressed file or a pipe: make it a plain file first");
   PetscCall(GPUCSRReaderAgree(R));
-  R->text = (int64_t)b.length;
+  R->info.text = (int64_t)b.length;
   if (b.nz < 0 || !GPUCSR_SCALAR_IS_DOUBLE) {
     PetscCall(LoadViewer(R, A, &b, labels));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  R->entries = b.nz;
+  R->info.entries = b.nz;
   PetscCall(GPUCSRReaderLayout(R, A, (PetscInt)b.M, (PetscInt)b.N, Count, &b));
   PetscCall(MatGetLocalSize(A, &m, NULL));
   PetscCall(MatGetOwnershipRange(A, &rstart, NULL));

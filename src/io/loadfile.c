@@ -100,18 +100,22 @@ static PetscErrorCode Open(GPUCSRReader *R)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Load(GPUCSRReader *R, Mat A, Vec *labels, Vec *queries, PetscInt *base, int64_t *bytes, double times[])
+static PetscErrorCode Load(GPUCSRReader *R, Mat A, Vec *labels, Vec *queries)
 {
+  MatGPUCSRFileInfo *info  = &R->info;
+  const double       begun = MPI_Wtime();
+  double             opened;
+
   PetscFunctionBegin;
-  times[0] = MPI_Wtime();
   PetscCall(Open(R));
-  *bytes   = R->source ? GPUCSRInputBytes(R->source) : 0;
-  R->begun = MPI_Wtime();
+  info->format = formats[R->header.format];
+  info->bytes  = R->source ? GPUCSRInputBytes(R->source) : 0;
+  opened       = MPI_Wtime();
   if (R->header.format == GPUCSR_TEXT_PETSC) PetscCall(GPUCSRLoadBinary(R, A, labels));
-  else PetscCall(GPUCSRLoadText(R, A, labels, queries, base));
-  times[3] = MPI_Wtime() - R->parsed;
-  times[2] = R->parsed - R->begun;
-  times[1] = R->begun - times[0];
+  else PetscCall(GPUCSRLoadText(R, A, labels, queries));
+  info->read_time     = opened - begun;
+  info->parse_time    = R->parsed - opened;
+  info->assemble_time = MPI_Wtime() - R->parsed;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -153,9 +157,6 @@ PetscErrorCode MatGPUCSRLoadFile(Mat A, const char file[], const MatGPUCSRFileOp
   GPUCSRReader   R;
   PetscErrorCode ierr;
   const char    *prefix;
-  PetscInt       base     = 0;
-  double         times[4] = {0, 0, 0, 0}, slowest[4];
-  int64_t        bytes    = 0;
 
   PetscFunctionBegin;
   PetscValidHeaderSpecific(A, MAT_CLASSID, 1);
@@ -176,22 +177,13 @@ PetscErrorCode MatGPUCSRLoadFile(Mat A, const char file[], const MatGPUCSRFileOp
   PetscCheck(R.options.base == PETSC_DECIDE || R.options.base == 0 || R.options.base == 1, R.comm, PETSC_ERR_ARG_OUTOFRANGE, "the first index is 0 or 1, not %" PetscInt_FMT, R.options.base);
   R.threads = R.options.threads > 0 ? (int)PetscMin(R.options.threads, 1024) : omp_get_max_threads();
 
-  ierr = Load(&R, A, labels, queries, &base, &bytes, times);
+  ierr = Load(&R, A, labels, queries);
   PetscCall(GPUCSRReaderDestroy(&R));
   PetscCall(ierr);
   if (info) {
-    PetscCallMPI(MPI_Allreduce(times, slowest, 4, MPI_DOUBLE, MPI_MAX, R.comm));
-    PetscCallMPI(MPI_Bcast(&bytes, 1, MPIU_INT64, 0, R.comm));
-    info->format        = formats[R.header.format];
-    info->base          = base;
-    info->bytes         = bytes;
-    info->text          = R.text;
-    info->entries       = R.entries;
-    info->skipped       = R.skipped;
-    info->line          = R.skip;
-    info->read_time     = slowest[1];
-    info->parse_time    = slowest[2];
-    info->assemble_time = slowest[3];
+    *info = R.info;
+    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &info->read_time, 3, MPI_DOUBLE, MPI_MAX, R.comm)); /* the three times */
+    PetscCallMPI(MPI_Bcast(&info->bytes, 1, MPIU_INT64, 0, R.comm));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -19,8 +19,9 @@ typedef struct {
   GPUCSRTextHeader     header;
   GPUCSRPiece         *piece; /* of this rank; ranks hold pieces in the order of the file */
   size_t               npieces, room;
-  int64_t              entries, lines, skipped, skip, low, high, text; /* lines: with an entry or a row, including skipped lines */
-  double               begun, parsed;                                  /* times: when parsing began, and ended */
+  MatGPUCSRFileInfo    info;
+  int64_t              lines, low, high; /* lines: with an entry or a row, including skipped lines; smallest and largest index */
+  double               parsed;           /* when parsing ended */
   int                  failed;
   GPUCSRFault          fault;
   /* of this rank's rows; kept here with the blocks, so that an error leaks nothing */
@@ -43,10 +44,11 @@ typedef PetscErrorCode (*GPUCSRCountFn)(GPUCSRReader *, const void *ctx, GPUCSRB
 GPUCSR_IO_INTERN PetscErrorCode GPUCSRReaderAgree(GPUCSRReader *);
 GPUCSR_IO_INTERN void           GPUCSRReaderFail(GPUCSRReader *, const char why[]);
 GPUCSR_IO_INTERN PetscErrorCode GPUCSRReaderLayout(GPUCSRReader *, Mat, PetscInt M, PetscInt N, GPUCSRCountFn, const void *ctx); /* sizes, type and layouts of the matrix */
+GPUCSR_IO_INTERN PetscErrorCode GPUCSRReaderArrays(GPUCSRReader *, Mat, PetscInt **j, PetscScalar **v, PetscBool *direct);       /* for the entries of this rank's rows; direct: they are the matrix' */
 GPUCSR_IO_INTERN PetscErrorCode GPUCSRReaderDestroy(GPUCSRReader *);
 GPUCSR_IO_INTERN void           GPUCSRBinsAdd(GPUCSRBins *, int64_t row, int64_t entries);
 
-GPUCSR_IO_INTERN PetscErrorCode GPUCSRLoadText(GPUCSRReader *, Mat, Vec *labels, Vec *queries, PetscInt *base);
+GPUCSR_IO_INTERN PetscErrorCode GPUCSRLoadText(GPUCSRReader *, Mat, Vec *labels, Vec *queries);
 GPUCSR_IO_INTERN PetscErrorCode GPUCSRLoadBinary(GPUCSRReader *, Mat, Vec *labels);
 
 /* The arrays of a MATSEQAIJ with rows of these lengths, to fill before GPUCSRSeqArraysDone(); NULL if the type has no arrays */

@@ -25,10 +25,10 @@ static int Handle(void *ctx, GPUCSRBlock *block, GPUCSRFault *f)
   GPUCSRReader *R = (GPUCSRReader *)ctx;
   GPUCSRPiece  *p = &block->piece;
 
-  if (p->skipped && !R->skip) R->skip = p->skip + GPUCSRBlockLine(block) - 1;
-  R->entries += (int64_t)(p->length ? p->nz : p->entries);
+  if (p->skipped && !R->info.line) R->info.line = p->skip + GPUCSRBlockLine(block) - 1;
+  R->info.entries += (int64_t)(p->length ? p->nz : p->entries);
   R->lines += (int64_t)p->entries;
-  R->skipped += (int64_t)p->skipped;
+  R->info.skipped += (int64_t)p->skipped;
   if (p->nz) {
     R->low  = PetscMin(R->low, p->low);
     R->high = PetscMax(R->high, p->high);
@@ -39,18 +39,18 @@ static int Handle(void *ctx, GPUCSRBlock *block, GPUCSRFault *f)
 /* Totals over the pieces of all ranks: counts, smallest and largest index */
 static PetscErrorCode Total(GPUCSRReader *R)
 {
-  int64_t sums[3] = {R->entries, R->skipped, R->lines}, most[4] = {-R->low, R->high, R->skip ? -R->skip : INT64_MIN, R->text};
+  int64_t sums[3] = {R->info.entries, R->info.skipped, R->lines}, most[4] = {-R->low, R->high, R->info.line ? -R->info.line : INT64_MIN, R->info.text};
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, sums, 3, MPIU_INT64, MPI_SUM, R->comm));
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, most, 4, MPIU_INT64, MPI_MAX, R->comm));
-  R->entries = sums[0];
-  R->skipped = sums[1];
-  R->lines   = sums[2];
-  R->low     = -most[0];
-  R->high    = most[1];
-  R->skip    = R->skipped ? -most[2] : 0;
-  R->text    = most[3];
+  R->info.entries = sums[0];
+  R->info.skipped = sums[1];
+  R->lines        = sums[2];
+  R->low          = -most[0];
+  R->high         = most[1];
+  R->info.line    = R->info.skipped ? -most[2] : 0;
+  R->info.text    = most[3];
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -68,16 +68,16 @@ static PetscErrorCode Parse(GPUCSRReader *R, PetscInt columns)
     const size_t block = R->stream ? (size_t)1 << 22 : PetscMin(PetscMax(bytes / (size * (size_t)R->threads * 4) + 1, (size_t)1 << 16), (size_t)1 << 22);
     const size_t depth = R->stream ? 4 * (size_t)R->threads : PetscMin(bytes / (size << 16) + 3, (size_t)1 << 16);
 
-    R->failed = GPUCSRInputPart(R->source, h, R->rank, (int)size, block, &R->fault) || GPUCSRInputParse(R->source, h, R->options.skip, R->threads, depth, Handle, R, &R->fault);
-    R->text   = GPUCSRInputText(R->source);
+    R->failed    = GPUCSRInputPart(R->source, h, R->rank, (int)size, block, &R->fault) || GPUCSRInputParse(R->source, h, R->options.skip, R->threads, depth, Handle, R, &R->fault);
+    R->info.text = GPUCSRInputText(R->source);
   }
   PetscCall(GPUCSRReaderAgree(R));
   GPUCSRInputClose(R->source);
   R->source = NULL;
   PetscCall(Total(R));
-  if (R->skipped && R->skipped == R->lines) R->failed = GPUCSRFaultSet(&R->fault, R->skip, 0, "the first of %lld bad lines, which are all that the file has", (long long)R->lines);
-  else if (h->format == GPUCSR_TEXT_MARKET && R->entries < h->entries) R->failed = GPUCSRFaultSet(&R->fault, 0, 0, "the file ends after %lld of %lld entries", (long long)R->entries, (long long)h->entries);
-  else if (h->format == GPUCSR_TEXT_MARKET && R->entries > h->entries) R->failed = GPUCSRFaultSet(&R->fault, 0, 0, "more than the %lld entries that the %s", (long long)h->entries, h->array ? "sizes ask for" : "size line announces");
+  if (R->info.skipped && R->info.skipped == R->lines) R->failed = GPUCSRFaultSet(&R->fault, R->info.line, 0, "the first of %lld bad lines, which are all that the file has", (long long)R->lines);
+  else if (h->format == GPUCSR_TEXT_MARKET && R->info.entries < h->entries) R->failed = GPUCSRFaultSet(&R->fault, 0, 0, "the file ends after %lld of %lld entries", (long long)R->info.entries, (long long)h->entries);
+  else if (h->format == GPUCSR_TEXT_MARKET && R->info.entries > h->entries) R->failed = GPUCSRFaultSet(&R->fault, 0, 0, "more than the %lld entries that the %s", (long long)h->entries, h->array ? "sizes ask for" : "size line announces");
   PetscCall(GPUCSRReaderAgree(R));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -215,41 +215,19 @@ static PetscErrorCode Redistribute(GPUCSRReader *R, PetscInt base, const PetscIn
 /* Copies the pieces of this rank into the matrix. The caller has set its type and layout */
 static PetscErrorCode FillMatrix(GPUCSRReader *R, Mat A, PetscInt base)
 {
-  GPUCSRAssembly assembly;
-  int64_t       *row, equal = 0;
-  PetscInt       rstart, rend, m, *nnz, *j;
-  PetscScalar   *v;
-  PetscBool      direct, more = PETSC_FALSE;
-  PetscErrorCode ierr;
+  const PetscInt       m        = A->rmap->n;
+  const GPUCSRAssembly assembly = {R->size > 1 ? GPUCSR_GENERAL : R->header.symmetry, A->rmap->rstart, A->rmap->rend, R->npieces, R->piece, R->threads};
+  int64_t             *row, equal = 0;
+  PetscInt            *j;
+  PetscScalar         *v;
+  PetscBool            direct;
+  PetscErrorCode       ierr;
 
   PetscFunctionBegin;
-  PetscCall(MatGetOwnershipRange(A, &rstart, &rend));
-  m                 = rend - rstart;
-  assembly.symmetry = R->size > 1 ? GPUCSR_GENERAL : R->header.symmetry;
-  assembly.rstart   = rstart;
-  assembly.rend     = rend;
-  assembly.threads  = R->threads;
-  assembly.npieces  = R->npieces;
-  assembly.piece    = R->piece;
   PetscCall(PetscMalloc2((size_t)m + 1, &R->row, (size_t)m, &R->nnz));
   row = R->row;
-  nnz = R->nnz;
   GPUCSRAssemblyCount(&assembly, row);
-  if (row[m] > PETSC_MAX_INT) GPUCSRReaderFail(R, "one rank would have more entries than the integers of this PETSc can count: use more ranks, or a PETSc with 64-bit indices");
-  PetscCall(GPUCSRReaderAgree(R));
-  for (PetscInt r = 0; r < m; r++) {
-    nnz[r] = (PetscInt)(row[r + 1] - row[r]);
-    more   = (PetscBool)(more || nnz[r] > A->cmap->N);
-  }
-  /* a row with equal places may be longer than PETSc allows */
-  if (more || R->size > 1) j = NULL;
-  else PetscCall(GPUCSRSeqArrays(A, PETSC_TRUE, nnz, &j, &v));
-  direct = (PetscBool)(j != NULL);
-  if (!direct) {
-    PetscCall(PetscMalloc2((size_t)row[m] + 1, &R->j, (size_t)row[m] + 1, &R->v));
-    j = R->j;
-    v = R->v;
-  }
+  PetscCall(GPUCSRReaderArrays(R, A, &j, &v, &direct));
   R->failed = GPUCSRAssemblyFill(&assembly, base, row, j, v, &equal, &R->fault);
   PetscCall(GPUCSRReaderAgree(R));
   if (direct && equal) { /* rare: once more with the remaining lengths */
@@ -320,7 +298,7 @@ static PetscErrorCode Count(GPUCSRReader *R, const void *ctx, GPUCSRBins *bins)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode GPUCSRLoadText(GPUCSRReader *R, Mat A, Vec *labels, Vec *queries, PetscInt *basefound)
+PetscErrorCode GPUCSRLoadText(GPUCSRReader *R, Mat A, Vec *labels, Vec *queries)
 {
   const GPUCSRTextHeader *h       = &R->header;
   const PetscInt          columns = R->options.columns >= 0 ? R->options.columns : A->cmap->N;
@@ -347,8 +325,8 @@ PetscErrorCode GPUCSRLoadText(GPUCSRReader *R, Mat A, Vec *labels, Vec *queries,
     PetscCheck(rows <= PETSC_MAX_INT, R->comm, PETSC_ERR_FILE_UNEXPECTED, "%s: has %lld rows, more than the integers of this PETSc can count", R->file, (long long)rows);
     M = (PetscInt)rows;
   }
-  *basefound = base;
-  if (A->rmap->N < 0 && M > 1 << 24 && M / 64 > R->text) R->failed = GPUCSRFaultSet(&R->fault, h->lines, 0, "%lld rows in a file of %lld bytes: almost all rows would be empty and waste memory", (long long)M, (long long)R->text);
+  R->info.base = base;
+  if (A->rmap->N < 0 && M > 1 << 24 && M / 64 > R->info.text) R->failed = GPUCSRFaultSet(&R->fault, h->lines, 0, "%lld rows in a file of %lld bytes: almost all rows would be empty and waste memory", (long long)M, (long long)R->info.text);
   PetscCall(GPUCSRReaderAgree(R));
   PetscCall(GPUCSRReaderLayout(R, A, M, N, Count, NULL));
   if (labels && h->format == GPUCSR_TEXT_LIBSVM && !h->unlabelled) PetscCall(FillVector(R, A, PETSC_TRUE, labels));

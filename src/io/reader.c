@@ -1,5 +1,5 @@
 /*
-  The common part of the readers: agreement of ranks on an error, and layouts.
+  The common part of the readers: agreement of ranks on an error, layouts, and arrays for the entries.
 
   With -gpucsr_file_balance entries each rank gets rows of equal work, if the program sets no layout. The work of a row is its entries, plus one for its numbers in the two vectors of a product, so
   empty rows count too. Bins of equally many rows hold the work, four million bins at most: 32 MB a rank for any matrix. Every rank has the sums of all bins, and cuts where the work before the cut is
@@ -132,5 +132,29 @@ PetscErrorCode GPUCSRReaderLayout(GPUCSRReader *R, Mat A, PetscInt M, PetscInt N
   if (!((PetscObject)A)->type_name) PetscCall(MatSetType(A, MATAIJ));
   PetscCall(PetscLayoutSetUp(A->rmap));
   PetscCall(PetscLayoutSetUp(A->cmap));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective, with R->row. One rank fills the arrays of the matrix if its type has arrays; otherwise the reader has them. A row with equal places may be longer than PETSc allows */
+PetscErrorCode GPUCSRReaderArrays(GPUCSRReader *R, Mat A, PetscInt **j, PetscScalar **v, PetscBool *direct)
+{
+  const PetscInt m        = A->rmap->n;
+  const size_t   n        = (size_t)R->row[m] + 1;
+  PetscBool      possible = (PetscBool)(R->size == 1);
+
+  PetscFunctionBegin;
+  if (R->row[m] > PETSC_MAX_INT) GPUCSRReaderFail(R, "one rank would have more entries than the integers of this PETSc can count: use more ranks, or a PETSc with 64-bit indices");
+  PetscCall(GPUCSRReaderAgree(R));
+  for (PetscInt r = 0; r < m; r++) {
+    R->nnz[r] = (PetscInt)(R->row[r + 1] - R->row[r]);
+    possible  = (PetscBool)(possible && R->nnz[r] <= A->cmap->N);
+  }
+  *j = NULL;
+  if (possible) PetscCall(GPUCSRSeqArrays(A, PETSC_TRUE, R->nnz, j, v));
+  *direct = (PetscBool)(*j != NULL);
+  if (*direct) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscMalloc2(n, &R->j, n, &R->v));
+  *j = R->j;
+  *v = R->v;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -211,7 +211,7 @@ static int OpenFile(GPUCSRInput *s, int named, int others, GPUCSRFault *f)
     return d ? OpenDecoder(s, d, f) : OpenPlaces(s, f);
   }
   if (FillFirst(s, named && S_ISFIFO(st.st_mode), f) || GPUCSRDecoderFind(s->input, s->taken, &d, f)) return 1;
-  return OpenDecoder(s, d ? d : GPUCSRDecoderCopy(), f);
+  return OpenDecoder(s, d ? d : &GPUCSRDecoderCopy, f);
 }
 
 int GPUCSRInputOpen(const char name[], int others, GPUCSRInput **source, GPUCSRFault *f)

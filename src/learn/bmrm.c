@@ -369,10 +369,10 @@ static PetscErrorCode Report(const Learner *l, const Settings *o, Run *r)
 /* Applies a model; ignores the settings for learning */
 static PetscErrorCode Apply(Learner *l, const Settings *o)
 {
-  PetscReal *weights;
-  Quality    q;
-  PetscInt   M, N;
-  MatInfo    info;
+  PetscScalar *weights;
+  Quality      q;
+  PetscInt     M, N;
+  MatInfo      info;
 
   PetscFunctionBeginUser;
   PetscCall(ModelLoad(l, o->model, &weights));

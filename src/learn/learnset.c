@@ -18,8 +18,6 @@ static char help[] = "Generates data sets of the shape of well-known ones for li
   the seed and on its index. At the end the program verifies that the data has the requested properties.
 */
 #include <petscmat.h>
-#include <stdlib.h>
-#include <string.h>
 
 typedef struct {
   const char *name;
@@ -108,18 +106,6 @@ typedef struct {
   PetscReal  threshold;
 } Generator;
 
-typedef struct {
-  PetscInt  column;
-  PetscReal value;
-} Entry;
-
-static int CompareEntries(const void *a, const void *b)
-{
-  const PetscInt x = ((const Entry *)a)->column, y = ((const Entry *)b)->column;
-
-  return x < y ? -1 : x > y;
-}
-
 static PetscInt CommonDivisor(PetscInt a, PetscInt b)
 {
   while (b) {
@@ -144,7 +130,7 @@ static PetscInt DrawRank(const Generator *g, Random *r)
   return PetscMax(0, PetscMin((PetscInt)(x - g->s.q), g->s.columns - 1));
 }
 
-static PetscInt TextRow(Generator *g, PetscInt row, Random *r, Entry e[])
+static PetscInt TextRow(Generator *g, PetscInt row, Random *r, PetscInt j[], PetscScalar v[])
 {
   const Shape *s      = &g->s;
   PetscInt     length = (PetscInt)(PetscExpReal(PetscLogReal(s->mean) - 0.5 * PetscSqr(s->sigma) + s->sigma * Normal(r)) + Uniform(r)), n = 0;
@@ -155,63 +141,60 @@ static PetscInt TextRow(Generator *g, PetscInt row, Random *r, Entry e[])
     const PetscInt  rank   = DrawRank(g, r);
     const PetscInt  column = (PetscInt)((PetscInt64)rank * g->multiplier % s->columns);
     const PetscReal rarity = 1 + PetscLogReal(((PetscReal)s->columns + s->q) / ((PetscReal)rank + s->q));
+    PetscReal       value;
 
     if (g->met[column] == row) continue;
     g->met[column] = row;
-    e[n].column    = column;
-    e[n].value     = (1 - PetscLogReal(Uniform(r))) / rarity + 1 / (rarity * rarity); /* frequent words occur more often and carry less information */
-    norm += PetscSqr(e[n].value);
-    n++;
+    value          = (1 - PetscLogReal(Uniform(r))) / rarity + 1 / (rarity * rarity); /* frequent words occur more often and carry less information */
+    norm += PetscSqr(value);
+    j[n]   = column;
+    v[n++] = value;
   }
-  for (PetscInt k = 0; k < n; k++) e[k].value /= PetscSqrtReal(norm);
-  qsort(e, (size_t)n, sizeof(*e), CompareEntries);
+  for (PetscInt k = 0; k < n; k++) v[k] /= PetscSqrtReal(norm);
   return n;
 }
 
-static PetscInt TableRow(const Generator *g, Random *r, Entry e[])
+static PetscInt TableRow(const Generator *g, Random *r, PetscInt j[], PetscScalar v[])
 {
   const Shape *s = &g->s;
   PetscInt     n = 0, first = s->numbers;
 
   for (PetscInt k = 0; k < s->numbers; k++) {
     if (Uniform(r) > s->present) continue;
-    e[n].column  = k;
-    e[n++].value = Uniform(r);
+    j[n]   = k;
+    v[n++] = Uniform(r);
   }
   for (PetscInt k = 0; k < 16 && s->group[k]; k++) {
     /* the first column of a group is the most frequent, the last one the least */
     if (s->numbers || Uniform(r) < s->present) {
-      e[n].column  = first + (PetscInt)((PetscReal)s->group[k] * PetscPowReal(Uniform(r), 3));
-      e[n++].value = 1;
+      j[n]   = first + (PetscInt)((PetscReal)s->group[k] * PetscPowReal(Uniform(r), 3));
+      v[n++] = 1;
     }
     first += s->group[k];
   }
   return n;
 }
 
-/* Generates a row: its entries by ascending column, and its score x w. Returns the number of entries; a row of a table may be empty */
-static PetscInt Row(Generator *g, PetscInt row, Entry e[], PetscReal *score)
+/* Generates a row: its n entries by ascending column, and its score x w. A row of a table may be empty */
+static PetscErrorCode Row(Generator *g, PetscInt row, PetscInt *n, PetscInt j[], PetscScalar v[], PetscReal *score)
 {
-  Random         r = RandomStart(g->seed, STREAM_ROWS, (Random)row);
-  const PetscInt n = g->s.sigma > 0 ? TextRow(g, row, &r, e) : TableRow(g, &r, e);
+  Random r = RandomStart(g->seed, STREAM_ROWS, (Random)row);
 
+  PetscFunctionBeginUser;
+  *n = g->s.sigma > 0 ? TextRow(g, row, &r, j, v) : TableRow(g, &r, j, v);
+  PetscCall(PetscSortIntWithScalarArray(*n, j, v));
   *score = 0;
-  for (PetscInt k = 0; k < n; k++) *score += g->weight[e[k].column] * e[k].value;
-  return n;
-}
-
-static int CompareReal(const void *a, const void *b)
-{
-  const PetscReal x = *(const PetscReal *)a, y = *(const PetscReal *)b;
-
-  return x < y ? -1 : x > y;
+  for (PetscInt k = 0; k < *n; k++) *score += g->weight[j[k]] * PetscRealPart(v[k]);
+  PetscFunctionReturn(0);
 }
 
 /* Draws the weights of the model, and finds the threshold from a sample of rows */
-static PetscErrorCode GeneratorSetUp(Generator *g, const Shape *s, Random seed, Entry **e)
+static PetscErrorCode GeneratorSetUp(Generator *g, const Shape *s, Random seed)
 {
   const PetscInt samples = PetscMin(s->rows, 10000);
   PetscReal     *score;
+  PetscScalar   *v;
+  PetscInt      *j, n;
 
   PetscFunctionBeginUser;
   g->s          = *s;
@@ -221,21 +204,19 @@ static PetscErrorCode GeneratorSetUp(Generator *g, const Shape *s, Random seed, 
   g->longest    = s->sigma > 0 ? PetscMin(s->columns / 2, (PetscInt)(20 * s->mean)) : s->columns;
   g->multiplier = (PetscInt)(0.6180339887498949 * (PetscReal)s->columns) | 1;
   while (CommonDivisor(g->multiplier, s->columns) != 1) g->multiplier += 2;
-  PetscCall(PetscMalloc1(g->longest + 1, e));
-  PetscCall(PetscMalloc1(s->columns, &g->met));
-  for (PetscInt j = 0; j < s->columns; j++) g->met[j] = -1;
-  PetscCall(PetscMalloc1(s->columns, &g->weight));
-  for (PetscInt j = 0; j < s->columns; j++) {
-    Random r = RandomStart(seed, STREAM_WEIGHTS, (Random)j);
+  PetscCall(PetscMalloc2(s->columns, &g->met, s->columns, &g->weight));
+  for (PetscInt c = 0; c < s->columns; c++) {
+    Random r = RandomStart(seed, STREAM_WEIGHTS, (Random)c);
 
-    g->weight[j] = Normal(&r);
+    g->met[c]    = -1;
+    g->weight[c] = Normal(&r);
   }
-  PetscCall(PetscMalloc1(samples, &score));
-  for (PetscInt k = 0; k < samples; k++) (void)Row(g, (PetscInt)((PetscInt64)k * s->rows / samples), *e, &score[k]);
-  qsort(score, (size_t)samples, sizeof(*score), CompareReal);
+  PetscCall(PetscMalloc3(samples, &score, g->longest, &j, g->longest, &v));
+  for (PetscInt k = 0; k < samples; k++) PetscCall(Row(g, (PetscInt)((PetscInt64)k * s->rows / samples), &n, j, v, &score[k]));
+  PetscCall(PetscSortReal(samples, score));
   g->threshold = score[PetscMin((PetscInt)((1 - s->positive) * (PetscReal)samples), samples - 1)];
-  PetscCall(PetscFree(score));
-  for (PetscInt j = 0; j < s->columns; j++) g->met[j] = -1;
+  PetscCall(PetscFree3(score, j, v));
+  for (PetscInt c = 0; c < s->columns; c++) g->met[c] = -1;
   PetscFunctionReturn(0);
 }
 
@@ -247,31 +228,27 @@ typedef struct {
   PetscScalar *a, *label;
 } Rows;
 
-static PetscErrorCode Generate(Generator *g, Entry e[], PetscInt begin, PetscInt end, Rows *rows)
+static PetscErrorCode Generate(Generator *g, PetscInt begin, PetscInt end, Rows *rows)
 {
   PetscInt alloc = (PetscInt)((PetscReal)(end - begin) * (g->s.mean * 1.1 + 4)) + g->longest + 1000;
 
   PetscFunctionBeginUser;
   rows->m = end - begin;
-  PetscCall(PetscMalloc1(rows->m + 1, &rows->i));
-  PetscCall(PetscMalloc1(rows->m, &rows->label));
+  PetscCall(PetscMalloc2(rows->m + 1, &rows->i, rows->m, &rows->label));
   PetscCall(PetscMalloc1(alloc, &rows->j));
   PetscCall(PetscMalloc1(alloc, &rows->a));
   rows->i[0] = 0;
   for (PetscInt k = 0; k < rows->m; k++) {
     PetscReal score;
-    PetscInt  n = Row(g, begin + k, e, &score), at = rows->i[k];
+    PetscInt  n, at = rows->i[k];
     Random    r = RandomStart(g->seed, STREAM_LABELS, (Random)(begin + k));
 
-    if (at + n > alloc) {
-      alloc = at + n + alloc / 4;
+    if (at + g->longest > alloc) {
+      alloc = at + g->longest + alloc / 4;
       PetscCall(PetscRealloc((size_t)alloc * sizeof(PetscInt), &rows->j));
       PetscCall(PetscRealloc((size_t)alloc * sizeof(PetscScalar), &rows->a));
     }
-    for (PetscInt l = 0; l < n; l++) {
-      rows->j[at + l] = e[l].column;
-      rows->a[at + l] = e[l].value;
-    }
+    PetscCall(Row(g, begin + k, &n, rows->j + at, rows->a + at, &score));
     rows->i[k + 1] = at + n;
     rows->label[k] = ((score > g->threshold) == (Uniform(&r) >= g->s.flipped)) ? 1 : -1;
   }
@@ -306,18 +283,11 @@ static PetscErrorCode Classes(const Generator *g, PetscInt n, PetscInt begin, co
   PetscFunctionReturn(0);
 }
 
-static int CompareCounts(const void *a, const void *b)
-{
-  const PetscInt64 x = *(const PetscInt64 *)a, y = *(const PetscInt64 *)b;
-
-  return x > y ? -1 : x < y;
-}
-
 /* Prints requested and generated properties; they must agree */
 static PetscErrorCode Verify(const Shape *s, const Rows *rows, MPI_Comm comm)
 {
   PetscInt64 *count, sum[2] = {0, 0}, head = 0, used = 0;
-  PetscInt    extreme[2] = {PETSC_MAX_INT, 0};
+  PetscInt    extreme[2] = {PETSC_MAX_INT, 0}, popular = PetscMax(s->columns / 100, 1);
   PetscReal   mean, positive, wanted;
 
   PetscFunctionBeginUser;
@@ -335,9 +305,9 @@ static PetscErrorCode Verify(const Shape *s, const Rows *rows, MPI_Comm comm)
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, sum, 2, MPIU_INT64, MPI_SUM, comm));
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, extreme, 2, MPIU_INT, MPI_MAX, comm));
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, count, (PetscMPIInt)s->columns, MPIU_INT64, MPI_SUM, comm));
-  qsort(count, (size_t)s->columns, sizeof(*count), CompareCounts);
+  PetscCall(PetscSortInt64(s->columns, count));
   for (PetscInt j = 0; j < s->columns; j++) {
-    if (j < PetscMax(s->columns / 100, 1)) head += count[j];
+    if (j >= s->columns - popular) head += count[j];
     used += count[j] > 0;
   }
   PetscCall(PetscFree(count));
@@ -351,8 +321,8 @@ static PetscErrorCode Verify(const Shape *s, const Rows *rows, MPI_Comm comm)
   PetscCheck(PetscAbsReal(mean - s->mean) <= 0.03 * s->mean + 3 * (s->sigma + 0.1) * s->mean / PetscSqrtReal((PetscReal)s->rows), comm, PETSC_ERR_PLIB, "%s: rows have %g entries in the mean, not %g", s->name, (double)mean, (double)s->mean);
   PetscCheck(PetscAbsReal(positive - wanted) <= 0.01 + 2 / PetscSqrtReal((PetscReal)s->rows), comm, PETSC_ERR_PLIB, "%s: %g of the labels are positive, not %g", s->name, (double)positive, (double)wanted);
   if (s->sigma > 0) { /* a row contains a popular column only once, even if it is drawn more often, so the head is lighter than the distribution says; long rows contain at most the whole head */
-    const PetscReal law   = (Integral(s, (PetscReal)PetscMax(s->columns / 100, 1)) - Integral(s, 0)) / (Integral(s, (PetscReal)s->columns) - Integral(s, 0));
-    const PetscReal least = PetscMin(law, (PetscReal)PetscMax(s->columns / 100, 1) / mean);
+    const PetscReal law   = (Integral(s, (PetscReal)popular) - Integral(s, 0)) / (Integral(s, (PetscReal)s->columns) - Integral(s, 0));
+    const PetscReal least = PetscMin(law, (PetscReal)popular / mean);
 
     PetscCheck((PetscReal)head <= 1.02 * law * (PetscReal)sum[0] && (PetscReal)head >= 0.4 * least * (PetscReal)sum[0], comm, PETSC_ERR_PLIB, "%s: the most popular 1 %% of the columns have %g of the entries, the law %g", s->name, (double)head / (double)sum[0], (double)law);
   }
@@ -391,7 +361,6 @@ int main(int argc, char **argv)
   PetscBool   list = PETSC_FALSE, chosen = PETSC_FALSE;
   Shape       s;
   Generator   g;
-  Entry      *e;
   Rows        rows;
   PetscLayout layout;
 
@@ -424,18 +393,15 @@ int main(int argc, char **argv)
   PetscCall(PetscLayoutCreateFromSizes(comm, PETSC_DECIDE, s.rows, 1, &layout));
   PetscCall(PetscLayoutGetRange(layout, &begin, &end));
   PetscCall(PetscLayoutDestroy(&layout));
-  PetscCall(GeneratorSetUp(&g, &s, (Random)seed, &e));
-  PetscCall(Generate(&g, e, begin, end, &rows));
+  PetscCall(GeneratorSetUp(&g, &s, (Random)seed));
+  PetscCall(Generate(&g, begin, end, &rows));
   PetscCall(Verify(&s, &rows, comm));
   if (classes > 2) PetscCall(Classes(&g, classes, begin, &rows));
   if (file[0]) PetscCall(WriteBinary(&s, &rows, comm, file));
-  PetscCall(PetscFree(g.met));
-  PetscCall(PetscFree(g.weight));
-  PetscCall(PetscFree(e));
-  PetscCall(PetscFree(rows.i));
+  PetscCall(PetscFree2(g.met, g.weight));
+  PetscCall(PetscFree2(rows.i, rows.label));
   PetscCall(PetscFree(rows.j));
   PetscCall(PetscFree(rows.a));
-  PetscCall(PetscFree(rows.label));
   PetscCall(PetscFinalize());
   return 0;
 }

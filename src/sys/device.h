@@ -12,9 +12,7 @@ typedef void *GPUCSREvent;
 
 typedef struct {
   char   name[128];
-  int    id, ndevices;
-  int    major, minor; /* compute capability, 0 on the host */
-  int    processors;
+  int    ndevices, processors;
   size_t memory;           /* bytes in all */
   size_t l2;               /* bytes of last-level cache */
   double clock, bandwidth; /* of the processors, 1/s, and of memory, bytes/s; 0: not known */
@@ -32,43 +30,53 @@ typedef struct {
   char bytes[64];
 } GPUCSRHandle;
 
-/* One backend. Every function names itself, the size and the device in its error. Frees never fail: if a device cannot free an object, the object is lost with the device. */
+/*
+  The functions of a backend, a row each. Every function names itself, the size and the device in its error. Frees never fail: if a device cannot free an object, the object is lost with the device. The
+  function NAME of the backend cuda is NAME_CUDA. fetch: NULL: use copy(). call: NULL: calling the function keeps the order
+*/
+/* clang-format off */
+#define GPUCSR_BACKEND_FUNCTIONS(ROW) \
+  ROW(count, (int *ndevices, char why[], size_t len)) \
+  ROW(open, (int id, GPUCSRProperties *)) \
+  ROW(close, (int id)) \
+  ROW(activate, (int id)) /* make it the calling thread's device */ \
+  ROW(memory, (int id, size_t *free, size_t *total)) \
+  ROW(synchronize, (int id)) /* all streams, of other libraries too */ \
+  ROW(malloc, (int id, size_t bytes, GPUCSRStream, void **)) /* for work in the order of this stream */ \
+  ROW(free, (int id, GPUCSRStream, void *)) \
+  ROW(holds, (int id, const void *, GPUCSRBool *yes)) /* is it memory of this device? An error if it is another device's */ \
+  ROW(hostmalloc, (int id, size_t bytes, void **)) /* page-locked */ \
+  ROW(hostfree, (int id, void *)) \
+  ROW(hostregister, (int id, void *, size_t bytes, GPUCSRBool *done)) /* page-lock memory of the program */ \
+  ROW(hostunregister, (int id, void *)) \
+  ROW(share, (int id, size_t bytes, void **, GPUCSRHandle *)) /* memory, zeroed, that other processes can attach; */ \
+  ROW(unshare, (int id, size_t bytes, void *)) /* after all processes have detached the memory */ \
+  ROW(attach, (int id, const GPUCSRHandle *, size_t bytes, void **)) /* memory of another process' device, at this device's address */ \
+  ROW(detach, (int id, size_t bytes, void *)) \
+  ROW(copy, (int id, void *dst, const void *src, size_t bytes, GPUCSRCopyKind, GPUCSRStream)) \
+  ROW(zero, (int id, void *, size_t bytes, GPUCSRStream)) \
+  ROW(streamcreate, (int id, GPUCSRStream *)) \
+  ROW(streamdestroy, (int id, GPUCSRStream)) \
+  ROW(streamsynchronize, (int id, GPUCSRStream)) \
+  ROW(streamwait, (int id, GPUCSRStream, GPUCSREvent)) \
+  ROW(eventcreate, (int id, GPUCSRBool timing, GPUCSREvent *)) \
+  ROW(eventdestroy, (int id, GPUCSREvent)) \
+  ROW(eventrecord, (int id, GPUCSREvent, GPUCSRStream)) \
+  ROW(eventsynchronize, (int id, GPUCSREvent)) \
+  ROW(eventelapsed, (int id, GPUCSREvent, GPUCSREvent, double *seconds)) \
+  ROW(hold, (int id, GPUCSRStream, volatile int *go)) /* later work on the stream waits until *go is set, some milliseconds at most */ \
+  ROW(fetch, (int id, void *dst, const void *src, size_t bytes, GPUCSRStream)) /* a small copy from or to page-locked memory, both aligned to 16 bytes */ \
+  ROW(call, (int id, GPUCSRError (*work)(void *), const void *arg, size_t bytes, GPUCSRStream)) /* run a function of the host in stream order, with a copy of its argument */
+/* clang-format on */
+
 typedef struct {
   const char *name;
   GPUCSRBool  separate; /* device memory is not the host's: data must be copied */
   GPUCSRBool  kernels;  /* kernels compute on the device; otherwise the formats' reference products do on the host, which can then read device memory */
-  GPUCSRError (*count)(int *ndevices, char why[], size_t len);
-  GPUCSRError (*open)(int id, GPUCSRProperties *);
-  GPUCSRError (*close)(int id);
-  GPUCSRError (*activate)(int id); /* make it the calling thread's device */
-  GPUCSRError (*memory)(int id, size_t *free, size_t *total);
-  GPUCSRError (*synchronize)(int id);                                 /* all streams, of other libraries too */
-  GPUCSRError (*malloc)(int id, size_t bytes, GPUCSRStream, void **); /* for work in the order of this stream */
-  GPUCSRError (*free)(int id, GPUCSRStream, void *);
-  GPUCSRError (*holds)(int id, const void *, GPUCSRBool *yes); /* is it memory of this device? An error if it is another device's */
-  GPUCSRError (*hostmalloc)(int id, size_t bytes, void **);    /* page-locked */
-  GPUCSRError (*hostfree)(int id, void *);
-  GPUCSRError (*hostregister)(int id, void *, size_t bytes, GPUCSRBool *done); /* page-lock memory of the program */
-  GPUCSRError (*hostunregister)(int id, void *);
-  GPUCSRError (*share)(int id, size_t bytes, void **, GPUCSRHandle *);        /* memory, zeroed, that other processes can attach; */
-  GPUCSRError (*unshare)(int id, size_t bytes, void *);                       /* after all processes have detached the memory */
-  GPUCSRError (*attach)(int id, const GPUCSRHandle *, size_t bytes, void **); /* memory of another process' device, at this device's address */
-  GPUCSRError (*detach)(int id, size_t bytes, void *);
-  GPUCSRError (*copy)(int id, void *dst, const void *src, size_t bytes, GPUCSRCopyKind, GPUCSRStream);
-  GPUCSRError (*zero)(int id, void *, size_t bytes, GPUCSRStream);
-  GPUCSRError (*streamcreate)(int id, GPUCSRStream *);
-  GPUCSRError (*streamdestroy)(int id, GPUCSRStream);
-  GPUCSRError (*streamsynchronize)(int id, GPUCSRStream);
-  GPUCSRError (*streamwait)(int id, GPUCSRStream, GPUCSREvent);
-  GPUCSRError (*eventcreate)(int id, GPUCSRBool timing, GPUCSREvent *);
-  GPUCSRError (*eventdestroy)(int id, GPUCSREvent);
-  GPUCSRError (*eventrecord)(int id, GPUCSREvent, GPUCSRStream);
-  GPUCSRError (*eventsynchronize)(int id, GPUCSREvent);
-  GPUCSRError (*eventelapsed)(int id, GPUCSREvent, GPUCSREvent, double *seconds);
-  GPUCSRError (*hold)(int id, GPUCSRStream, volatile int *go);                                           /* later work on the stream waits until *go is set, some milliseconds at most */
-  GPUCSRError (*fetch)(int id, void *dst, const void *src, size_t bytes, GPUCSRStream);                  /* a small copy from or to page-locked memory, both aligned to 16 bytes; NULL: use copy() */
-  GPUCSRError (*call)(int id, GPUCSRError (*work)(void *), const void *arg, size_t bytes, GPUCSRStream); /* run a function of the host in stream order, with a copy of its argument; NULL: calling the function keeps the order */
-  void (*range)(const char *name);                                                                       /* a range of a profiler's time line, up to a call with NULL; NULL: no profiler */
+#define GPUCSR_ROW(name, parameters) GPUCSRError(*name) parameters;
+  GPUCSR_BACKEND_FUNCTIONS(GPUCSR_ROW)
+#undef GPUCSR_ROW
+  void (*range)(const char *name); /* a range of a profiler's time line, up to a call with NULL; NULL: no profiler */
 } GPUCSRBackendOps;
 
 /* Type of an array's entries; copies convert */
@@ -96,6 +104,12 @@ static inline size_t GPUCSRTypeSize(GPUCSRType t)
 #define GPUCSR_LOCKED_PIECES 64
 #define GPUCSR_LOCKED_BYTES  ((size_t)8 << 10) /* of a piece */
 
+/* Device memory: a buffer that only grows, or a kept piece */
+typedef struct {
+  void  *p;
+  size_t bytes;
+} GPUCSRBuffer;
+
 /* An open device: one per backend and process, shared by all its matrices */
 typedef struct _n_GPUCSRDevice {
   const GPUCSRBackendOps *ops;
@@ -112,8 +126,7 @@ typedef struct _n_GPUCSRDevice {
   size_t                  opened;                      /* bytes in the last stage: small uploads share a stage without another wait, */
   GPUCSRStream            opener;                      /* if they are on this stream */
   size_t                  allocated, peak, limit;      /* bytes through GPUCSRMalloc(); limit 0: none */
-  void                   *cache[GPUCSR_CACHED_PIECES]; /* kept pieces, the oldest first */
-  size_t                  cachebytes[GPUCSR_CACHED_PIECES];
+  GPUCSRBuffer            cache[GPUCSR_CACHED_PIECES]; /* kept pieces, the oldest first */
   int                     ncached;
   int                     trusting;    /* methods that run and look at their residuals: solutions of factors need no check */
   double                  bandwidth;   /* bytes/s of a device copy, read plus written; 0: not measured yet */
@@ -171,11 +184,6 @@ GPUCSR_INTERN GPUCSRError GPUCSRDeviceReach(GPUCSRDevice, GPUCSRBool settle, GPU
 GPUCSR_INTERN GPUCSRError GPUCSRFree(GPUCSRDevice, size_t, void **);
 GPUCSR_INTERN GPUCSRError GPUCSRHolds(GPUCSRDevice, const void *, GPUCSRBool *yes);
 
-/* Device memory that only grows */
-typedef struct {
-  void  *p;
-  size_t bytes;
-} GPUCSRBuffer;
 GPUCSR_INTERN GPUCSRError GPUCSRBufferGrow(GPUCSRDevice, size_t, const char[], GPUCSRBuffer *);
 GPUCSR_INTERN GPUCSRError GPUCSRBufferFree(GPUCSRDevice, GPUCSRBuffer *);
 GPUCSR_INTERN GPUCSRError GPUCSRCacheEmpty(GPUCSRDevice);

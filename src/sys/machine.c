@@ -47,25 +47,10 @@ GPUCSRMachineRatios GPUCSRMachineRatiosOf(const GPUCSRProperties *p)
 /* The value of a row on a device with these ratios, without the file */
 double GPUCSRMachineScaled(const GPUCSRMachineRow *row, const GPUCSRMachineRatios *r)
 {
-  switch (row->scaling) {
-  case GPUCSR_SCALE_BANDWIDTH:
-    return row->value * r->bandwidth;
-  case GPUCSR_SCALE_PROCESSORS:
-    return row->value * r->processors;
-  case GPUCSR_SCALE_RATE:
-    return row->value * (r->processors * r->clock);
-  case GPUCSR_SCALE_CACHE:
-    return row->value * r->cache;
-  case GPUCSR_SCALE_PER_BANDWIDTH:
-    return row->value / r->bandwidth;
-  case GPUCSR_SCALE_PER_RATE:
-    return row->value / (r->processors * r->clock);
-  case GPUCSR_SCALE_PER_CLOCK:
-    return row->value / r->clock;
-  case GPUCSR_SCALE_FIXED:
-  default:
-    return row->value;
-  }
+  const double rate = r->processors * r->clock;
+  const double up[] = {1, r->bandwidth, r->processors, rate, r->cache, 1, 1, 1}, down[] = {1, 1, 1, 1, 1, r->bandwidth, rate, r->clock}; /* in the order of GPUCSRMachineScale */
+
+  return row->value * up[row->scaling] / down[row->scaling];
 }
 
 static void Fill(const GPUCSRMachineRatios *r, GPUCSRMachine *machine)

@@ -14,8 +14,17 @@
 PetscErrorCode GPUCSRCacheEmpty(GPUCSRDevice d)
 {
   PetscFunctionBegin;
-  while (d->ncached) PetscCall(d->ops->free(d->id, d->stream, d->cache[--d->ncached]));
+  while (d->ncached) PetscCall(d->ops->free(d->id, d->stream, d->cache[--d->ncached].p));
   PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Takes kept piece k out of the list */
+static void *TakeKept(GPUCSRDevice d, int k)
+{
+  void *p = d->cache[k].p;
+
+  memmove(d->cache + k, d->cache + k + 1, sizeof(d->cache[0]) * (size_t)(--d->ncached - k));
+  return p;
 }
 
 /* Bytes for an array of size bytes: padded for wide loads past its end, and to the pool's granularity */
@@ -49,12 +58,7 @@ PetscErrorCode GPUCSRMalloc(GPUCSRDevice d, size_t size, const char what[], void
   *p = NULL;
   PetscCheck(!d->limit || d->allocated + bytes <= d->limit, PETSC_COMM_SELF, PETSC_ERR_MEM, "%s device %d: %s needs %zu bytes, %zu are in use and -mat_gpucsr_memory_limit is %zu", d->ops->name, d->id, what, bytes, d->allocated, d->limit);
   for (int k = d->ncached; k-- > 0 && !*p;)
-    if (d->cachebytes[k] == bytes) {
-      *p = d->cache[k];
-      d->ncached--;
-      memmove(d->cache + k, d->cache + k + 1, sizeof(d->cache[0]) * (size_t)(d->ncached - k));
-      memmove(d->cachebytes + k, d->cachebytes + k + 1, sizeof(d->cachebytes[0]) * (size_t)(d->ncached - k));
-    }
+    if (d->cache[k].bytes == bytes) *p = TakeKept(d, k);
   if (!*p) PetscCall(MallocFromDevice(d, bytes, p));
   d->allocated += bytes;
   d->peak = PetscMax(d->peak, d->allocated);
@@ -88,14 +92,8 @@ PetscErrorCode GPUCSRFree(GPUCSRDevice d, size_t size, void **p)
     GPUCSRBool works;
 
     if (d->ops->separate && !d->limit && bytes <= GPUCSR_CACHED_BYTES) { /* host memory is freed at once, to expose later uses; a memory limit covers kept pieces too */
-      go = d->ncached == GPUCSR_CACHED_PIECES ? d->cache[0] : NULL;
-      if (go) {
-        d->ncached--;
-        memmove(d->cache, d->cache + 1, sizeof(d->cache[0]) * (size_t)d->ncached);
-        memmove(d->cachebytes, d->cachebytes + 1, sizeof(d->cachebytes[0]) * (size_t)d->ncached);
-      }
-      d->cache[d->ncached]        = *p;
-      d->cachebytes[d->ncached++] = bytes;
+      go                     = d->ncached == GPUCSR_CACHED_PIECES ? TakeKept(d, 0) : NULL;
+      d->cache[d->ncached++] = (GPUCSRBuffer){*p, bytes};
     }
     if (go) PetscCall(GPUCSRDeviceReach(d, PETSC_FALSE, &works));
     if (go && works) PetscCall(d->ops->free(d->id, d->stream, go));

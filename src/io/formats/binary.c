@@ -25,38 +25,37 @@ static int64_t Integer(const void *p, size_t width)
   return (int64_t)__builtin_bswap64(x);
 }
 
-/* Is there an object of PETSc at this place? */
-static int ClassId(const GPUCSRBinary *b, size_t at, int64_t *classid, GPUCSRFault *f)
+/* The class id and the size of an object of PETSc at this place, 0 and 0 if there is none */
+static int ObjectAt(const GPUCSRBinary *b, size_t at, int64_t *classid, int64_t *size, GPUCSRFault *f)
 {
-  char head[8];
+  char head[16];
 
-  *classid = 0;
+  *classid = *size = 0;
   if (b->length - at < 2 * b->width) return 0;
-  if (GPUCSRInputRead(b->source, at, b->width, head, f)) return 1;
+  if (GPUCSRInputRead(b->source, at, 2 * b->width, head, f)) return 1;
   *classid = Integer(head, b->width);
+  if (*classid < 1211211 || *classid > 1211999) *classid = 0;
+  *size = Integer(head + b->width, b->width);
   return 0;
 }
 
 /* After the matrix: nothing, or objects of PETSc; a vector holds the labels */
 static int Behind(GPUCSRBinary *b, size_t end, GPUCSRFault *f)
 {
-  char    size[8];
   int64_t classid, n;
 
   if (end == b->length) return 0;
-  if (ClassId(b, end, &classid, f)) return 1;
-  if (classid < 1211211 || classid > 1211999) return GPUCSRFaultSet(f, 0, 0, "has %zu bytes more than its header asks for, which are no object of PETSc: was it written with another type of scalars?", b->length - end);
+  if (ObjectAt(b, end, &classid, &n, f)) return 1;
+  if (!classid) return GPUCSRFaultSet(f, 0, 0, "has %zu bytes more than its header asks for, which are no object of PETSc: was it written with another type of scalars?", b->length - end);
   if (classid != CLASS_V) return 0;
-  if (GPUCSRInputRead(b->source, end + b->width, b->width, size, f)) return 1;
-  n   = Integer(size, b->width);
-  end = end + 2 * b->width;
+  end += 2 * b->width;
   if (n != b->M) return GPUCSRFaultSet(f, 0, 0, "has a vector of %lld numbers after a matrix of %lld rows, which cannot be its labels", (long long)n, (long long)b->M);
   if (b->length - end < (size_t)b->M * sizeof(PetscScalar)) return GPUCSRFaultSet(f, 0, 0, "the file ends in the vector after the matrix");
   b->labels = end;
   end += (size_t)b->M * sizeof(PetscScalar);
   if (end == b->length) return 0;
-  if (ClassId(b, end, &classid, f)) return 1;
-  if (classid < 1211211 || classid > 1211999) return GPUCSRFaultSet(f, 0, 0, "has %zu bytes after the vector that follows the matrix, which are not an object of PETSc", b->length - end);
+  if (ObjectAt(b, end, &classid, &n, f)) return 1;
+  if (!classid) return GPUCSRFaultSet(f, 0, 0, "has %zu bytes after the vector that follows the matrix, which are not an object of PETSc", b->length - end);
   return 0;
 }
 

@@ -4,15 +4,8 @@
 
   Files of symmetric matrices hold only the lower triangle. Entries of equal places are added up.
 */
-#include "../gpucsrio.h"
-#include "number.h"
+#include "lines.h"
 #include <strings.h>
-
-static const char *Blanks(const char *p)
-{
-  while (GPUCSRIsBlank(*p)) p++;
-  return p;
-}
 
 /* The index of a word in a list that ends in NULL, or -1 */
 static int Find(const char *const list[], const char word[])
@@ -33,7 +26,7 @@ static int Banner(const char text[], GPUCSRTextHeader *h, GPUCSRFault *f)
   int                      k;
 
   for (k = 0; k < 5; k++) {
-    p         = Blanks(p);
+    p         = GPUCSRBlanks(p);
     column[k] = p - text + 1;
     p         = GPUCSRFaultWord(p, word[k]);
   }
@@ -44,7 +37,7 @@ static int Banner(const char text[], GPUCSRTextHeader *h, GPUCSRFault *f)
   h->numbers = k > 2 ? 1 : k;
   if ((k = Find(symmetries, word[4])) < 0) return GPUCSRFaultSet(f, 1, column[4], "symmetry '%s' is none of general, symmetric, skew-symmetric, hermitian", word[4]);
   h->symmetry = (GPUCSRSymmetry)k;
-  p           = Blanks(p);
+  p           = GPUCSRBlanks(p);
   if (*p != '\n') return GPUCSRFaultSet(f, 1, p - text + 1, "expected five words, '%%%%MatrixMarket matrix FORMAT FIELD SYMMETRY'");
   if (h->numbers == 2 && !PetscDefined(USE_COMPLEX)) return GPUCSRFaultSet(f, 1, column[3], "a complex matrix needs a PETSc configured with complex scalars; this one has real scalars");
   if (h->array && !h->numbers) return GPUCSRFaultSet(f, 1, column[3], "an array has values: field 'pattern' is for coordinates alone");
@@ -66,7 +59,7 @@ int GPUCSRMarketHeader(const char text[], size_t bytes, GPUCSRTextHeader *h, GPU
   for (h->lines = 2;; h->lines++) {
     if (p >= end) return GPUCSRFaultSet(f, h->lines, 0, "expected the sizes, and the file ends"), GPUCSR_HEADER_ENDS;
     line = p;
-    p    = Blanks(p);
+    p    = GPUCSRBlanks(p);
     if (*p != '\n' && *p != '%') break;
     p = (const char *)memchr(p, '\n', (size_t)(end - p)) + 1;
   }
@@ -75,7 +68,7 @@ int GPUCSRMarketHeader(const char text[], size_t bytes, GPUCSRTextHeader *h, GPU
 
     if (!q || !(GPUCSRIsBlank(*q) || *q == '\n')) return GPUCSRFaultExpected(f, h->lines, line, p, h->array ? "the sizes: rows and columns, as whole numbers" : "the sizes: rows, columns and entries, as whole numbers");
     if (k < 2 && size[k] > PETSC_MAX_INT) return GPUCSRFaultSet(f, h->lines, p - line + 1, "%lld %s: more than this PETSc can count", (long long)size[k], k ? "columns" : "rows");
-    p = Blanks(q);
+    p = GPUCSRBlanks(q);
   }
   if (*p != '\n') return GPUCSRFaultSet(f, h->lines, p - line + 1, "expected no more than the sizes, %d numbers", 3 - h->array);
   h->m = size[0];
@@ -100,63 +93,52 @@ static inline int Ends(char c)
   return GPUCSRIsBlank(c) || c == '\n';
 }
 
-/* The entry at p, in line `number`: returns the end of the line, NULL with a fault */
-static inline const char *Entry(const GPUCSRTextHeader *h, int64_t number, const char *line, const char *p, const char *end, int64_t i[2], double x[2], GPUCSRFault *f)
+/* The entry at p: returns the end of the line, NULL with a fault */
+static inline const char *Entry(const GPUCSRTextHeader *h, const GPUCSRLine *line, const char *p, int64_t i[2], double x[2], GPUCSRFault *f)
 {
   static const char *const places[] = {"a row, a whole number", "a column, a whole number"}, *const values[] = {"a finite number as the value", "a finite number as the imaginary part"};
   const char *q;
 
-  for (int k = 0; k < 2 && !h->array; k++, p = Blanks(q)) {
+  for (int k = 0; k < 2 && !h->array; k++, p = GPUCSRBlanks(q)) {
     q = GPUCSRWhole(p, &i[k]);
-    if (!q || !Ends(*q)) return GPUCSRFaultExpected(f, number, line, p, places[k]), NULL;
-    if (i[k] < 1 || i[k] > (k ? h->n : h->m)) return GPUCSRFaultSet(f, number, p - line + 1, "%s %lld is outside the matrix, of %lld rows and %lld columns", k ? "column" : "row", (long long)i[k], (long long)h->m, (long long)h->n), NULL;
+    if (!q || !Ends(*q)) return GPUCSRFaultExpected(f, line->number, line->begin, p, places[k]), NULL;
+    if (i[k] < 1 || i[k] > (k ? h->n : h->m)) return GPUCSRFaultSet(f, line->number, p - line->begin + 1, "%s %lld is outside the matrix, of %lld rows and %lld columns", k ? "column" : "row", (long long)i[k], (long long)h->m, (long long)h->n), NULL;
   }
   if (h->symmetry != GPUCSR_GENERAL && !h->array && i[1] >= i[0]) {
-    if (h->symmetry == GPUCSR_SKEW) return GPUCSRFaultSet(f, number, 0, "entry (%lld, %lld) is not below the diagonal, where a skew-symmetric file has all its entries", (long long)i[0], (long long)i[1]), NULL;
-    if (i[1] > i[0]) return GPUCSRFaultSet(f, number, 0, "entry (%lld, %lld) is above the diagonal; a symmetric file has the lower triangle alone", (long long)i[0], (long long)i[1]), NULL;
+    if (h->symmetry == GPUCSR_SKEW) return GPUCSRFaultSet(f, line->number, 0, "entry (%lld, %lld) is not below the diagonal, where a skew-symmetric file has all its entries", (long long)i[0], (long long)i[1]), NULL;
+    if (i[1] > i[0]) return GPUCSRFaultSet(f, line->number, 0, "entry (%lld, %lld) is above the diagonal; a symmetric file has the lower triangle alone", (long long)i[0], (long long)i[1]), NULL;
   }
-  for (int k = 0; k < h->numbers; k++, p = Blanks(q)) {
-    q = GPUCSRReal(p, end, &x[k]);
-    if (!q || !Ends(*q)) return GPUCSRFaultExpected(f, number, line, p, values[k]), NULL;
+  for (int k = 0; k < h->numbers; k++, p = GPUCSRBlanks(q)) {
+    q = GPUCSRReal(p, line->end, &x[k]);
+    if (!q || !Ends(*q)) return GPUCSRFaultExpected(f, line->number, line->begin, p, values[k]), NULL;
   }
-  return *p == '\n' ? p : (GPUCSRFaultExpected(f, number, line, p, "the end of the line after one entry"), NULL);
+  return *p == '\n' ? p : (GPUCSRFaultExpected(f, line->number, line->begin, p, "the end of the line after one entry"), NULL);
+}
+
+/* A skipped value of an array becomes zero, for the places of later values */
+static inline const char *TakeEntry(const void *ctx, const GPUCSRLine *line, const char *p, GPUCSRPiece *piece, GPUCSRFault *f)
+{
+  const GPUCSRTextHeader *h    = (const GPUCSRTextHeader *)ctx;
+  const size_t            at   = piece->nz;
+  int64_t                 i[2] = {1, 1};
+  double                  x[2] = {1, 0};
+  const char *const       q    = Entry(h, line, p, i, x, f);
+
+  if (!q && !h->array) return NULL;
+  piece->i[at] = (PetscInt)(i[0] - 1);
+  piece->j[at] = (PetscInt)(i[1] - 1);
+  piece->low   = PetscMin(piece->low, piece->i[at]);
+  piece->high  = PetscMax(piece->high, piece->i[at]);
+  if (piece->v) piece->v[at] = q ? GPUCSRScalar(x[0], x[1]) : 0;
+  piece->nz++;
+  return q;
 }
 
 void GPUCSRMarketParse(const GPUCSRTextHeader *h, const char text[], size_t bytes, int skip, GPUCSRPiece *piece)
 {
-  const char *const end    = text + bytes, *line;
-  int64_t           number = 1;
-  GPUCSRFault       fault;
-
   /* an entry takes at least 2 characters in an array, 4 with a row and a column */
   if (GPUCSRPieceAllocate(piece, 0, bytes / (h->array ? 2 : 4) + 1, 1, h->numbers > 0, &piece->fault)) return;
-  for (const char *p = text; p < end; number++, p++) {
-    line = p;
-    p    = Blanks(p);
-    if (*p != '\n' && *p != '%') {
-      int64_t           i[2] = {1, 1};
-      double            x[2] = {1, 0};
-      const char *const q    = Entry(h, number, line, p, end, i, x, &fault);
-
-      piece->entries++;
-      if (!q && !skip) {
-        piece->fault = fault;
-        break;
-      }
-      if (!q && !piece->skipped++) piece->skip = number;
-      if (q || h->array) { /* a skipped value of an array becomes zero, for the places of later values */
-        piece->i[piece->nz] = (PetscInt)(i[0] - 1);
-        piece->j[piece->nz] = (PetscInt)(i[1] - 1);
-        piece->low          = PetscMin(piece->low, piece->i[piece->nz]);
-        piece->high         = PetscMax(piece->high, piece->i[piece->nz]);
-        if (piece->v) piece->v[piece->nz] = q ? GPUCSRScalar(x[0], x[1]) : 0;
-        piece->nz++;
-      }
-      if (q) p = q;
-    }
-    if (*p != '\n') p = (const char *)memchr(p, '\n', (size_t)(end - p));
-  }
-  GPUCSRPieceTrim(piece);
+  GPUCSRParseLines(text, bytes, '%', skip, TakeEntry, h, piece);
 }
 
 void GPUCSRMarketPlace(const GPUCSRTextHeader *h, int64_t first, GPUCSRPiece *piece)

@@ -20,6 +20,17 @@ typedef enum {
   NTIMES
 } TimePart;
 
+/* Adds the time of a call to a part's */
+#define TIMED(l, part, call) \
+  do { \
+    PetscLogDouble begin_, end_; \
+\
+    PetscCall(PetscTime(&begin_)); \
+    PetscCall(call); \
+    PetscCall(PetscTime(&end_)); \
+    (l)->seconds[part] += end_ - begin_; \
+  } while (0)
+
 /* ---- settings: settings.c */
 
 typedef enum {
@@ -157,10 +168,10 @@ extern PetscErrorCode Progress(const Learner *, PetscInt iteration, PetscReal ob
 
 /* ---- models: model.c */
 extern PetscErrorCode ModelSave(const Learner *, const char file[]);
-extern PetscErrorCode ModelLoad(Learner *, const char file[], PetscReal **weights);
-extern PetscErrorCode ModelWeights(Learner *, const PetscReal weights[], const char model[], const char file[], Mat X, Vec w[]);
+extern PetscErrorCode ModelLoad(Learner *, const char file[], PetscScalar **weights);
+extern PetscErrorCode ModelWeights(Learner *, const PetscScalar weights[], const char model[], const char file[], Mat X, Vec w[]);
 extern PetscErrorCode ScatterAll(VecScatter, Vec from, Vec to, ScatterMode);
-extern PetscErrorCode GatherToZero(Vec, Vec *all); /* all entries, on rank 0 */
+extern PetscErrorCode Gather(Vec, PetscBool everywhere, PetscScalar all[]); /* all entries, on every rank or on rank 0 */
 extern PetscErrorCode FitWeights(const Learner *, const char file[], Mat X, Vec **w);
 
 /* ---- quality: quality.c */

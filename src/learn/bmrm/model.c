@@ -41,47 +41,56 @@ PetscErrorCode ScatterAll(VecScatter scatter, Vec from, Vec to, ScatterMode mode
   PetscFunctionReturn(0);
 }
 
-PetscErrorCode GatherToZero(Vec v, Vec *all)
+PetscErrorCode Gather(Vec v, PetscBool everywhere, PetscScalar all[])
 {
-  VecScatter scatter;
+  Vec                whole;
+  VecScatter         scatter;
+  PetscInt           n;
+  const PetscScalar *a;
 
   PetscFunctionBeginUser;
-  PetscCall(VecScatterCreateToZero(v, &scatter, all));
-  PetscCall(ScatterAll(scatter, v, *all, SCATTER_FORWARD));
+  if (everywhere) PetscCall(VecScatterCreateToAll(v, &scatter, &whole));
+  else PetscCall(VecScatterCreateToZero(v, &scatter, &whole));
+  PetscCall(ScatterAll(scatter, v, whole, SCATTER_FORWARD));
+  PetscCall(VecGetLocalSize(whole, &n));
+  PetscCall(VecGetArrayRead(whole, &a));
+  PetscCall(PetscArraycpy(all, a, n));
+  PetscCall(VecRestoreArrayRead(whole, &a));
   PetscCall(VecScatterDestroy(&scatter));
+  PetscCall(VecDestroy(&whole));
+  PetscFunctionReturn(0);
+}
+
+/* The weight vectors of l, one after the other */
+static PetscErrorCode GatherWeights(const Learner *l, PetscBool everywhere, PetscScalar **weights)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscMalloc1((size_t)l->columns * (size_t)l->k, weights));
+  for (PetscInt j = 0; j < l->k; j++) PetscCall(Gather(l->w[j], everywhere, *weights + (size_t)j * (size_t)l->columns));
   PetscFunctionReturn(0);
 }
 
 PetscErrorCode ModelSave(const Learner *l, const char file[])
 {
-  PetscMPIInt         rank;
-  FILE               *fp = NULL;
-  Vec                *all;
-  const PetscScalar **a;
+  PetscMPIInt  rank;
+  PetscScalar *weights;
 
   PetscFunctionBeginUser;
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
-  PetscCall(PetscMalloc2(l->k, &all, l->k, &a));
-  for (PetscInt j = 0; j < l->k; j++) {
-    PetscCall(GatherToZero(l->w[j], &all[j]));
-    PetscCall(VecGetArrayRead(all[j], &a[j]));
-  }
+  PetscCall(GatherWeights(l, PETSC_FALSE, &weights));
   if (!rank) {
-    fp = fopen(file, "w");
+    FILE *fp = fopen(file, "w");
+
     PetscCheck(fp, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "%s: cannot be written", file);
     PetscCall(WriteHead(l, fp));
     for (PetscInt i = 0; i < l->columns; i++) {
-      for (PetscInt j = 0; j < l->k; j++) fprintf(fp, "%.17g ", (double)PetscRealPart(a[j][i]));
+      for (PetscInt j = 0; j < l->k; j++) fprintf(fp, "%.17g ", (double)PetscRealPart(weights[(size_t)j * (size_t)l->columns + (size_t)i]));
       fprintf(fp, "\n");
     }
     fprintf(fp, "bmrm 1\nloss %s\nparameter %.17g\nlambda %.17g\nbase %ld\n", l->loss->name, (double)l->parameter, (double)l->lambda, (long)l->base);
     PetscCheck(!fclose(fp), PETSC_COMM_SELF, PETSC_ERR_FILE_WRITE, "%s: cannot be written", file);
   }
-  for (PetscInt j = 0; j < l->k; j++) {
-    PetscCall(VecRestoreArrayRead(all[j], &a[j]));
-    PetscCall(VecDestroy(&all[j]));
-  }
-  PetscCall(PetscFree2(all, a));
+  PetscCall(PetscFree(weights));
   PetscFunctionReturn(0);
 }
 
@@ -171,28 +180,25 @@ static PetscErrorCode ReadRest(Learner *l, const char file[], FILE *fp)
 }
 
 /* LIBLINEAR orders labels by first occurrence. Here they ascend, and of two classes the second is the positive one */
-static PetscErrorCode SortClasses(Learner *l, PetscReal weights[])
+static PetscErrorCode SortClasses(Learner *l, PetscScalar **weights)
 {
-  PetscInt   order[MAX_CLASSES];
-  PetscReal *row;
+  PetscInt     order[MAX_CLASSES];
+  PetscScalar *file = *weights;
 
   PetscFunctionBeginUser;
   for (PetscInt j = 0; j < l->nclasses; j++) order[j] = j;
   if (l->nclasses == 2 && l->label[0] > l->label[1])
-    for (PetscInt i = 0; i < l->columns; i++) weights[i] = -weights[i];
+    for (PetscInt i = 0; i < l->columns; i++) file[i] = -file[i];
   PetscCall(PetscSortRealWithArrayInt(l->nclasses, l->label, order));
   if (l->k == 1) PetscFunctionReturn(0);
-  PetscCall(PetscMalloc1(l->k, &row));
-  for (PetscInt i = 0; i < l->columns; i++) {
-    PetscCall(PetscArraycpy(row, weights + (size_t)i * (size_t)l->k, l->k));
-    for (PetscInt j = 0; j < l->k; j++) weights[(size_t)i * (size_t)l->k + (size_t)j] = row[order[j]];
-  }
-  PetscCall(PetscFree(row));
+  PetscCall(PetscMalloc1((size_t)l->columns * (size_t)l->k, weights));
+  for (PetscInt j = 0; j < l->k; j++) PetscCall(PetscArraycpy(*weights + (size_t)j * (size_t)l->columns, file + (size_t)order[j] * (size_t)l->columns, l->columns));
+  PetscCall(PetscFree(file));
   PetscFunctionReturn(0);
 }
 
-/* Loads everything that learning would have set in l, and the weights, column by column; every rank reads the file */
-PetscErrorCode ModelLoad(Learner *l, const char file[], PetscReal **weights)
+/* Loads everything that learning would have set in l, and the weight vectors, one after the other; every rank reads the file */
+PetscErrorCode ModelLoad(Learner *l, const char file[], PetscScalar **weights)
 {
   FILE  *fp = fopen(file, "r");
   double number;
@@ -205,11 +211,11 @@ PetscErrorCode ModelLoad(Learner *l, const char file[], PetscReal **weights)
   PetscCall(PetscMalloc1((size_t)l->columns * (size_t)l->k, weights));
   for (size_t i = 0; i < (size_t)l->columns * (size_t)l->k; i++) {
     CheckModel(fscanf(fp, "%lf", &number) == 1 && !PetscIsInfOrNanReal(number), "weights that are missing, or not finite");
-    (*weights)[i] = number;
+    (*weights)[i % (size_t)l->k * (size_t)l->columns + i / (size_t)l->k] = number;
   }
   PetscCall(ReadRest(l, file, fp));
   fclose(fp);
-  PetscCall(SortClasses(l, *weights));
+  PetscCall(SortClasses(l, weights));
   PetscFunctionReturn(0);
 }
 
@@ -223,7 +229,7 @@ static PetscErrorCode MatchColumns(PetscInt weights, PetscInt columns, const cha
 }
 
 /* Makes the weights of a model vectors for X. Columns missing in the model or in the data count as zero; the bias is the last column of both */
-PetscErrorCode ModelWeights(Learner *l, const PetscReal weights[], const char model[], const char file[], Mat X, Vec w[])
+PetscErrorCode ModelWeights(Learner *l, const PetscScalar weights[], const char model[], const char file[], Mat X, Vec w[])
 {
   const PetscInt features = l->columns - (l->bias >= 0);
   PetscInt       N, rs, re, n;
@@ -241,7 +247,7 @@ PetscErrorCode ModelWeights(Learner *l, const PetscReal weights[], const char mo
     for (PetscInt i = rs; i < re; i++) {
       const PetscInt from = i == n ? l->columns - 1 : (i < features ? i : -1);
 
-      a[i - rs] = from < 0 ? 0 : weights[(size_t)from * (size_t)l->k + (size_t)j];
+      a[i - rs] = from < 0 ? 0 : weights[(size_t)j * (size_t)l->columns + (size_t)from];
     }
     PetscCall(VecRestoreArrayWrite(w[j], &a));
   }
@@ -251,24 +257,11 @@ PetscErrorCode ModelWeights(Learner *l, const PetscReal weights[], const char mo
 /* The same for the weights of l, which were learned from other rows */
 PetscErrorCode FitWeights(const Learner *l, const char file[], Mat X, Vec **w)
 {
-  PetscReal *weights;
-  Learner    copy = *l;
+  PetscScalar *weights;
+  Learner      copy = *l;
 
   PetscFunctionBeginUser;
-  PetscCall(PetscMalloc1((size_t)l->columns * (size_t)l->k, &weights));
-  for (PetscInt j = 0; j < l->k; j++) {
-    Vec                all;
-    VecScatter         scatter;
-    const PetscScalar *a;
-
-    PetscCall(VecScatterCreateToAll(l->w[j], &scatter, &all));
-    PetscCall(ScatterAll(scatter, l->w[j], all, SCATTER_FORWARD));
-    PetscCall(VecGetArrayRead(all, &a));
-    for (PetscInt i = 0; i < l->columns; i++) weights[(size_t)i * (size_t)l->k + (size_t)j] = PetscRealPart(a[i]);
-    PetscCall(VecRestoreArrayRead(all, &a));
-    PetscCall(VecScatterDestroy(&scatter));
-    PetscCall(VecDestroy(&all));
-  }
+  PetscCall(GatherWeights(l, PETSC_TRUE, &weights));
   PetscCall(PetscMalloc1(l->k, w));
   PetscCall(ModelWeights(&copy, weights, "the model", file, X, *w));
   PetscCall(PetscFree(weights));

@@ -3,23 +3,6 @@
 */
 #include "learn.h"
 
-/* Gathers a vector on rank 0, in the order of the rows */
-static PetscErrorCode GatherColumn(Vec v, PetscScalar all[])
-{
-  Vec                v0;
-  PetscInt           n;
-  const PetscScalar *a;
-
-  PetscFunctionBeginUser;
-  PetscCall(GatherToZero(v, &v0));
-  PetscCall(VecGetLocalSize(v0, &n));
-  PetscCall(VecGetArrayRead(v0, &a));
-  PetscCall(PetscArraycpy(all, a, n));
-  PetscCall(VecRestoreArrayRead(v0, &a));
-  PetscCall(VecDestroy(&v0));
-  PetscFunctionReturn(0);
-}
-
 /* The prediction from the k scores of a row, which are M apart: the label of the best class, or the score itself */
 static PetscReal Guess(const Learner *l, const PetscScalar score[], PetscInt M)
 {
@@ -109,11 +92,11 @@ PetscErrorCode Judge(const Learner *l, const Data *data, Vec w[], const char wha
   PetscCall(MatCreateVecs(data->X, NULL, &s));
   for (PetscInt j = 0; j < l->k; j++) {
     PetscCall(MatMult(data->X, w[j], s));
-    PetscCall(GatherColumn(s, score + (rank ? 0 : j * M)));
+    PetscCall(Gather(s, PETSC_FALSE, score + (rank ? 0 : j * M)));
   }
   PetscCall(VecDestroy(&s));
-  if (data->y) PetscCall(GatherColumn(data->y, label));
-  if (data->q) PetscCall(GatherColumn(data->q, query));
+  if (data->y) PetscCall(Gather(data->y, PETSC_FALSE, label));
+  if (data->q) PetscCall(Gather(data->q, PETSC_FALSE, query));
   PetscCall(PetscMemzero(q, sizeof(*q)));
   q->area = -1;
   if (!rank) {

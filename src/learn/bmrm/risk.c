@@ -12,13 +12,8 @@
 /* s = X w */
 PetscErrorCode Scores(Learner *l, Vec w, Vec s)
 {
-  PetscLogDouble begin, end;
-
   PetscFunctionBeginUser;
-  PetscCall(PetscTime(&begin));
-  PetscCall(MatMult(l->data.X, w, s));
-  PetscCall(PetscTime(&end));
-  l->seconds[TIME_SCORES] += end - begin;
+  TIMED(l, TIME_SCORES, MatMult(l->data.X, w, s));
   l->products++;
   PetscFunctionReturn(0);
 }
@@ -26,13 +21,8 @@ PetscErrorCode Scores(Learner *l, Vec w, Vec s)
 /* g = X^T c */
 PetscErrorCode Subgradient(Learner *l, Vec c, Vec g)
 {
-  PetscLogDouble begin, end;
-
   PetscFunctionBeginUser;
-  PetscCall(PetscTime(&begin));
-  PetscCall(MatMultTranspose(l->data.X, c, g));
-  PetscCall(PetscTime(&end));
-  l->seconds[TIME_SUBGRADIENT] += end - begin;
+  TIMED(l, TIME_SUBGRADIENT, MatMultTranspose(l->data.X, c, g));
   l->products++;
   PetscFunctionReturn(0);
 }
@@ -127,13 +117,8 @@ static PetscErrorCode RiskScores(Learner *l, Vec s, Vec c, PetscReal *risk)
 
 PetscErrorCode RiskAt(Learner *l, Vec s, Vec c, PetscReal *risk)
 {
-  PetscLogDouble begin, end;
-
   PetscFunctionBeginUser;
-  PetscCall(PetscTime(&begin));
-  PetscCall(RiskScores(l, s, c, risk));
-  PetscCall(PetscTime(&end));
-  l->seconds[TIME_LOSS] += end - begin;
+  TIMED(l, TIME_LOSS, RiskScores(l, s, c, risk));
   PetscFunctionReturn(0);
 }
 

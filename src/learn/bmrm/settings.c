@@ -23,13 +23,9 @@ static PetscErrorCode GetLambdas(const char text[], Settings *o)
     o->nlambdas = MAX_LAMBDAS + 1;
     PetscCall(PetscOptionsGetRealArray(NULL, NULL, "-lambdas", o->lambda, &o->nlambdas, NULL));
     PetscCheck(o->nlambdas >= 1 && o->nlambdas <= MAX_LAMBDAS, PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "-lambdas takes 1 to %d numbers, or FROM:TO:COUNT", MAX_LAMBDAS);
-    PetscCall(PetscSortReal(o->nlambdas, o->lambda));
-    for (PetscInt i = 0; i < o->nlambdas / 2; i++) {
-      const PetscReal other = o->lambda[o->nlambdas - 1 - i];
-
-      o->lambda[o->nlambdas - 1 - i] = o->lambda[i];
-      o->lambda[i]                   = other;
-    }
+    for (PetscInt i = 0; i < o->nlambdas; i++) o->lambda[i] = -o->lambda[i];
+    PetscCall(PetscSortReal(o->nlambdas, o->lambda)); /* in descending order */
+    for (PetscInt i = 0; i < o->nlambdas; i++) o->lambda[i] = -o->lambda[i];
   }
   PetscFunctionReturn(0);
 }

@@ -28,16 +28,6 @@ static uint64_t Token(void)
   return token;
 }
 
-/* The backend of the shared memory: the device's, or the host's */
-static const GPUCSRBackendOps *Ops(GPUCSRPeers p)
-{
-  return p->dev ? p->dev->ops : &GPUCSRBackend_host;
-}
-static int Id(GPUCSRPeers p)
-{
-  return p->dev ? p->dev->id : 0;
-}
-
 /* --- Giving up */
 
 /* Reports only the first rank to give up; message empty: a timeout. The thread of alive.c also calls this function, so it may call nothing of PETSc */
@@ -105,7 +95,7 @@ static PetscErrorCode Share(GPUCSRPeers p, size_t bytes, const char what[], Offe
   PetscFunctionBegin;
   if (d) PetscCheck(!d->limit || d->allocated + bytes <= d->limit, PETSC_COMM_SELF, PETSC_ERR_MEM, "%s needs %zu bytes, %zu are in use and -mat_gpucsr_memory_limit is %zu", what, bytes, d->allocated, d->limit);
   if (d) PetscCall(d->ops->activate(d->id));
-  PetscCall((*Ops(p)->share)(Id(p), bytes, &mine->p, &mine->handle));
+  PetscCall((*p->ops->share)(p->id, bytes, &mine->p, &mine->handle));
   if (d) {
     d->allocated += bytes;
     d->peak = PetscMax(d->peak, d->allocated);
@@ -119,7 +109,7 @@ static PetscErrorCode Unshare(GPUCSRPeers p, const Offer *mine)
   if (!mine->p) PetscFunctionReturn(PETSC_SUCCESS);
   if (p->dev) p->dev->allocated -= mine->bytes;
   if (p->dev && p->dev->failed[0]) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall((*Ops(p)->unshare)(Id(p), mine->bytes, mine->p));
+  PetscCall((*p->ops->unshare)(p->id, mine->bytes, mine->p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -129,7 +119,7 @@ static PetscErrorCode Attach(GPUCSRPeers p, const Offer offers[], void *theirs[]
   PetscFunctionBegin;
   for (PetscMPIInt r = 0; r < p->size; r++) {
     if (offers[r].token == Token()) theirs[r] = offers[r].p;
-    else PetscCall((*Ops(p)->attach)(Id(p), &offers[r].handle, offers[r].bytes, &theirs[r]));
+    else PetscCall((*p->ops->attach)(p->id, &offers[r].handle, offers[r].bytes, &theirs[r]));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -138,7 +128,7 @@ static PetscErrorCode Detach(GPUCSRPeers p, const Offer offers[], void *theirs[]
 {
   PetscFunctionBegin;
   for (PetscMPIInt r = 0; r < p->size; r++) {
-    if (theirs[r] && offers[r].token != Token() && !(p->dev && p->dev->failed[0])) PetscCall((*Ops(p)->detach)(Id(p), offers[r].bytes, theirs[r]));
+    if (theirs[r] && offers[r].token != Token() && !(p->dev && p->dev->failed[0])) PetscCall((*p->ops->detach)(p->id, offers[r].bytes, theirs[r]));
     theirs[r] = NULL;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -325,16 +315,15 @@ static PetscErrorCode ControlCreate(GPUCSRPeers p, GPUCSRAttempt *attempt)
 /* Each rank writes its token into every other rank's memory, and checks all tokens in its own */
 static PetscErrorCode ProbeWrite(GPUCSRPeers p, void *const theirs[], PetscBool read)
 {
-  const GPUCSRBackendOps *ops    = Ops(p);
-  GPUCSRStream            stream = p->dev ? p->dev->stream : NULL;
-  uint64_t                token  = Token();
+  GPUCSRStream stream = p->dev ? p->dev->stream : NULL;
+  uint64_t     token  = Token();
 
   PetscFunctionBegin;
   for (PetscMPIInt r = 0; r < p->size; r++) {
     uint64_t *at = (uint64_t *)theirs[read ? p->rank : r] + (read ? r : p->rank), seen = token;
 
-    PetscCall(ops->copy(Id(p), read ? (void *)&seen : (void *)at, read ? (const void *)at : (const void *)&token, sizeof(token), read ? GPUCSR_TO_HOST : GPUCSR_TO_DEVICE, stream));
-    PetscCall(ops->streamsynchronize(Id(p), stream));
+    PetscCall(p->ops->copy(p->id, read ? (void *)&seen : (void *)at, read ? (const void *)at : (const void *)&token, sizeof(token), read ? GPUCSR_TO_HOST : GPUCSR_TO_DEVICE, stream));
+    PetscCall(p->ops->streamsynchronize(p->id, stream));
     PetscCheck(!read || seen == p->token[r], PETSC_COMM_SELF, PETSC_ERR_GPU, "writes of rank %d into its memory do not arrive", (int)r);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -426,6 +415,8 @@ PetscErrorCode GPUCSRPeersCreate(MPI_Comm comm, GPUCSRDevice dev, GPUCSRPeers *p
   PetscCall(PetscNew(&p));
   *peers = p;
   p->dev = dev;
+  p->ops = dev ? dev->ops : &GPUCSRBackend_host;
+  p->id  = dev ? dev->id : 0;
   PetscCallMPI(MPI_Comm_size(comm, &size));
   PetscCallMPI(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &p->comm));
   PetscCallMPI(MPI_Comm_rank(p->comm, &p->rank));

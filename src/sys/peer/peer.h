@@ -24,22 +24,24 @@
 #include <sched.h>
 
 struct _n_GPUCSRPeers {
-  MPI_Comm           comm; /* ranks of this host, in the order of the communicator given */
-  PetscMPIInt        rank, size;
-  PetscBool          all;
-  PetscBool          shared; /* two ranks have the same device */
-  char               why[640];
-  GPUCSRDevice       dev;
-  double             timeout, patience; /* seconds */
-  PetscBool          together;          /* inside an operation that all ranks have begun: no rank comes late */
-  unsigned           looks;             /* polls of a flag by the host before it yields its processor: about a millisecond's, or few if there are more ranks than processors */
-  GPUCSRPeerControl *control;
-  GPUCSRBool         locked; /* the control words are page-locked */
-  GPUCSRAlive        alive;
-  uint64_t          *token;   /* of each rank's process */
-  int64_t            pieces;  /* made so far */
-  int                waiting; /* pieces freed here, and still addressed by other ranks */
-  PetscBool          gone;    /* destroyed except for these pieces */
+  MPI_Comm                comm; /* ranks of this host, in the order of the communicator given */
+  PetscMPIInt             rank, size;
+  PetscBool               all;
+  PetscBool               shared; /* two ranks have the same device */
+  char                    why[640];
+  GPUCSRDevice            dev;
+  const GPUCSRBackendOps *ops; /* of the shared memory: the device's, or the host's */
+  int                     id;
+  double                  timeout, patience; /* seconds */
+  PetscBool               together;          /* inside an operation that all ranks have begun: no rank comes late */
+  unsigned                looks;             /* polls of a flag by the host before it yields its processor: about a millisecond's, or few if there are more ranks than processors */
+  GPUCSRPeerControl      *control;
+  GPUCSRBool              locked; /* the control words are page-locked */
+  GPUCSRAlive             alive;
+  uint64_t               *token;   /* of each rank's process */
+  int64_t                 pieces;  /* made so far */
+  int                     waiting; /* pieces freed here, and still addressed by other ranks */
+  PetscBool               gone;    /* destroyed except for these pieces */
 };
 
 GPUCSR_INTERN PetscErrorCode GPUCSRPeersCreate(MPI_Comm, GPUCSRDevice, GPUCSRPeers *);

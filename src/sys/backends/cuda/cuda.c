@@ -53,7 +53,7 @@ GPUCSR_INTERN PetscErrorCode GPUCSRProbe_CUDA(int);
 #define GPUCSR_MAX_DEVICES 64
 static cudaMemPool_t pools[GPUCSR_MAX_DEVICES];
 
-static PetscErrorCode Count_CUDA(int *n, char why[], size_t len)
+static PetscErrorCode count_CUDA(int *n, char why[], size_t len)
 {
   int         driver = 0;
   cudaError_t err;
@@ -71,9 +71,9 @@ static PetscErrorCode Count_CUDA(int *n, char why[], size_t len)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-CALL(Activate_CUDA, (int id), 0, cudaSetDevice(id))
+CALL(activate_CUDA, (int id), 0, cudaSetDevice(id))
 
-static PetscErrorCode Open_CUDA(int id, GPUCSRProperties *p)
+static PetscErrorCode open_CUDA(int id, GPUCSRProperties *p)
 {
   struct cudaDeviceProp   prop;
   struct cudaMemPoolProps pp;
@@ -82,14 +82,11 @@ static PetscErrorCode Open_CUDA(int id, GPUCSRProperties *p)
 
   PetscFunctionBegin;
   PetscCheck(id < GPUCSR_MAX_DEVICES, PETSC_COMM_SELF, PETSC_ERR_SUP, "CUDA device %d: this library supports at most %d devices", id, GPUCSR_MAX_DEVICES);
-  PetscCall(Activate_CUDA(id));
+  PetscCall(activate_CUDA(id));
   CUDACall(id, 0, cudaGetDeviceProperties(&prop, id));
   CUDACall(id, 0, cudaGetDeviceCount(&p->ndevices));
   PetscCall(GPUCSRProbe_CUDA(id));
   PetscCall(PetscStrncpy(p->name, prop.name, sizeof(p->name)));
-  p->id         = id;
-  p->major      = prop.major;
-  p->minor      = prop.minor;
   p->processors = prop.multiProcessorCount;
   p->memory     = prop.totalGlobalMem;
   p->l2         = (size_t)prop.l2CacheSize;
@@ -109,72 +106,72 @@ static PetscErrorCode Open_CUDA(int id, GPUCSRProperties *p)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Close_CUDA(int id)
+static PetscErrorCode close_CUDA(int id)
 {
   PetscFunctionBegin;
-  PetscCall(Activate_CUDA(id));
+  PetscCall(activate_CUDA(id));
   if (pools[id]) GiveBack(id, cudaMemPoolDestroy(pools[id]));
   pools[id] = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Memory_CUDA(int id, size_t *avail, size_t *total)
+static PetscErrorCode memory_CUDA(int id, size_t *avail, size_t *total)
 {
   PetscFunctionBegin;
-  PetscCall(Activate_CUDA(id));
+  PetscCall(activate_CUDA(id));
   CUDACall(id, 0, cudaMemGetInfo(avail, total));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Synchronize_CUDA(int id)
+static PetscErrorCode synchronize_CUDA(int id)
 {
   PetscFunctionBegin;
-  PetscCall(Activate_CUDA(id));
+  PetscCall(activate_CUDA(id));
   CUDACall(id, 0, cudaDeviceSynchronize());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-CALL(Malloc_CUDA, (int id, size_t bytes, GPUCSRStream s, void **p), bytes, cudaMallocFromPoolAsync(p, bytes, pools[id], (cudaStream_t)s))
-GIVE(Free_CUDA, (int id, GPUCSRStream s, void *p), cudaFreeAsync(p, (cudaStream_t)s))
+CALL(malloc_CUDA, (int id, size_t bytes, GPUCSRStream s, void **p), bytes, cudaMallocFromPoolAsync(p, bytes, pools[id], (cudaStream_t)s))
+GIVE(free_CUDA, (int id, GPUCSRStream s, void *p), cudaFreeAsync(p, (cudaStream_t)s))
 
-static PetscErrorCode Holds_CUDA(int id, const void *p, GPUCSRBool *yes)
+static PetscErrorCode holds_CUDA(int id, const void *p, GPUCSRBool *yes)
 {
   struct cudaPointerAttributes a;
 
   PetscFunctionBegin;
-  PetscCall(Activate_CUDA(id));
+  PetscCall(activate_CUDA(id));
   CUDACall(id, 0, cudaPointerGetAttributes(&a, p));
   *yes = a.type == cudaMemoryTypeDevice || a.type == cudaMemoryTypeManaged ? PETSC_TRUE : PETSC_FALSE;
   PetscCheck(a.type != cudaMemoryTypeDevice || a.device == id, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "The memory at %p is CUDA device %d's, and this matrix is on device %d: copy it there", p, a.device, id);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-CALL(HostMalloc_CUDA, (int id, size_t bytes, void **p), bytes, cudaHostAlloc(p, bytes, cudaHostAllocDefault))
-GIVE(HostFree_CUDA, (int id, void *p), cudaFreeHost(p))
+CALL(hostmalloc_CUDA, (int id, size_t bytes, void **p), bytes, cudaHostAlloc(p, bytes, cudaHostAllocDefault))
+GIVE(hostfree_CUDA, (int id, void *p), cudaFreeHost(p))
 
 /* The system may refuse to page-lock memory of the program (limits, odd mappings): copies are then staged */
-static PetscErrorCode Register_CUDA(int id, void *p, size_t bytes, GPUCSRBool *done)
+static PetscErrorCode hostregister_CUDA(int id, void *p, size_t bytes, GPUCSRBool *done)
 {
   PetscFunctionBegin;
-  PetscCall(Activate_CUDA(id));
+  PetscCall(activate_CUDA(id));
   *done = cudaHostRegister(p, bytes, cudaHostRegisterDefault) == cudaSuccess ? PETSC_TRUE : PETSC_FALSE;
   if (!*done) (void)cudaGetLastError();
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-GIVE(Unregister_CUDA, (int id, void *p), cudaHostUnregister(p))
+GIVE(hostunregister_CUDA, (int id, void *p), cudaHostUnregister(p))
 
 /* Whole pages of the device: a handle exposes the whole page, so no other memory may share it */
 #define PAGE ((size_t)2 << 20)
 
 /* Memory outside of the pool, because the pool's memory has no handles for other processes */
-static PetscErrorCode Share_CUDA(int id, size_t bytes, void **p, GPUCSRHandle *handle)
+static PetscErrorCode share_CUDA(int id, size_t bytes, void **p, GPUCSRHandle *handle)
 {
   cudaIpcMemHandle_t ipc;
   cudaError_t        err;
 
   PetscFunctionBegin;
-  PetscCall(Activate_CUDA(id));
+  PetscCall(activate_CUDA(id));
   CUDACall(id, bytes, cudaMalloc(p, (bytes + PAGE - 1) / PAGE * PAGE));
   err = cudaMemset(*p, 0, bytes);
   if (err == cudaSuccess) err = cudaDeviceSynchronize();
@@ -189,34 +186,34 @@ static PetscErrorCode Share_CUDA(int id, size_t bytes, void **p, GPUCSRHandle *h
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Unshare_CUDA(int id, size_t bytes, void *p)
+static PetscErrorCode unshare_CUDA(int id, size_t bytes, void *p)
 {
   PetscFunctionBegin;
-  PetscCall(Activate_CUDA(id));
+  PetscCall(activate_CUDA(id));
   GiveBack(id, cudaFree(p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Attach_CUDA(int id, const GPUCSRHandle *handle, size_t bytes, void **p)
+static PetscErrorCode attach_CUDA(int id, const GPUCSRHandle *handle, size_t bytes, void **p)
 {
   cudaIpcMemHandle_t ipc;
 
   PetscFunctionBegin;
-  PetscCall(Activate_CUDA(id));
+  PetscCall(activate_CUDA(id));
   PetscCall(PetscMemcpy(&ipc, handle->bytes, sizeof(ipc)));
   CUDACall(id, bytes, cudaIpcOpenMemHandle(p, ipc, cudaIpcMemLazyEnablePeerAccess));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Detach_CUDA(int id, size_t bytes, void *p)
+static PetscErrorCode detach_CUDA(int id, size_t bytes, void *p)
 {
   PetscFunctionBegin;
-  PetscCall(Activate_CUDA(id));
+  PetscCall(activate_CUDA(id));
   GiveBack(id, cudaIpcCloseMemHandle(p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Copy_CUDA(int id, void *dst, const void *src, size_t bytes, GPUCSRCopyKind kind, GPUCSRStream s)
+static PetscErrorCode copy_CUDA(int id, void *dst, const void *src, size_t bytes, GPUCSRCopyKind kind, GPUCSRStream s)
 {
   static const enum cudaMemcpyKind kinds[] = {cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice};
 
@@ -225,17 +222,17 @@ static PetscErrorCode Copy_CUDA(int id, void *dst, const void *src, size_t bytes
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-CALL(Zero_CUDA, (int id, void *p, size_t bytes, GPUCSRStream s), bytes, cudaMemsetAsync(p, 0, bytes, (cudaStream_t)s))
-CALL(StreamCreate_CUDA, (int id, GPUCSRStream *s), 0, cudaStreamCreateWithFlags((cudaStream_t *)s, cudaStreamNonBlocking))
-GIVE(StreamDestroy_CUDA, (int id, GPUCSRStream s), cudaStreamDestroy((cudaStream_t)s))
-CALL(StreamSynchronize_CUDA, (int id, GPUCSRStream s), 0, cudaStreamSynchronize((cudaStream_t)s))
-CALL(StreamWait_CUDA, (int id, GPUCSRStream s, GPUCSREvent e), 0, cudaStreamWaitEvent((cudaStream_t)s, (cudaEvent_t)e, 0))
-CALL(EventCreate_CUDA, (int id, GPUCSRBool timing, GPUCSREvent *e), 0, cudaEventCreateWithFlags((cudaEvent_t *)e, timing ? cudaEventDefault : cudaEventDisableTiming))
-GIVE(EventDestroy_CUDA, (int id, GPUCSREvent e), cudaEventDestroy((cudaEvent_t)e))
-CALL(EventRecord_CUDA, (int id, GPUCSREvent e, GPUCSRStream s), 0, cudaEventRecord((cudaEvent_t)e, (cudaStream_t)s))
-CALL(EventSynchronize_CUDA, (int id, GPUCSREvent e), 0, cudaEventSynchronize((cudaEvent_t)e))
+CALL(zero_CUDA, (int id, void *p, size_t bytes, GPUCSRStream s), bytes, cudaMemsetAsync(p, 0, bytes, (cudaStream_t)s))
+CALL(streamcreate_CUDA, (int id, GPUCSRStream *s), 0, cudaStreamCreateWithFlags((cudaStream_t *)s, cudaStreamNonBlocking))
+GIVE(streamdestroy_CUDA, (int id, GPUCSRStream s), cudaStreamDestroy((cudaStream_t)s))
+CALL(streamsynchronize_CUDA, (int id, GPUCSRStream s), 0, cudaStreamSynchronize((cudaStream_t)s))
+CALL(streamwait_CUDA, (int id, GPUCSRStream s, GPUCSREvent e), 0, cudaStreamWaitEvent((cudaStream_t)s, (cudaEvent_t)e, 0))
+CALL(eventcreate_CUDA, (int id, GPUCSRBool timing, GPUCSREvent *e), 0, cudaEventCreateWithFlags((cudaEvent_t *)e, timing ? cudaEventDefault : cudaEventDisableTiming))
+GIVE(eventdestroy_CUDA, (int id, GPUCSREvent e), cudaEventDestroy((cudaEvent_t)e))
+CALL(eventrecord_CUDA, (int id, GPUCSREvent e, GPUCSRStream s), 0, cudaEventRecord((cudaEvent_t)e, (cudaStream_t)s))
+CALL(eventsynchronize_CUDA, (int id, GPUCSREvent e), 0, cudaEventSynchronize((cudaEvent_t)e))
 
-static PetscErrorCode EventElapsed_CUDA(int id, GPUCSREvent a, GPUCSREvent b, double *seconds)
+static PetscErrorCode eventelapsed_CUDA(int id, GPUCSREvent a, GPUCSREvent b, double *seconds)
 {
   float ms = 0;
 
@@ -257,51 +254,20 @@ static void Hold(void *go)
   while (!*(volatile int *)go && (double)(t1.tv_sec - t0.tv_sec) + 1e-9 * (double)(t1.tv_nsec - t0.tv_nsec) < HOLD);
 }
 
-CALL(Hold_CUDA, (int id, GPUCSRStream s, volatile int *go), 0, cudaLaunchHostFunc((cudaStream_t)s, Hold, (void *)go))
+CALL(hold_CUDA, (int id, GPUCSRStream s, volatile int *go), 0, cudaLaunchHostFunc((cudaStream_t)s, Hold, (void *)go))
 
 #if defined(HAVE_NVTX)
-static void Range_CUDA(const char *name)
+static void range_CUDA(const char *name)
 {
   if (name) (void)nvtxRangePushA(name);
   else (void)nvtxRangePop();
 }
+#else
+  #define range_CUDA NULL
 #endif
 
-const GPUCSRBackendOps GPUCSRBackend_cuda = {
-  .name              = "cuda",
-  .separate          = PETSC_TRUE,
-  .kernels           = PETSC_TRUE,
-  .count             = Count_CUDA,
-  .open              = Open_CUDA,
-  .close             = Close_CUDA,
-  .activate          = Activate_CUDA,
-  .memory            = Memory_CUDA,
-  .synchronize       = Synchronize_CUDA,
-  .malloc            = Malloc_CUDA,
-  .free              = Free_CUDA,
-  .holds             = Holds_CUDA,
-  .hostmalloc        = HostMalloc_CUDA,
-  .hostfree          = HostFree_CUDA,
-  .hostregister      = Register_CUDA,
-  .hostunregister    = Unregister_CUDA,
-  .share             = Share_CUDA,
-  .unshare           = Unshare_CUDA,
-  .attach            = Attach_CUDA,
-  .detach            = Detach_CUDA,
-  .copy              = Copy_CUDA,
-  .zero              = Zero_CUDA,
-  .streamcreate      = StreamCreate_CUDA,
-  .streamdestroy     = StreamDestroy_CUDA,
-  .streamsynchronize = StreamSynchronize_CUDA,
-  .streamwait        = StreamWait_CUDA,
-  .eventcreate       = EventCreate_CUDA,
-  .eventdestroy      = EventDestroy_CUDA,
-  .eventrecord       = EventRecord_CUDA,
-  .eventsynchronize  = EventSynchronize_CUDA,
-  .eventelapsed      = EventElapsed_CUDA,
-  .hold              = Hold_CUDA,
-  .fetch             = GPUCSRFetch_CUDA,
-#if defined(HAVE_NVTX)
-  .range = Range_CUDA,
-#endif
-};
+#define fetch_CUDA GPUCSRFetch_CUDA
+#define call_CUDA  NULL
+
+#define GPUCSR_ROW(name, parameters) .name = name##_CUDA,
+const GPUCSRBackendOps GPUCSRBackend_cuda = {.name = "cuda", .separate = PETSC_TRUE, .kernels = PETSC_TRUE, .range = range_CUDA, GPUCSR_BACKEND_FUNCTIONS(GPUCSR_ROW)};

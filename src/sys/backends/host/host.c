@@ -13,66 +13,74 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static PetscErrorCode Count_Host(int *n, char why[], size_t len)
+/* Nothing to do: work is complete on return, and the host is always open */
+#define NOTHING(name, ...) \
+  static PetscErrorCode name##_Host(__VA_ARGS__) \
+  { \
+    return PETSC_SUCCESS; \
+  }
+NOTHING(close, int id)
+NOTHING(activate, int id)
+NOTHING(synchronize, int id)
+NOTHING(hostunregister, int id, void *p)
+NOTHING(streamdestroy, int id, GPUCSRStream s)
+NOTHING(streamsynchronize, int id, GPUCSRStream s)
+NOTHING(streamwait, int id, GPUCSRStream s, GPUCSREvent e)
+NOTHING(eventsynchronize, int id, GPUCSREvent e)
+NOTHING(hold, int id, GPUCSRStream s, volatile int *go)
+
+static PetscErrorCode count_Host(int *n, char why[], size_t len)
 {
   *n = 1;
   return PETSC_SUCCESS;
 }
 
-static PetscErrorCode Open_Host(int id, GPUCSRProperties *p)
+static PetscErrorCode open_Host(int id, GPUCSRProperties *p)
 {
   PetscFunctionBegin;
   PetscCall(PetscSNPrintf(p->name, sizeof(p->name), "host CPU"));
-  p->id         = id;
   p->ndevices   = 1;
-  p->major      = 0;
-  p->minor      = 0;
   p->processors = omp_get_num_procs();
   p->memory     = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
   p->l2         = (size_t)32 << 20;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Id_Host(int id)
-{
-  return PETSC_SUCCESS;
-}
-
-static PetscErrorCode Memory_Host(int id, size_t *avail, size_t *total)
+static PetscErrorCode memory_Host(int id, size_t *avail, size_t *total)
 {
   *total = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
   *avail = (size_t)sysconf(_SC_AVPHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
   return PETSC_SUCCESS;
 }
 
-static PetscErrorCode HostMalloc_Host(int id, size_t bytes, void **p)
+static PetscErrorCode hostmalloc_Host(int id, size_t bytes, void **p)
 {
   return PetscMallocA(1, PETSC_FALSE, __LINE__, PETSC_FUNCTION_NAME, __FILE__, bytes, p);
 }
 
-static PetscErrorCode HostFree_Host(int id, void *p)
+static PetscErrorCode hostfree_Host(int id, void *p)
 {
   return PetscFree(p);
 }
 
-static PetscErrorCode Malloc_Host(int id, size_t bytes, GPUCSRStream s, void **p)
+static PetscErrorCode malloc_Host(int id, size_t bytes, GPUCSRStream s, void **p)
 {
-  return HostMalloc_Host(id, bytes, p);
+  return hostmalloc_Host(id, bytes, p);
 }
 
-static PetscErrorCode Free_Host(int id, GPUCSRStream s, void *p)
+static PetscErrorCode free_Host(int id, GPUCSRStream s, void *p)
 {
-  return HostFree_Host(id, p);
+  return hostfree_Host(id, p);
 }
 
 /* Device memory is the host's here: nothing distinguishes the two, and nothing needs to */
-static PetscErrorCode Holds_Host(int id, const void *p, GPUCSRBool *yes)
+static PetscErrorCode holds_Host(int id, const void *p, GPUCSRBool *yes)
 {
   *yes = PETSC_FALSE;
   return PETSC_SUCCESS;
 }
 
-static PetscErrorCode Register_Host(int id, void *p, size_t bytes, GPUCSRBool *done)
+static PetscErrorCode hostregister_Host(int id, void *p, size_t bytes, GPUCSRBool *done)
 {
   *done = PETSC_FALSE; /* nothing crosses a bus here */
   return PETSC_SUCCESS;
@@ -92,7 +100,7 @@ static PetscErrorCode Map(int fd, size_t bytes, void **p)
 /* The piece begins with a page for its descriptor */
 #define HEADER 4096
 
-static PetscErrorCode Share_Host(int id, size_t bytes, void **p, GPUCSRHandle *handle)
+static PetscErrorCode share_Host(int id, size_t bytes, void **p, GPUCSRHandle *handle)
 {
   int   fd    = memfd_create("gpucsr", MFD_CLOEXEC);
   void *whole = NULL;
@@ -106,7 +114,7 @@ static PetscErrorCode Share_Host(int id, size_t bytes, void **p, GPUCSRHandle *h
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Unshare_Host(int id, size_t bytes, void *p)
+static PetscErrorCode unshare_Host(int id, size_t bytes, void *p)
 {
   void     *whole = (char *)p - HEADER;
   const int fd    = *(int *)whole;
@@ -117,7 +125,7 @@ static PetscErrorCode Unshare_Host(int id, size_t bytes, void *p)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Attach_Host(int id, const GPUCSRHandle *handle, size_t bytes, void **p)
+static PetscErrorCode attach_Host(int id, const GPUCSRHandle *handle, size_t bytes, void **p)
 {
   int            fd    = open(handle->bytes, O_RDWR | O_CLOEXEC);
   void          *whole = NULL;
@@ -131,93 +139,55 @@ static PetscErrorCode Attach_Host(int id, const GPUCSRHandle *handle, size_t byt
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Detach_Host(int id, size_t bytes, void *p)
+static PetscErrorCode detach_Host(int id, size_t bytes, void *p)
 {
   PetscFunctionBegin;
   (void)munmap((char *)p - HEADER, bytes + HEADER);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Copy_Host(int id, void *dst, const void *src, size_t bytes, GPUCSRCopyKind kind, GPUCSRStream s)
+static PetscErrorCode copy_Host(int id, void *dst, const void *src, size_t bytes, GPUCSRCopyKind kind, GPUCSRStream s)
 {
   return PetscMemcpy(dst, src, bytes);
 }
 
-static PetscErrorCode Zero_Host(int id, void *p, size_t bytes, GPUCSRStream s)
+static PetscErrorCode zero_Host(int id, void *p, size_t bytes, GPUCSRStream s)
 {
   return PetscMemzero(p, bytes);
 }
 
-static PetscErrorCode StreamCreate_Host(int id, GPUCSRStream *s)
+static PetscErrorCode streamcreate_Host(int id, GPUCSRStream *s)
 {
   *s = NULL;
   return PETSC_SUCCESS;
 }
 
-static PetscErrorCode Pointer_Host(int id, void *p)
-{
-  return PETSC_SUCCESS;
-}
-
-static PetscErrorCode Pair_Host(int id, void *a, void *b)
-{
-  return PETSC_SUCCESS;
-}
-
 /* An event is the time at which it was recorded */
-static PetscErrorCode EventCreate_Host(int id, GPUCSRBool timing, GPUCSREvent *e)
+static PetscErrorCode eventcreate_Host(int id, GPUCSRBool timing, GPUCSREvent *e)
 {
   return PetscMallocA(1, PETSC_TRUE, __LINE__, PETSC_FUNCTION_NAME, __FILE__, sizeof(double), (void **)e);
 }
 
-static PetscErrorCode EventRecord_Host(int id, GPUCSREvent e, GPUCSRStream s)
+static PetscErrorCode eventdestroy_Host(int id, GPUCSREvent e)
+{
+  return PetscFree(e);
+}
+
+static PetscErrorCode eventrecord_Host(int id, GPUCSREvent e, GPUCSRStream s)
 {
   *(double *)e = omp_get_wtime();
   return PETSC_SUCCESS;
 }
 
-static PetscErrorCode EventElapsed_Host(int id, GPUCSREvent a, GPUCSREvent b, double *seconds)
+static PetscErrorCode eventelapsed_Host(int id, GPUCSREvent a, GPUCSREvent b, double *seconds)
 {
   *seconds = *(double *)b - *(double *)a;
   return PETSC_SUCCESS;
 }
 
-/* No later work to hold: a launch is complete on return */
-static PetscErrorCode Hold_Host(int id, GPUCSRStream s, volatile int *go)
-{
-  return PETSC_SUCCESS;
-}
+/* Without kernels */
+#define fetch_Host NULL
+#define call_Host  NULL
 
-const GPUCSRBackendOps GPUCSRBackend_host = {
-  .name              = "host",
-  .separate          = PETSC_FALSE,
-  .count             = Count_Host,
-  .open              = Open_Host,
-  .close             = Id_Host,
-  .activate          = Id_Host,
-  .memory            = Memory_Host,
-  .synchronize       = Id_Host,
-  .malloc            = Malloc_Host,
-  .free              = Free_Host,
-  .holds             = Holds_Host,
-  .hostmalloc        = HostMalloc_Host,
-  .hostfree          = HostFree_Host,
-  .hostregister      = Register_Host,
-  .hostunregister    = Pointer_Host,
-  .share             = Share_Host,
-  .unshare           = Unshare_Host,
-  .attach            = Attach_Host,
-  .detach            = Detach_Host,
-  .copy              = Copy_Host,
-  .zero              = Zero_Host,
-  .streamcreate      = StreamCreate_Host,
-  .streamdestroy     = Pointer_Host,
-  .streamsynchronize = Pointer_Host,
-  .streamwait        = Pair_Host,
-  .eventcreate       = EventCreate_Host,
-  .eventdestroy      = HostFree_Host,
-  .eventrecord       = EventRecord_Host,
-  .eventsynchronize  = Pointer_Host,
-  .eventelapsed      = EventElapsed_Host,
-  .hold              = Hold_Host,
-};
+#define GPUCSR_ROW(name, parameters) .name = name##_Host,
+const GPUCSRBackendOps GPUCSRBackend_host = {.name = "host", .separate = PETSC_FALSE, GPUCSR_BACKEND_FUNCTIONS(GPUCSR_ROW)};

@@ -21,7 +21,6 @@ static PetscErrorCode Open_StandIn(int id, GPUCSRProperties *p)
   PetscFunctionBegin;
   PetscCall((*GPUCSRBackend_host.open)(0, p));
   PetscCall(PetscSNPrintf(p->name, sizeof(p->name), "host CPU, standing in for a GPU"));
-  p->id       = id;
   p->ndevices = ndevices;
   if (properties[0] > 0) {
     p->processors = (int)properties[0];

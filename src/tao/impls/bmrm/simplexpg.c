@@ -224,31 +224,14 @@ PetscErrorCode SimplexQPProjected(SimplexQP *qp, PetscReal tol)
 {
   const PetscInt n = qp->n, limit = MAX_STEPS + 20 * n;
   PetscBool      done;
-  Problem        p, part;
+  Problem        p = {.n = n, .ld = qp->alloc, .Q = qp->Q, .f = qp->f, .x = qp->x, .g = qp->g, .y = qp->u, .d = qp->v}, part;
   Progress       at;
-  PetscReal     *work, *Q, most = STEP_MIN;
+  PetscReal     *Q, most = STEP_MIN;
   PetscInt      *chosen;
 
   PetscFunctionBegin;
-  PetscCall(PetscMalloc3(9 * n, &work, n > SMALL ? (size_t)n * (size_t)n : 0, &Q, n, &chosen));
-  p.n     = n;
-  p.ld    = qp->alloc;
-  p.Q     = qp->Q;
-  p.f     = qp->f;
-  p.x     = qp->x;
-  p.g     = qp->g;
-  p.y     = qp->u;
-  p.d     = qp->v;
-  p.Qx    = work;
-  p.Qd    = work + n;
-  part.f  = work + 2 * n;
-  part.x  = work + 3 * n;
-  part.g  = work + 4 * n;
-  part.y  = work + 5 * n;
-  part.d  = work + 6 * n;
-  part.Qx = work + 7 * n;
-  part.Qd = work + 8 * n;
-
+  PetscCall(PetscMalloc4(n, &p.Qx, n, &p.Qd, n > SMALL ? (size_t)n * (size_t)n : 0, &Q, n, &chosen));
+  PetscCall(PetscMalloc7(n, &part.f, n, &part.x, n, &part.g, n, &part.y, n, &part.d, n, &part.Qx, n, &part.Qd));
   Evaluate(&p);
   for (PetscInt i = 0; i < n; i++) p.y[i] = p.x[i] - p.g[i];
   SimplexProject(n, p.y, p.d);
@@ -268,7 +251,8 @@ PetscErrorCode SimplexQPProjected(SimplexQP *qp, PetscReal tol)
   qp->changes += at.steps;
   qp->nfree = 0; /* the solution has no factor */
   qp->value = 0.5 * Dot(n, p.x, p.Qx) + Dot(n, p.x, p.f);
-  PetscCall(PetscFree3(work, Q, chosen));
+  PetscCall(PetscFree4(p.Qx, p.Qd, Q, chosen));
+  PetscCall(PetscFree7(part.f, part.x, part.g, part.y, part.d, part.Qx, part.Qd));
   if (!done) {
     PetscCall(PetscInfo(NULL, "Projected gradients did not solve the dual problem of %" PetscInt_FMT " variables within %" PetscInt_FMT " steps\n", n, limit));
     PetscCall(SimplexQPExactFrom(qp, tol));

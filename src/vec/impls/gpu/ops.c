@@ -26,6 +26,24 @@ static PetscErrorCode Common(Vec v, PetscInt n, const Vec w[], GPUCSRDevice *dev
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Lends the arrays of v, a[0], and of n other vectors, a[1] to a[n], on their common device or on the host. A vector may be NULL. The arrays of the others come first, because v may be one of them and lose its old entries */
+static PetscErrorCode Get(Vec v, VecGPUAccess access, PetscInt n, const Vec w[], VecGPUAccess others, GPUCSRDevice *dev, double *a[])
+{
+  PetscFunctionBegin;
+  PetscCall(Common(v, n, w, dev));
+  for (PetscInt k = 0; k < n; k++) PetscCall(VecGPUGet_Private(*dev, w[k], others, &a[k + 1]));
+  PetscCall(VecGPUGet_Private(*dev, v, access, &a[0]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Restore(Vec v, VecGPUAccess access, PetscInt n, const Vec w[], VecGPUAccess others, GPUCSRDevice dev, double *a[])
+{
+  PetscFunctionBegin;
+  PetscCall(VecGPURestore_Private(dev, v, access, &a[0]));
+  for (PetscInt k = n; k-- > 0;) PetscCall(VecGPURestore_Private(dev, w[k], others, &a[k + 1]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* --- Entry by entry. A factor 0 leaves out its vector, as in VECSEQ */
 
 /* Vectors that each expression reads */
@@ -37,30 +55,18 @@ static const int mapreads[] = {
 
   #define FACTORS(a, b, c) ((const double[3]){a, b, c})
 
-/* z = an expression of veclist.h with three factors, on dev, or without dev on the host; x and y may be NULL */
-static PetscErrorCode MapOn(GPUCSRDevice dev, VecGPUMap op, const double abc[3], Vec x, Vec y, Vec z)
-{
-  const VecGPUAccess access = mapreads[op] & VECGPU_Z ? VEC_GPU_CHANGE : VEC_GPU_WRITE;
-  double            *ax, *ay, *az;
-
-  PetscFunctionBegin;
-  PetscCall(VecGPUGet_Private(dev, x, VEC_GPU_READ, &ax));
-  PetscCall(VecGPUGet_Private(dev, y, VEC_GPU_READ, &ay));
-  PetscCall(VecGPUGet_Private(dev, z, access, &az));
-  PetscCall((*VecGPUKernelsOf(dev)->map)(dev, op, (size_t)z->map->n, abc, ax, ay, az));
-  PetscCall(VecGPURestore_Private(dev, z, access, &az));
-  PetscCall(VecGPURestore_Private(dev, y, VEC_GPU_READ, &ay));
-  PetscCall(VecGPURestore_Private(dev, x, VEC_GPU_READ, &ax));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
+/* z = an expression of veclist.h with three factors; x and y may be NULL */
 static PetscErrorCode Map(VecGPUMap op, const double abc[3], Vec x, Vec y, Vec z)
 {
-  GPUCSRDevice dev;
+  const VecGPUAccess access = mapreads[op] & VECGPU_Z ? VEC_GPU_CHANGE : VEC_GPU_WRITE;
+  const Vec          xy[2]  = {x, y};
+  GPUCSRDevice       dev;
+  double            *a[3];
 
   PetscFunctionBegin;
-  PetscCall(Common(z, 2, (const Vec[]){x, y}, &dev));
-  PetscCall(MapOn(dev, op, abc, x, y, z));
+  PetscCall(Get(z, access, 2, xy, VEC_GPU_READ, &dev, a));
+  PetscCall((*VecGPUKernelsOf(dev)->map)(dev, op, (size_t)z->map->n, abc, a[1], a[2], a[0]));
+  PetscCall(Restore(z, access, 2, xy, VEC_GPU_READ, dev, a));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -93,6 +99,7 @@ static PetscErrorCode VecCopy_GPU(Vec x, Vec z)
 {
   VecGPUEntries *e = VecGPUOf(x)->entries;
   GPUCSRDevice   dev, own = NULL;
+  double        *ax, *az;
   PetscScalar   *a;
 
   PetscFunctionBegin;
@@ -100,7 +107,11 @@ static PetscErrorCode VecCopy_GPU(Vec x, Vec z)
   PetscCall(Common(x, 1, &z, &dev));
   if (!dev && e->valid == VEC_GPU_DEVICE) PetscCall(VecGPUReady_Private(x, &own));
   if (!own) { /* also if x is bound to the CPU and another vector has changed its entries on the device */
-    PetscCall(MapOn(dev, VECGPU_MAP_copy, FACTORS(0, 0, 0), x, NULL, z));
+    PetscCall(VecGPUGet_Private(dev, x, VEC_GPU_READ, &ax));
+    PetscCall(VecGPUGet_Private(dev, z, VEC_GPU_WRITE, &az));
+    PetscCall((*VecGPUKernelsOf(dev)->map)(dev, VECGPU_MAP_copy, (size_t)z->map->n, FACTORS(0, 0, 0), ax, NULL, az));
+    PetscCall(VecGPURestore_Private(dev, z, VEC_GPU_WRITE, &az));
+    PetscCall(VecGPURestore_Private(dev, x, VEC_GPU_READ, &ax));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   /* past the host's array of x, which may not exist */
@@ -116,15 +127,12 @@ static PetscErrorCode VecCopy_GPU(Vec x, Vec z)
 static PetscErrorCode VecSwap_GPU(Vec x, Vec y)
 {
   GPUCSRDevice dev;
-  double      *ax, *ay;
+  double      *a[2];
 
   PetscFunctionBegin;
-  PetscCall(Common(x, 1, &y, &dev));
-  PetscCall(VecGPUGet_Private(dev, x, VEC_GPU_CHANGE, &ax));
-  PetscCall(VecGPUGet_Private(dev, y, VEC_GPU_CHANGE, &ay));
-  PetscCall((*VecGPUKernelsOf(dev)->swap)(dev, (size_t)x->map->n, ax, ay));
-  PetscCall(VecGPURestore_Private(dev, y, VEC_GPU_CHANGE, &ay));
-  PetscCall(VecGPURestore_Private(dev, x, VEC_GPU_CHANGE, &ax));
+  PetscCall(Get(x, VEC_GPU_CHANGE, 1, &y, VEC_GPU_CHANGE, &dev, a));
+  PetscCall((*VecGPUKernelsOf(dev)->swap)(dev, (size_t)x->map->n, a[0], a[1]));
+  PetscCall(Restore(x, VEC_GPU_CHANGE, 1, &y, VEC_GPU_CHANGE, dev, a));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -220,36 +228,19 @@ static PetscErrorCode VecShift_GPU(Vec z, PetscScalar s)
 
 /* --- Several vectors */
 
-static PetscErrorCode GetMany(GPUCSRDevice dev, PetscInt n, const Vec v[], double ***a)
-{
-  PetscFunctionBegin;
-  PetscCall(PetscMalloc1(n, a));
-  for (PetscInt k = 0; k < n; k++) PetscCall(VecGPUGet_Private(dev, v[k], VEC_GPU_READ, &(*a)[k]));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode RestoreMany(GPUCSRDevice dev, PetscInt n, const Vec v[], double ***a)
-{
-  PetscFunctionBegin;
-  for (PetscInt k = 0; k < n; k++) PetscCall(VecGPURestore_Private(dev, v[k], VEC_GPU_READ, &(*a)[k]));
-  PetscCall(PetscFree(*a));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* z = b z + sum of a[k] x[k] */
-static PetscErrorCode VecMAXPBY_GPU(Vec z, PetscInt nv, const PetscScalar a[], PetscScalar b, Vec x[])
+/* z = b z + sum of factor[k] x[k] */
+static PetscErrorCode VecMAXPBY_GPU(Vec z, PetscInt nv, const PetscScalar factor[], PetscScalar b, Vec x[])
 {
   const VecGPUAccess access = b == 0 ? VEC_GPU_WRITE : VEC_GPU_CHANGE;
-  double           **ax, *az;
+  double           **a;
   GPUCSRDevice       dev;
 
   PetscFunctionBegin;
-  PetscCall(Common(z, nv, x, &dev));
-  PetscCall(GetMany(dev, nv, x, &ax));
-  PetscCall(VecGPUGet_Private(dev, z, access, &az));
-  PetscCall((*VecGPUKernelsOf(dev)->maxpy)(dev, (size_t)z->map->n, (int)nv, a, (const double *const *)ax, b, az));
-  PetscCall(VecGPURestore_Private(dev, z, access, &az));
-  PetscCall(RestoreMany(dev, nv, x, &ax));
+  PetscCall(PetscMalloc1(nv + 1, &a));
+  PetscCall(Get(z, access, nv, x, VEC_GPU_READ, &dev, a));
+  PetscCall((*VecGPUKernelsOf(dev)->maxpy)(dev, (size_t)z->map->n, (int)nv, factor, (const double *const *)a + 1, b, a[0]));
+  PetscCall(Restore(z, access, nv, x, VEC_GPU_READ, dev, a));
+  PetscCall(PetscFree(a));
   PetscCall(LogFlops(z, 2 * nv));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -264,15 +255,12 @@ static PetscErrorCode VecMAXPY_GPU(Vec z, PetscInt nv, const PetscScalar a[], Ve
 static PetscErrorCode Reduce(VecGPUReduction op, Vec x, Vec y, double result[2])
 {
   GPUCSRDevice dev;
-  double      *ax, *ay;
+  double      *a[2];
 
   PetscFunctionBegin;
-  PetscCall(Common(x, 1, &y, &dev));
-  PetscCall(VecGPUGet_Private(dev, x, VEC_GPU_READ, &ax));
-  PetscCall(VecGPUGet_Private(dev, y, VEC_GPU_READ, &ay));
-  PetscCall((*VecGPUKernelsOf(dev)->reduce)(dev, op, (size_t)x->map->n, ax, ay, result));
-  PetscCall(VecGPURestore_Private(dev, y, VEC_GPU_READ, &ay));
-  PetscCall(VecGPURestore_Private(dev, x, VEC_GPU_READ, &ax));
+  PetscCall(Get(x, VEC_GPU_READ, 1, &y, VEC_GPU_READ, &dev, a));
+  PetscCall((*VecGPUKernelsOf(dev)->reduce)(dev, op, (size_t)x->map->n, a[0], a[1], result));
+  PetscCall(Restore(x, VEC_GPU_READ, 1, &y, VEC_GPU_READ, dev, a));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -290,15 +278,14 @@ static PetscErrorCode VecDotLocal_GPU(Vec x, Vec y, PetscScalar *z)
 static PetscErrorCode VecMDotLocal_GPU(Vec x, PetscInt nv, const Vec y[], PetscScalar z[])
 {
   GPUCSRDevice dev;
-  double     **ay, *ax;
+  double     **a;
 
   PetscFunctionBegin;
-  PetscCall(Common(x, nv, y, &dev));
-  PetscCall(VecGPUGet_Private(dev, x, VEC_GPU_READ, &ax));
-  PetscCall(GetMany(dev, nv, y, &ay));
-  PetscCall((*VecGPUKernelsOf(dev)->mdot)(dev, (size_t)x->map->n, (int)nv, ax, (const double *const *)ay, z));
-  PetscCall(RestoreMany(dev, nv, y, &ay));
-  PetscCall(VecGPURestore_Private(dev, x, VEC_GPU_READ, &ax));
+  PetscCall(PetscMalloc1(nv + 1, &a));
+  PetscCall(Get(x, VEC_GPU_READ, nv, y, VEC_GPU_READ, &dev, a));
+  PetscCall((*VecGPUKernelsOf(dev)->mdot)(dev, (size_t)x->map->n, (int)nv, a[0], (const double *const *)a + 1, z));
+  PetscCall(Restore(x, VEC_GPU_READ, nv, y, VEC_GPU_READ, dev, a));
+  PetscCall(PetscFree(a));
   PetscCall(PetscLogFlops(PetscMax((PetscLogDouble)nv * (2.0 * (PetscLogDouble)x->map->n - 1), 0)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -394,17 +381,16 @@ static PetscErrorCode Extreme(Vec x, int sign, PetscInt *at, PetscReal *z)
     PetscReal v;
     PetscInt  i;
   } best = {sign > 0 ? PETSC_MIN_REAL : PETSC_MAX_REAL, -1};
-  GPUCSRDevice dev;
 
   PetscFunctionBegin;
-  PetscCall(Common(x, 0, NULL, &dev));
   if (x->map->n) {
-    double *a;
-    size_t  place;
+    GPUCSRDevice dev;
+    double      *a;
+    size_t       place;
 
-    PetscCall(VecGPUGet_Private(dev, x, VEC_GPU_READ, &a));
+    PetscCall(Get(x, VEC_GPU_READ, 0, NULL, VEC_GPU_READ, &dev, &a));
     PetscCall((*VecGPUKernelsOf(dev)->extreme)(dev, sign, (size_t)x->map->n, a, &best.v, &place));
-    PetscCall(VecGPURestore_Private(dev, x, VEC_GPU_READ, &a));
+    PetscCall(Restore(x, VEC_GPU_READ, 0, NULL, VEC_GPU_READ, dev, &a));
     best.i = (PetscInt)place;
   }
   if (VecGPUOf(x)->mpi) {
