@@ -16,22 +16,42 @@
 
 /* --- Arrays in use after their restoration */
 
+/* PETSc's own vectors on a device (VECCUDA) work on the host meanwhile: their arrays stay valid there. bound: they were there before */
+static PetscErrorCode Bind(Vec v, PetscBool binds, PetscBool *bound)
+{
+  PetscFunctionBegin;
+#if PetscDefined(HAVE_DEVICE)
+  if (binds) *bound = v->boundtocpu;
+  if (!*bound) PetscCall(VecBindToCPU(v, binds));
+#else
+  (void)v;
+  (void)binds;
+  (void)bound;
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode SolveHeld(KSP ksp, GPUCSRWrap *w)
 {
   const PetscInt n = ksp->nwork + 2;
   Vec           *v;
   VecGPUHeld    *held;
+  PetscBool     *bound;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(PetscMalloc2(n, &v, n, &held));
+  PetscCall(PetscMalloc3(n, &v, n, &held, n, &bound));
   for (PetscInt k = 0; k < n; k++) {
     v[k] = k < ksp->nwork ? ksp->work[k] : k == ksp->nwork ? ksp->vec_sol : ksp->vec_rhs;
     PetscCall(VecGPUHold(v[k], &held[k]));
+    PetscCall(Bind(v[k], PETSC_TRUE, &bound[k]));
   }
   ierr = (*w->petsc.ksp.solve)(ksp);
-  for (PetscInt k = n - 1; k >= 0; k--) PetscCall(VecGPURelease(v[k], &held[k]));
-  PetscCall(PetscFree2(v, held));
+  for (PetscInt k = n - 1; k >= 0; k--) {
+    PetscCall(Bind(v[k], PETSC_FALSE, &bound[k]));
+    PetscCall(VecGPURelease(v[k], &held[k]));
+  }
+  PetscCall(PetscFree3(v, held, bound));
   PetscFunctionReturn(ierr);
 }
 
