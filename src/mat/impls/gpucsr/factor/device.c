@@ -108,23 +108,13 @@ PetscErrorCode MatGPUCSRFactorEmpty_Private(Mat_GPUCSRFactor *f)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Finds the diagonal in the pattern. good: columns ascend in each row, and the diagonal is complete */
-PetscErrorCode MatGPUCSRFactorInspect_Private(Mat_GPUCSRFactor *f, PetscBool *good)
-{
-  int bad[GPUCSR_PATTERN_FLAGS];
-
-  PetscFunctionBegin;
-  PetscCall((*GPUCSRTriangleOpsGet(f->dev)->inspect)(f->dev, &f->pair[0].M, bad, f->dev->stream));
-  *good = (PetscBool)(!bad[GPUCSR_PATTERN_UNSORTED] && !bad[GPUCSR_PATTERN_NO_DIAGONAL]);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Copies the factor's pattern to the device, and finds the diagonal there. good: columns ascend in each row, and the diagonal is complete */
 PetscErrorCode MatGPUCSRFactorPattern_Private(Mat_GPUCSRFactor *f, int n, int64_t nnz, const void *i, const void *j, GPUCSRType type, PetscBool *good)
 {
   GPUCSRDevice     dev = f->dev;
   GPUCSRFactorCSR *M   = &f->pair[0].M;
   PetscLogDouble   last;
+  int              bad;
 
   PetscFunctionBegin;
   PetscCall(PetscTime(&last));
@@ -135,7 +125,8 @@ PetscErrorCode MatGPUCSRFactorPattern_Private(Mat_GPUCSRFactor *f, int n, int64_
   for (int r = 0; r < n; r++) M->longest = PetscMax(M->longest, type == GPUCSR_INT32 ? ((const int32_t *)i)[r + 1] - ((const int32_t *)i)[r] : (int)(((const int64_t *)i)[r + 1] - ((const int64_t *)i)[r]));
   PetscCall(GPUCSRUpload(dev, M->i, GPUCSR_INT32, i, type, (size_t)n + 1, PETSC_FALSE, dev->stream, NULL));
   PetscCall(GPUCSRUpload(dev, M->j, GPUCSR_INT32, j, type, (size_t)nnz, PETSC_FALSE, dev->stream, NULL));
-  PetscCall(MatGPUCSRFactorInspect_Private(f, good));
+  PetscCall(GPUCSRFactorCSRInspect(dev, M, &bad));
+  *good = (PetscBool)!bad;
   PetscCall(Lap(f, GPUCSR_PART_PATTERN, &last));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -223,7 +214,7 @@ static PetscErrorCode Inverses(Mat_GPUCSRFactor *f)
       PetscCall(SendIS(dev, f->inverses.n, f->col, &f->to));
     }
   }
-  PetscCall((*GPUCSRTriangleOpsGet(dev)->invert)(&f->pair[0].M, f->symmetric, &f->inverses, dev->stream));
+  PetscCall((*GPUCSRTriangleOpsGet(dev)->invert)(f->inverses.n, f->pair[0].M, f->symmetric, f->inverses, dev->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -270,7 +261,7 @@ PetscErrorCode MatGPUCSRFactorBuild_Private(Mat_GPUCSRFactor *f)
   f->pair[1].fresh = PETSC_FALSE;
   if (f->inverses.n) PetscCall(Inverses(f));
   else if (p->built)
-    for (int k = 0; k < 2; k++) PetscCall((*ops->fill)(dev, &p->M, &p->T[k], PETSC_FALSE, dev->stream));
+    for (int k = 0; k < 2; k++) PetscCall((*ops->fill)(p->T[k].nslices, p->M, p->T[k], PETSC_FALSE, dev->stream));
   else PetscCall(Triangles(f, 0));
   if (!f->trouble) {
     PetscCall(dev->ops->hostmalloc(dev->id, sizeof(int), &f->trouble));
@@ -297,20 +288,21 @@ PetscErrorCode MatGPUCSRFactorValues_Private(Mat_GPUCSRFactor *f, const double *
 /* Copies the values of A into the pattern of the factor */
 static PetscErrorCode Load(Mat_GPUCSRFactor *f, Mat A)
 {
-  GPUCSRDevice    dev     = f->dev;
-  const int       n       = (int)A->rmap->n;
-  IS              inverse = NULL;
-  int            *row = NULL, *column = NULL;
-  GPUCSRStorage  *csr;
-  const PetscInt *i;
-  PetscScalar    *a;
-  PetscErrorCode  ierr = PETSC_SUCCESS;
+  GPUCSRDevice     dev     = f->dev;
+  GPUCSRFactorCSR *M       = &f->pair[0].M;
+  const int        n       = (int)A->rmap->n;
+  IS               inverse = NULL;
+  int             *row = NULL, *column = NULL;
+  GPUCSRStorage   *csr;
+  const PetscInt  *i;
+  PetscScalar     *a;
+  PetscErrorCode   ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
   if (f->own) {
     PetscCall(MatGPUCSRFetch_Private(A));
     PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, NULL, &a, NULL));
-    PetscCall(GPUCSRUpload(dev, f->pair[0].M.a, GPUCSR_DOUBLE, a, GPUCSR_DOUBLE, (size_t)i[n], PETSC_FALSE, dev->stream, NULL));
+    PetscCall(GPUCSRUpload(dev, M->a, GPUCSR_DOUBLE, a, GPUCSR_DOUBLE, (size_t)i[n], PETSC_FALSE, dev->stream, NULL));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(MatGPUCSRMirror_Private(A, dev, PETSC_TRUE, &csr));
@@ -320,7 +312,8 @@ static PetscErrorCode Load(Mat_GPUCSRFactor *f, Mat A)
     if (!ierr) ierr = SendIS(dev, n, inverse, &column);
     PetscCall(ISDestroy(&inverse));
   }
-  if (!ierr) ierr = (*GPUCSRTriangleOpsGet(dev)->scatter)((const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, (const double *)csr->array[CSR_VAL].data, row, column, &f->pair[0].M, dev->stream);
+  if (!ierr) ierr = dev->ops->zero(dev->id, M->a, sizeof(double) * (size_t)M->nnz, dev->stream);
+  if (!ierr) ierr = (*GPUCSRTriangleOpsGet(dev)->scatter)(n, (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, (const double *)csr->array[CSR_VAL].data, row, column, *M, dev->stream);
   PetscCall(FreeInts(dev, n, &row));
   PetscCall(FreeInts(dev, n, &column));
   PetscFunctionReturn(ierr);
@@ -357,7 +350,7 @@ PetscErrorCode MatGPUCSRFactorEliminate_Private(Mat_GPUCSRFactor *f, GPUCSRPivot
   PetscCall((*ops->factor)(dev, &p->M, f->symmetric, p->schedule, rule, tolerance, &pivots, dev->stream));
   *row  = pivots.row;
   *done = (PetscBool)(pivots.row == p->M.n && !pivots.unsymmetric && (!f->symmetric || (p->T[0].nnz == p->M.nnz - p->M.n - p->T[0].nnz)));
-  if (*done && f->symmetric) PetscCall((*ops->mirror)(&p->M, dev->stream));
+  if (*done && f->symmetric) PetscCall((*ops->mirror)(p->M.n, p->M, dev->stream));
   PetscCall(Lap(f, GPUCSR_PART_FACTOR, &last));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -391,7 +384,7 @@ static PetscErrorCode Transpose(Mat_GPUCSRFactor *f)
   PetscFunctionBegin;
   if (!q->map) {
     GPUCSRStorage S, T;
-    int           bad[GPUCSR_PATTERN_FLAGS];
+    int           bad;
 
     PetscCall(PetscMemzero(&S, sizeof(S)));
     S.dev       = dev;
@@ -410,12 +403,12 @@ static PetscErrorCode Transpose(Mat_GPUCSRFactor *f)
     T.array[CSR_COL].data    = q->M.j;
     T.array[CSR_VAL].data    = q->M.a;
     PetscCall((*h->transpose)(&S, &T, q->map, dev->stream));
-    PetscCall((*GPUCSRTriangleOpsGet(dev)->inspect)(dev, &q->M, bad, dev->stream));
+    PetscCall(GPUCSRFactorCSRInspect(dev, &q->M, &bad));
   }
   PetscCall((*h->gather)(GPUCSR_DOUBLE, nnz, q->map, p->M.a, q->M.a, dev->stream));
   PetscCall(dev->ops->copy(dev->id, q->M.dinv, p->M.dinv, sizeof(double) * n, GPUCSR_ON_DEVICE, dev->stream));
   if (q->built)
-    for (int k = 0; k < 2; k++) PetscCall((*GPUCSRTriangleOpsGet(dev)->fill)(dev, &q->M, &q->T[k], PETSC_FALSE, dev->stream));
+    for (int k = 0; k < 2; k++) PetscCall((*GPUCSRTriangleOpsGet(dev)->fill)(q->T[k].nslices, q->M, q->T[k], PETSC_FALSE, dev->stream));
   else PetscCall(Triangles(f, 1));
   q->fresh = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -462,7 +455,7 @@ static PetscErrorCode LaunchSolve(Mat_GPUCSRFactor *f, GPUCSRSolveKind kind, con
     x = e->x;
   }
   for (int k = 0; k < n && f->recorded && !f->inverses.n; k++) PetscCall((*ops->reset)(w[k].T, w[k].T->turn, s)); /* a graph may have run since the last solve */
-  if (f->inverses.n) PetscCall((*ops->multiply)(&f->inverses, f->from, f->to, b, x, s));
+  if (f->inverses.n) PetscCall((*ops->multiply)(f->inverses.n, f->inverses, f->from, f->to, b, x, s));
   else PetscCall((*ops->solve)(f->dev, (GPUCSRSolveMethod)f->chosen, w, n, b, x, (volatile int *)f->trouble, s));
   if (e) PetscCall((*ops->collect)(e->n, e->ptr, e->index, e->x, out, s));
   PetscFunctionReturn(PETSC_SUCCESS);

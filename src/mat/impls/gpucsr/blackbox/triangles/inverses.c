@@ -67,23 +67,3 @@ double GPUCSRInversesTime(GPUCSRDevice dev, int nblocks, const int begin[])
   for (int k = 0; k < nblocks; k++) entries += (double)(begin[k + 1] - begin[k]) * (begin[k + 1] - begin[k]);
   return t->inverses_launch + (8 * entries + 28.0 * begin[nblocks]) / t->triangle_rate;
 }
-
-PetscErrorCode GPUCSRInvert_Host(const GPUCSRFactorCSR *F, GPUCSRBool symmetric, GPUCSRInverses *V, GPUCSRStream s)
-{
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWaitStreamOnHost(s));
-  for (int r = 0; r < V->n; r++) {
-    const int k = V->block[r], first = V->begin[k], end = V->begin[k + 1];
-
-    GPUCSRInverseRow(F, symmetric, first, end, r, V->value + V->at[k] + (r - first), end - first);
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode GPUCSRMultiply_Host(const GPUCSRInverses *V, const int *from, const int *to, const double *b, double *x, GPUCSRStream s)
-{
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWaitStreamOnHost(s));
-  for (int r = 0; r < V->n; r++) x[to ? to[r] : r] = GPUCSRInverseTimes(V, r, from, b);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}

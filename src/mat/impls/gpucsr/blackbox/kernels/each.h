@@ -1,0 +1,83 @@
+#pragma once
+
+/*
+  Steps whose rows do not need each other. A row has one text, for the loop of the host and for the kernel of a GPU.
+
+  A room lists its steps in a macro, as STEP(name, lanes, (formal arguments), (actual arguments)), and writes name##_row(GPUCSRShare, formal arguments), the share of one lane. The room's table of functions gets a
+  member name(rows, formal arguments, stream) for each step from GPUCSR_EACH_MEMBER. The file of the table makes the functions by GPUCSR_EACH, a loop in C and a kernel in CUDA C, and names them by GPUCSR_EACH_ENTRY.
+*/
+#include "kernels.h"
+#if defined(__CUDACC__)
+  #include "device.cuh"
+#endif
+
+/* The lanes of a row share its entries: lane, lane + lanes and so on. On the host a row has one lane; on a GPU `lanes` is a power of two up to 32, and the lanes are threads of one warp */
+typedef struct {
+  int row, lane, lanes;
+} GPUCSRShare;
+
+#if defined(__CUDA_ARCH__)
+  #define GPUCSR_OTHER_LANES(p) (((p).lanes == 32 ? 0u : 1u << (p).lanes) - 1u << (threadIdx.x % 32 & ~((p).lanes - 1)))
+#endif
+
+/* The sum over the lanes of a row, for its first lane */
+GPUCSR_HOST_DEVICE double GPUCSRLanesSum(GPUCSRShare p, double v)
+{
+#if defined(__CUDA_ARCH__)
+  for (int o = p.lanes / 2; o; o >>= 1) v += __shfl_down_sync(GPUCSR_OTHER_LANES(p), v, o, p.lanes);
+#endif
+  return (void)p, v;
+}
+
+/* The maximum, for all lanes */
+GPUCSR_HOST_DEVICE int GPUCSRLanesMax(GPUCSRShare p, int v)
+{
+#if defined(__CUDA_ARCH__)
+  for (int o = p.lanes / 2; o; o >>= 1) v = max(v, __shfl_xor_sync(GPUCSR_OTHER_LANES(p), v, o, p.lanes));
+#endif
+  return (void)p, v;
+}
+
+/* The place of column c in the ascending columns j[begin], ..., j[end - 1], or -1 */
+GPUCSR_HOST_DEVICE int GPUCSRColumnFind(const int *j, int begin, int end, int c)
+{
+  while (begin < end) {
+    const int mid = begin + (end - begin) / 2, at = j[mid];
+
+    if (at == c) return mid;
+    if (at < c) begin = mid + 1;
+    else end = mid;
+  }
+  return -1;
+}
+
+#define GPUCSR_LIST(...)                                __VA_ARGS__
+#define GPUCSR_EACH_MEMBER(name, lanes, formal, actual) GPUCSRError (*name)(int rows, GPUCSR_LIST formal, GPUCSRStream);
+#define GPUCSR_EACH_ENTRY(name, lanes, formal, actual)  name##_each,
+#if defined(__CUDACC__)
+  #define GPUCSR_EACH(name, lanes, formal, actual) \
+    static __global__ void name##_kernel(int rows, GPUCSR_LIST formal) \
+    { \
+      const int64_t     t = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; \
+      const GPUCSRShare p = {(int)(t / lanes), (int)(threadIdx.x % lanes), lanes}; \
+\
+      if (t / lanes < rows) name##_row(p, GPUCSR_LIST actual); \
+    } \
+    static GPUCSRError name##_each(int rows, GPUCSR_LIST formal, GPUCSRStream s) \
+    { \
+      if (!rows) return 0; \
+      name##_kernel<<<GPUCSRBlocks(lanes * (int64_t)rows, 128), 128, 0, (cudaStream_t)s>>>(rows, GPUCSR_LIST actual); \
+      GPUCSRCheckLaunch(#name "_kernel"); \
+      return 0; \
+    }
+#else
+  #define GPUCSR_EACH(name, lanes, formal, actual) \
+    static PetscErrorCode name##_each(int rows, GPUCSR_LIST formal, GPUCSRStream s) \
+    { \
+      PetscFunctionBegin; \
+      PetscCall(GPUCSRWaitStreamOnHost(s)); \
+      for (int r = 0; r < rows; r++) name##_row((GPUCSRShare){r, 0, 1}, GPUCSR_LIST actual); \
+      PetscCall(GPUCSRLaunched(NULL, #name)); \
+      PetscFunctionReturn(PETSC_SUCCESS); \
+    }
+#endif
