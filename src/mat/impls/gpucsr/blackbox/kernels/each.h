@@ -11,6 +11,20 @@
   #include "device.cuh"
 #endif
 
+/* A matrix in CSR as steps see it */
+typedef struct {
+  const int32_t *i, *j;
+  double        *a;
+  int            m, n;
+} GPUCSRRows;
+
+static inline GPUCSRRows GPUCSRRowsOf(const GPUCSRStorage *A)
+{
+  const GPUCSRRows R = {(const int32_t *)A->array[CSR_ROWPTR].data, (const int32_t *)A->array[CSR_COL].data, (double *)A->array[CSR_VAL].data, A->m, A->n};
+
+  return R;
+}
+
 /* The lanes of a row share its entries: lane, lane + lanes and so on. On the host a row has one lane; on a GPU `lanes` is a power of two up to 32, and the lanes are threads of one warp */
 typedef struct {
   int row, lane, lanes;
@@ -56,28 +70,27 @@ GPUCSR_HOST_DEVICE int GPUCSRColumnFind(const int *j, int begin, int end, int c)
 #define GPUCSR_EACH_ENTRY(name, lanes, formal, actual)  name##_each,
 #if defined(__CUDACC__)
   #define GPUCSR_EACH(name, lanes, formal, actual) \
-    static __global__ void name##_kernel(int rows, GPUCSR_LIST formal) \
+    static __global__ void name##_kernel(int rows_, GPUCSR_LIST formal) \
     { \
-      const int64_t     t = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; \
-      const GPUCSRShare p = {(int)(t / lanes), (int)(threadIdx.x % lanes), lanes}; \
+      const int64_t t_ = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; \
 \
-      if (t / lanes < rows) name##_row(p, GPUCSR_LIST actual); \
+      if (t_ / lanes < rows_) name##_row({(int)(t_ / lanes), (int)(threadIdx.x % lanes), lanes}, GPUCSR_LIST actual); \
     } \
-    static GPUCSRError name##_each(int rows, GPUCSR_LIST formal, GPUCSRStream s) \
+    static GPUCSRError name##_each(int rows_, GPUCSR_LIST formal, GPUCSRStream s_) \
     { \
-      if (!rows) return 0; \
-      name##_kernel<<<GPUCSRBlocks(lanes * (int64_t)rows, 128), 128, 0, (cudaStream_t)s>>>(rows, GPUCSR_LIST actual); \
+      if (!rows_) return 0; \
+      name##_kernel<<<GPUCSRBlocks(lanes *(int64_t)rows_, 128), 128, 0, (cudaStream_t)s_>>>(rows_, GPUCSR_LIST actual); \
       GPUCSRCheckLaunch(#name "_kernel"); \
       return 0; \
     }
 #else
   #define GPUCSR_EACH(name, lanes, formal, actual) \
-    static PetscErrorCode name##_each(int rows, GPUCSR_LIST formal, GPUCSRStream s) \
+    static PetscErrorCode name##_each(int rows_, GPUCSR_LIST formal, GPUCSRStream s_) \
     { \
       PetscFunctionBegin; \
-      PetscCall(GPUCSRWaitStreamOnHost(s)); \
-      for (int r = 0; r < rows; r++) name##_row((GPUCSRShare){r, 0, 1}, GPUCSR_LIST actual); \
-      PetscCall(GPUCSRLaunched(NULL, #name)); \
+      PetscCall(GPUCSRWaitStreamOnHost(s_)); \
+      for (int r_ = 0; r_ < rows_; r_++) name##_row((GPUCSRShare){r_, 0, 1}, GPUCSR_LIST actual); \
+      PetscCall(GPUCSRLaunched(NULL, #name "_kernel")); \
       PetscFunctionReturn(PETSC_SUCCESS); \
     }
 #endif
