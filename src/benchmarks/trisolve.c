@@ -129,9 +129,9 @@ static PetscErrorCode SetUp(GPUCSRDevice dev, const Matrix *M, GPUCSRSolveMethod
     PetscCall(GPUCSRTriangleSlices(dev, &S->F, &S->T[k], dev->stream));
   }
   PetscCall(GPUCSRMalloc(dev, sizeof(int) * n, "an ordering", (void **)&S->mid));
-  PetscCall((*ops->compose)(M->n, S->T[1].order, S->T[0].place, S->mid, dev->stream));
+  PetscCall((*ops->compose)(dev, M->n, S->T[1].order, S->T[0].place, S->mid, dev->stream));
   PetscCall(Lap(dev, &last, &part[PART_TRIANGLES]));
-  for (int k = 0; k < 2; k++) PetscCall((*ops->fill)(S->T[k].nslices, S->F, S->T[k], PETSC_FALSE, dev->stream));
+  for (int k = 0; k < 2; k++) PetscCall((*ops->fill)(dev, S->T[k].nslices, S->F, S->T[k], PETSC_FALSE, dev->stream));
   PetscCall(Lap(dev, &last, &part[PART_REFILL]));
   PetscCall(GPUCSRMalloc(dev, sizeof(double) * n, "a vector", (void **)&S->b));
   PetscCall(GPUCSRMalloc(dev, sizeof(double) * n, "a vector", (void **)&S->x));

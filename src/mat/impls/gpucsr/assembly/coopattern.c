@@ -79,7 +79,7 @@ static PetscErrorCode Rows(GPUCSRDevice dev, PetscInt m, PetscCount n, const voi
   x->bytes = sizeof(int32_t) * (size_t)n;
   PetscCall(GPUCSRMalloc(dev, x->bytes, "rows of entries", &x->own));
   PetscCall(GPUCSRFlagCreate(dev, &flag));
-  ierr = (*GPUCSRAssembleOf(dev)->entryrows)((int)GPUCSRMax(m + 1, n), (int)m, (int)n, (const int32_t *)rowptr, (int32_t *)x->own, flag, dev->stream);
+  ierr = (*GPUCSRAssembleOf(dev)->entryrows)(dev, (int)GPUCSRMax(m + 1, n), (int)m, (int)n, (const int32_t *)rowptr, (int32_t *)x->own, flag, dev->stream);
   PetscCall(GPUCSRFlagRead(dev, ierr, &flag, &wrong));
   PetscCheck(!wrong, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, WRONG_POINTERS, (long long)n);
   x->p = x->own;

@@ -157,7 +157,7 @@ static PetscErrorCode Index(GPUCSRDevice dev, int n, int *in, IS is, int **out)
   *out = NULL;
   ierr = SendIS(dev, n, is, &d);
   if (!ierr) ierr = GPUCSRMalloc(dev, sizeof(int) * (size_t)n, "an ordering", (void **)out);
-  if (!ierr) ierr = (*GPUCSRTriangleOpsGet(dev)->compose)(n, in, d, *out, dev->stream);
+  if (!ierr) ierr = (*GPUCSRTriangleOpsGet(dev)->compose)(dev, n, in, d, *out, dev->stream);
   PetscCall(FreeInts(dev, n, &d));
   PetscFunctionReturn(ierr);
 }
@@ -214,7 +214,7 @@ static PetscErrorCode Inverses(Mat_GPUCSRFactor *f)
       PetscCall(SendIS(dev, f->inverses.n, f->col, &f->to));
     }
   }
-  PetscCall((*GPUCSRTriangleOpsGet(dev)->invert)(f->inverses.n, f->pair[0].M, f->symmetric, f->inverses, dev->stream));
+  PetscCall((*GPUCSRTriangleOpsGet(dev)->invert)(dev, f->inverses.n, f->pair[0].M, f->symmetric, f->inverses, dev->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -243,7 +243,7 @@ static PetscErrorCode Triangles(Mat_GPUCSRFactor *f, int side)
   PetscCall(Index(dev, n, p->T[0].order, first, &p->from[0]));
   PetscCall(Index(dev, n, p->T[1].order, last, &p->to));
   PetscCall(GPUCSRMalloc(dev, sizeof(int) * (size_t)n, "an ordering", (void **)&p->from[1]));
-  PetscCall((*GPUCSRTriangleOpsGet(dev)->compose)(n, p->T[1].order, p->T[0].place, p->from[1], dev->stream));
+  PetscCall((*GPUCSRTriangleOpsGet(dev)->compose)(dev, n, p->T[1].order, p->T[0].place, p->from[1], dev->stream));
   p->built = p->fresh = PETSC_TRUE; /* building the slices filled in the values */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -261,7 +261,7 @@ PetscErrorCode MatGPUCSRFactorBuild_Private(Mat_GPUCSRFactor *f)
   f->pair[1].fresh = PETSC_FALSE;
   if (f->inverses.n) PetscCall(Inverses(f));
   else if (p->built)
-    for (int k = 0; k < 2; k++) PetscCall((*ops->fill)(p->T[k].nslices, p->M, p->T[k], PETSC_FALSE, dev->stream));
+    for (int k = 0; k < 2; k++) PetscCall((*ops->fill)(dev, p->T[k].nslices, p->M, p->T[k], PETSC_FALSE, dev->stream));
   else PetscCall(Triangles(f, 0));
   if (!f->trouble) {
     PetscCall(dev->ops->hostmalloc(dev->id, sizeof(int), &f->trouble));
@@ -313,7 +313,7 @@ static PetscErrorCode Load(Mat_GPUCSRFactor *f, Mat A)
     PetscCall(ISDestroy(&inverse));
   }
   if (!ierr) ierr = dev->ops->zero(dev->id, M->a, sizeof(double) * (size_t)M->nnz, dev->stream);
-  if (!ierr) ierr = (*GPUCSRTriangleOpsGet(dev)->scatter)(n, (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, (const double *)csr->array[CSR_VAL].data, row, column, *M, dev->stream);
+  if (!ierr) ierr = (*GPUCSRTriangleOpsGet(dev)->scatter)(dev, n, (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, (const double *)csr->array[CSR_VAL].data, row, column, *M, dev->stream);
   PetscCall(FreeInts(dev, n, &row));
   PetscCall(FreeInts(dev, n, &column));
   PetscFunctionReturn(ierr);
@@ -350,7 +350,7 @@ PetscErrorCode MatGPUCSRFactorEliminate_Private(Mat_GPUCSRFactor *f, GPUCSRPivot
   PetscCall((*ops->factor)(dev, &p->M, f->symmetric, p->schedule, rule, tolerance, &pivots, dev->stream));
   *row  = pivots.row;
   *done = (PetscBool)(pivots.row == p->M.n && !pivots.unsymmetric && (!f->symmetric || (p->T[0].nnz == p->M.nnz - p->M.n - p->T[0].nnz)));
-  if (*done && f->symmetric) PetscCall((*ops->mirror)(p->M.n, p->M, dev->stream));
+  if (*done && f->symmetric) PetscCall((*ops->mirror)(dev, p->M.n, p->M, dev->stream));
   PetscCall(Lap(f, GPUCSR_PART_FACTOR, &last));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -408,7 +408,7 @@ static PetscErrorCode Transpose(Mat_GPUCSRFactor *f)
   PetscCall((*h->gather)(GPUCSR_DOUBLE, nnz, q->map, p->M.a, q->M.a, dev->stream));
   PetscCall(dev->ops->copy(dev->id, q->M.dinv, p->M.dinv, sizeof(double) * n, GPUCSR_ON_DEVICE, dev->stream));
   if (q->built)
-    for (int k = 0; k < 2; k++) PetscCall((*GPUCSRTriangleOpsGet(dev)->fill)(q->T[k].nslices, q->M, q->T[k], PETSC_FALSE, dev->stream));
+    for (int k = 0; k < 2; k++) PetscCall((*GPUCSRTriangleOpsGet(dev)->fill)(dev, q->T[k].nslices, q->M, q->T[k], PETSC_FALSE, dev->stream));
   else PetscCall(Triangles(f, 1));
   q->fresh = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -450,14 +450,14 @@ static PetscErrorCode LaunchSolve(Mat_GPUCSRFactor *f, GPUCSRSolveKind kind, con
 
   PetscFunctionBegin;
   if (e) {
-    PetscCall((*ops->collect)(e->m, NULL, e->from, b, e->b, s));
+    PetscCall((*ops->collect)(f->dev, e->m, NULL, e->from, b, e->b, s));
     b = e->b;
     x = e->x;
   }
   for (int k = 0; k < n && f->recorded && !f->inverses.n; k++) PetscCall((*ops->reset)(w[k].T, w[k].T->turn, s)); /* a graph may have run since the last solve */
-  if (f->inverses.n) PetscCall((*ops->multiply)(f->inverses.n, f->inverses, f->from, f->to, b, x, s));
+  if (f->inverses.n) PetscCall((*ops->multiply)(f->dev, f->inverses.n, f->inverses, f->from, f->to, b, x, s));
   else PetscCall((*ops->solve)(f->dev, (GPUCSRSolveMethod)f->chosen, w, n, b, x, (volatile int *)f->trouble, s));
-  if (e) PetscCall((*ops->collect)(e->n, e->ptr, e->index, e->x, out, s));
+  if (e) PetscCall((*ops->collect)(f->dev, e->n, e->ptr, e->index, e->x, out, s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -154,7 +154,7 @@ static PetscErrorCode Sum_Host(const GPUCSRSum *s, const double *v, int64_t ther
 
 static PetscErrorCode LargestRow_Host(const GPUCSRStorage *A, const double *more, double *norm)
 {
-  const GPUCSRRows x = GPUCSRRowsOf(A);
+  const GPUCSRCSR x = GPUCSRCSROf(A);
 
   PetscFunctionBegin;
   PetscCall(GPUCSRWaitStreamOnHost(A->dev->stream));

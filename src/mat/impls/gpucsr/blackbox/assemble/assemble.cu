@@ -279,7 +279,7 @@ static GPUCSRError LargestRow_CUDA(const GPUCSRStorage *A, const double *more, d
   *norm = 0;
   if (!A->m || (!A->nnz && !more)) return 0;
   GPUCSRCall(GPUCSRMalloc(dev, bytes, "a norm", &part));
-  largestrow_kernel<<<PARTS, THREADS, 0, StreamOf(A->dev)>>>(A->m, GPUCSRRowsOf(A).i, GPUCSRRowsOf(A).a, more, (double *)part);
+  largestrow_kernel<<<PARTS, THREADS, 0, StreamOf(A->dev)>>>(A->m, GPUCSRCSROf(A).i, GPUCSRCSROf(A).a, more, (double *)part);
   ierr = dev->ops->copy(dev->id, host, part, bytes, GPUCSR_TO_HOST, dev->stream);
   if (!ierr) ierr = dev->ops->streamsynchronize(dev->id, dev->stream);
   GPUCSRCall(GPUCSRFree(dev, bytes, &part));

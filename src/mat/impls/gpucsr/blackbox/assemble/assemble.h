@@ -47,14 +47,14 @@ typedef struct {
     entryrows      row[k] = the row of entry k < n, by m + 1 row pointers; wrong, which was 0, is 1 if the pointers do not ascend from 0 to n; for the larger of m + 1 and n
 */
 #define GPUCSR_ASSEMBLE_STEPS(STEP) \
-  STEP(diagonalscale, 8, (GPUCSRRows A, const double *__restrict__ l, const double *__restrict__ r), (A, l, r)) \
-  STEP(places, 8, (GPUCSRRows A, int32_t * place, int *missing), (A, place, missing)) \
+  STEP(diagonalscale, 8, (GPUCSRCSR A, const double *__restrict__ l, const double *__restrict__ r), (A, l, r)) \
+  STEP(places, 8, (GPUCSRCSR A, int32_t * place, int *missing), (A, place, missing)) \
   STEP(diagonal, 1, (const int32_t *place, const double *d, double s, GPUCSRBool add, double *a), (place, d, s, add, a)) \
-  STEP(zerorows, 8, (GPUCSRRowList list, const int32_t *place, double d, const double *x, double *b, GPUCSRRows A), (list, place, d, x, b, A)) \
+  STEP(zerorows, 8, (GPUCSRRowList list, const int32_t *place, double d, const double *x, double *b, GPUCSRCSR A), (list, place, d, x, b, A)) \
   STEP(mark, 1, (GPUCSRRowList list, char *mark), (list, mark)) \
-  STEP(zerocolumns, 8, (const char *__restrict__ mark, double d, const double *__restrict__ x, double *b, GPUCSRRows A), (mark, d, x, b, A)) \
-  STEP(rowmaxabs, 1, (GPUCSRRows A, double *v, int32_t *column), (A, v, column)) \
-  STEP(rowsums, 8, (GPUCSRRows A, double *s), (A, s)) \
+  STEP(zerocolumns, 8, (const char *__restrict__ mark, double d, const double *__restrict__ x, double *b, GPUCSRCSR A), (mark, d, x, b, A)) \
+  STEP(rowmaxabs, 1, (GPUCSRCSR A, double *v, int32_t *column), (A, v, column)) \
+  STEP(rowsums, 8, (GPUCSRCSR A, double *s), (A, s)) \
   STEP(entryrows, 1, (int m, int n, const int32_t *rowptr, int32_t *row, int *wrong), (m, n, rowptr, row, wrong))
 
 /* A backend's functions; all run on the stream of the device. A function that returns numbers has waited for the stream */

@@ -4,7 +4,7 @@
 #include "assemble.h"
 #include <math.h>
 
-GPUCSR_HOST_DEVICE void diagonalscale_row(GPUCSRShare p, GPUCSRRows A, const double *__restrict__ l, const double *__restrict__ r)
+GPUCSR_HOST_DEVICE void diagonalscale_row(GPUCSRShare p, GPUCSRCSR A, const double *__restrict__ l, const double *__restrict__ r)
 {
   const double f = l ? l[p.row] : 1;
 
@@ -17,7 +17,7 @@ GPUCSR_HOST_DEVICE void diagonalscale_row(GPUCSRShare p, GPUCSRRows A, const dou
   }
 }
 
-GPUCSR_HOST_DEVICE void places_row(GPUCSRShare p, GPUCSRRows A, int32_t *place, int *missing)
+GPUCSR_HOST_DEVICE void places_row(GPUCSRShare p, GPUCSRCSR A, int32_t *place, int *missing)
 {
   int at = -1;
 
@@ -41,7 +41,7 @@ GPUCSR_HOST_DEVICE int GPUCSRListed(GPUCSRRowList list, int k)
   return list.row ? list.row[k] : list.first + k;
 }
 
-GPUCSR_HOST_DEVICE void zerorows_row(GPUCSRShare p, GPUCSRRowList list, const int32_t *place, double d, const double *x, double *b, GPUCSRRows A)
+GPUCSR_HOST_DEVICE void zerorows_row(GPUCSRShare p, GPUCSRRowList list, const int32_t *place, double d, const double *x, double *b, GPUCSRCSR A)
 {
   const int r = GPUCSRListed(list, p.row), at = place && r < A.n ? place[r] : -1;
 
@@ -54,7 +54,7 @@ GPUCSR_HOST_DEVICE void mark_row(GPUCSRShare p, GPUCSRRowList list, char *mark)
   mark[GPUCSRListed(list, p.row)] = 1;
 }
 
-GPUCSR_HOST_DEVICE void zerocolumns_row(GPUCSRShare p, const char *__restrict__ mark, double d, const double *__restrict__ x, double *b, GPUCSRRows A)
+GPUCSR_HOST_DEVICE void zerocolumns_row(GPUCSRShare p, const char *__restrict__ mark, double d, const double *__restrict__ x, double *b, GPUCSRCSR A)
 {
   const int all = mark[p.row];
   double    t   = 0;
@@ -75,7 +75,7 @@ GPUCSR_HOST_DEVICE void zerocolumns_row(GPUCSRShare p, const char *__restrict__ 
 }
 
 /* The first of equal entries wins */
-GPUCSR_HOST_DEVICE void rowmaxabs_row(GPUCSRShare p, GPUCSRRows A, double *v, int32_t *column)
+GPUCSR_HOST_DEVICE void rowmaxabs_row(GPUCSRShare p, GPUCSRCSR A, double *v, int32_t *column)
 {
   double most = 0;
   int    at   = -1;
@@ -89,7 +89,7 @@ GPUCSR_HOST_DEVICE void rowmaxabs_row(GPUCSRShare p, GPUCSRRows A, double *v, in
   if (column && at >= 0) column[p.row] = at;
 }
 
-GPUCSR_HOST_DEVICE void rowsums_row(GPUCSRShare p, GPUCSRRows A, double *s)
+GPUCSR_HOST_DEVICE void rowsums_row(GPUCSRShare p, GPUCSRCSR A, double *s)
 {
   double t = 0;
 

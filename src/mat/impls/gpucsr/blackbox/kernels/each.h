@@ -4,7 +4,7 @@
   Steps whose rows do not need each other. A row has one text, for the loop of the host and for the kernel of a GPU.
 
   A room lists its steps in a macro, as STEP(name, lanes, (formal arguments), (actual arguments)), and writes name##_row(GPUCSRShare, formal arguments), the share of one lane. The room's table of functions gets a
-  member name(rows, formal arguments, stream) for each step from GPUCSR_EACH_MEMBER. The file of the table makes the functions by GPUCSR_EACH, a loop in C and a kernel in CUDA C, and names them by GPUCSR_EACH_ENTRY.
+  member name(device, rows, formal arguments, stream) for each step from GPUCSR_EACH_MEMBER. The file of the table makes the functions by GPUCSR_EACH, a loop in C and a kernel in CUDA C, and names them by GPUCSR_EACH_ENTRY.
 */
 #include "kernels.h"
 #if defined(__CUDACC__)
@@ -13,14 +13,14 @@
 
 /* A matrix in CSR as steps see it */
 typedef struct {
-  const int32_t *i, *j;
-  double        *a;
-  int            m, n;
-} GPUCSRRows;
+  int32_t *i, *j;
+  double  *a;
+  int      m, n;
+} GPUCSRCSR;
 
-static inline GPUCSRRows GPUCSRRowsOf(const GPUCSRStorage *A)
+static inline GPUCSRCSR GPUCSRCSROf(const GPUCSRStorage *A)
 {
-  const GPUCSRRows R = {(const int32_t *)A->array[CSR_ROWPTR].data, (const int32_t *)A->array[CSR_COL].data, (double *)A->array[CSR_VAL].data, A->m, A->n};
+  const GPUCSRCSR R = {(int32_t *)A->array[CSR_ROWPTR].data, (int32_t *)A->array[CSR_COL].data, (double *)A->array[CSR_VAL].data, A->m, A->n};
 
   return R;
 }
@@ -66,7 +66,7 @@ GPUCSR_HOST_DEVICE int GPUCSRColumnFind(const int *j, int begin, int end, int c)
 }
 
 #define GPUCSR_LIST(...)                                __VA_ARGS__
-#define GPUCSR_EACH_MEMBER(name, lanes, formal, actual) GPUCSRError (*name)(int rows, GPUCSR_LIST formal, GPUCSRStream);
+#define GPUCSR_EACH_MEMBER(name, lanes, formal, actual) GPUCSRError (*name)(GPUCSRDevice, int rows, GPUCSR_LIST formal, GPUCSRStream);
 #define GPUCSR_EACH_ENTRY(name, lanes, formal, actual)  name##_each,
 #if defined(__CUDACC__)
   #define GPUCSR_EACH(name, lanes, formal, actual) \
@@ -76,8 +76,9 @@ GPUCSR_HOST_DEVICE int GPUCSRColumnFind(const int *j, int begin, int end, int c)
 \
       if (t_ / lanes < rows_) name##_row({(int)(t_ / lanes), (int)(threadIdx.x % lanes), lanes}, GPUCSR_LIST actual); \
     } \
-    static GPUCSRError name##_each(int rows_, GPUCSR_LIST formal, GPUCSRStream s_) \
+    static GPUCSRError name##_each(GPUCSRDevice dev_, int rows_, GPUCSR_LIST formal, GPUCSRStream s_) \
     { \
+      (void)dev_; \
       if (!rows_) return 0; \
       name##_kernel<<<GPUCSRBlocks(lanes *(int64_t)rows_, 128), 128, 0, (cudaStream_t)s_>>>(rows_, GPUCSR_LIST actual); \
       GPUCSRCheckLaunch(#name "_kernel"); \
@@ -85,12 +86,12 @@ GPUCSR_HOST_DEVICE int GPUCSRColumnFind(const int *j, int begin, int end, int c)
     }
 #else
   #define GPUCSR_EACH(name, lanes, formal, actual) \
-    static PetscErrorCode name##_each(int rows_, GPUCSR_LIST formal, GPUCSRStream s_) \
+    static PetscErrorCode name##_each(GPUCSRDevice dev_, int rows_, GPUCSR_LIST formal, GPUCSRStream s_) \
     { \
       PetscFunctionBegin; \
       PetscCall(GPUCSRWaitStreamOnHost(s_)); \
       for (int r_ = 0; r_ < rows_; r_++) name##_row((GPUCSRShare){r_, 0, 1}, GPUCSR_LIST actual); \
-      PetscCall(GPUCSRLaunched(NULL, #name "_kernel")); \
+      PetscCall(GPUCSRLaunched(dev_, #name "_kernel")); \
       PetscFunctionReturn(PETSC_SUCCESS); \
     }
 #endif

@@ -46,7 +46,7 @@ PetscErrorCode GPUCSRFactorCSRInspect(GPUCSRDevice dev, const GPUCSRFactorCSR *F
 
   PetscFunctionBegin;
   PetscCall(GPUCSRFlagCreate(dev, &flag));
-  ierr = (*GPUCSRTriangleOpsGet(dev)->inspect)(F->n, *F, flag, dev->stream);
+  ierr = (*GPUCSRTriangleOpsGet(dev)->inspect)(dev, F->n, *F, flag, dev->stream);
   PetscCall(GPUCSRFlagRead(dev, ierr, &flag, bad));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -184,7 +184,7 @@ static PetscErrorCode Widths(GPUCSRDevice dev, const GPUCSRFactorCSR *F, const G
 
   PetscFunctionBegin;
   PetscCall(GPUCSRMalloc(dev, bytes, "widths of a triangle", (void **)&d));
-  ierr = (*GPUCSRTriangleOpsGet(dev)->widths)(T->nslices, *F, *T, d, s);
+  ierr = (*GPUCSRTriangleOpsGet(dev)->widths)(dev, T->nslices, *F, *T, d, s);
   if (!ierr) ierr = GPUCSRDownload(dev, width, GPUCSR_INT32, d, GPUCSR_INT32, (size_t)T->nslices, PETSC_FALSE, s);
   PetscCall(GPUCSRFree(dev, bytes, (void **)&d));
   PetscFunctionReturn(ierr);
@@ -243,7 +243,7 @@ PetscErrorCode GPUCSRTriangleSlices(GPUCSRDevice dev, const GPUCSRFactorCSR *F, 
   PetscCall(ierr);
   PetscCall(GPUCSRFree(dev, sizeof(int) * (size_t)T->n, (void **)&T->depth));
   PetscCall(GPUCSRFree(dev, sizeof(int64_t) * (size_t)T->n, (void **)&T->key));
-  PetscCall((*ops->fill)(T->nslices, *F, *T, PETSC_TRUE, s));
+  PetscCall((*ops->fill)(dev, T->nslices, *F, *T, PETSC_TRUE, s));
   for (int k = 0; k < 2; k++) PetscCall((*ops->reset)(T, k, s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
