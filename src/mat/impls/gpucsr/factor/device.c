@@ -34,7 +34,7 @@ static PetscErrorCode TrianglesDestroy(GPUCSRDevice dev, GPUCSRFactorPair *p)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode GPUCSRFactorPairDestroy(GPUCSRDevice dev, GPUCSRFactorPair *p)
+static PetscErrorCode PairDestroy(GPUCSRDevice dev, GPUCSRFactorPair *p)
 {
   PetscFunctionBegin;
   PetscCall(TrianglesDestroy(dev, p));
@@ -44,7 +44,7 @@ PetscErrorCode GPUCSRFactorPairDestroy(GPUCSRDevice dev, GPUCSRFactorPair *p)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode GPUCSROverlapScatterDestroy(GPUCSRDevice dev, GPUCSROverlapScatter *s)
+static PetscErrorCode ScatterDestroy(GPUCSRDevice dev, GPUCSROverlapScatter *s)
 {
   const size_t m = (size_t)s->m;
 
@@ -62,7 +62,7 @@ PetscErrorCode GPUCSROverlapScatterDestroy(GPUCSRDevice dev, GPUCSROverlapScatte
 PetscErrorCode GPUCSROverlapScatterCreate(GPUCSRDevice dev, int n, int m, const PetscInt from[], const int ptr[], const int index[], GPUCSROverlapScatter *s)
 {
   PetscFunctionBegin;
-  PetscCall(GPUCSROverlapScatterDestroy(dev, s));
+  PetscCall(ScatterDestroy(dev, s));
   *s = (GPUCSROverlapScatter){.n = n, .m = m, .entries = ptr[n]};
   PetscCall(GPUCSRMalloc(dev, sizeof(int) * (size_t)m, "the entries of blocks", (void **)&s->from));
   PetscCall(GPUCSRMalloc(dev, sizeof(int) * (size_t)(n + 1), "the entries of blocks", (void **)&s->ptr));
@@ -75,7 +75,7 @@ PetscErrorCode GPUCSROverlapScatterCreate(GPUCSRDevice dev, int n, int m, const 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode MatGPUCSRFactorInversesDestroy_Private(Mat_GPUCSRFactor *f)
+static PetscErrorCode InversesDestroy(Mat_GPUCSRFactor *f)
 {
   GPUCSRDevice dev = f->dev;
   const int    n   = f->inverses.n;
@@ -97,9 +97,9 @@ PetscErrorCode MatGPUCSRFactorEmpty_Private(Mat_GPUCSRFactor *f)
   f->ondevice = PETSC_FALSE;
   if (!dev) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUCSRDeviceReach(dev, PETSC_TRUE, &reached));
-  for (int k = 0; k < 2; k++) PetscCall(GPUCSRFactorPairDestroy(dev, &f->pair[k]));
-  PetscCall(GPUCSROverlapScatterDestroy(dev, &f->scatter));
-  PetscCall(MatGPUCSRFactorInversesDestroy_Private(f));
+  for (int k = 0; k < 2; k++) PetscCall(PairDestroy(dev, &f->pair[k]));
+  PetscCall(ScatterDestroy(dev, &f->scatter));
+  PetscCall(InversesDestroy(f));
   PetscCall(GPUCSRBufferFree(dev, &f->x));
   PetscCall(GPUCSRBufferFree(dev, &f->b));
   f->last = NULL;
@@ -118,8 +118,8 @@ PetscErrorCode MatGPUCSRFactorPattern_Private(Mat_GPUCSRFactor *f, int n, int64_
 
   PetscFunctionBegin;
   PetscCall(PetscTime(&last));
-  for (int k = 0; k < 2; k++) PetscCall(GPUCSRFactorPairDestroy(dev, &f->pair[k]));
-  PetscCall(MatGPUCSRFactorInversesDestroy_Private(f));
+  for (int k = 0; k < 2; k++) PetscCall(PairDestroy(dev, &f->pair[k]));
+  PetscCall(InversesDestroy(f));
   PetscCall(GPUCSRFactorCSRCreate(dev, n, nnz, M));
   M->longest = 0;
   for (int r = 0; r < n; r++) M->longest = PetscMax(M->longest, type == GPUCSR_INT32 ? ((const int32_t *)i)[r + 1] - ((const int32_t *)i)[r] : (int)(((const int64_t *)i)[r + 1] - ((const int64_t *)i)[r]));

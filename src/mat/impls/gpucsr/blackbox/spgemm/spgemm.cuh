@@ -11,7 +11,7 @@ static inline cudaStream_t StreamOf(const GPUCSRStorage *A)
   return (cudaStream_t)A->dev->stream;
 }
 
-/* rows.cu */
+/* classes.cu */
 GPUCSR_INTERN GPUCSRError GPUCSRClassify_CUDA(int m, const int32_t *length, GPUCSRRowClasses *c, GPUCSRDevice dev);
 GPUCSR_INTERN GPUCSRError GPUCSRScan_CUDA(int m, const int32_t *length, int32_t *rowptr, int64_t *nnz, GPUCSRDevice dev);
 GPUCSR_INTERN GPUCSRError GPUCSRShape_CUDA(int m, const int32_t *length, int32_t *rowptr, int64_t *nnz, GPUCSRRowClasses *c, GPUCSRDevice dev);

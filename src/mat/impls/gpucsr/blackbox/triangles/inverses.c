@@ -1,7 +1,4 @@
-/*
-  Inverses of small blocks on a diagonal: an application is one product with dense blocks, in which no row waits for another. These loops of the host
-  backend test the kernels.
-*/
+/* Inverses of small blocks on a diagonal: an application is one product with dense blocks, in which no row waits for another (rows.h) */
 #include "triangle.h"
 
 PetscErrorCode GPUCSRInversesDestroy(GPUCSRDevice dev, GPUCSRInverses *V)
