@@ -31,14 +31,14 @@ typedef struct {
 } GPUCSRShare;
 
 #if defined(__CUDA_ARCH__)
-  #define GPUCSR_OTHER_LANES(p) (((p).lanes == 32 ? 0u : 1u << (p).lanes) - 1u << (threadIdx.x % 32 & ~((p).lanes - 1)))
+  #define GPUCSR_LANES_OF(p) ((((p).lanes == 32 ? 0u : 1u << (p).lanes) - 1u) << (threadIdx.x % 32 & ~((p).lanes - 1)))
 #endif
 
 /* The sum over the lanes of a row, for its first lane */
 GPUCSR_HOST_DEVICE double GPUCSRLanesSum(GPUCSRShare p, double v)
 {
 #if defined(__CUDA_ARCH__)
-  for (int o = p.lanes / 2; o; o >>= 1) v += __shfl_down_sync(GPUCSR_OTHER_LANES(p), v, o, p.lanes);
+  for (int o = p.lanes / 2; o; o >>= 1) v += __shfl_down_sync(GPUCSR_LANES_OF(p), v, o, p.lanes);
 #endif
   return (void)p, v;
 }
@@ -47,7 +47,7 @@ GPUCSR_HOST_DEVICE double GPUCSRLanesSum(GPUCSRShare p, double v)
 GPUCSR_HOST_DEVICE int GPUCSRLanesMax(GPUCSRShare p, int v)
 {
 #if defined(__CUDA_ARCH__)
-  for (int o = p.lanes / 2; o; o >>= 1) v = max(v, __shfl_xor_sync(GPUCSR_OTHER_LANES(p), v, o, p.lanes));
+  for (int o = p.lanes / 2; o; o >>= 1) v = max(v, __shfl_xor_sync(GPUCSR_LANES_OF(p), v, o, p.lanes));
 #endif
   return (void)p, v;
 }
