@@ -96,7 +96,7 @@ static PetscErrorCode SetUp(GPUCSRDevice dev, const Matrix *M, GPUCSRSolveMethod
   const size_t             n   = (size_t)M->n;
   GPUCSRPivots             pivots;
   PetscLogDouble           last;
-  int                      bad[GPUCSR_PATTERN_FLAGS];
+  int                      bad;
 
   PetscFunctionBeginUser;
   PetscCall(PetscMemzero(S, sizeof(*S)));
@@ -109,8 +109,8 @@ static PetscErrorCode SetUp(GPUCSRDevice dev, const Matrix *M, GPUCSRSolveMethod
   for (int r = 0; r < M->n; r++) S->F.longest = PetscMax(S->F.longest, M->i[r + 1] - M->i[r]);
   PetscCall(GPUCSRUpload(dev, S->F.i, GPUCSR_INT32, M->i, GPUCSR_INT32, n + 1, PETSC_FALSE, dev->stream, NULL));
   PetscCall(GPUCSRUpload(dev, S->F.j, GPUCSR_INT32, M->j, GPUCSR_PETSCINT, (size_t)S->F.nnz, PETSC_FALSE, dev->stream, NULL));
-  PetscCall((*ops->inspect)(dev, &S->F, bad, dev->stream));
-  PetscCheck(!bad[0] && !bad[1], PETSC_COMM_SELF, PETSC_ERR_SUP, "The rows do not ascend, or the diagonal is not whole");
+  PetscCall(GPUCSRFactorCSRInspect(dev, &S->F, &bad));
+  PetscCheck(!bad, PETSC_COMM_SELF, PETSC_ERR_SUP, "The rows do not ascend, or the diagonal is not whole");
   PetscCall(Lap(dev, &last, &part[PART_PATTERN]));
   PetscCall(GPUCSRTriangleLevels(dev, &S->F, PETSC_FALSE, &S->T[0], dev->stream));
   PetscCall(GPUCSRTriangleOrder(dev, &S->F, M->n, &S->T[0], dev->stream));
@@ -129,9 +129,9 @@ static PetscErrorCode SetUp(GPUCSRDevice dev, const Matrix *M, GPUCSRSolveMethod
     PetscCall(GPUCSRTriangleSlices(dev, &S->F, &S->T[k], dev->stream));
   }
   PetscCall(GPUCSRMalloc(dev, sizeof(int) * n, "an ordering", (void **)&S->mid));
-  PetscCall((*ops->compose)(M->n, S->T[1].order, S->T[0].place, S->mid, dev->stream));
+  PetscCall((*ops->compose)(dev, M->n, S->T[1].order, S->T[0].place, S->mid, dev->stream));
   PetscCall(Lap(dev, &last, &part[PART_TRIANGLES]));
-  for (int k = 0; k < 2; k++) PetscCall((*ops->fill)(dev, &S->F, &S->T[k], PETSC_FALSE, dev->stream));
+  for (int k = 0; k < 2; k++) PetscCall((*ops->fill)(dev, S->T[k].nslices, S->F, S->T[k], PETSC_FALSE, dev->stream));
   PetscCall(Lap(dev, &last, &part[PART_REFILL]));
   PetscCall(GPUCSRMalloc(dev, sizeof(double) * n, "a vector", (void **)&S->b));
   PetscCall(GPUCSRMalloc(dev, sizeof(double) * n, "a vector", (void **)&S->x));

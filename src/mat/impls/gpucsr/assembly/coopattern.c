@@ -72,12 +72,15 @@ static PetscErrorCode Send(GPUCSRDevice dev, const void *a, GPUCSRType type, Pet
 /* The rows of the entries, by row pointers on the device */
 static PetscErrorCode Rows(GPUCSRDevice dev, PetscInt m, PetscCount n, const void *rowptr, Indices *x)
 {
-  int wrong;
+  int           *flag, wrong;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   x->bytes = sizeof(int32_t) * (size_t)n;
   PetscCall(GPUCSRMalloc(dev, x->bytes, "rows of entries", &x->own));
-  PetscCall((*GPUCSRAssembleOf(dev)->rows)((int)m, (int64_t)n, (const int32_t *)rowptr, (int32_t *)x->own, &wrong, dev));
+  PetscCall(GPUCSRFlagCreate(dev, &flag));
+  ierr = (*GPUCSRAssembleOf(dev)->entryrows)(dev, (int)GPUCSRMax(m + 1, n), (int)m, (int)n, (const int32_t *)rowptr, (int32_t *)x->own, flag, dev->stream);
+  PetscCall(GPUCSRFlagRead(dev, ierr, &flag, &wrong));
   PetscCheck(!wrong, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, WRONG_POINTERS, (long long)n);
   x->p = x->own;
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -141,30 +141,36 @@ static PetscErrorCode Kernel(GPUCSRStorage *A, const Change *c, const Operands *
   case SCALE:
     return (*vec->map)(A->dev, VECGPU_MAP_scale, n, abc, NULL, NULL, (double *)A->array[CSR_VAL].data);
   case DIAGONAL_SCALE:
-    return (*ops->diagonalscale)(o->l.p, o->r.p, A);
+    return (*ops->diagonalscale)(A->dev, A->m, GPUCSRCSROf(A), o->l.p, o->r.p, A->dev->stream);
   case DIAGONAL:
-    return (*ops->diagonal)(o->place, o->l.p, c->s, c->add, A);
+    return (*ops->diagonal)(A->dev, GPUCSRMin(A->m, A->n), o->place, o->l.p, c->s, c->add, GPUCSRCSROf(A).a, A->dev->stream);
   case ADD:
     return (*vec->map)(A->dev, VECGPU_MAP_axpy, n, abc, (const double *)c->other->array[CSR_VAL].data, NULL, (double *)A->array[CSR_VAL].data);
   case COPY:
     return (*A->dev->ops->copy)(A->dev->id, A->array[CSR_VAL].data, c->other->array[CSR_VAL].data, bytes, GPUCSR_ON_DEVICE, A->dev->stream);
   case ZERO_ROWS:
-    return (*ops->zerorows)(&list, o->place, c->s, o->l.p, o->r.p, A);
+    return (*ops->zerorows)(A->dev, list.n, list, o->place, c->s, o->l.p, o->r.p, GPUCSRCSROf(A), A->dev->stream);
   default:
-    return (*ops->zerorowscolumns)(&list, (char *)o->mark, c->s, o->l.p, o->r.p, A);
+    PetscCall((*A->dev->ops->zero)(A->dev->id, o->mark, (size_t)A->m, A->dev->stream));
+    PetscCall((*ops->mark)(A->dev, list.n, list, (char *)o->mark, A->dev->stream));
+    return (*ops->zerocolumns)(A->dev, A->m, (const char *)o->mark, c->s, o->l.p, o->r.p, GPUCSRCSROf(A), A->dev->stream);
   }
 }
 
 /* Places of the diagonal among the values of the mirror, on the device, found once for a pattern; NULL: some entry of the diagonal is not stored */
 static PetscErrorCode DiagonalPlaces(Mat A, GPUCSRStorage *csr, const int32_t **place)
 {
-  GPUCSRMirror *m       = &((Mat_SeqGPUCSR *)A->spptr)->mirror;
-  int           missing = 0;
+  GPUCSRMirror  *m = &((Mat_SeqGPUCSR *)A->spptr)->mirror;
+  const int      n = GPUCSRMin(csr->m, csr->n);
+  int           *flag, missing;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   if (m->diagonalat != m->pattern + 1) {
-    PetscCall(GPUCSRBufferGrow(csr->dev, sizeof(int32_t) * ((size_t)GPUCSRMin(csr->m, csr->n) + 1), "places of a diagonal", &m->place));
-    PetscCall((*GPUCSRAssembleOf(csr->dev)->places)(csr, (int32_t *)m->place.p, &missing));
+    PetscCall(GPUCSRBufferGrow(csr->dev, sizeof(int32_t) * (size_t)GPUCSRMax(n, 1), "places of a diagonal", &m->place));
+    PetscCall(GPUCSRFlagCreate(csr->dev, &flag));
+    ierr = (*GPUCSRAssembleOf(csr->dev)->places)(csr->dev, n, GPUCSRCSROf(csr), (int32_t *)m->place.p, flag, csr->dev->stream);
+    PetscCall(GPUCSRFlagRead(csr->dev, ierr, &flag, &missing));
     if (missing) PetscCall(GPUCSRBufferFree(csr->dev, &m->place));
     m->diagonalat = m->pattern + 1;
   }
@@ -414,7 +420,7 @@ static PetscErrorCode Diagonal(Mat A, GPUCSRStorage *csr, Vec d)
   PetscFunctionBegin;
   PetscCall(DiagonalPlaces(A, csr, &place));
   ierr = OperandGet(A, d, PETSC_TRUE, &x);
-  if (!ierr) ierr = (*GPUCSRAssembleOf(csr->dev)->gather)((int64_t)csr->m, place, (const double *)csr->array[CSR_VAL].data, x.p, csr->dev);
+  if (!ierr) ierr = (*GPUCSRHelpers(csr->dev)->gather)(GPUCSR_DOUBLE, (size_t)csr->m, place, csr->array[CSR_VAL].data, x.p, csr->dev->stream);
   PetscCall(OperandRestore(A, &x, ierr));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -450,7 +456,7 @@ static PetscErrorCode RowMaxAbs(Mat A, GPUCSRStorage *csr, Vec v, PetscInt *at)
   ierr = OperandGet(A, v, PETSC_TRUE, &x);
   if (!ierr && at) ierr = GPUCSRMalloc(dev, sizeof(int32_t) * m, "columns of row maxima", &column);
   if (!ierr && at) ierr = GPUCSRUpload(dev, column, GPUCSR_INT32, at, GPUCSR_PETSCINT, m, PETSC_FALSE, dev->stream, NULL);
-  if (!ierr) ierr = (*GPUCSRAssembleOf(dev)->rowmaxabs)(csr, x.p, (int32_t *)column);
+  if (!ierr) ierr = (*GPUCSRAssembleOf(dev)->rowmaxabs)(dev, csr->m, GPUCSRCSROf(csr), x.p, (int32_t *)column, dev->stream);
   if (!ierr && at) ierr = GPUCSRDownload(dev, at, GPUCSR_PETSCINT, column, GPUCSR_INT32, m, PETSC_FALSE, dev->stream);
   if (!ierr && at) ierr = (*dev->ops->streamsynchronize)(dev->id, dev->stream);
   PetscCall(GPUCSRFree(dev, sizeof(int32_t) * m, &column));

@@ -16,7 +16,7 @@ static PetscErrorCode OfColumns(const GPUCSRStorage *A, double *s, double *most)
 
   PetscFunctionBegin;
   PetscCall(GPUCSRTransposeStorage(A, &T, &map));
-  ierr = s ? (*ops->rowsums)(&T, s) : (*ops->largestrow)(&T, NULL, most);
+  ierr = s ? (*ops->rowsums)(T.dev, T.m, GPUCSRCSROf(&T), s, T.dev->stream) : (*ops->largestrow)(&T, NULL, most);
   PetscCall(GPUCSRFree(A->dev, sizeof(int32_t) * (size_t)A->nnz, (void **)&map));
   PetscCall(GPUCSRStorageDestroy(&T));
   PetscCall(ierr);
@@ -84,7 +84,7 @@ static PetscErrorCode RowsOfBlocks(GPUCSRStorage *const b[2], double *most)
 
   PetscFunctionBegin;
   PetscCall(GPUCSRMalloc(b[0]->dev, bytes, "sums of rows", &s));
-  ierr = (*ops->rowsums)(b[1], (double *)s);
+  ierr = (*ops->rowsums)(b[1]->dev, b[1]->m, GPUCSRCSROf(b[1]), (double *)s, b[1]->dev->stream);
   if (!ierr) ierr = (*ops->largestrow)(b[0], (const double *)s, most);
   PetscCall(GPUCSRFree(b[0]->dev, bytes, &s));
   PetscCall(ierr);

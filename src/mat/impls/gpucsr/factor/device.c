@@ -34,7 +34,7 @@ static PetscErrorCode TrianglesDestroy(GPUCSRDevice dev, GPUCSRFactorPair *p)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode GPUCSRFactorPairDestroy(GPUCSRDevice dev, GPUCSRFactorPair *p)
+static PetscErrorCode PairDestroy(GPUCSRDevice dev, GPUCSRFactorPair *p)
 {
   PetscFunctionBegin;
   PetscCall(TrianglesDestroy(dev, p));
@@ -44,7 +44,7 @@ PetscErrorCode GPUCSRFactorPairDestroy(GPUCSRDevice dev, GPUCSRFactorPair *p)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode GPUCSROverlapScatterDestroy(GPUCSRDevice dev, GPUCSROverlapScatter *s)
+static PetscErrorCode ScatterDestroy(GPUCSRDevice dev, GPUCSROverlapScatter *s)
 {
   const size_t m = (size_t)s->m;
 
@@ -62,7 +62,7 @@ PetscErrorCode GPUCSROverlapScatterDestroy(GPUCSRDevice dev, GPUCSROverlapScatte
 PetscErrorCode GPUCSROverlapScatterCreate(GPUCSRDevice dev, int n, int m, const PetscInt from[], const int ptr[], const int index[], GPUCSROverlapScatter *s)
 {
   PetscFunctionBegin;
-  PetscCall(GPUCSROverlapScatterDestroy(dev, s));
+  PetscCall(ScatterDestroy(dev, s));
   *s = (GPUCSROverlapScatter){.n = n, .m = m, .entries = ptr[n]};
   PetscCall(GPUCSRMalloc(dev, sizeof(int) * (size_t)m, "the entries of blocks", (void **)&s->from));
   PetscCall(GPUCSRMalloc(dev, sizeof(int) * (size_t)(n + 1), "the entries of blocks", (void **)&s->ptr));
@@ -75,7 +75,7 @@ PetscErrorCode GPUCSROverlapScatterCreate(GPUCSRDevice dev, int n, int m, const 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode MatGPUCSRFactorInversesDestroy_Private(Mat_GPUCSRFactor *f)
+static PetscErrorCode InversesDestroy(Mat_GPUCSRFactor *f)
 {
   GPUCSRDevice dev = f->dev;
   const int    n   = f->inverses.n;
@@ -97,25 +97,14 @@ PetscErrorCode MatGPUCSRFactorEmpty_Private(Mat_GPUCSRFactor *f)
   f->ondevice = PETSC_FALSE;
   if (!dev) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUCSRDeviceReach(dev, PETSC_TRUE, &reached));
-  for (int k = 0; k < 2; k++) PetscCall(GPUCSRFactorPairDestroy(dev, &f->pair[k]));
-  PetscCall(GPUCSROverlapScatterDestroy(dev, &f->scatter));
-  PetscCall(MatGPUCSRFactorInversesDestroy_Private(f));
+  for (int k = 0; k < 2; k++) PetscCall(PairDestroy(dev, &f->pair[k]));
+  PetscCall(ScatterDestroy(dev, &f->scatter));
+  PetscCall(InversesDestroy(f));
   PetscCall(GPUCSRBufferFree(dev, &f->x));
   PetscCall(GPUCSRBufferFree(dev, &f->b));
   f->last = NULL;
   if (f->trouble && !dev->failed[0]) PetscCall(dev->ops->hostfree(dev->id, f->trouble));
   f->trouble = NULL;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Finds the diagonal in the pattern. good: columns ascend in each row, and the diagonal is complete */
-PetscErrorCode MatGPUCSRFactorInspect_Private(Mat_GPUCSRFactor *f, PetscBool *good)
-{
-  int bad[GPUCSR_PATTERN_FLAGS];
-
-  PetscFunctionBegin;
-  PetscCall((*GPUCSRTriangleOpsGet(f->dev)->inspect)(f->dev, &f->pair[0].M, bad, f->dev->stream));
-  *good = (PetscBool)(!bad[GPUCSR_PATTERN_UNSORTED] && !bad[GPUCSR_PATTERN_NO_DIAGONAL]);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -125,17 +114,19 @@ PetscErrorCode MatGPUCSRFactorPattern_Private(Mat_GPUCSRFactor *f, int n, int64_
   GPUCSRDevice     dev = f->dev;
   GPUCSRFactorCSR *M   = &f->pair[0].M;
   PetscLogDouble   last;
+  int              bad;
 
   PetscFunctionBegin;
   PetscCall(PetscTime(&last));
-  for (int k = 0; k < 2; k++) PetscCall(GPUCSRFactorPairDestroy(dev, &f->pair[k]));
-  PetscCall(MatGPUCSRFactorInversesDestroy_Private(f));
+  for (int k = 0; k < 2; k++) PetscCall(PairDestroy(dev, &f->pair[k]));
+  PetscCall(InversesDestroy(f));
   PetscCall(GPUCSRFactorCSRCreate(dev, n, nnz, M));
   M->longest = 0;
   for (int r = 0; r < n; r++) M->longest = PetscMax(M->longest, type == GPUCSR_INT32 ? ((const int32_t *)i)[r + 1] - ((const int32_t *)i)[r] : (int)(((const int64_t *)i)[r + 1] - ((const int64_t *)i)[r]));
   PetscCall(GPUCSRUpload(dev, M->i, GPUCSR_INT32, i, type, (size_t)n + 1, PETSC_FALSE, dev->stream, NULL));
   PetscCall(GPUCSRUpload(dev, M->j, GPUCSR_INT32, j, type, (size_t)nnz, PETSC_FALSE, dev->stream, NULL));
-  PetscCall(MatGPUCSRFactorInspect_Private(f, good));
+  PetscCall(GPUCSRFactorCSRInspect(dev, M, &bad));
+  *good = (PetscBool)!bad;
   PetscCall(Lap(f, GPUCSR_PART_PATTERN, &last));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -166,7 +157,7 @@ static PetscErrorCode Index(GPUCSRDevice dev, int n, int *in, IS is, int **out)
   *out = NULL;
   ierr = SendIS(dev, n, is, &d);
   if (!ierr) ierr = GPUCSRMalloc(dev, sizeof(int) * (size_t)n, "an ordering", (void **)out);
-  if (!ierr) ierr = (*GPUCSRTriangleOpsGet(dev)->compose)(n, in, d, *out, dev->stream);
+  if (!ierr) ierr = (*GPUCSRTriangleOpsGet(dev)->compose)(dev, n, in, d, *out, dev->stream);
   PetscCall(FreeInts(dev, n, &d));
   PetscFunctionReturn(ierr);
 }
@@ -223,7 +214,7 @@ static PetscErrorCode Inverses(Mat_GPUCSRFactor *f)
       PetscCall(SendIS(dev, f->inverses.n, f->col, &f->to));
     }
   }
-  PetscCall((*GPUCSRTriangleOpsGet(dev)->invert)(&f->pair[0].M, f->symmetric, &f->inverses, dev->stream));
+  PetscCall((*GPUCSRTriangleOpsGet(dev)->invert)(dev, f->inverses.n, f->pair[0].M, f->symmetric, f->inverses, dev->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -252,7 +243,7 @@ static PetscErrorCode Triangles(Mat_GPUCSRFactor *f, int side)
   PetscCall(Index(dev, n, p->T[0].order, first, &p->from[0]));
   PetscCall(Index(dev, n, p->T[1].order, last, &p->to));
   PetscCall(GPUCSRMalloc(dev, sizeof(int) * (size_t)n, "an ordering", (void **)&p->from[1]));
-  PetscCall((*GPUCSRTriangleOpsGet(dev)->compose)(n, p->T[1].order, p->T[0].place, p->from[1], dev->stream));
+  PetscCall((*GPUCSRTriangleOpsGet(dev)->compose)(dev, n, p->T[1].order, p->T[0].place, p->from[1], dev->stream));
   p->built = p->fresh = PETSC_TRUE; /* building the slices filled in the values */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -270,7 +261,7 @@ PetscErrorCode MatGPUCSRFactorBuild_Private(Mat_GPUCSRFactor *f)
   f->pair[1].fresh = PETSC_FALSE;
   if (f->inverses.n) PetscCall(Inverses(f));
   else if (p->built)
-    for (int k = 0; k < 2; k++) PetscCall((*ops->fill)(dev, &p->M, &p->T[k], PETSC_FALSE, dev->stream));
+    for (int k = 0; k < 2; k++) PetscCall((*ops->fill)(dev, p->T[k].nslices, p->M, p->T[k], PETSC_FALSE, dev->stream));
   else PetscCall(Triangles(f, 0));
   if (!f->trouble) {
     PetscCall(dev->ops->hostmalloc(dev->id, sizeof(int), &f->trouble));
@@ -297,20 +288,21 @@ PetscErrorCode MatGPUCSRFactorValues_Private(Mat_GPUCSRFactor *f, const double *
 /* Copies the values of A into the pattern of the factor */
 static PetscErrorCode Load(Mat_GPUCSRFactor *f, Mat A)
 {
-  GPUCSRDevice    dev     = f->dev;
-  const int       n       = (int)A->rmap->n;
-  IS              inverse = NULL;
-  int            *row = NULL, *column = NULL;
-  GPUCSRStorage  *csr;
-  const PetscInt *i;
-  PetscScalar    *a;
-  PetscErrorCode  ierr = PETSC_SUCCESS;
+  GPUCSRDevice     dev     = f->dev;
+  GPUCSRFactorCSR *M       = &f->pair[0].M;
+  const int        n       = (int)A->rmap->n;
+  IS               inverse = NULL;
+  int             *row = NULL, *column = NULL;
+  GPUCSRStorage   *csr;
+  const PetscInt  *i;
+  PetscScalar     *a;
+  PetscErrorCode   ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
   if (f->own) {
     PetscCall(MatGPUCSRFetch_Private(A));
     PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, NULL, &a, NULL));
-    PetscCall(GPUCSRUpload(dev, f->pair[0].M.a, GPUCSR_DOUBLE, a, GPUCSR_DOUBLE, (size_t)i[n], PETSC_FALSE, dev->stream, NULL));
+    PetscCall(GPUCSRUpload(dev, M->a, GPUCSR_DOUBLE, a, GPUCSR_DOUBLE, (size_t)i[n], PETSC_FALSE, dev->stream, NULL));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(MatGPUCSRMirror_Private(A, dev, PETSC_TRUE, &csr));
@@ -320,7 +312,8 @@ static PetscErrorCode Load(Mat_GPUCSRFactor *f, Mat A)
     if (!ierr) ierr = SendIS(dev, n, inverse, &column);
     PetscCall(ISDestroy(&inverse));
   }
-  if (!ierr) ierr = (*GPUCSRTriangleOpsGet(dev)->scatter)((const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, (const double *)csr->array[CSR_VAL].data, row, column, &f->pair[0].M, dev->stream);
+  if (!ierr) ierr = dev->ops->zero(dev->id, M->a, sizeof(double) * (size_t)M->nnz, dev->stream);
+  if (!ierr) ierr = (*GPUCSRTriangleOpsGet(dev)->scatter)(dev, n, (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, (const double *)csr->array[CSR_VAL].data, row, column, *M, dev->stream);
   PetscCall(FreeInts(dev, n, &row));
   PetscCall(FreeInts(dev, n, &column));
   PetscFunctionReturn(ierr);
@@ -357,7 +350,7 @@ PetscErrorCode MatGPUCSRFactorEliminate_Private(Mat_GPUCSRFactor *f, GPUCSRPivot
   PetscCall((*ops->factor)(dev, &p->M, f->symmetric, p->schedule, rule, tolerance, &pivots, dev->stream));
   *row  = pivots.row;
   *done = (PetscBool)(pivots.row == p->M.n && !pivots.unsymmetric && (!f->symmetric || (p->T[0].nnz == p->M.nnz - p->M.n - p->T[0].nnz)));
-  if (*done && f->symmetric) PetscCall((*ops->mirror)(&p->M, dev->stream));
+  if (*done && f->symmetric) PetscCall((*ops->mirror)(dev, p->M.n, p->M, dev->stream));
   PetscCall(Lap(f, GPUCSR_PART_FACTOR, &last));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -391,7 +384,7 @@ static PetscErrorCode Transpose(Mat_GPUCSRFactor *f)
   PetscFunctionBegin;
   if (!q->map) {
     GPUCSRStorage S, T;
-    int           bad[GPUCSR_PATTERN_FLAGS];
+    int           bad;
 
     PetscCall(PetscMemzero(&S, sizeof(S)));
     S.dev       = dev;
@@ -410,12 +403,12 @@ static PetscErrorCode Transpose(Mat_GPUCSRFactor *f)
     T.array[CSR_COL].data    = q->M.j;
     T.array[CSR_VAL].data    = q->M.a;
     PetscCall((*h->transpose)(&S, &T, q->map, dev->stream));
-    PetscCall((*GPUCSRTriangleOpsGet(dev)->inspect)(dev, &q->M, bad, dev->stream));
+    PetscCall(GPUCSRFactorCSRInspect(dev, &q->M, &bad));
   }
   PetscCall((*h->gather)(GPUCSR_DOUBLE, nnz, q->map, p->M.a, q->M.a, dev->stream));
   PetscCall(dev->ops->copy(dev->id, q->M.dinv, p->M.dinv, sizeof(double) * n, GPUCSR_ON_DEVICE, dev->stream));
   if (q->built)
-    for (int k = 0; k < 2; k++) PetscCall((*GPUCSRTriangleOpsGet(dev)->fill)(dev, &q->M, &q->T[k], PETSC_FALSE, dev->stream));
+    for (int k = 0; k < 2; k++) PetscCall((*GPUCSRTriangleOpsGet(dev)->fill)(dev, q->T[k].nslices, q->M, q->T[k], PETSC_FALSE, dev->stream));
   else PetscCall(Triangles(f, 1));
   q->fresh = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -457,14 +450,14 @@ static PetscErrorCode LaunchSolve(Mat_GPUCSRFactor *f, GPUCSRSolveKind kind, con
 
   PetscFunctionBegin;
   if (e) {
-    PetscCall((*ops->collect)(e->m, NULL, e->from, b, e->b, s));
+    PetscCall((*ops->collect)(f->dev, e->m, NULL, e->from, b, e->b, s));
     b = e->b;
     x = e->x;
   }
   for (int k = 0; k < n && f->recorded && !f->inverses.n; k++) PetscCall((*ops->reset)(w[k].T, w[k].T->turn, s)); /* a graph may have run since the last solve */
-  if (f->inverses.n) PetscCall((*ops->multiply)(&f->inverses, f->from, f->to, b, x, s));
+  if (f->inverses.n) PetscCall((*ops->multiply)(f->dev, f->inverses.n, f->inverses, f->from, f->to, b, x, s));
   else PetscCall((*ops->solve)(f->dev, (GPUCSRSolveMethod)f->chosen, w, n, b, x, (volatile int *)f->trouble, s));
-  if (e) PetscCall((*ops->collect)(e->n, e->ptr, e->index, e->x, out, s));
+  if (e) PetscCall((*ops->collect)(f->dev, e->n, e->ptr, e->index, e->x, out, s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

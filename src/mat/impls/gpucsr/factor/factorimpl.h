@@ -103,13 +103,9 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorCuDSS_Private(Mat, MatFactorType, Ma
 GPUCSR_INTERN PetscErrorCode MatGPUCSRCuDSSRegister_Private(void);
 
 /* On the device: device.c */
-GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorInversesDestroy_Private(Mat_GPUCSRFactor *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorEmpty_Private(Mat_GPUCSRFactor *);
-GPUCSR_INTERN PetscErrorCode GPUCSRFactorPairDestroy(GPUCSRDevice, GPUCSRFactorPair *);
-GPUCSR_INTERN PetscErrorCode GPUCSROverlapScatterDestroy(GPUCSRDevice, GPUCSROverlapScatter *);
 GPUCSR_INTERN PetscErrorCode GPUCSROverlapScatterCreate(GPUCSRDevice, int n, int m, const PetscInt from[], const int ptr[], const int index[], GPUCSROverlapScatter *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorPattern_Private(Mat_GPUCSRFactor *, int n, int64_t nnz, const void *i, const void *j, GPUCSRType, PetscBool *good);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorInspect_Private(Mat_GPUCSRFactor *, PetscBool *good);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorEliminate_Private(Mat_GPUCSRFactor *, GPUCSRPivotRule, double tolerance, PetscBool *done, int *row);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorBuild_Private(Mat_GPUCSRFactor *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorNumeric_Private(Mat_GPUCSRFactor *, Mat, const MatFactorInfo *, PetscBool *done);

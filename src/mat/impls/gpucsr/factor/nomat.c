@@ -5,6 +5,7 @@ static PetscErrorCode PatternOnDevice(Mat_GPUCSRFactor *f, const GPUCSRStorage *
 {
   GPUCSRDevice     dev = f->dev;
   GPUCSRFactorCSR *M   = &f->pair[0].M;
+  int              bad;
 
   PetscFunctionBegin;
   PetscCheck(A->m < 1 << 28, PETSC_COMM_SELF, PETSC_ERR_SUP, "A factor of %d rows is too large for the device", A->m);
@@ -12,7 +13,8 @@ static PetscErrorCode PatternOnDevice(Mat_GPUCSRFactor *f, const GPUCSRStorage *
   M->longest = longest;
   PetscCall(dev->ops->copy(dev->id, M->i, A->array[CSR_ROWPTR].data, sizeof(int) * ((size_t)A->m + 1), GPUCSR_ON_DEVICE, dev->stream));
   PetscCall(dev->ops->copy(dev->id, M->j, A->array[CSR_COL].data, sizeof(int) * (size_t)A->nnz, GPUCSR_ON_DEVICE, dev->stream));
-  PetscCall(MatGPUCSRFactorInspect_Private(f, good));
+  PetscCall(GPUCSRFactorCSRInspect(dev, M, &bad));
+  *good = (PetscBool)!bad;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -77,7 +77,7 @@ static PetscErrorCode Renumber(GPUCSRDevice dev, PetscInt n, const int32_t table
   if (!nnz) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUCSRMalloc(dev, bytes, "numbers of columns", &there));
   ierr = GPUCSRUpload(dev, there, GPUCSR_INT32, table, GPUCSR_INT32, (size_t)n, PETSC_FALSE, dev->stream, NULL);
-  if (!ierr) ierr = (*GPUCSRSpGEMMOf(dev)->renumber)(nnz, (const int32_t *)there, j, dev);
+  if (!ierr) ierr = (*GPUCSRSpGEMMOf(dev)->renumber)(dev, (int)nnz, (const int32_t *)there, j, dev->stream);
   PetscCall(GPUCSRFree(dev, bytes, &there));
   PetscFunctionReturn(ierr);
 }
@@ -138,7 +138,7 @@ static PetscErrorCode BesideB(RanksProduct *p, GPUCSRStorage *const b[2], GPUCSR
 
   PetscFunctionBegin;
   off.array[CSR_COL].data = p->column;
-  PetscCall((*GPUCSRSpGEMMOf(p->dev)->beside)(b[0], &off, &top));
+  PetscCall(GPUCSRBeside(b[0], &off, &top));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -197,7 +197,7 @@ PetscErrorCode GPUCSRRanksProductFirst(Mat C, RanksProduct *p)
   PetscCall(ColumnsOfB(B, p, b[1]));
   if (r->multiplied) {
     PetscCall(CreateCSR(p, a[0]->m, a[0]->n + a[1]->n, a[0]->nnz + a[1]->nnz, &p->K));
-    PetscCall((*GPUCSRSpGEMMOf(p->dev)->beside)(a[0], a[1], &p->K));
+    PetscCall(GPUCSRBeside(a[0], a[1], &p->K));
     PetscCall(Stack(p, b[0]->m, b[0]->nnz + b[1]->nnz, &p->theirs, B->cmap, &p->B));
     PetscCall(BesideB(p, b, &p->B));
     PetscCall(GPUCSRSpGEMMSymbolic(&p->K, &p->B, M, &p->mrows));
@@ -293,7 +293,7 @@ PetscErrorCode GPUCSRRanksProductLast(Mat C, RanksProduct *p, PetscInt before, c
     PetscCall(Extend(p, cmap));
     PetscCall(Given(p, m));
     PetscCall(CreateCSR(p, m, p->T[0].n + p->S.n, p->T[0].nnz + p->S.nnz, &p->L));
-    PetscCall((*GPUCSRSpGEMMOf(p->dev)->beside)(&p->T[0], &p->S, &p->L));
+    PetscCall(GPUCSRBeside(&p->T[0], &p->S, &p->L));
     PetscCall(GPUCSRSpGEMMSymbolic(&p->L, &p->R, &p->C, &p->crows));
   }
   PetscCall(GPUCSRPartColumns(&p->C, (int)p->own, D, &p->E));
@@ -313,7 +313,7 @@ PetscErrorCode GPUCSRRanksProductFirstValues(Mat C, RanksProduct *p)
   M = Top(p->recipe->transposed ? &p->R : &p->C, b[0]->m, p->nnz);
   if (p->recipe->multiplied) {
     M.m = a[0]->m;
-    PetscCall((*GPUCSRSpGEMMOf(dev)->beside)(a[0], a[1], &p->K));
+    PetscCall(GPUCSRBeside(a[0], a[1], &p->K));
     PetscCall(BesideB(p, b, &p->B));
     PetscCall(StackValues(p, b[0]->nnz + b[1]->nnz, &p->theirs, &p->B));
     PetscCall(GPUCSRSpGEMMNumeric(&p->K, &p->B, &p->mrows, &M));
@@ -351,13 +351,13 @@ PetscErrorCode GPUCSRRanksProductLastValues(Mat C, RanksProduct *p)
   PetscFunctionBegin;
   if (p->recipe->transposed) {
     PetscCall(StackValues(p, p->nnz, &p->given, &p->R));
-    PetscCall((*GPUCSRSpGEMMOf(p->dev)->beside)(&p->T[0], &p->S, &p->L));
+    PetscCall(GPUCSRBeside(&p->T[0], &p->S, &p->L));
     PetscCall(GPUCSRSpGEMMNumeric(&p->L, &p->R, &p->crows, &p->C));
   }
   PetscCall(MatMPIAIJGetSeqAIJ(C, &b[0], &b[1], NULL));
   PetscCall(MatGPUCSRMirror_Private(b[0], p->dev, PETSC_FALSE, &D));
   ((Mat_SeqGPUCSR *)b[0]->spptr)->mirror.values = -1;
-  PetscCall((*GPUCSRSpGEMMOf(p->dev)->part)(&p->C, (int)p->own, D, &p->E));
+  PetscCall(GPUCSRPartEntries(&p->C, (int)p->own, D, &p->E));
   PetscCall(ToBlock(b[0], D));
   PetscCall(ToBlock(b[1], &p->E));
   ((Mat_SeqGPUCSR *)b[0]->spptr)->info.sparse_products++;

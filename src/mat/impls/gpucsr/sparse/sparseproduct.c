@@ -467,7 +467,7 @@ static PetscErrorCode AXPYOnDevice(Mat Y, PetscScalar a, Mat X, GPUCSRBool *lost
   PetscCall(MatGPUCSRMirror_Private(X, dev, PETSC_TRUE, &x));
   PetscCall(MatGPUCSRMirror_Private(Y, dev, PETSC_TRUE, &y));
   g->mirror.values = -1;
-  PetscCall((*GPUCSRSpGEMMOf(dev)->axpy)((double)PetscRealPart(a), x, y, lost));
+  PetscCall(GPUCSRSpAXPY((double)PetscRealPart(a), x, y, lost));
   if (*lost) PetscFunctionReturn(PETSC_SUCCESS);
   ierr = MatGPUCSRWritten_Private(Y);
   PetscCheck(!ierr, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Values of Y are lost"); /* earlier errors leave the values unchanged */

@@ -286,20 +286,12 @@ static void Account(Mat_SeqGPUCSR *g, const GPUCSRPlan *P, const GPUCSRCosts *be
   if (P->A.stored > P->A.nnz) g->info.pad_time += convert * (double)(P->A.stored - P->A.nnz) / (double)P->A.stored;
 }
 
-/* Updates the plan of one side to the matrix' state */
-static PetscErrorCode Update(Mat A, Mat_SeqGPUCSR *g, GPUCSRSide side)
+/* What the host has counted or not: values that changed since the last update are no longer those of the plans and the mirror. sample: of the values now */
+static PetscErrorCode Notice(Mat A, Mat_SeqGPUCSR *g, PetscObjectState state, PetscScalar sample[])
 {
-  GPUCSRPlan       *P = &g->plan[side], *D = &g->plan[GPUCSR_FORWARD];
-  const PetscBool   stale     = (PetscBool)(!P->built || g->pattern[side] != A->nonzerostate);
-  GPUCSRPrecision   precision = g->precision;
-  PetscObjectState  state;
-  PetscBool         fresh = PETSC_FALSE, same, changed;
-  PetscScalar       sample[GPUCSR_SAMPLES];
-  const GPUCSRCosts before = P->costs;
-  GPUCSRSource      s;
+  PetscBool same, changed;
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectStateGet((PetscObject)A, &state));
   PetscCall(MatGPUCSRHeaderReplaced_Private(A));
   /* an upload at the end of an assembly stays valid if only that assembly was counted since */
   if (g->early && state == g->values[0] + 1 && A->num_ass == g->assemblies + 1) {
@@ -310,8 +302,26 @@ static PetscErrorCode Update(Mat A, Mat_SeqGPUCSR *g, GPUCSRSide side)
   if (g->base.config.precision != MAT_GPUCSR_DOUBLE) PetscCall(MatGPUCSRFetch_Private(A)); /* the host rounds */
   PetscCall(MatGPUCSRUncountedChange_Private(A, g, state, &changed));
   PetscCall(MatGPUCSRSample_Private(A, GPUCSR_SAMPLES, sample));
-  PetscCall(PetscMemcmp(sample, g->sample, sizeof(sample), &same));
+  PetscCall(PetscMemcmp(sample, g->sample, sizeof(g->sample), &same));
   if ((!same && !g->mirror.ahead) || changed) g->values[0] = g->values[1] = g->mirror.values = -1;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Updates the plan of one side to the matrix' state */
+static PetscErrorCode Update(Mat A, Mat_SeqGPUCSR *g, GPUCSRSide side)
+{
+  GPUCSRPlan       *P = &g->plan[side], *D = &g->plan[GPUCSR_FORWARD];
+  const PetscBool   stale     = (PetscBool)(!P->built || g->pattern[side] != A->nonzerostate);
+  GPUCSRPrecision   precision = g->precision;
+  PetscObjectState  state;
+  PetscBool         fresh = PETSC_FALSE;
+  PetscScalar       sample[GPUCSR_SAMPLES];
+  const GPUCSRCosts before = P->costs;
+  GPUCSRSource      s;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectStateGet((PetscObject)A, &state));
+  PetscCall(Notice(A, g, state, sample));
   PetscCall(MatGPUCSRUnspare_Private(A));
   if (!stale && g->values[side] == state) PetscFunctionReturn(PETSC_SUCCESS);
   if (g->foreign) PetscCall(GPUCSRDeviceSynchronize(g->dev)); /* their input is about to change */

@@ -1,6 +1,5 @@
 /* A list of coordinates becomes a pattern and sums, on any device; the host's twins of assemble.cu */
-#include "assemble.h"
-#include <math.h>
+#include "rows.h"
 
 const GPUCSRAssembleOps *GPUCSRAssembleOf(GPUCSRDevice d)
 {
@@ -153,175 +152,9 @@ static PetscErrorCode Sum_Host(const GPUCSRSum *s, const double *v, int64_t ther
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Rows_Host(int m, int64_t n, const int32_t *rowptr, int32_t *row, int *wrong, GPUCSRDevice dev)
-{
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWaitStreamOnHost(dev->stream));
-  *wrong = rowptr[0] != 0 || rowptr[m] != n;
-  for (int r = 0; r < m && !*wrong; r++) {
-    *wrong = rowptr[r + 1] < rowptr[r] || rowptr[r + 1] > n;
-    for (int32_t k = rowptr[r]; k < rowptr[r + 1] && !*wrong; k++) row[k] = r;
-  }
-  PetscCall(GPUCSRLaunched(dev, "assemble (rows of entries)"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Gather_Host(int64_t n, const int32_t *index, const double *a, double *b, GPUCSRDevice dev)
-{
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWaitStreamOnHost(dev->stream));
-  for (int64_t k = 0; k < n; k++) b[k] = a[index[k]];
-  PetscCall(GPUCSRLaunched(dev, "assemble (gather)"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* --- Changes in place */
-
-typedef struct {
-  const int32_t *i, *j;
-  double        *a;
-} Rows;
-
-static Rows RowsOf(const GPUCSRStorage *A)
-{
-  return (Rows){(const int32_t *)A->array[CSR_ROWPTR].data, (const int32_t *)A->array[CSR_COL].data, (double *)A->array[CSR_VAL].data};
-}
-
-static PetscErrorCode DiagonalScale_Host(const double *l, const double *r, GPUCSRStorage *A)
-{
-  const Rows x = RowsOf(A);
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWaitStreamOnHost(A->dev->stream));
-  for (int row = 0; row < A->m; row++) {
-    for (int32_t k = x.i[row]; k < x.i[row + 1]; k++) {
-      if (l) x.a[k] *= l[row];
-      if (r) x.a[k] *= r[x.j[k]];
-    }
-  }
-  PetscCall(GPUCSRLaunched(A->dev, "assemble (diagonal scale)"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Place of a row's entry on the diagonal, -1: there is none */
-static int32_t Place(Rows x, int row)
-{
-  for (int32_t k = x.i[row]; k < x.i[row + 1]; k++)
-    if (x.j[k] == row) return k;
-  return -1;
-}
-
-static PetscErrorCode Places_Host(const GPUCSRStorage *A, int32_t *place, int *missing)
-{
-  const Rows x = RowsOf(A);
-  const int  n = GPUCSRMin(A->m, A->n);
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWaitStreamOnHost(A->dev->stream));
-  place[n] = 0;
-  for (int r = 0; r < n; r++) {
-    place[r] = Place(x, r);
-    place[n] += place[r] < 0;
-  }
-  *missing = place[n];
-  PetscCall(GPUCSRLaunched(A->dev, "assemble (places)"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Diagonal_Host(const int32_t *place, const double *d, double s, GPUCSRBool add, GPUCSRStorage *A)
-{
-  double *a = RowsOf(A).a;
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWaitStreamOnHost(A->dev->stream));
-  for (int r = 0; r < GPUCSRMin(A->m, A->n); r++) a[place[r]] = (add ? a[place[r]] : 0) + (d ? d[r] : s);
-  PetscCall(GPUCSRLaunched(A->dev, "assemble (diagonal)"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static int Listed(const GPUCSRRowList *list, int k)
-{
-  return list->row ? list->row[k] : list->first + k;
-}
-
-static PetscErrorCode ZeroRows_Host(const GPUCSRRowList *list, const int32_t *place, double d, const double *x, double *b, GPUCSRStorage *A)
-{
-  const Rows a = RowsOf(A);
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWaitStreamOnHost(A->dev->stream));
-  for (int q = 0; q < list->n; q++) {
-    const int r = Listed(list, q), at = place && r < A->n ? place[r] : -1;
-
-    for (int32_t k = a.i[r]; k < a.i[r + 1]; k++) a.a[k] = k == at ? d : 0;
-    if (x && r < A->n) b[r] = d * x[r];
-  }
-  PetscCall(GPUCSRLaunched(A->dev, "assemble (zero rows)"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode ZeroRowsColumns_Host(const GPUCSRRowList *list, char *mark, double d, const double *x, double *b, GPUCSRStorage *A)
-{
-  const Rows a = RowsOf(A);
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWaitStreamOnHost(A->dev->stream));
-  for (int r = 0; r < A->m; r++) mark[r] = 0;
-  for (int q = 0; q < list->n; q++) mark[Listed(list, q)] = 1;
-  for (int r = 0; r < A->m; r++) {
-    double t = 0;
-
-    for (int32_t k = a.i[r]; k < a.i[r + 1]; k++) {
-      const int32_t c = a.j[k];
-
-      if (mark[r]) a.a[k] = c == r ? d : 0;
-      else if (c < A->m && mark[c]) {
-        if (x) t += a.a[k] * x[c];
-        a.a[k] = 0;
-      }
-    }
-    if (x && mark[r] && r < A->n) b[r] = d * x[r];
-    else if (x && !mark[r]) b[r] -= t;
-  }
-  PetscCall(GPUCSRLaunched(A->dev, "assemble (zero rows and columns)"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode RowMaxAbs_Host(const GPUCSRStorage *A, double *v, int32_t *column)
-{
-  const Rows x = RowsOf(A);
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWaitStreamOnHost(A->dev->stream));
-  for (int r = 0; r < A->m; r++) {
-    v[r] = 0;
-    for (int32_t k = x.i[r]; k < x.i[r + 1]; k++) {
-      if (!(fabs(x.a[k]) > v[r])) continue;
-      v[r] = fabs(x.a[k]);
-      if (column) column[r] = x.j[k];
-    }
-  }
-  PetscCall(GPUCSRLaunched(A->dev, "assemble (row maxima)"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode RowSums_Host(const GPUCSRStorage *A, double *s)
-{
-  const Rows x = RowsOf(A);
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWaitStreamOnHost(A->dev->stream));
-  for (int r = 0; r < A->m; r++) {
-    s[r] = 0;
-    for (int32_t k = x.i[r]; k < x.i[r + 1]; k++) s[r] += fabs(x.a[k]);
-  }
-  PetscCall(GPUCSRLaunched(A->dev, "assemble (row sums)"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode LargestRow_Host(const GPUCSRStorage *A, const double *more, double *norm)
 {
-  const Rows x = RowsOf(A);
+  const GPUCSRCSR x = GPUCSRCSROf(A);
 
   PetscFunctionBegin;
   PetscCall(GPUCSRWaitStreamOnHost(A->dev->stream));
@@ -336,4 +169,6 @@ static PetscErrorCode LargestRow_Host(const GPUCSRStorage *A, const double *more
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const GPUCSRAssembleOps GPUCSRAssemble_host = {Sort_Host, Pattern_Host, Sum_Host, DiagonalScale_Host, Places_Host, Diagonal_Host, ZeroRows_Host, ZeroRowsColumns_Host, RowMaxAbs_Host, RowSums_Host, LargestRow_Host, Rows_Host, Gather_Host};
+GPUCSR_ASSEMBLE_STEPS(GPUCSR_EACH)
+
+const GPUCSRAssembleOps GPUCSRAssemble_host = {GPUCSR_ASSEMBLE_STEPS(GPUCSR_EACH_ENTRY) Sort_Host, Pattern_Host, Sum_Host, LargestRow_Host};

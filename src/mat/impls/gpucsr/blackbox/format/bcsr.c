@@ -126,26 +126,11 @@ static PetscErrorCode Fill_BCSR(const GPUCSRSource *s, GPUCSRStorage *A, GPUCSRB
       if (!GPUCSRIsAbsent(v, sizeof(V))) ENTRY(col[b] + j, *v); \
     } \
   }
-
-static PetscErrorCode Mult_BCSR(const GPUCSRStorage *A, const GPUCSRProduct *p)
-{
-  const int32_t *rowptr = (const int32_t *)A->array[BCSR_ROWPTR].data, *col = (const int32_t *)A->array[BCSR_COL].data;
-  const int      br = GPUCSR_BLOCK_ROWS(A->format->variant), bc = GPUCSR_BLOCK_COLS(A->format->variant);
-
-  PetscFunctionBegin;
-  GPUCSRReferenceMult(A, p, NULL, ROW);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Diagonal_BCSR(const GPUCSRStorage *A, void *diagonal)
-{
-  const int32_t *rowptr = (const int32_t *)A->array[BCSR_ROWPTR].data, *col = (const int32_t *)A->array[BCSR_COL].data;
-  const int      br = GPUCSR_BLOCK_ROWS(A->format->variant), bc = GPUCSR_BLOCK_COLS(A->format->variant);
-
-  PetscFunctionBegin;
-  GPUCSRReferenceDiagonal(A, diagonal, NULL, ROW);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+#define LOCALS \
+  const int32_t *rowptr = (const int32_t *)A->array[BCSR_ROWPTR].data, *col = (const int32_t *)A->array[BCSR_COL].data; \
+  const int      br = GPUCSR_BLOCK_ROWS(A->format->variant), bc = GPUCSR_BLOCK_COLS(A->format->variant)
+GPUCSR_REFERENCE(BCSR, 0, q)
+#undef LOCALS
 #undef ROW
 
 #define FAMILY \

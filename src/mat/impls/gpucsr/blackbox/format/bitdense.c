@@ -50,13 +50,9 @@ static PetscErrorCode Fill_BitDense(const GPUCSRSource *s, GPUCSRStorage *A, GPU
 \
     if (!GPUCSRIsAbsent(v, sizeof(V))) ENTRY(c, *v); \
   }
-
-static PetscErrorCode Mult_BitDense(const GPUCSRStorage *A, const GPUCSRProduct *p)
-{
-  PetscFunctionBegin;
-  GPUCSRReferenceMult(A, p, NULL, ROW);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+#define LOCALS
+GPUCSR_REFERENCE_MULT(BitDense, 0, q)
+#undef LOCALS
 #undef ROW
 
 static PetscErrorCode Diagonal_BitDense(const GPUCSRStorage *A, void *diag)

@@ -43,24 +43,9 @@ static PetscErrorCode Fill_CSR(const GPUCSRSource *s, GPUCSRStorage *A, GPUCSRBo
 /* The entries of row r */
 #define ROW(V, ENTRY) \
   for (int32_t k = rowptr[r]; k < rowptr[r + 1]; k++) ENTRY(col[k], ((const V *)A->array[CSR_VAL].data)[k])
-
-static PetscErrorCode Mult_CSR(const GPUCSRStorage *A, const GPUCSRProduct *p)
-{
-  const int32_t *rowptr = (const int32_t *)A->array[CSR_ROWPTR].data, *col = (const int32_t *)A->array[CSR_COL].data;
-
-  PetscFunctionBegin;
-  GPUCSRReferenceMult(A, p, NULL, ROW);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Diagonal_CSR(const GPUCSRStorage *A, void *diagonal)
-{
-  const int32_t *rowptr = (const int32_t *)A->array[CSR_ROWPTR].data, *col = (const int32_t *)A->array[CSR_COL].data;
-
-  PetscFunctionBegin;
-  GPUCSRReferenceDiagonal(A, diagonal, NULL, ROW);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+#define LOCALS const int32_t *rowptr = (const int32_t *)A->array[CSR_ROWPTR].data, *col = (const int32_t *)A->array[CSR_COL].data
+GPUCSR_REFERENCE(CSR, 0, q)
+#undef LOCALS
 #undef ROW
 
 /*

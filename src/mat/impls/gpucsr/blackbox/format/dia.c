@@ -100,16 +100,11 @@ static PetscErrorCode Fill_DIA(const GPUCSRSource *s, GPUCSRStorage *A, GPUCSRBo
 \
     if (!GPUCSRIsAbsent(v, sizeof(V))) ENTRY(r + offset[d], *v); \
   }
-
-static PetscErrorCode Mult_DIA(const GPUCSRStorage *A, const GPUCSRProduct *p)
-{
-  const int32_t *offset    = (const int32_t *)A->array[DIA_OFFSET].data;
-  const int      diagonals = (int)A->extent.units;
-
-  PetscFunctionBegin;
-  GPUCSRReferenceMult(A, p, NULL, ROW);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+#define LOCALS \
+  const int32_t *offset    = (const int32_t *)A->array[DIA_OFFSET].data; \
+  const int      diagonals = (int)A->extent.units
+GPUCSR_REFERENCE_MULT(DIA, 0, q)
+#undef LOCALS
 #undef ROW
 
 static PetscErrorCode Diagonal_DIA(const GPUCSRStorage *A, void *diag)

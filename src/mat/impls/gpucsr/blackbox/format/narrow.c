@@ -166,24 +166,9 @@ static PetscErrorCode Fill_Narrow(const GPUCSRSource *s, GPUCSRStorage *A, GPUCS
 /* The entries of row r */
 #define ROW(V, ENTRY) \
   for (int32_t k = 0, first = First(&a, r); k < a.length[r]; k++) ENTRY(Column(&a, r, first + k), ((const V *)A->array[NARROW_VAL].data)[first + k])
-
-static PetscErrorCode Mult_Narrow(const GPUCSRStorage *A, const GPUCSRProduct *p)
-{
-  const Arrays a = ArraysOf(A);
-
-  PetscFunctionBegin;
-  GPUCSRReferenceMult(A, p, NULL, ROW);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Diagonal_Narrow(const GPUCSRStorage *A, void *diagonal)
-{
-  const Arrays a = ArraysOf(A);
-
-  PetscFunctionBegin;
-  GPUCSRReferenceDiagonal(A, diagonal, NULL, ROW);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+#define LOCALS const Arrays a = ArraysOf(A)
+GPUCSR_REFERENCE(Narrow, 0, q)
+#undef LOCALS
 #undef ROW
 
 const GPUCSRFormatFamily GPUCSRFormat_narrow = {Applicable_Narrow, Estimate_Narrow, Measure_Narrow, Layout_Narrow, Fill_Narrow, Mult_Narrow, Diagonal_Narrow};

@@ -3,10 +3,11 @@
 /*
   Product and diagonal on the host, from a format's walk along a row. A file defines
 
+    #define LOCALS ...               declarations that the walk uses
     #define ROW(V, ENTRY) ...        statements that call ENTRY(column, value) for each entry of row r, values being of type V
 
-  They may use q: the row is the q-th in the order of perm, which is NULL if rows are not sorted. Names of all other locals end in _ and clash
-  with no argument.
+  and GPUCSR_REFERENCE(NAME, sorted, row) makes Mult_NAME() and Diagonal_NAME(). The walk may use q: if rows are sorted, the row is the q-th in the order of the format, and `row` an expression of q; else
+  it is q. Names of all other locals end in _ and clash with no argument.
 */
 #include "format.h"
 
@@ -15,60 +16,53 @@
   if ((c) == r) d_[r] = (v)
 
 /* V, X: the types of values and vectors. Sums are doubles: float sums one by one along a long row would lose digits, unlike the device's trees */
-#define GPUCSRReferenceRows(V, X, p, perm, m, ROW) \
+#define GPUCSRReferenceRows(V, X, sorted, row) \
   do { \
-    const X       *x_ = (const X *)(p)->x, *y_ = (const X *)(p)->y, alpha_ = (X)(p)->alpha, beta_ = (X)(p)->beta; \
-    X             *z_     = (X *)(p)->z; \
-    const int32_t *order_ = perm; \
+    const X *x_ = (const X *)p->x, *y_ = (const X *)p->y, alpha_ = (X)p->alpha, beta_ = (X)p->beta; \
+    X       *z_ = (X *)p->z; \
 \
-    for (int q = order_ ? 0 : (p)->first; q < (order_ ? (m) : (p)->last); q++) { \
-      const int r    = order_ ? order_[q] : q; \
+    for (int q = (sorted) ? 0 : p->first; q < ((sorted) ? A->m : p->last); q++) { \
+      const int r    = row; \
       double    sum_ = 0; \
 \
-      if (r < (p)->first || r >= (p)->last) continue; \
+      if (r < p->first || r >= p->last) continue; \
       ROW(V, GPUCSRReferenceAdd); \
       z_[r] = (X)(beta_ == 0 ? alpha_ * sum_ : alpha_ * sum_ + beta_ * y_[r]); \
     } \
   } while (0)
-#define GPUCSRReferenceDiagonals(V, X, diagonal, perm, m, n, ROW) \
+#define GPUCSRReferenceDiagonals(V, X, sorted, row) \
   do { \
-    X             *d_     = (X *)(diagonal); \
-    const int32_t *order_ = perm; \
+    X *d_ = (X *)diagonal; \
 \
-    for (int q = 0; q < (order_ ? (m) : PetscMin(m, n)); q++) { \
-      const int r = order_ ? order_[q] : q; \
+    for (int q = 0; q < ((sorted) ? A->m : PetscMin(A->m, A->n)); q++) { \
+      const int r = row; \
 \
-      if (r >= (n)) continue; \
+      if (r >= A->n) continue; \
       d_[r] = 0; \
       ROW(V, GPUCSRReferenceFind); \
     } \
   } while (0)
 
-#define GPUCSRReferenceMult(A, p, perm, ROW) \
-  do { \
-    switch ((A)->precision) { \
+#define GPUCSRReferenceFunction(name, argument, LOOP, sorted, row) \
+  static PetscErrorCode name(const GPUCSRStorage *A, argument) \
+  { \
+    LOCALS; \
+\
+    PetscFunctionBegin; \
+    switch (A->precision) { \
     case GPUCSR_PRECISION_DOUBLE: \
-      GPUCSRReferenceRows(double, double, p, perm, (A)->m, ROW); \
+      LOOP(double, double, sorted, row); \
       break; \
     case GPUCSR_PRECISION_SINGLE: \
-      GPUCSRReferenceRows(float, float, p, perm, (A)->m, ROW); \
+      LOOP(float, float, sorted, row); \
       break; \
     case GPUCSR_PRECISION_MIXED: \
-      GPUCSRReferenceRows(float, double, p, perm, (A)->m, ROW); \
+      LOOP(float, double, sorted, row); \
       break; \
     } \
-  } while (0)
-#define GPUCSRReferenceDiagonal(A, diagonal, perm, ROW) \
-  do { \
-    switch ((A)->precision) { \
-    case GPUCSR_PRECISION_DOUBLE: \
-      GPUCSRReferenceDiagonals(double, double, diagonal, perm, (A)->m, (A)->n, ROW); \
-      break; \
-    case GPUCSR_PRECISION_SINGLE: \
-      GPUCSRReferenceDiagonals(float, float, diagonal, perm, (A)->m, (A)->n, ROW); \
-      break; \
-    case GPUCSR_PRECISION_MIXED: \
-      GPUCSRReferenceDiagonals(float, double, diagonal, perm, (A)->m, (A)->n, ROW); \
-      break; \
-    } \
-  } while (0)
+    PetscFunctionReturn(PETSC_SUCCESS); \
+  }
+#define GPUCSR_REFERENCE_MULT(NAME, sorted, row) GPUCSRReferenceFunction(Mult_##NAME, const GPUCSRProduct *p, GPUCSRReferenceRows, sorted, row)
+#define GPUCSR_REFERENCE(NAME, sorted, row) \
+  GPUCSR_REFERENCE_MULT(NAME, sorted, row) \
+  GPUCSRReferenceFunction(Diagonal_##NAME, void *diagonal, GPUCSRReferenceDiagonals, sorted, row)

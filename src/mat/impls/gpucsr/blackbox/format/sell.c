@@ -175,24 +175,9 @@ static PetscErrorCode Fill_SELL(const GPUCSRSource *s, GPUCSRStorage *A, GPUCSRB
 \
     ENTRY(a.col[e], ((const V *)A->array[SELL_VAL].data)[e]); \
   }
-
-static PetscErrorCode Mult_SELL(const GPUCSRStorage *A, const GPUCSRProduct *p)
-{
-  const Arrays a = ArraysOf(A);
-
-  PetscFunctionBegin;
-  GPUCSRReferenceMult(A, p, a.perm, ROW);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Diagonal_SELL(const GPUCSRStorage *A, void *diagonal)
-{
-  const Arrays a = ArraysOf(A);
-
-  PetscFunctionBegin;
-  GPUCSRReferenceDiagonal(A, diagonal, a.perm, ROW);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+#define LOCALS const Arrays a = ArraysOf(A)
+GPUCSR_REFERENCE(SELL, a.perm != NULL, a.perm ? a.perm[q] : q)
+#undef LOCALS
 #undef ROW
 
 const GPUCSRFormatFamily GPUCSRFormat_sell = {Applicable_SELL, Estimate_SELL, Measure_SELL, Layout_SELL, Fill_SELL, Mult_SELL, Diagonal_SELL};

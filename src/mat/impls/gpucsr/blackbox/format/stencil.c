@@ -188,26 +188,11 @@ static PetscErrorCode Fill_Stencil(const GPUCSRSource *s, GPUCSRStorage *A, GPUC
 /* The entries of row r */
 #define ROW(V, ENTRY) \
   for (int32_t k = begin[id[r]]; k < begin[id[r] + 1]; k++) ENTRY(r + offset[k], ((const V *)A->array[STENCIL_VAL].data)[k]);
-
-static PetscErrorCode Mult_Stencil(const GPUCSRStorage *A, const GPUCSRProduct *p)
-{
-  const uint16_t *id    = (const uint16_t *)A->array[STENCIL_ID].data;
-  const int32_t  *begin = (const int32_t *)A->array[STENCIL_BEGIN].data, *offset = (const int32_t *)A->array[STENCIL_OFFSET].data;
-
-  PetscFunctionBegin;
-  GPUCSRReferenceMult(A, p, NULL, ROW);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Diagonal_Stencil(const GPUCSRStorage *A, void *diagonal)
-{
-  const uint16_t *id    = (const uint16_t *)A->array[STENCIL_ID].data;
-  const int32_t  *begin = (const int32_t *)A->array[STENCIL_BEGIN].data, *offset = (const int32_t *)A->array[STENCIL_OFFSET].data;
-
-  PetscFunctionBegin;
-  GPUCSRReferenceDiagonal(A, diagonal, NULL, ROW);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+#define LOCALS \
+  const uint16_t *id    = (const uint16_t *)A->array[STENCIL_ID].data; \
+  const int32_t  *begin = (const int32_t *)A->array[STENCIL_BEGIN].data, *offset = (const int32_t *)A->array[STENCIL_OFFSET].data
+GPUCSR_REFERENCE(Stencil, 0, q)
+#undef LOCALS
 #undef ROW
 
 const GPUCSRFormatFamily GPUCSRFormat_stencil = {Applicable_Stencil, Estimate_Stencil, NULL, Layout_Stencil, Fill_Stencil, Mult_Stencil, Diagonal_Stencil};

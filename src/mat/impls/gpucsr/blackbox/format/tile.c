@@ -213,39 +213,9 @@ static PetscErrorCode Fill_Tile(const GPUCSRSource *s, GPUCSRStorage *A, GPUCSRB
     e = Next(&a, A->m, q, k, e); \
     ENTRY(a.list[a.begin[q / a.rows] + a.col[e]], ((const V *)A->array[TILE_VAL].data)[e]); \
   }
-
-/* The rows in the order of the format, for the walks */
-static PetscErrorCode Order(const GPUCSRStorage *A, const Arrays *a, int32_t **order)
-{
-  PetscFunctionBegin;
-  PetscCall(PetscMalloc1(A->m, order));
-  for (int q = 0; q < A->m; q++) (*order)[q] = RowAt(a, q);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Mult_Tile(const GPUCSRStorage *A, const GPUCSRProduct *p)
-{
-  const Arrays a = ArraysOf(A);
-  int32_t     *order;
-
-  PetscFunctionBegin;
-  PetscCall(Order(A, &a, &order));
-  GPUCSRReferenceMult(A, p, order, ROW);
-  PetscCall(PetscFree(order));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Diagonal_Tile(const GPUCSRStorage *A, void *diagonal)
-{
-  const Arrays a = ArraysOf(A);
-  int32_t     *order;
-
-  PetscFunctionBegin;
-  PetscCall(Order(A, &a, &order));
-  GPUCSRReferenceDiagonal(A, diagonal, order, ROW);
-  PetscCall(PetscFree(order));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+#define LOCALS const Arrays a = ArraysOf(A)
+GPUCSR_REFERENCE(Tile, 1, RowAt(&a, q))
+#undef LOCALS
 #undef ROW
 
 const GPUCSRFormatFamily GPUCSRFormat_tile = {Applicable_Tile, Estimate_Tile, Measure_Tile, Layout_Tile, Fill_Tile, Mult_Tile, Diagonal_Tile};

@@ -51,19 +51,6 @@ __device__ __forceinline__ I bisect(I lo, I hi, F below)
   return lo;
 }
 
-/* The place of column c in an ascending row, or -1 */
-__device__ __forceinline__ int find_column(const int *col, int begin, int end, int c)
-{
-  while (begin < end) {
-    const int mid = begin + (end - begin) / 2, at = col[mid];
-
-    if (at == c) return mid;
-    if (at < c) begin = mid + 1;
-    else end = mid;
-  }
-  return -1;
-}
-
 /* Matrix entries are read once: keeps them from pushing x out of the caches */
 template <class T>
 __device__ __forceinline__ T streamed(const T *p)

@@ -165,3 +165,24 @@ const GPUCSRDeviceHelpers *GPUCSRHelpers(GPUCSRDevice d)
   if (d->ops->kernels) return CUDA_HELPERS;
   return d->ops->separate ? &standin : &host;
 }
+
+PetscErrorCode GPUCSRFlagCreate(GPUCSRDevice dev, int **flag)
+{
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRMalloc(dev, sizeof(**flag), "a flag", (void **)flag));
+  ierr = dev->ops->zero(dev->id, *flag, sizeof(**flag), dev->stream);
+  if (ierr) PetscCall(GPUCSRFree(dev, sizeof(**flag), (void **)flag));
+  PetscFunctionReturn(ierr);
+}
+
+PetscErrorCode GPUCSRFlagRead(GPUCSRDevice dev, PetscErrorCode since, int **flag, int *value)
+{
+  PetscErrorCode ierr = since;
+
+  PetscFunctionBegin;
+  if (!ierr && value) ierr = GPUCSRRead(dev, value, *flag, sizeof(*value));
+  PetscCall(GPUCSRFree(dev, sizeof(**flag), (void **)flag));
+  PetscFunctionReturn(ierr);
+}

@@ -61,3 +61,7 @@ typedef struct {
 } GPUCSRDeviceHelpers;
 GPUCSR_INTERN const GPUCSRDeviceHelpers *GPUCSRHelpers(GPUCSRDevice);
 GPUCSR_INTERN GPUCSRError                GPUCSRInspect_CUDA(const GPUCSRStorage *, double, GPUCSRFeatures *, int64_t *, GPUCSRStream);
+
+/* A number on the device that kernels count or set, 0 before. GPUCSRFlagRead() waits, and frees the flag; with an error since its creation, which it returns, it only frees. value NULL: no wait */
+GPUCSR_INTERN GPUCSRError GPUCSRFlagCreate(GPUCSRDevice, int **flag);
+GPUCSR_INTERN GPUCSRError GPUCSRFlagRead(GPUCSRDevice, GPUCSRError since, int **flag, int *value);

@@ -1,33 +1,7 @@
 /* Sparse products on the host: the twin of each kernel */
-#include "spgemm.h"
+#include "rows.h"
 
-typedef struct {
-  const int32_t *i, *j;
-  const double  *a;
-} Rows;
-
-static Rows RowsOf(const GPUCSRStorage *A)
-{
-  const Rows R = {(const int32_t *)A->array[CSR_ROWPTR].data, (const int32_t *)A->array[CSR_COL].data, (const double *)A->array[CSR_VAL].data};
-
-  return R;
-}
-
-static PetscErrorCode Bound_Host(const GPUCSRStorage *A, const GPUCSRStorage *B, int32_t *length)
-{
-  const Rows a = RowsOf(A), b = RowsOf(B);
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWaitStreamOnHost(A->dev->stream));
-  for (int r = 0; r < A->m; r++) {
-    int64_t sum = 0;
-
-    for (int32_t k = a.i[r]; k < a.i[r + 1]; k++) sum += b.i[a.j[k] + 1] - b.i[a.j[k]];
-    length[r] = (int32_t)PetscMin(sum, (int64_t)B->n);
-  }
-  PetscCall(GPUCSRLaunched(A->dev, "spgemm (bound)"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+GPUCSR_SPGEMM_STEPS(GPUCSR_EACH)
 
 static PetscErrorCode Classify_Host(int m, const int32_t *length, GPUCSRRowClasses *c, GPUCSRDevice dev)
 {
@@ -51,7 +25,7 @@ static PetscErrorCode Classify_Host(int m, const int32_t *length, GPUCSRRowClass
 }
 
 /* Counts the columns of row r of A B not yet in mark[], and writes them to `to` unless NULL */
-static int Gather(Rows a, Rows b, int r, int32_t *mark, int32_t *to)
+static int Gather(GPUCSRCSR a, GPUCSRCSR b, int r, int32_t *mark, int32_t *to)
 {
   int n = 0;
 
@@ -81,7 +55,7 @@ static PetscErrorCode Count_Host(const GPUCSRStorage *A, const GPUCSRStorage *B,
   PetscFunctionBegin;
   PetscCall(GPUCSRWaitStreamOnHost(A->dev->stream));
   PetscCall(Marks(B->n, &mark));
-  for (int k = c->first[1]; k < c->first[GPUCSR_ROW_CLASSES]; k++) length[c->rows[k]] = Gather(RowsOf(A), RowsOf(B), c->rows[k], mark, NULL);
+  for (int k = c->first[1]; k < c->first[GPUCSR_ROW_CLASSES]; k++) length[c->rows[k]] = Gather(GPUCSRCSROf(A), GPUCSRCSROf(B), c->rows[k], mark, NULL);
   PetscCall(PetscFree(mark));
   PetscCall(GPUCSRLaunched(A->dev, "spgemm (count)"));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -118,16 +92,16 @@ static int Ascending(const void *a, const void *b)
 
 static PetscErrorCode Fill_Host(const GPUCSRStorage *A, const GPUCSRStorage *B, const GPUCSRRowClasses *c, GPUCSRStorage *C)
 {
-  const int32_t *i = (const int32_t *)C->array[CSR_ROWPTR].data;
-  int32_t       *j = (int32_t *)C->array[CSR_COL].data, *mark;
+  const GPUCSRCSR R = GPUCSRCSROf(C);
+  int32_t        *mark;
 
   PetscFunctionBegin;
   PetscCall(GPUCSRWaitStreamOnHost(A->dev->stream));
   PetscCall(Marks(B->n, &mark));
   for (int k = c->first[1]; k < c->first[GPUCSR_ROW_CLASSES]; k++) {
-    const int r = c->rows[k], n = Gather(RowsOf(A), RowsOf(B), r, mark, j + i[r]);
+    const int r = c->rows[k], n = Gather(GPUCSRCSROf(A), GPUCSRCSROf(B), r, mark, R.j + R.i[r]);
 
-    qsort(j + i[r], (size_t)n, sizeof(*j), Ascending);
+    qsort(R.j + R.i[r], (size_t)n, sizeof(*R.j), Ascending);
   }
   PetscCall(PetscFree(mark));
   PetscCall(GPUCSRLaunched(A->dev, "spgemm (fill)"));
@@ -136,10 +110,9 @@ static PetscErrorCode Fill_Host(const GPUCSRStorage *A, const GPUCSRStorage *B, 
 
 static PetscErrorCode Numeric_Host(const GPUCSRStorage *A, const GPUCSRStorage *B, const GPUCSRRowClasses *classes, GPUCSRStorage *C, GPUCSRBool *lost)
 {
-  const Rows a = RowsOf(A), b = RowsOf(B), c = RowsOf(C);
-  double    *to   = (double *)C->array[CSR_VAL].data;
-  GPUCSRBool gone = PETSC_FALSE;
-  int32_t   *at; /* place in C of a column of the row, if C has it */
+  const GPUCSRCSR a = GPUCSRCSROf(A), b = GPUCSRCSROf(B), c = GPUCSRCSROf(C);
+  GPUCSRBool      gone = PETSC_FALSE;
+  int32_t        *at; /* place in C of a column of the row, if C has it */
 
   PetscFunctionBegin;
   PetscCall(GPUCSRWaitStreamOnHost(A->dev->stream));
@@ -149,14 +122,14 @@ static PetscErrorCode Numeric_Host(const GPUCSRStorage *A, const GPUCSRStorage *
 
     for (int32_t p = c.i[r]; p < c.i[r + 1]; p++) {
       at[c.j[p]] = p;
-      to[p]      = 0;
+      c.a[p]     = 0;
     }
     for (int32_t s = a.i[r]; s < a.i[r + 1]; s++) {
       for (int32_t q = b.i[a.j[s]]; q < b.i[a.j[s] + 1]; q++) {
         const int32_t p = at[b.j[q]];
 
         if (p < c.i[r] || p >= c.i[r + 1]) gone = PETSC_TRUE;
-        else to[p] += a.a[s] * b.a[q];
+        else c.a[p] += a.a[s] * b.a[q];
       }
     }
   }
@@ -166,50 +139,4 @@ static PetscErrorCode Numeric_Host(const GPUCSRStorage *A, const GPUCSRStorage *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Beside_Host(const GPUCSRStorage *A, const GPUCSRStorage *T, GPUCSRStorage *K)
-{
-  const Rows part[2] = {RowsOf(A), RowsOf(T)};
-  int32_t   *i = (int32_t *)K->array[CSR_ROWPTR].data, *j = (int32_t *)K->array[CSR_COL].data, to = 0;
-  double    *a = (double *)K->array[CSR_VAL].data;
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWaitStreamOnHost(A->dev->stream));
-  i[0] = 0;
-  for (int r = 0; r < A->m; r++) {
-    for (int p = 0; p < 2; p++) {
-      for (int32_t k = part[p].i[r]; k < part[p].i[r + 1]; k++, to++) {
-        j[to] = part[p].j[k] + p * A->n;
-        a[to] = part[p].a[k];
-      }
-    }
-    i[r + 1] = to;
-  }
-  PetscCall(GPUCSRLaunched(A->dev, "spgemm (beside)"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode AXPY_Host(double f, const GPUCSRStorage *X, GPUCSRStorage *Y, GPUCSRBool *lost)
-{
-  const Rows x = RowsOf(X), y = RowsOf(Y);
-  double    *to = (double *)Y->array[CSR_VAL].data;
-  int32_t   *at; /* place in Y of a column of the row, if Y has it */
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWaitStreamOnHost(Y->dev->stream));
-  *lost = PETSC_FALSE;
-  PetscCall(Marks(Y->n, &at));
-  for (int r = 0; r < Y->m; r++) {
-    for (int32_t p = y.i[r]; p < y.i[r + 1]; p++) at[y.j[p]] = p;
-    for (int32_t q = x.i[r]; q < x.i[r + 1]; q++) {
-      const int32_t p = at[x.j[q]];
-
-      if (p < y.i[r] || p >= y.i[r + 1]) *lost = PETSC_TRUE;
-      else to[p] += f * x.a[q];
-    }
-  }
-  PetscCall(PetscFree(at));
-  PetscCall(GPUCSRLaunched(Y->dev, "spgemm (axpy)"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-const GPUCSRSpGEMMOps GPUCSRSpGEMM_host = {Bound_Host, Classify_Host, Count_Host, Scan_Host, Shape_Host, Fill_Host, Numeric_Host, Beside_Host, AXPY_Host, GPUCSRRenumber_Host, GPUCSRLengths_Host, GPUCSRPart_Host};
+const GPUCSRSpGEMMOps GPUCSRSpGEMM_host = {GPUCSR_SPGEMM_STEPS(GPUCSR_EACH_ENTRY) Classify_Host, Count_Host, Scan_Host, Shape_Host, Fill_Host, Numeric_Host};

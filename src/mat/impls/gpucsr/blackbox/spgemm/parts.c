@@ -1,4 +1,4 @@
-/* Matrices in CSR on any device split by columns, and the host's twins of the kernels (parts.cu). */
+/* Matrices in CSR on any device split by columns, put side by side, and added */
 #include "spgemm.h"
 
 static PetscErrorCode PartRows(const GPUCSRStorage *A, int n, GPUCSRBool rest, int columns, int32_t *length, GPUCSRStorage *P)
@@ -9,7 +9,7 @@ static PetscErrorCode PartRows(const GPUCSRStorage *A, int n, GPUCSRBool rest, i
   PetscErrorCode         ierr;
 
   PetscFunctionBegin;
-  PetscCall((*ops->lengths)(A, n, rest, length));
+  PetscCall((*ops->lengths)(A->dev, A->m, GPUCSRCSROf(A), n, rest, length, A->dev->stream));
   PetscCall(GPUCSRMalloc(A->dev, sizeof(int32_t) * ((size_t)A->m + 1), "row pointers of a part", (void **)&rowptr));
   ierr = (*ops->scan)(A->m, length, rowptr, &nnz, A->dev);
   if (!ierr) ierr = GPUCSRCSRCreate(A->dev, A->m, columns, nnz, P);
@@ -35,7 +35,7 @@ PetscErrorCode GPUCSRPartColumns(const GPUCSRStorage *A, int n, GPUCSRStorage *D
   if (!ierr) ierr = dev->ops->zero(dev->id, length, bytes, dev->stream); /* the scan reads one number more than rows */
   if (!ierr) ierr = PartRows(A, n, PETSC_FALSE, n, (int32_t *)length, D);
   if (!ierr) ierr = PartRows(A, n, PETSC_TRUE, A->n - n, (int32_t *)length, E);
-  if (!ierr) ierr = (*GPUCSRSpGEMMOf(dev)->part)(A, n, D, E);
+  if (!ierr) ierr = GPUCSRPartEntries(A, n, D, E);
   PetscCall(GPUCSRFree(dev, bytes, &length));
   if (ierr) {
     PetscCall(GPUCSRStorageDestroy(D));
@@ -45,50 +45,35 @@ PetscErrorCode GPUCSRPartColumns(const GPUCSRStorage *A, int n, GPUCSRStorage *D
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* --- The host's twins */
-
-#define INDICES(A, which) ((int32_t *)(A)->array[which].data)
-
-PetscErrorCode GPUCSRRenumber_Host(int64_t n, const int32_t *table, int32_t *j, GPUCSRDevice dev)
+/* New values, and columns, of the two parts */
+PetscErrorCode GPUCSRPartEntries(const GPUCSRStorage *A, int n, GPUCSRStorage *D, GPUCSRStorage *E)
 {
+  const GPUCSRCSR d = GPUCSRCSROf(D);
+
   PetscFunctionBegin;
-  PetscCall(GPUCSRWaitStreamOnHost(dev->stream));
-  for (int64_t k = 0; k < n; k++) j[k] = table[j[k]];
-  PetscCall(GPUCSRLaunched(dev, "renumber"));
+  PetscCall((*GPUCSRSpGEMMOf(A->dev)->part)(A->dev, A->m, GPUCSRCSROf(A), n, d.i, d.j, d.a, GPUCSRCSROf(E), A->dev->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode GPUCSRLengths_Host(const GPUCSRStorage *A, int n, GPUCSRBool rest, int32_t *length)
+/* K = [A T] */
+PetscErrorCode GPUCSRBeside(const GPUCSRStorage *A, const GPUCSRStorage *T, GPUCSRStorage *K)
 {
-  const int32_t *i = INDICES(A, CSR_ROWPTR), *j = INDICES(A, CSR_COL);
+  const GPUCSRCSR k = GPUCSRCSROf(K);
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRWaitStreamOnHost(A->dev->stream));
-  for (int r = 0; r < A->m; r++) {
-    int32_t k = i[r];
-
-    while (k < i[r + 1] && j[k] < n) k++;
-    length[r] = rest ? i[r + 1] - k : k - i[r];
-  }
-  PetscCall(GPUCSRLaunched(A->dev, "lengths of parts"));
+  PetscCall((*GPUCSRSpGEMMOf(A->dev)->beside)(A->dev, A->m + 1, GPUCSRCSROf(A), GPUCSRCSROf(T), k.i, k.j, k.a, A->dev->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode GPUCSRPart_Host(const GPUCSRStorage *A, int n, GPUCSRStorage *D, GPUCSRStorage *E)
+/* Y += f X, if Y has all entries of X; lost: Y lacks an entry, and values of Y may be wrong */
+PetscErrorCode GPUCSRSpAXPY(double f, const GPUCSRStorage *X, GPUCSRStorage *Y, GPUCSRBool *lost)
 {
-  GPUCSRStorage *const to[2] = {D, E};
+  int           *flag;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRWaitStreamOnHost(A->dev->stream));
-  for (int r = 0; r < A->m; r++) {
-    int32_t k = INDICES(A, CSR_ROWPTR)[r];
-
-    for (int p = 0; p < 2; p++)
-      for (int32_t q = INDICES(to[p], CSR_ROWPTR)[r]; q < INDICES(to[p], CSR_ROWPTR)[r + 1]; q++, k++) {
-        INDICES(to[p], CSR_COL)[q]                = INDICES(A, CSR_COL)[k] - (p ? n : 0);
-        ((double *)to[p]->array[CSR_VAL].data)[q] = ((const double *)A->array[CSR_VAL].data)[k];
-      }
-  }
-  PetscCall(GPUCSRLaunched(A->dev, "parts"));
+  PetscCall(GPUCSRFlagCreate(Y->dev, &flag));
+  ierr = (*GPUCSRSpGEMMOf(Y->dev)->axpy)(Y->dev, Y->m, f, GPUCSRCSROf(X), GPUCSRCSROf(Y), flag, Y->dev->stream);
+  PetscCall(GPUCSRFlagRead(Y->dev, ierr, &flag, lost));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

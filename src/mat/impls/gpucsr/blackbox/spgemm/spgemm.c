@@ -41,7 +41,7 @@ static PetscErrorCode SymbolicSteps(const GPUCSRStorage *A, const GPUCSRStorage 
   int64_t                nnz;
 
   PetscFunctionBegin;
-  PetscCall((*ops->bound)(A, B, length));
+  PetscCall((*ops->bound)(dev, m, GPUCSRCSROf(A), GPUCSRCSROf(B), length, dev->stream));
   PetscCall(Classify(dev, m, length, classes));
   PetscCall((*ops->count)(A, B, classes, length));
   PetscCall((*ops->shape)(m, length, rowptr, &nnz, classes, dev));
@@ -107,7 +107,7 @@ PetscErrorCode GPUCSRRowClassesOf(const GPUCSRStorage *C, GPUCSRRowClasses *clas
 
   PetscFunctionBegin;
   PetscCall(GPUCSRMalloc(dev, bytes, "lengths of a product's rows", &length));
-  ierr = (*GPUCSRSpGEMMOf(dev)->lengths)(C, 0, PETSC_TRUE, (int32_t *)length);
+  ierr = (*GPUCSRSpGEMMOf(dev)->lengths)(dev, C->m, GPUCSRCSROf(C), 0, PETSC_TRUE, (int32_t *)length, dev->stream);
   if (!ierr) ierr = Classify(dev, C->m, (const int32_t *)length, classes);
   PetscCall(GPUCSRFree(dev, bytes, &length));
   PetscCall(ierr);

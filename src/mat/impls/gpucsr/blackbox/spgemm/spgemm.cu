@@ -4,6 +4,7 @@
 
   G grows with the mean length of B's rows, whose entries the threads of a group share; T with the class of the row.
 */
+#include "rows.h"
 #include "spgemm.cuh"
 #include <cub/device/device_segmented_sort.cuh>
 
@@ -70,7 +71,7 @@ __device__ __forceinline__ int find(const int *key, int bits, int c)
 
 /* Number of columns of row r of A B that this thread put into the table: W neighbours share a row of B */
 template <int G>
-__device__ int gather(const group<G> &g, const csr &A, const csr &B, int r, int W, int *key, int bits)
+__device__ int gather(const group<G> &g, const GPUCSRCSR &A, const GPUCSRCSR &B, int r, int W, int *key, int bits)
 {
   const int end = A.i[r + 1];
   int       n   = 0, place;
@@ -126,7 +127,7 @@ __device__ void sort(const group<G> &g, int n, int *list)
 
 /* One row of the product: counts its columns or writes them. A list in fast memory, half the size of the table, sorts the columns; NULL: any order */
 template <int G, bool WRITE>
-__device__ void pattern_row(const group<G> &g, const csr &A, const csr &B, int r, int W, int *key, int bits, int *shared, int *list, int *length, const int *rowptr, int *col)
+__device__ void pattern_row(const group<G> &g, const GPUCSRCSR &A, const GPUCSRCSR &B, int r, int W, int *key, int bits, int *shared, int *list, int *length, const int *rowptr, int *col)
 {
   const int size = 1 << bits;
 
@@ -159,7 +160,7 @@ __device__ void pattern_row(const group<G> &g, const csr &A, const csr &B, int r
 }
 
 template <int G, int BITS, bool WRITE>
-__global__ void __launch_bounds__(threads_of(G)) pattern_kernel(int n, const int *__restrict__ rows, csr A, csr B, int W, int *length, const int *rowptr, int *col)
+__global__ void __launch_bounds__(threads_of(G)) pattern_kernel(int n, const int *__restrict__ rows, GPUCSRCSR A, GPUCSRCSR B, int W, int *length, const int *rowptr, int *col)
 {
   constexpr int  ROWS = threads_of(G) / G, LIST = WRITE ? 1 << (BITS - 1) : 0;
   __shared__ int key[ROWS << BITS], shared[ROWS], list[ROWS * LIST + 1];
@@ -172,7 +173,7 @@ __global__ void __launch_bounds__(threads_of(G)) pattern_kernel(int n, const int
 
 /* Rows too long for fast memory: one block each, with a table of 2^most places in work */
 template <bool WRITE>
-__global__ void __launch_bounds__(LONG) pattern_long_kernel(int n, const int *__restrict__ rows, csr A, csr B, int W, int most, int *work, int *length, const int *rowptr, int *col)
+__global__ void __launch_bounds__(LONG) pattern_long_kernel(int n, const int *__restrict__ rows, GPUCSRCSR A, GPUCSRCSR B, int W, int most, int *work, int *length, const int *rowptr, int *col)
 {
   __shared__ int    shared;
   const group<LONG> g;
@@ -189,7 +190,7 @@ __global__ void __launch_bounds__(LONG) pattern_long_kernel(int n, const int *__
 
 /* One row: fills the table with the columns and their places in the row. Then the group takes one entry of A after the other, a thread for each entry of B's row */
 template <int G, class P>
-__device__ void numeric_row(const group<G> &g, const csr &A, const csr &B, int r, const int *__restrict__ rowptr, const int *__restrict__ col, double *val, int *key, P *place, double *sum, int bits, int *lost)
+__device__ void numeric_row(const group<G> &g, const GPUCSRCSR &A, const GPUCSRCSR &B, int r, const int *__restrict__ rowptr, const int *__restrict__ col, double *val, int *key, P *place, double *sum, int bits, int *lost)
 {
   const int size = 1 << bits, first = rowptr[r], length = rowptr[r + 1] - first, end = A.i[r + 1];
   const int warp = G < 32 ? G : 32, lane = (int)threadIdx.x % warp;
@@ -235,7 +236,7 @@ __device__ void numeric_row(const group<G> &g, const csr &A, const csr &B, int r
 }
 
 template <int G, int BITS>
-__global__ void __launch_bounds__(threads_of(G)) numeric_kernel(int n, const int *__restrict__ rows, csr A, csr B, const int *__restrict__ rowptr, const int *__restrict__ col, double *val, int *lost)
+__global__ void __launch_bounds__(threads_of(G)) numeric_kernel(int n, const int *__restrict__ rows, GPUCSRCSR A, GPUCSRCSR B, const int *__restrict__ rowptr, const int *__restrict__ col, double *val, int *lost)
 {
   constexpr int             ROWS = threads_of(G) / G, T = 1 << BITS;
   __shared__ double         sum[ROWS * T / 2]; /* the limit of a class is half the places of its table */
@@ -249,7 +250,7 @@ __global__ void __launch_bounds__(threads_of(G)) numeric_kernel(int n, const int
 }
 
 /* Sets *lost if the product has an entry in a row that is empty in C */
-__global__ void empty_kernel(int n, const int *__restrict__ rows, csr A, const int *__restrict__ brow, int *lost)
+__global__ void empty_kernel(int n, const int *__restrict__ rows, GPUCSRCSR A, const int *__restrict__ brow, int *lost)
 {
   const int k = blockIdx.x * blockDim.x + threadIdx.x;
 
@@ -259,7 +260,7 @@ __global__ void empty_kernel(int n, const int *__restrict__ rows, csr A, const i
 }
 
 /* A long row's sums are its values */
-__global__ void __launch_bounds__(LONG) numeric_long_kernel(int n, const int *__restrict__ rows, csr A, csr B, const int *__restrict__ rowptr, const int *__restrict__ col, double *val, int most, int *work, int *lost)
+__global__ void __launch_bounds__(LONG) numeric_long_kernel(int n, const int *__restrict__ rows, GPUCSRCSR A, GPUCSRCSR B, const int *__restrict__ rowptr, const int *__restrict__ col, double *val, int most, int *work, int *lost)
 {
   const group<LONG> g;
   int              *key = work + ((size_t)blockIdx.x << (most + 1)), *place = key + ((size_t)1 << most);
@@ -313,7 +314,7 @@ static GPUCSRError LongRows(const GPUCSRStorage *A, const GPUCSRRowClasses *c, i
 template <bool WRITE>
 static GPUCSRError Pattern(const GPUCSRStorage *SA, const GPUCSRStorage *SB, const GPUCSRRowClasses *c, int *length, const int *rowptr, int *col, int *loose)
 {
-  const csr          A = Arrays(SA), B = Arrays(SB);
+  const GPUCSRCSR    A = GPUCSRCSROf(SA), B = GPUCSRCSROf(SB);
   const cudaStream_t s = StreamOf(SA);
 
 #define LAUNCH(k, G, BITS) \
@@ -389,7 +390,7 @@ static GPUCSRError Fill_CUDA(const GPUCSRStorage *A, const GPUCSRStorage *B, con
 
 static GPUCSRError NumericLaunch(const GPUCSRStorage *SA, const GPUCSRStorage *SB, const GPUCSRRowClasses *c, GPUCSRStorage *C, int *lost)
 {
-  const csr          A = Arrays(SA), B = Arrays(SB);
+  const GPUCSRCSR    A = GPUCSRCSROf(SA), B = GPUCSRCSROf(SB);
   const cudaStream_t s      = StreamOf(SA);
   const int         *rowptr = (const int *)C->array[CSR_ROWPTR].data, *col = (const int *)C->array[CSR_COL].data;
   double            *val   = (double *)C->array[CSR_VAL].data;
@@ -419,19 +420,15 @@ static GPUCSRError NumericLaunch(const GPUCSRStorage *SA, const GPUCSRStorage *S
 
 static GPUCSRError Numeric_CUDA(const GPUCSRStorage *A, const GPUCSRStorage *B, const GPUCSRRowClasses *c, GPUCSRStorage *C, GPUCSRBool *lost)
 {
-  GPUCSRDevice dev  = A->dev;
-  void        *flag = NULL;
-  int          yes  = 0;
-  GPUCSRError  ierr;
+  int        *flag;
+  GPUCSRError ierr;
 
-  GPUCSRCall(GPUCSRMalloc(dev, sizeof(int), "a product's flag", &flag));
-  ierr = dev->ops->zero(dev->id, flag, sizeof(int), dev->stream);
-  if (!ierr) ierr = NumericLaunch(A, B, c, C, (int *)flag);
-  if (!ierr && lost) ierr = GPUCSRRead(dev, &yes, flag, sizeof(int));
-  GPUCSRCall(GPUCSRFree(dev, sizeof(int), &flag));
-  GPUCSRCall(ierr);
-  if (lost) *lost = yes ? true : false;
+  GPUCSRCall(GPUCSRFlagCreate(A->dev, &flag));
+  ierr = NumericLaunch(A, B, c, C, flag);
+  GPUCSRCall(GPUCSRFlagRead(A->dev, ierr, &flag, lost));
   return 0;
 }
 
-const GPUCSRSpGEMMOps GPUCSRSpGEMM_cuda = {GPUCSRBound_CUDA, GPUCSRClassify_CUDA, Count_CUDA, GPUCSRScan_CUDA, GPUCSRShape_CUDA, Fill_CUDA, Numeric_CUDA, GPUCSRBeside_CUDA, GPUCSRAXPY_CUDA, GPUCSRRenumber_CUDA, GPUCSRLengths_CUDA, GPUCSRPart_CUDA};
+GPUCSR_SPGEMM_STEPS(GPUCSR_EACH)
+
+const GPUCSRSpGEMMOps GPUCSRSpGEMM_cuda = {GPUCSR_SPGEMM_STEPS(GPUCSR_EACH_ENTRY) GPUCSRClassify_CUDA, Count_CUDA, GPUCSRScan_CUDA, GPUCSRShape_CUDA, Fill_CUDA, Numeric_CUDA};

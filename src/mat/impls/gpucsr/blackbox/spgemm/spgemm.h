@@ -8,7 +8,7 @@
   matrix-matrix multiplication for NVIDIA Pascal GPU (2017); the few longer rows have their tables in device memory, as in Parger,
   Winter, Mlakar, Steinberger, spECK (2020). Unlike in these papers, every run has the same bits: a group takes the entries of a row of A one after the other, as MATAIJ does.
 */
-#include "../kernels/kernels.h"
+#include "../kernels/each.h"
 
 /* Class k > 0 holds the rows of more than limit k - 1 and at most limit k entries; tables have twice as many places. Class 0: empty rows */
 #define GPUCSR_ROW_CLASSES 7
@@ -26,10 +26,26 @@ typedef struct {
   int      m;
 } GPUCSRRowClasses;
 
+/*
+  Steps of rows, see ../kernels/each.h and rows.h
+    bound     length[r] = an upper bound for the length of row r of A B
+    beside    K = [A T], row by row; for the rows of A and one more
+    axpy      Y += f X, if Y has all entries of X; if not, lost, which was 0, is 1, and values of Y may be wrong
+    renumber  j[k] = table[j[k]]
+    lengths   length[r] = number of entries of row r of A, of ascending columns, before column n, or (rest) from n on
+    part      copies the entries before column n to D, and the rest to E, whose column 0 is A's n; D and E have row pointers
+*/
+#define GPUCSR_SPGEMM_STEPS(STEP) \
+  STEP(bound, 8, (GPUCSRCSR A, GPUCSRCSR B, int32_t * length), (A, B, length)) \
+  STEP(beside, 8, (GPUCSRCSR A, GPUCSRCSR T, int32_t *__restrict__ rowptr, int32_t *__restrict__ col, double *__restrict__ val), (A, T, rowptr, col, val)) \
+  STEP(axpy, 8, (double f, GPUCSRCSR X, GPUCSRCSR Y, int *lost), (f, X, Y, lost)) \
+  STEP(renumber, 1, (const int32_t *table, int32_t *j), (table, j)) \
+  STEP(lengths, 1, (GPUCSRCSR A, int n, GPUCSRBool rest, int32_t *length), (A, n, rest, length)) \
+  STEP(part, 8, (GPUCSRCSR A, int n, const int32_t *__restrict__ drow, int32_t *__restrict__ dcol, double *__restrict__ dval, GPUCSRCSR E), (A, n, drow, dcol, dval, E))
+
 /* A backend's functions; all run on the stream of A's device. A function that returns numbers has waited for the stream. */
 typedef struct {
-  /* length[r] = an upper bound for the length of row r of C */
-  GPUCSRError (*bound)(const GPUCSRStorage *A, const GPUCSRStorage *B, int32_t *length);
+  GPUCSR_SPGEMM_STEPS(GPUCSR_EACH_MEMBER)
   /* the first of each class; and the rows, if there is memory for them */
   GPUCSRError (*classify)(int m, const int32_t *length, GPUCSRRowClasses *, GPUCSRDevice);
   /* length[r] = the length of row r of C, from the bound in length[r] */
@@ -42,16 +58,6 @@ typedef struct {
   GPUCSRError (*fill)(const GPUCSRStorage *A, const GPUCSRStorage *B, const GPUCSRRowClasses *, GPUCSRStorage *C);
   /* values of C; lost: an entry of the product has no place in C; with NULL the host does not wait */
   GPUCSRError (*numeric)(const GPUCSRStorage *A, const GPUCSRStorage *B, const GPUCSRRowClasses *, GPUCSRStorage *C, GPUCSRBool *lost);
-  /* K = [A T], row by row */
-  GPUCSRError (*beside)(const GPUCSRStorage *A, const GPUCSRStorage *T, GPUCSRStorage *K);
-  /* Y += a X, if Y has all entries of X; lost: Y lacks an entry, and values of Y may be wrong */
-  GPUCSRError (*axpy)(double a, const GPUCSRStorage *X, GPUCSRStorage *Y, GPUCSRBool *lost);
-  /* j[k] = table[j[k]] */
-  GPUCSRError (*renumber)(int64_t n, const int32_t *table, int32_t *j, GPUCSRDevice);
-  /* length[r] = number of entries of row r of A, of ascending columns, before column n, or (rest) from n on */
-  GPUCSRError (*lengths)(const GPUCSRStorage *A, int n, GPUCSRBool rest, int32_t *length);
-  /* copies the entries before column n to D, and the rest to E, whose column 0 is A's n; D and E have row pointers */
-  GPUCSRError (*part)(const GPUCSRStorage *A, int n, GPUCSRStorage *D, GPUCSRStorage *E);
 } GPUCSRSpGEMMOps;
 
 GPUCSR_INTERN const GPUCSRSpGEMMOps  GPUCSRSpGEMM_host;
@@ -59,10 +65,10 @@ GPUCSR_INTERN const GPUCSRSpGEMMOps  GPUCSRSpGEMM_cuda;
 GPUCSR_INTERN const GPUCSRSpGEMMOps *GPUCSRSpGEMMOf(GPUCSRDevice);
 
 /* parts.c */
-GPUCSR_INTERN GPUCSRError GPUCSRRenumber_Host(int64_t n, const int32_t *table, int32_t *j, GPUCSRDevice);
-GPUCSR_INTERN GPUCSRError GPUCSRLengths_Host(const GPUCSRStorage *A, int n, GPUCSRBool rest, int32_t *length);
-GPUCSR_INTERN GPUCSRError GPUCSRPart_Host(const GPUCSRStorage *A, int n, GPUCSRStorage *D, GPUCSRStorage *E);
 GPUCSR_INTERN GPUCSRError GPUCSRPartColumns(const GPUCSRStorage *A, int n, GPUCSRStorage *D, GPUCSRStorage *E);
+GPUCSR_INTERN GPUCSRError GPUCSRPartEntries(const GPUCSRStorage *A, int n, GPUCSRStorage *D, GPUCSRStorage *E);
+GPUCSR_INTERN GPUCSRError GPUCSRBeside(const GPUCSRStorage *A, const GPUCSRStorage *T, GPUCSRStorage *K);
+GPUCSR_INTERN GPUCSRError GPUCSRSpAXPY(double f, const GPUCSRStorage *X, GPUCSRStorage *Y, GPUCSRBool *lost);
 
 GPUCSR_INTERN GPUCSRError GPUCSRCSRCreate(GPUCSRDevice, int m, int n, int64_t nnz, GPUCSRStorage *);
 GPUCSR_INTERN GPUCSRError GPUCSRSpGEMMSymbolic(const GPUCSRStorage *A, const GPUCSRStorage *B, GPUCSRStorage *C, GPUCSRRowClasses *);

@@ -5,58 +5,18 @@
   by shuffles. All lanes run the loop together, so that every lane can go on.
 */
 #include "await.cuh"
+#include "rows.h"
 #include "../format/absent.h"
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_run_length_encode.cuh>
 
-__global__ void inspect_kernel(GPUCSRFactorCSR F, int *bad)
-{
-  const int r = (int)(blockIdx.x * blockDim.x + threadIdx.x);
-  int       d = -1, last = -1;
-  bool      unsorted = false;
-
-  if (r >= F.n) return;
-  for (int e = F.i[r]; e < F.i[r + 1]; e++) {
-    const int c = F.j[e];
-
-    unsorted = unsorted || c <= last;
-    if (c == r) d = e;
-    last = c;
-  }
-  F.diag[r] = d;
-  if (unsorted) bad[GPUCSR_PATTERN_UNSORTED] = 1;
-  if (d < 0) bad[GPUCSR_PATTERN_NO_DIAGONAL] = 1;
-}
-
-static GPUCSRError Inspect(GPUCSRDevice dev, GPUCSRFactorCSR *F, int bad[], GPUCSRStream st)
-{
-  cudaStream_t s = (cudaStream_t)st;
-  int         *d = NULL;
-
-  GPUCSRCall(GPUCSRMalloc(dev, sizeof(int) * GPUCSR_PATTERN_FLAGS, "flags of a pattern", (void **)&d));
-  GPUCSRCall(dev->ops->zero(dev->id, d, sizeof(int) * GPUCSR_PATTERN_FLAGS, st));
-  if (F->n) inspect_kernel<<<GPUCSRBlocks(F->n, 128), 128, 0, s>>>(*F, d);
-  GPUCSRCheckLaunch("inspect_kernel");
-  GPUCSRCall(GPUCSRDownload(dev, bad, GPUCSR_INT32, d, GPUCSR_INT32, GPUCSR_PATTERN_FLAGS, false, st));
-  GPUCSRCall(GPUCSRFree(dev, sizeof(int) * GPUCSR_PATTERN_FLAGS, (void **)&d));
-  return 0;
-}
-
-/* Entries of row r in one triangle */
-__device__ __forceinline__ int row_begin(const GPUCSRFactorCSR &F, bool upper, int r)
-{
-  return upper ? F.diag[r] + 1 : F.i[r];
-}
-__device__ __forceinline__ int row_end(const GPUCSRFactorCSR &F, bool upper, int r)
-{
-  return upper ? F.i[r + 1] : F.diag[r];
-}
+GPUCSR_TRIANGLE_STEPS(GPUCSR_EACH)
 
 /*
   level[r] is -1 until it is known. sums: number of entries, and the deepest level + 1. Entries are taken from the far end, because those rows finish first. The remaining entry is then mostly one of the same
   warp, and costs no load
 */
-__global__ void __launch_bounds__(256) find_levels_kernel(GPUCSRFactorCSR F, bool upper, int *level, unsigned long long *sums, volatile int *trouble)
+__global__ void __launch_bounds__(256) find_levels_kernel(GPUCSRFactorCSR F, GPUCSRBool upper, int *level, unsigned long long *sums, volatile int *trouble)
 {
   const int lane = (int)threadIdx.x % 32, warps = (int)(gridDim.x * (blockDim.x / 32)), n = F.n;
   int64_t   entries = 0;
@@ -65,7 +25,7 @@ __global__ void __launch_bounds__(256) find_levels_kernel(GPUCSRFactorCSR F, boo
   for (int64_t w = threadIdx.x / 32 * (int64_t)gridDim.x + blockIdx.x; 32 * w < n; w += warps) {
     const int first = (int)(32 * w), k = first + lane, r = upper ? n - 1 - k : k;
     bool      active = k < n;
-    const int begin = active ? row_begin(F, upper, r) : 0, length = active ? row_end(F, upper, r) - begin : 0;
+    const int begin = active ? GPUCSRTriangleBegin(&F, upper, r) : 0, length = active ? GPUCSRTriangleEnd(&F, upper, r) - begin : 0;
     int       done = 0, deepest = 0, mine = -1, need = length ? F.j[upper ? begin + length - 1 : begin] : 0;
     Patience  patience;
 
@@ -98,7 +58,7 @@ __global__ void __launch_bounds__(256) find_levels_kernel(GPUCSRFactorCSR F, boo
 
 static GPUCSRError LevelsWith(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRTriangle *T, unsigned long long *sums, int *trouble, cudaStream_t s)
 {
-  bool               upper    = T->upper;
+  GPUCSRBool         upper    = T->upper;
   GPUCSRFactorCSR    f        = *F;
   unsigned long long found[2] = {0, 0};
   int                blocks;
@@ -136,11 +96,10 @@ static GPUCSRError Levels(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRTria
 __global__ void key_kernel(GPUCSRFactorCSR F, GPUCSRTriangle T, int bits, uint64_t *key, int *row)
 {
   const int r = (int)(blockIdx.x * blockDim.x + threadIdx.x);
-  int       c = 0;
 
   if (r >= F.n) return;
-  const int length = row_end(F, T.upper, r) - row_begin(F, T.upper, r);
-  while (c < GPUCSR_LANE_CLASSES - 1 && length > GPUCSR_LANE_ENTRIES << c) c++;
+  const int c = GPUCSRLaneClass(GPUCSRTriangleEnd(&F, T.upper, r) - GPUCSRTriangleBegin(&F, T.upper, r));
+
   key[r] = (uint64_t)((T.upper ? F.n - 1 - r : r) / T.rows) << bits | (unsigned)(8 * T.depth[r] + c);
   row[r] = r;
 }
@@ -226,152 +185,10 @@ static GPUCSRError Runs(GPUCSRDevice dev, const GPUCSRTriangle *T, int *n, int64
   return 0;
 }
 
-/* A warp a slice */
-__global__ void widths_kernel(GPUCSRFactorCSR F, GPUCSRTriangle T, int *width)
-{
-  const int k = (int)((blockIdx.x * blockDim.x + threadIdx.x) / 32), lane = (int)threadIdx.x % 32;
-  int       w = 0;
-
-  if (k >= T.nslices) return;
-  const GPUCSRSlice S = T.slice[k];
-  if (lane < GPUCSRSliceRows(S.shape)) {
-    const int r = T.order[S.first + lane], length = row_end(F, T.upper, r) - row_begin(F, T.upper, r), lanes = 1 << GPUCSRSliceLanes(S.shape);
-
-    w = (length + lanes - 1) / lanes;
-  }
-#pragma unroll
-  for (int o = 16; o; o >>= 1) w = max(w, __shfl_xor_sync(0xffffffffu, w, o));
-  if (!lane) width[k] = w;
-}
-
-static GPUCSRError Widths(GPUCSRDevice dev, const GPUCSRFactorCSR *F, const GPUCSRTriangle *T, int *width, GPUCSRStream st)
-{
-  const size_t bytes = sizeof(int) * (size_t)T->nslices;
-  int         *d     = NULL;
-
-  if (!T->nslices) return 0;
-  GPUCSRCall(GPUCSRMalloc(dev, bytes, "widths of a triangle", (void **)&d));
-  widths_kernel<<<GPUCSRBlocks(32 * (int64_t)T->nslices, 128), 128, 0, (cudaStream_t)st>>>(*F, *T, d);
-  GPUCSRCheckLaunch("widths_kernel");
-  const GPUCSRError ierr = GPUCSRDownload(dev, width, GPUCSR_INT32, d, GPUCSR_INT32, (size_t)T->nslices, false, st);
-  GPUCSRCall(GPUCSRFree(dev, bytes, (void **)&d));
-  GPUCSRCall(ierr);
-  return 0;
-}
-
-/* A warp a slice. PATTERN: also the columns */
-template <bool PATTERN>
-__global__ void fill_kernel(GPUCSRFactorCSR F, GPUCSRTriangle T)
-{
-  const int k = (int)((blockIdx.x * blockDim.x + threadIdx.x) / 32), lane = (int)threadIdx.x % 32;
-
-  if (k >= T.nslices) return;
-  const GPUCSRSlice S   = T.slice[k];
-  const int         log = GPUCSRSliceLanes(S.shape), lanes = 1 << log, width = GPUCSRSliceWidth(S.shape), base = S.first / T.rows * T.rows;
-  const bool        there = lane >> log < GPUCSRSliceRows(S.shape);
-  const int         r     = there ? T.order[S.first + (lane >> log)] : 0;
-  int               e     = there ? row_begin(F, T.upper, r) + (lane & (lanes - 1)) : 0;
-  const int         end   = there ? row_end(F, T.upper, r) : 0;
-  int64_t           to    = 32 * (int64_t)S.offset + lane;
-
-  if (there && !(lane & (lanes - 1))) T.scale[S.first + (lane >> log)] = F.dinv[r];
-  for (int w = 0; w < width; w++, e += lanes, to += 32) {
-    if (PATTERN) {
-      const int p = e < end ? T.place[F.j[e]] : -1;
-
-      T.col[to] = T.near && p >= base && p - base < T.rows ? GPUCSR_NEAR(p, base) : p;
-    }
-    T.val[to] = e < end ? F.a[e] : 0;
-  }
-}
-
-static GPUCSRError Fill(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRTriangle *T, GPUCSRBool pattern, GPUCSRStream st)
-{
-  const unsigned blocks = GPUCSRBlocks(32 * (int64_t)T->nslices, 128);
-
-  (void)dev;
-  if (!T->nslices) return 0;
-  if (pattern) fill_kernel<true><<<blocks, 128, 0, (cudaStream_t)st>>>(*F, *T);
-  else fill_kernel<false><<<blocks, 128, 0, (cudaStream_t)st>>>(*F, *T);
-  GPUCSRCheckLaunch("fill_kernel");
-  return 0;
-}
-
-__global__ void compose_kernel(int n, const int *__restrict__ in, const int *__restrict__ index, int *out)
-{
-  const int p = (int)(blockIdx.x * blockDim.x + threadIdx.x);
-
-  if (p < n) out[p] = index ? index[in[p]] : in[p];
-}
-
-static GPUCSRError Compose(int n, const int *in, const int *index, int *out, GPUCSRStream st)
-{
-  if (!n) return 0;
-  compose_kernel<<<GPUCSRBlocks(n, 256), 256, 0, (cudaStream_t)st>>>(n, in, index, out);
-  GPUCSRCheckLaunch("compose_kernel");
-  return 0;
-}
-
-__global__ void collect_kernel(int n, const int *__restrict__ ptr, const int *__restrict__ index, const double *__restrict__ from, double *to)
-{
-  const int r = (int)(blockIdx.x * blockDim.x + threadIdx.x);
-
-  if (r < n) to[r] = GPUCSRCollected(r, ptr, index, from);
-}
-
-static GPUCSRError Collect(int n, const int *ptr, const int *index, const double *from, double *to, GPUCSRStream st)
-{
-  if (!n) return 0;
-  collect_kernel<<<GPUCSRBlocks(n, 256), 256, 0, (cudaStream_t)st>>>(n, ptr, index, from, to);
-  GPUCSRCheckLaunch("collect_kernel");
-  return 0;
-}
-
-/* A warp a row; the factor's values must be zero before */
-__global__ void scatter_kernel(const int *__restrict__ ai, const int *__restrict__ aj, const double *__restrict__ aa, const int *__restrict__ row, const int *__restrict__ column, GPUCSRFactorCSR F)
-{
-  const int r = (int)((blockIdx.x * (int64_t)blockDim.x + threadIdx.x) / 32), lane = (int)threadIdx.x % 32;
-
-  if (r >= F.n) return;
-  const int from = row ? row[r] : r;
-  for (int e = ai[from] + lane; e < ai[from + 1]; e += 32) {
-    const int at = find_column(F.j, F.i[r], F.i[r + 1], column ? column[aj[e]] : aj[e]);
-
-    if (at >= 0) F.a[at] = aa[e];
-  }
-}
-
-static GPUCSRError Scatter(const int *ai, const int *aj, const double *aa, const int *row, const int *column, GPUCSRFactorCSR *F, GPUCSRStream st)
-{
-  GPUCSR_CUDA(cudaMemsetAsync(F->a, 0, sizeof(double) * (size_t)F->nnz, (cudaStream_t)st));
-  if (F->n) scatter_kernel<<<GPUCSRBlocks(32 * (int64_t)F->n, 128), 128, 0, (cudaStream_t)st>>>(ai, aj, aa, row, column, *F);
-  GPUCSRCheckLaunch("scatter_kernel");
-  return 0;
-}
-
-__global__ void mirror_kernel(GPUCSRFactorCSR F)
-{
-  const int r = (int)(blockIdx.x * blockDim.x + threadIdx.x);
-
-  if (r >= F.n) return;
-  for (int e = F.diag[r] + 1; e < F.i[r + 1]; e++) {
-    const int k = F.j[e], at = find_column(F.j, F.i[k], F.diag[k], r);
-
-    F.a[e] = at < 0 ? 0 : F.a[at];
-  }
-}
-
-static GPUCSRError Mirror(GPUCSRFactorCSR *F, GPUCSRStream st)
-{
-  if (F->n) mirror_kernel<<<GPUCSRBlocks(F->n, 128), 128, 0, (cudaStream_t)st>>>(*F);
-  GPUCSRCheckLaunch("mirror_kernel");
-  return 0;
-}
-
 static GPUCSRError Reset(GPUCSRTriangle *T, int turn, GPUCSRStream st)
 {
   GPUCSR_CUDA(cudaMemsetAsync(T->x[turn], GPUCSR_ABSENT, sizeof(double) * (size_t)T->n, (cudaStream_t)st));
   return 0;
 }
 
-GPUCSR_EXPORT(GPUCSRTriangleOps, GPUCSRTriangleOps_CUDA) = {Inspect, Levels, Order, Runs, Widths, Fill, Compose, Collect, Scatter, GPUCSRFactor_CUDA, Mirror, GPUCSRSolve_CUDA, Reset, GPUCSRInvert_CUDA, GPUCSRMultiply_CUDA};
+GPUCSR_EXPORT(GPUCSRTriangleOps, GPUCSRTriangleOps_CUDA) = {GPUCSR_TRIANGLE_STEPS(GPUCSR_EACH_ENTRY) Levels, Order, Runs, GPUCSRFactor_CUDA, GPUCSRSolve_CUDA, Reset};

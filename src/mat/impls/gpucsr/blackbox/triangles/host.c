@@ -1,34 +1,18 @@
 /*
   Triangles on the host backend: the loops that the kernels are tested against.
 */
-#include "triangle.h"
-#include <math.h>
+#include "rows.h"
 
-static PetscErrorCode Inspect(GPUCSRDevice dev, GPUCSRFactorCSR *F, int bad[], GPUCSRStream s)
-{
-  PetscFunctionBegin;
-  (void)dev;
-  PetscCall(GPUCSRWaitStreamOnHost(s));
-  for (int k = 0; k < GPUCSR_PATTERN_FLAGS; k++) bad[k] = 0;
-  for (int r = 0; r < F->n; r++) {
-    F->diag[r] = -1;
-    for (int e = F->i[r]; e < F->i[r + 1]; e++) {
-      if (e > F->i[r] && F->j[e - 1] >= F->j[e]) bad[GPUCSR_PATTERN_UNSORTED] = 1;
-      if (F->j[e] == r) F->diag[r] = e;
-    }
-    if (F->diag[r] < 0) bad[GPUCSR_PATTERN_NO_DIAGONAL] = 1;
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+GPUCSR_TRIANGLE_STEPS(GPUCSR_EACH)
 
 /* Entries of row r in T */
 static inline int Begin(const GPUCSRFactorCSR *F, const GPUCSRTriangle *T, int r)
 {
-  return T->upper ? F->diag[r] + 1 : F->i[r];
+  return GPUCSRTriangleBegin(F, T->upper, r);
 }
 static inline int End(const GPUCSRFactorCSR *F, const GPUCSRTriangle *T, int r)
 {
-  return T->upper ? F->i[r + 1] : F->diag[r];
+  return GPUCSRTriangleEnd(F, T->upper, r);
 }
 
 static PetscErrorCode Levels(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRTriangle *T, GPUCSRStream s)
@@ -102,106 +86,6 @@ static PetscErrorCode Runs(GPUCSRDevice dev, const GPUCSRTriangle *T, int *n, in
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Widths(GPUCSRDevice dev, const GPUCSRFactorCSR *F, const GPUCSRTriangle *T, int *width, GPUCSRStream s)
-{
-  PetscFunctionBegin;
-  (void)dev;
-  PetscCall(GPUCSRWaitStreamOnHost(s));
-  for (int k = 0; k < T->nslices; k++) {
-    const GPUCSRSlice *S = &T->slice[k];
-
-    width[k] = 0;
-    for (int p = S->first; p < S->first + GPUCSRSliceRows(S->shape); p++) {
-      const int r = T->order[p], length = End(F, T, r) - Begin(F, T, r), lanes = 1 << GPUCSRSliceLanes(S->shape);
-
-      width[k] = PetscMax(width[k], (length + lanes - 1) / lanes);
-    }
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The column that stores place p, in a slice that begins at place first */
-static inline int Column(const GPUCSRTriangle *T, int first, int p)
-{
-  const int base = first / T->rows * T->rows;
-
-  return T->near && p >= base && p - base < T->rows ? GPUCSR_NEAR(p, base) : p;
-}
-
-static PetscErrorCode Fill(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRTriangle *T, GPUCSRBool pattern, GPUCSRStream s)
-{
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWaitStreamOnHost(s));
-  for (int k = 0; k < T->nslices; k++) {
-    const GPUCSRSlice S   = T->slice[k];
-    const int         log = GPUCSRSliceLanes(S.shape), lanes = 1 << log;
-    const int64_t     base = (int64_t)GPUCSR_SLICE * S.offset;
-
-    for (int lane = 0; lane < GPUCSR_SLICE; lane++) {
-      const GPUCSRBool there = (GPUCSRBool)(lane >> log < GPUCSRSliceRows(S.shape));
-      const int        r     = there ? T->order[S.first + (lane >> log)] : -1;
-
-      if (there && !(lane & (lanes - 1))) T->scale[S.first + (lane >> log)] = F->dinv[r];
-      for (int w = 0; w < GPUCSRSliceWidth(S.shape); w++) {
-        const int64_t to   = base + (int64_t)GPUCSR_SLICE * w + lane;
-        const int     from = there ? Begin(F, T, r) + w * lanes + (lane & (lanes - 1)) : 0;
-        const int     is   = there && from < End(F, T, r);
-
-        if (pattern) T->col[to] = is ? Column(T, S.first, T->place[F->j[from]]) : -1;
-        T->val[to] = is ? F->a[from] : 0;
-      }
-    }
-  }
-  PetscCall(GPUCSRLaunched(dev, "values of a triangle"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Compose(int n, const int *in, const int *index, int *out, GPUCSRStream s)
-{
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWaitStreamOnHost(s));
-  for (int p = 0; p < n; p++) out[p] = index ? index[in[p]] : in[p];
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Collect(int n, const int *ptr, const int *index, const double *from, double *to, GPUCSRStream s)
-{
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWaitStreamOnHost(s));
-  for (int r = 0; r < n; r++) to[r] = GPUCSRCollected(r, ptr, index, from);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Bisection: the place of column c in [begin, end), ascending; -1: it is not there */
-static inline int Find(const int *j, int begin, int end, int c)
-{
-  while (begin < end) {
-    const int mid = begin + (end - begin) / 2;
-
-    if (j[mid] < c) begin = mid + 1;
-    else if (j[mid] > c) end = mid;
-    else return mid;
-  }
-  return -1;
-}
-
-static PetscErrorCode Scatter(const int *ai, const int *aj, const double *aa, const int *row, const int *column, GPUCSRFactorCSR *F, GPUCSRStream s)
-{
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWaitStreamOnHost(s));
-  for (int r = 0; r < F->n; r++) {
-    const int from = row ? row[r] : r;
-
-    for (int e = F->i[r]; e < F->i[r + 1]; e++) F->a[e] = 0;
-    for (int e = ai[from]; e < ai[from + 1]; e++) {
-      const int at = Find(F->j, F->i[r], F->i[r + 1], column ? column[aj[e]] : aj[e]);
-
-      if (at >= 0) F->a[at] = aa[e];
-    }
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Is the pivot good? */
 static inline GPUCSRBool Good(double pivot, double sum, GPUCSRPivotRule rule, double tolerance)
 {
@@ -225,7 +109,7 @@ static PetscErrorCode Factor(GPUCSRDevice dev, GPUCSRFactorCSR *F, GPUCSRBool sy
       double    m = F->a[e];
 
       if (symmetric) { /* from the row above only */
-        const int at = Find(F->j, F->diag[k] + 1, F->i[k + 1], r);
+        const int at = GPUCSRColumnFind(F->j, F->diag[k] + 1, F->i[k + 1], r);
 
         if (at < 0) pivots->unsymmetric = 1;
         m = at < 0 ? 0 : F->a[at];
@@ -234,7 +118,7 @@ static PetscErrorCode Factor(GPUCSRDevice dev, GPUCSRFactorCSR *F, GPUCSRBool sy
       F->a[e] = m;
       if (m == 0.0) continue;
       for (int q = F->diag[k] + 1; q < F->i[k + 1]; q++) {
-        const int at = Find(F->j, symmetric ? F->diag[r] : e + 1, F->i[r + 1], F->j[q]);
+        const int at = GPUCSRColumnFind(F->j, symmetric ? F->diag[r] : e + 1, F->i[r + 1], F->j[q]);
 
         if (at >= 0) F->a[at] -= m * F->a[q];
       }
@@ -245,19 +129,6 @@ static PetscErrorCode Factor(GPUCSRDevice dev, GPUCSRFactorCSR *F, GPUCSRBool sy
     F->dinv[r] = 1.0 / F->a[F->diag[r]];
   }
   PetscCall(GPUCSRLaunched(dev, "a factorization"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Mirror(GPUCSRFactorCSR *F, GPUCSRStream s)
-{
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWaitStreamOnHost(s));
-  for (int r = 0; r < F->n; r++)
-    for (int e = F->diag[r] + 1; e < F->i[r + 1]; e++) {
-      const int k = F->j[e], at = Find(F->j, F->i[k], F->diag[k], r);
-
-      F->a[e] = at < 0 ? 0 : F->a[at];
-    }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -321,20 +192,4 @@ static PetscErrorCode Reset(GPUCSRTriangle *T, int turn, GPUCSRStream s)
   return PETSC_SUCCESS;
 }
 
-const GPUCSRTriangleOps GPUCSRTriangleOps_Host = {
-  .inspect  = Inspect,
-  .levels   = Levels,
-  .order    = Order,
-  .runs     = Runs,
-  .widths   = Widths,
-  .fill     = Fill,
-  .compose  = Compose,
-  .collect  = Collect,
-  .scatter  = Scatter,
-  .factor   = Factor,
-  .mirror   = Mirror,
-  .solve    = Solve,
-  .reset    = Reset,
-  .invert   = GPUCSRInvert_Host,
-  .multiply = GPUCSRMultiply_Host,
-};
+const GPUCSRTriangleOps GPUCSRTriangleOps_Host = {GPUCSR_TRIANGLE_STEPS(GPUCSR_EACH_ENTRY) Levels, Order, Runs, Factor, Solve, Reset};

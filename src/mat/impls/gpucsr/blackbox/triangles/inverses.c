@@ -1,7 +1,4 @@
-/*
-  Inverses of small blocks on a diagonal: an application is one product with dense blocks, in which no row waits for another. These loops of the host
-  backend test the kernels.
-*/
+/* Inverses of small blocks on a diagonal: an application is one product with dense blocks, in which no row waits for another (rows.h) */
 #include "triangle.h"
 
 PetscErrorCode GPUCSRInversesDestroy(GPUCSRDevice dev, GPUCSRInverses *V)
@@ -66,24 +63,4 @@ double GPUCSRInversesTime(GPUCSRDevice dev, int nblocks, const int begin[])
 
   for (int k = 0; k < nblocks; k++) entries += (double)(begin[k + 1] - begin[k]) * (begin[k + 1] - begin[k]);
   return t->inverses_launch + (8 * entries + 28.0 * begin[nblocks]) / t->triangle_rate;
-}
-
-PetscErrorCode GPUCSRInvert_Host(const GPUCSRFactorCSR *F, GPUCSRBool symmetric, GPUCSRInverses *V, GPUCSRStream s)
-{
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWaitStreamOnHost(s));
-  for (int r = 0; r < V->n; r++) {
-    const int k = V->block[r], first = V->begin[k], end = V->begin[k + 1];
-
-    GPUCSRInverseRow(F, symmetric, first, end, r, V->value + V->at[k] + (r - first), end - first);
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode GPUCSRMultiply_Host(const GPUCSRInverses *V, const int *from, const int *to, const double *b, double *x, GPUCSRStream s)
-{
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWaitStreamOnHost(s));
-  for (int r = 0; r < V->n; r++) x[to ? to[r] : r] = GPUCSRInverseTimes(V, r, from, b);
-  PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -67,7 +67,7 @@ __device__ __forceinline__ int stage(const GPUCSRFactorCSR &F, const Row &R, int
       if (end <= t) g += o;
     }
     const int      q = __shfl_sync(all, begin - before, g) + t, c = t < total ? F.j[q] : -1;
-    const int      at   = t < total ? find_column(R.col, SYMMETRIC ? R.nlower : e0 + g + 1, R.length, c) : -1;
+    const int      at   = t < total ? GPUCSRColumnFind(R.col, SYMMETRIC ? R.nlower : e0 + g + 1, R.length, c) : -1;
     const unsigned mask = __ballot_sync(all, at >= 0);
 
     if (at >= 0) {
@@ -179,7 +179,7 @@ __device__ __noinline__ void eliminate_long(const GPUCSRFactorCSR &F, const Row 
   __syncwarp();
   fence();
   if (SYMMETRIC) {
-    const int at = find_column(F.j, begin, end, R.r);
+    const int at = GPUCSRColumnFind(F.j, begin, end, R.r);
 
     m = at < 0 ? 0 : look(F.a + at);
     if (at < 0 && lane == 0) pivots[1] = 1;
@@ -187,7 +187,7 @@ __device__ __noinline__ void eliminate_long(const GPUCSRFactorCSR &F, const Row 
   m *= d;
   if (m != 0)
     for (int q = begin + lane; q < end; q += 32) {
-      const int at = find_column(R.col, SYMMETRIC ? R.nlower : e + 1, R.length, F.j[q]);
+      const int at = GPUCSRColumnFind(R.col, SYMMETRIC ? R.nlower : e + 1, R.length, F.j[q]);
 
       if (at >= 0) R.val[at] -= m * look(F.a + q);
     }

@@ -38,6 +38,19 @@ PetscErrorCode GPUCSRFactorCSRDestroy(GPUCSRDevice dev, GPUCSRFactorCSR *F)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Finds the diagonal of each row. bad: a row's columns do not ascend, or its diagonal is not stored */
+PetscErrorCode GPUCSRFactorCSRInspect(GPUCSRDevice dev, const GPUCSRFactorCSR *F, int *bad)
+{
+  int           *flag;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRFlagCreate(dev, &flag));
+  ierr = (*GPUCSRTriangleOpsGet(dev)->inspect)(dev, F->n, *F, flag, dev->stream);
+  PetscCall(GPUCSRFlagRead(dev, ierr, &flag, bad));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode GPUCSRTriangleDestroy(GPUCSRDevice dev, GPUCSRTriangle *T)
 {
   const size_t n = (size_t)T->n, stored = (size_t)T->stored;
@@ -162,6 +175,21 @@ static PetscErrorCode Send(GPUCSRDevice dev, const void *from, size_t n, const c
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The width of each slice, on the host */
+static PetscErrorCode Widths(GPUCSRDevice dev, const GPUCSRFactorCSR *F, const GPUCSRTriangle *T, int width[], GPUCSRStream s)
+{
+  const size_t   bytes = sizeof(int) * (size_t)T->nslices;
+  int           *d     = NULL;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRMalloc(dev, bytes, "widths of a triangle", (void **)&d));
+  ierr = (*GPUCSRTriangleOpsGet(dev)->widths)(dev, T->nslices, *F, *T, d, s);
+  if (!ierr) ierr = GPUCSRDownload(dev, width, GPUCSR_INT32, d, GPUCSR_INT32, (size_t)T->nslices, PETSC_FALSE, s);
+  PetscCall(GPUCSRFree(dev, bytes, (void **)&d));
+  PetscFunctionReturn(ierr);
+}
+
 /* Computes widths and offsets of slices, and allocates the device arrays that depend on them */
 static PetscErrorCode Lay(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRTriangle *T, Laid *a, GPUCSRStream s)
 {
@@ -170,7 +198,7 @@ static PetscErrorCode Lay(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRTria
 
   PetscFunctionBegin;
   PetscCall(Send(dev, a->slice, slices, "slices of a triangle", &T->slice, s));
-  PetscCall((*GPUCSRTriangleOpsGet(dev)->widths)(dev, F, T, a->width, s));
+  PetscCall(Widths(dev, F, T, a->width, s));
   for (int g = 0; g < T->nranges; g++)
     for (int k = a->range[g]; k < a->range[g + 1]; k++) {
       PetscCheck(a->width[k] < GPUCSR_SLICE_WIDTH_MAX && at < INT32_MAX, PETSC_COMM_SELF, PETSC_ERR_MEM, "A triangle of %d rows has too many entries for its slices", T->n);
@@ -215,7 +243,7 @@ PetscErrorCode GPUCSRTriangleSlices(GPUCSRDevice dev, const GPUCSRFactorCSR *F, 
   PetscCall(ierr);
   PetscCall(GPUCSRFree(dev, sizeof(int) * (size_t)T->n, (void **)&T->depth));
   PetscCall(GPUCSRFree(dev, sizeof(int64_t) * (size_t)T->n, (void **)&T->key));
-  PetscCall((*ops->fill)(dev, F, T, PETSC_TRUE, s));
+  PetscCall((*ops->fill)(dev, T->nslices, *F, *T, PETSC_TRUE, s));
   for (int k = 0; k < 2; k++) PetscCall((*ops->reset)(T, k, s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

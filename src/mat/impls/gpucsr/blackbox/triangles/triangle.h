@@ -10,12 +10,12 @@
 
   The computations are a table of functions: loops on the host (host.c), kernels on a GPU (*.cu). Each kernel computes the same as its loop, up to rounding.
 */
-#include "../format/format.h"
+#include "../kernels/each.h"
 
 /* Rows of a length up to 4 have a lane each, up to 8 two, and so on to 32 */
 #define GPUCSR_LANE_CLASSES 6
 #define GPUCSR_LANE_ENTRIES 4
-static inline int GPUCSRLaneClass(int length)
+GPUCSR_HOST_DEVICE int GPUCSRLaneClass(int length)
 {
   int c = 0;
 
@@ -137,85 +137,43 @@ typedef enum {
   GPUCSR_PIVOT_POSITIVE  /* pivot > tolerance times the sum over the row */
 } GPUCSRPivotRule;
 
-/* Faults of a pattern, indices of bad[] */
-enum {
-  GPUCSR_PATTERN_UNSORTED,
-  GPUCSR_PATTERN_NO_DIAGONAL,
-  GPUCSR_PATTERN_FLAGS
-};
-
 /*
-  Row r of a block's inverse: z' with z' (U' L) = e_r'. The upper triangle comes first, with columns ascending, then the lower triangle, with columns descending. Each column's result is at once subtracted from the columns after it. In z, whose
-  entries are stride apart
+  Steps of rows, see ../kernels/each.h and rows.h. The rows are those of the factor F, the inverses V or the lists, and the slices of T
+    inspect   the diagonal of each row; bad, which was 0, is 1 if a row's columns do not ascend or its diagonal is not stored
+    widths    width of each slice
+    fill      columns (if pattern) and values of T
+    compose   out[p] = index[in[p]], index NULL: the identity
+    collect   to[r] = the sum of from[index[k]], k from ptr[r] to ptr[r + 1], in this order; ptr NULL: of k = r alone
+    scatter   a, which was zero, = the entries of A in the rows and columns of the factor; row, column: permutations or NULL
+    mirror    the upper triangle of an ICC factorization = the lower one's transpose
+    invert    values of the inverses of a factor's blocks; symmetric: its upper triangle is the lower one's transpose
+    multiply  x[to[r]] = the sum of row r of the inverses times b[from[c]]; from, to NULL: the identity
 */
-GPUCSR_HOST_DEVICE void GPUCSRInverseRow(const GPUCSRFactorCSR *F, GPUCSRBool symmetric, int first, int end, int r, double *z, int stride)
-{
-  for (int c = first; c < end; c++) z[(int64_t)(c - first) * stride] = c == r;
-  for (int c = r; c < end; c++) {
-    const double w = z[(int64_t)(c - first) * stride] * (symmetric ? 1 : F->dinv[c]);
-
-    z[(int64_t)(c - first) * stride] = symmetric ? w * F->dinv[c] : w;
-    for (int e = F->diag[c] + 1; e < F->i[c + 1]; e++) z[(int64_t)(F->j[e] - first) * stride] -= w * F->a[e];
-  }
-  for (int c = end - 1; c > first; c--) {
-    const double w = z[(int64_t)(c - first) * stride];
-
-    for (int e = F->i[c]; e < F->diag[c]; e++) z[(int64_t)(F->j[e] - first) * stride] -= w * F->a[e];
-  }
-}
-
-/* One row of multiply()'s result */
-GPUCSR_HOST_DEVICE double GPUCSRInverseTimes(const GPUCSRInverses *V, int r, const int *from, const double *b)
-{
-  const int     k = V->block[r], first = V->begin[k], m = V->begin[k + 1] - first;
-  const double *v   = V->value + V->at[k] + (r - first);
-  double        sum = 0;
-
-  for (int c = 0; c < m; c++) sum += v[(int64_t)c * m] * b[from ? from[first + c] : first + c];
-  return sum;
-}
-
-/* One entry of collect()'s result */
-GPUCSR_HOST_DEVICE double GPUCSRCollected(int r, const int *ptr, const int *index, const double *from)
-{
-  double sum = 0;
-
-  if (!ptr) return from[index[r]];
-  for (int k = ptr[r]; k < ptr[r + 1]; k++) sum += from[index[k]];
-  return sum;
-}
+#define GPUCSR_TRIANGLE_STEPS(STEP) \
+  STEP(inspect, 1, (GPUCSRFactorCSR F, int *bad), (F, bad)) \
+  STEP(widths, 32, (GPUCSRFactorCSR F, GPUCSRTriangle T, int *width), (F, T, width)) \
+  STEP(fill, 32, (GPUCSRFactorCSR F, GPUCSRTriangle T, GPUCSRBool pattern), (F, T, pattern)) \
+  STEP(compose, 1, (const int *in, const int *index, int *out), (in, index, out)) \
+  STEP(collect, 1, (const int *__restrict__ ptr, const int *__restrict__ index, const double *__restrict__ from, double *to), (ptr, index, from, to)) \
+  STEP(scatter, 32, (const int *ai, const int *aj, const double *aa, const int *row, const int *column, GPUCSRFactorCSR F), (ai, aj, aa, row, column, F)) \
+  STEP(mirror, 1, (GPUCSRFactorCSR F), (F)) \
+  STEP(invert, 1, (GPUCSRFactorCSR F, GPUCSRBool symmetric, GPUCSRInverses V), (F, symmetric, V)) \
+  STEP(multiply, 1, (GPUCSRInverses V, const int *__restrict__ from, const int *__restrict__ to, const double *__restrict__ b, double *x), (V, from, to, b, x))
 
 typedef struct {
-  /* finds the diagonal of each row; faults of the pattern go to bad */
-  GPUCSRError (*inspect)(GPUCSRDevice, GPUCSRFactorCSR *, int bad[], GPUCSRStream);
+  GPUCSR_TRIANGLE_STEPS(GPUCSR_EACH_MEMBER)
   /* T->depth, nlevels, nnz */
   GPUCSRError (*levels)(GPUCSRDevice, const GPUCSRFactorCSR *, GPUCSRTriangle *T, GPUCSRStream);
   /* T->order, place, key from T->depth and T->rows */
   GPUCSRError (*order)(GPUCSRDevice, const GPUCSRFactorCSR *, GPUCSRTriangle *T, GPUCSRStream);
   /* runs of equal keys: key and rows of each, in memory that the caller frees by GPUCSRHostFree() */
   GPUCSRError (*runs)(GPUCSRDevice, const GPUCSRTriangle *T, int *n, int64_t **key, int **rows, GPUCSRStream);
-  /* width of each slice, on the host */
-  GPUCSRError (*widths)(GPUCSRDevice, const GPUCSRFactorCSR *, const GPUCSRTriangle *T, int *width, GPUCSRStream);
-  /* columns (pattern) and values of T */
-  GPUCSRError (*fill)(GPUCSRDevice, const GPUCSRFactorCSR *, GPUCSRTriangle *T, GPUCSRBool pattern, GPUCSRStream);
-  /* out[p] = index[in[p]], index NULL: the identity */
-  GPUCSRError (*compose)(int n, const int *in, const int *index, int *out, GPUCSRStream);
-  /* to[r] = the sum of from[index[k]], k from ptr[r] to ptr[r + 1], in this order; ptr NULL: of k = r alone */
-  GPUCSRError (*collect)(int n, const int *ptr, const int *index, const double *from, double *to, GPUCSRStream);
-  /* a = the entries of A in the rows and columns of the factor, zero where A has none; row, column: permutations or NULL */
-  GPUCSRError (*scatter)(const int *ai, const int *aj, const double *aa, const int *row, const int *column, GPUCSRFactorCSR *, GPUCSRStream);
   /* ILU (or, with the upper triangle of a symmetric pattern alone, ICC) of the values in a, in place, rows in the order given; done at return */
   GPUCSRError (*factor)(GPUCSRDevice, GPUCSRFactorCSR *, GPUCSRBool symmetric, const int *order, GPUCSRPivotRule, double tolerance, GPUCSRPivots *, GPUCSRStream);
-  /* upper triangle of a factorization of the latter kind = the lower one's transpose */
-  GPUCSRError (*mirror)(GPUCSRFactorCSR *, GPUCSRStream);
   /* nsweeps (1 or 2) triangular solves in one launch. *trouble, page-locked, is set if results did not come in time */
   GPUCSRError (*solve)(GPUCSRDevice, GPUCSRSolveMethod, const GPUCSRSweep *, int nsweeps, const double *b, double *x, volatile int *trouble, GPUCSRStream);
   /* prepares this x of T for a solve */
   GPUCSRError (*reset)(GPUCSRTriangle *T, int turn, GPUCSRStream);
-  /* values of the inverses of a factor's blocks; symmetric: its upper triangle is the lower one's transpose */
-  GPUCSRError (*invert)(const GPUCSRFactorCSR *, GPUCSRBool symmetric, GPUCSRInverses *, GPUCSRStream);
-  /* x[to[r]] = the sum of row r of the inverses times b[from[c]]; from, to NULL: the identity */
-  GPUCSRError (*multiply)(const GPUCSRInverses *, const int *from, const int *to, const double *b, double *x, GPUCSRStream);
 } GPUCSRTriangleOps;
 GPUCSR_INTERN const GPUCSRTriangleOps  GPUCSRTriangleOps_Host;
 GPUCSR_INTERN const GPUCSRTriangleOps  GPUCSRTriangleOps_CUDA;
@@ -223,6 +181,7 @@ GPUCSR_INTERN const GPUCSRTriangleOps *GPUCSRTriangleOpsGet(GPUCSRDevice);
 
 GPUCSR_INTERN GPUCSRError GPUCSRFactorCSRCreate(GPUCSRDevice, int n, int64_t nnz, GPUCSRFactorCSR *);
 GPUCSR_INTERN GPUCSRError GPUCSRFactorCSRDestroy(GPUCSRDevice, GPUCSRFactorCSR *);
+GPUCSR_INTERN GPUCSRError GPUCSRFactorCSRInspect(GPUCSRDevice, const GPUCSRFactorCSR *, int *bad);
 GPUCSR_INTERN GPUCSRError GPUCSRTriangleLevels(GPUCSRDevice, const GPUCSRFactorCSR *, GPUCSRBool upper, GPUCSRTriangle *, GPUCSRStream);
 GPUCSR_INTERN GPUCSRError GPUCSRTriangleOrder(GPUCSRDevice, const GPUCSRFactorCSR *, int rows, GPUCSRTriangle *, GPUCSRStream);
 GPUCSR_INTERN GPUCSRError GPUCSRTriangleSlices(GPUCSRDevice, const GPUCSRFactorCSR *, GPUCSRTriangle *, GPUCSRStream);
@@ -234,14 +193,10 @@ GPUCSR_INTERN int         GPUCSRTriangleRanges(const GPUCSRTriangle *, GPUCSRDev
 GPUCSR_INTERN GPUCSRError GPUCSRInversesCreate(GPUCSRDevice, int nblocks, const int begin[], GPUCSRInverses *);
 GPUCSR_INTERN GPUCSRError GPUCSRInversesDestroy(GPUCSRDevice, GPUCSRInverses *);
 GPUCSR_INTERN double      GPUCSRInversesTime(GPUCSRDevice, int nblocks, const int begin[]);
-GPUCSR_INTERN GPUCSRError GPUCSRInvert_Host(const GPUCSRFactorCSR *, GPUCSRBool, GPUCSRInverses *, GPUCSRStream);
-GPUCSR_INTERN GPUCSRError GPUCSRMultiply_Host(const GPUCSRInverses *, const int *, const int *, const double *, double *, GPUCSRStream);
 
-/* The same on a GPU (numeric.cu, solve.cu, inverses.cu), for build.cu */
+/* The same on a GPU (numeric.cu, solve.cu), for build.cu */
 GPUCSR_INTERN GPUCSRError GPUCSRFactor_CUDA(GPUCSRDevice, GPUCSRFactorCSR *, GPUCSRBool, const int *, GPUCSRPivotRule, double, GPUCSRPivots *, GPUCSRStream);
 GPUCSR_INTERN GPUCSRError GPUCSRSolve_CUDA(GPUCSRDevice, GPUCSRSolveMethod, const GPUCSRSweep *, int, const double *, double *, volatile int *, GPUCSRStream);
-GPUCSR_INTERN GPUCSRError GPUCSRInvert_CUDA(const GPUCSRFactorCSR *, GPUCSRBool, GPUCSRInverses *, GPUCSRStream);
-GPUCSR_INTERN GPUCSRError GPUCSRMultiply_CUDA(const GPUCSRInverses *, const int *, const int *, const double *, double *, GPUCSRStream);
 
 /* Rows of a range, if a triangle of n rows has this many ranges */
 static inline int GPUCSRRangeRows(int n, int ranges)

@@ -165,26 +165,11 @@ static PetscErrorCode Fill_Block4x64(const GPUCSRSource *s, GPUCSRStorage *A, GP
         ENTRY(start[b] + col[k], ((const V *)A->array[BLOCK4X64_VAL].data)[k]); \
       } \
   }
-
-static PetscErrorCode Mult_Block4x64(const GPUCSRStorage *A, const GPUCSRProduct *p)
-{
-  const int32_t *rowptr = (const int32_t *)A->array[BLOCK4X64_ROWPTR].data, *start = (const int32_t *)A->array[BLOCK4X64_START].data, *unit = (const int32_t *)A->array[BLOCK4X64_UNIT4].data;
-  const uint8_t *col = (const uint8_t *)A->array[BLOCK4X64_COL].data;
-
-  PetscFunctionBegin;
-  GPUCSRReferenceMult(A, p, NULL, ROW);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Diagonal_Block4x64(const GPUCSRStorage *A, void *diagonal)
-{
-  const int32_t *rowptr = (const int32_t *)A->array[BLOCK4X64_ROWPTR].data, *start = (const int32_t *)A->array[BLOCK4X64_START].data, *unit = (const int32_t *)A->array[BLOCK4X64_UNIT4].data;
-  const uint8_t *col = (const uint8_t *)A->array[BLOCK4X64_COL].data;
-
-  PetscFunctionBegin;
-  GPUCSRReferenceDiagonal(A, diagonal, NULL, ROW);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+#define LOCALS \
+  const int32_t *rowptr = (const int32_t *)A->array[BLOCK4X64_ROWPTR].data, *start = (const int32_t *)A->array[BLOCK4X64_START].data, *unit = (const int32_t *)A->array[BLOCK4X64_UNIT4].data; \
+  const uint8_t *col = (const uint8_t *)A->array[BLOCK4X64_COL].data
+GPUCSR_REFERENCE(Block4x64, 0, q)
+#undef LOCALS
 #undef ROW
 
 const GPUCSRFormatFamily GPUCSRFormat_block4x64 = {GPUCSRHoldsAny, Estimate_Block4x64, Measure_Block4x64, Layout_Block4x64, Fill_Block4x64, Mult_Block4x64, Diagonal_Block4x64};

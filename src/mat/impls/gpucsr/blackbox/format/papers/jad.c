@@ -64,24 +64,9 @@ static PetscErrorCode Fill_JAD(const GPUCSRSource *s, GPUCSRStorage *A, GPUCSRBo
 /* The entries of row r, the q-th in the order of the format */
 #define ROW(V, ENTRY) \
   for (int k = 0; k < rowptr[r + 1] - rowptr[r]; k++) ENTRY(col[start[k] + q], ((const V *)A->array[JAD_VAL].data)[start[k] + q])
-
-static PetscErrorCode Mult_JAD(const GPUCSRStorage *A, const GPUCSRProduct *p)
-{
-  const int32_t *start = (const int32_t *)A->array[JAD_START].data, *rowptr = (const int32_t *)A->array[JAD_ROWPTR].data, *perm = (const int32_t *)A->array[JAD_PERM].data, *col = (const int32_t *)A->array[JAD_COL].data;
-
-  PetscFunctionBegin;
-  GPUCSRReferenceMult(A, p, perm, ROW);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Diagonal_JAD(const GPUCSRStorage *A, void *diagonal)
-{
-  const int32_t *start = (const int32_t *)A->array[JAD_START].data, *rowptr = (const int32_t *)A->array[JAD_ROWPTR].data, *perm = (const int32_t *)A->array[JAD_PERM].data, *col = (const int32_t *)A->array[JAD_COL].data;
-
-  PetscFunctionBegin;
-  GPUCSRReferenceDiagonal(A, diagonal, perm, ROW);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+#define LOCALS const int32_t *start = (const int32_t *)A->array[JAD_START].data, *rowptr = (const int32_t *)A->array[JAD_ROWPTR].data, *perm = (const int32_t *)A->array[JAD_PERM].data, *col = (const int32_t *)A->array[JAD_COL].data
+GPUCSR_REFERENCE(JAD, 1, perm[q])
+#undef LOCALS
 #undef ROW
 
 const GPUCSRFormatFamily GPUCSRFormat_jad = {GPUCSRHoldsAny, Estimate_JAD, NULL, Layout_JAD, Fill_JAD, Mult_JAD, Diagonal_JAD};

@@ -1,25 +1,6 @@
-/* Row lengths of a product on a GPU: their bound, classes of rows by length, and row pointers */
+/* Row lengths of a product on a GPU: classes of rows by length, and row pointers */
 #include "spgemm.cuh"
 #include <cub/device/device_scan.cuh>
-
-__global__ void bound_kernel(int m, int n, csr A, const int *__restrict__ brow, int *length)
-{
-  const int r = (int)(((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 8);
-  int64_t   w = 0;
-
-  if (r < m)
-    for (int k = A.i[r] + (int)(threadIdx.x % 8); k < A.i[r + 1]; k += 8) w += brow[A.j[k] + 1] - brow[A.j[k]];
-  w = reduce<8>(w);
-  if (r < m && threadIdx.x % 8 == 0) length[r] = (int)(w < n ? w : n);
-}
-
-GPUCSRError GPUCSRBound_CUDA(const GPUCSRStorage *A, const GPUCSRStorage *B, int32_t *length)
-{
-  if (!A->m) return 0;
-  bound_kernel<<<GPUCSRBlocks((int64_t)A->m * 8, 256), 256, 0, StreamOf(A)>>>(A->m, B->n, Arrays(A), Arrays(B).i, length);
-  GPUCSRCheckLaunch("spgemm (bound)");
-  return 0;
-}
 
 /* The host reads these counts of all lengths. next: the next free place of each class */
 struct counts {
@@ -87,7 +68,7 @@ __global__ void __launch_bounds__(COUNT_THREADS) deal_kernel(int m, const int *_
   if (r < m) rows[from[k] + at] = r;
 }
 
-/* rowptr NULL: the classes alone. The scan's memory is behind the counts */
+/* rowptr NULL: the classes alone; c NULL: the row pointers alone. The scan's memory is behind the counts */
 static GPUCSRError ShapeSteps(int m, const int32_t *length, int32_t *rowptr, size_t bytes, int64_t *nnz, GPUCSRRowClasses *c, GPUCSRDevice dev, char *work)
 {
   const cudaStream_t s = (cudaStream_t)dev->stream;
@@ -96,11 +77,12 @@ static GPUCSRError ShapeSteps(int m, const int32_t *length, int32_t *rowptr, siz
   GPUCSRCall(dev->ops->zero(dev->id, all, sizeof(host), s));
   classes_kernel<<<GPUCSRMin(GPUCSRBlocks(m, COUNT_THREADS), COUNT_BLOCKS), COUNT_THREADS, 0, s>>>(m, length, all);
   GPUCSRCheckLaunch("spgemm (classes)");
-  deal_kernel<<<GPUCSRBlocks(m, COUNT_THREADS), COUNT_THREADS, 0, s>>>(m, length, all, c->rows);
+  if (c) deal_kernel<<<GPUCSRBlocks(m, COUNT_THREADS), COUNT_THREADS, 0, s>>>(m, length, all, c->rows);
   GPUCSRCheckLaunch("spgemm (deal)");
   if (rowptr) GPUCSR_CUDA(cub::DeviceScan::ExclusiveSum(work + GPUCSRAlignUp(sizeof(host)), bytes, length, rowptr, m + 1, s));
   GPUCSRCall(GPUCSRRead(dev, &host, all, sizeof(host)));
   if (nnz) *nnz = (int64_t)host.sum;
+  if (!c) return 0;
   c->longest  = host.longest;
   c->first[0] = 0;
   for (int k = 0; k < GPUCSR_ROW_CLASSES; k++) c->first[k + 1] = c->first[k] + host.rows[k];
@@ -133,33 +115,8 @@ GPUCSRError GPUCSRClassify_CUDA(int m, const int32_t *length, GPUCSRRowClasses *
   return 0;
 }
 
-__global__ void sum_kernel(int m, const int *__restrict__ length, unsigned long long *sum)
-{
-  unsigned long long s = 0;
-
-  for (int64_t r = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; r < m; r += (int64_t)gridDim.x * blockDim.x) s += (unsigned long long)length[r];
-  s = reduce<32>(s);
-  if (threadIdx.x % 32 == 0 && s) atomicAdd(sum, s);
-}
-
 GPUCSRError GPUCSRScan_CUDA(int m, const int32_t *length, int32_t *rowptr, int64_t *nnz, GPUCSRDevice dev)
 {
-  const cudaStream_t s     = (cudaStream_t)dev->stream;
-  size_t             bytes = 0;
-  void              *temp  = NULL;
-  GPUCSRError        ierr;
-
-  GPUCSR_CUDA(cub::DeviceScan::ExclusiveSum(NULL, bytes, length, rowptr, m + 1, s));
-  bytes = GPUCSRMax(bytes, sizeof(*nnz));
-  GPUCSRCall(GPUCSRMalloc(dev, bytes, "a product's scan", &temp));
-  ierr = dev->ops->zero(dev->id, temp, sizeof(*nnz), s);
-  if (!ierr) {
-    if (m) sum_kernel<<<GPUCSRMin(GPUCSRBlocks(m, 256), 4096u), 256, 0, s>>>(m, length, (unsigned long long *)temp);
-    ierr = GPUCSRRead(dev, nnz, temp, sizeof(*nnz));
-  }
-  if (!ierr && cub::DeviceScan::ExclusiveSum(temp, bytes, length, rowptr, m + 1, s) != cudaSuccess) ierr = GPUCSR_ERR_GPU;
-  GPUCSRCall(GPUCSRFree(dev, bytes, &temp));
-  GPUCSRCheck(ierr != GPUCSR_ERR_GPU, GPUCSR_ERR_GPU, "The scan of a product's row lengths failed");
-  GPUCSRCall(ierr);
+  GPUCSRCall(GPUCSRShape_CUDA(m, length, rowptr, nnz, NULL, dev));
   return 0;
 }
