@@ -285,7 +285,8 @@ PetscErrorCode GPUKSPPCFind(KSP ksp, KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Key(KSP ksp, KSP_GPU *k, GPUKSPPCKey *key)
+/* If PETSc reuses the PC, its values may be older than the matrix' state */
+static PetscErrorCode Key(KSP ksp, KSP_GPU *k, GPUKSPKey *key)
 {
   Mat              P;
   PetscObjectState state;
@@ -295,21 +296,21 @@ static PetscErrorCode Key(KSP ksp, KSP_GPU *k, GPUKSPPCKey *key)
   PetscCall(PCGetOperators(ksp->pc, NULL, &P));
   PetscCall(PetscObjectStateGet((PetscObject)P, &state));
   PetscCall(PCGetReusePreconditioner(ksp->pc, &reused));
-  *key = (GPUKSPPCKey){((PetscObject)ksp->pc)->id, ((PetscObject)P)->id, state, k->pc.variant, reused, k->pc.row};
+  *key = GPUKSPKeyOf(((PetscObject)ksp->pc)->id, ((PetscObject)P)->id, state, k->pc.variant, reused, GPUKSPAddress(k->pc.row));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Allocates memory for the numbers, each process by itself. GPUKSPPCMake() is collective if the numbers are stale: then all processes must call it */
 PetscErrorCode GPUKSPPCReserve(KSP ksp, KSP_GPU *k, PetscBool *stale)
 {
-  GPUKSPPCKey key;
+  GPUKSPKey key;
 
   PetscFunctionBegin;
   *stale = PETSC_FALSE;
   if (!k->pc.row->make) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Key(ksp, k, &key));
-  *stale = (PetscBool)(!k->pc.numbers.p || !GPUKSPSame(key, k->pc.numberskey) || k->pc.numbers.bytes < NumbersBytes(k));
-  if (*stale) PetscCall(PetscMemzero(&k->pc.numberskey, sizeof(k->pc.numberskey)));
+  *stale = (PetscBool)(!k->pc.numbers.p || !GPUKSPSame(key, k->keys.numbers) || k->pc.numbers.bytes < NumbersBytes(k));
+  if (*stale) PetscCall(PetscMemzero(&k->keys.numbers, sizeof(k->keys.numbers)));
   PetscCall(GPUCSRBufferGrow(k->dev, NumbersBytes(k), "the preconditioner of a solver", &k->pc.numbers));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -317,15 +318,15 @@ PetscErrorCode GPUKSPPCReserve(KSP ksp, KSP_GPU *k, PetscBool *stale)
 /* Its numbers on the device */
 PetscErrorCode GPUKSPPCMake(KSP ksp, KSP_GPU *k)
 {
-  GPUKSPPCKey key;
+  GPUKSPKey key;
 
   PetscFunctionBegin;
   if (!k->pc.row->make) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Key(ksp, k, &key));
-  if (k->pc.numbers.p && GPUKSPSame(key, k->pc.numberskey) && (k->pc.kind != GPUKSP_PC_DIAGONAL || k->pc.numbers.bytes >= sizeof(double) * GPUKSPLength(k))) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscMemzero(&k->pc.numberskey, sizeof(k->pc.numberskey))); /* until the new ones are there */
+  if (k->pc.numbers.p && GPUKSPSame(key, k->keys.numbers) && (k->pc.kind != GPUKSP_PC_DIAGONAL || k->pc.numbers.bytes >= sizeof(double) * GPUKSPLength(k))) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscMemzero(&k->keys.numbers, sizeof(k->keys.numbers))); /* until the new ones are there */
   PetscCall((*k->pc.row->make)(ksp, k));
-  k->pc.numberskey = key;
+  k->keys.numbers = key;
   k->pc.nnumbers++;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -333,7 +334,7 @@ PetscErrorCode GPUKSPPCMake(KSP ksp, KSP_GPU *k)
 /* The diagonal as a PETSc vector, for the host loop; NULL if the preconditioner is not diagonal */
 PetscErrorCode GPUKSPPCDiagonal(KSP ksp, KSP_GPU *k)
 {
-  GPUKSPPCKey    key;
+  GPUKSPKey      key;
   Vec            unit;
   PetscMPIInt    anew;
   PetscErrorCode ierr;

@@ -34,12 +34,7 @@ static PetscErrorCode Close(KSP_GPU *k)
   k->events[0] = k->events[1] = NULL;
   k->graph.recorded = k->graph.stale = NULL;
   k->persistent.epoch = k->persistent.here = 0;
-  PetscCall(PetscMemzero(&k->peers.pattern, sizeof(k->peers.pattern)));
-  PetscCall(PetscMemzero(&k->pc.numberskey, sizeof(k->pc.numberskey)));
-  PetscCall(PetscMemzero(&k->launch.betterkey, sizeof(k->launch.betterkey)));
-  PetscCall(PetscMemzero(&k->launch.copykey, sizeof(k->launch.copykey)));
-  PetscCall(PetscMemzero(&k->launch.tableskey, sizeof(k->launch.tableskey)));
-  PetscCall(PetscMemzero(&k->launch.shapekey, sizeof(k->launch.shapekey)));
+  PetscCall(PetscMemzero(&k->keys, sizeof(k->keys)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

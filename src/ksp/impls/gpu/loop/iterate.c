@@ -454,27 +454,16 @@ PetscErrorCode GPUKSPIterateEnd(KSP_GPU *k)
 /* Keeps an earlier solve's graph if this solve's iteration is the same */
 static PetscErrorCode GraphBegin(KSP ksp, KSP_GPU *k)
 {
-  GPUKSPGraphKey key;
-  PetscMPIInt    size;
+  const GPUCSRVersion none = {0, 0}, off = k->ranks.on ? k->ranks.A.off.version : none;
+  const GPUKSPKey     key =
+    GPUKSPKeyOf(GPUKSPVersionOf(k->op.version), GPUKSPAddress(k->op.plan->A.array[0].data), GPUKSPAddress(k->pc.row), ((PetscObject)ksp->pc)->id, k->pc.variant, k->method, ksp->pc_side == PC_RIGHT, k->n, GPUKSPVersionOf(off), k->ranks.on ? k->ranks.A.made : 0);
+  PetscMPIInt size;
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
-  PetscCall(PetscMemzero(&key, sizeof(key)));
-  key.version = k->op.version;
-  key.data    = k->op.plan->A.array[0].data;
-  key.row     = k->pc.row;
-  key.pc      = (PetscInt64)((PetscObject)ksp->pc)->id;
-  key.variant = k->pc.variant;
-  key.method  = k->method;
-  key.right   = ksp->pc_side == PC_RIGHT;
-  key.n       = k->n;
-  if (k->ranks.on) {
-    key.off  = k->ranks.A.off.version;
-    key.made = k->ranks.A.made;
-  }
-  PetscCall(PetscMemcpy(&key.v, &k->persistent.v, sizeof(key.v)));
-  if (k->refined || k->graph.rulehere || (size > 1 && !k->ranks.on) || !k->pc.row->lasting || !GPUKSPSame(key, k->graph.key)) PetscCall(GPUKSPGraphForget(k));
+  if (k->refined || k->graph.rulehere || (size > 1 && !k->ranks.on) || !k->pc.row->lasting || !GPUKSPSame(key, k->graph.key) || memcmp(&k->graph.v, &k->persistent.v, sizeof(k->graph.v))) PetscCall(GPUKSPGraphForget(k));
   k->graph.key = key;
+  k->graph.v   = k->persistent.v;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
