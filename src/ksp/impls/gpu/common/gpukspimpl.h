@@ -141,7 +141,6 @@ typedef struct {
   Vec           work[GPUKSP_VECTORS], diagonal;
   GPUKSPKey     diagonalkey;
   GPUCSROperand operand[GPUKSP_VECTORS + 1]; /* the last is the diagonal */
-  int           from, to;                    /* input and result of the preconditioner */
 } GPUKSPHostLoop;
 
 /* A KSPGPUCG or KSPGPUBCGS: common to all paths, and then a struct a path */
@@ -254,6 +253,7 @@ GPUCSR_INTERN PetscErrorCode GPUKSPKindAllreduce(KSP, KSP_GPU *);
 /* refine.c */
 GPUCSR_INTERN PetscErrorCode GPUKSPRefineChoose(KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPRefineMake(KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPRefineProduct(KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPRefine(KSP, KSP_GPU *);
 GPUCSR_INTERN double         GPUKSPBytes(const GPUCSRStorage *, PetscBool);
 
@@ -268,6 +268,7 @@ enum {
 };
 typedef PetscErrorCode (*GPUKSPIteration)(KSP, KSP_GPU *, GPUKSPVectors *);
 GPUCSR_INTERN PetscErrorCode GPUKSPIterate(KSP, KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPIterateCG(KSP, KSP_GPU *, GPUKSPVectors *);
 GPUCSR_INTERN PetscErrorCode GPUKSPIterateBegin(KSP, KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPIterateEnd(KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPGraphForget(KSP_GPU *);
