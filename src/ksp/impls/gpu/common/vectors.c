@@ -257,16 +257,6 @@ PetscErrorCode GPUKSPVectorsGiveBack(KSP_GPU *k, int count)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode OnHost(Vec v, PetscBool write, GPUCSROperand *o)
-{
-  PetscFunctionBegin;
-  PetscCall(PetscMemzero(o, sizeof(*o)));
-  o->place = GPUCSR_HOST;
-  if (write) PetscCall(VecGetArray(v, (PetscScalar **)&o->p));
-  else PetscCall(VecGetArrayRead(v, (const PetscScalar **)&o->p));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Borrows the arrays of the vectors: all on the device, if all vectors are there, otherwise all on the host. After an error, none stays borrowed */
 PetscErrorCode GPUKSPVectorsGet(KSP_GPU *k, GPUKSPVectors *v, PetscBool *device)
 {
@@ -284,7 +274,7 @@ PetscErrorCode GPUKSPVectorsGet(KSP_GPU *k, GPUKSPVectors *v, PetscBool *device)
   if (!ierr && here && here < all) {
     PetscCall(GPUKSPVectorsGiveBack(k, q));
     for (q = 0; q <= GPUKSP_VECTORS && !ierr; q++)
-      if (Borrowed(k, q)) ierr = OnHost(Borrowed(k, q), Written(q), &k->loop.operand[q]);
+      if (Borrowed(k, q)) ierr = MatGPUCSRVecGet_Private(NULL, Borrowed(k, q), PETSC_TRUE, Written(q), &k->loop.operand[q]);
   }
   if (ierr) (void)GPUKSPVectorsGiveBack(k, q - 1);
   PetscCall(ierr);
