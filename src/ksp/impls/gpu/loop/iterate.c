@@ -256,7 +256,6 @@ static PetscErrorCode StartCG(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
   PetscCall(GPUKSPStart(ksp, k, v, PETSC_TRUE));
   PetscCall(STEP(GPUKSP_CG_START));
   if (v->explicitpc) PetscCall(Precondition(ksp, k, v, VEC_R, VEC_Z, PETSC_TRUE));
-  else if (single) PetscCall(STEP(GPUKSP_CG1_Z));
   if (single) {
     PetscCall(STEP(GPUKSP_CG1_START));
     PetscCall(GPUKSPProduct(ksp, k, v, VEC_Z, VEC_S));
@@ -304,12 +303,8 @@ static PetscErrorCode StartBCGS(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
 
   PetscFunctionBegin;
   PetscCall(GPUKSPStart(ksp, k, v, left));
-  /* r = b - A x, as CG's start; with left preconditioning M (b - A x) */
   PetscCall(STEP(GPUKSP_CG_START));
-  if (left && v->explicitpc) {
-    PetscCall(Precondition(ksp, k, v, VEC_R, VEC_T, PETSC_TRUE));
-    PetscCall(STEP(GPUKSP_BCGS_R_FROM_T));
-  } else if (left && v->pc) PetscCall(STEP(GPUKSP_BCGS_R_SCALE));
+  if (left && v->explicitpc) PetscCall(Precondition(ksp, k, v, VEC_R, VEC_T, PETSC_TRUE));
   PetscCall(LAST(GPUKSP_BCGS_START, PETSC_TRUE));
   PetscCall(After(ksp, k, v, PETSC_TRUE));
   PetscFunctionReturn(PETSC_SUCCESS);
