@@ -128,6 +128,11 @@ static double *OnDevice(const KSP_GPUGMRES *g, const double *here)
   return (double *)g->state + (here - (double *)g->mirror);
 }
 
+static PetscErrorCode SendState(KSP_GPUGMRES *g)
+{
+  return g->k.dev->ops->copy(g->k.dev->id, g->state, g->mirror, GPUGMRESStateBytes(g->m), GPUCSR_TO_DEVICE, g->k.dev->stream);
+}
+
 /* Memory for the passes. Not collective, so that one process may fail alone */
 PetscErrorCode GPUGMRESMemory(KSP ksp, KSP_GPUGMRES *g)
 {
@@ -156,7 +161,7 @@ PetscErrorCode GPUGMRESMemory(KSP ksp, KSP_GPUGMRES *g)
   PetscCall(PetscMemzero(g->mirror, GPUGMRESStateBytes(g->m)));
   *g->mirror                     = initial;
   GPUGMRESSolution(g->mirror)[m] = 1;
-  PetscCall(k->dev->ops->copy(k->dev->id, g->state, g->mirror, GPUGMRESStateBytes(g->m), GPUCSR_TO_DEVICE, k->dev->stream));
+  PetscCall(SendState(g));
   /* arguments of the steps of steps.h, for subtraction and preconditioners on the device */
   PetscCall(PetscMemzero(v, sizeof(*v)));
   v->x  = g->x;
@@ -279,11 +284,6 @@ static PetscErrorCode Reduce(KSP ksp, KSP_GPUGMRES *g, int count)
   PetscCall(g->k.dev->ops->streamsynchronize(g->k.dev->id, g->k.dev->stream));
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, g->sums, count, MPI_DOUBLE, MPI_SUM, PetscObjectComm((PetscObject)ksp)));
   PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode SendState(KSP_GPUGMRES *g)
-{
-  return g->k.dev->ops->copy(g->k.dev->id, g->state, g->mirror, GPUGMRESStateBytes(g->m), GPUCSR_TO_DEVICE, g->k.dev->stream);
 }
 
 static PetscErrorCode Project(KSP ksp, KSP_GPUGMRES *g, GPUGMRESPass *a)

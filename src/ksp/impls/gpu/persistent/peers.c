@@ -219,12 +219,10 @@ PetscErrorCode GPUKSPPeersGet(KSP ksp, KSP_GPU *k, char why[])
   stale[2] = !k->dev->ops->kernels;
   stale[3] = k->op.plan->A.precision != GPUCSR_PRECISION_DOUBLE;
   PetscCallMPI(MPI_Allreduce(stale, any, 4, MPI_INT, MPI_MAX, comm));
-  if (any[2] && k->path == KSP_GPU_PATH_AUTO) { /* solving together would gain nothing */
-    PetscCall(PetscStrncpy(why, "the host computes", GPUKSP_WHY));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  if (any[3]) {
-    PetscCall(PetscStrncpy(why, "the matrix is not in double on every rank", GPUKSP_WHY));
+  if (any[2] && k->path == KSP_GPU_PATH_AUTO) whynot = "the host computes"; /* solving together would gain nothing */
+  else if (any[3]) whynot = "the matrix is not in double on every rank";
+  if (whynot) {
+    PetscCall(PetscStrncpy(why, whynot, GPUKSP_WHY));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (any[0]) {
