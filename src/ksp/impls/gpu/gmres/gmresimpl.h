@@ -40,8 +40,7 @@ typedef struct {
   GPUGMRESState *state, *mirror; /* mirror: page-locked, as are */
   double        *seen, *sums;
   void          *locked;
-  int            lockedm; /* columns of page-locked memory allocated */
-  int            most;    /* blocks of a pass */
+  int            most; /* blocks of a pass */
   struct {
     Vec       vec; /* like the program's, for PETSc's work; NULL: not needed */
     double   *p;
@@ -53,7 +52,7 @@ typedef struct {
 
   /* the Hessenberg matrix, rotated: columns of m + 2; rotations; right-hand side; norms of basis vectors. y: coefficients of a solution; pageable, so a copy call reads y before it returns, and y may be overwritten */
   PetscReal *hessenberg, *cosine, *sine, *rhs, *norm, *y;
-  int        room;   /* columns allocated */
+  int        room;   /* columns allocated, here and in page-locked memory */
   PetscInt   it;     /* columns not yet added to x; 0: x is complete */
   PetscReal  rnorm0; /* at the start of the cycle */
   Vec        built;  /* x, for a KSPBuildSolution() without a vector */

@@ -10,30 +10,30 @@
 
 /* ---- memory ---- */
 
-static PetscErrorCode Unlock(KSP_GPUGMRES *g)
+static PetscErrorCode ColumnsFree(KSP_GPUGMRES *g)
 {
   PetscFunctionBegin;
   if (g->locked && !g->k.dev->failed[0]) PetscCall(g->k.dev->ops->hostfree(g->k.dev->id, g->locked));
-  g->locked  = NULL;
-  g->lockedm = 0;
+  g->locked = NULL;
+  g->room   = 0;
+  PetscCall(PetscFree6(g->hessenberg, g->cosine, g->sine, g->rhs, g->norm, g->y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Lock(KSP_GPUGMRES *g)
+/* The host's memory for m columns: the Hessenberg matrix, and page-locked memory */
+static PetscErrorCode Columns(KSP_GPUGMRES *g)
 {
-  const size_t state = (GPUGMRESStateBytes(g->m) + 255) / 256 * 256, column = sizeof(double) * (size_t)(g->m + 2);
-  char        *p;
+  const size_t state = GPUCSRAlignUp(GPUGMRESStateBytes(g->m)), column = sizeof(double) * (size_t)(g->m + 2);
 
   PetscFunctionBegin;
-  if (!g->locked || g->lockedm != g->m) {
-    PetscCall(Unlock(g));
-    PetscCall(g->k.dev->ops->hostmalloc(g->k.dev->id, state + (GPUGMRES_SEEN + 1) * column, &g->locked));
-    g->lockedm = g->m;
-  }
-  p         = (char *)g->locked;
-  g->mirror = (GPUGMRESState *)p;
-  g->seen   = (double *)(p + state);
-  g->sums   = (double *)(p + state + GPUGMRES_SEEN * column);
+  if (g->room == g->m) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(ColumnsFree(g));
+  PetscCall(PetscMalloc6((size_t)(g->m + 2) * (size_t)g->m, &g->hessenberg, g->m, &g->cosine, g->m, &g->sine, g->m + 1, &g->rhs, g->m + 1, &g->norm, g->m, &g->y));
+  PetscCall(g->k.dev->ops->hostmalloc(g->k.dev->id, state + (GPUGMRES_SEEN + 1) * column, &g->locked));
+  g->mirror = (GPUGMRESState *)g->locked;
+  g->seen   = (double *)((char *)g->locked + state);
+  g->sums   = (double *)((char *)g->locked + state + GPUGMRES_SEEN * column);
+  g->room   = g->m;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -147,7 +147,7 @@ PetscErrorCode GPUGMRESMemory(KSP ksp, KSP_GPUGMRES *g)
   g->stride = ((size_t)k->n * sizeof(double) + 255) / 256 * 256 / sizeof(double);
   g->most   = 1;
   PetscCall(GPUCSREither(k->dev, GPUGMRESDeviceBlocks(k->dev, &g->most), PETSC_SUCCESS));
-  PetscCall(Lock(g));
+  PetscCall(Columns(g));
   PetscCall(GPUCSRBufferGrow(k->dev, sizeof(double) * (1 + (size_t)(m + 1) * (size_t)g->most), "sums of a solver", &g->partial));
   PetscCall(k->dev->ops->zero(k->dev->id, g->partial.p, sizeof(double), k->dev->stream)); /* no block has finished */
   PetscCall(GPUCSRBufferGrow(k->dev, GPUGMRESStateBytes(g->m), "the state of a solver", &g->statememory));
@@ -175,7 +175,7 @@ PetscErrorCode GPUGMRESRelease(KSP_GPU *k)
   KSP_GPUGMRES *g = (KSP_GPUGMRES *)k;
 
   PetscFunctionBegin;
-  PetscCall(Unlock(g));
+  PetscCall(ColumnsFree(g));
   PetscCall(GPUCSRBufferFree(k->dev, &g->partial));
   PetscCall(GPUCSRBufferFree(k->dev, &g->statememory));
   PetscCall(GPUCSRBufferFree(k->dev, &g->slotmemory));
@@ -183,8 +183,6 @@ PetscErrorCode GPUGMRESRelease(KSP_GPU *k)
     g->slot[q].out = PETSC_FALSE;
     PetscCall(VecDestroy(&g->slot[q].vec));
   }
-  PetscCall(PetscFree6(g->hessenberg, g->cosine, g->sine, g->rhs, g->norm, g->y));
-  g->room = 0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
