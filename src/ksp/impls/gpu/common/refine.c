@@ -61,7 +61,7 @@ static PetscErrorCode Round(KSP_GPU *k, size_t n, int lane, const double *from, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-#define SINGLE_BYTES(n) (((n) * sizeof(float) + 255) / 256 * 256)
+#define SINGLE_BYTES(n) GPUCSRAlignUp((n) * sizeof(float))
 
 /* A's values, the preconditioner's numbers and the vectors of the iteration, in single precision. The vectors in double exist already */
 PetscErrorCode GPUKSPRefineMake(KSP_GPU *k)

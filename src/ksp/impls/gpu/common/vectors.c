@@ -52,7 +52,7 @@ PetscErrorCode GPUKSPRelease(KSP_GPU *k)
 static PetscErrorCode Allocate(KSP_GPU *k)
 {
   const GPUCSRDevice dev  = k->dev;
-  const size_t       each = (sizeof(GPUKSPState) + 255) / 256 * 256;
+  const size_t       each = GPUCSRAlignUp(sizeof(GPUKSPState));
   char              *p;
 
   PetscFunctionBegin;
@@ -114,7 +114,7 @@ PetscErrorCode GPUKSPVectorsOwn(KSP ksp, KSP_GPU *k)
 {
   const PetscBool apart      = (PetscBool)(k->pc.kind == GPUKSP_PC_BETWEEN_STEPS);
   const PetscBool persistent = (PetscBool)(k->dev->ops->kernels && !k->refined && k->method != GPUKSP_CG_SINGLE_REDUCTION);
-  const size_t    each       = ((PetscMax(1, GPUKSPLength(k)) * sizeof(double) + 255) / 256) * 256; /* vectors without rows get different addresses */
+  const size_t    each       = GPUCSRAlignUp(PetscMax(1, GPUKSPLength(k)) * sizeof(double)); /* vectors without rows get different addresses */
   GPUKSPVectors  *v          = &k->persistent.v;
   PetscBool       need[GPUKSP_VECTORS];
   int             count = 0;

@@ -144,7 +144,7 @@ PetscErrorCode GPUGMRESMemory(KSP ksp, KSP_GPUGMRES *g)
 
   PetscFunctionBegin;
   g->m      = (int)m;
-  g->stride = ((size_t)k->n * sizeof(double) + 255) / 256 * 256 / sizeof(double);
+  g->stride = GPUCSRAlignUp((size_t)k->n * sizeof(double)) / sizeof(double);
   g->most   = 1;
   PetscCall(GPUCSREither(k->dev, GPUGMRESDeviceBlocks(k->dev, &g->most), PETSC_SUCCESS));
   PetscCall(Columns(g));
