@@ -44,6 +44,17 @@ struct _n_GPUCSRWrapType {
     return GPUCSRWrapCreate((PetscObject)o, &wrap_##name); \
   }
 
+/* The function that registers these types in PETSc's list */
+#define GPUCSR_WRAP_REGISTER(function, list, ...) \
+  PetscErrorCode function(void) \
+  { \
+    GPUCSRWrapType *const all[] = {__VA_ARGS__}; \
+\
+    PetscFunctionBegin; \
+    for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(all); k++) PetscCall(GPUCSRWrapRegister(&list, all[k])); \
+    PetscFunctionReturn(PETSC_SUCCESS); \
+  }
+
 GPUCSR_INTERN PetscErrorCode GPUCSRWrapRegister(PetscFunctionList *, GPUCSRWrapType *);
 GPUCSR_INTERN PetscErrorCode GPUCSRWrapCreate(PetscObject, const GPUCSRWrapType *);
 GPUCSR_INTERN PetscErrorCode GPUCSRWrapGet(PetscObject, GPUCSRWrap **);

@@ -395,15 +395,12 @@ static PetscErrorCode KSPSolve_Preonly(KSP ksp)
 */
 static PetscErrorCode KSPSolve_Mended(KSP ksp)
 {
-  GPUCSRWrap    *w;
   Vec            x = ksp->vec_sol;
   PCFailedReason why;
   PetscReal      norm = 0;
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRWrapGet((PetscObject)ksp, &w));
-  PetscCall(KSPMethodsForget_Private(ksp, &w->failed));
-  PetscCall((*w->petsc.ksp.solve)(ksp));
+  PetscCall(KSPSolve_Forgets(ksp));
   PetscCall(PCGetFailedReason(ksp->pc, &why));
   if (ksp->vec_sol != x) {
     PetscCall(VecCopy(ksp->vec_sol, x));
@@ -415,7 +412,6 @@ static PetscErrorCode KSPSolve_Mended(KSP ksp)
     ksp->reason = why ? KSP_DIVERGED_PC_FAILED : KSP_DIVERGED_NANORINF;
   }
   for (PetscInt k = 0; k < ksp->nwork && (ksp->reason == KSP_DIVERGED_PC_FAILED || ksp->reason == KSP_DIVERGED_NANORINF); k++) PetscCall(VecSet(ksp->work[k], 0.0));
-  PetscCall(KSPMethodsRemember_Private(ksp, &w->failed));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -459,12 +455,4 @@ COPIES(fgmres)
 COPIES(bcgs)
 COPIES(minres)
 
-PetscErrorCode KSPMethodsInitialize_Private(void)
-{
-  GPUCSRWrapType *const all[] = {&wrap_preonly, &wrap_bcgsl,      &wrap_cgs,   &wrap_cr,     &wrap_dgmres, &wrap_lgmres, &wrap_pgmres, &wrap_tcqmr, &wrap_tfqmr, &wrap_chebyshev,
-                                 &wrap_qmrcgs,  &wrap_pipefgmres, &wrap_ibcgs, &wrap_fbcgsr, &wrap_cg,     &wrap_gmres,  &wrap_fgmres, &wrap_bcgs,  &wrap_minres};
-
-  PetscFunctionBegin;
-  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(all); k++) PetscCall(GPUCSRWrapRegister(&KSPList, all[k]));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+GPUCSR_WRAP_REGISTER(KSPMethodsInitialize_Private, KSPList, &wrap_preonly, &wrap_bcgsl, &wrap_cgs, &wrap_cr, &wrap_dgmres, &wrap_lgmres, &wrap_pgmres, &wrap_tcqmr, &wrap_tfqmr, &wrap_chebyshev, &wrap_qmrcgs, &wrap_pipefgmres, &wrap_ibcgs, &wrap_fbcgsr, &wrap_cg, &wrap_gmres, &wrap_fgmres, &wrap_bcgs, &wrap_minres)

@@ -44,63 +44,25 @@ typedef struct {
   PetscErrorCode (*apply)(KSP_GPU *, const double *r, double *z, PetscBool rule, GPUCSRStream);
 } GPUKSPPC;
 
-/* ---- keys: the origin of a cached object. Keys are compared as memory, so all members have 64 bits and there is no padding ---- */
-
-#define GPUKSPSame(a, b) (!memcmp(&(a), &(b), sizeof(a)))
-
-/* A preconditioner. If PETSc reuses the PC, its values may be older than the matrix' state */
+/* The key of a cached object: numbers that change when the object must be made again. Keys are compared as memory; unused numbers are 0 */
 typedef struct {
-  PetscInt64      pc, P, state, variant, reused;
-  const GPUKSPPC *row;
-} GPUKSPPCKey;
+  PetscInt64 of[12];
+} GPUKSPKey;
+#define GPUKSPKeyOf(...)   ((GPUKSPKey){{__VA_ARGS__}})
+#define GPUKSPSame(a, b)   (!memcmp(&(a), &(b), sizeof(GPUKSPKey)))
+#define GPUKSPAddress(p)   ((PetscInt64)(uintptr_t)(p))
+#define GPUKSPVersionOf(v) (v).pattern, (v).values
 
-/* The format for the product of a persistent kernel */
+/* Keys of data on the device */
 typedef struct {
-  GPUCSRVersion version;
-  PetscInt64    path, peers;
-} GPUKSPFormatKey;
-
-/* A copy of the matrix in that format, without the values */
-typedef struct {
-  PetscInt64          pattern, precision;
-  const GPUCSRFormat *format;
-} GPUKSPCopyKey;
-
-/* Tables of stencils: the most common one, and the diagonals of the preconditioner */
-typedef struct {
-  GPUCSRVersion version;
-  const void   *data; /* of the matrix */
-  PetscInt64    numbers;
-} GPUKSPTablesKey;
-
-/* The shape of a persistent kernel */
-typedef struct {
-  GPUCSRVersion   version;
-  const void     *data;
-  const GPUKSPPC *row;
-  PetscInt64      method, bs, halo, peers;
-} GPUKSPShapeKey;
-
-/* Of a matrix of several ranks: the exchanged entries, */
-typedef struct {
-  PetscInt64 diagonal, off, state;
-} GPUKSPPeersPattern;
-
-/* and the off-diagonal block */
-typedef struct {
-  PetscInt64 id, state;
-} GPUKSPPeersValues;
-
-/* A recorded iteration in double: its operands and their addresses */
-typedef struct {
-  GPUCSRVersion   version;
-  const void     *data; /* of the matrix */
-  const GPUKSPPC *row;
-  PetscInt64      pc, variant, method, right, n;
-  GPUCSRVersion   off;  /* of several ranks: the off-diagonal block, */
-  PetscInt64      made; /* and the exchange */
-  GPUKSPVectors   v;
-} GPUKSPGraphKey;
+  GPUKSPKey numbers; /* of the preconditioner */
+  GPUKSPKey format;  /* of a persistent kernel: the format for its product, */
+  GPUKSPKey copy;    /* the copy of the matrix in that format, without the values, */
+  GPUKSPKey tables;  /* tables of stencils: the most common one, and the diagonals of the preconditioner, */
+  GPUKSPKey shape;   /* and its shape */
+  GPUKSPKey pattern; /* of several ranks with one launch on each: the exchanged entries, */
+  GPUKSPKey block;   /* and the off-diagonal block */
+} GPUKSPKeys;
 
 /* Room of a reason. A function with a reason against a path writes it; otherwise the text is empty */
 #define GPUKSP_WHY 512
@@ -113,35 +75,31 @@ typedef struct {
   GPUKSPPCKind          kind;     /* the kind of the row; BY_PCAPPLY: the solve calls PCApply() in spite of the row */
   GPUCSRBuffer          numbers;  /* its diagonal, or rows of its blocks */
   PetscInt64            nnumbers; /* counts the makings of the numbers */
-  GPUKSPPCKey           numberskey;
-  struct _n_GPUMGCycle *cycle;  /* the preconditioner is a multigrid cycle */
-  Mat                   factor; /* or triangular solves with this factor; no reference is held */
+  struct _n_GPUMGCycle *cycle;    /* the preconditioner is a multigrid cycle */
+  Mat                   factor;   /* or triangular solves with this factor; no reference is held */
 } GPUKSPPCData;
 
 /* Of a path by a graph of steps */
 typedef struct {
-  GPUCSRBuffer   parts;    /* of the sums by a product */
-  int            nparts;   /* their number, for the next step; 0: the next step goes over the rows */
-  PetscBool      fused;    /* products take sums in this solve */
-  PetscBool      normed;   /* the preconditioner may take the sums of the next step, GPUKSP_NORMS */
-  PetscBool      rulehere; /* the host applies the rules */
-  void          *recorded; /* an iteration; kept for later, */
-  void          *stale;    /* a graph of earlier data; the next record becomes an update of the graph */
-  GPUKSPGraphKey key;      /* solves with the same key */
+  GPUCSRBuffer  parts;    /* of the sums by a product */
+  int           nparts;   /* their number, for the next step; 0: the next step goes over the rows */
+  PetscBool     fused;    /* products take sums in this solve */
+  PetscBool     normed;   /* the preconditioner may take the sums of the next step, GPUKSP_NORMS */
+  PetscBool     rulehere; /* the host applies the rules */
+  void         *recorded; /* an iteration; kept for later, */
+  void         *stale;    /* a graph of earlier data; the next record becomes an update of the graph */
+  GPUKSPKey     key;      /* solves with the same key */
+  GPUKSPVectors v;        /* and the same vectors use the same graph */
 } GPUKSPGraph;
 
 /* Of a persistent kernel. Its arguments are a GPUKSPPersistent */
 typedef struct {
   GPUCSRBuffer         bounds, slots, table;
-  const GPUCSRFormat  *with;   /* format of the product */
-  const GPUCSRStorage *S;      /* its storage: the plan's, or */
-  GPUCSRPlan           copy;   /* our copy in another format, */
-  const GPUCSRFormat  *better; /* this one */
-  GPUKSPFormatKey      betterkey;
-  GPUKSPCopyKey        copykey;
+  const GPUCSRFormat  *with;       /* format of the product */
+  const GPUCSRStorage *S;          /* its storage: the plan's, or */
+  GPUCSRPlan           copy;       /* our copy in another format, */
+  const GPUCSRFormat  *better;     /* this one */
   PetscInt64           copyvalues; /* the version of its values */
-  GPUKSPTablesKey      tableskey;
-  GPUKSPShapeKey       shapekey;
   struct {
     int    size, threads;
     size_t shared;
@@ -150,16 +108,14 @@ typedef struct {
 
 /* Of several ranks with one launch on each rank; a kernel sees persistent.peers */
 typedef struct {
-  PetscBool          on;                       /* in this solve */
-  GPUCSRPeers        group;                    /* of the ranks, */
-  GPUCSRDevice       dev;                      /* with this device */
-  void              *memory[GPUKSP_PEERS + 1]; /* of each rank, which all can address */
-  GPUCSRSend        *sends;
-  GPUCSRBuffer       lists;
-  GPUKSPPeersPattern pattern;
-  GPUKSPPeersValues  values;
-  PetscInt64         made;     /* how many times the lists were made */
-  uint64_t           sequence; /* of the host twin: count of synchronisations */
+  PetscBool    on;                       /* in this solve */
+  GPUCSRPeers  group;                    /* of the ranks, */
+  GPUCSRDevice dev;                      /* with this device */
+  void        *memory[GPUKSP_PEERS + 1]; /* of each rank, which all can address */
+  GPUCSRSend  *sends;
+  GPUCSRBuffer lists;
+  PetscInt64   made;     /* how many times the lists were made */
+  uint64_t     sequence; /* of the host twin: count of synchronisations */
 } GPUKSPPeerGroup;
 
 /* Of several ranks by a graph, with the exchange of the matrix */
@@ -183,9 +139,8 @@ typedef struct {
 /* Of the host loop: PETSc's vectors */
 typedef struct {
   Vec           work[GPUKSP_VECTORS], diagonal;
-  GPUKSPPCKey   diagonalkey;
+  GPUKSPKey     diagonalkey;
   GPUCSROperand operand[GPUKSP_VECTORS + 1]; /* the last is the diagonal */
-  int           from, to;                    /* input and result of the preconditioner */
 } GPUKSPHostLoop;
 
 /* A KSPGPUCG or KSPGPUBCGS: common to all paths, and then a struct a path */
@@ -231,6 +186,7 @@ struct _n_KSP_GPU {
   GPUCSREvent      events[2];
   GPUCSRBuffer     vectors;
   GPUKSPPersistent persistent; /* of a persistent kernel; graphs use its vectors too */
+  GPUKSPKeys       keys;
 
   /* the paths */
   GPUKSPLaunch    launch;
@@ -297,6 +253,7 @@ GPUCSR_INTERN PetscErrorCode GPUKSPKindAllreduce(KSP, KSP_GPU *);
 /* refine.c */
 GPUCSR_INTERN PetscErrorCode GPUKSPRefineChoose(KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPRefineMake(KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPRefineProduct(KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPRefine(KSP, KSP_GPU *);
 GPUCSR_INTERN double         GPUKSPBytes(const GPUCSRStorage *, PetscBool);
 
@@ -311,6 +268,7 @@ enum {
 };
 typedef PetscErrorCode (*GPUKSPIteration)(KSP, KSP_GPU *, GPUKSPVectors *);
 GPUCSR_INTERN PetscErrorCode GPUKSPIterate(KSP, KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPIterateCG(KSP, KSP_GPU *, GPUKSPVectors *);
 GPUCSR_INTERN PetscErrorCode GPUKSPIterateBegin(KSP, KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPIterateEnd(KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPGraphForget(KSP_GPU *);

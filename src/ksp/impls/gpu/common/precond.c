@@ -5,7 +5,6 @@
   Other preconditioners that the device applies (a multigrid cycle, triangular solves) are rows of kind GPUKSP_PC_BETWEEN_STEPS with their own apply(), which graphs record.
 */
 #include "gpukspimpl.h"
-#include "../../../wrap.h"
 #include "../../petsc/methods.h"
 #include "../../../pc/impls/blocks/pcblocks.h"
 #include "../../../pc/impls/mg/cycle.h"
@@ -57,51 +56,19 @@ static PetscErrorCode AcceptBlocksOfOne(PC pc, PetscInt *bs, PetscInt *variant, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The PC applied to ones gives its diagonal, */
-static PetscErrorCode ReadDiagonal(KSP ksp, KSP_GPU *k, Vec unit, Vec diagonal)
-{
-  PetscFunctionBegin;
-  PetscCall(VecSet(unit, 1.0));
-  PetscCall(GPUMGPCApply(ksp, unit, diagonal));
-  PetscCall(GPUKSPLoad(k, diagonal, (double *)k->pc.numbers.p));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* and applied to unit vectors, its blocks */
-static PetscErrorCode ReadBlocks(KSP ksp, KSP_GPU *k, Vec unit, Vec column, double rows[])
-{
-  PetscFunctionBegin;
-  PetscCall(GPUCSRProbe(GPUMGPCApply, ksp, 0, k->pc.bs, unit, column, rows));
-  PetscCall(GPUCSRUpload(k->dev, k->pc.numbers.p, GPUCSR_DOUBLE, rows, GPUCSR_DOUBLE, (size_t)k->pc.bs * (size_t)k->n, PETSC_FALSE, k->dev->stream, NULL));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Bytes of the preconditioner's numbers, with room for halo rows. Never 0: with any numbers a kernel synchronises the ranks more often, and all ranks must agree */
 static size_t NumbersBytes(const KSP_GPU *k)
 {
   return sizeof(double) * PetscMax(PetscMax(1, (size_t)k->n * (size_t)(k->pc.row->kind == GPUKSP_PC_BETWEEN_STEPS ? k->pc.bs : 1)), GPUKSPLength(k));
 }
 
-/* Frees the temporaries even after an error */
 static PetscErrorCode MakeNumbers(KSP ksp, KSP_GPU *k)
 {
-  const PetscBool blocks = (PetscBool)(k->pc.row->kind == GPUKSP_PC_BETWEEN_STEPS);
-  const size_t    count  = (size_t)k->n * (size_t)(blocks ? k->pc.bs : 1);
-  Mat             P;
-  Vec             unit, result;
-  double         *rows = NULL;
-  PetscErrorCode  ierr;
-
   PetscFunctionBegin;
   PetscCall(GPUCSRBufferGrow(k->dev, NumbersBytes(k), "the preconditioner of a solver", &k->pc.numbers));
-  PetscCall(PCGetOperators(ksp->pc, NULL, &P));
-  if (blocks) PetscCall(PetscMalloc1(count, &rows));
-  PetscCall(MatCreateVecs(P, &unit, &result));
-  ierr = blocks ? ReadBlocks(ksp, k, unit, result, rows) : ReadDiagonal(ksp, k, unit, result);
-  PetscCall(PetscFree(rows));
-  PetscCall(VecDestroy(&unit));
-  PetscCall(VecDestroy(&result));
-  PetscFunctionReturn(ierr);
+  if (k->pc.row->kind == GPUKSP_PC_DIAGONAL) PetscCall(GPUMGPCDiagonal(&k->op, ksp, (double *)k->pc.numbers.p));
+  else PetscCall(GPUMGPCColumns(k->dev, ksp, k->n, k->pc.bs, (double *)k->pc.numbers.p));
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode ApplyBlocks(KSP_GPU *k, const double *r, double *z, PetscBool rule, GPUCSRStream s)
@@ -285,7 +252,8 @@ PetscErrorCode GPUKSPPCFind(KSP ksp, KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Key(KSP ksp, KSP_GPU *k, GPUKSPPCKey *key)
+/* If PETSc reuses the PC, its values may be older than the matrix' state */
+static PetscErrorCode Key(KSP ksp, KSP_GPU *k, GPUKSPKey *key)
 {
   Mat              P;
   PetscObjectState state;
@@ -295,21 +263,21 @@ static PetscErrorCode Key(KSP ksp, KSP_GPU *k, GPUKSPPCKey *key)
   PetscCall(PCGetOperators(ksp->pc, NULL, &P));
   PetscCall(PetscObjectStateGet((PetscObject)P, &state));
   PetscCall(PCGetReusePreconditioner(ksp->pc, &reused));
-  *key = (GPUKSPPCKey){((PetscObject)ksp->pc)->id, ((PetscObject)P)->id, state, k->pc.variant, reused, k->pc.row};
+  *key = GPUKSPKeyOf(((PetscObject)ksp->pc)->id, ((PetscObject)P)->id, state, k->pc.variant, reused, GPUKSPAddress(k->pc.row));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Allocates memory for the numbers, each process by itself. GPUKSPPCMake() is collective if the numbers are stale: then all processes must call it */
 PetscErrorCode GPUKSPPCReserve(KSP ksp, KSP_GPU *k, PetscBool *stale)
 {
-  GPUKSPPCKey key;
+  GPUKSPKey key;
 
   PetscFunctionBegin;
   *stale = PETSC_FALSE;
   if (!k->pc.row->make) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Key(ksp, k, &key));
-  *stale = (PetscBool)(!k->pc.numbers.p || !GPUKSPSame(key, k->pc.numberskey) || k->pc.numbers.bytes < NumbersBytes(k));
-  if (*stale) PetscCall(PetscMemzero(&k->pc.numberskey, sizeof(k->pc.numberskey)));
+  *stale = (PetscBool)(!k->pc.numbers.p || !GPUKSPSame(key, k->keys.numbers) || k->pc.numbers.bytes < NumbersBytes(k));
+  if (*stale) PetscCall(PetscMemzero(&k->keys.numbers, sizeof(k->keys.numbers)));
   PetscCall(GPUCSRBufferGrow(k->dev, NumbersBytes(k), "the preconditioner of a solver", &k->pc.numbers));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -317,15 +285,15 @@ PetscErrorCode GPUKSPPCReserve(KSP ksp, KSP_GPU *k, PetscBool *stale)
 /* Its numbers on the device */
 PetscErrorCode GPUKSPPCMake(KSP ksp, KSP_GPU *k)
 {
-  GPUKSPPCKey key;
+  GPUKSPKey key;
 
   PetscFunctionBegin;
   if (!k->pc.row->make) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Key(ksp, k, &key));
-  if (k->pc.numbers.p && GPUKSPSame(key, k->pc.numberskey) && (k->pc.kind != GPUKSP_PC_DIAGONAL || k->pc.numbers.bytes >= sizeof(double) * GPUKSPLength(k))) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscMemzero(&k->pc.numberskey, sizeof(k->pc.numberskey))); /* until the new ones are there */
+  if (k->pc.numbers.p && GPUKSPSame(key, k->keys.numbers) && (k->pc.kind != GPUKSP_PC_DIAGONAL || k->pc.numbers.bytes >= sizeof(double) * GPUKSPLength(k))) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscMemzero(&k->keys.numbers, sizeof(k->keys.numbers))); /* until the new ones are there */
   PetscCall((*k->pc.row->make)(ksp, k));
-  k->pc.numberskey = key;
+  k->keys.numbers = key;
   k->pc.nnumbers++;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -333,7 +301,7 @@ PetscErrorCode GPUKSPPCMake(KSP ksp, KSP_GPU *k)
 /* The diagonal as a PETSc vector, for the host loop; NULL if the preconditioner is not diagonal */
 PetscErrorCode GPUKSPPCDiagonal(KSP ksp, KSP_GPU *k)
 {
-  GPUKSPPCKey    key;
+  GPUKSPKey      key;
   Vec            unit;
   PetscMPIInt    anew;
   PetscErrorCode ierr;

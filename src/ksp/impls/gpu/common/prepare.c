@@ -232,14 +232,14 @@ static PetscErrorCode BytesIn(KSP_GPU *k, const GPUKSPFormat *f, const GPUCSRFor
 */
 static PetscErrorCode Better(KSP_GPU *k, PetscBool takes)
 {
-  const GPUKSPFormatKey key   = {k->op.version, k->path, k->peers.on};
-  const double          plan  = GPUKSPBytes(&k->op.plan->A, PETSC_FALSE);
-  double                least = takes ? 0.9 * plan : plan + (k->peers.on ? GPUCSRMachineShared.persistent_spared_ranks : GPUCSRMachineOf(k->dev)->persistent_spared), bytes;
-  const GPUCSRFormat   *format;
-  PetscBool             open;
+  const GPUKSPKey     key   = GPUKSPKeyOf(GPUKSPVersionOf(k->op.version), k->path, k->peers.on);
+  const double        plan  = GPUKSPBytes(&k->op.plan->A, PETSC_FALSE);
+  double              least = takes ? 0.9 * plan : plan + (k->peers.on ? GPUCSRMachineShared.persistent_spared_ranks : GPUCSRMachineOf(k->dev)->persistent_spared), bytes;
+  const GPUCSRFormat *format;
+  PetscBool           open;
 
   PetscFunctionBegin;
-  if (GPUKSPSame(key, k->launch.betterkey)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (GPUKSPSame(key, k->keys.format)) PetscFunctionReturn(PETSC_SUCCESS);
   k->launch.better = NULL;
   PetscCall(GPUCSRRequestOpen(k->op.request, &open));
   if (!takes && k->path == KSP_GPU_PATH_PERSISTENT) least = PETSC_INFINITY;
@@ -251,18 +251,18 @@ static PetscErrorCode Better(KSP_GPU *k, PetscBool takes)
       k->launch.better = format;
     }
   }
-  k->launch.betterkey = key;
+  k->keys.format = key;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* A copy of the matrix in another format than the plan's. held: false if the values have changed since the features were computed, and the format cannot hold them */
 static PetscErrorCode Copy(KSP_GPU *k, PetscBool *held)
 {
-  const GPUCSRPlan   *P    = k->op.plan;
-  const GPUKSPCopyKey key  = {k->op.version.pattern, P->A.precision, k->launch.better};
-  PetscBool           same = (PetscBool)(k->launch.copy.built && GPUKSPSame(key, k->launch.copykey));
-  GPUCSRRequest       q    = {"auto", "auto", GPUCSR_SELECT_ESTIMATE, 0, 0};
-  GPUCSRSource        s;
+  const GPUCSRPlan *P    = k->op.plan;
+  const GPUKSPKey   key  = GPUKSPKeyOf(k->op.version.pattern, P->A.precision, GPUKSPAddress(k->launch.better));
+  PetscBool         same = (PetscBool)(k->launch.copy.built && GPUKSPSame(key, k->keys.copy));
+  GPUCSRRequest     q    = {"auto", "auto", GPUCSR_SELECT_ESTIMATE, 0, 0};
+  GPUCSRSource      s;
 
   PetscFunctionBegin;
   *held = PETSC_TRUE;
@@ -279,7 +279,7 @@ static PetscErrorCode Copy(KSP_GPU *k, PetscBool *held)
     }
     if (!*held) PetscFunctionReturn(PETSC_SUCCESS);
     if (!same) PetscCall(GPUCSRPlanBuild(k->dev, &s, P->A.precision, &q, &k->launch.copy));
-    k->launch.copykey    = key;
+    k->keys.copy         = key;
     k->launch.copyvalues = k->op.version.values;
   }
   k->launch.S = &k->launch.copy.A;
@@ -289,31 +289,31 @@ static PetscErrorCode Copy(KSP_GPU *k, PetscBool *held)
 /* For stencils: the most common stencil, and the diagonals of the preconditioner */
 static PetscErrorCode Tables(KSP_GPU *k)
 {
-  const PetscBool       diagonal = (PetscBool)(k->pc.kind == GPUKSP_PC_DIAGONAL);
-  const GPUKSPTablesKey key      = {k->op.version, k->launch.S->array[0].data, diagonal ? k->pc.nnumbers : 0};
-  GPUKSPPersistent     *L        = &k->persistent;
+  const PetscBool   diagonal = (PetscBool)(k->pc.kind == GPUKSP_PC_DIAGONAL);
+  const GPUKSPKey   key      = GPUKSPKeyOf(GPUKSPVersionOf(k->op.version), GPUKSPAddress(k->launch.S->array[0].data), diagonal ? k->pc.nnumbers : 0);
+  GPUKSPPersistent *L        = &k->persistent;
 
   PetscFunctionBegin;
-  if (GPUKSPSame(key, k->launch.tableskey)) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscMemzero(&k->launch.tableskey, sizeof(k->launch.tableskey)));
+  if (GPUKSPSame(key, k->keys.tables)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscMemzero(&k->keys.tables, sizeof(k->keys.tables)));
   PetscCall(GPUKSPPersistentCommon(k->launch.S, &L->common, k->dev->stream));
   PetscCall(GPUKSPPersistentDiagonals(k->launch.S, diagonal ? (const double *)k->pc.numbers.p : NULL, (double *)k->launch.table.p, &L->same, k->dev->stream));
-  k->launch.tableskey = key;
+  k->keys.tables = key;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Blocks and their rows; no block cuts a slice or a block of the preconditioner */
 static PetscErrorCode Shape(KSP_GPU *k, PetscBool *possible)
 {
-  const GPUKSPShapeKey key = {k->op.version, k->launch.S->array[0].data, k->pc.row, k->method, k->pc.bs, k->halo, k->peers.on ? k->peers.made : 0};
-  GPUKSPPersistent    *L   = &k->persistent;
-  GPUCSRBool           fits;
+  const GPUKSPKey   key = GPUKSPKeyOf(GPUKSPVersionOf(k->op.version), GPUKSPAddress(k->launch.S->array[0].data), GPUKSPAddress(k->pc.row), k->method, k->pc.bs, k->halo, k->peers.on ? k->peers.made : 0);
+  GPUKSPPersistent *L   = &k->persistent;
+  GPUCSRBool        fits;
 
   PetscFunctionBegin;
   *possible = PETSC_TRUE;
   L->A      = k->launch.S;
-  if (GPUKSPSame(key, k->launch.shapekey)) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscMemzero(&k->launch.shapekey, sizeof(k->launch.shapekey)));
+  if (GPUKSPSame(key, k->keys.shape)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscMemzero(&k->keys.shape, sizeof(k->keys.shape)));
   L->method = k->method;
   L->bounds = (int *)k->launch.bounds.p;
   L->reach  = L->bounds + GPUKSP_BLOCKS + 1;
@@ -327,7 +327,7 @@ static PetscErrorCode Shape(KSP_GPU *k, PetscBool *possible)
   k->launch.plain.threads = L->threads;
   k->launch.plain.shared  = L->shared;
   if (k->halo) PetscCall(GPUKSPPersistentHalo(L, k->dev->stream));
-  k->launch.shapekey = key;
+  k->keys.shape = key;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 #endif
@@ -380,7 +380,7 @@ static PetscErrorCode ResetJacobi(KSP ksp, KSP_GPU *k)
   PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCJACOBI, &jacobi));
   if (!jacobi) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PCReset(ksp->pc));
-  PetscCall(PetscMemzero(&k->pc.numberskey, sizeof(k->pc.numberskey)));
+  PetscCall(PetscMemzero(&k->keys.numbers, sizeof(k->keys.numbers)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -398,7 +398,7 @@ static PetscErrorCode PrepareOnRanks(KSP ksp, KSP_GPU *k, char why[])
   if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
   any = stale; /* then the collective part: reading the PC's numbers */
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp)));
-  if (any) PetscCall(PetscMemzero(&k->pc.numberskey, sizeof(k->pc.numberskey)));
+  if (any) PetscCall(PetscMemzero(&k->keys.numbers, sizeof(k->keys.numbers)));
   if (k->taken == KSP_GPU_PATH_PERSISTENT) GPUCSRTry(&attempt, PreparePersistent(ksp, k, &possible));
   else {
     GPUCSRTry(&attempt, PrepareGraph(ksp, k));

@@ -61,7 +61,7 @@ static PetscErrorCode Round(KSP_GPU *k, size_t n, int lane, const double *from, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-#define SINGLE_BYTES(n) (((n) * sizeof(float) + 255) / 256 * 256)
+#define SINGLE_BYTES(n) GPUCSRAlignUp((n) * sizeof(float))
 
 /* A's values, the preconditioner's numbers and the vectors of the iteration, in single precision. The vectors in double exist already */
 PetscErrorCode GPUKSPRefineMake(KSP_GPU *k)
@@ -95,44 +95,24 @@ PetscErrorCode GPUKSPRefineMake(KSP_GPU *k)
   if (v->pc) f->pc = (float *)p;
   if (v->block) f->block = (float *)p;
   f->bs           = v->bs;
+  f->from         = f->r;
+  f->to           = f->z;
   f->explicitpc   = v->explicitpc;
   f->truex        = v->x;
   f->trueresidual = v->w;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Precondition(KSP ksp, KSP_GPU *k, PetscBool rule)
+/* w = A p in single precision */
+PetscErrorCode GPUKSPRefineProduct(KSP_GPU *k)
 {
-  PetscFunctionBegin;
-  k->single.v.from = k->single.v.r;
-  k->single.v.to   = k->single.v.z;
-  PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_PRECONDITION, NULL, rule ? GPUKSP_STEP_RULE : GPUKSP_STEP_ALWAYS));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* An iteration of CG in single precision */
-static PetscErrorCode Iteration(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
-{
-  const GPUCSRKernel *kernel     = k->op.plan->choice.kernel;
-  const PetscBool     explicitpc = (PetscBool)k->single.v.explicitpc;
-  GPUCSRProduct       p          = {.alpha = 1, .x = k->single.v.p, .z = k->single.v.w, .last = k->n};
+  GPUCSRProduct p = {.alpha = 1, .x = k->single.v.p, .z = k->single.v.w, .last = k->n};
 
   PetscFunctionBegin;
-  PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_CG_DIRECTION, NULL, GPUKSP_STEP_RULE));
-  if (k->dev->ops->kernels) PetscCall((*kernel->family->launch)(&k->single.rounded, &p, kernel->variant, k->dev->stream));
-  else {
-    PetscCall(GPUCSRWaitStreamOnHost(k->dev->stream));
-    PetscCall((*k->single.rounded.format->ops->mult)(&k->single.rounded, &p));
-    PetscCall(GPUCSRLaunched(k->dev, k->single.rounded.format->name));
-  }
-  PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_CG_CURVATURE, NULL, GPUKSP_STEP_RULE));
-  if (k->graph.rulehere && k->state->reason) PetscFunctionReturn(PETSC_SUCCESS);
-  if (explicitpc) {
-    PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_CG_R, NULL, GPUKSP_STEP_RULE));
-    PetscCall(Precondition(ksp, k, PETSC_TRUE));
-  }
-  PetscCall(GPUKSPStepRun(ksp, k, explicitpc ? GPUKSP_NORMS : GPUKSP_CG_RESIDUAL, NULL, GPUKSP_STEP_RULE | GPUKSP_STEP_LAST));
-  if (k->graph.rulehere) GPUKSPNext(k->method, k->state, PETSC_FALSE);
+  GPUCSRByKernels(k->dev, (*k->op.plan->choice.kernel->family->launch)(&k->single.rounded, &p, k->op.plan->choice.kernel->variant, k->dev->stream));
+  PetscCall(GPUCSRWaitStreamOnHost(k->dev->stream));
+  PetscCall((*k->single.rounded.format->ops->mult)(&k->single.rounded, &p));
+  PetscCall(GPUCSRLaunched(k->dev, k->single.rounded.format->name));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -144,7 +124,7 @@ static PetscErrorCode Residual(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, PetscBool 
   PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_REPLACEMENT_NORMS, v, GPUKSP_STEP_RULE | (first ? GPUKSP_STEP_FIRST : 0) | GPUKSP_STEP_LAST));
   if (k->graph.rulehere) GPUKSPNext(k->method, k->state, first);
   PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_REPLACEMENT_RESIDUAL, NULL, GPUKSP_STEP_ALWAYS));
-  if (k->single.v.explicitpc) PetscCall(Precondition(ksp, k, PETSC_FALSE));
+  if (v->explicitpc) PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_PRECONDITION, NULL, GPUKSP_STEP_ALWAYS));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -158,14 +138,14 @@ PetscErrorCode GPUKSPRefine(KSP ksp, KSP_GPU *k)
   PetscCall(GPUKSPStart(ksp, k, &v, PETSC_TRUE));
   if (k->state->guesszero) PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_REPLACEMENT_START, &v, GPUKSP_STEP_ALWAYS));
   PetscCall(Residual(ksp, k, &v, PETSC_TRUE));
-  PetscCall(GPUKSPLoop(ksp, k, &v, Iteration));
+  PetscCall(GPUKSPLoop(ksp, k, NULL, GPUKSPIterateCG));
   while (k->state->replace && !k->state->giveup) {
     k->seen->replace = k->seen->reason = 0;
     PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_REPLACEMENT_UPDATE, NULL, GPUKSP_STEP_ALWAYS));
     PetscCall(GPUKSPProduct(ksp, k, &v, VEC_X, VEC_W));
     PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_SUBTRACT, &v, GPUKSP_STEP_ALWAYS));
     PetscCall(Residual(ksp, k, &v, PETSC_FALSE));
-    PetscCall(GPUKSPLoop(ksp, k, &v, Iteration));
+    PetscCall(GPUKSPLoop(ksp, k, NULL, GPUKSPIterateCG));
   }
   PetscCall(GPUKSPIterateEnd(k));
   if (CGGivenUp(k->state)) PetscFunctionReturn(PETSC_SUCCESS);

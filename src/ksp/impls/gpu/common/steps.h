@@ -20,41 +20,38 @@ typedef enum {
 } GPUKSPVectorName;
 
 typedef enum {
-#define GPUKSP_STEP(name, with_double, with_single) GPUKSP_##name,
+#define GPUKSP_STEP(name, ...) GPUKSP_##name,
 #include "steplist.h"
 #undef GPUKSP_STEP
   GPUKSP_STEPS
 } GPUKSPStep;
 
-/* Number of sums of a step */
-#if defined(__CUDACC__)
-constexpr
-#endif
-  GPUKSP_RULE int
-  GPUKSPStepSums(GPUKSPStep s)
-{
-  return s == GPUKSP_NORMS || s == GPUKSP_BNORM || s == GPUKSP_TRUE_NORMS || s == GPUKSP_CG_RESIDUAL || s == GPUKSP_REPLACEMENT_NORMS ? 3
-         : s == GPUKSP_CG1_NORMS || s == GPUKSP_FLEXIBLE_NORMS                                                                        ? 4
-         : s == GPUKSP_BCGS_T                                                                                                         ? 5
-         : s == GPUKSP_CG_CURVATURE || s == GPUKSP_BCGS_START || s == GPUKSP_BCGS_V || s == GPUKSP_BCGS_ADVANCE                       ? 1
-                                                                                                                                      : 0;
-}
+/* Columns of steplist.h */
+typedef enum {
+  GPUKSP_FORWARDS,
+  GPUKSP_BACKWARDS,
+  GPUKSP_FUSED,
+  GPUKSP_APART
+} GPUKSPOrder;
 
-/* A product may take the sums of the next step: (q, z), (z, z), (q, q), (u, z) and (u, q) of its result z with vectors q and u. Returns the kind of sum k */
-#if defined(__CUDACC__)
-constexpr
-#endif
-  GPUKSP_RULE int
-  GPUKSPStepGathers(GPUKSPStep s)
-{
-  return s == GPUKSP_NORMS || s == GPUKSP_CG_CURVATURE || s == GPUKSP_BCGS_V || s == GPUKSP_BCGS_T;
-}
+typedef struct {
+  int         sums, reads, gathers;
+  GPUKSPOrder order;
+} GPUKSPStepKind;
 
+#define GPUKSP_STEP(name, with_double, with_single, sums, reads, gathers, order) {sums, reads, gathers, GPUKSP_##order},
 #if defined(__CUDACC__)
 constexpr
+#else
+static const
 #endif
-  GPUKSP_RULE int
-  GPUKSPStepPart(GPUKSPStep s, int k)
+  GPUKSPStepKind GPUKSPStepKinds[] = {
+#include "steplist.h"
+};
+#undef GPUKSP_STEP
+
+/* A product may take the sums of the next step: (q, z), (z, z), (q, q), (u, z) and (u, q) of its result z with vectors q and u. Returns the place of sum k among these */
+GPUKSP_RULE int GPUKSPStepPart(GPUKSPStep s, int k)
 {
   return s == GPUKSP_NORMS ? 2 - k : k;
 }

@@ -34,12 +34,7 @@ static PetscErrorCode Close(KSP_GPU *k)
   k->events[0] = k->events[1] = NULL;
   k->graph.recorded = k->graph.stale = NULL;
   k->persistent.epoch = k->persistent.here = 0;
-  PetscCall(PetscMemzero(&k->peers.pattern, sizeof(k->peers.pattern)));
-  PetscCall(PetscMemzero(&k->pc.numberskey, sizeof(k->pc.numberskey)));
-  PetscCall(PetscMemzero(&k->launch.betterkey, sizeof(k->launch.betterkey)));
-  PetscCall(PetscMemzero(&k->launch.copykey, sizeof(k->launch.copykey)));
-  PetscCall(PetscMemzero(&k->launch.tableskey, sizeof(k->launch.tableskey)));
-  PetscCall(PetscMemzero(&k->launch.shapekey, sizeof(k->launch.shapekey)));
+  PetscCall(PetscMemzero(&k->keys, sizeof(k->keys)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -57,7 +52,7 @@ PetscErrorCode GPUKSPRelease(KSP_GPU *k)
 static PetscErrorCode Allocate(KSP_GPU *k)
 {
   const GPUCSRDevice dev  = k->dev;
-  const size_t       each = (sizeof(GPUKSPState) + 255) / 256 * 256;
+  const size_t       each = GPUCSRAlignUp(sizeof(GPUKSPState));
   char              *p;
 
   PetscFunctionBegin;
@@ -119,7 +114,7 @@ PetscErrorCode GPUKSPVectorsOwn(KSP ksp, KSP_GPU *k)
 {
   const PetscBool apart      = (PetscBool)(k->pc.kind == GPUKSP_PC_BETWEEN_STEPS);
   const PetscBool persistent = (PetscBool)(k->dev->ops->kernels && !k->refined && k->method != GPUKSP_CG_SINGLE_REDUCTION);
-  const size_t    each       = ((PetscMax(1, GPUKSPLength(k)) * sizeof(double) + 255) / 256) * 256; /* vectors without rows get different addresses */
+  const size_t    each       = GPUCSRAlignUp(PetscMax(1, GPUKSPLength(k)) * sizeof(double)); /* vectors without rows get different addresses */
   GPUKSPVectors  *v          = &k->persistent.v;
   PetscBool       need[GPUKSP_VECTORS];
   int             count = 0;
@@ -262,16 +257,6 @@ PetscErrorCode GPUKSPVectorsGiveBack(KSP_GPU *k, int count)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode OnHost(Vec v, PetscBool write, GPUCSROperand *o)
-{
-  PetscFunctionBegin;
-  PetscCall(PetscMemzero(o, sizeof(*o)));
-  o->place = GPUCSR_HOST;
-  if (write) PetscCall(VecGetArray(v, (PetscScalar **)&o->p));
-  else PetscCall(VecGetArrayRead(v, (const PetscScalar **)&o->p));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Borrows the arrays of the vectors: all on the device, if all vectors are there, otherwise all on the host. After an error, none stays borrowed */
 PetscErrorCode GPUKSPVectorsGet(KSP_GPU *k, GPUKSPVectors *v, PetscBool *device)
 {
@@ -289,7 +274,7 @@ PetscErrorCode GPUKSPVectorsGet(KSP_GPU *k, GPUKSPVectors *v, PetscBool *device)
   if (!ierr && here && here < all) {
     PetscCall(GPUKSPVectorsGiveBack(k, q));
     for (q = 0; q <= GPUKSP_VECTORS && !ierr; q++)
-      if (Borrowed(k, q)) ierr = OnHost(Borrowed(k, q), Written(q), &k->loop.operand[q]);
+      if (Borrowed(k, q)) ierr = MatGPUCSRVecGet_Private(NULL, Borrowed(k, q), PETSC_TRUE, Written(q), &k->loop.operand[q]);
   }
   if (ierr) (void)GPUKSPVectorsGiveBack(k, q - 1);
   PetscCall(ierr);

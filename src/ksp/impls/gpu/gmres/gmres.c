@@ -31,17 +31,6 @@ static PetscErrorCode ChoosePath(KSP ksp, KSP_GPUGMRES *g)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Hessenberg(KSP_GPUGMRES *g)
-{
-  PetscFunctionBegin;
-  if (g->room == g->m) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscFree6(g->hessenberg, g->cosine, g->sine, g->rhs, g->norm, g->y));
-  g->room = 0;
-  PetscCall(PetscMalloc6((size_t)(g->m + 2) * (size_t)g->m, &g->hessenberg, g->m, &g->cosine, g->m, &g->sine, g->m + 1, &g->rhs, g->m + 1, &g->norm, g->m, &g->y));
-  g->room = g->m;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Allocations may fail on one process alone, so they come before collective work. why: empty if all processes have succeeded */
 PetscErrorCode GPUGMRESPrepare(KSP ksp, KSP_GPU *k, char why[])
 {
@@ -60,7 +49,6 @@ PetscErrorCode GPUGMRESPrepare(KSP ksp, KSP_GPU *k, char why[])
   GPUCSRTry(&attempt, GPUKSPOpen(k, k->op.dev));
   GPUCSRThen(&attempt, GPUGMRESMemory(ksp, g));
   if (k->pc.kind == GPUKSP_PC_DIAGONAL) GPUCSRThen(&attempt, GPUCSRBufferGrow(k->dev, sizeof(double) * (size_t)k->n, "the preconditioner of a solver", &k->pc.numbers));
-  GPUCSRThen(&attempt, Hessenberg(g));
   PetscCall(GPUKSPAgree(ksp, k, &attempt, "", why));
   if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUGMRESSlots(ksp, g));
@@ -290,6 +278,7 @@ static PetscErrorCode Run(KSP ksp, KSP_GPU *k)
   }
   g->it = 0; /* KSPBuildSolution() returns the stored solution */
   PetscCall(GPUKSPGraphForget(k));
+  PetscCall(GPUGMRESSlotsBack(g));
   PetscCall(k->dev->ops->streamsynchronize(k->dev->id, k->dev->stream));
   PetscCall(GPUKSPPCCheck(k));
   if (ksp->reason != KSP_DIVERGED_PC_FAILED) PetscCall(GPUKSPStore(k, g->x, ksp->vec_sol));

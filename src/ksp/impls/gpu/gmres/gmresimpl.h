@@ -40,20 +40,19 @@ typedef struct {
   GPUGMRESState *state, *mirror; /* mirror: page-locked, as are */
   double        *seen, *sums;
   void          *locked;
-  int            lockedm; /* columns of page-locked memory allocated */
-  int            most;    /* blocks of a pass */
+  int            most; /* blocks of a pass */
   struct {
     Vec       vec; /* like the program's, for PETSc's work; NULL: not needed */
     double   *p;
     PetscBool borrowed; /* p is the array of vec */
-    PetscBool out;      /* the array is borrowed at the moment */
+    PetscBool out;      /* the array is borrowed at the moment: from the set-up to the end of a solve, but not while PETSc works */
   } slot[GMRES_SLOTS];
   GPUCSRBuffer slotmemory;
   PetscInt     launched, replayed; /* iterations launched kernel by kernel, and as a graph */
 
   /* the Hessenberg matrix, rotated: columns of m + 2; rotations; right-hand side; norms of basis vectors. y: coefficients of a solution; pageable, so a copy call reads y before it returns, and y may be overwritten */
   PetscReal *hessenberg, *cosine, *sine, *rhs, *norm, *y;
-  int        room;   /* columns allocated */
+  int        room;   /* columns allocated, here and in page-locked memory */
   PetscInt   it;     /* columns not yet added to x; 0: x is complete */
   PetscReal  rnorm0; /* at the start of the cycle */
   Vec        built;  /* x, for a KSPBuildSolution() without a vector */
@@ -72,6 +71,7 @@ GPUCSR_INTERN PetscErrorCode KSPBuildSolution_GPUGMRES(KSP, Vec, Vec *);
 GPUCSR_INTERN PetscErrorCode GPUGMRESMemory(KSP, KSP_GPUGMRES *);
 GPUCSR_INTERN PetscErrorCode GPUGMRESSlots(KSP, KSP_GPUGMRES *);
 GPUCSR_INTERN PetscErrorCode GPUGMRESSlotsThere(KSP_GPUGMRES *);
+GPUCSR_INTERN PetscErrorCode GPUGMRESSlotsBack(KSP_GPUGMRES *);
 GPUCSR_INTERN PetscErrorCode GPUGMRESRelease(KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUGMRESStart(KSP, KSP_GPUGMRES *, PetscBool zero);
 GPUCSR_INTERN PetscErrorCode GPUGMRESLaunch(KSP, KSP_GPUGMRES *, PetscInt it);

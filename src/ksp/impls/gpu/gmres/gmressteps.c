@@ -10,52 +10,35 @@
 
 /* ---- memory ---- */
 
-static PetscErrorCode Unlock(KSP_GPUGMRES *g)
+static PetscErrorCode ColumnsFree(KSP_GPUGMRES *g)
 {
   PetscFunctionBegin;
   if (g->locked && !g->k.dev->failed[0]) PetscCall(g->k.dev->ops->hostfree(g->k.dev->id, g->locked));
-  g->locked  = NULL;
-  g->lockedm = 0;
+  g->locked = NULL;
+  g->room   = 0;
+  PetscCall(PetscFree6(g->hessenberg, g->cosine, g->sine, g->rhs, g->norm, g->y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Lock(KSP_GPUGMRES *g)
+/* The host's memory for m columns: the Hessenberg matrix, and page-locked memory */
+static PetscErrorCode Columns(KSP_GPUGMRES *g)
 {
-  const size_t state = (GPUGMRESStateBytes(g->m) + 255) / 256 * 256, column = sizeof(double) * (size_t)(g->m + 2);
-  char        *p;
+  const size_t state = GPUCSRAlignUp(GPUGMRESStateBytes(g->m)), column = sizeof(double) * (size_t)(g->m + 2);
 
   PetscFunctionBegin;
-  if (!g->locked || g->lockedm != g->m) {
-    PetscCall(Unlock(g));
-    PetscCall(g->k.dev->ops->hostmalloc(g->k.dev->id, state + (GPUGMRES_SEEN + 1) * column, &g->locked));
-    g->lockedm = g->m;
-  }
-  p         = (char *)g->locked;
-  g->mirror = (GPUGMRESState *)p;
-  g->seen   = (double *)(p + state);
-  g->sums   = (double *)(p + state + GPUGMRES_SEEN * column);
+  if (g->room == g->m) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(ColumnsFree(g));
+  PetscCall(PetscMalloc6((size_t)(g->m + 2) * (size_t)g->m, &g->hessenberg, g->m, &g->cosine, g->m, &g->sine, g->m + 1, &g->rhs, g->m + 1, &g->norm, g->m, &g->y));
+  PetscCall(g->k.dev->ops->hostmalloc(g->k.dev->id, state + (GPUGMRES_SEEN + 1) * column, &g->locked));
+  g->mirror = (GPUGMRESState *)g->locked;
+  g->seen   = (double *)((char *)g->locked + state);
+  g->sums   = (double *)((char *)g->locked + state + GPUGMRES_SEEN * column);
+  g->room   = g->m;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Vectors of the slots for PETSc in the host loop; the graph has none. Collective */
-PetscErrorCode GPUGMRESSlots(KSP ksp, KSP_GPUGMRES *g)
-{
-  const PetscBool vectors = (PetscBool)(g->k.taken == KSP_GPU_PATH_HOST_LOOP);
-  PetscBool       alike   = PETSC_FALSE;
-
-  PetscFunctionBegin;
-  PetscCall(GPUKSPVecSameKind(ksp, g->built, &alike));
-  if (!alike) PetscCall(VecDestroy(&g->built));
-  if (vectors) PetscCall(GPUKSPVecSameKind(ksp, g->slot[0].vec, &alike));
-  for (int q = 0; q < GMRES_SLOTS; q++) {
-    if (!alike) PetscCall(VecDestroy(&g->slot[q].vec));
-    if (vectors && !alike) PetscCall(VecGPUDuplicate(ksp->vec_sol, &g->slot[q].vec));
-    PetscCall(GPUKSPVecUnlock(g->slot[q].vec));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Restore(KSP_GPUGMRES *g)
+/* The slots' vectors have their arrays again, as PETSc needs them */
+PetscErrorCode GPUGMRESSlotsBack(KSP_GPUGMRES *g)
 {
   PetscFunctionBegin;
   for (int q = 0; q < GMRES_SLOTS; q++) {
@@ -66,36 +49,40 @@ static PetscErrorCode Restore(KSP_GPUGMRES *g)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Borrows the slots' arrays on the device: all of them or, if one fails, none */
+/* The slots' arrays on the device, for steps */
 static PetscErrorCode GMRESBorrow(KSP_GPUGMRES *g)
 {
-  PetscErrorCode ierr = PETSC_SUCCESS;
-
   PetscFunctionBegin;
-  for (int q = 0; q < GMRES_SLOTS && !ierr; q++) {
+  for (int q = 0; q < GMRES_SLOTS; q++) {
     GPUCSRDevice dev;
 
     if (!g->slot[q].borrowed) continue;
-    ierr = VecGPUGetDevice(g->slot[q].vec, &dev);
-    if (!ierr && dev != g->k.dev) ierr = PETSC_ERR_MEM;
-    if (!ierr) ierr = VecGPUGetArray(g->slot[q].vec, &g->slot[q].p);
-    g->slot[q].out = (PetscBool)!ierr;
+    PetscCall(VecGPUGetDevice(g->slot[q].vec, &dev));
+    PetscCheck(dev == g->k.dev, PETSC_COMM_SELF, PETSC_ERR_MEM, "A vector of a solver is not on %s device %d", g->k.dev->ops->name, g->k.dev->id);
+    PetscCall(VecGPUGetArray(g->slot[q].vec, &g->slot[q].p));
+    g->slot[q].out = PETSC_TRUE;
   }
-  if (ierr) (void)Restore(g);
-  PetscCheck(!ierr, PETSC_COMM_SELF, ierr, "A vector of a solver is not on %s device %d", g->k.dev->ops->name, g->k.dev->id);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Runs a step on the slots' arrays, and restores the arrays even after an error */
-#define WITH(...) \
-  do { \
-    PetscErrorCode ierr_; \
-\
-    PetscCall(GMRESBorrow(g)); \
-    ierr_ = (__VA_ARGS__); \
-    PetscCall(Restore(g)); \
-    PetscCall(ierr_); \
-  } while (0)
+/* Vectors of the slots for PETSc in the host loop; the graph has none. Collective */
+PetscErrorCode GPUGMRESSlots(KSP ksp, KSP_GPUGMRES *g)
+{
+  const PetscBool vectors = (PetscBool)(g->k.taken == KSP_GPU_PATH_HOST_LOOP);
+  PetscBool       alike   = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  PetscCall(GPUGMRESSlotsBack(g)); /* lent by a solve with an error */
+  PetscCall(GPUKSPVecSameKind(ksp, g->built, &alike));
+  if (!alike) PetscCall(VecDestroy(&g->built));
+  if (vectors) PetscCall(GPUKSPVecSameKind(ksp, g->slot[0].vec, &alike));
+  for (int q = 0; q < GMRES_SLOTS; q++) {
+    if (!alike) PetscCall(VecDestroy(&g->slot[q].vec));
+    if (vectors && !alike) PetscCall(VecGPUDuplicate(ksp->vec_sol, &g->slot[q].vec));
+    PetscCall(GPUKSPVecUnlock(g->slot[q].vec));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
 /* The slots' memory on the device: of their vectors, or, without vectors, of the solver, with copies around PETSc's work. Not collective */
 PetscErrorCode GPUGMRESSlotsThere(KSP_GPUGMRES *g)
@@ -113,21 +100,24 @@ PetscErrorCode GPUGMRESSlotsThere(KSP_GPUGMRES *g)
   if (own) PetscCall(GPUCSRBufferGrow(g->k.dev, PetscMax(1, g->stride) * sizeof(double) * own, "vectors of a solver", &g->slotmemory));
   for (int q = 0, k = 0; q < GMRES_SLOTS; q++)
     if (!g->slot[q].borrowed) g->slot[q].p = (double *)g->slotmemory.p + (size_t)k++ * g->stride;
-  WITH(PETSC_SUCCESS);
+  PetscCall(GMRESBorrow(g));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Before and after PETSc works on a slot's vector */
+/* Before PETSc works on the slots' vectors: a slot for it to read, */
 static PetscErrorCode Give(KSP_GPUGMRES *g, int q)
 {
   PetscFunctionBegin;
+  PetscCall(GPUGMRESSlotsBack(g));
   if (!g->slot[q].borrowed) PetscCall(GPUKSPStore(&g->k, g->slot[q].p, g->slot[q].vec));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* and after its work: the slot that it has written */
 static PetscErrorCode GMRESLend(KSP_GPUGMRES *g, int q)
 {
   PetscFunctionBegin;
+  PetscCall(GMRESBorrow(g));
   if (!g->slot[q].borrowed) PetscCall(GPUKSPLoad(&g->k, g->slot[q].vec, g->slot[q].p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -136,6 +126,11 @@ static PetscErrorCode GMRESLend(KSP_GPUGMRES *g, int q)
 static double *OnDevice(const KSP_GPUGMRES *g, const double *here)
 {
   return (double *)g->state + (here - (double *)g->mirror);
+}
+
+static PetscErrorCode SendState(KSP_GPUGMRES *g)
+{
+  return g->k.dev->ops->copy(g->k.dev->id, g->state, g->mirror, GPUGMRESStateBytes(g->m), GPUCSR_TO_DEVICE, g->k.dev->stream);
 }
 
 /* Memory for the passes. Not collective, so that one process may fail alone */
@@ -149,10 +144,10 @@ PetscErrorCode GPUGMRESMemory(KSP ksp, KSP_GPUGMRES *g)
 
   PetscFunctionBegin;
   g->m      = (int)m;
-  g->stride = ((size_t)k->n * sizeof(double) + 255) / 256 * 256 / sizeof(double);
+  g->stride = GPUCSRAlignUp((size_t)k->n * sizeof(double)) / sizeof(double);
   g->most   = 1;
   PetscCall(GPUCSREither(k->dev, GPUGMRESDeviceBlocks(k->dev, &g->most), PETSC_SUCCESS));
-  PetscCall(Lock(g));
+  PetscCall(Columns(g));
   PetscCall(GPUCSRBufferGrow(k->dev, sizeof(double) * (1 + (size_t)(m + 1) * (size_t)g->most), "sums of a solver", &g->partial));
   PetscCall(k->dev->ops->zero(k->dev->id, g->partial.p, sizeof(double), k->dev->stream)); /* no block has finished */
   PetscCall(GPUCSRBufferGrow(k->dev, GPUGMRESStateBytes(g->m), "the state of a solver", &g->statememory));
@@ -166,7 +161,7 @@ PetscErrorCode GPUGMRESMemory(KSP ksp, KSP_GPUGMRES *g)
   PetscCall(PetscMemzero(g->mirror, GPUGMRESStateBytes(g->m)));
   *g->mirror                     = initial;
   GPUGMRESSolution(g->mirror)[m] = 1;
-  PetscCall(k->dev->ops->copy(k->dev->id, g->state, g->mirror, GPUGMRESStateBytes(g->m), GPUCSR_TO_DEVICE, k->dev->stream));
+  PetscCall(SendState(g));
   /* arguments of the steps of steps.h, for subtraction and preconditioners on the device */
   PetscCall(PetscMemzero(v, sizeof(*v)));
   v->x  = g->x;
@@ -180,13 +175,14 @@ PetscErrorCode GPUGMRESRelease(KSP_GPU *k)
   KSP_GPUGMRES *g = (KSP_GPUGMRES *)k;
 
   PetscFunctionBegin;
-  PetscCall(Unlock(g));
+  PetscCall(ColumnsFree(g));
   PetscCall(GPUCSRBufferFree(k->dev, &g->partial));
   PetscCall(GPUCSRBufferFree(k->dev, &g->statememory));
   PetscCall(GPUCSRBufferFree(k->dev, &g->slotmemory));
-  for (int q = 0; q < GMRES_SLOTS; q++) PetscCall(VecDestroy(&g->slot[q].vec));
-  PetscCall(PetscFree6(g->hessenberg, g->cosine, g->sine, g->rhs, g->norm, g->y));
-  g->room = 0;
+  for (int q = 0; q < GMRES_SLOTS; q++) {
+    g->slot[q].out = PETSC_FALSE;
+    PetscCall(VecDestroy(&g->slot[q].vec));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -288,11 +284,6 @@ static PetscErrorCode Reduce(KSP ksp, KSP_GPUGMRES *g, int count)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode SendState(KSP_GPUGMRES *g)
-{
-  return g->k.dev->ops->copy(g->k.dev->id, g->state, g->mirror, GPUGMRESStateBytes(g->m), GPUCSR_TO_DEVICE, g->k.dev->stream);
-}
-
 static PetscErrorCode Project(KSP ksp, KSP_GPUGMRES *g, GPUGMRESPass *a)
 {
   PetscFunctionBegin;
@@ -329,21 +320,15 @@ static PetscErrorCode Sum(KSP_GPUGMRES *g, int count, const double *vectors, con
 /* The new basis vector from the vector in a slot */
 static PetscErrorCode Orthogonalize(KSP ksp, KSP_GPUGMRES *g, int source, PetscBool first)
 {
-  PetscErrorCode ierr;
-
   PetscFunctionBegin;
-  PetscCall(GMRESBorrow(g));
   for (int again = 0; again < 2; again++) {
     GPUGMRESPass a = PassOf(g, source, first, (PetscBool)again);
 
     if (again && (first || g->refinement == KSP_GMRES_CGS_REFINE_NEVER)) break;
     if (again && g->several && !g->mirror->again) break; /* on one process the passes test this themselves */
-    ierr = first ? PETSC_SUCCESS : Project(ksp, g, &a);
-    if (!ierr) ierr = Update(ksp, g, &a);
-    if (ierr) (void)Restore(g);
-    PetscCall(ierr);
+    if (!first) PetscCall(Project(ksp, g, &a));
+    PetscCall(Update(ksp, g, &a));
   }
-  PetscCall(Restore(g));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -399,11 +384,11 @@ PetscErrorCode GPUGMRESStart(KSP ksp, KSP_GPUGMRES *g, PetscBool zero)
   const PetscBool apart = (PetscBool)(!g->k.persistent.right && (g->k.pc.kind == GPUKSP_PC_BY_PCAPPLY || g->k.pc.kind == GPUKSP_PC_BETWEEN_STEPS));
 
   PetscFunctionBegin;
-  if (zero) WITH(Copy(g, g->slot[GMRES_PRODUCT].p, g->b));
+  if (zero) PetscCall(Copy(g, g->slot[GMRES_PRODUCT].p, g->b));
   else {
-    WITH(Copy(g, g->slot[GMRES_DIRECTION].p, g->x));
+    PetscCall(Copy(g, g->slot[GMRES_DIRECTION].p, g->x));
     PetscCall(Product(ksp, g, GMRES_DIRECTION, GMRES_PRODUCT));
-    WITH(Residual(g));
+    PetscCall(Residual(g));
   }
   if (apart) PetscCall(GMRESApplyPC(ksp, g, GMRES_PRODUCT, GMRES_RESULT));
   PetscCall(Orthogonalize(ksp, g, apart ? GMRES_RESULT : GMRES_PRODUCT, PETSC_TRUE));
@@ -414,10 +399,10 @@ PetscErrorCode GPUGMRESStart(KSP ksp, KSP_GPUGMRES *g, PetscBool zero)
 static PetscErrorCode ColumnAny(KSP ksp, KSP_GPUGMRES *g, PetscInt it)
 {
   PetscFunctionBegin;
-  WITH(Sum(g, 1, g->basis + g->stride * (size_t)it, OnDevice(g, GPUGMRESInverse(g->mirror)) + it, NULL, NULL, g->slot[GMRES_DIRECTION].p));
+  PetscCall(Sum(g, 1, g->basis + g->stride * (size_t)it, OnDevice(g, GPUGMRESInverse(g->mirror)) + it, NULL, NULL, g->slot[GMRES_DIRECTION].p));
   if (g->flexible) {
     PetscCall(GMRESApplyPC(ksp, g, GMRES_DIRECTION, GMRES_RESULT));
-    WITH(Copy(g, g->flexiblebasis + g->stride * (size_t)it, g->slot[GMRES_RESULT].p));
+    PetscCall(Copy(g, g->flexiblebasis + g->stride * (size_t)it, g->slot[GMRES_RESULT].p));
     PetscCall(Product(ksp, g, GMRES_RESULT, GMRES_PRODUCT));
     PetscCall(Orthogonalize(ksp, g, GMRES_PRODUCT, PETSC_FALSE));
   } else {
@@ -496,10 +481,10 @@ PetscErrorCode GPUGMRESCombine(KSP ksp, KSP_GPUGMRES *g, PetscInt it, double *ou
     for (PetscInt j = 0; j < it; j++) g->y[j] = g->norm[j] > 0 ? g->y[j] / g->norm[j] : 0;
   PetscCall(k->dev->ops->copy(k->dev->id, y, g->y, sizeof(double) * (size_t)it, GPUCSR_TO_DEVICE, k->dev->stream));
   if (apart) {
-    WITH(Sum(g, (int)it, g->basis, y, NULL, NULL, g->slot[GMRES_PRODUCT].p));
+    PetscCall(Sum(g, (int)it, g->basis, y, NULL, NULL, g->slot[GMRES_PRODUCT].p));
     PetscCall(GMRESApplyPC(ksp, g, GMRES_PRODUCT, GMRES_RESULT));
-    WITH(Sum(g, 1, g->slot[GMRES_RESULT].p, one, NULL, g->x, out ? out : g->slot[GMRES_RESULT].p));
-  } else WITH(Sum(g, (int)it, z ? g->flexiblebasis : g->basis, y, k->persistent.right && k->pc.kind == GPUKSP_PC_DIAGONAL ? (const double *)k->pc.numbers.p : NULL, g->x, out ? out : g->slot[GMRES_RESULT].p));
+    PetscCall(Sum(g, 1, g->slot[GMRES_RESULT].p, one, NULL, g->x, out ? out : g->slot[GMRES_RESULT].p));
+  } else PetscCall(Sum(g, (int)it, z ? g->flexiblebasis : g->basis, y, k->persistent.right && k->pc.kind == GPUKSP_PC_DIAGONAL ? (const double *)k->pc.numbers.p : NULL, g->x, out ? out : g->slot[GMRES_RESULT].p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -507,6 +492,6 @@ PetscErrorCode GPUGMRESBuild(KSP ksp, KSP_GPUGMRES *g, PetscInt it, Vec v)
 {
   PetscFunctionBegin;
   PetscCall(GPUGMRESCombine(ksp, g, it, NULL));
-  WITH(GPUKSPStore(&g->k, g->slot[GMRES_RESULT].p, v));
+  PetscCall(GPUKSPStore(&g->k, g->slot[GMRES_RESULT].p, v));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

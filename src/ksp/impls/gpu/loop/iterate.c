@@ -38,35 +38,21 @@ static PetscErrorCode ReduceRanks(KSP_GPU *k, double sum[], int n)
 static PetscErrorCode Reduce(KSP ksp, KSP_GPU *k, GPUKSPStep step, double sum[], int turn)
 {
   PetscFunctionBegin;
-  if (k->peers.on) PetscCall(GPUKSPPeersReduce(k, sum, GPUKSPStepSums(step)));
-  else if (k->ranks.on) PetscCall(ReduceRanks(k, sum, GPUKSPStepSums(step)));
-  else if (k->taken == KSP_GPU_PATH_HOST_LOOP) PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, sum, GPUKSPStepSums(step), MPI_DOUBLE, MPI_SUM, PetscObjectComm((PetscObject)ksp)));
+  if (k->peers.on) PetscCall(GPUKSPPeersReduce(k, sum, GPUKSPStepKinds[step].sums));
+  else if (k->ranks.on) PetscCall(ReduceRanks(k, sum, GPUKSPStepKinds[step].sums));
+  else if (k->taken == KSP_GPU_PATH_HOST_LOOP) PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, sum, GPUKSPStepKinds[step].sums, MPI_DOUBLE, MPI_SUM, PetscObjectComm((PetscObject)ksp)));
   if (turn & GPUKSP_STEP_RULE) GPUKSPStepRule(step, k->state, sum, (turn & GPUKSP_STEP_FIRST) != 0);
-  else PetscCall(PetscArraycpy(k->sums, sum, GPUKSPStepSums(step)));
+  else PetscCall(PetscArraycpy(k->sums, sum, GPUKSPStepKinds[step].sums));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-  Does the step run from the last row to the first? The last-level cache still holds the rows at which the previous step or product has ended. So passes alternate, and products always run forwards
-*/
-static PetscBool Backwards(const KSP_GPU *k, GPUKSPStep s)
+/* Does the step run from the last row to the first? */
+static PetscBool Backwards(const KSP_GPU *k, GPUKSPStep step)
 {
-  switch (s) {
-  case GPUKSP_CG_CURVATURE:
-  case GPUKSP_NORMS:
-  case GPUKSP_FLEXIBLE_NORMS:
-  case GPUKSP_BCGS_V:
-  case GPUKSP_BCGS_T:
-    return PETSC_TRUE;
-  case GPUKSP_CG_DIRECTION:
-    return (PetscBool)(!k->graph.fused || k->pc.kind == GPUKSP_PC_BETWEEN_STEPS);
-  case GPUKSP_CG_RESIDUAL:
-  case GPUKSP_BCGS_S:
-  case GPUKSP_BCGS_ADVANCE:
-    return k->graph.fused;
-  default:
-    return PETSC_FALSE;
-  }
+  const GPUKSPOrder order = GPUKSPStepKinds[step].order;
+
+  if (order == GPUKSP_FUSED) return k->graph.fused;
+  return (PetscBool)(order == GPUKSP_BACKWARDS || (order == GPUKSP_APART && (!k->graph.fused || k->pc.kind == GPUKSP_PC_BETWEEN_STEPS)));
 }
 
 /* One step on the given arrays; v NULL: on the arrays in single precision */
@@ -93,7 +79,7 @@ static PetscErrorCode Rows(KSP_GPU *k, GPUKSPStep step, const GPUKSPVectors *v, 
   PetscFunctionBegin;
 #if defined(GPUCSR_HAVE_CUDA)
   if (device) {
-    const int nsums = GPUKSPStepSums(step);
+    const int nsums = GPUKSPStepKinds[step].sums;
 
     if (k->graph.rulehere || !(turn & GPUKSP_STEP_RULE)) {
       args.rule = PETSC_FALSE;
@@ -117,7 +103,7 @@ static PetscErrorCode Rows(KSP_GPU *k, GPUKSPStep step, const GPUKSPVectors *v, 
   if (!device) PetscCall(GPUCSRWaitStreamOnHost(s));
   if (!device && args.parts)
     for (int i = 0; i < args.parts; i++)
-      for (int q = 0; q < GPUKSPStepSums(step); q++) sum[q] += args.part[GPUKSPStepPart(step, q) * (size_t)args.most + (size_t)i];
+      for (int q = 0; q < GPUKSPStepKinds[step].sums; q++) sum[q] += args.part[GPUKSPStepPart(step, q) * (size_t)args.most + (size_t)i];
   else if (!device && f)
     for (int i = 0; i < k->n; i++) GPUKSPStepRowSingle(step, f, k->state, i, sum);
   else if (!device)
@@ -142,8 +128,6 @@ static PetscErrorCode RowsBorrowed(KSP_GPU *k, GPUKSPStep step, GPUKSPVectors *v
 
   PetscFunctionBegin;
   PetscCall(GPUKSPVectorsGet(k, v, &device));
-  v->from = v->at[k->loop.from];
-  v->to   = v->at[k->loop.to];
   if (device) ierr = MatGPUCSRStream_Private(k->dev, &k->loop.operand[VEC_B], &k->loop.operand[VEC_X], NULL, &s);
   if (!ierr) ierr = Rows(k, step, v, device, s, turn, sum);
   PetscCall(GPUKSPVectorsGiveBack(k, GPUKSP_VECTORS + 1));
@@ -158,7 +142,7 @@ PetscErrorCode GPUKSPStepRun(KSP ksp, KSP_GPU *k, GPUKSPStep step, GPUKSPVectors
   PetscFunctionBegin;
   if (k->taken == KSP_GPU_PATH_HOST_LOOP) PetscCall(RowsBorrowed(k, step, v, turn, sum));
   else PetscCall(Rows(k, step, v, k->dev->ops->kernels, k->dev->stream, turn, sum));
-  if (GPUKSPStepSums(step) && (k->graph.rulehere || !(turn & GPUKSP_STEP_RULE))) PetscCall(Reduce(ksp, k, step, sum, turn));
+  if (GPUKSPStepKinds[step].sums && (k->graph.rulehere || !(turn & GPUKSP_STEP_RULE))) PetscCall(Reduce(ksp, k, step, sum, turn));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -185,8 +169,9 @@ PetscErrorCode GPUKSPProduct(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, int from, in
 static PetscErrorCode ProductStep(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, int from, int to, const int with[2], const double *M, GPUKSPStep step)
 {
   PetscFunctionBegin;
-  if (k->graph.fused) {
-    const GPUCSRSums sums = {(PetscBool)(GPUKSPStepSums(step) > 1), v->at[with[0]], with[1] < 0 ? NULL : v->at[with[1]], M, (double *)k->graph.parts.p, &k->graph.nparts};
+  if (!v) PetscCall(GPUKSPRefineProduct(k));
+  else if (k->graph.fused) {
+    const GPUCSRSums sums = {(PetscBool)(GPUKSPStepKinds[step].sums > 1), v->at[with[0]], with[1] < 0 ? NULL : v->at[with[1]], M, (double *)k->graph.parts.p, &k->graph.nparts};
 
     PetscCall(MatGPUCSROperatorSums_Private(&k->op, v->at[from], &sums, v->at[to]));
   } else PetscCall(GPUKSPProduct(ksp, k, v, from, to));
@@ -203,12 +188,8 @@ static PetscErrorCode ProductStep(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, int fro
 static PetscErrorCode Precondition(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, int from, int to, PetscBool rule)
 {
   PetscFunctionBegin;
-  k->loop.from = from;
-  k->loop.to   = to;
-  v->from      = v->at[from];
-  v->to        = v->at[to];
   if (k->taken == KSP_GPU_PATH_HOST_LOOP) PetscCall(KSP_PCApply(ksp, k->loop.work[from], k->loop.work[to]));
-  else PetscCall((*k->pc.row->apply)(k, v->from, v->to, rule, k->dev->stream));
+  else PetscCall((*k->pc.row->apply)(k, v->at[from], v->at[to], rule, k->dev->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -275,7 +256,6 @@ static PetscErrorCode StartCG(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
   PetscCall(GPUKSPStart(ksp, k, v, PETSC_TRUE));
   PetscCall(STEP(GPUKSP_CG_START));
   if (v->explicitpc) PetscCall(Precondition(ksp, k, v, VEC_R, VEC_Z, PETSC_TRUE));
-  else if (single) PetscCall(STEP(GPUKSP_CG1_Z));
   if (single) {
     PetscCall(STEP(GPUKSP_CG1_START));
     PetscCall(GPUKSPProduct(ksp, k, v, VEC_Z, VEC_S));
@@ -285,19 +265,23 @@ static PetscErrorCode StartCG(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IterateCG(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
+/* v NULL: in single precision */
+PetscErrorCode GPUKSPIterateCG(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
 {
+  const PetscBool apart = (PetscBool)k->persistent.v.explicitpc;
+
   PetscFunctionBegin;
   PetscCall(STEP(GPUKSP_CG_DIRECTION));
   PetscCall(ProductStep(ksp, k, v, VEC_P, VEC_W, (const int[]){VEC_P, -1}, NULL, GPUKSP_CG_CURVATURE));
   if (ENDED) PetscFunctionReturn(PETSC_SUCCESS);
-  if (v->explicitpc) {
+  if (apart) {
     PetscCall(STEP(GPUKSP_CG_R));
     k->graph.normed = (PetscBool)(k->graph.fused && !k->pc.flexible);
-    PetscCall(Precondition(ksp, k, v, VEC_R, VEC_Z, PETSC_TRUE));
+    if (v) PetscCall(Precondition(ksp, k, v, VEC_R, VEC_Z, PETSC_TRUE));
+    else PetscCall(STEP(GPUKSP_PRECONDITION));
     k->graph.normed = PETSC_FALSE;
   }
-  PetscCall(LAST(!v->explicitpc ? GPUKSP_CG_RESIDUAL : k->pc.flexible ? GPUKSP_FLEXIBLE_NORMS : GPUKSP_NORMS, PETSC_FALSE));
+  PetscCall(LAST(!apart ? GPUKSP_CG_RESIDUAL : k->pc.flexible ? GPUKSP_FLEXIBLE_NORMS : GPUKSP_NORMS, PETSC_FALSE));
   PetscCall(After(ksp, k, v, PETSC_FALSE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -319,12 +303,8 @@ static PetscErrorCode StartBCGS(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
 
   PetscFunctionBegin;
   PetscCall(GPUKSPStart(ksp, k, v, left));
-  /* r = b - A x, as CG's start; with left preconditioning M (b - A x) */
   PetscCall(STEP(GPUKSP_CG_START));
-  if (left && v->explicitpc) {
-    PetscCall(Precondition(ksp, k, v, VEC_R, VEC_T, PETSC_TRUE));
-    PetscCall(STEP(GPUKSP_BCGS_R_FROM_T));
-  } else if (left && v->pc) PetscCall(STEP(GPUKSP_BCGS_R_SCALE));
+  if (left && v->explicitpc) PetscCall(Precondition(ksp, k, v, VEC_R, VEC_T, PETSC_TRUE));
   PetscCall(LAST(GPUKSP_BCGS_START, PETSC_TRUE));
   PetscCall(After(ksp, k, v, PETSC_TRUE));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -454,27 +434,16 @@ PetscErrorCode GPUKSPIterateEnd(KSP_GPU *k)
 /* Keeps an earlier solve's graph if this solve's iteration is the same */
 static PetscErrorCode GraphBegin(KSP ksp, KSP_GPU *k)
 {
-  GPUKSPGraphKey key;
-  PetscMPIInt    size;
+  const GPUCSRVersion none = {0, 0}, off = k->ranks.on ? k->ranks.A.off.version : none;
+  const GPUKSPKey     key =
+    GPUKSPKeyOf(GPUKSPVersionOf(k->op.version), GPUKSPAddress(k->op.plan->A.array[0].data), GPUKSPAddress(k->pc.row), ((PetscObject)ksp->pc)->id, k->pc.variant, k->method, ksp->pc_side == PC_RIGHT, k->n, GPUKSPVersionOf(off), k->ranks.on ? k->ranks.A.made : 0);
+  PetscMPIInt size;
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
-  PetscCall(PetscMemzero(&key, sizeof(key)));
-  key.version = k->op.version;
-  key.data    = k->op.plan->A.array[0].data;
-  key.row     = k->pc.row;
-  key.pc      = (PetscInt64)((PetscObject)ksp->pc)->id;
-  key.variant = k->pc.variant;
-  key.method  = k->method;
-  key.right   = ksp->pc_side == PC_RIGHT;
-  key.n       = k->n;
-  if (k->ranks.on) {
-    key.off  = k->ranks.A.off.version;
-    key.made = k->ranks.A.made;
-  }
-  PetscCall(PetscMemcpy(&key.v, &k->persistent.v, sizeof(key.v)));
-  if (k->refined || k->graph.rulehere || (size > 1 && !k->ranks.on) || !k->pc.row->lasting || !GPUKSPSame(key, k->graph.key)) PetscCall(GPUKSPGraphForget(k));
+  if (k->refined || k->graph.rulehere || (size > 1 && !k->ranks.on) || !k->pc.row->lasting || !GPUKSPSame(key, k->graph.key) || memcmp(&k->graph.v, &k->persistent.v, sizeof(k->graph.v))) PetscCall(GPUKSPGraphForget(k));
   k->graph.key = key;
+  k->graph.v   = k->persistent.v;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -517,7 +486,7 @@ PetscErrorCode GPUKSPIterate(KSP ksp, KSP_GPU *k)
     PetscErrorCode (*start)(KSP, KSP_GPU *, GPUKSPVectors *);
     GPUKSPIteration iteration;
   } methods[] = {
-    [GPUKSP_CG]                  = {StartCG,   IterateCG      },
+    [GPUKSP_CG]                  = {StartCG,   GPUKSPIterateCG},
     [GPUKSP_CG_SINGLE_REDUCTION] = {StartCG,   IterateCGSingle},
     [GPUKSP_BCGS]                = {StartBCGS, IterateBCGS    },
   };

@@ -99,9 +99,6 @@ GPUKSP_RULE void GPUKSP_NAMED(GPUKSPStepRow)(GPUKSPStep step, const GPUKSP_NAMED
     v->truex[i] += s->scale * (s->xalpha != 0 ? v->x[i] + s->xalpha * v->p[i] : v->x[i]);
     v->x[i] = 0;
     break;
-  case GPUKSP_CG1_Z: /* z = M r with a fused M */
-    v->z[i] = v->pc ? v->pc[i] * v->r[i] : v->r[i];
-    break;
   case GPUKSP_CG1_NORMS: /* s = A z */
     GPUKSPNorms(v->r[i], v->z[i], sum);
     sum[SUM_ZS] += (double)v->z[i] * v->s[i];
@@ -117,8 +114,9 @@ GPUKSP_RULE void GPUKSP_NAMED(GPUKSPStepRow)(GPUKSPStep step, const GPUKSP_NAMED
     if (!v->explicitpc) v->z[i] = d * left;
     break;
   }
-  case GPUKSP_CG1_START:
+  case GPUKSP_CG1_START: /* z = M r, with a fused M here */
     v->p[i] = v->w[i] = 0;
+    if (!v->explicitpc) v->z[i] = v->pc ? v->pc[i] * v->r[i] : v->r[i];
     break;
   /*
     BiCGStab (H. A. van der Vorst, 1992). The first product is v = A p, s = r - alpha v. The second is t = A s, omega = (t, s) / (t, t). Then x += alpha p + omega s, r = s - omega t, p = r + beta (p - omega v). Bytes a row in double, with a
@@ -126,17 +124,11 @@ GPUKSP_RULE void GPUKSP_NAMED(GPUKSPStepRow)(GPUKSPStep step, const GPUKSP_NAMED
     preconditioned into v and t. Right: p and s are preconditioned into ph and sh, and the product's result is v or t itself. A diagonal M is fused, in place. Without a separate M, w is v (or t), ph is p and
     sh is s.
   */
-  case GPUKSP_BCGS_R_FROM_T:
-    v->r[i] = v->t[i];
-    break;
-  case GPUKSP_BCGS_R_SCALE:
-    v->r[i] *= v->pc[i];
-    break;
-  case GPUKSP_BCGS_START: { /* the first direction is r */
-    const double        d = v->ph != v->p ? GPUKSP_NAMED(GPUKSPDiagonal)(v, i) : 1;
-    const GPUKSP_NUMBER r = v->r[i];
+  case GPUKSP_BCGS_START: { /* left: r = M (b - A x), which is in t if M has its own step. The first direction is r */
+    const double        d = GPUKSP_NAMED(GPUKSPDiagonal)(v, i);
+    const GPUKSP_NUMBER r = v->ph != v->p ? v->r[i] : v->explicitpc ? v->t[i] : d * v->r[i];
 
-    v->rp[i] = v->p[i] = r;
+    v->r[i] = v->rp[i] = v->p[i] = r;
     if (v->ph != v->p && v->pc) v->ph[i] = d * r;
     sum[0] += (double)r * r;
     break;

@@ -55,11 +55,6 @@ __device__ __forceinline__ void copy_state(GPUKSPState *to, const GPUKSPState *f
   if (threadIdx.x < sizeof(*to) / sizeof(int)) ((int *)to)[threadIdx.x] = ((const int *)from)[threadIdx.x];
 }
 
-__host__ __device__ constexpr bool reads_only(GPUKSPStep s)
-{
-  return s == GPUKSP_NORMS || s == GPUKSP_FLEXIBLE_NORMS || s == GPUKSP_TRUE_NORMS || s == GPUKSP_BNORM || s == GPUKSP_CG_CURVATURE || s == GPUKSP_CG1_NORMS || s == GPUKSP_REPLACEMENT_NORMS;
-}
-
 /* One thread applies the rule of a step, */
 __device__ __forceinline__ void decide(GPUKSPStep step, const double (&sum)[GPUKSP_SUMS], const GPUKSPStepArgs &a, GPUKSPState *st)
 {
@@ -78,17 +73,18 @@ __device__ __forceinline__ void publish_state(const GPUKSPStepArgs &a, const GPU
 template <GPUKSPStep S, class Vectors>
 __global__ void __launch_bounds__(THREADS, RESIDENT) step_kernel(const Vectors v, const GPUKSPStepArgs a)
 {
-  constexpr int          N    = GPUKSPStepSums(S);
-  constexpr int          ROWS = reads_only(S) ? 4 : 1; /* loads in flight together; a write would separate them */
-  __shared__ double      part[GPUKSP_SUMS][WARPS];
-  __shared__ GPUKSPState st;
-  double                 sum[GPUKSP_SUMS] = {0, 0, 0, 0, 0};
+  constexpr GPUKSPStepKind KIND = GPUKSPStepKinds[S];
+  constexpr int            N    = KIND.sums;
+  constexpr int            ROWS = KIND.reads ? 4 : 1; /* loads in flight together; a write would separate them */
+  __shared__ double        part[GPUKSP_SUMS][WARPS];
+  __shared__ GPUKSPState   st;
+  double                   sum[GPUKSP_SUMS] = {0, 0, 0, 0, 0};
 
   copy_state(&st, a.state);
   __syncthreads();
   /* while the solve rests, steps with a rule do nothing, except the norms of a replaced residual; steps without a rule belong to the end or to a replacement */
   if (a.rule && S != GPUKSP_REPLACEMENT_NORMS && GPUKSPRests(&st)) return;
-  if (GPUKSPStepGathers(S) && a.parts) {
+  if (KIND.gathers && a.parts) {
 #pragma unroll 4
     for (unsigned i = blockIdx.x * THREADS + threadIdx.x; i < (unsigned)a.parts; i += gridDim.x * THREADS)
 #pragma unroll
@@ -140,7 +136,7 @@ __global__ void __launch_bounds__(THREADS) rule_kernel(GPUKSPStep step, const GP
 
 GPUCSRError GPUKSPStepRuleDevice(GPUKSPStep step, const GPUCSRPeerSlots *slots, double *all, int ranks, const GPUKSPStepArgs *a, GPUCSRStream s)
 {
-  rule_kernel<<<1, THREADS, 0, (cudaStream_t)s>>>(step, *slots, all, ranks, GPUKSPStepSums(step), *a);
+  rule_kernel<<<1, THREADS, 0, (cudaStream_t)s>>>(step, *slots, all, ranks, GPUKSPStepKinds[step].sums, *a);
   GPUCSRCheckLaunch("a rule of a solver");
   return 0;
 }
@@ -162,7 +158,7 @@ static GPUCSRError Step(GPUKSPStep step, const Vectors *v, const GPUKSPStepArgs 
   bool           exists = false;
 
   switch (step) {
-#define GPUKSP_STEP(name, with_double, with_single) \
+#define GPUKSP_STEP(name, with_double, with_single, ...) \
   case GPUKSP_##name: \
     exists = SINGLE ? with_single : with_double; \
     if constexpr (SINGLE ? with_single : with_double) step_kernel<GPUKSP_##name><<<blocks, THREADS, 0, (cudaStream_t)s>>>(*v, *a); \

@@ -117,19 +117,17 @@ static PetscErrorCode ListsSend(KSP_GPU *k, const Lists *l)
 /* Not collective. With the current values */
 PetscErrorCode GPUKSPPeersLists(KSP ksp, KSP_GPU *k)
 {
-  Lists             l = {0};
-  Mat               A, Ao;
-  GPUKSPPeersValues now;
-  PetscErrorCode    ierr;
+  Lists          l = {0};
+  Mat            A, Ao;
+  GPUKSPKey      now;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
   PetscCall(MatMPIAIJGetSeqAIJ(A, NULL, &Ao, NULL));
-  PetscCall(PetscMemzero(&now, sizeof(now)));
-  now.id    = (PetscInt64)((PetscObject)Ao)->id;
-  now.state = (PetscInt64)((PetscObject)Ao)->state;
-  if (k->peers.lists.p && GPUKSPSame(now, k->peers.values)) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscMemzero(&k->peers.values, sizeof(k->peers.values)));
+  now = GPUKSPKeyOf(((PetscObject)Ao)->id, ((PetscObject)Ao)->state);
+  if (k->peers.lists.p && GPUKSPSame(now, k->keys.block)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscMemzero(&k->keys.block, sizeof(k->keys.block)));
   ierr = OffDiagonal(k, Ao, &l);
   if (!ierr) ierr = Destinations(k, &l);
   if (!ierr) ierr = ListsSend(k, &l);
@@ -137,7 +135,7 @@ PetscErrorCode GPUKSPPeersLists(KSP ksp, KSP_GPU *k)
   PetscCall(PetscFree2(l.col, l.val));
   PetscCall(PetscFree2(l.sendrow, l.sendto));
   PetscCall(ierr);
-  k->peers.values = now;
+  k->keys.block = now;
   k->peers.made++;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -153,8 +151,8 @@ PetscErrorCode GPUKSPPeersRelease(KSP_GPU *k)
     PetscCall(GPUCSRPeersDestroy(&k->peers.group));
   }
   PetscCall(PetscFree(k->peers.sends));
-  PetscCall(PetscMemzero(&k->peers.values, sizeof(k->peers.values)));
-  PetscCall(PetscMemzero(&k->peers.pattern, sizeof(k->peers.pattern)));
+  PetscCall(PetscMemzero(&k->keys.block, sizeof(k->keys.block)));
+  PetscCall(PetscMemzero(&k->keys.pattern, sizeof(k->keys.pattern)));
   k->peers.memory[0] = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -184,7 +182,7 @@ static PetscErrorCode Exchange(KSP_GPU *k, Mat A)
   for (int r = 0; r < o->size; r++) o->memory[r] = k->peers.memory[r];
   k->peers.sequence   = 0;
   k->persistent.epoch = 1;
-  PetscCall(PetscMemzero(&k->peers.values, sizeof(k->peers.values)));
+  PetscCall(PetscMemzero(&k->keys.block, sizeof(k->keys.block)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -194,14 +192,14 @@ static PetscErrorCode Exchange(KSP_GPU *k, Mat A)
 */
 PetscErrorCode GPUKSPPeersGet(KSP ksp, KSP_GPU *k, char why[])
 {
-  const MPI_Comm     comm = PetscObjectComm((PetscObject)ksp);
-  GPUKSPPeersPattern now;
-  Mat                A, Ad, Ao;
-  PetscObjectState   state;
-  int                stale[4], any[4];
-  const char        *whynot;
-  GPUCSRAttempt      attempt;
-  PetscMPIInt        size;
+  const MPI_Comm   comm = PetscObjectComm((PetscObject)ksp);
+  GPUKSPKey        now;
+  Mat              A, Ad, Ao;
+  PetscObjectState state;
+  int              stale[4], any[4];
+  const char      *whynot;
+  GPUCSRAttempt    attempt;
+  PetscMPIInt      size;
 
   PetscFunctionBegin;
   why[0] = 0;
@@ -214,22 +212,17 @@ PetscErrorCode GPUKSPPeersGet(KSP ksp, KSP_GPU *k, char why[])
   }
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
   PetscCall(MatMPIAIJGetSeqAIJ(A, &Ad, &Ao, NULL));
-  PetscCall(PetscMemzero(&now, sizeof(now)));
-  now.diagonal = (PetscInt64)((PetscObject)Ad)->id;
-  now.off      = (PetscInt64)((PetscObject)Ao)->id;
   PetscCall(MatGetNonzeroState(A, &state));
-  now.state = (PetscInt64)state;
-  stale[0]  = !k->peers.group || k->peers.dev != k->dev || (k->peers.group->all && k->peers.group->control->dead) || k->persistent.epoch > UINT_MAX / 2;
-  stale[1]  = !GPUKSPSame(now, k->peers.pattern);
-  stale[2]  = !k->dev->ops->kernels;
-  stale[3]  = k->op.plan->A.precision != GPUCSR_PRECISION_DOUBLE;
+  now      = GPUKSPKeyOf(((PetscObject)Ad)->id, ((PetscObject)Ao)->id, state);
+  stale[0] = !k->peers.group || k->peers.dev != k->dev || (k->peers.group->all && k->peers.group->control->dead) || k->persistent.epoch > UINT_MAX / 2;
+  stale[1] = !GPUKSPSame(now, k->keys.pattern);
+  stale[2] = !k->dev->ops->kernels;
+  stale[3] = k->op.plan->A.precision != GPUCSR_PRECISION_DOUBLE;
   PetscCallMPI(MPI_Allreduce(stale, any, 4, MPI_INT, MPI_MAX, comm));
-  if (any[2] && k->path == KSP_GPU_PATH_AUTO) { /* solving together would gain nothing */
-    PetscCall(PetscStrncpy(why, "the host computes", GPUKSP_WHY));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  if (any[3]) {
-    PetscCall(PetscStrncpy(why, "the matrix is not in double on every rank", GPUKSP_WHY));
+  if (any[2] && k->path == KSP_GPU_PATH_AUTO) whynot = "the host computes"; /* solving together would gain nothing */
+  else if (any[3]) whynot = "the matrix is not in double on every rank";
+  if (whynot) {
+    PetscCall(PetscStrncpy(why, whynot, GPUKSP_WHY));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (any[0]) {
@@ -243,13 +236,13 @@ PetscErrorCode GPUKSPPeersGet(KSP ksp, KSP_GPU *k, char why[])
   }
   if (any[0] || any[1]) {
     PetscCall(GPUCSRPeersFree(k->peers.group, k->peers.memory));
-    PetscCall(PetscMemzero(&k->peers.pattern, sizeof(k->peers.pattern)));
+    PetscCall(PetscMemzero(&k->keys.pattern, sizeof(k->keys.pattern)));
     GPUCSRTry(&attempt, Exchange(k, A)); /* an error is the same on all ranks */
     if (attempt.error) {
       PetscCall(PetscStrncpy(why, attempt.message, GPUKSP_WHY));
       PetscFunctionReturn(PETSC_SUCCESS);
     }
-    k->peers.pattern = now;
+    k->keys.pattern = now;
   }
   k->persistent.peers.size = (int)k->peers.group->size; /* an earlier solve may have taken another path */
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -117,11 +117,4 @@ WRAP(PBJacobi, PCPBJACOBI)
 WRAP(FieldSplit, PCFIELDSPLIT)
 WRAP(VPBJacobi, PCVPBJACOBI)
 
-PetscErrorCode PCDeviceInitialize_Private(void)
-{
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWrapRegister(&PCList, &wrap_PBJacobi));
-  PetscCall(GPUCSRWrapRegister(&PCList, &wrap_FieldSplit));
-  PetscCall(GPUCSRWrapRegister(&PCList, &wrap_VPBJacobi));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+GPUCSR_WRAP_REGISTER(PCDeviceInitialize_Private, PCList, &wrap_PBJacobi, &wrap_FieldSplit, &wrap_VPBJacobi)

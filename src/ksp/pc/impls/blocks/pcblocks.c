@@ -438,10 +438,4 @@ static PetscErrorCode BlocksMade(PetscObject pc, GPUCSRWrap *w)
 WRAP(BJacobi, PCBJACOBI)
 WRAP(ASM, PCASM)
 
-PetscErrorCode PCBlocksInitialize_Private(void)
-{
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWrapRegister(&PCList, &wrap_BJacobi));
-  PetscCall(GPUCSRWrapRegister(&PCList, &wrap_ASM));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+GPUCSR_WRAP_REGISTER(PCBlocksInitialize_Private, PCList, &wrap_BJacobi, &wrap_ASM)

@@ -103,12 +103,4 @@ WRAP(Cholesky, PCCHOLESKY)
 AROUND(Redundant, PCREDUNDANT)
 AROUND(Composite, PCCOMPOSITE)
 
-PetscErrorCode PCDirectInitialize_Private(void)
-{
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWrapRegister(&PCList, &wrap_LU));
-  PetscCall(GPUCSRWrapRegister(&PCList, &wrap_Cholesky));
-  PetscCall(GPUCSRWrapRegister(&PCList, &wrap_Redundant));
-  PetscCall(GPUCSRWrapRegister(&PCList, &wrap_Composite));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+GPUCSR_WRAP_REGISTER(PCDirectInitialize_Private, PCList, &wrap_LU, &wrap_Cholesky, &wrap_Redundant, &wrap_Composite)

@@ -114,7 +114,4 @@ APPLICATION(PCApplyTranspose_Jacobi, applytranspose)
 
 GPUCSR_WRAP(PC, Jacobi, PCJACOBI, .ops.pc = {.setup = PCSetUp_Jacobi, .apply = PCApply_Jacobi, .applytranspose = PCApplyTranspose_Jacobi}, .bytes = sizeof(Jacobi))
 
-PetscErrorCode PCJacobiInitialize_Private(void)
-{
-  return GPUCSRWrapRegister(&PCList, &wrap_Jacobi);
-}
+GPUCSR_WRAP_REGISTER(PCJacobiInitialize_Private, PCList, &wrap_Jacobi)

@@ -150,6 +150,8 @@ GPUCSR_INTERN PetscErrorCode GPUMGRanksSmall(GPUMGCycle *, MPI_Comm, PetscInt sm
 
 /* levels.c */
 GPUCSR_INTERN PetscErrorCode GPUMGPCApply(void *ksp, Vec, Vec);
+GPUCSR_INTERN PetscErrorCode GPUMGPCDiagonal(const GPUCSROperator *, KSP, double *);
+GPUCSR_INTERN PetscErrorCode GPUMGPCColumns(GPUCSRDevice, KSP, PetscInt n, PetscInt count, double *);
 GPUCSR_INTERN PetscErrorCode GPUMGPCProbe(KSP, PetscInt first, PetscInt count, Vec unit, Vec column, double rows[]);
 GPUCSR_INTERN PetscErrorCode GPUMGLevelsTake(PC, PetscBool wanted, GPUMGCycle *, PetscBool *, char[], size_t);
 GPUCSR_INTERN PetscErrorCode GPUMGLevelsMoved(const GPUMGCycle *, PetscBool *);

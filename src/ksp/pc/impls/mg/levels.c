@@ -147,7 +147,8 @@ PetscErrorCode GPUMGPCProbe(KSP ksp, PetscInt first, PetscInt count, Vec unit, V
   PetscFunctionReturn(ierr);
 }
 
-static PetscErrorCode Diagonal(const GPUCSROperator *o, KSP ksp, double *to)
+/* The diagonal of a PC's operator, by an application to ones */
+PetscErrorCode GPUMGPCDiagonal(const GPUCSROperator *o, KSP ksp, double *to)
 {
   Vec            unit, diagonal;
   PetscErrorCode ierr;
@@ -167,7 +168,7 @@ static PetscErrorCode Diagonal(const GPUCSROperator *o, KSP ksp, double *to)
 }
 
 /* Columns 0 to count - 1 of a PC's operator, by rows. Unit vectors repeat with the period count, so one application gives a column of each diagonal block */
-static PetscErrorCode Columns(GPUCSRDevice dev, KSP ksp, PetscInt n, PetscInt count, double *to)
+PetscErrorCode GPUMGPCColumns(GPUCSRDevice dev, KSP ksp, PetscInt n, PetscInt count, double *to)
 {
   Vec            unit, column;
   double        *rows;
@@ -341,8 +342,8 @@ static PetscErrorCode Smoother(KSP ksp, Mat residual, const GPUCSROperator *o, P
   if (none) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Reserve(w, o->dev, sizeof(double) * (size_t)n * (size_t)bs, "the preconditioner of a smoother", &m->M));
   if (w->size > 1 && w->text[0]) PetscFunctionReturn(PETSC_SUCCESS);
-  if (bs > 1) GPUCSRTryIf(w->size > 1, &attempt, Columns(o->dev, ksp, n, bs, (double *)m->M.p));
-  else GPUCSRTryIf(w->size > 1, &attempt, Diagonal(o, ksp, (double *)m->M.p));
+  if (bs > 1) GPUCSRTryIf(w->size > 1, &attempt, GPUMGPCColumns(o->dev, ksp, n, bs, (double *)m->M.p));
+  else GPUCSRTryIf(w->size > 1, &attempt, GPUMGPCDiagonal(o, ksp, (double *)m->M.p));
   PetscCall(SettleAttempt(w, &attempt));
   if (w->size > 1 && w->text[0]) PetscCall(Renew(ksp)); /* on all ranks, or tags of PETSc's later messages differ */
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -496,7 +497,7 @@ static PetscErrorCode CoarseSolver(GPUMGCycle *c, KSP ksp, Why *w)
   if (w->size > 1) PetscCall(CoarseAllgather(c, ksp, A, (int)n, w));
   else {
     PetscCall(GPUCSRBufferGrow(c->dev, sizeof(double) * (size_t)L->n * (size_t)L->n, "the inverse of a coarse operator", &c->inverse));
-    PetscCall(Columns(c->dev, ksp, L->n, L->n, (double *)c->inverse.p));
+    PetscCall(GPUMGPCColumns(c->dev, ksp, L->n, L->n, (double *)c->inverse.p));
   }
   if (!w->text[0]) PetscCall(Refused(ksp, w));
   PetscFunctionReturn(PETSC_SUCCESS);
