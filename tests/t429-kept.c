@@ -151,6 +151,60 @@ OPERATION(Times, PetscCall(MatMatMult(fine, A, MAT_INITIAL_MATRIX, PETSC_DEFAULT
 OPERATION(Add, PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B)); PetscCall(MatAXPY(B, 2.0, A, SAME_NONZERO_PATTERN)); PetscCall(Product(B, PETSC_FALSE, v));)
 OPERATION(MaxAbs, PetscCall(MatCreateVecs(A, NULL, v)); PetscCall(MatGetRowMaxAbs(A, *v, NULL));)
 
+/* Operations of two levels: the other level is of another PC */
+static Mat finest;
+
+static PetscErrorCode Other(Mat A, Mat fine, Mat *B)
+{
+  PetscInt m, n;
+  PC       pc;
+
+  PetscFunctionBegin;
+  if (fine == finest) {
+    PetscCall(MatGetSize(A, &m, &n));
+    PetscCall(Create(finest, PETSC_FALSE, &pc));
+    PetscCall(LevelOf(pc, (PetscBool)(m != n), B));
+    PetscCall(PetscObjectReference((PetscObject)*B));
+    PetscCall(PCDestroy(&pc));
+  } else PetscCall(MatDuplicate(A, MAT_COPY_VALUES, B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode EqualOther(Mat A, Mat fine, Vec *v)
+{
+  PetscBool yes;
+  Mat       B;
+
+  PetscFunctionBegin;
+  PetscCall(Other(A, fine, &B));
+  PetscCall(MatEqual(A, B, &yes));
+  PetscCall(Number(A, yes ? 1 : 2, v));
+  PetscCall(MatDestroy(&B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+OPERATION(AddOther, PetscCall(Other(A, fine, &B)); PetscCall(MatAXPY(A, 2.0, B, SAME_NONZERO_PATTERN)); PetscCall(Product(A, PETSC_FALSE, v));)
+
+/* A product of the finest matrix, which has this type; three: and of the transposed prolongator of another PC */
+static PetscErrorCode WithType(Mat A, Mat fine, MatType type, PetscBool three, Vec *v)
+{
+  Mat B, C, T = NULL;
+
+  PetscFunctionBegin;
+  PetscCall(MatConvert(fine, type, MAT_INITIAL_MATRIX, &B));
+  if (three) PetscCall(MatTranspose(A, MAT_INITIAL_MATRIX, &T));
+  if (three) PetscCall(Other(A, fine, &A));
+  PetscCall(three ? MatMatMatMult(T, B, A, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C) : MatMatMult(B, A, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C));
+  PetscCall(Product(C, PETSC_FALSE, v));
+  if (three) PetscCall(MatDestroy(&A));
+  PetscCall(MatDestroy(&T));
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&C));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+OPERATION(OfAIJ, PetscCall(WithType(A, fine, MATAIJ, PETSC_FALSE, v));)
+OPERATION(OfDense, PetscCall(WithType(A, fine, MATDENSE, PETSC_FALSE, v));)
+OPERATION(OfThree, PetscCall(WithType(A, fine, MATSAME, PETSC_TRUE, v));)
+
 static PetscErrorCode GetRow(Mat A, Mat fine, Vec *v)
 {
   PetscInt m;
@@ -271,6 +325,11 @@ static const struct {
   {"MatPtAP",             PtAP,           1, PETSC_FALSE, PETSC_FALSE},
   {"MatMatMult of two",   Times,          1, PETSC_FALSE, PETSC_FALSE},
   {"MatAXPY",             Add,            2, PETSC_FALSE, PETSC_FALSE},
+  {"MatEqual",            EqualOther,     2, PETSC_FALSE, PETSC_FALSE},
+  {"MatAXPY of two",      AddOther,       2, PETSC_FALSE, PETSC_TRUE },
+  {"MatMatMult of AIJ",   OfAIJ,          1, PETSC_FALSE, PETSC_FALSE},
+  {"MatMatMult of dense", OfDense,        1, PETSC_FALSE, PETSC_FALSE},
+  {"MatMatMatMult",       OfThree,        1, PETSC_FALSE, PETSC_FALSE},
   {"MatGetRowMaxAbs",     MaxAbs,         2, PETSC_FALSE, PETSC_FALSE},
   {"MatGetRow",           GetRow,         2, PETSC_FALSE, PETSC_FALSE},
   {"MatCreateSubMatrix",  SubMatrix,      2, PETSC_FALSE, PETSC_FALSE},
@@ -477,6 +536,7 @@ int main(int argc, char **argv)
   PetscCall(Box(PETSC_COMM_WORLD, EDGE, 3.0, 0.0, 0, PETSC_TRUE, &R));
   PetscCall(MatSetOption(A, MAT_SPD, PETSC_TRUE));
   PetscCall(MatSetOption(R, MAT_SPD, PETSC_TRUE));
+  finest = A;
   if (fails) PetscCall(Fails(A, R));
   else {
     PC        pc;

@@ -94,6 +94,22 @@ PetscErrorCode MatGPUCSRLevelBecome_Private(Mat A)
     PetscFunctionReturn(PETSC_SUCCESS); \
   }
 
+/* The other matrix may be a level, too */
+#define BOTH_BECOME(op, formal, actual) \
+  static PetscErrorCode op##_Becomes formal \
+  { \
+    PetscFunctionBegin; \
+    PetscCall(MatGPUCSRLevelBecome_Private(A)); \
+    PetscCall(MatGPUCSRLevelBecome_Private(B)); \
+    PetscCall((*A->ops->op)actual); \
+    PetscFunctionReturn(PETSC_SUCCESS); \
+  }
+
+#define OF_TWO(R) \
+  R(equal, (Mat A, Mat B, PetscBool * yes), (A, B, yes)) \
+  R(axpy, (Mat A, PetscScalar a, Mat B, MatStructure str), (A, a, B, str)) \
+  R(copy, (Mat A, Mat B, MatStructure str), (A, B, str))
+
 #define OTHERS(R) \
   R(mult, (Mat A, Vec x, Vec y), (A, x, y)) \
   R(multadd, (Mat A, Vec x, Vec y, Vec z), (A, x, y, z)) \
@@ -101,16 +117,13 @@ PetscErrorCode MatGPUCSRLevelBecome_Private(Mat A)
   R(multtransposeadd, (Mat A, Vec x, Vec y, Vec z), (A, x, y, z)) \
   R(multhermitiantranspose, (Mat A, Vec x, Vec y), (A, x, y)) \
   R(multhermitiantransposeadd, (Mat A, Vec x, Vec y, Vec z), (A, x, y, z)) \
-  R(equal, (Mat A, Mat B, PetscBool * yes), (A, B, yes)) \
   R(diagonalscale, (Mat A, Vec l, Vec r), (A, l, r)) \
   R(norm, (Mat A, NormType type, PetscReal * norm), (A, type, norm)) \
   R(zeroentries, (Mat A), (A)) \
   R(zerorows, (Mat A, PetscInt n, const PetscInt rows[], PetscScalar d, Vec x, Vec b), (A, n, rows, d, x, b)) \
   R(zerorowscolumns, (Mat A, PetscInt n, const PetscInt rows[], PetscScalar d, Vec x, Vec b), (A, n, rows, d, x, b)) \
   R(duplicate, (Mat A, MatDuplicateOption op, Mat * B), (A, op, B)) \
-  R(axpy, (Mat A, PetscScalar a, Mat X, MatStructure str), (A, a, X, str)) \
   R(increaseoverlap, (Mat A, PetscInt n, IS is[], PetscInt overlap), (A, n, is, overlap)) \
-  R(copy, (Mat A, Mat B, MatStructure str), (A, B, str)) \
   R(scale, (Mat A, PetscScalar s), (A, s)) \
   R(shift, (Mat A, PetscScalar s), (A, s)) \
   R(diagonalset, (Mat A, Vec d, InsertMode mode), (A, d, mode)) \
@@ -128,6 +141,7 @@ PetscErrorCode MatGPUCSRLevelBecome_Private(Mat A)
 
 GPUCSR_MAT_READERS(BECOMES)
 OTHERS(BECOMES)
+OF_TWO(BOTH_BECOME)
 
 static PetscErrorCode convert_Becomes(Mat A, MatType type, MatReuse reuse, Mat *B)
 {
@@ -219,15 +233,6 @@ static PetscErrorCode MatDestroy_GPUCSRLevel(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Products with a matrix of type gpucsr */
-static PetscErrorCode Compose(Mat A)
-{
-  PetscFunctionBegin;
-  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatProductSetFromOptions_" MATGPUCSRLEVEL "_" MATSEQAIJGPUCSR "_C", productsetfromoptions_Becomes));
-  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatProductSetFromOptions_" MATSEQAIJGPUCSR "_" MATGPUCSRLEVEL "_C", productsetfromoptions_Becomes));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* A matrix of arrays and plans of the owner, whose destruction releases the owner. side: the matrix and its transpose (dev NULL: none). like: a MATSEQAIJGPUCSR with the configuration */
 PetscErrorCode MatGPUCSRLevelCreate_Private(Mat like, const GPUCSROperator side[2], PetscInt rbs, PetscInt cbs, void *owner, PetscErrorCode (*release)(void *), Mat *C)
 {
@@ -260,6 +265,7 @@ PetscErrorCode MatGPUCSRLevelCreate_Private(Mat like, const GPUCSROperator side[
   if (like->ops->op) o->op = op##_Becomes;
   GPUCSR_MAT_READERS(INSTALL)
   OTHERS(INSTALL)
+  OF_TWO(INSTALL)
 #undef INSTALL
   o->convert               = convert_Becomes;
   o->productsetfromoptions = productsetfromoptions_Becomes;
@@ -271,7 +277,7 @@ PetscErrorCode MatGPUCSRLevelCreate_Private(Mat like, const GPUCSROperator side[
   o->assemblyend           = MatAssembly_GPUCSRLevel;
   o->getvecs               = MatCreateVecs_GPUCSR;
   o->destroy               = MatDestroy_GPUCSRLevel;
-  PetscCall(Compose(*C));
+  PetscCall(PetscObjectComposeFunction((PetscObject)*C, "MatProductSetFromOptions_anytype_C", productsetfromoptions_Becomes)); /* products with other types */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
