@@ -13,6 +13,7 @@
 static char help[] = "Tests levels on the device alone.\n";
 
 #include "t421-gamg/problems.h"
+#include <unistd.h>
 
 #define EDGE 18
 
@@ -255,6 +256,63 @@ static PetscErrorCode SubMatrix(Mat A, Mat fine, Vec *v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A name, an attached object, null spaces, a map and sizes of blocks of the program stay when a level becomes another type */
+static PetscErrorCode Header(Mat A, Mat fine, Vec *v)
+{
+  PetscInt               m, count, *sizes, first = 0;
+  const PetscInt        *got;
+  const char            *name;
+  PetscBool              same;
+  PetscObject            object;
+  MatNullSpace           null, has[3];
+  ISLocalToGlobalMapping map, hasmap;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetSize(A, &m, NULL));
+  PetscCall(PetscMalloc1(m, &sizes));
+  for (PetscInt i = 0; i < m; i++) sizes[i] = 1;
+  PetscCall(MatSetVariableBlockSizes(A, m, sizes));
+  PetscCall(PetscFree(sizes));
+  PetscCall(PetscObjectSetName((PetscObject)A, "mine"));
+  PetscCall(PetscObjectCompose((PetscObject)A, "attached", (PetscObject)fine));
+  PetscCall(MatNullSpaceCreate(PETSC_COMM_SELF, PETSC_TRUE, 0, NULL, &null));
+  PetscCall(MatSetNullSpace(A, null));
+  PetscCall(MatSetTransposeNullSpace(A, null));
+  PetscCall(MatSetNearNullSpace(A, null));
+  PetscCall(ISLocalToGlobalMappingCreate(PETSC_COMM_SELF, 1, 1, &first, PETSC_COPY_VALUES, &map));
+  PetscCall(MatSetLocalToGlobalMapping(A, map, map));
+  PetscCall(Product(A, PETSC_FALSE, v));
+  PetscCall(PetscObjectGetName((PetscObject)A, &name));
+  PetscCall(PetscStrcmp(name, "mine", &same));
+  PetscCall(PetscObjectQuery((PetscObject)A, "attached", &object));
+  PetscCall(MatGetVariableBlockSizes(A, &count, &got));
+  PetscCall(MatGetNullSpace(A, &has[0]));
+  PetscCall(MatGetTransposeNullSpace(A, &has[1]));
+  PetscCall(MatGetNearNullSpace(A, &has[2]));
+  PetscCall(MatGetLocalToGlobalMapping(A, &hasmap, NULL));
+  PetscCheck(same && object == (PetscObject)fine && count == m && has[0] == null && has[1] == null && has[2] == null && hasmap == map, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "A level has lost a part of its header");
+  PetscCall(MatNullSpaceDestroy(&null));
+  PetscCall(ISLocalToGlobalMappingDestroy(&map));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The program's own pattern in place of a level's */
+static PetscErrorCode Again(Mat A, PetscBool coordinates, Vec *v)
+{
+  PetscInt i[3] = {0, 1, 2}, j[3] = {2, 1, 0};
+
+  PetscFunctionBegin;
+  if (coordinates) PetscCall(MatSetPreallocationCOO(A, 3, i, j));
+  else PetscCall(MatSeqAIJSetPreallocation(A, 3, NULL));
+  for (PetscInt k = 0; k < 3; k++) PetscCall(MatSetValue(A, i[k], j[k], 7.0 + (double)k, INSERT_VALUES));
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(Product(A, PETSC_FALSE, v));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+OPERATION(Preallocate, PetscCall(Again(A, PETSC_FALSE, v));)
+OPERATION(Coordinates, PetscCall(Again(A, PETSC_TRUE, v));)
+
 /* A solve with one application of a PC */
 static PetscErrorCode By(Mat A, PCType type, Vec *v)
 {
@@ -282,19 +340,24 @@ static PetscErrorCode Binary(Mat A, Mat fine, Vec *v)
 {
   PetscViewer viewer;
   Mat         B;
+  char        name[64];
 
   PetscFunctionBegin;
   (void)fine;
+  PetscCall(PetscSNPrintf(name, sizeof(name), "/tmp/t429.%d", (int)getpid()));
   for (int read = 0; read < 2; read++) {
-    PetscCall(PetscViewerBinaryOpen(PETSC_COMM_SELF, "level.petsc", read ? FILE_MODE_READ : FILE_MODE_WRITE, &viewer));
-    if (!read) PetscCall(MatView(A, viewer));
-    else {
+    PetscCall(PetscViewerBinaryOpen(PETSC_COMM_SELF, name, read ? FILE_MODE_READ : FILE_MODE_WRITE, &viewer));
+    if (!read) {
+      PetscCall(PetscViewerBinarySetSkipInfo(viewer, PETSC_TRUE));
+      PetscCall(MatView(A, viewer));
+    } else {
       PetscCall(MatCreate(PETSC_COMM_SELF, &B));
       PetscCall(MatSetType(B, MATAIJ));
       PetscCall(MatLoad(B, viewer));
     }
     PetscCall(PetscViewerDestroy(&viewer));
   }
+  unlink(name);
   PetscCall(Product(B, PETSC_FALSE, v));
   PetscCall(MatDestroy(&B));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -333,6 +396,9 @@ static const struct {
   {"MatGetRowMaxAbs",     MaxAbs,         2, PETSC_FALSE, PETSC_FALSE},
   {"MatGetRow",           GetRow,         2, PETSC_FALSE, PETSC_FALSE},
   {"MatCreateSubMatrix",  SubMatrix,      2, PETSC_FALSE, PETSC_FALSE},
+  {"its header",          Header,         2, PETSC_FALSE, PETSC_TRUE },
+  {"preallocation",       Preallocate,    2, PETSC_FALSE, PETSC_TRUE },
+  {"coordinates",         Coordinates,    2, PETSC_FALSE, PETSC_TRUE },
   {"PCSOR",               SOR,            0, PETSC_FALSE, PETSC_FALSE},
   {"PCILU",               ILU,            0, PETSC_FALSE, PETSC_FALSE},
   {"PCLU",                LU,             0, PETSC_FALSE, PETSC_FALSE},

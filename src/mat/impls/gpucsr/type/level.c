@@ -33,18 +33,30 @@ PetscErrorCode MatGPUCSRLevelGet_Private(Mat A, PetscBool transposed, GPUCSROper
 
 /* ---- the matrix on the host ---- */
 
-static PetscErrorCode NullSpaces(Mat A, Mat C)
+/* Exchanges the members of two headers that a program sets: names, attached objects, layouts with their maps, null spaces, sizes of blocks */
+static void Exchange(Mat A, Mat C)
 {
-  MatNullSpace null[3];
-
-  PetscFunctionBegin;
-  PetscCall(MatGetNullSpace(A, &null[0]));
-  PetscCall(MatGetTransposeNullSpace(A, &null[1]));
-  PetscCall(MatGetNearNullSpace(A, &null[2]));
-  if (null[0]) PetscCall(MatSetNullSpace(C, null[0]));
-  if (null[1]) PetscCall(MatSetTransposeNullSpace(C, null[1]));
-  if (null[2]) PetscCall(MatSetNearNullSpace(C, null[2]));
-  PetscFunctionReturn(PETSC_SUCCESS);
+#define EXCHANGE(member) \
+  do { \
+    char kept[sizeof(A->member)]; \
+\
+    memcpy(kept, &A->member, sizeof(kept)); \
+    memcpy(&A->member, &C->member, sizeof(kept)); \
+    memcpy(&C->member, kept, sizeof(kept)); \
+  } while (0)
+  EXCHANGE(hdr.name);
+  EXCHANGE(hdr.options);
+  EXCHANGE(hdr.olist);
+  EXCHANGE(hdr.python_context);
+  EXCHANGE(hdr.python_destroy);
+  EXCHANGE(rmap);
+  EXCHANGE(cmap);
+  EXCHANGE(nullsp);
+  EXCHANGE(transnullsp);
+  EXCHANGE(nearnullsp);
+  EXCHANGE(nblocks);
+  EXCHANGE(bsizes);
+#undef EXCHANGE
 }
 
 static PetscErrorCode ToHost(Mat A, Mat_GPUCSRLevel *g, Mat *C)
@@ -63,7 +75,7 @@ static PetscErrorCode ToHost(Mat A, Mat_GPUCSRLevel *g, Mat *C)
   PetscCall(MatGPUCSRConfigure_Private(*C, &g->base.config));
   PetscCall(MatGPUCSREntriesOf_Private(*C, g->side[GPUCSR_FORWARD].csr, PETSC_TRUE));
   PetscCall(MatPropagateSymmetryOptions(A, *C));
-  PetscCall(NullSpaces(A, *C));
+  Exchange(A, *C);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -131,6 +143,7 @@ PetscErrorCode MatGPUCSRLevelBecome_Private(Mat A)
   R(getcolumnij, (Mat A, PetscInt shift, PetscBool symmetric, PetscBool inodes, PetscInt * n, const PetscInt *i[], const PetscInt *j[], PetscBool *done), (A, shift, symmetric, inodes, n, i, j, done)) \
   R(fdcoloringcreate, (Mat A, ISColoring colors, MatFDColoring coloring), (A, colors, coloring)) \
   R(getrowmaxabs, (Mat A, Vec v, PetscInt at[]), (A, v, at)) \
+  R(transposesymbolic, (Mat A, Mat * B), (A, B)) \
   R(conjugate, (Mat A), (A)) \
   R(realpart, (Mat A), (A)) \
   R(missingdiagonal, (Mat A, PetscBool * missing, PetscInt * first), (A, missing, first)) \
@@ -142,6 +155,24 @@ PetscErrorCode MatGPUCSRLevelBecome_Private(Mat A)
 GPUCSR_MAT_READERS(BECOMES)
 OTHERS(BECOMES)
 OF_TWO(BOTH_BECOME)
+
+/* Functions that MATSEQAIJ composes with its objects. PETSc ignores some of them silently for a type without them */
+#define COMPOSED(R) \
+  R(MatSeqAIJSetPreallocation, (Mat A, PetscInt most, const PetscInt each[]), (A, most, each)) \
+  R(MatSeqAIJSetPreallocationCSR, (Mat A, const PetscInt i[], const PetscInt j[], const PetscScalar v[]), (A, i, j, v)) \
+  R(MatSetPreallocationCOO, (Mat A, PetscCount n, PetscInt i[], PetscInt j[]), (A, n, i, j)) \
+  R(MatResetPreallocation, (Mat A), (A)) \
+  R(MatStoreValues, (Mat A), (A))
+
+#define CALLS_AGAIN(function, formal, actual) \
+  static PetscErrorCode function##_Becomes formal \
+  { \
+    PetscFunctionBegin; \
+    PetscCall(MatGPUCSRLevelBecome_Private(A)); \
+    PetscCall(function actual); \
+    PetscFunctionReturn(PETSC_SUCCESS); \
+  }
+COMPOSED(CALLS_AGAIN)
 
 static PetscErrorCode convert_Becomes(Mat A, MatType type, MatReuse reuse, Mat *B)
 {
@@ -277,6 +308,9 @@ PetscErrorCode MatGPUCSRLevelCreate_Private(Mat like, const GPUCSROperator side[
   o->assemblyend           = MatAssembly_GPUCSRLevel;
   o->getvecs               = MatCreateVecs_GPUCSR;
   o->destroy               = MatDestroy_GPUCSRLevel;
+#define COMPOSE(function, formal, actual) PetscCall(PetscObjectComposeFunction((PetscObject)*C, #function "_C", function##_Becomes));
+  COMPOSED(COMPOSE)
+#undef COMPOSE
   PetscCall(PetscObjectComposeFunction((PetscObject)*C, "MatProductSetFromOptions_anytype_C", productsetfromoptions_Becomes)); /* products with other types */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
