@@ -47,6 +47,7 @@ static void Exchange(Mat A, Mat C)
   EXCHANGE(hdr.name);
   EXCHANGE(hdr.options);
   EXCHANGE(hdr.olist);
+  EXCHANGE(factorprefix);
   EXCHANGE(hdr.python_context);
   EXCHANGE(hdr.python_destroy);
   EXCHANGE(rmap);
@@ -317,19 +318,39 @@ PetscErrorCode MatGPUCSRLevelCreate_Private(Mat like, const GPUCSROperator side[
 
 /* ---- factors ---- */
 
-static PetscErrorCode MatGetFactor_GPUCSRLevel(Mat A, MatFactorType type, Mat *F)
+/* Packages for a MATSEQAIJGPUCSR; the first is PETSc's choice for a program without a choice */
+#define PACKAGES(R) R(GPUCSR) R(CUDSS) R(PETSC) R(MUMPS) R(SUPERLU) R(SUPERLU_DIST) R(UMFPACK) R(CHOLMOD) R(KLU) R(SPQR) R(STRUMPACK) R(PASTIX) R(MKL_PARDISO) R(MKL_CPARDISO)
+
+#define GETS_FACTOR(package) \
+  static PetscErrorCode package##_Becomes(Mat A, MatFactorType type, Mat *F) \
+  { \
+    PetscFunctionBegin; \
+    PetscCall(MatGPUCSRLevelBecome_Private(A)); \
+    PetscCall(MatGetFactor(A, MATSOLVER##package, type, F)); \
+    PetscFunctionReturn(PETSC_SUCCESS); \
+  }
+PACKAGES(GETS_FACTOR)
+
+/* Packages that this PETSc has, with the factors that they make */
+static PetscErrorCode Register(MatSolverType package, PetscErrorCode (*becomes)(Mat, MatFactorType, Mat *))
 {
+  static const MatFactorType types[] = {MAT_FACTOR_LU, MAT_FACTOR_CHOLESKY, MAT_FACTOR_ILU, MAT_FACTOR_ICC, MAT_FACTOR_ILUDT, MAT_FACTOR_QR};
+
   PetscFunctionBegin;
-  PetscCall(MatGPUCSRLevelBecome_Private(A));
-  PetscCall(MatGetFactor(A, MATSOLVERGPUCSR, type, F));
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(types); k++) {
+    PetscErrorCode (*make)(Mat, MatFactorType, Mat *) = NULL;
+
+    PetscCall(MatSolverTypeGet(package, MATSEQAIJGPUCSR, types[k], NULL, NULL, &make));
+    if (make) PetscCall(MatSolverTypeRegister(package, MATGPUCSRLEVEL, types[k], becomes));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode MatGPUCSRLevelRegister_Private(void)
 {
-  static const MatFactorType types[] = {MAT_FACTOR_LU, MAT_FACTOR_CHOLESKY, MAT_FACTOR_ILU, MAT_FACTOR_ICC};
-
   PetscFunctionBegin;
-  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(types); k++) PetscCall(MatSolverTypeRegister(MATSOLVERGPUCSR, MATGPUCSRLEVEL, types[k], MatGetFactor_GPUCSRLevel));
+#define REGISTER(package) PetscCall(Register(MATSOLVER##package, package##_Becomes));
+  PACKAGES(REGISTER)
+#undef REGISTER
   PetscFunctionReturn(PETSC_SUCCESS);
 }
