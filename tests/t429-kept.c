@@ -364,6 +364,24 @@ static PetscErrorCode PETScs(Mat A, Mat fine, Vec *v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* PCs of this library inside a hierarchy: their aggregates are not those of a MATAIJ */
+static PetscErrorCode Inside(Mat A, Mat fine, Vec *v)
+{
+  const PCType types[] = {PCGAMG, "gpuamg"};
+
+  PetscFunctionBegin;
+  for (int k = 0; k < 2 && fine == finest; k++) {
+    Mat B;
+
+    PetscCall(Other(A, fine, &B));
+    PetscCall(By(B, types[k], v));
+    PetscCall(VecDestroy(v));
+    PetscCall(MatDestroy(&B));
+  }
+  PetscCall(Number(A, 1, v));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode Binary(Mat A, Mat fine, Vec *v)
 {
   PetscViewer viewer;
@@ -432,6 +450,7 @@ static const struct {
   {"PCLU",                LU,             0, PETSC_FALSE, PETSC_FALSE},
   {"PCLU of PETSc",       PETScs,         0, PETSC_FALSE, PETSC_FALSE},
   {"PCCHOLESKY",          Cholesky,       0, PETSC_FALSE, PETSC_FALSE},
+  {"PCGAMG",              Inside,         0, PETSC_FALSE, PETSC_FALSE},
   {"MatView",             Binary,         2, PETSC_FALSE, PETSC_FALSE}
 };
 
@@ -505,10 +524,11 @@ static PetscErrorCode Smoother(PC pc, PCType type)
 
 static PetscErrorCode NewValues(void)
 {
-  Mat         A = NULL;
+  Mat         A = NULL, level;
   PC          pc[2];
   Vec         y[2], d;
   PetscScalar nan = NAN;
+  PetscBool   known, symmetric;
 
   PetscFunctionBegin;
   PetscCall(Box(PETSC_COMM_WORLD, EDGE, 1.0, 0.0, 0, PETSC_FALSE, &A));
@@ -518,6 +538,15 @@ static PetscErrorCode NewValues(void)
   PetscCall(Values(A, pc, PETSC_TRUE, "Values times 3"));
   PetscCall(MatShift(A, 0.01));
   PetscCall(Values(A, pc, PETSC_TRUE, "A small shift"));
+  PetscCall(MatSetOption(A, MAT_SPD, PETSC_FALSE));
+  PetscCall(MatSetOption(A, MAT_SYMMETRIC, PETSC_FALSE));
+  PetscCall(MatShift(A, 0.01));
+  PetscCall(Values(A, pc, PETSC_TRUE, "A small shift again"));
+  PetscCall(LevelOf(pc[0], PETSC_FALSE, &level));
+  PetscCall(MatIsSymmetricKnown(level, &known, &symmetric));
+  PetscCheck(!known || !symmetric, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "The level of an unsymmetric matrix is symmetric");
+  PetscCall(MatSetOption(A, MAT_SPD, PETSC_TRUE));
+  PetscCall(MatShift(A, -0.01));
   PetscCall(MatShift(A, 100.0)); /* eigenvalues of D^-1 A come near 1 */
   PetscCall(Values(A, pc, PETSC_FALSE, "A large shift"));
   PetscCall(MatShift(A, -90.0));
