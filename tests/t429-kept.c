@@ -610,11 +610,12 @@ static PetscErrorCode Fails(Mat A, Mat R)
 {
   KSP       ksp;
   PC        pc;
-  Vec       x, b, y, r;
+  Vec       x, b, w, y, r;
   PetscReal norm, bnorm;
 
   PetscFunctionBegin;
   PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecDuplicate(x, &w));
   PetscCall(MatCreateVecs(R, &y, &r));
   PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
   PetscCall(KSPSetType(ksp, "gpucg"));
@@ -626,6 +627,7 @@ static PetscErrorCode Fails(Mat A, Mat R)
     PetscCall(KSPSetOperators(ksp, A, A));
     PetscCall(VecSet(b, 1.0));
     PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(PCApplyTranspose(pc, b, w));
     PetscCall(VecCopy(x, y));
     PetscCall(VecSet(r, -1.0));
     PetscCall(VecNorm(r, NORM_2, &bnorm));
@@ -636,6 +638,7 @@ static PetscErrorCode Fails(Mat A, Mat R)
     PetscCall(MatScale(R, 2.0));
   }
   PetscCall(KSPDestroy(&ksp));
+  PetscCall(VecDestroy(&w));
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&b));
   PetscCall(VecDestroy(&y));

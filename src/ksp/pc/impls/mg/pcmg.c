@@ -188,12 +188,39 @@ static PetscErrorCode Replaceable(PC pc, PetscBool *yes)
 
 /* ---- operations ---- */
 
-static PetscErrorCode PCApply_MG_GPUCSR(PC pc, Vec b, Vec x)
+/* PETSc's cycle, or its transpose */
+static PetscErrorCode CycleOfPETSc(PC pc, Multigrid *m, PetscErrorCode (*apply)(PC, Vec, Vec), Vec b, Vec x)
 {
-  Multigrid    *m;
   PC_MG_Levels *top;
   GPUCSRAttempt attempt;
   PetscBool     replaceable;
+
+  PetscFunctionBegin;
+  PetscCall(Replaceable(pc, &replaceable));
+  GPUCSRTryIf(replaceable && m->gamg.shared, &attempt, (*apply)(pc, b, x));
+  if (!attempt.error) PetscFunctionReturn(PETSC_SUCCESS);
+  top = ((PC_MG *)pc->data)->levels[((PC_MG *)pc->data)->nlevels - 1];
+  if (top->b == b) top->b = NULL; /* lent to the cycle, which has not come to its end */
+  if (top->x == x) top->x = NULL;
+  PetscCall(Anew(pc, m, &attempt));
+  PetscCall((*apply)(pc, b, x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCApplyTranspose_MG_GPUCSR(PC pc, Vec b, Vec x)
+{
+  Multigrid *m;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRWrapData((PetscObject)pc, &m));
+  PetscCall(CycleOfPETSc(pc, m, m->wrap->petsc.pc.applytranspose, b, x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCApply_MG_GPUCSR(PC pc, Vec b, Vec x)
+{
+  Multigrid    *m;
+  GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
   PetscCall(Current(pc, &m));
@@ -212,14 +239,7 @@ static PetscErrorCode PCApply_MG_GPUCSR(PC pc, Vec b, Vec x)
     m->ok = PETSC_FALSE; /* until the hierarchy changes */
     PetscCall(Regain(pc, m));
   }
-  PetscCall(Replaceable(pc, &replaceable));
-  GPUCSRTryIf(replaceable && m->gamg.shared, &attempt, (*m->wrap->petsc.pc.apply)(pc, b, x));
-  if (!attempt.error) PetscFunctionReturn(PETSC_SUCCESS);
-  top = ((PC_MG *)pc->data)->levels[((PC_MG *)pc->data)->nlevels - 1];
-  if (top->b == b) top->b = NULL; /* lent to PETSc's cycle, which has not come to its end */
-  if (top->x == x) top->x = NULL;
-  PetscCall(Anew(pc, m, &attempt));
-  PetscCall((*m->wrap->petsc.pc.apply)(pc, b, x));
+  PetscCall(CycleOfPETSc(pc, m, m->wrap->petsc.pc.apply, b, x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -324,7 +344,7 @@ static PetscErrorCode GAMGMade(PetscObject pc, GPUCSRWrap *w)
   return PCGAMGIntercept_Private((PC)pc);
 }
 
-#define CYCLES .apply = PCApply_MG_GPUCSR, .view = PCView_MG_GPUCSR
+#define CYCLES .apply = PCApply_MG_GPUCSR, .applytranspose = PCApplyTranspose_MG_GPUCSR, .view = PCView_MG_GPUCSR
 #define DATA   .bytes = sizeof(Multigrid), .release = MultigridRelease
 GPUCSR_WRAP(PC, MG, PCMG, .ops.pc = {.setup = PCSetUp_MG_GPUCSR, CYCLES}, DATA)
 GPUCSR_WRAP(PC, GAMG, PCGAMG, .ops.pc = {.setup = PCSetUp_GAMG_GPUCSR, .setfromoptions = PCSetFromOptions_GAMG_GPUCSR, CYCLES}, DATA, .made = GAMGMade)
