@@ -8,11 +8,13 @@
   //TEST name="auto" args="-sometimes"
   //TEST name="host" gpu=0 args="-mat_gpucsr_backend host -petscs"
   //TEST name="limit" gpu=0 args="-mat_gpucsr_backend auto -gpucsr_debug_standin 1 -fails -standard_vectors -mat_gpucsr_memory_limit {}" loop="300000 600000 900000 1200000"
-  //TEST name="fault" gpu=0 args="-mat_gpucsr_backend auto -gpucsr_debug_standin 1 -fails -standard_vectors -gpucsr_debug_fault {}" loop="device:400:on device:700:on device:900:on device:1000:on device:1100:on device:1200:on device:1400:on device:1800:on launch:300:on copy:60:on memory:30:on memory:90"
+  //TEST name="fault" gpu=0 args="-mat_gpucsr_backend auto -gpucsr_debug_standin 1 -fails -standard_vectors -gpucsr_debug_fault {}" loop="device:400:on device:700:on device:900:on device:1000:on device:1100:on device:1200:on device:1400:on device:1800:on launch:300:on copy:60:on memory:30:on memory:90 event:26 synchronize:12:on synchronize:33:on copy:43:on copy:100:on"
+  //TEST name="gmres" gpu=0 args="-mat_gpucsr_backend auto -gpucsr_debug_standin 1 -fails -standard_vectors -mg_levels_ksp_type gmres -gpucsr_debug_fault {}" loop="event:35 event:33:on synchronize:26:on copy:49:on copy:58:on"
 */
 static char help[] = "Tests levels on the device alone.\n";
 
 #include "t421-gamg/problems.h"
+#include <unistd.h>
 
 #define EDGE 18
 
@@ -151,6 +153,60 @@ OPERATION(Times, PetscCall(MatMatMult(fine, A, MAT_INITIAL_MATRIX, PETSC_DEFAULT
 OPERATION(Add, PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B)); PetscCall(MatAXPY(B, 2.0, A, SAME_NONZERO_PATTERN)); PetscCall(Product(B, PETSC_FALSE, v));)
 OPERATION(MaxAbs, PetscCall(MatCreateVecs(A, NULL, v)); PetscCall(MatGetRowMaxAbs(A, *v, NULL));)
 
+/* Operations of two levels: the other level is of another PC */
+static Mat finest;
+
+static PetscErrorCode Other(Mat A, Mat fine, Mat *B)
+{
+  PetscInt m, n;
+  PC       pc;
+
+  PetscFunctionBegin;
+  if (fine == finest) {
+    PetscCall(MatGetSize(A, &m, &n));
+    PetscCall(Create(finest, PETSC_FALSE, &pc));
+    PetscCall(LevelOf(pc, (PetscBool)(m != n), B));
+    PetscCall(PetscObjectReference((PetscObject)*B));
+    PetscCall(PCDestroy(&pc));
+  } else PetscCall(MatDuplicate(A, MAT_COPY_VALUES, B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode EqualOther(Mat A, Mat fine, Vec *v)
+{
+  PetscBool yes;
+  Mat       B;
+
+  PetscFunctionBegin;
+  PetscCall(Other(A, fine, &B));
+  PetscCall(MatEqual(A, B, &yes));
+  PetscCall(Number(A, yes ? 1 : 2, v));
+  PetscCall(MatDestroy(&B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+OPERATION(AddOther, PetscCall(Other(A, fine, &B)); PetscCall(MatAXPY(A, 2.0, B, SAME_NONZERO_PATTERN)); PetscCall(Product(A, PETSC_FALSE, v));)
+
+/* A product of the finest matrix, which has this type; three: and of the transposed prolongator of another PC */
+static PetscErrorCode WithType(Mat A, Mat fine, MatType type, PetscBool three, Vec *v)
+{
+  Mat B, C, T = NULL;
+
+  PetscFunctionBegin;
+  PetscCall(MatConvert(fine, type, MAT_INITIAL_MATRIX, &B));
+  if (three) PetscCall(MatTranspose(A, MAT_INITIAL_MATRIX, &T));
+  if (three) PetscCall(Other(A, fine, &A));
+  PetscCall(three ? MatMatMatMult(T, B, A, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C) : MatMatMult(B, A, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &C));
+  PetscCall(Product(C, PETSC_FALSE, v));
+  if (three) PetscCall(MatDestroy(&A));
+  PetscCall(MatDestroy(&T));
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&C));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+OPERATION(OfAIJ, PetscCall(WithType(A, fine, MATAIJ, PETSC_FALSE, v));)
+OPERATION(OfDense, PetscCall(WithType(A, fine, MATDENSE, PETSC_FALSE, v));)
+OPERATION(OfThree, PetscCall(WithType(A, fine, MATSAME, PETSC_TRUE, v));)
+
 static PetscErrorCode GetRow(Mat A, Mat fine, Vec *v)
 {
   PetscInt m;
@@ -201,6 +257,63 @@ static PetscErrorCode SubMatrix(Mat A, Mat fine, Vec *v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A name, an attached object, null spaces, a map and sizes of blocks of the program stay when a level becomes another type */
+static PetscErrorCode Header(Mat A, Mat fine, Vec *v)
+{
+  PetscInt               m, count, *sizes, first = 0;
+  const PetscInt        *got;
+  const char            *name;
+  PetscBool              same;
+  PetscObject            object;
+  MatNullSpace           null, has[3];
+  ISLocalToGlobalMapping map, hasmap;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetSize(A, &m, NULL));
+  PetscCall(PetscMalloc1(m, &sizes));
+  for (PetscInt i = 0; i < m; i++) sizes[i] = 1;
+  PetscCall(MatSetVariableBlockSizes(A, m, sizes));
+  PetscCall(PetscFree(sizes));
+  PetscCall(PetscObjectSetName((PetscObject)A, "mine"));
+  PetscCall(PetscObjectCompose((PetscObject)A, "attached", (PetscObject)fine));
+  PetscCall(MatNullSpaceCreate(PETSC_COMM_SELF, PETSC_TRUE, 0, NULL, &null));
+  PetscCall(MatSetNullSpace(A, null));
+  PetscCall(MatSetTransposeNullSpace(A, null));
+  PetscCall(MatSetNearNullSpace(A, null));
+  PetscCall(ISLocalToGlobalMappingCreate(PETSC_COMM_SELF, 1, 1, &first, PETSC_COPY_VALUES, &map));
+  PetscCall(MatSetLocalToGlobalMapping(A, map, map));
+  PetscCall(Product(A, PETSC_FALSE, v));
+  PetscCall(PetscObjectGetName((PetscObject)A, &name));
+  PetscCall(PetscStrcmp(name, "mine", &same));
+  PetscCall(PetscObjectQuery((PetscObject)A, "attached", &object));
+  PetscCall(MatGetVariableBlockSizes(A, &count, &got));
+  PetscCall(MatGetNullSpace(A, &has[0]));
+  PetscCall(MatGetTransposeNullSpace(A, &has[1]));
+  PetscCall(MatGetNearNullSpace(A, &has[2]));
+  PetscCall(MatGetLocalToGlobalMapping(A, &hasmap, NULL));
+  PetscCheck(same && object == (PetscObject)fine && count == m && has[0] == null && has[1] == null && has[2] == null && hasmap == map, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "A level has lost a part of its header");
+  PetscCall(MatNullSpaceDestroy(&null));
+  PetscCall(ISLocalToGlobalMappingDestroy(&map));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The program's own pattern in place of a level's */
+static PetscErrorCode Again(Mat A, PetscBool coordinates, Vec *v)
+{
+  PetscInt i[3] = {0, 1, 2}, j[3] = {2, 1, 0};
+
+  PetscFunctionBegin;
+  if (coordinates) PetscCall(MatSetPreallocationCOO(A, 3, i, j));
+  else PetscCall(MatSeqAIJSetPreallocation(A, 3, NULL));
+  for (PetscInt k = 0; k < 3; k++) PetscCall(MatSetValue(A, i[k], j[k], 7.0 + (double)k, INSERT_VALUES));
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(Product(A, PETSC_FALSE, v));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+OPERATION(Preallocate, PetscCall(Again(A, PETSC_FALSE, v));)
+OPERATION(Coordinates, PetscCall(Again(A, PETSC_TRUE, v));)
+
 /* A solve with one application of a PC */
 static PetscErrorCode By(Mat A, PCType type, Vec *v)
 {
@@ -224,23 +337,74 @@ OPERATION(LU, PetscCall(By(A, PCLU, v));)
 OPERATION(Cholesky, PetscCall(By(A, PCCHOLESKY, v));)
 OPERATION(Jacobi, PetscCall(By(A, PCJACOBI, v));)
 
+/* PETSc's own factor */
+static PetscErrorCode PETScs(Mat A, Mat fine, Vec *v)
+{
+  IS            rows, columns;
+  MatFactorInfo info;
+  PetscBool     there;
+  Mat           F;
+  Vec           b;
+
+  PetscFunctionBegin;
+  (void)fine;
+  PetscCall(MatGetFactorAvailable(A, MATSOLVERPETSC, MAT_FACTOR_LU, &there));
+  PetscCheck(there, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "PETSc's LU is not available");
+  PetscCall(MatGetFactor(A, MATSOLVERPETSC, MAT_FACTOR_LU, &F));
+  PetscCall(MatGetOrdering(A, MATORDERINGND, &rows, &columns));
+  PetscCall(MatFactorInfoInitialize(&info));
+  PetscCall(MatLUFactorSymbolic(F, A, rows, columns, &info));
+  PetscCall(MatLUFactorNumeric(F, A, &info));
+  PetscCall(MatCreateVecs(A, v, &b));
+  PetscCall(TestFill(b, 6, PETSC_FALSE));
+  PetscCall(MatSolve(F, b, *v));
+  PetscCall(VecDestroy(&b));
+  PetscCall(ISDestroy(&rows));
+  PetscCall(ISDestroy(&columns));
+  PetscCall(MatDestroy(&F));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PCs of this library inside a hierarchy: their aggregates are not those of a MATAIJ */
+static PetscErrorCode Inside(Mat A, Mat fine, Vec *v)
+{
+  const PCType types[] = {PCGAMG, "gpuamg"};
+
+  PetscFunctionBegin;
+  for (int k = 0; k < (petscs ? 1 : 2) && fine == finest; k++) {
+    Mat B;
+
+    PetscCall(Other(A, fine, &B));
+    PetscCall(By(B, types[k], v));
+    PetscCall(VecDestroy(v));
+    PetscCall(MatDestroy(&B));
+  }
+  PetscCall(Number(A, 1, v));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode Binary(Mat A, Mat fine, Vec *v)
 {
   PetscViewer viewer;
   Mat         B;
+  char        name[64];
 
   PetscFunctionBegin;
   (void)fine;
+  PetscCall(PetscSNPrintf(name, sizeof(name), "/tmp/t429.%d", (int)getpid()));
   for (int read = 0; read < 2; read++) {
-    PetscCall(PetscViewerBinaryOpen(PETSC_COMM_SELF, "level.petsc", read ? FILE_MODE_READ : FILE_MODE_WRITE, &viewer));
-    if (!read) PetscCall(MatView(A, viewer));
-    else {
+    PetscCall(PetscViewerBinaryOpen(PETSC_COMM_SELF, name, read ? FILE_MODE_READ : FILE_MODE_WRITE, &viewer));
+    if (!read) {
+      PetscCall(PetscViewerBinarySetSkipInfo(viewer, PETSC_TRUE));
+      PetscCall(MatView(A, viewer));
+    } else {
       PetscCall(MatCreate(PETSC_COMM_SELF, &B));
       PetscCall(MatSetType(B, MATAIJ));
       PetscCall(MatLoad(B, viewer));
     }
     PetscCall(PetscViewerDestroy(&viewer));
   }
+  unlink(name);
   PetscCall(Product(B, PETSC_FALSE, v));
   PetscCall(MatDestroy(&B));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -271,13 +435,23 @@ static const struct {
   {"MatPtAP",             PtAP,           1, PETSC_FALSE, PETSC_FALSE},
   {"MatMatMult of two",   Times,          1, PETSC_FALSE, PETSC_FALSE},
   {"MatAXPY",             Add,            2, PETSC_FALSE, PETSC_FALSE},
+  {"MatEqual",            EqualOther,     2, PETSC_FALSE, PETSC_FALSE},
+  {"MatAXPY of two",      AddOther,       2, PETSC_FALSE, PETSC_TRUE },
+  {"MatMatMult of AIJ",   OfAIJ,          1, PETSC_FALSE, PETSC_FALSE},
+  {"MatMatMult of dense", OfDense,        1, PETSC_FALSE, PETSC_FALSE},
+  {"MatMatMatMult",       OfThree,        1, PETSC_FALSE, PETSC_FALSE},
   {"MatGetRowMaxAbs",     MaxAbs,         2, PETSC_FALSE, PETSC_FALSE},
   {"MatGetRow",           GetRow,         2, PETSC_FALSE, PETSC_FALSE},
   {"MatCreateSubMatrix",  SubMatrix,      2, PETSC_FALSE, PETSC_FALSE},
+  {"its header",          Header,         2, PETSC_FALSE, PETSC_TRUE },
+  {"preallocation",       Preallocate,    2, PETSC_FALSE, PETSC_TRUE },
+  {"coordinates",         Coordinates,    2, PETSC_FALSE, PETSC_TRUE },
   {"PCSOR",               SOR,            0, PETSC_FALSE, PETSC_FALSE},
   {"PCILU",               ILU,            0, PETSC_FALSE, PETSC_FALSE},
   {"PCLU",                LU,             0, PETSC_FALSE, PETSC_FALSE},
+  {"PCLU of PETSc",       PETScs,         0, PETSC_FALSE, PETSC_FALSE},
   {"PCCHOLESKY",          Cholesky,       0, PETSC_FALSE, PETSC_FALSE},
+  {"PCGAMG",              Inside,         0, PETSC_FALSE, PETSC_FALSE},
   {"MatView",             Binary,         2, PETSC_FALSE, PETSC_FALSE}
 };
 
@@ -298,7 +472,7 @@ static PetscErrorCode One(Mat A, Mat R, size_t k, PetscBool p)
   for (int ref = 0; ref < 2; ref++) PetscCall(LevelOf(pc[ref], p, &level[ref]));
   PetscCall(MatConvert(level[1], MATAIJ, MAT_INITIAL_MATRIX, &level[1]));
   for (int ref = 0; ref < 2; ref++) PetscCall((*operations[k].run)(level[ref], fine[ref], &v[ref]));
-  PetscCall(Near(v[0], v[1], strcmp(operations[k].name, "PCLU") && strcmp(operations[k].name, "PCCHOLESKY") ? 4 : 1e4, where));
+  PetscCall(Near(v[0], v[1], strncmp(operations[k].name, "PCLU", 4) && strcmp(operations[k].name, "PCCHOLESKY") ? 4 : 1e4, where));
   if (operations[k].stays) PetscCall(Kept(pc[0], PETSC_TRUE, where));
   if (!operations[k].writes) { /* the cycle of a level on the host is the same */
     PetscCall(Apply(pc[0], &y[1]));
@@ -351,10 +525,11 @@ static PetscErrorCode Smoother(PC pc, PCType type)
 
 static PetscErrorCode NewValues(void)
 {
-  Mat         A = NULL;
+  Mat         A = NULL, level;
   PC          pc[2];
   Vec         y[2], d;
   PetscScalar nan = NAN;
+  PetscBool   known, symmetric;
 
   PetscFunctionBegin;
   PetscCall(Box(PETSC_COMM_WORLD, EDGE, 1.0, 0.0, 0, PETSC_FALSE, &A));
@@ -364,6 +539,15 @@ static PetscErrorCode NewValues(void)
   PetscCall(Values(A, pc, PETSC_TRUE, "Values times 3"));
   PetscCall(MatShift(A, 0.01));
   PetscCall(Values(A, pc, PETSC_TRUE, "A small shift"));
+  PetscCall(MatSetOption(A, MAT_SPD, PETSC_FALSE));
+  PetscCall(MatSetOption(A, MAT_SYMMETRIC, PETSC_FALSE));
+  PetscCall(MatShift(A, 0.01));
+  PetscCall(Values(A, pc, PETSC_TRUE, "A small shift again"));
+  PetscCall(LevelOf(pc[0], PETSC_FALSE, &level));
+  PetscCall(MatIsSymmetricKnown(level, &known, &symmetric));
+  PetscCheck(!known || !symmetric, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "The level of an unsymmetric matrix is symmetric");
+  PetscCall(MatSetOption(A, MAT_SPD, PETSC_TRUE));
+  PetscCall(MatShift(A, -0.01));
   PetscCall(MatShift(A, 100.0)); /* eigenvalues of D^-1 A come near 1 */
   PetscCall(Values(A, pc, PETSC_FALSE, "A large shift"));
   PetscCall(MatShift(A, -90.0));
@@ -426,12 +610,13 @@ static PetscErrorCode Fails(Mat A, Mat R)
 {
   KSP            ksp;
   PC             pc;
-  Vec            x, b, y, r;
+  Vec            x, b, w, y, r;
   PetscReal      norm, bnorm;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecDuplicate(x, &w));
   PetscCall(MatCreateVecs(R, &y, &r));
   PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
   PetscCall(KSPSetType(ksp, "gpucg"));
@@ -444,6 +629,7 @@ static PetscErrorCode Fails(Mat A, Mat R)
     PetscCall(VecSet(b, 1.0));
     PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
     ierr = KSPSolve(ksp, b, x);
+    if (!ierr) ierr = PCApplyTranspose(pc, b, w);
     PetscCall(PetscPopErrorHandler());
     if (ierr == PETSC_ERR_GPU) break;
     PetscCall(ierr);
@@ -457,6 +643,7 @@ static PetscErrorCode Fails(Mat A, Mat R)
     PetscCall(MatScale(R, 2.0));
   }
   PetscCall(KSPDestroy(&ksp));
+  PetscCall(VecDestroy(&w));
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&b));
   PetscCall(VecDestroy(&y));
@@ -483,6 +670,7 @@ int main(int argc, char **argv)
   PetscCall(Box(PETSC_COMM_WORLD, EDGE, 3.0, 0.0, 0, PETSC_TRUE, &R));
   PetscCall(MatSetOption(A, MAT_SPD, PETSC_TRUE));
   PetscCall(MatSetOption(R, MAT_SPD, PETSC_TRUE));
+  finest = A;
   if (fails) PetscCall(Fails(A, R));
   else {
     PC        pc;

@@ -499,6 +499,7 @@ PetscErrorCode PCGAMGAggregates_Private(PC pc)
 
   PetscFunctionBegin;
   PetscCall(PCGAMGDataOf_Private(pc, &d));
+  PetscCall(MatGPUCSRLevelBecome_Private(pc->pmat)); /* of another PC */
   PetscCall(PetscObjectTypeCompareAny((PetscObject)pc->pmat, &isgpucsr, MATSEQAIJGPUCSR, MATMPIAIJGPUCSR, ""));
   PetscCall(PetscStrcmp(GAMGOf(pc)->gamg_type_name, PCGAMGAGG, &agg));
   d->fresh = PETSC_TRUE;

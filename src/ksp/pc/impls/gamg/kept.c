@@ -189,6 +189,7 @@ static PetscErrorCode Renew(PC pc, const GPUAMG *h)
       PetscCall(h->dev->ops->streamsynchronize(h->dev->id, h->dev->stream));
       PetscCall(MatSeqAIJRestoreArrayWrite(P, &a));
     } else if (l) PetscCall(PetscObjectStateIncrease((PetscObject)P));
+    if (l) PetscCall(MatPropagateSymmetryOptions(pc->pmat, P));
     PetscCall(KSPSetOperators(LevelOf(pc, l)->smoothd, A, P));
   }
   PetscFunctionReturn(PETSC_SUCCESS);

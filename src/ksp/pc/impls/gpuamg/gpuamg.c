@@ -286,6 +286,7 @@ static PetscErrorCode PCSetUp_GPUAMG(PC pc)
   PetscBool  several, same = PETSC_FALSE;
 
   PetscFunctionBegin;
+  PetscCall(MatGPUCSRLevelBecome_Private(pc->pmat)); /* of another PC */
   PetscCall(Check(pc, &several));
   PetscCall(Asked(pc, &same));
   PetscCall(PCGPUAMGSmootherTell_Private(pc, several));

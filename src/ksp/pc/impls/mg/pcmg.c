@@ -133,7 +133,10 @@ static PetscErrorCode Current(PC pc, Multigrid **m)
   PetscCall(GPUCSRWrapData((PetscObject)pc, m));
   PetscCall(Regain(pc, *m));
   PetscCall(Same(pc, *m, &same));
-  if (!same) PetscCall(MultigridTake(pc, *m));
+  if (!same) {
+    PetscCall(MultigridTake(pc, *m));
+    PetscCall(Regain(pc, *m));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -151,7 +154,68 @@ PetscErrorCode PCMGCycleGet_Private(PC pc, GPUMGCycle **c, PetscInt *version)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* After an error of PETSc's set-up or cycle on one rank, in which the device failed: PETSc makes new levels on the host */
+static PetscErrorCode Anew(PC pc, Multigrid *m, const GPUCSRAttempt *a)
+{
+  PC_GAMG               *g = (PC_GAMG *)((PC_MG *)pc->data)->innerctx;
+  const PCGAMGHierarchy *s = m->gamg.shared;
+
+  PetscFunctionBegin;
+  PetscCheck(a->error == PETSC_ERR_GPU && s && s->h.dev, PETSC_COMM_SELF, a->error, "%s", a->message);
+  if (!s->h.dev->failed[0]) PetscCall(PetscStrncpy(s->h.dev->failed, a->message, sizeof(s->h.dev->failed)));
+  PetscCall(PetscInfo(pc, "New levels are made, because %s\n", a->message));
+  PetscCall(PCGAMGRelease_Private(&m->gamg, PETSC_TRUE));
+  PetscCall(PetscFree(g->data)); /* the near null space of an unfinished level */
+  g->data_sz    = 0;
+  m->gamg.fresh = PETSC_TRUE;
+  pc->flag      = DIFFERENT_NONZERO_PATTERN;
+  PetscCall(PCSetFailedReason(pc, PC_NOERROR));
+  PetscCall((*m->wrap->petsc.pc.setup)(pc));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* May PETSc make new levels after an error of the device? */
+static PetscErrorCode Replaceable(PC pc, PetscBool *yes)
+{
+  PetscBool gamg;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)pc, PCGAMG, &gamg));
+  PetscCall(PetscObjectTypeCompare((PetscObject)pc->pmat, MATSEQAIJGPUCSR, yes));
+  *yes = (PetscBool)(*yes && gamg && !MatGPUCSROperatorRequired_Private(pc->pmat));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* ---- operations ---- */
+
+/* PETSc's cycle, or its transpose */
+static PetscErrorCode CycleOfPETSc(PC pc, Multigrid *m, PetscErrorCode (*apply)(PC, Vec, Vec), Vec b, Vec x)
+{
+  PC_MG_Levels *top;
+  GPUCSRAttempt attempt;
+  PetscBool     replaceable;
+
+  PetscFunctionBegin;
+  PetscCall(Replaceable(pc, &replaceable));
+  GPUCSRTryIf(replaceable && m->gamg.shared, &attempt, (*apply)(pc, b, x));
+  if (!attempt.error) PetscFunctionReturn(PETSC_SUCCESS);
+  top = ((PC_MG *)pc->data)->levels[((PC_MG *)pc->data)->nlevels - 1];
+  if (top->b == b) top->b = NULL; /* lent to the cycle, which has not come to its end */
+  if (top->x == x) top->x = NULL;
+  PetscCall(Anew(pc, m, &attempt));
+  PetscCall((*apply)(pc, b, x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCApplyTranspose_MG_GPUCSR(PC pc, Vec b, Vec x)
+{
+  Multigrid *m;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRWrapData((PetscObject)pc, &m));
+  PetscCall(CycleOfPETSc(pc, m, m->wrap->petsc.pc.applytranspose, b, x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
 static PetscErrorCode PCApply_MG_GPUCSR(PC pc, Vec b, Vec x)
 {
@@ -175,7 +239,7 @@ static PetscErrorCode PCApply_MG_GPUCSR(PC pc, Vec b, Vec x)
     m->ok = PETSC_FALSE; /* until the hierarchy changes */
     PetscCall(Regain(pc, m));
   }
-  PetscCall((*m->wrap->petsc.pc.apply)(pc, b, x));
+  PetscCall(CycleOfPETSc(pc, m, m->wrap->petsc.pc.apply, b, x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -248,14 +312,17 @@ static PetscErrorCode OfLevels(PC pc)
 
 static PetscErrorCode PCSetUp_GAMG_GPUCSR(PC pc)
 {
-  Multigrid *m;
-  PetscBool  done;
+  Multigrid    *m;
+  GPUCSRAttempt attempt;
+  PetscBool     done, replaceable;
 
   PetscFunctionBegin;
   PetscCall(GPUCSRWrapData((PetscObject)pc, &m));
   PetscCall(PCGAMGAggregates_Private(pc));
   PetscCall(PCGAMGRefresh_Private(pc, &done));
-  PetscCall(done ? OfLevels(pc) : PCSetUp_MG_GPUCSR(pc));
+  PetscCall(Replaceable(pc, &replaceable));
+  GPUCSRTryIf(replaceable, &attempt, done ? OfLevels(pc) : PCSetUp_MG_GPUCSR(pc));
+  if (attempt.error) PetscCall(Anew(pc, m, &attempt));
   PetscCall(PCGAMGRelease_Private(&m->gamg, PETSC_FALSE));
   if (m->gamg.why[0]) PetscCall(PetscInfo(pc, "Aggregates are PETSc's, because %s\n", m->gamg.why));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -277,7 +344,7 @@ static PetscErrorCode GAMGMade(PetscObject pc, GPUCSRWrap *w)
   return PCGAMGIntercept_Private((PC)pc);
 }
 
-#define CYCLES .apply = PCApply_MG_GPUCSR, .view = PCView_MG_GPUCSR
+#define CYCLES .apply = PCApply_MG_GPUCSR, .applytranspose = PCApplyTranspose_MG_GPUCSR, .view = PCView_MG_GPUCSR
 #define DATA   .bytes = sizeof(Multigrid), .release = MultigridRelease
 GPUCSR_WRAP(PC, MG, PCMG, .ops.pc = {.setup = PCSetUp_MG_GPUCSR, CYCLES}, DATA)
 GPUCSR_WRAP(PC, GAMG, PCGAMG, .ops.pc = {.setup = PCSetUp_GAMG_GPUCSR, .setfromoptions = PCSetFromOptions_GAMG_GPUCSR, CYCLES}, DATA, .made = GAMGMade)

@@ -33,18 +33,31 @@ PetscErrorCode MatGPUCSRLevelGet_Private(Mat A, PetscBool transposed, GPUCSROper
 
 /* ---- the matrix on the host ---- */
 
-static PetscErrorCode NullSpaces(Mat A, Mat C)
+/* Exchanges the members of two headers that a program sets: names, attached objects, layouts with their maps, null spaces, sizes of blocks */
+static void Exchange(Mat A, Mat C)
 {
-  MatNullSpace null[3];
-
-  PetscFunctionBegin;
-  PetscCall(MatGetNullSpace(A, &null[0]));
-  PetscCall(MatGetTransposeNullSpace(A, &null[1]));
-  PetscCall(MatGetNearNullSpace(A, &null[2]));
-  if (null[0]) PetscCall(MatSetNullSpace(C, null[0]));
-  if (null[1]) PetscCall(MatSetTransposeNullSpace(C, null[1]));
-  if (null[2]) PetscCall(MatSetNearNullSpace(C, null[2]));
-  PetscFunctionReturn(PETSC_SUCCESS);
+#define EXCHANGE(member) \
+  do { \
+    char kept[sizeof(A->member)]; \
+\
+    memcpy(kept, &A->member, sizeof(kept)); \
+    memcpy(&A->member, &C->member, sizeof(kept)); \
+    memcpy(&C->member, kept, sizeof(kept)); \
+  } while (0)
+  EXCHANGE(hdr.name);
+  EXCHANGE(hdr.options);
+  EXCHANGE(hdr.olist);
+  EXCHANGE(factorprefix);
+  EXCHANGE(hdr.python_context);
+  EXCHANGE(hdr.python_destroy);
+  EXCHANGE(rmap);
+  EXCHANGE(cmap);
+  EXCHANGE(nullsp);
+  EXCHANGE(transnullsp);
+  EXCHANGE(nearnullsp);
+  EXCHANGE(nblocks);
+  EXCHANGE(bsizes);
+#undef EXCHANGE
 }
 
 static PetscErrorCode ToHost(Mat A, Mat_GPUCSRLevel *g, Mat *C)
@@ -63,7 +76,7 @@ static PetscErrorCode ToHost(Mat A, Mat_GPUCSRLevel *g, Mat *C)
   PetscCall(MatGPUCSRConfigure_Private(*C, &g->base.config));
   PetscCall(MatGPUCSREntriesOf_Private(*C, g->side[GPUCSR_FORWARD].csr, PETSC_TRUE));
   PetscCall(MatPropagateSymmetryOptions(A, *C));
-  PetscCall(NullSpaces(A, *C));
+  Exchange(A, *C);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -94,6 +107,22 @@ PetscErrorCode MatGPUCSRLevelBecome_Private(Mat A)
     PetscFunctionReturn(PETSC_SUCCESS); \
   }
 
+/* The other matrix may be a level, too */
+#define BOTH_BECOME(op, formal, actual) \
+  static PetscErrorCode op##_Becomes formal \
+  { \
+    PetscFunctionBegin; \
+    PetscCall(MatGPUCSRLevelBecome_Private(A)); \
+    PetscCall(MatGPUCSRLevelBecome_Private(B)); \
+    PetscCall((*A->ops->op)actual); \
+    PetscFunctionReturn(PETSC_SUCCESS); \
+  }
+
+#define OF_TWO(R) \
+  R(equal, (Mat A, Mat B, PetscBool * yes), (A, B, yes)) \
+  R(axpy, (Mat A, PetscScalar a, Mat B, MatStructure str), (A, a, B, str)) \
+  R(copy, (Mat A, Mat B, MatStructure str), (A, B, str))
+
 #define OTHERS(R) \
   R(mult, (Mat A, Vec x, Vec y), (A, x, y)) \
   R(multadd, (Mat A, Vec x, Vec y, Vec z), (A, x, y, z)) \
@@ -101,16 +130,13 @@ PetscErrorCode MatGPUCSRLevelBecome_Private(Mat A)
   R(multtransposeadd, (Mat A, Vec x, Vec y, Vec z), (A, x, y, z)) \
   R(multhermitiantranspose, (Mat A, Vec x, Vec y), (A, x, y)) \
   R(multhermitiantransposeadd, (Mat A, Vec x, Vec y, Vec z), (A, x, y, z)) \
-  R(equal, (Mat A, Mat B, PetscBool * yes), (A, B, yes)) \
   R(diagonalscale, (Mat A, Vec l, Vec r), (A, l, r)) \
   R(norm, (Mat A, NormType type, PetscReal * norm), (A, type, norm)) \
   R(zeroentries, (Mat A), (A)) \
   R(zerorows, (Mat A, PetscInt n, const PetscInt rows[], PetscScalar d, Vec x, Vec b), (A, n, rows, d, x, b)) \
   R(zerorowscolumns, (Mat A, PetscInt n, const PetscInt rows[], PetscScalar d, Vec x, Vec b), (A, n, rows, d, x, b)) \
   R(duplicate, (Mat A, MatDuplicateOption op, Mat * B), (A, op, B)) \
-  R(axpy, (Mat A, PetscScalar a, Mat X, MatStructure str), (A, a, X, str)) \
   R(increaseoverlap, (Mat A, PetscInt n, IS is[], PetscInt overlap), (A, n, is, overlap)) \
-  R(copy, (Mat A, Mat B, MatStructure str), (A, B, str)) \
   R(scale, (Mat A, PetscScalar s), (A, s)) \
   R(shift, (Mat A, PetscScalar s), (A, s)) \
   R(diagonalset, (Mat A, Vec d, InsertMode mode), (A, d, mode)) \
@@ -118,6 +144,7 @@ PetscErrorCode MatGPUCSRLevelBecome_Private(Mat A)
   R(getcolumnij, (Mat A, PetscInt shift, PetscBool symmetric, PetscBool inodes, PetscInt * n, const PetscInt *i[], const PetscInt *j[], PetscBool *done), (A, shift, symmetric, inodes, n, i, j, done)) \
   R(fdcoloringcreate, (Mat A, ISColoring colors, MatFDColoring coloring), (A, colors, coloring)) \
   R(getrowmaxabs, (Mat A, Vec v, PetscInt at[]), (A, v, at)) \
+  R(transposesymbolic, (Mat A, Mat * B), (A, B)) \
   R(conjugate, (Mat A), (A)) \
   R(realpart, (Mat A), (A)) \
   R(missingdiagonal, (Mat A, PetscBool * missing, PetscInt * first), (A, missing, first)) \
@@ -128,6 +155,25 @@ PetscErrorCode MatGPUCSRLevelBecome_Private(Mat A)
 
 GPUCSR_MAT_READERS(BECOMES)
 OTHERS(BECOMES)
+OF_TWO(BOTH_BECOME)
+
+/* Functions that MATSEQAIJ composes with its objects. PETSc ignores some of them silently for a type without them */
+#define COMPOSED(R) \
+  R(MatSeqAIJSetPreallocation, (Mat A, PetscInt most, const PetscInt each[]), (A, most, each)) \
+  R(MatSeqAIJSetPreallocationCSR, (Mat A, const PetscInt i[], const PetscInt j[], const PetscScalar v[]), (A, i, j, v)) \
+  R(MatSetPreallocationCOO, (Mat A, PetscCount n, PetscInt i[], PetscInt j[]), (A, n, i, j)) \
+  R(MatResetPreallocation, (Mat A), (A)) \
+  R(MatStoreValues, (Mat A), (A))
+
+#define CALLS_AGAIN(function, formal, actual) \
+  static PetscErrorCode function##_Becomes formal \
+  { \
+    PetscFunctionBegin; \
+    PetscCall(MatGPUCSRLevelBecome_Private(A)); \
+    PetscCall(function actual); \
+    PetscFunctionReturn(PETSC_SUCCESS); \
+  }
+COMPOSED(CALLS_AGAIN)
 
 static PetscErrorCode convert_Becomes(Mat A, MatType type, MatReuse reuse, Mat *B)
 {
@@ -219,15 +265,6 @@ static PetscErrorCode MatDestroy_GPUCSRLevel(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Products with a matrix of type gpucsr */
-static PetscErrorCode Compose(Mat A)
-{
-  PetscFunctionBegin;
-  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatProductSetFromOptions_" MATGPUCSRLEVEL "_" MATSEQAIJGPUCSR "_C", productsetfromoptions_Becomes));
-  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatProductSetFromOptions_" MATSEQAIJGPUCSR "_" MATGPUCSRLEVEL "_C", productsetfromoptions_Becomes));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* A matrix of arrays and plans of the owner, whose destruction releases the owner. side: the matrix and its transpose (dev NULL: none). like: a MATSEQAIJGPUCSR with the configuration */
 PetscErrorCode MatGPUCSRLevelCreate_Private(Mat like, const GPUCSROperator side[2], PetscInt rbs, PetscInt cbs, void *owner, PetscErrorCode (*release)(void *), Mat *C)
 {
@@ -260,6 +297,7 @@ PetscErrorCode MatGPUCSRLevelCreate_Private(Mat like, const GPUCSROperator side[
   if (like->ops->op) o->op = op##_Becomes;
   GPUCSR_MAT_READERS(INSTALL)
   OTHERS(INSTALL)
+  OF_TWO(INSTALL)
 #undef INSTALL
   o->convert               = convert_Becomes;
   o->productsetfromoptions = productsetfromoptions_Becomes;
@@ -271,25 +309,48 @@ PetscErrorCode MatGPUCSRLevelCreate_Private(Mat like, const GPUCSROperator side[
   o->assemblyend           = MatAssembly_GPUCSRLevel;
   o->getvecs               = MatCreateVecs_GPUCSR;
   o->destroy               = MatDestroy_GPUCSRLevel;
-  PetscCall(Compose(*C));
+#define COMPOSE(function, formal, actual) PetscCall(PetscObjectComposeFunction((PetscObject)*C, #function "_C", function##_Becomes));
+  COMPOSED(COMPOSE)
+#undef COMPOSE
+  PetscCall(PetscObjectComposeFunction((PetscObject)*C, "MatProductSetFromOptions_anytype_C", productsetfromoptions_Becomes)); /* products with other types */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* ---- factors ---- */
 
-static PetscErrorCode MatGetFactor_GPUCSRLevel(Mat A, MatFactorType type, Mat *F)
+/* Packages for a MATSEQAIJGPUCSR; the first is PETSc's choice for a program without a choice */
+#define PACKAGES(R) R(GPUCSR) R(CUDSS) R(PETSC) R(MUMPS) R(SUPERLU) R(SUPERLU_DIST) R(UMFPACK) R(CHOLMOD) R(KLU) R(SPQR) R(STRUMPACK) R(PASTIX) R(MKL_PARDISO) R(MKL_CPARDISO)
+
+#define GETS_FACTOR(package) \
+  static PetscErrorCode package##_Becomes(Mat A, MatFactorType type, Mat *F) \
+  { \
+    PetscFunctionBegin; \
+    PetscCall(MatGPUCSRLevelBecome_Private(A)); \
+    PetscCall(MatGetFactor(A, MATSOLVER##package, type, F)); \
+    PetscFunctionReturn(PETSC_SUCCESS); \
+  }
+PACKAGES(GETS_FACTOR)
+
+/* Packages that this PETSc has, with the factors that they make */
+static PetscErrorCode Register(MatSolverType package, PetscErrorCode (*becomes)(Mat, MatFactorType, Mat *))
 {
+  static const MatFactorType types[] = {MAT_FACTOR_LU, MAT_FACTOR_CHOLESKY, MAT_FACTOR_ILU, MAT_FACTOR_ICC, MAT_FACTOR_ILUDT, MAT_FACTOR_QR};
+
   PetscFunctionBegin;
-  PetscCall(MatGPUCSRLevelBecome_Private(A));
-  PetscCall(MatGetFactor(A, MATSOLVERGPUCSR, type, F));
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(types); k++) {
+    PetscErrorCode (*make)(Mat, MatFactorType, Mat *) = NULL;
+
+    PetscCall(MatSolverTypeGet(package, MATSEQAIJGPUCSR, types[k], NULL, NULL, &make));
+    if (make) PetscCall(MatSolverTypeRegister(package, MATGPUCSRLEVEL, types[k], becomes));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode MatGPUCSRLevelRegister_Private(void)
 {
-  static const MatFactorType types[] = {MAT_FACTOR_LU, MAT_FACTOR_CHOLESKY, MAT_FACTOR_ILU, MAT_FACTOR_ICC};
-
   PetscFunctionBegin;
-  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(types); k++) PetscCall(MatSolverTypeRegister(MATSOLVERGPUCSR, MATGPUCSRLEVEL, types[k], MatGetFactor_GPUCSRLevel));
+#define REGISTER(package) PetscCall(Register(MATSOLVER##package, package##_Becomes));
+  PACKAGES(REGISTER)
+#undef REGISTER
   PetscFunctionReturn(PETSC_SUCCESS);
 }
