@@ -147,27 +147,46 @@ static PetscErrorCode Unchanged(PC pc, const PCGAMGData *d, PetscBool *same)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Does PETSc estimate eigenvalues of new values? Not before it had the function. The option is the only way that tells its answer */
+static PetscErrorCode Estimates(PC pc, PetscBool *yes)
+{
+  PetscErrorCode (*set)(PC, PetscBool) = NULL;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectQueryFunction((PetscObject)pc, "PCGAMGSetRecomputeEstEig_C", &set));
+  *yes = (PetscBool)(set != NULL);
+  PetscCall(PetscOptionsGetBool(((PetscObject)pc)->options, ((PetscObject)pc)->prefix, "-pc_gamg_recompute_esteig", yes, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The hierarchy of the new values. good false (a zero on the diagonal, no numbers, other eigenvalues): PETSc makes new products of old prolongators */
 static PetscErrorCode Numeric(PC pc, PCGAMGData *d, PetscBool *good)
 {
   const PC_MG         *mg       = (const PC_MG *)pc->data;
   GPUAMG              *h        = &d->shared->h;
+  const int            steps    = h->o.steps;
   char                 why[256] = "";
   const GPUCSRStorage *csr;
   GPUCSROperator       o;
   GPUCSRBool           stale = 1;
+  PetscBool            estimates;
+  PetscErrorCode       ierr;
 
   PetscFunctionBegin;
+  PetscCall(Estimates(pc, &estimates));
   PetscCall(MatGPUCSROperatorSend_Private(pc->pmat));
   PetscCall(MatGPUCSROperatorGet_Private(pc->pmat, PETSC_FALSE, &o, why, sizeof(why)));
   *good = (PetscBool)(o.dev == h->dev);
   if (!*good) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGPUCSROperatorBegin_Private(&o));
   PetscCall(MatGPUCSROperatorCSR_Private(&o, NULL, &csr));
-  PetscCall(GPUAMGRefresh(h, csr, o.plan, 1, &stale));
+  if (!estimates) h->o.steps = 0;
+  ierr       = GPUAMGRefresh(h, csr, o.plan, 1, &stale);
+  h->o.steps = steps;
+  PetscCall(ierr);
   *good = (PetscBool)(!stale && !h->problem);
   /* Chebyshev's bounds stay: they allow for eigenvalues a tenth larger */
-  for (int l = 0; l + 1 < h->levels; l++)
+  for (int l = 0; l + 1 < h->levels && estimates; l++)
     if (mg->max_eigen_DinvA[l] > 0) *good = (PetscBool)(*good && h->level[l].lambda < 1.05 * (double)mg->max_eigen_DinvA[l] && h->level[l].lambda > 0.8 * (double)mg->max_eigen_DinvA[l]);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
