@@ -141,7 +141,7 @@ def sweep(rows):
     gain = p.least(p.single & ~const) / p.least(p.single & const)
     at = {tuple(r["matrix"].split("_")[1:]): q for q, r in enumerate(p.rows)}
     columns, shares = sorted({int(c) for c, _ in at}), sorted({s for _, s in at}, key=float)
-    cell = lambda v, c, s: "%.2f" % v[at[str(c), s]] if (str(c), s) in at and np.isfinite(v[at[str(c), s]]) else ""
+    cell = lambda v, c, s: "%.2f" % v[at[str(c), s]] if (str(c), s) in at and 0 < v[at[str(c), s]] < np.inf else ""
     heads = ["columns"] + ["%g %%" % (100 * float(s)) for s in shares]
     out = ["A thread a row over several threads a row"] + R.table(heads, [[c] + [cell(ratio, c, s) for s in shares] for c in columns])
     return out + ["", "x outside constant memory over x in it"] + R.table(heads, [[c] + [cell(gain, c, s) for s in shares] for c in columns])
