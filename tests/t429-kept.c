@@ -18,8 +18,8 @@ static char help[] = "Tests levels on the device alone.\n";
 
 #define EDGE 18
 
-static PetscBool petscs = PETSC_FALSE; /* levels are of type gpucsr */
-static PetscOptions own, aside; /* of PCs; aside has an option without effect, but for levels on the host */
+static PetscBool    petscs = PETSC_FALSE; /* levels are of type gpucsr */
+static PetscOptions own, aside;           /* of PCs; aside has an option without effect, but for levels on the host */
 
 static PetscErrorCode Create(Mat A, PetscBool host, PC *pc)
 {
