@@ -17,6 +17,22 @@ static PetscErrorCode EventFree(void)
   event = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+  #define CUDA_STREAM_LEGACY ((GPUCSRStream)1) /* cudaStreamLegacy */
+
+/* PETSc's default is NULL: CUDA's default stream, which has another handle too */
+PetscErrorCode VecGPUPetscStream(GPUCSRStream *s)
+{
+  PetscDeviceContext dctx;
+  void              *handle = NULL;
+
+  PetscFunctionBegin;
+  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+  PetscCall(PetscDeviceContextGetStreamHandle(dctx, &handle));
+  *s = *(GPUCSRStream *)handle;
+  if (!*s) *s = CUDA_STREAM_LEGACY;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 #endif
 
 /* before: the library's stream waits for PETSc's stream; otherwise PETSc's stream waits for the library's. PETSc before 3.20 hides its stream, and has none without CUDA: then the whole device is awaited */
@@ -25,13 +41,9 @@ static PetscErrorCode Wait(GPUCSRDevice dev, PetscBool before)
   PetscFunctionBegin;
 #if PetscDefined(HAVE_CUDA) && GPUCSR_STREAM_IS_TOLD
   {
-    PetscDeviceContext dctx;
-    void              *handle = NULL;
-    GPUCSRStream       s;
+    GPUCSRStream s;
 
-    PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
-    PetscCall(PetscDeviceContextGetStreamHandle(dctx, &handle));
-    s = *(GPUCSRStream *)handle;
+    PetscCall(VecGPUPetscStream(&s));
     if (!event) {
       PetscCall(dev->ops->eventcreate(dev->id, PETSC_FALSE, &event));
       PetscCall(GPUCSRRegisterFinalize(GPUCSR_FINAL_VEC, EventFree));

@@ -37,5 +37,8 @@ GPUCSR_INTERN PetscErrorCode VecGPUTypeAsked(VecType *type);
 GPUCSR_INTERN PetscErrorCode VecGPUInitialize(void);
 GPUCSR_INTERN PetscErrorCode VecGPUReport(MPI_Comm, FILE *); /* totals, when there were any vectors */
 
+/* In a PETSc with CUDA that tells it: PETSc's current stream, never NULL, which here means no stream */
+GPUCSR_INTERN PetscErrorCode VecGPUPetscStream(GPUCSRStream *s);
+
 /* Counts, for the report, the copy of a vector of n entries that is on the host and no VECGPU */
 GPUCSR_INTERN void VecGPUCrossed(PetscBool up, size_t n);

@@ -6,9 +6,6 @@
   the vector are page-locked.
 */
 #include "../type/gpucsrimpl.h"
-#if PetscDefined(HAVE_CUDA)
-  #include <petscdevice.h>
-#endif
 
 static PetscErrorCode SetUpVec(Mat A, PetscLayout map, PetscInt bs, Vec *v)
 {
@@ -76,14 +73,7 @@ PetscErrorCode MatGPUCSRStream_Private(GPUCSRDevice dev, GPUCSROperand *x, GPUCS
       if (all[k]->vecgpu) isvecgpu = PETSC_TRUE;
       else foreign = PETSC_TRUE;
     }
-    if (foreign) {
-      PetscDeviceContext dctx;
-      void              *handle = NULL;
-
-      PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
-      PetscCall(PetscDeviceContextGetStreamHandle(dctx, &handle));
-      *s = *(GPUCSRStream *)handle;
-    }
+    if (foreign) PetscCall(VecGPUPetscStream(s));
     if (foreign && isvecgpu) {
       PetscCall(GPUCSRDeviceSynchronize(dev));
       for (int k = 0; k < 3; k++)
