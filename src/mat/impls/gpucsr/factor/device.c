@@ -108,6 +108,15 @@ PetscErrorCode MatGPUCSRFactorEmpty_Private(Mat_GPUCSRFactor *f)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Work begins on stream s: the factor is made on the device's stream, and solves on PETSc's stream too share the results by place */
+static PetscErrorCode Turn(Mat_GPUCSRFactor *f, GPUCSRStream s)
+{
+  PetscFunctionBegin;
+  if (f->last && s != f->last) PetscCall(GPUCSRDeviceSynchronize(f->dev));
+  f->last = s;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Copies the factor's pattern to the device, and finds the diagonal there. good: columns ascend in each row, and the diagonal is complete */
 PetscErrorCode MatGPUCSRFactorPattern_Private(Mat_GPUCSRFactor *f, int n, int64_t nnz, const void *i, const void *j, GPUCSRType type, PetscBool *good)
 {
@@ -118,6 +127,7 @@ PetscErrorCode MatGPUCSRFactorPattern_Private(Mat_GPUCSRFactor *f, int n, int64_
 
   PetscFunctionBegin;
   PetscCall(PetscTime(&last));
+  PetscCall(Turn(f, dev->stream));
   for (int k = 0; k < 2; k++) PetscCall(PairDestroy(dev, &f->pair[k]));
   PetscCall(InversesDestroy(f));
   PetscCall(GPUCSRFactorCSRCreate(dev, n, nnz, M));
@@ -258,6 +268,7 @@ PetscErrorCode MatGPUCSRFactorBuild_Private(Mat_GPUCSRFactor *f)
 
   PetscFunctionBegin;
   PetscCall(PetscTime(&last));
+  PetscCall(Turn(f, dev->stream));
   f->pair[1].fresh = PETSC_FALSE;
   if (f->inverses.n) PetscCall(Inverses(f));
   else if (p->built)
@@ -278,6 +289,7 @@ PetscErrorCode MatGPUCSRFactorValues_Private(Mat_GPUCSRFactor *f, const double *
   GPUCSRFactorCSR *M   = &f->pair[0].M;
 
   PetscFunctionBegin;
+  PetscCall(Turn(f, dev->stream));
   f->positive = PETSC_TRUE;
   for (int r = 0; r < M->n; r++) f->positive = (PetscBool)(f->positive && dinv[r] >= 0);
   PetscCall(GPUCSRUpload(dev, M->a, GPUCSR_DOUBLE, a, GPUCSR_DOUBLE, (size_t)M->nnz, PETSC_FALSE, dev->stream, NULL));
@@ -367,6 +379,7 @@ PetscErrorCode MatGPUCSRFactorNumeric_Private(Mat_GPUCSRFactor *f, Mat A, const 
   if (info->shifttype == (PetscReal)MAT_SHIFT_NONZERO) rule = GPUCSR_PIVOT_ROW;
   if (info->shifttype == (PetscReal)MAT_SHIFT_POSITIVE_DEFINITE) rule = GPUCSR_PIVOT_POSITIVE;
   f->positive = (PetscBool)(rule == GPUCSR_PIVOT_POSITIVE);
+  PetscCall(Turn(f, f->dev->stream));
   PetscCall(Load(f, A));
   PetscCall(Lap(f, GPUCSR_PART_VALUES, &last));
   PetscCall(MatGPUCSRFactorEliminate_Private(f, rule, (double)info->zeropivot, done, &row));
@@ -477,8 +490,7 @@ static PetscErrorCode Apply(Mat F, Mat_GPUCSRFactor *f, GPUCSRSolveKind kind, co
   void           *bd = b->p, *xd = x->p;
 
   PetscFunctionBegin;
-  if (f->last && s != f->last) PetscCall(GPUCSRDeviceSynchronize(dev)); /* all solves share the results by place */
-  f->last = s;
+  PetscCall(Turn(f, s));
   PetscCall(dev->ops->activate(dev->id));
   if (kind == GPUCSR_SOLVE_TRANSPOSE && !f->symmetric && !f->pair[1].fresh) {
     PetscCall(Transpose(f));
@@ -595,8 +607,7 @@ PetscErrorCode GPUCSRFactorSolve(Mat_GPUCSRFactor *f, PetscBool transposed, cons
 
   PetscFunctionBegin;
   PetscCheck(f->ondevice, PETSC_COMM_SELF, PETSC_ERR_GPU, "A factor has left the device");
-  if (f->last && f->last != f->dev->stream) PetscCall(GPUCSRDeviceSynchronize(f->dev));
-  f->last     = f->dev->stream;
+  PetscCall(Turn(f, f->dev->stream));
   f->recorded = PETSC_TRUE;
   if (p != &f->pair[0] && !p->fresh) PetscCall(Transpose(f));
   for (int k = 0; k < 2; k++) p->T[k].turn = 0;

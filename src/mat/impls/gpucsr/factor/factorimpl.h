@@ -57,7 +57,7 @@ typedef struct {
 */
 struct _n_Mat_GPUCSRFactor {
   GPUCSRDevice         dev;  /* NULL: PETSc solves */
-  GPUCSRStream         last; /* stream of the last solve */
+  GPUCSRStream         last; /* stream of the last work */
   GPUCSRBuffer         b, x; /* device vectors of solves with host vectors */
   Mat                  A;    /* the factored matrix, since PETSc may have to factor it again */
   PetscObjectState     pattern, values;
