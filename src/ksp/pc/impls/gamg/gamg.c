@@ -234,6 +234,44 @@ static PetscErrorCode Whole(PC pc, const PCGAMGData *d, Mat A, int *steps, Petsc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* All levels, as PETSc leaves its own part allocated if a function of a level fails */
+static PetscErrorCode Levels(PC pc, Mat A, PCGAMGData *d)
+{
+  GPUAMG      *h   = &d->shared->h;
+  GPUCSRDevice dev = h->dev;
+
+  PetscFunctionBegin;
+  for (int l = 0; l + 1 < h->levels; l++) {
+    GPUAMGLevel *L = &h->level[l], *C = L + 1;
+    const size_t size = (size_t)C->n * (size_t)C->ns;
+
+    PetscCall(PetscMalloc1(size, &d->next[l].near));
+    PetscCall(GPUCSRDownload(dev, d->next[l].near, GPUCSR_DOUBLE, C->basis.p, GPUCSR_DOUBLE, size, PETSC_FALSE, dev->stream));
+    PetscCall(dev->ops->streamsynchronize(dev->id, dev->stream));
+    if (d->kept) {
+      PetscCall(PCGAMGKeepP_Private(pc, d, l, &d->next[l].P));
+      PetscCall(PCGAMGKeepA_Private(pc, d, l + 1, &d->next[l].C));
+    } else {
+      PetscCall(MatGPUCSROperatorFromCSR_Private(A, &L->P[h->o.nsmooths], L->bs, C->bs, &d->next[l].P));
+      PetscCall(MatGPUCSROperatorFromCSR_Private(A, &C->A, C->bs, C->bs, &d->next[l].C));
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Forgets the hierarchy. Levels that PETSc has taken stay */
+static PetscErrorCode Drop(PCGAMGData *d, PetscBool all)
+{
+  PetscFunctionBegin;
+  for (int l = 0; l < GPUAMG_LEVELS; l++) {
+    PetscCall(MatDestroy(&d->next[l].P));
+    PetscCall(MatDestroy(&d->next[l].C));
+    PetscCall(PetscFree(d->next[l].near));
+  }
+  if (all) PetscCall(PCGAMGHierarchyRelease_Private(d));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Not collective */
 static PetscErrorCode Make(PC pc, Mat A, const double *near, PCGAMGData *d)
 {
@@ -251,7 +289,8 @@ static PetscErrorCode Make(PC pc, Mat A, const double *near, PCGAMGData *d)
   if (whole && A->rmap->n) PetscCall(PCGPUAMGHierarchy_Private(A, &o, g->data_cell_cols, near, NULL, PETSC_TRUE, &d->shared->h));
   d->whole = (PetscBool)(d->shared->h.levels > 1 && !d->shared->h.problem);
   PetscCall(PCGAMGKept_Private(pc, &d->kept));
-  if (!d->whole) PetscCall(PCGPUAMGTentativeMake_Private(A, &o, g->data_cell_cols, near, NULL, &d->t));
+  if (d->whole) PetscCall(Levels(pc, A, d));
+  else PetscCall(PCGPUAMGTentativeMake_Private(A, &o, g->data_cell_cols, near, NULL, &d->t));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -267,7 +306,7 @@ static PetscErrorCode Aggregate(PC pc, Mat A, PCGAMGData *d)
     d->whole = PETSC_TRUE;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(PCGAMGHierarchyRelease_Private(d));
+  PetscCall(Drop(d, PETSC_TRUE));
   PetscCall(PCGAMGHierarchyCreate_Private(d));
   PetscCall(MatGetBlockSize(A, &bs));
   PetscCheck(bs <= GPUAMG_VECTORS && g->data_cell_cols <= GPUAMG_VECTORS, PETSC_COMM_SELF, PETSC_ERR_SUP, "blocks of %" PetscInt_FMT " rows have %" PetscInt_FMT " near null vectors, at most %d of which the device takes", bs, g->data_cell_cols, GPUAMG_VECTORS);
@@ -289,7 +328,7 @@ static PetscErrorCode Settle(Mat A, PCGAMGData *d, GPUCSRAttempt *a)
   PetscCall(GPUCSRAgree(comm, &weight, &a->error, a->message, sizeof(a->message), &rank));
   if (!a->error) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PCGPUAMGTentativeDestroy_Private(&d->t));
-  PetscCall(PCGAMGHierarchyRelease_Private(d));
+  PetscCall(Drop(d, PETSC_TRUE));
   d->whole = PETSC_FALSE;
   PetscCheck(a->error == PETSC_ERR_SUP || (!MatGPUCSROperatorRequired_Private(A) && (a->error == PETSC_ERR_MEM || a->error == PETSC_ERR_GPU)), comm, a->error, "%s", a->message);
   d->ondevice = PETSC_FALSE;
@@ -362,27 +401,6 @@ static PetscErrorCode Next(PC_GAMG *g, PetscInt n, const double *near)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode TakeWhole(PC pc, Mat A, PCGAMGData *d, Mat *P)
-{
-  PC_GAMG           *g    = GAMGOf(pc);
-  GPUAMGLevel       *L    = &d->shared->h.level[g->current_level];
-  const GPUAMGLevel *C    = L + 1;
-  GPUCSRDevice       dev  = d->shared->h.dev;
-  const size_t       size = (size_t)C->n * (size_t)C->ns;
-  double            *near;
-  PetscErrorCode     ierr;
-
-  PetscFunctionBegin;
-  if (d->kept) PetscCall(PCGAMGKeepP_Private(pc, d, (int)g->current_level, P));
-  else PetscCall(MatGPUCSROperatorFromCSR_Private(A, &L->P[d->shared->h.o.nsmooths], L->bs, C->bs, P));
-  PetscCall(PetscMalloc1(size, &near));
-  ierr = GPUCSRDownload(dev, near, GPUCSR_DOUBLE, C->basis.p, GPUCSR_DOUBLE, size, PETSC_FALSE, dev->stream);
-  if (!ierr) ierr = dev->ops->streamsynchronize(dev->id, dev->stream);
-  if (!ierr) ierr = Next(g, C->n, near);
-  PetscCall(PetscFree(near));
-  PetscFunctionReturn(ierr);
-}
-
 /* Collective. P NULL: there is no coarser level */
 static PetscErrorCode Take(PC pc, Mat A, PCGPUAMGTentative *t, Mat *P)
 {
@@ -410,8 +428,13 @@ static PetscErrorCode Given(PC pc, Mat A, Mat *P, PetscBool *done)
   PetscFunctionBegin;
   PetscCall(PCGAMGDataOf_Private(pc, &d));
   *done = (PetscBool)(d->whole || d->t.i);
-  if (d->whole) PetscCall(TakeWhole(pc, A, d, P));
-  else if (*done) PetscCall(Take(pc, A, &d->t, P));
+  if (d->whole) {
+    const PetscInt l = GAMGOf(pc)->current_level;
+
+    *P           = d->next[l].P;
+    d->next[l].P = NULL;
+    PetscCall(Next(GAMGOf(pc), d->shared->h.level[l + 1].n, d->next[l].near));
+  } else if (*done) PetscCall(Take(pc, A, &d->t, P));
   PetscCall(PCGPUAMGTentativeDestroy_Private(&d->t));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -472,10 +495,8 @@ static PetscErrorCode Level(PC pc, Mat A, PetscInt bs, Mat *P, Mat *C, PetscMPII
   PetscFunctionBegin;
   PetscCall(PCGAMGDataOf_Private(pc, &d));
   if (d->whole) {
-    GPUAMGLevel *L = &d->shared->h.level[l + 1];
-
-    if (d->kept) PetscCall(PCGAMGKeepA_Private(pc, d, (int)l + 1, C));
-    else PetscCall(MatGPUCSROperatorFromCSR_Private(A, &L->A, L->bs, L->bs, C));
+    *C           = d->next[l].C;
+    d->next[l].C = NULL;
     PetscCall(MatPropagateSymmetryOptions(A, *C));
   } else PetscCall((*parent.createlevel)(pc, A, bs, P, C, active, permutation, last));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -486,7 +507,7 @@ PetscErrorCode PCGAMGRelease_Private(PCGAMGData *d, PetscBool all)
 {
   PetscFunctionBegin;
   PetscCall(PCGPUAMGTentativeDestroy_Private(&d->t));
-  if (!d->kept || all) PetscCall(PCGAMGHierarchyRelease_Private(d));
+  PetscCall(Drop(d, (PetscBool)(!d->kept || all)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -27,6 +27,10 @@ typedef struct {
   PetscBool         whole;      /* prolongator and coarse matrix come from h, the hierarchy of one rank */
   PetscBool         kept;       /* levels stay on the device alone */
   PCGAMGHierarchy  *shared;
+  struct {
+    Mat     P, C;
+    double *near;
+  } next[GPUAMG_LEVELS]; /* with whole, of each level until PETSc takes them: the prolongator, the coarser matrix and the near null space of that */
 } PCGAMGData;
 
 GPUCSR_INTERN PetscErrorCode PCGAMGDataOf_Private(PC, PCGAMGData **); /* pcmg.c */
