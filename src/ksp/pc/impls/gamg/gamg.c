@@ -241,6 +241,7 @@ static PetscErrorCode Levels(PC pc, Mat A, PCGAMGData *d)
   GPUCSRDevice dev = h->dev;
 
   PetscFunctionBegin;
+  PetscCheck(!dev->failed[0], PETSC_COMM_SELF, PETSC_ERR_GPU, "%s", dev->failed);
   for (int l = 0; l + 1 < h->levels; l++) {
     GPUAMGLevel *L = &h->level[l], *C = L + 1;
     const size_t size = (size_t)C->n * (size_t)C->ns;

@@ -214,20 +214,35 @@ static PetscErrorCode Renew(PC pc, const GPUAMG *h)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Levels come to the host before PETSc's products of old prolongators, inside which an error would leave memory allocated */
+static PetscErrorCode Become(PC pc)
+{
+  const PC_MG *mg = (const PC_MG *)pc->data;
+  Mat          A;
+
+  PetscFunctionBegin;
+  for (int l = 0; l + 1 < mg->nlevels; l++) {
+    PetscCall(MatGPUCSRLevelBecome_Private(LevelOf(pc, l)->interpolate));
+    PetscCall(KSPGetOperators(LevelOf(pc, l + 1)->smoothd, NULL, &A));
+    PetscCall(MatGPUCSRLevelBecome_Private(A));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Before PETSc's set-up. done: levels have new values. After an error PETSc's set-up makes a new hierarchy */
 PetscErrorCode PCGAMGRefresh_Private(PC pc, PetscBool *done)
 {
   PCGAMGData   *d;
-  GPUCSRAttempt attempt;
+  GPUCSRAttempt attempt = {0};
 
   PetscFunctionBegin;
   PetscCall(PCGAMGDataOf_Private(pc, &d));
   PetscCall(Unchanged(pc, d, done));
-  if (!*done) PetscFunctionReturn(PETSC_SUCCESS);
-  GPUCSRTry(&attempt, Numeric(pc, d, done));
+  if (*done) GPUCSRTry(&attempt, Numeric(pc, d, done));
   if (!attempt.error && *done) GPUCSRTry(&attempt, Renew(pc, &d->shared->h));
+  if (!attempt.error && !*done && d->shared && pc->setupcalled && ((PC_GAMG *)((PC_MG *)pc->data)->innerctx)->reuse_prol && pc->flag != DIFFERENT_NONZERO_PATTERN) GPUCSRTry(&attempt, Become(pc));
   if (!attempt.error) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCheck(!attempt.error || (!MatGPUCSROperatorRequired_Private(pc->pmat) && (attempt.error == PETSC_ERR_MEM || attempt.error == PETSC_ERR_GPU || attempt.error == PETSC_ERR_SUP)), PetscObjectComm((PetscObject)pc), attempt.error, "%s", attempt.message);
+  PetscCheck(!MatGPUCSROperatorRequired_Private(pc->pmat) && (attempt.error == PETSC_ERR_MEM || attempt.error == PETSC_ERR_GPU || attempt.error == PETSC_ERR_SUP), PetscObjectComm((PetscObject)pc), attempt.error, "%s", attempt.message);
   *done    = PETSC_FALSE;
   pc->flag = DIFFERENT_NONZERO_PATTERN;
   PetscFunctionReturn(PETSC_SUCCESS);

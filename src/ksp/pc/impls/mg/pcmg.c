@@ -114,12 +114,14 @@ static PetscErrorCode MultigridTake(PC pc, Multigrid *m)
 }
 
 /* The levels of a PCGAMG may be on the device alone. After its failure PETSc makes new ones */
-static PetscErrorCode Regain(PC pc, const Multigrid *m)
+static PetscErrorCode Regain(PC pc, Multigrid *m, PetscBool *made)
 {
   const PCGAMGHierarchy *s = m->gamg.shared;
 
   PetscFunctionBegin;
-  if (!s || !s->h.dev || !s->h.dev->failed[0]) PetscFunctionReturn(PETSC_SUCCESS);
+  *made = (PetscBool)(s && s->h.dev && s->h.dev->failed[0]);
+  if (!*made) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PCGAMGRelease_Private(&m->gamg, PETSC_TRUE));
   pc->flag = DIFFERENT_NONZERO_PATTERN;
   PetscCall((*pc->ops->setup)(pc));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -127,15 +129,18 @@ static PetscErrorCode Regain(PC pc, const Multigrid *m)
 
 static PetscErrorCode Current(PC pc, Multigrid **m)
 {
-  PetscBool same;
+  PetscBool same, made;
 
   PetscFunctionBegin;
   PetscCall(GPUCSRWrapData((PetscObject)pc, m));
-  PetscCall(Regain(pc, *m));
+  PetscCall(Regain(pc, *m, &made));
   PetscCall(Same(pc, *m, &same));
-  if (!same) {
-    PetscCall(MultigridTake(pc, *m));
-    PetscCall(Regain(pc, *m));
+  if (same) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MultigridTake(pc, *m));
+  PetscCall(Regain(pc, *m, &made));
+  if (made && (*m)->ok) { /* the cycle is of the levels before */
+    PetscCall(GPUMGCycleDestroy(&(*m)->cycle));
+    (*m)->ok = PETSC_FALSE;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -220,6 +225,7 @@ static PetscErrorCode PCApplyTranspose_MG_GPUCSR(PC pc, Vec b, Vec x)
 static PetscErrorCode PCApply_MG_GPUCSR(PC pc, Vec b, Vec x)
 {
   Multigrid    *m;
+  PetscBool     made;
   GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
@@ -237,7 +243,7 @@ static PetscErrorCode PCApply_MG_GPUCSR(PC pc, Vec b, Vec x)
     PetscCall(Tell(pc, m));
     PetscCall(GPUMGCycleDestroy(&m->cycle));
     m->ok = PETSC_FALSE; /* until the hierarchy changes */
-    PetscCall(Regain(pc, m));
+    PetscCall(Regain(pc, m, &made));
   }
   PetscCall(CycleOfPETSc(pc, m, m->wrap->petsc.pc.apply, b, x));
   PetscFunctionReturn(PETSC_SUCCESS);
