@@ -303,7 +303,7 @@ static PetscErrorCode Aggregate(PC pc, Mat A, PCGAMGData *d)
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  if (g->current_level && d->shared && g->current_level + 1 < d->shared->h.levels) {
+  if (g->current_level && d->next[g->current_level].P) {
     d->whole = PETSC_TRUE;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
