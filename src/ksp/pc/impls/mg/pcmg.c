@@ -113,14 +113,18 @@ static PetscErrorCode MultigridTake(PC pc, Multigrid *m)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The levels of a PCGAMG may be on the device alone. After its failure PETSc makes new ones */
-static PetscErrorCode Regain(PC pc, Multigrid *m, PetscBool *made)
+/* The levels of a PCGAMG may be on the device alone. After its failure PETSc makes new ones, and their cycle goes */
+static PetscErrorCode Regain(PC pc, Multigrid *m)
 {
   const PCGAMGHierarchy *s = m->gamg.shared;
 
   PetscFunctionBegin;
-  *made = (PetscBool)(s && s->h.dev && s->h.dev->failed[0]);
-  if (!*made) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!s || !s->h.dev || !s->h.dev->failed[0]) PetscFunctionReturn(PETSC_SUCCESS);
+  if (m->ok) {
+    PetscCall(PetscStrncpy(m->why, s->h.dev->failed, sizeof(m->why)));
+    PetscCall(GPUMGCycleDestroy(&m->cycle));
+    m->ok = PETSC_FALSE;
+  }
   PetscCall(PCGAMGRelease_Private(&m->gamg, PETSC_TRUE));
   pc->flag = DIFFERENT_NONZERO_PATTERN;
   PetscCall((*pc->ops->setup)(pc));
@@ -129,19 +133,15 @@ static PetscErrorCode Regain(PC pc, Multigrid *m, PetscBool *made)
 
 static PetscErrorCode Current(PC pc, Multigrid **m)
 {
-  PetscBool same, made;
+  PetscBool same;
 
   PetscFunctionBegin;
   PetscCall(GPUCSRWrapData((PetscObject)pc, m));
-  PetscCall(Regain(pc, *m, &made));
+  PetscCall(Regain(pc, *m));
   PetscCall(Same(pc, *m, &same));
   if (same) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MultigridTake(pc, *m));
-  PetscCall(Regain(pc, *m, &made));
-  if (made && (*m)->ok) { /* the cycle is of the levels before */
-    PetscCall(GPUMGCycleDestroy(&(*m)->cycle));
-    (*m)->ok = PETSC_FALSE;
-  }
+  PetscCall(Regain(pc, *m));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -225,7 +225,6 @@ static PetscErrorCode PCApplyTranspose_MG_GPUCSR(PC pc, Vec b, Vec x)
 static PetscErrorCode PCApply_MG_GPUCSR(PC pc, Vec b, Vec x)
 {
   Multigrid    *m;
-  PetscBool     made;
   GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
@@ -243,7 +242,7 @@ static PetscErrorCode PCApply_MG_GPUCSR(PC pc, Vec b, Vec x)
     PetscCall(Tell(pc, m));
     PetscCall(GPUMGCycleDestroy(&m->cycle));
     m->ok = PETSC_FALSE; /* until the hierarchy changes */
-    PetscCall(Regain(pc, m, &made));
+    PetscCall(Regain(pc, m));
   }
   PetscCall(CycleOfPETSc(pc, m, m->wrap->petsc.pc.apply, b, x));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -212,6 +212,7 @@ static PetscErrorCode MatGetDiagonal_GPUCSRLevel(Mat A, Vec d)
 
   PetscFunctionBegin;
   PetscCall(MatGPUCSRPlanDiagonal_Private(o->dev, o->plan, d, &s, &done));
+  if (done && s != o->dev->stream) PetscCall(o->dev->ops->streamsynchronize(o->dev->id, s)); /* the hierarchy's next work is on its own stream */
   if (done) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGPUCSRLevelBecome_Private(A));
   PetscCall((*A->ops->getdiagonal)(A, d));
