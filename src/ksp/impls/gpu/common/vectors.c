@@ -163,24 +163,24 @@ static PetscErrorCode HasGhosts(Vec v, PetscBool *yes)
 /* Collective: does the vector of an earlier solve have the same kind as a duplicate of the solution? Without a vector: no */
 PetscErrorCode GPUKSPVecSameKind(KSP ksp, Vec made, PetscBool *alike)
 {
-  const Vec              v[2] = {ksp->vec_sol, made};
-  ISLocalToGlobalMapping map[2];
-  DM                     dm[2];
-  PetscInt               bs[2], n[2], N[2];
-  PetscBool              ghosts[2], type = PETSC_FALSE;
-  int                    same = 0;
+  const Vec   v[2] = {ksp->vec_sol, made};
+  PetscLayout layout[2];
+  DM          dm[2];
+  PetscInt    bs[2], n[2], N[2];
+  PetscBool   ghosts[2], type = PETSC_FALSE;
+  int         same = 0;
 
   PetscFunctionBegin;
   for (int q = 0; q < 2 && made; q++) {
     PetscCall(VecGetLocalSize(v[q], &n[q]));
     PetscCall(VecGetSize(v[q], &N[q]));
     PetscCall(VecGetBlockSize(v[q], &bs[q]));
-    PetscCall(VecGetLocalToGlobalMapping(v[q], &map[q]));
+    PetscCall(VecGetLayout(v[q], &layout[q])); /* VecGetLocalToGlobalMapping() of PETSc 3.24 refuses VECMPICUDA */
     PetscCall(VecGetDM(v[q], &dm[q]));
     PetscCall(HasGhosts(v[q], &ghosts[q]));
   }
   if (made) PetscCall(PetscStrcmp(((PetscObject)v[0])->type_name, ((PetscObject)v[1])->type_name, &type));
-  if (made) same = type && n[0] == n[1] && N[0] == N[1] && bs[0] == bs[1] && map[0] == map[1] && dm[0] == dm[1] && ghosts[0] == ghosts[1];
+  if (made) same = type && n[0] == n[1] && N[0] == N[1] && bs[0] == bs[1] && layout[0]->mapping == layout[1]->mapping && dm[0] == dm[1] && ghosts[0] == ghosts[1];
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &same, 1, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)ksp)));
   *alike = (PetscBool)same;
   PetscFunctionReturn(PETSC_SUCCESS);
