@@ -7,8 +7,8 @@
 # JOBS: runs at once (1); SEARCH: only the runs whose line matches this pattern; LIMIT: seconds for one run.
 #
 # Two reports of the tools are expected and are no failure. The number of runs with either is printed:
-#   initcheck, csr_vector_kernel    a thread reads 2 or 4 entries in one load. The last load may reach behind the last entry, into what pads every allocation; its value is not used. All reads of
-#                                   other kernels count, and so do this one's of 4 bytes
+#   initcheck, csr_vector_kernel,   a thread reads 2 or 4 entries in one load. The last load may reach behind the last entry, into what pads every allocation; its value is not used. All reads of
+#              inspect_kernel       other kernels count, and so do reads of 4 bytes by these two
 #   racecheck, ranges_kernel        a warp polls results in shared memory that other warps write: the head of src/mat/impls/gpucsr/blackbox/triangles/solve.cu
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd) && cd "$root" || exit 2
 BUILD=${BUILD:-build} LIB=$PWD/$BUILD/lib/libpetscgpucsr.so JOBS=${JOBS:-1} LIMIT=${LIMIT:-1800}
@@ -16,10 +16,9 @@ command -v compute-sanitizer >/dev/null || { echo "compute-sanitizer is not ther
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
 load="-dll_append $LIB -mat_gpucsr_backend cuda"
 runs=(
-  "t000-sys -backend cuda -share 0,3"
-  "t000-sys -backend cuda -share 1,3"
-  "t000-sys -backend cuda -share 2,3"
-  "t303-stencil"
+  "t000-sys -backend cuda -gpucsr_debug_fault pagelock:0 -share 0,3"
+  "t000-sys -backend cuda -gpucsr_debug_fault pagelock:0 -share 1,3"
+  "t000-sys -backend cuda -gpucsr_debug_fault pagelock:0 -share 2,3"
   "t400-matmult $load -mat_gpucsr_format csr"
   "t400-matmult $load -mat_gpucsr_format sell_sorted -mat_gpucsr_precision single"
   "t400-matmult $load -mat_gpucsr_format bitdense"
@@ -60,7 +59,7 @@ meant() {
     /^========= [A-Z]/ { head = $0; next }
     head != "" {
       what = head " " $0
-      if (tool == "initcheck" && what ~ /Uninitialized __global__ memory read of size (8|16) bytes.* at void csr_vector_kernel</) known++
+      if (tool == "initcheck" && what ~ /Uninitialized __global__ memory read of size (8|16) bytes.* at void (csr_vector|inspect)_kernel</) known++
       else if (tool == "racecheck" && what ~ /Race reported between (Read|Write) access at ranges_kernel.*and (Read|Write) access at ranges_kernel/) known++
       else other++
       head = ""
