@@ -42,22 +42,26 @@ struct Setting {
   Kind        smoother; /* of multigrid */
   int         sweeps;   /* of the smoother, before and after; or the unknowns of a block of Jacobi */
   cycle       round;
+  int         classical; /* products by CSR of that strategy, not of Ginkgo's default */
 };
 static const Setting settings[] = {
-  {"CG, multigrid PGM, Jacobi 1+1",             CG,       MULTIGRID, JACOBI, 1, cycle::v},
-  {"CG, multigrid PGM, Jacobi 2+2",             CG,       MULTIGRID, JACOBI, 2, cycle::v},
-  {"CG, multigrid PGM, l1-Jacobi 1+1",          CG,       MULTIGRID, L1,     1, cycle::v},
-  {"CG, multigrid PGM, l1-Jacobi 2+2",          CG,       MULTIGRID, L1,     2, cycle::v},
-  {"CG, multigrid PGM, IC 2+2",                 CG,       MULTIGRID, IC,     2, cycle::v},
-  {"CG, multigrid PGM, l1-Jacobi 1+1, W-cycle", CG,       MULTIGRID, L1,     1, cycle::w},
-  {"CG, Jacobi",                                CG,       JACOBI,    JACOBI, 1, cycle::v},
-  {"CG, block Jacobi 3 x 3",                    CG,       JACOBI,    JACOBI, 3, cycle::v},
-  {"CG, IC",                                    CG,       IC,        JACOBI, 1, cycle::v},
-  {"BiCGStab, Jacobi",                          BICGSTAB, JACOBI,    JACOBI, 1, cycle::v},
-  {"BiCGStab, ILU",                             BICGSTAB, ILU,       JACOBI, 1, cycle::v},
-  {"GMRES, ParILU",                             GMRES,    PARILU,    JACOBI, 1, cycle::v},
-  {"GMRES, ILU",                                GMRES,    ILU,       JACOBI, 1, cycle::v},
-  {"GMRES, ILU own",                            GMRES,    OWNILU,    JACOBI, 1, cycle::v}
+  {"CG, multigrid PGM, Jacobi 1+1",               CG,       MULTIGRID, JACOBI, 1, cycle::v, 0},
+  {"CG, multigrid PGM, Jacobi 1+1, classical",    CG,       MULTIGRID, JACOBI, 1, cycle::v, 1},
+  {"CG, multigrid PGM, Jacobi 2+2",               CG,       MULTIGRID, JACOBI, 2, cycle::v, 0},
+  {"CG, multigrid PGM, l1-Jacobi 1+1",            CG,       MULTIGRID, L1,     1, cycle::v, 0},
+  {"CG, multigrid PGM, l1-Jacobi 1+1, classical", CG,       MULTIGRID, L1,     1, cycle::v, 1},
+  {"CG, multigrid PGM, l1-Jacobi 2+2",            CG,       MULTIGRID, L1,     2, cycle::v, 0},
+  {"CG, multigrid PGM, IC 2+2",                   CG,       MULTIGRID, IC,     2, cycle::v, 0},
+  {"CG, multigrid PGM, l1-Jacobi 1+1, W-cycle",   CG,       MULTIGRID, L1,     1, cycle::w, 0},
+  {"CG, Jacobi",                                  CG,       JACOBI,    JACOBI, 1, cycle::v, 0},
+  {"CG, Jacobi, classical",                       CG,       JACOBI,    JACOBI, 1, cycle::v, 1},
+  {"CG, block Jacobi 3 x 3",                      CG,       JACOBI,    JACOBI, 3, cycle::v, 0},
+  {"CG, IC",                                      CG,       IC,        JACOBI, 1, cycle::v, 0},
+  {"BiCGStab, Jacobi",                            BICGSTAB, JACOBI,    JACOBI, 1, cycle::v, 0},
+  {"BiCGStab, ILU",                               BICGSTAB, ILU,       JACOBI, 1, cycle::v, 0},
+  {"GMRES, ParILU",                               GMRES,    PARILU,    JACOBI, 1, cycle::v, 0},
+  {"GMRES, ILU",                                  GMRES,    ILU,       JACOBI, 1, cycle::v, 0},
+  {"GMRES, ILU own",                              GMRES,    OWNILU,    JACOBI, 1, cycle::v, 0}
 };
 #define NSETTINGS ((int)(sizeof(settings) / sizeof(settings[0])))
 
@@ -165,9 +169,9 @@ static std::shared_ptr<gko::LinOpFactory> Create(const Setting &s)
   }
 }
 
-static std::unique_ptr<Csr> Upload(const PeerSystem *A)
+static std::unique_ptr<Csr> Upload(const PeerSystem *A, std::shared_ptr<Csr::strategy_type> strategy)
 {
-  return Csr::create(device, gko::dim<2>((gko::size_type)A->n, (gko::size_type)A->n), gko::array<double>(device, A->a, A->a + A->i[A->n]), gko::array<int>(device, A->j, A->j + A->i[A->n]), gko::array<int>(device, A->i, A->i + A->n + 1));
+  return Csr::create(device, gko::dim<2>((gko::size_type)A->n, (gko::size_type)A->n), gko::array<double>(device, A->a, A->a + A->i[A->n]), gko::array<int>(device, A->j, A->j + A->i[A->n]), gko::array<int>(device, A->i, A->i + A->n + 1), strategy);
 }
 
 static std::unique_ptr<Dense> UploadVector(const double *v, int n)
@@ -222,7 +226,7 @@ static void Run(int k, PeerSystem *A, PeerRow *row)
     return;
   }
   row->failed = Failed([&g, A, k] {
-    g.A       = Upload(A);
+    g.A       = Upload(A, settings[k].classical ? std::make_shared<Csr::classical>() : nullptr);
     g.b       = UploadVector(A->b, A->n);
     g.x       = UploadVector(A->x, A->n);
     g.factory = Create(settings[k]);
@@ -307,7 +311,7 @@ static std::unique_ptr<Csr> Read(const char *name)
 
   if (!SPDNamed(name, &s)) return ReadFile(name);
   PeerSystemCreate(&s, &A);
-  auto made = Upload(&A);
+  auto made = Upload(&A, nullptr);
   PeerSystemDestroy(&A);
   return made;
 }
