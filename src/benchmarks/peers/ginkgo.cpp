@@ -374,7 +374,7 @@ static void Start(void)
   uint64_t      all = UINT64_MAX;
 
   if (cudaDeviceGetDefaultMemPool(&pool, 0) == cudaSuccess) (void)cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &all);
-  device = gko::CudaExecutor::create(0, gko::OmpExecutor::create(), std::make_shared<gko::CudaAsyncAllocator>(nullptr));
+  device = gko::CudaExecutor::create(0, gko::ReferenceExecutor::create(), std::make_shared<gko::CudaAsyncAllocator>(nullptr));
 }
 
 int main(int argc, char **argv)
