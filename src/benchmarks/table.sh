@@ -100,7 +100,7 @@ reference() {
 header() {
   gpu=$(nvidia-smi --query-gpu=name,driver_version,clocks.max.sm,clocks.max.mem --format=csv,noheader,nounits -i 0 2>/dev/null) || gpu=none
   versions=$(for name in $names; do
-    echo "$(echo "$name" | sed 's/amgx/AmgX/; s/amgcl/AMGCL/; s/ginkgo/Ginkgo/') $(cat "$peers/$name.tag" 2>/dev/null || sed -n 's/^tag=\([^ ]*\).*/\1/p' "$here/peers/$name.sh")"
+    echo "$(echo "$name" | sed 's/amgx/AmgX/; s/amgcl/AMGCL/; s/ginkgo/Ginkgo/') $(cat "$peers/$name.tag" 2>/dev/null || sed -n 's/^tag=\([^ ]*\).*/\1/p' "$here/peers/$name.sh" 2>/dev/null)"
   done | paste -sd, - | sed 's/,/, /g')
   printf '{"record": "call", "call": "%s", "id": "%s", "parts": "%s", "rounds": %d, "gpu": "%s", "cpu": "%s", "cores": %d, "peers": "%s"}\n' "$call" "$id" "$parts" "$rounds" "$gpu" \
     "$(lscpu | sed -n 's/^Model name: *//p')" "$(nproc)" "$versions" >> "$to"
