@@ -4,10 +4,10 @@
 #   table.sh [-build build] [-peers FOLDER] [-out FOLDER] [-part products,small,ksp,sweep,amg,large,program,learning] [-rounds 5] [-id TEXT] [-dir FOLDER,...] [-ranks 1,2] [-cases NAME,...] [-small yes] [-with "OPTION ..."]
 #
 #   -build    folder of `make lib examples benches convert` for a PETSc with CUDA; a PETSc without CUDA leaves out aijcusparse
-#   -peers    folder of the programs amgx and hypre (peers/amgx.sh, peers/hypre.sh); optional
+#   -peers    folder of the programs amgx, hypre, amgcl and ginkgo (peers/), as many as there are; NAME.tag there is the version, else NAME.sh says it; optional
 #   -out      bench-results, or $OUT. table.jsonl there is added to, and each part may be a call of its own; a .log a part
 #   -part     products  A x and transposes, matrices of 10^6 entries and more, generated and of share/datasets/learning    small  matrices of -dir (share/datasets)
-#             ksp       Jacobi CG, ILU GMRES                 sweep   all settings of AmgX and hypre once   amg    multigrid, and of AmgX and hypre what was best in the sweep before
+#             ksp       Jacobi CG, ILU GMRES                 sweep   all settings of these programs once    amg    multigrid, and of these programs what was best in the sweep before
 #             large     set-up of gpuamg for 5 and 8 million unknowns
 #             program   wall clock of a whole program        learning   bmrm, also on 16 cores, and LIBLINEAR where it is installed
 #             hostvec, ranks, vectors: only where asked for; vectors is a call for each PETSc, as one with CUDA makes VECCUDA of -vec_type gpu
@@ -48,6 +48,12 @@ export LD_LIBRARY_PATH="$build/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 cuda=yes
 LC_ALL=C grep -q VecCreateSeqCUDA "$(ldd "$build/bench/ksp" | sed -n 's/.*libpetsc[^ ]* => \(\/[^ ]*\).*/\1/p' | head -n 1)" 2>/dev/null || { cuda='' && echo "table.sh: aijcusparse is left out: the PETSc of $build/bench/ksp has no CUDA" >&2; }
 
+# The programs of -peers
+names=
+for name in ${peers:+amgx hypre amgcl ginkgo}; do
+  if [ -x "$peers/$name" ]; then names="$names $name"; else echo "table.sh: $name is left out: $peers/$name is not there" >&2; fi
+done
+
 # run COMMAND ...: both outputs into the part's log
 run() {
   if ! command -v "$1" > /dev/null; then
@@ -70,12 +76,11 @@ aijcusparse() {
   shift
   run "$build/bench/$bench" -mat_type aijcusparse -use_gpu_aware_mpi 0 -o "$to" -id "$id" "$@"
 }
-# peer NAME ARGUMENT ...: rows of a peer's table as records
+# peer SECONDS NAME ARGUMENT ...: rows of a peer's table as records; those that are there after so many seconds
 peer() {
-  [ -n "$peers" ] || return 0
-  name=$1
-  shift
-  timeout 150 "$peers/$name" "$@" > "$out/peer.md" 2>> "$out/$part.log" || { echo "table.sh: failed, see $part.log: $name $*" >&2; status=1; }
+  limit=$1 name=$2
+  shift 2
+  timeout "$limit" "$peers/$name" "$@" > "$out/peer.md" 2>> "$out/$part.log" || { echo "table.sh: failed, see $part.log: $name $*" >&2; status=1; }
   cat "$out/peer.md" >> "$out/$part.log"
 }
 json() {
@@ -94,9 +99,11 @@ reference() {
 }
 header() {
   gpu=$(nvidia-smi --query-gpu=name,driver_version,clocks.max.sm,clocks.max.mem --format=csv,noheader,nounits -i 0 2>/dev/null) || gpu=none
-  tag() { sed -n 's/^tag=\([^ ]*\).*/\1/p' "$here/peers/$1.sh"; }
+  versions=$(for name in $names; do
+    echo "$(echo "$name" | sed 's/amgx/AmgX/; s/amgcl/AMGCL/; s/ginkgo/Ginkgo/') $(cat "$peers/$name.tag" 2>/dev/null || sed -n 's/^tag=\([^ ]*\).*/\1/p' "$here/peers/$name.sh" 2>/dev/null)"
+  done | paste -sd, - | sed 's/,/, /g')
   printf '{"record": "call", "call": "%s", "id": "%s", "parts": "%s", "rounds": %d, "gpu": "%s", "cpu": "%s", "cores": %d, "peers": "%s"}\n' "$call" "$id" "$parts" "$rounds" "$gpu" \
-    "$(lscpu | sed -n 's/^Model name: *//p')" "$(nproc)" "$([ -z "$peers" ] || echo "AmgX $(tag amgx), hypre $(tag hypre)")" >> "$to"
+    "$(lscpu | sed -n 's/^Model name: *//p')" "$(nproc)" "$versions" >> "$to"
 }
 
 products() {
@@ -146,19 +153,18 @@ multigrid() {
     gpucsr gamg $norm -ksp_type gpucg -pc_type jacobi -kept 0 -repeats 1
     aijcusparse gamg $norm -repeats 1 -kept 0
   }
-  for name in amgx hypre; do
+  for name in $names; do
     [ -s "$out/$name.best" ] || continue
     set --
     while IFS='|' read -r setting system; do set -- "$@" -only "$setting" "$system"; done < "$out/$name.best"
-    peer $name "$@" && json $name 0
+    peer 150 "$name" "$@" && json "$name" 0
   done
 }
 # All settings of a peer once; the two best of each system, with and without set-up, then take turns
 sweep() {
-  for name in amgx hypre; do
-    [ -n "$peers" ] || continue
+  for name in $names; do
     # shellcheck disable=SC2046
-    peer $name $(echo "$systems" | tr , ' ') && json $name 1
+    peer 300 "$name" $(echo "$systems" | tr , ' ') && json "$name" 1
     for column in 7 8; do
       awk -F' *[|] *' -v k=$column 'NF >= 10 && $2 ~ /_/ && $2 !~ /best/ && $10 !~ /not/ {print $k "|" $3 "|" $2}' "$out/peer.md" | sort -n | awk -F'|' '++seen[$3] <= 2 {print $2 "|" $3}'
     done | sort -u > "$out/$name.best"
