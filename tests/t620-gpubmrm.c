@@ -18,8 +18,8 @@
 //TEST name="lambda" args="-m 30 -n 10 -bad_lambda" fails="-tao_bmrm_lambda has to be positive and finite"
 //TEST name="nodevice" gpu=0 args="-m 30 -n 10 -tao_gpubmrm_backend cuda" fails="The bundle cannot be kept on the device"
 /*
-  TAOGPUBMRM against TAOBMRM, on the hinge loss of random rows: the same first iterates, a similar number of them, the same optimum; and the exact dual
-  method against both. Only the first iterates can be compared: both methods solve the inner problem inexactly, and each inner solve starts from the end of the last.
+  TAOGPUBMRM against TAOBMRM, on the hinge loss of random rows: the same first iterates, not many more of them, the same optimum. Only the first iterates, whose planes are few, can be compared: TAOBMRM
+  solves the inner problem inexactly.
 
   -walk N: N random changes of values, labels, options and types. After each change the used solver and a new solver end with the same bits.
 */
@@ -27,7 +27,7 @@
 #include <petsctao.h>
 
 enum {
-  SAME = 5 /* iterates that are compared */
+  SAME = 2 /* iterates that are compared */
 };
 
 typedef struct {
@@ -168,8 +168,8 @@ static PetscErrorCode Solve(Tao tao, const Settings *set, Vec *w, PetscInt *its,
 /* One change, drawn by all ranks alike */
 static PetscErrorCode Change(Problem *p, Tao used, Settings *set, int what, int how)
 {
-  static const char *const lambdas[] = {"1e-2", "3e-2", "0.2"}, *const duals[] = {"exact", "projected"};
-  static const PetscReal epsilons[] = {1e-2, 1e-4, 1e-6};
+  static const char *const lambdas[]  = {"1e-2", "3e-2", "0.2"};
+  static const PetscReal   epsilons[] = {1e-2, 1e-4, 1e-6};
 
   PetscFunctionBegin;
   switch (what) {
@@ -198,9 +198,6 @@ static PetscErrorCode Change(Problem *p, Tao used, Settings *set, int what, int 
   case 7:
     set->most = how ? 2000 : 4;
     break;
-  case 8:
-    PetscCall(PetscOptionsSetValue(NULL, "-tao_gpubmrm_dual", duals[how % 2]));
-    break;
   default:
     PetscCall(TaoSetUp(used));
   }
@@ -228,7 +225,7 @@ static PetscErrorCode Walk(Problem *p, PetscInt steps)
 
     PetscCall(PetscRandomGetValueReal(random, &what));
     PetscCall(PetscRandomGetValueReal(random, &how));
-    if (k) PetscCall(Change(p, used, &set, (int)(10 * what), (int)(3 * how)));
+    if (k) PetscCall(Change(p, used, &set, (int)(9 * what), (int)(3 * how)));
     PetscCall(TaoCreate(PETSC_COMM_WORLD, &fresh));
     PetscCall(TaoSetObjectiveAndGradient(fresh, NULL, Risk, p));
     PetscCall(Configure(used, &set));
@@ -236,7 +233,7 @@ static PetscErrorCode Walk(Problem *p, PetscInt steps)
     PetscCall(Solve(used, &set, &w[0], &its[0], &reason[0]));
     PetscCall(Solve(fresh, &set, &w[1], &its[1], &reason[1]));
     PetscCall(VecEqual(w[0], w[1], &same));
-    PetscCheck(same && its[0] == its[1] && reason[0] == reason[1], PETSC_COMM_WORLD, PETSC_ERR_PLIB, "Step %" PetscInt_FMT ", change %d (%d): %" PetscInt_FMT " iterations to %s, a new solver %" PetscInt_FMT " to %s%s", k, (int)(10 * what), (int)(3 * how), its[0], TaoConvergedReasons[reason[0]], its[1], TaoConvergedReasons[reason[1]], same ? "" : ", and other weights");
+    PetscCheck(same && its[0] == its[1] && reason[0] == reason[1], PETSC_COMM_WORLD, PETSC_ERR_PLIB, "Step %" PetscInt_FMT ", change %d (%d): %" PetscInt_FMT " iterations to %s, a new solver %" PetscInt_FMT " to %s%s", k, (int)(9 * what), (int)(3 * how), its[0], TaoConvergedReasons[reason[0]], its[1], TaoConvergedReasons[reason[1]], same ? "" : ", and other weights");
     PetscCall(VecDestroy(&w[0]));
     PetscCall(VecDestroy(&w[1]));
     PetscCall(TaoDestroy(&fresh));
@@ -270,11 +267,10 @@ static PetscErrorCode Compare(Problem *p, PetscBool bad)
     PetscCall(VecDestroy(&theirs[k]));
   }
   PetscCheck(PetscAbsReal(p->best - best) <= 1.01 * epsilon, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "The optimum is %.10g, that of bmrm %.10g", (double)p->best, (double)best);
-  PetscCheck(PetscAbsInt(ourits - its) <= 3 + its / 4, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%" PetscInt_FMT " iterations, bmrm takes %" PetscInt_FMT, ourits, its);
+  PetscCheck(ourits <= 3 + its + its / 4, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%" PetscInt_FMT " iterations, bmrm takes %" PetscInt_FMT, ourits, its);
 
-  PetscCall(PetscOptionsSetValue(NULL, "-tao_gpubmrm_dual", "exact"));
   PetscCall(Learn(p, "gpubmrm", 1e-9, &ourits, &gap)); /* as far as TAO's does not come */
-  PetscCheck(p->best <= best + 1e-9 && p->best >= best - 1.01 * epsilon, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "The optimum by the exact dual method is %.10g, by bmrm it was at most %g below %.10g", (double)p->best, (double)epsilon, (double)best);
+  PetscCheck(p->best <= best + 1e-9 && p->best >= best - 1.01 * epsilon, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "The optimum to 1e-9 is %.10g, by bmrm it was at most %g below %.10g", (double)p->best, (double)epsilon, (double)best);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -3,7 +3,6 @@
   Integers have 4 bytes, or 8 as PETSc's.
 */
 #include "../gpucsrio.h"
-#include "../../sys/gpucsrwide.h"
 #include <string.h>
 
 enum {
@@ -11,6 +10,13 @@ enum {
   CLASS_M = 1211216, /* MAT_FILE_CLASSID and VEC_FILE_CLASSID of PETSc's headers, which this layer does not include */
   CLASS_V = 1211214
 };
+
+/* Compiles a function also for wide registers; the loader picks the version */
+#if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GNUC__) && !defined(__clang__)
+  #define GPUCSR_WIDE __attribute__((target_clones("avx2", "default")))
+#else
+  #define GPUCSR_WIDE
+#endif
 
 static int64_t Integer(const void *p, size_t width)
 {

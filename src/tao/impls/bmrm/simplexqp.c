@@ -260,7 +260,7 @@ static void Evaluate(SimplexQP *qp)
 }
 
 /* Iterates until no entering variable would lower the value by more than tol */
-PetscErrorCode SimplexQPExact(SimplexQP *qp, PetscReal tol)
+PetscErrorCode SimplexQPSolve(SimplexQP *qp, PetscReal tol)
 {
   PetscReal before = PETSC_MAX_REAL;
   PetscInt  stalls = 0;
@@ -288,19 +288,6 @@ PetscErrorCode SimplexQPExact(SimplexQP *qp, PetscReal tol)
     if (!isfree) LetIn(qp, j);
     Minimise(qp);
   }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The same after the projected gradient method, which keeps no factor: starts from the vertex of the largest multiplier */
-PetscErrorCode SimplexQPExactFrom(SimplexQP *qp, PetscReal tol)
-{
-  PetscInt most = 0;
-
-  PetscFunctionBegin;
-  for (PetscInt i = 1; i < qp->n; i++)
-    if (qp->x[i] > qp->x[most]) most = i;
-  Restart(qp, most);
-  PetscCall(SimplexQPExact(qp, tol));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

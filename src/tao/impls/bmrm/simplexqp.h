@@ -13,18 +13,14 @@ typedef struct {
   PetscReal  value;     /* at x */
   PetscReal *u, *v;     /* work */
   PetscInt   changes;   /* steps, in all */
-  /* of the active-set method */
   PetscInt   nfree;
   PetscInt  *free;  /* variables that may be positive, in the order of the factor */
   PetscReal *L;     /* Cholesky factor of Q + shift on them, rows of length alloc */
   PetscReal  shift; /* since sum x is fixed it does not change the solution, but makes the matrix definite more often */
 } SimplexQP;
 
-GPUCSR_INTERN void           SimplexProject(PetscInt, const PetscReal[], PetscReal[]);
 GPUCSR_INTERN PetscErrorCode SimplexQPAppend(SimplexQP *, const PetscReal[], PetscReal);
-GPUCSR_INTERN PetscErrorCode SimplexQPExact(SimplexQP *, PetscReal);
-GPUCSR_INTERN PetscErrorCode SimplexQPExactFrom(SimplexQP *, PetscReal);
-GPUCSR_INTERN PetscErrorCode SimplexQPProjected(SimplexQP *, PetscReal);
+GPUCSR_INTERN PetscErrorCode SimplexQPSolve(SimplexQP *, PetscReal);
 GPUCSR_INTERN PetscErrorCode SimplexQPChoose(const SimplexQP *, PetscInt, PetscInt *, PetscInt[], PetscReal[], PetscReal *, PetscBool *);
 GPUCSR_INTERN PetscErrorCode SimplexQPKeep(SimplexQP *, PetscInt, const PetscInt[]);
 GPUCSR_INTERN PetscErrorCode SimplexQPDestroy(SimplexQP *);
