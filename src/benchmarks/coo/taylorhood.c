@@ -4,26 +4,19 @@
   because each edge joins two corners of one cell. Assembled by coordinates, values from an array of the device if there is one. In place of the Schur complement: minus the pressure's mass matrix.
 */
 #include "coo.h"
+#include "../problems/element.h"
 
 enum {
-  POINTS  = 10, /* of a tetrahedron: corners, then midpoints of edges */
+  POINTS  = ELEMENT_MOST, /* of a tetrahedron: corners, then midpoints of edges */
   EACH    = 3 * POINTS * POINTS + 2 * 3 * POINTS * 4,
   CORNERS = 4
 };
 
 /* Of a tetrahedron with edges of length 1 along the axes, as a path along the axes a, b, c */
 typedef struct {
-  PetscReal stiffness[POINTS][POINTS], gradient[CORNERS][POINTS][3]; /* -integral of pressure times derivative of velocity */
+  double stiffness[POINTS][POINTS], gradient[CORNERS][POINTS][3]; /* -integral of pressure times derivative of velocity */
 } Element;
 
-static const int edge[6][2] = {
-  {0, 1},
-  {0, 2},
-  {0, 3},
-  {1, 2},
-  {1, 3},
-  {2, 3}
-};
 static const int path[6][3] = {
   {0, 1, 2},
   {0, 2, 1},
@@ -33,30 +26,24 @@ static const int path[6][3] = {
   {2, 1, 0}
 };
 
-/* By four points, exact for polynomials of degree 2 */
 static void ElementMake(const int axes[3], Element *e)
 {
-  const PetscReal near = 0.58541019662496845, far = 0.13819660112501052, weight = 1.0 / 24;
-  PetscReal       g[CORNERS][3] = {{0}}; /* of barycentric coordinates: 1 - a, a - b, b - c, c */
+  double g[CORNERS][3] = {{0}}; /* of barycentric coordinates: 1 - a, a - b, b - c, c */
 
   for (int k = 0; k < 3; k++) {
     g[k][axes[k]] -= 1;
     g[k + 1][axes[k]] += 1;
   }
   memset(e, 0, sizeof(*e));
+  ElementStiffness(3, g, 1.0 / 6, e->stiffness);
   for (int q = 0; q < CORNERS; q++) {
-    PetscReal l[CORNERS], d[POINTS][3];
+    double l[CORNERS], f[POINTS][3];
 
-    for (int k = 0; k < CORNERS; k++) l[k] = k == q ? near : far;
-    for (int c = 0; c < 3; c++) {
-      for (int k = 0; k < CORNERS; k++) d[k][c] = (4 * l[k] - 1) * g[k][c];
-      for (int k = 0; k < 6; k++) d[CORNERS + k][c] = 4 * (l[edge[k][0]] * g[edge[k][1]][c] + l[edge[k][1]] * g[edge[k][0]][c]);
-    }
-    for (int c = 0; c < 3; c++)
-      for (int a = 0; a < POINTS; a++) {
-        for (int b = 0; b < POINTS; b++) e->stiffness[a][b] += weight * d[a][c] * d[b][c];
-        for (int k = 0; k < CORNERS; k++) e->gradient[k][a][c] -= weight * l[k] * d[a][c];
-      }
+    ElementPoint(3, q, l);
+    ElementGradients(3, l, g, f);
+    for (int k = 0; k < CORNERS; k++)
+      for (int a = 0; a < POINTS; a++)
+        for (int c = 0; c < 3; c++) e->gradient[k][a][c] -= l[k] * f[a][c] / 24;
   }
 }
 
@@ -111,7 +98,7 @@ static void Points(const PetscInt cell[3], int t, PetscInt at[POINTS][3])
     at[k][path[t][k - 1]] += 2;
   }
   for (int k = 0; k < 6; k++)
-    for (int d = 0; d < 3; d++) at[CORNERS + k][d] = (at[edge[k][0]][d] + at[edge[k][1]][d]) / 2;
+    for (int d = 0; d < 3; d++) at[CORNERS + k][d] = (at[elementedge[k][0]][d] + at[elementedge[k][1]][d]) / 2;
 }
 
 /* Contributions of coordinates; numbers -1, of walls, are left out */

@@ -303,33 +303,50 @@ typedef struct {
   double  val[MESH_PLANES];
 } MeshRow;
 
+/* Is corner q of a cell a simplex, all of whose planes are points'? */
+static inline PetscBool MeshIsSimplex(const MeshCell *C, int d, int q)
+{
+  PetscBool real = PETSC_TRUE;
+
+  for (int e = 0; e < d; e++) real = (PetscBool)(real && C->id[C->corner[q].a[e]] >= 0);
+  return real;
+}
+
+/* The determinant of the simplex of the origin and d planes' points, and as many times the gradients of its barycentric coordinates, that of the origin first */
+static inline double MeshGradients(const MeshCell *C, int d, const int a[], double g[4][3])
+{
+  const double *u = C->n[a[0]], *v = C->n[a[1]];
+  double        det;
+
+  if (d == 2) {
+    det     = u[0] * v[1] - u[1] * v[0];
+    g[1][0] = v[1];
+    g[1][1] = -v[0];
+    g[2][0] = -u[1];
+    g[2][1] = u[0];
+    g[1][2] = g[2][2] = 0;
+  } else {
+    MeshCross(v, C->n[a[2]], g[1]);
+    MeshCross(C->n[a[2]], u, g[2]);
+    MeshCross(u, v, g[3]);
+    det = MeshDot(u, g[1]);
+  }
+  for (int i = 0; i < 3; i++) {
+    g[0][i] = 0;
+    for (int k = 1; k <= d; k++) g[0][i] -= g[k][i];
+  }
+  return det;
+}
+
 /* Adds to the row of the origin the simplex with d planes' points: stiffness, and its share of the mass */
 static inline void MeshSimplex(const MeshCell *C, int d, const int a[], int own, const int slot[], MeshRow *row)
 {
-  double g[3][3], sum[3] = {0, 0, 0}, det;
+  double       g[4][3];
+  const double det = MeshGradients(C, d, a, g), factor = 1 / (fabs(det) * (d == 2 ? 2 : 6)); /* volume / det^2 */
 
-  if (d == 2) {
-    const double *u = C->n[a[0]], *v = C->n[a[1]];
-
-    det     = u[0] * v[1] - u[1] * v[0];
-    g[0][0] = v[1];
-    g[0][1] = -v[0];
-    g[1][0] = -u[1];
-    g[1][1] = u[0];
-    g[0][2] = g[1][2] = 0;
-  } else {
-    MeshCross(C->n[a[1]], C->n[a[2]], g[0]);
-    MeshCross(C->n[a[2]], C->n[a[0]], g[1]);
-    MeshCross(C->n[a[0]], C->n[a[1]], g[2]);
-    det = MeshDot(C->n[a[0]], g[0]);
-  }
   if (det == 0) return;
-  const double factor = 1 / (fabs(det) * (d == 2 ? 2 : 6)); /* volume / det^2 */
-
-  for (int k = 0; k < d; k++)
-    for (int i = 0; i < 3; i++) sum[i] -= g[k][i];
-  for (int k = 0; k < d; k++) row->val[slot[a[k]]] += factor * MeshDot(sum, g[k]);
-  row->val[own] += factor * MeshDot(sum, sum) + fabs(det) / (d == 2 ? 6 : 24);
+  for (int k = 0; k < d; k++) row->val[slot[a[k]]] += factor * MeshDot(g[0], g[k + 1]);
+  row->val[own] += factor * MeshDot(g[0], g[0]) + fabs(det) / (d == 2 ? 6 : 24);
 }
 
 /* Row p of the matrix; columns rise */
@@ -340,11 +357,9 @@ static inline void MeshRowMake(const Mesh *M, int p, MeshCell *C, MeshNear near[
   MeshCellMake(M, p, C, near);
   for (int k = 0; k < C->planes; k++) slot[k] = -1;
   for (int q = 0; q < C->corners; q++) { /* planes of simplices, sorted by their points */
-    const int *a    = C->corner[q].a;
-    PetscBool  real = PETSC_TRUE;
+    const int *a = C->corner[q].a;
 
-    for (int e = 0; e < M->d; e++) real = (PetscBool)(real && C->id[a[e]] >= 0);
-    for (int e = 0; e < M->d && real; e++) {
+    for (int e = 0; e < M->d && MeshIsSimplex(C, M->d, q); e++) {
       int w = n;
 
       if (slot[a[e]] >= 0) continue;
@@ -363,13 +378,8 @@ static inline void MeshRowMake(const Mesh *M, int p, MeshCell *C, MeshNear near[
     row->col[slot[order[k]]] = C->id[order[k]];
   }
   for (int k = 0; k <= n; k++) row->val[k] = 0;
-  for (int q = 0; q < C->corners; q++) {
-    const int *a    = C->corner[q].a;
-    PetscBool  real = PETSC_TRUE;
-
-    for (int e = 0; e < M->d; e++) real = (PetscBool)(real && C->id[a[e]] >= 0);
-    if (real) MeshSimplex(C, M->d, a, own, slot, row);
-  }
+  for (int q = 0; q < C->corners; q++)
+    if (MeshIsSimplex(C, M->d, q)) MeshSimplex(C, M->d, C->corner[q].a, own, slot, row);
 }
 
 static inline PetscErrorCode MeshCreate(int d, int n, const double edge[], uint64_t seed, Mesh *M)
@@ -399,14 +409,31 @@ static inline PetscErrorCode MeshDestroy(Mesh *M)
 
 #define MESH_CHUNK 2048 /* points that a thread takes at a time */
 
-/* All rows, points numbered along Hilbert's curve: begin, col, val, to be freed with free() */
-static inline PetscErrorCode MeshAssemble(const Mesh *M, int64_t **begin, int32_t **col, double **val)
+/* Entries of the rows of a chunk */
+typedef struct {
+  size_t   n, room;
+  int32_t *col;
+  double  *val;
+} MeshChunk;
+
+static inline void MeshChunkGrow(MeshChunk *to, size_t more)
 {
-  const int chunks = (M->n + MESH_CHUNK - 1) / MESH_CHUNK;
-  int32_t **cols   = (int32_t **)calloc((size_t)chunks, sizeof(*cols));
-  double  **vals   = (double **)calloc((size_t)chunks, sizeof(*vals));
-  int64_t  *b      = (int64_t *)malloc(sizeof(*b) * ((size_t)M->n + 1));
-  int       full   = 0;
+  if (to->n + more <= to->room) return;
+  to->room = 2 * to->room + 20 * MESH_CHUNK + more;
+  to->col  = (int32_t *)realloc(to->col, sizeof(int32_t) * to->room);
+  to->val  = (double *)realloc(to->val, sizeof(double) * to->room);
+}
+
+/* Adds the rows of point p, and says how long each is; 0: there was no room */
+typedef int (*MeshRows)(const void *ctx, int p, MeshCell *C, MeshNear near[], MeshChunk *to, int64_t length[]);
+
+/* All rows; first: the first row of each point, and their number. begin, col and val are to be freed with free() */
+static inline PetscErrorCode MeshAssembleRows(const Mesh *M, const int32_t first[], MeshRows make, const void *ctx, int64_t **begin, int32_t **col, double **val)
+{
+  const int  chunks = (M->n + MESH_CHUNK - 1) / MESH_CHUNK, rows = first ? first[M->n] : M->n;
+  MeshChunk *chunk = (MeshChunk *)calloc((size_t)chunks, sizeof(*chunk));
+  int64_t   *b     = (int64_t *)malloc(sizeof(*b) * ((size_t)rows + 1));
+  int        full  = 0;
 
   PetscFunctionBeginUser;
   b[0] = 0;
@@ -414,93 +441,110 @@ static inline PetscErrorCode MeshAssemble(const Mesh *M, int64_t **begin, int32_
   {
     MeshCell *C    = (MeshCell *)malloc(sizeof(*C));
     MeshNear *near = (MeshNear *)malloc(sizeof(*near) * MESH_NEAR);
-    MeshRow  *row  = (MeshRow *)malloc(sizeof(*row));
 
 #pragma omp for schedule(dynamic, 1) reduction(| : full)
-    for (int c = 0; c < chunks; c++) {
-      size_t n = 0, room = 0;
-
-      for (int p = c * MESH_CHUNK; p < PetscMin(M->n, (c + 1) * MESH_CHUNK); p++) {
-        MeshRowMake(M, p, C, near, row);
-        full |= C->full;
-        if (n + MESH_PLANES > room) {
-          room    = 2 * room + 20 * MESH_CHUNK;
-          cols[c] = (int32_t *)realloc(cols[c], sizeof(int32_t) * room);
-          vals[c] = (double *)realloc(vals[c], sizeof(double) * room);
-        }
-        memcpy(cols[c] + n, row->col, sizeof(int32_t) * (size_t)row->n);
-        memcpy(vals[c] + n, row->val, sizeof(double) * (size_t)row->n);
-        b[p + 1] = row->n;
-        n += (size_t)row->n;
-      }
-    }
+    for (int c = 0; c < chunks; c++)
+      for (int p = c * MESH_CHUNK; p < PetscMin(M->n, (c + 1) * MESH_CHUNK); p++) full |= !(*make)(ctx, p, C, near, &chunk[c], b + 1 + (first ? first[p] : p));
     free(C);
     free(near);
-    free(row);
   }
-  for (int p = 0; p < M->n; p++) b[p + 1] += b[p];
+  PetscCheck(!full, PETSC_COMM_SELF, PETSC_ERR_PLIB, "A point of the mesh has more neighbours than %d planes and %d points near by", MESH_PLANES, MESH_NEAR);
+  for (int r = 0; r < rows; r++) b[r + 1] += b[r];
   *begin = b;
-  *col   = (int32_t *)malloc(sizeof(int32_t) * (size_t)b[M->n]);
-  *val   = (double *)malloc(sizeof(double) * (size_t)b[M->n]);
+  *col   = (int32_t *)malloc(sizeof(int32_t) * (size_t)b[rows]);
+  *val   = (double *)malloc(sizeof(double) * (size_t)b[rows]);
 #pragma omp parallel for schedule(dynamic, 1)
   for (int c = 0; c < chunks; c++) {
-    const int64_t from = b[c * MESH_CHUNK], to = b[PetscMin(M->n, (c + 1) * MESH_CHUNK)];
+    const int64_t from = b[first ? first[c * MESH_CHUNK] : c * MESH_CHUNK];
 
-    memcpy(*col + from, cols[c], sizeof(int32_t) * (size_t)(to - from));
-    memcpy(*val + from, vals[c], sizeof(double) * (size_t)(to - from));
-    free(cols[c]);
-    free(vals[c]);
+    memcpy(*col + from, chunk[c].col, sizeof(int32_t) * chunk[c].n);
+    memcpy(*val + from, chunk[c].val, sizeof(double) * chunk[c].n);
+    free(chunk[c].col);
+    free(chunk[c].val);
   }
-  free(cols);
-  free(vals);
-  PetscCheck(!full, PETSC_COMM_SELF, PETSC_ERR_PLIB, "A point of the mesh has more neighbours than %d planes and %d points near by", MESH_PLANES, MESH_NEAR);
+  free(chunk);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static inline int MeshLinearRow(const void *mesh, int p, MeshCell *C, MeshNear near[], MeshChunk *to, int64_t length[])
+{
+  MeshRow row;
+
+  MeshRowMake((const Mesh *)mesh, p, C, near, &row);
+  MeshChunkGrow(to, (size_t)row.n);
+  memcpy(to->col + to->n, row.col, sizeof(int32_t) * (size_t)row.n);
+  memcpy(to->val + to->n, row.val, sizeof(double) * (size_t)row.n);
+  to->n += (size_t)row.n;
+  length[0] = row.n;
+  return !C->full;
+}
+
+/* All rows of linear elements, points numbered along Hilbert's curve */
+static inline PetscErrorCode MeshAssemble(const Mesh *M, int64_t **begin, int32_t **col, double **val)
+{
+  PetscFunctionBeginUser;
+  PetscCall(MeshAssembleRows(M, NULL, MeshLinearRow, M, begin, col, val));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 #define MESH_COUPLED 0.25 /* between a point's unknowns, relative to their diagonal */
 
-/* The matrix in an order, so many unknowns a point, each coupled with all of the points next to it; to be freed as SyntheticCreate() says */
+/* A matrix in an order, each of g's points with so many unknowns, coupled with all of the points next to it; to be freed as SyntheticCreate() says */
+static inline PetscErrorCode MeshOrdered(const MeshGraph *g, const double val[], MeshOrder order, const int32_t drawn[], int unknowns, int *m, int32_t **i, PetscInt **j, PetscScalar **a)
+{
+  int32_t *old, *now;
+  int64_t  longest = 0;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscMalloc2(g->n, &old, g->n, &now));
+  PetscCall(MeshOrderGet(g, order, drawn, old));
+  for (int r = 0; r < g->n; r++) now[old[r]] = r;
+  PetscCheck((int64_t)unknowns * unknowns * g->begin[g->n] < INT32_MAX, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "A mesh of %d points with %d unknowns each has more entries than 32-bit integers count", g->n, unknowns);
+  *m = g->n * unknowns;
+  PetscCall(PetscMalloc1(*m + 1, i));
+  (*i)[0] = 0;
+  for (int r = 0; r < *m; r++) (*i)[r + 1] = (*i)[r] + (int32_t)(unknowns * (g->begin[old[r / unknowns] + 1] - g->begin[old[r / unknowns]]));
+  for (int r = 0; r < g->n; r++) longest = PetscMax(longest, g->begin[r + 1] - g->begin[r]);
+  PetscCall(PetscMalloc2((*i)[*m], j, (*i)[*m], a));
+#pragma omp parallel
+  {
+    int *sorted = (int *)malloc(sizeof(int) * (size_t)PetscMax(1, longest));
+
+#pragma omp for schedule(dynamic, 1024)
+    for (int r = 0; r < g->n; r++) {
+      const int64_t b = g->begin[old[r]];
+      const int     n = (int)(g->begin[old[r] + 1] - b);
+
+      for (int k = 0; k < n; k++) {
+        int w = k;
+
+        for (; w > 0 && now[g->to[b + sorted[w - 1]]] > now[g->to[b + k]]; w--) sorted[w] = sorted[w - 1];
+        sorted[w] = k;
+      }
+      for (int u = 0; u < unknowns; u++)
+        for (int k = 0; k < n; k++)
+          for (int v = 0; v < unknowns; v++) {
+            const int64_t e = (*i)[r * unknowns + u] + (int64_t)k * unknowns + v;
+
+            (*j)[e] = (PetscInt)now[g->to[b + sorted[k]]] * unknowns + v;
+            (*a)[e] = val[b + sorted[k]] * (u == v ? 1 : MESH_COUPLED);
+          }
+    }
+    free(sorted);
+  }
+  PetscCall(PetscFree2(old, now));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static inline PetscErrorCode MeshMatrix(const Mesh *M, MeshOrder order, int unknowns, int *m, int32_t **i, PetscInt **j, PetscScalar **a)
 {
-  int64_t  *begin;
-  int32_t  *col, *old, *now;
-  double   *val;
-  MeshGraph g;
+  int64_t *begin = NULL;
+  int32_t *col   = NULL;
+  double  *val   = NULL;
 
   PetscFunctionBeginUser;
   PetscCall(MeshAssemble(M, &begin, &col, &val));
-  g = (MeshGraph){M->n, M->d, M->x, begin, col};
-  PetscCall(PetscMalloc2(M->n, &old, M->n, &now));
-  PetscCall(MeshOrderGet(&g, order, M->drawn, old));
-  for (int r = 0; r < M->n; r++) now[old[r]] = r;
-  PetscCheck((int64_t)unknowns * unknowns * begin[M->n] < INT32_MAX, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "A mesh of %d points with %d unknowns each has more entries than 32-bit integers count", M->n, unknowns);
-  *m = M->n * unknowns;
-  PetscCall(PetscMalloc1(*m + 1, i));
-  (*i)[0] = 0;
-  for (int r = 0; r < *m; r++) (*i)[r + 1] = (*i)[r] + (int32_t)(unknowns * (begin[old[r / unknowns] + 1] - begin[old[r / unknowns]]));
-  PetscCall(PetscMalloc2((*i)[*m], j, (*i)[*m], a));
-#pragma omp parallel for schedule(dynamic, 1024)
-  for (int r = 0; r < M->n; r++) {
-    const int64_t b = begin[old[r]];
-    const int     n = (int)(begin[old[r] + 1] - b);
-    int           sorted[MESH_PLANES];
-
-    for (int k = 0; k < n; k++) {
-      int w = k;
-
-      for (; w > 0 && now[col[b + sorted[w - 1]]] > now[col[b + k]]; w--) sorted[w] = sorted[w - 1];
-      sorted[w] = k;
-    }
-    for (int u = 0; u < unknowns; u++)
-      for (int k = 0; k < n; k++)
-        for (int v = 0; v < unknowns; v++) {
-          const int64_t e = (*i)[r * unknowns + u] + (int64_t)k * unknowns + v;
-
-          (*j)[e] = (PetscInt)now[col[b + sorted[k]]] * unknowns + v;
-          (*a)[e] = val[b + sorted[k]] * (u == v ? 1 : MESH_COUPLED);
-        }
-  }
-  PetscCall(PetscFree2(old, now));
+  PetscCall(MeshOrdered(&(MeshGraph){M->n, M->d, M->x, begin, col}, val, order, M->drawn, unknowns, m, i, j, a));
   free(begin);
   free(col);
   free(val);

@@ -11,7 +11,7 @@
 #if PETSC_VERSION_LT(3, 19, 0) && !defined(PETSC_SUCCESS)
   #define PETSC_SUCCESS 0
 #endif
-#include "mesh.h" /* which needs that */
+#include "quadratic.h" /* which needs that */
 #include "rmat.h"
 #include "saddle.h"
 
@@ -29,7 +29,9 @@ typedef enum {
   MESH3,
   PLATE,  /* a thin box of points */
   SADDLE, /* a zero block, see saddle.h */
-  RMAT    /* see rmat.h */
+  RMAT,   /* see rmat.h */
+  MESH2Q, /* as MESH2 and MESH3, with quadratic elements, one unknown a point */
+  MESH3Q
 } SyntheticKind;
 
 typedef struct {
@@ -130,7 +132,7 @@ static const Synthetic collection[] = {
 };
 #define NCOLLECTION ((int)(sizeof(collection) / sizeof(collection[0])))
 
-/* Delaunay meshes (spmv -meshes): dimensions, points, unknowns a point where they are several, order. Then saddle points: cells an edge, dimensions, kind; and R-MAT graphs: levels, edges a point */
+/* Delaunay meshes (spmv -meshes): dimensions, q of quadratic elements, points, unknowns a point where they are several, order. Then saddle points: cells an edge, dimensions, kind; and R-MAT graphs: levels, edges a point */
 #define MESHES(name, kind, points, unknowns) \
   {name "_random", kind, points, unknowns, 0, 60, MESH_RANDOM, 0, 0, 0}, {name "_rcm", kind, points, unknowns, 0, 60, MESH_RCM, 0, 0, 0}, {name "_hilbert", kind, points, unknowns, 0, 60, MESH_HILBERT, 0, 0, 0}, \
   { \
@@ -157,6 +159,10 @@ static const Synthetic meshes[] = {
   MESHES("mesh2_5000k", MESH2, 5000000, 1),
   MESHES("mesh2_5000k_u3", MESH2, 5000000, 3),
   MESHES("mesh2_10000k", MESH2, 10000000, 1),
+  MESHES("mesh3q_40k", MESH3Q, 40000, 1),
+  MESHES("mesh2q_150k", MESH2Q, 150000, 1),
+  MESHES("mesh3q_150k", MESH3Q, 150000, 1),
+  MESHES("mesh2q_1500k", MESH2Q, 1500000, 1),
   {"mac2_1000",     SADDLE, 1000,   2, 0,  80, SADDLE_MAC,   0, 0, 0},
   {"mac3_32",       SADDLE, 32,     3, 0,  81, SADDLE_MAC,   0, 0, 0},
   {"mac3_144",      SADDLE, 144,    3, 0,  82, SADDLE_MAC,   0, 0, 0},
@@ -224,7 +230,7 @@ static inline void SyntheticDrawn(int k, Synthetic *s, char name[64])
 
 static inline int SyntheticIsMesh(const Synthetic *s)
 {
-  return s->kind == MESH2 || s->kind == MESH3 || s->kind == PLATE;
+  return s->kind == MESH2 || s->kind == MESH3 || s->kind == PLATE || s->kind == MESH2Q || s->kind == MESH3Q;
 }
 
 static inline int SyntheticIsStencil(const Synthetic *s)
@@ -321,8 +327,14 @@ static inline PetscErrorCode SyntheticMesh(const Synthetic *s, int *m, int **i, 
   Mesh         M;
 
   PetscFunctionBeginUser;
-  PetscCall(MeshCreate(s->kind == MESH2 ? 2 : 3, s->m, edge, s->seed, &M));
-  PetscCall(MeshMatrix(&M, (MeshOrder)s->block, s->n, m, i, j, a));
+  PetscCall(MeshCreate(s->kind == MESH2 || s->kind == MESH2Q ? 2 : 3, s->m, edge, s->seed, &M));
+  if (s->kind == MESH2Q || s->kind == MESH3Q) {
+    QuadraticMesh Q;
+
+    PetscCall(QuadraticCreate(&M, &Q));
+    PetscCall(QuadraticMatrix(&Q, (MeshOrder)s->block, m, i, j, a));
+    PetscCall(QuadraticDestroy(&Q));
+  } else PetscCall(MeshMatrix(&M, (MeshOrder)s->block, s->n, m, i, j, a));
   PetscCall(MeshDestroy(&M));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
