@@ -21,7 +21,7 @@ static PetscErrorCode LaunchPeer(void *ctx)
   const PetscBool     single = (PetscBool)(k->c->precision == GPUCSR_PRECISION_SINGLE);
 
   PetscFunctionBeginUser;
-  CUSPARSECall(cusparseSpMV(k->c->b->peer, k->c->side ? CUSPARSE_OPERATION_TRANSPOSE : CUSPARSE_OPERATION_NON_TRANSPOSE, single ? (const void *)&onef : (const void *)&one, k->mat, k->x, single ? (const void *)&zerof : (const void *)&zero, k->y, single ? CUDA_R_32F : CUDA_R_64F, k->alg, k->buffer));
+  CUSPARSECall(cusparseSpMV(k->c->b->peer, k->op, single ? (const void *)&onef : (const void *)&one, k->mat, k->x, single ? (const void *)&zerof : (const void *)&zero, k->y, single ? CUDA_R_32F : CUDA_R_64F, k->alg, k->buffer));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -247,42 +247,48 @@ PetscErrorCode SpmvAddOurs(Case *c)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* One of cuSPARSE's algorithms, with A or its transpose as CSR */
+static PetscErrorCode AddPeer(Case *c, const char name[], cusparseSpMVAlg_t alg, cusparseOperation_t op, const GPUCSRStorage *A)
+{
+  static const double one = 1, zero = 0;
+  static const float  onef = 1, zerof = 0;
+  const PetscBool     single = (PetscBool)(c->precision == GPUCSR_PRECISION_SINGLE), turned = (PetscBool)(op == CUSPARSE_OPERATION_TRANSPOSE);
+  const cudaDataType  type  = single ? CUDA_R_32F : CUDA_R_64F;
+  const void         *alpha = single ? (const void *)&onef : (const void *)&one, *beta = single ? (const void *)&zerof : (const void *)&zero;
+  Candidate          *d = &c->cand[c->nc];
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscStrncpy(d->name, name, sizeof(d->name)));
+  d->c    = c;
+  d->peer = PETSC_TRUE;
+  d->alg  = alg;
+  d->op   = op;
+  /* what preprocessing finds is kept with the descriptor: each algorithm gets its own */
+  CUSPARSECall(cusparseCreateCsr(&d->mat, A->m, A->n, A->nnz, A->array[CSR_ROWPTR].data, A->array[CSR_COL].data, A->array[CSR_VAL].data, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, type));
+  CUSPARSECall(cusparseCreateDnVec(&d->x, turned ? A->m : A->n, c->x, type));
+  CUSPARSECall(cusparseCreateDnVec(&d->y, turned ? A->n : A->m, c->z, type));
+  CUSPARSECall(cusparseSpMV_bufferSize(c->b->peer, op, alpha, d->mat, d->x, beta, d->y, type, alg, &d->bytes));
+  PetscCall(GPUCSRMalloc(c->b->dev, d->bytes, "cuSPARSE's buffer", &d->buffer));
+  CUSPARSECall(cusparseSpMV_preprocess(c->b->peer, op, alpha, d->mat, d->x, beta, d->y, type, alg, d->buffer));
+  c->nc++;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode SpmvAddPeers(Case *c)
 {
   static const struct {
-    const char       *name;
+    const char       *name, *explicit; /* with the transpose as CSR */
     cusparseSpMVAlg_t alg;
   } algs[] = {
-    {"cusparse_default", CUSPARSE_SPMV_ALG_DEFAULT},
-    {"cusparse_alg1",    CUSPARSE_SPMV_CSR_ALG1   },
-    {"cusparse_alg2",    CUSPARSE_SPMV_CSR_ALG2   }
+    {"cusparse_default", "cusparse_explicit_default", CUSPARSE_SPMV_ALG_DEFAULT},
+    {"cusparse_alg1",    "cusparse_explicit_alg1",    CUSPARSE_SPMV_CSR_ALG1   },
+    {"cusparse_alg2",    "cusparse_explicit_alg2",    CUSPARSE_SPMV_CSR_ALG2   }
   };
-  static const double  one = 1, zero = 0;
-  static const float   onef = 1, zerof = 0;
-  const PetscBool      single = (PetscBool)(c->precision == GPUCSR_PRECISION_SINGLE);
-  const cudaDataType   type   = single ? CUDA_R_32F : CUDA_R_64F;
-  const void          *alpha = single ? (const void *)&onef : (const void *)&one, *beta = single ? (const void *)&zerof : (const void *)&zero;
-  const GPUCSRStorage *A = &c->A->A;
 
   PetscFunctionBeginUser;
   if (!c->b->peer || c->precision == GPUCSR_PRECISION_MIXED) PetscFunctionReturn(PETSC_SUCCESS);
-  for (int q = 0; q < (c->side ? 1 : 3); q++) {
-    Candidate                *d  = &c->cand[c->nc];
-    const cusparseOperation_t op = c->side ? CUSPARSE_OPERATION_TRANSPOSE : CUSPARSE_OPERATION_NON_TRANSPOSE;
-
-    PetscCall(PetscStrncpy(d->name, algs[q].name, sizeof(d->name)));
-    d->c    = c;
-    d->peer = PETSC_TRUE;
-    d->alg  = algs[q].alg;
-    /* what preprocessing finds is kept with the descriptor: each algorithm gets its own */
-    CUSPARSECall(cusparseCreateCsr(&d->mat, A->m, A->n, A->nnz, A->array[CSR_ROWPTR].data, A->array[CSR_COL].data, A->array[CSR_VAL].data, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, type));
-    CUSPARSECall(cusparseCreateDnVec(&d->x, c->side ? A->m : A->n, c->x, type));
-    CUSPARSECall(cusparseCreateDnVec(&d->y, c->side ? A->n : A->m, c->z, type));
-    CUSPARSECall(cusparseSpMV_bufferSize(c->b->peer, op, alpha, d->mat, d->x, beta, d->y, type, d->alg, &d->bytes));
-    PetscCall(GPUCSRMalloc(c->b->dev, d->bytes, "cuSPARSE's buffer", &d->buffer));
-    CUSPARSECall(cusparseSpMV_preprocess(c->b->peer, op, alpha, d->mat, d->x, beta, d->y, type, d->alg, d->buffer));
-    c->nc++;
-  }
+  if (c->side) PetscCall(AddPeer(c, algs[0].name, algs[0].alg, CUSPARSE_OPERATION_TRANSPOSE, &c->A->A));
+  for (int q = 0; q < 3; q++) PetscCall(AddPeer(c, c->side ? algs[q].explicit : algs[q].name, algs[q].alg, CUSPARSE_OPERATION_NON_TRANSPOSE, c->side ? &c->csr.A : &c->A->A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

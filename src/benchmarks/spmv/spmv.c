@@ -4,15 +4,15 @@ static char help[] = "Products with vectors on the device: every kernel of the l
     spmv [-dir FOLDER,...] [-f FILE,...] [-synthetic no] [-collection] [-meshes] [-drawn FIRST,LAST] [-o FILE]      on a GPU
     spmv -backend host -shrink 20                                      without one, to try the program itself
 
-  Matrices: the synthetic matrices of synthetic.h (-shrink k: smaller), with -collection the survey's too, with -meshes Delaunay meshes, saddle points and graphs by R-MAT, with -drawn random matrices (SyntheticDrawn()), then every *.petsc of
+  Matrices: the synthetic matrices of synthetic.h (-shrink k: smaller), with -collection the survey's too, with -meshes Delaunay meshes of linear and quadratic elements, saddle points and graphs by R-MAT, with -drawn random matrices (SyntheticDrawn()), then every *.petsc of
   the folders and the files, PETSc binary, without repeated names. -match TEXT,... takes only matrices with one of the texts in the name.
   -pairs TEXT,... takes only pairs with one of the texts in "FORMAT KERNEL", and the chosen pairs.
   Other options: -precisions double,single,mixed (the first two), -sides N,T (both), -setup no (products alone), -products no
   (set-up alone), -calls (the backend's calls in set-up and refresh), -budget s (the program skips and counts later matrices), -rounds n (7), -progress, -id TEXT.
 
   For each matrix, precision and side all candidates run in turn: all kernels whose format can hold the matrix, and cuSPARSE's three CSR algorithms after
-  cusparseSpMV_preprocess(). For the transpose cuSPARSE's default algorithm works on the CSR of A; the library has the transpose
-  resident. Each round gives every candidate one batch of successive launches between two events, after one launch without
+  cusparseSpMV_preprocess(). For the transpose its default algorithm works on the CSR of A, and all three work on the CSR of the transpose, which the
+  library has too. Each round gives every candidate one batch of successive launches between two events, after one launch without
   a time. A batch lasts 100 us or one launch. The device starts after the host has queued the whole batch, so the host's time does not count.
   A time is the median over rounds. The program times a candidate well behind the best (SLOW) once, and does not verify a candidate far behind (HOPELESS). It does not build a candidate whose bytes alone take longer. It compares all other
   results with the host's in double, with the bound (8 + sqrt(n)) eps sum|a||x| for a row of n entries.

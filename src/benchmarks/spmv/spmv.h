@@ -66,6 +66,7 @@ typedef struct {
   struct Case_ *c;
   /* cuSPARSE's */
   cusparseSpMVAlg_t    alg;
+  cusparseOperation_t  op;
   cusparseSpMatDescr_t mat;
   cusparseDnVecDescr_t x, y;
   void                *buffer;
