@@ -113,11 +113,11 @@ products() {
     rm -f "$out/$set.svm"
   done
   large=powerlaw3,uniform40,text_like,tall_thin,graph8,graph20,fem3,fem4,fem6,fem8,lp_long,lp_tall,text_short,st27_50_b3,square5_800_b4,lap7_80_b8,st27_30_b4,st27_75_b3,uniform50,graph5_large,w14_
-  large=$large,mesh2_1500k_rcm,mesh2_1500k_random,mesh3_1500k_rcm,mesh3_500k_hilbert,mesh3_500k_random,mesh3_150k_u3_rcm,mesh3_5000k_rcm
+  large=$large,mesh2_1500k_rcm,mesh2_1500k_random,mesh3_1500k_rcm,mesh3_500k_hilbert,mesh3_500k_random,mesh3_150k_u3_rcm,mesh3_5000k_rcm,mesh2q_1500k_rcm,mesh2q_1500k_random,mesh3q_150k_rcm,mesh3q_150k_random
   large=$large,mac2_1000,mac3_32,mac3_144,darcy2_700,darcy3_90,q2q1_2_300,q2q1_3_20,rmat_16,rmat_22
   # shellcheck disable=SC2086
-  run "$build/bench/spmv" -collection -meshes -match "$(sizes $large,kddcup99,farm_ads,fars_onehot powerlaw3,w14_protein)" $(sizes '' '-shrink 40 -backend host') ${files:+-f "${files#,}"} -pairs none -precisions double -setup no \
-    -rounds "$rounds" -budget 260 -use_gpu_aware_mpi 0 -progress $with -o "$to" -id "$id"
+  run "$build/bench/spmv" -collection -meshes -match "$(sizes $large,kddcup99,farm_ads,fars_onehot powerlaw3,w14_protein,mesh2q_150k_rcm)" $(sizes '' '-shrink 40 -backend host') ${files:+-f "${files#,}"} -pairs none -precisions double -setup no \
+    -rounds "$rounds" -budget 300 -use_gpu_aware_mpi 0 -progress $with -o "$to" -id "$id"
   for set in kddcup99_10pct farm_ads fars_onehot; do rm -f "$out/$set".petsc*; done
 }
 small() {
@@ -133,8 +133,8 @@ jacobi() {
 }
 ilu() {
   which=$(sizes lognormal7_96,lognormal27_64,elastic_40,conv_96 lognormal7_8,conv_8)
-  gpucsr ksp -cases "$which" -ksp_type gpugmres -pc_type ilu -repeats 2
-  aijcusparse ksp -cases "$which" -ksp_type gmres -pc_type ilu -repeats 2
+  gpucsr ksp -cases "$which" -ksp_type gpugmres -pc_type ilu -repeats 3
+  aijcusparse ksp -cases "$which" -ksp_type gmres -pc_type ilu -repeats 3
 }
 ksp() {
   turns jacobi
@@ -149,9 +149,9 @@ multigrid() {
   {
     gpucsr gamg $norm -ksp_type gpucg -pc_type gpuamg -repeats 3
     gpucsr gamg $norm -ksp_type gpucg -pc_type gpuamg -pc_gpuamg_precision single -repeats 3 -id "$id single"
-    gpucsr gamg $norm -ksp_type gpucg -pc_type gamg -repeats 1
-    gpucsr gamg $norm -ksp_type gpucg -pc_type jacobi -kept 0 -repeats 1
-    aijcusparse gamg $norm -repeats 1 -kept 0
+    gpucsr gamg $norm -ksp_type gpucg -pc_type gamg -repeats 3
+    gpucsr gamg $norm -ksp_type gpucg -pc_type jacobi -kept 0 -repeats 3
+    aijcusparse gamg $norm -repeats 3 -kept 0
   }
   for name in $names; do
     [ -s "$out/$name.best" ] || continue
@@ -193,7 +193,7 @@ program() { turns whole; }
 
 learning() {
   run python3 "$here/learning/learn.py" -build "$build" -out "$out" -id "$id" -rounds "$rounds" -who gpu,ranks,liblinear -sets "$(sizes "real-sim,covertype,$root/share/datasets/learning/kddcup99_10pct.svm.xz,news20" adult9)" \
-    -lambdas "$(sizes 1e-5,real-sim:1e-7 1e-5)" -limit 30 -ranks "$(sizes 16 2)" -budget 480 && cat "$out/learn.jsonl" >> "$to"
+    -lambdas "$(sizes 1e-5,real-sim:1e-7 1e-5)" -limit 30 -ranks "$(sizes 16 2)" -workers 2 -budget 480 && cat "$out/learn.jsonl" >> "$to"
   rm -f "$out/learn.jsonl"
 }
 

@@ -39,17 +39,24 @@ def arguments():
     return p.parse_args()
 
 
+def version():
+    """of LIBLINEAR, which does not say its own: the package's, or else the library's that the program is linked with"""
+    program = shutil.which("liblinear-train")
+    ask = lambda words: subprocess.run(words, capture_output=True, text=True).stdout.strip() if program and shutil.which(words[0]) else ""
+    return ask(["dpkg-query", "-W", "-f", "${Version}", "liblinear-tools"]) or ", ".join(re.findall(r"liblinear\.so\.[.0-9]+", ask(["ldd", program or ""]))[:1]) or "unknown"
+
+
 class Runner:
     def __init__(self, a, folder):
         self.a, self.folder, self.end = a, folder, time.time() + a.budget
         self.program = lambda name: os.path.abspath(f"{a.build}/{name}")
         self.launch = os.environ.get("MPIEXEC", "mpiexec --oversubscribe" + (" --allow-run-as-root" if os.getuid() == 0 else "")).split() + ["-n", str(a.ranks)]
         self.library = ["-dll_append", self.program("lib/libpetscgpucsr.so")]
-        self.file, self.text, self.entries = {}, {}, {}
+        self.file, self.text, self.entries, self.version = {}, {}, {}, version()
 
     def run(self, words, threads=1, limit=None, aside=False):
-        """what it printed, seconds of the processor, or why not. aside: beside others, which leaves a third of the time to those that run alone"""
-        left = self.end - (self.a.budget / 3 if aside and "ranks" in self.a.who else 0) - time.time()
+        """what it printed, seconds of the processor, or why not. aside: beside others, which leaves a third of a round's time to those that run alone"""
+        left = self.end - (self.a.budget / 3 / self.a.rounds if aside and "ranks" in self.a.who else 0) - time.time()
         if left < 2:
             return None, "no time left"
         p = subprocess.Popen(["timeout", f"{min(left, limit or self.a.limit):.0f}"] + words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=dict(os.environ, OMP_NUM_THREADS=str(threads)))
@@ -92,7 +99,7 @@ class Runner:
             if text is None:
                 return {"why": why}
             r = json.loads(f.read())
-        return {"seconds": r["cpu" if who == "core" else "learn"], "objective": r["objective"], "gap": r["gap"], "iterations": r["iterations"], "products": 2 * r["evaluations"], "losses": r["losses"], "converged": r["reason"] == "CONVERGED"}
+        return {"seconds": r["cpu" if who == "core" else "learn"], "objective": r["objective"], "gap": r["gap"], "iterations": r["iterations"], "products": 2 * r["evaluations"], "rows": r["rows"], "columns": r["columns"], "losses": r["losses"], "converged": r["reason"] == "CONVERGED"}
 
     def liblinear(self, name, loss, lam):
         """lambda: C = 1/(lambda rows); with None it stops at once"""
@@ -103,7 +110,7 @@ class Runner:
         if text is None:
             return {"why": seconds}
         dual = re.findall(r"Objective value = (\S+)", text)
-        return {"seconds": seconds, "dual": -float(lam) * float(dual[0]) if dual and len(dual) == 1 and lam else None}
+        return {"seconds": seconds, "version": self.version, "dual": -float(lam) * float(dual[0]) if dual and len(dual) == 1 and lam else None}
 
     def job(self, who, name, loss, lam):
         if who == "liblinear":
@@ -142,22 +149,22 @@ class Runner:
 
 
 def medians(records):
-    """(set, loss, lambda): {who: the run of the median time}"""
+    """(set, loss, lambda): {who: the run of the median time, with the least and the most time and the count of its rounds}"""
     found = collections.defaultdict(dict)
     for r in records:
         found[r["set"], r["loss"], r["lam"]].setdefault(r["who"], []).append(r)
     for runs in found.values():
         for who, rs in runs.items():
             rs = sorted((r for r in rs if "why" not in r), key=lambda r: r["seconds"]) or rs[-1:]
-            runs[who] = rs[(len(rs) - 1) // 2]
+            runs[who] = dict(rs[(len(rs) - 1) // 2], least=rs[0].get("seconds"), most=rs[-1].get("seconds"), rounds=len(rs))
     return found
 
 
 def times(found, key):
-    """{who: seconds}, LIBLINEAR's without reading; and the least that tells its time from that of reading"""
+    """{who: seconds}, LIBLINEAR's without reading; and the least that tells its time from that of reading: how far readings are from their median, a fifth of it where they are few"""
     reading = found.get((key[0], "logistic", None), {}).get("liblinear", {})
     time_of = {w: r.get("seconds") for w, r in found[key].items()}
-    noise = 0.2 * reading.get("seconds", 0)  # readings differ by as much when several run at once
+    noise = 0.5 * (reading["most"] - reading["least"]) if reading.get("rounds", 0) > 2 else 0.2 * reading.get("seconds", 0)
     if time_of.get("liblinear") is not None:
         time_of["liblinear"] = time_of["liblinear"] - reading["seconds"] if "seconds" in reading else None
     return time_of, noise

@@ -17,6 +17,7 @@ import learn
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", ".."))
 KEPT = "docs/results/table.jsonl.xz"
 HEAD = ["| | peer | faster by |", "|---|---|---|"]
+PAGE = ["| | peer | faster by | spread |", "|---|---|---|---|"]
 LARGE = 1e6  # entries
 OFF = 0.03  # of the reference row
 
@@ -56,33 +57,51 @@ def read(files):
 
 
 def medians(records, key, fields):
-    """key(r): {field: median of the rounds, "r": the last record, "n": rounds, "spread": of the first field}"""
+    """key(r): {field: median of the rounds, "r": the last record, "all": of them, "n": how many, "spreads": a field's most less least over the median, "spread": that of the first field}"""
     groups, out = defaultdict(list), {}
     for r in records:
         groups[key(r)].append(r)
     for k, rs in groups.items():
-        out[k] = {f: statistics.median(v) for f in fields if (v := [r[f] for r in rs if r.get(f) is not None])}
-        first = [r[fields[0]] for r in rs if r.get(fields[0]) is not None]
-        out[k].update(r=rs[-1], n=len(rs), spread=(max(first) - min(first)) / statistics.median(first) if first else None)
+        every = {f: v for f in fields if (v := [r[f] for r in rs if r.get(f) is not None])}
+        out[k] = {f: statistics.median(v) for f, v in every.items()}
+        spreads = {f: (max(v) - min(v)) / statistics.median(v) for f, v in every.items() if len(v) > 1 and any(v)}
+        out[k].update(r=rs[-1], all=rs, n=len(rs), spreads=spreads, spread=spreads.get(fields[0]))
     return out
+
+
+def solved(r):
+    """Has it converged? For multigrid as peers/peer.h asks of the peers, by the true residual"""
+    return r.get("solved", r["residual"] <= 1.1e-8) if r["record"] == "amg" else r.get("reason", "CONVERGED").startswith("CONVERGED")
+
+
+class Figure:
+    """A figure of a row: ratios by name, and the spreads of both sides' times"""
+    def __init__(self):
+        self.ratios, self.spreads = {}, []
+
+    def add(self, name, peer, mine, *spreads):
+        self.ratios[name] = peer / mine
+        self.spreads += [s for s in spreads if s is not None]
+
+    def text(self, row, words=" at least,"):
+        least = min(self.ratios, key=self.ratios.get)
+        return number(geomean(self.ratios.values())) + (f" ({number(self.ratios[least])}{words} {least})" if len(self.ratios) > 1 else "" if least in row else f" ({least} alone)")
 
 
 class Page:
     def __init__(self):
-        self.readme, self.all, self.lines, self.below, self.shares = [], [], [], [], []
+        self.readme, self.all, self.lines, self.below, self.shares, self.notes, self.unsolved = [], [], [], [], [], [], []
 
-    def row(self, what, peer, *ratios, readme=False):
-        """ratios: {name: ratio} for each of the row's figures. The least is said, as well as the mean"""
-        if not all(ratios):
+    def row(self, what, peer, *figures, readme=False, short=None):
+        """A row of README, and of the page with fewer words and the spreads. The least is said, as well as the mean"""
+        if not all(f.ratios for f in figures):
             return
-        figures = []
-        for r in ratios:
-            least = min(r, key=r.get)
-            figures.append(number(geomean(r.values())) + (f" ({number(r[least])} at least, {least})" if len(r) > 1 else "" if least in what else f" ({least} alone)"))
-        below = ["; ".join(f"{n} {number(v)}" for n, v in sorted(r.items(), key=lambda v: v[1]) if v < 1) for r in ratios]
-        self.below += [f"row {len(self.all) + 1}, figure {k}: {b}" for k, b in enumerate(below, 1) if b]
-        self.all.append(f"| {what} | {peer} | {'; '.join(figures)} |")
-        self.readme += self.all[-1:] if readme else []
+        for k, f in enumerate(figures, 1):
+            slower = "; ".join(f"{n} {number(v)}" for n, v in sorted(f.ratios.items(), key=lambda v: v[1]) if v < 1)
+            self.below += [f"row {len(self.all) + 1}, figure {k}: {slower}"] if slower else []
+        spreads = "; ".join(f"{number(statistics.median(f.spreads), 2)}, {number(max(f.spreads), 2)}" for f in figures if f.spreads)
+        self.all.append(f"| {' | '.join(short or (what, peer))} | {'; '.join(f.text(what, '') for f in figures)} | {spreads} |")
+        self.readme += [f"| {what} | {peer} | {'; '.join(f.text(what) for f in figures)} |"] if readme else []
 
     def share(self, what, r):
         """r: {name: share of the copy's rate}"""
@@ -98,23 +117,28 @@ class Page:
 def products(page, records):
     latest = {(r["matrix"], r["side"]): r for r in records["product"] if r["precision"] == "double"}
     for large in (True, False):
-        rows, every = [], []
+        rows, figures = [], []
+        chosen = [r for r in latest.values() if (r["nnz"] >= LARGE) == large]
+        entries = [r["nnz"] for r in chosen] or [0]
+        count = len({r["matrix"] for r in chosen})
+        size = f"{count} matrices of {power(min(entries))} to {power(max(entries))} entries" if large else f"{count} matrices of at most {power(max(entries))} entries, where a launch takes longer than a product"
         for side, name in (("N", "A x"), ("T", "Aᵀ x")):
-            rs = sorted((r for r in latest.values() if r["side"] == side and (r["nnz"] >= LARGE) == large), key=lambda r: r["nnz"])
-            seen, cold, gpu = {}, {}, {r["matrix"]: r["peer_us"] / r["chosen_us"] for r in rs if r.get("peer_us")}
-            for r in rs:
-                for ratios, us in ((seen, "us"), (cold, "cold_us")):
-                    ways = [r[k + us] for k in ("aijcusparse_", "aijcusparse_explicit_") if r.get(k + us)]
+            seen, cold, gpu = Figure(), Figure(), Figure()
+            for r in sorted((r for r in chosen if r["side"] == side), key=lambda r: r["nnz"]):
+                if r.get("peer_us"):
+                    gpu.add(r["matrix"], r["peer_us"], r["chosen_us"], r.get("chosen_spread"), r.get("peer_spread"))
+                for f, us in ((seen, "us"), (cold, "cold_us")):
+                    ways = [k for k in ("aijcusparse_", "aijcusparse_explicit_") if r.get(k + us)]
                     if ways:
-                        ratios[r["matrix"]] = min(ways) / r["gpucsr_" + us]
-                rows.append([r["matrix"], name, r["nnz"]] + [number(r.get(k)) for k in ("gpucsr_us", "aijcusparse_us", "aijcusparse_explicit_us")] + [number(seen.get(r["matrix"])), number(cold.get(r["matrix"])), number(r["chosen_us"]), number(r.get("peer_us")), number(gpu.get(r["matrix"]), 3), number(r["fraction"], 2), number(r.get("gpucsr_spread"), 2)])
-            every.append((seen, cold, gpu))
-        entries = [r[2] for r in rows] or [0]
-        size = f"{len({r[0] for r in rows})} matrices of at most {power(max(entries))} entries, where a launch takes longer than a product" if not large else f"{len({r[0] for r in rows})} matrices of {power(min(entries))} to {power(max(entries))} entries"
-        (seen, cold, gpu), (seent, coldt, gput) = every
-        page.row(f"products A x; Aᵀ x, {size}", "`aijcusparse`; the better with and without `-mat_form_explicit_transpose`", seen, seent, readme=large)
-        page.row(f"the same, with cold caches where a matrix fits the cache: {len(cold)} of these" if len(cold) > 1 else "the same, with cold caches where a matrix fits the cache", "the same", cold, coldt)
-        page.row("the same, time of the GPU alone", "the best of cuSPARSE's algorithms; its transposed product", gpu, gput)
+                        best = min(ways, key=lambda k: r[k + us])
+                        f.add(r["matrix"], r[best + us], r["gpucsr_" + us], *[r.get(k + "spread") for k in ("gpucsr_", best) if f is seen])
+                rows.append([r["matrix"], name, r["nnz"]] + [number(r.get(k)) for k in ("gpucsr_us", "aijcusparse_us", "aijcusparse_explicit_us")] + [number(seen.ratios.get(r["matrix"])), number(cold.ratios.get(r["matrix"])), number(r["chosen_us"]), number(r.get("peer_us")), number(gpu.ratios.get(r["matrix"]), 3), number(r["fraction"], 2), number(r.get("gpucsr_spread"), 2)])
+            figures.append((seen, cold, gpu))
+        fit = figures[0][1].ratios
+        explicit = all(any(k.startswith("cusparse_explicit") for k in r.get("us", ())) for r in chosen if r["side"] == "T")
+        words = (("the better with and without `-mat_form_explicit_transpose`", f"products A x; Aᵀ x, {size}"), ("the same", "the same, with cold caches where a matrix fits the cache" + (f": {len(fit)} of these" if len(fit) > 1 else "")), ("with and without an explicit transpose" if explicit else "its transposed product", "the same, time of the GPU alone"))
+        for k, (peer, what) in enumerate(words):
+            page.row(what, ("the best of cuSPARSE's algorithms; " if k == 2 else "`aijcusparse`; " if k == 0 else "") + peer, figures[0][k], figures[1][k], readme=large and k == 0, short=(what.replace("products ", "").replace("where a launch takes longer than a product", "launch latency"), "`aijcusparse`; the better way") if k == 0 else None)
         if large:
             for name, rs in (("A x, CSR and two vectors:", "N"), ("Aᵀ x, the same:", "T")):
                 page.share(name, {r["matrix"]: r["fraction"] for r in latest.values() if r["side"] == rs and r["nnz"] >= LARGE})
@@ -125,29 +149,44 @@ def products(page, records):
 
 KSP = (  # the records, the row's words and peer, whether README has it
     (lambda r: r["pc"] == "jacobi" and not re.match("lap7|st27|conv", r["matrix"]), "`gpucg` with Jacobi, variable coefficients, half a million to two million unknowns", "`KSPCG`, `aijcusparse`", True),
-    (lambda r: r["pc"] == "jacobi" and re.match("lap7|st27|conv", r["matrix"]), "`gpucg` with Jacobi, constant coefficients ([limit](stencil.md)), 8 thousand to 8 million unknowns", "`KSPCG`, `aijcusparse`", False),
+    (lambda r: r["pc"] == "jacobi" and re.match("lap7|st27|conv", r["matrix"]), "`gpucg` with Jacobi, constant coefficients ([limit](stencil.md)), 0.008 to 8 million unknowns", "`KSPCG`, `aijcusparse`", False),
     (lambda r: r["pc"] == "ilu", "`gpugmres` with ILU(0), 0.2 to 0.9 million unknowns", "`KSPGMRES`, `aijcusparse`", True),
 )
 
 
+def iteration_bytes(r, constant):
+    """Of Jacobi CG ten vectors, the diagonal and CSR; of ILU GMRES CSR of A and of both factors, ten vectors, and twice the basis of its iterations in the mean. None: the record does not say the restart"""
+    if r["pc"] == "jacobi":
+        return 80 * r["rows"] + (0 if constant else 12 * r["nnz"] + 12 * r["rows"])
+    if not r.get("restart") or not r["iterations"]:
+        return None
+    basis = statistics.mean(k % r["restart"] + 1 for k in range(r["iterations"]))
+    return 24 * r["nnz"] + 12 * r["rows"] + 8 * (10 + 2 * basis) * r["rows"]
+
+
 def ksp(page, records):
-    every = medians(records["ksp"], lambda r: (r["pc"], r["matrix"], "gpucsr" in r["mat_type"]), ["solve_us", "setup_us", "first_us", "iteration_us"])
+    every = medians(records["ksp"], lambda r: (r["pc"], r["matrix"], "gpucsr" in r["mat_type"]), ["solve_us", "setup_us", "first_us", "total_us", "iteration_us"])
     rows, copy = [], [1e3 * r["copy_gbs"] for r in records["run"]]
     for wanted, what, peer, readme in KSP:
-        first, later, share = {}, {}, {}
+        first, later, share = Figure(), Figure(), {}
         for (pc, matrix, mine), g in every.items():
             p = every.get((pc, matrix, False))
             if not mine or not wanted(g["r"]):
                 continue
-            r, constant = g["r"], "constant" in what
-            if copy and pc == "jacobi" and r["rows"] >= 1e5:
-                share[matrix] = (80 * r["rows"] + (0 if constant else 12 * r["nnz"] + 12 * r["rows"])) / g["iteration_us"] / statistics.median(copy)
-            if p:
-                first[matrix], later[matrix] = (p["setup_us"] + p["first_us"]) / (g["setup_us"] + g["first_us"]), p["solve_us"] / g["solve_us"]
+            r = g["r"]
+            moved = iteration_bytes(r, "constant" in what) if copy and r["rows"] >= 1e5 else None
+            if moved:
+                share[matrix] = moved / g["iteration_us"] / statistics.median(copy)
+            if p and all(map(solved, g["all"] + p["all"])):
+                first.add(matrix, p["setup_us"] + p["first_us"], g["setup_us"] + g["first_us"], *[m["spreads"].get("total_us") for m in (g, p)])
+                later.add(matrix, p["solve_us"], g["solve_us"], g["spread"], p["spread"])
+            elif p:
+                page.unsolved.append(f"{matrix}, {pc}")
             for m in filter(None, (g, p)):
                 rows.append([matrix, f"{m['r']['ksp']}, {pc}, {'gpucsr' if m is g else 'aijcusparse'}", m["r"]["rows"], m["r"]["iterations"]] + [number(1e-3 * m[k]) for k in ("setup_us", "first_us", "solve_us")] + [number(m["iteration_us"]), f"{m['r']['residual']:.0e}", number(m["spread"], 2)])
-        page.share("with constant coefficients, ten vectors, which is what a code of the stencil moves:" if "constant" in what else "iterations of `gpucg` with Jacobi, CSR, the diagonal and ten vectors:", share)
-        page.row(f"{what}, upload and first solve; a later solve", peer, first, later, readme=readme)
+        page.share("with constant coefficients, ten vectors, which is what a code of the stencil moves:" if "constant" in what else "iterations of `gpucg` with Jacobi, CSR, the diagonal and ten vectors:" if "Jacobi" in what else
+                   "iterations of `gpugmres` with ILU(0), CSR of A and of the factors, ten vectors and twice the basis, by the restart in the mean:", share)
+        page.row(f"{what}, upload and first solve; a later solve", peer, first, later, readme=readme, short=(what.replace("half a million to two million", "0.5 to 2 million").replace(" with ", ", ").replace(" unknowns", "") + "; later", peer))
     page.section("Krylov methods", "Milliseconds: upload and first product, first solve, later solve; microseconds an iteration; true relative residual.", ["system", "by", "unknowns", "iterations", "set-up", "first", "solve", "an iteration", "residual", "spread"], rows)
 
 
@@ -172,24 +211,34 @@ def amg(page, records):
     usual = [r for r in records["amg"] if not r["id"].endswith(" large")]
     turn = {(r["matrix"], who(r)) for r in usual if not r.get("sweep")}
     every = medians([r for r in usual if not r.get("sweep") or (r["matrix"], who(r)) not in turn], lambda r: (r["matrix"], who(r)), ["total_ms", "upload_ms", "setup_ms", "first_ms", "solve_ms", "again_ms"])
-    rows, total, later = [], {}, {}
+    what = "multigrid (`gpucg`, `gpuamg`), 0.3 to 2 million unknowns"
+    rows, total, later, share = [], Figure(), Figure(), {}
+    copy = [r["copy_gbs"] for r in records["run"]]
     for matrix in dict.fromkeys(m for m, _ in every):
         here = {w: g for (m, w), g in every.items() if m == matrix}
-        peers = {w: g for w, g in here.items() if not w.startswith("gpucsr") and g["r"].get("solved", True)}
+        others = {w: g for w, g in here.items() if not w.startswith("gpucsr") and any(map(solved, g["all"]))}
         mine = here.get("gpucsr, gpucg, gpuamg")
-        best = [min(peers, key=lambda w: peers[w][k]) for k in ("total_ms", "solve_ms")] if peers else []
-        if mine and best:
-            total[matrix], later[matrix] = peers[best[0]]["total_ms"] / mine["total_ms"], peers[best[1]]["solve_ms"] / mine["solve_ms"]
+        best = [min(others, key=lambda w: others[w][k]) for k in ("total_ms", "solve_ms")] if others else []
+        if mine and not all(map(solved, mine["all"])):
+            page.unsolved.append(f"{matrix}, gpuamg")
+        elif mine and best:
+            for f, w, k in zip((total, later), best, ("total_ms", "solve_ms")):
+                f.add(matrix, others[w][k], mine[k], mine["spreads"].get(k), others[w]["spreads"].get(k))
+        if copy and mine and mine["r"].get("degree") and mine["r"]["rows"] >= 1e5:
+            r = mine["r"]
+            share[matrix] = 1e-6 * r["iterations"] * (12 * r["nnz"] + 84 * r["rows"] + 2 * r["degree"] * (r["complexity"] * (12 * r["nnz"] + 4 * r["rows"]) + 32 * r["rows"])) / mine["solve_ms"] / statistics.median(copy)
         for w, g in here.items():
             if w.startswith(("gpucsr", "aij")) or w in best:
                 rows.append([matrix, w] + [number(g.get(k)) for k in ("upload_ms", "setup_ms", "first_ms", "total_ms", "solve_ms", "again_ms")] + [g["r"]["iterations"], f"{g['r']['residual']:.0e}", number(g["spread"], 2)])
     named = [k for k in PEERS if any(r["mat_type"] == k for r in usual)]
     classical = any(r["mat_type"] == "amgx" and r["setting"].startswith("PMIS") and r.get("solved", True) for r in usual)
     peers = [PEERS[k] + " by aggregation" * (k == "amgx" and not classical) for k in named] + ["`aijcusparse` with GAMG"] * any("aijcusparse" in r["mat_type"] for r in usual)
-    page.row("multigrid (`gpucg`, `gpuamg`), 0.3 to 2 million unknowns, set-up and first solve; a later solve", "the best of " * (len(peers) > 1) + together(peers), total, later, readme=True)
+    peers = "the best of " * (len(peers) > 1) + together(peers)
+    page.row(f"{what}, set-up and first solve; a later solve", peers, total, later, readme=True, short=(what.replace(" unknowns", "") + ", uploaded; later", "the best of the peers"))
+    page.notes += [f"Multigrid's peer is {peers}."] if total.ratios else []
+    page.share("later solves by `gpuamg`, an iteration's CSR and ten vectors, and in its cycle twice the smoother's degree times CSR, by the operator complexity, and four vectors of the finest level:", share)
     page.section("Multigrid", "CG to 1e-8 of the unpreconditioned norm. Milliseconds: upload with the first product (which the peers' drivers do not time, and no ratio holds), set-up, first solve, these two, later solve, set-up with new values." + f" Of {together([PEERS[k] for k in named])} the best of all settings of their drivers, with set-up and for later solves." * bool(named),
                  ["system", "by", "upload", "set-up", "first", "both", "solve", "new values", "iterations", "residual", "spread"], rows)
-    copy = [r["copy_gbs"] for r in records["run"]]
     if not copy:
         return
     rows = []
@@ -205,24 +254,43 @@ def programs(page, records):
     for program in dict.fromkeys(p for p, _ in every):
         mine, peer = every.get((program, "gpucsr")), next(((w, g) for (p, w), g in every.items() if p == program and w != "gpucsr"), None)
         if mine and peer:
-            page.row(f"`{program}`, the whole process with loading and start of CUDA", f"the same program, {peer[0].replace('aij, ', '')} of `MATAIJ`", {program: peer[1]["seconds"] / mine["seconds"]}, readme=True)
+            f = Figure()
+            f.add(program, peer[1]["seconds"], mine["seconds"], mine["spread"], peer[1]["spread"])
+            page.row(f"`{program}`, the whole process with loading and start of CUDA", f"the same program, {peer[0].replace('aij, ', '')} of `MATAIJ`", f, readme=True)
             rows.append([f"`{program}`", number(mine["seconds"]), number(mine["spread"], 2), f"{peer[0]}: {number(peer[1]['seconds'])}", number(peer[1]["spread"], 2)])
     page.section("Whole programs", "Seconds of the whole process, by the wall clock.", ["program", "gpucsr, a process", "spread", "peer", "spread"], rows)
 
 
 def learning(page, records):
     found = learn.medians(records["learn"])
-    ranks, liblinear, rows = {}, {}, []
+    entries = [r["entries"] for r in records["learn"]] or [0]
+    what = f"learning linear models, {len({r['set'] for r in records['learn']})} sets of {power(min(entries))} to {power(max(entries))} entries, three losses"
+    ranks, liblinear, rows, share, hidden = Figure(), Figure(), [], {}, []
+    copy = [1e9 * r["copy_gbs"] for r in records["run"]]
+    spread = lambda r: (r["most"] - r["least"]) / r["seconds"]
     for key in filter(lambda k: k[2], found):
         (t, noise), name, c = learn.times(found, key), " ".join(key), found[key]
+        if not all(c[w].get("converged", True) for w in ("gpu", "ranks") if w in c):
+            page.unsolved.append(name)
+            continue
         if t.get("gpu") and t.get("ranks"):
-            ranks[name] = t["ranks"] / t["gpu"]
-        if t.get("gpu") and (t.get("liblinear") or 0) >= noise > 0:
-            liblinear[name] = t["liblinear"] / t["gpu"]
-        rows.append([name, next(iter(c.values()))["entries"]] + [number(t.get(w)) for w in ("gpu", "ranks", "liblinear")] + [number(r[name]) if name in r else "" for r in (ranks, liblinear)])
-    entries = [r["entries"] for r in records["learn"]] or [0]
-    page.row(f"learning linear models, {len({r['set'] for r in records['learn']})} sets of {power(min(entries))} to {power(max(entries))} entries, three losses", "the same program on 16 cores; LIBLINEAR on one, where reading does not hide its time", ranks, liblinear, readme=True)
-    page.section("Learning", "Seconds, without start, loading and set-up; of LIBLINEAR the processor's, without reading.", ["set, loss, lambda", "entries", "gpucsr", "16 ranks", "LIBLINEAR", "ratio", "ratio"], rows)
+            ranks.add(name, t["ranks"], t["gpu"], spread(c["gpu"]), spread(c["ranks"]))
+        if t.get("gpu") and (t.get("liblinear") or 0) > noise:
+            liblinear.add(name, t["liblinear"], t["gpu"], spread(c["gpu"]), (c["liblinear"]["most"] - c["liblinear"]["least"] + 2 * noise) / t["liblinear"])
+        elif t.get("gpu") and t.get("liblinear") is not None:
+            hidden.append(f"{name} (less than {number(noise / t['gpu'])} times the library's)")
+        gpu = c.get("gpu", {})
+        if copy and gpu.get("rows") and t.get("gpu"):
+            share[name] = gpu["products"] * (12 * gpu["entries"] + 12 * gpu["rows"] + 8 * gpu["columns"]) / t["gpu"] / statistics.median(copy)
+        rows.append([name, next(iter(c.values()))["entries"]] + [number(t.get(w)) for w in ("gpu", "ranks", "liblinear")] + [number(f.ratios[name]) if name in f.ratios else "" for f in (ranks, liblinear)])
+    fewest = min((found[k]["liblinear"]["rounds"] for k in found if found[k].get("liblinear", {}).get("seconds") is not None), default=0)
+    if 0 < fewest < max((r["rounds"] for r in records["call"]), default=0):
+        page.notes.append(f"LIBLINEAR had time for {fewest} rounds.")
+    if hidden:
+        page.notes.append(f"Reading hides LIBLINEAR's time for {', '.join(hidden)}.")
+    page.row(what, "the same program on 16 cores; LIBLINEAR on one, where reading does not hide its time", ranks, liblinear, readme=True, short=(what.replace(" linear models", "").replace(", three losses", ""), f"16 cores; LIBLINEAR on one, {len(liblinear.ratios)} of {len(ranks.ratios)}"))
+    page.share("learning, CSR and both vectors for the two products of an evaluation, over all of its time:", share)
+    page.section("Learning", "Seconds, without start, loading and set-up; of LIBLINEAR the processor's, without reading. `bmrm` ends with a gap of 1e-4 of the objective, LIBLINEAR with its own tolerance.", ["set, loss, lambda", "entries", "gpucsr", "16 ranks", "LIBLINEAR", "ratio", "ratio"], rows)
 
 
 def vectors(page, records):
@@ -243,20 +311,33 @@ def make(records):
     if off:
         print(f"table.py: the reference row is off by more than {OFF:.0%} in {', '.join(off)}: measure these calls again", file=sys.stderr)
     call, run = max(records["call"], key=lambda c: len(c.get("peers", "")), default={}), records["run"][-1] if records["run"] else {}
-    petsc = next((r["petsc"] for r in records["ksp"] + records["amg"] + records["run"] if "petsc" in r), "").split(",")[0].replace("Petsc Release Version ", "PETSc ")
+    petsc = next((r["petsc"] for r in records["ksp"] + records["amg"] + records["run"] if "petsc" in r), "").split(",")[0].lower().replace("petsc release version ", "PETSc ")
     gpu = (call.get("gpu", "none") + ",,,").split(",")
     counts = [r["rounds"] for r in records["call"]] or [0]
     rounds = f"{min(counts)} to {max(counts)}" if min(counts) < max(counts) else str(counts[0])
-    intro = ["# README's table", "", f"The library and its peers in turn, in one build of {petsc} at {', '.join(ids)}: medians of {rounds} rounds in turn with the peer's, of several timings each; a round of products is a part of one process, any other a process. {gpu[0]}, driver {gpu[1].strip()}, clocks up to {gpu[2].strip()} MHz, memory {gpu[3].strip()} MHz; "
-             f"CUDA {run.get('cuda', 0) // 1000}.{run.get('cuda', 0) % 1000 // 10}; device copy {number(run.get('copy_gbs', 0))} GB/s; host {call.get('cpu', '')}, {call.get('cores', '')} cores; {call.get('peers') or 'no AmgX, no hypre'}. Record: [table.jsonl.xz](table.jsonl.xz). A figure is the geometric mean of ratios, each the peer's median over that of the library.", "",
+    dates = sorted({f"{c['call'][:4]}-{c['call'][4:6]}-{c['call'][6:8]}" for c in records["call"] if len(c["call"]) > 8})
+    versions = sorted({r["version"] for r in records["learn"] if "version" in r})
+    others = ", ".join(filter(None, [call.get("peers") or "no AmgX, no hypre", "LIBLINEAR " + ", ".join(versions) if versions else "LIBLINEAR of a version that the record does not hold" if any(r["who"] == "liblinear" for r in records["learn"]) else ""]))
+    intro = ["# README's table", "", f"The library and its peers in turn, in one build of {petsc} at {', '.join(ids)}, {' to '.join(dict.fromkeys((dates or ['undated'])[::max(1, len(dates) - 1)]))}: medians of {rounds} rounds in turn with the peer's, of several timings each; a round of products is a part of one process, any other a process. {gpu[0]}, driver {gpu[1].strip()}, clocks up to {gpu[2].strip()} MHz, memory {gpu[3].strip()} MHz; "
+             f"CUDA {run.get('cuda', 0) // 1000}.{run.get('cuda', 0) % 1000 // 10}; device copy {number(run.get('copy_gbs', 0))} GB/s; host {call.get('cpu', '')}, {call.get('cores', '')} cores; {others}. Record: [table.jsonl.xz](table.jsonl.xz).", "",
+             "A figure is the geometric mean of ratios, each the peer's median over that of the library, with the least in brackets. A spread is the most less the least of the rounds over the median; the column has, for each figure, the median and the most of the spreads of both sides. The time of a product does not have the matrix' [set-up](setup.md). "
+             "The better way for Aᵀ x is with or without `-mat_form_explicit_transpose`. Solves: upload and first solve, for multigrid set-up and first solve; then a later solve.", "",
              "```", "src/benchmarks/table.sh -build BUILD -peers FOLDER        on a GPU; parts of it by -part", "src/benchmarks/tables/table.py -write bench-results/table.jsonl", "src/benchmarks/tables/table.py                           prints all tables of the record, a matrix or system a row", "```", ""]
     intro += [r["text"] for r in records["note"]] + [""] * bool(records["note"])
     if rs:
         intro += [f"The reference row, an iteration of `gpucg` on {rs[0]['matrix']}, took {number(min(r['iteration_us'] for r in rs))} to {number(max(r['iteration_us'] for r in rs))} µs over {len({r['call'] for r in rs})} calls.", ""]
-    intro = [w for line in intro for w in (textwrap.wrap(line, 160) if len(line) > 200 else [line])]
-    shares = [""] + textwrap.wrap("Bytes over time, of the device copy's rate, which caches and smaller formats exceed. " + "; ".join(page.shares) + ".", 160) if page.shares else []
-    below = [""] + textwrap.wrap("A peer is faster in " + ". In ".join(page.below) + ".", 160) if page.below else []
-    return page.readme, intro + HEAD + page.all + shares + below, page.lines
+    said = []
+    if page.shares:
+        said += ["", "Bytes over time, of the device copy's rate, which caches and smaller formats exceed. " + "; ".join(page.shares) + "."]
+    if page.below:
+        said += ["", "A peer is faster in " + ". In ".join(page.below) + "."]
+    if page.notes:
+        said += ["", " ".join(page.notes)]
+    if page.unsolved:
+        said += ["", "Not solved, and in no ratio: " + "; ".join(page.unsolved) + "."]
+        print(f"table.py: {said[-1]}", file=sys.stderr)
+    wrap = lambda lines: [w for line in lines for w in (textwrap.wrap(line, 160, break_on_hyphens=False) if len(line) > 200 else [line])]
+    return page.readme, wrap(intro) + PAGE + page.all + wrap(said), page.lines
 
 
 def readme_rows(lines):
@@ -299,6 +380,7 @@ def main():
     want = "\n".join(lines).rstrip("\n").split("\n")
     wrong = [f"README.md lacks: {r}" for r in rows if r not in text[begin:end]] + [f"README.md: neither in the record nor with a link to a page: {r}" for r in text[begin:end] if r not in rows + linked]
     wrong += [f"docs/results/table.md, line {k + 1}: not as the record has it: {b}" for k, (a, b) in enumerate(zip(want + [""] * len(have), have)) if a != b][:10] + [f"docs/results/table.md lacks: {a}" for a in want[len(have):][:10]]
+    wrong += [f"docs/results/table.md, line {k}: has {len(line)} characters, of at most 200" for k, line in enumerate(have, 1) if len(line) > 200]
     print("\n".join(wrong), end="\n" if wrong else "")
     return len(wrong) > 0
 
