@@ -132,25 +132,18 @@ PetscErrorCode MatGPUCSRConfigOptions_Private(Mat A, MatGPUCSRConfig *c, PetscBo
 /* Checks that the words exist and fit each other. side: part of the option's name, "" or "transpose_" */
 static PetscErrorCode RequestCheck(Mat A, const GPUCSRRequest *q, const char side[])
 {
-  const MPI_Comm      comm   = PetscObjectComm((PetscObject)A);
-  const char         *prefix = ((PetscObject)A)->prefix ? ((PetscObject)A)->prefix : "";
-  const GPUCSRFormat *format;
-  const GPUCSRKernel *kernel;
-  PetscBool           anyformat, anykernel, aij;
-  char                list[GPUCSR_NAMES];
-  GPUCSRAttempt       attempt;
+  const MPI_Comm  comm   = PetscObjectComm((PetscObject)A);
+  const char     *prefix = ((PetscObject)A)->prefix ? ((PetscObject)A)->prefix : "";
+  const PetscBool aij    = (PetscBool)!strcmp(q->format, "aij");
+  char            list[GPUCSR_NAMES];
+  GPUCSRAttempt   attempt;
 
   PetscFunctionBegin;
-  PetscCall(PetscStrcmp(q->format, "auto", &anyformat));
-  PetscCall(PetscStrcmp(q->format, "aij", &aij));
   PetscCheck(!aij || !side[0], comm, PETSC_ERR_ARG_WRONG, "-%smat_gpucsr_%sformat aij: a transpose is kept on the device or not at all; take -%smat_gpucsr_format aij for both", prefix, side, prefix);
-  PetscCall(GPUCSRFormatFind(q->format, &format));
   PetscCall(GPUCSRFormatNames(list, sizeof(list)));
-  PetscCheck(anyformat || aij || format, comm, PETSC_ERR_ARG_UNKNOWN_TYPE, "-%smat_gpucsr_%sformat %s: must be one of auto, %s%s", prefix, side, q->format, side[0] ? "" : "aij, ", list);
-  PetscCall(PetscStrcmp(q->kernel, "auto", &anykernel));
-  PetscCall(GPUCSRKernelFind(q->kernel, &kernel));
+  PetscCheck(!strcmp(q->format, "auto") || aij || GPUCSRFormatFind(q->format), comm, PETSC_ERR_ARG_UNKNOWN_TYPE, "-%smat_gpucsr_%sformat %s: must be one of auto, %s%s", prefix, side, q->format, side[0] ? "" : "aij, ", list);
   PetscCall(GPUCSRKernelNames(NULL, list, sizeof(list)));
-  PetscCheck(anykernel || kernel, comm, PETSC_ERR_ARG_UNKNOWN_TYPE, "-%smat_gpucsr_%skernel %s: must be one of auto, %s", prefix, side, q->kernel, list);
+  PetscCheck(!strcmp(q->kernel, "auto") || GPUCSRKernelFind(q->kernel), comm, PETSC_ERR_ARG_UNKNOWN_TYPE, "-%smat_gpucsr_%skernel %s: must be one of auto, %s", prefix, side, q->kernel, list);
   GPUCSRTry(&attempt, GPUCSRRequestCheck(q));
   PetscCheck(!attempt.error, comm, attempt.error, "-%smat_gpucsr_%skernel: %s", prefix, side, attempt.message);
   PetscFunctionReturn(PETSC_SUCCESS);

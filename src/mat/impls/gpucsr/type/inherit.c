@@ -295,7 +295,6 @@ PetscErrorCode MatGPUCSRToAIJ_Private(Mat A, MatType type, MatReuse reuse, Mat *
   Mat                  B;
 
   PetscFunctionBegin;
-  (void)type; /* the parent's */
   PetscCall(ConvertBegin(A, reuse, newmat, &B));
   if (!B) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(ReleaseData(B));

@@ -224,7 +224,6 @@ static PetscErrorCode MatGetInfo_GPUCSRLevel(Mat A, MatInfoType type, MatInfo *i
   const GPUCSRStorage *csr = ((Mat_GPUCSRLevel *)A->spptr)->side[GPUCSR_FORWARD].csr;
 
   PetscFunctionBegin;
-  (void)type; /* one process */
   PetscCall(PetscMemzero(info, sizeof(*info)));
   info->block_size = 1;
   info->nz_used = info->nz_allocated = (PetscLogDouble)csr->nnz;
@@ -251,8 +250,6 @@ static PetscErrorCode MatView_GPUCSRLevel(Mat A, PetscViewer viewer)
 
 static PetscErrorCode MatAssembly_GPUCSRLevel(Mat A, MatAssemblyType type)
 {
-  (void)A; /* nothing is waiting: MatSetValues() has made it another type */
-  (void)type;
   return PETSC_SUCCESS;
 }
 

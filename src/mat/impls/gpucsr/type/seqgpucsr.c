@@ -265,10 +265,8 @@ static PetscErrorCode Precision(Mat_SeqGPUCSR *g, const GPUCSRSource *s, GPUCSRP
     *p = GPUCSR_PRECISION_MIXED;
     break;
   case MAT_GPUCSR_AUTO:
-    PetscCall(GPUCSRValuesAreFloats(s, g->dev->threads, &floats));
-    if (floats) PetscCall(GPUCSRRequestTakes(&g->base.config.request, GPUCSR_PRECISION_MIXED, &floats));
-    if (floats) PetscCall(GPUCSRRequestTakes(&g->base.config.trequest, GPUCSR_PRECISION_MIXED, &floats));
-    *p = floats ? GPUCSR_PRECISION_MIXED : GPUCSR_PRECISION_DOUBLE;
+    floats = (PetscBool)(GPUCSRValuesAreFloats(s, g->dev->threads) && GPUCSRRequestTakes(&g->base.config.request, GPUCSR_PRECISION_MIXED) && GPUCSRRequestTakes(&g->base.config.trequest, GPUCSR_PRECISION_MIXED));
+    *p     = floats ? GPUCSR_PRECISION_MIXED : GPUCSR_PRECISION_DOUBLE;
     break;
   default:
     *p = GPUCSR_PRECISION_DOUBLE;
@@ -337,7 +335,7 @@ static PetscErrorCode Update(Mat A, Mat_SeqGPUCSR *g, GPUCSRSide side)
   }
   /* only a current forward plan helps with the transpose */
   if (D->built && (g->pattern[GPUCSR_FORWARD] != A->nonzerostate || g->values[GPUCSR_FORWARD] != state)) D = NULL;
-  if (P->built && !stale) PetscCall(GPUCSRPlanCanRefresh(P, &fresh));
+  if (P->built && !stale) fresh = GPUCSRPlanCanRefresh(P);
   if (fresh) {
     PetscCall(GPUCSRLogBegin(&MAT_GPUCSR_Refresh, g->dev, A));
     PetscCall(GPUCSRPlanRefresh(P, &s, D, &fresh));
@@ -459,15 +457,13 @@ static PetscErrorCode MatProduct_SeqAIJGPUCSR(Mat A, GPUCSRSide side, Vec x, Vec
 /* The diagonal of a double plan on dev, into a vector there. done: the vector is there, the format gives a diagonal, and s is the stream of its work */
 PetscErrorCode MatGPUCSRPlanDiagonal_Private(GPUCSRDevice dev, GPUCSRPlan *P, Vec d, GPUCSRStream *s, PetscBool *done)
 {
-  const GPUCSRDeviceFormat *df;
-  GPUCSROperand             o;
-  PetscErrorCode            ierr = PETSC_SUCCESS;
-  PetscInt                  n;
+  GPUCSROperand  o;
+  PetscErrorCode ierr = PETSC_SUCCESS;
+  PetscInt       n;
 
   PetscFunctionBegin;
   PetscCall(VecGetLocalSize(d, &n));
-  PetscCall(GPUCSRDeviceFormatGet(P->A.format, &df));
-  *done = (PetscBool)(n == P->A.m && (df || !dev->ops->kernels)); /* other vectors: the parent raises the error */
+  *done = (PetscBool)(n == P->A.m && (GPUCSRDeviceFormatOf(P->A.format) || !dev->ops->kernels)); /* other vectors: the parent raises the error */
   if (!*done) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(VecSet(d, 0));
   PetscCall(MatGPUCSRVecGet_Private(dev, d, PETSC_TRUE, PETSC_TRUE, &o));

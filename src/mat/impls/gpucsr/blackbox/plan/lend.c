@@ -33,9 +33,9 @@ static PetscErrorCode Describe(const GPUCSRStorage *csr, int longest, GPUCSRPlan
   PetscFunctionBegin;
   P->features      = (GPUCSRFeatures){.m = csr->m, .n = csr->n, .nnz = csr->nnz, .mean = mean, .max = longest};
   P->choice.format = csr->format;
-  PetscCall(GPUCSRKernelFind(KernelOf(mean, longest), &P->choice.kernel));
-  P->waited = csr->dev->stream;
-  P->built  = PETSC_TRUE;
+  P->choice.kernel = GPUCSRKernelFind(KernelOf(mean, longest));
+  P->waited        = csr->dev->stream;
+  P->built         = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -68,20 +68,18 @@ static PetscErrorCode Floats(const GPUCSRStorage *csr, GPUCSRStorage *A)
 
 static PetscErrorCode RoundSteps(const GPUCSRPlan *like, GPUCSRPlan *P)
 {
-  const GPUCSRDeviceFormat *df;
-  const GPUCSRRequest       any = {.format = "auto", .kernel = "auto"};
-  GPUCSRChoice              c   = P->choice;
-  GPUCSRStorage             csr = P->A;
+  const GPUCSRRequest any = {.format = "auto", .kernel = "auto"};
+  GPUCSRChoice        c   = P->choice;
+  GPUCSRStorage       csr = P->A;
 
   PetscFunctionBegin;
   if (like && csr.dev->ops->kernels) {
     P->features = like->features;
     PetscCall(GPUCSRChoose(&P->features, csr.precision, csr.dev, &any, &c, NULL, NULL));
-    PetscCall(GPUCSRDeviceFormatGet(c.format, &df));
     if (GPUCSRIsCSR(c.format)) {
       P->choice         = c;
       P->A.extent.width = P->features.max;
-    } else if (df) {
+    } else {
       PetscCall(PetscMemzero(&P->A, sizeof(P->A)));
       P->A.dev   = csr.dev;
       P->pattern = csr; /* goes with the plan after an error */

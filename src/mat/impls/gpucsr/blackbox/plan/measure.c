@@ -145,7 +145,7 @@ PetscErrorCode GPUCSRPlanMeasure(GPUCSRDevice dev, const GPUCSRRequest *q, GPUCS
   PetscCall(GPUCSRFree(dev, vector * (size_t)csr->m, &z));
   PetscCall(Forget(&best[1].A));
   PetscCheck(best[0].candidate >= 0, PETSC_COMM_SELF, PETSC_ERR_SUP, "No candidate could be measured: %s", P->candidate[0].why);
-  PetscCall(GPUCSRCandidatesPromote(P->candidate, best[0].candidate));
+  GPUCSRCandidatesPromote(P->candidate, best[0].candidate);
   P->choice.format = P->candidate[0].format;
   P->choice.kernel = P->candidate[0].kernel;
   PetscCall(PetscSNPrintf(P->choice.why, sizeof(P->choice.why), "it was the fastest of %d that were measured: %.1f us", n, 1e6 * P->candidate[0].measured));

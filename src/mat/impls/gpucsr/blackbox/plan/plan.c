@@ -103,7 +103,7 @@ static PetscErrorCode FromSource(GPUCSRDevice dev, const GPUCSRSource *s, GPUCSR
 
   PetscFunctionBegin;
   if (format->ops->measure) PetscCall((*format->ops->measure)(s, format->variant, &e));
-  else PetscCall((*format->ops->estimate)(&P->features, format->variant, &e));
+  else (*format->ops->estimate)(&P->features, format->variant, &e);
   PetscCall(CheckExtent(format, &P->features, &e));
   PetscCall(GPUCSRStorageCreate(dev, format, &P->features, &e, precision, &P->A));
   PetscCall(GPUCSRStorageAllocate(&P->A, PETSC_FALSE));
@@ -114,12 +114,11 @@ static PetscErrorCode FromSource(GPUCSRDevice dev, const GPUCSRSource *s, GPUCSR
 
 static PetscErrorCode MeasureAndFill(GPUCSRStorage *csr, const GPUCSRFeatures *f, const GPUCSRFormat *format, GPUCSRStorage *A)
 {
-  const GPUCSRDeviceFormat *df;
-  GPUCSRExtent              e = {0};
+  const GPUCSRDeviceFormat *df = GPUCSRDeviceFormatOf(format);
+  GPUCSRExtent              e  = {0};
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRDeviceFormatGet(format, &df));
-  PetscCall((*format->ops->estimate)(f, format->variant, &e));
+  (*format->ops->estimate)(f, format->variant, &e);
   if (df->measure) PetscCall((*df->measure)(csr, format->variant, &e, csr->dev->stream));
   PetscCall(CheckExtent(format, f, &e));
   PetscCall(GPUCSRStorageCreate(csr->dev, format, f, &e, csr->precision, A));
@@ -159,14 +158,19 @@ static PetscErrorCode FromCSR(GPUCSRStorage *csr, GPUCSRPlan *P)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Does the pattern place new values? */
+static PetscBool NeedsPattern(const GPUCSRFormat *format)
+{
+  const GPUCSRDeviceFormat *df = GPUCSRDeviceFormatOf(format);
+
+  return (PetscBool)(!df || df->pattern);
+}
+
 /* Keeps the pattern on the device if the format needs it for new values: no second upload, and no second sort for a transpose. A lent one is there already */
 PetscErrorCode GPUCSRPlanKeepPattern(GPUCSRStorage *csr, GPUCSRPlan *P)
 {
-  const GPUCSRDeviceFormat *df;
-
   PetscFunctionBegin;
-  PetscCall(GPUCSRDeviceFormatGet(P->A.format, &df));
-  if (!P->A.dev->ops->kernels || GPUCSRIsCSR(P->A.format) || !df || !df->pattern || csr->lent || P->pattern.format) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!P->A.dev->ops->kernels || GPUCSRIsCSR(P->A.format) || !NeedsPattern(P->A.format) || csr->lent || P->pattern.format) PetscFunctionReturn(PETSC_SUCCESS);
   P->pattern           = *csr;
   P->pattern.work.data = NULL;
   if (csr->piece) PetscCall(PetscMemzero(csr, sizeof(*csr))); /* the pattern and the values */
@@ -178,11 +182,9 @@ PetscErrorCode GPUCSRPlanKeepPattern(GPUCSRStorage *csr, GPUCSRPlan *P)
 }
 
 /* Lends the kept pattern, if any, to the CSR of new values. The caller takes the pattern back before freeing the CSR */
-static PetscErrorCode LendPattern(const GPUCSRPlan *P, PetscBool lend, GPUCSRStorage *csr)
+static void LendPattern(const GPUCSRPlan *P, PetscBool lend, GPUCSRStorage *csr)
 {
-  PetscFunctionBegin;
   for (int k = 0; k < CSR_VAL && P->pattern.format && !csr->lent; k++) csr->array[k].data = lend ? P->pattern.array[k].data : NULL;
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The kernel's analysis of the pattern */
@@ -201,12 +203,10 @@ static PetscErrorCode Choose(GPUCSRDevice dev, GPUCSRPrecision precision, const 
 {
   const PetscBool list = (PetscBool)(GPUCSRSettingsGlobal.report || q->select != GPUCSR_SELECT_ESTIMATE || GPUCSRWisdomThere()); /* are all candidates wanted? */
   const char     *why  = NULL;
-  PetscBool       open;
 
   PetscFunctionBegin;
   PetscCall(GPUCSRChoose(&P->features, precision, dev, q, &P->choice, list ? &P->candidate : NULL, list ? &P->ncandidates : NULL));
-  PetscCall(GPUCSRRequestOpen(q, &open));
-  if (!open || !list) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!GPUCSRRequestOpen(q) || !list) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUCSRWisdomFind(dev, &P->features, precision, P->candidate, P->ncandidates, &why));
   if (why) {
     P->choice.format = P->candidate[0].format;
@@ -426,31 +426,27 @@ PetscErrorCode GPUCSRPlanBuildTranspose(GPUCSRDevice dev, const GPUCSRSource *s,
 /* csr: values of the plan's own CSR, on the device */
 static PetscErrorCode RefreshFrom(GPUCSRPlan *P, GPUCSRStorage *csr)
 {
-  const GPUCSRDeviceFormat *df;
+  const GPUCSRDeviceFormat *df = GPUCSRDeviceFormatOf(P->A.format);
   PetscErrorCode            ierr;
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRDeviceFormatGet(P->A.format, &df));
-  PetscCall(LendPattern(P, PETSC_TRUE, csr));
-  ierr = (*df->fill)(csr, &P->A, PETSC_TRUE, P->A.dev->stream);
-  PetscCall(LendPattern(P, PETSC_FALSE, csr));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  LendPattern(P, PETSC_TRUE, csr);
+  ierr = df ? (*df->fill)(csr, &P->A, PETSC_TRUE, P->A.dev->stream) : ByHost(csr, NULL, P->A.format, &P->A);
+  LendPattern(P, PETSC_FALSE, csr);
+  PetscFunctionReturn(ierr);
 }
 
 static PetscErrorCode RefreshSteps(GPUCSRPlan *P, const GPUCSRSource *s, const GPUCSRPlan *D, GPUCSRStorage *sent, GPUCSRStorage *csr)
 {
-  GPUCSRDevice              dev       = P->A.dev;
-  const GPUCSRFormat       *format    = P->A.format;
-  const GPUCSRPrecision     precision = P->A.precision;
-  const GPUCSRDeviceFormat *df;
-  const void               *values;
-  PetscLogDouble            t;
+  GPUCSRDevice          dev       = P->A.dev;
+  const GPUCSRFormat   *format    = P->A.format;
+  const GPUCSRPrecision precision = P->A.precision;
+  const void           *values;
+  PetscLogDouble        t;
 
   PetscFunctionBegin;
   PetscCall(PetscTime(&t));
   P->rounding = 0;
-  PetscCall(GPUCSRDeviceFormatGet(format, &df));
   if (!P->map) {
     if (GPUCSRIsCSR(format)) {
       PetscCall((*format->ops->fill)(s, &P->A, PETSC_TRUE, &P->rounding));
@@ -507,22 +503,16 @@ PetscErrorCode GPUCSRPlanRefresh(GPUCSRPlan *P, const GPUCSRSource *s, const GPU
 }
 
 /* Can new values follow without a build? The host cannot place them in a transpose of another format than CSR */
-PetscErrorCode GPUCSRPlanCanRefresh(const GPUCSRPlan *P, PetscBool *can)
+PetscBool GPUCSRPlanCanRefresh(const GPUCSRPlan *P)
 {
-  const GPUCSRDeviceFormat *df;
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRDeviceFormatGet(P->A.format, &df));
-  *can = (PetscBool)(!P->map || GPUCSRIsCSR(P->A.format) || (P->A.dev->ops->kernels && df));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return (PetscBool)(!P->map || GPUCSRIsCSR(P->A.format) || (P->A.dev->ops->kernels && GPUCSRDeviceFormatOf(P->A.format)));
 }
 
 /* Are all values floats, so that single precision is exact? */
-PetscErrorCode GPUCSRValuesAreFloats(const GPUCSRSource *s, int threads, PetscBool *yes)
+PetscBool GPUCSRValuesAreFloats(const GPUCSRSource *s, int threads)
 {
   int lossy = 0;
 
-  PetscFunctionBegin;
   if ((double)s->nnz < GPUCSRMachineShared.threaded_entries) threads = 1;
 #pragma omp parallel for num_threads(threads) if (threads > 1) reduction(| : lossy)
   for (int64_t k = 0; k < s->nnz; k++) {
@@ -530,8 +520,7 @@ PetscErrorCode GPUCSRValuesAreFloats(const GPUCSRSource *s, int threads, PetscBo
 
     lossy |= (double)(float)a != a && a == a;
   }
-  *yes = lossy ? PETSC_FALSE : PETSC_TRUE;
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return lossy ? PETSC_FALSE : PETSC_TRUE;
 }
 
 /* A product by the format's reference */
@@ -624,12 +613,11 @@ PetscErrorCode GPUCSRPlanProduct(GPUCSRPlan *P, const GPUCSRProduct *p, GPUCSRSt
 
 PetscErrorCode GPUCSRPlanDiagonal(GPUCSRPlan *P, void *d, GPUCSRStream s)
 {
-  const GPUCSRDeviceFormat *df;
+  const GPUCSRDeviceFormat *df = GPUCSRDeviceFormatOf(P->A.format);
 
   PetscFunctionBegin;
   if (P->built) PetscCall(WaitFor(P, s));
   if (P->A.dev->ops->kernels) {
-    PetscCall(GPUCSRDeviceFormatGet(P->A.format, &df));
     PetscCheck(df, PETSC_COMM_SELF, PETSC_ERR_SUP, "MATGPUCSR format %s has no diagonal on the device", P->A.format->name);
     PetscCall((*df->diagonal)(&P->A, d, s));
   } else {

@@ -167,7 +167,7 @@ PetscErrorCode GPUCSRWisdomFind(GPUCSRDevice dev, const GPUCSRFeatures *f, GPUCS
     }
     for (int k = 0; k < n && !*because; k++) {
       if (!c[k].usable || strcmp(c[k].format->name, l->format) || strcmp(c[k].kernel->name, l->kernel)) continue;
-      PetscCall(GPUCSRCandidatesPromote(c, k));
+      GPUCSRCandidatesPromote(c, k);
       c[0].measured = 1e-6 * l->microseconds;
       PetscCall(PetscSNPrintf(why, sizeof(why), "an earlier run measured it as the fastest: %.1f us (-mat_gpucsr_wisdom)", l->microseconds));
       *because = why;
