@@ -129,7 +129,7 @@ static PetscErrorCode OnDeviceSteps(Mat A, GPUCSRDevice dev, const List *l, Indi
   PetscCall(MatGPUCSRFromDevice_Private(A, csr, PETSC_FALSE));
   if (dev->ops->separate) {
     g->mirror.pattern = A->nonzerostate + 1; /* PETSc counts the change after this function */
-    PetscCall(PetscObjectStateGet((PetscObject)A, &g->mirror.values));
+    g->mirror.values  = GPUCSRStateOf(A);
     g->info.downloaded += 4.0 * ((double)b->sum.kept + (double)A->rmap->n + 3 + 2 * (double)b->sum.nnz); /* the order, and the pattern */
   } else PetscCall(MatGPUCSRMirrorDestroy_Private(&g->mirror));
   PetscCall(MatSetOption(A, MAT_NEW_NONZERO_LOCATION_ERR, PETSC_TRUE)); /* as after MATAIJ's */
@@ -256,7 +256,7 @@ static PetscErrorCode OnRanks(Mat A, const List *l, PetscInt *copy[2])
 static PetscErrorCode OnOne(Mat A, List *l, PetscInt *copy[2])
 {
   const MatGPUCSRConfig *config = &((Mat_GPUCSR *)A->spptr)->config;
-  PetscBool              aij, fits;
+  PetscBool              fits;
   GPUCSRDevice           dev, host;
   GPUCSRBool             ondevice;
   GPUCSRAttempt          attempt;
@@ -265,9 +265,8 @@ static PetscErrorCode OnOne(Mat A, List *l, PetscInt *copy[2])
   PetscFunctionBegin;
   PetscCall(Sane(l));
   PetscCall(MatGPUCSRCOODevice_Private(A, l->index[0], &dev, &ondevice));
-  PetscCall(PetscStrcmp(config->request.format, "aij", &aij));
   fits = (PetscBool)(A->rmap->n <= INT32_MAX - 1024 && A->cmap->n <= INT32_MAX - 1024 && l->n <= INT32_MAX - 4096);
-  fits = (PetscBool)(fits && dev && dev->ops->separate && !aij && (ondevice || config->masterdevice || l->n >= config->productleast));
+  fits = (PetscBool)(fits && dev && dev->ops->separate && strcmp(config->request.format, "aij") && (ondevice || config->masterdevice || l->n >= config->productleast));
   if (!fits) {
     PetscCall(HostNumbers(A, l, copy));
     PetscCall(ByParent(A, l, copy));
@@ -288,12 +287,10 @@ static PetscErrorCode OnOne(Mat A, List *l, PetscInt *copy[2])
 static PetscErrorCode Preallocate(Mat A, List *l)
 {
   PetscInt      *copy[2] = {NULL, NULL};
-  PetscBool      seq;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJGPUCSR, &seq));
-  ierr = seq ? OnOne(A, l, copy) : OnRanks(A, l, copy);
+  ierr = GPUCSRIsType(A, MATSEQAIJGPUCSR) ? OnOne(A, l, copy) : OnRanks(A, l, copy);
   for (int k = 0; k < 2; k++) PetscCall(PetscFree(copy[k]));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);

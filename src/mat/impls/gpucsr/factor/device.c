@@ -516,15 +516,11 @@ static PetscErrorCode Apply(Mat F, Mat_GPUCSRFactor *f, GPUCSRSolveKind kind, co
 /* A, or its diagonal block; NULL: of another type */
 PetscErrorCode MatGPUCSRFactorBlock_Private(Mat A, Mat *block)
 {
-  PetscBool is;
-
   PetscFunctionBegin;
   *block = NULL;
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &is, MATSEQAIJGPUCSR, MATMPIAIJGPUCSR, NULL));
-  if (!is) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!GPUCSRIsType(A, MATSEQAIJGPUCSR) && !GPUCSRIsType(A, MATMPIAIJGPUCSR)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGetDiagonalBlock(A, block));
-  PetscCall(PetscObjectTypeCompare((PetscObject)*block, MATSEQAIJGPUCSR, &is));
-  if (!is) *block = NULL;
+  if (!GPUCSRIsType(*block, MATSEQAIJGPUCSR)) *block = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -539,26 +535,19 @@ PetscErrorCode MatGPUCSRFactorProbed_Private(Mat A, PetscBool begins)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Probed(const Mat_GPUCSRFactor *f, PetscBool *yes)
+static PetscBool Probed(const Mat_GPUCSRFactor *f)
 {
-  PetscFunctionBegin;
-  *yes = PETSC_FALSE;
-  if (!f->numeric || f->pair[0].M.nnz > GPUCSRMachineShared.probed_entries) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscObjectTypeCompare((PetscObject)f->A, MATSEQAIJGPUCSR, yes));
-  if (*yes) *yes = ((Mat_SeqGPUCSR *)f->A->spptr)->probed;
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return (PetscBool)(f->numeric && f->pair[0].M.nnz <= GPUCSRMachineShared.probed_entries && GPUCSRIsType(f->A, MATSEQAIJGPUCSR) && ((Mat_SeqGPUCSR *)f->A->spptr)->probed);
 }
 
 PetscErrorCode MatGPUCSRFactorSolve_Private(Mat F, Mat_GPUCSRFactor *f, GPUCSRSolveKind kind, Vec b, Vec x)
 {
   GPUCSROperand  ob, ox;
   GPUCSRStream   s;
-  PetscBool      probed = PETSC_FALSE;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  if (kind == GPUCSR_SOLVE) PetscCall(Probed(f, &probed));
-  if (probed) {
+  if (kind == GPUCSR_SOLVE && Probed(f)) {
     PetscCall((*f->petsc.solve)(F, b, x));
     PetscFunctionReturn(PETSC_SUCCESS);
   }

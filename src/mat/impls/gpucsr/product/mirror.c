@@ -31,7 +31,7 @@ PetscErrorCode MatGPUCSRMirror_Private(Mat A, GPUCSRDevice dev, PetscBool values
 
   PetscFunctionBegin;
   PetscCall(MatGPUCSRHeaderReplaced_Private(A));
-  PetscCall(PetscObjectStateGet((PetscObject)A, &state));
+  state = GPUCSRStateOf(A);
   PetscCall((*dev->ops->activate)(dev->id));
   same = (PetscBool)(m->csr.format && m->csr.dev == dev && m->pattern == A->nonzerostate && m->csr.m == A->rmap->n && m->csr.n == A->cmap->n);
   if (!same) PetscCall(PetscFree(g->rowptr));

@@ -92,11 +92,8 @@ static PetscErrorCode TimeProduct(const Subject *s, double *seconds)
 /* The host's times, measured in milliseconds, or by an earlier run (-mat_gpucsr_wisdom) */
 static PetscErrorCode HostTimes(const Subject *s, const GPUCSRSource *src, const GPUCSRFeatures *f, GPUCSRHostTimes *t)
 {
-  PetscBool known;
-
   PetscFunctionBegin;
-  PetscCall(GPUCSRWisdomHostFind(f, t, &known));
-  if (known) PetscFunctionReturn(PETSC_SUCCESS);
+  if (GPUCSRWisdomHostFind(f, t)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUCSRHostTimesMeasure(src, t));
   if ((double)src->nnz <= GPUCSRMachineShared.timed_entries) PetscCall(TimeProduct(s, &t->product));
   PetscCall(GPUCSRWisdomHostAdd(f, t));

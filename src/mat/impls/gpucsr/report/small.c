@@ -47,23 +47,12 @@ static PetscErrorCode Judge(Mat A, Mat_SeqGPUCSR *g)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One of PETSc's own host vectors: no VECGPU, and no device vector of PETSc's */
-static PetscErrorCode IsOnHost(Vec v, PetscBool *yes)
-{
-  PetscBool isvecgpu, seq;
-
-  PetscFunctionBegin;
-  PetscCall(VecGPUCheck(v, &isvecgpu));
-  PetscCall(PetscStrcmp(((PetscObject)v)->type_name, VECSEQ, &seq));
-  *yes = (PetscBool)(seq && !isvecgpu);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Should the parent compute this product of x and y (or NULL) to z, although there is a device? */
 PetscErrorCode MatGPUCSRHostIsFaster_Private(Mat A, Vec x, Vec y, Vec z, PetscBool *yes)
 {
   Mat_SeqGPUCSR *g    = (Mat_SeqGPUCSR *)A->spptr;
   Vec            v[3] = {x, z, y};
+  PetscBool      isvecgpu;
 
   PetscFunctionBegin;
   *yes = PETSC_FALSE;
@@ -71,8 +60,11 @@ PetscErrorCode MatGPUCSRHostIsFaster_Private(Mat A, Vec x, Vec y, Vec z, PetscBo
   if (!Free(A, g)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Judge(A, g));
   *yes = g->small;
-  for (int k = 0; k < 3 && *yes; k++)
-    if (v[k]) PetscCall(IsOnHost(v[k], yes));
+  for (int k = 0; k < 3 && *yes; k++) { /* vectors of PETSc's own on the host: no VECGPU, and no device vector of PETSc's */
+    if (!v[k]) continue;
+    PetscCall(VecGPUCheck(v[k], &isvecgpu));
+    *yes = (PetscBool)(GPUCSRIsType(v[k], VECSEQ) && !isvecgpu);
+  }
   if (*yes) PetscCall(MatGPUCSRAdviseFirst_Private(A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -165,7 +165,7 @@ PetscErrorCode MatGPUCSRConfigCheck_Private(Mat A, const MatGPUCSRConfig *c)
 PetscErrorCode MatGPUCSRVecType_Private(Mat A, const MatGPUCSRConfig *c)
 {
   GPUCSRDevice dev = NULL;
-  PetscBool    aij, have, separate = PETSC_FALSE;
+  PetscBool    aij = (PetscBool)(!strcmp(c->request.format, "aij")), have;
   char         why[512];
   VecType      type;
 
@@ -173,22 +173,19 @@ PetscErrorCode MatGPUCSRVecType_Private(Mat A, const MatGPUCSRConfig *c)
   ((Mat_GPUCSR *)A->spptr)->devicevectors = PETSC_FALSE;
   PetscCall(VecGPUTypeAsked(&type));
   if (type) {
-    PetscCall(PetscStrcmp(type, VECGPU, &((Mat_GPUCSR *)A->spptr)->devicevectors));
+    ((Mat_GPUCSR *)A->spptr)->devicevectors = (PetscBool)(!strcmp(type, VECGPU));
     if (PetscDefined(USE_DEBUG)) ((Mat_GPUCSR *)A->spptr)->devicevectors = PETSC_FALSE; /* the program chose the type's name */
   } else {
     type = VECSTANDARD;
-    PetscCall(PetscStrcmp(c->request.format, "aij", &aij));
     if (MatGPUCSRBackendOf(A) != MAT_GPUCSR_BACKEND_HOST && !aij && GPUCSR_SCALAR_IS_DOUBLE) PetscCall(GPUCSRDeviceOpen("cuda", &dev, why, sizeof(why)));
     have = dev ? PETSC_TRUE : PETSC_FALSE;
     if (PetscDefined(HAVE_CUDA) && dev && !dev->ops->kernels) have = PETSC_FALSE; /* a stand-in for a GPU has no VECCUDA */
                                                                                   /* one type on all ranks, though a rank may lack a device: VECGPU also works without a device */
 #if PetscDefined(HAVE_CUDA)
-    (void)separate;
     PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &have, 1, GPUCSR_MPI_BOOL, MPI_LAND, PetscObjectComm((PetscObject)A)));
     if (have) type = VECCUDA;
 #else
-    PetscCall(VecGPUSeparate(&separate)); /* -vec_gpu_separate acts as a device */
-    if (separate && MatGPUCSRBackendOf(A) == MAT_GPUCSR_BACKEND_HOST && !aij) have = PETSC_TRUE;
+    if (VecGPUSeparate() && MatGPUCSRBackendOf(A) == MAT_GPUCSR_BACKEND_HOST && !aij) have = PETSC_TRUE; /* it acts as a device */
     PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &have, 1, GPUCSR_MPI_BOOL, MPI_LOR, PetscObjectComm((PetscObject)A)));
     ((Mat_GPUCSR *)A->spptr)->devicevectors = have;
 #endif

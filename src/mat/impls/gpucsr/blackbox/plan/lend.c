@@ -26,17 +26,15 @@ static const char *KernelOf(double mean, int longest)
 }
 
 /* All of a plan of csr but its arrays */
-static PetscErrorCode Describe(const GPUCSRStorage *csr, int longest, GPUCSRPlan *P)
+static void Describe(const GPUCSRStorage *csr, int longest, GPUCSRPlan *P)
 {
   const double mean = (double)csr->nnz / PetscMax(1, csr->m);
 
-  PetscFunctionBegin;
   P->features      = (GPUCSRFeatures){.m = csr->m, .n = csr->n, .nnz = csr->nnz, .mean = mean, .max = longest};
   P->choice.format = csr->format;
   P->choice.kernel = GPUCSRKernelFind(KernelOf(mean, longest));
   P->waited        = csr->dev->stream;
   P->built         = PETSC_TRUE;
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* A plan of csr, in CSR. longest: the longest row, or 0 if it is unknown. New values in the arrays are new values of the plan */
@@ -44,7 +42,7 @@ PetscErrorCode GPUCSRPlanLend(const GPUCSRStorage *csr, int longest, GPUCSRPlan 
 {
   PetscFunctionBegin;
   PetscCall(GPUCSRPlanReturn(P));
-  PetscCall(Describe(csr, longest, P));
+  Describe(csr, longest, P);
   PetscCall(GPUCSRStorageLend(csr, &P->A));
   P->A.extent.width = longest;
   PetscCall(GPUCSRPlanPrepare(P));
@@ -102,7 +100,7 @@ PetscErrorCode GPUCSRPlanRound(const GPUCSRStorage *csr, const GPUCSRPlan *like,
 
   PetscFunctionBegin;
   PetscCall(GPUCSRPlanReturn(P));
-  PetscCall(Describe(csr, longest, P));
+  Describe(csr, longest, P);
   ierr              = Floats(csr, &P->A);
   P->A.extent.width = longest;
   if (!ierr) ierr = RoundSteps(like, P);

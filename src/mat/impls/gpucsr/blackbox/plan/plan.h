@@ -88,7 +88,7 @@ GPUCSR_INTERN PetscErrorCode GPUCSRWisdomFinalize(void);
 typedef struct {
   double product, number;
 } GPUCSRHostTimes;
-GPUCSR_INTERN PetscErrorCode GPUCSRWisdomHostFind(const GPUCSRFeatures *, GPUCSRHostTimes *, PetscBool *);
+GPUCSR_INTERN PetscBool      GPUCSRWisdomHostFind(const GPUCSRFeatures *, GPUCSRHostTimes *);
 GPUCSR_INTERN PetscErrorCode GPUCSRWisdomHostAdd(const GPUCSRFeatures *, const GPUCSRHostTimes *);
 
 /* The profile of a machine: times of products and conversions (profile.c) */

@@ -213,18 +213,17 @@ static const char *const hosted[] = {"aij", "vector"}; /* kernels of format aij,
 #define NUMBERS 1e6 /* of the vector operation in a line */
 
 /* known: both times are remembered for the matrix and the processor */
-PetscErrorCode GPUCSRWisdomHostFind(const GPUCSRFeatures *f, GPUCSRHostTimes *t, PetscBool *known)
+PetscBool GPUCSRWisdomHostFind(const GPUCSRFeatures *f, GPUCSRHostTimes *t)
 {
   const unsigned long long signature = nlines ? Signature(f) : 0;
   double                   time[2]   = {0, 0};
 
-  PetscFunctionBegin;
   for (int q = nlines; q-- > 0;) /* the newest line counts */
     for (int k = 0; k < 2; k++)
       if (!time[k] && lines[q].signature == signature && !strcmp(lines[q].format, "aij") && !strcmp(lines[q].kernel, hosted[k]) && !strcmp(lines[q].machine, Processor())) time[k] = 1e-6 * lines[q].microseconds;
-  *known = (PetscBool)(time[0] > 0 && time[1] > 0);
-  if (*known) *t = (GPUCSRHostTimes){.product = time[0], .number = time[1] / NUMBERS};
-  PetscFunctionReturn(PETSC_SUCCESS);
+  if (time[0] <= 0 || time[1] <= 0) return PETSC_FALSE;
+  *t = (GPUCSRHostTimes){.product = time[0], .number = time[1] / NUMBERS};
+  return PETSC_TRUE;
 }
 
 PetscErrorCode GPUCSRWisdomHostAdd(const GPUCSRFeatures *f, const GPUCSRHostTimes *t)

@@ -84,7 +84,7 @@ static PetscErrorCode Copy(Mat_CuDSS *f, Mat A)
   PetscFunctionBegin;
   PetscCall(MatCuDSSTurn_Private(f, dev->stream));
   PetscCall(MatGPUCSRMirror_Private(A, dev, PETSC_TRUE, &csr));
-  PetscCall(PetscObjectStateGet((PetscObject)A, &f->values));
+  f->values  = GPUCSRStateOf(A);
   f->fresh   = (PetscBool)(f->fresh && f->values == old); /* PETSc analyzes and factors the same values */
   f->current = PETSC_FALSE;
   for (int k = f->A.format ? CSR_VAL : CSR_ROWPTR; k <= CSR_VAL; k++) {
@@ -448,13 +448,9 @@ static PetscErrorCode MatView_CuDSS(Mat F, PetscViewer viewer)
 {
   static const char *const kinds[] = {"L U", "L D L^T", NULL, "L L^T"};
   const Mat_CuDSS         *f       = (const Mat_CuDSS *)F->data;
-  PetscBool                ascii;
-  PetscViewerFormat        format;
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
-  PetscCall(PetscViewerGetFormat(viewer, &format));
-  if (!ascii || (format != PETSC_VIEWER_ASCII_INFO && format != PETSC_VIEWER_ASCII_INFO_DETAIL)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!GPUCSRViewsInfo(viewer)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscViewerASCIIPrintf(viewer, "%s on %s device %d, because %s\n", CuDSSName(), f->dev->ops->name, f->dev->id, f->why));
   PetscCall(PetscViewerASCIIPrintf(viewer, "factors: %s, %.0f nonzeros, %.0f bytes on the device%s\n", kinds[f->kind], (double)f->entries, f->bytes, f->hybrid ? ", most in host memory" : ""));
   if (f->schur.n) PetscCall(PetscViewerASCIIPrintf(viewer, "Schur complement: %d rows\n", f->schur.n));
@@ -497,7 +493,7 @@ static PetscErrorCode OnDevice(Mat A, char why[], size_t len)
   PetscFunctionBegin;
   why[0] = 0;
   PetscCall(MatGPUCSRDecide_Private(A));
-  if (g->dev) PetscCall(PetscStrcmp(g->dev->ops->name, "cuda", &cuda));
+  if (g->dev) cuda = (PetscBool)(!strcmp(g->dev->ops->name, "cuda"));
   if (!g->dev) PetscCall(PetscStrncpy(why, g->whynot, len));
   else if (!cuda) PetscCall(PetscStrncpy(why, "the matrix is on the host", len));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -547,7 +543,7 @@ static PetscErrorCode Create(Mat A, MatFactorType type, const char why[], Mat *B
     (*B)->ops->getinertia             = MatGetInertia_CuDSS;
   }
   PetscCall(MatCuDSSSchurCompose_Private(*B, PETSC_TRUE));
-  PetscCall(MatCuDSSSolveOps_Private(*B));
+  MatCuDSSSolveOps_Private(*B);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
