@@ -159,7 +159,6 @@ static PetscErrorCode ValuesOnHost(Values *x, const PetscScalar **host)
   if (!x->v) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUCSRDeviceSynchronize(x->dev));
   PetscCall(GPUCSRDownload(x->dev, x->own, GPUCSR_DOUBLE, x->v, GPUCSR_DOUBLE, (size_t)x->n, PETSC_FALSE, x->dev->stream));
-  PetscCall((*x->dev->ops->streamsynchronize)(x->dev->id, x->dev->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -302,8 +301,7 @@ PetscErrorCode MatSetValuesCOO_GPUCSR(Mat A, const PetscScalar v[], InsertMode m
   ierr = c ? SetWith(A, c, &x, (PetscBool)(mode == ADD_VALUES)) : SetByParent(A, &x, mode);
   if (x.sent) PetscCall(GPUCSRFree(x.dev, x.bytes, &x.sent));
   PetscCall(PetscFree(x.own));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }
 
 /* The matrix leaves its type; only this library knows its contributions */

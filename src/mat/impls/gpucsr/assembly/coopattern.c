@@ -29,7 +29,6 @@ PetscErrorCode MatGPUCSRCOOBlock_Private(Mat A, GPUCSRDevice dev, const GPUCSRCo
   PetscCall(PetscMalloc1((size_t)s->kept + 1, &b->order));
   PetscCall(GPUCSRDownload(dev, b->first, GPUCSR_INT32, s->first, GPUCSR_INT32, (size_t)s->nnz + 1, PETSC_FALSE, dev->stream));
   PetscCall(GPUCSRDownload(dev, b->order, GPUCSR_INT32, s->order[0], GPUCSR_INT32, (size_t)s->kept, PETSC_FALSE, dev->stream));
-  PetscCall((*dev->ops->streamsynchronize)(dev->id, dev->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -100,7 +99,6 @@ static PetscErrorCode Beyond(Mat A, GPUCSRDevice dev, const GPUCSRCoordinates *c
 
   PetscFunctionBegin;
   for (int k = 0; k < 2; k++) PetscCall(GPUCSRDownload(dev, &at[k], GPUCSR_PETSCINT, (const char *)list[k] + (size_t)bad * GPUCSRTypeSize(c->type), c->type, 1, PETSC_FALSE, dev->stream));
-  PetscCall((*dev->ops->streamsynchronize)(dev->id, dev->stream));
   PetscCall(IsBeyond(A, c->row || c->col ? "local " : "", (long long)bad, at[0], at[1]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -153,8 +151,7 @@ static PetscErrorCode OnDevice(Mat A, GPUCSRDevice dev, const List *l)
   for (int k = 0; k < ARRAYS; k++) PetscCall(GPUCSRFree(dev, x[k].bytes, &x[k].own));
   if (csr.dev) PetscCall(GPUCSRStorageDestroy(&csr));
   PetscCall(GPUCSRCOOBlockDestroy(&b));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }
 
 /* Row pointers become the rows of the entries, in the numbers of all ranks */
@@ -189,7 +186,6 @@ static PetscErrorCode HostCopy(Mat A, GPUCSRDevice dev, const List *l, PetscInt 
     if (ondevice) {
       PetscCall(GPUCSRDeviceSynchronize(dev));
       PetscCall(GPUCSRDownload(dev, copy[k], GPUCSR_PETSCINT, l->index[k], l->type, n, PETSC_FALSE, dev->stream));
-      PetscCall((*dev->ops->streamsynchronize)(dev->id, dev->stream));
     } else PetscCall(GPUCSRConvert(copy[k], GPUCSR_PETSCINT, l->index[k], l->type, n, 1, NULL));
   }
   if (l->csr) PetscCall(RowsOnHost(A, l->n, &copy[0]));
@@ -292,8 +288,7 @@ static PetscErrorCode Preallocate(Mat A, List *l)
   PetscFunctionBegin;
   ierr = GPUCSRIsType(A, MATSEQAIJGPUCSR) ? OnOne(A, l, copy) : OnRanks(A, l, copy);
   for (int k = 0; k < 2; k++) PetscCall(PetscFree(copy[k]));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }
 
 /* The indices stay as they are */

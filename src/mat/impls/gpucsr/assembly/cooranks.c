@@ -90,7 +90,6 @@ PetscErrorCode GPUCSRCOOPack(GPUCSRCOO *c, const double *dv)
   }
   PetscCall((*GPUCSRHelpers(dev)->gather)(GPUCSR_DOUBLE, sent, (const int32_t *)r->dsent, dv, r->dout, dev->stream));
   PetscCall(GPUCSRDownload(dev, r->out, GPUCSR_DOUBLE, r->dout, GPUCSR_DOUBLE, sent, PETSC_FALSE, dev->stream));
-  PetscCall((*dev->ops->streamsynchronize)(dev->id, dev->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

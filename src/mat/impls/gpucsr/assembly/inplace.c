@@ -97,7 +97,6 @@ static PetscErrorCode Download(GPUCSRDevice dev, const Operand *x)
   PetscFunctionBegin;
   PetscCall(PetscMalloc1(x->n, &all));
   ierr = GPUCSRDownload(dev, all, GPUCSR_DOUBLE, x->own, GPUCSR_DOUBLE, x->n, PETSC_FALSE, dev->stream);
-  if (!ierr) ierr = (*dev->ops->streamsynchronize)(dev->id, dev->stream);
   if (!ierr && x->n) memcpy(x->o.p, all, sizeof(double) * x->n);
   PetscCall(PetscFree(all));
   PetscFunctionReturn(ierr);
@@ -210,8 +209,7 @@ static PetscErrorCode Apply(Mat A, GPUCSRStorage *csr, Change *c)
   ierr     = OperandRestore(A, &o.r, ierr);
   PetscCall(GPUCSRFree(csr->dev, o.rowbytes, &o.row));
   PetscCall(GPUCSRFree(csr->dev, o.markbytes, &o.mark));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }
 
 /* Changes values on the device. done false: they are as before, and on the host */
@@ -454,7 +452,6 @@ static PetscErrorCode RowMaxAbs(Mat A, GPUCSRStorage *csr, Vec v, PetscInt *at)
   if (!ierr && at) ierr = GPUCSRUpload(dev, column, GPUCSR_INT32, at, GPUCSR_PETSCINT, m, PETSC_FALSE, dev->stream, NULL);
   if (!ierr) ierr = (*GPUCSRAssembleOf(dev)->rowmaxabs)(dev, csr->m, GPUCSRCSROf(csr), x.p, (int32_t *)column, dev->stream);
   if (!ierr && at) ierr = GPUCSRDownload(dev, at, GPUCSR_PETSCINT, column, GPUCSR_INT32, m, PETSC_FALSE, dev->stream);
-  if (!ierr && at) ierr = (*dev->ops->streamsynchronize)(dev->id, dev->stream);
   PetscCall(GPUCSRFree(dev, sizeof(int32_t) * m, &column));
   PetscCall(OperandRestore(A, &x, ierr));
   PetscFunctionReturn(PETSC_SUCCESS);

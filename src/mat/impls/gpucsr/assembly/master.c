@@ -16,7 +16,6 @@ static PetscErrorCode Home(Mat_SeqGPUCSR *g, PetscScalar *a)
   PetscFunctionBegin;
   PetscCall((*dev->ops->activate)(dev->id));
   PetscCall(GPUCSRDownload(dev, a, GPUCSR_DOUBLE, csr->array[CSR_VAL].data, GPUCSR_DOUBLE, (size_t)csr->nnz, PETSC_FALSE, dev->stream));
-  PetscCall((*dev->ops->streamsynchronize)(dev->id, dev->stream));
   MatGPUCSRValuesBack(g, sizeof(PetscScalar) * (double)csr->nnz);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -180,8 +179,7 @@ static PetscErrorCode zerorows_Fetched(Mat A, PetscInt n, const PetscInt rows[],
   g->quiet = (PetscBool)(d == 0.0 || same);
   ierr     = (*g->base.behind->zerorows)(A, n, rows, d, x, b);
   if (ierr) g->quiet = PETSC_FALSE; /* no assembly has followed */
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }
 
 /* The diagonal block's operation, and a loop of MATMPIAIJ over the values of the other block */

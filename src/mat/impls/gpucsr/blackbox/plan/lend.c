@@ -105,8 +105,7 @@ PetscErrorCode GPUCSRPlanRound(const GPUCSRStorage *csr, const GPUCSRPlan *like,
   P->A.extent.width = longest;
   if (!ierr) ierr = RoundSteps(like, P);
   if (ierr) PetscCall(GPUCSRPlanReturn(P));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }
 
 /* Destroys the plan, not the lent arrays. A plan of zeros is allowed */

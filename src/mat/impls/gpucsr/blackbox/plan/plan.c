@@ -82,8 +82,7 @@ static PetscErrorCode FillOnHost(const GPUCSRSource *s, GPUCSRStorage *A, PetscB
   for (int k = 0; k < A->narrays; k++) h.array[k].data = NULL;
   ierr = FillAndSend(s, &h, A, valuesonly, rounding);
   for (int k = 0; k < A->narrays; k++) PetscCall(PetscFree(h.array[k].data));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }
 
 /* Refuses a format that would store far more entries than the matrix has, before memory is allocated */
@@ -288,8 +287,7 @@ PetscErrorCode GPUCSRSourceInspect(const GPUCSRSource *s, GPUCSRPrecision precis
   ierr = GPUCSRConvert(val, type, s->a, GPUCSR_DOUBLE, (size_t)s->nnz, threads, NULL);
   if (!ierr) ierr = GPUCSRStencils(s->m, s->i, s->j, GPUCSR_PETSCINT, val, type, f);
   PetscCall(PetscFree(val));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }
 
 static PetscErrorCode BuildSteps(GPUCSRDevice dev, const GPUCSRSource *s, GPUCSRPrecision precision, const GPUCSRRequest *q, GPUCSRPlan *P, GPUCSRStorage *csr)
