@@ -3,6 +3,7 @@
 /*
   The devices of a process (device.h), its settings, and agreement of ranks.
 */
+#include <petsctime.h>
 #include <petscviewer.h>
 #include "agree.h"
 
@@ -39,6 +40,14 @@ static inline PetscBool GPUCSRViewsInfo(PetscViewer viewer)
 
   if (!GPUCSRIsType(viewer, PETSCVIEWERASCII) || PetscViewerGetFormat(viewer, &format)) return PETSC_FALSE;
   return (PetscBool)(format == PETSC_VIEWER_ASCII_INFO || format == PETSC_VIEWER_ASCII_INFO_DETAIL);
+}
+
+static inline double GPUCSRNow(void)
+{
+  PetscLogDouble now = 0;
+
+  (void)PetscTime(&now);
+  return now;
 }
 
 #define GPUCSRStateOf(o) (((PetscObject)(o))->state)

@@ -4,14 +4,12 @@
 #include "factorimpl.h"
 
 /* Adds the time since *last to a part of the set-up */
-static PetscErrorCode Lap(Mat_GPUCSRFactor *f, GPUCSRPart part, PetscLogDouble *last)
+static void Lap(Mat_GPUCSRFactor *f, GPUCSRPart part, double *last)
 {
-  const PetscLogDouble before = *last;
+  const double before = *last;
 
-  PetscFunctionBegin;
-  PetscCall(PetscTime(last));
+  *last = GPUCSRNow();
   f->seconds[part] += *last - before;
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode FreeInts(GPUCSRDevice dev, int n, int **p)
@@ -122,11 +120,10 @@ PetscErrorCode MatGPUCSRFactorPattern_Private(Mat_GPUCSRFactor *f, int n, int64_
 {
   GPUCSRDevice     dev = f->dev;
   GPUCSRFactorCSR *M   = &f->pair[0].M;
-  PetscLogDouble   last;
   int              bad;
+  double           last = GPUCSRNow();
 
   PetscFunctionBegin;
-  PetscCall(PetscTime(&last));
   PetscCall(Turn(f, dev->stream));
   for (int k = 0; k < 2; k++) PetscCall(PairDestroy(dev, &f->pair[k]));
   PetscCall(InversesDestroy(f));
@@ -137,7 +134,7 @@ PetscErrorCode MatGPUCSRFactorPattern_Private(Mat_GPUCSRFactor *f, int n, int64_
   PetscCall(GPUCSRUpload(dev, M->j, GPUCSR_INT32, j, type, (size_t)nnz, PETSC_FALSE, dev->stream, NULL));
   PetscCall(GPUCSRFactorCSRInspect(dev, M, &bad));
   *good = (PetscBool)!bad;
-  PetscCall(Lap(f, GPUCSR_PART_PATTERN, &last));
+  Lap(f, GPUCSR_PART_PATTERN, &last);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -261,13 +258,12 @@ static PetscErrorCode Triangles(Mat_GPUCSRFactor *f, int side)
 /* Brings the triangles of A up to date with the factor on the device */
 PetscErrorCode MatGPUCSRFactorBuild_Private(Mat_GPUCSRFactor *f)
 {
-  GPUCSRDevice             dev = f->dev;
-  const GPUCSRTriangleOps *ops = GPUCSRTriangleOpsGet(dev);
-  GPUCSRFactorPair        *p   = &f->pair[0];
-  PetscLogDouble           last;
+  GPUCSRDevice             dev  = f->dev;
+  const GPUCSRTriangleOps *ops  = GPUCSRTriangleOpsGet(dev);
+  GPUCSRFactorPair        *p    = &f->pair[0];
+  double                   last = GPUCSRNow();
 
   PetscFunctionBegin;
-  PetscCall(PetscTime(&last));
   PetscCall(Turn(f, dev->stream));
   f->pair[1].fresh = PETSC_FALSE;
   if (f->inverses.n) PetscCall(Inverses(f));
@@ -278,7 +274,7 @@ PetscErrorCode MatGPUCSRFactorBuild_Private(Mat_GPUCSRFactor *f)
     PetscCall(dev->ops->hostmalloc(dev->id, sizeof(int), &f->trouble));
     *(volatile int *)f->trouble = 0;
   }
-  PetscCall(Lap(f, GPUCSR_PART_TRIANGLES, &last));
+  Lap(f, GPUCSR_PART_TRIANGLES, &last);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -353,17 +349,16 @@ PetscErrorCode MatGPUCSRFactorEliminate_Private(Mat_GPUCSRFactor *f, GPUCSRPivot
   const GPUCSRTriangleOps *ops = GPUCSRTriangleOpsGet(dev);
   GPUCSRFactorPair        *p   = &f->pair[0];
   GPUCSRPivots             pivots;
-  PetscLogDouble           last;
+  double                   last = GPUCSRNow();
 
   PetscFunctionBegin;
-  PetscCall(PetscTime(&last));
   if (!p->schedule) PetscCall(Schedule(dev, p));
-  PetscCall(Lap(f, GPUCSR_PART_LEVELS, &last));
+  Lap(f, GPUCSR_PART_LEVELS, &last);
   PetscCall((*ops->factor)(dev, &p->M, f->symmetric, p->schedule, rule, tolerance, &pivots, dev->stream));
   *row  = pivots.row;
   *done = (PetscBool)(pivots.row == p->M.n && !pivots.unsymmetric && (!f->symmetric || (p->T[0].nnz == p->M.nnz - p->M.n - p->T[0].nnz)));
   if (*done && f->symmetric) PetscCall((*ops->mirror)(dev, p->M.n, p->M, dev->stream));
-  PetscCall(Lap(f, GPUCSR_PART_FACTOR, &last));
+  Lap(f, GPUCSR_PART_FACTOR, &last);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -371,17 +366,16 @@ PetscErrorCode MatGPUCSRFactorEliminate_Private(Mat_GPUCSRFactor *f, GPUCSRPivot
 PetscErrorCode MatGPUCSRFactorNumeric_Private(Mat_GPUCSRFactor *f, Mat A, const MatFactorInfo *info, PetscBool *done)
 {
   GPUCSRPivotRule rule = GPUCSR_PIVOT_ABSOLUTE;
-  PetscLogDouble  last;
   int             row;
+  double          last = GPUCSRNow();
 
   PetscFunctionBegin;
-  PetscCall(PetscTime(&last));
   if (info->shifttype == (PetscReal)MAT_SHIFT_NONZERO) rule = GPUCSR_PIVOT_ROW;
   if (info->shifttype == (PetscReal)MAT_SHIFT_POSITIVE_DEFINITE) rule = GPUCSR_PIVOT_POSITIVE;
   f->positive = (PetscBool)(rule == GPUCSR_PIVOT_POSITIVE);
   PetscCall(Turn(f, f->dev->stream));
   PetscCall(Load(f, A));
-  PetscCall(Lap(f, GPUCSR_PART_VALUES, &last));
+  Lap(f, GPUCSR_PART_VALUES, &last);
   PetscCall(MatGPUCSRFactorEliminate_Private(f, rule, (double)info->zeropivot, done, &row));
   if (!*done) PetscCall(PetscInfo(A, "Row %d has a pivot that PETSc must judge, or the pattern is not symmetric: its factorization is taken\n", row));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -4,7 +4,6 @@
   The factor matrix is PETSc's. PETSc's functions set a factor's operations; afterwards this file replaces some operations. Its own data are a composed object of the matrix.
 */
 #include "factorimpl.h"
-#include <petsctime.h>
 
 /* With PETSC_TRUE later factorizations of A are deferred, until a call with PETSC_FALSE. A deferred factor keeps its request. A batch computes it with other factors, or its first use computes it alone */
 PetscErrorCode MatGPUCSRFactorPutOff_Private(Mat A, PetscBool yes)
@@ -143,19 +142,18 @@ static PetscErrorCode PETScSymbolic(Mat F, Mat_GPUCSRFactor *f)
 
 static PetscErrorCode PETScNumeric(Mat F, Mat_GPUCSRFactor *f)
 {
-  PetscLogDouble begin, end;
+  double         begin;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(PETScSymbolic(F, f));
   PetscCall(MatGPUCSRFetch_Private(f->A));
   PETScBegin(F, f);
-  PetscCall(PetscTime(&begin));
+  begin = GPUCSRNow();
   if (f->symmetric) ierr = (*F->ops->choleskyfactornumeric)(F, f->A, &f->info);
   else ierr = (*F->ops->lufactornumeric)(F, f->A, &f->info);
-  PetscCall(PetscTime(&end));
-  f->seconds[GPUCSR_PART_FACTOR] = end - begin;
-  if (f->direct[0]) PetscCall(MatGPUCSRReportFactor_Private(f->type, F->rmap->n, "PETSc on the host", f->direct, end - begin));
+  f->seconds[GPUCSR_PART_FACTOR] = GPUCSRNow() - begin;
+  if (f->direct[0]) PetscCall(MatGPUCSRReportFactor_Private(f->type, F->rmap->n, "PETSc on the host", f->direct, f->seconds[GPUCSR_PART_FACTOR]));
   PetscCall(PETScEnd(F, f, ierr));
   f->numeric = PETSC_TRUE;
   Install(F, f);
@@ -165,7 +163,6 @@ static PetscErrorCode PETScNumeric(Mat F, Mat_GPUCSRFactor *f)
 /* Makes the factor on the host, if only the device has it */
 static PetscErrorCode FactorHost(Mat F, Mat_GPUCSRFactor *f)
 {
-
   PetscFunctionBegin;
   PetscCall(Settle(F, f));
   if (f->numeric) PetscFunctionReturn(PETSC_SUCCESS);
@@ -511,7 +508,6 @@ PetscErrorCode MatGPUCSRFactorTakeBack_Private(Mat F, Mat_GPUCSRFactor *f, Petsc
 /* Computes a deferred factor by itself */
 static PetscErrorCode Settle(Mat F, Mat_GPUCSRFactor *f)
 {
-
   PetscFunctionBegin;
   if (!f->later) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCheck(GPUCSRStateOf(f->A) == f->values, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "The factor of a block was made together with other blocks, is needed by itself, and the matrix has changed since: factor it again (KSPSetUp(), PCSetUp()) before");

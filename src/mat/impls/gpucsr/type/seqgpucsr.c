@@ -4,7 +4,6 @@
   the plan.
 */
 #include "gpucsrimpl.h"
-#include <petsctime.h>
 
 /* Waits for this matrix's work */
 static PetscErrorCode Settle(Mat_SeqGPUCSR *g)
@@ -385,11 +384,11 @@ PetscErrorCode MatGPUCSRParentProduct_Private(Mat A, GPUCSRSide side, Vec x, Vec
 {
   Mat_SeqGPUCSR        *g = (Mat_SeqGPUCSR *)A->spptr;
   const struct _MatOps *p = &g->base.parent;
-  PetscLogDouble        begin, end;
+  double                begin;
 
   PetscFunctionBegin;
   PetscCall(MatGPUCSRFetch_Private(A));
-  PetscCall(PetscTime(&begin));
+  begin = GPUCSRNow();
   if (side == GPUCSR_FORWARD) {
     if (y) PetscCall((*p->multadd)(A, x, y, z));
     else PetscCall((*p->mult)(A, x, z));
@@ -399,8 +398,7 @@ PetscErrorCode MatGPUCSRParentProduct_Private(Mat A, GPUCSRSide side, Vec x, Vec
     else PetscCall((*p->multtranspose)(A, x, z));
     g->info.aij_transpose_products++;
   }
-  PetscCall(PetscTime(&end));
-  g->info.aij_time += end - begin;
+  g->info.aij_time += GPUCSRNow() - begin;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -1,6 +1,5 @@
 /* Builds a plan: inspect, choose, upload, convert. The source is the host's CSR, which is uploaded once if the device can fill the formats */
 #include "plan.h"
-#include <petsctime.h>
 
 GPUCSRPlanOptions GPUCSRPlanSettings = {.sample = 0.01};
 
@@ -36,15 +35,14 @@ PetscErrorCode GPUCSRPlanInitialize(void)
   Adds the seconds since the last mark to *to. Waits for the device only if times will be reported. Work on the device's stream is in order; other
   streams wait for P->changed.
 */
-static PetscErrorCode Mark(GPUCSRDevice dev, PetscLogDouble *last, double *to)
+static PetscErrorCode Mark(GPUCSRDevice dev, double *last, double *to)
 {
-  PetscLogDouble now;
+  const double before = *last;
 
   PetscFunctionBegin;
   if (GPUCSRSettingsGlobal.report) PetscCall(dev->ops->streamsynchronize(dev->id, dev->stream));
-  PetscCall(PetscTime(&now));
-  if (to) *to += now - *last;
-  *last = now;
+  *last = GPUCSRNow();
+  *to += *last - before;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -162,7 +160,7 @@ static PetscBool NeedsPattern(const GPUCSRFormat *format)
 {
   const GPUCSRDeviceFormat *df = GPUCSRDeviceFormatOf(format);
 
-  return (PetscBool)(!df || df->pattern);
+  return (PetscBool)(df && df->pattern);
 }
 
 /* Keeps the pattern on the device if the format needs it for new values: no second upload, and no second sort for a transpose. A lent one is there already */
@@ -292,12 +290,10 @@ PetscErrorCode GPUCSRSourceInspect(const GPUCSRSource *s, GPUCSRPrecision precis
 
 static PetscErrorCode BuildSteps(GPUCSRDevice dev, const GPUCSRSource *s, GPUCSRPrecision precision, const GPUCSRRequest *q, GPUCSRPlan *P, GPUCSRStorage *csr)
 {
-  const GPUCSRDeviceFormat *df;
-  PetscLogDouble            t;
-  int64_t                   bad;
+  int64_t bad;
+  double  t = GPUCSRNow();
 
   PetscFunctionBegin;
-  PetscCall(PetscTime(&t));
   if (dev->ops->kernels) { /* uploads CSR once; the rest happens on the device */
     PetscCall(SendCSR(dev, s, precision, PETSC_FALSE, P, csr));
     PetscCall(Mark(dev, &t, &P->costs.upload));
@@ -308,9 +304,8 @@ static PetscErrorCode BuildSteps(GPUCSRDevice dev, const GPUCSRSource *s, GPUCSR
   PetscCall(Mark(dev, &t, &P->costs.inspect));
   PetscCall(Choose(dev, precision, q, csr, P));
   PetscCall(Mark(dev, &t, &P->costs.choose));
-  PetscCall(GPUCSRDeviceFormatGet(P->choice.format, &df));
   if (P->A.format) { /* measuring has built it */
-  } else if (dev->ops->kernels && df) PetscCall(FromCSR(csr, P));
+  } else if (dev->ops->kernels && GPUCSRDeviceFormatOf(P->choice.format)) PetscCall(FromCSR(csr, P));
   else PetscCall(FromSource(dev, s, precision, P));
   PetscCall(GPUCSRPlanKeepPattern(csr, P));
   PetscCall(GPUCSRPlanPrepare(P));
@@ -366,12 +361,10 @@ static PetscErrorCode FromTransposedCSR(GPUCSRDevice dev, const GPUCSRStorage *c
 
 static PetscErrorCode TransposeSteps(GPUCSRDevice dev, const GPUCSRSource *s, const GPUCSRStorage *from, GPUCSRPrecision precision, const GPUCSRRequest *q, GPUCSRPlan *P, GPUCSRStorage *csr)
 {
-  const GPUCSRDeviceFormat *df;
-  PetscLogDouble            t;
-  int64_t                   bad;
+  int64_t bad;
+  double  t = GPUCSRNow();
 
   PetscFunctionBegin;
-  PetscCall(PetscTime(&t));
   P->features = (GPUCSRFeatures){.m = s->n, .n = s->m, .nnz = s->nnz}; /* an error below frees the map at its size */
   PetscCall(GPUCSRStorageCSR(dev, s->n, s->m, s->nnz, precision, PETSC_FALSE, csr));
   PetscCall(GPUCSRMalloc(dev, sizeof(int32_t) * (size_t)s->nnz, "the transpose's value map", (void **)&P->map));
@@ -382,9 +375,8 @@ static PetscErrorCode TransposeSteps(GPUCSRDevice dev, const GPUCSRSource *s, co
   PetscCall(Mark(dev, &t, &P->costs.inspect));
   PetscCall(Choose(dev, precision, q, csr, P));
   PetscCall(Mark(dev, &t, &P->costs.choose));
-  PetscCall(GPUCSRDeviceFormatGet(P->choice.format, &df));
   if (P->A.format) { /* measuring has built it */
-  } else if (GPUCSRIsCSR(P->choice.format) || (dev->ops->kernels && df)) PetscCall(FromCSR(csr, P));
+  } else if (GPUCSRIsCSR(P->choice.format) || (dev->ops->kernels && GPUCSRDeviceFormatOf(P->choice.format))) PetscCall(FromCSR(csr, P));
   else PetscCall(FromTransposedCSR(dev, csr, precision, P));
   PetscCall(GPUCSRPlanKeepPattern(csr, P));
   PetscCall(GPUCSRPlanPrepare(P));
@@ -399,13 +391,13 @@ PetscErrorCode GPUCSRPlanBuildTranspose(GPUCSRDevice dev, const GPUCSRSource *s,
   const GPUCSRStorage *from = &sent;
   PetscErrorCode       ierr = PETSC_SUCCESS;
   int64_t              bad  = -1;
-  PetscLogDouble       t;
+  double               t;
 
   PetscFunctionBegin;
   PetscCall(GPUCSRPlanDestroy(P));
   P->A.dev = dev;
   PetscCall(dev->ops->activate(dev->id));
-  PetscCall(PetscTime(&t));
+  t = GPUCSRNow();
   if (D && D->built && GPUCSRIsCSR(D->A.format)) from = &D->A;
   else {
     ierr = SendCSR(dev, s, precision, PETSC_FALSE, P, &sent);
@@ -429,7 +421,7 @@ static PetscErrorCode RefreshFrom(GPUCSRPlan *P, GPUCSRStorage *csr)
 
   PetscFunctionBegin;
   LendPattern(P, PETSC_TRUE, csr);
-  ierr = df ? (*df->fill)(csr, &P->A, PETSC_TRUE, P->A.dev->stream) : ByHost(csr, NULL, P->A.format, &P->A);
+  ierr = (*df->fill)(csr, &P->A, PETSC_TRUE, P->A.dev->stream);
   LendPattern(P, PETSC_FALSE, csr);
   PetscFunctionReturn(ierr);
 }
@@ -440,19 +432,18 @@ static PetscErrorCode RefreshSteps(GPUCSRPlan *P, const GPUCSRSource *s, const G
   const GPUCSRFormat   *format    = P->A.format;
   const GPUCSRPrecision precision = P->A.precision;
   const void           *values;
-  PetscLogDouble        t;
+  double                t = GPUCSRNow();
 
   PetscFunctionBegin;
-  PetscCall(PetscTime(&t));
   P->rounding = 0;
   if (!P->map) {
     if (GPUCSRIsCSR(format)) {
       PetscCall((*format->ops->fill)(s, &P->A, PETSC_TRUE, &P->rounding));
       Sent(s, &P->A, PETSC_TRUE, &P->costs);
     } else if (!dev->ops->separate) PetscCall((*format->ops->fill)(s, &P->A, PETSC_TRUE, &P->rounding));
-    else if (!df || !dev->ops->kernels) PetscCall(FillOnHost(s, &P->A, PETSC_TRUE, &P->rounding));
+    else if (!GPUCSRDeviceFormatOf(format) || !dev->ops->kernels) PetscCall(FillOnHost(s, &P->A, PETSC_TRUE, &P->rounding));
     else {
-      PetscCall(SendCSR(dev, s, precision, (PetscBool)(!df->pattern || P->pattern.format), P, sent));
+      PetscCall(SendCSR(dev, s, precision, (PetscBool)(!NeedsPattern(format) || P->pattern.format), P, sent));
       PetscCall(Mark(dev, &t, &P->costs.upload));
       PetscCall(RefreshFrom(P, sent));
       PetscCall(GPUCSRPlanKeepPattern(sent, P));

@@ -3,7 +3,6 @@
   used; the host takes part in the ordering alone.
 */
 #include "cudss.h"
-#include <petsctime.h>
 
 /* Frees the library's objects of a factor */
 static PetscErrorCode End(Mat_CuDSS *f)
@@ -195,15 +194,14 @@ static PetscErrorCode Phase(Mat_CuDSS *f, int phase, const char what[], int *inf
 /* Orders the unknowns and finds the pattern of the factors, in host memory if the device has no room for them */
 static PetscErrorCode Analyze(Mat_CuDSS *f)
 {
-  GPUCSRDevice   dev = f->dev;
-  void          *handle;
-  int64_t        estimate[CUDSS_ESTIMATES_ALL] = {0}, room = 0, limit;
-  PetscBool      known;
-  int            unused;
-  PetscLogDouble begin, end;
+  GPUCSRDevice dev = f->dev;
+  void        *handle;
+  int64_t      estimate[CUDSS_ESTIMATES_ALL] = {0}, room = 0, limit;
+  PetscBool    known;
+  int          unused;
+  const double begin = GPUCSRNow();
 
   PetscFunctionBegin;
-  PetscCall(PetscTime(&begin));
   f->hybrid = (PetscBool)(f->request.hybrid == CUDSS_ALWAYS);
   PetscCall(CuDSSHandle(dev, dev->stream, &handle));
   for (int again = 0; again < 2; again++) {
@@ -221,8 +219,7 @@ static PetscErrorCode Analyze(Mat_CuDSS *f)
   PetscCheck(f->bytes <= (double)room, PETSC_COMM_SELF, PETSC_ERR_MEM, "cuDSS needs %g bytes on %s device %d for the factors%s, which has %g free", f->bytes, dev->ops->name, dev->id, f->hybrid ? ", with host memory for most of them" : "", (double)room);
   PetscCall(Datum(f, CUDSS_FACTOR_NONZEROS, &f->entries, sizeof(f->entries), &known));
   f->analyzed = f->fresh = PETSC_TRUE;
-  PetscCall(PetscTime(&end));
-  f->seconds[0] = end - begin;
+  f->seconds[0]          = GPUCSRNow() - begin;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -234,10 +231,9 @@ static PetscErrorCode Factor(Mat_CuDSS *f)
   int32_t         pairs[2] = {0, 0}, perturbed = 0;
   int             info;
   PetscBool       known = PETSC_TRUE;
-  PetscLogDouble  begin, end;
+  const double    begin = GPUCSRNow();
 
   PetscFunctionBegin;
-  PetscCall(PetscTime(&begin));
   f->factored = f->tried = PETSC_FALSE;
   PetscCall(Phase(f, phase, again ? "a new factorization" : "the factorization", &info));
   if (info) {
@@ -252,9 +248,8 @@ static PetscErrorCode Factor(Mat_CuDSS *f)
   f->positives = f->kind == CUDSS_POSITIVE ? f->A.m : known ? pairs[0] : -1;
   f->negative  = pairs[1];
   if (f->schur.n) PetscCall(MatCuDSSSchurGet_Private(f));
-  f->factored = PETSC_TRUE;
-  PetscCall(PetscTime(&end));
-  f->seconds[again ? 2 : 1] = end - begin;
+  f->factored               = PETSC_TRUE;
+  f->seconds[again ? 2 : 1] = GPUCSRNow() - begin;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
