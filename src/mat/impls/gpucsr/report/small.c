@@ -7,7 +7,6 @@
 */
 #include "../type/gpucsrimpl.h"
 #include "../blackbox/plan/advise.h"
-#include <string.h>
 
 /* Launch, and the bytes of a small matrix, which the cache holds */
 static double Kernel(const GPUCSRMachine *t, double entries)
@@ -23,7 +22,7 @@ static PetscBool Free(Mat A, const Mat_SeqGPUCSR *g)
   if (g->block || !g->dev || !g->dev->ops->separate || MatGPUCSRBackendOf(A) != MAT_GPUCSR_BACKEND_AUTO) return PETSC_FALSE;
   if (c->smallonhost == 0 || (c->smallonhost < 0 && !g->dev->ops->kernels)) return PETSC_FALSE;
   if (c->precision != MAT_GPUCSR_DOUBLE || c->transposeatassembly || c->request.select != GPUCSR_SELECT_ESTIMATE) return PETSC_FALSE;
-  return (PetscBool)(!strcmp(c->request.format, "auto") && !strcmp(c->request.kernel, "auto") && !strcmp(c->trequest.format, "auto") && !strcmp(c->trequest.kernel, "auto"));
+  return (PetscBool)(GPUCSRRequestOpen(&c->request) && GPUCSRRequestOpen(&c->trequest));
 }
 
 /* Once for each pattern */

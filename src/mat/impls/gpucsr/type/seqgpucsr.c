@@ -171,7 +171,7 @@ PetscErrorCode MatGPUCSRDecide_Private(Mat A)
       PetscCall(GPUCSRDeviceOpen("cuda", &g->dev, g->whynot, sizeof(g->whynot)));
       PetscCheck(g->dev || backend != MAT_GPUCSR_BACKEND_CUDA, PETSC_COMM_SELF, PETSC_ERR_GPU, "-mat_gpucsr_backend cuda is not possible here: %s; auto would compute on the host", g->whynot);
     } else PetscCall(PetscStrncpy(g->whynot, c->backend == backend ? "backend host was asked for" : "MatBindToCPU() bound it to the CPU", sizeof(g->whynot)));
-    if (!g->dev && (strcmp(c->request.format, "auto") || strcmp(c->request.kernel, "auto") || strcmp(c->trequest.format, "auto") || strcmp(c->trequest.kernel, "auto") || c->precision != MAT_GPUCSR_DOUBLE)) {
+    if (!g->dev && (!GPUCSRRequestOpen(&c->request) || !GPUCSRRequestOpen(&c->trequest) || c->precision != MAT_GPUCSR_DOUBLE)) {
       char unused[128];
 
       PetscCall(GPUCSRDeviceOpen("host", &g->dev, unused, sizeof(unused)));
