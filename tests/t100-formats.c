@@ -84,15 +84,13 @@ int main(int argc, char **argv)
   PetscCall(Expect("squared deviation", (double)(float)(f.deviation * f.deviation), (double)(float)(15. / 5 - 49. / 25)));
   PetscCall(Expect("density", f.density, 7. / 5 / 4));
   PetscCall(Expect("sliced ELL entries", (double)f.sell_stored, 3 * GPUCSR_SLICE));
-  for (int q = 0;; q++) {
-    PetscCall(GPUCSRFormatGet(q, &format));
-    if (!format) break;
+  for (int q = 0; (format = GPUCSRFormatGet(q)); q++) {
     current = format->name;
     for (int p = 0; p < 1; p++) {
       GPUCSRStorage A;
       GPUCSRExtent  e = {0};
 
-      PetscCall((*format->ops->applicable)(&f, format->variant, (GPUCSRPrecision)p, &yes, why, sizeof(why)));
+      yes = GPUCSRFormatHolds(format, &f, (GPUCSRPrecision)p, why, sizeof(why));
       PetscCheck(yes, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s", why);
       if (format->ops->measure) PetscCall((*format->ops->measure)(&s, format->variant, &e));
       PetscCall(GPUCSRStorageCreate(d, format, &f, format->ops->measure ? &e : NULL, (GPUCSRPrecision)p, &A));

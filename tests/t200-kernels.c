@@ -319,9 +319,7 @@ static PetscErrorCode CheckKernels(Space *w, const Matrix *M, PetscBool trans, G
   PetscBool           wanted;
 
   PetscFunctionBegin;
-  for (int r = 0;; r++) {
-    PetscCall(GPUCSRKernelGet(r, &k));
-    if (!k) break;
+  for (int r = 0; (k = GPUCSRKernelGet(r)); r++) {
     PetscCall(Wanted(P->A.format, k, &wanted));
     if (!wanted) continue;
     if (P->choice.kernel != k && w->dev->ops->separate) {
@@ -344,10 +342,9 @@ static PetscErrorCode CheckDiagonal(Space *w, const Matrix *M, GPUCSRPlan *P)
 {
   const GPUCSRType          vt = GPUCSRVectorType(P->A.precision);
   const PetscInt            n  = PetscMin(M->m, M->n);
-  const GPUCSRDeviceFormat *df;
+  const GPUCSRDeviceFormat *df = GPUCSRDeviceFormatOf(P->A.format);
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRDeviceFormatGet(P->A.format, &df));
   if (w->dev->ops->kernels && !df) PetscFunctionReturn(PETSC_SUCCESS); /* a format that the host fills */
   PetscCall(GPUCSRPlanDiagonal(P, w->z, w->dev->stream));
   PetscCall(GPUCSRDownload(w->dev, w->hz, GPUCSR_DOUBLE, w->z, vt, (size_t)n, PETSC_FALSE, w->dev->stream));
@@ -446,13 +443,11 @@ static PetscErrorCode Format(Space *w, Matrix *M, const GPUCSRFormat *format, co
   PetscCall(PetscStrncpy(request.kernel, k->name, sizeof(request.kernel)));
   for (int p = 0; p < 3; p++) {
     GPUCSRPlan A, T;
-    GPUCSRBool yes;
     PetscBool  can;
     char       why[256];
 
     if (p && !w->dev->ops->separate && (Oblong(format) || (w->special && nnz > 5000))) continue; /* on the host all block sizes are one function, and small matrices show what Inf and NaN do */
-    PetscCall((*format->ops->applicable)(&f[0], format->variant, (GPUCSRPrecision)p, &yes, why, sizeof(why)));
-    if (!yes) continue;
+    if (!GPUCSRFormatHolds(format, &f[0], (GPUCSRPrecision)p, why, sizeof(why))) continue;
     PetscCall(PetscMemzero(&A, sizeof(A)));
     PetscCall(PetscMemzero(&T, sizeof(T)));
     PetscCall(Build(w, &s, NULL, PETSC_FALSE, p, &request, &A));
@@ -461,21 +456,19 @@ static PetscErrorCode Format(Space *w, Matrix *M, const GPUCSRFormat *format, co
       PetscCall(CheckKernels(w, M, PETSC_FALSE, &A, 0));
       PetscCall(CheckDiagonal(w, M, &A));
     }
-    PetscCall((*format->ops->applicable)(&f[1], format->variant, (GPUCSRPrecision)p, &yes, why, sizeof(why)));
-    if (yes) PetscCall(Build(w, &s, &A, PETSC_TRUE, p, &request, &T));
+    if (GPUCSRFormatHolds(format, &f[1], (GPUCSRPrecision)p, why, sizeof(why))) PetscCall(Build(w, &s, &A, PETSC_TRUE, p, &request, &T));
     PetscCall(DropPadded(&T));
     if (T.built) PetscCall(CheckKernels(w, M, PETSC_TRUE, &T, 0));
     for (size_t e = 0; e < nnz; e++) M->a[e] = ZooScalar(5, (PetscInt)e, 3);
     if (A.built) {
-      PetscCall(GPUCSRPlanCanRefresh(&A, &can));
-      PetscCheck(can, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Format %s cannot take new values", format->name);
+      PetscCheck(GPUCSRPlanCanRefresh(&A), PETSC_COMM_SELF, PETSC_ERR_PLIB, "Format %s cannot take new values", format->name);
       PetscCall(GPUCSRPlanRefresh(&A, &s, NULL, &can));
       PetscCheck(can || format->ops == &GPUCSRFormat_stencil, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Format %s did not take new values", format->name);
       if (!can) PetscCall(Build(w, &s, NULL, PETSC_FALSE, p, &request, &A));
       if (A.built) PetscCall(CheckKernels(w, M, PETSC_FALSE, &A, 1));
     }
     if (T.built) {
-      PetscCall(GPUCSRPlanCanRefresh(&T, &can));
+      can = GPUCSRPlanCanRefresh(&T);
       if (can) PetscCall(GPUCSRPlanRefresh(&T, &s, A.built && p % 2 == 0 ? &A : NULL, &can));
       if (!can) PetscCall(Build(w, &s, NULL, PETSC_TRUE, p, &request, &T));
       if (T.built) PetscCall(CheckKernels(w, M, PETSC_TRUE, &T, 1));
@@ -504,17 +497,11 @@ static PetscErrorCode One(GPUCSRDevice dev, Matrix *M, PetscBool special)
   PetscCall(GPUCSRStencils((int)M->m, M->i, M->j, GPUCSR_PETSCINT, M->a, GPUCSR_DOUBLE, &f[0]));
   PetscCall(TransposedFeatures(M, &f[1]));
   f[1].stencils = f[0].stencils; /* to be tried: the build may refuse */
-  for (int q = 0;; q++) {
+  for (int q = 0; (format = GPUCSRFormatGet(q)); q++) {
     PetscBool wanted = PETSC_FALSE;
 
-    PetscCall(GPUCSRFormatGet(q, &format));
-    if (!format) break;
     if (PetscMax(M->m, M->n) >= LARGE && Oblong(format)) continue;
-    for (int r = 0; !wanted; r++) {
-      PetscCall(GPUCSRKernelGet(r, &k));
-      if (!k) break;
-      PetscCall(Wanted(format, k, &wanted));
-    }
+    for (int r = 0; !wanted && (k = GPUCSRKernelGet(r)); r++) PetscCall(Wanted(format, k, &wanted));
     if (wanted) PetscCall(Format(&w, M, format, k, f, keep));
   }
   PetscCall(SpaceDestroy(&w));

@@ -100,10 +100,8 @@ static PetscErrorCode Kernels(Space *w, const GPUCSRSource *s, GPUCSRPrecision p
   const GPUCSRKernel *k;
 
   PetscFunctionBegin;
-  for (int q = 0;; q++) {
-    PetscCall(GPUCSRFormatGet(q, &format));
-    if (!format) break;
-    for (int r = 0;; r++) {
+  for (int q = 0; (format = GPUCSRFormatGet(q)); q++) {
+    for (int r = 0; (k = GPUCSRKernelGet(r)); r++) {
       GPUCSRRequest  request = {"auto", "auto", GPUCSR_SELECT_ESTIMATE, 0, 0};
       GPUCSRPlan     P;
       GPUCSRAttempt  attempt;
@@ -111,8 +109,6 @@ static PetscErrorCode Kernels(Space *w, const GPUCSRSource *s, GPUCSRPrecision p
       PetscBool      of;
       char           where[160];
 
-      PetscCall(GPUCSRKernelGet(r, &k));
-      if (!k) break;
       PetscCall(PetscStrncmp(format->name, k->format, strlen(k->format), &of));
       if (!of || (w->dev->ops->kernels && (!k->family || !k->family->steps))) continue;
       PetscCall(PetscMemzero(&P, sizeof(P)));

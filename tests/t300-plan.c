@@ -85,15 +85,11 @@ int main(int argc, char **argv)
   PetscCall(GPUCSRFeaturesOfRows(0, 0, none, 1, &f));
   PetscCall(Chosen(d, f, "")); /* whatever, but something */
 
-  for (int q = 0;; q++) { /* every kernel can be had by name, alone and with its format */
-    PetscCall(GPUCSRKernelGet(q, &k));
-    if (!k) break;
+  for (int q = 0; (k = GPUCSRKernelGet(q)); q++) { /* every kernel can be had by name, alone and with its format */
     PetscCall(Requested(d, "auto", k->name, GPUCSR_PRECISION_DOUBLE, PETSC_TRUE, ""));
-    for (int r = 0;; r++) {
+    for (int r = 0; (format = GPUCSRFormatGet(r)); r++) {
       PetscBool same;
 
-      PetscCall(GPUCSRFormatGet(r, &format));
-      if (!format) break;
       PetscCall(PetscStrcmp(k->format, format->family, &same));
       if (!same) continue;
       PetscCall(Requested(d, format->name, k->name, GPUCSR_PRECISION_DOUBLE, PETSC_TRUE, ""));

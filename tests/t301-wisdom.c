@@ -106,7 +106,7 @@ static PetscErrorCode Add(GPUCSRDevice d, const GPUCSRFeatures *f, GPUCSRPrecisi
   GPUCSRCandidate c = {.format = GPUCSRFormatCSR(), .measured = seconds};
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRKernelFind(kernel, &c.kernel));
+  c.kernel = GPUCSRKernelFind(kernel);
   PetscCall(GPUCSRWisdomAdd(d, f, p, &c));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -49,7 +49,7 @@ static PetscErrorCode Chosen(GPUCSRDevice d, GPUCSRFeatures f, GPUCSRSelect sele
   PetscCheck(strstr(choice.why, why), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: the reason should say \"%s\": %s", kernel, why, choice.why);
   PetscCheck(PetscAbsReal(c[0].predicted - 1e-6 * us) < 1e-12, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: predicted %g us, should be %g", kernel, 1e6 * c[0].predicted, us);
   for (int k = 1; k < n; k++) {
-    PetscCall(GPUCSRCandidateWhy(&c[k], &c[0], text, sizeof(text)));
+    GPUCSRCandidateWhy(&c[k], &c[0], text, sizeof(text));
     PetscCheck(text[0], PETSC_COMM_SELF, PETSC_ERR_PLIB, "Nothing says why %s on %s was not taken", c[k].kernel->name, c[k].format->name);
     if (!c[k].known) known = PetscMin(known, k);
     PetscCheck(!c[k].usable || !c[k].known || k < known, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s on %s stands behind those that the profile does not know", c[k].kernel->name, c[k].format->name);

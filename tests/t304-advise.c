@@ -116,14 +116,14 @@ static PetscErrorCode Host(void)
   PetscCheck(t.product > 1e-7 && t.product < 0.1 && t.number > 1e-12 && t.number < 1e-6, PETSC_COMM_SELF, PETSC_ERR_PLIB, "10000 entries take %g s, a number %g s", t.product, t.number);
   PetscCall(WriteFile("gpucsr-wisdom 1\n"));
   PetscCall(GPUCSRWisdomLoad(file));
-  PetscCall(GPUCSRWisdomHostFind(&f, &again, &known));
+  known = GPUCSRWisdomHostFind(&f, &again);
   PetscCheck(!known, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Nobody told this");
   PetscCall(GPUCSRWisdomHostAdd(&f, &host));
   PetscCall(GPUCSRWisdomFinalize());
   PetscCall(GPUCSRWisdomLoad(file));
-  PetscCall(GPUCSRWisdomHostFind(&f, &again, &known));
+  known = GPUCSRWisdomHostFind(&f, &again);
   PetscCheck(known && fabs(again.product - host.product) < 1e-9 && fabs(again.number / host.number - 1) < 1e-3, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Remembered are %g and %g s", again.product, again.number);
-  PetscCall(GPUCSRWisdomHostFind(&other, &again, &known));
+  known = GPUCSRWisdomHostFind(&other, &again);
   PetscCheck(!known, PETSC_COMM_SELF, PETSC_ERR_PLIB, "That was another matrix");
   PetscFunctionReturn(PETSC_SUCCESS);
 }

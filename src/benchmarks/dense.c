@@ -216,15 +216,13 @@ static PetscErrorCode TimePair(Bench *b, const GPUCSRSource *s, PetscBool single
 {
   const GPUCSRPrecision precision = single ? GPUCSR_PRECISION_SINGLE : GPUCSR_PRECISION_DOUBLE;
   GPUCSRRequest         q         = {"", "", GPUCSR_SELECT_ESTIMATE, 0, 0};
-  PetscBool             takes;
   BenchPlanned          l;
 
   PetscFunctionBeginUser;
   *us = 0;
   PetscCall(PetscStrncpy(q.format, pair->format, sizeof(q.format)));
   PetscCall(PetscStrncpy(q.kernel, pair->kernel, sizeof(q.kernel)));
-  PetscCall(GPUCSRRequestTakes(&q, precision, &takes));
-  if (!takes || (strcmp(pair->format, "csr") && (double)s->m * s->n > 60 * (double)s->nnz)) PetscFunctionReturn(PETSC_SUCCESS); /* the library refuses such matrices */
+  if (!GPUCSRRequestTakes(&q, precision) || (strcmp(pair->format, "csr") && (double)s->m * s->n > 60 * (double)s->nnz)) PetscFunctionReturn(PETSC_SUCCESS); /* the library refuses such matrices */
   memset(&l, 0, sizeof(l));
   PetscCall(GPUCSRPlanBuild(b->dev, s, precision, &q, &l.plan));
   PetscCall(GPUCSRPlanPrepare(&l.plan));

@@ -3,6 +3,8 @@
 /*
   The devices of a process (device.h), its settings, and agreement of ranks.
 */
+#include <petsctime.h>
+#include <petscviewer.h>
 #include "agree.h"
 
 #define GPUCSR_BACKEND(name) GPUCSR_INTERN const GPUCSRBackendOps GPUCSRBackend_##name;
@@ -22,6 +24,49 @@ GPUCSR_INTERN PetscErrorCode GPUCSRWaitStreamOnHost(GPUCSRStream);
 #else
   #define GPUCSR_PETSCINT GPUCSR_INT32
 #endif
+
+/* What PETSc and MPI tell of an object without an error */
+static inline PetscBool GPUCSRIsType(const void *o, const char type[])
+{
+  PetscBool same = PETSC_FALSE;
+
+  return (PetscBool)(!PetscObjectTypeCompare((PetscObject)o, type, &same) && same);
+}
+
+/* Does the viewer show what an object is, not its entries? */
+static inline PetscBool GPUCSRViewsInfo(PetscViewer viewer)
+{
+  PetscViewerFormat format;
+
+  if (!GPUCSRIsType(viewer, PETSCVIEWERASCII) || PetscViewerGetFormat(viewer, &format)) return PETSC_FALSE;
+  return (PetscBool)(format == PETSC_VIEWER_ASCII_INFO || format == PETSC_VIEWER_ASCII_INFO_DETAIL);
+}
+
+static inline double GPUCSRNow(void)
+{
+  PetscLogDouble now = 0;
+
+  (void)PetscTime(&now);
+  return now;
+}
+
+#define GPUCSRStateOf(o) (((PetscObject)(o))->state)
+
+static inline PetscMPIInt GPUCSRRankOf(MPI_Comm comm)
+{
+  PetscMPIInt rank = -1;
+
+  (void)MPI_Comm_rank(comm, &rank);
+  return rank;
+}
+
+static inline PetscMPIInt GPUCSRSizeOf(MPI_Comm comm)
+{
+  PetscMPIInt size = -1;
+
+  (void)MPI_Comm_size(comm, &size);
+  return size;
+}
 
 /* The process' choice of device and its options; read once at registration */
 typedef struct {

@@ -118,10 +118,9 @@ PetscErrorCode GPUCSRMachineLoad(const char file[])
   const GPUCSRMachineRatios same                                          = {1, 1, 1, 1};
   double                    value[sizeof(GPUCSRMachine) / sizeof(double)] = {0};
   char                      wrong[256]                                    = "";
-  PetscMPIInt               rank;
+  const PetscMPIInt         rank                                          = GPUCSRRankOf(PETSC_COMM_WORLD);
 
   PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
   if (file[0]) {
     if (rank == 0) PetscCall(ParseFile(file, value, wrong, sizeof(wrong)));
     PetscCallMPI(MPI_Bcast(wrong, (PetscMPIInt)sizeof(wrong), MPI_CHAR, 0, PETSC_COMM_WORLD));

@@ -76,8 +76,8 @@ PetscErrorCode GPUCSRSysInitialize(void)
   PetscFunctionBegin;
   PetscCall(PetscMemzero(s, sizeof(*s)));
   PetscCallMPI(MPI_Comm_split_type(PETSC_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node));
-  PetscCallMPI(MPI_Comm_rank(node, &s->localrank));
-  PetscCallMPI(MPI_Comm_size(node, &s->localsize));
+  s->localrank = GPUCSRRankOf(node);
+  s->localsize = GPUCSRSizeOf(node);
   PetscCallMPI(MPI_Comm_free(&node));
   s->threads    = PetscMin(8, PetscMax(1, omp_get_num_procs() / s->localsize));
   s->pinvectors = PETSC_TRUE;
@@ -147,14 +147,10 @@ PetscErrorCode GPUCSRSysFinalize(void)
 
 static PetscErrorCode BackendFind(const char name[], size_t *b)
 {
-  PetscBool same = PETSC_FALSE;
-
   PetscFunctionBegin;
-  for (*b = 0; *b < NBACKENDS; (*b)++) {
-    PetscCall(PetscStrcmp(name, backends[*b].name, &same));
-    if (same) break;
+  for (*b = 0; *b < NBACKENDS && strcmp(name, backends[*b].name); (*b)++) {
   }
-  PetscCheck(same, PETSC_COMM_SELF, PETSC_ERR_ARG_UNKNOWN_TYPE, "There is no backend %s", name);
+  PetscCheck(*b < NBACKENDS, PETSC_COMM_SELF, PETSC_ERR_ARG_UNKNOWN_TYPE, "There is no backend %s", name);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

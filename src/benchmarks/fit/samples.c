@@ -57,7 +57,7 @@ static PetscErrorCode Excluded(const GPUCSRFormat *format, const char kernel[], 
   char                names[3 * GPUCSR_WORD];
 
   PetscFunctionBeginUser;
-  PetscCall(GPUCSRKernelFind(kernel, &k));
+  k    = GPUCSRKernelFind(kernel);
   *yes = (PetscBool)(!k || strcmp(k->format, format->family));
   (void)snprintf(names, sizeof(names), "%s %s", format->name, kernel);
   for (int w = 0; w < nwithout; w++)
@@ -198,12 +198,12 @@ PetscErrorCode ReadSamples(const char file[])
     PetscCheck(strchr(line, '\n'), PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s, line %d: cut short; spmv -samples writes the file anew", file, number);
     PetscCheck(sscanf(line, "%63s %3s %15s %31s %31s %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %lf %*f %lf %lf %*f %*f %lf %lf %lf %n", s->matrix, s->side, s->precision, s->format, s->kernel, &s->us, &s->best, &s->convert, &in->matrix, &in->vectors, &in->cache, &in->rows, &in->stored, &in->mean, &in->max, &in->sectors, &in->quads, &s->columns, &deviation, &in->spread, &in->heaviest, &in->fetched[0], &in->fetched[1], &used) == 23 && used, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s, line %d: not a sample", file, number);
     PetscCall(ReadLengths(line + used, lengths, &lengths));
-    PetscCall(GPUCSRFormatFind(s->format, &format));
+    format = GPUCSRFormatFind(s->format);
     if (!format) continue; /* of another version */
     features.m   = (int)in->rows;
     features.n   = (int)s->columns;
     features.max = (int)in->max;
-    PetscCall((*format->ops->estimate)(&features, format->variant, &extent));
+    (*format->ops->estimate)(&features, format->variant, &extent);
     in->columns = s->columns;
     in->number  = strcmp(s->precision, "single") ? 8 : 4;
     in->lengths = lengths->rows;

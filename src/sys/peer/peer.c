@@ -361,7 +361,7 @@ static PetscErrorCode Compare(GPUCSRPeers p, const Card cards[])
     PetscCheck(cards[r].timeout > 0, p->comm, PETSC_ERR_ARG_OUTOFRANGE, "-gpucsr_peer_timeout %g: must be a number of seconds above 0", cards[r].timeout);
     PetscCheck(cards[r].patience == cards[0].patience, p->comm, PETSC_ERR_ARG_INCOMP, "-gpucsr_peer_patience is %g on rank %d of this host and %g on rank 0: options must be the same on all ranks", cards[r].patience, (int)r, cards[0].patience);
     PetscCheck(cards[r].patience > 0, p->comm, PETSC_ERR_ARG_OUTOFRANGE, "-gpucsr_peer_patience %g: must be a number of seconds above 0", cards[r].patience);
-    PetscCall(PetscStrcmp(cards[r].backend, cards[0].backend, &same));
+    same = (PetscBool)(!strcmp(cards[r].backend, cards[0].backend));
     if (p->why[0]) continue;
     if (cards[r].failed) PetscCall(PetscSNPrintf(p->why, sizeof(p->why), "rank %d, %s device %d: it has failed", (int)r, cards[r].backend, cards[r].id));
     else if (!same || cards[r].kernels != cards[0].kernels)
@@ -417,10 +417,10 @@ PetscErrorCode GPUCSRPeersCreate(MPI_Comm comm, GPUCSRDevice dev, GPUCSRPeers *p
   p->dev = dev;
   p->ops = dev ? dev->ops : &GPUCSRBackend_host;
   p->id  = dev ? dev->id : 0;
-  PetscCallMPI(MPI_Comm_size(comm, &size));
+  size   = GPUCSRSizeOf(comm);
   PetscCallMPI(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &p->comm));
-  PetscCallMPI(MPI_Comm_rank(p->comm, &p->rank));
-  PetscCallMPI(MPI_Comm_size(p->comm, &p->size));
+  p->rank = GPUCSRRankOf(p->comm);
+  p->size = GPUCSRSizeOf(p->comm);
   PetscCall(CardFill(dev, &mine));
   p->looks    = (long)p->size <= sysconf(_SC_NPROCESSORS_ONLN) ? 1u << 19 : 64;
   p->timeout  = mine.timeout;

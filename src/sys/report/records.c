@@ -38,13 +38,13 @@ PetscErrorCode GPUCSRRecordsAdd(GPUCSRRecords *records, const char text[], Petsc
 /* Collective: afterwards the first rank has the records of all, its own first */
 PetscErrorCode GPUCSRRecordsGather(MPI_Comm comm, GPUCSRRecords *records, PetscBool numbers)
 {
-  PetscMPIInt   rank, size, bytes, *all, *at;
-  GPUCSRRecord *others = NULL;
-  int           n      = 0;
+  PetscMPIInt       bytes, *all, *at;
+  GPUCSRRecord     *others = NULL;
+  int               n      = 0;
+  const PetscMPIInt rank   = GPUCSRRankOf(comm);
+  const PetscMPIInt size   = GPUCSRSizeOf(comm);
 
   PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_rank(comm, &rank));
-  PetscCallMPI(MPI_Comm_size(comm, &size));
   PetscCall(PetscCalloc2(size, &all, size + 1, &at));
   bytes = rank ? (PetscMPIInt)(sizeof(GPUCSRRecord) * (size_t)records->n) : 0;
   PetscCallMPI(MPI_Gather(&bytes, 1, MPI_INT, all, 1, MPI_INT, 0, comm));
@@ -100,12 +100,10 @@ PetscErrorCode GPUCSRSolvesAdd(PetscObject solver, const char pc[], const char h
   double        n[GPUCSR_RECORD_NUMBERS] = {1, (double)its, seconds, how ? 0 : 1}; /* the last: a method of PETSc that the user has chosen */
   const char   *prefix, *type;
   char          text[sizeof(solves.record->text)];
-  PetscMPIInt   rank;
   PetscObjectId id;
 
   PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_rank(PetscObjectComm(solver), &rank));
-  if (!GPUCSRSettingsGlobal.report || rank) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!GPUCSRSettingsGlobal.report || GPUCSRRankOf(PetscObjectComm(solver))) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscObjectGetId(solver, &id));
   PetscCall(PetscObjectGetType(solver, &type));
   PetscCall(PetscObjectGetOptionsPrefix(solver, &prefix));

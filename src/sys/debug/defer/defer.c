@@ -328,11 +328,8 @@ PetscErrorCode GPUCSRWaitStreamOnHost(GPUCSRStream s)
 
 PetscErrorCode GPUCSRLayer_defer(GPUCSRBackendOps *ops)
 {
-  PetscBool cuda;
-
   PetscFunctionBegin;
-  PetscCall(PetscStrcmp(ops->name, "cuda", &cuda));
-  if (!cuda) PetscFunctionReturn(PETSC_SUCCESS);
+  if (strcmp(ops->name, "cuda")) PetscFunctionReturn(PETSC_SUCCESS);
   order = -1;
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-gpucsr_debug_defer", &order, NULL));
   if (order < 0) PetscFunctionReturn(PETSC_SUCCESS);

@@ -99,11 +99,8 @@ static PetscErrorCode hostregister_Fault(int id, void *p, size_t bytes, GPUCSRBo
 
 static PetscErrorCode Launch_Fault(GPUCSRDevice d, const char what[])
 {
-  PetscBool watched = PETSC_TRUE;
-
   PetscFunctionBegin;
-  if (d) PetscCall(PetscStrcmp(d->ops->name, under.name, &watched));
-  if (watched) PetscCall(Inject(GPUCSR_FAULT_LAUNCH, what, PETSC_ERR_GPU));
+  if (!d || !strcmp(d->ops->name, under.name)) PetscCall(Inject(GPUCSR_FAULT_LAUNCH, what, PETSC_ERR_GPU));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -114,7 +111,6 @@ static PetscErrorCode Parse(const char text[])
   const char        *end  = strchr(text, ':');
   const size_t       word = end ? (size_t)(end - text) : strlen(text);
   char              *rest;
-  PetscMPIInt        rank;
   int                k = 0;
 
   PetscFunctionBegin;
@@ -125,8 +121,7 @@ static PetscErrorCode Parse(const char text[])
   f->on   = (GPUCSRBool)!strncmp(rest, ":on", 3);
   if (f->on) rest += 3;
   if (!strncmp(rest, ":rank=", 6)) {
-    PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
-    if (strtol(rest + 6, &rest, 10) != rank) f->at = 0;
+    if (strtol(rest + 6, &rest, 10) != GPUCSRRankOf(PETSC_COMM_WORLD)) f->at = 0;
   }
   PetscCheck(!*rest, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "-gpucsr_debug_fault %s: cannot parse %s", text, rest);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -136,14 +131,13 @@ PetscErrorCode GPUCSRLayer_fault(GPUCSRBackendOps *ops)
 {
   GPUCSRFaultCounts *f = &GPUCSRFaultCounters;
   char               text[64];
-  PetscBool          set, same;
+  PetscBool          set;
 
   PetscFunctionBegin;
   PetscCall(PetscOptionsGetString(NULL, NULL, "-gpucsr_debug_fault", text, sizeof(text), &set));
   PetscCall(PetscStrncpy(f->backend, "cuda", sizeof(f->backend)));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-gpucsr_debug_fault_backend", f->backend, sizeof(f->backend), NULL));
-  PetscCall(PetscStrcmp(ops->name, f->backend, &same));
-  if (!same) PetscFunctionReturn(PETSC_SUCCESS);
+  if (strcmp(ops->name, f->backend)) PetscFunctionReturn(PETSC_SUCCESS);
   GPUCSRLaunchHook = NULL;
   if (!set) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscMemzero(f->calls, sizeof(f->calls)));

@@ -111,12 +111,11 @@ static PetscErrorCode EventCreate_StandIn(int id, GPUCSRBool timing, GPUCSREvent
 
 PetscErrorCode GPUCSRLayer_standin(GPUCSRBackendOps *ops)
 {
-  PetscBool cuda, set;
+  PetscBool set;
   PetscInt  n = 0, np = 4;
 
   PetscFunctionBegin;
-  PetscCall(PetscStrcmp(ops->name, "cuda", &cuda));
-  if (!cuda) PetscFunctionReturn(PETSC_SUCCESS);
+  if (strcmp(ops->name, "cuda")) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-gpucsr_debug_standin", &n, NULL));
   if (n <= 0) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscArrayzero(properties, 4));

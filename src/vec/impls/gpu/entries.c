@@ -36,11 +36,9 @@ static PetscErrorCode Device(GPUCSRDevice *dev, PetscBool *required)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode VecGPUSeparate(PetscBool *yes)
+PetscBool VecGPUSeparate(void)
 {
-  PetscFunctionBegin;
-  *yes = separate;
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return separate;
 }
 
 /* --- Memory */
@@ -461,12 +459,12 @@ PetscErrorCode VecGPUEntriesInitialize_Private(void)
 }
 
 /* Copies of all entries that have existed */
-PetscErrorCode VecGPUEntriesCount_Private(VecGPUInfo *sum)
+VecGPUInfo VecGPUEntriesCount_Private(void)
 {
-  PetscFunctionBegin;
-  *sum = gone;
-  for (const GPUCSRLiving *l = living.first; l; l = l->next) Add(sum, &((const VecGPUEntries *)l->object)->info);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  VecGPUInfo sum = gone;
+
+  for (const GPUCSRLiving *l = living.first; l; l = l->next) Add(&sum, &((const VecGPUEntries *)l->object)->info);
+  return sum;
 }
 
 /* Only the host's array stays. Entries on a failed device are lost */

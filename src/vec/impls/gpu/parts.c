@@ -4,13 +4,17 @@
 */
 #include "vecgpuimpl.h"
 
+static PetscBool IsStandard(Vec v)
+{
+  return (PetscBool)(GPUCSRIsType(v, VECSEQ) || GPUCSRIsType(v, VECMPI));
+}
+
 /* A vector with the name of the standard type makes vectors with that name */
 static PetscErrorCode SetTypeAs(Vec v, PetscBool mpi, Vec w)
 {
-  PetscBool standard;
+  const PetscBool standard = IsStandard(v);
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)v, &standard, VECSEQ, VECMPI, ""));
   PetscCall(VecSetType(w, mpi ? VECMPIGPU : VECSEQGPU));
   if (standard) PetscCall(PetscObjectChangeTypeName((PetscObject)w, mpi ? VECMPI : VECSEQ));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -78,9 +82,8 @@ static PetscErrorCode IsPlain(Vec v, PetscBool *mpi, PetscBool *plain)
   Vec local;
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompare((PetscObject)v, VECMPI, mpi));
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)v, plain, VECSEQ, VECMPI, ""));
-  *plain = (PetscBool)(*plain && !VecGPUIs(v) && !PetscDefined(HAVE_DEVICE)); /* a PETSc with devices compares types by name */
+  *mpi   = GPUCSRIsType(v, VECMPI);
+  *plain = (PetscBool)(IsStandard(v) && !VecGPUIs(v) && !PetscDefined(HAVE_DEVICE)); /* a PETSc with devices compares types by name */
   if (!*plain || !*mpi) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(VecGhostGetLocalForm(v, &local));
   *plain = (PetscBool)!local;
@@ -163,15 +166,11 @@ static PetscErrorCode VecCreateLocalVector_GPU(Vec v, Vec *w)
 }
 
 /* Is w a standard vector that never had an array? PCBJACOBI creates such vectors for the arrays of local vectors. No pointer into the vector exists */
-static PetscErrorCode HasNoArray(Vec w, PetscBool *empty)
+static PetscBool HasNoArray(Vec w)
 {
   const VecGPUHeader *h = (const VecGPUHeader *)w->data;
 
-  PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompare((PetscObject)w, VECSEQ, empty));
-  if (*empty && !VecGPUIs(w)) *empty = (PetscBool)(w->petscnative && !h->array && !h->array_allocated && !h->unplacedarray);
-  else *empty = PETSC_FALSE;
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return (PetscBool)(GPUCSRIsType(w, VECSEQ) && !VecGPUIs(w) && w->petscnative && !h->array && !h->array_allocated && !h->unplacedarray);
 }
 
 /* w gets v's entries. If w is of another type, it becomes a VECGPU if possible, because each use of the host's array would copy */
@@ -179,11 +178,9 @@ static PetscErrorCode GetLocalVector(Vec v, PetscBool write, Vec w)
 {
   Vec_GPU     *g = VecGPUOf(v);
   PetscScalar *a;
-  PetscBool    empty;
 
   PetscFunctionBegin;
-  PetscCall(HasNoArray(w, &empty));
-  if (empty && !g->bound) PetscCall(VecGPUSetTypeUnasked(w));
+  if (HasNoArray(w) && !g->bound) PetscCall(VecGPUSetTypeUnasked(w));
   if (VecGPUIs(w)) {
     PetscCall(VecGPUExchange_Private(w, g->entries, g->start));
     g->entries->references++;
@@ -280,19 +277,18 @@ static PetscErrorCode VecGetSubVector_GPU(Vec v, IS is, Vec *sub)
     PetscCall(VecScatterEnd(part->scatter, v, w, INSERT_VALUES, SCATTER_FORWARD));
   }
   PetscCall(PetscObjectStateIncrease((PetscObject)w)); /* PETSc may have cached the norm of older entries */
-  PetscCall(PetscObjectStateGet((PetscObject)w, &part->got));
-  *sub = w;
+  part->got = GPUCSRStateOf(w);
+  *sub      = w;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Copies changes of a copy back; the caller destroys the subvector */
 static PetscErrorCode VecRestoreSubVector_GPU(Vec v, IS is, Vec *sub)
 {
-  PetscObjectState state;
-  Vec_GPU         *g = VecGPUOf(*sub);
+  Vec_GPU               *g     = VecGPUOf(*sub);
+  const PetscObjectState state = GPUCSRStateOf(*sub);
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectStateGet((PetscObject)*sub, &state));
   if (state == g->got) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(VecSetErrorIfLocked(v, 1));
   if (g->scatter) {

@@ -74,13 +74,12 @@ static PetscMPIInt MPIAPI Delete(MPI_Comm comm, PetscMPIInt key, void *t, void *
 /* Collective: memory shared by all ranks of one host. Failure is an error only with -vec_gpu_reduce shared */
 static PetscErrorCode Connect(Meeting *t, Word word)
 {
-  PetscMPIInt size;
-  char        why[768] = "asked for";
+  char why[768] = "asked for";
 
-  GPUCSRAttempt attempt = {.error = PETSC_ERR_SUP};
+  GPUCSRAttempt     attempt = {.error = PETSC_ERR_SUP};
+  const PetscMPIInt size    = GPUCSRSizeOf(t->comm);
 
   PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_size(t->comm, &size));
   if (word == REDUCE_AUTO && size > GPUCSRMachineShared.reduce_ranks) {
     word = REDUCE_MPI;
     PetscCall(PetscSNPrintf(why, sizeof(why), "there are more than %g ranks", GPUCSRMachineShared.reduce_ranks));

@@ -130,16 +130,11 @@ static PetscErrorCode VecBindToCPU_GPU(Vec v, PetscBool cpu)
 
 static PetscErrorCode VecView_GPU(Vec v, PetscViewer viewer)
 {
-  PetscBool         ascii;
-  PetscViewerFormat format;
-  VecGPUInfo        info;
+  VecGPUInfo info;
 
   PetscFunctionBegin;
   PetscCall((*VecGPUParent(v)->view)(v, viewer));
-  PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
-  if (!ascii) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscViewerGetFormat(viewer, &format));
-  if (format == PETSC_VIEWER_ASCII_INFO || format == PETSC_VIEWER_ASCII_INFO_DETAIL) {
+  if (GPUCSRViewsInfo(viewer)) {
     PetscCall(VecGPUGetInfo(v, &info));
     PetscCall(PetscViewerASCIIPrintf(viewer, "VECGPU of rank 0: backend %s, entries on the %s; copied to the device %" PetscInt_FMT " times, to the host %" PetscInt_FMT " times, %" PetscInt_FMT " of them for open arrays\n", info.backend,
                                      info.onhost && info.ondevice ? "host and the device"
@@ -165,16 +160,20 @@ static PetscErrorCode DropEntries(void *kept)
 }
 #endif
 
+/* Is the type's name one of VECGPU's? */
+static PetscBool IsNamed(Vec v)
+{
+  return (PetscBool)(GPUCSRIsType(v, VECSEQGPU) || GPUCSRIsType(v, VECMPIGPU));
+}
+
 static PetscErrorCode KeepEntries(Vec v)
 {
   Vec_GPU       *g    = VecGPUOf(v);
   VecGPUEntries *kept = g->entries;
   PetscContainer c;
-  PetscBool      isvecgpu;
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)v, &isvecgpu, VECSEQGPU, VECMPIGPU, ""));
-  if (GPUCSR_VEC_TYPE_KEEPS_NOTHING || !isvecgpu || ((PetscObject)v)->refct <= 0) PetscFunctionReturn(PETSC_SUCCESS); /* it goes for good */
+  if (GPUCSR_VEC_TYPE_KEEPS_NOTHING || !IsNamed(v) || ((PetscObject)v)->refct <= 0) PetscFunctionReturn(PETSC_SUCCESS); /* it goes for good */
   kept->references++;
   if (g->before || kept->n != v->map->n) { /* a copy, because the entries are not the vector's own */
     PetscScalar *a;
@@ -200,14 +199,12 @@ static PetscErrorCode KeepEntries(Vec v)
 static PetscErrorCode FindEntries(Vec v, VecGPUEntries **entries)
 {
   PetscContainer c;
-  PetscBool      isvecgpu;
 
   PetscFunctionBegin;
   *entries = NULL;
   PetscCall(PetscObjectQuery((PetscObject)v, entrieskept, (PetscObject *)&c));
   if (!c) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)v, &isvecgpu, VECSEQGPU, VECMPIGPU, ""));
-  if (isvecgpu) {
+  if (IsNamed(v)) {
     PetscCall(PetscContainerGetPointer(c, (void **)entries));
     (*entries)->references++;
   }
@@ -327,10 +324,9 @@ static PetscErrorCode CreateVecGPU(Vec v, PetscBool mpi)
 M*/
 static PetscErrorCode VecCreate_SeqGPU(Vec v)
 {
-  PetscMPIInt size;
+  const PetscMPIInt size = GPUCSRSizeOf(PetscObjectComm((PetscObject)v));
 
   PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)v), &size));
   PetscCheck(size == 1, PetscObjectComm((PetscObject)v), PETSC_ERR_ARG_WRONG, "Cannot create VECSEQGPU on more than one process: use VECGPU or VECMPIGPU");
   PetscCall(CreateVecGPU(v, PETSC_FALSE));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -373,13 +369,11 @@ static PetscErrorCode VecCreate_MPIGPU(Vec v)
 M*/
 static PetscErrorCode VecCreate_GPU(Vec v)
 {
-  PetscMPIInt    size;
   VecGPUEntries *kept;
 
   PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)v), &size));
   PetscCall(FindEntries(v, &kept));
-  PetscCall(CreateVecGPU(v, (PetscBool)(size > 1))); /* not VecSetType(), which would confuse a remade vector with the old vector */
+  PetscCall(CreateVecGPU(v, (PetscBool)(GPUCSRSizeOf(PetscObjectComm((PetscObject)v)) > 1))); /* not VecSetType(), which would confuse a remade vector with the old vector */
   if (kept && VecGPUIs(v)) {
     PetscCall(VecGPUEntriesRelease_Private(&VecGPUOf(v)->entries, kept));
     VecGPUOf(v)->entries = kept;
@@ -393,10 +387,9 @@ static PetscErrorCode VecCreate_GPU(Vec v)
 */
 PetscErrorCode VecGPUSetTypeUnasked(Vec v)
 {
-  PetscMPIInt size;
+  const PetscMPIInt size = GPUCSRSizeOf(PetscObjectComm((PetscObject)v));
 
   PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)v), &size));
   PetscCall(VecSetType(v, size > 1 ? VECMPIGPU : VECSEQGPU));
   if (!PetscDefined(HAVE_DEVICE)) PetscCall(PetscObjectChangeTypeName((PetscObject)v, size > 1 ? VECMPI : VECSEQ));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -446,14 +439,12 @@ PetscErrorCode VecGPUTypeAsked(VecType *type)
 {
   static const char *const words[]  = {VECGPU, VECSEQGPU, VECMPIGPU, VECSTANDARD, VECSEQ, VECMPI};
   char                     word[64] = "";
-  PetscBool                same;
 
   PetscFunctionBegin;
   *type = NULL;
   PetscCall(PetscOptionsGetString(NULL, NULL, "-vec_type", word, sizeof(word), NULL));
   for (int k = 0; k < 6; k++) {
-    PetscCall(PetscStrcmp(word, words[k], &same));
-    if (same) *type = k < 3 ? VECGPU : VECSTANDARD;
+    if (!strcmp(word, words[k])) *type = k < 3 ? VECGPU : VECSTANDARD;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -478,11 +469,10 @@ void VecGPUCrossed(PetscBool up, size_t n)
 
 PetscErrorCode VecGPUReport(MPI_Comm comm, FILE *fp)
 {
-  VecGPUInfo sum;
-  double     n[10];
+  const VecGPUInfo sum = VecGPUEntriesCount_Private();
+  double           n[10];
 
   PetscFunctionBegin;
-  PetscCall(VecGPUEntriesCount_Private(&sum));
   n[0] = (double)made;
   n[1] = (double)sum.uploads;
   n[2] = (double)sum.downloads;

@@ -22,7 +22,7 @@ GPUCSR_INTERN PetscErrorCode VecGPUSetTypeUnasked(Vec v);
 GPUCSR_INTERN PetscErrorCode VecGPUDuplicate(Vec v, Vec *w);
 
 /* -vec_gpu_separate */
-GPUCSR_INTERN PetscErrorCode VecGPUSeparate(PetscBool *separate);
+GPUCSR_INTERN PetscBool VecGPUSeparate(void);
 
 /* Between Hold and Release, arrays of v may be used after their restore. No effect on a vector of another type */
 typedef struct {

@@ -100,7 +100,7 @@ static inline const struct _VecOps *VecGPUParent(Vec v)
 
 /* entries.c */
 GPUCSR_INTERN PetscErrorCode VecGPUEntriesInitialize_Private(void);
-GPUCSR_INTERN PetscErrorCode VecGPUEntriesCount_Private(VecGPUInfo *);
+GPUCSR_INTERN VecGPUInfo     VecGPUEntriesCount_Private(void);
 GPUCSR_INTERN PetscErrorCode VecGPUEntriesCreate_Private(PetscInt, VecGPUEntries **);
 GPUCSR_INTERN PetscErrorCode VecGPUEntriesPlace_Private(const VecGPUEntries *, PetscInt, PetscScalar *, VecGPUEntries **);
 GPUCSR_INTERN PetscErrorCode VecGPUEntriesPlaceDevice_Private(const VecGPUEntries *, PetscInt, double *, VecGPUEntries **);

@@ -205,15 +205,13 @@ static PetscErrorCode BytesIn(KSP_GPU *k, const GPUKSPFormat *f, const GPUCSRFor
   GPUCSRStorage     A;
   GPUCSRExtent      extent;
   GPUCSRSource      s;
-  GPUCSRBool        can;
   char              why[128];
 
   PetscFunctionBegin;
   *bytes = PETSC_INFINITY;
-  PetscCall((*format->ops->applicable)(&P->features, format->variant, P->A.precision, &can, why, sizeof(why)));
-  if (!can || format == P->A.format) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!GPUCSRFormatHolds(format, &P->features, P->A.precision, why, sizeof(why)) || format == P->A.format) PetscFunctionReturn(PETSC_SUCCESS);
   if ((f->needs == GPUKSP_NEEDS_STENCILS && P->features.stencils <= 0) || (f->needs == GPUKSP_NEEDS_SAMPLE && !P->features.sampled)) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall((*format->ops->estimate)(&P->features, format->variant, &extent));
+  (*format->ops->estimate)(&P->features, format->variant, &extent);
   if (format->ops->measure && f->needs == GPUKSP_NEEDS_SAMPLE && 8.0 * (double)extent.stored < least && !(k->launch.copy.built && k->launch.copy.A.format == format)) { /* the features have only seen a sample */
     PetscCall(MatGPUCSROperatorSource_Private(&k->op, &s));
     PetscCall((*format->ops->measure)(&s, format->variant, &extent));
@@ -236,15 +234,14 @@ static PetscErrorCode Better(KSP_GPU *k, PetscBool takes)
   const double        plan  = GPUKSPBytes(&k->op.plan->A, PETSC_FALSE);
   double              least = takes ? 0.9 * plan : plan + (k->peers.on ? GPUCSRMachineShared.persistent_spared_ranks : GPUCSRMachineOf(k->dev)->persistent_spared), bytes;
   const GPUCSRFormat *format;
-  PetscBool           open;
+  const PetscBool     open = GPUCSRRequestOpen(k->op.request);
 
   PetscFunctionBegin;
   if (GPUKSPSame(key, k->keys.format)) PetscFunctionReturn(PETSC_SUCCESS);
   k->launch.better = NULL;
-  PetscCall(GPUCSRRequestOpen(k->op.request, &open));
   if (!takes && k->path == KSP_GPU_PATH_PERSISTENT) least = PETSC_INFINITY;
   for (const GPUKSPFormat *f = GPUKSPFormats; f->name && (open || !takes); f++) {
-    PetscCall(GPUCSRFormatFind(f->name, &format));
+    format = GPUCSRFormatFind(f->name);
     PetscCall(BytesIn(k, f, format, least, &bytes));
     if (bytes < least) {
       least            = bytes;

@@ -57,7 +57,7 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRCOOBlock_Private(Mat, GPUCSRDevice, const 
 GPUCSR_INTERN PetscErrorCode GPUCSRCOOBlockDestroy(GPUCSRCOOBlock *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRCOORanks_Private(Mat, PetscCount, PetscInt[], PetscInt[]); /* this and the rest: cooranks.c */
 GPUCSR_INTERN PetscErrorCode GPUCSRCOOPack(GPUCSRCOO *, const double *dv);
-GPUCSR_INTERN PetscErrorCode GPUCSRCOOPackHost(GPUCSRCOO *, const PetscScalar *v);
+GPUCSR_INTERN void           GPUCSRCOOPackHost(GPUCSRCOO *, const PetscScalar *v);
 GPUCSR_INTERN PetscErrorCode GPUCSRCOOExchange(GPUCSRCOO *);
 GPUCSR_INTERN PetscErrorCode GPUCSRCOOUnpack(GPUCSRCOO *);
 GPUCSR_INTERN PetscErrorCode GPUCSRCOORanksRelease(GPUCSRCOO *);

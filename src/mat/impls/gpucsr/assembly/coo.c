@@ -159,7 +159,6 @@ static PetscErrorCode ValuesOnHost(Values *x, const PetscScalar **host)
   if (!x->v) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUCSRDeviceSynchronize(x->dev));
   PetscCall(GPUCSRDownload(x->dev, x->own, GPUCSR_DOUBLE, x->v, GPUCSR_DOUBLE, (size_t)x->n, PETSC_FALSE, x->dev->stream));
-  PetscCall((*x->dev->ops->streamsynchronize)(x->dev->id, x->dev->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -237,7 +236,7 @@ static PetscErrorCode Exchange(Mat A, GPUCSRCOO *c, Values *x)
   if (x->dv && x->ondevice) GPUCSRTry(&attempt, GPUCSRCOOPack(c, x->dv));
   if (attempt.error) {
     GPUCSRKeep(&ierr, ValuesOnHost(x, &host));
-    if (!ierr) PetscCall(GPUCSRCOOPackHost(c, host));
+    if (!ierr) GPUCSRCOOPackHost(c, host);
   }
   PetscCall(GPUCSRCOOExchange(c));
   PetscCall(ierr);
@@ -286,15 +285,14 @@ static PetscErrorCode SetByParent(Mat A, Values *x, InsertMode mode)
 
 PetscErrorCode MatSetValuesCOO_GPUCSR(Mat A, const PetscScalar v[], InsertMode mode)
 {
-  Values         x    = {.v = v};
-  MPI_Comm       comm = PetscObjectComm((PetscObject)A);
-  PetscMPIInt    size;
-  GPUCSRCOO     *c;
-  GPUCSRAttempt  attempt;
-  PetscErrorCode ierr;
+  Values            x    = {.v = v};
+  MPI_Comm          comm = PetscObjectComm((PetscObject)A);
+  GPUCSRCOO        *c;
+  GPUCSRAttempt     attempt;
+  PetscErrorCode    ierr;
+  const PetscMPIInt size = GPUCSRSizeOf(comm);
 
   PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_size(comm, &size));
   PetscCall(COOGet(A, &c));
   GPUCSRTryIf(size > 1, &attempt, MatGPUCSRCOODevice_Private(A, v, &x.dev, &x.ondevice));
   if (size > 1) PetscCall(GPUCSRAttemptAgree(&attempt, comm, x.dev)); /* or ranks would wait for contributions */
@@ -303,8 +301,7 @@ PetscErrorCode MatSetValuesCOO_GPUCSR(Mat A, const PetscScalar v[], InsertMode m
   ierr = c ? SetWith(A, c, &x, (PetscBool)(mode == ADD_VALUES)) : SetByParent(A, &x, mode);
   if (x.sent) PetscCall(GPUCSRFree(x.dev, x.bytes, &x.sent));
   PetscCall(PetscFree(x.own));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }
 
 /* The matrix leaves its type; only this library knows its contributions */
@@ -317,7 +314,7 @@ static PetscErrorCode MatSetValuesCOO_Left(Mat A, const PetscScalar v[], InsertM
   PetscCall(COOGet(A, &c));
   if (c->nblocks == 2) PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
   if (c->travels) {
-    PetscCall(GPUCSRCOOPackHost(c, v));
+    GPUCSRCOOPackHost(c, v);
     PetscCall(GPUCSRCOOExchange(c));
   }
   for (int b = 0; b < c->nblocks; b++) PetscCall(SumOnHost(block[b], c, b, v, (PetscBool)(mode == ADD_VALUES)));

@@ -29,7 +29,6 @@ PetscErrorCode MatGPUCSRCOOBlock_Private(Mat A, GPUCSRDevice dev, const GPUCSRCo
   PetscCall(PetscMalloc1((size_t)s->kept + 1, &b->order));
   PetscCall(GPUCSRDownload(dev, b->first, GPUCSR_INT32, s->first, GPUCSR_INT32, (size_t)s->nnz + 1, PETSC_FALSE, dev->stream));
   PetscCall(GPUCSRDownload(dev, b->order, GPUCSR_INT32, s->order[0], GPUCSR_INT32, (size_t)s->kept, PETSC_FALSE, dev->stream));
-  PetscCall((*dev->ops->streamsynchronize)(dev->id, dev->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -100,7 +99,6 @@ static PetscErrorCode Beyond(Mat A, GPUCSRDevice dev, const GPUCSRCoordinates *c
 
   PetscFunctionBegin;
   for (int k = 0; k < 2; k++) PetscCall(GPUCSRDownload(dev, &at[k], GPUCSR_PETSCINT, (const char *)list[k] + (size_t)bad * GPUCSRTypeSize(c->type), c->type, 1, PETSC_FALSE, dev->stream));
-  PetscCall((*dev->ops->streamsynchronize)(dev->id, dev->stream));
   PetscCall(IsBeyond(A, c->row || c->col ? "local " : "", (long long)bad, at[0], at[1]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -129,7 +127,7 @@ static PetscErrorCode OnDeviceSteps(Mat A, GPUCSRDevice dev, const List *l, Indi
   PetscCall(MatGPUCSRFromDevice_Private(A, csr, PETSC_FALSE));
   if (dev->ops->separate) {
     g->mirror.pattern = A->nonzerostate + 1; /* PETSc counts the change after this function */
-    PetscCall(PetscObjectStateGet((PetscObject)A, &g->mirror.values));
+    g->mirror.values  = GPUCSRStateOf(A);
     g->info.downloaded += 4.0 * ((double)b->sum.kept + (double)A->rmap->n + 3 + 2 * (double)b->sum.nnz); /* the order, and the pattern */
   } else PetscCall(MatGPUCSRMirrorDestroy_Private(&g->mirror));
   PetscCall(MatSetOption(A, MAT_NEW_NONZERO_LOCATION_ERR, PETSC_TRUE)); /* as after MATAIJ's */
@@ -153,8 +151,7 @@ static PetscErrorCode OnDevice(Mat A, GPUCSRDevice dev, const List *l)
   for (int k = 0; k < ARRAYS; k++) PetscCall(GPUCSRFree(dev, x[k].bytes, &x[k].own));
   if (csr.dev) PetscCall(GPUCSRStorageDestroy(&csr));
   PetscCall(GPUCSRCOOBlockDestroy(&b));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }
 
 /* Row pointers become the rows of the entries, in the numbers of all ranks */
@@ -189,7 +186,6 @@ static PetscErrorCode HostCopy(Mat A, GPUCSRDevice dev, const List *l, PetscInt 
     if (ondevice) {
       PetscCall(GPUCSRDeviceSynchronize(dev));
       PetscCall(GPUCSRDownload(dev, copy[k], GPUCSR_PETSCINT, l->index[k], l->type, n, PETSC_FALSE, dev->stream));
-      PetscCall((*dev->ops->streamsynchronize)(dev->id, dev->stream));
     } else PetscCall(GPUCSRConvert(copy[k], GPUCSR_PETSCINT, l->index[k], l->type, n, 1, NULL));
   }
   if (l->csr) PetscCall(RowsOnHost(A, l->n, &copy[0]));
@@ -256,7 +252,7 @@ static PetscErrorCode OnRanks(Mat A, const List *l, PetscInt *copy[2])
 static PetscErrorCode OnOne(Mat A, List *l, PetscInt *copy[2])
 {
   const MatGPUCSRConfig *config = &((Mat_GPUCSR *)A->spptr)->config;
-  PetscBool              aij, fits;
+  PetscBool              fits;
   GPUCSRDevice           dev, host;
   GPUCSRBool             ondevice;
   GPUCSRAttempt          attempt;
@@ -265,9 +261,8 @@ static PetscErrorCode OnOne(Mat A, List *l, PetscInt *copy[2])
   PetscFunctionBegin;
   PetscCall(Sane(l));
   PetscCall(MatGPUCSRCOODevice_Private(A, l->index[0], &dev, &ondevice));
-  PetscCall(PetscStrcmp(config->request.format, "aij", &aij));
   fits = (PetscBool)(A->rmap->n <= INT32_MAX - 1024 && A->cmap->n <= INT32_MAX - 1024 && l->n <= INT32_MAX - 4096);
-  fits = (PetscBool)(fits && dev && dev->ops->separate && !aij && (ondevice || config->masterdevice || l->n >= config->productleast));
+  fits = (PetscBool)(fits && dev && dev->ops->separate && strcmp(config->request.format, "aij") && (ondevice || config->masterdevice || l->n >= config->productleast));
   if (!fits) {
     PetscCall(HostNumbers(A, l, copy));
     PetscCall(ByParent(A, l, copy));
@@ -288,15 +283,12 @@ static PetscErrorCode OnOne(Mat A, List *l, PetscInt *copy[2])
 static PetscErrorCode Preallocate(Mat A, List *l)
 {
   PetscInt      *copy[2] = {NULL, NULL};
-  PetscBool      seq;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJGPUCSR, &seq));
-  ierr = seq ? OnOne(A, l, copy) : OnRanks(A, l, copy);
+  ierr = GPUCSRIsType(A, MATSEQAIJGPUCSR) ? OnOne(A, l, copy) : OnRanks(A, l, copy);
   for (int k = 0; k < 2; k++) PetscCall(PetscFree(copy[k]));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }
 
 /* The indices stay as they are */

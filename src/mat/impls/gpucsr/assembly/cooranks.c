@@ -90,16 +90,13 @@ PetscErrorCode GPUCSRCOOPack(GPUCSRCOO *c, const double *dv)
   }
   PetscCall((*GPUCSRHelpers(dev)->gather)(GPUCSR_DOUBLE, sent, (const int32_t *)r->dsent, dv, r->dout, dev->stream));
   PetscCall(GPUCSRDownload(dev, r->out, GPUCSR_DOUBLE, r->dout, GPUCSR_DOUBLE, sent, PETSC_FALSE, dev->stream));
-  PetscCall((*dev->ops->streamsynchronize)(dev->id, dev->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* From the host; v NULL: zeros */
-PetscErrorCode GPUCSRCOOPackHost(GPUCSRCOO *c, const PetscScalar *v)
+void GPUCSRCOOPackHost(GPUCSRCOO *c, const PetscScalar *v)
 {
-  PetscFunctionBegin;
   for (size_t k = 0; k < Sent(&c->ranks); k++) c->ranks.out[k] = v ? v[c->ranks.sent[k]] : 0;
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode GPUCSRCOOUnpack(GPUCSRCOO *c)
@@ -124,14 +121,14 @@ PetscErrorCode GPUCSRCOOExchange(GPUCSRCOO *c)
 /* Who sends what to whom; i and j grow by the received contributions. Entries of bad indices were the parent's error */
 static PetscErrorCode Schedule(Mat A, GPUCSRCOO *c, PetscInt **i, PetscInt **j, PetscCount *n)
 {
-  GPUCSRCOORanks *r = &c->ranks;
-  PetscMPIInt     size, owner;
-  PetscInt64     *to, *from;
-  PetscInt       *out, *old[2] = {*i, *j}, **grown[2] = {i, j};
-  PetscCount      sent, received, *next;
+  GPUCSRCOORanks   *r = &c->ranks;
+  PetscMPIInt       owner;
+  PetscInt64       *to, *from;
+  PetscInt         *out, *old[2] = {*i, *j}, **grown[2] = {i, j};
+  PetscCount        sent, received, *next;
+  const PetscMPIInt size = GPUCSRSizeOf(c->comm);
 
   PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_size(c->comm, &size));
   PetscCall(PetscCalloc2((size_t)size, &to, (size_t)size, &from));
   PetscCall(PetscCalloc1((size_t)size, &next));
   for (int pass = 0; pass < 2; pass++) {
@@ -251,7 +248,6 @@ PetscErrorCode MatGPUCSRCOORanks_Private(Mat A, PetscCount n, PetscInt i[], Pets
   GPUCSRDevice   dev;
   GPUCSRBool     unused;
   GPUCSRCOO     *c;
-  PetscBool      aij;
   GPUCSRAttempt  attempt;
   PetscErrorCode ierr;
   int            have[2] = {0, 0};
@@ -265,8 +261,7 @@ PetscErrorCode MatGPUCSRCOORanks_Private(Mat A, PetscCount n, PetscInt i[], Pets
   PetscCall(ierr);
   PetscCall((*g->kind->configured)(A)); /* the blocks are new */
   PetscCall(MatGPUCSRCOODevice_Private(A, NULL, &dev, &unused));
-  PetscCall(PetscStrcmp(g->config.request.format, "aij", &aij));
-  if (aij || (dev && !dev->ops->separate)) dev = NULL;
+  if (!strcmp(g->config.request.format, "aij") || (dev && !dev->ops->separate)) dev = NULL;
   have[0] = dev ? 1 : 0;
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, have, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)A)));
   if (!have[0]) PetscFunctionReturn(PETSC_SUCCESS);

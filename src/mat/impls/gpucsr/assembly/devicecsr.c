@@ -26,12 +26,9 @@ PetscErrorCode MatGPUCSRGetDevice(PetscInt *device)
 
 static PetscErrorCode Check(Mat A)
 {
-  PetscBool seq;
-
   PetscFunctionBegin;
   PetscValidHeaderSpecific(A, MAT_CLASSID, 1);
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJGPUCSR, &seq));
-  PetscCheck(seq, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "A matrix of type %s has no arrays on a device; of several processes, each block of MatMPIAIJGetSeqAIJ() has", ((PetscObject)A)->type_name ? ((PetscObject)A)->type_name : "(none)");
+  PetscCheck(GPUCSRIsType(A, MATSEQAIJGPUCSR), PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "A matrix of type %s has no arrays on a device; of several processes, each block of MatMPIAIJGetSeqAIJ() has", ((PetscObject)A)->type_name ? ((PetscObject)A)->type_name : "(none)");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -35,7 +35,6 @@ PetscErrorCode MatGPUCSRInPlaceBegin_Private(Mat A, PetscBool whole, GPUCSRStora
   Mat_SeqGPUCSR      *g = (Mat_SeqGPUCSR *)A->spptr;
   const GPUCSRMirror *m = &g->mirror;
   const PetscInt     *i, *j;
-  PetscObjectState    state;
   GPUCSRAttempt       attempt;
 
   PetscFunctionBegin;
@@ -45,9 +44,8 @@ PetscErrorCode MatGPUCSRInPlaceBegin_Private(Mat A, PetscBool whole, GPUCSRStora
   PetscCall(MatGPUCSRDecide_Private(A));
   if (!g->dev || !g->dev->ops->separate || g->dev->failed[0]) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGPUCSRHeaderReplaced_Private(A));
-  PetscCall(PetscObjectStateGet((PetscObject)A, &state));
   if (!g->base.config.masterdevice) {
-    const PetscBool current = (PetscBool)(m->csr.format && m->csr.dev == g->dev && m->pattern == A->nonzerostate && m->columns == (const void *)j && m->values == state && !g->firstvalues && !g->copy);
+    const PetscBool current = (PetscBool)(m->csr.format && m->csr.dev == g->dev && m->pattern == A->nonzerostate && m->columns == (const void *)j && m->values == GPUCSRStateOf(A) && !g->firstvalues && !g->copy);
 
     if (!current || i[A->rmap->n] < g->base.config.productleast) PetscFunctionReturn(PETSC_SUCCESS);
   }
@@ -75,7 +73,7 @@ static PetscErrorCode OperandGet(Mat A, Vec v, PetscBool write, Operand *x)
   PetscFunctionBegin;
   *x = (Operand){.write = write};
   if (!v) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(VecGetLocalSize(v, &n));
+  n    = v->map->n;
   x->n = (size_t)n;
   PetscCall(MatGPUCSRVecGet_Private(g->dev, v, PETSC_TRUE, write, &x->o));
   x->v = v;
@@ -99,7 +97,6 @@ static PetscErrorCode Download(GPUCSRDevice dev, const Operand *x)
   PetscFunctionBegin;
   PetscCall(PetscMalloc1(x->n, &all));
   ierr = GPUCSRDownload(dev, all, GPUCSR_DOUBLE, x->own, GPUCSR_DOUBLE, x->n, PETSC_FALSE, dev->stream);
-  if (!ierr) ierr = (*dev->ops->streamsynchronize)(dev->id, dev->stream);
   if (!ierr && x->n) memcpy(x->o.p, all, sizeof(double) * x->n);
   PetscCall(PetscFree(all));
   PetscFunctionReturn(ierr);
@@ -212,8 +209,7 @@ static PetscErrorCode Apply(Mat A, GPUCSRStorage *csr, Change *c)
   ierr     = OperandRestore(A, &o.r, ierr);
   PetscCall(GPUCSRFree(csr->dev, o.rowbytes, &o.row));
   PetscCall(GPUCSRFree(csr->dev, o.markbytes, &o.mark));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }
 
 /* Changes values on the device. done false: they are as before, and on the host */
@@ -272,8 +268,8 @@ static PetscErrorCode MatDiagonalScale_InPlace(Mat A, Vec l, Vec r)
   PetscBool done = PETSC_FALSE;
 
   PetscFunctionBegin;
-  if (l) PetscCall(VecGetLocalSize(l, &m));
-  if (r) PetscCall(VecGetLocalSize(r, &n));
+  if (l) m = l->map->n;
+  if (r) n = r->map->n;
   if (m == A->rmap->n && n == A->cmap->n) PetscCall(OnDevice(A, &c, &done)); /* else the parent's error */
   else PetscCall(MatGPUCSRFetch_Private(A));
   if (!done) PetscCall(MatDiagonalScale_SeqAIJGPUCSR(A, l, r));
@@ -324,14 +320,13 @@ static PetscErrorCode MatDiagonalSet_InPlace(Mat A, Vec d, InsertMode mode)
 }
 
 /* Are all rows of the list in the matrix, and one after the other? */
-static PetscErrorCode ListOf(Mat A, PetscInt n, const PetscInt rows[], Change *c, PetscBool *inside)
+static void ListOf(Mat A, PetscInt n, const PetscInt rows[], Change *c, PetscBool *inside)
 {
   const GPUCSRDevice dev = ((Mat_SeqGPUCSR *)A->spptr)->dev;
   const PetscInt     m = A->rmap->n, first = n ? rows[0] : 0;
   const int          threads = dev && (double)n > GPUCSRMachineShared.threaded_entries ? dev->threads : 1;
   int                beyond = 0, apart = 0;
 
-  PetscFunctionBegin;
 #pragma omp parallel for simd num_threads(threads) if (threads > 1) reduction(| : beyond, apart)
   for (PetscInt k = 0; k < n; k++) {
     beyond |= (rows[k] < 0) | (rows[k] >= m);
@@ -341,14 +336,13 @@ static PetscErrorCode ListOf(Mat A, PetscInt n, const PetscInt rows[], Change *c
   c->n     = n;
   c->rows  = rows;
   c->range = (PetscBool)!apart;
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Zeroes entries of rows, or of rows and columns. The pattern stays. done false: the parent zeroes them and raises errors */
 static PetscErrorCode ZeroRows(Mat A, PetscInt n, const PetscInt rows[], Change *c, PetscBool *done)
 {
   PetscFunctionBegin;
-  PetscCall(ListOf(A, n, rows, c, done));
+  ListOf(A, n, rows, c, done);
   if (!*done) PetscCall(MatGPUCSRFetch_Private(A));
   else if (c->s != 0) PetscCall(MatGPUCSRWholeDiagonal_Private(A, done));
   if (*done) PetscCall(OnDevice(A, c, done));
@@ -434,7 +428,7 @@ PetscErrorCode MatGPUCSRDiagonal_Private(Mat A, Vec d, PetscBool *done)
 
   PetscFunctionBegin;
   *done = PETSC_FALSE;
-  PetscCall(VecGetLocalSize(d, &n));
+  n     = d->map->n;
   if (((Mat_SeqGPUCSR *)A->spptr)->mirror.ahead && n == A->rmap->n && n <= A->cmap->n) PetscCall(MatGPUCSRWholeDiagonal_Private(A, done));
   if (*done) PetscCall(MatGPUCSRInPlaceBegin_Private(A, PETSC_FALSE, &csr));
   if (csr) GPUCSRTryIf(MatGPUCSRMayFail(A), &attempt, Diagonal(A, csr, d));
@@ -458,7 +452,6 @@ static PetscErrorCode RowMaxAbs(Mat A, GPUCSRStorage *csr, Vec v, PetscInt *at)
   if (!ierr && at) ierr = GPUCSRUpload(dev, column, GPUCSR_INT32, at, GPUCSR_PETSCINT, m, PETSC_FALSE, dev->stream, NULL);
   if (!ierr) ierr = (*GPUCSRAssembleOf(dev)->rowmaxabs)(dev, csr->m, GPUCSRCSROf(csr), x.p, (int32_t *)column, dev->stream);
   if (!ierr && at) ierr = GPUCSRDownload(dev, at, GPUCSR_PETSCINT, column, GPUCSR_INT32, m, PETSC_FALSE, dev->stream);
-  if (!ierr && at) ierr = (*dev->ops->streamsynchronize)(dev->id, dev->stream);
   PetscCall(GPUCSRFree(dev, sizeof(int32_t) * m, &column));
   PetscCall(OperandRestore(A, &x, ierr));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -466,12 +459,11 @@ static PetscErrorCode RowMaxAbs(Mat A, GPUCSRStorage *csr, Vec v, PetscInt *at)
 
 static PetscErrorCode MatGetRowMaxAbs_InPlace(Mat A, Vec v, PetscInt at[])
 {
-  GPUCSRStorage *csr = NULL;
-  PetscInt       n;
+  GPUCSRStorage *csr     = NULL;
   GPUCSRAttempt  attempt = {.error = PETSC_ERR_GPU};
+  const PetscInt n       = v->map->n;
 
   PetscFunctionBegin;
-  PetscCall(VecGetLocalSize(v, &n));
   if (n == A->rmap->n) PetscCall(MatGPUCSRInPlaceBegin_Private(A, PETSC_FALSE, &csr)); /* else the parent's error */
   if (csr) GPUCSRTryIf(MatGPUCSRMayFail(A), &attempt, RowMaxAbs(A, csr, v, at));
   if (!attempt.error) PetscFunctionReturn(PETSC_SUCCESS);
@@ -541,12 +533,10 @@ PetscErrorCode MatGPUCSRAddSame_Private(Mat Y, PetscScalar a, Mat X, PetscBool *
 /* B = A */
 PetscErrorCode MatGPUCSRCopySame_Private(Mat A, Mat B, MatStructure str, PetscBool *done)
 {
-  Change    c = {.op = COPY};
-  PetscBool isgpucsr;
+  Change c = {.op = COPY};
 
   PetscFunctionBegin;
   *done = PETSC_FALSE;
-  PetscCall(PetscObjectTypeCompare((PetscObject)B, MATSEQAIJGPUCSR, &isgpucsr));
-  if (isgpucsr && str == SAME_NONZERO_PATTERN) PetscCall(Combine(B, &c, A, done));
+  if (GPUCSRIsType(B, MATSEQAIJGPUCSR) && str == SAME_NONZERO_PATTERN) PetscCall(Combine(B, &c, A, done));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -16,7 +16,6 @@ static PetscErrorCode Home(Mat_SeqGPUCSR *g, PetscScalar *a)
   PetscFunctionBegin;
   PetscCall((*dev->ops->activate)(dev->id));
   PetscCall(GPUCSRDownload(dev, a, GPUCSR_DOUBLE, csr->array[CSR_VAL].data, GPUCSR_DOUBLE, (size_t)csr->nnz, PETSC_FALSE, dev->stream));
-  PetscCall((*dev->ops->streamsynchronize)(dev->id, dev->stream));
   MatGPUCSRValuesBack(g, sizeof(PetscScalar) * (double)csr->nnz);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -53,8 +52,8 @@ static PetscErrorCode FetchBlock(Mat A, PetscBool yes)
     GPUCSRTry(&attempt, Home(g, a));
     PetscCheck(!attempt.error, PETSC_COMM_SELF, attempt.error, "The device failed while it held the only copy of the values (-mat_gpucsr_master device): %s", attempt.message);
   }
-  m->ahead = PETSC_FALSE;
-  PetscCall(PetscObjectStateGet((PetscObject)A, &m->values));
+  m->ahead  = PETSC_FALSE;
+  m->values = GPUCSRStateOf(A);
   PetscCall(MatGPUCSRSample_Private(A, GPUCSR_SAMPLES, g->sample));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -104,14 +103,14 @@ PetscErrorCode MatGPUCSRWritten_Private(Mat A)
   PetscFunctionBegin;
   PetscCall(MatSeqAIJGetArray(A, &a));
   if (!master) ierr = Home(g, a);
-  else if (!g->mirror.ahead) ierr = MatGPUCSRVoid_Private(a, g->mirror.csr.nnz);
+  else if (!g->mirror.ahead) MatGPUCSRVoid_Private(a, g->mirror.csr.nnz);
   PetscCall(MatSeqAIJRestoreArray(A, &a)); /* counts the change, and voids what PETSc has computed of older values */
   PetscCall(ierr);
   g->mirror.ahead = master;
   PetscCall(PetscFree(g->firstvalues));
   PetscCall(PetscFree(g->copy));
   if (!master) PetscCall(MatGPUCSRSample_Private(A, GPUCSR_SAMPLES, g->sample));
-  PetscCall(PetscObjectStateGet((PetscObject)A, &g->mirror.values));
+  g->mirror.values = GPUCSRStateOf(A);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -128,13 +127,8 @@ GPUCSR_MAT_READERS(FETCHED)
 /* A summary has no values */
 static PetscErrorCode view_Fetched(Mat A, PetscViewer viewer)
 {
-  PetscViewerFormat format;
-  PetscBool         ascii;
-
   PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
-  PetscCall(PetscViewerGetFormat(viewer, &format));
-  if (!ascii || (format != PETSC_VIEWER_ASCII_INFO && format != PETSC_VIEWER_ASCII_INFO_DETAIL)) PetscCall(MatGPUCSRFetch_Private(A));
+  if (!GPUCSRViewsInfo(viewer)) PetscCall(MatGPUCSRFetch_Private(A));
   PetscCall((*((Mat_GPUCSR *)A->spptr)->behind->view)(A, viewer));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -185,8 +179,7 @@ static PetscErrorCode zerorows_Fetched(Mat A, PetscInt n, const PetscInt rows[],
   g->quiet = (PetscBool)(d == 0.0 || same);
   ierr     = (*g->base.behind->zerorows)(A, n, rows, d, x, b);
   if (ierr) g->quiet = PETSC_FALSE; /* no assembly has followed */
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }
 
 /* The diagonal block's operation, and a loop of MATMPIAIJ over the values of the other block */

@@ -19,8 +19,7 @@ static PetscErrorCode OfColumns(const GPUCSRStorage *A, double *s, double *most)
   ierr = s ? (*ops->rowsums)(T.dev, T.m, GPUCSRCSROf(&T), s, T.dev->stream) : (*ops->largestrow)(&T, NULL, most);
   PetscCall(GPUCSRFree(A->dev, sizeof(int32_t) * (size_t)A->nnz, (void **)&map));
   PetscCall(GPUCSRStorageDestroy(&T));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }
 
 /* By the reduction of vectors */
@@ -87,8 +86,7 @@ static PetscErrorCode RowsOfBlocks(GPUCSRStorage *const b[2], double *most)
   ierr = (*ops->rowsums)(b[1]->dev, b[1]->m, GPUCSRCSROf(b[1]), (double *)s, b[1]->dev->stream);
   if (!ierr) ierr = (*ops->largestrow)(b[0], (const double *)s, most);
   PetscCall(GPUCSRFree(b[0]->dev, bytes, &s));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }
 
 /* sum: the sums of both blocks' columns, on the host */
@@ -106,11 +104,9 @@ static PetscErrorCode ColumnsOfBlocks(GPUCSRStorage *const b[2], double *sum[2])
     PetscCall(GPUCSRMalloc(dev, sizeof(double) * n, "sums of columns", &s));
     ierr = OfColumns(b[k], (double *)s, NULL);
     if (!ierr) ierr = GPUCSRDownload(dev, sum[k], GPUCSR_DOUBLE, s, GPUCSR_DOUBLE, n, PETSC_FALSE, dev->stream);
-    if (!ierr) ierr = (*dev->ops->streamsynchronize)(dev->id, dev->stream);
     PetscCall(GPUCSRFree(dev, sizeof(double) * n, &s));
   }
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }
 
 /* Collective: own += the other ranks' sums of these columns, and the largest */

@@ -9,16 +9,14 @@
 
 /* The key of a block: numbers that change whenever the block does */
 #define KEYS 6
-static PetscErrorCode KeyOf(const Mat_GPUCSRFactor *f, const GPUCSROverlap *o, PetscInt k, PetscInt64 key[])
+static void KeyOf(const Mat_GPUCSRFactor *f, const GPUCSROverlap *o, PetscInt k, PetscInt64 key[])
 {
-  PetscFunctionBegin;
   key[0] = (PetscInt64)((PetscObject)f->A)->id;
   key[1] = (PetscInt64)f->A->nonzerostate;
   key[2] = f->natural ? 0 : (PetscInt64)((PetscObject)f->row)->id;
   key[3] = f->natural ? 0 : (PetscInt64)((PetscObject)f->col)->id;
   key[4] = o ? (PetscInt64)((PetscObject)o->is[k])->id : 0;
   key[5] = o && o->counted ? (PetscInt64)((PetscObject)o->counted[k])->id : 0;
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode GPUCSRFactorsDestroy(GPUCSRFactors *t)
@@ -181,7 +179,7 @@ static PetscErrorCode CreateBatch(PetscInt n, Mat_GPUCSRFactor *const f[], const
   t->type = f[0]->type;
   t->info = f[0]->info;
   PetscCall(PetscMalloc1(KEYS * n, &t->key));
-  for (PetscInt k = 0; k < n; k++) PetscCall(KeyOf(f[k], overlap, k, t->key + KEYS * k));
+  for (PetscInt k = 0; k < n; k++) KeyOf(f[k], overlap, k, t->key + KEYS * k);
   PetscCall(FillBatch(n, f, rows, nnz, t));
   ierr = BlockDiagonal(f[0], rows, t, &A);
   if (!ierr) ierr = Ordering(n, f, rows, PETSC_FALSE, &row);
@@ -283,7 +281,7 @@ static PetscErrorCode MakeBatch(PetscInt n, const Mat F[], const GPUCSROverlap *
   if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
   same = (PetscBool)(same && t->type == f[0]->type && !memcmp(&t->info, &f[0]->info, sizeof(t->info))); /* all blocks have the settings of the first */
   for (PetscInt k = 0; k < n && same; k++) {
-    PetscCall(KeyOf(f[k], overlap, k, key));
+    KeyOf(f[k], overlap, k, key);
     same = (PetscBool)!memcmp(key, t->key + KEYS * k, sizeof(key));
   }
   if (same) {

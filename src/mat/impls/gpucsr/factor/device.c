@@ -4,14 +4,12 @@
 #include "factorimpl.h"
 
 /* Adds the time since *last to a part of the set-up */
-static PetscErrorCode Lap(Mat_GPUCSRFactor *f, GPUCSRPart part, PetscLogDouble *last)
+static void Lap(Mat_GPUCSRFactor *f, GPUCSRPart part, double *last)
 {
-  const PetscLogDouble before = *last;
+  const double before = *last;
 
-  PetscFunctionBegin;
-  PetscCall(PetscTime(last));
+  *last = GPUCSRNow();
   f->seconds[part] += *last - before;
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode FreeInts(GPUCSRDevice dev, int n, int **p)
@@ -122,11 +120,10 @@ PetscErrorCode MatGPUCSRFactorPattern_Private(Mat_GPUCSRFactor *f, int n, int64_
 {
   GPUCSRDevice     dev = f->dev;
   GPUCSRFactorCSR *M   = &f->pair[0].M;
-  PetscLogDouble   last;
   int              bad;
+  double           last = GPUCSRNow();
 
   PetscFunctionBegin;
-  PetscCall(PetscTime(&last));
   PetscCall(Turn(f, dev->stream));
   for (int k = 0; k < 2; k++) PetscCall(PairDestroy(dev, &f->pair[k]));
   PetscCall(InversesDestroy(f));
@@ -137,7 +134,7 @@ PetscErrorCode MatGPUCSRFactorPattern_Private(Mat_GPUCSRFactor *f, int n, int64_
   PetscCall(GPUCSRUpload(dev, M->j, GPUCSR_INT32, j, type, (size_t)nnz, PETSC_FALSE, dev->stream, NULL));
   PetscCall(GPUCSRFactorCSRInspect(dev, M, &bad));
   *good = (PetscBool)!bad;
-  PetscCall(Lap(f, GPUCSR_PART_PATTERN, &last));
+  Lap(f, GPUCSR_PART_PATTERN, &last);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -261,13 +258,12 @@ static PetscErrorCode Triangles(Mat_GPUCSRFactor *f, int side)
 /* Brings the triangles of A up to date with the factor on the device */
 PetscErrorCode MatGPUCSRFactorBuild_Private(Mat_GPUCSRFactor *f)
 {
-  GPUCSRDevice             dev = f->dev;
-  const GPUCSRTriangleOps *ops = GPUCSRTriangleOpsGet(dev);
-  GPUCSRFactorPair        *p   = &f->pair[0];
-  PetscLogDouble           last;
+  GPUCSRDevice             dev  = f->dev;
+  const GPUCSRTriangleOps *ops  = GPUCSRTriangleOpsGet(dev);
+  GPUCSRFactorPair        *p    = &f->pair[0];
+  double                   last = GPUCSRNow();
 
   PetscFunctionBegin;
-  PetscCall(PetscTime(&last));
   PetscCall(Turn(f, dev->stream));
   f->pair[1].fresh = PETSC_FALSE;
   if (f->inverses.n) PetscCall(Inverses(f));
@@ -278,7 +274,7 @@ PetscErrorCode MatGPUCSRFactorBuild_Private(Mat_GPUCSRFactor *f)
     PetscCall(dev->ops->hostmalloc(dev->id, sizeof(int), &f->trouble));
     *(volatile int *)f->trouble = 0;
   }
-  PetscCall(Lap(f, GPUCSR_PART_TRIANGLES, &last));
+  Lap(f, GPUCSR_PART_TRIANGLES, &last);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -353,17 +349,16 @@ PetscErrorCode MatGPUCSRFactorEliminate_Private(Mat_GPUCSRFactor *f, GPUCSRPivot
   const GPUCSRTriangleOps *ops = GPUCSRTriangleOpsGet(dev);
   GPUCSRFactorPair        *p   = &f->pair[0];
   GPUCSRPivots             pivots;
-  PetscLogDouble           last;
+  double                   last = GPUCSRNow();
 
   PetscFunctionBegin;
-  PetscCall(PetscTime(&last));
   if (!p->schedule) PetscCall(Schedule(dev, p));
-  PetscCall(Lap(f, GPUCSR_PART_LEVELS, &last));
+  Lap(f, GPUCSR_PART_LEVELS, &last);
   PetscCall((*ops->factor)(dev, &p->M, f->symmetric, p->schedule, rule, tolerance, &pivots, dev->stream));
   *row  = pivots.row;
   *done = (PetscBool)(pivots.row == p->M.n && !pivots.unsymmetric && (!f->symmetric || (p->T[0].nnz == p->M.nnz - p->M.n - p->T[0].nnz)));
   if (*done && f->symmetric) PetscCall((*ops->mirror)(dev, p->M.n, p->M, dev->stream));
-  PetscCall(Lap(f, GPUCSR_PART_FACTOR, &last));
+  Lap(f, GPUCSR_PART_FACTOR, &last);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -371,17 +366,16 @@ PetscErrorCode MatGPUCSRFactorEliminate_Private(Mat_GPUCSRFactor *f, GPUCSRPivot
 PetscErrorCode MatGPUCSRFactorNumeric_Private(Mat_GPUCSRFactor *f, Mat A, const MatFactorInfo *info, PetscBool *done)
 {
   GPUCSRPivotRule rule = GPUCSR_PIVOT_ABSOLUTE;
-  PetscLogDouble  last;
   int             row;
+  double          last = GPUCSRNow();
 
   PetscFunctionBegin;
-  PetscCall(PetscTime(&last));
   if (info->shifttype == (PetscReal)MAT_SHIFT_NONZERO) rule = GPUCSR_PIVOT_ROW;
   if (info->shifttype == (PetscReal)MAT_SHIFT_POSITIVE_DEFINITE) rule = GPUCSR_PIVOT_POSITIVE;
   f->positive = (PetscBool)(rule == GPUCSR_PIVOT_POSITIVE);
   PetscCall(Turn(f, f->dev->stream));
   PetscCall(Load(f, A));
-  PetscCall(Lap(f, GPUCSR_PART_VALUES, &last));
+  Lap(f, GPUCSR_PART_VALUES, &last);
   PetscCall(MatGPUCSRFactorEliminate_Private(f, rule, (double)info->zeropivot, done, &row));
   if (!*done) PetscCall(PetscInfo(A, "Row %d has a pivot that PETSc must judge, or the pattern is not symmetric: its factorization is taken\n", row));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -516,15 +510,11 @@ static PetscErrorCode Apply(Mat F, Mat_GPUCSRFactor *f, GPUCSRSolveKind kind, co
 /* A, or its diagonal block; NULL: of another type */
 PetscErrorCode MatGPUCSRFactorBlock_Private(Mat A, Mat *block)
 {
-  PetscBool is;
-
   PetscFunctionBegin;
   *block = NULL;
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &is, MATSEQAIJGPUCSR, MATMPIAIJGPUCSR, NULL));
-  if (!is) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!GPUCSRIsType(A, MATSEQAIJGPUCSR) && !GPUCSRIsType(A, MATMPIAIJGPUCSR)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGetDiagonalBlock(A, block));
-  PetscCall(PetscObjectTypeCompare((PetscObject)*block, MATSEQAIJGPUCSR, &is));
-  if (!is) *block = NULL;
+  if (!GPUCSRIsType(*block, MATSEQAIJGPUCSR)) *block = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -539,26 +529,19 @@ PetscErrorCode MatGPUCSRFactorProbed_Private(Mat A, PetscBool begins)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Probed(const Mat_GPUCSRFactor *f, PetscBool *yes)
+static PetscBool Probed(const Mat_GPUCSRFactor *f)
 {
-  PetscFunctionBegin;
-  *yes = PETSC_FALSE;
-  if (!f->numeric || f->pair[0].M.nnz > GPUCSRMachineShared.probed_entries) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscObjectTypeCompare((PetscObject)f->A, MATSEQAIJGPUCSR, yes));
-  if (*yes) *yes = ((Mat_SeqGPUCSR *)f->A->spptr)->probed;
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return (PetscBool)(f->numeric && f->pair[0].M.nnz <= GPUCSRMachineShared.probed_entries && GPUCSRIsType(f->A, MATSEQAIJGPUCSR) && ((Mat_SeqGPUCSR *)f->A->spptr)->probed);
 }
 
 PetscErrorCode MatGPUCSRFactorSolve_Private(Mat F, Mat_GPUCSRFactor *f, GPUCSRSolveKind kind, Vec b, Vec x)
 {
   GPUCSROperand  ob, ox;
   GPUCSRStream   s;
-  PetscBool      probed = PETSC_FALSE;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  if (kind == GPUCSR_SOLVE) PetscCall(Probed(f, &probed));
-  if (probed) {
+  if (kind == GPUCSR_SOLVE && Probed(f)) {
     PetscCall((*f->petsc.solve)(F, b, x));
     PetscFunctionReturn(PETSC_SUCCESS);
   }

@@ -4,16 +4,12 @@
   The factor matrix is PETSc's. PETSc's functions set a factor's operations; afterwards this file replaces some operations. Its own data are a composed object of the matrix.
 */
 #include "factorimpl.h"
-#include <petsctime.h>
 
 /* With PETSC_TRUE later factorizations of A are deferred, until a call with PETSC_FALSE. A deferred factor keeps its request. A batch computes it with other factors, or its first use computes it alone */
 PetscErrorCode MatGPUCSRFactorPutOff_Private(Mat A, PetscBool yes)
 {
-  PetscBool is;
-
   PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJGPUCSR, &is));
-  if (is) ((Mat_SeqGPUCSR *)A->spptr)->putoff = yes;
+  if (GPUCSRIsType(A, MATSEQAIJGPUCSR)) ((Mat_SeqGPUCSR *)A->spptr)->putoff = yes;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -44,12 +40,10 @@ static PetscErrorCode Decide(Mat A, Mat_GPUCSRFactor *f)
   const Mat_SeqGPUCSR   *g       = (Mat_SeqGPUCSR *)A->spptr;
   const PetscInt        *i;
   char                   unused[128];
-  PetscBool              aij;
 
   PetscFunctionBegin;
   f->dev = NULL;
-  PetscCall(PetscStrcmp(g->base.config.request.format, "aij", &aij));
-  if (aij) PetscCall(PetscStrncpy(f->whynot, "format aij was asked for", sizeof(f->whynot)));
+  if (!strcmp(g->base.config.request.format, "aij")) PetscCall(PetscStrncpy(f->whynot, "format aij was asked for", sizeof(f->whynot)));
   else if (f->method == GPUCSR_METHOD_HOST) PetscCall(PetscStrncpy(f->whynot, "-mat_gpucsr_solve_kernel host was asked for", sizeof(f->whynot)));
   else if (!GPUCSR_SCALAR_IS_DOUBLE) PetscCall(PetscStrncpy(f->whynot, "this PETSc does not compute with real double numbers", sizeof(f->whynot)));
   else if (g->decided && !g->dev && g->info.fallbacks) PetscCall(PetscStrncpy(f->whynot, g->whynot, sizeof(f->whynot)));
@@ -69,7 +63,7 @@ static PetscErrorCode Decide(Mat A, Mat_GPUCSRFactor *f)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Install(Mat, Mat_GPUCSRFactor *);
+static void           Install(Mat, Mat_GPUCSRFactor *);
 static PetscErrorCode Settle(Mat, Mat_GPUCSRFactor *);
 static PetscErrorCode MatDestroy_GPUCSRFactor(Mat);
 
@@ -77,14 +71,12 @@ static PetscErrorCode MatDestroy_GPUCSRFactor(Mat);
 static PetscErrorCode FactorLeave(Mat F, Mat_GPUCSRFactor *f, PetscErrorCode ierr, const char why[])
 {
   Mat_SeqGPUCSR *g;
-  PetscBool      isgpucsr;
 
   PetscFunctionBegin;
   PetscCall(PetscStrncpy(f->whynot, why, sizeof(f->whynot)));
   if (f->dev && ierr) {
     if (ierr == PETSC_ERR_GPU) PetscCall(PetscStrncpy(f->dev->failed, why, sizeof(f->dev->failed)));
-    PetscCall(PetscObjectTypeCompare((PetscObject)f->A, MATSEQAIJGPUCSR, &isgpucsr));
-    if (isgpucsr) {
+    if (GPUCSRIsType(f->A, MATSEQAIJGPUCSR)) {
       g = (Mat_SeqGPUCSR *)f->A->spptr;
       PetscCall(PetscSNPrintf(g->warning, sizeof(g->warning), "solves with a factor of %" PetscInt_FMT " rows go on with PETSc's on the host, because backend %s failed: %s", F->rmap->n, f->dev->ops->name, why));
       PetscCall(MatGPUCSRWarn_Private(f->A, 0, 0, 0));
@@ -106,12 +98,10 @@ PetscErrorCode MatGPUCSRFactorMet_Private(Mat F, Mat_GPUCSRFactor *f, const GPUC
 }
 
 /* Around a call of PETSc's functions: restores PETSc's operations before, and the replacements afterwards, whether the call worked or not */
-static PetscErrorCode PETScBegin(Mat F, Mat_GPUCSRFactor *f)
+static void PETScBegin(Mat F, Mat_GPUCSRFactor *f)
 {
-  PetscFunctionBegin;
   *F->ops         = f->petsc;
   F->ops->destroy = MatDestroy_GPUCSRFactor;
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode PETScEnd(Mat F, Mat_GPUCSRFactor *f, PetscErrorCode ierr)
@@ -121,7 +111,7 @@ static PetscErrorCode PETScEnd(Mat F, Mat_GPUCSRFactor *f, PetscErrorCode ierr)
   PetscFunctionBegin;
   f->petsc         = *F->ops;
   f->petsc.destroy = destroy;
-  PetscCall(Install(F, f));
+  Install(F, f);
   PetscFunctionReturn(ierr);
 }
 
@@ -131,7 +121,7 @@ static PetscErrorCode PETScSymbolic(Mat F, Mat_GPUCSRFactor *f)
 
   PetscFunctionBegin;
   if (f->symbolic) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PETScBegin(F, f));
+  PETScBegin(F, f);
   switch (f->type) {
   case MAT_FACTOR_LU:
     ierr = (*F->ops->lufactorsymbolic)(F, f->A, f->row, f->col, &f->info);
@@ -152,36 +142,32 @@ static PetscErrorCode PETScSymbolic(Mat F, Mat_GPUCSRFactor *f)
 
 static PetscErrorCode PETScNumeric(Mat F, Mat_GPUCSRFactor *f)
 {
-  PetscLogDouble begin, end;
+  double         begin;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(PETScSymbolic(F, f));
   PetscCall(MatGPUCSRFetch_Private(f->A));
-  PetscCall(PETScBegin(F, f));
-  PetscCall(PetscTime(&begin));
+  PETScBegin(F, f);
+  begin = GPUCSRNow();
   if (f->symmetric) ierr = (*F->ops->choleskyfactornumeric)(F, f->A, &f->info);
   else ierr = (*F->ops->lufactornumeric)(F, f->A, &f->info);
-  PetscCall(PetscTime(&end));
-  f->seconds[GPUCSR_PART_FACTOR] = end - begin;
-  if (f->direct[0]) PetscCall(MatGPUCSRReportFactor_Private(f->type, F->rmap->n, "PETSc on the host", f->direct, end - begin));
+  f->seconds[GPUCSR_PART_FACTOR] = GPUCSRNow() - begin;
+  if (f->direct[0]) PetscCall(MatGPUCSRReportFactor_Private(f->type, F->rmap->n, "PETSc on the host", f->direct, f->seconds[GPUCSR_PART_FACTOR]));
   PetscCall(PETScEnd(F, f, ierr));
   f->numeric = PETSC_TRUE;
-  PetscCall(Install(F, f));
+  Install(F, f);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Makes the factor on the host, if only the device has it */
 static PetscErrorCode FactorHost(Mat F, Mat_GPUCSRFactor *f)
 {
-  PetscObjectState state;
-
   PetscFunctionBegin;
   PetscCall(Settle(F, f));
   if (f->numeric) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCheck(f->A, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "The matrix is not factored yet");
-  PetscCall(PetscObjectStateGet((PetscObject)f->A, &state));
-  PetscCheck(state == f->values, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "The factor is needed on the host, was on the device alone, and the matrix has changed since it was factored: factor it again (KSPSetUp(), PCSetUp()) before, or use -pc_factor_mat_solver_type petsc");
+  PetscCheck(GPUCSRStateOf(f->A) == f->values, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "The factor is needed on the host, was on the device alone, and the matrix has changed since it was factored: factor it again (KSPSetUp(), PCSetUp()) before, or use -pc_factor_mat_solver_type petsc");
   PetscCall(PETScNumeric(F, f));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -259,14 +245,10 @@ static PetscErrorCode MatDuplicate_GPUCSRFactor(Mat F, MatDuplicateOption op, Ma
 static PetscErrorCode MatView_GPUCSRFactor(Mat F, PetscViewer viewer)
 {
   Mat_GPUCSRFactor *f;
-  PetscBool         ascii, info = PETSC_FALSE;
-  PetscViewerFormat format;
+  const PetscBool   info = GPUCSRViewsInfo(viewer);
 
   PetscFunctionBegin;
   PetscCall(MatGPUCSRFactorGet_Private(F, &f));
-  PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
-  PetscCall(PetscViewerGetFormat(viewer, &format));
-  if (ascii) info = (PetscBool)(format == PETSC_VIEWER_ASCII_INFO || format == PETSC_VIEWER_ASCII_INFO_DETAIL);
   if (!info) PetscCall(FactorHost(F, f));
   if (!info || f->symbolic) PetscCall((*f->petsc.view)(F, viewer));
   if (info) PetscCall(MatGPUCSRFactorView_Private(F, f, viewer));
@@ -301,11 +283,10 @@ static PetscErrorCode Numeric(Mat, Mat, const MatFactorInfo *);
 static PetscErrorCode CholeskySymbolic(Mat, Mat, IS, const MatFactorInfo *);
 
 /* Replaces PETSc's operations by this file's; f->petsc keeps PETSc's */
-static PetscErrorCode Install(Mat F, Mat_GPUCSRFactor *f)
+static void Install(Mat F, Mat_GPUCSRFactor *f)
 {
   struct _MatOps *o = F->ops;
 
-  PetscFunctionBegin;
   *o         = f->petsc;
   o->destroy = MatDestroy_GPUCSRFactor;
   if (f->type == MAT_FACTOR_LU) o->lufactorsymbolic = MatGPUCSRFactorSymbolic_Private;
@@ -333,7 +314,6 @@ static PetscErrorCode Install(Mat F, Mat_GPUCSRFactor *f)
     if (f->petsc.solves) o->solves = MatSolves_GPUCSRFactor;
     if (f->petsc.duplicate) o->duplicate = MatDuplicate_GPUCSRFactor;
   }
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Copies PETSc's factor to the device, or its pattern alone */
@@ -414,7 +394,7 @@ PetscErrorCode MatGPUCSRFactorSymbolic_Private(Mat F, Mat A, IS row, IS col, con
   }
   if (f->own || f->later) F->preallocated = PETSC_TRUE;
   else PetscCall(PETScSymbolic(F, f));
-  PetscCall(Install(F, f));
+  Install(F, f);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -462,8 +442,8 @@ static PetscErrorCode Follow(Mat F, Mat A, Mat_GPUCSRFactor *f, const MatFactorI
     f->info.levels = levels;
     PetscCall(MatGPUCSRFactorSymbolic_Private(F, A, f->row, f->col, &f->info));
   }
-  f->info = *info;
-  PetscCall(PetscObjectStateGet((PetscObject)A, &f->values));
+  f->info    = *info;
+  f->values  = GPUCSRStateOf(A);
   f->numeric = f->ondevice = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -472,18 +452,17 @@ static PetscErrorCode Numeric(Mat F, Mat A, const MatFactorInfo *info)
 {
   Mat_GPUCSRFactor *f;
   GPUCSRAttempt     attempt;
-  PetscBool         done = PETSC_FALSE, ready = PETSC_FALSE, here;
+  PetscBool         done = PETSC_FALSE, ready = PETSC_FALSE;
 
   PetscFunctionBegin;
   PetscCall(MatGPUCSRFactorGet_Private(F, &f));
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJGPUCSR, &here));
-  if (f->dev && !here) PetscCall(FactorLeave(F, f, PETSC_SUCCESS, "the matrix has been converted to another type"));
+  if (f->dev && !GPUCSRIsType(A, MATSEQAIJGPUCSR)) PetscCall(FactorLeave(F, f, PETSC_SUCCESS, "the matrix has been converted to another type"));
   if (f->ondevice) PetscCall(PetscArrayzero(f->seconds, GPUCSR_FACTOR_PARTS)); /* factored again: without a symbolic part */
   PetscCall(Follow(F, A, f, info));
   if (f->dev && ((Mat_SeqGPUCSR *)A->spptr)->putoff) {
     f->later     = PETSC_TRUE;
     F->assembled = F->preallocated = PETSC_TRUE;
-    PetscCall(Install(F, f));
+    Install(F, f);
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (f->later) {
@@ -507,7 +486,7 @@ static PetscErrorCode Numeric(Mat F, Mat A, const MatFactorInfo *info)
   if (!ready && !f->numeric) PetscCall(PETScNumeric(F, f));
   f->ondevice  = ready;
   F->assembled = F->preallocated = PETSC_TRUE;
-  PetscCall(Install(F, f));
+  Install(F, f);
   if (ready) PetscCall(PetscInfo(F, "Solves run on %s device %d, kernel %s: %s\n", f->dev->ops->name, f->dev->id, MatGPUCSRFactorKernel(f), f->why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -515,29 +494,23 @@ static PetscErrorCode Numeric(Mat F, Mat A, const MatFactorInfo *info)
 /* Turns a factor on the device into a deferred one, and frees its memory there. later: the factor is deferred now */
 PetscErrorCode MatGPUCSRFactorTakeBack_Private(Mat F, Mat_GPUCSRFactor *f, PetscBool *later)
 {
-  PetscObjectState state;
-
   PetscFunctionBegin;
   *later = f->later;
   if (f->later || !f->ondevice) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscObjectStateGet((PetscObject)f->A, &state));
-  if (state != f->values) PetscFunctionReturn(PETSC_SUCCESS);
+  if (GPUCSRStateOf(f->A) != f->values) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGPUCSRFactorEmpty_Private(f));
   f->numeric = PETSC_FALSE;
   f->later = *later = PETSC_TRUE;
-  PetscCall(Install(F, f));
+  Install(F, f);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Computes a deferred factor by itself */
 static PetscErrorCode Settle(Mat F, Mat_GPUCSRFactor *f)
 {
-  PetscObjectState state;
-
   PetscFunctionBegin;
   if (!f->later) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscObjectStateGet((PetscObject)f->A, &state));
-  PetscCheck(state == f->values, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "The factor of a block was made together with other blocks, is needed by itself, and the matrix has changed since: factor it again (KSPSetUp(), PCSetUp()) before");
+  PetscCheck(GPUCSRStateOf(f->A) == f->values, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "The factor of a block was made together with other blocks, is needed by itself, and the matrix has changed since: factor it again (KSPSetUp(), PCSetUp()) before");
   PetscCall(Numeric(F, f->A, &f->info));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -602,7 +575,7 @@ PetscErrorCode MatGPUCSRFactorCreate_Private(Mat A, MatFactorType type, const ch
   f->type      = type;
   f->symmetric = (PetscBool)(type == MAT_FACTOR_CHOLESKY || type == MAT_FACTOR_ICC);
   f->petsc     = *(*B)->ops;
-  PetscCall(Install(*B, f));
+  Install(*B, f);
   PetscCall(Options(A, f));
   PetscCall(PetscFree((*B)->solvertype));
   PetscCall(PetscStrallocpy(MATSOLVERGPUCSR, &(*B)->solvertype));

@@ -287,11 +287,9 @@ static PetscErrorCode Numeric(Mat A, PetscBool forward, Mat B, Mat C)
   GPUCSROperand  b, c;
   Tile           t = {.A = A, .Ad = A, .h = (DenseHalo *)C->product->data};
   GPUCSRDevice   dev;
-  PetscBool      isgpucsr;
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, t.h->parallel ? MATMPIAIJGPUCSR : MATSEQAIJGPUCSR, &isgpucsr));
-  if (!isgpucsr) {
+  if (!GPUCSRIsType(A, t.h->parallel ? MATMPIAIJGPUCSR : MATSEQAIJGPUCSR)) {
     PetscCall(NumericByParent(A, forward, B, C));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
@@ -374,10 +372,10 @@ static PetscErrorCode MatProductSymbolic_GPUCSR_Dense(Mat C)
   Mat             A = C->product->A, B = C->product->B;
   const PetscBool forward = (PetscBool)(C->product->type == MATPRODUCT_AB);
   DenseHalo      *h;
-  PetscBool       parallel, dense, ready;
+  PetscBool       dense, ready;
+  PetscBool       parallel = GPUCSRIsType(A, MATMPIAIJGPUCSR);
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJGPUCSR, &parallel));
   PetscCheck(forward ? A->cmap->rstart == B->rmap->rstart && A->cmap->rend == B->rmap->rend : A->rmap->rstart == B->rmap->rstart && A->rmap->rend == B->rmap->rend, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ, "The layout of the dense matrix' rows differs from that of the %s of the sparse matrix", forward ? "columns" : "rows");
   PetscCall(AllReady(A, forward ? GPUCSR_FORWARD : GPUCSR_TRANSPOSE, parallel, &ready));
   if (!ready) {

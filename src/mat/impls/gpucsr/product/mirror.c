@@ -3,7 +3,6 @@
   bus is crossed once for the mirror and the plans.
 */
 #include "../type/gpucsrimpl.h"
-#include <petsctime.h>
 
 PetscErrorCode MatGPUCSRMirrorDestroy_Private(GPUCSRMirror *m)
 {
@@ -31,7 +30,7 @@ PetscErrorCode MatGPUCSRMirror_Private(Mat A, GPUCSRDevice dev, PetscBool values
 
   PetscFunctionBegin;
   PetscCall(MatGPUCSRHeaderReplaced_Private(A));
-  PetscCall(PetscObjectStateGet((PetscObject)A, &state));
+  state = GPUCSRStateOf(A);
   PetscCall((*dev->ops->activate)(dev->id));
   same = (PetscBool)(m->csr.format && m->csr.dev == dev && m->pattern == A->nonzerostate && m->csr.m == A->rmap->n && m->csr.n == A->cmap->n);
   if (!same) PetscCall(PetscFree(g->rowptr));
@@ -67,14 +66,12 @@ static PetscBool Room(GPUCSRDevice dev, double m, double nnz)
 static PetscErrorCode Send(Mat A, GPUCSRDevice dev, double *seconds)
 {
   GPUCSRStorage *csr;
-  PetscLogDouble begin, end;
+  const double   begin = GPUCSRNow();
 
   PetscFunctionBegin;
-  PetscCall(PetscTime(&begin));
   PetscCall(MatGPUCSRMirror_Private(A, dev, PETSC_TRUE, &csr));
   if (GPUCSRSettingsGlobal.report) PetscCall(dev->ops->streamsynchronize(dev->id, dev->stream));
-  PetscCall(PetscTime(&end));
-  *seconds += end - begin;
+  *seconds += GPUCSRNow() - begin;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -9,15 +9,14 @@
 
 static PetscErrorCode SetUpVec(Mat A, PetscLayout map, PetscInt bs, Vec *v)
 {
-  PetscBool device = ((Mat_GPUCSR *)A->spptr)->devicevectors, same[2];
+  PetscBool device = ((Mat_GPUCSR *)A->spptr)->devicevectors;
 
   PetscFunctionBegin;
   PetscCheck(map->n >= 0, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONGSTATE, "The layout of the matrix is not set up yet");
   PetscCall(VecCreate(PetscObjectComm((PetscObject)A), v));
   PetscCall(PetscLayoutReference(map, &(*v)->map)); /* first, so that its type needs no messages */
   PetscCall(VecSetBlockSize(*v, bs));
-  for (int k = 0; k < 2; k++) PetscCall(PetscStrcmp(A->defaultvectype, k ? VECGPU : VECSTANDARD, &same[k]));
-  device = (PetscBool)(device && (same[0] || same[1])); /* MatSetVecType() may ask for another */
+  device = (PetscBool)(device && (!strcmp(A->defaultvectype, VECGPU) || !strcmp(A->defaultvectype, VECSTANDARD))); /* MatSetVecType() may ask for another */
   if (device) PetscCall(VecGPUSetTypeUnasked(*v));
   else PetscCall(VecSetType(*v, A->defaultvectype));
 #if PetscDefined(HAVE_DEVICE)
@@ -202,35 +201,24 @@ static PetscErrorCode Unpin(Vec v)
 }
 
 /* The place in standard of v's type, or of v's type at page-locking */
-static PetscErrorCode Standard(Vec v, int *k)
+static int Standard(Vec v)
 {
-  PetscBool mpi;
-
-  PetscFunctionBegin;
-  PetscCall(PetscStrcmp(((PetscObject)v)->type_name, VECMPI, &mpi));
-  *k = mpi ? 1 : 0;
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return GPUCSRIsType(v, VECMPI) ? 1 : 0;
 }
 
 static PetscErrorCode VecDestroy_Pinned(Vec v)
 {
-  int k;
-
   PetscFunctionBegin;
   PetscCall(Unpin(v));
-  PetscCall(Standard(v, &k));
-  PetscCall((*standard[k].destroy)(v));
+  PetscCall((*standard[Standard(v)].destroy)(v));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode VecReplaceArray_Pinned(Vec v, const PetscScalar *a)
 {
-  int k;
-
   PetscFunctionBegin;
   PetscCall(Unpin(v));
-  PetscCall(Standard(v, &k));
-  PetscCall((*standard[k].replacearray)(v, a));
+  PetscCall((*standard[Standard(v)].replacearray)(v, a));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -253,9 +241,8 @@ PetscErrorCode GPUCSRPinVector(GPUCSRDevice dev, Vec v, const void *array, Petsc
     VECHEADER
   } Header;
   const size_t bytes = sizeof(PetscScalar) * (size_t)v->map->n;
-  PetscBool    standardtype;
-  PetscInt     k = -1;
-  int          t;
+  const int    t     = Standard(v);
+  PetscInt     k     = -1;
 
   PetscFunctionBegin;
   *pinned = PETSC_FALSE;
@@ -273,8 +260,7 @@ PetscErrorCode GPUCSRPinVector(GPUCSRDevice dev, Vec v, const void *array, Petsc
     *pinned = (PetscBool)(list[k].pinned && list[k].dev == dev);
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)v, &standardtype, VECSEQ, VECMPI, ""));
-  if (!standardtype) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!t && !GPUCSRIsType(v, VECSEQ)) PetscFunctionReturn(PETSC_SUCCESS);
   if (k >= 0) PetscCall(Unpin(v));
   if (nlist == alist) {
     alist = 2 * alist + 16;
@@ -284,7 +270,6 @@ PetscErrorCode GPUCSRPinVector(GPUCSRDevice dev, Vec v, const void *array, Petsc
   PetscCall(PetscHMapISet(index_of, (PetscInt)((PetscObject)v)->id, nlist));
   nlist++;
   if (v->ops->destroy != VecDestroy_Pinned) {
-    PetscCall(Standard(v, &t));
     standard[t].destroy      = v->ops->destroy;
     standard[t].replacearray = v->ops->replacearray;
     v->ops->destroy          = VecDestroy_Pinned;

@@ -4,7 +4,6 @@
 */
 #include "report.h"
 #include "../blackbox/plan/advise.h"
-#include <petsctime.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -69,18 +68,18 @@ static PetscErrorCode SourceGet(const Subject *s, GPUCSRSource *src, int32_t **c
 /* MatMult() of MATSEQAIJ, the least of several times: other programs may use the core */
 static PetscErrorCode TimeProduct(const Subject *s, double *seconds)
 {
-  Vec            x, z;
-  int            batch = 1;
-  PetscLogDouble t0, t1;
+  Vec    x, z;
+  int    batch = 1;
+  double t0, t1;
 
   PetscFunctionBegin;
   PetscCall(VecCreateSeq(PETSC_COMM_SELF, s->A->cmap->n, &x));
   PetscCall(VecCreateSeq(PETSC_COMM_SELF, s->A->rmap->n, &z));
   PetscCall(VecSet(x, 1));
   for (int k = -2; k < TIMED; k++) { /* the first finds the vectors cold; later ones find branches predicted */
-    PetscCall(PetscTime(&t0));
+    t0 = GPUCSRNow();
     for (int q = 0; q < batch; q++) PetscCall((*(s->g ? s->g->base.parent.mult : s->A->ops->mult))(s->A, x, z));
-    PetscCall(PetscTime(&t1));
+    t1 = GPUCSRNow();
     if (k == -1) batch = (int)PetscMin(100, 1 + 1e-4 / PetscMax(1e-7, t1 - t0));
     if (k >= 0) *seconds = k ? PetscMin(*seconds, (t1 - t0) / batch) : (t1 - t0) / batch;
   }
@@ -92,11 +91,8 @@ static PetscErrorCode TimeProduct(const Subject *s, double *seconds)
 /* The host's times, measured in milliseconds, or by an earlier run (-mat_gpucsr_wisdom) */
 static PetscErrorCode HostTimes(const Subject *s, const GPUCSRSource *src, const GPUCSRFeatures *f, GPUCSRHostTimes *t)
 {
-  PetscBool known;
-
   PetscFunctionBegin;
-  PetscCall(GPUCSRWisdomHostFind(f, t, &known));
-  if (known) PetscFunctionReturn(PETSC_SUCCESS);
+  if (GPUCSRWisdomHostFind(f, t)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUCSRHostTimesMeasure(src, t));
   if ((double)src->nnz <= GPUCSRMachineShared.timed_entries) PetscCall(TimeProduct(s, &t->product));
   PetscCall(GPUCSRWisdomHostAdd(f, t));

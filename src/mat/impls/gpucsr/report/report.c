@@ -96,7 +96,7 @@ static PetscErrorCode ViewCandidates(const GPUCSRPlan *P, const char title[], ch
       unknown++;
       continue;
     }
-    if (k) PetscCall(GPUCSRCandidateWhy(c, &P->candidate[0], why, sizeof(why)));
+    if (k) GPUCSRCandidateWhy(c, &P->candidate[0], why, sizeof(why));
     if (c->bytes > 0) (void)snprintf(bytes, sizeof(bytes), "%.0f", c->bytes);
     if (c->predicted > 0) (void)snprintf(predicted, sizeof(predicted), "%.2f", 1e6 * c->predicted);
     if (c->measured > 0) (void)snprintf(measured, sizeof(measured), "%.2f", 1e6 * c->measured);

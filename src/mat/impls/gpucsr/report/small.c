@@ -7,7 +7,6 @@
 */
 #include "../type/gpucsrimpl.h"
 #include "../blackbox/plan/advise.h"
-#include <string.h>
 
 /* Launch, and the bytes of a small matrix, which the cache holds */
 static double Kernel(const GPUCSRMachine *t, double entries)
@@ -23,7 +22,7 @@ static PetscBool Free(Mat A, const Mat_SeqGPUCSR *g)
   if (g->block || !g->dev || !g->dev->ops->separate || MatGPUCSRBackendOf(A) != MAT_GPUCSR_BACKEND_AUTO) return PETSC_FALSE;
   if (c->smallonhost == 0 || (c->smallonhost < 0 && !g->dev->ops->kernels)) return PETSC_FALSE;
   if (c->precision != MAT_GPUCSR_DOUBLE || c->transposeatassembly || c->request.select != GPUCSR_SELECT_ESTIMATE) return PETSC_FALSE;
-  return (PetscBool)(!strcmp(c->request.format, "auto") && !strcmp(c->request.kernel, "auto") && !strcmp(c->trequest.format, "auto") && !strcmp(c->trequest.kernel, "auto"));
+  return (PetscBool)(GPUCSRRequestOpen(&c->request) && GPUCSRRequestOpen(&c->trequest));
 }
 
 /* Once for each pattern */
@@ -47,23 +46,12 @@ static PetscErrorCode Judge(Mat A, Mat_SeqGPUCSR *g)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One of PETSc's own host vectors: no VECGPU, and no device vector of PETSc's */
-static PetscErrorCode IsOnHost(Vec v, PetscBool *yes)
-{
-  PetscBool isvecgpu, seq;
-
-  PetscFunctionBegin;
-  PetscCall(VecGPUCheck(v, &isvecgpu));
-  PetscCall(PetscStrcmp(((PetscObject)v)->type_name, VECSEQ, &seq));
-  *yes = (PetscBool)(seq && !isvecgpu);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Should the parent compute this product of x and y (or NULL) to z, although there is a device? */
 PetscErrorCode MatGPUCSRHostIsFaster_Private(Mat A, Vec x, Vec y, Vec z, PetscBool *yes)
 {
   Mat_SeqGPUCSR *g    = (Mat_SeqGPUCSR *)A->spptr;
   Vec            v[3] = {x, z, y};
+  PetscBool      isvecgpu;
 
   PetscFunctionBegin;
   *yes = PETSC_FALSE;
@@ -71,8 +59,11 @@ PetscErrorCode MatGPUCSRHostIsFaster_Private(Mat A, Vec x, Vec y, Vec z, PetscBo
   if (!Free(A, g)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Judge(A, g));
   *yes = g->small;
-  for (int k = 0; k < 3 && *yes; k++)
-    if (v[k]) PetscCall(IsOnHost(v[k], yes));
+  for (int k = 0; k < 3 && *yes; k++) { /* vectors of PETSc's own on the host: no VECGPU, and no device vector of PETSc's */
+    if (!v[k]) continue;
+    PetscCall(VecGPUCheck(v[k], &isvecgpu));
+    *yes = (PetscBool)(GPUCSRIsType(v[k], VECSEQ) && !isvecgpu);
+  }
   if (*yes) PetscCall(MatGPUCSRAdviseFirst_Private(A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

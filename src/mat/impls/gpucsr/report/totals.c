@@ -245,11 +245,10 @@ static PetscErrorCode Matrices(MPI_Comm comm, FILE *fp)
 /* Collective: the first rank prints the report of all; made: number of gpucsr matrices ever made on this rank */
 PetscErrorCode MatGPUCSRTotalsPrint_Private(MPI_Comm comm, FILE *fp, PetscInt made)
 {
-  PetscMPIInt size;
-  const char *petsc;
+  const char       *petsc;
+  const PetscMPIInt size = GPUCSRSizeOf(comm);
 
   PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_size(comm, &size));
   count.made = (double)made;
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &count, (int)(sizeof(count) / sizeof(double)), MPI_DOUBLE, MPI_SUM, comm));
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &seconds, (int)(sizeof(seconds) / sizeof(double)), MPI_DOUBLE, MPI_MAX, comm));

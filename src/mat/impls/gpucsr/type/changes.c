@@ -26,8 +26,7 @@ PetscErrorCode MatGPUCSRFirstValues_Private(Mat A, Mat_SeqGPUCSR *g)
   if (A->num_ass || A->insertmode != NOT_SET_VALUES) PetscFunctionReturn(PETSC_SUCCESS);
   if (!g->firstvalues) PetscCall(PetscMalloc1(GPUCSR_FIRST_SAMPLES, &g->firstvalues));
   PetscCall(MatGPUCSRSample_Private(A, GPUCSR_FIRST_SAMPLES, g->firstvalues));
-  PetscCall(PetscObjectStateGet((PetscObject)A, &g->firststate));
-  g->firststate++; /* PETSc counts the assembly after this function */
+  g->firststate = GPUCSRStateOf(A) + 1; /* PETSc counts the assembly after this function */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -76,13 +75,11 @@ static PetscScalar Absent(void)
   return a;
 }
 
-PetscErrorCode MatGPUCSRVoid_Private(PetscScalar a[], int64_t n)
+void MatGPUCSRVoid_Private(PetscScalar a[], int64_t n)
 {
   const PetscScalar absent = Absent();
 
-  PetscFunctionBegin;
   for (int64_t k = 0; k < n; k++) a[k] = absent;
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
@@ -130,6 +127,6 @@ PetscErrorCode MatGPUCSRHeaderReplaced_Private(Mat A)
   if (over) g->mirror.ahead = PETSC_FALSE;
   if (over || g->counted != A) g->values[0] = g->values[1] = g->mirror.values = -1;
   g->counted = A;
-  if (g->mirror.ahead) PetscCall(PetscObjectStateGet((PetscObject)A, &g->mirror.values)); /* no host's value is newer */
+  if (g->mirror.ahead) g->mirror.values = GPUCSRStateOf(A); /* no host's value is newer */
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -132,25 +132,18 @@ PetscErrorCode MatGPUCSRConfigOptions_Private(Mat A, MatGPUCSRConfig *c, PetscBo
 /* Checks that the words exist and fit each other. side: part of the option's name, "" or "transpose_" */
 static PetscErrorCode RequestCheck(Mat A, const GPUCSRRequest *q, const char side[])
 {
-  const MPI_Comm      comm   = PetscObjectComm((PetscObject)A);
-  const char         *prefix = ((PetscObject)A)->prefix ? ((PetscObject)A)->prefix : "";
-  const GPUCSRFormat *format;
-  const GPUCSRKernel *kernel;
-  PetscBool           anyformat, anykernel, aij;
-  char                list[GPUCSR_NAMES];
-  GPUCSRAttempt       attempt;
+  const MPI_Comm  comm   = PetscObjectComm((PetscObject)A);
+  const char     *prefix = ((PetscObject)A)->prefix ? ((PetscObject)A)->prefix : "";
+  const PetscBool aij    = (PetscBool)!strcmp(q->format, "aij");
+  char            list[GPUCSR_NAMES];
+  GPUCSRAttempt   attempt;
 
   PetscFunctionBegin;
-  PetscCall(PetscStrcmp(q->format, "auto", &anyformat));
-  PetscCall(PetscStrcmp(q->format, "aij", &aij));
   PetscCheck(!aij || !side[0], comm, PETSC_ERR_ARG_WRONG, "-%smat_gpucsr_%sformat aij: a transpose is kept on the device or not at all; take -%smat_gpucsr_format aij for both", prefix, side, prefix);
-  PetscCall(GPUCSRFormatFind(q->format, &format));
   PetscCall(GPUCSRFormatNames(list, sizeof(list)));
-  PetscCheck(anyformat || aij || format, comm, PETSC_ERR_ARG_UNKNOWN_TYPE, "-%smat_gpucsr_%sformat %s: must be one of auto, %s%s", prefix, side, q->format, side[0] ? "" : "aij, ", list);
-  PetscCall(PetscStrcmp(q->kernel, "auto", &anykernel));
-  PetscCall(GPUCSRKernelFind(q->kernel, &kernel));
+  PetscCheck(!strcmp(q->format, "auto") || aij || GPUCSRFormatFind(q->format), comm, PETSC_ERR_ARG_UNKNOWN_TYPE, "-%smat_gpucsr_%sformat %s: must be one of auto, %s%s", prefix, side, q->format, side[0] ? "" : "aij, ", list);
   PetscCall(GPUCSRKernelNames(NULL, list, sizeof(list)));
-  PetscCheck(anykernel || kernel, comm, PETSC_ERR_ARG_UNKNOWN_TYPE, "-%smat_gpucsr_%skernel %s: must be one of auto, %s", prefix, side, q->kernel, list);
+  PetscCheck(!strcmp(q->kernel, "auto") || GPUCSRKernelFind(q->kernel), comm, PETSC_ERR_ARG_UNKNOWN_TYPE, "-%smat_gpucsr_%skernel %s: must be one of auto, %s", prefix, side, q->kernel, list);
   GPUCSRTry(&attempt, GPUCSRRequestCheck(q));
   PetscCheck(!attempt.error, comm, attempt.error, "-%smat_gpucsr_%skernel: %s", prefix, side, attempt.message);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -172,7 +165,7 @@ PetscErrorCode MatGPUCSRConfigCheck_Private(Mat A, const MatGPUCSRConfig *c)
 PetscErrorCode MatGPUCSRVecType_Private(Mat A, const MatGPUCSRConfig *c)
 {
   GPUCSRDevice dev = NULL;
-  PetscBool    aij, have, separate = PETSC_FALSE;
+  PetscBool    aij = (PetscBool)(!strcmp(c->request.format, "aij")), have;
   char         why[512];
   VecType      type;
 
@@ -180,22 +173,19 @@ PetscErrorCode MatGPUCSRVecType_Private(Mat A, const MatGPUCSRConfig *c)
   ((Mat_GPUCSR *)A->spptr)->devicevectors = PETSC_FALSE;
   PetscCall(VecGPUTypeAsked(&type));
   if (type) {
-    PetscCall(PetscStrcmp(type, VECGPU, &((Mat_GPUCSR *)A->spptr)->devicevectors));
+    ((Mat_GPUCSR *)A->spptr)->devicevectors = (PetscBool)(!strcmp(type, VECGPU));
     if (PetscDefined(USE_DEBUG)) ((Mat_GPUCSR *)A->spptr)->devicevectors = PETSC_FALSE; /* the program chose the type's name */
   } else {
     type = VECSTANDARD;
-    PetscCall(PetscStrcmp(c->request.format, "aij", &aij));
     if (MatGPUCSRBackendOf(A) != MAT_GPUCSR_BACKEND_HOST && !aij && GPUCSR_SCALAR_IS_DOUBLE) PetscCall(GPUCSRDeviceOpen("cuda", &dev, why, sizeof(why)));
     have = dev ? PETSC_TRUE : PETSC_FALSE;
     if (PetscDefined(HAVE_CUDA) && dev && !dev->ops->kernels) have = PETSC_FALSE; /* a stand-in for a GPU has no VECCUDA */
                                                                                   /* one type on all ranks, though a rank may lack a device: VECGPU also works without a device */
 #if PetscDefined(HAVE_CUDA)
-    (void)separate;
     PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &have, 1, GPUCSR_MPI_BOOL, MPI_LAND, PetscObjectComm((PetscObject)A)));
     if (have) type = VECCUDA;
 #else
-    PetscCall(VecGPUSeparate(&separate)); /* -vec_gpu_separate acts as a device */
-    if (separate && MatGPUCSRBackendOf(A) == MAT_GPUCSR_BACKEND_HOST && !aij) have = PETSC_TRUE;
+    if (VecGPUSeparate() && MatGPUCSRBackendOf(A) == MAT_GPUCSR_BACKEND_HOST && !aij) have = PETSC_TRUE; /* it acts as a device */
     PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &have, 1, GPUCSR_MPI_BOOL, MPI_LOR, PetscObjectComm((PetscObject)A)));
     ((Mat_GPUCSR *)A->spptr)->devicevectors = have;
 #endif

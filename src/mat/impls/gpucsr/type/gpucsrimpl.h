@@ -187,7 +187,7 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRMirrorDestroy_Private(GPUCSRMirror *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRViewBlock_Private(Mat, PetscViewer);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRDecide_Private(Mat);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRHeaderReplaced_Private(Mat); /* this and the next four: changes.c */
-GPUCSR_INTERN PetscErrorCode MatGPUCSRVoid_Private(PetscScalar[], int64_t);
+GPUCSR_INTERN void           MatGPUCSRVoid_Private(PetscScalar[], int64_t);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRSample_Private(Mat, PetscInt, PetscScalar[]);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFirstValues_Private(Mat, Mat_SeqGPUCSR *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRUncountedChange_Private(Mat, Mat_SeqGPUCSR *, PetscObjectState, PetscBool *);

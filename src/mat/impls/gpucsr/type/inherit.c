@@ -77,16 +77,11 @@ static PetscErrorCode MatTranspose_GPUCSR(Mat A, MatReuse reuse, Mat *B)
 
 static PetscErrorCode MatView_GPUCSR(Mat A, PetscViewer viewer)
 {
-  Mat_GPUCSR       *g = (Mat_GPUCSR *)A->spptr;
-  PetscBool         ascii;
-  PetscViewerFormat format;
+  Mat_GPUCSR *g = (Mat_GPUCSR *)A->spptr;
 
   PetscFunctionBegin;
   PetscCall((*g->parent.view)(A, viewer));
-  PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
-  if (!ascii) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscViewerGetFormat(viewer, &format));
-  if (format == PETSC_VIEWER_ASCII_INFO || format == PETSC_VIEWER_ASCII_INFO_DETAIL) PetscCall((*g->kind->view)(A, viewer));
+  if (GPUCSRViewsInfo(viewer)) PetscCall((*g->kind->view)(A, viewer));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -295,7 +290,6 @@ PetscErrorCode MatGPUCSRToAIJ_Private(Mat A, MatType type, MatReuse reuse, Mat *
   Mat                  B;
 
   PetscFunctionBegin;
-  (void)type; /* the parent's */
   PetscCall(ConvertBegin(A, reuse, newmat, &B));
   if (!B) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(ReleaseData(B));

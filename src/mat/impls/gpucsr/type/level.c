@@ -16,9 +16,7 @@ typedef struct {
 /* NULL: A has another type */
 static Mat_GPUCSRLevel *LevelOf(Mat A)
 {
-  PetscBool same = PETSC_FALSE;
-
-  return PetscObjectTypeCompare((PetscObject)A, MATGPUCSRLEVEL, &same) || !same ? NULL : (Mat_GPUCSRLevel *)A->spptr;
+  return GPUCSRIsType(A, MATGPUCSRLEVEL) ? (Mat_GPUCSRLevel *)A->spptr : NULL;
 }
 
 /* The matrix, or its transpose, for products on the device; o->dev NULL: A is no such matrix, or has no transpose */
@@ -224,7 +222,6 @@ static PetscErrorCode MatGetInfo_GPUCSRLevel(Mat A, MatInfoType type, MatInfo *i
   const GPUCSRStorage *csr = ((Mat_GPUCSRLevel *)A->spptr)->side[GPUCSR_FORWARD].csr;
 
   PetscFunctionBegin;
-  (void)type; /* one process */
   PetscCall(PetscMemzero(info, sizeof(*info)));
   info->block_size = 1;
   info->nz_used = info->nz_allocated = (PetscLogDouble)csr->nnz;
@@ -234,13 +231,9 @@ static PetscErrorCode MatGetInfo_GPUCSRLevel(Mat A, MatInfoType type, MatInfo *i
 static PetscErrorCode MatView_GPUCSRLevel(Mat A, PetscViewer viewer)
 {
   const GPUCSROperator *o = &((Mat_GPUCSRLevel *)A->spptr)->side[GPUCSR_FORWARD];
-  PetscViewerFormat     format;
-  PetscBool             ascii;
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
-  PetscCall(PetscViewerGetFormat(viewer, &format));
-  if (ascii && (format == PETSC_VIEWER_ASCII_INFO || format == PETSC_VIEWER_ASCII_INFO_DETAIL)) {
+  if (GPUCSRViewsInfo(viewer)) {
     PetscCall(PetscViewerASCIIPrintf(viewer, "on backend %s alone: it becomes %s before an operation on the host\n", o->dev->ops->name, MATSEQAIJGPUCSR));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
@@ -251,8 +244,6 @@ static PetscErrorCode MatView_GPUCSRLevel(Mat A, PetscViewer viewer)
 
 static PetscErrorCode MatAssembly_GPUCSRLevel(Mat A, MatAssemblyType type)
 {
-  (void)A; /* nothing is waiting: MatSetValues() has made it another type */
-  (void)type;
   return PETSC_SUCCESS;
 }
 

@@ -6,7 +6,6 @@ static PetscErrorCode Blocks(Mat A)
 {
   Mat_MPIGPUCSR *g = (Mat_MPIGPUCSR *)A->spptr;
   Mat            b[2];
-  PetscBool      isgpucsr;
   const char    *prefix = ((PetscObject)A)->prefix;
   char           name[128];
 
@@ -17,8 +16,7 @@ static PetscErrorCode Blocks(Mat A)
     MatGPUCSRConfig c;
 
     if (!b[k]) continue;
-    PetscCall(PetscObjectTypeCompare((PetscObject)b[k], MATSEQAIJGPUCSR, &isgpucsr));
-    if (!isgpucsr) PetscCall(MatConvert_SeqAIJ_SeqAIJGPUCSR(b[k], MATSEQAIJGPUCSR, MAT_INPLACE_MATRIX, &b[k]));
+    if (!GPUCSRIsType(b[k], MATSEQAIJGPUCSR)) PetscCall(MatConvert_SeqAIJ_SeqAIJGPUCSR(b[k], MATSEQAIJGPUCSR, MAT_INPLACE_MATRIX, &b[k]));
     ((Mat_SeqGPUCSR *)b[k]->spptr)->block = PETSC_TRUE;
     if (k) ((Mat_SeqGPUCSR *)b[k]->spptr)->advised = PETSC_TRUE; /* the diagonal block prints for both */
     PetscCall(PetscSNPrintf(name, sizeof(name), "%s%s%sdiagonal block of %" PetscInt_FMT " x %" PetscInt_FMT, prefix ? prefix : "", prefix ? ": " : "", k ? "off-" : "", A->rmap->N, A->cmap->N));
@@ -71,7 +69,6 @@ static PetscErrorCode ViewBlocks(Mat A, PetscViewer viewer)
 {
   Mat_MPIGPUCSR *g = (Mat_MPIGPUCSR *)A->spptr;
   PetscViewer    sub;
-  PetscMPIInt    rank;
   PetscBool      ready, alone;
   Mat            Ad, Ao;
 
@@ -81,8 +78,7 @@ static PetscErrorCode ViewBlocks(Mat A, PetscViewer viewer)
   if (g->halo && g->halo->data) PetscCall(PetscViewerASCIIPrintf(viewer, "MATGPUCSR halo: %s (%s)\n", g->halo->exchange->name, g->halo->why));
   PetscCall(PetscViewerASCIIPrintf(viewer, "MATGPUCSR blocks of rank 0, diagonal then off-diagonal:\n"));
   PetscCall(PetscViewerGetSubViewer(viewer, PETSC_COMM_SELF, &sub));
-  PetscCallMPI(MPI_Comm_rank(PetscObjectComm((PetscObject)A), &rank));
-  if (!rank) {
+  if (!GPUCSRRankOf(PetscObjectComm((PetscObject)A))) {
     PetscCall(MatGPUCSRViewBlock_Private(Ad, sub));
     PetscCall(MatGPUCSRViewBlock_Private(Ao, sub));
   }

@@ -47,7 +47,7 @@ PetscErrorCode MatDiagonalScale_SeqAIJGPUCSR(Mat A, Vec l, Vec r)
 
   PetscFunctionBegin;
   PetscCall(Threads(A, &i, &threads));
-  if (l) PetscCall(VecGetLocalSize(l, &m));
+  if (l) m = l->map->n;
   if (threads == 1 || m != A->rmap->n) { /* the parent raises the error for a wrong length */
     PetscCall((*((Mat_GPUCSR *)A->spptr)->parent.diagonalscale)(A, l, r));
     PetscFunctionReturn(PETSC_SUCCESS);

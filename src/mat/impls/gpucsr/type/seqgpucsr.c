@@ -4,7 +4,6 @@
   the plan.
 */
 #include "gpucsrimpl.h"
-#include <petsctime.h>
 
 /* Waits for this matrix's work */
 static PetscErrorCode Settle(Mat_SeqGPUCSR *g)
@@ -158,17 +157,11 @@ PetscErrorCode MatGPUCSRDecide_Private(Mat A)
   const MatGPUCSRConfig *c       = &g->base.config;
   const MatGPUCSRBackend backend = MatGPUCSRBackendOf(A);
   const PetscInt        *i;
-  PetscBool              aij, anyformat, anykernel, tanyformat, tanykernel;
 
   PetscFunctionBegin;
   if (g->decided) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscStrcmp(c->request.format, "aij", &aij));
-  PetscCall(PetscStrcmp(c->request.format, "auto", &anyformat));
-  PetscCall(PetscStrcmp(c->request.kernel, "auto", &anykernel));
-  PetscCall(PetscStrcmp(c->trequest.format, "auto", &tanyformat));
-  PetscCall(PetscStrcmp(c->trequest.kernel, "auto", &tanykernel));
   g->dev = NULL;
-  if (aij) {
+  if (!strcmp(c->request.format, "aij")) {
     PetscCall(PetscStrncpy(g->whynot, "format aij was asked for", sizeof(g->whynot)));
   } else if (!GPUCSR_SCALAR_IS_DOUBLE) {
     PetscCheck(backend != MAT_GPUCSR_BACKEND_CUDA, PETSC_COMM_SELF, PETSC_ERR_SUP, "-mat_gpucsr_backend cuda: this PETSc computes with %s, which only the host backend does so far: leave the option out", PetscDefined(USE_COMPLEX) ? "complex numbers" : "another precision than double");
@@ -178,7 +171,7 @@ PetscErrorCode MatGPUCSRDecide_Private(Mat A)
       PetscCall(GPUCSRDeviceOpen("cuda", &g->dev, g->whynot, sizeof(g->whynot)));
       PetscCheck(g->dev || backend != MAT_GPUCSR_BACKEND_CUDA, PETSC_COMM_SELF, PETSC_ERR_GPU, "-mat_gpucsr_backend cuda is not possible here: %s; auto would compute on the host", g->whynot);
     } else PetscCall(PetscStrncpy(g->whynot, c->backend == backend ? "backend host was asked for" : "MatBindToCPU() bound it to the CPU", sizeof(g->whynot)));
-    if (!g->dev && (!anyformat || !anykernel || !tanyformat || !tanykernel || c->precision != MAT_GPUCSR_DOUBLE)) {
+    if (!g->dev && (!GPUCSRRequestOpen(&c->request) || !GPUCSRRequestOpen(&c->trequest) || c->precision != MAT_GPUCSR_DOUBLE)) {
       char unused[128];
 
       PetscCall(GPUCSRDeviceOpen("host", &g->dev, unused, sizeof(unused)));
@@ -205,7 +198,6 @@ PetscErrorCode MatGPUCSRSource_Private(Mat A, GPUCSRSource *s)
   const GPUCSRMirror *m = &g->mirror;
   const PetscInt     *i;
   PetscScalar        *a;
-  PetscObjectState    state;
   PetscBool           current;
 
   PetscFunctionBegin;
@@ -223,8 +215,7 @@ PetscErrorCode MatGPUCSRSource_Private(Mat A, GPUCSRSource *s)
 #else
   s->i = i;
 #endif
-  PetscCall(PetscObjectStateGet((PetscObject)A, &state));
-  current     = (PetscBool)(m->csr.format && m->pattern == A->nonzerostate && m->columns == (const void *)s->j && m->csr.m == s->m && m->csr.n == s->n && m->csr.nnz == s->nnz && m->values == state && !g->firstvalues && !g->copy);
+  current     = (PetscBool)(m->csr.format && m->pattern == A->nonzerostate && m->columns == (const void *)s->j && m->csr.m == s->m && m->csr.n == s->n && m->csr.nnz == s->nnz && m->values == GPUCSRStateOf(A) && !g->firstvalues && !g->copy);
   s->resident = current ? &m->csr : NULL;
   if (m->ahead && !m->csr.dev->ops->kernels) { /* the host computes in place of a device */
     PetscCall(GPUCSRWaitStreamOnHost(m->csr.dev->stream));
@@ -252,28 +243,14 @@ static PetscErrorCode WarnOfTolerance(Mat A, Mat_SeqGPUCSR *g)
 }
 
 /* Precision of the plans; auto looks at the values */
-static PetscErrorCode Precision(Mat_SeqGPUCSR *g, const GPUCSRSource *s, GPUCSRPrecision *p)
+static GPUCSRPrecision Precision(const Mat_SeqGPUCSR *g, const GPUCSRSource *s)
 {
-  PetscBool floats;
+  const MatGPUCSRConfig *c = &g->base.config;
 
-  PetscFunctionBegin;
-  switch (g->base.config.precision) {
-  case MAT_GPUCSR_SINGLE:
-    *p = GPUCSR_PRECISION_SINGLE;
-    break;
-  case MAT_GPUCSR_MIXED:
-    *p = GPUCSR_PRECISION_MIXED;
-    break;
-  case MAT_GPUCSR_AUTO:
-    PetscCall(GPUCSRValuesAreFloats(s, g->dev->threads, &floats));
-    if (floats) PetscCall(GPUCSRRequestTakes(&g->base.config.request, GPUCSR_PRECISION_MIXED, &floats));
-    if (floats) PetscCall(GPUCSRRequestTakes(&g->base.config.trequest, GPUCSR_PRECISION_MIXED, &floats));
-    *p = floats ? GPUCSR_PRECISION_MIXED : GPUCSR_PRECISION_DOUBLE;
-    break;
-  default:
-    *p = GPUCSR_PRECISION_DOUBLE;
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
+  if (c->precision == MAT_GPUCSR_SINGLE) return GPUCSR_PRECISION_SINGLE;
+  if (c->precision == MAT_GPUCSR_MIXED) return GPUCSR_PRECISION_MIXED;
+  if (c->precision != MAT_GPUCSR_AUTO || !GPUCSRValuesAreFloats(s, g->dev->threads)) return GPUCSR_PRECISION_DOUBLE;
+  return GPUCSRRequestTakes(&c->request, GPUCSR_PRECISION_MIXED) && GPUCSRRequestTakes(&c->trequest, GPUCSR_PRECISION_MIXED) ? GPUCSR_PRECISION_MIXED : GPUCSR_PRECISION_DOUBLE;
 }
 
 /* Adds the plan's costs of an update to the matrix' info; time apart from upload and conversion is counted here */
@@ -310,17 +287,16 @@ static PetscErrorCode Notice(Mat A, Mat_SeqGPUCSR *g, PetscObjectState state, Pe
 /* Updates the plan of one side to the matrix' state */
 static PetscErrorCode Update(Mat A, Mat_SeqGPUCSR *g, GPUCSRSide side)
 {
-  GPUCSRPlan       *P = &g->plan[side], *D = &g->plan[GPUCSR_FORWARD];
-  const PetscBool   stale     = (PetscBool)(!P->built || g->pattern[side] != A->nonzerostate);
-  GPUCSRPrecision   precision = g->precision;
-  PetscObjectState  state;
-  PetscBool         fresh = PETSC_FALSE;
-  PetscScalar       sample[GPUCSR_SAMPLES];
-  const GPUCSRCosts before = P->costs;
-  GPUCSRSource      s;
+  GPUCSRPlan            *P = &g->plan[side], *D = &g->plan[GPUCSR_FORWARD];
+  const PetscBool        stale     = (PetscBool)(!P->built || g->pattern[side] != A->nonzerostate);
+  GPUCSRPrecision        precision = g->precision;
+  PetscBool              fresh     = PETSC_FALSE;
+  PetscScalar            sample[GPUCSR_SAMPLES];
+  const GPUCSRCosts      before = P->costs;
+  GPUCSRSource           s;
+  const PetscObjectState state = GPUCSRStateOf(A);
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectStateGet((PetscObject)A, &state));
   PetscCall(Notice(A, g, state, sample));
   PetscCall(MatGPUCSRUnspare_Private(A));
   if (!stale && g->values[side] == state) PetscFunctionReturn(PETSC_SUCCESS);
@@ -330,14 +306,14 @@ static PetscErrorCode Update(Mat A, Mat_SeqGPUCSR *g, GPUCSRSide side)
   PetscCall(MatGPUCSRShare_Private(A, (PetscBool)(stale && side == GPUCSR_FORWARD)));
   PetscCall(MatGPUCSRSource_Private(A, &s));
   /* decided anew when values change: they may no longer be exact floats */
-  if (side == GPUCSR_FORWARD || !D->built || g->values[GPUCSR_FORWARD] != state) PetscCall(Precision(g, &s, &precision));
+  if (side == GPUCSR_FORWARD || !D->built || g->values[GPUCSR_FORWARD] != state) precision = Precision(g, &s);
   if (precision != g->precision) {
     for (int k = 0; k < 2; k++) PetscCall(GPUCSRPlanDestroy(&g->plan[k]));
     g->precision = precision;
   }
   /* only a current forward plan helps with the transpose */
   if (D->built && (g->pattern[GPUCSR_FORWARD] != A->nonzerostate || g->values[GPUCSR_FORWARD] != state)) D = NULL;
-  if (P->built && !stale) PetscCall(GPUCSRPlanCanRefresh(P, &fresh));
+  if (P->built && !stale) fresh = GPUCSRPlanCanRefresh(P);
   if (fresh) {
     PetscCall(GPUCSRLogBegin(&MAT_GPUCSR_Refresh, g->dev, A));
     PetscCall(GPUCSRPlanRefresh(P, &s, D, &fresh));
@@ -408,11 +384,11 @@ PetscErrorCode MatGPUCSRParentProduct_Private(Mat A, GPUCSRSide side, Vec x, Vec
 {
   Mat_SeqGPUCSR        *g = (Mat_SeqGPUCSR *)A->spptr;
   const struct _MatOps *p = &g->base.parent;
-  PetscLogDouble        begin, end;
+  double                begin;
 
   PetscFunctionBegin;
   PetscCall(MatGPUCSRFetch_Private(A));
-  PetscCall(PetscTime(&begin));
+  begin = GPUCSRNow();
   if (side == GPUCSR_FORWARD) {
     if (y) PetscCall((*p->multadd)(A, x, y, z));
     else PetscCall((*p->mult)(A, x, z));
@@ -422,8 +398,7 @@ PetscErrorCode MatGPUCSRParentProduct_Private(Mat A, GPUCSRSide side, Vec x, Vec
     else PetscCall((*p->multtranspose)(A, x, z));
     g->info.aij_transpose_products++;
   }
-  PetscCall(PetscTime(&end));
-  g->info.aij_time += end - begin;
+  g->info.aij_time += GPUCSRNow() - begin;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -459,15 +434,12 @@ static PetscErrorCode MatProduct_SeqAIJGPUCSR(Mat A, GPUCSRSide side, Vec x, Vec
 /* The diagonal of a double plan on dev, into a vector there. done: the vector is there, the format gives a diagonal, and s is the stream of its work */
 PetscErrorCode MatGPUCSRPlanDiagonal_Private(GPUCSRDevice dev, GPUCSRPlan *P, Vec d, GPUCSRStream *s, PetscBool *done)
 {
-  const GPUCSRDeviceFormat *df;
-  GPUCSROperand             o;
-  PetscErrorCode            ierr = PETSC_SUCCESS;
-  PetscInt                  n;
+  GPUCSROperand  o;
+  PetscErrorCode ierr = PETSC_SUCCESS;
+  const PetscInt n    = d->map->n;
 
   PetscFunctionBegin;
-  PetscCall(VecGetLocalSize(d, &n));
-  PetscCall(GPUCSRDeviceFormatGet(P->A.format, &df));
-  *done = (PetscBool)(n == P->A.m && (df || !dev->ops->kernels)); /* other vectors: the parent raises the error */
+  *done = (PetscBool)(n == P->A.m && (GPUCSRDeviceFormatOf(P->A.format) || !dev->ops->kernels)); /* other vectors: the parent raises the error */
   if (!*done) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(VecSet(d, 0));
   PetscCall(MatGPUCSRVecGet_Private(dev, d, PETSC_TRUE, PETSC_TRUE, &o));
@@ -504,17 +476,15 @@ static PetscErrorCode MatGetDiagonal_SeqAIJGPUCSR(Mat A, Vec d)
 
 static PetscErrorCode MatAssemblyEnd_SeqAIJGPUCSR(Mat A, MatAssemblyType type)
 {
-  Mat_SeqGPUCSR   *g = (Mat_SeqGPUCSR *)A->spptr;
-  PetscScalar     *values;
-  PetscObjectState before, after;
-  PetscBool        ready;
+  Mat_SeqGPUCSR         *g = (Mat_SeqGPUCSR *)A->spptr;
+  PetscScalar           *values;
+  const PetscObjectState before = GPUCSRStateOf(A);
+  PetscBool              ready;
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectStateGet((PetscObject)A, &before));
   PetscCall((*g->base.parent.assemblyend)(A, type));
   PetscCall(MatGPUCSRWatch_Private(A));
-  PetscCall(PetscObjectStateGet((PetscObject)A, &after));
-  if (g->mirror.assembling && g->mirror.values == before && A->insertmode == NOT_SET_VALUES) g->mirror.values = after + 1; /* PETSc counts the assembly after this function */
+  if (g->mirror.assembling && g->mirror.values == before && A->insertmode == NOT_SET_VALUES) g->mirror.values = GPUCSRStateOf(A) + 1; /* PETSc counts the assembly after this function */
   g->mirror.assembling = PETSC_FALSE;
   if (type == MAT_FINAL_ASSEMBLY) PetscCall(MatGPUCSRFirstValues_Private(A, g));
   PetscCall(MatSeqAIJGetCSRAndMemType(A, NULL, NULL, &values, NULL));

@@ -14,13 +14,11 @@
 #include "reference.h"
 #include "absent.h"
 
-static PetscErrorCode Applicable_BCSR(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, GPUCSRBool *yes, char why[], size_t len)
+static GPUCSRBool Applicable_BCSR(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, char why[], size_t len)
 {
-  PetscFunctionBegin;
-  (void)p;
-  *yes = f->n <= INT32_MAX - GPUCSR_BLOCK_COLS(variant) ? PETSC_TRUE : PETSC_FALSE; /* the padding is unknown before measure() */
-  if (!*yes) PetscCall(PetscSNPrintf(why, len, "columns of a block past the last of %d would have no number", f->n));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  if (f->n <= INT32_MAX - GPUCSR_BLOCK_COLS(variant)) return PETSC_TRUE; /* the padding is unknown before measure() */
+  (void)snprintf(why, len, "columns of a block past the last of %d would have no number", f->n);
+  return PETSC_FALSE;
 }
 
 static void Extent(int64_t blocks, int variant, GPUCSRExtent *e)
@@ -30,11 +28,9 @@ static void Extent(int64_t blocks, int variant, GPUCSRExtent *e)
 }
 
 /* Without a sample of the columns, each entry counts as a block, so the format is not chosen by chance */
-static PetscErrorCode Estimate_BCSR(const GPUCSRFeatures *f, int variant, GPUCSRExtent *e)
+static void Estimate_BCSR(const GPUCSRFeatures *f, int variant, GPUCSRExtent *e)
 {
-  PetscFunctionBegin;
   Extent(f->sampled ? (int64_t)f->blocks[GPUCSRBlockIndex(variant)] : f->nnz, variant, e);
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The number of the block of column j in block row R; a new number, from *next on, for a new block */
@@ -80,17 +76,15 @@ static PetscErrorCode Measure_BCSR(const GPUCSRSource *s, int variant, GPUCSRExt
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Layout_BCSR(const GPUCSRFeatures *f, const GPUCSRExtent *e, GPUCSRStorage *A)
+static void Layout_BCSR(const GPUCSRFeatures *f, const GPUCSRExtent *e, GPUCSRStorage *A)
 {
   const int64_t r = GPUCSR_BLOCK_ROWS(A->format->variant);
 
-  PetscFunctionBegin;
   A->stored             = e->stored;
   A->narrays            = 3;
   A->array[BCSR_ROWPTR] = (GPUCSRArray){"rowptr", GPUCSR_INT32, PETSC_FALSE, (size_t)((f->m + r - 1) / r) + 1, NULL};
   A->array[BCSR_COL]    = (GPUCSRArray){"col", GPUCSR_INT32, PETSC_FALSE, (size_t)e->units, NULL};
   A->array[BCSR_VAL]    = (GPUCSRArray){"val", GPUCSRValueType(A->precision), PETSC_TRUE, (size_t)e->stored, NULL};
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode Fill_BCSR(const GPUCSRSource *s, GPUCSRStorage *A, GPUCSRBool valuesonly, double *rounding)

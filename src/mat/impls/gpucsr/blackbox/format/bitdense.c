@@ -11,24 +11,18 @@ enum {
   BITDENSE_VAL
 };
 
-static PetscErrorCode Applicable_BitDense(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, GPUCSRBool *yes, char why[], size_t len)
+static GPUCSRBool Applicable_BitDense(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, char why[], size_t len)
 {
-  PetscFunctionBegin;
-  (void)variant;
-  (void)p;
-  *yes = (double)f->m * (double)f->n <= GPUCSR_MOST_STORED(f) ? PETSC_TRUE : PETSC_FALSE;
-  if (!*yes) PetscCall(PetscSNPrintf(why, len, "it would store %.0f entries for %.0f nonzeros", (double)f->m * (double)f->n, (double)f->nnz));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  if ((double)f->m * (double)f->n <= GPUCSR_MOST_STORED(f)) return PETSC_TRUE;
+  (void)snprintf(why, len, "it would store %.0f entries for %.0f nonzeros", (double)f->m * (double)f->n, (double)f->nnz);
+  return PETSC_FALSE;
 }
 
-static PetscErrorCode Layout_BitDense(const GPUCSRFeatures *f, const GPUCSRExtent *e, GPUCSRStorage *A)
+static void Layout_BitDense(const GPUCSRFeatures *f, const GPUCSRExtent *e, GPUCSRStorage *A)
 {
-  PetscFunctionBegin;
-  (void)f;
   A->stored              = e->stored;
   A->narrays             = 1;
   A->array[BITDENSE_VAL] = (GPUCSRArray){"val", GPUCSRValueType(A->precision), PETSC_TRUE, (size_t)A->stored, NULL};
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode Fill_BitDense(const GPUCSRSource *s, GPUCSRStorage *A, GPUCSRBool valuesonly, double *rounding)

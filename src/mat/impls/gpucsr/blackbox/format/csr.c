@@ -7,15 +7,13 @@
 #include "format.h"
 #include "reference.h"
 
-static PetscErrorCode Layout_CSR(const GPUCSRFeatures *f, const GPUCSRExtent *e, GPUCSRStorage *A)
+static void Layout_CSR(const GPUCSRFeatures *f, const GPUCSRExtent *e, GPUCSRStorage *A)
 {
-  PetscFunctionBegin;
   A->stored            = e->stored;
   A->narrays           = 3;
   A->array[CSR_ROWPTR] = (GPUCSRArray){"rowptr", GPUCSR_INT32, PETSC_FALSE, (size_t)f->m + 1, NULL};
   A->array[CSR_COL]    = (GPUCSRArray){"col", GPUCSR_INT32, PETSC_FALSE, (size_t)f->nnz, NULL};
   A->array[CSR_VAL]    = (GPUCSRArray){"val", GPUCSRValueType(A->precision), PETSC_TRUE, (size_t)f->nnz, NULL};
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Serves the device, too, as CSR is the format of the upload, which also converts and stages */
@@ -80,4 +78,4 @@ PetscErrorCode GPUCSRTransposeCSR(const GPUCSRStorage *A, GPUCSRStorage *T, int3
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const GPUCSRFormatFamily GPUCSRFormat_csr = {GPUCSRHoldsAny, GPUCSRStoresEntries, NULL, Layout_CSR, Fill_CSR, Mult_CSR, Diagonal_CSR};
+const GPUCSRFormatFamily GPUCSRFormat_csr = {NULL, GPUCSRStoresEntries, NULL, Layout_CSR, Fill_CSR, Mult_CSR, Diagonal_CSR};

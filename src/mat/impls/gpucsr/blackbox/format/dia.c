@@ -15,25 +15,20 @@ static int64_t Stored(int m, int64_t diagonals)
 }
 
 /* Without a sample of the columns, the worst case */
-static PetscErrorCode Estimate_DIA(const GPUCSRFeatures *f, int variant, GPUCSRExtent *e)
+static void Estimate_DIA(const GPUCSRFeatures *f, int variant, GPUCSRExtent *e)
 {
-  PetscFunctionBegin;
-  (void)variant;
   e->units  = f->sampled ? f->diagonals : PetscMin(f->nnz, (int64_t)f->m + f->n);
   e->stored = Stored(f->m, e->units);
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Applicable_DIA(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, GPUCSRBool *yes, char why[], size_t len)
+static GPUCSRBool Applicable_DIA(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, char why[], size_t len)
 {
   GPUCSRExtent e = {0};
 
-  PetscFunctionBegin;
-  (void)p;
-  PetscCall(Estimate_DIA(f, variant, &e));
-  *yes = !f->sampled || (double)e.stored <= GPUCSR_MOST_STORED(f) ? PETSC_TRUE : PETSC_FALSE;
-  if (!*yes) PetscCall(PetscSNPrintf(why, len, "%.0f diagonals would store %.0f entries for %.0f nonzeros", (double)e.units, (double)e.stored, (double)f->nnz));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  Estimate_DIA(f, variant, &e);
+  if (!f->sampled || (double)e.stored <= GPUCSR_MOST_STORED(f)) return PETSC_TRUE;
+  (void)snprintf(why, len, "%.0f diagonals would store %.0f entries for %.0f nonzeros", (double)e.units, (double)e.stored, (double)f->nnz);
+  return PETSC_FALSE;
 }
 
 /* seen[column - row + m - 1] of each entry; the caller frees it */
@@ -51,7 +46,6 @@ static PetscErrorCode Measure_DIA(const GPUCSRSource *s, int variant, GPUCSRExte
   char *seen;
 
   PetscFunctionBegin;
-  (void)variant;
   PetscCall(Seen(s, &seen));
   for (int64_t k = 0; k < (int64_t)s->m + s->n; k++) e->units += seen[k];
   e->stored = Stored(s->m, e->units);
@@ -59,15 +53,12 @@ static PetscErrorCode Measure_DIA(const GPUCSRSource *s, int variant, GPUCSRExte
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Layout_DIA(const GPUCSRFeatures *f, const GPUCSRExtent *e, GPUCSRStorage *A)
+static void Layout_DIA(const GPUCSRFeatures *f, const GPUCSRExtent *e, GPUCSRStorage *A)
 {
-  PetscFunctionBegin;
-  (void)f;
   A->stored            = e->stored;
   A->narrays           = 2;
   A->array[DIA_OFFSET] = (GPUCSRArray){"offset", GPUCSR_INT32, PETSC_FALSE, (size_t)e->units, NULL};
   A->array[DIA_VAL]    = (GPUCSRArray){"val", GPUCSRValueType(A->precision), PETSC_TRUE, (size_t)A->stored, NULL};
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode Fill_DIA(const GPUCSRSource *s, GPUCSRStorage *A, GPUCSRBool valuesonly, double *rounding)

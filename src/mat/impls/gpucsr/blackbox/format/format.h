@@ -190,14 +190,14 @@ typedef struct {
 
 /* Formats that differ only in a number (as a block size) are variants of one family and share its file */
 typedef struct {
-  /* can the format store the matrix? If not, why has the reason. About correctness, never about speed */
-  GPUCSRError (*applicable)(const GPUCSRFeatures *, int variant, GPUCSRPrecision, GPUCSRBool *, char why[], size_t len);
+  /* can the format store the matrix? If not, why has the reason. About correctness, never about speed. NULL: it can store any */
+  GPUCSRBool (*applicable)(const GPUCSRFeatures *, int variant, GPUCSRPrecision, char why[], size_t len);
   /* its extent from the features: for the choice, and for layout() if measure is NULL */
-  GPUCSRError (*estimate)(const GPUCSRFeatures *, int variant, GPUCSRExtent *);
+  void (*estimate)(const GPUCSRFeatures *, int variant, GPUCSRExtent *);
   /* its exact extent from host CSR; NULL: the estimate is exact */
   GPUCSRError (*measure)(const GPUCSRSource *, int variant, GPUCSRExtent *);
   /* names, types and lengths of the arrays, and A->stored */
-  GPUCSRError (*layout)(const GPUCSRFeatures *, const GPUCSRExtent *, GPUCSRStorage *A);
+  void (*layout)(const GPUCSRFeatures *, const GPUCSRExtent *, GPUCSRStorage *A);
   /* writes the arrays from host CSR; valuesonly: only the value arrays, or A->outdated if that is impossible */
   GPUCSRError (*fill)(const GPUCSRSource *, GPUCSRStorage *A, GPUCSRBool valuesonly, double *rounding);
   /* the reference product on the host */
@@ -222,10 +222,11 @@ enum {
   CSR_VAL
 };
 
-GPUCSR_INTERN GPUCSRError GPUCSRFormatFind(const char[], const GPUCSRFormat **);
-#define GPUCSR_NAMES 2048 /* characters for the names of all kernels, or of all formats */
+GPUCSR_INTERN const GPUCSRFormat *GPUCSRFormatFind(const char[]); /* NULL: no format has that name */
+GPUCSR_INTERN const GPUCSRFormat *GPUCSRFormatGet(int);           /* NULL: past the last */
+#define GPUCSR_NAMES 2048                                         /* characters for the names of all kernels, or of all formats */
 GPUCSR_INTERN GPUCSRError GPUCSRFormatNames(char[], size_t);
-GPUCSR_INTERN GPUCSRError GPUCSRFormatGet(int, const GPUCSRFormat **);
+GPUCSR_INTERN GPUCSRBool  GPUCSRFormatHolds(const GPUCSRFormat *, const GPUCSRFeatures *, GPUCSRPrecision, char[], size_t);
 
 static inline GPUCSRBool GPUCSRIsCSR(const GPUCSRFormat *f)
 {
@@ -233,10 +234,9 @@ static inline GPUCSRBool GPUCSRIsCSR(const GPUCSRFormat *f)
 }
 GPUCSR_INTERN const GPUCSRFormat *GPUCSRFormatCSR(void);
 
-/* Functions common to several families: applicable() if any matrix fits, estimate() for exactly the matrix' entries, and for all m n */
-GPUCSR_INTERN GPUCSRError GPUCSRHoldsAny(const GPUCSRFeatures *, int, GPUCSRPrecision, GPUCSRBool *, char[], size_t);
-GPUCSR_INTERN GPUCSRError GPUCSRStoresEntries(const GPUCSRFeatures *, int, GPUCSRExtent *);
-GPUCSR_INTERN GPUCSRError GPUCSRStoresAll(const GPUCSRFeatures *, int, GPUCSRExtent *);
+/* Functions common to several families: estimate() for exactly the matrix' entries, and for all m n */
+GPUCSR_INTERN void GPUCSRStoresEntries(const GPUCSRFeatures *, int, GPUCSRExtent *);
+GPUCSR_INTERN void GPUCSRStoresAll(const GPUCSRFeatures *, int, GPUCSRExtent *);
 
 GPUCSR_INTERN GPUCSRError GPUCSRFeaturesOfRows(int, int, const int32_t *, int, GPUCSRFeatures *);
 GPUCSR_INTERN GPUCSRError GPUCSRStencils(int, const int32_t *, const void *, GPUCSRType, const void *, GPUCSRType, GPUCSRFeatures *);

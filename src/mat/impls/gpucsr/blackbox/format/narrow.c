@@ -18,26 +18,20 @@
 /* Wide slices: none where rows do not reach far. Otherwise none where tiles of 128 rows list few of the entries (neighbours share columns), and all where tiles list most entries */
 #define NEAR (NARROW_WINDOWS / 2 * NARROW_REACH) /* columns from the first to the last of a row */
 
-static PetscErrorCode Estimate_Narrow(const GPUCSRFeatures *f, int variant, GPUCSRExtent *e)
+static void Estimate_Narrow(const GPUCSRFeatures *f, int variant, GPUCSRExtent *e)
 {
   double wide = 0;
 
-  PetscFunctionBegin;
-  (void)variant;
   if (f->spread > NEAR && f->n > NARROW_WINDOWS * NARROW_REACH) wide = PetscMax(0, PetscMin(1, (f->listed / (double)f->nnz - GPUCSRMachineShared.narrow_shared) / (GPUCSRMachineShared.narrow_apart - GPUCSRMachineShared.narrow_shared)));
   e->stored = f->nnz;
   e->units  = (int64_t)(wide * (double)f->nnz);
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Applicable_Narrow(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, GPUCSRBool *yes, char why[], size_t len)
+static GPUCSRBool Applicable_Narrow(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, char why[], size_t len)
 {
-  PetscFunctionBegin;
-  (void)variant;
-  (void)p;
-  *yes = (GPUCSRBool)(f->max <= NARROW_LONGEST);
-  if (!*yes) PetscCall(PetscSNPrintf(why, len, "a row of %d entries is too long: rows have %d at most", f->max, NARROW_LONGEST));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  if (f->max <= NARROW_LONGEST) return PETSC_TRUE;
+  (void)snprintf(why, len, "a row of %d entries is too long: rows have %d at most", f->max, NARROW_LONGEST);
+  return PETSC_FALSE;
 }
 
 /* The windows of slice t; returns their number, or -1 for a wide slice */
@@ -68,16 +62,14 @@ static PetscErrorCode Measure_Narrow(const GPUCSRSource *s, int variant, GPUCSRE
   int32_t first[NARROW_WINDOWS];
 
   PetscFunctionBegin;
-  (void)variant;
   e->stored = s->nnz;
   for (int t = 0; t < NarrowSlices(s->m); t++)
     if (Windows(s, t, first) < 0) e->units += Entries(s, t);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Layout_Narrow(const GPUCSRFeatures *f, const GPUCSRExtent *e, GPUCSRStorage *A)
+static void Layout_Narrow(const GPUCSRFeatures *f, const GPUCSRExtent *e, GPUCSRStorage *A)
 {
-  PetscFunctionBegin;
   A->stored               = e->stored;
   A->narrays              = 5;
   A->array[NARROW_HEAD]   = (GPUCSRArray){"head", GPUCSR_INT32, PETSC_FALSE, (size_t)NARROW_WORDS * NarrowSlices(f->m), NULL};
@@ -85,7 +77,6 @@ static PetscErrorCode Layout_Narrow(const GPUCSRFeatures *f, const GPUCSRExtent 
   A->array[NARROW_COL]    = (GPUCSRArray){"col", GPUCSR_UINT16, PETSC_FALSE, (size_t)f->nnz, NULL};
   A->array[NARROW_WIDE]   = (GPUCSRArray){"wide", GPUCSR_INT32, PETSC_FALSE, (size_t)e->units, NULL};
   A->array[NARROW_VAL]    = (GPUCSRArray){"val", GPUCSRValueType(A->precision), PETSC_TRUE, (size_t)f->nnz, NULL};
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The arrays as the host functions use them */

@@ -35,9 +35,8 @@ static double LongestOf(const GPUCSRFeatures *f, double rows)
   return longest;
 }
 
-static PetscErrorCode Estimate_SELL(const GPUCSRFeatures *f, int variant, GPUCSRExtent *e)
+static void Estimate_SELL(const GPUCSRFeatures *f, int variant, GPUCSRExtent *e)
 {
-  PetscFunctionBegin;
   e->width  = f->max;
   e->stored = f->sell_stored;
   if (variant == SELL_ELL) e->stored = (int64_t)SELLSlices(f->m) * GPUCSR_SLICE * f->max;
@@ -48,19 +47,16 @@ static PetscErrorCode Estimate_SELL(const GPUCSRFeatures *f, int variant, GPUCSR
     e->window = variant;
     e->stored = PetscMin(f->sell_stored, f->nnz + (int64_t)(0.5 * GPUCSR_SLICE * fall * f->m / window) + GPUCSR_SLICE * f->min);
   }
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Applicable_SELL(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, GPUCSRBool *yes, char why[], size_t len)
+static GPUCSRBool Applicable_SELL(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, char why[], size_t len)
 {
   GPUCSRExtent e = {0};
 
-  PetscFunctionBegin;
-  (void)p;
-  PetscCall(Estimate_SELL(f, variant, &e));
-  *yes = (double)e.stored <= GPUCSR_MOST_STORED(f) ? PETSC_TRUE : PETSC_FALSE;
-  if (!*yes) PetscCall(PetscSNPrintf(why, len, "its padding would store %.0f entries for %.0f nonzeros", (double)e.stored, (double)f->nnz));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  Estimate_SELL(f, variant, &e);
+  if ((double)e.stored <= GPUCSR_MOST_STORED(f)) return PETSC_TRUE;
+  (void)snprintf(why, len, "its padding would store %.0f entries for %.0f nonzeros", (double)e.stored, (double)f->nnz);
+  return PETSC_FALSE;
 }
 
 /* Starts of the slices; perm may be NULL */
@@ -103,11 +99,10 @@ static PetscErrorCode Measure_SELL(const GPUCSRSource *s, int variant, GPUCSRExt
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Layout_SELL(const GPUCSRFeatures *f, const GPUCSRExtent *e, GPUCSRStorage *A)
+static void Layout_SELL(const GPUCSRFeatures *f, const GPUCSRExtent *e, GPUCSRStorage *A)
 {
   const int variant = A->format->variant;
 
-  PetscFunctionBegin;
   A->stored             = e->stored;
   A->narrays            = 5;
   A->array[SELL_SLICE]  = (GPUCSRArray){"slice", GPUCSR_INT32, PETSC_FALSE, variant == SELL_ELL ? 0 : (size_t)SELLSlices(f->m) + 1, NULL};
@@ -115,7 +110,6 @@ static PetscErrorCode Layout_SELL(const GPUCSRFeatures *f, const GPUCSRExtent *e
   A->array[SELL_PERM]   = (GPUCSRArray){"perm", GPUCSR_INT32, PETSC_FALSE, variant == SELL_ELL || variant == SELL_UNSORTED ? 0 : (size_t)f->m, NULL};
   A->array[SELL_COL]    = (GPUCSRArray){"col", GPUCSR_INT32, PETSC_FALSE, (size_t)A->stored, NULL};
   A->array[SELL_VAL]    = (GPUCSRArray){"val", GPUCSRValueType(A->precision), PETSC_TRUE, (size_t)A->stored, NULL};
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Entries of a row that this part stores: hyb keeps the rest elsewhere */

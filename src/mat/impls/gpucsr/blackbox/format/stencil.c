@@ -106,28 +106,21 @@ PetscErrorCode GPUCSRStencils(int m, const int32_t *rowptr, const void *col, GPU
 }
 
 /* Exact if counted; else the largest possible number */
-static PetscErrorCode Estimate_Stencil(const GPUCSRFeatures *f, int variant, GPUCSRExtent *e)
+static void Estimate_Stencil(const GPUCSRFeatures *f, int variant, GPUCSRExtent *e)
 {
-  PetscFunctionBegin;
-  (void)variant;
   e->units  = f->stencils ? f->stencils : PetscMin(f->m, STENCIL_MOST);
   e->stored = f->stencils ? f->stencilentries : PetscMin(f->nnz, STENCIL_MOST);
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Applicable_Stencil(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, GPUCSRBool *yes, char why[], size_t len)
+static GPUCSRBool Applicable_Stencil(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, char why[], size_t len)
 {
-  PetscFunctionBegin;
-  (void)variant;
-  (void)p;
-  *yes = (GPUCSRBool)(f->stencils > 0 || (!f->stencils && f->m + f->nnz <= STENCIL_MOST)); /* uncounted stencils of a small matrix fit in any case */
-  if (!*yes) PetscCall(PetscSNPrintf(why, len, "its rows are not alike: more than %d different ones, their entries counted", STENCIL_MOST));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  if (f->stencils > 0 || (!f->stencils && f->m + f->nnz <= STENCIL_MOST)) return PETSC_TRUE; /* uncounted stencils of a small matrix fit in any case */
+  (void)snprintf(why, len, "its rows are not alike: more than %d different ones, their entries counted", STENCIL_MOST);
+  return PETSC_FALSE;
 }
 
-static PetscErrorCode Layout_Stencil(const GPUCSRFeatures *f, const GPUCSRExtent *e, GPUCSRStorage *A)
+static void Layout_Stencil(const GPUCSRFeatures *f, const GPUCSRExtent *e, GPUCSRStorage *A)
 {
-  PetscFunctionBegin;
   A->stored                = e->stored;
   A->narrays               = 5;
   A->array[STENCIL_ID]     = (GPUCSRArray){"id", GPUCSR_UINT16, PETSC_FALSE, (size_t)f->m, NULL};
@@ -135,7 +128,6 @@ static PetscErrorCode Layout_Stencil(const GPUCSRFeatures *f, const GPUCSRExtent
   A->array[STENCIL_OFFSET] = (GPUCSRArray){"offset", GPUCSR_INT32, PETSC_FALSE, (size_t)e->stored, NULL};
   A->array[STENCIL_VAL]    = (GPUCSRArray){"val", GPUCSRValueType(A->precision), PETSC_TRUE, (size_t)e->stored, NULL};
   A->array[STENCIL_ROW]    = (GPUCSRArray){"row", GPUCSR_INT32, PETSC_FALSE, (size_t)e->units, NULL};
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode FillPattern(const Rows *a, GPUCSRStorage *A)

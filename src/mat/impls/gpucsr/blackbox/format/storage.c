@@ -1,5 +1,6 @@
 /* Common to all formats: finding a format by its word, and the memory of its arrays. */
 #include "formats.h"
+#include <string.h>
 
 #define GPUCSR_FORMAT(name, family, variant, build) {#name, #family, variant, &GPUCSRFormat_##family},
 static const GPUCSRFormat formats[] = {
@@ -8,25 +9,16 @@ static const GPUCSRFormat formats[] = {
 #undef GPUCSR_FORMAT
 #define NFORMATS ((int)(sizeof(formats) / sizeof(formats[0])))
 
-/* The q-th format, NULL past the last */
-PetscErrorCode GPUCSRFormatGet(int q, const GPUCSRFormat **f)
+const GPUCSRFormat *GPUCSRFormatGet(int q)
 {
-  *f = q < NFORMATS ? &formats[q] : NULL;
-  return PETSC_SUCCESS;
+  return q < NFORMATS ? &formats[q] : NULL;
 }
 
-/* NULL: no format has that name */
-PetscErrorCode GPUCSRFormatFind(const char name[], const GPUCSRFormat **f)
+const GPUCSRFormat *GPUCSRFormatFind(const char name[])
 {
-  PetscBool same;
-
-  PetscFunctionBegin;
-  *f = NULL;
-  for (int q = 0; q < NFORMATS; q++) {
-    PetscCall(PetscStrcmp(name, formats[q].name, &same));
-    if (same) *f = &formats[q];
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
+  for (int q = 0; q < NFORMATS; q++)
+    if (!strcmp(name, formats[q].name)) return &formats[q];
+  return NULL;
 }
 
 /* The source of every build */
@@ -46,32 +38,20 @@ PetscErrorCode GPUCSRFormatNames(char list[], size_t len)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode GPUCSRHoldsAny(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, GPUCSRBool *yes, char why[], size_t len)
+/* Can the format store the matrix? If not, why has the reason */
+GPUCSRBool GPUCSRFormatHolds(const GPUCSRFormat *format, const GPUCSRFeatures *f, GPUCSRPrecision p, char why[], size_t len)
 {
-  PetscFunctionBegin;
-  (void)f;
-  (void)variant;
-  (void)p;
-  (void)why;
-  (void)len;
-  *yes = PETSC_TRUE;
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return !format->ops->applicable || (*format->ops->applicable)(f, format->variant, p, why, len);
 }
 
-PetscErrorCode GPUCSRStoresEntries(const GPUCSRFeatures *f, int variant, GPUCSRExtent *e)
+void GPUCSRStoresEntries(const GPUCSRFeatures *f, int variant, GPUCSRExtent *e)
 {
-  PetscFunctionBegin;
-  (void)variant;
   e->stored = f->nnz;
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode GPUCSRStoresAll(const GPUCSRFeatures *f, int variant, GPUCSRExtent *e)
+void GPUCSRStoresAll(const GPUCSRFeatures *f, int variant, GPUCSRExtent *e)
 {
-  PetscFunctionBegin;
-  (void)variant;
   e->stored = (int64_t)f->m * f->n;
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Describes a matrix, without memory; without an extent, with the estimated one */
@@ -86,8 +66,8 @@ PetscErrorCode GPUCSRStorageCreate(GPUCSRDevice dev, const GPUCSRFormat *format,
   A->n         = f->n;
   A->nnz       = f->nnz;
   if (e) A->extent = *e;
-  else PetscCall((*format->ops->estimate)(f, format->variant, &A->extent));
-  PetscCall((*format->ops->layout)(f, &A->extent, A));
+  else (*format->ops->estimate)(f, format->variant, &A->extent);
+  (*format->ops->layout)(f, &A->extent, A);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -20,26 +20,22 @@
 #include <stdlib.h>
 
 /* Columns listed, from the sample's count for tiles of 128 rows. The estimate assumes that larger tiles gain over 128 rows as 128 rows gain over four */
-static PetscErrorCode Estimate_Tile(const GPUCSRFeatures *f, int variant, GPUCSRExtent *e)
+static void Estimate_Tile(const GPUCSRFeatures *f, int variant, GPUCSRExtent *e)
 {
   const double four   = f->blocks[GPUCSRBlockIndex(GPUCSR_BLOCK(4, 1))];
   double       listed = (double)f->nnz;
 
-  PetscFunctionBegin;
   if (f->listed > 0 && four > 0) listed = f->listed * pow(PetscMin(1, f->listed / four), log2(variant / 128.0) / log2(128 / 4.0));
   e->stored = f->nnz;
   e->units  = (int64_t)PetscMin(listed, (double)f->nnz);
   e->width  = TILE_STAGED;
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Applicable_Tile(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, GPUCSRBool *yes, char why[], size_t len)
+static GPUCSRBool Applicable_Tile(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, char why[], size_t len)
 {
-  PetscFunctionBegin;
-  (void)p;
-  *yes = (GPUCSRBool)(f->max <= TILE_ENTRIES / variant - 1);
-  if (!*yes) PetscCall(PetscSNPrintf(why, len, "a row of %d entries is too long for tiles of %d rows, whose rows have %d at most", f->max, variant, TILE_ENTRIES / variant - 1));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  if (f->max <= TILE_ENTRIES / variant - 1) return PETSC_TRUE;
+  (void)snprintf(why, len, "a row of %d entries is too long for tiles of %d rows, whose rows have %d at most", f->max, variant, TILE_ENTRIES / variant - 1);
+  return PETSC_FALSE;
 }
 
 static int Compare(const void *a, const void *b)
@@ -84,11 +80,10 @@ static PetscErrorCode Measure_Tile(const GPUCSRSource *s, int variant, GPUCSRExt
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Layout_Tile(const GPUCSRFeatures *f, const GPUCSRExtent *e, GPUCSRStorage *A)
+static void Layout_Tile(const GPUCSRFeatures *f, const GPUCSRExtent *e, GPUCSRStorage *A)
 {
   const int variant = A->format->variant;
 
-  PetscFunctionBegin;
   A->stored             = e->stored;
   A->narrays            = 7;
   A->array[TILE_BEGIN]  = (GPUCSRArray){"begin", GPUCSR_INT32, PETSC_FALSE, (size_t)TileCount(f->m, variant) + 1, NULL};
@@ -98,7 +93,6 @@ static PetscErrorCode Layout_Tile(const GPUCSRFeatures *f, const GPUCSRExtent *e
   A->array[TILE_ROWPTR] = (GPUCSRArray){"rowptr", GPUCSR_INT32, PETSC_FALSE, (size_t)f->m + 1, NULL};
   A->array[TILE_COL]    = (GPUCSRArray){"col", GPUCSR_UINT16, PETSC_FALSE, (size_t)f->nnz, NULL};
   A->array[TILE_VAL]    = (GPUCSRArray){"val", GPUCSRValueType(A->precision), PETSC_TRUE, (size_t)f->nnz, NULL};
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The arrays as the host functions use them, and the state of the walk along a slice */

@@ -50,33 +50,30 @@ PetscErrorCode GPUCSRFeaturesOfRows(int m, int n, const int32_t *rowptr, int thr
   f->heaviest    = heaviest;
   PetscCall(PetscArraycpy(f->rows, rows, GPUCSR_NCLASSES));
   PetscCall(PetscArraycpy(f->entries, entries, GPUCSR_NCLASSES));
-  PetscCall(GPUCSRFeaturesDerive((double)squares, f));
+  GPUCSRFeaturesDerive((double)squares, f);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Features derived from the counts of rows and the sum of the squared row lengths */
-PetscErrorCode GPUCSRFeaturesDerive(double squares, GPUCSRFeatures *f)
+void GPUCSRFeaturesDerive(double squares, GPUCSRFeatures *f)
 {
   const double half  = 0.5 * f->m;
   double       below = 0;
   int          b     = 0;
 
-  PetscFunctionBegin;
   f->empty     = f->rows[0];
   f->mean      = f->m ? (double)f->nnz / f->m : 0;
   f->deviation = f->m ? sqrt(PetscMax(0, squares / f->m - f->mean * f->mean)) : 0;
   f->density   = f->m && f->n ? f->mean / f->n : 0;
   while (b < GPUCSR_NCLASSES - 1 && below + f->rows[b] < half) below += f->rows[b++];
   f->median = f->rows[b] ? (double)f->entries[b] / f->rows[b] : 0; /* the mean of the median's class */
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Features derived from the counts of a sample: ratios to its entries, assumed for the whole matrix */
-PetscErrorCode GPUCSRFeaturesOfSample(const GPUCSRSample *s, GPUCSRFeatures *f)
+void GPUCSRFeaturesOfSample(const GPUCSRSample *s, GPUCSRFeatures *f)
 {
   const double entries = (double)s->entries, w = (double)s->windows, ratio = entries > 0 ? (double)s->blocks[GPUCSRBlockIndex(GPUCSR_BLOCK(2, 2))] / entries : 0;
 
-  PetscFunctionBegin;
   f->sampled   = (int)s->rows;
   f->spread    = s->filled ? (double)s->spread / (double)s->filled : 0;
   f->bandwidth = s->bandwidth;
@@ -95,7 +92,6 @@ PetscErrorCode GPUCSRFeaturesOfSample(const GPUCSRSample *s, GPUCSRFeatures *f)
 
     f->blockerror = 2 * sqrt(PetscMax(0, variance) / w * (1 - w / GPUCSRWindows(f->m))) / (entries / w) / ratio;
   }
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The sample of tiles */
@@ -173,6 +169,6 @@ PetscErrorCode GPUCSRInspect(int m, int n, const int32_t *rowptr, const int32_t 
   }
   PetscCall(PetscFree(met));
   Tiles(m, rowptr, col, &s);
-  PetscCall(GPUCSRFeaturesOfSample(&s, f));
+  GPUCSRFeaturesOfSample(&s, f);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -142,5 +142,5 @@ GPUCSR_HOST_DEVICE void SampleBlocks(const int32_t *begin, const int32_t *end, c
   blocks[17] += before < c - c % 64 && near[5] > r % 4;
 }
 
-GPUCSR_INTERN GPUCSRError GPUCSRFeaturesDerive(double, GPUCSRFeatures *);
-GPUCSR_INTERN GPUCSRError GPUCSRFeaturesOfSample(const GPUCSRSample *, GPUCSRFeatures *);
+GPUCSR_INTERN void GPUCSRFeaturesDerive(double, GPUCSRFeatures *);
+GPUCSR_INTERN void GPUCSRFeaturesOfSample(const GPUCSRSample *, GPUCSRFeatures *);

@@ -41,37 +41,25 @@ static const struct {
 };
 #undef GPUCSR_FORMAT
 
-/* The q-th kernel, NULL past the last */
-PetscErrorCode GPUCSRKernelGet(int q, const GPUCSRKernel **k)
+const GPUCSRKernel *GPUCSRKernelGet(int q)
 {
-  *k = q < NKERNELS ? &kernels[q] : NULL;
-  return PETSC_SUCCESS;
+  return q < NKERNELS ? &kernels[q] : NULL;
 }
 
-/* NULL: no kernel has that name */
-PetscErrorCode GPUCSRKernelFind(const char name[], const GPUCSRKernel **k)
+const GPUCSRKernel *GPUCSRKernelFind(const char name[])
 {
-  PetscBool same;
-
-  PetscFunctionBegin;
-  *k = NULL;
-  for (int q = 0; q < NKERNELS; q++) {
-    PetscCall(PetscStrcmp(name, kernels[q].name, &same));
-    if (same) *k = &kernels[q];
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
+  for (int q = 0; q < NKERNELS; q++)
+    if (!strcmp(name, kernels[q].name)) return &kernels[q];
+  return NULL;
 }
 
 /* The kernels of one family of formats, or all for NULL */
 PetscErrorCode GPUCSRKernelNames(const char format[], char list[], size_t len)
 {
-  PetscBool same = PETSC_TRUE;
-
   PetscFunctionBegin;
   list[0] = 0;
   for (int q = 0; q < NKERNELS; q++) {
-    if (format) PetscCall(PetscStrcmp(format, kernels[q].format, &same));
-    if (!same) continue;
+    if (format && strcmp(format, kernels[q].format)) continue;
     if (list[0]) PetscCall(PetscStrlcat(list, ", ", len));
     PetscCall(PetscStrlcat(list, kernels[q].name, len));
   }
@@ -79,14 +67,11 @@ PetscErrorCode GPUCSRKernelNames(const char format[], char list[], size_t len)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* NULL if the host fills the format */
-PetscErrorCode GPUCSRDeviceFormatGet(const GPUCSRFormat *f, const GPUCSRDeviceFormat **d)
+const GPUCSRDeviceFormat *GPUCSRDeviceFormatOf(const GPUCSRFormat *f)
 {
-  PetscFunctionBegin;
-  *d = NULL;
   for (size_t q = 0; q < sizeof(deviceformats) / sizeof(deviceformats[0]); q++)
-    if (deviceformats[q].family == f->ops) *d = deviceformats[q].device;
-  PetscFunctionReturn(PETSC_SUCCESS);
+    if (deviceformats[q].family == f->ops) return deviceformats[q].device;
+  return NULL;
 }
 
 static PetscErrorCode Transpose_Host(const GPUCSRStorage *A, GPUCSRStorage *T, int32_t *map, GPUCSRStream s)

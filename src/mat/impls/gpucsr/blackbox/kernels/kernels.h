@@ -35,9 +35,9 @@ typedef struct {
 #define CSR_VECTOR(threads, entries) (100 * (entries) + (threads))
 #define SELL_ROW(threads, together)  (100 * (together) + (threads))
 
-GPUCSR_INTERN GPUCSRError GPUCSRKernelFind(const char[], const GPUCSRKernel **);
-GPUCSR_INTERN GPUCSRError GPUCSRKernelGet(int, const GPUCSRKernel **);
-GPUCSR_INTERN GPUCSRError GPUCSRKernelNames(const char[], char[], size_t);
+GPUCSR_INTERN const GPUCSRKernel *GPUCSRKernelFind(const char[]); /* NULL: no kernel has that name */
+GPUCSR_INTERN const GPUCSRKernel *GPUCSRKernelGet(int);           /* NULL: past the last */
+GPUCSR_INTERN GPUCSRError         GPUCSRKernelNames(const char[], char[], size_t);
 
 /* The device's functions for a format, apart from its products */
 typedef struct {
@@ -48,7 +48,7 @@ typedef struct {
   GPUCSRError (*diagonal)(const GPUCSRStorage *A, void *d, GPUCSRStream);
   GPUCSRBool pattern; /* fill() of new values needs the pattern of csr, too */
 } GPUCSRDeviceFormat;
-GPUCSR_INTERN GPUCSRError GPUCSRDeviceFormatGet(const GPUCSRFormat *, const GPUCSRDeviceFormat **);
+GPUCSR_INTERN const GPUCSRDeviceFormat *GPUCSRDeviceFormatOf(const GPUCSRFormat *); /* NULL: the host fills the format */
 
 /* Helpers for any format; plain loops on a device that uses host memory */
 typedef struct {

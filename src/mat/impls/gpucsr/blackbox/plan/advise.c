@@ -6,7 +6,6 @@
   constants are in sys/machine.h. Errors: docs/results/advise.md.
 */
 #include "advise.h"
-#include <petsctime.h>
 
 /* Time of vector operations on the device: so many passes over n numbers, a part of which stays in the cache beside the matrix */
 static double Passes(double passes, double n, double matrix, double cache, double cached, double memory)
@@ -168,9 +167,9 @@ static void Rows(const GPUCSRSource *s, int first, int last, const PetscScalar *
 /* All rows a few times; or other windows of rows in each round, as cold as in the whole of a large matrix. Milliseconds */
 static PetscErrorCode MeasureProduct(const GPUCSRSource *s, PetscScalar *x, double *seconds)
 {
-  const int      windows = (double)s->nnz <= GPUCSRMachineShared.timed_entries ? 1 : MEASURED_WINDOWS, rounds = 6;
-  PetscLogDouble t0, t1;
-  PetscScalar   *z;
+  const int    windows = (double)s->nnz <= GPUCSRMachineShared.timed_entries ? 1 : MEASURED_WINDOWS, rounds = 6;
+  double       t0;
+  PetscScalar *z;
 
   PetscFunctionBegin;
   PetscCall(PetscCalloc1(s->m + 1, &z));
@@ -182,10 +181,9 @@ static PetscErrorCode MeasureProduct(const GPUCSRSource *s, PetscScalar *x, doub
       int first = (int)((int64_t)s->m * (rounds * w + (windows > 1 ? round : 0)) / (rounds * windows)), last = windows == 1 ? s->m : first;
 
       while (last < s->m && s->i[last] - s->i[first] < (int64_t)GPUCSRMachineShared.timed_entries / windows) last++;
-      PetscCall(PetscTime(&t0));
+      t0 = GPUCSRNow();
       Rows(s, first, last, x, z);
-      PetscCall(PetscTime(&t1));
-      time += t1 - t0;
+      time += GPUCSRNow() - t0;
       entries += s->i[last] - s->i[first];
     }
     if (entries > 0) time *= (double)s->nnz / entries;
@@ -198,10 +196,10 @@ static PetscErrorCode MeasureProduct(const GPUCSRSource *s, PetscScalar *x, doub
 /* On this core, now: a product of the matrix, and y += a x */
 PetscErrorCode GPUCSRHostTimesMeasure(const GPUCSRSource *s, GPUCSRHostTimes *t)
 {
-  const int      n    = PetscMin(PetscMax(1, s->n), MEASURED_NUMBERS);
-  double         best = PETSC_MAX_REAL;
-  PetscScalar   *x, *y;
-  PetscLogDouble t0, t1;
+  const int    n    = PetscMin(PetscMax(1, s->n), MEASURED_NUMBERS);
+  double       best = PETSC_MAX_REAL;
+  PetscScalar *x, *y;
+  double       t0;
 
   PetscFunctionBegin;
   PetscCall(PetscMalloc2(PetscMax(1, s->n), &x, n, &y));
@@ -209,10 +207,9 @@ PetscErrorCode GPUCSRHostTimesMeasure(const GPUCSRSource *s, GPUCSRHostTimes *t)
   for (int k = 0; k < n; k++) y[k] = 0;
   PetscCall(MeasureProduct(s, x, &t->product));
   for (int round = 0; round < 4; round++) {
-    PetscCall(PetscTime(&t0));
+    t0 = GPUCSRNow();
     for (int k = 0; k < n; k++) y[k] += 0.5 * x[k];
-    PetscCall(PetscTime(&t1));
-    best = PetscMin(best, t1 - t0);
+    best = PetscMin(best, GPUCSRNow() - t0);
   }
   t->number = best / (3.0 * n);
   PetscCall(PetscFree2(x, y));

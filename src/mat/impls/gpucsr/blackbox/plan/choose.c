@@ -8,74 +8,56 @@
 #include <stdlib.h>
 #include <string.h>
 
+static PetscBool Any(const char word[])
+{
+  return (PetscBool)!strcmp(word, "auto");
+}
+
+/* Does the request leave a choice? */
+PetscBool GPUCSRRequestOpen(const GPUCSRRequest *q)
+{
+  return (PetscBool)(Any(q->format) && Any(q->kernel));
+}
+
 /* Words that exist, and fit each other */
 PetscErrorCode GPUCSRRequestCheck(const GPUCSRRequest *q)
 {
-  const GPUCSRFormat *format;
-  const GPUCSRKernel *kernel;
-  PetscBool           anyformat, anykernel, same, aij;
+  const GPUCSRFormat *format = GPUCSRFormatFind(q->format);
+  const GPUCSRKernel *kernel = GPUCSRKernelFind(q->kernel);
+  const PetscBool     aij    = (PetscBool)!strcmp(q->format, "aij");
   char                list[GPUCSR_NAMES];
 
   PetscFunctionBegin;
-  PetscCall(PetscStrcmp(q->format, "auto", &anyformat));
-  PetscCall(PetscStrcmp(q->format, "aij", &aij));
-  PetscCall(PetscStrcmp(q->kernel, "auto", &anykernel));
-  PetscCall(GPUCSRFormatFind(q->format, &format));
-  if (!anyformat && !aij && !format) PetscCall(GPUCSRFormatNames(list, sizeof(list)));
-  PetscCheck(anyformat || aij || format, PETSC_COMM_SELF, PETSC_ERR_ARG_UNKNOWN_TYPE, "Unknown MATGPUCSR format %s: must be one of auto, aij, %s", q->format, list);
-  PetscCall(GPUCSRKernelFind(q->kernel, &kernel));
-  if (!anykernel && !kernel) PetscCall(GPUCSRKernelNames(NULL, list, sizeof(list)));
-  PetscCheck(anykernel || kernel, PETSC_COMM_SELF, PETSC_ERR_ARG_UNKNOWN_TYPE, "Unknown MATGPUCSR kernel %s: must be one of auto, %s", q->kernel, list);
+  PetscCall(GPUCSRFormatNames(list, sizeof(list)));
+  PetscCheck(Any(q->format) || aij || format, PETSC_COMM_SELF, PETSC_ERR_ARG_UNKNOWN_TYPE, "Unknown MATGPUCSR format %s: must be one of auto, aij, %s", q->format, list);
+  PetscCall(GPUCSRKernelNames(NULL, list, sizeof(list)));
+  PetscCheck(Any(q->kernel) || kernel, PETSC_COMM_SELF, PETSC_ERR_ARG_UNKNOWN_TYPE, "Unknown MATGPUCSR kernel %s: must be one of auto, %s", q->kernel, list);
   PetscCheck(!kernel || !aij, PETSC_COMM_SELF, PETSC_ERR_ARG_INCOMP, "MATGPUCSR kernel %s does not apply to format aij, whose products are those of MATAIJ: leave one of them out", q->kernel);
   if (kernel && format) {
-    PetscCall(PetscStrcmp(kernel->format, format->family, &same));
     PetscCall(GPUCSRKernelNames(format->family, list, sizeof(list)));
-    PetscCheck(same, PETSC_COMM_SELF, PETSC_ERR_ARG_INCOMP, "MATGPUCSR kernel %s works on format %s, not on %s: leave the format to it, or take one of auto, %s", q->kernel, kernel->format, q->format, list);
+    PetscCheck(!strcmp(kernel->format, format->family), PETSC_COMM_SELF, PETSC_ERR_ARG_INCOMP, "MATGPUCSR kernel %s works on format %s, not on %s: leave the format to it, or take one of auto, %s", q->kernel, kernel->format, q->format, list);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Does the request allow this pair? */
-static PetscErrorCode Asked(const GPUCSRRequest *q, const GPUCSRFormat *f, const GPUCSRKernel *k, PetscBool *yes)
+static PetscBool Asked(const GPUCSRRequest *q, const GPUCSRFormat *f, const GPUCSRKernel *k)
 {
-  PetscBool any, same;
-
-  PetscFunctionBegin;
-  PetscCall(PetscStrcmp(q->format, "auto", &any));
-  PetscCall(PetscStrcmp(q->format, f->name, &same));
-  *yes = (PetscBool)(any || same);
-  PetscCall(PetscStrcmp(q->kernel, "auto", &any));
-  PetscCall(PetscStrcmp(q->kernel, k->name, &same));
-  *yes = (PetscBool)(*yes && (any || same));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return (PetscBool)((Any(q->format) || !strcmp(q->format, f->name)) && (Any(q->kernel) || !strcmp(q->kernel, k->name)));
 }
 
 /* Can a format and a kernel of the request store this precision? The matrix is empty, so that only the formats matter */
-PetscErrorCode GPUCSRRequestTakes(const GPUCSRRequest *q, GPUCSRPrecision p, PetscBool *yes)
+PetscBool GPUCSRRequestTakes(const GPUCSRRequest *q, GPUCSRPrecision p)
 {
   const GPUCSRFeatures nothing = {0};
   const GPUCSRFormat  *f;
   const GPUCSRKernel  *k;
-  PetscBool            asked, one;
-  GPUCSRBool           holds;
   char                 why[256];
 
-  PetscFunctionBegin;
-  *yes = PETSC_FALSE;
-  for (int i = 0; !*yes; i++) {
-    PetscCall(GPUCSRKernelGet(i, &k));
-    if (!k) break;
-    for (int j = 0; !*yes; j++) {
-      PetscCall(GPUCSRFormatGet(j, &f));
-      if (!f) break;
-      PetscCall(PetscStrcmp(k->format, f->family, &one));
-      PetscCall(Asked(q, f, k, &asked));
-      if (!one || !asked) continue;
-      PetscCall((*f->ops->applicable)(&nothing, f->variant, p, &holds, why, sizeof(why)));
-      *yes = (PetscBool) !!holds;
-    }
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
+  for (int i = 0; (k = GPUCSRKernelGet(i)); i++)
+    for (int j = 0; (f = GPUCSRFormatGet(j)); j++)
+      if (!strcmp(k->format, f->family) && Asked(q, f, k) && GPUCSRFormatHolds(f, &nothing, p, why, sizeof(why))) return PETSC_TRUE;
+  return PETSC_FALSE;
 }
 
 /* Usable ones first, then by time; ties in the order of the lists, since qsort() is not stable */
@@ -102,43 +84,39 @@ typedef struct {
 static PetscErrorCode FormatInputGet(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDevice dev, const GPUCSRFormat *format, FormatInput *in)
 {
   PetscFunctionBegin;
-  in->format = format;
-  in->why[0] = 0;
-  PetscCall((*format->ops->applicable)(f, format->variant, p, &in->applicable, in->why, sizeof(in->why)));
+  in->format     = format;
+  in->why[0]     = 0;
+  in->applicable = GPUCSRFormatHolds(format, f, p, in->why, sizeof(in->why));
   if (in->applicable) PetscCall(GPUCSRModelInputGet(format, f, p, dev->props.l2, &in->in));
   PetscCall(GPUCSRProfileScale(dev, in->scale, &in->in.processors));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode CandidateGet(const FormatInput *in, const GPUCSRCostRow *row, GPUCSRCandidate *c)
+static void CandidateGet(const FormatInput *in, const GPUCSRCostRow *row, GPUCSRCandidate *c)
 {
   double terms[GPUCSR_NTERMS], part[GPUCSR_NPARTS];
 
-  PetscFunctionBegin;
   c->usable = in->applicable;
   if (!c->usable) {
-    PetscCall(PetscStrncpy(c->why, in->why, sizeof(c->why)));
-    PetscFunctionReturn(PETSC_SUCCESS);
+    memcpy(c->why, in->why, sizeof(c->why));
+    return;
   }
   c->known   = row ? PETSC_TRUE : PETSC_FALSE;
   c->trusted = row ? row->trusted : PETSC_FALSE;
   c->bytes   = 1e6 * in->in.matrix;
-  if (!row) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!row) return;
   GPUCSRModelTerms(row, &in->in, PETSC_FALSE, terms);
   for (int k = 0; k < GPUCSR_NTERMS; k++) terms[k] *= in->scale[GPUCSRModelPart[k]];
   c->predicted = 1e-6 * GPUCSRModelTime(row, terms, part);
   c->setup     = 1e-6 * (in->scale[GPUCSR_WAITING] * row->setup[0] + in->scale[GPUCSR_MEMORY] * row->setup[1] * in->in.matrix);
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The reason against a candidate, beside the chosen one */
-PetscErrorCode GPUCSRCandidateWhy(const GPUCSRCandidate *c, const GPUCSRCandidate *chosen, char why[], size_t len)
+void GPUCSRCandidateWhy(const GPUCSRCandidate *c, const GPUCSRCandidate *chosen, char why[], size_t len)
 {
-  PetscFunctionBegin;
-  if (c->why[0]) PetscCall(PetscStrncpy(why, c->why, len));
-  else if (!c->known) PetscCall(PetscStrncpy(why, "the machine's profile does not know it: make tune", len));
-  else PetscCall(PetscSNPrintf(why, len, "%.2f times the chosen one's time%s", chosen->predicted > 0 ? c->predicted / chosen->predicted : 1, c->trusted ? "" : ", if the prediction is right: only for measuring"));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  if (c->why[0]) (void)snprintf(why, len, "%s", c->why);
+  else if (!c->known) (void)snprintf(why, len, "the machine's profile does not know it: make tune");
+  else (void)snprintf(why, len, "%.2f times the chosen one's time%s", chosen->predicted > 0 ? c->predicted / chosen->predicted : 1, c->trusted ? "" : ", if the prediction is right: only for measuring");
 }
 
 /* All candidates for the request: first the pairs of the profile, by predicted time, then the rest */
@@ -147,7 +125,6 @@ PetscErrorCode GPUCSRCandidatesGet(const GPUCSRFeatures *f, GPUCSRPrecision p, G
   FormatInput       in = {NULL};
   const GPUCSRPair *pair;
   int               known, npairs;
-  PetscBool         asked;
   PetscErrorCode    ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
@@ -158,12 +135,11 @@ PetscErrorCode GPUCSRCandidatesGet(const GPUCSRFeatures *f, GPUCSRPrecision p, G
     GPUCSRCandidate *c = &(*list)[*n];
 
     if (k == known) qsort(*list, (size_t)*n, sizeof(**list), Compare);
-    ierr = Asked(q, pair[k].format, pair[k].kernel, &asked);
-    if (ierr || !asked) continue;
+    if (!Asked(q, pair[k].format, pair[k].kernel)) continue;
     c->format = pair[k].format;
     c->kernel = pair[k].kernel;
     if (in.format != c->format) ierr = FormatInputGet(f, p, dev, c->format, &in);
-    if (!ierr) ierr = CandidateGet(&in, pair[k].row, c);
+    if (!ierr) CandidateGet(&in, pair[k].row, c);
     (*n)++;
   }
   if (ierr) PetscCall(PetscFree(*list));
@@ -173,15 +149,13 @@ PetscErrorCode GPUCSRCandidatesGet(const GPUCSRFeatures *f, GPUCSRPrecision p, G
 }
 
 /* Only by name: a candidate much larger than CSR */
-static PetscErrorCode OnlyByName(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRCandidate *c)
+static void OnlyByName(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRCandidate *c)
 {
   const double times = c->bytes / GPUCSRCSRBytes(f, p);
 
-  PetscFunctionBegin;
-  if (!c->usable || times <= GPUCSRMachineShared.choice_most) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!c->usable || times <= GPUCSRMachineShared.choice_most) return;
   c->usable = PETSC_FALSE;
-  PetscCall(PetscSNPrintf(c->why, sizeof(c->why), "it takes %.3g times the bytes of CSR: only by name", times));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  (void)snprintf(c->why, sizeof(c->why), "it takes %.3g times the bytes of CSR: only by name", times);
 }
 
 /* The least time so far, and the next */
@@ -201,30 +175,26 @@ static void Consider(const GPUCSRRequest *q, const GPUCSRCandidate *c, int k, Le
   } else l->second = PetscMin(l->second, t);
 }
 
-static PetscErrorCode BecauseOfTimes(const GPUCSRFeatures *f, const GPUCSRRequest *q, const Leader *l, char why[], size_t len)
+static void BecauseOfTimes(const GPUCSRFeatures *f, const GPUCSRRequest *q, const Leader *l, char why[], size_t len)
 {
-  PetscFunctionBegin;
   if (q->expected > 0)
-    PetscCall(PetscSNPrintf(why, len, "for %.0f products of rows with %.3g entries in the mean and %d at most it is predicted to take %.1f us a product, its conversion shared among them, the next best %.1f us", q->expected, f->mean, f->max, 1e6 * l->best, 1e6 * l->second));
-  else if (l->second < PETSC_MAX_REAL) PetscCall(PetscSNPrintf(why, len, "of rows with %.3g entries in the mean and %d at most it is predicted to take %.1f us, the next best %.1f us", f->mean, f->max, 1e6 * l->best, 1e6 * l->second));
-  else PetscCall(PetscSNPrintf(why, len, "it is the only candidate allowed"));
-  PetscFunctionReturn(PETSC_SUCCESS);
+    (void)snprintf(why, len, "for %.0f products of rows with %.3g entries in the mean and %d at most it is predicted to take %.1f us a product, its conversion shared among them, the next best %.1f us", q->expected, f->mean, f->max, 1e6 * l->best, 1e6 * l->second);
+  else if (l->second < PETSC_MAX_REAL) (void)snprintf(why, len, "of rows with %.3g entries in the mean and %d at most it is predicted to take %.1f us, the next best %.1f us", f->mean, f->max, 1e6 * l->best, 1e6 * l->second);
+  else (void)snprintf(why, len, "it is the only candidate allowed");
 }
 
 /* Index of the candidate chosen, and the reason; -1: none */
 static PetscErrorCode Pick(const GPUCSRFeatures *f, GPUCSRPrecision p, const GPUCSRRequest *q, GPUCSRCandidate *list, int n, int *pick, char why[], size_t len)
 {
   const char *format = NULL, *kernel = NULL;
-  PetscBool   open;
   Leader      leader = {PETSC_MAX_REAL, PETSC_MAX_REAL, -1};
 
+  const PetscBool open   = GPUCSRRequestOpen(q);
   const PetscBool uneven = (PetscBool)(f->max > GPUCSRMachineShared.tree_longest && f->max > GPUCSRMachineShared.tree_uneven * f->mean);
 
   PetscFunctionBegin;
   *pick = -1;
-  PetscCall(GPUCSRRequestOpen(q, &open));
-  if (open)
-    for (int c = 0; c < n; c++) PetscCall(OnlyByName(f, p, &list[c]));
+  for (int c = 0; c < n && open; c++) OnlyByName(f, p, &list[c]);
   if (q->select == GPUCSR_SELECT_TREE) PetscCall(GPUCSRProfileTree(f, &format, &kernel));
   if (format && uneven) {
     format = "csr";
@@ -240,7 +210,7 @@ static PetscErrorCode Pick(const GPUCSRFeatures *f, GPUCSRPrecision p, const GPU
   for (int c = 0; c < n; c++)
     if (list[c].usable && list[c].known && (!open || list[c].trusted)) Consider(q, &list[c], c, &leader);
   *pick = leader.pick;
-  if (*pick >= 0) PetscCall(BecauseOfTimes(f, q, &leader, why, len));
+  if (*pick >= 0) BecauseOfTimes(f, q, &leader, why, len);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -262,40 +232,26 @@ static PetscErrorCode ChooseAtOnce(const GPUCSRFeatures *f, GPUCSRPrecision p, G
 
     if (!pair[k].row->trusted) continue;
     if (in.format != one.format) PetscCall(FormatInputGet(f, p, dev, one.format, &in));
-    PetscCall(CandidateGet(&in, pair[k].row, &one));
-    PetscCall(OnlyByName(f, p, &one));
+    CandidateGet(&in, pair[k].row, &one);
+    OnlyByName(f, p, &one);
     if (one.usable) Consider(q, &one, k, &leader);
   }
   *yes = (PetscBool)(leader.pick >= 0);
   if (!*yes) PetscFunctionReturn(PETSC_SUCCESS);
   c->format = pair[leader.pick].format;
   c->kernel = pair[leader.pick].kernel;
-  PetscCall(BecauseOfTimes(f, q, &leader, c->why, sizeof(c->why)));
+  BecauseOfTimes(f, q, &leader, c->why, sizeof(c->why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Moves the chosen candidate to the front, and keeps the order of the rest */
-PetscErrorCode GPUCSRCandidatesPromote(GPUCSRCandidate list[], int pick)
+void GPUCSRCandidatesPromote(GPUCSRCandidate list[], int pick)
 {
   const GPUCSRCandidate chosen = list[pick];
 
-  PetscFunctionBegin;
   for (int k = pick; k > 0; k--) list[k] = list[k - 1];
   list[0]        = chosen;
   list[0].why[0] = 0;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Does the request leave a choice? */
-PetscErrorCode GPUCSRRequestOpen(const GPUCSRRequest *q, PetscBool *open)
-{
-  PetscBool anyformat, anykernel;
-
-  PetscFunctionBegin;
-  PetscCall(PetscStrcmp(q->format, "auto", &anyformat));
-  PetscCall(PetscStrcmp(q->kernel, "auto", &anykernel));
-  *open = (PetscBool)(anyformat && anykernel);
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
@@ -304,26 +260,23 @@ PetscErrorCode GPUCSRRequestOpen(const GPUCSRRequest *q, PetscBool *open)
 */
 PetscErrorCode GPUCSRChoose(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDevice dev, const GPUCSRRequest *q, GPUCSRChoice *c, GPUCSRCandidate **candidates, int *ncandidates)
 {
-  GPUCSRCandidate *list = NULL;
-  int              n    = 0, pick;
-  PetscBool        any, none;
-  GPUCSRBool       holds;
+  GPUCSRCandidate *list         = NULL;
+  int              n            = 0, pick;
+  PetscBool        done         = PETSC_FALSE, none;
   char             refused[256] = "";
   PetscErrorCode   ierr;
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRRequestOpen(q, &any));
-  if (any && q->select == GPUCSR_SELECT_ESTIMATE && !candidates) {
-    PetscCall(ChooseAtOnce(f, p, dev, q, c, &any));
-    if (any) PetscFunctionReturn(PETSC_SUCCESS);
+  if (GPUCSRRequestOpen(q) && q->select == GPUCSR_SELECT_ESTIMATE && !candidates) {
+    PetscCall(ChooseAtOnce(f, p, dev, q, c, &done));
+    if (done) PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(GPUCSRRequestCheck(q));
-  PetscCall(PetscStrcmp(q->kernel, "auto", &any));
   PetscCall(GPUCSRCandidatesGet(f, p, dev, q, &list, &n));
   ierr = Pick(f, p, q, list, n, &pick, c->why, sizeof(c->why));
   if (ierr) PetscCall(PetscFree(list));
   PetscCall(ierr);
-  if (!any) PetscCall(PetscStrncpy(c->why, "asked for", sizeof(c->why)));
+  if (!Any(q->kernel)) PetscCall(PetscStrncpy(c->why, "asked for", sizeof(c->why)));
   for (int k = 0; k < n && pick < 0; k++)
     if (list[k].usable) { /* none in the profile: the first usable one */
       pick = k;
@@ -331,7 +284,7 @@ PetscErrorCode GPUCSRChoose(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDe
     }
   none = (PetscBool)(pick < 0);
   if (!none) {
-    PetscCall(GPUCSRCandidatesPromote(list, pick));
+    GPUCSRCandidatesPromote(list, pick);
     c->format = list[0].format;
     c->kernel = list[0].kernel;
   } else if (n) PetscCall(PetscStrncpy(refused, list[0].why, sizeof(refused)));
@@ -341,13 +294,11 @@ PetscErrorCode GPUCSRChoose(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDe
   } else PetscCall(PetscFree(list));
   if (none && !n) { /* a format without kernels has only its reference on the host */
     PetscCheck(!dev->ops->kernels, PETSC_COMM_SELF, PETSC_ERR_SUP, "MATGPUCSR format %s has no kernel for the device yet: take -mat_gpucsr_backend host", q->format);
-    PetscCall(GPUCSRFormatFind(q->format, &c->format));
+    c->format = GPUCSRFormatFind(q->format);
     c->kernel = NULL;
-    PetscCall((*c->format->ops->applicable)(f, c->format->variant, p, &holds, refused, sizeof(refused)));
-    none = (PetscBool)!holds;
+    none      = (PetscBool)!GPUCSRFormatHolds(c->format, f, p, refused, sizeof(refused));
     PetscCall(PetscStrncpy(c->why, "asked for", sizeof(c->why)));
   }
-  PetscCall(PetscStrcmp(q->format, "auto", &any));
-  PetscCheck(!none, PETSC_COMM_SELF, PETSC_ERR_SUP, "MATGPUCSR %s %s cannot take this matrix of %d rows, %d columns, %.0f nonzeros: %s", any ? "kernel" : "format", any ? q->kernel : q->format, f->m, f->n, (double)f->nnz, refused);
+  PetscCheck(!none, PETSC_COMM_SELF, PETSC_ERR_SUP, "MATGPUCSR %s %s cannot take this matrix of %d rows, %d columns, %.0f nonzeros: %s", Any(q->format) ? "kernel" : "format", Any(q->format) ? q->kernel : q->format, f->m, f->n, (double)f->nnz, refused);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

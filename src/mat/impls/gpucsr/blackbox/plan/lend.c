@@ -26,17 +26,15 @@ static const char *KernelOf(double mean, int longest)
 }
 
 /* All of a plan of csr but its arrays */
-static PetscErrorCode Describe(const GPUCSRStorage *csr, int longest, GPUCSRPlan *P)
+static void Describe(const GPUCSRStorage *csr, int longest, GPUCSRPlan *P)
 {
   const double mean = (double)csr->nnz / PetscMax(1, csr->m);
 
-  PetscFunctionBegin;
   P->features      = (GPUCSRFeatures){.m = csr->m, .n = csr->n, .nnz = csr->nnz, .mean = mean, .max = longest};
   P->choice.format = csr->format;
-  PetscCall(GPUCSRKernelFind(KernelOf(mean, longest), &P->choice.kernel));
-  P->waited = csr->dev->stream;
-  P->built  = PETSC_TRUE;
-  PetscFunctionReturn(PETSC_SUCCESS);
+  P->choice.kernel = GPUCSRKernelFind(KernelOf(mean, longest));
+  P->waited        = csr->dev->stream;
+  P->built         = PETSC_TRUE;
 }
 
 /* A plan of csr, in CSR. longest: the longest row, or 0 if it is unknown. New values in the arrays are new values of the plan */
@@ -44,7 +42,7 @@ PetscErrorCode GPUCSRPlanLend(const GPUCSRStorage *csr, int longest, GPUCSRPlan 
 {
   PetscFunctionBegin;
   PetscCall(GPUCSRPlanReturn(P));
-  PetscCall(Describe(csr, longest, P));
+  Describe(csr, longest, P);
   PetscCall(GPUCSRStorageLend(csr, &P->A));
   P->A.extent.width = longest;
   PetscCall(GPUCSRPlanPrepare(P));
@@ -68,20 +66,18 @@ static PetscErrorCode Floats(const GPUCSRStorage *csr, GPUCSRStorage *A)
 
 static PetscErrorCode RoundSteps(const GPUCSRPlan *like, GPUCSRPlan *P)
 {
-  const GPUCSRDeviceFormat *df;
-  const GPUCSRRequest       any = {.format = "auto", .kernel = "auto"};
-  GPUCSRChoice              c   = P->choice;
-  GPUCSRStorage             csr = P->A;
+  const GPUCSRRequest any = {.format = "auto", .kernel = "auto"};
+  GPUCSRChoice        c   = P->choice;
+  GPUCSRStorage       csr = P->A;
 
   PetscFunctionBegin;
   if (like && csr.dev->ops->kernels) {
     P->features = like->features;
     PetscCall(GPUCSRChoose(&P->features, csr.precision, csr.dev, &any, &c, NULL, NULL));
-    PetscCall(GPUCSRDeviceFormatGet(c.format, &df));
     if (GPUCSRIsCSR(c.format)) {
       P->choice         = c;
       P->A.extent.width = P->features.max;
-    } else if (df) {
+    } else {
       PetscCall(PetscMemzero(&P->A, sizeof(P->A)));
       P->A.dev   = csr.dev;
       P->pattern = csr; /* goes with the plan after an error */
@@ -104,13 +100,12 @@ PetscErrorCode GPUCSRPlanRound(const GPUCSRStorage *csr, const GPUCSRPlan *like,
 
   PetscFunctionBegin;
   PetscCall(GPUCSRPlanReturn(P));
-  PetscCall(Describe(csr, longest, P));
+  Describe(csr, longest, P);
   ierr              = Floats(csr, &P->A);
   P->A.extent.width = longest;
   if (!ierr) ierr = RoundSteps(like, P);
   if (ierr) PetscCall(GPUCSRPlanReturn(P));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }
 
 /* Destroys the plan, not the lent arrays. A plan of zeros is allowed */

@@ -2,7 +2,6 @@
   A choice by measuring: products of the matrix itself.
 */
 #include "plan.h"
-#include <petsctime.h>
 
 /* Frees a measured candidate's storage; CSR's arrays belong to the caller */
 static PetscErrorCode Forget(GPUCSRStorage *A)
@@ -121,18 +120,18 @@ static PetscErrorCode Final(GPUCSRPlan *P, int many, Clock *clock, Runner best[2
 */
 PetscErrorCode GPUCSRPlanMeasure(GPUCSRDevice dev, const GPUCSRRequest *q, GPUCSRStorage *csr, GPUCSRPlan *P)
 {
-  const size_t   vector = GPUCSRTypeSize(GPUCSRVectorType(csr->precision));
-  const int      budget = q->budget ? q->budget : 50, n = Candidates(P, budget);
-  void          *x = NULL, *z = NULL;
-  Runner         best[2] = {{.candidate = -1}, {.candidate = -1}};
-  Clock          clock;
-  PetscLogDouble t0, t1;
+  const size_t vector = GPUCSRTypeSize(GPUCSRVectorType(csr->precision));
+  const int    budget = q->budget ? q->budget : 50, n = Candidates(P, budget);
+  void        *x = NULL, *z = NULL;
+  Runner       best[2] = {{.candidate = -1}, {.candidate = -1}};
+  Clock        clock;
+  double       t0;
 
   PetscFunctionBegin;
   if (n < 2) PetscFunctionReturn(PETSC_SUCCESS);
   const int few = PetscMax(2, 6 * budget / 10 / n - 2), many = PetscMax(1, (budget - n * (few + 2)) / 2 - 1);
 
-  PetscCall(PetscTime(&t0));
+  t0 = GPUCSRNow();
   PetscCall(GPUCSRMalloc(dev, vector * (size_t)csr->n, "x of measured products", &x));
   PetscCall(GPUCSRMalloc(dev, vector * (size_t)csr->m, "z of measured products", &z));
   PetscCall(dev->ops->zero(dev->id, x, vector * (size_t)csr->n, dev->stream));
@@ -145,13 +144,12 @@ PetscErrorCode GPUCSRPlanMeasure(GPUCSRDevice dev, const GPUCSRRequest *q, GPUCS
   PetscCall(GPUCSRFree(dev, vector * (size_t)csr->m, &z));
   PetscCall(Forget(&best[1].A));
   PetscCheck(best[0].candidate >= 0, PETSC_COMM_SELF, PETSC_ERR_SUP, "No candidate could be measured: %s", P->candidate[0].why);
-  PetscCall(GPUCSRCandidatesPromote(P->candidate, best[0].candidate));
+  GPUCSRCandidatesPromote(P->candidate, best[0].candidate);
   P->choice.format = P->candidate[0].format;
   P->choice.kernel = P->candidate[0].kernel;
   PetscCall(PetscSNPrintf(P->choice.why, sizeof(P->choice.why), "it was the fastest of %d that were measured: %.1f us", n, 1e6 * P->candidate[0].measured));
   if (GPUCSRIsCSR(P->choice.format)) PetscCall(Forget(&best[0].A));
   else P->A = best[0].A;
-  PetscCall(PetscTime(&t1));
-  P->costs.measure += t1 - t0;
+  P->costs.measure += GPUCSRNow() - t0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

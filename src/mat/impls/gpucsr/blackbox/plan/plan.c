@@ -1,6 +1,5 @@
 /* Builds a plan: inspect, choose, upload, convert. The source is the host's CSR, which is uploaded once if the device can fill the formats */
 #include "plan.h"
-#include <petsctime.h>
 
 GPUCSRPlanOptions GPUCSRPlanSettings = {.sample = 0.01};
 
@@ -36,15 +35,14 @@ PetscErrorCode GPUCSRPlanInitialize(void)
   Adds the seconds since the last mark to *to. Waits for the device only if times will be reported. Work on the device's stream is in order; other
   streams wait for P->changed.
 */
-static PetscErrorCode Mark(GPUCSRDevice dev, PetscLogDouble *last, double *to)
+static PetscErrorCode Mark(GPUCSRDevice dev, double *last, double *to)
 {
-  PetscLogDouble now;
+  const double before = *last;
 
   PetscFunctionBegin;
   if (GPUCSRSettingsGlobal.report) PetscCall(dev->ops->streamsynchronize(dev->id, dev->stream));
-  PetscCall(PetscTime(&now));
-  if (to) *to += now - *last;
-  *last = now;
+  *last = GPUCSRNow();
+  *to += *last - before;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -82,8 +80,7 @@ static PetscErrorCode FillOnHost(const GPUCSRSource *s, GPUCSRStorage *A, PetscB
   for (int k = 0; k < A->narrays; k++) h.array[k].data = NULL;
   ierr = FillAndSend(s, &h, A, valuesonly, rounding);
   for (int k = 0; k < A->narrays; k++) PetscCall(PetscFree(h.array[k].data));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }
 
 /* Refuses a format that would store far more entries than the matrix has, before memory is allocated */
@@ -103,7 +100,7 @@ static PetscErrorCode FromSource(GPUCSRDevice dev, const GPUCSRSource *s, GPUCSR
 
   PetscFunctionBegin;
   if (format->ops->measure) PetscCall((*format->ops->measure)(s, format->variant, &e));
-  else PetscCall((*format->ops->estimate)(&P->features, format->variant, &e));
+  else (*format->ops->estimate)(&P->features, format->variant, &e);
   PetscCall(CheckExtent(format, &P->features, &e));
   PetscCall(GPUCSRStorageCreate(dev, format, &P->features, &e, precision, &P->A));
   PetscCall(GPUCSRStorageAllocate(&P->A, PETSC_FALSE));
@@ -114,12 +111,11 @@ static PetscErrorCode FromSource(GPUCSRDevice dev, const GPUCSRSource *s, GPUCSR
 
 static PetscErrorCode MeasureAndFill(GPUCSRStorage *csr, const GPUCSRFeatures *f, const GPUCSRFormat *format, GPUCSRStorage *A)
 {
-  const GPUCSRDeviceFormat *df;
-  GPUCSRExtent              e = {0};
+  const GPUCSRDeviceFormat *df = GPUCSRDeviceFormatOf(format);
+  GPUCSRExtent              e  = {0};
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRDeviceFormatGet(format, &df));
-  PetscCall((*format->ops->estimate)(f, format->variant, &e));
+  (*format->ops->estimate)(f, format->variant, &e);
   if (df->measure) PetscCall((*df->measure)(csr, format->variant, &e, csr->dev->stream));
   PetscCall(CheckExtent(format, f, &e));
   PetscCall(GPUCSRStorageCreate(csr->dev, format, f, &e, csr->precision, A));
@@ -159,14 +155,19 @@ static PetscErrorCode FromCSR(GPUCSRStorage *csr, GPUCSRPlan *P)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Does the pattern place new values? */
+static PetscBool NeedsPattern(const GPUCSRFormat *format)
+{
+  const GPUCSRDeviceFormat *df = GPUCSRDeviceFormatOf(format);
+
+  return (PetscBool)(df && df->pattern);
+}
+
 /* Keeps the pattern on the device if the format needs it for new values: no second upload, and no second sort for a transpose. A lent one is there already */
 PetscErrorCode GPUCSRPlanKeepPattern(GPUCSRStorage *csr, GPUCSRPlan *P)
 {
-  const GPUCSRDeviceFormat *df;
-
   PetscFunctionBegin;
-  PetscCall(GPUCSRDeviceFormatGet(P->A.format, &df));
-  if (!P->A.dev->ops->kernels || GPUCSRIsCSR(P->A.format) || !df || !df->pattern || csr->lent || P->pattern.format) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!P->A.dev->ops->kernels || GPUCSRIsCSR(P->A.format) || !NeedsPattern(P->A.format) || csr->lent || P->pattern.format) PetscFunctionReturn(PETSC_SUCCESS);
   P->pattern           = *csr;
   P->pattern.work.data = NULL;
   if (csr->piece) PetscCall(PetscMemzero(csr, sizeof(*csr))); /* the pattern and the values */
@@ -178,11 +179,9 @@ PetscErrorCode GPUCSRPlanKeepPattern(GPUCSRStorage *csr, GPUCSRPlan *P)
 }
 
 /* Lends the kept pattern, if any, to the CSR of new values. The caller takes the pattern back before freeing the CSR */
-static PetscErrorCode LendPattern(const GPUCSRPlan *P, PetscBool lend, GPUCSRStorage *csr)
+static void LendPattern(const GPUCSRPlan *P, PetscBool lend, GPUCSRStorage *csr)
 {
-  PetscFunctionBegin;
   for (int k = 0; k < CSR_VAL && P->pattern.format && !csr->lent; k++) csr->array[k].data = lend ? P->pattern.array[k].data : NULL;
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The kernel's analysis of the pattern */
@@ -201,12 +200,10 @@ static PetscErrorCode Choose(GPUCSRDevice dev, GPUCSRPrecision precision, const 
 {
   const PetscBool list = (PetscBool)(GPUCSRSettingsGlobal.report || q->select != GPUCSR_SELECT_ESTIMATE || GPUCSRWisdomThere()); /* are all candidates wanted? */
   const char     *why  = NULL;
-  PetscBool       open;
 
   PetscFunctionBegin;
   PetscCall(GPUCSRChoose(&P->features, precision, dev, q, &P->choice, list ? &P->candidate : NULL, list ? &P->ncandidates : NULL));
-  PetscCall(GPUCSRRequestOpen(q, &open));
-  if (!open || !list) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!GPUCSRRequestOpen(q) || !list) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUCSRWisdomFind(dev, &P->features, precision, P->candidate, P->ncandidates, &why));
   if (why) {
     P->choice.format = P->candidate[0].format;
@@ -288,18 +285,15 @@ PetscErrorCode GPUCSRSourceInspect(const GPUCSRSource *s, GPUCSRPrecision precis
   ierr = GPUCSRConvert(val, type, s->a, GPUCSR_DOUBLE, (size_t)s->nnz, threads, NULL);
   if (!ierr) ierr = GPUCSRStencils(s->m, s->i, s->j, GPUCSR_PETSCINT, val, type, f);
   PetscCall(PetscFree(val));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }
 
 static PetscErrorCode BuildSteps(GPUCSRDevice dev, const GPUCSRSource *s, GPUCSRPrecision precision, const GPUCSRRequest *q, GPUCSRPlan *P, GPUCSRStorage *csr)
 {
-  const GPUCSRDeviceFormat *df;
-  PetscLogDouble            t;
-  int64_t                   bad;
+  int64_t bad;
+  double  t = GPUCSRNow();
 
   PetscFunctionBegin;
-  PetscCall(PetscTime(&t));
   if (dev->ops->kernels) { /* uploads CSR once; the rest happens on the device */
     PetscCall(SendCSR(dev, s, precision, PETSC_FALSE, P, csr));
     PetscCall(Mark(dev, &t, &P->costs.upload));
@@ -310,9 +304,8 @@ static PetscErrorCode BuildSteps(GPUCSRDevice dev, const GPUCSRSource *s, GPUCSR
   PetscCall(Mark(dev, &t, &P->costs.inspect));
   PetscCall(Choose(dev, precision, q, csr, P));
   PetscCall(Mark(dev, &t, &P->costs.choose));
-  PetscCall(GPUCSRDeviceFormatGet(P->choice.format, &df));
   if (P->A.format) { /* measuring has built it */
-  } else if (dev->ops->kernels && df) PetscCall(FromCSR(csr, P));
+  } else if (dev->ops->kernels && GPUCSRDeviceFormatOf(P->choice.format)) PetscCall(FromCSR(csr, P));
   else PetscCall(FromSource(dev, s, precision, P));
   PetscCall(GPUCSRPlanKeepPattern(csr, P));
   PetscCall(GPUCSRPlanPrepare(P));
@@ -368,12 +361,10 @@ static PetscErrorCode FromTransposedCSR(GPUCSRDevice dev, const GPUCSRStorage *c
 
 static PetscErrorCode TransposeSteps(GPUCSRDevice dev, const GPUCSRSource *s, const GPUCSRStorage *from, GPUCSRPrecision precision, const GPUCSRRequest *q, GPUCSRPlan *P, GPUCSRStorage *csr)
 {
-  const GPUCSRDeviceFormat *df;
-  PetscLogDouble            t;
-  int64_t                   bad;
+  int64_t bad;
+  double  t = GPUCSRNow();
 
   PetscFunctionBegin;
-  PetscCall(PetscTime(&t));
   P->features = (GPUCSRFeatures){.m = s->n, .n = s->m, .nnz = s->nnz}; /* an error below frees the map at its size */
   PetscCall(GPUCSRStorageCSR(dev, s->n, s->m, s->nnz, precision, PETSC_FALSE, csr));
   PetscCall(GPUCSRMalloc(dev, sizeof(int32_t) * (size_t)s->nnz, "the transpose's value map", (void **)&P->map));
@@ -384,9 +375,8 @@ static PetscErrorCode TransposeSteps(GPUCSRDevice dev, const GPUCSRSource *s, co
   PetscCall(Mark(dev, &t, &P->costs.inspect));
   PetscCall(Choose(dev, precision, q, csr, P));
   PetscCall(Mark(dev, &t, &P->costs.choose));
-  PetscCall(GPUCSRDeviceFormatGet(P->choice.format, &df));
   if (P->A.format) { /* measuring has built it */
-  } else if (GPUCSRIsCSR(P->choice.format) || (dev->ops->kernels && df)) PetscCall(FromCSR(csr, P));
+  } else if (GPUCSRIsCSR(P->choice.format) || (dev->ops->kernels && GPUCSRDeviceFormatOf(P->choice.format))) PetscCall(FromCSR(csr, P));
   else PetscCall(FromTransposedCSR(dev, csr, precision, P));
   PetscCall(GPUCSRPlanKeepPattern(csr, P));
   PetscCall(GPUCSRPlanPrepare(P));
@@ -401,13 +391,13 @@ PetscErrorCode GPUCSRPlanBuildTranspose(GPUCSRDevice dev, const GPUCSRSource *s,
   const GPUCSRStorage *from = &sent;
   PetscErrorCode       ierr = PETSC_SUCCESS;
   int64_t              bad  = -1;
-  PetscLogDouble       t;
+  double               t;
 
   PetscFunctionBegin;
   PetscCall(GPUCSRPlanDestroy(P));
   P->A.dev = dev;
   PetscCall(dev->ops->activate(dev->id));
-  PetscCall(PetscTime(&t));
+  t = GPUCSRNow();
   if (D && D->built && GPUCSRIsCSR(D->A.format)) from = &D->A;
   else {
     ierr = SendCSR(dev, s, precision, PETSC_FALSE, P, &sent);
@@ -426,39 +416,34 @@ PetscErrorCode GPUCSRPlanBuildTranspose(GPUCSRDevice dev, const GPUCSRSource *s,
 /* csr: values of the plan's own CSR, on the device */
 static PetscErrorCode RefreshFrom(GPUCSRPlan *P, GPUCSRStorage *csr)
 {
-  const GPUCSRDeviceFormat *df;
+  const GPUCSRDeviceFormat *df = GPUCSRDeviceFormatOf(P->A.format);
   PetscErrorCode            ierr;
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRDeviceFormatGet(P->A.format, &df));
-  PetscCall(LendPattern(P, PETSC_TRUE, csr));
+  LendPattern(P, PETSC_TRUE, csr);
   ierr = (*df->fill)(csr, &P->A, PETSC_TRUE, P->A.dev->stream);
-  PetscCall(LendPattern(P, PETSC_FALSE, csr));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  LendPattern(P, PETSC_FALSE, csr);
+  PetscFunctionReturn(ierr);
 }
 
 static PetscErrorCode RefreshSteps(GPUCSRPlan *P, const GPUCSRSource *s, const GPUCSRPlan *D, GPUCSRStorage *sent, GPUCSRStorage *csr)
 {
-  GPUCSRDevice              dev       = P->A.dev;
-  const GPUCSRFormat       *format    = P->A.format;
-  const GPUCSRPrecision     precision = P->A.precision;
-  const GPUCSRDeviceFormat *df;
-  const void               *values;
-  PetscLogDouble            t;
+  GPUCSRDevice          dev       = P->A.dev;
+  const GPUCSRFormat   *format    = P->A.format;
+  const GPUCSRPrecision precision = P->A.precision;
+  const void           *values;
+  double                t = GPUCSRNow();
 
   PetscFunctionBegin;
-  PetscCall(PetscTime(&t));
   P->rounding = 0;
-  PetscCall(GPUCSRDeviceFormatGet(format, &df));
   if (!P->map) {
     if (GPUCSRIsCSR(format)) {
       PetscCall((*format->ops->fill)(s, &P->A, PETSC_TRUE, &P->rounding));
       Sent(s, &P->A, PETSC_TRUE, &P->costs);
     } else if (!dev->ops->separate) PetscCall((*format->ops->fill)(s, &P->A, PETSC_TRUE, &P->rounding));
-    else if (!df || !dev->ops->kernels) PetscCall(FillOnHost(s, &P->A, PETSC_TRUE, &P->rounding));
+    else if (!GPUCSRDeviceFormatOf(format) || !dev->ops->kernels) PetscCall(FillOnHost(s, &P->A, PETSC_TRUE, &P->rounding));
     else {
-      PetscCall(SendCSR(dev, s, precision, (PetscBool)(!df->pattern || P->pattern.format), P, sent));
+      PetscCall(SendCSR(dev, s, precision, (PetscBool)(!NeedsPattern(format) || P->pattern.format), P, sent));
       PetscCall(Mark(dev, &t, &P->costs.upload));
       PetscCall(RefreshFrom(P, sent));
       PetscCall(GPUCSRPlanKeepPattern(sent, P));
@@ -507,22 +492,16 @@ PetscErrorCode GPUCSRPlanRefresh(GPUCSRPlan *P, const GPUCSRSource *s, const GPU
 }
 
 /* Can new values follow without a build? The host cannot place them in a transpose of another format than CSR */
-PetscErrorCode GPUCSRPlanCanRefresh(const GPUCSRPlan *P, PetscBool *can)
+PetscBool GPUCSRPlanCanRefresh(const GPUCSRPlan *P)
 {
-  const GPUCSRDeviceFormat *df;
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRDeviceFormatGet(P->A.format, &df));
-  *can = (PetscBool)(!P->map || GPUCSRIsCSR(P->A.format) || (P->A.dev->ops->kernels && df));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return (PetscBool)(!P->map || GPUCSRIsCSR(P->A.format) || (P->A.dev->ops->kernels && GPUCSRDeviceFormatOf(P->A.format)));
 }
 
 /* Are all values floats, so that single precision is exact? */
-PetscErrorCode GPUCSRValuesAreFloats(const GPUCSRSource *s, int threads, PetscBool *yes)
+PetscBool GPUCSRValuesAreFloats(const GPUCSRSource *s, int threads)
 {
   int lossy = 0;
 
-  PetscFunctionBegin;
   if ((double)s->nnz < GPUCSRMachineShared.threaded_entries) threads = 1;
 #pragma omp parallel for num_threads(threads) if (threads > 1) reduction(| : lossy)
   for (int64_t k = 0; k < s->nnz; k++) {
@@ -530,8 +509,7 @@ PetscErrorCode GPUCSRValuesAreFloats(const GPUCSRSource *s, int threads, PetscBo
 
     lossy |= (double)(float)a != a && a == a;
   }
-  *yes = lossy ? PETSC_FALSE : PETSC_TRUE;
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return lossy ? PETSC_FALSE : PETSC_TRUE;
 }
 
 /* A product by the format's reference */
@@ -624,12 +602,11 @@ PetscErrorCode GPUCSRPlanProduct(GPUCSRPlan *P, const GPUCSRProduct *p, GPUCSRSt
 
 PetscErrorCode GPUCSRPlanDiagonal(GPUCSRPlan *P, void *d, GPUCSRStream s)
 {
-  const GPUCSRDeviceFormat *df;
+  const GPUCSRDeviceFormat *df = GPUCSRDeviceFormatOf(P->A.format);
 
   PetscFunctionBegin;
   if (P->built) PetscCall(WaitFor(P, s));
   if (P->A.dev->ops->kernels) {
-    PetscCall(GPUCSRDeviceFormatGet(P->A.format, &df));
     PetscCheck(df, PETSC_COMM_SELF, PETSC_ERR_SUP, "MATGPUCSR format %s has no diagonal on the device", P->A.format->name);
     PetscCall((*df->diagonal)(&P->A, d, s));
   } else {

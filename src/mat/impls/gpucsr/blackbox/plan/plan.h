@@ -63,13 +63,13 @@ typedef struct {
 } GPUCSRPlan;
 
 GPUCSR_INTERN PetscErrorCode GPUCSRRequestCheck(const GPUCSRRequest *);
-GPUCSR_INTERN PetscErrorCode GPUCSRRequestTakes(const GPUCSRRequest *, GPUCSRPrecision, PetscBool *);
+GPUCSR_INTERN PetscBool      GPUCSRRequestTakes(const GPUCSRRequest *, GPUCSRPrecision);
 GPUCSR_INTERN PetscErrorCode GPUCSRCandidatesGet(const GPUCSRFeatures *, GPUCSRPrecision, GPUCSRDevice, const GPUCSRRequest *, GPUCSRCandidate **, int *);
 GPUCSR_INTERN PetscErrorCode GPUCSRChoose(const GPUCSRFeatures *, GPUCSRPrecision, GPUCSRDevice, const GPUCSRRequest *, GPUCSRChoice *, GPUCSRCandidate **, int *);
 
-GPUCSR_INTERN PetscErrorCode GPUCSRCandidateWhy(const GPUCSRCandidate *, const GPUCSRCandidate *, char[], size_t);
-GPUCSR_INTERN PetscErrorCode GPUCSRCandidatesPromote(GPUCSRCandidate[], int);
-GPUCSR_INTERN PetscErrorCode GPUCSRRequestOpen(const GPUCSRRequest *, PetscBool *);
+GPUCSR_INTERN void      GPUCSRCandidateWhy(const GPUCSRCandidate *, const GPUCSRCandidate *, char[], size_t);
+GPUCSR_INTERN void      GPUCSRCandidatesPromote(GPUCSRCandidate[], int);
+GPUCSR_INTERN PetscBool GPUCSRRequestOpen(const GPUCSRRequest *);
 
 /* Settings of the process */
 typedef struct {
@@ -88,7 +88,7 @@ GPUCSR_INTERN PetscErrorCode GPUCSRWisdomFinalize(void);
 typedef struct {
   double product, number;
 } GPUCSRHostTimes;
-GPUCSR_INTERN PetscErrorCode GPUCSRWisdomHostFind(const GPUCSRFeatures *, GPUCSRHostTimes *, PetscBool *);
+GPUCSR_INTERN PetscBool      GPUCSRWisdomHostFind(const GPUCSRFeatures *, GPUCSRHostTimes *);
 GPUCSR_INTERN PetscErrorCode GPUCSRWisdomHostAdd(const GPUCSRFeatures *, const GPUCSRHostTimes *);
 
 /* The profile of a machine: times of products and conversions (profile.c) */
@@ -147,8 +147,8 @@ GPUCSR_INTERN PetscErrorCode GPUCSRStorageFromCSR(const GPUCSRStorage *, const G
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanBuild(GPUCSRDevice, const GPUCSRSource *, GPUCSRPrecision, const GPUCSRRequest *, GPUCSRPlan *);
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanBuildTranspose(GPUCSRDevice, const GPUCSRSource *, const GPUCSRPlan *, GPUCSRPrecision, const GPUCSRRequest *, GPUCSRPlan *);
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanRefresh(GPUCSRPlan *, const GPUCSRSource *, const GPUCSRPlan *, PetscBool *);
-GPUCSR_INTERN PetscErrorCode GPUCSRPlanCanRefresh(const GPUCSRPlan *, PetscBool *);
-GPUCSR_INTERN PetscErrorCode GPUCSRValuesAreFloats(const GPUCSRSource *, int, PetscBool *);
+GPUCSR_INTERN PetscBool      GPUCSRPlanCanRefresh(const GPUCSRPlan *);
+GPUCSR_INTERN PetscBool      GPUCSRValuesAreFloats(const GPUCSRSource *, int);
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanKeepPattern(GPUCSRStorage *csr, GPUCSRPlan *);
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanPrepare(GPUCSRPlan *);
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanLend(const GPUCSRStorage *csr, int longest, GPUCSRPlan *); /* this and the next two: lend.c */

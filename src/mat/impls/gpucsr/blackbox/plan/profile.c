@@ -147,14 +147,10 @@ static PetscErrorCode Pairs(Profile *p)
 
   PetscFunctionBegin;
   for (int known = 1; known >= 0; known--) {
-    for (int j = 0;; j++) {
-      PetscCall(GPUCSRFormatGet(j, &f));
-      if (!f) break;
-      for (int i = 0;; i++) {
+    for (int j = 0; (f = GPUCSRFormatGet(j)); j++) {
+      for (int i = 0; (k = GPUCSRKernelGet(i)); i++) {
         const GPUCSRCostRow *row = NULL;
 
-        PetscCall(GPUCSRKernelGet(i, &k));
-        if (!k) break;
         if (strcmp(k->format, f->family)) continue;
         for (int q = 0; q < p->ncosts && !row; q++)
           if (!strcmp(p->cost[q].format, f->name) && !strcmp(p->cost[q].kernel, k->name)) row = &p->cost[q];

@@ -167,7 +167,7 @@ PetscErrorCode GPUCSRWisdomFind(GPUCSRDevice dev, const GPUCSRFeatures *f, GPUCS
     }
     for (int k = 0; k < n && !*because; k++) {
       if (!c[k].usable || strcmp(c[k].format->name, l->format) || strcmp(c[k].kernel->name, l->kernel)) continue;
-      PetscCall(GPUCSRCandidatesPromote(c, k));
+      GPUCSRCandidatesPromote(c, k);
       c[0].measured = 1e-6 * l->microseconds;
       PetscCall(PetscSNPrintf(why, sizeof(why), "an earlier run measured it as the fastest: %.1f us (-mat_gpucsr_wisdom)", l->microseconds));
       *because = why;
@@ -213,18 +213,17 @@ static const char *const hosted[] = {"aij", "vector"}; /* kernels of format aij,
 #define NUMBERS 1e6 /* of the vector operation in a line */
 
 /* known: both times are remembered for the matrix and the processor */
-PetscErrorCode GPUCSRWisdomHostFind(const GPUCSRFeatures *f, GPUCSRHostTimes *t, PetscBool *known)
+PetscBool GPUCSRWisdomHostFind(const GPUCSRFeatures *f, GPUCSRHostTimes *t)
 {
   const unsigned long long signature = nlines ? Signature(f) : 0;
   double                   time[2]   = {0, 0};
 
-  PetscFunctionBegin;
   for (int q = nlines; q-- > 0;) /* the newest line counts */
     for (int k = 0; k < 2; k++)
       if (!time[k] && lines[q].signature == signature && !strcmp(lines[q].format, "aij") && !strcmp(lines[q].kernel, hosted[k]) && !strcmp(lines[q].machine, Processor())) time[k] = 1e-6 * lines[q].microseconds;
-  *known = (PetscBool)(time[0] > 0 && time[1] > 0);
-  if (*known) *t = (GPUCSRHostTimes){.product = time[0], .number = time[1] / NUMBERS};
-  PetscFunctionReturn(PETSC_SUCCESS);
+  if (time[0] <= 0 || time[1] <= 0) return PETSC_FALSE;
+  *t = (GPUCSRHostTimes){.product = time[0], .number = time[1] / NUMBERS};
+  return PETSC_TRUE;
 }
 
 PetscErrorCode GPUCSRWisdomHostAdd(const GPUCSRFeatures *f, const GPUCSRHostTimes *t)

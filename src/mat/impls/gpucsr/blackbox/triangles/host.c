@@ -42,7 +42,6 @@ static PetscErrorCode Order(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRTr
   int      *first;
 
   PetscFunctionBegin;
-  (void)dev;
   PetscCall(GPUCSRWaitStreamOnHost(s));
   PetscCall(PetscMalloc1(keys + 1, &first));
   for (int64_t g = 0; g < T->nranges; g++) {
@@ -68,7 +67,6 @@ static PetscErrorCode Runs(GPUCSRDevice dev, const GPUCSRTriangle *T, int *n, in
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  (void)dev;
   PetscCall(GPUCSRWaitStreamOnHost(s));
   *n = 0;
   for (int p = 0; p < T->n; p++) *n += !p || T->key[p] != T->key[p - 1];
@@ -172,8 +170,6 @@ static void Pass(const GPUCSRSweep *w, const double *b, double *x, double *out)
 static PetscErrorCode Solve(GPUCSRDevice dev, GPUCSRSolveMethod method, const GPUCSRSweep *sweep, int nsweeps, const double *b, double *x, volatile int *trouble, GPUCSRStream s)
 {
   PetscFunctionBegin;
-  (void)method;
-  (void)trouble;
   PetscCall(GPUCSRWaitStreamOnHost(s));
   for (int k = 0; k < nsweeps; k++) {
     GPUCSRTriangle *T = sweep[k].T;
@@ -186,9 +182,6 @@ static PetscErrorCode Solve(GPUCSRDevice dev, GPUCSRSolveMethod method, const GP
 
 static PetscErrorCode Reset(GPUCSRTriangle *T, int turn, GPUCSRStream s)
 {
-  (void)T;
-  (void)turn;
-  (void)s;
   return PETSC_SUCCESS;
 }
 

@@ -51,8 +51,7 @@ PetscErrorCode GPUCSRInversesCreate(GPUCSRDevice dev, int nblocks, const int beg
   ierr      = Send(dev, begin, block, at, V);
   PetscCall(PetscFree2(block, at));
   if (ierr) PetscCall(GPUCSRInversesDestroy(dev, V));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }
 
 /* Predicted time of a product on an H200 */

@@ -3,7 +3,6 @@
   used; the host takes part in the ordering alone.
 */
 #include "cudss.h"
-#include <petsctime.h>
 
 /* Frees the library's objects of a factor */
 static PetscErrorCode End(Mat_CuDSS *f)
@@ -84,7 +83,7 @@ static PetscErrorCode Copy(Mat_CuDSS *f, Mat A)
   PetscFunctionBegin;
   PetscCall(MatCuDSSTurn_Private(f, dev->stream));
   PetscCall(MatGPUCSRMirror_Private(A, dev, PETSC_TRUE, &csr));
-  PetscCall(PetscObjectStateGet((PetscObject)A, &f->values));
+  f->values  = GPUCSRStateOf(A);
   f->fresh   = (PetscBool)(f->fresh && f->values == old); /* PETSc analyzes and factors the same values */
   f->current = PETSC_FALSE;
   for (int k = f->A.format ? CSR_VAL : CSR_ROWPTR; k <= CSR_VAL; k++) {
@@ -195,15 +194,14 @@ static PetscErrorCode Phase(Mat_CuDSS *f, int phase, const char what[], int *inf
 /* Orders the unknowns and finds the pattern of the factors, in host memory if the device has no room for them */
 static PetscErrorCode Analyze(Mat_CuDSS *f)
 {
-  GPUCSRDevice   dev = f->dev;
-  void          *handle;
-  int64_t        estimate[CUDSS_ESTIMATES_ALL] = {0}, room = 0, limit;
-  PetscBool      known;
-  int            unused;
-  PetscLogDouble begin, end;
+  GPUCSRDevice dev = f->dev;
+  void        *handle;
+  int64_t      estimate[CUDSS_ESTIMATES_ALL] = {0}, room = 0, limit;
+  PetscBool    known;
+  int          unused;
+  const double begin = GPUCSRNow();
 
   PetscFunctionBegin;
-  PetscCall(PetscTime(&begin));
   f->hybrid = (PetscBool)(f->request.hybrid == CUDSS_ALWAYS);
   PetscCall(CuDSSHandle(dev, dev->stream, &handle));
   for (int again = 0; again < 2; again++) {
@@ -221,8 +219,7 @@ static PetscErrorCode Analyze(Mat_CuDSS *f)
   PetscCheck(f->bytes <= (double)room, PETSC_COMM_SELF, PETSC_ERR_MEM, "cuDSS needs %g bytes on %s device %d for the factors%s, which has %g free", f->bytes, dev->ops->name, dev->id, f->hybrid ? ", with host memory for most of them" : "", (double)room);
   PetscCall(Datum(f, CUDSS_FACTOR_NONZEROS, &f->entries, sizeof(f->entries), &known));
   f->analyzed = f->fresh = PETSC_TRUE;
-  PetscCall(PetscTime(&end));
-  f->seconds[0] = end - begin;
+  f->seconds[0]          = GPUCSRNow() - begin;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -234,10 +231,9 @@ static PetscErrorCode Factor(Mat_CuDSS *f)
   int32_t         pairs[2] = {0, 0}, perturbed = 0;
   int             info;
   PetscBool       known = PETSC_TRUE;
-  PetscLogDouble  begin, end;
+  const double    begin = GPUCSRNow();
 
   PetscFunctionBegin;
-  PetscCall(PetscTime(&begin));
   f->factored = f->tried = PETSC_FALSE;
   PetscCall(Phase(f, phase, again ? "a new factorization" : "the factorization", &info));
   if (info) {
@@ -252,9 +248,8 @@ static PetscErrorCode Factor(Mat_CuDSS *f)
   f->positives = f->kind == CUDSS_POSITIVE ? f->A.m : known ? pairs[0] : -1;
   f->negative  = pairs[1];
   if (f->schur.n) PetscCall(MatCuDSSSchurGet_Private(f));
-  f->factored = PETSC_TRUE;
-  PetscCall(PetscTime(&end));
-  f->seconds[again ? 2 : 1] = end - begin;
+  f->factored               = PETSC_TRUE;
+  f->seconds[again ? 2 : 1] = GPUCSRNow() - begin;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -448,13 +443,9 @@ static PetscErrorCode MatView_CuDSS(Mat F, PetscViewer viewer)
 {
   static const char *const kinds[] = {"L U", "L D L^T", NULL, "L L^T"};
   const Mat_CuDSS         *f       = (const Mat_CuDSS *)F->data;
-  PetscBool                ascii;
-  PetscViewerFormat        format;
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
-  PetscCall(PetscViewerGetFormat(viewer, &format));
-  if (!ascii || (format != PETSC_VIEWER_ASCII_INFO && format != PETSC_VIEWER_ASCII_INFO_DETAIL)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!GPUCSRViewsInfo(viewer)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscViewerASCIIPrintf(viewer, "%s on %s device %d, because %s\n", CuDSSName(), f->dev->ops->name, f->dev->id, f->why));
   PetscCall(PetscViewerASCIIPrintf(viewer, "factors: %s, %.0f nonzeros, %.0f bytes on the device%s\n", kinds[f->kind], (double)f->entries, f->bytes, f->hybrid ? ", most in host memory" : ""));
   if (f->schur.n) PetscCall(PetscViewerASCIIPrintf(viewer, "Schur complement: %d rows\n", f->schur.n));
@@ -497,7 +488,7 @@ static PetscErrorCode OnDevice(Mat A, char why[], size_t len)
   PetscFunctionBegin;
   why[0] = 0;
   PetscCall(MatGPUCSRDecide_Private(A));
-  if (g->dev) PetscCall(PetscStrcmp(g->dev->ops->name, "cuda", &cuda));
+  if (g->dev) cuda = (PetscBool)(!strcmp(g->dev->ops->name, "cuda"));
   if (!g->dev) PetscCall(PetscStrncpy(why, g->whynot, len));
   else if (!cuda) PetscCall(PetscStrncpy(why, "the matrix is on the host", len));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -547,7 +538,7 @@ static PetscErrorCode Create(Mat A, MatFactorType type, const char why[], Mat *B
     (*B)->ops->getinertia             = MatGetInertia_CuDSS;
   }
   PetscCall(MatCuDSSSchurCompose_Private(*B, PETSC_TRUE));
-  PetscCall(MatCuDSSSolveOps_Private(*B));
+  MatCuDSSSolveOps_Private(*B);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

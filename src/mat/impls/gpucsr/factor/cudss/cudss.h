@@ -85,7 +85,7 @@ GPUCSR_INTERN PetscErrorCode MatCuDSSFinite_Private(Mat_CuDSS *, PetscBool *fini
 GPUCSR_INTERN PetscErrorCode MatCuDSSTrial_Private(Mat_CuDSS *, PetscBool *good);
 GPUCSR_INTERN PetscErrorCode MatCuDSSAgain_Private(Mat_CuDSS *);
 GPUCSR_INTERN PetscErrorCode MatCuDSSFailed_Private(Mat F, Mat_CuDSS *, const char phase[], const GPUCSRAttempt *, MatFactorError *);
-GPUCSR_INTERN PetscErrorCode MatCuDSSSolveOps_Private(Mat);
+GPUCSR_INTERN void           MatCuDSSSolveOps_Private(Mat);
 GPUCSR_INTERN PetscErrorCode MatCuDSSBuffersFree_Private(Mat_CuDSS *);
 
 /* Schur complements of a factor: schur.c */

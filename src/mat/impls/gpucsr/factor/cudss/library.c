@@ -97,17 +97,15 @@ static PetscErrorCode Resolve(char why[], size_t len)
 /* Tries each name once. An open library stays open: its threads may run */
 PetscErrorCode CuDSSOpen(char why[], size_t len)
 {
-  char      file[PETSC_MAX_PATH_LEN] = "";
-  PetscBool same;
+  char file[PETSC_MAX_PATH_LEN] = "";
 
   PetscFunctionBegin;
   why[0] = 0;
   PetscOptionsBegin(PETSC_COMM_SELF, NULL, "cuDSS", "MATSOLVERCUDSS");
   PetscCall(PetscOptionsString("-mat_gpucsr_cudss_library", "The library libcudss.so.1", "MATSOLVERCUDSS", file, file, sizeof(file), NULL));
   PetscOptionsEnd();
-  PetscCall(PetscStrcmp(file, asked, &same));
   if (opened) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!same || !refused[0]) {
+  if (strcmp(file, asked) || !refused[0]) {
     PetscCall(PetscStrncpy(asked, file, sizeof(asked)));
     refused[0] = 0;
     PetscCall(Load(file, refused, sizeof(refused)));

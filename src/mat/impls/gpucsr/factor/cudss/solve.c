@@ -439,14 +439,12 @@ static PetscErrorCode MatMatSolveTranspose_CuDSS(Mat F, Mat B, Mat X)
 }
 
 /* MatSolveAdd() and its transpose are PETSc's, which solve and add */
-PetscErrorCode MatCuDSSSolveOps_Private(Mat F)
+void MatCuDSSSolveOps_Private(Mat F)
 {
-  PetscFunctionBegin;
   F->ops->solve             = MatSolve_CuDSS;
   F->ops->solvetranspose    = MatSolveTranspose_CuDSS;
   F->ops->matsolve          = MatMatSolve_CuDSS;
   F->ops->matsolvetranspose = MatMatSolveTranspose_CuDSS;
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Why the last solution with F was refused, if it was. Other solver types never refuse */

@@ -13,21 +13,18 @@
 #include <stdlib.h>
 
 /* Assumes equally full blocks; without a sample of the columns, one unit for each entry, so that the format is not chosen by chance */
-static PetscErrorCode Estimate_Block4x64(const GPUCSRFeatures *f, int variant, GPUCSRExtent *e)
+static void Estimate_Block4x64(const GPUCSRFeatures *f, int variant, GPUCSRExtent *e)
 {
   const double blocks = f->sampled ? f->blocks[GPUCSRBlockIndex(variant)] : (double)f->nnz, rows = f->sampled ? BLOCK4X64_ROWS * blocks : (double)f->nnz;
 
-  PetscFunctionBegin;
   e->units  = (int64_t)blocks;
   e->stored = rows > 0 ? (int64_t)(rows * BLOCK4X64_UNIT) * (int64_t)PetscCeilReal((double)f->nnz / rows / BLOCK4X64_UNIT) : 0;
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Layout_Block4x64(const GPUCSRFeatures *f, const GPUCSRExtent *e, GPUCSRStorage *A)
+static void Layout_Block4x64(const GPUCSRFeatures *f, const GPUCSRExtent *e, GPUCSRStorage *A)
 {
   const size_t rows = ((size_t)f->m + BLOCK4X64_ROWS - 1) / BLOCK4X64_ROWS, blocks = (size_t)e->units;
 
-  PetscFunctionBegin;
   A->stored                  = e->stored;
   A->narrays                 = 5;
   A->array[BLOCK4X64_ROWPTR] = (GPUCSRArray){"rowptr", GPUCSR_INT32, PETSC_FALSE, rows + 1, NULL};
@@ -35,7 +32,6 @@ static PetscErrorCode Layout_Block4x64(const GPUCSRFeatures *f, const GPUCSRExte
   A->array[BLOCK4X64_UNIT4]  = (GPUCSRArray){"unit", GPUCSR_INT32, PETSC_FALSE, BLOCK4X64_ROWS * blocks + 1, NULL};
   A->array[BLOCK4X64_COL]    = (GPUCSRArray){"col", GPUCSR_INT32, PETSC_FALSE, (size_t)e->stored / 4, NULL}; /* four to an integer */
   A->array[BLOCK4X64_VAL]    = (GPUCSRArray){"val", GPUCSRValueType(A->precision), PETSC_TRUE, (size_t)e->stored, NULL};
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 typedef struct {
@@ -92,7 +88,6 @@ static PetscErrorCode Measure_Block4x64(const GPUCSRSource *s, int variant, GPUC
   int64_t blocks = 0, units = 0;
 
   PetscFunctionBegin;
-  (void)variant;
   PetscCall(PetscMalloc1(Longest(s) + 1, &place));
   for (int R = 0; R * BLOCK4X64_ROWS < s->m; R++) {
     const int32_t n = Places(s, R, place);
@@ -172,4 +167,4 @@ GPUCSR_REFERENCE(Block4x64, 0, q)
 #undef LOCALS
 #undef ROW
 
-const GPUCSRFormatFamily GPUCSRFormat_block4x64 = {GPUCSRHoldsAny, Estimate_Block4x64, Measure_Block4x64, Layout_Block4x64, Fill_Block4x64, Mult_Block4x64, Diagonal_Block4x64};
+const GPUCSRFormatFamily GPUCSRFormat_block4x64 = {NULL, Estimate_Block4x64, Measure_Block4x64, Layout_Block4x64, Fill_Block4x64, Mult_Block4x64, Diagonal_Block4x64};

@@ -65,14 +65,11 @@ void GPUCSRCOODiagonal(const GPUCSRArray *at, GPUCSRPrecision precision, void *d
 #undef DIAGONAL
 }
 
-static PetscErrorCode Layout_COO(const GPUCSRFeatures *f, const GPUCSRExtent *e, GPUCSRStorage *A)
+static void Layout_COO(const GPUCSRFeatures *f, const GPUCSRExtent *e, GPUCSRStorage *A)
 {
-  PetscFunctionBegin;
-  (void)f;
   A->stored  = e->stored;
   A->narrays = 3;
   GPUCSRCOOLayout(A->stored, A->precision, A->array);
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode Fill_COO(const GPUCSRSource *s, GPUCSRStorage *A, GPUCSRBool valuesonly, double *rounding)
@@ -101,4 +98,4 @@ static PetscErrorCode Diagonal_COO(const GPUCSRStorage *A, void *d)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const GPUCSRFormatFamily GPUCSRFormat_coo = {GPUCSRHoldsAny, GPUCSRStoresEntries, NULL, Layout_COO, Fill_COO, Mult_COO, Diagonal_COO};
+const GPUCSRFormatFamily GPUCSRFormat_coo = {NULL, GPUCSRStoresEntries, NULL, Layout_COO, Fill_COO, Mult_COO, Diagonal_COO};

@@ -9,13 +9,10 @@
 #include "hyb.h"
 
 /* A third of the rows fill the first part, so its padding is bounded. All lengths of a class are assumed equally frequent */
-static PetscErrorCode Estimate_HYB(const GPUCSRFeatures *f, int variant, GPUCSRExtent *e)
+static void Estimate_HYB(const GPUCSRFeatures *f, int variant, GPUCSRExtent *e)
 {
-  int32_t *rows;
+  int32_t rows[HYB_WIDEST + 1] = {0};
 
-  PetscFunctionBegin;
-  (void)variant;
-  PetscCall(PetscCalloc1(HYB_WIDEST + 1, &rows));
   for (int b = 0; b < GPUCSR_NCLASSES; b++) {
     const int64_t lo = PetscMax(b ? (int64_t)1 << (b - 1) : 0, f->min), hi = PetscMin(b ? ((int64_t)1 << b) - 1 : 0, f->max);
     int64_t       given = 0;
@@ -34,8 +31,6 @@ static PetscErrorCode Estimate_HYB(const GPUCSRFeatures *f, int variant, GPUCSRE
   }
   HYBExtent(f->m, f->nnz, rows, e);
   e->units = PetscMax(0, e->units);
-  PetscCall(PetscFree(rows));
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode Measure_HYB(const GPUCSRSource *s, int variant, GPUCSRExtent *e)
@@ -43,7 +38,6 @@ static PetscErrorCode Measure_HYB(const GPUCSRSource *s, int variant, GPUCSRExte
   int32_t *rows;
 
   PetscFunctionBegin;
-  (void)variant;
   PetscCall(PetscCalloc1(HYB_WIDEST + 1, &rows));
   for (int r = 0; r < s->m; r++) rows[PetscMin(HYB_WIDEST, s->i[r + 1] - s->i[r])]++;
   HYBExtent(s->m, s->nnz, rows, e);
@@ -51,16 +45,14 @@ static PetscErrorCode Measure_HYB(const GPUCSRSource *s, int variant, GPUCSRExte
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Layout_HYB(const GPUCSRFeatures *f, const GPUCSRExtent *e, GPUCSRStorage *A)
+static void Layout_HYB(const GPUCSRFeatures *f, const GPUCSRExtent *e, GPUCSRStorage *A)
 {
   const GPUCSRExtent first = {.stored = e->stored - e->units, .width = e->width};
 
-  PetscFunctionBegin;
-  PetscCall((*GPUCSRFormat_sell.layout)(f, &first, A));
+  (*GPUCSRFormat_sell.layout)(f, &first, A);
   GPUCSRCOOLayout(e->units, A->precision, A->array + HYB_COO);
   A->narrays = HYB_COO + COO_VAL + 1;
   A->stored  = e->stored;
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode Fill_HYB(const GPUCSRSource *s, GPUCSRStorage *A, GPUCSRBool valuesonly, double *rounding)
@@ -87,4 +79,4 @@ static PetscErrorCode Diagonal_HYB(const GPUCSRStorage *A, void *d)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const GPUCSRFormatFamily GPUCSRFormat_hyb = {GPUCSRHoldsAny, Estimate_HYB, Measure_HYB, Layout_HYB, Fill_HYB, Mult_HYB, Diagonal_HYB};
+const GPUCSRFormatFamily GPUCSRFormat_hyb = {NULL, Estimate_HYB, Measure_HYB, Layout_HYB, Fill_HYB, Mult_HYB, Diagonal_HYB};

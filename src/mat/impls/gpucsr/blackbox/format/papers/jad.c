@@ -10,19 +10,15 @@
 #include "jad.h"
 #include "../reference.h"
 
-static PetscErrorCode Estimate_JAD(const GPUCSRFeatures *f, int variant, GPUCSRExtent *e)
+static void Estimate_JAD(const GPUCSRFeatures *f, int variant, GPUCSRExtent *e)
 {
-  PetscFunctionBegin;
-  (void)variant;
   e->stored = f->nnz;
   e->units  = f->max;
   e->window = GPUCSR_ALL_ROWS;
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Layout_JAD(const GPUCSRFeatures *f, const GPUCSRExtent *e, GPUCSRStorage *A)
+static void Layout_JAD(const GPUCSRFeatures *f, const GPUCSRExtent *e, GPUCSRStorage *A)
 {
-  PetscFunctionBegin;
   A->stored            = e->stored;
   A->narrays           = 5;
   A->array[JAD_START]  = (GPUCSRArray){"start", GPUCSR_INT32, PETSC_FALSE, (size_t)e->units + 1, NULL};
@@ -30,7 +26,6 @@ static PetscErrorCode Layout_JAD(const GPUCSRFeatures *f, const GPUCSRExtent *e,
   A->array[JAD_PERM]   = (GPUCSRArray){"perm", GPUCSR_INT32, PETSC_FALSE, (size_t)f->m, NULL};
   A->array[JAD_COL]    = (GPUCSRArray){"col", GPUCSR_INT32, PETSC_FALSE, (size_t)A->stored, NULL};
   A->array[JAD_VAL]    = (GPUCSRArray){"val", GPUCSRValueType(A->precision), PETSC_TRUE, (size_t)A->stored, NULL};
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode Fill_JAD(const GPUCSRSource *s, GPUCSRStorage *A, GPUCSRBool valuesonly, double *rounding)
@@ -69,4 +64,4 @@ GPUCSR_REFERENCE(JAD, 1, perm[q])
 #undef LOCALS
 #undef ROW
 
-const GPUCSRFormatFamily GPUCSRFormat_jad = {GPUCSRHoldsAny, Estimate_JAD, NULL, Layout_JAD, Fill_JAD, Mult_JAD, Diagonal_JAD};
+const GPUCSRFormatFamily GPUCSRFormat_jad = {NULL, Estimate_JAD, NULL, Layout_JAD, Fill_JAD, Mult_JAD, Diagonal_JAD};

@@ -112,7 +112,6 @@ static GPUCSRError Measure_DIA_CUDA(GPUCSRStorage *csr, int variant, GPUCSRExten
 {
   int32_t count = 0;
 
-  (void)variant;
   if (!csr->m) return 0;
   GPUCSRCall(GPUCSRStorageWork(csr, GPUCSR_INT32, 1 + MOST));
   GPUCSRCall(List(csr, MOST, (int *)csr->work.data, (cudaStream_t)st));

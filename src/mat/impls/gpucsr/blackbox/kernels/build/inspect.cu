@@ -315,7 +315,7 @@ static GPUCSRError Count_inspect(const GPUCSRStorage *csr, Blocks blocks, size_t
   return 0;
 }
 
-static GPUCSRError Features(const GPUCSRStorage *csr, const Blocks *blocks, const Counts *c, GPUCSRFeatures *f)
+static void Features(const GPUCSRStorage *csr, const Blocks *blocks, const Counts *c, GPUCSRFeatures *f)
 {
   GPUCSRSample sample = c->sample;
 
@@ -327,12 +327,11 @@ static GPUCSRError Features(const GPUCSRStorage *csr, const Blocks *blocks, cons
     f->rows[b]    = c->rows[b];
     f->entries[b] = (int64_t)c->entries[b];
   }
-  GPUCSRCall(GPUCSRFeaturesDerive((double)c->squares, f));
+  GPUCSRFeaturesDerive((double)c->squares, f);
   sample.windows = (unsigned long long)blocks->windows;
-  if (f->nnz) GPUCSRCall(GPUCSRFeaturesOfSample(&sample, f));
+  if (f->nnz) GPUCSRFeaturesOfSample(&sample, f);
   f->stencils       = c->max > STENCIL_MOST || c->stencils.entries > STENCIL_MOST ? -1 : c->stencils.stencils;
   f->stencilentries = f->stencils < 0 ? 0 : c->stencils.entries - c->stencils.stencils;
-  return 0;
 }
 
 /* bad: the first entry with a column out of range, or -1; f NULL: inspects nothing else */
@@ -360,7 +359,7 @@ GPUCSRError GPUCSRInspect_CUDA(const GPUCSRStorage *csr, double fraction, GPUCSR
   ierr = Count_inspect(csr, blocks, size, (Scratch *)to, &c, (cudaStream_t)s);
   GPUCSRCall(GPUCSRFree(csr->dev, size, &to));
   GPUCSRCall(ierr);
-  if (f) GPUCSRCall(Features(csr, &blocks, &c, f));
+  if (f) Features(csr, &blocks, &c, f);
   if (c.bad) *bad = (int64_t)~c.bad;
   return 0;
 }

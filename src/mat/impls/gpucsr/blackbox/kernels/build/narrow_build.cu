@@ -105,7 +105,6 @@ static GPUCSRError Measure_Narrow_CUDA(GPUCSRStorage *csr, int variant, GPUCSREx
   cudaStream_t s    = (cudaStream_t)st;
   int64_t      wide = 0;
 
-  (void)variant;
   e->units = 0;
   if (!csr->m) return 0;
   GPUCSRCall(GPUCSRStorageWork(csr, GPUCSR_INT64, 1));

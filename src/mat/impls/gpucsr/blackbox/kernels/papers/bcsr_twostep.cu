@@ -62,7 +62,6 @@ __global__ void __launch_bounds__(256) bcsr_sums_kernel(int rows, int m, int br,
 /* A->work: the sums of each block's rows, with room for doubles */
 static GPUCSRError Prepare_bcsr_twostep(GPUCSRStorage *A, int variant)
 {
-  (void)variant;
   GPUCSRCall(GPUCSRStorageWork(A, GPUCSR_DOUBLE, (size_t)A->extent.units * GPUCSR_BLOCK_ROWS(A->format->variant) + 1));
   return 0;
 }
@@ -72,7 +71,6 @@ static GPUCSRError Launch_bcsr_twostep(const GPUCSRStorage *A, const GPUCSRProdu
   const int     br = GPUCSR_BLOCK_ROWS(A->format->variant), bc = GPUCSR_BLOCK_COLS(A->format->variant), S = BCSR_LANES(br), rows = (int)A->array[BCSR_ROWPTR].count - 1;
   const int64_t lanes = A->extent.units * S;
 
-  (void)variant;
 #define CASE(R, C, V, X) \
   case GPUCSR_BLOCK(R, C): \
     if (lanes) \

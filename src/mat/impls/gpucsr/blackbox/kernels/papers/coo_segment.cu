@@ -140,14 +140,12 @@ static GPUCSRError Add(const GPUCSRStorage *A, const GPUCSRArray *at, const GPUC
 
 static GPUCSRError Prepare_coo_segment(GPUCSRStorage *A, int variant)
 {
-  (void)variant;
   GPUCSRCall(Work(A, A->nnz));
   return 0;
 }
 
 static GPUCSRError Launch_coo_segment(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
-  (void)variant;
   if (p->beta != 1 || p->y != p->z) {
 #define SCALE(V, X) coo_scale_kernel<X><<<GPUCSRBlocks(A->m, 256), 256, 0, (cudaStream_t)s>>>(A->m, (X)p->beta, (const X *)p->y, (X *)p->z)
     GPUCSRDispatchPrecision(A->precision, SCALE);
@@ -161,7 +159,6 @@ GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_coo_segment) = {false, Prepare_co
 
 static GPUCSRError Prepare_hyb_segment(GPUCSRStorage *A, int variant)
 {
-  (void)variant;
   GPUCSRCall(Work(A, A->extent.units));
   return 0;
 }

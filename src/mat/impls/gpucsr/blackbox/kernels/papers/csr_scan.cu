@@ -36,7 +36,6 @@ static GPUCSRError Prepare_csr_scan(GPUCSRStorage *A, int variant)
 {
   const int64_t tiles = (A->nnz + TILE - 1) / TILE;
 
-  (void)variant;
   GPUCSRCall(GPUCSRStorageWork(A, GPUCSR_DOUBLE, (size_t)(A->nnz + tiles) + (size_t)(A->nnz + tiles + 7) / 8));
   return 0;
 }
@@ -119,7 +118,6 @@ static GPUCSRError Launch_csr_scan(const GPUCSRStorage *A, const GPUCSRProduct *
   const int     *rowptr = (const int *)A->array[CSR_ROWPTR].data;
   cudaStream_t   s      = (cudaStream_t)st;
 
-  (void)variant;
 #define LAUNCH(V, X) \
   do { \
     if (A->nnz) { \

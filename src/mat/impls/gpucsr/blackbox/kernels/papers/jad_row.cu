@@ -50,7 +50,6 @@ __global__ void __launch_bounds__(128) jad_row_kernel(int m, int first, int last
 
 static GPUCSRError Launch_jad_row(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
-  (void)variant;
 #define LAUNCH(V, X) \
   jad_row_kernel<V, X><<<GPUCSRBlocks(A->m, 128), 128, 0, (cudaStream_t)s>>>(A->m, p->first, p->last, (int)A->extent.units, (const int *)A->array[JAD_START].data, (const int *)A->array[JAD_PERM].data, (const int *)A->array[JAD_COL].data, \
                                                                              (const V *)A->array[JAD_VAL].data, (X)p->alpha, (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z)

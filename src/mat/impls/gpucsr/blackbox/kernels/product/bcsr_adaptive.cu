@@ -166,7 +166,6 @@ static GPUCSRError Prepare_bcsr_adaptive(GPUCSRStorage *A, int variant)
   HostArray<BlockChunk> chunk;
   BlockWork             w;
 
-  (void)variant;
   GPUCSRCall(list.make(3 * (size_t)most + 1));
   if (most) {
     GPUCSRError ierr;
@@ -201,7 +200,6 @@ static GPUCSRError Launch_bcsr_adaptive(const GPUCSRStorage *A, const GPUCSRProd
   const int       tiles = (int)Tiles(A), bc = GPUCSR_BLOCK_COLS(A->format->variant);
   const BlockWork w = WorkOf(A);
 
-  (void)variant;
 #define CASE(R, C, V, X) \
   case GPUCSR_BLOCK(R, C): \
     bcsr_adaptive_kernel<R, C, V, X><<<(unsigned int)(tiles + A->parts), BLOCK, 0, (cudaStream_t)s>>>(A->parts, A->m, A->n, WideX(p->x, A->n, bc), w.start, w.chunk, (X *)w.sum, w.counter, (const int *)A->array[BCSR_ROWPTR].data, \

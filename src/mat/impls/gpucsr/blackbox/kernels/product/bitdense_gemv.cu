@@ -43,7 +43,6 @@ static GPUCSRError Prepare_bitdense_gemv(GPUCSRStorage *A, int variant)
   const Shape  s    = ShapeOf(A);
   const size_t sums = 2 * (size_t)ROWS * (size_t)Groups(A->m) * (size_t)s.parts;
 
-  (void)variant;
   if (s.parts == 1) return 0;
   GPUCSRCall(GPUCSRStorageWork(A, GPUCSR_INT32, sums + (size_t)Groups(A->m)));
   GPUCSR_CUDA(cudaMemsetAsync((int *)A->work.data + sums, 0, sizeof(int) * (size_t)Groups(A->m), (cudaStream_t)A->dev->stream));
@@ -123,7 +122,6 @@ static GPUCSRError Launch_bitdense_gemv(const GPUCSRStorage *A, const GPUCSRProd
   const dim3  grid(GPUCSRBlocks((int64_t)Groups(p->last - p->first) * shape.team, BLOCK), (unsigned int)shape.parts);
   int        *counter = shape.parts > 1 ? (int *)A->work.data + 2 * (size_t)ROWS * (size_t)Groups(A->m) * (size_t)shape.parts : NULL;
 
-  (void)variant;
 #define LAUNCHT(T, V, X) \
   case T: \
     bitdense_gemv_kernel<T, V, X><<<grid, BLOCK, 0, (cudaStream_t)s>>>(p->first, p->last, A->n, shape.columns, (const V *)A->array[0].data, (X *)A->work.data, counter, (X)p->alpha, (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z); \

@@ -260,7 +260,6 @@ static GPUCSRError Prepare_csr_adaptive(GPUCSRStorage *A, int variant)
   HostArray<Chunk>   chunk;
   Work               w;
 
-  (void)variant;
   if (!A->extent.width || A->extent.width > LONG) {       /* there are long rows, or the longest is unknown */
     GPUCSRCall(GPUCSRStorageWork(A, GPUCSR_INT32, most)); /* a temporary list, then the data that stay */
     GPUCSR_CUDA(cudaMemsetAsync(A->work.data, 0, sizeof(int), s));
@@ -316,7 +315,6 @@ static GPUCSRError Launch_csr_adaptive(const GPUCSRStorage *A, const GPUCSRProdu
   cudaLaunchAttribute cluster;
   cudaLaunchConfig_t  config = {};
 
-  (void)variant;
   cluster.id               = cudaLaunchAttributeClusterDimension;
   cluster.val.clusterDim.x = CLUSTER;
   cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;

@@ -39,7 +39,6 @@ __global__ void __launch_bounds__(B) csr_block_kernel(int first, const int *__re
 
 static GPUCSRError Launch_csr_block(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
-  (void)variant;
 #define LAUNCH(V, X) \
   csr_block_kernel<256, V, X><<<(unsigned int)(p->last - p->first), 256, 0, (cudaStream_t)s>>>(p->first, (const int *)A->array[CSR_ROWPTR].data, (const int *)A->array[CSR_COL].data, (const V *)A->array[CSR_VAL].data, (X)p->alpha, (const X *)p->x, \
                                                                                                (X)p->beta, (const X *)p->y, (X *)p->z)

@@ -34,7 +34,6 @@ static GPUCSRError Launch_csr_scalar(const GPUCSRStorage *A, const GPUCSRProduct
 {
   const int block = GPUCSRBlockOf(&GPUCSRKernel_csr_scalar);
 
-  (void)variant;
 #define LAUNCH(V, X) \
   GPUCSREnding<X>(p, GPUCSRBlocks(p->last - p->first, block), [&](auto ending) { \
     csr_scalar_kernel<V, X><<<GPUCSRBlocks(p->last - p->first, block), block, 0, (cudaStream_t)s>>>(p->first, p->last, (const int *)A->array[CSR_ROWPTR].data, (const int *)A->array[CSR_COL].data, (const V *)A->array[CSR_VAL].data, (const X *)p->x, ending); \

@@ -89,7 +89,6 @@ static GPUCSRError Launch_tile_row(const GPUCSRStorage *A, const GPUCSRProduct *
   const int          rows = A->format->variant, offset = p->first / rows;
   const unsigned int tiles = (unsigned int)(TileCount(p->last, rows) - offset);
 
-  (void)variant;
 #define LAUNCHR(R, V, X) \
   case R: \
     GPUCSREnding<X>(p, tiles, [&](auto ending) { \
