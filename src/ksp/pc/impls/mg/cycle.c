@@ -4,6 +4,7 @@
 */
 #include "cycle.h"
 #include "../../../../sys/graph.h"
+#include "../../../../mat/impls/gpucsr/blackbox/kernels/columns.h"
 
 /* State of a level during a cycle: the array of x, and the array for the next x. On the finest level the caller owns b and x */
 typedef struct {
@@ -14,8 +15,9 @@ typedef struct {
 typedef struct {
   GPUMGCycle       *c;
   GPUCSRStream      s;
-  double           *home; /* final array of x of the finest level */
-  const GPUCSRSums *sums; /* sums of the final x, computed by the last product; NULL: no sums */
+  double           *home;    /* final array of x of the finest level */
+  const GPUCSRSums *sums;    /* sums of the final x, computed by the last product; NULL: no sums */
+  int               columns; /* vectors at once, side by side */
   Place             at[GPUMG_LEVELS];
 } Run;
 
@@ -28,11 +30,24 @@ static void Turn(Place *at)
   at->spare = x;
 }
 
+/* z = alpha A X + Y for several vectors at once; y NULL: alpha is 1. The matrix under construction has room for a product if z is y */
+static PetscErrorCode MultiplyColumns(Run *u, const GPUCSRStorage *A, double alpha, const double *x, const double *y, double *z)
+{
+  double *const   product = z == y ? (double *)u->c->tail.p : z;
+  const GPUMGPass add     = {.n = A->m, .cb = alpha, .r = product, .x = y, .z = z, .more = u->columns - 1};
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRMultRows(A, u->columns, x, product));
+  if (y) PetscCall(GPUMGPassRun(u->c->dev, &add, u->s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* z = alpha A x + beta y */
 static PetscErrorCode Multiply(Run *u, const GPUMGMatrix *A, double alpha, const double *x, double beta, const double *y, double *z)
 {
   PetscFunctionBegin;
-  if (A->r.halo) PetscCall(MatGPUCSRRanksMultiply_Private(&A->o, &A->r, A->transposed, alpha, x, beta, y, z));
+  if (A->rows) PetscCall(MultiplyColumns(u, A->rows, alpha, x, y, z));
+  else if (A->r.halo) PetscCall(MatGPUCSRRanksMultiply_Private(&A->o, &A->r, A->transposed, alpha, x, beta, y, z));
   else PetscCall(MatGPUCSROperatorMultiply_Private(&A->o, alpha, x, beta, y, z));
   u->c->flops += 2 * (double)A->o.plan->A.nnz;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -50,10 +65,10 @@ static PetscErrorCode Residual(Run *u, int l)
   return Multiply(u, &L->A, -SIGN(L), at->x, SIGN(L), at->b, L->r);
 }
 
-/* Can a product end with the step? With several ranks no: the step would miss products with halo entries */
+/* Can a product end with the step? With several ranks no: the step would miss products with halo entries. Products with several vectors have no steps */
 static PetscBool Fused(const GPUMGLevel *L, const GPUMGSmoother *m)
 {
-  return (PetscBool)(m->bs < 2 && !m->factors && !L->A.r.halo && GPUCSRPlanSteps(L->A.o.plan));
+  return (PetscBool)(m->bs < 2 && !m->factors && !L->A.r.halo && !L->A.rows && GPUCSRPlanSteps(L->A.o.plan));
 }
 
 /*
@@ -66,7 +81,7 @@ static PetscErrorCode Step(Run *u, int l, const GPUMGSmoother *m, int k, PetscBo
   GPUMGLevel     *L    = &u->c->level[l];
   Place          *at   = &u->at[l];
   double         *d    = Fused(L, m) || (k == m->steps - 1 && m->step[k].ca == 0) ? NULL : L->d; /* not needed after the last step, or the difference of two iterates */
-  GPUMGPass       p    = {.n = L->n, .bs = m->bs, .ca = m->step[k].ca, .cb = m->step[k].cb, .M = (const double *)m->M.p, .r = at->b, .x = NULL, .d = d, .z = at->x};
+  GPUMGPass       p    = {.n = L->n, .bs = m->bs, .ca = m->step[k].ca, .cb = m->step[k].cb, .M = (const double *)m->M.p, .r = at->b, .x = NULL, .d = d, .z = at->x, .more = u->columns - 1};
 
   PetscFunctionBegin;
   if (!zero && Fused(L, m)) {
@@ -100,7 +115,7 @@ static PetscErrorCode Smooth(Run *u, int l, const GPUMGSmoother *m, PetscBool ze
 
   PetscFunctionBegin;
   for (int k = 0; k < m->steps; k++) PetscCall(Step(u, l, m, k, none, k == m->steps - 1 ? sums : NULL));
-  if (none && !m->steps) PetscCall(u->c->dev->ops->zero(u->c->dev->id, u->at[l].x, sizeof(double) * (size_t)u->c->level[l].n, u->s));
+  if (none && !m->steps) PetscCall(u->c->dev->ops->zero(u->c->dev->id, u->at[l].x, sizeof(double) * (size_t)u->c->level[l].n * (size_t)u->columns, u->s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -141,7 +156,7 @@ static PetscErrorCode Coarse(Run *u, PetscBool zero)
     if (c->small) PetscCall(GPUMGCycleRun(c->small, b, x, NULL));
     else PetscCall(GPUMGDense(c->dev, c->coarserows, 1, (const double *)(c->bottom ? c->tail.p : c->inverse.p), b, x, u->s));
     if (c->small) c->flops += c->small->flops;
-  } else if (c->bottom || c->exact) PetscCall(GPUMGDense(c->dev, c->level[c->bottom].n, 1, (const double *)(c->bottom ? c->tail.p : c->inverse.p), at->b, at->x, u->s));
+  } else if (c->bottom || c->exact) PetscCall(GPUMGDense(c->dev, c->level[c->bottom].n, u->columns, (const double *)(c->bottom ? c->tail.p : c->inverse.p), at->b, at->x, u->s));
   else PetscCall(Smooth(u, 0, &c->level[0].down, zero, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -227,7 +242,7 @@ static PetscErrorCode AdditiveFullCascadic(Run *u)
 PetscErrorCode GPUMGCycleRun(GPUMGCycle *c, const double *b, double *x, const GPUCSRSums *sums)
 {
   const int top = c->levels - 1;
-  Run       u   = {c, c->dev->stream, x, NULL, {{NULL, NULL, NULL, NULL}}};
+  Run       u   = {c, c->dev->stream, x, NULL, 1, {{NULL, NULL, NULL, NULL}}};
 
   PetscFunctionBegin;
   c->flops = 0;
@@ -240,6 +255,17 @@ PetscErrorCode GPUMGCycleRun(GPUMGCycle *c, const double *b, double *x, const GP
     }
   else PetscCall(AdditiveFullCascadic(&u));
   if (u.at[top].x != x) PetscCall(c->dev->ops->copy(c->dev->id, x, u.at[top].x, sizeof(double) * (size_t)c->level[top].n, GPUCSR_ON_DEVICE, u.s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Cycles from level l on, for several vectors at once, from b to x of that level */
+PetscErrorCode GPUMGCycleRunColumns(GPUMGCycle *c, int l, int cycles, int columns)
+{
+  Run u = {.c = c, .s = c->dev->stream, .columns = columns};
+
+  PetscFunctionBegin;
+  for (int k = 0; k <= l; k++) u.at[k] = (Place){.b = c->level[k].b, .x = c->level[k].x};
+  for (int k = 0; k < cycles; k++) PetscCall(Multiplicative(&u, l, (PetscBool)(k == 0)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -37,6 +37,8 @@ typedef struct {
   GPUCSRRanks    r; /* the off-diagonal block; without a halo: one rank */
   PetscBool      transposed;
   const void    *data; /* address of the plan's first array when the cycle was made */
+
+  const GPUCSRStorage *rows; /* in CSR, for products with several vectors at once; NULL: with one */
 } GPUMGMatrix;
 
 /* A copy of a MATSEQAIJ of the program in type gpucsr */
@@ -123,6 +125,7 @@ GPUCSR_INTERN PetscErrorCode GPUMGAsked(PC, PetscBool wanted, GPUMGOptions *);
 
 /* cycle.c */
 GPUCSR_INTERN PetscErrorCode GPUMGCycleRun(GPUMGCycle *, const double *b, double *x, const GPUCSRSums *);
+GPUCSR_INTERN PetscErrorCode GPUMGCycleRunColumns(GPUMGCycle *, int level, int cycles, int columns);
 GPUCSR_INTERN PetscErrorCode GPUMGCycleApplyVecs(GPUMGCycle *, GPUCSREvent *, Vec b, Vec x);
 GPUCSR_INTERN size_t         GPUMGCycleVectorBytes(const GPUMGCycle *, int l);
 GPUCSR_INTERN void           GPUMGCycleVectors(GPUMGCycle *, int l);
