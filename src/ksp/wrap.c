@@ -118,6 +118,18 @@ PetscErrorCode GPUCSRWrapOver(PetscObject o, GPUCSRWrap *w)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* From PETSc 3.24 on, types with solvers inside keep the failure of such a solver. The set-up tells anew */
+PetscErrorCode PCSetUp_WrapAnew(PC pc)
+{
+  GPUCSRWrap *w;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRWrapGet((PetscObject)pc, &w));
+  PetscCall(PCSetFailedReason(pc, PC_NOERROR));
+  PetscCall((*w->petsc.pc.setup)(pc));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Makes PETSc's object and wraps it. If PETSc makes the object from another wrapped type (PCGAMG from PCMG), one wrap of the outer type has the data of both */
 PetscErrorCode GPUCSRWrapCreate(PetscObject o, const GPUCSRWrapType *t)
 {
@@ -162,11 +174,8 @@ PetscErrorCode GPUCSRWrapRegister(PetscFunctionList *list, GPUCSRWrapType *t)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-  The columns of a linear operation, found by vectors with a one in each count-th entry, as rows of this process' entries. These are the blocks of a block-diagonal operation of that
-  block size, or, with count its size, all of it. first: the number of this process' first entry
-*/
-PetscErrorCode GPUCSRProbe(PetscErrorCode (*apply)(void *, Vec, Vec), void *ctx, PetscInt first, PetscInt count, Vec unit, Vec column, double rows[])
+/* Column j of a linear operation, from a vector with a one in each count-th entry from the j-th on */
+static PetscErrorCode Column(PetscErrorCode (*apply)(void *, Vec, Vec), void *ctx, PetscInt first, PetscInt count, PetscInt j, Vec unit, Vec column, double rows[])
 {
   PetscScalar       *u;
   const PetscScalar *c;
@@ -174,14 +183,30 @@ PetscErrorCode GPUCSRProbe(PetscErrorCode (*apply)(void *, Vec, Vec), void *ctx,
 
   PetscFunctionBegin;
   PetscCall(VecGetLocalSize(unit, &n));
-  for (PetscInt j = 0; j < count; j++) {
-    PetscCall(VecGetArrayWrite(unit, &u));
-    for (PetscInt i = 0; i < n; i++) u[i] = (first + i) % count == j;
-    PetscCall(VecRestoreArrayWrite(unit, &u));
-    PetscCall((*apply)(ctx, unit, column));
-    PetscCall(VecGetArrayRead(column, &c));
-    for (PetscInt i = 0; i < n; i++) rows[(size_t)i * (size_t)count + (size_t)j] = (double)PetscRealPart(c[i]);
-    PetscCall(VecRestoreArrayRead(column, &c));
-  }
+  PetscCall(VecGetArrayWrite(unit, &u));
+  for (PetscInt i = 0; i < n; i++) u[i] = (first + i) % count == j;
+  PetscCall(VecRestoreArrayWrite(unit, &u));
+  PetscCall((*apply)(ctx, unit, column));
+  PetscCall(VecGetArrayRead(column, &c));
+  for (PetscInt i = 0; i < n; i++) rows[(size_t)i * (size_t)count + (size_t)j] = (double)PetscRealPart(c[i]);
+  PetscCall(VecRestoreArrayRead(column, &c));
   PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  Columns of a linear operation on vectors of n entries of this process, as rows of this process' entries. These are the blocks of a block-diagonal operation of block size count, or, with count its
+  size, all of it. first: the number of this process' first entry
+*/
+PetscErrorCode GPUCSRProbe(MPI_Comm comm, PetscErrorCode (*apply)(void *, Vec, Vec), void *ctx, PetscInt n, PetscInt first, PetscInt count, double rows[])
+{
+  Vec            unit, column;
+  PetscErrorCode ierr = PETSC_SUCCESS;
+
+  PetscFunctionBegin;
+  PetscCall(VecCreateMPI(comm, n, PETSC_DETERMINE, &unit));
+  PetscCall(VecDuplicate(unit, &column));
+  for (PetscInt j = 0; j < count; j++) GPUCSRKeep(&ierr, Column(apply, ctx, first, count, j, unit, column, rows));
+  PetscCall(VecDestroy(&unit));
+  PetscCall(VecDestroy(&column));
+  PetscFunctionReturn(ierr);
 }

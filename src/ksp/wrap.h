@@ -60,5 +60,6 @@ GPUCSR_INTERN PetscErrorCode GPUCSRWrapCreate(PetscObject, const GPUCSRWrapType 
 GPUCSR_INTERN PetscErrorCode GPUCSRWrapGet(PetscObject, GPUCSRWrap **);
 GPUCSR_INTERN PetscErrorCode GPUCSRWrapData(PetscObject, void *data); /* data: the address of a pointer */
 GPUCSR_INTERN PetscErrorCode GPUCSRWrapOver(PetscObject, GPUCSRWrap *);
+GPUCSR_INTERN PetscErrorCode PCSetUp_WrapAnew(PC);
 
-GPUCSR_INTERN PetscErrorCode GPUCSRProbe(PetscErrorCode (*)(void *, Vec, Vec), void *, PetscInt first, PetscInt count, Vec, Vec, double[]);
+GPUCSR_INTERN PetscErrorCode GPUCSRProbe(MPI_Comm, PetscErrorCode (*)(void *, Vec, Vec), void *, PetscInt n, PetscInt first, PetscInt count, double rows[]);

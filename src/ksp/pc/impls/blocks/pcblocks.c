@@ -408,7 +408,7 @@ static PetscErrorCode PCView_Blocks(PC pc, PetscViewer viewer)
 
 /* ---- registration ---- */
 
-/* PETSc sets some of its operations when the PC is set up, and keeps the failure of a block. The set-up of blocks tells anew */
+/* PETSc sets some of its operations when the PC is set up */
 static PetscErrorCode PCSetUp_Blocks(PC pc)
 {
   Blocks *m;
@@ -417,8 +417,7 @@ static PetscErrorCode PCSetUp_Blocks(PC pc)
   PetscCall(GPUCSRWrapData((PetscObject)pc, &m));
   m->stale = PETSC_TRUE;
   if (pc->modifysubmatrices) m->handed = PETSC_TRUE;
-  PetscCall(PCSetFailedReason(pc, PC_NOERROR));
-  PetscCall((*m->wrap->petsc.pc.setup)(pc));
+  PetscCall(PCSetUp_WrapAnew(pc));
   PetscCall(GPUCSRWrapOver((PetscObject)pc, m->wrap));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -68,18 +68,6 @@ static PetscErrorCode PCSetUp_Direct(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* From PETSc 3.24 on, these types keep the failure of a solver inside. The set-up tells anew */
-static PetscErrorCode PCSetUp_Around(PC pc)
-{
-  GPUCSRWrap *w;
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWrapGet((PetscObject)pc, &w));
-  PetscCall(PCSetFailedReason(pc, PC_NOERROR));
-  PetscCall((*w->petsc.pc.setup)(pc));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* An application by PETSc, and its judgement */
 #define APPLICATION(name, Operand, operation) \
   static PetscErrorCode name(PC pc, Operand x, Operand y) \
@@ -97,7 +85,7 @@ APPLICATION(PCApplyTranspose_Direct, Vec, applytranspose)
 APPLICATION(PCMatApply_Direct, Mat, matapply)
 
 #define WRAP(name, petsc)   GPUCSR_WRAP(PC, name, petsc, .ops.pc = {.setup = PCSetUp_Direct, .apply = PCApply_Direct, .applytranspose = PCApplyTranspose_Direct, .matapply = PCMatApply_Direct})
-#define AROUND(name, petsc) GPUCSR_WRAP(PC, name, petsc, .ops.pc = {.setup = PCSetUp_Around})
+#define AROUND(name, petsc) GPUCSR_WRAP(PC, name, petsc, .ops.pc = {.setup = PCSetUp_WrapAnew})
 WRAP(LU, PCLU)
 WRAP(Cholesky, PCCHOLESKY)
 AROUND(Redundant, PCREDUNDANT)

@@ -28,9 +28,8 @@ static PetscErrorCode ApplyPETSc(void *pc, Vec x, Vec y)
 
 static PetscErrorCode PBJacobiTake(PC pc, PCDevice d, Vec x, PetscBool *possible)
 {
-  Blocks        *b    = (Blocks *)d->data;
-  const PetscInt n    = x->map->n;
-  Vec            unit = NULL, column = NULL;
+  Blocks        *b = (Blocks *)d->data;
+  const PetscInt n = x->map->n;
   double        *rows;
   size_t         count;
   PetscInt       bs;
@@ -46,13 +45,9 @@ static PetscErrorCode PBJacobiTake(PC pc, PCDevice d, Vec x, PetscBool *possible
   count = (size_t)n * (size_t)bs;
   if (!b->rows) PetscCall(GPUCSRMalloc(d->dev, sizeof(double) * count, "the blocks of a preconditioner", (void **)&b->rows));
   PetscCall(PetscMalloc1(count, &rows));
-  ierr = VecCreateSeq(PETSC_COMM_SELF, n, &unit); /* not collective: another rank may have its vectors on the host and skip this code */
-  if (!ierr) ierr = VecDuplicate(unit, &column);
-  if (!ierr) ierr = GPUCSRProbe(ApplyPETSc, pc, 0, bs, unit, column, rows);
+  ierr = GPUCSRProbe(PETSC_COMM_SELF, ApplyPETSc, pc, n, 0, bs, rows); /* not collective: another rank may have its vectors on the host and skip this code */
   if (!ierr) ierr = GPUCSRUpload(d->dev, b->rows, GPUCSR_DOUBLE, rows, GPUCSR_DOUBLE, count, PETSC_FALSE, d->dev->stream, NULL);
   PetscCall(PetscFree(rows));
-  PetscCall(VecDestroy(&unit));
-  PetscCall(VecDestroy(&column));
   PetscFunctionReturn(ierr);
 }
 

@@ -155,7 +155,7 @@ GPUCSR_INTERN PetscErrorCode GPUMGRanksSmall(GPUMGCycle *, MPI_Comm, PetscInt sm
 GPUCSR_INTERN PetscErrorCode GPUMGPCApply(void *ksp, Vec, Vec);
 GPUCSR_INTERN PetscErrorCode GPUMGPCDiagonal(const GPUCSROperator *, KSP, double *);
 GPUCSR_INTERN PetscErrorCode GPUMGPCColumns(GPUCSRDevice, KSP, PetscInt n, PetscInt count, double *);
-GPUCSR_INTERN PetscErrorCode GPUMGPCProbe(KSP, PetscInt first, PetscInt count, Vec unit, Vec column, double rows[]);
+GPUCSR_INTERN PetscErrorCode GPUMGPCProbe(KSP, PetscInt n, PetscInt first, PetscInt count, double rows[]);
 GPUCSR_INTERN PetscErrorCode GPUMGLevelsTake(PC, PetscBool wanted, GPUMGCycle *, PetscBool *, char[], size_t);
 GPUCSR_INTERN PetscErrorCode GPUMGLevelsMoved(const GPUMGCycle *, PetscBool *);
 

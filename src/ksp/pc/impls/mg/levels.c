@@ -121,7 +121,7 @@ PetscErrorCode GPUMGPCApply(void *solver, Vec x, Vec y)
 }
 
 /* Columns of a PC's operator, from applications to vectors on the host. Its matrix, or that of a solver inside, knows it meanwhile */
-PetscErrorCode GPUMGPCProbe(KSP ksp, PetscInt first, PetscInt count, Vec unit, Vec column, double rows[])
+PetscErrorCode GPUMGPCProbe(KSP ksp, PetscInt n, PetscInt first, PetscInt count, double rows[])
 {
   KSP            inner;
   PC             pc = ksp->pc;
@@ -141,7 +141,7 @@ PetscErrorCode GPUMGPCProbe(KSP ksp, PetscInt first, PetscInt count, Vec unit, V
     PetscCall(PetscObjectReference((PetscObject)P));
     PetscCall(MatGPUCSRFactorProbed_Private(P, PETSC_TRUE));
   }
-  ierr = GPUCSRProbe(GPUMGPCApply, ksp, first, count, unit, column, rows);
+  ierr = GPUCSRProbe(PetscObjectComm((PetscObject)ksp), GPUMGPCApply, ksp, n, first, count, rows);
   if (P) PetscCall(MatGPUCSRFactorProbed_Private(P, PETSC_FALSE));
   PetscCall(MatDestroy(&P));
   PetscFunctionReturn(ierr);
@@ -170,19 +170,14 @@ PetscErrorCode GPUMGPCDiagonal(const GPUCSROperator *o, KSP ksp, double *to)
 /* Columns 0 to count - 1 of a PC's operator, by rows. Unit vectors repeat with the period count, so one application gives a column of each diagonal block */
 PetscErrorCode GPUMGPCColumns(GPUCSRDevice dev, KSP ksp, PetscInt n, PetscInt count, double *to)
 {
-  Vec            unit, column;
   double        *rows;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(PetscMalloc1((size_t)n * (size_t)count, &rows));
-  PetscCall(VecCreateMPI(PetscObjectComm((PetscObject)ksp), n, PETSC_DETERMINE, &unit));
-  PetscCall(VecDuplicate(unit, &column));
-  ierr = GPUMGPCProbe(ksp, 0, count, unit, column, rows);
+  ierr = GPUMGPCProbe(ksp, n, 0, count, rows);
   if (!ierr) ierr = GPUCSRUpload(dev, to, GPUCSR_DOUBLE, rows, GPUCSR_DOUBLE, (size_t)n * (size_t)count, PETSC_FALSE, dev->stream, NULL);
   PetscCall(PetscFree(rows));
-  PetscCall(VecDestroy(&unit));
-  PetscCall(VecDestroy(&column));
   PetscFunctionReturn(ierr);
 }
 

@@ -287,18 +287,6 @@ static PetscErrorCode PCView_MG_GPUCSR(PC pc, PetscViewer viewer)
 
 /* ---- registration ---- */
 
-/* PETSc keeps the failure of a level. The set-up tells anew */
-static PetscErrorCode PCSetUp_MG_GPUCSR(PC pc)
-{
-  Multigrid *m;
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWrapData((PetscObject)pc, &m));
-  PetscCall(PCSetFailedReason(pc, PC_NOERROR));
-  PetscCall((*m->wrap->petsc.pc.setup)(pc));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The set-up of the PCMG that a PCGAMG is, without the products of its levels */
 static PetscErrorCode OfLevels(PC pc)
 {
@@ -326,7 +314,7 @@ static PetscErrorCode PCSetUp_GAMG_GPUCSR(PC pc)
   PetscCall(PCGAMGAggregates_Private(pc));
   PetscCall(PCGAMGRefresh_Private(pc, &done));
   PetscCall(Replaceable(pc, &replaceable));
-  GPUCSRTryIf(replaceable, &attempt, done ? OfLevels(pc) : PCSetUp_MG_GPUCSR(pc));
+  GPUCSRTryIf(replaceable, &attempt, done ? OfLevels(pc) : PCSetUp_WrapAnew(pc));
   if (attempt.error) PetscCall(Anew(pc, m, &attempt));
   PetscCall(PCGAMGRelease_Private(&m->gamg, PETSC_FALSE));
   if (m->gamg.why[0]) PetscCall(PetscInfo(pc, "Aggregates are PETSc's, because %s\n", m->gamg.why));
@@ -351,7 +339,7 @@ static PetscErrorCode GAMGMade(PetscObject pc, GPUCSRWrap *w)
 
 #define CYCLES .apply = PCApply_MG_GPUCSR, .applytranspose = PCApplyTranspose_MG_GPUCSR, .view = PCView_MG_GPUCSR
 #define DATA   .bytes = sizeof(Multigrid), .release = MultigridRelease
-GPUCSR_WRAP(PC, MG, PCMG, .ops.pc = {.setup = PCSetUp_MG_GPUCSR, CYCLES}, DATA)
+GPUCSR_WRAP(PC, MG, PCMG, .ops.pc = {.setup = PCSetUp_WrapAnew, CYCLES}, DATA)
 GPUCSR_WRAP(PC, GAMG, PCGAMG, .ops.pc = {.setup = PCSetUp_GAMG_GPUCSR, .setfromoptions = PCSetFromOptions_GAMG_GPUCSR, CYCLES}, DATA, .made = GAMGMade)
 
 PetscErrorCode PCMGInitialize_Private(void)

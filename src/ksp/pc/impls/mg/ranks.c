@@ -73,7 +73,6 @@ static PetscErrorCode AllOf(Mat A, PetscInt each, const double *own, double *all
 /* Collective: all columns of a PC's operator, by rows, on each rank. A: the PC's matrix */
 PetscErrorCode GPUMGRanksColumns(KSP ksp, Mat A, double *all)
 {
-  Vec            unit, column;
   PetscInt       n, first, end;
   double        *own;
   PetscErrorCode ierr;
@@ -82,11 +81,7 @@ PetscErrorCode GPUMGRanksColumns(KSP ksp, Mat A, double *all)
   PetscCall(MatGetSize(A, &n, NULL));
   PetscCall(MatGetOwnershipRange(A, &first, &end));
   PetscCall(PetscMalloc1((size_t)(end - first) * (size_t)n, &own));
-  PetscCall(VecCreateMPI(PetscObjectComm((PetscObject)ksp), end - first, n, &unit));
-  PetscCall(VecDuplicate(unit, &column));
-  ierr = GPUMGPCProbe(ksp, first, n, unit, column, own);
-  PetscCall(VecDestroy(&unit));
-  PetscCall(VecDestroy(&column));
+  ierr = GPUMGPCProbe(ksp, end - first, first, n, own);
   PetscCall(AllOf(A, n, own, all)); /* also after an error on this rank, because all ranks make this call */
   PetscCall(PetscFree(own));
   PetscFunctionReturn(ierr);
