@@ -17,33 +17,41 @@ static PC_GAMG *GAMGOf(PC pc)
 
 /* ---- functions of the program ---- */
 
-static PetscErrorCode SetType(PC, PCGAMGType), SetNSmooths(PC, PetscInt), SetAggressiveLevels(PC, PetscInt), SetAggressiveSquareGraph(PC, PetscBool), SetAggressive(PC, PetscInt), SetMinDegreeOrdering(PC, PetscBool), SetLowMemoryFilter(PC, PetscBool), SetGraphSymmetrize(PC, PetscBool);
+/* A function that calls PETSc's of the same name, and what follows */
+#define SETTER(Name, type, after) \
+  static void (*petsc_##Name)(void); \
+  static PetscErrorCode Name(PC pc, type value) \
+  { \
+    PCGAMGData *d; \
+\
+    PetscFunctionBegin; \
+    PetscCall((*(PetscErrorCode(*)(PC, type))petsc_##Name)(pc, value)); \
+    PetscCall(PCGAMGDataOf_Private(pc, &d)); \
+    after; \
+    PetscFunctionReturn(PETSC_SUCCESS); \
+  }
+SETTER(SetType, PCGAMGType, PetscCall(PCGAMGIntercept_Private(pc)))
+SETTER(SetNSmooths, PetscInt, d->nsmooths = value)
+SETTER(SetAggressiveLevels, PetscInt, d->aggressive = value)
+SETTER(SetAggressiveSquareGraph, PetscBool, d->squared = value)
+SETTER(SetAggressive, PetscInt, d->distance = value)
+SETTER(SetMinDegreeOrdering, PetscBool, d->special = "PCGAMGMISkSetMinDegreeOrdering()")
+SETTER(SetLowMemoryFilter, PetscBool, d->special = "PCGAMGSetLowMemoryFilter()")
+SETTER(SetGraphSymmetrize, PetscBool, d->special = "PCGAMGSetGraphSymmetrize()")
 
-enum {
-  TYPE,
-  SMOOTHS,
-  LEVELS,
-  SQUARE,
-  DISTANCE,
-  ORDERING,
-  FILTER,
-  SYMMETRIZE
-};
-
-static struct {
+static const struct {
   const char *name;
   void (*wrapped)(void);
-  void (*petsc)(void);
+  void (**petsc)(void);
 } setters[] = {
-  /* in the order of the enumeration */
-  {"PCGAMGSetType_C",                  (void (*)(void))SetType,                  NULL},
-  {"PCGAMGSetNSmooths_C",              (void (*)(void))SetNSmooths,              NULL},
-  {"PCGAMGSetAggressiveLevels_C",      (void (*)(void))SetAggressiveLevels,      NULL},
-  {"PCGAMGSetAggressiveSquareGraph_C", (void (*)(void))SetAggressiveSquareGraph, NULL},
-  {"PCGAMGMISkSetAggressive_C",        (void (*)(void))SetAggressive,            NULL},
-  {"PCGAMGMISkSetMinDegreeOrdering_C", (void (*)(void))SetMinDegreeOrdering,     NULL},
-  {"PCGAMGSetLowMemoryFilter_C",       (void (*)(void))SetLowMemoryFilter,       NULL},
-  {"PCGAMGSetGraphSymmetrize_C",       (void (*)(void))SetGraphSymmetrize,       NULL}
+  {"PCGAMGSetType_C",                  (void (*)(void))SetType,                  &petsc_SetType                 },
+  {"PCGAMGSetNSmooths_C",              (void (*)(void))SetNSmooths,              &petsc_SetNSmooths             },
+  {"PCGAMGSetAggressiveLevels_C",      (void (*)(void))SetAggressiveLevels,      &petsc_SetAggressiveLevels     },
+  {"PCGAMGSetAggressiveSquareGraph_C", (void (*)(void))SetAggressiveSquareGraph, &petsc_SetAggressiveSquareGraph},
+  {"PCGAMGMISkSetAggressive_C",        (void (*)(void))SetAggressive,            &petsc_SetAggressive           },
+  {"PCGAMGMISkSetMinDegreeOrdering_C", (void (*)(void))SetMinDegreeOrdering,     &petsc_SetMinDegreeOrdering    },
+  {"PCGAMGSetLowMemoryFilter_C",       (void (*)(void))SetLowMemoryFilter,       &petsc_SetLowMemoryFilter      },
+  {"PCGAMGSetGraphSymmetrize_C",       (void (*)(void))SetGraphSymmetrize,       &petsc_SetGraphSymmetrize      }
 };
 
 /* After PETSc has made its type: the defaults, and functions that call PETSc's functions of the same names */
@@ -63,62 +71,10 @@ PetscErrorCode PCGAMGIntercept_Private(PC pc)
 
     PetscCall(PetscObjectQueryFunction((PetscObject)pc, setters[k].name, &f));
     if (!f || f == setters[k].wrapped) continue;
-    setters[k].petsc = f;
+    *setters[k].petsc = f;
     PetscCall(PetscObjectComposeFunction((PetscObject)pc, setters[k].name, setters[k].wrapped));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode SetType(PC pc, PCGAMGType type)
-{
-  PetscFunctionBegin;
-  PetscCall((*(PetscErrorCode(*)(PC, PCGAMGType))setters[TYPE].petsc)(pc, type));
-  PetscCall(PCGAMGIntercept_Private(pc));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* A function that calls PETSc's of the same name and keeps the value in a member */
-#define SETTER(Name, which, type, member) \
-  static PetscErrorCode Name(PC pc, type value) \
-  { \
-    PCGAMGData *d; \
-\
-    PetscFunctionBegin; \
-    PetscCall((*(PetscErrorCode(*)(PC, type))setters[which].petsc)(pc, value)); \
-    PetscCall(PCGAMGDataOf_Private(pc, &d)); \
-    d->member = value; \
-    PetscFunctionReturn(PETSC_SUCCESS); \
-  }
-
-SETTER(SetNSmooths, SMOOTHS, PetscInt, nsmooths)
-SETTER(SetAggressiveLevels, LEVELS, PetscInt, aggressive)
-SETTER(SetAggressive, DISTANCE, PetscInt, distance)
-SETTER(SetAggressiveSquareGraph, SQUARE, PetscBool, squared)
-
-static PetscErrorCode SetSpecial(PC pc, int which, PetscBool value, const char name[])
-{
-  PCGAMGData *d;
-
-  PetscFunctionBegin;
-  PetscCall((*(PetscErrorCode(*)(PC, PetscBool))setters[which].petsc)(pc, value));
-  PetscCall(PCGAMGDataOf_Private(pc, &d));
-  d->special = name;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode SetMinDegreeOrdering(PC pc, PetscBool value)
-{
-  return SetSpecial(pc, ORDERING, value, "PCGAMGMISkSetMinDegreeOrdering()");
-}
-
-static PetscErrorCode SetLowMemoryFilter(PC pc, PetscBool value)
-{
-  return SetSpecial(pc, FILTER, value, "PCGAMGSetLowMemoryFilter()");
-}
-
-static PetscErrorCode SetGraphSymmetrize(PC pc, PetscBool value)
-{
-  return SetSpecial(pc, SYMMETRIZE, value, "PCGAMGSetGraphSymmetrize()");
 }
 
 /* ---- options ---- */
