@@ -279,9 +279,12 @@ static PetscErrorCode CreateVecGPU(Vec v, PetscBool mpi)
   PetscCall(PetscLayoutSetUp(v->map));
   PetscCall(PetscNew(&g)); /* first the parts that may fail: a vector is complete, or has no type */
   ierr = VecGPUEntriesCreate_Private(v->map->n, &g->entries);
-  if (ierr) PetscCall(PetscFree(g));
+  if (!ierr) ierr = MakeParent(v, mpi);
+  if (ierr) {
+    PetscCall(VecGPUEntriesRelease_Private(&g->entries, NULL));
+    PetscCall(PetscFree(g));
+  }
   PetscCall(ierr);
-  PetscCall(MakeParent(v, mpi));
   ((VecGPUHeader *)v->data)->array           = NULL;
   ((VecGPUHeader *)v->data)->array_allocated = (PetscScalar *)g;
   v->offloadmask                             = PETSC_OFFLOAD_UNALLOCATED;
