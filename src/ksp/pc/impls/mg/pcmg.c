@@ -193,22 +193,33 @@ static PetscErrorCode Replaceable(PC pc, PetscBool *yes)
 
 /* ---- operations ---- */
 
-/* PETSc's cycle, or its transpose */
+/* PETSc's cycle by apply(), which lends b and x to the finest level. After an error it leaves them there, and the level would destroy them */
+static PetscErrorCode Lent(PC pc, PetscErrorCode (*apply)(PC, Vec, Vec), Vec b, Vec x)
+{
+  const PC_MG         *mg   = (const PC_MG *)pc->data;
+  const PetscErrorCode ierr = (*apply)(pc, b, x);
+
+  PetscFunctionBegin;
+  for (PetscInt l = 0; ierr && mg->levels && l < mg->nlevels; l++) {
+    if (mg->levels[l]->b == b) mg->levels[l]->b = NULL;
+    if (mg->levels[l]->x == x) mg->levels[l]->x = NULL;
+    mg->levels[l]->smoothd->pc->presolvedone = mg->levels[l]->smoothu->pc->presolvedone = 0; /* PETSc counts solves that have not ended */
+  }
+  PetscFunctionReturn(ierr);
+}
+
+/* The same, or its transpose, and a second time after a failure of the device */
 static PetscErrorCode CycleOfPETSc(PC pc, Multigrid *m, PetscErrorCode (*apply)(PC, Vec, Vec), Vec b, Vec x)
 {
-  PC_MG_Levels *top;
   GPUCSRAttempt attempt;
   PetscBool     replaceable;
 
   PetscFunctionBegin;
   PetscCall(Replaceable(pc, &replaceable));
-  GPUCSRTryIf(replaceable && m->gamg.shared, &attempt, (*apply)(pc, b, x));
+  GPUCSRTryIf(replaceable && m->gamg.shared, &attempt, Lent(pc, apply, b, x));
   if (!attempt.error) PetscFunctionReturn(PETSC_SUCCESS);
-  top = ((PC_MG *)pc->data)->levels[((PC_MG *)pc->data)->nlevels - 1];
-  if (top->b == b) top->b = NULL; /* lent to the cycle, which has not come to its end */
-  if (top->x == x) top->x = NULL;
   PetscCall(Anew(pc, m, &attempt));
-  PetscCall((*apply)(pc, b, x));
+  PetscCall(Lent(pc, apply, b, x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
