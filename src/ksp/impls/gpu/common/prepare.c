@@ -196,8 +196,6 @@ static PetscErrorCode PrepareRefinement(KSP ksp, KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-#if defined(GPUCSR_HAVE_CUDA)
-
 /* Bytes of the matrix in a format; infinity if the format cannot hold the matrix, or takes far too much memory */
 static PetscErrorCode BytesIn(KSP_GPU *k, const GPUKSPFormat *f, const GPUCSRFormat *format, double least, double *bytes)
 {
@@ -286,15 +284,14 @@ static PetscErrorCode Copy(KSP_GPU *k, PetscBool *held)
 /* For stencils: the most common stencil, and the diagonals of the preconditioner */
 static PetscErrorCode Tables(KSP_GPU *k)
 {
-  const PetscBool   diagonal = (PetscBool)(k->pc.kind == GPUKSP_PC_DIAGONAL);
-  const GPUKSPKey   key      = GPUKSPKeyOf(GPUKSPVersionOf(k->op.version), GPUKSPAddress(k->launch.S->array[0].data), diagonal ? k->pc.nnumbers : 0);
-  GPUKSPPersistent *L        = &k->persistent;
+  const PetscBool diagonal = (PetscBool)(k->pc.kind == GPUKSP_PC_DIAGONAL);
+  const GPUKSPKey key      = GPUKSPKeyOf(GPUKSPVersionOf(k->op.version), GPUKSPAddress(k->launch.S->array[0].data), diagonal ? k->pc.nnumbers : 0);
 
   PetscFunctionBegin;
   if (GPUKSPSame(key, k->keys.tables)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscMemzero(&k->keys.tables, sizeof(k->keys.tables)));
-  PetscCall(GPUKSPPersistentCommon(k->launch.S, &L->common, k->dev->stream));
-  PetscCall(GPUKSPPersistentDiagonals(k->launch.S, diagonal ? (const double *)k->pc.numbers.p : NULL, (double *)k->launch.table.p, &L->same, k->dev->stream));
+  PetscCall(GPUCSREither(k->dev, GPUKSPPersistentCommon(k->launch.S, &k->persistent.common, k->dev->stream), 0));
+  PetscCall(GPUCSREither(k->dev, GPUKSPPersistentDiagonals(k->launch.S, diagonal ? (const double *)k->pc.numbers.p : NULL, (double *)k->launch.table.p, &k->persistent.same, k->dev->stream), 0));
   k->keys.tables = key;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -302,9 +299,9 @@ static PetscErrorCode Tables(KSP_GPU *k)
 /* Blocks and their rows; no block cuts a slice or a block of the preconditioner */
 static PetscErrorCode Shape(KSP_GPU *k, PetscBool *possible)
 {
-  const GPUKSPKey   key = GPUKSPKeyOf(GPUKSPVersionOf(k->op.version), GPUKSPAddress(k->launch.S->array[0].data), GPUKSPAddress(k->pc.row), k->method, k->pc.bs, k->halo, k->peers.on ? k->peers.made : 0);
-  GPUKSPPersistent *L   = &k->persistent;
-  GPUCSRBool        fits;
+  const GPUKSPKey   key  = GPUKSPKeyOf(GPUKSPVersionOf(k->op.version), GPUKSPAddress(k->launch.S->array[0].data), GPUKSPAddress(k->pc.row), k->method, k->pc.bs, k->halo, k->peers.on ? k->peers.made : 0);
+  GPUKSPPersistent *L    = &k->persistent;
+  GPUCSRBool        fits = 0;
 
   PetscFunctionBegin;
   *possible = PETSC_TRUE;
@@ -316,26 +313,23 @@ static PetscErrorCode Shape(KSP_GPU *k, PetscBool *possible)
   L->reach  = L->bounds + GPUKSP_BLOCKS + 1;
   L->slots  = k->launch.slots.p;
   L->state  = k->state;
-  PetscCall(GPUKSPPersistentShape(k->dev, L, &fits, k->why, sizeof(k->why)));
+  PetscCall(GPUCSREither(k->dev, GPUKSPPersistentShape(k->dev, L, &fits, k->why, sizeof(k->why)), 0));
   *possible = (PetscBool) !!fits;
   if (!*possible) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUKSPPersistentPartition(k->launch.S, L->v.block ? L->v.bs : 1, L->blocks, &L->peers, L->bounds, k->dev->stream));
+  PetscCall(GPUCSREither(k->dev, GPUKSPPersistentPartition(k->launch.S, L->v.block ? L->v.bs : 1, L->blocks, &L->peers, L->bounds, k->dev->stream), 0));
   k->launch.plain.size    = L->size;
   k->launch.plain.threads = L->threads;
   k->launch.plain.shared  = L->shared;
-  if (k->halo) PetscCall(GPUKSPPersistentHalo(L, k->dev->stream));
+  if (k->halo) PetscCall(GPUCSREither(k->dev, GPUKSPPersistentHalo(L, k->dev->stream), 0));
   k->keys.shape = key;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
-#endif
 
 /* possible: false if a graph must solve; its data are then ready, and k->why has the reason */
 static PetscErrorCode PreparePersistent(KSP ksp, KSP_GPU *k, PetscBool *possible)
 {
   PetscFunctionBegin;
-  *possible = PETSC_FALSE;
   PetscCall(PrepareGraph(ksp, k));
-#if defined(GPUCSR_HAVE_CUDA)
   k->launch.S = &k->op.plan->A;
   *possible   = GPUKSPPersistentTakes(k->launch.S);
   PetscCall(Better(k, *possible));
@@ -352,7 +346,6 @@ static PetscErrorCode PreparePersistent(KSP ksp, KSP_GPU *k, PetscBool *possible
   PetscCall(Tables(k));
   PetscCall(Shape(k, possible));
   k->launch.with = k->launch.S->format;
-#endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -128,7 +128,6 @@ static PetscErrorCode Report(KSP ksp, KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-#if defined(GPUCSR_HAVE_CUDA)
 /* Slots for sums, and an epoch larger than in any earlier use */
 static PetscErrorCode Slots(KSP_GPU *k, unsigned *epoch)
 {
@@ -150,7 +149,7 @@ static PetscErrorCode Launch(KSP ksp, KSP_GPU *k, const GPUCSROperand *x)
   PetscFunctionBegin;
   k->persistent.right        = (PetscBool)(ksp->pc_side == PC_RIGHT);
   k->persistent.trueresidual = k->trueresidual;
-  ierr                       = GPUKSPPersistentSolve(&k->persistent, dev->stream);
+  ierr                       = GPUCSREither(dev, GPUKSPPersistentSolve(&k->persistent, dev->stream), PETSC_ERR_PLIB);
   if (!ierr && x) ierr = GPUCSRDownload(dev, x->p, GPUCSR_DOUBLE, k->persistent.v.x, GPUCSR_DOUBLE, (size_t)k->n, x->pinned, dev->stream);
   if (!ierr) ierr = dev->ops->streamsynchronize(dev->id, dev->stream);
   if (x && dev->ops->separate) VecGPUCrossed(PETSC_FALSE, (size_t)k->n);
@@ -182,7 +181,6 @@ static PetscErrorCode Persistent(KSP ksp, KSP_GPU *k)
   PetscCall(MatGPUCSROperatorVecRestore_Private(&k->op, ksp->vec_rhs, PETSC_TRUE, PETSC_FALSE, &b));
   PetscFunctionReturn(ierr);
 }
-#endif
 
 /* The last step of a rank by itself, before work with other ranks: copies b and x to the solve's vectors */
 static PetscErrorCode RanksBegin(KSP ksp, KSP_GPU *k)
@@ -191,9 +189,7 @@ static PetscErrorCode RanksBegin(KSP ksp, KSP_GPU *k)
   PetscCall(MatGPUCSROperatorBegin_Private(&k->op));
   PetscCall(GPUKSPLoad(k, ksp->vec_rhs, k->persistent.v.b));
   if (!ksp->guess_zero) PetscCall(GPUKSPLoad(k, ksp->vec_sol, k->persistent.v.x));
-#if defined(GPUCSR_HAVE_CUDA)
   if (k->taken == KSP_GPU_PATH_PERSISTENT) PetscCall(Slots(k, &k->persistent.here));
-#endif
   PetscCall(k->dev->ops->streamsynchronize(k->dev->id, k->dev->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -201,12 +197,10 @@ static PetscErrorCode RanksBegin(KSP ksp, KSP_GPU *k)
 static PetscErrorCode RanksRun(KSP ksp, KSP_GPU *k)
 {
   PetscFunctionBegin;
-#if defined(GPUCSR_HAVE_CUDA)
   if (k->taken == KSP_GPU_PATH_PERSISTENT) {
     PetscCall(Launch(ksp, k, NULL));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-#endif
   PetscCall(GPUKSPIterate(ksp, k));
   PetscCall(k->dev->ops->streamsynchronize(k->dev->id, k->dev->stream));
   PetscCall(GPUKSPPCCheck(k));
@@ -274,12 +268,10 @@ static PetscErrorCode Run(KSP ksp, KSP_GPU *k)
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(MatGPUCSROperatorBegin_Private(&k->op));
-#if defined(GPUCSR_HAVE_CUDA)
   if (k->taken == KSP_GPU_PATH_PERSISTENT) {
     PetscCall(Persistent(ksp, k));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-#endif
   PetscCall(GPUKSPLoad(k, ksp->vec_rhs, k->persistent.v.b));
   if (!ksp->guess_zero) PetscCall(GPUKSPLoad(k, ksp->vec_sol, k->persistent.v.x));
   if (k->refined) {

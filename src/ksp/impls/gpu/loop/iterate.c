@@ -77,7 +77,6 @@ static PetscErrorCode Rows(KSP_GPU *k, GPUKSPStep step, const GPUKSPVectors *v, 
   };
 
   PetscFunctionBegin;
-#if defined(GPUCSR_HAVE_CUDA)
   if (device) {
     const int nsums = GPUKSPStepKinds[step].sums;
 
@@ -85,21 +84,19 @@ static PetscErrorCode Rows(KSP_GPU *k, GPUKSPStep step, const GPUKSPVectors *v, 
       args.rule = PETSC_FALSE;
       if (k->graph.rulehere) args.state = k->state;
     } else if (k->ranks.on && nsums) args.mine = (double *)k->ranks.sums.p;
-    if (f) PetscCall(GPUKSPStepDeviceSingle(step, f, &args, s));
-    else PetscCall(GPUKSPStepDevice(step, v, &args, s));
+    PetscCall(GPUCSREither(k->dev, f ? GPUKSPStepDeviceSingle(step, f, &args, s) : GPUKSPStepDevice(step, v, &args, s), 0));
     if (args.mine) {
       const GPUCSRPeerSlots slots = MatGPUCSRRanksSlots_Private(&k->ranks.A);
       double *const         all   = args.mine + GPUKSP_SUMS;
 
       if (!slots.size) PetscCall(MatGPUCSRRanksGather_Private(&k->op, &k->ranks.A, args.mine, nsums, all));
-      PetscCall(GPUKSPStepRuleDevice(step, &slots, all, k->ranks.size, &args, s));
+      PetscCall(GPUCSREither(k->dev, GPUKSPStepRuleDevice(step, &slots, all, k->ranks.size, &args, s), 0));
     }
     if (!args.rule && nsums) {
       PetscCall(k->dev->ops->streamsynchronize(k->dev->id, s));
       PetscCall(PetscArraycpy(sum, k->sums, nsums));
     } else if (k->graph.rulehere) PetscCall(k->dev->ops->streamsynchronize(k->dev->id, s)); /* the host is about to change the state that it reads */
   }
-#endif
   if (!device) PetscCall(GPUCSRWaitStreamOnHost(s));
   if (!device && args.parts)
     for (int i = 0; i < args.parts; i++)
@@ -341,7 +338,6 @@ static PetscErrorCode IterateBCGS(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-#if defined(GPUCSR_HAVE_CUDA)
 /*
   Have the ranks launched all iterations? All ranks must launch equally many. Before iteration q, all but the last `ahead` are known to be done. The state, the same on all ranks, has the iteration i;
   the solve has come to rest in i or in i - 1. So all ranks go on to i + ahead, whenever they see the rest.
@@ -357,18 +353,17 @@ PetscErrorCode GPUKSPGraphRecord(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIt
   GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRLaunchGraphBegin(k->dev->stream));
+  PetscCall(GPUCSREither(k->dev, GPUCSRLaunchGraphBegin(k->dev->stream), 0));
   if (k->ranks.on) PetscCall(MatGPUCSRRanksRecord_Private(&k->ranks.A, PETSC_TRUE));
   GPUCSRTry(&attempt, (*iteration)(ksp, k, v));
   if (k->ranks.on) PetscCall(MatGPUCSRRanksRecord_Private(&k->ranks.A, PETSC_FALSE));
   k->graph.recorded = k->graph.stale;
   k->graph.stale    = NULL;
-  PetscCall(GPUCSRLaunchGraphEnd(k->dev->stream, &k->graph.recorded));
-  if (attempt.error) PetscCall(GPUCSRLaunchGraphDestroy(&k->graph.recorded));
+  PetscCall(GPUCSREither(k->dev, GPUCSRLaunchGraphEnd(k->dev->stream, &k->graph.recorded), 0));
+  if (attempt.error) PetscCall(GPUCSREither(k->dev, GPUCSRLaunchGraphDestroy(&k->graph.recorded), 0));
   if (!k->graph.recorded) PetscCall(PetscInfo(ksp, "An iteration could not be recorded as a graph; its kernels are launched one by one\n"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
-#endif
 
 /*
   Iterates until the solve rests; k->state has the reason. *k->seen must not be from an earlier rest. With a device the host launches ahead and reads the outcome one iteration later, unless a
@@ -379,7 +374,6 @@ PetscErrorCode GPUKSPLoop(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIteration
   PetscFunctionBegin;
   if (k->graph.rulehere)
     while (!GPUKSPRests(k->state)) PetscCall((*iteration)(ksp, k, v));
-#if defined(GPUCSR_HAVE_CUDA)
   else {
     const GPUCSRBackendOps     *ops   = k->dev->ops;
     const volatile GPUKSPState *seen  = k->seen;
@@ -398,7 +392,7 @@ PetscErrorCode GPUKSPLoop(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIteration
     for (const int first = q; k->ranks.on ? !RanksRest(seen, q, ahead) : !GPUKSPRests(seen); q++) {
       if (!k->graph.recorded) PetscCall((*iteration)(ksp, k, v));
       else {
-        PetscCall(GPUCSRLaunchGraphLaunch(k->graph.recorded, k->dev->stream));
+        PetscCall(GPUCSREither(k->dev, GPUCSRLaunchGraphLaunch(k->graph.recorded, k->dev->stream), 0));
         if (k->ranks.on) PetscCall(MatGPUCSRRanksPlayed_Private(&k->op, &k->ranks.A));
       }
       PetscCall(ops->eventrecord(k->dev->id, k->events[q % 2], k->dev->stream));
@@ -407,7 +401,6 @@ PetscErrorCode GPUKSPLoop(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIteration
     PetscCall(ops->streamsynchronize(k->dev->id, k->dev->stream));
     *k->state = *k->seen;
   }
-#endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -415,10 +408,8 @@ PetscErrorCode GPUKSPLoop(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIteration
 PetscErrorCode GPUKSPGraphForget(KSP_GPU *k)
 {
   PetscFunctionBegin;
-#if defined(GPUCSR_HAVE_CUDA)
   if (k->graph.recorded && !k->graph.stale && !k->ranks.on) k->graph.stale = k->graph.recorded;
-  else PetscCall(GPUCSRLaunchGraphDestroy(&k->graph.recorded));
-#endif
+  else PetscCall(GPUCSREither(k->dev, GPUCSRLaunchGraphDestroy(&k->graph.recorded), 0));
   k->graph.recorded = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

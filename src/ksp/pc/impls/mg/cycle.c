@@ -273,23 +273,21 @@ PetscErrorCode GPUMGCycleRunColumns(GPUMGCycle *c, int l, int cycles, int column
 static PetscErrorCode Replay(GPUMGCycle *c, GPUMGRecord *r)
 {
   PetscFunctionBegin;
-#if defined(GPUCSR_HAVE_CUDA)
   if (c->dev->ops->kernels && c->ran && !r->graph && !c->unrecordable) {
     PetscErrorCode ierr;
 
-    PetscCall(GPUCSRLaunchGraphBegin(c->dev->stream));
+    PetscCall(GPUCSREither(c->dev, GPUCSRLaunchGraphBegin(c->dev->stream), 0));
     ierr     = GPUMGCycleRun(c, r->b, r->x, NULL);
     r->graph = c->stale;
     c->stale = NULL;
-    PetscCall(GPUCSRLaunchGraphEnd(c->dev->stream, &r->graph));
+    PetscCall(GPUCSREither(c->dev, GPUCSRLaunchGraphEnd(c->dev->stream, &r->graph), 0));
     PetscCall(ierr);
     c->unrecordable = (PetscBool)!r->graph;
   }
   if (r->graph) {
-    PetscCall(GPUCSRLaunchGraphLaunch(r->graph, c->dev->stream));
+    PetscCall(GPUCSREither(c->dev, GPUCSRLaunchGraphLaunch(r->graph, c->dev->stream), 0));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-#endif
   PetscCall(GPUMGCycleRun(c, r->b, r->x, NULL));
   c->ran = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -298,10 +296,8 @@ static PetscErrorCode Replay(GPUMGCycle *c, GPUMGRecord *r)
 static PetscErrorCode Drop(GPUMGCycle *c, GPUMGRecord *r)
 {
   PetscFunctionBegin;
-#if defined(GPUCSR_HAVE_CUDA)
   if (!c->stale) c->stale = r->graph;
-  else if (r->graph && !c->dev->failed[0]) PetscCall(GPUCSRLaunchGraphDestroy(&r->graph));
-#endif
+  else if (r->graph && !c->dev->failed[0]) PetscCall(GPUCSREither(c->dev, GPUCSRLaunchGraphDestroy(&r->graph), 0));
   *r = (GPUMGRecord){NULL, NULL, NULL};
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -459,9 +455,7 @@ PetscErrorCode GPUMGCycleDestroy(GPUMGCycle *c)
   if (!c->dev) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUCSRDeviceReach(c->dev, PETSC_FALSE, &reached));
   PetscCall(GPUMGCycleForget(c));
-#if defined(GPUCSR_HAVE_CUDA)
-  if (c->stale && !c->dev->failed[0]) PetscCall(GPUCSRLaunchGraphDestroy(&c->stale));
-#endif
+  if (c->stale && !c->dev->failed[0]) PetscCall(GPUCSREither(c->dev, GPUCSRLaunchGraphDestroy(&c->stale), 0));
   PetscCall(GPUCSRBufferFree(c->dev, &c->ends));
   for (int l = 0; l < GPUMG_LEVELS; l++) {
     PetscCall(GPUCSRBufferFree(c->dev, &c->level[l].memory));
