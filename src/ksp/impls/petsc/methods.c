@@ -251,10 +251,7 @@ static PetscErrorCode SolveCopies(KSP ksp, GPUCSRWrap *w)
 
   PetscFunctionBegin;
   PetscCall(DeviceVecs(ksp, &l.copy[0], &l.copy[1]));
-  if (!l.copy[0]) {
-    PetscCall((*w->petsc.ksp.solve)(ksp));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
+  if (!l.copy[0]) PetscFunctionReturn((*w->petsc.ksp.solve)(ksp));
   PetscCall(PetscInfo(ksp, "Right-hand side or solution is on the host: solving with copies on the device\n"));
   PetscCall(VecCopy(l.mine[1], l.copy[1]));
   PetscCall(VecLockReadPush(l.copy[1]));

@@ -339,10 +339,7 @@ static PetscErrorCode PreparePersistent(KSP ksp, KSP_GPU *k, PetscBool *possible
     PetscCall(Copy(k, &held));
     if (held) *possible = PETSC_TRUE;
   }
-  if (!*possible) {
-    PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "format %s has no product that a persistent kernel could call, and is much smaller than one that has", k->launch.S->format->name));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
+  if (!*possible) PetscFunctionReturn(PetscSNPrintf(k->why, sizeof(k->why), "format %s has no product that a persistent kernel could call, and is much smaller than one that has", k->launch.S->format->name));
   PetscCall(Tables(k));
   PetscCall(Shape(k, possible));
   k->launch.with = k->launch.S->format;
@@ -409,10 +406,7 @@ static PetscErrorCode PrepareRanks(KSP ksp, KSP_GPU *k)
   if (k->peers.on) {
     PetscCall(PrepareOnRanks(ksp, k, why));
     k->peers.on = (PetscBool)!why[0];
-    if (k->peers.on) {
-      PetscCall(GPUKSPPeersBlocks(ksp, k));
-      PetscFunctionReturn(PETSC_SUCCESS);
-    }
+    if (k->peers.on) PetscFunctionReturn(GPUKSPPeersBlocks(ksp, k));
     PetscCall(GPUKSPRanksGet(ksp, k, why, &k->ranks.on, k->why));
   }
   k->persistent.peers.size = 0;

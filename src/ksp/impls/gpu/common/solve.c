@@ -197,10 +197,7 @@ static PetscErrorCode RanksBegin(KSP ksp, KSP_GPU *k)
 static PetscErrorCode RanksRun(KSP ksp, KSP_GPU *k)
 {
   PetscFunctionBegin;
-  if (k->taken == KSP_GPU_PATH_PERSISTENT) {
-    PetscCall(Launch(ksp, k, NULL));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
+  if (k->taken == KSP_GPU_PATH_PERSISTENT) PetscFunctionReturn(Launch(ksp, k, NULL));
   PetscCall(GPUKSPIterate(ksp, k));
   PetscCall(k->dev->ops->streamsynchronize(k->dev->id, k->dev->stream));
   PetscCall(GPUKSPPCCheck(k));
@@ -268,10 +265,7 @@ static PetscErrorCode Run(KSP ksp, KSP_GPU *k)
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(MatGPUCSROperatorBegin_Private(&k->op));
-  if (k->taken == KSP_GPU_PATH_PERSISTENT) {
-    PetscCall(Persistent(ksp, k));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
+  if (k->taken == KSP_GPU_PATH_PERSISTENT) PetscFunctionReturn(Persistent(ksp, k));
   PetscCall(GPUKSPLoad(k, ksp->vec_rhs, k->persistent.v.b));
   if (!ksp->guess_zero) PetscCall(GPUKSPLoad(k, ksp->vec_sol, k->persistent.v.x));
   if (k->refined) {
@@ -377,15 +371,9 @@ static PetscErrorCode Attempt(KSP ksp, KSP_GPU *k, PetscErrorCode (*run)(KSP, KS
   PetscMPIInt   size;
 
   PetscFunctionBegin;
-  if (k->peers.on || k->ranks.on) {
-    PetscCall(RunRanks(ksp, k, why));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
+  if (k->peers.on || k->ranks.on) PetscFunctionReturn(RunRanks(ksp, k, why));
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
-  if ((k->taken == KSP_GPU_PATH_HOST_LOOP && size > 1) || k->op.required) {
-    PetscCall((*run)(ksp, k));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
+  if ((k->taken == KSP_GPU_PATH_HOST_LOOP && size > 1) || k->op.required) PetscFunctionReturn((*run)(ksp, k));
   GPUCSRTry(&attempt, (*run)(ksp, k));
   if (!attempt.error) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCheck(attempt.error == PETSC_ERR_MEM || attempt.error == PETSC_ERR_GPU, PETSC_COMM_SELF, attempt.error, "%s", attempt.message);

@@ -68,15 +68,9 @@ static PetscErrorCode WhyNoGraph(KSP ksp, KSP_GPU *k, char why[])
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &k->ranks.size));
-  if (k->precision != KSP_GPU_DOUBLE) {
-    PetscCall(PetscStrncpy(why, "residual replacement is for one", GPUKSP_WHY));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
+  if (k->precision != KSP_GPU_DOUBLE) PetscFunctionReturn(PetscStrncpy(why, "residual replacement is for one", GPUKSP_WHY));
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &host, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp)));
-  if (host && k->path == KSP_GPU_PATH_AUTO) {
-    PetscCall(PetscStrncpy(why, "the host computes", GPUKSP_WHY));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
+  if (host && k->path == KSP_GPU_PATH_AUTO) PetscFunctionReturn(PetscStrncpy(why, "the host computes", GPUKSP_WHY));
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
   GPUCSRTry(&attempt, MatGPUCSRRanksGet_Private(A, PETSC_FALSE, &k->ranks.A, text, sizeof(text)));
   if (!text[0]) GPUCSRThen(&attempt, GPUCSRBufferGrow(k->dev, sizeof(double) * GPUKSP_SUMS * (size_t)(1 + k->ranks.size), "sums of a solver", &k->ranks.sums));

@@ -206,10 +206,7 @@ PetscErrorCode GPUKSPPeersGet(KSP ksp, KSP_GPU *k, char why[])
   PetscCallMPI(MPI_Comm_size(comm, &size));
   whynot = size > GPUKSP_PEERS ? "there are too many" : GPUKSPWhyNoLaunch(k);
   if (!whynot && k->precision != KSP_GPU_DOUBLE) whynot = "residual replacement is for one";
-  if (whynot) {
-    PetscCall(PetscStrncpy(why, whynot, GPUKSP_WHY));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
+  if (whynot) PetscFunctionReturn(PetscStrncpy(why, whynot, GPUKSP_WHY));
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
   PetscCall(MatMPIAIJGetSeqAIJ(A, &Ad, &Ao, NULL));
   PetscCall(MatGetNonzeroState(A, &state));
@@ -221,27 +218,18 @@ PetscErrorCode GPUKSPPeersGet(KSP ksp, KSP_GPU *k, char why[])
   PetscCallMPI(MPI_Allreduce(stale, any, 4, MPI_INT, MPI_MAX, comm));
   if (any[2] && k->path == KSP_GPU_PATH_AUTO) whynot = "the host computes"; /* solving together would gain nothing */
   else if (any[3]) whynot = "the matrix is not in double on every rank";
-  if (whynot) {
-    PetscCall(PetscStrncpy(why, whynot, GPUKSP_WHY));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
+  if (whynot) PetscFunctionReturn(PetscStrncpy(why, whynot, GPUKSP_WHY));
   if (any[0]) {
     PetscCall(GPUKSPPeersRelease(k));
     k->peers.dev = k->dev;
     PetscCall(GPUCSRPeersCreate(comm, k->dev, &k->peers.group));
   }
-  if (!k->peers.group->all || (k->peers.group->shared && k->path == KSP_GPU_PATH_AUTO)) {
-    PetscCall(PetscStrncpy(why, k->peers.group->all ? "several of the processes have the same GPU" : k->peers.group->why, GPUKSP_WHY));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
+  if (!k->peers.group->all || (k->peers.group->shared && k->path == KSP_GPU_PATH_AUTO)) PetscFunctionReturn(PetscStrncpy(why, k->peers.group->all ? "several of the processes have the same GPU" : k->peers.group->why, GPUKSP_WHY));
   if (any[0] || any[1]) {
     PetscCall(GPUCSRPeersFree(k->peers.group, k->peers.memory));
     PetscCall(PetscMemzero(&k->keys.pattern, sizeof(k->keys.pattern)));
     GPUCSRTry(&attempt, Exchange(k, A)); /* an error is the same on all ranks */
-    if (attempt.error) {
-      PetscCall(PetscStrncpy(why, attempt.message, GPUKSP_WHY));
-      PetscFunctionReturn(PETSC_SUCCESS);
-    }
+    if (attempt.error) PetscFunctionReturn(PetscStrncpy(why, attempt.message, GPUKSP_WHY));
     k->keys.pattern = now;
   }
   k->persistent.peers.size = (int)k->peers.group->size; /* an earlier solve may have taken another path */

@@ -432,10 +432,7 @@ static PetscErrorCode Smooth(PC pc, Mat A, Mat *P)
 
   PetscFunctionBegin;
   PetscCall(PCGAMGDataOf_Private(pc, &d));
-  if (!d->whole) {
-    PetscCall((*parent.optprolongator)(pc, A, P));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
+  if (!d->whole) PetscFunctionReturn((*parent.optprolongator)(pc, A, P));
   PetscCall(PetscOptionsGetAll(((PetscObject)pc)->options, &all));
   if (strstr(all, "ksp_chebyshev_esteig") || !d->nsmooths) bound = PETSC_FALSE;
   PetscCall(PetscFree(all));

@@ -203,10 +203,7 @@ static PetscErrorCode Multiplicative(Run *u, int l, PetscBool zero)
   const int   cycles = l == u->c->bottom + 1 ? 1 : L->cycles;
 
   PetscFunctionBegin;
-  if (l == u->c->bottom) {
-    PetscCall(Coarse(u, zero));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
+  if (l == u->c->bottom) PetscFunctionReturn(Coarse(u, zero));
   PetscCall(Smooth(u, l, &L->down, zero, NULL));
   PetscCall(Residual(u, l));
   PetscCall(Restrict(u, l, SIGN(L), L->r));
@@ -284,10 +281,7 @@ static PetscErrorCode Replay(GPUMGCycle *c, GPUMGRecord *r)
     PetscCall(ierr);
     c->unrecordable = (PetscBool)!r->graph;
   }
-  if (r->graph) {
-    PetscCall(GPUCSREither(c->dev, GPUCSRLaunchGraphLaunch(r->graph, c->dev->stream), 0));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
+  if (r->graph) PetscFunctionReturn(GPUCSREither(c->dev, GPUCSRLaunchGraphLaunch(r->graph, c->dev->stream), 0));
   PetscCall(GPUMGCycleRun(c, r->b, r->x, NULL));
   c->ran = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -323,10 +317,7 @@ static PetscErrorCode GPUMGCycleApply(GPUMGCycle *c, const double *b, double *x)
   GPUMGLevel *top = &c->level[c->levels - 1];
 
   PetscFunctionBegin;
-  if (b == c->callerrecord.b && x == c->callerrecord.x) {
-    PetscCall(Replay(c, &c->callerrecord));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
+  if (b == c->callerrecord.b && x == c->callerrecord.x) PetscFunctionReturn(Replay(c, &c->callerrecord));
   PetscCall(Drop(c, &c->callerrecord));
   c->callerrecord.b = b;
   c->callerrecord.x = x;

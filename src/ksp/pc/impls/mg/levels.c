@@ -238,10 +238,7 @@ static PetscErrorCode Operator(Mat A, PetscBool transposed, const char what[], P
   }
   PetscCall(MatGPUCSRLevelBecome_Private(A)); /* it has no transpose on the device */
   PetscCall(PetscObjectTypeCompare((PetscObject)A, w->size > 1 ? MATMPIAIJGPUCSR : MATSEQAIJGPUCSR, &isgpucsr));
-  if (!isgpucsr) {
-    PetscCall(Not(w, what, level, ((PetscObject)A)->type_name, NULL, NULL));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
+  if (!isgpucsr) PetscFunctionReturn(Not(w, what, level, ((PetscObject)A)->type_name, NULL, NULL));
   if (w->size > 1) PetscCall(GetRanks(&A, transposed, &m->r, alone, sizeof(alone)));
   PetscCall(MatGPUCSROperatorGet_Private(A, transposed, o, whynot, sizeof(whynot)));
   if (!o->dev) PetscCall(Not(w, what, level, whynot, NULL, NULL));
@@ -316,23 +313,14 @@ static PetscErrorCode Smoother(KSP ksp, Mat residual, const GPUCSROperator *o, P
   PetscCall(PCGetOperators(ksp->pc, &A, &P));
   if (plain && A == residual) PetscCall(GPUMGPolynomial(ksp, m, &good));
   else good = PETSC_FALSE;
-  if (!good) {
-    PetscCall(Not(w, "a smoother", level, "that takes norms, is monitored, has a null space or finds its own steps", NULL, NULL));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
+  if (!good) PetscFunctionReturn(Not(w, "a smoother", level, "that takes norms, is monitored, has a null space or finds its own steps", NULL, NULL));
   PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCNONE, &none));
   PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCJACOBI, &diagonal));
   PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCPBJACOBI, &blocks));
   PetscCall(MatGetLocalSize(P, &n, NULL));
-  if (!none && !diagonal && !blocks) {
-    PetscCall(Factor(ksp, n, o->dev, level, m, w));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
+  if (!none && !diagonal && !blocks) PetscFunctionReturn(Factor(ksp, n, o->dev, level, m, w));
   if (blocks) PetscCall(MatGetBlockSize(P, &bs));
-  if (bs > LARGEST_BLOCK) {
-    PetscCall(Not(w, "preconditioner", level, "pbjacobi of blocks that are too large", NULL, NULL));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
+  if (bs > LARGEST_BLOCK) PetscFunctionReturn(Not(w, "preconditioner", level, "pbjacobi of blocks that are too large", NULL, NULL));
   m->bs = none ? 0 : (int)bs;
   if (none) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Reserve(w, o->dev, sizeof(double) * (size_t)n * (size_t)bs, "the preconditioner of a smoother", &m->M));
@@ -469,10 +457,7 @@ static PetscErrorCode CoarseSolver(GPUMGCycle *c, KSP ksp, Why *w)
   PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp, &method, KSPCHEBYSHEV, KSPRICHARDSON, ""));
   c->exact = only;
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
-  if (method) {
-    PetscCall(Smoother(ksp, A, &L->A.o, 0, &L->down, w));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
+  if (method) PetscFunctionReturn(Smoother(ksp, A, &L->A.o, 0, &L->down, w));
   if (only && w->size > 1) PetscCall(SmallOfRanks(c, ksp->pc, w));
   if (c->small || (w->size > 1 && w->text[0])) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Linear(ksp->pc, &linear));
@@ -582,19 +567,10 @@ PetscErrorCode GPUMGLevelsTake(PC pc, PetscBool wanted, GPUMGCycle *c, PetscBool
   *ok    = PETSC_FALSE;
   PetscCallMPI(MPI_Comm_size(w.comm, &w.size));
   c->size = w.size;
-  if (!GPUCSR_SCALAR_IS_DOUBLE) {
-    PetscCall(PetscStrncpy(why, "numbers are not real double", len));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
+  if (!GPUCSR_SCALAR_IS_DOUBLE) PetscFunctionReturn(PetscStrncpy(why, "numbers are not real double", len));
   PetscCall(GPUMGAsked(pc, wanted, &o));
-  if (!o.wanted) {
-    PetscCall(PetscStrncpy(why, o.asked ? "-pc_mg_gpucsr false was asked for" : "there are several processes, and -pc_mg_gpucsr was not asked for", len));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  if (!p || mg->nlevels < 2 || mg->nlevels > GPUMG_LEVELS) {
-    PetscCall(PetscStrncpy(why, "there is one level, or there are very many", len));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
+  if (!o.wanted) PetscFunctionReturn(PetscStrncpy(why, o.asked ? "-pc_mg_gpucsr false was asked for" : "there are several processes, and -pc_mg_gpucsr was not asked for", len));
+  if (!p || mg->nlevels < 2 || mg->nlevels > GPUMG_LEVELS) PetscFunctionReturn(PetscStrncpy(why, "there is one level, or there are very many", len));
   c->levels = (int)mg->nlevels;
   c->type   = mg->am;
   c->cycles = (int)mg->cyclesperpcapply;

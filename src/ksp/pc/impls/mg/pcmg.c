@@ -353,10 +353,4 @@ static PetscErrorCode GAMGMade(PetscObject pc, GPUCSRWrap *w)
 GPUCSR_WRAP(PC, MG, PCMG, .ops.pc = {.setup = PCSetUp_WrapAnew, CYCLES}, DATA)
 GPUCSR_WRAP(PC, GAMG, PCGAMG, .ops.pc = {.setup = PCSetUp_GAMG_GPUCSR, .setfromoptions = PCSetFromOptions_GAMG_GPUCSR, CYCLES}, DATA, .made = GAMGMade)
 
-PetscErrorCode PCMGInitialize_Private(void)
-{
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWrapRegister(&PCList, &wrap_MG));
-  PetscCall(GPUCSRWrapRegister(&PCList, &wrap_GAMG));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+GPUCSR_WRAP_REGISTER(PCMGInitialize_Private, PCList, &wrap_MG, &wrap_GAMG)
