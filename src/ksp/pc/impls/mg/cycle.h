@@ -152,6 +152,7 @@ GPUCSR_INTERN PetscErrorCode GPUMGRanksAllRows(Mat, Mat *);
 GPUCSR_INTERN PetscErrorCode GPUMGRanksSmall(GPUMGCycle *, MPI_Comm, PetscInt small, PetscInt most);
 
 /* levels.c */
+GPUCSR_INTERN PetscErrorCode GPUMGPCApply(void *ksp, Vec, Vec);
 GPUCSR_INTERN PetscErrorCode GPUMGPCDiagonal(const GPUCSROperator *, KSP, double *);
 GPUCSR_INTERN PetscErrorCode GPUMGPCColumns(GPUCSRDevice, KSP, PetscInt n, PetscInt count, double *);
 GPUCSR_INTERN PetscErrorCode GPUMGPCProbe(KSP, PetscInt n, PetscInt first, PetscInt count, double rows[]);

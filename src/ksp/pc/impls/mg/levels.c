@@ -109,7 +109,7 @@ static PetscErrorCode Renew(KSP ksp)
 /*
   PCApply() of a solver's PC, to read its numbers. Renews a PC after a failed set-up: PETSc would apply the incomplete PC (Jacobi's diagonal, say, exists but is empty)
 */
-static PetscErrorCode GPUMGPCApply(void *solver, Vec x, Vec y)
+PetscErrorCode GPUMGPCApply(void *solver, Vec x, Vec y)
 {
   KSP            ksp = (KSP)solver;
   PetscErrorCode ierr;
