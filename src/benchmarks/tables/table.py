@@ -83,9 +83,9 @@ class Figure:
         self.ratios[name] = peer / mine
         self.spreads += [s for s in spreads if s is not None]
 
-    def text(self, row, words=" at least,"):
+    def text(self, row, brief=False):
         least = min(self.ratios, key=self.ratios.get)
-        return number(geomean(self.ratios.values())) + (f" ({number(self.ratios[least])}{words} {least})" if len(self.ratios) > 1 else "" if least in row else f" ({least} alone)")
+        return number(geomean(self.ratios.values())) + (f" ({'' if brief else 'least '}{number(self.ratios[least])}{'' if brief else ','} {least})" if len(self.ratios) > 1 else "" if least in row else f" ({least} alone)")
 
 
 class Page:
@@ -100,14 +100,14 @@ class Page:
             slower = "; ".join(f"{n} {number(v)}" for n, v in sorted(f.ratios.items(), key=lambda v: v[1]) if v < 1)
             self.below += [f"row {len(self.all) + 1}, figure {k}: {slower}"] if slower else []
         spreads = "; ".join(f"{number(statistics.median(f.spreads), 2)}, {number(max(f.spreads), 2)}" for f in figures if f.spreads)
-        self.all.append(f"| {' | '.join(short or (what, peer))} | {'; '.join(f.text(what, '') for f in figures)} | {spreads} |")
+        self.all.append(f"| {' | '.join(short or (what, peer))} | {'; '.join(f.text(what, True) for f in figures)} | {spreads} |")
         self.readme += [f"| {what} | {peer} | {'; '.join(f.text(what) for f in figures)} |"] if readme else []
 
     def share(self, what, r):
         """r: {name: share of the copy's rate}"""
         if r:
             least = min(r, key=r.get)
-            self.shares.append(f"{what} {number(geomean(r.values()), 2)} ({number(r[least], 2)} at least, {least})")
+            self.shares.append(f"{what} {number(geomean(r.values()), 2)} (least {number(r[least], 2)}, {least})")
 
     def section(self, title, text, head, rows):
         if rows:
@@ -121,7 +121,8 @@ def products(page, records):
         chosen = [r for r in latest.values() if (r["nnz"] >= LARGE) == large]
         entries = [r["nnz"] for r in chosen] or [0]
         count = len({r["matrix"] for r in chosen})
-        size = f"{count} matrices of {power(min(entries))} to {power(max(entries))} entries" if large else f"{count} matrices of at most {power(max(entries))} entries, where a launch takes longer than a product"
+        made = len({r["matrix"] for r in chosen if r.get("class") == "synthetic"})
+        size = f"{count} matrices{f', {made} of them generated,' if made else ''} of {power(min(entries))} to {power(max(entries))} entries" if large else f"{count} matrices of at most {power(max(entries))} entries, where a launch takes longer than a product"
         for side, name in (("N", "A x"), ("T", "Aᵀ x")):
             seen, cold, gpu = Figure(), Figure(), Figure()
             for r in sorted((r for r in chosen if r["side"] == side), key=lambda r: r["nnz"]):
@@ -256,7 +257,7 @@ def programs(page, records):
         if mine and peer:
             f = Figure()
             f.add(program, peer[1]["seconds"], mine["seconds"], mine["spread"], peer[1]["spread"])
-            page.row(f"`{program}`, the whole process with loading and start of CUDA", f"the same program, {peer[0].replace('aij, ', '')} of `MATAIJ`", f, readme=True)
+            page.row(f"`{program}` (CG with Jacobi), the whole process with loading and start of CUDA", f"the same program, {peer[0].replace('aij, ', '')} of `MATAIJ`", f, readme=True)
             rows.append([f"`{program}`", number(mine["seconds"]), number(mine["spread"], 2), f"{peer[0]}: {number(peer[1]['seconds'])}", number(peer[1]["spread"], 2)])
     page.section("Whole programs", "Seconds of the whole process, by the wall clock.", ["program", "gpucsr, a process", "spread", "peer", "spread"], rows)
 
@@ -288,7 +289,7 @@ def learning(page, records):
         page.notes.append(f"LIBLINEAR had time for {fewest} rounds.")
     if hidden:
         page.notes.append(f"Reading hides LIBLINEAR's time for {', '.join(hidden)}.")
-    page.row(what, "the same program on 16 cores; LIBLINEAR on one, where reading does not hide its time", ranks, liblinear, readme=True, short=(what.replace(" linear models", "").replace(", three losses", ""), f"16 cores; LIBLINEAR on one, {len(liblinear.ratios)} of {len(ranks.ratios)}"))
+    page.row(what, "the same program on 16 cores; LIBLINEAR on one, but for runs shorter than its reading", ranks, liblinear, readme=True, short=(what.replace(" linear models", "").replace(", three losses", ""), f"16 cores; LIBLINEAR on one, {len(liblinear.ratios)} of {len(ranks.ratios)}"))
     page.share("learning, CSR and both vectors for the two products of an evaluation, over all of its time:", share)
     page.section("Learning", "Seconds, without start, loading and set-up; of LIBLINEAR the processor's, without reading. `bmrm` ends with a gap of 1e-4 of the objective, LIBLINEAR with its own tolerance.", ["set, loss, lambda", "entries", "gpucsr", "16 ranks", "LIBLINEAR", "ratio", "ratio"], rows)
 
@@ -320,7 +321,7 @@ def make(records):
     others = ", ".join(filter(None, [", ".join(dict.fromkeys(p for c in records["call"] for p in filter(None, c.get("peers", "").split(", ")))) or "no AmgX, no hypre", "LIBLINEAR " + ", ".join(versions) if versions else "LIBLINEAR of a version that the record does not hold" if any(r["who"] == "liblinear" for r in records["learn"]) else ""]))
     intro = ["# README's table", "", f"The library and its peers in turn, in one build of {petsc} at {', '.join(ids)}, {' to '.join(dict.fromkeys((dates or ['undated'])[::max(1, len(dates) - 1)]))}: medians of {rounds} rounds in turn with the peer's, of several timings each; a round of products is a part of one process, any other a process. {gpu[0]}, driver {gpu[1].strip()}, clocks up to {gpu[2].strip()} MHz, memory {gpu[3].strip()} MHz; "
              f"CUDA {run.get('cuda', 0) // 1000}.{run.get('cuda', 0) % 1000 // 10}; device copy {number(run.get('copy_gbs', 0))} GB/s; host {call.get('cpu', '')}, {call.get('cores', '')} cores; {others}. Record: [table.jsonl.xz](table.jsonl.xz).", "",
-             "A figure is the geometric mean of ratios, each the peer's median over that of the library, with the least in brackets. A spread is the most less the least of the rounds over the median; the column has, for each figure, the median and the most of the spreads of both sides. The time of a product does not have the matrix' [set-up](setup.md). "
+             "A figure is the geometric mean of ratios, each the peer's median over that of the library, with the least in brackets. A spread is the range of the rounds over their median; the column has the median and the largest of both sides for each figure. The time of a product excludes the matrix' [set-up](setup.md). "
              "The better way for Aᵀ x is with or without `-mat_form_explicit_transpose`. Solves: upload and first solve, for multigrid set-up and first solve; then a later solve.", "",
              "```", "src/benchmarks/table.sh -build BUILD -peers FOLDER        on a GPU; parts of it by -part", "src/benchmarks/tables/table.py -write bench-results/table.jsonl", "src/benchmarks/tables/table.py                           prints all tables of the record, a matrix or system a row", "```", ""]
     intro += [r["text"] for r in records["note"]] + [""] * bool(records["note"])
