@@ -110,22 +110,46 @@ static GPUCSRFeatures Features(int m, double mean, int max, double padding)
   return f;
 }
 
-/* The predicted time of the choice; lost: the same divided by the least time of all pairs */
-static PetscErrorCode Choice(GPUCSRDevice d, GPUCSRFeatures *f, double *time, double *lost)
+/* The predicted time of a pair, or of the choice (NULL), and the least time of all pairs */
+static PetscErrorCode Times(GPUCSRDevice d, GPUCSRFeatures *f, GPUCSRCandidate *pair, double *time, double *least)
 {
   const GPUCSRRequest q = {.format = "auto", .kernel = "auto"};
   GPUCSRCandidate    *c;
   GPUCSRChoice        choice;
-  double              least = PETSC_MAX_REAL;
-  int                 n;
+  int                 n, k = 0;
 
   PetscFunctionBegin;
   PetscCall(GPUCSRChoose(f, GPUCSR_PRECISION_DOUBLE, d, &q, &choice, &c, &n));
-  for (int k = 0; k < n; k++)
-    if (c[k].usable && c[k].known && c[k].trusted) least = PetscMin(least, c[k].predicted);
-  *time = c[0].predicted;
-  *lost = c[0].predicted / least;
+  if (!pair->format) *pair = c[0];
+  *least = PETSC_MAX_REAL;
+  for (int i = 0; i < n; i++)
+    if (c[i].usable && c[i].known && c[i].trusted) *least = PetscMin(*least, c[i].predicted);
+  while (k < n && (c[k].format != pair->format || c[k].kernel != pair->kernel)) k++;
+  PetscCheck(k < n, PETSC_COMM_SELF, PETSC_ERR_PLIB, "A pair is no candidate any more");
+  *time = c[k].predicted;
   PetscCall(PetscFree(c));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The predicted time of the choice; lost: what it loses at most where a part of the times of the device is a fifth less or a quarter more than its properties tell */
+static PetscErrorCode Choice(GPUCSRDevice d, GPUCSRFeatures *f, double *time, double *lost)
+{
+  double *const   part[] = {&d->machine.profile_waiting, &d->machine.profile_memory, &d->machine.profile_cache, &d->machine.profile_work};
+  GPUCSRCandidate pair   = {.format = NULL};
+  double          other, least;
+
+  PetscFunctionBegin;
+  PetscCall(Times(d, f, &pair, time, &least));
+  *lost = *time / least;
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(part); k++)
+    for (int more = 0; more < 2; more++) {
+      const double was = *part[k];
+
+      *part[k] = (more ? 1.25 : 0.8) * was;
+      PetscCall(Times(d, f, &pair, &other, &least));
+      *part[k] = was;
+      *lost    = PetscMax(*lost, other / least);
+    }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
