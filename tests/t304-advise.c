@@ -90,19 +90,17 @@ static PetscErrorCode Places(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* On the machine at hand: a product takes some time, and the same numbers come back from wisdom */
+/* On the machine at hand a product takes some time */
 static PetscErrorCode Host(void)
 {
   enum {
     M = 2000
   };
-  static int32_t       i[M + 1];
-  static PetscInt      j[M * 5];
-  static PetscScalar   a[M * 5];
-  const GPUCSRFeatures f = Features(M, M, 5), other = Features(M, M, 6);
-  GPUCSRSource         s = {M, M, M * 5, i, j, a, NULL};
-  GPUCSRHostTimes      t, again;
-  PetscBool            known;
+  static int32_t     i[M + 1];
+  static PetscInt    j[M * 5];
+  static PetscScalar a[M * 5];
+  GPUCSRSource       s = {M, M, M * 5, i, j, a, NULL};
+  GPUCSRHostTimes    t;
 
   PetscFunctionBegin;
   for (int r = 0; r < M; r++) {
@@ -114,26 +112,16 @@ static PetscErrorCode Host(void)
   }
   PetscCall(GPUCSRHostTimesMeasure(&s, &t));
   PetscCheck(t.product > 1e-7 && t.product < 0.1 && t.number > 1e-12 && t.number < 1e-6, PETSC_COMM_SELF, PETSC_ERR_PLIB, "10000 entries take %g s, a number %g s", t.product, t.number);
-  PetscCall(WriteFile("gpucsr-wisdom 1\n"));
-  PetscCall(GPUCSRWisdomLoad(file));
-  known = GPUCSRWisdomHostFind(&f, &again);
-  PetscCheck(!known, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Nobody told this");
-  PetscCall(GPUCSRWisdomHostAdd(&f, &host));
-  PetscCall(GPUCSRWisdomFinalize());
-  PetscCall(GPUCSRWisdomLoad(file));
-  known = GPUCSRWisdomHostFind(&f, &again);
-  PetscCheck(known && fabs(again.product - host.product) < 1e-9 && fabs(again.number / host.number - 1) < 1e-3, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Remembered are %g and %g s", again.product, again.number);
-  known = GPUCSRWisdomHostFind(&other, &again);
-  PetscCheck(!known, PETSC_COMM_SELF, PETSC_ERR_PLIB, "That was another matrix");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Lines of the host stand for no kernel: nothing is stale because of them */
+/* Lines of the host, of an earlier version, stand for no kernel: nothing is stale because of them */
 static PetscErrorCode NoKernel(void)
 {
-  const GPUCSRFeatures f = Features(2000, 2000, 5);
+  const GPUCSRFeatures f   = Features(2000, 2000, 5);
+  const GPUCSRFormat   aij = {.name = "aij"};
   GPUCSRDevice         d;
-  GPUCSRCandidate     *c;
+  GPUCSRCandidate     *c, line;
   int                  n;
   const char          *why;
   char                 unused[128];
@@ -143,6 +131,12 @@ static PetscErrorCode NoKernel(void)
   PetscFunctionBegin;
   PetscCall(GPUCSRDeviceOpen("host", &d, unused, sizeof(unused)));
   PetscCall(GPUCSRCandidatesGet(&f, GPUCSR_PRECISION_DOUBLE, d, &anything, &c, &n));
+  line          = c[0];
+  line.format   = &aij;
+  line.measured = 1e-6;
+  PetscCall(WriteFile("gpucsr-wisdom 1\n"));
+  PetscCall(GPUCSRWisdomLoad(file));
+  PetscCall(GPUCSRWisdomAdd(d, &f, GPUCSR_PRECISION_DOUBLE, &line));
   PETSC_STDERR = tmpfile();
   PetscCall(GPUCSRWisdomFind(d, &f, GPUCSR_PRECISION_DOUBLE, c, n, &why));
   said = ftell(PETSC_STDERR);

@@ -88,17 +88,6 @@ static PetscErrorCode TimeProduct(const Subject *s, double *seconds)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The host's times, measured in milliseconds, or by an earlier run (-mat_gpucsr_wisdom) */
-static PetscErrorCode HostTimes(const Subject *s, const GPUCSRSource *src, const GPUCSRFeatures *f, GPUCSRHostTimes *t)
-{
-  PetscFunctionBegin;
-  if (GPUCSRWisdomHostFind(f, t)) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUCSRHostTimesMeasure(src, t));
-  if ((double)src->nnz <= GPUCSRMachineShared.timed_entries) PetscCall(TimeProduct(s, &t->product));
-  PetscCall(GPUCSRWisdomHostAdd(f, t));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode Features(const Subject *s, const GPUCSRSource *src, GPUCSRPrecision p, GPUCSRFeatures *f)
 {
   PetscFunctionBegin;
@@ -201,7 +190,8 @@ static PetscErrorCode Advice(const Subject *s, const GPUCSRSource *src, MatGPUCS
   PetscFunctionBegin;
   PetscCheck(src->m > 0 && src->n > 0 && src->nnz > 0, PETSC_COMM_SELF, PETSC_ERR_SUP, "No model covers a matrix of %d rows, %d columns and %.0f nonzeros: it has no entries", src->m, src->n, (double)src->nnz);
   PetscCall(Features(s, src, precision, &f));
-  PetscCall(HostTimes(s, src, &f, &host));
+  PetscCall(GPUCSRHostTimesMeasure(src, &host));
+  if ((double)src->nnz <= GPUCSRMachineShared.timed_entries) PetscCall(TimeProduct(s, &host.product));
   PetscCall(GPUCSRForetell(s->dev, &f, precision, &s->config.request, &host, &t));
   a->format         = t.format->name;
   a->kernel         = t.kernel ? t.kernel->name : "none";
@@ -237,7 +227,7 @@ static PetscErrorCode Advice(const Subject *s, const GPUCSRSource *src, MatGPUCS
   Notes:
   For a parallel matrix the advice is about this rank's diagonal block.
 
-  The host's times are measured in milliseconds, and kept in the file of -mat_gpucsr_wisdom; the GPU's times come from the profile. Without a GPU, `note` names the profile's GPU.
+  The host's times are measured in milliseconds; the GPU's times come from the profile. Without a GPU, `note` names the profile's GPU.
 
 .seealso: `MATGPUCSR`, `MatGPUCSRAdvice`, `MatGPUCSRAdvise()`
 @*/

@@ -4,7 +4,7 @@
     gpucsr-wisdom 1
     SIGNATURE PRECISION FORMAT KERNEL MICROSECONDS MACHINE
 
-  Format aij is the host's: kernel aij a product by MATSEQAIJ, kernel vector a million numbers of a vector operation; MACHINE is the processor then.
+  Lines of format aij are times of the host, which earlier versions kept: they are not looked up.
 
   Skips lines of another machine, of an unknown format or kernel, or of a kernel that cannot take the matrix. Nothing reads or
   writes a damaged file. One warning reports either.
@@ -54,21 +54,6 @@ static PetscErrorCode Append(const Line *l)
     PetscCall(PetscRealloc(sizeof(Line) * (size_t)room, &lines));
   }
   lines[nlines++] = *l;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* A new line for the matrix, if there is a file for it */
-static PetscErrorCode Remember(const GPUCSRFeatures *f, GPUCSRPrecision p, const char format[], const char kernel[], const char machine[], double seconds)
-{
-  Line l = {.signature = Signature(f), .precision = p, .microseconds = 1e6 * seconds};
-
-  PetscFunctionBegin;
-  if (!file[0]) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscStrncpy(l.format, format, sizeof(l.format)));
-  PetscCall(PetscStrncpy(l.kernel, kernel, sizeof(l.kernel)));
-  PetscCall(PetscStrncpy(l.machine, machine, sizeof(l.machine)));
-  PetscCall(Append(&l));
-  changed = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -180,58 +165,18 @@ PetscErrorCode GPUCSRWisdomFind(GPUCSRDevice dev, const GPUCSRFeatures *f, GPUCS
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A new line for the matrix, if there is a file for it */
 PetscErrorCode GPUCSRWisdomAdd(GPUCSRDevice dev, const GPUCSRFeatures *f, GPUCSRPrecision p, const GPUCSRCandidate *c)
 {
-  PetscFunctionBegin;
-  if (c->measured > 0) PetscCall(Remember(f, p, c->format->name, c->kernel->name, dev->props.name, c->measured));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* ---- the host's times ---- */
-
-/* The name of this machine's processor */
-static const char *Processor(void)
-{
-  static char name[128] = "";
-  char        line[256];
-  FILE       *f = name[0] ? NULL : fopen("/proc/cpuinfo", "r");
-
-  while (f && !name[0] && fgets(line, sizeof(line), f)) {
-    const char *colon = strchr(line, ':');
-
-    if (strncmp(line, "model name", 10) || !colon) continue;
-    line[strcspn(line, "\n")] = 0;
-    (void)snprintf(name, sizeof(name), "%.120s", colon + 1 + strspn(colon + 1, " "));
-  }
-  if (f) (void)fclose(f);
-  if (!name[0]) (void)snprintf(name, sizeof(name), "host CPU");
-  return name;
-}
-
-static const char *const hosted[] = {"aij", "vector"}; /* kernels of format aij, in the order of GPUCSRHostTimes */
-
-#define NUMBERS 1e6 /* of the vector operation in a line */
-
-/* known: both times are remembered for the matrix and the processor */
-PetscBool GPUCSRWisdomHostFind(const GPUCSRFeatures *f, GPUCSRHostTimes *t)
-{
-  const unsigned long long signature = nlines ? Signature(f) : 0;
-  double                   time[2]   = {0, 0};
-
-  for (int q = nlines; q-- > 0;) /* the newest line counts */
-    for (int k = 0; k < 2; k++)
-      if (!time[k] && lines[q].signature == signature && !strcmp(lines[q].format, "aij") && !strcmp(lines[q].kernel, hosted[k]) && !strcmp(lines[q].machine, Processor())) time[k] = 1e-6 * lines[q].microseconds;
-  if (time[0] <= 0 || time[1] <= 0) return PETSC_FALSE;
-  *t = (GPUCSRHostTimes){.product = time[0], .number = time[1] / NUMBERS};
-  return PETSC_TRUE;
-}
-
-PetscErrorCode GPUCSRWisdomHostAdd(const GPUCSRFeatures *f, const GPUCSRHostTimes *t)
-{
-  const double time[] = {t->product, NUMBERS * t->number};
+  Line l = {.signature = Signature(f), .precision = p, .microseconds = 1e6 * c->measured};
 
   PetscFunctionBegin;
-  for (int k = 0; file[0] && k < 2; k++) PetscCall(Remember(f, GPUCSR_PRECISION_DOUBLE, "aij", hosted[k], Processor(), time[k]));
+  if (!file[0] || !(c->measured > 0)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscStrncpy(l.format, c->format->name, sizeof(l.format)));
+  PetscCall(PetscStrncpy(l.kernel, c->kernel->name, sizeof(l.kernel)));
+  PetscCall(PetscStrncpy(l.machine, dev->props.name, sizeof(l.machine)));
+  PetscCall(Append(&l));
+  changed = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -257,8 +202,7 @@ PetscErrorCode GPUCSRWisdomFinalize(void)
     }
     if (!f) PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "MATGPUCSR warning: -mat_gpucsr_wisdom %s cannot be written\n", file));
   }
-  if (file[0] && !nlines && !PetscGlobalRank)
-    PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "MATGPUCSR warning: -mat_gpucsr_wisdom %s is not written: nothing was measured, which takes a GPU and -mat_gpucsr_select measure, or -mat_gpucsr_advise\n", file));
+  if (file[0] && !nlines && !PetscGlobalRank) PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "MATGPUCSR warning: -mat_gpucsr_wisdom %s is not written: nothing was measured, which takes a GPU and -mat_gpucsr_select measure\n", file));
   PetscCall(PetscFree(lines));
   nlines = room = 0;
   file[0]       = 0;
