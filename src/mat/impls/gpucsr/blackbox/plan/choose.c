@@ -119,8 +119,8 @@ void GPUCSRCandidateWhy(const GPUCSRCandidate *c, const GPUCSRCandidate *chosen,
   else (void)snprintf(why, len, "%.2f times the chosen one's time%s", chosen->predicted > 0 ? c->predicted / chosen->predicted : 1, c->trusted ? "" : ", if the prediction is right: only for measuring");
 }
 
-/* All candidates for the request: first the pairs of the profile, by predicted time, then the rest */
-PetscErrorCode GPUCSRCandidatesGet(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDevice dev, const GPUCSRRequest *q, GPUCSRCandidate **list, int *n)
+/* Candidates for the request: first the pairs of the profile, sorted by predicted time if all are wanted, then, if all are wanted, the rest */
+static PetscErrorCode Candidates(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDevice dev, const GPUCSRRequest *q, PetscBool all, GPUCSRCandidate **list, int *n)
 {
   FormatInput       in = {NULL};
   const GPUCSRPair *pair;
@@ -130,6 +130,7 @@ PetscErrorCode GPUCSRCandidatesGet(const GPUCSRFeatures *f, GPUCSRPrecision p, G
   PetscFunctionBegin;
   *n = 0;
   PetscCall(GPUCSRProfilePairs(&pair, &known, &npairs));
+  if (!all) npairs = known;
   PetscCall(PetscCalloc1(npairs, list));
   for (int k = 0; k < npairs && !ierr; k++) {
     GPUCSRCandidate *c = &(*list)[*n];
@@ -144,8 +145,13 @@ PetscErrorCode GPUCSRCandidatesGet(const GPUCSRFeatures *f, GPUCSRPrecision p, G
   }
   if (ierr) PetscCall(PetscFree(*list));
   PetscCall(ierr);
-  if (known == npairs) qsort(*list, (size_t)*n, sizeof(**list), Compare);
+  if (all && known == npairs) qsort(*list, (size_t)*n, sizeof(**list), Compare);
   PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUCSRCandidatesGet(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDevice dev, const GPUCSRRequest *q, GPUCSRCandidate **list, int *n)
+{
+  return Candidates(f, p, dev, q, PETSC_TRUE, list, n);
 }
 
 /* Only by name: a candidate much larger than CSR */
@@ -214,36 +220,6 @@ static PetscErrorCode Pick(const GPUCSRFeatures *f, GPUCSRPrecision p, const GPU
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-  The model's choice among all pairs, without the list of candidates, which is seldom asked for and takes longer than the conversion of a small
-  matrix. yes: found one
-*/
-static PetscErrorCode ChooseAtOnce(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDevice dev, const GPUCSRRequest *q, GPUCSRChoice *c, PetscBool *yes)
-{
-  FormatInput       in     = {NULL};
-  Leader            leader = {PETSC_MAX_REAL, PETSC_MAX_REAL, -1};
-  const GPUCSRPair *pair;
-  int               known, npairs;
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRProfilePairs(&pair, &known, &npairs));
-  for (int k = 0; k < known; k++) {
-    GPUCSRCandidate one = {.format = pair[k].format, .kernel = pair[k].kernel};
-
-    if (!pair[k].row->trusted) continue;
-    if (in.format != one.format) PetscCall(FormatInputGet(f, p, dev, one.format, &in));
-    CandidateGet(&in, pair[k].row, &one);
-    OnlyByName(f, p, &one);
-    if (one.usable) Consider(q, &one, k, &leader);
-  }
-  *yes = (PetscBool)(leader.pick >= 0);
-  if (!*yes) PetscFunctionReturn(PETSC_SUCCESS);
-  c->format = pair[leader.pick].format;
-  c->kernel = pair[leader.pick].kernel;
-  BecauseOfTimes(f, q, &leader, c->why, sizeof(c->why));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Moves the chosen candidate to the front, and keeps the order of the rest */
 void GPUCSRCandidatesPromote(GPUCSRCandidate list[], int pick)
 {
@@ -262,20 +238,20 @@ PetscErrorCode GPUCSRChoose(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDe
 {
   GPUCSRCandidate *list         = NULL;
   int              n            = 0, pick;
-  PetscBool        done         = PETSC_FALSE, none;
+  PetscBool        all          = (PetscBool)(candidates || !GPUCSRRequestOpen(q) || q->select != GPUCSR_SELECT_ESTIMATE), none;
   char             refused[256] = "";
   PetscErrorCode   ierr;
 
   PetscFunctionBegin;
-  if (GPUCSRRequestOpen(q) && q->select == GPUCSR_SELECT_ESTIMATE && !candidates) {
-    PetscCall(ChooseAtOnce(f, p, dev, q, c, &done));
-    if (done) PetscFunctionReturn(PETSC_SUCCESS);
+  if (all) PetscCall(GPUCSRRequestCheck(q));
+  for (pick = -1; pick < 0; all = PETSC_TRUE) { /* the pairs of the profile nearly always suffice, and the rest takes longer than the conversion of a small matrix */
+    PetscCall(PetscFree(list));
+    PetscCall(Candidates(f, p, dev, q, all, &list, &n));
+    ierr = Pick(f, p, q, list, n, &pick, c->why, sizeof(c->why));
+    if (ierr) PetscCall(PetscFree(list));
+    PetscCall(ierr);
+    if (all) break;
   }
-  PetscCall(GPUCSRRequestCheck(q));
-  PetscCall(GPUCSRCandidatesGet(f, p, dev, q, &list, &n));
-  ierr = Pick(f, p, q, list, n, &pick, c->why, sizeof(c->why));
-  if (ierr) PetscCall(PetscFree(list));
-  PetscCall(ierr);
   if (!Any(q->kernel)) PetscCall(PetscStrncpy(c->why, "asked for", sizeof(c->why)));
   for (int k = 0; k < n && pick < 0; k++)
     if (list[k].usable) { /* none in the profile: the first usable one */
