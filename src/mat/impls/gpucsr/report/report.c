@@ -4,7 +4,9 @@
 #include "report.h"
 #include <string.h>
 
-static char    *kept  = NULL; /* blocks of matrices that are gone */
+static FILE    *kept      = NULL; /* texts of matrices that are gone, in memory: */
+static char    *keptwords = NULL;
+static size_t   keptlength;
 static PetscInt nkept = 0, made = 0;
 
 static PetscErrorCode InfoGet(Mat_SeqGPUCSR *g, MatGPUCSRInfo *info)
@@ -76,18 +78,13 @@ static PetscErrorCode ViewPlan(const GPUCSRPlan *P, const char name[], PetscInt 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Every candidate, the chosen one first: bytes, predicted and measured time, and the reason against it. NULL if there was one candidate */
-static PetscErrorCode ViewCandidates(const GPUCSRPlan *P, const char title[], char **text)
+/* Every candidate, the chosen one first: bytes, predicted and measured time, and the reason against it. Nothing if there was one candidate */
+static void ViewCandidates(const GPUCSRPlan *P, const char title[], FILE *fp)
 {
-  size_t have, room;
-  int    unknown = 0;
+  int unknown = 0;
 
-  PetscFunctionBegin;
-  *text = NULL;
-  if (!P->built || P->ncandidates < 2) PetscFunctionReturn(PETSC_SUCCESS);
-  room = 400 * ((size_t)P->ncandidates + 3);
-  PetscCall(PetscMalloc1(room, text));
-  have = (size_t)snprintf(*text, room, "%s    %-12s %-20s %14s %12s %12s\n", title, "format", "kernel", "bytes", "predicted us", "measured us");
+  if (!P->built || P->ncandidates < 2) return;
+  (void)fprintf(fp, "%s    %-12s %-20s %14s %12s %12s\n", title, "format", "kernel", "bytes", "predicted us", "measured us");
   for (int k = 0; k < P->ncandidates; k++) {
     const GPUCSRCandidate *c             = &P->candidate[k];
     char                   predicted[32] = "-", measured[32] = "-", bytes[32] = "-", why[256] = "chosen";
@@ -100,10 +97,9 @@ static PetscErrorCode ViewCandidates(const GPUCSRPlan *P, const char title[], ch
     if (c->bytes > 0) (void)snprintf(bytes, sizeof(bytes), "%.0f", c->bytes);
     if (c->predicted > 0) (void)snprintf(predicted, sizeof(predicted), "%.2f", 1e6 * c->predicted);
     if (c->measured > 0) (void)snprintf(measured, sizeof(measured), "%.2f", 1e6 * c->measured);
-    have += (size_t)snprintf(*text + have, room - have, "    %-12s %-20s %14s %12s %12s  %s\n", c->format->name, c->kernel->name, bytes, predicted, measured, why);
+    (void)fprintf(fp, "    %-12s %-20s %14s %12s %12s  %s\n", c->format->name, c->kernel->name, bytes, predicted, measured, why);
   }
-  if (unknown) (void)snprintf(*text + have, room - have, "    and %d that are not in the machine's profile: chosen only by name\n", unknown);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  if (unknown) (void)fprintf(fp, "    and %d that are not in the machine's profile: chosen only by name\n", unknown);
 }
 
 /* Of several ranks: this rank's share of the entries and the largest share, both over the mean */
@@ -180,9 +176,7 @@ static PetscBool Multiplied(const Mat_SeqGPUCSR *g)
 /* Matrices that never had a product stay out of the report */
 static PetscErrorCode Keep(Mat_SeqGPUCSR *g)
 {
-  char          text[8192], head[256], *candidates[2];
-  const char   *part[4];
-  size_t        have = 0, add;
+  char          words[8192];
   MatGPUCSRInfo info;
 
   PetscFunctionBegin;
@@ -190,22 +184,11 @@ static PetscErrorCode Keep(Mat_SeqGPUCSR *g)
   PetscCall(InfoGet(g, &info));
   PetscCall(MatGPUCSRTotalsAdd_Private(g, &info));
   if (!GPUCSRSettingsGlobal.reportfull) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(Describe(g, text, sizeof(text)));
-  PetscCall(PetscSNPrintf(head, sizeof(head), "Matrix %" PetscInt_FMT ": %s, %.0f nonzeros\n", ++nkept, g->name, g->nonzeros));
-  for (int side = 0; side < 2; side++) PetscCall(ViewCandidates(&g->plan[side], side ? "  candidates for A transposed\n" : "  candidates for A\n", &candidates[side]));
-  part[0] = head;
-  part[1] = text;
-  part[2] = candidates[0];
-  part[3] = candidates[1];
-  for (int k = 0; k < 4; k++) {
-    if (!part[k]) continue;
-    if (kept) PetscCall(PetscStrlen(kept, &have));
-    PetscCall(PetscStrlen(part[k], &add));
-    PetscCall(PetscRealloc(have + add + 1, &kept));
-    PetscCall(PetscMemcpy(kept + have, part[k], add + 1));
-  }
-  PetscCall(PetscFree(candidates[0]));
-  PetscCall(PetscFree(candidates[1]));
+  PetscCall(Describe(g, words, sizeof(words)));
+  if (!kept) kept = open_memstream(&keptwords, &keptlength);
+  PetscCheck(kept, PETSC_COMM_SELF, PETSC_ERR_MEM, "No memory for the report");
+  (void)fprintf(kept, "Matrix %" PetscInt_FMT ": %s, %.0f nonzeros\n%s", ++nkept, g->name, g->nonzeros, words);
+  for (int side = 0; side < 2; side++) ViewCandidates(&g->plan[side], side ? "  candidates for A transposed\n" : "  candidates for A\n", kept);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -228,7 +211,7 @@ static PetscErrorCode Print(void)
   if (file[0]) PetscCall(PetscFOpen(PETSC_COMM_WORLD, file, "w", &fp));
   PetscCall(MatGPUCSRTotalsPrint_Private(PETSC_COMM_WORLD, fp, made));
   PetscCall(VecGPUReport(PETSC_COMM_WORLD, fp));
-  if (kept) PetscCall(PetscSynchronizedFPrintf(PETSC_COMM_WORLD, fp, "Matrices of rank %d\n%s", PetscGlobalRank, kept));
+  if (kept && !fflush(kept)) PetscCall(PetscSynchronizedFPrintf(PETSC_COMM_WORLD, fp, "Matrices of rank %d\n%s", PetscGlobalRank, keptwords));
   PetscCall(PetscSynchronizedFlush(PETSC_COMM_WORLD, fp));
   if (file[0]) PetscCall(PetscFClose(PETSC_COMM_WORLD, fp));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -242,7 +225,10 @@ PetscErrorCode MatGPUCSRReportPrint_Private(void)
     GPUCSRSettingsGlobal.report = PETSC_FALSE;
     PetscCall(Print());
   }
-  PetscCall(PetscFree(kept));
+  if (kept) (void)fclose(kept);
+  kept = NULL;
+  free(keptwords);
+  keptwords = NULL;
   PetscCall(GPUCSRSolvesForget());
   PetscCall(MatGPUCSRTotalsForget_Private());
   nkept = made = 0;

@@ -16,7 +16,8 @@ enum {
   FORETOLD   /* seconds predicted for PRODUCTS, 0: unknown */
 };
 
-static GPUCSRRecords matrices, reasons, places, errors, factors; /* errors: of advice */
+static GPUCSRRecords        matrices, reasons, places, errors, factors; /* errors: of advice */
+static GPUCSRRecords *const all[] = {&matrices, &reasons, &places, &errors, &factors};
 
 /* Counts are summed over matrices and ranks */
 static struct {
@@ -252,11 +253,7 @@ PetscErrorCode MatGPUCSRTotalsPrint_Private(MPI_Comm comm, FILE *fp, PetscInt ma
   count.made = (double)made;
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &count, (int)(sizeof(count) / sizeof(double)), MPI_DOUBLE, MPI_SUM, comm));
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &seconds, (int)(sizeof(seconds) / sizeof(double)), MPI_DOUBLE, MPI_MAX, comm));
-  PetscCall(GPUCSRRecordsGather(comm, &matrices, PETSC_TRUE));
-  PetscCall(GPUCSRRecordsGather(comm, &reasons, PETSC_FALSE));
-  PetscCall(GPUCSRRecordsGather(comm, &places, PETSC_TRUE));
-  PetscCall(GPUCSRRecordsGather(comm, &errors, PETSC_FALSE));
-  PetscCall(GPUCSRRecordsGather(comm, &factors, PETSC_TRUE));
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(all); k++) PetscCall(GPUCSRRecordsGather(comm, all[k], (PetscBool)(all[k] != &reasons && all[k] != &errors)));
   PetscCall(PetscFPrintf(comm, fp, "MATGPUCSR report"));
   if (size > 1) PetscCall(PetscFPrintf(comm, fp, " of %d ranks: counts of all, times of the slowest", (int)size));
   PetscCall(PetscFPrintf(comm, fp, "\n"));
@@ -282,11 +279,7 @@ PetscErrorCode MatGPUCSRTotalsPrint_Private(MPI_Comm comm, FILE *fp, PetscInt ma
 PetscErrorCode MatGPUCSRTotalsForget_Private(void)
 {
   PetscFunctionBegin;
-  PetscCall(GPUCSRRecordsFree(&matrices));
-  PetscCall(GPUCSRRecordsFree(&reasons));
-  PetscCall(GPUCSRRecordsFree(&places));
-  PetscCall(GPUCSRRecordsFree(&errors));
-  PetscCall(GPUCSRRecordsFree(&factors));
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(all); k++) PetscCall(GPUCSRRecordsFree(all[k]));
   PetscCall(PetscMemzero(&count, sizeof(count)));
   PetscCall(PetscMemzero(&seconds, sizeof(seconds)));
   PetscFunctionReturn(PETSC_SUCCESS);
