@@ -333,14 +333,9 @@ static PetscErrorCode ReverseAdd_Peer(GPUCSRHalo h, const GPUCSROperand *z, GPUC
   if (!z) END(h, s, GPUCSRPeerReceive(&g->p, GPUCSR_SUMS, NULL, s));
   else if (z->place == GPUCSR_DEVICE) END(h, s, GPUCSRPeerAdd(&g->p, &g->sums, (double *)z->p, s));
   else {
-    PetscScalar *sum;
-
     END(h, s, GPUCSRPeerReceive(&g->p, GPUCSR_SUMS, (double *)g->send, s));
     PetscCall(Wait(h, s));
-    PetscCall(PetscMalloc1(h->nunique, &sum));
-    GPUCSRHaloSums(h, g->send, sum);
-    for (PetscInt k = 0; k < h->nunique; k++) ((PetscScalar *)z->p)[h->unique[k]] += sum[k];
-    PetscCall(PetscFree(sum));
+    GPUCSRHaloSums(h, g->send, (PetscScalar *)z->p, PETSC_TRUE);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -121,10 +121,9 @@ static PetscErrorCode ReverseAdd_Staged(GPUCSRHalo h, const GPUCSROperand *z, GP
   PetscFunctionBegin;
   PetscCallMPI(MPI_Waitall(h->to.n + h->from.n, g->backward, MPI_STATUSES_IGNORE));
   if (!z) PetscFunctionReturn(PETSC_SUCCESS);
-  GPUCSRHaloSums(h, g->send, g->sum);
-  if (z->place == GPUCSR_HOST) {
-    for (PetscInt k = 0; k < h->nunique; k++) ((PetscScalar *)z->p)[h->unique[k]] += g->sum[k];
-  } else if (h->nunique) {
+  if (z->place == GPUCSR_HOST) GPUCSRHaloSums(h, g->send, (PetscScalar *)z->p, PETSC_TRUE);
+  else if (h->nunique) {
+    GPUCSRHaloSums(h, g->send, g->sum, PETSC_FALSE);
     PetscCall(GPUCSRUpload(h->dev, g->dbuffer, GPUCSR_DOUBLE, g->sum, GPUCSR_DOUBLE, (size_t)h->nunique, PETSC_TRUE, s, NULL));
     PetscCall((*GPUCSRHelpers(h->dev)->scatteradd)(GPUCSR_DOUBLE, (size_t)h->nunique, g->dunique, g->dbuffer, z->p, s));
     PetscCall(h->dev->ops->streamsynchronize(h->dev->id, s)); /* the next product writes sum again */

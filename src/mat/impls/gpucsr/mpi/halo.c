@@ -296,11 +296,14 @@ void GPUCSRHaloPack(GPUCSRHalo h, const PetscScalar *x, PetscScalar *to)
   for (PetscInt k = 0; k < h->nsend; k++) to[k] = x ? x[h->index[k]] : (PetscScalar)NAN;
 }
 
-void GPUCSRHaloSums(GPUCSRHalo h, const PetscScalar *from, PetscScalar *sum)
+void GPUCSRHaloSums(GPUCSRHalo h, const PetscScalar *from, PetscScalar *to, PetscBool add)
 {
   for (PetscInt u = 0; u < h->nunique; u++) {
-    sum[u] = 0;
-    for (PetscInt k = h->first[u]; k < h->first[u + 1]; k++) sum[u] += from[h->sent[k]];
+    PetscScalar sum = 0;
+
+    for (PetscInt k = h->first[u]; k < h->first[u + 1]; k++) sum += from[h->sent[k]];
+    if (add) to[h->unique[u]] += sum;
+    else to[u] = sum;
   }
 }
 

@@ -92,6 +92,6 @@ GPUCSR_INTERN PetscErrorCode GPUCSRHaloMalloc(GPUCSRHalo, size_t, void *);
 GPUCSR_INTERN PetscErrorCode GPUCSRHaloFree(GPUCSRHalo, size_t, void *);
 GPUCSR_INTERN PetscErrorCode GPUCSRHaloFill(GPUCSRHalo, void *to, GPUCSRType, const void *from, GPUCSRType, PetscInt n);
 GPUCSR_INTERN PetscErrorCode GPUCSRHaloIndices(GPUCSRHalo, const PetscInt from[], PetscInt n, int32_t **to);
-/* The entries that are sent, of x on the host, or NaN; and for each unique entry the sum of what comes back, in the order of ranks */
+/* The entries that are sent, of x on the host, or NaN; and for each unique entry the sum of what comes back, in the order of ranks. add: into its place in z */
 GPUCSR_INTERN void GPUCSRHaloPack(GPUCSRHalo, const PetscScalar *x, PetscScalar *to);
-GPUCSR_INTERN void GPUCSRHaloSums(GPUCSRHalo, const PetscScalar *from, PetscScalar *sum);
+GPUCSR_INTERN void GPUCSRHaloSums(GPUCSRHalo, const PetscScalar *from, PetscScalar *to, PetscBool add);
