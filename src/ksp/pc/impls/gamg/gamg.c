@@ -17,8 +17,18 @@ static PC_GAMG *GAMGOf(PC pc)
 
 /* ---- functions of the program ---- */
 
-/* A function that calls PETSc's of the same name, and what follows */
-#define SETTER(Name, type, after) \
+/* Functions that call PETSc's of the same name, and what follows */
+#define SETTERS(S) \
+  S(PCGAMG, SetType, PCGAMGType, PetscCall(PCGAMGIntercept_Private(pc))) \
+  S(PCGAMG, SetNSmooths, PetscInt, d->nsmooths = value) \
+  S(PCGAMG, SetAggressiveLevels, PetscInt, d->aggressive = value) \
+  S(PCGAMG, SetAggressiveSquareGraph, PetscBool, d->squared = value) \
+  S(PCGAMGMISk, SetAggressive, PetscInt, d->distance = value) \
+  S(PCGAMGMISk, SetMinDegreeOrdering, PetscBool, d->special = "PCGAMGMISkSetMinDegreeOrdering()") \
+  S(PCGAMG, SetLowMemoryFilter, PetscBool, d->special = "PCGAMGSetLowMemoryFilter()") \
+  S(PCGAMG, SetGraphSymmetrize, PetscBool, d->special = "PCGAMGSetGraphSymmetrize()")
+
+#define SETTER(prefix, Name, type, after) \
   static void (*petsc_##Name)(void); \
   static PetscErrorCode Name(PC pc, type value) \
   { \
@@ -30,29 +40,14 @@ static PC_GAMG *GAMGOf(PC pc)
     after; \
     PetscFunctionReturn(PETSC_SUCCESS); \
   }
-SETTER(SetType, PCGAMGType, PetscCall(PCGAMGIntercept_Private(pc)))
-SETTER(SetNSmooths, PetscInt, d->nsmooths = value)
-SETTER(SetAggressiveLevels, PetscInt, d->aggressive = value)
-SETTER(SetAggressiveSquareGraph, PetscBool, d->squared = value)
-SETTER(SetAggressive, PetscInt, d->distance = value)
-SETTER(SetMinDegreeOrdering, PetscBool, d->special = "PCGAMGMISkSetMinDegreeOrdering()")
-SETTER(SetLowMemoryFilter, PetscBool, d->special = "PCGAMGSetLowMemoryFilter()")
-SETTER(SetGraphSymmetrize, PetscBool, d->special = "PCGAMGSetGraphSymmetrize()")
+SETTERS(SETTER)
 
+#define ROW(prefix, Name, type, after) {#prefix #Name "_C", (void (*)(void))Name, &petsc_##Name},
 static const struct {
   const char *name;
   void (*wrapped)(void);
   void (**petsc)(void);
-} setters[] = {
-  {"PCGAMGSetType_C",                  (void (*)(void))SetType,                  &petsc_SetType                 },
-  {"PCGAMGSetNSmooths_C",              (void (*)(void))SetNSmooths,              &petsc_SetNSmooths             },
-  {"PCGAMGSetAggressiveLevels_C",      (void (*)(void))SetAggressiveLevels,      &petsc_SetAggressiveLevels     },
-  {"PCGAMGSetAggressiveSquareGraph_C", (void (*)(void))SetAggressiveSquareGraph, &petsc_SetAggressiveSquareGraph},
-  {"PCGAMGMISkSetAggressive_C",        (void (*)(void))SetAggressive,            &petsc_SetAggressive           },
-  {"PCGAMGMISkSetMinDegreeOrdering_C", (void (*)(void))SetMinDegreeOrdering,     &petsc_SetMinDegreeOrdering    },
-  {"PCGAMGSetLowMemoryFilter_C",       (void (*)(void))SetLowMemoryFilter,       &petsc_SetLowMemoryFilter      },
-  {"PCGAMGSetGraphSymmetrize_C",       (void (*)(void))SetGraphSymmetrize,       &petsc_SetGraphSymmetrize      }
-};
+} setters[] = {SETTERS(ROW)};
 
 /* After PETSc has made its type: the defaults, and functions that call PETSc's functions of the same names */
 PetscErrorCode PCGAMGIntercept_Private(PC pc)
