@@ -68,11 +68,11 @@ static PetscErrorCode CycleFill(PC_GPUAMG *a, const GPUCSROperator *o, PetscBool
     if (G->smooth.p) L->down.M = (GPUCSRBuffer){G->smooth.p, 0};
     if (G->smooth.p && h->o.smoother == GPUAMG_BY_BLOCKS) L->down.bs = G->bs;
     if (a->factor[k]) L->down = (GPUMGSmoother){.factors = PETSC_TRUE, .factor = a->factor[k], .transposed = transposed};
-    PCGPUAMGSmoother_Private(a, G->bound, k + 1 < h->levels ? (int)a->used.degree : COARSE_STEPS, &L->down);
+    PCGPUAMGSmoother_Private(a, G->bound, k + 1 < h->levels ? a->used.degree : COARSE_STEPS, &L->down);
     PetscCall(GPUCSRBufferGrow(h->dev, GPUMGCycleVectorBytes(c, h->levels - 1 - k), "vectors of a multigrid level", &L->memory));
     GPUMGCycleVectors(c, h->levels - 1 - k);
   }
-  PetscCall(GPUMGTailMake(c, (int)a->used.tail));
+  PetscCall(GPUMGTailMake(c, a->used.tail));
   PetscCall(PCGPUAMGKrylovMethod_Private(a, o->A, &krylov));
   PetscCall(GPUMGCycleKrylov(c, krylov));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -450,7 +450,7 @@ static PetscErrorCode ViewOptions(PC pc, PetscViewer viewer)
   const char            *weak = WeakOf(a, u);
 
   PetscFunctionBegin;
-  PetscCall(PetscViewerASCIIPrintf(viewer, "  %s cycles, smoother %s of degree %" PetscInt_FMT " with %s, prolongators smoothed %d times, %d aggressive levels, %s %g\n",
+  PetscCall(PetscViewerASCIIPrintf(viewer, "  %s cycles, smoother %s of degree %d with %s, prolongators smoothed %d times, %d aggressive levels, %s %g\n",
                                    u->cycles == 1   ? "V"
                                    : u->cycles == 2 ? "W"
                                                     : "K",
@@ -585,7 +585,7 @@ static PetscErrorCode PCCreate_GPUAMG(PC pc)
          {0,   0  }
   };
   a->asked.least  = 50;
-  a->asked.gather = (PetscInt)GPUCSRMachineShared.whole_level_rows;
+  a->asked.gather = (int)GPUCSRMachineShared.whole_level_rows;
   PetscCall(GPUCSRLivingAdd(&living, &a->living, a));
 
   pc->ops->setup          = PCSetUp_GPUAMG;

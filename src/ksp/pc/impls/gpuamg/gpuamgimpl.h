@@ -22,10 +22,11 @@ typedef struct {
 /* Options of a hierarchy. Unused bytes are 0, because options are compared byte by byte */
 typedef struct {
   GPUAMGOptions    o;
-  PetscInt         nthreshold, degree, cycles, tail;
+  PetscInt         nthreshold, cycles;
   PetscInt         precision; /* of levels: an index of PCGPUAMGPrecisions */
-  PetscInt         least;     /* -pc_gpuamg_process_eq_limit: a level of fewer rows a rank goes to each rank, */
-  PetscInt         gather;    /* -pc_gpuamg_gather_limit: and a level below the finest of at most so many rows */
+  int              degree, tail;
+  int              least;  /* -pc_gpuamg_process_eq_limit: a level of fewer rows a rank goes to each rank, */
+  int              gather; /* -pc_gpuamg_gather_limit: and a level below the finest of at most so many rows */
   PetscReal        scale;
   PCGPUAMGSmoother smoother;
 } PCGPUAMGOptions;

@@ -3,56 +3,62 @@
 */
 #include "gpuamgimpl.h"
 
-static PetscErrorCode Range(PC pc, const char name[], PetscInt value, PetscInt least, PetscInt most)
+/* A whole number: its place in the options, and its range. most 0: the rows of the largest inverse */
+typedef struct {
+  const char *name, *help;
+  size_t      at;
+  PetscInt    least, most;
+} Number;
+#define AT(member) offsetof(PCGPUAMGOptions, member)
+static const Number numbers[] = {
+  {"-pc_gpuamg_agg_nsmooths",          "Steps of the prolongator's smoother",                          AT(o.nsmooths),    0, GPUAMG_SMOOTHS},
+  {"-pc_gpuamg_aggressive_coarsening", "Levels with aggressive coarsening",                            AT(o.aggressive),  0, GPUAMG_LEVELS },
+  {"-pc_gpuamg_coarse_eq_limit",       "Rows that are solved directly",                                AT(o.limit),       1, 0             },
+  {"-pc_gpuamg_max_levels",            "Levels at most",                                               AT(o.levels),      1, GPUAMG_LEVELS },
+  {"-pc_gpuamg_esteig_ksp_max_it",     "Steps of an eigenvalue estimate",                              AT(o.steps),       1, GPUAMG_STEPS  },
+  {"-pc_gpuamg_mis_k",                 "Roots of aggregates are further apart",                        AT(o.distance[0]), 1, 8             },
+  {"-pc_gpuamg_aggressive_mis_k",      "The same where coarsening is aggressive",                      AT(o.distance[1]), 1, 8             },
+  {"-pc_gpuamg_smoother_degree",       "Steps of the smoother before and after the coarse correction", AT(degree),        1, GPUMG_STEPS   },
+  {"-pc_gpuamg_process_eq_limit",      "A level of fewer rows a rank goes to each rank",               AT(least),         0, INT_MAX       },
+  {"-pc_gpuamg_gather_limit",          "So does a level below the finest of at most so many rows",     AT(gather),        0, INT_MAX       },
+  {"-pc_gpuamg_tail",                  "Rows of levels that become one dense matrix",                  AT(tail),          0, 8192          }
+};
+
+static int *Place(PC pc, const Number *n)
 {
+  return (int *)(void *)((char *)&((PC_GPUAMG *)pc->data)->asked + n->at);
+}
+
+static PetscErrorCode Store(PC pc, const Number *n, PetscInt value)
+{
+  const PetscInt most = n->most ? n->most : (PetscInt)GPUCSRMachineShared.inverse_rows;
+
   PetscFunctionBegin;
-  PetscCheck(value >= least && value <= most, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE, "-pc_gpuamg_%s %" PetscInt_FMT ": must be from %" PetscInt_FMT " to %" PetscInt_FMT, name, value, least, most);
+  PetscCheck(value >= n->least && value <= most, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE, "%s %" PetscInt_FMT ": must be from %" PetscInt_FMT " to %" PetscInt_FMT, n->name, value, n->least, most);
+  *Place(pc, n) = (int)value;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Checks the range of an option and stores its value */
-static PetscErrorCode Set(PC pc, const char name[], PetscInt value, PetscInt least, PetscInt most, int *number)
-{
-  PetscFunctionBegin;
-  PetscCall(Range(pc, name, value, least, most));
-  *number = (int)value;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCGAMGSetNSmooths_GPUAMG(PC pc, PetscInt n)
-{
-  PetscFunctionBegin;
-  PetscCall(Set(pc, "agg_nsmooths", n, 0, GPUAMG_SMOOTHS, &((PC_GPUAMG *)pc->data)->asked.o.nsmooths));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCGAMGSetAggressiveLevels_GPUAMG(PC pc, PetscInt n)
-{
-  PetscFunctionBegin;
-  PetscCall(Set(pc, "aggressive_coarsening", n, 0, GPUAMG_LEVELS, &((PC_GPUAMG *)pc->data)->asked.o.aggressive));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCGAMGSetCoarseEqLim_GPUAMG(PC pc, PetscInt n)
-{
-  PetscFunctionBegin;
-  PetscCall(Set(pc, "coarse_eq_limit", n, 1, (PetscInt)GPUCSRMachineShared.inverse_rows, &((PC_GPUAMG *)pc->data)->asked.o.limit));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCGAMGSetProcEqLim_GPUAMG(PC pc, PetscInt n)
-{
-  PetscFunctionBegin;
-  PetscCall(Range(pc, "process_eq_limit", n, 0, PETSC_MAX_INT));
-  ((PC_GPUAMG *)pc->data)->asked.least = n;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+/* Functions of PCGAMG: the option of this name */
+#define SETTER(Name, option) \
+  static PetscErrorCode PCGAMGSet##Name##_GPUAMG(PC pc, PetscInt value) \
+  { \
+    size_t k = 0; \
+\
+    PetscFunctionBegin; \
+    while (strcmp(numbers[k].name, option)) k++; \
+    PetscCall(Store(pc, &numbers[k], value)); \
+    PetscFunctionReturn(PETSC_SUCCESS); \
+  }
+SETTER(NSmooths, "-pc_gpuamg_agg_nsmooths")
+SETTER(AggressiveLevels, "-pc_gpuamg_aggressive_coarsening")
+SETTER(CoarseEqLim, "-pc_gpuamg_coarse_eq_limit")
+SETTER(ProcEqLim, "-pc_gpuamg_process_eq_limit")
+SETTER(Levels, "-pc_gpuamg_max_levels")
 
 static PetscErrorCode PCGAMGSetNlevels_GPUAMG(PC pc, PetscInt n)
 {
-  PetscFunctionBegin;
-  PetscCall(Set(pc, "max_levels", PetscMin(n, GPUAMG_LEVELS), 1, GPUAMG_LEVELS, &((PC_GPUAMG *)pc->data)->asked.o.levels));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return PCGAMGSetLevels_GPUAMG(pc, PetscMin(n, GPUAMG_LEVELS));
 }
 
 static PetscErrorCode Thresholds(PC pc, const PetscReal threshold[], PetscInt n)
@@ -118,60 +124,28 @@ const char *const PCGPUAMGSmoothers[] = {"jacobi", "pbjacobi", "rowl1", PCILU};
 
 PetscErrorCode PCGPUAMGSetFromOptions_Private(PC pc, GPUCSROptionItems PetscOptionsObject)
 {
-  PC_GPUAMG     *a                        = (PC_GPUAMG *)pc->data;
-  GPUAMGOptions *o                        = &a->asked.o;
-  PetscReal      threshold[GPUAMG_LEVELS] = {0};
-  PetscInt n = GPUAMG_LEVELS, smoother = o->smoother, cycle = a->asked.cycles - 1, v[] = {o->nsmooths, o->aggressive, o->limit, o->levels, o->steps, o->distance[0], o->distance[1], a->asked.degree, a->asked.tail, a->asked.least, a->asked.gather};
-  static const char names[][24] = {"agg_nsmooths", "aggressive_coarsening", "coarse_eq_limit", "max_levels", "esteig_ksp_max_it", "mis_k", "aggressive_mis_k", "smoother_degree", "tail", "process_eq_limit", "gather_limit"};
-  const PetscInt    range[][2]  = {
-        {0, GPUAMG_SMOOTHS                            },
-        {0, GPUAMG_LEVELS                             },
-        {1, (PetscInt)GPUCSRMachineShared.inverse_rows},
-        {1, GPUAMG_LEVELS                             },
-        {1, GPUAMG_STEPS                              },
-        {1, 8                                         },
-        {1, 8                                         },
-        {1, GPUMG_STEPS                               },
-        {0, 8192                                      },
-        {0, PETSC_MAX_INT                             },
-        {0, PETSC_MAX_INT                             }
-  };
-  PetscBool set;
+  PC_GPUAMG *a                        = (PC_GPUAMG *)pc->data;
+  PetscReal  threshold[GPUAMG_LEVELS] = {0};
+  PetscInt   n = GPUAMG_LEVELS, smoother = a->asked.o.smoother, cycle = a->asked.cycles - 1;
+  PetscBool  set;
 
   PetscFunctionBegin;
   PetscOptionsHeadBegin(PetscOptionsObject, "PCGPUAMG options");
   PetscCall(PetscOptionsRealArray("-pc_gpuamg_threshold", "Relative threshold for the strength graph, a number a level; negative: all entries", "PCGPUAMG", threshold, &n, &set));
   PetscCall(PetscOptionsReal("-pc_gpuamg_threshold_scale", "From one level to the next where none is given", "PCGPUAMG", a->asked.scale, &a->asked.scale, NULL));
-  PetscCall(PetscOptionsInt("-pc_gpuamg_agg_nsmooths", "Steps of the prolongator's smoother", "PCGPUAMG", v[0], &v[0], NULL));
-  PetscCall(PetscOptionsInt("-pc_gpuamg_aggressive_coarsening", "Levels with aggressive coarsening", "PCGPUAMG", v[1], &v[1], NULL));
-  PetscCall(PetscOptionsInt("-pc_gpuamg_coarse_eq_limit", "Rows that are solved directly", "PCGPUAMG", v[2], &v[2], NULL));
-  PetscCall(PetscOptionsInt("-pc_gpuamg_max_levels", "Levels at most", "PCGPUAMG", v[3], &v[3], NULL));
-  PetscCall(PetscOptionsInt("-pc_gpuamg_esteig_ksp_max_it", "Steps of an eigenvalue estimate", "PCGPUAMG", v[4], &v[4], NULL));
-  PetscCall(PetscOptionsInt("-pc_gpuamg_mis_k", "Roots of aggregates are further apart", "PCGPUAMG", v[5], &v[5], NULL));
-  PetscCall(PetscOptionsInt("-pc_gpuamg_aggressive_mis_k", "The same where coarsening is aggressive", "PCGPUAMG", v[6], &v[6], NULL));
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(numbers); k++) {
+    PetscInt value = *Place(pc, &numbers[k]);
+
+    PetscCall(PetscOptionsInt(numbers[k].name, numbers[k].help, "PCGPUAMG", value, &value, NULL));
+    PetscCall(Store(pc, &numbers[k], value));
+  }
   PetscCall(PetscOptionsBool("-pc_gpuamg_reuse_interpolation", "Keep prolongators with new values", "PCGPUAMG", a->reuse, &a->reuse, NULL));
-  PetscCall(PetscOptionsInt("-pc_gpuamg_smoother_degree", "Steps of the smoother before and after the coarse correction", "PCGPUAMG", v[7], &v[7], NULL));
   PetscCall(PetscOptionsEList("-pc_gpuamg_smoother", "Inverse in the smoother's iteration", "PCGPUAMG", PCGPUAMGSmoothers, GPUAMG_SMOOTHERS, PCGPUAMGSmoothers[smoother], &smoother, NULL));
   PetscCall(PetscOptionsEList("-pc_gpuamg_precision", "Values of levels", "PCGPUAMG", PCGPUAMGPrecisions, 3, PCGPUAMGPrecisions[a->asked.precision], &a->asked.precision, NULL));
   PetscCall(PetscOptionsEList("-pc_gpuamg_cycles", "1: V cycles, 2: W cycles, k: K-cycles", "PCGPUAMG", cycles, GPUAMG_K, cycles[cycle], &cycle, NULL));
-  PetscCall(PetscOptionsInt("-pc_gpuamg_process_eq_limit", "A level of fewer rows a rank goes to each rank", "PCGPUAMG", v[9], &v[9], NULL));
-  PetscCall(PetscOptionsInt("-pc_gpuamg_gather_limit", "So does a level below the finest of at most so many rows", "PCGPUAMG", v[10], &v[10], NULL));
-  PetscCall(PetscOptionsInt("-pc_gpuamg_tail", "Rows of levels that become one dense matrix", "PCGPUAMG", v[8], &v[8], NULL));
   PetscOptionsHeadEnd();
-  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(v); k++) PetscCall(Range(pc, names[k], v[k], range[k][0], range[k][1]));
-  o->smoother     = (int)smoother;
-  o->nsmooths     = (int)v[0];
-  o->aggressive   = (int)v[1];
-  o->limit        = (int)v[2];
-  o->levels       = (int)v[3];
-  o->steps        = (int)v[4];
-  o->distance[0]  = (int)v[5];
-  o->distance[1]  = (int)v[6];
-  a->asked.degree = v[7];
-  a->asked.tail   = v[8];
-  a->asked.least  = v[9];
-  a->asked.gather = v[10];
-  a->asked.cycles = cycle + 1;
+  a->asked.o.smoother = (int)smoother;
+  a->asked.cycles     = cycle + 1;
   if (set && n > 0) PetscCall(Thresholds(pc, threshold, n));
   PetscCall(PCGPUAMGSmootherSetFromOptions_Private(pc));
   PetscFunctionReturn(PETSC_SUCCESS);

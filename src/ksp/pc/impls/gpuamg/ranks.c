@@ -30,7 +30,7 @@ static PetscBool Gathers(PC pc, int l, PetscInt N)
   PetscMPIInt      size = 1;
 
   if (a->gathers || N <= a->used.o.limit || (l && N <= a->used.gather)) return PETSC_TRUE;
-  return (PetscBool)(MPI_Comm_size(PetscObjectComm((PetscObject)pc), &size) || N < a->used.least * size);
+  return (PetscBool)(MPI_Comm_size(PetscObjectComm((PetscObject)pc), &size) || (double)N < (double)a->used.least * size);
 }
 
 /* ---- values of a level ---- */

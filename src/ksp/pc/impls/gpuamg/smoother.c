@@ -88,7 +88,7 @@ PetscErrorCode PCGPUAMGSmootherSetFromOptions_Private(PC pc)
   PetscCall(PetscOptionsGetReal(options, prefix, LEVELS "ksp_richardson_scale", &a->asked.smoother.scale, NULL));
   PetscCall(PetscOptionsGetInt(options, prefix, LEVELS "ksp_max_it", &degree, NULL));
   PetscCheck(degree >= 1 && degree <= GPUMG_STEPS, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE, LEVELS "ksp_max_it %" PetscInt_FMT ": must be from 1 to %d", degree, GPUMG_STEPS);
-  a->asked.degree = degree;
+  a->asked.degree = (int)degree;
   PetscCall(PetscOptionsGetRealArray(options, prefix, LEVELS "ksp_chebyshev_esteig", part, &n, &set));
   if (set && n == 4 && part[0] == 0 && part[2] == 0) {
     PetscCheck(part[1] > 0 && part[3] > part[1], PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE, LEVELS "ksp_chebyshev_esteig: the second number must be above 0, and the fourth above it");
