@@ -2,6 +2,7 @@
   Leaves out the small entries of a level's matrix on several ranks, for the smoother of the prolongator. The rule is the rule of one device (GPUAMGFilterRow() of blackbox/amg), on rows of both blocks.
 */
 #include "gpuamgimpl.h"
+#include <petscsf.h>
 #include "../../../../mat/impls/gpucsr/blackbox/amg/rows.h"
 
 /* The rows of a rank: first its own columns, then the columns of other ranks */
@@ -80,31 +81,16 @@ static PetscErrorCode Take(Mat A, Vec dinv, Rows *r)
 /* Collective: the near null vector in the rank's rows and in its columns of other ranks; NULL: constants */
 static PetscErrorCode Basis(Mat A, const double *near, Rows *r)
 {
-  const PetscScalar *all;
-  PetscScalar       *mine;
-  Vec                v, ghost;
-  IS                 is;
-  VecScatter         scatter;
+  PetscSF sf;
 
   PetscFunctionBegin;
   for (PetscInt i = 0; i < r->n + r->ghosts; i++) r->basis[i] = near && i < r->n ? near[i] : 1;
   if (!near) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(VecCreateMPI(PetscObjectComm((PetscObject)A), r->n, PETSC_DETERMINE, &v));
-  PetscCall(VecGetArrayWrite(v, &mine));
-  for (PetscInt i = 0; i < r->n; i++) mine[i] = near[i];
-  PetscCall(VecRestoreArrayWrite(v, &mine));
-  PetscCall(VecCreateSeq(PETSC_COMM_SELF, r->ghosts, &ghost));
-  PetscCall(ISCreateGeneral(PETSC_COMM_SELF, r->ghosts, r->garray, PETSC_COPY_VALUES, &is));
-  PetscCall(VecScatterCreate(v, is, ghost, NULL, &scatter));
-  PetscCall(VecScatterBegin(scatter, v, ghost, INSERT_VALUES, SCATTER_FORWARD));
-  PetscCall(VecScatterEnd(scatter, v, ghost, INSERT_VALUES, SCATTER_FORWARD));
-  PetscCall(VecGetArrayRead(ghost, &all));
-  for (PetscInt i = 0; i < r->ghosts; i++) r->basis[r->n + i] = (double)PetscRealPart(all[i]);
-  PetscCall(VecRestoreArrayRead(ghost, &all));
-  PetscCall(VecScatterDestroy(&scatter));
-  PetscCall(ISDestroy(&is));
-  PetscCall(VecDestroy(&ghost));
-  PetscCall(VecDestroy(&v));
+  PetscCall(PetscSFCreate(PetscObjectComm((PetscObject)A), &sf));
+  PetscCall(PetscSFSetGraphLayout(sf, A->cmap, r->ghosts, NULL, PETSC_COPY_VALUES, r->garray));
+  PetscCall(PetscSFBcastBegin(sf, MPI_DOUBLE, near, r->basis + r->n, MPI_REPLACE));
+  PetscCall(PetscSFBcastEnd(sf, MPI_DOUBLE, near, r->basis + r->n, MPI_REPLACE));
+  PetscCall(PetscSFDestroy(&sf));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

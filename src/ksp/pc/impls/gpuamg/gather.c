@@ -29,26 +29,17 @@ static PetscErrorCode NearOfAll(const GPUAMGRanksLevel *L, double **all)
 /* New values of the same pattern; all takes the place of r->all otherwise */
 static PetscErrorCode TakeAll(GPUAMGRanks *r, Mat all)
 {
-  const PetscInt    *i;
-  const PetscScalar *from;
-  PetscScalar       *to;
-  GPUCSROperator     o;
-  PetscInt           bs;
+  GPUCSROperator o;
+  PetscInt       bs;
 
   PetscFunctionBegin;
-  if (!r->all) {
+  if (r->all) PetscCall(MatCopy(all, r->all, SAME_NONZERO_PATTERN));
+  else {
     PetscCall(PCGPUAMGBlock_Private(r->level[0].A, &o, NULL));
     PetscCall(MatGPUCSRLike_Private(o.A, all, &r->all));
     PetscCall(MatGetBlockSize(r->level[0].A, &bs));
     PetscCall(MatSetBlockSize(r->all, bs));
-    PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(MatSeqAIJGetCSRAndMemType(all, &i, NULL, NULL, NULL));
-  PetscCall(MatSeqAIJGetArrayRead(all, &from));
-  PetscCall(MatSeqAIJGetArray(r->all, &to));
-  PetscCall(PetscArraycpy(to, from, i[all->rmap->n]));
-  PetscCall(MatSeqAIJRestoreArray(r->all, &to));
-  PetscCall(MatSeqAIJRestoreArrayRead(all, &from));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

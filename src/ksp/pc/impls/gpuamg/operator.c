@@ -3,41 +3,19 @@
 */
 #include "gpuamgimpl.h"
 
-static PetscErrorCode Rows(const GPUCSRStorage *A, PetscInt *i, PetscInt *j, PetscScalar *a)
+/* The hierarchy keeps its arrays */
+static PetscErrorCode OfDevice(Mat like, const GPUAMGLevel *L, Mat *A)
 {
-  GPUCSRDevice dev = A->dev;
-  double      *values;
-
-  PetscFunctionBegin;
-  PetscCall(PetscMalloc1((size_t)A->nnz + 1, &values));
-  PetscCall(GPUCSRDownload(dev, i, GPUCSR_PETSCINT, A->array[CSR_ROWPTR].data, GPUCSR_INT32, (size_t)A->m + 1, PETSC_FALSE, dev->stream));
-  PetscCall(GPUCSRDownload(dev, j, GPUCSR_PETSCINT, A->array[CSR_COL].data, GPUCSR_INT32, (size_t)A->nnz, PETSC_FALSE, dev->stream));
-  PetscCall(GPUCSRDownload(dev, values, GPUCSR_DOUBLE, A->array[CSR_VAL].data, GPUCSR_DOUBLE, (size_t)A->nnz, PETSC_FALSE, dev->stream));
-  PetscCall(dev->ops->streamsynchronize(dev->id, dev->stream));
-  for (int64_t k = 0; k < A->nnz; k++) a[k] = (PetscScalar)values[k];
-  PetscCall(PetscFree(values));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode OfDevice(const GPUAMGLevel *L, Mat *A)
-{
-  PetscInt      *i, *j;
-  PetscScalar   *a;
+  GPUCSRStorage  csr = {0};
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(PetscMalloc3((size_t)L->n + 1, &i, (size_t)L->A.nnz + 1, &j, (size_t)L->A.nnz + 1, &a));
-  ierr = Rows(&L->A, i, j, a);
-  if (!ierr) {
-    PetscCall(MatCreate(PETSC_COMM_SELF, A));
-    PetscCall(MatSetSizes(*A, L->n, L->n, L->n, L->n));
-    PetscCall(MatSetBlockSize(*A, L->bs));
-    PetscCall(MatSetType(*A, MATSEQAIJ));
-    PetscCall(MatSeqAIJSetPreallocationCSR(*A, i, j, a));
-  }
-  PetscCall(PetscFree3(i, j, a));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  *A = NULL;
+  PetscCall(GPUCSRStorageLend(&L->A, &csr));
+  ierr = MatGPUCSROperatorFromCSR_Private(like, &csr, L->bs, L->bs, A);
+  if (!ierr) ierr = MatConvert(*A, MATAIJ, MAT_INPLACE_MATRIX, A);
+  if (ierr) PetscCall(MatDestroy(A));
+  PetscFunctionReturn(ierr);
 }
 
 PetscErrorCode PCGPUAMGGetOperator_GPUAMG(PC pc, PetscInt level, Mat *A)
@@ -51,7 +29,7 @@ PetscErrorCode PCGPUAMGGetOperator_GPUAMG(PC pc, PetscInt level, Mat *A)
   PetscCheck(level >= 0 && level < levels, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE, "Level %" PetscInt_FMT " of PC type gpuamg: must be from 0, the finest, to %" PetscInt_FMT, level, levels - 1);
   if (a->ranks) PetscCall(MatConvert(a->ranks->level[level].A, MATAIJ, MAT_INITIAL_MATRIX, A));
   else if (!level) PetscCall(MatConvert(a->matrix.A, MATAIJ, MAT_INITIAL_MATRIX, A));
-  else PetscCall(OfDevice(&a->h.level[level], A));
+  else PetscCall(OfDevice(a->matrix.A, &a->h.level[level], A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
