@@ -3,9 +3,6 @@
 */
 #include "gpuamgimpl.h"
 
-static PetscErrorCode   ForgetLiving(void *);
-static GPUCSRLivingList living = {GPUCSR_FINAL_PC, ForgetLiving, NULL};
-
 /* ---- the cycle ---- */
 
 /* Frees the cycle's own memory; the hierarchy owns its levels */
@@ -44,11 +41,7 @@ static PetscErrorCode CycleFill(PC_GPUAMG *a, const GPUCSROperator *o, PetscBool
   c->cycles = 1;
   c->size   = 1;
   c->exact  = (PetscBool)h->exact;
-  if (h->exact) {
-    const GPUAMGMemory *inverse = transposed ? &h->inverseT : &h->inverse;
-
-    c->inverse = (GPUCSRBuffer){inverse->p, 0}; /* 0 bytes: the hierarchy's, which counts them */
-  }
+  if (h->exact) c->inverse = (GPUCSRBuffer){transposed ? h->inverseT.p : h->inverse.p, 0}; /* 0 bytes: the hierarchy's, which counts them */
   for (int k = 0; k < h->levels; k++) {
     GPUAMGLevel *G = &h->level[k];
     GPUMGLevel  *L = &c->level[h->levels - 1 - k];
@@ -80,8 +73,9 @@ static PetscErrorCode CycleFill(PC_GPUAMG *a, const GPUCSROperator *o, PetscBool
 
 /* ---- set-up ---- */
 
-static PetscErrorCode Forget(PC_GPUAMG *a)
+static PetscErrorCode Forget(void *data)
 {
+  PC_GPUAMG   *a   = (PC_GPUAMG *)data;
   GPUCSRDevice dev = a->cycle.dev ? a->cycle.dev : a->h.dev;
 
   PetscFunctionBegin;
@@ -96,6 +90,8 @@ static PetscErrorCode Forget(PC_GPUAMG *a)
   a->taken = a->takent = a->rounded = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+static GPUCSRLivingList living = {GPUCSR_FINAL_PC, Forget, NULL}; /* whose devices go next */
 
 static PetscErrorCode Check(PC pc, PetscBool *several)
 {
@@ -413,9 +409,7 @@ static PetscErrorCode PCApplyTranspose_GPUAMG(PC pc, Vec b, Vec x)
 
 static PetscErrorCode PCReset_GPUAMG(PC pc)
 {
-  PetscFunctionBegin;
-  PetscCall(Forget((PC_GPUAMG *)pc->data));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return Forget(pc->data);
 }
 
 static PetscErrorCode PCDestroy_GPUAMG(PC pc)
@@ -605,13 +599,5 @@ PetscErrorCode PCGPUAMGInitialize_Private(void)
   PetscFunctionBegin;
   PetscCall(PCRegister(PCGPUAMG, PCCreate_GPUAMG));
   PetscCall(GPUAMGRegister(PC_CLASSID));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The devices go next */
-static PetscErrorCode ForgetLiving(void *a)
-{
-  PetscFunctionBegin;
-  PetscCall(Forget((PC_GPUAMG *)a));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

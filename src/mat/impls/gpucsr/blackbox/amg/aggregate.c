@@ -17,7 +17,7 @@ GPUAMGRows GPUAMGRowsOf(const GPUCSRStorage *A)
 static PetscErrorCode Ints(GPUAMG *h, int which, size_t n, const char what[], int32_t **p)
 {
   PetscFunctionBegin;
-  PetscCall(GPUAMGTake(h, &h->temp[which], sizeof(int32_t) * (n + 1), what));
+  PetscCall(GPUCSRBufferGrow(h->dev, sizeof(int32_t) * (n + 1), what, &h->temp[which]));
   *p = (int32_t *)h->temp[which].p;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -42,7 +42,7 @@ static PetscErrorCode Strong(GPUAMG *h, int l, GPUAMGWork *w, int64_t *nnz)
   w->dinv  = (double *)L->dinv.p;
   w->theta = w->relative ? GPUAMG_WEAK : h->o.threshold[l];
   if (w->theta >= 0) {
-    PetscCall(GPUAMGTake(h, &h->temp[GPUAMG_TEMP_NORM], sizeof(double) * (size_t)n, "norms of a graph"));
+    PetscCall(GPUCSRBufferGrow(h->dev, sizeof(double) * (size_t)n, "norms of a graph", &h->temp[GPUAMG_TEMP_NORM]));
     w->norm = (double *)h->temp[GPUAMG_TEMP_NORM].p;
     if (l || !w->relative || !h->normed) PetscCall((*ops->rows)(h->dev, GPUAMG_NORMS, n, w));
   }
@@ -249,7 +249,7 @@ PetscErrorCode GPUAMGAggregates(GPUAMG *h, int l, GPUAMGGraphs *g, GPUCSRStorage
     w.out = agg;
   }
   if (w.agg != p[GPUAMG_TEMP_AGG]) { /* where the caller looks */
-    const GPUAMGMemory m = h->temp[GPUAMG_TEMP_AGG];
+    const GPUCSRBuffer m = h->temp[GPUAMG_TEMP_AGG];
 
     h->temp[GPUAMG_TEMP_AGG]     = h->temp[GPUAMG_TEMP_AGG + 1];
     h->temp[GPUAMG_TEMP_AGG + 1] = m;

@@ -5,29 +5,11 @@
 #include "amg.h"
 #include "../../../../../sys/gpucsrsys.h"
 
-static PetscErrorCode GPUAMGGive(GPUAMG *h, GPUAMGMemory *m)
-{
-  PetscFunctionBegin;
-  PetscCall(GPUCSRFree(h->dev, m->bytes, &m->p));
-  m->bytes = 0;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode GPUAMGTake(GPUAMG *h, GPUAMGMemory *m, size_t bytes, const char what[])
-{
-  PetscFunctionBegin;
-  if (m->p && m->bytes >= bytes) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUAMGGive(h, m));
-  PetscCall(GPUCSRMalloc(h->dev, PetscMax(bytes, 1), what, &m->p));
-  m->bytes = PetscMax(bytes, 1);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Temporary memory is freed before the next pieces are allocated, so the pool gives the same memory again: growth of a pool takes longer than most steps */
 PetscErrorCode GPUAMGTemporaries(GPUAMG *h)
 {
   PetscFunctionBegin;
-  for (int t = 0; t < GPUAMG_TEMPS; t++) PetscCall(GPUAMGGive(h, &h->temp[t]));
+  for (int t = 0; t < GPUAMG_TEMPS; t++) PetscCall(GPUCSRBufferFree(h->dev, &h->temp[t]));
   h->normed = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -108,15 +90,15 @@ static PetscErrorCode Arnoldi(GPUAMG *h, int l, int steps, Inverse inverse, void
   GPUAMGWork       w = {0};
 
   PetscFunctionBegin;
-  PetscCall(GPUAMGTake(h, &h->temp[GPUAMG_TEMP_VECTORS], sizeof(double) * a.ld * (size_t)(steps + 2), "vectors of an eigenvalue estimate"));
-  PetscCall(GPUAMGTake(h, &h->temp[GPUAMG_TEMP_PARTS], sizeof(double) * GPUAMG_PARTS, "sums of an eigenvalue estimate"));
+  PetscCall(GPUCSRBufferGrow(h->dev, sizeof(double) * a.ld * (size_t)(steps + 2), "vectors of an eigenvalue estimate", &h->temp[GPUAMG_TEMP_VECTORS]));
+  PetscCall(GPUCSRBufferGrow(h->dev, sizeof(double) * GPUAMG_PARTS, "sums of an eigenvalue estimate", &h->temp[GPUAMG_TEMP_PARTS]));
   a.V = (double *)h->temp[GPUAMG_TEMP_VECTORS].p;
   a.z = z = a.V + a.ld * (size_t)(steps + 1);
   a.part  = (double *)h->temp[GPUAMG_TEMP_PARTS].p;
   w.basis = a.V;
   PetscCall((*ops->rows)(h->dev, GPUAMG_START, L->n, &w));
   if (inverse) {
-    PetscCall(GPUAMGTake(h, &h->temp[GPUAMG_TEMP_BLOCKED], sizeof(double) * a.ld, "vectors of an eigenvalue estimate"));
+    PetscCall(GPUCSRBufferGrow(h->dev, sizeof(double) * a.ld, "vectors of an eigenvalue estimate", &h->temp[GPUAMG_TEMP_BLOCKED]));
     a.z = to = (double *)h->temp[GPUAMG_TEMP_BLOCKED].p;
     a.dinv   = NULL;
   }
@@ -140,12 +122,12 @@ PetscErrorCode GPUAMGBound(GPUAMG *h, int l, Inverse inverse, void *of)
   Estimate     host, *e;
 
   PetscFunctionBegin;
-  PetscCall(GPUAMGTake(h, &h->temp[GPUAMG_TEMP_FLAG], sizeof(*e), "an eigenvalue estimate"));
+  PetscCall(GPUCSRBufferGrow(h->dev, sizeof(*e), "an eigenvalue estimate", &h->temp[GPUAMG_TEMP_FLAG]));
   e = (Estimate *)h->temp[GPUAMG_TEMP_FLAG].p;
   PetscCall(h->dev->ops->zero(h->dev->id, e, sizeof(*e), h->dev->stream));
   PetscCall(Arnoldi(h, l, steps, inverse, of, e));
   PetscCall(GPUCSRRead(h->dev, &host, e, sizeof(host)));
-  PetscCall(GPUAMGGive(h, &h->temp[GPUAMG_TEMP_VECTORS]));
+  PetscCall(GPUCSRBufferFree(h->dev, &h->temp[GPUAMG_TEMP_VECTORS]));
   L->bound = GPUAMGRadius(steps, host.H, GPUAMG_STEPS + 1);
   if (!(L->bound >= 0 && L->bound < 1e300)) h->problem = GPUAMG_NAN;
   if (!(L->bound > 0)) L->bound = 1;
@@ -172,13 +154,13 @@ static PetscErrorCode Smoother(GPUAMG *h, int l)
   PetscFunctionBegin;
   L->bound = L->lambda;
   if (h->o.smoother == GPUAMG_BY_SIZES) {
-    PetscCall(GPUAMGTake(h, &L->smooth, sizeof(double) * (size_t)L->n, "the smoother of a level"));
+    PetscCall(GPUCSRBufferGrow(h->dev, sizeof(double) * (size_t)L->n, "the smoother of a level", &L->smooth));
     w.dinv = (double *)L->smooth.p;
     PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, GPUAMG_SIZES, L->n, &w));
     L->bound = 1;
   }
   if (h->o.smoother != GPUAMG_BY_BLOCKS || L->bs == 1) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUAMGTake(h, &L->smooth, sizeof(double) * (size_t)L->n * (size_t)L->bs, "the smoother of a level"));
+  PetscCall(GPUCSRBufferGrow(h->dev, sizeof(double) * (size_t)L->n * (size_t)L->bs, "the smoother of a level", &L->smooth));
   w.coarse = (double *)L->smooth.p;
   PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, GPUAMG_INVERSES, L->n / L->bs, &w));
   PetscCall(GPUAMGBound(h, l, Blocks, NULL));
@@ -195,13 +177,13 @@ static PetscErrorCode Values(GPUAMG *h, int l, GPUCSRBool smoothed)
   int          flag;
 
   PetscFunctionBegin;
-  PetscCall(GPUAMGTake(h, &L->dinv, sizeof(double) * (size_t)L->n, "the diagonal of a level"));
-  PetscCall(GPUAMGTake(h, &h->temp[GPUAMG_TEMP_FLAG], sizeof(*e), "an eigenvalue estimate"));
+  PetscCall(GPUCSRBufferGrow(h->dev, sizeof(double) * (size_t)L->n, "the diagonal of a level", &L->dinv));
+  PetscCall(GPUCSRBufferGrow(h->dev, sizeof(*e), "an eigenvalue estimate", &h->temp[GPUAMG_TEMP_FLAG]));
   e      = (Estimate *)h->temp[GPUAMG_TEMP_FLAG].p;
   w.dinv = (double *)L->dinv.p;
   w.flag = &e->flag;
   if (!l && h->o.drop == GPUAMG_ASK) {
-    PetscCall(GPUAMGTake(h, &h->temp[GPUAMG_TEMP_NORM], sizeof(double) * (size_t)L->n, "norms of a graph"));
+    PetscCall(GPUCSRBufferGrow(h->dev, sizeof(double) * (size_t)L->n, "norms of a graph", &h->temp[GPUAMG_TEMP_NORM]));
     w.norm    = (double *)h->temp[GPUAMG_TEMP_NORM].p;
     h->normed = PETSC_TRUE;
   }
@@ -209,7 +191,7 @@ static PetscErrorCode Values(GPUAMG *h, int l, GPUCSRBool smoothed)
   PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, GPUAMG_DIAGONAL, L->n, &w));
   if (smoothed) PetscCall(Arnoldi(h, l, steps, NULL, NULL, e));
   PetscCall(GPUCSRRead(h->dev, &host, e, sizeof(host)));
-  PetscCall(GPUAMGGive(h, &h->temp[GPUAMG_TEMP_VECTORS]));
+  PetscCall(GPUCSRBufferFree(h->dev, &h->temp[GPUAMG_TEMP_VECTORS]));
   flag = host.flag & ~GPUAMG_NEGATIVE;
   if (!l) h->negative = (GPUCSRBool)(flag != host.flag);
   if (l) flag &= ~GPUAMG_ZERO; /* a coarse row with a zero diagonal is smoothed as if the diagonal were 1 */
@@ -260,8 +242,8 @@ static PetscErrorCode Tentative(GPUAMG *h, int l, const GPUCSRStorage *members)
   PetscCheck(nnz <= INT32_MAX - 1024, PETSC_COMM_SELF, PETSC_ERR_SUP, "A prolongator of %" PetscInt64_FMT " nonzeros does not fit the 32-bit indices of the device formats", (PetscInt64)nnz);
   C->n  = L->aggregates * L->ns;
   C->bs = C->ns = L->ns;
-  PetscCall(GPUAMGTake(h, &C->basis, sizeof(double) * (size_t)C->n * (size_t)C->ns, "a near null space"));
-  PetscCall(GPUAMGTake(h, &C->dead, (size_t)C->n, "a near null space"));
+  PetscCall(GPUCSRBufferGrow(h->dev, sizeof(double) * (size_t)C->n * (size_t)C->ns, "a near null space", &C->basis));
+  PetscCall(GPUCSRBufferGrow(h->dev, (size_t)C->n, "a near null space", &C->dead));
   PetscCall(GPUCSRCSRCreate(h->dev, L->n, C->n, nnz, &L->P[0]));
   w.agg    = (int32_t *)h->temp[GPUAMG_TEMP_AGG].p;
   w.number = (int32_t *)h->temp[GPUAMG_TEMP_NUMBER].p;
@@ -304,7 +286,7 @@ static PetscErrorCode LeftFree(GPUAMG *h, int l)
 
   PetscFunctionBegin;
   if (!L->aprow.p) {
-    PetscCall(GPUAMGTake(h, &L->aprow, bytes, "row pointers of a product"));
+    PetscCall(GPUCSRBufferGrow(h->dev, bytes, "row pointers of a product", &L->aprow));
     PetscCall(h->dev->ops->copy(h->dev->id, L->aprow.p, L->AP.array[CSR_ROWPTR].data, bytes, GPUCSR_ON_DEVICE, h->dev->stream));
     L->apnnz = L->AP.nnz;
   }
@@ -412,7 +394,7 @@ static PetscErrorCode Coarsen(GPUAMG *h, int l, GPUAMGGraphs *g, GPUCSRBool *mor
   GPUAMGPhaseTry(h, GPUAMG_AGGREGATE, GPUAMGAggregates(h, l, g, &members), ierr);
   *more = (GPUCSRBool)(!ierr && L->aggregates > 0 && (double)L->aggregates * L->ns < 0.9 * L->n);
   if (*more) GPUAMGPhaseTry(h, GPUAMG_PROLONGATOR, Prolongator(h, l, g, &members), ierr);
-  if (members.dev) PetscCall(GPUCSRStorageDestroy(&members));
+  PetscCall(GPUCSRStorageDestroy(&members));
   PetscCall(ierr);
   if (!*more) PetscFunctionReturn(PETSC_SUCCESS);
   GPUAMGPhase(h, GPUAMG_GALERKIN, Coarser(h, l, g));
@@ -429,10 +411,10 @@ static PetscErrorCode Coarsest(GPUAMG *h)
   GPUAMGWork   w = {0};
 
   PetscFunctionBegin;
-  PetscCall(GPUAMGGive(h, &h->inverseT));
+  PetscCall(GPUCSRBufferFree(h->dev, &h->inverseT));
   if (!h->exact || h->problem) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUAMGTake(h, &h->inverse, sizeof(double) * n * n, "the inverse of a coarse operator"));
-  PetscCall(GPUAMGTake(h, &h->temp[GPUAMG_TEMP_NORM], sizeof(double) * (GPUAMG_WORK(n) + n), "the inverse of a coarse operator"));
+  PetscCall(GPUCSRBufferGrow(h->dev, sizeof(double) * n * n, "the inverse of a coarse operator", &h->inverse));
+  PetscCall(GPUCSRBufferGrow(h->dev, sizeof(double) * (GPUAMG_WORK(n) + n), "the inverse of a coarse operator", &h->temp[GPUAMG_TEMP_NORM]));
   if (h->levels > 1) {
     w = (GPUAMGWork){.from = GPUAMGRowsOf(&L[-1].R), .dinv = (double *)L[-1].dinv.p, .norm = (double *)h->temp[GPUAMG_TEMP_NORM].p + GPUAMG_WORK(n)};
     PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, GPUAMG_ENERGY, L->n, &w));
@@ -448,7 +430,7 @@ static PetscErrorCode Basis(GPUAMG *h, const double *basis)
   GPUAMGWork   w = {.bs = L->bs};
 
   PetscFunctionBegin;
-  PetscCall(GPUAMGTake(h, &L->basis, sizeof(double) * (size_t)L->n * (size_t)L->ns, "a near null space"));
+  PetscCall(GPUCSRBufferGrow(h->dev, sizeof(double) * (size_t)L->n * (size_t)L->ns, "a near null space", &L->basis));
   w.basis = (double *)L->basis.p;
   if (basis) PetscCall(h->dev->ops->copy(h->dev->id, w.basis, basis, sizeof(double) * (size_t)L->n * (size_t)L->ns, GPUCSR_ON_DEVICE, h->dev->stream));
   else PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, GPUAMG_ONES, L->n, &w));
@@ -518,7 +500,7 @@ PetscErrorCode GPUAMGSetUp(GPUAMG *h, const GPUAMGOptions *o, const GPUCSRStorag
   h->level[0].plan = plan;
   ierr             = Build(h, basis, &g);
   PetscCall(GPUAMGGraphsDestroy(&g));
-  PetscCall(GPUAMGGive(h, &h->level[0].basis)); /* new values do not need it */
+  PetscCall(GPUCSRBufferFree(h->dev, &h->level[0].basis)); /* new values do not need it */
   PetscCall(GPUAMGTemporaries(h));
   if (ierr) PetscCall(GPUAMGDestroy(h));
   PetscCall(ierr);
@@ -532,9 +514,9 @@ static PetscErrorCode Diagonal(GPUAMG *h)
   GPUAMGWork   w = {.A = GPUAMGRowsOf(&L->A)};
 
   PetscFunctionBegin;
-  PetscCall(GPUAMGTake(h, &h->temp[GPUAMG_TEMP_FLAG], sizeof(int32_t), "aggregates"));
+  PetscCall(GPUCSRBufferGrow(h->dev, sizeof(int32_t), "aggregates", &h->temp[GPUAMG_TEMP_FLAG]));
   if (h->o.drop == GPUAMG_NEVER) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUAMGTake(h, &L->dinv, sizeof(double) * (size_t)L->n, "the diagonal of a level"));
+  PetscCall(GPUCSRBufferGrow(h->dev, sizeof(double) * (size_t)L->n, "the diagonal of a level", &L->dinv));
   w.dinv = (double *)L->dinv.p;
   w.flag = (int32_t *)h->temp[GPUAMG_TEMP_FLAG].p;
   PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, GPUAMG_DIAGONAL, L->n, &w));
@@ -569,7 +551,7 @@ static PetscErrorCode OneLevel(GPUAMG *h, const double *basis)
   h->weak = (GPUCSRBool)(h->o.drop == GPUAMG_ALWAYS);
   ierr    = GPUAMGAggregates(h, 0, &g, &members);
   if (!ierr && h->level[0].aggregates) ierr = Tentative(h, 0, &members);
-  if (members.dev) PetscCall(GPUCSRStorageDestroy(&members));
+  PetscCall(GPUCSRStorageDestroy(&members));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -657,16 +639,16 @@ static PetscErrorCode LevelDestroy(GPUAMG *h, int l)
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(all); k++)
     if (all[k] && all[k]->dev) PetscCall(GPUCSRStorageDestroy(all[k]));
   for (int k = 0; k <= GPUAMG_SMOOTHS; k++) {
-    if (L->P[k].dev) PetscCall(GPUCSRStorageDestroy(&L->P[k]));
+    PetscCall(GPUCSRStorageDestroy(&L->P[k]));
     PetscCall(GPUCSRRowClassesDestroy(h->dev, &L->prows[k]));
   }
   PetscCall(GPUCSRRowClassesDestroy(h->dev, &L->aprows));
   PetscCall(GPUCSRRowClassesDestroy(h->dev, &L->crows));
-  PetscCall(GPUAMGGive(h, &L->dinv));
-  PetscCall(GPUAMGGive(h, &L->smooth));
-  PetscCall(GPUAMGGive(h, &L->aprow));
-  PetscCall(GPUAMGGive(h, &L->basis));
-  PetscCall(GPUAMGGive(h, &L->dead));
+  PetscCall(GPUCSRBufferFree(h->dev, &L->dinv));
+  PetscCall(GPUCSRBufferFree(h->dev, &L->smooth));
+  PetscCall(GPUCSRBufferFree(h->dev, &L->aprow));
+  PetscCall(GPUCSRBufferFree(h->dev, &L->basis));
+  PetscCall(GPUCSRBufferFree(h->dev, &L->dead));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -676,8 +658,8 @@ PetscErrorCode GPUAMGDestroy(GPUAMG *h)
   if (!h->dev) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUAMGTemporaries(h));
   for (int l = 0; l < GPUAMG_LEVELS; l++) PetscCall(LevelDestroy(h, l));
-  PetscCall(GPUAMGGive(h, &h->inverse));
-  PetscCall(GPUAMGGive(h, &h->inverseT));
+  PetscCall(GPUCSRBufferFree(h->dev, &h->inverse));
+  PetscCall(GPUCSRBufferFree(h->dev, &h->inverseT));
   PetscCall(PetscMemzero(h, sizeof(*h)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -119,11 +119,6 @@ GPUCSR_INTERN GPUCSRError      GPUAMGTurn_CUDA(GPUCSRDevice, int n, double *D);
 
 #if !defined(__CUDACC__)
 
-typedef struct {
-  void  *p;
-  size_t bytes;
-} GPUAMGMemory;
-
 /*
   The smoother of a level: the inverse of its diagonal; inverses of the blocks of vertices on the diagonal; one over a row's sum of sizes, which bounds all eigenvalues by 1: A. H. Baker, R. D.
   Falgout, T. V. Kolev, U. M. Yang, Multigrid smoothers for ultraparallel computing, SIAM J. Sci. Comput. 33 (2011); a factor, which the caller makes
@@ -169,11 +164,11 @@ typedef struct {
   int32_t         *map, *tmap; /* values of R are from there; of T */
   GPUCSRRowClasses aprows, crows;
   GPUCSRBool       reached; /* rows of AP are short: of AP only the row pointers stay, here */
-  GPUAMGMemory     aprow;
+  GPUCSRBuffer     aprow;
   int64_t          apnnz;
-  GPUAMGMemory     dinv, basis, dead;
+  GPUCSRBuffer     dinv, basis, dead;
   double           lambda; /* the largest eigenvalue of D^-1 A, estimated */
-  GPUAMGMemory     smooth; /* of another smoother than the diagonal's */
+  GPUCSRBuffer     smooth; /* of another smoother than the diagonal's */
   double           bound;  /* the largest eigenvalue for the smoother */
 } GPUAMGLevel;
 
@@ -209,8 +204,8 @@ typedef struct {
   GPUCSRBool    normed; /* relative norms of the finest level are there */
   GPUAMGLevel   level[GPUAMG_LEVELS];
   GPUCSRBool    exact; /* the coarsest level has an inverse, here */
-  GPUAMGMemory  inverse, inverseT;
-  GPUAMGMemory  temp[GPUAMG_TEMPS]; /* while it is built */
+  GPUCSRBuffer  inverse, inverseT;
+  GPUCSRBuffer  temp[GPUAMG_TEMPS]; /* while it is built */
 } GPUAMG;
 
 GPUCSR_INTERN PetscErrorCode GPUAMGSetUp(GPUAMG *, const GPUAMGOptions *, const GPUCSRStorage *A, GPUCSRPlan *plan, int bs, int ns, const double *basis);
@@ -256,7 +251,6 @@ GPUCSR_INTERN PetscErrorCode GPUAMGPhaseBegin(GPUAMG *, GPUAMGPhases);
 GPUCSR_INTERN PetscErrorCode GPUAMGPhaseEnd(GPUAMG *, GPUAMGPhases, PetscErrorCode);
 
 /* Functions shared by the files of this folder */
-GPUCSR_INTERN PetscErrorCode GPUAMGTake(GPUAMG *, GPUAMGMemory *, size_t bytes, const char what[]);
 GPUCSR_INTERN PetscErrorCode GPUAMGLengths(GPUAMG *, int n, GPUAMGWork *);
 GPUCSR_INTERN PetscErrorCode GPUAMGAggregates(GPUAMG *, int l, GPUAMGGraphs *, GPUCSRStorage *members);
 GPUCSR_INTERN PetscErrorCode GPUAMGGraphsBegin(GPUAMG *, int l, GPUAMGGraphs *);

@@ -6,19 +6,12 @@
 
 #define HOLES 2 /* blocks of the matrix have at least one entry of so many */
 
-static PetscErrorCode Destroy(GPUCSRStorage *A)
-{
-  PetscFunctionBegin;
-  if (A->dev) PetscCall(GPUCSRStorageDestroy(A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 PetscErrorCode GPUAMGGraphsDestroy(GPUAMGGraphs *g)
 {
   PetscFunctionBegin;
-  PetscCall(Destroy(&g->A));
-  PetscCall(Destroy(&g->P));
-  PetscCall(Destroy(&g->R));
+  PetscCall(GPUCSRStorageDestroy(&g->A));
+  PetscCall(GPUCSRStorageDestroy(&g->P));
+  PetscCall(GPUCSRStorageDestroy(&g->R));
   g->on = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -88,7 +81,7 @@ PetscErrorCode GPUAMGGraphsSmoothed(GPUAMG *h, int l, int k, GPUAMGGraphs *g)
 
   PetscFunctionBegin;
   ierr = Product(h, &g->A, &g->P, L->bs, L->ns, &AP, &L->P[k], &L->prows[k]);
-  PetscCall(Destroy(&g->P));
+  PetscCall(GPUCSRStorageDestroy(&g->P));
   g->P = AP;
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -127,7 +120,7 @@ PetscErrorCode GPUAMGGraphsGalerkin(GPUAMG *h, int l, GPUAMGGraphs *g)
   PetscFunctionBegin;
   ierr = Product(h, &g->A, &g->P, L->bs, L->ns, &AP, &L->AP, &L->aprows);
   if (!ierr) ierr = Product(h, &g->R, &AP, L->ns, L->ns, &RAP, &C->A, &L->crows);
-  PetscCall(Destroy(&AP));
+  PetscCall(GPUCSRStorageDestroy(&AP));
   PetscCall(GPUAMGGraphsDestroy(g));
   g->A  = RAP;
   g->on = (GPUCSRBool)!ierr;

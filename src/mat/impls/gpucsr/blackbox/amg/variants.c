@@ -17,7 +17,7 @@ PetscErrorCode GPUAMGTransposes(GPUAMG *h)
     PetscCall(GPUCSRPlanLend(&L->T, 0, &L->planT));
   }
   if (!h->exact || h->inverseT.p) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUAMGTake(h, &h->inverseT, sizeof(double) * n * n, "the inverse of a coarse operator"));
+  PetscCall(GPUCSRBufferGrow(h->dev, sizeof(double) * n * n, "the inverse of a coarse operator", &h->inverseT));
   PetscCall(h->dev->ops->copy(h->dev->id, h->inverseT.p, h->inverse.p, sizeof(double) * n * n, GPUCSR_ON_DEVICE, h->dev->stream));
   PetscCall((*GPUAMGOf(h->dev)->transpose)(h->dev, (int)n, (double *)h->inverseT.p));
   PetscFunctionReturn(PETSC_SUCCESS);
