@@ -23,8 +23,7 @@ PetscErrorCode GPUCSRRanksProductForget(void *product)
 
   PetscFunctionBegin;
   if (!p->dev) PetscFunctionReturn(PETSC_SUCCESS);
-  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(all); k++)
-    if (all[k]->dev) PetscCall(GPUCSRStorageDestroy(all[k]));
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(all); k++) PetscCall(GPUCSRStorageDestroy(all[k]));
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(rows); k++) PetscCall(GPUCSRRowClassesDestroy(p->dev, rows[k]));
   for (int k = 0; k < 2; k++) PetscCall(GPUCSRFree(p->dev, p->mapbytes[k], (void **)&p->map[k]));
   PetscCall(GPUCSRFree(p->dev, p->columnbytes, (void **)&p->column));

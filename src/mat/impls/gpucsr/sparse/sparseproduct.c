@@ -57,8 +57,8 @@ static PetscErrorCode SparseProductRelease(void *product)
 
   PetscFunctionBegin;
   if (!p->dev) PetscFunctionReturn(PETSC_SUCCESS);
-  if (p->T.dev) PetscCall(GPUCSRStorageDestroy(&p->T));
-  if (p->M.dev) PetscCall(GPUCSRStorageDestroy(&p->M));
+  PetscCall(GPUCSRStorageDestroy(&p->T));
+  PetscCall(GPUCSRStorageDestroy(&p->M));
   PetscCall(GPUCSRFree(p->dev, p->mapbytes, (void **)&p->map));
   PetscCall(GPUCSRRowClassesDestroy(p->dev, &p->mrows));
   PetscCall(GPUCSRRowClassesDestroy(p->dev, &p->crows));
@@ -95,8 +95,8 @@ static PetscErrorCode Factors(Mat C, PetscBool values, const GPUCSRStorage *f[4]
   f[FACTOR_T] = &p->T;
   f[FACTOR_M] = &p->M;
   if (p->apattern != A->nonzerostate || p->bpattern != B->nonzerostate) {
-    if (p->T.dev) PetscCall(GPUCSRStorageDestroy(&p->T));
-    if (p->M.dev) PetscCall(GPUCSRStorageDestroy(&p->M));
+    PetscCall(GPUCSRStorageDestroy(&p->T));
+    PetscCall(GPUCSRStorageDestroy(&p->M));
   }
   if (r->transposed != FACTOR_T) {
     if (!p->T.format) {
@@ -251,7 +251,7 @@ static PetscErrorCode SymbolicOnDevice(Mat C)
 
   PetscFunctionBegin;
   ierr = SymbolicSteps(C, p, &csr);
-  if (csr.dev) PetscCall(GPUCSRStorageDestroy(&csr));
+  PetscCall(GPUCSRStorageDestroy(&csr));
   PetscFunctionReturn(ierr);
 }
 

@@ -88,15 +88,10 @@ static struct _n_GPUCSRDevice absent = {
   .ops = &GPUCSRBackend_host, .props = {.name = "NVIDIA H200", .l2 = 62914560, .memory = (size_t)141 << 30}
 };
 
-GPUCSRDevice GPUCSRForetoldDevice(GPUCSRDevice dev)
-{
-  return dev && dev->ops->kernels ? dev : &absent;
-}
-
 /* dev: NULL predicts for the profile's GPU */
 PetscErrorCode GPUCSRForetell(GPUCSRDevice dev, const GPUCSRFeatures *f, GPUCSRPrecision p, const GPUCSRRequest *q, const GPUCSRHostTimes *host, GPUCSRForetold *t)
 {
-  const GPUCSRDevice   d      = GPUCSRForetoldDevice(dev);
+  const GPUCSRDevice   d      = dev && dev->ops->kernels ? dev : &absent;
   const double         cache  = (double)d->props.l2;
   const GPUCSRMachine *tuned  = GPUCSRMachineOf(d);
   const size_t         number = GPUCSRTypeSize(GPUCSRVectorType(p));

@@ -334,29 +334,23 @@ PetscErrorCode GPUCSRPlanBuild(GPUCSRDevice dev, const GPUCSRSource *s, GPUCSRPr
 static PetscErrorCode FromTransposedCSR(GPUCSRDevice dev, const GPUCSRStorage *csr, GPUCSRPrecision precision, GPUCSRPlan *P)
 {
   const size_t   nnz = (size_t)csr->nnz, m = (size_t)csr->m;
-  GPUCSRSource   h = {csr->m, csr->n, csr->nnz, NULL, NULL, NULL, NULL};
-  int32_t       *i, *j;
-  PetscInt      *jj;
+  GPUCSRSource   h = {.m = csr->m, .n = csr->n, .nnz = csr->nnz};
+  int32_t       *i;
+  PetscInt      *j;
   PetscScalar   *a;
-  double        *v;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(PetscMalloc5(m + 1, &i, nnz, &j, nnz, &jj, nnz, &a, nnz, &v));
+  PetscCall(PetscMalloc3(m + 1, &i, nnz, &j, nnz, &a));
   PetscCall(GPUCSRDownload(dev, i, GPUCSR_INT32, csr->array[CSR_ROWPTR].data, GPUCSR_INT32, m + 1, PETSC_FALSE, dev->stream));
-  PetscCall(GPUCSRDownload(dev, j, GPUCSR_INT32, csr->array[CSR_COL].data, GPUCSR_INT32, nnz, PETSC_FALSE, dev->stream));
-  PetscCall(GPUCSRDownload(dev, v, GPUCSR_DOUBLE, csr->array[CSR_VAL].data, csr->array[CSR_VAL].type, nnz, PETSC_FALSE, dev->stream));
-  for (size_t k = 0; k < nnz; k++) {
-    jj[k] = j[k];
-    a[k]  = v[k];
-  }
+  PetscCall(GPUCSRDownload(dev, j, GPUCSR_PETSCINT, csr->array[CSR_COL].data, GPUCSR_INT32, nnz, PETSC_FALSE, dev->stream));
+  PetscCall(GPUCSRDownload(dev, a, GPUCSR_DOUBLE, csr->array[CSR_VAL].data, csr->array[CSR_VAL].type, nnz, PETSC_FALSE, dev->stream));
   h.i  = i;
-  h.j  = jj;
+  h.j  = j;
   h.a  = a;
   ierr = FromSource(dev, &h, precision, P);
-  PetscCall(PetscFree5(i, j, jj, a, v));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscFree3(i, j, a));
+  PetscFunctionReturn(ierr);
 }
 
 static PetscErrorCode TransposeSteps(GPUCSRDevice dev, const GPUCSRSource *s, const GPUCSRStorage *from, GPUCSRPrecision precision, const GPUCSRRequest *q, GPUCSRPlan *P, GPUCSRStorage *csr)
