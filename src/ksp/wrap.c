@@ -175,7 +175,7 @@ PetscErrorCode GPUCSRWrapRegister(PetscFunctionList *list, GPUCSRWrapType *t)
 }
 
 /* Column j of a linear operation, from a vector with a one in each count-th entry from the j-th on */
-static PetscErrorCode Column(PetscErrorCode (*apply)(void *, Vec, Vec), void *ctx, PetscInt first, PetscInt count, PetscInt j, Vec unit, Vec column, double rows[])
+static PetscErrorCode Column(PetscErrorCode (*apply)(void *, Vec, Vec), void *ctx, PetscInt first, PetscInt count, PetscInt j, const PetscInt place[], Vec unit, Vec column, double rows[])
 {
   PetscScalar       *u;
   const PetscScalar *c;
@@ -184,7 +184,7 @@ static PetscErrorCode Column(PetscErrorCode (*apply)(void *, Vec, Vec), void *ct
   PetscFunctionBegin;
   PetscCall(VecGetLocalSize(unit, &n));
   PetscCall(VecGetArrayWrite(unit, &u));
-  for (PetscInt i = 0; i < n; i++) u[i] = (first + i) % count == j;
+  for (PetscInt i = 0; i < n; i++) u[i] = (place ? place[i] : (first + i) % count) == j;
   PetscCall(VecRestoreArrayWrite(unit, &u));
   PetscCall((*apply)(ctx, unit, column));
   PetscCall(VecGetArrayRead(column, &c));
@@ -195,9 +195,9 @@ static PetscErrorCode Column(PetscErrorCode (*apply)(void *, Vec, Vec), void *ct
 
 /*
   Columns of a linear operation on vectors of n entries of this process, as rows of this process' entries. These are the blocks of a block-diagonal operation of block size count, or, with count its
-  size, all of it. first: the number of this process' first entry
+  size, all of it. first: the number of this process' first entry. place: of each entry in its block of at most count, where blocks differ in size; NULL: they do not
 */
-PetscErrorCode GPUCSRProbe(MPI_Comm comm, PetscErrorCode (*apply)(void *, Vec, Vec), void *ctx, PetscInt n, PetscInt first, PetscInt count, double rows[])
+PetscErrorCode GPUCSRProbe(MPI_Comm comm, PetscErrorCode (*apply)(void *, Vec, Vec), void *ctx, PetscInt n, PetscInt first, PetscInt count, const PetscInt place[], double rows[])
 {
   Vec            unit, column;
   PetscErrorCode ierr = PETSC_SUCCESS;
@@ -205,7 +205,7 @@ PetscErrorCode GPUCSRProbe(MPI_Comm comm, PetscErrorCode (*apply)(void *, Vec, V
   PetscFunctionBegin;
   PetscCall(VecCreateMPI(comm, n, PETSC_DETERMINE, &unit));
   PetscCall(VecDuplicate(unit, &column));
-  for (PetscInt j = 0; j < count; j++) GPUCSRKeep(&ierr, Column(apply, ctx, first, count, j, unit, column, rows));
+  for (PetscInt j = 0; j < count; j++) GPUCSRKeep(&ierr, Column(apply, ctx, first, count, j, place, unit, column, rows));
   PetscCall(VecDestroy(&unit));
   PetscCall(VecDestroy(&column));
   PetscFunctionReturn(ierr);

@@ -62,4 +62,4 @@ GPUCSR_INTERN PetscErrorCode GPUCSRWrapData(PetscObject, void *data); /* data: t
 GPUCSR_INTERN PetscErrorCode GPUCSRWrapOver(PetscObject, GPUCSRWrap *);
 GPUCSR_INTERN PetscErrorCode PCSetUp_WrapAnew(PC);
 
-GPUCSR_INTERN PetscErrorCode GPUCSRProbe(MPI_Comm, PetscErrorCode (*)(void *, Vec, Vec), void *, PetscInt n, PetscInt first, PetscInt count, double rows[]);
+GPUCSR_INTERN PetscErrorCode GPUCSRProbe(MPI_Comm, PetscErrorCode (*)(void *, Vec, Vec), void *, PetscInt n, PetscInt first, PetscInt count, const PetscInt place[], double rows[]);

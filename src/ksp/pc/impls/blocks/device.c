@@ -48,6 +48,17 @@ static PetscErrorCode PCDeviceTake(PC pc, PCDevice d, GPUCSRDevice dev, Vec x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* For GPUCSRProbe() */
+PetscErrorCode PCDeviceApplyPETSc(void *pc, Vec x, Vec y)
+{
+  GPUCSRWrap *w;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRWrapGet((PetscObject)pc, &w));
+  PetscCall((*w->petsc.pc.apply)((PC)pc, x, y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode PCApply_Device(PC pc, Vec x, Vec y)
 {
   PCDevice     d;

@@ -28,6 +28,7 @@ typedef struct _PCDeviceOps {
 
 GPUCSR_INTERN const PCDeviceOps PCDeviceOps_PBJacobi, PCDeviceOps_VPBJacobi, PCDeviceOps_FieldSplit;
 
+GPUCSR_INTERN PetscErrorCode PCDeviceApplyPETSc(void *pc, Vec, Vec);
 GPUCSR_INTERN PetscErrorCode PCDeviceInitialize_Private(void);
 GPUCSR_INTERN PetscErrorCode PCDirectInitialize_Private(void); /* pcdirect.c */
 GPUCSR_INTERN PetscErrorCode PCJacobiInitialize_Private(void); /* pcjacobi.c */

@@ -16,16 +16,6 @@ static PetscErrorCode PBJacobiRelease(PCDevice d)
   return GPUCSRFree(d->dev, sizeof(double) * (size_t)b->n * (size_t)b->bs, (void **)&b->rows);
 }
 
-static PetscErrorCode ApplyPETSc(void *pc, Vec x, Vec y)
-{
-  GPUCSRWrap *w;
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWrapGet((PetscObject)pc, &w));
-  PetscCall((*w->petsc.pc.apply)((PC)pc, x, y));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode PBJacobiTake(PC pc, PCDevice d, Vec x, PetscBool *possible)
 {
   Blocks        *b = (Blocks *)d->data;
@@ -45,7 +35,7 @@ static PetscErrorCode PBJacobiTake(PC pc, PCDevice d, Vec x, PetscBool *possible
   count = (size_t)n * (size_t)bs;
   if (!b->rows) PetscCall(GPUCSRMalloc(d->dev, sizeof(double) * count, "the blocks of a preconditioner", (void **)&b->rows));
   PetscCall(PetscMalloc1(count, &rows));
-  ierr = GPUCSRProbe(PETSC_COMM_SELF, ApplyPETSc, pc, n, 0, bs, rows); /* not collective: another rank may have its vectors on the host and skip this code */
+  ierr = GPUCSRProbe(PETSC_COMM_SELF, PCDeviceApplyPETSc, pc, n, 0, bs, NULL, rows); /* not collective: another rank may have its vectors on the host and skip this code */
   if (!ierr) ierr = GPUCSRUpload(d->dev, b->rows, GPUCSR_DOUBLE, rows, GPUCSR_DOUBLE, count, PETSC_FALSE, d->dev->stream, NULL);
   PetscCall(PetscFree(rows));
   PetscFunctionReturn(ierr);

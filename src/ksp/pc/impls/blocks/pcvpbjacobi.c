@@ -20,8 +20,8 @@ static PetscErrorCode VPBJacobiRelease(PCDevice d)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The pattern: i, n + 1, and j */
-static void Pattern(PetscInt count, const PetscInt sizes[], PetscInt i[], PetscInt j[])
+/* The pattern: i, n + 1, and j; and the place of each row in its block */
+static void Pattern(PetscInt count, const PetscInt sizes[], PetscInt i[], PetscInt j[], PetscInt place[])
 {
   PetscInt row = 0, e = 0;
 
@@ -29,34 +29,12 @@ static void Pattern(PetscInt count, const PetscInt sizes[], PetscInt i[], PetscI
     const PetscInt first = row;
 
     for (PetscInt r = 0; r < sizes[b]; r++) {
-      i[row++] = e;
+      place[row] = r;
+      i[row++]   = e;
       for (PetscInt c = 0; c < sizes[b]; c++) j[e++] = first + c;
     }
   }
   i[row] = e;
-}
-
-/* Column k of each block with more than k rows */
-static PetscErrorCode Column(PC pc, PCDevice d, PetscInt k, PetscInt n, const PetscInt i[], const PetscInt j[], PetscScalar a[])
-{
-  Vec                unit, column;
-  PetscScalar       *u;
-  const PetscScalar *c;
-
-  PetscFunctionBegin;
-  PetscCall(VecCreateSeq(PETSC_COMM_SELF, n, &unit)); /* not collective: another rank may have its vectors on the host and skip this code */
-  PetscCall(VecDuplicate(unit, &column));
-  PetscCall(VecGetArrayWrite(unit, &u));
-  for (PetscInt r = 0; r < n; r++) u[r] = r - j[i[r]] == k;
-  PetscCall(VecRestoreArrayWrite(unit, &u));
-  PetscCall((*d->wrap->petsc.pc.apply)(pc, unit, column));
-  PetscCall(VecGetArrayRead(column, &c));
-  for (PetscInt r = 0; r < n; r++)
-    if (i[r] + k < i[r + 1]) a[i[r] + k] = c[r];
-  PetscCall(VecRestoreArrayRead(column, &c));
-  PetscCall(VecDestroy(&unit));
-  PetscCall(VecDestroy(&column));
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* With the options of the PC's matrix, but in double precision, as PETSc's */
@@ -82,10 +60,11 @@ static PetscErrorCode VPBJacobiTake(PC pc, PCDevice d, Vec x, PetscBool *possibl
 {
   VBlocks        *b = (VBlocks *)d->data;
   const PetscInt  n = x->map->n;
-  PetscInt        count, most = 0, entries = 0, rows = 0, *i, *j;
+  PetscInt        count, most = 0, entries = 0, rows = 0, *i, *j, *place;
   const PetscInt *sizes;
   PetscScalar    *a;
-  PetscErrorCode  ierr = PETSC_SUCCESS;
+  double         *all;
+  PetscErrorCode  ierr;
 
   PetscFunctionBegin;
   PetscCall(VPBJacobiRelease(d));
@@ -97,11 +76,13 @@ static PetscErrorCode VPBJacobiTake(PC pc, PCDevice d, Vec x, PetscBool *possibl
   }
   *possible = (PetscBool)(n && rows == n);
   if (!*possible) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscMalloc3(n + 1, &i, entries, &j, entries, &a));
-  Pattern(count, sizes, i, j);
-  for (PetscInt k = 0; k < most && !ierr; k++) ierr = Column(pc, d, k, n, i, j, a);
+  PetscCall(PetscMalloc5(n + 1, &i, entries, &j, entries, &a, n, &place, (size_t)n * (size_t)most, &all));
+  Pattern(count, sizes, i, j, place);
+  ierr = GPUCSRProbe(PETSC_COMM_SELF, PCDeviceApplyPETSc, pc, n, 0, most, place, all); /* not collective: another rank may have its vectors on the host and skip this code */
+  for (PetscInt r = 0; r < n && !ierr; r++)
+    for (PetscInt k = 0; k < i[r + 1] - i[r]; k++) a[i[r] + k] = (PetscScalar)all[(size_t)r * (size_t)most + (size_t)k];
   if (!ierr) ierr = Inverse(pc, n, i, j, a, &b->inverse);
-  PetscCall(PetscFree3(i, j, a));
+  PetscCall(PetscFree5(i, j, a, place, all));
   PetscCall(ierr);
   PetscCall(VecCreateLocalVector(x, &b->x));
   PetscCall(VecCreateLocalVector(x, &b->y));

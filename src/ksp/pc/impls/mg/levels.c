@@ -141,7 +141,7 @@ PetscErrorCode GPUMGPCProbe(KSP ksp, PetscInt n, PetscInt first, PetscInt count,
     PetscCall(PetscObjectReference((PetscObject)P));
     PetscCall(MatGPUCSRFactorProbed_Private(P, PETSC_TRUE));
   }
-  ierr = GPUCSRProbe(PetscObjectComm((PetscObject)ksp), GPUMGPCApply, ksp, n, first, count, rows);
+  ierr = GPUCSRProbe(PetscObjectComm((PetscObject)ksp), GPUMGPCApply, ksp, n, first, count, NULL, rows);
   if (P) PetscCall(MatGPUCSRFactorProbed_Private(P, PETSC_FALSE));
   PetscCall(MatDestroy(&P));
   PetscFunctionReturn(ierr);
