@@ -81,23 +81,19 @@ typedef struct {
 static Profile *profile = NULL; /* the one in use */
 
 /* Line by line; wrong: the first error, or empty */
-static PetscErrorCode Parse(const char text[], Profile *p, char wrong[], size_t len)
+static PetscErrorCode Parse(FILE *f, Profile *p, char wrong[], size_t len)
 {
-  int number = 0;
+  char copy[1024];
+  int  number = 0;
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(p, sizeof(*p)));
   wrong[0] = 0;
-  for (const char *line = text; *line && !wrong[0];) {
-    char        copy[1024], word[32] = "";
-    const char *end  = strchr(line, '\n');
-    size_t      size = end ? (size_t)(end - line) : strlen(line);
+  while (!wrong[0] && fgets(copy, sizeof(copy), f)) {
+    char word[32] = "";
 
     number++;
-    if (size >= sizeof(copy)) size = sizeof(copy) - 1;
-    memcpy(copy, line, size);
-    copy[size] = 0;
-    line       = end ? end + 1 : line + strlen(line);
+    copy[strcspn(copy, "\n")] = 0;
     if (number == 1) {
       if (strcmp(copy, "gpucsr-profile 6")) PetscCall(PetscSNPrintf(wrong, len, "its first line is not \"gpucsr-profile 6\""));
       continue;
@@ -167,23 +163,15 @@ static PetscErrorCode Pairs(Profile *p)
 /* From a file, or the built-in one for ""; an unreadable or damaged file is an error, and the profile in use stays */
 PetscErrorCode GPUCSRProfileLoad(const char file[])
 {
-  char     wrong[256], *text = NULL;
+  char     wrong[256];
   Profile *p;
+  FILE    *f = file[0] ? fopen(file, "r") : fmemopen((void *)builtin, sizeof(builtin) - 1, "r");
 
   PetscFunctionBegin;
-  if (file[0]) {
-    FILE  *f = fopen(file, "r");
-    size_t size;
-
-    PetscCheck(f, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "-mat_gpucsr_profile %s: the file cannot be read; `make tune` writes one, and without the option the built-in profile serves", file);
-    PetscCall(PetscCalloc1(1 << 20, &text));
-    size       = fread(text, 1, (1 << 20) - 1, f);
-    text[size] = 0;
-    (void)fclose(f);
-  }
+  PetscCheck(f, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "-mat_gpucsr_profile %s: the file cannot be read; `make tune` writes one, and without the option the built-in profile serves", file);
   PetscCall(PetscNew(&p));
-  PetscCall(Parse(file[0] ? text : builtin, p, wrong, sizeof(wrong)));
-  PetscCall(PetscFree(text));
+  PetscCall(Parse(f, p, wrong, sizeof(wrong)));
+  (void)fclose(f);
   if (wrong[0]) {
     PetscCall(PetscFree(p));
     SETERRQ(PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "-mat_gpucsr_profile %s: %s; `make tune` writes a new one", file[0] ? file : "(built in)", wrong);
