@@ -82,7 +82,7 @@ static PetscErrorCode Find(GPUCSRDevice d, const GPUCSRFeatures *f, GPUCSRPrecis
   int                 n;
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRCandidatesGet(f, p, d, &q, &c, &n));
+  PetscCall(GPUCSRCandidatesGet(f, p, d, &q, PETSC_TRUE, &c, &n));
   PetscCall(GPUCSRWisdomFind(d, f, p, c, n, &why));
   PetscCall(PetscStrncpy(kernel, why ? c[0].kernel->name : "", GPUCSR_WORD));
   PetscCheck(!why || (strstr(why, "-mat_gpucsr_wisdom") && c[0].measured > 0), PETSC_COMM_SELF, PETSC_ERR_PLIB, "Taken without its time or a reason: %s", why);

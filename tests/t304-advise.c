@@ -130,7 +130,7 @@ static PetscErrorCode NoKernel(void)
 
   PetscFunctionBegin;
   PetscCall(GPUCSRDeviceOpen("host", &d, unused, sizeof(unused)));
-  PetscCall(GPUCSRCandidatesGet(&f, GPUCSR_PRECISION_DOUBLE, d, &anything, &c, &n));
+  PetscCall(GPUCSRCandidatesGet(&f, GPUCSR_PRECISION_DOUBLE, d, &anything, PETSC_TRUE, &c, &n));
   line          = c[0];
   line.format   = &aij;
   line.measured = 1e-6;

@@ -235,7 +235,7 @@ PetscErrorCode SpmvAddOurs(Case *c)
       PetscCall(GPUCSRPlanDestroy(&P));
     } else PetscCall(GPUCSRChoose(f, c->precision, c->b->dev, &all, &c->choice[s], NULL, NULL));
   }
-  PetscCall(GPUCSRCandidatesGet(f, c->precision, c->b->dev, &all, &list, &n));
+  PetscCall(GPUCSRCandidatesGet(f, c->precision, c->b->dev, &all, PETSC_TRUE, &list, &n));
   for (int q = 0; q < n; q++)
     for (int k = q; k < n; k++) {
       if (!list[k].usable || list[k].format != list[q].format) continue;

@@ -120,7 +120,7 @@ void GPUCSRCandidateWhy(const GPUCSRCandidate *c, const GPUCSRCandidate *chosen,
 }
 
 /* Candidates for the request: first the pairs of the profile, sorted by predicted time if all are wanted, then, if all are wanted, the rest */
-static PetscErrorCode Candidates(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDevice dev, const GPUCSRRequest *q, PetscBool all, GPUCSRCandidate **list, int *n)
+PetscErrorCode GPUCSRCandidatesGet(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDevice dev, const GPUCSRRequest *q, PetscBool all, GPUCSRCandidate **list, int *n)
 {
   FormatInput       in = {NULL};
   const GPUCSRPair *pair;
@@ -147,11 +147,6 @@ static PetscErrorCode Candidates(const GPUCSRFeatures *f, GPUCSRPrecision p, GPU
   PetscCall(ierr);
   if (all && known == npairs) qsort(*list, (size_t)*n, sizeof(**list), Compare);
   PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode GPUCSRCandidatesGet(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDevice dev, const GPUCSRRequest *q, GPUCSRCandidate **list, int *n)
-{
-  return Candidates(f, p, dev, q, PETSC_TRUE, list, n);
 }
 
 /* Only by name: a candidate much larger than CSR */
@@ -246,7 +241,7 @@ PetscErrorCode GPUCSRChoose(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDe
   if (all) PetscCall(GPUCSRRequestCheck(q));
   for (pick = -1; pick < 0; all = PETSC_TRUE) { /* the pairs of the profile nearly always suffice, and the rest takes longer than the conversion of a small matrix */
     PetscCall(PetscFree(list));
-    PetscCall(Candidates(f, p, dev, q, all, &list, &n));
+    PetscCall(GPUCSRCandidatesGet(f, p, dev, q, all, &list, &n));
     ierr = Pick(f, p, q, list, n, &pick, c->why, sizeof(c->why));
     if (ierr) PetscCall(PetscFree(list));
     PetscCall(ierr);

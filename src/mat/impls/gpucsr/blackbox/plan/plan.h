@@ -64,7 +64,7 @@ typedef struct {
 
 GPUCSR_INTERN PetscErrorCode GPUCSRRequestCheck(const GPUCSRRequest *);
 GPUCSR_INTERN PetscBool      GPUCSRRequestTakes(const GPUCSRRequest *, GPUCSRPrecision);
-GPUCSR_INTERN PetscErrorCode GPUCSRCandidatesGet(const GPUCSRFeatures *, GPUCSRPrecision, GPUCSRDevice, const GPUCSRRequest *, GPUCSRCandidate **, int *);
+GPUCSR_INTERN PetscErrorCode GPUCSRCandidatesGet(const GPUCSRFeatures *, GPUCSRPrecision, GPUCSRDevice, const GPUCSRRequest *, PetscBool all, GPUCSRCandidate **, int *);
 GPUCSR_INTERN PetscErrorCode GPUCSRChoose(const GPUCSRFeatures *, GPUCSRPrecision, GPUCSRDevice, const GPUCSRRequest *, GPUCSRChoice *, GPUCSRCandidate **, int *);
 
 GPUCSR_INTERN void      GPUCSRCandidateWhy(const GPUCSRCandidate *, const GPUCSRCandidate *, char[], size_t);
