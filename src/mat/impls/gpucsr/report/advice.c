@@ -88,14 +88,6 @@ static PetscErrorCode TimeProduct(const Subject *s, double *seconds)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Features(const Subject *s, const GPUCSRSource *src, GPUCSRPrecision p, GPUCSRFeatures *f)
-{
-  PetscFunctionBegin;
-  if (s->g && s->g->plan[GPUCSR_FORWARD].built && s->g->pattern[GPUCSR_FORWARD] == s->A->nonzerostate) *f = s->g->plan[GPUCSR_FORWARD].features;
-  else PetscCall(GPUCSRSourceInspect(src, p, (int)GPUCSRSettingsGlobal.threads, f));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Can CG solve with A? Tests the sums of its entries: x'A = (A x)' for an x without structure, and a positive diagonal */
 static PetscErrorCode ForCG(const GPUCSRSource *s, PetscBool *cg)
 {
@@ -189,7 +181,7 @@ static PetscErrorCode Advice(const Subject *s, const GPUCSRSource *src, MatGPUCS
 
   PetscFunctionBegin;
   PetscCheck(src->m > 0 && src->n > 0 && src->nnz > 0, PETSC_COMM_SELF, PETSC_ERR_SUP, "No model covers a matrix of %d rows, %d columns and %.0f nonzeros: it has no entries", src->m, src->n, (double)src->nnz);
-  PetscCall(Features(s, src, precision, &f));
+  PetscCall(GPUCSRSourceInspect(src, precision, (int)GPUCSRSettingsGlobal.threads, &f));
   PetscCall(GPUCSRHostTimesMeasure(src, &host));
   if ((double)src->nnz <= GPUCSRMachineShared.timed_entries) PetscCall(TimeProduct(s, &host.product));
   PetscCall(GPUCSRForetell(s->dev, &f, precision, &s->config.request, &host, &t));
