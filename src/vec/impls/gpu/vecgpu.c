@@ -473,19 +473,9 @@ void VecGPUCrossed(PetscBool up, size_t n)
 PetscErrorCode VecGPUReport(MPI_Comm comm, FILE *fp)
 {
   const VecGPUInfo sum = VecGPUEntriesCount_Private();
-  double           n[10];
+  double           n[] = {(double)made, (double)sum.uploads, (double)sum.downloads, sum.uploaded, sum.downloaded, (double)sum.forced, (double)crossed.uploads, (double)crossed.downloads, crossed.uploaded, crossed.downloaded};
 
   PetscFunctionBegin;
-  n[0] = (double)made;
-  n[1] = (double)sum.uploads;
-  n[2] = (double)sum.downloads;
-  n[3] = sum.uploaded;
-  n[4] = sum.downloaded;
-  n[5] = (double)sum.forced;
-  n[6] = (double)crossed.uploads;
-  n[7] = (double)crossed.downloads;
-  n[8] = crossed.uploaded;
-  n[9] = crossed.downloaded;
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, n, 10, MPI_DOUBLE, MPI_SUM, comm));
   if (n[0] > 0) PetscCall(PetscFPrintf(comm, fp, "VECGPU: %.0f vectors made; copied to the device %.0f times, %.3g MB; to the host %.0f times, %.3g MB\n", n[0], n[1], 1e-6 * n[3], n[2], 1e-6 * n[4]));
   if (n[6] + n[7] > 0) PetscCall(PetscFPrintf(comm, fp, "VECGPU: host vectors of products and solves copied to the device %.0f times, %.3g MB; to the host %.0f times, %.3g MB\n", n[6], 1e-6 * n[8], n[7], 1e-6 * n[9]));

@@ -242,6 +242,14 @@ static PetscErrorCode Scatter(PCDevice d, const Field *e, Vec y)
   PetscFunctionReturn(ierr);
 }
 
+static PetscErrorCode Solve(PC pc, KSP ksp, const Field *e)
+{
+  PetscFunctionBegin;
+  PetscCall(KSPSolve(ksp, e->b, e->x));
+  PetscCall(KSPCheckSolve(ksp, pc, e->x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* y += the solution of field k for x, less A y unless y is zero. done: the vectors were all on the device */
 static PetscErrorCode SolveAndAdd(PC pc, PCDevice d, PetscInt k, PetscBool zero, Vec x, Vec y, PetscBool *done)
 {
@@ -257,18 +265,9 @@ static PetscErrorCode SolveAndAdd(PC pc, PCDevice d, PetscInt k, PetscBool zero,
   PetscCall(AreOnDevice(d, x, zero ? NULL : f->w, e->b, done));
   if (!*done) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Gather(d, e, x, zero ? NULL : f->w));
-  PetscCall(KSPSolve(f->ksp[k], e->b, e->x));
-  PetscCall(KSPCheckSolve(f->ksp[k], pc, e->x));
+  PetscCall(Solve(pc, f->ksp[k], e));
   PetscCall(AreOnDevice(d, e->x, y, NULL, done));
   if (*done) PetscCall(Scatter(d, e, y));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Solve(PC pc, KSP ksp, const Field *e)
-{
-  PetscFunctionBegin;
-  PetscCall(KSPSolve(ksp, e->b, e->x));
-  PetscCall(KSPCheckSolve(ksp, pc, e->x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
