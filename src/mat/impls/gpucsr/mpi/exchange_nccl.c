@@ -257,14 +257,7 @@ static PetscErrorCode Destroy_Nccl(GPUCSRHalo h)
   if (works && g->stream) PetscCall(dev->ops->streamsynchronize(dev->id, g->stream)); /* the thread still watches */
   WatchEnd(g);
   PetscCall(GroupRelease(&g->group));
-  PetscCall(GPUCSRHaloFree(h, sizeof(uint64_t) * NUMBERS, &g->number));
   if (works && g->done) PetscCall(dev->ops->hostfree(dev->id, g->done));
-  PetscCall(GPUCSRHaloFree(h, sizeof(int32_t) * (size_t)h->nsend, &g->index));
-  PetscCall(GPUCSRHaloFree(h, Bytes(h->nsend), &g->send));
-  PetscCall(GPUCSRHaloFree(h, Bytes(h->nrecv), &g->recv));
-  PetscCall(GPUCSRHaloFree(h, Bytes(PetscMax(h->nsend, h->nrecv)), &g->nan));
-  PetscCall(GPUCSRHaloHostBufferFree(h, &g->hsend));
-  PetscCall(GPUCSRHaloHostBufferFree(h, &g->hrecv));
   if (works && g->packed) PetscCall(dev->ops->eventdestroy(dev->id, g->packed));
   if (works && g->came) PetscCall(dev->ops->eventdestroy(dev->id, g->came));
   if (works && g->stream) PetscCall(dev->ops->streamdestroy(dev->id, g->stream));

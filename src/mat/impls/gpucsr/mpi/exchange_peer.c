@@ -20,8 +20,6 @@ typedef struct {
   PetscBool      pays;
 } Peer;
 
-#define INT32(n) (sizeof(int32_t) * (size_t)(n))
-
 /* --- Set-up */
 
 /* Behind the flags: the counts of exchanges, of blocks and of gathers done */
@@ -48,16 +46,6 @@ static size_t Layout(GPUCSRPeers peers, const PetscInt64 coming[2], size_t at[2]
   return end;
 }
 
-static PetscErrorCode RowsFree(GPUCSRHalo h)
-{
-  Peer *g = (Peer *)h->data;
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRHaloFree(h, INT32(g->rows.n), &g->rows.row));
-  PetscCall(GPUCSRHaloFree(h, INT32(g->rows.n + 1), &g->rows.ptr));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Waits for this rank's launches that use the memory; GPUCSRPeersFree() waits for the other ranks' */
 static PetscErrorCode Destroy_Peer(GPUCSRHalo h)
 {
@@ -66,17 +54,7 @@ static PetscErrorCode Destroy_Peer(GPUCSRHalo h)
   PetscFunctionBegin;
   if (g->theirs) PetscCall(GPUCSRPeersFree(h->peers, g->theirs));
   PetscCall(PetscFree(g->theirs));
-  PetscCall(RowsFree(h));
-  PetscCall(GPUCSRHaloFree(h, sizeof(GPUCSRPeerLink) * (size_t)g->p.n, &g->p.link));
-  PetscCall(GPUCSRHaloFree(h, sizeof(void *) * (size_t)h->peers->size, &g->p.slots));
-  PetscCall(GPUCSRHaloFree(h, INT32(h->nunique), &g->sums.place));
-  PetscCall(GPUCSRHaloFree(h, INT32(h->nunique + 1), &g->sums.ptr));
-  PetscCall(GPUCSRHaloFree(h, INT32(h->nsend), &g->sums.from));
-  PetscCall(GPUCSRHaloFree(h, INT32(h->nsend), &g->index));
-  PetscCall(GPUCSRHaloFree(h, sizeof(double) * (size_t)h->nrecv, &g->fixed));
   if (g->done && !h->dev->failed[0]) PetscCall(h->dev->ops->eventdestroy(h->dev->id, g->done));
-  PetscCall(GPUCSRHaloHostBufferFree(h, &g->send));
-  PetscCall(GPUCSRHaloHostBufferFree(h, &g->recv));
   PetscCall(PetscFree(h->data));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -350,7 +328,8 @@ static PetscErrorCode Rows(GPUCSRHalo h, Mat Ao)
   PetscInt       *row, *ptr, n = 0;
 
   PetscFunctionBegin;
-  PetscCall(RowsFree(h));
+  PetscCall(GPUCSRHaloFree(h, &g->rows.row));
+  PetscCall(GPUCSRHaloFree(h, &g->rows.ptr));
   PetscCall(MatSeqAIJGetCSRAndMemType(Ao, &i, NULL, NULL, NULL));
   PetscCall(PetscMalloc2(Ao->rmap->n, &row, Ao->rmap->n + 1, &ptr));
   for (PetscInt r = 0; r < Ao->rmap->n; r++)

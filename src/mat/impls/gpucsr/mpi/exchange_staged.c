@@ -21,14 +21,6 @@ static PetscErrorCode Destroy_Staged(GPUCSRHalo h)
     if (g->backward[k] != MPI_REQUEST_NULL) PetscCallMPI(MPI_Request_free(&g->backward[k]));
   }
   PetscCall(PetscFree2(g->forward, g->backward));
-  if (h->dev) {
-    PetscCall(GPUCSRHaloFree(h, sizeof(int32_t) * (size_t)h->nsend, &g->dindex));
-    PetscCall(GPUCSRHaloFree(h, sizeof(int32_t) * (size_t)h->nunique, &g->dunique));
-    PetscCall(GPUCSRHaloFree(h, sizeof(double) * (size_t)h->nsend, &g->dbuffer));
-  }
-  PetscCall(GPUCSRHaloHostBufferFree(h, &g->send));
-  PetscCall(GPUCSRHaloHostBufferFree(h, &g->recv));
-  PetscCall(GPUCSRHaloHostBufferFree(h, &g->sum));
   PetscCall(PetscFree(h->data));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -57,11 +57,63 @@ static PetscErrorCode Graph(GPUCSRHalo h, PetscSF sf)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+PetscErrorCode GPUCSRHaloHostBuffer(GPUCSRHalo h, PetscInt n, PetscScalar **p)
+{
+  const size_t bytes = sizeof(PetscScalar) * (size_t)(n + 1);
+
+  PetscFunctionBegin;
+  if (h->dev) PetscCall(h->dev->ops->hostmalloc(h->dev->id, bytes, (void **)p));
+  else PetscCall(PetscMalloc(bytes, p));
+  h->buffer[h->nbuffers++] = (GPUCSRHaloBuffer){*p, bytes, PETSC_TRUE};
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Any stream may use it */
+PetscErrorCode GPUCSRHaloMalloc(GPUCSRHalo h, size_t bytes, void *p)
+{
+  PetscFunctionBegin;
+  if (h->dev) PetscCall(GPUCSRMalloc(h->dev, bytes, "the halo", (void **)p));
+  else PetscCall(PetscMalloc(bytes + 1, (void **)p));
+  h->buffer[h->nbuffers++] = (GPUCSRHaloBuffer){*(void **)p, bytes, PETSC_FALSE};
+  if (h->dev) PetscCall(h->dev->ops->streamsynchronize(h->dev->id, h->dev->stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode FreeAt(GPUCSRHalo h, int k)
+{
+  void *p = h->buffer[k].p;
+
+  PetscFunctionBegin;
+  if (!h->dev) PetscCall(PetscFree(p));
+  else if (!h->buffer[k].locked) PetscCall(GPUCSRFree(h->dev, h->buffer[k].bytes, &p));
+  else if (!h->dev->failed[0]) PetscCall(h->dev->ops->hostfree(h->dev->id, p));
+  h->buffer[k] = h->buffer[--h->nbuffers];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUCSRHaloFree(GPUCSRHalo h, void *p)
+{
+  PetscFunctionBegin;
+  for (int k = h->nbuffers; k-- > 0;)
+    if (h->buffer[k].p == *(void **)p) PetscCall(FreeAt(h, k));
+  *(void **)p = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The exchange's data and memory */
+static PetscErrorCode Undo(GPUCSRHalo h)
+{
+  PetscFunctionBegin;
+  if (h->data) PetscCall((*h->exchange->destroy)(h));
+  while (h->nbuffers) PetscCall(FreeAt(h, h->nbuffers - 1));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Undoes the set-up. Collective with peers, and bounded in time even if another rank has ended */
 static PetscErrorCode Drop(GPUCSRHalo h)
 {
   PetscFunctionBegin;
-  if (h->data) PetscCall((*h->exchange->destroy)(h));
+  PetscCall(Undo(h));
   PetscCall(GPUCSRPeersDestroy(&h->peers));
   h->exchange = &GPUCSRExchange_staged;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -219,44 +271,6 @@ PetscErrorCode GPUCSRHaloChoose(GPUCSRHalo h, GPUCSRDevice dev, const char word[
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode GPUCSRHaloHostBuffer(GPUCSRHalo h, PetscInt n, PetscScalar **p)
-{
-  const size_t bytes = sizeof(PetscScalar) * (size_t)(n + 1);
-
-  PetscFunctionBegin;
-  if (h->dev) PetscCall(h->dev->ops->hostmalloc(h->dev->id, bytes, (void **)p));
-  else PetscCall(PetscMalloc(bytes, p));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode GPUCSRHaloHostBufferFree(GPUCSRHalo h, PetscScalar **p)
-{
-  PetscFunctionBegin;
-  if (!h->dev) PetscCall(PetscFree(*p));
-  else if (*p && !h->dev->failed[0]) PetscCall(h->dev->ops->hostfree(h->dev->id, *p));
-  *p = NULL;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Any stream may use it */
-PetscErrorCode GPUCSRHaloMalloc(GPUCSRHalo h, size_t bytes, void *p)
-{
-  PetscFunctionBegin;
-  if (h->dev) {
-    PetscCall(GPUCSRMalloc(h->dev, bytes, "the halo", (void **)p));
-    PetscCall(h->dev->ops->streamsynchronize(h->dev->id, h->dev->stream));
-  } else PetscCall(PetscMalloc(bytes + 1, (void **)p));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode GPUCSRHaloFree(GPUCSRHalo h, size_t bytes, void *p)
-{
-  PetscFunctionBegin;
-  if (h->dev) PetscCall(GPUCSRFree(h->dev, bytes, (void **)p));
-  else PetscCall(PetscFree(*(void **)p));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 PetscErrorCode GPUCSRHaloFill(GPUCSRHalo h, void *to, GPUCSRType type, const void *from, GPUCSRType ftype, PetscInt n)
 {
   PetscFunctionBegin;
@@ -312,7 +326,7 @@ PetscErrorCode GPUCSRHaloSetUp(GPUCSRHalo h, GPUCSRDevice dev)
 {
   PetscFunctionBegin;
   if (h->exchange->together) PetscFunctionReturn(PETSC_SUCCESS);
-  if (h->data) PetscCall((*h->exchange->destroy)(h));
+  PetscCall(Undo(h));
   h->dev = dev;
   PetscCall((*h->exchange->setup)(h));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -58,9 +58,17 @@ typedef struct {
   PetscInt    *offset;
 } GPUCSRNeighbours;
 
+typedef struct {
+  void     *p;
+  size_t    bytes;
+  PetscBool locked; /* memory of the host */
+} GPUCSRHaloBuffer;
+
 struct _n_GPUCSRHalo {
   const GPUCSRExchange *exchange;
-  void                 *data; /* of the exchange */
+  void                 *data; /* of the exchange, */
+  int                   nbuffers;
+  GPUCSRHaloBuffer      buffer[12]; /* and its memory */
   MPI_Comm              comm;
   PetscMPIInt           tag;
   GPUCSRDevice          dev;      /* of the products; NULL: host memory */
@@ -85,11 +93,10 @@ GPUCSR_INTERN PetscErrorCode GPUCSRHaloDestroy(GPUCSRHalo *);
 GPUCSR_INTERN PetscErrorCode GPUCSRHaloBroken(GPUCSRHalo, PetscBool *);
 /* Collective: where this rank's numbers begin among those that rank r receives: entries in where[r][0], sums in where[r][1] */
 GPUCSR_INTERN PetscErrorCode GPUCSRHaloPlaces(GPUCSRHalo, PetscInt64 (**where)[2]);
-/* For exchanges: n numbers of the host and one more, page-locked if the halo has a device; and memory where the products are */
+/* For exchanges: n numbers of the host and one more, page-locked if the halo has a device; and memory where the products are. Freed with the exchange, or before */
 GPUCSR_INTERN PetscErrorCode GPUCSRHaloHostBuffer(GPUCSRHalo, PetscInt n, PetscScalar **);
-GPUCSR_INTERN PetscErrorCode GPUCSRHaloHostBufferFree(GPUCSRHalo, PetscScalar **);
 GPUCSR_INTERN PetscErrorCode GPUCSRHaloMalloc(GPUCSRHalo, size_t, void *);
-GPUCSR_INTERN PetscErrorCode GPUCSRHaloFree(GPUCSRHalo, size_t, void *);
+GPUCSR_INTERN PetscErrorCode GPUCSRHaloFree(GPUCSRHalo, void *);
 GPUCSR_INTERN PetscErrorCode GPUCSRHaloFill(GPUCSRHalo, void *to, GPUCSRType, const void *from, GPUCSRType, PetscInt n);
 GPUCSR_INTERN PetscErrorCode GPUCSRHaloIndices(GPUCSRHalo, const PetscInt from[], PetscInt n, int32_t **to);
 /* The entries that are sent, of x on the host, or NaN; and for each unique entry the sum of what comes back, in the order of ranks. add: into its place in z */
