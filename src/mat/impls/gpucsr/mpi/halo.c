@@ -62,6 +62,7 @@ PetscErrorCode GPUCSRHaloHostBuffer(GPUCSRHalo h, PetscInt n, PetscScalar **p)
   const size_t bytes = sizeof(PetscScalar) * (size_t)(n + 1);
 
   PetscFunctionBegin;
+  PetscCheck(h->nbuffers < (int)PETSC_STATIC_ARRAY_LENGTH(h->buffer), PETSC_COMM_SELF, PETSC_ERR_PLIB, "An exchange has more than %d pieces of memory", h->nbuffers);
   if (h->dev) PetscCall(h->dev->ops->hostmalloc(h->dev->id, bytes, (void **)p));
   else PetscCall(PetscMalloc(bytes, p));
   h->buffer[h->nbuffers++] = (GPUCSRHaloBuffer){*p, bytes, PETSC_TRUE};
@@ -72,6 +73,7 @@ PetscErrorCode GPUCSRHaloHostBuffer(GPUCSRHalo h, PetscInt n, PetscScalar **p)
 PetscErrorCode GPUCSRHaloMalloc(GPUCSRHalo h, size_t bytes, void *p)
 {
   PetscFunctionBegin;
+  PetscCheck(h->nbuffers < (int)PETSC_STATIC_ARRAY_LENGTH(h->buffer), PETSC_COMM_SELF, PETSC_ERR_PLIB, "An exchange has more than %d pieces of memory", h->nbuffers);
   if (h->dev) PetscCall(GPUCSRMalloc(h->dev, bytes, "the halo", (void **)p));
   else PetscCall(PetscMalloc(bytes + 1, (void **)p));
   h->buffer[h->nbuffers++] = (GPUCSRHaloBuffer){*(void **)p, bytes, PETSC_FALSE};
