@@ -134,7 +134,7 @@ $(EXAMPLES): $(wildcard src/ksp/examples/*.h)
 $(BUILD)/examples/newton: $(if $(NVCC),$(DEVICE)/src/ksp/examples/newton.cu.o) $(LIB)
 $(BUILD)/examples/newton: LINKED = $(PUBLIC) $(if $(NVCC),$(CUDALIBS) -lstdc++)
 $(BUILD)/examples/bmrm: $(wildcard src/learn/bmrm/*)
-$(BUILD)/deb/bmrm: src/learn/bmrm.c $(wildcard src/learn/bmrm/*)
+$(BUILD)/deb/bmrm: src/learn/bmrm.c $(wildcard src/learn/bmrm/*) src/ksp/examples/loadmat.h
 	$(program)
 
 # Linked with the library, or with its objects for its internal functions

@@ -149,27 +149,7 @@ static PetscErrorCode MatchLabels(const Learner *l, Vec y, const char file[])
   PetscFunctionReturn(0);
 }
 
-/* Learns the current weight vector by one method or, if that stops early, by several in turn */
-static PetscErrorCode LearnClass(Learner *l, Method method, Outcome *out)
-{
-  Rest      rest = {PETSC_TRUE, -PETSC_MAX_REAL, 0};
-  PetscBool dual;
-
-  PetscFunctionBeginUser;
-  PetscCall(HasDual(l, &dual));
-  PetscCall(BiasTake(l, l->w[l->which]));
-  if (method == METHOD_NEWTON) {
-    PetscCall(LearnNewton(l, out));
-    rest.left = PETSC_FALSE;
-  }
-  if (rest.left && (method == METHOD_DUAL || (method == METHOD_AUTO && dual))) PetscCall(LearnDual(l, &rest, out));
-  if (rest.left && method != METHOD_INTERIOR) PetscCall(LearnBundle(l, &rest, out));
-  if (rest.left) PetscCall(LearnInterior(l, &rest, out));
-  PetscCall(BiasGive(l, l->w[l->which]));
-  PetscFunctionReturn(0);
-}
-
-/* Learns all weight vectors for this lambda, from their current values */
+/* Learns all weight vectors for this lambda, from their current values: each by one method or, if that stops early, by several in turn */
 static PetscErrorCode Learn(Learner *l, PetscReal lambda, Outcome *out)
 {
   Method    method = l->settings->method;
@@ -179,13 +159,22 @@ static PetscErrorCode Learn(Learner *l, PetscReal lambda, Outcome *out)
   PetscCall(PetscMemzero(out, sizeof(*out)));
   PetscCall(HasDual(l, &dual));
   PetscCheck(method != METHOD_DUAL || dual, PETSC_COMM_WORLD, PETSC_ERR_SUP, "-method dual is for one process, and rows and vectors in its memory");
-  if (method == METHOD_AUTO && l->loss->curvature) method = METHOD_NEWTON;
+  if (method == METHOD_AUTO) method = l->loss->curvature ? METHOD_NEWTON : dual ? METHOD_DUAL : METHOD_BUNDLE;
   out->converged = PETSC_TRUE;
-  out->method    = "newton";
   l->lambda      = lambda;
   for (PetscInt j = 0; j < l->k; j++) {
+    Rest rest = {PETSC_TRUE, -PETSC_MAX_REAL, 0};
+
     PetscCall(LearnerClass(l, j));
-    PetscCall(LearnClass(l, method, out));
+    PetscCall(BiasTake(l, l->w[j]));
+    if (method == METHOD_NEWTON) {
+      PetscCall(LearnNewton(l, out));
+      rest.left = PETSC_FALSE;
+    }
+    if (method == METHOD_DUAL) PetscCall(LearnDual(l, &rest, out));
+    if (rest.left && method != METHOD_INTERIOR) PetscCall(LearnBundle(l, &rest, out));
+    if (rest.left) PetscCall(LearnInterior(l, &rest, out));
+    PetscCall(BiasGive(l, l->w[j]));
   }
   PetscFunctionReturn(0);
 }
@@ -366,20 +355,28 @@ static PetscErrorCode Report(const Learner *l, const Settings *o, Run *r)
   PetscFunctionReturn(0);
 }
 
+static PetscErrorCode SayData(Mat X)
+{
+  PetscInt M, N;
+  MatInfo  info;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatGetSize(X, &M, &N));
+  PetscCall(MatGetInfo(X, MAT_GLOBAL_SUM, &info));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "data       %" PetscInt_FMT " rows, %" PetscInt_FMT " columns, %.0f nonzeros\n", M, N, info.nz_used));
+  PetscFunctionReturn(0);
+}
+
 /* Applies a model; ignores the settings for learning */
 static PetscErrorCode Apply(Learner *l, const Settings *o)
 {
   PetscScalar *weights;
   Quality      q;
-  PetscInt     M, N;
-  MatInfo      info;
 
   PetscFunctionBeginUser;
   PetscCall(ModelLoad(l, o->model, &weights));
   PetscCall(DataLoad(o->file, o->labels, "", l->bias, l->base, &l->data));
-  PetscCall(MatGetSize(l->data.X, &M, &N));
-  PetscCall(MatGetInfo(l->data.X, MAT_GLOBAL_SUM, &info));
-  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "data       %" PetscInt_FMT " rows, %" PetscInt_FMT " columns, %.0f nonzeros\n", M, N, info.nz_used));
+  PetscCall(SayData(l->data.X));
   PetscCheck(o->kind != PREDICT_PROBABILITY || !strcmp(l->loss->name, "logistic"), PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "Probabilities come from a model of -loss logistic, not %s", l->loss->name);
   PetscCall(CheckOptions());
   PetscCall(PetscCalloc1(l->k, &l->w));
@@ -394,8 +391,6 @@ static PetscErrorCode Apply(Learner *l, const Settings *o)
 static PetscErrorCode LearnAndReport(Learner *l, const Settings *o)
 {
   Run            r = {0};
-  MatInfo        info;
-  PetscInt       M, N;
   PetscLogDouble t[4];
 
   PetscFunctionBeginUser;
@@ -409,9 +404,7 @@ static PetscErrorCode LearnAndReport(Learner *l, const Settings *o)
   PetscCall(PetscTime(&t[2]));
   r.start = t[1] - t[0];
   r.load  = t[2] - t[1];
-  PetscCall(MatGetSize(l->data.X, &M, &N));
-  PetscCall(MatGetInfo(l->data.X, MAT_GLOBAL_SUM, &info));
-  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "data       %" PetscInt_FMT " rows, %" PetscInt_FMT " columns, %.0f nonzeros\n", M, N, info.nz_used));
+  PetscCall(SayData(l->data.X));
   PetscCall(GetClasses(l, &l->data, o->file));
   PetscCall(GetValidation(l, o, &r));
   PetscCall(CheckRows(l, o->file));

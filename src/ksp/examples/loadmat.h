@@ -11,17 +11,16 @@
 /* The type of MatGPUCSRLoadFile(), because the programs do not include petscgpucsr.h */
 typedef PetscErrorCode (*LoadFileFn)(Mat, const char *, const void *, Vec *, Vec *, void *);
 
-/* Is the file PETSc binary with an object of class classid? */
-static PetscErrorCode IsPetscBinary(MPI_Comm comm, const char name[], PetscInt classid, PetscBool *is)
+/* Opens PETSc binary that begins with an object of class classid; NULL if the file does not */
+static inline PetscErrorCode OpenBinary(MPI_Comm comm, const char name[], PetscInt classid, PetscViewer *viewer)
 {
-  PetscViewer viewer;
-  PetscInt    first = 0, count = 0;
+  PetscInt first = 0, count = 0;
 
   PetscFunctionBeginUser;
-  PetscCall(PetscViewerBinaryOpen(comm, name, FILE_MODE_READ, &viewer));
-  PetscCall(PetscViewerBinaryRead(viewer, &first, 1, &count, PETSC_INT));
-  PetscCall(PetscViewerDestroy(&viewer));
-  *is = (PetscBool)(count == 1 && first == classid);
+  PetscCall(PetscViewerBinaryOpen(comm, name, FILE_MODE_READ, viewer));
+  PetscCall(PetscViewerBinaryRead(*viewer, &first, 1, &count, PETSC_INT));
+  PetscCall(PetscViewerDestroy(viewer));
+  if (count == 1 && first == classid) PetscCall(PetscViewerBinaryOpen(comm, name, FILE_MODE_READ, viewer)); /* from its beginning */
   PetscFunctionReturn(0);
 }
 
@@ -31,7 +30,6 @@ static inline PetscErrorCode LoadMat(Mat A, const char name[])
   MPI_Comm    comm = PetscObjectComm((PetscObject)A);
   LoadFileFn  load = NULL;
   PetscViewer viewer;
-  PetscBool   binary = PETSC_FALSE;
 
   PetscFunctionBeginUser;
   PetscCall(PetscDLSym(NULL, "MatGPUCSRLoadFile", (void **)&load));
@@ -39,9 +37,8 @@ static inline PetscErrorCode LoadMat(Mat A, const char name[])
     PetscCall((*load)(A, name, NULL, NULL, NULL, NULL));
     PetscFunctionReturn(0);
   }
-  PetscCall(IsPetscBinary(comm, name, MAT_FILE_CLASSID, &binary));
-  PetscCheck(binary, comm, PETSC_ERR_FILE_UNEXPECTED, "%s: is not a matrix in PETSc binary of this PETSc: convert it by gpucsr-convert, or read it with -dll_append libpetscgpucsr.so", name);
-  PetscCall(PetscViewerBinaryOpen(comm, name, FILE_MODE_READ, &viewer));
+  PetscCall(OpenBinary(comm, name, MAT_FILE_CLASSID, &viewer));
+  PetscCheck(viewer, comm, PETSC_ERR_FILE_UNEXPECTED, "%s: is not a matrix in PETSc binary of this PETSc: convert it by gpucsr-convert, or read it with -dll_append libpetscgpucsr.so", name);
   PetscCall(MatLoad(A, viewer));
   PetscCall(PetscViewerDestroy(&viewer));
   PetscFunctionReturn(0);
@@ -53,13 +50,11 @@ static inline PetscErrorCode LoadVec(Vec x, const char name[])
   MPI_Comm    comm = PetscObjectComm((PetscObject)x);
   Mat         A;
   PetscViewer viewer;
-  PetscBool   binary = PETSC_FALSE;
   PetscInt    M, m, n, N;
 
   PetscFunctionBeginUser;
-  PetscCall(IsPetscBinary(comm, name, VEC_FILE_CLASSID, &binary));
-  if (binary) {
-    PetscCall(PetscViewerBinaryOpen(comm, name, FILE_MODE_READ, &viewer));
+  PetscCall(OpenBinary(comm, name, VEC_FILE_CLASSID, &viewer));
+  if (viewer) {
     PetscCall(VecLoad(x, viewer));
     PetscCall(PetscViewerDestroy(&viewer));
     PetscFunctionReturn(0);

@@ -4,6 +4,7 @@
   PETSc reads its binary format: a matrix, then a vector of labels. If a loaded library composes a function that reads files, this function is called. It also reads LIBSVM text and Matrix Market files.
 */
 #include "learn.h"
+#include "../../ksp/examples/loadmat.h"
 #include <petscgpucsr.h> /* only for a struct: functions of the library are found by name */
 
 /* A binary file can hold labels that are NaN or infinite */
@@ -112,9 +113,9 @@ static PetscErrorCode AppendColumn(Mat *X, PetscReal bias)
 */
 PetscErrorCode DataLoad(const char file[], const char labels[], const char weights[], PetscReal bias, PetscInt base, Data *data)
 {
-  PetscBool given;
-  char      text[8];
-  PetscErrorCode (*load)(Mat, const char *, const void *, Vec *, Vec *, void *) = NULL;
+  PetscBool  given;
+  char       text[8];
+  LoadFileFn load = NULL;
 
   PetscFunctionBeginUser;
   PetscCall(PetscMemzero(data, sizeof(*data)));
@@ -136,13 +137,10 @@ PetscErrorCode DataLoad(const char file[], const char labels[], const char weigh
     PetscCheck(base < 0 || data->base < 0 || base == data->base, PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "%s: its columns count from %" PetscInt_FMT ", those of the model from %" PetscInt_FMT, file, data->base, base);
   } else {
     PetscViewer viewer;
-    PetscInt    M, My, first = 0, count = 0;
+    PetscInt    M, My;
 
-    PetscCall(PetscViewerBinaryOpen(PETSC_COMM_WORLD, file, FILE_MODE_READ, &viewer));
-    PetscCall(PetscViewerBinaryRead(viewer, &first, 1, &count, PETSC_INT));
-    PetscCheck(count == 1 && first == MAT_FILE_CLASSID, PETSC_COMM_WORLD, PETSC_ERR_FILE_UNEXPECTED, "%s: is not PETSc binary; -dll_append libpetscgpucsr.so brings a reader of text", file);
-    PetscCall(PetscViewerDestroy(&viewer));
-    PetscCall(PetscViewerBinaryOpen(PETSC_COMM_WORLD, file, FILE_MODE_READ, &viewer)); /* from its beginning */
+    PetscCall(OpenBinary(PETSC_COMM_WORLD, file, MAT_FILE_CLASSID, &viewer));
+    PetscCheck(viewer, PETSC_COMM_WORLD, PETSC_ERR_FILE_UNEXPECTED, "%s: is not PETSc binary; -dll_append libpetscgpucsr.so brings a reader of text", file);
     PetscCall(MatLoad(data->X, viewer));
     if (!labels[0]) {
       PetscCall(MatCreateVecs(data->X, NULL, &data->y));

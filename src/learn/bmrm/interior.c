@@ -53,13 +53,9 @@ static PetscErrorCode Centre(Learner *l, Interior *p)
 /* c = u y v / m */
 static PetscErrorCode Weigh(Learner *l, Vec v, Vec c)
 {
-  PetscInt M;
-
   PetscFunctionBeginUser;
-  PetscCall(VecGetSize(v, &M));
   PetscCall(VecPointwiseMult(c, l->z, v));
-  if (l->u) PetscCall(VecPointwiseMult(c, c, l->u));
-  PetscCall(VecScale(c, 1 / (PetscReal)M));
+  PetscCall(WeighRows(l, c));
   PetscFunctionReturn(0);
 }
 
@@ -98,11 +94,9 @@ static PetscErrorCode DualValue(Learner *l, Interior *p, Vec g, PetscReal *value
 /* Second derivatives h = u a (1 - a) / den / m with den = a x + (1 - a) r. The part of a's step without w is da = (mu (1 - 2a) + a (1 - a) t) / den */
 static PetscErrorCode Eliminate(Learner *l, Interior *p, Vec h)
 {
-  Vec      den = p->dx, ab = p->dr;
-  PetscInt M;
+  Vec den = p->dx, ab = p->dr;
 
   PetscFunctionBeginUser;
-  PetscCall(VecGetSize(h, &M));
   PetscCall(VecCopy(p->a, ab));
   PetscCall(OneLess(ab));
   PetscCall(VecPointwiseMult(den, ab, p->r));
@@ -184,13 +178,12 @@ PetscErrorCode LearnInterior(Learner *l, Rest *rest, Outcome *out)
   Interior        p;
   Vec *const      vectors[] = {&p.x, &p.r, &p.a, &p.da, &p.dx, &p.dr, &p.t};
   PetscReal       risk, norm, dual = 0, value, gap, want, room = 1, decrease, mu = 1, weight = 1, shift;
-  PetscInt        it, M;
+  PetscInt        it;
   PetscBool       done = PETSC_FALSE;
 
   PetscFunctionBeginUser;
   PetscCall(NewtonCreate(l, &n));
   PetscCall(CreateVecs(l->s, 7, vectors));
-  PetscCall(VecGetSize(l->s, &M));
   PetscCall(VecSet(w, 0.0));
   PetscCall(VecSet(l->origin, 0.0));
   l->shift = 0;
@@ -211,8 +204,7 @@ PetscErrorCode LearnInterior(Learner *l, Rest *rest, Outcome *out)
     p.mu = PetscMax(mu * (room > 0.9 ? 0.1 : (room > 0.5 ? 0.25 : 0.5)), ENOUGH * want / weight);
     PetscCall(Eliminate(l, &p, n.h));
     PetscCall(VecCopy(n.h, l->d)); /* theta */
-    if (l->u) PetscCall(VecPointwiseMult(n.h, n.h, l->u));
-    PetscCall(VecScale(n.h, 1 / (PetscReal)M));
+    PetscCall(WeighRows(l, n.h));
     PetscCall(VecWAXPY(p.t, 1.0, p.a, p.da));
     PetscCall(Weigh(l, p.t, l->c));
     PetscCall(BiasBalance(l, n.h, l->c, &shift));

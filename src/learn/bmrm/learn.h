@@ -123,6 +123,7 @@ extern PetscErrorCode LearnerSetUp(Learner *);
 extern PetscErrorCode LearnerClass(Learner *, PetscInt);
 extern PetscErrorCode LearnerDestroy(Learner *);
 extern PetscErrorCode Scores(Learner *, Vec w, Vec s);
+extern PetscErrorCode WeighRows(Learner *, Vec);
 extern PetscErrorCode RiskAt(Learner *, Vec s, Vec c, PetscReal *risk);
 extern PetscErrorCode Subgradient(Learner *, Vec c, Vec g);
 extern PetscErrorCode Curvature(Learner *, Vec s, Vec h);

@@ -147,29 +147,6 @@ static PetscErrorCode SquaredHingeVectors(Vec s, Vec y, PetscReal p, Vec zero, V
   PetscFunctionReturn(0);
 }
 
-/* Overwrites f */
-static PetscErrorCode HingeMargins(Vec t, Vec dt, Vec zero, Vec f, PetscScalar sums[2])
-{
-  const Vec with[2] = {t, dt};
-
-  PetscFunctionBeginUser;
-  PetscCall(VecPointwiseMax(f, t, zero));
-  PetscCall(VecPointwiseDivide(f, f, f));
-  PetscCall(VecMDot(f, 2, with, sums));
-  PetscFunctionReturn(0);
-}
-
-static PetscErrorCode SquaredHingeMargins(Vec t, Vec dt, Vec zero, Vec f, PetscScalar sums[2])
-{
-  const Vec with[2] = {t, dt};
-
-  PetscFunctionBeginUser;
-  PetscCall(VecPointwiseMax(f, t, zero));
-  PetscCall(VecMDot(f, 2, with, sums));
-  sums[1] *= 2;
-  PetscFunctionReturn(0);
-}
-
 /* With m = ys and e = exp(-|m|): the loss is max(-m, 0) + log(1 + e), its slope -y exp(min(-m, 0)) / (1 + e) */
 static PetscErrorCode LogisticVectors(Vec s, Vec y, PetscReal p, Vec zero, Vec f, Vec c)
 {
@@ -455,17 +432,17 @@ PetscErrorCode RankedPairs(PetscInt n, const PetscScalar s[], const PetscScalar 
 }
 
 const Loss losses[] = {
-  {"hinge",         "L2R_L1LOSS_SVC_DUAL", LABELS_CLASSES, NULL,           0,   HingeRows,        HingeVectors,        HingeMargins,        NULL,                  NULL,        PETSC_FALSE, PETSC_TRUE },
-  {"squared_hinge", "L2R_L2LOSS_SVC",      LABELS_CLASSES, NULL,           0,   SquaredHingeRows, SquaredHingeVectors, SquaredHingeMargins, SquaredHingeCurvature, NULL,        PETSC_FALSE, PETSC_FALSE},
-  {"logistic",      "L2R_LR",              LABELS_CLASSES, NULL,           0,   LogisticRows,     LogisticVectors,     NULL,                LogisticCurvature,     NULL,        PETSC_FALSE, PETSC_FALSE},
-  {"roc",           "L2R_L1LOSS_SVC_DUAL", LABELS_CLASSES, NULL,           0,   NULL,             NULL,                NULL,                NULL,                  ROCAreaLoss, PETSC_TRUE,  PETSC_FALSE},
-  {"f1",            "L2R_L1LOSS_SVC_DUAL", LABELS_CLASSES, NULL,           0,   NULL,             NULL,                NULL,                NULL,                  F1Loss,      PETSC_FALSE, PETSC_FALSE},
-  {"rank",          "L2R_L2LOSS_SVR",      LABELS_RANKS,   NULL,           0,   NULL,             NULL,                NULL,                NULL,                  RankLoss,    PETSC_TRUE,  PETSC_FALSE},
-  {"least_squares", "L2R_L2LOSS_SVR",      LABELS_TARGETS, NULL,           0,   LeastSquaresRows, LeastSquaresVectors, NULL,                LeastSquaresCurvature, NULL,        PETSC_FALSE, PETSC_FALSE},
-  {"absolute",      "L2R_L2LOSS_SVR",      LABELS_TARGETS, NULL,           0,   InsensitiveRows,  InsensitiveVectors,  NULL,                NULL,                  NULL,        PETSC_FALSE, PETSC_FALSE},
-  {"insensitive",   "L2R_L1LOSS_SVR_DUAL", LABELS_TARGETS, "-insensitive", 0.1, InsensitiveRows,  InsensitiveVectors,  NULL,                NULL,                  NULL,        PETSC_FALSE, PETSC_FALSE},
-  {"quantile",      "L2R_L2LOSS_SVR",      LABELS_TARGETS, "-quantile",    0.5, QuantileRows,     QuantileVectors,     NULL,                NULL,                  NULL,        PETSC_FALSE, PETSC_FALSE},
-  {NULL,            NULL,                  LABELS_TARGETS, NULL,           0,   NULL,             NULL,                NULL,                NULL,                  NULL,        PETSC_FALSE, PETSC_FALSE}
+  {"hinge",         "L2R_L1LOSS_SVC_DUAL", LABELS_CLASSES, NULL,           0,   HingeRows,        HingeVectors,        1, NULL,                  NULL,        PETSC_FALSE, PETSC_TRUE },
+  {"squared_hinge", "L2R_L2LOSS_SVC",      LABELS_CLASSES, NULL,           0,   SquaredHingeRows, SquaredHingeVectors, 2, SquaredHingeCurvature, NULL,        PETSC_FALSE, PETSC_FALSE},
+  {"logistic",      "L2R_LR",              LABELS_CLASSES, NULL,           0,   LogisticRows,     LogisticVectors,     0, LogisticCurvature,     NULL,        PETSC_FALSE, PETSC_FALSE},
+  {"roc",           "L2R_L1LOSS_SVC_DUAL", LABELS_CLASSES, NULL,           0,   NULL,             NULL,                0, NULL,                  ROCAreaLoss, PETSC_TRUE,  PETSC_FALSE},
+  {"f1",            "L2R_L1LOSS_SVC_DUAL", LABELS_CLASSES, NULL,           0,   NULL,             NULL,                0, NULL,                  F1Loss,      PETSC_FALSE, PETSC_FALSE},
+  {"rank",          "L2R_L2LOSS_SVR",      LABELS_RANKS,   NULL,           0,   NULL,             NULL,                0, NULL,                  RankLoss,    PETSC_TRUE,  PETSC_FALSE},
+  {"least_squares", "L2R_L2LOSS_SVR",      LABELS_TARGETS, NULL,           0,   LeastSquaresRows, LeastSquaresVectors, 0, LeastSquaresCurvature, NULL,        PETSC_FALSE, PETSC_FALSE},
+  {"absolute",      "L2R_L2LOSS_SVR",      LABELS_TARGETS, NULL,           0,   InsensitiveRows,  InsensitiveVectors,  0, NULL,                  NULL,        PETSC_FALSE, PETSC_FALSE},
+  {"insensitive",   "L2R_L1LOSS_SVR_DUAL", LABELS_TARGETS, "-insensitive", 0.1, InsensitiveRows,  InsensitiveVectors,  0, NULL,                  NULL,        PETSC_FALSE, PETSC_FALSE},
+  {"quantile",      "L2R_L2LOSS_SVR",      LABELS_TARGETS, "-quantile",    0.5, QuantileRows,     QuantileVectors,     0, NULL,                  NULL,        PETSC_FALSE, PETSC_FALSE},
+  {NULL,            NULL,                  LABELS_TARGETS, NULL,           0,   NULL,             NULL,                0, NULL,                  NULL,        PETSC_FALSE, PETSC_FALSE}
 };
 
 /* ---- quality of scores ---- */

@@ -27,9 +27,8 @@ typedef struct {
   PetscReal   usual;                                                                    /* default of the parameter */
   PetscReal (*rows)(LossRows *);                                                        /* sum of the losses; NULL for a loss of all rows together */
   PetscErrorCode (*vectors)(Vec s, Vec y, PetscReal parameter, Vec zero, Vec f, Vec c); /* losses and slopes of all rows, by vector operations */
-  /* sum of the losses at the margins t = 1 - y s, and its slope along dt; uses two work vectors; NULL if there is nothing faster than `vectors` */
-  PetscErrorCode (*margins)(Vec t, Vec dt, Vec zero, Vec f, PetscScalar sums[2]);
-  PetscErrorCode (*curvature)(Vec c); /* overwrites slopes by second derivatives; NULL if the loss is not smooth */
+  int power;                                                                            /* the loss of a row is this power of max(t, 0) at the margin t = 1 - y s; 0: the loss is no such power */
+  PetscErrorCode (*curvature)(Vec c);                                                   /* overwrites slopes by second derivatives; NULL if the loss is not smooth */
   /* loss of all n rows together; c[i] becomes its derivative by the score of row i */
   PetscErrorCode (*allrows)(PetscInt n, const PetscScalar s[], const PetscScalar y[], const PetscScalar query[], PetscScalar c[], PetscReal *value);
   PetscBool differences; /* does the loss depend on differences of scores alone? */

@@ -93,6 +93,18 @@ static PetscErrorCode RiskRows(Learner *l, Vec s, PetscReal k, Vec d, PetscReal 
   PetscFunctionReturn(0);
 }
 
+/* A number of each row, times its weight in the risk */
+PetscErrorCode WeighRows(Learner *l, Vec v)
+{
+  PetscInt M;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecGetSize(v, &M));
+  if (l->u) PetscCall(VecPointwiseMult(v, v, l->u));
+  PetscCall(VecScale(v, 1 / (PetscReal)M));
+  PetscFunctionReturn(0);
+}
+
 /* The risk at the scores s, and its derivatives by the scores to c */
 static PetscErrorCode RiskScores(Learner *l, Vec s, Vec c, PetscReal *risk)
 {
@@ -105,11 +117,9 @@ static PetscErrorCode RiskScores(Learner *l, Vec s, Vec c, PetscReal *risk)
   else {
     PetscCall(VecGetSize(s, &M));
     PetscCall((*l->loss->vectors)(s, l->z, l->parameter, l->zero, l->f, c));
-    if (l->u) {
-      PetscCall(VecPointwiseMult(c, c, l->u));
-      PetscCall(VecDot(l->f, l->u, &sum));
-    } else PetscCall(VecSum(l->f, &sum));
-    PetscCall(VecScale(c, 1 / (PetscReal)M));
+    if (l->u) PetscCall(VecDot(l->f, l->u, &sum));
+    else PetscCall(VecSum(l->f, &sum));
+    PetscCall(WeighRows(l, c));
     *risk = PetscRealPart(sum) / (PetscReal)M;
   }
   PetscFunctionReturn(0);
@@ -143,11 +153,15 @@ PetscErrorCode RiskAlong(Learner *l, PetscReal k, PetscReal *risk, PetscReal *sl
 
   PetscFunctionBeginUser;
   if (l->t && !l->u) {
+    const Vec with[2] = {l->s, l->dt};
+
     PetscCall(VecGetSize(l->s, &M));
     PetscCall(VecWAXPY(l->s, k, l->dt, l->t));
-    PetscCall((*l->loss->margins)(l->s, l->dt, l->zero, l->c, sums));
+    PetscCall(VecPointwiseMax(l->c, l->s, l->zero));
+    if (l->loss->power == 1) PetscCall(VecPointwiseDivide(l->c, l->c, l->c)); /* 1 where the margin is positive */
+    PetscCall(VecMDot(l->c, 2, with, sums));
     *risk  = PetscRealPart(sums[0]) / (PetscReal)M;
-    *slope = PetscRealPart(sums[1]) / (PetscReal)M;
+    *slope = l->loss->power * PetscRealPart(sums[1]) / (PetscReal)M;
   } else if (!l->vectors && !l->loss->allrows) PetscCall(RiskRows(l, l->origin, k, l->d, risk, NULL, slope));
   else {
     PetscCall(VecWAXPY(l->s, k, l->d, l->origin));
@@ -161,16 +175,13 @@ PetscErrorCode RiskAlong(Learner *l, PetscReal k, PetscReal *risk, PetscReal *sl
 /* Second derivatives of the risk by the scores s */
 PetscErrorCode Curvature(Learner *l, Vec s, Vec h)
 {
-  PetscInt  M;
   PetscReal unused[2];
 
   PetscFunctionBeginUser;
-  PetscCall(VecGetSize(s, &M));
   if (l->vectors) PetscCall((*l->loss->vectors)(s, l->z, l->parameter, l->zero, l->f, h));
   else PetscCall(LossesOfRows(l, s, 0, NULL, NULL, 1.0, h, unused));
   PetscCall((*l->loss->curvature)(h));
-  if (l->u) PetscCall(VecPointwiseMult(h, h, l->u));
-  PetscCall(VecScale(h, 1 / (PetscReal)M));
+  PetscCall(WeighRows(l, h));
   PetscFunctionReturn(0);
 }
 
@@ -266,7 +277,7 @@ PetscErrorCode LearnerSetUp(Learner *l)
   if (l->vectors) {
     PetscCall(CreateVecs(l->s, 2, (Vec *const[]){&l->f, &l->zero}));
     PetscCall(VecSet(l->zero, 0.0));
-    if (l->loss->margins) PetscCall(CreateVecs(l->s, 2, (Vec *const[]){&l->t, &l->dt}));
+    if (l->loss->power) PetscCall(CreateVecs(l->s, 2, (Vec *const[]){&l->t, &l->dt}));
   }
   if (l->bias >= 0 && !l->settings->regularised) {
     PetscCall(CreateVecs(l->s, 3, (Vec *const[]){&l->ones, &l->near, &l->other}));
@@ -353,16 +364,14 @@ PetscErrorCode LearnerDestroy(Learner *l)
 */
 PetscErrorCode CheckRisk(Learner *l, PetscInt seed)
 {
-  Vec             w, d, g;
+  Vec w, d, g, *const vectors[] = {&w, &d, &g};
   PetscReal       f, fplus, fminus, slope, along, bound, error = 0, below = 0;
   PetscScalar     gd;
   PetscRandom     random;
   const PetscReal h = 1e-6;
 
   PetscFunctionBeginUser;
-  PetscCall(VecDuplicate(l->w[0], &w));
-  PetscCall(VecDuplicate(w, &d));
-  PetscCall(VecDuplicate(w, &g));
+  PetscCall(CreateVecs(l->w[0], 3, vectors));
   PetscCall(PetscRandomCreate(PetscObjectComm((PetscObject)w), &random));
   PetscCall(PetscRandomSetInterval(random, -1.0, 1.0));
   PetscCall(PetscRandomSetSeed(random, (unsigned long)seed));
@@ -390,8 +399,6 @@ PetscErrorCode CheckRisk(Learner *l, PetscInt seed)
   PetscCheck(below <= 1e-12, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "Loss %s: the plane of the subgradient lies above the loss by %g", l->loss->name, (double)below);
   PetscCall(PetscPrintf(PETSC_COMM_WORLD, "check      loss %s: finite differences agree within %g, its planes lie below it\n", l->loss->name, (double)bound));
   PetscCall(PetscRandomDestroy(&random));
-  PetscCall(VecDestroy(&w));
-  PetscCall(VecDestroy(&d));
-  PetscCall(VecDestroy(&g));
+  PetscCall(DestroyVecs(3, vectors));
   PetscFunctionReturn(0);
 }

@@ -252,38 +252,6 @@ static PetscErrorCode Compress(Tao tao, PetscInt goal)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The plain method: each plane is taken at the minimum of the previous ones */
-static PetscErrorCode SolvePlain(Tao tao)
-{
-  TAO_GPUBMRM   *g = (TAO_GPUBMRM *)tao->data;
-  Vec            W = tao->solution, G = tao->gradient;
-  PetscReal      f, best = PETSC_MAX_REAL, gap = 1.0, square, value;
-  PetscLogDouble begin, end;
-
-  PetscFunctionBegin;
-  PetscCall(TaoComputeObjectiveAndGradient(tao, W, &f, G));
-  PetscCall(TaoLogConvergenceHistory(tao, f, gap, 0.0, tao->ksp_its));
-  PetscCall(TaoMonitor(tao, tao->niter, f, gap, 0.0, tao->step));
-  PetscUseTypeMethod(tao, convergencetest, tao->cnvP);
-  while (tao->reason == TAO_CONTINUE_ITERATING) {
-    PetscTryTypeMethod(tao, update, tao->niter, tao->user_update);
-    PetscCall(PetscTime(&begin));
-    if (g->columns > g->most) PetscCall(Compress(tao, 3 * g->most / 4));
-    PetscCall(AddPlane(tao, G, PETSC_TRUE, f));
-    PetscCall(PetscTime(&end));
-    g->planes_time += end - begin;
-    PetscCall(MinimisePlanes(tao, gap, f, W, &square, &value));
-    PetscCall(TaoComputeObjectiveAndGradient(tao, W, &f, G));
-    best = PetscMin(best, square + f);
-    gap  = best - value;
-    tao->niter++;
-    PetscCall(TaoLogConvergenceHistory(tao, best, gap, 0.0, tao->ksp_its));
-    PetscCall(TaoMonitor(tao, tao->niter, best, gap, 0.0, tao->step));
-    PetscUseTypeMethod(tao, convergencetest, tao->cnvP);
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Number of planes with a multiplier, the same on all ranks */
 static PetscInt Active(const TAO_GPUBMRM *g)
 {
@@ -293,55 +261,54 @@ static PetscInt Active(const TAO_GPUBMRM *g)
   return active;
 }
 
-/* The method with a search: the program searches the line from the best weights so far to the minimum of the planes, and returns a plane near the best weights */
-static PetscErrorCode SolveSearch(Tao tao, Search *search)
-{
-  TAO_GPUBMRM   *g    = (TAO_GPUBMRM *)tao->data;
-  Vec            best = tao->solution, G = tao->gradient, point;
-  PetscReal      value = PETSC_MAX_REAL, offset = 0, lower = -PETSC_MAX_REAL, gap = 1.0, square, bound;
-  PetscLogDouble begin, end;
-
-  PetscFunctionBegin;
-  PetscCall(VecDuplicate(best, &point));
-  PetscCall((*search)(tao, best, best, G, &value, &offset));
-  gap = value;
-  PetscCall(TaoLogConvergenceHistory(tao, value, gap, 0.0, tao->ksp_its));
-  PetscCall(TaoMonitor(tao, tao->niter, value, gap, 0.0, tao->step));
-  while (tao->reason == TAO_CONTINUE_ITERATING) {
-    PetscTryTypeMethod(tao, update, tao->niter, tao->user_update);
-    PetscCall(PetscTime(&begin));
-    if (g->columns > g->most) PetscCall(Compress(tao, 3 * g->most / 4));
-    else if (g->columns > SPARE + 2 * Active(g)) PetscCall(Compress(tao, SPARE / 2 + Active(g)));
-    PetscCall(AddPlane(tao, G, PETSC_FALSE, offset));
-    PetscCall(PetscTime(&end));
-    g->planes_time += end - begin;
-    PetscCall(MinimisePlanes(tao, gap, value, point, &square, &bound));
-    lower = PetscMax(lower, bound);
-    PetscCall((*search)(tao, point, best, G, &value, &offset));
-    gap = PetscMax(value - lower, 0);
-    tao->niter++;
-    PetscCall(TaoLogConvergenceHistory(tao, value, gap, 0.0, tao->ksp_its));
-    PetscCall(TaoMonitor(tao, tao->niter, value, gap, 0.0, tao->step));
-    PetscUseTypeMethod(tao, convergencetest, tao->cnvP);
-  }
-  PetscCall(VecDestroy(&point));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
+/*
+  The plain method takes each plane at the minimum of the previous planes, which is the solution in the end. With a search, the program searches the line from the best weights so far to that minimum, and
+  returns a plane near the best weights
+*/
 static PetscErrorCode TaoSolve_GPUBMRM(Tao tao)
 {
-  TAO_GPUBMRM *g      = (TAO_GPUBMRM *)tao->data;
-  Search      *search = NULL;
+  TAO_GPUBMRM   *g      = (TAO_GPUBMRM *)tao->data;
+  Search        *search = NULL;
+  Vec            w = tao->solution, G = tao->gradient, point = w;
+  PetscReal      best = PETSC_MAX_REAL, f, value, lower = -PETSC_MAX_REAL, gap, square, bound; /* f: the risk, or with a search the plane's value at zero weights */
+  PetscLogDouble begin, end;
 
   PetscFunctionBegin;
   PetscCall(Reset(g));
   g->planes_time = g->qp_time = g->step_time = 0;
-  PetscCall(Begin(g, tao->solution));
+  PetscCall(Begin(g, w));
   tao->step   = 1.0;
   tao->reason = TAO_CONTINUE_ITERATING;
   PetscCall(PetscObjectQueryFunction((PetscObject)tao, SEARCH, &search));
-  if (search) PetscCall(SolveSearch(tao, search));
-  else PetscCall(SolvePlain(tao));
+  if (search) {
+    PetscCall(VecDuplicate(w, &point));
+    PetscCall((*search)(tao, w, w, G, &best, &f));
+  } else PetscCall(TaoComputeObjectiveAndGradient(tao, w, &f, G));
+  value = search ? best : f;
+  gap   = search ? best : 1.0;
+  for (;; tao->niter++) {
+    PetscCall(TaoLogConvergenceHistory(tao, value, gap, 0.0, tao->ksp_its));
+    PetscCall(TaoMonitor(tao, tao->niter, value, gap, 0.0, tao->step));
+    if (!search || lower > -PETSC_MAX_REAL) PetscUseTypeMethod(tao, convergencetest, tao->cnvP);
+    if (tao->reason != TAO_CONTINUE_ITERATING) break;
+    PetscTryTypeMethod(tao, update, tao->niter, tao->user_update);
+    PetscCall(PetscTime(&begin));
+    if (g->columns > g->most) PetscCall(Compress(tao, 3 * g->most / 4));
+    else if (search && g->columns > SPARE + 2 * Active(g)) PetscCall(Compress(tao, SPARE / 2 + Active(g)));
+    PetscCall(AddPlane(tao, G, (PetscBool)!search, f));
+    PetscCall(PetscTime(&end));
+    g->planes_time += end - begin;
+    PetscCall(MinimisePlanes(tao, gap, value, point, &square, &bound));
+    lower = PetscMax(lower, bound);
+    if (search) PetscCall((*search)(tao, point, w, G, &best, &f));
+    else {
+      PetscCall(TaoComputeObjectiveAndGradient(tao, w, &f, G));
+      best = PetscMin(best, square + f);
+    }
+    value = best;
+    gap   = PetscMax(best - lower, 0);
+  }
+  if (search) PetscCall(VecDestroy(&point));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
