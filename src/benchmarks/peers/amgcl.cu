@@ -128,28 +128,11 @@ struct Amgcl {
   Vector                  b, x;
 };
 
-/* What call throws, as text */
-template <class Call>
-static const char *Failed(Call call)
-{
-  static char text[256];
-
-  try {
-    call();
-    return NULL;
-  } catch (const std::exception &e) {
-    (void)snprintf(text, sizeof(text), "%s", e.what());
-  }
-  for (char *c = text; *c; c++)
-    if (*c == '\n' || *c == '|') *c = ' ';
-  return text;
-}
-
 static const char *SetUp(void *ctx)
 {
   Amgcl *a = (Amgcl *)ctx;
 
-  return Failed([a] {
+  return PeerThrown([a] {
     a->solver.reset();
     a->solver.reset(a->setting->ruge ? Create<amgcl::coarsening::ruge_stuben>(*a->setting, a->A, a->matrix) : Create<amgcl::coarsening::smoothed_aggregation>(*a->setting, a->A, a->matrix));
   });
@@ -159,7 +142,7 @@ static const char *Begin(void *ctx)
 {
   Amgcl *a = (Amgcl *)ctx;
 
-  return Failed([a] { thrust::fill(a->x.begin(), a->x.end(), 0.0); });
+  return PeerThrown([a] { thrust::fill(a->x.begin(), a->x.end(), 0.0); });
 }
 
 /* A solve that ends without the tolerance is no failure: the residual tells */
@@ -167,14 +150,14 @@ static const char *Solve(void *ctx, int *its)
 {
   Amgcl *a = (Amgcl *)ctx;
 
-  return Failed([a, its] { *its = (*a->solver)(a->b, a->x); });
+  return PeerThrown([a, its] { *its = (*a->solver)(a->b, a->x); });
 }
 
 static const char *Fetch(void *ctx, double *x)
 {
   const Amgcl *a = (const Amgcl *)ctx;
 
-  return Failed([a, x] { thrust::copy(a->x.begin(), a->x.end(), x); });
+  return PeerThrown([a, x] { thrust::copy(a->x.begin(), a->x.end(), x); });
 }
 
 static void Run(int k, PeerSystem *A, PeerRow *row)
@@ -187,7 +170,7 @@ static void Run(int k, PeerSystem *A, PeerRow *row)
     row->failed = PeerSkipped;
     return;
   }
-  row->failed = Failed([&a, A, k] {
+  row->failed = PeerThrown([&a, A, k] {
     a.setting = &settings[k];
     a.A       = A;
     a.matrix  = std::make_shared<Matrix>((size_t)A->n, (size_t)A->n, amgcl::make_iterator_range(A->i, A->i + A->n + 1), amgcl::make_iterator_range(A->j, A->j + A->i[A->n]), amgcl::make_iterator_range(A->a, A->a + A->i[A->n]));

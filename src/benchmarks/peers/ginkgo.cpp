@@ -75,23 +75,6 @@ struct Ginkgo {
   std::shared_ptr<gko::log::Convergence<double>> log = gko::log::Convergence<double>::create();
 };
 
-/* What call throws, as text */
-template <class Call>
-static const char *Failed(Call call)
-{
-  static char text[256];
-
-  try {
-    call();
-    return NULL;
-  } catch (const std::exception &e) {
-    (void)snprintf(text, sizeof(text), "%s", e.what());
-  }
-  for (char *c = text; *c; c++)
-    if (*c == '\n' || *c == '|') *c = ' ';
-  return text;
-}
-
 static Factory Jacobi(int block, bool l1)
 {
   return gko::preconditioner::Jacobi<double, int>::build().with_max_block_size((gko::uint32)block).with_skip_sorting(true).with_aggregate_l1(l1).on(device);
@@ -183,7 +166,7 @@ static const char *SetUp(void *ctx)
 {
   Ginkgo *g = (Ginkgo *)ctx;
 
-  return Failed([g] {
+  return PeerThrown([g] {
     g->solver.reset();
     g->solver = g->factory->generate(g->A);
     g->solver->add_logger(g->log);
@@ -194,7 +177,7 @@ static const char *Begin(void *ctx)
 {
   Ginkgo *g = (Ginkgo *)ctx;
 
-  return Failed([g] { g->x->fill(0.0); });
+  return PeerThrown([g] { g->x->fill(0.0); });
 }
 
 /* A solve that ends without the tolerance is no failure: the residual tells */
@@ -202,7 +185,7 @@ static const char *Solve(void *ctx, int *its)
 {
   Ginkgo *g = (Ginkgo *)ctx;
 
-  return Failed([g, its] {
+  return PeerThrown([g, its] {
     g->solver->apply(g->b, g->x);
     *its = (int)g->log->get_num_iterations();
   });
@@ -212,7 +195,7 @@ static const char *Fetch(void *ctx, double *x)
 {
   const Ginkgo *g = (const Ginkgo *)ctx;
 
-  return Failed([g, x] { device->get_master()->copy_from(device, g->x->get_size()[0], g->x->get_const_values(), x); });
+  return PeerThrown([g, x] { device->get_master()->copy_from(device, g->x->get_size()[0], g->x->get_const_values(), x); });
 }
 
 static void Run(int k, PeerSystem *A, PeerRow *row)
@@ -225,7 +208,7 @@ static void Run(int k, PeerSystem *A, PeerRow *row)
     row->failed = PeerSkipped;
     return;
   }
-  row->failed = Failed([&g, A, k] {
+  row->failed = PeerThrown([&g, A, k] {
     g.A       = Upload(A, settings[k].classical ? std::make_shared<Csr::classical>() : nullptr);
     g.b       = UploadVector(A->b, A->n);
     g.x       = UploadVector(A->x, A->n);
@@ -348,7 +331,7 @@ static void Formats(const char *name)
   auto       dy = Dense::create(device, gko::dim<2>(A->get_size()[0], 1));
   for (int f = 0; f < 8; f++) {
     double      us = 0, error = 0, most = 0;
-    const char *failed = Failed([&] {
+    const char *failed = PeerThrown([&] {
       const auto made = Make(f, A.get());
 
       dy->fill(0.0);
@@ -380,7 +363,7 @@ static void Start(void)
 int main(int argc, char **argv)
 {
   const char *names[NSETTINGS];
-  const char *failed = Failed(Start);
+  const char *failed = PeerThrown(Start);
   int         code   = 0;
 
   if (failed) {
@@ -390,7 +373,7 @@ int main(int argc, char **argv)
   if (argc > 1 && !strcmp(argv[1], "-formats")) {
     printf("| matrix | format | microseconds | difference |\n| :-- | :-- | --: | --: |\n");
     for (int k = 2; k < argc; k++) {
-      if (!(failed = Failed([=] { Formats(argv[k]); }))) continue;
+      if (!(failed = PeerThrown([=] { Formats(argv[k]); }))) continue;
       fprintf(stderr, "ginkgo: %s: %s\n", argv[k], failed);
       code = 1;
     }

@@ -12,6 +12,9 @@
 #include <cuda_runtime_api.h>
 #include <string.h>
 #include <time.h>
+#ifdef __cplusplus
+  #include <exception>
+#endif
 
 #define PEER_RTOL    1e-8
 #define PEER_REPEATS 3
@@ -151,6 +154,25 @@ static inline void PeerRun(const PeerSolver *s, PeerSystem *A, PeerRow *row)
   row->residual = PeerResidual(A);
   for (int k = 0; k < (row->first > PEER_LONG ? 1 : PEER_REPEATS) && !row->failed; k++) row->again = fmin(row->again, PeerClock(s, 0, row));
 }
+
+#ifdef __cplusplus
+/* What call throws, as text for a row of the table; NULL: nothing */
+template <class Call>
+static inline const char *PeerThrown(Call call)
+{
+  static char text[256];
+
+  try {
+    call();
+    return NULL;
+  } catch (const std::exception &e) {
+    (void)snprintf(text, sizeof(text), "%s", e.what());
+  }
+  for (char *c = text; *c; c++)
+    if (*c == '\n' || *c == '|') *c = ' ';
+  return text;
+}
+#endif
 
 static const char PeerSkipped[] = "not for this case"; /* no row of the table */
 
