@@ -93,26 +93,49 @@ static PetscErrorCode CheckExtent(const GPUCSRFormat *format, const GPUCSRFeatur
 }
 
 /* A from host CSR: straight into its arrays if they are host memory, else through host arrays */
-static PetscErrorCode FromSource(GPUCSRDevice dev, const GPUCSRSource *s, GPUCSRPrecision precision, GPUCSRPlan *P)
+static PetscErrorCode FromSource(GPUCSRDevice dev, const GPUCSRSource *s, const GPUCSRFeatures *f, const GPUCSRFormat *format, GPUCSRPrecision precision, GPUCSRStorage *A, double *rounding)
 {
-  const GPUCSRFormat *format = P->choice.format;
-  GPUCSRExtent        e      = {0};
+  GPUCSRExtent e = {0};
 
   PetscFunctionBegin;
   if (format->ops->measure) PetscCall((*format->ops->measure)(s, format->variant, &e));
-  else (*format->ops->estimate)(&P->features, format->variant, &e);
-  PetscCall(CheckExtent(format, &P->features, &e));
-  PetscCall(GPUCSRStorageCreate(dev, format, &P->features, &e, precision, &P->A));
-  PetscCall(GPUCSRStorageAllocate(&P->A, PETSC_FALSE));
-  if (dev->ops->separate && !GPUCSRIsCSR(format)) PetscCall(FillOnHost(s, &P->A, PETSC_FALSE, &P->rounding));
-  else PetscCall((*format->ops->fill)(s, &P->A, PETSC_FALSE, &P->rounding));
+  else (*format->ops->estimate)(f, format->variant, &e);
+  PetscCall(CheckExtent(format, f, &e));
+  PetscCall(GPUCSRStorageCreate(dev, format, f, &e, precision, A));
+  PetscCall(GPUCSRStorageAllocate(A, PETSC_FALSE));
+  if (dev->ops->separate && !GPUCSRIsCSR(format)) PetscCall(FillOnHost(s, A, PETSC_FALSE, rounding));
+  else PetscCall((*format->ops->fill)(s, A, PETSC_FALSE, rounding));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MeasureAndFill(GPUCSRStorage *csr, const GPUCSRFeatures *f, const GPUCSRFormat *format, GPUCSRStorage *A)
+/* The host fills the format, from a copy of the device's CSR; f is NULL for new values of an unchanged pattern */
+static PetscErrorCode ByHost(const GPUCSRStorage *csr, const GPUCSRFeatures *f, const GPUCSRFormat *format, GPUCSRStorage *A)
 {
-  const GPUCSRDeviceFormat *df = GPUCSRDeviceFormatOf(format);
-  GPUCSRExtent              e  = {0};
+  const GPUCSRArray *from = csr->array;
+  const size_t       nnz = (size_t)csr->nnz, m = (size_t)csr->m;
+  GPUCSRDevice       dev = csr->dev;
+  GPUCSRSource       s   = {.m = csr->m, .n = csr->n, .nnz = csr->nnz};
+  int32_t           *i;
+  PetscInt          *j;
+  PetscScalar       *a;
+  PetscErrorCode     ierr;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc3(m + 1, &i, nnz, &j, nnz, &a));
+  s.i  = i;
+  s.j  = j;
+  s.a  = a;
+  ierr = GPUCSRDownload(dev, i, GPUCSR_INT32, from[CSR_ROWPTR].data, GPUCSR_INT32, m + 1, PETSC_FALSE, dev->stream);
+  if (!ierr) ierr = GPUCSRDownload(dev, j, GPUCSR_PETSCINT, from[CSR_COL].data, GPUCSR_INT32, nnz, PETSC_FALSE, dev->stream);
+  if (!ierr) ierr = GPUCSRDownload(dev, a, GPUCSR_DOUBLE, from[CSR_VAL].data, from[CSR_VAL].type, nnz, PETSC_FALSE, dev->stream);
+  if (!ierr) ierr = f ? FromSource(dev, &s, f, format, csr->precision, A, NULL) : FillOnHost(&s, A, PETSC_TRUE, NULL);
+  PetscCall(PetscFree3(i, j, a));
+  PetscFunctionReturn(ierr);
+}
+
+static PetscErrorCode ByDevice(GPUCSRStorage *csr, const GPUCSRFeatures *f, const GPUCSRFormat *format, const GPUCSRDeviceFormat *df, GPUCSRStorage *A)
+{
+  GPUCSRExtent e = {0};
 
   PetscFunctionBegin;
   (*format->ops->estimate)(f, format->variant, &e);
@@ -127,15 +150,15 @@ static PetscErrorCode MeasureAndFill(GPUCSRStorage *csr, const GPUCSRFeatures *f
 /* Converts CSR on the device to another format. The CSR's work array belongs to a kernel, so measure() and fill() share a temporary one */
 PetscErrorCode GPUCSRStorageFromCSR(const GPUCSRStorage *from, const GPUCSRFeatures *f, const GPUCSRFormat *format, GPUCSRStorage *A)
 {
-  GPUCSRStorage  csr = *from;
-  PetscErrorCode ierr;
+  const GPUCSRDeviceFormat *df  = GPUCSRDeviceFormatOf(format);
+  GPUCSRStorage             csr = *from;
+  PetscErrorCode            ierr;
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(&csr.work, sizeof(csr.work)));
-  ierr = MeasureAndFill(&csr, f, format, A);
+  ierr = df && csr.dev->ops->kernels ? ByDevice(&csr, f, format, df, A) : ByHost(&csr, f, format, A);
   PetscCall(GPUCSRFree(csr.dev, csr.work.count * GPUCSRTypeSize(csr.work.type), &csr.work.data));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }
 
 /* A from CSR on the device; a CSR plan takes over its arrays, or copies lent ones */
@@ -160,7 +183,7 @@ static PetscBool NeedsPattern(const GPUCSRFormat *format)
 {
   const GPUCSRDeviceFormat *df = GPUCSRDeviceFormatOf(format);
 
-  return (PetscBool)(df && df->pattern);
+  return (PetscBool)(!df || df->pattern);
 }
 
 /* Keeps the pattern on the device if the format needs it for new values: no second upload, and no second sort for a transpose. A lent one is there already */
@@ -305,8 +328,8 @@ static PetscErrorCode BuildSteps(GPUCSRDevice dev, const GPUCSRSource *s, GPUCSR
   PetscCall(Choose(dev, precision, q, csr, P));
   PetscCall(Mark(dev, &t, &P->costs.choose));
   if (P->A.format) { /* measuring has built it */
-  } else if (dev->ops->kernels && GPUCSRDeviceFormatOf(P->choice.format)) PetscCall(FromCSR(csr, P));
-  else PetscCall(FromSource(dev, s, precision, P));
+  } else if (dev->ops->kernels) PetscCall(FromCSR(csr, P));
+  else PetscCall(FromSource(dev, s, &P->features, P->choice.format, precision, &P->A, &P->rounding));
   PetscCall(GPUCSRPlanKeepPattern(csr, P));
   PetscCall(GPUCSRPlanPrepare(P));
   PetscCall(Mark(dev, &t, &P->costs.convert));
@@ -330,29 +353,6 @@ PetscErrorCode GPUCSRPlanBuild(GPUCSRDevice dev, const GPUCSRSource *s, GPUCSRPr
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The transpose of the device's CSR, as host CSR: for a format that the host fills */
-static PetscErrorCode FromTransposedCSR(GPUCSRDevice dev, const GPUCSRStorage *csr, GPUCSRPrecision precision, GPUCSRPlan *P)
-{
-  const size_t   nnz = (size_t)csr->nnz, m = (size_t)csr->m;
-  GPUCSRSource   h = {.m = csr->m, .n = csr->n, .nnz = csr->nnz};
-  int32_t       *i;
-  PetscInt      *j;
-  PetscScalar   *a;
-  PetscErrorCode ierr;
-
-  PetscFunctionBegin;
-  PetscCall(PetscMalloc3(m + 1, &i, nnz, &j, nnz, &a));
-  PetscCall(GPUCSRDownload(dev, i, GPUCSR_INT32, csr->array[CSR_ROWPTR].data, GPUCSR_INT32, m + 1, PETSC_FALSE, dev->stream));
-  PetscCall(GPUCSRDownload(dev, j, GPUCSR_PETSCINT, csr->array[CSR_COL].data, GPUCSR_INT32, nnz, PETSC_FALSE, dev->stream));
-  PetscCall(GPUCSRDownload(dev, a, GPUCSR_DOUBLE, csr->array[CSR_VAL].data, csr->array[CSR_VAL].type, nnz, PETSC_FALSE, dev->stream));
-  h.i  = i;
-  h.j  = j;
-  h.a  = a;
-  ierr = FromSource(dev, &h, precision, P);
-  PetscCall(PetscFree3(i, j, a));
-  PetscFunctionReturn(ierr);
-}
-
 static PetscErrorCode TransposeSteps(GPUCSRDevice dev, const GPUCSRSource *s, const GPUCSRStorage *from, GPUCSRPrecision precision, const GPUCSRRequest *q, GPUCSRPlan *P, GPUCSRStorage *csr)
 {
   int64_t bad;
@@ -369,9 +369,7 @@ static PetscErrorCode TransposeSteps(GPUCSRDevice dev, const GPUCSRSource *s, co
   PetscCall(Mark(dev, &t, &P->costs.inspect));
   PetscCall(Choose(dev, precision, q, csr, P));
   PetscCall(Mark(dev, &t, &P->costs.choose));
-  if (P->A.format) { /* measuring has built it */
-  } else if (GPUCSRIsCSR(P->choice.format) || (dev->ops->kernels && GPUCSRDeviceFormatOf(P->choice.format))) PetscCall(FromCSR(csr, P));
-  else PetscCall(FromTransposedCSR(dev, csr, precision, P));
+  if (!P->A.format) PetscCall(FromCSR(csr, P)); /* measuring may have built it */
   PetscCall(GPUCSRPlanKeepPattern(csr, P));
   PetscCall(GPUCSRPlanPrepare(P));
   PetscCall(Mark(dev, &t, &P->costs.convert));
@@ -415,7 +413,7 @@ static PetscErrorCode RefreshFrom(GPUCSRPlan *P, GPUCSRStorage *csr)
 
   PetscFunctionBegin;
   LendPattern(P, PETSC_TRUE, csr);
-  ierr = (*df->fill)(csr, &P->A, PETSC_TRUE, P->A.dev->stream);
+  ierr = df ? (*df->fill)(csr, &P->A, PETSC_TRUE, P->A.dev->stream) : ByHost(csr, NULL, P->A.format, &P->A);
   LendPattern(P, PETSC_FALSE, csr);
   PetscFunctionReturn(ierr);
 }
@@ -435,7 +433,7 @@ static PetscErrorCode RefreshSteps(GPUCSRPlan *P, const GPUCSRSource *s, const G
       PetscCall((*format->ops->fill)(s, &P->A, PETSC_TRUE, &P->rounding));
       Sent(s, &P->A, PETSC_TRUE, &P->costs);
     } else if (!dev->ops->separate) PetscCall((*format->ops->fill)(s, &P->A, PETSC_TRUE, &P->rounding));
-    else if (!GPUCSRDeviceFormatOf(format) || !dev->ops->kernels) PetscCall(FillOnHost(s, &P->A, PETSC_TRUE, &P->rounding));
+    else if (!dev->ops->kernels) PetscCall(FillOnHost(s, &P->A, PETSC_TRUE, &P->rounding));
     else {
       PetscCall(SendCSR(dev, s, precision, (PetscBool)(!NeedsPattern(format) || P->pattern.format), P, sent));
       PetscCall(Mark(dev, &t, &P->costs.upload));
@@ -485,10 +483,10 @@ PetscErrorCode GPUCSRPlanRefresh(GPUCSRPlan *P, const GPUCSRSource *s, const GPU
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Can new values follow without a build? The host cannot place them in a transpose of another format than CSR */
+/* Can new values follow without a build? Without kernels, none can place them in a transpose of another format than CSR */
 PetscBool GPUCSRPlanCanRefresh(const GPUCSRPlan *P)
 {
-  return (PetscBool)(!P->map || GPUCSRIsCSR(P->A.format) || (P->A.dev->ops->kernels && GPUCSRDeviceFormatOf(P->A.format)));
+  return (PetscBool)(!P->map || GPUCSRIsCSR(P->A.format) || P->A.dev->ops->kernels);
 }
 
 /* Are all values floats, so that single precision is exact? */
