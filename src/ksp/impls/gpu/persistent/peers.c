@@ -20,107 +20,95 @@ static size_t InboxEach(const KSP_GPU *k)
 
 /* ---- the lists of GPUKSPPeers: the off-diagonal block, and the entries to send ---- */
 
-typedef struct {
-  int    *row, *slice, *col, *sendrow;
-  void  **sendto;
-  double *val;
-  int64_t stored;
-} Lists;
+/* Rows and stored entries of the off-diagonal block as sliced ELL of its nonempty rows */
+static void Count(const GPUCSRSource *s, int *rows, int64_t *stored)
+{
+  int wide = 0;
 
-/* The nonempty rows of the off-diagonal block, as sliced ELL; values are rounded if the diagonal block's are */
-static PetscErrorCode OffDiagonal(KSP_GPU *k, Mat Ao, Lists *l)
+  *rows   = 0;
+  *stored = 0;
+  for (int i = 0; i < s->m; i++) {
+    const int n = s->i[i + 1] - s->i[i];
+
+    if (!n) continue;
+    if ((*rows)++ % GPUCSR_SLICE == 0) wide = 0;
+    *stored += GPUCSR_SLICE * (PetscMax(wide, n) - wide);
+    wide = PetscMax(wide, n);
+  }
+}
+
+/* All lists, written on the host in the order of the one piece of memory on the device; values are rounded if the diagonal block's are */
+static PetscErrorCode Lists(KSP_GPU *k, Mat Ao)
 {
   GPUKSPPeers   *o   = &k->persistent.peers;
   GPUCSROperator off = {.A = Ao};
   GPUCSRSource   s;
+  int64_t        stored;
+  size_t         bytes = 0;
+  int           *row, *slice, *col, *sendrow;
+  void         **sendto;
+  double        *val, *sums;
+  char          *lists;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(MatGPUCSROperatorSource_Private(&off, &s));
-  o->rows = 0;
-  for (int i = 0; i < s.m; i++) o->rows += s.i[i + 1] > s.i[i];
+  Count(&s, &o->rows, &stored);
   o->weight = o->rows ? (int)(2 * s.nnz / o->rows) + 4 : 0;
-  PetscCall(PetscMalloc2(o->rows, &l->row, o->rows / GPUCSR_SLICE + 2, &l->slice));
-  for (int i = 0, q = 0; i < s.m; i++)
-    if (s.i[i + 1] > s.i[i]) l->row[q++] = i;
-  l->slice[0] = 0;
-  for (int q = 0; q < o->rows; q += GPUCSR_SLICE) {
-    int wide = 0;
+  {
+    const struct {
+      size_t bytes;
+      void **host, **device;
+    } list[] = {
+      {sizeof(int) * (size_t)o->rows,                      (void **)&row,     (void **)&o->row    },
+      {sizeof(int) * (size_t)(o->rows / GPUCSR_SLICE + 2), (void **)&slice,   (void **)&o->slice  },
+      {sizeof(int) * (size_t)stored,                       (void **)&col,     (void **)&o->col    },
+      {sizeof(double) * (size_t)stored,                    (void **)&val,     (void **)&o->val    },
+      {sizeof(int) * (size_t)o->nsend,                     (void **)&sendrow, (void **)&o->sendrow},
+      {sizeof(void *) * (size_t)o->nsend,                  (void **)&sendto,  (void **)&o->sendto },
+      {sizeof(double) * (size_t)o->rows,                   (void **)&sums,    (void **)&o->sums   },
+    };
+    size_t at = 0;
 
-    for (int e = q; e < PetscMin(q + GPUCSR_SLICE, o->rows); e++) wide = PetscMax(wide, s.i[l->row[e] + 1] - s.i[l->row[e]]);
-    l->slice[q / GPUCSR_SLICE + 1] = l->slice[q / GPUCSR_SLICE] + wide;
-  }
-  l->stored = GPUCSR_SLICE * (int64_t)l->slice[(o->rows + GPUCSR_SLICE - 1) / GPUCSR_SLICE];
-  PetscCall(PetscMalloc2(l->stored, &l->col, l->stored, &l->val));
-  for (int64_t e = 0; e < l->stored; e++) {
-    l->col[e] = -1;
-    l->val[e] = 0;
-  }
-  for (int q = 0; q < o->rows; q++)
-    for (int e = s.i[l->row[q]]; e < s.i[l->row[q] + 1]; e++) {
-      const int64_t to = GPUCSR_SLICE * (int64_t)(l->slice[q / GPUCSR_SLICE] + e - s.i[l->row[q]]) + q % GPUCSR_SLICE;
-
-      l->col[to] = o->tail + (int)s.j[e];
-      l->val[to] = (double)PetscRealPart(s.a[e]);
+    for (size_t q = 0; q < PETSC_STATIC_ARRAY_LENGTH(list); q++) bytes += GPUCSRAlignUp(list[q].bytes);
+    PetscCall(GPUCSRBufferGrow(k->dev, bytes, "the off-diagonal block of a solver", &k->peers.lists));
+    PetscCall(PetscCalloc1(bytes, &lists));
+    for (size_t q = 0; q < PETSC_STATIC_ARRAY_LENGTH(list); at += GPUCSRAlignUp(list[q++].bytes)) {
+      *list[q].host   = lists + at;
+      *list[q].device = (char *)k->peers.lists.p + at;
     }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+  }
+  for (int64_t e = 0; e < stored; e++) col[e] = -1;
+  for (int i = 0, q = 0; i < s.m; i++) {
+    const int n = s.i[i + 1] - s.i[i], l = q / GPUCSR_SLICE;
 
-static PetscErrorCode Destinations(KSP_GPU *k, Lists *l)
-{
-  const GPUKSPPeers *o = &k->persistent.peers;
+    if (!n) continue;
+    slice[l + 1] = PetscMax(slice[l + 1], slice[l] + n);
+    for (int e = 0; e < n; e++) {
+      const int64_t to = GPUCSR_SLICE * (int64_t)(slice[l] + e) + q % GPUCSR_SLICE;
 
-  PetscFunctionBegin;
-  PetscCall(PetscMalloc2(o->nsend, &l->sendrow, o->nsend, &l->sendto));
+      col[to] = o->tail + (int)s.j[s.i[i] + e];
+      val[to] = (double)PetscRealPart(s.a[s.i[i] + e]);
+    }
+    row[q++] = i;
+  }
   for (int q = 0; q < o->nsend; q++) {
     const GPUCSRSend *to = &k->peers.sends[q];
 
-    l->sendrow[q] = (int)to->row;
-    l->sendto[q]  = (char *)o->memory[to->rank] + o->inbox + InboxEach(k) * (size_t)to->slot;
+    sendrow[q] = (int)to->row;
+    sendto[q]  = (char *)o->memory[to->rank] + o->inbox + InboxEach(k) * (size_t)to->slot;
   }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* All arrays in one allocation on the device */
-static PetscErrorCode ListsSend(KSP_GPU *k, const Lists *l)
-{
-  GPUKSPPeers *o = &k->persistent.peers;
-  const struct {
-    const void  *from;
-    size_t       bytes;
-    const void **to;
-  } arrays[] = {
-    {l->row,     sizeof(int) * (size_t)o->rows,                                           (const void **)&o->row    },
-    {l->slice,   sizeof(int) * (size_t)((o->rows + GPUCSR_SLICE - 1) / GPUCSR_SLICE + 1), (const void **)&o->slice  },
-    {l->col,     sizeof(int) * (size_t)l->stored,                                         (const void **)&o->col    },
-    {l->val,     sizeof(double) * (size_t)l->stored,                                      (const void **)&o->val    },
-    {l->sendrow, sizeof(int) * (size_t)o->nsend,                                          (const void **)&o->sendrow},
-    {l->sendto,  sizeof(void *) * (size_t)o->nsend,                                       (const void **)&o->sendto },
-    {NULL,       sizeof(double) * (size_t)o->rows,                                        (const void **)&o->sums   },
-  };
-  size_t at = 0;
-
-  PetscFunctionBegin;
-  for (size_t q = 0; q < PETSC_STATIC_ARRAY_LENGTH(arrays); q++) at += GPUCSRAlignUp(arrays[q].bytes);
-  PetscCall(GPUCSRBufferGrow(k->dev, at, "the off-diagonal block of a solver", &k->peers.lists));
-  at = 0;
-  for (size_t q = 0; q < PETSC_STATIC_ARRAY_LENGTH(arrays); q++) {
-    char *to = (char *)k->peers.lists.p + at;
-
-    if (arrays[q].from && arrays[q].bytes) PetscCall(GPUCSRUpload(k->dev, to, GPUCSR_INT32, arrays[q].from, GPUCSR_INT32, arrays[q].bytes / sizeof(int32_t), PETSC_FALSE, k->dev->stream, NULL));
-    *arrays[q].to = to;
-    at += GPUCSRAlignUp(arrays[q].bytes);
-  }
-  PetscCall(k->dev->ops->streamsynchronize(k->dev->id, k->dev->stream));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  ierr = GPUCSRUpload(k->dev, k->peers.lists.p, GPUCSR_INT32, lists, GPUCSR_INT32, bytes / sizeof(int32_t), PETSC_FALSE, k->dev->stream, NULL);
+  if (!ierr) ierr = k->dev->ops->streamsynchronize(k->dev->id, k->dev->stream);
+  PetscCall(PetscFree(lists));
+  PetscFunctionReturn(ierr);
 }
 
 /* Not collective. With the current values */
 PetscErrorCode GPUKSPPeersLists(KSP ksp, KSP_GPU *k)
 {
-  Lists          l = {0};
-  Mat            A, Ao;
-  GPUKSPKey      now;
-  PetscErrorCode ierr;
+  Mat       A, Ao;
+  GPUKSPKey now;
 
   PetscFunctionBegin;
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
@@ -128,13 +116,7 @@ PetscErrorCode GPUKSPPeersLists(KSP ksp, KSP_GPU *k)
   now = GPUKSPKeyOf(((PetscObject)Ao)->id, ((PetscObject)Ao)->state);
   if (k->peers.lists.p && GPUKSPSame(now, k->keys.block)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscMemzero(&k->keys.block, sizeof(k->keys.block)));
-  ierr = OffDiagonal(k, Ao, &l);
-  if (!ierr) ierr = Destinations(k, &l);
-  if (!ierr) ierr = ListsSend(k, &l);
-  PetscCall(PetscFree2(l.row, l.slice));
-  PetscCall(PetscFree2(l.col, l.val));
-  PetscCall(PetscFree2(l.sendrow, l.sendto));
-  PetscCall(ierr);
+  PetscCall(Lists(k, Ao));
   k->keys.block = now;
   k->peers.made++;
   PetscFunctionReturn(PETSC_SUCCESS);
