@@ -221,20 +221,18 @@ GPUKSP_RULE void CGResidual(GPUKSPState *s, const double sum[])
   GPUKSPTestNorm(s, s->i + 1, norm);
 }
 
-GPUKSP_RULE void CGNext(GPUKSPState *s)
+/* Is there a next iteration? */
+GPUKSP_RULE int CGGoesOn(GPUKSPState *s)
 {
-  if (s->reason) return;
+  if (s->reason) return 0;
   s->i++;
   if (s->i >= s->maxit) s->reason = GPUKSPBad(s->rho) ? GPUKSP_DIVERGED_NANORINF : GPUKSP_DIVERGED_ITS;
-  else CGBegin(s);
+  return !s->reason;
 }
 
-GPUKSP_RULE void CGNextSingle(GPUKSPState *s)
+GPUKSP_RULE void CGNext(GPUKSPState *s)
 {
-  if (s->reason) return;
-  s->i++;
-  if (s->i >= s->maxit) s->reason = GPUKSPBad(s->rho) ? GPUKSP_DIVERGED_NANORINF : GPUKSP_DIVERGED_ITS;
-  else CGBeginSingle(s);
+  if (CGGoesOn(s)) CGBegin(s);
 }
 
 /* ---- single precision with residual replacement ----

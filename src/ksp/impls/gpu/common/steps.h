@@ -125,12 +125,10 @@ GPUKSP_RULE void GPUKSPNext(GPUKSPMethod m, GPUKSPState *s, int first)
   if (s->replace || s->giveup) return;
   switch (m) {
   case GPUKSP_CG:
-    if (first) CGBegin(s);
-    else CGNext(s);
+    if (first || CGGoesOn(s)) CGBegin(s);
     break;
   case GPUKSP_CG_SINGLE_REDUCTION:
-    if (first) CGBeginSingle(s);
-    else CGNextSingle(s);
+    if (first || CGGoesOn(s)) CGBeginSingle(s);
     break;
   case GPUKSP_BCGS:
     if (first) BCGSBegin(s);

@@ -17,6 +17,16 @@ __device__ __forceinline__ double2 pair(const double *v, int i)
   return __ldg((const double2 *)v + i);
 }
 
+/* u times entries 2 i and 2 i + 1 of a diagonal; NULL: 1 */
+__device__ __forceinline__ void scale(double2 &u, const double *diagonal, int i)
+{
+  if (!diagonal) return;
+  const double2 d = pair(diagonal, i);
+
+  u.x *= d.x;
+  u.y *= d.y;
+}
+
 /* v[j] summed over the warp, in the lanes with numbers that end with j: 31 exchanges for 32 sums */
 template <int C>
 __device__ __forceinline__ double warp_sums(double (&v)[C])
@@ -53,12 +63,7 @@ __device__ __forceinline__ void project(const GPUGMRESPass &a, const double *w, 
   for (unsigned i = first; i < pairs; i += gridDim.x * THREADS) {
     double2 u = pair(w, (int)i);
 
-    if (a.left && !a.again) {
-      const double2 d = pair(a.left, (int)i);
-
-      u.x *= d.x;
-      u.y *= d.y;
-    }
+    if (!a.again) scale(u, a.left, (int)i);
     u.x *= factor;
     u.y *= factor;
 #pragma unroll
@@ -156,24 +161,14 @@ __global__ void __launch_bounds__(THREADS, 4) update_kernel(const GPUGMRESPass a
     const int at = (int)(pairs - 1 - i);
     double2   u  = ((const double2 *)w)[at];
 
-    if (a.left && !a.again) {
-      const double2 d = pair(a.left, at);
-
-      u.x *= d.x;
-      u.y *= d.y;
-    }
+    if (!a.again) scale(u, a.left, at);
     u.x *= factor;
     u.y *= factor;
     subtract(a.basis, a.stride, k + 1, coefficients, at, u);
     ((double2 *)next)[at] = u;
     sum += u.x * u.x + u.y * u.y;
     if (!a.direction) continue;
-    if (a.right) {
-      const double2 d = pair(a.right, at);
-
-      u.x *= d.x;
-      u.y *= d.y;
-    }
+    scale(u, a.right, at);
     ((double2 *)a.direction)[at] = u;
   }
   if (a.n % 2 && first == 0) {

@@ -47,8 +47,8 @@ struct BCGS {
   /* r = b - A x, left preconditioned; rp = r, p = v = 0; bnorm with a nonzero initial guess */
   __device__ __forceinline__ void start(const Arguments &a, Rank &B)
   {
-    const int first = B.first, last = B.last, rows = B.rows;
-    double    rr[1];
+    const int first = B.first, rows = B.rows;
+    double    rr[1] = {0};
 
     FOR_ROWS(i)
     {
@@ -61,23 +61,7 @@ struct BCGS {
         B.ranks.exchange((double *)d, B.grid);
         grid_sync(B.grid);
       }
-    if (!B.st->guesszero) {
-      double bb[3] = {0, 0, 0};
-
-      if constexpr (PEERS) {
-        B.ranks.exchange(a.v.x, B.grid);
-        grid_sync(B.grid);
-      }
-      B.A.product(Vector{a.v.x}, first, last, B.scratch, [&](int i, double sum) { t[i] = a.v.b[first + i] - sum; });
-      B.ranks.add(Vector{a.v.x}, [&](int i, double sum) { t[i] -= sum; });
-      FOR_ROWS(i) add_norms(a.v.b[first + i], a.right ? a.v.b[first + i] : pc.of(i, From{a.v.b + first}), bb);
-      grid_reduce<3, false>(B.grid, bb);
-      B.rule([&](GPUKSPState *st) { st->bnorm = GPUKSPNorm(st, bb); });
-    } else {
-      FOR_ROWS(i) t[i] = a.v.b[first + i];
-    }
-    __syncthreads();
-    rr[0] = 0;
+    B.residual(a, pc, t, a.right);
     FOR_ROWS(i)
     {
       const double ri = a.right ? t[i] : pc.of(i, t);

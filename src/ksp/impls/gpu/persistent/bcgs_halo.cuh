@@ -59,47 +59,14 @@ struct HaloBCGS {
   /* r = b - A x, left preconditioned; rp = p = r; bnorm with a nonzero initial guess */
   __device__ __forceinline__ void start(const Arguments &a, Rank &B)
   {
-    const int first = B.first, rows = B.rows;
+    const int rows = B.rows;
 
+    halo.template start<SIZE>(a, B, w, a.v.r, r, p, di, xi, ri, right);
     FOR_OWN(k, i)
     {
-      di[k] = a.v.pc ? a.v.pc[first + i] : 1.0;
-      xi[k] = B.st->guesszero ? 0.0 : a.v.x[first + i];
-      ri[k] = a.v.b[first + i];
-      vi[k] = 0;
+      ri[k] = oi[k] = left(k, ri[k]);
+      vi[k]         = 0;
     }
-    if (B.st->guesszero && !PEERS) {
-      for (int i = threadIdx.x; i < halo.count; i += THREADS) r[i] = p[i] = (a.v.pc ? a.v.pc[halo.lo + i] : 1.0) * a.v.b[halo.lo + i];
-      FOR_OWN(k, i) ri[k] = oi[k] = left(k, ri[k]);
-    } else {
-      double bb[3] = {0, 0, 0};
-
-      if (!B.st->guesszero) {
-        if constexpr (PEERS) {
-          B.ranks.exchange(a.v.x, B.grid);
-          grid_sync(B.grid);
-        }
-        B.A.product(Vector{a.v.x}, first, B.last, B.scratch, [&](int i, double sum) { w[i] = sum; });
-        B.ranks.add(Vector{a.v.x}, [&](int i, double sum) { w[i] += sum; });
-        __syncthreads();
-        FOR_OWN(k, i)
-        {
-          add_norms(ri[k], left(k, ri[k]), bb);
-          ri[k] -= w[i];
-        }
-      }
-      FOR_OWN(k, i)
-      {
-        ri[k] = oi[k]    = left(k, ri[k]);
-        a.v.r[first + i] = hat(k, ri[k]);
-      }
-      B.ranks.template send<2>(a.v.r, B.grid);
-      grid_reduce<3, true>(B.grid, bb);
-      if (!B.st->guesszero) B.rule([&](GPUKSPState *s) { s->bnorm = GPUKSPNorm(s, bb); });
-      for (int i = threadIdx.x; i < halo.count; i += THREADS) r[i] = p[i] = a.v.r[halo.lo + i];
-      halo.template received<2>(B, [&](int, int at, double e) { r[at] = p[at] = e; });
-    }
-    __syncthreads();
   }
 
   /* v = A p into `to`, and its sums; meanwhile rule() runs */

@@ -64,36 +64,16 @@ struct CG {
   /* (3:1a): r = b - A x; p = z follows from p = 0; bnorm with a nonzero initial guess */
   __device__ __forceinline__ void start(const Arguments &a, Rank &B)
   {
-    const int first = B.first, last = B.last, rows = B.rows;
-    double    sum[3];
+    const int rows   = B.rows;
+    double    sum[3] = {0, 0, 0};
 
-    FOR_ROWS(i) p[i] = 0;
-    B.ranks.entries([&](int h) { a.v.p[h] = 0; });
-    if (!B.st->guesszero) {
-      double bb[3] = {0, 0, 0};
-
-      if constexpr (PEERS) {
-        B.ranks.exchange(a.v.x, B.grid);
-        grid_sync(B.grid);
-      }
-      B.A.product(Vector{a.v.x}, first, last, B.scratch, [&](int i, double s) { r[i] = a.v.b[first + i] - s; });
-      B.ranks.add(Vector{a.v.x}, [&](int i, double s) { r[i] -= s; });
-      FOR_ROWS(i)
-      {
-        x[i] = a.v.x[first + i];
-        add_norms(a.v.b[first + i], pc.of(i, From{a.v.b + first}), bb);
-      }
-      grid_reduce<3, false>(B.grid, bb);
-      B.rule([&](GPUKSPState *s) { s->bnorm = GPUKSPNorm(s, bb); });
-    } else {
-      FOR_ROWS(i)
-      {
-        r[i] = a.v.b[first + i];
-        x[i] = 0;
-      }
+    FOR_ROWS(i)
+    {
+      p[i] = 0;
+      x[i] = B.st->guesszero ? 0.0 : a.v.x[B.first + i];
     }
-    __syncthreads();
-    sum[0] = sum[1] = sum[2] = 0;
+    B.ranks.entries([&](int h) { a.v.p[h] = 0; });
+    B.residual(a, pc, r, false);
     precondition(a, B, sum);
     B.ranks.template send<CROSSING>(a.v.z, B.grid);
     grid_reduce<3, true>(B.grid, sum);

@@ -30,71 +30,38 @@ struct HaloCG {
     NORM,
     SUMS
   };
-  const int  lo, count, own, halo;
-  const int  rlo, remote; /* the same of other ranks' entries, which follow the block's own reach */
-  double    *z, *p, *w;
-  double     ri[ROWS], zi[ROWS], xi[ROWS], step[ROWS], di[ROWS]; /* of the thread's own rows */
-  const bool unpreconditioned;
+  const Range<M, PEERS> at;
+  double               *z, *p, *w;
+  double                ri[ROWS], zi[ROWS], xi[ROWS], step[ROWS], di[ROWS]; /* of the thread's own rows */
+  const bool            unpreconditioned;
 
   __device__ __forceinline__ HaloCG(const Arguments &a, Rank &B)
-      : lo(a.reach[2 * blockIdx.x]), count(a.reach[2 * blockIdx.x + 1] - lo), own(B.first - lo), halo(count - B.rows), rlo(PEERS ? a.reach[2 * (gridDim.x + blockIdx.x)] : 0), remote(PEERS ? a.reach[2 * (gridDim.x + blockIdx.x) + 1] - rlo : 0),
-        z(B.pool.template take<double>(count + remote)), p(B.pool.template take<double>(count + remote)), w(B.pool.template take<double>(B.rows)), unpreconditioned(a.start.normtype == GPUKSP_NORM_UNPRECONDITIONED)
+      : at(a, B), z(B.pool.template take<double>(at.count + at.remote)), p(B.pool.template take<double>(at.count + at.remote)), w(B.pool.template take<double>(B.rows)), unpreconditioned(a.start.normtype == GPUKSP_NORM_UNPRECONDITIONED)
   {
   }
 
   /* r = b - A x, z = M r, p = z; bnorm with a nonzero initial guess */
   __device__ __forceinline__ void start(const Arguments &a, Rank &B)
   {
-    const int first = B.first, last = B.last, rows = B.rows;
+    const int rows = B.rows;
 
+    at.template start<SIZE>(a, B, w, a.v.z, z, p, di, xi, ri, false);
     FOR_OWN(k, i)
     {
-      di[k]   = a.v.pc ? a.v.pc[first + i] : 1.0;
       step[k] = 0;
-      xi[k]   = B.st->guesszero ? 0.0 : a.v.x[first + i];
-      ri[k]   = a.v.b[first + i];
+      zi[k]   = z[at.own + i];
     }
-    if (B.st->guesszero && !PEERS) {
-      for (int i = threadIdx.x; i < count; i += THREADS) z[i] = p[i] = (a.v.pc ? a.v.pc[lo + i] : 1.0) * a.v.b[lo + i];
-    } else {
-      double bb[3] = {0, 0, 0};
-
-      if (!B.st->guesszero) {
-        if constexpr (PEERS) {
-          B.ranks.exchange(a.v.x, B.grid);
-          grid_sync(B.grid);
-        }
-        B.A.product(Vector{a.v.x}, first, last, B.scratch, [&](int i, double sum) { w[i] = sum; });
-        B.ranks.add(Vector{a.v.x}, [&](int i, double sum) { w[i] += sum; });
-        __syncthreads();
-        FOR_OWN(k, i)
-        {
-          add_norms(ri[k], di[k] * ri[k], bb);
-          ri[k] -= w[i];
-        }
-      }
-      FOR_OWN(k, i) a.v.z[first + i] = di[k] * ri[k];
-      B.ranks.template send<2>(a.v.z, B.grid);
-      grid_reduce<3, true>(B.grid, bb);
-      if (!B.st->guesszero) B.rule([&](GPUKSPState *s) { s->bnorm = GPUKSPNorm(s, bb); });
-      for (int i = threadIdx.x; i < count; i += THREADS) z[i] = p[i] = a.v.z[lo + i];
-      update_remote(B, [](double zh, double &zt, double &pt) { zt = pt = zh; });
-    }
-    __syncthreads();
-    FOR_OWN(k, i) zi[k] = z[own + i];
   }
 
   /* w = A p, y = M w, and all sums of the iteration; meanwhile the rules of the previous one run */
   __device__ __forceinline__ void sums(Rank &B, double *y, int n, double (&sum)[SUMS])
   {
-    const int first = B.first, last = B.last, rows = B.rows;
+    const int first = B.first, rows = B.rows;
 
-    B.A.product(Vector{p - lo}, first, last, B.scratch, [&](int i, double wi) { w[i] = wi; });
-    if constexpr (PEERS) B.ranks.add(Vector{p + count - rlo - B.ranks.view->o.tail}, [&](int i, double wi) { w[i] += wi; });
-    __syncthreads();
+    at.product(B, p, w);
     FOR_OWN(k, i)
     {
-      const double wi = w[i], pi = p[own + i], yi = di[k] * wi, norm = unpreconditioned ? ri[k] : zi[k];
+      const double wi = w[i], pi = p[at.own + i], yi = di[k] * wi, norm = unpreconditioned ? ri[k] : zi[k];
 
       y[first + i] = yi;
       sum[MU] += pi * wi;
@@ -121,31 +88,17 @@ struct HaloCG {
     });
   }
 
-  /* Calls f(entry sent before the last reduction, z, p) for the entries of other ranks */
-  template <class F>
-  __device__ __forceinline__ void update_remote(const Rank &B, F f)
-  {
-    constexpr int AT_ONCE = SIZE == 1024 ? 2 : WHOLE_GROUP; /* blocks of 1024 threads have 64 registers each */
-
-    if constexpr (PEERS) {
-      for (int g = threadIdx.x; g < remote; g += AT_ONCE * THREADS) {
-        int    h[AT_ONCE];
-        double e[AT_ONCE];
-
-#pragma unroll
-        for (int u = 0; u < AT_ONCE; u++) h[u] = g + u * THREADS < remote ? rlo + g + u * THREADS : -1;
-        B.ranks.look(h, B.grid.epoch - 1, e);
-#pragma unroll
-        for (int u = 0; u < AT_ONCE; u++)
-          if (h[u] >= 0) f(e[u], z[count + h[u] - rlo], p[count + h[u] - rlo]);
-      }
-    }
-  }
-
   /* In the halo: z -= alpha y, p = z + beta p. In the thread's own rows also r -= alpha w and the step of x */
   __device__ __forceinline__ void update(const Rank &B, const double *y, double alpha, double beta)
   {
-    const int rows = B.rows;
+    constexpr int AT_ONCE = SIZE == 1024 ? 2 : WHOLE_GROUP; /* blocks of 1024 threads have 64 registers each */
+    const int     rows = B.rows, lo = at.lo, own = at.own, halo = at.count - rows;
+    const auto    renew = [&](int t, double yt) {
+      const double zt = z[t] - alpha * yt;
+
+      z[t] = zt;
+      p[t] = zt + beta * p[t];
+    };
 
     for (int g = threadIdx.x; g < halo; g += WHOLE_GROUP * THREADS) {
       double yi[WHOLE_GROUP];
@@ -160,18 +113,10 @@ struct HaloCG {
       for (int u = 0; u < WHOLE_GROUP; u++) {
         const int h = g + u * THREADS, t = h < own ? h : h + rows;
 
-        if (h < halo) {
-          const double zt = z[t] - alpha * yi[u];
-
-          z[t] = zt;
-          p[t] = zt + beta * p[t];
-        }
+        if (h < halo) renew(t, yi[u]);
       }
     }
-    update_remote(B, [=](double yt, double &zt, double &pt) {
-      zt -= alpha * yt;
-      pt = zt + beta * pt;
-    });
+    at.template received<AT_ONCE>(B, [&](int, int t, double yt) { renew(t, yt); });
     FOR_OWN(k, i)
     {
       const double wi = w[i], before = p[own + i];

@@ -20,62 +20,48 @@ static void fill(const GPUKSPPersistent *L, M A, ArgsPeers<M> *a)
   a->here  = L->here;
 }
 
-/* Fills in the kernel and its arguments, then either queries the kernel or launches it */
+/* Queries the kernel or launches it */
 template <bool PEERS, class M>
 static GPUCSRError ask_or_launch(const GPUKSPPersistent *L, M A, void *kernel, int *possible, GPUCSRStream s)
 {
-  if (possible) {
-    struct cudaFuncAttributes attr;
-    int                       limit;
+  cudaLaunchConfig_t        config    = {};
+  cudaLaunchAttribute       attribute = {};
+  struct cudaFuncAttributes attr;
+  int                       limit, most = 0;
 
-    GPUCSR_CUDA(cudaFuncGetAttributes(&attr, kernel));
+  GPUCSR_CUDA(cudaFuncGetAttributes(&attr, kernel));
+  config.gridDim  = dim3((unsigned)L->blocks);
+  config.blockDim = dim3((unsigned)L->size);
+  config.attrs    = &attribute;
+  config.numAttrs = 1;
+  if (L->cluster) {
+    attribute.id             = cudaLaunchAttributeClusterDimension;
+    attribute.val.clusterDim = {(unsigned)L->blocks, 1, 1};
+  } else {
+    attribute.id              = cudaLaunchAttributeCooperative;
+    attribute.val.cooperative = 1;
+  }
+  if (possible) {
     GPUCSR_CUDA(cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, L->A->dev->id));
     *possible = limit - (int)attr.sharedSizeBytes;
     GPUCSR_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, *possible));
-    if (L->cluster) { /* a device may have clusters, but not of this many blocks */
-      cudaLaunchConfig_t  config    = {};
-      cudaLaunchAttribute attribute = {};
-      int                 most      = 0;
-
-      attribute.id             = cudaLaunchAttributeClusterDimension;
-      attribute.val.clusterDim = {(unsigned)L->blocks, 1, 1};
-      config.gridDim           = dim3((unsigned)L->blocks);
-      config.blockDim          = dim3((unsigned)L->size);
-      config.dynamicSmemBytes  = (size_t)GPUCSRMin(*possible, SHARED_MOST);
-      config.attrs             = &attribute;
-      config.numAttrs          = 1;
-      if (cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1) || cudaOccupancyMaxActiveClusters(&most, kernel, &config) || most < 1) {
-        (void)cudaGetLastError();
-        *possible = -1;
-      }
+    config.dynamicSmemBytes = (size_t)GPUCSRMin(*possible, SHARED_MOST);
+    /* a device may have clusters, but not of this many blocks */
+    if (L->cluster && (cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1) || cudaOccupancyMaxActiveClusters(&most, kernel, &config) || most < 1)) {
+      (void)cudaGetLastError();
+      *possible = -1;
     }
   } else {
-    Args<M, PEERS>            a;
-    void                     *args[]    = {&a};
-    cudaLaunchConfig_t        config    = {};
-    cudaLaunchAttribute       attribute = {};
-    struct cudaFuncAttributes attr;
-    int                       all;
+    Args<M, PEERS> a;
+    void          *args[] = {&a};
 
     fill(L, A, &a);
-    GPUCSR_CUDA(cudaFuncGetAttributes(&attr, kernel));
-    GPUCSR_CUDA(cudaDeviceGetAttribute(&all, cudaDevAttrMaxSharedMemoryPerMultiprocessor, L->A->dev->id));
+    GPUCSR_CUDA(cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerMultiprocessor, L->A->dev->id));
     /* leave the rest to the first-level cache */
-    GPUCSR_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, (int)GPUCSRMin(100, (100 * (L->shared + attr.sharedSizeBytes + 1024) + (size_t)all - 1) / (size_t)all)));
-    config.gridDim          = dim3((unsigned)L->blocks);
-    config.blockDim         = dim3((unsigned)L->size);
+    GPUCSR_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, (int)GPUCSRMin(100, (100 * (L->shared + attr.sharedSizeBytes + 1024) + (size_t)limit - 1) / (size_t)limit)));
+    if (L->cluster) GPUCSR_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
     config.dynamicSmemBytes = L->shared;
     config.stream           = (cudaStream_t)s;
-    config.attrs            = &attribute;
-    config.numAttrs         = 1;
-    if (L->cluster) {
-      GPUCSR_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
-      attribute.id             = cudaLaunchAttributeClusterDimension;
-      attribute.val.clusterDim = {(unsigned)L->blocks, 1, 1};
-    } else {
-      attribute.id              = cudaLaunchAttributeCooperative;
-      attribute.val.cooperative = 1;
-    }
     GPUCSR_CUDA(cudaLaunchKernelExC(&config, kernel, args));
   }
   return 0;
@@ -102,17 +88,6 @@ static void *bcgs_of(const GPUKSPPersistent *L)
   if constexpr (PEERS) return (void *)bcgs_kernel<M, true, false>;
   else return L->written ? (void *)bcgs_kernel<M, false, true> : (void *)bcgs_kernel<M, false, false>;
 }
-
-/* Does a format store single precision values? With these, several ranks solve by a graph: kernels for them would double the code */
-template <class M>
-struct Singles {
-  static const bool value = false;
-};
-
-template <template <class> class F>
-struct Singles<F<float>> {
-  static const bool value = true;
-};
 
 template <bool PEERS, class M>
 static GPUCSRError method(const GPUKSPPersistent *L, M A, int *possible, GPUCSRStream s)
@@ -150,7 +125,7 @@ struct ProductOf {
   static GPUCSRError run(const GPUKSPPersistent *L, int *possible, GPUCSRStream s)
   {
     GPUCSRCall(Format::with(L, [&](auto A) -> GPUCSRError {
-      if constexpr (!Singles<decltype(A)>::value) {
+      if constexpr (decltype(A)::peers) {
         if (L->peers.size) return method<true>(L, A, possible, s);
       }
       GPUCSRCheck(!L->peers.size, GPUCSR_ERR_PLIB, "Several ranks have no persistent kernel for single precision values");

@@ -144,6 +144,25 @@ struct Block {
     }
   }
 
+  /* r = b - A x in the block's rows; bnorm with a nonzero initial guess. right: the norm is not preconditioned */
+  __device__ __forceinline__ void residual(const Args<M, PEERS> &a, const Preconditioner &pc, const Rows &r, bool right)
+  {
+    if (!st->guesszero) {
+      double bb[3] = {0, 0, 0};
+
+      if constexpr (PEERS) {
+        ranks.exchange(a.v.x, grid);
+        grid_sync(grid);
+      }
+      A.product(Vector{a.v.x}, first, last, scratch, [&](int i, double s) { r[i] = a.v.b[first + i] - s; });
+      ranks.add(Vector{a.v.x}, [&](int i, double s) { r[i] -= s; });
+      FOR_ROWS(i) add_norms(a.v.b[first + i], right ? a.v.b[first + i] : pc.of(i, From{a.v.b + first}), bb);
+      grid_reduce<3, false>(grid, bb);
+      rule([&](GPUKSPState *s) { s->bnorm = GPUKSPNorm(s, bb); });
+    } else FOR_ROWS(i) r[i] = a.v.b[first + i];
+    __syncthreads();
+  }
+
   /* |b - A x| in the norm of the convergence test, into st.truenorm; x and w are whole vectors */
   __device__ void true_norm(const GPUKSPVectors &v, int right)
   {

@@ -3,7 +3,7 @@
 
 template <class V>
 struct Csr {
-  static const bool offsets = false;
+  static const bool offsets = false, peers = sizeof(V) == sizeof(double);
   const int        *rowptr, *col;
   const V          *val;
   Sharing           share; /* threads that share a row */

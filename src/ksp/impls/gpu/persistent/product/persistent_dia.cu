@@ -7,7 +7,7 @@
 /* As sliced ELL, but the column follows from the diagonal, so entries of x and of A are loaded together */
 template <class V>
 struct Dia {
-  static const bool offsets = true;
+  static const bool offsets = true, peers = sizeof(V) == sizeof(double);
   const int        *offset;
   const V          *val;
   int               diagonals, n;

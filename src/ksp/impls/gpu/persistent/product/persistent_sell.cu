@@ -4,7 +4,7 @@
 
 template <class V>
 struct Sell {
-  static const bool offsets = false;
+  static const bool offsets = false, peers = sizeof(V) == sizeof(double);
   const int        *slice, *perm, *col; /* slice is NULL if all slices have the same width, perm if no row has moved; rows move within a block only */
   const V          *val;
   int               width;

@@ -19,7 +19,7 @@ struct __align__(16) Entry
 #define BATCH 7          /* entries of the common stencil with loads in flight together */
 
 struct Stencil {
-  static const bool offsets = true;
+  static const bool offsets = true, peers = true;
   const uint16_t   *id;
   const int        *begin, *offset; /* in storage order */
   const void       *val;

@@ -2,7 +2,8 @@
 
 /*
   Building blocks for the products of a persistent kernel. A format's product, in its own file, is a struct F<V> with values V. product() calls f(row in the block, sum) for each row of a block, in the
-  thread that has the sum. settle() loads its data in shared memory. of() makes the struct for a kernel.
+  thread that has the sum. settle() loads its data in shared memory. of() makes the struct for a kernel. offsets: columns are rows plus a few offsets. peers: kernels exist for several ranks;
+  with single precision values these solve by a graph, since kernels would double the code.
 */
 #include "../persistent.cuh"
 
