@@ -103,15 +103,7 @@ static PetscErrorCode KSPReset_GPU(KSP ksp)
   return SolverRelease(ksp->data);
 }
 
-/* Adds functions to the KSP, or removes functions */
-PetscErrorCode GPUKSPCompose(KSP ksp, size_t n, const GPUKSPComposed composed[], PetscBool on)
-{
-  PetscFunctionBegin;
-  for (size_t q = 0; q < n; q++) PetscCall(PetscObjectComposeFunction((PetscObject)ksp, composed[q].name, on ? composed[q].f : NULL));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Called last by the destructor of every type */
+/* The destructor of a type, or called last by it */
 PetscErrorCode GPUKSPDestroy(KSP ksp)
 {
   KSP_GPU *k = (KSP_GPU *)ksp->data;
@@ -120,6 +112,7 @@ PetscErrorCode GPUKSPDestroy(KSP ksp)
   PetscCall(KSPReset_GPU(ksp));
   PetscCall(GPUCSRLivingRemove(&k->living));
   PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUSetPath_C", NULL));
+  for (size_t q = 0; q < k->ncomposed; q++) PetscCall(PetscObjectComposeFunction((PetscObject)ksp, k->composed[q].name, NULL));
   PetscCall(KSPDestroyDefault(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -216,26 +209,21 @@ static const GPUKSPComposed composed[] = {
   {"KSPGPUSetPrecision_C",        (void (*)(void))KSPGPUSetPrecision_GPU       },
   {"KSPGPUCGSetVariant_C",        (void (*)(void))KSPGPUCGSetVariant_GPU       },
 };
-#define COMPOSED(bcgs) (PETSC_STATIC_ARRAY_LENGTH(composed) - ((bcgs) ? 2 : 0))
 
-static PetscErrorCode KSPDestroy_GPU(KSP ksp)
+/* Called first by the constructor of every type. k: newly allocated, owned by the KSP from here on. The KSP gets the first n functions of the list */
+PetscErrorCode GPUKSPCreate(KSP ksp, KSP_GPU *k, size_t n, const GPUKSPComposed list[])
 {
   PetscFunctionBegin;
-  PetscCall(GPUKSPCompose(ksp, COMPOSED(((KSP_GPU *)ksp->data)->method == GPUKSP_BCGS), composed, PETSC_FALSE));
-  PetscCall(GPUKSPDestroy(ksp));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Called first by the constructor of every type. k: newly allocated, owned by the KSP from here on */
-PetscErrorCode GPUKSPCreate(KSP ksp, KSP_GPU *k)
-{
-  PetscFunctionBegin;
-  ksp->data       = k;
-  ksp->ops->solve = GPUKSPSolve;
-  ksp->ops->setup = KSPSetUp_GPU;
-  ksp->ops->reset = KSPReset_GPU;
+  ksp->data         = k;
+  ksp->ops->solve   = GPUKSPSolve;
+  ksp->ops->setup   = KSPSetUp_GPU;
+  ksp->ops->reset   = KSPReset_GPU;
+  ksp->ops->destroy = GPUKSPDestroy;
+  k->composed       = list;
+  k->ncomposed      = n;
   PetscCall(GPUCSRLivingAdd(&solvers, &k->living, k));
   PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPGPUSetPath_C", KSPGPUSetPath_GPU));
+  for (size_t q = 0; q < n; q++) PetscCall(PetscObjectComposeFunction((PetscObject)ksp, list[q].name, list[q].f));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -255,7 +243,7 @@ static PetscErrorCode GPUKSPCreateMethod(KSP ksp, GPUKSPMethod method)
 
   PetscFunctionBegin;
   PetscCall(PetscNew(&k));
-  PetscCall(GPUKSPCreate(ksp, k));
+  PetscCall(GPUKSPCreate(ksp, k, PETSC_STATIC_ARRAY_LENGTH(composed) - (method == GPUKSP_BCGS ? 2 : 0), composed));
   k->method                = method;
   k->petsc                 = method == GPUKSP_BCGS ? KSPBCGS : KSPCG;
   k->become                = Become_GPU;
@@ -264,12 +252,10 @@ static PetscErrorCode GPUKSPCreateMethod(KSP ksp, GPUKSPMethod method)
   k->truenorm              = -1;
   k->prepare               = GPUKSPPrepare;
   k->solve                 = KSPSolve_GPU;
-  ksp->ops->destroy        = KSPDestroy_GPU;
   ksp->ops->view           = KSPView_GPU;
   ksp->ops->setfromoptions = KSPSetFromOptions_GPU;
   ksp->ops->buildsolution  = KSPBuildSolution_GPU;
   ksp->ops->buildresidual  = KSPBuildResidualDefault;
-  PetscCall(GPUKSPCompose(ksp, COMPOSED(method == GPUKSP_BCGS), composed, PETSC_TRUE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -139,9 +139,14 @@ typedef struct {
 /* Of the host loop: PETSc's vectors */
 typedef struct {
   Vec           work[GPUKSP_VECTORS], diagonal;
-  GPUKSPKey     diagonalkey;
   GPUCSROperand operand[GPUKSP_VECTORS + 1]; /* the last is the diagonal */
 } GPUKSPHostLoop;
+
+/* A function in the KSP for other libraries */
+typedef struct {
+  const char *name;
+  void (*f)(void);
+} GPUKSPComposed;
 
 /* A KSPGPUCG or KSPGPUBCGS: common to all paths, and then a struct a path */
 struct _n_KSP_GPU {
@@ -161,6 +166,8 @@ struct _n_KSP_GPU {
   PetscErrorCode (*prepare)(KSP, KSP_GPU *, char why[]); /* the parts of a solve: the data of its path, */
   PetscErrorCode (*solve)(KSP, KSP_GPU *, char why[]);   /* and the iteration, with its report */
   PetscErrorCode (*release)(struct _n_KSP_GPU *);        /* frees the type's memory on the device; NULL: none */
+  const GPUKSPComposed *composed;
+  size_t                ncomposed;
 
   /* the solve: its operands and its path */
   GPUCSROperator op;
@@ -219,13 +226,8 @@ struct _n_KSP_GPU {
   }
 
 /* gpuksp.c */
-typedef struct {
-  const char *name; /* of a function in the KSP for other libraries */
-  void (*f)(void);
-} GPUKSPComposed;
-GPUCSR_INTERN PetscErrorCode GPUKSPCompose(KSP, size_t n, const GPUKSPComposed[], PetscBool on);
 GPUCSR_INTERN PetscErrorCode KSPGPUInitialize_Private(void);
-GPUCSR_INTERN PetscErrorCode GPUKSPCreate(KSP, KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPCreate(KSP, KSP_GPU *, size_t n, const GPUKSPComposed[]);
 GPUCSR_INTERN PetscErrorCode GPUKSPSettings(KSP, char why[]);
 GPUCSR_INTERN PetscErrorCode GPUKSPDestroy(KSP);
 GPUCSR_INTERN PetscErrorCode GPUKSPPathFromOptions(KSP_GPU *, GPUCSROptionItems, const char[]);
@@ -305,8 +307,6 @@ GPUCSR_INTERN size_t         GPUKSPLength(const KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPOpen(KSP_GPU *, GPUCSRDevice);
 GPUCSR_INTERN PetscErrorCode GPUKSPRelease(KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPVectorsOwn(KSP, KSP_GPU *);
-GPUCSR_INTERN PetscErrorCode GPUKSPVecSameKind(KSP, Vec, PetscBool *);
-GPUCSR_INTERN PetscErrorCode GPUKSPVecUnlock(Vec);
 GPUCSR_INTERN PetscErrorCode GPUKSPVectorsBorrowed(KSP, KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPVectorsGet(KSP_GPU *, GPUKSPVectors *, PetscBool *);
 GPUCSR_INTERN PetscErrorCode GPUKSPVectorsGiveBack(KSP_GPU *, int);

@@ -301,28 +301,16 @@ PetscErrorCode GPUKSPPCMake(KSP ksp, KSP_GPU *k)
 /* The diagonal as a PETSc vector, for the host loop; NULL if the preconditioner is not diagonal */
 PetscErrorCode GPUKSPPCDiagonal(KSP ksp, KSP_GPU *k)
 {
-  GPUKSPKey      key;
   Vec            unit;
-  PetscMPIInt    anew;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  if (k->pc.kind != GPUKSP_PC_DIAGONAL) {
-    PetscCall(VecDestroy(&k->loop.diagonal));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(Key(ksp, k, &key));
-  anew = !k->loop.diagonal || !GPUKSPSame(key, k->loop.diagonalkey);
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &anew, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp)));
-  if (!anew) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(VecDestroy(&k->loop.diagonal));
+  if (k->pc.kind != GPUKSP_PC_DIAGONAL) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(VecDuplicate(ksp->vec_sol, &k->loop.diagonal));
   PetscCall(VecDuplicate(ksp->vec_sol, &unit));
-  PetscCall(PetscMemzero(&k->loop.diagonalkey, sizeof(k->loop.diagonalkey)));
   ierr = VecSet(unit, 1.0);
   if (!ierr) ierr = GPUMGPCApply(ksp, unit, k->loop.diagonal);
   PetscCall(VecDestroy(&unit));
-  PetscCall(ierr);
-  k->loop.diagonalkey = key;
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }

@@ -17,10 +17,8 @@ static PetscErrorCode Close(KSP_GPU *k)
     GPUCSRBuffer *const     memory[] = {&k->partial, &k->devstate, &k->hist, &k->vectors, &k->pc.numbers, &k->launch.bounds, &k->launch.slots, &k->launch.table, &k->single.memory, &k->peers.lists, &k->ranks.sums, &k->graph.parts};
 
     PetscCall(GPUCSRDeviceReach(k->dev, PETSC_FALSE, &works));
-#if defined(GPUCSR_HAVE_CUDA)
-    if (works) PetscCall(GPUCSRLaunchGraphDestroy(&k->graph.recorded));
-    if (works) PetscCall(GPUCSRLaunchGraphDestroy(&k->graph.stale));
-#endif
+    if (works) PetscCall(GPUCSREither(k->dev, GPUCSRLaunchGraphDestroy(&k->graph.recorded), 0));
+    if (works) PetscCall(GPUCSREither(k->dev, GPUCSRLaunchGraphDestroy(&k->graph.stale), 0));
     if (k->release) PetscCall((*k->release)(k));
     PetscCall(GPUCSRPlanDestroy(&k->launch.copy));
     for (size_t q = 0; q < PETSC_STATIC_ARRAY_LENGTH(memory); q++) PetscCall(GPUCSRBufferFree(k->dev, memory[q]));
@@ -43,7 +41,6 @@ PetscErrorCode GPUKSPRelease(KSP_GPU *k)
 {
   PetscFunctionBegin;
   PetscCall(Close(k));
-  PetscCall(PetscMemzero(&k->loop.diagonalkey, sizeof(k->loop.diagonalkey)));
   for (int q = 0; q < GPUKSP_VECTORS; q++) PetscCall(VecDestroy(&k->loop.work[q]));
   PetscCall(VecDestroy(&k->loop.diagonal));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -63,15 +60,13 @@ static PetscErrorCode Allocate(KSP_GPU *k)
   PetscCall(GPUCSRBufferGrow(k->dev, PARTIAL_BYTES, "sums of a solver", &k->partial));
   PetscCall(GPUCSRBufferGrow(k->dev, sizeof(GPUKSPState), "the state of a solver", &k->devstate));
   for (int q = 0; q < 2; q++) PetscCall(dev->ops->eventcreate(dev->id, PETSC_FALSE, &k->events[q]));
-#if defined(GPUCSR_HAVE_CUDA)
   if (dev->ops->kernels) {
     PetscCall(GPUCSRBufferGrow(k->dev, BOUNDS_BYTES, "ranges of rows of a solver", &k->launch.bounds));
     PetscCall(GPUCSRBufferGrow(k->dev, GPUKSP_SLOTS_BYTES, "slots of a solver", &k->launch.slots));
     PetscCall(GPUCSRBufferGrow(k->dev, TABLE_BYTES, "the diagonal of a solver's stencils", &k->launch.table));
     PetscCall(dev->ops->zero(dev->id, (double *)k->partial.p + GPUKSP_SUMS * GPUKSP_PARTIALS, sizeof(double), dev->stream)); /* no block of a step has finished */
-    PetscCall(GPUKSPStepBlocks(dev, &k->stepblocks));
   }
-#endif
+  PetscCall(GPUCSREither(dev, GPUKSPStepBlocks(dev, &k->stepblocks), 0));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -145,81 +140,23 @@ PetscErrorCode GPUKSPVectorsOwn(KSP ksp, KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode HasGhosts(Vec v, PetscBool *yes)
-{
-  Vec       local;
-  PetscBool mpi;
-
-  PetscFunctionBegin;
-  *yes = PETSC_FALSE;
-  PetscCall(PetscObjectTypeCompare((PetscObject)v, VECMPI, &mpi));
-  if (!mpi) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(VecGhostGetLocalForm(v, &local));
-  *yes = (PetscBool)(local != NULL);
-  PetscCall(VecGhostRestoreLocalForm(v, &local));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Collective: does the vector of an earlier solve have the same kind as a duplicate of the solution? Without a vector: no */
-PetscErrorCode GPUKSPVecSameKind(KSP ksp, Vec made, PetscBool *alike)
-{
-  const Vec   v[2] = {ksp->vec_sol, made};
-  PetscLayout layout[2];
-  DM          dm[2];
-  PetscInt    bs[2], n[2], N[2];
-  PetscBool   ghosts[2], type = PETSC_FALSE;
-  int         same = 0;
-
-  PetscFunctionBegin;
-  for (int q = 0; q < 2 && made; q++) {
-    PetscCall(VecGetLocalSize(v[q], &n[q]));
-    PetscCall(VecGetSize(v[q], &N[q]));
-    PetscCall(VecGetBlockSize(v[q], &bs[q]));
-    PetscCall(VecGetLayout(v[q], &layout[q])); /* VecGetLocalToGlobalMapping() of PETSc 3.24 refuses VECMPICUDA */
-    PetscCall(VecGetDM(v[q], &dm[q]));
-    PetscCall(HasGhosts(v[q], &ghosts[q]));
-  }
-  if (made) PetscCall(PetscStrcmp(((PetscObject)v[0])->type_name, ((PetscObject)v[1])->type_name, &type));
-  if (made) same = type && n[0] == n[1] && N[0] == N[1] && bs[0] == bs[1] && layout[0]->mapping == layout[1]->mapping && dm[0] == dm[1] && ghosts[0] == ghosts[1];
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &same, 1, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)ksp)));
-  *alike = (PetscBool)same;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* An error in a product or in a preconditioner leaves the vector that it read locked in PETSc 3.24. Local */
-PetscErrorCode GPUKSPVecUnlock(Vec v)
-{
-  PetscInt locks = 0;
-
-  PetscFunctionBegin;
-  if (v) PetscCall(VecLockGet(v, &locks));
-  for (; locks > 0; locks--) PetscCall(VecLockReadPop(v));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* PETSc vectors for the host loop, duplicates of the program's. A right-hand side on the host is copied if the solution is on the device: steps with both would run on the host */
+/* PETSc vectors for the host loop: new duplicates of the program's, which may have changed, and an error may have left the old ones locked. A right-hand side on the host is copied if the solution is on the device: steps with both would run on the host */
 PetscErrorCode GPUKSPVectorsBorrowed(KSP ksp, KSP_GPU *k)
 {
   const PetscBool apart = (PetscBool)(k->pc.kind == GPUKSP_PC_BY_PCAPPLY);
   GPUKSPVectors  *v     = &k->persistent.v;
-  PetscBool       need[GPUKSP_VECTORS], alike, device[2];
+  PetscBool       need[GPUKSP_VECTORS], device[2];
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(v, sizeof(*v)));
   Needed(ksp, k, apart, need);
-  PetscCall(GPUKSPVecSameKind(ksp, k->loop.work[VEC_R], &alike));
   for (int q = 0; q < GPUKSP_VECTORS; q++) {
-    if (q == VEC_X || q == VEC_B) continue;
-    if (!alike) PetscCall(VecDestroy(&k->loop.work[q]));
-    if (need[q] && !k->loop.work[q]) PetscCall(VecDuplicate(ksp->vec_sol, &k->loop.work[q]));
-    if (!need[q]) PetscCall(VecDestroy(&k->loop.work[q]));
-    PetscCall(GPUKSPVecUnlock(k->loop.work[q]));
+    PetscCall(VecDestroy(&k->loop.work[q]));
+    if (need[q]) PetscCall(VecDuplicate(ksp->vec_sol, &k->loop.work[q]));
   }
   PetscCall(VecGPUCheck(ksp->vec_sol, &device[0]));
   PetscCall(VecGPUCheck(ksp->vec_rhs, &device[1]));
   PetscCall(PetscObjectReference((PetscObject)ksp->vec_sol));
-  PetscCall(VecDestroy(&k->loop.work[VEC_X]));
-  PetscCall(VecDestroy(&k->loop.work[VEC_B]));
   k->loop.work[VEC_X] = ksp->vec_sol;
   if (device[0] && !device[1]) {
     PetscCall(VecDuplicate(ksp->vec_sol, &k->loop.work[VEC_B]));

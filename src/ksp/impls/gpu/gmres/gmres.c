@@ -278,7 +278,6 @@ static PetscErrorCode Run(KSP ksp, KSP_GPU *k)
   }
   g->it = 0; /* KSPBuildSolution() returns the stored solution */
   PetscCall(GPUKSPGraphForget(k));
-  PetscCall(GPUGMRESSlotsBack(g));
   PetscCall(k->dev->ops->streamsynchronize(k->dev->id, k->dev->stream));
   PetscCall(GPUKSPPCCheck(k));
   if (ksp->reason != KSP_DIVERGED_PC_FAILED) PetscCall(GPUKSPStore(k, g->x, ksp->vec_sol));

@@ -44,8 +44,7 @@ typedef struct {
   struct {
     Vec       vec; /* like the program's, for PETSc's work; NULL: not needed */
     double   *p;
-    PetscBool borrowed; /* p is the array of vec */
-    PetscBool out;      /* the array is borrowed at the moment: from the set-up to the end of a solve, but not while PETSc works */
+    PetscBool borrowed; /* p is the array of vec. Passes write there; PETSc's work begins with Give() and ends with GMRESLend() */
   } slot[GMRES_SLOTS];
   GPUCSRBuffer slotmemory;
   PetscInt     launched, replayed; /* iterations launched kernel by kernel, and as a graph */
@@ -71,7 +70,6 @@ GPUCSR_INTERN PetscErrorCode KSPBuildSolution_GPUGMRES(KSP, Vec, Vec *);
 GPUCSR_INTERN PetscErrorCode GPUGMRESMemory(KSP, KSP_GPUGMRES *);
 GPUCSR_INTERN PetscErrorCode GPUGMRESSlots(KSP, KSP_GPUGMRES *);
 GPUCSR_INTERN PetscErrorCode GPUGMRESSlotsThere(KSP_GPUGMRES *);
-GPUCSR_INTERN PetscErrorCode GPUGMRESSlotsBack(KSP_GPUGMRES *);
 GPUCSR_INTERN PetscErrorCode GPUGMRESRelease(KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUGMRESStart(KSP, KSP_GPUGMRES *, PetscBool zero);
 GPUCSR_INTERN PetscErrorCode GPUGMRESLaunch(KSP, KSP_GPUGMRES *, PetscInt it);

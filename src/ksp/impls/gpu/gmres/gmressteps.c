@@ -37,50 +37,32 @@ static PetscErrorCode Columns(KSP_GPUGMRES *g)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The slots' vectors have their arrays again, as PETSc needs them */
-PetscErrorCode GPUGMRESSlotsBack(KSP_GPUGMRES *g)
-{
-  PetscFunctionBegin;
-  for (int q = 0; q < GMRES_SLOTS; q++) {
-    if (!g->slot[q].out) continue;
-    g->slot[q].out = PETSC_FALSE;
-    PetscCall(VecGPURestoreArray(g->slot[q].vec, &g->slot[q].p));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The slots' arrays on the device, for steps */
-static PetscErrorCode GMRESBorrow(KSP_GPUGMRES *g)
-{
-  PetscFunctionBegin;
-  for (int q = 0; q < GMRES_SLOTS; q++) {
-    GPUCSRDevice dev;
-
-    if (!g->slot[q].borrowed) continue;
-    PetscCall(VecGPUGetDevice(g->slot[q].vec, &dev));
-    PetscCheck(dev == g->k.dev, PETSC_COMM_SELF, PETSC_ERR_MEM, "A vector of a solver is not on %s device %d", g->k.dev->ops->name, g->k.dev->id);
-    PetscCall(VecGPUGetArray(g->slot[q].vec, &g->slot[q].p));
-    g->slot[q].out = PETSC_TRUE;
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Vectors of the slots for PETSc in the host loop; the graph has none. Collective */
 PetscErrorCode GPUGMRESSlots(KSP ksp, KSP_GPUGMRES *g)
 {
-  const PetscBool vectors = (PetscBool)(g->k.taken == KSP_GPU_PATH_HOST_LOOP);
-  PetscBool       alike   = PETSC_FALSE;
+  PetscFunctionBegin;
+  PetscCall(VecDestroy(&g->built));
+  for (int q = 0; q < GMRES_SLOTS; q++) {
+    PetscCall(VecDestroy(&g->slot[q].vec));
+    if (g->k.taken == KSP_GPU_PATH_HOST_LOOP) PetscCall(VecGPUDuplicate(ksp->vec_sol, &g->slot[q].vec));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* and after its work, and at first: the device has the entries of the slot that PETSc has written */
+static PetscErrorCode GMRESLend(KSP_GPUGMRES *g, int q)
+{
+  GPUCSRDevice dev;
+  double      *p;
 
   PetscFunctionBegin;
-  PetscCall(GPUGMRESSlotsBack(g)); /* lent by a solve with an error */
-  PetscCall(GPUKSPVecSameKind(ksp, g->built, &alike));
-  if (!alike) PetscCall(VecDestroy(&g->built));
-  if (vectors) PetscCall(GPUKSPVecSameKind(ksp, g->slot[0].vec, &alike));
-  for (int q = 0; q < GMRES_SLOTS; q++) {
-    if (!alike) PetscCall(VecDestroy(&g->slot[q].vec));
-    if (vectors && !alike) PetscCall(VecGPUDuplicate(ksp->vec_sol, &g->slot[q].vec));
-    PetscCall(GPUKSPVecUnlock(g->slot[q].vec));
-  }
+  if (g->slot[q].borrowed) {
+    PetscCall(VecGPUGetDevice(g->slot[q].vec, &dev));
+    PetscCheck(dev == g->k.dev, PETSC_COMM_SELF, PETSC_ERR_MEM, "A vector of a solver is not on %s device %d", g->k.dev->ops->name, g->k.dev->id);
+    PetscCall(VecGPUGetArray(g->slot[q].vec, &p));
+    g->slot[q].p = p; /* the array stays there */
+    PetscCall(VecGPURestoreArray(g->slot[q].vec, &p));
+  } else PetscCall(GPUKSPLoad(&g->k, g->slot[q].vec, g->slot[q].p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -98,27 +80,23 @@ PetscErrorCode GPUGMRESSlotsThere(KSP_GPUGMRES *g)
     own += !g->slot[q].borrowed;
   }
   if (own) PetscCall(GPUCSRBufferGrow(g->k.dev, PetscMax(1, g->stride) * sizeof(double) * own, "vectors of a solver", &g->slotmemory));
-  for (int q = 0, k = 0; q < GMRES_SLOTS; q++)
-    if (!g->slot[q].borrowed) g->slot[q].p = (double *)g->slotmemory.p + (size_t)k++ * g->stride;
-  PetscCall(GMRESBorrow(g));
+  for (int q = 0, k = 0; q < GMRES_SLOTS; q++) {
+    if (g->slot[q].borrowed) PetscCall(GMRESLend(g, q));
+    else g->slot[q].p = (double *)g->slotmemory.p + (size_t)k++ * g->stride;
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Before PETSc works on the slots' vectors: a slot for it to read, */
+/* Before PETSc works on the slots' vectors: a slot for it to read. The device alone has its entries, */
 static PetscErrorCode Give(KSP_GPUGMRES *g, int q)
 {
-  PetscFunctionBegin;
-  PetscCall(GPUGMRESSlotsBack(g));
-  if (!g->slot[q].borrowed) PetscCall(GPUKSPStore(&g->k, g->slot[q].p, g->slot[q].vec));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+  double *p;
 
-/* and after its work: the slot that it has written */
-static PetscErrorCode GMRESLend(KSP_GPUGMRES *g, int q)
-{
   PetscFunctionBegin;
-  PetscCall(GMRESBorrow(g));
-  if (!g->slot[q].borrowed) PetscCall(GPUKSPLoad(&g->k, g->slot[q].vec, g->slot[q].p));
+  if (g->slot[q].borrowed) {
+    PetscCall(VecGPUGetArrayWrite(g->slot[q].vec, &p));
+    PetscCall(VecGPURestoreArrayWrite(g->slot[q].vec, &p));
+  } else PetscCall(GPUKSPStore(&g->k, g->slot[q].p, g->slot[q].vec));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -179,10 +157,7 @@ PetscErrorCode GPUGMRESRelease(KSP_GPU *k)
   PetscCall(GPUCSRBufferFree(k->dev, &g->partial));
   PetscCall(GPUCSRBufferFree(k->dev, &g->statememory));
   PetscCall(GPUCSRBufferFree(k->dev, &g->slotmemory));
-  for (int q = 0; q < GMRES_SLOTS; q++) {
-    g->slot[q].out = PETSC_FALSE;
-    PetscCall(VecDestroy(&g->slot[q].vec));
-  }
+  for (int q = 0; q < GMRES_SLOTS; q++) PetscCall(VecDestroy(&g->slot[q].vec));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -434,20 +409,16 @@ PetscErrorCode GPUGMRESLaunch(KSP ksp, KSP_GPUGMRES *g, PetscInt it)
   KSP_GPU *k = &g->k;
 
   PetscFunctionBegin;
-#if defined(GPUCSR_HAVE_CUDA)
   if (k->dev->ops->kernels && k->taken == KSP_GPU_PATH_GRAPH) {
     if (!k->graph.recorded && g->launched++ > 0) {
       PetscCall(GPUKSPGraphRecord(ksp, k, NULL, Column));
       if (!k->graph.recorded) g->launched = PETSC_MIN_INT; /* never again */
     }
     if (k->graph.recorded) {
-      PetscCall(GPUCSRLaunchGraphLaunch(k->graph.recorded, k->dev->stream));
+      PetscCall(GPUCSREither(k->dev, GPUCSRLaunchGraphLaunch(k->graph.recorded, k->dev->stream), 0));
       g->replayed++;
     } else PetscCall(Column(ksp, k, NULL));
-  } else
-#endif
-    if (k->pc.kind == GPUKSP_PC_BY_PCAPPLY)
-    PetscCall(ColumnAny(ksp, g, it));
+  } else if (k->pc.kind == GPUKSP_PC_BY_PCAPPLY) PetscCall(ColumnAny(ksp, g, it));
   else PetscCall(Column(ksp, k, NULL));
   PetscCall(k->dev->ops->eventrecord(k->dev->id, k->events[it % 2], k->dev->stream));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -164,7 +164,6 @@ static const GPUKSPComposed composed[] = {
   {"KSPFGMRESSetModifyPC_C",          (void (*)(void))KSPFGMRESSetModifyPC_GPUFGMRES        },
   {"KSPFlexibleSetModifyPC_C",        (void (*)(void))KSPFGMRESSetModifyPC_GPUFGMRES        },
 };
-#define COMPOSED(flexible) (PETSC_STATIC_ARRAY_LENGTH(composed) - ((flexible) ? 0 : 2))
 
 static PetscErrorCode KSPDestroy_GPUGMRES(KSP ksp)
 {
@@ -173,7 +172,6 @@ static PetscErrorCode KSPDestroy_GPUGMRES(KSP ksp)
   PetscFunctionBegin;
   PetscCall(Forget(g));
   PetscCall(VecDestroy(&g->built));
-  PetscCall(GPUKSPCompose(ksp, COMPOSED(g->flexible), composed, PETSC_FALSE));
   PetscCall(GPUKSPDestroy(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -184,7 +182,7 @@ static PetscErrorCode GMRESCreate(KSP ksp, PetscBool flexible)
 
   PetscFunctionBegin;
   PetscCall(PetscNew(&g));
-  PetscCall(GPUKSPCreate(ksp, &g->k));
+  PetscCall(GPUKSPCreate(ksp, &g->k, PETSC_STATIC_ARRAY_LENGTH(composed) - (flexible ? 0 : 2), composed));
   g->k.petsc               = flexible ? KSPFGMRES : KSPGMRES;
   g->k.become              = Become_GPUGMRES;
   g->k.release             = GPUGMRESRelease;
@@ -202,7 +200,6 @@ static PetscErrorCode GMRESCreate(KSP ksp, PetscBool flexible)
   ksp->ops->setfromoptions = KSPSetFromOptions_GPUGMRES;
   ksp->ops->buildsolution  = KSPBuildSolution_GPUGMRES;
   ksp->ops->buildresidual  = KSPBuildResidualDefault;
-  PetscCall(GPUKSPCompose(ksp, COMPOSED(flexible), composed, PETSC_TRUE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
