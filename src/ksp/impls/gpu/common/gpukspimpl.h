@@ -136,11 +136,12 @@ typedef struct {
   PetscInt            replacements;
 } GPUKSPSingle;
 
-/* Of the host loop: PETSc's vectors */
+/* A vector of the steps. In a host loop PETSc works on it too, between GPUKSPGive() and GPUKSPLend() */
 typedef struct {
-  Vec           work[GPUKSP_VECTORS], diagonal;
-  GPUCSROperand operand[GPUKSP_VECTORS + 1]; /* the last is the diagonal */
-} GPUKSPHostLoop;
+  double   *p;        /* its array on the device; NULL: not needed */
+  Vec       vec;      /* for PETSc's work; NULL: none */
+  PetscBool borrowed; /* p is the array of vec */
+} GPUKSPSlot;
 
 /* A function in the KSP for other libraries */
 typedef struct {
@@ -191,7 +192,9 @@ struct _n_KSP_GPU {
   GPUKSPState     *state, *seen; /* page-locked, */
   double          *sums;         /* also page-locked, in the same allocation */
   GPUCSREvent      events[2];
-  GPUCSRBuffer     vectors;
+  GPUCSRBuffer     vectors; /* of a basis */
+  GPUKSPSlot       slot[GPUKSP_VECTORS];
+  GPUCSRBuffer     slotmemory;
   GPUKSPPersistent persistent; /* of a persistent kernel; graphs use its vectors too */
   GPUKSPKeys       keys;
 
@@ -201,7 +204,6 @@ struct _n_KSP_GPU {
   GPUKSPPeerGroup peers;
   GPUKSPRanks     ranks;
   GPUKSPSingle    single;
-  GPUKSPHostLoop  loop;
 
   /* results */
   PetscReal truenorm;
@@ -279,8 +281,9 @@ GPUCSR_INTERN PetscErrorCode GPUKSPLoop(KSP, KSP_GPU *, GPUKSPVectors *, GPUKSPI
 GPUCSR_INTERN PetscErrorCode GPUKSPStart(KSP, KSP_GPU *, GPUKSPVectors *, PetscBool);
 GPUCSR_INTERN PetscErrorCode GPUKSPTrueNorm(KSP, KSP_GPU *, GPUKSPVectors *);
 GPUCSR_INTERN PetscErrorCode GPUKSPStepRun(KSP, KSP_GPU *, GPUKSPStep, GPUKSPVectors *, int turn);
-GPUCSR_INTERN PetscErrorCode GPUKSPStepArrays(KSP_GPU *, GPUKSPStep, const GPUKSPVectors *, PetscBool, GPUCSRStream, PetscBool);
+GPUCSR_INTERN PetscErrorCode GPUKSPStepArrays(KSP_GPU *, GPUKSPStep, const GPUKSPVectors *, PetscBool rule);
 GPUCSR_INTERN PetscErrorCode GPUKSPProduct(KSP, KSP_GPU *, GPUKSPVectors *, int, int);
+GPUCSR_INTERN PetscErrorCode GPUKSPPrecondition(KSP, KSP_GPU *, GPUKSPVectors *, int from, int to, PetscBool rule);
 
 /* precond.c */
 GPUCSR_INTERN PetscErrorCode GPUKSPCheckNorm(KSP, PetscReal);
@@ -291,7 +294,6 @@ GPUCSR_INTERN PetscErrorCode GPUKSPPCMake(KSP, KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPPCCheck(KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPPCSolving(KSP_GPU *, PetscBool);
 GPUCSR_INTERN PetscErrorCode GPUKSPPCFail(KSP_GPU *, const char message[]);
-GPUCSR_INTERN PetscErrorCode GPUKSPPCDiagonal(KSP, KSP_GPU *);
 
 /* peers.c */
 GPUCSR_INTERN PetscErrorCode GPUKSPPeersGet(KSP, KSP_GPU *, char why[]);
@@ -306,10 +308,10 @@ GPUCSR_INTERN PetscErrorCode GPUKSPPeersAdd(KSP_GPU *, const double *, double *)
 GPUCSR_INTERN size_t         GPUKSPLength(const KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPOpen(KSP_GPU *, GPUCSRDevice);
 GPUCSR_INTERN PetscErrorCode GPUKSPRelease(KSP_GPU *);
-GPUCSR_INTERN PetscErrorCode GPUKSPVectorsOwn(KSP, KSP_GPU *);
-GPUCSR_INTERN PetscErrorCode GPUKSPVectorsBorrowed(KSP, KSP_GPU *);
-GPUCSR_INTERN PetscErrorCode GPUKSPVectorsGet(KSP_GPU *, GPUKSPVectors *, PetscBool *);
-GPUCSR_INTERN PetscErrorCode GPUKSPVectorsGiveBack(KSP_GPU *, int);
+GPUCSR_INTERN PetscErrorCode GPUKSPVectorsMake(KSP, KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPSlotsMake(KSP, KSP_GPU *, const PetscBool need[]);
+GPUCSR_INTERN PetscErrorCode GPUKSPGive(KSP_GPU *, GPUKSPSlot *);
+GPUCSR_INTERN PetscErrorCode GPUKSPLend(KSP_GPU *, GPUKSPSlot *);
 GPUCSR_INTERN PetscErrorCode GPUKSPLoad(KSP_GPU *, Vec, double *);
 GPUCSR_INTERN PetscErrorCode GPUKSPStore(KSP_GPU *, const double *, Vec);
 GPUCSR_INTERN PetscErrorCode GPUKSPTake(KSP_GPU *, Vec, PetscBool, PetscBool, GPUCSROperand *, double **);

@@ -78,7 +78,7 @@ static PetscErrorCode ApplyBlocks(KSP_GPU *k, const double *r, double *z, PetscB
   PetscFunctionBegin;
   v.from = r;
   v.to   = z;
-  PetscCall(GPUKSPStepArrays(k, GPUKSP_PRECONDITION, &v, k->dev->ops->kernels, s, rule));
+  PetscCall(GPUKSPStepArrays(k, GPUKSP_PRECONDITION, &v, rule));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -296,21 +296,4 @@ PetscErrorCode GPUKSPPCMake(KSP ksp, KSP_GPU *k)
   k->keys.numbers = key;
   k->pc.nnumbers++;
   PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The diagonal as a PETSc vector, for the host loop; NULL if the preconditioner is not diagonal */
-PetscErrorCode GPUKSPPCDiagonal(KSP ksp, KSP_GPU *k)
-{
-  Vec            unit;
-  PetscErrorCode ierr;
-
-  PetscFunctionBegin;
-  PetscCall(VecDestroy(&k->loop.diagonal));
-  if (k->pc.kind != GPUKSP_PC_DIAGONAL) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(VecDuplicate(ksp->vec_sol, &k->loop.diagonal));
-  PetscCall(VecDuplicate(ksp->vec_sol, &unit));
-  ierr = VecSet(unit, 1.0);
-  if (!ierr) ierr = GPUMGPCApply(ksp, unit, k->loop.diagonal);
-  PetscCall(VecDestroy(&unit));
-  PetscFunctionReturn(ierr);
 }

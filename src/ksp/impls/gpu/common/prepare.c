@@ -167,11 +167,21 @@ static PetscErrorCode Choose(KSP ksp, KSP_GPU *k)
 
 /* ---- one function a path ---- */
 
-static PetscErrorCode PrepareHostLoop(KSP ksp, KSP_GPU *k)
+/* why: the reason for PETSc's method; empty: none. A rank that lacks memory has made its vectors like the other ranks */
+static PetscErrorCode PrepareHostLoop(KSP ksp, KSP_GPU *k, char why[])
 {
+  const PetscBool diagonal = (PetscBool)(k->pc.kind == GPUKSP_PC_DIAGONAL);
+  PetscBool       stale;
+  GPUCSRAttempt   attempt;
+
   PetscFunctionBegin;
-  PetscCall(GPUKSPPCDiagonal(ksp, k));
-  PetscCall(GPUKSPVectorsBorrowed(ksp, k));
+  GPUCSRTry(&attempt, GPUKSPVectorsMake(ksp, k));
+  if (diagonal) GPUCSRThen(&attempt, GPUKSPPCReserve(ksp, k, &stale));
+  PetscCall(GPUKSPAgree(ksp, k, &attempt, "", why));
+  if (why[0] || !diagonal) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscMemzero(&k->keys.numbers, sizeof(k->keys.numbers))); /* stale on all ranks */
+  PetscCall(GPUKSPPCMake(ksp, k));
+  k->persistent.v.pc = (const double *)k->pc.numbers.p;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -179,7 +189,7 @@ static PetscErrorCode PrepareGraph(KSP ksp, KSP_GPU *k)
 {
   PetscFunctionBegin;
   PetscCall(GPUKSPPCMake(ksp, k));
-  PetscCall(GPUKSPVectorsOwn(ksp, k));
+  PetscCall(GPUKSPVectorsMake(ksp, k));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -397,11 +407,9 @@ static PetscErrorCode PrepareOnRanks(KSP ksp, KSP_GPU *k, char why[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One launch on each rank; otherwise a graph; otherwise the host loop */
-static PetscErrorCode PrepareRanks(KSP ksp, KSP_GPU *k)
+/* One launch on each rank; otherwise a graph; otherwise the host loop; otherwise why has the reason for PETSc's method */
+static PetscErrorCode PrepareRanks(KSP ksp, KSP_GPU *k, char why[])
 {
-  char why[GPUKSP_WHY];
-
   PetscFunctionBegin;
   if (k->peers.on) {
     PetscCall(PrepareOnRanks(ksp, k, why));
@@ -419,7 +427,7 @@ static PetscErrorCode PrepareRanks(KSP ksp, KSP_GPU *k)
   }
   k->taken = KSP_GPU_PATH_HOST_LOOP;
   if (k->pc.kind == GPUKSP_PC_BETWEEN_STEPS) k->pc.kind = GPUKSP_PC_BY_PCAPPLY;
-  PetscCall(PrepareHostLoop(ksp, k));
+  PetscCall(PrepareHostLoop(ksp, k, why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -434,12 +442,13 @@ static PetscErrorCode PrepareSums(KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Chooses and prepares a path */
-static PetscErrorCode PrepareSolve(KSP ksp, KSP_GPU *k)
+/* Chooses and prepares a path. why: the reason for PETSc's method; empty: none */
+static PetscErrorCode PrepareSolve(KSP ksp, KSP_GPU *k, char why[])
 {
   PetscMPIInt size;
 
   PetscFunctionBegin;
+  why[0] = 0;
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
   PetscCall(GPUKSPOpen(k, k->op.dev));
   PetscCall(GPUKSPPCFind(ksp, k));
@@ -450,14 +459,15 @@ static PetscErrorCode PrepareSolve(KSP ksp, KSP_GPU *k)
   if (k->refined) PetscCall(PrepareRefinement(ksp, k));
   if (k->single.noroom) PetscCall(Choose(ksp, k));
   if (!k->peers.on) k->persistent.peers.size = 0;
-  if (k->peers.on || k->ranks.on) PetscCall(PrepareRanks(ksp, k));
+  if (k->peers.on || k->ranks.on) PetscCall(PrepareRanks(ksp, k, why));
   else if (k->taken == KSP_GPU_PATH_PERSISTENT) {
     PetscBool had;
 
     PetscCall(PreparePersistent(ksp, k, &had));
     if (!had) k->taken = KSP_GPU_PATH_GRAPH;
-  } else if (k->taken == KSP_GPU_PATH_HOST_LOOP) PetscCall(PrepareHostLoop(ksp, k));
+  } else if (k->taken == KSP_GPU_PATH_HOST_LOOP) PetscCall(PrepareHostLoop(ksp, k, why));
   else if (!k->refined) PetscCall(PrepareGraph(ksp, k));
+  if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCheck(k->path == KSP_GPU_PATH_AUTO || k->path == k->taken || !k->dev->ops->kernels || k->live, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "-ksp_%s_path %s is not possible here: %s; auto would take %s", ((PetscObject)ksp)->type_name, KSPGPUPaths[k->path], k->why, KSPGPUPaths[k->taken]);
   PetscCall(PrepareSums(k));
   PetscCall(PrepareHistory(ksp, k));
@@ -486,16 +496,17 @@ PetscErrorCode GPUKSPPrepare(KSP ksp, KSP_GPU *k, char why[])
 {
   GPUCSRAttempt attempt;
   PetscMPIInt   size;
+  char          alone[GPUKSP_WHY] = "";
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
   PetscCall(PCGPUAMGFlexible_Private(ksp->pc, &k->pc.flexible));
   if (k->method != GPUKSP_BCGS) k->method = k->variant == KSP_GPU_SINGLE_REDUCTION && !k->pc.flexible ? GPUKSP_CG_SINGLE_REDUCTION : GPUKSP_CG;
   k->single.replacements = 0;
-  GPUCSRTry(&attempt, size > 1 ? GPUKSPOpen(k, k->op.dev) : PrepareSolve(ksp, k));
-  PetscCall(GPUKSPAgree(ksp, k, &attempt, "", why));
+  GPUCSRTry(&attempt, size > 1 ? GPUKSPOpen(k, k->op.dev) : PrepareSolve(ksp, k, alone));
+  PetscCall(GPUKSPAgree(ksp, k, &attempt, alone, why));
+  if (!why[0] && size > 1) PetscCall(PrepareSolve(ksp, k, why));
   if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
-  if (size > 1) PetscCall(PrepareSolve(ksp, k));
   PetscCall(VecGetSize(ksp->vec_rhs, &k->rows));
   if (size > 1 && !k->solved) PetscCall(WarnLoop(ksp, k));
   k->solved = PETSC_TRUE;

@@ -258,12 +258,6 @@ static PetscErrorCode RunRanks(KSP ksp, KSP_GPU *k, char why[])
 static PetscErrorCode Run(KSP ksp, KSP_GPU *k)
 {
   PetscFunctionBegin;
-  if (k->taken == KSP_GPU_PATH_HOST_LOOP) {
-    PetscCall(k->dev->ops->activate(k->dev->id));
-    if (ksp->guess_zero) PetscCall(VecSet(ksp->vec_sol, 0));
-    PetscCall(GPUKSPIterate(ksp, k));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
   PetscCall(MatGPUCSROperatorBegin_Private(&k->op));
   if (k->taken == KSP_GPU_PATH_PERSISTENT) PetscFunctionReturn(Persistent(ksp, k));
   PetscCall(GPUKSPLoad(k, ksp->vec_rhs, k->persistent.v.b));

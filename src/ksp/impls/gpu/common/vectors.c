@@ -1,5 +1,5 @@
 /*
-  Memory of the solvers, and their vectors: the solver's own on the device for graphs and persistent kernels, and PETSc's for the host loop.
+  Memory of the solvers, and their vectors on the device, which PETSc shares in host loops.
 */
 #include "gpukspimpl.h"
 
@@ -14,7 +14,7 @@ static PetscErrorCode Close(KSP_GPU *k)
   if (k->dev) {
     const GPUCSRBackendOps *ops = k->dev->ops;
     GPUCSRBool              works;
-    GPUCSRBuffer *const     memory[] = {&k->partial, &k->devstate, &k->hist, &k->vectors, &k->pc.numbers, &k->launch.bounds, &k->launch.slots, &k->launch.table, &k->single.memory, &k->peers.lists, &k->ranks.sums, &k->graph.parts};
+    GPUCSRBuffer *const     memory[] = {&k->partial, &k->devstate, &k->hist, &k->vectors, &k->slotmemory, &k->pc.numbers, &k->launch.bounds, &k->launch.slots, &k->launch.table, &k->single.memory, &k->peers.lists, &k->ranks.sums, &k->graph.parts};
 
     PetscCall(GPUCSRDeviceReach(k->dev, PETSC_FALSE, &works));
     if (works) PetscCall(GPUCSREither(k->dev, GPUCSRLaunchGraphDestroy(&k->graph.recorded), 0));
@@ -41,8 +41,7 @@ PetscErrorCode GPUKSPRelease(KSP_GPU *k)
 {
   PetscFunctionBegin;
   PetscCall(Close(k));
-  for (int q = 0; q < GPUKSP_VECTORS; q++) PetscCall(VecDestroy(&k->loop.work[q]));
-  PetscCall(VecDestroy(&k->loop.diagonal));
+  for (int q = 0; q < GPUKSP_VECTORS; q++) PetscCall(VecDestroy(&k->slot[q].vec));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -90,45 +89,93 @@ size_t GPUKSPLength(const KSP_GPU *k)
   return k->peers.on ? (size_t)(k->persistent.peers.tail + k->persistent.peers.halo) : (size_t)k->n;
 }
 
-/* The vectors of the method besides x and b. apart: M r is stored. BiCGStab stores M p and M s with right preconditioning */
-static void Needed(KSP ksp, const KSP_GPU *k, PetscBool apart, PetscBool need[GPUKSP_VECTORS])
-{
-  const PetscBool cg1 = (PetscBool)(k->method == GPUKSP_CG_SINGLE_REDUCTION), bcgs = (PetscBool)(k->method == GPUKSP_BCGS);
+/* ---- vectors that PETSc shares with the steps ---- */
 
-  memset(need, 0, sizeof(need[0]) * GPUKSP_VECTORS);
-  need[VEC_R] = need[VEC_P] = need[VEC_W] = PETSC_TRUE;
-  need[VEC_Z]                             = (PetscBool)(cg1 || (apart && !bcgs));
-  need[VEC_S]                             = (PetscBool)(cg1 || bcgs);
-  need[VEC_T]                             = (PetscBool)(apart || bcgs);
-  need[VEC_V] = need[VEC_RP] = bcgs;
-  need[VEC_PH] = need[VEC_SH] = (PetscBool)(bcgs && ksp->pc_side == PC_RIGHT && k->pc.kind != GPUKSP_PC_NONE);
-}
-
-/* The solver's own vectors on the device, for the steps */
-PetscErrorCode GPUKSPVectorsOwn(KSP ksp, KSP_GPU *k)
+/* Before PETSc works on the slots' vectors: a slot for it to read. The device alone has its entries, */
+PetscErrorCode GPUKSPGive(KSP_GPU *k, GPUKSPSlot *s)
 {
-  const PetscBool apart      = (PetscBool)(k->pc.kind == GPUKSP_PC_BETWEEN_STEPS);
-  const PetscBool persistent = (PetscBool)(k->dev->ops->kernels && !k->refined && k->method != GPUKSP_CG_SINGLE_REDUCTION);
-  const size_t    each       = GPUCSRAlignUp(PetscMax(1, GPUKSPLength(k)) * sizeof(double)); /* vectors without rows get different addresses */
-  GPUKSPVectors  *v          = &k->persistent.v;
-  PetscBool       need[GPUKSP_VECTORS];
-  int             count = 0;
+  double *p;
 
   PetscFunctionBegin;
-  Needed(ksp, k, apart, need);
-  need[VEC_X] = need[VEC_B] = PETSC_TRUE;
-  if (k->refined) need[VEC_R] = need[VEC_P] = PETSC_FALSE; /* the iteration has these in single precision */
-  if (persistent) {
-    if (k->method == GPUKSP_CG) need[VEC_Z] = PETSC_TRUE;
-    need[VEC_P2] = PETSC_TRUE;
-    need[VEC_V2] = (PetscBool)(k->method == GPUKSP_BCGS);
+  if (s->borrowed) {
+    PetscCall(VecGPUGetArrayWrite(s->vec, &p));
+    s->p = p; /* the array stays there */
+    PetscCall(VecGPURestoreArrayWrite(s->vec, &p));
+  } else PetscCall(GPUKSPStore(k, s->p, s->vec));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* and after its work: the device has the entries of the slot that PETSc has written */
+PetscErrorCode GPUKSPLend(KSP_GPU *k, GPUKSPSlot *s)
+{
+  GPUCSRDevice dev;
+  double      *p;
+
+  PetscFunctionBegin;
+  if (s->borrowed) {
+    PetscCall(VecGPUGetDevice(s->vec, &dev));
+    PetscCheck(dev == k->dev, PETSC_COMM_SELF, PETSC_ERR_MEM, "A vector of a solver is not on %s device %d", k->dev->ops->name, k->dev->id);
+    PetscCall(VecGPUGetArray(s->vec, &p));
+    s->p = p;
+    PetscCall(VecGPURestoreArray(s->vec, &p));
+  } else PetscCall(GPUKSPLoad(k, s->vec, s->p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  The slots that are needed. In the host loop they have new vectors for PETSc's work, like the program's, which may have changed since the last solve. The device memory is that of
+  the vectors or, without vectors there, the solver's, with copies around PETSc's work
+*/
+PetscErrorCode GPUKSPSlotsMake(KSP ksp, KSP_GPU *k, const PetscBool need[])
+{
+  const size_t each = GPUCSRAlignUp(PetscMax(1, GPUKSPLength(k)) * sizeof(double)); /* vectors without rows get different addresses */
+  size_t       own  = 0;
+  GPUCSRDevice dev;
+
+  PetscFunctionBegin;
+  for (int q = 0; q < GPUKSP_VECTORS; q++) {
+    GPUKSPSlot *s = &k->slot[q];
+
+    PetscCall(VecDestroy(&s->vec));
+    if (need[q] && k->taken == KSP_GPU_PATH_HOST_LOOP) PetscCall(VecGPUDuplicate(ksp->vec_sol, &s->vec));
   }
-  for (int q = 0; q < GPUKSP_VECTORS; q++) count += need[q];
-  PetscCall(GPUCSRBufferGrow(k->dev, each * (size_t)count, "vectors of a solver", &k->vectors));
-  count = 0;
+  for (int q = 0; q < GPUKSP_VECTORS; q++) {
+    dev = NULL;
+    if (k->slot[q].vec) PetscCall(VecGPUGetDevice(k->slot[q].vec, &dev));
+    k->slot[q].borrowed = (PetscBool)(dev == k->dev);
+    own += need[q] && !k->slot[q].borrowed;
+  }
+  PetscCall(GPUCSRBufferGrow(k->dev, each * own, "vectors of a solver", &k->slotmemory));
+  own = 0;
+  for (int q = 0; q < GPUKSP_VECTORS; q++) {
+    k->slot[q].p = need[q] && !k->slot[q].borrowed ? (double *)((char *)k->slotmemory.p + each * own++) : NULL;
+    if (k->slot[q].borrowed) PetscCall(GPUKSPGive(k, &k->slot[q]));
+    if (need[q]) k->persistent.v.at[q] = k->slot[q].p;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The vectors of the method on the device, for the steps. BiCGStab stores M p and M s with right preconditioning. Collective in the host loop */
+PetscErrorCode GPUKSPVectorsMake(KSP ksp, KSP_GPU *k)
+{
+  const PetscBool apart = (PetscBool)(k->pc.kind == GPUKSP_PC_BETWEEN_STEPS || k->pc.kind == GPUKSP_PC_BY_PCAPPLY); /* M r is stored */
+  const PetscBool cg1 = (PetscBool)(k->method == GPUKSP_CG_SINGLE_REDUCTION), bcgs = (PetscBool)(k->method == GPUKSP_BCGS);
+  const PetscBool persistent           = (PetscBool)(k->taken != KSP_GPU_PATH_HOST_LOOP && k->dev->ops->kernels && !k->refined && !cg1);
+  GPUKSPVectors  *v                    = &k->persistent.v;
+  PetscBool       need[GPUKSP_VECTORS] = {PETSC_FALSE};
+
+  PetscFunctionBegin;
+  need[VEC_X] = need[VEC_B] = need[VEC_W] = PETSC_TRUE;
+  need[VEC_R] = need[VEC_P] = (PetscBool)!k->refined; /* the iteration has these in single precision */
+  need[VEC_Z]               = (PetscBool)(cg1 || (!bcgs && (apart || persistent)));
+  need[VEC_S]               = (PetscBool)(cg1 || bcgs);
+  need[VEC_T]               = (PetscBool)(apart || bcgs);
+  need[VEC_V] = need[VEC_RP] = bcgs;
+  need[VEC_PH] = need[VEC_SH] = (PetscBool)(bcgs && ksp->pc_side == PC_RIGHT && k->pc.kind != GPUKSP_PC_NONE);
+  need[VEC_P2]                = persistent;
+  need[VEC_V2]                = (PetscBool)(persistent && bcgs);
   PetscCall(PetscMemzero(v, sizeof(*v)));
-  for (int q = 0; q < GPUKSP_VECTORS; q++)
-    if (need[q]) v->at[q] = (double *)((char *)k->vectors.p + each * (size_t)count++);
+  PetscCall(GPUKSPSlotsMake(ksp, k, need));
   if (!need[VEC_PH]) {
     v->ph = v->p;
     v->sh = v->s;
@@ -137,89 +184,6 @@ PetscErrorCode GPUKSPVectorsOwn(KSP ksp, KSP_GPU *k)
   v->explicitpc = apart;
   if (k->pc.kind == GPUKSP_PC_BETWEEN_STEPS) v->block = (const double *)k->pc.numbers.p;
   else if (k->pc.kind == GPUKSP_PC_DIAGONAL) v->pc = (const double *)k->pc.numbers.p;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* PETSc vectors for the host loop: new duplicates of the program's, which may have changed, and an error may have left the old ones locked. A right-hand side on the host is copied if the solution is on the device: steps with both would run on the host */
-PetscErrorCode GPUKSPVectorsBorrowed(KSP ksp, KSP_GPU *k)
-{
-  const PetscBool apart = (PetscBool)(k->pc.kind == GPUKSP_PC_BY_PCAPPLY);
-  GPUKSPVectors  *v     = &k->persistent.v;
-  PetscBool       need[GPUKSP_VECTORS], device[2];
-
-  PetscFunctionBegin;
-  PetscCall(PetscMemzero(v, sizeof(*v)));
-  Needed(ksp, k, apart, need);
-  for (int q = 0; q < GPUKSP_VECTORS; q++) {
-    PetscCall(VecDestroy(&k->loop.work[q]));
-    if (need[q]) PetscCall(VecDuplicate(ksp->vec_sol, &k->loop.work[q]));
-  }
-  PetscCall(VecGPUCheck(ksp->vec_sol, &device[0]));
-  PetscCall(VecGPUCheck(ksp->vec_rhs, &device[1]));
-  PetscCall(PetscObjectReference((PetscObject)ksp->vec_sol));
-  k->loop.work[VEC_X] = ksp->vec_sol;
-  if (device[0] && !device[1]) {
-    PetscCall(VecDuplicate(ksp->vec_sol, &k->loop.work[VEC_B]));
-    PetscCall(VecCopy(ksp->vec_rhs, k->loop.work[VEC_B]));
-  } else {
-    PetscCall(PetscObjectReference((PetscObject)ksp->vec_rhs));
-    k->loop.work[VEC_B] = ksp->vec_rhs;
-  }
-  v->bs         = (int)k->pc.bs;
-  v->explicitpc = apart;
-  if (k->loop.diagonal) v->pc = k->sums; /* any non-NULL pointer: each step replaces it by the array */
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* ---- PETSc's vectors for one step ---- */
-
-/* b and the diagonal are only read */
-static PetscBool Written(int q)
-{
-  return (PetscBool)(q != VEC_B && q != GPUKSP_VECTORS);
-}
-
-/* The diagonal comes last */
-static Vec Borrowed(const KSP_GPU *k, int q)
-{
-  return q < GPUKSP_VECTORS ? k->loop.work[q] : k->loop.diagonal;
-}
-
-/* count: so many of the vectors are borrowed, the diagonal last */
-PetscErrorCode GPUKSPVectorsGiveBack(KSP_GPU *k, int count)
-{
-  PetscFunctionBegin;
-  for (int q = 0; q < count; q++)
-    if (Borrowed(k, q)) PetscCall(MatGPUCSROperatorVecRestore_Private(&k->op, Borrowed(k, q), PETSC_TRUE, Written(q), &k->loop.operand[q]));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Borrows the arrays of the vectors: all on the device, if all vectors are there, otherwise all on the host. After an error, none stays borrowed */
-PetscErrorCode GPUKSPVectorsGet(KSP_GPU *k, GPUKSPVectors *v, PetscBool *device)
-{
-  PetscErrorCode ierr = PETSC_SUCCESS;
-  int            here = 0, all = 0, q;
-
-  PetscFunctionBegin;
-  for (q = 0; q <= GPUKSP_VECTORS && !ierr; q++) {
-    if (!Borrowed(k, q)) continue;
-    ierr = MatGPUCSROperatorVecGet_Private(&k->op, Borrowed(k, q), PETSC_TRUE, Written(q), &k->loop.operand[q]);
-    here += !ierr && k->loop.operand[q].place == GPUCSR_DEVICE;
-    all++;
-  }
-  *device = (PetscBool)(here == all && k->dev->ops->kernels);
-  if (!ierr && here && here < all) {
-    PetscCall(GPUKSPVectorsGiveBack(k, q));
-    for (q = 0; q <= GPUKSP_VECTORS && !ierr; q++)
-      if (Borrowed(k, q)) ierr = MatGPUCSRVecGet_Private(NULL, Borrowed(k, q), PETSC_TRUE, Written(q), &k->loop.operand[q]);
-  }
-  if (ierr) (void)GPUKSPVectorsGiveBack(k, q - 1);
-  PetscCall(ierr);
-  for (q = 0; q < GPUKSP_VECTORS; q++) v->at[q] = k->loop.work[q] ? (double *)k->loop.operand[q].p : NULL;
-  if (k->loop.diagonal) v->pc = (const double *)k->loop.operand[GPUKSP_VECTORS].p;
-  /* the same vector under two names */
-  if (!v->ph) v->ph = v->p;
-  if (!v->sh) v->sh = v->s;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

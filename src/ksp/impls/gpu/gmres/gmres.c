@@ -34,10 +34,11 @@ static PetscErrorCode ChoosePath(KSP ksp, KSP_GPUGMRES *g)
 /* Allocations may fail on one process alone, so they come before collective work. why: empty if all processes have succeeded */
 PetscErrorCode GPUGMRESPrepare(KSP ksp, KSP_GPU *k, char why[])
 {
-  KSP_GPUGMRES *g = (KSP_GPUGMRES *)k;
-  GPUCSRAttempt attempt;
-  PetscMPIInt   size;
-  PetscBool     made; /* the PC's numbers were copied to the device */
+  const PetscBool need[GPUKSP_VECTORS] = {[GMRES_DIRECTION] = PETSC_TRUE, [GMRES_PRODUCT] = PETSC_TRUE, [GMRES_RESULT] = PETSC_TRUE};
+  KSP_GPUGMRES   *g                    = (KSP_GPUGMRES *)k;
+  GPUCSRAttempt   attempt;
+  PetscMPIInt     size;
+  PetscBool       made; /* the PC's numbers were copied to the device */
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
@@ -51,8 +52,8 @@ PetscErrorCode GPUGMRESPrepare(KSP ksp, KSP_GPU *k, char why[])
   if (k->pc.kind == GPUKSP_PC_DIAGONAL) GPUCSRThen(&attempt, GPUCSRBufferGrow(k->dev, sizeof(double) * (size_t)k->n, "the preconditioner of a solver", &k->pc.numbers));
   PetscCall(GPUKSPAgree(ksp, k, &attempt, "", why));
   if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUGMRESSlots(ksp, g));
-  GPUCSRTry(&attempt, GPUGMRESSlotsThere(g));
+  PetscCall(VecDestroy(&g->built));
+  GPUCSRTry(&attempt, GPUKSPSlotsMake(ksp, k, need));
   if (made && !g->several) GPUCSRThen(&attempt, GPUKSPPCMake(ksp, k));
   PetscCall(GPUKSPAgree(ksp, k, &attempt, "", why));
   if (!why[0] && made && g->several) PetscCall(GPUKSPPCMake(ksp, k));

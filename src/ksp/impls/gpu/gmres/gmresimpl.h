@@ -10,12 +10,11 @@
 #include "../common/gpukspimpl.h"
 #include "gmres.h"
 
-/* Vectors besides x, b and the bases: the input of a product, its result, and the preconditioner's result */
+/* Slots, vectors besides x, b and the bases: the input of a product, its result, and the preconditioner's result */
 enum {
-  GMRES_DIRECTION,
-  GMRES_PRODUCT,
-  GMRES_RESULT,
-  GMRES_SLOTS
+  GMRES_DIRECTION = VEC_P,
+  GMRES_PRODUCT   = VEC_W,
+  GMRES_RESULT    = VEC_Z
 };
 
 typedef struct {
@@ -40,14 +39,8 @@ typedef struct {
   GPUGMRESState *state, *mirror; /* mirror: page-locked, as are */
   double        *seen, *sums;
   void          *locked;
-  int            most; /* blocks of a pass */
-  struct {
-    Vec       vec; /* like the program's, for PETSc's work; NULL: not needed */
-    double   *p;
-    PetscBool borrowed; /* p is the array of vec. Passes write there; PETSc's work begins with Give() and ends with GMRESLend() */
-  } slot[GMRES_SLOTS];
-  GPUCSRBuffer slotmemory;
-  PetscInt     launched, replayed; /* iterations launched kernel by kernel, and as a graph */
+  int            most;               /* blocks of a pass */
+  PetscInt       launched, replayed; /* iterations launched kernel by kernel, and as a graph */
 
   /* the Hessenberg matrix, rotated: columns of m + 2; rotations; right-hand side; norms of basis vectors. y: coefficients of a solution; pageable, so a copy call reads y before it returns, and y may be overwritten */
   PetscReal *hessenberg, *cosine, *sine, *rhs, *norm, *y;
@@ -68,8 +61,6 @@ GPUCSR_INTERN PetscErrorCode KSPBuildSolution_GPUGMRES(KSP, Vec, Vec *);
 
 /* gmressteps.c */
 GPUCSR_INTERN PetscErrorCode GPUGMRESMemory(KSP, KSP_GPUGMRES *);
-GPUCSR_INTERN PetscErrorCode GPUGMRESSlots(KSP, KSP_GPUGMRES *);
-GPUCSR_INTERN PetscErrorCode GPUGMRESSlotsThere(KSP_GPUGMRES *);
 GPUCSR_INTERN PetscErrorCode GPUGMRESRelease(KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUGMRESStart(KSP, KSP_GPUGMRES *, PetscBool zero);
 GPUCSR_INTERN PetscErrorCode GPUGMRESLaunch(KSP, KSP_GPUGMRES *, PetscInt it);

@@ -37,69 +37,6 @@ static PetscErrorCode Columns(KSP_GPUGMRES *g)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Vectors of the slots for PETSc in the host loop; the graph has none. Collective */
-PetscErrorCode GPUGMRESSlots(KSP ksp, KSP_GPUGMRES *g)
-{
-  PetscFunctionBegin;
-  PetscCall(VecDestroy(&g->built));
-  for (int q = 0; q < GMRES_SLOTS; q++) {
-    PetscCall(VecDestroy(&g->slot[q].vec));
-    if (g->k.taken == KSP_GPU_PATH_HOST_LOOP) PetscCall(VecGPUDuplicate(ksp->vec_sol, &g->slot[q].vec));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* and after its work, and at first: the device has the entries of the slot that PETSc has written */
-static PetscErrorCode GMRESLend(KSP_GPUGMRES *g, int q)
-{
-  GPUCSRDevice dev;
-  double      *p;
-
-  PetscFunctionBegin;
-  if (g->slot[q].borrowed) {
-    PetscCall(VecGPUGetDevice(g->slot[q].vec, &dev));
-    PetscCheck(dev == g->k.dev, PETSC_COMM_SELF, PETSC_ERR_MEM, "A vector of a solver is not on %s device %d", g->k.dev->ops->name, g->k.dev->id);
-    PetscCall(VecGPUGetArray(g->slot[q].vec, &p));
-    g->slot[q].p = p; /* the array stays there */
-    PetscCall(VecGPURestoreArray(g->slot[q].vec, &p));
-  } else PetscCall(GPUKSPLoad(&g->k, g->slot[q].vec, g->slot[q].p));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The slots' memory on the device: of their vectors, or, without vectors, of the solver, with copies around PETSc's work. Not collective */
-PetscErrorCode GPUGMRESSlotsThere(KSP_GPUGMRES *g)
-{
-  GPUCSRDevice dev;
-  size_t       own = 0;
-
-  PetscFunctionBegin;
-  for (int q = 0; q < GMRES_SLOTS; q++) {
-    dev = NULL;
-    if (g->slot[q].vec) PetscCall(VecGPUGetDevice(g->slot[q].vec, &dev));
-    g->slot[q].borrowed = (PetscBool)(dev == g->k.dev);
-    own += !g->slot[q].borrowed;
-  }
-  if (own) PetscCall(GPUCSRBufferGrow(g->k.dev, PetscMax(1, g->stride) * sizeof(double) * own, "vectors of a solver", &g->slotmemory));
-  for (int q = 0, k = 0; q < GMRES_SLOTS; q++) {
-    if (g->slot[q].borrowed) PetscCall(GMRESLend(g, q));
-    else g->slot[q].p = (double *)g->slotmemory.p + (size_t)k++ * g->stride;
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Before PETSc works on the slots' vectors: a slot for it to read. The device alone has its entries, */
-static PetscErrorCode Give(KSP_GPUGMRES *g, int q)
-{
-  double *p;
-
-  PetscFunctionBegin;
-  if (g->slot[q].borrowed) {
-    PetscCall(VecGPUGetArrayWrite(g->slot[q].vec, &p));
-    PetscCall(VecGPURestoreArrayWrite(g->slot[q].vec, &p));
-  } else PetscCall(GPUKSPStore(&g->k, g->slot[q].p, g->slot[q].vec));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Device address of a member of the mirrored state */
 static double *OnDevice(const KSP_GPUGMRES *g, const double *here)
 {
@@ -156,8 +93,6 @@ PetscErrorCode GPUGMRESRelease(KSP_GPU *k)
   PetscCall(ColumnsFree(g));
   PetscCall(GPUCSRBufferFree(k->dev, &g->partial));
   PetscCall(GPUCSRBufferFree(k->dev, &g->statememory));
-  PetscCall(GPUCSRBufferFree(k->dev, &g->slotmemory));
-  for (int q = 0; q < GMRES_SLOTS; q++) PetscCall(VecDestroy(&g->slot[q].vec));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -176,8 +111,8 @@ static GPUGMRESPass PassOf(KSP_GPUGMRES *g, int source, PetscBool first, PetscBo
                               any,
                               g->stride,
                               g->basis,
-                    any ? NULL : g->slot[GMRES_DIRECTION].p,
-                              g->slot[source].p,
+                    any ? NULL : g->k.slot[GMRES_DIRECTION].p,
+                              g->k.slot[source].p,
                     right ? NULL : diagonal,
                     right ? diagonal : NULL,
                               g->state,
@@ -309,48 +244,10 @@ static PetscErrorCode Orthogonalize(KSP ksp, KSP_GPUGMRES *g, int source, PetscB
 
 /* ---- products and preconditioners ---- */
 
-static PetscErrorCode Product(KSP ksp, KSP_GPUGMRES *g, int from, int to)
-{
-  PetscFunctionBegin;
-  if (g->slot[from].vec) {
-    Mat A;
-
-    PetscCall(PCGetOperators(ksp->pc, &A, NULL));
-    PetscCall(Give(g, from));
-    PetscCall(KSP_MatMult(ksp, A, g->slot[from].vec, g->slot[to].vec));
-    PetscCall(GMRESLend(g, to));
-  } else PetscCall(MatGPUCSROperatorMultiply_Private(&g->k.op, 1, g->slot[from].p, 0, NULL, g->slot[to].p));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode GMRESApplyPC(KSP ksp, KSP_GPUGMRES *g, int from, int to)
-{
-  PetscFunctionBegin;
-  if (g->k.pc.kind == GPUKSP_PC_BY_PCAPPLY) {
-    PetscCall(Give(g, from));
-    PetscCall(KSP_PCApply(ksp, g->slot[from].vec, g->slot[to].vec));
-    PetscCall(GMRESLend(g, to));
-  } else {
-    if (!g->k.dev->ops->kernels) PetscCall(GPUCSRWaitStreamOnHost(g->k.dev->stream));
-    PetscCall((*g->k.pc.row->apply)(&g->k, g->slot[from].p, g->slot[to].p, PETSC_FALSE, g->k.dev->stream));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* A copy of n entries, on the device */
 static PetscErrorCode Copy(KSP_GPUGMRES *g, double *to, const double *from)
 {
   return g->k.dev->ops->copy(g->k.dev->id, to, from, sizeof(double) * (size_t)g->k.n, GPUCSR_ON_DEVICE, g->k.dev->stream);
-}
-
-static PetscErrorCode Residual(KSP_GPUGMRES *g)
-{
-  GPUKSPVectors v = g->k.persistent.v;
-
-  PetscFunctionBegin;
-  v.w = g->slot[GMRES_PRODUCT].p;
-  PetscCall(GPUKSPStepArrays(&g->k, GPUKSP_SUBTRACT, &v, g->k.dev->ops->kernels, g->k.dev->stream, PETSC_FALSE));
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The first basis vector: the residual of x, left preconditioned. zero: x is 0 */
@@ -359,13 +256,13 @@ PetscErrorCode GPUGMRESStart(KSP ksp, KSP_GPUGMRES *g, PetscBool zero)
   const PetscBool apart = (PetscBool)(!g->k.persistent.right && (g->k.pc.kind == GPUKSP_PC_BY_PCAPPLY || g->k.pc.kind == GPUKSP_PC_BETWEEN_STEPS));
 
   PetscFunctionBegin;
-  if (zero) PetscCall(Copy(g, g->slot[GMRES_PRODUCT].p, g->b));
+  if (zero) PetscCall(Copy(g, g->k.slot[GMRES_PRODUCT].p, g->b));
   else {
-    PetscCall(Copy(g, g->slot[GMRES_DIRECTION].p, g->x));
-    PetscCall(Product(ksp, g, GMRES_DIRECTION, GMRES_PRODUCT));
-    PetscCall(Residual(g));
+    PetscCall(Copy(g, g->k.slot[GMRES_DIRECTION].p, g->x));
+    PetscCall(GPUKSPProduct(ksp, &g->k, &g->k.persistent.v, GMRES_DIRECTION, GMRES_PRODUCT));
+    PetscCall(GPUKSPStepArrays(&g->k, GPUKSP_SUBTRACT, &g->k.persistent.v, PETSC_FALSE));
   }
-  if (apart) PetscCall(GMRESApplyPC(ksp, g, GMRES_PRODUCT, GMRES_RESULT));
+  if (apart) PetscCall(GPUKSPPrecondition(ksp, &g->k, &g->k.persistent.v, GMRES_PRODUCT, GMRES_RESULT, PETSC_FALSE));
   PetscCall(Orthogonalize(ksp, g, apart ? GMRES_RESULT : GMRES_PRODUCT, PETSC_TRUE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -374,16 +271,16 @@ PetscErrorCode GPUGMRESStart(KSP ksp, KSP_GPUGMRES *g, PetscBool zero)
 static PetscErrorCode ColumnAny(KSP ksp, KSP_GPUGMRES *g, PetscInt it)
 {
   PetscFunctionBegin;
-  PetscCall(Sum(g, 1, g->basis + g->stride * (size_t)it, OnDevice(g, GPUGMRESInverse(g->mirror)) + it, NULL, NULL, g->slot[GMRES_DIRECTION].p));
+  PetscCall(Sum(g, 1, g->basis + g->stride * (size_t)it, OnDevice(g, GPUGMRESInverse(g->mirror)) + it, NULL, NULL, g->k.slot[GMRES_DIRECTION].p));
   if (g->flexible) {
-    PetscCall(GMRESApplyPC(ksp, g, GMRES_DIRECTION, GMRES_RESULT));
-    PetscCall(Copy(g, g->flexiblebasis + g->stride * (size_t)it, g->slot[GMRES_RESULT].p));
-    PetscCall(Product(ksp, g, GMRES_RESULT, GMRES_PRODUCT));
+    PetscCall(GPUKSPPrecondition(ksp, &g->k, &g->k.persistent.v, GMRES_DIRECTION, GMRES_RESULT, PETSC_FALSE));
+    PetscCall(Copy(g, g->flexiblebasis + g->stride * (size_t)it, g->k.slot[GMRES_RESULT].p));
+    PetscCall(GPUKSPProduct(ksp, &g->k, &g->k.persistent.v, GMRES_RESULT, GMRES_PRODUCT));
     PetscCall(Orthogonalize(ksp, g, GMRES_PRODUCT, PETSC_FALSE));
   } else {
-    PetscCall(Give(g, GMRES_DIRECTION));
-    PetscCall(KSP_PCApplyBAorAB(ksp, g->slot[GMRES_DIRECTION].vec, g->slot[GMRES_RESULT].vec, g->slot[GMRES_PRODUCT].vec));
-    PetscCall(GMRESLend(g, GMRES_RESULT));
+    PetscCall(GPUKSPGive(&g->k, &g->k.slot[GMRES_DIRECTION]));
+    PetscCall(KSP_PCApplyBAorAB(ksp, g->k.slot[GMRES_DIRECTION].vec, g->k.slot[GMRES_RESULT].vec, g->k.slot[GMRES_PRODUCT].vec));
+    PetscCall(GPUKSPLend(&g->k, &g->k.slot[GMRES_RESULT]));
     PetscCall(Orthogonalize(ksp, g, GMRES_RESULT, PETSC_FALSE));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -396,9 +293,9 @@ static PetscErrorCode Column(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
   const PetscBool apart = (PetscBool)(k->pc.kind == GPUKSP_PC_BETWEEN_STEPS), right = k->persistent.right;
 
   PetscFunctionBegin;
-  if (apart && right) PetscCall(GMRESApplyPC(ksp, g, GMRES_DIRECTION, GMRES_RESULT));
-  PetscCall(Product(ksp, g, apart && right ? GMRES_RESULT : GMRES_DIRECTION, GMRES_PRODUCT));
-  if (apart && !right) PetscCall(GMRESApplyPC(ksp, g, GMRES_PRODUCT, GMRES_RESULT));
+  if (apart && right) PetscCall(GPUKSPPrecondition(ksp, &g->k, &g->k.persistent.v, GMRES_DIRECTION, GMRES_RESULT, PETSC_FALSE));
+  PetscCall(GPUKSPProduct(ksp, &g->k, &g->k.persistent.v, apart && right ? GMRES_RESULT : GMRES_DIRECTION, GMRES_PRODUCT));
+  if (apart && !right) PetscCall(GPUKSPPrecondition(ksp, &g->k, &g->k.persistent.v, GMRES_PRODUCT, GMRES_RESULT, PETSC_FALSE));
   PetscCall(Orthogonalize(ksp, g, apart && !right ? GMRES_RESULT : GMRES_PRODUCT, PETSC_FALSE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -452,10 +349,10 @@ PetscErrorCode GPUGMRESCombine(KSP ksp, KSP_GPUGMRES *g, PetscInt it, double *ou
     for (PetscInt j = 0; j < it; j++) g->y[j] = g->norm[j] > 0 ? g->y[j] / g->norm[j] : 0;
   PetscCall(k->dev->ops->copy(k->dev->id, y, g->y, sizeof(double) * (size_t)it, GPUCSR_TO_DEVICE, k->dev->stream));
   if (apart) {
-    PetscCall(Sum(g, (int)it, g->basis, y, NULL, NULL, g->slot[GMRES_PRODUCT].p));
-    PetscCall(GMRESApplyPC(ksp, g, GMRES_PRODUCT, GMRES_RESULT));
-    PetscCall(Sum(g, 1, g->slot[GMRES_RESULT].p, one, NULL, g->x, out ? out : g->slot[GMRES_RESULT].p));
-  } else PetscCall(Sum(g, (int)it, z ? g->flexiblebasis : g->basis, y, k->persistent.right && k->pc.kind == GPUKSP_PC_DIAGONAL ? (const double *)k->pc.numbers.p : NULL, g->x, out ? out : g->slot[GMRES_RESULT].p));
+    PetscCall(Sum(g, (int)it, g->basis, y, NULL, NULL, g->k.slot[GMRES_PRODUCT].p));
+    PetscCall(GPUKSPPrecondition(ksp, &g->k, &g->k.persistent.v, GMRES_PRODUCT, GMRES_RESULT, PETSC_FALSE));
+    PetscCall(Sum(g, 1, g->k.slot[GMRES_RESULT].p, one, NULL, g->x, out ? out : g->k.slot[GMRES_RESULT].p));
+  } else PetscCall(Sum(g, (int)it, z ? g->flexiblebasis : g->basis, y, k->persistent.right && k->pc.kind == GPUKSP_PC_DIAGONAL ? (const double *)k->pc.numbers.p : NULL, g->x, out ? out : g->k.slot[GMRES_RESULT].p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -463,6 +360,6 @@ PetscErrorCode GPUGMRESBuild(KSP ksp, KSP_GPUGMRES *g, PetscInt it, Vec v)
 {
   PetscFunctionBegin;
   PetscCall(GPUGMRESCombine(ksp, g, it, NULL));
-  PetscCall(GPUKSPStore(&g->k, g->slot[GMRES_RESULT].p, v));
+  PetscCall(GPUKSPStore(&g->k, g->k.slot[GMRES_RESULT].p, v));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -3,7 +3,7 @@
 
     graph      The vectors are the solver's own, on the matrix' device. A GPU records an iteration once as a graph and launches the graph again and again. The device applies the rules, and the
                host reads the outcome one iteration later. On the host backend the same steps are loops.
-    host loop  The vectors are PETSc's and stay in their place. Products are MatMult() and preconditioners PCApply(), for any operator and any processes. The host applies the rules.
+    host loop  PETSc shares the vectors. Products are MatMult() and preconditioners PCApply(), for any operator and any processes. The host applies the rules.
 
   If a monitor or the user's convergence test reads every iteration, the host applies the rules on both paths.
 */
@@ -56,24 +56,26 @@ static PetscBool Backwards(const KSP_GPU *k, GPUKSPStep step)
 }
 
 /* One step on the given arrays; v NULL: on the arrays in single precision */
-static PetscErrorCode Rows(KSP_GPU *k, GPUKSPStep step, const GPUKSPVectors *v, PetscBool device, GPUCSRStream s, int turn, double sum[])
+static PetscErrorCode Rows(KSP_GPU *k, GPUKSPStep step, const GPUKSPVectors *v, int turn, double sum[])
 {
-  const GPUKSPVectorsSingle *f    = v ? NULL : &k->single.v;
-  GPUKSPStepArgs             args = {
-                .method  = k->method,
-                .n       = k->n,
-                .partial = (double *)k->partial.p,
-                .sums    = k->sums,
-                .state   = (GPUKSPState *)k->devstate.p,
-                .seen    = k->seen,
-                .blocks  = k->stepblocks,
-                .rule    = PETSC_TRUE,
-                .first   = (GPUCSRBool)((turn & GPUKSP_STEP_FIRST) != 0),
-                .next    = (GPUCSRBool)((turn & GPUKSP_STEP_LAST) != 0),
-                .parts   = k->graph.nparts,
-                .most    = GPUCSR_MOST_PARTS(k->n),
-                .part    = (const double *)k->graph.parts.p,
-                .back    = Backwards(k, step),
+  const PetscBool            device = k->dev->ops->kernels;
+  const GPUCSRStream         s      = k->dev->stream;
+  const GPUKSPVectorsSingle *f      = v ? NULL : &k->single.v;
+  GPUKSPStepArgs             args   = {
+                  .method  = k->method,
+                  .n       = k->n,
+                  .partial = (double *)k->partial.p,
+                  .sums    = k->sums,
+                  .state   = (GPUKSPState *)k->devstate.p,
+                  .seen    = k->seen,
+                  .blocks  = k->stepblocks,
+                  .rule    = PETSC_TRUE,
+                  .first   = (GPUCSRBool)((turn & GPUKSP_STEP_FIRST) != 0),
+                  .next    = (GPUCSRBool)((turn & GPUKSP_STEP_LAST) != 0),
+                  .parts   = k->graph.nparts,
+                  .most    = GPUCSR_MOST_PARTS(k->n),
+                  .part    = (const double *)k->graph.parts.p,
+                  .back    = Backwards(k, step),
   };
 
   PetscFunctionBegin;
@@ -111,24 +113,9 @@ static PetscErrorCode Rows(KSP_GPU *k, GPUKSPStep step, const GPUKSPVectors *v, 
 }
 
 /* A step without sums, on the given arrays. rule: skip the step if the solve rests */
-PetscErrorCode GPUKSPStepArrays(KSP_GPU *k, GPUKSPStep step, const GPUKSPVectors *v, PetscBool device, GPUCSRStream s, PetscBool rule)
+PetscErrorCode GPUKSPStepArrays(KSP_GPU *k, GPUKSPStep step, const GPUKSPVectors *v, PetscBool rule)
 {
-  return Rows(k, step, v, device, s, rule ? GPUKSP_STEP_RULE : GPUKSP_STEP_ALWAYS, NULL);
-}
-
-/* One step on PETSc's vectors; restores their arrays even after an error */
-static PetscErrorCode RowsBorrowed(KSP_GPU *k, GPUKSPStep step, GPUKSPVectors *v, int turn, double sum[])
-{
-  GPUCSRStream   s = k->dev->stream;
-  PetscBool      device;
-  PetscErrorCode ierr = PETSC_SUCCESS;
-
-  PetscFunctionBegin;
-  PetscCall(GPUKSPVectorsGet(k, v, &device));
-  if (device) ierr = MatGPUCSRStream_Private(k->dev, &k->loop.operand[VEC_B], &k->loop.operand[VEC_X], NULL, &s);
-  if (!ierr) ierr = Rows(k, step, v, device, s, turn, sum);
-  PetscCall(GPUKSPVectorsGiveBack(k, GPUKSP_VECTORS + 1));
-  PetscFunctionReturn(ierr);
+  return Rows(k, step, v, rule ? GPUKSP_STEP_RULE : GPUKSP_STEP_ALWAYS, NULL);
 }
 
 /* One step; v NULL: in single precision. Without a rule its sums, if any, are in k->sums. next: the last step with a rule in the iteration */
@@ -137,8 +124,7 @@ PetscErrorCode GPUKSPStepRun(KSP ksp, KSP_GPU *k, GPUKSPStep step, GPUKSPVectors
   double sum[GPUKSP_SUMS] = {0, 0, 0, 0, 0};
 
   PetscFunctionBegin;
-  if (k->taken == KSP_GPU_PATH_HOST_LOOP) PetscCall(RowsBorrowed(k, step, v, turn, sum));
-  else PetscCall(Rows(k, step, v, k->dev->ops->kernels, k->dev->stream, turn, sum));
+  PetscCall(Rows(k, step, v, turn, sum));
   if (GPUKSPStepKinds[step].sums && (k->graph.rulehere || !(turn & GPUKSP_STEP_RULE))) PetscCall(Reduce(ksp, k, step, sum, turn));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -151,7 +137,9 @@ PetscErrorCode GPUKSPProduct(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, int from, in
     Mat A;
 
     PetscCall(PCGetOperators(ksp->pc, &A, NULL));
-    PetscCall(KSP_MatMult(ksp, A, k->loop.work[from], k->loop.work[to]));
+    PetscCall(GPUKSPGive(k, &k->slot[from]));
+    PetscCall(KSP_MatMult(ksp, A, k->slot[from].vec, k->slot[to].vec));
+    PetscCall(GPUKSPLend(k, &k->slot[to]));
   } else if (k->ranks.on) {
     PetscCall(MatGPUCSRRanksMultiply_Private(&k->op, &k->ranks.A, PETSC_FALSE, 1, v->at[from], 0, NULL, v->at[to]));
   } else {
@@ -182,11 +170,17 @@ static PetscErrorCode ProductStep(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, int fro
 #define ENDED             (k->graph.rulehere && k->state->reason)
 
 /* to = M from. rule: within an iteration: skip the step if the solve rests */
-static PetscErrorCode Precondition(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, int from, int to, PetscBool rule)
+PetscErrorCode GPUKSPPrecondition(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, int from, int to, PetscBool rule)
 {
   PetscFunctionBegin;
-  if (k->taken == KSP_GPU_PATH_HOST_LOOP) PetscCall(KSP_PCApply(ksp, k->loop.work[from], k->loop.work[to]));
-  else PetscCall((*k->pc.row->apply)(k, v->at[from], v->at[to], rule, k->dev->stream));
+  if (k->taken == KSP_GPU_PATH_HOST_LOOP) {
+    PetscCall(GPUKSPGive(k, &k->slot[from]));
+    PetscCall(KSP_PCApply(ksp, k->slot[from].vec, k->slot[to].vec));
+    PetscCall(GPUKSPLend(k, &k->slot[to]));
+  } else {
+    if (!k->dev->ops->kernels) PetscCall(GPUCSRWaitStreamOnHost(k->dev->stream));
+    PetscCall((*k->pc.row->apply)(k, v->at[from], v->at[to], rule, k->dev->stream));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -198,7 +192,7 @@ static PetscErrorCode Show(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
     PetscCall(AFTER(GPUKSP_CG_FINISH));
     k->state->xalpha = 0;
   }
-  if (k->taken != KSP_GPU_PATH_HOST_LOOP) PetscCall(GPUKSPStore(k, k->persistent.v.x, ksp->vec_sol));
+  PetscCall(GPUKSPStore(k, k->persistent.v.x, ksp->vec_sol));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -237,7 +231,7 @@ PetscErrorCode GPUKSPStart(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, PetscBool left
 
     u.explicitpc = left && k->state->normtype != KSP_NORM_UNPRECONDITIONED ? v->explicitpc : 0;
     if (!left) u.pc = NULL;
-    if (u.explicitpc) PetscCall(Precondition(ksp, k, v, VEC_B, VEC_W, PETSC_TRUE));
+    if (u.explicitpc) PetscCall(GPUKSPPrecondition(ksp, k, v, VEC_B, VEC_W, PETSC_TRUE));
     PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_BNORM, &u, GPUKSP_STEP_RULE));
   }
   PetscCall(GPUKSPProduct(ksp, k, v, VEC_X, VEC_W));
@@ -252,7 +246,7 @@ static PetscErrorCode StartCG(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
   PetscFunctionBegin;
   PetscCall(GPUKSPStart(ksp, k, v, PETSC_TRUE));
   PetscCall(STEP(GPUKSP_CG_START));
-  if (v->explicitpc) PetscCall(Precondition(ksp, k, v, VEC_R, VEC_Z, PETSC_TRUE));
+  if (v->explicitpc) PetscCall(GPUKSPPrecondition(ksp, k, v, VEC_R, VEC_Z, PETSC_TRUE));
   if (single) {
     PetscCall(STEP(GPUKSP_CG1_START));
     PetscCall(GPUKSPProduct(ksp, k, v, VEC_Z, VEC_S));
@@ -274,7 +268,7 @@ PetscErrorCode GPUKSPIterateCG(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
   if (apart) {
     PetscCall(STEP(GPUKSP_CG_R));
     k->graph.normed = (PetscBool)(k->graph.fused && !k->pc.flexible);
-    if (v) PetscCall(Precondition(ksp, k, v, VEC_R, VEC_Z, PETSC_TRUE));
+    if (v) PetscCall(GPUKSPPrecondition(ksp, k, v, VEC_R, VEC_Z, PETSC_TRUE));
     else PetscCall(STEP(GPUKSP_PRECONDITION));
     k->graph.normed = PETSC_FALSE;
   }
@@ -287,7 +281,7 @@ static PetscErrorCode IterateCGSingle(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
 {
   PetscFunctionBegin;
   PetscCall(STEP(GPUKSP_CG1_UPDATE));
-  if (v->explicitpc) PetscCall(Precondition(ksp, k, v, VEC_R, VEC_Z, PETSC_TRUE));
+  if (v->explicitpc) PetscCall(GPUKSPPrecondition(ksp, k, v, VEC_R, VEC_Z, PETSC_TRUE));
   PetscCall(GPUKSPProduct(ksp, k, v, VEC_Z, VEC_S));
   PetscCall(LAST(GPUKSP_CG1_NORMS, PETSC_FALSE));
   PetscCall(After(ksp, k, v, PETSC_FALSE));
@@ -301,7 +295,7 @@ static PetscErrorCode StartBCGS(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
   PetscFunctionBegin;
   PetscCall(GPUKSPStart(ksp, k, v, left));
   PetscCall(STEP(GPUKSP_CG_START));
-  if (left && v->explicitpc) PetscCall(Precondition(ksp, k, v, VEC_R, VEC_T, PETSC_TRUE));
+  if (left && v->explicitpc) PetscCall(GPUKSPPrecondition(ksp, k, v, VEC_R, VEC_T, PETSC_TRUE));
   PetscCall(LAST(GPUKSP_BCGS_START, PETSC_TRUE));
   PetscCall(After(ksp, k, v, PETSC_TRUE));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -312,18 +306,18 @@ static PetscErrorCode IterateBCGS(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
   const PetscBool left = (PetscBool)(ksp->pc_side == PC_LEFT), before = (PetscBool)(!left && v->explicitpc), behind = (PetscBool)(left && v->explicitpc), hat = (PetscBool)(!left && (v->explicitpc || v->pc));
 
   PetscFunctionBegin;
-  if (before) PetscCall(Precondition(ksp, k, v, VEC_P, VEC_PH, PETSC_TRUE));
+  if (before) PetscCall(GPUKSPPrecondition(ksp, k, v, VEC_P, VEC_PH, PETSC_TRUE));
   if (behind) {
     PetscCall(GPUKSPProduct(ksp, k, v, VEC_P, VEC_W));
-    PetscCall(Precondition(ksp, k, v, VEC_W, VEC_V, PETSC_TRUE));
+    PetscCall(GPUKSPPrecondition(ksp, k, v, VEC_W, VEC_V, PETSC_TRUE));
     PetscCall(STEP(GPUKSP_BCGS_V));
   } else PetscCall(ProductStep(ksp, k, v, hat ? VEC_PH : VEC_P, VEC_V, (const int[]){VEC_RP, -1}, hat ? NULL : v->pc, GPUKSP_BCGS_V));
   if (ENDED) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(STEP(GPUKSP_BCGS_S));
-  if (before) PetscCall(Precondition(ksp, k, v, VEC_S, VEC_SH, PETSC_TRUE));
+  if (before) PetscCall(GPUKSPPrecondition(ksp, k, v, VEC_S, VEC_SH, PETSC_TRUE));
   if (behind) {
     PetscCall(GPUKSPProduct(ksp, k, v, VEC_S, VEC_W));
-    PetscCall(Precondition(ksp, k, v, VEC_W, VEC_T, PETSC_TRUE));
+    PetscCall(GPUKSPPrecondition(ksp, k, v, VEC_W, VEC_T, PETSC_TRUE));
     PetscCall(STEP(GPUKSP_BCGS_T));
   } else PetscCall(ProductStep(ksp, k, v, hat ? VEC_SH : VEC_S, VEC_T, (const int[]){VEC_S, VEC_RP}, hat ? NULL : v->pc, GPUKSP_BCGS_T));
   if (ENDED) {
@@ -459,7 +453,7 @@ PetscErrorCode GPUKSPTrueNorm(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
   PetscFunctionBegin;
   PetscCall(GPUKSPProduct(ksp, k, v, VEC_X, VEC_W));
   PetscCall(AFTER(GPUKSP_SUBTRACT));
-  if (left && v->explicitpc) PetscCall(Precondition(ksp, k, v, VEC_W, VEC_T, PETSC_FALSE));
+  if (left && v->explicitpc) PetscCall(GPUKSPPrecondition(ksp, k, v, VEC_W, VEC_T, PETSC_FALSE));
   u = *v;
   if (!left) {
     u.explicitpc = 0;
