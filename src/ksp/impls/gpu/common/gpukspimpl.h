@@ -237,6 +237,7 @@ GPUCSR_INTERN PetscErrorCode GPUKSPPathFromOptions(KSP_GPU *, GPUCSROptionItems,
 /* solve.c */
 GPUCSR_INTERN PetscErrorCode GPUKSPSolveInitialize(void);
 GPUCSR_INTERN PetscErrorCode GPUKSPSolve(KSP);
+GPUCSR_INTERN PetscErrorCode GPUKSPBegin(KSP, KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode KSPSolve_GPU(KSP, KSP_GPU *, char why[]);
 GPUCSR_INTERN PetscErrorCode GPUKSPFallBack(KSP, const char[]);
 GPUCSR_INTERN PetscErrorCode GPUKSPAttempt(KSP, KSP_GPU *, PetscErrorCode (*)(KSP, KSP_GPU *), char why[]);

@@ -177,6 +177,7 @@ static PetscErrorCode PrepareHostLoop(KSP ksp, KSP_GPU *k, char why[])
   PetscFunctionBegin;
   GPUCSRTry(&attempt, GPUKSPVectorsMake(ksp, k));
   if (diagonal) GPUCSRThen(&attempt, GPUKSPPCReserve(ksp, k, &stale));
+  GPUCSRThen(&attempt, GPUKSPBegin(ksp, k));
   PetscCall(GPUKSPAgree(ksp, k, &attempt, "", why));
   if (why[0] || !diagonal) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscMemzero(&k->keys.numbers, sizeof(k->keys.numbers))); /* stale on all ranks */

@@ -171,6 +171,7 @@ static PetscErrorCode Persistent(KSP ksp, KSP_GPU *k)
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
+  PetscCall(MatGPUCSROperatorBegin_Private(&k->op));
   PetscCall(GPUKSPTake(k, ksp->vec_rhs, PETSC_TRUE, PETSC_FALSE, &b, &v->b));
   PetscCall(GPUKSPTake(k, ksp->vec_sol, guess, PETSC_TRUE, &x, &v->x));
   PetscCall(Slots(k, &k->persistent.epoch));
@@ -183,12 +184,19 @@ static PetscErrorCode Persistent(KSP ksp, KSP_GPU *k)
 }
 
 /* The last step of a rank by itself, before work with other ranks: copies b and x to the solve's vectors */
-static PetscErrorCode RanksBegin(KSP ksp, KSP_GPU *k)
+PetscErrorCode GPUKSPBegin(KSP ksp, KSP_GPU *k)
 {
   PetscFunctionBegin;
   PetscCall(MatGPUCSROperatorBegin_Private(&k->op));
   PetscCall(GPUKSPLoad(k, ksp->vec_rhs, k->persistent.v.b));
   if (!ksp->guess_zero) PetscCall(GPUKSPLoad(k, ksp->vec_sol, k->persistent.v.x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode RanksBegin(KSP ksp, KSP_GPU *k)
+{
+  PetscFunctionBegin;
+  PetscCall(GPUKSPBegin(ksp, k));
   if (k->taken == KSP_GPU_PATH_PERSISTENT) PetscCall(Slots(k, &k->persistent.here));
   PetscCall(k->dev->ops->streamsynchronize(k->dev->id, k->dev->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -258,10 +266,8 @@ static PetscErrorCode RunRanks(KSP ksp, KSP_GPU *k, char why[])
 static PetscErrorCode Run(KSP ksp, KSP_GPU *k)
 {
   PetscFunctionBegin;
-  PetscCall(MatGPUCSROperatorBegin_Private(&k->op));
   if (k->taken == KSP_GPU_PATH_PERSISTENT) PetscFunctionReturn(Persistent(ksp, k));
-  PetscCall(GPUKSPLoad(k, ksp->vec_rhs, k->persistent.v.b));
-  if (!ksp->guess_zero) PetscCall(GPUKSPLoad(k, ksp->vec_sol, k->persistent.v.x));
+  if (k->taken == KSP_GPU_PATH_GRAPH) PetscCall(GPUKSPBegin(ksp, k)); /* the host loop's preparation has called it */
   if (k->refined) {
     PetscCall(GPUKSPRefine(ksp, k));
     if (CGGivenUp(k->state) && !CGImproved(k->state)) PetscFunctionReturn(PETSC_SUCCESS); /* the initial guess is better */
