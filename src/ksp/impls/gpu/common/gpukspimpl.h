@@ -194,6 +194,7 @@ struct _n_KSP_GPU {
   GPUCSREvent      events[2];
   GPUCSRBuffer     vectors; /* of a basis */
   GPUKSPSlot       slot[GPUKSP_VECTORS];
+  GPUKSPKey        solution; /* of which the slots' vectors are duplicates */
   GPUCSRBuffer     slotmemory;
   GPUKSPPersistent persistent; /* of a persistent kernel; graphs use its vectors too */
   GPUKSPKeys       keys;

@@ -122,26 +122,49 @@ PetscErrorCode GPUKSPLend(KSP_GPU *k, GPUKSPSlot *s)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Duplicates of the solution for PETSc's work, kept for the next host loop with that vector: a failure of one rank destroys the vectors of all */
+static PetscErrorCode Duplicates(KSP ksp, KSP_GPU *k, const PetscBool need[])
+{
+  PetscObjectId id;
+  DM            dm;
+  GPUKSPKey     key;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectGetId((PetscObject)ksp->vec_sol, &id));
+  PetscCall(VecGetDM(ksp->vec_sol, &dm));
+  key = GPUKSPKeyOf(id, GPUKSPAddress(dm));
+  for (int q = 0; q < GPUKSP_VECTORS; q++) {
+    Vec      *v    = &k->slot[q].vec;
+    PetscBool like = PETSC_FALSE;
+    PetscInt  locks;
+
+    if (*v) PetscCall(PetscObjectTypeCompare((PetscObject)*v, ((PetscObject)ksp->vec_sol)->type_name, &like));
+    if (!need[q] || !like || !GPUKSPSame(key, k->solution)) PetscCall(VecDestroy(v));
+    if (!need[q]) continue;
+    if (!*v) PetscCall(VecGPUDuplicate(ksp->vec_sol, v));
+    PetscCall(VecLockGet(*v, &locks));
+    for (; locks > 0; locks--) PetscCall(VecLockReadPop(*v)); /* an error in PETSc's work has left it */
+  }
+  k->solution = key;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
-  The slots that are needed. In the host loop they have new vectors for PETSc's work, like the program's, which may have changed since the last solve. The device memory is that of
+  The slots that are needed. In the host loop they have vectors for PETSc's work. The device memory is that of
   the vectors or, without vectors there, the solver's, with copies around PETSc's work
 */
 PetscErrorCode GPUKSPSlotsMake(KSP ksp, KSP_GPU *k, const PetscBool need[])
 {
-  const size_t each = GPUCSRAlignUp(PetscMax(1, GPUKSPLength(k)) * sizeof(double)); /* vectors without rows get different addresses */
-  size_t       own  = 0;
-  GPUCSRDevice dev;
+  const PetscBool loop = (PetscBool)(k->taken == KSP_GPU_PATH_HOST_LOOP);
+  const size_t    each = GPUCSRAlignUp(PetscMax(1, GPUKSPLength(k)) * sizeof(double)); /* vectors without rows get different addresses */
+  size_t          own  = 0;
+  GPUCSRDevice    dev;
 
   PetscFunctionBegin;
-  for (int q = 0; q < GPUKSP_VECTORS; q++) {
-    GPUKSPSlot *s = &k->slot[q];
-
-    PetscCall(VecDestroy(&s->vec));
-    if (need[q] && k->taken == KSP_GPU_PATH_HOST_LOOP) PetscCall(VecGPUDuplicate(ksp->vec_sol, &s->vec));
-  }
+  if (loop) PetscCall(Duplicates(ksp, k, need));
   for (int q = 0; q < GPUKSP_VECTORS; q++) {
     dev = NULL;
-    if (k->slot[q].vec) PetscCall(VecGPUGetDevice(k->slot[q].vec, &dev));
+    if (loop && need[q]) PetscCall(VecGPUGetDevice(k->slot[q].vec, &dev));
     k->slot[q].borrowed = (PetscBool)(dev == k->dev);
     own += need[q] && !k->slot[q].borrowed;
   }
