@@ -6,7 +6,9 @@
                    ranks, so every run has the same bits
 
   A_d and A_o are the diagonal and the off-diagonal block. Columns have local numbers: the rank's own, then the ghost columns, both ascending. PetscSF exchanges rows at the border
-  between host arrays. All ranks compute on their devices, or all leave the product to MATAIJ: they agree after each step that can fail.
+  between host arrays. All ranks compute on their devices, or all leave the product to another implementation: they agree after each step that can fail.
+
+  Products of GPUCSRRanksCSR come first. Those of Mats, which leave to MATAIJ, are their callers.
 */
 #include "mpisparse.h"
 #include "sparseproduct.h"
@@ -26,31 +28,133 @@ static const Recipe *Find(MatProductType type)
 
 static GPUCSRLivingList products = {GPUCSR_FINAL_PRODUCT, GPUCSRRanksProductForget, NULL};
 
-static PetscErrorCode Destroy(RanksProduct *p)
+PetscErrorCode GPUCSRRanksProductCreate(MatProductType type, GPUCSRDevice dev, GPUCSRRanksAgree agree, void *context, RanksProduct **product)
 {
+  RanksProduct *p;
+
   PetscFunctionBegin;
+  PetscCall(PetscNew(&p));
+  p->recipe  = Find(type);
+  p->dev     = dev;
+  p->agree   = agree;
+  p->context = context;
+  *product   = p;
+  PetscCall(GPUCSRLivingAdd(&products, &p->living, p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUCSRRanksProductDestroy(RanksProduct **product)
+{
+  RanksProduct *p = *product;
+
+  PetscFunctionBegin;
+  if (!p) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUCSRRanksProductForget(p));
   PetscCall(GPUCSRRowsDestroy(&p->theirs));
   PetscCall(GPUCSRRowsDestroy(&p->given));
   PetscCall(PetscFree(p->ghost));
-  PetscCall(PetscFree(p->oi));
-  PetscCall(PetscFree(p->oj));
-  PetscCall(PetscFree(p->oa));
   PetscCall(GPUCSRLivingRemove(&p->living));
-  PetscCall(PetscFree(p));
+  PetscCall(PetscFree(*product));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode RanksProductDestroy(void *data)
+/* ---- products of matrices on devices ---- */
+
+/* The new number of each ghost column known before */
+static PetscErrorCode Moved(const RanksProduct *p, PetscInt before, const PetscInt known[], int32_t **table)
 {
-  return Destroy((RanksProduct *)GPUCSRProductData(data));
+  PetscInt at;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1(before, table));
+  for (PetscInt k = 0; k < before; k++) {
+    PetscCall(PetscFindInt(known[k], p->nghost, p->ghost, &at));
+    (*table)[k] = (int32_t)at;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ---- what ranks agree on ---- */
+/* Collective: the pattern of C = A B, A^T B or P^T A P (b = P), and the data for the numeric phase. D, the block of this rank's columns, is the caller's, also after an error; p keeps E, the block of
+   ghost columns. Once for each p; if not ok, p is of no more use */
+PetscErrorCode GPUCSRRanksProductSymbolic(RanksProduct *p, const GPUCSRRanksCSR *a, const GPUCSRRanksCSR *b, GPUCSRStorage *D, PetscBool *ok)
+{
+  PetscInt      before, *known;
+  int32_t      *table = NULL;
+  GPUCSRAttempt attempt;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMemzero(D, sizeof(*D)));
+  *ok    = PETSC_TRUE;
+  p->own = b->cmap->n;
+  if (p->recipe->multiplied) {
+    PetscCall(GPUCSRRowsAsk(a, &p->theirs));
+    GPUCSRTry(&attempt, GPUCSRRanksProductBorder(p, b));
+    PetscCall((*p->agree)(p->context, &attempt, ok));
+    if (*ok) PetscCall(GPUCSRRowsFetch(&p->theirs));
+  }
+  if (*ok) {
+    PetscCall(GPUCSRRanksProductGhosts(p, b->block[1]->n, b->ghost, &p->theirs.here, b->cmap));
+    GPUCSRTry(&attempt, GPUCSRRanksProductFirst(p, a, b));
+    PetscCall((*p->agree)(p->context, &attempt, ok));
+  }
+  before = p->nghost;
+  if (*ok && p->recipe->transposed) {
+    PetscCall(GPUCSRRowsGive(p->recipe->multiplied ? b : a, &p->given));
+    PetscCall(PetscMalloc1(before, &known));
+    PetscCall(PetscArraycpy(known, p->ghost, before));
+    PetscCall(GPUCSRRanksProductGhosts(p, before, known, &p->given.here, b->cmap));
+    PetscCall(Moved(p, before, known, &table));
+    PetscCall(PetscFree(known));
+  }
+  if (*ok) {
+    GPUCSRTry(&attempt, GPUCSRRanksProductLast(p, b->cmap, before, table, D));
+    PetscCall((*p->agree)(p->context, &attempt, ok));
+  }
+  PetscCall(PetscFree(table));
+  if (!*ok) PetscCall(GPUCSRRanksProductForget(p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: the values of D and E from those of the factors, of the same patterns; if not ok, p is of no more use */
+PetscErrorCode GPUCSRRanksProductNumeric(RanksProduct *p, const GPUCSRRanksCSR *a, const GPUCSRRanksCSR *b, GPUCSRStorage *D, PetscBool *ok)
+{
+  GPUCSRAttempt attempt;
+
+  PetscFunctionBegin;
+  *ok = PETSC_TRUE;
+  if (p->recipe->multiplied) {
+    GPUCSRTry(&attempt, GPUCSRRanksProductBorderValues(p, b));
+    PetscCall((*p->agree)(p->context, &attempt, ok));
+    if (*ok) PetscCall(GPUCSRRowsValues(&p->theirs));
+  }
+  if (*ok) {
+    GPUCSRTry(&attempt, GPUCSRRanksProductFirstValues(p, a, b));
+    PetscCall((*p->agree)(p->context, &attempt, ok));
+  }
+  if (*ok && p->recipe->transposed) PetscCall(GPUCSRRowsValues(&p->given));
+  if (*ok) {
+    GPUCSRTry(&attempt, GPUCSRRanksProductLastValues(p, D));
+    PetscCall((*p->agree)(p->context, &attempt, ok));
+  }
+  if (!*ok) PetscCall(GPUCSRRanksProductForget(p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode DestroyData(void *data)
+{
+  RanksProduct *p = (RanksProduct *)GPUCSRProductData(data);
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRRanksProductDestroy(&p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- of Mats: what ranks agree on ---- */
 
 /* Collective: ok if no rank has met an error. With backend auto, the host takes over after an error of memory, device or size; any other error is an error on all ranks */
-static PetscErrorCode Agree(Mat C, const GPUCSRAttempt *a, PetscBool *ok)
+static PetscErrorCode Agree(void *context, const GPUCSRAttempt *a, PetscBool *ok)
 {
+  const Mat      C      = (Mat)context;
   const MPI_Comm comm   = PetscObjectComm((PetscObject)C->product->A);
   const int      host   = MatGPUCSRBackendOf(C->product->A) != MAT_GPUCSR_BACKEND_CUDA && (a->error == PETSC_ERR_MEM || a->error == PETSC_ERR_GPU || a->error == PETSC_ERR_SUP);
   int            weight = !a->error ? 0 : host ? 1 : 2;
@@ -185,72 +289,102 @@ static PetscErrorCode Fill(Mat C, RanksProduct *p, GPUCSRStorage *D, PetscBool *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The new number of each ghost column known before */
-static PetscErrorCode Moved(const RanksProduct *p, PetscInt before, const PetscInt known[], int32_t **table)
+/* ---- the factors ---- */
+
+/* X on the devices */
+static PetscErrorCode Mirrors(Mat X, GPUCSRDevice dev, PetscBool values, GPUCSRRanksCSR *x)
 {
-  PetscInt at;
+  Mat b[2];
 
   PetscFunctionBegin;
-  PetscCall(PetscMalloc1(before, table));
-  for (PetscInt k = 0; k < before; k++) {
-    PetscCall(PetscFindInt(known[k], p->nghost, p->ghost, &at));
-    (*table)[k] = (int32_t)at;
-  }
+  PetscCall(PetscObjectGetComm((PetscObject)X, &x->comm));
+  x->rmap = X->rmap;
+  x->cmap = X->cmap;
+  PetscCall(MatMPIAIJGetSeqAIJ(X, &b[0], &b[1], &x->ghost));
+  for (int k = 0; k < 2; k++) PetscCall(MatGPUCSRMirror_Private(b[k], dev, values, &x->block[k]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: the pattern of C, and the data for the numeric phase */
-static PetscErrorCode Symbolic(Mat C, RanksProduct *p, PetscBool *ok)
+/* Both factors; and, for new values, D, the mirror of C's diagonal block */
+static PetscErrorCode AllMirrors(Mat C, GPUCSRDevice dev, GPUCSRRanksCSR f[2], GPUCSRStorage **D)
 {
-  Mat             B = C->product->B;
-  const PetscInt *garray;
-  PetscInt        before, *known;
-  int32_t        *table = NULL;
-  GPUCSRStorage   D     = {0};
-  Mat             Bo;
-  GPUCSRAttempt   attempt;
+  Mat b;
 
   PetscFunctionBegin;
-  p->own = B->cmap->n;
-  PetscCall(MatMPIAIJGetSeqAIJ(B, NULL, &Bo, &garray));
-  if (p->recipe->multiplied) PetscCall(GPUCSRRowsFetch(C->product->A, B, &p->theirs));
-  PetscCall(GPUCSRRanksProductGhosts(p, Bo->cmap->n, garray, p->theirs.n ? p->theirs.i[p->theirs.n] : 0, p->theirs.j, B->cmap));
-  GPUCSRTry(&attempt, GPUCSRRanksProductFirst(C, p));
+  PetscCall(Mirrors(C->product->A, dev, (PetscBool)(D != NULL), &f[0]));
+  PetscCall(Mirrors(C->product->B, dev, (PetscBool)(D != NULL), &f[1]));
+  if (!D) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatMPIAIJGetSeqAIJ(C, &b, NULL, NULL));
+  PetscCall(MatGPUCSRMirror_Private(b, dev, PETSC_FALSE, D));
+  ((Mat_SeqGPUCSR *)b->spptr)->mirror.values = -1;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective */
+static PetscErrorCode Symbolic(Mat C, RanksProduct *p, PetscBool *ok)
+{
+  GPUCSRRanksCSR f[2];
+  GPUCSRStorage  D = {0};
+  GPUCSRAttempt  attempt;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  GPUCSRTry(&attempt, AllMirrors(C, p->dev, f, NULL));
   PetscCall(Agree(C, &attempt, ok));
-  before = p->nghost;
-  if (*ok && p->recipe->transposed) {
-    PetscCall(GPUCSRRowsGive(C->product->type == MATPRODUCT_AtB ? C->product->A : B, p->oi, p->oj, &p->given));
-    PetscCall(PetscMalloc1(before, &known));
-    PetscCall(PetscArraycpy(known, p->ghost, before));
-    PetscCall(GPUCSRRanksProductGhosts(p, before, known, p->given.i[p->given.n], p->given.j, B->cmap));
-    PetscCall(Moved(p, before, known, &table));
-    PetscCall(PetscFree(known));
-  }
-  if (*ok) {
-    GPUCSRTry(&attempt, GPUCSRRanksProductLast(C, p, before, table, &D));
-    PetscCall(Agree(C, &attempt, ok));
-  }
-  PetscCall(PetscFree(table));
-  if (*ok) PetscCall(Fill(C, p, &D, ok));
-  if (!*ok && D.dev) PetscCall(GPUCSRStorageDestroy(&D));
-  if (!*ok) PetscCall(GPUCSRRanksProductForget(p));
+  if (!*ok) PetscFunctionReturn(PETSC_SUCCESS);
+  ierr = GPUCSRRanksProductSymbolic(p, &f[0], &f[1], &D, ok);
+  if (!ierr && *ok) ierr = Fill(C, p, &D, ok);
+  PetscCall(GPUCSRStorageDestroy(&D)); /* nothing, if it is the mirror */
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Into the host's values of a block */
+static PetscErrorCode ToBlock(Mat block, const GPUCSRStorage *A)
+{
+  GPUCSRDevice   dev = A->dev;
+  PetscScalar   *a;
+  PetscErrorCode ierr = PETSC_SUCCESS;
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRFetch_Private(block));
+  PetscCall(MatSeqAIJGetArrayWrite(block, &a));
+  if (A->nnz) ierr = GPUCSRDownload(dev, a, GPUCSR_DOUBLE, A->array[CSR_VAL].data, GPUCSR_DOUBLE, (size_t)A->nnz, PETSC_FALSE, dev->stream);
+  if (!ierr) ierr = (*dev->ops->streamsynchronize)(dev->id, dev->stream);
+  MatGPUCSRValuesBack((Mat_SeqGPUCSR *)block->spptr, 8.0 * (double)A->nnz);
+  PetscCall(MatSeqAIJRestoreArrayWrite(block, &a));
+  PetscFunctionReturn(ierr);
+}
+
+static PetscErrorCode ToBlocks(Mat C, const RanksProduct *p, const GPUCSRStorage *D)
+{
+  Mat b[2];
+
+  PetscFunctionBegin;
+  PetscCall(MatMPIAIJGetSeqAIJ(C, &b[0], &b[1], NULL));
+  PetscCall(ToBlock(b[0], D));
+  PetscCall(ToBlock(b[1], &p->E));
+  ((Mat_SeqGPUCSR *)b[0]->spptr)->info.sparse_products++;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Collective */
 static PetscErrorCode Numeric(Mat C, RanksProduct *p, PetscBool *ok)
 {
-  GPUCSRAttempt attempt;
+  GPUCSRRanksCSR f[2];
+  GPUCSRStorage *D;
+  GPUCSRAttempt  attempt;
 
   PetscFunctionBegin;
-  if (p->recipe->multiplied) PetscCall(GPUCSRRowsFetchValues(C->product->B, &p->theirs));
-  GPUCSRTry(&attempt, GPUCSRRanksProductFirstValues(C, p));
+  p->context = C; /* MatHeaderReplace() may have given the product to another Mat */
+  GPUCSRTry(&attempt, AllMirrors(C, p->dev, f, &D));
   PetscCall(Agree(C, &attempt, ok));
-  if (*ok && p->recipe->transposed) PetscCall(GPUCSRRowsGiveValues(&p->given, p->oa));
+  if (*ok) PetscCall(GPUCSRRanksProductNumeric(p, &f[0], &f[1], D, ok));
   if (*ok) {
-    GPUCSRTry(&attempt, GPUCSRRanksProductLastValues(C, p));
+    GPUCSRTry(&attempt, ToBlocks(C, p, D));
     PetscCall(Agree(C, &attempt, ok));
   }
+  if (!*ok) PetscCall(GPUCSRRanksProductForget(p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -263,10 +397,7 @@ static PetscErrorCode MatProductNumeric_MPIAIJGPUCSR(Mat C)
 
   PetscFunctionBegin;
   PetscCall(OnDevices(C, p, &dev, &ok));
-  if (ok) {
-    PetscCall(Numeric(C, p, &ok));
-    if (!ok) PetscCall(GPUCSRRanksProductForget(p));
-  }
+  if (ok) PetscCall(Numeric(C, p, &ok));
   if (!ok) PetscCall(MatGPUCSRProductOnHost_Private(C, MatProductSetFromOptions_GPUCSR));
   PetscCall(MatAssemblyBegin(C, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(C, MAT_FINAL_ASSEMBLY));
@@ -291,21 +422,18 @@ static PetscErrorCode MatProductSymbolic_MPIAIJGPUCSR(Mat C)
   PetscFunctionBegin;
   PetscCall(OnDevices(C, NULL, &dev, &ok));
   if (ok) {
-    PetscCall(PetscNew(&p));
-    p->dev    = dev;
-    p->recipe = Find(C->product->type);
-    PetscCall(GPUCSRLivingAdd(&products, &p->living, p));
+    PetscCall(GPUCSRRanksProductCreate(C->product->type, dev, Agree, C, &p));
     ierr = Symbolic(C, p, &ok);
-    if (ierr) PetscCall(Destroy(p));
+    if (ierr) PetscCall(GPUCSRRanksProductDestroy(&p));
     PetscCall(ierr);
     if (ok) {
       C->product->data        = p;
-      C->product->destroy     = RanksProductDestroy;
+      C->product->destroy     = DestroyData;
       C->ops->productsymbolic = MatProductSymbolic_MPIAIJGPUCSR;
       C->ops->productnumeric  = MatProductNumeric_MPIAIJGPUCSR;
       PetscFunctionReturn(PETSC_SUCCESS);
     }
-    PetscCall(Destroy(p));
+    PetscCall(GPUCSRRanksProductDestroy(&p));
   }
   C->ops->productsymbolic = NULL;
   C->ops->productnumeric  = NULL;
