@@ -60,6 +60,16 @@ PetscErrorCode GPUCSRRanksProductDestroy(RanksProduct **product)
 
 /* ---- products of matrices on devices ---- */
 
+/* Collective, if ok: a step that may fail on one rank alone */
+#define Step(p, call, ok) \
+  do { \
+    GPUCSRAttempt attempt; \
+\
+    if (!*(ok)) break; \
+    GPUCSRTry(&attempt, call); \
+    PetscCall((*(p)->agree)((p)->context, &attempt, ok)); \
+  } while (0)
+
 /* The new number of each ghost column known before */
 static PetscErrorCode Moved(const RanksProduct *p, PetscInt before, const PetscInt known[], int32_t **table)
 {
@@ -78,9 +88,8 @@ static PetscErrorCode Moved(const RanksProduct *p, PetscInt before, const PetscI
    ghost columns. Once for each p; if not ok, p is of no more use */
 PetscErrorCode GPUCSRRanksProductSymbolic(RanksProduct *p, const GPUCSRRanksCSR *a, const GPUCSRRanksCSR *b, GPUCSRStorage *D, PetscBool *ok)
 {
-  PetscInt      before, *known;
-  int32_t      *table = NULL;
-  GPUCSRAttempt attempt;
+  PetscInt before, *known;
+  int32_t *table = NULL;
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(D, sizeof(*D)));
@@ -88,15 +97,11 @@ PetscErrorCode GPUCSRRanksProductSymbolic(RanksProduct *p, const GPUCSRRanksCSR 
   p->own = b->cmap->n;
   if (p->recipe->multiplied) {
     PetscCall(GPUCSRRowsAsk(a, &p->theirs));
-    GPUCSRTry(&attempt, GPUCSRRanksProductBorder(p, b));
-    PetscCall((*p->agree)(p->context, &attempt, ok));
+    Step(p, GPUCSRRanksProductBorder(p, b), ok);
     if (*ok) PetscCall(GPUCSRRowsFetch(&p->theirs));
   }
-  if (*ok) {
-    PetscCall(GPUCSRRanksProductGhosts(p, b->block[1]->n, b->ghost, &p->theirs.here, b->cmap));
-    GPUCSRTry(&attempt, GPUCSRRanksProductFirst(p, a, b));
-    PetscCall((*p->agree)(p->context, &attempt, ok));
-  }
+  if (*ok) PetscCall(GPUCSRRanksProductGhosts(p, b->block[1]->n, b->ghost, &p->theirs.here, b->cmap));
+  Step(p, GPUCSRRanksProductFirst(p, a, b), ok);
   before = p->nghost;
   if (*ok && p->recipe->transposed) {
     PetscCall(GPUCSRRowsGive(p->recipe->multiplied ? b : a, &p->given));
@@ -106,10 +111,7 @@ PetscErrorCode GPUCSRRanksProductSymbolic(RanksProduct *p, const GPUCSRRanksCSR 
     PetscCall(Moved(p, before, known, &table));
     PetscCall(PetscFree(known));
   }
-  if (*ok) {
-    GPUCSRTry(&attempt, GPUCSRRanksProductLast(p, b->cmap, before, table, D));
-    PetscCall((*p->agree)(p->context, &attempt, ok));
-  }
+  Step(p, GPUCSRRanksProductLast(p, b->cmap, before, table, D), ok);
   PetscCall(PetscFree(table));
   if (!*ok) PetscCall(GPUCSRRanksProductForget(p));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -118,24 +120,15 @@ PetscErrorCode GPUCSRRanksProductSymbolic(RanksProduct *p, const GPUCSRRanksCSR 
 /* Collective: the values of D and E from those of the factors, of the same patterns; if not ok, p is of no more use */
 PetscErrorCode GPUCSRRanksProductNumeric(RanksProduct *p, const GPUCSRRanksCSR *a, const GPUCSRRanksCSR *b, GPUCSRStorage *D, PetscBool *ok)
 {
-  GPUCSRAttempt attempt;
-
   PetscFunctionBegin;
   *ok = PETSC_TRUE;
   if (p->recipe->multiplied) {
-    GPUCSRTry(&attempt, GPUCSRRanksProductBorderValues(p, b));
-    PetscCall((*p->agree)(p->context, &attempt, ok));
+    Step(p, GPUCSRRanksProductBorderValues(p, b), ok);
     if (*ok) PetscCall(GPUCSRRowsValues(&p->theirs));
   }
-  if (*ok) {
-    GPUCSRTry(&attempt, GPUCSRRanksProductFirstValues(p, a, b));
-    PetscCall((*p->agree)(p->context, &attempt, ok));
-  }
+  Step(p, GPUCSRRanksProductFirstValues(p, a, b), ok);
   if (*ok && p->recipe->transposed) PetscCall(GPUCSRRowsValues(&p->given));
-  if (*ok) {
-    GPUCSRTry(&attempt, GPUCSRRanksProductLastValues(p, D));
-    PetscCall((*p->agree)(p->context, &attempt, ok));
-  }
+  Step(p, GPUCSRRanksProductLastValues(p, D), ok);
   if (!*ok) PetscCall(GPUCSRRanksProductForget(p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -250,32 +243,24 @@ static PetscErrorCode BothColumns(Mat C, RanksProduct *p, const GPUCSRStorage *D
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: C with the pattern of D and E, and zeros; D becomes the mirror of its diagonal block */
+/* Collective, if ok: C with the pattern of D and E, and zeros; D becomes the mirror of its diagonal block */
 static PetscErrorCode Fill(Mat C, RanksProduct *p, GPUCSRStorage *D, PetscBool *ok)
 {
   PetscInt      *length[2] = {NULL, NULL};
-  PetscErrorCode ierr;
+  PetscErrorCode ierr = PETSC_SUCCESS;
   Mat            b[2];
-  GPUCSRAttempt  attempt;
 
   PetscFunctionBegin;
-  GPUCSRTry(&attempt, MatGPUCSRProductLengths_Private(D, &length[0]));
-  PetscCall(Agree(C, &attempt, ok));
-  if (*ok) {
-    GPUCSRTry(&attempt, MatGPUCSRProductLengths_Private(&p->E, &length[1]));
-    PetscCall(Agree(C, &attempt, ok));
-  }
+  Step(p, MatGPUCSRProductLengths_Private(D, &length[0]), ok);
+  Step(p, MatGPUCSRProductLengths_Private(&p->E, &length[1]), ok);
   if (*ok) {
     PetscCall(MatGPUCSRProductShape_Private(C));
     PetscCall(MatSetType(C, ((PetscObject)C->product->A)->type_name));
     ierr = MatMPIAIJSetPreallocation(C, 0, length[0], 0, length[1]);
-  } else ierr = PETSC_SUCCESS;
+  }
   for (int k = 0; k < 2; k++) PetscCall(PetscFree(length[k]));
   PetscCall(ierr);
-  if (*ok) {
-    GPUCSRTry(&attempt, BothColumns(C, p, D));
-    PetscCall(Agree(C, &attempt, ok));
-  }
+  Step(p, BothColumns(C, p, D), ok);
   if (!*ok) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatSetOption(C, MAT_NO_OFF_PROC_ENTRIES, PETSC_TRUE));
   PetscCall(MatAssemblyBegin(C, MAT_FINAL_ASSEMBLY));
@@ -320,17 +305,15 @@ static PetscErrorCode AllMirrors(Mat C, GPUCSRDevice dev, GPUCSRRanksCSR f[2], G
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective */
+/* Collective, if ok: C, and the data for the numeric phase */
 static PetscErrorCode Symbolic(Mat C, RanksProduct *p, PetscBool *ok)
 {
   GPUCSRRanksCSR f[2];
   GPUCSRStorage  D = {0};
-  GPUCSRAttempt  attempt;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  GPUCSRTry(&attempt, AllMirrors(C, p->dev, f, NULL));
-  PetscCall(Agree(C, &attempt, ok));
+  Step(p, AllMirrors(C, p->dev, f, NULL), ok);
   if (!*ok) PetscFunctionReturn(PETSC_SUCCESS);
   ierr = GPUCSRRanksProductSymbolic(p, &f[0], &f[1], &D, ok);
   if (!ierr && *ok) ierr = Fill(C, p, &D, ok);
@@ -368,22 +351,17 @@ static PetscErrorCode ToBlocks(Mat C, const RanksProduct *p, const GPUCSRStorage
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective */
+/* Collective, if ok */
 static PetscErrorCode Numeric(Mat C, RanksProduct *p, PetscBool *ok)
 {
   GPUCSRRanksCSR f[2];
   GPUCSRStorage *D;
-  GPUCSRAttempt  attempt;
 
   PetscFunctionBegin;
   p->context = C; /* MatHeaderReplace() may have given the product to another Mat */
-  GPUCSRTry(&attempt, AllMirrors(C, p->dev, f, &D));
-  PetscCall(Agree(C, &attempt, ok));
+  Step(p, AllMirrors(C, p->dev, f, &D), ok);
   if (*ok) PetscCall(GPUCSRRanksProductNumeric(p, &f[0], &f[1], D, ok));
-  if (*ok) {
-    GPUCSRTry(&attempt, ToBlocks(C, p, D));
-    PetscCall(Agree(C, &attempt, ok));
-  }
+  Step(p, ToBlocks(C, p, D), ok);
   if (!*ok) PetscCall(GPUCSRRanksProductForget(p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
