@@ -33,11 +33,11 @@ PetscErrorCode GPUCSRRanksProductForget(void *product)
 
 /* ---- columns ---- */
 
-/* The ghost columns: from X's off-diagonal block (more) and from rows of other ranks */
+/* The ghost columns: from X's off-diagonal block (more) and from rows of other ranks; and where those of more are now */
 PetscErrorCode GPUCSRRanksProductGhosts(RanksProduct *p, PetscInt nmore, const PetscInt more[], const GPUCSRHostRows *rows, PetscLayout cmap)
 {
   const PetscInt nrows = rows->n ? rows->i[rows->n] : 0;
-  PetscInt      *all, n = nmore;
+  PetscInt      *all, at, n = nmore;
 
   PetscFunctionBegin;
   PetscCall(PetscMalloc1(nmore + nrows, &all));
@@ -45,7 +45,14 @@ PetscErrorCode GPUCSRRanksProductGhosts(RanksProduct *p, PetscInt nmore, const P
   for (PetscInt k = 0; k < nrows; k++)
     if (rows->j[k] < cmap->rstart || rows->j[k] >= cmap->rend) all[n++] = rows->j[k];
   PetscCall(PetscSortRemoveDupsInt(&n, all));
-  PetscCall(PetscFree(p->ghost));
+  PetscCall(PetscFree(p->moved));
+  PetscCall(PetscMalloc1(nmore, &p->moved));
+  for (PetscInt k = 0; k < nmore; k++) {
+    PetscCall(PetscFindInt(more[k], n, all, &at));
+    p->moved[k] = (int32_t)at;
+  }
+  PetscCall(PetscFree(p->ghost)); /* which may be more */
+  p->nmoved = nmore;
   p->ghost  = all;
   p->nghost = n;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -131,26 +138,16 @@ static PetscErrorCode BesideB(RanksProduct *p, GPUCSRStorage *const b[2], GPUCSR
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Local numbers of the columns of B's off-diagonal block */
-static PetscErrorCode ColumnsOfB(const GPUCSRRanksCSR *b, RanksProduct *p)
+/* Local numbers of the columns of B's off-diagonal block; each block's columns follow the columns of the block before */
+static PetscErrorCode ColumnsOfB(RanksProduct *p, const GPUCSRStorage *off)
 {
-  const GPUCSRStorage *off = b->block[1];
-  int32_t             *table;
-  PetscErrorCode       ierr;
-
   PetscFunctionBegin;
   p->columnbytes = sizeof(int32_t) * (size_t)off->nnz;
   PetscCall(GPUCSRMalloc(p->dev, p->columnbytes, "columns of a factor", (void **)&p->column));
   if (!off->nnz) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(p->dev->ops->copy(p->dev->id, p->column, off->array[CSR_COL].data, p->columnbytes, GPUCSR_ON_DEVICE, p->dev->stream));
-  PetscCall(PetscMalloc1(off->n, &table));
-  for (int k = 0; k < off->n; k++) {
-    PetscCall(Number(p, b->cmap, b->ghost[k], &table[k]));
-    table[k] -= (int32_t)p->own; /* each block's columns follow the columns of the block before */
-  }
-  ierr = Renumber(p->dev, off->n, table, off->nnz, p->column);
-  PetscCall(PetscFree(table));
-  PetscFunctionReturn(ierr);
+  PetscCall(Renumber(p->dev, p->nmoved, p->moved, off->nnz, p->column));
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* A matrix of ones: row r has the entries first[r] to first[r + 1] - 1, and entry k is in column[k]; NULL stands for 0, 1, 2 ... */
@@ -226,7 +223,7 @@ PetscErrorCode GPUCSRRanksProductFirst(RanksProduct *p, const GPUCSRRanksCSR *A,
   GPUCSRStorage        *M = r->transposed ? &p->R : &p->C, from;
 
   PetscFunctionBegin;
-  PetscCall(ColumnsOfB(B, p));
+  PetscCall(ColumnsOfB(p, b[1]));
   if (r->multiplied) {
     PetscCall(CreateCSR(p, a[0]->m, a[0]->n + a[1]->n, a[0]->nnz + a[1]->nnz, &p->K));
     PetscCall(GPUCSRBeside(a[0], a[1], &p->K));
@@ -251,22 +248,22 @@ PetscErrorCode GPUCSRRanksProductFirst(RanksProduct *p, const GPUCSRRanksCSR *A,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Rows from other ranks may have new ghost columns: all ghosts are numbered again, in the same order. table: the new number of each old ghost */
-static PetscErrorCode NewNumbers(RanksProduct *p, PetscInt before, const int32_t table[])
+/* Rows from other ranks may have new ghost columns: all ghosts are numbered again, in the same order */
+static PetscErrorCode NewNumbers(RanksProduct *p)
 {
   GPUCSRStorage *const all[] = {&p->B, &p->R, &p->O};
   int32_t             *full;
   PetscErrorCode       ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
-  PetscCall(PetscMalloc1(p->own + before, &full));
-  for (PetscInt k = 0; k < p->own + before; k++) full[k] = (int32_t)(k < p->own ? k : p->own + table[k - p->own]);
+  PetscCall(PetscMalloc1(p->own + p->nmoved, &full));
+  for (PetscInt k = 0; k < p->own + p->nmoved; k++) full[k] = (int32_t)(k < p->own ? k : p->own + p->moved[k - p->own]);
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(all) && !ierr; k++) {
     if (!all[k]->format) continue;
     all[k]->n = (int)(p->own + p->nghost);
-    ierr      = Renumber(p->dev, p->own + before, full, all[k]->nnz, (int32_t *)all[k]->array[CSR_COL].data);
+    ierr      = Renumber(p->dev, p->own + p->nmoved, full, all[k]->nnz, (int32_t *)all[k]->array[CSR_COL].data);
   }
-  if (!ierr) ierr = Renumber(p->dev, before, table, (int64_t)(p->columnbytes / sizeof(int32_t)), p->column);
+  if (!ierr) ierr = Renumber(p->dev, p->nmoved, p->moved, (int64_t)(p->columnbytes / sizeof(int32_t)), p->column);
   PetscCall(PetscFree(full));
   PetscFunctionReturn(ierr);
 }
@@ -289,13 +286,13 @@ static PetscErrorCode Extend(RanksProduct *p, PetscLayout cmap)
 }
 
 /* C from M and the rows given, split into D, the entries in this rank's columns, and E */
-PetscErrorCode GPUCSRRanksProductLast(RanksProduct *p, PetscLayout cmap, PetscInt before, const int32_t table[], GPUCSRStorage *D)
+PetscErrorCode GPUCSRRanksProductLast(RanksProduct *p, PetscLayout cmap, GPUCSRStorage *D)
 {
   PetscFunctionBegin;
   if (p->recipe->transposed) {
     const int m = p->T[0].m;
 
-    if (p->nghost != before) PetscCall(NewNumbers(p, before, table));
+    if (p->nghost != p->nmoved) PetscCall(NewNumbers(p));
     PetscCall(Extend(p, cmap));
     PetscCall(Ones(p, m, p->given.here.n, p->given.first, NULL, &p->S)); /* row r has a one for each row given for it */
     PetscCall(CreateCSR(p, m, p->T[0].n + p->S.n, p->T[0].nnz + p->S.nnz, &p->L));

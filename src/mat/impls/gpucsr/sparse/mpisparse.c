@@ -53,6 +53,7 @@ PetscErrorCode GPUCSRRanksProductDestroy(RanksProduct **product)
   PetscCall(GPUCSRRowsDestroy(&p->theirs));
   PetscCall(GPUCSRRowsDestroy(&p->given));
   PetscCall(PetscFree(p->ghost));
+  PetscCall(PetscFree(p->moved));
   PetscCall(GPUCSRLivingRemove(&p->living));
   PetscCall(PetscFree(*product));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -70,27 +71,10 @@ PetscErrorCode GPUCSRRanksProductDestroy(RanksProduct **product)
     PetscCall((*(p)->agree)((p)->context, &attempt, ok)); \
   } while (0)
 
-/* The new number of each ghost column known before */
-static PetscErrorCode Moved(const RanksProduct *p, PetscInt before, const PetscInt known[], int32_t **table)
-{
-  PetscInt at;
-
-  PetscFunctionBegin;
-  PetscCall(PetscMalloc1(before, table));
-  for (PetscInt k = 0; k < before; k++) {
-    PetscCall(PetscFindInt(known[k], p->nghost, p->ghost, &at));
-    (*table)[k] = (int32_t)at;
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Collective: the pattern of C = A B, A^T B or P^T A P (b = P), and the data for the numeric phase. D, the block of this rank's columns, is the caller's, also after an error; p keeps E, the block of
    ghost columns. Once for each p; if not ok, p is of no more use */
 PetscErrorCode GPUCSRRanksProductSymbolic(RanksProduct *p, const GPUCSRRanksCSR *a, const GPUCSRRanksCSR *b, GPUCSRStorage *D, PetscBool *ok)
 {
-  PetscInt before, *known;
-  int32_t *table = NULL;
-
   PetscFunctionBegin;
   PetscCall(PetscMemzero(D, sizeof(*D)));
   *ok    = PETSC_TRUE;
@@ -102,17 +86,11 @@ PetscErrorCode GPUCSRRanksProductSymbolic(RanksProduct *p, const GPUCSRRanksCSR 
   }
   if (*ok) PetscCall(GPUCSRRanksProductGhosts(p, b->block[1]->n, b->ghost, &p->theirs.here, b->cmap));
   Step(p, GPUCSRRanksProductFirst(p, a, b), ok);
-  before = p->nghost;
   if (*ok && p->recipe->transposed) {
     PetscCall(GPUCSRRowsGive(p->recipe->multiplied ? b : a, &p->given));
-    PetscCall(PetscMalloc1(before, &known));
-    PetscCall(PetscArraycpy(known, p->ghost, before));
-    PetscCall(GPUCSRRanksProductGhosts(p, before, known, &p->given.here, b->cmap));
-    PetscCall(Moved(p, before, known, &table));
-    PetscCall(PetscFree(known));
+    PetscCall(GPUCSRRanksProductGhosts(p, p->nghost, p->ghost, &p->given.here, b->cmap));
   }
-  Step(p, GPUCSRRanksProductLast(p, b->cmap, before, table, D), ok);
-  PetscCall(PetscFree(table));
+  Step(p, GPUCSRRanksProductLast(p, b->cmap, D), ok);
   if (!*ok) PetscCall(GPUCSRRanksProductForget(p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -276,32 +254,22 @@ static PetscErrorCode Fill(Mat C, RanksProduct *p, GPUCSRStorage *D, PetscBool *
 
 /* ---- the factors ---- */
 
-/* X on the devices */
-static PetscErrorCode Mirrors(Mat X, GPUCSRDevice dev, PetscBool values, GPUCSRRanksCSR *x)
+/* Both factors on the device; and, for new values, D, the mirror of C's diagonal block */
+static PetscErrorCode Mirrors(Mat C, GPUCSRDevice dev, GPUCSRRanksCSR f[2], GPUCSRStorage **D)
 {
-  Mat b[2];
+  const Mat x[2] = {C->product->A, C->product->B};
+  Mat       b[2];
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectGetComm((PetscObject)X, &x->comm));
-  x->rmap = X->rmap;
-  x->cmap = X->cmap;
-  PetscCall(MatMPIAIJGetSeqAIJ(X, &b[0], &b[1], &x->ghost));
-  for (int k = 0; k < 2; k++) PetscCall(MatGPUCSRMirror_Private(b[k], dev, values, &x->block[k]));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Both factors; and, for new values, D, the mirror of C's diagonal block */
-static PetscErrorCode AllMirrors(Mat C, GPUCSRDevice dev, GPUCSRRanksCSR f[2], GPUCSRStorage **D)
-{
-  Mat b;
-
-  PetscFunctionBegin;
-  PetscCall(Mirrors(C->product->A, dev, (PetscBool)(D != NULL), &f[0]));
-  PetscCall(Mirrors(C->product->B, dev, (PetscBool)(D != NULL), &f[1]));
+  for (int k = 0; k < 2; k++) {
+    f[k] = (GPUCSRRanksCSR){.comm = PetscObjectComm((PetscObject)x[k]), .rmap = x[k]->rmap, .cmap = x[k]->cmap};
+    PetscCall(MatMPIAIJGetSeqAIJ(x[k], &b[0], &b[1], &f[k].ghost));
+    for (int q = 0; q < 2; q++) PetscCall(MatGPUCSRMirror_Private(b[q], dev, (PetscBool)(D != NULL), &f[k].block[q]));
+  }
   if (!D) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatMPIAIJGetSeqAIJ(C, &b, NULL, NULL));
-  PetscCall(MatGPUCSRMirror_Private(b, dev, PETSC_FALSE, D));
-  ((Mat_SeqGPUCSR *)b->spptr)->mirror.values = -1;
+  PetscCall(MatMPIAIJGetSeqAIJ(C, &b[0], NULL, NULL));
+  PetscCall(MatGPUCSRMirror_Private(b[0], dev, PETSC_FALSE, D));
+  ((Mat_SeqGPUCSR *)b[0]->spptr)->mirror.values = -1;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -313,7 +281,7 @@ static PetscErrorCode Symbolic(Mat C, RanksProduct *p, PetscBool *ok)
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  Step(p, AllMirrors(C, p->dev, f, NULL), ok);
+  Step(p, Mirrors(C, p->dev, f, NULL), ok);
   if (!*ok) PetscFunctionReturn(PETSC_SUCCESS);
   ierr = GPUCSRRanksProductSymbolic(p, &f[0], &f[1], &D, ok);
   if (!ierr && *ok) ierr = Fill(C, p, &D, ok);
@@ -322,31 +290,27 @@ static PetscErrorCode Symbolic(Mat C, RanksProduct *p, PetscBool *ok)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Into the host's values of a block */
-static PetscErrorCode ToBlock(Mat block, const GPUCSRStorage *A)
-{
-  GPUCSRDevice   dev = A->dev;
-  PetscScalar   *a;
-  PetscErrorCode ierr = PETSC_SUCCESS;
-
-  PetscFunctionBegin;
-  PetscCall(MatGPUCSRFetch_Private(block));
-  PetscCall(MatSeqAIJGetArrayWrite(block, &a));
-  if (A->nnz) ierr = GPUCSRDownload(dev, a, GPUCSR_DOUBLE, A->array[CSR_VAL].data, GPUCSR_DOUBLE, (size_t)A->nnz, PETSC_FALSE, dev->stream);
-  if (!ierr) ierr = (*dev->ops->streamsynchronize)(dev->id, dev->stream);
-  MatGPUCSRValuesBack((Mat_SeqGPUCSR *)block->spptr, 8.0 * (double)A->nnz);
-  PetscCall(MatSeqAIJRestoreArrayWrite(block, &a));
-  PetscFunctionReturn(ierr);
-}
-
+/* D and E into the host's values of C's blocks */
 static PetscErrorCode ToBlocks(Mat C, const RanksProduct *p, const GPUCSRStorage *D)
 {
-  Mat b[2];
+  GPUCSRDevice   dev = p->dev;
+  PetscScalar   *a;
+  PetscErrorCode ierr = PETSC_SUCCESS;
+  Mat            b[2];
 
   PetscFunctionBegin;
   PetscCall(MatMPIAIJGetSeqAIJ(C, &b[0], &b[1], NULL));
-  PetscCall(ToBlock(b[0], D));
-  PetscCall(ToBlock(b[1], &p->E));
+  for (int k = 0; k < 2; k++) {
+    const GPUCSRStorage *X = k ? &p->E : D;
+
+    PetscCall(MatGPUCSRFetch_Private(b[k]));
+    PetscCall(MatSeqAIJGetArrayWrite(b[k], &a));
+    if (X->nnz) ierr = GPUCSRDownload(dev, a, GPUCSR_DOUBLE, X->array[CSR_VAL].data, GPUCSR_DOUBLE, (size_t)X->nnz, PETSC_FALSE, dev->stream);
+    if (!ierr) ierr = (*dev->ops->streamsynchronize)(dev->id, dev->stream);
+    MatGPUCSRValuesBack((Mat_SeqGPUCSR *)b[k]->spptr, 8.0 * (double)X->nnz);
+    PetscCall(MatSeqAIJRestoreArrayWrite(b[k], &a));
+    PetscCall(ierr);
+  }
   ((Mat_SeqGPUCSR *)b[0]->spptr)->info.sparse_products++;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -359,7 +323,7 @@ static PetscErrorCode Numeric(Mat C, RanksProduct *p, PetscBool *ok)
 
   PetscFunctionBegin;
   p->context = C; /* MatHeaderReplace() may have given the product to another Mat */
-  Step(p, AllMirrors(C, p->dev, f, &D), ok);
+  Step(p, Mirrors(C, p->dev, f, &D), ok);
   if (*ok) PetscCall(GPUCSRRanksProductNumeric(p, &f[0], &f[1], D, ok));
   Step(p, ToBlocks(C, p, D), ok);
   if (!*ok) PetscCall(GPUCSRRanksProductForget(p));

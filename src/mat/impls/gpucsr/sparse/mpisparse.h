@@ -27,6 +27,8 @@ struct _n_RanksProduct {
   BlockKey         key[6];         /* of Mats */
   PetscInt         own;            /* number of this rank's columns of C, */
   PetscInt         nghost, *ghost; /* and ghost columns, ascending; C may lack some */
+  PetscInt         nmoved;         /* number of ghost columns known before, */
+  int32_t         *moved;          /* and their places in ghost[] */
   GPUCSRRows       theirs, given;  /* rows of B, and of T^T M */
   int32_t         *column;         /* local numbers of the columns of B's off-diagonal block, */
   size_t           columnbytes;
@@ -49,7 +51,7 @@ GPUCSR_INTERN PetscErrorCode GPUCSRRanksProductForget(void *);
 GPUCSR_INTERN PetscErrorCode GPUCSRRanksProductGhosts(RanksProduct *, PetscInt nmore, const PetscInt more[], const GPUCSRHostRows *, PetscLayout);
 GPUCSR_INTERN PetscErrorCode GPUCSRRanksProductBorder(RanksProduct *, const GPUCSRRanksCSR *b);
 GPUCSR_INTERN PetscErrorCode GPUCSRRanksProductFirst(RanksProduct *, const GPUCSRRanksCSR *a, const GPUCSRRanksCSR *b);
-GPUCSR_INTERN PetscErrorCode GPUCSRRanksProductLast(RanksProduct *, PetscLayout cmap, PetscInt before, const int32_t table[], GPUCSRStorage *D);
+GPUCSR_INTERN PetscErrorCode GPUCSRRanksProductLast(RanksProduct *, PetscLayout cmap, GPUCSRStorage *D);
 GPUCSR_INTERN PetscErrorCode GPUCSRRanksProductBorderValues(RanksProduct *, const GPUCSRRanksCSR *b);
 GPUCSR_INTERN PetscErrorCode GPUCSRRanksProductFirstValues(RanksProduct *, const GPUCSRRanksCSR *a, const GPUCSRRanksCSR *b);
 GPUCSR_INTERN PetscErrorCode GPUCSRRanksProductLastValues(RanksProduct *, GPUCSRStorage *D);
