@@ -225,7 +225,7 @@ static PetscErrorCode BothColumns(Mat C, RanksProduct *p, const GPUCSRStorage *D
 static PetscErrorCode Fill(Mat C, RanksProduct *p, GPUCSRStorage *D, PetscBool *ok)
 {
   PetscInt      *length[2] = {NULL, NULL};
-  PetscErrorCode ierr = PETSC_SUCCESS;
+  PetscErrorCode ierr      = PETSC_SUCCESS;
   Mat            b[2];
 
   PetscFunctionBegin;
