@@ -33,7 +33,7 @@ PetscErrorCode GPUCSRRanksProductForget(void *product)
 
 /* ---- columns ---- */
 
-/* The ghost columns: from X's off-diagonal block (more) and from rows of other ranks; and where those of more are now */
+/* The ghost columns: from X's off-diagonal block (more) and from rows of other ranks. moved: the places of the columns in more */
 PetscErrorCode GPUCSRRanksProductGhosts(RanksProduct *p, PetscInt nmore, const PetscInt more[], const GPUCSRHostRows *rows, PetscLayout cmap)
 {
   const PetscInt nrows = rows->n ? rows->i[rows->n] : 0;
