@@ -13,7 +13,7 @@
   //TEST name="aij" nsize=2 args="-refuse aij" fails="PC type gpuamg needs a matrix of type gpucsr, not mpiaij"
   //TEST name="wide" nsize=2 args="-refuse wide" fails="PC type gpuamg needs a square matrix"
   //TEST name="options" nsize=2 args="-mat_gpucsr_format csr -refuse options" fails="Options -pc_gpuamg_... are not the same on all ranks"
-  //TEST name="fault" nsize=2 gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 2 -gpucsr_debug_fault memory:{}:on:rank=1 -refuse nothing" loop="22 26 50" fails="(met by rank 1)"
+  //TEST name="fault" nsize=2 gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 2 -gpucsr_debug_fault memory:{}:on:rank=1 -refuse nothing" loop="22 26 60" fails="(met by rank 1)"
 */
 static char help[] = "Tests PCGPUAMG of several ranks.\n";
 

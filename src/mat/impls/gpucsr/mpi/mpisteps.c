@@ -18,8 +18,8 @@ static GPUCSRStorage Top(const GPUCSRStorage *A, int m, int64_t nnz)
 PetscErrorCode GPUCSRRanksProductForget(void *product)
 {
   RanksProduct *const     p      = (RanksProduct *)product;
-  GPUCSRStorage *const    all[]  = {&p->K, &p->B, &p->T[0], &p->T[1], &p->O, &p->S, &p->L, &p->R, &p->C, &p->E};
-  GPUCSRRowClasses *const rows[] = {&p->mrows, &p->orows, &p->crows};
+  GPUCSRStorage *const    all[]  = {&p->Q, &p->W[0], &p->W[1], &p->F, &p->K, &p->B, &p->T[0], &p->T[1], &p->O, &p->S, &p->L, &p->R, &p->C, &p->E};
+  GPUCSRRowClasses *const rows[] = {&p->wrows[0], &p->wrows[1], &p->mrows, &p->orows, &p->crows};
 
   PetscFunctionBegin;
   if (!p->dev) PetscFunctionReturn(PETSC_SUCCESS);
@@ -33,18 +33,26 @@ PetscErrorCode GPUCSRRanksProductForget(void *product)
 
 /* ---- columns ---- */
 
-/* The ghost columns: from X's off-diagonal block (more) and from rows of other ranks (j) */
-PetscErrorCode GPUCSRRanksProductGhosts(RanksProduct *p, PetscInt nmore, const PetscInt more[], PetscInt nrows, const PetscInt j[], PetscLayout cmap)
+/* The ghost columns: from X's off-diagonal block (more) and from rows of other ranks. moved: the places of the columns in more */
+PetscErrorCode GPUCSRRanksProductGhosts(RanksProduct *p, PetscInt nmore, const PetscInt more[], const GPUCSRHostRows *rows, PetscLayout cmap)
 {
-  PetscInt *all, n = nmore;
+  const PetscInt nrows = rows->n ? rows->i[rows->n] : 0;
+  PetscInt      *all, at, n = nmore;
 
   PetscFunctionBegin;
   PetscCall(PetscMalloc1(nmore + nrows, &all));
   PetscCall(PetscArraycpy(all, more, nmore));
   for (PetscInt k = 0; k < nrows; k++)
-    if (j[k] < cmap->rstart || j[k] >= cmap->rend) all[n++] = j[k];
+    if (rows->j[k] < cmap->rstart || rows->j[k] >= cmap->rend) all[n++] = rows->j[k];
   PetscCall(PetscSortRemoveDupsInt(&n, all));
-  PetscCall(PetscFree(p->ghost));
+  PetscCall(PetscFree(p->moved));
+  PetscCall(PetscMalloc1(nmore, &p->moved));
+  for (PetscInt k = 0; k < nmore; k++) {
+    PetscCall(PetscFindInt(more[k], n, all, &at));
+    p->moved[k] = (int32_t)at;
+  }
+  PetscCall(PetscFree(p->ghost)); /* which may be more */
+  p->nmoved = nmore;
   p->ghost  = all;
   p->nghost = n;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -92,7 +100,7 @@ static PetscErrorCode CreateCSR(RanksProduct *p, int m, PetscInt n, int64_t nnz,
 }
 
 /* Room for a matrix of m rows and nnz entries, and behind it the pattern of rows from other ranks */
-static PetscErrorCode Stack(RanksProduct *p, int m, int64_t nnz, const GPUCSRRows *rows, PetscLayout cmap, GPUCSRStorage *A)
+static PetscErrorCode Stack(RanksProduct *p, int m, int64_t nnz, const GPUCSRHostRows *rows, PetscLayout cmap, GPUCSRStorage *A)
 {
   GPUCSRDevice   dev = p->dev;
   const PetscInt n   = rows->n ? rows->i[rows->n] : 0;
@@ -112,21 +120,10 @@ static PetscErrorCode Stack(RanksProduct *p, int m, int64_t nnz, const GPUCSRRow
 }
 
 /* Values of the rows from other ranks */
-static PetscErrorCode StackValues(RanksProduct *p, int64_t nnz, const GPUCSRRows *rows, GPUCSRStorage *A)
+static PetscErrorCode StackValues(RanksProduct *p, int64_t nnz, const GPUCSRHostRows *rows, GPUCSRStorage *A)
 {
   PetscFunctionBegin;
   if (rows->n && rows->i[rows->n]) PetscCall(GPUCSRUpload(p->dev, (double *)A->array[CSR_VAL].data + nnz, GPUCSR_DOUBLE, rows->a, GPUCSR_DOUBLE, (size_t)rows->i[rows->n], PETSC_FALSE, p->dev->stream, NULL));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The two blocks of X on the device */
-static PetscErrorCode Mirrors(RanksProduct *p, Mat X, PetscBool values, GPUCSRStorage *b[2])
-{
-  Mat block[2];
-
-  PetscFunctionBegin;
-  PetscCall(MatMPIAIJGetSeqAIJ(X, &block[0], &block[1], NULL));
-  for (int k = 0; k < 2; k++) PetscCall(MatGPUCSRMirror_Private(block[k], p->dev, values, &b[k]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -141,63 +138,96 @@ static PetscErrorCode BesideB(RanksProduct *p, GPUCSRStorage *const b[2], GPUCSR
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Local numbers of the columns of B's off-diagonal block */
-static PetscErrorCode ColumnsOfB(Mat B, RanksProduct *p, const GPUCSRStorage *off)
+/* Local numbers of the columns of B's off-diagonal block; each block's columns follow the columns of the block before */
+static PetscErrorCode ColumnsOfB(RanksProduct *p, const GPUCSRStorage *off)
 {
-  const PetscInt *garray;
-  int32_t        *table;
-  PetscErrorCode  ierr;
-
   PetscFunctionBegin;
-  PetscCall(MatMPIAIJGetSeqAIJ(B, NULL, NULL, &garray));
   p->columnbytes = sizeof(int32_t) * (size_t)off->nnz;
   PetscCall(GPUCSRMalloc(p->dev, p->columnbytes, "columns of a factor", (void **)&p->column));
   if (!off->nnz) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(p->dev->ops->copy(p->dev->id, p->column, off->array[CSR_COL].data, p->columnbytes, GPUCSR_ON_DEVICE, p->dev->stream));
-  PetscCall(PetscMalloc1(off->n, &table));
-  for (int k = 0; k < off->n; k++) {
-    PetscCall(Number(p, B->cmap, garray[k], &table[k]));
-    table[k] -= (int32_t)p->own; /* each block's columns follow the columns of the block before */
+  PetscCall(Renumber(p->dev, p->nmoved, p->moved, off->nnz, p->column));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A matrix of ones: row r has the entries first[r] to first[r + 1] - 1, and entry k is in column[k]; NULL stands for 0, 1, 2 ... */
+static PetscErrorCode Ones(RanksProduct *p, PetscInt m, PetscInt n, const PetscInt first[], const PetscInt column[], GPUCSRStorage *A)
+{
+  const PetscInt nnz = first ? first[m] : m;
+  GPUCSRDevice   dev = p->dev;
+  int32_t       *i, *j;
+  double        *one;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(CreateCSR(p, (int)m, n, nnz, A));
+  PetscCall(PetscMalloc3(m + 1, &i, nnz, &j, nnz, &one));
+  for (PetscInt r = 0; r <= m; r++) i[r] = (int32_t)(first ? first[r] : r);
+  for (PetscInt k = 0; k < nnz; k++) {
+    j[k]   = (int32_t)(column ? column[k] : k);
+    one[k] = 1;
   }
-  ierr = Renumber(p->dev, off->n, table, off->nnz, p->column);
-  PetscCall(PetscFree(table));
+  ierr = GPUCSRUpload(dev, A->array[CSR_ROWPTR].data, GPUCSR_INT32, i, GPUCSR_INT32, (size_t)m + 1, PETSC_FALSE, dev->stream, NULL);
+  if (!ierr && nnz) ierr = GPUCSRUpload(dev, A->array[CSR_COL].data, GPUCSR_INT32, j, GPUCSR_INT32, (size_t)nnz, PETSC_FALSE, dev->stream, NULL);
+  if (!ierr && nnz) ierr = GPUCSRUpload(dev, A->array[CSR_VAL].data, GPUCSR_DOUBLE, one, GPUCSR_DOUBLE, (size_t)nnz, PETSC_FALSE, dev->stream, NULL);
+  PetscCall(PetscFree3(i, j, one));
   PetscFunctionReturn(ierr);
 }
 
 /* ---- the pattern ---- */
 
-/* O's pattern on the host, with global columns */
-static PetscErrorCode DownloadO(RanksProduct *p, PetscLayout cmap)
+/* The pattern of X on the host, with global columns */
+static PetscErrorCode Download(RanksProduct *p, const GPUCSRStorage *X, PetscLayout cmap, const PetscInt ghost[], GPUCSRHostRows *x)
 {
   GPUCSRDevice dev = p->dev;
 
   PetscFunctionBegin;
-  PetscCall(PetscMalloc1(p->O.m + 1, &p->oi));
-  PetscCall(PetscMalloc1(p->O.nnz, &p->oj));
-  PetscCall(PetscMalloc1(p->O.nnz, &p->oa));
-  PetscCall(GPUCSRDownload(dev, p->oi, GPUCSR_PETSCINT, p->O.array[CSR_ROWPTR].data, GPUCSR_INT32, (size_t)p->O.m + 1, PETSC_FALSE, dev->stream));
-  if (p->O.nnz) PetscCall(GPUCSRDownload(dev, p->oj, GPUCSR_PETSCINT, p->O.array[CSR_COL].data, GPUCSR_INT32, (size_t)p->O.nnz, PETSC_FALSE, dev->stream));
+  x->n = X->m;
+  PetscCall(PetscMalloc1(X->m + 1, &x->i));
+  PetscCall(PetscMalloc1(X->nnz, &x->j));
+  PetscCall(PetscMalloc1(X->nnz, &x->a));
+  PetscCall(GPUCSRDownload(dev, x->i, GPUCSR_PETSCINT, X->array[CSR_ROWPTR].data, GPUCSR_INT32, (size_t)X->m + 1, PETSC_FALSE, dev->stream));
+  if (X->nnz) PetscCall(GPUCSRDownload(dev, x->j, GPUCSR_PETSCINT, X->array[CSR_COL].data, GPUCSR_INT32, (size_t)X->nnz, PETSC_FALSE, dev->stream));
   PetscCall((*dev->ops->streamsynchronize)(dev->id, dev->stream));
-  for (int64_t k = 0; k < p->O.nnz; k++) p->oj[k] = p->oj[k] < p->own ? cmap->rstart + p->oj[k] : p->ghost[p->oj[k] - p->own];
+  for (int64_t k = 0; k < X->nnz; k++) x->j[k] = x->j[k] < p->own ? cmap->rstart + x->j[k] : ghost[x->j[k] - p->own];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode DownloadValues(RanksProduct *p, const GPUCSRStorage *X, GPUCSRHostRows *x)
+{
+  GPUCSRDevice dev = p->dev;
+
+  PetscFunctionBegin;
+  if (X->nnz) PetscCall(GPUCSRDownload(dev, x->a, GPUCSR_DOUBLE, X->array[CSR_VAL].data, GPUCSR_DOUBLE, (size_t)X->nnz, PETSC_FALSE, dev->stream));
+  PetscCall((*dev->ops->streamsynchronize)(dev->id, dev->stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The rows of B that other ranks fetch */
+PetscErrorCode GPUCSRRanksProductBorder(RanksProduct *p, const GPUCSRRanksCSR *b)
+{
+  PetscFunctionBegin;
+  PetscCall(Ones(p, p->theirs.sent.n, b->block[0]->m, NULL, p->theirs.number, &p->Q));
+  for (int k = 0; k < 2; k++) PetscCall(GPUCSRSpGEMMSymbolic(&p->Q, b->block[k], &p->W[k], &p->wrows[k]));
+  PetscCall(CreateCSR(p, p->Q.m, (PetscInt)p->W[0].n + p->W[1].n, p->W[0].nnz + p->W[1].nnz, &p->F));
+  PetscCall(GPUCSRBeside(&p->W[0], &p->W[1], &p->F));
+  PetscCall(Download(p, &p->F, b->cmap, b->ghost, &p->theirs.sent));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* M, and T_o^T M, from the rows of this rank and the rows fetched */
-PetscErrorCode GPUCSRRanksProductFirst(Mat C, RanksProduct *p)
+PetscErrorCode GPUCSRRanksProductFirst(RanksProduct *p, const GPUCSRRanksCSR *A, const GPUCSRRanksCSR *B)
 {
-  const Recipe  *r = p->recipe;
-  Mat            A = C->product->A, B = C->product->B;
-  GPUCSRStorage *a[2], *b[2], *M = r->transposed ? &p->R : &p->C;
-  GPUCSRStorage  from;
+  const Recipe         *r = p->recipe;
+  GPUCSRStorage *const *a = A->block, *const *b = B->block;
+  GPUCSRStorage        *M = r->transposed ? &p->R : &p->C, from;
 
   PetscFunctionBegin;
-  PetscCall(Mirrors(p, A, PETSC_FALSE, a));
-  PetscCall(Mirrors(p, B, PETSC_FALSE, b));
-  PetscCall(ColumnsOfB(B, p, b[1]));
+  PetscCall(ColumnsOfB(p, b[1]));
   if (r->multiplied) {
     PetscCall(CreateCSR(p, a[0]->m, a[0]->n + a[1]->n, a[0]->nnz + a[1]->nnz, &p->K));
     PetscCall(GPUCSRBeside(a[0], a[1], &p->K));
-    PetscCall(Stack(p, b[0]->m, b[0]->nnz + b[1]->nnz, &p->theirs, B->cmap, &p->B));
+    PetscCall(Stack(p, b[0]->m, b[0]->nnz + b[1]->nnz, &p->theirs.here, B->cmap, &p->B));
     PetscCall(BesideB(p, b, &p->B));
     PetscCall(GPUCSRSpGEMMSymbolic(&p->K, &p->B, M, &p->mrows));
   } else {
@@ -206,59 +236,35 @@ PetscErrorCode GPUCSRRanksProductFirst(Mat C, RanksProduct *p)
   }
   p->nnz = M->nnz;
   for (int k = 0; k < (r->transposed ? 2 : 0); k++) {
-    from                     = *(C->product->type == MATPRODUCT_AtB ? a : b)[k];
+    from                     = *(r->multiplied ? b : a)[k];
     from.array[CSR_VAL].data = NULL; /* not written yet */
     PetscCall(GPUCSRTransposeStorage(&from, &p->T[k], &p->map[k]));
     p->mapbytes[k] = sizeof(int32_t) * (size_t)from.nnz;
   }
   if (r->transposed) {
     PetscCall(GPUCSRSpGEMMSymbolic(&p->T[1], M, &p->O, &p->orows));
-    PetscCall(DownloadO(p, B->cmap));
+    PetscCall(Download(p, &p->O, B->cmap, p->ghost, &p->given.sent));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Rows from other ranks may have new ghost columns: all ghosts are numbered again, in the same order. table: the new number of each old ghost */
-static PetscErrorCode NewNumbers(RanksProduct *p, PetscInt before, const int32_t table[])
+/* Rows from other ranks may have new ghost columns: all ghosts are numbered again, in the same order */
+static PetscErrorCode NewNumbers(RanksProduct *p)
 {
   GPUCSRStorage *const all[] = {&p->B, &p->R, &p->O};
   int32_t             *full;
   PetscErrorCode       ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
-  PetscCall(PetscMalloc1(p->own + before, &full));
-  for (PetscInt k = 0; k < p->own + before; k++) full[k] = (int32_t)(k < p->own ? k : p->own + table[k - p->own]);
+  PetscCall(PetscMalloc1(p->own + p->nmoved, &full));
+  for (PetscInt k = 0; k < p->own + p->nmoved; k++) full[k] = (int32_t)(k < p->own ? k : p->own + p->moved[k - p->own]);
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(all) && !ierr; k++) {
     if (!all[k]->format) continue;
     all[k]->n = (int)(p->own + p->nghost);
-    ierr      = Renumber(p->dev, p->own + before, full, all[k]->nnz, (int32_t *)all[k]->array[CSR_COL].data);
+    ierr      = Renumber(p->dev, p->own + p->nmoved, full, all[k]->nnz, (int32_t *)all[k]->array[CSR_COL].data);
   }
-  if (!ierr) ierr = Renumber(p->dev, before, table, (int64_t)(p->columnbytes / sizeof(int32_t)), p->column);
+  if (!ierr) ierr = Renumber(p->dev, p->nmoved, p->moved, (int64_t)(p->columnbytes / sizeof(int32_t)), p->column);
   PetscCall(PetscFree(full));
-  PetscFunctionReturn(ierr);
-}
-
-/* S: row r has a one for each row given for it */
-static PetscErrorCode Given(RanksProduct *p, int m)
-{
-  const PetscInt n   = p->given.n;
-  GPUCSRDevice   dev = p->dev;
-  int32_t       *i, *j;
-  double        *one;
-  PetscErrorCode ierr;
-
-  PetscFunctionBegin;
-  PetscCall(CreateCSR(p, m, n, n, &p->S));
-  PetscCall(PetscMalloc3(m + 1, &i, n, &j, n, &one));
-  for (int r = 0; r <= m; r++) i[r] = (int32_t)p->given.first[r];
-  for (PetscInt k = 0; k < n; k++) {
-    j[k]   = (int32_t)k;
-    one[k] = 1;
-  }
-  ierr = GPUCSRUpload(dev, p->S.array[CSR_ROWPTR].data, GPUCSR_INT32, i, GPUCSR_INT32, (size_t)m + 1, PETSC_FALSE, dev->stream, NULL);
-  if (!ierr && n) ierr = GPUCSRUpload(dev, p->S.array[CSR_COL].data, GPUCSR_INT32, j, GPUCSR_INT32, (size_t)n, PETSC_FALSE, dev->stream, NULL);
-  if (!ierr && n) ierr = GPUCSRUpload(dev, p->S.array[CSR_VAL].data, GPUCSR_DOUBLE, one, GPUCSR_DOUBLE, (size_t)n, PETSC_FALSE, dev->stream, NULL);
-  PetscCall(PetscFree3(i, j, one));
   PetscFunctionReturn(ierr);
 }
 
@@ -272,7 +278,7 @@ static PetscErrorCode Extend(RanksProduct *p, PetscLayout cmap)
   PetscFunctionBegin;
   PetscCall(PetscMemzero(&p->R, sizeof(p->R)));
   p->R.dev = dev;
-  ierr     = Stack(p, M.m, M.nnz, &p->given, cmap, &p->R);
+  ierr     = Stack(p, M.m, M.nnz, &p->given.here, cmap, &p->R);
   if (!ierr) ierr = dev->ops->copy(dev->id, p->R.array[CSR_ROWPTR].data, M.array[CSR_ROWPTR].data, sizeof(int32_t) * ((size_t)M.m + 1), GPUCSR_ON_DEVICE, dev->stream);
   if (!ierr && M.nnz) ierr = dev->ops->copy(dev->id, p->R.array[CSR_COL].data, M.array[CSR_COL].data, sizeof(int32_t) * (size_t)M.nnz, GPUCSR_ON_DEVICE, dev->stream);
   PetscCall(GPUCSRStorageDestroy(&M));
@@ -280,17 +286,15 @@ static PetscErrorCode Extend(RanksProduct *p, PetscLayout cmap)
 }
 
 /* C from M and the rows given, split into D, the entries in this rank's columns, and E */
-PetscErrorCode GPUCSRRanksProductLast(Mat C, RanksProduct *p, PetscInt before, const int32_t table[], GPUCSRStorage *D)
+PetscErrorCode GPUCSRRanksProductLast(RanksProduct *p, PetscLayout cmap, GPUCSRStorage *D)
 {
-  PetscLayout cmap = C->product->B->cmap;
-
   PetscFunctionBegin;
   if (p->recipe->transposed) {
     const int m = p->T[0].m;
 
-    if (p->nghost != before) PetscCall(NewNumbers(p, before, table));
+    if (p->nghost != p->nmoved) PetscCall(NewNumbers(p));
     PetscCall(Extend(p, cmap));
-    PetscCall(Given(p, m));
+    PetscCall(Ones(p, m, p->given.here.n, p->given.first, NULL, &p->S)); /* row r has a one for each row given for it */
     PetscCall(CreateCSR(p, m, p->T[0].n + p->S.n, p->T[0].nnz + p->S.nnz, &p->L));
     PetscCall(GPUCSRBeside(&p->T[0], &p->S, &p->L));
     PetscCall(GPUCSRSpGEMMSymbolic(&p->L, &p->R, &p->C, &p->crows));
@@ -301,64 +305,43 @@ PetscErrorCode GPUCSRRanksProductLast(Mat C, RanksProduct *p, PetscInt before, c
 
 /* ---- values ---- */
 
-PetscErrorCode GPUCSRRanksProductFirstValues(Mat C, RanksProduct *p)
+PetscErrorCode GPUCSRRanksProductBorderValues(RanksProduct *p, const GPUCSRRanksCSR *b)
 {
-  GPUCSRDevice   dev = p->dev;
-  GPUCSRStorage *a[2], *b[2], M;
-
   PetscFunctionBegin;
-  PetscCall(Mirrors(p, C->product->A, PETSC_TRUE, a));
-  PetscCall(Mirrors(p, C->product->B, PETSC_TRUE, b));
-  M = Top(p->recipe->transposed ? &p->R : &p->C, b[0]->m, p->nnz);
-  if (p->recipe->multiplied) {
-    M.m = a[0]->m;
-    PetscCall(GPUCSRBeside(a[0], a[1], &p->K));
-    PetscCall(BesideB(p, b, &p->B));
-    PetscCall(StackValues(p, b[0]->nnz + b[1]->nnz, &p->theirs, &p->B));
-    PetscCall(GPUCSRSpGEMMNumeric(&p->K, &p->B, &p->mrows, &M));
-  } else PetscCall(BesideB(p, b, &M));
-  if (!p->recipe->transposed) PetscFunctionReturn(PETSC_SUCCESS);
-  for (int k = 0; k < 2; k++) PetscCall(GPUCSRTransposeValues((C->product->type == MATPRODUCT_AtB ? a : b)[k], p->map[k], &p->T[k]));
-  PetscCall(GPUCSRSpGEMMNumeric(&p->T[1], &M, &p->orows, &p->O));
-  if (p->O.nnz) PetscCall(GPUCSRDownload(dev, p->oa, GPUCSR_DOUBLE, p->O.array[CSR_VAL].data, GPUCSR_DOUBLE, (size_t)p->O.nnz, PETSC_FALSE, dev->stream));
-  PetscCall((*dev->ops->streamsynchronize)(dev->id, dev->stream));
+  for (int k = 0; k < 2; k++) PetscCall(GPUCSRSpGEMMValues(&p->Q, b->block[k], &p->wrows[k], &p->W[k]));
+  PetscCall(GPUCSRBeside(&p->W[0], &p->W[1], &p->F));
+  PetscCall(DownloadValues(p, &p->F, &p->theirs.sent));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Into the host's values of a block */
-static PetscErrorCode ToBlock(Mat block, const GPUCSRStorage *A)
+PetscErrorCode GPUCSRRanksProductFirstValues(RanksProduct *p, const GPUCSRRanksCSR *A, const GPUCSRRanksCSR *B)
 {
-  GPUCSRDevice   dev = A->dev;
-  PetscScalar   *a;
-  PetscErrorCode ierr = PETSC_SUCCESS;
+  const Recipe         *r = p->recipe;
+  GPUCSRStorage *const *a = A->block, *const *b = B->block;
+  GPUCSRStorage         M = Top(r->transposed ? &p->R : &p->C, (r->multiplied ? a : b)[0]->m, p->nnz);
 
   PetscFunctionBegin;
-  PetscCall(MatGPUCSRFetch_Private(block));
-  PetscCall(MatSeqAIJGetArrayWrite(block, &a));
-  if (A->nnz) ierr = GPUCSRDownload(dev, a, GPUCSR_DOUBLE, A->array[CSR_VAL].data, GPUCSR_DOUBLE, (size_t)A->nnz, PETSC_FALSE, dev->stream);
-  if (!ierr) ierr = (*dev->ops->streamsynchronize)(dev->id, dev->stream);
-  MatGPUCSRValuesBack((Mat_SeqGPUCSR *)block->spptr, 8.0 * (double)A->nnz);
-  PetscCall(MatSeqAIJRestoreArrayWrite(block, &a));
-  PetscFunctionReturn(ierr);
+  if (r->multiplied) {
+    PetscCall(GPUCSRBeside(a[0], a[1], &p->K));
+    PetscCall(BesideB(p, b, &p->B));
+    PetscCall(StackValues(p, b[0]->nnz + b[1]->nnz, &p->theirs.here, &p->B));
+    PetscCall(GPUCSRSpGEMMNumeric(&p->K, &p->B, &p->mrows, &M));
+  } else PetscCall(BesideB(p, b, &M));
+  if (!r->transposed) PetscFunctionReturn(PETSC_SUCCESS);
+  for (int k = 0; k < 2; k++) PetscCall(GPUCSRTransposeValues((r->multiplied ? b : a)[k], p->map[k], &p->T[k]));
+  PetscCall(GPUCSRSpGEMMNumeric(&p->T[1], &M, &p->orows, &p->O));
+  PetscCall(DownloadValues(p, &p->O, &p->given.sent));
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode GPUCSRRanksProductLastValues(Mat C, RanksProduct *p)
+PetscErrorCode GPUCSRRanksProductLastValues(RanksProduct *p, GPUCSRStorage *D)
 {
-  Mat            b[2];
-  GPUCSRStorage *D;
-
   PetscFunctionBegin;
   if (p->recipe->transposed) {
-    PetscCall(StackValues(p, p->nnz, &p->given, &p->R));
+    PetscCall(StackValues(p, p->nnz, &p->given.here, &p->R));
     PetscCall(GPUCSRBeside(&p->T[0], &p->S, &p->L));
     PetscCall(GPUCSRSpGEMMNumeric(&p->L, &p->R, &p->crows, &p->C));
   }
-  PetscCall(MatMPIAIJGetSeqAIJ(C, &b[0], &b[1], NULL));
-  PetscCall(MatGPUCSRMirror_Private(b[0], p->dev, PETSC_FALSE, &D));
-  ((Mat_SeqGPUCSR *)b[0]->spptr)->mirror.values = -1;
   PetscCall(GPUCSRPartEntries(&p->C, (int)p->own, D, &p->E));
-  PetscCall(ToBlock(b[0], D));
-  PetscCall(ToBlock(b[1], &p->E));
-  ((Mat_SeqGPUCSR *)b[0]->spptr)->info.sparse_products++;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

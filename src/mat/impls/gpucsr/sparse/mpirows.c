@@ -5,29 +5,29 @@
 
 PetscErrorCode GPUCSRRowsDestroy(GPUCSRRows *r)
 {
+  GPUCSRHostRows *const both[] = {&r->sent, &r->here};
+
   PetscFunctionBegin;
+  for (int k = 0; k < 2; k++) {
+    PetscCall(PetscFree(both[k]->i));
+    PetscCall(PetscFree(both[k]->j));
+    PetscCall(PetscFree(both[k]->a));
+  }
   PetscCall(PetscSFDestroy(&r->sf));
-  PetscCall(PetscFree(r->i));
-  PetscCall(PetscFree(r->j));
-  PetscCall(PetscFree(r->a));
+  PetscCall(PetscSFDestroy(&r->rows));
   PetscCall(PetscFree(r->first));
-  PetscCall(PetscFree(r->sent));
-  PetscCall(PetscFree(r->send));
+  PetscCall(PetscFree(r->number));
   PetscCall(PetscMemzero(r, sizeof(*r)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Leaves are the columns of M's off-diagonal block, roots the columns that their owners have */
-static PetscErrorCode Columns(Mat M, PetscSF *sf)
+/* Leaves are the ghost columns of M, roots the columns that their owners have */
+static PetscErrorCode Columns(const GPUCSRRanksCSR *M, PetscSF *sf)
 {
-  const PetscInt *garray;
-  Mat             Mo;
-
   PetscFunctionBegin;
-  PetscCall(MatMPIAIJGetSeqAIJ(M, NULL, &Mo, &garray));
-  PetscCall(PetscSFCreate(PetscObjectComm((PetscObject)M), sf));
+  PetscCall(PetscSFCreate(M->comm, sf));
   PetscCall(PetscSFSetRankOrder(*sf, PETSC_TRUE));
-  PetscCall(PetscSFSetGraphLayout(*sf, M->cmap, Mo->cmap->n, NULL, PETSC_COPY_VALUES, garray));
+  PetscCall(PetscSFSetGraphLayout(*sf, M->cmap, M->block[1]->n, NULL, PETSC_COPY_VALUES, M->ghost));
   PetscCall(PetscSFSetUp(*sf));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -66,122 +66,110 @@ static void Scan(PetscInt n, PetscInt i[])
   }
 }
 
-/* The pattern of the rows of B that belong to columns of A's off-diagonal block */
-PetscErrorCode GPUCSRRowsFetch(Mat A, Mat B, GPUCSRRows *r)
+/* From rows sent to rows received */
+static PetscErrorCode Exchange(GPUCSRRows *r, MPI_Datatype unit, const void *sent, void *here)
 {
-  const PetscInt  m = B->rmap->n;
-  const PetscInt *i[2], *j[2], *garray, *degree;
-  PetscInt       *length, *at, *from, *columns, n = 0;
-  Mat             b[2];
-  PetscSF         sf;
+  PetscFunctionBegin;
+  if (r->first) {
+    PetscCall(PetscSFReduceBegin(r->sf, unit, sent, here, MPI_REPLACE));
+    PetscCall(PetscSFReduceEnd(r->sf, unit, sent, here, MPI_REPLACE));
+  } else {
+    PetscCall(PetscSFBcastBegin(r->sf, unit, sent, here, MPI_REPLACE));
+    PetscCall(PetscSFBcastEnd(r->sf, unit, sent, here, MPI_REPLACE));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUCSRRowsValues(GPUCSRRows *r)
+{
+  PetscFunctionBegin;
+  PetscCall(Exchange(r, MPIU_SCALAR, r->sent.a, r->here.a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The columns of the rows received, and memory for their values */
+static PetscErrorCode Pattern(GPUCSRRows *r)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1(r->here.i[r->here.n], &r->here.j));
+  PetscCall(PetscMalloc1(r->here.i[r->here.n], &r->here.a));
+  PetscCall(Exchange(r, MPIU_INT, r->sent.j, r->here.j));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Other ranks need this rank's rows for their ghost columns of A: which rows? */
+PetscErrorCode GPUCSRRowsAsk(const GPUCSRRanksCSR *A, GPUCSRRows *r)
+{
+  const PetscInt *degree;
+  PetscInt        m, n = 0;
 
   PetscFunctionBegin;
-  PetscCall(PetscMemzero(r, sizeof(*r)));
-  PetscCall(Columns(A, &sf));
-  PetscCall(PetscSFGetGraph(sf, NULL, &r->n, NULL, NULL));
-  PetscCall(PetscSFComputeDegreeBegin(sf, &degree));
-  PetscCall(PetscSFComputeDegreeEnd(sf, &degree));
-  PetscCall(MatMPIAIJGetSeqAIJ(B, &b[0], &b[1], &garray));
-  for (int k = 0; k < 2; k++) PetscCall(MatSeqAIJGetCSRAndMemType(b[k], &i[k], &j[k], NULL, NULL));
-  PetscCall(PetscMalloc2(m, &length, m, &at));
-  for (PetscInt q = 0; q < m; q++) r->nsent += degree[q] > 0;
-  PetscCall(PetscMalloc1(r->nsent, &r->sent));
-  r->nsent = 0;
-  for (PetscInt q = 0; q < m; q++) {
-    length[q] = degree[q] > 0 ? i[0][q + 1] - i[0][q] + i[1][q + 1] - i[1][q] : 0;
-    at[q]     = n;
-    n += length[q];
-    if (degree[q] > 0) r->sent[r->nsent++] = q;
+  PetscCall(Columns(A, &r->rows));
+  PetscCall(PetscSFGetGraph(r->rows, &m, &r->here.n, NULL, NULL));
+  PetscCall(PetscSFComputeDegreeBegin(r->rows, &degree));
+  PetscCall(PetscSFComputeDegreeEnd(r->rows, &degree));
+  for (PetscInt q = 0; q < m; q++) r->sent.n += degree[q] > 0;
+  PetscCall(PetscMalloc1(r->sent.n, &r->number));
+  for (PetscInt q = 0; q < m; q++)
+    if (degree[q] > 0) r->number[n++] = q;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The pattern of the rows asked for; the rows sent are complete */
+PetscErrorCode GPUCSRRowsFetch(GPUCSRRows *r)
+{
+  const PetscInt *i = r->sent.i;
+  PetscInt       *length, *at, *from, m;
+
+  PetscFunctionBegin;
+  PetscCall(PetscSFGetGraph(r->rows, &m, NULL, NULL, NULL));
+  PetscCall(PetscCalloc2(m, &length, m, &at));
+  for (PetscInt k = 0; k < r->sent.n; k++) {
+    length[r->number[k]] = i[k + 1] - i[k];
+    at[r->number[k]]     = i[k];
   }
-  PetscCall(PetscMalloc1(r->n + 1, &r->i));
-  PetscCall(PetscMalloc1(r->n, &from));
-  PetscCall(PetscSFBcastBegin(sf, MPIU_INT, length, r->i, MPI_REPLACE));
-  PetscCall(PetscSFBcastEnd(sf, MPIU_INT, length, r->i, MPI_REPLACE));
-  PetscCall(PetscSFBcastBegin(sf, MPIU_INT, at, from, MPI_REPLACE));
-  PetscCall(PetscSFBcastEnd(sf, MPIU_INT, at, from, MPI_REPLACE));
+  PetscCall(PetscMalloc1(r->here.n + 1, &r->here.i));
+  PetscCall(PetscMalloc1(r->here.n, &from));
+  PetscCall(PetscSFBcastBegin(r->rows, MPIU_INT, length, r->here.i, MPI_REPLACE));
+  PetscCall(PetscSFBcastEnd(r->rows, MPIU_INT, length, r->here.i, MPI_REPLACE));
+  PetscCall(PetscSFBcastBegin(r->rows, MPIU_INT, at, from, MPI_REPLACE));
+  PetscCall(PetscSFBcastEnd(r->rows, MPIU_INT, at, from, MPI_REPLACE));
   PetscCall(PetscFree2(length, at));
-  Scan(r->n, r->i);
-  PetscCall(Entries(sf, r->i, from, n, &r->sf));
+  Scan(r->here.n, r->here.i);
+  PetscCall(Entries(r->rows, r->here.i, from, i[r->sent.n], &r->sf));
   PetscCall(PetscFree(from));
-  PetscCall(PetscSFDestroy(&sf));
-  PetscCall(PetscMalloc1(n, &columns));
-  n = 0;
-  for (PetscInt k = 0; k < r->nsent; k++) {
-    for (PetscInt q = i[0][r->sent[k]]; q < i[0][r->sent[k] + 1]; q++) columns[n++] = B->cmap->rstart + j[0][q];
-    for (PetscInt q = i[1][r->sent[k]]; q < i[1][r->sent[k] + 1]; q++) columns[n++] = garray[j[1][q]];
-  }
-  PetscCall(PetscMalloc1(r->i[r->n], &r->j));
-  PetscCall(PetscMalloc1(r->i[r->n], &r->a));
-  PetscCall(PetscMalloc1(n, &r->send));
-  PetscCall(PetscSFBcastBegin(r->sf, MPIU_INT, columns, r->j, MPI_REPLACE));
-  PetscCall(PetscSFBcastEnd(r->sf, MPIU_INT, columns, r->j, MPI_REPLACE));
-  PetscCall(PetscFree(columns));
+  PetscCall(PetscSFDestroy(&r->rows));
+  PetscCall(Pattern(r));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode GPUCSRRowsFetchValues(Mat B, GPUCSRRows *r)
-{
-  Mat                b[2];
-  const PetscInt    *i[2];
-  const PetscScalar *a[2];
-  PetscInt           n = 0;
-
-  PetscFunctionBegin;
-  PetscCall(MatMPIAIJGetSeqAIJ(B, &b[0], &b[1], NULL));
-  for (int k = 0; k < 2; k++) {
-    PetscCall(MatGPUCSRFetch_Private(b[k]));
-    PetscCall(MatSeqAIJGetCSRAndMemType(b[k], &i[k], NULL, NULL, NULL));
-    PetscCall(MatSeqAIJGetArrayRead(b[k], &a[k]));
-  }
-  for (PetscInt k = 0; k < r->nsent; k++)
-    for (int p = 0; p < 2; p++)
-      for (PetscInt q = i[p][r->sent[k]]; q < i[p][r->sent[k] + 1]; q++) r->send[n++] = a[p][q];
-  for (int k = 0; k < 2; k++) PetscCall(MatSeqAIJRestoreArrayRead(b[k], &a[k]));
-  PetscCall(PetscSFBcastBegin(r->sf, MPIU_SCALAR, r->send, r->a, MPI_REPLACE));
-  PetscCall(PetscSFBcastEnd(r->sf, MPIU_SCALAR, r->send, r->a, MPI_REPLACE));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The pattern: row k of this rank, with global columns, goes to the owner of column k of T's off-diagonal block */
-PetscErrorCode GPUCSRRowsGive(Mat T, const PetscInt i[], const PetscInt j[], GPUCSRRows *r)
+/* The pattern: row k of the rows sent goes to the owner of ghost column k of T */
+PetscErrorCode GPUCSRRowsGive(const GPUCSRRanksCSR *T, GPUCSRRows *r)
 {
   const PetscInt  n = T->cmap->n;
-  const PetscInt *degree;
-  PetscInt       *length, *at, leaves;
+  const PetscInt *i = r->sent.i, *degree;
+  PetscInt       *length, *at;
   PetscSF         sf;
 
   PetscFunctionBegin;
-  PetscCall(PetscMemzero(r, sizeof(*r)));
   PetscCall(Columns(T, &sf));
-  PetscCall(PetscSFGetGraph(sf, NULL, &leaves, NULL, NULL));
   PetscCall(PetscSFComputeDegreeBegin(sf, &degree));
   PetscCall(PetscSFComputeDegreeEnd(sf, &degree));
   PetscCall(PetscMalloc1(n + 1, &r->first));
   for (PetscInt k = 0; k < n; k++) r->first[k] = degree[k];
   Scan(n, r->first);
-  r->n = r->first[n];
-  PetscCall(PetscMalloc1(r->n + 1, &r->i));
-  PetscCall(PetscMalloc2(leaves, &length, leaves, &at));
-  for (PetscInt k = 0; k < leaves; k++) length[k] = i[k + 1] - i[k];
-  PetscCall(PetscSFGatherBegin(sf, MPIU_INT, length, r->i));
-  PetscCall(PetscSFGatherEnd(sf, MPIU_INT, length, r->i));
-  Scan(r->n, r->i);
-  PetscCall(PetscSFScatterBegin(sf, MPIU_INT, r->i, at));
-  PetscCall(PetscSFScatterEnd(sf, MPIU_INT, r->i, at));
-  PetscCall(Entries(sf, i, at, r->i[r->n], &r->sf));
+  r->here.n = r->first[n];
+  PetscCall(PetscMalloc1(r->here.n + 1, &r->here.i));
+  PetscCall(PetscMalloc2(r->sent.n, &length, r->sent.n, &at));
+  for (PetscInt k = 0; k < r->sent.n; k++) length[k] = i[k + 1] - i[k];
+  PetscCall(PetscSFGatherBegin(sf, MPIU_INT, length, r->here.i));
+  PetscCall(PetscSFGatherEnd(sf, MPIU_INT, length, r->here.i));
+  Scan(r->here.n, r->here.i);
+  PetscCall(PetscSFScatterBegin(sf, MPIU_INT, r->here.i, at));
+  PetscCall(PetscSFScatterEnd(sf, MPIU_INT, r->here.i, at));
+  PetscCall(Entries(sf, i, at, r->here.i[r->here.n], &r->sf));
   PetscCall(PetscFree2(length, at));
   PetscCall(PetscSFDestroy(&sf));
-  PetscCall(PetscMalloc1(r->i[r->n], &r->j));
-  PetscCall(PetscMalloc1(r->i[r->n], &r->a));
-  PetscCall(PetscSFReduceBegin(r->sf, MPIU_INT, j, r->j, MPI_REPLACE));
-  PetscCall(PetscSFReduceEnd(r->sf, MPIU_INT, j, r->j, MPI_REPLACE));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode GPUCSRRowsGiveValues(GPUCSRRows *r, const PetscScalar a[])
-{
-  PetscFunctionBegin;
-  PetscCall(PetscSFReduceBegin(r->sf, MPIU_SCALAR, a, r->a, MPI_REPLACE));
-  PetscCall(PetscSFReduceEnd(r->sf, MPIU_SCALAR, a, r->a, MPI_REPLACE));
+  PetscCall(Pattern(r));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -6,7 +6,9 @@
                    ranks, so every run has the same bits
 
   A_d and A_o are the diagonal and the off-diagonal block. Columns have local numbers: the rank's own, then the ghost columns, both ascending. PetscSF exchanges rows at the border
-  between host arrays. All ranks compute on their devices, or all leave the product to MATAIJ: they agree after each step that can fail.
+  between host arrays. All ranks compute on their devices, or all leave the product to another implementation: they agree after each step that can fail.
+
+  Products of GPUCSRRanksCSR come first. Those of Mats, which leave to MATAIJ, are their callers.
 */
 #include "mpisparse.h"
 #include "sparseproduct.h"
@@ -26,31 +28,105 @@ static const Recipe *Find(MatProductType type)
 
 static GPUCSRLivingList products = {GPUCSR_FINAL_PRODUCT, GPUCSRRanksProductForget, NULL};
 
-static PetscErrorCode Destroy(RanksProduct *p)
+PetscErrorCode GPUCSRRanksProductCreate(MatProductType type, GPUCSRDevice dev, GPUCSRRanksAgree agree, void *context, RanksProduct **product)
 {
+  RanksProduct *p;
+
   PetscFunctionBegin;
+  PetscCall(PetscNew(&p));
+  p->recipe  = Find(type);
+  p->dev     = dev;
+  p->agree   = agree;
+  p->context = context;
+  *product   = p;
+  PetscCall(GPUCSRLivingAdd(&products, &p->living, p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUCSRRanksProductDestroy(RanksProduct **product)
+{
+  RanksProduct *p = *product;
+
+  PetscFunctionBegin;
+  if (!p) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUCSRRanksProductForget(p));
   PetscCall(GPUCSRRowsDestroy(&p->theirs));
   PetscCall(GPUCSRRowsDestroy(&p->given));
   PetscCall(PetscFree(p->ghost));
-  PetscCall(PetscFree(p->oi));
-  PetscCall(PetscFree(p->oj));
-  PetscCall(PetscFree(p->oa));
+  PetscCall(PetscFree(p->moved));
   PetscCall(GPUCSRLivingRemove(&p->living));
-  PetscCall(PetscFree(p));
+  PetscCall(PetscFree(*product));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode RanksProductDestroy(void *data)
+/* ---- products of matrices on devices ---- */
+
+/* Collective, if ok: a step that may fail on one rank alone */
+#define Step(p, call, ok) \
+  do { \
+    GPUCSRAttempt attempt; \
+\
+    if (!*(ok)) break; \
+    GPUCSRTry(&attempt, (*(p)->dev->ops->activate)((p)->dev->id)); \
+    GPUCSRThen(&attempt, call); \
+    PetscCall((*(p)->agree)((p)->context, &attempt, ok)); \
+  } while (0)
+
+/* Collective: the pattern of C = A B, A^T B or P^T A P (b = P), and the data for the numeric phase. D, the block of this rank's columns, is the caller's, also after an error; p keeps E, the block of
+   ghost columns. Once for each p. If not ok, p is of no more use */
+PetscErrorCode GPUCSRRanksProductSymbolic(RanksProduct *p, const GPUCSRRanksCSR *a, const GPUCSRRanksCSR *b, GPUCSRStorage *D, PetscBool *ok)
 {
-  return Destroy((RanksProduct *)GPUCSRProductData(data));
+  PetscFunctionBegin;
+  PetscCall(PetscMemzero(D, sizeof(*D)));
+  *ok    = PETSC_TRUE;
+  p->own = b->cmap->n;
+  if (p->recipe->multiplied) {
+    PetscCall(GPUCSRRowsAsk(a, &p->theirs));
+    Step(p, GPUCSRRanksProductBorder(p, b), ok);
+    if (*ok) PetscCall(GPUCSRRowsFetch(&p->theirs));
+  }
+  if (*ok) PetscCall(GPUCSRRanksProductGhosts(p, b->block[1]->n, b->ghost, &p->theirs.here, b->cmap));
+  Step(p, GPUCSRRanksProductFirst(p, a, b), ok);
+  if (*ok && p->recipe->transposed) {
+    PetscCall(GPUCSRRowsGive(p->recipe->multiplied ? b : a, &p->given));
+    PetscCall(GPUCSRRanksProductGhosts(p, p->nghost, p->ghost, &p->given.here, b->cmap));
+  }
+  Step(p, GPUCSRRanksProductLast(p, b->cmap, D), ok);
+  if (!*ok) PetscCall(GPUCSRRanksProductForget(p));
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ---- what ranks agree on ---- */
+/* Collective: the values of D and E from new values of the factors, whose patterns are the same. If not ok, p is of no more use */
+PetscErrorCode GPUCSRRanksProductNumeric(RanksProduct *p, const GPUCSRRanksCSR *a, const GPUCSRRanksCSR *b, GPUCSRStorage *D, PetscBool *ok)
+{
+  PetscFunctionBegin;
+  *ok = PETSC_TRUE;
+  if (p->recipe->multiplied) {
+    Step(p, GPUCSRRanksProductBorderValues(p, b), ok);
+    if (*ok) PetscCall(GPUCSRRowsValues(&p->theirs));
+  }
+  Step(p, GPUCSRRanksProductFirstValues(p, a, b), ok);
+  if (*ok && p->recipe->transposed) PetscCall(GPUCSRRowsValues(&p->given));
+  Step(p, GPUCSRRanksProductLastValues(p, D), ok);
+  if (!*ok) PetscCall(GPUCSRRanksProductForget(p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode DestroyData(void *data)
+{
+  RanksProduct *p = (RanksProduct *)GPUCSRProductData(data);
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRRanksProductDestroy(&p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- of Mats: what ranks agree on ---- */
 
 /* Collective: ok if no rank has met an error. With backend auto, the host takes over after an error of memory, device or size; any other error is an error on all ranks */
-static PetscErrorCode Agree(Mat C, const GPUCSRAttempt *a, PetscBool *ok)
+static PetscErrorCode Agree(void *context, const GPUCSRAttempt *a, PetscBool *ok)
 {
+  const Mat      C      = (Mat)context;
   const MPI_Comm comm   = PetscObjectComm((PetscObject)C->product->A);
   const int      host   = MatGPUCSRBackendOf(C->product->A) != MAT_GPUCSR_BACKEND_CUDA && (a->error == PETSC_ERR_MEM || a->error == PETSC_ERR_GPU || a->error == PETSC_ERR_SUP);
   int            weight = !a->error ? 0 : host ? 1 : 2;
@@ -146,32 +222,24 @@ static PetscErrorCode BothColumns(Mat C, RanksProduct *p, const GPUCSRStorage *D
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: C with the pattern of D and E, and zeros; D becomes the mirror of its diagonal block */
+/* Collective, if ok: C with the pattern of D and E, and zeros; D becomes the mirror of its diagonal block */
 static PetscErrorCode Fill(Mat C, RanksProduct *p, GPUCSRStorage *D, PetscBool *ok)
 {
   PetscInt      *length[2] = {NULL, NULL};
-  PetscErrorCode ierr;
+  PetscErrorCode ierr      = PETSC_SUCCESS;
   Mat            b[2];
-  GPUCSRAttempt  attempt;
 
   PetscFunctionBegin;
-  GPUCSRTry(&attempt, MatGPUCSRProductLengths_Private(D, &length[0]));
-  PetscCall(Agree(C, &attempt, ok));
-  if (*ok) {
-    GPUCSRTry(&attempt, MatGPUCSRProductLengths_Private(&p->E, &length[1]));
-    PetscCall(Agree(C, &attempt, ok));
-  }
+  Step(p, MatGPUCSRProductLengths_Private(D, &length[0]), ok);
+  Step(p, MatGPUCSRProductLengths_Private(&p->E, &length[1]), ok);
   if (*ok) {
     PetscCall(MatGPUCSRProductShape_Private(C));
     PetscCall(MatSetType(C, ((PetscObject)C->product->A)->type_name));
     ierr = MatMPIAIJSetPreallocation(C, 0, length[0], 0, length[1]);
-  } else ierr = PETSC_SUCCESS;
+  }
   for (int k = 0; k < 2; k++) PetscCall(PetscFree(length[k]));
   PetscCall(ierr);
-  if (*ok) {
-    GPUCSRTry(&attempt, BothColumns(C, p, D));
-    PetscCall(Agree(C, &attempt, ok));
-  }
+  Step(p, BothColumns(C, p, D), ok);
   if (!*ok) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatSetOption(C, MAT_NO_OFF_PROC_ENTRIES, PETSC_TRUE));
   PetscCall(MatAssemblyBegin(C, MAT_FINAL_ASSEMBLY));
@@ -185,72 +253,81 @@ static PetscErrorCode Fill(Mat C, RanksProduct *p, GPUCSRStorage *D, PetscBool *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The new number of each ghost column known before */
-static PetscErrorCode Moved(const RanksProduct *p, PetscInt before, const PetscInt known[], int32_t **table)
+/* ---- the factors ---- */
+
+/* Both factors on the device; and, for new values, D, the mirror of C's diagonal block */
+static PetscErrorCode Mirrors(Mat C, GPUCSRDevice dev, GPUCSRRanksCSR f[2], GPUCSRStorage **D)
 {
-  PetscInt at;
+  const Mat x[2] = {C->product->A, C->product->B};
+  Mat       b[2];
 
   PetscFunctionBegin;
-  PetscCall(PetscMalloc1(before, table));
-  for (PetscInt k = 0; k < before; k++) {
-    PetscCall(PetscFindInt(known[k], p->nghost, p->ghost, &at));
-    (*table)[k] = (int32_t)at;
+  for (int k = 0; k < 2; k++) {
+    f[k] = (GPUCSRRanksCSR){.comm = PetscObjectComm((PetscObject)x[k]), .rmap = x[k]->rmap, .cmap = x[k]->cmap};
+    PetscCall(MatMPIAIJGetSeqAIJ(x[k], &b[0], &b[1], &f[k].ghost));
+    for (int q = 0; q < 2; q++) PetscCall(MatGPUCSRMirror_Private(b[q], dev, (PetscBool)(D != NULL), &f[k].block[q]));
   }
+  if (!D) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatMPIAIJGetSeqAIJ(C, &b[0], NULL, NULL));
+  PetscCall(MatGPUCSRMirror_Private(b[0], dev, PETSC_FALSE, D));
+  ((Mat_SeqGPUCSR *)b[0]->spptr)->mirror.values = -1;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: the pattern of C, and the data for the numeric phase */
+/* Collective, if ok: C, and the data for the numeric phase */
 static PetscErrorCode Symbolic(Mat C, RanksProduct *p, PetscBool *ok)
 {
-  Mat             B = C->product->B;
-  const PetscInt *garray;
-  PetscInt        before, *known;
-  int32_t        *table = NULL;
-  GPUCSRStorage   D     = {0};
-  Mat             Bo;
-  GPUCSRAttempt   attempt;
+  GPUCSRRanksCSR f[2];
+  GPUCSRStorage  D = {0};
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  p->own = B->cmap->n;
-  PetscCall(MatMPIAIJGetSeqAIJ(B, NULL, &Bo, &garray));
-  if (p->recipe->multiplied) PetscCall(GPUCSRRowsFetch(C->product->A, B, &p->theirs));
-  PetscCall(GPUCSRRanksProductGhosts(p, Bo->cmap->n, garray, p->theirs.n ? p->theirs.i[p->theirs.n] : 0, p->theirs.j, B->cmap));
-  GPUCSRTry(&attempt, GPUCSRRanksProductFirst(C, p));
-  PetscCall(Agree(C, &attempt, ok));
-  before = p->nghost;
-  if (*ok && p->recipe->transposed) {
-    PetscCall(GPUCSRRowsGive(C->product->type == MATPRODUCT_AtB ? C->product->A : B, p->oi, p->oj, &p->given));
-    PetscCall(PetscMalloc1(before, &known));
-    PetscCall(PetscArraycpy(known, p->ghost, before));
-    PetscCall(GPUCSRRanksProductGhosts(p, before, known, p->given.i[p->given.n], p->given.j, B->cmap));
-    PetscCall(Moved(p, before, known, &table));
-    PetscCall(PetscFree(known));
-  }
-  if (*ok) {
-    GPUCSRTry(&attempt, GPUCSRRanksProductLast(C, p, before, table, &D));
-    PetscCall(Agree(C, &attempt, ok));
-  }
-  PetscCall(PetscFree(table));
-  if (*ok) PetscCall(Fill(C, p, &D, ok));
-  if (!*ok && D.dev) PetscCall(GPUCSRStorageDestroy(&D));
-  if (!*ok) PetscCall(GPUCSRRanksProductForget(p));
+  Step(p, Mirrors(C, p->dev, f, NULL), ok);
+  if (!*ok) PetscFunctionReturn(PETSC_SUCCESS);
+  ierr = GPUCSRRanksProductSymbolic(p, &f[0], &f[1], &D, ok);
+  if (!ierr && *ok) ierr = Fill(C, p, &D, ok);
+  PetscCall(GPUCSRStorageDestroy(&D)); /* nothing, if it is the mirror */
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective */
-static PetscErrorCode Numeric(Mat C, RanksProduct *p, PetscBool *ok)
+/* D and E into the host's values of C's blocks */
+static PetscErrorCode ToBlocks(Mat C, const RanksProduct *p, const GPUCSRStorage *D)
 {
-  GPUCSRAttempt attempt;
+  GPUCSRDevice   dev = p->dev;
+  PetscScalar   *a;
+  PetscErrorCode ierr = PETSC_SUCCESS;
+  Mat            b[2];
 
   PetscFunctionBegin;
-  if (p->recipe->multiplied) PetscCall(GPUCSRRowsFetchValues(C->product->B, &p->theirs));
-  GPUCSRTry(&attempt, GPUCSRRanksProductFirstValues(C, p));
-  PetscCall(Agree(C, &attempt, ok));
-  if (*ok && p->recipe->transposed) PetscCall(GPUCSRRowsGiveValues(&p->given, p->oa));
-  if (*ok) {
-    GPUCSRTry(&attempt, GPUCSRRanksProductLastValues(C, p));
-    PetscCall(Agree(C, &attempt, ok));
+  PetscCall(MatMPIAIJGetSeqAIJ(C, &b[0], &b[1], NULL));
+  for (int k = 0; k < 2; k++) {
+    const GPUCSRStorage *X = k ? &p->E : D;
+
+    PetscCall(MatGPUCSRFetch_Private(b[k]));
+    PetscCall(MatSeqAIJGetArrayWrite(b[k], &a));
+    if (X->nnz) ierr = GPUCSRDownload(dev, a, GPUCSR_DOUBLE, X->array[CSR_VAL].data, GPUCSR_DOUBLE, (size_t)X->nnz, PETSC_FALSE, dev->stream);
+    if (!ierr) ierr = (*dev->ops->streamsynchronize)(dev->id, dev->stream);
+    MatGPUCSRValuesBack((Mat_SeqGPUCSR *)b[k]->spptr, 8.0 * (double)X->nnz);
+    PetscCall(MatSeqAIJRestoreArrayWrite(b[k], &a));
+    PetscCall(ierr);
   }
+  ((Mat_SeqGPUCSR *)b[0]->spptr)->info.sparse_products++;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective, if ok */
+static PetscErrorCode Numeric(Mat C, RanksProduct *p, PetscBool *ok)
+{
+  GPUCSRRanksCSR f[2];
+  GPUCSRStorage *D;
+
+  PetscFunctionBegin;
+  p->context = C; /* MatHeaderReplace() may have given the product to another Mat */
+  Step(p, Mirrors(C, p->dev, f, &D), ok);
+  if (*ok) PetscCall(GPUCSRRanksProductNumeric(p, &f[0], &f[1], D, ok));
+  Step(p, ToBlocks(C, p, D), ok);
+  if (!*ok) PetscCall(GPUCSRRanksProductForget(p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -263,10 +340,7 @@ static PetscErrorCode MatProductNumeric_MPIAIJGPUCSR(Mat C)
 
   PetscFunctionBegin;
   PetscCall(OnDevices(C, p, &dev, &ok));
-  if (ok) {
-    PetscCall(Numeric(C, p, &ok));
-    if (!ok) PetscCall(GPUCSRRanksProductForget(p));
-  }
+  if (ok) PetscCall(Numeric(C, p, &ok));
   if (!ok) PetscCall(MatGPUCSRProductOnHost_Private(C, MatProductSetFromOptions_GPUCSR));
   PetscCall(MatAssemblyBegin(C, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(C, MAT_FINAL_ASSEMBLY));
@@ -291,21 +365,18 @@ static PetscErrorCode MatProductSymbolic_MPIAIJGPUCSR(Mat C)
   PetscFunctionBegin;
   PetscCall(OnDevices(C, NULL, &dev, &ok));
   if (ok) {
-    PetscCall(PetscNew(&p));
-    p->dev    = dev;
-    p->recipe = Find(C->product->type);
-    PetscCall(GPUCSRLivingAdd(&products, &p->living, p));
+    PetscCall(GPUCSRRanksProductCreate(C->product->type, dev, Agree, C, &p));
     ierr = Symbolic(C, p, &ok);
-    if (ierr) PetscCall(Destroy(p));
+    if (ierr) PetscCall(GPUCSRRanksProductDestroy(&p));
     PetscCall(ierr);
     if (ok) {
       C->product->data        = p;
-      C->product->destroy     = RanksProductDestroy;
+      C->product->destroy     = DestroyData;
       C->ops->productsymbolic = MatProductSymbolic_MPIAIJGPUCSR;
       C->ops->productnumeric  = MatProductNumeric_MPIAIJGPUCSR;
       PetscFunctionReturn(PETSC_SUCCESS);
     }
-    PetscCall(Destroy(p));
+    PetscCall(GPUCSRRanksProductDestroy(&p));
   }
   C->ops->productsymbolic = NULL;
   C->ops->productnumeric  = NULL;

@@ -1,6 +1,6 @@
 #pragma once
 
-/* Products of sparse matrices of several ranks: the interface between mpisparse.c, where ranks agree, and mpisteps.c, the steps of one rank */
+/* Products of sparse matrices of several ranks: mpisparse.c, where ranks agree, and mpisteps.c, the steps of one rank */
 #include "mpirows.h"
 
 typedef struct {
@@ -15,31 +15,43 @@ typedef struct {
   PetscObjectState pattern;
 } BlockKey;
 
-/* Data of a product for new values, C->product->data */
+/* Collective: ok is false on all ranks if a rank has met an error that another implementation may replace; other errors are errors on all ranks */
+typedef PetscErrorCode (*GPUCSRRanksAgree)(void *context, const GPUCSRAttempt *, PetscBool *ok);
+
 typedef struct _n_RanksProduct RanksProduct;
 struct _n_RanksProduct {
   const Recipe    *recipe;
   GPUCSRDevice     dev; /* NULL: nothing is on a device */
-  BlockKey         key[6];
+  GPUCSRRanksAgree agree;
+  void            *context;
+  BlockKey         key[6];         /* of Mats */
   PetscInt         own;            /* number of this rank's columns of C, */
-  PetscInt         nghost, *ghost; /* and ghost columns, ascending */
+  PetscInt         nghost, *ghost; /* and ghost columns, ascending; C may lack some */
+  PetscInt         nmoved;         /* number of ghost columns known before, */
+  int32_t         *moved;          /* and their places in ghost[] */
   GPUCSRRows       theirs, given;  /* rows of B, and of T^T M */
-  PetscInt        *oi, *oj;        /* pattern of T_o^T M, global columns, */
-  PetscScalar     *oa;             /* and values */
   int32_t         *column;         /* local numbers of the columns of B's off-diagonal block, */
   size_t           columnbytes;
+  GPUCSRStorage    Q, W[2], F;                   /* Q has a 1 for each row that other ranks fetch: W = Q B_d and Q B_o, F = [W[0] W[1]] */
   GPUCSRStorage    K, B, T[2], O, S, L, R, C, E; /* K = [A_d A_o], B with fetched rows, O = T_o^T M, L = [T_d^T S], R = [M; given], C and its entries in ghost columns */
   int64_t          nnz;                          /* of M, which is the first rows of R, or is C */
   int32_t         *map[2];
   size_t           mapbytes[2];
-  GPUCSRRowClasses mrows, orows, crows;
+  GPUCSRRowClasses wrows[2], mrows, orows, crows;
   GPUCSRLiving     living;
 };
 
-/* All but the first may fail on one rank alone */
+GPUCSR_INTERN PetscErrorCode GPUCSRRanksProductCreate(MatProductType, GPUCSRDevice, GPUCSRRanksAgree, void *context, RanksProduct **);
+GPUCSR_INTERN PetscErrorCode GPUCSRRanksProductDestroy(RanksProduct **);
+GPUCSR_INTERN PetscErrorCode GPUCSRRanksProductSymbolic(RanksProduct *, const GPUCSRRanksCSR *a, const GPUCSRRanksCSR *b, GPUCSRStorage *D, PetscBool *ok);
+GPUCSR_INTERN PetscErrorCode GPUCSRRanksProductNumeric(RanksProduct *, const GPUCSRRanksCSR *a, const GPUCSRRanksCSR *b, GPUCSRStorage *D, PetscBool *ok);
+
+/* Of one rank. All but the first may fail on one rank alone */
 GPUCSR_INTERN PetscErrorCode GPUCSRRanksProductForget(void *);
-GPUCSR_INTERN PetscErrorCode GPUCSRRanksProductGhosts(RanksProduct *, PetscInt nmore, const PetscInt more[], PetscInt nrows, const PetscInt j[], PetscLayout);
-GPUCSR_INTERN PetscErrorCode GPUCSRRanksProductFirst(Mat C, RanksProduct *);
-GPUCSR_INTERN PetscErrorCode GPUCSRRanksProductLast(Mat C, RanksProduct *, PetscInt before, const int32_t table[], GPUCSRStorage *D);
-GPUCSR_INTERN PetscErrorCode GPUCSRRanksProductFirstValues(Mat C, RanksProduct *);
-GPUCSR_INTERN PetscErrorCode GPUCSRRanksProductLastValues(Mat C, RanksProduct *);
+GPUCSR_INTERN PetscErrorCode GPUCSRRanksProductGhosts(RanksProduct *, PetscInt nmore, const PetscInt more[], const GPUCSRHostRows *, PetscLayout);
+GPUCSR_INTERN PetscErrorCode GPUCSRRanksProductBorder(RanksProduct *, const GPUCSRRanksCSR *b);
+GPUCSR_INTERN PetscErrorCode GPUCSRRanksProductFirst(RanksProduct *, const GPUCSRRanksCSR *a, const GPUCSRRanksCSR *b);
+GPUCSR_INTERN PetscErrorCode GPUCSRRanksProductLast(RanksProduct *, PetscLayout cmap, GPUCSRStorage *D);
+GPUCSR_INTERN PetscErrorCode GPUCSRRanksProductBorderValues(RanksProduct *, const GPUCSRRanksCSR *b);
+GPUCSR_INTERN PetscErrorCode GPUCSRRanksProductFirstValues(RanksProduct *, const GPUCSRRanksCSR *a, const GPUCSRRanksCSR *b);
+GPUCSR_INTERN PetscErrorCode GPUCSRRanksProductLastValues(RanksProduct *, GPUCSRStorage *D);
