@@ -10,7 +10,7 @@
   //TEST name="ksp" args="-mat_gpucsr_format csr -quick -our_mg_levels_ksp_type gmres" warns="-our_mg_levels_ksp_type has no effect on the levels of PC type gpuamg"
   //TEST name="level" args="-mat_gpucsr_format csr -quick -our_mg_levels_1_ksp_max_it 4" warns="-our_mg_levels_1_ksp_max_it has no effect"
   //TEST name="coarse" args="-mat_gpucsr_format csr -quick -our_mg_coarse_pc_type lu" warns="-our_mg_coarse_pc_type has no effect on the coarse solver"
-  //TEST name="small" nsize=2 args="-mat_gpucsr_format csr -quick -our_mg_levels_pc_type sor" warns="-our_mg_levels_pc_type has no effect on small levels"
+  //TEST name="small" nsize=2 args="-mat_gpucsr_format csr -quick -our_mg_levels_pc_type sor" warns="-our_mg_levels_pc_type has no effect on the levels of PC type gpuamg"
   //TEST name="alone" nsize=2 args="-mat_gpucsr_format csr -quick -prefix none -mg_levels_pc_type sor -mg_coarse_ksp_type preonly" warns="-mg_levels_pc_type has no effect on"
   //TEST name="nolevel" args="-mat_gpucsr_format csr -quick -level 99" fails="must be from 0, the finest, to"
   //TEST name="nan" args="-mat_gpucsr_format csr -quick -our_pc_gpuamg_threshold 0.1,nan" fails="-pc_gpuamg_threshold of level 1 is not a number"

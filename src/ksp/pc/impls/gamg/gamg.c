@@ -238,11 +238,11 @@ static PetscErrorCode Make(PC pc, Mat A, const double *near, PCGAMGData *d)
   PetscFunctionBegin;
   for (int k = 0; k < GPUAMG_LEVELS; k++) o.threshold[k] = (double)g->threshold[PetscMin(l + k, PETSC_MG_MAXLEVELS - 1)];
   PetscCall(Whole(pc, d, A, &o.steps, &whole));
-  if (whole && A->rmap->n) PetscCall(PCGPUAMGHierarchy_Private(A, &o, g->data_cell_cols, near, NULL, PETSC_TRUE, &d->shared->h));
+  if (whole && A->rmap->n) PetscCall(PCGPUAMGHierarchy_Private(A, &o, g->data_cell_cols, near, PETSC_TRUE, &d->shared->h));
   d->whole = (PetscBool)(d->shared->h.levels > 1 && !d->shared->h.problem);
   PetscCall(PCGAMGKept_Private(pc, &d->kept));
   if (d->whole) PetscCall(Levels(pc, A, d));
-  else PetscCall(PCGPUAMGTentativeMake_Private(A, &o, g->data_cell_cols, near, NULL, &d->t));
+  else PetscCall(PCGPUAMGTentativeMake_Private(A, &o, g->data_cell_cols, near, &d->t));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -3,113 +3,251 @@
 */
 #include "gpuamgimpl.h"
 
-/* Collective: the near null space of all rows */
-static PetscErrorCode NearOfAll(const GPUAMGRanksLevel *L, double **all)
+/* A block in the host's types */
+typedef struct {
+  PetscInt    *i, *j;
+  PetscScalar *a;
+} Block;
+
+static PetscErrorCode Fetch(const GPUCSRStorage *A, Block *b)
 {
-  const MPI_Comm  comm = PetscObjectComm((PetscObject)L->A);
-  const PetscInt *ranges;
-  PetscMPIInt     size, *counts, *at;
+  GPUCSRDevice dev = A->dev;
 
   PetscFunctionBegin;
-  *all = NULL;
-  if (!L->near) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCallMPI(MPI_Comm_size(comm, &size));
-  PetscCall(MatGetOwnershipRanges(L->A, &ranges));
-  PetscCall(PetscMalloc1((size_t)L->N * (size_t)L->ns, all));
-  PetscCall(PetscMalloc2(size, &counts, size, &at));
-  for (PetscMPIInt q = 0; q < size; q++) {
-    counts[q] = (PetscMPIInt)((ranges[q + 1] - ranges[q]) * L->ns);
-    at[q]     = (PetscMPIInt)(ranges[q] * L->ns);
+  PetscCall(PetscMalloc3(A->m + 1, &b->i, A->nnz, &b->j, A->nnz, &b->a));
+  PetscCall(GPUCSRDownload(dev, b->i, GPUCSR_PETSCINT, A->array[CSR_ROWPTR].data, GPUCSR_INT32, (size_t)A->m + 1, PETSC_FALSE, dev->stream));
+  if (A->nnz) PetscCall(GPUCSRDownload(dev, b->j, GPUCSR_PETSCINT, A->array[CSR_COL].data, GPUCSR_INT32, (size_t)A->nnz, PETSC_FALSE, dev->stream));
+  if (A->nnz) PetscCall(GPUCSRDownload(dev, b->a, GPUCSR_DOUBLE, A->array[CSR_VAL].data, GPUCSR_DOUBLE, (size_t)A->nnz, PETSC_FALSE, dev->stream));
+  PetscCall(dev->ops->streamsynchronize(dev->id, dev->stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Rows with global columns, ascending: columns of lower ranks, this rank's, columns of higher ranks */
+static void Merge(const GPUAMGRanksMatrix *A, const Block b[2], PetscInt i[], PetscInt j[], PetscScalar a[])
+{
+  PetscInt n = 0;
+
+  i[0] = 0;
+  for (int r = 0; r < A->m.block[0]->m; r++) {
+    PetscInt q = b[1].i[r];
+
+    for (; q < b[1].i[r + 1] && A->m.ghost[b[1].j[q]] < A->m.cmap->rstart; q++) {
+      j[n]   = A->m.ghost[b[1].j[q]];
+      a[n++] = b[1].a[q];
+    }
+    for (PetscInt k = b[0].i[r]; k < b[0].i[r + 1]; k++) {
+      j[n]   = A->m.cmap->rstart + b[0].j[k];
+      a[n++] = b[0].a[k];
+    }
+    for (; q < b[1].i[r + 1]; q++) {
+      j[n]   = A->m.ghost[b[1].j[q]];
+      a[n++] = b[1].a[q];
+    }
+    i[r + 1] = n;
   }
-  PetscCallMPI(MPI_Allgatherv(L->near, (PetscMPIInt)(L->n * L->ns), MPI_DOUBLE, *all, counts, at, MPI_DOUBLE, comm));
+}
+
+/* This rank's rows of a matrix, on the host. The caller frees the arrays, NULL after an error, by PetscFree3() */
+PetscErrorCode PCGPUAMGRanksRows_Private(const GPUAMGRanksMatrix *A, PetscInt **i, PetscInt **j, PetscScalar **a)
+{
+  const size_t n    = (size_t)(A->m.block[0]->nnz + A->m.block[1]->nnz);
+  Block        b[2] = {
+           {NULL, NULL, NULL},
+           {NULL, NULL, NULL}
+  };
+  PetscErrorCode ierr = PETSC_SUCCESS;
+
+  PetscFunctionBegin;
+  *i = *j = NULL;
+  *a      = NULL;
+  for (int k = 0; k < 2 && !ierr; k++) ierr = Fetch(A->m.block[k], &b[k]);
+  if (!ierr) {
+    PetscCall(PetscMalloc3(A->m.block[0]->m + 1, i, n, j, n, a));
+    Merge(A, b, *i, *j, *a);
+  }
+  for (int k = 0; k < 2; k++) PetscCall(PetscFree3(b[k].i, b[k].j, b[k].a));
+  PetscFunctionReturn(ierr);
+}
+
+/* Collective: pieces of all ranks in the order of ranks */
+static PetscErrorCode Allgather(MPI_Comm comm, PetscInt own, MPI_Datatype type, const void *mine, void *all)
+{
+  PetscMPIInt size, n, *counts, *at;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  PetscCall(PetscMalloc2(size, &counts, size, &at));
+  PetscCall(PetscMPIIntCast(own, &n));
+  PetscCallMPI(MPI_Allgather(&n, 1, MPI_INT, counts, 1, MPI_INT, comm));
+  at[0] = 0;
+  for (PetscMPIInt q = 1; q < size; q++) at[q] = at[q - 1] + counts[q - 1];
+  PetscCallMPI(MPI_Allgatherv(mine, n, type, all, counts, at, type, comm));
   PetscCall(PetscFree2(counts, at));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* New values of the same pattern; all takes the place of r->all otherwise */
-static PetscErrorCode TakeAll(GPUAMGRanks *r, Mat all)
+/* Collective: the level's matrix on the host of each rank */
+static PetscErrorCode AllRows(const GPUAMGRanksLevel *L, Mat *all)
 {
-  GPUCSROperator o;
-  PetscInt       bs;
+  const MPI_Comm comm = L->A.m.comm;
+  PetscInt      *i, *j, *ai, *aj, n = 0;
+  PetscScalar   *a, *aa;
+  GPUCSRAttempt  attempt;
+  Mat            A;
 
   PetscFunctionBegin;
-  if (r->all) PetscCall(MatCopy(all, r->all, SAME_NONZERO_PATTERN));
-  else {
-    PetscCall(PCGPUAMGBlock_Private(r->level[0].A, &o, NULL));
-    PetscCall(MatGPUCSRLike_Private(o.A, all, &r->all));
-    PetscCall(MatGetBlockSize(r->level[0].A, &bs));
-    PetscCall(MatSetBlockSize(r->all, bs));
-  }
+  GPUCSRTry(&attempt, PCGPUAMGRanksRows_Private(&L->A, &i, &j, &a));
+  if (!attempt.error) n = i[L->n];
+  for (PetscInt r = L->n; r > 0 && !attempt.error; r--) i[r] -= i[r - 1]; /* lengths */
+  PetscCall(PCGPUAMGSettle_Private(comm, &attempt));
+  PetscCall(PetscMalloc1(L->N + 1, &ai));
+  ai[0] = 0;
+  PetscCall(Allgather(comm, L->n, MPIU_INT, i + 1, ai + 1));
+  for (PetscInt r = 0; r < L->N; r++) ai[r + 1] += ai[r];
+  PetscCall(PetscMalloc2(ai[L->N], &aj, ai[L->N], &aa));
+  PetscCall(Allgather(comm, n, MPIU_INT, j, aj));
+  PetscCall(Allgather(comm, n, MPIU_SCALAR, a, aa));
+  PetscCall(PetscFree3(i, j, a));
+  PetscCall(MatCreateSeqAIJWithArrays(PETSC_COMM_SELF, L->N, L->N, ai, aj, aa, &A));
+  PetscCall(MatDuplicate(A, MAT_COPY_VALUES, all));
+  PetscCall(MatDestroy(&A));
+  PetscCall(PetscFree2(aj, aa));
+  PetscCall(PetscFree(ai));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Basis(const GPUAMGRanksLevel *L, double *rows)
+{
+  GPUCSRDevice dev = L->A.o.dev;
+  const size_t n   = (size_t)(L->n * L->ns);
+
+  PetscFunctionBegin;
+  if (n) PetscCall(GPUCSRDownload(dev, rows, GPUCSR_DOUBLE, L->basis.p, GPUCSR_DOUBLE, n, PETSC_FALSE, dev->stream));
+  PetscCall(dev->ops->streamsynchronize(dev->id, dev->stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: the near null space of all rows; NULL: constants */
+static PetscErrorCode NearOfAll(const GPUAMGRanksLevel *L, double **all)
+{
+  double       *own;
+  int           has = L->basis.p != NULL; /* of a rank with rows */
+  GPUCSRAttempt attempt;
+
+  PetscFunctionBegin;
+  *all = NULL;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &has, 1, MPI_INT, MPI_MAX, L->A.m.comm));
+  if (!has) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscMalloc1(L->n * L->ns, &own));
+  GPUCSRTry(&attempt, Basis(L, own));
+  PetscCall(PCGPUAMGSettle_Private(L->A.m.comm, &attempt));
+  PetscCall(PetscMalloc1((size_t)L->N * (size_t)L->ns, all));
+  PetscCall(Allgather(L->A.m.comm, L->n * L->ns, MPI_DOUBLE, own, *all));
+  PetscCall(PetscFree(own));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The solve of one rank with all rows. near goes to the PC */
 static PetscErrorCode OneSetUp(const PC_GPUAMG *a, Mat all, const double *near)
 {
-  GPUAMGRanks *r     = a->ranks;
-  PetscBool    known = PETSC_FALSE, symmetric = PETSC_FALSE;
+  GPUAMGRanks            *r     = a->ranks;
+  const GPUAMGRanksLevel *L     = &r->level[r->levels - 1];
+  PetscBool               known = PETSC_FALSE, symmetric = PETSC_FALSE;
 
   PetscFunctionBegin;
-  PetscCall(TakeAll(r, all));
-  PetscCall(MatIsSymmetricKnown(r->level[0].A, &known, &symmetric));
+  if (r->all) PetscCall(MatCopy(all, r->all, SAME_NONZERO_PATTERN));
+  else {
+    PetscCall(MatGPUCSRLike_Private(r->level[0].A.o.A, all, &r->all));
+    PetscCall(MatSetBlockSize(r->all, L->bs));
+  }
+  PetscCall(MatIsSymmetricKnown(r->finest, &known, &symmetric));
   if (known && symmetric) PetscCall(MatSetOption(r->all, MAT_SYMMETRIC, PETSC_TRUE));
   if (!r->one) {
     PetscCall(PCCreate(PETSC_COMM_SELF, &r->one));
     PetscCall(PCSetType(r->one, PCGPUAMG));
     PetscCall(PCSetOperators(r->one, r->all, r->all));
-    PetscCall(PCGPUAMGInherit_Private(a, 0, r->level[0].ns, near, r->one));
+    PetscCall(PCGPUAMGInherit_Private(a, r->levels - 1, L->ns, near, r->one));
   } else PetscCall(PCSetOperators(r->one, r->all, r->all));
   ((PC_GPUAMG *)r->one->data)->reuse = a->reuse;
   PetscCall(PCSetUp(r->one));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective */
-PetscErrorCode PCGPUAMGGather_Private(PC pc)
+/* A one for each column, in the rows from `first` on, of which there are n, or (others) in all other rows */
+static PetscErrorCode Ones(GPUCSRDevice dev, PetscInt m, PetscInt first, PetscInt n, PetscBool others, GPUCSRStorage *A)
 {
-  PC_GPUAMG     *a    = (PC_GPUAMG *)pc->data;
-  GPUAMGRanks   *r    = a->ranks;
-  const MPI_Comm comm = PetscObjectComm((PetscObject)pc);
-  double        *near = NULL;
-  Mat            all;
-  Vec            v;
-  GPUCSRAttempt  attempt;
+  const PetscInt count = others ? m - n : n;
+  int32_t       *i, *j;
+  double        *one;
+  PetscInt       at = 0;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(MatGetSize(pc->pmat, &r->level[0].N, NULL));
-  if (!r->one) PetscCall(NearOfAll(&r->level[0], &near));
-  PetscCall(GPUMGRanksAllRows(pc->pmat, &all));
-  GPUCSRTry(&attempt, OneSetUp(a, all, near));
-  PetscCall(PetscFree(near));
-  PetscCall(MatDestroy(&all));
-  PetscCall(PCGPUAMGSettle_Private(comm, &attempt));
-  pc->failedreason = r->one->failedreason;
-  if (r->scatter) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatCreateVecs(pc->pmat, &v, NULL));
-  PetscCall(VecScatterCreateToAll(v, &r->scatter, &r->b));
-  PetscCall(VecDestroy(&v));
-  PetscCall(VecDuplicate(r->b, &r->x));
+  PetscCall(GPUCSRCSRCreate(dev, (int)m, (int)count, count, A));
+  PetscCall(PetscMalloc3(m + 1, &i, count, &j, count, &one));
+  for (PetscInt r = 0; r < m; r++) {
+    const PetscBool own = (PetscBool)(r >= first && r < first + n);
+
+    i[r] = (int32_t)at;
+    if (own == others) continue;
+    j[at]     = (int32_t)at;
+    one[at++] = 1;
+  }
+  i[m] = (int32_t)at;
+  ierr = GPUCSRUpload(dev, A->array[CSR_ROWPTR].data, GPUCSR_INT32, i, GPUCSR_INT32, (size_t)m + 1, PETSC_FALSE, dev->stream, NULL);
+  if (!ierr && count) ierr = GPUCSRUpload(dev, A->array[CSR_COL].data, GPUCSR_INT32, j, GPUCSR_INT32, (size_t)count, PETSC_FALSE, dev->stream, NULL);
+  if (!ierr && count) ierr = GPUCSRUpload(dev, A->array[CSR_VAL].data, GPUCSR_DOUBLE, one, GPUCSR_DOUBLE, (size_t)count, PETSC_FALSE, dev->stream, NULL);
+  PetscCall(PetscFree3(i, j, one));
+  PetscFunctionReturn(ierr);
+}
+
+static PetscErrorCode BothOnes(GPUCSRDevice dev, const GPUAMGRanksLevel *L, GPUAMGRanksMatrix *E)
+{
+  PetscFunctionBegin;
+  for (int k = 0; k < 2; k++) PetscCall(Ones(dev, L->N, L->rows->rstart, L->n, (PetscBool)(k == 1), &E->own[k]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode PCGPUAMGGatheredApply_Private(const GPUAMGRanks *r, PetscBool transposed, Vec b, Vec x)
+/* Collective: a matrix whose product on each rank is all of a vector of the level */
+static PetscErrorCode Everything(GPUAMGRanks *r)
 {
-  const PetscScalar *from;
-  PetscScalar       *to;
-  PetscInt           first, n;
-  GPUCSRAttempt      attempt;
+  const GPUAMGRanksLevel *L = &r->level[r->levels - 1];
+  GPUAMGRanksMatrix      *E = &r->gather;
+  PetscInt                n = 0;
+  GPUCSRAttempt           attempt;
 
   PetscFunctionBegin;
-  PetscCall(VecScatterBegin(r->scatter, b, r->b, INSERT_VALUES, SCATTER_FORWARD));
-  PetscCall(VecScatterEnd(r->scatter, b, r->b, INSERT_VALUES, SCATTER_FORWARD));
-  GPUCSRTry(&attempt, transposed ? PCApplyTranspose(r->one, r->b, r->x) : PCApply(r->one, r->b, r->x));
-  PetscCall(PCGPUAMGSettle_Private(PetscObjectComm((PetscObject)x), &attempt));
-  PetscCall(VecGetOwnershipRange(x, &first, NULL));
-  PetscCall(VecGetLocalSize(x, &n));
-  PetscCall(VecGetArrayRead(r->x, &from));
-  PetscCall(VecGetArrayWrite(x, &to));
-  PetscCall(PetscArraycpy(to, from + first, n));
-  PetscCall(VecRestoreArrayWrite(x, &to));
-  PetscCall(VecRestoreArrayRead(r->x, &from));
+  PetscCall(PetscMalloc1(L->N - L->n, &r->others));
+  for (PetscInt k = 0; k < L->N; k++)
+    if (k < L->rows->rstart || k >= L->rows->rend) r->others[n++] = k;
+  E->m = (GPUCSRRanksCSR){
+    .comm = L->A.m.comm, .cmap = L->rows, .block = {&E->own[0], &E->own[1]},
+            .ghost = r->others
+  };
+  GPUCSRTry(&attempt, BothOnes(r->level[0].A.o.dev, L, E));
+  PetscCall(PCGPUAMGSettle_Private(E->m.comm, &attempt));
+  PetscCall(PCGPUAMGRanksPlan_Private(r->finest, 1, E));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: the coarsest level goes to each rank */
+PetscErrorCode PCGPUAMGGather_Private(PC pc)
+{
+  PC_GPUAMG              *a    = (PC_GPUAMG *)pc->data;
+  GPUAMGRanks            *r    = a->ranks;
+  const GPUAMGRanksLevel *L    = &r->level[r->levels - 1];
+  double                 *near = NULL;
+  GPUCSRAttempt           attempt;
+  Mat                     all;
+
+  PetscFunctionBegin;
+  if (!r->one) PetscCall(NearOfAll(L, &near));
+  PetscCall(AllRows(L, &all));
+  GPUCSRTry(&attempt, OneSetUp(a, all, near));
+  PetscCall(PetscFree(near));
+  PetscCall(MatDestroy(&all));
+  PetscCall(PCGPUAMGSettle_Private(PetscObjectComm((PetscObject)pc), &attempt));
+  pc->failedreason = r->one->failedreason;
+  if (!r->gather.exchanges && !pc->failedreason) PetscCall(Everything(r));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

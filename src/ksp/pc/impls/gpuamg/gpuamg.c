@@ -73,7 +73,7 @@ static PetscErrorCode CycleFill(PC_GPUAMG *a, const GPUCSROperator *o, PetscBool
 
 /* ---- set-up ---- */
 
-static PetscErrorCode Forget(void *data)
+PetscErrorCode PCGPUAMGForget_Private(void *data)
 {
   PC_GPUAMG   *a   = (PC_GPUAMG *)data;
   GPUCSRDevice dev = a->cycle.dev ? a->cycle.dev : a->h.dev;
@@ -91,7 +91,7 @@ static PetscErrorCode Forget(void *data)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static GPUCSRLivingList living = {GPUCSR_FINAL_PC, Forget, NULL}; /* whose devices go next */
+static GPUCSRLivingList living = {GPUCSR_FINAL_PC, PCGPUAMGForget_Private, NULL}; /* whose devices go next */
 
 static PetscErrorCode Check(PC pc, PetscBool *several)
 {
@@ -131,7 +131,6 @@ PetscErrorCode PCGPUAMGInherit_Private(const PC_GPUAMG *a, int level, PetscInt n
   if (level) c->asked.o.drop = a->ranks->weak ? GPUAMG_ALWAYS : GPUAMG_NEVER;
   c->asked.nthreshold = GPUAMG_LEVELS;
   c->reuse            = a->reuse;
-  c->gathers          = PETSC_TRUE;
   c->told             = PETSC_TRUE;
   PetscCall(PetscFree(c->given));
   if (!near) PetscFunctionReturn(PETSC_SUCCESS);
@@ -188,7 +187,7 @@ static PetscErrorCode Fresh(PC pc, const GPUCSROperator *o, const GPUCSRStorage 
   PetscErrorCode ierr  = PETSC_SUCCESS;
 
   PetscFunctionBegin;
-  PetscCall(Forget(a));
+  PetscCall(PCGPUAMGForget_Private(a));
   PCGPUAMGOptionsAt_Private(a, 0, &options);
   PetscCall(PCGPUAMGNear_Private(pc, &bs, &ns, &rows));
   if (rows) ierr = PCGPUAMGUpload_Private(o->dev, (size_t)csr->m * (size_t)ns, rows, &basis);
@@ -266,12 +265,12 @@ static PetscErrorCode OneSetUp(PC pc, PetscBool same)
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  if (a->matrix.A != pc->pmat) PetscCall(Forget(a)); /* before a new matrix needs memory */
+  if (a->matrix.A != pc->pmat) PetscCall(PCGPUAMGForget_Private(a)); /* before a new matrix needs memory */
   if (!pc->pmat->rmap->n) PetscFunctionReturn(PETSC_SUCCESS);
   GPUAMGPhase(&a->h, GPUAMG_SEND, Send(pc->pmat, &o, why, sizeof(why)));
   PetscCall(PCGPUAMGOnDevice_Private(&o, why));
   ierr = SetUpSteps(pc, &o, same);
-  if (ierr) PetscCall(Forget(a));
+  if (ierr) PetscCall(PCGPUAMGForget_Private(a));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -285,7 +284,7 @@ static PetscErrorCode PCSetUp_GPUAMG(PC pc)
   PetscCall(MatGPUCSRLevelBecome_Private(pc->pmat)); /* of another PC */
   PetscCall(Check(pc, &several));
   PetscCall(Asked(pc, &same));
-  PetscCall(PCGPUAMGSmootherTell_Private(pc, several));
+  PetscCall(PCGPUAMGSmootherTell_Private(pc));
   a->version++;
   pc->failedreason = PC_NOERROR;
   if (several) PetscCall(PCGPUAMGRanksSetUp_Private(pc, same));
@@ -320,7 +319,7 @@ static PetscErrorCode Current(PC pc)
   PetscCheck(device, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_WRONGSTATE, "The matrix of PC type gpuamg has become one of type %s since the set-up", ((PetscObject)a->matrix.A)->type_name);
   PetscCall(MatGPUCSROperatorGet_Private(a->matrix.A, PETSC_FALSE, &o, why, sizeof(why)));
   if (o.dev != a->h.dev) {
-    PetscCall(Forget(a));
+    PetscCall(PCGPUAMGForget_Private(a));
     PetscCall(PCSetUp_GPUAMG(pc));
   } else if (o.plan->A.array[0].data != a->data || memcmp(&o.version, &a->matrix.version, sizeof(o.version))) {
     PetscCall(Take(a, &o));
@@ -375,33 +374,42 @@ static PetscErrorCode PCApply_GPUAMG(PC pc, Vec b, Vec x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode PCApplyTranspose_GPUAMG(PC pc, Vec b, Vec x)
+/* The cycle of the transposed levels of one process */
+PetscErrorCode PCGPUAMGTransposedCycle_Private(PC pc, GPUMGCycle **c)
 {
-  PC_GPUAMG     *a         = (PC_GPUAMG *)pc->data;
-  PetscBool      symmetric = PETSC_FALSE, known = PETSC_FALSE, none;
+  PC_GPUAMG     *a        = (PC_GPUAMG *)pc->data;
   char           why[256] = "";
   GPUCSROperator o;
 
   PetscFunctionBegin;
-  PetscCheck(a->used.cycles < GPUAMG_K, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP, "PC type gpuamg has no transposed application with -pc_gpuamg_cycles k, because a K-cycle is not linear: take 1 or 2");
-  PetscCall(ApplyNone(pc, b, x, &none));
-  if (!none && a->ranks) PetscCall(PCGPUAMGRanksApply_Private(pc, PETSC_TRUE, b, x));
-  if (none || a->ranks) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatIsSymmetricKnown(a->matrix.A, &known, &symmetric));
-  if (known && symmetric) {
-    PetscCall(GPUMGCycleApplyVecs(&a->cycle, &a->event, b, x));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
   PetscCall(MatGPUCSROperatorGet_Private(a->matrix.A, PETSC_TRUE, &o, why, sizeof(why)));
   PetscCheck(o.dev == a->h.dev, PetscObjectComm((PetscObject)pc), PETSC_ERR_GPU, "The matrix of PC type gpuamg has left the device");
-  PetscCheck(a->h.o.smoother != GPUAMG_BY_BLOCKS, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP, "PC type gpuamg has no transposed application with -pc_gpuamg_smoother pbjacobi: take jacobi or rowl1");
   if (!a->takent) {
     PetscCall(GPUAMGTransposes(&a->h));
     PetscCall(CycleFill(a, &o, PETSC_TRUE, &a->transposed));
     a->takent = PETSC_TRUE;
   }
   a->transposed.level[a->h.levels - 1].A.o = o;
-  PetscCall(GPUMGCycleApplyVecs(&a->transposed, &a->event, b, x));
+  *c                                       = &a->transposed;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCApplyTranspose_GPUAMG(PC pc, Vec b, Vec x)
+{
+  PC_GPUAMG  *a         = (PC_GPUAMG *)pc->data;
+  PetscBool   symmetric = PETSC_FALSE, known = PETSC_FALSE, none;
+  GPUMGCycle *c;
+
+  PetscFunctionBegin;
+  PetscCheck(a->used.cycles < GPUAMG_K, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP, "PC type gpuamg has no transposed application with -pc_gpuamg_cycles k, because a K-cycle is not linear: take 1 or 2");
+  PetscCall(ApplyNone(pc, b, x, &none));
+  if (none) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatIsSymmetricKnown(a->ranks ? a->ranks->finest : a->matrix.A, &known, &symmetric));
+  if (known && symmetric) PetscFunctionReturn(PCApply_GPUAMG(pc, b, x));
+  PetscCheck(a->used.o.smoother != GPUAMG_BY_BLOCKS, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP, "PC type gpuamg has no transposed application with -pc_gpuamg_smoother pbjacobi: take jacobi or rowl1");
+  if (a->ranks) PetscFunctionReturn(PCGPUAMGRanksApply_Private(pc, PETSC_TRUE, b, x));
+  PetscCall(PCGPUAMGTransposedCycle_Private(pc, &c));
+  PetscCall(GPUMGCycleApplyVecs(c, &a->event, b, x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -409,7 +417,7 @@ static PetscErrorCode PCApplyTranspose_GPUAMG(PC pc, Vec b, Vec x)
 
 static PetscErrorCode PCReset_GPUAMG(PC pc)
 {
-  return Forget(pc->data);
+  return PCGPUAMGForget_Private(pc->data);
 }
 
 static PetscErrorCode PCDestroy_GPUAMG(PC pc)
@@ -417,7 +425,7 @@ static PetscErrorCode PCDestroy_GPUAMG(PC pc)
   PC_GPUAMG *a = (PC_GPUAMG *)pc->data;
 
   PetscFunctionBegin;
-  PetscCall(Forget(a));
+  PetscCall(PCGPUAMGForget_Private(a));
   PetscCall(GPUCSRLivingRemove(&a->living));
   PetscCall(PetscFree(a->given));
   PetscCall(PetscFree(a->coordinates));
@@ -527,9 +535,9 @@ static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
   Without `-pc_gpuamg_threshold` the set-up counts weak entries of a matrix of scalars with at most one near null vector. An entry is weak if its size is at most a twentieth of the geometric mean of the largest
   off-diagonal entries of its row and of its column's row. An entry with the sign of the diagonal counts a sixteenth of its size. From one weak entry in 200 on, aggregates ignore weak entries on all levels, and levels after
   the aggressive ones coarsen less and less aggressively. The prolongator's smoother then leaves out entries of at most a fiftieth of the largest one of their row. It adds them to the diagonal, weighted with the near
-  null vector. On several ranks the set-up counts in diagonal blocks. A row of the finest level is an aggregate by itself if it depends on rows of other ranks alone. `-pc_gpuamg_threshold -1` takes all entries, as `PCGAMG` does.
+  null vector. On several ranks the set-up counts in diagonal blocks. A row is an aggregate by itself if it depends on rows of other ranks alone. `-pc_gpuamg_threshold -1` takes all entries, as `PCGAMG` does.
 
-  Other options `-mg_levels_...` and `-mg_coarse_...` have no effect on the levels of one device, and a message names each option.
+  Other options `-mg_levels_...` and `-mg_coarse_...` have no effect, and a message names each option.
 
   New values of the same pattern take the numeric phases alone, with the result of a new set-up. With a threshold or dropped weak entries, new values take a new set-up. Equal matrices have equal hierarchies, bit by bit.
 
@@ -542,7 +550,7 @@ static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
   otherwise the generalized conjugate residual method (Y. Notay, P. S. Vassilevski, Numer. Linear Algebra Appl. 15, 2008). There are always two steps, without a test of the residual after the first. So a graph can
   record the cycle, and all numbers stay on the device. Where a step is impossible, because the curvature is not positive, the V-cycle's correction or the first step remains. Small levels that become one dense matrix have W cycles there.
   A K-cycle visits levels as often as a W cycle. It is not linear: the outer method must be flexible. `KSPGPUCG` then takes the flexible formula for its directions; `KSPCG`, `KSPGMRES`, `KSPGPUGMRES`,
-  `KSPGPUBCGS` and others may stall, or report convergence that the true residual does not have: the first such solve prints a warning. `PCApplyTranspose()` is an error. With several ranks K-cycles on the levels of all ranks are operations of PETSc's vectors, because their sums pass through the host.
+  `KSPGPUBCGS` and others may stall, or report convergence that the true residual does not have: the first such solve prints a warning. `PCApplyTranspose()` is an error. With several ranks their sums pass through the host.
 
   With float values a product reads half the bytes of values. Vectors, sums, the coarse inverse, the Krylov method's own products and transposed applications stay in double. With several ranks only
   the small levels, of which each rank has all rows, have float values.
@@ -550,10 +558,9 @@ static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
   The smoother ilu factors a level's matrix of scalars in its own pattern and order. Chebyshev's bounds are those of the preconditioned matrix. New values of a pattern are factored on the device. The factors stay in
   double. A zero pivot, and a row without an entry on the diagonal, end the set-up with `PC_FACTOR_NUMERIC_ZEROPIVOT`. ICC(0) of a symmetric matrix is the same smoother, which is why there is no icc.
 
-  With several ranks ilu is the factor of a rank's diagonal block, as in `PCBJACOBI` (ICC(0), if the matrix is known to be symmetric positive definite). Each rank factors the small levels, of which it has all rows, completely.
+  With several ranks ilu is the factor of a rank's diagonal block, as in `PCBJACOBI`. Each rank factors the small levels, of which it has all rows, completely.
 
-  With several ranks aggregates do not cross ranks. The levels down to the first small one are a `PCMG` of all ranks. Its smoothers take all of PETSc's options `-mg_levels_...`. With exchange peer its cycles run on the devices, and otherwise, or with `-pc_mg_gpucsr false`, they are PETSc's.
-  The smoother rowl1 of these levels needs a PETSc whose `PCJACOBI` has this type.
+  With several ranks aggregates do not cross ranks, and the levels down to the first small one are on the devices of all ranks. With exchange peer a graph can record the cycle. With other exchanges the host takes part in an application.
 
 .seealso: `MATGPUCSR`, `PCGAMG`, `KSPGPUCG`, `MatSetNearNullSpace()`, `PCSetCoordinates()`, `PCGPUAMGGetOperator()`
 M*/

@@ -13,13 +13,12 @@ typedef struct {
   unsigned char *dead;
 } PCGPUAMGTentative;
 
-GPUCSR_INTERN PetscErrorCode PCGPUAMGHierarchy_Private(Mat, const GPUAMGOptions *, PetscInt ns, const double *near, const double *beyond, PetscBool whole, GPUAMG *);
-GPUCSR_INTERN PetscErrorCode PCGPUAMGTentativeMake_Private(Mat, const GPUAMGOptions *, PetscInt ns, const double *near, const double *beyond, PCGPUAMGTentative *);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGHierarchy_Private(Mat, const GPUAMGOptions *, PetscInt ns, const double *near, PetscBool whole, GPUAMG *);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGTentativeMake_Private(Mat, const GPUAMGOptions *, PetscInt ns, const double *near, PCGPUAMGTentative *);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGTentativeColumns_Private(Mat, const PCGPUAMGTentative *, PetscInt *);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGTentativeMatrix_Private(Mat, PCGPUAMGTentative *, Mat *);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGTentativeDestroy_Private(PCGPUAMGTentative *);
 
 GPUCSR_INTERN PetscErrorCode PCGPUAMGCycleGet_Private(PC, GPUMGCycle **, PetscInt *version);
-GPUCSR_INTERN PetscErrorCode PCGPUAMGSmall_Private(PC, GPUMGCycle **);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGFlexible_Private(PC, PetscBool *);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGInitialize_Private(void);

@@ -4,6 +4,7 @@
 #include "../petscprivate.h"
 #include "../../../../sys/gpucsrsys.h"
 #include "../../../../mat/impls/gpucsr/blackbox/amg/amg.h"
+#include "../../../../mat/impls/gpucsr/sparse/mpisparse.h"
 #include "gpuamg.h"
 
 typedef struct _n_GPUAMGRanks GPUAMGRanks;
@@ -52,40 +53,49 @@ struct _n_PC_GPUAMG {
   PetscInt          version; /* changes with each change of the cycle */
   PetscInt          built, refreshed;
   GPUCSREvent       event;
-  GPUAMGRanks      *ranks;   /* instead of a hierarchy: levels of several ranks */
-  PetscBool         gathers; /* the matrix goes to each rank, for any size */
-  double           *given;   /* the near null space from a finer level, by rows of ngiven numbers */
+  GPUAMGRanks      *ranks; /* instead of a hierarchy: levels of several ranks */
+  double           *given; /* the near null space from a finer level, by rows of ngiven numbers */
   PetscInt          ngiven;
   PetscReal        *coordinates; /* of PCSetCoordinates() */
   PetscInt          dim, points;
   GPUCSRLiving      living;
 };
 
+/* A matrix of all ranks on their devices. The finest has the blocks, plans and exchange of its Mat */
+typedef struct {
+  GPUCSRRanksCSR m;
+  GPUCSRStorage  own[2]; /* blocks that belong to the matrix */
+  GPUCSRPlan     plan[2];
+  GPUCSROperator o;
+  GPUCSRRanks    r;
+  PetscBool      exchanges; /* the exchange belongs to the matrix */
+} GPUAMGRanksMatrix;
+
 /* Level 0 is the finest. P: from the next level to this level: tentative, smoothed once, ... */
 typedef struct {
-  Mat       A, P[GPUAMG_SMOOTHS + 1];
-  Vec       dinv;
-  double    lambda;
-  PetscInt  n, N, bs, ns;
-  double   *near;   /* near null vectors in this rank's rows, ns numbers a row; NULL: constants */
-  Vec       dead;   /* ones in rows without a near null vector; NULL: every row has one */
-  Vec      *krylov; /* of a K-cycle: the first correction, and products with both */
-  PetscBool whole;  /* no row lacks its diagonal entry */
+  GPUAMGRanksMatrix A, P[GPUAMG_SMOOTHS + 1], R; /* R: with the transposed blocks of P, which its products take in reverse */
+  GPUAMGRanksMatrix T;                           /* A transposed, made when it is asked for; without T.o.dev there is none */
+  int32_t          *tmap[2];
+  RanksProduct     *smoothed[GPUAMG_SMOOTHS + 1], *galerkin;
+  PetscLayout       rows;
+  GPUCSRBuffer      dinv, smooth, basis, dead; /* smooth: of another smoother than the diagonal's; basis: near null vectors, ns numbers a row, without memory constants; dead: of rows without one */
+  Mat_GPUCSRFactor *factor;
+  double            lambda, bound; /* the largest eigenvalue of D^-1 A, and for the smoother */
+  PetscInt          n, N, bs, ns;
 } GPUAMGRanksLevel;
 
 struct _n_GPUAMGRanks {
   int               levels;
   GPUAMGRanksLevel  level[GPUAMG_LEVELS];
+  Mat               finest;
   PetscObjectId     id; /* of the finest matrix */
   PetscObjectState  pattern;
-  PetscBool         weak; /* entries are dropped */
-  GPUMGKrylovMethod krylov;
-  PetscBool         continues; /* of K-cycles: below the levels of all ranks are several small ones */
-  PC                mg;
-  PC                one; /* instead of mg: a PC of all rows, on each rank */
-  Mat               all; /* the matrix of `one` */
-  VecScatter        scatter;
-  Vec               b, x;
+  PetscBool         weak;   /* entries are dropped */
+  PetscBool         small;  /* each rank has all rows of the coarsest level: */
+  PC                one;    /* a PC of all rows, on each rank */
+  Mat               all;    /* the matrix of `one` */
+  GPUAMGRanksMatrix gather; /* its product is all of a right-hand side, */
+  PetscInt         *others; /* and the rows of other ranks */
 };
 
 /* options.c */
@@ -95,6 +105,8 @@ GPUCSR_INTERN PetscErrorCode    PCGPUAMGOptionsSame_Private(PC);
 GPUCSR_INTERN const char *const PCGPUAMGSmoothers[]; /* in the order of GPUAMGSmoother */
 
 /* gpuamg.c */
+GPUCSR_INTERN PetscErrorCode PCGPUAMGForget_Private(void *);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGTransposedCycle_Private(PC, GPUMGCycle **);
 GPUCSR_INTERN void           PCGPUAMGOptionsAt_Private(const PC_GPUAMG *, int level, GPUAMGOptions *);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGInherit_Private(const PC_GPUAMG *, int level, PetscInt ns, const double *near, PC);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGOnDevice_Private(const GPUCSROperator *, const char why[]);
@@ -111,34 +123,43 @@ GPUCSR_INTERN PetscErrorCode PCSetCoordinates_GPUAMG(PC, PetscInt dim, PetscInt 
 /* smoother.c */
 GPUCSR_INTERN void           PCGPUAMGSmoother_Private(const PC_GPUAMG *, double lambda, int steps, GPUMGSmoother *);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGSmootherSetFromOptions_Private(PC);
-GPUCSR_INTERN PetscErrorCode PCGPUAMGSmootherTell_Private(PC, PetscBool several);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGSmootherTell_Private(PC);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGFactors_Private(PC_GPUAMG *);
 
 /* operator.c */
 GPUCSR_INTERN PetscErrorCode PCGPUAMGGetOperator_GPUAMG(PC, PetscInt level, Mat *);
 
 /* gather.c */
+GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksRows_Private(const GPUAMGRanksMatrix *, PetscInt **i, PetscInt **j, PetscScalar **a);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGGather_Private(PC);
-GPUCSR_INTERN PetscErrorCode PCGPUAMGGatheredApply_Private(const GPUAMGRanks *, PetscBool transposed, Vec, Vec);
 
 /* tentative.c */
-GPUCSR_INTERN PetscErrorCode PCGPUAMGWeak_Private(Mat, PetscBool *weak);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGBlock_Private(Mat, GPUCSROperator *, const GPUCSRStorage **);
 
 /* filter.c */
-GPUCSR_INTERN PetscErrorCode PCGPUAMGBeyond_Private(Mat, Vec dinv, double **);
-GPUCSR_INTERN PetscErrorCode PCGPUAMGFilter_Private(Mat, Vec dinv, const double *near, Mat *);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGBeyond_Private(const GPUAMGRanksLevel *, GPUCSRBuffer *);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGFilter_Private(const GPUAMGRanksLevel *, GPUAMGRanksMatrix *);
 
 /* krylov.c */
 GPUCSR_INTERN PetscErrorCode PCGPUAMGKrylovMethod_Private(const PC_GPUAMG *, Mat, GPUMGKrylovMethod *);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGPreSolve_Private(PC, KSP, Vec, Vec);
-GPUCSR_INTERN PetscErrorCode PCGPUAMGKrylovSetUp_Private(GPUAMGRanks *);
-GPUCSR_INTERN PetscErrorCode PCGPUAMGKrylovApply_Private(PC, Vec, Vec);
 
 /* ranks.c */
 GPUCSR_INTERN PetscErrorCode PCGPUAMGSettle_Private(MPI_Comm, GPUCSRAttempt *);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksSetUp_Private(PC, PetscBool same);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksDestroy_Private(GPUAMGRanks **);
+
+/* ranksmatrix.c */
+GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksFinest_Private(Mat, PetscBool transposed, GPUAMGRanksMatrix *);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksPlan_Private(Mat like, int longest, GPUAMGRanksMatrix *);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksTransposed_Private(GPUCSRStorage *const block[2], const GPUAMGRanksMatrix *, GPUAMGRanksMatrix *);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksEmpty_Private(GPUCSRDevice, PetscInt m, PetscInt n, GPUCSRStorage *);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksBeside_Private(const GPUAMGRanksMatrix *, GPUCSRStorage *);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksMatrixDestroy_Private(GPUAMGRanksMatrix *);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksLargest_Private(const GPUAMGRanksLevel *, int most, PetscErrorCode (*)(const GPUAMGRanksLevel *, const double *, double *), double *);
+
+/* rankscycle.c */
+GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksCycles_Private(PC);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksApply_Private(PC, PetscBool transposed, Vec, Vec);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksCycle_Private(PC, GPUMGCycle **, PetscInt *version);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksView_Private(PC, PetscViewer);

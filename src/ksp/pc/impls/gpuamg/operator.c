@@ -18,6 +18,22 @@ static PetscErrorCode OfDevice(Mat like, const GPUAMGLevel *L, Mat *A)
   PetscFunctionReturn(ierr);
 }
 
+/* Collective */
+static PetscErrorCode OfRanks(const GPUAMGRanksLevel *L, Mat *A)
+{
+  PetscInt     *i, *j;
+  PetscScalar  *a;
+  GPUCSRAttempt attempt;
+
+  PetscFunctionBegin;
+  GPUCSRTry(&attempt, PCGPUAMGRanksRows_Private(&L->A, &i, &j, &a));
+  PetscCall(PCGPUAMGSettle_Private(L->A.m.comm, &attempt));
+  PetscCall(MatCreateMPIAIJWithArrays(L->A.m.comm, L->n, L->n, L->N, L->N, i, j, a, A));
+  PetscCall(MatSetBlockSize(*A, L->bs));
+  PetscCall(PetscFree3(i, j, a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode PCGPUAMGGetOperator_GPUAMG(PC pc, PetscInt level, Mat *A)
 {
   const PC_GPUAMG *a = (const PC_GPUAMG *)pc->data;
@@ -25,9 +41,10 @@ PetscErrorCode PCGPUAMGGetOperator_GPUAMG(PC pc, PetscInt level, Mat *A)
 
   PetscFunctionBegin;
   PetscCheck(a->taken, PetscObjectComm((PetscObject)pc), PETSC_ERR_ORDER, "PC type gpuamg has no levels before PCSetUp(), or because it has failed");
-  levels = !a->ranks ? a->h.levels : a->ranks->one ? 1 : a->ranks->levels;
+  levels = a->ranks ? a->ranks->levels : a->h.levels;
   PetscCheck(level >= 0 && level < levels, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE, "Level %" PetscInt_FMT " of PC type gpuamg: must be from 0, the finest, to %" PetscInt_FMT, level, levels - 1);
-  if (a->ranks) PetscCall(MatConvert(a->ranks->level[level].A, MATAIJ, MAT_INITIAL_MATRIX, A));
+  if (a->ranks && level) PetscCall(OfRanks(&a->ranks->level[level], A));
+  else if (a->ranks) PetscCall(MatConvert(a->ranks->finest, MATAIJ, MAT_INITIAL_MATRIX, A));
   else if (!level) PetscCall(MatConvert(a->matrix.A, MATAIJ, MAT_INITIAL_MATRIX, A));
   else PetscCall(OfDevice(a->matrix.A, &a->h.level[level], A));
   PetscFunctionReturn(PETSC_SUCCESS);

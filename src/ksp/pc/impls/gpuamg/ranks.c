@@ -1,10 +1,9 @@
 /*
-  PCGPUAMG of several ranks. Each device aggregates the diagonal block of its rank (blackbox/amg), so the tentative prolongator is block diagonal. Its smoothing steps and the Galerkin product are
-  products of matrices of all ranks (sparse/mpisparse.c). A PCMG holds the levels, and its cycles run on the devices (../mg). Each rank holds the whole of the first small level, with a hierarchy of
-  one process. An application exchanges the right-hand side of this level once; a smaller group of ranks would also send the solution back.
+  PCGPUAMG of several ranks: a hierarchy on the devices of all ranks. Each device aggregates the diagonal block of its rank (blackbox/amg), so the tentative prolongator is block diagonal. Its smoothing steps and
+  the Galerkin product are products of matrices of all ranks (sparse/mpisparse.c): border rows pass through the host, and no level does. Each rank holds the whole of the first small level, with a hierarchy
+  of one process (gather.c).
 */
 #include "gpuamgimpl.h"
-#include "../../../../mat/impls/gpucsr/blackbox/amg/rows.h"
 
 typedef GPUAMGRanksLevel Level;
 
@@ -23,198 +22,240 @@ PetscErrorCode PCGPUAMGSettle_Private(MPI_Comm comm, GPUCSRAttempt *a)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The same for the steps of a product */
+static PetscErrorCode Agree(void *comm, const GPUCSRAttempt *a, PetscBool *ok)
+{
+  GPUCSRAttempt attempt = *a;
+
+  PetscFunctionBegin;
+  PetscCall(PCGPUAMGSettle_Private(*(MPI_Comm *)comm, &attempt));
+  *ok = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Does each rank take all of level l, of N rows? */
 static PetscBool Gathers(PC pc, int l, PetscInt N)
 {
   const PC_GPUAMG *a    = (const PC_GPUAMG *)pc->data;
   PetscMPIInt      size = 1;
 
-  if (a->gathers || N <= a->used.o.limit || (l && N <= a->used.gather)) return PETSC_TRUE;
+  if (N <= a->used.o.limit || (l && N <= a->used.gather)) return PETSC_TRUE;
   return (PetscBool)(MPI_Comm_size(PetscObjectComm((PetscObject)pc), &size) || (double)N < (double)a->used.least * size);
 }
 
 /* ---- values of a level ---- */
 
-/* Flags of GPUAMGFlag of the rank's rows; a row without a diagonal entry gets 1 */
-static PetscErrorCode Reciprocals(const Level *L, int *problem)
+static PetscErrorCode Diagonal(const Level *L, const double *from, double *to)
 {
-  PetscScalar *d;
-  PetscInt     first;
+  const GPUAMGWork w = {.bs = 1, .coarse = (double *)L->dinv.p, .norm = (double *)from, .basis = to};
+
+  return (*GPUAMGOf(L->A.o.dev)->rows)(L->A.o.dev, GPUAMG_TIMES, (int)L->n, &w);
+}
+
+static PetscErrorCode Blocks(const Level *L, const double *from, double *to)
+{
+  const GPUAMGWork w = {.bs = (int)L->bs, .coarse = (double *)L->smooth.p, .norm = (double *)from, .basis = to};
+
+  return (*GPUAMGOf(L->A.o.dev)->rows)(L->A.o.dev, GPUAMG_TIMES, (int)L->n, &w);
+}
+
+static PetscErrorCode Factor(const Level *L, const double *from, double *to)
+{
+  return L->n ? GPUCSRFactorSolve(L->factor, PETSC_FALSE, from, to) : PETSC_SUCCESS;
+}
+
+/* The diagonal's inverse, another smoother's, and flags of GPUAMGFlag */
+static PetscErrorCode Inverses(const GPUAMGOptions *o, Level *L, GPUCSRStorage *K, int *flags)
+{
+  GPUCSRDevice     dev  = L->A.o.dev;
+  const GPUAMGOps *ops  = GPUAMGOf(dev);
+  const int        n    = (int)L->n;
+  GPUCSRBuffer     flag = {NULL, 0};
+  int32_t          raised;
+  GPUAMGWork       w;
 
   PetscFunctionBegin;
-  PetscCall(MatGetOwnershipRange(L->A, &first, NULL));
-  PetscCall(MatGetDiagonal(L->A, L->dinv));
-  PetscCall(VecGetArray(L->dinv, &d));
-  for (PetscInt i = 0; i < L->n; i++) {
-    const PetscScalar *row;
-    PetscInt           n;
-
-    if (PetscIsInfOrNanScalar(d[i])) *problem |= GPUAMG_NAN;
-    if (PetscRealPart(d[i]) < 0) *problem |= GPUAMG_NEGATIVE;
-    if (d[i] != 0.0) {
-      d[i] = 1.0 / d[i];
-      continue;
-    }
-    d[i] = 1.0;
-    PetscCall(MatGetRow(L->A, first + i, &n, NULL, &row));
-    for (PetscInt k = 0; k < n; k++)
-      if (row[k] != 0.0) *problem |= GPUAMG_ZERO;
-    PetscCall(MatRestoreRow(L->A, first + i, &n, NULL, &row));
+  PetscCall(GPUCSRBufferGrow(dev, sizeof(double) * (size_t)PetscMax(1, n), "the diagonal of a level", &L->dinv));
+  PetscCall(GPUCSRBufferGrow(dev, sizeof(int32_t), "flags of a level", &flag));
+  PetscCall(dev->ops->zero(dev->id, flag.p, sizeof(int32_t), dev->stream));
+  w = (GPUAMGWork){.A = GPUAMGRowsOf(K), .bs = (int)L->bs, .dinv = (double *)L->dinv.p, .flag = (int32_t *)flag.p};
+  PetscCall((*ops->rows)(dev, GPUAMG_DIAGONAL, n, &w));
+  PetscCall(GPUCSRRead(dev, &raised, flag.p, sizeof(raised)));
+  PetscCall(GPUCSRBufferFree(dev, &flag));
+  *flags = raised;
+  if (o->smoother == GPUAMG_BY_SIZES) {
+    PetscCall(GPUCSRBufferGrow(dev, sizeof(double) * (size_t)PetscMax(1, n), "the smoother of a level", &L->smooth));
+    w.dinv = (double *)L->smooth.p;
+    PetscCall((*ops->rows)(dev, GPUAMG_SIZES, n, &w));
+  } else if (o->smoother == GPUAMG_BY_BLOCKS && L->bs > 1) {
+    PetscCall(GPUCSRBufferGrow(dev, sizeof(double) * (size_t)PetscMax(1, n) * (size_t)L->bs, "the smoother of a level", &L->smooth));
+    w.A      = GPUAMGRowsOf(L->A.m.block[0]);
+    w.coarse = (double *)L->smooth.p;
+    PetscCall((*ops->rows)(dev, GPUAMG_INVERSES, n / (int)L->bs, &w));
   }
-  PetscCall(VecRestoreArray(L->dinv, &d));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Arnoldi's method as on one process, from the same numbers: an estimate of the largest eigenvalue of D^-1 A */
-static PetscErrorCode Largest(Level *L, int most)
+/* A zero pivot is a problem, not an error */
+static PetscErrorCode Factored(Level *L, int *flags)
 {
-  const int   steps                                = (int)PetscMin(most, L->N);
-  double      H[GPUAMG_STEPS * (GPUAMG_STEPS + 1)] = {0};
-  PetscScalar h[GPUAMG_STEPS + 1], *a;
-  PetscReal   norm = 1;
-  PetscInt    first;
-  Vec        *V;
+  PetscBool good = PETSC_TRUE;
 
   PetscFunctionBegin;
-  PetscCall(VecDuplicateVecs(L->dinv, steps + 1, &V));
-  PetscCall(VecGetOwnershipRange(V[0], &first, NULL));
-  PetscCall(VecGetArrayWrite(V[0], &a));
-  for (PetscInt i = 0; i < L->n; i++) a[i] = GPUAMGStart((uint32_t)(first + i));
-  PetscCall(VecRestoreArrayWrite(V[0], &a));
-  PetscCall(VecNormalize(V[0], NULL));
-  for (int k = 0; k < steps && norm > 0; k++) {
-    PetscCall(MatMult(L->A, V[k], V[k + 1]));
-    PetscCall(VecPointwiseMult(V[k + 1], L->dinv, V[k + 1]));
-    PetscCall(VecMDot(V[k + 1], k + 1, V, h));
-    for (int j = 0; j <= k; j++) {
-      H[k * (GPUAMG_STEPS + 1) + j] = (double)PetscRealPart(h[j]);
-      h[j]                          = -h[j];
-    }
-    PetscCall(VecMAXPY(V[k + 1], k + 1, h, V));
-    PetscCall(VecNorm(V[k + 1], NORM_2, &norm));
-    H[k * (GPUAMG_STEPS + 1) + k + 1] = (double)norm;
-    if (norm > 0) PetscCall(VecScale(V[k + 1], 1 / norm));
-  }
-  PetscCall(VecDestroyVecs(steps + 1, &V));
-  L->lambda = GPUAMGRadius(steps, H, GPUAMG_STEPS + 1);
+  if (L->n) PetscCall(GPUCSRFactorMake(L->A.m.block[0], 0, &L->factor, &good));
+  if (!good) *flags |= GPUAMG_PIVOT;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A vector on the device */
-static PetscErrorCode Diagonal(Mat A, Vec *v)
+static PetscErrorCode ValuesOfRank(const GPUAMGOptions *o, Level *L, int *flags)
 {
-  PetscFunctionBegin;
-  PetscCall(VecCreate(PetscObjectComm((PetscObject)A), v));
-  PetscCall(VecSetSizes(*v, A->rmap->n, A->rmap->N));
-  PetscCall(VecSetType(*v, VECGPU));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Does each row of the diagonal block have its diagonal entry? */
-static PetscErrorCode Complete(Mat A, PetscBool *complete)
-{
-  const PetscInt *i, *j;
-  PetscInt        at = 0;
-  Mat             D;
+  GPUCSRStorage  K = {.dev = L->A.o.dev};
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(MatMPIAIJGetSeqAIJ(A, &D, NULL, NULL));
-  PetscCall(MatSeqAIJGetCSRAndMemType(D, &i, &j, NULL, NULL));
-  for (PetscInt r = 0; r < D->rmap->n && at >= 0; r++) PetscCall(PetscFindInt(r, i[r + 1] - i[r], j + i[r], &at));
-  *complete = (PetscBool)(at >= 0);
+  PetscCall(PCGPUAMGRanksBeside_Private(&L->A, &K));
+  ierr = Inverses(o, L, &K, flags);
+  PetscCall(GPUCSRStorageDestroy(&K));
+  PetscCall(ierr);
+  if (o->smoother == GPUAMG_BY_FACTOR) PetscCall(Factored(L, flags));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: diagonal and largest eigenvalue of level l */
+static PetscErrorCode Eigenvalue(PC_GPUAMG *a, const Level *L, PetscErrorCode (*inverse)(const Level *, const double *, double *), double *lambda)
+{
+  PetscFunctionBegin;
+  PetscCall(PCGPUAMGRanksLargest_Private(L, a->used.o.steps, inverse, lambda));
+  if (!(*lambda >= 0 && *lambda < 1e300)) a->h.problem = GPUAMG_NAN;
+  if (!(*lambda > 0)) *lambda = 1;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: what smooths level l, and its largest eigenvalues */
 static PetscErrorCode Values(PC_GPUAMG *a, int l)
 {
-  Level         *L        = &a->ranks->level[l];
-  const MPI_Comm comm     = PetscObjectComm((PetscObject)L->A);
-  int            flag[2]  = {0, 0}; /* problems; rows without a diagonal entry */
-  PetscBool      complete = L->whole;
+  Level               *L     = &a->ranks->level[l];
+  const GPUAMGSmoother by    = (GPUAMGSmoother)a->used.o.smoother;
+  int                  flags = 0;
+  GPUCSRAttempt        attempt;
 
   PetscFunctionBegin;
-  if (!L->dinv) PetscCall(Diagonal(L->A, &L->dinv));
-  PetscCall(Reciprocals(L, &flag[0]));
-  if (!complete) PetscCall(Complete(L->A, &complete));
-  flag[1] = !complete;
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, flag, 2, MPI_INT, MPI_BOR, comm));
-  L->whole     = (PetscBool)!flag[1];
+  GPUCSRTry(&attempt, ValuesOfRank(&a->used.o, L, &flags));
+  PetscCall(PCGPUAMGSettle_Private(L->A.m.comm, &attempt));
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &flags, 1, MPI_INT, MPI_BOR, L->A.m.comm));
   a->h.at      = l;
-  a->h.problem = flag[0] & ~(GPUAMG_NEGATIVE | (l ? GPUAMG_ZERO : 0)); /* a coarse row is smoothed as if it had 1 there */
-  if (!l) a->h.negative = (GPUCSRBool)((flag[0] & GPUAMG_NEGATIVE) != 0);
+  a->h.problem = flags & GPUAMG_NAN ? GPUAMG_NAN : flags & ~(GPUAMG_NEGATIVE | (l ? GPUAMG_ZERO : 0)); /* a coarse row is smoothed as if it had 1 there */
+  if (!l) a->h.negative = (GPUCSRBool)((flags & GPUAMG_NEGATIVE) != 0);
   if (a->h.problem) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(Largest(L, a->used.o.steps));
-  if (!(L->lambda >= 0 && L->lambda < 1e300)) a->h.problem = GPUAMG_NAN;
-  else if (L->lambda == 0) L->lambda = 1;
+  PetscCall(Eigenvalue(a, L, Diagonal, &L->lambda));
+  L->bound = by == GPUAMG_BY_SIZES ? 1 : L->lambda;
+  if (a->h.problem || a->used.smoother.richardson || a->used.smoother.given) PetscFunctionReturn(PETSC_SUCCESS);
+  if (by == GPUAMG_BY_FACTOR) PetscCall(Eigenvalue(a, L, Factor, &L->bound));
+  if (by == GPUAMG_BY_BLOCKS && L->bs > 1) PetscCall(Eigenvalue(a, L, Blocks, &L->bound));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* ---- the next level ---- */
 
-/* Collective: the steps P = (I - omega D^-1 F) P of the prolongator. F: the level's matrix, or without its small entries */
-static PetscErrorCode Smoothed(const PC_GPUAMG *a, Level *L, Mat F, MatReuse reuse)
+/* P = from - omega D^-1 P, block by block. from: the prolongator of the step before, where P = F from */
+static PetscErrorCode SmoothBlocks(const GPUAMGOptions *o, const Level *L, const GPUAMGRanksMatrix *from, const GPUAMGRanksMatrix *P)
 {
+  GPUCSRDevice   dev   = L->A.o.dev;
+  const int      n     = (int)from->m.block[1]->n;
+  const size_t   bytes = sizeof(int32_t) * (size_t)from->m.block[1]->nnz, more = sizeof(int32_t) * (size_t)n;
+  GPUAMGWork     w = {.dinv = (double *)L->dinv.p, .omega = o->damping / L->lambda};
+  int32_t       *table;
+  char          *there = NULL;
+  PetscErrorCode ierr  = PETSC_SUCCESS;
+
   PetscFunctionBegin;
-  for (int k = 1; k <= a->used.o.nsmooths; k++) {
-    PetscCall(MatMatMult(F, L->P[k - 1], reuse, PETSC_DEFAULT, &L->P[k]));
-    PetscCall(MatDiagonalScale(L->P[k], L->dinv, NULL));
-    PetscCall(MatAYPX(L->P[k], (PetscScalar)(-a->used.o.damping / L->lambda), L->P[k - 1], L->whole ? SUBSET_NONZERO_PATTERN : DIFFERENT_NONZERO_PATTERN));
-    if (F != L->A) PetscCall(MatProductClear(L->P[k])); /* new values are a new set-up */
+  w.from = GPUAMGRowsOf(from->m.block[0]);
+  w.to   = GPUAMGRowsOf(P->m.block[0]);
+  PetscCall((*GPUAMGOf(dev)->rows)(dev, GPUAMG_SMOOTH, (int)L->n, &w));
+  w.from = GPUAMGRowsOf(from->m.block[1]);
+  w.to   = GPUAMGRowsOf(P->m.block[1]);
+  if (bytes) { /* the ghost columns of `from` are among those of P */
+    PetscCall(PetscMalloc1(n, &table));
+    for (int k = 0; k < n; k++) {
+      PetscInt at;
+
+      PetscCall(PetscFindInt(from->m.ghost[k], P->m.block[1]->n, P->m.ghost, &at));
+      table[k] = (int32_t)at;
+    }
+    ierr = GPUCSRMalloc(dev, bytes + more, "columns of a prolongator", (void **)&there);
+    if (!ierr) ierr = dev->ops->copy(dev->id, there, w.from.j, bytes, GPUCSR_ON_DEVICE, dev->stream);
+    if (!ierr) ierr = GPUCSRUpload(dev, there + bytes, GPUCSR_INT32, table, GPUCSR_INT32, (size_t)n, PETSC_FALSE, dev->stream, NULL);
+    if (!ierr) ierr = (*GPUCSRSpGEMMOf(dev)->renumber)(dev, (int)from->m.block[1]->nnz, (const int32_t *)(there + bytes), (int32_t *)there, dev->stream);
+    w.from.j = (int32_t *)there;
+    PetscCall(PetscFree(table));
+  }
+  if (!ierr) ierr = (*GPUAMGOf(dev)->rows)(dev, GPUAMG_SMOOTH, (int)L->n, &w);
+  if (there) PetscCall(GPUCSRFree(dev, bytes + more, (void **)&there));
+  PetscFunctionReturn(ierr);
+}
+
+/* Collective: C = A B or B^T A B, or its new values */
+static PetscErrorCode Product(MatProductType type, const GPUAMGRanksMatrix *A, const GPUAMGRanksMatrix *B, PetscLayout rows, RanksProduct **p, GPUAMGRanksMatrix *C)
+{
+  PetscBool ok;
+
+  PetscFunctionBegin;
+  if (!*p) {
+    PetscCall(GPUCSRRanksProductCreate(type, A->o.dev, Agree, &C->m.comm, p));
+    C->m = (GPUCSRRanksCSR){
+      .comm = A->m.comm, .rmap = rows, .cmap = B->m.cmap, .block = {&C->own[0], &(*p)->E}
+    };
+    PetscCall(GPUCSRRanksProductSymbolic(*p, &A->m, &B->m, &C->own[0], &ok));
+    C->m.ghost = (*p)->ghost;
+  }
+  PetscCall(GPUCSRRanksProductNumeric(*p, &A->m, &B->m, &C->own[0], &ok));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: the steps P = (I - omega D^-1 F) P of the prolongator. F: the level's matrix, or without its small entries */
+static PetscErrorCode Smoothed(const GPUAMGOptions *o, Level *L, const GPUAMGRanksMatrix *F)
+{
+  GPUCSRAttempt attempt;
+
+  PetscFunctionBegin;
+  for (int k = 1; k <= o->nsmooths; k++) {
+    PetscCall(Product(MATPRODUCT_AB, F, &L->P[k - 1], L->rows, &L->smoothed[k], &L->P[k]));
+    GPUCSRTry(&attempt, SmoothBlocks(o, L, &L->P[k - 1], &L->P[k]));
+    PetscCall(PCGPUAMGSettle_Private(L->A.m.comm, &attempt));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: the prolongator, and the Galerkin product. again: of new values */
-static PetscErrorCode Products(const PC_GPUAMG *a, Level *L, PetscBool again, PetscBool keep)
+static PetscErrorCode Dead(const Level *C)
 {
-  const MatReuse reuse = again ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX;
-  Mat            F     = L->A;
+  GPUAMGWork w = {.to = GPUAMGRowsOf(C->A.m.block[0]), .dead = (unsigned char *)C->dead.p};
 
-  PetscFunctionBegin;
-  if (!again && a->ranks->weak && a->used.o.nsmooths) PetscCall(PCGPUAMGFilter_Private(L->A, L->dinv, L->near, &F));
-  if (!again || !keep) PetscCall(Smoothed(a, L, F, reuse));
-  if (F != L->A) PetscCall(MatDestroy(&F));
-  PetscCall(MatPtAP(L->A, L->P[a->used.o.nsmooths], reuse, PETSC_DEFAULT, &L[1].A));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return C->ns > 1 ? (*GPUAMGOf(C->A.o.dev)->rows)(C->A.o.dev, GPUAMG_DEAD, (int)C->n, &w) : PETSC_SUCCESS;
 }
 
-/* Collective. The device also multiplies small matrices: PETSc adds entries of other ranks in the order of their arrival */
-static PetscErrorCode Coarse(const PC_GPUAMG *a, Level *L, PetscBool again, PetscBool keep)
+/* Collective: prolongator, Galerkin product and plans; again: new values. keep: the prolongator */
+static PetscErrorCode Coarse(PC pc, Level *L, PetscBool again, PetscBool keep)
 {
-  PetscInt       least = 0;
-  PetscErrorCode ierr;
+  const PC_GPUAMG     *a = (const PC_GPUAMG *)pc->data;
+  const GPUAMGOptions *o = &a->used.o;
+  GPUAMGRanksMatrix   *P = &L->P[o->nsmooths], *C = &L[1].A, F = {.m = {.comm = MPI_COMM_NULL}};
+  const PetscBool      filtered = (PetscBool)(!again && a->ranks->weak && o->nsmooths);
+  GPUCSRAttempt        attempt;
+  PetscErrorCode       ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
-  PetscCall(MatGPUCSRProductLeast_Private(L->A, &least));
-  ierr = Products(a, L, again, keep);
-  PetscCall(MatGPUCSRProductLeast_Private(L->A, &least));
+  if (filtered) PetscCall(PCGPUAMGFilter_Private(L, &F));
+  F.o.dev = L->A.o.dev;
+  if (!again || !keep) ierr = Smoothed(o, L, filtered ? &F : &L->A);
+  PetscCall(PCGPUAMGRanksMatrixDestroy_Private(&F));
   PetscCall(ierr);
-  if (L[1].dead) PetscCall(MatDiagonalSet(L[1].A, L[1].dead, ADD_VALUES));
-  if (!again) PetscCall(MatSetBlockSize(L[1].A, L[1].bs));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Collective: the data of the next level */
-static PetscErrorCode Next(Level *L, PCGPUAMGTentative *t)
-{
-  Level   *C = &L[1];
-  PetscInt first, dead = 0;
-
-  PetscFunctionBegin;
-  PetscCall(PCGPUAMGTentativeMatrix_Private(L->A, t, &L->P[0]));
-  C->n  = t->columns;
-  C->bs = C->ns = L->ns;
-  C->near       = t->near;
-  t->near       = NULL;
-  for (PetscInt i = 0; i < C->n; i++) dead += C->ns > 1 && t->dead[i];
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &dead, 1, MPIU_INT, MPI_SUM, PetscObjectComm((PetscObject)L->A)));
-  if (!dead) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatCreateVecs(L->P[0], &C->dead, NULL));
-  PetscCall(VecGetOwnershipRange(C->dead, &first, NULL));
-  for (PetscInt i = 0; i < C->n; i++) PetscCall(VecSetValue(C->dead, first + i, t->dead[i] ? 1.0 : 0.0, INSERT_VALUES));
-  PetscCall(VecAssemblyBegin(C->dead));
-  PetscCall(VecAssemblyEnd(C->dead));
+  PetscCall(Product(MATPRODUCT_PtAP, &L->A, P, L[1].rows, &L->galerkin, C));
+  GPUCSRTry(&attempt, Dead(&L[1]));
+  PetscCall(PCGPUAMGSettle_Private(C->m.comm, &attempt));
+  if (again) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PCGPUAMGRanksPlan_Private(pc->pmat, 0, P));
+  PetscCall(PCGPUAMGRanksPlan_Private(pc->pmat, L->galerkin->crows.longest, C));
+  GPUCSRTry(&attempt, PCGPUAMGRanksTransposed_Private((GPUCSRStorage *const[]){&L->galerkin->T[0], &L->galerkin->T[1]}, P, &L->R));
+  PetscCall(PCGPUAMGSettle_Private(C->m.comm, &attempt));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -224,188 +265,144 @@ static PetscBool Asks(const PC_GPUAMG *a)
   return (PetscBool)(a->used.o.drop == GPUAMG_ASK && a->ranks->level[0].bs == 1 && a->ranks->level[0].ns == 1);
 }
 
-static PetscErrorCode Aggregates(const Level *L, const GPUAMGOptions *o, PCGPUAMGTentative *t)
+/* The aggregates of this rank, with the tentative prolongator and the near null space of its columns */
+static PetscErrorCode Aggregates(const GPUAMGOptions *o, Level *L)
 {
-  double        *beyond = NULL;
-  PetscErrorCode ierr;
+  GPUCSRDevice   dev    = L->A.o.dev;
+  Level         *C      = &L[1];
+  GPUCSRBuffer   beyond = {NULL, 0};
+  GPUAMG         h      = {.dev = dev};
+  PetscErrorCode ierr   = PETSC_SUCCESS;
 
   PetscFunctionBegin;
-  if (o->drop == GPUAMG_ALWAYS && o->level == 0) PetscCall(PCGPUAMGBeyond_Private(L->A, L->dinv, &beyond));
-  ierr = PCGPUAMGTentativeMake_Private(L->A, o, L->ns, L->near, beyond, t);
-  PetscCall(PetscFree(beyond));
+  C->A.o.dev = dev; /* of its memory */
+  if (L->n && o->drop == GPUAMG_ALWAYS) ierr = PCGPUAMGBeyond_Private(L, &beyond);
+  if (L->n && !ierr) ierr = GPUAMGOneLevel(&h, o, L->A.m.block[0], (int)L->bs, (int)L->ns, (const double *)L->basis.p, (const double *)beyond.p);
+  if (!ierr && h.level[1].n) {
+    C->n             = h.level[1].n;
+    C->basis         = h.level[1].basis;
+    C->dead          = h.level[1].dead;
+    L->P[0].own[0]   = h.level[0].P[0];
+    h.level[1].basis = h.level[1].dead = (GPUCSRBuffer){NULL, 0};
+    PetscCall(PetscMemzero(&h.level[0].P[0], sizeof(h.level[0].P[0])));
+  }
+  if (L->n) PetscCall(GPUAMGDestroy(&h));
+  PetscCall(GPUCSRBufferFree(dev, &beyond));
   PetscCall(ierr);
+  if (!L->P[0].own[0].dev) PetscCall(PCGPUAMGRanksEmpty_Private(dev, L->n, 0, &L->P[0].own[0]));
+  PetscCall(PCGPUAMGRanksEmpty_Private(dev, L->n, 0, &L->P[0].own[1]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: makes levels until a small level, or until coarsening stops; *last: coarsening has stopped */
-static PetscErrorCode Build(PC pc, PetscBool *last)
+/* Collective: the rows of the next level, and the tentative prolongator; more: there are fewer rows */
+static PetscErrorCode Next(Level *L, PetscBool *more)
+{
+  Level *C = &L[1];
+
+  PetscFunctionBegin;
+  C->bs = C->ns = L->ns;
+  PetscCallMPI(MPI_Allreduce(&C->n, &C->N, 1, MPIU_INT, MPI_SUM, L->A.m.comm));
+  *more = (PetscBool)(C->N && (double)C->N < 0.9 * (double)L->N);
+  if (!*more) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscLayoutCreateFromSizes(L->A.m.comm, C->n, C->N, 1, &C->rows));
+  L->P[0].o.dev = L->A.o.dev;
+  L->P[0].m     = (GPUCSRRanksCSR){
+        .comm = L->A.m.comm, .rmap = L->rows, .cmap = C->rows, .block = {&L->P[0].own[0], &L->P[0].own[1]}
+  };
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode CountWeak(const Level *L, int64_t counts[2])
+{
+  PetscFunctionBegin;
+  if (L->n) PetscCall(GPUAMGOneWeak(L->A.m.block[0], &counts[0]));
+  counts[1] = L->A.m.block[0]->nnz;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: do the diagonal blocks of all ranks have enough weak entries for dropping? */
+static PetscErrorCode Weak(const Level *L, PetscBool *weak)
+{
+  int64_t       counts[2] = {0, 0};
+  GPUCSRAttempt attempt;
+
+  PetscFunctionBegin;
+  GPUCSRTry(&attempt, CountWeak(L, counts));
+  PetscCall(PCGPUAMGSettle_Private(L->A.m.comm, &attempt));
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, counts, 2, MPI_INT64_T, MPI_SUM, L->A.m.comm));
+  *weak = (PetscBool)GPUAMGEnoughWeak(counts[0], counts[1]);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: makes levels until a small level, or until coarsening stops */
+static PetscErrorCode Build(PC pc)
+{
+  PC_GPUAMG   *a    = (PC_GPUAMG *)pc->data;
+  GPUAMGRanks *r    = a->ranks;
+  PetscBool    more = PETSC_TRUE;
+
+  PetscFunctionBegin;
+  for (int l = 0; l < GPUAMG_LEVELS && more; l++) {
+    Level        *L       = &r->level[l];
+    GPUAMGOptions options = a->used.o;
+    GPUCSRAttempt attempt;
+
+    r->levels = l + 1;
+    r->small  = Gathers(pc, l, L->N);
+    if (r->small) break;
+    PetscCall(Values(a, l));
+    if (a->h.problem || l + 1 >= a->used.o.levels) break;
+    if (!l && Asks(a)) PetscCall(Weak(L, &r->weak));
+    PCGPUAMGOptionsAt_Private(a, l, &options);
+    options.drop = r->weak ? GPUAMG_ALWAYS : GPUAMG_NEVER;
+    GPUCSRTry(&attempt, Aggregates(&options, L));
+    PetscCall(PCGPUAMGSettle_Private(PetscObjectComm((PetscObject)pc), &attempt));
+    PetscCall(Next(L, &more));
+    if (more) PetscCall(Coarse(pc, L, PETSC_FALSE, PETSC_FALSE));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: new values of the same pattern */
+static PetscErrorCode Refresh(PC pc)
 {
   PC_GPUAMG   *a = (PC_GPUAMG *)pc->data;
   GPUAMGRanks *r = a->ranks;
 
   PetscFunctionBegin;
-  *last = PETSC_TRUE;
-  for (int l = 0; l < GPUAMG_LEVELS; l++) {
-    Level            *L       = &r->level[l];
-    PCGPUAMGTentative t       = {0};
-    GPUAMGOptions     options = a->used.o;
-    GPUCSRAttempt     attempt;
+  for (int l = 0; l < r->levels && !a->h.problem; l++) {
+    const PetscBool last = (PetscBool)(l + 1 == r->levels);
 
-    r->levels = l + 1;
-    PetscCall(MatGetSize(L->A, &L->N, NULL));
-    PetscCall(Values(a, l));
-    *last = (PetscBool)!Gathers(pc, l, L->N);
-    if (a->h.problem || !*last || l + 1 >= a->used.o.levels) break;
-    if (!l && Asks(a)) PetscCall(PCGPUAMGWeak_Private(L->A, &r->weak));
-    PCGPUAMGOptionsAt_Private(a, l, &options);
-    options.drop = r->weak ? GPUAMG_ALWAYS : GPUAMG_NEVER;
-    GPUCSRTry(&attempt, Aggregates(L, &options, &t));
-    PetscCall(PCGPUAMGSettle_Private(PetscObjectComm((PetscObject)pc), &attempt));
-    PetscCall(PCGPUAMGTentativeColumns_Private(L->A, &t, &L[1].N));
-    if (L[1].N) PetscCall(Next(L, &t));
-    PetscCall(PCGPUAMGTentativeDestroy_Private(&t));
-    if (!L[1].N) break;
-    PetscCall(Coarse(a, L, PETSC_FALSE, PETSC_FALSE));
+    if (r->level[l].factor) PetscCall(GPUCSRFactorDestroy(&r->level[l].factor));
+    if (!last || !r->small) PetscCall(Values(a, l));
+    if (!a->h.problem && !last) PetscCall(Coarse(pc, &r->level[l], PETSC_TRUE, a->reuse));
   }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* ---- cycles ---- */
-
-#define COARSE_STEPS 16 /* of the smoother on the coarsest level */
-
-/* The PC of a level's smoother. ILU of several ranks is PETSc's block Jacobi, with a block a rank */
-static PetscErrorCode SmootherType(const char type[], PetscBool ilu, PetscBool sizes, PC pc)
-{
-  PetscEnum rowl1;
-  PetscBool known;
-
-  PetscFunctionBegin;
-  PetscCall(PCSetType(pc, ilu ? PCBJACOBI : type));
-  if (ilu) pc->setfromoptionscalled++; /* the blocks read their options */
-  if (!sizes) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscEnumFind(PCJacobiTypes, "rowl1", &rowl1, &known));
-  PetscCheck(known, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP, "PC type gpuamg needs a PETSc with -pc_jacobi_type rowl1 for -pc_gpuamg_smoother rowl1 on levels of several ranks: take jacobi or pbjacobi");
-  PetscCall(PCJacobiSetType(pc, (PCJacobiType)rowl1));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Collective: a zero pivot in the block of one rank is a problem on all ranks */
-static PetscErrorCode Factors(PC_GPUAMG *a, PC pc)
-{
-  PCFailedReason why;
-  int            weight;
-  PetscMPIInt    rank;
-
-  PetscFunctionBegin;
-  PetscCall(PCSetUp(pc));
-  PetscCall(PCSetUpOnBlocks(pc));
-  PetscCall(PCGetFailedReason(pc, &why));
-  weight = why != PC_NOERROR;
-  PetscCall(GPUCSRAgree(PetscObjectComm((PetscObject)pc), &weight, NULL, NULL, 0, &rank));
-  if (weight) a->h.problem = GPUAMG_PIVOT;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Collective. Jacobi's eigenvalues give Chebyshev's bounds. PETSc estimates bounds for another preconditioner, and options may set bounds. PETSc would read the type ilu from the options again */
-static PetscErrorCode Smoother(PC_GPUAMG *a, int l, PetscBool solves, PetscBool first, KSP ksp)
-{
-  const Level *L       = &a->ranks->level[l];
-  PetscOptions options = ((PetscObject)ksp)->options;
-  PetscInt     steps   = solves ? COARSE_STEPS : a->used.degree;
-  const char  *prefix;
-  char         type[64];
-  PetscBool    chebyshev, bounds, estimate, ilu, jacobi, sizes;
-  PC           pc;
-
-  PetscFunctionBegin;
-  PetscCall(KSPGetOptionsPrefix(ksp, &prefix));
-  PetscCall(PetscOptionsHasName(options, prefix, "-ksp_chebyshev_eigenvalues", &bounds));
-  PetscCall(PetscOptionsHasName(options, prefix, "-ksp_chebyshev_esteig", &estimate));
-  PetscCall(PetscOptionsGetInt(options, prefix, "-ksp_max_it", &steps, NULL));
-  PetscCall(PetscStrncpy(type, a->used.o.smoother == GPUAMG_BY_FACTOR ? PCILU : a->used.o.smoother == GPUAMG_BY_BLOCKS && L->bs > 1 ? PCPBJACOBI : PCJACOBI, sizeof(type))); /* blocks of one row are Jacobi's */
-  PetscCall(PetscOptionsGetString(options, prefix, "-pc_type", type, sizeof(type), NULL));
-  PetscCall(PetscStrcmp(type, PCILU, &ilu));
-  PetscCall(PetscStrcmp(type, PCJACOBI, &jacobi));
-  sizes = (PetscBool)(jacobi && a->used.o.smoother == GPUAMG_BY_SIZES);
-  PetscCall(KSPSetOperators(ksp, L->A, L->A));
-  PetscCall(KSPGetPC(ksp, &pc));
-  if (first) {
-    PetscCall(KSPSetType(ksp, KSPCHEBYSHEV));
-    PetscCall(KSPSetNormType(ksp, KSP_NORM_NONE));
-    PetscCall(SmootherType(type, ilu, sizes, pc));
-    PetscCall(KSPSetSkipPCSetFromOptions(ksp, ilu));
-  }
-  PetscCall(KSPSetTolerances(ksp, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, steps));
-  PetscCall(PetscObjectTypeCompare((PetscObject)ksp, KSPCHEBYSHEV, &chebyshev));
-  if (chebyshev && jacobi && !sizes && (first || !(bounds || estimate))) PetscCall(KSPChebyshevSetEigenvalues(ksp, 1.1 * L->lambda, 0.1 * L->lambda));
-  a->h.at = l;
-  if (ilu) PetscCall(Factors(a, pc));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Collective: the levels as a PCMG. last: the coarsest is not small */
-static PetscErrorCode Cycles(PC pc, PetscBool last)
-{
-  PC_GPUAMG      *a     = (PC_GPUAMG *)pc->data;
-  GPUAMGRanks    *r     = a->ranks;
-  const PetscBool first = (PetscBool)!r->mg;
-  const Level    *C     = &r->level[r->levels - 1];
-  const char     *prefix;
-  int             reason;
-  PetscMPIInt     rank;
-  PC              coarse;
-  KSP             ksp;
-
-  PetscFunctionBegin;
-  for (int l = 0; l < r->levels - (last ? 0 : 1) && a->used.o.smoother == GPUAMG_BY_FACTOR; l++) {
-    a->h.at = l;
-    if (!r->level[l].whole) a->h.problem = GPUAMG_PIVOT;
-    if (a->h.problem) PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  if (first) {
-    PetscCall(PCGetOptionsPrefix(pc, &prefix));
-    PetscCall(PCCreate(PetscObjectComm((PetscObject)pc), &r->mg));
-    PetscCall(PCSetOptionsPrefix(r->mg, prefix));
-    PetscCall(PCSetType(r->mg, PCMG));
-    PetscCall(PCMGWanted_Private(r->mg));
-    PetscCall(PCMGSetLevels(r->mg, r->levels, NULL));
-    PetscCall(PCMGSetGalerkin(r->mg, PC_MG_GALERKIN_NONE));
-    if (a->used.cycles == 2) PetscCall(PCMGSetCycleType(r->mg, PC_MG_CYCLE_W));
-  }
-  PetscCall(PCSetOperators(r->mg, r->level[0].A, r->level[0].A));
-  for (int l = 0; l + 1 < r->levels; l++) {
-    const PetscInt at = r->levels - 1 - l;
-
-    PetscCall(PCMGGetSmoother(r->mg, at, &ksp));
-    PetscCall(Smoother(a, l, PETSC_FALSE, first, ksp));
-    if (a->h.problem) PetscFunctionReturn(PETSC_SUCCESS);
-    if (first) PetscCall(PCMGSetInterpolation(r->mg, at, r->level[l].P[a->used.o.nsmooths]));
-  }
-  PetscCall(PCMGGetCoarseSolve(r->mg, &ksp));
-  if (last) PetscCall(Smoother(a, r->levels - 1, PETSC_TRUE, first, ksp));
-  else {
-    PetscCall(KSPSetOperators(ksp, C->A, C->A));
-    PetscCall(KSPGetPC(ksp, &coarse));
-    if (first) {
-      PetscCall(KSPSetType(ksp, KSPPREONLY));
-      PetscCall(PCSetType(coarse, PCGPUAMG));
-      PetscCall(PCGPUAMGInherit_Private(a, r->levels - 1, C->ns, C->near, coarse));
-    }
-    ((PC_GPUAMG *)coarse->data)->reuse = a->reuse;
-  }
-  if (a->h.problem) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PCGPUAMGKrylovMethod_Private(a, r->level[0].A, &r->krylov));
-  if (r->krylov == GPUMG_KRYLOV_CG) PetscCall(MatSetOption(C->A, MAT_SYMMETRIC, PETSC_TRUE));
-  PetscCall(PCSetUp(r->mg));
-  if (r->krylov) PetscCall(PCGPUAMGKrylovSetUp_Private(r));
-  reason = r->mg->failedreason < 0 ? (int)PC_SUBPC_ERROR : (int)r->mg->failedreason;
-  PetscCall(GPUCSRAgree(PetscObjectComm((PetscObject)pc), &reason, NULL, NULL, 0, &rank)); /* PETSc's reason is that of this rank */
-  pc->failedreason = (PCFailedReason)reason;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* ---- what gpuamg.c calls ---- */
+
+static PetscErrorCode LevelDestroy(Level *L)
+{
+  GPUCSRDevice  dev   = L->A.o.dev;
+  GPUCSRBuffer *all[] = {&L->dinv, &L->smooth, &L->basis, &L->dead};
+
+  PetscFunctionBegin;
+  for (size_t k = 0; dev && k < PETSC_STATIC_ARRAY_LENGTH(all); k++) PetscCall(GPUCSRBufferFree(dev, all[k]));
+  for (int k = 0; k < 2; k++)
+    if (L->tmap[k]) PetscCall(GPUCSRFree(dev, sizeof(int32_t) * (size_t)L->T.own[k].nnz, (void **)&L->tmap[k]));
+  PetscCall(GPUCSRFactorDestroy(&L->factor));
+  PetscCall(PCGPUAMGRanksMatrixDestroy_Private(&L->T));
+  PetscCall(PCGPUAMGRanksMatrixDestroy_Private(&L->R));
+  for (int k = 0; k <= GPUAMG_SMOOTHS; k++) {
+    PetscCall(PCGPUAMGRanksMatrixDestroy_Private(&L->P[k]));
+    if (L->smoothed[k]) PetscCall(GPUCSRRanksProductDestroy(&L->smoothed[k]));
+  }
+  PetscCall(PCGPUAMGRanksMatrixDestroy_Private(&L->A));
+  if (L->galerkin) PetscCall(GPUCSRRanksProductDestroy(&L->galerkin));
+  PetscCall(PetscLayoutDestroy(&L->rows));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
 PetscErrorCode PCGPUAMGRanksDestroy_Private(GPUAMGRanks **ranks)
 {
@@ -413,24 +410,26 @@ PetscErrorCode PCGPUAMGRanksDestroy_Private(GPUAMGRanks **ranks)
 
   PetscFunctionBegin;
   if (!r) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PCDestroy(&r->mg));
   PetscCall(PCDestroy(&r->one));
   PetscCall(MatDestroy(&r->all));
-  PetscCall(VecScatterDestroy(&r->scatter));
-  PetscCall(VecDestroy(&r->b));
-  PetscCall(VecDestroy(&r->x));
-  for (int l = 0; l < GPUAMG_LEVELS; l++) {
-    Level *L = &r->level[l];
-
-    PetscCall(MatDestroy(&L->A));
-    for (int k = 0; k <= GPUAMG_SMOOTHS; k++) PetscCall(MatDestroy(&L->P[k]));
-    PetscCall(VecDestroy(&L->dinv));
-    PetscCall(VecDestroy(&L->dead));
-    PetscCall(VecDestroyVecs(3, &L->krylov));
-    PetscCall(PetscFree(L->near));
-  }
+  PetscCall(PCGPUAMGRanksMatrixDestroy_Private(&r->gather));
+  PetscCall(PetscFree(r->others));
+  for (int l = 0; l < GPUAMG_LEVELS; l++) PetscCall(LevelDestroy(&r->level[l]));
+  PetscCall(MatDestroy(&r->finest));
   PetscCall(PetscFree(*ranks));
   PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Near(PC pc, Level *L)
+{
+  double        *rows;
+  PetscErrorCode ierr = PETSC_SUCCESS;
+
+  PetscFunctionBegin;
+  PetscCall(PCGPUAMGNear_Private(pc, &L->bs, &L->ns, &rows));
+  if (rows) ierr = PCGPUAMGUpload_Private(L->A.o.dev, (size_t)PetscMax(1, L->n * L->ns), rows, &L->basis);
+  PetscCall(PetscFree(rows));
+  PetscFunctionReturn(ierr);
 }
 
 /* Collective: the first level */
@@ -442,120 +441,73 @@ static PetscErrorCode Begin(PC pc)
 
   PetscFunctionBegin;
   PetscCall(PetscNew(&a->ranks));
-  L = &a->ranks->level[0];
   PetscCall(PetscObjectReference((PetscObject)pc->pmat));
-  L->A = pc->pmat;
+  a->ranks->finest = pc->pmat;
+  L                = &a->ranks->level[0];
+  PetscCall(PetscLayoutReference(pc->pmat->rmap, &L->rows));
   L->n = pc->pmat->rmap->n;
-  PetscCall(PetscObjectGetId((PetscObject)L->A, &a->ranks->id));
-  a->ranks->pattern = L->A->nonzerostate;
-  GPUCSRTry(&attempt, PCGPUAMGNear_Private(pc, &L->bs, &L->ns, &L->near));
+  L->N = pc->pmat->rmap->N;
+  PetscCall(PCGPUAMGRanksFinest_Private(pc->pmat, PETSC_FALSE, &L->A));
+  PetscCall(PetscObjectGetId((PetscObject)pc->pmat, &a->ranks->id));
+  a->ranks->pattern = pc->pmat->nonzerostate;
+  GPUCSRTry(&attempt, Near(pc, L));
   PetscCall(PCGPUAMGSettle_Private(PetscObjectComm((PetscObject)pc), &attempt));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: may the levels stay? */
+static PetscErrorCode Same(PC pc, PetscBool *same)
+{
+  PC_GPUAMG    *a    = (PC_GPUAMG *)pc->data;
+  PetscBool     weak = PETSC_FALSE;
+  PetscObjectId id;
+  GPUCSRDevice  dev;
+  int           all;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectGetId((PetscObject)pc->pmat, &id));
+  *same = (PetscBool)(*same && a->taken && a->ranks && a->ranks->id == id && a->ranks->pattern == pc->pmat->nonzerostate && (a->reuse || !a->ranks->weak));
+  if (!*same) PetscFunctionReturn(PETSC_SUCCESS);
+  dev = a->ranks->level[0].A.o.dev;
+  PetscCall(PCGPUAMGRanksFinest_Private(pc->pmat, PETSC_FALSE, &a->ranks->level[0].A));
+  all = a->ranks->level[0].A.o.dev == dev; /* the devices that the levels are on */
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)pc)));
+  if (!all) a->ranks->level[0].A.o.dev = dev;
+  if (all && !a->ranks->small && !a->reuse && Asks(a)) PetscCall(Weak(&a->ranks->level[0], &weak));
+  *same = (PetscBool)(all && !weak);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SetUpSteps(PC pc, PetscBool same)
+{
+  PC_GPUAMG *a = (PC_GPUAMG *)pc->data;
+
+  PetscFunctionBegin;
+  PetscCall(Same(pc, &same));
+  a->taken = a->takent = PETSC_FALSE;
+  a->h.problem         = 0;
+  if (same) {
+    a->refreshed++;
+    PetscCall(Refresh(pc));
+  } else {
+    PetscCall(PCGPUAMGForget_Private(a));
+    a->built++;
+    if (!pc->pmat->rmap->N) PetscFunctionReturn(PETSC_SUCCESS);
+    PetscCall(Begin(pc));
+    PetscCall(Build(pc));
+  }
+  if (!a->h.problem && a->ranks->small) PetscCall(PCGPUAMGGather_Private(pc));
+  if (!a->h.problem && !pc->failedreason) PetscCall(PCGPUAMGRanksCycles_Private(pc));
+  a->taken = (PetscBool)(!a->h.problem && !pc->failedreason);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Collective. same: options are unchanged, and aggregates do not depend on values */
 PetscErrorCode PCGPUAMGRanksSetUp_Private(PC pc, PetscBool same)
 {
-  PC_GPUAMG    *a = (PC_GPUAMG *)pc->data;
-  PetscObjectId id;
-  PetscBool     last, weak = PETSC_FALSE;
-  PetscInt      N;
+  const PetscErrorCode ierr = SetUpSteps(pc, same);
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectGetId((PetscObject)pc->pmat, &id));
-  same = (PetscBool)(same && a->taken && a->ranks && a->ranks->id == id && a->ranks->pattern == pc->pmat->nonzerostate && (a->reuse || !a->ranks->weak));
-  for (int l = 0; same && l < a->ranks->levels; l++) same = a->ranks->level[l].whole;
-  if (same && a->ranks->mg && !a->reuse && Asks(a)) PetscCall(PCGPUAMGWeak_Private(pc->pmat, &weak));
-  same         = (PetscBool)(same && !weak);
-  a->taken     = PETSC_FALSE;
-  a->h.problem = 0;
-  if (same) a->refreshed++;
-  else {
-    PetscCall(PCGPUAMGRanksDestroy_Private(&a->ranks));
-    PetscCall(Begin(pc));
-    a->built++;
-  }
-  PetscCall(MatGetSize(pc->pmat, &N, NULL));
-  if (Gathers(pc, 0, N)) PetscCall(PCGPUAMGGather_Private(pc));
-  else {
-    GPUAMGRanks *r = a->ranks;
-
-    if (!same) PetscCall(Build(pc, &last));
-    else {
-      last = (PetscBool)!Gathers(pc, r->levels - 1, r->level[r->levels - 1].N);
-      for (int l = 0; l < r->levels && !a->h.problem; l++) {
-        PetscCall(Values(a, l));
-        if (!a->h.problem && l + 1 < r->levels) PetscCall(Coarse(a, &r->level[l], PETSC_TRUE, a->reuse));
-      }
-    }
-    if (!a->h.problem) PetscCall(Cycles(pc, last));
-  }
-  a->taken = (PetscBool)(!a->h.problem && !pc->failedreason);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode PCGPUAMGRanksApply_Private(PC pc, PetscBool transposed, Vec b, Vec x)
-{
-  const GPUAMGRanks *r = ((PC_GPUAMG *)pc->data)->ranks;
-
-  PetscFunctionBegin;
-  if (r->one) PetscCall(PCGPUAMGGatheredApply_Private(r, transposed, b, x));
-  else if (r->krylov) PetscCall(PCGPUAMGKrylovApply_Private(pc, b, x));
-  else if (transposed) PetscCall(PCApplyTranspose(r->mg, b, x));
-  else PetscCall(PCApply(r->mg, b, x));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The cycle of all ranks; NULL: PETSc or krylov.c runs the cycle, or each rank has all rows */
-PetscErrorCode PCGPUAMGRanksCycle_Private(PC pc, GPUMGCycle **c, PetscInt *version)
-{
-  const GPUAMGRanks *r = ((PC_GPUAMG *)pc->data)->ranks;
-
-  PetscFunctionBegin;
-  *c = NULL;
-  if (r->mg && !r->krylov) PetscCall(PCMGCycleGet_Private(r->mg, c, version));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The one-process cycle of a PCGPUAMG in which each rank has all rows; NULL for other PCs */
-PetscErrorCode PCGPUAMGSmall_Private(PC pc, GPUMGCycle **c)
-{
-  const GPUAMGRanks *r = ((PC_GPUAMG *)pc->data)->ranks;
-  PetscInt           version;
-
-  PetscFunctionBegin;
-  *c = NULL;
-  if (r && r->one) PetscCall(PCGPUAMGCycleGet_Private(r->one, c, &version));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode PCGPUAMGRanksView_Private(PC pc, PetscViewer viewer)
-{
-  const PC_GPUAMG   *a   = (const PC_GPUAMG *)pc->data;
-  const GPUAMGRanks *r   = a->ranks;
-  double             all = 0;
-  MatInfo            info[GPUAMG_LEVELS];
-  PetscViewer        sub;
-  PetscMPIInt        rank;
-
-  PetscFunctionBegin;
-  if (r->one) {
-    PetscCall(PetscViewerASCIIPrintf(viewer, "  Each rank has all rows, with\n"));
-    PetscCallMPI(MPI_Comm_rank(PetscObjectComm((PetscObject)pc), &rank));
-    PetscCall(PetscViewerGetSubViewer(viewer, PETSC_COMM_SELF, &sub));
-    if (!rank) PetscCall(PCView(r->one, sub));
-    PetscCall(PetscViewerRestoreSubViewer(viewer, PETSC_COMM_SELF, &sub));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  for (int l = 0; l < r->levels; l++) {
-    PetscCall(MatGetInfo(r->level[l].A, MAT_GLOBAL_SUM, &info[l]));
-    all += info[l].nz_used;
-  }
-  PetscCall(PetscViewerASCIIPrintf(viewer, "  %d levels of all ranks, operator complexity %.3f, built %" PetscInt_FMT " times, refreshed %" PetscInt_FMT "\n", r->levels, all / info[0].nz_used, a->built, a->refreshed));
-  if (r->krylov) PetscCall(PetscViewerASCIIPrintf(viewer, "  K-cycles of these levels are operations of PETSc's vectors, because their sums of all ranks pass through the host\n"));
-  PetscCall(PetscViewerASCIIPrintf(viewer, "  level       rows    nonzeros  a row  block  eigenvalue\n"));
-  for (int l = 0; l < r->levels; l++)
-    PetscCall(PetscViewerASCIIPrintf(viewer, "  %5d %10" PetscInt_FMT " %11.0f %6.1f %6" PetscInt_FMT " %11.4f\n", l, r->level[l].N, info[l].nz_used, info[l].nz_used / PetscMax(1.0, (double)r->level[l].N), r->level[l].bs, r->level[l].lambda));
-  PetscCall(PCView(r->mg, viewer));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  if (ierr) PetscCall(PCGPUAMGForget_Private(pc->data));
+  PetscFunctionReturn(ierr);
 }

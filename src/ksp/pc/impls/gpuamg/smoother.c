@@ -1,5 +1,5 @@
 /*
-  The options -mg_levels_... choose the smoothers of levels on one device. A message names an option without effect. PETSc reads the same options for the levels of several ranks.
+  The options -mg_levels_... choose the smoothers of levels. A message names an option without effect.
 */
 #include "gpuamgimpl.h"
 
@@ -128,8 +128,8 @@ static PetscBool Done(const char option[], const char value[])
   return (PetscBool)(!strcmp(option, "ksp_chebyshev_esteig") && sscanf(value, "%lf,%lf,%lf,%lf", &part[0], &part[1], &part[2], &part[3]) == 4 && part[0] == 0 && part[2] == 0);
 }
 
-/* A message for each option of levels and of the coarse solver without effect, once in the life of a PC. several: PETSc's smoothers use the options on the levels of all ranks */
-PetscErrorCode PCGPUAMGSmootherTell_Private(PC pc, PetscBool several)
+/* A message for each option of levels and of the coarse solver without effect, once in the life of a PC */
+PetscErrorCode PCGPUAMGSmootherTell_Private(PC pc)
 {
   PC_GPUAMG   *a      = (PC_GPUAMG *)pc->data;
   const char  *prefix = ((PetscObject)pc)->prefix ? ((PetscObject)pc)->prefix : "";
@@ -150,13 +150,9 @@ PetscErrorCode PCGPUAMGSmootherTell_Private(PC pc, PetscBool several)
 
     if (words[k][0] != '-' || strncmp(words[k] + 1, prefix, before)) continue;
     level  = (PetscBool)!strncmp(option, LEVELS + 1, levels);
-    coarse = (PetscBool)(!several && !strncmp(option, "mg_coarse_", 10));
+    coarse = (PetscBool)!strncmp(option, "mg_coarse_", 10);
     if (!coarse && (!level || Done(option + levels, k + 1 < n ? words[k + 1] : ""))) continue;
-    PetscCall(PetscSNPrintf(text, sizeof(text), "%s has no effect on %s of PC type gpuamg: %s", words[k],
-                            several  ? "small levels, which each rank has,"
-                            : coarse ? "the coarse solver"
-                                     : "the levels",
-                            coarse ? "it is a dense inverse, or the smoother" : "their smoothers on the device are Chebyshev's and Richardson's iterations with Jacobi, point-block Jacobi or ILU(0) (docs/solvers.md)"));
+    PetscCall(PetscSNPrintf(text, sizeof(text), "%s has no effect on %s of PC type gpuamg: %s", words[k], coarse ? "the coarse solver" : "the levels", coarse ? "it is a dense inverse, or the smoother" : "their smoothers on the device are Chebyshev's and Richardson's iterations with Jacobi, point-block Jacobi or ILU(0) (docs/solvers.md)"));
     PetscCall(GPUCSRWarn(text));
   }
   PetscCall(PetscStrToArrayDestroy(n, words));

@@ -1,5 +1,5 @@
 /*
-  The tentative prolongator of a level, for the levels of several ranks in a PCGPUAMG and for all levels of a PCGAMG. Each rank aggregates its diagonal block on its device (blackbox/amg), so no
+  The tentative prolongator of a level of a PCGAMG. Each rank aggregates its diagonal block on its device (blackbox/amg), so no
   aggregate crosses ranks.
 */
 #include "gpuamgimpl.h"
@@ -59,13 +59,12 @@ static PetscErrorCode Fetch(const GPUAMG *h, PetscInt m, PetscInt ns, PCGPUAMGTe
 }
 
 /*
-  Not collective: a hierarchy of the diagonal block of A, or (whole false) one level. near: the near null space by rows of ns numbers; NULL: a constant of each component. beyond: for one level, the size
-  of the largest entry of each row in the off-diagonal block, or NULL
+  Not collective: a hierarchy of the diagonal block of A, or (whole false) one level. near: the near null space by rows of ns numbers; NULL: a constant of each component
 */
-PetscErrorCode PCGPUAMGHierarchy_Private(Mat A, const GPUAMGOptions *o, PetscInt ns, const double *near, const double *beyond, PetscBool whole, GPUAMG *h)
+PetscErrorCode PCGPUAMGHierarchy_Private(Mat A, const GPUAMGOptions *o, PetscInt ns, const double *near, PetscBool whole, GPUAMG *h)
 {
-  GPUCSRBuffer         basis = {NULL, 0}, sizes = {NULL, 0};
-  GPUCSROperator       op = {0};
+  GPUCSRBuffer         basis = {NULL, 0};
+  GPUCSROperator       op    = {0};
   const GPUCSRStorage *csr;
   PetscErrorCode       ierr = PETSC_SUCCESS;
   PetscInt             bs;
@@ -75,53 +74,24 @@ PetscErrorCode PCGPUAMGHierarchy_Private(Mat A, const GPUAMGOptions *o, PetscInt
   PetscCall(PCGPUAMGBlock_Private(A, &op, &csr));
   if (near) ierr = PCGPUAMGUpload_Private(op.dev, (size_t)csr->m * (size_t)ns, near, &basis);
   if (!ierr && whole) ierr = GPUAMGSetUp(h, o, csr, op.plan, (int)bs, (int)ns, (const double *)basis.p);
-  if (!ierr && beyond) ierr = PCGPUAMGUpload_Private(op.dev, (size_t)csr->m, beyond, &sizes);
-  if (!ierr && !whole) ierr = GPUAMGOneLevel(h, o, csr, (int)bs, (int)ns, (const double *)basis.p, (const double *)sizes.p);
+  if (!ierr && !whole) ierr = GPUAMGOneLevel(h, o, csr, (int)bs, (int)ns, (const double *)basis.p, NULL);
   PetscCall(GPUCSRBufferFree(op.dev, &basis));
-  PetscCall(GPUCSRBufferFree(op.dev, &sizes));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Not collective: aggregates by options of a finest level */
-PetscErrorCode PCGPUAMGTentativeMake_Private(Mat A, const GPUAMGOptions *o, PetscInt ns, const double *near, const double *beyond, PCGPUAMGTentative *t)
+PetscErrorCode PCGPUAMGTentativeMake_Private(Mat A, const GPUAMGOptions *o, PetscInt ns, const double *near, PCGPUAMGTentative *t)
 {
   const PetscInt n    = A->rmap->n;
   GPUAMG         h    = {0};
   PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
-  if (n) ierr = PCGPUAMGHierarchy_Private(A, o, ns, near, beyond, PETSC_FALSE, &h);
+  if (n) ierr = PCGPUAMGHierarchy_Private(A, o, ns, near, PETSC_FALSE, &h);
   if (!ierr) ierr = Fetch(&h, n, ns, t);
   PetscCall(GPUAMGDestroy(&h));
   PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode CountWeak(Mat A, int64_t counts[2])
-{
-  GPUCSROperator       o = {0};
-  const GPUCSRStorage *csr;
-
-  PetscFunctionBegin;
-  if (!A->rmap->n) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PCGPUAMGBlock_Private(A, &o, &csr));
-  PetscCall(GPUAMGOneWeak(csr, &counts[0]));
-  counts[1] = csr->nnz;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Collective: do the diagonal blocks of all ranks have enough weak entries for dropping? */
-PetscErrorCode PCGPUAMGWeak_Private(Mat A, PetscBool *weak)
-{
-  int64_t       counts[2] = {0, 0};
-  GPUCSRAttempt attempt;
-
-  PetscFunctionBegin;
-  GPUCSRTry(&attempt, CountWeak(A, counts));
-  PetscCall(PCGPUAMGSettle_Private(PetscObjectComm((PetscObject)A), &attempt));
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, counts, 2, MPI_INT64_T, MPI_SUM, PetscObjectComm((PetscObject)A)));
-  *weak = (PetscBool)GPUAMGEnoughWeak(counts[0], counts[1]);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -18,8 +18,16 @@ typedef struct {
   double           *home;    /* final array of x of the finest level */
   const GPUCSRSums *sums;    /* sums of the final x, computed by the last product; NULL: no sums */
   int               columns; /* vectors at once, side by side */
+  PetscErrorCode    error;   /* of this rank, which still takes part in exchanges */
   Place             at[GPUMG_LEVELS];
 } Run;
+
+/* Work of this rank alone, which several ranks leave out after an error */
+#define ALONE(u, call) \
+  do { \
+    if ((u)->c->size <= 1) PetscCall(call); \
+    else GPUCSRKeep(&(u)->error, call); \
+  } while (0)
 
 /* The next write of x goes to the other array */
 static void Turn(Place *at)
@@ -45,10 +53,14 @@ static PetscErrorCode MultiplyColumns(Run *u, const GPUCSRStorage *A, double alp
 /* z = alpha A x + beta y */
 static PetscErrorCode Multiply(Run *u, const GPUMGMatrix *A, double alpha, const double *x, double beta, const double *y, double *z)
 {
+  PetscErrorCode ierr;
+
   PetscFunctionBegin;
-  if (A->rows) PetscCall(MultiplyColumns(u, A->rows, alpha, x, y, z));
-  else if (A->r.halo) PetscCall(MatGPUCSRRanksMultiply_Private(&A->o, &A->r, A->transposed, alpha, x, beta, y, z));
-  else PetscCall(MatGPUCSROperatorMultiply_Private(&A->o, alpha, x, beta, y, z));
+  if (A->rows) ALONE(u, MultiplyColumns(u, A->rows, alpha, x, y, z));
+  else if (A->r.halo) {
+    ierr = MatGPUCSRRanksMultiply_Private(&A->o, &A->r, A->transposed, alpha, u->error ? NULL : x, beta, y, z);
+    ALONE(u, ierr);
+  } else ALONE(u, MatGPUCSROperatorMultiply_Private(&A->o, alpha, x, beta, y, z));
   u->c->flops += 2 * (double)A->o.plan->A.nnz;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -89,7 +101,7 @@ static PetscErrorCode Step(Run *u, int l, const GPUMGSmoother *m, int k, PetscBo
 
     Turn(at);
     if (k > (fromzero ? 1 : 0)) step.before = at->x;
-    PetscCall(MatGPUCSROperatorStep_Private(&L->A.o, at->b, at->spare, &step, sums, at->x));
+    ALONE(u, MatGPUCSROperatorStep_Private(&L->A.o, at->b, at->spare, &step, sums, at->x));
     u->c->flops += 2 * (double)L->A.o.plan->A.nnz;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
@@ -100,11 +112,11 @@ static PetscErrorCode Step(Run *u, int l, const GPUMGSmoother *m, int k, PetscBo
     p.cb *= SIGN(L);
   }
   if (m->factor) {
-    PetscCall(GPUCSRFactorSolve(m->factor, m->transposed, p.r, at->spare)); /* has no data between two of these steps */
+    ALONE(u, GPUCSRFactorSolve(m->factor, m->transposed, p.r, at->spare)); /* has no data between two of these steps */
     u->c->flops += 2 * GPUCSRFactorEntries(m->factor);
     p.r = at->spare;
   }
-  PetscCall(GPUMGPassRun(u->c->dev, &p, u->s));
+  ALONE(u, GPUMGPassRun(u->c->dev, &p, u->s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -115,7 +127,7 @@ static PetscErrorCode Smooth(Run *u, int l, const GPUMGSmoother *m, PetscBool ze
 
   PetscFunctionBegin;
   for (int k = 0; k < m->steps; k++) PetscCall(Step(u, l, m, k, none, k == m->steps - 1 ? sums : NULL));
-  if (none && !m->steps) PetscCall(u->c->dev->ops->zero(u->c->dev->id, u->at[l].x, sizeof(double) * (size_t)u->c->level[l].n * (size_t)u->columns, u->s));
+  if (none && !m->steps) ALONE(u, u->c->dev->ops->zero(u->c->dev->id, u->at[l].x, sizeof(double) * (size_t)u->c->level[l].n * (size_t)u->columns, u->s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -149,14 +161,15 @@ static PetscErrorCode Coarse(Run *u, PetscBool zero)
   const Place *at = &u->at[c->bottom];
 
   PetscFunctionBegin;
-  if (c->gather.r.halo) { /* x of the level is a part of this vector */
-    double *const b = (double *)c->coarsevectors.p, *const x = b + c->coarserows;
+  if (c->gather.r.halo) { /* x of the level is a part of this vector, or a copy of the part */
+    double *const b = (double *)c->coarsevectors.p, *const x = b + c->coarserows, *const own = x + c->coarsefirst;
 
     PetscCall(Multiply(u, &c->gather, 1, at->b, 0, NULL, b));
-    if (c->small) PetscCall(GPUMGCycleRun(c->small, b, x, NULL));
-    else PetscCall(GPUMGDense(c->dev, c->coarserows, 1, (const double *)(c->bottom ? c->tail.p : c->inverse.p), b, x, u->s));
+    if (c->small) ALONE(u, GPUMGCycleRun(c->small, b, x, NULL));
+    else ALONE(u, GPUMGDense(c->dev, c->coarserows, 1, (const double *)(c->bottom ? c->tail.p : c->inverse.p), b, x, u->s));
+    if (at->x != own) ALONE(u, c->dev->ops->copy(c->dev->id, at->x, own, sizeof(double) * (size_t)c->level[c->bottom].n, GPUCSR_ON_DEVICE, u->s));
     if (c->small) c->flops += c->small->flops;
-  } else if (c->bottom || c->exact) PetscCall(GPUMGDense(c->dev, c->level[c->bottom].n, u->columns, (const double *)(c->bottom ? c->tail.p : c->inverse.p), at->b, at->x, u->s));
+  } else if (c->bottom || c->exact) ALONE(u, GPUMGDense(c->dev, c->level[c->bottom].n, u->columns, (const double *)(c->bottom ? c->tail.p : c->inverse.p), at->b, at->x, u->s));
   else PetscCall(Smooth(u, 0, &c->level[0].down, zero, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -187,7 +200,8 @@ static PetscErrorCode Krylov(Run *u, int l)
     PetscCall(Multiplicative(u, l, PETSC_TRUE));
     k.c[step] = at->x;
     PetscCall(Multiply(u, &L->A, 1, at->x, 0, NULL, k.v[step]));
-    PetscCall(GPUMGKrylovStep(c->dev, &k, step, u->s));
+    if (c->size > 1) PetscCall(GPUMGKrylovStepOfRanks(c->dev, &k, step, c->comm, &u->error, u->s));
+    else PetscCall(GPUMGKrylovStep(c->dev, &k, step, u->s));
     if (step) continue;
     at->x     = at->other; /* the first step's result stays */
     at->other = k.c[0];
@@ -207,7 +221,7 @@ static PetscErrorCode Multiplicative(Run *u, int l, PetscBool zero)
   PetscCall(Smooth(u, l, &L->down, zero, NULL));
   PetscCall(Residual(u, l));
   PetscCall(Restrict(u, l, SIGN(L), L->r));
-  if (u->c->krylov && l - 1 > u->c->bottom) PetscCall(Krylov(u, l - 1));
+  if (u->c->krylov && (l - 1 > u->c->bottom || (u->c->small && u->c->small->levels > 1))) PetscCall(Krylov(u, l - 1));
   else
     for (int k = 0; k < cycles; k++) PetscCall(Multiplicative(u, l - 1, (PetscBool)(k == 0)));
   PetscCall(Interpolate(u, l, PETSC_TRUE));
@@ -239,7 +253,7 @@ static PetscErrorCode AdditiveFullCascadic(Run *u)
 PetscErrorCode GPUMGCycleRun(GPUMGCycle *c, const double *b, double *x, const GPUCSRSums *sums)
 {
   const int top = c->levels - 1;
-  Run       u   = {c, c->dev->stream, x, NULL, 1, {{NULL, NULL, NULL, NULL}}};
+  Run       u   = {.c = c, .s = c->dev->stream, .home = x, .columns = 1};
 
   PetscFunctionBegin;
   c->flops = 0;
@@ -251,8 +265,8 @@ PetscErrorCode GPUMGCycleRun(GPUMGCycle *c, const double *b, double *x, const GP
       PetscCall(Multiplicative(&u, top, (PetscBool)(k == 0)));
     }
   else PetscCall(AdditiveFullCascadic(&u));
-  if (u.at[top].x != x) PetscCall(c->dev->ops->copy(c->dev->id, x, u.at[top].x, sizeof(double) * (size_t)c->level[top].n, GPUCSR_ON_DEVICE, u.s));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  if (u.at[top].x != x) ALONE(&u, c->dev->ops->copy(c->dev->id, x, u.at[top].x, sizeof(double) * (size_t)c->level[top].n, GPUCSR_ON_DEVICE, u.s));
+  PetscFunctionReturn(u.error);
 }
 
 /* Cycles from level l on, for several vectors at once, from b to x of that level */
@@ -270,15 +284,17 @@ PetscErrorCode GPUMGCycleRunColumns(GPUMGCycle *c, int l, int cycles, int column
 static PetscErrorCode Replay(GPUMGCycle *c, GPUMGRecord *r)
 {
   PetscFunctionBegin;
-  if (c->dev->ops->kernels && c->ran && !r->graph && !c->unrecordable) {
+  if (c->dev->ops->kernels && c->ran && !r->graph && !c->unrecordable && !c->host) {
     PetscErrorCode ierr;
 
+    PetscCall(GPUMGRanksRecord(c, PETSC_TRUE));
     PetscCall(GPUCSREither(c->dev, GPUCSRLaunchGraphBegin(c->dev->stream), 0));
     ierr     = GPUMGCycleRun(c, r->b, r->x, NULL);
     r->graph = c->stale;
     c->stale = NULL;
     PetscCall(GPUCSREither(c->dev, GPUCSRLaunchGraphEnd(c->dev->stream, &r->graph), 0));
     PetscCall(ierr);
+    PetscCall(GPUMGRanksRecord(c, PETSC_FALSE));
     c->unrecordable = (PetscBool)!r->graph;
   }
   if (r->graph) PetscFunctionReturn(GPUCSREither(c->dev, GPUCSRLaunchGraphLaunch(r->graph, c->dev->stream), 0));
@@ -412,7 +428,8 @@ PetscErrorCode GPUMGCycleKrylov(GPUMGCycle *c, GPUMGKrylovMethod method)
 {
   PetscFunctionBegin;
   c->krylov = method;
-  for (int l = c->bottom + 1; method && l < c->levels - 1; l++) PetscCall(GPUCSRBufferGrow(c->dev, 2 * VectorBytes(c->level[l].n) + sizeof(double) * GPUMG_KRYLOV_SUMS * GPUMG_KRYLOV_PARTS, "vectors of a K-cycle", &c->level[l].krylov));
+  for (int l = c->bottom + (c->small ? 0 : 1); method && l < c->levels - 1; l++)
+    PetscCall(GPUCSRBufferGrow(c->dev, 2 * VectorBytes(c->level[l].n) + sizeof(double) * GPUMG_KRYLOV_SUMS * GPUMG_KRYLOV_PARTS, "vectors of a K-cycle", &c->level[l].krylov));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

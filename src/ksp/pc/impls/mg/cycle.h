@@ -82,12 +82,14 @@ struct _n_GPUMGCycle {
   GPUMGKrylovMethod krylov;
   PetscBool         exact; /* a dense inverse solves on the coarsest level, otherwise a smoother */
   GPUCSRBuffer      inverse;
-  int               bottom;        /* level where cycles end: the finest of the small levels behind the dense matrix (densecoarse.c), else 0 */
-  GPUCSRBuffer      tail, panels;  /* the dense matrix, and its work space */
+  int               bottom;       /* level where cycles end: the finest of the small levels behind the dense matrix (densecoarse.c), else 0 */
+  GPUCSRBuffer      tail, panels; /* the dense matrix, and its work space */
+  MPI_Comm          comm;
   PetscMPIInt       size;          /* number of ranks; each rank solves all rows of the level where cycles end: */
   Mat               gathermatrix;  /* its product is the right-hand side of all ranks */
   GPUMGMatrix       gather;        /* device data of gathermatrix */
-  int               coarserows;    /* rows of the level on all ranks */
+  int               coarserows;    /* rows of the level on all ranks, */
+  int               coarsefirst;   /* and the first of this rank */
   GPUCSRBuffer      coarsevectors; /* right-hand side and solution of all ranks */
   GPUMGCycle       *small;         /* a cycle of one process solves on the level; NULL: a dense matrix solves */
   PetscBool         lent;          /* small belongs to another PC */
@@ -97,6 +99,7 @@ struct _n_GPUMGCycle {
   void             *stale;         /* graph of earlier data, which the next record becomes an update of */
   PetscBool         ran;           /* the cycle has run once without a record, and kernels have set up their permanent data */
   PetscBool         unrecordable;  /* a graph cannot record the cycle */
+  PetscBool         host;          /* the host takes part in an application, so no graph can record it */
   double            flops;         /* of an application */
 };
 
@@ -121,7 +124,7 @@ GPUCSR_INTERN PetscErrorCode GPUMGPlain(KSP, PetscBool *);
 GPUCSR_INTERN PetscErrorCode GPUMGInside(PC, PetscInt *, KSP **, KSP *);
 
 /* options.c */
-GPUCSR_INTERN PetscErrorCode GPUMGAsked(PC, PetscBool wanted, GPUMGOptions *);
+GPUCSR_INTERN PetscErrorCode GPUMGAsked(PC, GPUMGOptions *);
 
 /* cycle.c */
 GPUCSR_INTERN PetscErrorCode GPUMGCycleRun(GPUMGCycle *, const double *b, double *x, const GPUCSRSums *);
@@ -137,6 +140,9 @@ GPUCSR_INTERN PetscErrorCode GPUMGCycleDestroy(GPUMGCycle *);
 GPUCSR_INTERN double         GPUMGCycleBytes(const GPUMGCycle *);
 GPUCSR_INTERN PetscErrorCode GPUMGCycleCheck(const GPUMGCycle *);
 
+/* pass.c, collective: sums of all ranks pass through the host. *error: of this rank, whose sums are then NaN */
+GPUCSR_INTERN PetscErrorCode GPUMGKrylovStepOfRanks(GPUCSRDevice, const GPUMGKrylov *, int step, MPI_Comm, PetscErrorCode *error, GPUCSRStream);
+
 /* densecoarse.c */
 GPUCSR_INTERN PetscErrorCode GPUMGTailMake(GPUMGCycle *, int most);
 
@@ -145,6 +151,7 @@ GPUCSR_INTERN PetscErrorCode GPUMGPolynomial(KSP, GPUMGSmoother *, PetscBool *);
 
 /* ranks.c */
 GPUCSR_INTERN PetscErrorCode GPUMGRanksSolving(const GPUMGCycle *, PetscBool);
+GPUCSR_INTERN PetscErrorCode GPUMGRanksRecord(const GPUMGCycle *, PetscBool);
 GPUCSR_INTERN PetscErrorCode GPUMGRanksCheck(const GPUMGCycle *);
 GPUCSR_INTERN PetscErrorCode GPUMGRanksFail(const GPUMGCycle *, const char message[]);
 GPUCSR_INTERN PetscErrorCode GPUMGRanksColumns(KSP, Mat, double *all);
@@ -156,10 +163,9 @@ GPUCSR_INTERN PetscErrorCode GPUMGPCApply(void *ksp, Vec, Vec);
 GPUCSR_INTERN PetscErrorCode GPUMGPCDiagonal(const GPUCSROperator *, KSP, double *);
 GPUCSR_INTERN PetscErrorCode GPUMGPCColumns(GPUCSRDevice, KSP, PetscInt n, PetscInt count, double *);
 GPUCSR_INTERN PetscErrorCode GPUMGPCProbe(KSP, PetscInt n, PetscInt first, PetscInt count, double rows[]);
-GPUCSR_INTERN PetscErrorCode GPUMGLevelsTake(PC, PetscBool wanted, GPUMGCycle *, PetscBool *, char[], size_t);
+GPUCSR_INTERN PetscErrorCode GPUMGLevelsTake(PC, GPUMGCycle *, PetscBool *, char[], size_t);
 GPUCSR_INTERN PetscErrorCode GPUMGLevelsMoved(const GPUMGCycle *, PetscBool *);
 
 /* pcmg.c */
 GPUCSR_INTERN PetscErrorCode PCMGInitialize_Private(void);
-GPUCSR_INTERN PetscErrorCode PCMGWanted_Private(PC);
 GPUCSR_INTERN PetscErrorCode PCMGCycleGet_Private(PC, GPUMGCycle **, PetscInt *version);

@@ -7,7 +7,6 @@
 #include "../../../wrap.h"
 #include "cycle.h"
 #include "../blocks/pcblocks.h"
-#include "../gpuamg/gpuamg.h"
 
 /* The largest blocks in a step */
 #define LARGEST_BLOCK 16
@@ -404,6 +403,7 @@ static PetscErrorCode Whole(GPUMGCycle *c, Why *w)
   PetscCall(Operator(c->gathermatrix, PETSC_FALSE, "all of a right-hand side", c->bottom, &c->gather, w));
   PetscCall(Settle(w));
   c->coarserows         = (int)n;
+  c->coarsefirst        = (int)first;
   c->level[c->bottom].x = (double *)c->coarsevectors.p + n + first;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -425,25 +425,6 @@ static PetscErrorCode Refused(KSP ksp, Why *w)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: the one-process cycle of a coarse PCGPUAMG in which each rank has all rows; no effect for other PCs */
-static PetscErrorCode SmallOfRanks(GPUMGCycle *c, PC pc, Why *w)
-{
-  GPUCSRAttempt attempt;
-  GPUMGCycle   *small = NULL;
-  PetscBool     amg;
-
-  PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompare((PetscObject)pc, PCGPUAMG, &amg));
-  if (!amg) PetscFunctionReturn(PETSC_SUCCESS);
-  GPUCSRTry(&attempt, PCGPUAMGSmall_Private(pc, &small));
-  if (!attempt.error && (!small || small->dev != c->dev)) PetscCall(Not(w, "a coarse solver", 0, "whose levels are not on the device of its matrix", NULL, NULL));
-  PetscCall(SettleAttempt(w, &attempt));
-  if (w->text[0]) PetscFunctionReturn(PETSC_SUCCESS);
-  c->small = small;
-  c->lent  = PETSC_TRUE;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode CoarseSolver(GPUMGCycle *c, KSP ksp, Why *w)
 {
   GPUMGLevel *L = &c->level[0];
@@ -458,8 +439,7 @@ static PetscErrorCode CoarseSolver(GPUMGCycle *c, KSP ksp, Why *w)
   c->exact = only;
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
   if (method) PetscFunctionReturn(Smoother(ksp, A, &L->A.o, 0, &L->down, w));
-  if (only && w->size > 1) PetscCall(SmallOfRanks(c, ksp->pc, w));
-  if (c->small || (w->size > 1 && w->text[0])) PetscFunctionReturn(PETSC_SUCCESS);
+  if (w->size > 1 && w->text[0]) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Linear(ksp->pc, &linear));
   if (!only || !linear) {
     PetscCall(PetscObjectTypeCompare((PetscObject)ksp, KSPPREONLY, &only));
@@ -554,8 +534,8 @@ static PetscErrorCode Level(PC_MG_Levels **p, PetscInt l, GPUMGCycle *c, Why *w)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Reads the hierarchy of a PC after its set-up. wanted: as in GPUMGAsked(). ok: the hierarchy is completely on one device; otherwise why gives the reason. Sets c->dev if the finest matrix is on a device */
-PetscErrorCode GPUMGLevelsTake(PC pc, PetscBool wanted, GPUMGCycle *c, PetscBool *ok, char why[], size_t len)
+/* Reads the hierarchy of a PC after its set-up. ok: the hierarchy is completely on one device; otherwise why gives the reason. Sets c->dev if the finest matrix is on a device */
+PetscErrorCode GPUMGLevelsTake(PC pc, GPUMGCycle *c, PetscBool *ok, char why[], size_t len)
 {
   PC_MG         *mg = (PC_MG *)pc->data;
   PC_MG_Levels **p  = mg->levels;
@@ -566,9 +546,10 @@ PetscErrorCode GPUMGLevelsTake(PC pc, PetscBool wanted, GPUMGCycle *c, PetscBool
   why[0] = 0;
   *ok    = PETSC_FALSE;
   PetscCallMPI(MPI_Comm_size(w.comm, &w.size));
+  c->comm = w.comm;
   c->size = w.size;
   if (!GPUCSR_SCALAR_IS_DOUBLE) PetscFunctionReturn(PetscStrncpy(why, "numbers are not real double", len));
-  PetscCall(GPUMGAsked(pc, wanted, &o));
+  PetscCall(GPUMGAsked(pc, &o));
   if (!o.wanted) PetscFunctionReturn(PetscStrncpy(why, o.asked ? "-pc_mg_gpucsr false was asked for" : "there are several processes, and -pc_mg_gpucsr was not asked for", len));
   if (!p || mg->nlevels < 2 || mg->nlevels > GPUMG_LEVELS) PetscFunctionReturn(PetscStrncpy(why, "there is one level, or there are very many", len));
   c->levels = (int)mg->nlevels;
@@ -593,7 +574,7 @@ PetscErrorCode GPUMGLevelsTake(PC pc, PetscBool wanted, GPUMGCycle *c, PetscBool
   if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
   if (w.size == 1) PetscCall(GPUMGTailMake(c, (int)o.tail));
   else {
-    if (!c->small) PetscCall(GPUMGRanksSmall(c, w.comm, o.small, o.tail));
+    PetscCall(GPUMGRanksSmall(c, w.comm, o.small, o.tail));
     PetscCall(Whole(c, &w));
     if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
   }

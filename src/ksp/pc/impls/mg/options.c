@@ -26,8 +26,8 @@ static PetscErrorCode Level(const PC_MG_Levels *p, int64_t mine[NUMBERS])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: reads and checks the options of a PC after its set-up. wanted: without options, cycles of several ranks run on the devices */
-PetscErrorCode GPUMGAsked(PC pc, PetscBool wanted, GPUMGOptions *o)
+/* Collective: reads and checks the options of a PC after its set-up */
+PetscErrorCode GPUMGAsked(PC pc, GPUMGOptions *o)
 {
   static const char *const options[] = {"gpucsr", "gpucsr_tail", "gpucsr_small", "type", "levels", "multiplicative_cycles"};
   enum {
@@ -44,7 +44,7 @@ PetscErrorCode GPUMGAsked(PC pc, PetscBool wanted, GPUMGOptions *o)
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(comm, &size));
-  *o = (GPUMGOptions){(PetscBool)(size == 1 || wanted), PETSC_FALSE, (PetscInt)GPUCSRMachineShared.tail_rows, (PetscInt)GPUCSRMachineShared.whole_level_rows};
+  *o = (GPUMGOptions){(PetscBool)(size == 1), PETSC_FALSE, (PetscInt)GPUCSRMachineShared.tail_rows, (PetscInt)GPUCSRMachineShared.whole_level_rows};
   PetscCall(PetscOptionsGetBool(((PetscObject)pc)->options, prefix, "-pc_mg_gpucsr", &o->wanted, &o->asked));
   PetscCall(PetscOptionsGetInt(((PetscObject)pc)->options, prefix, "-pc_mg_gpucsr_tail", &o->tail, NULL));
   PetscCall(PetscOptionsGetInt(((PetscObject)pc)->options, prefix, "-pc_mg_gpucsr_small", &o->small, NULL));

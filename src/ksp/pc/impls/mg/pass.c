@@ -1,7 +1,7 @@
 /*
   Passes of a cycle on the host, for the host as device and for its stand-ins.
 */
-#include "pass.h"
+#include "cycle.h"
 
 PetscErrorCode GPUMGPassRun(GPUCSRDevice dev, const GPUMGPass *p, GPUCSRStream s)
 {
@@ -29,19 +29,75 @@ PetscErrorCode GPUMGDense(GPUCSRDevice dev, int n, int k, const double *A, const
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode GPUMGKrylovStep(GPUCSRDevice dev, const GPUMGKrylov *k, int step, GPUCSRStream s)
+static PetscErrorCode KrylovSums(GPUCSRDevice dev, const GPUMGKrylov *k, int step, GPUCSRStream s)
 {
-  double sum[GPUMG_KRYLOV_SUMS] = {0, 0, 0, 0, 0}, f[2];
+  double sum[3] = {0, 0, 0};
 
   PetscFunctionBegin;
-  GPUCSRByKernels(dev, GPUMGKrylovStepDevice(k, step, s));
+  GPUCSRByKernels(dev, GPUMGKrylovSumsDevice(k, step, s));
   PetscCall(GPUCSRWaitStreamOnHost(s));
-  if (step) PetscCall(PetscArraycpy(sum, k->part, 2));
-  for (int i = 0; i < k->n; i++) GPUMGKrylovSum(k, step, i, sum + 2 * step);
+  for (int i = 0; i < k->n; i++) GPUMGKrylovSum(k, step, i, sum);
+  for (int q = 0; q < 2 + step; q++) k->part[(2 * step + q) * GPUMG_KRYLOV_PARTS] = sum[q];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KrylovRows(GPUCSRDevice dev, const GPUMGKrylov *k, int step, GPUCSRStream s)
+{
+  double sum[GPUMG_KRYLOV_SUMS], f[2];
+
+  PetscFunctionBegin;
+  GPUCSRByKernels(dev, GPUMGKrylovRowsDevice(k, step, s));
+  PetscCall(GPUCSRWaitStreamOnHost(s));
+  for (int q = 0; q < 2 + 3 * step; q++) sum[q] = k->part[q * GPUMG_KRYLOV_PARTS];
   GPUMGKrylovFactors(sum, step, f);
   for (int i = 0; i < k->n; i++) GPUMGKrylovRow(k, step, f, i);
-  PetscCall(PetscArraycpy(k->part, sum, 2));
   PetscCall(GPUCSRLaunched(dev, "a step of a K-cycle"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUMGKrylovStep(GPUCSRDevice dev, const GPUMGKrylov *k, int step, GPUCSRStream s)
+{
+  PetscFunctionBegin;
+  PetscCall(KrylovSums(dev, k, step, s));
+  PetscCall(KrylovRows(dev, k, step, s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SumsOfRank(GPUCSRDevice dev, const GPUMGKrylov *k, int step, double sum[], GPUCSRStream s)
+{
+  const size_t n = (size_t)(2 + step) * GPUMG_KRYLOV_PARTS;
+  double      *part;
+
+  PetscFunctionBegin;
+  PetscCall(dev->ops->zero(dev->id, k->part + (size_t)(2 * step) * GPUMG_KRYLOV_PARTS, sizeof(double) * n, s));
+  PetscCall(KrylovSums(dev, k, step, s));
+  PetscCall(PetscMalloc1(n, &part));
+  PetscCall(GPUCSRRead(dev, part, k->part + (size_t)(2 * step) * GPUMG_KRYLOV_PARTS, sizeof(double) * n));
+  for (int q = 0; q < 2 + step; q++) {
+    sum[q] = 0;
+    for (int b = 0; b < GPUMG_KRYLOV_PARTS; b++) sum[q] += part[q * GPUMG_KRYLOV_PARTS + b];
+  }
+  PetscCall(PetscFree(part));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode RowsOfRank(GPUCSRDevice dev, const GPUMGKrylov *k, int step, const double sum[], GPUCSRStream s)
+{
+  PetscFunctionBegin;
+  PetscCall(dev->ops->zero(dev->id, k->part + (size_t)(2 * step) * GPUMG_KRYLOV_PARTS, sizeof(double) * (size_t)(2 + step) * GPUMG_KRYLOV_PARTS, s));
+  for (int q = 0; q < 2 + step; q++) PetscCall(GPUCSRUpload(dev, k->part + (size_t)(2 * step + q) * GPUMG_KRYLOV_PARTS, GPUCSR_DOUBLE, &sum[q], GPUCSR_DOUBLE, 1, PETSC_FALSE, s, NULL));
+  PetscCall(KrylovRows(dev, k, step, s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUMGKrylovStepOfRanks(GPUCSRDevice dev, const GPUMGKrylov *k, int step, MPI_Comm comm, PetscErrorCode *error, GPUCSRStream s)
+{
+  double sum[3] = {NAN, NAN, NAN};
+
+  PetscFunctionBegin;
+  GPUCSRKeep(error, SumsOfRank(dev, k, step, sum, s));
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, sum, 2 + step, MPI_DOUBLE, MPI_SUM, comm));
+  GPUCSRKeep(error, RowsOfRank(dev, k, step, sum, s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -97,13 +97,21 @@ __global__ void __launch_bounds__(THREADS) krylov_rows_kernel(const GPUMGKrylov 
   for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < k.n; i += (int64_t)gridDim.x * THREADS) GPUMGKrylovRow(&k, step, f, i);
 }
 
-GPUCSRError GPUMGKrylovStepDevice(const GPUMGKrylov *k, int step, GPUCSRStream s)
+static unsigned KrylovBlocks(const GPUMGKrylov *k)
 {
-  const unsigned blocks = GPUCSRMin((unsigned)GPUMG_KRYLOV_PARTS, GPUCSRBlocks(k->n, THREADS));
+  return GPUCSRMin((unsigned)GPUMG_KRYLOV_PARTS, GPUCSRBlocks(k->n, THREADS));
+}
 
-  if (!k->n) return 0;
-  krylov_sums_kernel<<<blocks, THREADS, 0, (cudaStream_t)s>>>(*k, step);
-  krylov_rows_kernel<<<blocks, THREADS, 0, (cudaStream_t)s>>>(*k, step);
+GPUCSRError GPUMGKrylovSumsDevice(const GPUMGKrylov *k, int step, GPUCSRStream s)
+{
+  if (k->n) krylov_sums_kernel<<<KrylovBlocks(k), THREADS, 0, (cudaStream_t)s>>>(*k, step);
+  GPUCSRCheckLaunch("sums of a K-cycle");
+  return 0;
+}
+
+GPUCSRError GPUMGKrylovRowsDevice(const GPUMGKrylov *k, int step, GPUCSRStream s)
+{
+  if (k->n) krylov_rows_kernel<<<KrylovBlocks(k), THREADS, 0, (cudaStream_t)s>>>(*k, step);
   GPUCSRCheckLaunch("a step of a K-cycle");
   return 0;
 }

@@ -33,7 +33,8 @@ typedef struct {
 #define GPUMG_KRYLOV_SUMS  5 /* (w0, v0), (w0, b) of the first step, (w1, v0), (w1, v1), (w1, b) of the second; w: c, or v with residuals */
 #define GPUMG_KRYLOV_PARTS 256
 GPUCSR_INTERN GPUCSRError GPUMGKrylovStep(GPUCSRDevice, const GPUMGKrylov *, int step, GPUCSRStream);
-GPUCSR_INTERN GPUCSRError GPUMGKrylovStepDevice(const GPUMGKrylov *, int step, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUMGKrylovSumsDevice(const GPUMGKrylov *, int step, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUMGKrylovRowsDevice(const GPUMGKrylov *, int step, GPUCSRStream);
 
 GPUCSR_INTERN GPUCSRError GPUMGPassDevice(const GPUMGPass *, GPUCSRStream);
 GPUCSR_INTERN GPUCSRError GPUMGDenseDevice(int n, int k, const double *, const double *, double *, GPUCSRStream);

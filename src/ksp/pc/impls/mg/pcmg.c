@@ -13,7 +13,6 @@ typedef struct {
   GPUCSRWrap *wrap;
   GPUMGCycle  cycle;
   PetscBool   taken, ok; /* the hierarchy has been read; and the cycle is valid */
-  PetscBool   wanted;    /* cycles of several ranks on the devices, without an option */
   GPUMGKey    key;
   PetscInt    version; /* changes when the cycle changes */
   char        why[512];
@@ -28,17 +27,6 @@ PetscErrorCode PCGAMGDataOf_Private(PC pc, PCGAMGData **d)
   PetscFunctionBegin;
   PetscCall(GPUCSRWrapData((PetscObject)pc, &m));
   *d = &m->gamg;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Cycles of several ranks run on the devices unless an option says otherwise: PCGPUAMG asks for that */
-PetscErrorCode PCMGWanted_Private(PC pc)
-{
-  Multigrid *m;
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWrapData((PetscObject)pc, &m));
-  m->wanted = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -95,7 +83,7 @@ static PetscErrorCode MultigridTake(PC pc, Multigrid *m)
   m->ok    = PETSC_FALSE;
   m->version++;
   if (old) PetscCall(GPUMGCycleForget(c));
-  GPUCSRTry(&attempt, GPUMGLevelsTake(pc, m->wanted, c, &m->ok, m->why, sizeof(m->why)));
+  GPUCSRTry(&attempt, GPUMGLevelsTake(pc, c, &m->ok, m->why, sizeof(m->why)));
   PetscCheck(attempt.error != PETSC_ERR_ARG_INCOMP && attempt.error != PETSC_ERR_ARG_OUTOFRANGE, PetscObjectComm((PetscObject)pc), attempt.error, "%s", attempt.message); /* of all ranks */
   PetscCheck(!attempt.error || c->size <= 1, PETSC_COMM_SELF, attempt.error, "%s", attempt.message);                                                                      /* an error inside a collective operation */
   PetscCheck(!attempt.error || (!c->level[c->levels - 1].A.o.required && (attempt.error == PETSC_ERR_MEM || attempt.error == PETSC_ERR_GPU || attempt.error == PETSC_ERR_SUP)), PETSC_COMM_SELF, attempt.error, "%s", attempt.message);

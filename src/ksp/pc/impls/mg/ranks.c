@@ -33,6 +33,14 @@ PetscErrorCode GPUMGRanksSolving(const GPUMGCycle *c, PetscBool begins)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Recording of a cycle begins or ends */
+PetscErrorCode GPUMGRanksRecord(const GPUMGCycle *c, PetscBool begins)
+{
+  PetscFunctionBegin;
+  FOR_ALL(c, MatGPUCSRRanksRecord_Private(r, begins));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* An error if any rank has given up */
 PetscErrorCode GPUMGRanksCheck(const GPUMGCycle *c)
 {

@@ -399,6 +399,16 @@ static PetscErrorCode Fail_Peer(GPUCSRHalo h, const char message[])
   return GPUCSRPeersDead(h->peers, message);
 }
 
+/* A recorded exchange may not wait for another stream: the device's stream follows the last exchange before */
+static PetscErrorCode Record_Peer(GPUCSRHalo h, PetscBool begins)
+{
+  GPUCSRStream s = NULL;
+
+  PetscFunctionBegin;
+  if (begins) PetscCall(Follow(h, &s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 const GPUCSRExchange GPUCSRExchange_peer = {
   .name         = "peer",
   .peers        = PETSC_TRUE,
@@ -414,6 +424,7 @@ const GPUCSRExchange GPUCSRExchange_peer = {
   .reverseadd   = ReverseAdd_Peer,
   .gather       = Gather_Peer,
   .slots        = Slots_Peer,
+  .record       = Record_Peer,
   .solving      = Solving_Peer,
   .fail         = Fail_Peer,
 };

@@ -108,6 +108,7 @@ static PetscErrorCode Undo(GPUCSRHalo h)
   PetscFunctionBegin;
   if (h->data) PetscCall((*h->exchange->destroy)(h));
   while (h->nbuffers) PetscCall(FreeAt(h, h->nbuffers - 1));
+  h->there = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -134,24 +135,21 @@ static PetscErrorCode HaloRelease(void *halo)
 
 static GPUCSRLivingList halos = {GPUCSR_FINAL_HALO, HaloRelease, NULL};
 
-/* Collective: the graph of A's columns */
-PetscErrorCode GPUCSRHaloCreate(Mat A, GPUCSRHalo *halo)
+/* Collective: the graph of the n columns `ghost`, ascending, of which other ranks have the entries. of: has the communicator, and a tag for messages */
+PetscErrorCode GPUCSRHaloCreate(PetscObject of, PetscLayout cmap, PetscInt n, const PetscInt ghost[], GPUCSRHalo *halo)
 {
-  const PetscInt *garray;
-  GPUCSRHalo      h;
-  PetscSF         sf;
-  Mat             Ao;
+  GPUCSRHalo h;
+  PetscSF    sf;
 
   PetscFunctionBegin;
   PetscCall(PetscNew(&h));
   *halo = h;
   PetscCall(GPUCSRLivingAdd(&halos, &h->living, h));
   h->exchange = &GPUCSRExchange_staged;
-  PetscCall(PetscObjectGetComm((PetscObject)A, &h->comm));
-  PetscCall(PetscObjectGetNewTag((PetscObject)A, &h->tag));
-  PetscCall(MatMPIAIJGetSeqAIJ(A, NULL, &Ao, &garray));
+  PetscCall(PetscObjectGetComm(of, &h->comm));
+  PetscCall(PetscObjectGetNewTag(of, &h->tag));
   PetscCall(PetscSFCreate(h->comm, &sf));
-  PetscCall(PetscSFSetGraphLayout(sf, A->cmap, Ao->cmap->n, NULL, PETSC_COPY_VALUES, garray));
+  PetscCall(PetscSFSetGraphLayout(sf, cmap, n, NULL, PETSC_COPY_VALUES, ghost));
   PetscCall(PetscSFSetUp(sf));
   PetscCall(Graph(h, sf));
   PetscCall(PetscSFDestroy(&sf));

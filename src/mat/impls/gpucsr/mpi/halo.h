@@ -83,10 +83,11 @@ struct _n_GPUCSRHalo {
   PetscInt64            made;     /* number of this choice in the process: recorded launches are valid for one choice */
   char                  why[704]; /* the reason for this exchange, for MatView() */
   PetscScalar          *host;     /* the halo for products of the host */
+  double               *there;    /* a copy of a halo of the host on the device; NULL: none yet */
   GPUCSROperand         halo;     /* factor of the off-diagonal block, or result of its transpose; the exchange decides where it lies */
 };
 
-GPUCSR_INTERN PetscErrorCode GPUCSRHaloCreate(Mat, GPUCSRHalo *);
+GPUCSR_INTERN PetscErrorCode GPUCSRHaloCreate(PetscObject, PetscLayout, PetscInt n, const PetscInt ghost[], GPUCSRHalo *);
 GPUCSR_INTERN PetscErrorCode GPUCSRHaloChoose(GPUCSRHalo, GPUCSRDevice, const char[]);
 GPUCSR_INTERN PetscErrorCode GPUCSRHaloSetUp(GPUCSRHalo, GPUCSRDevice);
 GPUCSR_INTERN PetscErrorCode GPUCSRHaloDestroy(GPUCSRHalo *);

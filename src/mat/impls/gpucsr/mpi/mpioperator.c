@@ -81,32 +81,134 @@ PetscErrorCode MatGPUCSRRanksMoved_Private(Mat A, const GPUCSRRanks *r, PetscBoo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* z = alpha A x + beta y for device arrays, or with the transpose, for which both blocks must have been prepared; o is A's diagonal block */
+/* The halo where the products are: an exchange through the host has it there, too */
+static PetscErrorCode HaloThere(GPUCSRHalo h, double **p)
+{
+  PetscFunctionBegin;
+  if (h->dev && h->halo.place == GPUCSR_HOST && !h->there) PetscCall(GPUCSRHaloMalloc(h, sizeof(double) * (size_t)h->nrecv, &h->there));
+  *p = h->there ? h->there : (double *)h->halo.p;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The halo has arrived */
+static PetscErrorCode HaloIn(GPUCSRHalo h, GPUCSRStream s, double **p)
+{
+  PetscFunctionBegin;
+  PetscCall(HaloThere(h, p));
+  if (h->there) PetscCall(GPUCSRUpload(h->dev, h->there, GPUCSR_DOUBLE, h->halo.p, GPUCSR_DOUBLE, (size_t)h->nrecv, PETSC_TRUE, s, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The halo, Ao^T x, is complete for the exchange */
+static PetscErrorCode HaloOut(const GPUCSROperator *o, const GPUCSRRanks *r, double alpha, const double *x)
+{
+  GPUCSRHalo h = r->halo;
+  double    *p = NULL;
+
+  PetscFunctionBegin;
+  if (!h->nrecv) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(HaloThere(h, &p));
+  PetscCall(MatGPUCSROperatorMultiply_Private(&r->off, alpha, x, 0, NULL, p));
+  if (!h->there) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUCSRDownload(h->dev, h->halo.p, GPUCSR_DOUBLE, h->there, GPUCSR_DOUBLE, (size_t)h->nrecv, PETSC_TRUE, o->dev->stream));
+  PetscCall(h->dev->ops->streamsynchronize(h->dev->id, o->dev->stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode OffAdd(const GPUCSRRanks *r, GPUCSRStream s, double alpha, double *z)
+{
+  double *p;
+
+  PetscFunctionBegin;
+  if (!r->halo->nrecv) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(HaloIn(r->halo, s, &p));
+  PetscCall(MatGPUCSROperatorMultiply_Private(&r->off, alpha, p, 1, z, z));
+  if (r->halo->there) PetscCall(r->halo->dev->ops->streamsynchronize(r->halo->dev->id, s)); /* before the host's halo is written again */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  z = alpha A x + beta y for device arrays, or with the transpose, for which both blocks must have been prepared; o is A's diagonal block. x NULL: this rank has failed. It takes part in the exchange, and its
+  numbers are NaN. A rank with an error takes part to the end, too
+*/
 PetscErrorCode MatGPUCSRRanksMultiply_Private(const GPUCSROperator *o, const GPUCSRRanks *r, PetscBool transposed, double alpha, const double *x, double beta, const double *y, double *z)
 {
-  GPUCSRHalo            h   = r->halo;
-  const GPUCSRExchange *way = h->exchange;
-  const GPUCSRStream    s   = o->dev->stream;
-  GPUCSROperand         ox = {.p = (void *)x, .place = h->halo.place, .vecgpu = PETSC_TRUE}, oz = {.p = z, .place = h->halo.place, .vecgpu = PETSC_TRUE};
-  PetscBool             adds = PETSC_FALSE;
+  GPUCSRHalo            h     = r->halo;
+  const GPUCSRExchange *way   = h->exchange;
+  const GPUCSRStream    s     = o->dev->stream;
+  const GPUCSRPlace     place = h->dev ? GPUCSR_DEVICE : GPUCSR_HOST;
+  GPUCSROperand         ox = {.p = (void *)x, .place = place, .vecgpu = PETSC_TRUE}, oz = {.p = z, .place = place, .vecgpu = PETSC_TRUE};
+  PetscBool             adds  = PETSC_FALSE;
+  PetscErrorCode        error = PETSC_SUCCESS, ierr;
 
   PetscFunctionBegin;
   if (transposed) {
-    if (h->nrecv) PetscCall(MatGPUCSROperatorMultiply_Private(&r->off, alpha, x, 0, NULL, (double *)h->halo.p));
-    PetscCall((*way->reversebegin)(h, PETSC_TRUE, PETSC_FALSE, s));
-    PetscCall(MatGPUCSROperatorMultiply_Private(o, alpha, x, beta, y, z));
-    PetscCall((*way->reverseadd)(h, &oz, s));
-    PetscFunctionReturn(PETSC_SUCCESS);
+    if (x) error = HaloOut(o, r, alpha, x);
+    ierr = (*way->reversebegin)(h, (PetscBool)(x && !error), PETSC_FALSE, s);
+    GPUCSRKeep(&error, ierr);
+    if (x && !error) error = MatGPUCSROperatorMultiply_Private(o, alpha, x, beta, y, z);
+    ierr = (*way->reverseadd)(h, x && !error ? &oz : NULL, s);
+    GPUCSRKeep(&error, ierr);
+    PetscFunctionReturn(error);
   }
-  PetscCall((*way->forwardbegin)(h, &ox, s));
-  if (way->addready && alpha == 1) PetscCall((*way->addready)(h, r->off.A, &adds));
-  PetscCall(MatGPUCSROperatorMultiply_Private(o, alpha, x, beta, y, z));
-  if (adds) PetscCall((*way->forwardadd)(h, &oz, s));
+  error = (*way->forwardbegin)(h, x ? &ox : NULL, s);
+  if (x && way->addready && alpha == 1 && r->off.A) GPUCSRKeep(&error, (*way->addready)(h, r->off.A, &adds));
+  if (x) GPUCSRKeep(&error, MatGPUCSROperatorMultiply_Private(o, alpha, x, beta, y, z));
+  if (adds && !error) error = (*way->forwardadd)(h, &oz, s);
   else {
-    PetscCall((*way->forwardend)(h, PETSC_FALSE, s));
-    if (h->nrecv) PetscCall(MatGPUCSROperatorMultiply_Private(&r->off, alpha, (const double *)h->halo.p, 1, z, z));
+    ierr = (*way->forwardend)(h, PETSC_FALSE, s);
+    GPUCSRKeep(&error, ierr);
+    if (x) GPUCSRKeep(&error, OffAdd(r, s, alpha, z));
   }
+  PetscFunctionReturn(error);
+}
+
+/* Collective: the exchange of a matrix that is no Mat, for products on dev, with the communicator and the configuration of `like`. n columns `ghost` belong to other ranks */
+PetscErrorCode MatGPUCSRRanksExchangeCreate_Private(Mat like, PetscLayout cmap, PetscInt n, const PetscInt ghost[], GPUCSRDevice dev, struct _n_GPUCSRHalo **h)
+{
+  const GPUCSRDevice there = dev->ops->separate ? dev : NULL;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRHaloCreate((PetscObject)like, cmap, n, ghost, h));
+  PetscCall(GPUCSRHaloChoose(*h, there, ((Mat_GPUCSR *)like->spptr)->config.halo));
   PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Not collective: this rank's part */
+PetscErrorCode MatGPUCSRRanksExchangeSetUp_Private(struct _n_GPUCSRHalo *h)
+{
+  return GPUCSRHaloSetUp(h, h->dev);
+}
+
+PetscErrorCode MatGPUCSRRanksExchangeDestroy_Private(struct _n_GPUCSRHalo **h)
+{
+  return GPUCSRHaloDestroy(h);
+}
+
+/* Can a graph record an exchange, and be launched without a word to it? */
+PetscBool MatGPUCSRRanksRecordable_Private(const GPUCSRRanks *r)
+{
+  return (PetscBool)(r->halo->exchange->gather && !r->halo->exchange->played);
+}
+
+/* Collective: the entries of x for this rank's ghost columns, on the device. x NULL: this rank has failed */
+PetscErrorCode MatGPUCSRRanksHalo_Private(const GPUCSROperator *o, const GPUCSRRanks *r, const double *x, double *to)
+{
+  GPUCSRHalo         h  = r->halo;
+  const GPUCSRStream s  = o->dev->stream;
+  GPUCSROperand      ox = {.p = (void *)x, .place = h->dev ? GPUCSR_DEVICE : GPUCSR_HOST, .vecgpu = PETSC_TRUE};
+  double            *p;
+  PetscErrorCode     error, ierr;
+
+  PetscFunctionBegin;
+  error = (*h->exchange->forwardbegin)(h, x ? &ox : NULL, s);
+  ierr  = (*h->exchange->forwardend)(h, PETSC_FALSE, s);
+  GPUCSRKeep(&error, ierr);
+  if (!x || !h->nrecv) PetscFunctionReturn(error);
+  GPUCSRKeep(&error, HaloIn(h, s, &p));
+  if (!error) error = o->dev->ops->copy(o->dev->id, to, p, sizeof(double) * (size_t)h->nrecv, GPUCSR_ON_DEVICE, s);
+  if (!error) error = o->dev->ops->streamsynchronize(o->dev->id, s);
+  PetscFunctionReturn(error);
 }
 
 /* Collective: a matrix of A's type and sizes whose product on each rank is all of x, as long as a row of A */
@@ -180,7 +282,7 @@ PetscErrorCode MatGPUCSRRanksCheck_Private(const GPUCSRRanks *r)
 /* This rank gives up: tells the other ranks, if the exchange can */
 PetscErrorCode MatGPUCSRRanksFail_Private(const GPUCSRRanks *r, const char message[])
 {
-  return (*r->halo->exchange->fail)(r->halo, message);
+  return r->halo->exchange->fail ? (*r->halo->exchange->fail)(r->halo, message) : PETSC_SUCCESS;
 }
 
 /* The word of the exchange */

@@ -98,19 +98,20 @@ static PetscErrorCode Shares(Mat Ad, Mat Ao, MPI_Comm comm, PetscMPIInt size)
 /* Collective: the halo's graph for A's pattern */
 PetscErrorCode MatGPUCSRHaloGraph_Private(Mat A)
 {
-  Mat_MPIGPUCSR *g    = (Mat_MPIGPUCSR *)A->spptr;
-  const MPI_Comm comm = PetscObjectComm((PetscObject)A);
-  PetscMPIInt    size;
-  Pattern        now;
-  Mat            b[2];
+  Mat_MPIGPUCSR  *g    = (Mat_MPIGPUCSR *)A->spptr;
+  const MPI_Comm  comm = PetscObjectComm((PetscObject)A);
+  const PetscInt *garray;
+  PetscMPIInt     size;
+  Pattern         now;
+  Mat             b[2];
 
   PetscFunctionBegin;
   PetscCall(PatternGet(A, &now));
   if (g->halo && PatternIs(&g->exchanged, &now)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCallMPI(MPI_Comm_size(comm, &size));
-  PetscCall(MatMPIAIJGetSeqAIJ(A, &b[0], &b[1], NULL));
+  PetscCall(MatMPIAIJGetSeqAIJ(A, &b[0], &b[1], &garray));
   PetscCall(MatGPUCSRHaloForget_Private(A));
-  PetscCall(GPUCSRHaloCreate(A, &g->halo));
+  PetscCall(GPUCSRHaloCreate((PetscObject)A, A->cmap, b[1]->cmap->n, garray, &g->halo));
   PetscCall(Shares(b[0], b[1], comm, size));
   g->exchanged = now;
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -84,6 +84,11 @@ GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksSends_Private(Mat, GPUCSRSend **, in
 GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksGet_Private(Mat, PetscBool transposed, GPUCSRRanks *, char why[], size_t);
 GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksMoved_Private(Mat, const GPUCSRRanks *, PetscBool transposed, PetscBool *);
 GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksMultiply_Private(const GPUCSROperator *, const GPUCSRRanks *, PetscBool transposed, double alpha, const double *x, double beta, const double *y, double *z);
+GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksExchangeCreate_Private(Mat like, PetscLayout, PetscInt n, const PetscInt ghost[], GPUCSRDevice, struct _n_GPUCSRHalo **);
+GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksExchangeSetUp_Private(struct _n_GPUCSRHalo *);
+GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksExchangeDestroy_Private(struct _n_GPUCSRHalo **);
+GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksHalo_Private(const GPUCSROperator *, const GPUCSRRanks *, const double *x, double *);
+GPUCSR_INTERN PetscBool       MatGPUCSRRanksRecordable_Private(const GPUCSRRanks *);
 GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksEverything_Private(Mat, Mat *);
 GPUCSR_INTERN PetscErrorCode  MatGPUCSRProductLeast_Private(Mat, PetscInt *);
 GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksGather_Private(const GPUCSROperator *, const GPUCSRRanks *, const double *mine, int n, double *all);
