@@ -86,33 +86,28 @@ static PetscErrorCode Allgather(MPI_Comm comm, PetscInt own, MPI_Datatype type, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: the level's matrix on the host of each rank */
-static PetscErrorCode AllRows(const GPUAMGRanksLevel *L, Mat *all)
+/* Collective: the level's matrix on the host of each rank. The caller frees its arrays after the matrix */
+static PetscErrorCode AllRows(const GPUAMGRanksLevel *L, Block *b, Mat *all)
 {
   const MPI_Comm comm = L->A.m.comm;
-  PetscInt      *i, *j, *ai, *aj, n = 0;
-  PetscScalar   *a, *aa;
+  PetscInt      *i, *j, n = 0;
+  PetscScalar   *a;
   GPUCSRAttempt  attempt;
-  Mat            A;
 
   PetscFunctionBegin;
   GPUCSRTry(&attempt, PCGPUAMGRanksRows_Private(&L->A, &i, &j, &a));
   if (!attempt.error) n = i[L->n];
   for (PetscInt r = L->n; r > 0 && !attempt.error; r--) i[r] -= i[r - 1]; /* lengths */
   PetscCall(PCGPUAMGSettle_Private(comm, &attempt));
-  PetscCall(PetscMalloc1(L->N + 1, &ai));
-  ai[0] = 0;
-  PetscCall(Allgather(comm, L->n, MPIU_INT, i + 1, ai + 1));
-  for (PetscInt r = 0; r < L->N; r++) ai[r + 1] += ai[r];
-  PetscCall(PetscMalloc2(ai[L->N], &aj, ai[L->N], &aa));
-  PetscCall(Allgather(comm, n, MPIU_INT, j, aj));
-  PetscCall(Allgather(comm, n, MPIU_SCALAR, a, aa));
+  PetscCall(PetscMalloc1(L->N + 1, &b->i));
+  b->i[0] = 0;
+  PetscCall(Allgather(comm, L->n, MPIU_INT, i + 1, b->i + 1));
+  for (PetscInt r = 0; r < L->N; r++) b->i[r + 1] += b->i[r];
+  PetscCall(PetscMalloc2(b->i[L->N], &b->j, b->i[L->N], &b->a));
+  PetscCall(Allgather(comm, n, MPIU_INT, j, b->j));
+  PetscCall(Allgather(comm, n, MPIU_SCALAR, a, b->a));
   PetscCall(PetscFree3(i, j, a));
-  PetscCall(MatCreateSeqAIJWithArrays(PETSC_COMM_SELF, L->N, L->N, ai, aj, aa, &A));
-  PetscCall(MatDuplicate(A, MAT_COPY_VALUES, all));
-  PetscCall(MatDestroy(&A));
-  PetscCall(PetscFree2(aj, aa));
-  PetscCall(PetscFree(ai));
+  PetscCall(MatCreateSeqAIJWithArrays(PETSC_COMM_SELF, L->N, L->N, b->i, b->j, b->a, all));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -238,14 +233,17 @@ PetscErrorCode PCGPUAMGGather_Private(PC pc)
   const GPUAMGRanksLevel *L    = &r->level[r->levels - 1];
   double                 *near = NULL;
   GPUCSRAttempt           attempt;
+  Block                   b;
   Mat                     all;
 
   PetscFunctionBegin;
   if (!r->one) PetscCall(NearOfAll(L, &near));
-  PetscCall(AllRows(L, &all));
+  PetscCall(AllRows(L, &b, &all));
   GPUCSRTry(&attempt, OneSetUp(a, all, near));
   PetscCall(PetscFree(near));
   PetscCall(MatDestroy(&all));
+  PetscCall(PetscFree2(b.j, b.a));
+  PetscCall(PetscFree(b.i));
   PetscCall(PCGPUAMGSettle_Private(PetscObjectComm((PetscObject)pc), &attempt));
   pc->failedreason = r->one->failedreason;
   if (!r->gather.exchanges && !pc->failedreason) PetscCall(Everything(r));

@@ -2,7 +2,6 @@
   Matrices of all ranks in a PCGPUAMG: their blocks, plans and exchanges, and products with them in an eigenvalue estimate.
 */
 #include "gpuamgimpl.h"
-#include "../../../../mat/impls/gpucsr/blackbox/amg/rows.h"
 
 /* A matrix without entries */
 PetscErrorCode PCGPUAMGRanksEmpty_Private(GPUCSRDevice dev, PetscInt m, PetscInt n, GPUCSRStorage *A)
@@ -151,6 +150,7 @@ static PetscErrorCode Apply(const GPUAMGRanksLevel *L, Inverse inverse, Vec x, V
 /* Vectors on the device of the level, and memory for a product */
 static PetscErrorCode Begin(const GPUAMGRanksLevel *L, int n, Vec V[], GPUCSRBuffer *z)
 {
+  GPUAMGWork   w = {.first = (uint32_t)L->rows->rstart};
   GPUCSRDevice dev;
 
   PetscFunctionBegin;
@@ -160,6 +160,11 @@ static PetscErrorCode Begin(const GPUAMGRanksLevel *L, int n, Vec V[], GPUCSRBuf
     double *p;
 
     PetscCall(VecGPUGetArrayWrite(V[k], &p)); /* allocates */
+    if (!k && L->n) {
+      w.basis = p;
+      PetscCall((*GPUAMGOf(dev)->rows)(dev, GPUAMG_START, (int)L->n, &w));
+      PetscCall(dev->ops->streamsynchronize(dev->id, dev->stream)); /* vectors of PETSc have another stream */
+    }
     PetscCall(VecGPURestoreArray(V[k], &p));
   }
   PetscCall(GPUCSRBufferGrow(L->A.o.dev, sizeof(double) * (size_t)PetscMax(1, L->n), "vectors of an eigenvalue estimate", z));
@@ -169,14 +174,11 @@ static PetscErrorCode Begin(const GPUAMGRanksLevel *L, int n, Vec V[], GPUCSRBuf
 /* Arnoldi's method as on one device, from the same numbers */
 static PetscErrorCode Arnoldi(const GPUAMGRanksLevel *L, int steps, Inverse inverse, Vec V[], double *z, double H[])
 {
-  PetscScalar   h[GPUAMG_STEPS + 1], *a;
+  PetscScalar   h[GPUAMG_STEPS + 1];
   PetscReal     norm  = 1;
   GPUCSRAttempt first = {0};
 
   PetscFunctionBegin;
-  PetscCall(VecGetArrayWrite(V[0], &a));
-  for (PetscInt i = 0; i < L->n; i++) a[i] = GPUAMGStart((uint32_t)(L->rows->rstart + i));
-  PetscCall(VecRestoreArrayWrite(V[0], &a));
   PetscCall(VecNormalize(V[0], NULL));
   for (int k = 0; k < steps && norm > 0; k++) {
     GPUCSRAttempt attempt;

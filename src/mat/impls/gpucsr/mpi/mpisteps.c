@@ -33,28 +33,62 @@ PetscErrorCode GPUCSRRanksProductForget(void *product)
 
 /* ---- columns ---- */
 
+/* Sorts the ghost columns and removes duplicates: by a table from the first column to the last, unless these are far apart */
+static PetscErrorCode Ascend(RanksProduct *p)
+{
+  PetscInt first = PETSC_MAX_INT, last = -1, n = 0;
+
+  PetscFunctionBegin;
+  PetscCall(PetscFree(p->place));
+  for (PetscInt k = 0; k < p->nghost; k++) {
+    first = PetscMin(first, p->ghost[k]);
+    last  = PetscMax(last, p->ghost[k]);
+  }
+  if ((double)last - (double)first >= 16.0 * (double)p->nghost) PetscFunctionReturn(PetscSortRemoveDupsInt(&p->nghost, p->ghost));
+  p->first  = first;
+  p->places = p->nghost ? last - first + 1 : 0;
+  PetscCall(PetscCalloc1(p->places + 1, &p->place));
+  for (PetscInt k = 0; k < p->nghost; k++) p->place[p->ghost[k] - first] = 1;
+  for (PetscInt c = 0; c < p->places; c++)
+    if (p->place[c]) {
+      p->ghost[n] = first + c;
+      p->place[c] = (int32_t)++n;
+    }
+  p->nghost = n;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The place of a column among the ghost columns; negative: it is none */
+static PetscErrorCode Find(const RanksProduct *p, PetscInt column, PetscInt *at)
+{
+  PetscFunctionBegin;
+  if (!p->place) PetscCall(PetscFindInt(column, p->nghost, p->ghost, at));
+  else *at = column >= p->first && column - p->first < p->places ? p->place[column - p->first] - 1 : -1;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The ghost columns: from X's off-diagonal block (more) and from rows of other ranks. moved: the places of the columns in more */
 PetscErrorCode GPUCSRRanksProductGhosts(RanksProduct *p, PetscInt nmore, const PetscInt more[], const GPUCSRHostRows *rows, PetscLayout cmap)
 {
   const PetscInt nrows = rows->n ? rows->i[rows->n] : 0;
-  PetscInt      *all, at, n = nmore;
+  PetscInt      *all, *old = p->ghost, at, n = nmore;
 
   PetscFunctionBegin;
   PetscCall(PetscMalloc1(nmore + nrows, &all));
   PetscCall(PetscArraycpy(all, more, nmore));
   for (PetscInt k = 0; k < nrows; k++)
     if (rows->j[k] < cmap->rstart || rows->j[k] >= cmap->rend) all[n++] = rows->j[k];
-  PetscCall(PetscSortRemoveDupsInt(&n, all));
+  p->ghost  = all;
+  p->nghost = n;
+  PetscCall(Ascend(p));
   PetscCall(PetscFree(p->moved));
   PetscCall(PetscMalloc1(nmore, &p->moved));
   for (PetscInt k = 0; k < nmore; k++) {
-    PetscCall(PetscFindInt(more[k], n, all, &at));
+    PetscCall(Find(p, more[k], &at));
     p->moved[k] = (int32_t)at;
   }
-  PetscCall(PetscFree(p->ghost)); /* which may be more */
+  PetscCall(PetscFree(old)); /* which may be more */
   p->nmoved = nmore;
-  p->ghost  = all;
-  p->nghost = n;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -66,7 +100,7 @@ static PetscErrorCode Number(const RanksProduct *p, PetscLayout cmap, PetscInt c
   PetscFunctionBegin;
   if (column >= cmap->rstart && column < cmap->rend) *here = (int32_t)(column - cmap->rstart);
   else {
-    PetscCall(PetscFindInt(column, p->nghost, p->ghost, &at));
+    PetscCall(Find(p, column, &at));
     PetscCheck(at >= 0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Column %" PetscInt_FMT " has no number on this rank", column);
     *here = (int32_t)(p->own + at);
   }

@@ -54,6 +54,7 @@ PetscErrorCode GPUCSRRanksProductDestroy(RanksProduct **product)
   PetscCall(GPUCSRRowsDestroy(&p->given));
   PetscCall(PetscFree(p->ghost));
   PetscCall(PetscFree(p->moved));
+  PetscCall(PetscFree(p->place));
   PetscCall(GPUCSRLivingRemove(&p->living));
   PetscCall(PetscFree(*product));
   PetscFunctionReturn(PETSC_SUCCESS);

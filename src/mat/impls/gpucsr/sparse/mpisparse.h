@@ -26,6 +26,8 @@ struct _n_RanksProduct {
   void            *context;
   BlockKey         key[6];         /* of Mats */
   PetscInt         own;            /* number of this rank's columns of C, */
+  PetscInt         first, places;  /* a table of places of ghost columns, */
+  int32_t         *place;          /* one more than the number, 0 for other columns; NULL: ghost is searched */
   PetscInt         nghost, *ghost; /* and ghost columns, ascending; C may lack some */
   PetscInt         nmoved;         /* number of ghost columns known before, */
   int32_t         *moved;          /* and their places in ghost[] */

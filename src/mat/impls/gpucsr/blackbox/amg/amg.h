@@ -44,7 +44,7 @@ typedef enum {
   GPUAMG_SMOOTH,     /* to = from - omega dinv to: a step of the prolongator's smoother, where to = A from */
   GPUAMG_DEAD,       /* the diagonal of rows that no vector is left for becomes 1 */
   GPUAMG_ONES,       /* basis = a constant for each of bs components */
-  GPUAMG_START,      /* basis = numbers by chance */
+  GPUAMG_START,      /* basis = numbers by chance, from `first` on */
   GPUAMG_SIZES,      /* dinv = 1 / the sum of sizes of a row's entries, with the sign of a_ii */
   GPUAMG_INVERSES,   /* coarse = the inverse of a vertex' block on the diagonal, by rows; of a singular one, dinv of its rows */
   GPUAMG_TIMES,      /* basis = the blocks of coarse times norm */
@@ -74,6 +74,7 @@ typedef struct {
   int            bs, ns; /* rows of a vertex, near null vectors */
   double         theta, omega;
   uint32_t      *key, *next, *keys;
+  uint32_t       first;                 /* number of this rank's first row */
   int            fresh, wide, relative; /* wide: entries of a row of A, about */
   int32_t       *agg, *out, *length, *number, *flag;
   double        *dinv, *norm, *basis, *coarse;

@@ -500,7 +500,7 @@ GPUCSR_HOST_DEVICE void GPUAMGRow(GPUAMGStep step, const GPUAMGWork *w, int i)
     for (int c = 0; c < w->bs; c++) w->basis[(int64_t)i * w->bs + c] = i % w->bs == c;
     break;
   case GPUAMG_START:
-    w->basis[i] = GPUAMGStart((uint32_t)i);
+    w->basis[i] = GPUAMGStart(w->first + (uint32_t)i);
     break;
   case GPUAMG_SIZES:
     GPUAMGSizesRow(w, i);
