@@ -90,7 +90,6 @@ GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksExchangeDestroy_Private(struct _n_GP
 GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksHalo_Private(const GPUCSROperator *, const GPUCSRRanks *, const double *x, double *);
 GPUCSR_INTERN PetscBool       MatGPUCSRRanksRecordable_Private(const GPUCSRRanks *);
 GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksEverything_Private(Mat, Mat *);
-GPUCSR_INTERN PetscErrorCode  MatGPUCSRProductLeast_Private(Mat, PetscInt *);
 GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksGather_Private(const GPUCSROperator *, const GPUCSRRanks *, const double *mine, int n, double *all);
 GPUCSR_INTERN GPUCSRPeerSlots MatGPUCSRRanksSlots_Private(const GPUCSRRanks *);
 GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksSolving_Private(const GPUCSRRanks *, PetscBool);

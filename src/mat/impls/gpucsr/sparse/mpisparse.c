@@ -425,18 +425,6 @@ static PetscErrorCode LeftToParent(Mat C, PetscBool *left)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Exchanges the number of nonzeros below which products with A are MATAIJ's */
-PetscErrorCode MatGPUCSRProductLeast_Private(Mat A, PetscInt *least)
-{
-  MatGPUCSRConfig *c   = &((Mat_GPUCSR *)A->spptr)->config;
-  const PetscInt   old = c->productleast;
-
-  PetscFunctionBegin;
-  c->productleast = *least;
-  *least          = old;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 PetscErrorCode MatProductSetFromOptions_MPIAIJGPUCSR(Mat C)
 {
   PetscBool    left = PETSC_TRUE, isgpucsr = PETSC_FALSE, ready;
