@@ -168,60 +168,13 @@ static PetscErrorCode OneSetUp(const PC_GPUAMG *a, Mat all, const double *near)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A one for each column, in the rows from `first` on, of which there are n, or (others) in all other rows */
-static PetscErrorCode Ones(GPUCSRDevice dev, PetscInt m, PetscInt first, PetscInt n, PetscBool others, GPUCSRStorage *A)
-{
-  const PetscInt count = others ? m - n : n;
-  int32_t       *i, *j;
-  double        *one;
-  PetscInt       at = 0;
-  PetscErrorCode ierr;
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRCSRCreate(dev, (int)m, (int)count, count, A));
-  PetscCall(PetscMalloc3(m + 1, &i, count, &j, count, &one));
-  for (PetscInt r = 0; r < m; r++) {
-    const PetscBool own = (PetscBool)(r >= first && r < first + n);
-
-    i[r] = (int32_t)at;
-    if (own == others) continue;
-    j[at]     = (int32_t)at;
-    one[at++] = 1;
-  }
-  i[m] = (int32_t)at;
-  ierr = GPUCSRUpload(dev, A->array[CSR_ROWPTR].data, GPUCSR_INT32, i, GPUCSR_INT32, (size_t)m + 1, PETSC_FALSE, dev->stream, NULL);
-  if (!ierr && count) ierr = GPUCSRUpload(dev, A->array[CSR_COL].data, GPUCSR_INT32, j, GPUCSR_INT32, (size_t)count, PETSC_FALSE, dev->stream, NULL);
-  if (!ierr && count) ierr = GPUCSRUpload(dev, A->array[CSR_VAL].data, GPUCSR_DOUBLE, one, GPUCSR_DOUBLE, (size_t)count, PETSC_FALSE, dev->stream, NULL);
-  PetscCall(PetscFree3(i, j, one));
-  PetscFunctionReturn(ierr);
-}
-
-static PetscErrorCode BothOnes(GPUCSRDevice dev, const GPUAMGRanksLevel *L, GPUAMGRanksMatrix *E)
-{
-  PetscFunctionBegin;
-  for (int k = 0; k < 2; k++) PetscCall(Ones(dev, L->N, L->rows->rstart, L->n, (PetscBool)(k == 1), &E->own[k]));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Collective: a matrix whose product on each rank is all of a vector of the level */
 static PetscErrorCode Everything(GPUAMGRanks *r)
 {
-  const GPUAMGRanksLevel *L = &r->level[r->levels - 1];
-  GPUAMGRanksMatrix      *E = &r->gather;
-  PetscInt                n = 0;
-  GPUCSRAttempt           attempt;
-
   PetscFunctionBegin;
-  PetscCall(PetscMalloc1(L->N - L->n, &r->others));
-  for (PetscInt k = 0; k < L->N; k++)
-    if (k < L->rows->rstart || k >= L->rows->rend) r->others[n++] = k;
-  E->m = (GPUCSRRanksCSR){
-    .comm = L->A.m.comm, .cmap = L->rows, .block = {&E->own[0], &E->own[1]},
-            .ghost = r->others
-  };
-  GPUCSRTry(&attempt, BothOnes(r->level[0].A.o.dev, L, E));
-  PetscCall(PCGPUAMGSettle_Private(E->m.comm, &attempt));
-  PetscCall(PCGPUAMGRanksPlan_Private(r->finest, 1, E));
+  if (r->everything) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatGPUCSRRanksEverything_Private(r->finest, r->level[r->levels - 1].rows, &r->everything));
+  PetscCall(PCGPUAMGRanksFinest_Private(r->everything, PETSC_FALSE, &r->gather));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -246,6 +199,6 @@ PetscErrorCode PCGPUAMGGather_Private(PC pc)
   PetscCall(PetscFree(b.i));
   PetscCall(PCGPUAMGSettle_Private(PetscObjectComm((PetscObject)pc), &attempt));
   pc->failedreason = r->one->failedreason;
-  if (!r->gather.exchanges && !pc->failedreason) PetscCall(Everything(r));
+  if (!pc->failedreason) PetscCall(Everything(r));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

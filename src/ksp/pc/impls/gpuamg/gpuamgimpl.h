@@ -90,12 +90,12 @@ struct _n_GPUAMGRanks {
   Mat               finest;
   PetscObjectId     id; /* of the finest matrix */
   PetscObjectState  pattern;
-  PetscBool         weak;   /* entries are dropped */
-  PetscBool         small;  /* each rank has all rows of the coarsest level: */
-  PC                one;    /* a PC of all rows, on each rank */
-  Mat               all;    /* the matrix of `one` */
-  GPUAMGRanksMatrix gather; /* its product is all of a right-hand side, */
-  PetscInt         *others; /* and the rows of other ranks */
+  PetscBool         weak;       /* entries are dropped */
+  PetscBool         small;      /* each rank has all rows of the coarsest level: */
+  PC                one;        /* a PC of all rows, on each rank */
+  Mat               all;        /* the matrix of `one` */
+  Mat               everything; /* its product is all of a right-hand side */
+  GPUAMGRanksMatrix gather;     /* device data of `everything` */
 };
 
 /* options.c */

@@ -412,8 +412,7 @@ PetscErrorCode PCGPUAMGRanksDestroy_Private(GPUAMGRanks **ranks)
   if (!r) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PCDestroy(&r->one));
   PetscCall(MatDestroy(&r->all));
-  PetscCall(PCGPUAMGRanksMatrixDestroy_Private(&r->gather));
-  PetscCall(PetscFree(r->others));
+  PetscCall(MatDestroy(&r->everything));
   for (int l = 0; l < GPUAMG_LEVELS; l++) PetscCall(LevelDestroy(&r->level[l]));
   PetscCall(MatDestroy(&r->finest));
   PetscCall(PetscFree(*ranks));

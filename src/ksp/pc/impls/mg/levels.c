@@ -399,7 +399,7 @@ static PetscErrorCode Whole(GPUMGCycle *c, Why *w)
   PetscCall(MatGetOwnershipRange(A, &first, NULL));
   PetscCall(Reserve(w, c->dev, 2 * sizeof(double) * (size_t)n, "vectors of a coarse operator", &c->coarsevectors));
   if (w->text[0]) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatGPUCSRRanksEverything_Private(A, &c->gathermatrix));
+  PetscCall(MatGPUCSRRanksEverything_Private(A, A->rmap, &c->gathermatrix));
   PetscCall(Operator(c->gathermatrix, PETSC_FALSE, "all of a right-hand side", c->bottom, &c->gather, w));
   PetscCall(Settle(w));
   c->coarserows         = (int)n;

@@ -211,16 +211,16 @@ PetscErrorCode MatGPUCSRRanksHalo_Private(const GPUCSROperator *o, const GPUCSRR
   PetscFunctionReturn(error);
 }
 
-/* Collective: a matrix of A's type and sizes whose product on each rank is all of x, as long as a row of A */
-PetscErrorCode MatGPUCSRRanksEverything_Private(Mat A, Mat *E)
+/* Collective: a matrix whose product on each rank is all of x, a vector of the layout `rows`. It has the type and the exchange of `like` */
+PetscErrorCode MatGPUCSRRanksEverything_Private(Mat like, PetscLayout rows, Mat *E)
 {
-  const PetscInt  n = A->cmap->N;
-  MatGPUCSRConfig c = ((Mat_GPUCSR *)A->spptr)->config;
+  const PetscInt  n = rows->N;
+  MatGPUCSRConfig c = ((Mat_GPUCSR *)like->spptr)->config;
   PetscInt        first;
 
   PetscFunctionBegin;
-  PetscCall(MatCreate(PetscObjectComm((PetscObject)A), E));
-  PetscCall(MatSetSizes(*E, n, A->cmap->n, PETSC_DETERMINE, n));
+  PetscCall(MatCreate(PetscObjectComm((PetscObject)like), E));
+  PetscCall(MatSetSizes(*E, n, rows->n, PETSC_DETERMINE, n));
   PetscCall(MatSetType(*E, MATMPIAIJ));
   PetscCall(MatMPIAIJSetPreallocation(*E, 1, NULL, 1, NULL));
   PetscCall(MatGetOwnershipRange(*E, &first, NULL));

@@ -89,7 +89,7 @@ GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksExchangeSetUp_Private(struct _n_GPUC
 GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksExchangeDestroy_Private(struct _n_GPUCSRHalo **);
 GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksHalo_Private(const GPUCSROperator *, const GPUCSRRanks *, const double *x, double *);
 GPUCSR_INTERN PetscBool       MatGPUCSRRanksRecordable_Private(const GPUCSRRanks *);
-GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksEverything_Private(Mat, Mat *);
+GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksEverything_Private(Mat like, PetscLayout rows, Mat *);
 GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksGather_Private(const GPUCSROperator *, const GPUCSRRanks *, const double *mine, int n, double *all);
 GPUCSR_INTERN GPUCSRPeerSlots MatGPUCSRRanksSlots_Private(const GPUCSRRanks *);
 GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksSolving_Private(const GPUCSRRanks *, PetscBool);
