@@ -12,7 +12,7 @@
   //TEST name="algorithm" nsize=2 args="-mat_gpucsr_format csr -mat_gpucsr_product_least 0 -matptap_via scalable -matmatmult_via scalable -mattransposematmult_via nonscalable -device 0"
   //TEST name="limit" nsize=3 args="-mat_gpucsr_backend auto -mat_gpucsr_format csr -mat_gpucsr_product_least 0 -mat_gpucsr_memory_limit {} -cases 4" loop="20000 40000 80000 120000 200000 400000"
   //TEST name="faults" nsize=3 gpu=0 args="-mat_gpucsr_backend auto -gpucsr_debug_standin 1 -mat_gpucsr_product_least 0 -cases 2 -products -gpucsr_debug_fault {}:rank=1" loop="memory:12 memory:25 memory:38 memory:51 memory:64 memory:90:on launch:5 launch:20 launch:33 copy:9 copy:25 copy:60 synchronize:15 device:50:on"
-  //TEST name="refused" nsize=2 gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -mat_gpucsr_product_least 0 -cases 1 -products -gpucsr_debug_fault memory:{}:rank=1" loop="2 5 15 18" fails="met by rank 1"
+  //TEST name="refused" nsize=2 gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -mat_gpucsr_product_least 0 -cases 1 -products -gpucsr_debug_fault memory:{}:rank=1" loop="2 5 15 17" fails="met by rank 1"
 */
 static char help[] = "Tests products of sparse matrices on several ranks.\n";
 

@@ -161,6 +161,15 @@ static PetscErrorCode StackValues(RanksProduct *p, int64_t nnz, const GPUCSRHost
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* K = [A_d A_o], which goes after its product: it is as large as A */
+static PetscErrorCode BesideA(RanksProduct *p, GPUCSRStorage *const a[2])
+{
+  PetscFunctionBegin;
+  PetscCall(CreateCSR(p, a[0]->m, a[0]->n + a[1]->n, a[0]->nnz + a[1]->nnz, &p->K));
+  PetscCall(GPUCSRBeside(a[0], a[1], &p->K));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* X, or its first rows, = B's two blocks side by side, in local column numbers */
 static PetscErrorCode BesideB(RanksProduct *p, GPUCSRStorage *const b[2], GPUCSRStorage *X)
 {
@@ -259,11 +268,11 @@ PetscErrorCode GPUCSRRanksProductFirst(RanksProduct *p, const GPUCSRRanksCSR *A,
   PetscFunctionBegin;
   PetscCall(ColumnsOfB(p, b[1]));
   if (r->multiplied) {
-    PetscCall(CreateCSR(p, a[0]->m, a[0]->n + a[1]->n, a[0]->nnz + a[1]->nnz, &p->K));
-    PetscCall(GPUCSRBeside(a[0], a[1], &p->K));
+    PetscCall(BesideA(p, a));
     PetscCall(Stack(p, b[0]->m, b[0]->nnz + b[1]->nnz, &p->theirs.here, B->cmap, &p->B));
     PetscCall(BesideB(p, b, &p->B));
     PetscCall(GPUCSRSpGEMMSymbolic(&p->K, &p->B, M, &p->mrows));
+    PetscCall(GPUCSRStorageDestroy(&p->K));
   } else {
     PetscCall(CreateCSR(p, b[0]->m, p->own + p->nghost, b[0]->nnz + b[1]->nnz, M));
     PetscCall(BesideB(p, b, M));
@@ -356,10 +365,11 @@ PetscErrorCode GPUCSRRanksProductFirstValues(RanksProduct *p, const GPUCSRRanksC
 
   PetscFunctionBegin;
   if (r->multiplied) {
-    PetscCall(GPUCSRBeside(a[0], a[1], &p->K));
+    PetscCall(BesideA(p, a));
     PetscCall(BesideB(p, b, &p->B));
     PetscCall(StackValues(p, b[0]->nnz + b[1]->nnz, &p->theirs.here, &p->B));
     PetscCall(GPUCSRSpGEMMNumeric(&p->K, &p->B, &p->mrows, &M));
+    PetscCall(GPUCSRStorageDestroy(&p->K));
   } else PetscCall(BesideB(p, b, &M));
   if (!r->transposed) PetscFunctionReturn(PETSC_SUCCESS);
   for (int k = 0; k < 2; k++) PetscCall(GPUCSRTransposeValues((r->multiplied ? b : a)[k], p->map[k], &p->T[k]));
