@@ -455,26 +455,35 @@ static PetscErrorCode Begin(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Collective: the finest level has the matrix as it is now; here: on the devices that the levels are on, otherwise and after an error nothing changes */
+PetscErrorCode PCGPUAMGRanksRenew_Private(Mat A, GPUAMGRanks *r, PetscBool *here)
+{
+  GPUAMGRanksMatrix now;
+  int               all;
+
+  PetscFunctionBegin;
+  PetscCall(PCGPUAMGRanksFinest_Private(A, PETSC_FALSE, &now));
+  all = now.o.dev == r->level[0].A.o.dev;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, now.m.comm));
+  if (all) r->level[0].A = now;
+  *here = (PetscBool)all;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Collective: may the levels stay? */
 static PetscErrorCode Same(PC pc, PetscBool *same)
 {
   PC_GPUAMG    *a    = (PC_GPUAMG *)pc->data;
   PetscBool     weak = PETSC_FALSE;
   PetscObjectId id;
-  GPUCSRDevice  dev;
-  int           all;
 
   PetscFunctionBegin;
   PetscCall(PetscObjectGetId((PetscObject)pc->pmat, &id));
   *same = (PetscBool)(*same && a->taken && a->ranks && a->ranks->id == id && a->ranks->pattern == pc->pmat->nonzerostate && (a->reuse || !a->ranks->weak));
   if (!*same) PetscFunctionReturn(PETSC_SUCCESS);
-  dev = a->ranks->level[0].A.o.dev;
-  PetscCall(PCGPUAMGRanksFinest_Private(pc->pmat, PETSC_FALSE, &a->ranks->level[0].A));
-  all = a->ranks->level[0].A.o.dev == dev; /* the devices that the levels are on */
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)pc)));
-  if (!all) a->ranks->level[0].A.o.dev = dev;
-  if (all && !a->ranks->small && !a->reuse && Asks(a)) PetscCall(Weak(&a->ranks->level[0], &weak));
-  *same = (PetscBool)(all && !weak);
+  PetscCall(PCGPUAMGRanksRenew_Private(pc->pmat, a->ranks, same));
+  if (*same && !a->ranks->small && !a->reuse && Asks(a)) PetscCall(Weak(&a->ranks->level[0], &weak));
+  *same = (PetscBool)(*same && !weak);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -155,8 +155,7 @@ static PetscErrorCode Current(PC pc)
 {
   PC_GPUAMG        *a   = (PC_GPUAMG *)pc->data;
   GPUAMGRanksLevel *L   = &a->ranks->level[0];
-  GPUCSRDevice      dev = L->A.o.dev;
-  PetscBool         mine;
+  PetscBool         mine, here;
   int               moved;
   GPUCSRAttempt     attempt;
 
@@ -168,11 +167,8 @@ static PetscErrorCode Current(PC pc)
   PetscCheck(GPUCSRIsType(a->ranks->finest, MATMPIAIJGPUCSR), PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_WRONGSTATE, "The matrix of PC type gpuamg has become one of type %s since the set-up", ((PetscObject)a->ranks->finest)->type_name);
   a->takent = PETSC_FALSE;
   a->version++;
-  PetscCall(PCGPUAMGRanksFinest_Private(a->ranks->finest, PETSC_FALSE, &L->A));
-  moved = L->A.o.dev != dev;
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &moved, 1, MPI_INT, MPI_MAX, L->A.m.comm));
-  if (moved) {
-    L->A.o.dev = dev;
+  PetscCall(PCGPUAMGRanksRenew_Private(a->ranks->finest, a->ranks, &here));
+  if (!here) {
     PetscCall(PCGPUAMGForget_Private(a));
     PetscCall((*pc->ops->setup)(pc));
     PetscFunctionReturn(PETSC_SUCCESS);
