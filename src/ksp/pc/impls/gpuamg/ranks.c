@@ -482,7 +482,7 @@ static PetscErrorCode Same(PC pc, PetscBool *same)
   *same = (PetscBool)(*same && a->taken && a->ranks && a->ranks->id == id && a->ranks->pattern == pc->pmat->nonzerostate && (a->reuse || !a->ranks->weak));
   if (!*same) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PCGPUAMGRanksRenew_Private(pc->pmat, a->ranks, same));
-  if (*same && !a->ranks->small && !a->reuse && Asks(a)) PetscCall(Weak(&a->ranks->level[0], &weak));
+  if (*same && a->ranks->levels > 1 && !a->reuse && Asks(a)) PetscCall(Weak(&a->ranks->level[0], &weak));
   *same = (PetscBool)(*same && !weak);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
