@@ -162,5 +162,5 @@ GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksLargest_Private(const GPUAMGRanksLevel
 /* rankscycle.c */
 GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksCycles_Private(PC);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksApply_Private(PC, PetscBool transposed, Vec, Vec);
-GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksCycle_Private(PC, GPUMGCycle **, PetscInt *version);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksCurrent_Private(PC);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksView_Private(PC, PetscViewer);

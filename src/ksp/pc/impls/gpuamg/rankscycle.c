@@ -151,7 +151,7 @@ static PetscErrorCode Moved(const GPUAMGRanksMatrix *A, Mat finest, PetscBool tr
 }
 
 /* Collective: renews the finest level of the cycles if the matrix has moved or has new values */
-static PetscErrorCode Current(PC pc)
+PetscErrorCode PCGPUAMGRanksCurrent_Private(PC pc)
 {
   PC_GPUAMG        *a   = (PC_GPUAMG *)pc->data;
   GPUAMGRanksLevel *L   = &a->ranks->level[0];
@@ -177,7 +177,7 @@ static PetscErrorCode Current(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective */
+/* Collective: levels are there, and up to date */
 PetscErrorCode PCGPUAMGRanksApply_Private(PC pc, PetscBool transposed, Vec b, Vec x)
 {
   PC_GPUAMG    *a = (PC_GPUAMG *)pc->data;
@@ -185,25 +185,12 @@ PetscErrorCode PCGPUAMGRanksApply_Private(PC pc, PetscBool transposed, Vec b, Ve
   GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
-  PetscCall(Current(pc));
   if (transposed) PetscCall(Transpose(pc));
   GPUCSRTry(&attempt, GPUMGCycleApplyVecs(c, &a->event, b, x));
   if (c->host) PetscCall(PCGPUAMGSettle_Private(PetscObjectComm((PetscObject)pc), &attempt));
   if (!attempt.error) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUMGRanksFail(c, attempt.message)); /* the other ranks are inside the cycle */
   SETERRQ(PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
-}
-
-/* Collective: the cycle for solvers of this library; NULL: the host takes part in it */
-PetscErrorCode PCGPUAMGRanksCycle_Private(PC pc, GPUMGCycle **c, PetscInt *version)
-{
-  PC_GPUAMG *a = (PC_GPUAMG *)pc->data;
-
-  PetscFunctionBegin;
-  PetscCall(Current(pc));
-  *c       = a->cycle.host ? NULL : &a->cycle;
-  *version = a->version;
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode PCGPUAMGRanksView_Private(PC pc, PetscViewer viewer)
