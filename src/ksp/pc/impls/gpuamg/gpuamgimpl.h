@@ -82,6 +82,7 @@ typedef struct {
   Mat_GPUCSRFactor *factor;
   double            lambda, bound; /* the largest eigenvalue of D^-1 A, and for the smoother */
   PetscInt          n, N, bs, ns;
+  int64_t           nnz; /* of this rank's rows of A, for a view */
 } GPUAMGRanksLevel;
 
 struct _n_GPUAMGRanks {

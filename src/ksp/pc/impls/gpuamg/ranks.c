@@ -349,6 +349,7 @@ static PetscErrorCode Build(PC pc)
 
     r->levels = l + 1;
     r->small  = Gathers(pc, l, L->N);
+    L->nnz    = L->A.m.block[0]->nnz + L->A.m.block[1]->nnz;
     if (r->small) break;
     PetscCall(Values(a, l));
     if (a->h.problem || l + 1 >= a->used.o.levels) break;

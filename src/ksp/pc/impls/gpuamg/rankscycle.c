@@ -202,7 +202,7 @@ PetscErrorCode PCGPUAMGRanksView_Private(PC pc, PetscViewer viewer)
   PetscMPIInt        rank;
 
   PetscFunctionBegin;
-  for (int l = 0; l < r->levels; l++) nnz[l] = (double)(r->level[l].A.m.block[0]->nnz + r->level[l].A.m.block[1]->nnz);
+  for (int l = 0; l < r->levels; l++) nnz[l] = (double)r->level[l].nnz;
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, nnz, r->levels, MPI_DOUBLE, MPI_SUM, PetscObjectComm((PetscObject)pc)));
   for (int l = 0; l < r->levels; l++) all += nnz[l];
   PetscCall(PetscViewerASCIIPrintf(viewer, "  %d levels of all ranks, operator complexity %.3f, built %" PetscInt_FMT " times, refreshed %" PetscInt_FMT "\n", r->levels, all / nnz[0], a->built, a->refreshed));
