@@ -140,11 +140,14 @@ static PetscErrorCode Moved(const GPUAMGRanksMatrix *A, Mat finest, PetscBool tr
 {
   GPUCSROperator o;
   char           why[256];
+  Mat            D;
 
   PetscFunctionBegin;
   *moved = PETSC_TRUE;
   if (!GPUCSRIsType(finest, MATMPIAIJGPUCSR)) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatGPUCSROperatorGet_Private(A->o.A, transposed, &o, why, sizeof(why)));
+  PetscCall(MatMPIAIJGetSeqAIJ(finest, &D, NULL, NULL));
+  if (D != A->o.A) PetscFunctionReturn(PETSC_SUCCESS); /* the matrix has other blocks, and A's may be gone */
+  PetscCall(MatGPUCSROperatorGet_Private(D, transposed, &o, why, sizeof(why)));
   if (o.dev != A->o.dev || memcmp(&o.version, &A->o.version, sizeof(o.version))) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGPUCSRRanksMoved_Private(finest, &A->r, transposed, moved));
   PetscFunctionReturn(PETSC_SUCCESS);
