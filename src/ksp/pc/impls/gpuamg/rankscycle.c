@@ -79,8 +79,12 @@ static PetscErrorCode Fill(PC pc, PetscBool transposed, GPUMGCycle *c)
   for (int k = 0; k < r->levels; k++) PetscCall(Level(a, k, transposed, c));
   PetscCall(Small(r, transposed, c));
   PetscCall(GPUMGCycleKrylov(c, krylov));
-  c->host = (PetscBool)(krylov || !MatGPUCSRRanksRecordable_Private(&r->level[0].A.r));
-  for (int k = 1; k < r->levels; k++) c->host = (PetscBool)(c->host || !MatGPUCSRRanksRecordable_Private(&r->level[k].A.r));
+  c->host = (PetscBool)(krylov || (r->small && !MatGPUCSRRanksRecordable_Private(&r->gather.r)));
+  for (int k = 0; k < r->levels; k++) { /* where peers are not asked for, one exchange may have them and another none */
+    const GPUMGLevel *L = &c->level[r->levels - 1 - k];
+
+    if (!MatGPUCSRRanksRecordable_Private(&L->A.r) || (L->P.r.halo && !MatGPUCSRRanksRecordable_Private(&L->P.r))) c->host = PETSC_TRUE;
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -156,8 +160,8 @@ static PetscErrorCode Moved(const GPUAMGRanksMatrix *A, Mat finest, PetscBool tr
 /* Collective: renews the finest level of the cycles if the matrix has moved or has new values */
 PetscErrorCode PCGPUAMGRanksCurrent_Private(PC pc)
 {
-  PC_GPUAMG        *a   = (PC_GPUAMG *)pc->data;
-  GPUAMGRanksLevel *L   = &a->ranks->level[0];
+  PC_GPUAMG        *a = (PC_GPUAMG *)pc->data;
+  GPUAMGRanksLevel *L = &a->ranks->level[0];
   PetscBool         mine, here;
   int               moved;
   GPUCSRAttempt     attempt;
