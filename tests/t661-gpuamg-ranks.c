@@ -14,7 +14,7 @@
   //TEST name="aij" nsize=2 args="-refuse aij" fails="PC type gpuamg needs a matrix of type gpucsr, not mpiaij"
   //TEST name="wide" nsize=2 args="-refuse wide" fails="PC type gpuamg needs a square matrix"
   //TEST name="options" nsize=2 args="-mat_gpucsr_format csr -refuse options" fails="Options -pc_gpuamg_... are not the same on all ranks"
-  //TEST name="fault" nsize=2 gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 2 -gpucsr_debug_fault memory:{}:on:rank=1 -refuse nothing" loop="22 26 60" fails="(met by rank 1)"
+  //TEST name="fault" nsize=2 gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 2 -gpucsr_debug_fault {}:rank=1 -refuse nothing" loop="memory:22:on memory:26:on memory:60:on launch:36 launch:38 copy:134 copy:136 copy:140" fails="(met by rank 1)"
 */
 static char help[] = "Tests PCGPUAMG of several ranks.\n";
 
@@ -23,7 +23,6 @@ static char help[] = "Tests PCGPUAMG of several ranks.\n";
 #include <unistd.h>
 
 static PetscBool report = PETSC_FALSE, few = PETSC_FALSE, cycles = PETSC_FALSE, ilu = PETSC_FALSE;
-
 /* ---- problems ---- */
 
 /* Points of a grid with coefficients of contrast e^c, coupled to their 6 or 26 neighbours; upwinded convection */
@@ -582,6 +581,7 @@ static PetscErrorCode Refuse(const char what[])
   PetscMPIInt rank;
   Mat         A = NULL;
   PC          pc;
+  Vec         y;
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
@@ -596,6 +596,8 @@ static PetscErrorCode Refuse(const char what[])
   if (!strcmp(what, "options")) PetscCall(PCGAMGSetNSmooths(pc, rank));
   PetscCall(PCSetOperators(pc, A, A));
   PetscCall(PCSetUp(pc));
+  PetscCall(Application(pc, PETSC_FALSE, 1, &y));
+  PetscCall(VecDestroy(&y));
   PetscCall(PCDestroy(&pc));
   PetscCall(MatDestroy(&A));
   PetscFunctionReturn(PETSC_SUCCESS);

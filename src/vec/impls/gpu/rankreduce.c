@@ -193,9 +193,9 @@ PetscErrorCode VecGPUAllreduce_Private(Vec x, PetscErrorCode ierr, VecGPUCombine
   if (keyval != MPI_KEYVAL_INVALID) PetscCallMPI(MPI_Comm_get_attr(comm, keyval, (void *)&t, &set));
   if (!set) PetscCall(Create(comm, &t));
   if (!t->peers) {
-    PetscCall(ierr);
+    for (PetscInt k = 0; k < (ierr ? n : 0); k++) z[k] = NAN; /* the other ranks wait */
     PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, z, (PetscMPIInt)n, MPI_DOUBLE, how == VEC_GPU_ADD ? MPI_SUM : top, comm));
-    PetscFunctionReturn(PETSC_SUCCESS);
+    PetscFunctionReturn(ierr);
   }
   for (PetscInt first = 0; first < n; first += MOST) {
     const PetscErrorCode met = Shared(t, (PetscBool)(ierr != PETSC_SUCCESS), how, (int)PetscMin(n - first, MOST), z + first);

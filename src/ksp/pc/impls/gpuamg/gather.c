@@ -168,7 +168,7 @@ static PetscErrorCode OneSetUp(const PC_GPUAMG *a, Mat all, const double *near)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: a matrix whose product on each rank is all of a vector of the level */
+/* Collective: a matrix whose product gives each rank the whole vector of the level */
 static PetscErrorCode Everything(GPUAMGRanks *r)
 {
   PetscFunctionBegin;

@@ -314,7 +314,8 @@ static PetscErrorCode Current(PC pc)
   PetscBool      device;
 
   PetscFunctionBegin;
-  if (!a->taken || a->ranks) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!a->taken) PetscFunctionReturn(PETSC_SUCCESS);
+  if (a->ranks) PetscFunctionReturn(PCGPUAMGRanksCurrent_Private(pc));
   PetscCall(PetscObjectTypeCompare((PetscObject)a->matrix.A, MATSEQAIJGPUCSR, &device));
   PetscCheck(device, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_WRONGSTATE, "The matrix of PC type gpuamg has become one of type %s since the set-up", ((PetscObject)a->matrix.A)->type_name);
   PetscCall(MatGPUCSROperatorGet_Private(a->matrix.A, PETSC_FALSE, &o, why, sizeof(why)));
@@ -338,13 +339,9 @@ PetscErrorCode PCGPUAMGCycleGet_Private(PC pc, GPUMGCycle **c, PetscInt *version
   PetscFunctionBegin;
   *c = NULL;
   if (!pc->setupcalled || !a->taken) PetscFunctionReturn(PETSC_SUCCESS);
-  if (a->ranks) {
-    PetscCall(PCGPUAMGRanksCycle_Private(pc, c, version));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
   PetscCall(Current(pc));
   *version = a->version;
-  if (a->taken) *c = &a->cycle;
+  if (a->taken && !a->cycle.host) *c = &a->cycle; /* no part of the cycle is the host's */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -82,6 +82,7 @@ typedef struct {
   Mat_GPUCSRFactor *factor;
   double            lambda, bound; /* the largest eigenvalue of D^-1 A, and for the smoother */
   PetscInt          n, N, bs, ns;
+  int64_t           nnz; /* of this rank's rows of A, for a view */
 } GPUAMGRanksLevel;
 
 struct _n_GPUAMGRanks {
@@ -147,6 +148,7 @@ GPUCSR_INTERN PetscErrorCode PCGPUAMGPreSolve_Private(PC, KSP, Vec, Vec);
 /* ranks.c */
 GPUCSR_INTERN PetscErrorCode PCGPUAMGSettle_Private(MPI_Comm, GPUCSRAttempt *);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksSetUp_Private(PC, PetscBool same);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksRenew_Private(Mat, GPUAMGRanks *, PetscBool *here);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksDestroy_Private(GPUAMGRanks **);
 
 /* ranksmatrix.c */
@@ -161,5 +163,5 @@ GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksLargest_Private(const GPUAMGRanksLevel
 /* rankscycle.c */
 GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksCycles_Private(PC);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksApply_Private(PC, PetscBool transposed, Vec, Vec);
-GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksCycle_Private(PC, GPUMGCycle **, PetscInt *version);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksCurrent_Private(PC);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksView_Private(PC, PetscViewer);

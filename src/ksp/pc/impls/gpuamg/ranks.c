@@ -143,7 +143,7 @@ static PetscErrorCode Values(PC_GPUAMG *a, int l)
   PetscCall(PCGPUAMGSettle_Private(L->A.m.comm, &attempt));
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &flags, 1, MPI_INT, MPI_BOR, L->A.m.comm));
   a->h.at      = l;
-  a->h.problem = flags & GPUAMG_NAN ? GPUAMG_NAN : flags & ~(GPUAMG_NEGATIVE | (l ? GPUAMG_ZERO : 0)); /* a coarse row is smoothed as if it had 1 there */
+  a->h.problem = flags & GPUAMG_NAN ? GPUAMG_NAN : flags & ~(GPUAMG_NEGATIVE | (l ? GPUAMG_ZERO : 0)); /* the smoother takes 1 for a zero on the diagonal of a coarse level */
   if (!l) a->h.negative = (GPUCSRBool)((flags & GPUAMG_NEGATIVE) != 0);
   if (a->h.problem) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Eigenvalue(a, L, Diagonal, &L->lambda));
@@ -173,7 +173,7 @@ static PetscErrorCode SmoothBlocks(const GPUAMGOptions *o, const Level *L, const
   PetscCall((*GPUAMGOf(dev)->rows)(dev, GPUAMG_SMOOTH, (int)L->n, &w));
   w.from = GPUAMGRowsOf(from->m.block[1]);
   w.to   = GPUAMGRowsOf(P->m.block[1]);
-  if (bytes) { /* the ghost columns of `from` are among those of P */
+  if (bytes) { /* P has all ghost columns of `from` */
     PetscCall(PetscMalloc1(n, &table));
     for (int k = 0; k < n; k++) {
       PetscInt at;
@@ -349,6 +349,7 @@ static PetscErrorCode Build(PC pc)
 
     r->levels = l + 1;
     r->small  = Gathers(pc, l, L->N);
+    L->nnz    = L->A.m.block[0]->nnz + L->A.m.block[1]->nnz;
     if (r->small) break;
     PetscCall(Values(a, l));
     if (a->h.problem || l + 1 >= a->used.o.levels) break;
@@ -454,26 +455,35 @@ static PetscErrorCode Begin(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Collective: the finest level has the matrix as it is now; here: on the devices that the levels are on, otherwise and after an error nothing changes */
+PetscErrorCode PCGPUAMGRanksRenew_Private(Mat A, GPUAMGRanks *r, PetscBool *here)
+{
+  GPUAMGRanksMatrix now;
+  int               all;
+
+  PetscFunctionBegin;
+  PetscCall(PCGPUAMGRanksFinest_Private(A, PETSC_FALSE, &now));
+  all = now.o.dev == r->level[0].A.o.dev;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, now.m.comm));
+  if (all) r->level[0].A = now;
+  *here = (PetscBool)all;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Collective: may the levels stay? */
 static PetscErrorCode Same(PC pc, PetscBool *same)
 {
   PC_GPUAMG    *a    = (PC_GPUAMG *)pc->data;
   PetscBool     weak = PETSC_FALSE;
   PetscObjectId id;
-  GPUCSRDevice  dev;
-  int           all;
 
   PetscFunctionBegin;
   PetscCall(PetscObjectGetId((PetscObject)pc->pmat, &id));
   *same = (PetscBool)(*same && a->taken && a->ranks && a->ranks->id == id && a->ranks->pattern == pc->pmat->nonzerostate && (a->reuse || !a->ranks->weak));
   if (!*same) PetscFunctionReturn(PETSC_SUCCESS);
-  dev = a->ranks->level[0].A.o.dev;
-  PetscCall(PCGPUAMGRanksFinest_Private(pc->pmat, PETSC_FALSE, &a->ranks->level[0].A));
-  all = a->ranks->level[0].A.o.dev == dev; /* the devices that the levels are on */
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)pc)));
-  if (!all) a->ranks->level[0].A.o.dev = dev;
-  if (all && !a->ranks->small && !a->reuse && Asks(a)) PetscCall(Weak(&a->ranks->level[0], &weak));
-  *same = (PetscBool)(all && !weak);
+  PetscCall(PCGPUAMGRanksRenew_Private(pc->pmat, a->ranks, same));
+  if (*same && a->ranks->levels > 1 && !a->reuse && Asks(a)) PetscCall(Weak(&a->ranks->level[0], &weak));
+  *same = (PetscBool)(*same && !weak);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -79,8 +79,12 @@ static PetscErrorCode Fill(PC pc, PetscBool transposed, GPUMGCycle *c)
   for (int k = 0; k < r->levels; k++) PetscCall(Level(a, k, transposed, c));
   PetscCall(Small(r, transposed, c));
   PetscCall(GPUMGCycleKrylov(c, krylov));
-  c->host = (PetscBool)(krylov || !MatGPUCSRRanksRecordable_Private(&r->level[0].A.r));
-  for (int k = 1; k < r->levels; k++) c->host = (PetscBool)(c->host || !MatGPUCSRRanksRecordable_Private(&r->level[k].A.r));
+  c->host = (PetscBool)(krylov || (r->small && !MatGPUCSRRanksRecordable_Private(&r->gather.r)));
+  for (int k = 0; k < r->levels; k++) { /* where peers are not asked for, one exchange may have them and another none */
+    const GPUMGLevel *L = &c->level[r->levels - 1 - k];
+
+    if (!MatGPUCSRRanksRecordable_Private(&L->A.r) || (L->P.r.halo && !MatGPUCSRRanksRecordable_Private(&L->P.r))) c->host = PETSC_TRUE;
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -140,23 +144,25 @@ static PetscErrorCode Moved(const GPUAMGRanksMatrix *A, Mat finest, PetscBool tr
 {
   GPUCSROperator o;
   char           why[256];
+  Mat            D;
 
   PetscFunctionBegin;
   *moved = PETSC_TRUE;
   if (!GPUCSRIsType(finest, MATMPIAIJGPUCSR)) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatGPUCSROperatorGet_Private(A->o.A, transposed, &o, why, sizeof(why)));
+  PetscCall(MatMPIAIJGetSeqAIJ(finest, &D, NULL, NULL));
+  if (D != A->o.A) PetscFunctionReturn(PETSC_SUCCESS); /* the matrix has other blocks, and A's may be gone */
+  PetscCall(MatGPUCSROperatorGet_Private(D, transposed, &o, why, sizeof(why)));
   if (o.dev != A->o.dev || memcmp(&o.version, &A->o.version, sizeof(o.version))) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGPUCSRRanksMoved_Private(finest, &A->r, transposed, moved));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Collective: renews the finest level of the cycles if the matrix has moved or has new values */
-static PetscErrorCode Current(PC pc)
+PetscErrorCode PCGPUAMGRanksCurrent_Private(PC pc)
 {
-  PC_GPUAMG        *a   = (PC_GPUAMG *)pc->data;
-  GPUAMGRanksLevel *L   = &a->ranks->level[0];
-  GPUCSRDevice      dev = L->A.o.dev;
-  PetscBool         mine;
+  PC_GPUAMG        *a = (PC_GPUAMG *)pc->data;
+  GPUAMGRanksLevel *L = &a->ranks->level[0];
+  PetscBool         mine, here;
   int               moved;
   GPUCSRAttempt     attempt;
 
@@ -168,11 +174,8 @@ static PetscErrorCode Current(PC pc)
   PetscCheck(GPUCSRIsType(a->ranks->finest, MATMPIAIJGPUCSR), PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_WRONGSTATE, "The matrix of PC type gpuamg has become one of type %s since the set-up", ((PetscObject)a->ranks->finest)->type_name);
   a->takent = PETSC_FALSE;
   a->version++;
-  PetscCall(PCGPUAMGRanksFinest_Private(a->ranks->finest, PETSC_FALSE, &L->A));
-  moved = L->A.o.dev != dev;
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &moved, 1, MPI_INT, MPI_MAX, L->A.m.comm));
-  if (moved) {
-    L->A.o.dev = dev;
+  PetscCall(PCGPUAMGRanksRenew_Private(a->ranks->finest, a->ranks, &here));
+  if (!here) {
     PetscCall(PCGPUAMGForget_Private(a));
     PetscCall((*pc->ops->setup)(pc));
     PetscFunctionReturn(PETSC_SUCCESS);
@@ -181,7 +184,7 @@ static PetscErrorCode Current(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective */
+/* Collective: levels are there, and up to date */
 PetscErrorCode PCGPUAMGRanksApply_Private(PC pc, PetscBool transposed, Vec b, Vec x)
 {
   PC_GPUAMG    *a = (PC_GPUAMG *)pc->data;
@@ -189,25 +192,12 @@ PetscErrorCode PCGPUAMGRanksApply_Private(PC pc, PetscBool transposed, Vec b, Ve
   GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
-  PetscCall(Current(pc));
   if (transposed) PetscCall(Transpose(pc));
   GPUCSRTry(&attempt, GPUMGCycleApplyVecs(c, &a->event, b, x));
   if (c->host) PetscCall(PCGPUAMGSettle_Private(PetscObjectComm((PetscObject)pc), &attempt));
   if (!attempt.error) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUMGRanksFail(c, attempt.message)); /* the other ranks are inside the cycle */
   SETERRQ(PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
-}
-
-/* Collective: the cycle for solvers of this library; NULL: the host takes part in it */
-PetscErrorCode PCGPUAMGRanksCycle_Private(PC pc, GPUMGCycle **c, PetscInt *version)
-{
-  PC_GPUAMG *a = (PC_GPUAMG *)pc->data;
-
-  PetscFunctionBegin;
-  PetscCall(Current(pc));
-  *c       = a->cycle.host ? NULL : &a->cycle;
-  *version = a->version;
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode PCGPUAMGRanksView_Private(PC pc, PetscViewer viewer)
@@ -219,7 +209,7 @@ PetscErrorCode PCGPUAMGRanksView_Private(PC pc, PetscViewer viewer)
   PetscMPIInt        rank;
 
   PetscFunctionBegin;
-  for (int l = 0; l < r->levels; l++) nnz[l] = (double)(r->level[l].A.m.block[0]->nnz + r->level[l].A.m.block[1]->nnz);
+  for (int l = 0; l < r->levels; l++) nnz[l] = (double)r->level[l].nnz;
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, nnz, r->levels, MPI_DOUBLE, MPI_SUM, PetscObjectComm((PetscObject)pc)));
   for (int l = 0; l < r->levels; l++) all += nnz[l];
   PetscCall(PetscViewerASCIIPrintf(viewer, "  %d levels of all ranks, operator complexity %.3f, built %" PetscInt_FMT " times, refreshed %" PetscInt_FMT "\n", r->levels, all / nnz[0], a->built, a->refreshed));

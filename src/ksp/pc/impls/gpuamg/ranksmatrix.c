@@ -171,29 +171,34 @@ static PetscErrorCode Begin(const GPUAMGRanksLevel *L, int n, Vec V[], GPUCSRBuf
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A rank with an error takes part to the end */
+#define KEEP(call) \
+  do { \
+    GPUCSRTry(&attempt, call); \
+    if (!first.error) first = attempt; \
+  } while (0)
+
 /* Arnoldi's method as on one device, from the same numbers */
 static PetscErrorCode Arnoldi(const GPUAMGRanksLevel *L, int steps, Inverse inverse, Vec V[], double *z, double H[])
 {
-  PetscScalar   h[GPUAMG_STEPS + 1];
-  PetscReal     norm  = 1;
-  GPUCSRAttempt first = {0};
+  PetscScalar   h[GPUAMG_STEPS + 1] = {0};
+  PetscReal     norm                = 1;
+  GPUCSRAttempt attempt, first = {0};
 
   PetscFunctionBegin;
-  PetscCall(VecNormalize(V[0], NULL));
+  KEEP(VecNormalize(V[0], NULL));
   for (int k = 0; k < steps && norm > 0; k++) {
-    GPUCSRAttempt attempt;
-
-    GPUCSRTry(&attempt, Apply(L, inverse, V[k], V[k + 1], z));
-    if (!first.error) first = attempt;
-    PetscCall(VecMDot(V[k + 1], k + 1, V, h));
+    KEEP(Apply(L, inverse, V[k], V[k + 1], z));
+    KEEP(VecMDot(V[k + 1], k + 1, V, h));
     for (int j = 0; j <= k; j++) {
       H[k * (GPUAMG_STEPS + 1) + j] = (double)PetscRealPart(h[j]);
       h[j]                          = -h[j];
     }
-    PetscCall(VecMAXPY(V[k + 1], k + 1, h, V));
-    PetscCall(VecNorm(V[k + 1], NORM_2, &norm));
+    KEEP(VecMAXPY(V[k + 1], k + 1, h, V));
+    KEEP(VecNorm(V[k + 1], NORM_2, &norm));
+    if (attempt.error) norm = NAN; /* as on the other ranks */
     H[k * (GPUAMG_STEPS + 1) + k + 1] = (double)norm;
-    if (norm > 0) PetscCall(VecScale(V[k + 1], 1 / norm));
+    if (norm > 0) KEEP(VecScale(V[k + 1], 1 / norm));
   }
   PetscCall(PCGPUAMGSettle_Private(L->A.m.comm, &first));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -249,13 +249,14 @@ static PetscErrorCode AdditiveFullCascadic(Run *u)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* x = M b on device arrays of the caller, in stream order. sums: sums of x, or NULL; *sums->parts tells if the last pass has computed the sums */
-PetscErrorCode GPUMGCycleRun(GPUMGCycle *c, const double *b, double *x, const GPUCSRSums *sums)
+/* error: of this rank, which takes part in exchanges alone */
+static PetscErrorCode CycleRun(GPUMGCycle *c, PetscErrorCode error, const double *b, double *x, const GPUCSRSums *sums)
 {
   const int top = c->levels - 1;
-  Run       u   = {.c = c, .s = c->dev->stream, .home = x, .columns = 1};
+  Run       u   = {.c = c, .s = c->dev->stream, .home = x, .columns = 1, .error = error};
 
   PetscFunctionBegin;
+  c->met   = PETSC_TRUE;
   c->flops = 0;
   for (int l = 0; l < top; l++) u.at[l] = (Place){c->level[l].b, c->level[l].x, c->level[l].spare, (double *)c->level[l].krylov.p};
   u.at[top] = (Place){b, x, c->level[top].spare, NULL};
@@ -267,6 +268,12 @@ PetscErrorCode GPUMGCycleRun(GPUMGCycle *c, const double *b, double *x, const GP
   else PetscCall(AdditiveFullCascadic(&u));
   if (u.at[top].x != x) ALONE(&u, c->dev->ops->copy(c->dev->id, x, u.at[top].x, sizeof(double) * (size_t)c->level[top].n, GPUCSR_ON_DEVICE, u.s));
   PetscFunctionReturn(u.error);
+}
+
+/* x = M b on device arrays of the caller, in stream order. sums: sums of x, or NULL; *sums->parts tells if the last pass has computed the sums */
+PetscErrorCode GPUMGCycleRun(GPUMGCycle *c, const double *b, double *x, const GPUCSRSums *sums)
+{
+  return CycleRun(c, PETSC_SUCCESS, b, x, sums);
 }
 
 /* Cycles from level l on, for several vectors at once, from b to x of that level */
@@ -383,7 +390,7 @@ static PetscErrorCode ApplyOperands(GPUMGCycle *c, GPUCSREvent *event, GPUCSROpe
 }
 
 /* The vectors get their arrays back also after an error */
-PetscErrorCode GPUMGCycleApplyVecs(GPUMGCycle *c, GPUCSREvent *event, Vec b, Vec x)
+static PetscErrorCode ApplyVecs(GPUMGCycle *c, GPUCSREvent *event, Vec b, Vec x)
 {
   const GPUCSROperator *o = &c->level[c->levels - 1].A.o;
   GPUCSROperand         ob, ox;
@@ -399,6 +406,18 @@ PetscErrorCode GPUMGCycleApplyVecs(GPUMGCycle *c, GPUCSREvent *event, Vec b, Vec
   PetscCall(GPUMGCycleCheck(c)); /* of earlier applications, where the host has not waited */
   PetscCall(PetscLogFlops(c->flops));
   PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* x = M b. A rank with an error before its exchanges still takes part in those that pass through the host */
+PetscErrorCode GPUMGCycleApplyVecs(GPUMGCycle *c, GPUCSREvent *event, Vec b, Vec x)
+{
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  c->met = PETSC_FALSE;
+  ierr   = ApplyVecs(c, event, b, x);
+  if (ierr && c->host && !c->met) (void)CycleRun(c, ierr, NULL, NULL, NULL);
+  PetscFunctionReturn(ierr);
 }
 
 /* Number of a level's own vectors: an application has b and x of the finest level */

@@ -100,6 +100,7 @@ struct _n_GPUMGCycle {
   PetscBool         ran;           /* the cycle has run once without a record, and kernels have set up their permanent data */
   PetscBool         unrecordable;  /* a graph cannot record the cycle */
   PetscBool         host;          /* the host takes part in an application, so no graph can record it */
+  PetscBool         met;           /* this rank has been in the exchanges of the present application */
   double            flops;         /* of an application */
 };
 

@@ -20,7 +20,7 @@ static PetscErrorCode Renew(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: the entries that this rank sends, by rows, and for one row by ranks. Needs no exchange */
+/* Collective: the entries to send, ordered by row, then by rank. Needs no exchange */
 PetscErrorCode MatGPUCSRRanksSends_Private(Mat A, GPUCSRSend **sends, int *n)
 {
   PetscInt64(*where)[2];
@@ -127,6 +127,16 @@ static PetscErrorCode OffAdd(const GPUCSRRanks *r, GPUCSRStream s, double alpha,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* This rank's entries of x set out. A rank that cannot send them sends NaN: its neighbours wait for entries */
+static PetscErrorCode Send(const GPUCSRRanks *r, const GPUCSROperand *x, GPUCSRStream s)
+{
+  const PetscErrorCode error = (*r->halo->exchange->forwardbegin)(r->halo, x, s);
+
+  PetscFunctionBegin;
+  if (x && error) (void)(*r->halo->exchange->forwardbegin)(r->halo, NULL, s);
+  PetscFunctionReturn(error);
+}
+
 /*
   z = alpha A x + beta y for device arrays, or with the transpose, for which both blocks must have been prepared; o is A's diagonal block. x NULL: this rank has failed. It takes part in the exchange, and its
   numbers are NaN. A rank with an error takes part to the end, too
@@ -145,13 +155,14 @@ PetscErrorCode MatGPUCSRRanksMultiply_Private(const GPUCSROperator *o, const GPU
   if (transposed) {
     if (x) error = HaloOut(o, r, alpha, x);
     ierr = (*way->reversebegin)(h, (PetscBool)(x && !error), PETSC_FALSE, s);
+    if (x && !error && ierr) (void)(*way->reversebegin)(h, PETSC_FALSE, PETSC_FALSE, s);
     GPUCSRKeep(&error, ierr);
     if (x && !error) error = MatGPUCSROperatorMultiply_Private(o, alpha, x, beta, y, z);
     ierr = (*way->reverseadd)(h, x && !error ? &oz : NULL, s);
     GPUCSRKeep(&error, ierr);
     PetscFunctionReturn(error);
   }
-  error = (*way->forwardbegin)(h, x ? &ox : NULL, s);
+  error = Send(r, x ? &ox : NULL, s);
   if (x && way->addready && alpha == 1 && r->off.A) GPUCSRKeep(&error, (*way->addready)(h, r->off.A, &adds));
   if (x) GPUCSRKeep(&error, MatGPUCSROperatorMultiply_Private(o, alpha, x, beta, y, z));
   if (adds && !error) error = (*way->forwardadd)(h, &oz, s);
@@ -201,7 +212,7 @@ PetscErrorCode MatGPUCSRRanksHalo_Private(const GPUCSROperator *o, const GPUCSRR
   PetscErrorCode     error, ierr;
 
   PetscFunctionBegin;
-  error = (*h->exchange->forwardbegin)(h, x ? &ox : NULL, s);
+  error = Send(r, x ? &ox : NULL, s);
   ierr  = (*h->exchange->forwardend)(h, PETSC_FALSE, s);
   GPUCSRKeep(&error, ierr);
   if (!x || !h->nrecv) PetscFunctionReturn(error);
@@ -211,7 +222,7 @@ PetscErrorCode MatGPUCSRRanksHalo_Private(const GPUCSROperator *o, const GPUCSRR
   PetscFunctionReturn(error);
 }
 
-/* Collective: a matrix whose product on each rank is all of x, a vector of the layout `rows`. It has the type and the exchange of `like` */
+/* Collective: a matrix whose product gives each rank the whole of x, a vector of the layout `rows`. It has the type and the exchange of `like` */
 PetscErrorCode MatGPUCSRRanksEverything_Private(Mat like, PetscLayout rows, Mat *E)
 {
   const PetscInt  n = rows->N;

@@ -74,7 +74,7 @@ PetscErrorCode GPUCSRRanksProductDestroy(RanksProduct **product)
   } while (0)
 
 /* Collective: the pattern of C = A B, A^T B or P^T A P (b = P), and the data for the numeric phase. D, the block of this rank's columns, is the caller's, also after an error; p keeps E, the block of
-   ghost columns. Once for each p. If not ok, p is of no more use */
+   ghost columns. Once for each p. If not ok, destroy p */
 PetscErrorCode GPUCSRRanksProductSymbolic(RanksProduct *p, const GPUCSRRanksCSR *a, const GPUCSRRanksCSR *b, GPUCSRStorage *D, PetscBool *ok)
 {
   PetscFunctionBegin;
@@ -97,7 +97,7 @@ PetscErrorCode GPUCSRRanksProductSymbolic(RanksProduct *p, const GPUCSRRanksCSR 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: the values of D and E from new values of the factors, whose patterns are the same. If not ok, p is of no more use */
+/* Collective: the values of D and E from new values of the factors, whose patterns are the same. If not ok, destroy p */
 PetscErrorCode GPUCSRRanksProductNumeric(RanksProduct *p, const GPUCSRRanksCSR *a, const GPUCSRRanksCSR *b, GPUCSRStorage *D, PetscBool *ok)
 {
   PetscFunctionBegin;
