@@ -347,8 +347,8 @@ PetscErrorCode GPUKSPGraphRecord(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIt
   GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
-  PetscCall(GPUCSREither(k->dev, GPUCSRLaunchGraphBegin(k->dev->stream), 0));
   if (k->ranks.on) PetscCall(MatGPUCSRRanksRecord_Private(&k->ranks.A, PETSC_TRUE));
+  PetscCall(GPUCSREither(k->dev, GPUCSRLaunchGraphBegin(k->dev->stream), 0));
   GPUCSRTry(&attempt, (*iteration)(ksp, k, v));
   if (k->ranks.on) PetscCall(MatGPUCSRRanksRecord_Private(&k->ranks.A, PETSC_FALSE));
   k->graph.recorded = k->graph.stale;

@@ -13,17 +13,17 @@ static GPUAMGWork Work(const GPUAMGRanksLevel *L, const GPUCSRStorage *A)
 /* For each row the size of its largest entry in columns of other ranks, on the device */
 PetscErrorCode PCGPUAMGBeyond_Private(const GPUAMGRanksLevel *L, GPUCSRBuffer *beyond)
 {
-  GPUCSRDevice      dev  = L->A.o.dev;
-  const size_t      n    = (size_t)L->n;
-  GPUAMGRanksMatrix off  = {.m = {.block = {&off.own[0], L->A.m.block[1]}}}; /* columns after this rank's own: none is on the diagonal */
-  GPUCSRStorage     K    = {.dev = dev};
-  GPUCSRBuffer      root = {NULL, 0};
-  PetscErrorCode    ierr;
-  GPUAMGWork        w;
+  GPUCSRDevice  dev  = L->A.o.dev;
+  const size_t  n    = (size_t)L->n;
+  GPUCSRStorage none = {.dev = dev}, *const off[2] = {&none, L->A.m.block[1]}; /* columns after this rank's own: none is on the diagonal */
+  GPUCSRStorage  K    = {.dev = dev};
+  GPUCSRBuffer   root = {NULL, 0};
+  PetscErrorCode ierr;
+  GPUAMGWork     w;
 
   PetscFunctionBegin;
-  ierr = PCGPUAMGRanksEmpty_Private(dev, L->n, L->n, &off.own[0]);
-  if (!ierr) ierr = PCGPUAMGRanksBeside_Private(&off, &K);
+  ierr = PCGPUAMGRanksEmpty_Private(dev, L->n, L->n, &none);
+  if (!ierr) ierr = GPUCSRRanksBeside(off, &K);
   if (!ierr) ierr = GPUCSRBufferGrow(dev, sizeof(double) * n, "norms of a graph", &root);
   if (!ierr) ierr = GPUCSRBufferGrow(dev, sizeof(double) * n, "norms of a graph", beyond);
   w      = Work(L, &K);
@@ -33,7 +33,7 @@ PetscErrorCode PCGPUAMGBeyond_Private(const GPUAMGRanksLevel *L, GPUCSRBuffer *b
   w.basis  = (double *)beyond->p;
   if (!ierr) ierr = (*GPUAMGOf(dev)->rows)(dev, GPUAMG_TIMES, (int)n, &w);
   PetscCall(GPUCSRBufferFree(dev, &root));
-  PetscCall(GPUCSRStorageDestroy(&off.own[0]));
+  PetscCall(GPUCSRStorageDestroy(&none));
   PetscCall(GPUCSRStorageDestroy(&K));
   PetscFunctionReturn(ierr);
 }
@@ -79,7 +79,7 @@ static PetscErrorCode Begin(const GPUAMGRanksLevel *L, GPUAMG *h)
 {
   PetscFunctionBegin;
   h->level[0].n = (int)L->n;
-  PetscCall(PCGPUAMGRanksBeside_Private(&L->A, &h->level[0].A));
+  PetscCall(GPUCSRRanksBeside(L->A.m.block, &h->level[0].A));
   PetscCall(Basis(L, &h->level[0]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

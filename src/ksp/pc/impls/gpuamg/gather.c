@@ -69,23 +69,6 @@ PetscErrorCode PCGPUAMGRanksRows_Private(const GPUAMGRanksMatrix *A, PetscInt **
   PetscFunctionReturn(ierr);
 }
 
-/* Collective: pieces of all ranks in the order of ranks */
-static PetscErrorCode Allgather(MPI_Comm comm, PetscInt own, MPI_Datatype type, const void *mine, void *all)
-{
-  PetscMPIInt size, n, *counts, *at;
-
-  PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_size(comm, &size));
-  PetscCall(PetscMalloc2(size, &counts, size, &at));
-  PetscCall(PetscMPIIntCast(own, &n));
-  PetscCallMPI(MPI_Allgather(&n, 1, MPI_INT, counts, 1, MPI_INT, comm));
-  at[0] = 0;
-  for (PetscMPIInt q = 1; q < size; q++) at[q] = at[q - 1] + counts[q - 1];
-  PetscCallMPI(MPI_Allgatherv(mine, n, type, all, counts, at, type, comm));
-  PetscCall(PetscFree2(counts, at));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Collective: the level's matrix on the host of each rank. The caller frees its arrays after the matrix */
 static PetscErrorCode AllRows(const GPUAMGRanksLevel *L, Block *b, Mat *all)
 {
@@ -101,11 +84,11 @@ static PetscErrorCode AllRows(const GPUAMGRanksLevel *L, Block *b, Mat *all)
   PetscCall(PCGPUAMGSettle_Private(comm, &attempt));
   PetscCall(PetscMalloc1(L->N + 1, &b->i));
   b->i[0] = 0;
-  PetscCall(Allgather(comm, L->n, MPIU_INT, i + 1, b->i + 1));
+  PetscCall(GPUMGRanksAllgather(comm, L->n, MPIU_INT, i + 1, b->i + 1));
   for (PetscInt r = 0; r < L->N; r++) b->i[r + 1] += b->i[r];
   PetscCall(PetscMalloc2(b->i[L->N], &b->j, b->i[L->N], &b->a));
-  PetscCall(Allgather(comm, n, MPIU_INT, j, b->j));
-  PetscCall(Allgather(comm, n, MPIU_SCALAR, a, b->a));
+  PetscCall(GPUMGRanksAllgather(comm, n, MPIU_INT, j, b->j));
+  PetscCall(GPUMGRanksAllgather(comm, n, MPIU_SCALAR, a, b->a));
   PetscCall(PetscFree3(i, j, a));
   PetscCall(MatCreateSeqAIJWithArrays(PETSC_COMM_SELF, L->N, L->N, b->i, b->j, b->a, all));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -137,7 +120,7 @@ static PetscErrorCode NearOfAll(const GPUAMGRanksLevel *L, double **all)
   GPUCSRTry(&attempt, Basis(L, own));
   PetscCall(PCGPUAMGSettle_Private(L->A.m.comm, &attempt));
   PetscCall(PetscMalloc1((size_t)L->N * (size_t)L->ns, all));
-  PetscCall(Allgather(L->A.m.comm, L->n * L->ns, MPI_DOUBLE, own, *all));
+  PetscCall(GPUMGRanksAllgather(L->A.m.comm, L->n * L->ns, MPI_DOUBLE, own, *all));
   PetscCall(PetscFree(own));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -24,9 +24,6 @@ static GPUMGMatrix MatrixOf(GPUCSRDevice dev, GPUCSRPlan *plan, const GPUCSRStor
   return m;
 }
 
-/* Steps of the smoother that replaces the coarse inverse */
-#define COARSE_STEPS 16
-
 /* Makes the cycle of the hierarchy or of its transpose. o: the finest matrix */
 static PetscErrorCode CycleFill(PC_GPUAMG *a, const GPUCSROperator *o, PetscBool transposed, GPUMGCycle *c)
 {
@@ -55,13 +52,8 @@ static PetscErrorCode CycleFill(PC_GPUAMG *a, const GPUCSROperator *o, PetscBool
       L->P = MatrixOf(h->dev, &G->planP, &G->P[h->o.nsmooths]);
       L->R = MatrixOf(h->dev, &G->planR, &G->R);
     }
-    L->down = (GPUMGSmoother){
-      .bs = 1, .M = {G->dinv.p, 0}
-    };
-    if (G->smooth.p) L->down.M = (GPUCSRBuffer){G->smooth.p, 0};
-    if (G->smooth.p && h->o.smoother == GPUAMG_BY_BLOCKS) L->down.bs = G->bs;
-    if (a->factor[k]) L->down = (GPUMGSmoother){.factors = PETSC_TRUE, .factor = a->factor[k], .transposed = transposed};
-    PCGPUAMGSmoother_Private(a, G->bound, k + 1 < h->levels ? a->used.degree : COARSE_STEPS, &L->down);
+    PCGPUAMGSmoother_Private(a, &G->dinv, &G->smooth, G->bs, a->factor[k], G->bound, (PetscBool)(k + 1 == h->levels), &L->down);
+    L->down.transposed = transposed;
     PetscCall(GPUCSRBufferGrow(h->dev, GPUMGCycleVectorBytes(c, h->levels - 1 - k), "vectors of a multigrid level", &L->memory));
     GPUMGCycleVectors(c, h->levels - 1 - k);
   }

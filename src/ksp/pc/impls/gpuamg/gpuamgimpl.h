@@ -122,7 +122,7 @@ GPUCSR_INTERN PetscErrorCode PCGPUAMGUpload_Private(GPUCSRDevice, size_t n, cons
 GPUCSR_INTERN PetscErrorCode PCSetCoordinates_GPUAMG(PC, PetscInt dim, PetscInt points, PetscReal[]);
 
 /* smoother.c */
-GPUCSR_INTERN void           PCGPUAMGSmoother_Private(const PC_GPUAMG *, double lambda, int steps, GPUMGSmoother *);
+GPUCSR_INTERN void           PCGPUAMGSmoother_Private(const PC_GPUAMG *, const GPUCSRBuffer *dinv, const GPUCSRBuffer *smooth, int bs, Mat_GPUCSRFactor *, double lambda, PetscBool last, GPUMGSmoother *);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGSmootherSetFromOptions_Private(PC);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGSmootherTell_Private(PC);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGFactors_Private(PC_GPUAMG *);
@@ -133,9 +133,6 @@ GPUCSR_INTERN PetscErrorCode PCGPUAMGGetOperator_GPUAMG(PC, PetscInt level, Mat 
 /* gather.c */
 GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksRows_Private(const GPUAMGRanksMatrix *, PetscInt **i, PetscInt **j, PetscScalar **a);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGGather_Private(PC);
-
-/* tentative.c */
-GPUCSR_INTERN PetscErrorCode PCGPUAMGBlock_Private(Mat, GPUCSROperator *, const GPUCSRStorage **);
 
 /* filter.c */
 GPUCSR_INTERN PetscErrorCode PCGPUAMGBeyond_Private(const GPUAMGRanksLevel *, GPUCSRBuffer *);
@@ -156,7 +153,6 @@ GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksFinest_Private(Mat, PetscBool transpos
 GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksPlan_Private(Mat like, int longest, GPUAMGRanksMatrix *);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksTransposed_Private(GPUCSRStorage *const block[2], const GPUAMGRanksMatrix *, GPUAMGRanksMatrix *);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksEmpty_Private(GPUCSRDevice, PetscInt m, PetscInt n, GPUCSRStorage *);
-GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksBeside_Private(const GPUAMGRanksMatrix *, GPUCSRStorage *);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksMatrixDestroy_Private(GPUAMGRanksMatrix *);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksLargest_Private(const GPUAMGRanksLevel *, int most, PetscErrorCode (*)(const GPUAMGRanksLevel *, const double *, double *), double *);
 

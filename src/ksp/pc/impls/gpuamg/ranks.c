@@ -45,18 +45,21 @@ static PetscBool Gathers(PC pc, int l, PetscInt N)
 
 /* ---- values of a level ---- */
 
-static PetscErrorCode Diagonal(const Level *L, const double *from, double *to)
+static PetscErrorCode Times(const Level *L, PetscInt bs, const GPUCSRBuffer *M, const double *from, double *to)
 {
-  const GPUAMGWork w = {.bs = 1, .coarse = (double *)L->dinv.p, .norm = (double *)from, .basis = to};
+  const GPUAMGWork w = {.bs = (int)bs, .coarse = (double *)M->p, .norm = (double *)from, .basis = to};
 
   return (*GPUAMGOf(L->A.o.dev)->rows)(L->A.o.dev, GPUAMG_TIMES, (int)L->n, &w);
 }
 
+static PetscErrorCode Diagonal(const Level *L, const double *from, double *to)
+{
+  return Times(L, 1, &L->dinv, from, to);
+}
+
 static PetscErrorCode Blocks(const Level *L, const double *from, double *to)
 {
-  const GPUAMGWork w = {.bs = (int)L->bs, .coarse = (double *)L->smooth.p, .norm = (double *)from, .basis = to};
-
-  return (*GPUAMGOf(L->A.o.dev)->rows)(L->A.o.dev, GPUAMG_TIMES, (int)L->n, &w);
+  return Times(L, L->bs, &L->smooth, from, to);
 }
 
 static PetscErrorCode Factor(const Level *L, const double *from, double *to)
@@ -113,7 +116,7 @@ static PetscErrorCode ValuesOfRank(const GPUAMGOptions *o, Level *L, int *flags)
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(PCGPUAMGRanksBeside_Private(&L->A, &K));
+  PetscCall(GPUCSRRanksBeside(L->A.m.block, &K));
   ierr = Inverses(o, L, &K, flags);
   PetscCall(GPUCSRStorageDestroy(&K));
   PetscCall(ierr);
@@ -161,10 +164,10 @@ static PetscErrorCode SmoothBlocks(const GPUAMGOptions *o, const Level *L, const
 {
   GPUCSRDevice   dev   = L->A.o.dev;
   const int      n     = (int)from->m.block[1]->n;
-  const size_t   bytes = sizeof(int32_t) * (size_t)from->m.block[1]->nnz, more = sizeof(int32_t) * (size_t)n;
-  GPUAMGWork     w = {.dinv = (double *)L->dinv.p, .omega = o->damping / L->lambda};
+  const size_t   bytes = sizeof(int32_t) * (size_t)from->m.block[1]->nnz;
+  GPUAMGWork     w     = {.dinv = (double *)L->dinv.p, .omega = o->damping / L->lambda};
   int32_t       *table;
-  char          *there = NULL;
+  void          *there = NULL;
   PetscErrorCode ierr  = PETSC_SUCCESS;
 
   PetscFunctionBegin;
@@ -181,15 +184,14 @@ static PetscErrorCode SmoothBlocks(const GPUAMGOptions *o, const Level *L, const
       PetscCall(PetscFindInt(from->m.ghost[k], P->m.block[1]->n, P->m.ghost, &at));
       table[k] = (int32_t)at;
     }
-    ierr = GPUCSRMalloc(dev, bytes + more, "columns of a prolongator", (void **)&there);
+    ierr = GPUCSRMalloc(dev, bytes, "columns of a prolongator", &there);
     if (!ierr) ierr = dev->ops->copy(dev->id, there, w.from.j, bytes, GPUCSR_ON_DEVICE, dev->stream);
-    if (!ierr) ierr = GPUCSRUpload(dev, there + bytes, GPUCSR_INT32, table, GPUCSR_INT32, (size_t)n, PETSC_FALSE, dev->stream, NULL);
-    if (!ierr) ierr = (*GPUCSRSpGEMMOf(dev)->renumber)(dev, (int)from->m.block[1]->nnz, (const int32_t *)(there + bytes), (int32_t *)there, dev->stream);
+    if (!ierr) ierr = GPUCSRRanksRenumber(dev, n, table, from->m.block[1]->nnz, (int32_t *)there);
     w.from.j = (int32_t *)there;
     PetscCall(PetscFree(table));
   }
   if (!ierr) ierr = (*GPUAMGOf(dev)->rows)(dev, GPUAMG_SMOOTH, (int)L->n, &w);
-  if (there) PetscCall(GPUCSRFree(dev, bytes + more, (void **)&there));
+  if (there) PetscCall(GPUCSRFree(dev, bytes, &there));
   PetscFunctionReturn(ierr);
 }
 
@@ -237,7 +239,7 @@ static PetscErrorCode Coarse(PC pc, Level *L, PetscBool again, PetscBool keep)
 {
   const PC_GPUAMG     *a = (const PC_GPUAMG *)pc->data;
   const GPUAMGOptions *o = &a->used.o;
-  GPUAMGRanksMatrix   *P = &L->P[o->nsmooths], *C = &L[1].A, F = {.m = {.comm = MPI_COMM_NULL}};
+  GPUAMGRanksMatrix   *P = &L->P[o->nsmooths], *C = &L[1].A, F = {.exchanges = PETSC_FALSE};
   const PetscBool      filtered = (PetscBool)(!again && a->ranks->weak && o->nsmooths);
   GPUCSRAttempt        attempt;
   PetscErrorCode       ierr = PETSC_SUCCESS;

@@ -3,11 +3,9 @@
 */
 #include "gpuamgimpl.h"
 
-#define COARSE_STEPS 16 /* of the smoother on the coarsest level */
-
 static GPUMGMatrix MatrixOf(const GPUAMGRanksMatrix *A, PetscBool transposed)
 {
-  const GPUMGMatrix m = {.A = A->o.A ? A->o.A : NULL, .o = A->o, .r = A->r, .transposed = transposed};
+  const GPUMGMatrix m = {.A = A->o.A, .o = A->o, .r = A->r, .transposed = transposed};
 
   return m;
 }
@@ -28,13 +26,8 @@ static PetscErrorCode Level(const PC_GPUAMG *a, int k, PetscBool transposed, GPU
     L->P = MatrixOf(&G->P[a->used.o.nsmooths], PETSC_FALSE);
     L->R = MatrixOf(&G->R, PETSC_TRUE);
   }
-  L->down = (GPUMGSmoother){
-    .bs = 1, .M = {G->dinv.p, 0}
-  };
-  if (G->smooth.p) L->down.M = (GPUCSRBuffer){G->smooth.p, 0};
-  if (G->smooth.p && a->used.o.smoother == GPUAMG_BY_BLOCKS) L->down.bs = (int)G->bs;
-  if (a->used.o.smoother == GPUAMG_BY_FACTOR) L->down = (GPUMGSmoother){.factors = PETSC_TRUE, .factor = G->factor, .transposed = transposed};
-  PCGPUAMGSmoother_Private(a, G->bound, k + 1 < r->levels ? a->used.degree : COARSE_STEPS, &L->down);
+  PCGPUAMGSmoother_Private(a, &G->dinv, &G->smooth, (int)G->bs, G->factor, G->bound, (PetscBool)(k + 1 == r->levels), &L->down);
+  L->down.transposed = transposed;
   PetscCall(GPUCSRBufferGrow(c->dev, GPUMGCycleVectorBytes(c, r->levels - 1 - k), "vectors of a multigrid level", &L->memory));
   GPUMGCycleVectors(c, r->levels - 1 - k);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -140,7 +133,7 @@ static PetscErrorCode Transpose(PC pc)
 
 /* ---- applications ---- */
 
-static PetscErrorCode Moved(const GPUAMGRanksMatrix *A, Mat finest, PetscBool transposed, PetscBool *moved)
+static PetscErrorCode Moved(const GPUAMGRanksMatrix *A, Mat finest, PetscBool *moved)
 {
   GPUCSROperator o;
   char           why[256];
@@ -151,9 +144,9 @@ static PetscErrorCode Moved(const GPUAMGRanksMatrix *A, Mat finest, PetscBool tr
   if (!GPUCSRIsType(finest, MATMPIAIJGPUCSR)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatMPIAIJGetSeqAIJ(finest, &D, NULL, NULL));
   if (D != A->o.A) PetscFunctionReturn(PETSC_SUCCESS); /* the matrix has other blocks, and A's may be gone */
-  PetscCall(MatGPUCSROperatorGet_Private(D, transposed, &o, why, sizeof(why)));
+  PetscCall(MatGPUCSROperatorGet_Private(D, PETSC_FALSE, &o, why, sizeof(why)));
   if (o.dev != A->o.dev || memcmp(&o.version, &A->o.version, sizeof(o.version))) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatGPUCSRRanksMoved_Private(finest, &A->r, transposed, moved));
+  PetscCall(MatGPUCSRRanksMoved_Private(finest, &A->r, PETSC_FALSE, moved));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -167,7 +160,7 @@ PetscErrorCode PCGPUAMGRanksCurrent_Private(PC pc)
   GPUCSRAttempt     attempt;
 
   PetscFunctionBegin;
-  GPUCSRTry(&attempt, Moved(&L->A, a->ranks->finest, PETSC_FALSE, &mine));
+  GPUCSRTry(&attempt, Moved(&L->A, a->ranks->finest, &mine));
   moved = attempt.error || mine;
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &moved, 1, MPI_INT, MPI_MAX, L->A.m.comm));
   if (!moved) PetscFunctionReturn(PETSC_SUCCESS);

@@ -97,18 +97,6 @@ PetscErrorCode PCGPUAMGRanksTransposed_Private(GPUCSRStorage *const block[2], co
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* K = [A_d A_o], for steps over whole rows; the caller destroys it */
-PetscErrorCode PCGPUAMGRanksBeside_Private(const GPUAMGRanksMatrix *A, GPUCSRStorage *K)
-{
-  const GPUCSRStorage *D = A->m.block[0], *O = A->m.block[1];
-
-  PetscFunctionBegin;
-  PetscCheck((double)D->nnz + (double)O->nnz <= INT32_MAX - 1024, PETSC_COMM_SELF, PETSC_ERR_SUP, "%g nonzeros of a rank do not fit the 32-bit indices of the device formats", (double)D->nnz + (double)O->nnz);
-  PetscCall(GPUCSRCSRCreate(D->dev, D->m, D->n + O->n, D->nnz + O->nnz, K));
-  PetscCall(GPUCSRBeside(D, O, K));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 PetscErrorCode PCGPUAMGRanksMatrixDestroy_Private(GPUAMGRanksMatrix *A)
 {
   PetscFunctionBegin;

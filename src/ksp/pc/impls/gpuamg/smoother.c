@@ -17,10 +17,17 @@ static void Chebyshev(double from, double to, int degree, GPUMGSmoother *m)
   }
 }
 
-/* The coefficients of the steps. lambda: the largest eigenvalue of the level */
-void PCGPUAMGSmoother_Private(const PC_GPUAMG *a, double lambda, int steps, GPUMGSmoother *m)
+#define COARSE_STEPS 16 /* of the smoother that replaces the coarse inverse */
+
+/* The smoother of a level. smooth: in place of the diagonal's inverse, if there is memory; lambda: the largest eigenvalue; last: of the coarsest level. The level keeps its memory */
+void PCGPUAMGSmoother_Private(const PC_GPUAMG *a, const GPUCSRBuffer *dinv, const GPUCSRBuffer *smooth, int bs, Mat_GPUCSRFactor *factor, double lambda, PetscBool last, GPUMGSmoother *m)
 {
-  m->steps = steps;
+  const int steps = last ? COARSE_STEPS : a->used.degree;
+
+  *m = (GPUMGSmoother){
+    .steps = steps, .bs = smooth->p && a->used.o.smoother == GPUAMG_BY_BLOCKS ? bs : 1, .M = {smooth->p ? smooth->p : dinv->p, 0}
+  };
+  if (a->used.o.smoother == GPUAMG_BY_FACTOR) *m = (GPUMGSmoother){.steps = steps, .factors = PETSC_TRUE, .factor = factor};
   if (a->used.smoother.richardson)
     for (int k = 0; k < steps; k++) m->step[k] = (GPUMGStep){0, (double)a->used.smoother.scale};
   else if (a->used.smoother.given) Chebyshev((double)a->used.smoother.bounds[0], (double)a->used.smoother.bounds[1], steps, m);

@@ -5,7 +5,7 @@
 #include "gpuamgimpl.h"
 
 /* The rank's diagonal block on its device */
-PetscErrorCode PCGPUAMGBlock_Private(Mat A, GPUCSROperator *o, const GPUCSRStorage **csr)
+static PetscErrorCode Block(Mat A, GPUCSROperator *o, const GPUCSRStorage **csr)
 {
   char      why[256] = "";
   Mat       D        = A;
@@ -71,7 +71,7 @@ PetscErrorCode PCGPUAMGHierarchy_Private(Mat A, const GPUAMGOptions *o, PetscInt
 
   PetscFunctionBegin;
   PetscCall(MatGetBlockSize(A, &bs));
-  PetscCall(PCGPUAMGBlock_Private(A, &op, &csr));
+  PetscCall(Block(A, &op, &csr));
   if (near) ierr = PCGPUAMGUpload_Private(op.dev, (size_t)csr->m * (size_t)ns, near, &basis);
   if (!ierr && whole) ierr = GPUAMGSetUp(h, o, csr, op.plan, (int)bs, (int)ns, (const double *)basis.p);
   if (!ierr && !whole) ierr = GPUAMGOneLevel(h, o, csr, (int)bs, (int)ns, (const double *)basis.p, NULL);

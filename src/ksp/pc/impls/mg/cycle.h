@@ -156,7 +156,7 @@ GPUCSR_INTERN PetscErrorCode GPUMGRanksRecord(const GPUMGCycle *, PetscBool);
 GPUCSR_INTERN PetscErrorCode GPUMGRanksCheck(const GPUMGCycle *);
 GPUCSR_INTERN PetscErrorCode GPUMGRanksFail(const GPUMGCycle *, const char message[]);
 GPUCSR_INTERN PetscErrorCode GPUMGRanksColumns(KSP, Mat, double *all);
-GPUCSR_INTERN PetscErrorCode GPUMGRanksAllRows(Mat, Mat *);
+GPUCSR_INTERN PetscErrorCode GPUMGRanksAllgather(MPI_Comm, PetscInt own, MPI_Datatype, const void *mine, void *all);
 GPUCSR_INTERN PetscErrorCode GPUMGRanksSmall(GPUMGCycle *, MPI_Comm, PetscInt small, PetscInt most);
 
 /* levels.c */

@@ -57,23 +57,19 @@ PetscErrorCode GPUMGRanksFail(const GPUMGCycle *c, const char message[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: `each` numbers for every row of A, of all ranks on each rank */
-static PetscErrorCode AllOf(Mat A, PetscInt each, const double *own, double *all)
+/* Collective: pieces of all ranks, in the order of ranks, on each rank */
+PetscErrorCode GPUMGRanksAllgather(MPI_Comm comm, PetscInt own, MPI_Datatype type, const void *mine, void *all)
 {
-  const MPI_Comm  comm = PetscObjectComm((PetscObject)A);
-  const PetscInt *ranges;
-  PetscMPIInt     size, rank, *counts, *at;
+  PetscMPIInt size, n, *counts, *at;
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(comm, &size));
-  PetscCallMPI(MPI_Comm_rank(comm, &rank));
-  PetscCall(MatGetOwnershipRanges(A, &ranges));
   PetscCall(PetscMalloc2(size, &counts, size, &at));
-  for (PetscMPIInt r = 0; r < size; r++) {
-    counts[r] = (PetscMPIInt)((ranges[r + 1] - ranges[r]) * each);
-    at[r]     = (PetscMPIInt)(ranges[r] * each);
-  }
-  PetscCallMPI(MPI_Allgatherv(own, counts[rank], MPI_DOUBLE, all, counts, at, MPI_DOUBLE, comm));
+  PetscCall(PetscMPIIntCast(own, &n));
+  PetscCallMPI(MPI_Allgather(&n, 1, MPI_INT, counts, 1, MPI_INT, comm));
+  at[0] = 0;
+  for (PetscMPIInt q = 1; q < size; q++) at[q] = at[q - 1] + counts[q - 1];
+  PetscCallMPI(MPI_Allgatherv(mine, n, type, all, counts, at, type, comm));
   PetscCall(PetscFree2(counts, at));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -90,7 +86,7 @@ PetscErrorCode GPUMGRanksColumns(KSP ksp, Mat A, double *all)
   PetscCall(MatGetOwnershipRange(A, &first, &end));
   PetscCall(PetscMalloc1((size_t)(end - first) * (size_t)n, &own));
   ierr = GPUMGPCProbe(ksp, end - first, first, n, own);
-  PetscCall(AllOf(A, n, own, all)); /* also after an error on this rank, because all ranks make this call */
+  PetscCall(GPUMGRanksAllgather(PetscObjectComm((PetscObject)A), (end - first) * n, MPI_DOUBLE, own, all)); /* also after an error on this rank, because all ranks make this call */
   PetscCall(PetscFree(own));
   PetscFunctionReturn(ierr);
 }
@@ -104,7 +100,7 @@ typedef struct {
 } Gathered;
 
 /* Collective: the whole matrix A on the host of each rank */
-PetscErrorCode GPUMGRanksAllRows(Mat A, Mat *all)
+static PetscErrorCode AllRows(Mat A, Mat *all)
 {
   IS       rows, cols;
   Mat     *sub;
@@ -138,7 +134,7 @@ static PetscErrorCode AllNumbers(GPUCSRDevice dev, Mat A, const GPUMGSmoother *m
   PetscCall(PetscMalloc1((size_t)rows * (size_t)m->bs, &own));
   if (rows) ierr = GPUCSRDownload(dev, own, GPUCSR_DOUBLE, m->M.p, GPUCSR_DOUBLE, (size_t)rows * (size_t)m->bs, PETSC_FALSE, dev->stream);
   if (!ierr) ierr = dev->ops->streamsynchronize(dev->id, dev->stream);
-  PetscCall(AllOf(A, m->bs, own, *all));
+  PetscCall(GPUMGRanksAllgather(PetscObjectComm((PetscObject)A), rows * m->bs, MPI_DOUBLE, own, *all));
   PetscCall(PetscFree(own));
   PetscFunctionReturn(ierr);
 }
@@ -151,9 +147,9 @@ static PetscErrorCode Gather(const GPUMGCycle *c, int bottom, Gathered g[], GPUC
   for (int l = 0; l <= bottom; l++) {
     const GPUMGLevel *L = &c->level[l];
 
-    PetscCall(GPUMGRanksAllRows(L->A.A, &g[l].A));
-    if (l) PetscCall(GPUMGRanksAllRows(L->P.A, &g[l].P));
-    if (l && L->R.A != L->P.A) PetscCall(GPUMGRanksAllRows(L->R.A, &g[l].R));
+    PetscCall(AllRows(L->A.A, &g[l].A));
+    if (l) PetscCall(AllRows(L->P.A, &g[l].P));
+    if (l && L->R.A != L->P.A) PetscCall(AllRows(L->R.A, &g[l].R));
     for (int up = 0; up < 2; up++) {
       GPUCSRAttempt a = {0};
 

@@ -108,7 +108,7 @@ static PetscErrorCode Number(const RanksProduct *p, PetscLayout cmap, PetscInt c
 }
 
 /* j[k] = table[j[k]] on the device, the table from the host */
-static PetscErrorCode Renumber(GPUCSRDevice dev, PetscInt n, const int32_t table[], int64_t nnz, int32_t *j)
+PetscErrorCode GPUCSRRanksRenumber(GPUCSRDevice dev, PetscInt n, const int32_t table[], int64_t nnz, int32_t *j)
 {
   const size_t   bytes = sizeof(int32_t) * (size_t)n;
   void          *there = NULL;
@@ -125,11 +125,11 @@ static PetscErrorCode Renumber(GPUCSRDevice dev, PetscInt n, const int32_t table
 
 /* ---- matrices on the device ---- */
 
-static PetscErrorCode CreateCSR(RanksProduct *p, int m, PetscInt n, int64_t nnz, GPUCSRStorage *A)
+static PetscErrorCode CreateCSR(GPUCSRDevice dev, int m, PetscInt n, int64_t nnz, GPUCSRStorage *A)
 {
   PetscFunctionBegin;
   PetscCheck(nnz <= INT32_MAX - 1024 && n <= INT32_MAX - 1024, PETSC_COMM_SELF, PETSC_ERR_SUP, "A product of %d rows, %" PetscInt_FMT " columns and %" PetscInt64_FMT " nonzeros of this rank does not fit the 32-bit indices of the device formats", m, n, (PetscInt64)nnz);
-  PetscCall(GPUCSRCSRCreate(p->dev, m, (int)n, nnz, A));
+  PetscCall(GPUCSRCSRCreate(dev, m, (int)n, nnz, A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -142,7 +142,7 @@ static PetscErrorCode Stack(RanksProduct *p, int m, int64_t nnz, const GPUCSRHos
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(CreateCSR(p, m + (int)rows->n, p->own + p->nghost, nnz + n, A));
+  PetscCall(CreateCSR(p->dev, m + (int)rows->n, p->own + p->nghost, nnz + n, A));
   if (!rows->n) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscMalloc2(rows->n + 1, &i, n, &j));
   for (PetscInt k = 0; k <= rows->n; k++) i[k] = (int32_t)(nnz + rows->i[k]);
@@ -161,12 +161,12 @@ static PetscErrorCode StackValues(RanksProduct *p, int64_t nnz, const GPUCSRHost
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* K = [A_d A_o], which goes after its product: it is as large as A */
-static PetscErrorCode BesideA(RanksProduct *p, GPUCSRStorage *const a[2])
+/* K = [A_d A_o], as large as A; the caller destroys it */
+PetscErrorCode GPUCSRRanksBeside(GPUCSRStorage *const a[2], GPUCSRStorage *K)
 {
   PetscFunctionBegin;
-  PetscCall(CreateCSR(p, a[0]->m, a[0]->n + a[1]->n, a[0]->nnz + a[1]->nnz, &p->K));
-  PetscCall(GPUCSRBeside(a[0], a[1], &p->K));
+  PetscCall(CreateCSR(a[0]->dev, a[0]->m, a[0]->n + a[1]->n, a[0]->nnz + a[1]->nnz, K));
+  PetscCall(GPUCSRBeside(a[0], a[1], K));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -189,7 +189,7 @@ static PetscErrorCode ColumnsOfB(RanksProduct *p, const GPUCSRStorage *off)
   PetscCall(GPUCSRMalloc(p->dev, p->columnbytes, "columns of a factor", (void **)&p->column));
   if (!off->nnz) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(p->dev->ops->copy(p->dev->id, p->column, off->array[CSR_COL].data, p->columnbytes, GPUCSR_ON_DEVICE, p->dev->stream));
-  PetscCall(Renumber(p->dev, p->nmoved, p->moved, off->nnz, p->column));
+  PetscCall(GPUCSRRanksRenumber(p->dev, p->nmoved, p->moved, off->nnz, p->column));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -203,7 +203,7 @@ static PetscErrorCode Ones(RanksProduct *p, PetscInt m, PetscInt n, const PetscI
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(CreateCSR(p, (int)m, n, nnz, A));
+  PetscCall(CreateCSR(p->dev, (int)m, n, nnz, A));
   PetscCall(PetscMalloc3(m + 1, &i, nnz, &j, nnz, &one));
   for (PetscInt r = 0; r <= m; r++) i[r] = (int32_t)(first ? first[r] : r);
   for (PetscInt k = 0; k < nnz; k++) {
@@ -252,7 +252,7 @@ PetscErrorCode GPUCSRRanksProductBorder(RanksProduct *p, const GPUCSRRanksCSR *b
   PetscFunctionBegin;
   PetscCall(Ones(p, p->theirs.sent.n, b->block[0]->m, NULL, p->theirs.number, &p->Q));
   for (int k = 0; k < 2; k++) PetscCall(GPUCSRSpGEMMSymbolic(&p->Q, b->block[k], &p->W[k], &p->wrows[k]));
-  PetscCall(CreateCSR(p, p->Q.m, (PetscInt)p->W[0].n + p->W[1].n, p->W[0].nnz + p->W[1].nnz, &p->F));
+  PetscCall(CreateCSR(p->dev, p->Q.m, (PetscInt)p->W[0].n + p->W[1].n, p->W[0].nnz + p->W[1].nnz, &p->F));
   PetscCall(GPUCSRBeside(&p->W[0], &p->W[1], &p->F));
   PetscCall(Download(p, &p->F, b->cmap, b->ghost, &p->theirs.sent));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -268,13 +268,13 @@ PetscErrorCode GPUCSRRanksProductFirst(RanksProduct *p, const GPUCSRRanksCSR *A,
   PetscFunctionBegin;
   PetscCall(ColumnsOfB(p, b[1]));
   if (r->multiplied) {
-    PetscCall(BesideA(p, a));
+    PetscCall(GPUCSRRanksBeside(a, &p->K));
     PetscCall(Stack(p, b[0]->m, b[0]->nnz + b[1]->nnz, &p->theirs.here, B->cmap, &p->B));
     PetscCall(BesideB(p, b, &p->B));
     PetscCall(GPUCSRSpGEMMSymbolic(&p->K, &p->B, M, &p->mrows));
     PetscCall(GPUCSRStorageDestroy(&p->K));
   } else {
-    PetscCall(CreateCSR(p, b[0]->m, p->own + p->nghost, b[0]->nnz + b[1]->nnz, M));
+    PetscCall(CreateCSR(p->dev, b[0]->m, p->own + p->nghost, b[0]->nnz + b[1]->nnz, M));
     PetscCall(BesideB(p, b, M));
   }
   p->nnz = M->nnz;
@@ -304,9 +304,9 @@ static PetscErrorCode NewNumbers(RanksProduct *p)
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(all) && !ierr; k++) {
     if (!all[k]->format) continue;
     all[k]->n = (int)(p->own + p->nghost);
-    ierr      = Renumber(p->dev, p->own + p->nmoved, full, all[k]->nnz, (int32_t *)all[k]->array[CSR_COL].data);
+    ierr      = GPUCSRRanksRenumber(p->dev, p->own + p->nmoved, full, all[k]->nnz, (int32_t *)all[k]->array[CSR_COL].data);
   }
-  if (!ierr) ierr = Renumber(p->dev, p->nmoved, p->moved, (int64_t)(p->columnbytes / sizeof(int32_t)), p->column);
+  if (!ierr) ierr = GPUCSRRanksRenumber(p->dev, p->nmoved, p->moved, (int64_t)(p->columnbytes / sizeof(int32_t)), p->column);
   PetscCall(PetscFree(full));
   PetscFunctionReturn(ierr);
 }
@@ -338,7 +338,7 @@ PetscErrorCode GPUCSRRanksProductLast(RanksProduct *p, PetscLayout cmap, GPUCSRS
     if (p->nghost != p->nmoved) PetscCall(NewNumbers(p));
     PetscCall(Extend(p, cmap));
     PetscCall(Ones(p, m, p->given.here.n, p->given.first, NULL, &p->S)); /* row r has a one for each row given for it */
-    PetscCall(CreateCSR(p, m, p->T[0].n + p->S.n, p->T[0].nnz + p->S.nnz, &p->L));
+    PetscCall(CreateCSR(p->dev, m, p->T[0].n + p->S.n, p->T[0].nnz + p->S.nnz, &p->L));
     PetscCall(GPUCSRBeside(&p->T[0], &p->S, &p->L));
     PetscCall(GPUCSRSpGEMMSymbolic(&p->L, &p->R, &p->C, &p->crows));
   }
@@ -365,7 +365,7 @@ PetscErrorCode GPUCSRRanksProductFirstValues(RanksProduct *p, const GPUCSRRanksC
 
   PetscFunctionBegin;
   if (r->multiplied) {
-    PetscCall(BesideA(p, a));
+    PetscCall(GPUCSRRanksBeside(a, &p->K));
     PetscCall(BesideB(p, b, &p->B));
     PetscCall(StackValues(p, b[0]->nnz + b[1]->nnz, &p->theirs.here, &p->B));
     PetscCall(GPUCSRSpGEMMNumeric(&p->K, &p->B, &p->mrows, &M));

@@ -48,6 +48,10 @@ GPUCSR_INTERN PetscErrorCode GPUCSRRanksProductDestroy(RanksProduct **);
 GPUCSR_INTERN PetscErrorCode GPUCSRRanksProductSymbolic(RanksProduct *, const GPUCSRRanksCSR *a, const GPUCSRRanksCSR *b, GPUCSRStorage *D, PetscBool *ok);
 GPUCSR_INTERN PetscErrorCode GPUCSRRanksProductNumeric(RanksProduct *, const GPUCSRRanksCSR *a, const GPUCSRRanksCSR *b, GPUCSRStorage *D, PetscBool *ok);
 
+/* Of one rank: both blocks side by side; j[k] = table[j[k]] on the device, for a table of n numbers on the host */
+GPUCSR_INTERN PetscErrorCode GPUCSRRanksBeside(GPUCSRStorage *const block[2], GPUCSRStorage *);
+GPUCSR_INTERN PetscErrorCode GPUCSRRanksRenumber(GPUCSRDevice, PetscInt n, const int32_t table[], int64_t nnz, int32_t *j);
+
 /* Of one rank. All but the first may fail on one rank alone */
 GPUCSR_INTERN PetscErrorCode GPUCSRRanksProductForget(void *);
 GPUCSR_INTERN PetscErrorCode GPUCSRRanksProductGhosts(RanksProduct *, PetscInt nmore, const PetscInt more[], const GPUCSRHostRows *, PetscLayout);
