@@ -316,12 +316,10 @@ static PetscErrorCode Current(PC pc)
     PetscCall(PCGPUAMGForget_Private(a));
     PetscCall(PCSetUp_GPUAMG(pc));
   } else if (o.plan->A.array[0].data != a->data || memcmp(&o.version, &a->matrix.version, sizeof(o.version))) {
+    PetscCall(PCGPUAMGFinest_Private(a, &o));
     PetscCall(Take(a, &o));
-    a->cycle.level[a->h.levels - 1].A.o = o;
-    a->takent                           = PETSC_FALSE;
+    a->takent = PETSC_FALSE;
     a->version++;
-    if (a->rounded) PetscCall(PCGPUAMGRoundAgain_Private(&a->h, &a->cycle, &o));
-    else PetscCall(GPUMGCycleForget(&a->cycle));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

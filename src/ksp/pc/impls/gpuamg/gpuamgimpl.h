@@ -115,7 +115,7 @@ GPUCSR_INTERN PetscErrorCode PCGPUAMGOnDevice_Private(const GPUCSROperator *, co
 /* rounded.c */
 GPUCSR_INTERN const char *const PCGPUAMGPrecisions[];
 GPUCSR_INTERN PetscErrorCode    PCGPUAMGRound_Private(GPUAMG *, GPUMGCycle *, const GPUCSROperator *, PetscInt precision, PetscBool *rounded);
-GPUCSR_INTERN PetscErrorCode    PCGPUAMGRoundAgain_Private(GPUAMG *, GPUMGCycle *, const GPUCSROperator *);
+GPUCSR_INTERN PetscErrorCode    PCGPUAMGFinest_Private(PC_GPUAMG *, const GPUCSROperator *);
 GPUCSR_INTERN PetscErrorCode    PCGPUAMGFloats_Private(PC, PetscBool floats);
 
 /* near.c */

@@ -125,17 +125,20 @@ PetscErrorCode PCGPUAMGRound_Private(GPUAMG *h, GPUMGCycle *c, const GPUCSROpera
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The finest matrix of a cycle in floats has moved, or has new values: o, whose plan the hierarchy has */
-PetscErrorCode PCGPUAMGRoundAgain_Private(GPUAMG *h, GPUMGCycle *c, const GPUCSROperator *o)
+/* The finest matrix of the cycle has moved, or has new values: o. The caller notes it afterwards, so that after an error the next call is the same */
+PetscErrorCode PCGPUAMGFinest_Private(PC_GPUAMG *a, const GPUCSROperator *o)
 {
   const GPUCSRStorage *csr;
 
   PetscFunctionBegin;
-  PetscCall(MatGPUCSROperatorBegin_Private(o));
-  PetscCall(MatGPUCSROperatorCSR_Private(o, NULL, &csr));
-  h->level[0].A = *csr;
-  PetscCall(GPUCSRPlanRound(csr, o->plan, 0, &h->level[0].rounded[0]));
-  PetscCall(Switch(h, c, o, c->floats));
+  if (a->rounded) {
+    PetscCall(MatGPUCSROperatorBegin_Private(o));
+    PetscCall(MatGPUCSROperatorCSR_Private(o, NULL, &csr));
+    a->h.level[0].A = *csr;
+    PetscCall(GPUCSRPlanRound(csr, o->plan, 0, &a->h.level[0].rounded[0]));
+  }
+  a->cycle.level[a->h.levels - 1].A.o = *o;
+  PetscCall(Switch(&a->h, &a->cycle, o, a->cycle.floats));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
