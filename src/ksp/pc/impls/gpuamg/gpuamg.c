@@ -545,7 +545,7 @@ static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
 
   In floats the matrices of all levels, the smoothers, the dense matrix and the vectors of a cycle take half the bytes. A power of two scales a right-hand side that is far from 1, so its magnitude does not matter. The
   Krylov method stays in double. The rounding changes an application by about 1e-7. If a method repeats this rounding in its residual, the true residual ends at about 1e-7 of the first one. With a relative tolerance below
-  1e-5 such a method gets the cycle in doubles. `KSPCG`, `KSPGPUCG`, `KSPFCG`, `KSPFGMRES`, `KSPGCR`, `KSPFBCGS`, `KSPRICHARDSON` and `KSPGPUBCGS` with the preconditioner on the right reach any tolerance with floats.
+  1e-5 such a method gets the cycle in doubles, and so does a method without norms, which is a part of another method (`KSPPREONLY`). `KSPCG`, `KSPGPUCG`, `KSPFCG`, `KSPFGMRES`, `KSPGCR`, `KSPFBCGS`, `KSPRICHARDSON` and `KSPGPUBCGS` with the preconditioner on the right reach any tolerance with floats.
   K-cycles, cycles with the smoother ilu, transposed applications and hierarchies of one level stay in double. With several ranks only the small levels, of which each rank has all rows, are in floats.
 
   The smoother ilu factors a level's matrix of scalars in its own pattern and order. Chebyshev's bounds are those of the preconditioned matrix. New values of a pattern are factored on the device. The factors stay in
