@@ -44,6 +44,7 @@ runs=(
   "t630-factor $load -most 2000 -mat_gpucsr_solve_kernel syncfree"
   "t640-multigrid $load"
   "t660-gpuamg $load -small"
+  "t660-gpuamg $load -small -our_pc_gpuamg_precision single"
   "t610-gpuksp $load -mat_gpucsr_format csr"
   "t610-gpuksp $load -mat_gpucsr_format csr -path graph"
   "t616-gpugmres $load -mat_gpucsr_format csr"

@@ -1,6 +1,6 @@
 /*
   Products fused with a step of an iteration, for every kernel that has them, against the product by the same kernel followed by the step. The sums are the same, so the results differ
-  only by the rounding of a few numbers in a row. With a plan in single, too, whose vectors are doubles then. On the host backend this tests the formats' references.
+  only by the rounding of a few numbers in a row. With a plan in single, too, whose vectors are doubles or floats. On the host backend this tests the formats' references.
 
   //TEST name="host" args="-backend host"
   //TEST name="cuda" args="-backend cuda" gpu=1
@@ -16,20 +16,23 @@ typedef struct {
   size_t       bytes;
   double      *b, *x, *M, *z, *v, *part; /* on the device, */
   double      *hx, *hd, *hM, *hz, *hv;   /* and on the host */
+  PetscBool    floats;                   /* the vectors on the device are */
 } Space;
+
+#define TYPE(w) ((w)->floats ? GPUCSR_FLOAT : GPUCSR_DOUBLE)
 
 static PetscErrorCode Send(Space *w, double *to, double *h, PetscInt n, PetscInt seed)
 {
   PetscFunctionBegin;
-  for (PetscInt k = 0; k < n; k++) h[k] = ZooReal(k, seed, 5);
-  PetscCall(GPUCSRUpload(w->dev, to, GPUCSR_DOUBLE, h, GPUCSR_DOUBLE, (size_t)n, PETSC_FALSE, w->dev->stream, NULL));
+  for (PetscInt k = 0; k < n; k++) h[k] = w->floats ? (double)(float)ZooReal(k, seed, 5) : ZooReal(k, seed, 5);
+  PetscCall(GPUCSRUpload(w->dev, to, TYPE(w), h, GPUCSR_DOUBLE, (size_t)n, PETSC_FALSE, w->dev->stream, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode Fetch(Space *w, double *h, const double *from, PetscInt n)
 {
   PetscFunctionBegin;
-  PetscCall(GPUCSRDownload(w->dev, h, GPUCSR_DOUBLE, from, GPUCSR_DOUBLE, (size_t)n, PETSC_FALSE, w->dev->stream));
+  PetscCall(GPUCSRDownload(w->dev, h, GPUCSR_DOUBLE, from, TYPE(w), (size_t)n, PETSC_FALSE, w->dev->stream));
   PetscCall(w->dev->ops->streamsynchronize(w->dev->id, w->dev->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -65,11 +68,11 @@ static PetscErrorCode Check(Space *w, GPUCSRPlan *P, PetscInt n, const char wher
 {
   PetscFunctionBegin;
   for (int which = 0; which < 16; which++) {
-    const PetscBool diagonal = (PetscBool)(which % 2), summed = (PetscBool)(which / 2 % 2);
+    const PetscBool diagonal = (PetscBool)(which % 2), summed = (PetscBool)(!w->floats && which / 2 % 2);
     const int       before = which / 4; /* none, in z, in b; 3: no step */
-    const double    ca = before == 3 ? 0 : before ? 0.375 : which < 2 ? 0 : 0.25, cb = 0.7;
+    const double    ca = before == 3 ? 0 : before ? 0.375 : which < 2 ? 0 : 0.25, cb = 0.7, eps = w->floats ? FLT_EPSILON : DBL_EPSILON;
     int             parts = 0;
-    GPUCSRProduct   p     = {.alpha = -1, .beta = 1, .x = w->x, .y = w->b, .z = w->v, .last = (int)n, .doubles = PETSC_TRUE};
+    GPUCSRProduct   p     = {.alpha = -1, .beta = 1, .x = w->x, .y = w->b, .z = w->v, .last = (int)n, .doubles = (GPUCSRBool)!w->floats};
 
     PetscCall(Send(w, w->b, before == 2 ? w->hd : w->hz, n, 1));
     PetscCall(Send(w, w->x, w->hx, n, 2));
@@ -84,7 +87,7 @@ static PetscErrorCode Check(Space *w, GPUCSRPlan *P, PetscInt n, const char wher
     PetscCall(Fetch(w, w->hz, w->z, n));
     for (PetscInt r = 0; r < n; r++) {
       const double m = (diagonal && (before < 3 || summed) ? w->hM[r] : 1) * w->hv[r], d = ca * (w->hx[r] - (before ? w->hd[r] : 0)), z = before == 3 ? m : w->hx[r] + d + cb * m;
-      const double bound = 6 * DBL_EPSILON * (PetscAbsReal(w->hx[r]) + PetscAbsReal(ca * w->hx[r]) + PetscAbsReal(ca * w->hd[r]) + PetscAbsReal(m));
+      const double bound = 6 * eps * (PetscAbsReal(w->hx[r]) + PetscAbsReal(ca * w->hx[r]) + PetscAbsReal(ca * w->hd[r]) + PetscAbsReal(m));
 
       PetscCheck(PetscAbsReal(w->hz[r] - z) <= bound, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s, step %d, row %" PetscInt_FMT ": %.17g, not %.17g", where, which, r, w->hz[r], z);
     }
@@ -118,7 +121,7 @@ static PetscErrorCode Kernels(Space *w, const GPUCSRSource *s, GPUCSRPrecision p
       ierr = GPUCSRPlanBuild(w->dev, s, precision, &request, &P);
       PetscCall(GPUCSRAttemptEnd(&attempt));
       if (!ierr) {
-        PetscCall(PetscSNPrintf(where, sizeof(where), "%s, %s, %s%s", name, precision == GPUCSR_PRECISION_DOUBLE ? "" : "single, ", format->name, w->dev->ops->kernels ? k->name : "reference"));
+        PetscCall(PetscSNPrintf(where, sizeof(where), "%s, %s, %s%s", name, precision == GPUCSR_PRECISION_DOUBLE ? "" : w->floats ? "floats, " : "single, ", format->name, w->dev->ops->kernels ? k->name : "reference"));
         PetscCheck(GPUCSRPlanSteps(&P) && GPUCSRPlanSums(&P), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s has no steps", where);
         PetscCall(Check(w, &P, s->m, where));
         (*count)++;
@@ -133,7 +136,7 @@ static PetscErrorCode Kernels(Space *w, const GPUCSRSource *s, GPUCSRPrecision p
 static PetscErrorCode One(GPUCSRDevice dev, const GPUCSRSource *s, const char name[], int *count)
 {
   const size_t n = (size_t)s->m, bytes = sizeof(double) * n, sums = sizeof(double) * GPUCSR_INNER * GPUCSR_MOST_PARTS(n);
-  Space        w   = {dev, bytes, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL};
+  Space        w   = {dev, bytes, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, PETSC_FALSE};
   double     **d[] = {&w.b, &w.x, &w.M, &w.z, &w.v};
 
   PetscFunctionBegin;
@@ -141,6 +144,8 @@ static PetscErrorCode One(GPUCSRDevice dev, const GPUCSRSource *s, const char na
   PetscCall(GPUCSRMalloc(dev, sums, "sums", (void **)&w.part));
   PetscCall(PetscMalloc5(n, &w.hx, n, &w.hd, n, &w.hM, n, &w.hz, n, &w.hv));
   PetscCall(Kernels(&w, s, GPUCSR_PRECISION_DOUBLE, name, count));
+  PetscCall(Kernels(&w, s, GPUCSR_PRECISION_SINGLE, name, count));
+  w.floats = PETSC_TRUE;
   PetscCall(Kernels(&w, s, GPUCSR_PRECISION_SINGLE, name, count));
   PetscCall(GPUCSRFree(dev, sums, (void **)&w.part));
   for (int k = 0; k < 5; k++) PetscCall(GPUCSRFree(dev, bytes, (void **)d[k]));

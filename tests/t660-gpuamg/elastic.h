@@ -76,8 +76,8 @@ static inline PetscErrorCode Spread(MPI_Comm comm, Mat R, Mat *A)
   PetscCall(MatGetBlockSize(R, &bs));
   PetscCall(TestMatCreate(comm, n, n, PETSC_FALSE, A));
   PetscCall(MatSetBlockSize(*A, bs));
-  PetscCall(MatSeqAIJSetPreallocation(*A, 18, NULL));
-  PetscCall(MatMPIAIJSetPreallocation(*A, 18, NULL, 18, NULL));
+  PetscCall(MatSeqAIJSetPreallocation(*A, 27, NULL));
+  PetscCall(MatMPIAIJSetPreallocation(*A, 27, NULL, 27, NULL));
   PetscCall(MatGetOwnershipRange(*A, &first, &end));
   for (PetscInt i = first; i < end; i++) {
     const PetscInt    *j;

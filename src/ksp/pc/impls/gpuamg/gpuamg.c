@@ -37,6 +37,7 @@ static PetscErrorCode CycleFill(PC_GPUAMG *a, const GPUCSROperator *o, PetscBool
   c->levels = h->levels;
   c->cycles = 1;
   c->size   = 1;
+  c->floats = PETSC_FALSE;
   c->exact  = (PetscBool)h->exact;
   if (h->exact) c->inverse = (GPUCSRBuffer){transposed ? h->inverseT.p : h->inverse.p, 0}; /* 0 bytes: the hierarchy's, which counts them */
   for (int k = 0; k < h->levels; k++) {
@@ -315,11 +316,10 @@ static PetscErrorCode Current(PC pc)
     PetscCall(PCGPUAMGForget_Private(a));
     PetscCall(PCSetUp_GPUAMG(pc));
   } else if (o.plan->A.array[0].data != a->data || memcmp(&o.version, &a->matrix.version, sizeof(o.version))) {
+    PetscCall(PCGPUAMGFinest_Private(a, &o));
     PetscCall(Take(a, &o));
-    a->cycle.level[a->h.levels - 1].A.o = o;
-    a->takent                           = PETSC_FALSE;
+    a->takent = PETSC_FALSE;
     a->version++;
-    PetscCall(GPUMGCycleForget(&a->cycle));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -474,7 +474,9 @@ static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
   }
   PetscCall(PetscViewerASCIIPrintf(viewer, "  %d levels on backend %s, operator complexity %.3f, coarse solver %s, %.3g MB besides the matrix, built %" PetscInt_FMT " times, refreshed %" PetscInt_FMT "\n", h->levels, h->dev->ops->name,
                                    all / (double)h->level[0].A.nnz, h->exact ? "a dense inverse" : "a smoother", 1e-6 * bytes, a->built, a->refreshed));
-  if (a->used.precision) PetscCall(PetscViewerASCIIPrintf(viewer, "  values of levels are %s (precision %s)\n", a->rounded ? "floats, vectors are doubles" : "doubles", PCGPUAMGPrecisions[a->used.precision]));
+  if (a->used.precision)
+    PetscCall(
+      PetscViewerASCIIPrintf(viewer, "  values and vectors of cycles are %s%s (precision %s)\n", a->cycle.floats ? "floats" : "doubles", a->rounded && !a->cycle.floats ? ", because the last method adds up rounding" : "", PCGPUAMGPrecisions[a->used.precision]));
   PetscCall(PetscViewerASCIIPrintf(viewer, "  level       rows    nonzeros  a row  block  eigenvalue  kernel\n"));
   for (int l = 0; l < h->levels; l++) {
     const GPUAMGLevel *L = &h->level[l];
@@ -512,7 +514,7 @@ static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
 . -pc_gpuamg_gather_limit n                  - the same for a level below the finest of at most so many rows
 . -pc_gpuamg_mis_k k                         - roots of aggregates are more than k edges apart, 1 by default
 . -pc_gpuamg_aggressive_mis_k k              - the same where coarsening is aggressive, 3 by default
-. -pc_gpuamg_precision (double|single|auto) - values of all matrices in the cycle, also the finest: doubles, floats, or floats if an application to a vector changes by at most a hundredth
+. -pc_gpuamg_precision (double|single|auto) - all numbers of the cycle: doubles, floats, or floats if an application to a vector changes by at most a hundredth
 - -pc_gpuamg_tail n                          - levels of at most so many rows become one dense matrix
 
   Level: beginner
@@ -541,8 +543,10 @@ static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
   A K-cycle visits levels as often as a W cycle. It is not linear: the outer method must be flexible. `KSPGPUCG` then takes the flexible formula for its directions; `KSPCG`, `KSPGMRES`, `KSPGPUGMRES`,
   `KSPGPUBCGS` and others may stall, or report convergence that the true residual does not have: the first such solve prints a warning. `PCApplyTranspose()` is an error. With several ranks their sums pass through the host.
 
-  With float values a product reads half the bytes of values. Vectors, sums, the coarse inverse, the Krylov method's own products and transposed applications stay in double. With several ranks only
-  the small levels, of which each rank has all rows, have float values.
+  In floats the matrices of all levels, the smoothers, the dense matrix and the vectors of a cycle take half the bytes. A power of two scales a right-hand side that is far from 1, so its magnitude does not matter. The
+  Krylov method stays in double. The rounding changes an application by about 1e-7. If a method repeats this rounding in its residual, the true residual ends at about 1e-7 of the first one. With a relative tolerance below
+  1e-5 such a method gets the cycle in doubles, and so does a method without norms, which is a part of another method (`KSPPREONLY`). `KSPCG`, `KSPGPUCG`, `KSPFCG`, `KSPFGMRES`, `KSPGCR`, `KSPFBCGS`, `KSPRICHARDSON` and `KSPGPUBCGS` with the preconditioner on the right reach any tolerance with floats.
+  K-cycles, cycles with the smoother ilu, transposed applications and hierarchies of one level stay in double. With several ranks only the small levels, of which each rank has all rows, are in floats.
 
   The smoother ilu factors a level's matrix of scalars in its own pattern and order. Chebyshev's bounds are those of the preconditioned matrix. New values of a pattern are factored on the device. The factors stay in
   double. A zero pivot, and a row without an entry on the diagonal, end the set-up with `PC_FACTOR_NUMERIC_ZEROPIVOT`. ICC(0) of a symmetric matrix is the same smoother, which is why there is no icc.

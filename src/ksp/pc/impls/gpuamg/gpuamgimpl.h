@@ -42,7 +42,7 @@ struct _n_PC_GPUAMG {
   GPUMGCycle        cycle, transposed;
   PetscBool         taken, takent; /* the cycles belong to the present hierarchy */
   PetscBool         warned;        /* of K-cycles inside a method that is not flexible */
-  PetscBool         rounded;       /* the cycle has float values */
+  PetscBool         rounded;       /* the cycle may be in floats */
   GPUCSROperator    matrix;        /* the finest matrix of the hierarchy, with a reference to its Mat */
   const void       *data;          /* of its plan's first array */
   const char       *kernel;        /* of its products */
@@ -115,6 +115,8 @@ GPUCSR_INTERN PetscErrorCode PCGPUAMGOnDevice_Private(const GPUCSROperator *, co
 /* rounded.c */
 GPUCSR_INTERN const char *const PCGPUAMGPrecisions[];
 GPUCSR_INTERN PetscErrorCode    PCGPUAMGRound_Private(GPUAMG *, GPUMGCycle *, const GPUCSROperator *, PetscInt precision, PetscBool *rounded);
+GPUCSR_INTERN PetscErrorCode    PCGPUAMGFinest_Private(PC_GPUAMG *, const GPUCSROperator *);
+GPUCSR_INTERN PetscErrorCode    PCGPUAMGFloats_Private(PC, PetscBool floats);
 
 /* near.c */
 GPUCSR_INTERN PetscErrorCode PCGPUAMGNear_Private(PC, PetscInt *bs, PetscInt *ns, double **rows);

@@ -1,5 +1,5 @@
 /*
-  K-cycles of PCGPUAMG (../mg/cycle.c): their method, and outer methods that they need.
+  Krylov methods around cycles of PCGPUAMG (../mg/cycle.c), and inside K-cycles.
 */
 #include "gpuamgimpl.h"
 
@@ -23,15 +23,32 @@ PetscErrorCode PCGPUAMGFlexible_Private(PC pc, PetscBool *flexible)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A method that repeats a cycle's rounding in its residual ends at about 1e-7 of the first one if vectors are floats */
+#define FLOATS_RTOL 1e-5
+
+/* Do floats serve the method? Yes, if its residual and its solution take the same results of the preconditioner, or if its tolerance is large. A method without norms is a part of another method, which is not known here */
+static PetscErrorCode FloatsServe(KSP ksp, PetscBool *floats)
+{
+  PetscBool same, right;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp, &same, KSPCG, KSPGPUCG, KSPFCG, KSPFGMRES, KSPGCR, KSPFBCGS, KSPRICHARDSON, ""));
+  PetscCall(PetscObjectTypeCompare((PetscObject)ksp, KSPGPUBCGS, &right));
+  *floats = (PetscBool)(ksp->normtype != KSP_NORM_NONE && (same || (right && ksp->pc_side == PC_RIGHT) || ksp->rtol >= FLOATS_RTOL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Before each solve. Warns once if a method assumes a linear preconditioner and this is a K-cycle: its residual norms are wrong */
 PetscErrorCode PCGPUAMGPreSolve_Private(PC pc, KSP ksp, Vec b, Vec x)
 {
   PC_GPUAMG *a = (PC_GPUAMG *)pc->data;
-  PetscBool  flexible;
+  PetscBool  flexible, floats = PETSC_FALSE;
 
   PetscFunctionBegin;
   (void)b;
   (void)x;
+  PetscCall(FloatsServe(ksp, &floats));
+  PetscCall(PCGPUAMGFloats_Private(pc, floats));
   if (a->used.cycles < GPUAMG_K || a->warned) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp, &flexible, KSPGPUCG, KSPGPUFGMRES, KSPFCG, KSPPIPEFCG, KSPFGMRES, KSPPIPEFGMRES, KSPGCR, KSPPIPEGCR, KSPFBCGS, KSPRICHARDSON, KSPPREONLY, ""));
   a->warned = (PetscBool)!flexible;

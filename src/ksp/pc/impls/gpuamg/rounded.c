@@ -1,54 +1,93 @@
 /*
-  Float values of levels: the matrices of a cycle with their values rounded, while vectors and sums stay in double.
+  Cycles in floats: their matrices, smoothers' data, dense matrix and vectors, inside a method in doubles.
 */
 #include "gpuamgimpl.h"
 
 const char *const PCGPUAMGPrecisions[] = {"double", "single", "auto"};
 
-/* Float values may change an application by this share; conjugate gradients then need no further iterations */
+/* Floats may change an application by this share; conjugate gradients then need no further iterations */
 #define ROUNDED 0.01
 
-/* The cycle with float values, or without */
-static PetscErrorCode CycleRound(GPUAMG *h, GPUMGCycle *c, const GPUCSROperator *o, PetscBool rounded)
+/* Levels that a dense matrix does not replace */
+static int Levels(const GPUMGCycle *c)
+{
+  return c->levels - (c->bottom || c->exact ? c->bottom + 1 : 0);
+}
+
+/* The cycle in floats, or in doubles again. o: the finest matrix */
+static PetscErrorCode Switch(GPUAMG *h, GPUMGCycle *c, const GPUCSROperator *o, PetscBool floats)
 {
   PetscFunctionBegin;
   PetscCall(GPUMGCycleForget(c));
+  c->floats = floats;
   for (int k = 0; k < h->levels; k++) {
-    GPUAMGLevel *G = &h->level[k];
-    GPUMGLevel  *L = &c->level[h->levels - 1 - k];
+    GPUAMGLevel *G     = &h->level[k];
+    const int    l     = h->levels - 1 - k;
+    GPUMGMatrix *all[] = {&c->level[l].A, &c->level[l].P, &c->level[l].R};
+    GPUCSRPlan  *own[] = {k ? &G->own : o->plan, &G->planP, &G->planR};
 
-    L->A.o.plan = rounded ? &G->rounded[0] : k ? &G->own : o->plan;
-    if (k + 1 == h->levels) continue;
-    L->P.o.plan = rounded ? &G->rounded[1] : &G->planP;
-    L->R.o.plan = rounded ? &G->rounded[2] : &G->planR;
+    for (int q = 0; k < Levels(c) && q < (k + 1 < h->levels ? 3 : 1); q++) {
+      all[q]->o.plan   = floats ? &G->rounded[q] : own[q];
+      all[q]->o.floats = floats;
+    }
+    PetscCall(GPUCSRBufferGrow(c->dev, GPUMGCycleVectorBytes(c, l), "vectors of a multigrid level", &c->level[l].memory));
+    GPUMGCycleVectors(c, l);
   }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* n numbers rounded, in the next memory */
+static PetscErrorCode Copy(GPUCSRDevice dev, size_t n, const void *from, char **next, const void **to)
+{
+  PetscFunctionBegin;
+  PetscCall((*GPUCSRHelpers(dev)->convert)(n, GPUCSR_DOUBLE, from, GPUCSR_FLOAT, *next, dev->stream));
+  *to = *next;
+  *next += GPUCSRAlignUp(sizeof(float) * n);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Rounds all numbers of the cycle that are not vectors */
+static PetscErrorCode Round(GPUAMG *h, GPUMGCycle *c)
+{
+  const int    least = c->levels - Levels(c);
+  const size_t n = (size_t)c->level[c->bottom].n, dense = least ? n * n : 0, ends = GPUCSRAlignUp(sizeof(double) * GPUMG_ROUND_WORK);
+  size_t       bytes = ends + GPUCSRAlignUp(sizeof(float) * dense);
+  char        *next;
+
+  PetscFunctionBegin;
+  PetscCall(GPUAMGRound(h, Levels(c)));
+  for (int l = least; l < c->levels; l++) bytes += GPUCSRAlignUp(sizeof(float) * (size_t)c->level[l].n * (size_t)c->level[l].down.bs);
+  PetscCall(GPUCSRBufferGrow(c->dev, bytes, "float values of a multigrid cycle", &c->rounded));
+  next = (char *)c->rounded.p + ends;
+  for (int l = least; l < c->levels; l++) PetscCall(Copy(c->dev, (size_t)c->level[l].n * (size_t)c->level[l].down.bs, c->level[l].down.M.p, &next, &c->level[l].down.rounded));
+  if (dense) PetscCall(Copy(c->dev, dense, c->bottom ? c->tail.p : c->inverse.p, &next, &c->dense));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The cycle's result for numbers by chance */
 static PetscErrorCode Sample(GPUMGCycle *c, double *x)
 {
-  GPUMGLevel *top = &c->level[c->levels - 1];
-  GPUAMGWork  w   = {.basis = NULL};
+  const int  n = c->level[c->levels - 1].n;
+  GPUAMGWork w = {.basis = NULL};
 
   PetscFunctionBegin;
   PetscCall(GPUMGCycleEnds(c));
-  w.basis = top->b;
-  PetscCall((*GPUAMGOf(c->dev)->rows)(c->dev, GPUAMG_START, top->n, &w));
-  PetscCall(GPUMGCycleRun(c, top->b, top->x, NULL));
-  PetscCall(GPUCSRDownload(c->dev, x, GPUCSR_DOUBLE, top->x, GPUCSR_DOUBLE, (size_t)top->n, PETSC_FALSE, c->dev->stream));
+  w.basis = c->b;
+  PetscCall((*GPUAMGOf(c->dev)->rows)(c->dev, GPUAMG_START, n, &w));
+  PetscCall(GPUMGCycleRun(c, c->b, c->x, NULL));
+  PetscCall(GPUCSRDownload(c->dev, x, GPUCSR_DOUBLE, c->x, GPUCSR_DOUBLE, (size_t)n, PETSC_FALSE, c->dev->stream));
   PetscCall(c->dev->ops->streamsynchronize(c->dev->id, c->dev->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Do float values change a vector by little? The cycle has float values before the call and double values after it */
+/* Do floats change a vector by little? The cycle is in floats before the call and in doubles after it */
 static PetscErrorCode RoundedWell(GPUAMG *h, GPUMGCycle *c, const GPUCSROperator *o, double *x, double *y, PetscBool *well)
 {
   double all = 0, off = 0;
 
   PetscFunctionBegin;
   PetscCall(Sample(c, y));
-  PetscCall(CycleRound(h, c, o, PETSC_FALSE));
+  PetscCall(Switch(h, c, o, PETSC_FALSE));
   PetscCall(Sample(c, x));
   for (int i = 0; i < h->level[0].n; i++) {
     all += x[i] * x[i];
@@ -58,25 +97,66 @@ static PetscErrorCode RoundedWell(GPUAMG *h, GPUMGCycle *c, const GPUCSROperator
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Gives the cycle of h float values if the options ask for float values, or if the results are close enough. o: the finest matrix; precision: an index of the list above */
+/* Makes the cycle of h, in doubles, one in floats if the options ask for floats, or if the results are close enough. o: the finest matrix; precision: an index of the list above */
 PetscErrorCode PCGPUAMGRound_Private(GPUAMG *h, GPUMGCycle *c, const GPUCSROperator *o, PetscInt precision, PetscBool *rounded)
 {
-  const size_t   n = (size_t)h->level[0].n;
+  const size_t   n       = (size_t)h->level[0].n;
+  const char    *doubles = c->levels == 1 ? "one level" : c->krylov ? "K-cycles" : c->level[0].down.factors ? "factors" : NULL;
   double        *x, *y;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  *rounded = PETSC_FALSE;
-  PetscCall(GPUAMGRound(h, (GPUCSRBool)(precision > 0)));
-  if (!precision) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(CycleRound(h, c, o, PETSC_TRUE));
-  *rounded = PETSC_TRUE;
-  if (precision == 1) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscMalloc2(n, &x, n, &y));
-  ierr = RoundedWell(h, c, o, x, y, rounded);
-  PetscCall(PetscFree2(x, y));
-  PetscCall(ierr);
-  if (*rounded) PetscCall(CycleRound(h, c, o, PETSC_TRUE));
-  else PetscCall(GPUAMGRound(h, PETSC_FALSE));
+  *rounded = (PetscBool)(precision > 0 && !doubles);
+  if (precision > 0 && doubles) PetscCall(PetscInfo(NULL, "A cycle with %s is in doubles\n", doubles));
+  if (*rounded) {
+    PetscCall(Round(h, c));
+    PetscCall(Switch(h, c, o, PETSC_TRUE));
+  }
+  if (*rounded && precision == 2) {
+    PetscCall(PetscMalloc2(n, &x, n, &y));
+    ierr = RoundedWell(h, c, o, x, y, rounded);
+    PetscCall(PetscFree2(x, y));
+    PetscCall(ierr);
+    if (*rounded) PetscCall(Switch(h, c, o, PETSC_TRUE));
+  }
+  if (*rounded) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUAMGRound(h, 0));
+  PetscCall(GPUCSRBufferFree(c->dev, &c->rounded));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The finest matrix of the cycle has moved, or has new values: o. The caller notes it afterwards, so that after an error the next call is the same */
+PetscErrorCode PCGPUAMGFinest_Private(PC_GPUAMG *a, const GPUCSROperator *o)
+{
+  const GPUCSRStorage *csr;
+
+  PetscFunctionBegin;
+  if (a->rounded) {
+    PetscCall(MatGPUCSROperatorBegin_Private(o));
+    PetscCall(MatGPUCSROperatorCSR_Private(o, NULL, &csr));
+    a->h.level[0].A = *csr;
+    PetscCall(GPUCSRPlanRound(csr, o->plan, 0, &a->h.level[0].rounded[0]));
+  }
+  a->cycle.level[a->h.levels - 1].A.o = *o;
+  PetscCall(Switch(&a->h, &a->cycle, o, a->cycle.floats));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The cycle, or that of the small levels of several ranks, becomes one in floats if it may, or one in doubles */
+PetscErrorCode PCGPUAMGFloats_Private(PC pc, PetscBool floats)
+{
+  PC_GPUAMG *a   = (PC_GPUAMG *)pc->data;
+  PC         one = a->taken && a->ranks ? a->ranks->one : NULL;
+  PetscInt   version;
+
+  PetscFunctionBegin;
+  if (one) {
+    version = ((PC_GPUAMG *)one->data)->version;
+    PetscCall(PCGPUAMGFloats_Private(one, floats));
+    if (((PC_GPUAMG *)one->data)->version == version) PetscFunctionReturn(PETSC_SUCCESS);
+    PetscCall(GPUMGCycleForget(&a->cycle)); /* its graphs have the other cycle */
+  } else if (a->taken && a->rounded && a->cycle.floats != floats) PetscCall(Switch(&a->h, &a->cycle, &a->matrix, floats));
+  else PetscFunctionReturn(PETSC_SUCCESS);
+  a->version++;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -6,16 +6,16 @@
 #include "../../../../sys/graph.h"
 #include "../../../../mat/impls/gpucsr/blackbox/kernels/columns.h"
 
-/* State of a level during a cycle: the array of x, and the array for the next x. On the finest level the caller owns b and x */
+/* State of a level during a cycle: the array of x, and the array for the next x. On the finest level the caller owns b and x, unless vectors of levels are floats */
 typedef struct {
-  const double *b;
-  double       *x, *spare, *other; /* other: of a K-cycle */
+  const void *b;
+  void       *x, *spare, *other; /* other: of a K-cycle */
 } Place;
 
 typedef struct {
   GPUMGCycle       *c;
   GPUCSRStream      s;
-  double           *home;    /* final array of x of the finest level */
+  void             *home;    /* final array of x of the finest level */
   const GPUCSRSums *sums;    /* sums of the final x, computed by the last product; NULL: no sums */
   int               columns; /* vectors at once, side by side */
   PetscErrorCode    error;   /* of this rank, which still takes part in exchanges */
@@ -32,16 +32,16 @@ typedef struct {
 /* The next write of x goes to the other array */
 static void Turn(Place *at)
 {
-  double *const x = at->x;
+  void *const x = at->x;
 
   at->x     = at->spare;
   at->spare = x;
 }
 
 /* z = alpha A X + Y for several vectors at once; y NULL: alpha is 1. The matrix under construction has room for a product if z is y */
-static PetscErrorCode MultiplyColumns(Run *u, const GPUCSRStorage *A, double alpha, const double *x, const double *y, double *z)
+static PetscErrorCode MultiplyColumns(Run *u, const GPUCSRStorage *A, double alpha, const void *x, const void *y, void *z)
 {
-  double *const   product = z == y ? (double *)u->c->tail.p : z;
+  void *const     product = z == y ? u->c->tail.p : z;
   const GPUMGPass add     = {.n = A->m, .cb = alpha, .r = product, .x = y, .z = z, .more = u->columns - 1};
 
   PetscFunctionBegin;
@@ -51,7 +51,7 @@ static PetscErrorCode MultiplyColumns(Run *u, const GPUCSRStorage *A, double alp
 }
 
 /* z = alpha A x + beta y */
-static PetscErrorCode Multiply(Run *u, const GPUMGMatrix *A, double alpha, const double *x, double beta, const double *y, double *z)
+static PetscErrorCode Multiply(Run *u, const GPUMGMatrix *A, double alpha, const void *x, double beta, const void *y, void *z)
 {
   PetscErrorCode ierr;
 
@@ -92,8 +92,8 @@ static PetscErrorCode Step(Run *u, int l, const GPUMGSmoother *m, int k, PetscBo
   const PetscBool zero = (PetscBool)(fromzero && k == 0);
   GPUMGLevel     *L    = &u->c->level[l];
   Place          *at   = &u->at[l];
-  double         *d    = Fused(L, m) || (k == m->steps - 1 && m->step[k].ca == 0) ? NULL : L->d; /* not needed after the last step, or the difference of two iterates */
-  GPUMGPass       p    = {.n = L->n, .bs = m->bs, .ca = m->step[k].ca, .cb = m->step[k].cb, .M = (const double *)m->M.p, .r = at->b, .x = NULL, .d = d, .z = at->x, .more = u->columns - 1};
+  void           *d    = Fused(L, m) || (k == m->steps - 1 && m->step[k].ca == 0) ? NULL : L->d; /* not needed after the last step, or the difference of two iterates */
+  GPUMGPass       p    = {.n = L->n, .bs = m->bs, .ca = m->step[k].ca, .cb = m->step[k].cb, .M = u->c->floats ? m->rounded : m->M.p, .r = at->b, .x = NULL, .d = d, .z = at->x, .more = u->columns - 1, .floats = (GPUCSRBool)u->c->floats};
 
   PetscFunctionBegin;
   if (!zero && Fused(L, m)) {
@@ -112,12 +112,19 @@ static PetscErrorCode Step(Run *u, int l, const GPUMGSmoother *m, int k, PetscBo
     p.cb *= SIGN(L);
   }
   if (m->factor) {
-    ALONE(u, GPUCSRFactorSolve(m->factor, m->transposed, p.r, at->spare)); /* has no data between two of these steps */
+    ALONE(u, GPUCSRFactorSolve(m->factor, m->transposed, (const double *)p.r, (double *)at->spare)); /* has no data between two of these steps */
     u->c->flops += 2 * GPUCSRFactorEntries(m->factor);
     p.r = at->spare;
   }
   ALONE(u, GPUMGPassRun(u->c->dev, &p, u->s));
   PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Bytes of a number of the levels' vectors, and of memory for a vector of n numbers */
+#define NUMBER(c) ((c)->floats ? sizeof(float) : sizeof(double))
+static size_t VectorBytes(const GPUMGCycle *c, int n)
+{
+  return GPUCSRAlignUp(NUMBER(c) * (size_t)PetscMax(1, n));
 }
 
 /* zero: x is 0 and its array is not written yet. sums: of the final x, or NULL */
@@ -127,12 +134,12 @@ static PetscErrorCode Smooth(Run *u, int l, const GPUMGSmoother *m, PetscBool ze
 
   PetscFunctionBegin;
   for (int k = 0; k < m->steps; k++) PetscCall(Step(u, l, m, k, none, k == m->steps - 1 ? sums : NULL));
-  if (none && !m->steps) ALONE(u, u->c->dev->ops->zero(u->c->dev->id, u->at[l].x, sizeof(double) * (size_t)u->c->level[l].n * (size_t)u->columns, u->s));
+  if (none && !m->steps) ALONE(u, u->c->dev->ops->zero(u->c->dev->id, u->at[l].x, NUMBER(u->c) * (size_t)u->c->level[l].n * (size_t)u->columns, u->s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The right-hand side of the next coarser level: alpha R r */
-static PetscErrorCode Restrict(Run *u, int l, double alpha, const double *r)
+static PetscErrorCode Restrict(Run *u, int l, double alpha, const void *r)
 {
   GPUMGLevel *L = &u->c->level[l];
 
@@ -146,7 +153,7 @@ static PetscErrorCode Interpolate(Run *u, int l, PetscBool add)
   const GPUMGLevel    *L  = &c->level[l];
   const GPUMGSmoother *up = L->two ? &L->up : &L->down;
   Place               *at = &u->at[l];
-  const double *const  y  = add ? at->x : NULL;
+  const void *const    y  = add ? at->x : NULL;
 
   PetscFunctionBegin;
   if (l == c->levels - 1 && c->type == PC_MG_MULTIPLICATIVE && (at->x == u->home) == (PetscBool)(Fused(L, up) && up->steps % 2)) Turn(at);
@@ -159,6 +166,7 @@ static PetscErrorCode Coarse(Run *u, PetscBool zero)
 {
   GPUMGCycle  *c  = u->c;
   const Place *at = &u->at[c->bottom];
+  const void  *D  = c->floats ? c->dense : c->bottom ? c->tail.p : c->inverse.p;
 
   PetscFunctionBegin;
   if (c->gather.r.halo) { /* x of the level is a part of this vector, or a copy of the part */
@@ -166,21 +174,15 @@ static PetscErrorCode Coarse(Run *u, PetscBool zero)
 
     PetscCall(Multiply(u, &c->gather, 1, at->b, 0, NULL, b));
     if (c->small) ALONE(u, GPUMGCycleRun(c->small, b, x, NULL));
-    else ALONE(u, GPUMGDense(c->dev, c->coarserows, 1, (const double *)(c->bottom ? c->tail.p : c->inverse.p), b, x, u->s));
+    else ALONE(u, GPUMGDense(c->dev, PETSC_FALSE, c->coarserows, 1, D, b, x, u->s));
     if (at->x != own) ALONE(u, c->dev->ops->copy(c->dev->id, at->x, own, sizeof(double) * (size_t)c->level[c->bottom].n, GPUCSR_ON_DEVICE, u->s));
     if (c->small) c->flops += c->small->flops;
-  } else if (c->bottom || c->exact) ALONE(u, GPUMGDense(c->dev, c->level[c->bottom].n, u->columns, (const double *)(c->bottom ? c->tail.p : c->inverse.p), at->b, at->x, u->s));
+  } else if (c->bottom || c->exact) ALONE(u, GPUMGDense(c->dev, (GPUCSRBool)c->floats, c->level[c->bottom].n, u->columns, D, at->b, at->x, u->s));
   else PetscCall(Smooth(u, 0, &c->level[0].down, zero, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode Multiplicative(Run *, int, PetscBool);
-
-/* Memory for a vector of n numbers */
-static size_t VectorBytes(int n)
-{
-  return GPUCSRAlignUp(sizeof(double) * (size_t)PetscMax(1, n));
-}
 
 /* Two steps of the Krylov method on level l, with the cycle from there as preconditioner. Always two: a recorded graph cannot skip the second one. The result is x of the level; b changes */
 static PetscErrorCode Krylov(Run *u, int l)
@@ -188,17 +190,17 @@ static PetscErrorCode Krylov(Run *u, int l)
   GPUMGCycle  *c    = u->c;
   GPUMGLevel  *L    = &c->level[l];
   Place       *at   = &u->at[l];
-  const size_t each = VectorBytes(L->n);
+  const size_t each = VectorBytes(c, L->n);
   char *const  more = (char *)L->krylov.p;
   GPUMGKrylov  k    = {
-        .n = L->n, .residuals = (GPUCSRBool)(c->krylov == GPUMG_KRYLOV_GCR), .v = {(double *)(more + each), L->r},
-                  .b = L->b, .part = (double *)(more + 2 * each)
+        .n = L->n, .residuals = (GPUCSRBool)(c->krylov == GPUMG_KRYLOV_GCR), .v = {(double *)(more + each), (double *)L->r},
+                  .b = (double *)L->b, .part = (double *)(more + 2 * each)
   };
 
   PetscFunctionBegin;
   for (int step = 0; step < 2; step++) {
     PetscCall(Multiplicative(u, l, PETSC_TRUE));
-    k.c[step] = at->x;
+    k.c[step] = (double *)at->x;
     PetscCall(Multiply(u, &L->A, 1, at->x, 0, NULL, k.v[step]));
     if (c->size > 1) PetscCall(GPUMGKrylovStepOfRanks(c->dev, &k, step, c->comm, &u->error, u->s));
     else PetscCall(GPUMGKrylovStep(c->dev, &k, step, u->s));
@@ -252,21 +254,27 @@ static PetscErrorCode AdditiveFullCascadic(Run *u)
 /* error: of this rank, which takes part in exchanges alone */
 static PetscErrorCode CycleRun(GPUMGCycle *c, PetscErrorCode error, const double *b, double *x, const GPUCSRSums *sums)
 {
-  const int top = c->levels - 1;
-  Run       u   = {.c = c, .s = c->dev->stream, .home = x, .columns = 1, .error = error};
+  const int   top = c->levels - 1;
+  GPUMGLevel *L   = &c->level[top];
+  GPUMGEnds   e   = {.n = L->n, .from = b, .to = L->b, .work = (double *)c->rounded.p};
+  Run         u   = {.c = c, .s = c->dev->stream, .home = c->floats ? L->x : x, .columns = 1, .error = error};
 
   PetscFunctionBegin;
   c->met   = PETSC_TRUE;
   c->flops = 0;
-  for (int l = 0; l < top; l++) u.at[l] = (Place){c->level[l].b, c->level[l].x, c->level[l].spare, (double *)c->level[l].krylov.p};
-  u.at[top] = (Place){b, x, c->level[top].spare, NULL};
+  for (int l = 0; l < top; l++) u.at[l] = (Place){c->level[l].b, c->level[l].x, c->level[l].spare, c->level[l].krylov.p};
+  u.at[top] = (Place){c->floats ? L->b : b, u.home, L->spare, NULL};
+  if (c->floats) PetscCall(GPUMGRound(c->dev, &e, u.s));
   if (c->type == PC_MG_MULTIPLICATIVE)
     for (int k = 0; k < c->cycles; k++) {
-      if (k == c->cycles - 1 && GPUCSRPlanSums(c->level[top].A.o.plan)) u.sums = sums;
+      if (k == c->cycles - 1 && !c->floats && GPUCSRPlanSums(L->A.o.plan)) u.sums = sums;
       PetscCall(Multiplicative(&u, top, (PetscBool)(k == 0)));
     }
   else PetscCall(AdditiveFullCascadic(&u));
-  if (u.at[top].x != x) ALONE(&u, c->dev->ops->copy(c->dev->id, x, u.at[top].x, sizeof(double) * (size_t)c->level[top].n, GPUCSR_ON_DEVICE, u.s));
+  e.from = u.at[top].x;
+  e.to   = x;
+  if (c->floats) PetscCall(GPUMGWiden(c->dev, &e, sums, u.s));
+  else if (u.at[top].x != x) ALONE(&u, c->dev->ops->copy(c->dev->id, x, u.at[top].x, sizeof(double) * (size_t)L->n, GPUCSR_ON_DEVICE, u.s));
   PetscFunctionReturn(u.error);
 }
 
@@ -319,15 +327,15 @@ static PetscErrorCode Drop(GPUMGCycle *c, GPUMGRecord *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Makes b and x of the finest level */
+/* Makes the cycle's own b and x */
 PetscErrorCode GPUMGCycleEnds(GPUMGCycle *c)
 {
-  GPUMGLevel *top = &c->level[c->levels - 1];
+  const size_t bytes = GPUCSRAlignUp(sizeof(double) * (size_t)c->level[c->levels - 1].n);
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRBufferGrow(c->dev, 2 * VectorBytes(top->n), "vectors of the finest multigrid level", &c->ends));
-  top->b = (double *)c->ends.p;
-  top->x = (double *)((char *)c->ends.p + VectorBytes(top->n));
+  PetscCall(GPUCSRBufferGrow(c->dev, 2 * bytes, "vectors of the finest multigrid level", &c->ends));
+  c->b = (double *)c->ends.p;
+  c->x = (double *)((char *)c->ends.p + bytes);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -337,24 +345,24 @@ PetscErrorCode GPUMGCycleEnds(GPUMGCycle *c)
 */
 static PetscErrorCode GPUMGCycleApply(GPUMGCycle *c, const double *b, double *x)
 {
-  GPUMGLevel *top = &c->level[c->levels - 1];
+  const int n = c->level[c->levels - 1].n;
 
   PetscFunctionBegin;
   if (b == c->callerrecord.b && x == c->callerrecord.x) PetscFunctionReturn(Replay(c, &c->callerrecord));
   PetscCall(Drop(c, &c->callerrecord));
   c->callerrecord.b = b;
   c->callerrecord.x = x;
-  if (top->n >= GPUCSRMachineOf(c->dev)->unrecorded_rows || !c->ran || !c->dev->ops->kernels) {
+  if (n >= GPUCSRMachineOf(c->dev)->unrecorded_rows || !c->ran || !c->dev->ops->kernels) {
     PetscCall(GPUMGCycleRun(c, b, x, NULL));
     c->ran = PETSC_TRUE;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(GPUMGCycleEnds(c));
-  c->ownrecord.b = top->b;
-  c->ownrecord.x = top->x;
-  if (b != top->b) PetscCall(c->dev->ops->copy(c->dev->id, top->b, b, sizeof(double) * (size_t)top->n, GPUCSR_ON_DEVICE, c->dev->stream));
+  c->ownrecord.b = c->b;
+  c->ownrecord.x = c->x;
+  if (b != c->b) PetscCall(c->dev->ops->copy(c->dev->id, c->b, b, sizeof(double) * (size_t)n, GPUCSR_ON_DEVICE, c->dev->stream));
   PetscCall(Replay(c, &c->ownrecord));
-  if (x != top->x) PetscCall(c->dev->ops->copy(c->dev->id, x, top->x, sizeof(double) * (size_t)top->n, GPUCSR_ON_DEVICE, c->dev->stream));
+  if (x != c->x) PetscCall(c->dev->ops->copy(c->dev->id, x, c->x, sizeof(double) * (size_t)n, GPUCSR_ON_DEVICE, c->dev->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -376,9 +384,9 @@ static PetscErrorCode ApplyOperands(GPUMGCycle *c, GPUCSREvent *event, GPUCSROpe
     PetscCall(ops->streamwait(dev->id, dev->stream, *event));
   }
   if (b->place != GPUCSR_DEVICE || x->place != GPUCSR_DEVICE) PetscCall(GPUMGCycleEnds(c));
-  if (b->place != GPUCSR_DEVICE) PetscCall(GPUCSRUpload(dev, top->b, GPUCSR_DOUBLE, b->p, GPUCSR_DOUBLE, n, b->pinned, dev->stream, NULL));
-  PetscCall(GPUMGCycleApply(c, b->place == GPUCSR_DEVICE ? (const double *)b->p : top->b, x->place == GPUCSR_DEVICE ? (double *)x->p : top->x));
-  if (x->place != GPUCSR_DEVICE) PetscCall(GPUCSRDownload(dev, x->p, GPUCSR_DOUBLE, top->x, GPUCSR_DOUBLE, n, x->pinned, dev->stream));
+  if (b->place != GPUCSR_DEVICE) PetscCall(GPUCSRUpload(dev, c->b, GPUCSR_DOUBLE, b->p, GPUCSR_DOUBLE, n, b->pinned, dev->stream, NULL));
+  PetscCall(GPUMGCycleApply(c, b->place == GPUCSR_DEVICE ? (const double *)b->p : c->b, x->place == GPUCSR_DEVICE ? (double *)x->p : c->x));
+  if (x->place != GPUCSR_DEVICE) PetscCall(GPUCSRDownload(dev, x->p, GPUCSR_DOUBLE, c->x, GPUCSR_DOUBLE, n, x->pinned, dev->stream));
   if (b->place != GPUCSR_DEVICE && ops->separate) VecGPUCrossed(PETSC_TRUE, n);
   if (x->place != GPUCSR_DEVICE && ops->separate) VecGPUCrossed(PETSC_FALSE, n);
   if (x->place != GPUCSR_DEVICE || b->pinned) PetscCall(ops->streamsynchronize(dev->id, dev->stream));
@@ -420,26 +428,26 @@ PetscErrorCode GPUMGCycleApplyVecs(GPUMGCycle *c, GPUCSREvent *event, Vec b, Vec
   PetscFunctionReturn(ierr);
 }
 
-/* Number of a level's own vectors: an application has b and x of the finest level */
+/* Number of a level's own vectors: an application in doubles has b and x of the finest level */
 static size_t Vectors(const GPUMGCycle *c, int l)
 {
-  return l == c->levels - 1 ? 3 : 5;
+  return l == c->levels - 1 && !c->floats ? 3 : 5;
 }
 
 /* Memory for a level's vectors, */
 size_t GPUMGCycleVectorBytes(const GPUMGCycle *c, int l)
 {
-  return Vectors(c, l) * VectorBytes(c->level[l].n);
+  return Vectors(c, l) * VectorBytes(c, c->level[l].n);
 }
 
 /* and their addresses */
 void GPUMGCycleVectors(GPUMGCycle *c, int l)
 {
   GPUMGLevel *L   = &c->level[l];
-  double    **v[] = {&L->r, &L->d, &L->spare, &L->b, &L->x};
+  void      **v[] = {&L->r, &L->d, &L->spare, &L->b, &L->x};
 
   L->b = L->x = NULL;
-  for (size_t k = 0; k < Vectors(c, l); k++) *v[k] = (double *)((char *)L->memory.p + k * VectorBytes(L->n));
+  for (size_t k = 0; k < Vectors(c, l); k++) *v[k] = (char *)L->memory.p + k * VectorBytes(c, L->n);
 }
 
 /* Sets the method of K-cycles, with its memory. A dense matrix of small levels stands for their W-cycles */
@@ -448,7 +456,7 @@ PetscErrorCode GPUMGCycleKrylov(GPUMGCycle *c, GPUMGKrylovMethod method)
   PetscFunctionBegin;
   c->krylov = method;
   for (int l = c->bottom + (c->small ? 0 : 1); method && l < c->levels - 1; l++)
-    PetscCall(GPUCSRBufferGrow(c->dev, 2 * VectorBytes(c->level[l].n) + sizeof(double) * GPUMG_KRYLOV_SUMS * GPUMG_KRYLOV_PARTS, "vectors of a K-cycle", &c->level[l].krylov));
+    PetscCall(GPUCSRBufferGrow(c->dev, 2 * VectorBytes(c, c->level[l].n) + sizeof(double) * GPUMG_KRYLOV_SUMS * GPUMG_KRYLOV_PARTS, "vectors of a K-cycle", &c->level[l].krylov));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -497,6 +505,7 @@ PetscErrorCode GPUMGCycleDestroy(GPUMGCycle *c)
   PetscCall(GPUCSRBufferFree(c->dev, &c->inverse));
   PetscCall(GPUCSRBufferFree(c->dev, &c->tail));
   PetscCall(GPUCSRBufferFree(c->dev, &c->panels));
+  PetscCall(GPUCSRBufferFree(c->dev, &c->rounded));
   PetscCall(PetscMemzero(c, sizeof(*c)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -518,7 +527,7 @@ PetscErrorCode GPUMGCycleCheck(const GPUMGCycle *c)
 /* Device memory besides the matrices */
 double GPUMGCycleBytes(const GPUMGCycle *c)
 {
-  double bytes = (double)c->ends.bytes + (double)c->inverse.bytes + (double)c->coarsevectors.bytes + (double)c->tail.bytes + (double)c->panels.bytes + (c->small ? GPUMGCycleBytes(c->small) : 0);
+  double bytes = (double)c->ends.bytes + (double)c->inverse.bytes + (double)c->coarsevectors.bytes + (double)c->tail.bytes + (double)c->panels.bytes + (double)c->rounded.bytes + (c->small ? GPUMGCycleBytes(c->small) : 0);
 
   for (int l = 0; l < c->levels; l++) bytes += (double)c->level[l].memory.bytes + (double)c->level[l].krylov.bytes + (double)c->level[l].down.M.bytes + (double)c->level[l].up.M.bytes;
   return bytes;

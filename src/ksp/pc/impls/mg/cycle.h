@@ -22,6 +22,7 @@ typedef struct {
   PetscBool         fromzero;   /* the smoother starts from 0 and does not read x */
   int               bs;         /* M: 0 none, 1 a diagonal, else diagonal blocks of size bs */
   GPUCSRBuffer      M;          /* by rows */
+  const void       *rounded;    /* M in floats, of a cycle in floats */
   PetscBool         factors;    /* M is the solve with a factor, and bs 0 */
   Mat_GPUCSRFactor *factor;     /* which another object owns; NULL on a rank without rows */
   PetscBool         transposed; /* the solve */
@@ -55,7 +56,7 @@ typedef struct {
   GPUMGSmoother down, up;
   PetscBool     two; /* up and down differ */
   GPUCSRBuffer  memory;
-  double       *r, *d, *spare, *b, *x; /* in memory; spare: a step writes its x here, because its product reads the old x */
+  void         *r, *d, *spare, *b, *x; /* in memory; spare: a step writes its x here, because its product reads the old x */
   GPUCSRBuffer  krylov;                /* of a K-cycle's Krylov method: two vectors, and parts of sums */
 } GPUMGLevel;
 
@@ -84,6 +85,9 @@ struct _n_GPUMGCycle {
   GPUCSRBuffer      inverse;
   int               bottom;       /* level where cycles end: the finest of the small levels behind the dense matrix (densecoarse.c), else 0 */
   GPUCSRBuffer      tail, panels; /* the dense matrix, and its work space */
+  PetscBool         floats;       /* V- or W-cycles of one rank, whose operators, smoothers' data and level vectors are floats */
+  GPUCSRBuffer      rounded;      /* their numbers at the ends, then M of the levels, and the dense matrix where cycles end: */
+  const void       *dense;
   MPI_Comm          comm;
   PetscMPIInt       size;          /* number of ranks; each rank solves all rows of the level where cycles end: */
   Mat               gathermatrix;  /* its product is the right-hand side of all ranks */
@@ -93,15 +97,16 @@ struct _n_GPUMGCycle {
   GPUCSRBuffer      coarsevectors; /* right-hand side and solution of all ranks */
   GPUMGCycle       *small;         /* a cycle of one process solves on the level; NULL: a dense matrix solves */
   PetscBool         lent;          /* small belongs to another PC */
-  GPUCSRBuffer      ends;          /* b and x of the finest level, if an application cannot work on the arrays of its caller */
-  GPUMGRecord       ownrecord;     /* application to these */
-  GPUMGRecord       callerrecord;  /* application to arrays of the last caller */
-  void             *stale;         /* graph of earlier data, which the next record becomes an update of */
-  PetscBool         ran;           /* the cycle has run once without a record, and kernels have set up their permanent data */
-  PetscBool         unrecordable;  /* a graph cannot record the cycle */
-  PetscBool         host;          /* the host takes part in an application, so no graph can record it */
-  PetscBool         met;           /* this rank has been in the exchanges of the present application */
-  double            flops;         /* of an application */
+  GPUCSRBuffer      ends;          /* of the vectors of an application that cannot work on the arrays of its caller: */
+  double           *b, *x;
+  GPUMGRecord       ownrecord;    /* application to these */
+  GPUMGRecord       callerrecord; /* application to arrays of the last caller */
+  void             *stale;        /* graph of earlier data, which the next record becomes an update of */
+  PetscBool         ran;          /* the cycle has run once without a record, and kernels have set up their permanent data */
+  PetscBool         unrecordable; /* a graph cannot record the cycle */
+  PetscBool         host;         /* the host takes part in an application, so no graph can record it */
+  PetscBool         met;          /* this rank has been in the exchanges of the present application */
+  double            flops;        /* of an application */
 };
 
 /* Options; rows of levels as in docs/options.md */

@@ -15,10 +15,10 @@ static PetscErrorCode Begin(GPUMGCycle *c, int bottom, GPUCSRStorage own[][2])
   PetscCall(GPUCSRBufferGrow(c->dev, bytes, "panels of a multigrid tail", &c->panels));
   for (int l = 0; l <= bottom; l++) {
     GPUMGLevel *L   = &c->level[l];
-    double    **v[] = {&L->b, &L->x, &L->r, &L->d};
+    void      **v[] = {&L->b, &L->x, &L->r, &L->d};
 
     for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(v); k++) {
-      *v[k] = (double *)((char *)c->panels.p + next);
+      *v[k] = (char *)c->panels.p + next;
       next += GPUCSRAlignUp(sizeof(double) * (size_t)L->n * columns);
     }
     PetscCall(MatGPUCSROperatorCSR_Private(&L->A.o, NULL, &L->A.rows));
@@ -38,7 +38,7 @@ static PetscErrorCode Columns(GPUMGCycle *c, int bottom, GPUCSRStorage own[][2])
   PetscFunctionBegin;
   PetscCall(Begin(c, bottom, own));
   PetscCall(GPUCSRBufferGrow(c->dev, bytes, "the tail of a multigrid cycle", &c->tail));
-  PetscCall(GPUMGIdentity(c->dev, n, c->level[bottom].b, c->dev->stream));
+  PetscCall(GPUMGIdentity(c->dev, n, (double *)c->level[bottom].b, c->dev->stream));
   PetscCall(GPUMGCycleRunColumns(c, bottom, c->level[bottom + 1].cycles, n));
   PetscCall(c->dev->ops->copy(c->dev->id, c->tail.p, c->level[bottom].x, bytes, GPUCSR_ON_DEVICE, c->dev->stream));
   PetscCall(c->dev->ops->streamsynchronize(c->dev->id, c->dev->stream)); /* transposes go */

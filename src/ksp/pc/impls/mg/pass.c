@@ -13,19 +13,53 @@ PetscErrorCode GPUMGPassRun(GPUCSRDevice dev, const GPUMGPass *p, GPUCSRStream s
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode GPUMGDense(GPUCSRDevice dev, int n, int k, const double *A, const double *x, double *z, GPUCSRStream s)
+#define DENSE(X) \
+  for (int i = 0; i < n; i++) \
+    for (int c = 0; c < k; c++) { \
+      double sum = 0; \
+\
+      for (int j = 0; j < n; j++) sum += ((const X *)A)[(int64_t)i * n + j] * ((const X *)x)[(int64_t)j * k + c]; \
+      ((X *)z)[(int64_t)i * k + c] = (X)sum; \
+    }
+
+PetscErrorCode GPUMGDense(GPUCSRDevice dev, GPUCSRBool floats, int n, int k, const void *A, const void *x, void *z, GPUCSRStream s)
 {
   PetscFunctionBegin;
-  GPUCSRByKernels(dev, GPUMGDenseDevice(n, k, A, x, z, s));
+  GPUCSRByKernels(dev, GPUMGDenseDevice(floats, n, k, A, x, z, s));
   PetscCall(GPUCSRWaitStreamOnHost(s));
-  for (int i = 0; i < n; i++)
-    for (int c = 0; c < k; c++) {
-      double sum = 0;
-
-      for (int j = 0; j < n; j++) sum += A[(int64_t)i * n + j] * x[(int64_t)j * k + c];
-      z[(int64_t)i * k + c] = sum;
-    }
+  if (floats) DENSE(float)
+  else DENSE(double)
   PetscCall(GPUCSRLaunched(dev, "a coarse solve"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUMGRound(GPUCSRDevice dev, const GPUMGEnds *e, GPUCSRStream s)
+{
+  const double *from = (const double *)e->from;
+  double        most = 0;
+
+  PetscFunctionBegin;
+  GPUCSRByKernels(dev, GPUMGRoundDevice(e, s));
+  PetscCall(GPUCSRWaitStreamOnHost(s));
+  for (int i = 0; i < e->n; i++) most = fmax(most, fabs(from[i]));
+  e->work[0] = GPUMGScale(most);
+  for (int i = 0; i < e->n; i++) ((float *)e->to)[i] = (float)(from[i] * e->work[0]);
+  PetscCall(GPUCSRLaunched(dev, "the start of a cycle in floats"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUMGWiden(GPUCSRDevice dev, const GPUMGEnds *e, const GPUCSRSums *sums, GPUCSRStream s)
+{
+  GPUCSRProduct p = {.z = e->to, .last = e->n};
+
+  PetscFunctionBegin;
+  if (sums) p.sums = *sums;
+  GPUCSRByKernels(dev, GPUMGWidenDevice(e, &p, s));
+  PetscCall(GPUCSRWaitStreamOnHost(s));
+  for (int i = 0; i < e->n; i++) ((double *)e->to)[i] = ((const float *)e->from)[i] * (1 / e->work[0]);
+  if (sums) GPUCSRReferenceSums(&p);
+  if (sums) *sums->parts = 1;
+  PetscCall(GPUCSRLaunched(dev, "the end of a cycle in floats"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -23,12 +23,93 @@ GPUCSRError GPUMGPassDevice(const GPUMGPass *p, GPUCSRStream s)
   return 0;
 }
 
-/* A block a row: with so few rows, all loads of a row must be in flight */
-__global__ void __launch_bounds__(ROW_THREADS) dense_kernel(int n, const double *__restrict__ A, const double *__restrict__ x, double *__restrict__ z)
+/* The largest of a block's numbers, in all threads */
+__device__ __forceinline__ double largest(double v)
 {
-  __shared__ double part[ROW_THREADS / 32];
-  const int64_t     begin = (int64_t)blockIdx.x * n;
-  double            sum   = 0;
+  __shared__ double part[THREADS / 32];
+
+#pragma unroll
+  for (int o = 16; o; o >>= 1) v = fmax(v, __shfl_xor_sync(0xffffffffu, v, o));
+  if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = v;
+  __syncthreads();
+#pragma unroll
+  for (int w = 0; w < THREADS / 32; w++) v = fmax(v, part[w]);
+  return v;
+}
+
+__global__ void __launch_bounds__(THREADS) round_kernel(const GPUMGEnds e)
+{
+  double most = 0;
+
+#pragma unroll 4
+  for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < e.n; i += (int64_t)gridDim.x * THREADS) {
+    const double v = ((const double *)e.from)[i];
+
+    most               = fmax(most, fabs(v));
+    ((float *)e.to)[i] = (float)v;
+  }
+  most = largest(most);
+  if (!threadIdx.x) e.work[1 + blockIdx.x] = most;
+}
+
+/* Each block finds the scale. A scale other than 1 is rare: the floats are then made anew */
+__global__ void __launch_bounds__(THREADS) scale_kernel(const GPUMGEnds e)
+{
+  double most = 0, scale;
+
+  for (unsigned int b = threadIdx.x; b < gridDim.x; b += THREADS) most = fmax(most, e.work[1 + b]);
+  scale = GPUMGScale(largest(most));
+  if (!blockIdx.x && !threadIdx.x) e.work[0] = scale;
+  if (scale == 1) return;
+  for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < e.n; i += (int64_t)gridDim.x * THREADS) ((float *)e.to)[i] = (float)(((const double *)e.from)[i] * scale);
+}
+
+static unsigned int EndBlocks(const GPUMGEnds *e)
+{
+  return GPUCSRMin((unsigned int)GPUMG_ROUND_BLOCKS, GPUCSRBlocks(e->n, THREADS));
+}
+
+GPUCSRError GPUMGRoundDevice(const GPUMGEnds *e, GPUCSRStream s)
+{
+  if (!e->n) return 0;
+  round_kernel<<<EndBlocks(e), THREADS, 0, (cudaStream_t)s>>>(*e);
+  scale_kernel<<<EndBlocks(e), THREADS, 0, (cudaStream_t)s>>>(*e);
+  GPUCSRCheckLaunch("the start of a cycle in floats");
+  return 0;
+}
+
+__global__ void __launch_bounds__(THREADS) widen_kernel(const GPUMGEnds e, const Summing sums)
+{
+  const double   back = 1 / e.work[0];
+  Summing::Tally tally;
+
+#pragma unroll 4
+  for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < e.n; i += (int64_t)gridDim.x * THREADS) {
+    const double v = ((const float *)e.from)[i] * back;
+
+    ((double *)e.to)[i] = v;
+    if (sums.q) tally.row(sums, i, v);
+  }
+  if (sums.q) finish(sums, tally);
+}
+
+/* p: the numbers' sums, if it has any */
+GPUCSRError GPUMGWidenDevice(const GPUMGEnds *e, const GPUCSRProduct *p, GPUCSRStream s)
+{
+  if (!e->n) return 0;
+  if (p->sums.q) *p->sums.parts = (int)EndBlocks(e);
+  widen_kernel<<<EndBlocks(e), THREADS, 0, (cudaStream_t)s>>>(*e, Summing(p));
+  GPUCSRCheckLaunch("the end of a cycle in floats");
+  return 0;
+}
+
+/* A block a row: with so few rows, all loads of a row must be in flight */
+template <class X>
+__global__ void __launch_bounds__(ROW_THREADS) dense_kernel(int n, const X *__restrict__ A, const X *__restrict__ x, X *__restrict__ z)
+{
+  __shared__ X  part[ROW_THREADS / 32];
+  const int64_t begin = (int64_t)blockIdx.x * n;
+  X             sum   = 0;
 
 #pragma unroll 8
   for (int j = (int)threadIdx.x; j < n; j += ROW_THREADS) sum += A[begin + j] * x[j];
@@ -41,10 +122,11 @@ __global__ void __launch_bounds__(ROW_THREADS) dense_kernel(int n, const double 
 }
 
 /* A thread an entry of Z: neighbouring threads have the same row of A and neighbouring columns */
-__global__ void __launch_bounds__(THREADS) dense_columns_kernel(int n, int k, const double *__restrict__ A, const double *__restrict__ x, double *__restrict__ z)
+template <class X>
+__global__ void __launch_bounds__(THREADS) dense_columns_kernel(int n, int k, const X *__restrict__ A, const X *__restrict__ x, X *__restrict__ z)
 {
   const int64_t i   = (int64_t)blockIdx.x * THREADS + threadIdx.x;
-  double        sum = 0;
+  X             sum = 0;
 
   if (i >= (int64_t)n * k) return;
 #pragma unroll 4
@@ -52,12 +134,18 @@ __global__ void __launch_bounds__(THREADS) dense_columns_kernel(int n, int k, co
   z[i] = sum;
 }
 
-GPUCSRError GPUMGDenseDevice(int n, int k, const double *A, const double *x, double *z, GPUCSRStream s)
+template <class X>
+static GPUCSRError Dense(int n, int k, const X *A, const X *x, X *z, cudaStream_t s)
 {
-  if (k == 1) dense_kernel<<<(unsigned int)n, ROW_THREADS, 0, (cudaStream_t)s>>>(n, A, x, z);
-  else dense_columns_kernel<<<GPUCSRBlocks((int64_t)n * k, THREADS), THREADS, 0, (cudaStream_t)s>>>(n, k, A, x, z);
+  if (k == 1) dense_kernel<<<(unsigned int)n, ROW_THREADS, 0, s>>>(n, A, x, z);
+  else dense_columns_kernel<<<GPUCSRBlocks((int64_t)n * k, THREADS), THREADS, 0, s>>>(n, k, A, x, z);
   GPUCSRCheckLaunch("a coarse solve");
   return 0;
+}
+
+GPUCSRError GPUMGDenseDevice(GPUCSRBool floats, int n, int k, const void *A, const void *x, void *z, GPUCSRStream s)
+{
+  return floats ? Dense(n, k, (const float *)A, (const float *)x, (float *)z, (cudaStream_t)s) : Dense(n, k, (const double *)A, (const double *)x, (double *)z, (cudaStream_t)s);
 }
 
 /* Each block leaves its parts of a step's sums, in an order that depends on n alone */

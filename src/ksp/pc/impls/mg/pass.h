@@ -5,16 +5,36 @@
 
 /* d = ca d + cb M r, z = x + d. x NULL: 0; d NULL: ca is 0 and d is not stored; z may be x */
 typedef struct {
-  int           n, bs; /* M: 1 (bs 0), a diagonal (1), or blocks of size bs by rows */
-  double        ca, cb;
-  const double *M, *r, *x;
-  double       *d, *z;
-  int           more; /* further vectors besides the first: each row of r, x, d and z has 1 + more numbers side by side */
+  int         n, bs; /* M: 1 (bs 0), a diagonal (1), or blocks of size bs by rows */
+  double      ca, cb;
+  const void *M, *r, *x;
+  void       *d, *z;
+  int         more;   /* further vectors besides the first: each row of r, x, d and z has 1 + more numbers side by side */
+  GPUCSRBool  floats; /* M and vectors; otherwise doubles */
 } GPUMGPass;
 
+/*
+  The ends of a cycle in floats: GPUMGRound() makes floats of doubles times a scale, and GPUMGWiden() makes doubles of floats over the same scale. The scale is a power of two: 1 if the largest number is from
+  2^-GPUMG_RANGE to 2^GPUMG_RANGE, or is 0 or no number, otherwise the one that makes the largest number from 1 to 2. So no cycle overflows, or loses its numbers, by the size of its right-hand side alone.
+*/
+typedef struct {
+  int         n;
+  const void *from;
+  void       *to;
+  double     *work; /* GPUMG_ROUND_WORK numbers, for both functions: the scale, and the largest number of each block */
+} GPUMGEnds;
+
+#define GPUMG_RANGE        32
+#define GPUMG_ROUND_BLOCKS 512
+#define GPUMG_ROUND_WORK   (1 + GPUMG_ROUND_BLOCKS)
+GPUCSR_INTERN GPUCSRError GPUMGRound(GPUCSRDevice, const GPUMGEnds *, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUMGWiden(GPUCSRDevice, const GPUMGEnds *, const GPUCSRSums *, GPUCSRStream); /* sums: of the doubles, or NULL */
+GPUCSR_INTERN GPUCSRError GPUMGRoundDevice(const GPUMGEnds *, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUMGWidenDevice(const GPUMGEnds *, const GPUCSRProduct *, GPUCSRStream);
+
 GPUCSR_INTERN GPUCSRError GPUMGPassRun(GPUCSRDevice, const GPUMGPass *, GPUCSRStream);
-GPUCSR_INTERN GPUCSRError GPUMGDense(GPUCSRDevice, int n, int k, const double *A, const double *x, double *z, GPUCSRStream); /* Z = A X, with A, X and Z stored by rows, k columns */
-GPUCSR_INTERN GPUCSRError GPUMGIdentity(GPUCSRDevice, int n, double *D, GPUCSRStream);                                       /* n rows of n numbers */
+GPUCSR_INTERN GPUCSRError GPUMGDense(GPUCSRDevice, GPUCSRBool floats, int n, int k, const void *A, const void *x, void *z, GPUCSRStream); /* Z = A X, with A, X and Z stored by rows, k columns */
+GPUCSR_INTERN GPUCSRError GPUMGIdentity(GPUCSRDevice, int n, double *D, GPUCSRStream);                                                    /* n rows of n numbers */
 /* z[i] = x[index[i]], less w[index[i]] unless w is NULL; z[index[i]] += x[i], no index twice */
 GPUCSR_INTERN GPUCSRError GPUMGGather(GPUCSRDevice, int n, const int *index, const double *x, const double *w, double *z, GPUCSRStream);
 GPUCSR_INTERN GPUCSRError GPUMGScatter(GPUCSRDevice, int n, const int *index, const double *x, double *z, GPUCSRStream);
@@ -37,30 +57,46 @@ GPUCSR_INTERN GPUCSRError GPUMGKrylovSumsDevice(const GPUMGKrylov *, int step, G
 GPUCSR_INTERN GPUCSRError GPUMGKrylovRowsDevice(const GPUMGKrylov *, int step, GPUCSRStream);
 
 GPUCSR_INTERN GPUCSRError GPUMGPassDevice(const GPUMGPass *, GPUCSRStream);
-GPUCSR_INTERN GPUCSRError GPUMGDenseDevice(int n, int k, const double *, const double *, double *, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUMGDenseDevice(GPUCSRBool floats, int n, int k, const void *, const void *, void *, GPUCSRStream);
 GPUCSR_INTERN GPUCSRError GPUMGIdentityDevice(int n, double *, GPUCSRStream);
 GPUCSR_INTERN GPUCSRError GPUMGGatherDevice(int n, const int *, const double *, const double *, double *, GPUCSRStream);
 GPUCSR_INTERN GPUCSRError GPUMGScatterDevice(int n, const int *, const double *, double *, GPUCSRStream);
 
-/* Number i of M r */
-GPUCSR_HOST_DEVICE double GPUMGTimesM(const GPUMGPass *p, int i)
-{
-  const int side = 1 + p->more, row = p->more ? i / side : i;
-  double    z = 0;
+/* Number i of M r, and of the pass */
+#define GPUMG_PASS_ROW(X) \
+  GPUCSR_HOST_DEVICE X GPUMGTimesM_##X(const GPUMGPass *p, int i) \
+  { \
+    const int side = 1 + p->more, row = p->more ? i / side : i; \
+    const X  *M = (const X *)p->M, *r = (const X *)p->r; \
+    X         z = 0; \
+\
+    if (p->bs < 2) return p->bs ? M[row] * r[i] : r[i]; \
+    for (int j = 0; j < p->bs; j++) z += M[(int64_t)row * p->bs + j] * r[i - (row % p->bs - j) * side]; \
+    return z; \
+  } \
+\
+  GPUCSR_HOST_DEVICE void GPUMGPassRow_##X(const GPUMGPass *p, int i) \
+  { \
+    X d = (X)p->cb * GPUMGTimesM_##X(p, i); \
+\
+    if (p->ca != 0) d += (X)p->ca * ((const X *)p->d)[i]; \
+    if (p->d) ((X *)p->d)[i] = d; \
+    ((X *)p->z)[i] = p->x ? ((const X *)p->x)[i] + d : d; \
+  }
+GPUMG_PASS_ROW(double)
+GPUMG_PASS_ROW(float)
 
-  if (p->bs < 2) return p->bs ? p->M[row] * p->r[i] : p->r[i];
-  for (int j = 0; j < p->bs; j++) z += p->M[(int64_t)row * p->bs + j] * p->r[i - (row % p->bs - j) * side];
-  return z;
-}
-
-/* Number i of the pass */
 GPUCSR_HOST_DEVICE void GPUMGPassRow(const GPUMGPass *p, int i)
 {
-  double d = p->cb * GPUMGTimesM(p, i);
+  if (p->floats) GPUMGPassRow_float(p, i);
+  else GPUMGPassRow_double(p, i);
+}
 
-  if (p->ca != 0) d += p->ca * p->d[i];
-  if (p->d) p->d[i] = d;
-  p->z[i] = p->x ? p->x[i] + d : d;
+/* The scale of a vector whose largest number is `most`; it and its inverse are normal doubles */
+GPUCSR_HOST_DEVICE double GPUMGScale(double most)
+{
+  if (!(most > 0 && most < INFINITY) || fabs(log2(most)) <= GPUMG_RANGE) return 1;
+  return ldexp(1.0, -GPUCSRMax(-1022, GPUCSRMin(1022, ilogb(most))));
 }
 
 /* Adds the products of row i to the sums of a step */

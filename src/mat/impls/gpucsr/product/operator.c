@@ -106,7 +106,7 @@ static PetscErrorCode Product(const GPUCSROperator *o, GPUCSRProduct *p)
 
   PetscFunctionBegin;
   p->last    = o->plan->A.m;
-  p->doubles = PETSC_TRUE;
+  p->doubles = (GPUCSRBool)!o->floats;
   PetscCall(GPUCSRPlanProduct(o->plan, p, o->dev->stream));
   if (!g) PetscFunctionReturn(PETSC_SUCCESS);
   if (o->plan != &g->plan[GPUCSR_TRANSPOSE]) {
@@ -120,7 +120,7 @@ static PetscErrorCode Product(const GPUCSROperator *o, GPUCSRProduct *p)
 }
 
 /* z = alpha A x + beta y between Begin and End, for device arrays; with the transpose if the operator is one */
-PetscErrorCode MatGPUCSROperatorMultiply_Private(const GPUCSROperator *o, double alpha, const double *x, double beta, const double *y, double *z)
+PetscErrorCode MatGPUCSROperatorMultiply_Private(const GPUCSROperator *o, double alpha, const void *x, double beta, const void *y, void *z)
 {
   GPUCSRProduct p = {.alpha = alpha, .beta = beta, .x = x, .y = y, .z = z};
 
@@ -128,7 +128,7 @@ PetscErrorCode MatGPUCSROperatorMultiply_Private(const GPUCSROperator *o, double
 }
 
 /* A step from x with v = b - A x, the new x in z, if GPUCSRPlanSteps() allows it. sums: of z, or NULL */
-PetscErrorCode MatGPUCSROperatorStep_Private(const GPUCSROperator *o, const double *b, const double *x, const GPUCSRStep *step, const GPUCSRSums *sums, double *z)
+PetscErrorCode MatGPUCSROperatorStep_Private(const GPUCSROperator *o, const void *b, const void *x, const GPUCSRStep *step, const GPUCSRSums *sums, void *z)
 {
   GPUCSRProduct p = {.alpha = -1, .beta = 1, .x = x, .y = b, .z = z, .step = *step};
 

@@ -45,6 +45,7 @@ typedef struct {
   GPUCSRVersion        version;
   PetscBool            required; /* backend cuda: failure of the device is an error */
   const GPUCSRStorage *csr;      /* of an operator that is no Mat */
+  PetscBool            floats;   /* the vectors of its products, as the values of its plan; otherwise vectors are doubles */
 } GPUCSROperator;
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorGet_Private(Mat, PetscBool transposed, GPUCSROperator *, char why[], size_t);
@@ -59,8 +60,8 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorSource_Private(const GPUCSROperato
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorCSR_Private(const GPUCSROperator *, GPUCSRStorage *own, const GPUCSRStorage **);
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorSend_Private(Mat);
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorBegin_Private(const GPUCSROperator *);
-GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorMultiply_Private(const GPUCSROperator *, double alpha, const double *x, double beta, const double *y, double *z);
-GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorStep_Private(const GPUCSROperator *, const double *b, const double *x, const GPUCSRStep *, const GPUCSRSums *, double *z);
+GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorMultiply_Private(const GPUCSROperator *, double alpha, const void *x, double beta, const void *y, void *z);
+GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorStep_Private(const GPUCSROperator *, const void *b, const void *x, const GPUCSRStep *, const GPUCSRSums *, void *z);
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorSums_Private(const GPUCSROperator *, const double *x, const GPUCSRSums *, double *z);
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorEnd_Private(const GPUCSROperator *, PetscInt products);
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorVecGet_Private(const GPUCSROperator *, Vec, PetscBool read, PetscBool write, GPUCSROperand *);

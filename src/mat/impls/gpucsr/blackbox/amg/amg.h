@@ -158,7 +158,7 @@ typedef struct {
   GPUCSRStorage    A;                     /* of level 0 its arrays are the caller's */
   GPUCSRPlan      *plan, own;             /* products with A; of level 0 the caller's */
   GPUCSRPlan       planP, planR, planT;   /* planT: of A transposed, made when it is asked for */
-  GPUCSRPlan       rounded[3];            /* of A, P and R with float values, made when they are asked for */
+  GPUCSRPlan       rounded[3];            /* of A, P and R in single precision, made when they are asked for */
   GPUCSRStorage    P[GPUAMG_SMOOTHS + 1]; /* tentative, smoothed once, ... */
   GPUCSRRowClasses prows[GPUAMG_SMOOTHS + 1];
   GPUCSRStorage    R, AP, T;
@@ -214,7 +214,7 @@ GPUCSR_INTERN PetscErrorCode GPUAMGRefresh(GPUAMG *, const GPUCSRStorage *A, GPU
 GPUCSR_INTERN PetscErrorCode GPUAMGBound(GPUAMG *, int l, PetscErrorCode (*inverse)(GPUAMG *, int l, void *, const double *, double *), void *);
 GPUCSR_INTERN PetscErrorCode GPUAMGTemporaries(GPUAMG *);
 GPUCSR_INTERN PetscErrorCode GPUAMGTransposes(GPUAMG *);
-GPUCSR_INTERN PetscErrorCode GPUAMGRound(GPUAMG *, GPUCSRBool);
+GPUCSR_INTERN PetscErrorCode GPUAMGRound(GPUAMG *, int levels);
 GPUCSR_INTERN PetscErrorCode GPUAMGDestroy(GPUAMG *);
 GPUCSR_INTERN double         GPUAMGBytes(const GPUAMG *);
 GPUCSR_INTERN PetscErrorCode GPUAMGOneLevel(GPUAMG *, const GPUAMGOptions *, const GPUCSRStorage *A, int bs, int ns, const double *basis, const double *beyond);

@@ -1,5 +1,5 @@
 /*
-  What a hierarchy has only after it is asked for: transposes, and plans with float values.
+  What a hierarchy has only after it is asked for: transposes, and plans in single precision.
 */
 #include "amg.h"
 
@@ -23,15 +23,15 @@ PetscErrorCode GPUAMGTransposes(GPUAMG *h)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Makes plans with float values beside the double plans, for all matrices; wanted false: frees the float plans */
-PetscErrorCode GPUAMGRound(GPUAMG *h, GPUCSRBool wanted)
+/* Makes plans in single precision beside the double plans, for the matrices of the finest levels, so many, and frees all others */
+PetscErrorCode GPUAMGRound(GPUAMG *h, int levels)
 {
   PetscFunctionBegin;
   for (int l = 0; l < h->levels; l++) {
     GPUAMGLevel *L = &h->level[l];
 
     for (int k = 0; k < 3; k++) PetscCall(GPUCSRPlanReturn(&L->rounded[k]));
-    if (!wanted) continue;
+    if (l >= levels) continue;
     PetscCall(GPUCSRPlanRound(&L->A, l ? NULL : L->plan, l ? h->level[l - 1].crows.longest : 0, &L->rounded[0]));
     if (l + 1 == h->levels) continue;
     PetscCall(GPUCSRPlanRound(&L->P[h->o.nsmooths], NULL, L->prows[h->o.nsmooths].longest, &L->rounded[1]));

@@ -155,7 +155,7 @@ typedef struct {
 
 /*
   A step of an iteration with A at the end of a product z = v: z = x + ca (x - before) + cb M v. M: a diagonal, NULL is 1. before: the iterate before
-  x, which may be in z; NULL is 0. Only for A square, vectors of doubles, z other than x and y, and kernels whose family has steps.
+  x, which may be in z; NULL is 0. Only for A square, z other than x and y, and kernels whose family has steps.
 */
 typedef struct {
   GPUCSRBool  taken;

@@ -57,7 +57,7 @@ static PetscErrorCode Floats(const GPUCSRStorage *csr, GPUCSRStorage *A)
   PetscFunctionBegin;
   PetscCall(GPUCSRStorageLend(csr, A));
   A->lent           = CSR_VAL;
-  A->precision      = GPUCSR_PRECISION_MIXED;
+  A->precision      = GPUCSR_PRECISION_SINGLE;
   A->array[CSR_VAL] = (GPUCSRArray){"val", GPUCSR_FLOAT, PETSC_TRUE, n, NULL};
   PetscCall(GPUCSRMalloc(csr->dev, sizeof(float) * n, "float values", &A->array[CSR_VAL].data));
   PetscCall((*GPUCSRHelpers(csr->dev)->convert)(n, GPUCSR_DOUBLE, csr->array[CSR_VAL].data, GPUCSR_FLOAT, A->array[CSR_VAL].data, csr->dev->stream));
@@ -91,8 +91,7 @@ static PetscErrorCode RoundSteps(const GPUCSRPlan *like, GPUCSRPlan *P)
 }
 
 /*
-  A plan of csr with values rounded to float, for vectors of doubles. The features of `like`, a plan of csr, decide the format; without it the format is
-  CSR, with the pattern of csr. New values in csr do not change the plan
+  A plan of csr in single precision. The features of `like`, a plan of csr, decide the format; without it the format is CSR, with the pattern of csr. New values in csr do not change the plan
 */
 PetscErrorCode GPUCSRPlanRound(const GPUCSRStorage *csr, const GPUCSRPlan *like, int longest, GPUCSRPlan *P)
 {

@@ -510,22 +510,25 @@ typedef struct {
   GPUCSRProduct product;
 } Reference;
 
-/* The step at the end of a product in z; `old` is z before the product, if the step needs it */
-static void ReferenceStep(const GPUCSRProduct *p, const double *old)
-{
-  const double *x = (const double *)p->x, *M = (const double *)p->step.M, *before = old ? old : (const double *)p->step.before;
-  double       *z = (double *)p->z;
-
-  for (int i = p->first; i < p->last; i++) {
-    double next = p->step.cb * (M ? M[i] * z[i] : z[i]);
-
-    if (p->step.ca != 0) next += p->step.ca * (before ? x[i] - before[i] : x[i]);
-    z[i] = x[i] + next;
+/* The step at the end of a product in z, for vectors of X; `old` is z before the product, if the step needs it */
+#define REFERENCE_STEP(X) \
+  static void ReferenceStep_##X(const GPUCSRProduct *p, const void *old) \
+  { \
+    const X *x = (const X *)p->x, *M = (const X *)p->step.M, *before = (const X *)(old ? old : p->step.before); \
+    X       *z = (X *)p->z; \
+\
+    for (int i = p->first; i < p->last; i++) { \
+      double next = p->step.cb * (M ? M[i] * z[i] : z[i]); \
+\
+      if (p->step.ca != 0) next += p->step.ca * (before ? x[i] - before[i] : x[i]); \
+      z[i] = (X)(x[i] + next); \
+    } \
   }
-}
+REFERENCE_STEP(double)
+REFERENCE_STEP(float)
 
 /* One part of each sum, for a product in z; with a diagonal z is scaled first, unless a step has set it */
-static void ReferenceSums(const GPUCSRProduct *p)
+void GPUCSRReferenceSums(const GPUCSRProduct *p)
 {
   const double *q = p->sums.q, *u = p->sums.u, *M = p->step.taken ? NULL : p->sums.M;
   double       *z = (double *)p->z, sum[GPUCSR_INNER] = {0, 0, 0, 0, 0};
@@ -547,18 +550,20 @@ static PetscErrorCode ReferenceProduct(void *arg)
 {
   const Reference     *r     = (const Reference *)arg;
   const GPUCSRProduct *p     = &r->product;
-  const size_t         bytes = (size_t)p->last * sizeof(double);
-  double              *old   = NULL;
+  const GPUCSRType     type  = GPUCSRVectorType(r->A.precision);
+  const size_t         bytes = (size_t)p->last * GPUCSRTypeSize(type);
+  void                *old   = NULL;
 
   PetscFunctionBegin;
   if (p->step.taken && p->step.before == p->z) {
-    old = (double *)malloc(bytes); /* not PetscMalloc(): a simulated device has a thread of its own */
+    old = malloc(bytes); /* not PetscMalloc(): a simulated device has a thread of its own */
     PetscCheck(old, PETSC_COMM_SELF, PETSC_ERR_MEM, "No memory for a vector of %d numbers", p->last);
     memcpy(old, p->z, bytes);
   }
   PetscCall((*r->A.format->ops->mult)(&r->A, p));
-  if (p->step.taken) ReferenceStep(p, old);
-  if (p->sums.q) ReferenceSums(p);
+  if (p->step.taken && type == GPUCSR_FLOAT) ReferenceStep_float(p, old);
+  else if (p->step.taken) ReferenceStep_double(p, old);
+  if (p->sums.q) GPUCSRReferenceSums(p);
   free(old);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -157,6 +157,7 @@ GPUCSR_INTERN PetscErrorCode GPUCSRPlanMeasure(GPUCSRDevice, const GPUCSRRequest
 GPUCSR_INTERN PetscErrorCode GPUCSRPlanProduct(GPUCSRPlan *, const GPUCSRProduct *, GPUCSRStream);
 GPUCSR_INTERN PetscBool      GPUCSRPlanSteps(const GPUCSRPlan *);
 GPUCSR_INTERN PetscBool      GPUCSRPlanSums(const GPUCSRPlan *);
+GPUCSR_INTERN void           GPUCSRReferenceSums(const GPUCSRProduct *);
 /* k columns of the vector type on the plan's device: x and z, ldx and ldz apart; y, without gaps, may be NULL. xrows and zrows have room for x and z */
 typedef struct {
   int         k;
