@@ -131,7 +131,6 @@ GPUCSR_INTERN PetscErrorCode PCGPUAMGFactors_Private(PC_GPUAMG *);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGGetOperator_GPUAMG(PC, PetscInt level, Mat *);
 
 /* gather.c */
-GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksRows_Private(const GPUAMGRanksMatrix *, PetscInt **i, PetscInt **j, PetscScalar **a);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGGather_Private(PC);
 
 /* filter.c */
