@@ -455,6 +455,10 @@ static PetscErrorCode NewValues(void)
   PetscCall(VecDestroy(&w));
   PetscCall(MatShift(A, 0.01));
   PetscCall(Values(A, pc, PETSC_TRUE, "A small shift"));
+  PetscCall(PetscOptionsSetValue(own, "-pc_gamg_recompute_esteig", "1"));
+  PetscCall(MatScale(A, 0.5));
+  PetscCall(Values(A, pc, PETSC_TRUE, "Values with the same eigenvalues"));
+  PetscCall(PetscOptionsSetValue(own, "-pc_gamg_recompute_esteig", "0"));
   PetscCall(AllGalerkin(pc[0]));
   PetscCall(Values(A, pc, PETSC_FALSE, "Levels on the host"));
   PetscCall(PCDestroy(&pc[0]));
