@@ -10,7 +10,8 @@
   //TEST name="petscs" args="-mat_gpucsr_format csr -mat_gpucsr_product_least 0 -petscs -few -gamg {}" loop="pc_gamg_gpucsr=0 mat_coarsen_type=mis mat_coarsen_type=hem mat_coarsen_misk_distance=2 pc_gamg_asm_use_agg=1"
   //TEST name="limit" args="-mat_gpucsr_backend auto -mat_gpucsr_format csr -mat_gpucsr_product_least 0 -few -either -mat_gpucsr_memory_limit {}" loop="100000 400000 1000000"
   //TEST name="fault" gpu=0 args="-mat_gpucsr_backend auto -mat_gpucsr_format csr -gpucsr_debug_standin 1 -few -either -gpucsr_debug_fault {}" loop="memory:4 memory:9 memory:15 memory:30 memory:8:on memory:60:on"
-  //TEST name="ranks" nsize={} loop="2 3 4" args="-mat_gpucsr_format csr"
+  //TEST name="ranks" nsize={} loop="2 3 4 8" args="-mat_gpucsr_format csr"
+  //TEST name="ranks_levels" nsize=3 args="-mat_gpucsr_format csr -mat_gpucsr_product_least 0 -few -gamg {}" loop="pc_gamg_agg_nsmooths=0 pc_gamg_agg_nsmooths=2 pc_gamg_reuse_interpolation=1 pc_gamg_process_eq_limit=10 pc_gamg_coarse_eq_limit=200 pc_gamg_parallel_coarse_grid_solver=1 pc_gamg_rank_reduction_factors=3 pc_gamg_esteig_ksp_type=gmres mg_levels_ksp_type=richardson mg_levels_pc_type=sor mg_levels_pc_type=pbjacobi pc_mg_cycle_type=w pc_mg_type=full"
   //TEST name="ranks_standin" nsize=2 gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 2 -mat_gpucsr_halo peer -few"
   //TEST name="ranks_options" nsize=2 args="-mat_gpucsr_format csr -refuse" fails="Options -pc_gamg_... are not the same on all ranks"
 */

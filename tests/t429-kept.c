@@ -13,92 +13,12 @@
 */
 static char help[] = "Tests levels on the device alone.\n";
 
-#include "t421-gamg/problems.h"
+#include "t429-kept/levels.h"
 #include <unistd.h>
 
 #define EDGE 18
 
-static PetscBool    petscs = PETSC_FALSE; /* levels are of type gpucsr */
-static PetscOptions own, aside;           /* of PCs; aside has an option without effect, but for levels on the host */
-
-static PetscErrorCode Create(Mat A, PetscBool host, PC *pc)
-{
-  PetscFunctionBegin;
-  PetscCall(PCCreate(PETSC_COMM_WORLD, pc));
-  PetscCall(PetscObjectSetOptions((PetscObject)*pc, host ? aside : own));
-  PetscCall(PCSetOperators(*pc, A, A));
-  PetscCall(PCSetType(*pc, PCGAMG));
-  PetscCall(PCSetFromOptions(*pc));
-  PetscCall(PCSetUp(*pc));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The matrix of the level below the finest, or (p) its prolongator */
-static PetscErrorCode LevelOf(PC pc, PetscBool p, Mat *A)
-{
-  PetscInt levels;
-  KSP      smoother;
-
-  PetscFunctionBegin;
-  PetscCall(PCMGGetLevels(pc, &levels));
-  PetscCheck(levels > 2, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%" PetscInt_FMT " levels", levels);
-  if (p) PetscCall(PCMGGetInterpolation(pc, levels - 1, A));
-  else {
-    PetscCall(PCMGGetSmoother(pc, levels - 2, &smoother));
-    PetscCall(KSPGetOperators(smoother, A, NULL));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Kept(PC pc, PetscBool want, const char where[])
-{
-  Mat       A;
-  MatType   type;
-  PetscBool kept;
-
-  PetscFunctionBegin;
-  for (int p = 0; p < 2; p++) {
-    PetscCall(LevelOf(pc, (PetscBool)p, &A));
-    PetscCall(MatGetType(A, &type));
-    PetscCall(PetscStrcmp(type, "gpucsrlevel", &kept));
-    PetscCheck(kept == (PetscBool)(want && !petscs), PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: the %s has type %s", where, p ? "prolongator" : "level", type);
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Each entry of x and y is the same up to rounding of c sums of their largest */
-static PetscErrorCode Near(Vec x, Vec y, PetscReal c, const char where[])
-{
-  PetscReal most, off;
-  Vec       d;
-
-  PetscFunctionBegin;
-  PetscCall(VecNorm(y, NORM_INFINITY, &most));
-  PetscCall(VecDuplicate(y, &d));
-  PetscCall(VecWAXPY(d, -1.0, x, y));
-  PetscCall(VecNorm(d, NORM_INFINITY, &off));
-  PetscCheck(off <= c * TEST_C * PETSC_MACHINE_EPSILON * most && most > 0, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: off by %g of %g", where, (double)off, (double)most);
-  PetscCall(VecDestroy(&d));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Apply(PC pc, Vec *y)
-{
-  Mat A;
-  Vec b;
-
-  PetscFunctionBegin;
-  PetscCall(PCGetOperators(pc, &A, NULL));
-  PetscCall(MatCreateVecs(A, &b, y));
-  PetscCall(TestFill(b, 3, PETSC_FALSE));
-  PetscCall(PCApply(pc, b, *y));
-  PetscCall(VecDestroy(&b));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* ---- operations; each gives a vector of the host that depends on all that it does ---- */
-
-typedef PetscErrorCode Operation(Mat A, Mat fine, Vec *v);
 
 static PetscErrorCode Product(Mat A, PetscBool transposed, Vec *v)
 {
@@ -113,27 +33,6 @@ static PetscErrorCode Product(Mat A, PetscBool transposed, Vec *v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Number(Mat A, PetscReal number, Vec *v)
-{
-  PetscFunctionBegin;
-  PetscCall(MatCreateVecs(A, v, NULL));
-  PetscCall(VecSet(*v, number));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-#define OPERATION(name, ...) \
-  static PetscErrorCode name(Mat A, Mat fine, Vec *v) \
-  { \
-    Mat       B    = NULL; \
-    PetscReal norm = 0; \
-\
-    PetscFunctionBegin; \
-    (void)fine; \
-    (void)norm; \
-    __VA_ARGS__ \
-    PetscCall(MatDestroy(&B)); \
-    PetscFunctionReturn(PETSC_SUCCESS); \
-  }
 OPERATION(Mult, PetscCall(Product(A, PETSC_FALSE, v));)
 OPERATION(MultTranspose, PetscCall(Product(A, PETSC_TRUE, v));)
 OPERATION(GetDiagonal, PetscCall(MatCreateVecs(A, v, NULL)); PetscCall(MatGetDiagonal(A, *v));)
@@ -313,23 +212,6 @@ static PetscErrorCode Again(Mat A, PetscBool coordinates, Vec *v)
 OPERATION(Preallocate, PetscCall(Again(A, PETSC_FALSE, v));)
 OPERATION(Coordinates, PetscCall(Again(A, PETSC_TRUE, v));)
 
-/* A solve with one application of a PC */
-static PetscErrorCode By(Mat A, PCType type, Vec *v)
-{
-  PC  pc;
-  Vec b;
-
-  PetscFunctionBegin;
-  PetscCall(MatCreateVecs(A, v, &b));
-  PetscCall(TestFill(b, 6, PETSC_FALSE));
-  PetscCall(PCCreate(PETSC_COMM_SELF, &pc));
-  PetscCall(PCSetType(pc, type));
-  PetscCall(PCSetOperators(pc, A, A));
-  PetscCall(PCApply(pc, b, *v));
-  PetscCall(PCDestroy(&pc));
-  PetscCall(VecDestroy(&b));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 OPERATION(SOR, PetscCall(By(A, PCSOR, v));)
 OPERATION(ILU, PetscCall(By(A, PCILU, v));)
 OPERATION(LU, PetscCall(By(A, PCLU, v));)
@@ -488,23 +370,6 @@ static PetscErrorCode One(Mat A, Mat R, size_t k, PetscBool p)
 }
 
 /* ---- new values ---- */
-
-/* Values of two PCs change. stays: eigenvalues hardly change, so levels stay on the device */
-static PetscErrorCode Values(Mat A, PC pc[2], PetscBool stays, const char where[])
-{
-  Vec y[2];
-
-  PetscFunctionBegin;
-  for (int ref = 0; ref < 2; ref++) {
-    PetscCall(PCSetOperators(pc[ref], A, A));
-    PetscCall(PCSetUp(pc[ref]));
-    PetscCall(Apply(pc[ref], &y[ref]));
-  }
-  PetscCall(Kept(pc[0], stays, where));
-  PetscCall(Near(y[0], y[1], 1e3, where));
-  for (int ref = 0; ref < 2; ref++) PetscCall(VecDestroy(&y[ref]));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 static PetscErrorCode Smoother(PC pc, PCType type)
 {

@@ -1,7 +1,7 @@
 /*
   PCGAMG of type agg over gpucsr matrices with levels made on the device, by the functions of PCGPUAMG. PETSc asks for each level through five functions of the PC. On one rank the device makes the
-  whole hierarchy. On several ranks the device makes aggregates and tentative prolongators, and PETSc smooths, multiplies and reduces processes. PETSc owns matrices, smoothers and the coarse solver in
-  both cases, so all options and functions of PCGAMG and PCMG hold.
+  whole hierarchy, on several ranks all levels for which PETSc does not take fewer ranks. For such small levels, and for options of its own, PETSc smooths, multiplies and reduces processes: the device makes
+  aggregates and tentative prolongators. PETSc owns matrices, smoothers and the coarse solver in all cases, so all options and functions of PCGAMG and PCMG hold.
 */
 #include "../petscprivate.h"
 #include "../../../../sys/gpucsrsys.h"
@@ -134,11 +134,11 @@ static PetscErrorCode Reason(PC pc, const PCGAMGData *d, char why[], size_t len)
 static PetscErrorCode Same(PC pc, const PCGAMGData *d)
 {
   const PC_GAMG *g                            = GAMGOf(pc);
-  int64_t        mine[4 + PETSC_MG_MAXLEVELS] = {(int64_t)d->ondevice, d->aggressive, d->distance, (int64_t)d->squared};
+  int64_t        mine[9 + PETSC_MG_MAXLEVELS] = {(int64_t)d->ondevice, d->aggressive, d->distance, (int64_t)d->squared, d->nsmooths, g->min_eq_proc, g->coarse_eq_limit, g->Nlevels, g->data_cell_cols};
   int            differs;
 
   PetscFunctionBegin;
-  for (int l = 0; l < PETSC_MG_MAXLEVELS; l++) mine[4 + l] = GPUCSRBits((double)g->threshold[l]);
+  for (int l = 0; l < PETSC_MG_MAXLEVELS; l++) mine[9 + l] = GPUCSRBits((double)g->threshold[l]);
   PetscCall(GPUCSRSameOnAllRanks(PetscObjectComm((PetscObject)pc), PETSC_STATIC_ARRAY_LENGTH(mine), mine, &differs));
   PetscCheck(differs == PETSC_STATIC_ARRAY_LENGTH(mine), PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_INCOMP, "Options -pc_gamg_... are not the same on all ranks: they must be");
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -147,13 +147,18 @@ static PetscErrorCode Same(PC pc, const PCGAMGData *d)
 /* ---- levels ---- */
 
 /* PETSc keeps the near null space by columns. NULL: a constant of each component */
-static PetscErrorCode Near(const PC_GAMG *g, PetscInt n, PetscInt bs, double **near)
+static PetscErrorCode Near(const PC_GAMG *g, Mat A, double **near)
 {
-  const PetscInt ns       = g->data_cell_cols;
-  PetscBool      constant = (PetscBool)(ns == bs);
+  const PetscInt n = A->rmap->n, ns = g->data_cell_cols;
+  PetscBool      constant;
+  PetscInt       bs;
 
   PetscFunctionBegin;
   *near = NULL;
+  PetscCall(MatGetBlockSize(A, &bs));
+  PetscCheck(bs <= GPUAMG_VECTORS && ns <= GPUAMG_VECTORS, PETSC_COMM_SELF, PETSC_ERR_SUP, "blocks of %" PetscInt_FMT " rows have %" PetscInt_FMT " near null vectors, at most %d of which the device takes", bs, ns, GPUAMG_VECTORS);
+  PetscCheck(g->data && g->data_sz == n * ns, PETSC_COMM_SELF, PETSC_ERR_SUP, "the near null space does not have the rows of the matrix");
+  constant = (PetscBool)(ns == bs);
   for (PetscInt c = 0; c < ns && constant; c++)
     for (PetscInt i = 0; i < n && constant; i++) constant = (PetscBool)(g->data[c * n + i] == (i % bs == c));
   if (constant) PetscFunctionReturn(PETSC_SUCCESS);
@@ -163,7 +168,7 @@ static PetscErrorCode Near(const PC_GAMG *g, PetscInt n, PetscInt bs, double **n
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Can the hierarchy of one rank follow the options of prolongators and products? PETSc makes both otherwise. More than one step of the prolongator's smoother needs PETSc's eigenvalue estimate for unsymmetric matrices */
+/* Can the device's hierarchy follow the options of prolongators and products? PETSc makes both otherwise. More than one step of the prolongator's smoother needs PETSc's eigenvalue estimate for unsymmetric matrices */
 static PetscErrorCode Whole(PC pc, const PCGAMGData *d, Mat A, int *steps, PetscBool *whole)
 {
   static const char *const products[] = {"matptap", "matmatmult", "mat_product", "pc_gamg_esteig_", NULL};
@@ -173,10 +178,11 @@ static PetscErrorCode Whole(PC pc, const PCGAMGData *d, Mat A, int *steps, Petsc
   PetscInt                 n = 10;
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJGPUCSR, whole));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, whole, MATSEQAIJGPUCSR, MATMPIAIJGPUCSR, ""));
   if (g->current_level || g->emax > 0 || d->nsmooths < 0 || d->nsmooths > 1) *whole = PETSC_FALSE;
   PetscCall(PetscOptionsGetInt(((PetscObject)pc)->options, ((PetscObject)pc)->prefix, "-pc_gamg_esteig_ksp_max_it", &n, NULL));
   if (n < 1 || n > GPUAMG_STEPS) *whole = PETSC_FALSE;
+  for (int l = 0; l < PETSC_MG_MAXLEVELS; l++) *whole = (PetscBool)(*whole && g->level_reduction_factors[l] <= 1);
   *steps = (int)n;
   PetscCall(PetscOptionsGetAll(((PetscObject)pc)->options, &all));
   for (int k = 0; products[k]; k++)
@@ -185,28 +191,43 @@ static PetscErrorCode Whole(PC pc, const PCGAMGData *d, Mat A, int *steps, Petsc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All levels, as PETSc leaves its own part allocated if a function of a level fails */
-static PetscErrorCode Levels(PC pc, Mat A, PCGAMGData *d)
+/* The near null spaces of all levels */
+static PetscErrorCode Bases(PCGAMGData *d)
 {
-  GPUAMG      *h   = &d->shared->h;
-  GPUCSRDevice dev = h->dev;
+  GPUCSRDevice dev = PCGAMGHierarchyDevice_Private(d->shared);
 
   PetscFunctionBegin;
   PetscCheck(!dev->failed[0], PETSC_COMM_SELF, PETSC_ERR_GPU, "%s", dev->failed);
-  for (int l = 0; l + 1 < h->levels; l++) {
-    GPUAMGLevel *L = &h->level[l], *C = L + 1;
-    const size_t size = (size_t)C->n * (size_t)C->ns;
+  for (int l = 0; l + 1 < PCGAMGHierarchyLevels_Private(d->shared); l++) {
+    const PCGAMGLevel C    = PCGAMGHierarchyLevel_Private(d->shared, l + 1);
+    const size_t      size = (size_t)C.n * (size_t)C.ns;
 
-    PetscCall(PetscMalloc1(size, &d->next[l].near));
-    PetscCall(GPUCSRDownload(dev, d->next[l].near, GPUCSR_DOUBLE, C->basis.p, GPUCSR_DOUBLE, size, PETSC_FALSE, dev->stream));
+    PetscCall(PetscMalloc1(size + 1, &d->next[l].near));
+    if (size) PetscCall(GPUCSRDownload(dev, d->next[l].near, GPUCSR_DOUBLE, C.basis->p, GPUCSR_DOUBLE, size, PETSC_FALSE, dev->stream));
     PetscCall(dev->ops->streamsynchronize(dev->id, dev->stream));
-    if (d->kept) {
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective. All levels, as PETSc leaves its own part allocated if a function of a level fails */
+static PetscErrorCode Levels(PC pc, Mat A, PCGAMGData *d)
+{
+  GPUAMG *h = &d->shared->h;
+
+  PetscFunctionBegin;
+  for (int l = 0; l + 1 < PCGAMGHierarchyLevels_Private(d->shared); l++) {
+    GPUAMGLevel *L = &h->level[l], *C = L + 1;
+
+    if (d->kept || d->shared->of) {
       PetscCall(PCGAMGKeepP_Private(pc, d, l, &d->next[l].P));
       PetscCall(PCGAMGKeepA_Private(pc, d, l + 1, &d->next[l].C));
     } else {
       PetscCall(MatGPUCSROperatorFromCSR_Private(A, &L->P[h->o.nsmooths], L->bs, C->bs, &d->next[l].P));
       PetscCall(MatGPUCSROperatorFromCSR_Private(A, &C->A, C->bs, C->bs, &d->next[l].C));
     }
+    if (d->kept) continue;
+    PetscCall(MatGPUCSRLevelBecome_Private(d->next[l].P));
+    PetscCall(MatGPUCSRLevelBecome_Private(d->next[l].C));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -224,49 +245,36 @@ static PetscErrorCode Drop(PCGAMGData *d, PetscBool all)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Not collective */
-static PetscErrorCode Make(PC pc, Mat A, const double *near, PCGAMGData *d)
+/* The options of a hierarchy from the present level on */
+static void Asked(const PC_GAMG *g, const PCGAMGData *d, int steps, GPUAMGOptions *o)
 {
-  const PC_GAMG *g = GAMGOf(pc);
   const PetscInt l = g->current_level;
-  GPUAMGOptions  o = {
-     .nsmooths = (int)d->nsmooths, .aggressive = (int)PetscMin(PetscMax(d->aggressive - l, 0), GPUAMG_LEVELS), .distance = {1, d->squared ? 2 : (int)d->distance},
-                 .limit = (int)PetscMin(g->coarse_eq_limit, INT32_MAX), .levels = (int)PetscMin(g->Nlevels, GPUAMG_LEVELS), .damping = 1.4
-  };
-  PetscBool whole;
 
-  PetscFunctionBegin;
-  for (int k = 0; k < GPUAMG_LEVELS; k++) o.threshold[k] = (double)g->threshold[PetscMin(l + k, PETSC_MG_MAXLEVELS - 1)];
-  PetscCall(Whole(pc, d, A, &o.steps, &whole));
-  if (whole && A->rmap->n) PetscCall(PCGPUAMGHierarchy_Private(A, &o, g->data_cell_cols, near, PETSC_TRUE, &d->shared->h));
-  d->whole = (PetscBool)(d->shared->h.levels > 1 && !d->shared->h.problem);
-  PetscCall(PCGAMGKept_Private(pc, &d->kept));
-  if (d->whole) PetscCall(Levels(pc, A, d));
-  else PetscCall(PCGPUAMGTentativeMake_Private(A, &o, g->data_cell_cols, near, &d->t));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  *o = (GPUAMGOptions){
+    .nsmooths = (int)d->nsmooths, .aggressive = (int)PetscMin(PetscMax(d->aggressive - l, 0), GPUAMG_LEVELS), .distance = {1, d->squared ? 2 : (int)d->distance},
+                .limit = (int)PetscMin(g->coarse_eq_limit, INT32_MAX), .levels = (int)PetscMin(g->Nlevels, GPUAMG_LEVELS), .steps = steps, .damping = 1.4
+  };
+  for (int k = 0; k < GPUAMG_LEVELS; k++) o->threshold[k] = (double)g->threshold[PetscMin(l + k, PETSC_MG_MAXLEVELS - 1)];
 }
 
-static PetscErrorCode Aggregate(PC pc, Mat A, PCGAMGData *d)
+/* Not collective. all: the whole hierarchy of one rank, if it is possible */
+static PetscErrorCode Aggregate(PC pc, Mat A, PCGAMGData *d, PetscBool all, const GPUAMGOptions *o)
 {
   const PC_GAMG *g = GAMGOf(pc);
   double        *near;
-  PetscInt       bs;
-  PetscErrorCode ierr;
+  PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
-  if (g->current_level && d->next[g->current_level].P) {
-    d->whole = PETSC_TRUE;
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(Drop(d, PETSC_TRUE));
-  PetscCall(PCGAMGHierarchyCreate_Private(d));
-  PetscCall(MatGetBlockSize(A, &bs));
-  PetscCheck(bs <= GPUAMG_VECTORS && g->data_cell_cols <= GPUAMG_VECTORS, PETSC_COMM_SELF, PETSC_ERR_SUP, "blocks of %" PetscInt_FMT " rows have %" PetscInt_FMT " near null vectors, at most %d of which the device takes", bs, g->data_cell_cols, GPUAMG_VECTORS);
-  PetscCheck(g->data && g->data_sz == A->rmap->n * g->data_cell_cols, PETSC_COMM_SELF, PETSC_ERR_SUP, "the near null space does not have the rows of the matrix");
-  PetscCall(Near(g, A->rmap->n, bs, &near));
-  ierr = Make(pc, A, near, d);
+  PetscCall(Near(g, A, &near));
+  if (all && A->rmap->n) ierr = PCGPUAMGHierarchy_Private(A, o, g->data_cell_cols, near, PETSC_TRUE, &d->shared->h);
+  d->whole = (PetscBool)(d->shared->h.levels > 1 && !d->shared->h.problem);
+  if (!ierr && !d->whole) ierr = PCGPUAMGTentativeMake_Private(A, o, g->data_cell_cols, near, &d->t);
   PetscCall(PetscFree(near));
-  PetscFunctionReturn(ierr);
+  PetscCall(ierr);
+  if (!d->whole) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Bases(d));
+  PetscCall(Levels(pc, A, d));
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Collective: after an error of any rank PETSc makes this level and all coarser levels, unless the device is required */
@@ -288,6 +296,65 @@ static PetscErrorCode Settle(Mat A, PCGAMGData *d, GPUCSRAttempt *a)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Collective: the levels of several ranks, if it is possible */
+static PetscErrorCode AggregateAll(PC pc, Mat A, PCGAMGData *d, GPUAMGOptions o)
+{
+  const PC_GAMG *g    = GAMGOf(pc);
+  double        *near = NULL;
+  GPUCSRAttempt  attempt;
+
+  PetscFunctionBegin;
+  o.levels--; /* PETSc makes the coarsest level */
+  GPUCSRTry(&attempt, Near(g, A, &near));
+  PetscCall(Settle(A, d, &attempt));
+  if (!d->ondevice) PetscFunctionReturn(PetscFree(near));
+  GPUCSRTry(&attempt, PCGAMGRanksMake_Private(pc, A, &o, near, d));
+  PetscCall(PetscFree(near));
+  if (d->whole) GPUCSRThen(&attempt, Bases(d));
+  PetscCall(Settle(A, d, &attempt));
+  if (!d->whole) PetscFunctionReturn(PETSC_SUCCESS);
+  GPUCSRTry(&attempt, Levels(pc, A, d));
+  PetscCall(Settle(A, d, &attempt));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: the present level, and all others of a new hierarchy */
+static PetscErrorCode Present(PC pc, Mat A, PCGAMGData *d)
+{
+  const PC_GAMG *g = GAMGOf(pc);
+  GPUAMGOptions  o;
+  GPUCSRAttempt  attempt;
+  PetscBool      kept, whole;
+  PetscMPIInt    size;
+  int            steps = 0, all[4];
+
+  PetscFunctionBegin;
+  if (g->current_level && d->next[g->current_level].P) {
+    d->whole = PETSC_TRUE;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(MatGPUCSRLevelBecome_Private(A));
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)A), &size));
+  PetscCall(Whole(pc, d, A, &steps, &whole));
+  PetscCall(PCGAMGKept_Private(pc, &kept));
+  all[0] = whole && (size == 1 || GPUCSR_SCALAR_IS_DOUBLE);
+  all[1] = kept;
+  all[2] = steps;
+  all[3] = -steps;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, all, 4, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)A)));
+  Asked(g, d, steps, &o);
+  if (!d->levels) {
+    PetscCall(Drop(d, PETSC_TRUE));
+    PetscCall(PCGAMGHierarchyCreate_Private(d));
+    d->kept = (PetscBool)all[1];
+  }
+  if (all[0] && size > 1 && all[2] == -all[3]) PetscCall(AggregateAll(pc, A, d, o));
+  if (d->whole || !d->ondevice) PetscFunctionReturn(PETSC_SUCCESS);
+  GPUCSRTry(&attempt, Aggregate(pc, A, d, (PetscBool)(all[0] && size == 1), &o));
+  PetscCall(Settle(A, d, &attempt));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The first level of a new hierarchy */
 static PetscErrorCode Begin(PC pc, PCGAMGData *d)
 {
@@ -302,27 +369,28 @@ static PetscErrorCode Begin(PC pc, PCGAMGData *d)
 
 static PetscErrorCode Graph(PC pc, Mat A, Mat *G)
 {
-  PCGAMGData   *d;
-  PetscBool     isgpucsr;
-  GPUCSRAttempt attempt;
+  PCGAMGData *d;
+  PetscBool   isgpucsr;
 
   PetscFunctionBegin;
   PetscCall(PCGAMGDataOf_Private(pc, &d));
   PetscCall(PCGPUAMGTentativeDestroy_Private(&d->t));
   d->whole = PETSC_FALSE;
   if (d->fresh) PetscCall(Begin(pc, d));
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &isgpucsr, MATSEQAIJGPUCSR, MATMPIAIJGPUCSR, MATGPUCSRLEVEL, ""));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &isgpucsr, MATSEQAIJGPUCSR, MATMPIAIJGPUCSR, MATGPUCSRLEVEL, MATMPIGPUCSRLEVEL, ""));
   if (isgpucsr && d->ondevice) {
     PetscCall(PetscLogEventBegin(petsc_gamg_setup_events[GAMG_COARSEN], 0, 0, 0, 0));
-    GPUCSRTry(&attempt, Aggregate(pc, A, d));
-    PetscCall(Settle(A, d, &attempt));
+    PetscCall(Present(pc, A, d));
     PetscCall(PetscLogEventEnd(petsc_gamg_setup_events[GAMG_COARSEN], 0, 0, 0, 0));
   }
   if (d->whole || d->t.i) {
     PetscCall(PetscObjectReference((PetscObject)A));
     *G = A;
     d->levels++;
-  } else PetscCall((*parent.creategraph)(pc, A, G));
+  } else {
+    PetscCall(MatGPUCSRLevelBecome_Private(A));
+    PetscCall((*parent.creategraph)(pc, A, G));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -385,7 +453,7 @@ static PetscErrorCode Given(PC pc, Mat A, Mat *P, PetscBool *done)
 
     *P           = d->next[l].P;
     d->next[l].P = NULL;
-    PetscCall(Next(GAMGOf(pc), d->shared->h.level[l + 1].n, d->next[l].near));
+    PetscCall(Next(GAMGOf(pc), PCGAMGHierarchyLevel_Private(d->shared, (int)l + 1).n, d->next[l].near));
   } else if (*done) PetscCall(Take(pc, A, &d->t, P));
   PetscCall(PCGPUAMGTentativeDestroy_Private(&d->t));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -431,7 +499,7 @@ static PetscErrorCode Smooth(PC pc, Mat A, Mat *P)
   PetscCall(PetscOptionsGetAll(((PetscObject)pc)->options, &all));
   if (strstr(all, "ksp_chebyshev_esteig") || !d->nsmooths) bound = PETSC_FALSE;
   PetscCall(PetscFree(all));
-  mg->max_eigen_DinvA[l] = bound ? (PetscReal)d->shared->h.level[l].lambda : 0;
+  mg->max_eigen_DinvA[l] = bound ? (PetscReal)PCGAMGHierarchyLevel_Private(d->shared, (int)l).lambda : 0;
   mg->min_eigen_DinvA[l] = 0.1 * mg->max_eigen_DinvA[l];
   PetscFunctionReturn(PETSC_SUCCESS);
 }

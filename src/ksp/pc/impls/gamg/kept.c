@@ -1,8 +1,7 @@
 /*
-  Levels of a PCGAMG of one rank that stay on the device alone. Their matrices have type gpucsrlevel and share the hierarchy. New values with old prolongators are the hierarchy's numeric phases.
+  Levels of a PCGAMG that stay on the devices alone. Their matrices have type gpucsrlevel or mpigpucsrlevel and share the hierarchy. New values with old prolongators are the hierarchy's numeric phases.
 */
-#include "../petscprivate.h"
-#include "../../../../sys/gpucsrsys.h"
+#include "../gpuamg/gpuamgimpl.h"
 #include "gamg.h"
 
 /* The device goes: so do the levels that only it has */
@@ -31,6 +30,7 @@ static PetscErrorCode Release(void *shared)
   PetscFunctionBegin;
   if (!s || --s->references) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUAMGDestroy(&s->h));
+  PetscCall(PCDestroy(&s->of));
   PetscCall(GPUCSRLivingRemove(&s->living));
   PetscCall(PetscFree(s));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -42,6 +42,34 @@ PetscErrorCode PCGAMGHierarchyRelease_Private(PCGAMGData *d)
   PetscCall(Release(d->shared));
   d->shared = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* NULL: of one rank, or its device has gone */
+static GPUAMGRanks *RanksOf(const PCGAMGHierarchy *s)
+{
+  return s->of ? ((PC_GPUAMG *)s->of->data)->ranks : NULL;
+}
+
+GPUCSRDevice PCGAMGHierarchyDevice_Private(const PCGAMGHierarchy *s)
+{
+  const GPUAMGRanks *r = RanksOf(s);
+
+  return r ? r->level[0].A.o.dev : s->h.dev;
+}
+
+int PCGAMGHierarchyLevels_Private(const PCGAMGHierarchy *s)
+{
+  const GPUAMGRanks *r = RanksOf(s);
+
+  return r ? r->levels : s->h.levels;
+}
+
+PCGAMGLevel PCGAMGHierarchyLevel_Private(const PCGAMGHierarchy *s, int l)
+{
+  const GPUAMGRanks *r = RanksOf(s);
+
+  if (r) return (PCGAMGLevel){r->level[l].n, r->level[l].ns, &r->level[l].basis, r->level[l].lambda};
+  return (PCGAMGLevel){s->h.level[l].n, s->h.level[l].ns, &s->h.level[l].basis, s->h.level[l].lambda};
 }
 
 /* Do levels stay on the device alone? PETSc reads entries on the host for other smoothers than Jacobi, and for options of prolongators */
@@ -64,41 +92,57 @@ PetscErrorCode PCGAMGKept_Private(PC pc, PetscBool *kept)
 
 /* ---- matrices ---- */
 
-/* A matrix of type gpucsrlevel with the entries of csr. T: its transpose, or NULL */
-static PetscErrorCode Keep(PC pc, PCGAMGData *d, GPUCSRPlan *plan, const GPUCSRStorage *csr, GPUCSRPlan *planT, const GPUCSRStorage *T, PetscInt rbs, PetscInt cbs, Mat *A)
+static PetscErrorCode Keep(PC pc, PCGAMGData *d, const GPUCSROperator side[2], const GPUCSRRanks ranks[2], const GPUCSRRanksCSR *rows, PetscInt rbs, PetscInt cbs, Mat *A)
+{
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRLevelCreate_Private(pc->pmat, side, ranks, rows, rbs, cbs, d->shared, Release, A));
+  d->shared->references++;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A matrix with the entries of csr. T: its transpose, or NULL */
+static PetscErrorCode KeepOne(PC pc, PCGAMGData *d, GPUCSRPlan *plan, const GPUCSRStorage *csr, GPUCSRPlan *planT, const GPUCSRStorage *T, PetscInt rbs, PetscInt cbs, Mat *A)
 {
   const GPUCSROperator side[2] = {
     {.dev = csr->dev,            .plan = plan,  .csr = csr},
     {.dev = T ? csr->dev : NULL, .plan = planT, .csr = T  }
   };
 
-  PetscFunctionBegin;
-  PetscCall(MatGPUCSRLevelCreate_Private(pc->pmat, side, rbs, cbs, d->shared, Release, A));
-  d->shared->references++;
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return Keep(pc, d, side, NULL, NULL, rbs, cbs, A);
+}
+
+static PetscErrorCode KeepAll(PC pc, PCGAMGData *d, const GPUAMGRanksMatrix *M, const GPUAMGRanksMatrix *T, PetscInt rbs, PetscInt cbs, Mat *A)
+{
+  const GPUAMGRanksMatrix none = {.exchanges = PETSC_FALSE}, *const t = T ? T : &none;
+
+  return Keep(pc, d, (GPUCSROperator[2]){M->o, t->o}, (GPUCSRRanks[2]){M->r, t->r}, &M->m, rbs, cbs, A);
 }
 
 /* From level l + 1 to level l; level 0 is the finest */
 PetscErrorCode PCGAMGKeepP_Private(PC pc, PCGAMGData *d, int l, Mat *P)
 {
+  GPUAMGRanks *r = RanksOf(d->shared);
   GPUAMG      *h = &d->shared->h;
   GPUAMGLevel *L = &h->level[l];
 
   PetscFunctionBegin;
   d->shared->A       = pc->pmat;
   d->shared->pattern = pc->pmat->nonzerostate;
-  PetscCall(Keep(pc, d, &L->planP, &L->P[h->o.nsmooths], &L->planR, &L->R, L->bs, h->level[l + 1].bs, P));
+  if (r) PetscCall(KeepAll(pc, d, &r->level[l].P[d->nsmooths], &r->level[l].R, r->level[l].bs, r->level[l + 1].bs, P));
+  else PetscCall(KeepOne(pc, d, &L->planP, &L->P[h->o.nsmooths], &L->planR, &L->R, L->bs, h->level[l + 1].bs, P));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PETSc factors the coarsest matrix: its entries are on the host, too */
+/* The coarsest matrix is PETSc's, to factor or to make coarser: its entries are on the host, too */
 PetscErrorCode PCGAMGKeepA_Private(PC pc, PCGAMGData *d, int l, Mat *A)
 {
+  GPUAMGRanks *r = RanksOf(d->shared);
   GPUAMGLevel *L = &d->shared->h.level[l];
 
   PetscFunctionBegin;
-  PetscCall(Keep(pc, d, &L->own, &L->A, NULL, NULL, L->bs, L->bs, A));
-  if (l + 1 == d->shared->h.levels) PetscCall(MatGPUCSRLevelBecome_Private(*A));
+  if (r) PetscCall(KeepAll(pc, d, &r->level[l].A, NULL, r->level[l].bs, r->level[l].bs, A));
+  else PetscCall(KeepOne(pc, d, &L->own, &L->A, NULL, NULL, L->bs, L->bs, A));
+  if (l + 1 == PCGAMGHierarchyLevels_Private(d->shared)) PetscCall(MatGPUCSRLevelBecome_Private(*A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -109,7 +153,7 @@ static PetscErrorCode Is(Mat A, const GPUCSRStorage *csr, PetscBool *same)
   GPUCSROperator o;
 
   PetscFunctionBegin;
-  PetscCall(MatGPUCSRLevelGet_Private(A, PETSC_FALSE, &o));
+  PetscCall(MatGPUCSRLevelGet_Private(A, PETSC_FALSE, &o, NULL));
   *same = (PetscBool)(*same && o.csr == csr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -122,28 +166,34 @@ static PC_MG_Levels *LevelOf(PC pc, int l)
   return mg->levels[mg->nlevels - 1 - l];
 }
 
-/* Does PETSc have the matrices of the hierarchy, does it keep prolongators, and has only their finest matrix new values? */
+/* Collective: does PETSc have the matrices of the hierarchy, does it keep prolongators, and has only their finest matrix new values? */
 static PetscErrorCode Unchanged(PC pc, const PCGAMGData *d, PetscBool *same)
 {
-  const PC_MG   *mg = (const PC_MG *)pc->data;
-  const PC_GAMG *g  = (const PC_GAMG *)mg->innerctx;
-  const GPUAMG  *h;
-  PetscBool      seq;
-  Mat            A;
+  const PC_MG           *mg = (const PC_MG *)pc->data;
+  const PC_GAMG         *g  = (const PC_GAMG *)mg->innerctx;
+  const PCGAMGHierarchy *s  = d->shared;
+  const GPUAMGRanks     *r;
+  int                    levels, all;
+  PetscBool              host;
+  Mat                    A;
 
   PetscFunctionBegin;
-  *same = (PetscBool)(d->kept && d->shared && d->shared->h.dev && pc->setupcalled && g->reuse_prol && pc->flag != DIFFERENT_NONZERO_PATTERN);
+  *same = (PetscBool)(d->kept && s && PCGAMGHierarchyDevice_Private(s) && pc->setupcalled && g->reuse_prol && pc->flag != DIFFERENT_NONZERO_PATTERN);
   if (!*same) PetscFunctionReturn(PETSC_SUCCESS);
-  h = &d->shared->h;
-  PetscCall(PetscObjectTypeCompare((PetscObject)pc->pmat, MATSEQAIJGPUCSR, &seq));
-  *same = (PetscBool)(seq && d->shared->A == pc->pmat && d->shared->pattern == pc->pmat->nonzerostate && mg->nlevels == h->levels);
-  for (int l = 0; l < h->levels && *same; l++) {
-    if (l + 1 < h->levels) PetscCall(Is(LevelOf(pc, l)->interpolate, &h->level[l].P[h->o.nsmooths], same));
+  r      = RanksOf(s);
+  levels = PCGAMGHierarchyLevels_Private(s);
+  *same  = (PetscBool)(s->A == pc->pmat && s->pattern == pc->pmat->nonzerostate && (r ? mg->nlevels >= levels : mg->nlevels == levels));
+  for (int l = 0; l < levels && *same; l++) {
+    if (l + 1 < levels) PetscCall(Is(LevelOf(pc, l)->interpolate, r ? r->level[l].P[d->nsmooths].m.block[0] : &s->h.level[l].P[s->h.o.nsmooths], same));
     PetscCall(KSPGetOperators(LevelOf(pc, l)->smoothd, NULL, &A));
-    if (l && l + 1 < h->levels) PetscCall(Is(A, &h->level[l].A, same));
-    else PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJGPUCSR, &seq));
-    *same = (PetscBool)(*same && seq);
+    PetscCall(PetscObjectTypeCompare((PetscObject)A, r ? MATMPIAIJGPUCSR : MATSEQAIJGPUCSR, &host));
+    if (l && l + 1 < levels) PetscCall(Is(A, r ? r->level[l].A.m.block[0] : &s->h.level[l].A, same));
+    else *same = (PetscBool)(*same && host);
   }
+  if (!r) PetscFunctionReturn(PETSC_SUCCESS);
+  all = *same;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)pc)));
+  *same = (PetscBool)all;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -159,21 +209,17 @@ static PetscErrorCode Estimates(PC pc, PetscBool *yes)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The hierarchy of the new values. good false (a zero on the diagonal, no numbers, other eigenvalues): PETSc makes new products of old prolongators */
-static PetscErrorCode Numeric(PC pc, PCGAMGData *d, PetscBool *good)
+/* Of one rank */
+static PetscErrorCode NumericOne(PC pc, GPUAMG *h, PetscBool estimates, PetscBool *good)
 {
-  const PC_MG         *mg       = (const PC_MG *)pc->data;
-  GPUAMG              *h        = &d->shared->h;
   const int            steps    = h->o.steps;
   char                 why[256] = "";
   const GPUCSRStorage *csr;
   GPUCSROperator       o;
   GPUCSRBool           stale = 1;
-  PetscBool            estimates;
   PetscErrorCode       ierr;
 
   PetscFunctionBegin;
-  PetscCall(Estimates(pc, &estimates));
   PetscCall(MatGPUCSROperatorSend_Private(pc->pmat));
   PetscCall(MatGPUCSROperatorGet_Private(pc->pmat, PETSC_FALSE, &o, why, sizeof(why)));
   *good = (PetscBool)(o.dev == h->dev);
@@ -185,32 +231,54 @@ static PetscErrorCode Numeric(PC pc, PCGAMGData *d, PetscBool *good)
   h->o.steps = steps;
   PetscCall(ierr);
   *good = (PetscBool)(!stale && !h->problem);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The hierarchy of the new values. good false (a zero on the diagonal, no numbers, other eigenvalues): PETSc makes new products of old prolongators */
+static PetscErrorCode Numeric(PC pc, PCGAMGData *d, PetscBool *good)
+{
+  const PC_MG     *mg = (const PC_MG *)pc->data;
+  PCGAMGHierarchy *s  = d->shared;
+  PetscBool        estimates;
+
+  PetscFunctionBegin;
+  PetscCall(Estimates(pc, &estimates));
+  if (s->of) PetscCall(PCGPUAMGRanksRefresh_Private(s->of, estimates, good));
+  else PetscCall(NumericOne(pc, &s->h, estimates, good));
   /* Chebyshev's bounds stay: they allow for eigenvalues a tenth larger */
-  for (int l = 0; l + 1 < h->levels && estimates; l++)
-    if (mg->max_eigen_DinvA[l] > 0) *good = (PetscBool)(*good && h->level[l].lambda < 1.05 * (double)mg->max_eigen_DinvA[l] && h->level[l].lambda > 0.8 * (double)mg->max_eigen_DinvA[l]);
+  for (int l = 0; l + 1 < PCGAMGHierarchyLevels_Private(s) && estimates; l++) {
+    const double lambda = PCGAMGHierarchyLevel_Private(s, l).lambda, old = (double)mg->max_eigen_DinvA[l];
+
+    if (old > 0) *good = (PetscBool)(*good && lambda < 1.05 * old && lambda > 0.8 * old);
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Tells PETSc of the new values */
-static PetscErrorCode Renew(PC pc, const GPUAMG *h)
+static PetscErrorCode Renew(PC pc, PCGAMGHierarchy *s)
 {
-  PetscScalar *a;
-  Mat          A, P;
+  const int     levels = PCGAMGHierarchyLevels_Private(s);
+  const GPUAMG *h      = &s->h;
+  PetscScalar  *a;
+  Mat           A, P;
 
   PetscFunctionBegin;
-  for (int l = 0; l < h->levels; l++) {
+  for (int l = 0; l < levels; l++) {
     const GPUCSRStorage *csr = &h->level[l].A;
 
     PetscCall(KSPGetOperators(LevelOf(pc, l)->smoothd, &A, &P));
-    if (l + 1 == h->levels) {
+    if (l + 1 < levels) {
+      if (l) PetscCall(PetscObjectStateIncrease((PetscObject)P));
+    } else if (!s->of) {
       PetscCall(MatSeqAIJGetArrayWrite(P, &a));
       PetscCall(GPUCSRDownload(h->dev, a, GPUCSR_DOUBLE, csr->array[CSR_VAL].data, GPUCSR_DOUBLE, (size_t)csr->nnz, PETSC_FALSE, h->dev->stream));
       PetscCall(h->dev->ops->streamsynchronize(h->dev->id, h->dev->stream));
       PetscCall(MatSeqAIJRestoreArrayWrite(P, &a));
-    } else if (l) PetscCall(PetscObjectStateIncrease((PetscObject)P));
+    }
     if (l) PetscCall(MatPropagateSymmetryOptions(pc->pmat, P));
     PetscCall(KSPSetOperators(LevelOf(pc, l)->smoothd, A, P));
   }
+  if (s->of) PetscCall(PCGAMGRanksRenew_Private(pc, s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -239,7 +307,7 @@ PetscErrorCode PCGAMGRefresh_Private(PC pc, PetscBool *done)
   PetscCall(PCGAMGDataOf_Private(pc, &d));
   PetscCall(Unchanged(pc, d, done));
   if (*done) GPUCSRTry(&attempt, Numeric(pc, d, done));
-  if (!attempt.error && *done) GPUCSRTry(&attempt, Renew(pc, &d->shared->h));
+  if (!attempt.error && *done) GPUCSRTry(&attempt, Renew(pc, d->shared));
   if (!attempt.error && !*done && d->shared && pc->setupcalled && ((PC_GAMG *)((PC_MG *)pc->data)->innerctx)->reuse_prol && pc->flag != DIFFERENT_NONZERO_PATTERN) GPUCSRTry(&attempt, Become(pc));
   if (!attempt.error) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCheck(!MatGPUCSROperatorRequired_Private(pc->pmat) && (attempt.error == PETSC_ERR_MEM || attempt.error == PETSC_ERR_GPU || attempt.error == PETSC_ERR_SUP), PetscObjectComm((PetscObject)pc), attempt.error, "%s", attempt.message);

@@ -3,74 +3,8 @@
 */
 #include "gpuamgimpl.h"
 
-/* A block in the host's types */
-typedef struct {
-  PetscInt    *i, *j;
-  PetscScalar *a;
-} Block;
-
-static PetscErrorCode Fetch(const GPUCSRStorage *A, Block *b)
-{
-  GPUCSRDevice dev = A->dev;
-
-  PetscFunctionBegin;
-  PetscCall(PetscMalloc3(A->m + 1, &b->i, A->nnz, &b->j, A->nnz, &b->a));
-  PetscCall(GPUCSRDownload(dev, b->i, GPUCSR_PETSCINT, A->array[CSR_ROWPTR].data, GPUCSR_INT32, (size_t)A->m + 1, PETSC_FALSE, dev->stream));
-  if (A->nnz) PetscCall(GPUCSRDownload(dev, b->j, GPUCSR_PETSCINT, A->array[CSR_COL].data, GPUCSR_INT32, (size_t)A->nnz, PETSC_FALSE, dev->stream));
-  if (A->nnz) PetscCall(GPUCSRDownload(dev, b->a, GPUCSR_DOUBLE, A->array[CSR_VAL].data, GPUCSR_DOUBLE, (size_t)A->nnz, PETSC_FALSE, dev->stream));
-  PetscCall(dev->ops->streamsynchronize(dev->id, dev->stream));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Rows with global columns, ascending: columns of lower ranks, this rank's, columns of higher ranks */
-static void Merge(const GPUAMGRanksMatrix *A, const Block b[2], PetscInt i[], PetscInt j[], PetscScalar a[])
-{
-  PetscInt n = 0;
-
-  i[0] = 0;
-  for (int r = 0; r < A->m.block[0]->m; r++) {
-    PetscInt q = b[1].i[r];
-
-    for (; q < b[1].i[r + 1] && A->m.ghost[b[1].j[q]] < A->m.cmap->rstart; q++) {
-      j[n]   = A->m.ghost[b[1].j[q]];
-      a[n++] = b[1].a[q];
-    }
-    for (PetscInt k = b[0].i[r]; k < b[0].i[r + 1]; k++) {
-      j[n]   = A->m.cmap->rstart + b[0].j[k];
-      a[n++] = b[0].a[k];
-    }
-    for (; q < b[1].i[r + 1]; q++) {
-      j[n]   = A->m.ghost[b[1].j[q]];
-      a[n++] = b[1].a[q];
-    }
-    i[r + 1] = n;
-  }
-}
-
-/* This rank's rows of a matrix, on the host. The caller frees the arrays, NULL after an error, by PetscFree3() */
-PetscErrorCode PCGPUAMGRanksRows_Private(const GPUAMGRanksMatrix *A, PetscInt **i, PetscInt **j, PetscScalar **a)
-{
-  const size_t n    = (size_t)(A->m.block[0]->nnz + A->m.block[1]->nnz);
-  Block        b[2] = {
-           {NULL, NULL, NULL},
-           {NULL, NULL, NULL}
-  };
-  PetscErrorCode ierr = PETSC_SUCCESS;
-
-  PetscFunctionBegin;
-  *i = *j = NULL;
-  *a      = NULL;
-  for (int k = 0; k < 2 && !ierr; k++) ierr = Fetch(A->m.block[k], &b[k]);
-  if (!ierr) {
-    PetscCall(PetscMalloc3(A->m.block[0]->m + 1, i, n, j, n, a));
-    Merge(A, b, *i, *j, *a);
-  }
-  for (int k = 0; k < 2; k++) PetscCall(PetscFree3(b[k].i, b[k].j, b[k].a));
-  PetscFunctionReturn(ierr);
-}
-
 /* Collective: the level's matrix on the host of each rank. The caller frees its arrays after the matrix */
-static PetscErrorCode AllRows(const GPUAMGRanksLevel *L, Block *b, Mat *all)
+static PetscErrorCode AllRows(const GPUAMGRanksLevel *L, GPUCSRHostRows *b, Mat *all)
 {
   const MPI_Comm comm = L->A.m.comm;
   PetscInt      *i, *j, n = 0;
@@ -78,7 +12,7 @@ static PetscErrorCode AllRows(const GPUAMGRanksLevel *L, Block *b, Mat *all)
   GPUCSRAttempt  attempt;
 
   PetscFunctionBegin;
-  GPUCSRTry(&attempt, PCGPUAMGRanksRows_Private(&L->A, &i, &j, &a));
+  GPUCSRTry(&attempt, GPUCSRRanksRows(&L->A.m, &i, &j, &a));
   if (!attempt.error) n = i[L->n];
   for (PetscInt r = L->n; r > 0 && !attempt.error; r--) i[r] -= i[r - 1]; /* lengths */
   PetscCall(PCGPUAMGSettle_Private(comm, &attempt));
@@ -169,7 +103,7 @@ PetscErrorCode PCGPUAMGGather_Private(PC pc)
   const GPUAMGRanksLevel *L    = &r->level[r->levels - 1];
   double                 *near = NULL;
   GPUCSRAttempt           attempt;
-  Block                   b;
+  GPUCSRHostRows          b;
   Mat                     all;
 
   PetscFunctionBegin;

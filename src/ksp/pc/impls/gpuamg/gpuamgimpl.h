@@ -1,6 +1,6 @@
 #pragma once
 
-/* PCGPUAMG for the files of this folder */
+/* PCGPUAMG for the files of this folder, and for the levels of several ranks in a PCGAMG (../gamg) */
 #include "../petscprivate.h"
 #include "../../../../sys/gpucsrsys.h"
 #include "../../../../mat/impls/gpucsr/blackbox/amg/amg.h"
@@ -37,6 +37,7 @@ struct _n_PC_GPUAMG {
   PCGPUAMGOptions   asked, used; /* for the next set-up; by the last one */
   PetscBool         told;        /* which options have no effect */
   PetscBool         reuse;
+  PetscBool         part; /* another PC has the levels, and makes small levels itself */
   GPUAMG            h;
   Mat_GPUCSRFactor *factor[GPUAMG_LEVELS]; /* of the hierarchy's levels, in its order; NULL: another smoother */
   GPUMGCycle        cycle, transposed;
@@ -133,7 +134,6 @@ GPUCSR_INTERN PetscErrorCode PCGPUAMGFactors_Private(PC_GPUAMG *);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGGetOperator_GPUAMG(PC, PetscInt level, Mat *);
 
 /* gather.c */
-GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksRows_Private(const GPUAMGRanksMatrix *, PetscInt **i, PetscInt **j, PetscScalar **a);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGGather_Private(PC);
 
 /* filter.c */
@@ -148,6 +148,8 @@ GPUCSR_INTERN PetscErrorCode PCGPUAMGPreSolve_Private(PC, KSP, Vec, Vec);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGSettle_Private(MPI_Comm, GPUCSRAttempt *);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksSetUp_Private(PC, PetscBool same);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksRenew_Private(Mat, GPUAMGRanks *, PetscBool *here);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksLevels_Private(PC);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksRefresh_Private(PC, PetscBool estimates, PetscBool *good);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksDestroy_Private(GPUAMGRanks **);
 
 /* ranksmatrix.c */

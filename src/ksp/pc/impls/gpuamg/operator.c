@@ -26,7 +26,7 @@ static PetscErrorCode OfRanks(const GPUAMGRanksLevel *L, Mat *A)
   GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
-  GPUCSRTry(&attempt, PCGPUAMGRanksRows_Private(&L->A, &i, &j, &a));
+  GPUCSRTry(&attempt, GPUCSRRanksRows(&L->A.m, &i, &j, &a));
   PetscCall(PCGPUAMGSettle_Private(L->A.m.comm, &attempt));
   PetscCall(MatCreateMPIAIJWithArrays(L->A.m.comm, L->n, L->n, L->N, L->N, i, j, a, A));
   PetscCall(MatSetBlockSize(*A, L->bs));

@@ -127,6 +127,7 @@ static PetscErrorCode ValuesOfRank(const GPUAMGOptions *o, Level *L, int *flags)
 static PetscErrorCode Eigenvalue(PC_GPUAMG *a, const Level *L, PetscErrorCode (*inverse)(const Level *, const double *, double *), double *lambda)
 {
   PetscFunctionBegin;
+  if (!a->used.o.steps) PetscFunctionReturn(PETSC_SUCCESS); /* the old one */
   PetscCall(PCGPUAMGRanksLargest_Private(L, a->used.o.steps, inverse, lambda));
   if (!(*lambda >= 0 && *lambda < 1e300)) a->h.problem = GPUAMG_NAN;
   if (!(*lambda > 0)) *lambda = 1;
@@ -361,6 +362,7 @@ static PetscErrorCode Build(PC pc)
     GPUCSRTry(&attempt, Aggregates(&options, L));
     PetscCall(PCGPUAMGSettle_Private(PetscObjectComm((PetscObject)pc), &attempt));
     PetscCall(Next(L, &more));
+    if (a->part && Gathers(pc, l + 1, L[1].N)) more = PETSC_FALSE;
     if (more) PetscCall(Coarse(pc, L, PETSC_FALSE, PETSC_FALSE));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -470,6 +472,33 @@ PetscErrorCode PCGPUAMGRanksRenew_Private(Mat A, GPUAMGRanks *r, PetscBool *here
   if (all) r->level[0].A = now;
   *here = (PetscBool)all;
   PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: the levels alone, for another PC; a problem of theirs is in h.problem */
+PetscErrorCode PCGPUAMGRanksLevels_Private(PC pc)
+{
+  PetscFunctionBegin;
+  PetscCall(Begin(pc));
+  PetscCall(Build(pc));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: their new values with old prolongators. estimates: of eigenvalues, too. good: on the devices that the levels are on, and without a problem */
+PetscErrorCode PCGPUAMGRanksRefresh_Private(PC pc, PetscBool estimates, PetscBool *good)
+{
+  PC_GPUAMG     *a     = (PC_GPUAMG *)pc->data;
+  const int      steps = a->used.o.steps;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(PCGPUAMGRanksRenew_Private(pc->pmat, a->ranks, good));
+  if (!*good) PetscFunctionReturn(PETSC_SUCCESS);
+  a->h.problem    = 0;
+  a->used.o.steps = estimates ? steps : 0;
+  ierr            = Refresh(pc);
+  a->used.o.steps = steps;
+  *good           = (PetscBool)!a->h.problem;
+  PetscFunctionReturn(ierr);
 }
 
 /* Collective: may the levels stay? */

@@ -142,12 +142,12 @@ static PetscErrorCode Begin(const GPUAMGRanksLevel *L, int n, Vec V[], GPUCSRBuf
   GPUCSRDevice dev;
 
   PetscFunctionBegin;
-  PetscCall(VecGPUGetDevice(V[0], &dev));
-  PetscCheck(!L->n || dev == L->A.o.dev, PETSC_COMM_SELF, PETSC_ERR_SUP, "Vectors of type %s are not on the device of the matrix", VECGPU);
   for (int k = 0; k < n; k++) {
     double *p;
 
-    PetscCall(VecGPUGetArrayWrite(V[k], &p)); /* allocates */
+    PetscCall(VecGPUGetDevice(V[k], &dev)); /* allocates */
+    PetscCheck(!L->n || dev == L->A.o.dev, PETSC_COMM_SELF, PETSC_ERR_SUP, "Vectors of type %s are not on the device of the matrix", VECGPU);
+    PetscCall(VecGPUGetArrayWrite(V[k], &p));
     if (!k && L->n) {
       w.basis = p;
       PetscCall((*GPUAMGOf(dev)->rows)(dev, GPUAMG_START, (int)L->n, &w));

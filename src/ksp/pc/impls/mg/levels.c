@@ -204,17 +204,23 @@ static PetscErrorCode ToGPUCSR(const GPUMGMatrix *like, Mat *A, GPUMGCopy *copy)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Several ranks, collective: the whole matrix in r, and its diagonal block in A for the rest of this file */
-static PetscErrorCode GetRanks(Mat *A, PetscBool transposed, GPUCSRRanks *r, char why[], size_t len)
+/* Do cycles support the exchange of several ranks? */
+static PetscErrorCode Exchange(const GPUCSRRanks *r, char why[], size_t len)
 {
   PetscBool peer;
 
   PetscFunctionBegin;
+  PetscCall(PetscStrcmp(MatGPUCSRRanksExchange_Private(r), "peer", &peer));
+  if (!peer) PetscCall(PetscSNPrintf(why, len, "exchange %s, which cycles do not support", MatGPUCSRRanksExchange_Private(r)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Several ranks, collective: the whole matrix in r, and its diagonal block in A for the rest of this file */
+static PetscErrorCode GetRanks(Mat *A, PetscBool transposed, GPUCSRRanks *r, char why[], size_t len)
+{
+  PetscFunctionBegin;
   PetscCall(MatGPUCSRRanksGet_Private(*A, transposed, r, why, len));
-  if (!why[0]) {
-    PetscCall(PetscStrcmp(MatGPUCSRRanksExchange_Private(r), "peer", &peer));
-    if (!peer) PetscCall(PetscSNPrintf(why, len, "exchange %s, which cycles do not support", MatGPUCSRRanksExchange_Private(r)));
-  }
+  if (!why[0]) PetscCall(Exchange(r, why, len));
   PetscCall(MatMPIAIJGetSeqAIJ(*A, A, NULL, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -230,9 +236,11 @@ static PetscErrorCode Operator(Mat A, PetscBool transposed, const char what[], P
   PetscCall(PetscMemzero(m, sizeof(*m)));
   m->A          = A;
   m->transposed = transposed;
-  PetscCall(MatGPUCSRLevelGet_Private(A, transposed, o));
+  PetscCall(MatGPUCSRLevelGet_Private(A, transposed, o, &m->r));
   if (o->dev) {
     m->data = o->plan->A.array[0].data;
+    if (m->r.halo) PetscCall(Exchange(&m->r, alone, sizeof(alone)));
+    if (alone[0]) PetscCall(Not(w, what, level, alone, NULL, NULL));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(MatGPUCSRLevelBecome_Private(A)); /* it has no transpose on the device */
@@ -254,13 +262,18 @@ static PetscErrorCode Operator(Mat A, PetscBool transposed, const char what[], P
 static PetscErrorCode Moved(const GPUMGMatrix *m, PetscBool *moved)
 {
   GPUCSROperator o;
+  GPUCSRRanks    r;
+  GPUCSRAttempt  attempt = {0};
   char           why[256];
 
   PetscFunctionBegin;
   if (m->o.A) PetscCall(MatGPUCSROperatorGet_Private(m->o.A, m->transposed, &o, why, sizeof(why)));
-  else PetscCall(MatGPUCSRLevelGet_Private(m->A, m->transposed, &o));
+  else PetscCall(MatGPUCSRLevelGet_Private(m->A, m->transposed, &o, &r));
   *moved = (PetscBool)(o.dev != m->o.dev || !o.dev || memcmp(&o.version, &m->o.version, sizeof(o.version)) || o.plan->A.array[0].data != m->data);
-  if (!*moved && m->r.halo) PetscCall(MatGPUCSRRanksMoved_Private(m->A, &m->r, m->transposed, moved));
+  if (!*moved && m->r.halo && !m->o.A) {
+    GPUCSRTry(&attempt, MatGPUCSRRanksCheck_Private(&r));
+    *moved = (PetscBool)(r.halo != m->r.halo || attempt.error);
+  } else if (!*moved && m->r.halo) PetscCall(MatGPUCSRRanksMoved_Private(m->A, &m->r, m->transposed, moved));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -498,6 +511,23 @@ static PetscErrorCode Unkept(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Each rank takes all rows of levels of at most n rows from the host */
+static PetscErrorCode Small(PC_MG_Levels **p, int levels, PetscInt n)
+{
+  PetscInt rows;
+  Mat      A;
+
+  PetscFunctionBegin;
+  for (int l = 0; l < levels - 1; l++) {
+    PetscCall(KSPGetOperators(p[l]->smoothd, NULL, &A));
+    PetscCall(MatGetSize(A, &rows, NULL));
+    if (rows > n) break;
+    PetscCall(MatGPUCSRLevelBecome_Private(A));
+    if (l) PetscCall(MatGPUCSRLevelBecome_Private(p[l]->interpolate));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* A level's matrix and smoothers; set up again if its matrices have changed, as in KSPSolve() */
 static PetscErrorCode Level(PC_MG_Levels **p, PetscInt l, GPUMGCycle *c, Why *w)
 {
@@ -559,6 +589,7 @@ PetscErrorCode GPUMGLevelsTake(PC pc, GPUMGCycle *c, PetscBool *ok, char why[], 
   PetscCall(MatDestroy(&c->gathermatrix));
   PetscCall(PetscMemzero(&c->gather, sizeof(c->gather)));
   PetscCall(PetscMemzero(&c->level[c->levels - 1].A, sizeof(c->level[0].A))); /* the model for copies */
+  if (w.size > 1) PetscCall(Small(p, c->levels, PetscMax(o.small, o.tail)));
   for (PetscInt l = c->levels - 1; l >= 0; l--) {
     PetscCall(Level(p, l, c, &w));
     if (!c->dev || (w.size > 1 && why[0])) PetscFunctionReturn(PETSC_SUCCESS);

@@ -101,15 +101,19 @@ static PetscErrorCode MultigridTake(PC pc, Multigrid *m)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The levels of a PCGAMG may be on the device alone. After its failure PETSc makes new ones, and their cycle goes */
+/* Collective on several ranks. The levels of a PCGAMG may be on devices alone. After a failure PETSc makes new ones, and their cycle goes */
 static PetscErrorCode Regain(PC pc, Multigrid *m)
 {
-  const PCGAMGHierarchy *s = m->gamg.shared;
+  const PCGAMGHierarchy *s   = m->gamg.shared;
+  const GPUCSRDevice     dev = s ? PCGAMGHierarchyDevice_Private(s) : NULL;
+  int                    failed;
 
   PetscFunctionBegin;
-  if (!s || !s->h.dev || !s->h.dev->failed[0]) PetscFunctionReturn(PETSC_SUCCESS);
+  failed = dev && dev->failed[0];
+  if (s && s->of) PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)pc)));
+  if (!failed) PetscFunctionReturn(PETSC_SUCCESS);
   if (m->ok) {
-    PetscCall(PetscStrncpy(m->why, s->h.dev->failed, sizeof(m->why)));
+    PetscCall(PetscStrncpy(m->why, dev->failed[0] ? dev->failed : "the device of another rank has failed", sizeof(m->why)));
     PetscCall(GPUMGCycleDestroy(&m->cycle));
     m->ok = PETSC_FALSE;
   }

@@ -52,10 +52,6 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorGet_Private(Mat, PetscBool transpo
 GPUCSR_INTERN PetscErrorCode MatGPUCSRLike_Private(Mat like, Mat A, Mat *);
 GPUCSR_INTERN PetscBool      MatGPUCSROperatorRequired_Private(Mat);
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorFromCSR_Private(Mat like, GPUCSRStorage *, PetscInt rbs, PetscInt cbs, Mat *);
-#define MATGPUCSRLEVEL "gpucsrlevel"                                                                                                                                                  /* entries on the device alone */
-GPUCSR_INTERN PetscErrorCode MatGPUCSRLevelCreate_Private(Mat like, const GPUCSROperator side[2], PetscInt rbs, PetscInt cbs, void *owner, PetscErrorCode (*release)(void *), Mat *); /* this and the next two: type/level.c */
-GPUCSR_INTERN PetscErrorCode MatGPUCSRLevelGet_Private(Mat, PetscBool transposed, GPUCSROperator *);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRLevelBecome_Private(Mat);
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorSource_Private(const GPUCSROperator *, GPUCSRSource *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorCSR_Private(const GPUCSROperator *, GPUCSRStorage *own, const GPUCSRStorage **);
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorSend_Private(Mat);
@@ -99,6 +95,15 @@ GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksPlayed_Private(const GPUCSROperator 
 GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksCheck_Private(const GPUCSRRanks *);
 GPUCSR_INTERN PetscErrorCode  MatGPUCSRRanksFail_Private(const GPUCSRRanks *, const char message[]);
 GPUCSR_INTERN const char     *MatGPUCSRRanksExchange_Private(const GPUCSRRanks *);
+
+/* ---- levels of a hierarchy: entries on devices alone (type/level.c) ---- */
+
+#define MATGPUCSRLEVEL    "gpucsrlevel"
+#define MATMPIGPUCSRLEVEL "mpigpucsrlevel" /* on several ranks */
+struct _n_GPUCSRRanksCSR;
+GPUCSR_INTERN PetscErrorCode MatGPUCSRLevelCreate_Private(Mat like, const GPUCSROperator side[2], const GPUCSRRanks[2], const struct _n_GPUCSRRanksCSR *, PetscInt rbs, PetscInt cbs, void *owner, PetscErrorCode (*release)(void *), Mat *);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRLevelGet_Private(Mat, PetscBool transposed, GPUCSROperator *, GPUCSRRanks *);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRLevelBecome_Private(Mat);
 
 /* ---- factors (factor/); the first function returns the device of their arrays ---- */
 

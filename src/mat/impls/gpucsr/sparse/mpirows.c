@@ -1,5 +1,5 @@
 /*
-  Rows of sparse matrices between ranks: fetched from their owners, or given to them.
+  Rows of sparse matrices between ranks: fetched from their owners, or given to them. And a rank's own rows, on the host.
 */
 #include "mpirows.h"
 
@@ -172,4 +172,63 @@ PetscErrorCode GPUCSRRowsGive(const GPUCSRRanksCSR *T, GPUCSRRows *r)
   PetscCall(PetscSFDestroy(&sf));
   PetscCall(Pattern(r));
   PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- a rank's own rows ---- */
+
+static PetscErrorCode Fetch(const GPUCSRStorage *A, GPUCSRHostRows *b)
+{
+  GPUCSRDevice dev = A->dev;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc3(A->m + 1, &b->i, A->nnz, &b->j, A->nnz, &b->a));
+  PetscCall(GPUCSRDownload(dev, b->i, GPUCSR_PETSCINT, A->array[CSR_ROWPTR].data, GPUCSR_INT32, (size_t)A->m + 1, PETSC_FALSE, dev->stream));
+  if (A->nnz) PetscCall(GPUCSRDownload(dev, b->j, GPUCSR_PETSCINT, A->array[CSR_COL].data, GPUCSR_INT32, (size_t)A->nnz, PETSC_FALSE, dev->stream));
+  if (A->nnz) PetscCall(GPUCSRDownload(dev, b->a, GPUCSR_DOUBLE, A->array[CSR_VAL].data, GPUCSR_DOUBLE, (size_t)A->nnz, PETSC_FALSE, dev->stream));
+  PetscCall(dev->ops->streamsynchronize(dev->id, dev->stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Rows with global columns, ascending: columns of lower ranks, this rank's, columns of higher ranks */
+static void Merge(const GPUCSRRanksCSR *A, const GPUCSRHostRows b[2], PetscInt i[], PetscInt j[], PetscScalar a[])
+{
+  PetscInt n = 0;
+
+  i[0] = 0;
+  for (int r = 0; r < A->block[0]->m; r++) {
+    PetscInt q = b[1].i[r];
+
+    for (; q < b[1].i[r + 1] && A->ghost[b[1].j[q]] < A->cmap->rstart; q++) {
+      j[n]   = A->ghost[b[1].j[q]];
+      a[n++] = b[1].a[q];
+    }
+    for (PetscInt k = b[0].i[r]; k < b[0].i[r + 1]; k++) {
+      j[n]   = A->cmap->rstart + b[0].j[k];
+      a[n++] = b[0].a[k];
+    }
+    for (; q < b[1].i[r + 1]; q++) {
+      j[n]   = A->ghost[b[1].j[q]];
+      a[n++] = b[1].a[q];
+    }
+    i[r + 1] = n;
+  }
+}
+
+/* This rank's rows of a matrix, on the host. The caller frees the arrays, NULL after an error, by PetscFree3() */
+PetscErrorCode GPUCSRRanksRows(const GPUCSRRanksCSR *A, PetscInt **i, PetscInt **j, PetscScalar **a)
+{
+  const size_t   n    = (size_t)(A->block[0]->nnz + A->block[1]->nnz);
+  GPUCSRHostRows b[2] = {{.n = 0}, {.n = 0}};
+  PetscErrorCode ierr = PETSC_SUCCESS;
+
+  PetscFunctionBegin;
+  *i = *j = NULL;
+  *a      = NULL;
+  for (int k = 0; k < 2 && !ierr; k++) ierr = Fetch(A->block[k], &b[k]);
+  if (!ierr) {
+    PetscCall(PetscMalloc3(A->block[0]->m + 1, i, n, j, n, a));
+    Merge(A, b, *i, *j, *a);
+  }
+  for (int k = 0; k < 2; k++) PetscCall(PetscFree3(b[k].i, b[k].j, b[k].a));
+  PetscFunctionReturn(ierr);
 }

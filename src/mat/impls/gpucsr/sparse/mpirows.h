@@ -8,7 +8,7 @@
 #include <petscsf.h>
 
 /* A matrix of several ranks on their devices: this rank's rows, in its own columns and in columns of other ranks */
-typedef struct {
+typedef struct _n_GPUCSRRanksCSR {
   MPI_Comm        comm;
   PetscLayout     rmap, cmap;
   GPUCSRStorage  *block[2]; /* in CSR; the second has local column numbers 0 .. n - 1 of ghost[] */
@@ -34,3 +34,6 @@ GPUCSR_INTERN PetscErrorCode GPUCSRRowsFetch(GPUCSRRows *);
 GPUCSR_INTERN PetscErrorCode GPUCSRRowsGive(const GPUCSRRanksCSR *T, GPUCSRRows *);
 GPUCSR_INTERN PetscErrorCode GPUCSRRowsValues(GPUCSRRows *);
 GPUCSR_INTERN PetscErrorCode GPUCSRRowsDestroy(GPUCSRRows *);
+
+/* Not collective */
+GPUCSR_INTERN PetscErrorCode GPUCSRRanksRows(const GPUCSRRanksCSR *, PetscInt **i, PetscInt **j, PetscScalar **a);

@@ -1,31 +1,25 @@
 /*
-  Type gpucsrlevel: a level's matrix or a prolongator of a hierarchy on one process. Its entries are on the device alone, in arrays of the hierarchy. Cycles on the device use the plans of the hierarchy, and
-  the device gives the diagonal. Before any other operation the matrix becomes a MATSEQAIJGPUCSR in place, with entries on the host and on the device, and it stays one.
+  Types gpucsrlevel and mpigpucsrlevel: a level's matrix or a prolongator of a hierarchy on one process or on several. Its entries are on the devices alone, in arrays of the hierarchy. Cycles on the device use
+  the plans of the hierarchy, and the device gives the diagonal. Before any other operation the matrix becomes a MATSEQAIJGPUCSR or MATMPIAIJGPUCSR in place, with entries on the host and on the device, and it
+  stays one. mpilevel.c has the operations of several ranks, which cannot become another type if one rank alone calls them.
 */
-#include "gpucsrimpl.h"
+#include "level.h"
 #include "readers.h"
-
-/* A->spptr */
-typedef struct {
-  Mat_GPUCSR     base;    /* the configuration of the later matrix */
-  GPUCSROperator side[2]; /* the matrix and its transpose; no device: there is no plan */
-  void          *owner;   /* of the arrays and plans */
-  PetscErrorCode (*release)(void *owner);
-} Mat_GPUCSRLevel;
 
 /* NULL: A has another type */
 static Mat_GPUCSRLevel *LevelOf(Mat A)
 {
-  return GPUCSRIsType(A, MATGPUCSRLEVEL) ? (Mat_GPUCSRLevel *)A->spptr : NULL;
+  return GPUCSRIsType(A, MATGPUCSRLEVEL) || GPUCSRIsType(A, MATMPIGPUCSRLEVEL) ? (Mat_GPUCSRLevel *)A->spptr : NULL;
 }
 
-/* The matrix, or its transpose, for products on the device; o->dev NULL: A is no such matrix, or has no transpose */
-PetscErrorCode MatGPUCSRLevelGet_Private(Mat A, PetscBool transposed, GPUCSROperator *o)
+/* The matrix, or its transpose, for products on the device; o->dev NULL: A is no such matrix, or has no transpose. r: of several ranks, or NULL */
+PetscErrorCode MatGPUCSRLevelGet_Private(Mat A, PetscBool transposed, GPUCSROperator *o, GPUCSRRanks *r)
 {
   const Mat_GPUCSRLevel *g = LevelOf(A);
 
   PetscFunctionBegin;
   *o = g ? g->side[transposed] : (GPUCSROperator){.dev = NULL};
+  if (r) *r = g ? g->ranks[transposed] : (GPUCSRRanks){.halo = NULL};
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -58,38 +52,43 @@ static void Exchange(Mat A, Mat C)
 #undef EXCHANGE
 }
 
-static PetscErrorCode ToHost(Mat A, Mat_GPUCSRLevel *g, Mat *C)
+/* The matrix, or a rank's diagonal block, on the host */
+PetscErrorCode MatGPUCSRLevelBlock_Private(Mat A, MPI_Comm comm, Mat *C)
 {
-  const char *prefix;
-  PetscInt    rbs, cbs;
+  const Mat_GPUCSRLevel *g   = (const Mat_GPUCSRLevel *)A->spptr;
+  const GPUCSRStorage   *csr = g->side[GPUCSR_FORWARD].csr;
+  PetscInt               rbs, cbs;
 
   PetscFunctionBegin;
-  PetscCall(MatCreate(PetscObjectComm((PetscObject)A), C));
-  PetscCall(MatSetSizes(*C, A->rmap->n, A->cmap->n, A->rmap->N, A->cmap->N));
+  PetscCall(MatCreate(comm, C));
+  PetscCall(MatSetSizes(*C, csr->m, csr->n, csr->m, csr->n));
   PetscCall(MatGetBlockSizes(A, &rbs, &cbs));
   PetscCall(MatSetBlockSizes(*C, rbs, cbs));
-  PetscCall(MatGetOptionsPrefix(A, &prefix));
-  PetscCall(MatSetOptionsPrefix(*C, prefix));
   PetscCall(MatSetType(*C, MATSEQAIJGPUCSR));
   PetscCall(MatGPUCSRConfigure_Private(*C, &g->base.config));
-  PetscCall(MatGPUCSREntriesOf_Private(*C, g->side[GPUCSR_FORWARD].csr, PETSC_TRUE));
-  PetscCall(MatPropagateSymmetryOptions(A, *C));
-  Exchange(A, *C);
+  PetscCall(MatGPUCSREntriesOf_Private(*C, csr, PETSC_TRUE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* No effect on a matrix of another type */
+/* Collective on several ranks. No effect on a matrix of another type */
 PetscErrorCode MatGPUCSRLevelBecome_Private(Mat A)
 {
-  Mat_GPUCSRLevel *g = LevelOf(A);
+  const MPI_Comm   comm = PetscObjectComm((PetscObject)A);
+  Mat_GPUCSRLevel *g    = LevelOf(A);
   GPUCSRAttempt    attempt;
+  const char      *prefix;
   Mat              C = NULL;
 
   PetscFunctionBegin;
   if (!g) PetscFunctionReturn(PETSC_SUCCESS);
-  GPUCSRTry(&attempt, ToHost(A, g, &C));
+  if (g->rows) PetscCall(MatGPUCSRLevelAllToHost_Private(A, &C, &attempt));
+  else GPUCSRTry(&attempt, MatGPUCSRLevelBlock_Private(A, comm, &C));
   if (attempt.error) PetscCall(MatDestroy(&C));
-  PetscCheck(!attempt.error, PetscObjectComm((PetscObject)A), attempt.error, "A level of a multigrid hierarchy that only the device has does not come to the host: %s", attempt.message);
+  PetscCheck(!attempt.error, comm, attempt.error, "A level of a multigrid hierarchy that only the device has does not come to the host: %s", attempt.message);
+  PetscCall(MatGetOptionsPrefix(A, &prefix));
+  PetscCall(MatSetOptionsPrefix(C, prefix));
+  PetscCall(MatPropagateSymmetryOptions(A, C));
+  Exchange(A, C);
   PetscCall(MatHeaderReplace(A, &C));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -141,6 +140,8 @@ PetscErrorCode MatGPUCSRLevelBecome_Private(Mat A)
   R(getrowij, (Mat A, PetscInt shift, PetscBool symmetric, PetscBool inodes, PetscInt * n, const PetscInt *i[], const PetscInt *j[], PetscBool *done), (A, shift, symmetric, inodes, n, i, j, done)) \
   R(getcolumnij, (Mat A, PetscInt shift, PetscBool symmetric, PetscBool inodes, PetscInt * n, const PetscInt *i[], const PetscInt *j[], PetscBool *done), (A, shift, symmetric, inodes, n, i, j, done)) \
   R(fdcoloringcreate, (Mat A, ISColoring colors, MatFDColoring coloring), (A, colors, coloring)) \
+  R(getseqnonzerostructure, (Mat A, Mat * B), (A, B)) \
+  R(findoffblockdiagonalentries, (Mat A, IS * is), (A, is)) \
   R(getrowmaxabs, (Mat A, Vec v, PetscInt at[]), (A, v, at)) \
   R(transposesymbolic, (Mat A, Mat * B), (A, B)) \
   R(conjugate, (Mat A), (A)) \
@@ -155,12 +156,14 @@ GPUCSR_MAT_READERS(BECOMES)
 OTHERS(BECOMES)
 OF_TWO(BOTH_BECOME)
 
-/* Functions that MATSEQAIJ composes with its objects. PETSc ignores some of them silently for a type without them */
+/* Functions that MATAIJ composes with its objects. PETSc ignores some of them silently for a type without them */
 #define COMPOSED(R) \
   R(MatSeqAIJSetPreallocation, (Mat A, PetscInt most, const PetscInt each[]), (A, most, each)) \
   R(MatSeqAIJSetPreallocationCSR, (Mat A, const PetscInt i[], const PetscInt j[], const PetscScalar v[]), (A, i, j, v)) \
   R(MatSetPreallocationCOO, (Mat A, PetscCount n, PetscInt i[], PetscInt j[]), (A, n, i, j)) \
   R(MatResetPreallocation, (Mat A), (A)) \
+  R(MatMPIAIJSetPreallocation, (Mat A, PetscInt d, const PetscInt dn[], PetscInt o, const PetscInt on[]), (A, d, dn, o, on)) \
+  R(MatMPIAIJSetPreallocationCSR, (Mat A, const PetscInt i[], const PetscInt j[], const PetscScalar v[]), (A, i, j, v)) \
   R(MatStoreValues, (Mat A), (A))
 
 #define CALLS_AGAIN(function, formal, actual) \
@@ -234,7 +237,7 @@ static PetscErrorCode MatView_GPUCSRLevel(Mat A, PetscViewer viewer)
 
   PetscFunctionBegin;
   if (GPUCSRViewsInfo(viewer)) {
-    PetscCall(PetscViewerASCIIPrintf(viewer, "on backend %s alone: it becomes %s before an operation on the host\n", o->dev->ops->name, MATSEQAIJGPUCSR));
+    PetscCall(PetscViewerASCIIPrintf(viewer, "on backend %s alone: it becomes %s before an operation on the host\n", o->dev->ops->name, GPUCSRIsType(A, MATGPUCSRLEVEL) ? MATSEQAIJGPUCSR : MATMPIAIJGPUCSR));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(MatGPUCSRLevelBecome_Private(A));
@@ -252,13 +255,14 @@ static PetscErrorCode MatDestroy_GPUCSRLevel(Mat A)
   Mat_GPUCSRLevel *g = (Mat_GPUCSRLevel *)A->spptr;
 
   PetscFunctionBegin;
+  PetscCall(PetscFree3(g->i, g->j, g->a));
   PetscCall((*g->release)(g->owner));
   PetscCall(PetscFree(A->spptr));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A matrix of arrays and plans of the owner, whose destruction releases the owner. side: the matrix and its transpose (dev NULL: none). like: a MATSEQAIJGPUCSR with the configuration */
-PetscErrorCode MatGPUCSRLevelCreate_Private(Mat like, const GPUCSROperator side[2], PetscInt rbs, PetscInt cbs, void *owner, PetscErrorCode (*release)(void *), Mat *C)
+/* A matrix of arrays and plans of the owner, whose destruction releases the owner. side: the matrix and its transpose (dev NULL: none), on several ranks with ranks and rows. like: a matrix with the configuration */
+PetscErrorCode MatGPUCSRLevelCreate_Private(Mat like, const GPUCSROperator side[2], const GPUCSRRanks ranks[2], const struct _n_GPUCSRRanksCSR *rows, PetscInt rbs, PetscInt cbs, void *owner, PetscErrorCode (*release)(void *), Mat *C)
 {
   const GPUCSRStorage *csr = side[GPUCSR_FORWARD].csr;
   Mat_GPUCSRLevel     *g;
@@ -266,17 +270,19 @@ PetscErrorCode MatGPUCSRLevelCreate_Private(Mat like, const GPUCSROperator side[
 
   PetscFunctionBegin;
   PetscCall(MatCreate(PetscObjectComm((PetscObject)like), C));
-  PetscCall(MatSetSizes(*C, csr->m, csr->n, csr->m, csr->n));
+  PetscCall(MatSetSizes(*C, csr->m, csr->n, rows ? rows->rmap->N : csr->m, rows ? rows->cmap->N : csr->n));
   PetscCall(MatSetBlockSizes(*C, rbs, cbs));
   PetscCall(PetscLayoutSetUp((*C)->rmap));
   PetscCall(PetscLayoutSetUp((*C)->cmap));
-  PetscCall(PetscObjectChangeTypeName((PetscObject)*C, MATGPUCSRLEVEL));
+  PetscCall(PetscObjectChangeTypeName((PetscObject)*C, rows ? MATMPIGPUCSRLEVEL : MATGPUCSRLEVEL));
   PetscCall(PetscNew(&g));
   g->base.config        = ((Mat_GPUCSR *)like->spptr)->config;
   g->base.devicevectors = ((Mat_GPUCSR *)like->spptr)->devicevectors;
   g->owner              = owner;
   g->release            = release;
   for (int s = 0; s < 2; s++) g->side[s] = side[s];
+  for (int s = 0; s < 2 && rows; s++) g->ranks[s] = ranks[s];
+  g->rows     = rows;
   (*C)->spptr = g;
   PetscCall(PetscFree((*C)->defaultvectype));
   PetscCall(PetscStrallocpy(like->defaultvectype, &(*C)->defaultvectype));
@@ -305,6 +311,7 @@ PetscErrorCode MatGPUCSRLevelCreate_Private(Mat like, const GPUCSROperator side[
   COMPOSED(COMPOSE)
 #undef COMPOSE
   PetscCall(PetscObjectComposeFunction((PetscObject)*C, "MatProductSetFromOptions_anytype_C", productsetfromoptions_Becomes)); /* products with other types */
+  if (rows) MatGPUCSRLevelOfRanks_Private(*C);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -326,15 +333,20 @@ PACKAGES(GETS_FACTOR)
 /* Packages that this PETSc has, with the factors that they make */
 static PetscErrorCode Register(MatSolverType package, PetscErrorCode (*becomes)(Mat, MatFactorType, Mat *))
 {
-  static const MatFactorType types[] = {MAT_FACTOR_LU, MAT_FACTOR_CHOLESKY, MAT_FACTOR_ILU, MAT_FACTOR_ICC, MAT_FACTOR_ILUDT, MAT_FACTOR_QR};
+  static const MatFactorType types[]  = {MAT_FACTOR_LU, MAT_FACTOR_CHOLESKY, MAT_FACTOR_ILU, MAT_FACTOR_ICC, MAT_FACTOR_ILUDT, MAT_FACTOR_QR};
+  static const MatType       of[2][2] = {
+          {MATSEQAIJGPUCSR, MATGPUCSRLEVEL   },
+          {MATMPIAIJGPUCSR, MATMPIGPUCSRLEVEL}
+  };
 
   PetscFunctionBegin;
-  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(types); k++) {
-    PetscErrorCode (*make)(Mat, MatFactorType, Mat *) = NULL;
+  for (int k = 0; k < 2; k++)
+    for (size_t t = 0; t < PETSC_STATIC_ARRAY_LENGTH(types); t++) {
+      PetscErrorCode (*make)(Mat, MatFactorType, Mat *) = NULL;
 
-    PetscCall(MatSolverTypeGet(package, MATSEQAIJGPUCSR, types[k], NULL, NULL, &make));
-    if (make) PetscCall(MatSolverTypeRegister(package, MATGPUCSRLEVEL, types[k], becomes));
-  }
+      PetscCall(MatSolverTypeGet(package, of[k][0], types[t], NULL, NULL, &make));
+      if (make) PetscCall(MatSolverTypeRegister(package, of[k][1], types[t], becomes));
+    }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
