@@ -521,10 +521,11 @@ static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
   Options of `PCGAMG` have the same meaning here. If the matrix has a block size (`MatSetBlockSize()`), the vertices of the aggregates are blocks of rows. The near null space has the rigid motions of the
   points after `PCSetCoordinates()` with points of two or three numbers and blocks of as many rows. Otherwise `MatSetNearNullSpace()` gives it; the default is a constant for each component of a block.
 
-  Without `-pc_gpuamg_threshold` the set-up counts weak entries of a matrix of scalars with at most one near null vector. An entry is weak if its size is at most a twentieth of the geometric mean of the largest
-  off-diagonal entries of its row and of its column's row. An entry with the sign of the diagonal counts a sixteenth of its size. From one weak entry in 200 on, aggregates ignore weak entries on all levels, and levels after
-  the aggressive ones coarsen less and less aggressively. The prolongator's smoother then leaves out entries of at most a fiftieth of the largest one of their row. It adds them to the diagonal, weighted with the near
-  null vector. On several ranks the set-up counts in diagonal blocks. A row is an aggregate by itself if it depends on rows of other ranks alone. `-pc_gpuamg_threshold -1` takes all entries, as `PCGAMG` does.
+  Without `-pc_gpuamg_threshold` the set-up counts weak entries of a matrix of scalars with at most one near null vector. An entry counts if its size is at most a twentieth of the geometric mean of the largest
+  off-diagonal entries of its row and of its column's row. An entry with the sign of the diagonal has a sixteenth of its size. From one weak entry in 200 on, and on all levels, a row depends on entries above a twentieth of
+  its largest one, and joins an aggregate that it depends on. So aggregates grow from rows of large entries to rows of small ones. Levels after the aggressive ones coarsen less and less aggressively.
+  The prolongator's smoother then leaves out entries of at most a fiftieth of the largest one of their row. It adds them to the diagonal, weighted with the near null vector. On several ranks the set-up counts in diagonal
+  blocks. A row is an aggregate by itself if it depends on rows of other ranks alone. `-pc_gpuamg_threshold -1` takes all entries, as `PCGAMG` does.
 
   Other options `-mg_levels_...` and `-mg_coarse_...` have no effect, and a message names each option.
 
