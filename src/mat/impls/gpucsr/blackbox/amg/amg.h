@@ -74,7 +74,7 @@ typedef struct {
   int            bs, ns; /* rows of a vertex, near null vectors */
   double         theta, omega;
   uint32_t      *key, *next, *keys;
-  uint32_t       first;                 /* number of this rank's first row */
+  uint32_t       first;              /* number of this rank's first row */
   int            fresh, wide;        /* wide: entries of a row of A, about */
   int            relative, directed; /* directed: connections are strong beside the largest one of their row, otherwise of both rows */
   int32_t       *agg, *out, *length, *number, *flag;
