@@ -287,7 +287,7 @@ static PetscErrorCode PCSetUp_GPUAMG(PC pc)
 
     PetscCall(PetscInfo(pc, "Level %d has %s\n", a->h.at,
                         nan                            ? "an entry, or an eigenvalue, that is no number"
-                        : a->h.problem == GPUAMG_PIVOT ? "a factor with a zero pivot, or a row without an entry on the diagonal"
+                        : a->h.problem == GPUAMG_PIVOT ? "a factor or an inverse with a zero pivot, or a row without an entry on the diagonal"
                                                        : "a row whose entry on the diagonal is zero, and others are not"));
     pc->failedreason = nan ? PC_SUBPC_ERROR : PC_FACTOR_NUMERIC_ZEROPIVOT;
     a->taken         = PETSC_FALSE;

@@ -59,7 +59,7 @@ typedef enum {
   GPUAMG_UNDECIDED = 1, /* a vertex is */
   GPUAMG_ZERO      = 2, /* a row with entries has a zero diagonal entry, or lacks the diagonal */
   GPUAMG_NAN       = 4, /* it is no number */
-  GPUAMG_PIVOT     = 8, /* a level's factor has a zero pivot */
+  GPUAMG_PIVOT     = 8, /* a level's factor has a zero pivot, or the finest matrix has no inverse with pivots from its diagonal */
   GPUAMG_NEGATIVE  = 16 /* a diagonal entry is negative, which is no problem by itself */
 } GPUAMGFlag;
 
@@ -253,6 +253,7 @@ GPUCSR_INTERN PetscErrorCode GPUAMGPhaseBegin(GPUAMG *, GPUAMGPhases);
 GPUCSR_INTERN PetscErrorCode GPUAMGPhaseEnd(GPUAMG *, GPUAMGPhases, PetscErrorCode);
 
 /* Functions shared by the files of this folder */
+GPUCSR_INTERN PetscErrorCode GPUAMGCoarsest(GPUAMG *);
 GPUCSR_INTERN PetscErrorCode GPUAMGLengths(GPUAMG *, int n, GPUAMGWork *);
 GPUCSR_INTERN PetscErrorCode GPUAMGAggregates(GPUAMG *, int l, GPUAMGGraphs *, GPUCSRStorage *members);
 GPUCSR_INTERN PetscErrorCode GPUAMGGraphsBegin(GPUAMG *, int l, GPUAMGGraphs *);
