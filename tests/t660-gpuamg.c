@@ -528,14 +528,14 @@ static PetscErrorCode Allocate(size_t bytes, PetscBool clear, int line, const ch
 /* Any piece of memory is missing in a set-up or in a set-up with new values: an error, and the next set-up works */
 static PetscErrorCode Memory(const Grid *g, PetscBool again)
 {
-  int reached = 1, n = 0;
+  int      reached = 1, n = 0;
+  PetscInt its = 0, most = 0;
 
   PetscFunctionBegin;
   for (n = 1; reached; n++) {
     Mat            A = NULL;
     KSP            ksp;
     Vec            x, b;
-    PetscInt       its;
     PetscErrorCode ierr;
 
     PetscCall(GridCreate(g, 0, PETSC_FALSE, &A));
@@ -563,11 +563,13 @@ static PetscErrorCode Memory(const Grid *g, PetscBool again)
     PetscCheck(!reached || ierr == PETSC_ERR_MEM || !ierr, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Without piece %d of memory the error is %d", n, (int)ierr);
     PetscCall(KSPSetOperators(ksp, A, A));
     PetscCall(Iterations(ksp, "after a lack of memory", &its));
+    most = PetscMax(most, its);
     PetscCall(KSPDestroy(&ksp));
     PetscCall(MatDestroy(&A));
   }
   if (report) PetscCall(PetscPrintf(PETSC_COMM_SELF, "%d pieces of memory\n", n));
   PetscCheck(n > (direct ? 2 : again ? 5 : 50) || n == 2, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%d pieces of memory", n); /* of a device none is seen here */
+  PetscCheck(most == its, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " iterations after a lack of memory, %" PetscInt_FMT " otherwise", most, its);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

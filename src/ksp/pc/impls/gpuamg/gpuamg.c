@@ -254,23 +254,21 @@ static PetscErrorCode OneSetUp(PC pc, PetscBool same)
   PC_GPUAMG     *a        = (PC_GPUAMG *)pc->data;
   char           why[256] = "";
   GPUCSROperator o;
-  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   if (a->matrix.A != pc->pmat) PetscCall(PCGPUAMGForget_Private(a)); /* before a new matrix needs memory */
   if (!pc->pmat->rmap->n) PetscFunctionReturn(PETSC_SUCCESS);
   GPUAMGPhase(&a->h, GPUAMG_SEND, Send(pc->pmat, &o, why, sizeof(why)));
   PetscCall(PCGPUAMGOnDevice_Private(&o, why));
-  ierr = SetUpSteps(pc, &o, same);
-  if (ierr) PetscCall(PCGPUAMGForget_Private(a));
-  PetscCall(ierr);
+  PetscCall(SetUpSteps(pc, &o, same));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode PCSetUp_GPUAMG(PC pc)
 {
-  PC_GPUAMG *a = (PC_GPUAMG *)pc->data;
-  PetscBool  several, same = PETSC_FALSE;
+  PC_GPUAMG     *a = (PC_GPUAMG *)pc->data;
+  PetscBool      several, same = PETSC_FALSE;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(MatGPUCSRLevelBecome_Private(pc->pmat)); /* of another PC */
@@ -279,8 +277,12 @@ static PetscErrorCode PCSetUp_GPUAMG(PC pc)
   PetscCall(PCGPUAMGSmootherTell_Private(pc));
   a->version++;
   pc->failedreason = PC_NOERROR;
-  if (several) PetscCall(PCGPUAMGRanksSetUp_Private(pc, same));
-  else PetscCall(OneSetUp(pc, same));
+  ierr             = several ? PCGPUAMGRanksSetUp_Private(pc, same) : OneSetUp(pc, same);
+  if (ierr) {
+    pc->setupcalled = PETSC_FALSE; /* PCSetUp() has noted the state of the matrix, and would not come again */
+    PetscCall(PCGPUAMGForget_Private(a));
+  }
+  PetscCall(ierr);
   if (a->h.negative) PetscCall(PetscInfo(pc, "The diagonal has negative entries: the smoother's bounds are for a diagonal of one sign\n"));
   if (a->h.problem) {
     const PetscBool nan = (PetscBool)((a->h.problem & GPUAMG_NAN) != 0);
