@@ -397,6 +397,50 @@ static PetscErrorCode Between(MPI_Comm comm, PetscInt k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The program changes the vector of a near null space in place: the next set-up is the one of a new preconditioner */
+static PetscErrorCode Near(MPI_Comm comm)
+{
+  Mat          A;
+  KSP          ksp[2];
+  PC           pc;
+  Vec          v, y[2];
+  MatNullSpace near;
+  PetscInt     its, locks;
+  PetscReal    norm, difference;
+
+  PetscFunctionBegin;
+  PetscCall(Create(comm, 40, 1, &A));
+  PetscCall(MatCreateVecs(A, &v, NULL));
+  PetscCall(VecSet(v, 1.0 / 40));
+  PetscCall(MatNullSpaceCreate(comm, PETSC_FALSE, 1, &v, &near));
+  PetscCall(MatSetNearNullSpace(A, near));
+  PetscCall(Solver(A, &ksp[0], &pc));
+  PetscCall(KSPSetUp(ksp[0]));
+  PetscCall(VecLockGet(v, &locks)); /* by the null space, in PETSc 3.24 */
+  PetscCall(TestUnlock(v));
+  PetscCall(TestFill(v, 5, PETSC_FALSE));
+  PetscCall(VecShift(v, 4.0));
+  for (; locks > 0; locks--) PetscCall(VecLockReadPush(v));
+  PetscCall(MatScale(A, 2.0));
+  for (int k = 0; k < 2; k++) {
+    if (k) PetscCall(Solver(A, &ksp[1], &pc));
+    PetscCall(KSPSetOperators(ksp[k], A, A));
+    PetscCall(Solve(ksp[k], pc, "another near null vector", &its, &y[k]));
+  }
+  PetscCall(VecNorm(y[1], NORM_2, &norm));
+  PetscCall(VecAXPY(y[0], -1.0, y[1]));
+  PetscCall(VecNorm(y[0], NORM_2, &difference));
+  PetscCheck(difference <= 1e-12 * norm, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Another near null vector: the cycle differs from a new one's by %g", (double)(difference / norm));
+  for (int k = 0; k < 2; k++) {
+    PetscCall(VecDestroy(&y[k]));
+    PetscCall(KSPDestroy(&ksp[k]));
+  }
+  PetscCall(MatNullSpaceDestroy(&near));
+  PetscCall(VecDestroy(&v));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* A matrix of zeros has a preconditioner, also where a level is larger than its dense inverse may be */
 static PetscErrorCode Zero(MPI_Comm comm)
 {
@@ -493,6 +537,7 @@ int main(int argc, char **argv)
     PetscCall(Singular(PETSC_COMM_WORLD));
     PetscCall(Zero(PETSC_COMM_WORLD));
     PetscCall(NoPivots());
+    PetscCall(Near(PETSC_COMM_WORLD));
   }
   if (!points) PetscCall(Levels(A, level));
   PetscCall(MatDestroy(&A));

@@ -141,6 +141,24 @@ PetscErrorCode PCGPUAMGOnDevice_Private(const GPUCSROperator *o, const char why[
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Grows with each change of the space or of one of its vectors */
+static PetscErrorCode NearState(MatNullSpace near, PetscObjectState *sum)
+{
+  PetscObjectState state;
+  PetscBool        constant;
+  PetscInt         n;
+  const Vec       *v;
+
+  PetscFunctionBegin;
+  PetscCall(MatNullSpaceGetVecs(near, &constant, &n, &v));
+  PetscCall(PetscObjectStateGet((PetscObject)near, sum));
+  for (PetscInt k = 0; k < n; k++) {
+    PetscCall(PetscObjectStateGet((PetscObject)v[k], &state));
+    *sum += state;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Takes the options. same: options, blocks and the near null space have not changed since the last set-up, and aggregates do not depend on values */
 static PetscErrorCode Asked(PC pc, PetscBool *same)
 {
@@ -156,7 +174,7 @@ static PetscErrorCode Asked(PC pc, PetscBool *same)
   PetscCall(MatGetBlockSize(pc->pmat, &bs));
   PetscCall(MatGetNearNullSpace(pc->pmat, &near));
   if (near) PetscCall(PetscObjectGetId((PetscObject)near, &id));
-  if (near) PetscCall(PetscObjectStateGet((PetscObject)near, &state));
+  if (near) PetscCall(NearState(near, &state));
   *same   = (PetscBool)(!a->moved && !memcmp(&a->asked, &a->used, sizeof(a->used)) && a->near == id && a->nearstate == state && a->bs == bs);
   a->used = a->asked;
   PCGPUAMGOptionsAt_Private(a, 0, &o);
