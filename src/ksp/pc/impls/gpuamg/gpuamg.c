@@ -542,8 +542,8 @@ static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
   points after `PCSetCoordinates()` with points of two or three numbers and blocks of as many rows. Otherwise `MatSetNearNullSpace()` gives it; the default is a constant for each component of a block.
 
   Without `-pc_gpuamg_threshold` the set-up counts weak entries of a matrix of scalars with at most one near null vector. An entry counts if its size is at most a twentieth of the geometric mean of the largest
-  off-diagonal entries of its row and of its column's row. An entry with the sign of the diagonal has a sixteenth of its size. From one weak entry in 200 on, and on all levels, a row depends on entries above a twentieth of
-  its largest one, and joins an aggregate that it depends on. So aggregates grow from rows of large entries to rows of small ones. Levels after the aggressive ones coarsen less and less aggressively.
+  off-diagonal entries of its row and of its column's row. An entry with the sign of the diagonal has a sixteenth of its size. From one weak entry in 200 on, a row of any level depends on its entries above a twentieth of
+  the largest one alone. It joins an aggregate that it depends on, so aggregates grow from rows of large entries to rows of small ones. Levels after the aggressive ones coarsen less and less aggressively.
   The prolongator's smoother then leaves out entries of at most a fiftieth of the largest one of their row. It adds them to the diagonal, weighted with the near null vector. On several ranks the set-up counts in diagonal
   blocks. A row is an aggregate by itself if it depends on rows of other ranks alone. `-pc_gpuamg_threshold -1` takes all entries, as `PCGAMG` does.
 

@@ -6,7 +6,7 @@
 #define FAR 0.1 /* A D A x is so far from A x at most, relative to its largest entry */
 
 /*
-  Pivots come from the diagonal, and there may be none where the matrix is indefinite. Where the inverse D alone is the preconditioner it must be one, with A D A = A, of a singular matrix too. The test is a vector by chance
+  Pivots come from the diagonal, and an indefinite matrix may have none there. Without other levels D is the whole preconditioner, and must be an inverse: A D A = A, of a singular matrix too. The test takes a vector by chance
 */
 static PetscErrorCode Check(GPUAMG *h)
 {
