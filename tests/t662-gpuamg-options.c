@@ -15,6 +15,7 @@
   //TEST name="nolevel" args="-mat_gpucsr_format csr -quick -level 99" fails="must be from 0, the finest, to"
   //TEST name="nan" args="-mat_gpucsr_format csr -quick -our_pc_gpuamg_threshold 0.1,nan" fails="-pc_gpuamg_threshold of level 1 is not a number"
   //TEST name="points" args="-mat_gpucsr_format csr -quick -points 3" fails="PCSetCoordinates() has given 3 points"
+  //TEST name="infinite" args="-mat_gpucsr_format csr -quick -points 3 -at nan" fails="PCSetCoordinates(): point 0 has a number that is not finite"
 */
 static char help[] = "Tests the options of PCGPUAMG.\n";
 
@@ -190,6 +191,7 @@ static PetscErrorCode Coordinates(MPI_Comm comm, PetscInt k, PetscInt points)
     at[2 * v]     = (PetscReal)((first / 2 + v) % k);
     at[2 * v + 1] = (PetscReal)((first / 2 + v) / k);
   }
+  PetscCall(PetscOptionsGetReal(NULL, NULL, "-at", at, NULL));
   PetscCall(Solver(A, &ksp, &pc));
   PetscCall(PCSetCoordinates(pc, 2, points ? points : n / 2, at));
   PetscCall(PetscFree(at));
@@ -395,6 +397,50 @@ static PetscErrorCode Between(MPI_Comm comm, PetscInt k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The program changes the vector of a near null space in place: the next set-up is the one of a new preconditioner */
+static PetscErrorCode Near(MPI_Comm comm)
+{
+  Mat          A;
+  KSP          ksp[2];
+  PC           pc;
+  Vec          v, y[2];
+  MatNullSpace near;
+  PetscInt     its, locks;
+  PetscReal    norm, difference;
+
+  PetscFunctionBegin;
+  PetscCall(Create(comm, 40, 1, &A));
+  PetscCall(MatCreateVecs(A, &v, NULL));
+  PetscCall(VecSet(v, 1.0 / 40));
+  PetscCall(MatNullSpaceCreate(comm, PETSC_FALSE, 1, &v, &near));
+  PetscCall(MatSetNearNullSpace(A, near));
+  PetscCall(Solver(A, &ksp[0], &pc));
+  PetscCall(KSPSetUp(ksp[0]));
+  PetscCall(VecLockGet(v, &locks)); /* by the null space, in PETSc 3.24 */
+  PetscCall(TestUnlock(v));
+  PetscCall(TestFill(v, 5, PETSC_FALSE));
+  PetscCall(VecShift(v, 4.0));
+  for (; locks > 0; locks--) PetscCall(VecLockReadPush(v));
+  PetscCall(MatScale(A, 2.0));
+  for (int k = 0; k < 2; k++) {
+    if (k) PetscCall(Solver(A, &ksp[1], &pc));
+    PetscCall(KSPSetOperators(ksp[k], A, A));
+    PetscCall(Solve(ksp[k], pc, "another near null vector", &its, &y[k]));
+  }
+  PetscCall(VecNorm(y[1], NORM_2, &norm));
+  PetscCall(VecAXPY(y[0], -1.0, y[1]));
+  PetscCall(VecNorm(y[0], NORM_2, &difference));
+  PetscCheck(difference <= 1e-12 * norm, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Another near null vector: the cycle differs from a new one's by %g", (double)(difference / norm));
+  for (int k = 0; k < 2; k++) {
+    PetscCall(VecDestroy(&y[k]));
+    PetscCall(KSPDestroy(&ksp[k]));
+  }
+  PetscCall(MatNullSpaceDestroy(&near));
+  PetscCall(VecDestroy(&v));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* A matrix of zeros has a preconditioner, also where a level is larger than its dense inverse may be */
 static PetscErrorCode Zero(MPI_Comm comm)
 {
@@ -426,6 +472,51 @@ static PetscErrorCode Zero(MPI_Comm comm)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A regular matrix without pivots on the diagonal after the first: a reason, not a solution of another system. With other values the next set-up works */
+static PetscErrorCode NoPivots(void)
+{
+  Mat                A;
+  KSP                ksp;
+  Vec                b, x, r;
+  KSPConvergedReason reason;
+  PetscReal          norm;
+
+  PetscFunctionBegin;
+  PetscCall(TestMatCreate(PETSC_COMM_SELF, 3, 3, PETSC_FALSE, &A));
+  PetscCall(MatSetUp(A));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecSetValues(b, 3, (const PetscInt[]){0, 1, 2}, (const PetscScalar[]){1, 2, 4}, INSERT_VALUES));
+  PetscCall(VecAssemblyBegin(b));
+  PetscCall(VecAssemblyEnd(b));
+  PetscCall(KSPCreate(PETSC_COMM_SELF, &ksp));
+  PetscCall(KSPSetType(ksp, KSPGMRES));
+  PetscCall(KSPSetOperators(ksp, A, A));
+  PetscCall(KSPSetOptionsPrefix(ksp, "none_"));
+  PetscCall(PetscOptionsSetValue(NULL, "-none_pc_type", PCGPUAMG));
+  PetscCall(KSPSetFromOptions(ksp));
+  for (int good = 0; good < 2; good++) {
+    const PetscScalar a[9] = {1, 1, 1, 1, good ? 3 : 1, 2, 1, 2, good ? 4 : 1};
+
+    PetscCall(MatSetValues(A, 3, (const PetscInt[]){0, 1, 2}, 3, (const PetscInt[]){0, 1, 2}, a, INSERT_VALUES));
+    PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(KSPSetOperators(ksp, A, A));
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(KSPGetConvergedReason(ksp, &reason));
+    PetscCheck(good || reason == KSP_DIVERGED_PC_FAILED, PETSC_COMM_SELF, PETSC_ERR_PLIB, "A matrix without pivots: %s", KSPConvergedReasons[reason]);
+  }
+  PetscCall(VecDuplicate(b, &r));
+  PetscCall(MatResidual(A, b, x, r));
+  PetscCall(VecNorm(r, NORM_2, &norm));
+  PetscCheck(reason > 0 && norm < 1e-4, PETSC_COMM_SELF, PETSC_ERR_PLIB, "After a matrix without pivots: %s, residual %g", KSPConvergedReasons[reason], (double)norm);
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&r));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   PetscBool quick = PETSC_FALSE;
@@ -445,6 +536,8 @@ int main(int argc, char **argv)
     PetscCall(Between(PETSC_COMM_WORLD, 42));
     PetscCall(Singular(PETSC_COMM_WORLD));
     PetscCall(Zero(PETSC_COMM_WORLD));
+    PetscCall(NoPivots());
+    PetscCall(Near(PETSC_COMM_WORLD));
   }
   if (!points) PetscCall(Levels(A, level));
   PetscCall(MatDestroy(&A));

@@ -142,6 +142,24 @@ PetscErrorCode PCGPUAMGOnDevice_Private(const GPUCSROperator *o, const char why[
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Grows with each change of the space or of one of its vectors */
+static PetscErrorCode NearState(MatNullSpace near, PetscObjectState *sum)
+{
+  PetscObjectState state;
+  PetscBool        constant;
+  PetscInt         n;
+  const Vec       *v;
+
+  PetscFunctionBegin;
+  PetscCall(MatNullSpaceGetVecs(near, &constant, &n, &v));
+  PetscCall(PetscObjectStateGet((PetscObject)near, sum));
+  for (PetscInt k = 0; k < n; k++) {
+    PetscCall(PetscObjectStateGet((PetscObject)v[k], &state));
+    *sum += state;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Takes the options. same: options, blocks and the near null space have not changed since the last set-up, and aggregates do not depend on values */
 static PetscErrorCode Asked(PC pc, PetscBool *same)
 {
@@ -157,7 +175,7 @@ static PetscErrorCode Asked(PC pc, PetscBool *same)
   PetscCall(MatGetBlockSize(pc->pmat, &bs));
   PetscCall(MatGetNearNullSpace(pc->pmat, &near));
   if (near) PetscCall(PetscObjectGetId((PetscObject)near, &id));
-  if (near) PetscCall(PetscObjectStateGet((PetscObject)near, &state));
+  if (near) PetscCall(NearState(near, &state));
   *same   = (PetscBool)(!a->moved && !memcmp(&a->asked, &a->used, sizeof(a->used)) && a->near == id && a->nearstate == state && a->bs == bs);
   a->used = a->asked;
   PCGPUAMGOptionsAt_Private(a, 0, &o);
@@ -255,23 +273,21 @@ static PetscErrorCode OneSetUp(PC pc, PetscBool same)
   PC_GPUAMG     *a        = (PC_GPUAMG *)pc->data;
   char           why[256] = "";
   GPUCSROperator o;
-  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   if (a->matrix.A != pc->pmat) PetscCall(PCGPUAMGForget_Private(a)); /* before a new matrix needs memory */
   if (!pc->pmat->rmap->n) PetscFunctionReturn(PETSC_SUCCESS);
   GPUAMGPhase(&a->h, GPUAMG_SEND, Send(pc->pmat, &o, why, sizeof(why)));
   PetscCall(PCGPUAMGOnDevice_Private(&o, why));
-  ierr = SetUpSteps(pc, &o, same);
-  if (ierr) PetscCall(PCGPUAMGForget_Private(a));
-  PetscCall(ierr);
+  PetscCall(SetUpSteps(pc, &o, same));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode PCSetUp_GPUAMG(PC pc)
 {
-  PC_GPUAMG *a = (PC_GPUAMG *)pc->data;
-  PetscBool  several, same = PETSC_FALSE;
+  PC_GPUAMG     *a = (PC_GPUAMG *)pc->data;
+  PetscBool      several, same = PETSC_FALSE;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(MatGPUCSRLevelBecome_Private(pc->pmat)); /* of another PC */
@@ -280,15 +296,19 @@ static PetscErrorCode PCSetUp_GPUAMG(PC pc)
   PetscCall(PCGPUAMGSmootherTell_Private(pc));
   a->version++;
   pc->failedreason = PC_NOERROR;
-  if (several) PetscCall(PCGPUAMGRanksSetUp_Private(pc, same));
-  else PetscCall(OneSetUp(pc, same));
+  ierr             = several ? PCGPUAMGRanksSetUp_Private(pc, same) : OneSetUp(pc, same);
+  if (ierr) {
+    pc->setupcalled = PETSC_FALSE; /* PCSetUp() has noted the state of the matrix, and would not come again */
+    PetscCall(PCGPUAMGForget_Private(a));
+  }
+  PetscCall(ierr);
   if (a->h.negative) PetscCall(PetscInfo(pc, "The diagonal has negative entries: the smoother's bounds are for a diagonal of one sign\n"));
   if (a->h.problem) {
     const PetscBool nan = (PetscBool)((a->h.problem & GPUAMG_NAN) != 0);
 
     PetscCall(PetscInfo(pc, "Level %d has %s\n", a->h.at,
                         nan                            ? "an entry, or an eigenvalue, that is no number"
-                        : a->h.problem == GPUAMG_PIVOT ? "a factor with a zero pivot, or a row without an entry on the diagonal"
+                        : a->h.problem == GPUAMG_PIVOT ? "a factor or an inverse with a zero pivot, or a row without an entry on the diagonal"
                                                        : "a row whose entry on the diagonal is zero, and others are not"));
     pc->failedreason = nan ? PC_SUBPC_ERROR : PC_FACTOR_NUMERIC_ZEROPIVOT;
     a->taken         = PETSC_FALSE;
@@ -523,10 +543,11 @@ static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
   Options of `PCGAMG` have the same meaning here. If the matrix has a block size (`MatSetBlockSize()`), the vertices of the aggregates are blocks of rows. The near null space has the rigid motions of the
   points after `PCSetCoordinates()` with points of two or three numbers and blocks of as many rows. Otherwise `MatSetNearNullSpace()` gives it; the default is a constant for each component of a block.
 
-  Without `-pc_gpuamg_threshold` the set-up counts weak entries of a matrix of scalars with at most one near null vector. An entry is weak if its size is at most a twentieth of the geometric mean of the largest
-  off-diagonal entries of its row and of its column's row. An entry with the sign of the diagonal counts a sixteenth of its size. From one weak entry in 200 on, aggregates ignore weak entries on all levels, and levels after
-  the aggressive ones coarsen less and less aggressively. The prolongator's smoother then leaves out entries of at most a fiftieth of the largest one of their row. It adds them to the diagonal, weighted with the near
-  null vector. On several ranks the set-up counts in diagonal blocks. A row is an aggregate by itself if it depends on rows of other ranks alone. `-pc_gpuamg_threshold -1` takes all entries, as `PCGAMG` does.
+  Without `-pc_gpuamg_threshold` the set-up counts weak entries of a matrix of scalars with at most one near null vector. An entry counts if its size is at most a twentieth of the geometric mean of the largest
+  off-diagonal entries of its row and of its column's row. An entry with the sign of the diagonal has a sixteenth of its size. From one weak entry in 200 on, a row of any level depends on its entries above a twentieth of
+  the largest one alone. It joins an aggregate that it depends on, so aggregates grow from rows of large entries to rows of small ones. Levels after the aggressive ones coarsen less and less aggressively.
+  The prolongator's smoother then leaves out entries of at most a fiftieth of the largest one of their row. It adds them to the diagonal, weighted with the near null vector. On several ranks the set-up counts in diagonal
+  blocks. A row is an aggregate by itself if it depends on rows of other ranks alone. `-pc_gpuamg_threshold -1` takes all entries, as `PCGAMG` does.
 
   Other options `-mg_levels_...` and `-mg_coarse_...` have no effect, and a message names each option.
 

@@ -101,7 +101,9 @@ PetscErrorCode PCSetCoordinates_GPUAMG(PC pc, PetscInt dim, PetscInt points, Pet
 
   PetscFunctionBegin;
   PetscCheck(dim >= 1 && dim <= 3 && points >= 0, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE, "PCSetCoordinates(): %" PetscInt_FMT " points of %" PetscInt_FMT " numbers: there must be from 1 to 3 a point", points, dim);
+  for (PetscInt k = 0; k < dim * points; k++) PetscCheck(!PetscIsInfOrNanReal(coordinates[k]), PetscObjectComm((PetscObject)pc), PETSC_ERR_FP, "PCSetCoordinates(): point %" PetscInt_FMT " has a number that is not finite", k / dim);
   PetscCall(PetscFree(a->coordinates));
+  a->dim = a->points = 0;
   PetscCall(PetscMalloc1(dim * points, &a->coordinates));
   PetscCall(PetscArraycpy(a->coordinates, coordinates, dim * points));
   a->dim    = dim;

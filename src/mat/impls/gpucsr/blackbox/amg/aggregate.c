@@ -160,7 +160,7 @@ static PetscErrorCode Round(GPUAMG *h, int n, int k, uint32_t *spread, GPUAMGWor
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Roots, of which no two are within distance k, and of which each other vertex has one within it */
+/* Roots, of which no two are within distance k, and of which each other vertex has one within it. Where connections have a direction, a root may depend on a later one */
 static PetscErrorCode Roots(GPUAMG *h, int n, int k, GPUAMGWork *w)
 {
   int32_t   flag   = GPUAMG_UNDECIDED;
@@ -219,7 +219,7 @@ PetscErrorCode GPUAMGAggregates(GPUAMG *h, int l, GPUAMGGraphs *g, GPUCSRStorage
   GPUAMGLevel     *L   = &h->level[l];
   const GPUAMGOps *ops = GPUAMGOf(h->dev);
   const int        n = L->n / L->bs, k = Distance(h, l);
-  GPUAMGWork       w = {.bs = L->bs, .relative = h->weak, .beyond = h->weak ? h->beyond : NULL, .wide = (int)(L->A.nnz / PetscMax(1, L->n) / L->bs)};
+  GPUAMGWork       w = {.bs = L->bs, .relative = h->weak, .directed = h->weak, .beyond = h->weak ? h->beyond : NULL, .wide = (int)(L->A.nnz / PetscMax(1, L->n) / L->bs)};
   GPUCSRStorage    M = {.dev = h->dev};
   int32_t         *p[GPUAMG_TEMPS];
   int64_t          count;

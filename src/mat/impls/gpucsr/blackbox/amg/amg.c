@@ -402,27 +402,6 @@ static PetscErrorCode Coarsen(GPUAMG *h, int l, GPUAMGGraphs *g, GPUCSRBool *mor
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Prepares the coarsest level, which has its values, for cycles */
-static PetscErrorCode Coarsest(GPUAMG *h)
-{
-  GPUAMGLevel *L = &h->level[h->levels - 1];
-  const size_t n = (size_t)L->n;
-  GPUAMGRows   A = GPUAMGRowsOf(&L->A);
-  GPUAMGWork   w = {0};
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRBufferFree(h->dev, &h->inverseT));
-  if (!h->exact || h->problem) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUCSRBufferGrow(h->dev, sizeof(double) * n * n, "the inverse of a coarse operator", &h->inverse));
-  PetscCall(GPUCSRBufferGrow(h->dev, sizeof(double) * (GPUAMG_WORK(n) + n), "the inverse of a coarse operator", &h->temp[GPUAMG_TEMP_NORM]));
-  if (h->levels > 1) {
-    w = (GPUAMGWork){.from = GPUAMGRowsOf(&L[-1].R), .dinv = (double *)L[-1].dinv.p, .norm = (double *)h->temp[GPUAMG_TEMP_NORM].p + GPUAMG_WORK(n)};
-    PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, GPUAMG_ENERGY, L->n, &w));
-  }
-  PetscCall((*GPUAMGOf(h->dev)->invert)(h->dev, &A, w.norm, (double *)h->inverse.p, (double *)h->temp[GPUAMG_TEMP_NORM].p));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The near null space of the finest level; NULL: constants */
 static PetscErrorCode Basis(GPUAMG *h, const double *basis)
 {
@@ -466,7 +445,7 @@ static PetscErrorCode Build(GPUAMG *h, const double *basis, GPUAMGGraphs *g)
     if (more) PetscCall(Coarsen(h, l, g, &more));
   }
   h->exact = (GPUCSRBool)(h->level[h->levels - 1].n <= GPUCSRMachineShared.inverse_rows);
-  GPUAMGPhase(h, GPUAMG_COARSE, Coarsest(h));
+  GPUAMGPhase(h, GPUAMG_COARSE, GPUAMGCoarsest(h));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -602,7 +581,7 @@ static PetscErrorCode RefreshSteps(GPUAMG *h, GPUCSRBool keep, GPUCSRBool *stale
     if (!keep && h->o.nsmooths) GPUAMGPhase(h, GPUAMG_PROLONGATOR, ProlongatorValues(h, l));
     GPUAMGPhase(h, GPUAMG_GALERKIN, Galerkin(h, l));
   }
-  GPUAMGPhase(h, GPUAMG_COARSE, Coarsest(h));
+  GPUAMGPhase(h, GPUAMG_COARSE, GPUAMGCoarsest(h));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -5,7 +5,7 @@
   matrix of an eigenvalue estimate.
 
   Aggregates grow around a set of vertices of which no two are within distance k: N. Bell, S. Dalton, L. Olson, Exposing fine-grained parallelism in algebraic multigrid methods, SIAM J. Sci. Comput. 34
-  (2012). Priorities are a permutation of the vertices. Without ties, the result of a round does not depend on the order of threads.
+  (2012). Priorities are from a permutation of the vertices. A round reads the states of the last round alone, so its result does not depend on the order of threads.
 */
 #include "../spgemm/spgemm.h"
 #if !defined(__CUDACC__)
@@ -18,8 +18,8 @@
 #define GPUAMG_VECTORS 16 /* near null vectors at most */
 
 /*
-  Shares, where weak entries are dropped by default. WEAK: a connection of at most this share of the mean of its vertices' largest connections is weak. SMALL: the prolongator's smoother leaves out an entry
-  of at most this share of the largest entry of its row.
+  Shares, where weak entries are dropped by default. WEAK: a vertex does not depend on a neighbour by an entry of at most this share of the largest one of its row. SMALL: the prolongator's smoother leaves out an
+  entry of at most this share.
 */
 #define GPUAMG_WEAK  0.05
 #define GPUAMG_SMALL 0.02
@@ -59,7 +59,7 @@ typedef enum {
   GPUAMG_UNDECIDED = 1, /* a vertex is */
   GPUAMG_ZERO      = 2, /* a row with entries has a zero diagonal entry, or lacks the diagonal */
   GPUAMG_NAN       = 4, /* it is no number */
-  GPUAMG_PIVOT     = 8, /* a level's factor has a zero pivot */
+  GPUAMG_PIVOT     = 8, /* a level's factor has a zero pivot, or the finest matrix has no inverse with pivots from its diagonal */
   GPUAMG_NEGATIVE  = 16 /* a diagonal entry is negative, which is no problem by itself */
 } GPUAMGFlag;
 
@@ -74,8 +74,9 @@ typedef struct {
   int            bs, ns; /* rows of a vertex, near null vectors */
   double         theta, omega;
   uint32_t      *key, *next, *keys;
-  uint32_t       first;                 /* number of this rank's first row */
-  int            fresh, wide, relative; /* wide: entries of a row of A, about */
+  uint32_t       first;              /* number of this rank's first row */
+  int            fresh, wide;        /* wide: entries of a row of A, about */
+  int            relative, directed; /* directed: connections are strong beside the largest one of their row, otherwise of both rows */
   int32_t       *agg, *out, *length, *number, *flag;
   double        *dinv, *norm, *basis, *coarse;
   const double  *beyond; /* for each row, the size of its largest entry in columns missing in A; NULL: A has all columns */
@@ -252,6 +253,7 @@ GPUCSR_INTERN PetscErrorCode GPUAMGPhaseBegin(GPUAMG *, GPUAMGPhases);
 GPUCSR_INTERN PetscErrorCode GPUAMGPhaseEnd(GPUAMG *, GPUAMGPhases, PetscErrorCode);
 
 /* Functions shared by the files of this folder */
+GPUCSR_INTERN PetscErrorCode GPUAMGCoarsest(GPUAMG *);
 GPUCSR_INTERN PetscErrorCode GPUAMGLengths(GPUAMG *, int n, GPUAMGWork *);
 GPUCSR_INTERN PetscErrorCode GPUAMGAggregates(GPUAMG *, int l, GPUAMGGraphs *, GPUCSRStorage *members);
 GPUCSR_INTERN PetscErrorCode GPUAMGGraphsBegin(GPUAMG *, int l, GPUAMGGraphs *);

@@ -4,11 +4,13 @@
 #include "amg.h"
 #include <math.h>
 
-/* The state of a vertex: bits 30 and 31 of a key. The lower bits are its priority, different for each vertex */
+/* The state of a vertex: bits 30 and 31 of a key. The lower bits are its priority */
 #define GPUAMG_OUT         0u
 #define GPUAMG_WAITING     1u
 #define GPUAMG_ROOT        2u
 #define GPUAMG_STATUS(key) ((key) >> 30)
+#define GPUAMG_PRIORITIES  (1u << 30)
+#define GPUAMG_CLASSES     16
 
 /* The remaining share of a pivot */
 GPUCSR_HOST_DEVICE double GPUAMGShare(double pivot, double was)
@@ -19,7 +21,7 @@ GPUCSR_HOST_DEVICE double GPUAMGShare(double pivot, double was)
 /* A permutation of the numbers below 2^30 */
 GPUCSR_HOST_DEVICE uint32_t GPUAMGHash(uint32_t v)
 {
-  const uint32_t mask = (1u << 30) - 1;
+  const uint32_t mask = GPUAMG_PRIORITIES - 1;
 
   v = (v * 0x2c1b3c6du + 0x297a2d39u) & mask;
   v ^= v >> 15;
@@ -83,7 +85,10 @@ GPUCSR_HOST_DEVICE void GPUAMGNormsRow(const GPUAMGWork *w, int v)
   w->norm[v] = sqrt(most);
 }
 
-/* Strong connections of vertex v, from its rows merged by columns; a connection is as strong as the largest entry of its block. to NULL: how many */
+/*
+  Strong connections of vertex v, from its rows merged by columns; a connection is as strong as the largest entry of its block. Directed: a vertex of small entries depends on a neighbour of
+  large entries, and not the reverse. to NULL: how many
+*/
 GPUCSR_HOST_DEVICE int GPUAMGGraphRow(const GPUAMGWork *w, int v, int32_t *to)
 {
   const int bs = w->bs;
@@ -100,7 +105,7 @@ GPUCSR_HOST_DEVICE int GPUAMGGraphRow(const GPUAMGWork *w, int v, int32_t *to)
     for (int r = 0; r < bs; r++)
       for (; at[r] < w->A.i[v * bs + r + 1] && w->A.j[at[r]] / bs == u; at[r]++)
         if (w->theta >= 0 && GPUAMGSize(w, v, w->A.a[at[r]]) > most) most = GPUAMGSize(w, v, w->A.a[at[r]]);
-    if (u != v && w->theta >= 0 && !(most > w->theta * (w->norm[u] * w->norm[v]))) continue;
+    if (u != v && w->theta >= 0 && !(most > w->theta * (w->norm[w->directed ? v : u] * w->norm[v]))) continue;
     if (to) to[count] = u;
     count++;
   }
@@ -108,7 +113,7 @@ GPUCSR_HOST_DEVICE int GPUAMGGraphRow(const GPUAMGWork *w, int v, int32_t *to)
 
 /*
   Row i without its small entries, which go to the diagonal: the product of the row and the near null vector stays the same. The row is scaled to its old diagonal, for dinv. Small is relative to the
-  row's largest entry: where coefficients jump, a row of small entries depends on the vertex of a row of large entries, and not the reverse. to NULL: count the entries
+  row's largest entry, as strong is. to NULL: count the entries
 */
 GPUCSR_HOST_DEVICE int GPUAMGFilterRow(const GPUAMGWork *w, int i, int32_t *to, double *a)
 {
@@ -128,15 +133,29 @@ GPUCSR_HOST_DEVICE int GPUAMGFilterRow(const GPUAMGWork *w, int i, int32_t *to, 
   return count;
 }
 
+/*
+  The priority of a vertex, by chance. Directed: a class comes first, one for each factor of four between the largest entry of the vertex and those of the vertices that it depends on. So aggregates grow
+  from large entries to small ones. Within a class, vertices with equal upper bits of their hash are both roots
+*/
+GPUCSR_HOST_DEVICE uint32_t GPUAMGPriority(const GPUAMGWork *w, int v)
+{
+  const uint32_t hash = GPUAMGHash((uint32_t)v);
+  double         most = 0;
+  int            rank = GPUAMG_CLASSES - 1;
+
+  if (!w->directed) return hash;
+  for (int k = w->A.i[v]; k < w->A.i[v + 1]; k++) most = fmax(most, w->norm[w->A.j[k]]);
+  if (most > w->norm[v]) rank += ilogb(w->norm[v] / most);
+  return (rank > 0 ? (uint32_t)rank * (GPUAMG_PRIORITIES / GPUAMG_CLASSES) : 0) + hash / GPUAMG_CLASSES;
+}
+
 /* A vertex without neighbours has no part in coarser levels. One that depends on vertices beyond the matrix is an aggregate by itself */
 GPUCSR_HOST_DEVICE void GPUAMGBeginRow(const GPUAMGWork *w, int v)
 {
-  const int depends = w->beyond && w->beyond[v] > w->theta * (w->norm[v] * w->norm[v]);
-  uint32_t  key     = depends ? (GPUAMG_WAITING << 30) | GPUAMGHash((uint32_t)v) : GPUAMG_OUT;
+  int any = w->beyond && w->beyond[v] > w->theta * (w->norm[v] * w->norm[v]);
 
-  for (int k = w->A.i[v]; k < w->A.i[v + 1]; k++)
-    if (w->A.j[k] != v) key = (GPUAMG_WAITING << 30) | GPUAMGHash((uint32_t)v);
-  w->key[v] = key;
+  for (int k = w->A.i[v]; k < w->A.i[v + 1]; k++) any |= w->A.j[k] != v;
+  w->key[v] = any ? (GPUAMG_WAITING << 30) | GPUAMGPriority(w, v) : GPUAMG_OUT;
 }
 
 /* The largest of key over neighbours of v, from the first on every so many, and 0 where there are none */
@@ -171,7 +190,7 @@ GPUCSR_HOST_DEVICE void GPUAMGDecideRow(const GPUAMGWork *w, int v, uint32_t mos
 
   if (from > most) most = from;
   w->next[v] = key;
-  if (key == most) w->next[v] = (GPUAMG_ROOT << 30) | (key & ((1u << 30) - 1));
+  if (key == most) w->next[v] = (GPUAMG_ROOT << 30) | (key & (GPUAMG_PRIORITIES - 1));
   else if (GPUAMG_STATUS(most) == GPUAMG_ROOT) w->next[v] = GPUAMG_OUT;
   else GPUAMGRaise(w->flag, GPUAMG_UNDECIDED);
 }
