@@ -201,8 +201,9 @@ static PetscErrorCode Hierarchy(PC pc, const GPUCSROperator *o, PetscBool same)
   PetscFunctionBegin;
   PetscCall(MatGPUCSROperatorBegin_Private(o));
   PetscCall(MatGPUCSROperatorCSR_Private(o, NULL, &csr));
-  if (same && a->taken && !a->h.problem && a->matrix.A == o->A && a->h.dev == o->dev && a->matrix.version.pattern == o->version.pattern) PetscCall(GPUAMGRefresh(&a->h, csr, o->plan, (GPUCSRBool)a->reuse, &stale));
+  if (same && a->taken && !a->h.problem && a->matrix.A == o->A && a->h.dev == o->dev && a->pattern == o->version.pattern) PetscCall(GPUAMGRefresh(&a->h, csr, o->plan, (GPUCSRBool)a->reuse, &stale));
   if (stale) PetscCall(Fresh(pc, o, csr));
+  a->pattern = o->version.pattern;
   if (stale) a->built++;
   else a->refreshed++;
   PetscFunctionReturn(PETSC_SUCCESS);
