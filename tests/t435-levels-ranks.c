@@ -523,6 +523,34 @@ static PetscErrorCode NewValues(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* New values move the eigenvalues of coarse levels alone: with estimates PETSc makes the products and new bounds */
+static PetscErrorCode Eigenvalues(void)
+{
+  Mat       A = NULL, P;
+  PetscBool kept;
+  PC        pc;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsInsertString(own, "-pc_gamg_recompute_esteig 1 -pc_gamg_process_eq_limit 25"));
+  PetscCall(Box(PETSC_COMM_WORLD, EDGE, 0.0, 0.0, 0, PETSC_FALSE, &A));
+  PetscCall(MatSetOption(A, MAT_SPD, PETSC_TRUE));
+  PetscCall(Create(A, PETSC_FALSE, &pc));
+  for (int pass = 0; pass < 3; pass++) {
+    if (pass == 1) PetscCall(MatScale(A, 0.3));
+    if (pass == 2) PetscCall(Box(PETSC_COMM_WORLD, EDGE, 9.0, 0.0, 0, PETSC_FALSE, &A));
+    PetscCall(PCSetOperators(pc, A, A));
+    PetscCall(PCSetUp(pc));
+    PetscCall(LevelOf(pc, PETSC_TRUE, &P));
+    PetscCall(PetscObjectTypeCompare((PetscObject)P, "mpigpucsrlevel", &kept));
+    PetscCheck(kept == (PetscBool)(pass < 2 && !petscs), PETSC_COMM_WORLD, PETSC_ERR_PLIB, "New values %d: the prolongator is %son the devices alone", pass, kept ? "" : "not ");
+  }
+  PetscCall(AllGalerkin(pc));
+  PetscCall(PetscOptionsInsertString(own, "-pc_gamg_recompute_esteig 0 -pc_gamg_process_eq_limit 3"));
+  PetscCall(PCDestroy(&pc));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The program's smoothers, before and after an application */
 static PetscErrorCode Smoothers(Mat A)
 {
@@ -646,6 +674,7 @@ int main(int argc, char **argv)
     PetscCall(Lives());
     PetscCall(Coordinates(A));
     PetscCall(NewValues());
+    PetscCall(Eigenvalues());
     PetscCall(Smoothers(A));
   }
   PetscCall(MatDestroy(&A));
