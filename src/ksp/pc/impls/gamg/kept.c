@@ -184,7 +184,7 @@ static PetscErrorCode Unchanged(PC pc, const PCGAMGData *d, PetscBool *same)
   levels = PCGAMGHierarchyLevels_Private(s);
   *same  = (PetscBool)(s->A == pc->pmat && s->pattern == pc->pmat->nonzerostate && (r ? mg->nlevels >= levels : mg->nlevels == levels));
   for (int l = 0; l < levels && *same; l++) {
-    if (l + 1 < levels) PetscCall(Is(LevelOf(pc, l)->interpolate, r ? r->level[l].P[d->nsmooths].m.block[0] : &s->h.level[l].P[s->h.o.nsmooths], same));
+    if (l + 1 < levels) PetscCall(Is(LevelOf(pc, l)->interpolate, r ? r->level[l].P[((const PC_GPUAMG *)s->of->data)->used.o.nsmooths].m.block[0] : &s->h.level[l].P[s->h.o.nsmooths], same));
     PetscCall(KSPGetOperators(LevelOf(pc, l)->smoothd, NULL, &A));
     PetscCall(PetscObjectTypeCompare((PetscObject)A, r ? MATMPIAIJGPUCSR : MATSEQAIJGPUCSR, &host));
     if (l && l + 1 < levels) PetscCall(Is(A, r ? r->level[l].A.m.block[0] : &s->h.level[l].A, same));

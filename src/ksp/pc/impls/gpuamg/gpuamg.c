@@ -477,7 +477,7 @@ static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
                                    all / (double)h->level[0].A.nnz, h->exact ? "a dense inverse" : "a smoother", 1e-6 * bytes, a->built, a->refreshed));
   if (a->used.precision)
     PetscCall(
-      PetscViewerASCIIPrintf(viewer, "  values and vectors of cycles are %s%s (precision %s)\n", a->cycle.floats ? "floats" : "doubles", a->rounded && !a->cycle.floats ? ", because the last method adds up rounding" : "", PCGPUAMGPrecisions[a->used.precision]));
+      PetscViewerASCIIPrintf(viewer, "  values and vectors of cycles are %s%s (precision %s)\n", a->cycle.floats ? "floats" : "doubles", a->rounded && !a->cycle.floats ? ", as the last method needs them" : "", PCGPUAMGPrecisions[a->used.precision]));
   PetscCall(PetscViewerASCIIPrintf(viewer, "  level       rows    nonzeros  a row  block  eigenvalue  kernel\n"));
   for (int l = 0; l < h->levels; l++) {
     const GPUAMGLevel *L = &h->level[l];
