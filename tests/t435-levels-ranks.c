@@ -527,6 +527,7 @@ static PetscErrorCode NewValues(void)
 static PetscErrorCode Eigenvalues(void)
 {
   Mat       A = NULL, P;
+  PetscInt  references[3];
   PetscBool kept;
   PC        pc;
 
@@ -544,7 +545,9 @@ static PetscErrorCode Eigenvalues(void)
     PetscCall(LevelOf(pc, PETSC_TRUE, &P));
     PetscCall(PetscObjectTypeCompare((PetscObject)P, "mpigpucsrlevel", &kept));
     PetscCheck(kept == (PetscBool)(pass < 2 && !petscs), PETSC_COMM_WORLD, PETSC_ERR_PLIB, "New values %d: the prolongator is %son the devices alone", pass, kept ? "" : "not ");
+    PetscCall(PetscObjectGetReference((PetscObject)A, &references[pass]));
   }
+  PetscCheck(references[2] < references[1] || petscs, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "Levels on the host keep the devices' hierarchy");
   PetscCall(AllGalerkin(pc));
   PetscCall(PetscOptionsInsertString(own, "-pc_gamg_recompute_esteig 0 -pc_gamg_process_eq_limit 3"));
   PetscCall(PCDestroy(&pc));

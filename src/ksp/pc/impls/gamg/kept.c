@@ -360,7 +360,10 @@ PetscErrorCode PCGAMGRefresh_Private(PC pc, PetscBool *done)
   if (*done) GPUCSRTry(&attempt, Numeric(pc, d, done));
   if (!attempt.error && *done) GPUCSRTry(&attempt, Renew(pc, d->shared));
   if (!attempt.error && *done) GPUCSRTry(&attempt, Below(pc, done));
-  if (!attempt.error && !*done && d->shared && pc->setupcalled && ((PC_GAMG *)((PC_MG *)pc->data)->innerctx)->reuse_prol && pc->flag != DIFFERENT_NONZERO_PATTERN) GPUCSRTry(&attempt, Become(pc));
+  if (!attempt.error && !*done && d->shared && pc->setupcalled && ((PC_GAMG *)((PC_MG *)pc->data)->innerctx)->reuse_prol && pc->flag != DIFFERENT_NONZERO_PATTERN) {
+    GPUCSRTry(&attempt, Become(pc));
+    d->kept = PETSC_FALSE; /* the hierarchy goes after PETSc's set-up */
+  }
   if (!attempt.error) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCheck(!MatGPUCSROperatorRequired_Private(pc->pmat) && (attempt.error == PETSC_ERR_MEM || attempt.error == PETSC_ERR_GPU || attempt.error == PETSC_ERR_SUP), PetscObjectComm((PetscObject)pc), attempt.error, "%s", attempt.message);
   *done    = PETSC_FALSE;
