@@ -476,8 +476,7 @@ static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
   PetscCall(PetscViewerASCIIPrintf(viewer, "  %d levels on backend %s, operator complexity %.3f, coarse solver %s, %.3g MB besides the matrix, built %" PetscInt_FMT " times, refreshed %" PetscInt_FMT "\n", h->levels, h->dev->ops->name,
                                    all / (double)h->level[0].A.nnz, h->exact ? "a dense inverse" : "a smoother", 1e-6 * bytes, a->built, a->refreshed));
   if (a->used.precision)
-    PetscCall(
-      PetscViewerASCIIPrintf(viewer, "  values and vectors of cycles are %s%s (precision %s)\n", a->cycle.floats ? "floats" : "doubles", a->rounded && !a->cycle.floats ? ", as the last method needs them" : "", PCGPUAMGPrecisions[a->used.precision]));
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  values and vectors of cycles are %s%s (precision %s)\n", a->cycle.floats ? "floats" : "doubles", a->rounded && !a->cycle.floats ? ", as the last method needs them" : "", PCGPUAMGPrecisions[a->used.precision]));
   PetscCall(PetscViewerASCIIPrintf(viewer, "  level       rows    nonzeros  a row  block  eigenvalue  kernel\n"));
   for (int l = 0; l < h->levels; l++) {
     const GPUAMGLevel *L = &h->level[l];
