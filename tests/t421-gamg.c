@@ -291,7 +291,7 @@ static PetscErrorCode PetscsOptions(void)
   usual = o.n[0];
   last  = o.nonzeros[o.levels - 2];
   PetscCall(With(A, "-pc_gamg_coarse_eq_limit 3", NULL, &o, &pc));
-  PetscCheck(o.n[0] < usual, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "-pc_gamg_coarse_eq_limit has no effect: %" PetscInt_FMT " rows", o.n[0]);
+  PetscCheck(o.n[0] < usual || usual <= 3, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "-pc_gamg_coarse_eq_limit has no effect: %" PetscInt_FMT " rows", o.n[0]);
   PetscCall(PCDestroy(&pc));
 #if PETSC_VERSION_LT(3, 24, 0) /* PCGAMG of 3.24 refuses it */
   PetscCall(With(A, "-pc_mg_levels 2", NULL, &o, &pc));

@@ -422,6 +422,54 @@ static PetscErrorCode Lives(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Coordinates of a matrix of scalars stand for constants, also beside a near null space of the matrix */
+static PetscErrorCode Coordinates(Mat A)
+{
+  MatNullSpace near;
+  PetscReal   *x;
+  PetscInt     n, rows[2];
+  Vec          v[2];
+  Mat          level;
+  PC           pc;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetLocalSize(A, &n, NULL));
+  PetscCall(PetscCalloc1(3 * n, &x));
+  for (int k = 0; k < 2; k++) {
+    PetscCall(MatCreateVecs(A, &v[k], NULL));
+    PetscCall(TestFill(v[k], 7 + k, PETSC_FALSE));
+  }
+  for (int attached = 0; attached < 2; attached++) {
+    PetscCall(PCCreate(PETSC_COMM_WORLD, &pc));
+    PetscCall(PetscObjectSetOptions((PetscObject)pc, own));
+    PetscCall(PCSetOperators(pc, A, A));
+    PetscCall(PCSetType(pc, PCGAMG));
+    PetscCall(PCSetCoordinates(pc, 3, n, x));
+    PetscCall(PCSetFromOptions(pc));
+    if (attached) {
+      PetscReal   norm;
+      PetscScalar dot;
+
+      PetscCall(VecNormalize(v[0], &norm));
+      PetscCall(VecDot(v[1], v[0], &dot));
+      PetscCall(VecAXPY(v[1], -dot, v[0]));
+      PetscCall(VecNormalize(v[1], &norm));
+      PetscCall(MatNullSpaceCreate(PETSC_COMM_WORLD, PETSC_FALSE, 2, v, &near));
+      PetscCall(MatSetNearNullSpace(A, near));
+      PetscCall(MatNullSpaceDestroy(&near));
+    }
+    PetscCall(PCSetUp(pc));
+    PetscCall(LevelOf(pc, PETSC_FALSE, &level));
+    PetscCall(MatGetSize(level, &rows[attached], NULL));
+    PetscCall(PCDestroy(&pc));
+  }
+  PetscCheck(rows[0] == rows[1], PETSC_COMM_WORLD, PETSC_ERR_PLIB, "A near null space beside coordinates: %" PetscInt_FMT " rows, not %" PetscInt_FMT, rows[1], rows[0]);
+  PetscCall(MatSetNearNullSpace(A, NULL));
+  for (int k = 0; k < 2; k++) PetscCall(VecDestroy(&v[k]));
+  PetscCall(PetscFree(x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* ---- new values ---- */
 
 static PetscErrorCode NewValues(void)
@@ -471,6 +519,38 @@ static PetscErrorCode NewValues(void)
   PetscCall(AllGalerkin(pc[0]));
   PetscCall(PetscOptionsSetValue(own, "-pc_gamg_recompute_esteig", "0"));
   PetscCall(PCDestroy(&pc[0]));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* New values move the eigenvalues of coarse levels alone: with estimates PETSc makes the products and new bounds */
+static PetscErrorCode Eigenvalues(void)
+{
+  Mat       A = NULL, P;
+  PetscInt  references[3];
+  PetscBool kept;
+  PC        pc;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsInsertString(own, "-pc_gamg_recompute_esteig 1 -pc_gamg_process_eq_limit 25"));
+  PetscCall(Box(PETSC_COMM_WORLD, EDGE, 0.0, 0.0, 0, PETSC_FALSE, &A));
+  PetscCall(MatSetOption(A, MAT_SPD, PETSC_TRUE));
+  PetscCall(Create(A, PETSC_FALSE, &pc));
+  for (int pass = 0; pass < 3; pass++) {
+    if (pass == 1) PetscCall(MatScale(A, 0.3));
+    if (pass == 1) PetscCall(PCGAMGSetNSmooths(pc, 9)); /* for the next hierarchy */
+    if (pass == 2) PetscCall(Box(PETSC_COMM_WORLD, EDGE, 9.0, 0.0, 0, PETSC_FALSE, &A));
+    PetscCall(PCSetOperators(pc, A, A));
+    PetscCall(PCSetUp(pc));
+    PetscCall(LevelOf(pc, PETSC_TRUE, &P));
+    PetscCall(PetscObjectTypeCompare((PetscObject)P, "mpigpucsrlevel", &kept));
+    PetscCheck(kept == (PetscBool)(pass < 2 && !petscs), PETSC_COMM_WORLD, PETSC_ERR_PLIB, "New values %d: the prolongator is %son the devices alone", pass, kept ? "" : "not ");
+    PetscCall(PetscObjectGetReference((PetscObject)A, &references[pass]));
+  }
+  PetscCheck(references[2] < references[1] || petscs, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "Levels on the host keep the devices' hierarchy");
+  PetscCall(AllGalerkin(pc));
+  PetscCall(PetscOptionsInsertString(own, "-pc_gamg_recompute_esteig 0 -pc_gamg_process_eq_limit 3"));
+  PetscCall(PCDestroy(&pc));
   PetscCall(MatDestroy(&A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -596,7 +676,9 @@ int main(int argc, char **argv)
       for (int p = 0; p < 2; p++)
         if (operations[k].of == 2 || operations[k].of == p) PetscCall(One(A, R, k, (PetscBool)p));
     PetscCall(Lives());
+    PetscCall(Coordinates(A));
     PetscCall(NewValues());
+    PetscCall(Eigenvalues());
     PetscCall(Smoothers(A));
   }
   PetscCall(MatDestroy(&A));

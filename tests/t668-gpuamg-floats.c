@@ -314,6 +314,40 @@ static PetscErrorCode Renewed(const Grid *g)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* An application meets a new pattern with the old hierarchy; the set-up that follows makes a new one */
+static PetscErrorCode Patterns(const Grid *g, const char precision[])
+{
+  KSP ksp;
+  PC  pc;
+  Mat A = NULL, B;
+  Vec y, fresh;
+
+  PetscFunctionBegin;
+  PetscCall(GridCreate(g, 0, PETSC_FALSE, &A));
+  PetscCall(MatMatMult(A, A, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &B));
+  PetscCall(Begin(A, KSPGPUCG, precision, "-pc_gpuamg_threshold -1", &ksp, &pc));
+  PetscCall(KSPSetUp(ksp));
+  PetscCall(PCSetReusePreconditioner(pc, PETSC_TRUE));
+  PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+  PetscCall(MatCopy(B, A, DIFFERENT_NONZERO_PATTERN));
+  PetscCall(Application(pc, 0, &y));
+  PetscCall(VecDestroy(&y));
+  PetscCall(PCSetReusePreconditioner(pc, PETSC_FALSE));
+  PetscCall(MatScale(A, 2.0));
+  PetscCall(KSPSetUp(ksp));
+  PetscCall(Application(pc, 0, &y));
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(Begin(A, KSPGPUCG, precision, "-pc_gpuamg_threshold -1", &ksp, &pc));
+  PetscCall(Application(pc, 0, &fresh));
+  PetscCall(Near(y, fresh, 0, g->name, "new pattern"));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&fresh));
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(MatDestroy(&A));
+  PetscCall(MatDestroy(&B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* ---- doubles ---- */
 
 /* Cycles that stay in doubles */
@@ -402,7 +436,11 @@ int main(int argc, char **argv)
     PetscCall(Large(A, name));
     PetscCall(MatDestroy(&A));
   }
-  for (size_t k = 0; size == 1 && k < PETSC_STATIC_ARRAY_LENGTH(grids); k++) PetscCall(Renewed(&grids[k]));
+  for (size_t k = 0; size == 1 && k < PETSC_STATIC_ARRAY_LENGTH(grids); k++) {
+    PetscCall(Renewed(&grids[k]));
+    PetscCall(Patterns(&grids[k], "double"));
+    PetscCall(Patterns(&grids[k], "single"));
+  }
   PetscCall(PetscFinalize());
   return 0;
 }

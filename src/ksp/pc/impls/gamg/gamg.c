@@ -157,7 +157,7 @@ static PetscErrorCode Near(const PC_GAMG *g, Mat A, double **near)
   *near = NULL;
   PetscCall(MatGetBlockSize(A, &bs));
   PetscCheck(bs <= GPUAMG_VECTORS && ns <= GPUAMG_VECTORS, PETSC_COMM_SELF, PETSC_ERR_SUP, "blocks of %" PetscInt_FMT " rows have %" PetscInt_FMT " near null vectors, at most %d of which the device takes", bs, ns, GPUAMG_VECTORS);
-  PetscCheck(g->data && g->data_sz == n * ns, PETSC_COMM_SELF, PETSC_ERR_SUP, "the near null space does not have the rows of the matrix");
+  PetscCheck((g->data || !n) && g->data_sz == n * ns, PETSC_COMM_SELF, PETSC_ERR_SUP, "the near null space does not have the rows of the matrix");
   constant = (PetscBool)(ns == bs);
   for (PetscInt c = 0; c < ns && constant; c++)
     for (PetscInt i = 0; i < n && constant; i++) constant = (PetscBool)(g->data[c * n + i] == (i % bs == c));
@@ -267,7 +267,7 @@ static PetscErrorCode Aggregate(PC pc, Mat A, PCGAMGData *d, PetscBool all, cons
   PetscFunctionBegin;
   PetscCall(Near(g, A, &near));
   if (all && A->rmap->n) ierr = PCGPUAMGHierarchy_Private(A, o, g->data_cell_cols, near, PETSC_TRUE, &d->shared->h);
-  d->whole = (PetscBool)(d->shared->h.levels > 1 && !d->shared->h.problem);
+  d->whole = (PetscBool)(all && d->shared->h.levels > 1 && !d->shared->h.problem);
   if (!ierr && !d->whole) ierr = PCGPUAMGTentativeMake_Private(A, o, g->data_cell_cols, near, &d->t);
   PetscCall(PetscFree(near));
   PetscCall(ierr);
@@ -288,7 +288,7 @@ static PetscErrorCode Settle(Mat A, PCGAMGData *d, GPUCSRAttempt *a)
   PetscCall(GPUCSRAgree(comm, &weight, &a->error, a->message, sizeof(a->message), &rank));
   if (!a->error) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PCGPUAMGTentativeDestroy_Private(&d->t));
-  PetscCall(Drop(d, PETSC_TRUE));
+  PetscCall(Drop(d, (PetscBool)!d->levels)); /* PETSc has taken the finer levels of the hierarchy */
   d->whole = PETSC_FALSE;
   PetscCheck(a->error == PETSC_ERR_SUP || (!MatGPUCSROperatorRequired_Private(A) && (a->error == PETSC_ERR_MEM || a->error == PETSC_ERR_GPU)), comm, a->error, "%s", a->message);
   d->ondevice = PETSC_FALSE;

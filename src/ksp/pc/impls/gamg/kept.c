@@ -184,7 +184,7 @@ static PetscErrorCode Unchanged(PC pc, const PCGAMGData *d, PetscBool *same)
   levels = PCGAMGHierarchyLevels_Private(s);
   *same  = (PetscBool)(s->A == pc->pmat && s->pattern == pc->pmat->nonzerostate && (r ? mg->nlevels >= levels : mg->nlevels == levels));
   for (int l = 0; l < levels && *same; l++) {
-    if (l + 1 < levels) PetscCall(Is(LevelOf(pc, l)->interpolate, r ? r->level[l].P[d->nsmooths].m.block[0] : &s->h.level[l].P[s->h.o.nsmooths], same));
+    if (l + 1 < levels) PetscCall(Is(LevelOf(pc, l)->interpolate, r ? r->level[l].P[((const PC_GPUAMG *)s->of->data)->used.o.nsmooths].m.block[0] : &s->h.level[l].P[s->h.o.nsmooths], same));
     PetscCall(KSPGetOperators(LevelOf(pc, l)->smoothd, NULL, &A));
     PetscCall(PetscObjectTypeCompare((PetscObject)A, r ? MATMPIAIJGPUCSR : MATSEQAIJGPUCSR, &host));
     if (l && l + 1 < levels) PetscCall(Is(A, r ? r->level[l].A.m.block[0] : &s->h.level[l].A, same));
@@ -234,6 +234,12 @@ static PetscErrorCode NumericOne(PC pc, GPUAMG *h, PetscBool estimates, PetscBoo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Chebyshev's bounds stay for such an eigenvalue: they allow for one a tenth larger. old 0: PETSc makes bounds anew */
+static PetscBool Bounded(double lambda, double old)
+{
+  return (PetscBool)(!(old > 0) || (lambda < 1.05 * old && lambda > 0.8 * old));
+}
+
 /* The hierarchy of the new values. good false (a zero on the diagonal, no numbers, other eigenvalues): PETSc makes new products of old prolongators */
 static PetscErrorCode Numeric(PC pc, PCGAMGData *d, PetscBool *good)
 {
@@ -245,12 +251,7 @@ static PetscErrorCode Numeric(PC pc, PCGAMGData *d, PetscBool *good)
   PetscCall(Estimates(pc, &estimates));
   if (s->of) PetscCall(PCGPUAMGRanksRefresh_Private(s->of, estimates, good));
   else PetscCall(NumericOne(pc, &s->h, estimates, good));
-  /* Chebyshev's bounds stay: they allow for eigenvalues a tenth larger */
-  for (int l = 0; l + 1 < PCGAMGHierarchyLevels_Private(s) && estimates; l++) {
-    const double lambda = PCGAMGHierarchyLevel_Private(s, l).lambda, old = (double)mg->max_eigen_DinvA[l];
-
-    if (old > 0) *good = (PetscBool)(*good && lambda < 1.05 * old && lambda > 0.8 * old);
-  }
+  for (int l = 0; l + 1 < PCGAMGHierarchyLevels_Private(s) && estimates; l++) *good = (PetscBool)(*good && Bounded(PCGAMGHierarchyLevel_Private(s, l).lambda, (double)mg->max_eigen_DinvA[l]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -282,6 +283,56 @@ static PetscErrorCode Renew(PC pc, PCGAMGHierarchy *s)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The largest eigenvalue of a level that PETSc has made, by the method of its set-up */
+static PetscErrorCode Largest(PC pc, Mat A, PetscReal *lambda)
+{
+  PetscBool known, spd;
+  PetscReal least;
+  Vec       b, x;
+  KSP       ksp;
+  PC        jacobi;
+
+  PetscFunctionBegin;
+  PetscCall(MatIsSPDKnown(pc->pmat, &known, &spd));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecSetRandom(b, NULL));
+  PetscCall(KSPCreate(PetscObjectComm((PetscObject)A), &ksp));
+  PetscCall(KSPSetType(ksp, known && spd ? KSPCG : KSPGMRES));
+  PetscCall(KSPSetOperators(ksp, A, A));
+  PetscCall(KSPGetPC(ksp, &jacobi));
+  PetscCall(PCSetType(jacobi, PCJACOBI));
+  PetscCall(KSPSetNormType(ksp, KSP_NORM_NONE));
+  PetscCall(KSPSetTolerances(ksp, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, 10));
+  PetscCall(KSPSetComputeSingularValues(ksp, PETSC_TRUE));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(KSPComputeExtremeSingularValues(ksp, lambda, &least));
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Do Chebyshev's bounds of levels below the devices' stay for the new values? */
+static PetscErrorCode Below(PC pc, PetscBool *good)
+{
+  const PC_MG *mg = (const PC_MG *)pc->data;
+  PCGAMGData  *d;
+  PetscBool    estimates;
+  PetscReal    lambda;
+  Mat          A;
+
+  PetscFunctionBegin;
+  PetscCall(PCGAMGDataOf_Private(pc, &d));
+  PetscCall(Estimates(pc, &estimates));
+  for (int l = PCGAMGHierarchyLevels_Private(d->shared) - 1; l + 1 < mg->nlevels && estimates && *good; l++) {
+    if (!(mg->max_eigen_DinvA[l] > 0)) continue;
+    PetscCall(KSPGetOperators(LevelOf(pc, l)->smoothd, NULL, &A));
+    PetscCall(Largest(pc, A, &lambda));
+    *good = Bounded((double)lambda, (double)mg->max_eigen_DinvA[l]);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Levels come to the host before PETSc's products of old prolongators, inside which an error would leave memory allocated */
 static PetscErrorCode Become(PC pc)
 {
@@ -308,7 +359,11 @@ PetscErrorCode PCGAMGRefresh_Private(PC pc, PetscBool *done)
   PetscCall(Unchanged(pc, d, done));
   if (*done) GPUCSRTry(&attempt, Numeric(pc, d, done));
   if (!attempt.error && *done) GPUCSRTry(&attempt, Renew(pc, d->shared));
-  if (!attempt.error && !*done && d->shared && pc->setupcalled && ((PC_GAMG *)((PC_MG *)pc->data)->innerctx)->reuse_prol && pc->flag != DIFFERENT_NONZERO_PATTERN) GPUCSRTry(&attempt, Become(pc));
+  if (!attempt.error && *done) GPUCSRTry(&attempt, Below(pc, done));
+  if (!attempt.error && !*done && d->shared && pc->setupcalled && ((PC_GAMG *)((PC_MG *)pc->data)->innerctx)->reuse_prol && pc->flag != DIFFERENT_NONZERO_PATTERN) {
+    GPUCSRTry(&attempt, Become(pc));
+    d->kept = PETSC_FALSE; /* the hierarchy goes after PETSc's set-up */
+  }
   if (!attempt.error) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCheck(!MatGPUCSROperatorRequired_Private(pc->pmat) && (attempt.error == PETSC_ERR_MEM || attempt.error == PETSC_ERR_GPU || attempt.error == PETSC_ERR_SUP), PetscObjectComm((PetscObject)pc), attempt.error, "%s", attempt.message);
   *done    = PETSC_FALSE;

@@ -219,8 +219,9 @@ static PetscErrorCode Hierarchy(PC pc, const GPUCSROperator *o, PetscBool same)
   PetscFunctionBegin;
   PetscCall(MatGPUCSROperatorBegin_Private(o));
   PetscCall(MatGPUCSROperatorCSR_Private(o, NULL, &csr));
-  if (same && a->taken && !a->h.problem && a->matrix.A == o->A && a->h.dev == o->dev && a->matrix.version.pattern == o->version.pattern) PetscCall(GPUAMGRefresh(&a->h, csr, o->plan, (GPUCSRBool)a->reuse, &stale));
+  if (same && a->taken && !a->h.problem && a->matrix.A == o->A && a->h.dev == o->dev && a->pattern == o->version.pattern) PetscCall(GPUAMGRefresh(&a->h, csr, o->plan, (GPUCSRBool)a->reuse, &stale));
   if (stale) PetscCall(Fresh(pc, o, csr));
+  a->pattern = o->version.pattern;
   if (stale) a->built++;
   else a->refreshed++;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -495,8 +496,7 @@ static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
   PetscCall(PetscViewerASCIIPrintf(viewer, "  %d levels on backend %s, operator complexity %.3f, coarse solver %s, %.3g MB besides the matrix, built %" PetscInt_FMT " times, refreshed %" PetscInt_FMT "\n", h->levels, h->dev->ops->name,
                                    all / (double)h->level[0].A.nnz, h->exact ? "a dense inverse" : "a smoother", 1e-6 * bytes, a->built, a->refreshed));
   if (a->used.precision)
-    PetscCall(
-      PetscViewerASCIIPrintf(viewer, "  values and vectors of cycles are %s%s (precision %s)\n", a->cycle.floats ? "floats" : "doubles", a->rounded && !a->cycle.floats ? ", because the last method adds up rounding" : "", PCGPUAMGPrecisions[a->used.precision]));
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  values and vectors of cycles are %s%s (precision %s)\n", a->cycle.floats ? "floats" : "doubles", a->rounded && !a->cycle.floats ? ", as the last method needs them" : "", PCGPUAMGPrecisions[a->used.precision]));
   PetscCall(PetscViewerASCIIPrintf(viewer, "  level       rows    nonzeros  a row  block  eigenvalue  kernel\n"));
   for (int l = 0; l < h->levels; l++) {
     const GPUAMGLevel *L = &h->level[l];

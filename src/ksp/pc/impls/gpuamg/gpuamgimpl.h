@@ -44,7 +44,8 @@ struct _n_PC_GPUAMG {
   PetscBool         taken, takent; /* the cycles belong to the present hierarchy */
   PetscBool         warned;        /* of K-cycles inside a method that is not flexible */
   PetscBool         rounded;       /* the cycle may be in floats */
-  GPUCSROperator    matrix;        /* the finest matrix of the hierarchy, with a reference to its Mat */
+  PetscInt64        pattern;       /* of the finest matrix when the hierarchy was made */
+  GPUCSROperator    matrix;        /* the finest matrix of the cycle, with a reference to its Mat */
   const void       *data;          /* of its plan's first array */
   const char       *kernel;        /* of its products */
   PetscInt          bs;            /* rows of a block */

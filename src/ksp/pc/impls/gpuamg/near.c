@@ -54,8 +54,8 @@ PetscErrorCode PCGPUAMGNear_Private(PC pc, PetscInt *bs, PetscInt *ns, double **
   const PetscInt   n        = pc->pmat->rmap->n;
   PetscBool        constant = PETSC_FALSE, motions, none = PETSC_FALSE;
   const Vec       *v    = NULL;
+  MatNullSpace     near = NULL;
   PetscErrorCode   ierr = PETSC_SUCCESS;
-  MatNullSpace     near;
 
   PetscFunctionBegin;
   *rows = NULL;
@@ -63,7 +63,7 @@ PetscErrorCode PCGPUAMGNear_Private(PC pc, PetscInt *bs, PetscInt *ns, double **
   PetscCheck(*bs <= GPUAMG_VECTORS, comm, PETSC_ERR_SUP, "PC type gpuamg takes blocks of at most %d rows, not %" PetscInt_FMT, GPUAMG_VECTORS, *bs);
   *ns     = *bs;
   motions = (PetscBool)(a->dim > 1 && a->dim == *bs);
-  PetscCall(MatGetNearNullSpace(pc->pmat, &near));
+  if (!a->part) PetscCall(MatGetNearNullSpace(pc->pmat, &near)); /* the PC of which this one is a part gives vectors, or none */
   if (a->given) *ns = a->ngiven;
   else if (motions) {
     PetscCheck(a->points * a->dim == n, comm, PETSC_ERR_ARG_SIZ, "PCSetCoordinates() has given %" PetscInt_FMT " points on a process whose matrix has %" PetscInt_FMT " blocks of rows", a->points, n / *bs);
