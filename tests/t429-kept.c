@@ -291,13 +291,7 @@ static PetscErrorCode Binary(Mat A, Mat fine, Vec *v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static const struct {
-  const char *name;
-  Operation  *run;
-  int         of;     /* 0 levels, 1 prolongators, 2 both */
-  PetscBool   stays;  /* on the device */
-  PetscBool   writes; /* entries */
-} operations[] = {
+static const Tested operations[] = {
   {"MatMult",             Mult,           2, PETSC_FALSE, PETSC_FALSE},
   {"MatMultTranspose",    MultTranspose,  2, PETSC_FALSE, PETSC_FALSE},
   {"MatGetDiagonal",      GetDiagonal,    0, PETSC_TRUE,  PETSC_FALSE},
@@ -335,39 +329,6 @@ static const struct {
   {"PCGAMG",              Inside,         0, PETSC_FALSE, PETSC_FALSE},
   {"MatView",             Binary,         2, PETSC_FALSE, PETSC_FALSE}
 };
-
-static PetscErrorCode One(Mat A, Mat R, size_t k, PetscBool p)
-{
-  Mat  level[2], fine[2] = {A, R};
-  PC   pc[2];
-  Vec  v[2], y[2];
-  char where[100];
-
-  PetscFunctionBegin;
-  PetscCall(PetscSNPrintf(where, sizeof(where), "%s of a %s", operations[k].name, p ? "prolongator" : "level"));
-  for (int ref = 0; ref < 2; ref++) PetscCall(Create(A, (PetscBool)ref, &pc[ref]));
-  PetscCall(Kept(pc[0], PETSC_TRUE, where));
-  PetscCall(Kept(pc[1], PETSC_FALSE, where));
-  PetscCall(Apply(pc[0], &y[0]));
-  PetscCall(Kept(pc[0], PETSC_TRUE, "After an application"));
-  for (int ref = 0; ref < 2; ref++) PetscCall(LevelOf(pc[ref], p, &level[ref]));
-  PetscCall(MatConvert(level[1], MATAIJ, MAT_INITIAL_MATRIX, &level[1]));
-  for (int ref = 0; ref < 2; ref++) PetscCall((*operations[k].run)(level[ref], fine[ref], &v[ref]));
-  PetscCall(Near(v[0], v[1], strncmp(operations[k].name, "PCLU", 4) && strcmp(operations[k].name, "PCCHOLESKY") ? 4 : 1e4, where));
-  if (operations[k].stays) PetscCall(Kept(pc[0], PETSC_TRUE, where));
-  if (!operations[k].writes) { /* the cycle of a level on the host is the same */
-    PetscCall(Apply(pc[0], &y[1]));
-    PetscCall(Near(y[1], y[0], 100, where));
-    PetscCall(VecDestroy(&y[1]));
-  }
-  PetscCall(VecDestroy(&y[0]));
-  PetscCall(MatDestroy(&level[1]));
-  for (int ref = 0; ref < 2; ref++) {
-    PetscCall(VecDestroy(&v[ref]));
-    PetscCall(PCDestroy(&pc[ref]));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 /* ---- new values ---- */
 
@@ -552,7 +513,7 @@ int main(int argc, char **argv)
     if (there && !petscs && sometimes) PetscCall(TestSkip("no device"));
     for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(operations); k++)
       for (int p = 0; p < 2; p++)
-        if (operations[k].of == 2 || operations[k].of == p) PetscCall(One(A, R, k, (PetscBool)p));
+        if (operations[k].of == 2 || operations[k].of == p) PetscCall(One(A, R, &operations[k], strncmp(operations[k].name, "PCLU", 4) && strcmp(operations[k].name, "PCCHOLESKY") ? 4 : 1e4, (PetscBool)p));
     PetscCall(NewValues());
     PetscCall(Smoothers(A));
   }

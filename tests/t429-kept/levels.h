@@ -127,6 +127,48 @@ PETSC_UNUSED static PetscErrorCode By(Mat A, PCType type, Vec *v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+typedef struct {
+  const char *name;
+  Operation  *run;
+  int         of;     /* 0 levels, 1 prolongators, 2 both */
+  PetscBool   stays;  /* on the devices */
+  PetscBool   writes; /* entries */
+} Tested;
+
+/* The operation on a level, or (p) a prolongator, and on a MATAIJ of it; c as in Near(). An application agrees before and after it */
+static PetscErrorCode One(Mat A, Mat R, const Tested *t, PetscReal c, PetscBool p)
+{
+  Mat  level[2], fine[2] = {A, R};
+  PC   pc[2];
+  Vec  v[2], y[2];
+  char where[100];
+
+  PetscFunctionBegin;
+  PetscCall(PetscSNPrintf(where, sizeof(where), "%s of a %s", t->name, p ? "prolongator" : "level"));
+  for (int ref = 0; ref < 2; ref++) PetscCall(Create(A, (PetscBool)ref, &pc[ref]));
+  PetscCall(Kept(pc[0], PETSC_TRUE, where));
+  PetscCall(Kept(pc[1], PETSC_FALSE, where));
+  PetscCall(Apply(pc[0], &y[0]));
+  PetscCall(Kept(pc[0], PETSC_TRUE, "After an application"));
+  for (int ref = 0; ref < 2; ref++) PetscCall(LevelOf(pc[ref], p, &level[ref]));
+  PetscCall(MatConvert(level[1], MATAIJ, MAT_INITIAL_MATRIX, &level[1]));
+  for (int ref = 0; ref < 2; ref++) PetscCall((*t->run)(level[ref], fine[ref], &v[ref]));
+  PetscCall(Near(v[0], v[1], c, where));
+  if (t->stays) PetscCall(Kept(pc[0], PETSC_TRUE, where));
+  if (!t->writes) { /* the cycle of a level on the host is the same */
+    PetscCall(Apply(pc[0], &y[1]));
+    PetscCall(Near(y[1], y[0], 100, where));
+    PetscCall(VecDestroy(&y[1]));
+  }
+  PetscCall(VecDestroy(&y[0]));
+  PetscCall(MatDestroy(&level[1]));
+  for (int ref = 0; ref < 2; ref++) {
+    PetscCall(VecDestroy(&v[ref]));
+    PetscCall(PCDestroy(&pc[ref]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* ---- new values ---- */
 
 /* Values of two PCs change. stays: eigenvalues hardly change, so levels stay on the devices */

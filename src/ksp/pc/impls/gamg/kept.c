@@ -234,7 +234,7 @@ static PetscErrorCode NumericOne(PC pc, GPUAMG *h, PetscBool estimates, PetscBoo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Chebyshev's bounds stay for such an eigenvalue: they allow for one a tenth larger. old 0: PETSc makes bounds anew */
+/* Do Chebyshev's bounds stay for the new eigenvalue? Bounds allow for an eigenvalue that is a tenth larger. old 0: PETSc makes new bounds */
 static PetscBool Bounded(double lambda, double old)
 {
   return (PetscBool)(!(old > 0) || (lambda < 1.05 * old && lambda > 0.8 * old));

@@ -561,7 +561,7 @@ static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
   K-cycles solve on each coarse level but the coarsest by two steps of a Krylov method with the cycle below as preconditioner: flexible conjugate gradients if the matrix is known to be symmetric (`MAT_SYMMETRIC`, `MAT_SPD`),
   otherwise the generalized conjugate residual method (Y. Notay, P. S. Vassilevski, Numer. Linear Algebra Appl. 15, 2008). There are always two steps, without a test of the residual after the first. So a graph can
   record the cycle, and all numbers stay on the device. Where a step is impossible, because the curvature is not positive, the V-cycle's correction or the first step remains. Small levels that become one dense matrix have W cycles there.
-  A K-cycle visits levels as often as a W cycle. It is not linear: the outer method must be flexible. `KSPGPUCG` then takes the flexible formula for its directions; `KSPCG`, `KSPGMRES`, `KSPGPUGMRES`,
+  A K-cycle visits levels as often as a W cycle. It is not linear: the outer method must be flexible. `KSPGPUCG` then takes the flexible formula for its directions. `KSPCG`, `KSPGMRES`, `KSPGPUGMRES`,
   `KSPGPUBCGS` and others may stall, or report convergence that the true residual does not have: the first such solve prints a warning. `PCApplyTranspose()` is an error. With several ranks their sums pass through the host.
 
   In floats the matrices of all levels, the smoothers, the dense matrix and the vectors of a cycle take half the bytes. A power of two scales a right-hand side that is far from 1, so its magnitude does not matter. The

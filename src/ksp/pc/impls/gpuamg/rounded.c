@@ -142,7 +142,7 @@ PetscErrorCode PCGPUAMGFinest_Private(PC_GPUAMG *a, const GPUCSROperator *o)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The cycle, or that of the small levels of several ranks, becomes one in floats if it may, or one in doubles */
+/* Floats, if they are allowed, or doubles for the cycle. On several ranks the cycle of the small levels changes */
 PetscErrorCode PCGPUAMGFloats_Private(PC pc, PetscBool floats)
 {
   PC_GPUAMG *a   = (PC_GPUAMG *)pc->data;

@@ -119,7 +119,7 @@ PetscErrorCode GPUMGPCApply(void *solver, Vec x, Vec y)
   PetscFunctionReturn(ierr);
 }
 
-/* Columns of a PC's operator, from applications to vectors on the host. Its matrix, or that of a solver inside, knows it meanwhile */
+/* Columns of a PC's operator, from applications to vectors on the host. The matrix of the PC, or of a solver inside, is marked meanwhile */
 PetscErrorCode GPUMGPCProbe(KSP ksp, PetscInt n, PetscInt first, PetscInt count, double rows[])
 {
   KSP            inner;

@@ -266,7 +266,7 @@ PetscErrorCode MatGPUCSRLevelCreate_Private(Mat like, const GPUCSROperator side[
 {
   const GPUCSRStorage *csr = side[GPUCSR_FORWARD].csr;
   Mat_GPUCSRLevel     *g;
-  struct _MatOps      *o; /* those of like, and no others: PETSc asks for them */
+  struct _MatOps      *o; /* the operations of `like` alone: PETSc tests for each one */
 
   PetscFunctionBegin;
   PetscCall(MatCreate(PetscObjectComm((PetscObject)like), C));
@@ -330,7 +330,7 @@ PetscErrorCode MatGPUCSRLevelCreate_Private(Mat like, const GPUCSROperator side[
   }
 PACKAGES(GETS_FACTOR)
 
-/* Packages that this PETSc has, with the factors that they make */
+/* The packages of this PETSc, with their types of factors */
 static PetscErrorCode Register(MatSolverType package, PetscErrorCode (*becomes)(Mat, MatFactorType, Mat *))
 {
   static const MatFactorType types[]  = {MAT_FACTOR_LU, MAT_FACTOR_CHOLESKY, MAT_FACTOR_ILU, MAT_FACTOR_ICC, MAT_FACTOR_ILUDT, MAT_FACTOR_QR};

@@ -134,8 +134,8 @@ GPUCSR_HOST_DEVICE int GPUAMGFilterRow(const GPUAMGWork *w, int i, int32_t *to, 
 }
 
 /*
-  The priority of a vertex, by chance. Directed: a class comes first, one for each factor of four between the largest entry of the vertex and those of the vertices that it depends on. So aggregates grow
-  from large entries to small ones. Within a class, vertices with equal upper bits of their hash are both roots
+  The priority of a vertex, by chance. Directed: the class comes before chance. The class falls with the ratio of the vertex' largest entry to the largest entries of the vertices that it depends on, so aggregates
+  grow from large entries to small ones. Within a class, vertices with equal upper bits of their hash are both roots
 */
 GPUCSR_HOST_DEVICE uint32_t GPUAMGPriority(const GPUAMGWork *w, int v)
 {
