@@ -226,11 +226,13 @@ static PetscErrorCode Weak(const Grid *g, PetscInt times)
   if (report) PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s: %" PetscInt_FMT ", of all entries %" PetscInt_FMT "\n", g->name, its, most));
   PetscCheck(direct || times * its < most, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt_FMT " iterations, of all entries %" PetscInt_FMT, g->name, its, most);
   PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(ForCG(pc));
   PetscCall(Application(pc, PETSC_FALSE, 9, &x));
   PetscCall(MatScale(A, -1.0));
   PetscCall(Solver(A, "our_", g->ksp, PCGPUAMG, &minus));
   PetscCall(KSPSetUp(minus));
   PetscCall(KSPGetPC(minus, &other));
+  PetscCall(ForCG(other));
   PetscCall(Application(other, PETSC_FALSE, 9, &y));
   PetscCall(VecGetLocalSize(x, &n));
   PetscCall(VecGetArrayRead(x, &a));

@@ -108,6 +108,7 @@ static PetscErrorCode Application(PC pc, int power, Vec *y)
   PetscCall(MatCreateVecs(A, y, &b));
   PetscCall(TestFill(b, 5, PETSC_FALSE));
   PetscCall(VecScale(b, ldexp(1.0, power)));
+  PetscCall(ForCG(pc));
   PetscCall(PCApply(pc, b, *y));
   PetscCall(VecDestroy(&b));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -221,6 +222,39 @@ static PetscErrorCode Solve(Mat A, KSP ksp, PetscReal scale, PetscInt ref, Petsc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A PC inside another PC, and a method that follows its residual by the preconditioner: the true residual ends where that of doubles does */
+static PetscErrorCode Inside(Mat A, const char options[], const char name[])
+{
+  PetscOptions own;
+  PetscReal    off, norm;
+  KSP          ksp;
+  Vec          b, x, r;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsCreate(&own));
+  PetscCall(PetscOptionsInsertString(own, options));
+  PetscCall(KSPCreate(PETSC_COMM_SELF, &ksp));
+  PetscCall(PetscObjectSetOptions((PetscObject)ksp, own));
+  PetscCall(KSPSetOperators(ksp, A, A));
+  PetscCall(KSPSetTolerances(ksp, 1e-11, PETSC_DEFAULT, PETSC_DEFAULT, 100));
+  PetscCall(KSPSetFromOptions(ksp));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecDuplicate(b, &r));
+  PetscCall(TestFill(b, 7, PETSC_FALSE));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(MatMult(A, x, r));
+  PetscCall(VecAYPX(r, -1.0, b));
+  PetscCall(VecNorm(r, NORM_2, &off));
+  PetscCall(VecNorm(b, NORM_2, &norm));
+  PetscCheck(off < 1e-8 * norm, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s, %s: the true residual ends at %g", name, options, (double)(off / norm));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&r));
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(PetscOptionsDestroy(&own));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Iterations of all methods, where b is small or large, too, as far as the squares of norms are numbers */
 static PetscErrorCode Methods(Mat A, PetscBool symmetric, const char name[])
 {
@@ -232,6 +266,8 @@ static PetscErrorCode Methods(Mat A, PetscBool symmetric, const char name[])
   static const PetscReal scales[] = {1, 1e-45, 1e45, 1e-120, 1e120};
 
   PetscFunctionBegin;
+  PetscCall(Inside(A, "-ksp_type gmres -pc_type composite -pc_composite_pcs gpuamg -sub_0_pc_gpuamg_precision single", name));
+  if (symmetric) PetscCall(Inside(A, "-ksp_type richardson -ksp_richardson_self_scale -pc_type gpuamg -pc_gpuamg_precision single", name));
   for (int t = 0; t < 8 && types[symmetric][t]; t++) {
     const char *const words[] = {"double", "single", "auto"};
     PetscInt          ref = 0, its, unscaled = 0;

@@ -4,6 +4,27 @@
 #pragma once
 #include "../testing.h"
 
+/* A solve without iterations: cycles of the PC are then the ones of conjugate gradients, in floats where these are asked for */
+PETSC_UNUSED static PetscErrorCode ForCG(PC pc)
+{
+  KSP ksp;
+  Mat A;
+  Vec b, x;
+
+  PetscFunctionBegin;
+  PetscCall(PCGetOperators(pc, &A, NULL));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(KSPCreate(PetscObjectComm((PetscObject)pc), &ksp));
+  PetscCall(KSPSetType(ksp, KSPCG));
+  PetscCall(KSPSetPC(ksp, pc));
+  PetscCall(KSPSetTolerances(ksp, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, 0));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Plane strain of k by k bilinear elements, held at its left side; modes: with rigid motions as its near null space */
 static inline PetscErrorCode ElasticCreate(PetscInt k, PetscReal poisson, PetscBool modes, PetscBool ref, Mat *A)
 {

@@ -496,7 +496,8 @@ static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
   PetscCall(PetscViewerASCIIPrintf(viewer, "  %d levels on backend %s, operator complexity %.3f, coarse solver %s, %.3g MB besides the matrix, built %" PetscInt_FMT " times, refreshed %" PetscInt_FMT "\n", h->levels, h->dev->ops->name,
                                    all / (double)h->level[0].A.nnz, h->exact ? "a dense inverse" : "a smoother", 1e-6 * bytes, a->built, a->refreshed));
   if (a->used.precision)
-    PetscCall(PetscViewerASCIIPrintf(viewer, "  values and vectors of cycles are %s%s (precision %s)\n", a->cycle.floats ? "floats" : "doubles", a->rounded && !a->cycle.floats ? ", as the last method needs them" : "", PCGPUAMGPrecisions[a->used.precision]));
+    PetscCall(
+      PetscViewerASCIIPrintf(viewer, "  values and vectors of cycles are %s%s (precision %s)\n", a->cycle.floats ? "floats" : "doubles", a->rounded && !a->cycle.floats ? ", and floats for methods that they serve" : "", PCGPUAMGPrecisions[a->used.precision]));
   PetscCall(PetscViewerASCIIPrintf(viewer, "  level       rows    nonzeros  a row  block  eigenvalue  kernel\n"));
   for (int l = 0; l < h->levels; l++) {
     const GPUAMGLevel *L = &h->level[l];
@@ -565,8 +566,9 @@ static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
   `KSPGPUBCGS` and others may stall, or report convergence that the true residual does not have: the first such solve prints a warning. `PCApplyTranspose()` is an error. With several ranks their sums pass through the host.
 
   In floats the matrices of all levels, the smoothers, the dense matrix and the vectors of a cycle take half the bytes. A power of two scales a right-hand side that is far from 1, so its magnitude does not matter. The
-  Krylov method stays in double. The rounding changes an application by about 1e-7. If a method repeats this rounding in its residual, the true residual ends at about 1e-7 of the first one. With a relative tolerance below
-  1e-5 such a method gets the cycle in doubles, and so does a method without norms, which is a part of another method (`KSPPREONLY`). `KSPCG`, `KSPGPUCG`, `KSPFCG`, `KSPFGMRES`, `KSPGCR`, `KSPFBCGS`, `KSPRICHARDSON` and `KSPGPUBCGS` with the preconditioner on the right reach any tolerance with floats.
+  Krylov method stays in double. The rounding changes an application by about 1e-7. If a method repeats this rounding in its residual, the true residual ends at about 1e-7 of the first one. So only
+  `KSPCG`, `KSPGPUCG`, `KSPFCG`, `KSPFGMRES`, `KSPGCR`, `KSPFBCGS` and `KSPGPUBCGS` with the preconditioner on the right get the cycle in floats. Other methods, methods without norms, a PC inside another PC and `PCApply()` by itself get
+  doubles.
   K-cycles, cycles with the smoother ilu, transposed applications and hierarchies of one level stay in double. With several ranks only the small levels, of which each rank has all rows, are in floats.
 
   The smoother ilu factors a level's matrix of scalars in its own pattern and order. Chebyshev's bounds are those of the preconditioned matrix. New values of a pattern are factored on the device. The factors stay in

@@ -23,18 +23,15 @@ PetscErrorCode PCGPUAMGFlexible_Private(PC pc, PetscBool *flexible)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A method that repeats a cycle's rounding in its residual ends at about 1e-7 of the first one if vectors are floats */
-#define FLOATS_RTOL 1e-5
-
-/* Do floats serve the method? Yes, if its residual and its solution take the same results of the preconditioner, or if its tolerance is large. A method without norms is a part of another method, which is not known here */
+/* Do floats serve the method? Yes, if its residual and its solution take the same results of the preconditioner. A method without norms is a part of another method, which is not known here */
 static PetscErrorCode FloatsServe(KSP ksp, PetscBool *floats)
 {
   PetscBool same, right;
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp, &same, KSPCG, KSPGPUCG, KSPFCG, KSPFGMRES, KSPGCR, KSPFBCGS, KSPRICHARDSON, ""));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp, &same, KSPCG, KSPGPUCG, KSPFCG, KSPFGMRES, KSPGCR, KSPFBCGS, ""));
   PetscCall(PetscObjectTypeCompare((PetscObject)ksp, KSPGPUBCGS, &right));
-  *floats = (PetscBool)(ksp->normtype != KSP_NORM_NONE && (same || (right && ksp->pc_side == PC_RIGHT) || ksp->rtol >= FLOATS_RTOL));
+  *floats = (PetscBool)(ksp->normtype != KSP_NORM_NONE && (same || (right && ksp->pc_side == PC_RIGHT)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -97,7 +97,7 @@ static PetscErrorCode RoundedWell(GPUAMG *h, GPUMGCycle *c, const GPUCSROperator
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Makes the cycle of h, in doubles, one in floats if the options ask for floats, or if the results are close enough. o: the finest matrix; precision: an index of the list above */
+/* Prepares floats for the cycle of h if the options ask for floats, or if the results are close enough. The cycle is in doubles until a method that floats serve begins. o: the finest matrix; precision: an index of the list above */
 PetscErrorCode PCGPUAMGRound_Private(GPUAMG *h, GPUMGCycle *c, const GPUCSROperator *o, PetscInt precision, PetscBool *rounded)
 {
   const size_t   n       = (size_t)h->level[0].n;
@@ -108,16 +108,13 @@ PetscErrorCode PCGPUAMGRound_Private(GPUAMG *h, GPUMGCycle *c, const GPUCSROpera
   PetscFunctionBegin;
   *rounded = (PetscBool)(precision > 0 && !doubles);
   if (precision > 0 && doubles) PetscCall(PetscInfo(NULL, "A cycle with %s is in doubles\n", doubles));
-  if (*rounded) {
-    PetscCall(Round(h, c));
-    PetscCall(Switch(h, c, o, PETSC_TRUE));
-  }
+  if (*rounded) PetscCall(Round(h, c));
   if (*rounded && precision == 2) {
+    PetscCall(Switch(h, c, o, PETSC_TRUE));
     PetscCall(PetscMalloc2(n, &x, n, &y));
     ierr = RoundedWell(h, c, o, x, y, rounded);
     PetscCall(PetscFree2(x, y));
     PetscCall(ierr);
-    if (*rounded) PetscCall(Switch(h, c, o, PETSC_TRUE));
   }
   if (*rounded) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUAMGRound(h, 0));
