@@ -6,6 +6,11 @@
   //TEST name="standin" gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1"
   //TEST name="ranks" nsize=3 args="-mat_gpucsr_format csr -our_pc_gpuamg_gather_limit 60 -our_pc_gpuamg_process_eq_limit 10"
   //TEST name="gathered" nsize=2 args="-mat_gpucsr_format csr -quick -our_pc_gpuamg_process_eq_limit 10000"
+  //TEST name="nosolution" loop="0 1 2" args="-mat_gpucsr_format csr -quick -nosolution {}" warns="the matrix of PC type gpuamg is singular to working precision"
+  //TEST name="nosolution_ranks" nsize=3 args="-mat_gpucsr_format csr -quick -nosolution 0" warns="the matrix of PC type gpuamg is singular to working precision"
+  //TEST name="richardson" args="-mat_gpucsr_format csr -quick -our_mg_levels_ksp_richardson_scale 0.7" warns="-our_mg_levels_ksp_richardson_scale has no effect on the levels of PC type gpuamg"
+  //TEST name="chebyshev" args="-mat_gpucsr_format csr -quick -our_mg_levels_ksp_type richardson -our_mg_levels_ksp_chebyshev_eigenvalues 0.1,2" warns="-our_mg_levels_ksp_chebyshev_eigenvalues has no effect on the levels of PC type gpuamg"
+  //TEST name="later" args="-mat_gpucsr_format csr -quick -later" warns="-our_mg_levels_pc_type has no effect on the levels of PC type gpuamg"
   //TEST name="pc" args="-mat_gpucsr_format csr -quick -our_mg_levels_pc_type sor" warns="-our_mg_levels_pc_type has no effect on the levels of PC type gpuamg"
   //TEST name="ksp" args="-mat_gpucsr_format csr -quick -our_mg_levels_ksp_type gmres" warns="-our_mg_levels_ksp_type has no effect on the levels of PC type gpuamg"
   //TEST name="level" args="-mat_gpucsr_format csr -quick -our_mg_levels_1_ksp_max_it 4" warns="-our_mg_levels_1_ksp_max_it has no effect"
@@ -284,7 +289,63 @@ static PetscErrorCode Singular(MPI_Comm comm)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Small singular matrices, of zeros and with an empty row too, and a right-hand side that is no product with them: a message, and no solution of GMRES */
+static PetscErrorCode NoSolution(MPI_Comm comm, PetscInt kind)
+{
+  Mat                A;
+  KSP                ksp;
+  PC                 pc;
+  Vec                b, x, r;
+  KSPConvergedReason reason;
+  PetscReal          norm, left;
+  PetscInt           first, end;
+
+  PetscFunctionBegin;
+  PetscCall(Neumann(comm, 20, &A));
+  PetscCall(MatSetNullSpace(A, NULL));
+  if (kind == 1) PetscCall(MatScale(A, 0.0));
+  PetscCall(MatGetOwnershipRange(A, &first, &end));
+  if (kind == 2) PetscCall(MatZeroRowsColumns(A, first <= 123 && 123 < end, (const PetscInt[]){123}, 0.0, NULL, NULL));
+  PetscCall(Solver(A, &ksp, &pc));
+  PetscCall(KSPSetType(ksp, KSPGMRES));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecDuplicate(b, &r));
+  PetscCall(VecSet(b, 1.0));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(KSPGetConvergedReason(ksp, &reason));
+  PetscCall(MatMult(A, x, r));
+  PetscCall(VecAXPY(r, -1.0, b));
+  PetscCall(VecNorm(r, NORM_2, &left));
+  PetscCall(VecNorm(b, NORM_2, &norm));
+  PetscCheck(reason < 0 || left <= 1e-6 * norm, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s with a residual of %g", KSPConvergedReasons[reason], (double)(left / norm));
+  PetscCall(VecDestroy(&r));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&x));
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* ---- between two set-ups ---- */
+
+/* An option without effect that comes after the first set-up has its message, once */
+static PetscErrorCode Later(Mat A)
+{
+  KSP ksp;
+  PC  pc;
+
+  PetscFunctionBegin;
+  PetscCall(Solver(A, &ksp, &pc));
+  PetscCall(KSPSetUp(ksp));
+  PetscCall(PetscOptionsSetValue(NULL, "-our_mg_levels_pc_type", "sor"));
+  for (int k = 0; k < 2; k++) {
+    PetscCall(KSPSetFromOptions(ksp));
+    PetscCall(MatScale(A, 2.0));
+    PetscCall(KSPSetUp(ksp));
+  }
+  PetscCall(KSPDestroy(&ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
 static PetscErrorCode Expect(PC pc, PetscBool expected, const char text[], const char where[])
 {
@@ -519,8 +580,8 @@ static PetscErrorCode NoPivots(void)
 
 int main(int argc, char **argv)
 {
-  PetscBool quick = PETSC_FALSE;
-  PetscInt  level = 0, points = 0;
+  PetscBool quick = PETSC_FALSE, later = PETSC_FALSE;
+  PetscInt  level = 0, points = 0, kind = -1;
   Mat       A;
 
   PetscFunctionBeginUser;
@@ -528,9 +589,13 @@ int main(int argc, char **argv)
   PetscCall(TestRequireReal(0));
   PetscCall(MatGPUCSRInitializePackage());
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-quick", &quick, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-later", &later, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-nosolution", &kind, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-level", &level, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-points", &points, NULL));
   PetscCall(Create(PETSC_COMM_WORLD, 40, 1, &A));
+  if (later) PetscCall(Later(A));
+  if (kind >= 0) PetscCall(NoSolution(PETSC_COMM_WORLD, kind));
   if (!quick) {
     PetscCall(Smoothers(A));
     PetscCall(Between(PETSC_COMM_WORLD, 42));

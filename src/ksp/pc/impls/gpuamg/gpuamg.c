@@ -124,7 +124,7 @@ PetscErrorCode PCGPUAMGInherit_Private(const PC_GPUAMG *a, int level, PetscInt n
   if (level) c->asked.o.drop = a->ranks->weak ? GPUAMG_ALWAYS : GPUAMG_NEVER;
   c->asked.nthreshold = GPUAMG_LEVELS;
   c->reuse            = a->reuse;
-  c->told             = PETSC_TRUE;
+  c->inner            = PETSC_TRUE;
   PetscCall(PetscFree(c->given));
   if (!near) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGetLocalSize(pc->pmat, &n, NULL));
@@ -284,6 +284,22 @@ static PetscErrorCode OneSetUp(PC pc, PetscBool same)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A solver may report convergence for a right-hand side that is no product with a singular matrix */
+static PetscErrorCode TellSingular(PC pc)
+{
+  PC_GPUAMG    *a = (PC_GPUAMG *)pc->data;
+  const GPUAMG *h = &a->h;
+  MatNullSpace  nullspace;
+
+  PetscFunctionBegin;
+  if (a->ranks) h = a->ranks->levels == 1 && a->ranks->one ? &((PC_GPUAMG *)a->ranks->one->data)->h : NULL;
+  PetscCall(MatGetNullSpace(pc->mat, &nullspace));
+  if (a->inner || a->singular || !h || h->problem || !h->singular || nullspace) PetscFunctionReturn(PETSC_SUCCESS);
+  a->singular = PETSC_TRUE;
+  PetscCall(GPUCSRWarn("the matrix of PC type gpuamg is singular to working precision, and has no null space (MatSetNullSpace()): a solver may not notice a right-hand side without a solution"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode PCSetUp_GPUAMG(PC pc)
 {
   PC_GPUAMG     *a = (PC_GPUAMG *)pc->data;
@@ -314,6 +330,7 @@ static PetscErrorCode PCSetUp_GPUAMG(PC pc)
     pc->failedreason = nan ? PC_SUBPC_ERROR : PC_FACTOR_NUMERIC_ZEROPIVOT;
     a->taken         = PETSC_FALSE;
   }
+  PetscCall(TellSingular(pc));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -573,6 +590,8 @@ static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
 
   The smoother ilu factors a level's matrix of scalars in its own pattern and order. Chebyshev's bounds are those of the preconditioned matrix. New values of a pattern are factored on the device. The factors stay in
   double. A zero pivot, and a row without an entry on the diagonal, end the set-up with `PC_FACTOR_NUMERIC_ZEROPIVOT`. ICC(0) of a symmetric matrix is the same smoother, which is why there is no icc.
+
+  A matrix that fits the dense inverse may be singular. Without a null space (`MatSetNullSpace()`) a message says so, because a solver may take an approximation for a solution that does not exist.
 
   With several ranks ilu is the factor of a rank's diagonal block, as in `PCBJACOBI`. Each rank factors the small levels, of which it has all rows, completely.
 

@@ -34,8 +34,11 @@ typedef struct {
 
 typedef struct _n_PC_GPUAMG PC_GPUAMG;
 struct _n_PC_GPUAMG {
-  PCGPUAMGOptions   asked, used; /* for the next set-up; by the last one */
-  PetscBool         told;        /* which options have no effect */
+  PCGPUAMGOptions   asked, used;  /* for the next set-up; by the last one */
+  PetscBool         inner;        /* part of another PC, which prints messages */
+  PetscBool         singular;     /* the message about a singular matrix is printed */
+  PetscBool         told;         /* which options have no effect: */
+  char              without[512]; /* their names */
   PetscBool         reuse;
   PetscBool         part; /* another PC has the levels, and makes small levels itself */
   GPUAMG            h;

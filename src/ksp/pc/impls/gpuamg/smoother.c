@@ -86,6 +86,7 @@ PetscErrorCode PCGPUAMGSmootherSetFromOptions_Private(PC pc)
   PetscBool    chebyshev, richardson, set, diagonal, blocks, sizes, factor;
 
   PetscFunctionBegin;
+  a->told = PETSC_FALSE;
   PetscCall(Type(pc, LEVELS "ksp_type", KSPCHEBYSHEV, KSPRICHARDSON, &chebyshev, &richardson));
   if (chebyshev || richardson) a->asked.smoother.richardson = richardson;
   PetscCall(Type(pc, LEVELS "pc_type", PCJACOBI, PCPBJACOBI, &diagonal, &blocks));
@@ -112,10 +113,9 @@ PetscErrorCode PCGPUAMGSmootherSetFromOptions_Private(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Does the device's smoother follow this option? */
-static PetscBool Done(const char option[], const char value[])
+/* Does the device's smoother follow this option? Chebyshev's and Richardson's iterations have options of their own */
+static PetscBool Done(PetscBool richardson, const char option[], const char value[])
 {
-  static const char *const any[]    = {"ksp_max_it", "ksp_richardson_scale", "ksp_chebyshev_eigenvalues"};
   static const char *const one[][2] = {
     {"ksp_type",       KSPCHEBYSHEV },
     {"ksp_type",       KSPRICHARDSON},
@@ -128,14 +128,15 @@ static PetscBool Done(const char option[], const char value[])
   };
   double part[4];
 
-  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(any); k++)
-    if (!strcmp(option, any[k])) return PETSC_TRUE;
+  if (!strncmp(option, "ksp_chebyshev_", 14) && richardson) return PETSC_FALSE;
+  if (!strcmp(option, "ksp_max_it") || !strcmp(option, "ksp_chebyshev_eigenvalues")) return PETSC_TRUE;
+  if (!strcmp(option, "ksp_richardson_scale")) return richardson;
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(one); k++)
     if (!strcmp(option, one[k][0]) && !strcmp(value, one[k][1])) return PETSC_TRUE;
   return (PetscBool)(!strcmp(option, "ksp_chebyshev_esteig") && sscanf(value, "%lf,%lf,%lf,%lf", &part[0], &part[1], &part[2], &part[3]) == 4 && part[0] == 0 && part[2] == 0);
 }
 
-/* A message for each option of levels and of the coarse solver without effect, once in the life of a PC */
+/* A message for each option of levels and of the coarse solver without effect, once in the life of a PC for each */
 PetscErrorCode PCGPUAMGSmootherTell_Private(PC pc)
 {
   PC_GPUAMG   *a      = (PC_GPUAMG *)pc->data;
@@ -147,8 +148,8 @@ PetscErrorCode PCGPUAMGSmootherTell_Private(PC pc)
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_rank(PetscObjectComm((PetscObject)pc), &rank));
-  if (a->told || rank) PetscFunctionReturn(PETSC_SUCCESS);
-  a->told = PETSC_TRUE;
+  if (a->inner || a->told || rank) PetscFunctionReturn(PETSC_SUCCESS);
+  a->told = PETSC_TRUE; /* until PCSetFromOptions() */
   PetscCall(PetscOptionsGetAll(((PetscObject)pc)->options, &all));
   PetscCall(PetscStrToArray(all, ' ', &n, &words));
   for (int k = 0; k < n; k++) {
@@ -158,7 +159,10 @@ PetscErrorCode PCGPUAMGSmootherTell_Private(PC pc)
     if (words[k][0] != '-' || strncmp(words[k] + 1, prefix, before)) continue;
     level  = (PetscBool)!strncmp(option, LEVELS + 1, levels);
     coarse = (PetscBool)!strncmp(option, "mg_coarse_", 10);
-    if (!coarse && (!level || Done(option + levels, k + 1 < n ? words[k + 1] : ""))) continue;
+    if (!coarse && (!level || Done(a->asked.smoother.richardson, option + levels, k + 1 < n ? words[k + 1] : ""))) continue;
+    if (strstr(a->without, words[k])) continue;
+    PetscCall(PetscStrlcat(a->without, words[k], sizeof(a->without)));
+    PetscCall(PetscStrlcat(a->without, " ", sizeof(a->without)));
     PetscCall(PetscSNPrintf(text, sizeof(text), "%s has no effect on %s of PC type gpuamg: %s", words[k], coarse ? "the coarse solver" : "the levels", coarse ? "it is a dense inverse, or the smoother" : "their smoothers on the device are Chebyshev's and Richardson's iterations with Jacobi, point-block Jacobi or ILU(0) (docs/solvers.md)"));
     PetscCall(GPUCSRWarn(text));
   }

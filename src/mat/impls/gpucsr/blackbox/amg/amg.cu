@@ -97,6 +97,7 @@ static GPUCSRError Rows_CUDA(GPUCSRDevice dev, GPUAMGStep step, int n, const GPU
     Launch<GPUAMG_REACH>,
     Launch<GPUAMG_REACHED>,
     Launch<GPUAMG_ENERGY>,
+    Launch<GPUAMG_FILL>,
   };
 
   if (!n) return 0;

@@ -52,7 +52,8 @@ typedef enum {
   GPUAMG_FILTER,     /* and these, into to */
   GPUAMG_REACH,      /* length = entries of a row of the product A from, where rows are short; flag: one is not, */
   GPUAMG_REACHED,    /* and these, into to; with dinv after the step GPUAMG_SMOOTH */
-  GPUAMG_ENERGY      /* norm = the diagonal of from D from^T, for D = 1 / |dinv|: what a coarse diagonal entry is the small difference of in a singular matrix */
+  GPUAMG_ENERGY,     /* norm = the diagonal of from D from^T, for D = 1 / |dinv|: what a coarse diagonal entry is the small difference of in a singular matrix */
+  GPUAMG_FILL        /* a zero row of the inverse coarse of the matrix A gets a diagonal entry; basis: 1 there, 0 elsewhere */
 } GPUAMGStep;
 
 typedef enum {
@@ -200,6 +201,7 @@ typedef struct {
   GPUAMGOptions o;
   GPUCSRBool    negative;        /* the finest diagonal has negative entries */
   int           levels, problem; /* problem: flags of what keeps the matrix from having a hierarchy, at level `at` */
+  GPUCSRBool    singular;        /* the finest matrix, which has no other level, lacks a pivot */
   int           at;
   GPUCSRBool    weak;   /* entries are dropped */
   const double *beyond; /* of GPUAMGOneLevel() */

@@ -460,6 +460,20 @@ GPUCSR_HOST_DEVICE void GPUAMGEnergyRow(const GPUAMGWork *w, int i)
   w->norm[i] = sum[0] + sum[1] + (sum[2] + sum[3]);
 }
 
+/* A zero row of the inverse has a zero column, which neighbouring threads read together */
+GPUCSR_HOST_DEVICE void GPUAMGFillRow(const GPUAMGWork *w, int i)
+{
+  double a = 0;
+
+  w->basis[i] = 0;
+  for (int r = 0; r < w->bs; r++)
+    if (w->coarse[(int64_t)r * w->bs + i] != 0) return;
+  w->basis[i] = 1;
+  for (int k = w->A.i[i]; k < w->A.i[i + 1]; k++)
+    if (w->A.j[k] == i) a += w->A.a[k];
+  w->coarse[(int64_t)i * w->bs + i] = a != 0 ? 1 / a : 1;
+}
+
 GPUCSR_HOST_DEVICE void GPUAMGRow(GPUAMGStep step, const GPUAMGWork *w, int i)
 {
   switch (step) {
@@ -544,6 +558,9 @@ GPUCSR_HOST_DEVICE void GPUAMGRow(GPUAMGStep step, const GPUAMGWork *w, int i)
     break;
   case GPUAMG_ENERGY:
     GPUAMGEnergyRow(w, i);
+    break;
+  case GPUAMG_FILL:
+    GPUAMGFillRow(w, i);
     break;
   }
 }
