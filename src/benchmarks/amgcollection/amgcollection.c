@@ -5,6 +5,7 @@ static char help[] = "Iterations of PCGPUAMG beside those of PCGAMG on a collect
     amgcollection ... -mat_gpucsr_backend cuda -gpucsr_debug_standin 1        without a GPU
     amgcollection ... -our_pc_gpuamg_mis_k 2 -gamg_pc_gamg_threshold 0.02     options of either preconditioner
     amgcollection ... -our_pc_type gamg                                       PCGAMG over both matrices
+    amgcollection ... -write FOLDER                                           only writes matrices and right-hand sides, for drivers of ../peers
 
   A plain PETSc program without calls of the library. PCGAMG has the matrix as MATAIJ and PETSc's defaults. Both preconditioners have the same smoother, degree and cycle: two steps of Chebyshev's
   iteration with Jacobi, V cycles. CG solves symmetric problems, GMRES(30) unsymmetric problems, to 1e-8 of the preconditioned norm. The program prints a table by lines: name, rows, iterations of both,
@@ -503,12 +504,40 @@ static PetscErrorCode Complexity(PC pc, double *c)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode RightHandSide(Mat A, Vec *b)
+{
+  PetscRandom random;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreateVecs(A, NULL, b));
+  PetscCall(PetscRandomCreate(PETSC_COMM_SELF, &random));
+  PetscCall(VecSetRandom(*b, random));
+  PetscCall(PetscRandomDestroy(&random));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Write(Mat A, const char into[], const char name[])
+{
+  char        path[PETSC_MAX_PATH_LEN];
+  PetscViewer viewer;
+  Vec         b;
+
+  PetscFunctionBeginUser;
+  PetscCall(RightHandSide(A, &b));
+  PetscCall(PetscSNPrintf(path, sizeof(path), "%s/%s", into, name));
+  PetscCall(PetscViewerBinaryOpen(PETSC_COMM_SELF, path, FILE_MODE_WRITE, &viewer));
+  PetscCall(MatView(A, viewer));
+  PetscCall(VecView(b, viewer));
+  PetscCall(PetscViewerDestroy(&viewer));
+  PetscCall(VecDestroy(&b));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode Solve(Mat A, Problem *q, PetscBool gamg, Result *r)
 {
   KSP                ksp;
   PC                 pc;
   Vec                b, x, t;
-  PetscRandom        random;
   KSPConvergedReason reason;
   PetscReal          norm, all;
 
@@ -521,11 +550,9 @@ static PetscErrorCode Solve(Mat A, Problem *q, PetscBool gamg, Result *r)
   PetscCall(KSPGetPC(ksp, &pc));
   PetscCall(PCSetType(pc, gamg ? PCGAMG : "gpuamg"));
   PetscCall(KSPSetFromOptions(ksp));
-  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(RightHandSide(A, &b));
+  PetscCall(VecDuplicate(b, &x));
   PetscCall(VecDuplicate(b, &t));
-  PetscCall(PetscRandomCreate(PETSC_COMM_SELF, &random));
-  PetscCall(VecSetRandom(b, random));
-  PetscCall(PetscRandomDestroy(&random));
   PetscCall(KSPSolve(ksp, b, x));
   PetscCall(KSPGetConvergedReason(ksp, &reason));
   PetscCall(KSPGetIterationNumber(ksp, &r->its));
@@ -564,7 +591,7 @@ static PetscErrorCode Defaults(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode One(size_t k, double scale, double *logs, int *count, int *lost)
+static PetscErrorCode One(size_t k, double scale, const char into[], double *logs, int *count, int *lost)
 {
   Problem q = {
     .n = problems[k].n, .p = {problems[k].p[0], problems[k].p[1], problems[k].p[2]},
@@ -581,6 +608,11 @@ static PetscErrorCode One(size_t k, double scale, double *logs, int *count, int 
   else q.n = (PetscInt)((double)q.n * PetscSqrtReal(scale)) / 10 * 10 + q.n % 10;
   PetscCall((*problems[k].make)(&q));
   if (!q.rough) PetscCall(MatSetOption(q.A, MAT_SPD, PETSC_TRUE));
+  if (*into) {
+    PetscCall(Write(q.A, into, problems[k].name));
+    PetscCall(MatDestroy(&q.A));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   PetscCall(MatGetSize(q.A, &n, NULL));
   PetscCall(Solve(q.A, &q, PETSC_TRUE, &gamg));
   PetscCall(MatConvert(q.A, "gpucsr", MAT_INITIAL_MATRIX, &A));
@@ -607,7 +639,7 @@ static PetscErrorCode One(size_t k, double scale, double *logs, int *count, int 
 
 int main(int argc, char **argv)
 {
-  char     *only[64];
+  char     *only[64], into[PETSC_MAX_PATH_LEN] = "";
   PetscInt  n = 64;
   PetscBool set;
   PetscReal scale = 1;
@@ -620,12 +652,13 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-only", only, &n, &set));
   PetscCall(PetscOptionsGetReal(NULL, NULL, "-scale", &scale, NULL));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-datasets", folder, sizeof(folder), NULL));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-write", into, sizeof(into), NULL));
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "| problem | rows | PCGAMG | PCGPUAMG | ratio | complexity of PCGAMG | of PCGPUAMG | residual |\n|---|--:|--:|--:|--:|--:|--:|--:|\n"));
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(problems); k++) {
     PetscBool wanted = (PetscBool)!set;
 
     for (PetscInt o = 0; o < n && set; o++) wanted = (PetscBool)(wanted || !strcmp(only[o], problems[k].name));
-    if (wanted) PetscCall(One(k, scale, &logs, &count, &lost));
+    if (wanted) PetscCall(One(k, scale, into, &logs, &count, &lost));
   }
   for (PetscInt o = 0; o < n && set; o++) PetscCall(PetscFree(only[o]));
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "\nGeometric mean of %d ratios: %.3f; solved by PCGAMG alone: %d\n", count, PetscExpReal(logs / PetscMax(1, count)), lost));

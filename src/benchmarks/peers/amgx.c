@@ -1,9 +1,9 @@
 /*
-    amgx [-only WORD] lognormal7_128 lognormal27_96 elastic_56 ...
+    amgx [-only WORD] lognormal7_128 lognormal27_96 elastic_56 FOLDER/mesh2 ...
 
-  CG of AmgX, preconditioned by its multigrid methods, all in double (mode dDDI): peer.h describes the times. The first settings come from AmgX' own files PCG_AGGREGATION_JACOBI,
+  CG of AmgX, for unsymmetric matrices FGMRES(30), preconditioned by its multigrid methods, all in double (mode dDDI): peer.h describes the times. The first settings come from AmgX' own files PCG_AGGREGATION_JACOBI,
   AMG_AGGRREGATION_CG, PCG_CLASSICAL_V_JACOBI, AMG_CLASSICAL_PMIS and AMG_CLASSICAL_AGGRESSIVE_CHEB_L1_TRUNC. Further settings vary sizes of aggregates, smoothers and sweeps.
-  With "3 x 3" the program uploads the matrix of elastic_N as blocks for the aggregation.
+  With "blocks" the program uploads the matrix of elastic_N, and others with several unknowns a point, as blocks for the aggregation.
 */
 #include "peer.h"
 #include <amgx_c.h>
@@ -159,10 +159,13 @@ static AMGX_RC Create(int k, const PeerSystem *A, AmgX *a)
   a->bs = settings[k].blocks ? A->bs : 1;
   a->n  = A->n / a->bs;
   (void)snprintf(text, sizeof(text),
-                 "{\"config_version\":2,\"solver\":{\"scope\":\"main\",\"solver\":\"%s\",\"max_iters\":%d,\"monitor_residual\":1,\"convergence\":\"RELATIVE_INI\",\"tolerance\":%g,\"norm\":\"L2\",\"use_scalar_norm\":1,"
+                 "{\"config_version\":2,\"solver\":{\"scope\":\"main\",\"solver\":\"%s\",\"max_iters\":%d,\"gmres_n_restart\":30,\"monitor_residual\":1,\"convergence\":\"RELATIVE_INI\",\"tolerance\":%g,\"norm\":\"L2\",\"use_scalar_norm\":1,"
                  "\"preconditioner\":{\"scope\":\"amg\",\"solver\":\"AMG\",\"max_iters\":1,\"monitor_residual\":0,\"max_levels\":50,\"cycle\":\"%s\",\"presweeps\":%d,\"postsweeps\":%d,%s,"
                  "\"smoother\":{\"scope\":\"smoother\",\"monitor_residual\":0,%s}}}}",
-                 settings[k].kcycle ? "PCGF" : "PCG", PEER_MOST, PEER_RTOL, settings[k].kcycle ? "CG" : "V", settings[k].pre, settings[k].post, coarsenings[settings[k].coarsening].json, smoothers[settings[k].smoother].json);
+                 !A->symmetric        ? "FGMRES"
+                 : settings[k].kcycle ? "PCGF"
+                                      : "PCG",
+                 PEER_MOST, PEER_RTOL, settings[k].kcycle ? "CG" : "V", settings[k].pre, settings[k].post, coarsenings[settings[k].coarsening].json, smoothers[settings[k].smoother].json);
   if ((code = AMGX_config_create(&a->config, text)) != AMGX_RC_OK) return code;
   if ((code = AMGX_matrix_create(&a->A, resources, AMGX_mode_dDDI)) != AMGX_RC_OK) return code;
   if ((code = AMGX_vector_create(&a->b, resources, AMGX_mode_dDDI)) != AMGX_RC_OK) return code;
@@ -203,7 +206,7 @@ int main(int argc, char **argv)
   int                code;
 
   for (int k = 0; k < NSETTINGS; k++) {
-    (void)snprintf(text[k], sizeof(text[k]), "%s, %s %d+%d%s%s", coarsenings[settings[k].coarsening].name, smoothers[settings[k].smoother].name, settings[k].pre, settings[k].post, settings[k].kcycle ? ", K-cycle" : "", settings[k].blocks ? ", 3 x 3" : "");
+    (void)snprintf(text[k], sizeof(text[k]), "%s, %s %d+%d%s%s", coarsenings[settings[k].coarsening].name, smoothers[settings[k].smoother].name, settings[k].pre, settings[k].post, settings[k].kcycle ? ", K-cycle" : "", settings[k].blocks ? ", blocks" : "");
     names[k] = text[k];
   }
   if (AMGX_initialize() != AMGX_RC_OK) {

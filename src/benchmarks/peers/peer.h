@@ -23,6 +23,7 @@
 
 typedef struct {
   int     n, bs; /* unknowns, and unknowns of a point */
+  int     symmetric;
   int    *i, *j;
   double *a, *b, *x; /* b: ones; x: the solution, for PeerResidual() */
   void   *device;    /* where a driver keeps its uploaded matrix, or NULL */
@@ -51,13 +52,14 @@ static inline void PeerSystemCreate(const SPD *which, PeerSystem *A)
 
 #pragma omp parallel for
   for (int p = 0; p < points; p++) table[p] = SPDCoefficient(p);
-  s.first   = 0;
-  s.table   = table;
-  A->device = NULL;
-  A->bs     = s.kind == ELASTIC ? 3 : 1;
-  A->n      = points * A->bs;
-  A->i      = (int *)PeerAlloc((size_t)A->n + 1, sizeof(*A->i));
-  A->i[0]   = 0;
+  s.first      = 0;
+  s.table      = table;
+  A->device    = NULL;
+  A->bs        = s.kind == ELASTIC ? 3 : 1;
+  A->symmetric = 1;
+  A->n         = points * A->bs;
+  A->i         = (int *)PeerAlloc((size_t)A->n + 1, sizeof(*A->i));
+  A->i[0]      = 0;
 #pragma omp parallel for schedule(dynamic, 1024)
   for (int r = 0; r < A->n; r++) {
     int32_t col[SPD_LONGEST];
@@ -84,6 +86,101 @@ static inline void PeerSystemCreate(const SPD *which, PeerSystem *A)
     A->x[r] = 0;
   }
   free(table);
+}
+
+/* Big-endian 32-bit integers and doubles, as PETSc writes them */
+static inline void PeerRead32(FILE *f, const char *path, size_t count, int32_t *v)
+{
+  unsigned char *bytes = (unsigned char *)v;
+
+  if (fread(v, sizeof(*v), count, f) != count) {
+    fprintf(stderr, "%s: not a matrix and a right-hand side of `amgcollection -write`\n", path);
+    exit(1);
+  }
+  for (size_t k = 0; k < count; k++, bytes += 4) v[k] = (int32_t)((uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | (uint32_t)bytes[3]);
+}
+
+static inline void PeerRead64(FILE *f, const char *path, size_t count, double *v)
+{
+  int32_t *half = (int32_t *)v;
+
+  PeerRead32(f, path, 2 * count, half);
+  for (size_t k = 0; k < count; k++) {
+    const int32_t high = half[2 * k];
+
+    half[2 * k]     = half[2 * k + 1];
+    half[2 * k + 1] = high;
+  }
+}
+
+/* Is every entry (r, c) beside an entry (c, r) of the same value? Columns of a row increase */
+static inline int PeerSymmetric(const PeerSystem *A)
+{
+  int same = 1, *next = (int *)PeerAlloc((size_t)A->n, sizeof(*next));
+
+  memcpy(next, A->i, sizeof(*next) * (size_t)A->n);
+  for (int r = 0; r < A->n && same; r++)
+    for (int k = A->i[r]; k < A->i[r + 1] && same; k++) {
+      const int c = A->j[k], at = next[c]++;
+
+      same = at < A->i[c + 1] && A->j[at] == r && fabs(A->a[at] - A->a[k]) <= 1e-10 * fabs(A->a[k]);
+    }
+  free(next);
+  return same;
+}
+
+/* Have the rows of a point the same neighbours, with entries for all unknowns of each? */
+static inline int PeerBlocks(const PeerSystem *A, int bs)
+{
+  if (A->n % bs) return 0;
+  for (int p = 0; p < A->n; p += bs) {
+    const int length = A->i[p + 1] - A->i[p];
+
+    if (length % bs) return 0;
+    for (int r = p; r < p + bs; r++) {
+      if (A->i[r + 1] - A->i[r] != length) return 0;
+      for (int k = 0; k < length; k++)
+        if (A->j[A->i[r] + k] != A->j[A->i[p] + k - k % bs] + k % bs || A->j[A->i[p] + k - k % bs] % bs) return 0;
+    }
+  }
+  return 1;
+}
+
+/* A file of `amgcollection -write`; PETSc writes the block size into a file beside it */
+static inline void PeerSystemRead(const char *path, PeerSystem *A)
+{
+  char    line[256];
+  int32_t head[4];
+  int     bs = 1;
+  FILE   *f  = fopen(path, "rb");
+
+  if (!f) {
+    fprintf(stderr, "%s: no such file\n", path);
+    exit(1);
+  }
+  PeerRead32(f, path, 4, head);
+  A->device = NULL;
+  A->n      = head[1];
+  A->i      = (int *)PeerAlloc((size_t)A->n + 1, sizeof(*A->i));
+  A->j      = (int *)PeerAlloc((size_t)head[3], sizeof(*A->j));
+  A->a      = (double *)PeerAlloc((size_t)head[3], sizeof(*A->a));
+  A->b      = (double *)PeerAlloc((size_t)A->n, sizeof(*A->b));
+  A->x      = (double *)PeerAlloc((size_t)A->n, sizeof(*A->x));
+  A->i[0]   = 0;
+  PeerRead32(f, path, (size_t)A->n, A->i + 1);
+  for (int r = 0; r < A->n; r++) A->i[r + 1] += A->i[r];
+  PeerRead32(f, path, (size_t)head[3], A->j);
+  PeerRead64(f, path, (size_t)head[3], A->a);
+  PeerRead32(f, path, 2, head);
+  PeerRead64(f, path, (size_t)A->n, A->b);
+  (void)fclose(f);
+  memset(A->x, 0, sizeof(*A->x) * (size_t)A->n);
+  (void)snprintf(line, sizeof(line), "%s.info", path);
+  f = fopen(line, "r");
+  while (f && fgets(line, sizeof(line), f)) (void)sscanf(line, "-matload_block_size %d", &bs);
+  if (f) (void)fclose(f);
+  A->bs        = bs > 1 && PeerBlocks(A, bs) ? bs : 1;
+  A->symmetric = PeerSymmetric(A);
 }
 
 static inline void PeerSystemDestroy(PeerSystem *A)
@@ -199,7 +296,7 @@ static inline int PeerWanted(const char *const names[], int count, int k, const 
   return !only || strstr(names[k], only);
 }
 
-/* The arguments are cases; -only WORD chooses the settings of the cases after it. forget frees A->device; NULL: there is nothing */
+/* The arguments are cases, names of systems or paths of files that `amgcollection -write` has written; -only WORD chooses the settings of the cases after it. forget frees A->device; NULL: there is nothing */
 static inline int PeerMain(int argc, char **argv, const char *const names[], int count, PeerSetting run, void (*forget)(PeerSystem *A))
 {
   const char *only = NULL;
@@ -216,14 +313,19 @@ static inline int PeerMain(int argc, char **argv, const char *const names[], int
       only = argv[++c];
       continue;
     }
-    if (!SPDNamed(argv[c], &s) || s.m < 2 || s.m > 200) {
-      fprintf(stderr, "%s: must be lognormal7_N, lognormal27_N, elastic_N or graph_N, N points an edge\n", argv[c]);
-      return 1;
+    if (strchr(argv[c], '/')) {
+      PeerSystemRead(argv[c], &A);
+      PeerSystemRead(argv[c], &warm);
+    } else {
+      if (!SPDNamed(argv[c], &s) || s.m < 2 || s.m > 200) {
+        fprintf(stderr, "%s: must be a path with /, lognormal7_N, lognormal27_N, elastic_N or graph_N, N points an edge\n", argv[c]);
+        return 1;
+      }
+      small   = s;
+      small.m = s.m < 16 ? s.m : s.m / 2;
+      PeerSystemCreate(&s, &A);
+      PeerSystemCreate(&small, &warm);
     }
-    small   = s;
-    small.m = s.m < 16 ? s.m : s.m / 2;
-    PeerSystemCreate(&s, &A);
-    PeerSystemCreate(&small, &warm);
     for (int k = 0; k < count; k++) {
       if (!PeerWanted(names, count, k, only)) continue;
       run(k, &warm, &row[k]);

@@ -4,7 +4,7 @@ The table of README and docs/results/table.md from what table.sh measured.
 
     table.py [FILE.jsonl[.xz] ...]            prints the page and a table of each part; without a file of docs/results/table.jsonl.xz
     table.py -write FILE ...                  writes that record, the page and README's rows
-    table.py -check [FILE ...]                fails if README or the page say anything else than the record
+    table.py -check [FILE ...]                fails if README, the page, or the table of docs/results/gamg.md say anything else than the record
 
 A figure is the median of the rounds; a ratio is the peer's median over that of the library. A row of README that is not of this record links to its page.
 """
@@ -90,7 +90,7 @@ class Figure:
 
 class Page:
     def __init__(self):
-        self.readme, self.all, self.lines, self.below, self.shares, self.notes, self.unsolved = [], [], [], [], [], [], []
+        self.readme, self.all, self.lines, self.below, self.shares, self.notes, self.unsolved, self.gamg = [], [], [], [], [], [], [], []
 
     def row(self, what, peer, *figures, readme=False, short=None):
         """A row of README, and of the page with fewer words and the spreads. The least is said, as well as the mean"""
@@ -225,6 +225,8 @@ def amg(page, records):
         elif mine and best:
             for f, w, k in zip((total, later), best, ("total_ms", "solve_ms")):
                 f.add(matrix, others[w][k], mine[k], mine["spreads"].get(k), others[w]["spreads"].get(k))
+            for name, by, g in ((matrix, "gpuamg", mine), ("", who(others[best[0]]["r"]).split(",")[0], others[best[0]])):
+                page.gamg.append(" ".join(f"| {c}".rstrip() for c in [name, by] + [number(g[k]) for k in ("setup_ms", "again_ms", "first_ms", "solve_ms", "total_ms")] + [g["r"]["iterations"]]) + " |")
         if copy and mine and mine["r"].get("degree") and mine["r"]["rows"] >= 1e5:
             r = mine["r"]
             share[matrix] = 1e-6 * r["iterations"] * (12 * r["nnz"] + 84 * r["rows"] + 2 * r["degree"] * (r["complexity"] * (12 * r["nnz"] + 4 * r["rows"]) + 32 * r["rows"])) / mine["solve_ms"] / statistics.median(copy)
@@ -338,7 +340,7 @@ def make(records):
         said += ["", "Not solved, and in no ratio: " + "; ".join(page.unsolved) + "."]
         print(f"table.py: {said[-1]}", file=sys.stderr)
     wrap = lambda lines: [w for line in lines for w in (textwrap.wrap(line, 160, break_on_hyphens=False) if len(line) > 200 else [line])]
-    return page.readme, wrap(intro) + PAGE + page.all + wrap(said), page.lines
+    return page.readme, wrap(intro) + PAGE + page.all + wrap(said), page.lines, page.gamg
 
 
 def readme_rows(lines):
@@ -356,7 +358,7 @@ def main():
     o = p.parse_args()
     kept, readme, page = (os.path.join(o.root, f) for f in (KEPT, "README.md", "docs/results/table.md"))
     files = o.files or [kept]
-    rows, lines, parts = make(read(files))
+    rows, lines, parts, multigrid = make(read(files))
     if not o.write and not o.check:
         print("\n".join(lines + [""] + parts))
         return 0
@@ -382,6 +384,11 @@ def main():
     wrong = [f"README.md lacks: {r}" for r in rows if r not in text[begin:end]] + [f"README.md: neither in the record nor with a link to a page: {r}" for r in text[begin:end] if r not in rows + linked]
     wrong += [f"docs/results/table.md, line {k + 1}: not as the record has it: {b}" for k, (a, b) in enumerate(zip(want + [""] * len(have), have)) if a != b][:10] + [f"docs/results/table.md lacks: {a}" for a in want[len(have):][:10]]
     wrong += [f"docs/results/table.md, line {k}: has {len(line)} characters, of at most 200" for k, line in enumerate(have, 1) if len(line) > 200]
+    gamg = os.path.join(o.root, "docs/results/gamg.md")
+    if os.path.exists(gamg):
+        with open(gamg) as f:
+            have = f.read().split("\n")
+        wrong += [f"docs/results/gamg.md lacks: {r}" for r in multigrid if r not in have]
     print("\n".join(wrong), end="\n" if wrong else "")
     return len(wrong) > 0
 
