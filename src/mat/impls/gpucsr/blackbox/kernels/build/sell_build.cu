@@ -3,9 +3,8 @@
 
   One warp finds the width of each slice, a scan (CUB) their starts, and four warps fill each slice.
 */
-#include "../device.cuh"
+#include "scan.cuh"
 #include "../../format/sell.h"
-#include <cub/device/device_scan.cuh>
 
 #define FILL_WARPS 4
 #define ORDER      4 /* the beginning of the rows' order in the data that measure() leaves for fill(), behind the sum and the largest of the widths */
@@ -62,19 +61,18 @@ __global__ void __launch_bounds__(FILL_WARPS *GPUCSR_SLICE) sell_fill_kernel(int
   }
 }
 
-/* mostwidth: entries of a row stored at most, the width in ell */
 template <class V, class X>
-__global__ void sell_diagonal_kernel(int m, int n, const int *__restrict__ slice, int mostwidth, const int *__restrict__ perm, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ val, X *d)
+__global__ void sell_diagonal_kernel(int m, int n, const int *__restrict__ slice, int ellwidth, const int *__restrict__ perm, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ val, X *d)
 {
   const int q = (int)(blockIdx.x * blockDim.x + threadIdx.x);
   X         v = 0;
 
   if (q >= m) return;
-  const int r = perm ? perm[q] : q, len = min(rowptr[r + 1] - rowptr[r], mostwidth);
+  const int r = perm ? perm[q] : q, len = rowptr[r + 1] - rowptr[r];
   if (r >= n) return;
 #pragma unroll 4
   for (int k = 0; k < len; k++)
-    if (col[SELLEntry(slice, mostwidth, q, k)] == r) v = X(val[SELLEntry(slice, mostwidth, q, k)]);
+    if (col[SELLEntry(slice, ellwidth, q, k)] == r) v = X(val[SELLEntry(slice, ellwidth, q, k)]);
   d[r] = v;
 }
 
@@ -113,16 +111,9 @@ static GPUCSRError Pattern(const GPUCSRStorage *csr, GPUCSRStorage *A, cudaStrea
   if (perm && csr->work.data) GPUCSR_CUDA(cudaMemcpyAsync(perm, (const int *)csr->work.data + ORDER, sizeof(int) * (size_t)A->m, cudaMemcpyDeviceToDevice, s));
   else if (perm) GPUCSRCall(GPUCSRSortRowsOnDevice(A->dev, A->m, A->n, rowptr, A->format->variant, perm, s));
   if (A->array[SELL_SLICE].count) {
-    size_t bytes = 0;
-    void  *temp  = NULL;
-
     sell_width_kernel<<<GPUCSRBlocks((int64_t)nslices * GPUCSR_SLICE, 256), 256, 0, s>>>(A->m, nslices, rowptr, perm, slice, NULL);
     GPUCSRCheckLaunch("sell_build (width)");
-    GPUCSR_CUDA(cub::DeviceScan::ExclusiveSum(NULL, bytes, slice, slice, nslices + 1, s));
-    GPUCSRCall(GPUCSRMalloc(A->dev, bytes, "the starts of slices", &temp));
-    const cudaError_t err = cub::DeviceScan::ExclusiveSum(temp, bytes, slice, slice, nslices + 1, s);
-    GPUCSRCall(GPUCSRFree(A->dev, bytes, &temp));
-    GPUCSR_CUDA(err);
+    GPUCSRCall(GPUCSRSumsBefore(A->dev, slice, slice, nslices + 1, s));
   }
   return 0;
 }
