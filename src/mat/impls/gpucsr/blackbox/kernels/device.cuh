@@ -10,8 +10,7 @@
   GPUCSR_INTERN const type name; \
   const type               name
 
-/* Functions of files of kernels/ for each other (order.cu, stencil_build.cu) */
-GPUCSR_INTERN GPUCSRError GPUCSRSortRowsOnDevice(GPUCSRDevice, int, int, const int *, int, int *, GPUCSRStream);
+/* Of stencil_build.cu, for the inspector */
 GPUCSR_INTERN GPUCSRError GPUCSRFindStencils(const GPUCSRStorage *, int, int, void *, int *, int *, unsigned short *, GPUCSRStream);
 
 /* Memory of the host, given back when its scope ends */
