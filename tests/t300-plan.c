@@ -11,7 +11,7 @@ static char help[] = "Tests the choice of format and kernel.\n";
 
 static GPUCSRFeatures Features(int m, int n, double mean, int max, double padding)
 {
-  GPUCSRFeatures f = {.m = m, .n = n, .nnz = (int64_t)(m * mean), .max = max, .mean = mean, .density = mean / n, .sell_stored = (int64_t)(m * mean * padding)};
+  GPUCSRFeatures f = {.m = m, .n = n, .nnz = (int64_t)(m * mean), .max = max, .mean = mean, .sell_stored = (int64_t)(m * mean * padding)};
 
   return f;
 }

@@ -30,7 +30,7 @@ static PetscErrorCode Load(const char text[])
 /* Rows of 10 entries in the mean where nothing else is said */
 static GPUCSRFeatures Features(int m, int n, double mean, double padding)
 {
-  GPUCSRFeatures f = {.m = m, .n = n, .nnz = (int64_t)(m * mean), .max = (int)(2 * mean), .mean = mean, .density = mean / n, .sell_stored = (int64_t)(m * mean * padding)};
+  GPUCSRFeatures f = {.m = m, .n = n, .nnz = (int64_t)(m * mean), .max = (int)(2 * mean), .mean = mean, .sell_stored = (int64_t)(m * mean * padding)};
 
   return f;
 }
@@ -205,8 +205,7 @@ static PetscErrorCode TestSample(GPUCSRDevice d)
     PetscCall(GPUCSRInspect(m, m, i, j, GPUCSRPlanSettings.sample, d->threads, &f[q]));
   }
   PetscCheck(f[0].sampled == m && f[0].blocks[index] == blocks, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Of all %d rows %d were looked at, %g blocks of 2 by 2 found, should be %d", m, f[0].sampled, f[0].blocks[index], blocks);
-  PetscCheck(f[1].sampled < m / 4 && PetscAbsReal(f[1].blocks[index] - blocks) <= (f[1].blockerror + 0.02) * blocks, PETSC_COMM_SELF, PETSC_ERR_PLIB, "From %d rows, %g blocks of 2 by 2 estimated, should be %d within %g", f[1].sampled, f[1].blocks[index], blocks,
-             f[1].blockerror);
+  PetscCheck(f[1].sampled < m / 4 && PetscAbsReal(f[1].blocks[index] - blocks) <= 0.05 * blocks, PETSC_COMM_SELF, PETSC_ERR_PLIB, "From %d rows, %g blocks of 2 by 2 estimated, should be %d", f[1].sampled, f[1].blocks[index], blocks);
   for (int q = 0; q < 4; q++) { /* sectors of x, from bits that hashing sets: within a twentieth */
     double n;
 

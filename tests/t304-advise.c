@@ -27,7 +27,7 @@ static PetscErrorCode WriteFile(const char text[])
 
 static GPUCSRFeatures Features(int m, int n, double mean)
 {
-  GPUCSRFeatures f = {.m = m, .n = n, .nnz = (int64_t)(m * mean), .max = (int)mean, .mean = mean, .density = mean / n, .sell_stored = (int64_t)(m * mean)};
+  GPUCSRFeatures f = {.m = m, .n = n, .nnz = (int64_t)(m * mean), .max = (int)mean, .mean = mean, .sell_stored = (int64_t)(m * mean)};
   int            b = 1;
 
   while (1 << b <= (int)mean) b++;

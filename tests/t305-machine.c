@@ -101,7 +101,7 @@ static PetscErrorCode TestFile(void)
 
 static GPUCSRFeatures Features(int m, double mean, int max, double padding)
 {
-  GPUCSRFeatures f = {.m = m, .n = m, .nnz = (int64_t)(m * mean), .max = max, .mean = mean, .density = mean / m, .sell_stored = (int64_t)(m * mean * padding), .heaviest = (int64_t)(32 * mean), .spread = m};
+  GPUCSRFeatures f = {.m = m, .n = m, .nnz = (int64_t)(m * mean), .max = max, .mean = mean, .sell_stored = (int64_t)(m * mean * padding), .heaviest = (int64_t)(32 * mean), .spread = m};
   int            b = 1;
 
   while (1 << b <= (int)mean) b++;

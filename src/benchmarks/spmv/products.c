@@ -98,7 +98,7 @@ static PetscErrorCode Samples(Case *c, const Candidate *best)
     if (d->peer || d->failed) continue;
     PetscCall(GPUCSRModelInputGet(d->plan.choice.format, &c->csr.features, c->precision, c->b->dev->props.l2, &in));
     fprintf(o, "%s %s %s %s %s %.6g %.6g %.6g  %.6g %.6g %.6g %.10g %.10g %.10g %.10g %.6g %.6g %d %.6g  %.6g %.6g %.6g %.10g  %.10g %.6g %.6g", c->p->name, sidewords[c->side], precisionwords[c->precision], d->plan.choice.format->name,
-            d->plan.choice.kernel->name, 1e6 * d->seconds, 1e6 * best->seconds, 1e6 * d->convert, in.matrix, in.vectors, in.cache, in.rows, in.stored, in.mean, in.max, in.sectors, in.quads, f->n, f->density, f->deviation, f->spread, f->twins,
+            d->plan.choice.kernel->name, 1e6 * d->seconds, 1e6 * best->seconds, 1e6 * d->convert, in.matrix, in.vectors, in.cache, in.rows, in.stored, in.mean, in.max, in.sectors, in.quads, f->n, f->n ? f->mean / f->n : 0, f->deviation, f->spread, 0., /* once equal pairs of rows */
             (double)f->sell_stored, (double)f->heaviest, in.fetched[0], in.fetched[1]);
     for (int b = 0; b < GPUCSR_NCLASSES; b++) fprintf(o, b ? ",%d:%.10g" : " %d:%.10g", f->rows[b], (double)f->entries[b]);
     fprintf(o, "\n");
@@ -145,7 +145,7 @@ static void JsonProduct(const Case *c, const Result *r, const Candidate *const b
   JsonNumber(o, "length_max", f->max);
   JsonNumber(o, "length_mean", f->mean);
   JsonNumber(o, "length_deviation", f->deviation);
-  JsonNumber(o, "empty", f->empty);
+  JsonNumber(o, "empty", f->rows[0]);
   JsonNumber(o, "sell_padding", f->nnz ? (double)f->sell_stored / (double)f->nnz - 1 : 0);
   JsonCandidates(o, c);
   JsonNumber(o, "error", error);
@@ -163,7 +163,6 @@ static void JsonProduct(const Case *c, const Result *r, const Candidate *const b
   JsonNumber(o, "sampled", f->sampled);
   JsonNumber(o, "diagonals", f->diagonals);
   JsonNumber(o, "spread", f->spread);
-  JsonNumber(o, "twins", f->twins);
   JsonNumber(o, "chosen_us", 1e6 * chosen->seconds);
   JsonText(o, "best", best->name);
   JsonNumber(o, "best_us", 1e6 * best->seconds);

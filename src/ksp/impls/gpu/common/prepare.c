@@ -218,7 +218,7 @@ static PetscErrorCode BytesIn(KSP_GPU *k, const GPUKSPFormat *f, const GPUCSRFor
 
   PetscFunctionBegin;
   *bytes = PETSC_INFINITY;
-  if (!GPUCSRFormatHolds(format, &P->features, P->A.precision, why, sizeof(why)) || format == P->A.format) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!GPUCSRFormatHolds(format, &P->features, why, sizeof(why)) || format == P->A.format) PetscFunctionReturn(PETSC_SUCCESS);
   if ((f->needs == GPUKSP_NEEDS_STENCILS && P->features.stencils <= 0) || (f->needs == GPUKSP_NEEDS_SAMPLE && !P->features.sampled)) PetscFunctionReturn(PETSC_SUCCESS);
   (*format->ops->estimate)(&P->features, format->variant, &extent);
   if (format->ops->measure && f->needs == GPUKSP_NEEDS_SAMPLE && 8.0 * (double)extent.stored < least && !(k->launch.copy.built && k->launch.copy.A.format == format)) { /* the features have only seen a sample */

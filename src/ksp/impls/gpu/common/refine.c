@@ -28,7 +28,7 @@ PetscErrorCode GPUKSPRefineChoose(KSP_GPU *k)
 
   PetscFunctionBegin;
   if (k->precision != KSP_GPU_RESIDUAL_REPLACEMENT) PetscFunctionReturn(PETSC_SUCCESS);
-  can = GPUCSRFormatHolds(format, &P->features, GPUCSR_PRECISION_SINGLE, whynot, sizeof(whynot));
+  can = GPUCSRFormatHolds(format, &P->features, whynot, sizeof(whynot));
   PetscCall(PetscStrlcat(whynot, " in single", sizeof(whynot)));
   if (P->A.precision != GPUCSR_PRECISION_DOUBLE) why = "the matrix is not in double";
   else if (k->method != GPUKSP_CG) why = "residual replacement requires the standard conjugate gradients";

@@ -40,7 +40,7 @@ static PetscErrorCode Switch(GPUAMG *h, GPUMGCycle *c, const GPUCSROperator *o, 
 static PetscErrorCode Copy(GPUCSRDevice dev, size_t n, const void *from, char **next, const void **to)
 {
   PetscFunctionBegin;
-  PetscCall((*GPUCSRHelpers(dev)->convert)(n, GPUCSR_DOUBLE, from, GPUCSR_FLOAT, *next, dev->stream));
+  PetscCall((*GPUCSRHelpers(dev)->convert)(dev, (int)n, from, GPUCSR_FLOAT, *next, dev->stream));
   *to = *next;
   *next += GPUCSRAlignUp(sizeof(float) * n);
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -4,7 +4,6 @@
 */
 #include "cycle.h"
 #include "../../../../sys/graph.h"
-#include "../../../../mat/impls/gpucsr/blackbox/kernels/columns.h"
 
 /* State of a level during a cycle: the array of x, and the array for the next x. On the finest level the caller owns b and x, unless vectors of levels are floats */
 typedef struct {

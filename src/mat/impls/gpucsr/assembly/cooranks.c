@@ -88,7 +88,7 @@ PetscErrorCode GPUCSRCOOPack(GPUCSRCOO *c, const double *dv)
     PetscCall(GPUCSRUpload(dev, r->dsent, GPUCSR_INT32, r->sent, GPUCSR_INT32, sent, PETSC_FALSE, dev->stream, NULL));
     PetscCall(GPUCSRMalloc(dev, sizeof(double) * sent, "contributions for other ranks", &r->dout));
   }
-  PetscCall((*GPUCSRHelpers(dev)->gather)(GPUCSR_DOUBLE, sent, (const int32_t *)r->dsent, dv, r->dout, dev->stream));
+  PetscCall((*GPUCSRHelpers(dev)->gather)(dev, (int)sent, GPUCSR_DOUBLE, (const int32_t *)r->dsent, dv, r->dout, dev->stream));
   PetscCall(GPUCSRDownload(dev, r->out, GPUCSR_DOUBLE, r->dout, GPUCSR_DOUBLE, sent, PETSC_FALSE, dev->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -414,7 +414,7 @@ static PetscErrorCode Diagonal(Mat A, GPUCSRStorage *csr, Vec d)
   PetscFunctionBegin;
   PetscCall(DiagonalPlaces(A, csr, &place));
   ierr = OperandGet(A, d, PETSC_TRUE, &x);
-  if (!ierr) ierr = (*GPUCSRHelpers(csr->dev)->gather)(GPUCSR_DOUBLE, (size_t)csr->m, place, csr->array[CSR_VAL].data, x.p, csr->dev->stream);
+  if (!ierr) ierr = (*GPUCSRHelpers(csr->dev)->gather)(csr->dev, csr->m, GPUCSR_DOUBLE, place, csr->array[CSR_VAL].data, x.p, csr->dev->stream);
   PetscCall(OperandRestore(A, &x, ierr));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -412,7 +412,7 @@ static PetscErrorCode Transpose(Mat_GPUCSRFactor *f)
     PetscCall((*h->transpose)(&S, &T, q->map, dev->stream));
     PetscCall(GPUCSRFactorCSRInspect(dev, &q->M, &bad));
   }
-  PetscCall((*h->gather)(GPUCSR_DOUBLE, nnz, q->map, p->M.a, q->M.a, dev->stream));
+  PetscCall((*h->gather)(dev, (int)nnz, GPUCSR_DOUBLE, q->map, p->M.a, q->M.a, dev->stream));
   PetscCall(dev->ops->copy(dev->id, q->M.dinv, p->M.dinv, sizeof(double) * n, GPUCSR_ON_DEVICE, dev->stream));
   if (q->built)
     for (int k = 0; k < 2; k++) PetscCall((*GPUCSRTriangleOpsGet(dev)->fill)(dev, q->T[k].nslices, q->M, q->T[k], PETSC_FALSE, dev->stream));

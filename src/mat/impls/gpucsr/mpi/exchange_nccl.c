@@ -393,7 +393,7 @@ static PetscErrorCode ForwardBegin_Nccl(GPUCSRHalo h, const GPUCSROperand *x, GP
   PetscCall(h->dev->ops->activate(h->dev->id));
   s = Stream(h, s);
   if (x && x->place == GPUCSR_DEVICE) {
-    if (h->nsend) PetscCall((*GPUCSRHelpers(h->dev)->gather)(GPUCSR_DOUBLE, (size_t)h->nsend, g->index, x->p, g->send, s));
+    if (h->nsend) PetscCall((*GPUCSRHelpers(h->dev)->gather)(h->dev, (int)h->nsend, GPUCSR_DOUBLE, g->index, x->p, g->send, s));
   } else {
     if (x) {
       PetscCall(h->dev->ops->streamsynchronize(h->dev->id, s)); /* an earlier copy may still read the page-locked buffer */
@@ -455,7 +455,7 @@ static PetscErrorCode ReverseAdd_Nccl(GPUCSRHalo h, const GPUCSROperand *z, GPUC
   PetscCall(Came(h, s));
   if (!z || !h->nsend) PetscFunctionReturn(PETSC_SUCCESS);
   if (z->place == GPUCSR_DEVICE) {
-    for (PetscMPIInt k = 0; k < h->to.n; k++) PetscCall((*GPUCSRHelpers(h->dev)->scatteradd)(GPUCSR_DOUBLE, (size_t)(h->to.offset[k + 1] - h->to.offset[k]), g->index + h->to.offset[k], g->send + h->to.offset[k], z->p, s));
+    for (PetscMPIInt k = 0; k < h->to.n; k++) PetscCall((*GPUCSRHelpers(h->dev)->scatteradd)(h->dev, (int)(h->to.offset[k + 1] - h->to.offset[k]), g->index + h->to.offset[k], g->send + h->to.offset[k], z->p, s));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(ToHost(h, g->hsend, g->send, h->nsend, s));

@@ -73,7 +73,7 @@ static PetscErrorCode Pack(GPUCSRHalo h, const GPUCSROperand *x, GPUCSRStream s)
   PetscFunctionBegin;
   if (!x || x->place == GPUCSR_HOST) GPUCSRHaloPack(h, x ? (const PetscScalar *)x->p : NULL, g->send);
   else if (h->nsend) {
-    PetscCall((*GPUCSRHelpers(h->dev)->gather)(GPUCSR_DOUBLE, (size_t)h->nsend, g->dindex, x->p, g->dbuffer, s));
+    PetscCall((*GPUCSRHelpers(h->dev)->gather)(h->dev, (int)h->nsend, GPUCSR_DOUBLE, g->dindex, x->p, g->dbuffer, s));
     PetscCall(GPUCSRDownload(h->dev, g->send, GPUCSR_DOUBLE, g->dbuffer, GPUCSR_DOUBLE, (size_t)h->nsend, PETSC_TRUE, s));
     PetscCall(h->dev->ops->streamsynchronize(h->dev->id, s));
   }
@@ -117,7 +117,7 @@ static PetscErrorCode ReverseAdd_Staged(GPUCSRHalo h, const GPUCSROperand *z, GP
   else if (h->nunique) {
     GPUCSRHaloSums(h, g->send, g->sum, PETSC_FALSE);
     PetscCall(GPUCSRUpload(h->dev, g->dbuffer, GPUCSR_DOUBLE, g->sum, GPUCSR_DOUBLE, (size_t)h->nunique, PETSC_TRUE, s, NULL));
-    PetscCall((*GPUCSRHelpers(h->dev)->scatteradd)(GPUCSR_DOUBLE, (size_t)h->nunique, g->dunique, g->dbuffer, z->p, s));
+    PetscCall((*GPUCSRHelpers(h->dev)->scatteradd)(h->dev, (int)h->nunique, g->dunique, g->dbuffer, z->p, s));
     PetscCall(h->dev->ops->streamsynchronize(h->dev->id, s)); /* the next product writes sum again */
   }
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -56,7 +56,7 @@ static PetscErrorCode Multiply(Columns *m)
   PetscCall(MatGPUCSRBuffer_Private(g->dev, &g->z, 2 * nc * k * size, (void **)&croom));
   if (bhost) PetscCall(MatGPUCSRSend_Private(g, broom, &m->b, 0, nb, m->k, m->ldb, dev->stream));
   else if (m->b.place == GPUCSR_DEVICE && vt != GPUCSR_DOUBLE)
-    for (size_t q = 0; q < k; q++) PetscCall(MatGPUCSRConvert_Private(g, nb, GPUCSR_DOUBLE, (const double *)m->b.p + q * m->ldb, vt, broom + q * nb * size, dev->stream));
+    for (size_t q = 0; q < k; q++) PetscCall(MatGPUCSRConvert_Private(g, nb, (const double *)m->b.p + q * m->ldb, vt, broom + q * nb * size, dev->stream));
   if (bhost || (m->b.place == GPUCSR_DEVICE && vt != GPUCSR_DOUBLE)) {
     b   = broom;
     ldb = nb;
@@ -72,7 +72,7 @@ static PetscErrorCode Multiply(Columns *m)
     PetscCall(MatGPUCSRBringBack_Private(g, &m->c, c, 0, nc, m->k, m->ldc, dev->stream));
     PetscCall(dev->ops->streamsynchronize(dev->id, dev->stream));
   } else if (m->c.place == GPUCSR_DEVICE && vt != GPUCSR_DOUBLE)
-    for (size_t q = 0; q < k; q++) PetscCall(MatGPUCSRConvert_Private(g, nc, vt, c + q * nc * size, GPUCSR_DOUBLE, (double *)m->c.p + q * m->ldc, dev->stream));
+    for (size_t q = 0; q < k; q++) PetscCall(MatGPUCSRConvert_Private(g, nc, c + q * nc * size, GPUCSR_DOUBLE, (double *)m->c.p + q * m->ldc, dev->stream));
   if (m->c.place == GPUCSR_NATIVE) m->c.p = c;
   if (m->side == GPUCSR_FORWARD) g->info.products += m->k;
   else g->info.transpose_products += m->k;

@@ -102,11 +102,11 @@ PetscErrorCode MatGPUCSRBringBack_Private(Mat_SeqGPUCSR *g, const GPUCSROperand 
 }
 
 /* Converts n numbers of a device vector to the precision of the products */
-PetscErrorCode MatGPUCSRConvert_Private(Mat_SeqGPUCSR *g, size_t n, GPUCSRType from, const void *x, GPUCSRType to, void *z, GPUCSRStream s)
+PetscErrorCode MatGPUCSRConvert_Private(Mat_SeqGPUCSR *g, size_t n, const void *x, GPUCSRType to, void *z, GPUCSRStream s)
 {
   PetscFunctionBegin;
   PetscCall(MatGPUCSRTimerBegin_Private(g, &g->info.vector_convert_time, s));
-  PetscCall((*GPUCSRHelpers(g->dev)->convert)(n, from, x, to, z, s));
+  PetscCall((*GPUCSRHelpers(g->dev)->convert)(g->dev, (int)n, x, to, z, s));
   PetscCall(MatGPUCSRTimerEnd_Private(g, s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -242,7 +242,7 @@ PetscErrorCode MatGPUCSRApply_Private(Mat A, GPUCSRSide side, const GPUCSROperan
   if (y) {
     prod.y = zd;
     if (y->place == GPUCSR_HOST && !inplace) PetscCall(MatGPUCSRSend_Private(g, zd, y, 0, (size_t)M->m, 1, 0, s));
-    else if (y->place == GPUCSR_DEVICE && vt != GPUCSR_DOUBLE) PetscCall(MatGPUCSRConvert_Private(g, nz, GPUCSR_DOUBLE, y->p, vt, zd, s));
+    else if (y->place == GPUCSR_DEVICE && vt != GPUCSR_DOUBLE) PetscCall(MatGPUCSRConvert_Private(g, nz, y->p, vt, zd, s));
     else prod.y = y->p;
   }
   if (xhost && zhost && dev->ops->separate && (double)(size * (nx + nz)) >= 4 * GPUCSRMachineShared.piece_size && nz >= GPUCSR_PIECES) {
@@ -251,7 +251,7 @@ PetscErrorCode MatGPUCSRApply_Private(Mat A, GPUCSRSide side, const GPUCSROperan
     const PetscBool lent = (PetscBool)(z->place == GPUCSR_DEVICE && vt == GPUCSR_DOUBLE && ((xhost && x->pinned) || (y && y->place == GPUCSR_HOST && y->pinned)));
 
     if (xhost) PetscCall(MatGPUCSRSend_Private(g, xd, x, 0, (size_t)M->n, 1, 0, s));
-    else if (xd != x->p) PetscCall(MatGPUCSRConvert_Private(g, nx, GPUCSR_DOUBLE, x->p, vt, xd, s));
+    else if (xd != x->p) PetscCall(MatGPUCSRConvert_Private(g, nx, x->p, vt, xd, s));
     if (lent) PetscCall(ReadBegin(g, s));
     if (zd == z->p) *wrote = PETSC_TRUE;
     PetscCall(Product(g, side, &prod, s));
@@ -261,7 +261,7 @@ PetscErrorCode MatGPUCSRApply_Private(Mat A, GPUCSRSide side, const GPUCSROperan
       *wrote = PETSC_TRUE;
       PetscCall(MatGPUCSRBringBack_Private(g, z, zd, 0, (size_t)M->m, 1, 0, s));
       PetscCall(dev->ops->streamsynchronize(dev->id, s));
-    } else if (zd != z->p) PetscCall(MatGPUCSRConvert_Private(g, nz, vt, zd, GPUCSR_DOUBLE, z->p, s));
+    } else if (zd != z->p) PetscCall(MatGPUCSRConvert_Private(g, nz, zd, GPUCSR_DOUBLE, z->p, s));
     if (lent) PetscCall(dev->ops->eventsynchronize(dev->id, g->read));
   }
   if (side == GPUCSR_FORWARD) g->info.products++;

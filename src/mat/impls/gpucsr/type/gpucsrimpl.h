@@ -201,7 +201,7 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRApply_Private(Mat, GPUCSRSide, const GPUCS
 GPUCSR_INTERN PetscErrorCode MatGPUCSRBuffer_Private(GPUCSRDevice, GPUCSRBuffer *, size_t, void **);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRSend_Private(Mat_SeqGPUCSR *, void *, const GPUCSROperand *, size_t first, size_t n, int k, size_t ld, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRBringBack_Private(Mat_SeqGPUCSR *, const GPUCSROperand *, const void *, size_t first, size_t n, int k, size_t ld, GPUCSRStream);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRConvert_Private(Mat_SeqGPUCSR *, size_t, GPUCSRType, const void *, GPUCSRType, void *, GPUCSRStream);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRConvert_Private(Mat_SeqGPUCSR *, size_t, const void *, GPUCSRType, void *, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRTimerBegin_Private(Mat_SeqGPUCSR *, double *, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRTimerEnd_Private(Mat_SeqGPUCSR *, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRTimersRead_Private(Mat_SeqGPUCSR *, int);

@@ -249,8 +249,7 @@ static GPUCSRPrecision Precision(const Mat_SeqGPUCSR *g, const GPUCSRSource *s)
 
   if (c->precision == MAT_GPUCSR_SINGLE) return GPUCSR_PRECISION_SINGLE;
   if (c->precision == MAT_GPUCSR_MIXED) return GPUCSR_PRECISION_MIXED;
-  if (c->precision != MAT_GPUCSR_AUTO || !GPUCSRValuesAreFloats(s, g->dev->threads)) return GPUCSR_PRECISION_DOUBLE;
-  return GPUCSRRequestTakes(&c->request, GPUCSR_PRECISION_MIXED) && GPUCSRRequestTakes(&c->trequest, GPUCSR_PRECISION_MIXED) ? GPUCSR_PRECISION_MIXED : GPUCSR_PRECISION_DOUBLE;
+  return c->precision == MAT_GPUCSR_AUTO && GPUCSRValuesAreFloats(s, g->dev->threads) ? GPUCSR_PRECISION_MIXED : GPUCSR_PRECISION_DOUBLE;
 }
 
 /* Adds the plan's costs of an update to the matrix' info; time apart from upload and conversion is counted here */

@@ -14,7 +14,7 @@
 #include "reference.h"
 #include "absent.h"
 
-static GPUCSRBool Applicable_BCSR(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, char why[], size_t len)
+static GPUCSRBool Applicable_BCSR(const GPUCSRFeatures *f, int variant, char why[], size_t len)
 {
   if (f->n <= INT32_MAX - GPUCSR_BLOCK_COLS(variant)) return PETSC_TRUE; /* the padding is unknown before measure() */
   (void)snprintf(why, len, "columns of a block past the last of %d would have no number", f->n);

@@ -11,13 +11,6 @@ enum {
   BITDENSE_VAL
 };
 
-static GPUCSRBool Applicable_BitDense(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, char why[], size_t len)
-{
-  if ((double)f->m * (double)f->n <= GPUCSR_MOST_STORED(f)) return PETSC_TRUE;
-  (void)snprintf(why, len, "it would store %.0f entries for %.0f nonzeros", (double)f->m * (double)f->n, (double)f->nnz);
-  return PETSC_FALSE;
-}
-
 static void Layout_BitDense(const GPUCSRFeatures *f, const GPUCSRExtent *e, GPUCSRStorage *A)
 {
   A->stored              = e->stored;
@@ -45,22 +38,8 @@ static PetscErrorCode Fill_BitDense(const GPUCSRSource *s, GPUCSRStorage *A, GPU
     if (!GPUCSRIsAbsent(v, sizeof(V))) ENTRY(c, *v); \
   }
 #define LOCALS
-GPUCSR_REFERENCE_MULT(BitDense, 0, q)
+GPUCSR_REFERENCE(BitDense, 0, q)
 #undef LOCALS
 #undef ROW
 
-static PetscErrorCode Diagonal_BitDense(const GPUCSRStorage *A, void *diag)
-{
-  PetscFunctionBegin;
-#define DIAGONAL(V, X) \
-  for (int r = 0; r < PetscMin(A->m, A->n); r++) { \
-    const V *v = (const V *)A->array[BITDENSE_VAL].data + (size_t)r * (size_t)A->n + (size_t)r; \
-\
-    ((X *)diag)[r] = GPUCSRIsAbsent(v, sizeof(V)) ? 0 : (X)*v; \
-  }
-  GPUCSRDispatchPrecision(A->precision, DIAGONAL);
-#undef DIAGONAL
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-const GPUCSRFormatFamily GPUCSRFormat_bitdense = {Applicable_BitDense, GPUCSRStoresAll, NULL, Layout_BitDense, Fill_BitDense, Mult_BitDense, Diagonal_BitDense};
+const GPUCSRFormatFamily GPUCSRFormat_bitdense = {NULL, GPUCSRStoresAll, NULL, Layout_BitDense, Fill_BitDense, Mult_BitDense, Diagonal_BitDense};

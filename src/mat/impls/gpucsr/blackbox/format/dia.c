@@ -14,21 +14,12 @@ static int64_t Stored(int m, int64_t diagonals)
   return ((int64_t)m + GPUCSR_SLICE - 1) / GPUCSR_SLICE * GPUCSR_SLICE * diagonals;
 }
 
-/* Without a sample of the columns, the worst case */
+/* Without a sample of the columns, the worst case that can be stored */
 static void Estimate_DIA(const GPUCSRFeatures *f, int variant, GPUCSRExtent *e)
 {
   e->units  = f->sampled ? f->diagonals : PetscMin(f->nnz, (int64_t)f->m + f->n);
   e->stored = Stored(f->m, e->units);
-}
-
-static GPUCSRBool Applicable_DIA(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, char why[], size_t len)
-{
-  GPUCSRExtent e = {0};
-
-  Estimate_DIA(f, variant, &e);
-  if (!f->sampled || (double)e.stored <= GPUCSR_MOST_STORED(f)) return PETSC_TRUE;
-  (void)snprintf(why, len, "%.0f diagonals would store %.0f entries for %.0f nonzeros", (double)e.units, (double)e.stored, (double)f->nnz);
-  return PETSC_FALSE;
+  if (!f->sampled) e->stored = PetscMin(e->stored, (int64_t)GPUCSR_MOST_STORED(f));
 }
 
 /* seen[column - row + m - 1] of each entry; the caller frees it */
@@ -94,26 +85,8 @@ static PetscErrorCode Fill_DIA(const GPUCSRSource *s, GPUCSRStorage *A, GPUCSRBo
 #define LOCALS \
   const int32_t *offset    = (const int32_t *)A->array[DIA_OFFSET].data; \
   const int      diagonals = (int)A->extent.units
-GPUCSR_REFERENCE_MULT(DIA, 0, q)
+GPUCSR_REFERENCE(DIA, 0, q)
 #undef LOCALS
 #undef ROW
 
-static PetscErrorCode Diagonal_DIA(const GPUCSRStorage *A, void *diag)
-{
-  const int32_t   *offset    = (const int32_t *)A->array[DIA_OFFSET].data;
-  const int        diagonals = (int)A->extent.units, main = DIAFind(offset, diagonals, 0);
-  const GPUCSRBool has = (GPUCSRBool)(diagonals && offset[main] == 0);
-
-  PetscFunctionBegin;
-#define DIAGONAL(V, X) \
-  for (int r = 0; r < PetscMin(A->m, A->n); r++) { \
-    const V *v = (const V *)A->array[DIA_VAL].data + (has ? DIAEntry(diagonals, r, main) : 0); \
-\
-    ((X *)diag)[r] = !has || GPUCSRIsAbsent(v, sizeof(V)) ? 0 : (X)*v; \
-  }
-  GPUCSRDispatchPrecision(A->precision, DIAGONAL);
-#undef DIAGONAL
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-const GPUCSRFormatFamily GPUCSRFormat_dia = {Applicable_DIA, Estimate_DIA, Measure_DIA, Layout_DIA, Fill_DIA, Mult_DIA, Diagonal_DIA};
+const GPUCSRFormatFamily GPUCSRFormat_dia = {NULL, Estimate_DIA, Measure_DIA, Layout_DIA, Fill_DIA, Mult_DIA, Diagonal_DIA};

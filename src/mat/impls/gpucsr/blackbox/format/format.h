@@ -70,12 +70,9 @@ typedef struct {
   int     m, n;
   int64_t nnz;
   int     min, max;                 /* of the row lengths */
-  int     empty;                    /* rows without entries */
   double  mean, deviation;          /* of the row lengths */
-  double  median;                   /* of the row lengths, to within its class */
-  int     rows[GPUCSR_NCLASSES];    /* rows of each class of lengths */
+  int     rows[GPUCSR_NCLASSES];    /* rows of each class of lengths; class 0: without entries */
   int64_t entries[GPUCSR_NCLASSES]; /* and their entries */
-  double  density;                  /* nnz / (m n) */
   int64_t sell_stored;              /* entries that sliced ELL would store */
   int64_t heaviest;                 /* entries of the largest slice of sliced ELL */
 
@@ -83,11 +80,9 @@ typedef struct {
   double spread;                     /* mean of last - first column + 1 over the sampled rows with entries */
   int    bandwidth;                  /* largest |column - row| met */
   int    diagonals;                  /* different ones met */
-  double twins;                      /* fraction of pairs of rows (2k, 2k + 1) with the same columns */
   double blocks[GPUCSR_NBLOCKSIZES]; /* estimated number of blocks with entries */
   double listed;                     /* estimated sum over tiles of 128 rows of their different columns */
   double sectors[2][2];              /* the same for sectors of x, of numbers of 8 bytes and of 4: over groups of 8 rows, over tiles */
-  double blockerror;                 /* 2 standard errors of the 2 by 2 estimate, as a fraction of it: the estimates' error bound */
 
   int stencils;       /* exact number of different rows, as lists of (column - row, stored value): 0: not counted, -1: too many */
   int stencilentries; /* and their entries */
@@ -190,8 +185,8 @@ typedef struct {
 
 /* Formats that differ only in a number (as a block size) are variants of one family and share its file */
 typedef struct {
-  /* can the format store the matrix? If not, why has the reason. About correctness, never about speed. NULL: it can store any */
-  GPUCSRBool (*applicable)(const GPUCSRFeatures *, int variant, GPUCSRPrecision, char why[], size_t len);
+  /* can the format store the matrix? If not, why has the reason. About correctness, never about speed. NULL: it can store any with not too much padding */
+  GPUCSRBool (*applicable)(const GPUCSRFeatures *, int variant, char why[], size_t len);
   /* its extent from the features: for the choice, and for layout() if measure is NULL */
   void (*estimate)(const GPUCSRFeatures *, int variant, GPUCSRExtent *);
   /* its exact extent from host CSR; NULL: the estimate is exact */
@@ -226,7 +221,7 @@ GPUCSR_INTERN const GPUCSRFormat *GPUCSRFormatFind(const char[]); /* NULL: no fo
 GPUCSR_INTERN const GPUCSRFormat *GPUCSRFormatGet(int);           /* NULL: past the last */
 #define GPUCSR_NAMES 2048                                         /* characters for the names of all kernels, or of all formats */
 GPUCSR_INTERN GPUCSRError GPUCSRFormatNames(char[], size_t);
-GPUCSR_INTERN GPUCSRBool  GPUCSRFormatHolds(const GPUCSRFormat *, const GPUCSRFeatures *, GPUCSRPrecision, char[], size_t);
+GPUCSR_INTERN GPUCSRBool  GPUCSRFormatHolds(const GPUCSRFormat *, const GPUCSRFeatures *, char[], size_t);
 
 static inline GPUCSRBool GPUCSRIsCSR(const GPUCSRFormat *f)
 {

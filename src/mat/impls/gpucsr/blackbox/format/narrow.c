@@ -27,7 +27,7 @@ static void Estimate_Narrow(const GPUCSRFeatures *f, int variant, GPUCSRExtent *
   e->units  = (int64_t)(wide * (double)f->nnz);
 }
 
-static GPUCSRBool Applicable_Narrow(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, char why[], size_t len)
+static GPUCSRBool Applicable_Narrow(const GPUCSRFeatures *f, int variant, char why[], size_t len)
 {
   if (f->max <= NARROW_LONGEST) return PETSC_TRUE;
   (void)snprintf(why, len, "a row of %d entries is too long: rows have %d at most", f->max, NARROW_LONGEST);

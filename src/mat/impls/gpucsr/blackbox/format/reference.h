@@ -62,7 +62,4 @@
     } \
     PetscFunctionReturn(PETSC_SUCCESS); \
   }
-#define GPUCSR_REFERENCE_MULT(NAME, sorted, row) GPUCSRReferenceFunction(Mult_##NAME, const GPUCSRProduct *p, GPUCSRReferenceRows, sorted, row)
-#define GPUCSR_REFERENCE(NAME, sorted, row) \
-  GPUCSR_REFERENCE_MULT(NAME, sorted, row) \
-  GPUCSRReferenceFunction(Diagonal_##NAME, void *diagonal, GPUCSRReferenceDiagonals, sorted, row)
+#define GPUCSR_REFERENCE(NAME, sorted, row) GPUCSRReferenceFunction(Mult_##NAME, const GPUCSRProduct *p, GPUCSRReferenceRows, sorted, row) GPUCSRReferenceFunction(Diagonal_##NAME, void *diagonal, GPUCSRReferenceDiagonals, sorted, row)

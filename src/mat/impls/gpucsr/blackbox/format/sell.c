@@ -49,16 +49,6 @@ static void Estimate_SELL(const GPUCSRFeatures *f, int variant, GPUCSRExtent *e)
   }
 }
 
-static GPUCSRBool Applicable_SELL(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, char why[], size_t len)
-{
-  GPUCSRExtent e = {0};
-
-  Estimate_SELL(f, variant, &e);
-  if ((double)e.stored <= GPUCSR_MOST_STORED(f)) return PETSC_TRUE;
-  (void)snprintf(why, len, "its padding would store %.0f entries for %.0f nonzeros", (double)e.stored, (double)f->nnz);
-  return PETSC_FALSE;
-}
-
 /* Starts of the slices; perm may be NULL */
 static int64_t Slices(int m, const int32_t *rowptr, const int32_t *perm, int32_t *slice)
 {
@@ -112,12 +102,6 @@ static void Layout_SELL(const GPUCSRFeatures *f, const GPUCSRExtent *e, GPUCSRSt
   A->array[SELL_VAL]    = (GPUCSRArray){"val", GPUCSRValueType(A->precision), PETSC_TRUE, (size_t)A->stored, NULL};
 }
 
-/* Entries of a row that this part stores: hyb keeps the rest elsewhere */
-static inline int Held(const int32_t *rowptr, int r, int width)
-{
-  return PetscMin(rowptr[r + 1] - rowptr[r], width);
-}
-
 /* The arrays as the host functions use them */
 typedef struct {
   int32_t *slice, *rowptr, *perm, *col; /* slice and perm are NULL in variants without them */
@@ -151,7 +135,7 @@ static PetscErrorCode Fill_SELL(const GPUCSRSource *s, GPUCSRStorage *A, GPUCSRB
   for (int q = 0; q < s->m; q++) {
     const int r = a.perm ? a.perm[q] : q;
 
-    for (int k = 0; k < Held(s->i, r, a.width); k++) {
+    for (int k = 0; k < s->i[r + 1] - s->i[r]; k++) {
       const int64_t to = SELLEntry(a.slice, a.width, q, k);
 
       if (!valuesonly) a.col[to] = (int32_t)s->j[s->i[r] + k];
@@ -164,7 +148,7 @@ static PetscErrorCode Fill_SELL(const GPUCSRSource *s, GPUCSRStorage *A, GPUCSRB
 
 /* The entries of row r, the q-th in the order of the format */
 #define ROW(V, ENTRY) \
-  for (int k = 0; k < Held(a.rowptr, r, a.width); k++) { \
+  for (int k = 0; k < a.rowptr[r + 1] - a.rowptr[r]; k++) { \
     const int64_t e = SELLEntry(a.slice, a.width, q, k); \
 \
     ENTRY(a.col[e], ((const V *)A->array[SELL_VAL].data)[e]); \
@@ -174,4 +158,4 @@ GPUCSR_REFERENCE(SELL, a.perm != NULL, a.perm ? a.perm[q] : q)
 #undef LOCALS
 #undef ROW
 
-const GPUCSRFormatFamily GPUCSRFormat_sell = {Applicable_SELL, Estimate_SELL, Measure_SELL, Layout_SELL, Fill_SELL, Mult_SELL, Diagonal_SELL};
+const GPUCSRFormatFamily GPUCSRFormat_sell = {NULL, Estimate_SELL, Measure_SELL, Layout_SELL, Fill_SELL, Mult_SELL, Diagonal_SELL};

@@ -112,7 +112,7 @@ static void Estimate_Stencil(const GPUCSRFeatures *f, int variant, GPUCSRExtent 
   e->stored = f->stencils ? f->stencilentries : PetscMin(f->nnz, STENCIL_MOST);
 }
 
-static GPUCSRBool Applicable_Stencil(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, char why[], size_t len)
+static GPUCSRBool Applicable_Stencil(const GPUCSRFeatures *f, int variant, char why[], size_t len)
 {
   if (f->stencils > 0 || (!f->stencils && f->m + f->nnz <= STENCIL_MOST)) return PETSC_TRUE; /* uncounted stencils of a small matrix fit in any case */
   (void)snprintf(why, len, "its rows are not alike: more than %d different ones, their entries counted", STENCIL_MOST);

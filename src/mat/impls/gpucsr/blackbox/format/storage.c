@@ -39,9 +39,15 @@ PetscErrorCode GPUCSRFormatNames(char list[], size_t len)
 }
 
 /* Can the format store the matrix? If not, why has the reason */
-GPUCSRBool GPUCSRFormatHolds(const GPUCSRFormat *format, const GPUCSRFeatures *f, GPUCSRPrecision p, char why[], size_t len)
+GPUCSRBool GPUCSRFormatHolds(const GPUCSRFormat *format, const GPUCSRFeatures *f, char why[], size_t len)
 {
-  return !format->ops->applicable || (*format->ops->applicable)(f, format->variant, p, why, len);
+  GPUCSRExtent e = {0};
+
+  if (format->ops->applicable && !(*format->ops->applicable)(f, format->variant, why, len)) return PETSC_FALSE;
+  (*format->ops->estimate)(f, format->variant, &e);
+  if ((double)e.stored <= GPUCSR_MOST_STORED(f)) return PETSC_TRUE;
+  (void)snprintf(why, len, "it would store %.0f entries for %.0f nonzeros", (double)e.stored, (double)f->nnz);
+  return PETSC_FALSE;
 }
 
 void GPUCSRStoresEntries(const GPUCSRFeatures *f, int variant, GPUCSRExtent *e)

@@ -31,7 +31,7 @@ static void Estimate_Tile(const GPUCSRFeatures *f, int variant, GPUCSRExtent *e)
   e->width  = TILE_STAGED;
 }
 
-static GPUCSRBool Applicable_Tile(const GPUCSRFeatures *f, int variant, GPUCSRPrecision p, char why[], size_t len)
+static GPUCSRBool Applicable_Tile(const GPUCSRFeatures *f, int variant, char why[], size_t len)
 {
   if (f->max <= TILE_ENTRIES / variant - 1) return PETSC_TRUE;
   (void)snprintf(why, len, "a row of %d entries is too long for tiles of %d rows, whose rows have %d at most", f->max, variant, TILE_ENTRIES / variant - 1);

@@ -57,40 +57,25 @@ PetscErrorCode GPUCSRFeaturesOfRows(int m, int n, const int32_t *rowptr, int thr
 /* Features derived from the counts of rows and the sum of the squared row lengths */
 void GPUCSRFeaturesDerive(double squares, GPUCSRFeatures *f)
 {
-  const double half  = 0.5 * f->m;
-  double       below = 0;
-  int          b     = 0;
-
-  f->empty     = f->rows[0];
   f->mean      = f->m ? (double)f->nnz / f->m : 0;
   f->deviation = f->m ? sqrt(PetscMax(0, squares / f->m - f->mean * f->mean)) : 0;
-  f->density   = f->m && f->n ? f->mean / f->n : 0;
-  while (b < GPUCSR_NCLASSES - 1 && below + f->rows[b] < half) below += f->rows[b++];
-  f->median = f->rows[b] ? (double)f->entries[b] / f->rows[b] : 0; /* the mean of the median's class */
 }
 
 /* Features derived from the counts of a sample: ratios to its entries, assumed for the whole matrix */
 void GPUCSRFeaturesOfSample(const GPUCSRSample *s, GPUCSRFeatures *f)
 {
-  const double entries = (double)s->entries, w = (double)s->windows, ratio = entries > 0 ? (double)s->blocks[GPUCSRBlockIndex(GPUCSR_BLOCK(2, 2))] / entries : 0;
+  const double entries = (double)s->entries;
 
   f->sampled   = (int)s->rows;
   f->spread    = s->filled ? (double)s->spread / (double)s->filled : 0;
   f->bandwidth = s->bandwidth;
   f->diagonals = (int)s->diagonals;
-  f->twins     = s->pairs ? (double)s->twins / (double)s->pairs : 0;
   for (int q = 0; q < GPUCSR_NBLOCKSIZES; q++) f->blocks[q] = entries > 0 ? (double)s->blocks[q] / entries * (double)f->nnz : 0;
   if (s->tiled) {
     const double all = (double)f->nnz / (double)s->tiled;
 
     f->listed = PetscMin((double)f->nnz, all * (double)s->listed);
     for (int q = 0; q < 4; q++) f->sectors[q / 2][q % 2] = PetscMin((double)f->nnz, all * (double)s->sectors[q / 2][q % 2]);
-  }
-  /* a ratio estimate: W. G. Cochran, Sampling Techniques, section 2.11; exact if the sample is all windows */
-  if (w > 1 && ratio > 0 && w < GPUCSRWindows(f->m)) {
-    const double variance = ((double)s->bb - 2 * ratio * (double)s->be + ratio * ratio * (double)s->ee) / (w - 1);
-
-    f->blockerror = 2 * sqrt(PetscMax(0, variance) / w * (1 - w / GPUCSRWindows(f->m))) / (entries / w) / ratio;
   }
 }
 
@@ -133,18 +118,14 @@ PetscErrorCode GPUCSRInspect(int m, int n, const int32_t *rowptr, const int32_t 
   if (!col || !f->nnz) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscMemzero(&s, sizeof(s)));
   PetscCall(PetscCalloc1((size_t)m + (size_t)n, &met));
-  s.windows = (unsigned long long)windows;
   for (int w = 0; w < windows; w++) {
-    const int          first = GPUCSRWindowStart(m, windows, w), last = m - first < GPUCSR_WINDOW ? m : first + GPUCSR_WINDOW;
-    unsigned long long entries = 0, squares = 0;
+    const int first = GPUCSRWindowStart(m, windows, w), last = m - first < GPUCSR_WINDOW ? m : first + GPUCSR_WINDOW;
 
     for (int r = first; r < last; r++) {
       const int32_t begin = rowptr[r], len = PetscMin(rowptr[r + 1] - begin, GPUCSR_SAMPLE_LENGTH);
-      GPUCSRBool    same = (GPUCSRBool)(r % 2 && rowptr[r] - rowptr[r - 1] == rowptr[r + 1] - begin && len > 0);
 
       s.rows++;
       s.entries += (unsigned long long)len;
-      entries += (unsigned long long)len;
       if (len) {
         s.filled++;
         s.spread += (unsigned long long)(col[rowptr[r + 1] - 1] - col[begin] + 1);
@@ -154,18 +135,11 @@ PetscErrorCode GPUCSRInspect(int m, int n, const int32_t *rowptr, const int32_t 
 
         SampleBlocks(rowptr, rowptr + 1, col, r, k, blocks);
         for (int q = 0; q < GPUCSR_NBLOCKSIZES; q++) s.blocks[q] += (unsigned long long)blocks[q];
-        squares += (unsigned long long)blocks[GPUCSRBlockIndex(GPUCSR_BLOCK(2, 2))];
         s.bandwidth = PetscMax(s.bandwidth, PetscAbs(col[k] - r));
         s.diagonals += !met[(int64_t)col[k] - r + m - 1];
         met[(int64_t)col[k] - r + m - 1] = 1;
-        if (same && col[k] != col[k - len]) same = PETSC_FALSE;
       }
-      s.pairs += r % 2;
-      s.twins += same;
     }
-    s.bb += squares * squares;
-    s.be += squares * entries;
-    s.ee += entries * entries;
   }
   PetscCall(PetscFree(met));
   Tiles(m, rowptr, col, &s);

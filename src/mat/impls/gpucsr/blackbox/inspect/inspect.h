@@ -25,9 +25,8 @@
 #define GPUCSR_GROUP_BITS    11
 
 typedef struct {
-  unsigned long long rows, filled, entries, spread, pairs, twins, diagonals, windows; /* filled: rows with entries */
+  unsigned long long rows, filled, entries, spread, diagonals; /* filled: rows with entries */
   unsigned long long blocks[GPUCSR_NBLOCKSIZES];
-  unsigned long long bb, be, ee;    /* over the windows: 2 by 2 blocks squared, times entries, entries squared */
   unsigned long long listed, tiled; /* of the tiles: different columns, entries */
   unsigned long long sectors[2][2]; /* different sectors: of numbers of 8 bytes, of 4; of groups, of tiles */
   int                bandwidth;

@@ -2,7 +2,7 @@
 
 /*
   Rows in the order of their lengths, the longest first, in windows of so many rows: window and length are one number, by which a
-  stable sort (order.c, kernels/build/order.cu) orders them.
+  stable sort (order.c, kernels/build/sell_build.cu) orders them.
 */
 #include "../format/format.h"
 

@@ -9,7 +9,6 @@
 
   Paper: stretches after D. Merrill, M. Garland, Merge-based parallel sparse matrix-vector multiplication, SC 2016, section 3.
 */
-#include "columns.h"
 #include "device.cuh"
 
 #define BLOCK 256
@@ -154,46 +153,5 @@ GPUCSRError GPUCSRMultRows_CUDA(const GPUCSRStorage *A, int k, const void *x, vo
   GPUCSRDispatchPrecision(A->precision, LAUNCH);
   GPUCSRCall(GPUCSRFree(A->dev, bytes, &work));
   GPUCSRCheckLaunch("csr_columns");
-  return 0;
-}
-
-/* One thread for each row: the first cache holds its strided reads or writes */
-template <class X>
-__global__ void columns_to_rows_kernel(int64_t n, int k, const X *__restrict__ columns, int64_t ld, X *rows)
-{
-  const int64_t r = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-
-  if (r >= n) return;
-  for (int c = 0; c < k; c++) rows[r * k + c] = columns[c * ld + r];
-}
-
-template <class X>
-__global__ void rows_to_columns_kernel(int64_t n, int k, const X *__restrict__ rows, const X *plus, X *columns, int64_t ld)
-{
-  const int64_t r = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-
-  if (r >= n) return;
-  for (int c = 0; c < k; c++) columns[c * ld + r] = plus ? rows[r * k + c] + plus[c * n + r] : rows[r * k + c];
-}
-
-GPUCSRError GPUCSRColumnsToRows_CUDA(GPUCSRDevice dev, GPUCSRType type, size_t n, int k, const void *columns, size_t ld, void *rows)
-{
-  const unsigned int blocks = GPUCSRBlocks((int64_t)n, BLOCK);
-
-  if (!n) return 0;
-  if (type == GPUCSR_DOUBLE) columns_to_rows_kernel<<<blocks, BLOCK, 0, (cudaStream_t)dev->stream>>>((int64_t)n, k, (const double *)columns, (int64_t)ld, (double *)rows);
-  else columns_to_rows_kernel<<<blocks, BLOCK, 0, (cudaStream_t)dev->stream>>>((int64_t)n, k, (const float *)columns, (int64_t)ld, (float *)rows);
-  GPUCSRCheckLaunch("columns_to_rows");
-  return 0;
-}
-
-GPUCSRError GPUCSRRowsToColumns_CUDA(GPUCSRDevice dev, GPUCSRType type, size_t n, int k, const void *rows, const void *plus, void *columns, size_t ld)
-{
-  const unsigned int blocks = GPUCSRBlocks((int64_t)n, BLOCK);
-
-  if (!n) return 0;
-  if (type == GPUCSR_DOUBLE) rows_to_columns_kernel<<<blocks, BLOCK, 0, (cudaStream_t)dev->stream>>>((int64_t)n, k, (const double *)rows, (const double *)plus, (double *)columns, (int64_t)ld);
-  else rows_to_columns_kernel<<<blocks, BLOCK, 0, (cudaStream_t)dev->stream>>>((int64_t)n, k, (const float *)rows, (const float *)plus, (float *)columns, (int64_t)ld);
-  GPUCSRCheckLaunch("rows_to_columns");
   return 0;
 }

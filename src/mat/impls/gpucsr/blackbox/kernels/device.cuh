@@ -10,8 +10,7 @@
   GPUCSR_INTERN const type name; \
   const type               name
 
-/* Functions of files of kernels/ for each other (order.cu, stencil_build.cu) */
-GPUCSR_INTERN GPUCSRError GPUCSRSortRowsOnDevice(GPUCSRDevice, int, int, const int *, int, int *, GPUCSRStream);
+/* Of stencil_build.cu, for the inspector */
 GPUCSR_INTERN GPUCSRError GPUCSRFindStencils(const GPUCSRStorage *, int, int, void *, int *, int *, unsigned short *, GPUCSRStream);
 
 /* Memory of the host, given back when its scope ends */
@@ -227,6 +226,55 @@ __device__ __forceinline__ X reduce(X s)
 #pragma unroll
   for (int o = T / 2; o; o >>= 1) s += __shfl_down_sync(0xffffffffu, s, o, T);
   return s;
+}
+
+/* The sums of a slice's rows, each in the thread of its row, from W neighbouring rows a thread */
+template <int W, class X>
+__device__ __forceinline__ X to_rows(X (&sum)[W])
+{
+  const int lane = (int)threadIdx.x % GPUCSR_SLICE;
+  X         own  = sum[0];
+
+  if constexpr (W > 1) {
+#pragma unroll
+    for (int w = 0; w < W; w++) {
+#pragma unroll
+      for (int o = GPUCSR_SLICE / W; o < GPUCSR_SLICE; o *= 2) sum[w] += __shfl_xor_sync(0xffffffffu, sum[w], o);
+      const X other = __shfl_sync(0xffffffffu, sum[w], lane / W);
+      if (lane % W == w) own = other;
+    }
+  }
+  return own;
+}
+
+/* Adds the sums of the T warps of a slice, in the first one; TEAMS slices a block */
+template <int TEAMS, int T, class X>
+__device__ __forceinline__ X add_warps(X sum)
+{
+  const int lane = (int)threadIdx.x % GPUCSR_SLICE, warp = (int)threadIdx.x / GPUCSR_SLICE % T, team = (int)threadIdx.x / (GPUCSR_SLICE * T);
+
+  if constexpr (T > 1) {
+    __shared__ X part[TEAMS][T][GPUCSR_SLICE];
+
+    part[team][warp][lane] = sum;
+    __syncthreads();
+    if (warp == 0)
+#pragma unroll
+      for (int t = 1; t < T; t++) sum += part[team][t][lane];
+  }
+  return sum;
+}
+
+/* The sum over a lane and the lanes before it */
+static __device__ __forceinline__ int warp_upto(int v)
+{
+#pragma unroll
+  for (int o = 1; o < 32; o *= 2) {
+    const int before = __shfl_up_sync(0xffffffffu, v, o);
+
+    if ((int)threadIdx.x % 32 >= o) v += before;
+  }
+  return v;
 }
 
 /* Every lane of a warp returns the sum or the minimum over the lanes; for 32 bits one instruction from compute capability 8.0 on */

@@ -1,6 +1,6 @@
 /* The list of kernels as a table, and the helpers of a device that uses host memory. */
 #include "../format/formats.h"
-#include "kernels.h"
+#include "moves.h"
 #include <string.h>
 
 #if defined(GPUCSR_HAVE_CUDA)
@@ -79,28 +79,7 @@ static PetscErrorCode Transpose_Host(const GPUCSRStorage *A, GPUCSRStorage *T, i
   PetscFunctionBegin;
   PetscCall(GPUCSRWaitStreamOnHost(s));
   PetscCall(GPUCSRTransposeCSR(A, T, map));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Gather_Host(GPUCSRType type, size_t n, const int32_t *index, const void *from, void *to, GPUCSRStream s)
-{
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWaitStreamOnHost(s));
-  if (type == GPUCSR_DOUBLE)
-    for (size_t k = 0; k < n; k++) ((double *)to)[k] = ((const double *)from)[index[k]];
-  else
-    for (size_t k = 0; k < n; k++) ((float *)to)[k] = ((const float *)from)[index[k]];
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode ScatterAdd_Host(GPUCSRType type, size_t n, const int32_t *index, const void *from, void *to, GPUCSRStream s)
-{
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWaitStreamOnHost(s));
-  if (type == GPUCSR_DOUBLE)
-    for (size_t k = 0; k < n; k++) ((double *)to)[index[k]] += ((const double *)from)[k];
-  else
-    for (size_t k = 0; k < n; k++) ((float *)to)[index[k]] += ((const float *)from)[k];
+  PetscCall(GPUCSRLaunched(A->dev, "Transpose"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -113,42 +92,50 @@ static PetscErrorCode Inspect_Host(const GPUCSRStorage *csr, double fraction, GP
   *bad = -1;
   for (int64_t k = csr->nnz; k-- > 0;)
     if (col[k] < 0 || col[k] >= csr->n) *bad = k;
-  if (!f) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUCSRInspect(csr->m, csr->n, rowptr, *bad < 0 ? col : NULL, fraction, csr->dev->threads, f));
-  PetscCall(GPUCSRStencils(csr->m, rowptr, col, GPUCSR_INT32, csr->array[CSR_VAL].data, csr->array[CSR_VAL].type, f));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Convert_Host(size_t n, GPUCSRType ft, const void *from, GPUCSRType tt, void *to, GPUCSRStream s)
-{
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWaitStreamOnHost(s));
-  PetscCall(GPUCSRConvert(to, tt, from, ft, n, 1, NULL));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The same for a device that the host simulates, where a launch may fail */
-#define STANDIN(name, formal, actual) \
-  static PetscErrorCode name##_StandIn formal \
-  { \
-    PetscFunctionBegin; \
-    PetscCall(name##_Host actual); \
-    PetscCall(GPUCSRLaunched(NULL, #name)); \
-    PetscFunctionReturn(PETSC_SUCCESS); \
+  if (f) {
+    PetscCall(GPUCSRInspect(csr->m, csr->n, rowptr, *bad < 0 ? col : NULL, fraction, csr->dev->threads, f));
+    PetscCall(GPUCSRStencils(csr->m, rowptr, col, GPUCSR_INT32, csr->array[CSR_VAL].data, csr->array[CSR_VAL].type, f));
   }
-STANDIN(Transpose, (const GPUCSRStorage *A, GPUCSRStorage *T, int32_t *map, GPUCSRStream s), (A, T, map, s))
-STANDIN(Gather, (GPUCSRType type, size_t n, const int32_t *index, const void *from, void *to, GPUCSRStream s), (type, n, index, from, to, s))
-STANDIN(ScatterAdd, (GPUCSRType type, size_t n, const int32_t *index, const void *from, void *to, GPUCSRStream s), (type, n, index, from, to, s))
-STANDIN(Inspect, (const GPUCSRStorage *csr, double fraction, GPUCSRFeatures *f, int64_t *bad, GPUCSRStream s), (csr, fraction, f, bad, s))
-STANDIN(Convert, (size_t n, GPUCSRType ft, const void *from, GPUCSRType tt, void *to, GPUCSRStream s), (n, ft, from, tt, to, s))
+  PetscCall(GPUCSRLaunched(csr->dev, "Inspect"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+GPUCSR_MOVES(GPUCSR_EACH)
 
 const GPUCSRDeviceHelpers *GPUCSRHelpers(GPUCSRDevice d)
 {
-  static const GPUCSRDeviceHelpers host    = {Transpose_Host, Gather_Host, ScatterAdd_Host, Inspect_Host, Convert_Host};
-  static const GPUCSRDeviceHelpers standin = {Transpose_StandIn, Gather_StandIn, ScatterAdd_StandIn, Inspect_StandIn, Convert_StandIn};
+  static const GPUCSRDeviceHelpers host = {Transpose_Host, Inspect_Host, GPUCSR_MOVES(GPUCSR_EACH_ENTRY)};
 
-  if (d->ops->kernels) return CUDA_HELPERS;
-  return d->ops->separate ? &standin : &host;
+  return d->ops->kernels ? CUDA_HELPERS : &host;
+}
+
+/* The reference of csr_columns.cu */
+PetscErrorCode GPUCSRMultRows(const GPUCSRStorage *A, int k, const void *x, void *z)
+{
+  const int32_t *rowptr = (const int32_t *)A->array[CSR_ROWPTR].data, *col = (const int32_t *)A->array[CSR_COL].data;
+
+  PetscFunctionBegin;
+  GPUCSRByKernels(A->dev, GPUCSRMultRows_CUDA(A, k, x, z));
+  PetscCall(GPUCSRWaitStreamOnHost(A->dev->stream));
+#define MULT(V, X) \
+  do { \
+    const V *val = (const V *)A->array[CSR_VAL].data; \
+\
+    for (int r = 0; r < A->m; r++) { \
+      X *to = (X *)z + (size_t)r * (size_t)k; \
+\
+      for (int c = 0; c < k; c++) to[c] = 0; \
+      for (int32_t q = rowptr[r]; q < rowptr[r + 1]; q++) { \
+        const X *from = (const X *)x + (size_t)col[q] * (size_t)k; \
+\
+        for (int c = 0; c < k; c++) to[c] += (X)val[q] * from[c]; \
+      } \
+    } \
+  } while (0)
+  GPUCSRDispatchPrecision(A->precision, MULT);
+#undef MULT
+  PetscCall(GPUCSRLaunched(A->dev, "csr_columns"));
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode GPUCSRFlagCreate(GPUCSRDevice dev, int **flag)

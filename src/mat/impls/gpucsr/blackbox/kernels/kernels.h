@@ -30,7 +30,7 @@ typedef struct {
 } GPUCSRKernel;
 
 /*
-  Variants of two numbers. csr_vector: threads for a row, entries of a load. sell_row and hyb_segment: threads for a row, rows that share a load
+  Variants of two numbers. csr_vector: threads for a row, entries of a load. sell_row: threads for a row, rows that share a load
 */
 #define CSR_VECTOR(threads, entries) (100 * (entries) + (threads))
 #define SELL_ROW(threads, together)  (100 * (together) + (threads))
@@ -52,15 +52,23 @@ GPUCSR_INTERN const GPUCSRDeviceFormat *GPUCSRDeviceFormatOf(const GPUCSRFormat 
 
 /* Helpers for any format; plain loops on a device that uses host memory */
 typedef struct {
-  GPUCSRError (*transpose)(const GPUCSRStorage *A, GPUCSRStorage *T, int32_t *map, GPUCSRStream);                  /* see GPUCSRTransposeCSR() */
-  GPUCSRError (*gather)(GPUCSRType, size_t n, const int32_t *index, const void *from, void *to, GPUCSRStream);     /* to[k] = from[index[k]] */
-  GPUCSRError (*scatteradd)(GPUCSRType, size_t n, const int32_t *index, const void *from, void *to, GPUCSRStream); /* to[index[k]] += from[k], no index twice */
+  GPUCSRError (*transpose)(const GPUCSRStorage *A, GPUCSRStorage *T, int32_t *map, GPUCSRStream); /* see GPUCSRTransposeCSR() */
   /* features of CSR, from a sample of this fraction of the rows, unless NULL; bad: the first entry with a column out of range, or -1 */
   GPUCSRError (*inspect)(const GPUCSRStorage *csr, double fraction, GPUCSRFeatures *, int64_t *bad, GPUCSRStream);
-  GPUCSRError (*convert)(size_t n, GPUCSRType, const void *from, GPUCSRType, void *to, GPUCSRStream);
+  /* of n numbers, doubles or floats (moves.h): to[k] = from[index[k]]; to[index[k]] += from[k], no index twice; to[k] = from[k], which has the other type */
+  GPUCSRError (*gather)(GPUCSRDevice, int n, GPUCSRType, const int32_t *index, const void *from, void *to, GPUCSRStream);
+  GPUCSRError (*scatteradd)(GPUCSRDevice, int n, const int32_t *index, const double *from, double *to, GPUCSRStream);
+  GPUCSRError (*convert)(GPUCSRDevice, int n, const void *from, GPUCSRType, void *to, GPUCSRStream);
+  /* n by k numbers, in columns ld apart, to rows of k; and back, with plus, columns ldplus apart, added unless it is NULL */
+  GPUCSRError (*columnstorows)(GPUCSRDevice, int n, GPUCSRType, int k, const void *columns, size_t ld, void *rows, GPUCSRStream);
+  GPUCSRError (*rowstocolumns)(GPUCSRDevice, int n, GPUCSRType, int k, const void *rows, const void *plus, void *columns, size_t ld, size_t ldplus, GPUCSRStream);
 } GPUCSRDeviceHelpers;
 GPUCSR_INTERN const GPUCSRDeviceHelpers *GPUCSRHelpers(GPUCSRDevice);
 GPUCSR_INTERN GPUCSRError                GPUCSRInspect_CUDA(const GPUCSRStorage *, double, GPUCSRFeatures *, int64_t *, GPUCSRStream);
+
+/* Z = A X for A in CSR; X and Z in rows of k numbers of the vector type: an entry of A finds its numbers of all vectors in one place */
+GPUCSR_INTERN GPUCSRError GPUCSRMultRows(const GPUCSRStorage *csr, int k, const void *x, void *z);
+GPUCSR_INTERN GPUCSRError GPUCSRMultRows_CUDA(const GPUCSRStorage *csr, int k, const void *x, void *z); /* in the order of the device's stream */
 
 /* A number on the device that kernels count or set, 0 before. GPUCSRFlagRead() waits, and frees the flag; with an error since its creation, which it returns, it only frees. value NULL: no wait */
 GPUCSR_INTERN GPUCSRError GPUCSRFlagCreate(GPUCSRDevice, int **flag);

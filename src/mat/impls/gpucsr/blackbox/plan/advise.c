@@ -51,7 +51,6 @@ static GPUCSRFeatures Part(const GPUCSRFeatures *f, int n)
   p.n = f->m == f->n ? p.m : f->n;
   p.nnz /= n;
   p.sell_stored /= n;
-  p.empty /= n;
   for (int b = 0; b < GPUCSR_NCLASSES; b++) {
     p.rows[b] = f->rows[b] ? (f->rows[b] + n - 1) / n : 0;
     p.entries[b] /= n;
@@ -61,7 +60,6 @@ static GPUCSRFeatures Part(const GPUCSRFeatures *f, int n)
   p.listed /= n;
   p.spread    = PetscMin(f->spread, p.n);
   p.bandwidth = PetscMin(f->bandwidth, PetscMax(p.m, p.n));
-  p.density   = p.m && p.n ? (double)p.nnz / ((double)p.m * (double)p.n) : 0;
   return p;
 }
 

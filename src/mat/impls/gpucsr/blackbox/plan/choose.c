@@ -46,20 +46,6 @@ static PetscBool Asked(const GPUCSRRequest *q, const GPUCSRFormat *f, const GPUC
   return (PetscBool)((Any(q->format) || !strcmp(q->format, f->name)) && (Any(q->kernel) || !strcmp(q->kernel, k->name)));
 }
 
-/* Can a format and a kernel of the request store this precision? The matrix is empty, so that only the formats matter */
-PetscBool GPUCSRRequestTakes(const GPUCSRRequest *q, GPUCSRPrecision p)
-{
-  const GPUCSRFeatures nothing = {0};
-  const GPUCSRFormat  *f;
-  const GPUCSRKernel  *k;
-  char                 why[256];
-
-  for (int i = 0; (k = GPUCSRKernelGet(i)); i++)
-    for (int j = 0; (f = GPUCSRFormatGet(j)); j++)
-      if (!strcmp(k->format, f->family) && Asked(q, f, k) && GPUCSRFormatHolds(f, &nothing, p, why, sizeof(why))) return PETSC_TRUE;
-  return PETSC_FALSE;
-}
-
 /* Usable ones first, then by time; ties in the order of the lists, since qsort() is not stable */
 static int Compare(const void *a, const void *b)
 {
@@ -86,7 +72,7 @@ static PetscErrorCode FormatInputGet(const GPUCSRFeatures *f, GPUCSRPrecision p,
   PetscFunctionBegin;
   in->format     = format;
   in->why[0]     = 0;
-  in->applicable = GPUCSRFormatHolds(format, f, p, in->why, sizeof(in->why));
+  in->applicable = GPUCSRFormatHolds(format, f, in->why, sizeof(in->why));
   if (in->applicable) PetscCall(GPUCSRModelInputGet(format, f, p, dev->props.l2, &in->in));
   PetscCall(GPUCSRProfileScale(dev, in->scale, &in->in.processors));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -233,7 +219,7 @@ PetscErrorCode GPUCSRChoose(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDe
 {
   GPUCSRCandidate *list         = NULL;
   int              n            = 0, pick;
-  PetscBool        all          = (PetscBool)(candidates || !GPUCSRRequestOpen(q) || q->select != GPUCSR_SELECT_ESTIMATE), none;
+  PetscBool        all          = (PetscBool)(candidates || !GPUCSRRequestOpen(q) || q->select != GPUCSR_SELECT_ESTIMATE);
   char             refused[256] = "";
   PetscErrorCode   ierr;
 
@@ -247,29 +233,18 @@ PetscErrorCode GPUCSRChoose(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDe
     PetscCall(ierr);
     if (all) break;
   }
-  if (!Any(q->kernel)) PetscCall(PetscStrncpy(c->why, "asked for", sizeof(c->why)));
+  if (!Any(q->kernel) || pick < 0) PetscCall(PetscStrncpy(c->why, "asked for", sizeof(c->why)));
   for (int k = 0; k < n && pick < 0; k++)
-    if (list[k].usable) { /* none in the profile: the first usable one */
-      pick = k;
-      PetscCall(PetscStrncpy(c->why, "asked for", sizeof(c->why)));
-    }
-  none = (PetscBool)(pick < 0);
-  if (!none) {
+    if (list[k].usable) pick = k; /* none in the profile: the first usable one */
+  if (pick >= 0) {
     GPUCSRCandidatesPromote(list, pick);
     c->format = list[0].format;
     c->kernel = list[0].kernel;
   } else if (n) PetscCall(PetscStrncpy(refused, list[0].why, sizeof(refused)));
-  if (candidates && !none) {
+  if (candidates && pick >= 0) {
     *candidates  = list;
     *ncandidates = n;
   } else PetscCall(PetscFree(list));
-  if (none && !n) { /* a format without kernels has only its reference on the host */
-    PetscCheck(!dev->ops->kernels, PETSC_COMM_SELF, PETSC_ERR_SUP, "MATGPUCSR format %s has no kernel for the device yet: take -mat_gpucsr_backend host", q->format);
-    c->format = GPUCSRFormatFind(q->format);
-    c->kernel = NULL;
-    none      = (PetscBool)!GPUCSRFormatHolds(c->format, f, p, refused, sizeof(refused));
-    PetscCall(PetscStrncpy(c->why, "asked for", sizeof(c->why)));
-  }
-  PetscCheck(!none, PETSC_COMM_SELF, PETSC_ERR_SUP, "MATGPUCSR %s %s cannot take this matrix of %d rows, %d columns, %.0f nonzeros: %s", Any(q->format) ? "kernel" : "format", Any(q->format) ? q->kernel : q->format, f->m, f->n, (double)f->nnz, refused);
+  PetscCheck(pick >= 0, PETSC_COMM_SELF, PETSC_ERR_SUP, "MATGPUCSR %s %s cannot take this matrix of %d rows, %d columns, %.0f nonzeros: %s", Any(q->format) ? "kernel" : "format", Any(q->format) ? q->kernel : q->format, f->m, f->n, (double)f->nnz, refused);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

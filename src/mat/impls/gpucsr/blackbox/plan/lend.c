@@ -60,7 +60,7 @@ static PetscErrorCode Floats(const GPUCSRStorage *csr, GPUCSRStorage *A)
   A->precision      = GPUCSR_PRECISION_SINGLE;
   A->array[CSR_VAL] = (GPUCSRArray){"val", GPUCSR_FLOAT, PETSC_TRUE, n, NULL};
   PetscCall(GPUCSRMalloc(csr->dev, sizeof(float) * n, "float values", &A->array[CSR_VAL].data));
-  PetscCall((*GPUCSRHelpers(csr->dev)->convert)(n, GPUCSR_DOUBLE, csr->array[CSR_VAL].data, GPUCSR_FLOAT, A->array[CSR_VAL].data, csr->dev->stream));
+  PetscCall((*GPUCSRHelpers(csr->dev)->convert)(csr->dev, (int)n, csr->array[CSR_VAL].data, GPUCSR_FLOAT, A->array[CSR_VAL].data, csr->dev->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -70,13 +70,17 @@ static PetscErrorCode FillAndSend(const GPUCSRSource *s, GPUCSRStorage *h, GPUCS
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Fills host arrays and uploads them, if the device cannot fill the format */
-static PetscErrorCode FillOnHost(const GPUCSRSource *s, GPUCSRStorage *A, PetscBool valuesonly, double *rounding)
+/* The host fills the arrays: CSR's wherever they are, others where it can, or through host arrays */
+static PetscErrorCode Fill(const GPUCSRSource *s, GPUCSRStorage *A, PetscBool valuesonly, double *rounding)
 {
   GPUCSRStorage  h = *A;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
+  if (!A->dev->ops->separate || GPUCSRIsCSR(A->format)) {
+    PetscCall((*A->format->ops->fill)(s, A, valuesonly, rounding));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   for (int k = 0; k < A->narrays; k++) h.array[k].data = NULL;
   ierr = FillAndSend(s, &h, A, valuesonly, rounding);
   for (int k = 0; k < A->narrays; k++) PetscCall(PetscFree(h.array[k].data));
@@ -92,7 +96,7 @@ static PetscErrorCode CheckExtent(const GPUCSRFormat *format, const GPUCSRFeatur
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A from host CSR: straight into its arrays if they are host memory, else through host arrays */
+/* A from host CSR */
 static PetscErrorCode FromSource(GPUCSRDevice dev, const GPUCSRSource *s, const GPUCSRFeatures *f, const GPUCSRFormat *format, GPUCSRPrecision precision, GPUCSRStorage *A, double *rounding)
 {
   GPUCSRExtent e = {0};
@@ -103,8 +107,7 @@ static PetscErrorCode FromSource(GPUCSRDevice dev, const GPUCSRSource *s, const 
   PetscCall(CheckExtent(format, f, &e));
   PetscCall(GPUCSRStorageCreate(dev, format, f, &e, precision, A));
   PetscCall(GPUCSRStorageAllocate(A, PETSC_FALSE));
-  if (dev->ops->separate && !GPUCSRIsCSR(format)) PetscCall(FillOnHost(s, A, PETSC_FALSE, rounding));
-  else PetscCall((*format->ops->fill)(s, A, PETSC_FALSE, rounding));
+  PetscCall(Fill(s, A, PETSC_FALSE, rounding));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -128,7 +131,7 @@ static PetscErrorCode ByHost(const GPUCSRStorage *csr, const GPUCSRFeatures *f, 
   ierr = GPUCSRDownload(dev, i, GPUCSR_INT32, from[CSR_ROWPTR].data, GPUCSR_INT32, m + 1, PETSC_FALSE, dev->stream);
   if (!ierr) ierr = GPUCSRDownload(dev, j, GPUCSR_PETSCINT, from[CSR_COL].data, GPUCSR_INT32, nnz, PETSC_FALSE, dev->stream);
   if (!ierr) ierr = GPUCSRDownload(dev, a, GPUCSR_DOUBLE, from[CSR_VAL].data, from[CSR_VAL].type, nnz, PETSC_FALSE, dev->stream);
-  if (!ierr) ierr = f ? FromSource(dev, &s, f, format, csr->precision, A, NULL) : FillOnHost(&s, A, PETSC_TRUE, NULL);
+  if (!ierr) ierr = f ? FromSource(dev, &s, f, format, csr->precision, A, NULL) : Fill(&s, A, PETSC_TRUE, NULL);
   PetscCall(PetscFree3(i, j, a));
   PetscFunctionReturn(ierr);
 }
@@ -428,21 +431,18 @@ static PetscErrorCode RefreshSteps(GPUCSRPlan *P, const GPUCSRSource *s, const G
 
   PetscFunctionBegin;
   P->rounding = 0;
-  if (!P->map) {
-    if (GPUCSRIsCSR(format)) {
-      PetscCall((*format->ops->fill)(s, &P->A, PETSC_TRUE, &P->rounding));
-      Sent(s, &P->A, PETSC_TRUE, &P->costs);
-    } else if (!dev->ops->separate) PetscCall((*format->ops->fill)(s, &P->A, PETSC_TRUE, &P->rounding));
-    else if (!dev->ops->kernels) PetscCall(FillOnHost(s, &P->A, PETSC_TRUE, &P->rounding));
-    else {
-      PetscCall(SendCSR(dev, s, precision, (PetscBool)(!NeedsPattern(format) || P->pattern.format), P, sent));
-      PetscCall(Mark(dev, &t, &P->costs.upload));
-      PetscCall(RefreshFrom(P, sent));
-      PetscCall(GPUCSRPlanKeepPattern(sent, P));
-      PetscCall(Mark(dev, &t, &P->costs.convert));
-      PetscFunctionReturn(PETSC_SUCCESS);
-    }
+  if (!P->map && (GPUCSRIsCSR(format) || !dev->ops->kernels)) {
+    PetscCall(Fill(s, &P->A, PETSC_TRUE, &P->rounding));
+    if (GPUCSRIsCSR(format)) Sent(s, &P->A, PETSC_TRUE, &P->costs);
     PetscCall(Mark(dev, &t, &P->costs.upload));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (!P->map) {
+    PetscCall(SendCSR(dev, s, precision, (PetscBool)(!NeedsPattern(format) || P->pattern.format), P, sent));
+    PetscCall(Mark(dev, &t, &P->costs.upload));
+    PetscCall(RefreshFrom(P, sent));
+    PetscCall(GPUCSRPlanKeepPattern(sent, P));
+    PetscCall(Mark(dev, &t, &P->costs.convert));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   /* A transpose: the new values of A in CSR order, placed by the map */
@@ -452,10 +452,10 @@ static PetscErrorCode RefreshSteps(GPUCSRPlan *P, const GPUCSRSource *s, const G
     values = sent->array[CSR_VAL].data;
     PetscCall(Mark(dev, &t, &P->costs.upload));
   }
-  if (GPUCSRIsCSR(format)) PetscCall((*GPUCSRHelpers(dev)->gather)(P->A.array[CSR_VAL].type, (size_t)s->nnz, P->map, values, P->A.array[CSR_VAL].data, dev->stream));
+  if (GPUCSRIsCSR(format)) PetscCall((*GPUCSRHelpers(dev)->gather)(dev, (int)s->nnz, P->A.array[CSR_VAL].type, P->map, values, P->A.array[CSR_VAL].data, dev->stream));
   else {
     PetscCall(GPUCSRStorageCSR(dev, P->A.m, P->A.n, s->nnz, precision, PETSC_TRUE, csr));
-    PetscCall((*GPUCSRHelpers(dev)->gather)(csr->array[CSR_VAL].type, (size_t)s->nnz, P->map, values, csr->array[CSR_VAL].data, dev->stream));
+    PetscCall((*GPUCSRHelpers(dev)->gather)(dev, (int)s->nnz, csr->array[CSR_VAL].type, P->map, values, csr->array[CSR_VAL].data, dev->stream));
     PetscCall(RefreshFrom(P, csr));
   }
   PetscCall(Mark(dev, &t, &P->costs.convert));

@@ -63,7 +63,6 @@ typedef struct {
 } GPUCSRPlan;
 
 GPUCSR_INTERN PetscErrorCode GPUCSRRequestCheck(const GPUCSRRequest *);
-GPUCSR_INTERN PetscBool      GPUCSRRequestTakes(const GPUCSRRequest *, GPUCSRPrecision);
 GPUCSR_INTERN PetscErrorCode GPUCSRCandidatesGet(const GPUCSRFeatures *, GPUCSRPrecision, GPUCSRDevice, const GPUCSRRequest *, PetscBool all, GPUCSRCandidate **, int *);
 GPUCSR_INTERN PetscErrorCode GPUCSRChoose(const GPUCSRFeatures *, GPUCSRPrecision, GPUCSRDevice, const GPUCSRRequest *, GPUCSRChoice *, GPUCSRCandidate **, int *);
 

@@ -139,6 +139,6 @@ PetscErrorCode GPUCSRTransposeStorage(const GPUCSRStorage *A, GPUCSRStorage *T, 
 PetscErrorCode GPUCSRTransposeValues(const GPUCSRStorage *A, const int32_t *map, GPUCSRStorage *T)
 {
   PetscFunctionBegin;
-  PetscCall((*GPUCSRHelpers(A->dev)->gather)(GPUCSR_DOUBLE, (size_t)A->nnz, map, A->array[CSR_VAL].data, T->array[CSR_VAL].data, A->dev->stream));
+  PetscCall((*GPUCSRHelpers(A->dev)->gather)(A->dev, (int)A->nnz, GPUCSR_DOUBLE, map, A->array[CSR_VAL].data, T->array[CSR_VAL].data, A->dev->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -9,11 +9,22 @@
 */
 #include "../product/bcsr.cuh"
 #include "../../format/absent.h"
-#include "sorted.cuh"
-#include <cub/device/device_scan.cuh>
+#include "scan.cuh"
 
 #define BLOCK 256
 #define TILE  2048 /* entries of a thread block, which finds their rows together */
+
+/* Sets *unsorted if two neighbouring entries of a row descend: one thread for each pair; the row begins at `begin` */
+__device__ __forceinline__ void check_sorted(int k, int begin, const int *__restrict__ col, int *unsorted)
+{
+  if (k > begin && col[k - 1] > col[k]) *unsorted = 1;
+}
+
+/* The row of entry k, one of lo <= row < hi, some of which may be empty */
+__device__ __forceinline__ int row_of(int k, int lo, int hi, const int *__restrict__ rowptr)
+{
+  return bisect(lo + 1, hi, [=](int r) { return rowptr[r] <= k; }) - 1;
+}
 
 /* The first column of an entry's block, a multiple of c */
 __device__ __forceinline__ int block_start(int j, int c)
@@ -135,47 +146,34 @@ typedef struct {
   size_t        bytes;
 } Marks;
 
-/* The places of these arrays in their memory, which ends with the scan's temporary storage */
-static GPUCSRError MarksLayout(const GPUCSRStorage *csr, Marks *k, size_t *scan)
+static Marks MarksOf(const GPUCSRStorage *csr, void *memory)
 {
-  *scan    = 0;
-  k->words = ((size_t)csr->nnz + 31) / 32;
-  GPUCSR_CUDA(cub::DeviceScan::ExclusiveSum(NULL, *scan, (int *)NULL, (int *)NULL, (int)k->words + 1, (cudaStream_t)csr->dev->stream));
-  k->bytes = sizeof(int) * ((2 * k->words + 2) + (*scan + 3) / 4);
-  return 0;
-}
+  Marks k;
 
-static void MarksPlace(Marks *k, void *memory)
-{
-  k->memory   = memory;
-  k->mark     = (unsigned int *)memory;
-  k->before   = (int *)(k->mark + k->words);
-  k->unsorted = k->before + k->words + 1;
-}
-
-static GPUCSRError MarkSteps(const GPUCSRStorage *csr, int variant, Marks *k, size_t scan, GPUCSRBool *sorted, int *blocks, cudaStream_t s)
-{
-  int32_t host[2];
-
-  GPUCSR_CUDA(cudaMemsetAsync(k->before + k->words, 0, 2 * sizeof(int), s));
-  bcsr_mark_kernel<<<GPUCSRBlocks(csr->nnz, TILE), BLOCK, 0, s>>>(csr->m, csr->nnz, GPUCSR_BLOCK_ROWS(variant), GPUCSR_BLOCK_COLS(variant), (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, k->mark, k->before, k->unsorted);
-  GPUCSRCheckLaunch("bcsr_build (mark)");
-  GPUCSR_CUDA(cub::DeviceScan::ExclusiveSum((void *)(k->unsorted + 1), scan, k->before, k->before, (int)k->words + 1, s));
-  GPUCSRCall(GPUCSRDownload(csr->dev, host, GPUCSR_INT32, k->before + k->words, GPUCSR_INT32, 2, false, (GPUCSRStream)s));
-  *blocks = host[0];
-  *sorted = host[1] ? false : true;
-  return 0;
+  k.words    = ((size_t)csr->nnz + 31) / 32;
+  k.bytes    = sizeof(int) * (2 * k.words + 2);
+  k.memory   = memory;
+  k.mark     = (unsigned int *)memory;
+  k.before   = (int *)(k.mark + k.words);
+  k.unsorted = k.before + k.words + 1;
+  return k;
 }
 
 /* The caller frees k, even after an error; csr has an entry */
 static GPUCSRError MarkFirst(const GPUCSRStorage *csr, int variant, Marks *k, GPUCSRBool *sorted, int *blocks, cudaStream_t s)
 {
-  size_t scan;
+  int32_t host[2];
 
-  GPUCSRCall(MarksLayout(csr, k, &scan));
+  *k = MarksOf(csr, NULL);
   GPUCSRCall(GPUCSRMalloc(csr->dev, k->bytes, "the marks of blocks", &k->memory));
-  MarksPlace(k, k->memory);
-  GPUCSRCall(MarkSteps(csr, variant, k, scan, sorted, blocks, s));
+  *k = MarksOf(csr, k->memory);
+  GPUCSR_CUDA(cudaMemsetAsync(k->before + k->words, 0, 2 * sizeof(int), s));
+  bcsr_mark_kernel<<<GPUCSRBlocks(csr->nnz, TILE), BLOCK, 0, s>>>(csr->m, csr->nnz, GPUCSR_BLOCK_ROWS(variant), GPUCSR_BLOCK_COLS(variant), (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, k->mark, k->before, k->unsorted);
+  GPUCSRCheckLaunch("bcsr_build (mark)");
+  GPUCSRCall(GPUCSRSumsBefore(csr->dev, k->before, k->before, (int)k->words + 1, s));
+  GPUCSRCall(GPUCSRDownload(csr->dev, host, GPUCSR_INT32, k->before + k->words, GPUCSR_INT32, 2, false, (GPUCSRStream)s));
+  *blocks = host[0];
+  *sorted = host[1] ? false : true;
   return 0;
 }
 
@@ -199,6 +197,26 @@ static GPUCSRError FillSteps(const GPUCSRStorage *csr, const Marks *k, int block
   return 0;
 }
 
+/* The same matrix with sorted rows, as the transpose of the transpose: few matrices need it. The caller destroys it, even after an error */
+static GPUCSRError SortColumns(const GPUCSRStorage *csr, GPUCSRStorage *sorted, GPUCSRStream s)
+{
+  const GPUCSRDeviceHelpers *h     = GPUCSRHelpers(csr->dev);
+  const size_t               bytes = sizeof(int32_t) * (size_t)csr->nnz;
+  GPUCSRStorage              T     = {0};
+  void                      *map   = NULL;
+  GPUCSRError                ierr;
+
+  GPUCSRCall(GPUCSRStorageCSR(csr->dev, csr->m, csr->n, csr->nnz, csr->precision, false, sorted));
+  ierr = GPUCSRMalloc(csr->dev, bytes, "the sort of rows", &map);
+  if (!ierr) ierr = GPUCSRStorageCSR(csr->dev, csr->n, csr->m, csr->nnz, csr->precision, false, &T);
+  if (!ierr) ierr = (*h->transpose)(csr, &T, (int32_t *)map, s);
+  if (!ierr) ierr = (*h->transpose)(&T, sorted, (int32_t *)map, s);
+  GPUCSRCall(GPUCSRFree(csr->dev, bytes, &map)); /* in the order of the stream */
+  GPUCSRCall(GPUCSRStorageDestroy(&T));
+  GPUCSRCall(ierr);
+  return 0;
+}
+
 /* Counts blocks and, if A is given, fills it: from csr, or from a copy with sorted rows. kept: receives the marks of csr itself, which the caller frees */
 static GPUCSRError Build(const GPUCSRStorage *csr, int variant, GPUCSRStorage *A, GPUCSRBool valuesonly, int *blocks, GPUCSRArray *kept, GPUCSRStream st)
 {
@@ -211,7 +229,7 @@ static GPUCSRError Build(const GPUCSRStorage *csr, int variant, GPUCSRStorage *A
   ierr = MarkFirst(csr, variant, &k, &sorted, blocks, (cudaStream_t)st);
   if (!ierr && !sorted) {
     ierr = GPUCSRFree(dev, k.bytes, &k.memory);
-    if (!ierr) ierr = GPUCSRSortColumns(csr, &copy, st);
+    if (!ierr) ierr = SortColumns(csr, &copy, st);
     csr = &copy;
     if (!ierr) ierr = MarkFirst(csr, variant, &k, &sorted, blocks, (cudaStream_t)st);
   }
@@ -238,13 +256,11 @@ static GPUCSRError Measure_BCSR_CUDA(GPUCSRStorage *csr, int variant, GPUCSRExte
 
 static GPUCSRError Fill_BCSR_CUDA(const GPUCSRStorage *csr, GPUCSRStorage *A, GPUCSRBool valuesonly, GPUCSRStream s)
 {
-  size_t scan;
-  Marks  k;
-  int    blocks;
+  int blocks;
 
   if (A->nnz && csr->work.data && !valuesonly) {
-    GPUCSRCall(MarksLayout(csr, &k, &scan));
-    MarksPlace(&k, csr->work.data);
+    const Marks k = MarksOf(csr, csr->work.data);
+
     GPUCSRCall(FillSteps(csr, &k, (int)A->extent.units, A, false, (cudaStream_t)s));
   } else if (A->nnz) GPUCSRCall(Build(csr, A->format->variant, A, valuesonly, &blocks, NULL, s));
   else if (!valuesonly) GPUCSR_CUDA(cudaMemsetAsync(A->array[BCSR_ROWPTR].data, 0, sizeof(int) * A->array[BCSR_ROWPTR].count, (cudaStream_t)s));

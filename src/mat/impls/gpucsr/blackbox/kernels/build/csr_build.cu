@@ -2,7 +2,7 @@
   CSR on the device: its diagonal, its transpose by a stable radix sort (CUB) of the column numbers, and helpers that move numbers by index. The
   upload is CSR already, so nothing is filled.
 */
-#include "../device.cuh"
+#include "../moves.h"
 #include <cub/device/device_radix_sort.cuh>
 
 template <class V, class X>
@@ -40,7 +40,9 @@ GPUCSR_EXPORT(GPUCSRDeviceFormat, GPUCSRDeviceFormat_csr) = {NULL, Fill_CSR_CUDA
 
 __global__ void iota_kernel(int64_t n, int *to)
 {
-  for (int64_t k = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; k < n; k += (int64_t)gridDim.x * blockDim.x) to[k] = (int)k;
+  const int64_t k = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+
+  if (k < n) to[k] = (int)k;
 }
 
 /* start[c] = the first of the sorted columns >= c */
@@ -61,57 +63,7 @@ __global__ void row_numbers_kernel(int m, const int *__restrict__ rowptr, int *r
   for (int k = rowptr[r] + (int)(threadIdx.x % 8); k < rowptr[r + 1]; k += 8) row[k] = r;
 }
 
-template <class T>
-__global__ void gather_kernel(int64_t n, const int *__restrict__ index, const T *__restrict__ from, T *to)
-{
-  for (int64_t k = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; k < n; k += (int64_t)gridDim.x * blockDim.x) to[k] = from[index[k]];
-}
-
-template <class T>
-__global__ void scatteradd_kernel(int64_t n, const int *__restrict__ index, const T *__restrict__ from, T *to)
-{
-  for (int64_t k = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; k < n; k += (int64_t)gridDim.x * blockDim.x) to[index[k]] += from[k];
-}
-
-template <class S, class T>
-__global__ void convert_kernel(int64_t n, const S *__restrict__ from, T *to)
-{
-  for (int64_t k = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; k < n; k += (int64_t)gridDim.x * blockDim.x) to[k] = T(from[k]);
-}
-
-/* Blocks for a loop that strides over the grid */
-static unsigned int Grid(size_t n)
-{
-  return GPUCSRBlocks((int64_t)GPUCSRMin(n, (size_t)1 << 21), 256);
-}
-
-static GPUCSRError Gather_CUDA(GPUCSRType type, size_t n, const int32_t *index, const void *from, void *to, GPUCSRStream s)
-{
-  if (!n) return 0;
-  if (type == GPUCSR_DOUBLE) gather_kernel<<<Grid(n), 256, 0, (cudaStream_t)s>>>((int64_t)n, index, (const double *)from, (double *)to);
-  else gather_kernel<<<Grid(n), 256, 0, (cudaStream_t)s>>>((int64_t)n, index, (const float *)from, (float *)to);
-  GPUCSRCheckLaunch("gather");
-  return 0;
-}
-
-static GPUCSRError ScatterAdd_CUDA(GPUCSRType type, size_t n, const int32_t *index, const void *from, void *to, GPUCSRStream s)
-{
-  if (!n) return 0;
-  if (type == GPUCSR_DOUBLE) scatteradd_kernel<<<Grid(n), 256, 0, (cudaStream_t)s>>>((int64_t)n, index, (const double *)from, (double *)to);
-  else scatteradd_kernel<<<Grid(n), 256, 0, (cudaStream_t)s>>>((int64_t)n, index, (const float *)from, (float *)to);
-  GPUCSRCheckLaunch("scatteradd");
-  return 0;
-}
-
-static GPUCSRError Convert_CUDA(size_t n, GPUCSRType ft, const void *from, GPUCSRType tt, void *to, GPUCSRStream s)
-{
-  if (!n) return 0;
-  if (ft == GPUCSR_DOUBLE && tt == GPUCSR_FLOAT) convert_kernel<<<Grid(n), 256, 0, (cudaStream_t)s>>>((int64_t)n, (const double *)from, (float *)to);
-  else if (ft == GPUCSR_FLOAT && tt == GPUCSR_DOUBLE) convert_kernel<<<Grid(n), 256, 0, (cudaStream_t)s>>>((int64_t)n, (const float *)from, (double *)to);
-  else GPUCSRCheck(false, GPUCSR_ERR_SUP, "No conversion from type %d to type %d on the device", (int)ft, (int)tt);
-  GPUCSRCheckLaunch("convert");
-  return 0;
-}
+GPUCSR_MOVES(GPUCSR_EACH)
 
 static GPUCSRError Sort(const GPUCSRStorage *A, int *sorted, int *order, int32_t *map, void **temp, size_t *bytes, cudaStream_t s)
 {
@@ -121,7 +73,7 @@ static GPUCSRError Sort(const GPUCSRStorage *A, int *sorted, int *order, int32_t
   while (bits < 31 && ((int64_t)1 << bits) < A->n) bits++;
   GPUCSR_CUDA(cub::DeviceRadixSort::SortPairs(NULL, *bytes, col, sorted, order, map, A->nnz, 0, bits, s));
   GPUCSRCall(GPUCSRMalloc(A->dev, *bytes, "the transpose's sort", temp));
-  iota_kernel<<<Grid((size_t)A->nnz), 256, 0, s>>>(A->nnz, order);
+  iota_kernel<<<GPUCSRBlocks(A->nnz, 256), 256, 0, s>>>(A->nnz, order);
   GPUCSR_CUDA(cub::DeviceRadixSort::SortPairs(*temp, *bytes, col, sorted, order, map, A->nnz, 0, bits, s));
   return 0;
 }
@@ -145,8 +97,8 @@ static GPUCSRError Transpose_CUDA(const GPUCSRStorage *A, GPUCSRStorage *T, int3
   if (!ierr) {
     column_starts_kernel<<<GPUCSRBlocks((int64_t)A->n + 1, 256), 256, 0, s>>>(A->n, A->nnz, (const int *)sorted, (int *)T->array[CSR_ROWPTR].data);
     row_numbers_kernel<<<GPUCSRBlocks((int64_t)A->m * 8, 256), 256, 0, s>>>(A->m, (const int *)A->array[CSR_ROWPTR].data, (int *)order);
-    gather_kernel<<<Grid((size_t)A->nnz), 256, 0, s>>>(A->nnz, map, (const int *)order, (int *)T->array[CSR_COL].data);
-    if (A->array[CSR_VAL].data) ierr = Gather_CUDA(T->array[CSR_VAL].type, (size_t)A->nnz, map, A->array[CSR_VAL].data, T->array[CSR_VAL].data, st);
+    ierr = gather_each(A->dev, (int)A->nnz, GPUCSR_FLOAT, map, order, T->array[CSR_COL].data, st); /* bits of the size of a float */
+    if (!ierr && A->array[CSR_VAL].data) ierr = gather_each(A->dev, (int)A->nnz, T->array[CSR_VAL].type, map, A->array[CSR_VAL].data, T->array[CSR_VAL].data, st);
   }
   if (st != A->dev->stream) (void)cudaStreamSynchronize(s); /* memory goes in the order of the device's stream */
   GPUCSRCall(GPUCSRFree(A->dev, list, &sorted));
@@ -156,4 +108,4 @@ static GPUCSRError Transpose_CUDA(const GPUCSRStorage *A, GPUCSRStorage *T, int3
   return 0;
 }
 
-GPUCSR_EXPORT(GPUCSRDeviceHelpers, GPUCSRDeviceHelpers_cuda) = {Transpose_CUDA, Gather_CUDA, ScatterAdd_CUDA, GPUCSRInspect_CUDA, Convert_CUDA};
+GPUCSR_EXPORT(GPUCSRDeviceHelpers, GPUCSRDeviceHelpers_cuda) = {Transpose_CUDA, GPUCSRInspect_CUDA, GPUCSR_MOVES(GPUCSR_EACH_ENTRY)};

@@ -148,14 +148,14 @@ static __device__ void inspect_window(int window, int m, int n, int windows, con
 {
   __shared__ int                blocks[GPUCSR_NBLOCKSIZES];
   __shared__ unsigned long long spreads[32]; /* for each row: 64-bit atomics in shared memory are slow */
-  __shared__ int                entries, filled, diagonals, bandwidth, pairs, twins;
+  __shared__ int                entries, filled, diagonals, bandwidth;
   __shared__ int                cols[GPUCSR_WINDOW * GPUCSR_SAMPLE_LENGTH], begins[GPUCSR_WINDOW], ends[GPUCSR_WINDOW]; /* of the sample */
   const int                     first = GPUCSRWindowStart(m, windows, window), last = min(m, first + GPUCSR_WINDOW), lane = threadIdx.x % 32;
   int                           mine[GPUCSR_NBLOCKSIZES] = {0}, fresh = 0, wide = 0;
 
   if (threadIdx.x < GPUCSR_NBLOCKSIZES) blocks[threadIdx.x] = 0;
   if (threadIdx.x < 32) spreads[threadIdx.x] = 0;
-  if (threadIdx.x == 0) entries = filled = diagonals = bandwidth = pairs = twins = 0;
+  if (threadIdx.x == 0) entries = filled = diagonals = bandwidth = 0;
   {
     const int q = threadIdx.x / 32, r = first + q; /* THREADS is a warp for each row */
 
@@ -172,7 +172,6 @@ static __device__ void inspect_window(int window, int m, int n, int windows, con
   __syncthreads();
   for (int r = first + threadIdx.x / 32; r < last; r += THREADS / 32) {
     const int begin = rowptr[r], length = rowptr[r + 1] - begin, len = min(length, GPUCSR_SAMPLE_LENGTH);
-    bool      same = r % 2 && len > 0 && begin - rowptr[r - 1] == length;
 
     for (int k = begin + lane; k < begin + len; k += 32) {
       const int c = col[k];
@@ -182,17 +181,13 @@ static __device__ void inspect_window(int window, int m, int n, int windows, con
       SampleBlocks(begins, ends, cols, r - first, begins[r - first] + k - begin, mine);
       wide = max(wide, abs(c - r));
       if (!(met[bit / 32] >> (bit % 32) & 1)) fresh += !(atomicOr(&met[bit / 32], 1u << (bit % 32)) >> (bit % 32) & 1);
-      if (same && c != col[k - length]) same = false;
     }
-    same = __all_sync(0xffffffffu, same);
     if (lane == 0) {
       atomicAdd(&entries, len);
       if (len) {
         atomicAdd(&filled, 1);
         spreads[r - first] = (unsigned long long)max(0, col[begin + length - 1] - col[begin] + 1);
       }
-      atomicAdd(&pairs, r % 2);
-      atomicAdd(&twins, same ? 1 : 0);
     }
   }
   for (int q = 0; q < GPUCSR_NBLOCKSIZES; q++) { /* summed over a warp: its threads would wait for each other at one address */
@@ -212,18 +207,11 @@ static __device__ void inspect_window(int window, int m, int n, int windows, con
   if (threadIdx.x >= 32) return;
   const unsigned long long spread = warp_sum(spreads[lane]);
   if (threadIdx.x == 0) {
-    const unsigned long long b = blocks[GPUCSRBlockIndex(GPUCSR_BLOCK(2, 2))], n = (unsigned long long)entries;
-
     atomicAdd(&to->sample.rows, (unsigned long long)(last - first));
     atomicAdd(&to->sample.filled, (unsigned long long)filled);
-    atomicAdd(&to->sample.entries, n);
+    atomicAdd(&to->sample.entries, (unsigned long long)entries);
     atomicAdd(&to->sample.spread, spread);
-    atomicAdd(&to->sample.pairs, (unsigned long long)pairs);
-    atomicAdd(&to->sample.twins, (unsigned long long)twins);
     atomicAdd(&to->sample.diagonals, (unsigned long long)diagonals);
-    atomicAdd(&to->sample.bb, b * b);
-    atomicAdd(&to->sample.be, b * n);
-    atomicAdd(&to->sample.ee, n * n);
     atomicMax(&to->sample.bandwidth, bandwidth);
   }
 }
@@ -315,10 +303,8 @@ static GPUCSRError Count_inspect(const GPUCSRStorage *csr, Blocks blocks, size_t
   return 0;
 }
 
-static void Features(const GPUCSRStorage *csr, const Blocks *blocks, const Counts *c, GPUCSRFeatures *f)
+static void Features(const Counts *c, GPUCSRFeatures *f)
 {
-  GPUCSRSample sample = c->sample;
-
   f->min         = INT_MAX - c->notmin;
   f->max         = c->max;
   f->sell_stored = (int64_t)c->stored;
@@ -328,8 +314,7 @@ static void Features(const GPUCSRStorage *csr, const Blocks *blocks, const Count
     f->entries[b] = (int64_t)c->entries[b];
   }
   GPUCSRFeaturesDerive((double)c->squares, f);
-  sample.windows = (unsigned long long)blocks->windows;
-  if (f->nnz) GPUCSRFeaturesOfSample(&sample, f);
+  if (f->nnz) GPUCSRFeaturesOfSample(&c->sample, f);
   f->stencils       = c->max > STENCIL_MOST || c->stencils.entries > STENCIL_MOST ? -1 : c->stencils.stencils;
   f->stencilentries = f->stencils < 0 ? 0 : c->stencils.entries - c->stencils.stencils;
 }
@@ -359,7 +344,7 @@ GPUCSRError GPUCSRInspect_CUDA(const GPUCSRStorage *csr, double fraction, GPUCSR
   ierr = Count_inspect(csr, blocks, size, (Scratch *)to, &c, (cudaStream_t)s);
   GPUCSRCall(GPUCSRFree(csr->dev, size, &to));
   GPUCSRCall(ierr);
-  if (f) Features(csr, &blocks, &c, f);
+  if (f) Features(&c, f);
   if (c.bad) *bad = (int64_t)~c.bad;
   return 0;
 }

@@ -4,9 +4,8 @@
   One warp for each slice: it reads the slice's columns once for each window, to find the least column beyond the windows so far, and once more to
   number them. A scan (CUB) finds the beginnings of wide slices in their own array, if there are any. Values are copied.
 */
-#include "../device.cuh"
+#include "scan.cuh"
 #include "../../format/narrow.h"
-#include <cub/device/device_scan.cuh>
 
 #define BLOCK 128
 #define WARPS (BLOCK / GPUCSR_SLICE)
@@ -79,19 +78,12 @@ __global__ void __launch_bounds__(BLOCK) narrow_fill_kernel(int m, const int *__
 template <class V, class X>
 __global__ void __launch_bounds__(BLOCK) narrow_diagonal_kernel(int m, int n, const int *__restrict__ head, const unsigned char *__restrict__ lengths, const unsigned short *__restrict__ col, const int *__restrict__ wide, const V *__restrict__ val, X *d)
 {
-  const int r = (int)(blockIdx.x * BLOCK + threadIdx.x), lane = (int)threadIdx.x % 32;
+  const int r = (int)(blockIdx.x * BLOCK + threadIdx.x);
   X         v = 0;
 
   if (r / GPUCSR_SLICE * GPUCSR_SLICE >= m) return; /* the whole warp */
   head += NARROW_WORDS * (int64_t)(r / GPUCSR_SLICE);
-  const int length = lengths[r];
-  int       stop   = length;
-#pragma unroll
-  for (int o = 1; o < 32; o *= 2) {
-    const int before = __shfl_up_sync(0xffffffffu, stop, o);
-
-    if (lane >= o) stop += before;
-  }
+  const int length = lengths[r], stop = warp_upto(length);
   for (int k = stop - length; k < stop; k++) { /* counted from the slice's first entry */
     const int code = col[head[0] + k], c = head[1] == NARROW_WIDE_SLICE ? wide[head[2] + k] : head[1 + NarrowWindow(code)] + NarrowWithin(code);
 
@@ -116,34 +108,32 @@ static GPUCSRError Measure_Narrow_CUDA(GPUCSRStorage *csr, int variant, GPUCSREx
   return 0;
 }
 
-/* The beginnings of wide slices' columns, then room for the scan; the caller frees them */
-static GPUCSRError Starts(const GPUCSRStorage *csr, GPUCSRStorage *A, cudaStream_t s, size_t *bytes, void **starts)
+/* The beginnings of wide slices' columns */
+static GPUCSRError Starts(const GPUCSRStorage *csr, int *starts, cudaStream_t s)
 {
-  const int    slices = NarrowSlices(A->m);
-  const size_t own    = (sizeof(int) * (size_t)slices + 255) / 256 * 256;
-  size_t       scan   = 0;
+  const int slices = NarrowSlices(csr->m);
 
-  GPUCSR_CUDA(cub::DeviceScan::ExclusiveSum(NULL, scan, (int *)NULL, (int *)NULL, slices, s));
-  *bytes = own + scan;
-  GPUCSRCall(GPUCSRMalloc(A->dev, *bytes, "the starts of wide slices", starts));
-  narrow_count_kernel<<<GPUCSRBlocks(slices, WARPS), BLOCK, 0, s>>>(csr->m, (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, (int *)*starts, NULL);
-  const cudaError_t err = cub::DeviceScan::ExclusiveSum((char *)*starts + own, scan, (int *)*starts, (int *)*starts, slices, s);
-  if (err) GPUCSRCall(GPUCSRFree(A->dev, *bytes, starts));
-  GPUCSR_CUDA(err);
+  narrow_count_kernel<<<GPUCSRBlocks(slices, WARPS), BLOCK, 0, s>>>(csr->m, (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, starts, NULL);
+  GPUCSRCall(GPUCSRSumsBefore(csr->dev, starts, starts, slices, s));
   return 0;
 }
 
 static GPUCSRError FillPattern(const GPUCSRStorage *csr, GPUCSRStorage *A, cudaStream_t s)
 {
-  size_t bytes  = 0;
-  void  *starts = NULL;
+  const size_t bytes  = sizeof(int) * (size_t)NarrowSlices(A->m);
+  void        *starts = NULL;
+  GPUCSRError  ierr   = 0;
 
-  if (A->extent.units) GPUCSRCall(Starts(csr, A, s, &bytes, &starts));
-  narrow_fill_kernel<<<GPUCSRBlocks(NarrowSlices(A->m), WARPS), BLOCK, 0, s>>>(A->m, (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, (const int *)starts, (int *)A->array[NARROW_HEAD].data,
-                                                                               (unsigned char *)A->array[NARROW_LENGTH].data, (unsigned short *)A->array[NARROW_COL].data, (int *)A->array[NARROW_WIDE].data);
-  const cudaError_t err = cudaGetLastError();
-  if (starts) GPUCSRCall(GPUCSRFree(A->dev, bytes, &starts));
-  GPUCSR_CUDA(err);
+  if (A->extent.units) {
+    GPUCSRCall(GPUCSRMalloc(A->dev, bytes, "the starts of wide slices", &starts));
+    ierr = Starts(csr, (int *)starts, s);
+  }
+  if (!ierr)
+    narrow_fill_kernel<<<GPUCSRBlocks(NarrowSlices(A->m), WARPS), BLOCK, 0, s>>>(A->m, (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, (const int *)starts, (int *)A->array[NARROW_HEAD].data,
+                                                                                 (unsigned char *)A->array[NARROW_LENGTH].data, (unsigned short *)A->array[NARROW_COL].data, (int *)A->array[NARROW_WIDE].data);
+  GPUCSRCall(GPUCSRFree(A->dev, bytes, &starts));
+  GPUCSRCall(ierr);
+  GPUCSRCheckLaunch("narrow_build (fill)");
   return 0;
 }
 

@@ -3,12 +3,39 @@
 
   One warp finds the width of each slice, a scan (CUB) their starts, and four warps fill each slice.
 */
-#include "../device.cuh"
+#include "scan.cuh"
 #include "../../format/sell.h"
-#include <cub/device/device_scan.cuh>
+#include <cub/device/device_radix_sort.cuh>
 
 #define FILL_WARPS 4
 #define ORDER      4 /* the beginning of the rows' order in the data that measure() leaves for fill(), behind the sum and the largest of the widths */
+
+__global__ void order_key_kernel(int m, GPUCSRRowOrder o, const int *__restrict__ rowptr, unsigned int *key, int *row)
+{
+  const int r = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+
+  if (r >= m) return;
+  key[r] = GPUCSRRowKey(o, r, rowptr[r + 1] - rowptr[r]);
+  row[r] = r;
+}
+
+/* GPUCSRSortRows() on the device: a stable radix sort (CUB) of window and length together */
+static GPUCSRError SortRows(GPUCSRDevice dev, int m, int n, const int *rowptr, int window, int *perm, GPUCSRStream st)
+{
+  const GPUCSRRowOrder o     = GPUCSRRowOrderOf(m, n, window);
+  const size_t         list  = ((size_t)m + 63) / 64 * 64; /* aligns the array behind each list */
+  cudaStream_t         s     = (cudaStream_t)st;
+  size_t               bytes = 0;
+  unsigned int        *key   = NULL;
+
+  GPUCSR_CUDA(cub::DeviceRadixSort::SortPairs(NULL, bytes, key, key, perm, perm, m, 0, o.keybits, s));
+  GPUCSRCall(GPUCSRMalloc(dev, 12 * list + bytes, "the order of rows", (void **)&key));
+  order_key_kernel<<<GPUCSRBlocks(m, 256), 256, 0, s>>>(m, o, rowptr, key, (int *)(key + 2 * list));
+  const cudaError_t err = cub::DeviceRadixSort::SortPairs(key + 3 * list, bytes, key, key + list, (int *)(key + 2 * list), perm, m, 0, o.keybits, s);
+  GPUCSRCall(GPUCSRFree(dev, 12 * list + bytes, (void **)&key));
+  GPUCSR_CUDA(err);
+  return 0;
+}
 
 /* Widths of the slices, their sum and the largest; width, total and perm may be NULL */
 __global__ void sell_width_kernel(int m, int nslices, const int *__restrict__ rowptr, const int *__restrict__ perm, int *width, unsigned long long *total)
@@ -62,19 +89,18 @@ __global__ void __launch_bounds__(FILL_WARPS *GPUCSR_SLICE) sell_fill_kernel(int
   }
 }
 
-/* mostwidth: entries of a row stored at most, the width in ell */
 template <class V, class X>
-__global__ void sell_diagonal_kernel(int m, int n, const int *__restrict__ slice, int mostwidth, const int *__restrict__ perm, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ val, X *d)
+__global__ void sell_diagonal_kernel(int m, int n, const int *__restrict__ slice, int ellwidth, const int *__restrict__ perm, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ val, X *d)
 {
   const int q = (int)(blockIdx.x * blockDim.x + threadIdx.x);
   X         v = 0;
 
   if (q >= m) return;
-  const int r = perm ? perm[q] : q, len = min(rowptr[r + 1] - rowptr[r], mostwidth);
+  const int r = perm ? perm[q] : q, len = rowptr[r + 1] - rowptr[r];
   if (r >= n) return;
 #pragma unroll 4
   for (int k = 0; k < len; k++)
-    if (col[SELLEntry(slice, mostwidth, q, k)] == r) v = X(val[SELLEntry(slice, mostwidth, q, k)]);
+    if (col[SELLEntry(slice, ellwidth, q, k)] == r) v = X(val[SELLEntry(slice, ellwidth, q, k)]);
   d[r] = v;
 }
 
@@ -90,7 +116,7 @@ static GPUCSRError Measure_SELL_CUDA(GPUCSRStorage *csr, int variant, GPUCSRExte
   GPUCSRCall(GPUCSRStorageWork(csr, GPUCSR_INT32, ORDER + (size_t)csr->m));
   total = (unsigned long long *)csr->work.data;
   GPUCSR_CUDA(cudaMemsetAsync(total, 0, sizeof(sum), s));
-  GPUCSRCall(GPUCSRSortRowsOnDevice(csr->dev, csr->m, csr->n, rowptr, variant, (int *)csr->work.data + ORDER, st));
+  GPUCSRCall(SortRows(csr->dev, csr->m, csr->n, rowptr, variant, (int *)csr->work.data + ORDER, st));
   sell_width_kernel<<<GPUCSRBlocks((int64_t)nslices * GPUCSR_SLICE, 256), 256, 0, s>>>(csr->m, nslices, rowptr, (const int *)csr->work.data + ORDER, NULL, total);
   GPUCSRCheckLaunch("sell_build (width)");
   GPUCSRCall(GPUCSRDownload(csr->dev, sum, GPUCSR_INT64, total, GPUCSR_INT64, 2, false, st));
@@ -111,18 +137,11 @@ static GPUCSRError Pattern(const GPUCSRStorage *csr, GPUCSRStorage *A, cudaStrea
     return 0;
   }
   if (perm && csr->work.data) GPUCSR_CUDA(cudaMemcpyAsync(perm, (const int *)csr->work.data + ORDER, sizeof(int) * (size_t)A->m, cudaMemcpyDeviceToDevice, s));
-  else if (perm) GPUCSRCall(GPUCSRSortRowsOnDevice(A->dev, A->m, A->n, rowptr, A->format->variant, perm, s));
+  else if (perm) GPUCSRCall(SortRows(A->dev, A->m, A->n, rowptr, A->format->variant, perm, s));
   if (A->array[SELL_SLICE].count) {
-    size_t bytes = 0;
-    void  *temp  = NULL;
-
     sell_width_kernel<<<GPUCSRBlocks((int64_t)nslices * GPUCSR_SLICE, 256), 256, 0, s>>>(A->m, nslices, rowptr, perm, slice, NULL);
     GPUCSRCheckLaunch("sell_build (width)");
-    GPUCSR_CUDA(cub::DeviceScan::ExclusiveSum(NULL, bytes, slice, slice, nslices + 1, s));
-    GPUCSRCall(GPUCSRMalloc(A->dev, bytes, "the starts of slices", &temp));
-    const cudaError_t err = cub::DeviceScan::ExclusiveSum(temp, bytes, slice, slice, nslices + 1, s);
-    GPUCSRCall(GPUCSRFree(A->dev, bytes, &temp));
-    GPUCSR_CUDA(err);
+    GPUCSRCall(GPUCSRSumsBefore(A->dev, slice, slice, nslices + 1, s));
   }
   return 0;
 }

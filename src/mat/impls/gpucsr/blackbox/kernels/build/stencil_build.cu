@@ -5,8 +5,8 @@
   reads CSR once and nothing else. New values come from the first row of each stencil, and all rows are compared with it.
 */
 #include "../product/stencil.cuh"
+#include "scan.cuh"
 #include <cub/block/block_scan.cuh>
-#include <cub/device/device_scan.cuh>
 #include <thrust/iterator/counting_iterator.h>
 #include <thrust/iterator/transform_iterator.h>
 
@@ -168,15 +168,8 @@ struct Length {
 static GPUCSRError RowPointers(const GPUCSRStorage *A, int *rowptr, cudaStream_t s)
 {
   const Length length = {A->m, (const unsigned short *)A->array[STENCIL_ID].data, (const int *)A->array[STENCIL_BEGIN].data};
-  const auto   from   = thrust::make_transform_iterator(thrust::counting_iterator<int>(0), length);
-  size_t       bytes  = 0;
-  void        *temp   = NULL;
 
-  GPUCSR_CUDA(cub::DeviceScan::ExclusiveSum(NULL, bytes, from, rowptr, A->m + 1, s));
-  GPUCSRCall(GPUCSRMalloc(A->dev, bytes, "the starts of rows", &temp));
-  const cudaError_t err = cub::DeviceScan::ExclusiveSum(temp, bytes, from, rowptr, A->m + 1, s);
-  GPUCSRCall(GPUCSRFree(A->dev, bytes, &temp));
-  GPUCSR_CUDA(err);
+  GPUCSRCall(GPUCSRSumsBefore(A->dev, thrust::make_transform_iterator(thrust::counting_iterator<int>(0), length), rowptr, A->m + 1, s));
   return 0;
 }
 

@@ -4,9 +4,9 @@
   One block for each tile: a hash table in shared memory counts its different columns; for the fill they are sorted there, and every entry finds its
   column by bisection. So the order in the table does not matter. A scan (CUB) gives the starts of the lists.
 */
-#include "../device.cuh"
+#include "scan.cuh"
 #include "../../format/tile.h"
-#include <cub/device/device_scan.cuh>
+#include <cub/block/block_scan.cuh>
 
 #define BLOCK   256
 #define WARPS   (BLOCK / 32)
@@ -63,26 +63,18 @@ __global__ void __launch_bounds__(BLOCK) tile_count_kernel(int m, int rows, cons
 /* Sorts the n columns in the table to its front, ascending */
 static __device__ __forceinline__ void sort_table(int n, int *table)
 {
-  __shared__ int warpsum[WARPS];
-  const int      lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
-  int            own[OWN], mine = 0, size = 1;
+  typedef cub::BlockScan<int, BLOCK> Scan;
+
+  __shared__ typename Scan::TempStorage temp;
+  int                                   own[OWN], mine = 0, size = 1, to;
 
 #pragma unroll
   for (int u = 0; u < OWN; u++) {
     own[u] = table[u * BLOCK + (int)threadIdx.x];
     mine += own[u] >= 0;
   }
-  int to = mine;
-#pragma unroll
-  for (int o = 1; o < 32; o *= 2) {
-    const int before = __shfl_up_sync(0xffffffffu, to, o);
-
-    if (lane >= o) to += before;
-  }
-  if (lane == 31) warpsum[warp] = to;
+  Scan(temp).ExclusiveSum(mine, to);
   __syncthreads(); /* all have read the table */
-  to -= mine;
-  for (int w = 0; w < warp; w++) to += warpsum[w];
 #pragma unroll
   for (int u = 0; u < OWN; u++)
     if (own[u] >= 0) table[to++] = own[u];
@@ -229,17 +221,11 @@ static GPUCSRError Starts(const GPUCSRStorage *csr, GPUCSRStorage *A, cudaStream
 {
   const int tiles = TileCount(A->m, A->format->variant);
   int      *begin = (int *)A->array[TILE_BEGIN].data;
-  size_t    bytes = 0;
-  void     *temp  = NULL;
 
   GPUCSR_CUDA(cudaMemcpyAsync(A->array[TILE_ROWPTR].data, csr->array[CSR_ROWPTR].data, sizeof(int) * ((size_t)A->m + 1), cudaMemcpyDeviceToDevice, s));
   if (csr->work.data) GPUCSR_CUDA(cudaMemcpyAsync(begin, (const int *)csr->work.data + COUNTS, sizeof(int) * ((size_t)tiles + 1), cudaMemcpyDeviceToDevice, s));
   else GPUCSRCall(Count(csr, A->format->variant, begin, NULL, s));
-  GPUCSR_CUDA(cub::DeviceScan::ExclusiveSum(NULL, bytes, begin, begin, tiles + 1, s));
-  GPUCSRCall(GPUCSRMalloc(A->dev, bytes, "the starts of tiles", &temp));
-  const cudaError_t err = cub::DeviceScan::ExclusiveSum(temp, bytes, begin, begin, tiles + 1, s);
-  GPUCSRCall(GPUCSRFree(A->dev, bytes, &temp));
-  GPUCSR_CUDA(err);
+  GPUCSRCall(GPUCSRSumsBefore(A->dev, begin, begin, tiles + 1, s));
   return 0;
 }
 

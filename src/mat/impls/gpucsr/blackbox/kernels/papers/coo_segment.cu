@@ -1,5 +1,5 @@
 /*
-  y = A x, coordinates, by segmented sums; and hyb, whose first part is sell_row's.
+  y = A x, coordinates, by segmented sums.
 
   A block takes a tile of entries, of any rows: products go into shared memory by coalesced loads, then a segmented scan runs over its threads. Rows
   inside the tile are complete. A row that begins before the tile or ends behind it leaves a partial sum with the tile; a warp at the beginning of
@@ -12,13 +12,11 @@
   on vector multiprocessors, CMU-CS-93-173.
 */
 #include "segment.cuh"
-#include "../../format/papers/hyb.h"
+#include "../../format/papers/coo.h"
 
 #define BLOCK 128
 #define ITEMS 8 /* entries a thread */
 #define TILE  (BLOCK * ITEMS)
-
-GPUCSR_INTERN const GPUCSRKernelFamily GPUCSRKernel_sell_row;
 
 /* The place of entry q of a tile in shared memory: a gap after each thread's entries puts them in different banks */
 __device__ __forceinline__ int spread(int q)
@@ -40,11 +38,10 @@ __global__ void __launch_bounds__(BLOCK) coo_segment_kernel(int64_t n, const int
 {
   __shared__ X   product[TILE + TILE / ITEMS];
   __shared__ int rows[TILE + TILE / ITEMS];
-  __shared__ Segment<X> part[BLOCK / 32];
-  const int64_t         base = (int64_t)blockIdx.x * TILE;
-  const int             size = (int)min((int64_t)TILE, n - base), mine = (int)threadIdx.x * ITEMS;
-  int                   c[ITEMS], r[ITEMS];
-  V                     v[ITEMS];
+  const int64_t  base = (int64_t)blockIdx.x * TILE;
+  const int      size = (int)min((int64_t)TILE, n - base), mine = (int)threadIdx.x * ITEMS;
+  int            c[ITEMS], r[ITEMS];
+  V              v[ITEMS];
 
 #pragma unroll
   for (int u = 0; u < ITEMS; u++) {
@@ -74,7 +71,7 @@ __global__ void __launch_bounds__(BLOCK) coo_segment_kernel(int64_t n, const int
     sum  = sum + Segment<X>{product[spread(mine + u)], start};
     last = at;
   }
-  sum  = segment_scan<BLOCK>(sum, part, &all);
+  sum  = segment_scan<BLOCK>(sum, &all);
   last = before;
 #pragma unroll
   for (int u = 0; u < ITEMS; u++) {
@@ -107,67 +104,35 @@ __global__ void coo_carry_kernel(int64_t n, int64_t tiles, const int *__restrict
   if (lane == 0) z[r] += alpha * (tail[t] + sum);
 }
 
-static int64_t Tiles(int64_t n)
+static int64_t Tiles(const GPUCSRStorage *A)
 {
-  return (n + TILE - 1) / TILE;
+  return (A->nnz + TILE - 1) / TILE;
 }
 
 /* A->work: head and tail of each tile, with room for doubles */
-static GPUCSRError Work(GPUCSRStorage *A, int64_t n)
+static GPUCSRError Prepare_coo_segment(GPUCSRStorage *A, int variant)
 {
-  GPUCSRCall(GPUCSRStorageWork(A, GPUCSR_DOUBLE, 2 * (size_t)Tiles(n)));
+  GPUCSRCall(GPUCSRStorageWork(A, GPUCSR_DOUBLE, 2 * (size_t)Tiles(A)));
   return 0;
 }
 
-/* z += alpha A x */
-static GPUCSRError Add(const GPUCSRStorage *A, const GPUCSRArray *at, const GPUCSRProduct *p, cudaStream_t s)
+static GPUCSRError Launch_coo_segment(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream st)
 {
-  const int64_t n = (int64_t)at[COO_VAL].count, tiles = Tiles(n);
-  const int    *row = (const int *)at[COO_ROW].data;
+  const int64_t n = A->nnz, tiles = Tiles(A);
+  const int    *row = (const int *)A->array[COO_ROW].data;
+  cudaStream_t  s   = (cudaStream_t)st;
 
-  if (!n) return 0;
-#define ADD(V, X) \
+#define LAUNCH(V, X) \
   do { \
-    X *head = (X *)A->work.data, *tail = head + tiles; \
+    X *z = (X *)p->z, *head = (X *)A->work.data, *tail = head + tiles; \
 \
-    coo_segment_kernel<V, X><<<(unsigned int)tiles, BLOCK, 0, s>>>(n, row, (const int *)at[COO_COL].data, (const V *)at[COO_VAL].data, (X)p->alpha, (const X *)p->x, (X *)p->z, head, tail); \
-    if (tiles > 1) coo_carry_kernel<X><<<GPUCSRBlocks(tiles * 32, 256), 256, 0, s>>>(n, tiles, row, (X)p->alpha, (X *)p->z, head, tail); \
+    if (p->beta != 1 || p->y != p->z) coo_scale_kernel<X><<<GPUCSRBlocks(A->m, 256), 256, 0, s>>>(A->m, (X)p->beta, (const X *)p->y, z); \
+    if (n) coo_segment_kernel<V, X><<<(unsigned int)tiles, BLOCK, 0, s>>>(n, row, (const int *)A->array[COO_COL].data, (const V *)A->array[COO_VAL].data, (X)p->alpha, (const X *)p->x, z, head, tail); \
+    if (tiles > 1) coo_carry_kernel<X><<<GPUCSRBlocks(tiles * 32, 256), 256, 0, s>>>(n, tiles, row, (X)p->alpha, z, head, tail); \
   } while (0)
-  GPUCSRDispatchPrecision(A->precision, ADD);
+  GPUCSRDispatchPrecision(A->precision, LAUNCH);
   GPUCSRCheckLaunch("coo_segment");
   return 0;
 }
 
-static GPUCSRError Prepare_coo_segment(GPUCSRStorage *A, int variant)
-{
-  GPUCSRCall(Work(A, A->nnz));
-  return 0;
-}
-
-static GPUCSRError Launch_coo_segment(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
-{
-  if (p->beta != 1 || p->y != p->z) {
-#define SCALE(V, X) coo_scale_kernel<X><<<GPUCSRBlocks(A->m, 256), 256, 0, (cudaStream_t)s>>>(A->m, (X)p->beta, (const X *)p->y, (X *)p->z)
-    GPUCSRDispatchPrecision(A->precision, SCALE);
-    GPUCSRCheckLaunch("coo_segment (scale)");
-  }
-  GPUCSRCall(Add(A, A->array, p, (cudaStream_t)s));
-  return 0;
-}
-
 GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_coo_segment) = {false, Prepare_coo_segment, Launch_coo_segment};
-
-static GPUCSRError Prepare_hyb_segment(GPUCSRStorage *A, int variant)
-{
-  GPUCSRCall(Work(A, A->extent.units));
-  return 0;
-}
-
-static GPUCSRError Launch_hyb_segment(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
-{
-  GPUCSRCall((*GPUCSRKernel_sell_row.launch)(A, p, variant, s));
-  GPUCSRCall(Add(A, A->array + HYB_COO, p, (cudaStream_t)s));
-  return 0;
-}
-
-GPUCSR_EXPORT(GPUCSRKernelFamily, GPUCSRKernel_hyb_segment) = {false, Prepare_hyb_segment, Launch_hyb_segment};

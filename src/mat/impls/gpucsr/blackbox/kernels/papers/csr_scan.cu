@@ -59,16 +59,15 @@ __global__ void scan_products_kernel(int64_t n, const int *__restrict__ col, con
 template <class X>
 __global__ void __launch_bounds__(BLOCK) scan_tiles_kernel(int64_t n, const unsigned char *__restrict__ flag, X *product, X *carry, unsigned char *started)
 {
-  __shared__ Segment<X> part[BLOCK / 32];
-  const int64_t         base = (int64_t)blockIdx.x * TILE + (int64_t)threadIdx.x * ITEMS;
-  Segment<X>            mine[ITEMS], sum = {0, false}, all;
+  const int64_t base = (int64_t)blockIdx.x * TILE + (int64_t)threadIdx.x * ITEMS;
+  Segment<X>    mine[ITEMS], sum = {0, false}, all;
 
 #pragma unroll
   for (int u = 0; u < ITEMS; u++) {
     mine[u] = {base + u < n ? product[base + u] : X(0), base + u < n && flag[base + u]};
     sum     = sum + mine[u];
   }
-  sum = segment_scan<BLOCK>(sum, part, &all);
+  sum = segment_scan<BLOCK>(sum, &all);
 #pragma unroll
   for (int u = 0; u < ITEMS; u++) {
     sum = sum + mine[u];
@@ -84,12 +83,11 @@ __global__ void __launch_bounds__(BLOCK) scan_tiles_kernel(int64_t n, const unsi
 template <class X>
 __global__ void __launch_bounds__(BLOCK) scan_carries_kernel(int64_t tiles, X *carry, const unsigned char *__restrict__ started)
 {
-  __shared__ Segment<X> part[BLOCK / 32];
-  Segment<X>            before = {0, false}, all;
+  Segment<X> before = {0, false}, all;
 
   for (int64_t base = 0; base < tiles; base += BLOCK) {
     const int64_t    t    = base + threadIdx.x;
-    const Segment<X> mine = {t < tiles ? carry[t] : X(0), t < tiles && started[t]}, sum = before + segment_scan<BLOCK>(mine, part, &all);
+    const Segment<X> mine = {t < tiles ? carry[t] : X(0), t < tiles && started[t]}, sum = before + segment_scan<BLOCK>(mine, &all);
 
     if (t < tiles) carry[t] = sum.sum;
     before = before + all;

@@ -4,6 +4,7 @@
   Sums of segments of consecutive values over the threads of a block; the order of additions is fixed, so every run has the same bits.
 */
 #include "../device.cuh"
+#include <cub/block/block_scan.cuh>
 
 /* The sum since the last start of a segment, and whether there was a start */
 template <class X>
@@ -18,28 +19,23 @@ __device__ __forceinline__ Segment<X> operator+(const Segment<X> &a, const Segme
   return {b.started ? b.sum : a.sum + b.sum, a.started || b.started};
 }
 
-/* Combines the earlier threads; *all: all threads. B threads; part has room for B / 32 and is free after a barrier */
+struct SegmentSum {
+  template <class X>
+  __device__ __forceinline__ Segment<X> operator()(const Segment<X> &a, const Segment<X> &b) const
+  {
+    return a + b;
+  }
+};
+
+/* Combines the earlier threads; *all: all threads. B threads, with a barrier before the next call */
 template <int B, class X>
-__device__ __forceinline__ Segment<X> segment_scan(Segment<X> mine, Segment<X> *part, Segment<X> *all)
+__device__ __forceinline__ Segment<X> segment_scan(const Segment<X> &mine, Segment<X> *all)
 {
-  const int  lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
-  Segment<X> before = {0, false}, total = {0, false};
+  typedef cub::BlockScan<Segment<X>, B, cub::BLOCK_SCAN_WARP_SCANS> Scan;
 
-#pragma unroll
-  for (int o = 1; o < 32; o *= 2) {
-    const Segment<X> other = {__shfl_up_sync(0xffffffffu, mine.sum, o), __shfl_up_sync(0xffffffffu, (int)mine.started, o) != 0};
+  __shared__ typename Scan::TempStorage temp;
+  Segment<X>                            before;
 
-    if (lane >= o) mine = other + mine;
-  }
-  if (lane == 31) part[warp] = mine;
-  mine = {__shfl_up_sync(0xffffffffu, mine.sum, 1), __shfl_up_sync(0xffffffffu, (int)mine.started, 1) != 0};
-  if (lane == 0) mine = {0, false};
-  __syncthreads();
-#pragma unroll
-  for (int w = 0; w < B / 32; w++) {
-    if (w == warp) before = total;
-    total = total + part[w];
-  }
-  *all = total;
-  return before + mine;
+  Scan(temp).ExclusiveScan(mine, before, Segment<X>{0, false}, SegmentSum(), *all);
+  return before;
 }

@@ -12,7 +12,7 @@
   Paper: J. L. Greathouse, M. Daga, Efficient sparse matrix-vector multiplication on GPUs using the CSR storage format, SC 2014, section III.
   Different: tiles are found without a pass over all rows, and long rows are cut.
 */
-#include "../device.cuh"
+#include "chunks.cuh"
 #include <cooperative_groups.h>
 
 #define BLOCK 256
@@ -28,61 +28,9 @@
 
 #define MUCH 64 /* entries for each thread above which a warp takes a row of a tile */
 
-typedef struct {
-  int row, begin, end, first; /* first: the number of its row's first chunk */
-} Chunk;
-
-/* A->work, A->parts chunks: a sum each (room for a double), the chunks, a counter and the row's chunks each, the tiles' first rows */
-typedef struct {
-  double *sum;
-  Chunk  *chunk;
-  int    *counter, *count, *start;
-} Work;
-
 static int64_t Tiles(const GPUCSRStorage *A)
 {
   return (A->m + A->nnz + TILE - 1) / TILE;
-}
-
-/* Of a long row; with clusters the blocks of a cluster */
-static int Chunks(int length, GPUCSRBool clusters)
-{
-  if (clusters) return CLUSTER;
-  return length <= 2 * CHUNK ? 1 : (length + CHUNK - 1) / CHUNK;
-}
-
-static Work WorkOf(const GPUCSRStorage *A)
-{
-  Work w;
-
-  w.sum     = (double *)A->work.data;
-  w.chunk   = (Chunk *)(w.sum + A->parts + A->parts % 2);
-  w.counter = (int *)(w.chunk + A->parts);
-  w.count   = w.counter + A->parts;
-  w.start   = w.count + A->parts;
-  return w;
-}
-
-/* start[t] = the first row whose number plus begin reaches t TILE */
-__global__ void adaptive_starts_kernel(int64_t tiles, int m, const int *__restrict__ rowptr, int *start)
-{
-  const int64_t t = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-
-  if (t <= tiles) start[t] = bisect(0, m, [=](int r) { return (int64_t)r + rowptr[r] < t * TILE; });
-}
-
-/* list[0] counts the long rows; each takes three places, in any order: row, begin, end */
-__global__ void adaptive_long_kernel(int m, const int *__restrict__ rowptr, int *list)
-{
-  const int r = (int)(blockIdx.x * blockDim.x + threadIdx.x);
-
-  if (r < m && rowptr[r + 1] - rowptr[r] > LONG) {
-    const int q = atomicAdd(list, 1);
-
-    list[1 + 3 * q] = r;
-    list[2 + 3 * q] = rowptr[r];
-    list[3 + 3 * q] = rowptr[r + 1];
-  }
 }
 
 template <class X>
@@ -186,10 +134,10 @@ __device__ __forceinline__ void adaptive_tile(int tile, X *s, const int *__restr
 
 /* A chunk of a long row */
 template <class V, class X, bool CLUSTERS>
-__device__ __forceinline__ void adaptive_chunk(int me, X *s, const Chunk *__restrict__ chunk, X *partial, int *counter, const int *__restrict__ count, const int *__restrict__ col, const V *__restrict__ val, X alpha, const X *__restrict__ x, X beta, const X *y, X *z)
+__device__ __forceinline__ void adaptive_chunk(int me, X *s, const Chunk *__restrict__ chunk, X *partial, int *counter, const int *__restrict__ col, const V *__restrict__ val, X alpha, const X *__restrict__ x, X beta, const X *y, X *z)
 {
   const Chunk c   = chunk[me];
-  const int   n   = CLUSTERS ? CLUSTER : count[me];
+  const int   n   = CLUSTERS ? CLUSTER : c.count;
   X           sum = 0;
 
   const int whole = c.begin + (c.end - c.begin) / (AHEAD * BLOCK) * (AHEAD * BLOCK); /* the end of whole rounds of AHEAD entries for all threads */
@@ -234,45 +182,24 @@ __device__ __forceinline__ void adaptive_chunk(int me, X *s, const Chunk *__rest
 
 /* Chunks go first, as they take longest; blocks after the tiles fill the last cluster */
 template <class V, class X, bool CLUSTERS>
-__global__ void __launch_bounds__(BLOCK) csr_adaptive_kernel(int chunks, int tiles, const int *__restrict__ start, const Chunk *__restrict__ chunk, X *partial, int *counter, const int *__restrict__ count, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ val, X alpha, const X *__restrict__ x, X beta, const X *y, X *z)
+__global__ void __launch_bounds__(BLOCK) csr_adaptive_kernel(int chunks, int tiles, const int *__restrict__ start, const Chunk *__restrict__ chunk, X *partial, int *counter, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ val, X alpha, const X *__restrict__ x, X beta, const X *y, X *z)
 {
   __shared__ X s[TILE + LONG];
   const int    me = (int)blockIdx.x, tile = me - chunks;
 
-  if (tile < 0) adaptive_chunk<V, X, CLUSTERS>(me, s, chunk, partial, counter, count, col, val, alpha, x, beta, y, z);
+  if (tile < 0) adaptive_chunk<V, X, CLUSTERS>(me, s, chunk, partial, counter, col, val, alpha, x, beta, y, z);
   else if (tile < tiles) adaptive_tile<V, X>(tile, s, start, rowptr, col, val, alpha, x, beta, y, z);
 }
 
-#define FIRST 64 /* long rows downloaded along with their number */
-
-/* The host lays out the chunks of the long rows, as it must know their number */
 static GPUCSRError Prepare_csr_adaptive(GPUCSRStorage *A, int variant)
 {
-  const int64_t      tiles  = Tiles(A);
-  const size_t       most   = 1 + 3 * (size_t)(A->nnz / LONG + 1);
-  const int         *rowptr = (const int *)A->array[CSR_ROWPTR].data;
-  cudaStream_t       s      = (cudaStream_t)A->dev->stream;
-  int32_t            head[1 + 3 * FIRST];
-  int64_t            entries = 0;
+  const GPUCSRBool   inspected = A->extent.width > 0 && A->extent.width <= LONG; /* and there is no long row */
+  int64_t            entries   = 0;
   int                n = 0, major = 0;
   GPUCSRBool         clusters;
-  HostArray<int32_t> list, count;
-  HostArray<Chunk>   chunk;
-  Work               w;
+  HostArray<int32_t> list;
 
-  if (!A->extent.width || A->extent.width > LONG) {       /* there are long rows, or the longest is unknown */
-    GPUCSRCall(GPUCSRStorageWork(A, GPUCSR_INT32, most)); /* a temporary list, then the data that stay */
-    GPUCSR_CUDA(cudaMemsetAsync(A->work.data, 0, sizeof(int), s));
-    if (A->m) adaptive_long_kernel<<<GPUCSRBlocks(A->m, 256), 256, 0, s>>>(A->m, rowptr, (int *)A->work.data);
-    GPUCSRCheckLaunch("csr_adaptive (long rows)");
-    GPUCSRCall(GPUCSRDownload(A->dev, head, GPUCSR_INT32, A->work.data, GPUCSR_INT32, GPUCSRMin(most, sizeof(head) / sizeof(head[0])), false, s));
-    n = head[0];
-    GPUCSRCall(list.make(3 * (size_t)n + 1));
-    memcpy(list.p, head + 1, sizeof(int32_t) * (size_t)(3 * GPUCSRMin(n, FIRST)));
-    if (n > FIRST) GPUCSRCall(GPUCSRDownload(A->dev, list.p + 3 * FIRST, GPUCSR_INT32, (int *)A->work.data + 1 + 3 * FIRST, GPUCSR_INT32, 3 * (size_t)(n - FIRST), false, s));
-    GPUCSRCall(GPUCSRFree(A->dev, A->work.count * GPUCSRTypeSize(A->work.type), &A->work.data));
-  }
-
+  GPUCSRCall(LongRows(A, A->m, 1, LONG, inspected ? 0 : A->nnz / LONG + 1, &list, &n));
   GPUCSR_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, A->dev->id));
   clusters = (GPUCSRBool)(major >= 9 && n > 0 && n <= FEW);
   for (int q = 0; q < n; q++) {
@@ -282,35 +209,18 @@ static GPUCSRError Prepare_csr_adaptive(GPUCSRStorage *A, int variant)
     clusters = (GPUCSRBool)(clusters && length <= LONGEST);
   }
   if (entries <= 2 * CHUNK * (int64_t)n) clusters = false;
-  A->way   = clusters;
-  A->parts = 0;
-  for (int q = 0; q < n; q++) A->parts += Chunks(list[3 * q + 2] - list[3 * q + 1], clusters);
-  GPUCSRCall(chunk.make((size_t)A->parts));
-  GPUCSRCall(count.make((size_t)A->parts));
-  for (int q = 0, c = 0; q < n; q++) {
-    const int begin = list[3 * q + 1], end = list[3 * q + 2], first = c, parts = Chunks(end - begin, clusters), size = clusters ? (end - begin + CLUSTER - 1) / CLUSTER : CHUNK;
-
-    for (int k = 0; k < parts; k++) {
-      count[c]   = clusters ? 0 : parts;
-      chunk[c++] = Chunk{list[3 * q], GPUCSRMin(end, begin + k * size), k == parts - 1 ? end : GPUCSRMin(end, begin + (k + 1) * size), first};
-    }
-  }
-  GPUCSRCall(GPUCSRStorageWork(A, GPUCSR_INT32, 2 * (size_t)(A->parts + A->parts % 2) + 6 * (size_t)A->parts + (size_t)tiles + 1));
-  w = WorkOf(A);
-  if (A->parts) {
-    GPUCSRCall(GPUCSRUpload(A->dev, w.chunk, GPUCSR_INT32, chunk.p, GPUCSR_INT32, 4 * (size_t)A->parts, false, s, NULL));
-    GPUCSRCall(GPUCSRUpload(A->dev, w.count, GPUCSR_INT32, count.p, GPUCSR_INT32, (size_t)A->parts, false, s, NULL));
-    GPUCSR_CUDA(cudaMemsetAsync(w.counter, 0, sizeof(int) * (size_t)A->parts, s));
-  }
-  adaptive_starts_kernel<<<GPUCSRBlocks(tiles + 1, 256), 256, 0, s>>>(tiles, A->m, rowptr, w.start);
-  GPUCSRCheckLaunch("csr_adaptive (starts)");
+  A->way = clusters;
+  GPUCSRCall(Lay(A, A->m, 1, Tiles(A), TILE, 1, list, n, [=](int length, int *size) { /* with clusters the blocks of a cluster */
+                                                                                      *size = clusters ? (length + CLUSTER - 1) / CLUSTER : CHUNK;
+                                                                                      return clusters ? CLUSTER : length <= 2 * CHUNK ? 1 : (length + CHUNK - 1) / CHUNK;
+  }));
   return 0;
 }
 
 static GPUCSRError Launch_csr_adaptive(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
   const int  tiles = (int)Tiles(A);
-  const Work w     = WorkOf(A);
+  const Work w     = WorkOf(A, 1);
 
   cudaLaunchAttribute cluster;
   cudaLaunchConfig_t  config = {};
@@ -324,8 +234,8 @@ static GPUCSRError Launch_csr_adaptive(const GPUCSRStorage *A, const GPUCSRProdu
   config.attrs                                        = &cluster;
   config.numAttrs                                     = A->way ? 1 : 0;
 #define ARGUMENTS(V, X) \
-  A->parts, tiles, (const int *)w.start, (const Chunk *)w.chunk, (X *)w.sum, w.counter, (const int *)w.count, (const int *)A->array[CSR_ROWPTR].data, (const int *)A->array[CSR_COL].data, (const V *)A->array[CSR_VAL].data, (X)p->alpha, (const X *)p->x, \
-    (X)p->beta, (const X *)p->y, (X *)p->z
+  A->parts, tiles, (const int *)w.start, (const Chunk *)w.chunk, (X *)w.sum, w.counter, (const int *)A->array[CSR_ROWPTR].data, (const int *)A->array[CSR_COL].data, (const V *)A->array[CSR_VAL].data, (X)p->alpha, (const X *)p->x, (X)p->beta, \
+    (const X *)p->y, (X *)p->z
 #define LAUNCH(V, X) \
   if (A->way) GPUCSR_CUDA(cudaLaunchKernelEx(&config, csr_adaptive_kernel<V, X, true>, ARGUMENTS(V, X))); \
   else GPUCSR_CUDA(cudaLaunchKernelEx(&config, csr_adaptive_kernel<V, X, false>, ARGUMENTS(V, X)))

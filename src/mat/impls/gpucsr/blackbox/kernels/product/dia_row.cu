@@ -50,30 +50,10 @@ __global__ void __launch_bounds__(128) dia_row_kernel(int slices, int offset, in
           if (!is_absent(v[u][w])) sum[w] += X(v[u][w]) * xc[u][w];
     }
   }
-  if (W > 1) { /* to the row's thread */
-    X to = 0;
-
-#pragma unroll
-    for (int w = 0; w < W; w++) {
-#pragma unroll
-      for (int o = GPUCSR_SLICE / W; o < GPUCSR_SLICE; o *= 2) sum[w] += __shfl_xor_sync(0xffffffffu, sum[w], o);
-      const X other = __shfl_sync(0xffffffffu, sum[w], lane / W);
-      if (lane % W == w) to = other;
-    }
-    sum[0] = to;
-  }
-  if (T > 1) {
-    __shared__ X part[TEAMS][T][GPUCSR_SLICE];
-
-    part[team][warp][lane] = sum[0];
-    __syncthreads();
-    if (warp == 0)
-#pragma unroll
-      for (int t = 1; t < T; t++) sum[0] += part[team][t][lane];
-  }
+  const X           total = add_warps<TEAMS, T>(to_rows(sum));
   typename E::Tally tally;
 
-  if (wanted && warp == 0) store(ending, row, sum[0], tally);
+  if (wanted && warp == 0) store(ending, row, total, tally);
   finish(ending, tally);
 }
 

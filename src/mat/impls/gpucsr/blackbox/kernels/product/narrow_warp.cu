@@ -47,20 +47,6 @@ __device__ __forceinline__ int narrow_column(int c, int head)
   return c;
 }
 
-/* Entries up to the end of this thread's row, in the order of the slice */
-__device__ __forceinline__ int narrow_stop(int length)
-{
-  int stop = length;
-
-#pragma unroll
-  for (int o = 1; o < 32; o *= 2) {
-    const int before = __shfl_up_sync(0xffffffffu, stop, o);
-
-    if ((int)threadIdx.x % 32 >= o) stop += before;
-  }
-  return stop;
-}
-
 /*
   The sum of a thread's row, of the warp's n entries from col and val on, W of which are loaded together; skip: earlier entries that aligned loads of
   W include. Missing entries count as the first of window 0, whose entry of x is safe to load; their products are never read
@@ -69,7 +55,7 @@ template <int W, class C, class V, class X>
 __device__ __forceinline__ X narrow_sum(int n, int skip, int length, int head, const C *__restrict__ col, const V *__restrict__ val, const X *__restrict__ x, X *product)
 {
   constexpr int LOADS = ROUND / 32 / W;
-  const int     lane = (int)threadIdx.x % 32, stop = skip + narrow_stop(length);
+  const int     lane = (int)threadIdx.x % 32, stop = skip + warp_upto(length); /* entries up to the end of this thread's row */
   X             sum = 0;
 
   col += W * lane;

@@ -52,30 +52,10 @@ __global__ void __launch_bounds__(MOST) sell_row_kernel(int slices, int offset, 
           if (c[u][w] >= 0) sum[w] += X(v[u][w]) * __ldg(x + c[u][w]);
     }
   }
-  if (W > 1) { /* to the row's thread */
-    X own = 0;
-
-#pragma unroll
-    for (int w = 0; w < W; w++) {
-#pragma unroll
-      for (int o = GPUCSR_SLICE / W; o < GPUCSR_SLICE; o *= 2) sum[w] += __shfl_xor_sync(0xffffffffu, sum[w], o);
-      const X other = __shfl_sync(0xffffffffu, sum[w], lane / W);
-      if (lane % W == w) own = other;
-    }
-    sum[0] = own;
-  }
-  if (T > 1) {
-    __shared__ X part[MOST / GPUCSR_SLICE / T][T][GPUCSR_SLICE];
-
-    part[team][warp][lane] = sum[0];
-    __syncthreads();
-    if (warp == 0)
-#pragma unroll
-      for (int t = 1; t < T; t++) sum[0] += part[team][t][lane];
-  }
+  const X           total = add_warps<MOST / GPUCSR_SLICE / T, T>(to_rows(sum));
   typename E::Tally tally;
 
-  if (wanted && warp == 0) store(ending, row, sum[0], tally);
+  if (wanted && warp == 0) store(ending, row, total, tally);
   finish(ending, tally);
 }
 
