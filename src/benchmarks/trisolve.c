@@ -159,12 +159,12 @@ static PetscErrorCode Solve(void *ctx)
   Solver                  *S   = (Solver *)ctx;
   const GPUCSRTriangleOps *ops = GPUCSRTriangleOpsGet(S->dev);
   const GPUCSRSweep        w[] = {
-           {&S->T[0], GPUCSR_UNIT,      S->T[0].order, NULL,          PETSC_FALSE},
-           {&S->T[1], GPUCSR_SCALE_ROW, S->mid,        S->T[1].order, PETSC_FALSE}
+           {&S->T[0], GPUCSR_UNIT,      S->T[0].order, NULL         },
+           {&S->T[1], GPUCSR_SCALE_ROW, S->mid,        S->T[1].order}
   };
 
   PetscFunctionBeginUser;
-  PetscCall((*ops->solve)(S->dev, S->method, w, 2, S->b, S->x, (volatile int *)S->trouble, S->dev->stream));
+  PetscCall((*ops->solve)(S->dev, S->method, w, S->b, S->x, (volatile int *)S->trouble, S->dev->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -36,7 +36,7 @@ static PetscErrorCode Return(Vec v, VecGPUAccess access, double **a)
   PetscValidHeaderSpecific(v, VEC_CLASSID, 1);
   if (VecGPUIs(v)) dev = VecGPUOf(v)->entries->dev;
   else {
-    PetscCall(VecGPUForeignDevice_Private(v, &dev));
+    PetscCall(VecGPUForeign_Private(v, &dev));
     PetscCheck(dev, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "This vector of type %s has left the device while the program held its array", ((PetscObject)v)->type_name);
   }
   if (dev) PetscCall(VecGPURestore_Private(dev, v, access, &array));

@@ -172,27 +172,6 @@ static GPUCSRError Map_CUDA(GPUCSRDevice dev, VecGPUMap op, size_t n, const doub
   return 0;
 }
 
-__global__ void swap_kernel(size_t n, double *x, double *y)
-{
-  const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
-
-  if (i < n) {
-    const double t = x[i];
-
-    x[i] = y[i];
-    y[i] = t;
-  }
-}
-
-static GPUCSRError Swap_CUDA(GPUCSRDevice dev, size_t n, double *x, double *y)
-{
-  if (!n) return 0;
-  GPUCSRCall(dev->ops->activate(dev->id));
-  swap_kernel<<<Blocks(n, UINT32_MAX), THREADS, 0, (cudaStream_t)dev->stream>>>(n, x, y);
-  GPUCSRCheckLaunch("VecSwap");
-  return 0;
-}
-
 struct Terms {
   const double *x[LAUNCH_VECTORS];
   double        a[LAUNCH_VECTORS];
@@ -544,4 +523,4 @@ static GPUCSRError Extreme_CUDA(GPUCSRDevice dev, int sign, size_t n, const doub
 }
 
 /* kernels.h declares it extern: otherwise a const object of namespace scope has internal linkage in C++ */
-const VecGPUKernels VecGPUKernels_cuda = {Prepare_CUDA, Map_CUDA, Swap_CUDA, MAXPY_CUDA, Reduce_CUDA, MDot_CUDA, Extreme_CUDA, Release_CUDA};
+const VecGPUKernels VecGPUKernels_cuda = {Prepare_CUDA, Map_CUDA, MAXPY_CUDA, Reduce_CUDA, MDot_CUDA, Extreme_CUDA, Release_CUDA};

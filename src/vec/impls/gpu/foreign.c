@@ -58,33 +58,20 @@ static PetscErrorCode Wait(GPUCSRDevice dev, PetscBool before)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Is v, of another type than VECGPU, on a device? The process has one device */
-PetscErrorCode VecGPUForeign_Private(Vec v, GPUCSRDevice dev, PetscBool *yes)
+/* The device of v, of another type than VECGPU: the process' device; NULL if v is on the host */
+PetscErrorCode VecGPUForeign_Private(Vec v, GPUCSRDevice *dev)
 {
   const PetscScalar *a     = NULL;
   PetscMemType       mtype = PETSC_MEMTYPE_HOST;
-
-  PetscFunctionBegin;
-  *yes = PETSC_FALSE;
-  if (!GPUCSR_SCALAR_IS_DOUBLE || !dev->ops->separate || !(v->ops->getarrayreadandmemtype || v->ops->getarrayandmemtype)) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(VecGetArrayReadAndMemType(v, &a, &mtype));
-  *yes = PetscMemTypeDevice(mtype) ? PETSC_TRUE : PETSC_FALSE;
-  PetscCall(VecRestoreArrayReadAndMemType(v, &a));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The device of v, of another type than VECGPU: the process' device; NULL if v is on the host */
-PetscErrorCode VecGPUForeignDevice_Private(Vec v, GPUCSRDevice *dev)
-{
-  PetscBool yes = PETSC_FALSE;
-  char      why[512];
+  char               why[512];
 
   PetscFunctionBegin;
   *dev = NULL;
   if (!GPUCSR_SCALAR_IS_DOUBLE || !(v->ops->getarrayreadandmemtype || v->ops->getarrayandmemtype)) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUCSRDeviceOpen("cuda", dev, why, sizeof(why)));
-  if (*dev) PetscCall(VecGPUForeign_Private(v, *dev, &yes));
-  if (!yes) *dev = NULL;
+  PetscCall(VecGetArrayReadAndMemType(v, &a, &mtype));
+  PetscCall(VecRestoreArrayReadAndMemType(v, &a));
+  if (PetscMemTypeDevice(mtype)) PetscCall(GPUCSRDeviceOpen("cuda", dev, why, sizeof(why)));
+  if (*dev && !(*dev)->ops->separate) *dev = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -100,37 +100,16 @@ static PetscErrorCode Map_Host(GPUCSRDevice dev, VecGPUMap op, size_t n, const d
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Swap_Host(GPUCSRDevice dev, size_t n, double *x, double *y)
-{
-  PetscFunctionBegin;
-  PetscCall(Begin(dev));
-  for (size_t i = 0; i < n; i++) {
-    const double t = x[i];
-
-    x[i] = y[i];
-    y[i] = t;
-  }
-  PetscCall(End(dev, "swap"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode MAXPY_Host(GPUCSRDevice dev, size_t n, int nv, const double a[], const double *const x[], double b, double *y)
 {
   PetscFunctionBegin;
   PetscCall(Begin(dev));
   for (size_t p = 0; p < n; p += PIECE) {
     const size_t end = PetscMin(n, p + PIECE);
-    int          k   = 0;
 
     if (b == 0) memset(y + p, 0, (end - p) * sizeof(*y));
     else if (b != 1) map_scale(end - p, b, 0, 0, NULL, NULL, y + p);
-    for (; k + 3 < nv; k += 4) {
-      const double *const x0 = x[k], *const x1 = x[k + 1], *const x2 = x[k + 2], *const x3 = x[k + 3];
-
-#pragma omp simd
-      for (size_t i = p; i < end; i++) y[i] += a[k] * x0[i] + a[k + 1] * x1[i] + a[k + 2] * x2[i] + a[k + 3] * x3[i];
-    }
-    for (; k < nv; k++) map_axpy(end - p, a[k], 0, 0, x[k] + p, NULL, y + p);
+    for (int k = 0; k < nv; k++) map_axpy(end - p, a[k], 0, 0, x[k] + p, NULL, y + p);
   }
   PetscCall(End(dev, "maxpy"));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -151,29 +130,11 @@ static PetscErrorCode MDot_Host(GPUCSRDevice dev, size_t n, int nv, const double
   PetscCall(Begin(dev));
   for (int k = 0; k < nv; k++) result[k] = 0;
   for (size_t p = 0; p < n; p += PIECE) {
-    const size_t end = PetscMin(n, p + PIECE);
-    int          k   = 0;
+    const size_t length = PetscMin(PIECE, n - p);
+    double       part[2];
 
-    for (; k + 3 < nv; k += 4) {
-      const double *const y0 = y[k], *const y1 = y[k + 1], *const y2 = y[k + 2], *const y3 = y[k + 3];
-      double r0 = 0, r1 = 0, r2 = 0, r3 = 0;
-
-#pragma omp simd reduction(+ : r0, r1, r2, r3)
-      for (size_t i = p; i < end; i++) {
-        r0 += x[i] * y0[i];
-        r1 += x[i] * y1[i];
-        r2 += x[i] * y2[i];
-        r3 += x[i] * y3[i];
-      }
-      result[k] += r0;
-      result[k + 1] += r1;
-      result[k + 2] += r2;
-      result[k + 3] += r3;
-    }
-    for (; k < nv; k++) {
-      double part[2];
-
-      reduce_dot(end - p, x + p, y[k] + p, part);
+    for (int k = 0; k < nv; k++) {
+      reduce_dot(length, x + p, y[k] + p, part);
       result[k] += part[0];
     }
   }
@@ -193,4 +154,4 @@ static PetscErrorCode Extreme_Host(GPUCSRDevice dev, int sign, size_t n, const d
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const VecGPUKernels VecGPUKernels_host = {.map = Map_Host, .swap = Swap_Host, .maxpy = MAXPY_Host, .reduce = Reduce_Host, .mdot = MDot_Host, .extreme = Extreme_Host};
+const VecGPUKernels VecGPUKernels_host = {.map = Map_Host, .maxpy = MAXPY_Host, .reduce = Reduce_Host, .mdot = MDot_Host, .extreme = Extreme_Host};

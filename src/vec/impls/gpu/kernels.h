@@ -28,7 +28,6 @@ typedef enum {
 typedef struct {
   GPUCSRError (*prepare)(GPUCSRDevice); /* once, before any reduction: allocates its memory; GPUCSR_ERR_MEM if there is none. NULL: needs none */
   GPUCSRError (*map)(GPUCSRDevice, VecGPUMap, size_t n, const double abc[3], const double *x, const double *y, double *z);
-  GPUCSRError (*swap)(GPUCSRDevice, size_t n, double *x, double *y);
   GPUCSRError (*maxpy)(GPUCSRDevice, size_t n, int nv, const double a[], const double *const x[], double b, double *y); /* y = b y + sum of a[k] x[k], y not read if b is 0 */
   GPUCSRError (*reduce)(GPUCSRDevice, VecGPUReduction, size_t n, const double *x, const double *y, double result[2]);
   GPUCSRError (*mdot)(GPUCSRDevice, size_t n, int nv, const double *x, const double *const y[], double result[]);

@@ -12,15 +12,10 @@ static PetscErrorCode Common(Vec v, PetscInt n, const Vec w[], GPUCSRDevice *dev
   PetscFunctionBegin;
   PetscCall(VecGPUReady_Private(v, dev));
   for (PetscInt k = 0; k < n && *dev; k++) {
-    GPUCSRDevice d = NULL;
-    PetscBool    foreign;
+    GPUCSRDevice d;
 
     if (!w[k]) continue;
-    if (VecGPUIs(w[k])) PetscCall(VecGPUReady_Private(w[k], &d));
-    else {
-      PetscCall(VecGPUForeign_Private(w[k], *dev, &foreign));
-      if (foreign) d = *dev;
-    }
+    PetscCall(VecGPUGetDevice(w[k], &d));
     if (d != *dev) *dev = NULL;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -126,13 +121,14 @@ static PetscErrorCode VecCopy_GPU(Vec x, Vec z)
 
 static PetscErrorCode VecSwap_GPU(Vec x, Vec y)
 {
-  GPUCSRDevice dev;
-  double      *a[2];
+  Vec t;
 
   PetscFunctionBegin;
-  PetscCall(Get(x, VEC_GPU_CHANGE, 1, &y, VEC_GPU_CHANGE, &dev, a));
-  PetscCall((*VecGPUKernelsOf(dev)->swap)(dev, (size_t)x->map->n, a[0], a[1]));
-  PetscCall(Restore(x, VEC_GPU_CHANGE, 1, &y, VEC_GPU_CHANGE, dev, a));
+  PetscCall(VecDuplicate(x, &t));
+  PetscCall(VecCopy(x, t));
+  PetscCall(VecCopy(y, x));
+  PetscCall(VecCopy(t, y));
+  PetscCall(VecDestroy(&t));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -77,7 +77,7 @@ PetscErrorCode VecGPUGetDevice(Vec v, GPUCSRDevice *dev)
   PetscFunctionBegin;
   *dev = NULL;
   if (VecGPUIs(v)) PetscCall(VecGPUReady_Private(v, dev));
-  else PetscCall(VecGPUForeignDevice_Private(v, dev));
+  else PetscCall(VecGPUForeign_Private(v, dev));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -424,7 +424,7 @@ PetscErrorCode VecGPUGetInfo(Vec v, VecGPUInfo *info)
   if (!VecGPUIs(v)) {
     GPUCSRDevice dev;
 
-    PetscCall(VecGPUForeignDevice_Private(v, &dev));
+    PetscCall(VecGPUForeign_Private(v, &dev));
     PetscCheck(dev, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "Needs a vector on a device, for example of type gpu or cuda, not %s", ((PetscObject)v)->type_name);
     *info = (VecGPUInfo){.backend = dev->ops->name, .ondevice = PETSC_TRUE};
     PetscFunctionReturn(PETSC_SUCCESS);

@@ -121,8 +121,7 @@ typedef enum {
   VEC_GPU_WRITE, /* every entry */
   VEC_GPU_CHANGE
 } VecGPUAccess;
-GPUCSR_INTERN PetscErrorCode VecGPUForeign_Private(Vec, GPUCSRDevice, PetscBool *);
-GPUCSR_INTERN PetscErrorCode VecGPUForeignDevice_Private(Vec, GPUCSRDevice *);
+GPUCSR_INTERN PetscErrorCode VecGPUForeign_Private(Vec, GPUCSRDevice *);
 GPUCSR_INTERN PetscErrorCode VecGPUGet_Private(GPUCSRDevice, Vec, VecGPUAccess, double **);
 GPUCSR_INTERN PetscErrorCode VecGPURestore_Private(GPUCSRDevice, Vec, VecGPUAccess, double **);
 

@@ -1,6 +1,7 @@
 #pragma once
 
 /* A matrix assembled by coordinates (coo.c, coopattern.c, cooranks.c), and the copy of its values that is the master (master.c) */
+#include <petscsf.h>
 #include "../type/mpigpucsr.h"
 #include "../blackbox/assemble/assemble.h"
 
@@ -19,12 +20,10 @@ typedef struct {
 
 /* Contributions sent to other ranks, and received contributions, which follow the rank's own list */
 typedef struct {
-  PetscMPIInt  nto, nfrom; /* ranks */
-  PetscMPIInt *to, *from;
-  PetscCount  *tofirst, *fromfirst; /* contributions of each, one after the other */
-  int32_t     *sent;                /* places in the list */
+  PetscSF      sf; /* its leaves are sent, its roots received. NULL: a matrix of one process */
+  PetscInt     nsent, nreceived;
+  int32_t     *sent; /* places in the list */
   PetscScalar *out, *in;
-  MPI_Request *request;
   void        *dsent, *dout, *din; /* on the device: made at the first use */
 } GPUCSRCOORanks;
 
@@ -33,12 +32,10 @@ typedef struct {
   PetscErrorCode (*preallocate)(Mat, PetscCount, PetscInt[], PetscInt[]); /* the parent's functions */
   PetscErrorCode (*set)(Mat, const PetscScalar[], InsertMode);
   MPI_Comm       comm;
-  PetscMPIInt    tag;
   GPUCSRDevice   dev; /* NULL: none, or it is closed */
   PetscCount     n;   /* contributions of this rank */
   int            nblocks;
   GPUCSRCOOBlock block[2];
-  PetscBool      travels; /* some rank sends contributions */
   GPUCSRCOORanks ranks;
   GPUCSRLiving   living;
 } GPUCSRCOO;

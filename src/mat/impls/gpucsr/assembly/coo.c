@@ -50,12 +50,7 @@ static PetscErrorCode COOGet(Mat A, GPUCSRCOO **c)
 
 PetscErrorCode MatGPUCSRCOORemove_Private(Mat A)
 {
-  GPUCSRCOO *c;
-
-  PetscFunctionBegin;
-  PetscCall(COOGet(A, &c));
-  if (c) PetscCall(PetscObjectCompose((PetscObject)A, composed, NULL));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return PetscObjectCompose((PetscObject)A, composed, NULL);
 }
 
 /* Replaces the matrix' older one */
@@ -261,7 +256,7 @@ static PetscErrorCode SetWith(Mat A, GPUCSRCOO *c, Values *x, PetscBool add)
     GPUCSRTryIf(MatGPUCSRMayFail(A), &attempt, ValuesOnDevice(x));
     PetscCall(MatGPUCSRKept_Private(A, c->dev, &attempt));
   }
-  if (c->travels) PetscCall(Exchange(A, c, x));
+  if (c->ranks.sf) PetscCall(Exchange(A, c, x));
   if (x->sent && x->v) MatGPUCSRValuesSent((Mat_SeqGPUCSR *)block[0]->spptr, (double)x->bytes);
   for (int b = 0; b < c->nblocks; b++) PetscCall(SetBlock(A, c, b, block[b], x, add));
   if (x->own && x->ondevice) MatGPUCSRValuesBack((Mat_SeqGPUCSR *)block[0]->spptr, sizeof(double) * (double)x->n);
@@ -313,7 +308,7 @@ static PetscErrorCode MatSetValuesCOO_Left(Mat A, const PetscScalar v[], InsertM
   PetscFunctionBegin;
   PetscCall(COOGet(A, &c));
   if (c->nblocks == 2) PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
-  if (c->travels) {
+  if (c->ranks.sf) {
     GPUCSRCOOPackHost(c, v);
     PetscCall(GPUCSRCOOExchange(c));
   }

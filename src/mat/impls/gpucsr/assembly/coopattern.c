@@ -326,8 +326,12 @@ PetscErrorCode MatSetPreallocationCOOLocal_GPUCSR(Mat A, PetscCount n, PetscInt 
 }
 
 /* The rest of MatSetPreallocationCOO(), which reads no arrays */
-static PetscErrorCode Asked(Mat A, List *l)
+static PetscErrorCode Asked(Mat A, PetscCount n, const int i[], const int j[], PetscBool csr)
 {
+  List l = {
+    .n = n, .type = GPUCSR_INT32, .index = {i, j},
+            .csr = csr
+  };
   PetscBool isgpucsr;
 
   PetscFunctionBegin;
@@ -336,7 +340,7 @@ static PetscErrorCode Asked(Mat A, List *l)
   PetscCheck(isgpucsr, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONG, "Needs a matrix of type gpucsr, not %s", ((PetscObject)A)->type_name ? ((PetscObject)A)->type_name : "(none)");
   PetscCall(PetscLayoutSetUp(A->rmap));
   PetscCall(PetscLayoutSetUp(A->cmap));
-  PetscCall(Preallocate(A, l));
+  PetscCall(Preallocate(A, &l));
   A->preallocated = PETSC_TRUE;
   A->nonzerostate++;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -364,13 +368,7 @@ static PetscErrorCode Asked(Mat A, List *l)
 @*/
 PetscErrorCode MatGPUCSRSetPreallocationCOO(Mat A, PetscCount n, const int i[], const int j[])
 {
-  List l = {
-    .n = n, .type = GPUCSR_INT32, .index = {i, j}
-  };
-
-  PetscFunctionBegin;
-  PetscCall(Asked(A, &l));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return Asked(A, n, i, j, PETSC_FALSE);
 }
 
 /*@C
@@ -393,12 +391,5 @@ PetscErrorCode MatGPUCSRSetPreallocationCOO(Mat A, PetscCount n, const int i[], 
 @*/
 PetscErrorCode MatGPUCSRSetPreallocationCSR(Mat A, PetscCount n, const int i[], const int j[])
 {
-  List l = {
-    .n = n, .type = GPUCSR_INT32, .index = {i, j},
-            .csr = PETSC_TRUE
-  };
-
-  PetscFunctionBegin;
-  PetscCall(Asked(A, &l));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return Asked(A, n, i, j, PETSC_TRUE);
 }

@@ -1,18 +1,8 @@
 /*
   Contributions of several ranks: each goes to the rank that has its row. MATAIJ makes the pattern. Each rank then sorts its list, followed by the received contributions in the order of ranks, once for
-  each block. Values travel by MPI between arrays of the host.
+  each block. Values travel between arrays of the host.
 */
 #include "assembly.h"
-
-static size_t Sent(const GPUCSRCOORanks *r)
-{
-  return r->tofirst ? (size_t)r->tofirst[r->nto] : 0;
-}
-
-static size_t Received(const GPUCSRCOORanks *r)
-{
-  return r->fromfirst ? (size_t)r->fromfirst[r->nfrom] : 0;
-}
 
 /* Frees the memory on the device */
 PetscErrorCode GPUCSRCOORanksRelease(GPUCSRCOO *c)
@@ -21,9 +11,9 @@ PetscErrorCode GPUCSRCOORanksRelease(GPUCSRCOO *c)
 
   PetscFunctionBegin;
   if (!c->dev) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUCSRFree(c->dev, sizeof(int32_t) * Sent(r), &r->dsent));
-  PetscCall(GPUCSRFree(c->dev, sizeof(double) * Sent(r), &r->dout));
-  PetscCall(GPUCSRFree(c->dev, sizeof(double) * Received(r), &r->din));
+  PetscCall(GPUCSRFree(c->dev, sizeof(int32_t) * (size_t)r->nsent, &r->dsent));
+  PetscCall(GPUCSRFree(c->dev, sizeof(double) * (size_t)r->nsent, &r->dout));
+  PetscCall(GPUCSRFree(c->dev, sizeof(double) * (size_t)r->nreceived, &r->din));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -32,45 +22,19 @@ PetscErrorCode GPUCSRCOORanksDestroy(GPUCSRCOO *c)
   GPUCSRCOORanks *r = &c->ranks;
 
   PetscFunctionBegin;
+  PetscCall(PetscSFDestroy(&r->sf));
+  PetscCall(PetscFree(r->sent));
   PetscCall(PetscFree(r->out));
   PetscCall(PetscFree(r->in));
-  PetscCall(PetscFree(r->to));
-  PetscCall(PetscFree(r->from));
-  PetscCall(PetscFree(r->tofirst));
-  PetscCall(PetscFree(r->fromfirst));
-  PetscCall(PetscFree(r->sent));
-  PetscCall(PetscFree(r->request));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Ranks with contributions, and where each rank's begin */
-static PetscErrorCode Partners(PetscMPIInt size, const PetscInt64 *count, PetscMPIInt *n, PetscMPIInt **rank, PetscCount **first)
+/* Collective: out to the ranks, in from the ranks */
+static PetscErrorCode Travel(PetscSF sf, MPI_Datatype type, const void *out, void *in)
 {
   PetscFunctionBegin;
-  *n = 0;
-  for (PetscMPIInt q = 0; q < size; q++) *n += count[q] > 0;
-  PetscCall(PetscMalloc1((size_t)*n, rank));
-  PetscCall(PetscCalloc1((size_t)*n + 1, first));
-  *n = 0;
-  for (PetscMPIInt q = 0; q < size; q++) {
-    if (!count[q]) continue;
-    PetscCheck(count[q] <= INT32_MAX, PETSC_COMM_SELF, PETSC_ERR_SUP, "%" PetscInt64_FMT " contributions for one other rank do not fit a message", count[q]);
-    (*rank)[*n]      = q;
-    (*first)[*n + 1] = (*first)[*n] + (PetscCount)count[q];
-    (*n)++;
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* out to the ranks, in from the ranks */
-static PetscErrorCode Travel(GPUCSRCOO *c, const void *out, void *in, MPI_Datatype type, size_t size)
-{
-  GPUCSRCOORanks *r = &c->ranks;
-
-  PetscFunctionBegin;
-  for (PetscMPIInt q = 0; q < r->nfrom; q++) PetscCallMPI(MPI_Irecv((char *)in + size * (size_t)r->fromfirst[q], (PetscMPIInt)(r->fromfirst[q + 1] - r->fromfirst[q]), type, r->from[q], c->tag, c->comm, r->request + q));
-  for (PetscMPIInt q = 0; q < r->nto; q++) PetscCallMPI(MPI_Isend((const char *)out + size * (size_t)r->tofirst[q], (PetscMPIInt)(r->tofirst[q + 1] - r->tofirst[q]), type, r->to[q], c->tag, c->comm, r->request + r->nfrom + q));
-  PetscCallMPI(MPI_Waitall(r->nfrom + r->nto, r->request, MPI_STATUSES_IGNORE));
+  PetscCall(PetscSFReduceBegin(sf, type, out, in, MPI_REPLACE));
+  PetscCall(PetscSFReduceEnd(sf, type, out, in, MPI_REPLACE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -79,7 +43,7 @@ PetscErrorCode GPUCSRCOOPack(GPUCSRCOO *c, const double *dv)
 {
   GPUCSRCOORanks *r    = &c->ranks;
   GPUCSRDevice    dev  = c->dev;
-  const size_t    sent = Sent(r);
+  const size_t    sent = (size_t)r->nsent;
 
   PetscFunctionBegin;
   if (!sent) PetscFunctionReturn(PETSC_SUCCESS);
@@ -96,7 +60,7 @@ PetscErrorCode GPUCSRCOOPack(GPUCSRCOO *c, const double *dv)
 /* From the host; v NULL: zeros */
 void GPUCSRCOOPackHost(GPUCSRCOO *c, const PetscScalar *v)
 {
-  for (size_t k = 0; k < Sent(&c->ranks); k++) c->ranks.out[k] = v ? v[c->ranks.sent[k]] : 0;
+  for (PetscInt k = 0; k < c->ranks.nsent; k++) c->ranks.out[k] = v ? v[c->ranks.sent[k]] : 0;
 }
 
 PetscErrorCode GPUCSRCOOUnpack(GPUCSRCOO *c)
@@ -104,9 +68,9 @@ PetscErrorCode GPUCSRCOOUnpack(GPUCSRCOO *c)
   GPUCSRCOORanks *r = &c->ranks;
 
   PetscFunctionBegin;
-  if (!Received(r)) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!r->din) PetscCall(GPUCSRMalloc(c->dev, sizeof(double) * Received(r), "contributions of other ranks", &r->din));
-  PetscCall(GPUCSRUpload(c->dev, r->din, GPUCSR_DOUBLE, r->in, GPUCSR_DOUBLE, Received(r), PETSC_FALSE, c->dev->stream, NULL));
+  if (!r->nreceived) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!r->din) PetscCall(GPUCSRMalloc(c->dev, sizeof(double) * (size_t)r->nreceived, "contributions of other ranks", &r->din));
+  PetscCall(GPUCSRUpload(c->dev, r->din, GPUCSR_DOUBLE, r->in, GPUCSR_DOUBLE, (size_t)r->nreceived, PETSC_FALSE, c->dev->stream, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -114,55 +78,64 @@ PetscErrorCode GPUCSRCOOUnpack(GPUCSRCOO *c)
 PetscErrorCode GPUCSRCOOExchange(GPUCSRCOO *c)
 {
   PetscFunctionBegin;
-  PetscCall(Travel(c, c->ranks.out, c->ranks.in, MPIU_SCALAR, sizeof(PetscScalar)));
+  PetscCall(Travel(c->ranks.sf, MPIU_SCALAR, c->ranks.out, c->ranks.in));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Who sends what to whom; i and j grow by the received contributions. Entries of bad indices were the parent's error */
-static PetscErrorCode Schedule(Mat A, GPUCSRCOO *c, PetscInt **i, PetscInt **j, PetscCount *n)
+/* Who sends what to whom: received contributions are in the order of ranks. Entries of bad indices were the parent's error */
+static PetscErrorCode Schedule(Mat A, GPUCSRCOO *c, const PetscInt i[], const PetscInt j[])
 {
-  GPUCSRCOORanks   *r = &c->ranks;
-  PetscMPIInt       owner;
-  PetscInt64       *to, *from;
-  PetscInt         *out, *old[2] = {*i, *j}, **grown[2] = {i, j};
-  PetscCount        sent, received, *next;
+  GPUCSRCOORanks   *r    = &c->ranks;
   const PetscMPIInt size = GPUCSRSizeOf(c->comm);
+  PetscInt64       *to, *from, all = 0; /* counts for and of each rank, then the places of the next at the receivers, and of the first of each sender */
+  PetscSFNode      *at = NULL;
+  PetscInt          n  = 0;
+  PetscMPIInt       owner;
 
   PetscFunctionBegin;
   PetscCall(PetscCalloc2((size_t)size, &to, (size_t)size, &from));
-  PetscCall(PetscCalloc1((size_t)size, &next));
   for (int pass = 0; pass < 2; pass++) {
     for (PetscCount k = 0; k < c->n; k++) {
-      const PetscInt row = (*i)[k];
-
-      if (row < 0 || (*j)[k] < 0 || (row >= A->rmap->rstart && row < A->rmap->rend)) continue;
-      PetscCall(PetscLayoutFindOwner(A->rmap, row, &owner));
-      if (pass) r->sent[next[owner]++] = (int32_t)k;
-      else to[owner]++;
+      if (i[k] < 0 || j[k] < 0 || (i[k] >= A->rmap->rstart && i[k] < A->rmap->rend)) continue;
+      PetscCall(PetscLayoutFindOwner(A->rmap, i[k], &owner));
+      if (pass) {
+        r->sent[n] = (int32_t)k;
+        at[n++]    = (PetscSFNode){owner, (PetscInt)to[owner]++};
+      } else to[owner]++;
     }
     if (pass) break;
+    for (PetscMPIInt q = 0; q < size; q++) r->nsent += (PetscInt)to[q];
     PetscCallMPI(MPI_Alltoall(to, 1, MPIU_INT64, from, 1, MPIU_INT64, c->comm));
-    PetscCall(Partners(size, to, &r->nto, &r->to, &r->tofirst));
-    PetscCall(Partners(size, from, &r->nfrom, &r->from, &r->fromfirst));
-    for (PetscMPIInt q = 0; q < r->nto; q++) next[r->to[q]] = r->tofirst[q];
-    PetscCall(PetscMalloc1((size_t)r->tofirst[r->nto], &r->sent));
+    for (PetscMPIInt q = 0; q < size; q++) {
+      all += from[q];
+      from[q] = all - from[q];
+    }
+    PetscCallMPI(MPI_Alltoall(from, 1, MPIU_INT64, to, 1, MPIU_INT64, c->comm));
+    PetscCall(PetscIntCast(all, &r->nreceived));
+    PetscCall(PetscMalloc1((size_t)r->nsent, &r->sent));
+    PetscCall(PetscMalloc1((size_t)r->nsent, &at));
   }
   PetscCall(PetscFree2(to, from));
-  PetscCall(PetscFree(next));
-  sent     = r->tofirst[r->nto];
-  received = r->fromfirst[r->nfrom];
-  PetscCall(PetscMalloc1((size_t)sent, &r->out));
-  PetscCall(PetscMalloc1((size_t)received, &r->in));
-  PetscCall(PetscMalloc1((size_t)(r->nto + r->nfrom), &r->request));
-  *n = c->n + received;
-  for (int k = 0; k < 2; k++) {
-    PetscCall(PetscMalloc1((size_t)sent, &out));
-    PetscCall(PetscMalloc1((size_t)*n, grown[k]));
-    PetscCall(PetscArraycpy(*grown[k], old[k], (size_t)c->n));
-    for (PetscCount q = 0; q < sent; q++) out[q] = old[k][r->sent[q]];
-    PetscCall(Travel(c, out, *grown[k] + c->n, MPIU_INT, sizeof(PetscInt)));
-    PetscCall(PetscFree(out));
-  }
+  PetscCall(PetscMalloc1((size_t)r->nsent, &r->out));
+  PetscCall(PetscMalloc1((size_t)r->nreceived, &r->in));
+  PetscCall(PetscSFCreate(c->comm, &r->sf));
+  PetscCall(PetscSFSetGraph(r->sf, r->nreceived, r->nsent, NULL, PETSC_OWN_POINTER, at, PETSC_OWN_POINTER));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective: all[] = the rank's own numbers, and those of received contributions; the caller frees it */
+static PetscErrorCode Grow(const GPUCSRCOO *c, const PetscInt own[], PetscInt **all)
+{
+  const GPUCSRCOORanks *r = &c->ranks;
+  PetscInt             *out;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1((size_t)r->nsent, &out));
+  for (PetscInt k = 0; k < r->nsent; k++) out[k] = own[r->sent[k]];
+  PetscCall(PetscMalloc1((size_t)c->n + (size_t)r->nreceived, all));
+  PetscCall(PetscArraycpy(*all, own, (size_t)c->n));
+  PetscCall(Travel(r->sf, MPIU_INT, out, *all + c->n));
+  PetscCall(PetscFree(out));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -244,13 +217,12 @@ PetscErrorCode MatGPUCSRCOORanks_Private(Mat A, PetscCount n, PetscInt i[], Pets
 {
   Mat_GPUCSR    *g = (Mat_GPUCSR *)A->spptr;
   PetscInt      *copy[2];
-  PetscCount     all = 0;
   GPUCSRDevice   dev;
   GPUCSRBool     unused;
   GPUCSRCOO     *c;
   GPUCSRAttempt  attempt;
   PetscErrorCode ierr;
-  int            have[2] = {0, 0};
+  int            have;
 
   PetscFunctionBegin;
   PetscCall(PetscMalloc2((size_t)n, &copy[0], (size_t)n, &copy[1]));
@@ -262,19 +234,15 @@ PetscErrorCode MatGPUCSRCOORanks_Private(Mat A, PetscCount n, PetscInt i[], Pets
   PetscCall((*g->kind->configured)(A)); /* the blocks are new */
   PetscCall(MatGPUCSRCOODevice_Private(A, NULL, &dev, &unused));
   if (!strcmp(g->config.request.format, "aij") || (dev && !dev->ops->separate)) dev = NULL;
-  have[0] = dev ? 1 : 0;
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, have, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)A)));
-  if (!have[0]) PetscFunctionReturn(PETSC_SUCCESS);
+  have = dev != NULL;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &have, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)A)));
+  if (!have) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGPUCSRCOONew_Private(A, dev, n, &c));
-  PetscCall(PetscObjectGetNewTag((PetscObject)A, &c->tag));
   c->nblocks = 2;
-  copy[0]    = i;
-  copy[1]    = j;
-  PetscCall(Schedule(A, c, &copy[0], &copy[1], &all));
-  have[1] = c->ranks.nto > 0;
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, have, 2, MPI_INT, MPI_MAX, c->comm));
-  c->travels = (PetscBool)(have[1] > 0);
-  GPUCSRTry(&attempt, SortBlocks(A, c, all, copy[0], copy[1]));
+  PetscCall(Schedule(A, c, i, j));
+  PetscCall(Grow(c, i, &copy[0]));
+  PetscCall(Grow(c, j, &copy[1]));
+  GPUCSRTry(&attempt, SortBlocks(A, c, n + c->ranks.nreceived, copy[0], copy[1]));
   PetscCall(PetscFree(copy[0]));
   PetscCall(PetscFree(copy[1]));
   PetscCall(GPUCSRAttemptAgree(&attempt, c->comm, dev));

@@ -212,8 +212,8 @@ static PetscErrorCode Apply(Mat A, GPUCSRStorage *csr, Change *c)
   PetscFunctionReturn(ierr);
 }
 
-/* Changes values on the device. done false: they are as before, and on the host */
-static PetscErrorCode OnDevice(Mat A, Change *c, PetscBool *done)
+/* Changes values on the device, if that is possible otherwise. done false: they are as before, and on the host */
+static PetscErrorCode OnDevice(Mat A, PetscBool possible, Change *c, PetscBool *done)
 {
   const PetscBool whole = (PetscBool)(c->op == ZERO || c->op == COPY);
   GPUCSRMirror   *m     = &((Mat_SeqGPUCSR *)A->spptr)->mirror;
@@ -221,7 +221,7 @@ static PetscErrorCode OnDevice(Mat A, Change *c, PetscBool *done)
   GPUCSRAttempt   attempt;
 
   PetscFunctionBegin;
-  if (((Mat_GPUCSR *)A->spptr)->config.masterdevice) PetscCall(MatGPUCSRInPlaceBegin_Private(A, whole, &csr));
+  if (possible && ((Mat_GPUCSR *)A->spptr)->config.masterdevice) PetscCall(MatGPUCSRInPlaceBegin_Private(A, whole, &csr));
   *done = csr ? PETSC_TRUE : PETSC_FALSE;
   if (csr) {
     m->values = -1;
@@ -244,34 +244,29 @@ static PetscErrorCode MatZeroEntries_InPlace(Mat A)
   PetscBool done;
 
   PetscFunctionBegin;
-  PetscCall(OnDevice(A, &c, &done));
+  PetscCall(OnDevice(A, PETSC_TRUE, &c, &done));
   if (!done) PetscCall((*((Mat_GPUCSR *)A->spptr)->parent.zeroentries)(A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode MatScale_InPlace(Mat A, PetscScalar alpha)
 {
-  Change    c    = {.op = SCALE, .s = (double)PetscRealPart(alpha)};
-  PetscBool done = PETSC_FALSE;
+  Change    c = {.op = SCALE, .s = (double)PetscRealPart(alpha)};
+  PetscBool done;
 
   PetscFunctionBegin;
-  if (c.s != 0) PetscCall(OnDevice(A, &c, &done)); /* 0 times NaN or Inf depends on the BLAS */
-  else PetscCall(MatGPUCSRFetch_Private(A));
+  PetscCall(OnDevice(A, (PetscBool)(c.s != 0), &c, &done)); /* 0 times NaN or Inf depends on the BLAS */
   if (!done) PetscCall(MatScale_SeqAIJGPUCSR(A, alpha));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode MatDiagonalScale_InPlace(Mat A, Vec l, Vec r)
 {
-  Change    c = {.op = DIAGONAL_SCALE, .l = l, .r = r};
-  PetscInt  m = A->rmap->n, n = A->cmap->n;
-  PetscBool done = PETSC_FALSE;
+  Change    c    = {.op = DIAGONAL_SCALE, .l = l, .r = r};
+  PetscBool fits = (PetscBool)((!l || l->map->n == A->rmap->n) && (!r || r->map->n == A->cmap->n)), done;
 
   PetscFunctionBegin;
-  if (l) m = l->map->n;
-  if (r) n = r->map->n;
-  if (m == A->rmap->n && n == A->cmap->n) PetscCall(OnDevice(A, &c, &done)); /* else the parent's error */
-  else PetscCall(MatGPUCSRFetch_Private(A));
+  PetscCall(OnDevice(A, fits, &c, &done)); /* else the parent's error */
   if (!done) PetscCall(MatDiagonalScale_SeqAIJGPUCSR(A, l, r));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -301,7 +296,7 @@ static PetscErrorCode MatShift_InPlace(Mat A, PetscScalar s)
 
   PetscFunctionBegin;
   PetscCall(MatGPUCSRWholeDiagonal_Private(A, &done));
-  if (done) PetscCall(OnDevice(A, &c, &done));
+  PetscCall(OnDevice(A, done, &c, &done));
   if (!done) PetscCall((*((Mat_GPUCSR *)A->spptr)->parent.shift)(A, s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -313,8 +308,7 @@ static PetscErrorCode MatDiagonalSet_InPlace(Mat A, Vec d, InsertMode mode)
 
   PetscFunctionBegin;
   if (A->rmap->n <= A->cmap->n) PetscCall(MatGPUCSRWholeDiagonal_Private(A, &done)); /* else the parent's error */
-  else PetscCall(MatGPUCSRFetch_Private(A));
-  if (done) PetscCall(OnDevice(A, &c, &done));
+  PetscCall(OnDevice(A, done, &c, &done));
   if (!done) PetscCall((*((Mat_GPUCSR *)A->spptr)->parent.diagonalset)(A, d, mode));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -343,52 +337,21 @@ static PetscErrorCode ZeroRows(Mat A, PetscInt n, const PetscInt rows[], Change 
 {
   PetscFunctionBegin;
   ListOf(A, n, rows, c, done);
-  if (!*done) PetscCall(MatGPUCSRFetch_Private(A));
-  else if (c->s != 0) PetscCall(MatGPUCSRWholeDiagonal_Private(A, done));
-  if (*done) PetscCall(OnDevice(A, c, done));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Are both vectors on the matrix' device? */
-static PetscErrorCode Beside(Mat A, Vec x, Vec b, PetscBool *yes)
-{
-  const GPUCSRDevice dev = ((Mat_SeqGPUCSR *)A->spptr)->dev;
-  GPUCSRDevice       at[2];
-
-  PetscFunctionBegin;
-  PetscCall(VecGPUGetDevice(x, &at[0]));
-  PetscCall(VecGPUGetDevice(b, &at[1]));
-  *yes = (PetscBool)(dev && at[0] == dev && at[1] == dev);
+  if (*done && c->s != 0) PetscCall(MatGPUCSRWholeDiagonal_Private(A, done));
+  PetscCall(OnDevice(A, *done, c, done));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode MatZeroRows_InPlace(Mat A, PetscInt n, const PetscInt rows[], PetscScalar diagonal, Vec x, Vec b)
 {
-  Change             c      = {.op = ZERO_ROWS, .s = (double)PetscRealPart(diagonal)};
-  PetscBool          beside = PETSC_FALSE, done = PETSC_FALSE;
-  const PetscScalar *from;
-  PetscScalar       *to;
+  Change    c    = {.op = ZERO_ROWS, .s = (double)PetscRealPart(diagonal), .l = x && b ? x : NULL, .r = x && b ? b : NULL};
+  PetscBool done = PETSC_FALSE;
 
   PetscFunctionBegin;
   PetscCall(MatGPUCSRFits_Private(A, x, b));
-  if (x && b) PetscCall(Beside(A, x, b, &beside));
-  if (beside) {
-    c.l = x;
-    c.r = b;
-  }
   if (((Mat_GPUCSR *)A->spptr)->keeppattern) PetscCall(ZeroRows(A, n, rows, &c, &done));
   else PetscCall(MatGPUCSRFetch_Private(A));
-  if (!done) {
-    PetscCall((*((Mat_GPUCSR *)A->spptr)->parent.zerorows)(A, n, rows, diagonal, x, b));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  if (!x || !b || beside) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(VecGetArrayRead(x, &from));
-  PetscCall(VecGetArray(b, &to));
-  for (PetscInt k = 0; k < n; k++)
-    if (rows[k] < A->cmap->n) to[rows[k]] = diagonal * from[rows[k]];
-  PetscCall(VecRestoreArray(b, &to));
-  PetscCall(VecRestoreArrayRead(x, &from));
+  if (!done) PetscCall((*((Mat_GPUCSR *)A->spptr)->parent.zerorows)(A, n, rows, diagonal, x, b));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -516,7 +479,7 @@ static PetscErrorCode Combine(Mat Y, Change *c, Mat X, PetscBool *done)
   if (x) PetscCall(MatGPUCSRInPlaceBegin_Private(Y, (PetscBool)(c->op == COPY), &y));
   if (!y || x->dev != y->dev || x->nnz != y->nnz || x->m != y->m) PetscFunctionReturn(PETSC_SUCCESS);
   c->other = x;
-  PetscCall(OnDevice(Y, c, done));
+  PetscCall(OnDevice(Y, PETSC_TRUE, c, done));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

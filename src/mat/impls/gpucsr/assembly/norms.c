@@ -4,43 +4,59 @@
 */
 #include "assembly.h"
 #include "../../../../vec/impls/gpu/kernels.h"
-#include <petscsf.h>
 
-/* s[r] = the sum of absolute values of row r of the transpose; s NULL: the largest sum to most */
-static PetscErrorCode OfColumns(const GPUCSRStorage *A, double *s, double *most)
+/* s[r] += the sum of absolute values of row r of the transpose */
+static PetscErrorCode AddColumns(const GPUCSRStorage *A, double *s)
 {
-  const GPUCSRAssembleOps *ops = GPUCSRAssembleOf(A->dev);
-  GPUCSRStorage            T;
-  int32_t                 *map;
-  PetscErrorCode           ierr;
+  GPUCSRStorage  T;
+  int32_t       *map;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(GPUCSRTransposeStorage(A, &T, &map));
-  ierr = s ? (*ops->rowsums)(T.dev, T.m, GPUCSRCSROf(&T), s, T.dev->stream) : (*ops->largestrow)(&T, NULL, most);
+  ierr = (*GPUCSRAssembleOf(T.dev)->rowsums)(T.dev, T.m, GPUCSRCSROf(&T), s, T.dev->stream);
   PetscCall(GPUCSRFree(A->dev, sizeof(int32_t) * (size_t)A->nnz, (void **)&map));
   PetscCall(GPUCSRStorageDestroy(&T));
   PetscFunctionReturn(ierr);
 }
 
-/* By the reduction of vectors */
-static PetscErrorCode Squares(const GPUCSRStorage *A, double *v)
+/* By a reduction of vectors */
+static PetscErrorCode Reduce(GPUCSRDevice dev, VecGPUReduction op, size_t n, const double *x, double *v)
 {
-  const VecGPUKernels *vec = VecGPUKernelsOf(A->dev);
-  double               sums[2];
+  const VecGPUKernels *vec = VecGPUKernelsOf(dev);
+  double               result[2];
 
   PetscFunctionBegin;
-  if (vec->prepare) PetscCall((*vec->prepare)(A->dev));
-  PetscCall((*vec->reduce)(A->dev, VECGPU_REDUCE_square, (size_t)A->nnz, (const double *)A->array[CSR_VAL].data, NULL, sums));
-  *v = sums[0];
+  if (vec->prepare) PetscCall((*vec->prepare)(dev));
+  PetscCall((*vec->reduce)(dev, op, n, x, NULL, result));
+  *v = result[0];
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode OfBlock(const GPUCSRStorage *A, NormType type, double *v)
+/* The sums of rows (NORM_INFINITY) or columns of some blocks beside or below each other: all of them on the host, or, with sums NULL, the largest */
+static PetscErrorCode Sums(int blocks, GPUCSRStorage *const A[], NormType type, double *sums, double *most)
+{
+  const GPUCSRDevice dev = A[0]->dev;
+  const size_t       n   = (size_t)(type == NORM_1 ? A[0]->n : A[0]->m);
+  void              *s   = NULL;
+  PetscErrorCode     ierr;
+
+  PetscFunctionBegin;
+  if (most) *most = 0;
+  if (!n) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUCSRMalloc(dev, sizeof(double) * n, "sums of a norm", &s));
+  ierr = (*dev->ops->zero)(dev->id, s, sizeof(double) * n, dev->stream);
+  for (int k = 0; k < blocks && !ierr; k++) ierr = type == NORM_1 ? AddColumns(A[k], (double *)s) : (*GPUCSRAssembleOf(dev)->rowsums)(dev, A[k]->m, GPUCSRCSROf(A[k]), (double *)s, dev->stream);
+  if (!ierr) ierr = sums ? GPUCSRDownload(dev, sums, GPUCSR_DOUBLE, s, GPUCSR_DOUBLE, n, PETSC_FALSE, dev->stream) : Reduce(dev, VECGPU_REDUCE_largest, n, (const double *)s, most);
+  PetscCall(GPUCSRFree(dev, sizeof(double) * n, &s));
+  PetscFunctionReturn(ierr);
+}
+
+static PetscErrorCode OfBlock(GPUCSRStorage *A, NormType type, double *v)
 {
   PetscFunctionBegin;
-  if (type == NORM_1) PetscCall(OfColumns(A, NULL, v));
-  else if (type == NORM_INFINITY) PetscCall((*GPUCSRAssembleOf(A->dev)->largestrow)(A, NULL, v));
-  else PetscCall(Squares(A, v));
+  if (type != NORM_FROBENIUS) PetscCall(Sums(1, &A, type, NULL, v));
+  else PetscCall(Reduce(A->dev, VECGPU_REDUCE_square, (size_t)A->nnz, (const double *)A->array[CSR_VAL].data, v));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -73,40 +89,12 @@ PetscErrorCode MatNorm_InPlace(Mat A, NormType type, PetscReal *norm)
 
 /* --- Several ranks */
 
-/* The largest sum of a rank's rows, over both blocks */
-static PetscErrorCode RowsOfBlocks(GPUCSRStorage *const b[2], double *most)
-{
-  const GPUCSRAssembleOps *ops   = GPUCSRAssembleOf(b[0]->dev);
-  const size_t             bytes = sizeof(double) * (size_t)b[0]->m;
-  void                    *s     = NULL;
-  PetscErrorCode           ierr;
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRMalloc(b[0]->dev, bytes, "sums of rows", &s));
-  ierr = (*ops->rowsums)(b[1]->dev, b[1]->m, GPUCSRCSROf(b[1]), (double *)s, b[1]->dev->stream);
-  if (!ierr) ierr = (*ops->largestrow)(b[0], (const double *)s, most);
-  PetscCall(GPUCSRFree(b[0]->dev, bytes, &s));
-  PetscFunctionReturn(ierr);
-}
-
 /* sum: the sums of both blocks' columns, on the host */
 static PetscErrorCode ColumnsOfBlocks(GPUCSRStorage *const b[2], double *sum[2])
 {
-  PetscErrorCode ierr = PETSC_SUCCESS;
-
   PetscFunctionBegin;
-  for (int k = 0; k < 2 && !ierr; k++) {
-    GPUCSRDevice dev = b[k]->dev;
-    const size_t n   = (size_t)b[k]->n;
-    void        *s   = NULL;
-
-    if (!n) continue;
-    PetscCall(GPUCSRMalloc(dev, sizeof(double) * n, "sums of columns", &s));
-    ierr = OfColumns(b[k], (double *)s, NULL);
-    if (!ierr) ierr = GPUCSRDownload(dev, sum[k], GPUCSR_DOUBLE, s, GPUCSR_DOUBLE, n, PETSC_FALSE, dev->stream);
-    PetscCall(GPUCSRFree(dev, sizeof(double) * n, &s));
-  }
-  PetscFunctionReturn(ierr);
+  for (int k = 0; k < 2; k++) PetscCall(Sums(1, &b[k], NORM_1, sum[k], NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Collective: own += the other ranks' sums of these columns, and the largest */
@@ -143,7 +131,7 @@ static PetscErrorCode LargestOfRanks(Mat A, NormType type, double *v, PetscBool 
     if (type == NORM_1) PetscCall(PetscMalloc1((size_t)block[b]->cmap->n + 1, &sum[b]));
   }
   if (csr[0] && csr[1] && type == NORM_1) GPUCSRTryIf(MatGPUCSRMayFail(A), &attempt, ColumnsOfBlocks(csr, sum));
-  if (csr[0] && csr[1] && type == NORM_INFINITY) GPUCSRTryIf(MatGPUCSRMayFail(A), &attempt, RowsOfBlocks(csr, v));
+  if (csr[0] && csr[1] && type == NORM_INFINITY) GPUCSRTryIf(MatGPUCSRMayFail(A), &attempt, Sums(2, csr, NORM_INFINITY, NULL, v));
   all = !attempt.error;
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)A)));
   *done = (PetscBool)(all > 0);

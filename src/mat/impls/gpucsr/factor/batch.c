@@ -41,16 +41,6 @@ PetscErrorCode MatGPUCSRFactorWasPutOff_Private(Mat F, PetscBool *later)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode MatGPUCSRFactorDescribe_Private(Mat F, PetscViewer viewer)
-{
-  Mat_GPUCSRFactor *f;
-
-  PetscFunctionBegin;
-  PetscCall(MatGPUCSRFactorGet_Private(F, &f));
-  PetscCall(MatGPUCSRFactorView_Private(F, f, viewer));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The blocks' factors, which must all be deferred and of the same kind; if not, why says which condition fails */
 static PetscErrorCode Parts(PetscInt n, const Mat F[], Mat_GPUCSRFactor *f[], PetscInt *rows, PetscInt *nnz, char why[], size_t len)
 {

@@ -3,15 +3,6 @@
 */
 #include "factorimpl.h"
 
-/* Adds the time since *last to a part of the set-up */
-static void Lap(Mat_GPUCSRFactor *f, GPUCSRPart part, double *last)
-{
-  const double before = *last;
-
-  *last = GPUCSRNow();
-  f->seconds[part] += *last - before;
-}
-
 static PetscErrorCode FreeInts(GPUCSRDevice dev, int n, int **p)
 {
   return GPUCSRFree(dev, sizeof(int) * (size_t)n, (void **)p);
@@ -44,14 +35,8 @@ static PetscErrorCode PairDestroy(GPUCSRDevice dev, GPUCSRFactorPair *p)
 
 static PetscErrorCode ScatterDestroy(GPUCSRDevice dev, GPUCSROverlapScatter *s)
 {
-  const size_t m = (size_t)s->m;
-
   PetscFunctionBegin;
-  PetscCall(FreeInts(dev, s->m, &s->from));
-  PetscCall(FreeInts(dev, s->n + 1, &s->ptr));
-  PetscCall(FreeInts(dev, s->entries, &s->index));
-  PetscCall(GPUCSRFree(dev, sizeof(double) * m, (void **)&s->b));
-  PetscCall(GPUCSRFree(dev, sizeof(double) * m, (void **)&s->x));
+  PetscCall(GPUCSRBufferFree(dev, &s->memory));
   PetscCall(PetscMemzero(s, sizeof(*s)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -59,17 +44,21 @@ static PetscErrorCode ScatterDestroy(GPUCSRDevice dev, GPUCSROverlapScatter *s)
 /* from[m], ptr[n + 1] and index[ptr[n]] are host arrays */
 PetscErrorCode GPUCSROverlapScatterCreate(GPUCSRDevice dev, int n, int m, const PetscInt from[], const int ptr[], const int index[], GPUCSROverlapScatter *s)
 {
+  const size_t ints = (size_t)m + (size_t)n + 1 + (size_t)ptr[n];
+
   PetscFunctionBegin;
   PetscCall(ScatterDestroy(dev, s));
-  *s = (GPUCSROverlapScatter){.n = n, .m = m, .entries = ptr[n]};
-  PetscCall(GPUCSRMalloc(dev, sizeof(int) * (size_t)m, "the entries of blocks", (void **)&s->from));
-  PetscCall(GPUCSRMalloc(dev, sizeof(int) * (size_t)(n + 1), "the entries of blocks", (void **)&s->ptr));
-  PetscCall(GPUCSRMalloc(dev, sizeof(int) * (size_t)s->entries, "the entries of blocks", (void **)&s->index));
-  PetscCall(GPUCSRMalloc(dev, sizeof(double) * (size_t)m, "vectors of blocks", (void **)&s->b));
-  PetscCall(GPUCSRMalloc(dev, sizeof(double) * (size_t)m, "vectors of blocks", (void **)&s->x));
+  PetscCall(GPUCSRBufferGrow(dev, 2 * sizeof(double) * (size_t)m + sizeof(int) * ints, "vectors of blocks", &s->memory));
+  s->n     = n;
+  s->m     = m;
+  s->b     = (double *)s->memory.p;
+  s->x     = s->b + m;
+  s->from  = (int *)(s->x + m);
+  s->ptr   = s->from + m;
+  s->index = s->ptr + n + 1;
   PetscCall(GPUCSRUpload(dev, s->from, GPUCSR_INT32, from, GPUCSR_PETSCINT, (size_t)m, PETSC_FALSE, dev->stream, NULL));
   PetscCall(GPUCSRUpload(dev, s->ptr, GPUCSR_INT32, ptr, GPUCSR_INT32, (size_t)n + 1, PETSC_FALSE, dev->stream, NULL));
-  PetscCall(GPUCSRUpload(dev, s->index, GPUCSR_INT32, index, GPUCSR_INT32, (size_t)s->entries, PETSC_FALSE, dev->stream, NULL));
+  PetscCall(GPUCSRUpload(dev, s->index, GPUCSR_INT32, index, GPUCSR_INT32, (size_t)ptr[n], PETSC_FALSE, dev->stream, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -121,7 +110,6 @@ PetscErrorCode MatGPUCSRFactorPattern_Private(Mat_GPUCSRFactor *f, int n, int64_
   GPUCSRDevice     dev = f->dev;
   GPUCSRFactorCSR *M   = &f->pair[0].M;
   int              bad;
-  double           last = GPUCSRNow();
 
   PetscFunctionBegin;
   PetscCall(Turn(f, dev->stream));
@@ -134,7 +122,6 @@ PetscErrorCode MatGPUCSRFactorPattern_Private(Mat_GPUCSRFactor *f, int n, int64_
   PetscCall(GPUCSRUpload(dev, M->j, GPUCSR_INT32, j, type, (size_t)nnz, PETSC_FALSE, dev->stream, NULL));
   PetscCall(GPUCSRFactorCSRInspect(dev, M, &bad));
   *good = (PetscBool)!bad;
-  Lap(f, GPUCSR_PART_PATTERN, &last);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -258,10 +245,9 @@ static PetscErrorCode Triangles(Mat_GPUCSRFactor *f, int side)
 /* Brings the triangles of A up to date with the factor on the device */
 PetscErrorCode MatGPUCSRFactorBuild_Private(Mat_GPUCSRFactor *f)
 {
-  GPUCSRDevice             dev  = f->dev;
-  const GPUCSRTriangleOps *ops  = GPUCSRTriangleOpsGet(dev);
-  GPUCSRFactorPair        *p    = &f->pair[0];
-  double                   last = GPUCSRNow();
+  GPUCSRDevice             dev = f->dev;
+  const GPUCSRTriangleOps *ops = GPUCSRTriangleOpsGet(dev);
+  GPUCSRFactorPair        *p   = &f->pair[0];
 
   PetscFunctionBegin;
   PetscCall(Turn(f, dev->stream));
@@ -274,7 +260,6 @@ PetscErrorCode MatGPUCSRFactorBuild_Private(Mat_GPUCSRFactor *f)
     PetscCall(dev->ops->hostmalloc(dev->id, sizeof(int), &f->trouble));
     *(volatile int *)f->trouble = 0;
   }
-  Lap(f, GPUCSR_PART_TRIANGLES, &last);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -286,8 +271,6 @@ PetscErrorCode MatGPUCSRFactorValues_Private(Mat_GPUCSRFactor *f, const double *
 
   PetscFunctionBegin;
   PetscCall(Turn(f, dev->stream));
-  f->positive = PETSC_TRUE;
-  for (int r = 0; r < M->n; r++) f->positive = (PetscBool)(f->positive && dinv[r] >= 0);
   PetscCall(GPUCSRUpload(dev, M->a, GPUCSR_DOUBLE, a, GPUCSR_DOUBLE, (size_t)M->nnz, PETSC_FALSE, dev->stream, NULL));
   PetscCall(GPUCSRUpload(dev, M->dinv, GPUCSR_DOUBLE, dinv, GPUCSR_DOUBLE, (size_t)M->n, PETSC_FALSE, dev->stream, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -349,16 +332,13 @@ PetscErrorCode MatGPUCSRFactorEliminate_Private(Mat_GPUCSRFactor *f, GPUCSRPivot
   const GPUCSRTriangleOps *ops = GPUCSRTriangleOpsGet(dev);
   GPUCSRFactorPair        *p   = &f->pair[0];
   GPUCSRPivots             pivots;
-  double                   last = GPUCSRNow();
 
   PetscFunctionBegin;
   if (!p->schedule) PetscCall(Schedule(dev, p));
-  Lap(f, GPUCSR_PART_LEVELS, &last);
   PetscCall((*ops->factor)(dev, &p->M, f->symmetric, p->schedule, rule, tolerance, &pivots, dev->stream));
   *row  = pivots.row;
   *done = (PetscBool)(pivots.row == p->M.n && !pivots.unsymmetric && (!f->symmetric || (p->T[0].nnz == p->M.nnz - p->M.n - p->T[0].nnz)));
   if (*done && f->symmetric) PetscCall((*ops->mirror)(dev, p->M.n, p->M, dev->stream));
-  Lap(f, GPUCSR_PART_FACTOR, &last);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -367,15 +347,12 @@ PetscErrorCode MatGPUCSRFactorNumeric_Private(Mat_GPUCSRFactor *f, Mat A, const 
 {
   GPUCSRPivotRule rule = GPUCSR_PIVOT_ABSOLUTE;
   int             row;
-  double          last = GPUCSRNow();
 
   PetscFunctionBegin;
   if (info->shifttype == (PetscReal)MAT_SHIFT_NONZERO) rule = GPUCSR_PIVOT_ROW;
   if (info->shifttype == (PetscReal)MAT_SHIFT_POSITIVE_DEFINITE) rule = GPUCSR_PIVOT_POSITIVE;
-  f->positive = (PetscBool)(rule == GPUCSR_PIVOT_POSITIVE);
   PetscCall(Turn(f, f->dev->stream));
   PetscCall(Load(f, A));
-  Lap(f, GPUCSR_PART_VALUES, &last);
   PetscCall(MatGPUCSRFactorEliminate_Private(f, rule, (double)info->zeropivot, done, &row));
   if (!*done) PetscCall(PetscInfo(A, "Row %d has a pivot that PETSc must judge, or the pattern is not symmetric: its factorization is taken\n", row));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -390,26 +367,11 @@ static PetscErrorCode Transpose(Mat_GPUCSRFactor *f)
 
   PetscFunctionBegin;
   if (!q->map) {
-    GPUCSRStorage S, T;
-    int           bad;
+    int bad;
 
-    PetscCall(PetscMemzero(&S, sizeof(S)));
-    S.dev       = dev;
-    S.format    = GPUCSRFormatCSR();
-    S.precision = GPUCSR_PRECISION_DOUBLE;
-    S.m = S.n = p->M.n;
-    S.nnz = S.stored    = p->M.nnz;
-    S.narrays           = 3;
-    S.array[CSR_ROWPTR] = (GPUCSRArray){"rowptr", GPUCSR_INT32, PETSC_FALSE, n + 1, p->M.i};
-    S.array[CSR_COL]    = (GPUCSRArray){"col", GPUCSR_INT32, PETSC_FALSE, nnz, p->M.j};
-    S.array[CSR_VAL]    = (GPUCSRArray){"val", GPUCSR_DOUBLE, PETSC_TRUE, nnz, p->M.a};
     PetscCall(GPUCSRFactorCSRCreate(dev, p->M.n, p->M.nnz, &q->M));
     PetscCall(GPUCSRMalloc(dev, sizeof(int) * nnz, "the transpose of a factor", (void **)&q->map));
-    T                        = S;
-    T.array[CSR_ROWPTR].data = q->M.i;
-    T.array[CSR_COL].data    = q->M.j;
-    T.array[CSR_VAL].data    = q->M.a;
-    PetscCall((*h->transpose)(&S, &T, q->map, dev->stream));
+    PetscCall((*h->transpose)(p->M.csr, q->M.csr, q->map, dev->stream));
     PetscCall(GPUCSRFactorCSRInspect(dev, &q->M, &bad));
   }
   PetscCall((*h->gather)(dev, (int)nnz, GPUCSR_DOUBLE, q->map, p->M.a, q->M.a, dev->stream));
@@ -422,48 +384,33 @@ static PetscErrorCode Transpose(Mat_GPUCSRFactor *f)
 }
 
 /* The triangles of a solve, in order */
-static int Sweeps(Mat_GPUCSRFactor *f, GPUCSRSolveKind kind, GPUCSRSweep w[2])
+static void Sweeps(Mat_GPUCSRFactor *f, PetscBool transposed, GPUCSRSweep w[2])
 {
-  GPUCSRFactorPair *p = &f->pair[kind == GPUCSR_SOLVE_TRANSPOSE && !f->symmetric];
+  const PetscBool   other = (PetscBool)(transposed && !f->symmetric);
+  GPUCSRFactorPair *p     = &f->pair[other];
 
-  w[0] = (GPUCSRSweep){&p->T[0], GPUCSR_UNIT, p->from[0], NULL, PETSC_FALSE};
-  w[1] = (GPUCSRSweep){&p->T[1], f->symmetric ? GPUCSR_SCALE_RIGHT : GPUCSR_SCALE_ROW, p->from[1], p->to, PETSC_FALSE};
-  if (kind == GPUCSR_SOLVE_TRANSPOSE && !f->symmetric) {
-    w[0].scaling = GPUCSR_SCALE_ROW;
-    w[1].scaling = GPUCSR_UNIT;
-  }
-  if (kind == GPUCSR_SOLVE_FORWARD) {
-    w[0].to      = p->T[0].order;
-    w[0].outroot = PETSC_TRUE;
-    return 1;
-  }
-  if (kind == GPUCSR_SOLVE_BACKWARD) {
-    w[0]         = w[1];
-    w[0].from    = p->T[1].order;
-    w[0].scaling = GPUCSR_SCALE_ROOT;
-    return 1;
-  }
-  return 2;
+  w[0] = (GPUCSRSweep){&p->T[0], other ? GPUCSR_SCALE_ROW : GPUCSR_UNIT, p->from[0], NULL};
+  w[1] = (GPUCSRSweep){&p->T[1], f->symmetric ? GPUCSR_SCALE_RIGHT : other ? GPUCSR_UNIT : GPUCSR_SCALE_ROW, p->from[1], p->to};
 }
 
 /* x = the solution for b, both on the device */
-static PetscErrorCode LaunchSolve(Mat_GPUCSRFactor *f, GPUCSRSolveKind kind, const double *b, double *x, GPUCSRStream s)
+static PetscErrorCode LaunchSolve(Mat_GPUCSRFactor *f, PetscBool transposed, const double *b, double *x, GPUCSRStream s)
 {
   const GPUCSRTriangleOps    *ops = GPUCSRTriangleOpsGet(f->dev);
   const GPUCSROverlapScatter *e   = f->scatter.n ? &f->scatter : NULL;
   double                     *out = x;
   GPUCSRSweep                 w[2];
-  const int                   n = Sweeps(f, kind, w);
 
   PetscFunctionBegin;
+  Sweeps(f, transposed, w);
   if (e) {
-    PetscCall((*ops->collect)(f->dev, e->m, NULL, e->from, b, e->b, s));
+    PetscCall((*GPUCSRHelpers(f->dev)->gather)(GPUCSR_DOUBLE, (size_t)e->m, e->from, b, e->b, s));
     b = e->b;
     x = e->x;
   }
-  for (int k = 0; k < n && f->recorded && !f->inverses.n; k++) PetscCall((*ops->reset)(w[k].T, w[k].T->turn, s)); /* a graph may have run since the last solve */
+  for (int k = 0; k < 2 && f->recorded && !f->inverses.n; k++) PetscCall((*ops->reset)(w[k].T, w[k].T->turn, s)); /* a graph may have run since the last solve */
   if (f->inverses.n) PetscCall((*ops->multiply)(f->dev, f->inverses.n, f->inverses, f->from, f->to, b, x, s));
-  else PetscCall((*ops->solve)(f->dev, (GPUCSRSolveMethod)f->chosen, w, n, b, x, (volatile int *)f->trouble, s));
+  else PetscCall((*ops->solve)(f->dev, (GPUCSRSolveMethod)f->chosen, w, b, x, (volatile int *)f->trouble, s));
   if (e) PetscCall((*ops->collect)(f->dev, e->n, e->ptr, e->index, e->x, out, s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -476,7 +423,7 @@ PetscErrorCode GPUCSRFactorCheck(const Mat_GPUCSRFactor *f)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Apply(Mat F, Mat_GPUCSRFactor *f, GPUCSRSolveKind kind, const GPUCSROperand *b, const GPUCSROperand *x, GPUCSRStream s)
+static PetscErrorCode Apply(Mat F, Mat_GPUCSRFactor *f, PetscBool transposed, const GPUCSROperand *b, const GPUCSROperand *x, GPUCSRStream s)
 {
   GPUCSRDevice    dev     = f->dev;
   const PetscBool inplace = (PetscBool)!dev->ops->separate;
@@ -486,21 +433,19 @@ static PetscErrorCode Apply(Mat F, Mat_GPUCSRFactor *f, GPUCSRSolveKind kind, co
   PetscFunctionBegin;
   PetscCall(Turn(f, s));
   PetscCall(dev->ops->activate(dev->id));
-  if (kind == GPUCSR_SOLVE_TRANSPOSE && !f->symmetric && !f->pair[1].fresh) {
+  if (transposed && !f->symmetric && !f->pair[1].fresh) {
     PetscCall(Transpose(f));
     if (s != dev->stream) PetscCall(dev->ops->streamsynchronize(dev->id, dev->stream));
   }
   if (b->place == GPUCSR_HOST && !inplace) {
     PetscCall(MatGPUCSRBuffer_Private(dev, &f->b, sizeof(double) * n, &bd));
     PetscCall(GPUCSRUpload(dev, bd, GPUCSR_DOUBLE, b->p, GPUCSR_DOUBLE, n, b->pinned, s, NULL));
-    VecGPUCrossed(PETSC_TRUE, n);
   }
   if (x->place == GPUCSR_HOST && !inplace) PetscCall(MatGPUCSRBuffer_Private(dev, &f->x, sizeof(double) * n, &xd));
-  PetscCall(LaunchSolve(f, kind, (const double *)bd, (double *)xd, s));
+  PetscCall(LaunchSolve(f, transposed, (const double *)bd, (double *)xd, s));
   if (xd != x->p) {
     PetscCall(GPUCSRDownload(dev, x->p, GPUCSR_DOUBLE, xd, GPUCSR_DOUBLE, n, x->pinned, s));
     PetscCall(dev->ops->streamsynchronize(dev->id, s));
-    VecGPUCrossed(PETSC_FALSE, n);
   }
   PetscCall(GPUCSRFactorCheck(f));
   PetscCall(PetscLogFlops(2.0 * (double)f->pair[0].M.nnz - (double)F->rmap->n));
@@ -534,23 +479,19 @@ static PetscBool Probed(const Mat_GPUCSRFactor *f)
   return (PetscBool)(f->numeric && f->pair[0].M.nnz <= GPUCSRMachineShared.probed_entries && GPUCSRIsType(f->A, MATSEQAIJGPUCSR) && ((Mat_SeqGPUCSR *)f->A->spptr)->probed);
 }
 
-PetscErrorCode MatGPUCSRFactorSolve_Private(Mat F, Mat_GPUCSRFactor *f, GPUCSRSolveKind kind, Vec b, Vec x)
+PetscErrorCode MatGPUCSRFactorSolve_Private(Mat F, Mat_GPUCSRFactor *f, PetscBool transposed, Vec b, Vec x)
 {
-  GPUCSROperand  ob, ox;
-  GPUCSRStream   s;
+  GPUCSRVectors  v = {.x = b, .z = x};
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  if (kind == GPUCSR_SOLVE && Probed(f)) {
+  if (!transposed && Probed(f)) {
     PetscCall((*f->petsc.solve)(F, b, x));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(MatGPUCSRVecGet_Private(f->dev, b, PETSC_TRUE, PETSC_FALSE, &ob));
-  PetscCall(MatGPUCSRVecGet_Private(f->dev, x, PETSC_FALSE, PETSC_TRUE, &ox));
-  PetscCall(MatGPUCSRStream_Private(f->dev, &ob, NULL, &ox, &s));
-  ierr = Apply(F, f, kind, &ob, &ox, s);
-  PetscCall(MatGPUCSRVecRestore_Private(f->dev, b, PETSC_TRUE, PETSC_FALSE, &ob));
-  PetscCall(MatGPUCSRVecRestore_Private(f->dev, x, PETSC_FALSE, PETSC_TRUE, &ox));
+  ierr = MatGPUCSRVectorsGet_Private(f->dev, &v);
+  if (!ierr) ierr = Apply(F, f, transposed, &v.ox, &v.oz, v.stream);
+  PetscCall(MatGPUCSRVectorsRestore_Private(f->dev, &v));
   PetscFunctionReturn(ierr);
 }
 
@@ -577,7 +518,7 @@ PetscErrorCode MatGPUCSRFactorSolveVecs_Private(Mat F, Vec b, Vec x, PetscBool *
   PetscCall(MatGPUCSRFactorGet_Private(F, &f));
   *done = f->ondevice;
   if (!*done) PetscFunctionReturn(PETSC_SUCCESS);
-  GPUCSRTry(&attempt, MatGPUCSRFactorSolve_Private(F, f, GPUCSR_SOLVE, b, x));
+  GPUCSRTry(&attempt, MatGPUCSRFactorSolve_Private(F, f, PETSC_FALSE, b, x));
   PetscCall(MatGPUCSRFactorMet_Private(F, f, &attempt));
   *done = (PetscBool)!attempt.error;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -594,7 +535,7 @@ PetscErrorCode GPUCSRFactorSolve(Mat_GPUCSRFactor *f, PetscBool transposed, cons
   f->recorded = PETSC_TRUE;
   if (p != &f->pair[0] && !p->fresh) PetscCall(Transpose(f));
   for (int k = 0; k < 2; k++) p->T[k].turn = 0;
-  PetscCall(LaunchSolve(f, transposed ? GPUCSR_SOLVE_TRANSPOSE : GPUCSR_SOLVE, b, x, f->dev->stream));
+  PetscCall(LaunchSolve(f, transposed, b, x, f->dev->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -618,12 +559,14 @@ PetscErrorCode MatGPUCSRFactorCheck_Private(Mat F)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode MatGPUCSRFactorView_Private(Mat F, Mat_GPUCSRFactor *f, PetscViewer viewer)
+PetscErrorCode MatGPUCSRFactorDescribe_Private(Mat F, PetscViewer viewer)
 {
-  const GPUCSRTriangle *T = f->pair[0].T;
-  const double         *s = f->seconds;
+  Mat_GPUCSRFactor     *f;
+  const GPUCSRTriangle *T;
 
   PetscFunctionBegin;
+  PetscCall(MatGPUCSRFactorGet_Private(F, &f));
+  T = f->pair[0].T;
   if (f->later) {
     PetscCall(PetscViewerASCIIPrintf(viewer, "factored, and solved with, together with the other blocks\n"));
     PetscFunctionReturn(PETSC_SUCCESS);
@@ -636,7 +579,5 @@ PetscErrorCode MatGPUCSRFactorView_Private(Mat F, Mat_GPUCSRFactor *f, PetscView
   PetscCall(PetscViewerASCIIPrintf(viewer, "solves: %s, kernel %s, %s\n", f->dev->ops->name, MatGPUCSRFactorKernel(f), f->why));
   if (f->inverses.n) PetscCall(PetscViewerASCIIPrintf(viewer, "inverses: %d rows, blocks of at most %d, %.0f bytes\n", f->inverses.n, f->inverses.largest, 8.0 * (double)f->inverses.stored));
   else PetscCall(PetscViewerASCIIPrintf(viewer, "triangles: %d rows, %g and %g nonzeros, %.0f bytes\n", T[0].n, (double)T[0].nnz, (double)T[1].nnz, GPUCSRTriangleBytes(&T[0]) + GPUCSRTriangleBytes(&T[1])));
-  PetscCall(
-    PetscViewerASCIIPrintf(viewer, "set-up, ms: pattern %.2f, levels %.2f, values %.2f, factorization %.2f, %s %.2f\n", 1e3 * s[GPUCSR_PART_PATTERN], 1e3 * s[GPUCSR_PART_LEVELS], 1e3 * s[GPUCSR_PART_VALUES], 1e3 * s[GPUCSR_PART_FACTOR], f->inverses.n ? "inverses" : "triangles", 1e3 * s[GPUCSR_PART_TRIANGLES]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -152,8 +152,7 @@ static PetscErrorCode PETScNumeric(Mat F, Mat_GPUCSRFactor *f)
   begin = GPUCSRNow();
   if (f->symmetric) ierr = (*F->ops->choleskyfactornumeric)(F, f->A, &f->info);
   else ierr = (*F->ops->lufactornumeric)(F, f->A, &f->info);
-  f->seconds[GPUCSR_PART_FACTOR] = GPUCSRNow() - begin;
-  if (f->direct[0]) PetscCall(MatGPUCSRReportFactor_Private(f->type, F->rmap->n, "PETSc on the host", f->direct, f->seconds[GPUCSR_PART_FACTOR]));
+  if (f->direct[0]) PetscCall(MatGPUCSRReportFactor_Private(f->type, F->rmap->n, "PETSc on the host", f->direct, GPUCSRNow() - begin));
   PetscCall(PETScEnd(F, f, ierr));
   f->numeric = PETSC_TRUE;
   Install(F, f);
@@ -172,47 +171,35 @@ static PetscErrorCode FactorHost(Mat F, Mat_GPUCSRFactor *f)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Solve(Mat F, GPUCSRSolveKind kind, Vec b, Vec x)
+static PetscErrorCode Solve(Mat F, PetscBool transposed, Vec b, Vec x)
 {
   Mat_GPUCSRFactor *f;
   GPUCSRAttempt     attempt;
-  PetscErrorCode (*fn)(Mat, Vec, Vec);
 
   PetscFunctionBegin;
   PetscCall(MatGPUCSRFactorGet_Private(F, &f));
   PetscCall(Settle(F, f));
-  if (f->ondevice && (f->positive || kind < GPUCSR_SOLVE_FORWARD) && (!f->inverses.n || kind == GPUCSR_SOLVE)) {
-    GPUCSRTry(&attempt, MatGPUCSRFactorSolve_Private(F, f, kind, b, x));
+  if (f->ondevice && (!f->inverses.n || !transposed)) {
+    GPUCSRTry(&attempt, MatGPUCSRFactorSolve_Private(F, f, transposed, b, x));
     if (!attempt.error) PetscFunctionReturn(PETSC_SUCCESS);
     PetscCall(MatGPUCSRFactorMet_Private(F, f, &attempt));
   }
   PetscCall(FactorHost(F, f));
-  fn = kind == GPUCSR_SOLVE ? f->petsc.solve : kind == GPUCSR_SOLVE_TRANSPOSE ? f->petsc.solvetranspose : kind == GPUCSR_SOLVE_FORWARD ? f->petsc.forwardsolve : f->petsc.backwardsolve;
-  PetscCall((*fn)(F, b, x));
+  PetscCall((*(transposed ? f->petsc.solvetranspose : f->petsc.solve))(F, b, x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode MatSolve_GPUCSR(Mat F, Vec b, Vec x)
 {
-  return Solve(F, GPUCSR_SOLVE, b, x);
+  return Solve(F, PETSC_FALSE, b, x);
 }
 
 static PetscErrorCode MatSolveTranspose_GPUCSR(Mat F, Vec b, Vec x)
 {
-  return Solve(F, GPUCSR_SOLVE_TRANSPOSE, b, x);
+  return Solve(F, PETSC_TRUE, b, x);
 }
 
-static PetscErrorCode MatForwardSolve_GPUCSR(Mat F, Vec b, Vec x)
-{
-  return Solve(F, GPUCSR_SOLVE_FORWARD, b, x);
-}
-
-static PetscErrorCode MatBackwardSolve_GPUCSR(Mat F, Vec b, Vec x)
-{
-  return Solve(F, GPUCSR_SOLVE_BACKWARD, b, x);
-}
-
-/* Operations that read the values on the host, where they may have to be computed first */
+/* Operations of the host, where the values may have to be computed first */
 #define ON_HOST(op, ...) \
   Mat_GPUCSRFactor *f; \
 \
@@ -221,6 +208,16 @@ static PetscErrorCode MatBackwardSolve_GPUCSR(Mat F, Vec b, Vec x)
   PetscCall(FactorHost(F, f)); \
   PetscCall((*f->petsc.op)(F, __VA_ARGS__)); \
   PetscFunctionReturn(PETSC_SUCCESS)
+
+static PetscErrorCode MatForwardSolve_GPUCSRFactor(Mat F, Vec b, Vec x)
+{
+  ON_HOST(forwardsolve, b, x);
+}
+
+static PetscErrorCode MatBackwardSolve_GPUCSRFactor(Mat F, Vec b, Vec x)
+{
+  ON_HOST(backwardsolve, b, x);
+}
 
 static PetscErrorCode MatGetDiagonal_GPUCSRFactor(Mat F, Vec d)
 {
@@ -251,7 +248,7 @@ static PetscErrorCode MatView_GPUCSRFactor(Mat F, PetscViewer viewer)
   PetscCall(MatGPUCSRFactorGet_Private(F, &f));
   if (!info) PetscCall(FactorHost(F, f));
   if (!info || f->symbolic) PetscCall((*f->petsc.view)(F, viewer));
-  if (info) PetscCall(MatGPUCSRFactorView_Private(F, f, viewer));
+  if (info) PetscCall(MatGPUCSRFactorDescribe_Private(F, viewer));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -300,15 +297,15 @@ static void Install(Mat F, Mat_GPUCSRFactor *f)
   if (f->ondevice || f->later) {
     o->solve          = MatSolve_GPUCSR;
     o->solvetranspose = MatSolveTranspose_GPUCSR;
-    if (f->symmetric) {
-      o->forwardsolve  = MatForwardSolve_GPUCSR;
-      o->backwardsolve = MatBackwardSolve_GPUCSR;
-    }
     /* without these PETSc uses MatSolve() */
     o->solveadd = o->solvetransposeadd = NULL;
     o->matsolve = o->matsolvetranspose = NULL;
   }
   if ((f->ondevice || f->later) && !f->numeric) {
+    if (f->symmetric) {
+      o->forwardsolve  = MatForwardSolve_GPUCSRFactor;
+      o->backwardsolve = MatBackwardSolve_GPUCSRFactor;
+    }
     if (f->petsc.getdiagonal) o->getdiagonal = MatGetDiagonal_GPUCSRFactor;
     if (f->petsc.getinertia) o->getinertia = MatGetInertia_GPUCSRFactor;
     if (f->petsc.solves) o->solves = MatSolves_GPUCSRFactor;
@@ -380,8 +377,7 @@ PetscErrorCode MatGPUCSRFactorSymbolic_Private(Mat F, Mat A, IS row, IS col, con
   f->col      = col;
   f->info     = *info;
   f->symbolic = f->numeric = f->own = PETSC_FALSE;
-  PetscCall(PetscArrayzero(f->seconds, GPUCSR_FACTOR_PARTS));
-  f->pattern = A->nonzerostate;
+  f->pattern                        = A->nonzerostate;
   PetscCall(Natural(row, &identity[0]));
   PetscCall(Natural(col, &identity[1]));
   f->natural = (PetscBool)(identity[0] && identity[1]);
@@ -457,7 +453,6 @@ static PetscErrorCode Numeric(Mat F, Mat A, const MatFactorInfo *info)
   PetscFunctionBegin;
   PetscCall(MatGPUCSRFactorGet_Private(F, &f));
   if (f->dev && !GPUCSRIsType(A, MATSEQAIJGPUCSR)) PetscCall(FactorLeave(F, f, PETSC_SUCCESS, "the matrix has been converted to another type"));
-  if (f->ondevice) PetscCall(PetscArrayzero(f->seconds, GPUCSR_FACTOR_PARTS)); /* factored again: without a symbolic part */
   PetscCall(Follow(F, A, f, info));
   if (f->dev && ((Mat_SeqGPUCSR *)A->spptr)->putoff) {
     f->later     = PETSC_TRUE;

@@ -7,29 +7,11 @@
 /* This library's data of a factor are composed with it under this name */
 #define MATGPUCSRFACTOR "MatGPUCSRFactor"
 
-/* PETSc's solves with a factor */
-typedef enum {
-  GPUCSR_SOLVE,
-  GPUCSR_SOLVE_TRANSPOSE,
-  GPUCSR_SOLVE_FORWARD, /* these two: halves of an ICC or Cholesky solve, each with the square root of the diagonal */
-  GPUCSR_SOLVE_BACKWARD
-} GPUCSRSolveKind;
-
 /* -mat_gpucsr_solve_kernel: a GPUCSRSolveMethod, or */
 #define GPUCSR_METHOD_AUTO     (-1)
 #define GPUCSR_METHOD_HOST     (-2)
 #define GPUCSR_METHOD_INVERSES (-3) /* of the blocks of a block diagonal matrix, where these are small */
 #define GPUCSR_METHOD_DEVICE   (-4) /* the fastest one of the device */
-
-/* Parts of a set-up, and their last times on the host's clock */
-typedef enum {
-  GPUCSR_PART_PATTERN,
-  GPUCSR_PART_LEVELS,
-  GPUCSR_PART_VALUES,
-  GPUCSR_PART_FACTOR,
-  GPUCSR_PART_TRIANGLES,
-  GPUCSR_FACTOR_PARTS
-} GPUCSRPart;
 
 /* Two triangles, solved one after the other, and the index arrays between vectors and places */
 typedef struct {
@@ -44,11 +26,11 @@ typedef struct {
 
 /* For a factor of blocks that overlap in a vector: gathers its right-hand side from a vector's entries, and adds up its solution in a vector's entries. Arrays are on the device */
 typedef struct {
-  int     n, m;        /* entries of those vectors, and rows of the factor; n 0: the vectors are the factor's own */
-  int     entries;     /* entries of the solution in use */
-  int    *from;        /* entry of the right-hand side, for each row */
-  int    *ptr, *index; /* for each entry of the result, the rows to add up */
-  double *b, *x;       /* vectors of the factor */
+  int          n, m;        /* entries of those vectors, and rows of the factor; n 0: the vectors are the factor's own */
+  double      *b, *x;       /* vectors of the factor */
+  int         *from;        /* entry of the right-hand side, for each row */
+  int         *ptr, *index; /* for each entry of the result, the rows to add up */
+  GPUCSRBuffer memory;      /* of these */
 } GPUCSROverlapScatter;
 
 /*
@@ -69,11 +51,9 @@ struct _n_Mat_GPUCSRFactor {
   PetscBool            symbolic, numeric;  /* PETSc's factorizations are done, for A at that time */
   PetscBool            later;              /* deferred: computed when needed, or in a batch (batch.c) */
   PetscBool            ondevice;           /* the device solves */
-  PetscBool            positive;           /* no negative number in the diagonal */
   int                  method;             /* as requested */
   int                  chosen;
   PetscBool            recorded;                           /* a graph contains a solve; each of its runs writes the results by place to the first x of each triangle */
-  double               seconds[GPUCSR_FACTOR_PARTS];       /* of the last set-up's parts; 0: part absent */
   char                 why[256], whynot[512], direct[512]; /* direct: why PETSc's factorization was taken, not cuDSS' */
   void                *trouble;                            /* page-locked, set by a solve that waited too long */
   GPUCSRFactorPair     pair[2];                            /* A, transposed */
@@ -95,7 +75,6 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorBlock_Private(Mat A, Mat *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorGet_Private(Mat, Mat_GPUCSRFactor **);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorSymbolic_Private(Mat, Mat, IS row, IS col, const MatFactorInfo *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorTakeBack_Private(Mat, Mat_GPUCSRFactor *, PetscBool *later);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorView_Private(Mat, Mat_GPUCSRFactor *, PetscViewer);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorMet_Private(Mat, Mat_GPUCSRFactor *, const GPUCSRAttempt *);
 
 /* By cuDSS: cudss/ */
@@ -110,7 +89,7 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorEliminate_Private(Mat_GPUCSRFactor *
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorBuild_Private(Mat_GPUCSRFactor *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorNumeric_Private(Mat_GPUCSRFactor *, Mat, const MatFactorInfo *, PetscBool *done);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorValues_Private(Mat_GPUCSRFactor *, const double *a, const double *dinv);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorSolve_Private(Mat, Mat_GPUCSRFactor *, GPUCSRSolveKind, Vec b, Vec x);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorSolve_Private(Mat, Mat_GPUCSRFactor *, PetscBool transposed, Vec b, Vec x);
 
 /* PETSc's factors as one CSR matrix with its inverse diagonal, on the host: petscfactor.c */
 typedef struct {

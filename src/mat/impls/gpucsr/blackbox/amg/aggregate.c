@@ -26,7 +26,7 @@ static PetscErrorCode Ints(GPUAMG *h, int which, size_t n, const char what[], in
 static PetscErrorCode Scan(GPUAMG *h, int n, GPUAMGWork *w, int64_t *sum)
 {
   PetscFunctionBegin;
-  PetscCall((*GPUCSRSpGEMMOf(h->dev)->scan)(n, w->length, w->number, sum, h->dev));
+  PetscCall((*GPUCSRSpGEMMOf(h->dev)->shape)(n, w->length, w->number, sum, NULL, h->dev));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

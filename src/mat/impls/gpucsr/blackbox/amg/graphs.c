@@ -34,7 +34,7 @@ PetscErrorCode GPUAMGGraphsBegin(GPUAMG *h, int l, GPUAMGGraphs *g)
   }
   PetscCall(GPUAMGLengths(h, n, &w));
   PetscCall((*ops->rows)(h->dev, GPUAMG_COUNT, n, &w));
-  PetscCall((*GPUCSRSpGEMMOf(h->dev)->scan)(n, w.length, w.number, &nnz, h->dev));
+  PetscCall((*GPUCSRSpGEMMOf(h->dev)->shape)(n, w.length, w.number, &nnz, NULL, h->dev));
   g->on = (GPUCSRBool)(nnz * L->bs * L->bs <= HOLES * L->A.nnz);
   if (!g->on) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUCSRCSRCreate(h->dev, n, n, nnz, &g->A));

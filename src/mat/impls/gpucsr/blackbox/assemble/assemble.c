@@ -152,23 +152,6 @@ static PetscErrorCode Sum_Host(const GPUCSRSum *s, const double *v, int64_t ther
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode LargestRow_Host(const GPUCSRStorage *A, const double *more, double *norm)
-{
-  const GPUCSRCSR x = GPUCSRCSROf(A);
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWaitStreamOnHost(A->dev->stream));
-  *norm = 0;
-  for (int r = 0; r < A->m; r++) {
-    double t = more ? more[r] : 0;
-
-    for (int32_t k = x.i[r]; k < x.i[r + 1]; k++) t += fabs(x.a[k]);
-    if (t > *norm) *norm = t;
-  }
-  PetscCall(GPUCSRLaunched(A->dev, "assemble (norm)"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 GPUCSR_ASSEMBLE_STEPS(GPUCSR_EACH)
 
-const GPUCSRAssembleOps GPUCSRAssemble_host = {GPUCSR_ASSEMBLE_STEPS(GPUCSR_EACH_ENTRY) Sort_Host, Pattern_Host, Sum_Host, LargestRow_Host};
+const GPUCSRAssembleOps GPUCSRAssemble_host = {GPUCSR_ASSEMBLE_STEPS(GPUCSR_EACH_ENTRY) Sort_Host, Pattern_Host, Sum_Host};

@@ -238,57 +238,6 @@ static GPUCSRError Sum_CUDA(const GPUCSRSum *s, const double *v, int64_t there, 
   return 0;
 }
 
-#define LANES 8    /* of a row */
-#define PARTS 1024 /* blocks of a norm; the host combines their results */
-
-__global__ void largestrow_kernel(int m, const int *__restrict__ i, const double *__restrict__ a, const double *__restrict__ more, double *part)
-{
-  __shared__ double warp[THREADS / 32];
-  const int         lane = (int)(threadIdx.x % LANES);
-  double            most = 0;
-
-  for (int64_t first = (int64_t)blockIdx.x * (THREADS / LANES); first < m; first += (int64_t)gridDim.x * (THREADS / LANES)) {
-    const int64_t r = first + threadIdx.x / LANES;
-    double        t = more && r < m && !lane ? more[r] : 0;
-
-    if (r < m)
-      for (int k = i[r] + lane, end = i[r + 1]; k < end; k += LANES) t += fabs(a[k]);
-    t = reduce<LANES>(t);
-    if (!lane && t > most) most = t;
-  }
-  for (int o = 16; o; o /= 2) {
-    const double other = __shfl_xor_sync(0xffffffffu, most, o);
-
-    most = other > most ? other : most;
-  }
-  if (threadIdx.x % 32 == 0) warp[threadIdx.x / 32] = most;
-  __syncthreads();
-  if (threadIdx.x) return;
-  for (int k = 1; k < THREADS / 32; k++) most = warp[k] > most ? warp[k] : most;
-  part[blockIdx.x] = most;
-}
-
-static GPUCSRError LargestRow_CUDA(const GPUCSRStorage *A, const double *more, double *norm)
-{
-  GPUCSRDevice dev   = A->dev;
-  const size_t bytes = sizeof(double) * PARTS;
-  void        *part  = NULL;
-  double       host[PARTS];
-  GPUCSRError  ierr;
-
-  *norm = 0;
-  if (!A->m || (!A->nnz && !more)) return 0;
-  GPUCSRCall(GPUCSRMalloc(dev, bytes, "a norm", &part));
-  largestrow_kernel<<<PARTS, THREADS, 0, StreamOf(A->dev)>>>(A->m, GPUCSRCSROf(A).i, GPUCSRCSROf(A).a, more, (double *)part);
-  ierr = dev->ops->copy(dev->id, host, part, bytes, GPUCSR_TO_HOST, dev->stream);
-  if (!ierr) ierr = dev->ops->streamsynchronize(dev->id, dev->stream);
-  GPUCSRCall(GPUCSRFree(dev, bytes, &part));
-  GPUCSRCall(ierr);
-  GPUCSRCheckLaunch("assemble (norm)");
-  for (int k = 0; k < PARTS; k++) *norm = GPUCSRMax(*norm, host[k]);
-  return 0;
-}
-
 GPUCSR_ASSEMBLE_STEPS(GPUCSR_EACH)
 
-GPUCSR_EXPORT(GPUCSRAssembleOps, GPUCSRAssemble_cuda) = {GPUCSR_ASSEMBLE_STEPS(GPUCSR_EACH_ENTRY) Sort_CUDA, Pattern_CUDA, Sum_CUDA, LargestRow_CUDA};
+GPUCSR_EXPORT(GPUCSRAssembleOps, GPUCSRAssemble_cuda) = {GPUCSR_ASSEMBLE_STEPS(GPUCSR_EACH_ENTRY) Sort_CUDA, Pattern_CUDA, Sum_CUDA};

@@ -43,7 +43,7 @@ typedef struct {
     mark           marks of the list's rows
     zerocolumns    zeroes marked rows, as zerorows, and their columns. With x, b loses the columns' products with x, too
     rowmaxabs      largest absolute value of each row, and its first column, untouched where the row has no entries; column NULL: no columns
-    rowsums        sums of the rows' absolute values
+    rowsums        s[r] += the sum of row r's absolute values
     entryrows      row[k] = the row of entry k < n, by m + 1 row pointers; wrong, which was 0, is 1 if the pointers do not ascend from 0 to n; for the larger of m + 1 and n
 */
 #define GPUCSR_ASSEMBLE_STEPS(STEP) \
@@ -66,8 +66,6 @@ typedef struct {
   GPUCSRError (*pattern)(GPUCSRSum *, GPUCSRStorage *A);
   /* values of A = or += the sums of contributions, of which those from `there` on are more[0] and so on */
   GPUCSRError (*sum)(const GPUCSRSum *, const double *v, int64_t there, const double *more, GPUCSRBool add, GPUCSRStorage *A);
-  /* the largest sum of a row's absolute values; more: a number for each row, to which its sum is added, NULL: 0 */
-  GPUCSRError (*largestrow)(const GPUCSRStorage *A, const double *more, double *);
 } GPUCSRAssembleOps;
 
 GPUCSR_INTERN const GPUCSRAssembleOps  GPUCSRAssemble_host;

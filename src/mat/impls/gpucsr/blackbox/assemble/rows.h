@@ -95,7 +95,7 @@ GPUCSR_HOST_DEVICE void rowsums_row(GPUCSRShare p, GPUCSRCSR A, double *s)
 
   for (int k = A.i[p.row] + p.lane; k < A.i[p.row + 1]; k += p.lanes) t += fabs(A.a[k]);
   t = GPUCSRLanesSum(p, t);
-  if (!p.lane) s[p.row] = t;
+  if (!p.lane) s[p.row] += t;
 }
 
 /* For each entry, which looks for its row, and for each row pointer, which is compared with the next */

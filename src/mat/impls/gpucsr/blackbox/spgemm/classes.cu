@@ -1,5 +1,5 @@
 /* Row lengths of a product on a GPU: classes of rows by length, and row pointers */
-#include "spgemm.cuh"
+#include "spgemm.h"
 #include <cub/device/device_scan.cuh>
 
 /* The host reads these counts of all lengths. next: the next free place of each class */
@@ -106,17 +106,5 @@ GPUCSRError GPUCSRShape_CUDA(int m, const int32_t *length, int32_t *rowptr, int6
   ierr = ShapeSteps(m, length, rowptr, scan, nnz, c, dev, (char *)work);
   GPUCSRCall(GPUCSRFree(dev, bytes, &work));
   GPUCSRCall(ierr);
-  return 0;
-}
-
-GPUCSRError GPUCSRClassify_CUDA(int m, const int32_t *length, GPUCSRRowClasses *c, GPUCSRDevice dev)
-{
-  GPUCSRCall(GPUCSRShape_CUDA(m, length, NULL, NULL, c, dev));
-  return 0;
-}
-
-GPUCSRError GPUCSRScan_CUDA(int m, const int32_t *length, int32_t *rowptr, int64_t *nnz, GPUCSRDevice dev)
-{
-  GPUCSRCall(GPUCSRShape_CUDA(m, length, rowptr, nnz, NULL, dev));
   return 0;
 }

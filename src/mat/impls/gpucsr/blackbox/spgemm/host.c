@@ -3,27 +3,6 @@
 
 GPUCSR_SPGEMM_STEPS(GPUCSR_EACH)
 
-static PetscErrorCode Classify_Host(int m, const int32_t *length, GPUCSRRowClasses *c, GPUCSRDevice dev)
-{
-  int at[GPUCSR_ROW_CLASSES] = {0};
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWaitStreamOnHost(dev->stream));
-  c->longest  = 0;
-  c->first[0] = 0;
-  for (int r = 0; r < m; r++) {
-    at[GPUCSRRowClass(length[r])]++;
-    c->longest = PetscMax(c->longest, length[r]);
-  }
-  for (int k = 0; k < GPUCSR_ROW_CLASSES; k++) {
-    c->first[k + 1] = c->first[k] + at[k];
-    at[k]           = c->first[k];
-  }
-  for (int r = 0; r < m; r++) c->rows[at[GPUCSRRowClass(length[r])]++] = r;
-  PetscCall(GPUCSRLaunched(dev, "spgemm (classify)"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Counts the columns of row r of A B not yet in mark[], and writes them to `to` unless NULL */
 static int Gather(GPUCSRCSR a, GPUCSRCSR b, int r, int32_t *mark, int32_t *to)
 {
@@ -61,25 +40,31 @@ static PetscErrorCode Count_Host(const GPUCSRStorage *A, const GPUCSRStorage *B,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Scan_Host(int m, const int32_t *length, int32_t *rowptr, int64_t *nnz, GPUCSRDevice dev)
-{
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWaitStreamOnHost(dev->stream));
-  *nnz      = 0;
-  rowptr[0] = 0;
-  for (int r = 0; r < m; r++) {
-    *nnz += length[r];
-    rowptr[r + 1] = (int32_t)PetscMin(*nnz, INT32_MAX);
-  }
-  PetscCall(GPUCSRLaunched(dev, "spgemm (scan)"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode Shape_Host(int m, const int32_t *length, int32_t *rowptr, int64_t *nnz, GPUCSRRowClasses *c, GPUCSRDevice dev)
 {
+  int     at[GPUCSR_ROW_CLASSES] = {0}, longest = 0;
+  int64_t sum = 0;
+
   PetscFunctionBegin;
-  PetscCall(Scan_Host(m, length, rowptr, nnz, dev));
-  PetscCall(Classify_Host(m, length, c, dev));
+  PetscCall(GPUCSRWaitStreamOnHost(dev->stream));
+  if (rowptr) rowptr[0] = 0;
+  for (int r = 0; r < m; r++) {
+    sum += length[r];
+    if (rowptr) rowptr[r + 1] = (int32_t)PetscMin(sum, INT32_MAX);
+    at[GPUCSRRowClass(length[r])]++;
+    longest = PetscMax(longest, length[r]);
+  }
+  if (nnz) *nnz = sum;
+  if (c) {
+    c->longest  = longest;
+    c->first[0] = 0;
+    for (int k = 0; k < GPUCSR_ROW_CLASSES; k++) {
+      c->first[k + 1] = c->first[k] + at[k];
+      at[k]           = c->first[k];
+    }
+    for (int r = 0; r < m; r++) c->rows[at[GPUCSRRowClass(length[r])]++] = r;
+  }
+  PetscCall(GPUCSRLaunched(dev, "spgemm (shape)"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -139,4 +124,4 @@ static PetscErrorCode Numeric_Host(const GPUCSRStorage *A, const GPUCSRStorage *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const GPUCSRSpGEMMOps GPUCSRSpGEMM_host = {GPUCSR_SPGEMM_STEPS(GPUCSR_EACH_ENTRY) Classify_Host, Count_Host, Scan_Host, Shape_Host, Fill_Host, Numeric_Host};
+const GPUCSRSpGEMMOps GPUCSRSpGEMM_host = {GPUCSR_SPGEMM_STEPS(GPUCSR_EACH_ENTRY) Count_Host, Shape_Host, Fill_Host, Numeric_Host};

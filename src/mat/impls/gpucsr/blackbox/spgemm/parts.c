@@ -1,42 +1,27 @@
 /* Matrices in CSR on any device split by columns, put side by side, and added */
 #include "spgemm.h"
 
-static PetscErrorCode PartRows(const GPUCSRStorage *A, int n, GPUCSRBool rest, int columns, int32_t *length, GPUCSRStorage *P)
-{
-  const GPUCSRSpGEMMOps *ops = GPUCSRSpGEMMOf(A->dev);
-  int32_t               *rowptr;
-  int64_t                nnz;
-  PetscErrorCode         ierr;
-
-  PetscFunctionBegin;
-  PetscCall((*ops->lengths)(A->dev, A->m, GPUCSRCSROf(A), n, rest, length, A->dev->stream));
-  PetscCall(GPUCSRMalloc(A->dev, sizeof(int32_t) * ((size_t)A->m + 1), "row pointers of a part", (void **)&rowptr));
-  ierr = (*ops->scan)(A->m, length, rowptr, &nnz, A->dev);
-  if (!ierr) ierr = GPUCSRCSRCreate(A->dev, A->m, columns, nnz, P);
-  if (!ierr) ierr = A->dev->ops->copy(A->dev->id, P->array[CSR_ROWPTR].data, rowptr, sizeof(int32_t) * ((size_t)A->m + 1), GPUCSR_ON_DEVICE, A->dev->stream);
-  PetscCall(GPUCSRFree(A->dev, sizeof(int32_t) * ((size_t)A->m + 1), (void **)&rowptr));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Splits A, with ascending columns in each row, at column n into D and E. After an error there is nothing to destroy. */
 PetscErrorCode GPUCSRPartColumns(const GPUCSRStorage *A, int n, GPUCSRStorage *D, GPUCSRStorage *E)
 {
-  GPUCSRDevice   dev    = A->dev;
-  const size_t   bytes  = sizeof(int32_t) * ((size_t)A->m + 1);
-  void          *length = NULL;
-  PetscErrorCode ierr;
+  GPUCSRDevice           dev    = A->dev;
+  const GPUCSRSpGEMMOps *ops    = GPUCSRSpGEMMOf(dev);
+  const size_t           bytes  = sizeof(int32_t) * ((size_t)A->m + 1);
+  int32_t               *length = NULL;
+  PetscErrorCode         ierr;
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(D, sizeof(*D)));
   PetscCall(PetscMemzero(E, sizeof(*E)));
   D->dev = E->dev = dev;
-  ierr            = GPUCSRMalloc(dev, bytes, "lengths of a part's rows", &length);
+  ierr            = GPUCSRMalloc(dev, bytes, "lengths of a part's rows", (void **)&length);
   if (!ierr) ierr = dev->ops->zero(dev->id, length, bytes, dev->stream); /* the scan reads one number more than rows */
-  if (!ierr) ierr = PartRows(A, n, PETSC_FALSE, n, (int32_t *)length, D);
-  if (!ierr) ierr = PartRows(A, n, PETSC_TRUE, A->n - n, (int32_t *)length, E);
+  for (int rest = 0; rest < 2; rest++) {
+    if (!ierr) ierr = (*ops->lengths)(dev, A->m, GPUCSRCSROf(A), n, (GPUCSRBool)rest, length, dev->stream);
+    if (!ierr) ierr = GPUCSRCSRFromLengths(dev, A->m, rest ? A->n - n : n, length, NULL, rest ? E : D);
+  }
   if (!ierr) ierr = GPUCSRPartEntries(A, n, D, E);
-  PetscCall(GPUCSRFree(dev, bytes, &length));
+  PetscCall(GPUCSRFree(dev, bytes, (void **)&length));
   if (ierr) {
     PetscCall(GPUCSRStorageDestroy(D));
     PetscCall(GPUCSRStorageDestroy(E));

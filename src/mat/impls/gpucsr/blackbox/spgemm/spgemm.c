@@ -29,25 +29,40 @@ static PetscErrorCode Classify(GPUCSRDevice dev, int m, const int32_t *length, G
   if (c->m != m) PetscCall(GPUCSRRowClassesDestroy(dev, c));
   c->m = m;
   if (!c->rows) PetscCall(GPUCSRMalloc(dev, sizeof(int32_t) * (size_t)m, "rows by class", (void **)&c->rows));
-  PetscCall((*GPUCSRSpGEMMOf(dev)->classify)(m, length, c, dev));
+  PetscCall((*GPUCSRSpGEMMOf(dev)->shape)(m, length, NULL, NULL, c, dev));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode SymbolicSteps(const GPUCSRStorage *A, const GPUCSRStorage *B, int32_t *length, int32_t *rowptr, GPUCSRStorage *C, GPUCSRRowClasses *classes)
+/* Memory for a matrix of rows of these m + 1 lengths, the last of which is ignored, and its row pointers; classes: its rows by class, or NULL */
+PetscErrorCode GPUCSRCSRFromLengths(GPUCSRDevice dev, int m, int n, const int32_t *length, GPUCSRRowClasses *classes, GPUCSRStorage *C)
+{
+  const size_t   bytes  = sizeof(int32_t) * ((size_t)m + 1);
+  const int64_t  most   = INT32_MAX - 1024;
+  int32_t       *rowptr = NULL;
+  int64_t        nnz    = 0;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRMalloc(dev, bytes, "row pointers", (void **)&rowptr));
+  ierr = (*GPUCSRSpGEMMOf(dev)->shape)(m, length, rowptr, &nnz, classes, dev);
+  if (!ierr && nnz <= most) ierr = GPUCSRCSRCreate(dev, m, n, nnz, C);
+  if (!ierr && nnz <= most) ierr = dev->ops->copy(dev->id, C->array[CSR_ROWPTR].data, rowptr, bytes, GPUCSR_ON_DEVICE, dev->stream);
+  PetscCall(GPUCSRFree(dev, bytes, (void **)&rowptr));
+  PetscCall(ierr);
+  PetscCheck(nnz <= most, PETSC_COMM_SELF, PETSC_ERR_SUP, "A product of %d rows, %d columns and %" PetscInt64_FMT " nonzeros does not fit the 32-bit indices of the device formats", m, n, (PetscInt64)nnz);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SymbolicSteps(const GPUCSRStorage *A, const GPUCSRStorage *B, int32_t *length, GPUCSRStorage *C, GPUCSRRowClasses *classes)
 {
   GPUCSRDevice           dev = A->dev;
   const GPUCSRSpGEMMOps *ops = GPUCSRSpGEMMOf(dev);
-  const int              m   = A->m;
-  int64_t                nnz;
 
   PetscFunctionBegin;
-  PetscCall((*ops->bound)(dev, m, GPUCSRCSROf(A), GPUCSRCSROf(B), length, dev->stream));
-  PetscCall(Classify(dev, m, length, classes));
+  PetscCall((*ops->bound)(dev, A->m, GPUCSRCSROf(A), GPUCSRCSROf(B), length, dev->stream));
+  PetscCall(Classify(dev, A->m, length, classes));
   PetscCall((*ops->count)(A, B, classes, length));
-  PetscCall((*ops->shape)(m, length, rowptr, &nnz, classes, dev));
-  PetscCheck(nnz <= INT32_MAX - 1024, PETSC_COMM_SELF, PETSC_ERR_SUP, "A product of %d rows, %d columns and %" PetscInt64_FMT " nonzeros does not fit the 32-bit indices of the device formats", m, B->n, (PetscInt64)nnz);
-  PetscCall(GPUCSRCSRCreate(dev, m, B->n, nnz, C));
-  PetscCall(dev->ops->copy(dev->id, C->array[CSR_ROWPTR].data, rowptr, sizeof(int32_t) * ((size_t)m + 1), GPUCSR_ON_DEVICE, dev->stream));
+  PetscCall(GPUCSRCSRFromLengths(dev, A->m, B->n, length, classes, C));
   PetscCall((*ops->fill)(A, B, classes, C));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -57,7 +72,7 @@ PetscErrorCode GPUCSRSpGEMMSymbolic(const GPUCSRStorage *A, const GPUCSRStorage 
 {
   GPUCSRDevice   dev    = A->dev;
   const size_t   bytes  = sizeof(int32_t) * ((size_t)A->m + 1);
-  void          *length = NULL, *rowptr = NULL;
+  void          *length = NULL;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
@@ -66,10 +81,8 @@ PetscErrorCode GPUCSRSpGEMMSymbolic(const GPUCSRStorage *A, const GPUCSRStorage 
   C->dev = dev;
   ierr   = GPUCSRMalloc(dev, bytes, "lengths of a product's rows", &length);
   if (!ierr) ierr = dev->ops->zero(dev->id, length, bytes, dev->stream); /* the scan reads one number more than rows */
-  if (!ierr) ierr = GPUCSRMalloc(dev, bytes, "lengths of a product's rows", &rowptr);
-  if (!ierr) ierr = SymbolicSteps(A, B, (int32_t *)length, (int32_t *)rowptr, C, classes);
+  if (!ierr) ierr = SymbolicSteps(A, B, (int32_t *)length, C, classes);
   PetscCall(GPUCSRFree(dev, bytes, &length));
-  PetscCall(GPUCSRFree(dev, bytes, &rowptr));
   if (ierr) {
     PetscCall(GPUCSRStorageDestroy(C));
     PetscCall(GPUCSRRowClassesDestroy(dev, classes));

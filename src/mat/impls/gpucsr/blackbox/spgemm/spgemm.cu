@@ -5,7 +5,6 @@
   G grows with the mean length of B's rows, whose entries the threads of a group share; T with the class of the row.
 */
 #include "rows.h"
-#include "spgemm.cuh"
 #include <cub/device/device_segmented_sort.cuh>
 
 #define LONG 512 /* threads of a row with a table in device memory */
@@ -315,7 +314,7 @@ template <bool WRITE>
 static GPUCSRError Pattern(const GPUCSRStorage *SA, const GPUCSRStorage *SB, const GPUCSRRowClasses *c, int *length, const int *rowptr, int *col, int *loose)
 {
   const GPUCSRCSR    A = GPUCSRCSROf(SA), B = GPUCSRCSROf(SB);
-  const cudaStream_t s = StreamOf(SA);
+  const cudaStream_t s = (cudaStream_t)SA->dev->stream;
 
 #define LAUNCH(k, G, BITS) \
   do { \
@@ -352,7 +351,7 @@ __global__ void segments_kernel(int n, const int *__restrict__ rows, const int *
 static GPUCSRError FillLong(const GPUCSRStorage *A, const GPUCSRStorage *B, const GPUCSRRowClasses *c, GPUCSRStorage *C, int *work)
 {
   CLASS_ROWS(6);
-  const cudaStream_t s      = StreamOf(C);
+  const cudaStream_t s      = (cudaStream_t)C->dev->stream;
   const int         *rowptr = (const int *)C->array[CSR_ROWPTR].data;
   int               *col = (int *)C->array[CSR_COL].data, *begin = work + C->nnz, *end = begin + n;
   size_t             some = 0;
@@ -391,7 +390,7 @@ static GPUCSRError Fill_CUDA(const GPUCSRStorage *A, const GPUCSRStorage *B, con
 static GPUCSRError NumericLaunch(const GPUCSRStorage *SA, const GPUCSRStorage *SB, const GPUCSRRowClasses *c, GPUCSRStorage *C, int *lost)
 {
   const GPUCSRCSR    A = GPUCSRCSROf(SA), B = GPUCSRCSROf(SB);
-  const cudaStream_t s      = StreamOf(SA);
+  const cudaStream_t s      = (cudaStream_t)SA->dev->stream;
   const int         *rowptr = (const int *)C->array[CSR_ROWPTR].data, *col = (const int *)C->array[CSR_COL].data;
   double            *val   = (double *)C->array[CSR_VAL].data;
   const bool         small = SB->nnz <= 6 * (int64_t)SB->m; /* few threads for a row of B */
@@ -431,4 +430,4 @@ static GPUCSRError Numeric_CUDA(const GPUCSRStorage *A, const GPUCSRStorage *B, 
 
 GPUCSR_SPGEMM_STEPS(GPUCSR_EACH)
 
-const GPUCSRSpGEMMOps GPUCSRSpGEMM_cuda = {GPUCSR_SPGEMM_STEPS(GPUCSR_EACH_ENTRY) GPUCSRClassify_CUDA, Count_CUDA, GPUCSRScan_CUDA, GPUCSRShape_CUDA, Fill_CUDA, Numeric_CUDA};
+const GPUCSRSpGEMMOps GPUCSRSpGEMM_cuda = {GPUCSR_SPGEMM_STEPS(GPUCSR_EACH_ENTRY) Count_CUDA, GPUCSRShape_CUDA, Fill_CUDA, Numeric_CUDA};

@@ -46,13 +46,9 @@ typedef struct {
 /* A backend's functions; all run on the stream of A's device. A function that returns numbers has waited for the stream. */
 typedef struct {
   GPUCSR_SPGEMM_STEPS(GPUCSR_EACH_MEMBER)
-  /* the first of each class; and the rows, if there is memory for them */
-  GPUCSRError (*classify)(int m, const int32_t *length, GPUCSRRowClasses *, GPUCSRDevice);
   /* length[r] = the length of row r of C, from the bound in length[r] */
   GPUCSRError (*count)(const GPUCSRStorage *A, const GPUCSRStorage *B, const GPUCSRRowClasses *, int32_t *length);
-  /* rowptr from m + 1 lengths, the last of which is ignored; nnz: their sum */
-  GPUCSRError (*scan)(int m, const int32_t *length, int32_t *rowptr, int64_t *nnz, GPUCSRDevice);
-  /* scan and classify, after one wait */
+  /* rowptr from m + 1 lengths, the last of which is ignored, nnz, their sum, and the rows by class; rowptr NULL: the classes alone, classes NULL: the row pointers alone */
   GPUCSRError (*shape)(int m, const int32_t *length, int32_t *rowptr, int64_t *nnz, GPUCSRRowClasses *, GPUCSRDevice);
   /* columns of C, ascending, from its row pointers */
   GPUCSRError (*fill)(const GPUCSRStorage *A, const GPUCSRStorage *B, const GPUCSRRowClasses *, GPUCSRStorage *C);
@@ -63,6 +59,7 @@ typedef struct {
 GPUCSR_INTERN const GPUCSRSpGEMMOps  GPUCSRSpGEMM_host;
 GPUCSR_INTERN const GPUCSRSpGEMMOps  GPUCSRSpGEMM_cuda;
 GPUCSR_INTERN const GPUCSRSpGEMMOps *GPUCSRSpGEMMOf(GPUCSRDevice);
+GPUCSR_INTERN GPUCSRError            GPUCSRShape_CUDA(int m, const int32_t *length, int32_t *rowptr, int64_t *nnz, GPUCSRRowClasses *, GPUCSRDevice); /* classes.cu, for spgemm.cu */
 
 /* parts.c */
 GPUCSR_INTERN GPUCSRError GPUCSRPartColumns(const GPUCSRStorage *A, int n, GPUCSRStorage *D, GPUCSRStorage *E);
@@ -71,6 +68,7 @@ GPUCSR_INTERN GPUCSRError GPUCSRBeside(const GPUCSRStorage *A, const GPUCSRStora
 GPUCSR_INTERN GPUCSRError GPUCSRSpAXPY(double f, const GPUCSRStorage *X, GPUCSRStorage *Y, GPUCSRBool *lost);
 
 GPUCSR_INTERN GPUCSRError GPUCSRCSRCreate(GPUCSRDevice, int m, int n, int64_t nnz, GPUCSRStorage *);
+GPUCSR_INTERN GPUCSRError GPUCSRCSRFromLengths(GPUCSRDevice, int m, int n, const int32_t *length, GPUCSRRowClasses *, GPUCSRStorage *);
 GPUCSR_INTERN GPUCSRError GPUCSRSpGEMMSymbolic(const GPUCSRStorage *A, const GPUCSRStorage *B, GPUCSRStorage *C, GPUCSRRowClasses *);
 GPUCSR_INTERN GPUCSRError GPUCSRSpGEMMNumeric(const GPUCSRStorage *A, const GPUCSRStorage *B, const GPUCSRRowClasses *, GPUCSRStorage *C);
 GPUCSR_INTERN GPUCSRError GPUCSRSpGEMMValues(const GPUCSRStorage *A, const GPUCSRStorage *B, const GPUCSRRowClasses *, GPUCSRStorage *C);

@@ -40,7 +40,7 @@ __device__ __forceinline__ void fence()
   asm volatile("fence.acq_rel.gpu;" ::: "memory");
 }
 
-/* Counts polls; true when a thread, this or any other, has reached the limit: time to give up. trouble is in page-locked host memory */
+/* Counts polls; true when a thread, this or any other, has reached the limit: time to give up. trouble is in page-locked memory of the host, or on the device */
 struct Patience {
   unsigned looks = 0;
 

@@ -56,38 +56,35 @@ __global__ void __launch_bounds__(256) find_levels_kernel(GPUCSRFactorCSR F, GPU
   if (most) atomicMax((int *)(sums + 1), most);
 }
 
-static GPUCSRError LevelsWith(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRTriangle *T, unsigned long long *sums, int *trouble, cudaStream_t s)
+/* found, on the device: the two sums, and whether a wait was too long */
+static GPUCSRError LevelsWith(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRTriangle *T, unsigned long long *found, cudaStream_t s)
 {
-  GPUCSRBool         upper    = T->upper;
-  GPUCSRFactorCSR    f        = *F;
-  unsigned long long found[2] = {0, 0};
+  GPUCSRBool         upper   = T->upper;
+  GPUCSRFactorCSR    f       = *F;
+  unsigned long long host[3] = {0, 0, 0}, *trouble = found + 2;
   int                blocks;
-  void              *args[] = {&f, &upper, &T->depth, &sums, &trouble};
+  void              *args[] = {&f, &upper, &T->depth, &found, &trouble};
 
   GPUCSR_CUDA(cudaMemsetAsync(T->depth, 0xFF, sizeof(int) * (size_t)F->n, s));
-  GPUCSR_CUDA(cudaMemsetAsync(sums, 0, sizeof(found), s));
+  GPUCSR_CUDA(cudaMemsetAsync(found, 0, sizeof(host), s));
   GPUCSRCall(Resident(dev, find_levels_kernel, 256, 0, 8, &blocks));
   GPUCSR_CUDA(cudaLaunchCooperativeKernel((const void *)find_levels_kernel, blocks, 256, args, 0, s));
-  GPUCSRCall(GPUCSRDownload(dev, found, GPUCSR_INT64, sums, GPUCSR_INT64, 2, false, s));
-  GPUCSRCheck(!*(volatile int *)trouble, GPUCSR_ERR_GPU, "find_levels_kernel waited too long for the levels of other rows");
-  T->nnz     = (int64_t)found[0];
-  T->nlevels = (int)found[1];
+  GPUCSRCall(GPUCSRDownload(dev, host, GPUCSR_INT64, found, GPUCSR_INT64, 3, false, s));
+  GPUCSRCheck(!host[2], GPUCSR_ERR_GPU, "find_levels_kernel waited too long for the levels of other rows");
+  T->nnz     = (int64_t)host[0];
+  T->nlevels = (int)host[1];
   return 0;
 }
 
 static GPUCSRError Levels(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRTriangle *T, GPUCSRStream s)
 {
-  unsigned long long *sums = NULL;
-  void               *trouble;
+  unsigned long long *found = NULL;
 
   GPUCSRCheck(F->n < 1 << 28, GPUCSR_ERR_MEM, "A triangle of %d rows is too large for its keys", F->n);
   if (!F->n) return 0;
-  GPUCSRCall(GPUCSRMalloc(dev, 2 * sizeof(*sums), "levels of a triangle", (void **)&sums));
-  GPUCSRCall(dev->ops->hostmalloc(dev->id, sizeof(int), &trouble));
-  *(int *)trouble        = 0;
-  const GPUCSRError ierr = LevelsWith(dev, F, T, sums, (int *)trouble, (cudaStream_t)s);
-  GPUCSRCall(GPUCSRFree(dev, 2 * sizeof(*sums), (void **)&sums));
-  GPUCSRCall(dev->ops->hostfree(dev->id, trouble));
+  GPUCSRCall(GPUCSRMalloc(dev, 3 * sizeof(*found), "levels of a triangle", (void **)&found));
+  const GPUCSRError ierr = LevelsWith(dev, F, T, found, (cudaStream_t)s);
+  GPUCSRCall(GPUCSRFree(dev, 3 * sizeof(*found), (void **)&found));
   GPUCSRCall(ierr);
   return 0;
 }

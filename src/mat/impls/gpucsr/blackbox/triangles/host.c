@@ -5,16 +5,6 @@
 
 GPUCSR_TRIANGLE_STEPS(GPUCSR_EACH)
 
-/* Entries of row r in T */
-static inline int Begin(const GPUCSRFactorCSR *F, const GPUCSRTriangle *T, int r)
-{
-  return GPUCSRTriangleBegin(F, T->upper, r);
-}
-static inline int End(const GPUCSRFactorCSR *F, const GPUCSRTriangle *T, int r)
-{
-  return GPUCSRTriangleEnd(F, T->upper, r);
-}
-
 static PetscErrorCode Levels(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRTriangle *T, GPUCSRStream s)
 {
   const int n = F->n;
@@ -27,8 +17,8 @@ static PetscErrorCode Levels(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRT
     const int r = T->upper ? n - 1 - k : k;
 
     T->depth[r] = 0;
-    T->nnz += End(F, T, r) - Begin(F, T, r);
-    for (int e = Begin(F, T, r); e < End(F, T, r); e++) T->depth[r] = PetscMax(T->depth[r], T->depth[F->j[e]] + 1);
+    T->nnz += GPUCSRTriangleEnd(F, T->upper, r) - GPUCSRTriangleBegin(F, T->upper, r);
+    for (int e = GPUCSRTriangleBegin(F, T->upper, r); e < GPUCSRTriangleEnd(F, T->upper, r); e++) T->depth[r] = PetscMax(T->depth[r], T->depth[F->j[e]] + 1);
     T->nlevels = PetscMax(T->nlevels, T->depth[r] + 1);
   }
   PetscCall(GPUCSRLaunched(dev, "levels of a triangle"));
@@ -48,10 +38,10 @@ static PetscErrorCode Order(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRTr
     const int begin = (int)(g * T->rows), end = (int)PetscMin((g + 1) * T->rows, T->n), low = T->upper ? T->n - end : begin;
 
     PetscCall(PetscArrayzero(first, keys + 1));
-    for (int r = low; r < low + end - begin; r++) first[8 * T->depth[r] + GPUCSRLaneClass(End(F, T, r) - Begin(F, T, r)) + 1]++;
+    for (int r = low; r < low + end - begin; r++) first[8 * T->depth[r] + GPUCSRLaneClass(GPUCSRTriangleEnd(F, T->upper, r) - GPUCSRTriangleBegin(F, T->upper, r)) + 1]++;
     for (int k = 0; k < keys; k++) first[k + 1] += first[k];
     for (int r = low; r < low + end - begin; r++) {
-      const int key = 8 * T->depth[r] + GPUCSRLaneClass(End(F, T, r) - Begin(F, T, r)), p = begin + first[key]++;
+      const int key = 8 * T->depth[r] + GPUCSRLaneClass(GPUCSRTriangleEnd(F, T->upper, r) - GPUCSRTriangleBegin(F, T->upper, r)), p = begin + first[key]++;
 
       T->order[p] = r;
       T->key[p]   = g << 32 | key;
@@ -162,16 +152,16 @@ static void Pass(const GPUCSRSweep *w, const double *b, double *x, double *out)
       const int p = S->first + q;
 
       x[p] = GPUCSRScaled(w->scaling, b[w->from[p]], sum[q << log], T->scale[p]);
-      if (w->to) out[w->to[p]] = w->outroot ? x[p] * sqrt(T->scale[p]) : x[p];
+      if (w->to) out[w->to[p]] = x[p];
     }
   }
 }
 
-static PetscErrorCode Solve(GPUCSRDevice dev, GPUCSRSolveMethod method, const GPUCSRSweep *sweep, int nsweeps, const double *b, double *x, volatile int *trouble, GPUCSRStream s)
+static PetscErrorCode Solve(GPUCSRDevice dev, GPUCSRSolveMethod method, const GPUCSRSweep sweep[2], const double *b, double *x, volatile int *trouble, GPUCSRStream s)
 {
   PetscFunctionBegin;
   PetscCall(GPUCSRWaitStreamOnHost(s));
-  for (int k = 0; k < nsweeps; k++) {
+  for (int k = 0; k < 2; k++) {
     GPUCSRTriangle *T = sweep[k].T;
 
     Pass(&sweep[k], k ? sweep[k - 1].T->x[sweep[k - 1].T->turn] : b, T->x[T->turn], x);

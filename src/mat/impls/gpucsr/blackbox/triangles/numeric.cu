@@ -260,10 +260,10 @@ static size_t SharedBytes(int room, int staged)
 }
 
 template <bool SYMMETRIC>
-static GPUCSRError LaunchFactor(GPUCSRDevice dev, GPUCSRFactorCSR *F, const int *order, int rule, double tolerance, int *pivots, int *trouble, cudaStream_t s)
+static GPUCSRError LaunchFactor(GPUCSRDevice dev, GPUCSRFactorCSR *F, const int *order, int rule, double tolerance, int *pivots, cudaStream_t s)
 {
   const int most = F->nnz / F->n > NUMERIC_LONG / 16 ? NUMERIC_LONG : NUMERIC_ROW;
-  int       blocks, limit = 0, room = F->longest <= most ? (F->longest + 31) / 32 * 32 : NUMERIC_ROW, staged = StagedEntries(F);
+  int       blocks, limit = 0, *trouble = pivots + 2, room = F->longest <= most ? (F->longest + 31) / 32 * 32 : NUMERIC_ROW, staged = StagedEntries(F);
   size_t    shared;
   void     *args[] = {F, &order, &rule, &tolerance, &pivots, &trouble, &room, &staged};
 
@@ -277,39 +277,28 @@ static GPUCSRError LaunchFactor(GPUCSRDevice dev, GPUCSRFactorCSR *F, const int 
   return 0;
 }
 
-/* Pivots of a factorization, on the host and at d on the device; trouble: in page-locked memory */
-struct Found {
-  int pivots[2], *d, *trouble;
-};
-
-static GPUCSRError FactorWith(GPUCSRDevice dev, GPUCSRFactorCSR *F, GPUCSRBool symmetric, const int *order, GPUCSRPivotRule rule, double tolerance, Found *f, GPUCSRStream s)
+/* found: the least row whose pivot is not good, whether the pattern is unsymmetric, and whether a wait was too long; at d on the device */
+static GPUCSRError FactorWith(GPUCSRDevice dev, GPUCSRFactorCSR *F, GPUCSRBool symmetric, const int *order, GPUCSRPivotRule rule, double tolerance, int found[3], int *d, GPUCSRStream s)
 {
-  GPUCSRCall(GPUCSRUpload(dev, f->d, GPUCSR_INT32, f->pivots, GPUCSR_INT32, 2, false, s, NULL));
-  if (symmetric) GPUCSRCall(LaunchFactor<true>(dev, F, order, rule, tolerance, f->d, f->trouble, (cudaStream_t)s));
-  else GPUCSRCall(LaunchFactor<false>(dev, F, order, rule, tolerance, f->d, f->trouble, (cudaStream_t)s));
-  GPUCSRCall(GPUCSRDownload(dev, f->pivots, GPUCSR_INT32, f->d, GPUCSR_INT32, 2, false, s));
-  GPUCSRCheck(!*f->trouble, GPUCSR_ERR_GPU, "numeric_kernel waited too long for the pivots of other rows");
+  GPUCSRCall(GPUCSRUpload(dev, d, GPUCSR_INT32, found, GPUCSR_INT32, 3, false, s, NULL));
+  if (symmetric) GPUCSRCall(LaunchFactor<true>(dev, F, order, rule, tolerance, d, (cudaStream_t)s));
+  else GPUCSRCall(LaunchFactor<false>(dev, F, order, rule, tolerance, d, (cudaStream_t)s));
+  GPUCSRCall(GPUCSRDownload(dev, found, GPUCSR_INT32, d, GPUCSR_INT32, 3, false, s));
+  GPUCSRCheck(!found[2], GPUCSR_ERR_GPU, "numeric_kernel waited too long for the pivots of other rows");
   return 0;
 }
 
 GPUCSRError GPUCSRFactor_CUDA(GPUCSRDevice dev, GPUCSRFactorCSR *F, GPUCSRBool symmetric, const int *order, GPUCSRPivotRule rule, double tolerance, GPUCSRPivots *pivots, GPUCSRStream s)
 {
-  Found f = {
-    {F->n, 0},
-    NULL, NULL
-  };
+  int         found[3] = {F->n, 0, 0}, *d = NULL;
+  GPUCSRError ierr = 0;
 
-  pivots->row         = F->n;
-  pivots->unsymmetric = 0;
-  if (!F->n) return 0;
-  GPUCSRCall(GPUCSRMalloc(dev, sizeof(f.pivots), "pivots of a factor", (void **)&f.d));
-  GPUCSRCall(dev->ops->hostmalloc(dev->id, sizeof(int), (void **)&f.trouble));
-  *f.trouble             = 0;
-  const GPUCSRError ierr = FactorWith(dev, F, symmetric, order, rule, tolerance, &f, s);
-  GPUCSRCall(GPUCSRFree(dev, sizeof(f.pivots), (void **)&f.d));
-  GPUCSRCall(dev->ops->hostfree(dev->id, f.trouble));
-  GPUCSRCall(ierr);
-  pivots->row         = f.pivots[0];
-  pivots->unsymmetric = f.pivots[1];
-  return 0;
+  if (F->n) {
+    GPUCSRCall(GPUCSRMalloc(dev, sizeof(found), "pivots of a factor", (void **)&d));
+    ierr = FactorWith(dev, F, symmetric, order, rule, tolerance, found, d, s);
+    GPUCSRCall(GPUCSRFree(dev, sizeof(found), (void **)&d));
+  }
+  pivots->row         = found[0];
+  pivots->unsymmetric = found[1];
+  return ierr;
 }

@@ -71,16 +71,15 @@ GPUCSR_HOST_DEVICE void fill_row(GPUCSRShare p, GPUCSRFactorCSR F, GPUCSRTriangl
 
 GPUCSR_HOST_DEVICE void compose_row(GPUCSRShare p, const int *in, const int *index, int *out)
 {
-  out[p.row] = index ? index[in[p.row]] : in[p.row];
+  out[p.row] = index[in[p.row]];
 }
 
 GPUCSR_HOST_DEVICE void collect_row(GPUCSRShare p, const int *__restrict__ ptr, const int *__restrict__ index, const double *__restrict__ from, double *to)
 {
   double sum = 0;
 
-  if (ptr)
-    for (int k = ptr[p.row]; k < ptr[p.row + 1]; k++) sum += from[index[k]];
-  to[p.row] = ptr ? sum : from[index[p.row]];
+  for (int k = ptr[p.row]; k < ptr[p.row + 1]; k++) sum += from[index[k]];
+  to[p.row] = sum;
 }
 
 GPUCSR_HOST_DEVICE void scatter_row(GPUCSRShare p, const int *ai, const int *aj, const double *aa, const int *row, const int *column, GPUCSRFactorCSR F)

@@ -24,14 +24,12 @@ struct Sweep {
   const int         *col, *from, *to, *range;
   const double      *val, *scale;
   double            *x, *other;
-  int                n, nslices, rows, nranges;
+  int                nslices, rows, nranges;
   GPUCSRScaling      scaling;
-  bool               outroot;
 };
 
 struct SolveArgs {
   Sweep         sweep[2];
-  int           nsweeps;
   const double *b;
   double       *out;
   volatile int *trouble;
@@ -75,7 +73,7 @@ __device__ __forceinline__ void load_slice(Lane &L, const Sweep &w, int4 d, int 
 __device__ __forceinline__ void load_rest(Lane &L, const Sweep &w)
 {
   L.to    = L.head && w.to ? __ldg(w.to + L.p) : 0;
-  L.scale = !L.head || (w.scaling == GPUCSR_UNIT && !w.outroot) ? 1 : w.scale[L.p];
+  L.scale = !L.head || w.scaling == GPUCSR_UNIT ? 1 : w.scale[L.p];
 }
 
 /* The sum of a row, in its head; lanes are added in the order of host.c */
@@ -85,13 +83,15 @@ __device__ __forceinline__ double add_lanes(double sum, int log)
   return sum;
 }
 
-__device__ __forceinline__ double finish(const Lane &L, const Sweep &w, double b, double sum, double *out)
+/* The result of a row, first for readers of shared memory, unless NULL; the next solve's is marked absent */
+__device__ __forceinline__ void finish(const Lane &L, const Sweep &w, double sum, double *out, double *near)
 {
-  const double r = present(GPUCSRScaled(w.scaling, b, sum, L.scale));
+  const double r = present(GPUCSRScaled(w.scaling, L.rhs, sum, L.scale));
 
+  if (near) *(volatile double *)near = r;
   show(w.x + L.p, r);
-  if (w.to) out[L.to] = w.outroot ? r * sqrt(L.scale) : r;
-  return r;
+  if (w.to) out[L.to] = r;
+  w.other[L.p] = absent<double>();
 }
 
 /* The sum over entries whose columns are places: values times results, after the whole warp's results have come */
@@ -173,10 +173,7 @@ __device__ __forceinline__ void solve_slice(const Sweep &w, int k, const double 
   }
   sum = add_lanes(sum, L.log);
   if (ASK) await_right_side(L, b, patience, trouble);
-  if (L.head) {
-    finish(L, w, L.rhs, sum, out);
-    w.other[L.p] = absent<double>();
-  }
+  if (L.head) finish(L, w, sum, out, NULL);
   __syncwarp();
 }
 
@@ -196,14 +193,7 @@ __device__ __forceinline__ void solve_near(Lane &L, const Sweep &w, int base, co
     load_entries(L, w, at, lane);
   }
   sum = add_lanes(sum, L.log);
-  if (L.head) {
-    const double r = present(GPUCSRScaled(w.scaling, L.rhs, sum, L.scale));
-
-    *(volatile double *)(results + L.p - base) = r;
-    show(w.x + L.p, r);
-    if (w.to) out[L.to] = w.outroot ? r * sqrt(L.scale) : r;
-    w.other[L.p] = absent<double>();
-  }
+  if (L.head) finish(L, w, sum, out, results + L.p - base);
   __syncwarp();
 }
 
@@ -235,7 +225,7 @@ __global__ void __launch_bounds__(RANGES_THREADS, 1) ranges_kernel(SolveArgs a)
   extern __shared__ double results[];
   const int                lane = (int)threadIdx.x % 32;
 
-  for (int s = 0; s < a.nsweeps; s++) {
+  for (int s = 0; s < 2; s++) {
     const Sweep &w = a.sweep[s];
 
     for (int g = (int)blockIdx.x; g < w.nranges; g += (int)gridDim.x) {
@@ -254,15 +244,14 @@ __global__ void __launch_bounds__(SYNCFREE_THREADS) syncfree_kernel(SolveArgs a)
   int       k = warp;
 
   for (; k < a.sweep[0].nslices; k += warps) solve_slice<false>(a.sweep[0], k, a.b, a.out, a.trouble, lane);
-  if (a.nsweeps > 1)
-    for (k -= a.sweep[0].nslices; k < a.sweep[1].nslices; k += warps) solve_slice<true>(a.sweep[1], k, a.sweep[0].x, a.out, a.trouble, lane);
+  for (k -= a.sweep[0].nslices; k < a.sweep[1].nslices; k += warps) solve_slice<true>(a.sweep[1], k, a.sweep[0].x, a.out, a.trouble, lane);
 }
 
 static Sweep SweepOf(const GPUCSRSweep *s)
 {
   const GPUCSRTriangle *T = s->T;
 
-  return {T->slice, T->col, s->from, s->to, T->range, T->val, T->scale, T->x[T->turn], T->x[1 - T->turn], T->n, T->nslices, T->rows, T->nranges, s->scaling, (bool)s->outroot};
+  return {T->slice, T->col, s->from, s->to, T->range, T->val, T->scale, T->x[T->turn], T->x[1 - T->turn], T->nslices, T->rows, T->nranges, s->scaling};
 }
 
 /* A kernel and its launch: at most this many blocks a multiprocessor, fewer if the work needs fewer */
@@ -273,12 +262,12 @@ typedef struct {
   int         work;
 } LaunchShape;
 
-static LaunchShape ShapeOf(GPUCSRSolveMethod method, const GPUCSRSweep *sweep, int nsweeps)
+static LaunchShape ShapeOf(GPUCSRSolveMethod method, const GPUCSRSweep sweep[2])
 {
   LaunchShape h = {(const void *)syncfree_kernel, SYNCFREE_THREADS, SYNCFREE_BLOCKS, 0, 0};
 
   if (method == GPUCSR_SOLVE_RANGES) h = {(const void *)ranges_kernel, RANGES_THREADS, 1, 0, 0};
-  for (int k = 0; k < nsweeps; k++) {
+  for (int k = 0; k < 2; k++) {
     const GPUCSRTriangle *T     = sweep[k].T;
     const int             warps = h.threads / 32;
 
@@ -290,19 +279,21 @@ static LaunchShape ShapeOf(GPUCSRSolveMethod method, const GPUCSRSweep *sweep, i
   return h;
 }
 
-GPUCSRError GPUCSRSolve_CUDA(GPUCSRDevice dev, GPUCSRSolveMethod method, const GPUCSRSweep *sweep, int nsweeps, const double *b, double *x, volatile int *trouble, GPUCSRStream s)
+GPUCSRError GPUCSRSolve_CUDA(GPUCSRDevice dev, GPUCSRSolveMethod method, const GPUCSRSweep sweep[2], const double *b, double *x, volatile int *trouble, GPUCSRStream s)
 {
-  const LaunchShape h      = ShapeOf(method, sweep, nsweeps);
-  SolveArgs         a      = {{}, nsweeps, b, x, trouble};
-  void             *args[] = {&a};
-  int               blocks = 1;
+  const LaunchShape h = ShapeOf(method, sweep);
+  SolveArgs         a = {
+            {SweepOf(&sweep[0]), SweepOf(&sweep[1])},
+            b, x, trouble
+  };
+  void *args[] = {&a};
+  int   blocks = 1;
 
   if (!sweep[0].T->n) return 0;
-  for (int k = 0; k < nsweeps; k++) a.sweep[k] = SweepOf(&sweep[k]);
   if (h.shared) GPUCSR_CUDA(cudaFuncSetAttribute(h.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)h.shared));
   GPUCSRCall(Resident(dev, h.kernel, h.threads, h.shared, h.most, &blocks));
   blocks = GPUCSRMin(blocks, h.work);
   GPUCSR_CUDA(cudaLaunchCooperativeKernel(h.kernel, blocks, h.threads, args, h.shared, (cudaStream_t)s));
-  for (int k = 0; k < nsweeps; k++) sweep[k].T->turn = 1 - sweep[k].T->turn;
+  for (int k = 0; k < 2; k++) sweep[k].T->turn = 1 - sweep[k].T->turn;
   return 0;
 }

@@ -13,26 +13,25 @@ const GPUCSRTriangleOps *GPUCSRTriangleOpsGet(GPUCSRDevice dev)
 PetscErrorCode GPUCSRFactorCSRCreate(GPUCSRDevice dev, int n, int64_t nnz, GPUCSRFactorCSR *F)
 {
   PetscFunctionBegin;
-  PetscCall(PetscMemzero(F, sizeof(*F)));
-  F->n   = n;
-  F->nnz = nnz;
-  PetscCall(GPUCSRMalloc(dev, sizeof(int) * (size_t)(n + 1), "rows of a factor", (void **)&F->i));
-  PetscCall(GPUCSRMalloc(dev, sizeof(int) * (size_t)nnz, "columns of a factor", (void **)&F->j));
+  *F = (GPUCSRFactorCSR){.n = n, .nnz = nnz};
+  PetscCall(PetscNew(&F->csr));
+  PetscCall(GPUCSRStorageCSR(dev, n, n, nnz, GPUCSR_PRECISION_DOUBLE, PETSC_FALSE, F->csr));
+  F->i = GPUCSRCSROf(F->csr).i;
+  F->j = GPUCSRCSROf(F->csr).j;
+  F->a = GPUCSRCSROf(F->csr).a;
   PetscCall(GPUCSRMalloc(dev, sizeof(int) * (size_t)n, "the diagonal of a factor", (void **)&F->diag));
-  PetscCall(GPUCSRMalloc(dev, sizeof(double) * (size_t)nnz, "values of a factor", (void **)&F->a));
   PetscCall(GPUCSRMalloc(dev, sizeof(double) * (size_t)n, "the diagonal of a factor", (void **)&F->dinv));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode GPUCSRFactorCSRDestroy(GPUCSRDevice dev, GPUCSRFactorCSR *F)
 {
-  const size_t n = (size_t)F->n, nnz = (size_t)F->nnz;
+  const size_t n = (size_t)F->n;
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRFree(dev, sizeof(int) * (n + 1), (void **)&F->i));
-  PetscCall(GPUCSRFree(dev, sizeof(int) * nnz, (void **)&F->j));
+  if (F->csr) PetscCall(GPUCSRStorageDestroy(F->csr));
+  PetscCall(PetscFree(F->csr));
   PetscCall(GPUCSRFree(dev, sizeof(int) * n, (void **)&F->diag));
-  PetscCall(GPUCSRFree(dev, sizeof(double) * nnz, (void **)&F->a));
   PetscCall(GPUCSRFree(dev, sizeof(double) * n, (void **)&F->dinv));
   PetscCall(PetscMemzero(F, sizeof(*F)));
   PetscFunctionReturn(PETSC_SUCCESS);

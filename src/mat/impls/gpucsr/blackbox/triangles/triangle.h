@@ -64,42 +64,32 @@ typedef struct {
 
 /* The factor, on the device */
 typedef struct {
-  int     n, longest; /* entries of its longest row */
-  int64_t nnz;
-  int    *i, *j, *diag; /* diag: place of the diagonal in j and a */
-  double *a;            /* solves do not read the diagonal */
-  double *dinv;
+  int            n, longest; /* entries of its longest row */
+  int64_t        nnz;
+  int           *i, *j, *diag; /* diag: place of the diagonal in j and a */
+  double        *a;            /* solves do not read the diagonal */
+  double        *dinv;
+  GPUCSRStorage *csr; /* of i, j and a */
 } GPUCSRFactorCSR;
 
 /* x = T^{-1} b in the places of T; a row is (b - sum) d, or b d - sum */
 typedef enum {
-  GPUCSR_UNIT,        /* d = 1 */
-  GPUCSR_SCALE_ROW,   /* (b - sum) d */
-  GPUCSR_SCALE_RIGHT, /* b d - sum */
-  GPUCSR_SCALE_ROOT   /* b sqrt(d) - sum */
+  GPUCSR_UNIT,       /* d = 1 */
+  GPUCSR_SCALE_ROW,  /* (b - sum) d */
+  GPUCSR_SCALE_RIGHT /* b d - sum */
 } GPUCSRScaling;
 
 GPUCSR_HOST_DEVICE double GPUCSRScaled(GPUCSRScaling scaling, double b, double sum, double d)
 {
-  switch (scaling) {
-  case GPUCSR_SCALE_ROW:
-    return (b - sum) * d;
-  case GPUCSR_SCALE_RIGHT:
-    return b * d - sum;
-  case GPUCSR_SCALE_ROOT:
-    return b * sqrt(d) - sum;
-  default:
-    return b - sum;
-  }
+  return scaling == GPUCSR_SCALE_ROW ? (b - sum) * d : scaling == GPUCSR_SCALE_RIGHT ? b * d - sum : b - sum;
 }
 
 /* One triangular solve of a launch; the second takes the results of the first */
 typedef struct {
   GPUCSRTriangle *T;
   GPUCSRScaling   scaling;
-  const int      *from;    /* entry of b for each place: of the vector, or a place of the triangle before */
-  const int      *to;      /* entry of the result for each place; NULL: no output */
-  GPUCSRBool      outroot; /* multiply the output by sqrt(d) */
+  const int      *from; /* entry of b for each place: of the vector, or a place of the triangle before */
+  const int      *to;   /* entry of the result for each place; NULL: no output */
 } GPUCSRSweep;
 
 typedef enum {
@@ -142,8 +132,8 @@ typedef enum {
     inspect   the diagonal of each row; bad, which was 0, is 1 if a row's columns do not ascend or its diagonal is not stored
     widths    width of each slice
     fill      columns (if pattern) and values of T
-    compose   out[p] = index[in[p]], index NULL: the identity
-    collect   to[r] = the sum of from[index[k]], k from ptr[r] to ptr[r + 1], in this order; ptr NULL: of k = r alone
+    compose   out[p] = index[in[p]]
+    collect   to[r] = the sum of from[index[k]], k from ptr[r] to ptr[r + 1], in this order
     scatter   a, which was zero, = the entries of A in the rows and columns of the factor; row, column: permutations or NULL
     mirror    the upper triangle of an ICC factorization = the lower one's transpose
     invert    values of the inverses of a factor's blocks; symmetric: its upper triangle is the lower one's transpose
@@ -170,8 +160,8 @@ typedef struct {
   GPUCSRError (*runs)(GPUCSRDevice, const GPUCSRTriangle *T, int *n, int64_t **key, int **rows, GPUCSRStream);
   /* ILU (or, with the upper triangle of a symmetric pattern alone, ICC) of the values in a, in place, rows in the order given; done at return */
   GPUCSRError (*factor)(GPUCSRDevice, GPUCSRFactorCSR *, GPUCSRBool symmetric, const int *order, GPUCSRPivotRule, double tolerance, GPUCSRPivots *, GPUCSRStream);
-  /* nsweeps (1 or 2) triangular solves in one launch. *trouble, page-locked, is set if results did not come in time */
-  GPUCSRError (*solve)(GPUCSRDevice, GPUCSRSolveMethod, const GPUCSRSweep *, int nsweeps, const double *b, double *x, volatile int *trouble, GPUCSRStream);
+  /* Two triangular solves in one launch. *trouble, page-locked, is set if results did not come in time */
+  GPUCSRError (*solve)(GPUCSRDevice, GPUCSRSolveMethod, const GPUCSRSweep[2], const double *b, double *x, volatile int *trouble, GPUCSRStream);
   /* prepares this x of T for a solve */
   GPUCSRError (*reset)(GPUCSRTriangle *T, int turn, GPUCSRStream);
 } GPUCSRTriangleOps;
@@ -196,7 +186,7 @@ GPUCSR_INTERN double      GPUCSRInversesTime(GPUCSRDevice, int nblocks, const in
 
 /* The same on a GPU (numeric.cu, solve.cu), for build.cu */
 GPUCSR_INTERN GPUCSRError GPUCSRFactor_CUDA(GPUCSRDevice, GPUCSRFactorCSR *, GPUCSRBool, const int *, GPUCSRPivotRule, double, GPUCSRPivots *, GPUCSRStream);
-GPUCSR_INTERN GPUCSRError GPUCSRSolve_CUDA(GPUCSRDevice, GPUCSRSolveMethod, const GPUCSRSweep *, int, const double *, double *, volatile int *, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUCSRSolve_CUDA(GPUCSRDevice, GPUCSRSolveMethod, const GPUCSRSweep[2], const double *, double *, volatile int *, GPUCSRStream);
 
 /* Rows of a range, if a triangle of n rows has this many ranges */
 static inline int GPUCSRRangeRows(int n, int ranges)

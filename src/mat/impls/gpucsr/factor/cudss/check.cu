@@ -49,27 +49,13 @@ static __global__ void check_kernel(int n, const int32_t *__restrict__ i, const 
   if (threadIdx.x < CHECK_NUMBERS) atomicMax((Bits *)&c.most[CHECK_NUMBERS * blockIdx.y + threadIdx.x], all[threadIdx.x]);
 }
 
-static __global__ void add_kernel(int n, double a, const double *__restrict__ d, double *x, size_t ldx)
-{
-  const int row = (int)(blockIdx.x * blockDim.x + threadIdx.x);
-
-  if (row < n) x[blockIdx.y * ldx + (size_t)row] += a * d[blockIdx.y * (size_t)n + (size_t)row];
-}
-
-GPUCSRError DirectCheck_CUDA(const DirectCheck *c, GPUCSRStream s)
+GPUCSRError DirectCheck_CUDA(const DirectCheck *c)
 {
   const GPUCSRStorage *A = c->A;
   /* enough blocks for every processor, few enough that their atomic operations are few */
   const unsigned blocks = GPUCSRMin(GPUCSRBlocks(32 * (int64_t)A->m, 256), 4096u);
 
-  if (A->m) check_kernel<<<dim3(blocks, (unsigned)c->k), 256, 0, (cudaStream_t)s>>>(A->m, (const int32_t *)A->array[CSR_ROWPTR].data, (const int32_t *)A->array[CSR_COL].data, (const double *)A->array[CSR_VAL].data, *c);
+  if (A->m) check_kernel<<<dim3(blocks, (unsigned)c->k), 256, 0, (cudaStream_t)A->dev->stream>>>(A->m, (const int32_t *)A->array[CSR_ROWPTR].data, (const int32_t *)A->array[CSR_COL].data, (const double *)A->array[CSR_VAL].data, *c);
   GPUCSRCheckLaunch("check_kernel");
-  return 0;
-}
-
-GPUCSRError DirectAdd_CUDA(int n, int k, double a, const double *d, double *x, size_t ldx, GPUCSRStream s)
-{
-  if (n) add_kernel<<<dim3(GPUCSRBlocks(n, 256), (unsigned)k), 256, 0, (cudaStream_t)s>>>(n, a, d, x, ldx);
-  GPUCSRCheckLaunch("add_kernel");
   return 0;
 }

@@ -27,9 +27,4 @@ typedef struct {
   uint64_t            *most; /* CHECK_NUMBERS for each column, zero before */
 } DirectCheck;
 
-GPUCSR_INTERN GPUCSRError DirectCheckColumns(const DirectCheck *, GPUCSRStream);
-GPUCSR_INTERN GPUCSRError DirectAdd(GPUCSRDevice, int n, int k, double a, const double *d, double *x, size_t ldx, GPUCSRStream); /* x += a d */
-
-/* On a GPU */
-GPUCSR_INTERN GPUCSRError DirectCheck_CUDA(const DirectCheck *, GPUCSRStream);
-GPUCSR_INTERN GPUCSRError DirectAdd_CUDA(int n, int k, double a, const double *d, double *x, size_t ldx, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError DirectCheck_CUDA(const DirectCheck *); /* on the device's stream */

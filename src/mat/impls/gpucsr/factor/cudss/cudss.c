@@ -12,7 +12,7 @@ static PetscErrorCode End(Mat_CuDSS *f)
 
   PetscFunctionBegin;
   if (f->data && works) {
-    PetscCall(CuDSSHandle(f->dev, f->dev->stream, &handle));
+    PetscCall(CuDSSHandle(f->dev, &handle));
     (void)(*CuDSS.DataDestroy)(handle, f->data);
   }
   if (f->matrix && works) (void)(*CuDSS.MatrixDestroy)(f->matrix);
@@ -81,7 +81,7 @@ static PetscErrorCode Copy(Mat_CuDSS *f, Mat A)
   PetscBool              finite;
 
   PetscFunctionBegin;
-  PetscCall(MatCuDSSTurn_Private(f, dev->stream));
+  PetscCall((*dev->ops->activate)(dev->id));
   PetscCall(MatGPUCSRMirror_Private(A, dev, PETSC_TRUE, &csr));
   f->values  = GPUCSRStateOf(A);
   f->fresh   = (PetscBool)(f->fresh && f->values == old); /* PETSc analyzes and factors the same values */
@@ -155,7 +155,7 @@ static PetscErrorCode Datum(Mat_CuDSS *f, int which, void *value, size_t bytes, 
   int    status;
 
   PetscFunctionBegin;
-  PetscCall(CuDSSHandle(f->dev, f->dev->stream, &handle));
+  PetscCall(CuDSSHandle(f->dev, &handle));
   PetscCall(PetscMemzero(value, bytes));
   status = (*CuDSS.DataGet)(handle, f->data, which, value, bytes, &written);
   *known = (PetscBool)(status != CUDSS_INVALID_VALUE && status != CUDSS_NOT_SUPPORTED);
@@ -170,18 +170,14 @@ static PetscErrorCode Datum(Mat_CuDSS *f, int which, void *value, size_t bytes, 
 /* One phase of a factorization. The analysis reads the shape of right-hand sides: one column. info: the pivot that ended the phase; 0: none. A matrix is not taken for positive definite if the library does not say */
 static PetscErrorCode Phase(Mat_CuDSS *f, int phase, const char what[], int *info)
 {
-  GPUCSRDevice dev     = f->dev;
-  CuDSSDense  *dense[] = {&f->b, &f->x};
-  void        *handle;
-  PetscBool    known;
+  GPUCSRDevice  dev    = f->dev;
+  double *const values = (double *)f->A.array[CSR_VAL].data; /* in place of columns */
+  PetscBool     known;
 
   PetscFunctionBegin;
   *info = 0;
-  PetscCall(CuDSSHandle(dev, dev->stream, &handle));
   PetscCall(Epsilon(f));
-  for (int k = 0; k < 2; k++)
-    if (!dense[k]->matrix) PetscCall(MatCuDSSWrap_Private(dense[k], f->A.m, 1, (const double *)f->A.array[CSR_VAL].data, (size_t)f->A.m));
-  CuDSSCheck(what, (*CuDSS.Execute)(handle, phase, f->config, f->data, f->matrix, f->x.matrix, f->b.matrix));
+  PetscCall(MatCuDSSRun_Private(f, phase, what, 1, values, (size_t)f->A.m, values, (size_t)f->A.m));
   PetscCall((*dev->ops->streamsynchronize)(dev->id, dev->stream));
   if (phase != CUDSS_ANALYSIS) {
     PetscCall(Datum(f, CUDSS_INFO, info, sizeof(*info), &known));
@@ -203,7 +199,7 @@ static PetscErrorCode Analyze(Mat_CuDSS *f)
 
   PetscFunctionBegin;
   f->hybrid = (PetscBool)(f->request.hybrid == CUDSS_ALWAYS);
-  PetscCall(CuDSSHandle(dev, dev->stream, &handle));
+  PetscCall(CuDSSHandle(dev, &handle));
   for (int again = 0; again < 2; again++) {
     PetscCall(Begin(f, handle));
     PetscCall(Room(dev, &room)); /* Begin() has freed the old factors */
@@ -257,7 +253,6 @@ static PetscErrorCode Factor(Mat_CuDSS *f)
 PetscErrorCode MatCuDSSAgain_Private(Mat_CuDSS *f)
 {
   PetscFunctionBegin;
-  PetscCall(MatCuDSSTurn_Private(f, f->dev->stream));
   PetscCall(Analyze(f));
   PetscCall(Factor(f));
   PetscFunctionReturn(PETSC_SUCCESS);

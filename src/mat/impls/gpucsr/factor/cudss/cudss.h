@@ -25,12 +25,6 @@ typedef struct {
   PetscReal error;  /* backward error above which a solution is refused */
 } CuDSSRequest;
 
-/* A dense matrix of cuDSS around an array */
-typedef struct {
-  void   *matrix;
-  int64_t columns, ld;
-} CuDSSDense;
-
 /* Rows of a Schur complement; n 0: none was asked for */
 typedef struct {
   Mat          F;
@@ -42,7 +36,6 @@ typedef struct {
 /* F->data of a factor */
 typedef struct {
   GPUCSRDevice     dev;
-  GPUCSRStream     last;       /* stream of the last work */
   GPUCSRBuffer     sent, back; /* device vectors of solves with host vectors */
   GPUCSRLiving     living;
   MatFactorType    type;
@@ -60,7 +53,6 @@ typedef struct {
   double           norm;         /* the largest sum of a row's absolute values */
   PetscBool        zero;         /* the sum of a row is zero, and no shift was asked for */
   void            *config, *data, *matrix;
-  CuDSSDense       b, x;
   CuDSSSchur       schur;
   GPUCSRBuffer     residual, step;      /* of CUDSS_COLUMNS columns at most */
   void            *most;                /* numbers of a check, on the device, */
@@ -78,9 +70,8 @@ typedef struct {
   char             why[320]; /* the reason that this solver type was taken */
 } Mat_CuDSS;
 
-GPUCSR_INTERN PetscErrorCode MatCuDSSWrap_Private(CuDSSDense *, int64_t n, int k, const double *values, size_t ld);
-GPUCSR_INTERN PetscErrorCode MatCuDSSExecute_Private(Mat_CuDSS *, int phase, PetscBool transposed, int k, const double *b, size_t ldb, double *x, size_t ldx, GPUCSRStream);
-GPUCSR_INTERN PetscErrorCode MatCuDSSTurn_Private(Mat_CuDSS *, GPUCSRStream);
+GPUCSR_INTERN PetscErrorCode MatCuDSSRun_Private(Mat_CuDSS *, int phase, const char what[], int k, const double *b, size_t ldb, double *x, size_t ldx);
+GPUCSR_INTERN PetscErrorCode MatCuDSSExecute_Private(Mat_CuDSS *, int phase, PetscBool transposed, int k, const double *b, size_t ldb, double *x, size_t ldx);
 GPUCSR_INTERN PetscErrorCode MatCuDSSFinite_Private(Mat_CuDSS *, PetscBool *finite);
 GPUCSR_INTERN PetscErrorCode MatCuDSSTrial_Private(Mat_CuDSS *, PetscBool *good);
 GPUCSR_INTERN PetscErrorCode MatCuDSSAgain_Private(Mat_CuDSS *);
@@ -94,5 +85,5 @@ GPUCSR_INTERN PetscErrorCode MatCuDSSSchurClear_Private(Mat F);
 GPUCSR_INTERN PetscErrorCode MatCuDSSSchurFree_Private(CuDSSSchur *);
 GPUCSR_INTERN PetscErrorCode MatCuDSSSchurBegin_Private(Mat_CuDSS *, void *handle);
 GPUCSR_INTERN PetscErrorCode MatCuDSSSchurGet_Private(Mat_CuDSS *);
-GPUCSR_INTERN PetscErrorCode MatCuDSSSchurSolve_Private(Mat_CuDSS *, PetscBool transposed, int k, const double *b, size_t ldb, double *x, size_t ldx, GPUCSRStream);
+GPUCSR_INTERN PetscErrorCode MatCuDSSSchurSolve_Private(Mat_CuDSS *, PetscBool transposed, int k, const double *b, size_t ldb, double *x, size_t ldx);
 GPUCSR_INTERN PetscErrorCode MatCuDSSSchurTrial_Private(Mat_CuDSS *, const double *x, const double *r, double size, PetscBool *good);

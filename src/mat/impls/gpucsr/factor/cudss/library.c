@@ -1,5 +1,5 @@
 /*
-  Opens libcudss.so.1 at run time: the file of -mat_gpucsr_cudss_library, the loader's, or the file of make cudss beside this library. Each device of the process has one handle.
+  Opens libcudss.so.1 at run time: the file of -mat_gpucsr_cudss_library, the loader's, or the file of make cudss beside this library. The process has one handle.
 */
 #if !defined(_GNU_SOURCE)
   #define _GNU_SOURCE /* dladdr() */
@@ -14,14 +14,11 @@ CuDSSFunctions CuDSS;
 static void *opened;
 static char  name[PETSC_MAX_PATH_LEN + 32], asked[PETSC_MAX_PATH_LEN], refused[512];
 
-typedef struct _n_Handle Handle;
-struct _n_Handle {
+/* Of the process' GPU */
+static struct {
   GPUCSRDevice dev;
-  void        *cudss;
-  GPUCSRStream stream;
-  Handle      *next;
-};
-static Handle *handles;
+  void        *cudss; /* NULL: not created yet */
+} handle;
 
 const char *CuDSSName(void)
 {
@@ -119,34 +116,28 @@ PetscErrorCode CuDSSOpen(char why[], size_t len)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode HandlesDestroy(void)
+static PetscErrorCode HandleDestroy(void)
 {
   PetscFunctionBegin;
-  while (handles) {
-    Handle *h = handles;
-
-    handles = h->next;
-    if (!h->dev->failed[0]) (void)(*CuDSS.Destroy)(h->cudss);
-    PetscCall(PetscFree(h));
-  }
+  if (handle.cudss && !handle.dev->failed[0]) (void)(*CuDSS.Destroy)(handle.cudss);
+  PetscCall(PetscMemzero(&handle, sizeof(handle)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode HandleCreate(GPUCSRDevice dev, Handle **handle)
+static PetscErrorCode HandleCreate(GPUCSRDevice dev)
 {
-  Handle *h;
-  void   *cudss = NULL;
-  int     e;
-  char    layer[PETSC_MAX_PATH_LEN + 32], folder[PETSC_MAX_PATH_LEN];
+  void *cudss = NULL;
+  int   e;
+  char  layer[PETSC_MAX_PATH_LEN + 32], folder[PETSC_MAX_PATH_LEN];
 
   PetscFunctionBegin;
   e = (*CuDSS.Create)(&cudss);
+  if (!e) e = (*CuDSS.SetStream)(cudss, (void *)dev->stream);
   if (e && cudss) (void)(*CuDSS.Destroy)(cudss);
   CuDSSCheck("cudssCreate()", e);
-  if (!handles) PetscCall(GPUCSRRegisterFinalize(GPUCSR_FINAL_MAT, HandlesDestroy));
-  PetscCall(PetscNew(&h));
-  *h      = (Handle){.dev = dev, .cudss = cudss, .next = handles};
-  handles = *handle = h;
+  handle.dev   = dev;
+  handle.cudss = cudss;
+  PetscCall(GPUCSRRegisterFinalize(GPUCSR_FINAL_MAT, HandleDestroy));
   /* several threads of the host order the unknowns, where the library came with its layer for them */
   PetscCall(FolderOf((void *)CuDSS.Create, folder, sizeof(folder)));
   PetscCall(PetscSNPrintf(layer, sizeof(layer), "%slibcudss_mtlayer_gomp.so.1", folder));
@@ -154,18 +145,13 @@ static PetscErrorCode HandleCreate(GPUCSRDevice dev, Handle **handle)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The handle of a device, for work in the order of this stream. A host that stands in for the device does the stream's work first */
-PetscErrorCode CuDSSHandle(GPUCSRDevice dev, GPUCSRStream s, void **cudss)
+/* The handle, for work in the order of the device's stream. A host that stands in for the device does the stream's work first */
+PetscErrorCode CuDSSHandle(GPUCSRDevice dev, void **cudss)
 {
-  Handle *h = handles;
-
   PetscFunctionBegin;
   PetscCall((*dev->ops->activate)(dev->id));
-  while (h && h->dev != dev) h = h->next;
-  if (!h) PetscCall(HandleCreate(dev, &h));
-  if (!h->stream || h->stream != s) CuDSSCall(SetStream, h->cudss, (void *)s);
-  h->stream = s;
-  if (!dev->ops->kernels) PetscCall(GPUCSRWaitStreamOnHost(s));
-  *cudss = h->cudss;
+  if (!handle.cudss) PetscCall(HandleCreate(dev));
+  if (!dev->ops->kernels) PetscCall(GPUCSRWaitStreamOnHost(dev->stream));
+  *cudss = handle.cudss;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

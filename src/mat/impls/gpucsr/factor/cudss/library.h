@@ -66,8 +66,7 @@ enum {
   ROW(Execute, (void *handle, int phase, const void *config, void *data, const void *A, void *x, const void *b)) \
   ROW(MatrixCreateDn, (void **matrix, int64_t rows, int64_t columns, int64_t ld, const void *values, int type, int layout)) \
   ROW(MatrixCreateCsr, (void **matrix, int64_t rows, int64_t columns, int64_t nnz, const void *begin, const void *end, const void *column, const void *values, int offsets, int indices, int type, int kind, int view, int base)) \
-  ROW(MatrixDestroy, (void *matrix)) \
-  ROW(MatrixSetValues, (void *matrix, const void *values))
+  ROW(MatrixDestroy, (void *matrix))
 
 typedef struct {
 #define CUDSS_MEMBER(name, parameters) int(*name) parameters;
@@ -78,7 +77,7 @@ typedef struct {
 GPUCSR_INTERN CuDSSFunctions CuDSS;
 
 GPUCSR_INTERN PetscErrorCode CuDSSOpen(char why[], size_t len); /* why stays empty if the library can be called */
-GPUCSR_INTERN PetscErrorCode CuDSSHandle(GPUCSRDevice, GPUCSRStream, void **handle);
+GPUCSR_INTERN PetscErrorCode CuDSSHandle(GPUCSRDevice, void **handle);
 GPUCSR_INTERN const char    *CuDSSName(void); /* version and file */
 GPUCSR_INTERN const char    *CuDSSStatus(int);
 

@@ -104,7 +104,7 @@ static PetscErrorCode Download(Mat_CuDSS *f, double *values)
   PetscErrorCode ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
-  PetscCall(CuDSSHandle(dev, dev->stream, &handle));
+  PetscCall(CuDSSHandle(dev, &handle));
   PetscCall(GPUCSRMalloc(dev, sizeof(double) * n * n, "a Schur complement", &array));
   status = (*CuDSS.MatrixCreateDn)(&matrix, f->schur.n, f->schur.n, f->schur.n, array, CUDSS_DOUBLE, 0);
   if (!status) status = (*CuDSS.DataGet)(handle, f->data, CUDSS_SCHUR_MATRIX, &matrix, sizeof(matrix), &written);
@@ -144,7 +144,7 @@ PetscErrorCode MatCuDSSSchurGet_Private(Mat_CuDSS *f)
 }
 
 /* y = the forward solve of k columns b, in a buffer. L D L^T has another step, by way of array x */
-static PetscErrorCode Forward(Mat_CuDSS *f, int k, const double *b, size_t ldb, double *x, size_t ldx, GPUCSRStream s, double **y)
+static PetscErrorCode Forward(Mat_CuDSS *f, int k, const double *b, size_t ldb, double *x, size_t ldx, double **y)
 {
   const size_t n = (size_t)f->A.m;
   void        *p;
@@ -153,14 +153,14 @@ static PetscErrorCode Forward(Mat_CuDSS *f, int k, const double *b, size_t ldb, 
   PetscCall(MatGPUCSRBuffer_Private(f->dev, &f->schur.partial, sizeof(double) * n * (size_t)k, &p));
   *y = (double *)p;
   if (f->kind == CUDSS_SYMMETRIC) {
-    PetscCall(MatCuDSSExecute_Private(f, CUDSS_SOLVE_FORWARD, PETSC_FALSE, k, b, ldb, x, ldx, s));
-    PetscCall(MatCuDSSExecute_Private(f, CUDSS_SOLVE_DIAGONAL, PETSC_FALSE, k, x, ldx, *y, n, s));
-  } else PetscCall(MatCuDSSExecute_Private(f, CUDSS_SOLVE_FORWARD, PETSC_FALSE, k, b, ldb, *y, n, s));
+    PetscCall(MatCuDSSExecute_Private(f, CUDSS_SOLVE_FORWARD, PETSC_FALSE, k, b, ldb, x, ldx));
+    PetscCall(MatCuDSSExecute_Private(f, CUDSS_SOLVE_DIAGONAL, PETSC_FALSE, k, x, ldx, *y, n));
+  } else PetscCall(MatCuDSSExecute_Private(f, CUDSS_SOLVE_FORWARD, PETSC_FALSE, k, b, ldb, *y, n));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The entries of S in a column y: solved with S. work has as many numbers as S has rows */
-static PetscErrorCode SolveS(Mat_CuDSS *f, double *y, GPUCSRStream s, PetscScalar *work, Vec b, Vec x)
+static PetscErrorCode SolveS(Mat_CuDSS *f, double *y, PetscScalar *work, Vec b, Vec x)
 {
   GPUCSRDevice      dev   = f->dev;
   const CuDSSSchur *schur = &f->schur;
@@ -169,8 +169,8 @@ static PetscErrorCode SolveS(Mat_CuDSS *f, double *y, GPUCSRStream s, PetscScala
 
   PetscFunctionBegin;
   y += f->A.m - schur->n;
-  PetscCall((*dev->ops->copy)(dev->id, work, y, bytes, GPUCSR_TO_HOST, s));
-  PetscCall((*dev->ops->streamsynchronize)(dev->id, s));
+  PetscCall((*dev->ops->copy)(dev->id, work, y, bytes, GPUCSR_TO_HOST, dev->stream));
+  PetscCall((*dev->ops->streamsynchronize)(dev->id, dev->stream));
   PetscCall(VecGetArrayWrite(b, &array));
   for (int k = 0; k < schur->n; k++) array[k] = work[schur->place[k]];
   PetscCall(VecRestoreArrayWrite(b, &array));
@@ -178,13 +178,13 @@ static PetscErrorCode SolveS(Mat_CuDSS *f, double *y, GPUCSRStream s, PetscScala
   PetscCall(VecGetArray(x, &array));
   for (int k = 0; k < schur->n; k++) work[schur->place[k]] = array[k];
   PetscCall(VecRestoreArray(x, &array));
-  PetscCall((*dev->ops->copy)(dev->id, y, work, bytes, GPUCSR_TO_DEVICE, s));
-  PetscCall((*dev->ops->streamsynchronize)(dev->id, s));
+  PetscCall((*dev->ops->copy)(dev->id, y, work, bytes, GPUCSR_TO_DEVICE, dev->stream));
+  PetscCall((*dev->ops->streamsynchronize)(dev->id, dev->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* x = the solutions of the whole system for k columns b. The factor has failed if S is singular */
-PetscErrorCode MatCuDSSSchurSolve_Private(Mat_CuDSS *f, PetscBool transposed, int k, const double *b, size_t ldb, double *x, size_t ldx, GPUCSRStream s)
+PetscErrorCode MatCuDSSSchurSolve_Private(Mat_CuDSS *f, PetscBool transposed, int k, const double *b, size_t ldb, double *x, size_t ldx)
 {
   double        *y;
   PetscScalar   *work;
@@ -193,15 +193,15 @@ PetscErrorCode MatCuDSSSchurSolve_Private(Mat_CuDSS *f, PetscBool transposed, in
 
   PetscFunctionBegin;
   PetscCheck(!transposed || f->kind != CUDSS_GENERAL, PETSC_COMM_SELF, PETSC_ERR_SUP, "cuDSS has no transposed solve with a Schur complement (MatFactorSetSchurIS()) of L U");
-  PetscCall(Forward(f, k, b, ldb, x, ldx, s, &y));
+  PetscCall(Forward(f, k, b, ldb, x, ldx, &y));
   for (int q = 0; q < 2; q++) PetscCall(VecCreateSeq(PETSC_COMM_SELF, f->schur.n, &v[q]));
   PetscCall(PetscMalloc1(f->schur.n, &work));
-  for (int q = 0; q < k && !ierr; q++) ierr = SolveS(f, y + (size_t)q * (size_t)f->A.m, s, work, v[0], v[1]);
+  for (int q = 0; q < k && !ierr; q++) ierr = SolveS(f, y + (size_t)q * (size_t)f->A.m, work, v[0], v[1]);
   PetscCall(PetscFree(work));
   for (int q = 0; q < 2; q++) PetscCall(VecDestroy(&v[q]));
   if (ierr) f->factored = PETSC_FALSE; /* S may be half factored */
   PetscCall(ierr);
-  PetscCall(MatCuDSSExecute_Private(f, CUDSS_SOLVE_BACKWARD, PETSC_FALSE, k, y, (size_t)f->A.m, x, ldx, s));
+  PetscCall(MatCuDSSExecute_Private(f, CUDSS_SOLVE_BACKWARD, PETSC_FALSE, k, y, (size_t)f->A.m, x, ldx));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -215,7 +215,7 @@ PetscErrorCode MatCuDSSSchurTrial_Private(Mat_CuDSS *f, const double *x, const d
   PetscErrorCode     ierr;
 
   PetscFunctionBegin;
-  PetscCall(Forward(f, 1, r, n, (double *)f->step.p, n, dev->stream, &y));
+  PetscCall(Forward(f, 1, r, n, (double *)f->step.p, n, &y));
   PetscCall(PetscMalloc2(n, &host, ns, &xs));
   ierr = (*dev->ops->copy)(dev->id, host, x, sizeof(double) * n, GPUCSR_TO_HOST, dev->stream);
   GPUCSRKeep(&ierr, (*dev->ops->streamsynchronize)(dev->id, dev->stream));

@@ -3,6 +3,7 @@
   -mat_gpucsr_cudss_error becomes Inf, and PCLU and PCCHOLESKY report a failure. A Krylov method that looks at b - A x itself needs no check.
 */
 #include "cudss.h"
+#include "../../../../../vec/impls/gpu/kernels.h"
 #include <string.h>
 
 /* Backward error up to which refinement would gain nothing */
@@ -43,81 +44,59 @@ PetscErrorCode MatGPUCSRFactorDistrust_Private(GPUCSRDevice dev)
 PetscErrorCode MatCuDSSBuffersFree_Private(Mat_CuDSS *f)
 {
   GPUCSRDevice  dev      = f->dev;
-  CuDSSDense   *dense[]  = {&f->b, &f->x};
   GPUCSRBuffer *buffer[] = {&f->residual, &f->step, &f->sent, &f->back, &f->schur.partial};
 
   PetscFunctionBegin;
-  for (int k = 0; k < 2; k++) {
-    if (dense[k]->matrix && !dev->failed[0]) (void)(*CuDSS.MatrixDestroy)(dense[k]->matrix);
-    *dense[k] = (CuDSSDense){0};
-  }
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(buffer); k++) PetscCall(GPUCSRBufferFree(dev, buffer[k]));
   PetscCall(GPUCSRFree(dev, sizeof(uint64_t) * CHECK_NUMBERS * CUDSS_COLUMNS, &f->most));
   if (f->mosthost && !dev->failed[0]) PetscCall((*dev->ops->hostfree)(dev->id, f->mosthost));
   f->mosthost = NULL;
-  f->last     = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Work begins on stream s: all work shares the factor and its buffers */
-PetscErrorCode MatCuDSSTurn_Private(Mat_CuDSS *f, GPUCSRStream s)
+/* A phase of the library with k columns */
+PetscErrorCode MatCuDSSRun_Private(Mat_CuDSS *f, int phase, const char what[], int k, const double *b, size_t ldb, double *x, size_t ldx)
 {
-  PetscFunctionBegin;
-  if (f->last && s != f->last) PetscCall(GPUCSRDeviceSynchronize(f->dev));
-  f->last = s;
-  PetscCall((*f->dev->ops->activate)(f->dev->id));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* d around these columns */
-PetscErrorCode MatCuDSSWrap_Private(CuDSSDense *d, int64_t n, int k, const double *values, size_t ld)
-{
-  void *old = d->matrix;
+  void *handle, *dense[2] = {NULL, NULL};
+  int   status;
 
   PetscFunctionBegin;
-  if (old && d->columns == k && d->ld == (int64_t)ld) {
-    CuDSSCall(MatrixSetValues, old, values);
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  *d = (CuDSSDense){.columns = k, .ld = (int64_t)ld};
-  if (old) CuDSSCall(MatrixDestroy, old);
-  CuDSSCall(MatrixCreateDn, &d->matrix, n, k, (int64_t)ld, values, CUDSS_DOUBLE, 0);
+  PetscCall(CuDSSHandle(f->dev, &handle));
+  status = (*CuDSS.MatrixCreateDn)(&dense[0], f->A.m, k, (int64_t)ldb, b, CUDSS_DOUBLE, 0);
+  if (!status) status = (*CuDSS.MatrixCreateDn)(&dense[1], f->A.m, k, (int64_t)ldx, x, CUDSS_DOUBLE, 0);
+  if (!status) status = (*CuDSS.Execute)(handle, phase, f->config, f->data, f->matrix, dense[1], dense[0]);
+  for (int q = 0; q < 2; q++)
+    if (dense[q]) (void)(*CuDSS.MatrixDestroy)(dense[q]);
+  CuDSSCheck(what, status);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* A solve, or a part of one */
-PetscErrorCode MatCuDSSExecute_Private(Mat_CuDSS *f, int phase, PetscBool transposed, int k, const double *b, size_t ldb, double *x, size_t ldx, GPUCSRStream s)
+PetscErrorCode MatCuDSSExecute_Private(Mat_CuDSS *f, int phase, PetscBool transposed, int k, const double *b, size_t ldb, double *x, size_t ldx)
 {
   const int mode = transposed && f->kind == CUDSS_GENERAL;
-  void     *handle;
 
   PetscFunctionBegin;
-  PetscCall(MatCuDSSWrap_Private(&f->b, f->A.m, k, b, ldb));
-  PetscCall(MatCuDSSWrap_Private(&f->x, f->A.m, k, x, ldx));
-  PetscCall(CuDSSHandle(f->dev, s, &handle));
   if (mode != f->mode) CuDSSCheck("cudssConfigSet() of transposed solves", (*CuDSS.ConfigSet)(f->config, CUDSS_SOLVE_MODE, &mode, sizeof(mode)));
   f->mode = mode;
-  CuDSSCheck("a solve", (*CuDSS.Execute)(handle, phase, f->config, f->data, f->matrix, f->x.matrix, f->b.matrix));
+  PetscCall(MatCuDSSRun_Private(f, phase, "a solve", k, b, ldb, x, ldx));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Execute(Mat_CuDSS *f, PetscBool transposed, int k, const double *b, size_t ldb, double *x, size_t ldx, GPUCSRStream s)
+static PetscErrorCode Execute(Mat_CuDSS *f, PetscBool transposed, int k, const double *b, size_t ldb, double *x, size_t ldx)
 {
-  if (f->schur.n) return MatCuDSSSchurSolve_Private(f, transposed, k, b, ldb, x, ldx, s);
-  return MatCuDSSExecute_Private(f, CUDSS_SOLVE, transposed, k, b, ldb, x, ldx, s);
+  if (f->schur.n) return MatCuDSSSchurSolve_Private(f, transposed, k, b, ldb, x, ldx);
+  return MatCuDSSExecute_Private(f, CUDSS_SOLVE, transposed, k, b, ldb, x, ldx);
 }
 
 /* The matrix of these solves in CSR. Symmetry is only the program's promise, so a transposed solve is checked with the transpose */
-static PetscErrorCode Factored(Mat_CuDSS *f, PetscBool transposed, GPUCSRStream s, const GPUCSRStorage **A)
+static PetscErrorCode Factored(Mat_CuDSS *f, PetscBool transposed, const GPUCSRStorage **A)
 {
-  GPUCSRDevice dev = f->dev;
-
   PetscFunctionBegin;
   *A = &f->A;
   if (!transposed) PetscFunctionReturn(PETSC_SUCCESS);
   if (!f->T.format) PetscCall(GPUCSRTransposeStorage(&f->A, &f->T, &f->map));
   else if (!f->current) PetscCall(GPUCSRTransposeValues(&f->A, f->map, &f->T));
-  if (s != dev->stream) PetscCall((*dev->ops->streamsynchronize)(dev->id, dev->stream));
   f->current = PETSC_TRUE;
   *A         = &f->T;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -146,7 +125,47 @@ static double Most(const Mat_CuDSS *f, int column, int what)
   return v;
 }
 
-static PetscErrorCode Check(Mat_CuDSS *f, DirectCheck *c, GPUCSRStream s, Quality *worst)
+static void Raise(double v, uint64_t *most)
+{
+  uint64_t bits;
+
+  v = fabs(v);
+  memcpy(&bits, &v, sizeof(bits));
+  if (bits > *most) *most = bits;
+}
+
+/* The twin of check.cu */
+static PetscErrorCode CheckOnHost(const DirectCheck *c)
+{
+  const GPUCSRCSR A = GPUCSRCSROf(c->A);
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRWaitStreamOnHost(c->A->dev->stream));
+  for (int q = 0; q < c->k; q++) {
+    const double *b = c->b + (size_t)q * c->ldb, *x = c->x + (size_t)q * c->ldx;
+    double       *r    = c->r + (size_t)q * (size_t)A.m;
+    uint64_t     *most = c->most + CHECK_NUMBERS * q;
+
+    for (int row = 0; row < A.m; row++) {
+      double sum = 0, size = 0;
+
+      for (int e = A.i[row]; e < A.i[row + 1]; e++) {
+        sum += A.a[e] * x[A.j[e]];
+        size += fabs(A.a[e]);
+      }
+      r[row] = b[row] - sum;
+      Raise(r[row], &most[CHECK_R]);
+      Raise(x[row], &most[CHECK_X]);
+      Raise(b[row], &most[CHECK_B]);
+      Raise(size, &most[CHECK_A]);
+      if (size == 0) most[CHECK_ZERO] = 1;
+    }
+  }
+  PetscCall(GPUCSRLaunched(c->A->dev, "the check of a solution"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Check(Mat_CuDSS *f, DirectCheck *c, Quality *worst)
 {
   GPUCSRDevice dev   = f->dev;
   const size_t bytes = sizeof(uint64_t) * CHECK_NUMBERS * (size_t)c->k;
@@ -155,10 +174,10 @@ static PetscErrorCode Check(Mat_CuDSS *f, DirectCheck *c, GPUCSRStream s, Qualit
   c->r    = (double *)f->residual.p;
   c->most = (uint64_t *)f->most;
   *worst  = (Quality){.given = PETSC_TRUE};
-  PetscCall((*dev->ops->zero)(dev->id, f->most, bytes, s));
-  PetscCall(DirectCheckColumns(c, s));
-  PetscCall((*dev->ops->copy)(dev->id, f->mosthost, f->most, bytes, GPUCSR_TO_HOST, s));
-  PetscCall((*dev->ops->streamsynchronize)(dev->id, s));
+  PetscCall((*dev->ops->zero)(dev->id, f->most, bytes, dev->stream));
+  PetscCall(GPUCSREither(dev, DirectCheck_CUDA(c), CheckOnHost(c)));
+  PetscCall((*dev->ops->copy)(dev->id, f->mosthost, f->most, bytes, GPUCSR_TO_HOST, dev->stream));
+  PetscCall((*dev->ops->streamsynchronize)(dev->id, dev->stream));
   for (int q = 0; q < c->k; q++) {
     const double r = Most(f, q, CHECK_R), b = Most(f, q, CHECK_B), size = Most(f, q, CHECK_A) * Most(f, q, CHECK_X);
 
@@ -182,39 +201,49 @@ PetscErrorCode MatCuDSSFinite_Private(Mat_CuDSS *f, PetscBool *finite)
 
   PetscFunctionBegin;
   PetscCall(Buffers(f, 1));
-  PetscCall(Check(f, &c, f->dev->stream, &unused));
+  PetscCall(Check(f, &c, &unused));
   f->norm = Most(f, 0, CHECK_A);
   f->zero = (PetscBool)(f->mosthost[CHECK_ZERO] && !f->shifts);
   *finite = (PetscBool)isfinite(f->norm);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* x += a d, in each column */
+static PetscErrorCode Add(Mat_CuDSS *f, const DirectCheck *c, double a, const double *d)
+{
+  const double abc[3] = {a, 0, 0};
+  const size_t n      = (size_t)f->A.m;
+
+  PetscFunctionBegin;
+  for (size_t q = 0; q < (size_t)c->k; q++) PetscCall((*VecGPUKernelsOf(f->dev)->map)(f->dev, VECGPU_MAP_axpy, n, abc, d + q * n, NULL, c->x + q * c->ldx));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Solves, checks and refines. Fixed-precision refinement, after Skeel, Iterative refinement implies numerical stability for Gaussian elimination (1980): refinement ends with a step that does not halve
    the error, and takes back a step without gain */
-static PetscErrorCode Refined(Mat_CuDSS *f, PetscBool transposed, DirectCheck *c, GPUCSRStream s, Quality *q)
+static PetscErrorCode Refined(Mat_CuDSS *f, PetscBool transposed, DirectCheck *c, Quality *q)
 {
-  GPUCSRDevice dev = f->dev;
-  const int    n   = f->A.m;
+  const size_t n = (size_t)f->A.m;
   double       first;
 
   PetscFunctionBegin;
   PetscCall(Buffers(f, c->k));
-  PetscCall(Factored(f, transposed, s, &c->A));
-  PetscCall(Execute(f, transposed, c->k, c->b, c->ldb, c->x, c->ldx, s));
-  PetscCall(Check(f, c, s, q));
+  PetscCall(Factored(f, transposed, &c->A));
+  PetscCall(Execute(f, transposed, c->k, c->b, c->ldb, c->x, c->ldx));
+  PetscCall(Check(f, c, q));
   first = q->error;
   for (PetscInt step = 0; step < f->request.refine && q->error > ROUNDING && isfinite(q->error); step++) {
     double      *d      = (double *)f->step.p;
     const double before = q->error;
 
-    PetscCall(Execute(f, transposed, c->k, c->r, (size_t)n, d, (size_t)n, s));
-    PetscCall(DirectAdd(dev, n, c->k, 1, d, c->x, c->ldx, s));
-    PetscCall(Check(f, c, s, q));
+    PetscCall(Execute(f, transposed, c->k, c->r, n, d, n));
+    PetscCall(Add(f, c, 1, d));
+    PetscCall(Check(f, c, q));
     f->steps++;
     if (q->error <= before / 2) continue;
     if (q->error < before) break;
-    PetscCall(DirectAdd(dev, n, c->k, -1, d, c->x, c->ldx, s));
-    PetscCall(Check(f, c, s, q)); /* a large step leaves its rounding */
+    PetscCall(Add(f, c, -1, d));
+    PetscCall(Check(f, c, q)); /* a large step leaves its rounding */
     break;
   }
   q->first = first;
@@ -222,21 +251,20 @@ static PetscErrorCode Refined(Mat_CuDSS *f, PetscBool transposed, DirectCheck *c
 }
 
 /* At most CUDSS_COLUMNS columns on the device. An analysis of older values is not blamed on the matrix */
-static PetscErrorCode SolveColumns(Mat_CuDSS *f, PetscBool transposed, DirectCheck *c, GPUCSRStream s)
+static PetscErrorCode SolveColumns(Mat_CuDSS *f, PetscBool transposed, DirectCheck *c)
 {
   const PetscBool check = (PetscBool)(f->request.check == CUDSS_ALWAYS || (f->request.check == CUDSS_AUTO && !f->dev->trusting && !(f->shifts && f->perturbed)));
   Quality         q;
 
   PetscFunctionBegin;
   if (!check) {
-    PetscCall(Execute(f, transposed, c->k, c->b, c->ldb, c->x, c->ldx, s));
+    PetscCall(Execute(f, transposed, c->k, c->b, c->ldb, c->x, c->ldx));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(Refined(f, transposed, c, s, &q));
+  PetscCall(Refined(f, transposed, c, &q));
   if (!(q.error <= f->request.error) && !f->fresh && q.given) {
     PetscCall(MatCuDSSAgain_Private(f));
-    PetscCall(MatCuDSSTurn_Private(f, s));
-    PetscCall(Refined(f, transposed, c, s, &q));
+    PetscCall(Refined(f, transposed, c, &q));
   }
   f->worst = PetscMax(f->worst, q.error);
   if (!(q.error <= f->request.error)) {
@@ -260,7 +288,7 @@ PetscErrorCode MatCuDSSTrial_Private(Mat_CuDSS *f, PetscBool *good)
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(MatCuDSSTurn_Private(f, dev->stream));
+  PetscCall((*dev->ops->activate)(dev->id));
   PetscCall(MatGPUCSRBuffer_Private(dev, &f->sent, sizeof(double) * n, &bd));
   PetscCall(MatGPUCSRBuffer_Private(dev, &f->back, sizeof(double) * n, &xd));
   PetscCall(PetscMalloc1(n, &b));
@@ -276,19 +304,19 @@ PetscErrorCode MatCuDSSTrial_Private(Mat_CuDSS *f, PetscBool *good)
     c = (DirectCheck){.A = &f->A, .k = 1, .b = (const double *)xd, .x = (double *)bd, .ldb = n, .ldx = n};
     PetscCall(Buffers(f, 1));
     PetscCall((*dev->ops->zero)(dev->id, xd, sizeof(double) * n, dev->stream));
-    PetscCall(Check(f, &c, dev->stream, &q));
+    PetscCall(Check(f, &c, &q));
     PetscCall(MatCuDSSSchurTrial_Private(f, c.x, c.r, Most(f, 0, CHECK_A) * Most(f, 0, CHECK_X), good));
     f->tried = *good;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   c = (DirectCheck){.k = 1, .b = (const double *)bd, .x = (double *)xd, .ldb = n, .ldx = n};
-  PetscCall(Refined(f, PETSC_FALSE, &c, dev->stream, &q));
+  PetscCall(Refined(f, PETSC_FALSE, &c, &q));
   *good    = (PetscBool)((f->kind == CUDSS_POSITIVE ? q.first : q.error) <= f->request.error && (!f->perturbed || (q.condition < SINGULAR_CONDITION && q.left < SINGULAR_RESIDUAL)));
   f->tried = *good;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The k columns of b and x. Columns on the host go through buffers; so does b in the memory of x */
+/* The k columns of b and x. Columns on the host go through buffers; so does b in the memory of x. s: the stream of the operands; all work on a factor is in the order of the library's */
 static PetscErrorCode Columns(Mat_CuDSS *f, PetscBool transposed, int k, const GPUCSROperand *b, size_t ldb, const GPUCSROperand *x, size_t ldx, GPUCSRStream s)
 {
   GPUCSRDevice    dev = f->dev;
@@ -298,24 +326,21 @@ static PetscErrorCode Columns(Mat_CuDSS *f, PetscBool transposed, int k, const G
   DirectCheck     c;
 
   PetscFunctionBegin;
-  PetscCall(MatCuDSSTurn_Private(f, s));
+  PetscCall((*dev->ops->activate)(dev->id));
+  if (s != dev->stream) PetscCall(GPUCSRDeviceSynchronize(dev));
   if (sent) PetscCall(MatGPUCSRBuffer_Private(dev, &f->sent, bytes, &bd));
   if (back) PetscCall(MatGPUCSRBuffer_Private(dev, &f->back, bytes, &xd));
   for (size_t q = 0; q < (size_t)k && sent; q++) {
     const double *from = (const double *)b->p + q * ldb;
     double       *to   = (double *)bd + q * n;
 
-    if (b->place == GPUCSR_HOST) PetscCall(GPUCSRUpload(dev, to, GPUCSR_DOUBLE, from, GPUCSR_DOUBLE, n, b->pinned, s, NULL));
-    else PetscCall((*dev->ops->copy)(dev->id, to, from, sizeof(double) * n, GPUCSR_ON_DEVICE, s));
+    if (b->place == GPUCSR_HOST) PetscCall(GPUCSRUpload(dev, to, GPUCSR_DOUBLE, from, GPUCSR_DOUBLE, n, b->pinned, dev->stream, NULL));
+    else PetscCall((*dev->ops->copy)(dev->id, to, from, sizeof(double) * n, GPUCSR_ON_DEVICE, dev->stream));
   }
   c = (DirectCheck){.k = k, .b = (const double *)bd, .x = (double *)xd, .ldb = sent ? n : ldb, .ldx = back ? n : ldx};
-  PetscCall(SolveColumns(f, transposed, &c, s));
-  for (size_t q = 0; q < (size_t)k && back; q++) PetscCall(GPUCSRDownload(dev, (double *)x->p + q * ldx, GPUCSR_DOUBLE, (double *)xd + q * n, GPUCSR_DOUBLE, n, x->pinned, s));
-  if (back) PetscCall((*dev->ops->streamsynchronize)(dev->id, s));
-  for (int q = 0; q < k; q++) {
-    if (b->place == GPUCSR_HOST) VecGPUCrossed(PETSC_TRUE, n);
-    if (back) VecGPUCrossed(PETSC_FALSE, n);
-  }
+  PetscCall(SolveColumns(f, transposed, &c));
+  for (size_t q = 0; q < (size_t)k && back; q++) PetscCall(GPUCSRDownload(dev, (double *)x->p + q * ldx, GPUCSR_DOUBLE, (double *)xd + q * n, GPUCSR_DOUBLE, n, x->pinned, dev->stream));
+  if (back || s != dev->stream) PetscCall((*dev->ops->streamsynchronize)(dev->id, dev->stream));
   f->solves += k;
   PetscCall(PetscLogFlops(k * 2.0 * (double)f->entries));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -340,19 +365,15 @@ static PetscErrorCode SolveVec(Mat F, PetscBool transposed, Vec b, Vec x)
 {
   Mat_CuDSS    *f = (Mat_CuDSS *)F->data;
   const size_t  n = (size_t)f->A.m;
-  GPUCSROperand ob, ox;
-  GPUCSRStream  s;
+  GPUCSRVectors v = {.x = b, .z = x};
   GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
   f->refused = !f->factored || f->dev->failed[0] ? MAT_FACTOR_OTHER : MAT_FACTOR_NOERROR;
   if (!f->refused) {
-    PetscCall(MatGPUCSRVecGet_Private(f->dev, b, PETSC_TRUE, PETSC_FALSE, &ob));
-    PetscCall(MatGPUCSRVecGet_Private(f->dev, x, PETSC_FALSE, PETSC_TRUE, &ox));
-    PetscCall(MatGPUCSRStream_Private(f->dev, &ob, NULL, &ox, &s));
-    GPUCSRTry(&attempt, Columns(f, transposed, 1, &ob, n, &ox, n, s));
-    PetscCall(MatGPUCSRVecRestore_Private(f->dev, b, PETSC_TRUE, PETSC_FALSE, &ob));
-    PetscCall(MatGPUCSRVecRestore_Private(f->dev, x, PETSC_FALSE, PETSC_TRUE, &ox));
+    PetscCall(MatGPUCSRVectorsGet_Private(f->dev, &v));
+    GPUCSRTry(&attempt, Columns(f, transposed, 1, &v.ox, n, &v.oz, n, v.stream));
+    PetscCall(MatGPUCSRVectorsRestore_Private(f->dev, &v));
     PetscCall(Met(F, f, &attempt));
   }
   if (f->refused) PetscCall(VecSet(x, (PetscScalar)INFINITY));
@@ -373,14 +394,12 @@ static PetscErrorCode MatSolveTranspose_CuDSS(Mat F, Vec b, Vec x)
 static PetscErrorCode AllColumns(Mat_CuDSS *f, PetscBool transposed, PetscInt columns, GPUCSROperand b, size_t ldb, GPUCSROperand x, size_t ldx)
 {
   PetscInt      most = f->request.deterministic ? 1 : CUDSS_COLUMNS, k;
-  GPUCSRStream  s;
   GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
-  PetscCall(MatGPUCSRStream_Private(f->dev, &b, NULL, &x, &s));
   for (PetscInt c = 0; c < columns; c += k) {
     k = PetscMin(most, columns - c);
-    GPUCSRTry(&attempt, Columns(f, transposed, (int)k, &b, ldb, &x, ldx, s));
+    GPUCSRTry(&attempt, Columns(f, transposed, (int)k, &b, ldb, &x, ldx, f->dev->stream));
     if (attempt.error == PETSC_ERR_MEM && k > 1 && b.p != x.p && f->factored) {
       PetscCall(GPUCSRDeviceSynchronize(f->dev));
       PetscCall(MatCuDSSBuffersFree_Private(f));
@@ -389,6 +408,10 @@ static PetscErrorCode AllColumns(Mat_CuDSS *f, PetscBool transposed, PetscInt co
       continue;
     }
     PetscCheck(!attempt.error, PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
+    for (PetscInt q = 0; q < k; q++) {
+      if (b.place == GPUCSR_HOST) VecGPUCrossed(PETSC_TRUE, (size_t)f->A.m);
+      if (x.place == GPUCSR_HOST) VecGPUCrossed(PETSC_FALSE, (size_t)f->A.m);
+    }
     b.p = (double *)b.p + (size_t)k * ldb;
     x.p = (double *)x.p + (size_t)k * ldx;
   }
