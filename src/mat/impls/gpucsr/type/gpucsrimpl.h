@@ -1,9 +1,8 @@
 #pragma once
 
 /* What the files of the Mat share */
-#include <petsc/private/matimpl.h>  /* the operations of a Mat, which the types replace, its product and its state */
-#include <petsc/private/vecimpl.h>  /* the offload mask and the arrays of device vectors */
-#include <petsc/private/hashmapi.h> /* a table of page-locked arrays */
+#include <petsc/private/matimpl.h> /* the operations of a Mat, which the types replace, its product and its state */
+#include <petsc/private/vecimpl.h> /* the offload mask and the arrays of device vectors */
 #include "../product/operator.h"
 #include "../blackbox/spgemm/spgemm.h"
 
