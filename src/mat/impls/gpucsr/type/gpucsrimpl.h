@@ -6,16 +6,24 @@
 #include "../product/operator.h"
 #include "../blackbox/spgemm/spgemm.h"
 
+/* Exchanges between ranks */
+typedef enum {
+  GPUCSR_HALO_AUTO,
+  GPUCSR_HALO_PEER,
+  GPUCSR_HALO_NCCL,
+  GPUCSR_HALO_STAGED
+} GPUCSRHaloWay;
+
 /* Options of a matrix; a parallel matrix passes them to its two blocks */
 typedef struct {
   MatGPUCSRBackend   backend;
   MatGPUCSRPrecision precision;
   GPUCSRRequest      request, trequest;
   PetscBool          transposeatassembly;
-  char               halo[GPUCSR_WORD]; /* exchange between ranks, a word of exchangelist.h or auto */
-  PetscInt           smallonhost;       /* under backend auto, leave products of host vectors to MATAIJ if that is predicted to be faster: 1, 0, or -1, on a GPU alone */
-  PetscInt           productleast;      /* nonzeros of two sparse matrices below which their product is MATAIJ's */
-  PetscBool          masterdevice;      /* the master copy of the values is the device's */
+  GPUCSRHaloWay      halo;
+  PetscInt           smallonhost;  /* under backend auto, leave products of host vectors to MATAIJ if that is predicted to be faster: 1, 0, or -1, on a GPU alone */
+  PetscInt           productleast; /* nonzeros of two sparse matrices below which their product is MATAIJ's */
+  PetscBool          masterdevice; /* the master copy of the values is the device's */
 } MatGPUCSRConfig;
 
 typedef enum {
@@ -273,8 +281,6 @@ GPUCSR_INTERN PetscErrorCode   MatGPUCSRReportPrint_Private(void);
 GPUCSR_INTERN PetscErrorCode   MatGPUCSRReportFactor_Private(MatFactorType, PetscInt rows, const char solver[], const char why[], double seconds); /* totals.c */
 GPUCSR_INTERN PetscErrorCode   MatGPUCSRDescribe_Private(Mat, PetscViewer);
 GPUCSR_INTERN GPUCSRLivingList MatGPUCSRLiving; /* of Mat_SeqGPUCSR */
-
-GPUCSR_INTERN PetscErrorCode GPUCSRHaloWordCheck(Mat, const char[]); /* halo.c */
 
 /* For dlregisgpucsr.c, which registers all types of the library */
 GPUCSR_INTERN PetscErrorCode MatGPUCSRInitialize_Private(MPI_Comm);
