@@ -40,7 +40,6 @@ typedef struct {
   PetscErrorCode (*release)(Mat);                                               /* A is about to leave this type */
   PetscErrorCode (*configured)(Mat);                                            /* the configuration has changed */
   PetscErrorCode (*product)(Mat, GPUCSRSide, Vec x, Vec y, Vec z);              /* z = A x + y or with the transpose; y may be NULL, may be z */
-  PetscErrorCode (*productsetfromoptions)(Mat);                                 /* products of matrices */
   PetscErrorCode (*getdiagonal)(Mat, Vec);                                      /* NULL: the parent's */
   PetscErrorCode (*inplace)(Mat, PetscBool install);                            /* operations in place; NULL: the parent's */
   PetscErrorCode (*axpy)(Mat, PetscScalar, Mat, MatStructure, PetscBool *done); /* not done: the parent's */
@@ -239,8 +238,7 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRShare_Private(Mat, PetscBool whole);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRUnspare_Private(Mat);
 GPUCSR_INTERN PetscErrorCode MatGPUCSREntriesOf_Private(Mat, const GPUCSRStorage *, PetscBool); /* this and the next: sparseproduct.c */
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFromDevice_Private(Mat, GPUCSRStorage *, PetscBool);
-GPUCSR_INTERN PetscErrorCode MatProductSetFromOptions_SeqAIJGPUCSR(Mat);
-GPUCSR_INTERN PetscErrorCode MatProductSetFromOptions_MPIAIJGPUCSR(Mat); /* mpisparse.c */
+GPUCSR_INTERN PetscErrorCode MatProductSetFromOptions_AIJGPUCSR(Mat); /* products.c */
 GPUCSR_INTERN PetscErrorCode MatAXPY_SeqAIJGPUCSR(Mat, PetscScalar, Mat, MatStructure, PetscBool *);
 
 GPUCSR_INTERN PetscErrorCode MatScale_SeqAIJGPUCSR(Mat, PetscScalar); /* scale.c */
