@@ -21,7 +21,7 @@
 //TEST name="differ" nsize=3 args="-cases 1 -mat_gpucsr_format csr -differ halo" fails="-mat_gpucsr_halo is not the same on all ranks: it must be"
 //TEST name="differ_patience" nsize=2 args="-cases 1 -mat_gpucsr_format csr -mat_gpucsr_halo peer -differ patience" fails="on rank 1 of this host and 3600. on rank 0: options must be the same on all ranks"
 //TEST name="differ_timeout" nsize=3 args="-cases 1 -mat_gpucsr_format csr -mat_gpucsr_halo peer -differ timeout" fails="on rank 1 of this host and 30. on rank 0: options must be the same on all ranks"
-//TEST name="unknown" nsize=2 args="-mat_gpucsr_halo pigeon -cases 1" fails="-mat_gpucsr_halo pigeon: must be one of auto, peer, nccl, staged"
+//TEST name="unknown" nsize=2 args="-mat_gpucsr_halo pigeon -cases 1" fails="for -mat_gpucsr_halo. Available options: auto peer nccl staged"
 //TEST name="nccl_host" nsize=3 args="-mat_gpucsr_halo nccl -cases 1 -mat_gpucsr_format csr" gpu=0 fails="-mat_gpucsr_halo nccl: rank 0, host device 0: its products are on the host, where NCCL does not reach"
 //TEST name="view" nsize=2 args="-mat_gpucsr_halo peer -mat_gpucsr_format csr -view"
 

@@ -266,7 +266,7 @@ static PetscErrorCode Destroy_Nccl(GPUCSRHalo h)
 }
 
 /* Can this rank exchange by NCCL? Then its memory, streams and events */
-static PetscErrorCode LocalNccl(GPUCSRHalo h)
+static PetscErrorCode Local_Nccl(GPUCSRHalo h)
 {
   GPUCSRDevice dev = h->dev;
   Nccl        *g;
@@ -305,17 +305,15 @@ static PetscErrorCode LocalNccl(GPUCSRHalo h)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: all ranks make the communicator, or none */
-static PetscErrorCode SetUp_Nccl(GPUCSRHalo h)
+/* All ranks make the communicator, or none */
+static PetscErrorCode Connect_Nccl(GPUCSRHalo h)
 {
+  Nccl         *g = (Nccl *)h->data;
   GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
-  GPUCSRTry(&attempt, LocalNccl(h));
-  PetscCall(GPUCSRAttemptAgree(&attempt, h->comm, h->dev));
-  PetscCheck(!attempt.error, h->comm, attempt.error, "%s", attempt.message);
-  GPUCSRTry(&attempt, GroupGet(h, &((Nccl *)h->data)->group));
-  GPUCSRThen(&attempt, WatchBegin((Nccl *)h->data));
+  GPUCSRTry(&attempt, GroupGet(h, &g->group));
+  GPUCSRThen(&attempt, WatchBegin(g));
   PetscCall(GPUCSRAttemptAgree(&attempt, h->comm, h->dev));
   PetscCheck(!attempt.error, h->comm, attempt.error, "%s", attempt.message);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -459,7 +457,7 @@ static PetscErrorCode ReverseAdd_Nccl(GPUCSRHalo h, const GPUCSROperand *z, GPUC
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(ToHost(h, g->hsend, g->send, h->nsend, s));
-  for (PetscInt k = 0; k < h->nsend; k++) ((PetscScalar *)z->p)[h->index[k]] += g->hsend[k];
+  GPUCSRHaloAdd(h, g->hsend, (PetscScalar *)z->p);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -509,8 +507,8 @@ static PetscErrorCode Fail_Nccl(GPUCSRHalo h, const char message[])
 
 const GPUCSRExchange GPUCSRExchange_nccl = {
   .name         = "nccl",
-  .together     = PETSC_TRUE,
-  .setup        = SetUp_Nccl,
+  .local        = Local_Nccl,
+  .connect      = Connect_Nccl,
   .destroy      = Destroy_Nccl,
   .check        = Here,
   .forwardbegin = ForwardBegin_Nccl,

@@ -59,12 +59,14 @@ static PetscErrorCode Destroy_Peer(GPUCSRHalo h)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Memory of this rank */
-static PetscErrorCode LocalPeer(GPUCSRHalo h)
+static PetscErrorCode Local_Peer(GPUCSRHalo h)
 {
-  Peer *g = (Peer *)h->data;
+  Peer *g;
 
   PetscFunctionBegin;
+  PetscCall(PetscNew(&g));
+  h->data = g;
+  PetscCall(PetscCalloc1(h->peers->size + 1, &g->theirs));
   PetscCheck(PetscMax(h->nsend, h->nrecv) <= INT32_MAX / 2, PETSC_COMM_SELF, PETSC_ERR_SUP, "%" PetscInt_FMT " entries to be sent and %" PetscInt_FMT " to come do not fit 32-bit indices: use more ranks", h->nsend, h->nrecv);
   PetscCall(GPUCSRHaloHostBuffer(h, h->nsend, &g->send));
   PetscCall(GPUCSRHaloHostBuffer(h, h->nrecv, &g->recv));
@@ -135,47 +137,29 @@ static PetscErrorCode Slots(GPUCSRHalo h)
 }
 
 /* Each rank tells its neighbours where in its buffers they write */
-static PetscErrorCode Connect(GPUCSRHalo h)
+static PetscErrorCode Connect_Peer(GPUCSRHalo h)
 {
-  Peer         *g       = (Peer *)h->data;
-  GPUCSRPeers   p       = h->peers;
-  PetscInt64    mine[2] = {h->nrecv, h->nsend}, (*where)[2], (*coming)[2];
+  Peer            *g       = (Peer *)h->data;
+  GPUCSRPeers      p       = h->peers;
+  const PetscInt64 mine[2] = {h->nrecv, h->nsend};
+  PetscInt64(*where)[2], (*coming)[2];
   size_t        at[2][2];
   GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
-  PetscCall(PetscCalloc1(p->size, &coming));
-  PetscCall(GPUCSRHaloPlaces(h, &where));
-  PetscCallMPI(MPI_Allgather(mine, 2, MPI_INT64_T, coming, 2, MPI_INT64_T, p->comm));
-  (void)Layout(p, mine, at);
+  PetscCall(GPUCSRPeersMalloc(p, Layout(p, mine, at), "the halo", g->theirs));
   for (int way = 0; way < 2; way++)
     for (int s = 0; s < 2; s++) g->p.in[way][s] = (double *)(void *)((char *)g->theirs[p->rank] + at[way][s]);
   g->p.count = (uint64_t *)(void *)((char *)g->theirs[p->rank] + CountAt(p));
+  PetscCall(PetscCalloc1(p->size, &coming));
+  PetscCall(GPUCSRHaloPlaces(h, &where));
+  PetscCallMPI(MPI_Allgather((void *)mine, 2, MPI_INT64_T, coming, 2, MPI_INT64_T, p->comm));
   GPUCSRTry(&attempt, Links(h, (const PetscInt64(*)[2])where, (const PetscInt64(*)[2])coming));
   GPUCSRThen(&attempt, Slots(h));
   PetscCall(GPUCSRAttemptAgree(&attempt, p->comm, p->dev));
   PetscCall(PetscFree(where));
   PetscCall(PetscFree(coming));
   PetscCheck(!attempt.error, PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode SetUp_Peer(GPUCSRHalo h)
-{
-  const PetscInt64 mine[2] = {h->nrecv, h->nsend};
-  size_t           at[2][2];
-  Peer            *g;
-  GPUCSRAttempt    attempt;
-
-  PetscFunctionBegin;
-  PetscCall(PetscNew(&g));
-  h->data = g;
-  PetscCall(PetscCalloc1(h->peers->size + 1, &g->theirs));
-  GPUCSRTry(&attempt, LocalPeer(h));
-  PetscCall(GPUCSRAttemptAgree(&attempt, h->peers->comm, h->peers->dev));
-  PetscCheck(!attempt.error, PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
-  PetscCall(GPUCSRPeersMalloc(h->peers, Layout(h->peers, mine, at), "the halo", g->theirs));
-  PetscCall(Connect(h));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -313,7 +297,7 @@ static PetscErrorCode ReverseAdd_Peer(GPUCSRHalo h, const GPUCSROperand *z, GPUC
   else {
     END(h, s, GPUCSRPeerReceive(&g->p, GPUCSR_SUMS, (double *)g->send, s));
     PetscCall(Wait(h, s));
-    GPUCSRHaloSums(h, g->send, (PetscScalar *)z->p, PETSC_TRUE);
+    GPUCSRHaloAdd(h, g->send, (PetscScalar *)z->p);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -412,8 +396,8 @@ static PetscErrorCode Record_Peer(GPUCSRHalo h, PetscBool begins)
 const GPUCSRExchange GPUCSRExchange_peer = {
   .name         = "peer",
   .peers        = PETSC_TRUE,
-  .together     = PETSC_TRUE,
-  .setup        = SetUp_Peer,
+  .local        = Local_Peer,
+  .connect      = Connect_Peer,
   .destroy      = Destroy_Peer,
   .check        = Check_Peer,
   .forwardbegin = ForwardBegin_Peer,

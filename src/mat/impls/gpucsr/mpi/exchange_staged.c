@@ -1,98 +1,63 @@
 /*
-  The exchange that works with every MPI: messages between page-locked host memory. The device packs the entries of a device vector, and adds the
+  The exchange that works with every MPI: PetscSF sends and sums entries in page-locked host memory. The device packs the entries of a device vector, and adds the
   sums.
 */
 #include "halo.h"
 
 typedef struct {
-  MPI_Request *forward, *backward; /* persistent: receives first */
-  PetscScalar *send, *recv, *sum;  /* page-locked where that means something */
-  int32_t     *dindex, *dunique;   /* on the device, for device vectors */
-  double      *dbuffer;
+  PetscScalar *border, *recv; /* unique entries of x, or their sums; and the halo. Page-locked where that means something */
+  int32_t     *place;         /* of the unique entries, on the device, */
+  double      *there;         /* and room for them, for device vectors */
 } Staged;
 
 static PetscErrorCode Destroy_Staged(GPUCSRHalo h)
 {
-  Staged *g = (Staged *)h->data;
-
   PetscFunctionBegin;
-  for (int k = 0; k < h->to.n + h->from.n && g->forward; k++) {
-    if (g->forward[k] != MPI_REQUEST_NULL) PetscCallMPI(MPI_Request_free(&g->forward[k]));
-    if (g->backward[k] != MPI_REQUEST_NULL) PetscCallMPI(MPI_Request_free(&g->backward[k]));
-  }
-  PetscCall(PetscFree2(g->forward, g->backward));
   PetscCall(PetscFree(h->data));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Persistent messages with each neighbour: the numbers between the buffer's offsets */
-static PetscErrorCode Messages(GPUCSRHalo h, const GPUCSRNeighbours *b, PetscScalar *buffer, PetscBool receive, MPI_Request req[])
+static PetscErrorCode Local_Staged(GPUCSRHalo h)
 {
-  PetscFunctionBegin;
-  for (PetscMPIInt k = 0; k < b->n; k++) {
-    PetscMPIInt count;
-
-    PetscCall(PetscMPIIntCast(b->offset[k + 1] - b->offset[k], &count));
-    if (receive) PetscCallMPI(MPI_Recv_init(buffer + b->offset[k], count, MPIU_SCALAR, b->rank[k], h->tag, h->comm, &req[k]));
-    else PetscCallMPI(MPI_Send_init(buffer + b->offset[k], count, MPIU_SCALAR, b->rank[k], h->tag, h->comm, &req[k]));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode SetUp_Staged(GPUCSRHalo h)
-{
-  const PetscMPIInt n = h->to.n + h->from.n;
-  Staged           *g;
+  Staged *g;
 
   PetscFunctionBegin;
   PetscCall(PetscNew(&g));
   h->data = g;
-  PetscCall(PetscMalloc2(n + 1, &g->forward, n + 1, &g->backward));
-  for (PetscMPIInt k = 0; k < n; k++) g->forward[k] = g->backward[k] = MPI_REQUEST_NULL;
-  PetscCall(GPUCSRHaloHostBuffer(h, h->nsend, &g->send));
+  PetscCall(GPUCSRHaloHostBuffer(h, h->nunique, &g->border));
   PetscCall(GPUCSRHaloHostBuffer(h, h->nrecv, &g->recv));
-  PetscCall(GPUCSRHaloHostBuffer(h, h->nunique, &g->sum));
   if (h->dev) {
-    PetscCall(GPUCSRHaloIndices(h, h->index, h->nsend, &g->dindex));
-    PetscCall(GPUCSRHaloIndices(h, h->unique, h->nunique, &g->dunique));
-    PetscCall(GPUCSRHaloMalloc(h, sizeof(double) * (size_t)h->nsend, &g->dbuffer));
+    PetscCall(GPUCSRHaloIndices(h, h->unique, h->nunique, &g->place));
+    PetscCall(GPUCSRHaloMalloc(h, sizeof(double) * (size_t)h->nunique, &g->there));
   }
-  PetscCall(Messages(h, &h->from, g->recv, PETSC_TRUE, g->forward));
-  PetscCall(Messages(h, &h->to, g->send, PETSC_FALSE, g->forward + h->from.n));
-  PetscCall(Messages(h, &h->to, g->send, PETSC_TRUE, g->backward));
-  PetscCall(Messages(h, &h->from, g->recv, PETSC_FALSE, g->backward + h->to.n));
   h->host = g->recv;
   h->halo = (GPUCSROperand){.p = g->recv, .place = GPUCSR_HOST, .pinned = (PetscBool)(h->dev != NULL)};
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Pack(GPUCSRHalo h, const GPUCSROperand *x, GPUCSRStream s)
+static PetscErrorCode ForwardBegin_Staged(GPUCSRHalo h, const GPUCSROperand *x, GPUCSRStream s)
 {
   Staged *g = (Staged *)h->data;
 
   PetscFunctionBegin;
-  if (!x || x->place == GPUCSR_HOST) GPUCSRHaloPack(h, x ? (const PetscScalar *)x->p : NULL, g->send);
-  else if (h->nsend) {
-    PetscCall((*GPUCSRHelpers(h->dev)->gather)(h->dev, (int)h->nsend, GPUCSR_DOUBLE, g->dindex, x->p, g->dbuffer, s));
-    PetscCall(GPUCSRDownload(h->dev, g->send, GPUCSR_DOUBLE, g->dbuffer, GPUCSR_DOUBLE, (size_t)h->nsend, PETSC_TRUE, s));
+  if (!x || x->place == GPUCSR_HOST) {
+    for (PetscInt u = 0; u < h->nunique; u++) g->border[u] = x ? ((const PetscScalar *)x->p)[h->unique[u]] : (PetscScalar)NAN;
+  } else if (h->nunique) {
+    PetscCall((*GPUCSRHelpers(h->dev)->gather)(h->dev, (int)h->nunique, GPUCSR_DOUBLE, g->place, x->p, g->there, s));
+    PetscCall(GPUCSRDownload(h->dev, g->border, GPUCSR_DOUBLE, g->there, GPUCSR_DOUBLE, (size_t)h->nunique, PETSC_TRUE, s));
     PetscCall(h->dev->ops->streamsynchronize(h->dev->id, s));
   }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode ForwardBegin_Staged(GPUCSRHalo h, const GPUCSROperand *x, GPUCSRStream s)
-{
-  PetscFunctionBegin;
-  PetscCall(Pack(h, x, s));
-  PetscCallMPI(MPI_Startall(h->to.n + h->from.n, ((Staged *)h->data)->forward));
+  PetscCall(PetscSFBcastBegin(h->sf, MPIU_SCALAR, g->border, g->recv, MPI_REPLACE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode ForwardEnd_Staged(GPUCSRHalo h, PetscBool host, GPUCSRStream s)
 {
+  Staged *g = (Staged *)h->data;
+
   PetscFunctionBegin;
   (void)host; /* on the host either way */
-  PetscCallMPI(MPI_Waitall(h->to.n + h->from.n, ((Staged *)h->data)->forward, MPI_STATUSES_IGNORE));
+  PetscCall(PetscSFBcastEnd(h->sf, MPIU_SCALAR, g->border, g->recv, MPI_REPLACE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -102,7 +67,8 @@ static PetscErrorCode ReverseBegin_Staged(GPUCSRHalo h, PetscBool valid, PetscBo
 
   PetscFunctionBegin;
   for (PetscInt k = 0; k < (valid ? 0 : h->nrecv); k++) g->recv[k] = (PetscScalar)NAN;
-  PetscCallMPI(MPI_Startall(h->to.n + h->from.n, g->backward));
+  PetscCall(PetscArrayzero(g->border, h->nunique));
+  PetscCall(PetscSFReduceBegin(h->sf, MPIU_SCALAR, g->recv, g->border, MPIU_SUM));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -111,21 +77,21 @@ static PetscErrorCode ReverseAdd_Staged(GPUCSRHalo h, const GPUCSROperand *z, GP
   Staged *g = (Staged *)h->data;
 
   PetscFunctionBegin;
-  PetscCallMPI(MPI_Waitall(h->to.n + h->from.n, g->backward, MPI_STATUSES_IGNORE));
+  PetscCall(PetscSFReduceEnd(h->sf, MPIU_SCALAR, g->recv, g->border, MPIU_SUM));
   if (!z) PetscFunctionReturn(PETSC_SUCCESS);
-  if (z->place == GPUCSR_HOST) GPUCSRHaloSums(h, g->send, (PetscScalar *)z->p, PETSC_TRUE);
-  else if (h->nunique) {
-    GPUCSRHaloSums(h, g->send, g->sum, PETSC_FALSE);
-    PetscCall(GPUCSRUpload(h->dev, g->dbuffer, GPUCSR_DOUBLE, g->sum, GPUCSR_DOUBLE, (size_t)h->nunique, PETSC_TRUE, s, NULL));
-    PetscCall((*GPUCSRHelpers(h->dev)->scatteradd)(h->dev, (int)h->nunique, g->dunique, g->dbuffer, z->p, s));
-    PetscCall(h->dev->ops->streamsynchronize(h->dev->id, s)); /* the next product writes sum again */
+  if (z->place == GPUCSR_HOST) {
+    for (PetscInt u = 0; u < h->nunique; u++) ((PetscScalar *)z->p)[h->unique[u]] += g->border[u];
+  } else if (h->nunique) {
+    PetscCall(GPUCSRUpload(h->dev, g->there, GPUCSR_DOUBLE, g->border, GPUCSR_DOUBLE, (size_t)h->nunique, PETSC_TRUE, s, NULL));
+    PetscCall((*GPUCSRHelpers(h->dev)->scatteradd)(h->dev, (int)h->nunique, g->place, g->there, z->p, s));
+    PetscCall(h->dev->ops->streamsynchronize(h->dev->id, s)); /* the next product writes the border again */
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 const GPUCSRExchange GPUCSRExchange_staged = {
   .name         = "staged",
-  .setup        = SetUp_Staged,
+  .local        = Local_Staged,
   .destroy      = Destroy_Staged,
   .forwardbegin = ForwardBegin_Staged,
   .forwardend   = ForwardEnd_Staged,

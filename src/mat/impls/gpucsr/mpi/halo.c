@@ -3,57 +3,62 @@
 */
 #include "halo.h"
 #include <limits.h>
-#include <petscsf.h>
 
-static PetscErrorCode NeighboursCreate(GPUCSRSFCount n, const PetscMPIInt ranks[], const PetscInt offset[], GPUCSRNeighbours *b, PetscInt **order)
+/* The entries that other ranks need, each once, and h->sf, which sends these to the halo. whole: sends all entries */
+static PetscErrorCode Unique(GPUCSRHalo h, PetscSF whole)
 {
+  const PetscInt    *degree;
+  const PetscSFNode *owner;
+  PetscSFNode       *root;
+  PetscInt          *place, *there, m;
+
   PetscFunctionBegin;
-  b->n = (PetscMPIInt)n;
-  PetscCall(PetscMalloc2(n, &b->rank, n + 1, &b->offset));
-  PetscCall(PetscMalloc1(n, order));
-  for (PetscInt k = 0; k < n; k++) {
-    b->rank[k]  = ranks[k];
-    (*order)[k] = k;
+  PetscCall(PetscSFGetGraph(whole, &m, &h->nrecv, NULL, &owner));
+  PetscCall(PetscSFComputeDegreeBegin(whole, &degree));
+  PetscCall(PetscSFComputeDegreeEnd(whole, &degree));
+  PetscCall(PetscMalloc2(m, &place, h->nrecv, &there));
+  for (PetscInt k = 0; k < m; k++) {
+    place[k] = h->nunique;
+    h->nunique += degree[k] > 0;
   }
-  PetscCall(PetscSortMPIIntWithIntArray(b->n, b->rank, *order)); /* ranks are summed in order */
-  b->offset[0] = 0;
-  for (PetscInt k = 0; k < n; k++) b->offset[k + 1] = b->offset[k] + offset[(*order)[k] + 1] - offset[(*order)[k]];
+  PetscCall(PetscMalloc1(h->nunique, &h->unique));
+  for (PetscInt k = 0; k < m; k++)
+    if (degree[k] > 0) h->unique[place[k]] = k;
+  PetscCall(PetscSFBcastBegin(whole, MPIU_INT, place, there, MPI_REPLACE));
+  PetscCall(PetscSFBcastEnd(whole, MPIU_INT, place, there, MPI_REPLACE));
+  PetscCall(PetscMalloc1(h->nrecv, &root));
+  for (PetscInt k = 0; k < h->nrecv; k++) {
+    root[k].rank  = owner[k].rank;
+    root[k].index = there[k];
+  }
+  PetscCall(PetscFree2(place, there));
+  PetscCall(PetscSFCreate(h->comm, &h->sf));
+  PetscCall(PetscSFSetGraph(h->sf, h->nunique, h->nrecv, NULL, PETSC_OWN_POINTER, root, PETSC_OWN_POINTER));
+  PetscCall(PetscSFSetUp(h->sf));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Graph(GPUCSRHalo h, PetscSF sf)
+/* Neighbours and their entries: PetscSF has them in the order of ranks */
+static PetscErrorCode Neighbours(GPUCSRHalo h)
 {
-  GPUCSRSFCount      n;
-  const PetscMPIInt *ranks;
-  const PetscInt    *offset, *mine, *root;
-  PetscInt          *order, *at;
+  GPUCSRSFCount   n;
+  const PetscInt *mine, *root;
 
   PetscFunctionBegin;
-  PetscCall(PetscSFGetRootRanks(sf, &n, &ranks, &offset, &mine, NULL));
-  PetscCall(NeighboursCreate(n, ranks, offset, &h->from, &order));
-  h->nrecv = h->from.offset[n];
-  for (PetscInt k = 0; k < n; k++)
-    for (PetscInt e = 0; e < offset[order[k] + 1] - offset[order[k]]; e++) PetscCheck(mine[offset[order[k]] + e] == h->from.offset[k] + e, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The entries of x that rank %d owns are not together", (int)h->from.rank[k]);
-  PetscCall(PetscFree(order));
-  PetscCall(PetscSFGetLeafRanks(sf, &n, &ranks, &offset, &root));
-  PetscCall(NeighboursCreate(n, ranks, offset, &h->to, &order));
+  PetscCall(PetscSFGetRootRanks(h->sf, &n, &h->from.rank, &h->from.offset, &mine, NULL));
+  h->from.n = (PetscMPIInt)n;
+  for (PetscInt k = 0; k < h->nrecv; k++) PetscCheck(mine[k] == k, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The entries of x are not in the order of the ranks that own them");
+  PetscCall(PetscSFGetLeafRanks(h->sf, &n, &h->to.rank, &h->to.offset, &root));
+  h->to.n  = (PetscMPIInt)n;
   h->nsend = h->to.offset[n];
-  PetscCall(PetscMalloc4(h->nsend, &h->index, h->nsend, &h->unique, h->nsend + 2, &h->first, h->nsend, &h->sent));
-  for (PetscInt k = 0; k < n; k++) PetscCall(PetscArraycpy(h->index + h->to.offset[k], root + offset[order[k]], h->to.offset[k + 1] - h->to.offset[k]));
-  PetscCall(PetscFree(order));
-  PetscCall(PetscMalloc1(h->nsend, &at));
-  PetscCall(PetscArraycpy(at, h->index, h->nsend));
-  h->nunique = h->nsend;
-  PetscCall(PetscSortRemoveDupsInt(&h->nunique, at));
-  PetscCall(PetscArraycpy(h->unique, at, h->nunique));
+  PetscCall(PetscMalloc3(h->nsend, &h->index, h->nsend, &h->sent, h->nunique + 2, &h->first));
   PetscCall(PetscArrayzero(h->first, h->nunique + 2));
   for (PetscInt k = 0; k < h->nsend; k++) {
-    PetscCall(PetscFindInt(h->index[k], h->nunique, h->unique, &at[k]));
-    h->first[at[k] + 2]++;
+    h->index[k] = h->unique[root[k]];
+    h->first[root[k] + 2]++;
   }
   for (PetscInt u = 0; u < h->nunique; u++) h->first[u + 2] += h->first[u + 1];
-  for (PetscInt k = 0; k < h->nsend; k++) h->sent[h->first[at[k] + 1]++] = k;
-  PetscCall(PetscFree(at));
+  for (PetscInt k = 0; k < h->nsend; k++) h->sent[h->first[root[k] + 1]++] = k;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -135,8 +140,8 @@ static PetscErrorCode HaloRelease(void *halo)
 
 static GPUCSRLivingList halos = {GPUCSR_FINAL_HALO, HaloRelease, NULL};
 
-/* Collective: the graph of the n columns `ghost`, ascending, of which other ranks have the entries. of: has the communicator, and a tag for messages */
-PetscErrorCode GPUCSRHaloCreate(PetscObject of, PetscLayout cmap, PetscInt n, const PetscInt ghost[], GPUCSRHalo *halo)
+/* Collective: the graph of the n columns `ghost`, ascending, of which other ranks have the entries */
+PetscErrorCode GPUCSRHaloCreate(MPI_Comm comm, PetscLayout cmap, PetscInt n, const PetscInt ghost[], GPUCSRHalo *halo)
 {
   GPUCSRHalo h;
   PetscSF    sf;
@@ -146,50 +151,18 @@ PetscErrorCode GPUCSRHaloCreate(PetscObject of, PetscLayout cmap, PetscInt n, co
   *halo = h;
   PetscCall(GPUCSRLivingAdd(&halos, &h->living, h));
   h->exchange = &GPUCSRExchange_staged;
-  PetscCall(PetscObjectGetComm(of, &h->comm));
-  PetscCall(PetscObjectGetNewTag(of, &h->tag));
+  h->comm     = comm;
   PetscCall(PetscSFCreate(h->comm, &sf));
   PetscCall(PetscSFSetGraphLayout(sf, cmap, n, NULL, PETSC_COPY_VALUES, ghost));
   PetscCall(PetscSFSetUp(sf));
-  PetscCall(Graph(h, sf));
+  PetscCall(Unique(h, sf));
   PetscCall(PetscSFDestroy(&sf));
+  PetscCall(Neighbours(h));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-#define GPUCSR_EXCHANGE(name) &GPUCSRExchange_##name,
-static const GPUCSRExchange *const exchanges[] = {
-#include "exchangelist.h"
-};
-#undef GPUCSR_EXCHANGE
-#define EXCHANGES (int)(sizeof(exchanges) / sizeof(exchanges[0]))
-
-/* The place of a word in the list; EXCHANGES for auto, more for an unknown word */
-static PetscErrorCode Find(const char word[], int *k)
-{
-  PetscBool same = PETSC_FALSE;
-
-  PetscFunctionBegin;
-  for (*k = 0; *k < EXCHANGES && !same; *k += same ? 0 : 1) PetscCall(PetscStrcasecmp(word, exchanges[*k]->name, &same));
-  if (!same) PetscCall(PetscStrcasecmp(word, "auto", &same));
-  if (!same) *k = EXCHANGES + 1;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Errors if word is no value of -mat_gpucsr_halo */
-PetscErrorCode GPUCSRHaloWordCheck(Mat A, const char word[])
-{
-  char list[128] = "auto";
-  int  k;
-
-  PetscFunctionBegin;
-  PetscCall(Find(word, &k));
-  for (int q = 0; q < EXCHANGES; q++) {
-    PetscCall(PetscStrlcat(list, ", ", sizeof(list)));
-    PetscCall(PetscStrlcat(list, exchanges[q]->name, sizeof(list)));
-  }
-  PetscCheck(k <= EXCHANGES, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_UNKNOWN_TYPE, "-mat_gpucsr_halo %s: must be one of %s", word, list);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+/* By GPUCSRHaloWay */
+static const GPUCSRExchange *const exchanges[] = {NULL, &GPUCSRExchange_peer, &GPUCSRExchange_nccl, &GPUCSRExchange_staged};
 
 /* Collective: sets up an exchange, and its peers; an error is an error on all ranks, with its reason in why. distinct: each rank must have a device of its own */
 static PetscErrorCode Take(GPUCSRHalo h, const GPUCSRExchange *exchange, PetscBool distinct, PetscErrorCode *ierr)
@@ -204,7 +177,11 @@ static PetscErrorCode Take(GPUCSRHalo h, const GPUCSRExchange *exchange, PetscBo
   else {
     h->exchange   = exchange;
     attempt.error = PETSC_SUCCESS;
-    if (exchange->together) GPUCSRTry(&attempt, (*exchange->setup)(h));
+    if (exchange->connect) {
+      GPUCSRTry(&attempt, (*exchange->local)(h));
+      PetscCall(GPUCSRAttemptAgree(&attempt, h->comm, h->dev));
+    }
+    if (exchange->connect) GPUCSRThen(&attempt, (*exchange->connect)(h));
     if (attempt.error) PetscCall(PetscStrncpy(h->why, attempt.message, sizeof(h->why)));
   }
   *ierr = attempt.error;
@@ -234,38 +211,36 @@ static int Library(void)
 }
 
 /*
-  Collective: sets up the exchange that the word asks for. auto: peer if each rank has a device of its own and devices address each other's memory;
+  Collective: sets up the exchange that was asked for. auto: peer if each rank has a device of its own and devices address each other's memory;
   else staged. Errors are errors on all ranks. dev: the device of this rank's products; NULL: products use host memory. GPUCSRHaloSetUp() does the rank's
   own part.
 */
-PetscErrorCode GPUCSRHaloChoose(GPUCSRHalo h, GPUCSRDevice dev, const char word[])
+PetscErrorCode GPUCSRHaloChoose(GPUCSRHalo h, GPUCSRDevice dev, GPUCSRHaloWay asked)
 {
   static PetscInt64 made;
+  const PetscBool   any  = (PetscBool)(asked == GPUCSR_HALO_AUTO);
   PetscErrorCode    ierr = PETSC_SUCCESS;
   PetscMPIInt       size;
-  int               k, least[5], device = dev && dev->ops->kernels;
+  int               least[5], device = dev && dev->ops->kernels;
 
   PetscFunctionBegin;
   PetscCall(Drop(h));
   h->made   = ++made;
   h->dev    = dev;
   h->why[0] = 0;
-  PetscCall(Find(word, &k));
   PetscCallMPI(MPI_Comm_size(h->comm, &size));
-  least[0] = k;
-  least[1] = -k;
+  least[0] = (int)asked;
+  least[1] = -least[0];
   least[2] = device;
   least[3] = Library();
   least[4] = -least[3];
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, least, 5, MPI_INT, MPI_MIN, h->comm));
   PetscCheck(least[3] == -least[4], h->comm, PETSC_ERR_ARG_INCOMP, "The ranks have loaded libpetscgpucsr.so of different versions, this one %s: it must be the same on all", PETSCGPUCSR_VERSION);
   PetscCheck(least[0] == -least[1], h->comm, PETSC_ERR_ARG_INCOMP, "-mat_gpucsr_halo is not the same on all ranks: it must be");
-  if (k == EXCHANGES && (!least[2] || size == 1)) PetscCall(PetscStrncpy(h->why, size == 1 ? "there is one rank" : "a rank computes on the host", sizeof(h->why)));
+  if (any && (!least[2] || size == 1)) PetscCall(PetscStrncpy(h->why, size == 1 ? "there is one rank" : "a rank computes on the host", sizeof(h->why)));
   else {
-    const PetscBool any = (PetscBool)(k == EXCHANGES);
-
-    PetscCall(Take(h, any ? &GPUCSRExchange_peer : exchanges[k], any, &ierr));
-    PetscCheck(!ierr || any, h->comm, ierr, "-mat_gpucsr_halo %s: %s", word, h->why);
+    PetscCall(Take(h, any ? &GPUCSRExchange_peer : exchanges[asked], any, &ierr));
+    PetscCheck(!ierr || any, h->comm, ierr, "-mat_gpucsr_halo %s: %s", exchanges[asked]->name, h->why);
     if (!ierr) PetscCall(PetscStrncpy(h->why, any ? "devices of one host address each other's memory" : "asked for", sizeof(h->why)));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -307,28 +282,22 @@ PetscErrorCode GPUCSRHaloPlaces(GPUCSRHalo h, PetscInt64 (**where)[2])
 
 void GPUCSRHaloPack(GPUCSRHalo h, const PetscScalar *x, PetscScalar *to)
 {
-  for (PetscInt k = 0; k < h->nsend; k++) to[k] = x ? x[h->index[k]] : (PetscScalar)NAN;
+  for (PetscInt k = 0; k < h->nsend; k++) to[k] = x[h->index[k]];
 }
 
-void GPUCSRHaloSums(GPUCSRHalo h, const PetscScalar *from, PetscScalar *to, PetscBool add)
+void GPUCSRHaloAdd(GPUCSRHalo h, const PetscScalar *from, PetscScalar *z)
 {
-  for (PetscInt u = 0; u < h->nunique; u++) {
-    PetscScalar sum = 0;
-
-    for (PetscInt k = h->first[u]; k < h->first[u + 1]; k++) sum += from[h->sent[k]];
-    if (add) to[h->unique[u]] += sum;
-    else to[u] = sum;
-  }
+  for (PetscInt k = 0; k < h->nsend; k++) z[h->index[k]] += from[k];
 }
 
 /* This rank's buffers, on the device of its products */
 PetscErrorCode GPUCSRHaloSetUp(GPUCSRHalo h, GPUCSRDevice dev)
 {
   PetscFunctionBegin;
-  if (h->exchange->together) PetscFunctionReturn(PETSC_SUCCESS);
+  if (h->exchange->connect) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Undo(h));
   h->dev = dev;
-  PetscCall((*h->exchange->setup)(h));
+  PetscCall((*h->exchange->local)(h));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -340,9 +309,9 @@ PetscErrorCode GPUCSRHaloDestroy(GPUCSRHalo *halo)
   if (!h) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUCSRLivingRemove(&h->living));
   PetscCall(Drop(h));
-  PetscCall(PetscFree2(h->to.rank, h->to.offset));
-  PetscCall(PetscFree2(h->from.rank, h->from.offset));
-  PetscCall(PetscFree4(h->index, h->unique, h->first, h->sent));
+  PetscCall(PetscSFDestroy(&h->sf));
+  PetscCall(PetscFree(h->unique));
+  PetscCall(PetscFree3(h->index, h->sent, h->first));
   PetscCall(PetscFree(*halo));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -2,10 +2,11 @@
 
 /*
   The halo of a parallel product: entries of x that other ranks own, and, for the transpose, sums for entries of z that other ranks own. halo.c finds
-  which rank needs which entries; the ways of exchanging them are in exchangelist.h.
+  which rank needs which entries; exchange_NAME.c are the ways of exchanging them.
 */
 #include "../type/gpucsrimpl.h"
 #include "../../../../sys/peer/peer.h"
+#include <petscsf.h>
 
 typedef struct _n_GPUCSRHalo *GPUCSRHalo;
 
@@ -17,10 +18,10 @@ typedef struct {
   const char *name;
   /* only for ranks of one host that address each other's device memory (h->peers) */
   PetscBool peers;
-  /* set-up is collective, and its errors are errors on all ranks; a rank whose device has failed no longer takes part */
-  PetscBool together;
-  /* makes the buffers; sets h->halo and h->host */
-  PetscErrorCode (*setup)(GPUCSRHalo h);
+  /* makes this rank's buffers; sets h->halo and h->host */
+  PetscErrorCode (*local)(GPUCSRHalo h);
+  /* then, collective, with errors on all ranks: connects the ranks. A rank whose device has failed no longer takes part. NULL: there is nothing to connect */
+  PetscErrorCode (*connect)(GPUCSRHalo h);
   PetscErrorCode (*destroy)(GPUCSRHalo h);
   /* an error if the exchange no longer works; NULL: it always works */
   PetscErrorCode (*check)(GPUCSRHalo h);
@@ -47,15 +48,13 @@ typedef struct {
   PetscErrorCode (*fail)(GPUCSRHalo h, const char message[]);
 } GPUCSRExchange;
 
-#define GPUCSR_EXCHANGE(name) GPUCSR_INTERN const GPUCSRExchange GPUCSRExchange_##name;
-#include "exchangelist.h"
-#undef GPUCSR_EXCHANGE
+GPUCSR_INTERN const GPUCSRExchange GPUCSRExchange_peer, GPUCSRExchange_nccl, GPUCSRExchange_staged;
 
 /* Neighbours, in the order of ranks, and their entries, offset[k] to offset[k + 1] - 1 */
 typedef struct {
-  PetscMPIInt  n;
-  PetscMPIInt *rank;
-  PetscInt    *offset;
+  PetscMPIInt        n;
+  const PetscMPIInt *rank;
+  const PetscInt    *offset;
 } GPUCSRNeighbours;
 
 typedef struct {
@@ -70,7 +69,7 @@ struct _n_GPUCSRHalo {
   int                   nbuffers;
   GPUCSRHaloBuffer      buffer[12]; /* and its memory */
   MPI_Comm              comm;
-  PetscMPIInt           tag;
+  PetscSF               sf;       /* from the unique entries to the halo */
   GPUCSRDevice          dev;      /* of the products; NULL: host memory */
   GPUCSRNeighbours      to, from; /* ranks that need this rank's entries, and owners of the halo, in the order of garray */
   PetscInt              nsend, nrecv, nunique;
@@ -87,8 +86,8 @@ struct _n_GPUCSRHalo {
   GPUCSROperand         halo;     /* factor of the off-diagonal block, or result of its transpose; the exchange decides where it lies */
 };
 
-GPUCSR_INTERN PetscErrorCode GPUCSRHaloCreate(PetscObject, PetscLayout, PetscInt n, const PetscInt ghost[], GPUCSRHalo *);
-GPUCSR_INTERN PetscErrorCode GPUCSRHaloChoose(GPUCSRHalo, GPUCSRDevice, const char[]);
+GPUCSR_INTERN PetscErrorCode GPUCSRHaloCreate(MPI_Comm, PetscLayout, PetscInt n, const PetscInt ghost[], GPUCSRHalo *);
+GPUCSR_INTERN PetscErrorCode GPUCSRHaloChoose(GPUCSRHalo, GPUCSRDevice, GPUCSRHaloWay);
 GPUCSR_INTERN PetscErrorCode GPUCSRHaloSetUp(GPUCSRHalo, GPUCSRDevice);
 GPUCSR_INTERN PetscErrorCode GPUCSRHaloDestroy(GPUCSRHalo *);
 GPUCSR_INTERN PetscErrorCode GPUCSRHaloBroken(GPUCSRHalo, PetscBool *);
@@ -100,6 +99,6 @@ GPUCSR_INTERN PetscErrorCode GPUCSRHaloMalloc(GPUCSRHalo, size_t, void *);
 GPUCSR_INTERN PetscErrorCode GPUCSRHaloFree(GPUCSRHalo, void *);
 GPUCSR_INTERN PetscErrorCode GPUCSRHaloFill(GPUCSRHalo, void *to, GPUCSRType, const void *from, GPUCSRType, PetscInt n);
 GPUCSR_INTERN PetscErrorCode GPUCSRHaloIndices(GPUCSRHalo, const PetscInt from[], PetscInt n, int32_t **to);
-/* The entries that are sent, of x on the host, or NaN; and for each unique entry the sum of what comes back, in the order of ranks. add: into its place in z */
+/* The entries that are sent, of x on the host; and what comes back, added in the order of ranks */
 GPUCSR_INTERN void GPUCSRHaloPack(GPUCSRHalo, const PetscScalar *x, PetscScalar *to);
-GPUCSR_INTERN void GPUCSRHaloSums(GPUCSRHalo, const PetscScalar *from, PetscScalar *to, PetscBool add);
+GPUCSR_INTERN void GPUCSRHaloAdd(GPUCSRHalo, const PetscScalar *from, PetscScalar *z);

@@ -180,7 +180,7 @@ PetscErrorCode MatGPUCSRRanksExchangeCreate_Private(Mat like, PetscLayout cmap, 
   const GPUCSRDevice there = dev->ops->separate ? dev : NULL;
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRHaloCreate((PetscObject)like, cmap, n, ghost, h));
+  PetscCall(GPUCSRHaloCreate(PetscObjectComm((PetscObject)like), cmap, n, ghost, h));
   PetscCall(GPUCSRHaloChoose(*h, there, ((Mat_GPUCSR *)like->spptr)->config.halo));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -111,7 +111,7 @@ PetscErrorCode MatGPUCSRHaloGraph_Private(Mat A)
   PetscCallMPI(MPI_Comm_size(comm, &size));
   PetscCall(MatMPIAIJGetSeqAIJ(A, &b[0], &b[1], &garray));
   PetscCall(MatGPUCSRHaloForget_Private(A));
-  PetscCall(GPUCSRHaloCreate((PetscObject)A, A->cmap, b[1]->cmap->n, garray, &g->halo));
+  PetscCall(GPUCSRHaloCreate(comm, A->cmap, b[1]->cmap->n, garray, &g->halo));
   PetscCall(Shares(b[0], b[1], comm, size));
   g->exchanged = now;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -159,7 +159,7 @@ static PetscErrorCode HaloChoose(Mat A, Mat Ad, PetscBool ready)
   PetscMPIInt    stale;
 
   PetscFunctionBegin;
-  mine = (PetscBool)(!h->data || (dev && h->dev != dev) || (h->exchange->together && h->dev && h->dev->failed[0]));
+  mine = (PetscBool)(!h->data || (dev && h->dev != dev) || (h->exchange->connect && h->dev && h->dev->failed[0]));
   if (!mine) PetscCall(GPUCSRHaloBroken(h, &mine));
   stale = mine;
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &stale, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)A)));

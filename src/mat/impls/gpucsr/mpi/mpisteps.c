@@ -222,27 +222,13 @@ static PetscErrorCode Ones(RanksProduct *p, PetscInt m, PetscInt n, const PetscI
 /* The pattern of X on the host, with global columns */
 static PetscErrorCode Download(RanksProduct *p, const GPUCSRStorage *X, PetscLayout cmap, const PetscInt ghost[], GPUCSRHostRows *x)
 {
-  GPUCSRDevice dev = p->dev;
-
   PetscFunctionBegin;
   x->n = X->m;
   PetscCall(PetscMalloc1(X->m + 1, &x->i));
   PetscCall(PetscMalloc1(X->nnz, &x->j));
   PetscCall(PetscMalloc1(X->nnz, &x->a));
-  PetscCall(GPUCSRDownload(dev, x->i, GPUCSR_PETSCINT, X->array[CSR_ROWPTR].data, GPUCSR_INT32, (size_t)X->m + 1, PETSC_FALSE, dev->stream));
-  if (X->nnz) PetscCall(GPUCSRDownload(dev, x->j, GPUCSR_PETSCINT, X->array[CSR_COL].data, GPUCSR_INT32, (size_t)X->nnz, PETSC_FALSE, dev->stream));
-  PetscCall((*dev->ops->streamsynchronize)(dev->id, dev->stream));
+  PetscCall(GPUCSRCSRDownload(X, x->i, x->j, NULL));
   for (int64_t k = 0; k < X->nnz; k++) x->j[k] = x->j[k] < p->own ? cmap->rstart + x->j[k] : ghost[x->j[k] - p->own];
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode DownloadValues(RanksProduct *p, const GPUCSRStorage *X, GPUCSRHostRows *x)
-{
-  GPUCSRDevice dev = p->dev;
-
-  PetscFunctionBegin;
-  if (X->nnz) PetscCall(GPUCSRDownload(dev, x->a, GPUCSR_DOUBLE, X->array[CSR_VAL].data, GPUCSR_DOUBLE, (size_t)X->nnz, PETSC_FALSE, dev->stream));
-  PetscCall((*dev->ops->streamsynchronize)(dev->id, dev->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -353,7 +339,7 @@ PetscErrorCode GPUCSRRanksProductBorderValues(RanksProduct *p, const GPUCSRRanks
   PetscFunctionBegin;
   for (int k = 0; k < 2; k++) PetscCall(GPUCSRSpGEMMValues(&p->Q, b->block[k], &p->wrows[k], &p->W[k]));
   PetscCall(GPUCSRBeside(&p->W[0], &p->W[1], &p->F));
-  PetscCall(DownloadValues(p, &p->F, &p->theirs.sent));
+  PetscCall(GPUCSRCSRDownload(&p->F, NULL, NULL, p->theirs.sent.a));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -374,7 +360,7 @@ PetscErrorCode GPUCSRRanksProductFirstValues(RanksProduct *p, const GPUCSRRanksC
   if (!r->transposed) PetscFunctionReturn(PETSC_SUCCESS);
   for (int k = 0; k < 2; k++) PetscCall(GPUCSRTransposeValues((r->multiplied ? b : a)[k], p->map[k], &p->T[k]));
   PetscCall(GPUCSRSpGEMMNumeric(&p->T[1], &M, &p->orows, &p->O));
-  PetscCall(DownloadValues(p, &p->O, &p->given.sent));
+  PetscCall(GPUCSRCSRDownload(&p->O, NULL, NULL, p->given.sent.a));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

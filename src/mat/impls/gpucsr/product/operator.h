@@ -27,7 +27,6 @@ typedef struct {
 GPUCSR_INTERN PetscErrorCode MatGPUCSRStream_Private(GPUCSRDevice, GPUCSROperand *x, GPUCSROperand *y, GPUCSROperand *z, GPUCSRStream *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRVecGet_Private(GPUCSRDevice, Vec, PetscBool read, PetscBool write, GPUCSROperand *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRVecRestore_Private(GPUCSRDevice, Vec, PetscBool read, PetscBool write, GPUCSROperand *);
-GPUCSR_INTERN PetscErrorCode GPUCSRPinVector(GPUCSRDevice, Vec, const void *, PetscBool *);
 
 /* ---- the operator of a solve ---- */
 

@@ -83,6 +83,110 @@ PetscErrorCode MatGPUCSRStream_Private(GPUCSRDevice dev, GPUCSROperand *x, GPUCS
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A host vector that has been in a product: the second product page-locks its array */
+typedef struct {
+  GPUCSRLiving  living;
+  PetscObjectId id;
+  const void   *array;
+  GPUCSRBool    pinned, refused;
+  GPUCSRDevice  dev;
+} Pin;
+
+/* The parent's functions of VECSEQ and VECMPI; duplicates of a page-locked vector have this file's functions, too */
+static struct {
+  PetscErrorCode (*destroy)(Vec);
+  PetscErrorCode (*replacearray)(Vec, const PetscScalar *);
+} standard[2];
+
+static PetscErrorCode PinRelease(void *object)
+{
+  Pin *p = (Pin *)object;
+
+  PetscFunctionBegin;
+  if (p->pinned && !p->dev->failed[0]) PetscCall(p->dev->ops->hostunregister(p->dev->id, (void *)p->array));
+  PetscCall(GPUCSRLivingRemove(&p->living));
+  PetscCall(PetscFree(p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static GPUCSRLivingList pins = {GPUCSR_FINAL_VEC, PinRelease, NULL};
+
+static Pin *PinOf(Vec v)
+{
+  for (GPUCSRLiving *l = pins.first; l; l = l->next)
+    if (((Pin *)l->object)->id == ((PetscObject)v)->id) return (Pin *)l->object;
+  return NULL;
+}
+
+static PetscErrorCode Unpin(Vec v)
+{
+  Pin *p = PinOf(v);
+
+  PetscFunctionBegin;
+  if (p) PetscCall(PinRelease(p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The place in standard of v's type, or of v's type at page-locking */
+static int Standard(Vec v)
+{
+  return GPUCSRIsType(v, VECMPI) ? 1 : 0;
+}
+
+static PetscErrorCode VecDestroy_Pinned(Vec v)
+{
+  PetscFunctionBegin;
+  PetscCall(Unpin(v));
+  PetscCall((*standard[Standard(v)].destroy)(v));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode VecReplaceArray_Pinned(Vec v, const PetscScalar *a)
+{
+  PetscFunctionBegin;
+  PetscCall(Unpin(v));
+  PetscCall((*standard[Standard(v)].replacearray)(v, a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Is this array of v page-locked? The second call for the same array page-locks it */
+static PetscErrorCode PinVector(GPUCSRDevice dev, Vec v, const void *array, PetscBool *pinned)
+{
+  typedef struct {
+    VECHEADER
+  } Header;
+  const size_t bytes = sizeof(PetscScalar) * (size_t)v->map->n;
+  const int    t     = Standard(v);
+  Pin         *p;
+
+  PetscFunctionBegin;
+  *pinned = PETSC_FALSE;
+  if ((double)bytes < GPUCSRMachineShared.pinned_least || !v->petscnative || ((Header *)v->data)->array_allocated != array) PetscFunctionReturn(PETSC_SUCCESS);
+  p = PinOf(v);
+  if (p && p->array == array) {
+    if (!p->pinned && !p->refused) {
+      PetscCall(dev->ops->hostregister(dev->id, (void *)array, bytes, &p->pinned));
+      p->refused = (PetscBool)!p->pinned;
+    }
+    *pinned = (PetscBool)(p->pinned && p->dev == dev);
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (!t && !GPUCSRIsType(v, VECSEQ)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (p) PetscCall(PinRelease(p));
+  PetscCall(PetscNew(&p));
+  p->id    = ((PetscObject)v)->id;
+  p->array = array;
+  p->dev   = dev;
+  PetscCall(GPUCSRLivingAdd(&pins, &p->living, p));
+  if (v->ops->destroy != VecDestroy_Pinned) {
+    standard[t].destroy      = v->ops->destroy;
+    standard[t].replacearray = v->ops->replacearray;
+    v->ops->destroy          = VecDestroy_Pinned;
+    v->ops->replacearray     = VecReplaceArray_Pinned;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The array of v on dev if it has one, else on the host; dev NULL: on the host */
 PetscErrorCode MatGPUCSRVecGet_Private(GPUCSRDevice dev, Vec v, PetscBool read, PetscBool write, GPUCSROperand *o)
 {
@@ -109,7 +213,7 @@ PetscErrorCode MatGPUCSRVecGet_Private(GPUCSRDevice dev, Vec v, PetscBool read, 
   else PetscCall(memtype ? VecGetArrayWriteAndMemType(v, &a, &mtype) : VecGetArrayWrite(v, &a));
   o->p     = a;
   o->place = PetscMemTypeHost(mtype) ? GPUCSR_HOST : GPUCSR_DEVICE;
-  if (dev && dev->ops->separate && o->place == GPUCSR_HOST && GPUCSRSettingsGlobal.pinvectors) PetscCall(GPUCSRPinVector(dev, v, a, &o->pinned));
+  if (dev && dev->ops->separate && o->place == GPUCSR_HOST && GPUCSRSettingsGlobal.pinvectors) PetscCall(PinVector(dev, v, a, &o->pinned));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -163,117 +267,5 @@ PetscErrorCode MatGPUCSRVectorsRestore_Private(GPUCSRDevice dev, GPUCSRVectors *
   if (v->hasy) PetscCall(MatGPUCSRVecRestore_Private(dev, v->y, PETSC_TRUE, PETSC_FALSE, &v->oy));
   if (v->hasz) PetscCall(MatGPUCSRVecRestore_Private(dev, v->z, (PetscBool)(v->y == v->z), PETSC_TRUE, &v->oz));
   v->hasx = v->hasy = v->hasz = PETSC_FALSE;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-typedef struct {
-  PetscObjectId id;
-  const void   *array;
-  GPUCSRBool    pinned, refused;
-  GPUCSRDevice  dev;
-} Pinned;
-
-static PetscHMapI index_of = NULL; /* object id -> place in list */
-static Pinned    *list;
-static PetscInt   nlist, alist;
-
-/* The parent's functions of VECSEQ and VECMPI; duplicates of a page-locked vector have this file's functions, too */
-static struct {
-  PetscErrorCode (*destroy)(Vec);
-  PetscErrorCode (*replacearray)(Vec, const PetscScalar *);
-} standard[2];
-
-static PetscErrorCode Unpin(Vec v)
-{
-  PetscInt k = -1;
-
-  PetscFunctionBegin;
-  if (!index_of) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscHMapIGet(index_of, (PetscInt)((PetscObject)v)->id, &k));
-  if (k < 0 || list[k].id != ((PetscObject)v)->id) PetscFunctionReturn(PETSC_SUCCESS);
-  if (list[k].pinned && !list[k].dev->failed[0]) PetscCall(list[k].dev->ops->hostunregister(list[k].dev->id, (void *)list[k].array));
-  PetscCall(PetscHMapIDel(index_of, (PetscInt)list[k].id));
-  if (k != --nlist) {
-    list[k] = list[nlist];
-    PetscCall(PetscHMapISet(index_of, (PetscInt)list[k].id, k));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The place in standard of v's type, or of v's type at page-locking */
-static int Standard(Vec v)
-{
-  return GPUCSRIsType(v, VECMPI) ? 1 : 0;
-}
-
-static PetscErrorCode VecDestroy_Pinned(Vec v)
-{
-  PetscFunctionBegin;
-  PetscCall(Unpin(v));
-  PetscCall((*standard[Standard(v)].destroy)(v));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode VecReplaceArray_Pinned(Vec v, const PetscScalar *a)
-{
-  PetscFunctionBegin;
-  PetscCall(Unpin(v));
-  PetscCall((*standard[Standard(v)].replacearray)(v, a));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Unlocks the memory of vectors that outlive the library */
-static PetscErrorCode PinFinalize(void)
-{
-  PetscFunctionBegin;
-  for (PetscInt k = 0; k < nlist; k++)
-    if (list[k].pinned && !list[k].dev->failed[0]) PetscCall(list[k].dev->ops->hostunregister(list[k].dev->id, (void *)list[k].array));
-  PetscCall(PetscHMapIDestroy(&index_of));
-  PetscCall(PetscFree(list));
-  nlist = alist = 0;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Is this array of v page-locked? The second call for the same array page-locks it */
-PetscErrorCode GPUCSRPinVector(GPUCSRDevice dev, Vec v, const void *array, PetscBool *pinned)
-{
-  typedef struct {
-    VECHEADER
-  } Header;
-  const size_t bytes = sizeof(PetscScalar) * (size_t)v->map->n;
-  const int    t     = Standard(v);
-  PetscInt     k     = -1;
-
-  PetscFunctionBegin;
-  *pinned = PETSC_FALSE;
-  if ((double)bytes < GPUCSRMachineShared.pinned_least || !v->petscnative || ((Header *)v->data)->array_allocated != array) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!index_of) {
-    PetscCall(PetscHMapICreate(&index_of));
-    PetscCall(GPUCSRRegisterFinalize(GPUCSR_FINAL_VEC, PinFinalize));
-  }
-  PetscCall(PetscHMapIGet(index_of, (PetscInt)((PetscObject)v)->id, &k));
-  if (k >= 0 && list[k].id == ((PetscObject)v)->id && list[k].array == array) {
-    if (!list[k].pinned && !list[k].refused) {
-      PetscCall(dev->ops->hostregister(dev->id, (void *)array, bytes, &list[k].pinned));
-      list[k].refused = (PetscBool)!list[k].pinned;
-    }
-    *pinned = (PetscBool)(list[k].pinned && list[k].dev == dev);
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  if (!t && !GPUCSRIsType(v, VECSEQ)) PetscFunctionReturn(PETSC_SUCCESS);
-  if (k >= 0) PetscCall(Unpin(v));
-  if (nlist == alist) {
-    alist = 2 * alist + 16;
-    PetscCall(PetscRealloc(sizeof(*list) * (size_t)alist, &list));
-  }
-  list[nlist] = (Pinned){((PetscObject)v)->id, array, PETSC_FALSE, PETSC_FALSE, dev};
-  PetscCall(PetscHMapISet(index_of, (PetscInt)((PetscObject)v)->id, nlist));
-  nlist++;
-  if (v->ops->destroy != VecDestroy_Pinned) {
-    standard[t].destroy      = v->ops->destroy;
-    standard[t].replacearray = v->ops->replacearray;
-    v->ops->destroy          = VecDestroy_Pinned;
-    v->ops->replacearray     = VecReplaceArray_Pinned;
-  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

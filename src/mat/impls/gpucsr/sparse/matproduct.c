@@ -192,6 +192,8 @@ PetscErrorCode MatProductSetFromOptions_GPUCSR(Mat C)
 
   PetscFunctionBegin;
   Factors(C, M);
+  C->ops->productsymbolic = NULL;
+  C->ops->productnumeric  = NULL;
   PetscCall(MatGPUCSRProductOfParents_Private(C));
   for (int k = 0; M[k] && !C->ops->productsymbolic; k++) {
     PetscErrorCode (*f)(Mat) = NULL;

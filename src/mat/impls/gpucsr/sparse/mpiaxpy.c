@@ -4,19 +4,6 @@
 */
 #include "../type/mpigpucsr.h"
 
-typedef struct {
-  const PetscInt *i, *j;
-  PetscInt        m;
-} Rows;
-
-static PetscErrorCode RowsOf(Mat A, Rows *r)
-{
-  PetscFunctionBegin;
-  r->m = A->rmap->n;
-  PetscCall(MatSeqAIJGetCSRAndMemType(A, &r->i, &r->j, NULL, NULL));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The column in Y's block of each column of X's, both ascending; -1: none */
 static PetscErrorCode Columns(Mat X, const PetscInt x[], Mat Y, const PetscInt y[], PetscInt **table)
 {
@@ -31,21 +18,27 @@ static PetscErrorCode Columns(Mat X, const PetscInt x[], Mat Y, const PetscInt y
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Places of X's entries in Y, both rows ascending; subset: Y has all of them */
-static void Places(const Rows *x, const Rows *y, const PetscInt table[], PetscInt place[], PetscBool *subset)
+/* Places of X's entries in Y, both rows ascending, for the caller to free, or NULL; subset becomes false if Y lacks one */
+static PetscErrorCode Places(Mat X, Mat Y, const PetscInt table[], PetscInt **place, PetscBool *subset)
 {
-  *subset = PETSC_TRUE;
-  for (PetscInt r = 0; r < x->m && *subset; r++) {
-    PetscInt q = y->i[r];
+  const PetscInt *xi, *xj, *yi, *yj;
 
-    for (PetscInt k = x->i[r]; k < x->i[r + 1] && *subset; k++) {
-      const PetscInt c = table ? table[x->j[k]] : x->j[k];
+  PetscFunctionBegin;
+  PetscCall(MatSeqAIJGetCSRAndMemType(X, &xi, &xj, NULL, NULL));
+  PetscCall(MatSeqAIJGetCSRAndMemType(Y, &yi, &yj, NULL, NULL));
+  if (place) PetscCall(PetscMalloc1(xi[X->rmap->n], place));
+  for (PetscInt r = 0; r < X->rmap->n && *subset; r++) {
+    PetscInt q = yi[r];
 
-      while (q < y->i[r + 1] && y->j[q] < c) q++;
-      *subset = (PetscBool)(c >= 0 && q < y->i[r + 1] && y->j[q] == c);
-      if (place) place[k] = q;
+    for (PetscInt k = xi[r]; k < xi[r + 1] && *subset; k++) {
+      const PetscInt c = table ? table[xj[k]] : xj[k];
+
+      while (q < yi[r + 1] && yj[q] < c) q++;
+      *subset = (PetscBool)(c >= 0 && q < yi[r + 1] && yj[q] == c);
+      if (place) (*place)[k] = q;
     }
   }
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode AddAt(Mat Y, PetscScalar a, Mat X, const PetscInt place[])
@@ -72,8 +65,7 @@ PetscErrorCode MatAXPY_MPIAIJGPUCSR(Mat Y, PetscScalar a, Mat X, MatStructure st
   Mat             x[2], y[2];
   const PetscInt *xg, *yg;
   PetscInt       *table, *place;
-  Rows            rx[2], ry[2];
-  PetscBool       isgpucsr, subset[2];
+  PetscBool       isgpucsr, subset = PETSC_TRUE;
   int             all;
 
   PetscFunctionBegin;
@@ -82,15 +74,10 @@ PetscErrorCode MatAXPY_MPIAIJGPUCSR(Mat Y, PetscScalar a, Mat X, MatStructure st
   if (!isgpucsr || X == Y || str != SUBSET_NONZERO_PATTERN || !X->assembled || !Y->assembled) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatMPIAIJGetSeqAIJ(X, &x[0], &x[1], &xg));
   PetscCall(MatMPIAIJGetSeqAIJ(Y, &y[0], &y[1], &yg));
-  for (int k = 0; k < 2; k++) {
-    PetscCall(RowsOf(x[k], &rx[k]));
-    PetscCall(RowsOf(y[k], &ry[k]));
-  }
   PetscCall(Columns(x[1], xg, y[1], yg, &table));
-  PetscCall(PetscMalloc1(rx[1].i[rx[1].m], &place));
-  Places(&rx[0], &ry[0], NULL, NULL, &subset[0]);
-  Places(&rx[1], &ry[1], table, place, &subset[1]);
-  all = subset[0] && subset[1];
+  PetscCall(Places(x[0], y[0], NULL, NULL, &subset));
+  PetscCall(Places(x[1], y[1], table, &place, &subset));
+  all = subset;
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)Y)));
   if (all) {
     PetscCall(MatAXPY(y[0], a, x[0], SUBSET_NONZERO_PATTERN));

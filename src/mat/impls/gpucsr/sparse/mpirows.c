@@ -176,15 +176,15 @@ PetscErrorCode GPUCSRRowsGive(const GPUCSRRanksCSR *T, GPUCSRRows *r)
 
 /* ---- a rank's own rows ---- */
 
-static PetscErrorCode Fetch(const GPUCSRStorage *A, GPUCSRHostRows *b)
+/* The arrays of a matrix in CSR on its device; NULL: not needed */
+PetscErrorCode GPUCSRCSRDownload(const GPUCSRStorage *A, PetscInt i[], PetscInt j[], PetscScalar a[])
 {
   GPUCSRDevice dev = A->dev;
 
   PetscFunctionBegin;
-  PetscCall(PetscMalloc3(A->m + 1, &b->i, A->nnz, &b->j, A->nnz, &b->a));
-  PetscCall(GPUCSRDownload(dev, b->i, GPUCSR_PETSCINT, A->array[CSR_ROWPTR].data, GPUCSR_INT32, (size_t)A->m + 1, PETSC_FALSE, dev->stream));
-  if (A->nnz) PetscCall(GPUCSRDownload(dev, b->j, GPUCSR_PETSCINT, A->array[CSR_COL].data, GPUCSR_INT32, (size_t)A->nnz, PETSC_FALSE, dev->stream));
-  if (A->nnz) PetscCall(GPUCSRDownload(dev, b->a, GPUCSR_DOUBLE, A->array[CSR_VAL].data, GPUCSR_DOUBLE, (size_t)A->nnz, PETSC_FALSE, dev->stream));
+  if (i) PetscCall(GPUCSRDownload(dev, i, GPUCSR_PETSCINT, A->array[CSR_ROWPTR].data, GPUCSR_INT32, (size_t)A->m + 1, PETSC_FALSE, dev->stream));
+  if (j && A->nnz) PetscCall(GPUCSRDownload(dev, j, GPUCSR_PETSCINT, A->array[CSR_COL].data, GPUCSR_INT32, (size_t)A->nnz, PETSC_FALSE, dev->stream));
+  if (a && A->nnz) PetscCall(GPUCSRDownload(dev, a, GPUCSR_DOUBLE, A->array[CSR_VAL].data, GPUCSR_DOUBLE, (size_t)A->nnz, PETSC_FALSE, dev->stream));
   PetscCall(dev->ops->streamsynchronize(dev->id, dev->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -224,7 +224,10 @@ PetscErrorCode GPUCSRRanksRows(const GPUCSRRanksCSR *A, PetscInt **i, PetscInt *
   PetscFunctionBegin;
   *i = *j = NULL;
   *a      = NULL;
-  for (int k = 0; k < 2 && !ierr; k++) ierr = Fetch(A->block[k], &b[k]);
+  for (int k = 0; k < 2 && !ierr; k++) {
+    PetscCall(PetscMalloc3(A->block[k]->m + 1, &b[k].i, A->block[k]->nnz, &b[k].j, A->block[k]->nnz, &b[k].a));
+    ierr = GPUCSRCSRDownload(A->block[k], b[k].i, b[k].j, b[k].a);
+  }
   if (!ierr) {
     PetscCall(PetscMalloc3(A->block[0]->m + 1, i, n, j, n, a));
     Merge(A, b, *i, *j, *a);

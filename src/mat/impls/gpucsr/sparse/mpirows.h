@@ -36,4 +36,5 @@ GPUCSR_INTERN PetscErrorCode GPUCSRRowsValues(GPUCSRRows *);
 GPUCSR_INTERN PetscErrorCode GPUCSRRowsDestroy(GPUCSRRows *);
 
 /* Not collective */
+GPUCSR_INTERN PetscErrorCode GPUCSRCSRDownload(const GPUCSRStorage *, PetscInt i[], PetscInt j[], PetscScalar a[]);
 GPUCSR_INTERN PetscErrorCode GPUCSRRanksRows(const GPUCSRRanksCSR *, PetscInt **i, PetscInt **j, PetscScalar **a);

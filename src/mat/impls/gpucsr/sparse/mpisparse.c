@@ -8,7 +8,7 @@
   A_d and A_o are the diagonal and the off-diagonal block. Columns have local numbers: the rank's own, then the ghost columns, both ascending. PetscSF exchanges rows at the border
   between host arrays. All ranks compute on their devices, or all leave the product to another implementation: they agree after each step that can fail.
 
-  Products of GPUCSRRanksCSR come first. Those of Mats, which leave to MATAIJ, are their callers.
+  Products of GPUCSRRanksCSR come first. Those of Mats are their callers.
 */
 #include "mpisparse.h"
 #include "sparseproduct.h"
@@ -122,39 +122,7 @@ static PetscErrorCode DestroyData(void *data)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ---- of Mats: what ranks agree on ---- */
-
-/* Collective: ok if no rank has met an error. With backend auto, the host takes over after an error of memory, device or size; any other error is an error on all ranks */
-static PetscErrorCode Agree(void *context, const GPUCSRAttempt *a, PetscBool *ok)
-{
-  const Mat      C      = (Mat)context;
-  const MPI_Comm comm   = PetscObjectComm((PetscObject)C->product->A);
-  const int      host   = MatGPUCSRBackendOf(C->product->A) != MAT_GPUCSR_BACKEND_CUDA && (a->error == PETSC_ERR_MEM || a->error == PETSC_ERR_GPU || a->error == PETSC_ERR_SUP);
-  int            weight = !a->error ? 0 : host ? 1 : 2;
-  GPUCSRAttempt  worst  = *a;
-  PetscMPIInt    rank;
-  Mat            b[2];
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRAgree(comm, &weight, &worst.error, worst.message, sizeof(worst.message), &rank));
-  *ok = (PetscBool)!weight;
-  PetscCheck(weight != 2, comm, worst.error, "%s (met by rank %d)", worst.message, (int)rank);
-  if (!a->error) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatMPIAIJGetSeqAIJ(C->product->A, &b[0], &b[1], NULL));
-  PetscCall(MatGPUCSRProductFailed_Private(C, b[0], b[1], a));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The blocks of A, B and, if there is a result, C */
-static PetscErrorCode AllBlocks(Mat C, PetscBool result, Mat b[6], int *n)
-{
-  PetscFunctionBegin;
-  PetscCall(MatMPIAIJGetSeqAIJ(C->product->A, &b[0], &b[1], NULL));
-  PetscCall(MatMPIAIJGetSeqAIJ(C->product->B, &b[2], &b[3], NULL));
-  if (result) PetscCall(MatMPIAIJGetSeqAIJ(C, &b[4], &b[5], NULL));
-  *n = result ? 6 : 4;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+/* ---- of Mats: the result ---- */
 
 static PetscErrorCode KeysGet(Mat C, RanksProduct *p)
 {
@@ -162,55 +130,24 @@ static PetscErrorCode KeysGet(Mat C, RanksProduct *p)
   int n;
 
   PetscFunctionBegin;
-  PetscCall(AllBlocks(C, PETSC_TRUE, b, &n));
+  PetscCall(MatGPUCSRProductBlocks_Private(C, PETSC_TRUE, b, &n));
   for (int k = 0; k < n; k++) p->key[k] = (BlockKey){((PetscObject)b[k])->id, b[k]->nonzerostate};
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* This rank's device; NULL if its blocks' products are on several devices or on the host, or if p was made for other patterns */
-static PetscErrorCode DeviceOf(Mat C, const RanksProduct *p, GPUCSRDevice *dev)
+/* Was the product made for these patterns on this device? */
+static PetscErrorCode Current(Mat C, const Mat b[], GPUCSRDevice dev, PetscBool *yes)
 {
-  Mat       all[3] = {C->product->A, C->product->B, p ? C : NULL}, b[6];
-  PetscBool isgpucsr;
-  int       n;
+  const RanksProduct *p = (const RanksProduct *)C->product->data;
 
   PetscFunctionBegin;
-  *dev = NULL;
-  for (int k = 0; k < 3 && all[k]; k++) {
-    PetscCall(PetscObjectTypeCompare((PetscObject)all[k], MATMPIAIJGPUCSR, &isgpucsr)); /* a program may have converted a factor */
-    if (!isgpucsr || !all[k]->assembled) PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(AllBlocks(C, p ? PETSC_TRUE : PETSC_FALSE, b, &n));
-  for (int k = 0; k < n; k++) {
-    GPUCSRDevice own;
-
+  *yes = (PetscBool)(p->dev == dev);
+  for (int k = 0; k < 6 && *yes; k++) {
     PetscCall(MatGPUCSRDecide_Private(b[k]));
-    own = ((Mat_SeqGPUCSR *)b[k]->spptr)->dev;
-    if (k && own != *dev) own = NULL;
-    if (p && (p->dev != own || p->key[k].id != ((PetscObject)b[k])->id || p->key[k].pattern != b[k]->nonzerostate)) own = NULL;
-    *dev = own;
-    if (!own) break;
+    *yes = (PetscBool)(((Mat_SeqGPUCSR *)b[k]->spptr)->dev == dev && p->key[k].id == ((PetscObject)b[k])->id && p->key[k].pattern == b[k]->nonzerostate);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
-
-/* Collective: do all ranks have a device? */
-static PetscErrorCode OnDevices(Mat C, const RanksProduct *p, GPUCSRDevice *dev, PetscBool *ready)
-{
-  PetscBool     ok;
-  int           yes;
-  GPUCSRAttempt attempt;
-
-  PetscFunctionBegin;
-  GPUCSRTry(&attempt, DeviceOf(C, p, dev));
-  PetscCall(Agree(C, &attempt, &ok));
-  yes = ok && *dev;
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &yes, 1, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)C->product->A)));
-  *ready = (PetscBool)yes;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* ---- the result ---- */
 
 static PetscErrorCode BothColumns(Mat C, RanksProduct *p, const GPUCSRStorage *D)
 {
@@ -276,7 +213,7 @@ static PetscErrorCode Mirrors(Mat C, GPUCSRDevice dev, GPUCSRRanksCSR f[2], GPUC
 }
 
 /* Collective, if ok: C, and the data for the numeric phase */
-static PetscErrorCode Symbolic(Mat C, RanksProduct *p, PetscBool *ok)
+static PetscErrorCode SymbolicSteps(Mat C, RanksProduct *p, PetscBool *ok)
 {
   GPUCSRRanksCSR f[2];
   GPUCSRStorage  D = {0};
@@ -295,9 +232,8 @@ static PetscErrorCode Symbolic(Mat C, RanksProduct *p, PetscBool *ok)
 /* D and E into the host's values of C's blocks */
 static PetscErrorCode ToBlocks(Mat C, const RanksProduct *p, const GPUCSRStorage *D)
 {
-  GPUCSRDevice   dev = p->dev;
   PetscScalar   *a;
-  PetscErrorCode ierr = PETSC_SUCCESS;
+  PetscErrorCode ierr;
   Mat            b[2];
 
   PetscFunctionBegin;
@@ -307,8 +243,7 @@ static PetscErrorCode ToBlocks(Mat C, const RanksProduct *p, const GPUCSRStorage
 
     PetscCall(MatGPUCSRFetch_Private(b[k]));
     PetscCall(MatSeqAIJGetArrayWrite(b[k], &a));
-    if (X->nnz) ierr = GPUCSRDownload(dev, a, GPUCSR_DOUBLE, X->array[CSR_VAL].data, GPUCSR_DOUBLE, (size_t)X->nnz, PETSC_FALSE, dev->stream);
-    if (!ierr) ierr = (*dev->ops->streamsynchronize)(dev->id, dev->stream);
+    ierr = GPUCSRCSRDownload(X, NULL, NULL, a);
     MatGPUCSRValuesBack((Mat_SeqGPUCSR *)b[k]->spptr, 8.0 * (double)X->nnz);
     PetscCall(MatSeqAIJRestoreArrayWrite(b[k], &a));
     PetscCall(ierr);
@@ -317,72 +252,33 @@ static PetscErrorCode ToBlocks(Mat C, const RanksProduct *p, const GPUCSRStorage
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective, if ok */
-static PetscErrorCode Numeric(Mat C, RanksProduct *p, PetscBool *ok)
+static PetscErrorCode Symbolic(Mat C, GPUCSRDevice dev, PetscBool *ok)
 {
+  RanksProduct  *p;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRRanksProductCreate(C->product->type, dev, MatGPUCSRProductAgree_Private, C, &p));
+  ierr = SymbolicSteps(C, p, ok);
+  if (!ierr && *ok) {
+    C->product->data    = p;
+    C->product->destroy = DestroyData;
+  } else PetscCall(GPUCSRRanksProductDestroy(&p));
+  PetscFunctionReturn(ierr);
+}
+
+static PetscErrorCode Numeric(Mat C, GPUCSRDevice dev, PetscBool *ok)
+{
+  RanksProduct  *p = (RanksProduct *)C->product->data;
   GPUCSRRanksCSR f[2];
   GPUCSRStorage *D;
 
   PetscFunctionBegin;
   p->context = C; /* MatHeaderReplace() may have given the product to another Mat */
-  Step(p, Mirrors(C, p->dev, f, &D), ok);
+  Step(p, Mirrors(C, dev, f, &D), ok);
   if (*ok) PetscCall(GPUCSRRanksProductNumeric(p, &f[0], &f[1], D, ok));
   Step(p, ToBlocks(C, p, D), ok);
   if (!*ok) PetscCall(GPUCSRRanksProductForget(p));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatProductNumeric_MPIAIJGPUCSR(Mat C)
-{
-  RanksProduct *p = (RanksProduct *)C->product->data;
-  GPUCSRDevice  dev;
-  PetscBool     ok;
-  Mat           b[2];
-
-  PetscFunctionBegin;
-  PetscCall(OnDevices(C, p, &dev, &ok));
-  if (ok) PetscCall(Numeric(C, p, &ok));
-  if (!ok) PetscCall(MatGPUCSRProductOnHost_Private(C, MatProductSetFromOptions_GPUCSR));
-  PetscCall(MatAssemblyBegin(C, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(C, MAT_FINAL_ASSEMBLY));
-  if (ok) {
-    Mat_SeqGPUCSR *g;
-
-    PetscCall(MatMPIAIJGetSeqAIJ(C, &b[0], &b[1], NULL));
-    g = (Mat_SeqGPUCSR *)b[0]->spptr;
-    PetscCall(MatGPUCSRHeaderReplaced_Private(b[0]));
-    PetscCall(PetscObjectStateGet((PetscObject)b[0], &g->mirror.values));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatProductSymbolic_MPIAIJGPUCSR(Mat C)
-{
-  RanksProduct  *p;
-  GPUCSRDevice   dev;
-  PetscBool      ok;
-  PetscErrorCode ierr;
-
-  PetscFunctionBegin;
-  PetscCall(OnDevices(C, NULL, &dev, &ok));
-  if (ok) {
-    PetscCall(GPUCSRRanksProductCreate(C->product->type, dev, Agree, C, &p));
-    ierr = Symbolic(C, p, &ok);
-    if (ierr) PetscCall(GPUCSRRanksProductDestroy(&p));
-    PetscCall(ierr);
-    if (ok) {
-      C->product->data        = p;
-      C->product->destroy     = DestroyData;
-      C->ops->productsymbolic = MatProductSymbolic_MPIAIJGPUCSR;
-      C->ops->productnumeric  = MatProductNumeric_MPIAIJGPUCSR;
-      PetscFunctionReturn(PETSC_SUCCESS);
-    }
-    PetscCall(GPUCSRRanksProductDestroy(&p));
-  }
-  C->ops->productsymbolic = NULL;
-  C->ops->productnumeric  = NULL;
-  PetscCall(MatProductSetFromOptions_GPUCSR(C));
-  PetscCall((*C->ops->productsymbolic)(C));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -391,54 +287,14 @@ static PetscBool SameRange(PetscLayout a, PetscLayout b)
   return (PetscBool)(a->rstart == b->rstart && a->rend == b->rend);
 }
 
-/* Do the local sizes fit? If not, MATAIJ reports the error */
-static PetscBool Conforming(Mat C)
+/* If local sizes do not fit, MATAIJ reports the error */
+static PetscBool Computes(Mat C)
 {
-  const Mat A = C->product->A, B = C->product->B;
+  const Mat     A = C->product->A, B = C->product->B;
+  const Recipe *r = Find(C->product->type);
 
-  if (Find(C->product->type)->multiplied && !SameRange(A->cmap, B->rmap)) return PETSC_FALSE;
-  return (PetscBool)(C->product->type == MATPRODUCT_AB || SameRange(A->rmap, B->rmap));
+  if (!r || GPUCSRSizeOf(PetscObjectComm((PetscObject)A)) == 1 || (r->multiplied && !SameRange(A->cmap, B->rmap))) return PETSC_FALSE;
+  return (PetscBool)(r->type == MATPRODUCT_AB || SameRange(A->rmap, B->rmap));
 }
 
-/* Collective: is the product MATAIJ's, because one of its algorithms was asked for, or the matrices are small or do not conform? */
-static PetscErrorCode LeftToParent(Mat C, PetscBool *left)
-{
-  Mat         A    = C->product->A, b[6];
-  PetscInt64  n[3] = {0, 0, ((Mat_GPUCSR *)A->spptr)->config.productleast}; /* sums over ranks: entries; ranks with the product left to MATAIJ; worthwhile entries */
-  PetscMPIInt size;
-  int         nb;
-
-  PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)A), &size));
-  PetscCall(MatGPUCSRProductAsked_Private(C, left));
-  PetscCall(AllBlocks(C, PETSC_FALSE, b, &nb));
-  n[1] = *left || size == 1 || !Conforming(C);
-  for (int k = 0; k < nb; k++) {
-    const PetscInt *i;
-
-    PetscCall(MatSeqAIJGetCSRAndMemType(b[k], &i, NULL, NULL, NULL));
-    if (i) n[0] += i[b[k]->rmap->n];
-    else n[1]++;
-  }
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, n, 3, MPI_INT64_T, MPI_SUM, PetscObjectComm((PetscObject)A)));
-  *left = (PetscBool)(n[1] || n[0] < n[2]);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode MatProductSetFromOptions_MPIAIJGPUCSR(Mat C)
-{
-  PetscBool    left = PETSC_TRUE, isgpucsr = PETSC_FALSE, ready;
-  GPUCSRDevice dev;
-
-  PetscFunctionBegin;
-  if (Find(C->product->type)) {
-    PetscCall(PetscObjectTypeCompare((PetscObject)C->product->A, MATMPIAIJGPUCSR, &isgpucsr));
-    if (isgpucsr) PetscCall(PetscObjectTypeCompare((PetscObject)C->product->B, MATMPIAIJGPUCSR, &isgpucsr));
-  }
-  if (isgpucsr && C->product->A->assembled && C->product->B->assembled) PetscCall(LeftToParent(C, &left));
-  PetscCall(MatProductSetFromOptions_GPUCSR(C)); /* reads the options of that product */
-  if (!left) PetscCall(OnDevices(C, NULL, &dev, &ready));
-  if (!left && ready) C->ops->productsymbolic = MatProductSymbolic_MPIAIJGPUCSR;
-  else PetscCall(PetscInfo(C, "This product of sparse matrices on several processes is MATAIJ's, on the host\n"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+const GPUCSRProductWay GPUCSRProductWay_mpi = {MATMPIAIJGPUCSR, Computes, Symbolic, Current, Numeric};

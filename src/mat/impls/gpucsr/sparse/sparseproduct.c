@@ -3,8 +3,7 @@
   matrices in CSR (spgemm/), one factor of which may be a transpose.
 
   The host's MATAIJ stays the master copy: the result's pattern and values are downloaded. Patterns that are new to the device and values that have
-  changed are uploaded. MATAIJ computes a product that the device cannot (no device, no memory) or should not (another algorithm asked for, small
-  matrices).
+  changed are uploaded.
 */
 #include "sparseproduct.h"
 
@@ -120,13 +119,11 @@ static PetscErrorCode Factors(Mat C, PetscBool values, const GPUCSRStorage *f[4]
 /* Lengths of the rows of a result; the array has room for one number more */
 PetscErrorCode MatGPUCSRProductLengths_Private(const GPUCSRStorage *A, PetscInt **length)
 {
-  GPUCSRDevice   dev = A->dev;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(PetscMalloc1((size_t)A->m + 1, length));
-  ierr = GPUCSRDownload(dev, *length, GPUCSR_PETSCINT, A->array[CSR_ROWPTR].data, GPUCSR_INT32, (size_t)A->m + 1, PETSC_FALSE, dev->stream);
-  if (!ierr) ierr = (*dev->ops->streamsynchronize)(dev->id, dev->stream);
+  ierr = GPUCSRCSRDownload(A, *length, NULL, NULL);
   if (ierr) PetscCall(PetscFree(*length));
   PetscCall(ierr);
   for (int r = 0; r < A->m; r++) (*length)[r] = (*length)[r + 1] - (*length)[r];
@@ -139,8 +136,7 @@ PetscErrorCode MatGPUCSRProductLengths_Private(const GPUCSRStorage *A, PetscInt 
 */
 PetscErrorCode MatGPUCSRProductEntries_Private(Mat block, const GPUCSRStorage *A, const PetscInt ghost[], PetscBool values)
 {
-  GPUCSRDevice    dev     = A->dev;
-  const int       threads = dev->threads;
+  const int       threads = A->dev->threads;
   const PetscInt *columns;
   PetscInt       *j;
   PetscScalar    *a;
@@ -148,12 +144,8 @@ PetscErrorCode MatGPUCSRProductEntries_Private(Mat block, const GPUCSRStorage *A
   PetscFunctionBegin;
   PetscCall(MatSeqAIJGetCSRAndMemType(block, NULL, &columns, &a, NULL));
   j = (PetscInt *)columns;
-  if (A->nnz) PetscCall(GPUCSRDownload(dev, j, GPUCSR_PETSCINT, A->array[CSR_COL].data, GPUCSR_INT32, (size_t)A->nnz, PETSC_FALSE, dev->stream));
-  if (A->nnz && values) {
-    PetscCall(GPUCSRDownload(dev, a, GPUCSR_DOUBLE, A->array[CSR_VAL].data, GPUCSR_DOUBLE, (size_t)A->nnz, PETSC_FALSE, dev->stream));
-    MatGPUCSRValuesBack((Mat_SeqGPUCSR *)block->spptr, 8.0 * (double)A->nnz);
-  }
-  PetscCall((*dev->ops->streamsynchronize)(dev->id, dev->stream));
+  PetscCall(GPUCSRCSRDownload(A, NULL, j, values ? a : NULL));
+  if (values) MatGPUCSRValuesBack((Mat_SeqGPUCSR *)block->spptr, 8.0 * (double)A->nnz);
   for (int64_t k = 0; ghost && k < A->nnz; k++) j[k] = ghost[j[k]];
   PetscCall(MatSeqAIJSetColumnIndices(block, j));
   if (!values) { /* by all threads, since this is the memory's first touch */
@@ -209,25 +201,6 @@ PetscErrorCode MatGPUCSRFromDevice_Private(Mat C, GPUCSRStorage *csr, PetscBool 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sizes and block sizes of the product */
-PetscErrorCode MatGPUCSRProductShape_Private(Mat C)
-{
-  const MatProductType t = C->product->type;
-  Mat                  A = C->product->A, B = C->product->B;
-  PetscLayout          rows = A->rmap, cols = B->cmap;
-
-  PetscFunctionBegin;
-  if (t == MATPRODUCT_AtB) rows = A->cmap;
-  if (t == MATPRODUCT_ABt) cols = B->rmap;
-  if (t == MATPRODUCT_PtAP) rows = B->cmap;
-  if (t == MATPRODUCT_RARt) rows = cols = B->rmap;
-  PetscCall(MatSetSizes(C, rows->n, cols->n, rows->N, cols->N));
-  PetscCall(PetscLayoutSetUp(C->rmap));
-  PetscCall(PetscLayoutSetUp(C->cmap));
-  if (rows->bs > 0 && cols->bs > 0) PetscCall(MatSetBlockSizes(C, rows->bs, cols->bs));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode SymbolicSteps(Mat C, SparseProduct *p, GPUCSRStorage *csr)
 {
   const GPUCSRStorage *f[4];
@@ -255,54 +228,6 @@ static PetscErrorCode SymbolicOnDevice(Mat C)
   PetscFunctionReturn(ierr);
 }
 
-/* The parent's answer to the product query */
-static PetscErrorCode FromParent(Mat C)
-{
-  Mat       A = C->product->A;
-  PetscBool isgpucsr;
-
-  PetscFunctionBegin;
-  C->ops->productsymbolic = NULL;
-  C->ops->productnumeric  = NULL;
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJGPUCSR, &isgpucsr));
-  PetscCall((*(isgpucsr ? ((Mat_GPUCSR *)A->spptr)->parent.productsetfromoptions : A->ops->productsetfromoptions))(C));
-  PetscCall(MatGPUCSRProductFetches_Private(C));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* A failure of the device goes to A, and the other block of a parallel matrix, as for other products; too little memory or 32-bit indices concern this product alone */
-PetscErrorCode MatGPUCSRProductFailed_Private(Mat C, Mat A, Mat other, const GPUCSRAttempt *a)
-{
-  Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
-
-  PetscFunctionBegin;
-  PetscCheck(a->error == PETSC_ERR_MEM || a->error == PETSC_ERR_GPU || a->error == PETSC_ERR_SUP, PETSC_COMM_SELF, a->error, "%s", a->message);
-  if (a->error == PETSC_ERR_GPU && g->dev) PetscCall(MatGPUCSRFailed_Private(A, other, a));
-  else
-    PetscCall(PetscSNPrintf(g->warning, sizeof(g->warning), "a product of sparse matrices, %s of %" PetscInt_FMT " rows and %" PetscInt_FMT " columns, is computed on the host, because %s", MatProductTypes[C->product->type], C->product->A->rmap->N,
-                            C->product->B->cmap->N, a->message));
-  if (other || !g->block) PetscCall(MatGPUCSRWarn_Private(A, 0, 0, 0));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* ready: both factors have their products on the same device */
-static PetscErrorCode OnOneDevice(Mat C, PetscBool *ready)
-{
-  Mat_SeqGPUCSR *a = (Mat_SeqGPUCSR *)C->product->A->spptr, *b = (Mat_SeqGPUCSR *)C->product->B->spptr;
-  PetscBool      isgpucsr;
-
-  PetscFunctionBegin;
-  *ready = PETSC_FALSE;
-  PetscCall(PetscObjectTypeCompare((PetscObject)C->product->A, MATSEQAIJGPUCSR, &isgpucsr)); /* a program may have converted a factor */
-  if (isgpucsr) PetscCall(PetscObjectTypeCompare((PetscObject)C->product->B, MATSEQAIJGPUCSR, &isgpucsr));
-  if (isgpucsr && C->product->data) PetscCall(PetscObjectTypeCompare((PetscObject)C, MATSEQAIJGPUCSR, &isgpucsr));
-  if (!isgpucsr) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatGPUCSRDecide_Private(C->product->A));
-  PetscCall(MatGPUCSRDecide_Private(C->product->B));
-  *ready = (PetscBool)(a->dev && a->dev == b->dev);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode NumericOnDevice(Mat C)
 {
   SparseProduct       *p = (SparseProduct *)C->product->data;
@@ -325,134 +250,47 @@ static PetscErrorCode NumericOnDevice(Mat C)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* MATAIJ computes the product in another matrix, and its values are copied into C; ask finds the parent's product */
-PetscErrorCode MatGPUCSRProductOnHost_Private(Mat C, PetscErrorCode (*ask)(Mat))
+static PetscErrorCode Numeric(Mat C, GPUCSRDevice dev, PetscBool *ok)
 {
-  Mat_Product *q = C->product;
-  Mat          D;
-
-  PetscFunctionBegin;
-  PetscCall(MatProductCreate(q->A, q->B, NULL, &D));
-  PetscCall(MatProductSetType(D, q->type));
-  PetscCall(MatProductSetAlgorithm(D, MATPRODUCTALGORITHMDEFAULT));
-  PetscCall(MatProductSetFill(D, q->fill));
-  PetscCall((*ask)(D));
-  PetscCall(MatProductSymbolic(D));
-  PetscCall(MatProductNumeric(D));
-  PetscCall(MatZeroEntries(C));
-  PetscCall(MatAXPY(C, 1.0, D, SUBSET_NONZERO_PATTERN));
-  PetscCall(MatDestroy(&D));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatProductNumeric_SeqAIJGPUCSR(Mat C)
-{
-  Mat            A = C->product->A;
   SparseProduct *p = (SparseProduct *)C->product->data;
-  Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)C->spptr;
   GPUCSRAttempt  attempt;
-  PetscBool      ready;
 
   PetscFunctionBegin;
-  PetscCall(OnOneDevice(C, &ready));
-  if (ready) {
-    GPUCSRDevice dev = ((Mat_SeqGPUCSR *)A->spptr)->dev;
-
-    if (p->dev != dev) PetscCall(SparseProductRelease(p));
-    p->dev = dev;
-    GPUCSRTryIf(MatGPUCSRBackendOf(A) != MAT_GPUCSR_BACKEND_CUDA, &attempt, NumericOnDevice(C));
-    if (attempt.error) {
-      PetscCall(SparseProductRelease(p));
-      PetscCall(MatGPUCSRProductFailed_Private(C, A, NULL, &attempt));
-      ready = PETSC_FALSE;
-    }
-  }
-  if (!ready) PetscCall(MatGPUCSRProductOnHost_Private(C, FromParent));
-  PetscCall(MatAssemblyBegin(C, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(C, MAT_FINAL_ASSEMBLY));
-  if (ready) {
-    PetscCall(MatGPUCSRHeaderReplaced_Private(C));
-    PetscCall(PetscObjectStateGet((PetscObject)C, &g->mirror.values));
-    g->mirror.values++; /* PETSc counts the product after this function */
-  }
+  if (p->dev != dev) PetscCall(SparseProductRelease(p));
+  p->dev = dev;
+  GPUCSRTry(&attempt, NumericOnDevice(C));
+  if (attempt.error) PetscCall(SparseProductRelease(p));
+  PetscCall(MatGPUCSRProductAgree_Private(C, &attempt, ok));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatProductSymbolic_SeqAIJGPUCSR(Mat C)
+static PetscErrorCode Symbolic(Mat C, GPUCSRDevice dev, PetscBool *ok)
 {
-  Mat            A = C->product->A;
   SparseProduct *p;
   GPUCSRAttempt  attempt;
-  PetscBool      ready;
 
   PetscFunctionBegin;
-  PetscCall(OnOneDevice(C, &ready));
-  if (ready) {
-    PetscCall(PetscNew(&p));
-    p->dev    = ((Mat_SeqGPUCSR *)A->spptr)->dev;
-    p->recipe = Find(C->product->type);
-    PetscCall(GPUCSRLivingAdd(&products, &p->living, p));
-    C->product->data    = p;
-    C->product->destroy = SparseProductDestroy;
-    GPUCSRTryIf(MatGPUCSRBackendOf(A) != MAT_GPUCSR_BACKEND_CUDA, &attempt, SymbolicOnDevice(C));
-    if (!attempt.error) {
-      C->ops->productsymbolic = MatProductSymbolic_SeqAIJGPUCSR;
-      C->ops->productnumeric  = MatProductNumeric_SeqAIJGPUCSR;
-      PetscFunctionReturn(PETSC_SUCCESS);
-    }
-    C->product->data    = NULL;
-    C->product->destroy = NULL;
-    PetscCall(SparseProductDestroy(GPUCSRProductArgument(p)));
-    PetscCall(MatGPUCSRProductFailed_Private(C, A, NULL, &attempt));
-  }
-  PetscCall(FromParent(C));
-  PetscCall((*C->ops->productsymbolic)(C));
+  PetscCall(PetscNew(&p));
+  p->dev    = dev;
+  p->recipe = Find(C->product->type);
+  PetscCall(GPUCSRLivingAdd(&products, &p->living, p));
+  C->product->data    = p;
+  C->product->destroy = SparseProductDestroy;
+  GPUCSRTry(&attempt, SymbolicOnDevice(C));
+  PetscCall(MatGPUCSRProductAgree_Private(C, &attempt, ok));
+  if (*ok) PetscFunctionReturn(PETSC_SUCCESS);
+  C->product->data    = NULL;
+  C->product->destroy = NULL;
+  PetscCall(SparseProductDestroy(GPUCSRProductArgument(p)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Was one of MATAIJ's algorithms asked for? */
-PetscErrorCode MatGPUCSRProductAsked_Private(Mat C, PetscBool *asked)
+static PetscBool Computes(Mat C)
 {
-  static const char *const words[] = {"-mat_product_algorithm", "-matmatmult_via", "-mattransposematmult_via", "-matmattransmult_via", "-matptap_via", "-matrart_via"};
-  PetscBool                same;
-
-  PetscFunctionBegin;
-  PetscCall(PetscStrcmp(C->product->alg, MATPRODUCTALGORITHMDEFAULT, &same));
-  *asked = (PetscBool)!same;
-  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(words) && !*asked; k++) PetscCall(PetscOptionsHasName(((PetscObject)C)->options, ((PetscObject)C)->prefix, words[k], asked));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return (PetscBool)(Find(C->product->type) != NULL);
 }
 
-/* Was it, or are the matrices small? */
-static PetscErrorCode LeftToParent(Mat C, PetscBool *left)
-{
-  const PetscInt  least = ((Mat_GPUCSR *)C->product->A->spptr)->config.productleast;
-  const PetscInt *i, *j;
-
-  PetscFunctionBegin;
-  PetscCall(MatGPUCSRProductAsked_Private(C, left));
-  if (*left) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatSeqAIJGetCSRAndMemType(C->product->A, &i, NULL, NULL, NULL));
-  PetscCall(MatSeqAIJGetCSRAndMemType(C->product->B, &j, NULL, NULL, NULL));
-  *left = (PetscBool)(!i || !j || (PetscInt64)i[C->product->A->rmap->n] + j[C->product->B->rmap->n] < least);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode MatProductSetFromOptions_SeqAIJGPUCSR(Mat C)
-{
-  PetscBool left, ready;
-
-  PetscFunctionBegin;
-  if (!Find(C->product->type)) {
-    PetscCall(FromParent(C));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(LeftToParent(C, &left));
-  PetscCall(FromParent(C)); /* reads the options of that product */
-  if (!left) PetscCall(OnOneDevice(C, &ready));
-  if (!left && ready) C->ops->productsymbolic = MatProductSymbolic_SeqAIJGPUCSR;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+const GPUCSRProductWay GPUCSRProductWay_seq = {MATSEQAIJGPUCSR, Computes, Symbolic, NULL, Numeric};
 
 /* Y += a X on the device, and Y's values to the host; lost: X has entries outside Y's pattern, and the host's values are unchanged */
 static PetscErrorCode AXPYOnDevice(Mat Y, PetscScalar a, Mat X, GPUCSRBool *lost)

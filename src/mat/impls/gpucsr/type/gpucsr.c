@@ -4,10 +4,11 @@
 */
 #include "gpucsrimpl.h"
 
-const char *const MatGPUCSRPrecisions[] = {"double", "single", "mixed", "auto", "MatGPUCSRPrecision", "MAT_GPUCSR_", NULL};
-const char *const MatGPUCSRBackends[]   = {"auto", "cuda", "host", "MatGPUCSRBackend", "MAT_GPUCSR_BACKEND_", NULL};
-const char *const MatGPUCSRMasters[]    = {"host", "device", "MatGPUCSRMaster", "MAT_GPUCSR_MASTER_", NULL};
-const char *const MatGPUCSRSelects[]    = {"estimate", "measure", "tree", "MatGPUCSRSelect", "MAT_GPUCSR_SELECT_", NULL};
+const char *const        MatGPUCSRPrecisions[] = {"double", "single", "mixed", "auto", "MatGPUCSRPrecision", "MAT_GPUCSR_", NULL};
+const char *const        MatGPUCSRBackends[]   = {"auto", "cuda", "host", "MatGPUCSRBackend", "MAT_GPUCSR_BACKEND_", NULL};
+const char *const        MatGPUCSRMasters[]    = {"host", "device", "MatGPUCSRMaster", "MAT_GPUCSR_MASTER_", NULL};
+const char *const        MatGPUCSRSelects[]    = {"estimate", "measure", "tree", "MatGPUCSRSelect", "MAT_GPUCSR_SELECT_", NULL};
+static const char *const halos[]               = {"auto", "peer", "nccl", "staged", "GPUCSRHaloWay", "GPUCSR_HALO_", NULL};
 
 GPUCSRLogEvent MAT_GPUCSR_Build, MAT_GPUCSR_Refresh, MAT_GPUCSR_Transpose, MAT_GPUCSR_Product, MAT_GPUCSR_Halo;
 
@@ -77,7 +78,6 @@ PetscErrorCode MatGPUCSRConfigDefault_Private(MatGPUCSRConfig *c)
   c->productleast        = (PetscInt)GPUCSRMachineShared.sparse_least;
   PetscCall(PetscStrncpy(c->request.format, "auto", GPUCSR_WORD));
   PetscCall(PetscStrncpy(c->request.kernel, "auto", GPUCSR_WORD));
-  PetscCall(PetscStrncpy(c->halo, "auto", GPUCSR_WORD));
   c->trequest = c->request;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -124,7 +124,7 @@ PetscErrorCode MatGPUCSRConfigOptions_Private(Mat A, MatGPUCSRConfig *c, PetscBo
   OPTION(PetscOptionsBool("-mat_gpucsr_transpose_at_assembly", "Build the transpose at assembly", "MatGPUCSRSetTransposeAtAssembly", c->transposeatassembly, &c->transposeatassembly, &set));
   OPTION(PetscOptionsEnum("-mat_gpucsr_master", "Which copy of the values is the master", "MatGPUCSRSetMaster", MatGPUCSRMasters, (PetscEnum)master, (PetscEnum *)&master, &set));
   c->masterdevice = (PetscBool)(master == MAT_GPUCSR_MASTER_DEVICE);
-  OPTION(PetscOptionsString("-mat_gpucsr_halo", "How ranks exchange entries of vectors", "MATGPUCSR", c->halo, c->halo, GPUCSR_WORD, &set));
+  OPTION(PetscOptionsEnum("-mat_gpucsr_halo", "How ranks exchange entries of vectors", "MATGPUCSR", halos, (PetscEnum)c->halo, (PetscEnum *)&c->halo, &set));
   PetscOptionsHeadEnd();
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -154,7 +154,6 @@ PetscErrorCode MatGPUCSRConfigCheck_Private(Mat A, const MatGPUCSRConfig *c)
   PetscFunctionBegin;
   PetscCall(RequestCheck(A, &c->request, ""));
   PetscCall(RequestCheck(A, &c->trequest, "transpose_"));
-  PetscCall(GPUCSRHaloWordCheck(A, c->halo));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

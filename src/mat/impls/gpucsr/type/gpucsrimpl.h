@@ -1,11 +1,18 @@
 #pragma once
 
 /* What the files of the Mat share */
-#include <petsc/private/matimpl.h>  /* the operations of a Mat, which the types replace, its product and its state */
-#include <petsc/private/vecimpl.h>  /* the offload mask and the arrays of device vectors */
-#include <petsc/private/hashmapi.h> /* a table of page-locked arrays */
+#include <petsc/private/matimpl.h> /* the operations of a Mat, which the types replace, its product and its state */
+#include <petsc/private/vecimpl.h> /* the offload mask and the arrays of device vectors */
 #include "../product/operator.h"
 #include "../blackbox/spgemm/spgemm.h"
+
+/* Exchanges between ranks */
+typedef enum {
+  GPUCSR_HALO_AUTO,
+  GPUCSR_HALO_PEER,
+  GPUCSR_HALO_NCCL,
+  GPUCSR_HALO_STAGED
+} GPUCSRHaloWay;
 
 /* Options of a matrix; a parallel matrix passes them to its two blocks */
 typedef struct {
@@ -13,10 +20,10 @@ typedef struct {
   MatGPUCSRPrecision precision;
   GPUCSRRequest      request, trequest;
   PetscBool          transposeatassembly;
-  char               halo[GPUCSR_WORD]; /* exchange between ranks, a word of exchangelist.h or auto */
-  PetscInt           smallonhost;       /* under backend auto, leave products of host vectors to MATAIJ if that is predicted to be faster: 1, 0, or -1, on a GPU alone */
-  PetscInt           productleast;      /* nonzeros of two sparse matrices below which their product is MATAIJ's */
-  PetscBool          masterdevice;      /* the master copy of the values is the device's */
+  GPUCSRHaloWay      halo;
+  PetscInt           smallonhost;  /* under backend auto, leave products of host vectors to MATAIJ if that is predicted to be faster: 1, 0, or -1, on a GPU alone */
+  PetscInt           productleast; /* nonzeros of two sparse matrices below which their product is MATAIJ's */
+  PetscBool          masterdevice; /* the master copy of the values is the device's */
 } MatGPUCSRConfig;
 
 typedef enum {
@@ -33,7 +40,6 @@ typedef struct {
   PetscErrorCode (*release)(Mat);                                               /* A is about to leave this type */
   PetscErrorCode (*configured)(Mat);                                            /* the configuration has changed */
   PetscErrorCode (*product)(Mat, GPUCSRSide, Vec x, Vec y, Vec z);              /* z = A x + y or with the transpose; y may be NULL, may be z */
-  PetscErrorCode (*productsetfromoptions)(Mat);                                 /* products of matrices */
   PetscErrorCode (*getdiagonal)(Mat, Vec);                                      /* NULL: the parent's */
   PetscErrorCode (*inplace)(Mat, PetscBool install);                            /* operations in place; NULL: the parent's */
   PetscErrorCode (*axpy)(Mat, PetscScalar, Mat, MatStructure, PetscBool *done); /* not done: the parent's */
@@ -232,8 +238,7 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRShare_Private(Mat, PetscBool whole);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRUnspare_Private(Mat);
 GPUCSR_INTERN PetscErrorCode MatGPUCSREntriesOf_Private(Mat, const GPUCSRStorage *, PetscBool); /* this and the next: sparseproduct.c */
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFromDevice_Private(Mat, GPUCSRStorage *, PetscBool);
-GPUCSR_INTERN PetscErrorCode MatProductSetFromOptions_SeqAIJGPUCSR(Mat);
-GPUCSR_INTERN PetscErrorCode MatProductSetFromOptions_MPIAIJGPUCSR(Mat); /* mpisparse.c */
+GPUCSR_INTERN PetscErrorCode MatProductSetFromOptions_AIJGPUCSR(Mat); /* products.c */
 GPUCSR_INTERN PetscErrorCode MatAXPY_SeqAIJGPUCSR(Mat, PetscScalar, Mat, MatStructure, PetscBool *);
 
 GPUCSR_INTERN PetscErrorCode MatScale_SeqAIJGPUCSR(Mat, PetscScalar); /* scale.c */
@@ -274,8 +279,6 @@ GPUCSR_INTERN PetscErrorCode   MatGPUCSRReportPrint_Private(void);
 GPUCSR_INTERN PetscErrorCode   MatGPUCSRReportFactor_Private(MatFactorType, PetscInt rows, const char solver[], const char why[], double seconds); /* totals.c */
 GPUCSR_INTERN PetscErrorCode   MatGPUCSRDescribe_Private(Mat, PetscViewer);
 GPUCSR_INTERN GPUCSRLivingList MatGPUCSRLiving; /* of Mat_SeqGPUCSR */
-
-GPUCSR_INTERN PetscErrorCode GPUCSRHaloWordCheck(Mat, const char[]); /* halo.c */
 
 /* For dlregisgpucsr.c, which registers all types of the library */
 GPUCSR_INTERN PetscErrorCode MatGPUCSRInitialize_Private(MPI_Comm);

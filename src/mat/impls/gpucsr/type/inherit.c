@@ -217,7 +217,7 @@ static PetscErrorCode Install(Mat A, PetscBool install)
     REPLACE(multhermitiantransposeadd, MatMultTransposeAdd_GPUCSR);
   }
   if (k->getdiagonal) REPLACE(getdiagonal, k->getdiagonal);
-  REPLACE(productsetfromoptions, k->productsetfromoptions);
+  REPLACE(productsetfromoptions, MatProductSetFromOptions_AIJGPUCSR);
   if (p->lufactor) REPLACE(lufactor, MatLUFactor_GPUCSR);
   if (p->ilufactor) REPLACE(ilufactor, MatILUFactor_GPUCSR);
   if (k->inplace) PetscCall((*k->inplace)(A, install));

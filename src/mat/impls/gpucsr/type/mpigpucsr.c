@@ -164,22 +164,21 @@ static PetscErrorCode MatConvert_MPIAIJGPUCSR_MPIAIJ(Mat A, MatType type, MatReu
 }
 
 static const MatGPUCSRKind kind = {
-  .name                  = MATMPIAIJGPUCSR,
-  .parent                = MATMPIAIJ,
-  .seq                   = "mpi",
-  .size                  = sizeof(Mat_MPIGPUCSR),
-  .release               = MatGPUCSRHaloForget_Private,
-  .configured            = Configured,
-  .productsetfromoptions = MatProductSetFromOptions_MPIAIJGPUCSR,
-  .product               = MatProduct_MPIAIJGPUCSR,
-  .axpy                  = MatAXPY_MPIAIJGPUCSR,
-  .createsubmatrices     = MatCreateSubMatrices_MPIAIJGPUCSR,
-  .assemblyend           = MatAssemblyEnd_MPIAIJGPUCSR,
-  .view                  = ViewBlocks,
-  .setup                 = MatGPUCSRSetUp_MPIAIJGPUCSR,
-  .getinfo               = MatGPUCSRGetInfo_MPIAIJGPUCSR,
-  .toaij                 = MatConvert_MPIAIJGPUCSR_MPIAIJ,
-  .fromaij               = MatConvert_MPIAIJ_MPIAIJGPUCSR,
+  .name              = MATMPIAIJGPUCSR,
+  .parent            = MATMPIAIJ,
+  .seq               = "mpi",
+  .size              = sizeof(Mat_MPIGPUCSR),
+  .release           = MatGPUCSRHaloForget_Private,
+  .configured        = Configured,
+  .product           = MatProduct_MPIAIJGPUCSR,
+  .axpy              = MatAXPY_MPIAIJGPUCSR,
+  .createsubmatrices = MatCreateSubMatrices_MPIAIJGPUCSR,
+  .assemblyend       = MatAssemblyEnd_MPIAIJGPUCSR,
+  .view              = ViewBlocks,
+  .setup             = MatGPUCSRSetUp_MPIAIJGPUCSR,
+  .getinfo           = MatGPUCSRGetInfo_MPIAIJGPUCSR,
+  .toaij             = MatConvert_MPIAIJGPUCSR_MPIAIJ,
+  .fromaij           = MatConvert_MPIAIJ_MPIAIJGPUCSR,
 };
 
 PetscErrorCode MatConvert_MPIAIJ_MPIAIJGPUCSR(Mat A, MatType type, MatReuse reuse, Mat *newmat)
