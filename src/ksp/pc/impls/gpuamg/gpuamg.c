@@ -134,6 +134,16 @@ PetscErrorCode PCGPUAMGInherit_Private(const PC_GPUAMG *a, int level, PetscInt n
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Is the matrix of the last set-up still one of type gpucsr? */
+PetscErrorCode PCGPUAMGStays_Private(PC pc)
+{
+  const Mat A = ((PC_GPUAMG *)pc->data)->matrix.A;
+
+  PetscFunctionBegin;
+  PetscCheck(GPUCSRIsType(A, MATSEQAIJGPUCSR) || GPUCSRIsType(A, MATMPIAIJGPUCSR), PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_WRONGSTATE, "The matrix of PC type gpuamg has become one of type %s since the set-up", ((PetscObject)A)->type_name);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode PCGPUAMGOnDevice_Private(const GPUCSROperator *o, const char why[])
 {
   PetscFunctionBegin;
@@ -269,18 +279,60 @@ static PetscErrorCode Send(Mat A, GPUCSROperator *o, char why[], size_t len)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The matrix as it is now on its device */
+static PetscErrorCode Finest(PC pc, GPUCSROperator *o)
+{
+  PC_GPUAMG *a        = (PC_GPUAMG *)pc->data;
+  char       why[256] = "";
+
+  PetscFunctionBegin;
+  GPUAMGPhase(&a->h, GPUAMG_SEND, Send(pc->pmat, o, why, sizeof(why)));
+  PetscCall(PCGPUAMGOnDevice_Private(o, why));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode OneSetUp(PC pc, PetscBool same)
 {
-  PC_GPUAMG     *a        = (PC_GPUAMG *)pc->data;
-  char           why[256] = "";
+  PC_GPUAMG     *a = (PC_GPUAMG *)pc->data;
   GPUCSROperator o;
 
   PetscFunctionBegin;
   if (a->matrix.A != pc->pmat) PetscCall(PCGPUAMGForget_Private(a)); /* before a new matrix needs memory */
   if (!pc->pmat->rmap->n) PetscFunctionReturn(PETSC_SUCCESS);
-  GPUAMGPhase(&a->h, GPUAMG_SEND, Send(pc->pmat, &o, why, sizeof(why)));
-  PetscCall(PCGPUAMGOnDevice_Private(&o, why));
+  PetscCall(Finest(pc, &o));
   PetscCall(SetUpSteps(pc, &o, same));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The levels alone, for another PC; a problem of theirs is in h.problem */
+PetscErrorCode PCGPUAMGOneLevels_Private(PC pc)
+{
+  GPUCSROperator o;
+
+  PetscFunctionBegin;
+  if (!pc->pmat->rmap->n) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Finest(pc, &o));
+  PetscCall(Hierarchy(pc, &o, PETSC_FALSE));
+  PetscCall(Take((PC_GPUAMG *)pc->data, &o));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Their new values with old prolongators. good: on the device that the levels are on */
+PetscErrorCode PCGPUAMGOneRefresh_Private(PC pc, PetscBool *good)
+{
+  PC_GPUAMG           *a        = (PC_GPUAMG *)pc->data;
+  char                 why[256] = "";
+  GPUCSRBool           stale    = PETSC_FALSE;
+  GPUCSROperator       o;
+  const GPUCSRStorage *csr;
+
+  PetscFunctionBegin;
+  GPUAMGPhase(&a->h, GPUAMG_SEND, Send(pc->pmat, &o, why, sizeof(why)));
+  *good = (PetscBool)(o.dev == a->h.dev && o.version.pattern == a->pattern);
+  if (!*good) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatGPUCSROperatorBegin_Private(&o));
+  PetscCall(MatGPUCSROperatorCSR_Private(&o, NULL, &csr));
+  PetscCall(GPUAMGRefresh(&a->h, csr, o.plan, PETSC_TRUE, &stale));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -325,13 +377,11 @@ static PetscErrorCode Current(PC pc)
   PC_GPUAMG     *a        = (PC_GPUAMG *)pc->data;
   char           why[256] = "";
   GPUCSROperator o;
-  PetscBool      device;
 
   PetscFunctionBegin;
   if (!a->taken) PetscFunctionReturn(PETSC_SUCCESS);
   if (a->ranks) PetscFunctionReturn(PCGPUAMGRanksCurrent_Private(pc));
-  PetscCall(PetscObjectTypeCompare((PetscObject)a->matrix.A, MATSEQAIJGPUCSR, &device));
-  PetscCheck(device, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_WRONGSTATE, "The matrix of PC type gpuamg has become one of type %s since the set-up", ((PetscObject)a->matrix.A)->type_name);
+  PetscCall(PCGPUAMGStays_Private(pc));
   PetscCall(MatGPUCSROperatorGet_Private(a->matrix.A, PETSC_FALSE, &o, why, sizeof(why)));
   if (o.dev != a->h.dev) {
     PetscCall(PCGPUAMGForget_Private(a));
@@ -414,7 +464,7 @@ static PetscErrorCode PCApplyTranspose_GPUAMG(PC pc, Vec b, Vec x)
   PetscCheck(a->used.cycles < GPUAMG_K, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP, "PC type gpuamg has no transposed application with -pc_gpuamg_cycles k, because a K-cycle is not linear: take 1 or 2");
   PetscCall(ApplyNone(pc, b, x, &none));
   if (none) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatIsSymmetricKnown(a->ranks ? a->ranks->finest : a->matrix.A, &known, &symmetric));
+  PetscCall(MatIsSymmetricKnown(a->matrix.A, &known, &symmetric));
   if (known && symmetric) PetscFunctionReturn(PCApply_GPUAMG(pc, b, x));
   PetscCheck(a->used.o.smoother != GPUAMG_BY_BLOCKS, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP, "PC type gpuamg has no transposed application with -pc_gpuamg_smoother pbjacobi: take jacobi or rowl1");
   if (a->ranks) PetscFunctionReturn(PCGPUAMGRanksApply_Private(pc, PETSC_TRUE, b, x));

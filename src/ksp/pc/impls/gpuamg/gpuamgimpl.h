@@ -45,7 +45,7 @@ struct _n_PC_GPUAMG {
   PetscBool         warned;        /* of K-cycles inside a method that is not flexible */
   PetscBool         rounded;       /* the cycle may be in floats */
   PetscInt64        pattern;       /* of the finest matrix when the hierarchy was made */
-  GPUCSROperator    matrix;        /* the finest matrix of the cycle, with a reference to its Mat */
+  GPUCSROperator    matrix;        /* the finest matrix, with a reference to its Mat; on several ranks the Mat alone */
   const void       *data;          /* of its plan's first array */
   const char       *kernel;        /* of its products */
   PetscInt          bs;            /* rows of a block */
@@ -90,10 +90,9 @@ typedef struct {
 struct _n_GPUAMGRanks {
   int               levels;
   GPUAMGRanksLevel  level[GPUAMG_LEVELS];
-  Mat               finest;
-  PetscObjectId     id; /* of the finest matrix */
-  PetscObjectState  pattern;
+  PetscObjectState  pattern;    /* of the finest matrix */
   PetscBool         weak;       /* entries are dropped */
+  PetscBool         beyond;     /* the coarsest level has a prolongator from another PC's level */
   PetscBool         small;      /* each rank has all rows of the coarsest level: */
   PC                one;        /* a PC of all rows, on each rank */
   Mat               all;        /* the matrix of `one` */
@@ -112,6 +111,9 @@ GPUCSR_INTERN PetscErrorCode PCGPUAMGForget_Private(void *);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGTransposedCycle_Private(PC, GPUMGCycle **);
 GPUCSR_INTERN void           PCGPUAMGOptionsAt_Private(const PC_GPUAMG *, int level, GPUAMGOptions *);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGInherit_Private(const PC_GPUAMG *, int level, PetscInt ns, const double *near, PC);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGStays_Private(PC);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGOneLevels_Private(PC);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGOneRefresh_Private(PC, PetscBool *good);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGOnDevice_Private(const GPUCSROperator *, const char why[]);
 
 /* rounded.c */
@@ -131,7 +133,7 @@ GPUCSR_INTERN PetscErrorCode PCGPUAMGSmootherSetFromOptions_Private(PC);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGSmootherTell_Private(PC);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGFactors_Private(PC_GPUAMG *);
 
-/* operator.c */
+/* levels.c */
 GPUCSR_INTERN PetscErrorCode PCGPUAMGGetOperator_GPUAMG(PC, PetscInt level, Mat *);
 
 /* gather.c */
@@ -150,7 +152,7 @@ GPUCSR_INTERN PetscErrorCode PCGPUAMGSettle_Private(MPI_Comm, GPUCSRAttempt *);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksSetUp_Private(PC, PetscBool same);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksRenew_Private(Mat, GPUAMGRanks *, PetscBool *here);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksLevels_Private(PC);
-GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksRefresh_Private(PC, PetscBool estimates, PetscBool *good);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksRefresh_Private(PC, PetscBool *good);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksDestroy_Private(GPUAMGRanks **);
 
 /* ranksmatrix.c */

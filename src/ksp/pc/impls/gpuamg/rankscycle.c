@@ -67,7 +67,7 @@ static PetscErrorCode Fill(PC pc, PetscBool transposed, GPUMGCycle *c)
   c->cycles = 1;
   c->comm   = PetscObjectComm((PetscObject)pc);
   PetscCallMPI(MPI_Comm_size(c->comm, &c->size));
-  PetscCall(PCGPUAMGKrylovMethod_Private(a, r->finest, &krylov));
+  PetscCall(PCGPUAMGKrylovMethod_Private(a, a->matrix.A, &krylov));
   c->krylov = krylov;
   for (int k = 0; k < r->levels; k++) PetscCall(Level(a, k, transposed, c));
   PetscCall(Small(r, transposed, c));
@@ -124,7 +124,7 @@ static PetscErrorCode Transpose(PC pc)
 
   PetscFunctionBegin;
   if (a->takent) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PCGPUAMGRanksFinest_Private(a->ranks->finest, PETSC_TRUE, &a->ranks->level[0].T));
+  PetscCall(PCGPUAMGRanksFinest_Private(a->matrix.A, PETSC_TRUE, &a->ranks->level[0].T));
   GPUCSRTry(&attempt, TransposeLevels(pc));
   PetscCall(PCGPUAMGSettle_Private(PetscObjectComm((PetscObject)pc), &attempt));
   a->takent = PETSC_TRUE;
@@ -160,14 +160,14 @@ PetscErrorCode PCGPUAMGRanksCurrent_Private(PC pc)
   GPUCSRAttempt     attempt;
 
   PetscFunctionBegin;
-  GPUCSRTry(&attempt, Moved(&L->A, a->ranks->finest, &mine));
+  GPUCSRTry(&attempt, Moved(&L->A, a->matrix.A, &mine));
   moved = attempt.error || mine;
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &moved, 1, MPI_INT, MPI_MAX, L->A.m.comm));
   if (!moved) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCheck(GPUCSRIsType(a->ranks->finest, MATMPIAIJGPUCSR), PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_WRONGSTATE, "The matrix of PC type gpuamg has become one of type %s since the set-up", ((PetscObject)a->ranks->finest)->type_name);
+  PetscCall(PCGPUAMGStays_Private(pc));
   a->takent = PETSC_FALSE;
   a->version++;
-  PetscCall(PCGPUAMGRanksRenew_Private(a->ranks->finest, a->ranks, &here));
+  PetscCall(PCGPUAMGRanksRenew_Private(a->matrix.A, a->ranks, &here));
   if (!here) {
     PetscCall(PCGPUAMGForget_Private(a));
     PetscCall((*pc->ops->setup)(pc));
