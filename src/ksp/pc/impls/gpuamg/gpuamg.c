@@ -15,55 +15,6 @@ static PetscErrorCode CycleDestroy(GPUMGCycle *c)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static GPUMGMatrix MatrixOf(GPUCSRDevice dev, GPUCSRPlan *plan, const GPUCSRStorage *csr)
-{
-  const GPUMGMatrix m = {
-    .o = {.dev = dev, .plan = plan, .csr = csr}
-  };
-
-  return m;
-}
-
-/* Makes the cycle of the hierarchy or of its transpose. o: the finest matrix */
-static PetscErrorCode CycleFill(PC_GPUAMG *a, const GPUCSROperator *o, PetscBool transposed, GPUMGCycle *c)
-{
-  GPUAMG           *h = &a->h;
-  GPUMGKrylovMethod krylov;
-
-  PetscFunctionBegin;
-  if (c->dev) PetscCall(GPUMGCycleForget(c));
-  c->dev    = h->dev;
-  c->type   = PC_MG_MULTIPLICATIVE;
-  c->levels = h->levels;
-  c->cycles = 1;
-  c->size   = 1;
-  c->floats = PETSC_FALSE;
-  c->exact  = (PetscBool)h->exact;
-  if (h->exact) c->inverse = (GPUCSRBuffer){transposed ? h->inverseT.p : h->inverse.p, 0}; /* 0 bytes: the hierarchy's, which counts them */
-  for (int k = 0; k < h->levels; k++) {
-    GPUAMGLevel *G = &h->level[k];
-    GPUMGLevel  *L = &c->level[h->levels - 1 - k];
-
-    L->n      = G->n;
-    L->cycles = (int)PetscMin(a->used.cycles, 2);
-    L->two    = PETSC_FALSE;
-    if (!k) L->A = (GPUMGMatrix){.A = o->A, .o = *o};
-    else L->A = transposed ? MatrixOf(h->dev, &G->planT, &G->T) : MatrixOf(h->dev, &G->own, &G->A);
-    if (k + 1 < h->levels) {
-      L->P = MatrixOf(h->dev, &G->planP, &G->P[h->o.nsmooths]);
-      L->R = MatrixOf(h->dev, &G->planR, &G->R);
-    }
-    PCGPUAMGSmoother_Private(a, &G->dinv, &G->smooth, G->bs, a->factor[k], G->bound, (PetscBool)(k + 1 == h->levels), &L->down);
-    L->down.transposed = transposed;
-    PetscCall(GPUCSRBufferGrow(h->dev, GPUMGCycleVectorBytes(c, h->levels - 1 - k), "vectors of a multigrid level", &L->memory));
-    GPUMGCycleVectors(c, h->levels - 1 - k);
-  }
-  PetscCall(GPUMGTailMake(c, a->used.tail));
-  PetscCall(PCGPUAMGKrylovMethod_Private(a, o->A, &krylov));
-  PetscCall(GPUMGCycleKrylov(c, krylov));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* ---- set-up ---- */
 
 PetscErrorCode PCGPUAMGForget_Private(void *data)
@@ -264,7 +215,7 @@ static PetscErrorCode SetUpSteps(PC pc, const GPUCSROperator *o, PetscBool same)
   a->takent = PETSC_FALSE;
   if (!a->h.problem) GPUAMGPhase(&a->h, GPUAMG_BUILD, PCGPUAMGFactors_Private(a));
   if (a->h.problem) PetscFunctionReturn(PETSC_SUCCESS);
-  GPUAMGPhase(&a->h, GPUAMG_BUILD, CycleFill(a, o, PETSC_FALSE, &a->cycle));
+  GPUAMGPhase(&a->h, GPUAMG_BUILD, PCGPUAMGCycleFill_Private(pc, o, PETSC_FALSE, &a->cycle));
   GPUAMGPhase(&a->h, GPUAMG_BUILD, PCGPUAMGRound_Private(&a->h, &a->cycle, o, a->used.precision, &a->rounded));
   PetscCall(Take(a, o));
   a->taken = PETSC_TRUE;
@@ -446,7 +397,7 @@ PetscErrorCode PCGPUAMGTransposedCycle_Private(PC pc, GPUMGCycle **c)
   PetscCheck(o.dev == a->h.dev, PetscObjectComm((PetscObject)pc), PETSC_ERR_GPU, "The matrix of PC type gpuamg has left the device");
   if (!a->takent) {
     PetscCall(GPUAMGTransposes(&a->h));
-    PetscCall(CycleFill(a, &o, PETSC_TRUE, &a->transposed));
+    PetscCall(PCGPUAMGCycleFill_Private(pc, &o, PETSC_TRUE, &a->transposed));
     a->takent = PETSC_TRUE;
   }
   a->transposed.level[a->h.levels - 1].A.o = o;

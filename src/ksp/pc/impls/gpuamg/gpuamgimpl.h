@@ -90,7 +90,6 @@ typedef struct {
 struct _n_GPUAMGRanks {
   int               levels;
   GPUAMGRanksLevel  level[GPUAMG_LEVELS];
-  PetscObjectState  pattern;    /* of the finest matrix */
   PetscBool         weak;       /* entries are dropped */
   PetscBool         beyond;     /* the coarsest level has a prolongator from another PC's level */
   PetscBool         small;      /* each rank has all rows of the coarsest level: */
@@ -99,6 +98,14 @@ struct _n_GPUAMGRanks {
   Mat               everything; /* its product is all of a right-hand side */
   GPUAMGRanksMatrix gather;     /* device data of `everything` */
 };
+
+/* A level's matrix or its prolongator, and their transposes if they are there (dev NULL: no), of one rank or of several */
+typedef struct {
+  GPUCSROperator        side[2];
+  GPUCSRRanks           ranks[2];
+  const GPUCSRRanksCSR *rows; /* of several ranks */
+  PetscInt              bs, cbs;
+} PCGPUAMGMatrix;
 
 /* options.c */
 GPUCSR_INTERN PetscErrorCode    PCGPUAMGSettersCompose_Private(PC, PetscBool);
@@ -134,6 +141,7 @@ GPUCSR_INTERN PetscErrorCode PCGPUAMGSmootherTell_Private(PC);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGFactors_Private(PC_GPUAMG *);
 
 /* levels.c */
+GPUCSR_INTERN PCGPUAMGMatrix PCGPUAMGMatrixOf_Private(PC_GPUAMG *, int level, PetscBool prolongator);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGGetOperator_GPUAMG(PC, PetscInt level, Mat *);
 
 /* gather.c */
@@ -162,6 +170,9 @@ GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksTransposed_Private(GPUCSRStorage *cons
 GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksEmpty_Private(GPUCSRDevice, PetscInt m, PetscInt n, GPUCSRStorage *);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksMatrixDestroy_Private(GPUAMGRanksMatrix *);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksLargest_Private(const GPUAMGRanksLevel *, int most, PetscErrorCode (*)(const GPUAMGRanksLevel *, const double *, double *), double *);
+
+/* cycles.c */
+GPUCSR_INTERN PetscErrorCode PCGPUAMGCycleFill_Private(PC, const GPUCSROperator *, PetscBool transposed, GPUMGCycle *);
 
 /* rankscycle.c */
 GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksCycles_Private(PC);

@@ -65,36 +65,29 @@ PetscErrorCode PCGPUAMGLevelsRefresh_Private(PC pc, PetscBool estimates, PetscBo
 
 /* ---- their matrices ---- */
 
-/* A level's matrix, or its prolongator from the next level and the transpose */
-typedef struct {
-  GPUCSROperator        side[2];
-  GPUCSRRanks           ranks[2];
-  const GPUCSRRanksCSR *rows;
-  PetscInt              bs, cbs;
-} Parts;
-
-static Parts PartsOf(PC_GPUAMG *a, int l, PetscBool prolongator)
+/* prolongator: from the next level */
+PCGPUAMGMatrix PCGPUAMGMatrixOf_Private(PC_GPUAMG *a, int l, PetscBool prolongator)
 {
-  Parts p = {.rows = NULL};
+  PCGPUAMGMatrix p = {.rows = NULL};
 
   if (a->ranks) {
     GPUAMGRanksLevel        *L = &a->ranks->level[l];
-    const GPUAMGRanksMatrix *M = prolongator ? &L->P[a->used.o.nsmooths] : &L->A;
+    const GPUAMGRanksMatrix *M = prolongator ? &L->P[a->used.o.nsmooths] : &L->A, *T = prolongator ? &L->R : &L->T;
 
-    p.side[GPUCSR_FORWARD]  = M->o;
-    p.ranks[GPUCSR_FORWARD] = M->r;
-    p.rows                  = &M->m;
-    p.bs                    = L->bs;
-    p.cbs                   = prolongator ? L[1].bs : L->bs;
-    if (prolongator) p.side[GPUCSR_TRANSPOSE] = L->R.o;
-    if (prolongator) p.ranks[GPUCSR_TRANSPOSE] = L->R.r;
+    p.side[GPUCSR_FORWARD]    = M->o;
+    p.side[GPUCSR_TRANSPOSE]  = T->o;
+    p.ranks[GPUCSR_FORWARD]   = M->r;
+    p.ranks[GPUCSR_TRANSPOSE] = T->r;
+    p.rows                    = &M->m;
+    p.bs                      = L->bs;
+    p.cbs                     = prolongator ? L[1].bs : L->bs;
   } else {
     GPUAMGLevel *L = &a->h.level[l];
 
     p.side[GPUCSR_FORWARD] = (GPUCSROperator){.dev = a->h.dev, .plan = prolongator ? &L->planP : &L->own, .csr = prolongator ? &L->P[a->h.o.nsmooths] : &L->A};
     p.bs                   = L->bs;
     p.cbs                  = prolongator ? L[1].bs : L->bs;
-    if (prolongator) p.side[GPUCSR_TRANSPOSE] = (GPUCSROperator){.dev = a->h.dev, .plan = &L->planR, .csr = &L->R};
+    if (prolongator || L->T.format) p.side[GPUCSR_TRANSPOSE] = (GPUCSROperator){.dev = a->h.dev, .plan = prolongator ? &L->planR : &L->planT, .csr = prolongator ? &L->R : &L->T};
   }
   return p;
 }
@@ -107,8 +100,8 @@ static PetscErrorCode Release(void *pc)
 /* Collective: the matrix of level l, below the finest, or its prolongator */
 PetscErrorCode PCGPUAMGLevelMat_Private(PC pc, int l, PetscBool prolongator, Mat *A)
 {
-  PC_GPUAMG  *a = (PC_GPUAMG *)pc->data;
-  const Parts p = PartsOf(a, l, prolongator);
+  PC_GPUAMG           *a = (PC_GPUAMG *)pc->data;
+  const PCGPUAMGMatrix p = PCGPUAMGMatrixOf_Private(a, l, prolongator);
 
   PetscFunctionBegin;
   PetscCall(PCGPUAMGStays_Private(pc));
@@ -120,8 +113,8 @@ PetscErrorCode PCGPUAMGLevelMat_Private(PC pc, int l, PetscBool prolongator, Mat
 /* Is A such a matrix, on the device alone? */
 PetscErrorCode PCGPUAMGLevelIs_Private(PC pc, int l, PetscBool prolongator, Mat A, PetscBool *is)
 {
-  const Parts    p = PartsOf((PC_GPUAMG *)pc->data, l, prolongator);
-  GPUCSROperator o;
+  const PCGPUAMGMatrix p = PCGPUAMGMatrixOf_Private((PC_GPUAMG *)pc->data, l, prolongator);
+  GPUCSROperator       o;
 
   PetscFunctionBegin;
   PetscCall(MatGPUCSRLevelGet_Private(A, PETSC_FALSE, &o, NULL));

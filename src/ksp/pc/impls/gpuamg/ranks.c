@@ -454,7 +454,7 @@ static PetscErrorCode Begin(PC pc)
   L->n = pc->pmat->rmap->n;
   L->N = pc->pmat->rmap->N;
   PetscCall(PCGPUAMGRanksFinest_Private(pc->pmat, PETSC_FALSE, &L->A));
-  a->ranks->pattern = pc->pmat->nonzerostate;
+  a->pattern = (PetscInt64)pc->pmat->nonzerostate;
   GPUCSRTry(&attempt, Near(pc, L));
   PetscCall(PCGPUAMGSettle_Private(PetscObjectComm((PetscObject)pc), &attempt));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -500,7 +500,7 @@ static PetscErrorCode Same(PC pc, PetscBool *same)
   PetscBool  weak = PETSC_FALSE;
 
   PetscFunctionBegin;
-  *same = (PetscBool)(*same && a->taken && a->ranks && a->matrix.A == pc->pmat && a->ranks->pattern == pc->pmat->nonzerostate && (a->reuse || !a->ranks->weak));
+  *same = (PetscBool)(*same && a->taken && a->ranks && a->matrix.A == pc->pmat && a->pattern == (PetscInt64)pc->pmat->nonzerostate && (a->reuse || !a->ranks->weak));
   if (!*same) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PCGPUAMGRanksRenew_Private(pc->pmat, a->ranks, same));
   if (*same && a->ranks->levels > 1 && !a->reuse && Asks(a)) PetscCall(Weak(&a->ranks->level[0], &weak));
