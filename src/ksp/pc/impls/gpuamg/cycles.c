@@ -55,7 +55,6 @@ static PetscErrorCode Small(GPUAMGRanks *r, PetscBool transposed, GPUMGCycle *c)
   if (transposed) PetscCall(PCGPUAMGTransposedCycle_Private(r->one, &c->small));
   else PetscCall(PCGPUAMGCycleGet_Private(r->one, &c->small, &version));
   PetscCheck(c->small && c->small->dev == c->dev, PETSC_COMM_SELF, PETSC_ERR_GPU, "The small levels of PC type gpuamg are not on the device of its matrix");
-  c->lent        = PETSC_TRUE;
   c->gather      = (GPUMGMatrix){.A = r->gather.o.A, .o = r->gather.o, .r = r->gather.r};
   c->coarserows  = (int)G->N;
   c->coarsefirst = (int)G->rows->rstart;

@@ -285,8 +285,7 @@ static PetscErrorCode PCView_MG_GPUCSR(PC pc, PetscViewer viewer)
   c = &m->cycle;
   if (m->ok) {
     PetscCall(PetscViewerASCIIPrintf(viewer, "  Cycles run on backend %s%s, %d levels, coarse solver %s, %.3g MB besides the matrices\n", c->dev->ops->name, c->dev->ops->kernels ? ", recorded as a graph" : "", c->levels, c->exact ? "a dense inverse" : "a smoother", 1e-6 * GPUMGCycleBytes(c)));
-    if (c->small) PetscCall(PetscViewerASCIIPrintf(viewer, "  Each rank holds the coarsest %d levels completely, of %d rows at most\n", c->bottom + 1, c->coarserows));
-    if (c->bottom && !c->small) PetscCall(PetscViewerASCIIPrintf(viewer, "  One dense matrix of %d rows replaces the coarsest %d levels\n", c->gather.r.halo ? c->coarserows : c->level[c->bottom].n, c->bottom + 1));
+    if (c->bottom) PetscCall(PetscViewerASCIIPrintf(viewer, "  One dense matrix of %d rows replaces the coarsest %d levels\n", c->level[c->bottom].n, c->bottom + 1));
   } else PetscCall(PetscViewerASCIIPrintf(viewer, "  PETSc runs the cycles, because %s\n", m->why[0] ? m->why : "the matrix is on no device"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
