@@ -52,7 +52,6 @@ says "The restart, orthogonalization or tolerance of KSP type gpugmres is not th
 gamg="$cuda -mat_gpucsr_halo peer -n 12 -pc_type gamg -pc_mg_gpucsr -ksp_type"
 for type in cg gpucg; do
   says "-pc_mg_gpucsr is not the same on all ranks" "$gamg $type" "-pc_mg_gpucsr 0"
-  says "-pc_mg_gpucsr_small is not the same on all ranks" "$gamg $type" "-pc_mg_gpucsr_small 0"
   says "-pc_mg_gpucsr_tail is not the same on all ranks" "$gamg $type" "-pc_mg_gpucsr_tail 0"
   says "-pc_mg_type is not the same on all ranks" "$gamg $type" "-pc_mg_type full"
   says "The smoother of level 1 is not the same on all ranks" "$gamg $type" "-mg_levels_ksp_max_it 3"

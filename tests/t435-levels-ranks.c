@@ -611,7 +611,7 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-cycles", &cycles, NULL));
   PetscCall(PetscOptionsCreate(&own));
   PetscCall(PetscOptionsCreate(&aside));
-  if (cycles) PetscCall(PetscOptionsInsertString(own, "-pc_mg_gpucsr -pc_mg_gpucsr_small 0 -pc_mg_gpucsr_tail 0"));
+  if (cycles) PetscCall(PetscOptionsInsertString(own, "-pc_mg_gpucsr"));
   PetscCall(PetscOptionsInsertString(own, "-pc_gamg_recompute_esteig 0 -pc_gamg_process_eq_limit 3 -pc_gamg_coarse_eq_limit 12")); /* else PETSc estimates Chebyshev's bounds anew for new values */
   PetscCall(PetscOptionsInsertString(aside, "-pc_gamg_recompute_esteig 0 -pc_gamg_process_eq_limit 3 -pc_gamg_coarse_eq_limit 12 -pc_gamg_prolongator_0_none 1"));
   PetscCall(Box(PETSC_COMM_WORLD, EDGE, 3.0, 0.0, 0, PETSC_FALSE, &A));

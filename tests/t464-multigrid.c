@@ -8,7 +8,7 @@
   //TEST name="whole2" nsize=2 whole=1 args="-our_pc_gamg_gpucsr false -our_pc_mg_gpucsr -mat_gpucsr_format csr -mat_gpucsr_product_least 0 -mat_gpucsr_halo peer -walks 100 -seed 2000"
   //TEST name="late" gpu=0 args="-our_pc_gamg_gpucsr false -mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -gpucsr_debug_defer 3 -every 7 -walks 3 -seed 200"
   //TEST name="ranks" nsize=2 args="-our_pc_gamg_gpucsr false -our_pc_mg_gpucsr -mat_gpucsr_format csr -mat_gpucsr_product_least 0 -mat_gpucsr_halo peer -every 9 -walks 2 -seed 300"
-  //TEST name="three" nsize=3 gpu=0 args="-our_pc_gamg_gpucsr false -our_pc_mg_gpucsr -mat_gpucsr_backend cuda -gpucsr_debug_standin 3 -mat_gpucsr_product_least 0 -mat_gpucsr_halo peer -our_pc_mg_gpucsr_tail 0 -our_pc_mg_gpucsr_small 0 -every 11 -walks 2 -seed 400"
+  //TEST name="three" nsize=3 gpu=0 args="-our_pc_gamg_gpucsr false -our_pc_mg_gpucsr -mat_gpucsr_backend cuda -gpucsr_debug_standin 3 -mat_gpucsr_product_least 0 -mat_gpucsr_halo peer -our_pc_mg_gpucsr_tail 0 -every 11 -walks 2 -seed 400"
 */
 static char help[] = "Tests changes of a hierarchy.\n";
 

@@ -443,8 +443,6 @@ int main(int argc, char **argv)
     JACOBI "-t_pc_mg_cycle_type w",
     JACOBI "-t_pc_mg_gpucsr_tail 0",
     JACOBI "-t_pc_mg_gpucsr_tail 100 -t_pc_mg_cycle_type w",
-    JACOBI "-t_pc_mg_gpucsr_tail 0 -t_pc_mg_gpucsr_small 0",
-    JACOBI "-t_pc_mg_gpucsr_tail 0 -t_pc_mg_gpucsr_small 100 -t_pc_mg_cycle_type w",
     JACOBI "-t_pc_mg_type full",
     JACOBI "-t_pc_mg_type additive",
     JACOBI "-t_pc_mg_type kaskade",
@@ -499,7 +497,7 @@ int main(int argc, char **argv)
   if (few) {
     PetscCall(Case(25, 1, PETSC_FALSE, JACOBI, ours));
     PetscCall(Case(40, 1, PETSC_TRUE, "-t_pc_type gamg", ours));
-    PetscCall(Case(40, 1, PETSC_TRUE, "-t_pc_type gamg -t_pc_mg_gpucsr_tail 0 -t_pc_mg_gpucsr_small 0", ours));
+    PetscCall(Case(40, 1, PETSC_TRUE, "-t_pc_type gamg -t_pc_mg_gpucsr_tail 0", ours));
     PetscCall(Case(40, 1, PETSC_TRUE, "-t_pc_type gamg -t_pc_mg_gpucsr_tail 10", ours));
     PetscCall(PetscFinalize());
     return 0;

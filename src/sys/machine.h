@@ -115,7 +115,7 @@ typedef enum {
   ROW(reduce_ranks, 16, "ranks", FIXED, "rankreduce.c: above which MPI's tree has fewer steps than reading all numbers") \
   /* multigrid */ \
   ROW(tail_rows, 1024, "rows", FIXED, "mg/options.c: of a level that a dense matrix stands for, with all below it") \
-  ROW(whole_level_rows, 16384, "rows", FIXED, "mg/options.c: of a level that each of several ranks has all of") \
+  ROW(whole_level_rows, 16384, "rows", FIXED, "gpuamg/gpuamg.c: of a level that each of several ranks has all of") \
   ROW(inverse_rows, 1024, "rows", FIXED, "mg/levels.c, gpuamg: of a coarse operator whose inverse is made") \
   ROW(unrecorded_rows, 400000, "rows", BANDWIDTH, "mg/cycle.c: from which on launches of a cycle are ahead of the device's work") \
   /* triangles */ \

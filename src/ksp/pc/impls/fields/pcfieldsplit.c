@@ -208,20 +208,18 @@ static PetscErrorCode AreOnDevice(PCDevice d, Vec u, Vec v, Vec w, PetscBool *ye
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* b of a field = x, less w unless w is NULL */
-static PetscErrorCode Gather(PCDevice d, const Field *e, Vec x, Vec w)
+/* b of a field = the entries of x */
+static PetscErrorCode Gather(PCDevice d, const Field *e, Vec x)
 {
-  const double  *ax, *aw = NULL;
+  const double  *ax;
   double        *ab;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(VecGPUGetArrayRead(x, &ax));
-  if (w) PetscCall(VecGPUGetArrayRead(w, &aw));
   PetscCall(VecGPUGetArrayWrite(e->b, &ab));
-  ierr = GPUMGGather(d->dev, e->m, e->index, ax, aw, ab, d->dev->stream);
+  ierr = (*GPUCSRHelpers(d->dev)->gather)(GPUCSR_DOUBLE, (size_t)e->m, e->index, ax, ab, d->dev->stream);
   PetscCall(VecGPURestoreArrayWrite(e->b, &ab));
-  if (w) PetscCall(VecGPURestoreArrayRead(w, &aw));
   PetscCall(VecGPURestoreArrayRead(x, &ax));
   PetscFunctionReturn(ierr);
 }
@@ -236,7 +234,7 @@ static PetscErrorCode Scatter(PCDevice d, const Field *e, Vec y)
   PetscFunctionBegin;
   PetscCall(VecGPUGetArrayRead(e->x, &ax));
   PetscCall(VecGPUGetArray(y, &ay));
-  ierr = GPUMGScatter(d->dev, e->m, e->index, ax, ay, d->dev->stream);
+  ierr = (*GPUCSRHelpers(d->dev)->scatteradd)(GPUCSR_DOUBLE, (size_t)e->m, e->index, ax, ay, d->dev->stream);
   PetscCall(VecGPURestoreArray(y, &ay));
   PetscCall(VecGPURestoreArrayRead(e->x, &ax));
   PetscFunctionReturn(ierr);
@@ -261,10 +259,11 @@ static PetscErrorCode SolveAndAdd(PC pc, PCDevice d, PetscInt k, PetscBool zero,
   if (!zero) {
     PetscCall(PCFieldSplitGetOffDiagUseAmat(pc, &amat));
     PetscCall(MatMult(amat ? pc->mat : pc->pmat, y, f->w));
+    PetscCall(VecAYPX(f->w, -1.0, x));
   }
-  PetscCall(AreOnDevice(d, x, zero ? NULL : f->w, e->b, done));
+  PetscCall(AreOnDevice(d, zero ? x : f->w, e->b, NULL, done));
   if (!*done) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(Gather(d, e, x, zero ? NULL : f->w));
+  PetscCall(Gather(d, e, zero ? x : f->w));
   PetscCall(Solve(pc, f->ksp[k], e));
   PetscCall(AreOnDevice(d, e->x, y, NULL, done));
   if (*done) PetscCall(Scatter(d, e, y));
@@ -278,7 +277,7 @@ static PetscErrorCode SchurResidual(PCDevice d, PetscInt k, Vec x)
 
   PetscFunctionBegin;
   PetscCall(MatMult(f->B[k][1 - k], f->field[1 - k].x, f->w));
-  PetscCall(Gather(d, &f->field[k], x, NULL));
+  PetscCall(Gather(d, &f->field[k], x));
   PetscCall(VecAXPY(f->field[k].b, -1.0, f->w));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -291,7 +290,7 @@ static PetscErrorCode SchurSolve(PC pc, PCDevice d, Vec x)
   Field          *first = &f->field[upper], *second = &f->field[!upper];
 
   PetscFunctionBegin;
-  PetscCall(Gather(d, first, x, NULL));
+  PetscCall(Gather(d, first, x));
   PetscCall(Solve(pc, f->ksp[upper], first));
   PetscCall(SchurResidual(d, !upper, x));
   PetscCall(Solve(pc, f->ksp[!upper], second));

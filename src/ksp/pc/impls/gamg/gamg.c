@@ -1,7 +1,7 @@
 /*
-  PCGAMG of type agg over gpucsr matrices with levels made on the device, by the functions of PCGPUAMG. PETSc asks for each level through five functions of the PC. On one rank the device makes the
-  whole hierarchy, on several ranks all levels for which PETSc does not take fewer ranks. For such small levels, and for options of its own, PETSc smooths, multiplies and reduces processes: the device makes
-  aggregates and tentative prolongators. PETSc owns matrices, smoothers and the coarse solver in all cases, so all options and functions of PCGAMG and PCMG hold.
+  PCGAMG of type agg over gpucsr matrices with levels made on the device, by a PC of type gpuamg that no program sees. PETSc asks for each level through five functions of the PC. The device makes all levels for
+  which PETSc does not take fewer ranks; PETSc makes smaller levels, and all levels for options of its own. PETSc owns matrices, smoothers and the coarse solver in all cases, so all options and functions of
+  PCGAMG and PCMG hold.
 */
 #include "../petscprivate.h"
 #include "../../../../sys/gpucsrsys.h"
@@ -99,16 +99,35 @@ PetscErrorCode PCGAMGSetFromOptions_Private(PC pc)
 /* Options with PETSc's aggregates only, or the beginnings of their names */
 static const char *const parentonly[] = {"mat_coarsen_", "pc_gamg_mat_coarsen_", "pc_gamg_mis_k_minimum_degree_ordering", "pc_gamg_low_memory_threshold_filter", "pc_gamg_graph_symmetrize", NULL};
 
-/* The reason for PETSc's aggregates; "" if the device may aggregate */
+/* Parts of the names of options that choose an algorithm of products, of any object */
+static const char *const products[] = {"matptap", "matmatmult", "mat_product", NULL};
+
+/* The options that begin with such a name after `before`, as a reason */
+static PetscErrorCode AskedFor(const char all[], const char before[], const char *const names[], char why[], size_t len)
+{
+  PetscFunctionBegin;
+  for (int k = 0; names[k] && !why[0]; k++) {
+    char        option[256];
+    const char *at;
+
+    PetscCall(PetscSNPrintf(option, sizeof(option), "%s%s", before, names[k]));
+    at = strstr(all, option);
+    if (at) PetscCall(PetscSNPrintf(why, len, "%.*s was asked for", (int)strcspn(at, " "), at));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The reason for PETSc's aggregates, prolongators and products; "" if the device may make levels */
 static PetscErrorCode Reason(PC pc, const PCGAMGData *d, char why[], size_t len)
 {
   const PC_GAMG *g      = GAMGOf(pc);
   const char    *prefix = ((PetscObject)pc)->prefix ? ((PetscObject)pc)->prefix : "";
-  PetscBool      wanted = PETSC_TRUE;
-  char          *all;
+  PetscBool      wanted = PETSC_TRUE, known = PETSC_FALSE, symmetric = PETSC_FALSE;
+  char          *all, before[256];
 
   PetscFunctionBegin;
   why[0] = 0;
+  PetscCall(MatIsSymmetricKnown(pc->pmat, &known, &symmetric));
   PetscCall(PetscOptionsGetBool(((PetscObject)pc)->options, prefix, "-pc_gamg_gpucsr", &wanted, NULL));
   if (!wanted) PetscCall(PetscStrncpy(why, "-pc_gamg_gpucsr false was asked for", len));
   if (g->use_aggs_in_asm) PetscCall(PetscStrncpy(why, "-pc_gamg_asm_use_agg makes smoothers of them", len));
@@ -117,15 +136,33 @@ static PetscErrorCode Reason(PC pc, const PCGAMGData *d, char why[], size_t len)
 #endif
   if (d->special) PetscCall(PetscSNPrintf(why, len, "%s asks for a property of PETSc's", d->special));
   if (!d->squared && (d->distance < 1 || d->distance > 4)) PetscCall(PetscSNPrintf(why, len, "-pc_gamg_aggressive_mis_k %" PetscInt_FMT " is not from 1 to 4", d->distance));
+  if (d->nsmooths < 0 || d->nsmooths > GPUAMG_SMOOTHS) PetscCall(PetscSNPrintf(why, len, "-pc_gamg_agg_nsmooths %" PetscInt_FMT " is not from 0 to %d", d->nsmooths, GPUAMG_SMOOTHS));
+  if (d->nsmooths > 1 && !(known && symmetric)) PetscCall(PetscSNPrintf(why, len, "-pc_gamg_agg_nsmooths %" PetscInt_FMT " needs PETSc's estimates of a matrix that is not known to be symmetric", d->nsmooths));
+  if (g->emax > 0) PetscCall(PetscStrncpy(why, "-pc_gamg_eigenvalues gives the largest eigenvalue", len));
+  if (g->current_level) PetscCall(PetscStrncpy(why, "the first prolongator is an injection", len));
+  if (!GPUCSR_SCALAR_IS_DOUBLE) PetscCall(PetscStrncpy(why, "numbers are not real double", len));
   PetscCall(PetscOptionsGetAll(((PetscObject)pc)->options, &all));
-  for (int k = 0; parentonly[k] && !why[0]; k++) {
-    char  option[256];
-    char *at;
+  PetscCall(PetscSNPrintf(before, sizeof(before), "-%s", prefix));
+  PetscCall(AskedFor(all, before, parentonly, why, len));
+  PetscCall(AskedFor(all, "", products, why, len));
+  PetscCall(PetscFree(all));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
-    PetscCall(PetscSNPrintf(option, sizeof(option), "-%s%s", prefix, parentonly[k]));
-    at = strstr(all, option);
-    if (at) PetscCall(PetscSNPrintf(why, len, "%.*s was asked for", (int)strcspn(at, " "), at));
+/* Do levels stay on the device alone? PETSc reads entries on the host for other smoothers than Jacobi, and for options of prolongators */
+static PetscErrorCode Kept(PC pc, PetscBool *kept)
+{
+  char *all;
+
+  PetscFunctionBegin;
+  *kept = PETSC_TRUE;
+  PetscCall(PetscOptionsGetAll(((PetscObject)pc)->options, &all));
+  for (const char *at = strstr(all, "mg_levels_"); at && *kept; at = strstr(at + 1, "mg_levels_")) {
+    const char *type = strstr(at, "pc_type "), *end = strchr(at, ' ');
+
+    if (type && end && type < end) *kept = (PetscBool)!strncmp(end + 1, PCJACOBI, strlen(PCJACOBI));
   }
+  if (strstr(all, "pc_gamg_prolongator_")) *kept = PETSC_FALSE;
   PetscCall(PetscFree(all));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -133,12 +170,12 @@ static PetscErrorCode Reason(PC pc, const PCGAMGData *d, char why[], size_t len)
 /* Collective: an error if options differ between ranks, because the ranks would wait for each other for ever */
 static PetscErrorCode Same(PC pc, const PCGAMGData *d)
 {
-  const PC_GAMG *g                            = GAMGOf(pc);
-  int64_t        mine[9 + PETSC_MG_MAXLEVELS] = {(int64_t)d->ondevice, d->aggressive, d->distance, (int64_t)d->squared, d->nsmooths, g->min_eq_proc, g->coarse_eq_limit, g->Nlevels, g->data_cell_cols};
+  const PC_GAMG *g                             = GAMGOf(pc);
+  int64_t        mine[11 + PETSC_MG_MAXLEVELS] = {!d->why[0], (int64_t)d->kept, d->aggressive, d->distance, (int64_t)d->squared, d->nsmooths, d->steps, g->min_eq_proc, g->coarse_eq_limit, g->Nlevels, g->data_cell_cols};
   int            differs;
 
   PetscFunctionBegin;
-  for (int l = 0; l < PETSC_MG_MAXLEVELS; l++) mine[9 + l] = GPUCSRBits((double)g->threshold[l]);
+  for (int l = 0; l < PETSC_MG_MAXLEVELS; l++) mine[11 + l] = GPUCSRBits((double)g->threshold[l]);
   PetscCall(GPUCSRSameOnAllRanks(PetscObjectComm((PetscObject)pc), PETSC_STATIC_ARRAY_LENGTH(mine), mine, &differs));
   PetscCheck(differs == PETSC_STATIC_ARRAY_LENGTH(mine), PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_INCOMP, "Options -pc_gamg_... are not the same on all ranks: they must be");
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -168,225 +205,140 @@ static PetscErrorCode Near(const PC_GAMG *g, Mat A, double **near)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Can the device's hierarchy follow the options of prolongators and products? PETSc makes both otherwise. More than one step of the prolongator's smoother needs PETSc's eigenvalue estimate for unsymmetric matrices */
-static PetscErrorCode Whole(PC pc, const PCGAMGData *d, Mat A, int *steps, PetscBool *whole)
-{
-  static const char *const products[] = {"matptap", "matmatmult", "mat_product", "pc_gamg_esteig_", NULL};
-  const PC_GAMG           *g          = GAMGOf(pc);
-  char                    *all;
-  const char              *at;
-  PetscInt                 n = 10;
-
-  PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, whole, MATSEQAIJGPUCSR, MATMPIAIJGPUCSR, ""));
-  if (g->current_level || g->emax > 0 || d->nsmooths < 0 || d->nsmooths > 1) *whole = PETSC_FALSE;
-  PetscCall(PetscOptionsGetInt(((PetscObject)pc)->options, ((PetscObject)pc)->prefix, "-pc_gamg_esteig_ksp_max_it", &n, NULL));
-  if (n < 1 || n > GPUAMG_STEPS) *whole = PETSC_FALSE;
-  for (int l = 0; l < PETSC_MG_MAXLEVELS; l++) *whole = (PetscBool)(*whole && g->level_reduction_factors[l] <= 1);
-  *steps = (int)n;
-  PetscCall(PetscOptionsGetAll(((PetscObject)pc)->options, &all));
-  for (int k = 0; products[k]; k++)
-    for (at = strstr(all, products[k]); at && *whole; at = strstr(at + 1, products[k])) *whole = (PetscBool)!strncmp(at, "pc_gamg_esteig_ksp_max_it ", 26);
-  PetscCall(PetscFree(all));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The near null spaces of all levels */
-static PetscErrorCode Bases(PCGAMGData *d)
-{
-  GPUCSRDevice dev = PCGAMGHierarchyDevice_Private(d->shared);
-
-  PetscFunctionBegin;
-  PetscCheck(!dev->failed[0], PETSC_COMM_SELF, PETSC_ERR_GPU, "%s", dev->failed);
-  for (int l = 0; l + 1 < PCGAMGHierarchyLevels_Private(d->shared); l++) {
-    const PCGAMGLevel C    = PCGAMGHierarchyLevel_Private(d->shared, l + 1);
-    const size_t      size = (size_t)C.n * (size_t)C.ns;
-
-    PetscCall(PetscMalloc1(size + 1, &d->next[l].near));
-    if (size) PetscCall(GPUCSRDownload(dev, d->next[l].near, GPUCSR_DOUBLE, C.basis->p, GPUCSR_DOUBLE, size, PETSC_FALSE, dev->stream));
-    PetscCall(dev->ops->streamsynchronize(dev->id, dev->stream));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Collective. All levels, as PETSc leaves its own part allocated if a function of a level fails */
-static PetscErrorCode Levels(PC pc, Mat A, PCGAMGData *d)
-{
-  GPUAMG *h = &d->shared->h;
-
-  PetscFunctionBegin;
-  for (int l = 0; l + 1 < PCGAMGHierarchyLevels_Private(d->shared); l++) {
-    GPUAMGLevel *L = &h->level[l], *C = L + 1;
-
-    if (d->kept || d->shared->of) {
-      PetscCall(PCGAMGKeepP_Private(pc, d, l, &d->next[l].P));
-      PetscCall(PCGAMGKeepA_Private(pc, d, l + 1, &d->next[l].C));
-    } else {
-      PetscCall(MatGPUCSROperatorFromCSR_Private(A, &L->P[h->o.nsmooths], L->bs, C->bs, &d->next[l].P));
-      PetscCall(MatGPUCSROperatorFromCSR_Private(A, &C->A, C->bs, C->bs, &d->next[l].C));
-    }
-    if (d->kept) continue;
-    PetscCall(MatGPUCSRLevelBecome_Private(d->next[l].P));
-    PetscCall(MatGPUCSRLevelBecome_Private(d->next[l].C));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Forgets the hierarchy. Levels that PETSc has taken stay */
+/* Forgets what PETSc has not taken; all: the levels, too */
 static PetscErrorCode Drop(PCGAMGData *d, PetscBool all)
 {
   PetscFunctionBegin;
   for (int l = 0; l < GPUAMG_LEVELS; l++) {
     PetscCall(MatDestroy(&d->next[l].P));
     PetscCall(MatDestroy(&d->next[l].C));
-    PetscCall(PetscFree(d->next[l].near));
   }
-  if (all) PetscCall(PCGAMGHierarchyRelease_Private(d));
+  PetscCall(PetscFree(d->near));
+  if (all) PetscCall(PCDestroy(&d->levels));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The options of a hierarchy from the present level on */
-static void Asked(const PC_GAMG *g, const PCGAMGData *d, int steps, GPUAMGOptions *o)
+/* The device's options. On several ranks PETSc makes the coarsest level, and the first one that it takes fewer ranks for */
+static void Asked(const PC_GAMG *g, const PCGAMGData *d, PetscBool several, GPUAMGOptions *o)
 {
-  const PetscInt l = g->current_level;
+  PetscInt levels = g->Nlevels - (PetscInt)several;
 
+  for (PetscInt l = PETSC_MG_MAXLEVELS - 1; l >= 0 && several; l--)
+    if (g->level_reduction_factors[l] > 1) levels = PetscMin(levels, l + 1);
   *o = (GPUAMGOptions){
-    .nsmooths = (int)d->nsmooths, .aggressive = (int)PetscMin(PetscMax(d->aggressive - l, 0), GPUAMG_LEVELS), .distance = {1, d->squared ? 2 : (int)d->distance},
-                .limit = (int)PetscMin(g->coarse_eq_limit, INT32_MAX), .levels = (int)PetscMin(g->Nlevels, GPUAMG_LEVELS), .steps = steps, .damping = 1.4
+    .nsmooths   = (int)d->nsmooths,
+    .aggressive = (int)PetscMin(PetscMax(d->aggressive, 0), GPUAMG_LEVELS),
+    .distance   = {1, d->squared ? 2 : (int)d->distance},
+    .limit      = (int)PetscMin(g->coarse_eq_limit, INT32_MAX),
+    .levels     = (int)PetscMin(levels, GPUAMG_LEVELS - 1),
+    .steps      = (int)d->steps,
+    .damping    = 1.4
   };
-  for (int k = 0; k < GPUAMG_LEVELS; k++) o->threshold[k] = (double)g->threshold[PetscMin(l + k, PETSC_MG_MAXLEVELS - 1)];
+  for (int l = 0; l < GPUAMG_LEVELS; l++) o->threshold[l] = (double)g->threshold[PetscMin(l, PETSC_MG_MAXLEVELS - 1)];
 }
 
-/* Not collective. all: the whole hierarchy of one rank, if it is possible */
-static PetscErrorCode Aggregate(PC pc, Mat A, PCGAMGData *d, PetscBool all, const GPUAMGOptions *o)
+/* Collective, and so are its errors, but of the near null space at the end: all levels, as PETSc leaves its own part allocated if a function of a level fails. PETSc needs entries of the coarsest matrix. near goes to the levels */
+static PetscErrorCode Levels(PC pc, PCGAMGData *d, double *near)
 {
   const PC_GAMG *g = GAMGOf(pc);
-  double        *near;
-  PetscErrorCode ierr = PETSC_SUCCESS;
+  Mat            A = pc->pmat;
+  GPUAMGOptions  o;
+  PCGPUAMGLevels of;
+  PCGPUAMGLevel  last;
+  size_t         size;
 
   PetscFunctionBegin;
-  PetscCall(Near(g, A, &near));
-  if (all && A->rmap->n) ierr = PCGPUAMGHierarchy_Private(A, o, g->data_cell_cols, near, PETSC_TRUE, &d->shared->h);
-  d->whole = (PetscBool)(all && d->shared->h.levels > 1 && !d->shared->h.problem);
-  if (!ierr && !d->whole) ierr = PCGPUAMGTentativeMake_Private(A, o, g->data_cell_cols, near, &d->t);
-  PetscCall(PetscFree(near));
-  PetscCall(ierr);
-  if (!d->whole) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(Bases(d));
-  PetscCall(Levels(pc, A, d));
+  Asked(g, d, GPUCSRIsType(A, MATMPIAIJGPUCSR), &o);
+  PetscCall(PCGPUAMGLevelsCreate_Private(A, &o, g->min_eq_proc, g->data_cell_cols, near, &d->levels));
+  of = PCGPUAMGLevelsOf_Private(d->levels);
+  if (of.levels < 2) d->kept = PETSC_FALSE;
+  for (int l = 0; l < of.prolongators; l++) {
+    const PetscBool more = (PetscBool)(l + 1 < of.levels);
+
+    PetscCall(PCGPUAMGLevelMat_Private(d->levels, l, PETSC_TRUE, &d->next[l].P));
+    if (more) PetscCall(PCGPUAMGLevelMat_Private(d->levels, l + 1, PETSC_FALSE, &d->next[l].C));
+    if (!d->kept || !more) PetscCall(MatGPUCSRLevelBecome_Private(d->next[l].P));
+    if (more && (!d->kept || l + 2 == of.levels)) PetscCall(MatGPUCSRLevelBecome_Private(d->next[l].C));
+  }
+  if (!of.prolongators) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCheck(!of.dev->failed[0], PETSC_COMM_SELF, PETSC_ERR_GPU, "%s", of.dev->failed);
+  last = PCGPUAMGLevelOf_Private(d->levels, of.prolongators);
+  size = (size_t)last.n * (size_t)last.ns;
+  PetscCall(PetscMalloc1(size + 1, &d->near));
+  if (size) PetscCall(GPUCSRRead(of.dev, d->near, last.basis->p, sizeof(double) * size));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: after an error of any rank PETSc makes this level and all coarser levels, unless the device is required */
-static PetscErrorCode Settle(Mat A, PCGAMGData *d, GPUCSRAttempt *a)
+/* Collective: after an error of any rank PETSc makes all levels, unless the device is required */
+static PetscErrorCode Settle(PC pc, PCGAMGData *d, GPUCSRAttempt *a)
 {
-  const MPI_Comm comm   = PetscObjectComm((PetscObject)A);
+  const MPI_Comm comm   = PetscObjectComm((PetscObject)pc);
   int            weight = a->error ? 1 : 0;
   PetscMPIInt    rank;
 
   PetscFunctionBegin;
   PetscCall(GPUCSRAgree(comm, &weight, &a->error, a->message, sizeof(a->message), &rank));
   if (!a->error) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PCGPUAMGTentativeDestroy_Private(&d->t));
-  PetscCall(Drop(d, (PetscBool)!d->levels)); /* PETSc has taken the finer levels of the hierarchy */
-  d->whole = PETSC_FALSE;
-  PetscCheck(a->error == PETSC_ERR_SUP || (!MatGPUCSROperatorRequired_Private(A) && (a->error == PETSC_ERR_MEM || a->error == PETSC_ERR_GPU)), comm, a->error, "%s", a->message);
-  d->ondevice = PETSC_FALSE;
-  PetscCall(PetscSNPrintf(d->why, sizeof(d->why), "%s%s", a->message, d->levels ? " (from the next level on)" : ""));
+  PetscCall(Drop(d, PETSC_TRUE));
+  PetscCheck(a->error == PETSC_ERR_SUP || (!MatGPUCSROperatorRequired_Private(pc->pmat) && (a->error == PETSC_ERR_MEM || a->error == PETSC_ERR_GPU)), comm, a->error, "%s", a->message);
+  PetscCall(PetscStrncpy(d->why, a->message, sizeof(d->why)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: the levels of several ranks, if it is possible */
-static PetscErrorCode AggregateAll(PC pc, Mat A, PCGAMGData *d, GPUAMGOptions o)
-{
-  const PC_GAMG *g    = GAMGOf(pc);
-  double        *near = NULL;
-  GPUCSRAttempt  attempt;
-
-  PetscFunctionBegin;
-  o.levels--; /* PETSc makes the coarsest level */
-  GPUCSRTry(&attempt, Near(g, A, &near));
-  PetscCall(Settle(A, d, &attempt));
-  if (!d->ondevice) PetscFunctionReturn(PetscFree(near));
-  GPUCSRTry(&attempt, PCGAMGRanksMake_Private(pc, A, &o, near, d));
-  PetscCall(PetscFree(near));
-  if (d->whole) GPUCSRThen(&attempt, Bases(d));
-  PetscCall(Settle(A, d, &attempt));
-  if (!d->whole) PetscFunctionReturn(PETSC_SUCCESS);
-  GPUCSRTry(&attempt, Levels(pc, A, d));
-  PetscCall(Settle(A, d, &attempt));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Collective: the present level, and all others of a new hierarchy */
-static PetscErrorCode Present(PC pc, Mat A, PCGAMGData *d)
-{
-  const PC_GAMG *g = GAMGOf(pc);
-  GPUAMGOptions  o;
-  GPUCSRAttempt  attempt;
-  PetscBool      kept, whole;
-  PetscMPIInt    size;
-  int            steps = 0, all[4];
-
-  PetscFunctionBegin;
-  if (g->current_level && d->next[g->current_level].P) {
-    d->whole = PETSC_TRUE;
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(MatGPUCSRLevelBecome_Private(A));
-  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)A), &size));
-  PetscCall(Whole(pc, d, A, &steps, &whole));
-  PetscCall(PCGAMGKept_Private(pc, &kept));
-  all[0] = whole && (size == 1 || GPUCSR_SCALAR_IS_DOUBLE);
-  all[1] = kept;
-  all[2] = steps;
-  all[3] = -steps;
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, all, 4, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)A)));
-  Asked(g, d, steps, &o);
-  if (!d->levels) {
-    PetscCall(Drop(d, PETSC_TRUE));
-    PetscCall(PCGAMGHierarchyCreate_Private(d));
-    d->kept = (PetscBool)all[1];
-  }
-  if (all[0] && size > 1 && all[2] == -all[3]) PetscCall(AggregateAll(pc, A, d, o));
-  if (d->whole || !d->ondevice) PetscFunctionReturn(PETSC_SUCCESS);
-  GPUCSRTry(&attempt, Aggregate(pc, A, d, (PetscBool)(all[0] && size == 1), &o));
-  PetscCall(Settle(A, d, &attempt));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The first level of a new hierarchy */
+/* Collective: before the first level of a new hierarchy */
 static PetscErrorCode Begin(PC pc, PCGAMGData *d)
 {
+  double       *near = NULL;
+  GPUCSRAttempt attempt;
+
   PetscFunctionBegin;
-  d->fresh  = PETSC_FALSE;
-  d->levels = 0;
+  d->fresh = PETSC_FALSE;
+  d->steps = 10;
+  PetscCall(PetscOptionsGetInt(((PetscObject)pc)->options, ((PetscObject)pc)->prefix, "-pc_gamg_esteig_ksp_max_it", &d->steps, NULL));
+  d->steps = PetscMax(1, PetscMin(d->steps, GPUAMG_STEPS));
+  d->made  = 0;
+  PetscCall(Drop(d, PETSC_TRUE));
   PetscCall(Reason(pc, d, d->why, sizeof(d->why)));
-  d->ondevice = (PetscBool)!d->why[0];
+  PetscCall(Kept(pc, &d->kept));
   PetscCall(Same(pc, d));
+  if (d->why[0]) PetscFunctionReturn(PETSC_SUCCESS);
+  GPUCSRTry(&attempt, Near(GAMGOf(pc), pc->pmat, &near));
+  PetscCall(Settle(pc, d, &attempt));
+  if (d->why[0]) PetscFunctionReturn(PetscFree(near));
+  GPUCSRTry(&attempt, Levels(pc, d, near));
+  PetscCall(Settle(pc, d, &attempt));
+  if (d->why[0]) PetscFunctionReturn(PETSC_SUCCESS);
+  d->pattern = pc->pmat->nonzerostate;
+  d->made    = PCGPUAMGLevelsOf_Private(d->levels).prolongators;
+  if (!d->made) PetscCall(PetscStrncpy(d->why, "the device makes no coarser level of the matrix", sizeof(d->why)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Is the prolongator of the present level the device's? */
+static PetscErrorCode Made(PC pc, PCGAMGData **d, PetscBool *made)
+{
+  PetscFunctionBegin;
+  PetscCall(PCGAMGDataOf_Private(pc, d));
+  *made = (PetscBool)(GAMGOf(pc)->current_level < (*d)->made);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode Graph(PC pc, Mat A, Mat *G)
 {
   PCGAMGData *d;
-  PetscBool   isgpucsr;
+  PetscBool   made;
 
   PetscFunctionBegin;
   PetscCall(PCGAMGDataOf_Private(pc, &d));
-  PetscCall(PCGPUAMGTentativeDestroy_Private(&d->t));
-  d->whole = PETSC_FALSE;
-  if (d->fresh) PetscCall(Begin(pc, d));
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &isgpucsr, MATSEQAIJGPUCSR, MATMPIAIJGPUCSR, MATGPUCSRLEVEL, MATMPIGPUCSRLEVEL, ""));
-  if (isgpucsr && d->ondevice) {
+  if (d->fresh) {
     PetscCall(PetscLogEventBegin(petsc_gamg_setup_events[GAMG_COARSEN], 0, 0, 0, 0));
-    PetscCall(Present(pc, A, d));
+    PetscCall(Begin(pc, d));
     PetscCall(PetscLogEventEnd(petsc_gamg_setup_events[GAMG_COARSEN], 0, 0, 0, 0));
   }
-  if (d->whole || d->t.i) {
+  PetscCall(Made(pc, &d, &made));
+  if (made) {
     PetscCall(PetscObjectReference((PetscObject)A));
     *G = A;
-    d->levels++;
   } else {
     PetscCall(MatGPUCSRLevelBecome_Private(A));
     PetscCall((*parent.creategraph)(pc, A, G));
@@ -398,15 +350,16 @@ static PetscErrorCode Graph(PC pc, Mat A, Mat *G)
 static PetscErrorCode Coarsen(PC pc, Mat *G, PetscCoarsenData **lists)
 {
   PCGAMGData *d;
+  PetscBool   made;
 
   PetscFunctionBegin;
-  PetscCall(PCGAMGDataOf_Private(pc, &d));
-  if (d->whole || d->t.i) PetscCall(PetscCDCreate(0, lists));
+  PetscCall(Made(pc, &d, &made));
+  if (made) PetscCall(PetscCDCreate(0, lists));
   else PetscCall((*parent.coarsen)(pc, G, lists));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The near null space of the next level, by rows */
+/* The near null space of the next level for PETSc, which may make further levels */
 static PetscErrorCode Next(PC_GAMG *g, PetscInt n, const double *near)
 {
   const PetscInt ns = g->data_cell_cols;
@@ -421,41 +374,18 @@ static PetscErrorCode Next(PC_GAMG *g, PetscInt n, const double *near)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective. P NULL: there is no coarser level */
-static PetscErrorCode Take(PC pc, Mat A, PCGPUAMGTentative *t, Mat *P)
+static PetscErrorCode Given(PC pc, Mat *P, PetscBool *made)
 {
-  PC_GAMG       *g  = GAMGOf(pc);
-  const PetscInt ns = g->data_cell_cols;
-  PetscInt       bs, columns;
+  PC_GAMG       *g = GAMGOf(pc);
+  const PetscInt l = g->current_level;
+  PCGAMGData    *d;
 
   PetscFunctionBegin;
-  *P = NULL;
-  PetscCall(PCGPUAMGTentativeColumns_Private(A, t, &columns));
-  if (!columns) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PCGPUAMGTentativeMatrix_Private(A, t, P));
-  PetscCall(MatGetBlockSize(A, &bs));
-  PetscCall(MatSetBlockSizes(*P, bs, ns));
-  PetscCall(Next(g, t->columns, t->near));
-  PetscCall(MatViewFromOptions(*P, NULL, "-pc_gamg_agg_view_initial_prolongation"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* done: the level was aggregated on the device */
-static PetscErrorCode Given(PC pc, Mat A, Mat *P, PetscBool *done)
-{
-  PCGAMGData *d;
-
-  PetscFunctionBegin;
-  PetscCall(PCGAMGDataOf_Private(pc, &d));
-  *done = (PetscBool)(d->whole || d->t.i);
-  if (d->whole) {
-    const PetscInt l = GAMGOf(pc)->current_level;
-
-    *P           = d->next[l].P;
-    d->next[l].P = NULL;
-    PetscCall(Next(GAMGOf(pc), PCGAMGHierarchyLevel_Private(d->shared, (int)l + 1).n, d->next[l].near));
-  } else if (*done) PetscCall(Take(pc, A, &d->t, P));
-  PetscCall(PCGPUAMGTentativeDestroy_Private(&d->t));
+  PetscCall(Made(pc, &d, made));
+  if (!*made) PetscFunctionReturn(PETSC_SUCCESS);
+  *P           = d->next[l].P;
+  d->next[l].P = NULL;
+  if (l + 1 == d->made) PetscCall(Next(g, PCGPUAMGLevelOf_Private(d->levels, (int)l + 1).n, d->near));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -465,21 +395,21 @@ typedef PetscErrorCode With(PC, Mat, Mat, PetscCoarsenData *, Mat *);
 
 PETSC_UNUSED static PetscErrorCode ProlongatorWithout(PC pc, Mat A, PetscCoarsenData *lists, Mat *P)
 {
-  PetscBool done = PETSC_FALSE;
+  PetscBool made;
 
   PetscFunctionBegin;
-  PetscCall(Given(pc, A, P, &done));
-  if (!done) PetscCall((*(Without *)(void (*)(void))parent.prolongator)(pc, A, lists, P));
+  PetscCall(Given(pc, P, &made));
+  if (!made) PetscCall((*(Without *)(void (*)(void))parent.prolongator)(pc, A, lists, P));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PETSC_UNUSED static PetscErrorCode ProlongatorWith(PC pc, Mat A, Mat G, PetscCoarsenData *lists, Mat *P)
 {
-  PetscBool done = PETSC_FALSE;
+  PetscBool made;
 
   PetscFunctionBegin;
-  PetscCall(Given(pc, A, P, &done));
-  if (!done) PetscCall((*(With *)(void (*)(void))parent.prolongator)(pc, A, G, lists, P));
+  PetscCall(Given(pc, P, &made));
+  if (!made) PetscCall((*(With *)(void (*)(void))parent.prolongator)(pc, A, G, lists, P));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -489,17 +419,17 @@ static PetscErrorCode Smooth(PC pc, Mat A, Mat *P)
   PC_MG         *mg    = (PC_MG *)pc->data;
   const PC_GAMG *g     = GAMGOf(pc);
   const PetscInt l     = g->current_level;
-  PetscBool      bound = g->use_sa_esteig;
+  PetscBool      bound = g->use_sa_esteig, made;
   PCGAMGData    *d;
   char          *all;
 
   PetscFunctionBegin;
-  PetscCall(PCGAMGDataOf_Private(pc, &d));
-  if (!d->whole) PetscFunctionReturn((*parent.optprolongator)(pc, A, P));
+  PetscCall(Made(pc, &d, &made));
+  if (!made) PetscFunctionReturn((*parent.optprolongator)(pc, A, P));
   PetscCall(PetscOptionsGetAll(((PetscObject)pc)->options, &all));
   if (strstr(all, "ksp_chebyshev_esteig") || !d->nsmooths) bound = PETSC_FALSE;
   PetscCall(PetscFree(all));
-  mg->max_eigen_DinvA[l] = bound ? (PetscReal)PCGAMGHierarchyLevel_Private(d->shared, (int)l).lambda : 0;
+  mg->max_eigen_DinvA[l] = bound ? (PetscReal)PCGPUAMGLevelOf_Private(d->levels, (int)l).lambda : 0;
   mg->min_eigen_DinvA[l] = 0.1 * mg->max_eigen_DinvA[l];
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -511,7 +441,7 @@ static PetscErrorCode Level(PC pc, Mat A, PetscInt bs, Mat *P, Mat *C, PetscMPII
 
   PetscFunctionBegin;
   PetscCall(PCGAMGDataOf_Private(pc, &d));
-  if (d->whole) {
+  if (d->next[l].C) {
     *C           = d->next[l].C;
     d->next[l].C = NULL;
     PetscCall(MatPropagateSymmetryOptions(A, *C));
@@ -523,7 +453,6 @@ static PetscErrorCode Level(PC pc, Mat A, PetscInt bs, Mat *P, Mat *C, PetscMPII
 PetscErrorCode PCGAMGRelease_Private(PCGAMGData *d, PetscBool all)
 {
   PetscFunctionBegin;
-  PetscCall(PCGPUAMGTentativeDestroy_Private(&d->t));
   PetscCall(Drop(d, (PetscBool)(!d->kept || all)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -540,7 +469,9 @@ PetscErrorCode PCGAMGAggregates_Private(PC pc)
   PetscCall(MatGPUCSRLevelBecome_Private(pc->pmat)); /* of another PC */
   PetscCall(PetscObjectTypeCompareAny((PetscObject)pc->pmat, &isgpucsr, MATSEQAIJGPUCSR, MATMPIAIJGPUCSR, ""));
   PetscCall(PetscStrcmp(GAMGOf(pc)->gamg_type_name, PCGAMGAGG, &agg));
-  d->fresh = PETSC_TRUE;
+  d->fresh = (PetscBool)(isgpucsr && agg);
+  if (!d->fresh) d->made = 0;
+  PetscCall(Drop(d, (PetscBool)!d->fresh));
   if (!isgpucsr) d->why[0] = 0;
   if (isgpucsr && !agg) PetscCall(PetscSNPrintf(d->why, sizeof(d->why), "the type is %s", GAMGOf(pc)->gamg_type_name));
   if (!isgpucsr || !agg || ops->creategraph == Graph) PetscFunctionReturn(PETSC_SUCCESS);

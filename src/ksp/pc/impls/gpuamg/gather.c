@@ -72,7 +72,7 @@ static PetscErrorCode OneSetUp(const PC_GPUAMG *a, Mat all, const double *near)
     PetscCall(MatGPUCSRLike_Private(r->level[0].A.o.A, all, &r->all));
     PetscCall(MatSetBlockSize(r->all, L->bs));
   }
-  PetscCall(MatIsSymmetricKnown(r->finest, &known, &symmetric));
+  PetscCall(MatIsSymmetricKnown(a->matrix.A, &known, &symmetric));
   if (known && symmetric) PetscCall(MatSetOption(r->all, MAT_SYMMETRIC, PETSC_TRUE));
   if (!r->one) {
     PetscCall(PCCreate(PETSC_COMM_SELF, &r->one));
@@ -86,11 +86,11 @@ static PetscErrorCode OneSetUp(const PC_GPUAMG *a, Mat all, const double *near)
 }
 
 /* Collective: a matrix whose product gives each rank the whole vector of the level */
-static PetscErrorCode Everything(GPUAMGRanks *r)
+static PetscErrorCode Everything(Mat finest, GPUAMGRanks *r)
 {
   PetscFunctionBegin;
   if (r->everything) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatGPUCSRRanksEverything_Private(r->finest, r->level[r->levels - 1].rows, &r->everything));
+  PetscCall(MatGPUCSRRanksEverything_Private(finest, r->level[r->levels - 1].rows, &r->everything));
   PetscCall(PCGPUAMGRanksFinest_Private(r->everything, PETSC_FALSE, &r->gather));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -116,6 +116,6 @@ PetscErrorCode PCGPUAMGGather_Private(PC pc)
   PetscCall(PetscFree(b.i));
   PetscCall(PCGPUAMGSettle_Private(PetscObjectComm((PetscObject)pc), &attempt));
   pc->failedreason = r->one->failedreason;
-  if (!pc->failedreason) PetscCall(Everything(r));
+  if (!pc->failedreason) PetscCall(Everything(a->matrix.A, r));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -15,55 +15,6 @@ static PetscErrorCode CycleDestroy(GPUMGCycle *c)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static GPUMGMatrix MatrixOf(GPUCSRDevice dev, GPUCSRPlan *plan, const GPUCSRStorage *csr)
-{
-  const GPUMGMatrix m = {
-    .o = {.dev = dev, .plan = plan, .csr = csr}
-  };
-
-  return m;
-}
-
-/* Makes the cycle of the hierarchy or of its transpose. o: the finest matrix */
-static PetscErrorCode CycleFill(PC_GPUAMG *a, const GPUCSROperator *o, PetscBool transposed, GPUMGCycle *c)
-{
-  GPUAMG           *h = &a->h;
-  GPUMGKrylovMethod krylov;
-
-  PetscFunctionBegin;
-  if (c->dev) PetscCall(GPUMGCycleForget(c));
-  c->dev    = h->dev;
-  c->type   = PC_MG_MULTIPLICATIVE;
-  c->levels = h->levels;
-  c->cycles = 1;
-  c->size   = 1;
-  c->floats = PETSC_FALSE;
-  c->exact  = (PetscBool)h->exact;
-  if (h->exact) c->inverse = (GPUCSRBuffer){transposed ? h->inverseT.p : h->inverse.p, 0}; /* 0 bytes: the hierarchy's, which counts them */
-  for (int k = 0; k < h->levels; k++) {
-    GPUAMGLevel *G = &h->level[k];
-    GPUMGLevel  *L = &c->level[h->levels - 1 - k];
-
-    L->n      = G->n;
-    L->cycles = (int)PetscMin(a->used.cycles, 2);
-    L->two    = PETSC_FALSE;
-    if (!k) L->A = (GPUMGMatrix){.A = o->A, .o = *o};
-    else L->A = transposed ? MatrixOf(h->dev, &G->planT, &G->T) : MatrixOf(h->dev, &G->own, &G->A);
-    if (k + 1 < h->levels) {
-      L->P = MatrixOf(h->dev, &G->planP, &G->P[h->o.nsmooths]);
-      L->R = MatrixOf(h->dev, &G->planR, &G->R);
-    }
-    PCGPUAMGSmoother_Private(a, &G->dinv, &G->smooth, G->bs, a->factor[k], G->bound, (PetscBool)(k + 1 == h->levels), &L->down);
-    L->down.transposed = transposed;
-    PetscCall(GPUCSRBufferGrow(h->dev, GPUMGCycleVectorBytes(c, h->levels - 1 - k), "vectors of a multigrid level", &L->memory));
-    GPUMGCycleVectors(c, h->levels - 1 - k);
-  }
-  PetscCall(GPUMGTailMake(c, a->used.tail));
-  PetscCall(PCGPUAMGKrylovMethod_Private(a, o->A, &krylov));
-  PetscCall(GPUMGCycleKrylov(c, krylov));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* ---- set-up ---- */
 
 PetscErrorCode PCGPUAMGForget_Private(void *data)
@@ -131,6 +82,16 @@ PetscErrorCode PCGPUAMGInherit_Private(const PC_GPUAMG *a, int level, PetscInt n
   PetscCall(PetscMalloc1((size_t)n * (size_t)ns + 1, &c->given));
   PetscCall(PetscArraycpy(c->given, near, (size_t)n * (size_t)ns));
   c->ngiven = ns;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Is the matrix of the last set-up still one of type gpucsr? */
+PetscErrorCode PCGPUAMGStays_Private(PC pc)
+{
+  const Mat A = ((PC_GPUAMG *)pc->data)->matrix.A;
+
+  PetscFunctionBegin;
+  PetscCheck(GPUCSRIsType(A, MATSEQAIJGPUCSR) || GPUCSRIsType(A, MATMPIAIJGPUCSR), PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_WRONGSTATE, "The matrix of PC type gpuamg has become one of type %s since the set-up", ((PetscObject)A)->type_name);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -254,7 +215,7 @@ static PetscErrorCode SetUpSteps(PC pc, const GPUCSROperator *o, PetscBool same)
   a->takent = PETSC_FALSE;
   if (!a->h.problem) GPUAMGPhase(&a->h, GPUAMG_BUILD, PCGPUAMGFactors_Private(a));
   if (a->h.problem) PetscFunctionReturn(PETSC_SUCCESS);
-  GPUAMGPhase(&a->h, GPUAMG_BUILD, CycleFill(a, o, PETSC_FALSE, &a->cycle));
+  GPUAMGPhase(&a->h, GPUAMG_BUILD, PCGPUAMGCycleFill_Private(pc, o, PETSC_FALSE, &a->cycle));
   GPUAMGPhase(&a->h, GPUAMG_BUILD, PCGPUAMGRound_Private(&a->h, &a->cycle, o, a->used.precision, &a->rounded));
   PetscCall(Take(a, o));
   a->taken = PETSC_TRUE;
@@ -269,17 +230,27 @@ static PetscErrorCode Send(Mat A, GPUCSROperator *o, char why[], size_t len)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The matrix as it is now on its device */
+static PetscErrorCode Finest(PC pc, GPUCSROperator *o)
+{
+  PC_GPUAMG *a        = (PC_GPUAMG *)pc->data;
+  char       why[256] = "";
+
+  PetscFunctionBegin;
+  GPUAMGPhase(&a->h, GPUAMG_SEND, Send(pc->pmat, o, why, sizeof(why)));
+  PetscCall(PCGPUAMGOnDevice_Private(o, why));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode OneSetUp(PC pc, PetscBool same)
 {
-  PC_GPUAMG     *a        = (PC_GPUAMG *)pc->data;
-  char           why[256] = "";
+  PC_GPUAMG     *a = (PC_GPUAMG *)pc->data;
   GPUCSROperator o;
 
   PetscFunctionBegin;
   if (a->matrix.A != pc->pmat) PetscCall(PCGPUAMGForget_Private(a)); /* before a new matrix needs memory */
   if (!pc->pmat->rmap->n) PetscFunctionReturn(PETSC_SUCCESS);
-  GPUAMGPhase(&a->h, GPUAMG_SEND, Send(pc->pmat, &o, why, sizeof(why)));
-  PetscCall(PCGPUAMGOnDevice_Private(&o, why));
+  PetscCall(Finest(pc, &o));
   PetscCall(SetUpSteps(pc, &o, same));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -297,6 +268,38 @@ static PetscErrorCode TellSingular(PC pc)
   if (a->inner || a->singular || !h || h->problem || !h->singular || nullspace) PetscFunctionReturn(PETSC_SUCCESS);
   a->singular = PETSC_TRUE;
   PetscCall(GPUCSRWarn("the matrix of PC type gpuamg is singular to working precision, and has no null space (MatSetNullSpace()): a solver may not notice a right-hand side without a solution"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The levels alone, for another PC; a problem of theirs is in h.problem */
+PetscErrorCode PCGPUAMGOneLevels_Private(PC pc)
+{
+  GPUCSROperator o;
+
+  PetscFunctionBegin;
+  if (!pc->pmat->rmap->n) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Finest(pc, &o));
+  PetscCall(Hierarchy(pc, &o, PETSC_FALSE));
+  PetscCall(Take((PC_GPUAMG *)pc->data, &o));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Their new values with old prolongators. good: on the device that the levels are on */
+PetscErrorCode PCGPUAMGOneRefresh_Private(PC pc, PetscBool *good)
+{
+  PC_GPUAMG           *a        = (PC_GPUAMG *)pc->data;
+  char                 why[256] = "";
+  GPUCSRBool           stale    = PETSC_FALSE;
+  GPUCSROperator       o;
+  const GPUCSRStorage *csr;
+
+  PetscFunctionBegin;
+  GPUAMGPhase(&a->h, GPUAMG_SEND, Send(pc->pmat, &o, why, sizeof(why)));
+  *good = (PetscBool)(o.dev == a->h.dev && o.version.pattern == a->pattern);
+  if (!*good) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatGPUCSROperatorBegin_Private(&o));
+  PetscCall(MatGPUCSROperatorCSR_Private(&o, NULL, &csr));
+  PetscCall(GPUAMGRefresh(&a->h, csr, o.plan, PETSC_TRUE, &stale));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -342,13 +345,11 @@ static PetscErrorCode Current(PC pc)
   PC_GPUAMG     *a        = (PC_GPUAMG *)pc->data;
   char           why[256] = "";
   GPUCSROperator o;
-  PetscBool      device;
 
   PetscFunctionBegin;
   if (!a->taken) PetscFunctionReturn(PETSC_SUCCESS);
   if (a->ranks) PetscFunctionReturn(PCGPUAMGRanksCurrent_Private(pc));
-  PetscCall(PetscObjectTypeCompare((PetscObject)a->matrix.A, MATSEQAIJGPUCSR, &device));
-  PetscCheck(device, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_WRONGSTATE, "The matrix of PC type gpuamg has become one of type %s since the set-up", ((PetscObject)a->matrix.A)->type_name);
+  PetscCall(PCGPUAMGStays_Private(pc));
   PetscCall(MatGPUCSROperatorGet_Private(a->matrix.A, PETSC_FALSE, &o, why, sizeof(why)));
   if (o.dev != a->h.dev) {
     PetscCall(PCGPUAMGForget_Private(a));
@@ -413,7 +414,7 @@ PetscErrorCode PCGPUAMGTransposedCycle_Private(PC pc, GPUMGCycle **c)
   PetscCheck(o.dev == a->h.dev, PetscObjectComm((PetscObject)pc), PETSC_ERR_GPU, "The matrix of PC type gpuamg has left the device");
   if (!a->takent) {
     PetscCall(GPUAMGTransposes(&a->h));
-    PetscCall(CycleFill(a, &o, PETSC_TRUE, &a->transposed));
+    PetscCall(PCGPUAMGCycleFill_Private(pc, &o, PETSC_TRUE, &a->transposed));
     a->takent = PETSC_TRUE;
   }
   a->transposed.level[a->h.levels - 1].A.o = o;
@@ -431,7 +432,7 @@ static PetscErrorCode PCApplyTranspose_GPUAMG(PC pc, Vec b, Vec x)
   PetscCheck(a->used.cycles < GPUAMG_K, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP, "PC type gpuamg has no transposed application with -pc_gpuamg_cycles k, because a K-cycle is not linear: take 1 or 2");
   PetscCall(ApplyNone(pc, b, x, &none));
   if (none) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatIsSymmetricKnown(a->ranks ? a->ranks->finest : a->matrix.A, &known, &symmetric));
+  PetscCall(MatIsSymmetricKnown(a->matrix.A, &known, &symmetric));
   if (known && symmetric) PetscFunctionReturn(PCApply_GPUAMG(pc, b, x));
   PetscCheck(a->used.o.smoother != GPUAMG_BY_BLOCKS, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP, "PC type gpuamg has no transposed application with -pc_gpuamg_smoother pbjacobi: take jacobi or rowl1");
   if (a->ranks) PetscFunctionReturn(PCGPUAMGRanksApply_Private(pc, PETSC_TRUE, b, x));

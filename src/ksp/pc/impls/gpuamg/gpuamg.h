@@ -5,19 +5,26 @@
 #include "../../../../mat/impls/gpucsr/blackbox/amg/amg.h"
 #include "../mg/cycle.h"
 
-/* The aggregation of a rank's diagonal block, in host memory: a prolongator by rows, the near null space of its columns, and flags of columns without a vector */
+/* Levels on the devices: how many matrices, and prolongators of these. dev NULL: the device has gone, and the levels with it */
 typedef struct {
-  PetscInt       columns, *i, *j;
-  PetscScalar   *a;
-  double        *near;
-  unsigned char *dead;
-} PCGPUAMGTentative;
+  GPUCSRDevice dev;
+  int          levels, prolongators;
+} PCGPUAMGLevels;
 
-GPUCSR_INTERN PetscErrorCode PCGPUAMGHierarchy_Private(Mat, const GPUAMGOptions *, PetscInt ns, const double *near, PetscBool whole, GPUAMG *);
-GPUCSR_INTERN PetscErrorCode PCGPUAMGTentativeMake_Private(Mat, const GPUAMGOptions *, PetscInt ns, const double *near, PCGPUAMGTentative *);
-GPUCSR_INTERN PetscErrorCode PCGPUAMGTentativeColumns_Private(Mat, const PCGPUAMGTentative *, PetscInt *);
-GPUCSR_INTERN PetscErrorCode PCGPUAMGTentativeMatrix_Private(Mat, PCGPUAMGTentative *, Mat *);
-GPUCSR_INTERN PetscErrorCode PCGPUAMGTentativeDestroy_Private(PCGPUAMGTentative *);
+/* A level; 0 is the finest */
+typedef struct {
+  PetscInt            n, ns; /* rows of this rank, near null vectors, */
+  const GPUCSRBuffer *basis; /* and these */
+  double              lambda;
+} PCGPUAMGLevel;
+
+/* levels.c */
+GPUCSR_INTERN PetscErrorCode PCGPUAMGLevelsCreate_Private(Mat, const GPUAMGOptions *, PetscInt least, PetscInt ns, double *near, PC *);
+GPUCSR_INTERN PCGPUAMGLevels PCGPUAMGLevelsOf_Private(PC);
+GPUCSR_INTERN PCGPUAMGLevel  PCGPUAMGLevelOf_Private(PC, int l);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGLevelsRefresh_Private(PC, PetscBool estimates, PetscBool *good);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGLevelMat_Private(PC, int l, PetscBool prolongator, Mat *);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGLevelIs_Private(PC, int l, PetscBool prolongator, Mat, PetscBool *);
 
 GPUCSR_INTERN PetscErrorCode PCGPUAMGCycleGet_Private(PC, GPUMGCycle **, PetscInt *version);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGFlexible_Private(PC, PetscBool *);

@@ -48,7 +48,7 @@ struct _n_PC_GPUAMG {
   PetscBool         warned;        /* of K-cycles inside a method that is not flexible */
   PetscBool         rounded;       /* the cycle may be in floats */
   PetscInt64        pattern;       /* of the finest matrix when the hierarchy was made */
-  GPUCSROperator    matrix;        /* the finest matrix of the cycle, with a reference to its Mat */
+  GPUCSROperator    matrix;        /* the finest matrix, with a reference to its Mat; on several ranks the Mat alone */
   const void       *data;          /* of its plan's first array */
   const char       *kernel;        /* of its products */
   PetscInt          bs;            /* rows of a block */
@@ -93,16 +93,22 @@ typedef struct {
 struct _n_GPUAMGRanks {
   int               levels;
   GPUAMGRanksLevel  level[GPUAMG_LEVELS];
-  Mat               finest;
-  PetscObjectId     id; /* of the finest matrix */
-  PetscObjectState  pattern;
   PetscBool         weak;       /* entries are dropped */
+  PetscBool         beyond;     /* the coarsest level has a prolongator from another PC's level */
   PetscBool         small;      /* each rank has all rows of the coarsest level: */
   PC                one;        /* a PC of all rows, on each rank */
   Mat               all;        /* the matrix of `one` */
   Mat               everything; /* its product is all of a right-hand side */
   GPUAMGRanksMatrix gather;     /* device data of `everything` */
 };
+
+/* A level's matrix or its prolongator, and their transposes if they are there (dev NULL: no), of one rank or of several */
+typedef struct {
+  GPUCSROperator        side[2];
+  GPUCSRRanks           ranks[2];
+  const GPUCSRRanksCSR *rows; /* of several ranks */
+  PetscInt              bs, cbs;
+} PCGPUAMGMatrix;
 
 /* options.c */
 GPUCSR_INTERN PetscErrorCode    PCGPUAMGSettersCompose_Private(PC, PetscBool);
@@ -115,6 +121,9 @@ GPUCSR_INTERN PetscErrorCode PCGPUAMGForget_Private(void *);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGTransposedCycle_Private(PC, GPUMGCycle **);
 GPUCSR_INTERN void           PCGPUAMGOptionsAt_Private(const PC_GPUAMG *, int level, GPUAMGOptions *);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGInherit_Private(const PC_GPUAMG *, int level, PetscInt ns, const double *near, PC);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGStays_Private(PC);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGOneLevels_Private(PC);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGOneRefresh_Private(PC, PetscBool *good);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGOnDevice_Private(const GPUCSROperator *, const char why[]);
 
 /* rounded.c */
@@ -134,7 +143,8 @@ GPUCSR_INTERN PetscErrorCode PCGPUAMGSmootherSetFromOptions_Private(PC);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGSmootherTell_Private(PC);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGFactors_Private(PC_GPUAMG *);
 
-/* operator.c */
+/* levels.c */
+GPUCSR_INTERN PCGPUAMGMatrix PCGPUAMGMatrixOf_Private(PC_GPUAMG *, int level, PetscBool prolongator);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGGetOperator_GPUAMG(PC, PetscInt level, Mat *);
 
 /* gather.c */
@@ -153,7 +163,7 @@ GPUCSR_INTERN PetscErrorCode PCGPUAMGSettle_Private(MPI_Comm, GPUCSRAttempt *);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksSetUp_Private(PC, PetscBool same);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksRenew_Private(Mat, GPUAMGRanks *, PetscBool *here);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksLevels_Private(PC);
-GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksRefresh_Private(PC, PetscBool estimates, PetscBool *good);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksRefresh_Private(PC, PetscBool *good);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksDestroy_Private(GPUAMGRanks **);
 
 /* ranksmatrix.c */
@@ -163,6 +173,9 @@ GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksTransposed_Private(GPUCSRStorage *cons
 GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksEmpty_Private(GPUCSRDevice, PetscInt m, PetscInt n, GPUCSRStorage *);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksMatrixDestroy_Private(GPUAMGRanksMatrix *);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksLargest_Private(const GPUAMGRanksLevel *, int most, PetscErrorCode (*)(const GPUAMGRanksLevel *, const double *, double *), double *);
+
+/* cycles.c */
+GPUCSR_INTERN PetscErrorCode PCGPUAMGCycleFill_Private(PC, const GPUCSROperator *, PetscBool transposed, GPUMGCycle *);
 
 /* rankscycle.c */
 GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksCycles_Private(PC);

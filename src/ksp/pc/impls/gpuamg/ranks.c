@@ -207,6 +207,7 @@ static PetscErrorCode Product(MatProductType type, const GPUAMGRanksMatrix *A, c
     C->m = (GPUCSRRanksCSR){
       .comm = A->m.comm, .rmap = rows, .cmap = B->m.cmap, .block = {&C->own[0], &(*p)->E}
     };
+    C->o.csr = &C->own[0];
     PetscCall(GPUCSRRanksProductSymbolic(*p, &A->m, &B->m, &C->own[0], &ok));
     C->m.ghost = (*p)->ghost;
   }
@@ -235,7 +236,7 @@ static PetscErrorCode Dead(const Level *C)
   return C->ns > 1 ? (*GPUAMGOf(C->A.o.dev)->rows)(C->A.o.dev, GPUAMG_DEAD, (int)C->n, &w) : PETSC_SUCCESS;
 }
 
-/* Collective: prolongator, Galerkin product and plans; again: new values. keep: the prolongator */
+/* Collective: prolongator, Galerkin product and plans; again: new values. keep: the prolongator; or, if another PC makes the next level, the prolongator alone */
 static PetscErrorCode Coarse(PC pc, Level *L, PetscBool again, PetscBool keep)
 {
   const PC_GPUAMG     *a = (const PC_GPUAMG *)pc->data;
@@ -251,6 +252,7 @@ static PetscErrorCode Coarse(PC pc, Level *L, PetscBool again, PetscBool keep)
   if (!again || !keep) ierr = Smoothed(o, L, filtered ? &F : &L->A);
   PetscCall(PCGPUAMGRanksMatrixDestroy_Private(&F));
   PetscCall(ierr);
+  if (a->ranks->beyond && !again) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Product(MATPRODUCT_PtAP, &L->A, P, L[1].rows, &L->galerkin, C));
   GPUCSRTry(&attempt, Dead(&L[1]));
   PetscCall(PCGPUAMGSettle_Private(C->m.comm, &attempt));
@@ -308,9 +310,9 @@ static PetscErrorCode Next(Level *L, PetscBool *more)
   *more = (PetscBool)(C->N && (double)C->N < 0.9 * (double)L->N);
   if (!*more) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscLayoutCreateFromSizes(L->A.m.comm, C->n, C->N, 1, &C->rows));
-  L->P[0].o.dev = L->A.o.dev;
-  L->P[0].m     = (GPUCSRRanksCSR){
-        .comm = L->A.m.comm, .rmap = L->rows, .cmap = C->rows, .block = {&L->P[0].own[0], &L->P[0].own[1]}
+  L->P[0].o = (GPUCSROperator){.dev = L->A.o.dev, .csr = &L->P[0].own[0]};
+  L->P[0].m = (GPUCSRRanksCSR){
+    .comm = L->A.m.comm, .rmap = L->rows, .cmap = C->rows, .block = {&L->P[0].own[0], &L->P[0].own[1]}
   };
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -345,24 +347,25 @@ static PetscErrorCode Build(PC pc)
   PetscBool    more = PETSC_TRUE;
 
   PetscFunctionBegin;
-  for (int l = 0; l < GPUAMG_LEVELS && more; l++) {
-    Level        *L       = &r->level[l];
-    GPUAMGOptions options = a->used.o;
-    GPUCSRAttempt attempt;
+  for (int l = 0; more && !r->beyond; l++) {
+    const PetscBool last    = (PetscBool)(l + 1 >= a->used.o.levels);
+    Level          *L       = &r->level[l];
+    GPUAMGOptions   options = a->used.o;
+    GPUCSRAttempt   attempt;
 
     r->levels = l + 1;
     r->small  = Gathers(pc, l, L->N);
     L->nnz    = L->A.m.block[0]->nnz + L->A.m.block[1]->nnz;
     if (r->small) break;
     PetscCall(Values(a, l));
-    if (a->h.problem || l + 1 >= a->used.o.levels) break;
+    if (a->h.problem || (last && !a->part)) break;
     if (!l && Asks(a)) PetscCall(Weak(L, &r->weak));
     PCGPUAMGOptionsAt_Private(a, l, &options);
     options.drop = r->weak ? GPUAMG_ALWAYS : GPUAMG_NEVER;
     GPUCSRTry(&attempt, Aggregates(&options, L));
     PetscCall(PCGPUAMGSettle_Private(PetscObjectComm((PetscObject)pc), &attempt));
     PetscCall(Next(L, &more));
-    if (a->part && Gathers(pc, l + 1, L[1].N)) more = PETSC_FALSE;
+    r->beyond = (PetscBool)(more && a->part && (last || Gathers(pc, l + 1, L[1].N)));
     if (more) PetscCall(Coarse(pc, L, PETSC_FALSE, PETSC_FALSE));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -419,7 +422,6 @@ PetscErrorCode PCGPUAMGRanksDestroy_Private(GPUAMGRanks **ranks)
   PetscCall(MatDestroy(&r->all));
   PetscCall(MatDestroy(&r->everything));
   for (int l = 0; l < GPUAMG_LEVELS; l++) PetscCall(LevelDestroy(&r->level[l]));
-  PetscCall(MatDestroy(&r->finest));
   PetscCall(PetscFree(*ranks));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -446,14 +448,13 @@ static PetscErrorCode Begin(PC pc)
   PetscFunctionBegin;
   PetscCall(PetscNew(&a->ranks));
   PetscCall(PetscObjectReference((PetscObject)pc->pmat));
-  a->ranks->finest = pc->pmat;
-  L                = &a->ranks->level[0];
+  a->matrix.A = pc->pmat;
+  L           = &a->ranks->level[0];
   PetscCall(PetscLayoutReference(pc->pmat->rmap, &L->rows));
   L->n = pc->pmat->rmap->n;
   L->N = pc->pmat->rmap->N;
   PetscCall(PCGPUAMGRanksFinest_Private(pc->pmat, PETSC_FALSE, &L->A));
-  PetscCall(PetscObjectGetId((PetscObject)pc->pmat, &a->ranks->id));
-  a->ranks->pattern = pc->pmat->nonzerostate;
+  a->pattern = (PetscInt64)pc->pmat->nonzerostate;
   GPUCSRTry(&attempt, Near(pc, L));
   PetscCall(PCGPUAMGSettle_Private(PetscObjectComm((PetscObject)pc), &attempt));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -483,34 +484,23 @@ PetscErrorCode PCGPUAMGRanksLevels_Private(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: their new values with old prolongators. estimates: of eigenvalues, too. good: on the devices that the levels are on, and without a problem */
-PetscErrorCode PCGPUAMGRanksRefresh_Private(PC pc, PetscBool estimates, PetscBool *good)
+/* Collective: their new values with old prolongators. good: on the devices that the levels are on */
+PetscErrorCode PCGPUAMGRanksRefresh_Private(PC pc, PetscBool *good)
 {
-  PC_GPUAMG     *a     = (PC_GPUAMG *)pc->data;
-  const int      steps = a->used.o.steps;
-  PetscErrorCode ierr;
-
   PetscFunctionBegin;
-  PetscCall(PCGPUAMGRanksRenew_Private(pc->pmat, a->ranks, good));
-  if (!*good) PetscFunctionReturn(PETSC_SUCCESS);
-  a->h.problem    = 0;
-  a->used.o.steps = estimates ? steps : 0;
-  ierr            = Refresh(pc);
-  a->used.o.steps = steps;
-  *good           = (PetscBool)!a->h.problem;
-  PetscFunctionReturn(ierr);
+  PetscCall(PCGPUAMGRanksRenew_Private(pc->pmat, ((PC_GPUAMG *)pc->data)->ranks, good));
+  if (*good) PetscCall(Refresh(pc));
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Collective: may the levels stay? */
 static PetscErrorCode Same(PC pc, PetscBool *same)
 {
-  PC_GPUAMG    *a    = (PC_GPUAMG *)pc->data;
-  PetscBool     weak = PETSC_FALSE;
-  PetscObjectId id;
+  PC_GPUAMG *a    = (PC_GPUAMG *)pc->data;
+  PetscBool  weak = PETSC_FALSE;
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectGetId((PetscObject)pc->pmat, &id));
-  *same = (PetscBool)(*same && a->taken && a->ranks && a->ranks->id == id && a->ranks->pattern == pc->pmat->nonzerostate && (a->reuse || !a->ranks->weak));
+  *same = (PetscBool)(*same && a->taken && a->ranks && a->matrix.A == pc->pmat && a->pattern == (PetscInt64)pc->pmat->nonzerostate && (a->reuse || !a->ranks->weak));
   if (!*same) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PCGPUAMGRanksRenew_Private(pc->pmat, a->ranks, same));
   if (*same && a->ranks->levels > 1 && !a->reuse && Asks(a)) PetscCall(Weak(&a->ranks->level[0], &weak));

@@ -1,85 +1,7 @@
 /*
-  The cycles of a PCGPUAMG of several ranks. Exchanges between devices make a graph of a solver's iteration possible. Exchanges through the host, and sums of K-cycles, do not.
+  Applications of a PCGPUAMG of several ranks.
 */
 #include "gpuamgimpl.h"
-
-static GPUMGMatrix MatrixOf(const GPUAMGRanksMatrix *A, PetscBool transposed)
-{
-  const GPUMGMatrix m = {.A = A->o.A, .o = A->o, .r = A->r, .transposed = transposed};
-
-  return m;
-}
-
-/* Level k of the hierarchy, in a cycle of A or of its transpose */
-static PetscErrorCode Level(const PC_GPUAMG *a, int k, PetscBool transposed, GPUMGCycle *c)
-{
-  GPUAMGRanks      *r = a->ranks;
-  GPUAMGRanksLevel *G = &r->level[k];
-  GPUMGLevel       *L = &c->level[r->levels - 1 - k];
-
-  PetscFunctionBegin;
-  L->n      = (int)G->n;
-  L->cycles = (int)PetscMin(a->used.cycles, 2);
-  L->two    = PETSC_FALSE;
-  L->A      = MatrixOf(transposed ? &G->T : &G->A, transposed);
-  if (k + 1 < r->levels) {
-    L->P = MatrixOf(&G->P[a->used.o.nsmooths], PETSC_FALSE);
-    L->R = MatrixOf(&G->R, PETSC_TRUE);
-  }
-  PCGPUAMGSmoother_Private(a, &G->dinv, &G->smooth, (int)G->bs, G->factor, G->bound, (PetscBool)(k + 1 == r->levels), &L->down);
-  L->down.transposed = transposed;
-  PetscCall(GPUCSRBufferGrow(c->dev, GPUMGCycleVectorBytes(c, r->levels - 1 - k), "vectors of a multigrid level", &L->memory));
-  GPUMGCycleVectors(c, r->levels - 1 - k);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The solve of the small level on each rank */
-static PetscErrorCode Small(GPUAMGRanks *r, PetscBool transposed, GPUMGCycle *c)
-{
-  const GPUAMGRanksLevel *G = &r->level[r->levels - 1];
-  PetscInt                version;
-
-  PetscFunctionBegin;
-  if (!r->small) PetscFunctionReturn(PETSC_SUCCESS);
-  if (transposed) PetscCall(PCGPUAMGTransposedCycle_Private(r->one, &c->small));
-  else PetscCall(PCGPUAMGCycleGet_Private(r->one, &c->small, &version));
-  PetscCheck(c->small && c->small->dev == c->dev, PETSC_COMM_SELF, PETSC_ERR_GPU, "The small levels of PC type gpuamg are not on the device of its matrix");
-  c->lent        = PETSC_TRUE;
-  c->gather      = MatrixOf(&r->gather, PETSC_FALSE);
-  c->coarserows  = (int)G->N;
-  c->coarsefirst = (int)G->rows->rstart;
-  PetscCall(GPUCSRBufferGrow(c->dev, 2 * sizeof(double) * (size_t)G->N, "vectors of a coarse operator", &c->coarsevectors));
-  if (!c->krylov) c->level[0].x = (double *)c->coarsevectors.p + c->coarserows + c->coarsefirst;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Fill(PC pc, PetscBool transposed, GPUMGCycle *c)
-{
-  const PC_GPUAMG  *a = (const PC_GPUAMG *)pc->data;
-  GPUAMGRanks      *r = a->ranks;
-  GPUMGKrylovMethod krylov;
-
-  PetscFunctionBegin;
-  if (c->dev) PetscCall(GPUMGCycleForget(c));
-  c->dev    = r->level[0].A.o.dev;
-  c->type   = PC_MG_MULTIPLICATIVE;
-  c->levels = r->levels;
-  c->cycles = 1;
-  c->comm   = PetscObjectComm((PetscObject)pc);
-  PetscCallMPI(MPI_Comm_size(c->comm, &c->size));
-  PetscCall(PCGPUAMGKrylovMethod_Private(a, r->finest, &krylov));
-  c->krylov = krylov;
-  for (int k = 0; k < r->levels; k++) PetscCall(Level(a, k, transposed, c));
-  PetscCall(Small(r, transposed, c));
-  PetscCall(GPUMGCycleKrylov(c, krylov));
-  c->host = (PetscBool)(krylov || (r->small && !MatGPUCSRRanksRecordable_Private(&r->gather.r)));
-  for (int k = 0; k < r->levels; k++) { /* where peers are not asked for, one exchange may have them and another none */
-    const GPUMGLevel *L = &c->level[r->levels - 1 - k];
-
-    if (!MatGPUCSRRanksRecordable_Private(&L->A.r) || (L->P.r.halo && !MatGPUCSRRanksRecordable_Private(&L->P.r))) c->host = PETSC_TRUE;
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 /* Collective */
 PetscErrorCode PCGPUAMGRanksCycles_Private(PC pc)
@@ -88,7 +10,7 @@ PetscErrorCode PCGPUAMGRanksCycles_Private(PC pc)
   GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
-  GPUCSRTry(&attempt, Fill(pc, PETSC_FALSE, &a->cycle));
+  GPUCSRTry(&attempt, PCGPUAMGCycleFill_Private(pc, NULL, PETSC_FALSE, &a->cycle));
   PetscCall(PCGPUAMGSettle_Private(PetscObjectComm((PetscObject)pc), &attempt));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -112,7 +34,7 @@ static PetscErrorCode TransposeLevels(PC pc)
 
   PetscFunctionBegin;
   for (int l = 1; l < a->ranks->levels; l++) PetscCall(TransposeBlocks(&a->ranks->level[l]));
-  PetscCall(Fill(pc, PETSC_TRUE, &a->transposed));
+  PetscCall(PCGPUAMGCycleFill_Private(pc, NULL, PETSC_TRUE, &a->transposed));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -124,7 +46,7 @@ static PetscErrorCode Transpose(PC pc)
 
   PetscFunctionBegin;
   if (a->takent) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PCGPUAMGRanksFinest_Private(a->ranks->finest, PETSC_TRUE, &a->ranks->level[0].T));
+  PetscCall(PCGPUAMGRanksFinest_Private(a->matrix.A, PETSC_TRUE, &a->ranks->level[0].T));
   GPUCSRTry(&attempt, TransposeLevels(pc));
   PetscCall(PCGPUAMGSettle_Private(PetscObjectComm((PetscObject)pc), &attempt));
   a->takent = PETSC_TRUE;
@@ -160,14 +82,14 @@ PetscErrorCode PCGPUAMGRanksCurrent_Private(PC pc)
   GPUCSRAttempt     attempt;
 
   PetscFunctionBegin;
-  GPUCSRTry(&attempt, Moved(&L->A, a->ranks->finest, &mine));
+  GPUCSRTry(&attempt, Moved(&L->A, a->matrix.A, &mine));
   moved = attempt.error || mine;
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &moved, 1, MPI_INT, MPI_MAX, L->A.m.comm));
   if (!moved) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCheck(GPUCSRIsType(a->ranks->finest, MATMPIAIJGPUCSR), PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_WRONGSTATE, "The matrix of PC type gpuamg has become one of type %s since the set-up", ((PetscObject)a->ranks->finest)->type_name);
+  PetscCall(PCGPUAMGStays_Private(pc));
   a->takent = PETSC_FALSE;
   a->version++;
-  PetscCall(PCGPUAMGRanksRenew_Private(a->ranks->finest, a->ranks, &here));
+  PetscCall(PCGPUAMGRanksRenew_Private(a->matrix.A, a->ranks, &here));
   if (!here) {
     PetscCall(PCGPUAMGForget_Private(a));
     PetscCall((*pc->ops->setup)(pc));

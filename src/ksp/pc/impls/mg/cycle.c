@@ -469,18 +469,6 @@ PetscErrorCode GPUMGCycleForget(GPUMGCycle *c)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode GPUMGCycleSmallDestroy(GPUMGCycle *c)
-{
-  PetscFunctionBegin;
-  if (c->small && !c->lent) {
-    PetscCall(GPUMGCycleDestroy(c->small));
-    PetscCall(PetscFree(c->small));
-  }
-  c->small = NULL;
-  c->lent  = PETSC_FALSE;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 PetscErrorCode GPUMGCycleDestroy(GPUMGCycle *c)
 {
   GPUCSRBool reached;
@@ -498,7 +486,6 @@ PetscErrorCode GPUMGCycleDestroy(GPUMGCycle *c)
     PetscCall(GPUCSRBufferFree(c->dev, &c->level[l].up.M));
     for (int k = 0; k < 3; k++) PetscCall(MatDestroy(&c->level[l].copy[k].A));
   }
-  PetscCall(GPUMGCycleSmallDestroy(c));
   PetscCall(MatDestroy(&c->gathermatrix));
   PetscCall(GPUCSRBufferFree(c->dev, &c->coarsevectors));
   PetscCall(GPUCSRBufferFree(c->dev, &c->inverse));
@@ -526,7 +513,7 @@ PetscErrorCode GPUMGCycleCheck(const GPUMGCycle *c)
 /* Device memory besides the matrices */
 double GPUMGCycleBytes(const GPUMGCycle *c)
 {
-  double bytes = (double)c->ends.bytes + (double)c->inverse.bytes + (double)c->coarsevectors.bytes + (double)c->tail.bytes + (double)c->panels.bytes + (double)c->rounded.bytes + (c->small ? GPUMGCycleBytes(c->small) : 0);
+  double bytes = (double)c->ends.bytes + (double)c->inverse.bytes + (double)c->coarsevectors.bytes + (double)c->tail.bytes + (double)c->panels.bytes + (double)c->rounded.bytes;
 
   for (int l = 0; l < c->levels; l++) bytes += (double)c->level[l].memory.bytes + (double)c->level[l].krylov.bytes + (double)c->level[l].down.M.bytes + (double)c->level[l].up.M.bytes;
   return bytes;

@@ -95,8 +95,7 @@ struct _n_GPUMGCycle {
   int               coarserows;    /* rows of the level on all ranks, */
   int               coarsefirst;   /* and the first of this rank */
   GPUCSRBuffer      coarsevectors; /* right-hand side and solution of all ranks */
-  GPUMGCycle       *small;         /* a cycle of one process solves on the level; NULL: a dense matrix solves */
-  PetscBool         lent;          /* small belongs to another PC */
+  GPUMGCycle       *small;         /* another PC's cycle of one process solves on the level; NULL: a dense matrix solves */
   GPUCSRBuffer      ends;          /* of the vectors of an application that cannot work on the arrays of its caller: */
   double           *b, *x;
   GPUMGRecord       ownrecord;    /* application to these */
@@ -112,7 +111,7 @@ struct _n_GPUMGCycle {
 /* Options; rows of levels as in docs/options.md */
 typedef struct {
   PetscBool wanted, asked;
-  PetscInt  tail, small;
+  PetscInt  tail;
 } GPUMGOptions;
 
 /* Key: all bytes that PETSc's cycle of a hierarchy reads */
@@ -141,7 +140,6 @@ GPUCSR_INTERN void           GPUMGCycleVectors(GPUMGCycle *, int l);
 GPUCSR_INTERN PetscErrorCode GPUMGCycleEnds(GPUMGCycle *);
 GPUCSR_INTERN PetscErrorCode GPUMGCycleKrylov(GPUMGCycle *, GPUMGKrylovMethod);
 GPUCSR_INTERN PetscErrorCode GPUMGCycleForget(GPUMGCycle *);
-GPUCSR_INTERN PetscErrorCode GPUMGCycleSmallDestroy(GPUMGCycle *);
 GPUCSR_INTERN PetscErrorCode GPUMGCycleDestroy(GPUMGCycle *);
 GPUCSR_INTERN double         GPUMGCycleBytes(const GPUMGCycle *);
 GPUCSR_INTERN PetscErrorCode GPUMGCycleCheck(const GPUMGCycle *);
@@ -160,9 +158,7 @@ GPUCSR_INTERN PetscErrorCode GPUMGRanksSolving(const GPUMGCycle *, PetscBool);
 GPUCSR_INTERN PetscErrorCode GPUMGRanksRecord(const GPUMGCycle *, PetscBool);
 GPUCSR_INTERN PetscErrorCode GPUMGRanksCheck(const GPUMGCycle *);
 GPUCSR_INTERN PetscErrorCode GPUMGRanksFail(const GPUMGCycle *, const char message[]);
-GPUCSR_INTERN PetscErrorCode GPUMGRanksColumns(KSP, Mat, double *all);
 GPUCSR_INTERN PetscErrorCode GPUMGRanksAllgather(MPI_Comm, PetscInt own, MPI_Datatype, const void *mine, void *all);
-GPUCSR_INTERN PetscErrorCode GPUMGRanksSmall(GPUMGCycle *, MPI_Comm, PetscInt small, PetscInt most);
 
 /* levels.c */
 GPUCSR_INTERN PetscErrorCode GPUMGPCApply(void *ksp, Vec, Vec);

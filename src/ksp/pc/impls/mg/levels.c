@@ -382,42 +382,46 @@ static PetscErrorCode Linear(PC pc, PetscBool *linear)
 static PetscErrorCode CoarseAllgather(GPUMGCycle *c, KSP ksp, Mat A, int n, Why *w)
 {
   const size_t  count = (size_t)n * (size_t)n;
-  double       *all;
+  const int     rows  = c->level[0].n;
+  PetscInt      first;
+  double       *own, *all;
   GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
   PetscCall(Reserve(w, c->dev, sizeof(double) * count, "the inverse of a coarse operator", &c->inverse));
   if (w->text[0]) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscMalloc1(count, &all));
-  GPUCSRTryIf(w->size > 1, &attempt, GPUMGRanksColumns(ksp, A, all));
+  PetscCall(MatGetOwnershipRange(A, &first, NULL));
+  PetscCall(PetscMalloc2((size_t)rows * (size_t)n, &own, count, &all));
+  GPUCSRTry(&attempt, GPUMGPCProbe(ksp, rows, first, n, own));
+  PetscCall(GPUMGRanksAllgather(w->comm, rows * n, MPI_DOUBLE, own, all)); /* also after an error on this rank, because all ranks make this call */
   PetscCall(SettleAttempt(w, &attempt));
   if (w->text[0]) PetscCall(Renew(ksp));
   else {
-    GPUCSRTryIf(w->size > 1, &attempt, GPUCSRUpload(c->dev, c->inverse.p, GPUCSR_DOUBLE, all, GPUCSR_DOUBLE, count, PETSC_FALSE, c->dev->stream, NULL));
+    GPUCSRTry(&attempt, GPUCSRUpload(c->dev, c->inverse.p, GPUCSR_DOUBLE, all, GPUCSR_DOUBLE, count, PETSC_FALSE, c->dev->stream, NULL));
     PetscCall(SettleAttempt(w, &attempt));
   }
-  PetscCall(PetscFree(all));
+  PetscCall(PetscFree2(own, all));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Collective: cycles of several ranks end in a dense matrix, which multiplies the gathered right-hand side. The level's x is then a part of the gathered solution */
 static PetscErrorCode Whole(GPUMGCycle *c, Why *w)
 {
-  Mat      A = c->level[c->bottom].A.A;
+  Mat      A = c->level[0].A.A;
   PetscInt n, first;
 
   PetscFunctionBegin;
-  if (!c->bottom && !c->exact && !c->small) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!c->exact) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGetSize(A, &n, NULL));
   PetscCall(MatGetOwnershipRange(A, &first, NULL));
   PetscCall(Reserve(w, c->dev, 2 * sizeof(double) * (size_t)n, "vectors of a coarse operator", &c->coarsevectors));
   if (w->text[0]) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGPUCSRRanksEverything_Private(A, A->rmap, &c->gathermatrix));
-  PetscCall(Operator(c->gathermatrix, PETSC_FALSE, "all of a right-hand side", c->bottom, &c->gather, w));
+  PetscCall(Operator(c->gathermatrix, PETSC_FALSE, "all of a right-hand side", 0, &c->gather, w));
   PetscCall(Settle(w));
-  c->coarserows         = (int)n;
-  c->coarsefirst        = (int)first;
-  c->level[c->bottom].x = (double *)c->coarsevectors.p + n + first;
+  c->coarserows  = (int)n;
+  c->coarsefirst = (int)first;
+  c->level[0].x  = (double *)c->coarsevectors.p + n + first;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -511,23 +515,6 @@ static PetscErrorCode Unkept(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Each rank takes all rows of levels of at most n rows from the host */
-static PetscErrorCode Small(PC_MG_Levels **p, int levels, PetscInt n)
-{
-  PetscInt rows;
-  Mat      A;
-
-  PetscFunctionBegin;
-  for (int l = 0; l < levels - 1; l++) {
-    PetscCall(KSPGetOperators(p[l]->smoothd, NULL, &A));
-    PetscCall(MatGetSize(A, &rows, NULL));
-    if (rows > n) break;
-    PetscCall(MatGPUCSRLevelBecome_Private(A));
-    if (l) PetscCall(MatGPUCSRLevelBecome_Private(p[l]->interpolate));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* A level's matrix and smoothers; set up again if its matrices have changed, as in KSPSolve() */
 static PetscErrorCode Level(PC_MG_Levels **p, PetscInt l, GPUMGCycle *c, Why *w)
 {
@@ -585,11 +572,9 @@ PetscErrorCode GPUMGLevelsTake(PC pc, GPUMGCycle *c, PetscBool *ok, char why[], 
   c->levels = (int)mg->nlevels;
   c->type   = mg->am;
   c->cycles = (int)mg->cyclesperpcapply;
-  PetscCall(GPUMGCycleSmallDestroy(c));
   PetscCall(MatDestroy(&c->gathermatrix));
   PetscCall(PetscMemzero(&c->gather, sizeof(c->gather)));
   PetscCall(PetscMemzero(&c->level[c->levels - 1].A, sizeof(c->level[0].A))); /* the model for copies */
-  if (w.size > 1) PetscCall(Small(p, c->levels, PetscMax(o.small, o.tail)));
   for (PetscInt l = c->levels - 1; l >= 0; l--) {
     PetscCall(Level(p, l, c, &w));
     if (!c->dev || (w.size > 1 && why[0])) PetscFunctionReturn(PETSC_SUCCESS);
@@ -604,11 +589,7 @@ PetscErrorCode GPUMGLevelsTake(PC pc, GPUMGCycle *c, PetscBool *ok, char why[], 
   }
   if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
   if (w.size == 1) PetscCall(GPUMGTailMake(c, (int)o.tail));
-  else {
-    PetscCall(GPUMGRanksSmall(c, w.comm, o.small, o.tail));
-    PetscCall(Whole(c, &w));
-    if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  *ok = PETSC_TRUE;
+  else PetscCall(Whole(c, &w));
+  *ok = (PetscBool)!why[0];
   PetscFunctionReturn(PETSC_SUCCESS);
 }

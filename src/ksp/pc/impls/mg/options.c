@@ -29,9 +29,9 @@ static PetscErrorCode Level(const PC_MG_Levels *p, int64_t mine[NUMBERS])
 /* Collective: reads and checks the options of a PC after its set-up */
 PetscErrorCode GPUMGAsked(PC pc, GPUMGOptions *o)
 {
-  static const char *const options[] = {"gpucsr", "gpucsr_tail", "gpucsr_small", "type", "levels", "multiplicative_cycles"};
+  static const char *const options[] = {"gpucsr", "gpucsr_tail", "type", "levels", "multiplicative_cycles"};
   enum {
-    OURS    = 3,
+    OURS    = 2,
     OPTIONS = sizeof(options) / sizeof(options[0])
   };
   const PC_MG   *mg                                     = (const PC_MG *)pc->data;
@@ -44,12 +44,11 @@ PetscErrorCode GPUMGAsked(PC pc, GPUMGOptions *o)
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(comm, &size));
-  *o = (GPUMGOptions){(PetscBool)(size == 1), PETSC_FALSE, (PetscInt)GPUCSRMachineShared.tail_rows, (PetscInt)GPUCSRMachineShared.whole_level_rows};
+  *o = (GPUMGOptions){(PetscBool)(size == 1), PETSC_FALSE, (PetscInt)GPUCSRMachineShared.tail_rows};
   PetscCall(PetscOptionsGetBool(((PetscObject)pc)->options, prefix, "-pc_mg_gpucsr", &o->wanted, &o->asked));
   PetscCall(PetscOptionsGetInt(((PetscObject)pc)->options, prefix, "-pc_mg_gpucsr_tail", &o->tail, NULL));
-  PetscCall(PetscOptionsGetInt(((PetscObject)pc)->options, prefix, "-pc_mg_gpucsr_small", &o->small, NULL));
   {
-    const int64_t first[OPTIONS] = {(int64_t)o->wanted, o->tail, o->small, (int64_t)mg->am, mg->nlevels, mg->cyclesperpcapply};
+    const int64_t first[OPTIONS] = {(int64_t)o->wanted, o->tail, (int64_t)mg->am, mg->nlevels, mg->cyclesperpcapply};
 
     PetscCall(PetscArraycpy(mine, first, OPTIONS));
   }
@@ -58,7 +57,6 @@ PetscErrorCode GPUMGAsked(PC pc, GPUMGOptions *o)
   if (!o->wanted && differs >= OURS) PetscFunctionReturn(PETSC_SUCCESS); /* PETSc's cycles */
   PetscCheck(differs >= OPTIONS, comm, PETSC_ERR_ARG_INCOMP, "-%spc_mg_%s is not the same on all ranks: it must be", prefix, options[differs]);
   PetscCheck(differs == PETSC_STATIC_ARRAY_LENGTH(mine), comm, PETSC_ERR_ARG_INCOMP, "The smoother of level %d is not the same on all ranks: it must be (-%smg_levels_..., -%spc_mg_cycle_type)", (differs - OPTIONS) / NUMBERS, prefix, prefix);
-  PetscCheck(o->small >= 0, comm, PETSC_ERR_ARG_OUTOFRANGE, "-pc_mg_gpucsr_small %" PetscInt_FMT ": must be a number of rows", o->small);
   PetscCheck(o->tail >= 0 && o->tail <= MOST_TAIL, comm, PETSC_ERR_ARG_OUTOFRANGE, "-pc_mg_gpucsr_tail %" PetscInt_FMT ": must be from 0 to %d rows", o->tail, MOST_TAIL);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

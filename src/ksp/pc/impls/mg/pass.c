@@ -144,23 +144,3 @@ PetscErrorCode GPUMGIdentity(GPUCSRDevice dev, int n, double *D, GPUCSRStream s)
   PetscCall(GPUCSRLaunched(dev, "an identity"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
-
-PetscErrorCode GPUMGGather(GPUCSRDevice dev, int n, const int *index, const double *x, const double *w, double *z, GPUCSRStream s)
-{
-  PetscFunctionBegin;
-  GPUCSRByKernels(dev, GPUMGGatherDevice(n, index, x, w, z, s));
-  PetscCall(GPUCSRWaitStreamOnHost(s));
-  for (int i = 0; i < n; i++) z[i] = w ? x[index[i]] - w[index[i]] : x[index[i]];
-  PetscCall(GPUCSRLaunched(dev, "the entries of a field"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode GPUMGScatter(GPUCSRDevice dev, int n, const int *index, const double *x, double *z, GPUCSRStream s)
-{
-  PetscFunctionBegin;
-  GPUCSRByKernels(dev, GPUMGScatterDevice(n, index, x, z, s));
-  PetscCall(GPUCSRWaitStreamOnHost(s));
-  for (int i = 0; i < n; i++) z[index[i]] += x[i];
-  PetscCall(GPUCSRLaunched(dev, "the sum of fields"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}

@@ -217,31 +217,3 @@ GPUCSRError GPUMGIdentityDevice(int n, double *D, GPUCSRStream s)
   GPUCSRCheckLaunch("an identity");
   return 0;
 }
-
-__global__ void __launch_bounds__(THREADS) gather_kernel(int n, const int *__restrict__ index, const double *__restrict__ x, const double *__restrict__ w, double *z)
-{
-  const int i = (int)(blockIdx.x * THREADS + threadIdx.x);
-
-  if (i < n) z[i] = w ? x[index[i]] - w[index[i]] : x[index[i]];
-}
-
-__global__ void __launch_bounds__(THREADS) scatter_kernel(int n, const int *__restrict__ index, const double *__restrict__ x, double *z)
-{
-  const int i = (int)(blockIdx.x * THREADS + threadIdx.x);
-
-  if (i < n) z[index[i]] += x[i];
-}
-
-GPUCSRError GPUMGGatherDevice(int n, const int *index, const double *x, const double *w, double *z, GPUCSRStream s)
-{
-  if (n) gather_kernel<<<GPUCSRBlocks(n, THREADS), THREADS, 0, (cudaStream_t)s>>>(n, index, x, w, z);
-  GPUCSRCheckLaunch("the entries of a field");
-  return 0;
-}
-
-GPUCSRError GPUMGScatterDevice(int n, const int *index, const double *x, double *z, GPUCSRStream s)
-{
-  if (n) scatter_kernel<<<GPUCSRBlocks(n, THREADS), THREADS, 0, (cudaStream_t)s>>>(n, index, x, z);
-  GPUCSRCheckLaunch("the sum of fields");
-  return 0;
-}

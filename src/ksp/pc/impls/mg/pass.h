@@ -35,9 +35,6 @@ GPUCSR_INTERN GPUCSRError GPUMGWidenDevice(const GPUMGEnds *, const GPUCSRProduc
 GPUCSR_INTERN GPUCSRError GPUMGPassRun(GPUCSRDevice, const GPUMGPass *, GPUCSRStream);
 GPUCSR_INTERN GPUCSRError GPUMGDense(GPUCSRDevice, GPUCSRBool floats, int n, int k, const void *A, const void *x, void *z, GPUCSRStream); /* Z = A X, with A, X and Z stored by rows, k columns */
 GPUCSR_INTERN GPUCSRError GPUMGIdentity(GPUCSRDevice, int n, double *D, GPUCSRStream);                                                    /* n rows of n numbers */
-/* z[i] = x[index[i]], less w[index[i]] unless w is NULL; z[index[i]] += x[i], no index twice */
-GPUCSR_INTERN GPUCSRError GPUMGGather(GPUCSRDevice, int n, const int *index, const double *x, const double *w, double *z, GPUCSRStream);
-GPUCSR_INTERN GPUCSRError GPUMGScatter(GPUCSRDevice, int n, const int *index, const double *x, double *z, GPUCSRStream);
 
 /*
   Two steps of a flexible Krylov method for A x = b in a K-cycle: c[k] = M b, v[k] = A c[k], b less its part along v[0]. The second step ends with x in c[1]. Conjugate gradients, or with residuals the
@@ -59,8 +56,6 @@ GPUCSR_INTERN GPUCSRError GPUMGKrylovRowsDevice(const GPUMGKrylov *, int step, G
 GPUCSR_INTERN GPUCSRError GPUMGPassDevice(const GPUMGPass *, GPUCSRStream);
 GPUCSR_INTERN GPUCSRError GPUMGDenseDevice(GPUCSRBool floats, int n, int k, const void *, const void *, void *, GPUCSRStream);
 GPUCSR_INTERN GPUCSRError GPUMGIdentityDevice(int n, double *, GPUCSRStream);
-GPUCSR_INTERN GPUCSRError GPUMGGatherDevice(int n, const int *, const double *, const double *, double *, GPUCSRStream);
-GPUCSR_INTERN GPUCSRError GPUMGScatterDevice(int n, const int *, const double *, double *, GPUCSRStream);
 
 /* Number i of M r, and of the pass */
 #define GPUMG_PASS_ROW(X) \

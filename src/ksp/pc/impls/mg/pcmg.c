@@ -32,25 +32,29 @@ PetscErrorCode PCGAMGDataOf_Private(PC pc, PCGAMGData **d)
 
 /* ---- does the cycle match the hierarchy? ---- */
 
-static PetscErrorCode Same(PC pc, Multigrid *m, PetscBool *same)
+/* The device of levels of a PCGAMG that are on devices alone; NULL: none */
+static GPUCSRDevice Alone(const Multigrid *m)
 {
-  PetscBool   moved = PETSC_FALSE;
-  PetscMPIInt size;
+  return m->gamg.levels ? PCGPUAMGLevelsOf_Private(m->gamg.levels).dev : NULL;
+}
+
+/* Collective. stale: the hierarchy has changed, or a matrix of the cycle has moved; failed: so has the device of levels that it alone has. Of one rank is of all */
+static PetscErrorCode Look(PC pc, Multigrid *m, PetscBool *failed, PetscBool *stale)
+{
+  const GPUCSRDevice dev = Alone(m);
+  int                all[2];
+  PetscBool          same = m->taken, moved = PETSC_FALSE;
+  PetscMPIInt        size;
 
   PetscFunctionBegin;
+  all[0] = dev && dev->failed[0];
+  if (same && !all[0]) PetscCall(GPUMGKeySame(pc, &m->key, &same));
+  if (same && !all[0] && m->ok) PetscCall(GPUMGLevelsMoved(&m->cycle, &moved));
+  all[1] = !same || moved;
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)pc), &size));
-  *same = m->taken;
-  if (*same) {
-    PetscCall(GPUMGKeySame(pc, &m->key, same));
-    if (*same && m->ok) PetscCall(GPUMGLevelsMoved(&m->cycle, &moved)); /* and its matrices have not moved */
-    if (moved) *same = PETSC_FALSE;
-  }
-  if (size > 1) { /* a change on one rank is a change on all */
-    int all = *same;
-
-    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)pc)));
-    *same = (PetscBool)all;
-  }
+  if (size > 1) PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, all, 2, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)pc)));
+  *failed = (PetscBool)all[0];
+  *stale  = (PetscBool)all[1];
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -101,19 +105,14 @@ static PetscErrorCode MultigridTake(PC pc, Multigrid *m)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective on several ranks. The levels of a PCGAMG may be on devices alone. After a failure PETSc makes new ones, and their cycle goes */
+/* Collective: after a failure of a device that alone has levels PETSc makes new ones, and their cycle goes */
 static PetscErrorCode Regain(PC pc, Multigrid *m)
 {
-  const PCGAMGHierarchy *s   = m->gamg.shared;
-  const GPUCSRDevice     dev = s ? PCGAMGHierarchyDevice_Private(s) : NULL;
-  int                    failed;
+  const GPUCSRDevice dev = Alone(m);
 
   PetscFunctionBegin;
-  failed = dev && dev->failed[0];
-  if (s && s->of) PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)pc)));
-  if (!failed) PetscFunctionReturn(PETSC_SUCCESS);
   if (m->ok) {
-    PetscCall(PetscStrncpy(m->why, dev->failed[0] ? dev->failed : "the device of another rank has failed", sizeof(m->why)));
+    PetscCall(PetscStrncpy(m->why, dev && dev->failed[0] ? dev->failed : "the device of another rank has failed", sizeof(m->why)));
     PetscCall(GPUMGCycleDestroy(&m->cycle));
     m->ok = PETSC_FALSE;
   }
@@ -125,15 +124,16 @@ static PetscErrorCode Regain(PC pc, Multigrid *m)
 
 static PetscErrorCode Current(PC pc, Multigrid **m)
 {
-  PetscBool same;
+  PetscBool failed, stale;
 
   PetscFunctionBegin;
   PetscCall(GPUCSRWrapData((PetscObject)pc, m));
-  PetscCall(Regain(pc, *m));
-  PetscCall(Same(pc, *m, &same));
-  if (same) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Look(pc, *m, &failed, &stale));
+  if (failed) PetscCall(Regain(pc, *m));
+  if (!failed && !stale) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MultigridTake(pc, *m));
-  PetscCall(Regain(pc, *m));
+  PetscCall(Look(pc, *m, &failed, &stale));
+  if (failed) PetscCall(Regain(pc, *m));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -154,12 +154,12 @@ PetscErrorCode PCMGCycleGet_Private(PC pc, GPUMGCycle **c, PetscInt *version)
 /* After an error of PETSc's set-up or cycle on one rank, in which the device failed: PETSc makes new levels on the host */
 static PetscErrorCode Anew(PC pc, Multigrid *m, const GPUCSRAttempt *a)
 {
-  PC_GAMG               *g = (PC_GAMG *)((PC_MG *)pc->data)->innerctx;
-  const PCGAMGHierarchy *s = m->gamg.shared;
+  PC_GAMG     *g   = (PC_GAMG *)((PC_MG *)pc->data)->innerctx;
+  GPUCSRDevice dev = Alone(m);
 
   PetscFunctionBegin;
-  PetscCheck(a->error == PETSC_ERR_GPU && s && s->h.dev, PETSC_COMM_SELF, a->error, "%s", a->message);
-  if (!s->h.dev->failed[0]) PetscCall(PetscStrncpy(s->h.dev->failed, a->message, sizeof(s->h.dev->failed)));
+  PetscCheck(a->error == PETSC_ERR_GPU && dev, PETSC_COMM_SELF, a->error, "%s", a->message);
+  if (!dev->failed[0]) PetscCall(PetscStrncpy(dev->failed, a->message, sizeof(dev->failed)));
   PetscCall(PetscInfo(pc, "New levels are made, because %s\n", a->message));
   PetscCall(PCGAMGRelease_Private(&m->gamg, PETSC_TRUE));
   PetscCall(PetscFree(g->data)); /* the near null space of an unfinished level */
@@ -208,7 +208,7 @@ static PetscErrorCode CycleOfPETSc(PC pc, Multigrid *m, PetscErrorCode (*apply)(
 
   PetscFunctionBegin;
   PetscCall(Replaceable(pc, &replaceable));
-  GPUCSRTryIf(replaceable && m->gamg.shared, &attempt, Lent(pc, apply, b, x));
+  GPUCSRTryIf(replaceable && m->gamg.levels, &attempt, Lent(pc, apply, b, x));
   if (!attempt.error) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Anew(pc, m, &attempt));
   PetscCall(Lent(pc, apply, b, x));
@@ -228,6 +228,7 @@ static PetscErrorCode PCApplyTranspose_MG_GPUCSR(PC pc, Vec b, Vec x)
 static PetscErrorCode PCApply_MG_GPUCSR(PC pc, Vec b, Vec x)
 {
   Multigrid    *m;
+  GPUCSRDevice  dev;
   GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
@@ -245,7 +246,8 @@ static PetscErrorCode PCApply_MG_GPUCSR(PC pc, Vec b, Vec x)
     PetscCall(Tell(pc, m));
     PetscCall(GPUMGCycleDestroy(&m->cycle));
     m->ok = PETSC_FALSE; /* until the hierarchy changes */
-    PetscCall(Regain(pc, m));
+    dev   = Alone(m);
+    if (dev && dev->failed[0]) PetscCall(Regain(pc, m));
   }
   PetscCall(CycleOfPETSc(pc, m, m->wrap->petsc.pc.apply, b, x));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -276,14 +278,14 @@ static PetscErrorCode PCView_MG_GPUCSR(PC pc, PetscViewer viewer)
   PetscCall(GPUCSRWrapData((PetscObject)pc, &m));
   PetscCall((*m->wrap->petsc.pc.view)(pc, viewer));
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
-  if (ascii && m->gamg.levels) PetscCall(PetscViewerASCIIPrintf(viewer, "  Aggregates of the finest %" PetscInt_FMT " levels are made on the device, as those of PC type gpuamg\n", m->gamg.levels));
+  if (ascii && m->gamg.made)
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  Aggregates of the finest %" PetscInt_FMT " levels are made on the device, as those of PC type gpuamg, and eigenvalues are its own estimates of %" PetscInt_FMT " steps\n", m->gamg.made, m->gamg.steps));
   if (ascii && m->gamg.why[0]) PetscCall(PetscViewerASCIIPrintf(viewer, "  Aggregates are PETSc's, because %s\n", m->gamg.why));
   if (!ascii || !m->taken) PetscFunctionReturn(PETSC_SUCCESS);
   c = &m->cycle;
   if (m->ok) {
     PetscCall(PetscViewerASCIIPrintf(viewer, "  Cycles run on backend %s%s, %d levels, coarse solver %s, %.3g MB besides the matrices\n", c->dev->ops->name, c->dev->ops->kernels ? ", recorded as a graph" : "", c->levels, c->exact ? "a dense inverse" : "a smoother", 1e-6 * GPUMGCycleBytes(c)));
-    if (c->small) PetscCall(PetscViewerASCIIPrintf(viewer, "  Each rank holds the coarsest %d levels completely, of %d rows at most\n", c->bottom + 1, c->coarserows));
-    if (c->bottom && !c->small) PetscCall(PetscViewerASCIIPrintf(viewer, "  One dense matrix of %d rows replaces the coarsest %d levels\n", c->gather.r.halo ? c->coarserows : c->level[c->bottom].n, c->bottom + 1));
+    if (c->bottom) PetscCall(PetscViewerASCIIPrintf(viewer, "  One dense matrix of %d rows replaces the coarsest %d levels\n", c->level[c->bottom].n, c->bottom + 1));
   } else PetscCall(PetscViewerASCIIPrintf(viewer, "  PETSc runs the cycles, because %s\n", m->why[0] ? m->why : "the matrix is on no device"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

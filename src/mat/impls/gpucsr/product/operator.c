@@ -37,19 +37,6 @@ PetscErrorCode MatGPUCSRLike_Private(Mat like, Mat A, Mat *B)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A matrix of a device's CSR, which becomes its own, of the type and configuration of another */
-PetscErrorCode MatGPUCSROperatorFromCSR_Private(Mat like, GPUCSRStorage *csr, PetscInt rbs, PetscInt cbs, Mat *C)
-{
-  PetscFunctionBegin;
-  PetscCall(MatCreate(PetscObjectComm((PetscObject)like), C));
-  PetscCall(MatSetSizes(*C, csr->m, csr->n, csr->m, csr->n));
-  PetscCall(MatSetBlockSizes(*C, rbs, cbs));
-  PetscCall(MatSetType(*C, ((PetscObject)like)->type_name));
-  PetscCall(MatGPUCSRConfigure_Private(*C, &((Mat_GPUCSR *)like->spptr)->config));
-  PetscCall(MatGPUCSRFromDevice_Private(*C, csr, PETSC_TRUE));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Uploads the CSR, from which the plan is made afterwards: the matrix crosses the bus once */
 PetscErrorCode MatGPUCSROperatorSend_Private(Mat A)
 {

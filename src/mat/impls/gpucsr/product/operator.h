@@ -50,7 +50,6 @@ typedef struct {
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorGet_Private(Mat, PetscBool transposed, GPUCSROperator *, char why[], size_t);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRLike_Private(Mat like, Mat A, Mat *);
 GPUCSR_INTERN PetscBool      MatGPUCSROperatorRequired_Private(Mat);
-GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorFromCSR_Private(Mat like, GPUCSRStorage *, PetscInt rbs, PetscInt cbs, Mat *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorSource_Private(const GPUCSROperator *, GPUCSRSource *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorCSR_Private(const GPUCSROperator *, GPUCSRStorage *own, const GPUCSRStorage **);
 GPUCSR_INTERN PetscErrorCode MatGPUCSROperatorSend_Private(Mat);

@@ -222,12 +222,15 @@ static PetscErrorCode MatGetDiagonal_GPUCSRLevel(Mat A, Vec d)
 
 static PetscErrorCode MatGetInfo_GPUCSRLevel(Mat A, MatInfoType type, MatInfo *info)
 {
-  const GPUCSRStorage *csr = ((Mat_GPUCSRLevel *)A->spptr)->side[GPUCSR_FORWARD].csr;
+  const Mat_GPUCSRLevel *g   = (const Mat_GPUCSRLevel *)A->spptr;
+  PetscLogDouble         nnz = (PetscLogDouble)g->side[GPUCSR_FORWARD].csr->nnz;
 
   PetscFunctionBegin;
+  if (g->rows) nnz += (PetscLogDouble)g->rows->block[1]->nnz;
+  if (type != MAT_LOCAL) PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &nnz, 1, MPI_DOUBLE, type == MAT_GLOBAL_SUM ? MPI_SUM : MPI_MAX, PetscObjectComm((PetscObject)A)));
   PetscCall(PetscMemzero(info, sizeof(*info)));
   info->block_size = 1;
-  info->nz_used = info->nz_allocated = (PetscLogDouble)csr->nnz;
+  info->nz_used = info->nz_allocated = nnz;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

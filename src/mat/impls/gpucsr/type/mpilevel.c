@@ -219,19 +219,6 @@ static PetscErrorCode MatGetDiagonal_MPIGPUCSRLevel(Mat A, Vec d)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatGetInfo_MPIGPUCSRLevel(Mat A, MatInfoType type, MatInfo *info)
-{
-  const GPUCSRRanksCSR *rows = Of(A)->rows;
-  PetscLogDouble        nnz  = (PetscLogDouble)(rows->block[0]->nnz + rows->block[1]->nnz);
-
-  PetscFunctionBegin;
-  if (type != MAT_LOCAL) PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &nnz, 1, MPI_DOUBLE, type == MAT_GLOBAL_SUM ? MPI_SUM : MPI_MAX, PetscObjectComm((PetscObject)A)));
-  PetscCall(PetscMemzero(info, sizeof(*info)));
-  info->block_size = 1;
-  info->nz_used = info->nz_allocated = nnz;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode MatGetGhosts_MPIGPUCSRLevel(Mat A, PetscInt *n, const PetscInt *ghosts[])
 {
   const GPUCSRRanksCSR *rows = Of(A)->rows;
@@ -318,7 +305,6 @@ void MatGPUCSRLevelOfRanks_Private(Mat A)
   o->getrow                      = MatGetRow_MPIGPUCSRLevel;
   o->getvalues                   = MatGetValues_MPIGPUCSRLevel;
   o->setvalues                   = MatSetValues_MPIGPUCSRLevel;
-  o->getinfo                     = MatGetInfo_MPIGPUCSRLevel;
   o->getghosts                   = MatGetGhosts_MPIGPUCSRLevel;
   o->getdiagonalblock            = MatGetDiagonalBlock_MPIGPUCSRLevel;
   o->invertblockdiagonal         = MatInvertBlockDiagonal_MPIGPUCSRLevel;

@@ -1,0 +1,105 @@
+/*
+  The cycle of a PCGPUAMG's levels, on one rank or on several. There exchanges between devices make a graph of a solver's iteration possible; exchanges through the host, and sums of K-cycles, do not.
+*/
+#include "gpuamgimpl.h"
+
+/* A: with its transpose if transposed, whose products take the exchange of A in reverse */
+static GPUMGMatrix Matrix(const PCGPUAMGMatrix *A, PetscBool transposed)
+{
+  const GPUMGMatrix m = {.A = A->side[transposed].A, .o = A->side[transposed], .r = A->ranks[transposed], .transposed = (PetscBool)(transposed && A->rows)};
+
+  return m;
+}
+
+/* Level k of the hierarchy. finest: the finest matrix of one rank */
+static PetscErrorCode Level(PC_GPUAMG *a, int k, const GPUCSROperator *finest, PetscBool transposed, GPUMGCycle *c)
+{
+  const PetscBool      last = (PetscBool)(k + 1 == c->levels);
+  GPUMGLevel          *L    = &c->level[c->levels - 1 - k];
+  const PCGPUAMGMatrix A    = PCGPUAMGMatrixOf_Private(a, k, PETSC_FALSE);
+  PCGPUAMGMatrix       P;
+
+  PetscFunctionBegin;
+  L->cycles = (int)PetscMin(a->used.cycles, 2);
+  L->two    = PETSC_FALSE;
+  L->A      = finest && !k ? (GPUMGMatrix){.A = finest->A, .o = *finest} : Matrix(&A, transposed);
+  if (!last) {
+    P    = PCGPUAMGMatrixOf_Private(a, k, PETSC_TRUE);
+    L->P = Matrix(&P, PETSC_FALSE);
+    L->R = Matrix(&P, PETSC_TRUE);
+  }
+  if (a->ranks) {
+    const GPUAMGRanksLevel *G = &a->ranks->level[k];
+
+    L->n = (int)G->n;
+    PCGPUAMGSmoother_Private(a, &G->dinv, &G->smooth, (int)G->bs, G->factor, G->bound, last, &L->down);
+  } else {
+    const GPUAMGLevel *G = &a->h.level[k];
+
+    L->n = G->n;
+    PCGPUAMGSmoother_Private(a, &G->dinv, &G->smooth, G->bs, a->factor[k], G->bound, last, &L->down);
+  }
+  L->down.transposed = transposed;
+  PetscCall(GPUCSRBufferGrow(c->dev, GPUMGCycleVectorBytes(c, c->levels - 1 - k), "vectors of a multigrid level", &L->memory));
+  GPUMGCycleVectors(c, c->levels - 1 - k);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The solve of the small level on each rank */
+static PetscErrorCode Small(GPUAMGRanks *r, PetscBool transposed, GPUMGCycle *c)
+{
+  const GPUAMGRanksLevel *G = &r->level[r->levels - 1];
+  PetscInt                version;
+
+  PetscFunctionBegin;
+  if (transposed) PetscCall(PCGPUAMGTransposedCycle_Private(r->one, &c->small));
+  else PetscCall(PCGPUAMGCycleGet_Private(r->one, &c->small, &version));
+  PetscCheck(c->small && c->small->dev == c->dev, PETSC_COMM_SELF, PETSC_ERR_GPU, "The small levels of PC type gpuamg are not on the device of its matrix");
+  c->gather      = (GPUMGMatrix){.A = r->gather.o.A, .o = r->gather.o, .r = r->gather.r};
+  c->coarserows  = (int)G->N;
+  c->coarsefirst = (int)G->rows->rstart;
+  PetscCall(GPUCSRBufferGrow(c->dev, 2 * sizeof(double) * (size_t)G->N, "vectors of a coarse operator", &c->coarsevectors));
+  if (!c->krylov) c->level[0].x = (double *)c->coarsevectors.p + c->coarserows + c->coarsefirst;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Does the host take part in the exchanges of an application? Where peers are not asked for, one exchange may have them and another none */
+static PetscBool Hosted(const GPUAMGRanks *r, const GPUMGCycle *c)
+{
+  PetscBool hosted = (PetscBool)(c->krylov || (r->small && !MatGPUCSRRanksRecordable_Private(&r->gather.r)));
+
+  for (int l = 0; l < c->levels; l++) {
+    const GPUMGLevel *L = &c->level[l];
+
+    if (!MatGPUCSRRanksRecordable_Private(&L->A.r) || (L->P.r.halo && !MatGPUCSRRanksRecordable_Private(&L->P.r))) hosted = PETSC_TRUE;
+  }
+  return hosted;
+}
+
+/* Makes the cycle of the hierarchy or of its transpose. finest: the finest matrix of one rank */
+PetscErrorCode PCGPUAMGCycleFill_Private(PC pc, const GPUCSROperator *finest, PetscBool transposed, GPUMGCycle *c)
+{
+  PC_GPUAMG           *a  = (PC_GPUAMG *)pc->data;
+  const PCGPUAMGLevels of = PCGPUAMGLevelsOf_Private(pc);
+  GPUMGKrylovMethod    krylov;
+
+  PetscFunctionBegin;
+  if (c->dev) PetscCall(GPUMGCycleForget(c));
+  c->dev    = of.dev;
+  c->type   = PC_MG_MULTIPLICATIVE;
+  c->levels = of.levels;
+  c->cycles = 1;
+  c->floats = PETSC_FALSE;
+  c->exact  = (PetscBool)a->h.exact;
+  c->comm   = PetscObjectComm((PetscObject)pc);
+  PetscCallMPI(MPI_Comm_size(c->comm, &c->size));
+  if (c->exact) c->inverse = (GPUCSRBuffer){transposed ? a->h.inverseT.p : a->h.inverse.p, 0}; /* 0 bytes: the hierarchy's, which counts them */
+  for (int k = 0; k < c->levels; k++) PetscCall(Level(a, k, finest, transposed, c));
+  PetscCall(PCGPUAMGKrylovMethod_Private(a, finest ? finest->A : a->matrix.A, &krylov));
+  if (!a->ranks) PetscCall(GPUMGTailMake(c, a->used.tail));
+  c->krylov = krylov;
+  if (a->ranks && a->ranks->small) PetscCall(Small(a->ranks, transposed, c));
+  PetscCall(GPUMGCycleKrylov(c, krylov));
+  if (a->ranks) c->host = Hosted(a->ranks, c);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
