@@ -121,7 +121,6 @@ typedef struct {
 /* Of several ranks by a graph, with the exchange of the matrix */
 typedef struct {
   PetscBool    on; /* in this solve */
-  PetscMPIInt  size;
   GPUCSRRanks  A;
   const char  *way;  /* its exchange, for the view */
   GPUCSRBuffer sums; /* sums of this rank, followed by sums of all ranks */
@@ -132,7 +131,6 @@ typedef struct {
   GPUCSRBuffer        memory; /* vectors of the iteration, the preconditioner's numbers, and values */
   GPUKSPVectorsSingle v;
   GPUCSRStorage       rounded; /* A with rounded values; its other arrays are the plan's */
-  PetscBool           noroom;  /* no memory for rounded values, so double */
   PetscInt            replacements;
 } GPUKSPSingle;
 
@@ -171,6 +169,7 @@ struct _n_KSP_GPU {
   size_t                ncomposed;
 
   /* the solve: its operands and its path */
+  PetscMPIInt    size; /* processes */
   GPUCSROperator op;
   GPUCSRDevice   dev;  /* has all memory below */
   int            n;    /* rows */
@@ -214,6 +213,13 @@ struct _n_KSP_GPU {
   GPUCSRLiving living;
 };
 
+/* The data of a path, in the order of their making: what each process allocates by itself; vectors, collective in the host loop; the rest, NULL: none */
+typedef struct {
+  PetscErrorCode (*memory)(KSP, KSP_GPU *);
+  PetscErrorCode (*vectors)(KSP, KSP_GPU *);
+  PetscErrorCode (*rest)(KSP, KSP_GPU *);
+} GPUKSPParts;
+
 /* Functions that set or get a member of the solver's data */
 #define GPUKSP_SETTER(function, Solver, type, member) \
   static PetscErrorCode function(KSP ksp, type value) \
@@ -247,13 +253,14 @@ GPUCSR_INTERN PetscErrorCode GPUKSPAttempt(KSP, KSP_GPU *, PetscErrorCode (*)(KS
 GPUCSR_INTERN PetscErrorCode GPUKSPOperator(KSP, KSP_GPU *, char why[]);
 GPUCSR_INTERN const char    *GPUKSPWhyNoLaunch(const KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPWhyHostLoop(KSP, KSP_GPU *, const char **why);
-GPUCSR_INTERN PetscErrorCode GPUKSPLive(KSP, KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPMake(KSP, KSP_GPU *, KSPGPUPath, const GPUKSPParts *, const char refused[], char why[]);
+GPUCSR_INTERN PetscErrorCode GPUKSPPrepareBegin(KSP, KSP_GPU *, char why[]);
 GPUCSR_INTERN PetscErrorCode GPUKSPPrepare(KSP, KSP_GPU *, char why[]);
 
 /* ranks.c */
 GPUCSR_INTERN PetscErrorCode GPUKSPAgree(KSP, const KSP_GPU *, const GPUCSRAttempt *, const char refused[], char why[]);
 GPUCSR_INTERN PetscErrorCode GPUKSPEndAllreduce(KSP, PetscErrorCode, PetscBool *);
-GPUCSR_INTERN PetscErrorCode GPUKSPRanksGet(KSP, KSP_GPU *, const char launch[], PetscBool *, char why[]);
+GPUCSR_INTERN PetscErrorCode GPUKSPRanksGet(KSP, KSP_GPU *, char why[]);
 GPUCSR_INTERN PetscErrorCode GPUKSPKindAllreduce(KSP, KSP_GPU *);
 
 /* refine.c */

@@ -65,7 +65,6 @@ static size_t NumbersBytes(const KSP_GPU *k)
 static PetscErrorCode MakeNumbers(KSP ksp, KSP_GPU *k)
 {
   PetscFunctionBegin;
-  PetscCall(GPUCSRBufferGrow(k->dev, NumbersBytes(k), "the preconditioner of a solver", &k->pc.numbers));
   if (k->pc.row->kind == GPUKSP_PC_DIAGONAL) PetscCall(GPUMGPCDiagonal(&k->op, ksp, (double *)k->pc.numbers.p));
   else PetscCall(GPUMGPCColumns(k->dev, ksp, k->n, k->pc.bs, (double *)k->pc.numbers.p));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -267,33 +266,41 @@ static PetscErrorCode Key(KSP ksp, KSP_GPU *k, GPUKSPKey *key)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Allocates memory for the numbers, each process by itself. GPUKSPPCMake() is collective if the numbers are stale: then all processes must call it */
+/* Does the solve apply numbers of its own? */
+static PetscBool HasNumbers(const KSP_GPU *k)
+{
+  return (PetscBool)(k->pc.row->rows && k->pc.row->make && k->pc.kind != GPUKSP_PC_BY_PCAPPLY);
+}
+
+/* Memory for the numbers, each process by itself. stale: GPUKSPPCMake() makes them anew, which is collective */
 PetscErrorCode GPUKSPPCReserve(KSP ksp, KSP_GPU *k, PetscBool *stale)
 {
-  GPUKSPKey key;
+  const size_t bytes = NumbersBytes(k);
+  GPUKSPKey    key;
 
   PetscFunctionBegin;
   *stale = PETSC_FALSE;
-  if (!k->pc.row->make) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!HasNumbers(k)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Key(ksp, k, &key));
-  *stale = (PetscBool)(!k->pc.numbers.p || !GPUKSPSame(key, k->keys.numbers) || k->pc.numbers.bytes < NumbersBytes(k));
+  *stale = (PetscBool)(k->pc.numbers.bytes < bytes || !GPUKSPSame(key, k->keys.numbers));
   if (*stale) PetscCall(PetscMemzero(&k->keys.numbers, sizeof(k->keys.numbers)));
-  PetscCall(GPUCSRBufferGrow(k->dev, NumbersBytes(k), "the preconditioner of a solver", &k->pc.numbers));
+  PetscCall(GPUCSRBufferGrow(k->dev, bytes, "the preconditioner of a solver", &k->pc.numbers));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Its numbers on the device */
+/* The data to apply the PC on the device */
 PetscErrorCode GPUKSPPCMake(KSP ksp, KSP_GPU *k)
 {
-  GPUKSPKey key;
+  const PetscBool numbers = HasNumbers(k);
+  GPUKSPKey       key;
 
   PetscFunctionBegin;
-  if (!k->pc.row->make) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!k->pc.row->make || k->pc.kind == GPUKSP_PC_BY_PCAPPLY) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Key(ksp, k, &key));
-  if (k->pc.numbers.p && GPUKSPSame(key, k->keys.numbers) && (k->pc.kind != GPUKSP_PC_DIAGONAL || k->pc.numbers.bytes >= sizeof(double) * GPUKSPLength(k))) PetscFunctionReturn(PETSC_SUCCESS);
+  if (numbers && GPUKSPSame(key, k->keys.numbers)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscMemzero(&k->keys.numbers, sizeof(k->keys.numbers))); /* until the new ones are there */
   PetscCall((*k->pc.row->make)(ksp, k));
-  k->keys.numbers = key;
+  if (numbers) k->keys.numbers = key;
   k->pc.nnumbers++;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

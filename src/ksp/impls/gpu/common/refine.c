@@ -39,7 +39,6 @@ PetscErrorCode GPUKSPRefineChoose(KSP_GPU *k)
   else if (!can) why = whynot;
   else if (kernels && k->path == KSP_GPU_PATH_PERSISTENT) why = "a persistent kernel was asked for";
   else if (kernels && k->path == KSP_GPU_PATH_AUTO && more - less < t->single_spared) why = "a persistent kernel in double takes less time";
-  else if (k->single.noroom) why = "the device has too little memory for rounded values";
   if (why) PetscCall(PetscStrncpy(k->whydouble, why, sizeof(k->whydouble)));
   else k->refined = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);

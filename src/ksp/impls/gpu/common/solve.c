@@ -368,12 +368,10 @@ static PetscErrorCode GoOnInDouble(KSP ksp, KSP_GPU *k, char why[])
 static PetscErrorCode Attempt(KSP ksp, KSP_GPU *k, PetscErrorCode (*run)(KSP, KSP_GPU *), char why[])
 {
   GPUCSRAttempt attempt;
-  PetscMPIInt   size;
 
   PetscFunctionBegin;
   if (k->peers.on || k->ranks.on) PetscFunctionReturn(RunRanks(ksp, k, why));
-  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
-  if ((k->taken == KSP_GPU_PATH_HOST_LOOP && size > 1) || k->op.required) PetscFunctionReturn((*run)(ksp, k));
+  if ((k->taken == KSP_GPU_PATH_HOST_LOOP && k->size > 1) || k->op.required) PetscFunctionReturn((*run)(ksp, k));
   GPUCSRTry(&attempt, (*run)(ksp, k));
   if (!attempt.error) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCheck(attempt.error == PETSC_ERR_MEM || attempt.error == PETSC_ERR_GPU, PETSC_COMM_SELF, attempt.error, "%s", attempt.message);

@@ -32,7 +32,6 @@ typedef struct {
 
   /* the device's side. n rows, columns for m directions */
   int            m;
-  PetscBool      several; /* several processes: the host reduces sums */
   size_t         stride;
   double        *basis, *flexiblebasis, *x, *b;
   GPUCSRBuffer   statememory, partial;
@@ -60,7 +59,7 @@ GPUCSR_INTERN PetscErrorCode KSPSolve_GPUGMRES(KSP, KSP_GPU *, char why[]);
 GPUCSR_INTERN PetscErrorCode KSPBuildSolution_GPUGMRES(KSP, Vec, Vec *);
 
 /* gmressteps.c */
-GPUCSR_INTERN PetscErrorCode GPUGMRESMemory(KSP, KSP_GPUGMRES *);
+GPUCSR_INTERN PetscErrorCode GPUGMRESMemory(KSP, KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUGMRESRelease(KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUGMRESStart(KSP, KSP_GPUGMRES *, PetscBool zero);
 GPUCSR_INTERN PetscErrorCode GPUGMRESLaunch(KSP, KSP_GPUGMRES *, PetscInt it);

@@ -49,9 +49,9 @@ static PetscErrorCode SendState(KSP_GPUGMRES *g)
 }
 
 /* Memory for the passes. Not collective, so that one process may fail alone */
-PetscErrorCode GPUGMRESMemory(KSP ksp, KSP_GPUGMRES *g)
+PetscErrorCode GPUGMRESMemory(KSP ksp, KSP_GPU *k)
 {
-  KSP_GPU       *k = &g->k;
+  KSP_GPUGMRES  *g = (KSP_GPUGMRES *)k;
   const PetscInt m = PetscMax(1, PetscMin(g->restart, ksp->max_it)), z = g->flexible && k->pc.kind == GPUKSP_PC_BY_PCAPPLY ? m : 0;
   GPUKSPVectors *v       = &k->persistent.v;
   GPUGMRESState  initial = {(int)m, -1, (int)g->refinement, 0};
@@ -116,7 +116,7 @@ static GPUGMRESPass PassOf(KSP_GPUGMRES *g, int source, PetscBool first, PetscBo
                     right ? NULL : diagonal,
                     right ? diagonal : NULL,
                               g->state,
-                    g->several ? NULL : g->seen,
+                    g->k.size > 1 ? NULL : g->seen,
                               g->sums,
                               (double *)g->partial.p + 1,
                               g->most,
@@ -198,7 +198,7 @@ static PetscErrorCode Project(KSP ksp, KSP_GPUGMRES *g, GPUGMRESPass *a)
 {
   PetscFunctionBegin;
   PetscCall(GPUCSREither(g->k.dev, GPUGMRESDeviceProject(a, g->k.dev->stream), GPUCSRRunOnHost(g->k.dev, ProjectLoop, a, sizeof(*a), g->k.dev->stream, "a projection of GMRES")));
-  if (!g->several) PetscFunctionReturn(PETSC_SUCCESS);
+  if (g->k.size == 1) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Reduce(ksp, g, g->mirror->k + 1));
   for (int j = 0; j <= g->mirror->k; j++) GPUGMRESProjected(g->mirror, j, g->sums[j], a->again);
   PetscCall(SendState(g));
@@ -209,7 +209,7 @@ static PetscErrorCode Update(KSP ksp, KSP_GPUGMRES *g, GPUGMRESPass *a)
 {
   PetscFunctionBegin;
   PetscCall(GPUCSREither(g->k.dev, GPUGMRESDeviceUpdate(a, g->k.dev->stream), GPUCSRRunOnHost(g->k.dev, UpdateLoop, a, sizeof(*a), g->k.dev->stream, "an orthogonalization of GMRES")));
-  if (!g->several) PetscFunctionReturn(PETSC_SUCCESS);
+  if (g->k.size == 1) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Reduce(ksp, g, 1));
   if (a->first) g->mirror->k = -1;
   (void)GPUGMRESUpdated(g->mirror, g->sums[0], a->again);
@@ -235,7 +235,7 @@ static PetscErrorCode Orthogonalize(KSP ksp, KSP_GPUGMRES *g, int source, PetscB
     GPUGMRESPass a = PassOf(g, source, first, (PetscBool)again);
 
     if (again && (first || g->refinement == KSP_GMRES_CGS_REFINE_NEVER)) break;
-    if (again && g->several && !g->mirror->again) break; /* on one process the passes test this themselves */
+    if (again && g->k.size > 1 && !g->mirror->again) break; /* on one process the passes test this themselves */
     if (!first) PetscCall(Project(ksp, g, &a));
     PetscCall(Update(ksp, g, &a));
   }
@@ -327,7 +327,7 @@ PetscErrorCode GPUGMRESWait(KSP_GPUGMRES *g, PetscInt it, const double **column)
   KSP_GPU *k = &g->k;
 
   PetscFunctionBegin;
-  if (g->several) {
+  if (g->k.size > 1) {
     *column = GPUGMRESColumn(g->mirror);
     PetscFunctionReturn(PETSC_SUCCESS);
   }

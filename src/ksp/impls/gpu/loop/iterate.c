@@ -14,13 +14,13 @@
 static PetscErrorCode ReduceRanks(KSP_GPU *k, double sum[], int n)
 {
   const GPUCSRBackendOps *ops  = k->dev->ops;
-  const size_t            size = (size_t)k->ranks.size;
+  const size_t            size = (size_t)k->size;
   double *const mine = (double *)k->ranks.sums.p, *const all = mine + GPUKSP_SUMS;
   double        *here;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(PetscMalloc1(n * k->ranks.size, &here));
+  PetscCall(PetscMalloc1(n * k->size, &here));
   ierr = ops->copy(k->dev->id, mine, sum, sizeof(double) * (size_t)n, GPUCSR_TO_DEVICE, k->dev->stream);
   if (!ierr) ierr = MatGPUCSRRanksGather_Private(&k->op, &k->ranks.A, mine, n, all);
   if (!ierr) ierr = ops->copy(k->dev->id, here, all, sizeof(double) * (size_t)n * size, GPUCSR_TO_HOST, k->dev->stream);
@@ -92,7 +92,7 @@ static PetscErrorCode Rows(KSP_GPU *k, GPUKSPStep step, const GPUKSPVectors *v, 
       double *const         all   = args.mine + GPUKSP_SUMS;
 
       if (!slots.size) PetscCall(MatGPUCSRRanksGather_Private(&k->op, &k->ranks.A, args.mine, nsums, all));
-      PetscCall(GPUCSREither(k->dev, GPUKSPStepRuleDevice(step, &slots, all, k->ranks.size, &args, s), 0));
+      PetscCall(GPUCSREither(k->dev, GPUKSPStepRuleDevice(step, &slots, all, k->size, &args, s), 0));
     }
     if (!args.rule && nsums) {
       PetscCall(k->dev->ops->streamsynchronize(k->dev->id, s));
@@ -371,7 +371,7 @@ PetscErrorCode GPUKSPLoop(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIteration
   else {
     const GPUCSRBackendOps     *ops   = k->dev->ops;
     const volatile GPUKSPState *seen  = k->seen;
-    const PetscInt              rows  = k->ranks.on ? k->rows / k->ranks.size : k->n; /* the same on all ranks, which must launch equally many iterations */
+    const PetscInt              rows  = k->ranks.on ? k->rows / k->size : k->n; /* the same on all ranks, which must launch equally many iterations */
     const int                   ahead = k->pc.row->rows || rows < GPUCSRMachineOf(k->ranks.on ? NULL : k->dev)->ahead_rows;
     int                         q     = 0;
 
@@ -422,11 +422,9 @@ static PetscErrorCode GraphBegin(KSP ksp, KSP_GPU *k)
   const GPUCSRVersion none = {0, 0}, off = k->ranks.on ? k->ranks.A.off.version : none;
   const GPUKSPKey     key =
     GPUKSPKeyOf(GPUKSPVersionOf(k->op.version), GPUKSPAddress(k->op.plan->A.array[0].data), GPUKSPAddress(k->pc.row), ((PetscObject)ksp->pc)->id, k->pc.variant, k->method, ksp->pc_side == PC_RIGHT, k->n, GPUKSPVersionOf(off), k->ranks.on ? k->ranks.A.made : 0);
-  PetscMPIInt size;
 
   PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
-  if (k->refined || k->graph.rulehere || (size > 1 && !k->ranks.on) || !k->pc.row->lasting || !GPUKSPSame(key, k->graph.key) || memcmp(&k->graph.v, &k->persistent.v, sizeof(k->graph.v))) PetscCall(GPUKSPGraphForget(k));
+  if (k->refined || k->graph.rulehere || (k->size > 1 && !k->ranks.on) || !k->pc.row->lasting || !GPUKSPSame(key, k->graph.key) || memcmp(&k->graph.v, &k->persistent.v, sizeof(k->graph.v))) PetscCall(GPUKSPGraphForget(k));
   k->graph.key = key;
   k->graph.v   = k->persistent.v;
   PetscFunctionReturn(PETSC_SUCCESS);
