@@ -2,6 +2,7 @@
   Preparation of a solve: the operator on a device, the choice of a path, and the data of the path. Data of an earlier solve are reused while their key (gpukspimpl.h) is the same.
 */
 #include "gpukspimpl.h"
+#include <petsc/private/pcimpl.h> /* the operations of a PC */
 #include "../../petsc/methods.h"
 #include "../../../pc/impls/gpuamg/gpuamg.h"
 
@@ -130,14 +131,12 @@ static PetscErrorCode BytesIn(KSP_GPU *k, const GPUKSPFormat *f, const GPUCSRFor
 */
 static PetscErrorCode Better(KSP_GPU *k, PetscBool takes)
 {
-  const GPUKSPKey     key   = GPUKSPKeyOf(GPUKSPVersionOf(k->op.version), k->path, k->peers.on);
   const double        plan  = GPUKSPBytes(&k->op.plan->A, PETSC_FALSE);
   double              least = takes ? 0.9 * plan : plan + (k->peers.on ? GPUCSRMachineShared.persistent_spared_ranks : GPUCSRMachineOf(k->dev)->persistent_spared), bytes;
   const GPUCSRFormat *format;
   const PetscBool     open = GPUCSRRequestOpen(k->op.request);
 
   PetscFunctionBegin;
-  if (GPUKSPSame(key, k->keys.format)) PetscFunctionReturn(PETSC_SUCCESS);
   k->launch.better = NULL;
   if (!takes && k->path == KSP_GPU_PATH_PERSISTENT) least = PETSC_INFINITY;
   for (const GPUKSPFormat *f = GPUKSPFormats; f->name && (open || !takes); f++) {
@@ -148,67 +147,53 @@ static PetscErrorCode Better(KSP_GPU *k, PetscBool takes)
       k->launch.better = format;
     }
   }
-  k->keys.format = key;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A copy of the matrix in another format than the plan's. held: false if the values have changed since the features were computed, and the format cannot hold them */
-static PetscErrorCode Copy(KSP_GPU *k, PetscBool *held)
+/* Takes a copy of the matrix in another format than the plan's, unless the values have changed since the features were computed, and the format cannot hold them */
+static PetscErrorCode Copy(KSP_GPU *k, PetscBool *takes)
 {
   const GPUCSRPlan *P    = k->op.plan;
   const GPUKSPKey   key  = GPUKSPKeyOf(k->op.version.pattern, P->A.precision, GPUKSPAddress(k->launch.better));
   PetscBool         same = (PetscBool)(k->launch.copy.built && GPUKSPSame(key, k->keys.copy));
   GPUCSRRequest     q    = {"auto", "auto", GPUCSR_SELECT_ESTIMATE, 0, 0};
+  GPUCSRFeatures    f    = P->features;
   GPUCSRSource      s;
 
   PetscFunctionBegin;
-  *held = PETSC_TRUE;
   if (!same || k->launch.copyvalues != k->op.version.values) {
     PetscCall(MatGPUCSROperatorSource_Private(&k->op, &s));
     PetscCall(PetscStrncpy(q.format, k->launch.better->name, sizeof(q.format)));
     k->launch.copyvalues = 0; /* until the new ones are there */
     if (same) PetscCall(GPUCSRPlanRefresh(&k->launch.copy, &s, NULL, &same));
-    if (!same && GPUKSPFormatIsTable(k->launch.better)) {
-      GPUCSRFeatures f = P->features;
-
-      PetscCall(GPUCSRStencils(s.m, s.i, s.j, GPUCSR_PETSCINT, s.a, GPUCSR_DOUBLE, &f));
-      *held = (PetscBool)(f.stencils > 0);
-    }
-    if (!*held) PetscFunctionReturn(PETSC_SUCCESS);
+    if (!same && GPUKSPFormatIsTable(k->launch.better)) PetscCall(GPUCSRStencils(s.m, s.i, s.j, GPUCSR_PETSCINT, s.a, GPUCSR_DOUBLE, &f));
+    if (!same && GPUKSPFormatIsTable(k->launch.better) && f.stencils <= 0) PetscFunctionReturn(PETSC_SUCCESS);
     if (!same) PetscCall(GPUCSRPlanBuild(k->dev, &s, P->A.precision, &q, &k->launch.copy));
     k->keys.copy         = key;
     k->launch.copyvalues = k->op.version.values;
   }
   k->launch.S = &k->launch.copy.A;
+  *takes      = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* For stencils: the most common stencil, and the diagonals of the preconditioner */
 static PetscErrorCode Tables(KSP_GPU *k)
 {
-  const PetscBool diagonal = (PetscBool)(k->pc.kind == GPUKSP_PC_DIAGONAL);
-  const GPUKSPKey key      = GPUKSPKeyOf(GPUKSPVersionOf(k->op.version), GPUKSPAddress(k->launch.S->array[0].data), diagonal ? k->pc.nnumbers : 0);
-
   PetscFunctionBegin;
-  if (GPUKSPSame(key, k->keys.tables)) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscMemzero(&k->keys.tables, sizeof(k->keys.tables)));
   PetscCall(GPUCSREither(k->dev, GPUKSPPersistentCommon(k->launch.S, &k->persistent.common, k->dev->stream), 0));
-  PetscCall(GPUCSREither(k->dev, GPUKSPPersistentDiagonals(k->launch.S, diagonal ? (const double *)k->pc.numbers.p : NULL, (double *)k->launch.table.p, &k->persistent.same, k->dev->stream), 0));
-  k->keys.tables = key;
+  PetscCall(GPUCSREither(k->dev, GPUKSPPersistentDiagonals(k->launch.S, k->persistent.v.pc, (double *)k->launch.table.p, &k->persistent.same, k->dev->stream), 0));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Blocks and their rows; no block cuts a slice or a block of the preconditioner */
 static PetscErrorCode Shape(KSP_GPU *k)
 {
-  const GPUKSPKey   key  = GPUKSPKeyOf(GPUKSPVersionOf(k->op.version), GPUKSPAddress(k->launch.S->array[0].data), GPUKSPAddress(k->pc.row), k->method, k->pc.bs, k->halo, k->peers.on ? k->peers.made : 0);
   GPUKSPPersistent *L    = &k->persistent;
   GPUCSRBool        fits = 0;
 
   PetscFunctionBegin;
-  L->A = k->launch.S;
-  if (GPUKSPSame(key, k->keys.shape)) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscMemzero(&k->keys.shape, sizeof(k->keys.shape)));
+  L->A      = k->launch.S;
   L->method = k->method;
   L->bounds = (int *)k->launch.bounds.p;
   L->reach  = L->bounds + GPUKSP_BLOCKS + 1;
@@ -221,27 +206,30 @@ static PetscErrorCode Shape(KSP_GPU *k)
   k->launch.plain.threads = L->threads;
   k->launch.plain.shared  = L->shared;
   if (k->halo) PetscCall(GPUCSREither(k->dev, GPUKSPPersistentHalo(L, k->dev->stream), 0));
-  k->keys.shape = key;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* k->why: the reason against one launch; otherwise unchanged */
+/* k->why: the reason against one launch; empty: none */
 static PetscErrorCode PreparePersistent(KSP_GPU *k)
 {
-  PetscBool takes, possible;
+  const GPUKSPKey key = GPUKSPKeyOf(GPUKSPVersionOf(k->op.version), GPUKSPAddress(k->op.plan->A.array[0].data), k->path, GPUKSPAddress(k->pc.row), k->pc.bs, k->pc.nnumbers, k->method, k->halo, k->peers.on ? k->peers.made : 0);
+  GPUKSPLaunch   *l   = &k->launch;
+  PetscBool       takes;
 
   PetscFunctionBegin;
-  k->launch.S = &k->op.plan->A;
-  takes       = GPUKSPPersistentTakes(k->launch.S);
+  if (GPUKSPSame(key, k->keys.launch)) PetscFunctionReturn(PetscStrncpy(k->why, l->why, sizeof(k->why)));
+  PetscCall(PetscMemzero(&k->keys.launch, sizeof(k->keys.launch)));
+  l->S  = &k->op.plan->A;
+  takes = GPUKSPPersistentTakes(l->S);
   PetscCall(Better(k, takes));
-  if (k->launch.better) {
-    PetscCall(Copy(k, &possible));
-    takes = (PetscBool)(takes || possible);
-  }
-  if (!takes) PetscFunctionReturn(PetscSNPrintf(k->why, sizeof(k->why), "format %s has no product that a persistent kernel could call, and is much smaller than one that has", k->launch.S->format->name));
-  PetscCall(Tables(k));
-  PetscCall(Shape(k));
-  k->launch.with = k->launch.S->format;
+  if (l->better) PetscCall(Copy(k, &takes));
+  if (takes) {
+    PetscCall(Tables(k));
+    PetscCall(Shape(k));
+  } else PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "format %s has no product that a persistent kernel could call, and is much smaller than one that has", l->S->format->name));
+  l->with = l->S->format;
+  PetscCall(PetscStrncpy(l->why, k->why, sizeof(l->why)));
+  k->keys.launch = key;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -258,7 +246,7 @@ static PetscErrorCode PrepareHistory(KSP ksp, KSP_GPU *k)
 
 /*
   PCJACOBI makes its diagonal in its first application. After a failure of one rank's device, this rank alone would create a parallel vector in the next application, and tags of later messages would
-  differ. So all ranks reset the PC.
+  differ. So all ranks drop the diagonal.
 */
 static PetscErrorCode ResetJacobi(KSP ksp, KSP_GPU *k)
 {
@@ -267,7 +255,7 @@ static PetscErrorCode ResetJacobi(KSP ksp, KSP_GPU *k)
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCJACOBI, &jacobi));
   if (!jacobi || k->size == 1) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PCReset(ksp->pc));
+  PetscTryTypeMethod(ksp->pc, reset); /* PCReset() would take the operators away */
   PetscCall(PetscMemzero(&k->keys.numbers, sizeof(k->keys.numbers)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -441,6 +429,7 @@ PetscErrorCode GPUKSPPrepareBegin(KSP ksp, KSP_GPU *k, char why[])
 {
   GPUCSRAttempt attempt, found;
   PetscBool     monitors, test;
+  int           most[3];
 
   PetscFunctionBegin;
   GPUCSRTry(&attempt, GPUKSPOpen(k, k->op.dev));
@@ -449,8 +438,12 @@ PetscErrorCode GPUKSPPrepareBegin(KSP ksp, KSP_GPU *k, char why[])
   PetscCall(GPUKSPAgree(ksp, k, &attempt, "", why));
   if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSPMethodsLooked_Private(ksp, &monitors, &test));
-  k->live = (PetscBool)(monitors || test);
-  if (k->size > 1) PetscCall(GPUKSPKindAllreduce(ksp, k));
+  most[0] = (int)k->pc.kind;
+  most[1] = -(int)k->pc.kind;
+  most[2] = monitors || test;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, most, 3, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp)));
+  if (most[0] != -most[1]) k->pc.kind = GPUKSP_PC_BY_PCAPPLY; /* a rank may lack the device's data of its neighbours, a factor for example */
+  k->live = (PetscBool)most[2];                               /* all ranks stop for a monitor of one */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -313,8 +313,10 @@ PetscErrorCode KSPBuildSolution_GPUGMRES(KSP ksp, Vec v, Vec *V)
     v = g->built;
   }
   if (g->it) PetscCall(Solve(ksp, g, g->it, &solvable));
-  if (solvable) PetscCall(GPUGMRESBuild(ksp, g, g->it, v));
-  else PetscCall(VecCopy(ksp->vec_sol, v));
+  if (solvable) {
+    PetscCall(GPUGMRESCombine(ksp, g, g->it, NULL));
+    PetscCall(GPUKSPStore(&g->k, g->k.slot[GMRES_RESULT].p, v));
+  } else PetscCall(VecCopy(ksp->vec_sol, v));
   *V = v;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -77,19 +77,3 @@ PetscErrorCode GPUKSPRanksGet(KSP ksp, KSP_GPU *k, char why[])
   if (!why[0]) k->ranks.way = MatGPUCSRRanksExchange_Private(&k->ranks.A);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
-
-/*
-  Ranks agree on the kind of the PC and on live monitors. A rank may lack the device's data of its neighbours, a factor for example: then PETSc applies the PC on all ranks. If a monitor reads
-  every iteration on one rank, all ranks stop for the monitor
-*/
-PetscErrorCode GPUKSPKindAllreduce(KSP ksp, KSP_GPU *k)
-{
-  const int kind    = (int)k->pc.kind;
-  int       most[3] = {kind, -kind, (int)k->live};
-
-  PetscFunctionBegin;
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, most, 3, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp)));
-  if (most[0] != -most[1]) k->pc.kind = GPUKSP_PC_BY_PCAPPLY;
-  k->live = (PetscBool)most[2];
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
