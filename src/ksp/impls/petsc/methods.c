@@ -125,8 +125,9 @@ PetscErrorCode KSPMethodsLooked_Private(KSP ksp, PetscBool *monitors, PetscBool 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A solve with copies: the program's solution and right-hand side, and the copies. During PETSc's method the KSP has the copies, and these functions in place of the program's */
+/* Data of a wrapped method, for a solve with copies: the program's solution and right-hand side, and the copies. During PETSc's method the KSP has the copies, and these functions in place of the program's */
 typedef struct {
+  GPUCSRWrap      *wrap;
   KSP              ksp;
   Vec              mine[2], copy[2];
   PetscObjectState copied, mineat; /* state of the copy when the program's vector last received it, and state of that vector then */
@@ -136,12 +137,6 @@ typedef struct {
   PetscErrorCode (*converged)(KSP, PetscInt, PetscReal, KSPConvergedReason *, void *);
   void *monitorcontext, *cnvP;
 } Lent;
-
-/* Data of a wrapped method */
-typedef struct {
-  GPUCSRWrap *wrap;
-  Lent       *lent; /* the running solve; NULL: none */
-} Copies;
 
 static PetscErrorCode Give(Lent *);
 
@@ -228,44 +223,42 @@ static PetscErrorCode Give(Lent *l)
 
 static PetscErrorCode KSPBuildSolution_Copies(KSP ksp, Vec v, Vec *V)
 {
-  Copies   *c;
   Lent     *l;
   PetscBool given;
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRWrapData((PetscObject)ksp, &c));
-  l     = c->lent;
-  given = (PetscBool)(l && l->given);
-  if (given) PetscCall(TakeBack(l));
-  PetscCall((*c->wrap->petsc.ksp.buildsolution)(ksp, v, V));
+  PetscCall(GPUCSRWrapData((PetscObject)ksp, &l));
+  given = l->given;
+  PetscCall(TakeBack(l));
+  PetscCall((*l->wrap->petsc.ksp.buildsolution)(ksp, v, V));
   if (given) PetscCall(Give(l));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode SolveCopies(KSP ksp, GPUCSRWrap *w)
 {
-  Lent l = {
-    .ksp = ksp, .mine = {ksp->vec_sol, ksp->vec_rhs}
-  };
+  Lent          *l    = (Lent *)w->data;
+  Vec           *mine = l->mine, *copy = l->copy;
   PetscErrorCode ierr, back;
 
   PetscFunctionBegin;
-  PetscCall(DeviceVecs(ksp, &l.copy[0], &l.copy[1]));
-  if (!l.copy[0]) PetscFunctionReturn((*w->petsc.ksp.solve)(ksp));
+  PetscCall(DeviceVecs(ksp, &copy[0], &copy[1]));
+  if (!copy[0]) PetscFunctionReturn((*w->petsc.ksp.solve)(ksp));
   PetscCall(PetscInfo(ksp, "Right-hand side or solution is on the host: solving with copies on the device\n"));
-  PetscCall(VecCopy(l.mine[1], l.copy[1]));
-  PetscCall(VecLockReadPush(l.copy[1]));
-  if (ksp->guess_zero) PetscCall(VecSet(l.copy[0], 0.0));
-  else PetscCall(VecCopy(l.mine[0], l.copy[0]));
-  PetscCall(PetscObjectStateGet((PetscObject)l.mine[0], &l.mineat));
-  PetscCall(PetscObjectStateGet((PetscObject)l.copy[0], &l.copied));
-  PetscCall(Give(&l));
-  ((Copies *)w->data)->lent = &l;
-  ierr                      = (*w->petsc.ksp.solve)(ksp);
-  ((Copies *)w->data)->lent = NULL;
-  back                      = TakeBack(&l);
-  PetscCall(VecLockReadPop(l.copy[1]));
-  for (int k = 0; k < 2; k++) PetscCall(VecDestroy(&l.copy[k]));
+  l->ksp  = ksp;
+  mine[0] = ksp->vec_sol;
+  mine[1] = ksp->vec_rhs;
+  PetscCall(VecCopy(mine[1], copy[1]));
+  PetscCall(VecLockReadPush(copy[1]));
+  if (ksp->guess_zero) PetscCall(VecSet(copy[0], 0.0));
+  else PetscCall(VecCopy(mine[0], copy[0]));
+  PetscCall(PetscObjectStateGet((PetscObject)mine[0], &l->mineat));
+  PetscCall(PetscObjectStateGet((PetscObject)copy[0], &l->copied));
+  PetscCall(Give(l));
+  ierr = (*w->petsc.ksp.solve)(ksp);
+  back = TakeBack(l);
+  PetscCall(VecLockReadPop(copy[1]));
+  for (int k = 0; k < 2; k++) PetscCall(VecDestroy(&copy[k]));
   PetscCall(ierr);
   PetscCall(back);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -431,7 +424,7 @@ static PetscErrorCode KSPSetUp_Mended(KSP ksp)
 #define ONCE(name)    GPUCSR_WRAP(KSP, name, #name, .ops.ksp = {.solve = KSPSolve_Preonly})
 #define MENDED(name)  GPUCSR_WRAP(KSP, name, #name, .ops.ksp = {.solve = KSPSolve_Mended, .setup = KSPSetUp_Mended})
 #define HELD(name)    GPUCSR_WRAP(KSP, name, #name, .ops.ksp = {.solve = KSPSolve_Method})
-#define COPIES(name)  GPUCSR_WRAP(KSP, name, #name, .ops.ksp = {.solve = KSPSolve_Method, .setup = KSPSetUp_Copies, .buildsolution = KSPBuildSolution_Copies}, .bytes = sizeof(Copies))
+#define COPIES(name)  GPUCSR_WRAP(KSP, name, #name, .ops.ksp = {.solve = KSPSolve_Method, .setup = KSPSetUp_Copies, .buildsolution = KSPBuildSolution_Copies}, .bytes = sizeof(Lent))
 ONCE(preonly)
 FORGETS(bcgsl)
 FORGETS(cgs)

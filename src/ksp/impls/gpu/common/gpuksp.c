@@ -17,10 +17,12 @@ static int64_t TestOf(KSP ksp)
   return (c->initialrtol ? 1 : 0) + (c->mininitialrtol ? 2 : 0) + (c->convmaxits ? 4 : 0);
 }
 
-/* Collective, before each solve, since a program may change settings at any time: ranks with different settings deadlock or compute wrong solutions. own: a number of the type's own settings */
-static PetscErrorCode SameOnAllRanks(KSP ksp, int64_t own)
+/* Collective, before each solve, since a program may change settings at any time: ranks with different settings deadlock or compute wrong solutions. why: the reason of the settings for PETSc's type; empty: none */
+PetscErrorCode GPUKSPSettings(KSP ksp, char why[])
 {
-  const KSP_GPU *k = (const KSP_GPU *)ksp->data;
+  const KSP_GPU    *k     = (const KSP_GPU *)ksp->data;
+  int64_t           own   = 0; /* a number of the type's own settings */
+  const char *const petsc = k->settings ? (*k->settings)(ksp, &own) : NULL;
   const struct {
     const char *what, *option;
     int64_t     value;
@@ -55,19 +57,6 @@ static PetscErrorCode SameOnAllRanks(KSP ksp, int64_t own)
   for (c = 0; c < CHOICES; c++) mine[c] = choice[c].value;
   PetscCall(GPUCSRSameOnAllRanks(PetscObjectComm((PetscObject)ksp), CHOICES, mine, &c));
   PetscCheck(c == CHOICES, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_INCOMP, "The %s of KSP type %s is not the same on all ranks (%s)", choice[c].what, ((PetscObject)ksp)->type_name, choice[c].option);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Collective. why: the reason of the settings for PETSc's type, the same on all ranks; empty: none */
-PetscErrorCode GPUKSPSettings(KSP ksp, char why[])
-{
-  const KSP_GPU *k   = (const KSP_GPU *)ksp->data;
-  int64_t        own = 0;
-  const char    *petsc;
-
-  PetscFunctionBegin;
-  petsc = k->settings ? (*k->settings)(ksp, &own) : NULL;
-  PetscCall(SameOnAllRanks(ksp, own));
   PetscCall(PetscStrncpy(why, petsc ? petsc : "", GPUKSP_WHY));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -150,7 +139,7 @@ static PetscErrorCode KSPView_GPU(KSP ksp, PetscViewer viewer)
   if (k->method != GPUKSP_BCGS && k->pc.flexible)
     PetscCall(PetscViewerASCIIPrintf(viewer, "  directions of flexible conjugate gradients%s, because the preconditioner is not linear\n", k->variant == KSP_GPU_SINGLE_REDUCTION ? " without the single reduction" : ""));
   ranks[0] = 0;
-  if (k->peers.on || k->ranks.on) PetscCall(PetscSNPrintf(ranks, sizeof(ranks), ", on each of %d processes, which exchange by themselves (%s)", k->peers.on ? k->persistent.peers.size : (int)k->ranks.size, k->peers.on ? "peer" : k->ranks.way));
+  if (k->peers.on || k->ranks.on) PetscCall(PetscSNPrintf(ranks, sizeof(ranks), ", on each of %d processes, which exchange by themselves (%s)", (int)k->size, k->peers.on ? "peer" : k->ranks.way));
   if (k->taken == KSP_GPU_PATH_PERSISTENT)
     PetscCall(PetscViewerASCIIPrintf(viewer, "  last solve: one persistent kernel of %d blocks, format %s%s%s\n", k->persistent.blocks, k->launch.with->name, k->persistent.halo ? ", halos recomputed" : "", ranks));
   else PetscCall(PetscViewerASCIIPrintf(viewer, "  last solve: path %s, because %s%s\n", KSPGPUPaths[k->taken], k->why, ranks));

@@ -36,12 +36,12 @@ typedef struct {
   GPUKSPPCKind kind;
   PetscBool    rows;    /* stored as a fixed count of numbers a row for persistent kernels */
   PetscBool    lasting; /* its arrays stay in place unless its variant changes: a graph may be kept for the next solve */
-  /* does this row serve the PC? bs: its block size; variant: a key of other settings */
+  /* does this row serve the PC? bs: its block size; variant: a key of other settings. NULL: always */
   PetscErrorCode (*accept)(PC, PetscInt *bs, PetscInt *variant, PetscBool *yes);
   /* takes the data to apply the PC on the device; NULL: none */
   PetscErrorCode (*make)(KSP, KSP_GPU *);
   /* z = M r on the device, in stream order, between two steps of a solve; graphs may record it */
-  PetscErrorCode (*apply)(KSP_GPU *, const double *r, double *z, PetscBool rule, GPUCSRStream);
+  PetscErrorCode (*apply)(KSP_GPU *, const double *r, double *z, PetscBool rule);
 } GPUKSPPC;
 
 /* The key of a cached object: numbers that change when the object must be made again. Keys are compared as memory; unused numbers are 0 */
@@ -56,10 +56,8 @@ typedef struct {
 /* Keys of data on the device */
 typedef struct {
   GPUKSPKey numbers; /* of the preconditioner */
-  GPUKSPKey format;  /* of a persistent kernel: the format for its product, */
-  GPUKSPKey copy;    /* the copy of the matrix in that format, without the values, */
-  GPUKSPKey tables;  /* tables of stencils: the most common one, and the diagonals of the preconditioner, */
-  GPUKSPKey shape;   /* and its shape */
+  GPUKSPKey launch;  /* of a persistent kernel: all, */
+  GPUKSPKey copy;    /* and the copy of the matrix in another format, without the values */
   GPUKSPKey pattern; /* of several ranks with one launch on each: the exchanged entries, */
   GPUKSPKey block;   /* and the off-diagonal block */
 } GPUKSPKeys;
@@ -98,7 +96,8 @@ typedef struct {
   const GPUCSRFormat  *with;       /* format of the product */
   const GPUCSRStorage *S;          /* its storage: the plan's, or */
   GPUCSRPlan           copy;       /* our copy in another format, */
-  const GPUCSRFormat  *better;     /* this one */
+  const GPUCSRFormat  *better;     /* this one; NULL: none */
+  char                 why[128];   /* the reason against the kernel; empty: none */
   PetscInt64           copyvalues; /* the version of its values */
   struct {
     int    size, threads;
@@ -121,7 +120,6 @@ typedef struct {
 /* Of several ranks by a graph, with the exchange of the matrix */
 typedef struct {
   PetscBool    on; /* in this solve */
-  PetscMPIInt  size;
   GPUCSRRanks  A;
   const char  *way;  /* its exchange, for the view */
   GPUCSRBuffer sums; /* sums of this rank, followed by sums of all ranks */
@@ -132,7 +130,6 @@ typedef struct {
   GPUCSRBuffer        memory; /* vectors of the iteration, the preconditioner's numbers, and values */
   GPUKSPVectorsSingle v;
   GPUCSRStorage       rounded; /* A with rounded values; its other arrays are the plan's */
-  PetscBool           noroom;  /* no memory for rounded values, so double */
   PetscInt            replacements;
 } GPUKSPSingle;
 
@@ -171,6 +168,7 @@ struct _n_KSP_GPU {
   size_t                ncomposed;
 
   /* the solve: its operands and its path */
+  PetscMPIInt    size; /* processes */
   GPUCSROperator op;
   GPUCSRDevice   dev;  /* has all memory below */
   int            n;    /* rows */
@@ -214,6 +212,13 @@ struct _n_KSP_GPU {
   GPUCSRLiving living;
 };
 
+/* The data of a path, in the order of their making: what each process allocates by itself; vectors, collective in the host loop; the rest, NULL: none */
+typedef struct {
+  PetscErrorCode (*memory)(KSP, KSP_GPU *);
+  PetscErrorCode (*vectors)(KSP, KSP_GPU *);
+  PetscErrorCode (*rest)(KSP, KSP_GPU *);
+} GPUKSPParts;
+
 /* Functions that set or get a member of the solver's data */
 #define GPUKSP_SETTER(function, Solver, type, member) \
   static PetscErrorCode function(KSP ksp, type value) \
@@ -247,14 +252,14 @@ GPUCSR_INTERN PetscErrorCode GPUKSPAttempt(KSP, KSP_GPU *, PetscErrorCode (*)(KS
 GPUCSR_INTERN PetscErrorCode GPUKSPOperator(KSP, KSP_GPU *, char why[]);
 GPUCSR_INTERN const char    *GPUKSPWhyNoLaunch(const KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPWhyHostLoop(KSP, KSP_GPU *, const char **why);
-GPUCSR_INTERN PetscErrorCode GPUKSPLive(KSP, KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPMake(KSP, KSP_GPU *, KSPGPUPath, const GPUKSPParts *, const char refused[], char why[]);
+GPUCSR_INTERN PetscErrorCode GPUKSPPrepareBegin(KSP, KSP_GPU *, char why[]);
 GPUCSR_INTERN PetscErrorCode GPUKSPPrepare(KSP, KSP_GPU *, char why[]);
 
 /* ranks.c */
 GPUCSR_INTERN PetscErrorCode GPUKSPAgree(KSP, const KSP_GPU *, const GPUCSRAttempt *, const char refused[], char why[]);
 GPUCSR_INTERN PetscErrorCode GPUKSPEndAllreduce(KSP, PetscErrorCode, PetscBool *);
-GPUCSR_INTERN PetscErrorCode GPUKSPRanksGet(KSP, KSP_GPU *, const char launch[], PetscBool *, char why[]);
-GPUCSR_INTERN PetscErrorCode GPUKSPKindAllreduce(KSP, KSP_GPU *);
+GPUCSR_INTERN PetscErrorCode GPUKSPRanksGet(KSP, KSP_GPU *, char why[]);
 
 /* refine.c */
 GPUCSR_INTERN PetscErrorCode GPUKSPRefineChoose(KSP_GPU *);
@@ -282,14 +287,12 @@ GPUCSR_INTERN PetscErrorCode GPUKSPGraphRecord(KSP, KSP_GPU *, GPUKSPVectors *, 
 GPUCSR_INTERN PetscErrorCode GPUKSPLoop(KSP, KSP_GPU *, GPUKSPVectors *, GPUKSPIteration);
 GPUCSR_INTERN PetscErrorCode GPUKSPStart(KSP, KSP_GPU *, GPUKSPVectors *, PetscBool);
 GPUCSR_INTERN PetscErrorCode GPUKSPTrueNorm(KSP, KSP_GPU *, GPUKSPVectors *);
-GPUCSR_INTERN PetscErrorCode GPUKSPStepRun(KSP, KSP_GPU *, GPUKSPStep, GPUKSPVectors *, int turn);
-GPUCSR_INTERN PetscErrorCode GPUKSPStepArrays(KSP_GPU *, GPUKSPStep, const GPUKSPVectors *, PetscBool rule);
-GPUCSR_INTERN PetscErrorCode GPUKSPProduct(KSP, KSP_GPU *, GPUKSPVectors *, int, int);
-GPUCSR_INTERN PetscErrorCode GPUKSPPrecondition(KSP, KSP_GPU *, GPUKSPVectors *, int from, int to, PetscBool rule);
+GPUCSR_INTERN PetscErrorCode GPUKSPStepRun(KSP, KSP_GPU *, GPUKSPStep, const GPUKSPVectors *, int turn);
+GPUCSR_INTERN PetscErrorCode GPUKSPProduct(KSP, KSP_GPU *, int from, int to);
+GPUCSR_INTERN PetscErrorCode GPUKSPPrecondition(KSP, KSP_GPU *, int from, int to, PetscBool rule);
 
 /* precond.c */
 GPUCSR_INTERN PetscErrorCode GPUKSPCheckNorm(KSP, PetscReal);
-GPUCSR_INTERN PetscErrorCode GPUKSPPCSetUp(KSP, PetscBool *failed);
 GPUCSR_INTERN PetscErrorCode GPUKSPPCFind(KSP, KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUKSPPCReserve(KSP, KSP_GPU *, PetscBool *);
 GPUCSR_INTERN PetscErrorCode GPUKSPPCMake(KSP, KSP_GPU *);

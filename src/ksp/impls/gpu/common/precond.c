@@ -5,20 +5,12 @@
   Other preconditioners that the device applies (a multigrid cycle, triangular solves) are rows of kind GPUKSP_PC_BETWEEN_STEPS with their own apply(), which graphs record.
 */
 #include "gpukspimpl.h"
-#include "../../petsc/methods.h"
 #include "../../../pc/impls/blocks/pcblocks.h"
 #include "../../../pc/impls/mg/cycle.h"
 #include "../../../pc/impls/gpuamg/gpuamg.h"
 
 /* Largest block size in a step */
 #define LARGEST_BLOCK 8
-
-static PetscErrorCode Always(PC pc, PetscInt *bs, PetscInt *variant, PetscBool *yes)
-{
-  PetscFunctionBegin;
-  *yes = PETSC_TRUE;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 static PetscErrorCode AcceptJacobi(PC pc, PetscInt *bs, PetscInt *variant, PetscBool *yes)
 {
@@ -48,14 +40,6 @@ static PetscErrorCode AcceptBlocks(PC pc, PetscInt *bs, PetscInt *variant, Petsc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode AcceptBlocksOfOne(PC pc, PetscInt *bs, PetscInt *variant, PetscBool *yes)
-{
-  PetscFunctionBegin;
-  PetscCall(AcceptBlocks(pc, bs, variant, yes));
-  *yes = (PetscBool)(*bs == 1);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Bytes of the preconditioner's numbers, with room for halo rows. Never 0: with any numbers a kernel synchronises the ranks more often, and all ranks must agree */
 static size_t NumbersBytes(const KSP_GPU *k)
 {
@@ -65,21 +49,18 @@ static size_t NumbersBytes(const KSP_GPU *k)
 static PetscErrorCode MakeNumbers(KSP ksp, KSP_GPU *k)
 {
   PetscFunctionBegin;
-  PetscCall(GPUCSRBufferGrow(k->dev, NumbersBytes(k), "the preconditioner of a solver", &k->pc.numbers));
   if (k->pc.row->kind == GPUKSP_PC_DIAGONAL) PetscCall(GPUMGPCDiagonal(&k->op, ksp, (double *)k->pc.numbers.p));
   else PetscCall(GPUMGPCColumns(k->dev, ksp, k->n, k->pc.bs, (double *)k->pc.numbers.p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode ApplyBlocks(KSP_GPU *k, const double *r, double *z, PetscBool rule, GPUCSRStream s)
+static PetscErrorCode ApplyBlocks(KSP_GPU *k, const double *r, double *z, PetscBool rule)
 {
   GPUKSPVectors v = k->persistent.v;
 
-  PetscFunctionBegin;
   v.from = r;
   v.to   = z;
-  PetscCall(GPUKSPStepArrays(k, GPUKSP_PRECONDITION, &v, rule));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return GPUKSPStepRun(NULL, k, GPUKSP_PRECONDITION, &v, rule ? GPUKSP_STEP_RULE : GPUKSP_STEP_ALWAYS);
 }
 
 static PetscErrorCode CycleOf(PC pc, GPUMGCycle **c, PetscInt *version)
@@ -114,7 +95,7 @@ static PetscErrorCode MakeCycle(KSP ksp, KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode ApplyCycle(KSP_GPU *k, const double *r, double *z, PetscBool rule, GPUCSRStream s)
+static PetscErrorCode ApplyCycle(KSP_GPU *k, const double *r, double *z, PetscBool rule)
 {
   const GPUCSRSums sums = {PETSC_TRUE, r, NULL, NULL, (double *)k->graph.parts.p, &k->graph.nparts};
 
@@ -150,7 +131,7 @@ static PetscErrorCode MakeFactor(KSP ksp, KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode ApplyFactor(KSP_GPU *k, const double *r, double *z, PetscBool rule, GPUCSRStream s)
+static PetscErrorCode ApplyFactor(KSP_GPU *k, const double *r, double *z, PetscBool rule)
 {
   PetscFunctionBegin;
   if (k->pc.factor) PetscCall(MatGPUCSRFactorSolveArrays_Private(k->pc.factor, r, z));
@@ -190,21 +171,20 @@ PetscErrorCode GPUKSPPCFail(KSP_GPU *k, const char message[])
 
 /* type, place in an iteration, rows, lasting, accept(), make(), apply() (see GPUKSPPC). The first row that accepts the PC serves */
 static const GPUKSPPC list[] = {
-  {PCNONE,     GPUKSP_PC_NONE,          PETSC_TRUE,  PETSC_TRUE,  Always,            NULL,        NULL       },
-  {PCJACOBI,   GPUKSP_PC_DIAGONAL,      PETSC_TRUE,  PETSC_TRUE,  AcceptJacobi,      MakeNumbers, NULL       },
-  {PCPBJACOBI, GPUKSP_PC_DIAGONAL,      PETSC_TRUE,  PETSC_TRUE,  AcceptBlocksOfOne, MakeNumbers, NULL       },
-  {PCPBJACOBI, GPUKSP_PC_BETWEEN_STEPS, PETSC_TRUE,  PETSC_TRUE,  AcceptBlocks,      MakeNumbers, ApplyBlocks},
-  {PCMG,       GPUKSP_PC_BETWEEN_STEPS, PETSC_FALSE, PETSC_TRUE,  AcceptCycle,       MakeCycle,   ApplyCycle },
-  {PCGAMG,     GPUKSP_PC_BETWEEN_STEPS, PETSC_FALSE, PETSC_TRUE,  AcceptCycle,       MakeCycle,   ApplyCycle },
-  {PCGPUAMG,   GPUKSP_PC_BETWEEN_STEPS, PETSC_FALSE, PETSC_TRUE,  AcceptCycle,       MakeCycle,   ApplyCycle },
-  {PCILU,      GPUKSP_PC_BETWEEN_STEPS, PETSC_FALSE, PETSC_FALSE, AcceptFactor,      MakeFactor,  ApplyFactor},
-  {PCICC,      GPUKSP_PC_BETWEEN_STEPS, PETSC_FALSE, PETSC_FALSE, AcceptFactor,      MakeFactor,  ApplyFactor},
-  {PCLU,       GPUKSP_PC_BETWEEN_STEPS, PETSC_FALSE, PETSC_FALSE, AcceptFactor,      MakeFactor,  ApplyFactor},
-  {PCCHOLESKY, GPUKSP_PC_BETWEEN_STEPS, PETSC_FALSE, PETSC_FALSE, AcceptFactor,      MakeFactor,  ApplyFactor},
-  {PCBJACOBI,  GPUKSP_PC_BETWEEN_STEPS, PETSC_FALSE, PETSC_FALSE, AcceptFactor,      MakeFactor,  ApplyFactor},
-  {PCASM,      GPUKSP_PC_BETWEEN_STEPS, PETSC_FALSE, PETSC_FALSE, AcceptFactor,      MakeFactor,  ApplyFactor},
+  {PCNONE,     GPUKSP_PC_NONE,          PETSC_TRUE,  PETSC_TRUE,  NULL,         NULL,        NULL       },
+  {PCJACOBI,   GPUKSP_PC_DIAGONAL,      PETSC_TRUE,  PETSC_TRUE,  AcceptJacobi, MakeNumbers, NULL       },
+  {PCPBJACOBI, GPUKSP_PC_BETWEEN_STEPS, PETSC_TRUE,  PETSC_TRUE,  AcceptBlocks, MakeNumbers, ApplyBlocks},
+  {PCMG,       GPUKSP_PC_BETWEEN_STEPS, PETSC_FALSE, PETSC_TRUE,  AcceptCycle,  MakeCycle,   ApplyCycle },
+  {PCGAMG,     GPUKSP_PC_BETWEEN_STEPS, PETSC_FALSE, PETSC_TRUE,  AcceptCycle,  MakeCycle,   ApplyCycle },
+  {PCGPUAMG,   GPUKSP_PC_BETWEEN_STEPS, PETSC_FALSE, PETSC_TRUE,  AcceptCycle,  MakeCycle,   ApplyCycle },
+  {PCILU,      GPUKSP_PC_BETWEEN_STEPS, PETSC_FALSE, PETSC_FALSE, AcceptFactor, MakeFactor,  ApplyFactor},
+  {PCICC,      GPUKSP_PC_BETWEEN_STEPS, PETSC_FALSE, PETSC_FALSE, AcceptFactor, MakeFactor,  ApplyFactor},
+  {PCLU,       GPUKSP_PC_BETWEEN_STEPS, PETSC_FALSE, PETSC_FALSE, AcceptFactor, MakeFactor,  ApplyFactor},
+  {PCCHOLESKY, GPUKSP_PC_BETWEEN_STEPS, PETSC_FALSE, PETSC_FALSE, AcceptFactor, MakeFactor,  ApplyFactor},
+  {PCBJACOBI,  GPUKSP_PC_BETWEEN_STEPS, PETSC_FALSE, PETSC_FALSE, AcceptFactor, MakeFactor,  ApplyFactor},
+  {PCASM,      GPUKSP_PC_BETWEEN_STEPS, PETSC_FALSE, PETSC_FALSE, AcceptFactor, MakeFactor,  ApplyFactor},
 };
-static const GPUKSPPC any = {NULL, GPUKSP_PC_BY_PCAPPLY, PETSC_FALSE, PETSC_FALSE, Always, NULL, NULL};
+static const GPUKSPPC any = {NULL, GPUKSP_PC_BY_PCAPPLY, PETSC_FALSE, PETSC_FALSE, NULL, NULL, NULL};
 
 /*
   Collective, for a norm that is NaN or Inf: ends the solve like PETSc's methods, with the reason, and with an error if the user asked for errors. If the PC has failed on any rank, all entries of
@@ -217,21 +197,6 @@ PetscErrorCode GPUKSPCheckNorm(KSP ksp, PetscReal norm)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: sets up the PC. failed: the set-up has failed on some rank. The solve then ends on all ranks as with a NaN norm */
-PetscErrorCode GPUKSPPCSetUp(KSP ksp, PetscBool *failed)
-{
-  KSP_GPU *k = (KSP_GPU *)ksp->data;
-
-  PetscFunctionBegin;
-  PetscCall(KSPMethodsForget_Private(ksp, &k->failed));
-  *failed = k->failed;
-  if (*failed) {
-    ksp->its = 0;
-    PetscCall(GPUKSPCheckNorm(ksp, (PetscReal)INFINITY));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Finds the row of this solve's PC */
 PetscErrorCode GPUKSPPCFind(KSP ksp, KSP_GPU *k)
 {
@@ -241,7 +206,7 @@ PetscErrorCode GPUKSPPCFind(KSP ksp, KSP_GPU *k)
   for (size_t q = 0; q < PETSC_STATIC_ARRAY_LENGTH(list); q++) {
     k->pc.bs = k->pc.variant = 0;
     PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, list[q].type, &yes));
-    if (yes) PetscCall((*list[q].accept)(ksp->pc, &k->pc.bs, &k->pc.variant, &yes));
+    if (yes && list[q].accept) PetscCall((*list[q].accept)(ksp->pc, &k->pc.bs, &k->pc.variant, &yes));
     if (!yes) continue;
     k->pc.row  = &list[q];
     k->pc.kind = list[q].kind;
@@ -267,33 +232,41 @@ static PetscErrorCode Key(KSP ksp, KSP_GPU *k, GPUKSPKey *key)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Allocates memory for the numbers, each process by itself. GPUKSPPCMake() is collective if the numbers are stale: then all processes must call it */
+/* Does the solve apply numbers of its own? */
+static PetscBool HasNumbers(const KSP_GPU *k)
+{
+  return (PetscBool)(k->pc.row->rows && k->pc.row->make && k->pc.kind != GPUKSP_PC_BY_PCAPPLY);
+}
+
+/* Memory for the numbers, each process by itself. stale: GPUKSPPCMake() makes them anew, which is collective */
 PetscErrorCode GPUKSPPCReserve(KSP ksp, KSP_GPU *k, PetscBool *stale)
 {
-  GPUKSPKey key;
+  const size_t bytes = NumbersBytes(k);
+  GPUKSPKey    key;
 
   PetscFunctionBegin;
   *stale = PETSC_FALSE;
-  if (!k->pc.row->make) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!HasNumbers(k)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Key(ksp, k, &key));
-  *stale = (PetscBool)(!k->pc.numbers.p || !GPUKSPSame(key, k->keys.numbers) || k->pc.numbers.bytes < NumbersBytes(k));
+  *stale = (PetscBool)(k->pc.numbers.bytes < bytes || !GPUKSPSame(key, k->keys.numbers));
   if (*stale) PetscCall(PetscMemzero(&k->keys.numbers, sizeof(k->keys.numbers)));
-  PetscCall(GPUCSRBufferGrow(k->dev, NumbersBytes(k), "the preconditioner of a solver", &k->pc.numbers));
+  PetscCall(GPUCSRBufferGrow(k->dev, bytes, "the preconditioner of a solver", &k->pc.numbers));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Its numbers on the device */
+/* The data to apply the PC on the device */
 PetscErrorCode GPUKSPPCMake(KSP ksp, KSP_GPU *k)
 {
-  GPUKSPKey key;
+  const PetscBool numbers = HasNumbers(k);
+  GPUKSPKey       key;
 
   PetscFunctionBegin;
-  if (!k->pc.row->make) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!k->pc.row->make || k->pc.kind == GPUKSP_PC_BY_PCAPPLY) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Key(ksp, k, &key));
-  if (k->pc.numbers.p && GPUKSPSame(key, k->keys.numbers) && (k->pc.kind != GPUKSP_PC_DIAGONAL || k->pc.numbers.bytes >= sizeof(double) * GPUKSPLength(k))) PetscFunctionReturn(PETSC_SUCCESS);
+  if (numbers && GPUKSPSame(key, k->keys.numbers)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscMemzero(&k->keys.numbers, sizeof(k->keys.numbers))); /* until the new ones are there */
   PetscCall((*k->pc.row->make)(ksp, k));
-  k->keys.numbers = key;
+  if (numbers) k->keys.numbers = key;
   k->pc.nnumbers++;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

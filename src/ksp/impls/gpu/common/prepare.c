@@ -2,6 +2,7 @@
   Preparation of a solve: the operator on a device, the choice of a path, and the data of the path. Data of an earlier solve are reused while their key (gpukspimpl.h) is the same.
 */
 #include "gpukspimpl.h"
+#include <petsc/private/pcimpl.h> /* the operations of a PC */
 #include "../../petsc/methods.h"
 #include "../../../pc/impls/gpuamg/gpuamg.h"
 
@@ -19,6 +20,7 @@ PetscErrorCode GPUKSPOperator(KSP ksp, KSP_GPU *k, char why[])
 
   PetscFunctionBegin;
   why[0] = 0;
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &k->size));
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
   PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJGPUCSR, &seq));
   PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJGPUCSR, &mpi));
@@ -41,62 +43,6 @@ PetscErrorCode GPUKSPOperator(KSP ksp, KSP_GPU *k, char why[])
 
 /* ---- the choice of a path: k->taken, why, and how; it computes nothing ---- */
 
-/* Does a monitor or test of this solve read iterates? */
-PetscErrorCode GPUKSPLive(KSP ksp, KSP_GPU *k)
-{
-  PetscBool monitors, test;
-
-  PetscFunctionBegin;
-  PetscCall(KSPMethodsLooked_Private(ksp, &monitors, &test));
-  k->live = (PetscBool)(monitors || test);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-  Is a graph faster than a persistent kernel in spite of its launches? Its products read a matrix from memory, entry by entry, at full bandwidth, and take most sums on the way. Stencils in a
-  table suit the persistent kernel, which holds windows of their vectors in shared memory.
-
-  BiCGStab: a persistent kernel computes its directions from two or three vectors at each entry, or writes them first if blocks have many rows. The rank with the most entries counts.
-
-  CG: the blocks have ranges of rows far from each other. A large matrix pushes their neighbours' rows out of the last-level cache before the next read.
-*/
-static PetscErrorCode GraphIsFaster(KSP ksp, const KSP_GPU *k, GPUKSPPCKind kind, PetscMPIInt size, PetscBool *faster)
-{
-  const GPUCSRPlan    *P     = k->op.plan;
-  const PetscBool      there = (PetscBool)(P->A.format != NULL), table = (PetscBool)(P->features.stencils > 0 || (there && GPUKSPFormatIsTable(P->A.format))); /* a rank of several may have lost its device */
-  const GPUCSRMachine *t   = GPUCSRMachineOf(size > 1 ? NULL : k->dev);
-  double               nnz = (double)P->A.nnz;
-
-  PetscFunctionBegin;
-  *faster = PETSC_FALSE;
-  if (k->path != KSP_GPU_PATH_AUTO) PetscFunctionReturn(PETSC_SUCCESS);
-  if (k->method == GPUKSP_CG && size == 1) *faster = (PetscBool)(there && !table && GPUCSRPlanSums(P) && GPUKSPBytes(&P->A, PETSC_FALSE) + 72.0 * k->n > t->cg_graph_traffic);
-  if (k->method != GPUKSP_BCGS) PetscFunctionReturn(PETSC_SUCCESS);
-  if (size > 1) {
-    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &nnz, 1, MPI_DOUBLE, MPI_MAX, PetscObjectComm((PetscObject)ksp)));
-    *faster = (PetscBool)(nnz > t->bcgs_graph_entries_ranks);
-  } else *faster = (PetscBool)(nnz > t->bcgs_graph_entries && (!table || nnz > t->bcgs_graph_row * k->n || kind == GPUKSP_PC_BETWEEN_STEPS));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static const char gathers[] = "a graph is faster for so many entries";
-
-/* Collective: one launch on each of several processes, or a graph on each; otherwise k->why has the reason against both */
-static PetscErrorCode ChooseRanks(KSP ksp, KSP_GPU *k, PetscMPIInt size)
-{
-  char      launch[GPUKSP_WHY];
-  PetscBool faster;
-
-  PetscFunctionBegin;
-  PetscCall(GraphIsFaster(ksp, k, k->pc.kind, size, &faster));
-  if (faster) PetscCall(GPUKSPRanksGet(ksp, k, gathers, &k->ranks.on, k->why));
-  if (k->ranks.on) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUKSPPeersGet(ksp, k, launch));
-  k->peers.on = (PetscBool)!launch[0];
-  if (!k->peers.on) PetscCall(GPUKSPRanksGet(ksp, k, launch, &k->ranks.on, k->why));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The reason of this solve against a persistent kernel; NULL: no reason */
 const char *GPUKSPWhyNoLaunch(const KSP_GPU *k)
 {
@@ -107,24 +53,30 @@ const char *GPUKSPWhyNoLaunch(const KSP_GPU *k)
                                                    : NULL;
 }
 
-/* Chooses between a graph and one launch */
-static PetscErrorCode ChooseLaunch(KSP ksp, KSP_GPU *k)
+/*
+  Is a graph faster than a persistent kernel in spite of its launches? Its products read a matrix from memory, entry by entry, at full bandwidth, and take most sums on the way. Stencils in a
+  table suit the persistent kernel, which holds windows of their vectors in shared memory.
+
+  BiCGStab: a persistent kernel computes its directions from two or three vectors at each entry, or writes them first if blocks have many rows. The rank with the most entries counts.
+
+  CG: the blocks have ranges of rows far from each other. A large matrix pushes their neighbours' rows out of the last-level cache before the next read.
+*/
+static PetscErrorCode GraphIsFaster(KSP ksp, const KSP_GPU *k, PetscBool *faster)
 {
-  const int   longest = k->op.plan->features.max;
-  const char *why;
-  PetscBool   faster = PETSC_FALSE;
-  char        text[sizeof(k->why)];
+  const GPUCSRPlan    *P     = k->op.plan;
+  const PetscBool      there = (PetscBool)(P->A.format != NULL), table = (PetscBool)(P->features.stencils > 0 || (there && GPUKSPFormatIsTable(P->A.format))); /* a rank of several may have lost its device */
+  const GPUCSRMachine *t   = GPUCSRMachineOf(k->size > 1 ? NULL : k->dev);
+  double               nnz = (double)P->A.nnz;
 
   PetscFunctionBegin;
-  if (!k->peers.on) {
-    PetscCall(GPUKSPRefineChoose(k));
-    PetscCall(GraphIsFaster(ksp, k, k->pc.kind, 1, &faster));
-  }
-  PetscCall(PetscSNPrintf(text, sizeof(text), "a row has %d entries, which a persistent kernel would wait for", longest));
-  why = !k->dev->ops->kernels ? "the host computes" : GPUKSPWhyNoLaunch(k);
-  if (!why) why = k->refined ? "residual replacement goes by it" : longest > GPUCSRMachineShared.persistent_longest && k->path == KSP_GPU_PATH_AUTO ? text : faster ? gathers : "";
-  k->taken = why[0] ? KSP_GPU_PATH_GRAPH : KSP_GPU_PATH_PERSISTENT;
-  PetscCall(PetscStrncpy(k->why, why, sizeof(k->why)));
+  *faster = PETSC_FALSE;
+  if (k->path != KSP_GPU_PATH_AUTO || k->refined || GPUKSPWhyNoLaunch(k) || (k->size == 1 && !k->dev->ops->kernels)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (k->method == GPUKSP_CG && k->size == 1) *faster = (PetscBool)(there && !table && GPUCSRPlanSums(P) && GPUKSPBytes(&P->A, PETSC_FALSE) + 72.0 * k->n > t->cg_graph_traffic);
+  if (k->method != GPUKSP_BCGS) PetscFunctionReturn(PETSC_SUCCESS);
+  if (k->size > 1) {
+    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &nnz, 1, MPI_DOUBLE, MPI_MAX, PetscObjectComm((PetscObject)ksp)));
+    *faster = (PetscBool)(nnz > t->bcgs_graph_entries_ranks);
+  } else *faster = (PetscBool)(nnz > t->bcgs_graph_entries && (!table || nnz > t->bcgs_graph_row * k->n || k->pc.kind == GPUKSP_PC_BETWEEN_STEPS));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -145,67 +97,7 @@ PetscErrorCode GPUKSPWhyHostLoop(KSP ksp, KSP_GPU *k, const char **why)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The path of this solve, and the reason. In the host loop PETSc may have to apply a PC of any type. With several processes the function asks for their common state */
-static PetscErrorCode Choose(KSP ksp, KSP_GPU *k)
-{
-  PetscMPIInt size;
-  const char *why;
-
-  PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
-  PetscCall(GPUKSPWhyHostLoop(ksp, k, &why));
-  if (why) PetscCall(PetscStrncpy(k->why, why, sizeof(k->why)));
-  else if (size > 1) PetscCall(ChooseRanks(ksp, k, size));
-  if (why || (size > 1 && !k->peers.on && !k->ranks.on)) {
-    if (k->pc.kind == GPUKSP_PC_BETWEEN_STEPS) k->pc.kind = GPUKSP_PC_BY_PCAPPLY;
-    k->taken = KSP_GPU_PATH_HOST_LOOP;
-    PetscCall(PetscStrncpy(k->whydouble, "the host loop is in double", sizeof(k->whydouble)));
-  } else if (k->ranks.on) k->taken = KSP_GPU_PATH_GRAPH;
-  else PetscCall(ChooseLaunch(ksp, k));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* ---- one function a path ---- */
-
-/* why: the reason for PETSc's method; empty: none. A rank that lacks memory has made its vectors like the other ranks */
-static PetscErrorCode PrepareHostLoop(KSP ksp, KSP_GPU *k, char why[])
-{
-  const PetscBool diagonal = (PetscBool)(k->pc.kind == GPUKSP_PC_DIAGONAL);
-  PetscBool       stale;
-  GPUCSRAttempt   attempt;
-
-  PetscFunctionBegin;
-  GPUCSRTry(&attempt, GPUKSPVectorsMake(ksp, k));
-  if (diagonal) GPUCSRThen(&attempt, GPUKSPPCReserve(ksp, k, &stale));
-  GPUCSRThen(&attempt, GPUKSPBegin(ksp, k));
-  PetscCall(GPUKSPAgree(ksp, k, &attempt, "", why));
-  if (why[0] || !diagonal) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscMemzero(&k->keys.numbers, sizeof(k->keys.numbers))); /* stale on all ranks */
-  PetscCall(GPUKSPPCMake(ksp, k));
-  k->persistent.v.pc = (const double *)k->pc.numbers.p;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PrepareGraph(KSP ksp, KSP_GPU *k)
-{
-  PetscFunctionBegin;
-  PetscCall(GPUKSPPCMake(ksp, k));
-  PetscCall(GPUKSPVectorsMake(ksp, k));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Single precision, unless there is no memory for rounded values */
-static PetscErrorCode PrepareRefinement(KSP ksp, KSP_GPU *k)
-{
-  GPUCSRAttempt attempt;
-
-  PetscFunctionBegin;
-  PetscCall(PrepareGraph(ksp, k));
-  GPUCSRTry(&attempt, GPUKSPRefineMake(k));
-  PetscCheck(!attempt.error || attempt.error == PETSC_ERR_MEM, PetscObjectComm((PetscObject)ksp), attempt.error, "%s", attempt.message);
-  k->single.noroom = (PetscBool)(attempt.error != PETSC_SUCCESS);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+/* ---- one launch ---- */
 
 /* Bytes of the matrix in a format; infinity if the format cannot hold the matrix, or takes far too much memory */
 static PetscErrorCode BytesIn(KSP_GPU *k, const GPUKSPFormat *f, const GPUCSRFormat *format, double least, double *bytes)
@@ -239,14 +131,12 @@ static PetscErrorCode BytesIn(KSP_GPU *k, const GPUKSPFormat *f, const GPUCSRFor
 */
 static PetscErrorCode Better(KSP_GPU *k, PetscBool takes)
 {
-  const GPUKSPKey     key   = GPUKSPKeyOf(GPUKSPVersionOf(k->op.version), k->path, k->peers.on);
   const double        plan  = GPUKSPBytes(&k->op.plan->A, PETSC_FALSE);
   double              least = takes ? 0.9 * plan : plan + (k->peers.on ? GPUCSRMachineShared.persistent_spared_ranks : GPUCSRMachineOf(k->dev)->persistent_spared), bytes;
   const GPUCSRFormat *format;
   const PetscBool     open = GPUCSRRequestOpen(k->op.request);
 
   PetscFunctionBegin;
-  if (GPUKSPSame(key, k->keys.format)) PetscFunctionReturn(PETSC_SUCCESS);
   k->launch.better = NULL;
   if (!takes && k->path == KSP_GPU_PATH_PERSISTENT) least = PETSC_INFINITY;
   for (const GPUKSPFormat *f = GPUKSPFormats; f->name && (open || !takes); f++) {
@@ -257,105 +147,93 @@ static PetscErrorCode Better(KSP_GPU *k, PetscBool takes)
       k->launch.better = format;
     }
   }
-  k->keys.format = key;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A copy of the matrix in another format than the plan's. held: false if the values have changed since the features were computed, and the format cannot hold them */
-static PetscErrorCode Copy(KSP_GPU *k, PetscBool *held)
+/* Takes a copy of the matrix in another format than the plan's, unless the values have changed since the features were computed, and the format cannot hold them */
+static PetscErrorCode Copy(KSP_GPU *k, PetscBool *takes)
 {
   const GPUCSRPlan *P    = k->op.plan;
   const GPUKSPKey   key  = GPUKSPKeyOf(k->op.version.pattern, P->A.precision, GPUKSPAddress(k->launch.better));
   PetscBool         same = (PetscBool)(k->launch.copy.built && GPUKSPSame(key, k->keys.copy));
   GPUCSRRequest     q    = {"auto", "auto", GPUCSR_SELECT_ESTIMATE, 0, 0};
+  GPUCSRFeatures    f    = P->features;
   GPUCSRSource      s;
 
   PetscFunctionBegin;
-  *held = PETSC_TRUE;
   if (!same || k->launch.copyvalues != k->op.version.values) {
     PetscCall(MatGPUCSROperatorSource_Private(&k->op, &s));
     PetscCall(PetscStrncpy(q.format, k->launch.better->name, sizeof(q.format)));
     k->launch.copyvalues = 0; /* until the new ones are there */
     if (same) PetscCall(GPUCSRPlanRefresh(&k->launch.copy, &s, NULL, &same));
-    if (!same && GPUKSPFormatIsTable(k->launch.better)) {
-      GPUCSRFeatures f = P->features;
-
-      PetscCall(GPUCSRStencils(s.m, s.i, s.j, GPUCSR_PETSCINT, s.a, GPUCSR_DOUBLE, &f));
-      *held = (PetscBool)(f.stencils > 0);
-    }
-    if (!*held) PetscFunctionReturn(PETSC_SUCCESS);
+    if (!same && GPUKSPFormatIsTable(k->launch.better)) PetscCall(GPUCSRStencils(s.m, s.i, s.j, GPUCSR_PETSCINT, s.a, GPUCSR_DOUBLE, &f));
+    if (!same && GPUKSPFormatIsTable(k->launch.better) && f.stencils <= 0) PetscFunctionReturn(PETSC_SUCCESS);
     if (!same) PetscCall(GPUCSRPlanBuild(k->dev, &s, P->A.precision, &q, &k->launch.copy));
     k->keys.copy         = key;
     k->launch.copyvalues = k->op.version.values;
   }
   k->launch.S = &k->launch.copy.A;
+  *takes      = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* For stencils: the most common stencil, and the diagonals of the preconditioner */
 static PetscErrorCode Tables(KSP_GPU *k)
 {
-  const PetscBool diagonal = (PetscBool)(k->pc.kind == GPUKSP_PC_DIAGONAL);
-  const GPUKSPKey key      = GPUKSPKeyOf(GPUKSPVersionOf(k->op.version), GPUKSPAddress(k->launch.S->array[0].data), diagonal ? k->pc.nnumbers : 0);
-
   PetscFunctionBegin;
-  if (GPUKSPSame(key, k->keys.tables)) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscMemzero(&k->keys.tables, sizeof(k->keys.tables)));
   PetscCall(GPUCSREither(k->dev, GPUKSPPersistentCommon(k->launch.S, &k->persistent.common, k->dev->stream), 0));
-  PetscCall(GPUCSREither(k->dev, GPUKSPPersistentDiagonals(k->launch.S, diagonal ? (const double *)k->pc.numbers.p : NULL, (double *)k->launch.table.p, &k->persistent.same, k->dev->stream), 0));
-  k->keys.tables = key;
+  PetscCall(GPUCSREither(k->dev, GPUKSPPersistentDiagonals(k->launch.S, k->persistent.v.pc, (double *)k->launch.table.p, &k->persistent.same, k->dev->stream), 0));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Blocks and their rows; no block cuts a slice or a block of the preconditioner */
-static PetscErrorCode Shape(KSP_GPU *k, PetscBool *possible)
+static PetscErrorCode Shape(KSP_GPU *k)
 {
-  const GPUKSPKey   key  = GPUKSPKeyOf(GPUKSPVersionOf(k->op.version), GPUKSPAddress(k->launch.S->array[0].data), GPUKSPAddress(k->pc.row), k->method, k->pc.bs, k->halo, k->peers.on ? k->peers.made : 0);
   GPUKSPPersistent *L    = &k->persistent;
   GPUCSRBool        fits = 0;
 
   PetscFunctionBegin;
-  *possible = PETSC_TRUE;
   L->A      = k->launch.S;
-  if (GPUKSPSame(key, k->keys.shape)) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscMemzero(&k->keys.shape, sizeof(k->keys.shape)));
   L->method = k->method;
   L->bounds = (int *)k->launch.bounds.p;
   L->reach  = L->bounds + GPUKSP_BLOCKS + 1;
   L->slots  = k->launch.slots.p;
   L->state  = k->state;
   PetscCall(GPUCSREither(k->dev, GPUKSPPersistentShape(k->dev, L, &fits, k->why, sizeof(k->why)), 0));
-  *possible = (PetscBool) !!fits;
-  if (!*possible) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!fits) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUCSREither(k->dev, GPUKSPPersistentPartition(k->launch.S, L->v.block ? L->v.bs : 1, L->blocks, &L->peers, L->bounds, k->dev->stream), 0));
   k->launch.plain.size    = L->size;
   k->launch.plain.threads = L->threads;
   k->launch.plain.shared  = L->shared;
   if (k->halo) PetscCall(GPUCSREither(k->dev, GPUKSPPersistentHalo(L, k->dev->stream), 0));
-  k->keys.shape = key;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* possible: false if a graph must solve; its data are then ready, and k->why has the reason */
-static PetscErrorCode PreparePersistent(KSP ksp, KSP_GPU *k, PetscBool *possible)
+/* k->why: the reason against one launch; empty: none */
+static PetscErrorCode PreparePersistent(KSP_GPU *k)
 {
-  PetscFunctionBegin;
-  PetscCall(PrepareGraph(ksp, k));
-  k->launch.S = &k->op.plan->A;
-  *possible   = GPUKSPPersistentTakes(k->launch.S);
-  PetscCall(Better(k, *possible));
-  if (k->launch.better) {
-    PetscBool held;
+  const GPUKSPKey key = GPUKSPKeyOf(GPUKSPVersionOf(k->op.version), GPUKSPAddress(k->op.plan->A.array[0].data), k->path, GPUKSPAddress(k->pc.row), k->pc.bs, k->pc.nnumbers, k->method, k->halo, k->peers.on ? k->peers.made : 0);
+  GPUKSPLaunch   *l   = &k->launch;
+  PetscBool       takes;
 
-    PetscCall(Copy(k, &held));
-    if (held) *possible = PETSC_TRUE;
-  }
-  if (!*possible) PetscFunctionReturn(PetscSNPrintf(k->why, sizeof(k->why), "format %s has no product that a persistent kernel could call, and is much smaller than one that has", k->launch.S->format->name));
-  PetscCall(Tables(k));
-  PetscCall(Shape(k, possible));
-  k->launch.with = k->launch.S->format;
+  PetscFunctionBegin;
+  if (GPUKSPSame(key, k->keys.launch)) PetscFunctionReturn(PetscStrncpy(k->why, l->why, sizeof(k->why)));
+  PetscCall(PetscMemzero(&k->keys.launch, sizeof(k->keys.launch)));
+  l->S  = &k->op.plan->A;
+  takes = GPUKSPPersistentTakes(l->S);
+  PetscCall(Better(k, takes));
+  if (l->better) PetscCall(Copy(k, &takes));
+  if (takes) {
+    PetscCall(Tables(k));
+    PetscCall(Shape(k));
+  } else PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "format %s has no product that a persistent kernel could call, and is much smaller than one that has", l->S->format->name));
+  l->with = l->S->format;
+  PetscCall(PetscStrncpy(l->why, k->why, sizeof(l->why)));
+  k->keys.launch = key;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+/* ---- the data of a path ---- */
 
 /* Device memory for residual norms, which PETSc gets after the solve. If a monitor or test reads each iteration, the host passes on each norm at once */
 static PetscErrorCode PrepareHistory(KSP ksp, KSP_GPU *k)
@@ -368,7 +246,7 @@ static PetscErrorCode PrepareHistory(KSP ksp, KSP_GPU *k)
 
 /*
   PCJACOBI makes its diagonal in its first application. After a failure of one rank's device, this rank alone would create a parallel vector in the next application, and tags of later messages would
-  differ. So all ranks reset the PC.
+  differ. So all ranks drop the diagonal.
 */
 static PetscErrorCode ResetJacobi(KSP ksp, KSP_GPU *k)
 {
@@ -376,59 +254,9 @@ static PetscErrorCode ResetJacobi(KSP ksp, KSP_GPU *k)
 
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCJACOBI, &jacobi));
-  if (!jacobi) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PCReset(ksp->pc));
+  if (!jacobi || k->size == 1) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscTryTypeMethod(ksp->pc, reset); /* PCReset() would take the operators away */
   PetscCall(PetscMemzero(&k->keys.numbers, sizeof(k->keys.numbers)));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Each of several ranks prepares its part of one launch or a graph. why: empty if all ranks have succeeded */
-static PetscErrorCode PrepareOnRanks(KSP ksp, KSP_GPU *k, char why[])
-{
-  GPUCSRAttempt attempt;
-  PetscBool     possible = PETSC_TRUE, stale = PETSC_FALSE;
-  int           any;
-
-  PetscFunctionBegin;
-  GPUCSRTry(&attempt, k->peers.on ? GPUKSPPeersLists(ksp, k) : PETSC_SUCCESS); /* each rank alone, */
-  GPUCSRThen(&attempt, GPUKSPPCReserve(ksp, k, &stale));
-  PetscCall(GPUKSPAgree(ksp, k, &attempt, "", why));
-  if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
-  any = stale; /* then the collective part: reading the PC's numbers */
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp)));
-  if (any) PetscCall(PetscMemzero(&k->keys.numbers, sizeof(k->keys.numbers)));
-  if (k->taken == KSP_GPU_PATH_PERSISTENT) GPUCSRTry(&attempt, PreparePersistent(ksp, k, &possible));
-  else {
-    GPUCSRTry(&attempt, PrepareGraph(ksp, k));
-    possible = (PetscBool)(k->ranks.on || !k->dev->ops->kernels); /* k->why says why not */
-  }
-  GPUCSRThen(&attempt, PrepareHistory(ksp, k));
-  PetscCall(GPUKSPAgree(ksp, k, &attempt, possible ? "" : k->why, why));
-  if (why[0]) PetscCall(ResetJacobi(ksp, k));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* One launch on each rank; otherwise a graph; otherwise the host loop; otherwise why has the reason for PETSc's method */
-static PetscErrorCode PrepareRanks(KSP ksp, KSP_GPU *k, char why[])
-{
-  PetscFunctionBegin;
-  if (k->peers.on) {
-    PetscCall(PrepareOnRanks(ksp, k, why));
-    k->peers.on = (PetscBool)!why[0];
-    if (k->peers.on) PetscFunctionReturn(GPUKSPPeersBlocks(ksp, k));
-    PetscCall(GPUKSPRanksGet(ksp, k, why, &k->ranks.on, k->why));
-  }
-  k->persistent.peers.size = 0;
-  if (k->ranks.on) {
-    k->taken = KSP_GPU_PATH_GRAPH;
-    PetscCall(PrepareOnRanks(ksp, k, why));
-    k->ranks.on = (PetscBool)!why[0];
-    if (k->ranks.on) PetscFunctionReturn(PETSC_SUCCESS);
-    PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "there are several processes, and on one of them %s", why));
-  }
-  k->taken = KSP_GPU_PATH_HOST_LOOP;
-  if (k->pc.kind == GPUKSP_PC_BETWEEN_STEPS) k->pc.kind = GPUKSP_PC_BY_PCAPPLY;
-  PetscCall(PrepareHostLoop(ksp, k, why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -443,35 +271,142 @@ static PetscErrorCode PrepareSums(KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Chooses and prepares a path. why: the reason for PETSc's method; empty: none */
-static PetscErrorCode PrepareSolve(KSP ksp, KSP_GPU *k, char why[])
+static PetscErrorCode Lists(KSP ksp, KSP_GPU *k)
 {
-  PetscMPIInt size;
+  return k->peers.on ? GPUKSPPeersLists(ksp, k) : PETSC_SUCCESS;
+}
+
+static PetscErrorCode Rest(KSP ksp, KSP_GPU *k)
+{
+  PetscFunctionBegin;
+  if (k->taken == KSP_GPU_PATH_PERSISTENT) PetscCall(PreparePersistent(k));
+  if (k->taken == KSP_GPU_PATH_HOST_LOOP) PetscCall(GPUKSPBegin(ksp, k));
+  if (k->refined) PetscCall(GPUKSPRefineMake(k));
+  PetscCall(PrepareSums(k));
+  PetscCall(PrepareHistory(ksp, k));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  The data of a path, on all processes or, with a reason why, on none. refused: the reason of this process; empty: none. First comes what each process does by itself: an allocation may fail on one process
+  alone. Collective work follows on all, whatever fails
+*/
+PetscErrorCode GPUKSPMake(KSP ksp, KSP_GPU *k, KSPGPUPath path, const GPUKSPParts *parts, const char refused[], char why[])
+{
+  GPUCSRAttempt attempt, numbers;
+  PetscBool     stale = PETSC_FALSE;
+  int           any;
+
+  PetscFunctionBegin;
+  k->taken  = path;
+  k->why[0] = 0;
+  GPUCSRTry(&attempt, (*parts->memory)(ksp, k));
+  GPUCSRThen(&attempt, GPUKSPPCReserve(ksp, k, &stale));
+  PetscCall(GPUKSPAgree(ksp, k, &attempt, refused, why));
+  if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
+  any = stale;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp)));
+  if (any) PetscCall(PetscMemzero(&k->keys.numbers, sizeof(k->keys.numbers)));
+  GPUCSRTry(&attempt, (*parts->vectors)(ksp, k));
+  GPUCSRTry(&numbers, GPUKSPPCMake(ksp, k));
+  if (!attempt.error) attempt = numbers;
+  if (parts->rest) GPUCSRThen(&attempt, (*parts->rest)(ksp, k));
+  PetscCall(GPUKSPAgree(ksp, k, &attempt, k->why, why));
+  if (why[0]) PetscCall(ResetJacobi(ksp, k));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static const GPUKSPParts parts = {Lists, GPUKSPVectorsMake, Rest};
+
+/* ---- the paths, in the order of trial. why: the reason against the path, the same on all ranks; empty: none, and the path's data are ready ---- */
+
+static PetscErrorCode TryLaunch(KSP ksp, KSP_GPU *k, char why[])
+{
+  const int   longest = k->op.plan->features.max;
+  const char *refused;
+  char        text[80];
 
   PetscFunctionBegin;
   why[0] = 0;
-  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
-  PetscCall(GPUKSPOpen(k, k->op.dev));
-  PetscCall(GPUKSPPCFind(ksp, k));
-  PetscCall(GPUKSPLive(ksp, k));
-  k->single.noroom = PETSC_FALSE;
-  if (size > 1) PetscCall(GPUKSPKindAllreduce(ksp, k));
-  PetscCall(Choose(ksp, k));
-  if (k->refined) PetscCall(PrepareRefinement(ksp, k));
-  if (k->single.noroom) PetscCall(Choose(ksp, k));
-  if (!k->peers.on) k->persistent.peers.size = 0;
-  if (k->peers.on || k->ranks.on) PetscCall(PrepareRanks(ksp, k, why));
-  else if (k->taken == KSP_GPU_PATH_PERSISTENT) {
-    PetscBool had;
-
-    PetscCall(PreparePersistent(ksp, k, &had));
-    if (!had) k->taken = KSP_GPU_PATH_GRAPH;
-  } else if (k->taken == KSP_GPU_PATH_HOST_LOOP) PetscCall(PrepareHostLoop(ksp, k, why));
-  else if (!k->refined) PetscCall(PrepareGraph(ksp, k));
+  if (k->size > 1) PetscCall(GPUKSPPeersGet(ksp, k, why));
   if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCheck(k->path == KSP_GPU_PATH_AUTO || k->path == k->taken || !k->dev->ops->kernels || k->live, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "-ksp_%s_path %s is not possible here: %s; auto would take %s", ((PetscObject)ksp)->type_name, KSPGPUPaths[k->path], k->why, KSPGPUPaths[k->taken]);
-  PetscCall(PrepareSums(k));
-  PetscCall(PrepareHistory(ksp, k));
+  k->peers.on = (PetscBool)(k->size > 1);
+  PetscCall(PetscSNPrintf(text, sizeof(text), "a row has %d entries, which a persistent kernel would wait for", longest));
+  refused = k->peers.on ? NULL : !k->dev->ops->kernels ? "the host computes" : GPUKSPWhyNoLaunch(k);
+  if (!refused) refused = k->refined ? "residual replacement goes by it" : longest > GPUCSRMachineShared.persistent_longest && k->path == KSP_GPU_PATH_AUTO ? text : "";
+  PetscCall(GPUKSPMake(ksp, k, k->dev->ops->kernels ? KSP_GPU_PATH_PERSISTENT : KSP_GPU_PATH_GRAPH, &parts, refused, why));
+  if (!k->peers.on) PetscFunctionReturn(PETSC_SUCCESS);
+  k->peers.on = (PetscBool)!why[0];
+  if (k->peers.on) PetscCall(GPUKSPPeersBlocks(ksp, k));
+  else k->persistent.peers.size = 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TryGraph(KSP ksp, KSP_GPU *k, char why[])
+{
+  PetscFunctionBegin;
+  why[0] = 0;
+  if (k->size > 1) PetscCall(GPUKSPRanksGet(ksp, k, why));
+  if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
+  k->ranks.on = (PetscBool)(k->size > 1);
+  PetscCall(GPUKSPMake(ksp, k, KSP_GPU_PATH_GRAPH, &parts, "", why));
+  if (why[0] && k->refined) {
+    k->refined = PETSC_FALSE;
+    PetscCall(PetscStrncpy(k->whydouble, why, sizeof(k->whydouble)));
+    PetscCall(GPUKSPMake(ksp, k, KSP_GPU_PATH_GRAPH, &parts, "", why));
+  }
+  if (why[0]) k->ranks.on = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PETSc may have to apply a PC of any type */
+static PetscErrorCode TryLoop(KSP ksp, KSP_GPU *k, char why[])
+{
+  PetscFunctionBegin;
+  k->refined = PETSC_FALSE;
+  PetscCall(PetscStrncpy(k->whydouble, "the host loop is in double", sizeof(k->whydouble)));
+  if (k->pc.kind == GPUKSP_PC_BETWEEN_STEPS) k->pc.kind = GPUKSP_PC_BY_PCAPPLY;
+  PetscCall(GPUKSPMake(ksp, k, KSP_GPU_PATH_HOST_LOOP, &parts, "", why));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Why a host loop? The reasons against the other paths */
+static PetscErrorCode Refusals(KSP_GPU *k, const char launch[], const char graph[], char text[])
+{
+  PetscBool same;
+
+  PetscFunctionBegin;
+  PetscCall(PetscStrcmp(graph, launch, &same));
+  same = (PetscBool)(same || k->path == KSP_GPU_PATH_GRAPH);
+  PetscCall(PetscSNPrintf(text, GPUKSP_WHY, "%s%s%s%s", k->size > 1 ? "there are several processes, and " : "", same ? graph : launch, same ? "" : "; for a graph, ", same ? "" : graph));
+  if (k->path != KSP_GPU_PATH_AUTO || !k->dev->ops->kernels) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscStrlcat(text, ": -ksp_type ", GPUKSP_WHY));
+  PetscCall(PetscStrlcat(text, k->petsc, GPUKSP_WHY));
+  PetscCall(PetscStrlcat(text, " is faster there", GPUKSP_WHY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Takes the first possible path. why: the reason for PETSc's method; empty: none */
+static PetscErrorCode TryPaths(KSP ksp, KSP_GPU *k, char why[])
+{
+  char        launch[GPUKSP_WHY] = "a graph is faster for so many entries", graph[GPUKSP_WHY] = "", text[GPUKSP_WHY];
+  const char *loop;
+  PetscBool   faster;
+
+  PetscFunctionBegin;
+  PetscCall(GPUKSPWhyHostLoop(ksp, k, &loop));
+  if (!loop) {
+    if (k->size == 1) PetscCall(GPUKSPRefineChoose(k));
+    PetscCall(GraphIsFaster(ksp, k, &faster));
+    if (faster) PetscCall(TryGraph(ksp, k, graph));
+    if (!faster || graph[0]) PetscCall(TryLaunch(ksp, k, launch));
+    if (!faster && launch[0]) PetscCall(TryGraph(ksp, k, graph));
+  }
+  why[0] = 0;
+  if (!loop && launch[0] && graph[0]) PetscCall(Refusals(k, launch, graph, text));
+  else PetscCall(PetscStrncpy(text, loop ? loop : launch, sizeof(text)));
+  if (loop || (launch[0] && graph[0])) PetscCall(TryLoop(ksp, k, why));
+  PetscCall(PetscStrncpy(k->why, text, sizeof(k->why)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -489,27 +424,43 @@ static PetscErrorCode WarnLoop(KSP ksp, KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-  Prepares the solve, on all processes or, with a reason, on no process. With several processes allocations come first: an allocation may fail on one process alone, and all later parts are collective.
-  If any part fails on one process, PETSc's method solves.
-*/
-PetscErrorCode GPUKSPPrepare(KSP ksp, KSP_GPU *k, char why[])
+/* Before the choice of a path: the memory of all solves, the preconditioner, and who looks at iterations. Ranks agree on these */
+PetscErrorCode GPUKSPPrepareBegin(KSP ksp, KSP_GPU *k, char why[])
 {
-  GPUCSRAttempt attempt;
-  PetscMPIInt   size;
-  char          alone[GPUKSP_WHY] = "";
+  GPUCSRAttempt attempt, found;
+  PetscBool     monitors, test;
+  int           most[3];
 
   PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
+  GPUCSRTry(&attempt, GPUKSPOpen(k, k->op.dev));
+  GPUCSRTry(&found, GPUKSPPCFind(ksp, k));
+  if (!attempt.error) attempt = found;
+  PetscCall(GPUKSPAgree(ksp, k, &attempt, "", why));
+  if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(KSPMethodsLooked_Private(ksp, &monitors, &test));
+  most[0] = (int)k->pc.kind;
+  most[1] = -(int)k->pc.kind;
+  most[2] = monitors || test;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, most, 3, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp)));
+  if (most[0] != -most[1]) k->pc.kind = GPUKSP_PC_BY_PCAPPLY; /* a rank may lack the device's data of its neighbours, a factor for example */
+  k->live = (PetscBool)most[2];                               /* all ranks stop for a monitor of one */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Prepares the solve, on all processes or, with a reason why, on none: then PETSc's method solves */
+PetscErrorCode GPUKSPPrepare(KSP ksp, KSP_GPU *k, char why[])
+{
+  PetscFunctionBegin;
   PetscCall(PCGPUAMGFlexible_Private(ksp->pc, &k->pc.flexible));
   if (k->method != GPUKSP_BCGS) k->method = k->variant == KSP_GPU_SINGLE_REDUCTION && !k->pc.flexible ? GPUKSP_CG_SINGLE_REDUCTION : GPUKSP_CG;
-  k->single.replacements = 0;
-  GPUCSRTry(&attempt, size > 1 ? GPUKSPOpen(k, k->op.dev) : PrepareSolve(ksp, k, alone));
-  PetscCall(GPUKSPAgree(ksp, k, &attempt, alone, why));
-  if (!why[0] && size > 1) PetscCall(PrepareSolve(ksp, k, why));
-  if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
+  k->single.replacements   = 0;
+  k->persistent.peers.size = 0;
   PetscCall(VecGetSize(ksp->vec_rhs, &k->rows));
-  if (size > 1 && !k->solved) PetscCall(WarnLoop(ksp, k));
+  PetscCall(GPUKSPPrepareBegin(ksp, k, why));
+  if (!why[0]) PetscCall(TryPaths(ksp, k, why));
+  if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCheck(k->path == KSP_GPU_PATH_AUTO || k->path == k->taken || !k->dev->ops->kernels || k->live, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "-ksp_%s_path %s is not possible here: %s; auto would take %s", ((PetscObject)ksp)->type_name, KSPGPUPaths[k->path], k->why, KSPGPUPaths[k->taken]);
+  if (k->size > 1 && !k->solved) PetscCall(WarnLoop(ksp, k));
   k->solved = PETSC_TRUE;
   if (k->live && k->dev->ops->kernels && k->taken == KSP_GPU_PATH_GRAPH && !k->warnedlive) {
     k->warnedlive = PETSC_TRUE;

@@ -39,7 +39,6 @@ PetscErrorCode GPUKSPRefineChoose(KSP_GPU *k)
   else if (!can) why = whynot;
   else if (kernels && k->path == KSP_GPU_PATH_PERSISTENT) why = "a persistent kernel was asked for";
   else if (kernels && k->path == KSP_GPU_PATH_AUTO && more - less < t->single_spared) why = "a persistent kernel in double takes less time";
-  else if (k->single.noroom) why = "the device has too little memory for rounded values";
   if (why) PetscCall(PetscStrncpy(k->whydouble, why, sizeof(k->whydouble)));
   else k->refined = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -120,7 +119,7 @@ PetscErrorCode GPUKSPRefineProduct(KSP_GPU *k)
 static PetscErrorCode Residual(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, PetscBool first)
 {
   PetscFunctionBegin;
-  if (v->explicitpc) PetscCall((*k->pc.row->apply)(k, v->w, v->z, PETSC_FALSE, k->dev->stream));
+  if (v->explicitpc) PetscCall((*k->pc.row->apply)(k, v->w, v->z, PETSC_FALSE));
   PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_REPLACEMENT_NORMS, v, GPUKSP_STEP_RULE | (first ? GPUKSP_STEP_FIRST : 0) | GPUKSP_STEP_LAST));
   if (k->graph.rulehere) GPUKSPNext(k->method, k->state, first);
   PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_REPLACEMENT_RESIDUAL, NULL, GPUKSP_STEP_ALWAYS));
@@ -142,7 +141,7 @@ PetscErrorCode GPUKSPRefine(KSP ksp, KSP_GPU *k)
   while (k->state->replace && !k->state->giveup) {
     k->seen->replace = k->seen->reason = 0;
     PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_REPLACEMENT_UPDATE, NULL, GPUKSP_STEP_ALWAYS));
-    PetscCall(GPUKSPProduct(ksp, k, &v, VEC_X, VEC_W));
+    PetscCall(GPUKSPProduct(ksp, k, VEC_X, VEC_W));
     PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_SUBTRACT, &v, GPUKSP_STEP_ALWAYS));
     PetscCall(Residual(ksp, k, &v, PETSC_FALSE));
     PetscCall(GPUKSPLoop(ksp, k, NULL, GPUKSPIterateCG));

@@ -128,25 +128,20 @@ static PetscErrorCode Report(KSP ksp, KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Slots for sums, and an epoch larger than in any earlier use */
-static PetscErrorCode Slots(KSP_GPU *k, unsigned *epoch)
-{
-  PetscFunctionBegin;
-  if (!*epoch || *epoch > UINT_MAX / 2) { /* before the epoch wraps around: old flags could look new */
-    PetscCall(k->dev->ops->zero(k->dev->id, k->launch.slots.p, GPUKSP_SLOTS_BYTES, k->dev->stream));
-    *epoch = 1;
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Launches one persistent kernel on vectors in place, and copies x to the host behind the kernel, unless x is NULL. Logs the reductions: superfluous synchronisations take time but change no result */
 static PetscErrorCode Launch(KSP ksp, KSP_GPU *k, const GPUCSROperand *x)
 {
   const GPUCSRDevice dev   = k->dev;
-  const unsigned     since = k->persistent.epoch;
+  unsigned *const    first = k->peers.on ? &k->persistent.here : &k->persistent.epoch; /* of the slots of this process */
+  unsigned           since;
   PetscErrorCode     ierr;
 
   PetscFunctionBegin;
+  if (!*first || *first > UINT_MAX / 2) { /* before the epoch wraps around: old flags could look new */
+    PetscCall(dev->ops->zero(dev->id, k->launch.slots.p, GPUKSP_SLOTS_BYTES, dev->stream));
+    *first = 1;
+  }
+  since                      = k->persistent.epoch;
   k->persistent.right        = (PetscBool)(ksp->pc_side == PC_RIGHT);
   k->persistent.trueresidual = k->trueresidual;
   ierr                       = GPUCSREither(dev, GPUKSPPersistentSolve(&k->persistent, dev->stream), PETSC_ERR_PLIB);
@@ -174,7 +169,6 @@ static PetscErrorCode Persistent(KSP ksp, KSP_GPU *k)
   PetscCall(MatGPUCSROperatorBegin_Private(&k->op));
   PetscCall(GPUKSPTake(k, ksp->vec_rhs, PETSC_TRUE, PETSC_FALSE, &b, &v->b));
   PetscCall(GPUKSPTake(k, ksp->vec_sol, guess, PETSC_TRUE, &x, &v->x));
-  PetscCall(Slots(k, &k->persistent.epoch));
   ierr = Launch(ksp, k, x.place == GPUCSR_DEVICE ? NULL : &x);
   v->x = ownx;
   v->b = ownb;
@@ -193,31 +187,27 @@ PetscErrorCode GPUKSPBegin(KSP ksp, KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode RanksBegin(KSP ksp, KSP_GPU *k)
-{
-  PetscFunctionBegin;
-  PetscCall(GPUKSPBegin(ksp, k));
-  if (k->taken == KSP_GPU_PATH_PERSISTENT) PetscCall(Slots(k, &k->persistent.here));
-  PetscCall(k->dev->ops->streamsynchronize(k->dev->id, k->dev->stream));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode RanksRun(KSP ksp, KSP_GPU *k)
-{
-  PetscFunctionBegin;
-  if (k->taken == KSP_GPU_PATH_PERSISTENT) PetscFunctionReturn(Launch(ksp, k, NULL));
-  PetscCall(GPUKSPIterate(ksp, k));
-  PetscCall(k->dev->ops->streamsynchronize(k->dev->id, k->dev->stream));
-  PetscCall(GPUKSPPCCheck(k));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Has another rank given up? Its message is the error */
 static PetscErrorCode RanksCheck(const KSP_GPU *k)
 {
+  return k->ranks.on ? MatGPUCSRRanksCheck_Private(&k->ranks.A) : k->peers.on ? GPUCSRPeersCheck(k->peers.group) : PETSC_SUCCESS;
+}
+
+/* Runs the chosen path; leaves x in the solution vector */
+static PetscErrorCode Run(KSP ksp, KSP_GPU *k)
+{
   PetscFunctionBegin;
-  if (k->ranks.on) PetscCall(MatGPUCSRRanksCheck_Private(&k->ranks.A));
-  else PetscCall(GPUCSRPeersCheck(k->peers.group));
+  if (k->taken == KSP_GPU_PATH_PERSISTENT && k->size == 1) PetscFunctionReturn(Persistent(ksp, k));
+  if (k->taken == KSP_GPU_PATH_GRAPH && k->size == 1) PetscCall(GPUKSPBegin(ksp, k)); /* otherwise it was called before */
+  if (k->taken == KSP_GPU_PATH_PERSISTENT) PetscCall(Launch(ksp, k, NULL));
+  else if (k->refined) {
+    PetscCall(GPUKSPRefine(ksp, k));
+    if (CGGivenUp(k->state) && !CGImproved(k->state)) PetscFunctionReturn(PETSC_SUCCESS); /* the initial guess is better */
+  } else PetscCall(GPUKSPIterate(ksp, k));
+  PetscCall(k->dev->ops->streamsynchronize(k->dev->id, k->dev->stream));
+  PetscCall(GPUKSPPCCheck(k));
+  PetscCall(RanksCheck(k));
+  PetscCall(GPUKSPStore(k, k->persistent.v.x, ksp->vec_sol));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -231,16 +221,15 @@ static PetscErrorCode RunRanks(KSP ksp, KSP_GPU *k, char why[])
   PetscBool     any;
 
   PetscFunctionBegin;
-  GPUCSRTry(&attempt, RanksBegin(ksp, k));
+  GPUCSRTry(&attempt, GPUKSPBegin(ksp, k));
+  GPUCSRThen(&attempt, k->dev->ops->streamsynchronize(k->dev->id, k->dev->stream));
   PetscCall(GPUKSPAgree(ksp, k, &attempt, "", why));
   if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
   if (k->ranks.on) {
     PetscCall(MatGPUCSRRanksSolving_Private(&k->ranks.A, PETSC_TRUE));
     PetscCall(GPUKSPPCSolving(k, PETSC_TRUE));
   }
-  GPUCSRTry(&attempt, RanksRun(ksp, k));
-  GPUCSRThen(&attempt, RanksCheck(k));
-  GPUCSRThen(&attempt, GPUKSPStore(k, k->persistent.v.x, ksp->vec_sol));
+  GPUCSRTry(&attempt, Run(ksp, k));
   GPUCSRThen(&attempt, Norms(k, &k->norms, &k->nnorms));
   if (k->ranks.on) {
     PetscCall(MatGPUCSRRanksSolving_Private(&k->ranks.A, PETSC_FALSE));
@@ -260,22 +249,6 @@ static PetscErrorCode RunRanks(KSP ksp, KSP_GPU *k, char why[])
   if (!any) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(RanksCheck(k));
   SETERRQ(PETSC_COMM_SELF, PETSC_ERR_GPU, "Another rank has failed at the end of this solve");
-}
-
-/* Runs the chosen path; leaves x in the solution vector */
-static PetscErrorCode Run(KSP ksp, KSP_GPU *k)
-{
-  PetscFunctionBegin;
-  if (k->taken == KSP_GPU_PATH_PERSISTENT) PetscFunctionReturn(Persistent(ksp, k));
-  if (k->taken == KSP_GPU_PATH_GRAPH) PetscCall(GPUKSPBegin(ksp, k)); /* the host loop's preparation has called it */
-  if (k->refined) {
-    PetscCall(GPUKSPRefine(ksp, k));
-    if (CGGivenUp(k->state) && !CGImproved(k->state)) PetscFunctionReturn(PETSC_SUCCESS); /* the initial guess is better */
-  } else PetscCall(GPUKSPIterate(ksp, k));
-  PetscCall(k->dev->ops->streamsynchronize(k->dev->id, k->dev->stream));
-  PetscCall(GPUKSPPCCheck(k));
-  PetscCall(GPUKSPStore(k, k->persistent.v.x, ksp->vec_sol));
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The state of a solve that continues after `its` iterations of another, with the same target. left: are any iterations left? */
@@ -368,12 +341,10 @@ static PetscErrorCode GoOnInDouble(KSP ksp, KSP_GPU *k, char why[])
 static PetscErrorCode Attempt(KSP ksp, KSP_GPU *k, PetscErrorCode (*run)(KSP, KSP_GPU *), char why[])
 {
   GPUCSRAttempt attempt;
-  PetscMPIInt   size;
 
   PetscFunctionBegin;
   if (k->peers.on || k->ranks.on) PetscFunctionReturn(RunRanks(ksp, k, why));
-  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
-  if ((k->taken == KSP_GPU_PATH_HOST_LOOP && size > 1) || k->op.required) PetscFunctionReturn((*run)(ksp, k));
+  if ((k->taken == KSP_GPU_PATH_HOST_LOOP && k->size > 1) || k->op.required) PetscFunctionReturn((*run)(ksp, k));
   GPUCSRTry(&attempt, (*run)(ksp, k));
   if (!attempt.error) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCheck(attempt.error == PETSC_ERR_MEM || attempt.error == PETSC_ERR_GPU, PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
@@ -435,7 +406,12 @@ PetscErrorCode GPUKSPSolve(KSP ksp)
   PetscCheck(!diagonalscale, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "Krylov method %s does not support diagonal scaling", ((PetscObject)ksp)->type_name);
   PetscCall(GPUKSPSettings(ksp, why));
   if (!why[0]) {
-    PetscCall(GPUKSPPCSetUp(ksp, &failed)); /* before the operator is read: the set-up may factor the matrix in place */
+    PetscCall(KSPMethodsForget_Private(ksp, &k->failed)); /* sets up the PC, before the operator is read: the set-up may factor the matrix in place */
+    failed = k->failed;
+    if (failed) {
+      ksp->its = 0;
+      PetscCall(GPUKSPCheckNorm(ksp, (PetscReal)INFINITY));
+    }
     PetscCall(GPUKSPOperator(ksp, k, why));
   }
   if (!why[0] && !failed) PetscCall((*k->prepare)(ksp, k, why));

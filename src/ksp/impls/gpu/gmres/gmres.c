@@ -13,7 +13,8 @@ _Static_assert((int)GPUGMRES_REFINE_NEVER == (int)KSP_GMRES_CGS_REFINE_NEVER && 
 
 /* ---- set-up ---- */
 
-static PetscErrorCode ChoosePath(KSP ksp, KSP_GPUGMRES *g)
+/* The path, and the reason */
+static PetscErrorCode ChoosePath(KSP ksp, KSP_GPUGMRES *g, KSPGPUPath *path, char because[])
 {
   KSP_GPU    *k = &g->k;
   const char *why;
@@ -23,41 +24,38 @@ static PetscErrorCode ChoosePath(KSP ksp, KSP_GPUGMRES *g)
   PetscCall(GPUKSPWhyHostLoop(ksp, k, &why));
   PetscCall(PCGPUAMGFlexible_Private(ksp->pc, &flexible));
   if (!why && g->flexible && flexible) why = "the preconditioner is not linear"; /* PCApply() fills the preconditioned basis */
-  if (g->several) why = "there are several processes";
+  if (k->size > 1) why = "there are several processes";
   if (why && k->pc.kind == GPUKSP_PC_BETWEEN_STEPS) k->pc.kind = GPUKSP_PC_BY_PCAPPLY;
-  k->taken = why ? KSP_GPU_PATH_HOST_LOOP : KSP_GPU_PATH_GRAPH;
-  PetscCall(PetscStrncpy(k->why, why ? why : k->path == KSP_GPU_PATH_GRAPH ? "asked for" : "all of an iteration is the device's work", sizeof(k->why)));
-  PetscCheck(k->path == KSP_GPU_PATH_AUTO || k->path == k->taken, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "-ksp_%s_path %s is not possible here: %s; auto would take %s", ((PetscObject)ksp)->type_name, KSPGPUPaths[k->path], k->path == KSP_GPU_PATH_PERSISTENT ? "GMRES is no persistent kernel" : k->why, KSPGPUPaths[k->taken]);
+  *path = why ? KSP_GPU_PATH_HOST_LOOP : KSP_GPU_PATH_GRAPH;
+  PetscCall(PetscStrncpy(because, why ? why : k->path == KSP_GPU_PATH_GRAPH ? "asked for" : "all of an iteration is the device's work", GPUKSP_WHY));
+  PetscCheck(k->path == KSP_GPU_PATH_AUTO || k->path == *path, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "-ksp_%s_path %s is not possible here: %s; auto would take %s", ((PetscObject)ksp)->type_name, KSPGPUPaths[k->path], k->path == KSP_GPU_PATH_PERSISTENT ? "GMRES is no persistent kernel" : because, KSPGPUPaths[*path]);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Allocations may fail on one process alone, so they come before collective work. why: empty if all processes have succeeded */
-PetscErrorCode GPUGMRESPrepare(KSP ksp, KSP_GPU *k, char why[])
+static PetscErrorCode Slots(KSP ksp, KSP_GPU *k)
 {
   const PetscBool need[GPUKSP_VECTORS] = {[GMRES_DIRECTION] = PETSC_TRUE, [GMRES_PRODUCT] = PETSC_TRUE, [GMRES_RESULT] = PETSC_TRUE};
-  KSP_GPUGMRES   *g                    = (KSP_GPUGMRES *)k;
-  GPUCSRAttempt   attempt;
-  PetscMPIInt     size;
-  PetscBool       made; /* the PC's numbers were copied to the device */
 
   PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
-  g->several = (PetscBool)(size > 1);
-  PetscCall(GPUKSPLive(ksp, k));
-  PetscCall(GPUKSPPCFind(ksp, k));
-  PetscCall(ChoosePath(ksp, g));
-  made = (PetscBool)(k->pc.kind == GPUKSP_PC_DIAGONAL || k->pc.kind == GPUKSP_PC_BETWEEN_STEPS);
-  GPUCSRTry(&attempt, GPUKSPOpen(k, k->op.dev));
-  GPUCSRThen(&attempt, GPUGMRESMemory(ksp, g));
-  if (k->pc.kind == GPUKSP_PC_DIAGONAL) GPUCSRThen(&attempt, GPUCSRBufferGrow(k->dev, sizeof(double) * (size_t)k->n, "the preconditioner of a solver", &k->pc.numbers));
-  PetscCall(GPUKSPAgree(ksp, k, &attempt, "", why));
-  if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUKSPSlotsMake(ksp, k, need));
+  k->persistent.v.block = (const double *)k->pc.numbers.p;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GPUGMRESPrepare(KSP ksp, KSP_GPU *k, char why[])
+{
+  static const GPUKSPParts parts = {GPUGMRESMemory, Slots, NULL};
+  KSP_GPUGMRES            *g     = (KSP_GPUGMRES *)k;
+  KSPGPUPath               path  = KSP_GPU_PATH_AUTO;
+  char                     because[GPUKSP_WHY];
+
+  PetscFunctionBegin;
   PetscCall(VecDestroy(&g->built));
-  GPUCSRTry(&attempt, GPUKSPSlotsMake(ksp, k, need));
-  if (made && !g->several) GPUCSRThen(&attempt, GPUKSPPCMake(ksp, k));
-  PetscCall(GPUKSPAgree(ksp, k, &attempt, "", why));
-  if (!why[0] && made && g->several) PetscCall(GPUKSPPCMake(ksp, k));
-  if (k->pc.kind == GPUKSP_PC_BETWEEN_STEPS) k->persistent.v.block = (const double *)k->pc.numbers.p;
+  PetscCall(GPUKSPPrepareBegin(ksp, k, why));
+  if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(ChoosePath(ksp, g, &path, because));
+  PetscCall(GPUKSPMake(ksp, k, path, &parts, "", why));
+  PetscCall(PetscStrncpy(k->why, because, sizeof(k->why)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -126,7 +124,7 @@ static PetscBool GoesOn(KSP ksp, const KSP_GPUGMRES *g, PetscReal before, PetscR
 {
   const PetscReal factor = before > 0 ? now / before : 0.5;
 
-  return (PetscBool)(!g->several && now * factor * factor * (g->k.pc.kind == GPUKSP_PC_BY_PCAPPLY ? factor : 1) > ksp->ttol);
+  return (PetscBool)(g->k.size == 1 && now * factor * factor * (g->k.pc.kind == GPUKSP_PC_BY_PCAPPLY ? factor : 1) > ksp->ttol);
 }
 
 /* Waits for the new column, rotates and tests it. done: the cycle ends without a solution */
@@ -315,8 +313,10 @@ PetscErrorCode KSPBuildSolution_GPUGMRES(KSP ksp, Vec v, Vec *V)
     v = g->built;
   }
   if (g->it) PetscCall(Solve(ksp, g, g->it, &solvable));
-  if (solvable) PetscCall(GPUGMRESBuild(ksp, g, g->it, v));
-  else PetscCall(VecCopy(ksp->vec_sol, v));
+  if (solvable) {
+    PetscCall(GPUGMRESCombine(ksp, g, g->it, NULL));
+    PetscCall(GPUKSPStore(&g->k, g->k.slot[GMRES_RESULT].p, v));
+  } else PetscCall(VecCopy(ksp->vec_sol, v));
   *V = v;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -32,7 +32,6 @@ typedef struct {
 
   /* the device's side. n rows, columns for m directions */
   int            m;
-  PetscBool      several; /* several processes: the host reduces sums */
   size_t         stride;
   double        *basis, *flexiblebasis, *x, *b;
   GPUCSRBuffer   statememory, partial;
@@ -40,6 +39,7 @@ typedef struct {
   double        *seen, *sums;
   void          *locked;
   int            most;               /* blocks of a pass */
+  PetscInt       column;             /* of the iteration that is launched */
   PetscInt       launched, replayed; /* iterations launched kernel by kernel, and as a graph */
 
   /* the Hessenberg matrix, rotated: columns of m + 2; rotations; right-hand side; norms of basis vectors. y: coefficients of a solution; pageable, so a copy call reads y before it returns, and y may be overwritten */
@@ -60,10 +60,9 @@ GPUCSR_INTERN PetscErrorCode KSPSolve_GPUGMRES(KSP, KSP_GPU *, char why[]);
 GPUCSR_INTERN PetscErrorCode KSPBuildSolution_GPUGMRES(KSP, Vec, Vec *);
 
 /* gmressteps.c */
-GPUCSR_INTERN PetscErrorCode GPUGMRESMemory(KSP, KSP_GPUGMRES *);
+GPUCSR_INTERN PetscErrorCode GPUGMRESMemory(KSP, KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUGMRESRelease(KSP_GPU *);
 GPUCSR_INTERN PetscErrorCode GPUGMRESStart(KSP, KSP_GPUGMRES *, PetscBool zero);
 GPUCSR_INTERN PetscErrorCode GPUGMRESLaunch(KSP, KSP_GPUGMRES *, PetscInt it);
 GPUCSR_INTERN PetscErrorCode GPUGMRESWait(KSP_GPUGMRES *, PetscInt it, const double **column);
 GPUCSR_INTERN PetscErrorCode GPUGMRESCombine(KSP, KSP_GPUGMRES *, PetscInt it, double *out);
-GPUCSR_INTERN PetscErrorCode GPUGMRESBuild(KSP, KSP_GPUGMRES *, PetscInt it, Vec);

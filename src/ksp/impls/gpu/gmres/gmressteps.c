@@ -49,9 +49,9 @@ static PetscErrorCode SendState(KSP_GPUGMRES *g)
 }
 
 /* Memory for the passes. Not collective, so that one process may fail alone */
-PetscErrorCode GPUGMRESMemory(KSP ksp, KSP_GPUGMRES *g)
+PetscErrorCode GPUGMRESMemory(KSP ksp, KSP_GPU *k)
 {
-  KSP_GPU       *k = &g->k;
+  KSP_GPUGMRES  *g = (KSP_GPUGMRES *)k;
   const PetscInt m = PetscMax(1, PetscMin(g->restart, ksp->max_it)), z = g->flexible && k->pc.kind == GPUKSP_PC_BY_PCAPPLY ? m : 0;
   GPUKSPVectors *v       = &k->persistent.v;
   GPUGMRESState  initial = {(int)m, -1, (int)g->refinement, 0};
@@ -116,7 +116,7 @@ static GPUGMRESPass PassOf(KSP_GPUGMRES *g, int source, PetscBool first, PetscBo
                     right ? NULL : diagonal,
                     right ? diagonal : NULL,
                               g->state,
-                    g->several ? NULL : g->seen,
+                    g->k.size > 1 ? NULL : g->seen,
                               g->sums,
                               (double *)g->partial.p + 1,
                               g->most,
@@ -198,7 +198,7 @@ static PetscErrorCode Project(KSP ksp, KSP_GPUGMRES *g, GPUGMRESPass *a)
 {
   PetscFunctionBegin;
   PetscCall(GPUCSREither(g->k.dev, GPUGMRESDeviceProject(a, g->k.dev->stream), GPUCSRRunOnHost(g->k.dev, ProjectLoop, a, sizeof(*a), g->k.dev->stream, "a projection of GMRES")));
-  if (!g->several) PetscFunctionReturn(PETSC_SUCCESS);
+  if (g->k.size == 1) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Reduce(ksp, g, g->mirror->k + 1));
   for (int j = 0; j <= g->mirror->k; j++) GPUGMRESProjected(g->mirror, j, g->sums[j], a->again);
   PetscCall(SendState(g));
@@ -209,7 +209,7 @@ static PetscErrorCode Update(KSP ksp, KSP_GPUGMRES *g, GPUGMRESPass *a)
 {
   PetscFunctionBegin;
   PetscCall(GPUCSREither(g->k.dev, GPUGMRESDeviceUpdate(a, g->k.dev->stream), GPUCSRRunOnHost(g->k.dev, UpdateLoop, a, sizeof(*a), g->k.dev->stream, "an orthogonalization of GMRES")));
-  if (!g->several) PetscFunctionReturn(PETSC_SUCCESS);
+  if (g->k.size == 1) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Reduce(ksp, g, 1));
   if (a->first) g->mirror->k = -1;
   (void)GPUGMRESUpdated(g->mirror, g->sums[0], a->again);
@@ -235,7 +235,7 @@ static PetscErrorCode Orthogonalize(KSP ksp, KSP_GPUGMRES *g, int source, PetscB
     GPUGMRESPass a = PassOf(g, source, first, (PetscBool)again);
 
     if (again && (first || g->refinement == KSP_GMRES_CGS_REFINE_NEVER)) break;
-    if (again && g->several && !g->mirror->again) break; /* on one process the passes test this themselves */
+    if (again && g->k.size > 1 && !g->mirror->again) break; /* on one process the passes test this themselves */
     if (!first) PetscCall(Project(ksp, g, &a));
     PetscCall(Update(ksp, g, &a));
   }
@@ -250,53 +250,44 @@ static PetscErrorCode Copy(KSP_GPUGMRES *g, double *to, const double *from)
   return g->k.dev->ops->copy(g->k.dev->id, to, from, sizeof(double) * (size_t)g->k.n, GPUCSR_ON_DEVICE, g->k.dev->stream);
 }
 
+/* Is the preconditioner a step of its own? */
+static PetscBool Apart(const KSP_GPU *k)
+{
+  return (PetscBool)(k->pc.kind == GPUKSP_PC_BY_PCAPPLY || k->pc.kind == GPUKSP_PC_BETWEEN_STEPS);
+}
+
 /* The first basis vector: the residual of x, left preconditioned. zero: x is 0 */
 PetscErrorCode GPUGMRESStart(KSP ksp, KSP_GPUGMRES *g, PetscBool zero)
 {
-  const PetscBool apart = (PetscBool)(!g->k.persistent.right && (g->k.pc.kind == GPUKSP_PC_BY_PCAPPLY || g->k.pc.kind == GPUKSP_PC_BETWEEN_STEPS));
+  const PetscBool apart = (PetscBool)(Apart(&g->k) && !g->k.persistent.right);
 
   PetscFunctionBegin;
   if (zero) PetscCall(Copy(g, g->k.slot[GMRES_PRODUCT].p, g->b));
   else {
     PetscCall(Copy(g, g->k.slot[GMRES_DIRECTION].p, g->x));
-    PetscCall(GPUKSPProduct(ksp, &g->k, &g->k.persistent.v, GMRES_DIRECTION, GMRES_PRODUCT));
-    PetscCall(GPUKSPStepArrays(&g->k, GPUKSP_SUBTRACT, &g->k.persistent.v, PETSC_FALSE));
+    PetscCall(GPUKSPProduct(ksp, &g->k, GMRES_DIRECTION, GMRES_PRODUCT));
+    PetscCall(GPUKSPStepRun(ksp, &g->k, GPUKSP_SUBTRACT, &g->k.persistent.v, GPUKSP_STEP_ALWAYS));
   }
-  if (apart) PetscCall(GPUKSPPrecondition(ksp, &g->k, &g->k.persistent.v, GMRES_PRODUCT, GMRES_RESULT, PETSC_FALSE));
+  if (apart) PetscCall(GPUKSPPrecondition(ksp, &g->k, GMRES_PRODUCT, GMRES_RESULT, PETSC_FALSE));
   PetscCall(Orthogonalize(ksp, g, apart ? GMRES_RESULT : GMRES_PRODUCT, PETSC_TRUE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One iteration with PCApply(), which gets a normalised vector */
-static PetscErrorCode ColumnAny(KSP ksp, KSP_GPUGMRES *g, PetscInt it)
-{
-  PetscFunctionBegin;
-  PetscCall(Sum(g, 1, g->basis + g->stride * (size_t)it, OnDevice(g, GPUGMRESInverse(g->mirror)) + it, NULL, NULL, g->k.slot[GMRES_DIRECTION].p));
-  if (g->flexible) {
-    PetscCall(GPUKSPPrecondition(ksp, &g->k, &g->k.persistent.v, GMRES_DIRECTION, GMRES_RESULT, PETSC_FALSE));
-    PetscCall(Copy(g, g->flexiblebasis + g->stride * (size_t)it, g->k.slot[GMRES_RESULT].p));
-    PetscCall(GPUKSPProduct(ksp, &g->k, &g->k.persistent.v, GMRES_RESULT, GMRES_PRODUCT));
-    PetscCall(Orthogonalize(ksp, g, GMRES_PRODUCT, PETSC_FALSE));
-  } else {
-    PetscCall(GPUKSPGive(&g->k, &g->k.slot[GMRES_DIRECTION]));
-    PetscCall(KSP_PCApplyBAorAB(ksp, g->k.slot[GMRES_DIRECTION].vec, g->k.slot[GMRES_RESULT].vec, g->k.slot[GMRES_PRODUCT].vec));
-    PetscCall(GPUKSPLend(&g->k, &g->k.slot[GMRES_RESULT]));
-    PetscCall(Orthogonalize(ksp, g, GMRES_RESULT, PETSC_FALSE));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* One iteration; a GPUKSPIteration */
+/* One iteration; a GPUKSPIteration. PCApply() gets a normalised vector */
 static PetscErrorCode Column(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
 {
-  KSP_GPUGMRES   *g     = (KSP_GPUGMRES *)k;
-  const PetscBool apart = (PetscBool)(k->pc.kind == GPUKSP_PC_BETWEEN_STEPS), right = k->persistent.right;
+  KSP_GPUGMRES   *g      = (KSP_GPUGMRES *)k;
+  const size_t    at     = g->stride * (size_t)g->column;
+  const PetscBool any    = (PetscBool)(k->pc.kind == GPUKSP_PC_BY_PCAPPLY);
+  const PetscBool before = (PetscBool)(Apart(k) && k->persistent.right), behind = (PetscBool)(Apart(k) && !k->persistent.right);
 
   PetscFunctionBegin;
-  if (apart && right) PetscCall(GPUKSPPrecondition(ksp, &g->k, &g->k.persistent.v, GMRES_DIRECTION, GMRES_RESULT, PETSC_FALSE));
-  PetscCall(GPUKSPProduct(ksp, &g->k, &g->k.persistent.v, apart && right ? GMRES_RESULT : GMRES_DIRECTION, GMRES_PRODUCT));
-  if (apart && !right) PetscCall(GPUKSPPrecondition(ksp, &g->k, &g->k.persistent.v, GMRES_PRODUCT, GMRES_RESULT, PETSC_FALSE));
-  PetscCall(Orthogonalize(ksp, g, apart && !right ? GMRES_RESULT : GMRES_PRODUCT, PETSC_FALSE));
+  if (any) PetscCall(Sum(g, 1, g->basis + at, OnDevice(g, GPUGMRESInverse(g->mirror)) + g->column, NULL, NULL, k->slot[GMRES_DIRECTION].p));
+  if (before) PetscCall(GPUKSPPrecondition(ksp, k, GMRES_DIRECTION, GMRES_RESULT, PETSC_FALSE));
+  if (any && g->flexible) PetscCall(Copy(g, g->flexiblebasis + at, k->slot[GMRES_RESULT].p));
+  PetscCall(GPUKSPProduct(ksp, k, before ? GMRES_RESULT : GMRES_DIRECTION, GMRES_PRODUCT));
+  if (behind) PetscCall(GPUKSPPrecondition(ksp, k, GMRES_PRODUCT, GMRES_RESULT, PETSC_FALSE));
+  PetscCall(Orthogonalize(ksp, g, behind ? GMRES_RESULT : GMRES_PRODUCT, PETSC_FALSE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -306,6 +297,7 @@ PetscErrorCode GPUGMRESLaunch(KSP ksp, KSP_GPUGMRES *g, PetscInt it)
   KSP_GPU *k = &g->k;
 
   PetscFunctionBegin;
+  g->column = it;
   if (k->dev->ops->kernels && k->taken == KSP_GPU_PATH_GRAPH) {
     if (!k->graph.recorded && g->launched++ > 0) {
       PetscCall(GPUKSPGraphRecord(ksp, k, NULL, Column));
@@ -315,8 +307,7 @@ PetscErrorCode GPUGMRESLaunch(KSP ksp, KSP_GPUGMRES *g, PetscInt it)
       PetscCall(GPUCSREither(k->dev, GPUCSRLaunchGraphLaunch(k->graph.recorded, k->dev->stream), 0));
       g->replayed++;
     } else PetscCall(Column(ksp, k, NULL));
-  } else if (k->pc.kind == GPUKSP_PC_BY_PCAPPLY) PetscCall(ColumnAny(ksp, g, it));
-  else PetscCall(Column(ksp, k, NULL));
+  } else PetscCall(Column(ksp, k, NULL));
   PetscCall(k->dev->ops->eventrecord(k->dev->id, k->events[it % 2], k->dev->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -327,7 +318,7 @@ PetscErrorCode GPUGMRESWait(KSP_GPUGMRES *g, PetscInt it, const double **column)
   KSP_GPU *k = &g->k;
 
   PetscFunctionBegin;
-  if (g->several) {
+  if (g->k.size > 1) {
     *column = GPUGMRESColumn(g->mirror);
     PetscFunctionReturn(PETSC_SUCCESS);
   }
@@ -342,7 +333,7 @@ PetscErrorCode GPUGMRESCombine(KSP ksp, KSP_GPUGMRES *g, PetscInt it, double *ou
 {
   const KSP_GPU *k = &g->k;
   double *const y = OnDevice(g, GPUGMRESSolution(g->mirror)), *const one = y + g->m;
-  const PetscBool z = (PetscBool)(g->flexible && k->pc.kind == GPUKSP_PC_BY_PCAPPLY), apart = (PetscBool)(k->persistent.right && !z && (k->pc.kind == GPUKSP_PC_BY_PCAPPLY || k->pc.kind == GPUKSP_PC_BETWEEN_STEPS));
+  const PetscBool z = (PetscBool)(g->flexible && k->pc.kind == GPUKSP_PC_BY_PCAPPLY), apart = (PetscBool)(Apart(k) && k->persistent.right && !z);
 
   PetscFunctionBegin;
   if (!z)
@@ -350,16 +341,8 @@ PetscErrorCode GPUGMRESCombine(KSP ksp, KSP_GPUGMRES *g, PetscInt it, double *ou
   PetscCall(k->dev->ops->copy(k->dev->id, y, g->y, sizeof(double) * (size_t)it, GPUCSR_TO_DEVICE, k->dev->stream));
   if (apart) {
     PetscCall(Sum(g, (int)it, g->basis, y, NULL, NULL, g->k.slot[GMRES_PRODUCT].p));
-    PetscCall(GPUKSPPrecondition(ksp, &g->k, &g->k.persistent.v, GMRES_PRODUCT, GMRES_RESULT, PETSC_FALSE));
+    PetscCall(GPUKSPPrecondition(ksp, &g->k, GMRES_PRODUCT, GMRES_RESULT, PETSC_FALSE));
     PetscCall(Sum(g, 1, g->k.slot[GMRES_RESULT].p, one, NULL, g->x, out ? out : g->k.slot[GMRES_RESULT].p));
   } else PetscCall(Sum(g, (int)it, z ? g->flexiblebasis : g->basis, y, k->persistent.right && k->pc.kind == GPUKSP_PC_DIAGONAL ? (const double *)k->pc.numbers.p : NULL, g->x, out ? out : g->k.slot[GMRES_RESULT].p));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode GPUGMRESBuild(KSP ksp, KSP_GPUGMRES *g, PetscInt it, Vec v)
-{
-  PetscFunctionBegin;
-  PetscCall(GPUGMRESCombine(ksp, g, it, NULL));
-  PetscCall(GPUKSPStore(&g->k, g->k.slot[GMRES_RESULT].p, v));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -14,13 +14,13 @@
 static PetscErrorCode ReduceRanks(KSP_GPU *k, double sum[], int n)
 {
   const GPUCSRBackendOps *ops  = k->dev->ops;
-  const size_t            size = (size_t)k->ranks.size;
+  const size_t            size = (size_t)k->size;
   double *const mine = (double *)k->ranks.sums.p, *const all = mine + GPUKSP_SUMS;
   double        *here;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(PetscMalloc1(n * k->ranks.size, &here));
+  PetscCall(PetscMalloc1(n * k->size, &here));
   ierr = ops->copy(k->dev->id, mine, sum, sizeof(double) * (size_t)n, GPUCSR_TO_DEVICE, k->dev->stream);
   if (!ierr) ierr = MatGPUCSRRanksGather_Private(&k->op, &k->ranks.A, mine, n, all);
   if (!ierr) ierr = ops->copy(k->dev->id, here, all, sizeof(double) * (size_t)n * size, GPUCSR_TO_HOST, k->dev->stream);
@@ -92,7 +92,7 @@ static PetscErrorCode Rows(KSP_GPU *k, GPUKSPStep step, const GPUKSPVectors *v, 
       double *const         all   = args.mine + GPUKSP_SUMS;
 
       if (!slots.size) PetscCall(MatGPUCSRRanksGather_Private(&k->op, &k->ranks.A, args.mine, nsums, all));
-      PetscCall(GPUCSREither(k->dev, GPUKSPStepRuleDevice(step, &slots, all, k->ranks.size, &args, s), 0));
+      PetscCall(GPUCSREither(k->dev, GPUKSPStepRuleDevice(step, &slots, all, k->size, &args, s), 0));
     }
     if (!args.rule && nsums) {
       PetscCall(k->dev->ops->streamsynchronize(k->dev->id, s));
@@ -112,14 +112,8 @@ static PetscErrorCode Rows(KSP_GPU *k, GPUKSPStep step, const GPUKSPVectors *v, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A step without sums, on the given arrays. rule: skip the step if the solve rests */
-PetscErrorCode GPUKSPStepArrays(KSP_GPU *k, GPUKSPStep step, const GPUKSPVectors *v, PetscBool rule)
-{
-  return Rows(k, step, v, rule ? GPUKSP_STEP_RULE : GPUKSP_STEP_ALWAYS, NULL);
-}
-
-/* One step; v NULL: in single precision. Without a rule its sums, if any, are in k->sums. next: the last step with a rule in the iteration */
-PetscErrorCode GPUKSPStepRun(KSP ksp, KSP_GPU *k, GPUKSPStep step, GPUKSPVectors *v, int turn)
+/* One step; v NULL: in single precision. Without a rule its sums, if any, are in k->sums. ksp: for sums alone */
+PetscErrorCode GPUKSPStepRun(KSP ksp, KSP_GPU *k, GPUKSPStep step, const GPUKSPVectors *v, int turn)
 {
   double sum[GPUKSP_SUMS] = {0, 0, 0, 0, 0};
 
@@ -130,8 +124,10 @@ PetscErrorCode GPUKSPStepRun(KSP ksp, KSP_GPU *k, GPUKSPStep step, GPUKSPVectors
 }
 
 /* to = A from */
-PetscErrorCode GPUKSPProduct(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, int from, int to)
+PetscErrorCode GPUKSPProduct(KSP ksp, KSP_GPU *k, int from, int to)
 {
+  double *const *at = k->persistent.v.at;
+
   PetscFunctionBegin;
   if (k->taken == KSP_GPU_PATH_HOST_LOOP) {
     Mat A;
@@ -141,11 +137,11 @@ PetscErrorCode GPUKSPProduct(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, int from, in
     PetscCall(KSP_MatMult(ksp, A, k->slot[from].vec, k->slot[to].vec));
     PetscCall(GPUKSPLend(k, &k->slot[to]));
   } else if (k->ranks.on) {
-    PetscCall(MatGPUCSRRanksMultiply_Private(&k->op, &k->ranks.A, PETSC_FALSE, 1, v->at[from], 0, NULL, v->at[to]));
+    PetscCall(MatGPUCSRRanksMultiply_Private(&k->op, &k->ranks.A, PETSC_FALSE, 1, at[from], 0, NULL, at[to]));
   } else {
-    if (k->peers.on) PetscCall(GPUKSPPeersExchange(k, v->at[from]));
-    PetscCall(MatGPUCSROperatorMultiply_Private(&k->op, 1, v->at[from], 0, NULL, v->at[to]));
-    if (k->peers.on) PetscCall(GPUKSPPeersAdd(k, v->at[from], v->at[to]));
+    if (k->peers.on) PetscCall(GPUKSPPeersExchange(k, at[from]));
+    PetscCall(MatGPUCSROperatorMultiply_Private(&k->op, 1, at[from], 0, NULL, at[to]));
+    if (k->peers.on) PetscCall(GPUKSPPeersAdd(k, at[from], at[to]));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -159,7 +155,7 @@ static PetscErrorCode ProductStep(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, int fro
     const GPUCSRSums sums = {(PetscBool)(GPUKSPStepKinds[step].sums > 1), v->at[with[0]], with[1] < 0 ? NULL : v->at[with[1]], M, (double *)k->graph.parts.p, &k->graph.nparts};
 
     PetscCall(MatGPUCSROperatorSums_Private(&k->op, v->at[from], &sums, v->at[to]));
-  } else PetscCall(GPUKSPProduct(ksp, k, v, from, to));
+  } else PetscCall(GPUKSPProduct(ksp, k, from, to));
   PetscCall(GPUKSPStepRun(ksp, k, step, v, GPUKSP_STEP_RULE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -170,8 +166,10 @@ static PetscErrorCode ProductStep(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, int fro
 #define ENDED             (k->graph.rulehere && k->state->reason)
 
 /* to = M from. rule: within an iteration: skip the step if the solve rests */
-PetscErrorCode GPUKSPPrecondition(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, int from, int to, PetscBool rule)
+PetscErrorCode GPUKSPPrecondition(KSP ksp, KSP_GPU *k, int from, int to, PetscBool rule)
 {
+  double *const *at = k->persistent.v.at;
+
   PetscFunctionBegin;
   if (k->taken == KSP_GPU_PATH_HOST_LOOP) {
     PetscCall(GPUKSPGive(k, &k->slot[from]));
@@ -179,7 +177,7 @@ PetscErrorCode GPUKSPPrecondition(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, int fro
     PetscCall(GPUKSPLend(k, &k->slot[to]));
   } else {
     if (!k->dev->ops->kernels) PetscCall(GPUCSRWaitStreamOnHost(k->dev->stream));
-    PetscCall((*k->pc.row->apply)(k, v->at[from], v->at[to], rule, k->dev->stream));
+    PetscCall((*k->pc.row->apply)(k, at[from], at[to], rule));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -231,10 +229,10 @@ PetscErrorCode GPUKSPStart(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, PetscBool left
 
     u.explicitpc = left && k->state->normtype != KSP_NORM_UNPRECONDITIONED ? v->explicitpc : 0;
     if (!left) u.pc = NULL;
-    if (u.explicitpc) PetscCall(GPUKSPPrecondition(ksp, k, v, VEC_B, VEC_W, PETSC_TRUE));
+    if (u.explicitpc) PetscCall(GPUKSPPrecondition(ksp, k, VEC_B, VEC_W, PETSC_TRUE));
     PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_BNORM, &u, GPUKSP_STEP_RULE));
   }
-  PetscCall(GPUKSPProduct(ksp, k, v, VEC_X, VEC_W));
+  PetscCall(GPUKSPProduct(ksp, k, VEC_X, VEC_W));
   PetscCall(STEP(GPUKSP_SUBTRACT));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -246,10 +244,10 @@ static PetscErrorCode StartCG(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
   PetscFunctionBegin;
   PetscCall(GPUKSPStart(ksp, k, v, PETSC_TRUE));
   PetscCall(STEP(GPUKSP_CG_START));
-  if (v->explicitpc) PetscCall(GPUKSPPrecondition(ksp, k, v, VEC_R, VEC_Z, PETSC_TRUE));
+  if (v->explicitpc) PetscCall(GPUKSPPrecondition(ksp, k, VEC_R, VEC_Z, PETSC_TRUE));
   if (single) {
     PetscCall(STEP(GPUKSP_CG1_START));
-    PetscCall(GPUKSPProduct(ksp, k, v, VEC_Z, VEC_S));
+    PetscCall(GPUKSPProduct(ksp, k, VEC_Z, VEC_S));
   }
   PetscCall(LAST(single ? GPUKSP_CG1_NORMS : GPUKSP_NORMS, PETSC_TRUE));
   PetscCall(After(ksp, k, v, PETSC_TRUE));
@@ -268,7 +266,7 @@ PetscErrorCode GPUKSPIterateCG(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
   if (apart) {
     PetscCall(STEP(GPUKSP_CG_R));
     k->graph.normed = (PetscBool)(k->graph.fused && !k->pc.flexible);
-    if (v) PetscCall(GPUKSPPrecondition(ksp, k, v, VEC_R, VEC_Z, PETSC_TRUE));
+    if (v) PetscCall(GPUKSPPrecondition(ksp, k, VEC_R, VEC_Z, PETSC_TRUE));
     else PetscCall(STEP(GPUKSP_PRECONDITION));
     k->graph.normed = PETSC_FALSE;
   }
@@ -281,8 +279,8 @@ static PetscErrorCode IterateCGSingle(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
 {
   PetscFunctionBegin;
   PetscCall(STEP(GPUKSP_CG1_UPDATE));
-  if (v->explicitpc) PetscCall(GPUKSPPrecondition(ksp, k, v, VEC_R, VEC_Z, PETSC_TRUE));
-  PetscCall(GPUKSPProduct(ksp, k, v, VEC_Z, VEC_S));
+  if (v->explicitpc) PetscCall(GPUKSPPrecondition(ksp, k, VEC_R, VEC_Z, PETSC_TRUE));
+  PetscCall(GPUKSPProduct(ksp, k, VEC_Z, VEC_S));
   PetscCall(LAST(GPUKSP_CG1_NORMS, PETSC_FALSE));
   PetscCall(After(ksp, k, v, PETSC_FALSE));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -295,7 +293,7 @@ static PetscErrorCode StartBCGS(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
   PetscFunctionBegin;
   PetscCall(GPUKSPStart(ksp, k, v, left));
   PetscCall(STEP(GPUKSP_CG_START));
-  if (left && v->explicitpc) PetscCall(GPUKSPPrecondition(ksp, k, v, VEC_R, VEC_T, PETSC_TRUE));
+  if (left && v->explicitpc) PetscCall(GPUKSPPrecondition(ksp, k, VEC_R, VEC_T, PETSC_TRUE));
   PetscCall(LAST(GPUKSP_BCGS_START, PETSC_TRUE));
   PetscCall(After(ksp, k, v, PETSC_TRUE));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -306,18 +304,18 @@ static PetscErrorCode IterateBCGS(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
   const PetscBool left = (PetscBool)(ksp->pc_side == PC_LEFT), before = (PetscBool)(!left && v->explicitpc), behind = (PetscBool)(left && v->explicitpc), hat = (PetscBool)(!left && (v->explicitpc || v->pc));
 
   PetscFunctionBegin;
-  if (before) PetscCall(GPUKSPPrecondition(ksp, k, v, VEC_P, VEC_PH, PETSC_TRUE));
+  if (before) PetscCall(GPUKSPPrecondition(ksp, k, VEC_P, VEC_PH, PETSC_TRUE));
   if (behind) {
-    PetscCall(GPUKSPProduct(ksp, k, v, VEC_P, VEC_W));
-    PetscCall(GPUKSPPrecondition(ksp, k, v, VEC_W, VEC_V, PETSC_TRUE));
+    PetscCall(GPUKSPProduct(ksp, k, VEC_P, VEC_W));
+    PetscCall(GPUKSPPrecondition(ksp, k, VEC_W, VEC_V, PETSC_TRUE));
     PetscCall(STEP(GPUKSP_BCGS_V));
   } else PetscCall(ProductStep(ksp, k, v, hat ? VEC_PH : VEC_P, VEC_V, (const int[]){VEC_RP, -1}, hat ? NULL : v->pc, GPUKSP_BCGS_V));
   if (ENDED) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(STEP(GPUKSP_BCGS_S));
-  if (before) PetscCall(GPUKSPPrecondition(ksp, k, v, VEC_S, VEC_SH, PETSC_TRUE));
+  if (before) PetscCall(GPUKSPPrecondition(ksp, k, VEC_S, VEC_SH, PETSC_TRUE));
   if (behind) {
-    PetscCall(GPUKSPProduct(ksp, k, v, VEC_S, VEC_W));
-    PetscCall(GPUKSPPrecondition(ksp, k, v, VEC_W, VEC_T, PETSC_TRUE));
+    PetscCall(GPUKSPProduct(ksp, k, VEC_S, VEC_W));
+    PetscCall(GPUKSPPrecondition(ksp, k, VEC_W, VEC_T, PETSC_TRUE));
     PetscCall(STEP(GPUKSP_BCGS_T));
   } else PetscCall(ProductStep(ksp, k, v, hat ? VEC_SH : VEC_S, VEC_T, (const int[]){VEC_S, VEC_RP}, hat ? NULL : v->pc, GPUKSP_BCGS_T));
   if (ENDED) {
@@ -371,7 +369,7 @@ PetscErrorCode GPUKSPLoop(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIteration
   else {
     const GPUCSRBackendOps     *ops   = k->dev->ops;
     const volatile GPUKSPState *seen  = k->seen;
-    const PetscInt              rows  = k->ranks.on ? k->rows / k->ranks.size : k->n; /* the same on all ranks, which must launch equally many iterations */
+    const PetscInt              rows  = k->ranks.on ? k->rows / k->size : k->n; /* the same on all ranks, which must launch equally many iterations */
     const int                   ahead = k->pc.row->rows || rows < GPUCSRMachineOf(k->ranks.on ? NULL : k->dev)->ahead_rows;
     int                         q     = 0;
 
@@ -416,28 +414,18 @@ PetscErrorCode GPUKSPIterateEnd(KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Keeps an earlier solve's graph if this solve's iteration is the same */
-static PetscErrorCode GraphBegin(KSP ksp, KSP_GPU *k)
+/* The device applies the rules if the vectors are the solver's own and nothing reads the iterations. An earlier solve's graph stays if this solve's iteration is the same */
+PetscErrorCode GPUKSPIterateBegin(KSP ksp, KSP_GPU *k)
 {
   const GPUCSRVersion none = {0, 0}, off = k->ranks.on ? k->ranks.A.off.version : none;
   const GPUKSPKey     key =
     GPUKSPKeyOf(GPUKSPVersionOf(k->op.version), GPUKSPAddress(k->op.plan->A.array[0].data), GPUKSPAddress(k->pc.row), ((PetscObject)ksp->pc)->id, k->pc.variant, k->method, ksp->pc_side == PC_RIGHT, k->n, GPUKSPVersionOf(off), k->ranks.on ? k->ranks.A.made : 0);
-  PetscMPIInt size;
 
-  PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
-  if (k->refined || k->graph.rulehere || (size > 1 && !k->ranks.on) || !k->pc.row->lasting || !GPUKSPSame(key, k->graph.key) || memcmp(&k->graph.v, &k->persistent.v, sizeof(k->graph.v))) PetscCall(GPUKSPGraphForget(k));
-  k->graph.key = key;
-  k->graph.v   = k->persistent.v;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The device applies the rules if the vectors are the solver's own and nothing reads the iterations */
-PetscErrorCode GPUKSPIterateBegin(KSP ksp, KSP_GPU *k)
-{
   PetscFunctionBegin;
   k->graph.rulehere = (PetscBool)(!k->dev->ops->kernels || k->taken != KSP_GPU_PATH_GRAPH || k->live);
-  PetscCall(GraphBegin(ksp, k));
+  if (k->refined || k->graph.rulehere || !k->pc.row->lasting || !GPUKSPSame(key, k->graph.key) || memcmp(&k->graph.v, &k->persistent.v, sizeof(k->graph.v))) PetscCall(GPUKSPGraphForget(k));
+  k->graph.key = key;
+  k->graph.v   = k->persistent.v;
   if (k->graph.rulehere) PetscFunctionReturn(PETSC_SUCCESS);
   *k->seen = *k->state;
   PetscCall(k->dev->ops->copy(k->dev->id, k->devstate.p, k->state, sizeof(*k->state), GPUCSR_TO_DEVICE, k->dev->stream));
@@ -451,15 +439,17 @@ PetscErrorCode GPUKSPTrueNorm(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
   GPUKSPVectors   u;
 
   PetscFunctionBegin;
-  PetscCall(GPUKSPProduct(ksp, k, v, VEC_X, VEC_W));
+  PetscCall(GPUKSPProduct(ksp, k, VEC_X, VEC_W));
   PetscCall(AFTER(GPUKSP_SUBTRACT));
-  if (left && v->explicitpc) PetscCall(GPUKSPPrecondition(ksp, k, v, VEC_W, VEC_T, PETSC_FALSE));
-  u = *v;
+  if (left && v->explicitpc) PetscCall(GPUKSPPrecondition(ksp, k, VEC_W, VEC_T, PETSC_FALSE));
+  u   = *v;
+  u.r = v->w;
+  u.z = v->t;
   if (!left) {
     u.explicitpc = 0;
     u.pc         = NULL;
   }
-  PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_TRUE_NORMS, &u, GPUKSP_STEP_ALWAYS));
+  PetscCall(GPUKSPStepRun(ksp, k, GPUKSP_NORMS, &u, GPUKSP_STEP_ALWAYS));
   k->state->truenorm = GPUKSPNorm(k->state, k->sums);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -475,7 +465,7 @@ PetscErrorCode GPUKSPIterate(KSP ksp, KSP_GPU *k)
     [GPUKSP_CG_SINGLE_REDUCTION] = {StartCG,   IterateCGSingle},
     [GPUKSP_BCGS]                = {StartBCGS, IterateBCGS    },
   };
-  GPUKSPVectors copy = k->persistent.v, *v = &copy;
+  GPUKSPVectors *const v = &k->persistent.v;
 
   PetscFunctionBegin;
   PetscCall(GPUKSPIterateBegin(ksp, k));

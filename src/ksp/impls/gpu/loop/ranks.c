@@ -59,7 +59,7 @@ PetscErrorCode GPUKSPEndAllreduce(KSP ksp, PetscErrorCode ierr, PetscBool *any)
 }
 
 /* May several processes solve by a graph, with products and sums by the exchange of the matrix? why: the reason against it, the same on all; empty: none */
-static PetscErrorCode WhyNoGraph(KSP ksp, KSP_GPU *k, char why[])
+PetscErrorCode GPUKSPRanksGet(KSP ksp, KSP_GPU *k, char why[])
 {
   char          text[GPUKSP_WHY] = "";
   int           host             = !k->dev->ops->kernels;
@@ -67,51 +67,13 @@ static PetscErrorCode WhyNoGraph(KSP ksp, KSP_GPU *k, char why[])
   GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &k->ranks.size));
   if (k->precision != KSP_GPU_DOUBLE) PetscFunctionReturn(PetscStrncpy(why, "residual replacement is for one", GPUKSP_WHY));
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &host, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp)));
   if (host && k->path == KSP_GPU_PATH_AUTO) PetscFunctionReturn(PetscStrncpy(why, "the host computes", GPUKSP_WHY));
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
   GPUCSRTry(&attempt, MatGPUCSRRanksGet_Private(A, PETSC_FALSE, &k->ranks.A, text, sizeof(text)));
-  if (!text[0]) GPUCSRThen(&attempt, GPUCSRBufferGrow(k->dev, sizeof(double) * GPUKSP_SUMS * (size_t)(1 + k->ranks.size), "sums of a solver", &k->ranks.sums));
+  if (!text[0]) GPUCSRThen(&attempt, GPUCSRBufferGrow(k->dev, sizeof(double) * GPUKSP_SUMS * (size_t)(1 + k->size), "sums of a solver", &k->ranks.sums));
   PetscCall(GPUKSPAgree(ksp, k, &attempt, text, why));
   if (!why[0]) k->ranks.way = MatGPUCSRRanksExchange_Private(&k->ranks.A);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* A graph on each process, after one launch on each was refused. why: the reason for a graph, which is that refusal; without a graph, the reasons against both */
-PetscErrorCode GPUKSPRanksGet(KSP ksp, KSP_GPU *k, const char launch[], PetscBool *on, char why[])
-{
-  char      graph[GPUKSP_WHY];
-  PetscBool same;
-
-  PetscFunctionBegin;
-  if (k->path == KSP_GPU_PATH_PERSISTENT) PetscCall(PetscStrncpy(graph, launch, sizeof(graph)));
-  else PetscCall(WhyNoGraph(ksp, k, graph));
-  *on = (PetscBool)!graph[0];
-  PetscCall(PetscStrcmp(graph, launch, &same));
-  if (*on) PetscCall(PetscStrncpy(why, launch, GPUKSP_WHY));
-  else if (k->path == KSP_GPU_PATH_GRAPH) PetscCall(PetscSNPrintf(why, GPUKSP_WHY, "there are several processes, and %s", graph));
-  else PetscCall(PetscSNPrintf(why, GPUKSP_WHY, "there are several processes, and %s%s%s", launch, same ? "" : "; for a graph, ", same ? "" : graph));
-  if (*on || k->path != KSP_GPU_PATH_AUTO || !k->dev->ops->kernels) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscStrlcat(why, ": -ksp_type ", GPUKSP_WHY));
-  PetscCall(PetscStrlcat(why, k->petsc, GPUKSP_WHY));
-  PetscCall(PetscStrlcat(why, " is faster there", GPUKSP_WHY));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-  Ranks agree on the kind of the PC and on live monitors. A rank may lack the device's data of its neighbours, a factor for example: then PETSc applies the PC on all ranks. If a monitor reads
-  every iteration on one rank, all ranks stop for the monitor
-*/
-PetscErrorCode GPUKSPKindAllreduce(KSP ksp, KSP_GPU *k)
-{
-  const int kind    = (int)k->pc.kind;
-  int       most[3] = {kind, -kind, (int)k->live};
-
-  PetscFunctionBegin;
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, most, 3, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp)));
-  if (most[0] != -most[1]) k->pc.kind = GPUKSP_PC_BY_PCAPPLY;
-  k->live = (PetscBool)most[2];
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -36,9 +36,6 @@ GPUKSP_RULE void GPUKSP_NAMED(GPUKSPStepRow)(GPUKSPStep step, const GPUKSP_NAMED
   case GPUKSP_BNORM: /* |b| in the norm of the test; w = M b if M has its own step */
     GPUKSPNorms(v->b[i], v->explicitpc ? v->w[i] : v->pc ? (double)v->pc[i] * v->b[i] : v->b[i], sum);
     break;
-  case GPUKSP_TRUE_NORMS: /* of b - A x, which is in w; M w is in t if M has its own step */
-    GPUKSPNorms(v->w[i], v->explicitpc ? v->t[i] : v->pc ? (double)v->pc[i] * v->w[i] : v->w[i], sum);
-    break;
   case GPUKSP_NORMS:
     GPUKSPNorms(v->r[i], GPUKSP_NAMED(GPUKSPZ)(v, i, v->r), sum);
     break;

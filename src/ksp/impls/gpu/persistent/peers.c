@@ -181,12 +181,10 @@ PetscErrorCode GPUKSPPeersGet(KSP ksp, KSP_GPU *k, char why[])
   int              stale[4], any[4];
   const char      *whynot;
   GPUCSRAttempt    attempt;
-  PetscMPIInt      size;
 
   PetscFunctionBegin;
   why[0] = 0;
-  PetscCallMPI(MPI_Comm_size(comm, &size));
-  whynot = size > GPUKSP_PEERS ? "there are too many" : GPUKSPWhyNoLaunch(k);
+  whynot = k->size > GPUKSP_PEERS ? "there are too many" : GPUKSPWhyNoLaunch(k);
   if (!whynot && k->precision != KSP_GPU_DOUBLE) whynot = "residual replacement is for one";
   if (whynot) PetscFunctionReturn(PetscStrncpy(why, whynot, GPUKSP_WHY));
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
