@@ -69,26 +69,11 @@ typedef enum {
   GPUCSR_HERMITIAN
 } GPUCSRSymmetry;
 
-/*
-  A Fortran format, for example (16I5), (1P,4E20.12) or (I4,3(1X,E19.12)): the columns of the numbers, first in the lines of one pass over the format, then in later lines. As in Fortran, later lines
-  repeat the last group at the outermost level.
-*/
+/* A Fortran format of lines with as many numbers each, such as (16I5) or (1P,5E16.8) */
 typedef struct {
-  int16_t line, column;  /* both from 0 */
-  uint8_t width, digits; /* digits: after an implied point */
-  int8_t  scale;         /* power of ten */
-  char    letter;        /* I, F, E, D or G */
-} GPUCSRField;
-
-enum {
-  GPUCSR_FIELDS = 256 /* numbers of a pass */
-};
-
-typedef struct {
-  struct {
-    int         count, lines;
-    GPUCSRField field[GPUCSR_FIELDS];
-  } pass[2];
+  int  count, width, digits; /* digits: after an implied point */
+  int  scale;                /* power of ten */
+  char letter;               /* I, F, E, D or G */
 } GPUCSRFortran;
 
 /* The header before the entries. LIBSVM has none, but the reader's caller may know the range of indices */
