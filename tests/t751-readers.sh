@@ -105,7 +105,7 @@ wrong '1 1: 1' ", line 2, column 5: expected a finite number as the value, not t
 wrong '1 1:one' ", line 2, column 5: expected a finite number as the value, not 'one'"
 wrong '1 1:1e999' ", line 2, column 5: expected a finite number as the value, not '1e999'"
 wrong '1 1:1;2:2' ", line 2, column 5: expected a finite number as the value, not '1;2:2'"
-wrong '1 2:1 3:1 2:5' ", line 2, column 11: index 2 stands in this line a second time"
+wrong '1 2:1 3:1 2:5' ", line 2: index 2 stands in this line a second time"
 wrong '1 qid:x 1:1' ", line 2, column 3: expected a whole number after qid:, not 'qid:x'"
 wrong '1 1:1 qid:1' ", line 2, column 7: expected one qid, in front of the entries, not 'qid:1'"
 refuse zero.svm ', line 1, column 3: index 0, where the first index is 1' -gpucsr_file_base 1

@@ -55,11 +55,12 @@ typedef struct GPUCSRInput_s GPUCSRInput; /* where bytes come from, see below */
 
 /* ---- Formats */
 
-typedef enum {
+typedef enum { /* as MatGPUCSRFileFormat */
+  GPUCSR_TEXT_AUTO,
+  GPUCSR_TEXT_PETSC, /* not text, but also recognised by content */
   GPUCSR_TEXT_LIBSVM,
   GPUCSR_TEXT_MARKET,
-  GPUCSR_TEXT_BOEING,
-  GPUCSR_TEXT_PETSC /* not text, but also recognised by content */
+  GPUCSR_TEXT_BOEING
 } GPUCSRTextFormat;
 
 typedef enum {
@@ -137,9 +138,9 @@ GPUCSR_IO_INTERN size_t  GPUCSRInputSize(const GPUCSRInput *);     /* that GPUCS
 
 GPUCSR_IO_INTERN int         GPUCSRIsBinary(const char text[], size_t bytes);                                                   /* does PETSc binary begin so? */
 GPUCSR_IO_INTERN int         GPUCSRInputHead(GPUCSRInput *, size_t want, char **text, size_t *bytes, int *more, GPUCSRFault *); /* the first bytes, with room for one more; more: the text continues */
-GPUCSR_IO_INTERN int         GPUCSRInputHeader(GPUCSRInput *, int format, GPUCSRTextHeader *, GPUCSRFault *);                   /* of this GPUCSRTextFormat; negative: detected from the content */
-GPUCSR_IO_INTERN const char *GPUCSRInputWhole(GPUCSRInput *, GPUCSRFault *);                                                    /* all of the text, in memory, of GPUCSRInputSize() bytes, and no stream then; NULL: a fault */
-GPUCSR_IO_INTERN int         GPUCSRInputRead(const GPUCSRInput *, size_t at, size_t bytes, void *to, GPUCSRFault *);            /* not of a stream; by any thread */
+GPUCSR_IO_INTERN int         GPUCSRInputHeader(GPUCSRInput *, GPUCSRTextFormat, GPUCSRTextHeader *, GPUCSRFault *);
+GPUCSR_IO_INTERN const char *GPUCSRInputWhole(GPUCSRInput *, GPUCSRFault *);                                         /* all of the text, in memory, of GPUCSRInputSize() bytes, and no stream then; NULL: a fault */
+GPUCSR_IO_INTERN int         GPUCSRInputRead(const GPUCSRInput *, size_t at, size_t bytes, void *to, GPUCSRFault *); /* not of a stream; by any thread */
 
 /* Ranks share the blocks of text that is not a stream: blocks of rank of size. A stream has one reader */
 GPUCSR_IO_INTERN int     GPUCSRInputPart(GPUCSRInput *, const GPUCSRTextHeader *, int rank, int size, size_t blockbytes, GPUCSRFault *); /* behind the header */
