@@ -105,7 +105,7 @@ wrong '1 1: 1' ", line 2, column 5: expected a finite number as the value, not t
 wrong '1 1:one' ", line 2, column 5: expected a finite number as the value, not 'one'"
 wrong '1 1:1e999' ", line 2, column 5: expected a finite number as the value, not '1e999'"
 wrong '1 1:1;2:2' ", line 2, column 5: expected a finite number as the value, not '1;2:2'"
-wrong '1 2:1 3:1 2:5' ", line 2, column 11: index 2 stands in this line a second time"
+wrong '1 2:1 3:1 2:5' ", line 2: index 2 stands in this line a second time"
 wrong '1 qid:x 1:1' ", line 2, column 3: expected a whole number after qid:, not 'qid:x'"
 wrong '1 1:1 qid:1' ", line 2, column 7: expected one qid, in front of the entries, not 'qid:1'"
 refuse zero.svm ', line 1, column 3: index 0, where the first index is 1' -gpucsr_file_base 1
@@ -224,13 +224,14 @@ boeing rza RZA '2 2 1 0' '3 1 1 1' '(3I2) (3I2) (3F6.2)' ' 1 2 2' ' 2' '  1.50' 
 boeing pra PRA '2 3 2 0' '2 1 1 0' '(4I2) (3I2)' ' 1 2 2 3' ' 2 1' && accept pra.hb '2x3; 0: 2=1; 1: 0=1'
 boeing iua iua '2 2 1 0' '3 1 1 1' '(3I2) (3I2) (4I5)' ' 1 1 2' ' 2' '   17' && accept iua.hb '2x2; 0:; 1: 1=17'
 boeing rhs RUA '1 1 1 0' '4 1 1 1 1' '(3I2) (3I2) (4F5.1) (4F5.1)' 'F              1             0' ' 1 2' ' 1' '  2.5' '  9.9' && accept rhs.hb '1x1; 0: 0=2.5'
-# any Fortran formats: blanks between, groups, places, a format whose last group repeats on new lines
-boeing blank RUA '3 3 5 0' '4 1 1 2' '(4I3) (5I2) (3(1X,E9.3))' '  1  3  4  6' ' 1 2 3 1 3' ' 1.500E+00x-2.00D+01 3.000E+00' '     4.000 5.000+04' && accept blank.hb "$rua"
-boeing after RUA '3 3 5 0' '4 1 1 2' '(4I3) (5(I2,1X)) (3E10.3,1X)' '  1  3  4  6' ' 1x 2  3  1  3' ' 1.500E+00-2.000D+01 3.000E+00x' '     4.000 5.000+04' && accept after.hb "$rua"
-boeing places RUA '3 3 5 0' '4 1 1 2' '(T3,4I3) (2I2,3I3) (T2,E9.3,TR1,2E10.3)' 'ab  1  3  4  6' ' 1 2  3  1  3' 'x1.500E+00x-2.000D+01 3.000E+00' 'x    4.000x 5.000+04' && accept places.hb "$rua"
-boeing again RUA '3 3 5 0' '7 3 1 3' '(I3,(I4)) (5I2) (2(E10.3))' '  1   3' '   4' '   6' ' 1 2 3 1 3' ' 1.500E+00-2.000D+01' ' 3.000E+00     4.000' ' 5.000+04' && accept again.hb "$rua"
-boeing group RUA '3 3 5 0' '4 1 1 2' '(4I3) (5I2) (1P,2(E10.3,0P))' '  1  3  4  6' ' 1 2 3 1 3' ' 1.500E+00-2.000D+01' && refuse group.hb ', line 2: 2 lines of 2 values are too few for 5 entries'
-boeing records RUA '3 3 5 0' '6 2 1 3' '(2I3/1X,2I4) (5I2) (E10.3/2(1X,ES9.2))' '  1  3' 'x   4   6' ' 1 2 3 1 3' ' 1.500E+00' 'x-2.00D+01x3.000E+00' 'x    4.000x 5.00+04' && accept records.hb "$rua"
+# formats whose lines do not have as many numbers of one width each
+boeing blank RUA '3 3 5 0' '4 1 1 2' '(4I3) (5I2) (3(1X,E9.3))' '  1  3  4  6' ' 1 2 3 1 3' ' 1.500E+00x-2.00D+01 3.000E+00' '     4.000 5.000+04' && refuse blank.hb ", line 4, column 33: expected a Fortran format such as (16I5) or (1P,5E16.8), not '(3(1X,E9.3))'"
+boeing after RUA '3 3 5 0' '4 1 1 2' '(4I3) (5(I2,1X)) (3E10.3,1X)' '  1  3  4  6' ' 1x 2  3  1  3' ' 1.500E+00-2.000D+01 3.000E+00x' '     4.000 5.000+04' && refuse after.hb ", line 4, column 17: expected a Fortran format such as (16I5) or (1P,5E16.8), not '(5(I2,1X))'"
+boeing scaled RUA '3 3 5 0' '4 1 1 2' '(4I3) (5I2) (-2P3E10.3E2)' '  1  3  4  6' ' 1 2 3 1 3' ' 1.500E+00-2.000D+01 3.000E+00' '      .040 5.000+04' && accept scaled.hb "$rua"
+boeing places RUA '3 3 5 0' '4 1 1 2' '(T3,4I3) (2I2,3I3) (T2,E9.3,TR1,2E10.3)' 'ab  1  3  4  6' ' 1 2  3  1  3' 'x1.500E+00x-2.000D+01 3.000E+00' 'x    4.000x 5.000+04' && refuse places.hb ", line 4, column 1: expected a Fortran format such as (16I5) or (1P,5E16.8), not '(T3,4I3)'"
+boeing again RUA '3 3 5 0' '7 3 1 3' '(I3,(I4)) (5I2) (2(E10.3))' '  1   3' '   4' '   6' ' 1 2 3 1 3' ' 1.500E+00-2.000D+01' ' 3.000E+00     4.000' ' 5.000+04' && refuse again.hb ", line 4, column 1: expected a Fortran format such as (16I5) or (1P,5E16.8), not '(I3,(I4))'"
+boeing group RUA '3 3 5 0' '4 1 1 2' '(4I3) (5I2) (1P,2(E10.3,0P))' '  1  3  4  6' ' 1 2 3 1 3' ' 1.500E+00-2.000D+01' && refuse group.hb ", line 4, column 33: expected a Fortran format such as (16I5) or (1P,5E16.8), not '(1P,2(E10.3,0P))'"
+boeing records RUA '3 3 5 0' '6 2 1 3' '(2I3/1X,2I4) (5I2) (E10.3/2(1X,ES9.2))' '  1  3' 'x   4   6' ' 1 2 3 1 3' ' 1.500E+00' 'x-2.00D+01x3.000E+00' 'x    4.000x 5.00+04' && refuse records.hb ", line 4, column 1: expected a Fortran format such as (16I5) or (1P,5E16.8), not '(2I3/1X,2I4)'"
 boeing nofield RUA '2 2 1 0' '3 1 1 1' '(3I2) (3I2) (3X)' ' 1 1 2' ' 2' '   17' && refuse nofield.hb ", line 4, column 33: expected a Fortran format such as (16I5) or (1P,5E16.8), not '(3X)'"
 boeing many RUA '2 2 1 0' '3 1 1 1' '(3I2) (3I2) (999(999(9999X)))' ' 1 1 2' ' 2' '   17' && refuse many.hb ", line 4, column 33: expected a Fortran format"
 boeing elements RSE '2 2 3 4' '3 1 1 1' '(3I2) (3I2) (3F6.2)' ' 1 3 4' ' 1 2 2' '  1.50' && refuse elements.hb ", line 3, column 3: matrix type 'RSE': unassembled matrices of finite elements are not supported"

@@ -55,11 +55,12 @@ typedef struct GPUCSRInput_s GPUCSRInput; /* where bytes come from, see below */
 
 /* ---- Formats */
 
-typedef enum {
+typedef enum { /* as MatGPUCSRFileFormat */
+  GPUCSR_TEXT_AUTO,
+  GPUCSR_TEXT_PETSC, /* not text, but also recognised by content */
   GPUCSR_TEXT_LIBSVM,
   GPUCSR_TEXT_MARKET,
-  GPUCSR_TEXT_BOEING,
-  GPUCSR_TEXT_PETSC /* not text, but also recognised by content */
+  GPUCSR_TEXT_BOEING
 } GPUCSRTextFormat;
 
 typedef enum {
@@ -69,26 +70,11 @@ typedef enum {
   GPUCSR_HERMITIAN
 } GPUCSRSymmetry;
 
-/*
-  A Fortran format, for example (16I5), (1P,4E20.12) or (I4,3(1X,E19.12)): the columns of the numbers, first in the lines of one pass over the format, then in later lines. As in Fortran, later lines
-  repeat the last group at the outermost level.
-*/
+/* A Fortran format of lines with as many numbers each, such as (16I5) or (1P,5E16.8) */
 typedef struct {
-  int16_t line, column;  /* both from 0 */
-  uint8_t width, digits; /* digits: after an implied point */
-  int8_t  scale;         /* power of ten */
-  char    letter;        /* I, F, E, D or G */
-} GPUCSRField;
-
-enum {
-  GPUCSR_FIELDS = 256 /* numbers of a pass */
-};
-
-typedef struct {
-  struct {
-    int         count, lines;
-    GPUCSRField field[GPUCSR_FIELDS];
-  } pass[2];
+  int  count, width, digits; /* digits: after an implied point */
+  int  scale;                /* power of ten */
+  char letter;               /* I, F, E, D or G */
 } GPUCSRFortran;
 
 /* The header before the entries. LIBSVM has none, but the reader's caller may know the range of indices */
@@ -152,9 +138,9 @@ GPUCSR_IO_INTERN size_t  GPUCSRInputSize(const GPUCSRInput *);     /* that GPUCS
 
 GPUCSR_IO_INTERN int         GPUCSRIsBinary(const char text[], size_t bytes);                                                   /* does PETSc binary begin so? */
 GPUCSR_IO_INTERN int         GPUCSRInputHead(GPUCSRInput *, size_t want, char **text, size_t *bytes, int *more, GPUCSRFault *); /* the first bytes, with room for one more; more: the text continues */
-GPUCSR_IO_INTERN int         GPUCSRInputHeader(GPUCSRInput *, int format, GPUCSRTextHeader *, GPUCSRFault *);                   /* of this GPUCSRTextFormat; negative: detected from the content */
-GPUCSR_IO_INTERN const char *GPUCSRInputWhole(GPUCSRInput *, GPUCSRFault *);                                                    /* all of the text, in memory, of GPUCSRInputSize() bytes, and no stream then; NULL: a fault */
-GPUCSR_IO_INTERN int         GPUCSRInputRead(const GPUCSRInput *, size_t at, size_t bytes, void *to, GPUCSRFault *);            /* not of a stream; by any thread */
+GPUCSR_IO_INTERN int         GPUCSRInputHeader(GPUCSRInput *, GPUCSRTextFormat, GPUCSRTextHeader *, GPUCSRFault *);
+GPUCSR_IO_INTERN const char *GPUCSRInputWhole(GPUCSRInput *, GPUCSRFault *);                                         /* all of the text, in memory, of GPUCSRInputSize() bytes, and no stream then; NULL: a fault */
+GPUCSR_IO_INTERN int         GPUCSRInputRead(const GPUCSRInput *, size_t at, size_t bytes, void *to, GPUCSRFault *); /* not of a stream; by any thread */
 
 /* Ranks share the blocks of text that is not a stream: blocks of rank of size. A stream has one reader */
 GPUCSR_IO_INTERN int     GPUCSRInputPart(GPUCSRInput *, const GPUCSRTextHeader *, int rank, int size, size_t blockbytes, GPUCSRFault *); /* behind the header */

@@ -4,10 +4,6 @@
 #include "loadfile.h"
 #include <stdlib.h>
 
-enum {
-  PIECE = 1 << 17 /* numbers for a thread at a time */
-};
-
 /* PETSc's viewer loads dense matrices and scalars that are not double */
 static PetscErrorCode LoadViewer(GPUCSRReader *R, Mat A, const GPUCSRBinary *b, Vec *labels)
 {
@@ -29,24 +25,6 @@ static PetscErrorCode LoadViewer(GPUCSRReader *R, Mat A, const GPUCSRBinary *b, 
   PetscCall(PetscViewerDestroy(&viewer));
   R->parsed = MPI_Wtime();
   PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Reads values, and makes A, if given, own its columns, which PETSc does in one thread by copying the columns to themselves */
-static PetscErrorCode FillValues(GPUCSRReader *R, Mat A, const GPUCSRBinary *b, int64_t first, int64_t nz, PetscInt j[], PetscScalar v[])
-{
-  PetscErrorCode ierr = PETSC_SUCCESS;
-
-#pragma omp parallel num_threads(R->threads)
-  {
-    GPUCSRFault bad;
-
-#pragma omp master
-    if (A) ierr = MatSeqAIJSetColumnIndices(A, j);
-#pragma omp for schedule(dynamic)
-    for (int64_t k = 0; k < nz; k += PIECE)
-      if (GPUCSRBinaryReals(b, b->values + 8 * (size_t)(first + k), PetscMin(nz - k, (int64_t)PIECE), v + k, 1, &bad)) GPUCSRFaultShare(&R->fault, &R->failed, &bad);
-  }
-  return ierr;
 }
 
 /* The first rank sends the contents of a stream to all */
@@ -99,19 +77,16 @@ static PetscErrorCode Entries(GPUCSRReader *R, Mat A, const GPUCSRBinary *b, Pet
 
   PetscFunctionBegin;
   PetscCall(GPUCSRReaderArrays(R, A, &j, &v, &direct));
-  R->failed = GPUCSRBinaryColumns(b, rstart, m, row, first, j, R->threads, &R->fault);
-  if (!R->failed) PetscCall(FillValues(R, direct ? A : NULL, b, first, row[m], j, v));
+  R->failed = GPUCSRBinaryColumns(b, rstart, m, row, first, j, R->threads, &R->fault) || GPUCSRBinaryReals(b, b->values + 8 * (size_t)first, row[m], v, R->threads, &R->fault);
   if (R->failed && direct) PetscCall(MatSeqAIJSetPreallocation(A, 0, R->nnz)); /* its rows are empty again */
   PetscCall(GPUCSRReaderAgree(R));
-  if (direct) PetscCall(GPUCSRSpareInodes(A, m, row, j));
   R->parsed = MPI_Wtime();
-  if (direct) PetscCall(GPUCSRAssemble(A));
-  else PetscCall(GPUCSRSetRows(A, row, j, v, R->threads));
+  PetscCall(GPUCSRSetRows(A, direct, row, j, v, R->threads));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The lengths of rows, equally many on each rank */
-static PetscErrorCode Count(GPUCSRReader *R, const void *ctx, GPUCSRBins *bins)
+static PetscErrorCode Count(GPUCSRReader *R, const void *ctx)
 {
   const GPUCSRBinary *b     = (const GPUCSRBinary *)ctx;
   const int64_t       first = b->M / R->size * R->rank, m = R->rank + 1 == R->size ? b->M - first : b->M / R->size;
@@ -120,7 +95,7 @@ static PetscErrorCode Count(GPUCSRReader *R, const void *ctx, GPUCSRBins *bins)
   PetscCall(PetscMalloc1((size_t)m + 1, &R->first));
   R->failed = GPUCSRBinaryRows(b, first, m, R->first, &R->fault);
   PetscCall(GPUCSRReaderAgree(R));
-  for (int64_t r = 0; r < m; r++) GPUCSRBinsAdd(bins, first + r, R->first[r + 1] - R->first[r]);
+  for (int64_t r = 0; r < m; r++) GPUCSRReaderCount(R, first + r, R->first[r + 1] - R->first[r]);
   PetscCall(PetscFree(R->first));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -72,12 +72,9 @@ PetscErrorCode MatGPUCSRFileOptionsSetFromOptions(MPI_Comm comm, const char pref
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static const MatGPUCSRFileFormat formats[] = {MAT_GPUCSR_FILE_LIBSVM, MAT_GPUCSR_FILE_MARKET, MAT_GPUCSR_FILE_BOEING, MAT_GPUCSR_FILE_PETSC}; /* as GPUCSRTextFormat */
-
 /* Opens the file, and reads the header before the entries */
 static PetscErrorCode Open(GPUCSRReader *R)
 {
-  int format = -1;
   struct {
     int64_t          stream;
     GPUCSRTextHeader header;
@@ -85,10 +82,8 @@ static PetscErrorCode Open(GPUCSRReader *R)
 
   PetscFunctionBegin;
   memset(&told, 0, sizeof(told));
-  for (int k = 0; k < 4; k++)
-    if (formats[k] == R->options.format) format = k;
   if (R->rank == 0) {
-    R->failed = GPUCSRInputOpen(R->file, R->size > 1, &R->source, &R->fault) || GPUCSRInputHeader(R->source, format, &told.header, &R->fault);
+    R->failed = GPUCSRInputOpen(R->file, R->size > 1, &R->source, &R->fault) || GPUCSRInputHeader(R->source, (GPUCSRTextFormat)R->options.format, &told.header, &R->fault);
     if (!R->failed) told.stream = GPUCSRInputIsStream(R->source);
   }
   PetscCall(GPUCSRReaderAgree(R));
@@ -108,7 +103,7 @@ static PetscErrorCode Load(GPUCSRReader *R, Mat A, Vec *labels, Vec *queries)
 
   PetscFunctionBegin;
   PetscCall(Open(R));
-  info->format = formats[R->header.format];
+  info->format = (MatGPUCSRFileFormat)R->header.format;
   info->bytes  = R->source ? GPUCSRInputBytes(R->source) : 0;
   opened       = MPI_Wtime();
   if (R->header.format == GPUCSR_TEXT_PETSC) PetscCall(GPUCSRLoadBinary(R, A, labels));

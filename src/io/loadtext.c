@@ -221,7 +221,6 @@ static PetscErrorCode FillMatrix(GPUCSRReader *R, Mat A, PetscInt base)
   PetscInt            *j;
   PetscScalar         *v;
   PetscBool            direct;
-  PetscErrorCode       ierr;
 
   PetscFunctionBegin;
   PetscCall(PetscMalloc2((size_t)m + 1, &R->row, (size_t)m, &R->nnz));
@@ -239,18 +238,9 @@ static PetscErrorCode FillMatrix(GPUCSRReader *R, Mat A, PetscInt base)
     direct = PETSC_FALSE;
   }
   if (equal) GPUCSRAssemblyCompact(m, row, j, v);
-  ierr = PETSC_SUCCESS;
-#pragma omp parallel num_threads(R->threads)
-  {
-    /* returns memory to the system while PETSc handles the columns in one thread */
-#pragma omp master
-    if (direct) ierr = GPUCSRSeqArraysDone(A, row, j);
-#pragma omp for schedule(dynamic)
-    for (size_t k = 0; k < R->npieces; k++) GPUCSRPieceDestroy(&R->piece[k]);
-  }
-  PetscCall(ierr);
-  if (direct) PetscCall(GPUCSRAssemble(A));
-  else PetscCall(GPUCSRSetRows(A, row, j, v, R->threads));
+#pragma omp parallel for num_threads(R->threads) schedule(dynamic)
+  for (size_t k = 0; k < R->npieces; k++) GPUCSRPieceDestroy(&R->piece[k]);
+  PetscCall(GPUCSRSetRows(A, direct, row, j, v, R->threads));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -280,19 +270,19 @@ static PetscErrorCode FillVector(GPUCSRReader *R, Mat A, PetscBool labels, Vec *
 }
 
 /* The entries of this rank's pieces, and the other half of symmetric matrices */
-static PetscErrorCode Count(GPUCSRReader *R, const void *ctx, GPUCSRBins *bins)
+static PetscErrorCode Count(GPUCSRReader *R, const void *ctx)
 {
   PetscFunctionBegin;
   for (size_t k = 0; k < R->npieces; k++) {
     const GPUCSRPiece *p = &R->piece[k];
 
     if (p->length) {
-      for (size_t r = 0; r < p->rows; r++) GPUCSRBinsAdd(bins, R->first[k] + (int64_t)r, p->length[r]);
+      for (size_t r = 0; r < p->rows; r++) GPUCSRReaderCount(R, R->first[k] + (int64_t)r, p->length[r]);
       continue;
     }
     for (size_t e = 0; e < p->nz; e++) {
-      GPUCSRBinsAdd(bins, p->i[e], 1);
-      if (R->header.symmetry != GPUCSR_GENERAL && p->i[e] != p->j[e]) GPUCSRBinsAdd(bins, p->j[e], 1);
+      GPUCSRReaderCount(R, p->i[e], 1);
+      if (R->header.symmetry != GPUCSR_GENERAL && p->i[e] != p->j[e]) GPUCSRReaderCount(R, p->j[e], 1);
     }
   }
   PetscFunctionReturn(PETSC_SUCCESS);

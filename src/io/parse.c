@@ -115,7 +115,7 @@ static GPUCSRTextFormat Sniff(const char text[], size_t bytes)
   return GPUCSR_TEXT_LIBSVM;
 }
 
-int GPUCSRInputHeader(GPUCSRInput *s, int format, GPUCSRTextHeader *h, GPUCSRFault *f)
+int GPUCSRInputHeader(GPUCSRInput *s, GPUCSRTextFormat format, GPUCSRTextHeader *h, GPUCSRFault *f)
 {
   for (size_t want = 1 << 16;; want *= 4) {
     size_t bytes, whole;
@@ -124,7 +124,7 @@ int GPUCSRInputHeader(GPUCSRInput *s, int format, GPUCSRTextHeader *h, GPUCSRFau
 
     memset(h, 0, sizeof(*h));
     if (GPUCSRInputHead(s, want, &head, &bytes, &more, f)) return 1;
-    h->format = format < 0 ? Sniff(head, bytes) : (GPUCSRTextFormat)format;
+    h->format = format == GPUCSR_TEXT_AUTO ? Sniff(head, bytes) : format;
     for (whole = bytes; whole && head[whole - 1] != '\n'; whole--) {
     }
     if (!whole || !more) { /* a last line without a line feed */

@@ -49,9 +49,9 @@ void GPUCSRReaderFail(GPUCSRReader *R, const char why[])
 
 /* ---- Layouts */
 
-void GPUCSRBinsAdd(GPUCSRBins *bins, int64_t row, int64_t entries)
+void GPUCSRReaderCount(GPUCSRReader *R, int64_t row, int64_t entries)
 {
-  bins->work[row / bins->rows] += entries;
+  R->work[1 + row / R->bin] += entries;
 }
 
 /* Does the program leave both layouts free? The same answer on all ranks, although only some ranks may have set a size */
@@ -82,10 +82,9 @@ static int64_t Cut(const int64_t before[], int64_t n, int64_t from, int64_t r, i
 /* Collective: the rows of this rank, and for a square matrix its columns, so that vectors fit both. count adds the entries of the rows that this rank has read */
 static PetscErrorCode Balance(GPUCSRReader *R, Mat A, PetscInt M, PetscInt N, GPUCSRCountFn count, const void *ctx)
 {
-  GPUCSRBins bins;
-  PetscInt   bs, m;
-  PetscBool  is = PETSC_FALSE;
-  int64_t    n, cut = 0, last = 0;
+  PetscInt  bs, m;
+  PetscBool is = PETSC_FALSE;
+  int64_t   n, cut = 0, last = 0;
 
   PetscFunctionBegin;
   PetscCall(IsFree(R, A, M, N, &is));
@@ -98,20 +97,18 @@ static PetscErrorCode Balance(GPUCSRReader *R, Mat A, PetscInt M, PetscInt N, GP
     while (common % A->cmap->bs) common += bs;
     bs = common;
   }
-  bins.M    = M;
-  bins.rows = ((M + BINS - 1) / BINS + bs - 1) / bs * bs;
-  bins.rows = PetscMax(bins.rows, bs);
-  n         = (M + bins.rows - 1) / bins.rows;
+  R->bin = ((M + BINS - 1) / BINS + bs - 1) / bs * bs;
+  R->bin = PetscMax(R->bin, bs);
+  n      = (M + R->bin - 1) / R->bin;
   PetscCall(PetscCalloc1((size_t)n + 1, &R->work));
-  bins.work = R->work + 1;
-  PetscCall((*count)(R, ctx, &bins));
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, bins.work, (PetscMPIInt)n, MPIU_INT64, MPI_SUM, R->comm));
-  for (int64_t k = 0; k < n; k++) R->work[k + 1] += R->work[k] + PetscMin(bins.rows, M - k * bins.rows);
+  PetscCall((*count)(R, ctx));
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, R->work + 1, (PetscMPIInt)n, MPIU_INT64, MPI_SUM, R->comm));
+  for (int64_t k = 0; k < n; k++) R->work[k + 1] += R->work[k] + PetscMin(R->bin, M - k * R->bin);
   for (PetscMPIInt r = 1; r <= R->rank + 1; r++) {
     last = cut;
     cut  = r < R->size ? Cut(R->work, n, cut, r, R->size) : n;
   }
-  m = (PetscInt)(PetscMin(cut * bins.rows, M) - PetscMin(last * bins.rows, M));
+  m = (PetscInt)(PetscMin(cut * R->bin, M) - PetscMin(last * R->bin, M));
   PetscCall(MatSetSizes(A, m, M == N ? m : A->cmap->n, M, N));
   PetscCall(PetscFree(R->work));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -150,7 +147,10 @@ PetscErrorCode GPUCSRReaderArrays(GPUCSRReader *R, Mat A, PetscInt **j, PetscSca
     possible  = (PetscBool)(possible && R->nnz[r] <= A->cmap->N);
   }
   *j = NULL;
-  if (possible) PetscCall(GPUCSRSeqArrays(A, PETSC_TRUE, R->nnz, j, v));
+  if (possible) {
+    PetscCall(MatSeqAIJSetPreallocation(A, 0, R->nnz)); /* no effect on other types */
+    PetscCall(GPUCSRSeqArrays(A, n - 1, j, v));
+  }
   *direct = (PetscBool)(*j != NULL);
   if (*direct) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscMalloc2(n, &R->j, n, &R->v));

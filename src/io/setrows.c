@@ -8,16 +8,14 @@
 /* Requests large pages for large arrays, for fewer page faults when they are filled, and later when products read them */
 static void AdviseHuge(void *p, size_t bytes)
 {
-#if defined(MADV_HUGEPAGE)
   const size_t huge  = (size_t)1 << 21;
   char        *begin = (char *)(((uintptr_t)p + huge - 1) & ~(uintptr_t)(huge - 1)), *end = (char *)(((uintptr_t)p + bytes) & ~(uintptr_t)(huge - 1));
 
   if (end > begin) madvise(begin, (size_t)(end - begin), MADV_HUGEPAGE);
-#endif
 }
 
-/* The arrays of a MATSEQAIJ with rows of these lengths, to fill before GPUCSRSeqArraysDone(); NULL if the type has no arrays */
-PetscErrorCode GPUCSRSeqArrays(Mat A, PetscBool preallocate, const PetscInt nnz[], PetscInt **j, PetscScalar **v)
+/* The arrays of a MATSEQAIJ that is preallocated for nz entries; NULL if the type has no arrays */
+PetscErrorCode GPUCSRSeqArrays(Mat A, size_t nz, PetscInt **j, PetscScalar **v)
 {
   PetscBool       mine;
   const PetscInt *columns;
@@ -27,18 +25,10 @@ PetscErrorCode GPUCSRSeqArrays(Mat A, PetscBool preallocate, const PetscInt nnz[
   *v = NULL;
   PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &mine, MATSEQAIJ, MATSEQAIJGPUCSR, ""));
   if (!mine) PetscFunctionReturn(PETSC_SUCCESS);
-  if (preallocate) PetscCall(MatSeqAIJSetPreallocation(A, 0, nnz));
   PetscCall(MatSeqAIJGetCSRAndMemType(A, NULL, &columns, v, NULL));
   *j = (PetscInt *)columns;
-  if (preallocate && nnz) {
-    PetscInt m;
-    int64_t  nz = 0;
-
-    PetscCall(MatGetLocalSize(A, &m, NULL));
-    for (PetscInt r = 0; r < m; r++) nz += nnz[r];
-    AdviseHuge(*j, (size_t)nz * sizeof(**j));
-    AdviseHuge(*v, (size_t)nz * sizeof(**v));
-  }
+  AdviseHuge(*j, nz * sizeof(**j));
+  AdviseHuge(*v, nz * sizeof(**v));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -50,10 +40,11 @@ enum {
   Assembly compares each row with the row before, in one thread, and gives up inodes if fewer than a fifth are equal. A sample predicts the result for a matrix of many rows: if fewer than a tenth are equal,
   the search is skipped. Sampled rows are scattered, as blocks repeat
 */
-PetscErrorCode GPUCSRSpareInodes(Mat A, PetscInt m, const int64_t row[], const PetscInt j[])
+static PetscErrorCode SpareInodes(Mat A, const int64_t row[], const PetscInt j[])
 {
-  uint64_t state = 0;
-  int      equal = 0;
+  const PetscInt m     = A->rmap->n;
+  uint64_t       state = 0;
+  int            equal = 0;
 
   PetscFunctionBegin;
   if (m <= 4 * INODE_SAMPLES) PetscFunctionReturn(PETSC_SUCCESS);
@@ -67,131 +58,105 @@ PetscErrorCode GPUCSRSpareInodes(Mat A, PetscInt m, const int64_t row[], const P
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode GPUCSRSeqArraysDone(Mat A, const int64_t row[], PetscInt j[])
+/* After entries were written into the arrays of a MATSEQAIJ */
+static PetscErrorCode Filled(Mat A, const int64_t row[], PetscInt j[])
 {
-  PetscInt m;
-
   PetscFunctionBegin;
-  PetscCall(MatGetLocalSize(A, &m, NULL));
-  PetscCall(GPUCSRSpareInodes(A, m, row, j));
+  PetscCall(SpareInodes(A, row, j));
   PetscCall(MatSeqAIJSetColumnIndices(A, j)); /* the columns are in place; this call makes A aware of them */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode GPUCSRAssemble(Mat A)
+/* Both blocks of a MATMPIAIJ; done: their types have arrays, which have the entries now */
+static PetscErrorCode FillBlocks(Mat A, const int64_t row[], const PetscInt j[], const PetscScalar v[], int threads, PetscBool *done)
 {
+  const PetscInt m = A->rmap->n, cstart = A->cmap->rstart, cend = A->cmap->rend;
+  Mat            block[2];
+  PetscInt      *nnz[2], *bj[2];
+  PetscScalar   *bv[2];
+  int64_t       *at[2];
+
   PetscFunctionBegin;
-  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(PetscCalloc4((size_t)m, &nnz[0], (size_t)m, &nnz[1], (size_t)m + 1, &at[0], (size_t)m + 1, &at[1]));
+#pragma omp parallel for num_threads(threads)
+  for (PetscInt r = 0; r < m; r++)
+    for (int64_t k = row[r]; k < row[r + 1]; k++) nnz[j[k] < cstart || j[k] >= cend][r]++;
+  PetscCall(MatMPIAIJSetPreallocation(A, 0, nnz[0], 0, nnz[1]));
+  PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
+  for (int b = 0; b < 2; b++) {
+    for (PetscInt r = 0; r < m; r++) at[b][r + 1] = at[b][r] + nnz[b][r];
+    PetscCall(GPUCSRSeqArrays(block[b], (size_t)at[b][m], &bj[b], &bv[b]));
+  }
+  *done = (PetscBool)(bj[0] && bj[1]);
+#pragma omp parallel for num_threads(threads)
+  for (PetscInt r = 0; r < (*done ? m : 0); r++) {
+    int64_t to[2] = {at[0][r], at[1][r]};
+
+    for (int64_t k = row[r]; k < row[r + 1]; k++) {
+      const int off = j[k] < cstart || j[k] >= cend;
+
+      bj[off][to[off]]   = off ? j[k] : j[k] - cstart; /* the block off the diagonal gets its own numbers of columns at assembly */
+      bv[off][to[off]++] = v[k];
+    }
+  }
+  for (int b = 0; b < 2 && *done; b++) PetscCall(Filled(block[b], at[b], bj[b]));
+  PetscCall(PetscFree4(nnz[0], nnz[1], at[0], at[1]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Blocks in place of entries: four counts for each row of blocks, as in GPUCSRSetRows() */
-static PetscErrorCode CountBlocks(Mat A, PetscInt bs, const int64_t row[], const PetscInt j[], size_t rows, PetscInt *nnz)
+/* Counts the entries of rows or, where a type has blocks, the blocks of rows of blocks: in the diagonal block, outside it; the same in the upper triangle */
+static PetscErrorCode Preallocate(Mat A, const int64_t row[], const PetscInt j[])
 {
-  PetscInt N, m, rstart, cstart, cend, *last; /* row of blocks that had a block in this column last */
+  PetscInt  bs, cbs, *nnz, *last; /* row of blocks that had a block in this column last */
+  size_t    rows;
+  PetscBool sell;
 
   PetscFunctionBegin;
-  PetscCall(MatGetSize(A, NULL, &N));
-  PetscCall(MatGetLocalSize(A, &m, NULL));
-  PetscCall(MatGetOwnershipRange(A, &rstart, NULL));
-  PetscCall(MatGetOwnershipRangeColumn(A, &cstart, &cend));
-  PetscCall(PetscMalloc1(N / bs + 1, &last));
-  for (PetscInt c = 0; c <= N / bs; c++) last[c] = -1;
-  PetscCall(PetscArrayzero(nnz, 4 * rows));
-  for (PetscInt r = 0; r < m; r++)
+  PetscCall(MatGetBlockSizes(A, &bs, &cbs));
+  PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)A, &sell, MATSEQSELL, MATMPISELL, ""));
+  if (bs != cbs || sell) bs = 1;
+  rows = (size_t)(A->rmap->n / bs);
+  PetscCall(PetscCalloc1(4 * rows + 1, &nnz));
+  PetscCall(PetscMalloc1(A->cmap->N / bs + 1, &last));
+  for (PetscInt c = 0; c <= A->cmap->N / bs; c++) last[c] = -1;
+  for (PetscInt r = 0; r < A->rmap->n; r++)
     for (int64_t k = row[r]; k < row[r + 1]; k++) {
       const PetscInt b = r / bs, c = j[k] / bs;
-      const size_t   off = j[k] < cstart || j[k] >= cend;
+      const size_t   off = j[k] < A->cmap->rstart || j[k] >= A->cmap->rend;
 
       if (last[c] == b) continue;
       last[c] = b;
       nnz[off * rows + (size_t)b]++;
-      if (c >= rstart / bs + b) nnz[(2 + off) * rows + (size_t)b]++;
+      if (c >= A->rmap->rstart / bs + b) nnz[(2 + off) * rows + (size_t)b]++;
     }
   PetscCall(PetscFree(last));
+  if (sell) { /* these do nothing for other types */
+    PetscCall(MatSeqSELLSetPreallocation(A, 0, nnz));
+    PetscCall(MatMPISELLSetPreallocation(A, 0, nnz, 0, nnz + rows));
+  } else PetscCall(MatXAIJSetPreallocation(A, bs > 1 ? PETSC_DECIDE : 1, nnz, nnz + rows, nnz + 2 * rows, nnz + 3 * rows));
+  PetscCall(PetscFree(nnz));
+  PetscCall(MatSetUp(A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Local rows, columns global and ascending, into a matrix of any type */
-PetscErrorCode GPUCSRSetRows(Mat A, const int64_t row[], const PetscInt j[], const PetscScalar v[], int threads)
+/* Local rows, columns global and ascending, into a matrix of any type, which is then assembled; filled: its arrays have them */
+PetscErrorCode GPUCSRSetRows(Mat A, PetscBool filled, const int64_t row[], PetscInt j[], const PetscScalar v[], int threads)
 {
-  static const char *const counted[] = {"MatSeqAIJSetPreallocation_C", "MatMPIAIJSetPreallocation_C", "MatSeqBAIJSetPreallocation_C", "MatMPIBAIJSetPreallocation_C", "MatSeqSBAIJSetPreallocation_C", "MatMPISBAIJSetPreallocation_C"};
-  PetscInt                 m, rstart, cstart, cend, bs, cbs, *nnz;
-  size_t                   rows;
-  PetscBool                mpi, preallocated = PETSC_FALSE;
-  Mat                      block[2];
-  PetscInt                *bj[2];
-  PetscScalar             *bv[2];
+  PetscBool is;
 
   PetscFunctionBegin;
-  PetscCall(MatGetLocalSize(A, &m, NULL));
-  PetscCall(MatGetOwnershipRange(A, &rstart, NULL));
-  PetscCall(MatGetOwnershipRangeColumn(A, &cstart, &cend));
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &mpi, MATMPIAIJ, MATMPIAIJGPUCSR, ""));
-  rows = (size_t)m;
-  PetscCall(PetscCalloc1(4 * rows + 1, &nnz)); /* in the diagonal block, outside it; the same in the upper triangle */
-#pragma omp parallel for num_threads(threads)
-  for (PetscInt r = 0; r < m; r++)
-    for (int64_t k = row[r]; k < row[r + 1]; k++) {
-      const size_t off = j[k] < cstart || j[k] >= cend;
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &is, MATMPIAIJ, MATMPIAIJGPUCSR, ""));
+  if (is) PetscCall(FillBlocks(A, row, j, v, threads, &filled));
+  else if (filled) PetscCall(Filled(A, row, j));
+  else PetscCall(Preallocate(A, row, j));
+  PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)A, &is, MATSEQSBAIJ, MATMPISBAIJ, ""));
+  if (is) PetscCall(MatSetOption(A, MAT_IGNORE_LOWER_TRIANGULAR, PETSC_TRUE));
+  for (PetscInt r = 0; r < (filled ? 0 : A->rmap->n); r++) {
+    const PetscInt g = A->rmap->rstart + r;
 
-      nnz[off * rows + (size_t)r]++;
-      if (j[k] >= rstart + r) nnz[(2 + off) * rows + (size_t)r]++;
-    }
-  if (mpi) {
-    PetscCall(MatMPIAIJSetPreallocation(A, 0, nnz, 0, nnz + m));
-    PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
-    for (int b = 0; b < 2; b++) PetscCall(GPUCSRSeqArrays(block[b], PETSC_FALSE, NULL, &bj[b], &bv[b]));
-    preallocated = PETSC_TRUE;
-    mpi          = (PetscBool)(bj[0] && bj[1]);
+    PetscCall(MatSetValues(A, 1, &g, (PetscInt)(row[r + 1] - row[r]), j + row[r], v + row[r], INSERT_VALUES));
   }
-  if (mpi) {
-    int64_t *at[2];
-
-    PetscCall(PetscMalloc2((size_t)m + 1, &at[0], (size_t)m + 1, &at[1]));
-    for (int b = 0; b < 2; b++) {
-      at[b][0] = 0;
-      for (PetscInt r = 0; r < m; r++) at[b][r + 1] = at[b][r] + nnz[(size_t)b * rows + (size_t)r];
-    }
-#pragma omp parallel for num_threads(threads)
-    for (PetscInt r = 0; r < m; r++) {
-      int64_t to[2] = {at[0][r], at[1][r]};
-
-      for (int64_t k = row[r]; k < row[r + 1]; k++) {
-        const int off = j[k] < cstart || j[k] >= cend;
-
-        bj[off][to[off]]   = off ? j[k] : j[k] - cstart; /* the block off the diagonal gets its own numbers of columns at assembly */
-        bv[off][to[off]++] = v[k];
-      }
-    }
-    for (int b = 0; b < 2; b++) PetscCall(GPUCSRSeqArraysDone(block[b], at[b], bj[b]));
-    PetscCall(PetscFree2(at[0], at[1]));
-  } else {
-    for (size_t k = 0; k < sizeof(counted) / sizeof(counted[0]) && !preallocated; k++) {
-      void (*found)(void);
-
-      PetscCall(PetscObjectQueryFunction((PetscObject)A, counted[k], &found));
-      if (!found) continue;
-      PetscCall(MatGetBlockSizes(A, &bs, &cbs));
-      if (bs > 1 && bs == cbs) PetscCall(CountBlocks(A, bs, row, j, rows, nnz));
-      PetscCall(MatXAIJSetPreallocation(A, bs > 1 && bs == cbs ? PETSC_DECIDE : 1, nnz, nnz + rows, nnz + 2 * rows, nnz + 3 * rows));
-      preallocated = PETSC_TRUE;
-    }
-    if (!preallocated) { /* no effect on other types */
-      PetscCall(MatSeqSELLSetPreallocation(A, 0, nnz));
-      PetscCall(MatMPISELLSetPreallocation(A, 0, nnz, 0, nnz + m));
-      PetscCall(MatSetUp(A));
-    }
-    PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)A, &mpi, MATSEQSBAIJ, MATMPISBAIJ, ""));
-    if (mpi) PetscCall(MatSetOption(A, MAT_IGNORE_LOWER_TRIANGULAR, PETSC_TRUE));
-    for (PetscInt r = 0; r < m; r++) {
-      const PetscInt g = rstart + r;
-
-      PetscCall(MatSetValues(A, 1, &g, (PetscInt)(row[r + 1] - row[r]), j + row[r], v + row[r], INSERT_VALUES));
-    }
-  }
-  PetscCall(PetscFree(nnz));
-  PetscCall(GPUCSRAssemble(A));
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

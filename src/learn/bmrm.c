@@ -4,22 +4,15 @@ static char help[] = "Learns a linear model from rows with labels: regularised r
 /*
   Minimises  lambda/2 |w|^2 + R(w),  where R(w) is the mean of the losses of n rows, or a loss of all rows together (bmrm/losses.c):
 
-    bmrm -f a9a.petsc                                                hinge loss, a linear support vector machine
     bmrm -f a9a.petsc -loss logistic -lambda 1e-4 -validation 0.2    learn from four fifths of the rows, judge by the rest
-    bmrm -f a9a.petsc -lambdas 1e-6:1:7 -cv 5                        choose lambda by cross-validation
     bmrm -f letter.petsc -model_out letter.model                     26 classes: each one against all others
     bmrm -f letter.t.petsc -model letter.model -predictions out.txt  apply it
-    bmrm -f x.petsc -loss quantile -quantile 0.9                     regression
-    bmrm -f x.petsc -loss roc -check                                 compare the subgradient with finite differences, learn nothing
 
-  The data enter through two products only: the scores s = X w, and the subgradient X^T c, where c holds the slopes of the losses. Options choose the types:
-
-    -mat_type aij, gpucsr, dense, ...     where X is multiplied          -tao_type bmrm, gpubmrm     the minimiser
-    -lambda 1e-5                          weight of |w|^2/2              -epsilon 1e-4               relative gap to the optimum at which to stop
+  The data enter through two products only: the scores s = X w, and the subgradient X^T c, where c holds the slopes of the losses.
 
   Smooth losses are minimised by a truncated Newton method, the others by a bundle method of Tao: C. H. Teo, S. V. N. Vishwanathan, A. Smola and Q. V. Le, Bundle methods
   for regularized risk minimization, JMLR 11, 2010; with gpubmrm, V. Franc and S. Sonnenburg, Optimized cutting plane algorithm for large-scale risk minimization, JMLR 10,
-  2009. LIBLINEAR's C is 1/(lambda n).
+  2009.
 */
 #include "bmrm/learn.h"
 #include <stddef.h>
@@ -185,17 +178,17 @@ static PetscErrorCode CrossValidate(const Learner *l, const Settings *o, PetscRe
   PetscFunctionBeginUser;
   for (PetscInt i = 0; i < o->nlambdas; i++) quality[i] = 0;
   for (PetscInt fold = 0; fold < o->folds; fold++) {
-    const Range range = {(PetscReal)o->folds, (PetscReal)fold, (PetscReal)(fold + 1)};
-    Learner     part  = *l;
-    Data        rest;
-    Outcome     out;
-    Quality     q;
-    PetscInt    M;
+    const PetscReal low = (PetscReal)fold / (PetscReal)o->folds, high = (PetscReal)(fold + 1) / (PetscReal)o->folds;
+    Learner         part = *l;
+    Data            rest;
+    Outcome         out;
+    Quality         q;
+    PetscInt        M;
 
     PetscCall(PetscMemzero(&part.data, sizeof(part) - offsetof(Learner, data)));
     part.began = l->began;
-    PetscCall(DataSelect(&l->data, o->seed, &range, PETSC_TRUE, &part.data));
-    PetscCall(DataSelect(&l->data, o->seed, &range, PETSC_FALSE, &rest));
+    PetscCall(DataSelect(&l->data, o->seed, low, high, PETSC_TRUE, &part.data));
+    PetscCall(DataSelect(&l->data, o->seed, low, high, PETSC_FALSE, &rest));
     PetscCall(MatGetSize(rest.X, &M, NULL));
     PetscCheck(M, PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "-cv %" PetscInt_FMT ": a part has no rows, choose fewer or another -seed", o->folds);
     PetscCall(CheckRows(&part, o->file));
@@ -227,11 +220,10 @@ static PetscErrorCode GetValidation(Learner *l, const Settings *o, Run *r)
 {
   PetscFunctionBeginUser;
   if (o->share > 0) {
-    const Range range = {1, 0, o->share};
-    Data        rest;
+    Data rest;
 
-    PetscCall(DataSelect(&l->data, o->seed, &range, PETSC_TRUE, &rest));
-    PetscCall(DataSelect(&l->data, o->seed, &range, PETSC_FALSE, &r->validation));
+    PetscCall(DataSelect(&l->data, o->seed, 0, o->share, PETSC_TRUE, &rest));
+    PetscCall(DataSelect(&l->data, o->seed, 0, o->share, PETSC_FALSE, &r->validation));
     PetscCall(DataDestroy(&l->data));
     l->data = rest;
   } else if (o->validation[0]) {

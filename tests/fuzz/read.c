@@ -55,7 +55,7 @@ static void Read(File *F, const uint8_t *data, size_t size, size_t cut, int how)
   GPUCSRInput *s = NULL;
 
   memset(F, 0, sizeof(*F));
-  F->failed = GPUCSRInputMemory(data, size, &s, &F->fault) || GPUCSRInputHeader(s, -1, &F->header, &F->fault);
+  F->failed = GPUCSRInputMemory(data, size, &s, &F->fault) || GPUCSRInputHeader(s, GPUCSR_TEXT_AUTO, &F->header, &F->fault);
   if (!F->failed) {
     if (F->header.format == GPUCSR_TEXT_LIBSVM && how & 2) GPUCSRLibsvmBound(&F->header, 1, how >> 2);
     if (F->header.format == GPUCSR_TEXT_PETSC) F->failed = 1 + Binary(s, &F->fault);

@@ -54,147 +54,58 @@ static const char *Line(const Text *t, int64_t k, size_t *length)
 
 /* ---- Fortran formats */
 
-/* Position in a format */
-typedef struct {
-  const char    *p, *group; /* group: start of the last group at the outermost level, at its count */
-  int            line, column, scale, number;
-  GPUCSRFortran *F;
-} Scan;
-
 /* An unsigned number of at most four digits; -1 if there is none */
-static int Count(Scan *s)
+static int Count(const char **p)
 {
   int n = -1;
 
-  while (isdigit((unsigned char)*s->p) && n < 1000) n = (n < 0 ? 0 : 10 * n) + *s->p++ - '0';
+  while (isdigit((unsigned char)**p) && n < 1000) n = (n < 0 ? 0 : 10 * n) + *(*p)++ - '0';
   return n;
 }
 
-/* The fields of an edit descriptor, repeated: W, W.D or W.DEe after its letter */
-static int Edit(Scan *s, char letter, int times)
+/* A format behind its parenthesis, nLw.d or nLw.dEe, with a scale kP or kP, in front: what the collections and RBio have. 1: it is another */
+static int Scan(const char *p, GPUCSRFortran *F)
 {
-  const int width  = Count(s);
-  int       digits = 0;
+  const int minus = *p == '-';
+  int       n;
 
-  if (*s->p == '.') {
-    s->p++;
-    digits = Count(s);
-    if (*s->p == 'E') {
-      s->p++;
-      if (Count(s) < 0) return 1;
-    }
-    if (digits < 0) return 1;
+  p += minus;
+  n = Count(&p);
+  if (*p == 'P' && n >= 0 && n < 100) {
+    F->scale = minus ? -n : n;
+    p += p[1] == ',' ? 2 : 1;
+    n = Count(&p);
+  } else if (minus) return 1;
+  F->count  = n < 0 ? 1 : n;
+  F->letter = *p;
+  if (!F->count || !*p || !strchr("IFEDG", *p++)) return 1;
+  if (F->letter == 'E' && (*p == 'S' || *p == 'N')) p++;
+  F->width = Count(&p);
+  if (*p == '.') {
+    p++;
+    F->digits = Count(&p);
+    if (*p == 'E' && (p++, Count(&p)) < 0) return 1;
   }
-  if (width < 1 || width > FIELD_LIMIT || digits > width) return 1;
-  for (; times > 0; times--) {
-    const GPUCSRField field = {(int16_t)s->line, (int16_t)s->column, (uint8_t)width, (uint8_t)digits, (int8_t)s->scale, letter};
-    int *const        count = &s->F->pass[s->number].count;
-
-    if (*count == GPUCSR_FIELDS || s->column > INT16_MAX - FIELD_LIMIT) return 1;
-    s->F->pass[s->number].field[(*count)++] = field;
-    s->column += width;
-  }
-  return 0;
-}
-
-/* Parses a group after its opening parenthesis, to behind its closing parenthesis */
-static int Group(Scan *s, int depth)
-{
-  if (*s->p == ')' || depth > 8) return 1;
-  while (*s->p != ')') {
-    const char *const begin = s->p;
-    const int         minus = *s->p == '-', given = (s->p += minus || *s->p == '+', Count(s)), times = given < 0 ? 1 : given;
-    const char        c = *s->p;
-
-    if (!c || times > 9999) return 1;
-    s->p++;
-    if (minus && c != 'P') return 1;
-    if (c == ',' || c == '/') {
-      if (given >= 0) return 1;
-      if (c == '/') s->line++, s->column = 0;
-    } else if (c == 'P') {
-      if (given < 0 || given > 99) return 1;
-      s->scale = minus ? -given : given;
-    } else if (c == 'X') s->column += times;
-    else if (c == 'T' && given < 0) {
-      const char way = *s->p == 'L' || *s->p == 'R' ? *s->p++ : ' ';
-      const int  to  = Count(s);
-
-      if (to < 0) return 1;
-      s->column = way == 'R' ? s->column + to : way == 'L' ? PetscMax(s->column - to, 0) : PetscMax(to - 1, 0);
-    } else if (c == '(') {
-      const char *const inside = s->p;
-
-      if (!depth) s->group = begin;
-      for (int k = 0; k < times; k++) {
-        s->p = inside;
-        if (Group(s, depth + 1)) return 1;
-      }
-      if (!times) return 1;
-    } else if (strchr("IFEDG", c)) {
-      if (c == 'E' && (*s->p == 'S' || *s->p == 'N')) s->p++;
-      if (Edit(s, c, times)) return 1;
-    } else return 1;
-    if (s->column > INT16_MAX / 2 || s->line > INT16_MAX / 2) return 1;
-  }
-  s->p++;
-  return 0;
+  return F->width < 1 || F->width > FIELD_LIMIT || F->digits < 0 || F->digits > F->width || strcmp(p, ")");
 }
 
 /* A format such as (1P,5E16.8) in the columns from and to of a line */
 static int Format(const char *line, size_t length, size_t from, size_t to, int64_t number, GPUCSRFortran *F, GPUCSRFault *f)
 {
   char text[32];
-  int  n = 0, failed;
-  Scan s = {text + 1, NULL, 0, 0, 0, 0, F};
+  int  n = 0;
 
   for (size_t k = from; k < to && k < length; k++)
     if (!GPUCSRIsBlank(line[k])) text[n++] = (char)toupper((unsigned char)line[k]);
   text[n] = 0;
   memset(F, 0, sizeof(*F));
-  failed = text[0] != '(' || Group(&s, 0) || *s.p;
-  for (s.number = 1; s.number < 2 && !failed; s.number++) { /* again, from the last group on */
-    F->pass[0].lines = s.line + 1;
-    s.p              = s.group ? s.group : text + 1;
-    s.line = s.column = 0;
-    failed            = Group(&s, 0);
-    F->pass[1].lines  = s.line + 1;
-  }
-  if (!failed && F->pass[0].count && F->pass[1].count) return 0;
-  return GPUCSRFaultSet(f, number, (int64_t)from + 1, "expected a Fortran format such as (16I5) or (1P,5E16.8), not '%s'", text);
-}
-
-/* All numbers of this kind? */
-static int OnlyWhole(const GPUCSRFortran *F)
-{
-  for (int pass = 0; pass < 2; pass++)
-    for (int k = 0; k < F->pass[pass].count; k++)
-      if (F->pass[pass].field[k].letter != 'I') return 0;
-  return 1;
-}
-
-/* Column of number k, from 0, and its line, from the start of the part */
-static const GPUCSRField *Place(const GPUCSRFortran *F, int64_t k, int64_t *line)
-{
-  const GPUCSRField *field;
-  int64_t            pass = 0;
-
-  if (k >= F->pass[0].count) {
-    k -= F->pass[0].count;
-    pass  = 1 + k / F->pass[1].count;
-    field = &F->pass[1].field[k % F->pass[1].count];
-  } else field = &F->pass[0].field[k];
-  *line = field->line + (pass ? F->pass[0].lines + (pass - 1) * F->pass[1].lines : 0);
-  return field;
+  return text[0] != '(' || Scan(text + 1, F) ? GPUCSRFaultSet(f, number, (int64_t)from + 1, "expected a Fortran format such as (16I5) or (1P,5E16.8), not '%s'", text) : 0;
 }
 
 /* Do n numbers fit so many lines? */
 static int Fit(const GPUCSRFortran *F, int64_t n, int64_t lines)
 {
-  int64_t last = -1;
-
-  if (n > 0) Place(F, n - 1, &last);
-  return last < lines;
+  return n <= 0 || (n - 1) / F->count < lines;
 }
 
 /* ---- Header */
@@ -261,16 +172,16 @@ int GPUCSRBoeingHeader(const char text[], size_t bytes, GPUCSRTextHeader *h, GPU
   h->values   = h->numbers ? cards[3] : 0;
   if (h->numbers && !cards[3] && h->entries) return GPUCSRFaultSet(f, 2, 0, "a matrix of type '%s' without lines of values", type);
   if (Format(line[3], length[3], 0, 16, 4, &h->pointer, f) || Format(line[3], length[3], 16, 32, 4, &h->index, f)) return 1;
-  if (!OnlyWhole(&h->pointer) || !OnlyWhole(&h->index)) return GPUCSRFaultSet(f, 4, 1, "expected formats of whole numbers, (16I5), for pointers and indices");
+  if (h->pointer.letter != 'I' || h->index.letter != 'I') return GPUCSRFaultSet(f, 4, 1, "expected formats of whole numbers, (16I5), for pointers and indices");
   if (h->numbers && h->entries && Format(line[3], length[3], 32, 52, 4, &h->value, f)) return 1;
   if (cards[4] > 0) { /* a line about right-hand sides */
     if (p == text + h->bytes) return GPUCSRFaultSet(f, 5, 0, "expected the line about right-hand sides, and the file ends"), GPUCSR_HEADER_ENDS;
     h->bytes = (size_t)(p - text);
     h->lines = 5;
   }
-  if (!Fit(&h->pointer, h->n + 1, h->pointers)) return GPUCSRFaultSet(f, 2, 0, "%lld lines of %d pointers are too few for %lld columns", (long long)h->pointers, h->pointer.pass[1].count, (long long)h->n);
-  if (!Fit(&h->index, h->entries, h->indices)) return GPUCSRFaultSet(f, 2, 0, "%lld lines of %d indices are too few for %lld entries", (long long)h->indices, h->index.pass[1].count, (long long)h->entries);
-  if (h->numbers && h->entries && !Fit(&h->value, h->entries * h->numbers, h->values)) return GPUCSRFaultSet(f, 2, 0, "%lld lines of %d values are too few for %lld entries", (long long)h->values, h->value.pass[1].count, (long long)h->entries);
+  if (!Fit(&h->pointer, h->n + 1, h->pointers)) return GPUCSRFaultSet(f, 2, 0, "%lld lines of %d pointers are too few for %lld columns", (long long)h->pointers, h->pointer.count, (long long)h->n);
+  if (!Fit(&h->index, h->entries, h->indices)) return GPUCSRFaultSet(f, 2, 0, "%lld lines of %d indices are too few for %lld entries", (long long)h->indices, h->index.count, (long long)h->entries);
+  if (h->numbers && h->entries && !Fit(&h->value, h->entries * h->numbers, h->values)) return GPUCSRFaultSet(f, 2, 0, "%lld lines of %d values are too few for %lld entries", (long long)h->values, h->value.count, (long long)h->entries);
   return 0;
 }
 
@@ -286,47 +197,45 @@ typedef struct {
 } Part;
 
 /* Number k, from 0: its field, without blanks, before a line feed. The lines are there, as the header and Pointers() check */
-static const GPUCSRField *Field(Part *p, int64_t k, char text[FIELD_LIMIT + 2])
+static void Field(Part *p, int64_t k, char text[FIELD_LIMIT + 2])
 {
-  int64_t                  at;
-  const GPUCSRField *const field = Place(p->F, k, &at);
-  size_t                   length, from = (size_t)field->column, to = from + (size_t)field->width, n = 0;
-  const char              *line;
+  const int64_t at = p->first + k / p->F->count;
+  size_t        length, from = (size_t)(k % p->F->count * p->F->width), to = from + (size_t)p->F->width, n = 0;
+  const char   *line;
 
-  at += p->first;
   p->line   = at + 1;
   p->column = (int64_t)from + 1;
   line      = Line(p->t, at, &length);
   for (to = PetscMin(to, length); from < to; from++)
     if (!GPUCSRIsBlank(line[from])) text[n++] = line[from] ? line[from] : '?';
   text[n] = '\n';
-  return field;
 }
 
-static int Expected(const Part *p, const char kind[], const GPUCSRField *field, char text[])
+static int Expected(const Part *p, const char kind[], char text[])
 {
   *strchr(text, '\n') = 0;
-  return GPUCSRFaultSet(p->f, p->line, p->column, "expected a %s number in %d columns, not '%.24s'", kind, field->width, text);
+  return GPUCSRFaultSet(p->f, p->line, p->column, "expected a %s number in %d columns, not '%.24s'", kind, p->F->width, text);
 }
 
 static int Whole(Part *p, int64_t k, int64_t *v)
 {
-  char                     text[FIELD_LIMIT + 2];
-  const GPUCSRField *const field = Field(p, k, text);
-  const char *const        q     = GPUCSRWhole(text + (*text == '+'), v);
+  char        text[FIELD_LIMIT + 2];
+  const char *q;
 
-  return q && *q == '\n' ? 0 : Expected(p, "whole", field, text);
+  Field(p, k, text);
+  q = GPUCSRWhole(text + (*text == '+'), v);
+  return q && *q == '\n' ? 0 : Expected(p, "whole", text);
 }
 
 /* Fortran's reals: D for E, an exponent without a letter, an implied point, a scale that applies without an exponent */
 static int Real(Part *p, int64_t k, double *v)
 {
-  char               text[FIELD_LIMIT + 2], fixed[FIELD_LIMIT + 32];
-  const GPUCSRField *field = Field(p, k, text);
-  const char        *q     = text;
-  int64_t            e     = 0;
-  int                point = 0, exponent = 0, n = 0;
+  char        text[FIELD_LIMIT + 2], fixed[FIELD_LIMIT + 32];
+  const char *q     = text;
+  int64_t     e     = 0;
+  int         point = 0, exponent = 0, n = 0;
 
+  Field(p, k, text);
   if (*q == '+' || *q == '-') fixed[n++] = *q++;
   for (; isdigit((unsigned char)*q) || (*q == '.' && !point); q++) {
     point |= *q == '.';
@@ -342,13 +251,13 @@ static int Real(Part *p, int64_t k, double *v)
     e = s ? (minus ? -1 : 1) * PetscMin(e, 99999) : 0;
   }
   if (*q == '\n' && n) {
-    if (field->letter != 'I') e -= (point ? 0 : field->digits) + (exponent ? 0 : field->scale);
+    if (p->F->letter != 'I') e -= (point ? 0 : p->F->digits) + (exponent ? 0 : p->F->scale);
     if (e) n += snprintf(fixed + n, 24, "e%lld", (long long)e);
     fixed[n] = '\n';
     q        = GPUCSRReal(fixed, fixed + n + 1, v);
     if (q && *q == '\n') return 0;
   }
-  return Expected(p, "finite", field, text);
+  return Expected(p, "finite", text);
 }
 
 /* The pointers of the columns, n + 1 of them, from 0 */

@@ -15,19 +15,6 @@ static const char *Expected(const GPUCSRLine *line, const char *p, GPUCSRFault *
   return GPUCSRFaultExpected(f, line->number, line->begin, p, what), NULL;
 }
 
-/* The second pair with this index in the line */
-static const char *Second(const GPUCSRLine *line, PetscInt index)
-{
-  int     times = 0;
-  int64_t v;
-
-  for (const char *p = line->begin; *p != '\n' && *p != '#'; p++) {
-    if (!GPUCSRIsBlank(*p) || !GPUCSRWhole(p + 1, &v) || v != (int64_t)index) continue;
-    if (*GPUCSRWhole(p + 1, &v) == ':' && ++times == 2) return p + 1;
-  }
-  return line->begin;
-}
-
 /* Sorts a row with unsorted indices */
 static int SortRow(const GPUCSRLine *line, size_t n, PetscInt j[], PetscScalar v[], GPUCSRFault *f)
 {
@@ -36,7 +23,7 @@ static int SortRow(const GPUCSRLine *line, size_t n, PetscInt j[], PetscScalar v
   if (equal < 0) return !GPUCSRFaultSet(f, line->number, 0, "no memory to sort a row of %zu entries", n);
   if (!equal) return 1;
   for (size_t k = 1; k < n; k++)
-    if (j[k] == j[k - 1]) return !GPUCSRFaultSet(f, line->number, Second(line, j[k]) - line->begin + 1, "index %" PetscInt_FMT " stands in this line a second time", j[k]);
+    if (j[k] == j[k - 1]) return !GPUCSRFaultSet(f, line->number, 0, "index %" PetscInt_FMT " stands in this line a second time", j[k]);
   return 1;
 }
 
@@ -123,7 +110,6 @@ void GPUCSRLibsvmHeader(const char text[], size_t bytes, GPUCSRTextHeader *h)
   const char *p = text, *end = text + bytes;
 
   h->beyond = PETSC_MAX_INT;
-  if (bytes >= 3 && !memcmp(p, "\xef\xbb\xbf", 3)) p += 3;
   for (; p < end; p++) {
     p = GPUCSRBlanks(p);
     if (*p != '\n' && *p != '#') break;

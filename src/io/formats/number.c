@@ -6,9 +6,6 @@
 #include <locale.h>
 #include <math.h>
 #include <stdlib.h>
-#if defined(__APPLE__)
-  #include <xlocale.h>
-#endif
 
 double   GPUCSRTen[23];
 uint64_t GPUCSRFive[28];

@@ -53,9 +53,6 @@ static inline const char *GPUCSRDigits(const char *p, const char *end, uint64_t 
     uint64_t x;
 
     memcpy(&x, p, 8);
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    x = __builtin_bswap64(x);
-#endif
     x ^= 0x3030303030303030u;                                                  /* digits become 0 to 9 */
     if (((x + 0x7676767676767676u) | x) & 0x8080808080808080u) break;          /* 10 and more reach the highest bit */
     x = x * 10 + (x >> 8);                                                     /* pairs, in every second byte */

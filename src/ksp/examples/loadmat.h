@@ -24,8 +24,8 @@ static inline PetscErrorCode OpenBinary(MPI_Comm comm, const char name[], PetscI
   PetscFunctionReturn(0);
 }
 
-/* Fills a matrix with a type (MatSetFromOptions()); unset sizes come from the file */
-static inline PetscErrorCode LoadMat(Mat A, const char name[])
+/* Fills a matrix with a type (MatSetFromOptions()); unset sizes come from the file. labels: the vector behind it, unless it is NULL; queries and info, if the library reads the file: as in MatGPUCSRLoadFile() */
+static inline PetscErrorCode LoadMat(Mat A, const char name[], Vec *labels, Vec *queries, void *info)
 {
   MPI_Comm    comm = PetscObjectComm((PetscObject)A);
   LoadFileFn  load = NULL;
@@ -34,12 +34,16 @@ static inline PetscErrorCode LoadMat(Mat A, const char name[])
   PetscFunctionBeginUser;
   PetscCall(PetscDLSym(NULL, "MatGPUCSRLoadFile", (void **)&load));
   if (load) {
-    PetscCall((*load)(A, name, NULL, NULL, NULL, NULL));
+    PetscCall((*load)(A, name, NULL, labels, queries, info));
     PetscFunctionReturn(0);
   }
   PetscCall(OpenBinary(comm, name, MAT_FILE_CLASSID, &viewer));
   PetscCheck(viewer, comm, PETSC_ERR_FILE_UNEXPECTED, "%s: is not a matrix in PETSc binary of this PETSc: convert it by gpucsr-convert, or read it with -dll_append libpetscgpucsr.so", name);
   PetscCall(MatLoad(A, viewer));
+  if (labels) {
+    PetscCall(MatCreateVecs(A, NULL, labels));
+    PetscCall(VecLoad(*labels, viewer));
+  }
   PetscCall(PetscViewerDestroy(&viewer));
   PetscFunctionReturn(0);
 }
@@ -63,7 +67,7 @@ static inline PetscErrorCode LoadVec(Vec x, const char name[])
   PetscCall(VecGetLocalSize(x, &n));
   PetscCall(MatCreate(comm, &A));
   PetscCall(MatSetType(A, MATAIJ));
-  PetscCall(LoadMat(A, name));
+  PetscCall(LoadMat(A, name, NULL, NULL, NULL));
   PetscCall(MatGetSize(A, &M, &m));
   PetscCheck(M == N && m == 1, comm, PETSC_ERR_FILE_UNEXPECTED, "%s: has %" PetscInt_FMT " rows and %" PetscInt_FMT " columns where a vector of %" PetscInt_FMT " rows, in 1 column, is needed", name, M, m, N);
   PetscCall(MatGetLocalSize(A, &m, NULL));

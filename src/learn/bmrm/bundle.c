@@ -9,7 +9,7 @@
 #define SMALL 5e6  /* nonzeros: on a device a product with fewer nonzeros takes equally long */
 #define NEAR  0.1  /* place of the next plane: this fraction of the way from the best weights to the new weights; the value of Franc and Sonnenburg */
 
-static PetscErrorCode Objective(Learner *l, Vec w, PetscReal risk, PetscReal *value)
+PetscErrorCode Objective(Learner *l, Vec w, PetscReal risk, PetscReal *value)
 {
   PetscReal norm;
 

@@ -113,48 +113,24 @@ static PetscErrorCode AppendColumn(Mat *X, PetscReal bias)
 */
 PetscErrorCode DataLoad(const char file[], const char labels[], const char weights[], PetscReal bias, PetscInt base, Data *data)
 {
-  PetscBool  given;
-  char       text[8];
-  LoadFileFn load = NULL;
+  MatGPUCSRFileInfo info = {0};
+  PetscBool         given;
+  char              text[8];
 
   PetscFunctionBeginUser;
   PetscCall(PetscMemzero(data, sizeof(*data)));
-  data->base = -1;
   PetscCall(MatCreate(PETSC_COMM_WORLD, &data->X));
   PetscCall(MatSetFromOptions(data->X));
-  PetscCall(PetscDLSym(NULL, "MatGPUCSRLoadFile", (void **)&load));
-  if (load) {
-    MatGPUCSRFileInfo info;
-
-    PetscCall(PetscOptionsHasName(NULL, NULL, "-gpucsr_file_base", &given));
-    if (base >= 0 && !given) {
-      PetscCall(PetscSNPrintf(text, sizeof(text), "%d", (int)base));
-      PetscCall(PetscOptionsSetValue(NULL, "-gpucsr_file_base", text));
-    }
-    PetscCall((*load)(data->X, file, NULL, &data->y, &data->q, &info));
-    if (base >= 0 && !given) PetscCall(PetscOptionsClearValue(NULL, "-gpucsr_file_base"));
-    if (info.format == MAT_GPUCSR_FILE_LIBSVM) data->base = info.base;
-    PetscCheck(base < 0 || data->base < 0 || base == data->base, PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "%s: its columns count from %" PetscInt_FMT ", those of the model from %" PetscInt_FMT, file, data->base, base);
-  } else {
-    PetscViewer viewer;
-    PetscInt    M, My;
-
-    PetscCall(OpenBinary(PETSC_COMM_WORLD, file, MAT_FILE_CLASSID, &viewer));
-    PetscCheck(viewer, PETSC_COMM_WORLD, PETSC_ERR_FILE_UNEXPECTED, "%s: is not PETSc binary; -dll_append libpetscgpucsr.so brings a reader of text", file);
-    PetscCall(MatLoad(data->X, viewer));
-    if (!labels[0]) {
-      PetscCall(MatCreateVecs(data->X, NULL, &data->y));
-      PetscCall(VecLoad(data->y, viewer));
-      PetscCall(VecGetSize(data->y, &My));
-      PetscCall(MatGetSize(data->X, &M, NULL));
-      PetscCheck(M == My, PETSC_COMM_WORLD, PETSC_ERR_FILE_UNEXPECTED, "%s: has %" PetscInt_FMT " labels for %" PetscInt_FMT " rows", file, My, M);
-    }
-    PetscCall(PetscViewerDestroy(&viewer));
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-gpucsr_file_base", &given));
+  if (base >= 0 && !given) {
+    PetscCall(PetscSNPrintf(text, sizeof(text), "%d", (int)base));
+    PetscCall(PetscOptionsSetValue(NULL, "-gpucsr_file_base", text));
   }
-  if (labels[0]) {
-    PetscCall(VecDestroy(&data->y));
-    PetscCall(LoadNumbers(labels, "label", data->X, &data->y));
-  }
+  PetscCall(LoadMat(data->X, file, labels[0] ? NULL : &data->y, &data->q, &info));
+  if (base >= 0 && !given) PetscCall(PetscOptionsClearValue(NULL, "-gpucsr_file_base"));
+  data->base = info.format == MAT_GPUCSR_FILE_LIBSVM ? info.base : -1;
+  PetscCheck(base < 0 || data->base < 0 || base == data->base, PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "%s: its columns count from %" PetscInt_FMT ", those of the model from %" PetscInt_FMT, file, data->base, base);
+  if (labels[0]) PetscCall(LoadNumbers(labels, "label", data->X, &data->y));
   if (data->y) PetscCall(CheckLabels(file, "label", data->y));
   if (weights[0]) {
     PetscReal least;
@@ -201,8 +177,8 @@ static PetscErrorCode SelectVector(Vec all, IS is, Mat X, Vec *part)
   PetscFunctionReturn(0);
 }
 
-/* Selects the rows with low <= scale * (their random number) < high, or the complement */
-PetscErrorCode DataSelect(const Data *data, PetscInt seed, const Range *range, PetscBool complement, Data *part)
+/* Selects the rows whose random number, from 0 to 1, is at least low and below high; or the complement */
+PetscErrorCode DataSelect(const Data *data, PetscInt seed, PetscReal low, PetscReal high, PetscBool complement, Data *part)
 {
   IS       is;
   PetscInt rs, re, *rows, n = 0;
@@ -213,9 +189,9 @@ PetscErrorCode DataSelect(const Data *data, PetscInt seed, const Range *range, P
   PetscCall(MatGetOwnershipRange(data->X, &rs, &re));
   PetscCall(PetscMalloc1(re - rs, &rows));
   for (PetscInt i = rs; i < re; i++) {
-    const PetscReal x = range->scale * Uniform(seed, i);
+    const PetscReal x = Uniform(seed, i);
 
-    if ((x >= range->low && x < range->high) != complement) rows[n++] = i;
+    if ((x >= low && x < high) != complement) rows[n++] = i;
   }
   PetscCall(ISCreateGeneral(PetscObjectComm((PetscObject)data->X), n, rows, PETSC_OWN_POINTER, &is));
   PetscCall(MatCreateSubMatrix(data->X, is, NULL, MAT_INITIAL_MATRIX, &part->X));

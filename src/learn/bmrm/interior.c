@@ -177,7 +177,7 @@ PetscErrorCode LearnInterior(Learner *l, Rest *rest, Outcome *out)
   Newton          n;
   Interior        p;
   Vec *const      vectors[] = {&p.x, &p.r, &p.a, &p.da, &p.dx, &p.dr, &p.t};
-  PetscReal       risk, norm, dual = 0, value, gap, want, room = 1, decrease, mu = 1, weight = 1, shift;
+  PetscReal       risk, dual = 0, value = 0, gap, want, room = 1, decrease, mu = 1, weight = 1, shift;
   PetscInt        it;
   PetscBool       done = PETSC_FALSE;
 
@@ -191,8 +191,7 @@ PetscErrorCode LearnInterior(Learner *l, Rest *rest, Outcome *out)
   PetscCall(Centre(l, &p));
   for (it = rest->iterations;; it++) {
     PetscCall(RiskAt(l, l->origin, l->c, &risk));
-    PetscCall(VecNorm(w, NORM_2, &norm));
-    value = risk + 0.5 * l->lambda * norm * norm;
+    PetscCall(Objective(l, w, risk, &value));
     PetscCall(DualValue(l, &p, n.g, &dual));
     rest->lower = PetscMax(rest->lower, dual);
     gap         = PetscMax(value - rest->lower, 0);

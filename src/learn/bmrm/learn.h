@@ -70,14 +70,9 @@ typedef struct {
   PetscInt base;    /* index of the first column in the file, -1 if the format has none */
 } Data;
 
-/* Rows chosen by chance: each has a random number from 0 to 1 */
-typedef struct {
-  PetscReal scale, low, high;
-} Range;
-
 extern PetscErrorCode DataLoad(const char file[], const char labels[], const char weights[], PetscReal bias, PetscInt base, Data *);
 extern PetscErrorCode DataDestroy(Data *);
-extern PetscErrorCode DataSelect(const Data *, PetscInt seed, const Range *, PetscBool complement, Data *);
+extern PetscErrorCode DataSelect(const Data *, PetscInt seed, PetscReal low, PetscReal high, PetscBool complement, Data *);
 extern PetscErrorCode DistinctLabels(Vec y, PetscReal label[], PetscInt *n);
 
 /* ---- the learner */
@@ -103,9 +98,7 @@ typedef struct {
   Vec            ones, unit, near, other; /* if the bias is not regularised: a shift of all scores; its column's unit vector; scores and slopes for the search along it. Else NULL */
   PetscReal      shift;                   /* the bias of the scores then, else 0 */
   PetscBool      vectors;                 /* vector operations compute the losses, because the vectors are not in host memory */
-  VecScatter     tozero;                  /* for a loss of all rows together: gathers scores on rank 0 */
-  Vec            s0, c0, z0, q0;
-  PetscReal      trial; /* first trial step of the line search */
+  PetscReal      trial;                   /* first trial step of the line search */
   PetscLogDouble seconds[NTIMES], began;
   PetscInt       products;
 } Learner;
@@ -164,14 +157,14 @@ extern PetscErrorCode LearnBundle(Learner *, Rest *, Outcome *);
 extern PetscErrorCode HasDual(const Learner *, PetscBool *);
 extern PetscErrorCode LearnDual(Learner *, Rest *, Outcome *);
 extern PetscErrorCode LearnInterior(Learner *, Rest *, Outcome *);
+extern PetscErrorCode Objective(Learner *, Vec w, PetscReal risk, PetscReal *value); /* risk + lambda/2 |w|^2 */
 extern void           AddOutcome(Outcome *, PetscReal objective, PetscReal risk, PetscReal gap, PetscInt iterations, PetscBool converged, const char method[]);
 extern PetscErrorCode Progress(const Learner *, PetscInt iteration, PetscReal objective, PetscReal gap, PetscBool last);
 
 /* ---- models: model.c */
 extern PetscErrorCode ModelSave(const Learner *, const char file[]);
 extern PetscErrorCode ModelLoad(Learner *, const char file[], PetscScalar **weights);
-extern PetscErrorCode ModelWeights(Learner *, const PetscScalar weights[], const char model[], const char file[], Mat X, Vec w[]);
-extern PetscErrorCode ScatterAll(VecScatter, Vec from, Vec to, ScatterMode);
+extern PetscErrorCode ModelWeights(const Learner *, const PetscScalar weights[], const char model[], const char file[], Mat X, Vec w[]);
 extern PetscErrorCode Gather(Vec, PetscBool everywhere, PetscScalar all[]); /* all entries, on every rank or on rank 0 */
 extern PetscErrorCode FitWeights(const Learner *, const char file[], Mat X, Vec **w);
 

@@ -2,7 +2,7 @@
   Losses of linear models: value and slope, as functions of the scores s = X w.
 
   A loss of single rows is a sum over rows; each term depends on the score and the label of one row. A loss of all rows together depends on the
-  order of the scores. Every rank computes the former on its own rows. One rank computes the latter on all rows.
+  order of the scores. Every rank computes the former on its own rows, the latter on all rows.
 
   Losses of single rows have two implementations: a loop over arrays in host memory, and vector operations for other vectors.
 

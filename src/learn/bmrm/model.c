@@ -1,20 +1,5 @@
 /*
-  Models as text, in the format of LIBLINEAR, so that its program predict reads them: header lines "name value", the line "w", and for each column a line with its weights.
-  Two classes, or targets, have one weight per column; more classes have one each. The bias is the last column. With two classes, a positive score means the first label.
-  LIBLINEAR reads no further. After the weights follow further properties: the line "bmrm 1", and again lines "name value".
-
-    solver_type L2R_LR        the solver of LIBLINEAR with this loss, or a solver with the same application of models.
-    nr_class 2
-    label 1 -1                not for targets.
-    nr_feature 13             number of columns, without the bias.
-    bias -1                   value of the bias column, -1 without a bias.
-    w
-    0.25                      ...
-    bmrm 1
-    loss logistic
-    parameter 0
-    lambda 0.01
-    base 1                    index of the first column in the file learned from, -1 if the format has none
+  Models as text, in LIBLINEAR's format with additions at its end, which LIBLINEAR does not read: docs/learning.md has the lines
 */
 #include "learn.h"
 
@@ -33,14 +18,6 @@ static PetscErrorCode WriteHead(const Learner *l, FILE *fp)
   PetscFunctionReturn(0);
 }
 
-PetscErrorCode ScatterAll(VecScatter scatter, Vec from, Vec to, ScatterMode mode)
-{
-  PetscFunctionBeginUser;
-  PetscCall(VecScatterBegin(scatter, from, to, INSERT_VALUES, mode));
-  PetscCall(VecScatterEnd(scatter, from, to, INSERT_VALUES, mode));
-  PetscFunctionReturn(0);
-}
-
 PetscErrorCode Gather(Vec v, PetscBool everywhere, PetscScalar all[])
 {
   Vec                whole;
@@ -51,7 +28,8 @@ PetscErrorCode Gather(Vec v, PetscBool everywhere, PetscScalar all[])
   PetscFunctionBeginUser;
   if (everywhere) PetscCall(VecScatterCreateToAll(v, &scatter, &whole));
   else PetscCall(VecScatterCreateToZero(v, &scatter, &whole));
-  PetscCall(ScatterAll(scatter, v, whole, SCATTER_FORWARD));
+  PetscCall(VecScatterBegin(scatter, v, whole, INSERT_VALUES, SCATTER_FORWARD));
+  PetscCall(VecScatterEnd(scatter, v, whole, INSERT_VALUES, SCATTER_FORWARD));
   PetscCall(VecGetLocalSize(whole, &n));
   PetscCall(VecGetArrayRead(whole, &a));
   PetscCall(PetscArraycpy(all, a, n));
@@ -229,7 +207,7 @@ static PetscErrorCode MatchColumns(PetscInt weights, PetscInt columns, const cha
 }
 
 /* Makes the weights of a model vectors for X. Columns missing in the model or in the data count as zero; the bias is the last column of both */
-PetscErrorCode ModelWeights(Learner *l, const PetscScalar weights[], const char model[], const char file[], Mat X, Vec w[])
+PetscErrorCode ModelWeights(const Learner *l, const PetscScalar weights[], const char model[], const char file[], Mat X, Vec w[])
 {
   const PetscInt features = l->columns - (l->bias >= 0);
   PetscInt       N, rs, re, n;
@@ -258,12 +236,11 @@ PetscErrorCode ModelWeights(Learner *l, const PetscScalar weights[], const char 
 PetscErrorCode FitWeights(const Learner *l, const char file[], Mat X, Vec **w)
 {
   PetscScalar *weights;
-  Learner      copy = *l;
 
   PetscFunctionBeginUser;
   PetscCall(GatherWeights(l, PETSC_TRUE, &weights));
   PetscCall(PetscMalloc1(l->k, w));
-  PetscCall(ModelWeights(&copy, weights, "the model", file, X, *w));
+  PetscCall(ModelWeights(l, weights, "the model", file, X, *w));
   PetscCall(PetscFree(weights));
   PetscFunctionReturn(0);
 }

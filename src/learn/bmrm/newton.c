@@ -123,9 +123,8 @@ PetscErrorCode LearnNewton(Learner *l, Outcome *out)
     l->shift += shift;
     PetscCall(Subgradient(l, l->c, n.g));
     PetscCall(VecAXPY(n.g, l->lambda, w));
-    PetscCall(VecNorm(w, NORM_2, &norm));
-    value = risk + 0.5 * l->lambda * norm * norm;
-    want  = PetscMax(o->epsilon * PetscAbsReal(value), o->absolute);
+    PetscCall(Objective(l, w, risk, &value));
+    want = PetscMax(o->epsilon * PetscAbsReal(value), o->absolute);
     PetscCall(VecNorm(n.g, NORM_2, &norm));
     PetscCheck(!PetscIsInfOrNanReal(value + norm), PETSC_COMM_WORLD, PETSC_ERR_FP, "The objective or its gradient is not finite: values in the file are too large");
     norm = norm * norm / (2 * l->lambda) + risk - level;

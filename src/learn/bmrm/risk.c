@@ -27,42 +27,41 @@ PetscErrorCode Subgradient(Learner *l, Vec c, Vec g)
   PetscFunctionReturn(0);
 }
 
-/* A loss of all rows together, on rank 0 */
+/* A loss of all rows together, on every rank for all rows: each keeps the slopes of its own */
 static PetscErrorCode RiskOfAllRows(Learner *l, Vec s, Vec c, PetscReal *risk)
 {
-  const PetscScalar *s0, *z, *q = NULL;
-  PetscScalar       *c0;
-  PetscInt           n;
-  PetscMPIInt        rank;
-  MPI_Comm           comm = PetscObjectComm((PetscObject)s);
+  PetscScalar *score, *label, *query, *slope, *own;
+  PetscInt     n, begin, end;
 
   PetscFunctionBeginUser;
-  PetscCallMPI(MPI_Comm_rank(comm, &rank));
-  PetscCall(ScatterAll(l->tozero, s, l->s0, SCATTER_FORWARD));
-  if (!rank) {
-    PetscCall(VecGetSize(s, &n));
-    PetscCall(VecGetArrayRead(l->s0, &s0));
-    PetscCall(VecGetArrayRead(l->z0, &z));
-    if (l->q0) PetscCall(VecGetArrayRead(l->q0, &q));
-    PetscCall(VecGetArrayWrite(l->c0, &c0));
-    PetscCall((*l->loss->allrows)(n, s0, z, q, c0, risk));
-    PetscCall(VecRestoreArrayWrite(l->c0, &c0));
-    if (l->q0) PetscCall(VecRestoreArrayRead(l->q0, &q));
-    PetscCall(VecRestoreArrayRead(l->z0, &z));
-    PetscCall(VecRestoreArrayRead(l->s0, &s0));
-  }
-  PetscCallMPI(MPI_Bcast(risk, 1, MPIU_REAL, 0, comm));
-  PetscCall(ScatterAll(l->tozero, l->c0, c, SCATTER_REVERSE));
+  PetscCall(VecGetSize(s, &n));
+  PetscCall(VecGetOwnershipRange(s, &begin, &end));
+  PetscCall(PetscMalloc4(n, &score, n, &label, n, &query, n, &slope));
+  PetscCall(Gather(s, PETSC_TRUE, score));
+  PetscCall(Gather(l->z, PETSC_TRUE, label));
+  if (l->data.q) PetscCall(Gather(l->data.q, PETSC_TRUE, query));
+  PetscCall((*l->loss->allrows)(n, score, label, query, slope, risk));
+  PetscCall(VecGetArrayWrite(c, &own));
+  PetscCall(PetscArraycpy(own, slope + begin, end - begin));
+  PetscCall(VecRestoreArrayWrite(c, &own));
+  PetscCall(PetscFree4(score, label, query, slope));
   PetscFunctionReturn(0);
 }
 
-/* The losses of this rank on host arrays at the scores s, or, if d is given, at s + k d. sums: the sum of the losses, and its slope along d; c: the slopes */
-static PetscErrorCode LossesOfRows(Learner *l, Vec s, PetscReal k, Vec d, Vec u, PetscReal scale, Vec c, PetscReal sums[2])
+/*
+  Losses of rows on host arrays, at the scores s or, if d is given, at s + k d: the risk, its slope along d, and the slopes c. Without weighing, c has the slopes of single losses
+*/
+static PetscErrorCode RiskRows(Learner *l, Vec s, PetscReal k, Vec d, PetscBool weigh, PetscReal *risk, Vec c, PetscReal *along)
 {
-  LossRows r = {0, NULL, NULL, NULL, NULL, k, l->parameter, scale, NULL, 0};
+  Vec       u = weigh ? l->u : NULL;
+  LossRows  r = {0, NULL, NULL, NULL, NULL, k, l->parameter, 1, NULL, 0};
+  PetscInt  M;
+  PetscReal sums[2];
 
   PetscFunctionBeginUser;
+  PetscCall(VecGetSize(s, &M));
   PetscCall(VecGetLocalSize(s, &r.n));
+  if (weigh) r.scale = 1 / (PetscReal)M;
   PetscCall(VecGetArrayRead(s, &r.s));
   PetscCall(VecGetArrayRead(l->z, &r.y));
   if (d) PetscCall(VecGetArrayRead(d, &r.d));
@@ -75,18 +74,6 @@ static PetscErrorCode LossesOfRows(Learner *l, Vec s, PetscReal k, Vec d, Vec u,
   if (d) PetscCall(VecRestoreArrayRead(d, &r.d));
   PetscCall(VecRestoreArrayRead(l->z, &r.y));
   PetscCall(VecRestoreArrayRead(s, &r.s));
-  PetscFunctionReturn(0);
-}
-
-/* The same, over all ranks and divided by the number of rows, as the risk is */
-static PetscErrorCode RiskRows(Learner *l, Vec s, PetscReal k, Vec d, PetscReal *risk, Vec c, PetscReal *along)
-{
-  PetscInt  M;
-  PetscReal sums[2];
-
-  PetscFunctionBeginUser;
-  PetscCall(VecGetSize(s, &M));
-  PetscCall(LossesOfRows(l, s, k, d, l->u, 1 / (PetscReal)M, c, sums));
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, sums, 2, MPIU_REAL, MPIU_SUM, PetscObjectComm((PetscObject)s)));
   *risk = sums[0] / (PetscReal)M;
   if (along) *along = sums[1];
@@ -113,7 +100,7 @@ static PetscErrorCode RiskScores(Learner *l, Vec s, Vec c, PetscReal *risk)
 
   PetscFunctionBeginUser;
   if (l->loss->allrows) PetscCall(RiskOfAllRows(l, s, c, risk));
-  else if (!l->vectors) PetscCall(RiskRows(l, s, 0, NULL, risk, c, NULL));
+  else if (!l->vectors) PetscCall(RiskRows(l, s, 0, NULL, PETSC_TRUE, risk, c, NULL));
   else {
     PetscCall(VecGetSize(s, &M));
     PetscCall((*l->loss->vectors)(s, l->z, l->parameter, l->zero, l->f, c));
@@ -162,7 +149,7 @@ PetscErrorCode RiskAlong(Learner *l, PetscReal k, PetscReal *risk, PetscReal *sl
     PetscCall(VecMDot(l->c, 2, with, sums));
     *risk  = PetscRealPart(sums[0]) / (PetscReal)M;
     *slope = l->loss->power * PetscRealPart(sums[1]) / (PetscReal)M;
-  } else if (!l->vectors && !l->loss->allrows) PetscCall(RiskRows(l, l->origin, k, l->d, risk, NULL, slope));
+  } else if (!l->vectors && !l->loss->allrows) PetscCall(RiskRows(l, l->origin, k, l->d, PETSC_TRUE, risk, NULL, slope));
   else {
     PetscCall(VecWAXPY(l->s, k, l->d, l->origin));
     PetscCall(RiskScores(l, l->s, l->c, risk));
@@ -175,11 +162,11 @@ PetscErrorCode RiskAlong(Learner *l, PetscReal k, PetscReal *risk, PetscReal *sl
 /* Second derivatives of the risk by the scores s */
 PetscErrorCode Curvature(Learner *l, Vec s, Vec h)
 {
-  PetscReal unused[2];
+  PetscReal unused;
 
   PetscFunctionBeginUser;
   if (l->vectors) PetscCall((*l->loss->vectors)(s, l->z, l->parameter, l->zero, l->f, h));
-  else PetscCall(LossesOfRows(l, s, 0, NULL, NULL, 1.0, h, unused));
+  else PetscCall(RiskRows(l, s, 0, NULL, PETSC_FALSE, &unused, h, NULL));
   PetscCall((*l->loss->curvature)(h));
   PetscCall(WeighRows(l, h));
   PetscFunctionReturn(0);
@@ -288,14 +275,6 @@ PetscErrorCode LearnerSetUp(Learner *l)
     PetscCall(VecAssemblyBegin(l->unit));
     PetscCall(VecAssemblyEnd(l->unit));
   }
-  if (l->loss->allrows) {
-    PetscCall(VecScatterCreateToZero(l->s, &l->tozero, &l->s0));
-    PetscCall(CreateVecs(l->s0, 2, (Vec *const[]){&l->c0, &l->z0}));
-    if (l->data.q) {
-      PetscCall(VecDuplicate(l->s0, &l->q0));
-      PetscCall(ScatterAll(l->tozero, l->data.q, l->q0, SCATTER_FORWARD));
-    }
-  }
   PetscFunctionReturn(0);
 }
 
@@ -338,19 +317,17 @@ PetscErrorCode LearnerClass(Learner *l, PetscInt j)
     if (l->u) PetscCall(VecRestoreArray(l->u, &u));
     PetscCall(VecRestoreArray(l->z, &z));
   }
-  if (l->loss->allrows) PetscCall(ScatterAll(l->tozero, l->z, l->z0, SCATTER_FORWARD));
   PetscFunctionReturn(0);
 }
 
 PetscErrorCode LearnerDestroy(Learner *l)
 {
-  Vec *const vectors[] = {&l->z, &l->u, &l->s, &l->c, &l->f, &l->origin, &l->d, &l->t, &l->dt, &l->zero, &l->ones, &l->unit, &l->near, &l->other, &l->s0, &l->c0, &l->z0, &l->q0};
+  Vec *const vectors[] = {&l->z, &l->u, &l->s, &l->c, &l->f, &l->origin, &l->d, &l->t, &l->dt, &l->zero, &l->ones, &l->unit, &l->near, &l->other};
 
   PetscFunctionBeginUser;
   for (PetscInt j = 0; l->w && j < l->k; j++) PetscCall(VecDestroy(&l->w[j]));
   PetscCall(PetscFree(l->w));
   PetscCall(DestroyVecs(PETSC_STATIC_ARRAY_LENGTH(vectors), vectors));
-  PetscCall(VecScatterDestroy(&l->tozero));
   PetscCall(DataDestroy(&l->data));
   PetscFunctionReturn(0);
 }
