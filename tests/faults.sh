@@ -58,6 +58,8 @@ done <<END
 1 1 -program sparse
 1 1 -program factors
 1 1 -program gamg
+1 1 -program gpuamg
+1 1 -program gpuamg -backend cuda
 1 1 -program solvers
 1 1 -program solvers -vectors gpu
 1 1 -program solvers -backend cuda
@@ -70,12 +72,14 @@ done <<END
 2 3 -program formats -rank 1
 2 1 -program factors -rank 1
 2 7 -program gamg -rank 1
+2 7 -program gpuamg -rank 1
 2 7 -program solvers -rank 1
 3 1 -program products -rank 1
 3 1 -program columns -rank 2
 3 1 -program vectors -rank 2
 3 3 -program factors -rank 2
 3 11 -program gamg -rank 2
+3 11 -program gpuamg -rank 2
 3 11 -program solvers -rank 0
 END
 echo "| in all | | | ${sum[1]} | ${sum[0]} | ${sum[2]} | ${sum[3]} | ${sum[4]} | ${sum[5]} |"

@@ -392,9 +392,10 @@ static PetscErrorCode Factors(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* GAMG made ready, and made ready again for other values */
-static PetscErrorCode Multigrid(void)
+/* A multigrid made ready, and made ready again for other values */
+static PetscErrorCode Multigrid(const char type[])
 {
+  char      limit[64];
   KSP       ksp;
   PC        pc;
   Mat       A, R;
@@ -402,13 +403,16 @@ static PetscErrorCode Multigrid(void)
   PetscReal norm, error;
 
   PetscFunctionBegin;
+  PetscCall(PetscSNPrintf(limit, sizeof(limit), "-pc_%s_coarse_eq_limit", type));
   PetscCall(PetscOptionsSetValue(NULL, "-mat_gpucsr_product_least", "0"));
-  PetscCall(PetscOptionsSetValue(NULL, "-pc_gamg_coarse_eq_limit", "10"));
+  PetscCall(PetscOptionsSetValue(NULL, limit, "10"));
+  PetscCall(PetscOptionsSetValue(NULL, "-pc_gpuamg_gather_limit", "10"));
+  PetscCall(PetscOptionsSetValue(NULL, "-pc_gpuamg_process_eq_limit", "5"));
   PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
   PetscCall(KSPSetType(ksp, KSPCG));
   PetscCall(KSPSetTolerances(ksp, 1e-8, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT));
   PetscCall(KSPGetPC(ksp, &pc));
-  PetscCall(PCSetType(pc, PCGAMG));
+  PetscCall(PCSetType(pc, type));
   PetscCall(KSPSetFromOptions(ksp));
   PetscCall(Matrix(PETSC_FALSE, ROWS, PETSC_FALSE, &A));
   PetscCall(Matrix(PETSC_TRUE, ROWS, PETSC_FALSE, &R));
@@ -424,7 +428,7 @@ static PetscErrorCode Multigrid(void)
     PetscCall(VecAYPX(r, -1.0, b));
     PetscCall(VecNorm(r, NORM_2, &error));
     PetscCall(VecNorm(b, NORM_2, &norm));
-    PetscCheck(error <= 1e-6 * norm, PETSC_COMM_SELF, PETSC_ERR_PLIB, "cg with gamg leaves a residual of %g of %g", (double)error, (double)norm);
+    PetscCheck(error <= 1e-6 * norm, PETSC_COMM_SELF, PETSC_ERR_PLIB, "cg with %s leaves a residual of %g of %g", type, (double)error, (double)norm);
   }
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&b));
@@ -433,6 +437,16 @@ static PetscErrorCode Multigrid(void)
   PetscCall(MatDestroy(&R));
   PetscCall(KSPDestroy(&ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode GAMG(void)
+{
+  return Multigrid(PCGAMG);
+}
+
+static PetscErrorCode GPUAMG(void)
+{
+  return Multigrid(PCGPUAMG);
 }
 
 /* The hinge loss of two classes, as a program of TAO's bmrm has it */
@@ -510,5 +524,6 @@ static const struct {
   {"pieces",   Pieces   },
   {"sparse",   Sparse   },
   {"factors",  Factors  },
-  {"gamg",     Multigrid},
+  {"gamg",     GAMG     },
+  {"gpuamg",   GPUAMG   },
 };
