@@ -22,7 +22,6 @@ typedef struct {
 } GPUCSRFault;
 
 GPUCSR_IO_INTERN int  GPUCSRFaultSet(GPUCSRFault *, int64_t line, int64_t column, const char format[], ...) __attribute__((format(printf, 4, 5))); /* returns 1 */
-GPUCSR_IO_INTERN void GPUCSRFaultShare(GPUCSRFault *, int *failed, const GPUCSRFault *of);                                                         /* the fault of a thread, for all */
 GPUCSR_IO_INTERN int  GPUCSRFaultExpected(GPUCSRFault *, int64_t number, const char *line, const char *p, const char what[]);                      /* "expected what, not the word at p", in a line with this number; returns 1 */
 GPUCSR_IO_INTERN void GPUCSRFaultPrint(const GPUCSRFault *, const char file[], char text[], size_t size);                                          /* "FILE, line 3, column 7: why" */
 

@@ -42,7 +42,7 @@ static PetscErrorCode Share(GPUCSRReader *R)
   PetscCall(GPUCSRReaderAgree(R));
   PetscCallMPI(MPI_Bcast(&bytes, 1, MPIU_INT64, 0, R->comm));
   if (R->rank) R->all = all = (char *)malloc((size_t)bytes + 1);
-  if (!all) GPUCSRReaderFail(R, "no memory for the contents of the file");
+  if (!all) R->failed = GPUCSRFaultSet(&R->fault, 0, 0, "no memory for the contents of the file");
   PetscCall(GPUCSRReaderAgree(R));
   for (int64_t at = 0; at < bytes; at += 1 << 30) PetscCallMPI(MPI_Bcast(all + at, (PetscMPIInt)PetscMin(bytes - at, 1 << 30), MPI_BYTE, 0, R->comm));
   if (R->rank) R->failed = GPUCSRInputMemory(all, (size_t)bytes, &R->source, &R->fault);
@@ -110,7 +110,7 @@ PetscErrorCode GPUCSRLoadBinary(GPUCSRReader *R, Mat A, Vec *labels)
   PetscFunctionBegin;
   if (R->stream) PetscCall(Share(R));
   R->failed = GPUCSRBinaryHeader(R->source, &b, &R->fault);
-  if (!R->failed && R->stream && (b.nz < 0 || !GPUCSR_SCALAR_IS_DOUBLE)) GPUCSRReaderFail(R, "is a dense matrix, or has other scalars than doubles, inside a compressed file or a pipe: make it a plain file first");
+  if (!R->failed && R->stream && (b.nz < 0 || !GPUCSR_SCALAR_IS_DOUBLE)) R->failed = GPUCSRFaultSet(&R->fault, 0, 0, "is a dense matrix, or has other scalars than doubles, inside a compressed file or a pipe: make it a plain file first");
   PetscCall(GPUCSRReaderAgree(R));
   R->info.text = (int64_t)b.length;
   if (b.nz < 0 || !GPUCSR_SCALAR_IS_DOUBLE) {

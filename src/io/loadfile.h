@@ -38,7 +38,6 @@ typedef PetscErrorCode (*GPUCSRCountFn)(GPUCSRReader *, const void *ctx); /* add
 
 /* Collective: if any rank has failed, all return the fault that comes first in the file */
 GPUCSR_IO_INTERN PetscErrorCode GPUCSRReaderAgree(GPUCSRReader *);
-GPUCSR_IO_INTERN void           GPUCSRReaderFail(GPUCSRReader *, const char why[]);
 GPUCSR_IO_INTERN PetscErrorCode GPUCSRReaderLayout(GPUCSRReader *, Mat, PetscInt M, PetscInt N, GPUCSRCountFn, const void *ctx); /* sizes, type and layouts of the matrix */
 GPUCSR_IO_INTERN PetscErrorCode GPUCSRReaderArrays(GPUCSRReader *, Mat, PetscInt **j, PetscScalar **v, PetscBool *direct);       /* for the entries of this rank's rows; direct: they are the matrix' */
 GPUCSR_IO_INTERN PetscErrorCode GPUCSRReaderDestroy(GPUCSRReader *);

@@ -60,15 +60,6 @@ int GPUCSRFaultExpected(GPUCSRFault *f, int64_t number, const char *line, const 
   return GPUCSRFaultSet(f, number, p - line + 1, "expected %s, not %s%s%s", what, word[0] ? "'" : "", word[0] ? word : "the end of the line", word[0] ? "'" : "");
 }
 
-void GPUCSRFaultShare(GPUCSRFault *f, int *failed, const GPUCSRFault *of)
-{
-#pragma omp critical
-  {
-    *failed = 1;
-    *f      = *of;
-  }
-}
-
 void GPUCSRFaultPrint(const GPUCSRFault *f, const char file[], char text[], size_t size)
 {
   if (!strcmp(file, "-")) file = "standard input";

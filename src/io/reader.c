@@ -42,11 +42,6 @@ PetscErrorCode GPUCSRReaderAgree(GPUCSRReader *R)
   SETERRQ(R->comm, PETSC_ERR_FILE_UNEXPECTED, "%s", text);
 }
 
-void GPUCSRReaderFail(GPUCSRReader *R, const char why[])
-{
-  if (!R->failed) R->failed = GPUCSRFaultSet(&R->fault, 0, 0, "%s", why);
-}
-
 /* ---- Layouts */
 
 void GPUCSRReaderCount(GPUCSRReader *R, int64_t row, int64_t entries)
@@ -140,7 +135,7 @@ PetscErrorCode GPUCSRReaderArrays(GPUCSRReader *R, Mat A, PetscInt **j, PetscSca
   PetscBool      possible = (PetscBool)(R->size == 1);
 
   PetscFunctionBegin;
-  if (R->row[m] > PETSC_MAX_INT) GPUCSRReaderFail(R, "one rank would have more entries than the integers of this PETSc can count: use more ranks, or a PETSc with 64-bit indices");
+  if (R->row[m] > PETSC_MAX_INT) R->failed = GPUCSRFaultSet(&R->fault, 0, 0, "one rank would have more entries than the integers of this PETSc can count: use more ranks, or a PETSc with 64-bit indices");
   PetscCall(GPUCSRReaderAgree(R));
   for (PetscInt r = 0; r < m; r++) {
     R->nnz[r] = (PetscInt)(R->row[r + 1] - R->row[r]);

@@ -160,6 +160,16 @@ static int BadRow(const GPUCSRBinary *b, int64_t row, int64_t k, const PetscInt 
   return GPUCSRFaultSet(f, 0, 0, "row %lld has an entry in column %lld of %lld", (long long)row, (long long)Integer(column, b->width), (long long)b->N);
 }
 
+/* The fault of a thread, for all */
+static void Share(GPUCSRFault *f, int *failed, const GPUCSRFault *of)
+{
+#pragma omp critical
+  {
+    *failed = 1;
+    *f      = *of;
+  }
+}
+
 int GPUCSRBinaryColumns(const GPUCSRBinary *b, int64_t rstart, int64_t m, const int64_t row[], int64_t first, PetscInt j[], int threads, GPUCSRFault *f)
 {
   const int64_t nz     = row[m];
@@ -172,7 +182,7 @@ int GPUCSRBinaryColumns(const GPUCSRBinary *b, int64_t rstart, int64_t m, const 
     unsigned char buffer[8 * CHUNK];
     GPUCSRFault   fault;
 
-    if (GPUCSRInputRead(b->source, b->columns + (size_t)(first + at) * b->width, (size_t)n * b->width, buffer, &fault)) GPUCSRFaultShare(f, &failed, &fault);
+    if (GPUCSRInputRead(b->source, b->columns + (size_t)(first + at) * b->width, (size_t)n * b->width, buffer, &fault)) Share(f, &failed, &fault);
     else if (b->width == 4) TakeIntegers4(buffer, n, j + at);
     else TakeIntegers8(buffer, n, j + at);
   }
@@ -202,7 +212,7 @@ int GPUCSRBinaryReals(const GPUCSRBinary *b, size_t at, int64_t n, PetscScalar t
     unsigned char buffer[8 * CHUNK];
     GPUCSRFault   fault;
 
-    if (GPUCSRInputRead(b->source, at + 8 * (size_t)k, 8 * (size_t)many, buffer, &fault)) GPUCSRFaultShare(f, &failed, &fault);
+    if (GPUCSRInputRead(b->source, at + 8 * (size_t)k, 8 * (size_t)many, buffer, &fault)) Share(f, &failed, &fault);
     else TakeReals(buffer, many, (unsigned char *)to + 8 * k);
   }
   return failed;
