@@ -261,7 +261,6 @@ static PetscErrorCode Destroy_Nccl(GPUCSRHalo h)
   if (works && g->packed) PetscCall(dev->ops->eventdestroy(dev->id, g->packed));
   if (works && g->came) PetscCall(dev->ops->eventdestroy(dev->id, g->came));
   if (works && g->stream) PetscCall(dev->ops->streamdestroy(dev->id, g->stream));
-  PetscCall(PetscFree(h->data));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

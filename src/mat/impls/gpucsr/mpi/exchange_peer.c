@@ -55,7 +55,6 @@ static PetscErrorCode Destroy_Peer(GPUCSRHalo h)
   if (g->theirs) PetscCall(GPUCSRPeersFree(h->peers, g->theirs));
   PetscCall(PetscFree(g->theirs));
   if (g->done && !h->dev->failed[0]) PetscCall(h->dev->ops->eventdestroy(h->dev->id, g->done));
-  PetscCall(PetscFree(h->data));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -10,13 +10,6 @@ typedef struct {
   double      *there;         /* and room for them, for device vectors */
 } Staged;
 
-static PetscErrorCode Destroy_Staged(GPUCSRHalo h)
-{
-  PetscFunctionBegin;
-  PetscCall(PetscFree(h->data));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode Local_Staged(GPUCSRHalo h)
 {
   Staged *g;
@@ -92,7 +85,6 @@ static PetscErrorCode ReverseAdd_Staged(GPUCSRHalo h, const GPUCSROperand *z, GP
 const GPUCSRExchange GPUCSRExchange_staged = {
   .name         = "staged",
   .local        = Local_Staged,
-  .destroy      = Destroy_Staged,
   .forwardbegin = ForwardBegin_Staged,
   .forwardend   = ForwardEnd_Staged,
   .reversebegin = ReverseBegin_Staged,

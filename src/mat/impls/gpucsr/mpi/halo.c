@@ -111,7 +111,8 @@ PetscErrorCode GPUCSRHaloFree(GPUCSRHalo h, void *p)
 static PetscErrorCode Undo(GPUCSRHalo h)
 {
   PetscFunctionBegin;
-  if (h->data) PetscCall((*h->exchange->destroy)(h));
+  if (h->data && h->exchange->destroy) PetscCall((*h->exchange->destroy)(h));
+  PetscCall(PetscFree(h->data));
   while (h->nbuffers) PetscCall(FreeAt(h, h->nbuffers - 1));
   h->there = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -22,6 +22,7 @@ typedef struct {
   PetscErrorCode (*local)(GPUCSRHalo h);
   /* then, collective, with errors on all ranks: connects the ranks. A rank whose device has failed no longer takes part. NULL: there is nothing to connect */
   PetscErrorCode (*connect)(GPUCSRHalo h);
+  /* before h->data is freed; NULL: it holds nothing to be freed */
   PetscErrorCode (*destroy)(GPUCSRHalo h);
   /* an error if the exchange no longer works; NULL: it always works */
   PetscErrorCode (*check)(GPUCSRHalo h);
