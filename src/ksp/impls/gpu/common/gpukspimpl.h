@@ -6,12 +6,11 @@
     gpuksp.c    the types, their options and pages
     solve.c     a solve from beginning to end
     prepare.c   the choice of a path, and what the path needs
-    ranks.c     what several ranks must agree on
     refine.c    single precision with residual replacement
     precond.c   preconditioners, from the PC
     vectors.c   vectors and memory
 
-  ../loop/iterate.c has iterations as steps, by a graph or by the host loop; ../persistent/peers.c has solves of several ranks of one host by one launch on each.
+  ../loop/iterate.c has iterations as steps, by a graph or by the host loop; ../loop/ranks.c what several ranks must agree on; ../persistent/peers.c has solves of several ranks of one host by one launch on each.
 */
 #include <petsc/private/kspimpl.h> /* the members of a KSP that a solver reads and sets */
 #include <string.h>

@@ -69,8 +69,7 @@ static PetscErrorCode CycleOf(PC pc, GPUMGCycle **c, PetscInt *version)
 
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompare((PetscObject)pc, PCGPUAMG, &amg));
-  if (amg) PetscCall(PCGPUAMGCycleGet_Private(pc, c, version));
-  else PetscCall(PCMGCycleGet_Private(pc, c, version));
+  PetscCall(amg ? PCGPUAMGCycleGet_Private(pc, c, version) : PCMGCycleGet_Private(pc, c, version));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -156,17 +155,13 @@ PetscErrorCode GPUKSPPCCheck(KSP_GPU *k)
 /* A solve of several ranks begins or has ended: a preconditioner with exchanges takes part */
 PetscErrorCode GPUKSPPCSolving(KSP_GPU *k, PetscBool begins)
 {
-  PetscFunctionBegin;
-  if (IsCycle(k)) PetscCall(GPUMGRanksSolving(k->pc.cycle, begins));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return IsCycle(k) ? GPUMGRanksSolving(k->pc.cycle, begins) : PETSC_SUCCESS;
 }
 
 /* This rank goes no further */
 PetscErrorCode GPUKSPPCFail(KSP_GPU *k, const char message[])
 {
-  PetscFunctionBegin;
-  if (IsCycle(k)) PetscCall(GPUMGRanksFail(k->pc.cycle, message));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return IsCycle(k) ? GPUMGRanksFail(k->pc.cycle, message) : PETSC_SUCCESS;
 }
 
 /* type, place in an iteration, rows, lasting, accept(), make(), apply() (see GPUKSPPC). The first row that accepts the PC serves */

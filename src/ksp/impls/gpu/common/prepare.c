@@ -2,7 +2,6 @@
   Preparation of a solve: the operator on a device, the choice of a path, and the data of the path. Data of an earlier solve are reused while their key (gpukspimpl.h) is the same.
 */
 #include "gpukspimpl.h"
-#include <petsc/private/pcimpl.h> /* the operations of a PC */
 #include "../../petsc/methods.h"
 #include "../../../pc/impls/gpuamg/gpuamg.h"
 
@@ -246,7 +245,7 @@ static PetscErrorCode PrepareHistory(KSP ksp, KSP_GPU *k)
 
 /*
   PCJACOBI makes its diagonal in its first application. After a failure of one rank's device, this rank alone would create a parallel vector in the next application, and tags of later messages would
-  differ. So all ranks drop the diagonal.
+  differ. So all ranks reset the PC.
 */
 static PetscErrorCode ResetJacobi(KSP ksp, KSP_GPU *k)
 {
@@ -254,8 +253,8 @@ static PetscErrorCode ResetJacobi(KSP ksp, KSP_GPU *k)
 
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCJACOBI, &jacobi));
-  if (!jacobi || k->size == 1) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscTryTypeMethod(ksp->pc, reset); /* PCReset() would take the operators away */
+  if (!jacobi || k->size == 1 || k->taken == KSP_GPU_PATH_HOST_LOOP) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PCReset(ksp->pc));
   PetscCall(PetscMemzero(&k->keys.numbers, sizeof(k->keys.numbers)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -363,7 +362,6 @@ static PetscErrorCode TryGraph(KSP ksp, KSP_GPU *k, char why[])
 static PetscErrorCode TryLoop(KSP ksp, KSP_GPU *k, char why[])
 {
   PetscFunctionBegin;
-  k->refined = PETSC_FALSE;
   PetscCall(PetscStrncpy(k->whydouble, "the host loop is in double", sizeof(k->whydouble)));
   if (k->pc.kind == GPUKSP_PC_BETWEEN_STEPS) k->pc.kind = GPUKSP_PC_BY_PCAPPLY;
   PetscCall(GPUKSPMake(ksp, k, KSP_GPU_PATH_HOST_LOOP, &parts, "", why));
@@ -400,7 +398,8 @@ static PetscErrorCode TryPaths(KSP ksp, KSP_GPU *k, char why[])
     PetscCall(GraphIsFaster(ksp, k, &faster));
     if (faster) PetscCall(TryGraph(ksp, k, graph));
     if (!faster || graph[0]) PetscCall(TryLaunch(ksp, k, launch));
-    if (!faster && launch[0]) PetscCall(TryGraph(ksp, k, graph));
+    if (launch[0] && k->size > 1 && k->path == KSP_GPU_PATH_PERSISTENT) PetscCall(PetscStrncpy(graph, launch, sizeof(graph)));
+    else if (!faster && launch[0]) PetscCall(TryGraph(ksp, k, graph));
   }
   why[0] = 0;
   if (!loop && launch[0] && graph[0]) PetscCall(Refusals(k, launch, graph, text));

@@ -1,5 +1,5 @@
 /*
-  Several ranks: agreement before a solve, and the possible paths: one launch on each rank (peers.c), or a graph with the exchange of the matrix. All ranks get the same answers.
+  Several ranks: agreement before and at the end of a solve, and the graph with the exchange of the matrix. All ranks get the same answers.
 */
 #include "../common/gpukspimpl.h"
 #include <sched.h>
