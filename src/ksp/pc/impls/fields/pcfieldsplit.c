@@ -218,7 +218,7 @@ static PetscErrorCode Gather(PCDevice d, const Field *e, Vec x)
   PetscFunctionBegin;
   PetscCall(VecGPUGetArrayRead(x, &ax));
   PetscCall(VecGPUGetArrayWrite(e->b, &ab));
-  ierr = (*GPUCSRHelpers(d->dev)->gather)(GPUCSR_DOUBLE, (size_t)e->m, e->index, ax, ab, d->dev->stream);
+  ierr = (*GPUCSRHelpers(d->dev)->gather)(d->dev, (int)e->m, GPUCSR_DOUBLE, e->index, ax, ab, d->dev->stream);
   PetscCall(VecGPURestoreArrayWrite(e->b, &ab));
   PetscCall(VecGPURestoreArrayRead(x, &ax));
   PetscFunctionReturn(ierr);
@@ -234,7 +234,7 @@ static PetscErrorCode Scatter(PCDevice d, const Field *e, Vec y)
   PetscFunctionBegin;
   PetscCall(VecGPUGetArrayRead(e->x, &ax));
   PetscCall(VecGPUGetArray(y, &ay));
-  ierr = (*GPUCSRHelpers(d->dev)->scatteradd)(GPUCSR_DOUBLE, (size_t)e->m, e->index, ax, ay, d->dev->stream);
+  ierr = (*GPUCSRHelpers(d->dev)->scatteradd)(d->dev, (int)e->m, e->index, ax, ay, d->dev->stream);
   PetscCall(VecGPURestoreArray(y, &ay));
   PetscCall(VecGPURestoreArrayRead(e->x, &ax));
   PetscFunctionReturn(ierr);

@@ -404,7 +404,7 @@ static PetscErrorCode LaunchSolve(Mat_GPUCSRFactor *f, PetscBool transposed, con
   PetscFunctionBegin;
   Sweeps(f, transposed, w);
   if (e) {
-    PetscCall((*GPUCSRHelpers(f->dev)->gather)(GPUCSR_DOUBLE, (size_t)e->m, e->from, b, e->b, s));
+    PetscCall((*GPUCSRHelpers(f->dev)->gather)(f->dev, (int)e->m, GPUCSR_DOUBLE, e->from, b, e->b, s));
     b = e->b;
     x = e->x;
   }
