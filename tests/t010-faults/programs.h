@@ -515,15 +515,15 @@ static const struct {
   const char *name;
   PetscErrorCode (*run)(void);
 } programs[] = {
-  {"products", Products },
-  {"formats",  Formats  },
-  {"vectors",  Vectors  },
-  {"columns",  Columns  },
-  {"solvers",  Solvers  },
-  {"learn",    Learn    },
-  {"pieces",   Pieces   },
-  {"sparse",   Sparse   },
-  {"factors",  Factors  },
-  {"gamg",     GAMG     },
-  {"gpuamg",   GPUAMG   },
+  {"products", Products},
+  {"formats",  Formats },
+  {"vectors",  Vectors },
+  {"columns",  Columns },
+  {"solvers",  Solvers },
+  {"learn",    Learn   },
+  {"pieces",   Pieces  },
+  {"sparse",   Sparse  },
+  {"factors",  Factors },
+  {"gamg",     GAMG    },
+  {"gpuamg",   GPUAMG  },
 };
