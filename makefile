@@ -275,7 +275,7 @@ tune: needs-gpu benches ## what is tuned to this machine, for -mat_gpucsr_profil
 # The built-in profile, from the samples in docs/results: minutes. The order counts: of a pair that was timed twice the later file has its time
 SAMPLES := $(patsubst %,docs/results/%-samples.txt.xz,survey-2026-11-21 drawn later meshes survey-2026-11-23)
 # Systems of the papers, which auto does not choose
-FIDELITY := block4x64,jad,csr_scan,twostep,coo,wide1
+FIDELITY := block4x64,jad,csr_scan,twostep,coo,hyb,wide1
 h200: $(BUILD)/bench/fit ## the built-in profile, from the samples in docs/results
 	$< -without $(FIDELITY) -header src/mat/impls/gpucsr/blackbox/plan/h200.h $(SAMPLES)
 # The papers' tables that need no GPU, from the samples in docs/results into build/papers. Needs NumPy, and Matplotlib for the plots

@@ -24,6 +24,7 @@ runs=(
   "t400-matmult $load -mat_gpucsr_format bitdense"
   "t400-matmult $load -mat_gpucsr_format bcsr2x2"
   "t400-matmult $load -mat_gpucsr_format coo"
+  "t400-matmult $load -mat_gpucsr_format hyb"
   "t400-matmult $load -mat_gpucsr_format jad"
   "t400-matmult $load -mat_gpucsr_format dia"
   "t400-matmult $load -mat_gpucsr_format bitdense"

@@ -16,6 +16,7 @@ static char help[] = "Tests the storage formats by hand.\n";
 #include "../src/mat/impls/gpucsr/blackbox/format/papers/block4x64.h"
 #include "../src/mat/impls/gpucsr/blackbox/format/sell.h"
 #include "../src/mat/impls/gpucsr/blackbox/format/dia.h"
+#include "../src/mat/impls/gpucsr/blackbox/format/papers/hyb.h"
 #include "../src/mat/impls/gpucsr/blackbox/format/papers/jad.h"
 #include "testing.h"
 
@@ -119,6 +120,10 @@ int main(int argc, char **argv)
       }
       if (format->ops == &GPUCSRFormat_jad)
         for (int k = 0; k < 4; k++) PetscCall(Expect("start of a jagged diagonal", ((int32_t *)A.array[JAD_START].data)[k], jagged[k]));
+      if (format->ops == &GPUCSRFormat_hyb) { /* fewer than 4096 rows: the width that all rows reach, and one row is empty */
+        PetscCall(Expect("hyb width", A.extent.width, 0));
+        PetscCall(Expect("hyb entries beyond", (double)A.extent.units, 7));
+      }
       if (format->ops == &GPUCSRFormat_bcsr && format->variant == GPUCSR_BLOCK(2, 2)) {
         const int32_t *rp = (int32_t *)A.array[BCSR_ROWPTR].data, *c = (int32_t *)A.array[BCSR_COL].data;
         const double  *v = (double *)A.array[BCSR_VAL].data;

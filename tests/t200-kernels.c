@@ -4,8 +4,8 @@
   of kernellist.h needs no line here.
 
   //TEST name="host" args="-backend host -large 0"
-  //TEST name="host.large" args="-backend host -every 1000 -only {}" loop="bcsr2x2 dia jad tile narrow"
-  //TEST name="cuda" args="-backend cuda -only {}" loop="csr_s csr_v csr_b csr_a sell tile narrow bcsr1 bcsr2 bcsr3 bcsr4 bcsr8 block4x64 bitdense dia jad coo" gpu=1
+  //TEST name="host.large" args="-backend host -every 1000 -only {}" loop="bcsr2x2 dia hyb jad tile narrow"
+  //TEST name="cuda" args="-backend cuda -only {}" loop="csr_s csr_v csr_b csr_a sell tile narrow bcsr1 bcsr2 bcsr3 bcsr4 bcsr8 block4x64 bitdense dia jad coo hyb" gpu=1
 */
 static char help[] = "Tests kernels against sums in long double.\n";
 

@@ -1,6 +1,6 @@
 //TEST name="default"
-//TEST name="format" args="-mat_gpucsr_format {}" loop="aij csr sell bitdense sell_256 sell_sorted coo jad"
-//TEST name="transpose" args="-mat_gpucsr_format csr -mat_gpucsr_transpose_format {}" loop="csr sell bitdense coo jad"
+//TEST name="format" args="-mat_gpucsr_format {}" loop="aij csr sell bitdense sell_256 sell_sorted coo hyb jad"
+//TEST name="transpose" args="-mat_gpucsr_format csr -mat_gpucsr_transpose_format {}" loop="csr sell bitdense coo hyb jad"
 //TEST name="assembly" args="-mat_gpucsr_format csr -mat_gpucsr_transpose_at_assembly"
 //TEST name="kernel" args="-mat_gpucsr_kernel {} -mat_gpucsr_transpose_kernel {}" loop="{kernels}" gpu=1
 //TEST name="single" args="-mat_gpucsr_precision single -mat_gpucsr_format {}" loop="csr sell bitdense"
@@ -13,7 +13,7 @@
 //TEST name="ranks8" nsize=8 args="-mat_gpucsr_format csr"
 //TEST name="standard" args="-mat_gpucsr_format csr -standard_vectors"
 //TEST name="unpinned" args="-mat_gpucsr_pin_vectors 0 -mat_gpucsr_threads 1"
-//TEST name="standin" args="-gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -mat_gpucsr_format {}" loop="auto csr sell bcsr2x2 block4x64 bitdense dia jad stencil"
+//TEST name="standin" args="-gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -mat_gpucsr_format {}" loop="auto csr sell bcsr2x2 block4x64 bitdense dia hyb jad stencil"
 //TEST name="standin_ranks" nsize=3 args="-gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -mat_gpucsr_format sell -mat_gpucsr_transpose_format csr -mat_gpucsr_precision mixed"
 //TEST name="aij" nsize=2 args="-mat_type aij" load=0
 //TEST name="perm" args="-mat_type aijperm" load=0

@@ -1,5 +1,5 @@
 //TEST name="default"
-//TEST name="format" args="-mat_gpucsr_format {}" loop="aij sell bitdense sell_256 coo jad"
+//TEST name="format" args="-mat_gpucsr_format {}" loop="aij sell bitdense sell_256 coo hyb jad"
 //TEST name="single" args="-mat_gpucsr_format {} -mat_gpucsr_precision single" loop="csr sell bitdense"
 //TEST name="auto" args="-mat_gpucsr_format {} -mat_gpucsr_precision auto" loop="csr sell"
 //TEST name="assembly" args="-mat_gpucsr_format csr -mat_gpucsr_transpose_at_assembly"

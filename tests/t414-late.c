@@ -1,5 +1,5 @@
 //TEST name="late" args="-gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -mat_gpucsr_format csr -gpucsr_debug_defer {}" loop="0 1 2" gpu=0
-//TEST name="formats" args="-gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -mat_gpucsr_format {} -mat_gpucsr_transpose_format {} -gpucsr_debug_defer 0" loop="sell dia coo" gpu=0
+//TEST name="formats" args="-gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -mat_gpucsr_format {} -mat_gpucsr_transpose_format {} -gpucsr_debug_defer 0" loop="sell dia hyb" gpu=0
 //TEST name="single" args="-gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -mat_gpucsr_format csr -mat_gpucsr_precision {} -gpucsr_debug_defer 0" loop="single mixed" gpu=0
 //TEST name="ranks" nsize=2 args="-gpucsr_debug_standin 1 -mat_gpucsr_backend cuda -mat_gpucsr_format csr -gpucsr_debug_defer {}" loop="0 3" gpu=0
 //TEST name="gpu" args="-mat_gpucsr_format csr" gpu=1

@@ -1,6 +1,6 @@
 //TEST name="default" args="-sequences 300"
 //TEST name="separate" args="-sequences 300 -vec_gpu_separate -vec_type gpu"
-//TEST name="format" args="-sequences 100 -vec_gpu_separate -mat_gpucsr_format {}" loop="csr sell sell_sorted coo jad ell"
+//TEST name="format" args="-sequences 100 -vec_gpu_separate -mat_gpucsr_format {}" loop="csr sell sell_sorted coo hyb jad ell"
 //TEST name="lossless" args="-sequences 100 -mat_gpucsr_format csr -mat_gpucsr_precision auto -mat_gpucsr_transpose_at_assembly"
 //TEST name="standin" args="-sequences 200 -mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -vec_type gpu" gpu=0
 //TEST name="late" args="-sequences 200 -mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -gpucsr_debug_defer 1" gpu=0

@@ -1,5 +1,5 @@
 //TEST name="format" args="-mat_gpucsr_format {}" loop="csr sell"
-//TEST name="mixed" args="-mat_gpucsr_format {} -ksp_gpucg_path graph -ksp_gpucg_precision residual_replacement" loop="csr sell ell jad bcsr3x3 bcsr8x8"
+//TEST name="mixed" args="-mat_gpucsr_format {} -ksp_gpucg_path graph -ksp_gpucg_precision residual_replacement" loop="csr sell ell hyb jad bcsr3x3 bcsr8x8"
 //TEST name="single" args="-mat_gpucsr_format {} -ksp_gpucg_variant single_reduction" loop="csr sell"
 //TEST name="path" args="-ksp_gpucg_path {} -ksp_gpubcgs_path {}" loop="graph host_loop" gpu=1
 

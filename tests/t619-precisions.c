@@ -17,7 +17,7 @@
 #define RTOL 1e-5
 
 static const char *const precisions[] = {"double", "mixed", "single", "auto"};
-static const char *const formats[]    = {"csr", "sell", "ell", "dia", "stencil", "sell_256", "sell_sorted", "jad", "coo", "bcsr2x2", "tile_128", "narrow", "bitdense"};
+static const char *const formats[]    = {"csr", "sell", "ell", "dia", "stencil", "sell_256", "sell_sorted", "jad", "coo", "hyb", "bcsr2x2", "tile_128", "narrow", "bitdense"};
 
 /* path: option and word; rows: for preconditioners that are numbers of each row alone */
 static const struct {

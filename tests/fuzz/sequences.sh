@@ -46,6 +46,7 @@ done <<END
 1 -mat_gpucsr_format sell -vec_gpu_separate
 1 -mat_gpucsr_format sell_sorted -vec_type gpu -vec_gpu_separate
 1 -mat_gpucsr_format coo -vec_gpu_separate
+1 -mat_gpucsr_format hyb -vec_type gpu -vec_gpu_separate
 1 -mat_gpucsr_format jad -vec_gpu_separate
 1 -mat_gpucsr_format bcsr2x2 -vec_type gpu -vec_gpu_separate
 1 -mat_gpucsr_format bitdense -vec_gpu_separate

@@ -47,7 +47,7 @@ static PetscErrorCode Products(void)
 /* A matrix in each format, and its transpose */
 static PetscErrorCode Formats(void)
 {
-  static const char *const formats[] = {"csr", "sell", "sell_sorted", "ell", "bitdense", "dia", "coo", "jad", "stencil", "bcsr2x2", "block4x64"};
+  static const char *const formats[] = {"csr", "sell", "sell_sorted", "ell", "bitdense", "dia", "coo", "hyb", "jad", "stencil", "bcsr2x2", "block4x64"};
   Mat                      A, R, B;
 
   PetscFunctionBegin;

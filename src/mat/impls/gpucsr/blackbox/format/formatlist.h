@@ -21,6 +21,7 @@ GPUCSR_FORMAT(narrow, narrow, 0, DEVICE)
 /* Of the papers, by name alone */
 GPUCSR_FORMAT(block4x64, block4x64, GPUCSR_BLOCK(4, 64), HOST)
 GPUCSR_FORMAT(coo, coo, 0, HOST)
+GPUCSR_FORMAT(hyb, hyb, 0, HOST)
 GPUCSR_FORMAT(jad, jad, 0, HOST)
 GPUCSR_FORMAT(bcsr1x2, oblong, GPUCSR_BLOCK(1, 2), DEVICE)
 GPUCSR_FORMAT(bcsr1x3, oblong, GPUCSR_BLOCK(1, 3), DEVICE)

@@ -31,24 +31,8 @@ static PetscErrorCode Fill_COO(const GPUCSRSource *s, GPUCSRStorage *A, GPUCSRBo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The first entry of row r or a later row */
-static int64_t First(const int32_t *row, int64_t n, int r)
-{
-  int64_t lo = 0, hi = n;
-
-  while (lo < hi) {
-    const int64_t mid = lo + (hi - lo) / 2;
-
-    if (row[mid] < r) lo = mid + 1;
-    else hi = mid;
-  }
-  return lo;
-}
-
-/* The entries of row r */
-#define ROW(V, ENTRY) \
-  for (int64_t k = First(row, A->nnz, r); k < A->nnz && row[k] == r; k++) ENTRY(col[k], ((const V *)A->array[COO_VAL].data)[k])
-#define LOCALS const int32_t *row = (const int32_t *)A->array[COO_ROW].data, *col = (const int32_t *)A->array[COO_COL].data
+#define ROW(V, ENTRY) COOForRow(A->array, V, ENTRY)
+#define LOCALS
 GPUCSR_REFERENCE(COO, 0, q)
 #undef LOCALS
 #undef ROW

@@ -1,5 +1,5 @@
 /*
-  y = A x, coordinates, by segmented sums.
+  y = A x, coordinates, by segmented sums; and hyb, whose first part is sell_row's. The variant is sell_row's, 0 for coordinates alone.
 
   A block takes a tile of entries, of any rows: products go into shared memory by coalesced loads, then a segmented scan runs over its threads. Rows
   inside the tile are complete. A row that begins before the tile or ends behind it leaves a partial sum with the tile; a warp at the beginning of
@@ -12,7 +12,7 @@
   on vector multiprocessors, CMU-CS-93-173.
 */
 #include "segment.cuh"
-#include "../../format/papers/coo.h"
+#include "../../format/papers/hyb.h"
 
 #define BLOCK 128
 #define ITEMS 8 /* entries a thread */
@@ -104,30 +104,39 @@ __global__ void coo_carry_kernel(int64_t n, int64_t tiles, const int *__restrict
   if (lane == 0) z[r] += alpha * (tail[t] + sum);
 }
 
-static int64_t Tiles(const GPUCSRStorage *A)
+GPUCSR_INTERN const GPUCSRKernelFamily GPUCSRKernel_sell_row;
+
+static const GPUCSRArray *Coordinates(const GPUCSRStorage *A, int variant)
 {
-  return (A->nnz + TILE - 1) / TILE;
+  return A->array + (variant ? HYB_COO : 0);
+}
+
+static int64_t Tiles(const GPUCSRArray *coo)
+{
+  return ((int64_t)coo[COO_VAL].count + TILE - 1) / TILE;
 }
 
 /* A->work: head and tail of each tile, with room for doubles */
 static GPUCSRError Prepare_coo_segment(GPUCSRStorage *A, int variant)
 {
-  GPUCSRCall(GPUCSRStorageWork(A, GPUCSR_DOUBLE, 2 * (size_t)Tiles(A)));
+  GPUCSRCall(GPUCSRStorageWork(A, GPUCSR_DOUBLE, 2 * (size_t)Tiles(Coordinates(A, variant))));
   return 0;
 }
 
 static GPUCSRError Launch_coo_segment(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream st)
 {
-  const int64_t n = A->nnz, tiles = Tiles(A);
-  const int    *row = (const int *)A->array[COO_ROW].data;
-  cudaStream_t  s   = (cudaStream_t)st;
+  const GPUCSRArray *coo = Coordinates(A, variant);
+  const int64_t      n = (int64_t)coo[COO_VAL].count, tiles = Tiles(coo);
+  const int         *row = (const int *)coo[COO_ROW].data;
+  cudaStream_t       s   = (cudaStream_t)st;
 
+  if (variant) GPUCSRCall((*GPUCSRKernel_sell_row.launch)(A, p, variant, st));
 #define LAUNCH(V, X) \
   do { \
     X *z = (X *)p->z, *head = (X *)A->work.data, *tail = head + tiles; \
 \
-    if (p->beta != 1 || p->y != p->z) coo_scale_kernel<X><<<GPUCSRBlocks(A->m, 256), 256, 0, s>>>(A->m, (X)p->beta, (const X *)p->y, z); \
-    if (n) coo_segment_kernel<V, X><<<(unsigned int)tiles, BLOCK, 0, s>>>(n, row, (const int *)A->array[COO_COL].data, (const V *)A->array[COO_VAL].data, (X)p->alpha, (const X *)p->x, z, head, tail); \
+    if (!variant && (p->beta != 1 || p->y != p->z)) coo_scale_kernel<X><<<GPUCSRBlocks(A->m, 256), 256, 0, s>>>(A->m, (X)p->beta, (const X *)p->y, z); \
+    if (n) coo_segment_kernel<V, X><<<(unsigned int)tiles, BLOCK, 0, s>>>(n, row, (const int *)coo[COO_COL].data, (const V *)coo[COO_VAL].data, (X)p->alpha, (const X *)p->x, z, head, tail); \
     if (tiles > 1) coo_carry_kernel<X><<<GPUCSRBlocks(tiles * 32, 256), 256, 0, s>>>(n, tiles, row, (X)p->alpha, z, head, tail); \
   } while (0)
   GPUCSRDispatchPrecision(A->precision, LAUNCH);
