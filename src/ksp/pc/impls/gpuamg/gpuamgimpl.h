@@ -92,6 +92,7 @@ typedef struct {
 
 struct _n_GPUAMGRanks {
   int               levels;
+  PetscObjectId     id; /* of the finest matrix, which MatHeaderReplace() changes */
   GPUAMGRanksLevel  level[GPUAMG_LEVELS];
   PetscBool         weak;       /* entries are dropped */
   PetscBool         beyond;     /* the coarsest level has a prolongator from another PC's level */

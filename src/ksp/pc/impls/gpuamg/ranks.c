@@ -454,6 +454,7 @@ static PetscErrorCode Begin(PC pc)
   L->n = pc->pmat->rmap->n;
   L->N = pc->pmat->rmap->N;
   PetscCall(PCGPUAMGRanksFinest_Private(pc->pmat, PETSC_FALSE, &L->A));
+  PetscCall(PetscObjectGetId((PetscObject)pc->pmat, &a->ranks->id));
   a->pattern = (PetscInt64)pc->pmat->nonzerostate;
   GPUCSRTry(&attempt, Near(pc, L));
   PetscCall(PCGPUAMGSettle_Private(PetscObjectComm((PetscObject)pc), &attempt));
@@ -496,11 +497,13 @@ PetscErrorCode PCGPUAMGRanksRefresh_Private(PC pc, PetscBool *good)
 /* Collective: may the levels stay? */
 static PetscErrorCode Same(PC pc, PetscBool *same)
 {
-  PC_GPUAMG *a    = (PC_GPUAMG *)pc->data;
-  PetscBool  weak = PETSC_FALSE;
+  PC_GPUAMG    *a    = (PC_GPUAMG *)pc->data;
+  PetscBool     weak = PETSC_FALSE;
+  PetscObjectId id;
 
   PetscFunctionBegin;
-  *same = (PetscBool)(*same && a->taken && a->ranks && a->matrix.A == pc->pmat && a->pattern == (PetscInt64)pc->pmat->nonzerostate && (a->reuse || !a->ranks->weak));
+  PetscCall(PetscObjectGetId((PetscObject)pc->pmat, &id));
+  *same = (PetscBool)(*same && a->taken && a->ranks && a->ranks->id == id && a->pattern == (PetscInt64)pc->pmat->nonzerostate && (a->reuse || !a->ranks->weak));
   if (!*same) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PCGPUAMGRanksRenew_Private(pc->pmat, a->ranks, same));
   if (*same && a->ranks->levels > 1 && !a->reuse && Asks(a)) PetscCall(Weak(&a->ranks->level[0], &weak));

@@ -5,8 +5,7 @@
   Bytes: (4 + v) width m in whole slices + (8 + v) beyond. Wins if most rows are of about one length and some are much longer. Extent: units are the
   entries beyond. Padding is as in sell.
 
-  Paper: N. Bell, M. Garland, Implementing sparse matrix-vector multiplication on throughput-oriented processors, SC 2009; the width follows the
-  paper's rule.
+  Paper: N. Bell, M. Garland, Implementing sparse matrix-vector multiplication on throughput-oriented processors, SC 2009: with this width.
 */
 #include "hyb.h"
 #include "../reference.h"
@@ -59,16 +58,14 @@ static void Layout_HYB(const GPUCSRFeatures *f, const GPUCSRExtent *e, GPUCSRSto
   const size_t     first = (size_t)(e->stored - e->units), beyond = (size_t)e->units;
   GPUCSRArray     *coo = A->array + HYB_COO;
 
-  A->stored             = e->stored;
-  A->narrays            = HYB_COO + COO_VAL + 1;
-  A->array[SELL_SLICE]  = (GPUCSRArray){"slice", GPUCSR_INT32, PETSC_FALSE, 0, NULL};
-  A->array[SELL_ROWPTR] = (GPUCSRArray){"rowptr", GPUCSR_INT32, PETSC_FALSE, 0, NULL};
-  A->array[SELL_PERM]   = (GPUCSRArray){"perm", GPUCSR_INT32, PETSC_FALSE, 0, NULL};
-  A->array[SELL_COL]    = (GPUCSRArray){"col", GPUCSR_INT32, PETSC_FALSE, first, NULL};
-  A->array[SELL_VAL]    = (GPUCSRArray){"val", value, PETSC_TRUE, first, NULL};
-  coo[COO_ROW]          = (GPUCSRArray){"row beyond", GPUCSR_INT32, PETSC_FALSE, beyond, NULL};
-  coo[COO_COL]          = (GPUCSRArray){"col beyond", GPUCSR_INT32, PETSC_FALSE, beyond, NULL};
-  coo[COO_VAL]          = (GPUCSRArray){"val beyond", value, PETSC_TRUE, beyond, NULL};
+  A->stored  = e->stored;
+  A->narrays = HYB_COO + COO_VAL + 1;
+  for (int k = 0; k < SELL_COL; k++) A->array[k] = (GPUCSRArray){"none", GPUCSR_INT32, PETSC_FALSE, 0, NULL}; /* as in ell, and no rowptr */
+  A->array[SELL_COL] = (GPUCSRArray){"col", GPUCSR_INT32, PETSC_FALSE, first, NULL};
+  A->array[SELL_VAL] = (GPUCSRArray){"val", value, PETSC_TRUE, first, NULL};
+  coo[COO_ROW]       = (GPUCSRArray){"row beyond", GPUCSR_INT32, PETSC_FALSE, beyond, NULL};
+  coo[COO_COL]       = (GPUCSRArray){"col beyond", GPUCSR_INT32, PETSC_FALSE, beyond, NULL};
+  coo[COO_VAL]       = (GPUCSRArray){"val beyond", value, PETSC_TRUE, beyond, NULL};
 }
 
 static PetscErrorCode Fill_HYB(const GPUCSRSource *s, GPUCSRStorage *A, GPUCSRBool valuesonly, double *rounding)
