@@ -132,7 +132,7 @@ if [ "$BACKEND" = cuda ]; then exit $failed; fi
   right 3 -what ranks -ksp_type preonly -pc_type telescope -pc_telescope_reduction_factor 3 -telescope_pc_type lu -telescope_pc_factor_mat_solver_type cudss
   if run 2 -what ranks -ksp_type preonly -pc_type lu $mine || ! grep -q 'PCTELESCOPE' "$tmp/out"; then echo "On two ranks:" && cat "$tmp/out" && failed=1; fi
   # Faults of the library and of the device: an answer or a failure, all memory back, and the next solver works
-  for fault in create:1 stream:1 config:1 set:1 data:1 get:1 get:2 get:3 csr:1 dense:1 dense:2 analysis:1 factorization:1 solve:1 solve:2 refactorization:1 refactorization:2 values:1; do
+  for fault in create:1 stream:1 config:1 set:1 data:1 get:1 get:2 get:3 csr:1 dense:1 dense:2 analysis:1 factorization:1 solve:1 solve:2 refactorization:1 refactorization:2; do
     for status in 2 5; do
       FAKE_CUDSS_COUNT=$tmp/count FAKE_CUDSS_FAIL=$fault:$status right 1 -what faults -must_fail -malloc_dump $mine
       if ! grep -qx 'living 0' "$tmp/count"; then echo "$fault:$status leaks:" && cat "$tmp/count" && failed=1; fi

@@ -19,7 +19,6 @@ enum {
   GET,
   CSR,
   DENSE,
-  VALUES,
   ANALYSIS,
   FACTORIZATION,
   REFACTORIZATION,
@@ -31,7 +30,7 @@ enum {
   SCHUR,
   FUNCTIONS
 };
-static const char *const words[FUNCTIONS] = {"create", "destroy", "stream", "config", "set", "data", "get", "csr", "dense", "values", "analysis", "factorization", "refactorization", "solve", "forward", "diagonal", "backward", "marks", "schur"};
+static const char *const words[FUNCTIONS] = {"create", "destroy", "stream", "config", "set", "data", "get", "csr", "dense", "analysis", "factorization", "refactorization", "solve", "forward", "diagonal", "backward", "marks", "schur"};
 static int               calls[FUNCTIONS], living;
 
 typedef struct {
@@ -269,12 +268,6 @@ int cudssMatrixDestroy(void *m)
   free(m);
   living--;
   return 0;
-}
-
-int cudssMatrixSetValues(void *m, const void *values)
-{
-  ((Matrix *)m)->v = (double *)values;
-  return Count(VALUES);
 }
 
 static double Sum(const Matrix *A)
