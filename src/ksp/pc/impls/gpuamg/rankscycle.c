@@ -129,6 +129,7 @@ PetscErrorCode PCGPUAMGRanksView_Private(PC pc, PetscViewer viewer)
   for (int l = 0; l < r->levels; l++) all += nnz[l];
   PetscCall(PetscViewerASCIIPrintf(viewer, "  %d levels of all ranks, operator complexity %.3f, built %" PetscInt_FMT " times, refreshed %" PetscInt_FMT "\n", r->levels, all / nnz[0], a->built, a->refreshed));
   PetscCall(PetscViewerASCIIPrintf(viewer, "  Cycles run on backend %s%s\n", a->cycle.dev->ops->name, a->cycle.krylov ? ", and sums of K-cycles pass through the host" : a->cycle.host ? ", and exchanges pass through the host" : ""));
+  if (a->used.precision) PetscCall(PetscViewerASCIIPrintf(viewer, "  precision %s is of levels of which each rank has all rows; levels of all ranks are in doubles\n", PCGPUAMGPrecisions[a->used.precision]));
   PetscCall(PetscViewerASCIIPrintf(viewer, "  level       rows    nonzeros  a row  block  eigenvalue\n"));
   for (int l = 0; l < r->levels; l++)
     PetscCall(PetscViewerASCIIPrintf(viewer, "  %5d %10" PetscInt_FMT " %11.0f %6.1f %6" PetscInt_FMT " %11.4f\n", l, r->level[l].N, nnz[l], nnz[l] / PetscMax(1.0, (double)r->level[l].N), r->level[l].bs, r->level[l].lambda));
