@@ -97,7 +97,7 @@ PetscErrorCode PCGAMGSetFromOptions_Private(PC pc)
 }
 
 /* Options with PETSc's aggregates only, or the beginnings of their names */
-static const char *const parentonly[] = {"mat_coarsen_", "pc_gamg_mat_coarsen_", "pc_gamg_mis_k_minimum_degree_ordering", "pc_gamg_low_memory_threshold_filter", "pc_gamg_graph_symmetrize", NULL};
+static const char *const parentonly[] = {"mat_coarsen_", "pc_gamg_mat_coarsen_", "pc_gamg_mis_k_minimum_degree_ordering", "pc_gamg_low_memory_threshold_filter", "pc_gamg_graph_symmetrize", "pc_gamg_agg_view_initial_prolongation", NULL};
 
 /* Parts of the names of options that choose an algorithm of products, of any object */
 static const char *const products[] = {"matptap", "matmatmult", "mat_product", NULL};

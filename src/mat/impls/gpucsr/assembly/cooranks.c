@@ -87,7 +87,7 @@ static PetscErrorCode Schedule(Mat A, GPUCSRCOO *c, const PetscInt i[], const Pe
 {
   GPUCSRCOORanks   *r    = &c->ranks;
   const PetscMPIInt size = GPUCSRSizeOf(c->comm);
-  PetscInt64       *to, *from, all = 0; /* counts for and of each rank, then the places of the next at the receivers, and of the first of each sender */
+  PetscInt64       *to, *from, all = 0, most; /* counts for and of each rank, then the places of the next at the receivers, and of the first of each sender */
   PetscSFNode      *at = NULL;
   PetscInt          n  = 0;
   PetscMPIInt       owner;
@@ -111,7 +111,10 @@ static PetscErrorCode Schedule(Mat A, GPUCSRCOO *c, const PetscInt i[], const Pe
       from[q] = all - from[q];
     }
     PetscCallMPI(MPI_Alltoall(from, 1, MPIU_INT64, to, 1, MPIU_INT64, c->comm));
-    PetscCall(PetscIntCast(all, &r->nreceived));
+    most = all;
+    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &most, 1, MPIU_INT64, MPI_MAX, c->comm));
+    PetscCheck(most <= (PetscInt64)PETSC_MAX_INT, c->comm, PETSC_ERR_SUP, "A rank receives %" PetscInt64_FMT " contributions of other ranks, more than its indices count", most);
+    r->nreceived = (PetscInt)all;
     PetscCall(PetscMalloc1((size_t)r->nsent, &r->sent));
     PetscCall(PetscMalloc1((size_t)r->nsent, &at));
   }

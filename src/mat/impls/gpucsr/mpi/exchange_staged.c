@@ -5,9 +5,10 @@
 #include "halo.h"
 
 typedef struct {
-  PetscScalar *border, *recv; /* unique entries of x, or their sums; and the halo. Page-locked where that means something */
-  int32_t     *place;         /* of the unique entries, on the device, */
-  double      *there;         /* and room for them, for device vectors */
+  PetscScalar *border, *recv;    /* unique entries of x, or their sums; and the halo. Page-locked where that means something */
+  int32_t     *place;            /* of the unique entries, on the device, */
+  double      *there;            /* and room for them, for device vectors */
+  PetscBool    forward, reverse; /* under way: a caller ends, or begins again, what an error has interrupted */
 } Staged;
 
 static PetscErrorCode Local_Staged(GPUCSRHalo h)
@@ -33,6 +34,7 @@ static PetscErrorCode ForwardBegin_Staged(GPUCSRHalo h, const GPUCSROperand *x, 
   Staged *g = (Staged *)h->data;
 
   PetscFunctionBegin;
+  if (g->forward) PetscFunctionReturn(PETSC_SUCCESS);
   if (!x || x->place == GPUCSR_HOST) {
     for (PetscInt u = 0; u < h->nunique; u++) g->border[u] = x ? ((const PetscScalar *)x->p)[h->unique[u]] : (PetscScalar)NAN;
   } else if (h->nunique) {
@@ -41,6 +43,7 @@ static PetscErrorCode ForwardBegin_Staged(GPUCSRHalo h, const GPUCSROperand *x, 
     PetscCall(h->dev->ops->streamsynchronize(h->dev->id, s));
   }
   PetscCall(PetscSFBcastBegin(h->sf, MPIU_SCALAR, g->border, g->recv, MPI_REPLACE));
+  g->forward = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -50,6 +53,8 @@ static PetscErrorCode ForwardEnd_Staged(GPUCSRHalo h, PetscBool host, GPUCSRStre
 
   PetscFunctionBegin;
   (void)host; /* on the host either way */
+  if (!g->forward) PetscFunctionReturn(PETSC_SUCCESS);
+  g->forward = PETSC_FALSE;
   PetscCall(PetscSFBcastEnd(h->sf, MPIU_SCALAR, g->border, g->recv, MPI_REPLACE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -59,9 +64,11 @@ static PetscErrorCode ReverseBegin_Staged(GPUCSRHalo h, PetscBool valid, PetscBo
   Staged *g = (Staged *)h->data;
 
   PetscFunctionBegin;
+  if (g->reverse) PetscFunctionReturn(PETSC_SUCCESS);
   for (PetscInt k = 0; k < (valid ? 0 : h->nrecv); k++) g->recv[k] = (PetscScalar)NAN;
   PetscCall(PetscArrayzero(g->border, h->nunique));
   PetscCall(PetscSFReduceBegin(h->sf, MPIU_SCALAR, g->recv, g->border, MPIU_SUM));
+  g->reverse = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -70,6 +77,8 @@ static PetscErrorCode ReverseAdd_Staged(GPUCSRHalo h, const GPUCSROperand *z, GP
   Staged *g = (Staged *)h->data;
 
   PetscFunctionBegin;
+  if (!g->reverse) PetscFunctionReturn(PETSC_SUCCESS);
+  g->reverse = PETSC_FALSE;
   PetscCall(PetscSFReduceEnd(h->sf, MPIU_SCALAR, g->recv, g->border, MPIU_SUM));
   if (!z) PetscFunctionReturn(PETSC_SUCCESS);
   if (z->place == GPUCSR_HOST) {
