@@ -10,6 +10,7 @@
 
 __global__ void __launch_bounds__(THREADS) pass_kernel(const GPUMGPass p)
 {
+  after_previous();
   const int i = (int)(blockIdx.x * THREADS + threadIdx.x);
 
   if (i < p.n * (1 + p.more)) GPUMGPassRow(&p, i);
@@ -18,7 +19,7 @@ __global__ void __launch_bounds__(THREADS) pass_kernel(const GPUMGPass p)
 GPUCSRError GPUMGPassDevice(const GPUMGPass *p, GPUCSRStream s)
 {
   if (!p->n) return 0;
-  pass_kernel<<<GPUCSRBlocks((int64_t)p->n * (1 + p->more), THREADS), THREADS, 0, (cudaStream_t)s>>>(*p);
+  launch_after(pass_kernel, GPUCSRBlocks((int64_t)p->n * (1 + p->more), THREADS), THREADS, 0, s, *p);
   GPUCSRCheckLaunch("a step of a smoother");
   return 0;
 }
@@ -39,6 +40,7 @@ __device__ __forceinline__ double largest(double v)
 
 __global__ void __launch_bounds__(THREADS) round_kernel(const GPUMGEnds e)
 {
+  after_previous();
   double most = 0;
 
 #pragma unroll 4
@@ -55,6 +57,7 @@ __global__ void __launch_bounds__(THREADS) round_kernel(const GPUMGEnds e)
 /* Each block finds the scale. A scale other than 1 is rare: the floats are then made anew */
 __global__ void __launch_bounds__(THREADS) scale_kernel(const GPUMGEnds e)
 {
+  after_previous();
   double most = 0, scale;
 
   for (unsigned int b = threadIdx.x; b < gridDim.x; b += THREADS) most = fmax(most, e.work[1 + b]);
@@ -72,14 +75,15 @@ static unsigned int EndBlocks(const GPUMGEnds *e)
 GPUCSRError GPUMGRoundDevice(const GPUMGEnds *e, GPUCSRStream s)
 {
   if (!e->n) return 0;
-  round_kernel<<<EndBlocks(e), THREADS, 0, (cudaStream_t)s>>>(*e);
-  scale_kernel<<<EndBlocks(e), THREADS, 0, (cudaStream_t)s>>>(*e);
+  launch_after(round_kernel, EndBlocks(e), THREADS, 0, s, *e);
+  launch_after(scale_kernel, EndBlocks(e), THREADS, 0, s, *e);
   GPUCSRCheckLaunch("the start of a cycle in floats");
   return 0;
 }
 
 __global__ void __launch_bounds__(THREADS) widen_kernel(const GPUMGEnds e, const Summing sums)
 {
+  after_previous();
   const double   back = 1 / e.work[0];
   Summing::Tally tally;
 
@@ -98,7 +102,7 @@ GPUCSRError GPUMGWidenDevice(const GPUMGEnds *e, const GPUCSRProduct *p, GPUCSRS
 {
   if (!e->n) return 0;
   if (p->sums.q) *p->sums.parts = (int)EndBlocks(e);
-  widen_kernel<<<EndBlocks(e), THREADS, 0, (cudaStream_t)s>>>(*e, Summing(p));
+  launch_after(widen_kernel, EndBlocks(e), THREADS, 0, s, *e, Summing(p));
   GPUCSRCheckLaunch("the end of a cycle in floats");
   return 0;
 }
@@ -107,6 +111,7 @@ GPUCSRError GPUMGWidenDevice(const GPUMGEnds *e, const GPUCSRProduct *p, GPUCSRS
 template <class X>
 __global__ void __launch_bounds__(ROW_THREADS) dense_kernel(int n, const X *__restrict__ A, const X *__restrict__ x, X *__restrict__ z)
 {
+  after_previous();
   __shared__ X  part[ROW_THREADS / 32];
   const int64_t begin = (int64_t)blockIdx.x * n;
   X             sum   = 0;
@@ -125,6 +130,7 @@ __global__ void __launch_bounds__(ROW_THREADS) dense_kernel(int n, const X *__re
 template <class X>
 __global__ void __launch_bounds__(THREADS) dense_columns_kernel(int n, int k, const X *__restrict__ A, const X *__restrict__ x, X *__restrict__ z)
 {
+  after_previous();
   const int64_t i   = (int64_t)blockIdx.x * THREADS + threadIdx.x;
   X             sum = 0;
 
@@ -137,8 +143,8 @@ __global__ void __launch_bounds__(THREADS) dense_columns_kernel(int n, int k, co
 template <class X>
 static GPUCSRError Dense(int n, int k, const X *A, const X *x, X *z, cudaStream_t s)
 {
-  if (k == 1) dense_kernel<<<(unsigned int)n, ROW_THREADS, 0, s>>>(n, A, x, z);
-  else dense_columns_kernel<<<GPUCSRBlocks((int64_t)n * k, THREADS), THREADS, 0, s>>>(n, k, A, x, z);
+  if (k == 1) launch_after(dense_kernel<X>, (unsigned int)n, ROW_THREADS, 0, s, n, A, x, z);
+  else launch_after(dense_columns_kernel<X>, GPUCSRBlocks((int64_t)n * k, THREADS), THREADS, 0, s, n, k, A, x, z);
   GPUCSRCheckLaunch("a coarse solve");
   return 0;
 }
@@ -151,6 +157,7 @@ GPUCSRError GPUMGDenseDevice(GPUCSRBool floats, int n, int k, const void *A, con
 /* Each block leaves its parts of a step's sums, in an order that depends on n alone */
 __global__ void __launch_bounds__(THREADS) krylov_sums_kernel(const GPUMGKrylov k, int step)
 {
+  after_previous();
   __shared__ double part[3][THREADS / 32];
   double            sum[3] = {0, 0, 0}, all = 0;
 
@@ -170,6 +177,7 @@ __global__ void __launch_bounds__(THREADS) krylov_sums_kernel(const GPUMGKrylov 
 /* Each block adds up all parts, a warp a sum: a further launch for the factors would take longer */
 __global__ void __launch_bounds__(THREADS) krylov_rows_kernel(const GPUMGKrylov k, int step)
 {
+  after_previous();
   __shared__ double sum[GPUMG_KRYLOV_SUMS];
   const int         warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
   double            all = 0, f[2];
@@ -192,14 +200,14 @@ static unsigned KrylovBlocks(const GPUMGKrylov *k)
 
 GPUCSRError GPUMGKrylovSumsDevice(const GPUMGKrylov *k, int step, GPUCSRStream s)
 {
-  if (k->n) krylov_sums_kernel<<<KrylovBlocks(k), THREADS, 0, (cudaStream_t)s>>>(*k, step);
+  if (k->n) launch_after(krylov_sums_kernel, KrylovBlocks(k), THREADS, 0, s, *k, step);
   GPUCSRCheckLaunch("sums of a K-cycle");
   return 0;
 }
 
 GPUCSRError GPUMGKrylovRowsDevice(const GPUMGKrylov *k, int step, GPUCSRStream s)
 {
-  if (k->n) krylov_rows_kernel<<<KrylovBlocks(k), THREADS, 0, (cudaStream_t)s>>>(*k, step);
+  if (k->n) launch_after(krylov_rows_kernel, KrylovBlocks(k), THREADS, 0, s, *k, step);
   GPUCSRCheckLaunch("a step of a K-cycle");
   return 0;
 }
