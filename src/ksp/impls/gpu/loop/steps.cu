@@ -68,6 +68,10 @@ __device__ __forceinline__ void publish_state(const GPUKSPStepArgs &a, const GPU
   __syncthreads();
   copy_state(a.state, st);
   if (GPUKSPRests(st)) copy_state(a.seen, st);
+  else if (a.norms && threadIdx.x == 0) {
+    a.seen->ttol  = st->ttol;
+    a.seen->rnorm = st->rnorm;
+  }
 }
 
 template <GPUKSPStep S, class Vectors>

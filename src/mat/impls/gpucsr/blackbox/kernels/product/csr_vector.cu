@@ -39,10 +39,11 @@ __global__ void __launch_bounds__(512) csr_vector_kernel(int first, int last, co
   const int64_t     r     = first + ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / T;
   const int         lane  = threadIdx.x % T;
   const int         begin = r < last ? rowptr[r] : 0, end = r < last ? rowptr[r + 1] : 0;
+  const X           y   = r < last && lane == 0 ? added(ending, r) : X(0);
   const X           sum = reduce<T>(row_sum<T, W, V, X>(begin, end, lane, col, val, x));
   typename E::Tally tally;
 
-  if (r < last && lane == 0) store(ending, r, sum, tally);
+  if (r < last && lane == 0) store(ending, r, sum, y, tally);
   finish(ending, tally);
 }
 
