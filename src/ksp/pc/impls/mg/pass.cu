@@ -38,33 +38,27 @@ __device__ __forceinline__ double largest(double v)
   return v;
 }
 
-__global__ void __launch_bounds__(THREADS) round_kernel(const GPUMGEnds e)
+__global__ void __launch_bounds__(THREADS) largest_kernel(const GPUMGEnds e)
 {
   after_previous();
   double most = 0;
 
 #pragma unroll 4
-  for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < e.n; i += (int64_t)gridDim.x * THREADS) {
-    const double v = ((const double *)e.from)[i];
-
-    most               = fmax(most, fabs(v));
-    ((float *)e.to)[i] = (float)v;
-  }
+  for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < e.n; i += (int64_t)gridDim.x * THREADS) most = fmax(most, fabs(((const double *)e.from)[i]));
   most = largest(most);
   if (!threadIdx.x) e.work[1 + blockIdx.x] = most;
 }
 
-/* Each block finds the scale. A scale other than 1 is rare: the floats are then made anew */
-__global__ void __launch_bounds__(THREADS) scale_kernel(const GPUMGEnds e)
+/* Each block finds the scale from the numbers of n blocks */
+__global__ void __launch_bounds__(THREADS) first_kernel(int n, const GPUMGEnds e, const GPUMGPass p)
 {
   after_previous();
   double most = 0, scale;
 
-  for (unsigned int b = threadIdx.x; b < gridDim.x; b += THREADS) most = fmax(most, e.work[1 + b]);
+  for (int b = (int)threadIdx.x; b < n; b += THREADS) most = fmax(most, e.work[1 + b]);
   scale = GPUMGScale(largest(most));
   if (!blockIdx.x && !threadIdx.x) e.work[0] = scale;
-  if (scale == 1) return;
-  for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < e.n; i += (int64_t)gridDim.x * THREADS) ((float *)e.to)[i] = (float)(((const double *)e.from)[i] * scale);
+  for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < e.n; i += (int64_t)gridDim.x * THREADS) GPUMGFirstRow(&e, &p, scale, (int)i);
 }
 
 static unsigned int EndBlocks(const GPUMGEnds *e)
@@ -72,11 +66,11 @@ static unsigned int EndBlocks(const GPUMGEnds *e)
   return GPUCSRMin((unsigned int)GPUMG_ROUND_BLOCKS, GPUCSRBlocks(e->n, THREADS));
 }
 
-GPUCSRError GPUMGRoundDevice(const GPUMGEnds *e, GPUCSRStream s)
+GPUCSRError GPUMGFirstDevice(const GPUMGEnds *e, const GPUMGPass *p, GPUCSRStream s)
 {
   if (!e->n) return 0;
-  launch_after(round_kernel, EndBlocks(e), THREADS, 0, s, *e);
-  launch_after(scale_kernel, EndBlocks(e), THREADS, 0, s, *e);
+  launch_after(largest_kernel, EndBlocks(e), THREADS, 0, s, *e);
+  launch_after(first_kernel, GPUCSRMin(4u * GPUMG_ROUND_BLOCKS, GPUCSRBlocks(e->n, THREADS)), THREADS, 0, s, (int)EndBlocks(e), *e, *p);
   GPUCSRCheckLaunch("the start of a cycle in floats");
   return 0;
 }
