@@ -106,7 +106,7 @@ typedef enum {
   ROW(persistent_row, 64, "bytes a row", FIXED, "refine.c: of vectors that an iteration of a persistent kernel moves") \
   ROW(single_row, 56, "bytes a row", FIXED, "refine.c: and one in single precision by a graph") \
   ROW(single_iterations, 1.08, "factor", FIXED, "refine.c: of iterations that single precision takes") \
-  ROW(ahead_rows, 200000, "rows", BANDWIDTH, "iterate.c: from which on a multigrid cycle too many costs more than a host that waits in every iteration") \
+  ROW(ahead_rows, 200000, "rows", BANDWIDTH, "iterate.c: of a rank, from which on a multigrid cycle too many costs more than a host that waits in every iteration") \
   ROW(true_norm_iterations, 30, "iterations", FIXED, "iterate.c: from which on the true residual is a small part of a solve") \
   ROW(written_rows, 2048, "rows a block", FIXED, "persistent.cu: from which on directions are written before they are gathered") \
   ROW(one_device_bcgs, 110592, "rows", FIXED, "gpuksp.c: up to which one GPU took less time than two: BiCGStab in one launch,") \

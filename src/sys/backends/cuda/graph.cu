@@ -4,6 +4,24 @@
 #include "../../graph.h"
 #include "../../launch.cuh"
 
+static __global__ void architecture_kernel(void)
+{
+}
+
+#define DEVICES 64
+
+/* All kernels are compiled for the same architectures; the driver's limit is that of graphs with such launches */
+bool GPUCSRLaunchesEarly(void)
+{
+  static signed char known[DEVICES]; /* 1 yes, -1 no */
+  int                dev, driver;
+  cudaFuncAttributes a;
+
+  if (cudaGetDevice(&dev) != cudaSuccess || dev >= DEVICES) return false;
+  if (!known[dev]) known[dev] = cudaDriverGetVersion(&driver) == cudaSuccess && driver >= 12030 && cudaFuncGetAttributes(&a, architecture_kernel) == cudaSuccess && a.ptxVersion >= 90 ? 1 : -1;
+  return known[dev] > 0;
+}
+
 GPUCSRError GPUCSRLaunchGraphBegin(GPUCSRStream s)
 {
   GPUCSR_CUDA(cudaStreamBeginCapture((cudaStream_t)s, cudaStreamCaptureModeThreadLocal));

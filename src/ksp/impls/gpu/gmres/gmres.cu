@@ -96,6 +96,7 @@ __device__ __forceinline__ void project(const GPUGMRESPass &a, const double *w, 
 
 __global__ void __launch_bounds__(THREADS, 2) project_kernel(const GPUGMRESPass a)
 {
+  after_previous();
   __shared__ double    part[WARPS][GROUP];
   GPUGMRESState *const s      = a.state;
   const int            k      = s->k;
@@ -146,6 +147,7 @@ __device__ __forceinline__ void subtract(const double *vectors, size_t stride, i
 
 __global__ void __launch_bounds__(THREADS, 4) update_kernel(const GPUGMRESPass a)
 {
+  after_previous();
   __shared__ double    part[WARPS];
   GPUGMRESState *const s            = a.state;
   const int            k            = a.first ? -1 : s->k;
@@ -206,6 +208,7 @@ __global__ void __launch_bounds__(THREADS, 4) update_kernel(const GPUGMRESPass a
 
 __global__ void __launch_bounds__(THREADS, 4) sum_kernel(const GPUGMRESSum a)
 {
+  after_previous();
   const unsigned pairs = (unsigned)a.n / 2, first = blockIdx.x * THREADS + threadIdx.x;
 
   for (unsigned i = first; i < pairs; i += gridDim.x * THREADS) {
@@ -239,21 +242,21 @@ static unsigned Blocks(int n, int most)
 
 GPUCSRError GPUGMRESDeviceProject(const GPUGMRESPass *a, GPUCSRStream s)
 {
-  project_kernel<<<Blocks(a->n, a->most / 2), THREADS, 0, (cudaStream_t)s>>>(*a);
+  launch_after(project_kernel, Blocks(a->n, a->most / 2), THREADS, 0, s, *a);
   GPUCSRCheckLaunch("a projection of GMRES");
   return 0;
 }
 
 GPUCSRError GPUGMRESDeviceUpdate(const GPUGMRESPass *a, GPUCSRStream s)
 {
-  update_kernel<<<Blocks(a->n, a->most), THREADS, 0, (cudaStream_t)s>>>(*a);
+  launch_after(update_kernel, Blocks(a->n, a->most), THREADS, 0, s, *a);
   GPUCSRCheckLaunch("an orthogonalization of GMRES");
   return 0;
 }
 
 GPUCSRError GPUGMRESDeviceSum(const GPUGMRESSum *a, GPUCSRStream s)
 {
-  sum_kernel<<<Blocks(a->n, 1 << 16), THREADS, 0, (cudaStream_t)s>>>(*a);
+  launch_after(sum_kernel, Blocks(a->n, 1 << 16), THREADS, 0, s, *a);
   GPUCSRCheckLaunch("a combination of GMRES' basis");
   return 0;
 }

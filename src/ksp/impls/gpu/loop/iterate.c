@@ -46,6 +46,12 @@ static PetscErrorCode Reduce(KSP ksp, KSP_GPU *k, GPUKSPStep step, double sum[],
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Does the host read the norm of each iteration? On one rank, where a superfluous iteration is expensive */
+static PetscBool Watched(const KSP_GPU *k)
+{
+  return (PetscBool)(!k->pc.row->rows && !k->ranks.on);
+}
+
 /* Does the step run from the last row to the first? */
 static PetscBool Backwards(const KSP_GPU *k, GPUKSPStep step)
 {
@@ -76,6 +82,7 @@ static PetscErrorCode Rows(KSP_GPU *k, GPUKSPStep step, const GPUKSPVectors *v, 
                   .most    = GPUCSR_MOST_PARTS(k->n),
                   .part    = (const double *)k->graph.parts.p,
                   .back    = Backwards(k, step),
+                  .norms   = (GPUCSRBool)Watched(k),
   };
 
   PetscFunctionBegin;
@@ -357,9 +364,17 @@ PetscErrorCode GPUKSPGraphRecord(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIt
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Would two more iterations like the last not converge? Iteration q is the last launched one, `before` and `now` are norms before it */
+static PetscBool GoesOn(const volatile GPUKSPState *seen, int q, double before, double now)
+{
+  const double factor = before > 0 ? now / before : 0.1;
+
+  return (PetscBool)(seen->test == GPUKSP_TEST_DEFAULT && q + 1 < seen->maxit && now * factor * factor > seen->ttol);
+}
+
 /*
-  Iterates until the solve rests; k->state has the reason. *k->seen must not be from an earlier rest. With a device the host launches ahead and reads the outcome one iteration later, unless a
-  superfluous iteration is expensive. The first iteration is not recorded, because it may prepare objects that later iterations reuse.
+  Iterates until the solve rests; k->state has the reason. *k->seen must not be from an earlier rest. With a device the host launches ahead and reads the outcome one iteration later; a superfluous
+  application of a cycle is expensive, and there it launches ahead far from convergence only. The first iteration is not recorded, because it may prepare objects that later iterations reuse.
 */
 PetscErrorCode GPUKSPLoop(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIteration iteration)
 {
@@ -367,19 +382,22 @@ PetscErrorCode GPUKSPLoop(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIteration
   if (k->graph.rulehere)
     while (!GPUKSPRests(k->state)) PetscCall((*iteration)(ksp, k, v));
   else {
-    const GPUCSRBackendOps     *ops   = k->dev->ops;
-    const volatile GPUKSPState *seen  = k->seen;
-    const PetscInt              rows  = k->ranks.on ? k->rows / k->size : k->n; /* the same on all ranks, which must launch equally many iterations */
-    const int                   ahead = k->pc.row->rows || rows < GPUCSRMachineOf(k->ranks.on ? NULL : k->dev)->ahead_rows;
-    int                         q     = 0;
+    const GPUCSRBackendOps     *ops    = k->dev->ops;
+    const volatile GPUKSPState *seen   = k->seen;
+    const int                   ahead  = !k->ranks.on || k->pc.row->rows || k->rows / k->size < GPUCSRMachineShared.ahead_rows; /* the same on all ranks, which must launch equally many iterations */
+    int                         q      = 0;
+    double                      before = 0, now;
 
     PetscCall(ops->streamsynchronize(k->dev->id, k->dev->stream));
+    now = seen->rnorm;
     if (!k->graph.recorded && !GPUKSPRests(seen)) {
       PetscCall((*iteration)(ksp, k, v));
       q++;
       if (k->ranks.on) PetscCall(ops->streamsynchronize(k->dev->id, k->dev->stream));
       if (!k->ranks.on || !GPUKSPRests(seen)) PetscCall(GPUKSPGraphRecord(ksp, k, v, iteration)); /* while the device computes */
       PetscCall(ops->streamsynchronize(k->dev->id, k->dev->stream));
+      before = now;
+      now    = seen->rnorm;
     }
     for (const int first = q; k->ranks.on ? !RanksRest(seen, q, ahead) : !GPUKSPRests(seen); q++) {
       if (!k->graph.recorded) PetscCall((*iteration)(ksp, k, v));
@@ -389,6 +407,12 @@ PetscErrorCode GPUKSPLoop(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIteration
       }
       PetscCall(ops->eventrecord(k->dev->id, k->events[q % 2], k->dev->stream));
       if (q >= first + ahead) PetscCall(ops->eventsynchronize(k->dev->id, k->events[(q - ahead) % 2]));
+      if (!Watched(k)) continue;
+      if (q > first) {
+        before = now;
+        now    = seen->rnorm;
+      }
+      if (!GoesOn(seen, q, before, now)) PetscCall(ops->eventsynchronize(k->dev->id, k->events[q % 2]));
     }
     PetscCall(ops->streamsynchronize(k->dev->id, k->dev->stream));
     *k->state = *k->seen;

@@ -68,11 +68,16 @@ __device__ __forceinline__ void publish_state(const GPUKSPStepArgs &a, const GPU
   __syncthreads();
   copy_state(a.state, st);
   if (GPUKSPRests(st)) copy_state(a.seen, st);
+  else if (a.norms && threadIdx.x == 0) {
+    a.seen->ttol  = st->ttol;
+    a.seen->rnorm = st->rnorm;
+  }
 }
 
 template <GPUKSPStep S, class Vectors>
 __global__ void __launch_bounds__(THREADS, RESIDENT) step_kernel(const Vectors v, const GPUKSPStepArgs a)
 {
+  after_previous();
   constexpr GPUKSPStepKind KIND = GPUKSPStepKinds[S];
   constexpr int            N    = KIND.sums;
   constexpr int            ROWS = KIND.reads ? 4 : 1; /* loads in flight together; a write would separate them */
@@ -95,14 +100,16 @@ __global__ void __launch_bounds__(THREADS, RESIDENT) step_kernel(const Vectors v
   }
   if constexpr (N > 0) {
     block_sums<N>(sum, part);
-    if (threadIdx.x == 0)
-      for (int k = 0; k < N; k++) a.partial[k * GPUKSP_PARTIALS + blockIdx.x] = sum[k];
-    if (!last_block<true>(a.partial + GPUKSP_SUMS * GPUKSP_PARTIALS, gridDim.x)) return;
-    for (int k = 0; k < N; k++) sum[k] = 0;
+    if (gridDim.x > 1) {
+      if (threadIdx.x == 0)
+        for (int k = 0; k < N; k++) a.partial[k * GPUKSP_PARTIALS + blockIdx.x] = sum[k];
+      if (!last_block<true>(a.partial + GPUKSP_SUMS * GPUKSP_PARTIALS, gridDim.x)) return;
+      for (int k = 0; k < N; k++) sum[k] = 0;
 #pragma unroll 2
-    for (int b = (int)threadIdx.x; b < (int)gridDim.x; b += THREADS)
-      for (int k = 0; k < N; k++) sum[k] += __ldcg(a.partial + k * GPUKSP_PARTIALS + b);
-    block_sums<N>(sum, part);
+      for (int b = (int)threadIdx.x; b < (int)gridDim.x; b += THREADS)
+        for (int k = 0; k < N; k++) sum[k] += __ldcg(a.partial + k * GPUKSP_PARTIALS + b);
+      block_sums<N>(sum, part);
+    }
     if (threadIdx.x == 0) {
       if (a.rule && !a.mine) decide(S, sum, a, &st);
       else
@@ -161,7 +168,7 @@ static GPUCSRError Step(GPUKSPStep step, const Vectors *v, const GPUKSPStepArgs 
 #define GPUKSP_STEP(name, with_double, with_single, ...) \
   case GPUKSP_##name: \
     exists = SINGLE ? with_single : with_double; \
-    if constexpr (SINGLE ? with_single : with_double) step_kernel<GPUKSP_##name><<<blocks, THREADS, 0, (cudaStream_t)s>>>(*v, *a); \
+    if constexpr (SINGLE ? with_single : with_double) launch_after(step_kernel<GPUKSP_##name, Vectors>, blocks, THREADS, 0, s, *v, *a); \
     break;
 #include "../common/steplist.h"
 #undef GPUKSP_STEP

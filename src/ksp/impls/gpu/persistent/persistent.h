@@ -149,7 +149,8 @@ typedef struct {
   double       *mine;              /* several ranks: sums go here and GPUKSPStepRuleDevice() applies the rule; NULL: one rank */
   int           parts, most;       /* parts of each sum that the product has taken, at every most-th place; 0: the product has not taken the sums */
   const double *part;
-  GPUCSRBool    back; /* from the last row to the first */
+  GPUCSRBool    back;  /* from the last row to the first */
+  GPUCSRBool    norms; /* tell the host each norm */
 } GPUKSPStepArgs;
 GPUCSR_INTERN GPUCSRError GPUKSPStepBlocks(GPUCSRDevice, int *);
 GPUCSR_INTERN GPUCSRError GPUKSPStepDevice(GPUKSPStep, const GPUKSPVectors *, const GPUKSPStepArgs *, GPUCSRStream);

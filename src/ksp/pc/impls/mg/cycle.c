@@ -16,6 +16,7 @@ typedef struct {
   GPUCSRStream      s;
   void             *home;    /* final array of x of the finest level */
   const GPUCSRSums *sums;    /* sums of the final x, computed by the last product; NULL: no sums */
+  const GPUMGEnds  *first;   /* of a cycle in floats, before its first step; NULL: the step has been taken */
   int               columns; /* vectors at once, side by side */
   PetscErrorCode    error;   /* of this rank, which still takes part in exchanges */
   Place             at[GPUMG_LEVELS];
@@ -115,7 +116,9 @@ static PetscErrorCode Step(Run *u, int l, const GPUMGSmoother *m, int k, PetscBo
     u->c->flops += 2 * GPUCSRFactorEntries(m->factor);
     p.r = at->spare;
   }
-  ALONE(u, GPUMGPassRun(u->c->dev, &p, u->s));
+  if (u->first) ALONE(u, GPUMGFirst(u->c->dev, u->first, &p, u->s));
+  else ALONE(u, GPUMGPassRun(u->c->dev, &p, u->s));
+  u->first = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -263,7 +266,7 @@ static PetscErrorCode CycleRun(GPUMGCycle *c, PetscErrorCode error, const double
   c->flops = 0;
   for (int l = 0; l < top; l++) u.at[l] = (Place){c->level[l].b, c->level[l].x, c->level[l].spare, c->level[l].krylov.p};
   u.at[top] = (Place){c->floats ? L->b : b, u.home, L->spare, NULL};
-  if (c->floats) PetscCall(GPUMGRound(c->dev, &e, u.s));
+  if (c->floats) u.first = &e;
   if (c->type == PC_MG_MULTIPLICATIVE)
     for (int k = 0; k < c->cycles; k++) {
       if (k == c->cycles - 1 && !c->floats && GPUCSRPlanSums(L->A.o.plan)) u.sums = sums;

@@ -33,17 +33,17 @@ PetscErrorCode GPUMGDense(GPUCSRDevice dev, GPUCSRBool floats, int n, int k, con
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode GPUMGRound(GPUCSRDevice dev, const GPUMGEnds *e, GPUCSRStream s)
+PetscErrorCode GPUMGFirst(GPUCSRDevice dev, const GPUMGEnds *e, const GPUMGPass *p, GPUCSRStream s)
 {
   const double *from = (const double *)e->from;
   double        most = 0;
 
   PetscFunctionBegin;
-  GPUCSRByKernels(dev, GPUMGRoundDevice(e, s));
+  GPUCSRByKernels(dev, GPUMGFirstDevice(e, p, s));
   PetscCall(GPUCSRWaitStreamOnHost(s));
   for (int i = 0; i < e->n; i++) most = fmax(most, fabs(from[i]));
   e->work[0] = GPUMGScale(most);
-  for (int i = 0; i < e->n; i++) ((float *)e->to)[i] = (float)(from[i] * e->work[0]);
+  for (int i = 0; i < e->n; i++) GPUMGFirstRow(e, p, e->work[0], i);
   PetscCall(GPUCSRLaunched(dev, "the start of a cycle in floats"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

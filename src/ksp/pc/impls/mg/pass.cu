@@ -10,6 +10,7 @@
 
 __global__ void __launch_bounds__(THREADS) pass_kernel(const GPUMGPass p)
 {
+  after_previous();
   const int i = (int)(blockIdx.x * THREADS + threadIdx.x);
 
   if (i < p.n * (1 + p.more)) GPUMGPassRow(&p, i);
@@ -18,7 +19,7 @@ __global__ void __launch_bounds__(THREADS) pass_kernel(const GPUMGPass p)
 GPUCSRError GPUMGPassDevice(const GPUMGPass *p, GPUCSRStream s)
 {
   if (!p->n) return 0;
-  pass_kernel<<<GPUCSRBlocks((int64_t)p->n * (1 + p->more), THREADS), THREADS, 0, (cudaStream_t)s>>>(*p);
+  launch_after(pass_kernel, GPUCSRBlocks((int64_t)p->n * (1 + p->more), THREADS), THREADS, 0, s, *p);
   GPUCSRCheckLaunch("a step of a smoother");
   return 0;
 }
@@ -37,31 +38,27 @@ __device__ __forceinline__ double largest(double v)
   return v;
 }
 
-__global__ void __launch_bounds__(THREADS) round_kernel(const GPUMGEnds e)
+__global__ void __launch_bounds__(THREADS) largest_kernel(const GPUMGEnds e)
 {
+  after_previous();
   double most = 0;
 
 #pragma unroll 4
-  for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < e.n; i += (int64_t)gridDim.x * THREADS) {
-    const double v = ((const double *)e.from)[i];
-
-    most               = fmax(most, fabs(v));
-    ((float *)e.to)[i] = (float)v;
-  }
+  for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < e.n; i += (int64_t)gridDim.x * THREADS) most = fmax(most, fabs(((const double *)e.from)[i]));
   most = largest(most);
   if (!threadIdx.x) e.work[1 + blockIdx.x] = most;
 }
 
-/* Each block finds the scale. A scale other than 1 is rare: the floats are then made anew */
-__global__ void __launch_bounds__(THREADS) scale_kernel(const GPUMGEnds e)
+/* Each block finds the scale from the numbers of n blocks */
+__global__ void __launch_bounds__(THREADS) first_kernel(int n, const GPUMGEnds e, const GPUMGPass p)
 {
+  after_previous();
   double most = 0, scale;
 
-  for (unsigned int b = threadIdx.x; b < gridDim.x; b += THREADS) most = fmax(most, e.work[1 + b]);
+  for (int b = (int)threadIdx.x; b < n; b += THREADS) most = fmax(most, e.work[1 + b]);
   scale = GPUMGScale(largest(most));
   if (!blockIdx.x && !threadIdx.x) e.work[0] = scale;
-  if (scale == 1) return;
-  for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < e.n; i += (int64_t)gridDim.x * THREADS) ((float *)e.to)[i] = (float)(((const double *)e.from)[i] * scale);
+  for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < e.n; i += (int64_t)gridDim.x * THREADS) GPUMGFirstRow(&e, &p, scale, (int)i);
 }
 
 static unsigned int EndBlocks(const GPUMGEnds *e)
@@ -69,17 +66,18 @@ static unsigned int EndBlocks(const GPUMGEnds *e)
   return GPUCSRMin((unsigned int)GPUMG_ROUND_BLOCKS, GPUCSRBlocks(e->n, THREADS));
 }
 
-GPUCSRError GPUMGRoundDevice(const GPUMGEnds *e, GPUCSRStream s)
+GPUCSRError GPUMGFirstDevice(const GPUMGEnds *e, const GPUMGPass *p, GPUCSRStream s)
 {
   if (!e->n) return 0;
-  round_kernel<<<EndBlocks(e), THREADS, 0, (cudaStream_t)s>>>(*e);
-  scale_kernel<<<EndBlocks(e), THREADS, 0, (cudaStream_t)s>>>(*e);
+  launch_after(largest_kernel, EndBlocks(e), THREADS, 0, s, *e);
+  launch_after(first_kernel, GPUCSRMin(4u * GPUMG_ROUND_BLOCKS, GPUCSRBlocks(e->n, THREADS)), THREADS, 0, s, (int)EndBlocks(e), *e, *p);
   GPUCSRCheckLaunch("the start of a cycle in floats");
   return 0;
 }
 
 __global__ void __launch_bounds__(THREADS) widen_kernel(const GPUMGEnds e, const Summing sums)
 {
+  after_previous();
   const double   back = 1 / e.work[0];
   Summing::Tally tally;
 
@@ -98,7 +96,7 @@ GPUCSRError GPUMGWidenDevice(const GPUMGEnds *e, const GPUCSRProduct *p, GPUCSRS
 {
   if (!e->n) return 0;
   if (p->sums.q) *p->sums.parts = (int)EndBlocks(e);
-  widen_kernel<<<EndBlocks(e), THREADS, 0, (cudaStream_t)s>>>(*e, Summing(p));
+  launch_after(widen_kernel, EndBlocks(e), THREADS, 0, s, *e, Summing(p));
   GPUCSRCheckLaunch("the end of a cycle in floats");
   return 0;
 }
@@ -107,6 +105,7 @@ GPUCSRError GPUMGWidenDevice(const GPUMGEnds *e, const GPUCSRProduct *p, GPUCSRS
 template <class X>
 __global__ void __launch_bounds__(ROW_THREADS) dense_kernel(int n, const X *__restrict__ A, const X *__restrict__ x, X *__restrict__ z)
 {
+  after_previous();
   __shared__ X  part[ROW_THREADS / 32];
   const int64_t begin = (int64_t)blockIdx.x * n;
   X             sum   = 0;
@@ -125,6 +124,7 @@ __global__ void __launch_bounds__(ROW_THREADS) dense_kernel(int n, const X *__re
 template <class X>
 __global__ void __launch_bounds__(THREADS) dense_columns_kernel(int n, int k, const X *__restrict__ A, const X *__restrict__ x, X *__restrict__ z)
 {
+  after_previous();
   const int64_t i   = (int64_t)blockIdx.x * THREADS + threadIdx.x;
   X             sum = 0;
 
@@ -137,8 +137,8 @@ __global__ void __launch_bounds__(THREADS) dense_columns_kernel(int n, int k, co
 template <class X>
 static GPUCSRError Dense(int n, int k, const X *A, const X *x, X *z, cudaStream_t s)
 {
-  if (k == 1) dense_kernel<<<(unsigned int)n, ROW_THREADS, 0, s>>>(n, A, x, z);
-  else dense_columns_kernel<<<GPUCSRBlocks((int64_t)n * k, THREADS), THREADS, 0, s>>>(n, k, A, x, z);
+  if (k == 1) launch_after(dense_kernel<X>, (unsigned int)n, ROW_THREADS, 0, s, n, A, x, z);
+  else launch_after(dense_columns_kernel<X>, GPUCSRBlocks((int64_t)n * k, THREADS), THREADS, 0, s, n, k, A, x, z);
   GPUCSRCheckLaunch("a coarse solve");
   return 0;
 }
@@ -151,6 +151,7 @@ GPUCSRError GPUMGDenseDevice(GPUCSRBool floats, int n, int k, const void *A, con
 /* Each block leaves its parts of a step's sums, in an order that depends on n alone */
 __global__ void __launch_bounds__(THREADS) krylov_sums_kernel(const GPUMGKrylov k, int step)
 {
+  after_previous();
   __shared__ double part[3][THREADS / 32];
   double            sum[3] = {0, 0, 0}, all = 0;
 
@@ -170,6 +171,7 @@ __global__ void __launch_bounds__(THREADS) krylov_sums_kernel(const GPUMGKrylov 
 /* Each block adds up all parts, a warp a sum: a further launch for the factors would take longer */
 __global__ void __launch_bounds__(THREADS) krylov_rows_kernel(const GPUMGKrylov k, int step)
 {
+  after_previous();
   __shared__ double sum[GPUMG_KRYLOV_SUMS];
   const int         warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
   double            all = 0, f[2];
@@ -192,14 +194,14 @@ static unsigned KrylovBlocks(const GPUMGKrylov *k)
 
 GPUCSRError GPUMGKrylovSumsDevice(const GPUMGKrylov *k, int step, GPUCSRStream s)
 {
-  if (k->n) krylov_sums_kernel<<<KrylovBlocks(k), THREADS, 0, (cudaStream_t)s>>>(*k, step);
+  if (k->n) launch_after(krylov_sums_kernel, KrylovBlocks(k), THREADS, 0, s, *k, step);
   GPUCSRCheckLaunch("sums of a K-cycle");
   return 0;
 }
 
 GPUCSRError GPUMGKrylovRowsDevice(const GPUMGKrylov *k, int step, GPUCSRStream s)
 {
-  if (k->n) krylov_rows_kernel<<<KrylovBlocks(k), THREADS, 0, (cudaStream_t)s>>>(*k, step);
+  if (k->n) launch_after(krylov_rows_kernel, KrylovBlocks(k), THREADS, 0, s, *k, step);
   GPUCSRCheckLaunch("a step of a K-cycle");
   return 0;
 }

@@ -14,7 +14,7 @@ typedef struct {
 } GPUMGPass;
 
 /*
-  The ends of a cycle in floats: GPUMGRound() makes floats of doubles times a scale, and GPUMGWiden() makes doubles of floats over the same scale. The scale is a power of two: 1 if the largest number is from
+  The ends of a cycle in floats: GPUMGFirst() makes floats of doubles times a scale, with the first step of the smoother from 0, and GPUMGWiden() makes doubles of floats over the same scale. The scale is a power of two: 1 if the largest number is from
   2^-GPUMG_RANGE to 2^GPUMG_RANGE, or is 0 or no number, otherwise the one that makes the largest number from 1 to 2. So no cycle overflows, or loses its numbers, by the size of its right-hand side alone.
 */
 typedef struct {
@@ -27,9 +27,9 @@ typedef struct {
 #define GPUMG_RANGE        32
 #define GPUMG_ROUND_BLOCKS 512
 #define GPUMG_ROUND_WORK   (1 + GPUMG_ROUND_BLOCKS)
-GPUCSR_INTERN GPUCSRError GPUMGRound(GPUCSRDevice, const GPUMGEnds *, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUMGFirst(GPUCSRDevice, const GPUMGEnds *, const GPUMGPass *, GPUCSRStream);
 GPUCSR_INTERN GPUCSRError GPUMGWiden(GPUCSRDevice, const GPUMGEnds *, const GPUCSRSums *, GPUCSRStream); /* sums: of the doubles, or NULL */
-GPUCSR_INTERN GPUCSRError GPUMGRoundDevice(const GPUMGEnds *, GPUCSRStream);
+GPUCSR_INTERN GPUCSRError GPUMGFirstDevice(const GPUMGEnds *, const GPUMGPass *, GPUCSRStream);
 GPUCSR_INTERN GPUCSRError GPUMGWidenDevice(const GPUMGEnds *, const GPUCSRProduct *, GPUCSRStream);
 
 GPUCSR_INTERN GPUCSRError GPUMGPassRun(GPUCSRDevice, const GPUMGPass *, GPUCSRStream);
@@ -85,6 +85,23 @@ GPUCSR_HOST_DEVICE void GPUMGPassRow(const GPUMGPass *p, int i)
 {
   if (p->floats) GPUMGPassRow_float(p, i);
   else GPUMGPassRow_double(p, i);
+}
+
+/* Number i of the right-hand side, and of the step */
+GPUCSR_HOST_DEVICE void GPUMGFirstRow(const GPUMGEnds *e, const GPUMGPass *p, double scale, int i)
+{
+  const double *from = (const double *)e->from;
+  const float  *M    = (const float *)p->M;
+  const float   b    = (float)(from[i] * scale);
+  float         d    = 0;
+
+  if (p->bs < 2) d = p->bs ? M[i] * b : b;
+  else
+    for (int j = 0; j < p->bs; j++) d += M[(int64_t)i * p->bs + j] * (float)(from[i - i % p->bs + j] * scale);
+  d *= (float)p->cb;
+  ((float *)e->to)[i] = b;
+  if (p->d) ((float *)p->d)[i] = d;
+  ((float *)p->z)[i] = d;
 }
 
 /* The scale of a vector whose largest number is `most`; it and its inverse are normal doubles */

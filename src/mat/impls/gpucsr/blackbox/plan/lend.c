@@ -6,33 +6,40 @@
 /* Entries of the longest row, above so many times the mean, for which threads that share rows wait */
 #define UNEVEN 32
 
-/* Threads a row by its mean length, two entries each: an inspection takes longer than it would save on the small matrices that come here */
-static const char *KernelOf(double mean, int longest)
+#define RESIDENT 2048 /* threads of a processor */
+
+/*
+  Threads a row by its mean length, two entries a load, in floats four; more threads where the rows do not fill the device. All threads of a row wait for its pointers, so a long row has few. An inspection takes
+  longer than it would save on the matrices that come here
+*/
+static const char *KernelOf(const GPUCSRStorage *csr, double mean, int longest, PetscBool floats)
 {
-  static const struct {
-    double      mean;
-    const char *name;
-  } rows[] = {
-    {4,  "csr_vector2" },
-    {8,  "csr_vector4" },
-    {16, "csr_vector8" },
-    {32, "csr_vector16"}
-  };
+  int threads = mean <= 4 ? 2 : mean <= 8 ? 4 : 8;
 
   if (longest > UNEVEN * (mean + 8)) return "csr_adaptive";
-  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(rows); k++)
-    if (mean <= rows[k].mean) return rows[k].name;
-  return "csr_vector32";
+  while (threads < 32 && mean > 2 * threads && (double)csr->m * threads < RESIDENT * (double)csr->dev->props.processors) threads *= 2;
+  switch (threads) {
+  case 2:
+    return "csr_vector2";
+  case 4:
+    return "csr_vector4";
+  case 8:
+    return floats ? "csr_vector8_wide4" : "csr_vector8";
+  case 16:
+    return "csr_vector16";
+  default:
+    return "csr_vector32";
+  }
 }
 
 /* All of a plan of csr but its arrays */
-static void Describe(const GPUCSRStorage *csr, int longest, GPUCSRPlan *P)
+static void Describe(const GPUCSRStorage *csr, int longest, PetscBool floats, GPUCSRPlan *P)
 {
   const double mean = (double)csr->nnz / PetscMax(1, csr->m);
 
   P->features      = (GPUCSRFeatures){.m = csr->m, .n = csr->n, .nnz = csr->nnz, .mean = mean, .max = longest};
   P->choice.format = csr->format;
-  P->choice.kernel = GPUCSRKernelFind(KernelOf(mean, longest));
+  P->choice.kernel = GPUCSRKernelFind(KernelOf(csr, mean, longest, floats));
   P->waited        = csr->dev->stream;
   P->built         = PETSC_TRUE;
 }
@@ -42,7 +49,7 @@ PetscErrorCode GPUCSRPlanLend(const GPUCSRStorage *csr, int longest, GPUCSRPlan 
 {
   PetscFunctionBegin;
   PetscCall(GPUCSRPlanReturn(P));
-  Describe(csr, longest, P);
+  Describe(csr, longest, PETSC_FALSE, P);
   PetscCall(GPUCSRStorageLend(csr, &P->A));
   P->A.extent.width = longest;
   PetscCall(GPUCSRPlanPrepare(P));
@@ -99,7 +106,7 @@ PetscErrorCode GPUCSRPlanRound(const GPUCSRStorage *csr, const GPUCSRPlan *like,
 
   PetscFunctionBegin;
   PetscCall(GPUCSRPlanReturn(P));
-  Describe(csr, longest, P);
+  Describe(csr, longest, PETSC_TRUE, P);
   ierr              = Floats(csr, &P->A);
   P->A.extent.width = longest;
   if (!ierr) ierr = RoundSteps(like, P);

@@ -33,6 +33,7 @@ static int64_t Tiles(const GPUCSRStorage *A)
 template <int BR, int BC, class V, class X>
 __global__ void __launch_bounds__(BLOCK) bcsr_adaptive_kernel(int chunks, int m, int n, bool wide, const int *__restrict__ start, const Chunk *__restrict__ chunk, X *partial, int *counter, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ val, X alpha, const X *__restrict__ x, X beta, const X *y, X *z)
 {
+  after_previous();
   constexpr int S = BCSR_LANES(BR), R = BR / S, K = R * BC;
   __shared__ X  s[R][TILE + LONG];
 
@@ -131,8 +132,8 @@ static GPUCSRError Launch_bcsr_adaptive(const GPUCSRStorage *A, const GPUCSRProd
 
 #define CASE(R, C, V, X) \
   case GPUCSR_BLOCK(R, C): \
-    bcsr_adaptive_kernel<R, C, V, X><<<(unsigned int)(tiles + A->parts), BLOCK, 0, (cudaStream_t)s>>>(A->parts, A->m, A->n, WideX(p->x, A->n, bc), w.start, w.chunk, (X *)w.sum, w.counter, (const int *)A->array[BCSR_ROWPTR].data, \
-                                                                                                      (const int *)A->array[BCSR_COL].data, (const V *)A->array[BCSR_VAL].data, (X)p->alpha, (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z); \
+    launch_after(bcsr_adaptive_kernel<R, C, V, X>, (unsigned int)(tiles + A->parts), BLOCK, 0, s, A->parts, A->m, A->n, WideX(p->x, A->n, bc), w.start, w.chunk, (X *)w.sum, w.counter, (const int *)A->array[BCSR_ROWPTR].data, \
+                 (const int *)A->array[BCSR_COL].data, (const V *)A->array[BCSR_VAL].data, (X)p->alpha, (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z); \
     break;
 #define LAUNCH(V, X) \
   switch (A->format->variant) { \

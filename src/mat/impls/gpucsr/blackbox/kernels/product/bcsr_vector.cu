@@ -19,6 +19,7 @@
 template <int BR, int BC, class V, class X>
 __global__ void __launch_bounds__(BLOCK) bcsr_vector_kernel(int shift, int first, int last, int n, bool wide, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ val, X alpha, const X *__restrict__ x, X beta, const X *y, X *z)
 {
+  after_previous();
   constexpr int S = BCSR_LANES(BR), R = BR / S, K = R * BC;
   constexpr int U = K <= 2 ? 4 : K <= 6 ? 2 : 1; /* blocks in flight */
   const int     T = 1 << shift, t = (int)threadIdx.x & (T - 1);
@@ -83,8 +84,8 @@ static GPUCSRError Launch_bcsr_vector(const GPUCSRStorage *A, const GPUCSRProduc
   while (1 << shift < threads) shift++;
 #define CASE(R, C, V, X) \
   case GPUCSR_BLOCK(R, C): \
-    bcsr_vector_kernel<R, C, V, X><<<GPUCSRBlocks((int64_t)rows << shift, BLOCK), BLOCK, 0, (cudaStream_t)s>>>(shift, p->first, p->last, A->n, WideX(p->x, A->n, bc), (const int *)A->array[BCSR_ROWPTR].data, (const int *)A->array[BCSR_COL].data, \
-                                                                                                               (const V *)A->array[BCSR_VAL].data, (X)p->alpha, (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z); \
+    launch_after(bcsr_vector_kernel<R, C, V, X>, GPUCSRBlocks((int64_t)rows << shift, BLOCK), BLOCK, 0, s, shift, p->first, p->last, A->n, WideX(p->x, A->n, bc), (const int *)A->array[BCSR_ROWPTR].data, (const int *)A->array[BCSR_COL].data, \
+                 (const V *)A->array[BCSR_VAL].data, (X)p->alpha, (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z); \
     break;
 #define LAUNCH(V, X) \
   switch (A->format->variant) { \

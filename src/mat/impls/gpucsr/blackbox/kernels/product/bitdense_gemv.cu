@@ -52,6 +52,7 @@ static GPUCSRError Prepare_bitdense_gemv(GPUCSRStorage *A, int variant)
 template <int T, class V, class X>
 __global__ void __launch_bounds__(BLOCK) bitdense_gemv_kernel(int first, int last, int n, int columns, const V *__restrict__ val, X *partial, int *counter, X alpha, const X *__restrict__ x, X beta, const X *y, X *z)
 {
+  after_previous();
   constexpr int LANES = T < 32 ? T : 32;
   const int     lane  = (int)threadIdx.x % T;
   const int     group = (int)(blockIdx.x * (BLOCK / T) + threadIdx.x / T);
@@ -124,7 +125,7 @@ static GPUCSRError Launch_bitdense_gemv(const GPUCSRStorage *A, const GPUCSRProd
 
 #define LAUNCHT(T, V, X) \
   case T: \
-    bitdense_gemv_kernel<T, V, X><<<grid, BLOCK, 0, (cudaStream_t)s>>>(p->first, p->last, A->n, shape.columns, (const V *)A->array[0].data, (X *)A->work.data, counter, (X)p->alpha, (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z); \
+    launch_after(bitdense_gemv_kernel<T, V, X>, grid, BLOCK, 0, s, p->first, p->last, A->n, shape.columns, (const V *)A->array[0].data, (X *)A->work.data, counter, (X)p->alpha, (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z); \
     break
 #define LAUNCH(V, X) \
   switch (shape.team) { \

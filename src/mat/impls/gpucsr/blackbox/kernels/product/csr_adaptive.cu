@@ -184,6 +184,7 @@ __device__ __forceinline__ void adaptive_chunk(int me, X *s, const Chunk *__rest
 template <class V, class X, bool CLUSTERS>
 __global__ void __launch_bounds__(BLOCK) csr_adaptive_kernel(int chunks, int tiles, const int *__restrict__ start, const Chunk *__restrict__ chunk, X *partial, int *counter, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ val, X alpha, const X *__restrict__ x, X beta, const X *y, X *z)
 {
+  after_previous();
   __shared__ X s[TILE + LONG];
   const int    me = (int)blockIdx.x, tile = me - chunks;
 
@@ -219,26 +220,15 @@ static GPUCSRError Prepare_csr_adaptive(GPUCSRStorage *A, int variant)
 
 static GPUCSRError Launch_csr_adaptive(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
-  const int  tiles = (int)Tiles(A);
-  const Work w     = WorkOf(A, 1);
+  const int          tiles  = (int)Tiles(A);
+  const Work         w      = WorkOf(A, 1);
+  const unsigned int blocks = (unsigned int)(tiles + A->parts);
 
-  cudaLaunchAttribute cluster;
-  cudaLaunchConfig_t  config = {};
-
-  cluster.id               = cudaLaunchAttributeClusterDimension;
-  cluster.val.clusterDim.x = CLUSTER;
-  cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
-  config.gridDim                                      = dim3((unsigned int)(A->way ? (tiles + A->parts + CLUSTER - 1) / CLUSTER * CLUSTER : tiles + A->parts));
-  config.blockDim                                     = dim3(BLOCK);
-  config.stream                                       = (cudaStream_t)s;
-  config.attrs                                        = &cluster;
-  config.numAttrs                                     = A->way ? 1 : 0;
 #define ARGUMENTS(V, X) \
-  A->parts, tiles, (const int *)w.start, (const Chunk *)w.chunk, (X *)w.sum, w.counter, (const int *)A->array[CSR_ROWPTR].data, (const int *)A->array[CSR_COL].data, (const V *)A->array[CSR_VAL].data, (X)p->alpha, (const X *)p->x, (X)p->beta, \
-    (const X *)p->y, (X *)p->z
+  A->parts, tiles, w.start, w.chunk, (X *)w.sum, w.counter, (const int *)A->array[CSR_ROWPTR].data, (const int *)A->array[CSR_COL].data, (const V *)A->array[CSR_VAL].data, (X)p->alpha, (const X *)p->x, (X)p->beta, (const X *)p->y, (X *)p->z
 #define LAUNCH(V, X) \
-  if (A->way) GPUCSR_CUDA(cudaLaunchKernelEx(&config, csr_adaptive_kernel<V, X, true>, ARGUMENTS(V, X))); \
-  else GPUCSR_CUDA(cudaLaunchKernelEx(&config, csr_adaptive_kernel<V, X, false>, ARGUMENTS(V, X)))
+  if (A->way) launch_after<CLUSTER>(csr_adaptive_kernel<V, X, true>, (blocks + CLUSTER - 1) / CLUSTER * CLUSTER, BLOCK, 0, s, ARGUMENTS(V, X)); \
+  else launch_after(csr_adaptive_kernel<V, X, false>, blocks, BLOCK, 0, s, ARGUMENTS(V, X))
   GPUCSRDispatchPrecision(A->precision, LAUNCH);
   GPUCSRCheckLaunch("csr_adaptive");
   return 0;

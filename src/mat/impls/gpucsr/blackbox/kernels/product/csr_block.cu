@@ -13,6 +13,7 @@
 template <int B, class V, class X>
 __global__ void __launch_bounds__(B) csr_block_kernel(int first, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ val, X alpha, const X *__restrict__ x, X beta, const X *y, X *z)
 {
+  after_previous();
   typedef typename pair_of<V>::type V2;
   __shared__ X                      part[B / 32];
   const int                         r     = first + (int)blockIdx.x;
@@ -40,8 +41,8 @@ __global__ void __launch_bounds__(B) csr_block_kernel(int first, const int *__re
 static GPUCSRError Launch_csr_block(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
 #define LAUNCH(V, X) \
-  csr_block_kernel<256, V, X><<<(unsigned int)(p->last - p->first), 256, 0, (cudaStream_t)s>>>(p->first, (const int *)A->array[CSR_ROWPTR].data, (const int *)A->array[CSR_COL].data, (const V *)A->array[CSR_VAL].data, (X)p->alpha, (const X *)p->x, \
-                                                                                               (X)p->beta, (const X *)p->y, (X *)p->z)
+  launch_after(csr_block_kernel<256, V, X>, (unsigned int)(p->last - p->first), 256, 0, s, p->first, (const int *)A->array[CSR_ROWPTR].data, (const int *)A->array[CSR_COL].data, (const V *)A->array[CSR_VAL].data, (X)p->alpha, (const X *)p->x, (X)p->beta, \
+               (const X *)p->y, (X *)p->z)
   GPUCSRDispatchPrecision(A->precision, LAUNCH);
   GPUCSRCheckLaunch("csr_block");
   return 0;

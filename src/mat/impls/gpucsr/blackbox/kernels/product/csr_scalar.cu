@@ -13,6 +13,7 @@
 template <class V, class X, class E>
 __global__ void csr_scalar_kernel(int first, int last, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ val, const X *__restrict__ x, const E ending)
 {
+  after_previous();
   const int r   = first + (int)(blockIdx.x * blockDim.x + threadIdx.x);
   X         sum = 0;
 
@@ -36,7 +37,8 @@ static GPUCSRError Launch_csr_scalar(const GPUCSRStorage *A, const GPUCSRProduct
 
 #define LAUNCH(V, X) \
   GPUCSREnding<X>(p, GPUCSRBlocks(p->last - p->first, block), [&](auto ending) { \
-    csr_scalar_kernel<V, X><<<GPUCSRBlocks(p->last - p->first, block), block, 0, (cudaStream_t)s>>>(p->first, p->last, (const int *)A->array[CSR_ROWPTR].data, (const int *)A->array[CSR_COL].data, (const V *)A->array[CSR_VAL].data, (const X *)p->x, ending); \
+    launch_after(csr_scalar_kernel<V, X, decltype(ending)>, GPUCSRBlocks(p->last - p->first, block), block, 0, s, p->first, p->last, (const int *)A->array[CSR_ROWPTR].data, (const int *)A->array[CSR_COL].data, (const V *)A->array[CSR_VAL].data, \
+                 (const X *)p->x, ending); \
   })
   GPUCSRDispatchPrecision(A->precision, LAUNCH);
   GPUCSRCheckLaunch("csr_scalar");

@@ -35,13 +35,15 @@ __device__ __forceinline__ X row_sum(int begin, int end, int lane, const int *__
 template <int T, int W, class V, class X, class E>
 __global__ void __launch_bounds__(512) csr_vector_kernel(int first, int last, const int *__restrict__ rowptr, const int *__restrict__ col, const V *__restrict__ val, const X *__restrict__ x, const E ending)
 {
+  after_previous();
   const int64_t     r     = first + ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / T;
   const int         lane  = threadIdx.x % T;
   const int         begin = r < last ? rowptr[r] : 0, end = r < last ? rowptr[r + 1] : 0;
+  const X           y   = r < last && lane == 0 ? added(ending, r) : X(0);
   const X           sum = reduce<T>(row_sum<T, W, V, X>(begin, end, lane, col, val, x));
   typename E::Tally tally;
 
-  if (r < last && lane == 0) store(ending, r, sum, tally);
+  if (r < last && lane == 0) store(ending, r, sum, y, tally);
   finish(ending, tally);
 }
 
@@ -54,8 +56,8 @@ static GPUCSRError Launch_csr_vector(const GPUCSRStorage *A, const GPUCSRProduct
 #define LAUNCHT(T, W, V, X) \
   case CSR_VECTOR(T, W): \
     GPUCSREnding<X>(p, GPUCSRBlocks((int64_t)(p->last - p->first) * T, block), [&](auto ending) { \
-      csr_vector_kernel<T, W, V, X> \
-        <<<GPUCSRBlocks((int64_t)(p->last - p->first) * T, block), block, 0, (cudaStream_t)s>>>(p->first, p->last, (const int *)A->array[CSR_ROWPTR].data, (const int *)A->array[CSR_COL].data, (const V *)A->array[CSR_VAL].data, (const X *)p->x, ending); \
+      launch_after(csr_vector_kernel<T, W, V, X, decltype(ending)>, GPUCSRBlocks((int64_t)(p->last - p->first) * T, block), block, 0, s, p->first, p->last, (const int *)A->array[CSR_ROWPTR].data, (const int *)A->array[CSR_COL].data, \
+                   (const V *)A->array[CSR_VAL].data, (const X *)p->x, ending); \
     }); \
     break
 #define LAUNCH(V, X) \

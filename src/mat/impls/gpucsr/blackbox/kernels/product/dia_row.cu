@@ -16,6 +16,7 @@
 template <int T, int W, class V, class X, class E>
 __global__ void __launch_bounds__(128) dia_row_kernel(int slices, int offset, int m, int n, int first, int last, int diagonals, const int *__restrict__ diagonal, const V *__restrict__ val, const X *__restrict__ x, const E ending)
 {
+  after_previous();
   constexpr int TEAMS = 4 / T, STEPS = AHEAD / W;
   const int     lane = (int)threadIdx.x % GPUCSR_SLICE, warp = (int)threadIdx.x / GPUCSR_SLICE % T, team = (int)threadIdx.x / (GPUCSR_SLICE * T);
   const int     mine = (int)blockIdx.x * TEAMS + team, s = offset + mine, row = s * GPUCSR_SLICE + lane, own = s * GPUCSR_SLICE + W * lane % GPUCSR_SLICE;
@@ -64,7 +65,8 @@ static GPUCSRError Launch_dia_row(const GPUCSRStorage *A, const GPUCSRProduct *p
 #define LAUNCHT(T, W, V, X) \
   case T: \
     GPUCSREnding<X>(p, GPUCSRBlocks(slices, 4 / T), [&](auto ending) { \
-      dia_row_kernel<T, W, V, X><<<GPUCSRBlocks(slices, 4 / T), 128, 0, (cudaStream_t)s>>>(slices, begin, A->m, A->n, p->first, p->last, (int)A->extent.units, (const int *)A->array[DIA_OFFSET].data, (const V *)A->array[DIA_VAL].data, (const X *)p->x, ending); \
+      launch_after(dia_row_kernel<T, W, V, X, decltype(ending)>, GPUCSRBlocks(slices, 4 / T), 128, 0, s, slices, begin, A->m, A->n, p->first, p->last, (int)A->extent.units, (const int *)A->array[DIA_OFFSET].data, (const V *)A->array[DIA_VAL].data, \
+                   (const X *)p->x, ending); \
     }); \
     break
 #define LAUNCH(V, X) \

@@ -102,6 +102,7 @@ __device__ __forceinline__ X narrow_sum(int n, int skip, int length, int head, c
 template <int W, class V, class X, class E>
 __global__ void __launch_bounds__(BLOCK, MOST) narrow_warp_kernel(int slices, int offset, int first, int last, const int *__restrict__ heads, const unsigned char *__restrict__ lengths, const unsigned short *__restrict__ col, const int *__restrict__ wide, const V *__restrict__ val, const X *__restrict__ x, const E ending)
 {
+  after_previous();
   __shared__ __align__(16) X products[WARPS][ROUND];
   const int                  warp = (int)threadIdx.x / GPUCSR_SLICE, lane = (int)threadIdx.x % GPUCSR_SLICE, mine = (int)blockIdx.x * WARPS + warp, s = offset + mine, r = s * GPUCSR_SLICE + lane;
 
@@ -126,8 +127,8 @@ static GPUCSRError Launch_narrow_warp(const GPUCSRStorage *A, const GPUCSRProduc
 #define LAUNCHW(W, V, X) \
   case W: \
     GPUCSREnding<X>(p, GPUCSRBlocks(slices, WARPS), [&](auto ending) { \
-      narrow_warp_kernel<W, V, X><<<GPUCSRBlocks(slices, WARPS), BLOCK, 0, (cudaStream_t)s>>>(slices, offset, p->first, p->last, (const int *)A->array[NARROW_HEAD].data, (const unsigned char *)A->array[NARROW_LENGTH].data, \
-                                                                                              (const unsigned short *)A->array[NARROW_COL].data, (const int *)A->array[NARROW_WIDE].data, (const V *)A->array[NARROW_VAL].data, (const X *)p->x, ending); \
+      launch_after(narrow_warp_kernel<W, V, X, decltype(ending)>, GPUCSRBlocks(slices, WARPS), BLOCK, 0, s, slices, offset, p->first, p->last, (const int *)A->array[NARROW_HEAD].data, (const unsigned char *)A->array[NARROW_LENGTH].data, \
+                   (const unsigned short *)A->array[NARROW_COL].data, (const int *)A->array[NARROW_WIDE].data, (const V *)A->array[NARROW_VAL].data, (const X *)p->x, ending); \
     }); \
     break
 #define LAUNCH(V, X) \

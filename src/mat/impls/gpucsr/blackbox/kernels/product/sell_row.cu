@@ -20,6 +20,7 @@
 template <int T, int W, class V, class X, class E>
 __global__ void __launch_bounds__(MOST) sell_row_kernel(int slices, int offset, int m, int first, int last, const int *__restrict__ slice, int ellwidth, const int *__restrict__ perm, const int *__restrict__ col, const V *__restrict__ val, const X *__restrict__ x, const E ending)
 {
+  after_previous();
   constexpr int STEPS = AHEAD / W;
   const int     lane = (int)threadIdx.x % GPUCSR_SLICE, warp = (int)threadIdx.x / GPUCSR_SLICE % T, team = (int)threadIdx.x / (GPUCSR_SLICE * T);
   const int     mine = (int)blockIdx.x * ((int)blockDim.x / (GPUCSR_SLICE * T)) + team, s = offset + mine, q = s * GPUCSR_SLICE + lane;
@@ -76,8 +77,8 @@ static GPUCSRError Launch_sell_row(const GPUCSRStorage *A, const GPUCSRProduct *
 #define LAUNCHT(T, W, V, X) \
   case SELL_ROW(T, W): \
     GPUCSREnding<X>(p, GPUCSRBlocks(end - begin, Threads(T) / GPUCSR_SLICE / T), [&](auto ending) { \
-      sell_row_kernel<T, W, V, X><<<GPUCSRBlocks(end - begin, Threads(T) / GPUCSR_SLICE / T), Threads(T), 0, (cudaStream_t)s>>>(end - begin, begin, A->m, p->first, p->last, slice, A->extent.width, perm, (const int *)A->array[SELL_COL].data, \
-                                                                                                                                (const V *)A->array[SELL_VAL].data, (const X *)p->x, ending); \
+      launch_after(sell_row_kernel<T, W, V, X, decltype(ending)>, GPUCSRBlocks(end - begin, Threads(T) / GPUCSR_SLICE / T), Threads(T), 0, s, end - begin, begin, A->m, p->first, p->last, slice, A->extent.width, perm, (const int *)A->array[SELL_COL].data, \
+                   (const V *)A->array[SELL_VAL].data, (const X *)p->x, ending); \
     }); \
     break
 #define LAUNCH(V, X) \

@@ -120,6 +120,7 @@ static __device__ __forceinline__ void apart(const Entry<V> *entry, const int (&
 template <int R, class V, class X, class E>
 __global__ void __launch_bounds__(512) stencil_row_kernel(int units, int entries, int first, int last, int each, const unsigned short *__restrict__ id, const int *__restrict__ begin, const int *__restrict__ offset, const V *__restrict__ val, const X *__restrict__ x, const E ending)
 {
+  after_previous();
   extern __shared__ __align__(16) char memory[];
   Entry<V> *const                      entry = (Entry<V> *)memory;
   int *const                           start = (int *)(entry + entries);
@@ -199,8 +200,8 @@ static void LaunchR(const GPUCSRStorage *A, const GPUCSRProduct *p, cudaStream_t
   const unsigned int all = GPUCSRBlocks((int64_t)p->last - p->first, R * block), most = (unsigned int)(each * A->dev->props.processors);
 
   GPUCSREnding<X>(p, GPUCSRMin(all, most), [&](auto ending) {
-    stencil_row_kernel<R, V, X><<<GPUCSRMin(all, most), block, Bytes<V>(A), s>>>((int)A->extent.units, (int)A->stored, p->first, p->last, all < most ? 0 : each, (const unsigned short *)A->array[STENCIL_ID].data, (const int *)A->array[STENCIL_BEGIN].data,
-                                                                                 (const int *)A->array[STENCIL_OFFSET].data, (const V *)A->array[STENCIL_VAL].data, (const X *)p->x, ending);
+    launch_after(stencil_row_kernel<R, V, X, decltype(ending)>, GPUCSRMin(all, most), block, Bytes<V>(A), s, (int)A->extent.units, (int)A->stored, p->first, p->last, all < most ? 0 : each, (const unsigned short *)A->array[STENCIL_ID].data,
+                 (const int *)A->array[STENCIL_BEGIN].data, (const int *)A->array[STENCIL_OFFSET].data, (const V *)A->array[STENCIL_VAL].data, (const X *)p->x, ending);
   });
 }
 

@@ -50,6 +50,7 @@ __device__ __forceinline__ X tile_sum(int length, int lane, int at, const unsign
 template <int R, class V, class X, class E>
 __global__ void __launch_bounds__(R, RUNNING / R) tile_row_kernel(int offset, int m, int first, int last, const int *__restrict__ begin, const int *__restrict__ list, const int *__restrict__ place, const int *__restrict__ slice, const unsigned short *__restrict__ col, const V *__restrict__ val, const X *__restrict__ x, const E ending)
 {
+  after_previous();
   extern __shared__ double shared[];
   X                       *xs   = (X *)shared;
   const int                tile = offset + (int)blockIdx.x, lane = (int)threadIdx.x % GPUCSR_SLICE, q = tile * R + (int)threadIdx.x, from = begin[tile], listed = begin[tile + 1] - from;
@@ -92,8 +93,8 @@ static GPUCSRError Launch_tile_row(const GPUCSRStorage *A, const GPUCSRProduct *
 #define LAUNCHR(R, V, X) \
   case R: \
     GPUCSREnding<X>(p, tiles, [&](auto ending) { \
-      tile_row_kernel<R, V, X><<<tiles, R, sizeof(X) * (size_t)A->extent.width, (cudaStream_t)s>>>(offset, A->m, p->first, p->last, (const int *)A->array[TILE_BEGIN].data, (const int *)A->array[TILE_LIST].data, (const int *)A->array[TILE_PLACE].data, \
-                                                                                                   (const int *)A->array[TILE_SLICE].data, (const unsigned short *)A->array[TILE_COL].data, (const V *)A->array[TILE_VAL].data, (const X *)p->x, ending); \
+      launch_after(tile_row_kernel<R, V, X, decltype(ending)>, tiles, R, sizeof(X) * (size_t)A->extent.width, s, offset, A->m, p->first, p->last, (const int *)A->array[TILE_BEGIN].data, (const int *)A->array[TILE_LIST].data, \
+                   (const int *)A->array[TILE_PLACE].data, (const int *)A->array[TILE_SLICE].data, (const unsigned short *)A->array[TILE_COL].data, (const V *)A->array[TILE_VAL].data, (const X *)p->x, ending); \
     }); \
     break
 #define LAUNCH(V, X) \
