@@ -546,12 +546,23 @@ static PetscErrorCode ReleaseSeq(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Each matrix numbers its patterns from another number on: PETSc keeps the number of a matrix that takes the place of another (MatHeaderMerge(), in MatAXPY()), and its data would pass for that of an old pattern */
+static PetscErrorCode Created(Mat A)
+{
+  static PetscObjectState created = 0;
+
+  PetscFunctionBegin;
+  A->nonzerostate += ++created << 20;
+  PetscCall(MatGPUCSRReportAdd_Private(A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static const MatGPUCSRKind kind = {
   .name        = MATSEQAIJGPUCSR,
   .parent      = MATSEQAIJ,
   .seq         = "seq",
   .size        = sizeof(Mat_SeqGPUCSR),
-  .created     = MatGPUCSRReportAdd_Private,
+  .created     = Created,
   .release     = ReleaseSeq,
   .configured  = Configured,
   .product     = MatProduct_SeqAIJGPUCSR,
