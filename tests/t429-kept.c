@@ -3,6 +3,7 @@
   and after the operation. New values agree with PETSc's products of the same prolongators. The program replaces smoothers. A device fails, and solves go on.
 
   //TEST name="standin" gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1"
+  //TEST name="hosts" gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -vec_type standard"
   //TEST name="late" gpu=0 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -gpucsr_debug_defer 5"
   //TEST name="vectors" args="-mat_gpucsr_format csr -vec_type gpu -vec_gpu_separate"
   //TEST name="auto" args="-sometimes"

@@ -382,6 +382,33 @@ static PetscErrorCode Case_scaled(World *w)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* PETSc counts the patterns of a sum anew, and may come back to the number of the factored one */
+static PetscErrorCode Case_patterns(World *w)
+{
+  Mat         A, B;
+  KSP         ksp;
+  PetscMPIInt ranks;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(w->comm, &ranks));
+  for (int sums = 0; sums < 4; sums++) {
+    PetscCall(Grid(w, 8, 1, &A));
+    PetscCall(NewKSP(w, w->comm, A, w->plain ? "gmres" : "gpugmres", ranks > 1 ? "bjacobi" : "ilu", &ksp));
+    PetscCall(Solve(w, ksp, A));
+    PetscCall(MatZeroRows(A, 3, (PetscInt[]){3, 17, 40}, 2.0, NULL, NULL));
+    for (int k = 0; k < sums; k++) {
+      PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
+      PetscCall(MatAXPY(A, 1.0, B, DIFFERENT_NONZERO_PATTERN));
+      PetscCall(MatDestroy(&B));
+    }
+    PetscCall(TellProducts(w, A));
+    PetscCall(Solve(w, ksp, A));
+    PetscCall(KSPDestroy(&ksp));
+    PetscCall(MatDestroy(&A));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static const Program programs[] = {
   {"swap",      Case_swap     },
   {"zerorows",  Case_zerorows },
@@ -393,6 +420,7 @@ static const Program programs[] = {
   {"comms",     Case_comms    },
   {"deflation", Case_deflation},
   {"scaled",    Case_scaled   },
+  {"patterns",  Case_patterns },
 };
 
 int main(int argc, char **argv)

@@ -199,7 +199,7 @@ static PetscErrorCode Run(const char options[])
   PetscCall(NoCopies(pc[0], options));
   for (int k = 0; k < 2; k++) PetscCall(MatScale(A[k], 1.5));
   PetscCall(Compare(pc[0], pc[1], 3, options, "new values"));
-  for (int k = 0; k < 2 && !fields; k++) {
+  for (int k = 0; k < 2; k++) {
     PetscCall(PCSetReusePreconditioner(pc[k], PETSC_TRUE));
     PetscCall(MatScale(A[k], 1.25));
   }

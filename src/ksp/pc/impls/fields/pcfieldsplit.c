@@ -251,14 +251,12 @@ static PetscErrorCode Solve(PC pc, KSP ksp, const Field *e)
 /* y += the solution of field k for x, less A y unless y is zero. done: the vectors were all on the device */
 static PetscErrorCode SolveAndAdd(PC pc, PCDevice d, PetscInt k, PetscBool zero, Vec x, Vec y, PetscBool *done)
 {
-  Fields   *f = (Fields *)d->data;
-  Field    *e = &f->field[k];
-  PetscBool amat;
+  Fields *f = (Fields *)d->data;
+  Field  *e = &f->field[k];
 
   PetscFunctionBegin;
   if (!zero) {
-    PetscCall(PCFieldSplitGetOffDiagUseAmat(pc, &amat));
-    PetscCall(MatMult(amat ? pc->mat : pc->pmat, y, f->w));
+    PetscCall(MatMult(pc->pmat, y, f->w));
     PetscCall(VecAYPX(f->w, -1.0, x));
   }
   PetscCall(AreOnDevice(d, zero ? x : f->w, e->b, NULL, done));
@@ -313,6 +311,17 @@ static PetscErrorCode SchurApply(PC pc, PCDevice d, Vec x, Vec y, PetscBool *don
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Do products with the matrix stand for those with PETSc's blocks? A reused preconditioner has blocks of old values */
+static PetscErrorCode Current(PC pc, PetscBool *yes)
+{
+  PetscBool amat;
+
+  PetscFunctionBegin;
+  PetscCall(PCFieldSplitGetOffDiagUseAmat(pc, &amat));
+  *yes = (PetscBool)(pc->matstate == ((PetscObject)pc->pmat)->state && (!amat || pc->mat == pc->pmat));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* If a vector has left the device meanwhile, PETSc's application starts anew */
 static PetscErrorCode FieldSplitApply(PC pc, PCDevice d, Vec x, Vec y)
 {
@@ -322,6 +331,7 @@ static PetscErrorCode FieldSplitApply(PC pc, PCDevice d, Vec x, Vec y)
 
   PetscFunctionBegin;
   PetscCall(PCFieldSplitGetType(pc, &type));
+  if (type == PC_COMPOSITE_MULTIPLICATIVE || type == PC_COMPOSITE_SYMMETRIC_MULTIPLICATIVE) PetscCall(Current(pc, &done));
   PetscCall(VecSet(y, 0.0));
   if (type == PC_COMPOSITE_SCHUR) PetscCall(SchurApply(pc, d, x, y, &done));
   else

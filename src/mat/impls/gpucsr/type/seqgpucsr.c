@@ -430,7 +430,24 @@ static PetscErrorCode MatProduct_SeqAIJGPUCSR(Mat A, GPUCSRSide side, Vec x, Vec
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The diagonal of a double plan on dev, into a vector there. done: the vector is there, the format gives a diagonal, and s is the stream of its work */
+/* The diagonal by way of the device's memory; d: zeros on the host */
+static PetscErrorCode DiagonalToHost(GPUCSRDevice dev, GPUCSRPlan *P, GPUCSROperand *d)
+{
+  const size_t   n = (size_t)P->A.m;
+  GPUCSRBuffer   m = {NULL, 0};
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRBufferGrow(dev, sizeof(double) * n, "a diagonal", &m));
+  ierr = GPUCSRUpload(dev, m.p, GPUCSR_DOUBLE, d->p, GPUCSR_DOUBLE, n, d->pinned, dev->stream, NULL);
+  GPUCSRKeep(&ierr, GPUCSRPlanDiagonal(P, m.p, dev->stream));
+  GPUCSRKeep(&ierr, GPUCSRDownload(dev, d->p, GPUCSR_DOUBLE, m.p, GPUCSR_DOUBLE, n, d->pinned, dev->stream));
+  GPUCSRKeep(&ierr, dev->ops->streamsynchronize(dev->id, dev->stream));
+  PetscCall(GPUCSRBufferFree(dev, &m));
+  PetscFunctionReturn(ierr);
+}
+
+/* The diagonal of a double plan on dev. done: the format gives a diagonal, and s is the stream of its work */
 PetscErrorCode MatGPUCSRPlanDiagonal_Private(GPUCSRDevice dev, GPUCSRPlan *P, Vec d, GPUCSRStream *s, PetscBool *done)
 {
   GPUCSROperand  o;
@@ -442,10 +459,9 @@ PetscErrorCode MatGPUCSRPlanDiagonal_Private(GPUCSRDevice dev, GPUCSRPlan *P, Ve
   if (!*done) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(VecSet(d, 0));
   PetscCall(MatGPUCSRVecGet_Private(dev, d, PETSC_TRUE, PETSC_TRUE, &o));
-  *done = (PetscBool)(o.place == GPUCSR_DEVICE || !dev->ops->separate);
-  *s    = dev->stream;
+  *s = dev->stream;
   if (o.place == GPUCSR_DEVICE) ierr = MatGPUCSRStream_Private(dev, &o, NULL, NULL, s);
-  if (*done && !ierr) ierr = GPUCSRPlanDiagonal(P, o.p, *s);
+  if (!ierr) ierr = o.place == GPUCSR_DEVICE || !dev->ops->separate ? GPUCSRPlanDiagonal(P, o.p, *s) : DiagonalToHost(dev, P, &o);
   PetscCall(MatGPUCSRVecRestore_Private(dev, d, PETSC_TRUE, PETSC_TRUE, &o));
   PetscFunctionReturn(ierr);
 }
@@ -530,12 +546,23 @@ static PetscErrorCode ReleaseSeq(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Each matrix numbers its patterns from another number on: PETSc keeps the number of a matrix that takes the place of another (MatHeaderMerge(), in MatAXPY()), and its data would pass for that of an old pattern */
+static PetscErrorCode Created(Mat A)
+{
+  static PetscObjectState created = 0;
+
+  PetscFunctionBegin;
+  A->nonzerostate += ++created << 20;
+  PetscCall(MatGPUCSRReportAdd_Private(A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static const MatGPUCSRKind kind = {
   .name        = MATSEQAIJGPUCSR,
   .parent      = MATSEQAIJ,
   .seq         = "seq",
   .size        = sizeof(Mat_SeqGPUCSR),
-  .created     = MatGPUCSRReportAdd_Private,
+  .created     = Created,
   .release     = ReleaseSeq,
   .configured  = Configured,
   .product     = MatProduct_SeqAIJGPUCSR,
