@@ -1,6 +1,6 @@
 /*
   Predicted times of products and iterations for each place (CPU, GPU with vectors on host and device, several GPUs). The profile has one line, whose times can be added up by hand. More work for one place makes
-  that place slower and no other. Wisdom stores the host's times by processor, and never takes them for a kernel's.
+  that place slower and no other.
   A case without a model is an error that says so.
 
   //TEST
@@ -115,38 +115,6 @@ static PetscErrorCode Host(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Lines of the host, of an earlier version, stand for no kernel: nothing is stale because of them */
-static PetscErrorCode NoKernel(void)
-{
-  const GPUCSRFeatures f   = Features(2000, 2000, 5);
-  const GPUCSRFormat   aij = {.name = "aij"};
-  GPUCSRDevice         d;
-  GPUCSRCandidate     *c, line;
-  int                  n;
-  const char          *why;
-  char                 unused[128];
-  FILE                *own = PETSC_STDERR;
-  long                 said;
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRDeviceOpen("host", &d, unused, sizeof(unused)));
-  PetscCall(GPUCSRCandidatesGet(&f, GPUCSR_PRECISION_DOUBLE, d, &anything, PETSC_TRUE, &c, &n));
-  line          = c[0];
-  line.format   = &aij;
-  line.measured = 1e-6;
-  PetscCall(WriteFile("gpucsr-wisdom 1\n"));
-  PetscCall(GPUCSRWisdomLoad(file));
-  PetscCall(GPUCSRWisdomAdd(d, &f, GPUCSR_PRECISION_DOUBLE, &line));
-  PETSC_STDERR = tmpfile();
-  PetscCall(GPUCSRWisdomFind(d, &f, GPUCSR_PRECISION_DOUBLE, c, n, &why));
-  said = ftell(PETSC_STDERR);
-  (void)fclose(PETSC_STDERR);
-  PETSC_STDERR = own;
-  PetscCheck(!why && !said, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The host's line is taken for a kernel's: %s", why ? why : "a warning");
-  PetscCall(PetscFree(c));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 int main(int argc, char **argv)
 {
   const GPUCSRFeatures small = Features(1000, 1000, 10);
@@ -162,11 +130,7 @@ int main(int argc, char **argv)
   PetscCall(Fails(&(GPUCSRFeatures){.m = 3, .n = 3}, &anything, "no model covers one without entries"));
   PetscCall(PetscStrncpy(named.format, "jad", sizeof(named.format)));
   PetscCall(Fails(&small, &named, "The profile has no line for format jad with kernel jad_row"));
-  if (!PetscDefined(USE_COMPLEX)) {
-    PetscCall(Host());
-    PetscCall(NoKernel());
-    PetscCall(GPUCSRWisdomFinalize());
-  }
+  if (!PetscDefined(USE_COMPLEX)) PetscCall(Host());
   (void)remove(file);
   PetscCall(GPUCSRSysFinalize());
   PetscCall(PetscFinalize());
