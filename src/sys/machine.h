@@ -44,7 +44,6 @@ typedef enum {
   ROW(small_launch, 2.5e-6, "s", FIXED, "report/small.c: a product of a small matrix, before its first entry") \
   ROW(small_rate, 2e12, "bytes/s", RATE, "report/small.c: of a matrix that the last-level cache holds") \
   ROW(sparse_least, 20000, "entries", FIXED, "type/gpucsr.c: of both factors, for a sparse product on the device") \
-  ROW(timed_entries, 500000, "entries", FIXED, "report/advice.c, plan/advise.c: up to which a product on the host is timed whole, and in windows of larger matrices") \
   ROW(missed_share, 0.3, "share", FIXED, "report/totals.c: of a measured time, from which on the error of a prediction is told") \
   ROW(spare_entries, 100000, "entries", FIXED, "product/mirror.c: from which on a matrix keeps its upload for a set-up that follows,") \
   ROW(spare_products, 16, "products", FIXED, "product/mirror.c: for so many products,") \

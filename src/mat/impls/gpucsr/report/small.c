@@ -31,14 +31,12 @@ static PetscErrorCode Judge(Mat A, Mat_SeqGPUCSR *g)
   const GPUCSRMachine *t = GPUCSRMachineOf(g->dev);
   const double         m = (double)A->rmap->n, n = (double)A->cmap->n;
   const PetscInt      *i;
-  GPUCSRHostTimes      host;
   PetscBool            before = g->small;
 
   PetscFunctionBegin;
   if (g->smallat == 1 + (double)A->nonzerostate) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, NULL, NULL, NULL));
-  GPUCSRHostTimesUsual(m, (double)i[A->rmap->n], &host);
-  g->foretold[0] = host.product;
+  g->foretold[0] = GPUCSRHostProductTime(m, (double)i[A->rmap->n]);
   g->foretold[1] = GPUCSRHostVectorsTime(m, n, Kernel(t, (double)i[A->rmap->n]), sizeof(double), 1);
   g->small       = (PetscBool)(g->foretold[0] * (before ? 1 / t->small_margin : t->small_margin) < g->foretold[1]);
   if (g->small != before || !g->smallat) PetscCall(PetscInfo(A, "Products of host vectors run on the %s: predicted %g us there, %g on the device\n", g->small ? "host" : "device", 1e6 * g->foretold[0], 1e6 * g->foretold[1]));

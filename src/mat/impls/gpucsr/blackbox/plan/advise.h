@@ -26,7 +26,6 @@ typedef struct {
   double              products[GPUCSR_NGPUS], iterations[GPUCSR_NGPUS], bytesofeach[GPUCSR_NGPUS]; /* on 1, 2, 4 and 8 GPUs: device vectors; the solver */
 } GPUCSRForetold;
 
-GPUCSR_INTERN PetscErrorCode GPUCSRForetell(GPUCSRDevice, const GPUCSRFeatures *, GPUCSRPrecision, const GPUCSRRequest *, const GPUCSRHostTimes *, GPUCSRForetold *);
+GPUCSR_INTERN PetscErrorCode GPUCSRForetell(GPUCSRDevice, const GPUCSRFeatures *, GPUCSRPrecision, const GPUCSRRequest *, double host, GPUCSRForetold *);
 GPUCSR_INTERN double         GPUCSRHostVectorsTime(double m, double n, double kernel, size_t number, double reach);
-GPUCSR_INTERN PetscErrorCode GPUCSRHostTimesMeasure(const GPUCSRSource *, GPUCSRHostTimes *);
-GPUCSR_INTERN void           GPUCSRHostTimesUsual(double rows, double entries, GPUCSRHostTimes *);
+GPUCSR_INTERN double         GPUCSRHostProductTime(double rows, double entries);

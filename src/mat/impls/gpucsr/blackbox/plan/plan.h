@@ -77,11 +77,6 @@ typedef struct {
 GPUCSR_INTERN GPUCSRPlanOptions GPUCSRPlanSettings;
 GPUCSR_INTERN PetscErrorCode    GPUCSRPlanInitialize(void);
 
-/* The host: seconds of a product of a matrix by MATSEQAIJ, and of one number read or written in a vector operation */
-typedef struct {
-  double product, number;
-} GPUCSRHostTimes;
-
 /* The profile of a machine: times of products and conversions (profile.c) */
 #define GPUCSR_NTERMS 18
 #define GPUCSR_NSHAPE 4
