@@ -196,11 +196,9 @@ PetscErrorCode MatGPUCSRVecType_Private(Mat A, const MatGPUCSRConfig *c)
 /* Configures A, unless nothing changes: then the device's data stays. No effect on a matrix of another type */
 PetscErrorCode MatGPUCSRReconfigure_Private(Mat A, const MatGPUCSRConfig *c)
 {
-  PetscBool done;
+  PetscBool done = (PetscBool)!MatGPUCSRIs(A);
 
   PetscFunctionBegin;
-  PetscCall(MatGPUCSRIs_Private(A, &done));
-  done = (PetscBool)!done;
   if (!done) PetscCall(PetscMemcmp(&((Mat_GPUCSR *)A->spptr)->config, c, sizeof(*c), &done));
   if (!done) PetscCall(MatGPUCSRConfigure_Private(A, c));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -209,10 +207,7 @@ PetscErrorCode MatGPUCSRReconfigure_Private(Mat A, const MatGPUCSRConfig *c)
 /* Changes one member of the configuration; no effect on a matrix of another type */
 #define CONFIGURE(A, statement) \
   do { \
-    PetscBool isgpucsr; \
-\
-    PetscCall(MatGPUCSRIs_Private(A, &isgpucsr)); \
-    if (isgpucsr) { \
+    if (MatGPUCSRIs(A)) { \
       MatGPUCSRConfig c = ((Mat_GPUCSR *)(A)->spptr)->config; \
 \
       statement; \
