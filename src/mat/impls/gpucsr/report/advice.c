@@ -1,9 +1,8 @@
 /*
-  Advice, before the first product: the CPU or the GPU for a matrix' products, and for iterations of conjugate gradients. plan/advise.c has the model;
+  Advice, before the first product: the CPU or the GPU for a matrix' products, and for iterations of conjugate gradients. foretell.c has the model;
   this file applies it to the matrix and the machine, and prints the result.
 */
 #include "report.h"
-#include "../blackbox/plan/advise.h"
 #include <string.h>
 #include <unistd.h>
 
@@ -116,7 +115,6 @@ static PetscErrorCode Advice(Mat A, MatGPUCSRAdvice *a)
   GPUCSRDevice           dev = NULL;
   GPUCSRSource           s;
   double                 host = 0;
-  GPUCSRForetold         t;
   PetscBool              forcg;
   char                   why[256];
 
@@ -130,16 +128,7 @@ static PetscErrorCode Advice(Mat A, MatGPUCSRAdvice *a)
   PetscCall(GPUCSRDeviceOpen("cuda", &dev, why, sizeof(why)));
   PetscCall(GPUCSRSourceInspect(&s, precision, (int)GPUCSRSettingsGlobal.threads, &f));
   PetscCall(TimeProduct(A, &host));
-  PetscCall(GPUCSRForetell(dev, &f, precision, &c->request, host, &t));
-  a->format         = t.format->name;
-  a->kernel         = t.kernel ? t.kernel->name : "none";
-  a->kernel_product = t.kernelproduct;
-  PetscCall(PetscArraycpy(a->product, t.product, 4));
-  PetscCall(PetscArraycpy(a->iteration, t.iteration, 4));
-  PetscCall(PetscArraycpy(a->bytes, t.bytes, 4));
-  PetscCall(PetscArraycpy(a->products, t.products, 4));
-  PetscCall(PetscArraycpy(a->iterations, t.iterations, 4));
-  PetscCall(PetscArraycpy(a->each, t.bytesofeach, 4));
+  PetscCall(MatGPUCSRForetell_Private(dev, &f, precision, &c->request, host, a));
   PetscCall(ForCG(A, &forcg));
   PetscCall(Recommend(a, forcg));
   PetscCall(Note(dev, why, a));
