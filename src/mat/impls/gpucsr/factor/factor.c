@@ -195,44 +195,26 @@ static PetscErrorCode MatSolveTranspose_GPUCSR(Mat F, Vec b, Vec x)
 }
 
 /* Operations of the host, where the values may have to be computed first */
-#define ON_HOST(op, ...) \
-  Mat_GPUCSRFactor *f; \
+#define ON_HOST(op, formal, actual) \
+  static PetscErrorCode op##_OnHost formal \
+  { \
+    Mat_GPUCSRFactor *f; \
 \
-  PetscFunctionBegin; \
-  PetscCall(MatGPUCSRFactorGet_Private(F, &f)); \
-  PetscCall(FactorHost(F, f)); \
-  PetscCall((*f->petsc.op)(F, __VA_ARGS__)); \
-  PetscFunctionReturn(PETSC_SUCCESS)
+    PetscFunctionBegin; \
+    PetscCall(MatGPUCSRFactorGet_Private(F, &f)); \
+    PetscCall(FactorHost(F, f)); \
+    PetscCall((*f->petsc.op)actual); \
+    PetscFunctionReturn(PETSC_SUCCESS); \
+  }
+#define OPERATIONS(R) \
+  R(getdiagonal, (Mat F, Vec d), (F, d)) \
+  R(getinertia, (Mat F, PetscInt * negative, PetscInt * zero, PetscInt * positive), (F, negative, zero, positive)) \
+  R(solves, (Mat F, Vecs b, Vecs x), (F, b, x)) \
+  R(duplicate, (Mat F, MatDuplicateOption op, Mat * B), (F, op, B))
 
-static PetscErrorCode MatForwardSolve_GPUCSRFactor(Mat F, Vec b, Vec x)
-{
-  ON_HOST(forwardsolve, b, x);
-}
-
-static PetscErrorCode MatBackwardSolve_GPUCSRFactor(Mat F, Vec b, Vec x)
-{
-  ON_HOST(backwardsolve, b, x);
-}
-
-static PetscErrorCode MatGetDiagonal_GPUCSRFactor(Mat F, Vec d)
-{
-  ON_HOST(getdiagonal, d);
-}
-
-static PetscErrorCode MatGetInertia_GPUCSRFactor(Mat F, PetscInt *neg, PetscInt *zero, PetscInt *pos)
-{
-  ON_HOST(getinertia, neg, zero, pos);
-}
-
-static PetscErrorCode MatSolves_GPUCSRFactor(Mat F, Vecs b, Vecs x)
-{
-  ON_HOST(solves, b, x);
-}
-
-static PetscErrorCode MatDuplicate_GPUCSRFactor(Mat F, MatDuplicateOption op, Mat *B)
-{
-  ON_HOST(duplicate, op, B);
-}
+OPERATIONS(ON_HOST)
+ON_HOST(forwardsolve, (Mat F, Vec b, Vec x), (F, b, x))
+ON_HOST(backwardsolve, (Mat F, Vec b, Vec x), (F, b, x))
 
 static PetscErrorCode MatView_GPUCSRFactor(Mat F, PetscViewer viewer)
 {
@@ -298,13 +280,13 @@ static void Install(Mat F, Mat_GPUCSRFactor *f)
   }
   if ((f->ondevice || f->later) && !f->numeric) {
     if (f->symmetric) {
-      o->forwardsolve  = MatForwardSolve_GPUCSRFactor;
-      o->backwardsolve = MatBackwardSolve_GPUCSRFactor;
+      o->forwardsolve  = forwardsolve_OnHost;
+      o->backwardsolve = backwardsolve_OnHost;
     }
-    if (f->petsc.getdiagonal) o->getdiagonal = MatGetDiagonal_GPUCSRFactor;
-    if (f->petsc.getinertia) o->getinertia = MatGetInertia_GPUCSRFactor;
-    if (f->petsc.solves) o->solves = MatSolves_GPUCSRFactor;
-    if (f->petsc.duplicate) o->duplicate = MatDuplicate_GPUCSRFactor;
+#define INSTALL(op, formal, actual) \
+  if (f->petsc.op) o->op = op##_OnHost;
+    OPERATIONS(INSTALL)
+#undef INSTALL
   }
 }
 

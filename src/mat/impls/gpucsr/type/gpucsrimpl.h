@@ -203,6 +203,7 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRSample_Private(Mat, PetscInt, PetscScalar[
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFirstValues_Private(Mat, Mat_SeqGPUCSR *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRUncountedChange_Private(Mat, Mat_SeqGPUCSR *, PetscObjectState, PetscBool *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRReady_Private(Mat, GPUCSRSide, PetscBool *);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRBlocksReady_Private(Mat, Mat, GPUCSRSide, PetscBool warns, PetscBool *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRSource_Private(Mat, GPUCSRSource *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRLeave_Private(Mat, const char[]);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFailed_Private(Mat, Mat other, const GPUCSRAttempt *);
