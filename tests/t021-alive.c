@@ -47,8 +47,8 @@ static int Case(Way way)
   GPUCSRAliveWord *word     = (GPUCSRAliveWord *)mmap(NULL, 4 * sizeof(*word), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   int              heard[2] = {0, 0}, bad = 0, status;
   GPUCSRAlive      mine[2] = {
-         {word,     0, 2, Died, &heard[0], 0, 0, 0, NULL},
-         {word + 2, 1, 2, Died, &heard[1], 0, 0, 0, NULL}
+         {.word = word,     .rank = 0, .size = 2, .died = Died, .ctx = &heard[0]},
+         {.word = word + 2, .rank = 1, .size = 2, .died = Died, .ctx = &heard[1]}
   };
   pid_t child;
 
@@ -56,8 +56,8 @@ static int Case(Way way)
   child = fork();
   if (!child) { /* rank 1 of the first group, rank 0 of the second */
     GPUCSRAlive his[2] = {
-      {word,     1, 2, Died, &heard[0], 0, 0, 0, NULL},
-      {word + 2, 0, 2, Died, &heard[1], 0, 0, 0, NULL}
+      {.word = word,     .rank = 1, .size = 2, .died = Died, .ctx = &heard[0]},
+      {.word = word + 2, .rank = 0, .size = 2, .died = Died, .ctx = &heard[1]}
     };
 
     for (int k = 0; k < 2; k++)

@@ -1,20 +1,20 @@
 /*
   Predicted times of products and iterations for each place (CPU, GPU with vectors on host and device, several GPUs). The profile has one line, whose times can be added up by hand. More work for one place makes
-  that place slower and no other. Wisdom stores the host's times by processor, and never takes them for a kernel's.
+  that place slower and no other.
   A case without a model is an error that says so.
 
   //TEST
 */
 static char help[] = "Tests what is predicted of products by where they run.\n";
 
-#include "../src/mat/impls/gpucsr/blackbox/plan/advise.h"
+#include "../src/mat/impls/gpucsr/report/report.h"
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-static const GPUCSRRequest   anything = {.format = "auto", .kernel = "auto"};
-static const GPUCSRHostTimes host     = {.product = 77e-6, .number = 1e-9};
-static char                  file[PETSC_MAX_PATH_LEN];
+static const GPUCSRRequest anything = {.format = "auto", .kernel = "auto"};
+static const double        host     = 77e-6;
+static char                file[PETSC_MAX_PATH_LEN];
 
 static PetscErrorCode WriteFile(const char text[])
 {
@@ -45,13 +45,13 @@ static PetscErrorCode Near(const char what[], double is, double should)
 
 static PetscErrorCode Fails(const GPUCSRFeatures *f, const GPUCSRRequest *q, const char why[])
 {
-  GPUCSRForetold t;
-  GPUCSRAttempt  attempt;
-  PetscErrorCode ierr;
+  MatGPUCSRAdvice t = {0};
+  GPUCSRAttempt   attempt;
+  PetscErrorCode  ierr;
 
   PetscFunctionBegin;
   PetscCall(GPUCSRAttemptBegin(&attempt));
-  ierr = GPUCSRForetell(NULL, f, GPUCSR_PRECISION_DOUBLE, q, &host, &t);
+  ierr = MatGPUCSRForetell_Private(NULL, f, GPUCSR_PRECISION_DOUBLE, q, host, &t);
   PetscCall(GPUCSRAttemptEnd(&attempt));
   PetscCheck(ierr == PETSC_ERR_SUP && strstr(attempt.message, why), PETSC_COMM_SELF, PETSC_ERR_PLIB, "Error %d \"%s\", should say \"%s\"", (int)ierr, ierr ? attempt.message : "", why);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -63,87 +63,30 @@ static const char profile[] = "gpucsr-profile 6\nmachine Test\ncost csr csr_scal
 static PetscErrorCode Places(void)
 {
   const GPUCSRFeatures small = Features(1000, 1000, 10), large = Features(4000000, 4000000, 20), wide = Features(1000, 3000, 10);
-  GPUCSRForetold       s, l, w;
+  MatGPUCSRAdvice      s = {0}, l = {0}, w = {0};
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRForetell(NULL, &small, GPUCSR_PRECISION_DOUBLE, &anything, &host, &s));
-  PetscCall(Near("a small product by the kernel", s.kernelproduct, 50e-6));
-  PetscCall(Near("a small product on the device", s.product[GPUCSR_AT_DEVICE_VECTORS], 50e-6));
-  PetscCall(Near("a small product on the CPU", s.product[GPUCSR_AT_CPU], 77e-6));
-  PetscCall(Near("bytes on the CPU", s.bytes[GPUCSR_AT_CPU], 12.0 * 10000 + 4 * 1001 + 8 * 2000));
-  PetscCall(Near("bytes on the device", s.bytes[GPUCSR_AT_DEVICE_VECTORS], 12.0 * 10000 + 4 * 1001 + 8 * 2000));
-  PetscCheck(s.product[GPUCSR_AT_HOST_VECTORS] > 50e-6 + 16000 / 60e9, PETSC_COMM_SELF, PETSC_ERR_PLIB, "With host vectors %g s, which is faster than the bus", s.product[GPUCSR_AT_HOST_VECTORS]);
+  PetscCall(MatGPUCSRForetell_Private(NULL, &small, GPUCSR_PRECISION_DOUBLE, &anything, host, &s));
+  PetscCall(Near("a small product by the kernel", s.kernel_product, 50e-6));
+  PetscCall(Near("a small product on the device", s.product[MAT_GPUCSR_PLACE_DEVICE_VECTORS], 50e-6));
+  PetscCall(Near("a small product on the CPU", s.product[MAT_GPUCSR_PLACE_CPU], 77e-6));
+  PetscCall(Near("bytes on the CPU", s.bytes[MAT_GPUCSR_PLACE_CPU], 12.0 * 10000 + 4 * 1001 + 8 * 2000));
+  PetscCall(Near("bytes on the device", s.bytes[MAT_GPUCSR_PLACE_DEVICE_VECTORS], 12.0 * 10000 + 4 * 1001 + 8 * 2000));
+  PetscCheck(s.product[MAT_GPUCSR_PLACE_HOST_VECTORS] > 50e-6 + 16000 / 60e9, PETSC_COMM_SELF, PETSC_ERR_PLIB, "With host vectors %g s, which is faster than the bus", s.product[MAT_GPUCSR_PLACE_HOST_VECTORS]);
   /* of a small matrix by one cluster, which launches nothing */
-  PetscCheck(s.iteration[GPUCSR_AT_SOLVER] < s.iteration[GPUCSR_AT_DEVICE_VECTORS] && s.iteration[GPUCSR_AT_SOLVER] > 3e-6 && s.iteration[GPUCSR_AT_SOLVER] < 10e-6, PETSC_COMM_SELF, PETSC_ERR_PLIB, "An iteration of the solver is predicted to take %g s, of the host's loop %g", s.iteration[GPUCSR_AT_SOLVER], s.iteration[GPUCSR_AT_DEVICE_VECTORS]);
-  PetscCall(Near("the solver on one GPU", s.iterations[0], s.iteration[GPUCSR_AT_SOLVER]));
+  PetscCheck(s.iteration[MAT_GPUCSR_PLACE_SOLVER] < s.iteration[MAT_GPUCSR_PLACE_DEVICE_VECTORS] && s.iteration[MAT_GPUCSR_PLACE_SOLVER] > 3e-6 && s.iteration[MAT_GPUCSR_PLACE_SOLVER] < 10e-6, PETSC_COMM_SELF, PETSC_ERR_PLIB, "An iteration of the solver is predicted to take %g s, of the host's loop %g", s.iteration[MAT_GPUCSR_PLACE_SOLVER], s.iteration[MAT_GPUCSR_PLACE_DEVICE_VECTORS]);
+  PetscCall(Near("the solver on one GPU", s.iterations[0], s.iteration[MAT_GPUCSR_PLACE_SOLVER]));
   PetscCheck(s.products[1] > s.products[0] && s.iterations[1] > s.iterations[0], PETSC_COMM_SELF, PETSC_ERR_PLIB, "A launch is not faster on two GPUs: %g and %g s", s.products[0], s.products[1]);
 
-  PetscCall(GPUCSRForetell(NULL, &large, GPUCSR_PRECISION_DOUBLE, &anything, &host, &l));
-  PetscCall(Near("a large product on the device", l.product[GPUCSR_AT_DEVICE_VECTORS], 50e-6 + 1e-12 * (12.0 * 80000000 + 4 * 4000001 + 16 * 4000000)));
+  PetscCall(MatGPUCSRForetell_Private(NULL, &large, GPUCSR_PRECISION_DOUBLE, &anything, host, &l));
+  PetscCall(Near("a large product on the device", l.product[MAT_GPUCSR_PLACE_DEVICE_VECTORS], 50e-6 + 1e-12 * (12.0 * 80000000 + 4 * 4000001 + 16 * 4000000)));
   PetscCheck(l.products[2] < 0.4 * l.products[0] && l.iterations[2] < 0.4 * l.iterations[0], PETSC_COMM_SELF, PETSC_ERR_PLIB, "On four GPUs a product of 80 million entries takes %g of one's", l.products[2] / l.products[0]);
-  PetscCheck(l.product[GPUCSR_AT_HOST_VECTORS] > 64e6 / 110e9, PETSC_COMM_SELF, PETSC_ERR_PLIB, "With host vectors %g s, which is faster than the bus", l.product[GPUCSR_AT_HOST_VECTORS]);
-  PetscCheck(l.iteration[GPUCSR_AT_SOLVER] > l.product[GPUCSR_AT_DEVICE_VECTORS], PETSC_COMM_SELF, PETSC_ERR_PLIB, "An iteration is faster than its product");
+  PetscCheck(l.product[MAT_GPUCSR_PLACE_HOST_VECTORS] > 64e6 / 110e9, PETSC_COMM_SELF, PETSC_ERR_PLIB, "With host vectors %g s, which is faster than the bus", l.product[MAT_GPUCSR_PLACE_HOST_VECTORS]);
+  PetscCheck(l.iteration[MAT_GPUCSR_PLACE_SOLVER] > l.product[MAT_GPUCSR_PLACE_DEVICE_VECTORS], PETSC_COMM_SELF, PETSC_ERR_PLIB, "An iteration is faster than its product");
 
-  PetscCall(GPUCSRForetell(NULL, &wide, GPUCSR_PRECISION_DOUBLE, &anything, &host, &w));
-  for (int k = 0; k < GPUCSR_NPLACES; k++) PetscCheck(w.iteration[k] == 0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "There is no iteration with a matrix that is not square");
-  PetscCheck(w.product[GPUCSR_AT_HOST_VECTORS] > s.product[GPUCSR_AT_HOST_VECTORS], PETSC_COMM_SELF, PETSC_ERR_PLIB, "A longer x is no slower to send");
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* On the machine at hand a product takes some time */
-static PetscErrorCode Host(void)
-{
-  enum {
-    M = 2000
-  };
-  static int32_t     i[M + 1];
-  static PetscInt    j[M * 5];
-  static PetscScalar a[M * 5];
-  GPUCSRSource       s = {M, M, M * 5, i, j, a, NULL};
-  GPUCSRHostTimes    t;
-
-  PetscFunctionBegin;
-  for (int r = 0; r < M; r++) {
-    i[r + 1] = 5 * (r + 1);
-    for (int k = 0; k < 5; k++) {
-      j[5 * r + k] = (r + k * k * 37) % M;
-      a[5 * r + k] = 1;
-    }
-  }
-  PetscCall(GPUCSRHostTimesMeasure(&s, &t));
-  PetscCheck(t.product > 1e-7 && t.product < 0.1 && t.number > 1e-12 && t.number < 1e-6, PETSC_COMM_SELF, PETSC_ERR_PLIB, "10000 entries take %g s, a number %g s", t.product, t.number);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Lines of the host, of an earlier version, stand for no kernel: nothing is stale because of them */
-static PetscErrorCode NoKernel(void)
-{
-  const GPUCSRFeatures f   = Features(2000, 2000, 5);
-  const GPUCSRFormat   aij = {.name = "aij"};
-  GPUCSRDevice         d;
-  GPUCSRCandidate     *c, line;
-  int                  n;
-  const char          *why;
-  char                 unused[128];
-  FILE                *own = PETSC_STDERR;
-  long                 said;
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRDeviceOpen("host", &d, unused, sizeof(unused)));
-  PetscCall(GPUCSRCandidatesGet(&f, GPUCSR_PRECISION_DOUBLE, d, &anything, PETSC_TRUE, &c, &n));
-  line          = c[0];
-  line.format   = &aij;
-  line.measured = 1e-6;
-  PetscCall(WriteFile("gpucsr-wisdom 1\n"));
-  PetscCall(GPUCSRWisdomLoad(file));
-  PetscCall(GPUCSRWisdomAdd(d, &f, GPUCSR_PRECISION_DOUBLE, &line));
-  PETSC_STDERR = tmpfile();
-  PetscCall(GPUCSRWisdomFind(d, &f, GPUCSR_PRECISION_DOUBLE, c, n, &why));
-  said = ftell(PETSC_STDERR);
-  (void)fclose(PETSC_STDERR);
-  PETSC_STDERR = own;
-  PetscCheck(!why && !said, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The host's line is taken for a kernel's: %s", why ? why : "a warning");
-  PetscCall(PetscFree(c));
+  PetscCall(MatGPUCSRForetell_Private(NULL, &wide, GPUCSR_PRECISION_DOUBLE, &anything, host, &w));
+  for (int k = 0; k < 4; k++) PetscCheck(w.iteration[k] == 0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "There is no iteration with a matrix that is not square");
+  PetscCheck(w.product[MAT_GPUCSR_PLACE_HOST_VECTORS] > s.product[MAT_GPUCSR_PLACE_HOST_VECTORS], PETSC_COMM_SELF, PETSC_ERR_PLIB, "A longer x is no slower to send");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -162,11 +105,6 @@ int main(int argc, char **argv)
   PetscCall(Fails(&(GPUCSRFeatures){.m = 3, .n = 3}, &anything, "no model covers one without entries"));
   PetscCall(PetscStrncpy(named.format, "jad", sizeof(named.format)));
   PetscCall(Fails(&small, &named, "The profile has no line for format jad with kernel jad_row"));
-  if (!PetscDefined(USE_COMPLEX)) {
-    PetscCall(Host());
-    PetscCall(NoKernel());
-    PetscCall(GPUCSRWisdomFinalize());
-  }
   (void)remove(file);
   PetscCall(GPUCSRSysFinalize());
   PetscCall(PetscFinalize());

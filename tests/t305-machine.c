@@ -13,7 +13,7 @@
 */
 static char help[] = "Tests the table of tuned constants.\n";
 
-#include "../src/mat/impls/gpucsr/blackbox/plan/advise.h"
+#include "../src/mat/impls/gpucsr/blackbox/plan/plan.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

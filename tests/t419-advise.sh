@@ -1,6 +1,6 @@
 #!/bin/bash
 #
-# -mat_gpucsr_advise: its output before the first product, once for all ranks of a host, and in the report; the host's times in wisdom; its output without a GPU, with a
+# -mat_gpucsr_advise: its output before the first product, once for all ranks of a host, and in the report; its output without a GPU, with a
 # profile of another machine, and for a matrix without a model. ROOT/tests/run.sh runs it.
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 2

@@ -60,11 +60,4 @@ if [ "$(grep -c -- "$no -mat_gpucsr_formt is not an option of the library" "$tmp
 fi
 # options without a use in this run, with and without a prefix, and options of PETSc and of the program
 silent 2 -ksp_gpucg_variant single_reduction -inner_ksp_gpubcgs_path graph -finemat_gpucsr_format sell -pc_mg_gpucsr_tail 7 -tao_gpubmrm_planes 9 -gpucsr_file_base 1 -mat_gpucsr_transpose_kernel auto -ksp_gmres_pathh 3 -my_format 1 -pc_mg_levelz 2
-
-# wisdom that nothing was measured for
-run 2 -mat_gpucsr_wisdom "$tmp/wisdom" -mat_gpucsr_select measure
-if [ ! -f "$tmp/wisdom" ] && [ "$(grep -c -- "-mat_gpucsr_wisdom $tmp/wisdom is not written" "$tmp/out")" != 1 ]; then
-  echo "wisdom: no file, and it is not said once" && cat "$tmp/out"
-  failed=1
-fi
 exit $failed

@@ -21,20 +21,20 @@ typedef enum {
 /* clang-format off */
 #define GPUCSR_MACHINE_ROWS(ROW) \
   /* the host and the bus */ \
-  ROW(host_launch, 0.3e-6, "s", FIXED, "advise.c: a product on one core, before its first row") \
-  ROW(host_row, 1.5e-9, "s a row", FIXED, "advise.c: the same") \
-  ROW(host_entry, 0.9e-9, "s an entry", FIXED, "advise.c: the same") \
-  ROW(host_number, 0.5e-9, "s a number", FIXED, "advise.c: a vector operation on one core") \
-  ROW(host_iteration, 0.5e-6, "s", FIXED, "advise.c: an iteration of KSPCG on the host") \
-  ROW(host_passes, 17, "vectors", FIXED, "advise.c: that such an iteration goes through") \
-  ROW(device_call, 4.6e-6, "s", FIXED, "advise.c: MatMult() again and again on device vectors, what the host takes for one") \
-  ROW(host_call, 18.5e-6, "s", FIXED, "advise.c: the same on short host vectors, whose result the host waits for") \
-  ROW(staged_rate, 16e9, "bytes/s", FIXED, "advise.c: short vectors, by way of staging buffers") \
-  ROW(pinned_least, 524288, "bytes", FIXED, "advise.c, product/vectors.c, vec/impls/gpu/entries.c: of a vector that is worth page-locking") \
-  ROW(pieces_call, 35.0e-6, "s", FIXED, "advise.c: a product in pieces, begin and end of the pipeline") \
+  ROW(host_launch, 0.3e-6, "s", FIXED, "foretell.c: a product on one core, before its first row") \
+  ROW(host_row, 1.5e-9, "s a row", FIXED, "foretell.c: the same") \
+  ROW(host_entry, 0.9e-9, "s an entry", FIXED, "foretell.c: the same") \
+  ROW(host_number, 0.5e-9, "s a number", FIXED, "foretell.c: a vector operation on one core") \
+  ROW(host_iteration, 0.5e-6, "s", FIXED, "foretell.c: an iteration of KSPCG on the host") \
+  ROW(host_passes, 17, "vectors", FIXED, "foretell.c: that such an iteration goes through") \
+  ROW(device_call, 4.6e-6, "s", FIXED, "foretell.c: MatMult() again and again on device vectors, what the host takes for one") \
+  ROW(host_call, 18.5e-6, "s", FIXED, "foretell.c: the same on short host vectors, whose result the host waits for") \
+  ROW(staged_rate, 16e9, "bytes/s", FIXED, "foretell.c: short vectors, by way of staging buffers") \
+  ROW(pinned_least, 524288, "bytes", FIXED, "foretell.c, product/vectors.c, vec/impls/gpu/entries.c: of a vector that is worth page-locking") \
+  ROW(pieces_call, 35.0e-6, "s", FIXED, "foretell.c: a product in pieces, begin and end of the pipeline") \
   ROW(piece_size, 2097152, "bytes", FIXED, "product.c: of both vectors, in a piece of a product with host vectors") \
-  ROW(pinned_rate, 55e9, "bytes/s", FIXED, "advise.c: page-locked vectors, one way") \
-  ROW(duplex_rate, 78e9, "bytes/s", FIXED, "advise.c: both ways at the same time, together") \
+  ROW(pinned_rate, 55e9, "bytes/s", FIXED, "foretell.c: page-locked vectors, one way") \
+  ROW(duplex_rate, 78e9, "bytes/s", FIXED, "foretell.c: both ways at the same time, together") \
   ROW(threaded_size, 262144, "bytes", FIXED, "sys/convert.c: from which on several host threads convert") \
   ROW(threaded_rows, 20000, "rows", FIXED, "inspect.c: from which on several host threads inspect") \
   ROW(threaded_entries, 100000, "entries", FIXED, "type/scale.c, plan.c, sparseproduct.c: from which on several host threads go through values") \
@@ -44,7 +44,6 @@ typedef enum {
   ROW(small_launch, 2.5e-6, "s", FIXED, "report/small.c: a product of a small matrix, before its first entry") \
   ROW(small_rate, 2e12, "bytes/s", RATE, "report/small.c: of a matrix that the last-level cache holds") \
   ROW(sparse_least, 20000, "entries", FIXED, "type/gpucsr.c: of both factors, for a sparse product on the device") \
-  ROW(timed_entries, 500000, "entries", FIXED, "report/advice.c, plan/advise.c: up to which a product on the host is timed whole, and in windows of larger matrices") \
   ROW(missed_share, 0.3, "share", FIXED, "report/totals.c: of a measured time, from which on the error of a prediction is told") \
   ROW(spare_entries, 100000, "entries", FIXED, "product/mirror.c: from which on a matrix keeps its upload for a set-up that follows,") \
   ROW(spare_products, 16, "products", FIXED, "product/mirror.c: for so many products,") \
@@ -74,26 +73,26 @@ typedef enum {
   ROW(measure_each, 8, "products", FIXED, "measure.c: of each of them at least") \
   ROW(measure_within, 1.6, "factor", FIXED, "measure.c: by which a candidate's prediction may be behind the best") \
   /* conjugate gradients, predicted */ \
-  ROW(loop_iteration, 52.0e-6, "s", FIXED, "advise.c: an iteration of KSPCG on device vectors, launches and waiting for two sums") \
-  ROW(loop_passes, 16, "vectors", FIXED, "advise.c: that such an iteration goes through") \
-  ROW(vector_rate, 3.6e12, "bytes/s", BANDWIDTH, "advise.c: vector operations through memory,") \
-  ROW(vector_cached_rate, 12e12, "bytes/s", RATE, "advise.c: and through the last-level cache") \
-  ROW(meeting, 3.3e-6, "s", PER_CLOCK, "advise.c: reductions of an iteration of a persistent kernel that is one cluster") \
-  ROW(meeting_all, 0.6e-6, "s", PER_CLOCK, "advise.c: what they take more among blocks of all processors") \
-  ROW(cluster_entries, 1.2e5, "entries", FIXED, "advise.c, persistent.cu: from which on all processors are faster than one cluster") \
-  ROW(cluster_blocks, 16, "blocks", FIXED, "advise.c: of a cluster") \
-  ROW(cluster_entry, 0.44e-9, "s an entry", PER_CLOCK, "advise.c: of one block of a cluster") \
-  ROW(product_launch, 2.0e-6, "s", FIXED, "advise.c: part of a predicted product, which a persistent kernel does not have") \
-  ROW(product_gathered, 1.2, "factor", FIXED, "advise.c: times the rest of a product in a persistent kernel, which gathers the parts of a direction,") \
-  ROW(product_diagonals, 1.1, "factor", FIXED, "advise.c: or reads them in order where columns are not stored,") \
-  ROW(product_csr, 1.46, "factor", FIXED, "advise.c: or reads CSR in place of tiles and narrow columns") \
-  ROW(persistent_passes, 11, "vectors", FIXED, "advise.c: that an iteration of a persistent kernel goes through") \
-  ROW(persistent_rate, 5.9e12, "bytes/s", BANDWIDTH, "advise.c: of vectors, part of which stay in shared memory and registers,") \
-  ROW(persistent_cached_rate, 11.6e12, "bytes/s", RATE, "advise.c: and through the last-level cache") \
-  ROW(persistent_entry, 15e-9, "s an entry", PER_CLOCK, "advise.c: of the mean row, one after the other") \
-  ROW(exchange, 8.0e-6, "s", FIXED, "advise.c: of a product with other GPUs, a launch and a trip there") \
-  ROW(link_rate, 150e9, "bytes/s", FIXED, "advise.c: between two GPUs") \
-  ROW(meeting_ranks, 8.0e-6, "s", FIXED, "advise.c: reductions of an iteration with other GPUs") \
+  ROW(loop_iteration, 52.0e-6, "s", FIXED, "foretell.c: an iteration of KSPCG on device vectors, launches and waiting for two sums") \
+  ROW(loop_passes, 16, "vectors", FIXED, "foretell.c: that such an iteration goes through") \
+  ROW(vector_rate, 3.6e12, "bytes/s", BANDWIDTH, "foretell.c: vector operations through memory,") \
+  ROW(vector_cached_rate, 12e12, "bytes/s", RATE, "foretell.c: and through the last-level cache") \
+  ROW(meeting, 3.3e-6, "s", PER_CLOCK, "foretell.c: reductions of an iteration of a persistent kernel that is one cluster") \
+  ROW(meeting_all, 0.6e-6, "s", PER_CLOCK, "foretell.c: what they take more among blocks of all processors") \
+  ROW(cluster_entries, 1.2e5, "entries", FIXED, "foretell.c, persistent.cu: from which on all processors are faster than one cluster") \
+  ROW(cluster_blocks, 16, "blocks", FIXED, "foretell.c: of a cluster") \
+  ROW(cluster_entry, 0.44e-9, "s an entry", PER_CLOCK, "foretell.c: of one block of a cluster") \
+  ROW(product_launch, 2.0e-6, "s", FIXED, "foretell.c: part of a predicted product, which a persistent kernel does not have") \
+  ROW(product_gathered, 1.2, "factor", FIXED, "foretell.c: times the rest of a product in a persistent kernel, which gathers the parts of a direction,") \
+  ROW(product_diagonals, 1.1, "factor", FIXED, "foretell.c: or reads them in order where columns are not stored,") \
+  ROW(product_csr, 1.46, "factor", FIXED, "foretell.c: or reads CSR in place of tiles and narrow columns") \
+  ROW(persistent_passes, 11, "vectors", FIXED, "foretell.c: that an iteration of a persistent kernel goes through") \
+  ROW(persistent_rate, 5.9e12, "bytes/s", BANDWIDTH, "foretell.c: of vectors, part of which stay in shared memory and registers,") \
+  ROW(persistent_cached_rate, 11.6e12, "bytes/s", RATE, "foretell.c: and through the last-level cache") \
+  ROW(persistent_entry, 15e-9, "s an entry", PER_CLOCK, "foretell.c: of the mean row, one after the other") \
+  ROW(exchange, 8.0e-6, "s", FIXED, "foretell.c: of a product with other GPUs, a launch and a trip there") \
+  ROW(link_rate, 150e9, "bytes/s", FIXED, "foretell.c: between two GPUs") \
+  ROW(meeting_ranks, 8.0e-6, "s", FIXED, "foretell.c: reductions of an iteration with other GPUs") \
   /* paths of solvers */ \
   ROW(persistent_longest, 4096, "entries", FIXED, "prepare.c: of a row, which a persistent kernel waits for") \
   ROW(bcgs_graph_entries, 8e6, "entries", CACHE, "prepare.c: above which a graph solves BiCGStab, if they are stored one by one") \

@@ -1,6 +1,5 @@
 /*
-  The thread that holds this process' locks and checks the locks of other processes: see alive.h. A lock belongs to a thread, so one thread holds all locks, from the first Begin() to the last
-  End().
+  The thread that looks, and the locks of this process, which it holds, because a lock belongs to a thread: see alive.h.
 */
 #include "alive.h"
 #include <errno.h>
@@ -11,10 +10,10 @@
 
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER; /* guards all variables below */
 static pthread_cond_t  turn  = PTHREAD_COND_INITIALIZER;  /* something is wanted, or done */
-static GPUCSRAlive    *watched;
+static GPUCSRWatched  *list;
 static pthread_t       thread;
 
-void GPUCSRPause(pthread_cond_t *condition, pthread_mutex_t *mutex)
+static void Pause(void)
 {
   struct timespec next;
 
@@ -24,25 +23,95 @@ void GPUCSRPause(pthread_cond_t *condition, pthread_mutex_t *mutex)
     next.tv_nsec -= 1000000000;
     next.tv_sec++;
   }
-  (void)pthread_cond_timedwait(condition, mutex, &next);
+  (void)pthread_cond_timedwait(&turn, &guard, &next);
+}
+
+static void *Watch(void *unused)
+{
+  (void)pthread_mutex_lock(&guard);
+  while (list) {
+    for (GPUCSRWatched **w = &list; *w;) {
+      GPUCSRWatched *one = *w;
+
+      (*one->look)(one);
+      one->seen = one->wanted;
+      if (one->wanted) w = &one->next;
+      else *w = one->next; /* the caller may free it as soon as the guard is free */
+    }
+    (void)pthread_cond_broadcast(&turn);
+    if (list) Pause();
+  }
+  (void)pthread_mutex_unlock(&guard);
+  return unused;
 }
 
 /* Signals of the program are for its own threads */
-int GPUCSRThreadCreate(pthread_t *id, void *(*work)(void *))
+static int Start(void)
 {
   sigset_t all, before;
   int      e;
 
   (void)sigfillset(&all);
   (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-  e = pthread_create(id, NULL, work, NULL);
+  e = pthread_create(&thread, NULL, Watch, NULL);
   (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
   return e;
 }
 
-static void Look(GPUCSRAlive *w)
+/* Until the thread has looked */
+static void Await(const GPUCSRWatched *w)
 {
-  for (int r = 0; r < w->size && !w->done; r++) {
+  while (w->seen != w->wanted) {
+    (void)pthread_cond_broadcast(&turn);
+    (void)pthread_cond_wait(&turn, &guard);
+  }
+}
+
+int GPUCSRWatchBegin(GPUCSRWatched *w)
+{
+  int e = 0;
+
+  (void)pthread_mutex_lock(&guard);
+  w->seen = 0;
+  w->next = list;
+  list    = w;
+  if (!w->next) e = Start();
+  if (e) list = NULL;
+  w->wanted = !e;
+  Await(w);
+  (void)pthread_mutex_unlock(&guard);
+  return e;
+}
+
+void GPUCSRWatchEnd(GPUCSRWatched *w)
+{
+  int last;
+
+  (void)pthread_mutex_lock(&guard);
+  last      = w->wanted;
+  w->wanted = 0;
+  Await(w);
+  last = last && !list;
+  (void)pthread_mutex_unlock(&guard);
+  if (last) (void)pthread_join(thread, NULL);
+}
+
+/* --- Processes */
+
+static void Look(GPUCSRWatched *watched)
+{
+  GPUCSRAlive     *w    = (GPUCSRAlive *)watched;
+  GPUCSRAliveWord *mine = &w->word[w->rank];
+
+  if (w->watched.wanted && !w->holds) {
+    (void)pthread_mutex_lock(&mine->lock);
+    __atomic_store_n(&mine->held, 1, __ATOMIC_RELEASE);
+  } else if (!w->watched.wanted) {
+    __atomic_store_n(&mine->held, 0, __ATOMIC_RELEASE);
+    (void)pthread_mutex_unlock(&mine->lock);
+  }
+  w->holds = w->watched.wanted;
+  for (int r = 0; r < w->size && w->holds && !w->done; r++) {
     GPUCSRAliveWord *word = &w->word[r];
     int              e;
 
@@ -53,43 +122,6 @@ static void Look(GPUCSRAlive *w)
     w->done = 1;
     (*w->died)(w, r);
   }
-}
-
-/* Requests of Begin() and End(); with the guard held */
-static void Serve(GPUCSRAlive *w)
-{
-  GPUCSRAliveWord *mine = &w->word[w->rank];
-
-  if (w->wanted && !w->holds) {
-    (void)pthread_mutex_lock(&mine->lock);
-    __atomic_store_n(&mine->held, 1, __ATOMIC_RELEASE);
-  } else if (!w->wanted && w->holds) {
-    __atomic_store_n(&mine->held, 0, __ATOMIC_RELEASE);
-    (void)pthread_mutex_unlock(&mine->lock);
-  }
-  w->holds = w->wanted;
-}
-
-static void *Watch(void *unused)
-{
-  (void)pthread_mutex_lock(&guard);
-  while (watched) {
-    for (GPUCSRAlive **w = &watched; *w;) {
-      GPUCSRAlive *one = *w;
-
-      Serve(one);
-      if (!one->wanted) *w = one->next; /* the caller may free w as soon as the guard is free */
-      else {
-        if (!one->done) Look(one);
-        w = &one->next;
-      }
-    }
-    (void)pthread_cond_broadcast(&turn);
-    if (!watched) break;
-    GPUCSRPause(&turn, &guard);
-  }
-  (void)pthread_mutex_unlock(&guard);
-  return unused;
 }
 
 static int WordCreate(GPUCSRAliveWord *word)
@@ -107,45 +139,14 @@ static int WordCreate(GPUCSRAliveWord *word)
 
 int GPUCSRAliveBegin(GPUCSRAlive *w)
 {
-  int e = WordCreate(&w->word[w->rank]), first;
+  const int e = WordCreate(&w->word[w->rank]);
 
-  if (e) return e;
-  (void)pthread_mutex_lock(&guard);
-  first     = !watched;
-  w->wanted = 1;
   w->holds = w->done = 0;
-  w->next            = watched;
-  watched            = w;
-  if (first) {
-    e = GPUCSRThreadCreate(&thread, Watch);
-    if (e) {
-      watched   = NULL;
-      w->wanted = 0;
-    }
-  }
-  while (!e && !w->holds) {
-    (void)pthread_cond_broadcast(&turn);
-    (void)pthread_cond_wait(&turn, &guard);
-  }
-  (void)pthread_mutex_unlock(&guard);
-  return e;
+  w->watched.look    = Look;
+  return e ? e : GPUCSRWatchBegin(&w->watched);
 }
 
 void GPUCSRAliveEnd(GPUCSRAlive *w)
 {
-  int last;
-
-  (void)pthread_mutex_lock(&guard);
-  if (w->wanted) {
-    w->wanted = 0;
-    while (w->holds) {
-      (void)pthread_cond_broadcast(&turn);
-      (void)pthread_cond_wait(&turn, &guard);
-    }
-    last = !watched;
-    (void)pthread_mutex_unlock(&guard);
-    if (last) (void)pthread_join(thread, NULL);
-    return;
-  }
-  (void)pthread_mutex_unlock(&guard);
+  GPUCSRWatchEnd(&w->watched);
 }

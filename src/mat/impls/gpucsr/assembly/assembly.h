@@ -55,7 +55,7 @@ GPUCSR_INTERN PetscErrorCode GPUCSRCOOBlockDestroy(GPUCSRCOOBlock *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRCOORanks_Private(Mat, PetscCount, PetscInt[], PetscInt[]); /* this and the rest: cooranks.c */
 GPUCSR_INTERN PetscErrorCode GPUCSRCOOPack(GPUCSRCOO *, const double *dv);
 GPUCSR_INTERN void           GPUCSRCOOPackHost(GPUCSRCOO *, const PetscScalar *v);
-GPUCSR_INTERN PetscErrorCode GPUCSRCOOExchange(GPUCSRCOO *);
+GPUCSR_INTERN PetscErrorCode GPUCSRCOOTravel(PetscSF, MPI_Datatype, const void *out, void *in);
 GPUCSR_INTERN PetscErrorCode GPUCSRCOOUnpack(GPUCSRCOO *);
 GPUCSR_INTERN PetscErrorCode GPUCSRCOORanksRelease(GPUCSRCOO *);
 GPUCSR_INTERN PetscErrorCode GPUCSRCOORanksDestroy(GPUCSRCOO *);

@@ -233,7 +233,7 @@ static PetscErrorCode Exchange(Mat A, GPUCSRCOO *c, Values *x)
     GPUCSRKeep(&ierr, ValuesOnHost(x, &host));
     if (!ierr) GPUCSRCOOPackHost(c, host);
   }
-  PetscCall(GPUCSRCOOExchange(c));
+  PetscCall(GPUCSRCOOTravel(c->ranks.sf, MPIU_SCALAR, c->ranks.out, c->ranks.in));
   PetscCall(ierr);
   if (!x->dv) PetscFunctionReturn(PETSC_SUCCESS);
   GPUCSRTry(&attempt, GPUCSRCOOUnpack(c));
@@ -310,7 +310,7 @@ static PetscErrorCode MatSetValuesCOO_Left(Mat A, const PetscScalar v[], InsertM
   if (c->nblocks == 2) PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
   if (c->ranks.sf) {
     GPUCSRCOOPackHost(c, v);
-    PetscCall(GPUCSRCOOExchange(c));
+    PetscCall(GPUCSRCOOTravel(c->ranks.sf, MPIU_SCALAR, c->ranks.out, c->ranks.in));
   }
   for (int b = 0; b < c->nblocks; b++) PetscCall(SumOnHost(block[b], c, b, v, (PetscBool)(mode == ADD_VALUES)));
   PetscFunctionReturn(PETSC_SUCCESS);

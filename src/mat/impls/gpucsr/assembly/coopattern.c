@@ -271,7 +271,7 @@ static PetscErrorCode OnOne(Mat A, List *l, PetscInt *copy[2])
   GPUCSRTryIf(MatGPUCSRMayFail(A), &attempt, OnDevice(A, dev, l));
   PetscCall(MatGPUCSRKept_Private(A, dev, &attempt));
   if (!attempt.error) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(HostCopy(A, dev, l, copy)); /* the host in place of the device */
+  PetscCall(HostCopy(A, dev, l, copy)); /* the host in place of the device, for the same bits */
   for (int k = 0; k < 2; k++) l->index[k] = copy[k];
   l->type = GPUCSR_PETSCINT;
   l->csr  = PETSC_FALSE;
@@ -332,12 +332,10 @@ static PetscErrorCode Asked(Mat A, PetscCount n, const int i[], const int j[], P
     .n = n, .type = GPUCSR_INT32, .index = {i, j},
             .csr = csr
   };
-  PetscBool isgpucsr;
 
   PetscFunctionBegin;
   PetscValidHeaderSpecific(A, MAT_CLASSID, 1);
-  PetscCall(MatGPUCSRIs_Private(A, &isgpucsr));
-  PetscCheck(isgpucsr, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONG, "Needs a matrix of type gpucsr, not %s", ((PetscObject)A)->type_name ? ((PetscObject)A)->type_name : "(none)");
+  PetscCheck(MatGPUCSRIs(A), PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONG, "Needs a matrix of type gpucsr, not %s", ((PetscObject)A)->type_name ? ((PetscObject)A)->type_name : "(none)");
   PetscCall(PetscLayoutSetUp(A->rmap));
   PetscCall(PetscLayoutSetUp(A->cmap));
   PetscCall(Preallocate(A, &l));

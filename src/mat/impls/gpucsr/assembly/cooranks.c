@@ -30,7 +30,7 @@ PetscErrorCode GPUCSRCOORanksDestroy(GPUCSRCOO *c)
 }
 
 /* Collective: out to the ranks, in from the ranks */
-static PetscErrorCode Travel(PetscSF sf, MPI_Datatype type, const void *out, void *in)
+PetscErrorCode GPUCSRCOOTravel(PetscSF sf, MPI_Datatype type, const void *out, void *in)
 {
   PetscFunctionBegin;
   PetscCall(PetscSFReduceBegin(sf, type, out, in, MPI_REPLACE));
@@ -71,14 +71,6 @@ PetscErrorCode GPUCSRCOOUnpack(GPUCSRCOO *c)
   if (!r->nreceived) PetscFunctionReturn(PETSC_SUCCESS);
   if (!r->din) PetscCall(GPUCSRMalloc(c->dev, sizeof(double) * (size_t)r->nreceived, "contributions of other ranks", &r->din));
   PetscCall(GPUCSRUpload(c->dev, r->din, GPUCSR_DOUBLE, r->in, GPUCSR_DOUBLE, (size_t)r->nreceived, PETSC_FALSE, c->dev->stream, NULL));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Collective */
-PetscErrorCode GPUCSRCOOExchange(GPUCSRCOO *c)
-{
-  PetscFunctionBegin;
-  PetscCall(Travel(c->ranks.sf, MPIU_SCALAR, c->ranks.out, c->ranks.in));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -137,7 +129,7 @@ static PetscErrorCode Grow(const GPUCSRCOO *c, const PetscInt own[], PetscInt **
   for (PetscInt k = 0; k < r->nsent; k++) out[k] = own[r->sent[k]];
   PetscCall(PetscMalloc1((size_t)c->n + (size_t)r->nreceived, all));
   PetscCall(PetscArraycpy(*all, own, (size_t)c->n));
-  PetscCall(Travel(r->sf, MPIU_INT, out, *all + c->n));
+  PetscCall(GPUCSRCOOTravel(r->sf, MPIU_INT, out, *all + c->n));
   PetscCall(PetscFree(out));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

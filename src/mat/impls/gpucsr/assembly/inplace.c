@@ -55,73 +55,12 @@ PetscErrorCode MatGPUCSRInPlaceBegin_Private(Mat A, PetscBool whole, GPUCSRStora
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A vector's array on the device; one of the host is sent, and with write brought back */
-typedef struct {
-  Vec           v; /* NULL: there is none */
-  PetscBool     write;
-  GPUCSROperand o;
-  void         *own;
-  size_t        n;
-  double       *p;
-} Operand;
-
-static PetscErrorCode OperandGet(Mat A, Vec v, PetscBool write, Operand *x)
-{
-  Mat_SeqGPUCSR *g = (Mat_SeqGPUCSR *)A->spptr;
-  PetscInt       n;
-
-  PetscFunctionBegin;
-  *x = (Operand){.write = write};
-  if (!v) PetscFunctionReturn(PETSC_SUCCESS);
-  n    = v->map->n;
-  x->n = (size_t)n;
-  PetscCall(MatGPUCSRVecGet_Private(g->dev, v, PETSC_TRUE, write, &x->o));
-  x->v = v;
-  x->p = (double *)x->o.p;
-  if (x->o.place == GPUCSR_DEVICE) {
-    if (!x->o.vecgpu) PetscCall(GPUCSRDeviceSynchronize(g->dev)); /* PETSc's stream */
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(GPUCSRMalloc(g->dev, sizeof(double) * x->n, "a vector", &x->own));
-  PetscCall(GPUCSRUpload(g->dev, x->own, GPUCSR_DOUBLE, x->o.p, GPUCSR_DOUBLE, x->n, PETSC_FALSE, g->dev->stream, NULL));
-  x->p = (double *)x->own;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* All of it or nothing: the host goes on after an error */
-static PetscErrorCode Download(GPUCSRDevice dev, const Operand *x)
-{
-  double        *all;
-  PetscErrorCode ierr;
-
-  PetscFunctionBegin;
-  PetscCall(PetscMalloc1(x->n, &all));
-  ierr = GPUCSRDownload(dev, all, GPUCSR_DOUBLE, x->own, GPUCSR_DOUBLE, x->n, PETSC_FALSE, dev->stream);
-  if (!ierr && x->n) memcpy(x->o.p, all, sizeof(double) * x->n);
-  PetscCall(PetscFree(all));
-  PetscFunctionReturn(ierr);
-}
-
-/* ierr: of the work until now; after an error the vector has its old entries */
-static PetscErrorCode OperandRestore(Mat A, Operand *x, PetscErrorCode ierr)
-{
-  GPUCSRDevice dev = ((Mat_SeqGPUCSR *)A->spptr)->dev;
-
-  PetscFunctionBegin;
-  if (!x->v) PetscFunctionReturn(ierr);
-  if (!ierr && x->own && x->write) ierr = Download(dev, x);
-  if (!ierr && !x->own && !x->o.vecgpu) ierr = (*dev->ops->streamsynchronize)(dev->id, dev->stream);
-  if (x->own) PetscCall(GPUCSRFree(dev, sizeof(double) * x->n, &x->own));
-  PetscCall(MatGPUCSRVecRestore_Private(dev, x->v, PETSC_TRUE, x->write, &x->o));
-  PetscFunctionReturn(ierr);
-}
-
 /* What kernels read beside the matrix */
 typedef struct {
   const int32_t *place; /* of the diagonal; NULL: not needed */
   void          *row, *mark;
   size_t         rowbytes, markbytes;
-  Operand        l, r;
+  GPUCSRVecArray l, r;
 } Operands;
 
 static PetscErrorCode Kernel(GPUCSRStorage *A, const Change *c, const Operands *o)
@@ -181,8 +120,8 @@ static PetscErrorCode OperandsGet(Mat A, GPUCSRStorage *csr, const Change *c, Op
   GPUCSRDevice dev = csr->dev;
 
   PetscFunctionBegin;
-  PetscCall(OperandGet(A, c->l, PETSC_FALSE, &o->l));
-  PetscCall(OperandGet(A, c->r, (PetscBool)(c->op >= ZERO_ROWS), &o->r));
+  PetscCall(MatGPUCSRArrayGet_Private(dev, c->l, PETSC_TRUE, PETSC_FALSE, &o->l));
+  PetscCall(MatGPUCSRArrayGet_Private(dev, c->r, PETSC_TRUE, (PetscBool)(c->op >= ZERO_ROWS), &o->r));
   if (c->op == DIAGONAL || (c->op == ZERO_ROWS && c->s != 0)) PetscCall(DiagonalPlaces(A, csr, &o->place));
   if (c->n && !c->range) {
     o->rowbytes = sizeof(int32_t) * (size_t)c->n;
@@ -204,9 +143,9 @@ static PetscErrorCode Apply(Mat A, GPUCSRStorage *csr, Change *c)
   PetscFunctionBegin;
   ierr = OperandsGet(A, csr, c, &o);
   if (!ierr) ierr = Kernel(csr, c, &o);
-  c->begun = (PetscBool)(!ierr && o.r.write && !o.r.own);
-  ierr     = OperandRestore(A, &o.l, ierr);
-  ierr     = OperandRestore(A, &o.r, ierr);
+  c->begun = (PetscBool)(!ierr && o.r.write && !o.r.copy.p);
+  ierr     = MatGPUCSRArrayRestore_Private(csr->dev, &o.l, ierr);
+  ierr     = MatGPUCSRArrayRestore_Private(csr->dev, &o.r, ierr);
   PetscCall(GPUCSRFree(csr->dev, o.rowbytes, &o.row));
   PetscCall(GPUCSRFree(csr->dev, o.markbytes, &o.mark));
   PetscFunctionReturn(ierr);
@@ -371,14 +310,14 @@ static PetscErrorCode MatZeroRowsColumns_InPlace(Mat A, PetscInt n, const PetscI
 static PetscErrorCode Diagonal(Mat A, GPUCSRStorage *csr, Vec d)
 {
   const int32_t *place;
-  Operand        x;
+  GPUCSRVecArray x;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(DiagonalPlaces(A, csr, &place));
-  ierr = OperandGet(A, d, PETSC_TRUE, &x);
+  ierr = MatGPUCSRArrayGet_Private(csr->dev, d, PETSC_TRUE, PETSC_TRUE, &x);
   if (!ierr) ierr = (*GPUCSRHelpers(csr->dev)->gather)(csr->dev, csr->m, GPUCSR_DOUBLE, place, csr->array[CSR_VAL].data, x.p, csr->dev->stream);
-  PetscCall(OperandRestore(A, &x, ierr));
+  PetscCall(MatGPUCSRArrayRestore_Private(csr->dev, &x, ierr));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -406,17 +345,17 @@ static PetscErrorCode RowMaxAbs(Mat A, GPUCSRStorage *csr, Vec v, PetscInt *at)
   GPUCSRDevice   dev    = csr->dev;
   const size_t   m      = (size_t)csr->m;
   void          *column = NULL;
-  Operand        x;
+  GPUCSRVecArray x;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  ierr = OperandGet(A, v, PETSC_TRUE, &x);
+  ierr = MatGPUCSRArrayGet_Private(dev, v, PETSC_TRUE, PETSC_TRUE, &x);
   if (!ierr && at) ierr = GPUCSRMalloc(dev, sizeof(int32_t) * m, "columns of row maxima", &column);
   if (!ierr && at) ierr = GPUCSRUpload(dev, column, GPUCSR_INT32, at, GPUCSR_PETSCINT, m, PETSC_FALSE, dev->stream, NULL);
   if (!ierr) ierr = (*GPUCSRAssembleOf(dev)->rowmaxabs)(dev, csr->m, GPUCSRCSROf(csr), x.p, (int32_t *)column, dev->stream);
   if (!ierr && at) ierr = GPUCSRDownload(dev, at, GPUCSR_PETSCINT, column, GPUCSR_INT32, m, PETSC_FALSE, dev->stream);
   PetscCall(GPUCSRFree(dev, sizeof(int32_t) * m, &column));
-  PetscCall(OperandRestore(A, &x, ierr));
+  PetscCall(MatGPUCSRArrayRestore_Private(csr->dev, &x, ierr));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -33,31 +33,26 @@ PetscErrorCode MatGPUCSRFactorGet_Private(Mat F, Mat_GPUCSRFactor **f)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Chooses the device, or none and says why. The rules are as for products, but the host backend serves only if a kernel of this library was asked for */
+/* The device of the products, or none and says why. The host backend serves only if a kernel of this library was asked for */
 static PetscErrorCode Decide(Mat A, Mat_GPUCSRFactor *f)
 {
-  const MatGPUCSRBackend backend = MatGPUCSRBackendOf(A);
-  const Mat_SeqGPUCSR   *g       = (Mat_SeqGPUCSR *)A->spptr;
-  const PetscInt        *i;
-  char                   unused[128];
+  const Mat_SeqGPUCSR *g     = (Mat_SeqGPUCSR *)A->spptr;
+  const PetscBool      asked = (PetscBool)(f->method >= 0 || f->method == GPUCSR_METHOD_INVERSES);
+  const PetscInt      *i;
+  char                 unused[128];
 
   PetscFunctionBegin;
-  f->dev = NULL;
-  if (!strcmp(g->base.config.request.format, "aij")) PetscCall(PetscStrncpy(f->whynot, "format aij was asked for", sizeof(f->whynot)));
-  else if (f->method == GPUCSR_METHOD_HOST) PetscCall(PetscStrncpy(f->whynot, "-mat_gpucsr_solve_kernel host was asked for", sizeof(f->whynot)));
-  else if (!GPUCSR_SCALAR_IS_DOUBLE) PetscCall(PetscStrncpy(f->whynot, "this PETSc does not compute with real double numbers", sizeof(f->whynot)));
-  else if (g->decided && !g->dev && g->info.fallbacks) PetscCall(PetscStrncpy(f->whynot, g->whynot, sizeof(f->whynot)));
-  else {
-    if (backend != MAT_GPUCSR_BACKEND_HOST) {
-      PetscCall(GPUCSRDeviceOpen("cuda", &f->dev, f->whynot, sizeof(f->whynot)));
-      PetscCheck(f->dev || backend != MAT_GPUCSR_BACKEND_CUDA, PETSC_COMM_SELF, PETSC_ERR_GPU, "-mat_gpucsr_backend cuda is not possible here: %s; auto would solve on the host", f->whynot);
-    } else PetscCall(PetscStrncpy(f->whynot, "backend host", sizeof(f->whynot)));
-    if (!f->dev && (f->method >= 0 || f->method == GPUCSR_METHOD_INVERSES)) PetscCall(GPUCSRDeviceOpen("host", &f->dev, unused, sizeof(unused)));
-    PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, NULL, NULL, NULL));
-    if (f->dev && (!A->rmap->n || A->rmap->n != A->cmap->n || A->rmap->n >= 1 << 28 || i[A->rmap->n] > INT32_MAX - 1024)) {
-      f->dev = NULL;
-      PetscCall(PetscStrncpy(f->whynot, "the matrix is empty, not square, or does not fit 32-bit indices", sizeof(f->whynot)));
-    }
+  PetscCall(MatGPUCSRDecide_Private(A));
+  f->dev = g->dev && g->dev->ops->separate && !g->dev->failed[0] ? g->dev : NULL;
+  PetscCall(PetscStrncpy(f->whynot, !g->dev ? g->whynot : g->dev->failed[0] ? g->dev->failed : "backend host", sizeof(f->whynot)));
+  if (f->method == GPUCSR_METHOD_HOST) {
+    f->dev = NULL;
+    PetscCall(PetscStrncpy(f->whynot, "-mat_gpucsr_solve_kernel host was asked for", sizeof(f->whynot)));
+  } else if (!f->dev && asked && GPUCSR_SCALAR_IS_DOUBLE && strcmp(g->base.config.request.format, "aij") && !g->info.fallbacks) PetscCall(GPUCSRDeviceOpen("host", &f->dev, unused, sizeof(unused)));
+  PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, NULL, NULL, NULL));
+  if (f->dev && (!A->rmap->n || A->rmap->n != A->cmap->n || A->rmap->n >= 1 << 28 || i[A->rmap->n] > INT32_MAX - 1024)) {
+    f->dev = NULL;
+    PetscCall(PetscStrncpy(f->whynot, "the matrix is empty, not square, or does not fit 32-bit indices", sizeof(f->whynot)));
   }
   if (!f->dev) PetscCall(PetscInfo(A, "Solves with its factors are PETSc's: %s\n", f->whynot));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -200,44 +195,26 @@ static PetscErrorCode MatSolveTranspose_GPUCSR(Mat F, Vec b, Vec x)
 }
 
 /* Operations of the host, where the values may have to be computed first */
-#define ON_HOST(op, ...) \
-  Mat_GPUCSRFactor *f; \
+#define ON_HOST(op, formal, actual) \
+  static PetscErrorCode op##_OnHost formal \
+  { \
+    Mat_GPUCSRFactor *f; \
 \
-  PetscFunctionBegin; \
-  PetscCall(MatGPUCSRFactorGet_Private(F, &f)); \
-  PetscCall(FactorHost(F, f)); \
-  PetscCall((*f->petsc.op)(F, __VA_ARGS__)); \
-  PetscFunctionReturn(PETSC_SUCCESS)
+    PetscFunctionBegin; \
+    PetscCall(MatGPUCSRFactorGet_Private(F, &f)); \
+    PetscCall(FactorHost(F, f)); \
+    PetscCall((*f->petsc.op)actual); \
+    PetscFunctionReturn(PETSC_SUCCESS); \
+  }
+#define OPERATIONS(R) \
+  R(getdiagonal, (Mat F, Vec d), (F, d)) \
+  R(getinertia, (Mat F, PetscInt * negative, PetscInt * zero, PetscInt * positive), (F, negative, zero, positive)) \
+  R(solves, (Mat F, Vecs b, Vecs x), (F, b, x)) \
+  R(duplicate, (Mat F, MatDuplicateOption op, Mat * B), (F, op, B))
 
-static PetscErrorCode MatForwardSolve_GPUCSRFactor(Mat F, Vec b, Vec x)
-{
-  ON_HOST(forwardsolve, b, x);
-}
-
-static PetscErrorCode MatBackwardSolve_GPUCSRFactor(Mat F, Vec b, Vec x)
-{
-  ON_HOST(backwardsolve, b, x);
-}
-
-static PetscErrorCode MatGetDiagonal_GPUCSRFactor(Mat F, Vec d)
-{
-  ON_HOST(getdiagonal, d);
-}
-
-static PetscErrorCode MatGetInertia_GPUCSRFactor(Mat F, PetscInt *neg, PetscInt *zero, PetscInt *pos)
-{
-  ON_HOST(getinertia, neg, zero, pos);
-}
-
-static PetscErrorCode MatSolves_GPUCSRFactor(Mat F, Vecs b, Vecs x)
-{
-  ON_HOST(solves, b, x);
-}
-
-static PetscErrorCode MatDuplicate_GPUCSRFactor(Mat F, MatDuplicateOption op, Mat *B)
-{
-  ON_HOST(duplicate, op, B);
-}
+OPERATIONS(ON_HOST)
+ON_HOST(forwardsolve, (Mat F, Vec b, Vec x), (F, b, x))
+ON_HOST(backwardsolve, (Mat F, Vec b, Vec x), (F, b, x))
 
 static PetscErrorCode MatView_GPUCSRFactor(Mat F, PetscViewer viewer)
 {
@@ -303,13 +280,13 @@ static void Install(Mat F, Mat_GPUCSRFactor *f)
   }
   if ((f->ondevice || f->later) && !f->numeric) {
     if (f->symmetric) {
-      o->forwardsolve  = MatForwardSolve_GPUCSRFactor;
-      o->backwardsolve = MatBackwardSolve_GPUCSRFactor;
+      o->forwardsolve  = forwardsolve_OnHost;
+      o->backwardsolve = backwardsolve_OnHost;
     }
-    if (f->petsc.getdiagonal) o->getdiagonal = MatGetDiagonal_GPUCSRFactor;
-    if (f->petsc.getinertia) o->getinertia = MatGetInertia_GPUCSRFactor;
-    if (f->petsc.solves) o->solves = MatSolves_GPUCSRFactor;
-    if (f->petsc.duplicate) o->duplicate = MatDuplicate_GPUCSRFactor;
+#define INSTALL(op, formal, actual) \
+  if (f->petsc.op) o->op = op##_OnHost;
+    OPERATIONS(INSTALL)
+#undef INSTALL
   }
 }
 

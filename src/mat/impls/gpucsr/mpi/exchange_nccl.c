@@ -8,7 +8,6 @@
 */
 #include "halo.h"
 #include <dlfcn.h>
-#include <pthread.h>
 
 /* Of nccl.h, version 2 */
 typedef struct _n_NCCL *NCCL;
@@ -47,30 +46,24 @@ struct _n_Group {
 };
 static Group *groups;
 
-typedef struct _n_Nccl Nccl;
-struct _n_Nccl {
-  Group       *group;
-  double      *send, *recv;   /* on the device, */
-  double      *nan;           /* sent and received while nothing has come */
-  PetscScalar *hsend, *hrecv; /* page-locked */
-  int32_t     *index;         /* of the entries sent, and of the sums that come back */
-  GPUCSRStream stream;        /* of messages */
-  GPUCSREvent  packed, came;
-  PetscBool    recorded; /* work is being recorded */
-  int          solving;  /* in a solve */
-  unsigned     posted;   /* exchanges begun, and exchanges done, modulo NUMBERS; the second in page-locked memory, */
-  uint64_t    *done;     /* to which the stream copies */
-  uint64_t    *number;   /* 0 to NUMBERS - 1, on the device */
-  uint64_t     seen;     /* done, at the thread's last look */
-  double       since;    /* when the current exchange began, in seconds; 0: none is under way */
-  Nccl        *next;
-};
+typedef struct {
+  GPUCSRWatched watched;
+  Group        *group;
+  double       *send, *recv;   /* on the device, */
+  double       *nan;           /* sent and received while nothing has come */
+  PetscScalar  *hsend, *hrecv; /* page-locked */
+  int32_t      *index;         /* of the entries sent, and of the sums that come back */
+  GPUCSRStream  stream;        /* of messages */
+  GPUCSREvent   packed, came;
+  PetscBool     recorded; /* work is being recorded */
+  int           solving;  /* in a solve */
+  unsigned      posted;   /* exchanges begun, and exchanges done, modulo NUMBERS; the second in page-locked memory, */
+  uint64_t     *done;     /* to which the stream copies */
+  uint64_t     *number;   /* 0 to NUMBERS - 1, on the device */
+  uint64_t      seen;     /* done, at the thread's last look */
+  double        since;    /* when the current exchange began, in seconds; 0: none is under way */
+} Nccl;
 #define NUMBERS 256
-
-static Nccl           *watched;
-static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER; /* of watched */
-static pthread_cond_t  turn  = PTHREAD_COND_INITIALIZER;
-static pthread_t       watcher;
 
 #define CheckNCCL(what, call) \
   do { \
@@ -79,7 +72,7 @@ static pthread_t       watcher;
     PetscCheck(e_ == NCCL_SUCCESS, PETSC_COMM_SELF, PETSC_ERR_LIB, "NCCL: %s failed with %s", what, (*nccl.geterrorstring)(e_)); \
   } while (0)
 
-/* ---- The watching thread calls nothing of PETSc ---- */
+/* ---- The watching thread (sys/peer/alive.h) calls nothing of PETSc ---- */
 
 /* Once: this thread and the program may both find a reason */
 static void GiveUp(Group *o)
@@ -93,8 +86,9 @@ static double Limit(const Nccl *g)
   return __atomic_load_n(&g->solving, __ATOMIC_ACQUIRE) ? g->group->timeout : g->group->patience;
 }
 
-static void Look(Nccl *g)
+static void Look(GPUCSRWatched *watched)
 {
+  Nccl          *g     = (Nccl *)watched;
   Group         *o     = g->group;
   const uint64_t done  = __atomic_load_n(g->done, __ATOMIC_ACQUIRE);
   const double   now   = GPUCSRPeerSeconds();
@@ -109,47 +103,12 @@ static void Look(Nccl *g)
   GiveUp(o);
 }
 
-static void *Watch(void *unused)
-{
-  (void)pthread_mutex_lock(&guard);
-  while (watched) {
-    for (Nccl *g = watched; g; g = g->next) Look(g);
-    GPUCSRPause(&turn, &guard);
-  }
-  (void)pthread_mutex_unlock(&guard);
-  return unused;
-}
-
 static PetscErrorCode WatchBegin(Nccl *g)
 {
-  const PetscBool first = (PetscBool)!watched;
-
   PetscFunctionBegin;
-  (void)pthread_mutex_lock(&guard);
-  g->next = watched;
-  watched = g;
-  (void)pthread_mutex_unlock(&guard);
-  if (first && GPUCSRThreadCreate(&watcher, Watch)) {
-    watched = NULL;
-    SETERRQ(PETSC_COMM_SELF, PETSC_ERR_SYS, "no thread could be started to watch NCCL's exchanges");
-  }
+  g->watched.look = Look;
+  PetscCheck(!GPUCSRWatchBegin(&g->watched), PETSC_COMM_SELF, PETSC_ERR_SYS, "no thread could be started to watch NCCL's exchanges");
   PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static void WatchEnd(const Nccl *g)
-{
-  PetscBool was = PETSC_FALSE;
-
-  (void)pthread_mutex_lock(&guard);
-  for (Nccl **p = &watched; *p; p = &(*p)->next)
-    if (*p == g) {
-      *p  = g->next;
-      was = PETSC_TRUE;
-      break;
-    }
-  (void)pthread_cond_broadcast(&turn);
-  (void)pthread_mutex_unlock(&guard);
-  if (was && !watched) (void)pthread_join(watcher, NULL);
 }
 
 /* Errors once the communicator has ended */
@@ -255,7 +214,7 @@ static PetscErrorCode Destroy_Nccl(GPUCSRHalo h)
 
   PetscFunctionBegin;
   if (works && g->stream) PetscCall(dev->ops->streamsynchronize(dev->id, g->stream)); /* the thread still watches */
-  WatchEnd(g);
+  GPUCSRWatchEnd(&g->watched);
   PetscCall(GroupRelease(&g->group));
   if (works && g->done) PetscCall(dev->ops->hostfree(dev->id, g->done));
   if (works && g->packed) PetscCall(dev->ops->eventdestroy(dev->id, g->packed));

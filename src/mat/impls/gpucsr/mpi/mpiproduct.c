@@ -56,19 +56,6 @@ static PetscErrorCode Try(Step *t, PetscErrorCode (*work)(Step *))
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Prepares both blocks for products of this side, or none: a single block on the device is of no use */
-static PetscErrorCode BlocksReady(Mat Ad, Mat Ao, GPUCSRSide side, PetscBool *ready)
-{
-  PetscFunctionBegin;
-  PetscCall(MatGPUCSRReady_Private(Ad, side, ready));
-  if (!*ready) PetscCall(MatGPUCSRLeave_Private(Ao, ((Mat_SeqGPUCSR *)Ad->spptr)->whynot));
-  else {
-    PetscCall(MatGPUCSRReady_Private(Ao, side, ready));
-    if (!*ready) PetscCall(MatGPUCSRLeave_Private(Ad, ((Mat_SeqGPUCSR *)Ao->spptr)->whynot));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 PetscErrorCode MatGPUCSRHaloForget_Private(Mat A)
 {
   Mat_MPIGPUCSR *g = (Mat_MPIGPUCSR *)A->spptr;
@@ -190,14 +177,13 @@ PetscErrorCode MatGPUCSRReadyAllreduce_Private(Mat A, GPUCSRSide side, PetscBool
   PetscCall(PetscObjectStateGet((PetscObject)A, &state));
   *alone = (PetscBool)(g->halo && g->halo->data && PatternIs(&g->agreed[side], &now) && g->values[side] == state); /* no data: the devices have gone since */
   if (*alone) {
-    PetscCall(BlocksReady(b[0], b[1], side, ready));
-    for (int k = 0; k < 2; k++) PetscCall(MatGPUCSRWarn_Private(b[k], 0, 0, 0));
+    PetscCall(MatGPUCSRBlocksReady_Private(b[0], b[1], side, PETSC_TRUE, ready));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCallMPI(MPI_Comm_rank(comm, &rank));
   PetscCallMPI(MPI_Comm_size(comm, &size));
   PetscCall(MatGPUCSRHaloGraph_Private(A));
-  GPUCSRTry(&attempt, BlocksReady(b[0], b[1], side, ready));
+  GPUCSRTry(&attempt, MatGPUCSRBlocksReady_Private(b[0], b[1], side, PETSC_FALSE, ready));
   PetscCall(HaloChoose(A, b[0], (PetscBool)(!attempt.error && *ready)));
   GPUCSRThen(&attempt, HaloReady(A, b[0], b[1], ready));
   speaker = b[((Mat_SeqGPUCSR *)b[0]->spptr)->warning[0] ? 0 : 1];

@@ -4,21 +4,10 @@
   Columns of a host matrix are staged through page-locked memory, columns of MATSEQDENSECUDA used in place. In a parallel product a rank sends only
   the needed rows of B, one message a column.
 */
-#include "../type/gpucsrimpl.h"
-#include <petscsf.h>
+#include "../type/mpigpucsr.h"
 
 /* Columns of one pass */
 #define TILE 32
-
-/* Data of a product. In parallel: rows of B from other ranks, or sums for those rows, for one pattern of A */
-typedef struct {
-  PetscBool        parallel;
-  PetscSF          sf; /* from this rank's rows of B to the rows of other ranks, in the order of garray */
-  PetscInt         n;
-  PetscScalar     *halo;
-  PetscObjectState pattern;
-  PetscObjectId    block; /* the off-diagonal block: PETSc counts patterns of a new block anew */
-} DenseHalo;
 
 /* Some columns of a product C = A B + D or A^T B + D on this rank */
 typedef struct {
@@ -100,17 +89,6 @@ static PetscErrorCode MultiplyOnHost(Mat A, GPUCSRSide side, int k, const GPUCSR
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Prepares both blocks, or the only block (Ao is NULL); ready: the device works and the plans are current */
-static PetscErrorCode BlocksReady(Mat Ad, Mat Ao, GPUCSRSide side, PetscBool *ready)
-{
-  PetscFunctionBegin;
-  PetscCall(MatGPUCSRReady_Private(Ad, side, ready));
-  if (Ao && *ready) PetscCall(MatGPUCSRReady_Private(Ao, side, ready));
-  PetscCall(MatGPUCSRWarn_Private(Ad, 0, 0, 0));
-  if (Ao) PetscCall(MatGPUCSRWarn_Private(Ao, 0, 0, 0));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Device work of the first block, then of the second. On failure with backend auto, the host continues with the intact operands */
 static PetscErrorCode Try(Mat A, Columns *m, PetscBool *ready)
 {
@@ -128,22 +106,23 @@ static PetscErrorCode Try(Mat A, Columns *m, PetscBool *ready)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* NaN in place of the numbers of a rank that has met an error */
-static void Spoil(PetscScalar *a, size_t ld, size_t n, int k)
-{
-  for (size_t q = 0; q < (size_t)k; q++)
-    for (size_t r = 0; r < n; r++) a[q * ld + r] = (PetscScalar)NAN;
-}
-
 /* A pass over some columns, and its error. Every rank takes all passes, even after an error */
 typedef struct {
   Mat            A, Ad, Ao; /* Ao is NULL on one process */
-  DenseHalo     *h;
+  GPUCSRHalo     h;         /* of A, */
+  PetscScalar   *border;    /* with the rows of B that other ranks need, or sums for them, */
+  PetscScalar   *halo;      /* and rows from other ranks, or sums for those rows */
   int            k;
   GPUCSROperand  b, c;
   size_t         ldb, ldc;
   PetscErrorCode error;
 } Tile;
+
+/* The border's rows of columns c */
+static PetscScalar *Row(const Tile *t, const GPUCSROperand *c, size_t ld, PetscInt q, PetscInt u)
+{
+  return (PetscScalar *)c->p + (size_t)q * ld + t->h->unique[u];
+}
 
 /* Columns of C = A B: rows of B travel while the diagonal block is multiplied, even after an error, which is returned at the end */
 static PetscErrorCode Forward(Tile *t)
@@ -152,19 +131,22 @@ static PetscErrorCode Forward(Tile *t)
   PetscBool ready = PETSC_FALSE;
 
   PetscFunctionBegin;
-  GPUCSRKeep(&t->error, BlocksReady(t->Ad, t->Ao, GPUCSR_FORWARD, &ready));
+  GPUCSRKeep(&t->error, MatGPUCSRBlocksReady_Private(t->Ad, t->Ao, GPUCSR_FORWARD, PETSC_TRUE, &ready));
   if (t->Ao) {
-    for (PetscInt q = 0; q < t->k; q++) PetscCall(PetscSFBcastBegin(t->h->sf, MPIU_SCALAR, (const PetscScalar *)t->b.p + (size_t)q * t->ldb, t->h->halo + q * t->h->n, MPI_REPLACE));
+    for (PetscInt q = 0; q < t->k; q++) {
+      for (PetscInt u = 0; u < t->h->nunique; u++) t->border[q * t->h->nunique + u] = *Row(t, &t->b, t->ldb, q, u);
+      PetscCall(PetscSFBcastBegin(t->h->sf, MPIU_SCALAR, t->border + q * t->h->nunique, t->halo + q * t->h->nrecv, MPI_REPLACE));
+    }
     d.c = (GPUCSROperand){.place = GPUCSR_NATIVE};
     /* both blocks must have the same native type */
     if (ready && ((Mat_SeqGPUCSR *)t->Ad->spptr)->precision != ((Mat_SeqGPUCSR *)t->Ao->spptr)->precision) ready = PETSC_FALSE;
   }
   GPUCSRKeep(&t->error, Try(t->A, &d, &ready));
   if (t->Ao) {
-    for (PetscInt q = 0; q < t->k; q++) PetscCall(PetscSFBcastEnd(t->h->sf, MPIU_SCALAR, (const PetscScalar *)t->b.p + (size_t)q * t->ldb, t->h->halo + q * t->h->n, MPI_REPLACE));
+    for (PetscInt q = 0; q < t->k; q++) PetscCall(PetscSFBcastEnd(t->h->sf, MPIU_SCALAR, t->border + q * t->h->nunique, t->halo + q * t->h->nrecv, MPI_REPLACE));
     o.A   = t->Ao;
-    o.b   = (GPUCSROperand){.p = t->h->halo, .place = GPUCSR_HOST};
-    o.ldb = (size_t)t->h->n;
+    o.b   = (GPUCSROperand){.p = t->halo, .place = GPUCSR_HOST};
+    o.ldb = (size_t)t->h->nrecv;
     o.d   = d.c.p;
     GPUCSRKeep(&t->error, Try(t->A, &o, &ready));
   }
@@ -182,11 +164,11 @@ static PetscErrorCode Backward(Tile *t)
   PetscBool ready = PETSC_FALSE;
 
   PetscFunctionBegin;
-  GPUCSRKeep(&t->error, BlocksReady(t->Ad, t->Ao, GPUCSR_TRANSPOSE, &ready));
+  GPUCSRKeep(&t->error, MatGPUCSRBlocksReady_Private(t->Ad, t->Ao, GPUCSR_TRANSPOSE, PETSC_TRUE, &ready));
   if (t->Ao) {
     o.A   = t->Ao;
-    o.c   = (GPUCSROperand){.p = t->h->halo, .place = GPUCSR_HOST};
-    o.ldc = (size_t)t->h->n;
+    o.c   = (GPUCSROperand){.p = t->halo, .place = GPUCSR_HOST};
+    o.ldc = (size_t)t->h->nrecv;
     GPUCSRKeep(&t->error, Try(t->A, &o, &ready));
   }
   GPUCSRKeep(&t->error, Try(t->A, &d, &ready));
@@ -195,9 +177,13 @@ static PetscErrorCode Backward(Tile *t)
     GPUCSRKeep(&t->error, MultiplyOnHost(t->Ad, GPUCSR_TRANSPOSE, t->k, &t->b, t->ldb, &t->c, t->ldc, PETSC_FALSE));
   }
   if (t->Ao) {
-    if (t->error) Spoil(t->h->halo, (size_t)t->h->n, (size_t)t->h->n, t->k);
-    for (PetscInt q = 0; q < t->k; q++) PetscCall(PetscSFReduceBegin(t->h->sf, MPIU_SCALAR, t->h->halo + q * t->h->n, (PetscScalar *)t->c.p + (size_t)q * t->ldc, MPIU_SUM));
-    for (PetscInt q = 0; q < t->k; q++) PetscCall(PetscSFReduceEnd(t->h->sf, MPIU_SCALAR, t->h->halo + q * t->h->n, (PetscScalar *)t->c.p + (size_t)q * t->ldc, MPIU_SUM));
+    for (PetscInt e = 0; e < (t->error ? t->k * t->h->nrecv : 0); e++) t->halo[e] = (PetscScalar)NAN; /* in place of the numbers of a rank that has met an error */
+    PetscCall(PetscArrayzero(t->border, t->k * t->h->nunique));
+    for (PetscInt q = 0; q < t->k; q++) PetscCall(PetscSFReduceBegin(t->h->sf, MPIU_SCALAR, t->halo + q * t->h->nrecv, t->border + q * t->h->nunique, MPIU_SUM));
+    for (PetscInt q = 0; q < t->k; q++) {
+      PetscCall(PetscSFReduceEnd(t->h->sf, MPIU_SCALAR, t->halo + q * t->h->nrecv, t->border + q * t->h->nunique, MPIU_SUM));
+      for (PetscInt u = 0; u < t->h->nunique; u++) *Row(t, &t->c, t->ldc, q, u) += t->border[q * t->h->nunique + u];
+    }
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -240,34 +226,6 @@ PetscErrorCode MatGPUCSRDenseRestore_Private(Mat B, PetscBool write, GPUCSROpera
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode HaloFree(DenseHalo *h)
-{
-  PetscFunctionBegin;
-  PetscCall(PetscSFDestroy(&h->sf));
-  PetscCall(PetscFree(h->halo));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Collective: the halo of A's pattern now */
-static PetscErrorCode HaloGet(Mat A, PetscInt columns, DenseHalo *h)
-{
-  const PetscInt *garray;
-  Mat             Ao;
-
-  PetscFunctionBegin;
-  PetscCall(MatMPIAIJGetSeqAIJ(A, NULL, &Ao, &garray));
-  if (h->sf && h->pattern == A->nonzerostate && h->block == ((PetscObject)Ao)->id) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(HaloFree(h));
-  h->n       = Ao->cmap->n;
-  h->pattern = A->nonzerostate;
-  h->block   = ((PetscObject)Ao)->id;
-  PetscCall(PetscMalloc1((size_t)h->n * (size_t)PetscMin(TILE, columns), &h->halo));
-  PetscCall(PetscSFCreate(PetscObjectComm((PetscObject)A), &h->sf));
-  PetscCall(PetscSFSetGraphLayout(h->sf, A->cmap, h->n, NULL, PETSC_COPY_VALUES, garray));
-  PetscCall(PetscSFSetUp(h->sf));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* A has been converted to another type */
 static PetscErrorCode NumericByParent(Mat A, PetscBool forward, Mat B, Mat C)
 {
@@ -285,17 +243,19 @@ static PetscErrorCode Numeric(Mat A, PetscBool forward, Mat B, Mat C)
 {
   const PetscInt K = B->cmap->N;
   GPUCSROperand  b, c;
-  Tile           t = {.A = A, .Ad = A, .h = (DenseHalo *)C->product->data};
+  Tile           t = {.A = A, .Ad = A};
   GPUCSRDevice   dev;
 
   PetscFunctionBegin;
-  if (!GPUCSRIsType(A, t.h->parallel ? MATMPIAIJGPUCSR : MATSEQAIJGPUCSR)) {
+  if (!MatGPUCSRIs(A)) {
     PetscCall(NumericByParent(A, forward, B, C));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  if (t.h->parallel) {
-    PetscCall(HaloGet(A, K, t.h));
+  if (GPUCSRIsType(A, MATMPIAIJGPUCSR)) {
     PetscCall(MatMPIAIJGetSeqAIJ(A, &t.Ad, &t.Ao, NULL));
+    PetscCall(MatGPUCSRHaloGraph_Private(A));
+    t.h = ((Mat_MPIGPUCSR *)A->spptr)->halo;
+    PetscCall(PetscMalloc2((size_t)PetscMin(TILE, K) * (size_t)t.h->nunique, &t.border, (size_t)PetscMin(TILE, K) * (size_t)t.h->nrecv, &t.halo));
   }
   PetscCall(MatGPUCSRDenseGet_Private(B, PETSC_FALSE, &b, &t.ldb));
   PetscCall(MatGPUCSRDenseGet_Private(C, PETSC_TRUE, &c, &t.ldc));
@@ -313,6 +273,7 @@ static PetscErrorCode Numeric(Mat A, PetscBool forward, Mat B, Mat C)
   if (dev) PetscCall(GPUCSRDeviceSynchronize(dev));
   PetscCall(MatGPUCSRDenseRestore_Private(C, PETSC_TRUE, &c));
   PetscCall(MatGPUCSRDenseRestore_Private(B, PETSC_FALSE, &b));
+  PetscCall(PetscFree2(t.border, t.halo));
   PetscCall(t.error);
   PetscCall(MatSetOption(C, MAT_NO_OFF_PROC_ENTRIES, PETSC_TRUE));
   PetscCall(MatAssemblyBegin(C, MAT_FINAL_ASSEMBLY));
@@ -336,29 +297,19 @@ static PetscErrorCode MatTransposeMatMultNumeric_GPUCSR_Dense(Mat A, Mat B, Mat 
   return Numeric(A, PETSC_FALSE, B, C);
 }
 
-static PetscErrorCode DenseHaloDestroy(void *data)
-{
-  DenseHalo *h = (DenseHalo *)GPUCSRProductData(data);
-
-  PetscFunctionBegin;
-  PetscCall(HaloFree(h));
-  PetscCall(PetscFree(h));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Collective: do all ranks have a device for this side? */
-static PetscErrorCode AllReady(Mat A, GPUCSRSide side, PetscBool parallel, PetscBool *ready)
+static PetscErrorCode AllReady(Mat A, GPUCSRSide side, PetscBool *ready)
 {
   PetscMPIInt    mine, all;
   PetscErrorCode ierr;
   Mat            Ad = A, Ao = NULL;
 
   PetscFunctionBegin;
-  if (parallel) {
+  if (GPUCSRIsType(A, MATMPIAIJGPUCSR)) {
     PetscUseMethod(A, "MatGPUCSRSetUp_C", (Mat, PetscBool), (A, (PetscBool)(side == GPUCSR_TRANSPOSE)));
     PetscCall(MatMPIAIJGetSeqAIJ(A, &Ad, &Ao, NULL));
   }
-  ierr = BlocksReady(Ad, Ao, side, ready);
+  ierr = MatGPUCSRBlocksReady_Private(Ad, Ao, side, PETSC_TRUE, ready);
   mine = ierr ? -1 : (*ready ? 1 : 0);
   PetscCallMPI(MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)A)));
   PetscCall(ierr);
@@ -371,13 +322,11 @@ static PetscErrorCode MatProductSymbolic_GPUCSR_Dense(Mat C)
 {
   Mat             A = C->product->A, B = C->product->B;
   const PetscBool forward = (PetscBool)(C->product->type == MATPRODUCT_AB);
-  DenseHalo      *h;
   PetscBool       dense, ready;
-  PetscBool       parallel = GPUCSRIsType(A, MATMPIAIJGPUCSR);
 
   PetscFunctionBegin;
   PetscCheck(forward ? A->cmap->rstart == B->rmap->rstart && A->cmap->rend == B->rmap->rend : A->rmap->rstart == B->rmap->rstart && A->rmap->rend == B->rmap->rend, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ, "The layout of the dense matrix' rows differs from that of the %s of the sparse matrix", forward ? "columns" : "rows");
-  PetscCall(AllReady(A, forward ? GPUCSR_FORWARD : GPUCSR_TRANSPOSE, parallel, &ready));
+  PetscCall(AllReady(A, forward ? GPUCSR_FORWARD : GPUCSR_TRANSPOSE, &ready));
   if (!ready) {
     C->ops->productsymbolic = NULL;
     PetscCall(MatGPUCSRProductOfParents_Private(C));
@@ -390,10 +339,6 @@ static PetscErrorCode MatProductSymbolic_GPUCSR_Dense(Mat C)
   PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)C, &dense, MATSEQDENSE, MATMPIDENSE, ""));
   if (!dense) PetscCall(MatSetType(C, ((PetscObject)B)->type_name));
   PetscCall(MatSetUp(C));
-  PetscCall(PetscNew(&h));
-  C->product->data    = h;
-  C->product->destroy = DenseHaloDestroy;
-  h->parallel         = parallel;
   if (forward) C->ops->matmultnumeric = MatMatMultNumeric_GPUCSR_Dense;
   else C->ops->transposematmultnumeric = MatTransposeMatMultNumeric_GPUCSR_Dense;
   C->ops->productnumeric  = MatProductNumeric_GPUCSR_Dense;

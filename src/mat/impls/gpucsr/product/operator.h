@@ -28,6 +28,18 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRStream_Private(GPUCSRDevice, GPUCSROperand
 GPUCSR_INTERN PetscErrorCode MatGPUCSRVecGet_Private(GPUCSRDevice, Vec, PetscBool read, PetscBool write, GPUCSROperand *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRVecRestore_Private(GPUCSRDevice, Vec, PetscBool read, PetscBool write, GPUCSROperand *);
 
+/* A vector's array on a device, or a copy of its array on the host */
+typedef struct {
+  Vec           v; /* NULL: there is none */
+  PetscBool     read, write;
+  GPUCSROperand o;
+  GPUCSRBuffer  copy;
+  double       *p;
+} GPUCSRVecArray;
+
+GPUCSR_INTERN PetscErrorCode MatGPUCSRArrayGet_Private(GPUCSRDevice, Vec, PetscBool read, PetscBool write, GPUCSRVecArray *);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRArrayRestore_Private(GPUCSRDevice, GPUCSRVecArray *, PetscErrorCode);
+
 /* ---- the operator of a solve ---- */
 
 /* Identifies the matrix that a plan was made from: no two states of any matrices of the process have the same numbers */

@@ -235,6 +235,56 @@ PetscErrorCode MatGPUCSRVecRestore_Private(GPUCSRDevice dev, Vec v, PetscBool re
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The array of v on dev, for work in the order of its stream; without entries it is an address. v may be NULL */
+PetscErrorCode MatGPUCSRArrayGet_Private(GPUCSRDevice dev, Vec v, PetscBool read, PetscBool write, GPUCSRVecArray *a)
+{
+  size_t n;
+
+  PetscFunctionBegin;
+  *a = (GPUCSRVecArray){.read = read, .write = write};
+  if (!v) PetscFunctionReturn(PETSC_SUCCESS);
+  n = (size_t)v->map->n;
+  PetscCall(MatGPUCSRVecGet_Private(dev, v, read, write, &a->o));
+  a->v = v;
+  a->p = (double *)a->o.p;
+  if (a->o.place == GPUCSR_DEVICE && !a->o.vecgpu) PetscCall(GPUCSRDeviceSynchronize(dev)); /* PETSc's stream */
+  if (n && (a->o.place == GPUCSR_DEVICE || !dev->ops->separate)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUCSRBufferGrow(dev, sizeof(double) * n, "a copy of a vector", &a->copy));
+  a->p = (double *)a->copy.p;
+  if (!read) PetscFunctionReturn(PETSC_SUCCESS);
+  if (n) PetscCall(GPUCSRUpload(dev, a->p, GPUCSR_DOUBLE, a->o.p, GPUCSR_DOUBLE, n, PETSC_FALSE, dev->stream, NULL));
+  VecGPUCrossed(PETSC_TRUE, n);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* All of it or nothing: the host may go on after an error */
+static PetscErrorCode BringBack(GPUCSRDevice dev, const GPUCSRVecArray *a)
+{
+  const size_t   n = (size_t)a->v->map->n;
+  double        *all;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1(n, &all));
+  ierr = GPUCSRDownload(dev, all, GPUCSR_DOUBLE, a->p, GPUCSR_DOUBLE, n, PETSC_FALSE, dev->stream);
+  if (!ierr) PetscCall(PetscArraycpy((double *)a->o.p, all, n));
+  PetscCall(PetscFree(all));
+  VecGPUCrossed(PETSC_FALSE, n);
+  PetscFunctionReturn(ierr);
+}
+
+/* ierr: of the work until now; after an error a copied array keeps its entries */
+PetscErrorCode MatGPUCSRArrayRestore_Private(GPUCSRDevice dev, GPUCSRVecArray *a, PetscErrorCode ierr)
+{
+  PetscFunctionBegin;
+  if (!a->v) PetscFunctionReturn(ierr);
+  if (!ierr && a->copy.p && a->write && a->v->map->n) ierr = BringBack(dev, a);
+  if (!ierr && a->o.place == GPUCSR_DEVICE && !a->o.vecgpu) ierr = (*dev->ops->streamsynchronize)(dev->id, dev->stream);
+  PetscCall(GPUCSRBufferFree(dev, &a->copy));
+  PetscCall(MatGPUCSRVecRestore_Private(dev, a->v, a->read, a->write, &a->o));
+  PetscFunctionReturn(ierr);
+}
+
 /* An error leaves the arrays taken so far, for MatGPUCSRVectorsRestore_Private() */
 PetscErrorCode MatGPUCSRVectorsGet_Private(GPUCSRDevice dev, GPUCSRVectors *v)
 {

@@ -1,118 +1,58 @@
 /*
-  Advice, before the first product: the CPU or the GPU for a matrix' products, and for iterations of conjugate gradients. plan/advise.c has the model;
+  Advice, before the first product: the CPU or the GPU for a matrix' products, and for iterations of conjugate gradients. foretell.c has the model;
   this file applies it to the matrix and the machine, and prints the result.
 */
 #include "report.h"
-#include "../blackbox/plan/advise.h"
 #include <string.h>
 #include <unistd.h>
 
 const char *const MatGPUCSRPlaces[] = {"cpu", "host_vectors", "device_vectors", "solver", "MatGPUCSRPlace", "MAT_GPUCSR_PLACE_", NULL};
 
-#define TIMED 7 /* repetitions */
-
-/* A MATGPUCSR or a MATSEQAIJ */
-typedef struct {
-  Mat             A;
-  Mat_SeqGPUCSR  *g; /* NULL: of another type */
-  MatGPUCSRConfig config;
-  GPUCSRDevice    dev; /* a GPU; NULL: none */
-  char            nodevice[256];
-} Subject;
-
-static PetscErrorCode SubjectGet(Mat A, Subject *s)
-{
-  PetscBool mpi, seq, isgpucsr;
-
-  PetscFunctionBegin;
-  PetscCall(PetscMemzero(s, sizeof(*s)));
-  PetscCheck(A->assembled, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONGSTATE, "The matrix must be assembled first: call MatAssemblyBegin() and MatAssemblyEnd()");
-  PetscCall(PetscObjectBaseTypeCompare((PetscObject)A, MATMPIAIJ, &mpi));
-  if (mpi) PetscCall(MatMPIAIJGetSeqAIJ(A, &A, NULL, NULL));
-  PetscCall(PetscObjectBaseTypeCompare((PetscObject)A, MATSEQAIJ, &seq));
-  PetscCheck(seq, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONG, "No model covers a matrix of type %s: MatConvert() it to aij or gpucsr first", ((PetscObject)A)->type_name);
-  PetscCheck(GPUCSR_SCALAR_IS_DOUBLE, PETSC_COMM_SELF, PETSC_ERR_SUP, "No model covers the numbers of this PETSc: products run on a GPU in real double precision alone");
-  s->A = A;
-  PetscCall(MatGPUCSRIs_Private(A, &isgpucsr));
-  if (isgpucsr) {
-    s->g      = (Mat_SeqGPUCSR *)A->spptr;
-    s->config = s->g->base.config;
-  } else PetscCall(MatGPUCSRConfigDefault_Private(&s->config));
-  PetscCall(GPUCSRDeviceOpen("cuda", &s->dev, s->nodevice, sizeof(s->nodevice)));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Copies row pointers of 64 bits to 32 bits */
-static PetscErrorCode SourceGet(const Subject *s, GPUCSRSource *src, int32_t **copy)
-{
-  const PetscInt *i, *j;
-  PetscScalar    *a;
-
-  PetscFunctionBegin;
-  PetscCall(MatGPUCSRFetch_Private(s->A));
-  PetscCall(MatSeqAIJGetCSRAndMemType(s->A, &i, &j, &a, NULL));
-  PetscCheck(s->A->rmap->n <= INT32_MAX - 1024 && s->A->cmap->n <= INT32_MAX - 1024 && i[s->A->rmap->n] <= INT32_MAX - 1024, PETSC_COMM_SELF, PETSC_ERR_SUP, "No model covers a block of %" PetscInt_FMT " rows, %" PetscInt_FMT " columns and %" PetscInt_FMT " nonzeros, which does not fit the 32-bit indices of the device formats: use more ranks",
-             s->A->rmap->n, s->A->cmap->n, i[s->A->rmap->n]);
-  *src  = (GPUCSRSource){.m = (int)s->A->rmap->n, .n = (int)s->A->cmap->n, .nnz = (int64_t)i[s->A->rmap->n], .j = j, .a = a};
-  *copy = NULL;
-#if defined(PETSC_USE_64BIT_INDICES)
-  PetscCall(PetscMalloc1(src->m + 1, copy));
-  for (int r = 0; r <= src->m; r++) (*copy)[r] = (int32_t)i[r];
-  src->i = *copy;
-#else
-  src->i = i;
-#endif
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* MatMult() of MATSEQAIJ, the least of several times: other programs may use the core */
-static PetscErrorCode TimeProduct(const Subject *s, double *seconds)
+#define TIMED 7   /* repetitions, */
+#define LIMIT 0.1 /* and seconds from which on one is enough */
+
+static PetscErrorCode TimeProduct(Mat A, double *seconds)
 {
-  Vec    x, z;
-  int    batch = 1;
-  double t0, t1;
+  const double begin = GPUCSRNow();
+  int          batch = 1;
+  double       t0, t1;
+  Vec          x, z;
 
   PetscFunctionBegin;
-  PetscCall(VecCreateSeq(PETSC_COMM_SELF, s->A->cmap->n, &x));
-  PetscCall(VecCreateSeq(PETSC_COMM_SELF, s->A->rmap->n, &z));
+  PetscCall(VecCreateSeq(PETSC_COMM_SELF, A->cmap->n, &x));
+  PetscCall(VecCreateSeq(PETSC_COMM_SELF, A->rmap->n, &z));
   PetscCall(VecSet(x, 1));
-  for (int k = -2; k < TIMED; k++) { /* the first finds the vectors cold; later ones find branches predicted */
+  *seconds = PETSC_MAX_REAL;
+  for (int k = -2; k < TIMED && (k < 1 || GPUCSRNow() - begin < LIMIT); k++) { /* the first finds the vectors cold; later ones find branches predicted */
     t0 = GPUCSRNow();
-    for (int q = 0; q < batch; q++) PetscCall((*(s->g ? s->g->base.parent.mult : s->A->ops->mult))(s->A, x, z));
+    for (int q = 0; q < batch; q++) PetscCall((*((Mat_GPUCSR *)A->spptr)->parent.mult)(A, x, z));
     t1 = GPUCSRNow();
     if (k == -1) batch = (int)PetscMin(100, 1 + 1e-4 / PetscMax(1e-7, t1 - t0));
-    if (k >= 0) *seconds = k ? PetscMin(*seconds, (t1 - t0) / batch) : (t1 - t0) / batch;
+    if (k >= 0) *seconds = PetscMin(*seconds, (t1 - t0) / batch);
   }
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&z));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Can CG solve with A? Tests the sums of its entries: x'A = (A x)' for an x without structure, and a positive diagonal */
-static PetscErrorCode ForCG(const GPUCSRSource *s, PetscBool *cg)
+/* Can CG solve with A, symmetric and with a positive diagonal? */
+static PetscErrorCode ForCG(Mat A, PetscBool *cg)
 {
-  PetscReal *sum, size = 0, differ = 0;
+  const struct _MatOps *parent = &((Mat_GPUCSR *)A->spptr)->parent;
+  PetscReal             size, least;
+  Vec                   d;
 
   PetscFunctionBegin;
-  *cg = (PetscBool)(s->m == s->n);
+  *cg = (PetscBool)(A->rmap->n == A->cmap->n);
   if (!*cg) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscCalloc1(s->m, &sum));
-  for (int r = 0; r < s->m; r++) {
-    PetscReal diagonal = 0;
-
-    for (int32_t e = s->i[r]; e < s->i[r + 1]; e++) {
-      const PetscReal a = PetscRealPart(s->a[e]), xr = fmod(0.6180339887498949 * r, 1), xc = fmod(0.6180339887498949 * (PetscReal)s->j[e], 1);
-
-      sum[r] += a * xc;
-      sum[s->j[e]] -= a * xr;
-      size += PetscAbsReal(a);
-      if (s->j[e] == r) diagonal += a;
-    }
-    if (!(diagonal > 0)) *cg = PETSC_FALSE;
-  }
-  for (int r = 0; r < s->m; r++) differ += PetscAbsReal(sum[r]);
-  if (!(differ <= 1e-10 * size)) *cg = PETSC_FALSE;
-  PetscCall(PetscFree(sum));
+  PetscCall((*parent->norm)(A, NORM_INFINITY, &size));
+  PetscCall(MatIsTranspose(A, A, 1e-10 * size, cg));
+  PetscCall(VecCreateSeq(PETSC_COMM_SELF, A->rmap->n, &d));
+  PetscCall((*parent->getdiagonal)(A, d));
+  PetscCall(VecMin(d, NULL, &least));
+  PetscCall(VecDestroy(&d));
+  if (!(least > 0)) *cg = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -148,55 +88,50 @@ static PetscErrorCode Recommend(MatGPUCSRAdvice *a, PetscBool forcg)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Limits of the numbers */
-static PetscErrorCode Note(const Subject *s, MatGPUCSRAdvice *a)
+/* Limits of the numbers. dev NULL: the reason is in why */
+static PetscErrorCode Note(GPUCSRDevice dev, const char why[], MatGPUCSRAdvice *a)
 {
   const char *machine;
   double      scale[GPUCSR_NPARTS], processors;
 
   PetscFunctionBegin;
   PetscCall(GPUCSRProfileMachine(&machine));
-  PetscCall(GPUCSRProfileScale(s->dev, scale, &processors));
-  a->device = (PetscBool)(s->dev && s->dev->ops->kernels);
-  if (!a->device) PetscCall(PetscSNPrintf(a->note, sizeof(a->note), "there is no GPU here (%s): its times are those of the profile's, %s", s->dev ? s->dev->props.name : s->nodevice, machine));
-  else if (strcmp(machine, s->dev->props.name))
-    PetscCall(PetscSNPrintf(a->note, sizeof(a->note), "the profile is of another GPU, %s%s; this one is %s: `make tune` and -mat_gpucsr_profile give its own times", machine, scale[GPUCSR_MEMORY] == 1 ? "" : ", scaled", s->dev->props.name));
-  else if (s->dev->props.memory && a->bytes[MAT_GPUCSR_PLACE_DEVICE_VECTORS] > (double)s->dev->props.memory)
-    PetscCall(PetscSNPrintf(a->note, sizeof(a->note), "the matrix does not fit the GPU's %.0f GB: use more GPUs", 1e-9 * (double)s->dev->props.memory));
+  PetscCall(GPUCSRProfileScale(dev, scale, &processors));
+  a->device = (PetscBool)(dev && dev->ops->kernels);
+  if (!a->device) PetscCall(PetscSNPrintf(a->note, sizeof(a->note), "there is no GPU here (%s): its times are those of the profile's, %s", dev ? dev->props.name : why, machine));
+  else if (strcmp(machine, dev->props.name))
+    PetscCall(PetscSNPrintf(a->note, sizeof(a->note), "the profile is of another GPU, %s%s; this one is %s: `make tune` and -mat_gpucsr_profile give its own times", machine, scale[GPUCSR_MEMORY] == 1 ? "" : ", scaled", dev->props.name));
+  else if (dev->props.memory && a->bytes[MAT_GPUCSR_PLACE_DEVICE_VECTORS] > (double)dev->props.memory) PetscCall(PetscSNPrintf(a->note, sizeof(a->note), "the matrix does not fit the GPU's %.0f GB: use more GPUs", 1e-9 * (double)dev->props.memory));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static GPUCSRPrecision Precision(const Subject *s)
+/* A: a MATSEQAIJGPUCSR */
+static PetscErrorCode Advice(Mat A, MatGPUCSRAdvice *a)
 {
-  return s->config.precision == MAT_GPUCSR_SINGLE ? GPUCSR_PRECISION_SINGLE : s->config.precision == MAT_GPUCSR_MIXED ? GPUCSR_PRECISION_MIXED : GPUCSR_PRECISION_DOUBLE;
-}
-
-static PetscErrorCode Advice(const Subject *s, const GPUCSRSource *src, MatGPUCSRAdvice *a)
-{
-  const GPUCSRPrecision precision = Precision(s);
-  GPUCSRFeatures        f         = {0};
-  GPUCSRHostTimes       host;
-  GPUCSRForetold        t;
-  PetscBool             forcg;
+  const MatGPUCSRConfig *c         = &((Mat_GPUCSR *)A->spptr)->config;
+  const GPUCSRPrecision  precision = c->precision == MAT_GPUCSR_SINGLE ? GPUCSR_PRECISION_SINGLE : c->precision == MAT_GPUCSR_MIXED ? GPUCSR_PRECISION_MIXED : GPUCSR_PRECISION_DOUBLE;
+  const PetscInt        *i;
+  GPUCSRFeatures         f   = {0};
+  GPUCSRDevice           dev = NULL;
+  GPUCSRSource           s;
+  double                 host = 0;
+  PetscBool              forcg;
+  char                   why[256];
 
   PetscFunctionBegin;
-  PetscCheck(src->m > 0 && src->n > 0 && src->nnz > 0, PETSC_COMM_SELF, PETSC_ERR_SUP, "No model covers a matrix of %d rows, %d columns and %.0f nonzeros: it has no entries", src->m, src->n, (double)src->nnz);
-  PetscCall(GPUCSRSourceInspect(src, precision, (int)GPUCSRSettingsGlobal.threads, &f));
-  PetscCall(GPUCSRHostTimesMeasure(src, &host));
-  if ((double)src->nnz <= GPUCSRMachineShared.timed_entries) PetscCall(TimeProduct(s, &host.product));
-  PetscCall(GPUCSRForetell(s->dev, &f, precision, &s->config.request, &host, &t));
-  a->format         = t.format->name;
-  a->kernel         = t.kernel ? t.kernel->name : "none";
-  a->kernel_product = t.kernelproduct;
-  PetscCall(PetscArraycpy(a->product, t.product, 4));
-  PetscCall(PetscArraycpy(a->iteration, t.iteration, 4));
-  PetscCall(PetscArraycpy(a->bytes, t.bytes, 4));
-  PetscCall(PetscArraycpy(a->products, t.products, 4));
-  PetscCall(PetscArraycpy(a->iterations, t.iterations, 4));
-  PetscCall(PetscArraycpy(a->each, t.bytesofeach, 4));
-  PetscCall(ForCG(src, &forcg));
+  PetscCall(MatGPUCSRFetch_Private(A));
+  PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, NULL, NULL, NULL));
+  PetscCheck(A->rmap->n <= INT32_MAX - 1024 && A->cmap->n <= INT32_MAX - 1024 && i[A->rmap->n] <= INT32_MAX - 1024, PETSC_COMM_SELF, PETSC_ERR_SUP, "No model covers a block of %" PetscInt_FMT " rows, %" PetscInt_FMT " columns and %" PetscInt_FMT " nonzeros, which does not fit 32-bit indices",
+             A->rmap->n, A->cmap->n, i[A->rmap->n]);
+  PetscCall(MatGPUCSRSource_Private(A, &s));
+  PetscCheck(s.m > 0 && s.n > 0 && s.nnz > 0, PETSC_COMM_SELF, PETSC_ERR_SUP, "No model covers a matrix of %d rows, %d columns and %.0f nonzeros: it has no entries", s.m, s.n, (double)s.nnz);
+  PetscCall(GPUCSRDeviceOpen("cuda", &dev, why, sizeof(why)));
+  PetscCall(GPUCSRSourceInspect(&s, precision, (int)GPUCSRSettingsGlobal.threads, &f));
+  PetscCall(TimeProduct(A, &host));
+  PetscCall(MatGPUCSRForetell_Private(dev, &f, precision, &c->request, host, a));
+  PetscCall(ForCG(A, &forcg));
   PetscCall(Recommend(a, forcg));
-  PetscCall(Note(s, a));
+  PetscCall(Note(dev, why, a));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -219,25 +154,29 @@ static PetscErrorCode Advice(const Subject *s, const GPUCSRSource *src, MatGPUCS
   Notes:
   For a parallel matrix the advice is about this rank's diagonal block.
 
-  The host's times are measured in milliseconds; the GPU's times come from the profile. Without a GPU, `note` names the profile's GPU.
+  A few products are timed on the host; the GPU's times come from the profile. Without a GPU, `note` names the profile's GPU.
 
 .seealso: `MATGPUCSR`, `MatGPUCSRAdvice`, `MatGPUCSRAdvise()`
 @*/
 PetscErrorCode MatGPUCSRGetAdvice(Mat A, MatGPUCSRAdvice *advice)
 {
-  Subject        s;
-  GPUCSRSource   src;
-  int32_t       *copy;
+  PetscBool      mpi, seq;
   PetscErrorCode ierr;
+  Mat            B = NULL;
 
   PetscFunctionBegin;
   PetscValidHeaderSpecific(A, MAT_CLASSID, 1);
   PetscAssertPointerCompat(advice, 2);
   PetscCall(PetscMemzero(advice, sizeof(*advice)));
-  PetscCall(SubjectGet(A, &s));
-  PetscCall(SourceGet(&s, &src, &copy));
-  ierr = Advice(&s, &src, advice);
-  PetscCall(PetscFree(copy));
+  PetscCheck(A->assembled, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONGSTATE, "The matrix must be assembled first: call MatAssemblyBegin() and MatAssemblyEnd()");
+  PetscCall(PetscObjectBaseTypeCompare((PetscObject)A, MATMPIAIJ, &mpi));
+  if (mpi) PetscCall(MatMPIAIJGetSeqAIJ(A, &A, NULL, NULL));
+  PetscCall(PetscObjectBaseTypeCompare((PetscObject)A, MATSEQAIJ, &seq));
+  PetscCheck(seq, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONG, "No model covers a matrix of type %s: MatConvert() it to aij or gpucsr first", ((PetscObject)A)->type_name);
+  PetscCheck(GPUCSR_SCALAR_IS_DOUBLE, PETSC_COMM_SELF, PETSC_ERR_SUP, "No model covers the numbers of this PETSc: products run on a GPU in real double precision alone");
+  if (!GPUCSRIsType(A, MATSEQAIJGPUCSR)) PetscCall(MatConvert(A, MATSEQAIJGPUCSR, MAT_INITIAL_MATRIX, &B));
+  ierr = Advice(B ? B : A, advice);
+  PetscCall(MatDestroy(&B));
   PetscFunctionReturn(ierr);
 }
 

@@ -5,8 +5,7 @@
 
   Predictions decide, not measurements: the same program computes the same bits in every run. A growing or shrinking matrix stays in its place until the other place is better by a margin.
 */
-#include "../type/gpucsrimpl.h"
-#include "../blackbox/plan/advise.h"
+#include "report.h"
 
 /* Launch, and the bytes of a small matrix, which the cache holds */
 static double Kernel(const GPUCSRMachine *t, double entries)
@@ -31,15 +30,13 @@ static PetscErrorCode Judge(Mat A, Mat_SeqGPUCSR *g)
   const GPUCSRMachine *t = GPUCSRMachineOf(g->dev);
   const double         m = (double)A->rmap->n, n = (double)A->cmap->n;
   const PetscInt      *i;
-  GPUCSRHostTimes      host;
   PetscBool            before = g->small;
 
   PetscFunctionBegin;
   if (g->smallat == 1 + (double)A->nonzerostate) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, NULL, NULL, NULL));
-  GPUCSRHostTimesUsual(m, (double)i[A->rmap->n], &host);
-  g->foretold[0] = host.product;
-  g->foretold[1] = GPUCSRHostVectorsTime(m, n, Kernel(t, (double)i[A->rmap->n]), sizeof(double), 1);
+  g->foretold[0] = MatGPUCSRHostProductTime(m, (double)i[A->rmap->n]);
+  g->foretold[1] = MatGPUCSRHostVectorsTime(m, n, Kernel(t, (double)i[A->rmap->n]), sizeof(double), 1);
   g->small       = (PetscBool)(g->foretold[0] * (before ? 1 / t->small_margin : t->small_margin) < g->foretold[1]);
   if (g->small != before || !g->smallat) PetscCall(PetscInfo(A, "Products of host vectors run on the %s: predicted %g us there, %g on the device\n", g->small ? "host" : "device", 1e6 * g->foretold[0], 1e6 * g->foretold[1]));
   g->smallat = 1 + (double)A->nonzerostate;

@@ -20,10 +20,8 @@ static PetscErrorCode Shared(const Mat M[], PetscErrorCode (**f)(Mat))
   *f = NULL;
   for (int k = 0; M[k]; k++) {
     PetscErrorCode (*own)(Mat) = M[k]->ops->productsetfromoptions;
-    PetscBool isgpucsr;
 
-    PetscCall(MatGPUCSRIs_Private(M[k], &isgpucsr));
-    if (isgpucsr) own = ((Mat_GPUCSR *)M[k]->spptr)->parent.productsetfromoptions;
+    if (MatGPUCSRIs(M[k])) own = ((Mat_GPUCSR *)M[k]->spptr)->parent.productsetfromoptions;
     if (k && own != *f) {
       *f = NULL;
       break;
@@ -39,23 +37,18 @@ static PetscErrorCode Shared(const Mat M[], PetscErrorCode (**f)(Mat))
 */
 static PetscErrorCode Alias(const Mat M[], MatProductType type, Mat *A, const char **name)
 {
-  PetscBool is = PETSC_FALSE;
-
   PetscFunctionBegin;
   *A = NULL;
   if (type == MATPRODUCT_ABt) {
     PetscErrorCode (*shared)(Mat);
 
     PetscCall(Shared(M, &shared));
-    PetscCall(PetscStrcmp(((PetscObject)M[0])->type_name, ((PetscObject)M[1])->type_name, &is));
-    if (is || !shared) PetscFunctionReturn(PETSC_SUCCESS);
+    if (!shared || GPUCSRIsType(M[0], ((PetscObject)M[1])->type_name)) PetscFunctionReturn(PETSC_SUCCESS);
     *A    = M[1];
     *name = ((PetscObject)M[0])->type_name;
-  } else if (type == MATPRODUCT_ABC) {
-    PetscCall(PetscObjectTypeCompare((PetscObject)M[0], MATTRANSPOSEVIRTUAL, &is));
-    if (is) PetscCall(MatTransposeGetMat(M[0], A));
-    if (is) PetscCall(MatGPUCSRIs_Private(*A, &is));
-    if (is) *name = ((Mat_GPUCSR *)(*A)->spptr)->kind->parent;
+  } else if (type == MATPRODUCT_ABC && GPUCSRIsType(M[0], MATTRANSPOSEVIRTUAL)) {
+    PetscCall(MatTransposeGetMat(M[0], A));
+    if (MatGPUCSRIs(*A)) *name = ((Mat_GPUCSR *)(*A)->spptr)->kind->parent;
     else *A = NULL;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -67,11 +60,9 @@ static PetscErrorCode Fetch(Mat C, const Mat M[])
   PetscFunctionBegin;
   PetscCall(MatGPUCSRFetch_Private(C));
   for (int k = 0; M[k]; k++) {
-    Mat       A = M[k];
-    PetscBool is;
+    Mat A = M[k];
 
-    PetscCall(PetscObjectTypeCompare((PetscObject)A, MATTRANSPOSEVIRTUAL, &is));
-    if (is) PetscCall(MatTransposeGetMat(A, &A));
+    if (GPUCSRIsType(A, MATTRANSPOSEVIRTUAL)) PetscCall(MatTransposeGetMat(A, &A));
     PetscCall(MatGPUCSRFetch_Private(A));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -169,13 +160,8 @@ PetscErrorCode MatGPUCSRProductOfParents_Private(Mat C)
   PetscCall(Shared(M, &f));
   if (!f) {
     for (int k = 0; M[k]; k++) {
-      const char *type = ((PetscObject)M[k])->type_name;
-      PetscBool   seq, mpi;
-
-      PetscCall(PetscStrcmp(type, MATSEQAIJGPUCSR, &seq));
-      PetscCall(PetscStrcmp(type, MATMPIAIJGPUCSR, &mpi));
       PetscCall(PetscStrlcat(name, "_", sizeof(name)));
-      PetscCall(PetscStrlcat(name, seq ? MATSEQAIJ : (mpi ? MATMPIAIJ : type), sizeof(name)));
+      PetscCall(PetscStrlcat(name, MatGPUCSRIs(M[k]) ? ((Mat_GPUCSR *)M[k]->spptr)->kind->parent : ((PetscObject)M[k])->type_name, sizeof(name)));
     }
     PetscCall(PetscStrlcat(name, "_C", sizeof(name)));
     for (int k = 0; M[k] && !f; k++) PetscCall(PetscObjectQueryFunction((PetscObject)M[k], name, &f));

@@ -65,13 +65,12 @@ PetscErrorCode MatAXPY_MPIAIJGPUCSR(Mat Y, PetscScalar a, Mat X, MatStructure st
   Mat             x[2], y[2];
   const PetscInt *xg, *yg;
   PetscInt       *table, *place;
-  PetscBool       isgpucsr, subset = PETSC_TRUE;
+  PetscBool       subset = PETSC_TRUE;
   int             all;
 
   PetscFunctionBegin;
   *done = PETSC_FALSE;
-  PetscCall(PetscObjectTypeCompare((PetscObject)X, MATMPIAIJGPUCSR, &isgpucsr));
-  if (!isgpucsr || X == Y || str != SUBSET_NONZERO_PATTERN || !X->assembled || !Y->assembled) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!GPUCSRIsType(X, MATMPIAIJGPUCSR) || X == Y || str != SUBSET_NONZERO_PATTERN || !X->assembled || !Y->assembled) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatMPIAIJGetSeqAIJ(X, &x[0], &x[1], &xg));
   PetscCall(MatMPIAIJGetSeqAIJ(Y, &y[0], &y[1], &yg));
   PetscCall(Columns(x[1], xg, y[1], yg, &table));

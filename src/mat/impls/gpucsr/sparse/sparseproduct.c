@@ -317,14 +317,12 @@ PetscErrorCode MatAXPY_SeqAIJGPUCSR(Mat Y, PetscScalar a, Mat X, MatStructure st
 {
   Mat_SeqGPUCSR  *g = (Mat_SeqGPUCSR *)Y->spptr;
   const PetscInt *i;
-  PetscBool       isgpucsr;
   GPUCSRBool      lost = 0;
   GPUCSRAttempt   attempt;
 
   PetscFunctionBegin;
   *done = PETSC_FALSE;
-  PetscCall(PetscObjectTypeCompare((PetscObject)X, MATSEQAIJGPUCSR, &isgpucsr));
-  if (!isgpucsr || X == Y) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!GPUCSRIsType(X, MATSEQAIJGPUCSR) || X == Y) PetscFunctionReturn(PETSC_SUCCESS);
   if (str == SAME_NONZERO_PATTERN) PetscCall(MatGPUCSRAddSame_Private(Y, a, X, done));
   if (str != SUBSET_NONZERO_PATTERN) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatSeqAIJGetCSRAndMemType(Y, &i, NULL, NULL, NULL));

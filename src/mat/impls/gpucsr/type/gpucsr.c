@@ -29,7 +29,6 @@ GPUCSRLogEvent MAT_GPUCSR_Build, MAT_GPUCSR_Refresh, MAT_GPUCSR_Transpose, MAT_G
 . -mat_gpucsr_expected_mults n                        - expected number of products, see `MatGPUCSRSetExpectedMults()`
 . -mat_gpucsr_profile file                            - costs of products on this machine, written by `make tune`
 . -mat_gpucsr_machine file                            - tuned constants of this machine, written by `make tune`
-. -mat_gpucsr_wisdom file                             - keeps choices made by measuring
 . -mat_gpucsr_sample fraction                         - fraction of the rows that estimates of block structure read, 0.01 by default
 . -mat_gpucsr_small_on_host (true|false)              - under backend auto, `MATAIJ` computes products of host vectors where it is predicted to be faster
 . -mat_gpucsr_product_least n                         - `MATAIJ` computes products of two sparse matrices with fewer nonzeros, 20000 by default
@@ -197,11 +196,9 @@ PetscErrorCode MatGPUCSRVecType_Private(Mat A, const MatGPUCSRConfig *c)
 /* Configures A, unless nothing changes: then the device's data stays. No effect on a matrix of another type */
 PetscErrorCode MatGPUCSRReconfigure_Private(Mat A, const MatGPUCSRConfig *c)
 {
-  PetscBool done;
+  PetscBool done = (PetscBool)!MatGPUCSRIs(A);
 
   PetscFunctionBegin;
-  PetscCall(MatGPUCSRIs_Private(A, &done));
-  done = (PetscBool)!done;
   if (!done) PetscCall(PetscMemcmp(&((Mat_GPUCSR *)A->spptr)->config, c, sizeof(*c), &done));
   if (!done) PetscCall(MatGPUCSRConfigure_Private(A, c));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -210,10 +207,7 @@ PetscErrorCode MatGPUCSRReconfigure_Private(Mat A, const MatGPUCSRConfig *c)
 /* Changes one member of the configuration; no effect on a matrix of another type */
 #define CONFIGURE(A, statement) \
   do { \
-    PetscBool isgpucsr; \
-\
-    PetscCall(MatGPUCSRIs_Private(A, &isgpucsr)); \
-    if (isgpucsr) { \
+    if (MatGPUCSRIs(A)) { \
       MatGPUCSRConfig c = ((Mat_GPUCSR *)(A)->spptr)->config; \
 \
       statement; \
@@ -405,8 +399,7 @@ PetscErrorCode MatGPUCSRSetTransposeKernel(Mat A, const char kernel[])
 
   Options Database Keys:
 + -mat_gpucsr_select (estimate|measure|tree) - the same
-. -mat_gpucsr_measure_budget n                     - products that measuring may take for each matrix, 50 by default; conversions come on top
-- -mat_gpucsr_wisdom file                          - keeps the measured choices, so that later runs with such a matrix and machine need not measure
+- -mat_gpucsr_measure_budget n                     - products that measuring may take for each matrix, 50 by default; conversions come on top
 
   Level: intermediate
 

@@ -164,7 +164,6 @@ GPUCSR_INTERN PetscErrorCode MatCreate_MPIAIJGPUCSR(Mat);
 GPUCSR_INTERN PetscErrorCode MatConvert_SeqAIJ_SeqAIJGPUCSR(Mat, MatType, MatReuse, Mat *);
 GPUCSR_INTERN PetscErrorCode MatConvert_MPIAIJ_MPIAIJGPUCSR(Mat, MatType, MatReuse, Mat *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRComposeConverters_Private(Mat, const char[], PetscErrorCode (*)(Mat, MatType, MatReuse, Mat *), PetscErrorCode (*)(Mat, MatType, MatReuse, Mat *), PetscBool);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRIs_Private(Mat, PetscBool *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRConfigDefault_Private(MatGPUCSRConfig *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRConfigOptions_Private(Mat, MatGPUCSRConfig *, PetscBool *, GPUCSROptionItems);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRConfigCheck_Private(Mat, const MatGPUCSRConfig *);
@@ -178,6 +177,12 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRPlanDiagonal_Private(GPUCSRDevice, GPUCSRP
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFromAIJ_Private(Mat, const MatGPUCSRKind *, MatReuse, Mat *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRToAIJ_Private(Mat, MatType, MatReuse, Mat *);
+
+/* Is A of this library's types? */
+static inline PetscBool MatGPUCSRIs(Mat A)
+{
+  return (PetscBool)(GPUCSRIsType(A, MATSEQAIJGPUCSR) || GPUCSRIsType(A, MATMPIAIJGPUCSR));
+}
 
 /* The backend that was asked for; the host's for a matrix bound to the CPU */
 static inline MatGPUCSRBackend MatGPUCSRBackendOf(Mat A)
@@ -198,6 +203,7 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRSample_Private(Mat, PetscInt, PetscScalar[
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFirstValues_Private(Mat, Mat_SeqGPUCSR *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRUncountedChange_Private(Mat, Mat_SeqGPUCSR *, PetscObjectState, PetscBool *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRReady_Private(Mat, GPUCSRSide, PetscBool *);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRBlocksReady_Private(Mat, Mat, GPUCSRSide, PetscBool warns, PetscBool *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRSource_Private(Mat, GPUCSRSource *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRLeave_Private(Mat, const char[]);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFailed_Private(Mat, Mat other, const GPUCSRAttempt *);

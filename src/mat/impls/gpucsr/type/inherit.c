@@ -4,12 +4,6 @@
 */
 #include "gpucsrimpl.h"
 
-/* Is A of this library's types? */
-PetscErrorCode MatGPUCSRIs_Private(Mat A, PetscBool *isgpucsr)
-{
-  return PetscObjectTypeCompareAny((PetscObject)A, isgpucsr, MATSEQAIJGPUCSR, MATMPIAIJGPUCSR, "");
-}
-
 static PetscErrorCode MatMult_GPUCSR(Mat A, Vec x, Vec z)
 {
   return (*((Mat_GPUCSR *)A->spptr)->kind->product)(A, GPUCSR_FORWARD, x, NULL, z);
@@ -89,12 +83,11 @@ static PetscErrorCode MatSetFromOptions_GPUCSR(Mat A, GPUCSROptionItems PetscOpt
 {
   Mat_GPUCSR     *g = (Mat_GPUCSR *)A->spptr;
   MatGPUCSRConfig c;
-  PetscBool       changed, isgpucsr;
+  PetscBool       changed;
 
   PetscFunctionBegin;
   /* with -mat_seqaij_type the MATSEQAIJ that MATSEQAIJPERM and its like build on is already a gpucsr */
-  PetscCall(MatGPUCSRIs_Private(A, &isgpucsr));
-  PetscCheck(isgpucsr, PetscObjectComm((PetscObject)A), PETSC_ERR_SUP, "A matrix of type %s cannot be made with -mat_seqaij_type %s: use one of the two", ((PetscObject)A)->type_name, MATSEQAIJGPUCSR);
+  PetscCheck(MatGPUCSRIs(A), PetscObjectComm((PetscObject)A), PETSC_ERR_SUP, "A matrix of type %s cannot be made with -mat_seqaij_type %s: use one of the two", ((PetscObject)A)->type_name, MATSEQAIJGPUCSR);
   c = g->config;
   if (g->parent.setfromoptions) PetscCall((*g->parent.setfromoptions)(A, PetscOptionsObject));
   PetscCall(MatGPUCSRConfigOptions_Private(A, &c, &changed, PetscOptionsObject));

@@ -11,72 +11,25 @@ static Mat_GPUCSRLevel *Of(Mat A)
 
 /* ---- products ---- */
 
-/* An array where the products are */
-typedef struct {
-  GPUCSROperand o;
-  GPUCSRBuffer  copy; /* of an array of the host, if the device has memory of its own */
-  double       *p;
-} Array;
-
-static PetscErrorCode Take(GPUCSRDevice dev, Vec v, PetscBool read, PetscBool write, Array *a)
-{
-  const size_t n = (size_t)v->map->n;
-
-  PetscFunctionBegin;
-  PetscCall(MatGPUCSRVecGet_Private(dev, v, read, write, &a->o));
-  a->p = (double *)a->o.p;
-  if (n && (!dev->ops->separate || a->o.place == GPUCSR_DEVICE)) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUCSRBufferGrow(dev, sizeof(double) * n, "a copy of a vector", &a->copy)); /* without entries: an address */
-  a->p = (double *)a->copy.p;
-  if (read && n) PetscCall(GPUCSRUpload(dev, a->p, GPUCSR_DOUBLE, a->o.p, GPUCSR_DOUBLE, n, a->o.pinned, dev->stream, NULL));
-  if (read) VecGPUCrossed(PETSC_TRUE, n);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Back(GPUCSRDevice dev, Vec v, const Array *a)
-{
-  const size_t n = (size_t)v->map->n;
-
-  PetscFunctionBegin;
-  if (!a->copy.p || !n) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUCSRDownload(dev, a->o.p, GPUCSR_DOUBLE, a->p, GPUCSR_DOUBLE, n, a->o.pinned, dev->stream));
-  VecGPUCrossed(PETSC_FALSE, n);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Give(GPUCSRDevice dev, Vec v, PetscBool read, PetscBool write, Array *a)
-{
-  PetscFunctionBegin;
-  PetscCall(GPUCSRBufferFree(dev, &a->copy));
-  if (a->o.p) PetscCall(MatGPUCSRVecRestore_Private(dev, v, read, write, &a->o));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* z = A x + y, or with the transpose; y may be NULL, may be z. A rank with an error takes part to the end */
 static PetscErrorCode Product(Mat A, PetscBool transposed, Vec x, Vec y, Vec z)
 {
   const GPUCSROperator *o   = &Of(A)->side[transposed];
   const GPUCSRRanks    *r   = &Of(A)->ranks[transposed];
   GPUCSRDevice          dev = o->dev;
-  GPUCSRStream          s   = dev->stream; /* of the vectors */
-  Array                 ax = {.p = NULL}, az = {.p = NULL};
+  GPUCSRVecArray        ax = {.v = NULL}, az = {.v = NULL};
   PetscErrorCode        error = PETSC_SUCCESS, ierr;
 
   PetscFunctionBegin;
   if (y && y != z) error = VecCopy(y, z);
   GPUCSRKeep(&error, dev->ops->activate(dev->id));
   GPUCSRKeep(&error, MatGPUCSRRanksCheck_Private(r));
-  GPUCSRKeep(&error, Take(dev, x, PETSC_TRUE, PETSC_FALSE, &ax));
-  GPUCSRKeep(&error, Take(dev, z, (PetscBool)(y != NULL), PETSC_TRUE, &az));
-  GPUCSRKeep(&error, MatGPUCSRStream_Private(dev, &ax.o, NULL, &az.o, &s));
-  if (s != dev->stream) GPUCSRKeep(&error, dev->ops->streamsynchronize(dev->id, s));
+  GPUCSRKeep(&error, MatGPUCSRArrayGet_Private(dev, x, PETSC_TRUE, PETSC_FALSE, &ax));
+  GPUCSRKeep(&error, MatGPUCSRArrayGet_Private(dev, z, (PetscBool)(y != NULL), PETSC_TRUE, &az));
   ierr = MatGPUCSRRanksMultiply_Private(o, r, transposed, 1, error ? NULL : ax.p, y ? 1 : 0, y ? az.p : NULL, az.p);
   GPUCSRKeep(&error, ierr);
-  GPUCSRKeep(&error, Back(dev, z, &az));
-  if (s != dev->stream || ax.copy.p || az.copy.p) GPUCSRKeep(&error, dev->ops->streamsynchronize(dev->id, dev->stream));
-  PetscCall(Give(dev, x, PETSC_TRUE, PETSC_FALSE, &ax));
-  PetscCall(Give(dev, z, (PetscBool)(y != NULL), PETSC_TRUE, &az));
-  PetscCall(error);
+  error = MatGPUCSRArrayRestore_Private(dev, &ax, error);
+  PetscCall(MatGPUCSRArrayRestore_Private(dev, &az, error));
   PetscCall(PetscLogFlops(2.0 * (double)(o->csr->nnz + r->off.csr->nnz)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

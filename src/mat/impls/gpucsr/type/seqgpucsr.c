@@ -365,6 +365,21 @@ PetscErrorCode MatGPUCSRReady_Private(Mat A, GPUCSRSide side, PetscBool *ready)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Prepares both blocks of a parallel matrix, or none: a single block on the device is of no use. Ao NULL: there is one block. warns: prints their warnings */
+PetscErrorCode MatGPUCSRBlocksReady_Private(Mat Ad, Mat Ao, GPUCSRSide side, PetscBool warns, PetscBool *ready)
+{
+  Mat const b[2] = {Ad, Ao};
+
+  PetscFunctionBegin;
+  *ready = PETSC_TRUE;
+  for (int k = 0; k < 2 && b[k] && *ready; k++) {
+    PetscCall(MatGPUCSRReady_Private(b[k], side, ready));
+    if (!*ready && b[1 - k]) PetscCall(MatGPUCSRLeave_Private(b[1 - k], ((Mat_SeqGPUCSR *)b[k]->spptr)->whynot));
+  }
+  for (int k = 0; k < 2 && b[k] && warns; k++) PetscCall(MatGPUCSRWarn_Private(b[k], 0, 0, 0));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode OnDevice(Mat A, GPUCSRSide side, Vec x, Vec y, Vec z, PetscBool *wrote)
 {
   const GPUCSRDevice dev = ((Mat_SeqGPUCSR *)A->spptr)->dev;

@@ -3,31 +3,21 @@
 
 GPUCSRPlanOptions GPUCSRPlanSettings = {.sample = 0.01};
 
-static PetscErrorCode PlanFinalize(void)
-{
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWisdomFinalize());
-  PetscCall(GPUCSRProfileFinalize());
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Options of the process; collective on PETSC_COMM_WORLD */
 PetscErrorCode GPUCSRPlanInitialize(void)
 {
-  char      profile[PETSC_MAX_PATH_LEN] = "", wisdom[PETSC_MAX_PATH_LEN] = "";
-  PetscReal sample = (PetscReal)GPUCSRPlanSettings.sample;
+  char      profile[PETSC_MAX_PATH_LEN] = "";
+  PetscReal sample                      = (PetscReal)GPUCSRPlanSettings.sample;
 
   PetscFunctionBegin;
-  PetscCall(GPUCSRRegisterFinalize(GPUCSR_FINAL_PLAN, PlanFinalize));
+  PetscCall(GPUCSRRegisterFinalize(GPUCSR_FINAL_PLAN, GPUCSRProfileFinalize));
   PetscOptionsBegin(PETSC_COMM_WORLD, NULL, "GPU sparse matrix: how formats and kernels are chosen", "MATGPUCSR");
   PetscCall(PetscOptionsString("-mat_gpucsr_profile", "What products cost on this machine, as make tune writes it", "MATGPUCSR", profile, profile, sizeof(profile), NULL));
-  PetscCall(PetscOptionsString("-mat_gpucsr_wisdom", "Where choices made by measuring are kept", "MATGPUCSR", wisdom, wisdom, sizeof(wisdom), NULL));
   PetscCall(PetscOptionsReal("-mat_gpucsr_sample", "Fraction of the rows that block structure is estimated from", "MATGPUCSR", sample, &sample, NULL));
   PetscOptionsEnd();
   PetscCheck(sample >= 0 && sample <= 1, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-mat_gpucsr_sample %g: must be a fraction from 0 to 1", (double)sample);
   GPUCSRPlanSettings.sample = (double)sample;
   PetscCall(GPUCSRProfileLoad(profile));
-  PetscCall(GPUCSRWisdomLoad(wisdom));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -221,24 +211,14 @@ PetscErrorCode GPUCSRPlanPrepare(GPUCSRPlan *P)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Format and kernel of the plan: by wisdom, by the model, or by measuring */
+/* Format and kernel of the plan: by the model, or by measuring */
 static PetscErrorCode Choose(GPUCSRDevice dev, GPUCSRPrecision precision, const GPUCSRRequest *q, GPUCSRStorage *csr, GPUCSRPlan *P)
 {
-  const PetscBool list = (PetscBool)(GPUCSRSettingsGlobal.report || q->select != GPUCSR_SELECT_ESTIMATE || GPUCSRWisdomThere()); /* are all candidates wanted? */
-  const char     *why  = NULL;
+  const PetscBool list = (PetscBool)(GPUCSRSettingsGlobal.report || q->select != GPUCSR_SELECT_ESTIMATE); /* are all candidates wanted? */
 
   PetscFunctionBegin;
   PetscCall(GPUCSRChoose(&P->features, precision, dev, q, &P->choice, list ? &P->candidate : NULL, list ? &P->ncandidates : NULL));
-  if (!GPUCSRRequestOpen(q) || !list) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUCSRWisdomFind(dev, &P->features, precision, P->candidate, P->ncandidates, &why));
-  if (why) {
-    P->choice.format = P->candidate[0].format;
-    P->choice.kernel = P->candidate[0].kernel;
-    PetscCall(PetscStrncpy(P->choice.why, why, sizeof(P->choice.why)));
-  } else if (q->select == GPUCSR_SELECT_MEASURE && dev->ops->kernels) {
-    PetscCall(GPUCSRPlanMeasure(dev, q, csr, P));
-    PetscCall(GPUCSRWisdomAdd(dev, &P->features, precision, &P->candidate[0]));
-  }
+  if (GPUCSRRequestOpen(q) && q->select == GPUCSR_SELECT_MEASURE && dev->ops->kernels) PetscCall(GPUCSRPlanMeasure(dev, q, csr, P));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

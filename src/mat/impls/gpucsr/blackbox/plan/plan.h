@@ -77,18 +77,6 @@ typedef struct {
 GPUCSR_INTERN GPUCSRPlanOptions GPUCSRPlanSettings;
 GPUCSR_INTERN PetscErrorCode    GPUCSRPlanInitialize(void);
 
-/* Choices remembered in a file (wisdom.c) */
-GPUCSR_INTERN PetscErrorCode GPUCSRWisdomLoad(const char[]);
-GPUCSR_INTERN PetscBool      GPUCSRWisdomThere(void);
-GPUCSR_INTERN PetscErrorCode GPUCSRWisdomFind(GPUCSRDevice, const GPUCSRFeatures *, GPUCSRPrecision, GPUCSRCandidate[], int, const char **);
-GPUCSR_INTERN PetscErrorCode GPUCSRWisdomAdd(GPUCSRDevice, const GPUCSRFeatures *, GPUCSRPrecision, const GPUCSRCandidate *);
-GPUCSR_INTERN PetscErrorCode GPUCSRWisdomFinalize(void);
-
-/* The host: seconds of a product of a matrix by MATSEQAIJ, and of one number read or written in a vector operation */
-typedef struct {
-  double product, number;
-} GPUCSRHostTimes;
-
 /* The profile of a machine: times of products and conversions (profile.c) */
 #define GPUCSR_NTERMS 18
 #define GPUCSR_NSHAPE 4

@@ -5,7 +5,7 @@
   rate. Each of n GPUs takes the time of an n-th part of the rows, of its exchange and of the reductions. The profile predicts the product; the other
   constants are in sys/machine.h. Errors: docs/results/advise.md.
 */
-#include "advise.h"
+#include "report.h"
 
 /* Time of vector operations on the device: so many passes over n numbers, a part of which stays in the cache beside the matrix */
 static double Passes(double passes, double n, double matrix, double cache, double cached, double memory)
@@ -29,7 +29,7 @@ static double Persistent(const GPUCSRMachine *t, const GPUCSRCandidate *c, doubl
   MatMult() of host vectors on the device. number: bytes of a vector's number there; reach: the part of x within a row's reach of the diagonal. Long
   vectors are copied piece by piece, and rows are computed when their columns have arrived. Rows with columns anywhere wait for all of x.
 */
-double GPUCSRHostVectorsTime(double m, double n, double kernel, size_t number, double reach)
+double MatGPUCSRHostVectorsTime(double m, double n, double kernel, size_t number, double reach)
 {
   const GPUCSRMachine *t  = &GPUCSRMachineShared;
   const double         up = (double)number * n, down = (double)number * m;
@@ -86,8 +86,8 @@ static struct _n_GPUCSRDevice absent = {
   .ops = &GPUCSRBackend_host, .props = {.name = "NVIDIA H200", .l2 = 62914560, .memory = (size_t)141 << 30}
 };
 
-/* dev: NULL predicts for the profile's GPU */
-PetscErrorCode GPUCSRForetell(GPUCSRDevice dev, const GPUCSRFeatures *f, GPUCSRPrecision p, const GPUCSRRequest *q, const GPUCSRHostTimes *host, GPUCSRForetold *t)
+/* dev: NULL predicts for the profile's GPU. host: seconds of a product by MATSEQAIJ */
+PetscErrorCode MatGPUCSRForetell_Private(GPUCSRDevice dev, const GPUCSRFeatures *f, GPUCSRPrecision p, const GPUCSRRequest *q, double host, MatGPUCSRAdvice *a)
 {
   const GPUCSRDevice   d      = dev && dev->ops->kernels ? dev : &absent;
   const double         cache  = (double)d->props.l2;
@@ -98,113 +98,43 @@ PetscErrorCode GPUCSRForetell(GPUCSRDevice dev, const GPUCSRFeatures *f, GPUCSRP
   GPUCSRCandidate      c;
 
   PetscFunctionBegin;
-  PetscCall(PetscMemzero(t, sizeof(*t)));
   PetscCheck(f->m > 0 && f->n > 0 && f->nnz > 0, PETSC_COMM_SELF, PETSC_ERR_SUP, "A matrix of %d rows, %d columns and %.0f nonzeros: no model covers one without entries", f->m, f->n, (double)f->nnz);
   PetscCall(Chosen(d, f, p, q, &c));
-  t->format        = c.format;
-  t->kernel        = c.kernel;
-  t->kernelproduct = c.predicted;
+  a->format         = c.format->name;
+  a->kernel         = c.kernel ? c.kernel->name : "none";
+  a->kernel_product = c.predicted;
 
-  t->product[GPUCSR_AT_CPU]            = host->product;
-  t->product[GPUCSR_AT_HOST_VECTORS]   = GPUCSRHostVectorsTime(m, n, c.predicted, number, f->sampled ? PetscMin(1, f->bandwidth / longest) : 1);
-  t->product[GPUCSR_AT_DEVICE_VECTORS] = PetscMax(tuned->device_call, c.predicted);
-  t->bytes[GPUCSR_AT_CPU]              = 12.0 * (double)f->nnz + 4 * (m + 1) + 8 * (m + n);
-  t->bytes[GPUCSR_AT_HOST_VECTORS]     = c.bytes + (double)number * (m + n);
-  t->bytes[GPUCSR_AT_DEVICE_VECTORS]   = c.bytes + 8 * (m + n);
+  a->product[MAT_GPUCSR_PLACE_CPU]            = host;
+  a->product[MAT_GPUCSR_PLACE_HOST_VECTORS]   = MatGPUCSRHostVectorsTime(m, n, c.predicted, number, f->sampled ? PetscMin(1, f->bandwidth / longest) : 1);
+  a->product[MAT_GPUCSR_PLACE_DEVICE_VECTORS] = PetscMax(tuned->device_call, c.predicted);
+  a->bytes[MAT_GPUCSR_PLACE_CPU]              = 12.0 * (double)f->nnz + 4 * (m + 1) + 8 * (m + n);
+  a->bytes[MAT_GPUCSR_PLACE_HOST_VECTORS]     = c.bytes + (double)number * (m + n);
+  a->bytes[MAT_GPUCSR_PLACE_DEVICE_VECTORS]   = c.bytes + 8 * (m + n);
   if (square) {
-    t->iteration[GPUCSR_AT_CPU]            = host->product + tuned->host_iteration + tuned->host_passes * n * host->number;
-    t->iteration[GPUCSR_AT_HOST_VECTORS]   = t->product[GPUCSR_AT_HOST_VECTORS] + tuned->host_passes * n * host->number;
-    t->iteration[GPUCSR_AT_DEVICE_VECTORS] = tuned->loop_iteration + c.predicted + Passes(tuned->loop_passes, n, c.bytes, cache, tuned->vector_cached_rate, tuned->vector_rate);
-    t->iteration[GPUCSR_AT_SOLVER]         = Persistent(tuned, &c, n, f->mean, cache);
-    t->bytes[GPUCSR_AT_SOLVER]             = c.bytes + 8 * 8 * n;
+    a->iteration[MAT_GPUCSR_PLACE_CPU]            = host + tuned->host_iteration + tuned->host_passes * n * tuned->host_number;
+    a->iteration[MAT_GPUCSR_PLACE_HOST_VECTORS]   = a->product[MAT_GPUCSR_PLACE_HOST_VECTORS] + tuned->host_passes * n * tuned->host_number;
+    a->iteration[MAT_GPUCSR_PLACE_DEVICE_VECTORS] = tuned->loop_iteration + c.predicted + Passes(tuned->loop_passes, n, c.bytes, cache, tuned->vector_cached_rate, tuned->vector_rate);
+    a->iteration[MAT_GPUCSR_PLACE_SOLVER]         = Persistent(tuned, &c, n, f->mean, cache);
+    a->bytes[MAT_GPUCSR_PLACE_SOLVER]             = c.bytes + 8 * 8 * n;
   }
-  for (int k = 0; k < GPUCSR_NGPUS; k++) {
+  for (int k = 0; k < 4; k++) {
     const int      gpus   = 1 << k;
     GPUCSRFeatures part   = Part(f, gpus);
     const double   others = k ? tuned->exchange + 8 * PetscMin(f->spread, n - n / gpus) / tuned->link_rate : 0;
 
     if (k && (m < 64 * gpus || part.nnz < 1)) break;
     if (k) PetscCall(Chosen(d, &part, p, q, &c));
-    t->products[k]    = PetscMax(tuned->device_call, c.predicted) + others;
-    t->bytesofeach[k] = c.bytes + 8.0 * (square ? 8 : 2) * longest / gpus;
-    if (square) t->iterations[k] = k ? tuned->meeting_ranks + Persistent(tuned, &c, part.m, f->mean, cache) + others - tuned->exchange : t->iteration[GPUCSR_AT_SOLVER];
+    a->products[k] = PetscMax(tuned->device_call, c.predicted) + others;
+    a->each[k]     = c.bytes + 8.0 * (square ? 8 : 2) * longest / gpus;
+    if (square) a->iterations[k] = k ? tuned->meeting_ranks + Persistent(tuned, &c, part.m, f->mean, cache) + others - tuned->exchange : a->iteration[MAT_GPUCSR_PLACE_SOLVER];
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ---- the host ---- */
-
-/* A typical core, not measured: decisions by these numbers are the same on every machine and in every run */
-void GPUCSRHostTimesUsual(double rows, double entries, GPUCSRHostTimes *t)
+/* Seconds of a product by MATSEQAIJ on a typical core, not measured: decisions by it are the same on every machine and in every run */
+double MatGPUCSRHostProductTime(double rows, double entries)
 {
-  const GPUCSRMachine *tuned = &GPUCSRMachineShared;
+  const GPUCSRMachine *t = &GPUCSRMachineShared;
 
-  t->product = tuned->host_launch + tuned->host_row * rows + tuned->host_entry * entries;
-  t->number  = tuned->host_number;
-}
-
-#define MEASURED_WINDOWS 8       /* spread over the rows */
-#define MEASURED_NUMBERS 1000000 /* of a vector */
-
-/* Rows first to last of z = A x, in MATSEQAIJ's order */
-static void Rows(const GPUCSRSource *s, int first, int last, const PetscScalar *x, PetscScalar *z)
-{
-  for (int r = first; r < last; r++) {
-    PetscScalar sum = 0;
-
-    for (int32_t e = s->i[r]; e < s->i[r + 1]; e++) sum += s->a[e] * x[s->j[e]];
-    z[r - first] = sum;
-  }
-}
-
-/* All rows a few times; or other windows of rows in each round, as cold as in the whole of a large matrix. Milliseconds */
-static PetscErrorCode MeasureProduct(const GPUCSRSource *s, PetscScalar *x, double *seconds)
-{
-  const int    windows = (double)s->nnz <= GPUCSRMachineShared.timed_entries ? 1 : MEASURED_WINDOWS, rounds = 6;
-  double       t0;
-  PetscScalar *z;
-
-  PetscFunctionBegin;
-  PetscCall(PetscCalloc1(s->m + 1, &z));
-  *seconds = 0;
-  for (int round = 0; round < rounds; round++) { /* the first round finds x and z cold */
-    double entries = 0, time = 0;
-
-    for (int w = 0; w < windows; w++) {
-      int first = (int)((int64_t)s->m * (rounds * w + (windows > 1 ? round : 0)) / (rounds * windows)), last = windows == 1 ? s->m : first;
-
-      while (last < s->m && s->i[last] - s->i[first] < (int64_t)GPUCSRMachineShared.timed_entries / windows) last++;
-      t0 = GPUCSRNow();
-      Rows(s, first, last, x, z);
-      time += GPUCSRNow() - t0;
-      entries += s->i[last] - s->i[first];
-    }
-    if (entries > 0) time *= (double)s->nnz / entries;
-    if (entries > 0 && (round < 2 || time < *seconds)) *seconds = time;
-  }
-  PetscCall(PetscFree(z));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* On this core, now: a product of the matrix, and y += a x */
-PetscErrorCode GPUCSRHostTimesMeasure(const GPUCSRSource *s, GPUCSRHostTimes *t)
-{
-  const int    n    = PetscMin(PetscMax(1, s->n), MEASURED_NUMBERS);
-  double       best = PETSC_MAX_REAL;
-  PetscScalar *x, *y;
-  double       t0;
-
-  PetscFunctionBegin;
-  PetscCall(PetscMalloc2(PetscMax(1, s->n), &x, n, &y));
-  for (int k = 0; k < s->n; k++) x[k] = 1;
-  for (int k = 0; k < n; k++) y[k] = 0;
-  PetscCall(MeasureProduct(s, x, &t->product));
-  for (int round = 0; round < 4; round++) {
-    t0 = GPUCSRNow();
-    for (int k = 0; k < n; k++) y[k] += 0.5 * x[k];
-    best = PetscMin(best, GPUCSRNow() - t0);
-  }
-  t->number = best / (3.0 * n);
-  PetscCall(PetscFree2(x, y));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return t->host_launch + t->host_row * rows + t->host_entry * entries;
 }
