@@ -147,20 +147,11 @@ void GPUCSRMarketPlace(const GPUCSRTextHeader *h, int64_t first, GPUCSRPiece *pi
   int64_t   i, j;
 
   if (!piece->nz) return;
-  if (!triangle) {
-    j = first / h->m;
-    i = first % h->m;
-  } else { /* column j begins with entry j n - j (j - 1) / 2 of a triangle with its diagonal; a bisection */
-    const int64_t n    = h->n - below;
-    int64_t       last = n;
-
-    for (j = 0; last - j > 1;) {
-      const int64_t c = j + (last - j) / 2;
-
-      if (c * n - c * (c - 1) / 2 <= first) j = c;
-      else last = c;
-    }
-    i = first - (j * n - j * (j - 1) / 2) + j + below;
+  j = triangle ? 0 : first / h->m;
+  i = first - (triangle ? 0 : j * h->m);
+  if (triangle) { /* column j of a triangle has n - j entries */
+    for (; i >= h->n - below - j; j++) i -= h->n - below - j;
+    i += j + below;
   }
   piece->low  = PETSC_MAX_INT;
   piece->high = PETSC_MIN_INT;

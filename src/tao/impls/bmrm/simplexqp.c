@@ -71,30 +71,36 @@ static void Restart(SimplexQP *qp, PetscInt j)
   qp->L[0]    = PetscSqrtReal(qp->Q[(size_t)j * (size_t)qp->alloc + (size_t)j] + qp->shift);
 }
 
+/* Adds variable j to the free ones. False if its column depends on the free columns; then the next row of L holds its products with them */
+static PetscBool Enter(SimplexQP *qp, PetscInt j)
+{
+  const PetscReal *q    = qp->Q + (size_t)j * (size_t)qp->alloc;
+  PetscReal       *row  = qp->L + (size_t)qp->nfree * (size_t)qp->alloc;
+  PetscReal        rest = q[j] + qp->shift;
+
+  for (PetscInt i = 0; i < qp->nfree; i++) row[i] = q[qp->free[i]] + qp->shift;
+  Forward(qp, row);
+  for (PetscInt i = 0; i < qp->nfree; i++) rest -= PetscSqr(row[i]);
+  if (!(rest > DEPENDENT * (q[j] + qp->shift))) return PETSC_FALSE;
+  row[qp->nfree]        = PetscSqrtReal(rest);
+  qp->free[qp->nfree++] = j;
+  return PETSC_TRUE;
+}
+
 /*
   Sets a new shift, as large as the largest square; with a smaller shift, steps are small differences of large numbers. The factor is computed anew. A variable that
   depends on its predecessors loses its weight, which Evaluate() distributes to the other variables.
 */
 static void Reshift(SimplexQP *qp, PetscReal shift)
 {
-  const size_t   ld    = (size_t)qp->alloc;
   const PetscInt nfree = qp->nfree;
 
   qp->shift = shift;
   qp->nfree = 0;
   for (PetscInt k = 0; k < nfree; k++) {
-    const PetscInt   j    = qp->free[k];
-    const PetscReal *q    = qp->Q + (size_t)j * ld;
-    PetscReal       *row  = qp->L + (size_t)qp->nfree * ld;
-    PetscReal        rest = q[j] + shift;
+    const PetscInt j = qp->free[k];
 
-    for (PetscInt i = 0; i < qp->nfree; i++) row[i] = q[qp->free[i]] + shift;
-    Forward(qp, row);
-    for (PetscInt i = 0; i < qp->nfree; i++) rest -= PetscSqr(row[i]);
-    if (rest > DEPENDENT * (q[j] + shift)) {
-      row[qp->nfree]        = PetscSqrtReal(rest);
-      qp->free[qp->nfree++] = j;
-    } else qp->x[j] = 0;
+    if (!Enter(qp, j)) qp->x[j] = 0;
   }
 }
 
@@ -206,27 +212,13 @@ static void Minimise(SimplexQP *qp)
 */
 static void LetIn(SimplexQP *qp, PetscInt j)
 {
-  const PetscReal *q = qp->Q + (size_t)j * (size_t)qp->alloc;
+  while (!Enter(qp, j)) {
+    PetscReal *d = qp->L + (size_t)qp->nfree * (size_t)qp->alloc, length;
+    PetscInt   block;
 
-  for (;;) {
-    PetscReal rest = q[j] + qp->shift, length;
-    PetscInt  block;
-
-    for (PetscInt i = 0; i < qp->nfree; i++) qp->u[i] = q[qp->free[i]] + qp->shift;
-    Forward(qp, qp->u);
-    for (PetscInt i = 0; i < qp->nfree; i++) rest -= PetscSqr(qp->u[i]);
-    if (rest > DEPENDENT * (q[j] + qp->shift)) {
-      PetscReal *row = qp->L + (size_t)qp->nfree * (size_t)qp->alloc;
-
-      for (PetscInt i = 0; i < qp->nfree; i++) row[i] = qp->u[i];
-      row[qp->nfree]        = PetscSqrtReal(rest);
-      qp->free[qp->nfree++] = j;
-      qp->changes++;
-      return;
-    }
-    Backward(qp, qp->u);
-    for (PetscInt i = 0; i < qp->nfree; i++) qp->u[i] = -qp->u[i];
-    block = Step(qp, qp->u, 1 - qp->x[j], &length);
+    Backward(qp, d);
+    for (PetscInt i = 0; i < qp->nfree; i++) d[i] = -d[i];
+    block = Step(qp, d, 1 - qp->x[j], &length);
     qp->x[j] += length;
     if (block < 0 || qp->nfree == 1) { /* no other variable has weight left */
       Restart(qp, j);
@@ -234,6 +226,7 @@ static void LetIn(SimplexQP *qp, PetscInt j)
     }
     LetOut(qp, block);
   }
+  qp->changes++;
 }
 
 /* Computes gradient and value at x, after scaling x to sum 1, because the sum drifts by rounding */

@@ -154,16 +154,13 @@ static PetscErrorCode Fresh(PC pc, const GPUCSROperator *o, const GPUCSRStorage 
   PC_GPUAMG     *a = (PC_GPUAMG *)pc->data;
   GPUAMGOptions  options;
   PetscInt       bs, ns;
-  double        *rows;
   GPUCSRBuffer   basis = {NULL, 0};
-  PetscErrorCode ierr  = PETSC_SUCCESS;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(PCGPUAMGForget_Private(a));
   PCGPUAMGOptionsAt_Private(a, 0, &options);
-  PetscCall(PCGPUAMGNear_Private(pc, &bs, &ns, &rows));
-  if (rows) ierr = PCGPUAMGUpload_Private(o->dev, (size_t)csr->m * (size_t)ns, rows, &basis);
-  PetscCall(PetscFree(rows));
+  ierr = PCGPUAMGNear_Private(pc, o->dev, &bs, &ns, &basis);
   if (!ierr) ierr = GPUAMGSetUp(&a->h, &options, csr, o->plan, (int)bs, (int)ns, (const double *)basis.p);
   PetscCall(GPUCSRBufferFree(o->dev, &basis));
   PetscCall(ierr);
@@ -390,19 +387,31 @@ static PetscErrorCode ApplyNone(PC pc, Vec b, Vec x, PetscBool *none)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Collective: an error of one rank stops the other ranks, which are inside the cycle */
+static PetscErrorCode Apply(PC pc, GPUMGCycle *c, Vec b, Vec x)
+{
+  PC_GPUAMG    *a = (PC_GPUAMG *)pc->data;
+  GPUCSRAttempt attempt;
+
+  PetscFunctionBegin;
+  GPUCSRTryIf(a->ranks, &attempt, GPUMGCycleApplyVecs(c, &a->event, b, x));
+  if (c->host) PetscCall(PCGPUAMGSettle_Private(PetscObjectComm((PetscObject)pc), &attempt));
+  if (!attempt.error) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUMGRanksFail(c, attempt.message));
+  SETERRQ(PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
+}
+
 static PetscErrorCode PCApply_GPUAMG(PC pc, Vec b, Vec x)
 {
-  PC_GPUAMG *a = (PC_GPUAMG *)pc->data;
-  PetscBool  none;
+  PetscBool none;
 
   PetscFunctionBegin;
   PetscCall(ApplyNone(pc, b, x, &none));
-  if (!none && a->ranks) PetscCall(PCGPUAMGRanksApply_Private(pc, PETSC_FALSE, b, x));
-  else if (!none) PetscCall(GPUMGCycleApplyVecs(&a->cycle, &a->event, b, x));
+  if (!none) PetscCall(Apply(pc, &((PC_GPUAMG *)pc->data)->cycle, b, x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The cycle of the transposed levels of one process */
+/* Collective: the cycle of the transposed levels */
 PetscErrorCode PCGPUAMGTransposedCycle_Private(PC pc, GPUMGCycle **c)
 {
   PC_GPUAMG     *a        = (PC_GPUAMG *)pc->data;
@@ -410,6 +419,8 @@ PetscErrorCode PCGPUAMGTransposedCycle_Private(PC pc, GPUMGCycle **c)
   GPUCSROperator o;
 
   PetscFunctionBegin;
+  *c = &a->transposed;
+  if (a->ranks) PetscFunctionReturn(PCGPUAMGRanksTranspose_Private(pc));
   PetscCall(MatGPUCSROperatorGet_Private(a->matrix.A, PETSC_TRUE, &o, why, sizeof(why)));
   PetscCheck(o.dev == a->h.dev, PetscObjectComm((PetscObject)pc), PETSC_ERR_GPU, "The matrix of PC type gpuamg has left the device");
   if (!a->takent) {
@@ -418,7 +429,6 @@ PetscErrorCode PCGPUAMGTransposedCycle_Private(PC pc, GPUMGCycle **c)
     a->takent = PETSC_TRUE;
   }
   a->transposed.level[a->h.levels - 1].A.o = o;
-  *c                                       = &a->transposed;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -435,9 +445,8 @@ static PetscErrorCode PCApplyTranspose_GPUAMG(PC pc, Vec b, Vec x)
   PetscCall(MatIsSymmetricKnown(a->matrix.A, &known, &symmetric));
   if (known && symmetric) PetscFunctionReturn(PCApply_GPUAMG(pc, b, x));
   PetscCheck(a->used.o.smoother != GPUAMG_BY_BLOCKS, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP, "PC type gpuamg has no transposed application with -pc_gpuamg_smoother pbjacobi: take jacobi or rowl1");
-  if (a->ranks) PetscFunctionReturn(PCGPUAMGRanksApply_Private(pc, PETSC_TRUE, b, x));
   PetscCall(PCGPUAMGTransposedCycle_Private(pc, &c));
-  PetscCall(GPUMGCycleApplyVecs(c, &a->event, b, x));
+  PetscCall(Apply(pc, c, b, x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -134,8 +134,7 @@ GPUCSR_INTERN PetscErrorCode    PCGPUAMGFinest_Private(PC_GPUAMG *, const GPUCSR
 GPUCSR_INTERN PetscErrorCode    PCGPUAMGFloats_Private(PC, PetscBool floats);
 
 /* near.c */
-GPUCSR_INTERN PetscErrorCode PCGPUAMGNear_Private(PC, PetscInt *bs, PetscInt *ns, double **rows);
-GPUCSR_INTERN PetscErrorCode PCGPUAMGUpload_Private(GPUCSRDevice, size_t n, const double *rows, GPUCSRBuffer *);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGNear_Private(PC, GPUCSRDevice, PetscInt *bs, PetscInt *ns, GPUCSRBuffer *basis);
 GPUCSR_INTERN PetscErrorCode PCSetCoordinates_GPUAMG(PC, PetscInt dim, PetscInt points, PetscReal[]);
 
 /* smoother.c */
@@ -180,6 +179,6 @@ GPUCSR_INTERN PetscErrorCode PCGPUAMGCycleFill_Private(PC, const GPUCSROperator 
 
 /* rankscycle.c */
 GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksCycles_Private(PC);
-GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksApply_Private(PC, PetscBool transposed, Vec, Vec);
+GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksTranspose_Private(PC);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksCurrent_Private(PC);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksView_Private(PC, PetscViewer);

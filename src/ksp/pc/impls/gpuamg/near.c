@@ -46,8 +46,8 @@ static PetscErrorCode NearRows(MPI_Comm comm, PetscInt n, PetscInt ns, PetscBool
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* bs: rows of a vertex; ns: near null vectors; rows: the vectors by rows, freed by the caller, or NULL for a constant of each component */
-PetscErrorCode PCGPUAMGNear_Private(PC pc, PetscInt *bs, PetscInt *ns, double **rows)
+/* bs: rows of a vertex; ns: near null vectors; basis: the vectors by rows on the device, or nothing for a constant of each component */
+PetscErrorCode PCGPUAMGNear_Private(PC pc, GPUCSRDevice dev, PetscInt *bs, PetscInt *ns, GPUCSRBuffer *basis)
 {
   const PC_GPUAMG *a        = (const PC_GPUAMG *)pc->data;
   const MPI_Comm   comm     = PetscObjectComm((PetscObject)pc);
@@ -55,10 +55,11 @@ PetscErrorCode PCGPUAMGNear_Private(PC pc, PetscInt *bs, PetscInt *ns, double **
   PetscBool        constant = PETSC_FALSE, motions, none = PETSC_FALSE;
   const Vec       *v    = NULL;
   MatNullSpace     near = NULL;
+  double          *rows;
+  size_t           count;
   PetscErrorCode   ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
-  *rows = NULL;
   PetscCall(MatGetBlockSize(pc->pmat, bs));
   PetscCheck(*bs <= GPUAMG_VECTORS, comm, PETSC_ERR_SUP, "PC type gpuamg takes blocks of at most %d rows, not %" PetscInt_FMT, GPUAMG_VECTORS, *bs);
   *ns     = *bs;
@@ -76,22 +77,15 @@ PetscErrorCode PCGPUAMGNear_Private(PC pc, PetscInt *bs, PetscInt *ns, double **
     if (none) *ns = *bs;
   } else none = PETSC_TRUE;
   if (none) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscMalloc1((size_t)n * (size_t)*ns + 1, rows));
-  if (a->given) PetscCall(PetscArraycpy(*rows, a->given, (size_t)n * (size_t)*ns));
-  else if (motions) RigidMotions(a->dim, a->points, a->coordinates, *rows);
-  else ierr = NearRows(comm, n, *ns, constant, v, *rows);
-  if (ierr) PetscCall(PetscFree(*rows));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* To the device */
-PetscErrorCode PCGPUAMGUpload_Private(GPUCSRDevice dev, size_t n, const double *rows, GPUCSRBuffer *basis)
-{
-  PetscFunctionBegin;
-  PetscCall(GPUCSRBufferGrow(dev, sizeof(double) * n, "a near null space", basis));
-  PetscCall(GPUCSRUpload(dev, basis->p, GPUCSR_DOUBLE, rows, GPUCSR_DOUBLE, n, PETSC_FALSE, dev->stream, NULL));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  count = (size_t)PetscMax(1, n * *ns);
+  PetscCall(PetscCalloc1(count, &rows));
+  if (a->given) PetscCall(PetscArraycpy(rows, a->given, n * *ns));
+  else if (motions) RigidMotions(a->dim, a->points, a->coordinates, rows);
+  else ierr = NearRows(comm, n, *ns, constant, v, rows);
+  if (!ierr) ierr = GPUCSRBufferGrow(dev, sizeof(double) * count, "a near null space", basis);
+  if (!ierr) ierr = GPUCSRUpload(dev, basis->p, GPUCSR_DOUBLE, rows, GPUCSR_DOUBLE, count, PETSC_FALSE, dev->stream, NULL);
+  PetscCall(PetscFree(rows));
+  PetscFunctionReturn(ierr);
 }
 
 /* PCSetCoordinates(): dim numbers a point */

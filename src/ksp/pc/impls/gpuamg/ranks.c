@@ -426,18 +426,6 @@ PetscErrorCode PCGPUAMGRanksDestroy_Private(GPUAMGRanks **ranks)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Near(PC pc, Level *L)
-{
-  double        *rows;
-  PetscErrorCode ierr = PETSC_SUCCESS;
-
-  PetscFunctionBegin;
-  PetscCall(PCGPUAMGNear_Private(pc, &L->bs, &L->ns, &rows));
-  if (rows) ierr = PCGPUAMGUpload_Private(L->A.o.dev, (size_t)PetscMax(1, L->n * L->ns), rows, &L->basis);
-  PetscCall(PetscFree(rows));
-  PetscFunctionReturn(ierr);
-}
-
 /* Collective: the first level */
 static PetscErrorCode Begin(PC pc)
 {
@@ -456,7 +444,7 @@ static PetscErrorCode Begin(PC pc)
   PetscCall(PCGPUAMGRanksFinest_Private(pc->pmat, PETSC_FALSE, &L->A));
   PetscCall(PetscObjectGetId((PetscObject)pc->pmat, &a->ranks->id));
   a->pattern = (PetscInt64)pc->pmat->nonzerostate;
-  GPUCSRTry(&attempt, Near(pc, L));
+  GPUCSRTry(&attempt, PCGPUAMGNear_Private(pc, L->A.o.dev, &L->bs, &L->ns, &L->basis));
   PetscCall(PCGPUAMGSettle_Private(PetscObjectComm((PetscObject)pc), &attempt));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -511,7 +499,8 @@ static PetscErrorCode Same(PC pc, PetscBool *same)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode SetUpSteps(PC pc, PetscBool same)
+/* Collective. same: options are unchanged, and aggregates do not depend on values */
+PetscErrorCode PCGPUAMGRanksSetUp_Private(PC pc, PetscBool same)
 {
   PC_GPUAMG *a = (PC_GPUAMG *)pc->data;
 
@@ -533,14 +522,4 @@ static PetscErrorCode SetUpSteps(PC pc, PetscBool same)
   if (!a->h.problem && !pc->failedreason) PetscCall(PCGPUAMGRanksCycles_Private(pc));
   a->taken = (PetscBool)(!a->h.problem && !pc->failedreason);
   PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Collective. same: options are unchanged, and aggregates do not depend on values */
-PetscErrorCode PCGPUAMGRanksSetUp_Private(PC pc, PetscBool same)
-{
-  const PetscErrorCode ierr = SetUpSteps(pc, same);
-
-  PetscFunctionBegin;
-  if (ierr) PetscCall(PCGPUAMGForget_Private(pc->data));
-  PetscFunctionReturn(ierr);
 }

@@ -39,7 +39,7 @@ static PetscErrorCode TransposeLevels(PC pc)
 }
 
 /* Collective: the cycle of the transposed levels */
-static PetscErrorCode Transpose(PC pc)
+PetscErrorCode PCGPUAMGRanksTranspose_Private(PC pc)
 {
   PC_GPUAMG    *a = (PC_GPUAMG *)pc->data;
   GPUCSRAttempt attempt;
@@ -97,22 +97,6 @@ PetscErrorCode PCGPUAMGRanksCurrent_Private(PC pc)
   }
   PetscCall(PCGPUAMGRanksCycles_Private(pc));
   PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Collective: levels are there, and up to date */
-PetscErrorCode PCGPUAMGRanksApply_Private(PC pc, PetscBool transposed, Vec b, Vec x)
-{
-  PC_GPUAMG    *a = (PC_GPUAMG *)pc->data;
-  GPUMGCycle   *c = transposed ? &a->transposed : &a->cycle;
-  GPUCSRAttempt attempt;
-
-  PetscFunctionBegin;
-  if (transposed) PetscCall(Transpose(pc));
-  GPUCSRTry(&attempt, GPUMGCycleApplyVecs(c, &a->event, b, x));
-  if (c->host) PetscCall(PCGPUAMGSettle_Private(PetscObjectComm((PetscObject)pc), &attempt));
-  if (!attempt.error) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUMGRanksFail(c, attempt.message)); /* the other ranks are inside the cycle */
-  SETERRQ(PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
 }
 
 PetscErrorCode PCGPUAMGRanksView_Private(PC pc, PetscViewer viewer)
