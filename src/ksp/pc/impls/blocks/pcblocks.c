@@ -76,23 +76,18 @@ static PetscErrorCode GetSolvers_Blocks(PC pc, PetscInt *n, PetscInt *first, KSP
 
 /* ---- have the blocks changed? ---- */
 
-/* Does a solve do no more than the method of the type? A monitor or an initial guess of the program's, for example, says no */
-PetscErrorCode KSPPlain_Private(KSP ksp, PetscBool *plain)
+/* Is a solve with this block just one application of its PC? A monitor or an initial guess, for example, says no */
+static PetscErrorCode Plain(KSP ksp, PetscBool *plain)
 {
-  const PC        pc    = ksp->pc;
-  const Mat       of[]  = {pc->mat, pc->pmat};
-  const PetscBool all[] = {pc->diagonalscale, ksp->dscale,  ksp->guess_knoll, ksp->calc_sings, ksp->calc_ritz, ksp->view,      ksp->viewPre,      ksp->viewRate,   ksp->viewMat,   ksp->viewPMat,
-                           ksp->viewRhs,      ksp->viewSol, ksp->viewMatExp,  ksp->viewEV,     ksp->viewSV,    ksp->viewEVExp, ksp->viewFinalRes, ksp->viewPOpExp, ksp->viewDScale};
-  MatNullSpace    null[2];
+  PetscBool    scaled;
+  MatNullSpace null[2] = {NULL, NULL};
 
   PetscFunctionBegin;
-  *plain = (PetscBool)(!ksp->numbermonitors && !ksp->numberreasonviews && !ksp->guess && !ksp->presolve && !ksp->postsolve && !ksp->res_hist && !ksp->err_hist);
-  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(all); k++) *plain = (PetscBool)(*plain && !all[k]);
-  for (int k = 0; k < 2 && of[k]; k++) {
-    PetscCall(MatGetNullSpace(of[k], &null[0]));
-    PetscCall(MatGetTransposeNullSpace(of[k], &null[1]));
-    *plain = (PetscBool)(*plain && !null[0] && !null[1]);
-  }
+  PetscCall(PCGetDiagonalScale(ksp->pc, &scaled));
+  if (ksp->pc->mat) PetscCall(MatGetNullSpace(ksp->pc->mat, &null[0]));
+  if (ksp->pc->pmat) PetscCall(MatGetNullSpace(ksp->pc->pmat, &null[1]));
+  *plain = (PetscBool)(!scaled && !null[0] && !null[1] && !ksp->numbermonitors && !ksp->dscale && !ksp->guess && !ksp->guess_knoll && !ksp->presolve && !ksp->postsolve && ksp->guess_zero && !ksp->view && !ksp->viewPre && !ksp->viewRate && !ksp->viewMat &&
+                       !ksp->viewPMat && !ksp->viewRhs && !ksp->viewSol && !ksp->viewFinalRes && !ksp->numberreasonviews);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -104,7 +99,7 @@ static PetscErrorCode KeyOf(KSP ksp, BlockKey *key)
   PetscBool plain;
 
   PetscFunctionBegin;
-  PetscCall(KSPPlain_Private(ksp, &plain));
+  PetscCall(Plain(ksp, &plain));
   if (pc->ops->getfactoredmatrix && pc->setupcalled) PetscCall(PCFactorGetMatrix(pc, &F));
   *key = (BlockKey){(PetscInt64)((PetscObject)ksp)->id,
                     (PetscInt64)((PetscObject)pc)->id,
@@ -112,7 +107,7 @@ static PetscErrorCode KeyOf(KSP ksp, BlockKey *key)
                     P ? (PetscInt64)((PetscObject)P)->state : 0,
                     P ? (PetscInt64)P->nonzerostate : 0,
                     F ? (PetscInt64)((PetscObject)F)->id : 0,
-                    plain && ksp->guess_zero,
+                    plain,
                     ksp->ops->solve,
                     pc->ops->apply};
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -169,8 +164,8 @@ static PetscErrorCode AreFactors(PetscInt n, KSP ksp[], PetscBool *yes)
   for (PetscInt k = 0; k < n && *yes; k++) {
     PetscCall(PetscObjectTypeCompare((PetscObject)ksp[k], KSPPREONLY, &preonly));
     PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp[k]->pc, &factor, PCILU, PCICC, PCLU, PCCHOLESKY, ""));
-    PetscCall(KSPPlain_Private(ksp[k], &plain));
-    *yes = (PetscBool)(preonly && factor && plain && ksp[k]->guess_zero);
+    PetscCall(Plain(ksp[k], &plain));
+    *yes = (PetscBool)(preonly && factor && plain);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

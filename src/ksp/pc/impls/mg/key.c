@@ -61,6 +61,10 @@ static PetscErrorCode NoteMat(GPUMGKey *k, Mat A)
 #define CHEBYSHEV_BYTES  104
 #define RICHARDSON_BYTES 12
 
+/* Not in all versions */
+extern PetscErrorCode KSPGetNestLevel(KSP, PetscInt *) __attribute__((weak));
+extern PetscErrorCode KSPSetNestLevel(KSP, PetscInt) __attribute__((weak));
+
 /* A copy without the members that a solve writes */
 static void AsSet(KSP ksp, struct _p_KSP *s)
 {
@@ -106,12 +110,71 @@ static PetscErrorCode NoteKSP(GPUMGKey *k, KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Can the device's cycle replace the solver? Yes, if the solver takes no norm, has no test and calls no function of the program. PCMG and PCGAMG make such solvers */
+/*
+  Can the device's cycle replace the solver? Yes, if the solver takes no norm, has no test and calls no function of the program. Every member has its value of KSPCreate(), except for the members
+  named here. PCMG and PCGAMG make such solvers
+*/
 PetscErrorCode GPUMGPlain(KSP ksp, PetscBool *plain)
 {
+  const KSPConvergedReason reason = ksp->reason;
+  struct _p_KSP            s, d;
+  KSP                      created;
+  MatNullSpace             null[4];
+  PetscInt                 nested = 0;
+
   PetscFunctionBegin;
-  PetscCall(KSPPlain_Private(ksp, plain));
-  *plain = (PetscBool)(*plain && (ksp->converged == KSPConvergedSkip || ksp->converged == KSPConvergedDefault) && ksp->normtype <= KSP_NORM_NONE && !(ksp->dm && ksp->dmActive) && ksp->reason >= 0 && !ksp->pc->failedreason);
+  PetscCall(KSPCreate(PETSC_COMM_SELF, &created));
+  PetscCall(KSPSetType(created, ((PetscObject)ksp)->type_name));
+  if (KSPGetNestLevel && KSPSetNestLevel) {
+    PetscCall(KSPGetNestLevel(ksp, &nested));
+    PetscCall(KSPSetNestLevel(created, nested));
+  }
+  AsSet(created, &d);
+  AsSet(ksp, &s);
+  PetscCall(KSPDestroy(&created));
+  PetscCall(MatGetNullSpace(ksp->pc->mat, &null[0]));
+  PetscCall(MatGetTransposeNullSpace(ksp->pc->mat, &null[1]));
+  PetscCall(MatGetNullSpace(ksp->pc->pmat, &null[2]));
+  PetscCall(MatGetTransposeNullSpace(ksp->pc->pmat, &null[3]));
+  *plain =
+    (PetscBool)((s.converged == KSPConvergedSkip || s.converged == KSPConvergedDefault) && s.normtype <= KSP_NORM_NONE && !(s.dm && s.dmActive) && reason >= 0 && !null[0] && !null[1] && !null[2] && !null[3] && !ksp->pc->diagonalscale && !ksp->pc->failedreason);
+  /* members that the device's cycle reads from PETSc */
+  s.max_it         = d.max_it;
+  s.guess_zero     = d.guess_zero;
+  s.pc             = d.pc;
+  s.data           = d.data;
+  s.setupstage     = d.setupstage;
+  s.setupnewmatrix = d.setupnewmatrix;
+  if (!strcmp(((PetscObject)ksp)->type_name, KSPCHEBYSHEV)) s.ops->solve = d.ops->solve; /* the set-up chooses a function by the kind, and the key has the kind */
+  /* members without effect if the solver takes no norm */
+  s.rtol                = d.rtol;
+  s.abstol              = d.abstol;
+  s.divtol              = d.divtol;
+  s.chknorm             = d.chknorm;
+  s.lagnorm             = d.lagnorm;
+  s.converged           = d.converged;
+  s.convergeddestroy    = d.convergeddestroy;
+  s.cnvP                = d.cnvP;
+  s.normtype            = d.normtype;
+  s.normtype_set        = d.normtype_set;
+  s.pc_side             = d.pc_side;
+  s.pc_side_set         = d.pc_side_set;
+  s.errorifnotconverged = d.errorifnotconverged;
+#if defined(PetscObjectParameterDeclare) /* 3.23 and later */
+  s.guess_not_read = d.guess_not_read;
+  s.default_max_it = d.default_max_it;
+  s.default_rtol   = d.default_rtol;
+  s.default_abstol = d.default_abstol;
+  s.default_ttol   = d.default_ttol;
+  s.default_divtol = d.default_divtol;
+#endif
+  /* members used before a solve only */
+  s.dm                   = d.dm;
+  s.dmAuto               = d.dmAuto;
+  s.dmActive             = d.dmActive;
+  s.setfromoptionscalled = d.setfromoptionscalled;
+  s.skippcsetfromoptions = d.skippcsetfromoptions;
+  if (memcmp(&s, &d, sizeof(s))) *plain = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
