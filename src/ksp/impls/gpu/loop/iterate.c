@@ -364,12 +364,12 @@ PetscErrorCode GPUKSPGraphRecord(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, GPUKSPIt
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Would two more iterations like the last not converge? Iteration q is the last launched one, `before` and `now` are norms before it */
+/* Is the iteration after q, the last launched one, needed before q has ended? By its number, or if two more iterations like the last would not converge. `before` and `now`: norms before q */
 static PetscBool GoesOn(const volatile GPUKSPState *seen, int q, double before, double now)
 {
   const double factor = before > 0 ? now / before : 0.1;
 
-  return (PetscBool)(seen->test == GPUKSP_TEST_DEFAULT && q + 1 < seen->maxit && now * factor * factor > seen->ttol);
+  return (PetscBool)(q + 1 < seen->maxit && (seen->test == GPUKSP_TEST_SKIP || (seen->test == GPUKSP_TEST_DEFAULT && now * factor * factor > seen->ttol)));
 }
 
 /*

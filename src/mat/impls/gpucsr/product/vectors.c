@@ -252,7 +252,7 @@ PetscErrorCode MatGPUCSRArrayGet_Private(GPUCSRDevice dev, Vec v, PetscBool read
   PetscCall(GPUCSRBufferGrow(dev, sizeof(double) * n, "a copy of a vector", &a->copy));
   a->p = (double *)a->copy.p;
   if (!read) PetscFunctionReturn(PETSC_SUCCESS);
-  if (n) PetscCall(GPUCSRUpload(dev, a->p, GPUCSR_DOUBLE, a->o.p, GPUCSR_DOUBLE, n, PETSC_FALSE, dev->stream, NULL));
+  if (n) PetscCall(GPUCSRUpload(dev, a->p, GPUCSR_DOUBLE, a->o.p, GPUCSR_DOUBLE, n, a->o.pinned, dev->stream, NULL));
   VecGPUCrossed(PETSC_TRUE, n);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -273,13 +273,13 @@ static PetscErrorCode BringBack(GPUCSRDevice dev, const GPUCSRVecArray *a)
   PetscFunctionReturn(ierr);
 }
 
-/* ierr: of the work until now; after an error a copied array keeps its entries */
+/* ierr: of the work until now; after an error a copied array keeps its entries. The host waits for a copy, which may still be read from page-locked memory */
 PetscErrorCode MatGPUCSRArrayRestore_Private(GPUCSRDevice dev, GPUCSRVecArray *a, PetscErrorCode ierr)
 {
   PetscFunctionBegin;
   if (!a->v) PetscFunctionReturn(ierr);
   if (!ierr && a->copy.p && a->write && a->v->map->n) ierr = BringBack(dev, a);
-  if (!ierr && a->o.place == GPUCSR_DEVICE && !a->o.vecgpu) ierr = (*dev->ops->streamsynchronize)(dev->id, dev->stream);
+  if (!ierr && (a->copy.p || (a->o.place == GPUCSR_DEVICE && !a->o.vecgpu))) ierr = (*dev->ops->streamsynchronize)(dev->id, dev->stream);
   PetscCall(GPUCSRBufferFree(dev, &a->copy));
   PetscCall(MatGPUCSRVecRestore_Private(dev, a->v, a->read, a->write, &a->o));
   PetscFunctionReturn(ierr);
