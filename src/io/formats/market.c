@@ -150,7 +150,7 @@ void GPUCSRMarketPlace(const GPUCSRTextHeader *h, int64_t first, GPUCSRPiece *pi
   j = triangle ? 0 : first / h->m;
   i = first - (triangle ? 0 : j * h->m);
   if (triangle) { /* column j of a triangle has n - j entries */
-    for (; i >= h->n - below - j; j++) i -= h->n - below - j;
+    for (; j < h->n && i >= h->n - below - j; j++) i -= h->n - below - j;
     i += j + below;
   }
   piece->low  = PETSC_MAX_INT;
