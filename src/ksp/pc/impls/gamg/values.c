@@ -72,14 +72,15 @@ static PetscErrorCode Numeric(PC pc, PCGAMGData *d, PetscBool *good)
 /* Collective: the coarsest matrix of the devices, which PETSc has on the host */
 static PetscErrorCode Coarsest(PC levels, Mat A)
 {
-  Mat now;
+  PetscErrorCode ierr;
+  Mat            now;
 
   PetscFunctionBegin;
   PetscCall(PCGPUAMGLevelMat_Private(levels, PCGPUAMGLevelsOf_Private(levels).levels - 1, PETSC_FALSE, &now));
-  PetscCall(MatGPUCSRLevelBecome_Private(now));
-  PetscCall(MatCopy(now, A, SAME_NONZERO_PATTERN));
+  ierr = MatGPUCSRLevelBecome_Private(now);
+  GPUCSRKeep(&ierr, MatCopy(now, A, SAME_NONZERO_PATTERN));
   PetscCall(MatDestroy(&now));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(ierr);
 }
 
 /* Collective: tells PETSc of the new values, and makes its products with old prolongators below the devices' levels */

@@ -466,6 +466,7 @@ static PetscErrorCode DiagonalToHost(GPUCSRDevice dev, GPUCSRPlan *P, GPUCSROper
 PetscErrorCode MatGPUCSRPlanDiagonal_Private(GPUCSRDevice dev, GPUCSRPlan *P, Vec d, GPUCSRStream *s, PetscBool *done)
 {
   GPUCSROperand  o;
+  GPUCSRAttempt  attempt;
   PetscErrorCode ierr = PETSC_SUCCESS;
   const PetscInt n    = d->map->n;
 
@@ -476,7 +477,11 @@ PetscErrorCode MatGPUCSRPlanDiagonal_Private(GPUCSRDevice dev, GPUCSRPlan *P, Ve
   PetscCall(MatGPUCSRVecGet_Private(dev, d, PETSC_TRUE, PETSC_TRUE, &o));
   *s = dev->stream;
   if (o.place == GPUCSR_DEVICE) ierr = MatGPUCSRStream_Private(dev, &o, NULL, NULL, s);
-  if (!ierr) ierr = o.place == GPUCSR_DEVICE || !dev->ops->separate ? GPUCSRPlanDiagonal(P, o.p, *s) : DiagonalToHost(dev, P, &o);
+  if (!ierr && (o.place == GPUCSR_DEVICE || !dev->ops->separate)) ierr = GPUCSRPlanDiagonal(P, o.p, *s);
+  else if (!ierr) {
+    GPUCSRTry(&attempt, DiagonalToHost(dev, P, &o)); /* after an error the caller has another way */
+    *done = (PetscBool)!attempt.error;
+  }
   PetscCall(MatGPUCSRVecRestore_Private(dev, d, PETSC_TRUE, PETSC_TRUE, &o));
   PetscFunctionReturn(ierr);
 }
