@@ -32,6 +32,7 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRVecRestore_Private(GPUCSRDevice, Vec, Pets
 typedef struct {
   Vec           v; /* NULL: there is none */
   PetscBool     read, write;
+  PetscBool     partly; /* after an error the array on the host may have some new entries: nothing goes on from its old ones */
   GPUCSROperand o;
   GPUCSRBuffer  copy;
   double       *p;

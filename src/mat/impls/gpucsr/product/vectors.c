@@ -257,18 +257,18 @@ PetscErrorCode MatGPUCSRArrayGet_Private(GPUCSRDevice dev, Vec v, PetscBool read
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All of it or nothing: the host may go on after an error */
+/* All of it or nothing, unless a part will do */
 static PetscErrorCode BringBack(GPUCSRDevice dev, const GPUCSRVecArray *a)
 {
-  const size_t   n = (size_t)a->v->map->n;
-  double        *all;
+  const size_t   n   = (size_t)a->v->map->n;
+  double        *all = (double *)a->o.p;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(PetscMalloc1(n, &all));
-  ierr = GPUCSRDownload(dev, all, GPUCSR_DOUBLE, a->p, GPUCSR_DOUBLE, n, PETSC_FALSE, dev->stream);
-  if (!ierr) PetscCall(PetscArraycpy((double *)a->o.p, all, n));
-  PetscCall(PetscFree(all));
+  if (!a->partly) PetscCall(PetscMalloc1(n, &all));
+  ierr = GPUCSRDownload(dev, all, GPUCSR_DOUBLE, a->p, GPUCSR_DOUBLE, n, (PetscBool)(a->partly && a->o.pinned), dev->stream);
+  if (!ierr && !a->partly) PetscCall(PetscArraycpy((double *)a->o.p, all, n));
+  if (!a->partly) PetscCall(PetscFree(all));
   VecGPUCrossed(PETSC_FALSE, n);
   PetscFunctionReturn(ierr);
 }

@@ -26,7 +26,8 @@ static PetscErrorCode Product(Mat A, PetscBool transposed, Vec x, Vec y, Vec z)
   GPUCSRKeep(&error, MatGPUCSRRanksCheck_Private(r));
   GPUCSRKeep(&error, MatGPUCSRArrayGet_Private(dev, x, PETSC_TRUE, PETSC_FALSE, &ax));
   GPUCSRKeep(&error, MatGPUCSRArrayGet_Private(dev, z, (PetscBool)(y != NULL), PETSC_TRUE, &az));
-  ierr = MatGPUCSRRanksMultiply_Private(o, r, transposed, 1, error ? NULL : ax.p, y ? 1 : 0, y ? az.p : NULL, az.p);
+  az.partly = PETSC_TRUE;
+  ierr      = MatGPUCSRRanksMultiply_Private(o, r, transposed, 1, error ? NULL : ax.p, y ? 1 : 0, y ? az.p : NULL, az.p);
   GPUCSRKeep(&error, ierr);
   error = MatGPUCSRArrayRestore_Private(dev, &ax, error);
   PetscCall(MatGPUCSRArrayRestore_Private(dev, &az, error));
