@@ -67,6 +67,7 @@ typedef enum {
   ROW(tree_uneven, 32, "factor", FIXED, "choose.c: times the mean at most") \
   ROW(narrow_shared, 0.25, "share", FIXED, "format/narrow.c: of the entries that tiles list, up to which no slice is expected to be wide,") \
   ROW(narrow_apart, 0.8, "share", FIXED, "format/narrow.c: and from which on all are") \
+  ROW(pairs_least, 0.4, "share", FIXED, "format/dia.h: of the last-level cache, from which on symmetric diagonals are read once") \
   ROW(stencil_warp, 48, "entries", FIXED, "stencil_build.cu: a row in the mean, from which on a warp shares it") \
   ROW(missed_least, 10e-6, "s", FIXED, "report/totals.c, report/advice.c: from which on the error of a prediction is told") \
   ROW(measure_most, 6, "candidates", FIXED, "measure.c: that measuring tries at most") \
@@ -99,6 +100,7 @@ typedef enum {
   ROW(bcgs_graph_row, 16, "entries", FIXED, "prepare.c: a row in the mean, above which it does in any format") \
   ROW(bcgs_graph_entries_ranks, 1.6e6, "entries", FIXED, "prepare.c: the same of several ranks, whose persistent kernels gather") \
   ROW(cg_graph_traffic, 7e8, "bytes", CACHE, "prepare.c: an iteration, above which a graph solves CG with stored entries") \
+  ROW(cg_graph_paired, 100e6, "bytes", BANDWIDTH, "prepare.c: of values that products do not read a second time, above which a graph solves CG") \
   ROW(persistent_spared, 35e6, "bytes", BANDWIDTH, "prepare.c: that memory moves while a graph takes longer than a persistent kernel, an iteration") \
   ROW(persistent_spared_ranks, 70e6, "bytes", FIXED, "prepare.c: the same of several ranks, whose graphs exchange") \
   ROW(single_spared, 20e6, "bytes", BANDWIDTH, "refine.c: the same of a graph in single precision") \

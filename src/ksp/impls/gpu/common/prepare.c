@@ -58,7 +58,8 @@ const char *GPUKSPWhyNoLaunch(const KSP_GPU *k)
 
   BiCGStab: a persistent kernel computes its directions from two or three vectors at each entry, or writes them first if blocks have many rows. The rank with the most entries counts.
 
-  CG: the blocks have ranges of rows far from each other. A large matrix pushes their neighbours' rows out of the last-level cache before the next read.
+  CG: the blocks have ranges of rows far from each other. A large matrix pushes their neighbours' rows out of the last-level cache before the next read. A graph's products read each pair of diagonals
+  once (format/dia.c); a matrix for CG is symmetric.
 */
 static PetscErrorCode GraphIsFaster(KSP ksp, const KSP_GPU *k, PetscBool *faster)
 {
@@ -70,7 +71,7 @@ static PetscErrorCode GraphIsFaster(KSP ksp, const KSP_GPU *k, PetscBool *faster
   PetscFunctionBegin;
   *faster = PETSC_FALSE;
   if (k->path != KSP_GPU_PATH_AUTO || k->refined || GPUKSPWhyNoLaunch(k) || (k->size == 1 && !k->dev->ops->kernels)) PetscFunctionReturn(PETSC_SUCCESS);
-  if (k->method == GPUKSP_CG && k->size == 1) *faster = (PetscBool)(there && !table && GPUCSRPlanSums(P) && GPUKSPBytes(&P->A, PETSC_FALSE) + 72.0 * k->n > t->cg_graph_traffic);
+  if (k->method == GPUKSP_CG && k->size == 1) *faster = (PetscBool)(there && !table && GPUCSRPlanSums(P) && (GPUKSPBytes(&P->A, PETSC_FALSE) + 72.0 * k->n > t->cg_graph_traffic || GPUCSRPairedBytes(&P->A) > t->cg_graph_paired));
   if (k->method != GPUKSP_BCGS) PetscFunctionReturn(PETSC_SUCCESS);
   if (k->size > 1) {
     PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &nnz, 1, MPI_DOUBLE, MPI_MAX, PetscObjectComm((PetscObject)ksp)));

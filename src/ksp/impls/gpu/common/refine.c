@@ -5,12 +5,18 @@
 #include "../../../../mat/impls/gpucsr/blackbox/format/absent.h"
 #include "../../../../mat/impls/gpucsr/blackbox/format/bcsr.h"
 
+/* Numbers of the matrix, and not what a format derives from them */
+static PetscBool Rounds(const GPUCSRArray *a)
+{
+  return (PetscBool)(a->values && a->type == GPUCSR_DOUBLE);
+}
+
 /* Bytes of a matrix by its layout; single: with values in single precision */
 double GPUKSPBytes(const GPUCSRStorage *A, PetscBool single)
 {
   double bytes = 0;
 
-  for (int q = 0; q < A->narrays; q++) bytes += (double)A->array[q].count * (double)GPUCSRTypeSize(single && A->array[q].values ? GPUCSR_FLOAT : A->array[q].type);
+  for (int q = 0; q < A->narrays; q++) bytes += (double)A->array[q].count * (double)GPUCSRTypeSize(single && Rounds(&A->array[q]) ? GPUCSR_FLOAT : A->array[q].type);
   return bytes;
 }
 
@@ -76,13 +82,13 @@ PetscErrorCode GPUKSPRefineMake(KSP_GPU *k)
 
   PetscFunctionBegin;
   for (int q = 0; q < S->narrays; q++)
-    if (S->array[q].values) bytes += SINGLE_BYTES(S->array[q].count);
+    if (Rounds(&S->array[q])) bytes += SINGLE_BYTES(S->array[q].count);
   PetscCall(GPUCSRBufferGrow(k->dev, bytes, "rounded values and vectors of a solver", &k->single.memory));
   p                           = (char *)k->single.memory.p;
   k->single.rounded           = *S;
   k->single.rounded.precision = GPUCSR_PRECISION_SINGLE;
   for (int q = 0; q < S->narrays; q++) {
-    if (!S->array[q].values) continue;
+    if (!Rounds(&S->array[q])) continue;
     k->single.rounded.array[q].data = p;
     k->single.rounded.array[q].type = GPUCSR_FLOAT;
     PetscCall(Round(k, S->array[q].count, BCSRLane(S->format), (const double *)S->array[q].data, (float *)p));

@@ -244,6 +244,7 @@ GPUCSR_INTERN GPUCSRError GPUCSRStorageDestroy(GPUCSRStorage *);
 GPUCSR_INTERN GPUCSRError GPUCSRStorageLend(const GPUCSRStorage *, GPUCSRStorage *);
 GPUCSR_INTERN GPUCSRError GPUCSRStorageWork(GPUCSRStorage *, GPUCSRType, size_t);
 GPUCSR_INTERN double      GPUCSRStorageBytes(const GPUCSRStorage *);
+GPUCSR_INTERN double      GPUCSRPairedBytes(const GPUCSRStorage *); /* dia.c */
 GPUCSR_INTERN double      GPUCSRCSRBytes(const GPUCSRFeatures *, GPUCSRPrecision);
 
 GPUCSR_INTERN GPUCSRError GPUCSRTransposeCSR(const GPUCSRStorage *A, GPUCSRStorage *T, int32_t *map);

@@ -81,6 +81,52 @@ __global__ void __launch_bounds__(FILL_WARPS *GPUCSR_SLICE) dia_fill_kernel(int 
   for (int k = rowptr[r] + (int)threadIdx.y; k < rowptr[r + 1]; k += FILL_WARPS) to[DIAEntry(diagonals, r, DIAFind(offset, diagonals, col[k] - r))] = present(from[k]);
 }
 
+/* The order without pairs; or, for the next two kernels, the number of a diagonal below the main one is that of its opposite, if there is one */
+__global__ void dia_order_kernel(int diagonals, bool paired, const int *__restrict__ offset, GPUCSRDiagonal *order)
+{
+  const int d = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+
+  if (!d) order[diagonals].offset = diagonals;
+  if (d >= diagonals) return;
+  const int above = paired && offset[d] < 0 ? DIAFind(offset, diagonals, -offset[d]) : d;
+
+  order[d] = {offset[d], above != d && offset[above] == -offset[d] ? above : -1 - d};
+}
+
+/* Parts a pair that an entry forbids, since its bits differ from those of the mirrored one */
+__global__ void __launch_bounds__(FILL_WARPS *GPUCSR_SLICE) dia_part_kernel(int m, int diagonals, const double *__restrict__ val, volatile GPUCSRDiagonal *order)
+{
+  const int r = (int)(blockIdx.x * GPUCSR_SLICE + threadIdx.x);
+
+  if (r >= m) return;
+  for (int d = (int)threadIdx.y; d < diagonals; d += FILL_WARPS) {
+    const int above = order[d].number, c = r + order[d].offset;
+
+    if (above >= 0 && c >= 0 && __double_as_longlong(val[DIAEntry(diagonals, r, d)]) != __double_as_longlong(val[DIAEntry(diagonals, c, above)])) order[d].number = -1 - d;
+  }
+}
+
+/* The order with pairs: one thread for few diagonals */
+__global__ void dia_pair_kernel(int diagonals, GPUCSRDiagonal *order)
+{
+  __shared__ GPUCSRDiagonal own[DIA_MOST_PAIRED];
+  __shared__ bool           paired[DIA_MOST_PAIRED];
+  int                       count = 0;
+
+  for (int d = 0; d < diagonals; d++) {
+    own[d]    = order[d];
+    paired[d] = false;
+  }
+  for (int d = 0; d < diagonals; d++)
+    if (own[d].number >= 0) paired[own[d].number] = true;
+  for (int d = 0; d < diagonals; d++) {
+    if (paired[d]) continue;
+    if (own[d].number >= 0) own[d].offset = -own[d].offset;
+    order[count++] = own[d];
+  }
+  order[diagonals].offset = count;
+}
+
 template <class V, class X>
 __global__ void dia_diagonal_kernel(int n, int diagonals, const int *__restrict__ offset, const V *__restrict__ val, X *d)
 {
@@ -126,7 +172,16 @@ static GPUCSRError Entries(const GPUCSRStorage *csr, GPUCSRStorage *A, const int
 #define FILL(V, X) \
   dia_fill_kernel<V><<<GPUCSRBlocks(A->m, GPUCSR_SLICE), dim3(GPUCSR_SLICE, FILL_WARPS), 0, s>>>(A->m, (int)A->extent.units, list, (int *)A->array[DIA_OFFSET].data, (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, \
                                                                                                  (const V *)csr->array[CSR_VAL].data, (V *)A->array[DIA_VAL].data)
+  const int        diagonals = (int)A->extent.units;
+  const GPUCSRBool paired    = DIAPairs(A);
+  GPUCSRDiagonal  *order     = (GPUCSRDiagonal *)A->array[DIA_ORDER].data;
+
   GPUCSRDispatchPrecision(A->precision, FILL);
+  dia_order_kernel<<<GPUCSRBlocks(diagonals, 256), 256, 0, s>>>(diagonals, paired, (const int *)A->array[DIA_OFFSET].data, order);
+  if (paired) {
+    dia_part_kernel<<<GPUCSRBlocks(A->m, GPUCSR_SLICE), dim3(GPUCSR_SLICE, FILL_WARPS), 0, s>>>(A->m, diagonals, (const double *)A->array[DIA_VAL].data, order);
+    dia_pair_kernel<<<1, 1, 0, s>>>(diagonals, order);
+  }
   GPUCSRCheckLaunch("dia_build (fill)");
   return 0;
 }

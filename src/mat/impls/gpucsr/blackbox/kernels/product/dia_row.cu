@@ -58,6 +58,51 @@ __global__ void __launch_bounds__(128) dia_row_kernel(int slices, int offset, in
   finish(ending, tally);
 }
 
+#define PAIRS 4 /* pairs of diagonals of a thread in flight, two entries each */
+
+/* In double, a thread a row: the cache still has the mirrored entries, so memory is read for one diagonal of each pair */
+template <class E>
+__global__ void __launch_bounds__(128) dia_pairs_kernel(int offset, int n, int first, int last, int diagonals, const GPUCSRDiagonal *__restrict__ order, const double *__restrict__ val, const double *__restrict__ x, const E ending)
+{
+  __shared__ GPUCSRDiagonal which[DIA_MOST_PAIRED + 1];
+
+  after_previous();
+  const int     row    = offset * GPUCSR_SLICE + (int)(blockIdx.x * 128 + threadIdx.x);
+  const bool    wanted = row >= first && row < last;
+  const double *own    = val + DIAEntry(diagonals, wanted ? row : 0, 0);
+  double        sum    = 0;
+
+  for (int d = (int)threadIdx.x; d <= diagonals; d += 128) which[d] = order[d];
+  __syncthreads();
+  const int count = which[diagonals].offset;
+
+  for (int k = 0; k < count; k += PAIRS) {
+    double v[PAIRS][2], xc[PAIRS][2];
+
+#pragma unroll
+    for (int u = 0; u < PAIRS; u++) {
+      const bool           in = wanted && k + u < count;
+      const GPUCSRDiagonal w  = which[in ? k + u : 0];
+      const int            d = w.number < 0 ? -1 - w.number : w.number, right = row + w.offset, left = row - w.offset;
+      const bool           both = in && w.number >= 0 && left >= 0;
+
+      v[u][0]  = in ? __ldg(own + GPUCSR_SLICE * d) : absent<double>();
+      xc[u][0] = in && (unsigned int)right < (unsigned int)n ? __ldg(x + right) : 0;
+      v[u][1]  = both ? __ldg(val + DIAEntry(diagonals, left, d)) : absent<double>();
+      xc[u][1] = both ? __ldg(x + left) : 0;
+    }
+#pragma unroll
+    for (int u = 0; u < PAIRS; u++)
+#pragma unroll
+      for (int side = 0; side < 2; side++)
+        if (!is_absent(v[u][side])) sum += v[u][side] * xc[u][side];
+  }
+  typename E::Tally tally;
+
+  if (wanted) store(ending, row, sum, tally);
+  finish(ending, tally);
+}
+
 static GPUCSRError Launch_dia_row(const GPUCSRStorage *A, const GPUCSRProduct *p, int variant, GPUCSRStream s)
 {
   const int begin = p->first / GPUCSR_SLICE, slices = (p->last - 1) / GPUCSR_SLICE + 1 - begin;
@@ -75,7 +120,12 @@ static GPUCSRError Launch_dia_row(const GPUCSRStorage *A, const GPUCSRProduct *p
     LAUNCHT(2, 2, V, X); \
     LAUNCHT(4, 2, V, X); \
   }
-  GPUCSRDispatchPrecision(A->precision, LAUNCH);
+  if (variant == 1 && DIAPairs(A)) {
+    GPUCSREnding<double>(p, GPUCSRBlocks(slices, 4), [&](auto ending) {
+      launch_after(dia_pairs_kernel<decltype(ending)>, GPUCSRBlocks(slices, 4), 128, 0, s, begin, A->n, p->first, p->last, (int)A->extent.units, (const GPUCSRDiagonal *)A->array[DIA_ORDER].data, (const double *)A->array[DIA_VAL].data,
+                   (const double *)p->x, ending);
+    });
+  } else GPUCSRDispatchPrecision(A->precision, LAUNCH);
   GPUCSRCheckLaunch("dia_row");
   return 0;
 }
