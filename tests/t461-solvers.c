@@ -391,14 +391,17 @@ static PetscErrorCode Case_patterns(World *w)
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(w->comm, &ranks));
-  for (int sums = 0; sums < 4; sums++) {
+  for (int k = 0; k < 8; k++) {
+    const int sums = k / 2, direct = k % 2 && ranks == 1;
+
     PetscCall(Grid(w, 8, 1, &A));
-    PetscCall(NewKSP(w, w->comm, A, w->plain ? "gmres" : "gpugmres", ranks > 1 ? "bjacobi" : "ilu", &ksp));
+    for (int to = 0; to < 2 * direct; to++) PetscCall(MatConvert(A, to && !w->plain ? "gpucsr" : MATAIJ, MAT_INPLACE_MATRIX, &A));
+    PetscCall(NewKSP(w, w->comm, A, direct ? "preonly" : w->plain ? "gmres" : "gpugmres", ranks > 1 ? "bjacobi" : direct ? "lu" : "ilu", &ksp));
     PetscCall(Solve(w, ksp, A));
     PetscCall(MatZeroRows(A, 3, (PetscInt[]){3, 17, 40}, 2.0, NULL, NULL));
-    for (int k = 0; k < sums; k++) {
-      PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
-      PetscCall(MatAXPY(A, 1.0, B, DIFFERENT_NONZERO_PATTERN));
+    for (int sum = 0; sum < sums; sum++) {
+      PetscCall(direct ? Ragged(w, 64, &B) : MatDuplicate(A, MAT_COPY_VALUES, &B));
+      PetscCall(MatAXPY(A, direct ? 0.0625 : 1.0, B, DIFFERENT_NONZERO_PATTERN));
       PetscCall(MatDestroy(&B));
     }
     PetscCall(TellProducts(w, A));
