@@ -8,7 +8,7 @@
 static char help[] = "Tests what a program may do and few do: solvers.\n";
 
 #include "programs.h"
-#include <petscksp.h>
+#include <petsc/private/kspimpl.h> /* KSPSetConvergedReason(), in PETSc 3.18 */
 
 static PetscErrorCode Case_swap(World *w)
 {
@@ -412,6 +412,53 @@ static PetscErrorCode Case_patterns(World *w)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A monitor ends a solve: by the reason, or by the number of iterations, which another one may have made larger */
+static PetscErrorCode Ends(KSP ksp, PetscInt it, PetscReal norm, void *how)
+{
+  PetscFunctionBegin;
+  (void)norm;
+  if (it == 3 && *(int *)how == 0) ksp->reason = KSP_CONVERGED_ITS;
+  if (it == 3 && *(int *)how) PetscCall(KSPSetTolerances(ksp, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, *(int *)how));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Case_ended(World *w)
+{
+  static const char *const types[][2] = {
+    {"gpucg",     "cg"    },
+    {"gpubcgs",   "bcgs"  },
+    {"gpugmres",  "gmres" },
+    {"gpufgmres", "fgmres"}
+  };
+
+  PetscFunctionBegin;
+  for (int t = 0; t < 12; t++) {
+    Mat      A;
+    KSP      ksp;
+    Vec      x, b;
+    PetscInt its;
+    int      how = t % 3 == 0 ? 0 : t % 3 == 1 ? 5 : 9;
+
+    if (t % 3 == 2 && t > 5) continue; /* of GMRES a cycle has no more columns than were asked for at its start */
+    PetscCall(Grid(w, 8, 0, &A));
+    PetscCall(MatCreateVecs(A, &x, &b));
+    PetscCall(Fill(b, 3));
+    PetscCall(Perturb(w, b));
+    PetscCall(NewKSP(w, w->comm, A, types[t / 3][w->plain], "jacobi", &ksp));
+    PetscCall(KSPSetTolerances(ksp, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, t % 3 == 2 ? 6 : PETSC_DEFAULT));
+    PetscCall(KSPMonitorSet(ksp, Ends, &how, NULL));
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(KSPGetIterationNumber(ksp, &its));
+    PetscCall(Tell(w, (double)its));
+    PetscCall(TellFoundVec(w, x, 0));
+    PetscCall(KSPDestroy(&ksp));
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&b));
+    PetscCall(MatDestroy(&A));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static const Program programs[] = {
   {"swap",      Case_swap     },
   {"zerorows",  Case_zerorows },
@@ -424,6 +471,7 @@ static const Program programs[] = {
   {"deflation", Case_deflation},
   {"scaled",    Case_scaled   },
   {"patterns",  Case_patterns },
+  {"ended",     Case_ended    },
 };
 
 int main(int argc, char **argv)
