@@ -156,6 +156,39 @@ static PetscErrorCode Stored(Pair *p)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Another matrix takes the place of one whose master copy was chosen by a call, which PETSc's new matrix does not know. Of MATAIJ as a summand the library does not learn, and the choice is lost */
+static PetscErrorCode Merged(Pair *p)
+{
+  Mat         B[2];
+  PetscMPIInt rank;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCall(MatGPUCSRSetMaster(p->m[0], MAT_GPUCSR_MASTER_DEVICE));
+  PetscCall(Ahead(p));
+  for (int r = 0; r < 6; r++) {
+    for (int k = 0; k < 2; k++) {
+      PetscCall(Make((PetscBool)(k || r % 3 == 1), 5, &B[k]));
+      if (r % 3 == 2) PetscCall(MatTranspose(p->m[k], MAT_INPLACE_MATRIX, &p->m[k]));
+      else PetscCall(MatAXPY(p->m[k], 2.0, B[k], DIFFERENT_NONZERO_PATTERN));
+      PetscCall(MatDestroy(&B[k]));
+    }
+    PetscCall(Ahead(p));
+    for (int k = 0; k < 2; k++) {
+      if (!rank) PetscCall(MatSetValue(p->m[k], 0, 0, 3, INSERT_VALUES));
+      PetscCall(MatAssemblyBegin(p->m[k], MAT_FINAL_ASSEMBLY));
+      PetscCall(MatAssemblyEnd(p->m[k], MAT_FINAL_ASSEMBLY));
+    }
+    PetscCall(Products(p, "MatSetValues() after a merge"));
+    PetscCall(Stored(p));
+    for (int k = 0; k < 2; k++) PetscCall(MatSetOption(p->m[k], MAT_NEW_NONZERO_LOCATIONS, PETSC_TRUE));
+    PetscCall(SameRows(p->m[0], p->m[1], "after a merge"));
+    if (r == 3) PetscCall(MatConvert(p->m[0], MATAIJ, MAT_INPLACE_MATRIX, &p->m[0]));
+    if (r == 3) PetscCall(MatConvert(p->m[0], MATGPUCSR, MAT_INPLACE_MATRIX, &p->m[0]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode Copies(Pair *p)
 {
   Mat B[2], C[2];
@@ -546,6 +579,7 @@ static const struct {
   {"offprocess",    OffProcess   },
   {"preallocated",  Preallocated },
   {"stored",        Stored       },
+  {"merged",        Merged       },
   {"copies",        Copies       },
   {"answers",       Answers      },
   {"imaginary",     Imaginary    },

@@ -8,7 +8,7 @@
 static char help[] = "Tests what a program may do and few do: solvers.\n";
 
 #include "programs.h"
-#include <petscksp.h>
+#include <petsc/private/kspimpl.h> /* KSPSetConvergedReason(), in PETSc 3.18 */
 
 static PetscErrorCode Case_swap(World *w)
 {
@@ -391,19 +391,69 @@ static PetscErrorCode Case_patterns(World *w)
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(w->comm, &ranks));
-  for (int sums = 0; sums < 4; sums++) {
+  for (int k = 0; k < 8; k++) {
+    const int sums = k / 2, direct = k % 2 && ranks == 1;
+
     PetscCall(Grid(w, 8, 1, &A));
-    PetscCall(NewKSP(w, w->comm, A, w->plain ? "gmres" : "gpugmres", ranks > 1 ? "bjacobi" : "ilu", &ksp));
+    for (int to = 0; to < 2 * direct; to++) PetscCall(MatConvert(A, to && !w->plain ? "gpucsr" : MATAIJ, MAT_INPLACE_MATRIX, &A));
+    PetscCall(NewKSP(w, w->comm, A, direct ? "preonly" : w->plain ? "gmres" : "gpugmres", ranks > 1 ? "bjacobi" : direct ? "lu" : "ilu", &ksp));
     PetscCall(Solve(w, ksp, A));
     PetscCall(MatZeroRows(A, 3, (PetscInt[]){3, 17, 40}, 2.0, NULL, NULL));
-    for (int k = 0; k < sums; k++) {
-      PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
-      PetscCall(MatAXPY(A, 1.0, B, DIFFERENT_NONZERO_PATTERN));
+    for (int sum = 0; sum < sums; sum++) {
+      PetscCall(direct ? Ragged(w, 64, &B) : MatDuplicate(A, MAT_COPY_VALUES, &B));
+      PetscCall(MatAXPY(A, direct ? 0.0625 : 1.0, B, DIFFERENT_NONZERO_PATTERN));
       PetscCall(MatDestroy(&B));
     }
     PetscCall(TellProducts(w, A));
     PetscCall(Solve(w, ksp, A));
     PetscCall(KSPDestroy(&ksp));
+    PetscCall(MatDestroy(&A));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A monitor ends a solve: by the reason, or by the number of iterations, which another one may have made larger */
+static PetscErrorCode Ends(KSP ksp, PetscInt it, PetscReal norm, void *how)
+{
+  PetscFunctionBegin;
+  (void)norm;
+  if (it == 3 && *(int *)how == 0) ksp->reason = KSP_CONVERGED_ITS;
+  if (it == 3 && *(int *)how) PetscCall(KSPSetTolerances(ksp, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, *(int *)how));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Case_ended(World *w)
+{
+  static const char *const types[][2] = {
+    {"gpucg",     "cg"    },
+    {"gpubcgs",   "bcgs"  },
+    {"gpugmres",  "gmres" },
+    {"gpufgmres", "fgmres"}
+  };
+
+  PetscFunctionBegin;
+  for (int t = 0; t < 12; t++) {
+    Mat      A;
+    KSP      ksp;
+    Vec      x, b;
+    PetscInt its;
+    int      how = t % 3 == 0 ? 0 : t % 3 == 1 ? 5 : 9;
+
+    if (t % 3 == 2 && t > 5) continue; /* of GMRES a cycle has no more columns than were asked for at its start */
+    PetscCall(Grid(w, 8, 0, &A));
+    PetscCall(MatCreateVecs(A, &x, &b));
+    PetscCall(Fill(b, 3));
+    PetscCall(Perturb(w, b));
+    PetscCall(NewKSP(w, w->comm, A, types[t / 3][w->plain], "jacobi", &ksp));
+    PetscCall(KSPSetTolerances(ksp, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, t % 3 == 2 ? 6 : PETSC_DEFAULT));
+    PetscCall(KSPMonitorSet(ksp, Ends, &how, NULL));
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(KSPGetIterationNumber(ksp, &its));
+    PetscCall(Tell(w, (double)its));
+    PetscCall(TellFoundVec(w, x, 0));
+    PetscCall(KSPDestroy(&ksp));
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&b));
     PetscCall(MatDestroy(&A));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -421,6 +471,7 @@ static const Program programs[] = {
   {"deflation", Case_deflation},
   {"scaled",    Case_scaled   },
   {"patterns",  Case_patterns },
+  {"ended",     Case_ended    },
 };
 
 int main(int argc, char **argv)

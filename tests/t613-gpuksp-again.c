@@ -282,15 +282,22 @@ int main(int argc, char **argv)
     PetscCall(Same(ksp, types[t], PCJACOBI, "the first solve"));
     PetscCall(Fill(A, 10, 1.0));
     PetscCall(Same(ksp, types[t], PCJACOBI, "other values"));
-    PetscCall(KSPSetReusePreconditioner(ksp, PETSC_TRUE));
-    PetscCall(Fill(A, 5, 1.0));
-    PetscCall(MatCreateVecs(A, &x, &b));
-    PetscCall(VecSet(b, 1.0));
-    PetscCall(KSPSolve(ksp, b, x)); /* with what there was */
-    PetscCall(VecDestroy(&x));
-    PetscCall(VecDestroy(&b));
+    for (int again = 0; again < 2; again++) {
+      PetscCall(KSPSetReusePreconditioner(ksp, PETSC_TRUE));
+      PetscCall(Fill(A, again ? 10 : 5, 1.0));
+      PetscCall(MatCreateVecs(A, &x, &b));
+      PetscCall(VecSet(b, 1.0));
+      PetscCall(KSPSolve(ksp, b, x)); /* with what there was */
+      PetscCall(VecDestroy(&x));
+      PetscCall(VecDestroy(&b));
+      PetscCall(KSPSetReusePreconditioner(ksp, PETSC_FALSE));
+      if (again) {
+        PetscCall(PCSetUp(pc));
+        PetscCall(KSPSetReusePreconditioner(ksp, PETSC_TRUE));
+      }
+      PetscCall(Same(ksp, types[t], PCJACOBI, again ? "set up, then reused" : "reused no more"));
+    }
     PetscCall(KSPSetReusePreconditioner(ksp, PETSC_FALSE));
-    PetscCall(Same(ksp, types[t], PCJACOBI, "reused no more"));
     PetscCall(Fill(A, 1, 1000.0));
     PetscCall(Same(ksp, types[t], PCJACOBI, "a thousand times as large"));
     PetscCall(PCSetType(pc, PCNONE));

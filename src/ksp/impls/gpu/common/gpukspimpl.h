@@ -13,6 +13,7 @@
   ../loop/iterate.c has iterations as steps, by a graph or by the host loop; ../loop/ranks.c what several ranks must agree on; ../persistent/peers.c has solves of several ranks of one host by one launch on each.
 */
 #include <petsc/private/kspimpl.h> /* the members of a KSP that a solver reads and sets */
+#include <petsc/private/pcimpl.h>  /* the state of its matrix at the last set-up of a PC */
 #include <string.h>
 #include "../../../../mat/impls/gpucsr/product/operator.h"
 #include "../persistent/persistent.h"

@@ -212,18 +212,17 @@ PetscErrorCode GPUKSPPCFind(KSP ksp, KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* If PETSc reuses the PC, its values may be older than the matrix' state */
+/* If PETSc reuses the PC, its values may be older than the matrix: they are of its state at the last set-up, or of another matrix (-1), and not known then */
 static PetscErrorCode Key(KSP ksp, KSP_GPU *k, GPUKSPKey *key)
 {
-  Mat              P;
-  PetscObjectState state;
-  PetscBool        reused;
+  static PetscInt64 unknown = 0;
+  Mat               P;
+  PetscObjectState  state = ksp->pc->matstate;
 
   PetscFunctionBegin;
   PetscCall(PCGetOperators(ksp->pc, NULL, &P));
-  PetscCall(PetscObjectStateGet((PetscObject)P, &state));
-  PetscCall(PCGetReusePreconditioner(ksp->pc, &reused));
-  *key = GPUKSPKeyOf(((PetscObject)ksp->pc)->id, ((PetscObject)P)->id, state, k->pc.variant, reused, GPUKSPAddress(k->pc.row));
+  if (state < 0) state = --unknown;
+  *key = GPUKSPKeyOf(((PetscObject)ksp->pc)->id, ((PetscObject)P)->id, state, k->pc.variant, GPUKSPAddress(k->pc.row));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -228,6 +228,7 @@ static PetscErrorCode Cycle(KSP ksp, KSP_GPUGMRES *g, PetscBool zero)
     const PetscInt most = PetscMin(g->m, it + ksp->max_it - ksp->its);
 
     if (it) PetscCall(Record(ksp, res, PETSC_TRUE, PETSC_TRUE));
+    if (ksp->reason) break; /* by a monitor */
     if (launched == it) PetscCall(GPUGMRESLaunch(ksp, g, launched++));
     if (launched < most && GoesOn(ksp, g, before, res)) PetscCall(GPUGMRESLaunch(ksp, g, launched++));
     before = res;

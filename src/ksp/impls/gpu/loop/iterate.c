@@ -221,6 +221,7 @@ static PetscErrorCode After(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, PetscBool fir
       PetscCall((*ksp->converged)(ksp, n, s->rnorm, &ksp->reason, ksp->cnvP));
       s->reason = ksp->reason;
     }
+    if (k->live) s->maxit = (int)PetscMin(ksp->max_it, PETSC_MAX_INT / 2); /* they may have changed it */
   }
   GPUKSPNext(k->method, s, first);
   PetscFunctionReturn(PETSC_SUCCESS);

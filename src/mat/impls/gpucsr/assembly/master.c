@@ -114,12 +114,20 @@ PetscErrorCode MatGPUCSRWritten_Private(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The operations that are wrapped. After MatHeaderMerge() a matrix has wraps, and data of another without: the last unwrapped operations of a matrix of the same type serve it */
+static struct _MatOps *Behind(const Mat_GPUCSR *g)
+{
+  static struct _MatOps last[2];
+
+  return g->behind ? g->behind : &last[g->kind->inplace != NULL];
+}
+
 #define FETCHED(op, formal, actual) \
   static PetscErrorCode op##_Fetched formal \
   { \
     PetscFunctionBegin; \
     PetscCall(MatGPUCSRFetch_Private(A)); \
-    PetscCall((*((Mat_GPUCSR *)A->spptr)->behind->op)actual); \
+    PetscCall((*Behind((const Mat_GPUCSR *)A->spptr)->op)actual); \
     PetscFunctionReturn(PETSC_SUCCESS); \
   }
 GPUCSR_MAT_READERS(FETCHED)
@@ -129,7 +137,7 @@ static PetscErrorCode view_Fetched(Mat A, PetscViewer viewer)
 {
   PetscFunctionBegin;
   if (!GPUCSRViewsInfo(viewer)) PetscCall(MatGPUCSRFetch_Private(A));
-  PetscCall((*((Mat_GPUCSR *)A->spptr)->behind->view)(A, viewer));
+  PetscCall((*Behind((const Mat_GPUCSR *)A->spptr)->view)(A, viewer));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -137,7 +145,7 @@ static PetscErrorCode duplicate_Fetched(Mat A, MatDuplicateOption op, Mat *B)
 {
   PetscFunctionBegin;
   if (op == MAT_COPY_VALUES) PetscCall(MatGPUCSRFetch_Private(A));
-  PetscCall((*((Mat_GPUCSR *)A->spptr)->behind->duplicate)(A, op, B));
+  PetscCall((*Behind((const Mat_GPUCSR *)A->spptr)->duplicate)(A, op, B));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -146,7 +154,7 @@ static PetscErrorCode equal_Fetched(Mat A, Mat B, PetscBool *yes)
   PetscFunctionBegin;
   PetscCall(MatGPUCSRFetch_Private(A));
   PetscCall(MatGPUCSRFetch_Private(B));
-  PetscCall((*((Mat_GPUCSR *)A->spptr)->behind->equal)(A, B, yes));
+  PetscCall((*Behind((const Mat_GPUCSR *)A->spptr)->equal)(A, B, yes));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -163,7 +171,7 @@ static PetscErrorCode copy_Fetched(Mat A, Mat B, MatStructure str)
     PetscCall(MatGPUCSRFetch_Private(A));
     PetscCall(MatGPUCSRFetch_Private(B));
   }
-  PetscCall((*((Mat_GPUCSR *)A->spptr)->behind->copy)(A, B, str));
+  PetscCall((*Behind((const Mat_GPUCSR *)A->spptr)->copy)(A, B, str));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -177,7 +185,7 @@ static PetscErrorCode zerorows_Fetched(Mat A, PetscInt n, const PetscInt rows[],
   PetscFunctionBegin;
   PetscCall(MatHasCongruentLayouts(A, &same));
   g->quiet = (PetscBool)(d == 0.0 || same);
-  ierr     = (*g->base.behind->zerorows)(A, n, rows, d, x, b);
+  ierr     = (*Behind(&g->base)->zerorows)(A, n, rows, d, x, b);
   if (ierr) g->quiet = PETSC_FALSE; /* no assembly has followed */
   PetscFunctionReturn(ierr);
 }
@@ -190,7 +198,7 @@ static PetscErrorCode zerorowscolumns_Fetched(Mat A, PetscInt n, const PetscInt 
   PetscFunctionBegin;
   PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
   PetscCall(MatGPUCSRFetch_Private(block[1]));
-  PetscCall((*((Mat_GPUCSR *)A->spptr)->behind->zerorowscolumns)(A, n, rows, d, x, b));
+  PetscCall((*Behind((const Mat_GPUCSR *)A->spptr)->zerorowscolumns)(A, n, rows, d, x, b));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -200,7 +208,7 @@ static PetscErrorCode norm_Fetched(Mat A, NormType type, PetscReal *norm)
 
   PetscFunctionBegin;
   PetscCall(MatGPUCSRNormOfRanks_Private(A, type, norm, &done));
-  if (!done) PetscCall((*((Mat_GPUCSR *)A->spptr)->behind->norm)(A, type, norm));
+  if (!done) PetscCall((*Behind((const Mat_GPUCSR *)A->spptr)->norm)(A, type, norm));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -220,7 +228,7 @@ static PetscErrorCode shift_Fetched(Mat A, PetscScalar s)
   if (all) PetscCall(MatShift(block[0], s));
   else {
     PetscCall(MatGPUCSRFetch_Private(A));
-    PetscCall((*((Mat_GPUCSR *)A->spptr)->behind->shift)(A, s));
+    PetscCall((*Behind((const Mat_GPUCSR *)A->spptr)->shift)(A, s));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -248,16 +256,20 @@ PetscErrorCode MatGPUCSRWatch_Private(Mat A)
 {
   Mat_GPUCSR     *g      = (Mat_GPUCSR *)A->spptr;
   const PetscBool master = g->config.masterdevice, first = (PetscBool)(master && !g->behind);
-  struct _MatOps *o = A->ops;
+  struct _MatOps *o = A->ops, *last = Behind(g), *b;
 
   PetscFunctionBegin;
-  if (!master && !g->behind) PetscFunctionReturn(PETSC_SUCCESS);
-  if (first) PetscCall(PetscNew(&g->behind));
+  if (!master && !g->behind && o->view != view_Fetched) PetscFunctionReturn(PETSC_SUCCESS);
+  if (first) {
+    PetscCall(PetscNew(&g->behind));
+    if (o->view == view_Fetched) *g->behind = *last;
+  }
+  b = Behind(g);
 #define WRAP(op, formal, actual) \
   if (master && o->op && o->op != op##_Fetched) { \
-    g->behind->op = o->op; \
-    o->op         = op##_Fetched; \
-  } else if (!master && o->op == op##_Fetched) o->op = g->behind->op;
+    b->op = o->op; \
+    o->op = op##_Fetched; \
+  } else if (!master && o->op == op##_Fetched) o->op = b->op;
   GPUCSR_MAT_READERS(WRAP)
   WRAP(view, , )
   WRAP(duplicate, , )
@@ -271,14 +283,15 @@ PetscErrorCode MatGPUCSRWatch_Private(Mat A)
   }
 #undef WRAP
   if (g->kind->inplace && (first || (!master && ((PetscObject)A)->refct))) { /* in MatDestroy() composed functions go with the object */
-    if (first) {
-      PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatStoreValues_C", &g->store));
-      PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatIsTranspose_C", &g->istranspose));
-    }
     PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatStoreValues_C", master ? MatStoreValues_Fetched : g->store));
     PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatIsTranspose_C", master ? MatIsTranspose_Fetched : g->istranspose));
   }
-  if (!master) PetscCall(PetscFree(g->behind));
+  if (!master) {
+    const struct _MatOps unwrapped = *b;
+
+    PetscCall(PetscFree(g->behind));
+    *Behind(g) = unwrapped;
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

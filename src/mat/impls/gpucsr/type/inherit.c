@@ -234,7 +234,11 @@ static PetscErrorCode Install(Mat A, PetscBool install)
 #undef REPLACE
   /* In MatDestroy() composed functions go with the object. After MatHeaderMerge() the list is empty: removing a name would make PETSc 3.24 allocate another, a leak */
   if (!install && (!((PetscObject)A)->refct || !((PetscObject)A)->qlist)) PetscFunctionReturn(PETSC_SUCCESS);
-  if (install) PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatRetrieveValues_C", &g->retrieve));
+  if (install) {
+    PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatRetrieveValues_C", &g->retrieve));
+    PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatStoreValues_C", &g->store));
+    PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatIsTranspose_C", &g->istranspose));
+  }
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatRetrieveValues_C", install ? MatRetrieveValues_GPUCSR : g->retrieve));
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatGPUCSRSetUp_C", install ? k->setup : NULL));
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatGPUCSRGetInfo_C", install ? k->getinfo : NULL));

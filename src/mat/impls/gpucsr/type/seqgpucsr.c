@@ -566,13 +566,14 @@ static PetscErrorCode ReleaseSeq(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Each matrix numbers its patterns from another number on: PETSc keeps the number of a matrix that takes the place of another (MatHeaderMerge(), in MatAXPY()), and its data would pass for that of an old pattern */
+/* Each matrix numbers its patterns from another number on: PETSc keeps the number of a matrix that takes the place of another (MatHeaderMerge(), in MatAXPY()), and its data would pass for that of an old pattern. A later pattern has a larger number: some versions set up a PC for a new pattern only then */
 static PetscErrorCode Created(Mat A)
 {
   static PetscObjectState created = 0;
 
   PetscFunctionBegin;
-  A->nonzerostate += ++created << 20;
+  created         = 1 + PetscMax(created, A->nonzerostate >> 28); /* PETSc counts up to each entry as a change */
+  A->nonzerostate = created << 28;
   PetscCall(MatGPUCSRReportAdd_Private(A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
