@@ -18,30 +18,20 @@ static PetscErrorCode Judge(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PETSc alone factors in place, and asks the solver type for an ordering before */
-static PetscErrorCode InPlace(PC pc)
+/* Before the first set-up. PETSc alone factors in place, and asks the solver type for an ordering before */
+static PetscErrorCode ChooseType(PC pc)
 {
-  PetscBool     inplace, here, mine;
+  PetscBool     inplace, here, mine, several, cudss;
   MatSolverType type;
+  PetscMPIInt   size;
 
   PetscFunctionBegin;
   PetscCall(PCFactorGetUseInPlace(pc, &inplace));
   PetscCall(PetscObjectTypeCompare((PetscObject)pc->pmat, MATSEQAIJGPUCSR, &here));
-  if (!inplace || !here) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PCFactorGetMatSolverType(pc, &type));
   PetscCall(PetscStrcmp(type, MATSOLVERGPUCSR, &mine));
-  if (!type || mine) PetscCall(PCFactorSetMatSolverType(pc, MATSOLVERPETSC));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* PETSc's message for a type without such a factor names no way out */
-static PetscErrorCode OneRank(PC pc)
-{
-  PetscMPIInt   size;
-  PetscBool     several, cudss;
-  MatSolverType type;
-
-  PetscFunctionBegin;
+  if (inplace && here && (!type || mine)) PetscCall(PCFactorSetMatSolverType(pc, MATSOLVERPETSC));
+  /* PETSc's message for a type without such a factor names no way out */
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)pc), &size));
   PetscCall(PetscObjectTypeCompare((PetscObject)pc->pmat, MATMPIAIJGPUCSR, &several));
   PetscCall(PCFactorGetMatSolverType(pc, &type));
@@ -60,10 +50,7 @@ static PetscErrorCode PCSetUp_Direct(PC pc)
   if (pc->setupcalled) {
     PetscCall(PCFactorGetMatrix(pc, &F));
     PetscCall(MatGPUCSRFactorForgive_Private(F));
-  } else {
-    PetscCall(InPlace(pc));
-    PetscCall(OneRank(pc));
-  }
+  } else PetscCall(ChooseType(pc));
   PetscCall((*w->petsc.pc.setup)(pc));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

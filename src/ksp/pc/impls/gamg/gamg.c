@@ -149,24 +149,6 @@ static PetscErrorCode Reason(PC pc, const PCGAMGData *d, char why[], size_t len)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Do levels stay on the device alone? PETSc reads entries on the host for other smoothers than Jacobi, and for options of prolongators */
-static PetscErrorCode Kept(PC pc, PetscBool *kept)
-{
-  char *all;
-
-  PetscFunctionBegin;
-  *kept = PETSC_TRUE;
-  PetscCall(PetscOptionsGetAll(((PetscObject)pc)->options, &all));
-  for (const char *at = strstr(all, "mg_levels_"); at && *kept; at = strstr(at + 1, "mg_levels_")) {
-    const char *type = strstr(at, "pc_type "), *end = strchr(at, ' ');
-
-    if (type && end && type < end) *kept = (PetscBool)!strncmp(end + 1, PCJACOBI, strlen(PCJACOBI));
-  }
-  if (strstr(all, "pc_gamg_prolongator_")) *kept = PETSC_FALSE;
-  PetscCall(PetscFree(all));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Collective: an error if options differ between ranks, because the ranks would wait for each other for ever */
 static PetscErrorCode Same(PC pc, const PCGAMGData *d)
 {
@@ -290,6 +272,7 @@ static PetscErrorCode Begin(PC pc, PCGAMGData *d)
 {
   double       *near = NULL;
   GPUCSRAttempt attempt;
+  char         *all;
 
   PetscFunctionBegin;
   d->fresh = PETSC_FALSE;
@@ -299,7 +282,16 @@ static PetscErrorCode Begin(PC pc, PCGAMGData *d)
   d->made  = 0;
   PetscCall(Drop(d, PETSC_TRUE));
   PetscCall(Reason(pc, d, d->why, sizeof(d->why)));
-  PetscCall(Kept(pc, &d->kept));
+  /* do levels stay on the device alone? PETSc reads entries on the host for other smoothers than Jacobi, and for options of prolongators */
+  d->kept = PETSC_TRUE;
+  PetscCall(PetscOptionsGetAll(((PetscObject)pc)->options, &all));
+  for (const char *at = strstr(all, "mg_levels_"); at && d->kept; at = strstr(at + 1, "mg_levels_")) {
+    const char *type = strstr(at, "pc_type "), *end = strchr(at, ' ');
+
+    if (type && end && type < end) d->kept = (PetscBool)!strncmp(end + 1, PCJACOBI, strlen(PCJACOBI));
+  }
+  if (strstr(all, "pc_gamg_prolongator_")) d->kept = PETSC_FALSE;
+  PetscCall(PetscFree(all));
   PetscCall(Same(pc, d));
   if (d->why[0]) PetscFunctionReturn(PETSC_SUCCESS);
   GPUCSRTry(&attempt, Near(GAMGOf(pc), pc->pmat, &near));
@@ -359,21 +351,6 @@ static PetscErrorCode Coarsen(PC pc, Mat *G, PetscCoarsenData **lists)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The near null space of the next level for PETSc, which may make further levels */
-static PetscErrorCode Next(PC_GAMG *g, PetscInt n, const double *near)
-{
-  const PetscInt ns = g->data_cell_cols;
-
-  PetscFunctionBegin;
-  PetscCall(PetscFree(g->data));
-  g->data_cell_rows = ns;
-  g->data_sz        = n * ns;
-  PetscCall(PetscMalloc1(g->data_sz, &g->data));
-  for (PetscInt c = 0; c < ns; c++)
-    for (PetscInt i = 0; i < n; i++) g->data[c * n + i] = (PetscReal)near[i * ns + c];
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode Given(PC pc, Mat *P, PetscBool *made)
 {
   PC_GAMG       *g = GAMGOf(pc);
@@ -385,7 +362,16 @@ static PetscErrorCode Given(PC pc, Mat *P, PetscBool *made)
   if (!*made) PetscFunctionReturn(PETSC_SUCCESS);
   *P           = d->next[l].P;
   d->next[l].P = NULL;
-  if (l + 1 == d->made) PetscCall(Next(g, PCGPUAMGLevelOf_Private(d->levels, (int)l + 1).n, d->near));
+  if (l + 1 == d->made) { /* the near null space for PETSc, which may make further levels */
+    const PetscInt ns = g->data_cell_cols, n = PCGPUAMGLevelOf_Private(d->levels, (int)l + 1).n;
+
+    PetscCall(PetscFree(g->data));
+    g->data_cell_rows = ns;
+    g->data_sz        = n * ns;
+    PetscCall(PetscMalloc1(g->data_sz, &g->data));
+    for (PetscInt c = 0; c < ns; c++)
+      for (PetscInt i = 0; i < n; i++) g->data[c * n + i] = (PetscReal)d->near[i * ns + c];
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

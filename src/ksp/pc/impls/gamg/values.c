@@ -69,20 +69,6 @@ static PetscErrorCode Numeric(PC pc, PCGAMGData *d, PetscBool *good)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: the coarsest matrix of the devices, which PETSc has on the host */
-static PetscErrorCode Coarsest(PC levels, Mat A)
-{
-  PetscErrorCode ierr;
-  Mat            now;
-
-  PetscFunctionBegin;
-  PetscCall(PCGPUAMGLevelMat_Private(levels, PCGPUAMGLevelsOf_Private(levels).levels - 1, PETSC_FALSE, &now));
-  ierr = MatGPUCSRLevelBecome_Private(now);
-  GPUCSRKeep(&ierr, MatCopy(now, A, SAME_NONZERO_PATTERN));
-  PetscCall(MatDestroy(&now));
-  PetscFunctionReturn(ierr);
-}
-
 /* Collective: tells PETSc of the new values, and makes its products with old prolongators below the devices' levels */
 static PetscErrorCode Renew(PC pc, PC levels)
 {
@@ -93,8 +79,16 @@ static PetscErrorCode Renew(PC pc, PC levels)
   PetscFunctionBegin;
   for (int l = 0; l <= last; l++) {
     PetscCall(KSPGetOperators(LevelOf(pc, l)->smoothd, &A, &P));
-    if (l == last) PetscCall(Coarsest(levels, P));
-    else if (l) PetscCall(PetscObjectStateIncrease((PetscObject)P));
+    if (l == last) { /* which PETSc has on the host */
+      PetscErrorCode ierr;
+      Mat            now;
+
+      PetscCall(PCGPUAMGLevelMat_Private(levels, PCGPUAMGLevelsOf_Private(levels).levels - 1, PETSC_FALSE, &now));
+      ierr = MatGPUCSRLevelBecome_Private(now);
+      GPUCSRKeep(&ierr, MatCopy(now, P, SAME_NONZERO_PATTERN));
+      PetscCall(MatDestroy(&now));
+      PetscCall(ierr);
+    } else if (l) PetscCall(PetscObjectStateIncrease((PetscObject)P));
     if (l) PetscCall(MatPropagateSymmetryOptions(pc->pmat, P));
     PetscCall(KSPSetOperators(LevelOf(pc, l)->smoothd, A, P));
   }
@@ -114,35 +108,6 @@ static PetscErrorCode Renew(PC pc, PC levels)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The largest eigenvalue of a level that PETSc has made, by the method of its set-up */
-static PetscErrorCode Largest(PC pc, Mat A, PetscReal *lambda)
-{
-  PetscBool known, spd;
-  PetscReal least;
-  Vec       b, x;
-  KSP       ksp;
-  PC        jacobi;
-
-  PetscFunctionBegin;
-  PetscCall(MatIsSPDKnown(pc->pmat, &known, &spd));
-  PetscCall(MatCreateVecs(A, &x, &b));
-  PetscCall(VecSetRandom(b, NULL));
-  PetscCall(KSPCreate(PetscObjectComm((PetscObject)A), &ksp));
-  PetscCall(KSPSetType(ksp, known && spd ? KSPCG : KSPGMRES));
-  PetscCall(KSPSetOperators(ksp, A, A));
-  PetscCall(KSPGetPC(ksp, &jacobi));
-  PetscCall(PCSetType(jacobi, PCJACOBI));
-  PetscCall(KSPSetNormType(ksp, KSP_NORM_NONE));
-  PetscCall(KSPSetTolerances(ksp, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, 10));
-  PetscCall(KSPSetComputeSingularValues(ksp, PETSC_TRUE));
-  PetscCall(KSPSolve(ksp, b, x));
-  PetscCall(KSPComputeExtremeSingularValues(ksp, lambda, &least));
-  PetscCall(KSPDestroy(&ksp));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Do Chebyshev's bounds of levels below the devices' stay for the new values? */
 static PetscErrorCode Below(PC pc, PetscBool *good)
 {
@@ -156,9 +121,31 @@ static PetscErrorCode Below(PC pc, PetscBool *good)
   PetscCall(PCGAMGDataOf_Private(pc, &d));
   PetscCall(Estimates(pc, &estimates));
   for (int l = PCGPUAMGLevelsOf_Private(d->levels).levels - 1; l + 1 < mg->nlevels && estimates && *good; l++) {
+    PetscBool known, spd;
+    PetscReal least;
+    Vec       b, x;
+    KSP       ksp;
+    PC        jacobi;
+
     if (!(mg->max_eigen_DinvA[l] > 0)) continue;
     PetscCall(KSPGetOperators(LevelOf(pc, l)->smoothd, NULL, &A));
-    PetscCall(Largest(pc, A, &lambda));
+    /* the largest eigenvalue of a level that PETSc has made, by the method of its set-up */
+    PetscCall(MatIsSPDKnown(pc->pmat, &known, &spd));
+    PetscCall(MatCreateVecs(A, &x, &b));
+    PetscCall(VecSetRandom(b, NULL));
+    PetscCall(KSPCreate(PetscObjectComm((PetscObject)A), &ksp));
+    PetscCall(KSPSetType(ksp, known && spd ? KSPCG : KSPGMRES));
+    PetscCall(KSPSetOperators(ksp, A, A));
+    PetscCall(KSPGetPC(ksp, &jacobi));
+    PetscCall(PCSetType(jacobi, PCJACOBI));
+    PetscCall(KSPSetNormType(ksp, KSP_NORM_NONE));
+    PetscCall(KSPSetTolerances(ksp, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, 10));
+    PetscCall(KSPSetComputeSingularValues(ksp, PETSC_TRUE));
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(KSPComputeExtremeSingularValues(ksp, &lambda, &least));
+    PetscCall(KSPDestroy(&ksp));
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&b));
     *good = Bounded((double)lambda, (double)mg->max_eigen_DinvA[l]);
   }
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -45,37 +45,6 @@ static PetscErrorCode Level(PC_GPUAMG *a, int k, const GPUCSROperator *finest, P
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The solve of the small level on each rank */
-static PetscErrorCode Small(GPUAMGRanks *r, PetscBool transposed, GPUMGCycle *c)
-{
-  const GPUAMGRanksLevel *G = &r->level[r->levels - 1];
-  PetscInt                version;
-
-  PetscFunctionBegin;
-  if (transposed) PetscCall(PCGPUAMGTransposedCycle_Private(r->one, &c->small));
-  else PetscCall(PCGPUAMGCycleGet_Private(r->one, &c->small, &version));
-  PetscCheck(c->small && c->small->dev == c->dev, PETSC_COMM_SELF, PETSC_ERR_GPU, "The small levels of PC type gpuamg are not on the device of its matrix");
-  c->gather      = (GPUMGMatrix){.A = r->gather.o.A, .o = r->gather.o, .r = r->gather.r};
-  c->coarserows  = (int)G->N;
-  c->coarsefirst = (int)G->rows->rstart;
-  PetscCall(GPUCSRBufferGrow(c->dev, 2 * sizeof(double) * (size_t)G->N, "vectors of a coarse operator", &c->coarsevectors));
-  if (!c->krylov) c->level[0].x = (double *)c->coarsevectors.p + c->coarserows + c->coarsefirst;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Does the host take part in the exchanges of an application? Where peers are not asked for, one exchange may have them and another none */
-static PetscBool Hosted(const GPUAMGRanks *r, const GPUMGCycle *c)
-{
-  PetscBool hosted = (PetscBool)(c->krylov || (r->small && !MatGPUCSRRanksRecordable_Private(&r->gather.r)));
-
-  for (int l = 0; l < c->levels; l++) {
-    const GPUMGLevel *L = &c->level[l];
-
-    if (!MatGPUCSRRanksRecordable_Private(&L->A.r) || (L->P.r.halo && !MatGPUCSRRanksRecordable_Private(&L->P.r))) hosted = PETSC_TRUE;
-  }
-  return hosted;
-}
-
 /* Makes the cycle of the hierarchy or of its transpose. finest: the finest matrix of one rank */
 PetscErrorCode PCGPUAMGCycleFill_Private(PC pc, const GPUCSROperator *finest, PetscBool transposed, GPUMGCycle *c)
 {
@@ -98,8 +67,30 @@ PetscErrorCode PCGPUAMGCycleFill_Private(PC pc, const GPUCSROperator *finest, Pe
   PetscCall(PCGPUAMGKrylovMethod_Private(a, finest ? finest->A : a->matrix.A, &krylov));
   if (!a->ranks) PetscCall(GPUMGTailMake(c, a->used.tail));
   c->krylov = krylov;
-  if (a->ranks && a->ranks->small) PetscCall(Small(a->ranks, transposed, c));
+  if (a->ranks && a->ranks->small) { /* the solve of the small level on each rank */
+    const GPUAMGRanksLevel *G = &a->ranks->level[a->ranks->levels - 1];
+    PetscInt                version;
+
+    if (transposed) PetscCall(PCGPUAMGTransposedCycle_Private(a->ranks->one, &c->small));
+    else PetscCall(PCGPUAMGCycleGet_Private(a->ranks->one, &c->small, &version));
+    PetscCheck(c->small && c->small->dev == c->dev, PETSC_COMM_SELF, PETSC_ERR_GPU, "The small levels of PC type gpuamg are not on the device of its matrix");
+    c->gather      = (GPUMGMatrix){.A = a->ranks->gather.o.A, .o = a->ranks->gather.o, .r = a->ranks->gather.r};
+    c->coarserows  = (int)G->N;
+    c->coarsefirst = (int)G->rows->rstart;
+    PetscCall(GPUCSRBufferGrow(c->dev, 2 * sizeof(double) * (size_t)G->N, "vectors of a coarse operator", &c->coarsevectors));
+    if (!c->krylov) c->level[0].x = (double *)c->coarsevectors.p + c->coarserows + c->coarsefirst;
+  }
   PetscCall(GPUMGCycleKrylov(c, krylov));
-  if (a->ranks) c->host = Hosted(a->ranks, c);
+  /* does the host take part in the exchanges of an application? Where peers are not asked for, one exchange may have them and another none */
+  if (a->ranks) {
+    PetscBool hosted = (PetscBool)(c->krylov || (a->ranks->small && !MatGPUCSRRanksRecordable_Private(&a->ranks->gather.r)));
+
+    for (int l = 0; l < c->levels; l++) {
+      const GPUMGLevel *L = &c->level[l];
+
+      if (!MatGPUCSRRanksRecordable_Private(&L->A.r) || (L->P.r.halo && !MatGPUCSRRanksRecordable_Private(&L->P.r))) hosted = PETSC_TRUE;
+    }
+    c->host = hosted;
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -85,16 +85,6 @@ static PetscErrorCode OneSetUp(const PC_GPUAMG *a, Mat all, const double *near)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: a matrix whose product gives each rank the whole vector of the level */
-static PetscErrorCode Everything(Mat finest, GPUAMGRanks *r)
-{
-  PetscFunctionBegin;
-  if (r->everything) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatGPUCSRRanksEverything_Private(finest, r->level[r->levels - 1].rows, &r->everything));
-  PetscCall(PCGPUAMGRanksFinest_Private(r->everything, PETSC_FALSE, &r->gather));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Collective: the coarsest level goes to each rank */
 PetscErrorCode PCGPUAMGGather_Private(PC pc)
 {
@@ -116,6 +106,9 @@ PetscErrorCode PCGPUAMGGather_Private(PC pc)
   PetscCall(PetscFree(b.i));
   PetscCall(PCGPUAMGSettle_Private(PetscObjectComm((PetscObject)pc), &attempt));
   pc->failedreason = r->one->failedreason;
-  if (!pc->failedreason) PetscCall(Everything(a->matrix.A, r));
+  if (!pc->failedreason && !r->everything) { /* a matrix whose product gives each rank the whole vector of the level */
+    PetscCall(MatGPUCSRRanksEverything_Private(a->matrix.A, r->level[r->levels - 1].rows, &r->everything));
+    PetscCall(PCGPUAMGRanksFinest_Private(r->everything, PETSC_FALSE, &r->gather));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

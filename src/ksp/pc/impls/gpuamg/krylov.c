@@ -23,28 +23,19 @@ PetscErrorCode PCGPUAMGFlexible_Private(PC pc, PetscBool *flexible)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Do floats serve the method? Yes, if its residual and its solution take the same results of the preconditioner. A method without norms is a part of another method, which is not known here */
-static PetscErrorCode FloatsServe(KSP ksp, PetscBool *floats)
-{
-  PetscBool same, right;
-
-  PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp, &same, KSPCG, KSPGPUCG, KSPFCG, KSPFGMRES, KSPGCR, KSPFBCGS, ""));
-  PetscCall(PetscObjectTypeCompare((PetscObject)ksp, KSPGPUBCGS, &right));
-  *floats = (PetscBool)(ksp->normtype != KSP_NORM_NONE && (same || (right && ksp->pc_side == PC_RIGHT)));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Before each solve. Warns once if a method assumes a linear preconditioner and this is a K-cycle: its residual norms are wrong */
 PetscErrorCode PCGPUAMGPreSolve_Private(PC pc, KSP ksp, Vec b, Vec x)
 {
   PC_GPUAMG *a = (PC_GPUAMG *)pc->data;
-  PetscBool  flexible, floats = PETSC_FALSE;
+  PetscBool  flexible, floats = PETSC_FALSE, same, right;
 
   PetscFunctionBegin;
   (void)b;
   (void)x;
-  PetscCall(FloatsServe(ksp, &floats));
+  /* floats serve if residual and solution take the same results of the preconditioner. A method without norms is a part of another method, which is not known here */
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp, &same, KSPCG, KSPGPUCG, KSPFCG, KSPFGMRES, KSPGCR, KSPFBCGS, ""));
+  PetscCall(PetscObjectTypeCompare((PetscObject)ksp, KSPGPUBCGS, &right));
+  floats = (PetscBool)(ksp->normtype != KSP_NORM_NONE && (same || (right && ksp->pc_side == PC_RIGHT)));
   PetscCall(PCGPUAMGFloats_Private(pc, floats));
   if (a->used.cycles < GPUAMG_K || a->warned) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp, &flexible, KSPGPUCG, KSPGPUFGMRES, KSPFCG, KSPPIPEFCG, KSPFGMRES, KSPPIPEFGMRES, KSPGCR, KSPPIPEGCR, KSPFBCGS, KSPRICHARDSON, KSPPREONLY, ""));

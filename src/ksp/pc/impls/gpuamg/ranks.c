@@ -99,17 +99,6 @@ static PetscErrorCode Inverses(const GPUAMGOptions *o, Level *L, GPUCSRStorage *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A zero pivot is a problem, not an error */
-static PetscErrorCode Factored(Level *L, int *flags)
-{
-  PetscBool good = PETSC_TRUE;
-
-  PetscFunctionBegin;
-  if (L->n) PetscCall(GPUCSRFactorMake(L->A.m.block[0], 0, &L->factor, &good));
-  if (!good) *flags |= GPUAMG_PIVOT;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode ValuesOfRank(const GPUAMGOptions *o, Level *L, int *flags)
 {
   GPUCSRStorage  K = {.dev = L->A.o.dev};
@@ -120,7 +109,12 @@ static PetscErrorCode ValuesOfRank(const GPUAMGOptions *o, Level *L, int *flags)
   ierr = Inverses(o, L, &K, flags);
   PetscCall(GPUCSRStorageDestroy(&K));
   PetscCall(ierr);
-  if (o->smoother == GPUAMG_BY_FACTOR) PetscCall(Factored(L, flags));
+  if (o->smoother == GPUAMG_BY_FACTOR) { /* a zero pivot is a problem, not an error */
+    PetscBool good = PETSC_TRUE;
+
+    if (L->n) PetscCall(GPUCSRFactorMake(L->A.m.block[0], 0, &L->factor, &good));
+    if (!good) *flags |= GPUAMG_PIVOT;
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -299,24 +293,6 @@ static PetscErrorCode Aggregates(const GPUAMGOptions *o, Level *L)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: the rows of the next level, and the tentative prolongator; more: there are fewer rows */
-static PetscErrorCode Next(Level *L, PetscBool *more)
-{
-  Level *C = &L[1];
-
-  PetscFunctionBegin;
-  C->bs = C->ns = L->ns;
-  PetscCallMPI(MPI_Allreduce(&C->n, &C->N, 1, MPIU_INT, MPI_SUM, L->A.m.comm));
-  *more = (PetscBool)(C->N && (double)C->N < 0.9 * (double)L->N);
-  if (!*more) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscLayoutCreateFromSizes(L->A.m.comm, C->n, C->N, 1, &C->rows));
-  L->P[0].o = (GPUCSROperator){.dev = L->A.o.dev, .csr = &L->P[0].own[0]};
-  L->P[0].m = (GPUCSRRanksCSR){
-    .comm = L->A.m.comm, .rmap = L->rows, .cmap = C->rows, .block = {&L->P[0].own[0], &L->P[0].own[1]}
-  };
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode CountWeak(const Level *L, int64_t counts[2])
 {
   PetscFunctionBegin;
@@ -348,8 +324,8 @@ static PetscErrorCode Build(PC pc)
 
   PetscFunctionBegin;
   for (int l = 0; more && !r->beyond; l++) {
-    const PetscBool last    = (PetscBool)(l + 1 >= a->used.o.levels);
-    Level          *L       = &r->level[l];
+    const PetscBool last = (PetscBool)(l + 1 >= a->used.o.levels);
+    Level          *L = &r->level[l], *C = &L[1];
     GPUAMGOptions   options = a->used.o;
     GPUCSRAttempt   attempt;
 
@@ -364,8 +340,18 @@ static PetscErrorCode Build(PC pc)
     options.drop = r->weak ? GPUAMG_ALWAYS : GPUAMG_NEVER;
     GPUCSRTry(&attempt, Aggregates(&options, L));
     PetscCall(PCGPUAMGSettle_Private(PetscObjectComm((PetscObject)pc), &attempt));
-    PetscCall(Next(L, &more));
-    r->beyond = (PetscBool)(more && a->part && (last || Gathers(pc, l + 1, L[1].N)));
+    /* the rows of the next level, and the tentative prolongator */
+    C->bs = C->ns = L->ns;
+    PetscCallMPI(MPI_Allreduce(&C->n, &C->N, 1, MPIU_INT, MPI_SUM, L->A.m.comm));
+    more = (PetscBool)(C->N && (double)C->N < 0.9 * (double)L->N);
+    if (more) {
+      PetscCall(PetscLayoutCreateFromSizes(L->A.m.comm, C->n, C->N, 1, &C->rows));
+      L->P[0].o = (GPUCSROperator){.dev = L->A.o.dev, .csr = &L->P[0].own[0]};
+      L->P[0].m = (GPUCSRRanksCSR){
+        .comm = L->A.m.comm, .rmap = L->rows, .cmap = C->rows, .block = {&L->P[0].own[0], &L->P[0].own[1]}
+      };
+    }
+    r->beyond = (PetscBool)(more && a->part && (last || Gathers(pc, l + 1, C->N)));
     if (more) PetscCall(Coarse(pc, L, PETSC_FALSE, PETSC_FALSE));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -390,28 +376,6 @@ static PetscErrorCode Refresh(PC pc)
 
 /* ---- what gpuamg.c calls ---- */
 
-static PetscErrorCode LevelDestroy(Level *L)
-{
-  GPUCSRDevice  dev   = L->A.o.dev;
-  GPUCSRBuffer *all[] = {&L->dinv, &L->smooth, &L->basis, &L->dead};
-
-  PetscFunctionBegin;
-  for (size_t k = 0; dev && k < PETSC_STATIC_ARRAY_LENGTH(all); k++) PetscCall(GPUCSRBufferFree(dev, all[k]));
-  for (int k = 0; k < 2; k++)
-    if (L->tmap[k]) PetscCall(GPUCSRFree(dev, sizeof(int32_t) * (size_t)L->T.own[k].nnz, (void **)&L->tmap[k]));
-  PetscCall(GPUCSRFactorDestroy(&L->factor));
-  PetscCall(PCGPUAMGRanksMatrixDestroy_Private(&L->T));
-  PetscCall(PCGPUAMGRanksMatrixDestroy_Private(&L->R));
-  for (int k = 0; k <= GPUAMG_SMOOTHS; k++) {
-    PetscCall(PCGPUAMGRanksMatrixDestroy_Private(&L->P[k]));
-    if (L->smoothed[k]) PetscCall(GPUCSRRanksProductDestroy(&L->smoothed[k]));
-  }
-  PetscCall(PCGPUAMGRanksMatrixDestroy_Private(&L->A));
-  if (L->galerkin) PetscCall(GPUCSRRanksProductDestroy(&L->galerkin));
-  PetscCall(PetscLayoutDestroy(&L->rows));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 PetscErrorCode PCGPUAMGRanksDestroy_Private(GPUAMGRanks **ranks)
 {
   GPUAMGRanks *r = *ranks;
@@ -421,7 +385,25 @@ PetscErrorCode PCGPUAMGRanksDestroy_Private(GPUAMGRanks **ranks)
   PetscCall(PCDestroy(&r->one));
   PetscCall(MatDestroy(&r->all));
   PetscCall(MatDestroy(&r->everything));
-  for (int l = 0; l < GPUAMG_LEVELS; l++) PetscCall(LevelDestroy(&r->level[l]));
+  for (int l = 0; l < GPUAMG_LEVELS; l++) {
+    Level        *L     = &r->level[l];
+    GPUCSRDevice  dev   = L->A.o.dev;
+    GPUCSRBuffer *all[] = {&L->dinv, &L->smooth, &L->basis, &L->dead};
+
+    for (size_t k = 0; dev && k < PETSC_STATIC_ARRAY_LENGTH(all); k++) PetscCall(GPUCSRBufferFree(dev, all[k]));
+    for (int k = 0; k < 2; k++)
+      if (L->tmap[k]) PetscCall(GPUCSRFree(dev, sizeof(int32_t) * (size_t)L->T.own[k].nnz, (void **)&L->tmap[k]));
+    PetscCall(GPUCSRFactorDestroy(&L->factor));
+    PetscCall(PCGPUAMGRanksMatrixDestroy_Private(&L->T));
+    PetscCall(PCGPUAMGRanksMatrixDestroy_Private(&L->R));
+    for (int k = 0; k <= GPUAMG_SMOOTHS; k++) {
+      PetscCall(PCGPUAMGRanksMatrixDestroy_Private(&L->P[k]));
+      if (L->smoothed[k]) PetscCall(GPUCSRRanksProductDestroy(&L->smoothed[k]));
+    }
+    PetscCall(PCGPUAMGRanksMatrixDestroy_Private(&L->A));
+    if (L->galerkin) PetscCall(GPUCSRRanksProductDestroy(&L->galerkin));
+    PetscCall(PetscLayoutDestroy(&L->rows));
+  }
   PetscCall(PetscFree(*ranks));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -482,8 +464,8 @@ PetscErrorCode PCGPUAMGRanksRefresh_Private(PC pc, PetscBool *good)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: may the levels stay? */
-static PetscErrorCode Same(PC pc, PetscBool *same)
+/* Collective. same: options are unchanged, and aggregates do not depend on values */
+PetscErrorCode PCGPUAMGRanksSetUp_Private(PC pc, PetscBool same)
 {
   PC_GPUAMG    *a    = (PC_GPUAMG *)pc->data;
   PetscBool     weak = PETSC_FALSE;
@@ -491,21 +473,10 @@ static PetscErrorCode Same(PC pc, PetscBool *same)
 
   PetscFunctionBegin;
   PetscCall(PetscObjectGetId((PetscObject)pc->pmat, &id));
-  *same = (PetscBool)(*same && a->taken && a->ranks && a->ranks->id == id && a->pattern == (PetscInt64)pc->pmat->nonzerostate && (a->reuse || !a->ranks->weak));
-  if (!*same) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PCGPUAMGRanksRenew_Private(pc->pmat, a->ranks, same));
-  if (*same && a->ranks->levels > 1 && !a->reuse && Asks(a)) PetscCall(Weak(&a->ranks->level[0], &weak));
-  *same = (PetscBool)(*same && !weak);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Collective. same: options are unchanged, and aggregates do not depend on values */
-PetscErrorCode PCGPUAMGRanksSetUp_Private(PC pc, PetscBool same)
-{
-  PC_GPUAMG *a = (PC_GPUAMG *)pc->data;
-
-  PetscFunctionBegin;
-  PetscCall(Same(pc, &same));
+  same = (PetscBool)(same && a->taken && a->ranks && a->ranks->id == id && a->pattern == (PetscInt64)pc->pmat->nonzerostate && (a->reuse || !a->ranks->weak));
+  if (same) PetscCall(PCGPUAMGRanksRenew_Private(pc->pmat, a->ranks, &same));
+  if (same && a->ranks->levels > 1 && !a->reuse && Asks(a)) PetscCall(Weak(&a->ranks->level[0], &weak));
+  same     = (PetscBool)(same && !weak);
   a->taken = a->takent = PETSC_FALSE;
   a->h.problem         = 0;
   if (same) {

@@ -46,24 +46,6 @@ static PetscErrorCode Copy(GPUCSRDevice dev, size_t n, const void *from, char **
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Rounds all numbers of the cycle that are not vectors */
-static PetscErrorCode Round(GPUAMG *h, GPUMGCycle *c)
-{
-  const int    least = c->levels - Levels(c);
-  const size_t n = (size_t)c->level[c->bottom].n, dense = least ? n * n : 0, ends = GPUCSRAlignUp(sizeof(double) * GPUMG_ROUND_WORK);
-  size_t       bytes = ends + GPUCSRAlignUp(sizeof(float) * dense);
-  char        *next;
-
-  PetscFunctionBegin;
-  PetscCall(GPUAMGRound(h, Levels(c)));
-  for (int l = least; l < c->levels; l++) bytes += GPUCSRAlignUp(sizeof(float) * (size_t)c->level[l].n * (size_t)c->level[l].down.bs);
-  PetscCall(GPUCSRBufferGrow(c->dev, bytes, "float values of a multigrid cycle", &c->rounded));
-  next = (char *)c->rounded.p + ends;
-  for (int l = least; l < c->levels; l++) PetscCall(Copy(c->dev, (size_t)c->level[l].n * (size_t)c->level[l].down.bs, c->level[l].down.M.p, &next, &c->level[l].down.rounded));
-  if (dense) PetscCall(Copy(c->dev, dense, c->bottom ? c->tail.p : c->inverse.p, &next, &c->dense));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The cycle's result for numbers by chance */
 static PetscErrorCode Sample(GPUMGCycle *c, double *x)
 {
@@ -108,7 +90,19 @@ PetscErrorCode PCGPUAMGRound_Private(GPUAMG *h, GPUMGCycle *c, const GPUCSROpera
   PetscFunctionBegin;
   *rounded = (PetscBool)(precision > 0 && !doubles);
   if (precision > 0 && doubles) PetscCall(PetscInfo(NULL, "A cycle with %s is in doubles\n", doubles));
-  if (*rounded) PetscCall(Round(h, c));
+  if (*rounded) { /* all numbers of the cycle that are not vectors */
+    const int    least = c->levels - Levels(c);
+    const size_t m = (size_t)c->level[c->bottom].n, dense = least ? m * m : 0, ends = GPUCSRAlignUp(sizeof(double) * GPUMG_ROUND_WORK);
+    size_t       bytes = ends + GPUCSRAlignUp(sizeof(float) * dense);
+    char        *next;
+
+    PetscCall(GPUAMGRound(h, Levels(c)));
+    for (int l = least; l < c->levels; l++) bytes += GPUCSRAlignUp(sizeof(float) * (size_t)c->level[l].n * (size_t)c->level[l].down.bs);
+    PetscCall(GPUCSRBufferGrow(c->dev, bytes, "float values of a multigrid cycle", &c->rounded));
+    next = (char *)c->rounded.p + ends;
+    for (int l = least; l < c->levels; l++) PetscCall(Copy(c->dev, (size_t)c->level[l].n * (size_t)c->level[l].down.bs, c->level[l].down.M.p, &next, &c->level[l].down.rounded));
+    if (dense) PetscCall(Copy(c->dev, dense, c->bottom ? c->tail.p : c->inverse.p, &next, &c->dense));
+  }
   if (*rounded && precision == 2) {
     PetscCall(Switch(h, c, o, PETSC_TRUE));
     PetscCall(PetscMalloc2(n, &x, n, &y));

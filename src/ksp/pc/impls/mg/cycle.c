@@ -233,26 +233,6 @@ static PetscErrorCode Multiplicative(Run *u, int l, PetscBool zero)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Additive, full and cascadic cycles: restrict b to all levels; then smooth each level from 0 and add, or start each level from the coarser solution */
-static PetscErrorCode AdditiveFullCascadic(Run *u)
-{
-  GPUMGCycle *c = u->c;
-
-  PetscFunctionBegin;
-  for (int l = c->levels - 1; l > 0; l--) PetscCall(Restrict(u, l, 1, u->at[l].b));
-  for (int l = 0; l < c->levels; l++) {
-    const PetscBool zero = (PetscBool)(l == 0 || c->type == PC_MG_ADDITIVE);
-
-    if (l && c->type != PC_MG_ADDITIVE) PetscCall(Interpolate(u, l, PETSC_FALSE));
-    if (c->type == PC_MG_FULL) PetscCall(Multiplicative(u, l, zero));
-    else if (l) PetscCall(Smooth(u, l, &c->level[l].down, zero, NULL));
-    else PetscCall(Coarse(u, zero));
-  }
-  if (c->type == PC_MG_ADDITIVE)
-    for (int l = 1; l < c->levels; l++) PetscCall(Interpolate(u, l, PETSC_TRUE));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* error: of this rank, which takes part in exchanges alone */
 static PetscErrorCode CycleRun(GPUMGCycle *c, PetscErrorCode error, const double *b, double *x, const GPUCSRSums *sums)
 {
@@ -272,7 +252,19 @@ static PetscErrorCode CycleRun(GPUMGCycle *c, PetscErrorCode error, const double
       if (k == c->cycles - 1 && !c->floats && GPUCSRPlanSums(L->A.o.plan)) u.sums = sums;
       PetscCall(Multiplicative(&u, top, (PetscBool)(k == 0)));
     }
-  else PetscCall(AdditiveFullCascadic(&u));
+  else { /* additive, full and cascadic cycles: restrict b to all levels; then smooth each level from 0 and add, or start each level from the coarser solution */
+    for (int l = c->levels - 1; l > 0; l--) PetscCall(Restrict(&u, l, 1, u.at[l].b));
+    for (int l = 0; l < c->levels; l++) {
+      const PetscBool zero = (PetscBool)(l == 0 || c->type == PC_MG_ADDITIVE);
+
+      if (l && c->type != PC_MG_ADDITIVE) PetscCall(Interpolate(&u, l, PETSC_FALSE));
+      if (c->type == PC_MG_FULL) PetscCall(Multiplicative(&u, l, zero));
+      else if (l) PetscCall(Smooth(&u, l, &c->level[l].down, zero, NULL));
+      else PetscCall(Coarse(&u, zero));
+    }
+    if (c->type == PC_MG_ADDITIVE)
+      for (int l = 1; l < c->levels; l++) PetscCall(Interpolate(&u, l, PETSC_TRUE));
+  }
   e.from = u.at[top].x;
   e.to   = x;
   if (c->floats) PetscCall(GPUMGWiden(c->dev, &e, sums, u.s));

@@ -4,15 +4,17 @@
 */
 #include "cycle.h"
 
-/* The matrices of levels up to bottom in CSR, and panels for their vectors */
-static PetscErrorCode Begin(GPUMGCycle *c, int bottom, GPUCSRStorage own[][2])
+/* Leaves the matrix in c->tail. Columns of it are cycles from the level bottom on */
+static PetscErrorCode Columns(GPUMGCycle *c, int bottom, GPUCSRStorage own[][2])
 {
-  const size_t columns = (size_t)c->level[bottom].n;
-  size_t       bytes = 0, next = 0;
+  const int    n       = c->level[bottom].n;
+  const size_t columns = (size_t)n, bytes = sizeof(double) * columns * columns;
+  size_t       room = 0, next = 0;
 
   PetscFunctionBegin;
-  for (int l = 0; l <= bottom; l++) bytes += 4 * GPUCSRAlignUp(sizeof(double) * (size_t)c->level[l].n * columns);
-  PetscCall(GPUCSRBufferGrow(c->dev, bytes, "panels of a multigrid tail", &c->panels));
+  /* the matrices of levels up to bottom in CSR, and panels for their vectors */
+  for (int l = 0; l <= bottom; l++) room += 4 * GPUCSRAlignUp(sizeof(double) * (size_t)c->level[l].n * columns);
+  PetscCall(GPUCSRBufferGrow(c->dev, room, "panels of a multigrid tail", &c->panels));
   for (int l = 0; l <= bottom; l++) {
     GPUMGLevel *L   = &c->level[l];
     void      **v[] = {&L->b, &L->x, &L->r, &L->d};
@@ -26,17 +28,6 @@ static PetscErrorCode Begin(GPUMGCycle *c, int bottom, GPUCSRStorage own[][2])
     PetscCall(MatGPUCSROperatorCSR_Private(&L->P.o, &own[l][0], &L->P.rows));
     PetscCall(MatGPUCSROperatorCSR_Private(&L->R.o, &own[l][1], &L->R.rows));
   }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Leaves the matrix in c->tail. Columns of it are cycles from the level bottom on */
-static PetscErrorCode Columns(GPUMGCycle *c, int bottom, GPUCSRStorage own[][2])
-{
-  const int    n     = c->level[bottom].n;
-  const size_t bytes = sizeof(double) * (size_t)n * (size_t)n;
-
-  PetscFunctionBegin;
-  PetscCall(Begin(c, bottom, own));
   PetscCall(GPUCSRBufferGrow(c->dev, bytes, "the tail of a multigrid cycle", &c->tail));
   PetscCall(GPUMGIdentity(c->dev, n, (double *)c->level[bottom].b, c->dev->stream));
   PetscCall(GPUMGCycleRunColumns(c, bottom, c->level[bottom + 1].cycles, n));
