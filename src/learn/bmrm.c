@@ -44,29 +44,6 @@ static PetscErrorCode StartType(void)
   PetscFunctionReturn(0);
 }
 
-/*
-  The first products, at zero. In them a type converts the matrix, copies it to the device and builds its transpose. Zero times an infinite value is NaN, so the subgradient shows infinite and NaN values for
-  every loss
-*/
-static PetscErrorCode FirstProducts(Learner *l, const char file[])
-{
-  Vec       g;
-  PetscReal f, size;
-
-  PetscFunctionBeginUser;
-  PetscCall(VecDuplicate(l->w[0], &g));
-  PetscCall(LearnerClass(l, 0));
-  PetscCall(Scores(l, l->w[0], l->s));
-  PetscCall(RiskAt(l, l->s, l->c, &f));
-  PetscCall(Subgradient(l, l->c, g));
-  PetscCall(VecNorm(g, NORM_1, &size));
-  PetscCheck(!PetscIsInfOrNanReal(f) && !PetscIsInfOrNanReal(size), PETSC_COMM_WORLD, PETSC_ERR_FP, "%s: the risk or its subgradient at zero is not finite: a value in the file is not, or is too large", file);
-  PetscCall(VecDestroy(&g));
-  PetscCall(PetscMemzero(l->seconds, sizeof(l->seconds)));
-  l->products = 0;
-  PetscFunctionReturn(0);
-}
-
 /* Finds the classes if the loss needs them, and checks that the labels fit the loss */
 static PetscErrorCode GetClasses(Learner *l, const Data *data, const char file[])
 {
@@ -359,26 +336,6 @@ static PetscErrorCode SayData(Mat X)
   PetscFunctionReturn(0);
 }
 
-/* Applies a model; ignores the settings for learning */
-static PetscErrorCode Apply(Learner *l, const Settings *o)
-{
-  PetscScalar *weights;
-  Quality      q;
-
-  PetscFunctionBeginUser;
-  PetscCall(ModelLoad(l, o->model, &weights));
-  PetscCall(DataLoad(o->file, o->labels, "", l->bias, l->base, &l->data));
-  PetscCall(SayData(l->data.X));
-  PetscCheck(o->kind != PREDICT_PROBABILITY || !strcmp(l->loss->name, "logistic"), PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "Probabilities come from a model of -loss logistic, not %s", l->loss->name);
-  PetscCall(CheckOptions());
-  PetscCall(PetscCalloc1(l->k, &l->w));
-  PetscCall(ModelWeights(l, weights, "the model", o->file, l->data.X, l->w));
-  PetscCall(MatchLabels(l, l->data.y, o->file));
-  PetscCall(Judge(l, &l->data, l->w, "data", o->predictions, o->kind, &q));
-  PetscCall(PetscFree(weights));
-  PetscFunctionReturn(0);
-}
-
 /* Learns, and prints the quality */
 static PetscErrorCode LearnAndReport(Learner *l, const Settings *o)
 {
@@ -409,8 +366,21 @@ static PetscErrorCode LearnAndReport(Learner *l, const Settings *o)
   PetscCall(PetscPrintf(PETSC_COMM_WORLD, "\n"));
   if (o->check) PetscCall(CheckRisk(l, o->seed));
   else {
+    Vec       g;
+    PetscReal f, size;
+
     PetscCall(PetscTime(&t[2]));
-    PetscCall(FirstProducts(l, o->file));
+    /* the first products, at zero. In them a type converts the matrix, copies it to the device and builds its transpose. Zero times an infinite value is NaN, so the subgradient shows infinite and NaN values for every loss */
+    PetscCall(VecDuplicate(l->w[0], &g));
+    PetscCall(LearnerClass(l, 0));
+    PetscCall(Scores(l, l->w[0], l->s));
+    PetscCall(RiskAt(l, l->s, l->c, &f));
+    PetscCall(Subgradient(l, l->c, g));
+    PetscCall(VecNorm(g, NORM_1, &size));
+    PetscCheck(!PetscIsInfOrNanReal(f) && !PetscIsInfOrNanReal(size), PETSC_COMM_WORLD, PETSC_ERR_FP, "%s: the risk or its subgradient at zero is not finite: a value in the file is not, or is too large", o->file);
+    PetscCall(VecDestroy(&g));
+    PetscCall(PetscMemzero(l->seconds, sizeof(l->seconds)));
+    l->products = 0;
     PetscCall(PetscTime(&t[3]));
     r.setup  = t[3] - t[2];
     l->began = t[3];
@@ -431,8 +401,21 @@ static PetscErrorCode Program(void)
   PetscCall(GetSettings(&o, &l.loss, &l.parameter));
   PetscCall(CheckFiles(&o));
   l.settings = &o;
-  if (o.model[0]) PetscCall(Apply(&l, &o));
-  else PetscCall(LearnAndReport(&l, &o));
+  if (o.model[0]) { /* applies a model; ignores the settings for learning */
+    PetscScalar *weights;
+    Quality      q;
+
+    PetscCall(ModelLoad(&l, o.model, &weights));
+    PetscCall(DataLoad(o.file, o.labels, "", l.bias, l.base, &l.data));
+    PetscCall(SayData(l.data.X));
+    PetscCheck(o.kind != PREDICT_PROBABILITY || !strcmp(l.loss->name, "logistic"), PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "Probabilities come from a model of -loss logistic, not %s", l.loss->name);
+    PetscCall(CheckOptions());
+    PetscCall(PetscCalloc1(l.k, &l.w));
+    PetscCall(ModelWeights(&l, weights, "the model", o.file, l.data.X, l.w));
+    PetscCall(MatchLabels(&l, l.data.y, o.file));
+    PetscCall(Judge(&l, &l.data, l.w, "data", o.predictions, o.kind, &q));
+    PetscCall(PetscFree(weights));
+  } else PetscCall(LearnAndReport(&l, &o));
   PetscCall(LearnerDestroy(&l));
   PetscFunctionReturn(0);
 }

@@ -31,18 +31,6 @@ PetscErrorCode (*GPUCSRLaunchHook)(GPUCSRDevice, const char[]);
 
 static GPUCSRDevice devices[NBACKENDS]; /* opened at first need */
 
-static PetscErrorCode BackendsSetUp(void)
-{
-  PetscFunctionBegin;
-  for (size_t b = 0; b < NBACKENDS; b++) {
-    backends[b] = *backendlist[b];
-#define GPUCSR_LAYER(name) PetscCall(GPUCSRLayer_##name(&backends[b]));
-#include "layerlist.h"
-#undef GPUCSR_LAYER
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* [full][:file], or a word for yes or no */
 static PetscErrorCode ReportSet(const char word[])
 {
@@ -105,7 +93,12 @@ PetscErrorCode GPUCSRSysInitialize(void)
   PetscCheck(s->memorylimit >= 0, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-mat_gpucsr_memory_limit %g: must be a number of bytes, or 0 for no limit", (double)s->memorylimit);
   for (PetscInt k = 0; k < s->nmap; k++) PetscCheck(s->map[k] >= 0, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-mat_gpucsr_device_map: entry %" PetscInt_FMT " is %" PetscInt_FMT "; devices count from 0", k, s->map[k]);
   PetscCall(GPUCSRMachineLoad(machine));
-  PetscCall(BackendsSetUp());
+  for (size_t b = 0; b < NBACKENDS; b++) {
+    backends[b] = *backendlist[b];
+#define GPUCSR_LAYER(name) PetscCall(GPUCSRLayer_##name(&backends[b]));
+#include "layerlist.h"
+#undef GPUCSR_LAYER
+  }
   PetscCall(GPUCSROnceInitialize());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -142,15 +135,6 @@ PetscErrorCode GPUCSRSysFinalize(void)
     PetscCall(PetscFree(devices[b]));
   }
   PetscCall(GPUCSROnceFinalize());
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode BackendFind(const char name[], size_t *b)
-{
-  PetscFunctionBegin;
-  for (*b = 0; *b < NBACKENDS && strcmp(name, backends[*b].name); (*b)++) {
-  }
-  PetscCheck(*b < NBACKENDS, PETSC_COMM_SELF, PETSC_ERR_ARG_UNKNOWN_TYPE, "There is no backend %s", name);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -202,7 +186,9 @@ PetscErrorCode GPUCSRDeviceOpen(const char name[], GPUCSRDevice *dev, char why[]
 
   PetscFunctionBegin;
   *dev = NULL;
-  PetscCall(BackendFind(name, &b));
+  for (b = 0; b < NBACKENDS && strcmp(name, backends[b].name); b++) {
+  }
+  PetscCheck(b < NBACKENDS, PETSC_COMM_SELF, PETSC_ERR_ARG_UNKNOWN_TYPE, "There is no backend %s", name);
   if (!devices[b]) {
     ops = &backends[b];
     PetscCall(ops->count(&n, why, len));

@@ -3,21 +3,6 @@
 */
 #include "learn.h"
 
-static PetscErrorCode WriteHead(const Learner *l, FILE *fp)
-{
-  const PetscInt features = l->columns - (l->bias >= 0);
-
-  PetscFunctionBeginUser;
-  fprintf(fp, "solver_type %s\nnr_class %ld\n", l->loss->liblinear, (long)PetscMax(l->nclasses, 2));
-  if (l->nclasses) {
-    fprintf(fp, "label");
-    for (PetscInt j = 0; j < l->nclasses; j++) fprintf(fp, " %.17g", (double)l->label[l->k == 1 ? 1 - j : j]);
-    fprintf(fp, "\n");
-  }
-  fprintf(fp, "nr_feature %ld\nbias %.17g\nw\n", (long)features, (double)(l->bias >= 0 ? l->bias : -1));
-  PetscFunctionReturn(0);
-}
-
 PetscErrorCode Gather(Vec v, PetscBool everywhere, PetscScalar all[])
 {
   Vec                whole;
@@ -57,10 +42,18 @@ PetscErrorCode ModelSave(const Learner *l, const char file[])
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
   PetscCall(GatherWeights(l, PETSC_FALSE, &weights));
   if (!rank) {
-    FILE *fp = fopen(file, "w");
+    FILE    *fp = fopen(file, "w");
+    PetscInt features;
 
     PetscCheck(fp, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "%s: cannot be written", file);
-    PetscCall(WriteHead(l, fp));
+    features = l->columns - (l->bias >= 0);
+    fprintf(fp, "solver_type %s\nnr_class %ld\n", l->loss->liblinear, (long)PetscMax(l->nclasses, 2));
+    if (l->nclasses) {
+      fprintf(fp, "label");
+      for (PetscInt j = 0; j < l->nclasses; j++) fprintf(fp, " %.17g", (double)l->label[l->k == 1 ? 1 - j : j]);
+      fprintf(fp, "\n");
+    }
+    fprintf(fp, "nr_feature %ld\nbias %.17g\nw\n", (long)features, (double)(l->bias >= 0 ? l->bias : -1));
     for (PetscInt i = 0; i < l->columns; i++) {
       for (PetscInt j = 0; j < l->k; j++) fprintf(fp, "%.17g ", (double)PetscRealPart(weights[(size_t)j * (size_t)l->columns + (size_t)i]));
       fprintf(fp, "\n");
@@ -197,15 +190,6 @@ PetscErrorCode ModelLoad(Learner *l, const char file[], PetscScalar **weights)
   PetscFunctionReturn(0);
 }
 
-/* Reports if the rows have more or fewer columns than the model; the bias does not count */
-static PetscErrorCode MatchColumns(PetscInt weights, PetscInt columns, const char model[], const char file[])
-{
-  PetscFunctionBeginUser;
-  if (columns > weights) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "columns    %s has %" PetscInt_FMT ", %s %" PetscInt_FMT ": those beyond are left out\n", file, columns, model, weights));
-  if (columns < weights) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "columns    %s has %" PetscInt_FMT ", %s %" PetscInt_FMT ": those missing count as zero\n", file, columns, model, weights));
-  PetscFunctionReturn(0);
-}
-
 /* Makes the weights of a model vectors for X. Columns missing in the model or in the data count as zero; the bias is the last column of both */
 PetscErrorCode ModelWeights(const Learner *l, const PetscScalar weights[], const char model[], const char file[], Mat X, Vec w[])
 {
@@ -215,7 +199,9 @@ PetscErrorCode ModelWeights(const Learner *l, const PetscScalar weights[], const
   PetscFunctionBeginUser;
   PetscCall(MatGetSize(X, NULL, &N));
   n = N - (l->bias >= 0);
-  PetscCall(MatchColumns(features, n, model, file));
+  /* reports if the rows have more or fewer columns than the model; the bias does not count */
+  if (n > features) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "columns    %s has %" PetscInt_FMT ", %s %" PetscInt_FMT ": those beyond are left out\n", file, n, model, features));
+  if (n < features) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "columns    %s has %" PetscInt_FMT ", %s %" PetscInt_FMT ": those missing count as zero\n", file, n, model, features));
   PetscCall(MatGetOwnershipRangeColumn(X, &rs, &re));
   for (PetscInt j = 0; j < l->k; j++) {
     PetscScalar *a;

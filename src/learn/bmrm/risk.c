@@ -27,27 +27,6 @@ PetscErrorCode Subgradient(Learner *l, Vec c, Vec g)
   PetscFunctionReturn(0);
 }
 
-/* A loss of all rows together, on every rank for all rows: each keeps the slopes of its own */
-static PetscErrorCode RiskOfAllRows(Learner *l, Vec s, Vec c, PetscReal *risk)
-{
-  PetscScalar *score, *label, *query, *slope, *own;
-  PetscInt     n, begin, end;
-
-  PetscFunctionBeginUser;
-  PetscCall(VecGetSize(s, &n));
-  PetscCall(VecGetOwnershipRange(s, &begin, &end));
-  PetscCall(PetscMalloc4(n, &score, n, &label, n, &query, n, &slope));
-  PetscCall(Gather(s, PETSC_TRUE, score));
-  PetscCall(Gather(l->z, PETSC_TRUE, label));
-  if (l->data.q) PetscCall(Gather(l->data.q, PETSC_TRUE, query));
-  PetscCall((*l->loss->allrows)(n, score, label, query, slope, risk));
-  PetscCall(VecGetArrayWrite(c, &own));
-  PetscCall(PetscArraycpy(own, slope + begin, end - begin));
-  PetscCall(VecRestoreArrayWrite(c, &own));
-  PetscCall(PetscFree4(score, label, query, slope));
-  PetscFunctionReturn(0);
-}
-
 /*
   Losses of rows on host arrays, at the scores s or, if d is given, at s + k d: the risk, its slope along d, and the slopes c. Without weighing, c has the slopes of single losses
 */
@@ -99,8 +78,23 @@ static PetscErrorCode RiskScores(Learner *l, Vec s, Vec c, PetscReal *risk)
   PetscInt    M;
 
   PetscFunctionBeginUser;
-  if (l->loss->allrows) PetscCall(RiskOfAllRows(l, s, c, risk));
-  else if (!l->vectors) PetscCall(RiskRows(l, s, 0, NULL, PETSC_TRUE, risk, c, NULL));
+  /* a loss of all rows together, on every rank for all rows: each keeps the slopes of its own */
+  if (l->loss->allrows) {
+    PetscScalar *score, *label, *query, *slope, *own;
+    PetscInt     n, begin, end;
+
+    PetscCall(VecGetSize(s, &n));
+    PetscCall(VecGetOwnershipRange(s, &begin, &end));
+    PetscCall(PetscMalloc4(n, &score, n, &label, n, &query, n, &slope));
+    PetscCall(Gather(s, PETSC_TRUE, score));
+    PetscCall(Gather(l->z, PETSC_TRUE, label));
+    if (l->data.q) PetscCall(Gather(l->data.q, PETSC_TRUE, query));
+    PetscCall((*l->loss->allrows)(n, score, label, query, slope, risk));
+    PetscCall(VecGetArrayWrite(c, &own));
+    PetscCall(PetscArraycpy(own, slope + begin, end - begin));
+    PetscCall(VecRestoreArrayWrite(c, &own));
+    PetscCall(PetscFree4(score, label, query, slope));
+  } else if (!l->vectors) PetscCall(RiskRows(l, s, 0, NULL, PETSC_TRUE, risk, c, NULL));
   else {
     PetscCall(VecGetSize(s, &M));
     PetscCall((*l->loss->vectors)(s, l->z, l->parameter, l->zero, l->f, c));

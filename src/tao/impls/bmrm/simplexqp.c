@@ -21,24 +21,6 @@ static PetscErrorCode Free(SimplexQP *qp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Grow(SimplexQP *qp)
-{
-  SimplexQP    old   = *qp;
-  const size_t alloc = (size_t)PetscMax(64, 2 * old.alloc), ld = (size_t)old.alloc;
-
-  PetscFunctionBegin;
-  PetscCall(PetscMalloc2(alloc * alloc, &qp->Q, alloc * alloc, &qp->L));
-  PetscCall(PetscMalloc6(alloc, &qp->f, alloc, &qp->x, alloc, &qp->g, alloc, &qp->u, alloc, &qp->v, alloc, &qp->free));
-  qp->alloc = (PetscInt)alloc;
-  for (size_t i = 0; i < (size_t)old.n; i++) PetscCall(PetscArraycpy(qp->Q + i * alloc, old.Q + i * ld, old.n));
-  for (size_t i = 0; i < (size_t)old.nfree; i++) PetscCall(PetscArraycpy(qp->L + i * alloc, old.L + i * ld, old.nfree));
-  PetscCall(PetscArraycpy(qp->f, old.f, old.n));
-  PetscCall(PetscArraycpy(qp->x, old.x, old.n));
-  PetscCall(PetscArraycpy(qp->free, old.free, old.nfree));
-  PetscCall(Free(&old));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* b = L^-1 b, and below b = L^-T b; both go by rows of L, in the order of memory */
 static void Forward(const SimplexQP *qp, PetscReal b[])
 {
@@ -112,7 +94,20 @@ PetscErrorCode SimplexQPAppend(SimplexQP *qp, const PetscReal column[], PetscRea
   PetscFunctionBegin;
   for (PetscInt i = 0; i <= qp->n; i++)
     PetscCheck(!PetscIsInfOrNanReal(column[i]) && !PetscIsInfOrNanReal(f), PETSC_COMM_SELF, PETSC_ERR_FP, "The dot products of plane %" PetscInt_FMT ", or its offset, are not finite: values of the matrix are too large", qp->n);
-  if (qp->n == qp->alloc) PetscCall(Grow(qp));
+  if (qp->n == qp->alloc) {
+    SimplexQP    old   = *qp;
+    const size_t alloc = (size_t)PetscMax(64, 2 * old.alloc), ld = (size_t)old.alloc;
+
+    PetscCall(PetscMalloc2(alloc * alloc, &qp->Q, alloc * alloc, &qp->L));
+    PetscCall(PetscMalloc6(alloc, &qp->f, alloc, &qp->x, alloc, &qp->g, alloc, &qp->u, alloc, &qp->v, alloc, &qp->free));
+    qp->alloc = (PetscInt)alloc;
+    for (size_t i = 0; i < (size_t)old.n; i++) PetscCall(PetscArraycpy(qp->Q + i * alloc, old.Q + i * ld, old.n));
+    for (size_t i = 0; i < (size_t)old.nfree; i++) PetscCall(PetscArraycpy(qp->L + i * alloc, old.L + i * ld, old.nfree));
+    PetscCall(PetscArraycpy(qp->f, old.f, old.n));
+    PetscCall(PetscArraycpy(qp->x, old.x, old.n));
+    PetscCall(PetscArraycpy(qp->free, old.free, old.nfree));
+    PetscCall(Free(&old));
+  }
   n = qp->n++;
   for (PetscInt i = 0; i <= n; i++) qp->Q[(size_t)i * (size_t)qp->alloc + (size_t)n] = qp->Q[(size_t)n * (size_t)qp->alloc + (size_t)i] = column[i];
   qp->f[n] = f;

@@ -278,22 +278,6 @@ static PetscErrorCode Left(GPUAMG *h, int l)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Frees the first product, which Left() makes again from its row pointers */
-static PetscErrorCode LeftFree(GPUAMG *h, int l)
-{
-  GPUAMGLevel *L     = &h->level[l];
-  const size_t bytes = sizeof(int32_t) * ((size_t)L->n + 1);
-
-  PetscFunctionBegin;
-  if (!L->aprow.p) {
-    PetscCall(GPUCSRBufferGrow(h->dev, bytes, "row pointers of a product", &L->aprow));
-    PetscCall(h->dev->ops->copy(h->dev->id, L->aprow.p, L->AP.array[CSR_ROWPTR].data, bytes, GPUCSR_ON_DEVICE, h->dev->stream));
-    L->apnnz = L->AP.nnz;
-  }
-  PetscCall(GPUCSRStorageDestroy(&L->AP));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode Right(GPUAMG *h, int l)
 {
   GPUAMGLevel *L = &h->level[l], *C = &h->level[l + 1];
@@ -301,7 +285,16 @@ static PetscErrorCode Right(GPUAMG *h, int l)
 
   PetscFunctionBegin;
   PetscCall(GPUCSRSpGEMMValues(&L->R, &L->AP, &L->crows, &C->A));
-  if (L->reached) PetscCall(LeftFree(h, l));
+  if (L->reached) { /* frees the first product, which Left() makes again from its row pointers */
+    const size_t bytes = sizeof(int32_t) * ((size_t)L->n + 1);
+
+    if (!L->aprow.p) {
+      PetscCall(GPUCSRBufferGrow(h->dev, bytes, "row pointers of a product", &L->aprow));
+      PetscCall(h->dev->ops->copy(h->dev->id, L->aprow.p, L->AP.array[CSR_ROWPTR].data, bytes, GPUCSR_ON_DEVICE, h->dev->stream));
+      L->apnnz = L->AP.nnz;
+    }
+    PetscCall(GPUCSRStorageDestroy(&L->AP));
+  }
   if (C->ns > 1) PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, GPUAMG_DEAD, C->n, &w));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -602,41 +595,36 @@ PetscErrorCode GPUAMGRefresh(GPUAMG *h, const GPUCSRStorage *A, GPUCSRPlan *plan
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode LevelDestroy(GPUAMG *h, int l)
-{
-  GPUAMGLevel   *L     = &h->level[l];
-  GPUCSRStorage *all[] = {l ? &L->A : NULL, &L->R, &L->AP, &L->T};
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRPlanReturn(&L->own));
-  PetscCall(GPUCSRPlanReturn(&L->planP));
-  PetscCall(GPUCSRPlanReturn(&L->planR));
-  PetscCall(GPUCSRPlanReturn(&L->planT));
-  for (int k = 0; k < 3; k++) PetscCall(GPUCSRPlanReturn(&L->rounded[k]));
-  if (L->map) PetscCall(GPUCSRFree(h->dev, sizeof(int32_t) * (size_t)L->R.nnz, (void **)&L->map));
-  if (L->tmap) PetscCall(GPUCSRFree(h->dev, sizeof(int32_t) * (size_t)L->T.nnz, (void **)&L->tmap));
-  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(all); k++)
-    if (all[k] && all[k]->dev) PetscCall(GPUCSRStorageDestroy(all[k]));
-  for (int k = 0; k <= GPUAMG_SMOOTHS; k++) {
-    PetscCall(GPUCSRStorageDestroy(&L->P[k]));
-    PetscCall(GPUCSRRowClassesDestroy(h->dev, &L->prows[k]));
-  }
-  PetscCall(GPUCSRRowClassesDestroy(h->dev, &L->aprows));
-  PetscCall(GPUCSRRowClassesDestroy(h->dev, &L->crows));
-  PetscCall(GPUCSRBufferFree(h->dev, &L->dinv));
-  PetscCall(GPUCSRBufferFree(h->dev, &L->smooth));
-  PetscCall(GPUCSRBufferFree(h->dev, &L->aprow));
-  PetscCall(GPUCSRBufferFree(h->dev, &L->basis));
-  PetscCall(GPUCSRBufferFree(h->dev, &L->dead));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 PetscErrorCode GPUAMGDestroy(GPUAMG *h)
 {
   PetscFunctionBegin;
   if (!h->dev) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUAMGTemporaries(h));
-  for (int l = 0; l < GPUAMG_LEVELS; l++) PetscCall(LevelDestroy(h, l));
+  for (int l = 0; l < GPUAMG_LEVELS; l++) {
+    GPUAMGLevel   *L     = &h->level[l];
+    GPUCSRStorage *all[] = {l ? &L->A : NULL, &L->R, &L->AP, &L->T};
+
+    PetscCall(GPUCSRPlanReturn(&L->own));
+    PetscCall(GPUCSRPlanReturn(&L->planP));
+    PetscCall(GPUCSRPlanReturn(&L->planR));
+    PetscCall(GPUCSRPlanReturn(&L->planT));
+    for (int k = 0; k < 3; k++) PetscCall(GPUCSRPlanReturn(&L->rounded[k]));
+    if (L->map) PetscCall(GPUCSRFree(h->dev, sizeof(int32_t) * (size_t)L->R.nnz, (void **)&L->map));
+    if (L->tmap) PetscCall(GPUCSRFree(h->dev, sizeof(int32_t) * (size_t)L->T.nnz, (void **)&L->tmap));
+    for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(all); k++)
+      if (all[k] && all[k]->dev) PetscCall(GPUCSRStorageDestroy(all[k]));
+    for (int k = 0; k <= GPUAMG_SMOOTHS; k++) {
+      PetscCall(GPUCSRStorageDestroy(&L->P[k]));
+      PetscCall(GPUCSRRowClassesDestroy(h->dev, &L->prows[k]));
+    }
+    PetscCall(GPUCSRRowClassesDestroy(h->dev, &L->aprows));
+    PetscCall(GPUCSRRowClassesDestroy(h->dev, &L->crows));
+    PetscCall(GPUCSRBufferFree(h->dev, &L->dinv));
+    PetscCall(GPUCSRBufferFree(h->dev, &L->smooth));
+    PetscCall(GPUCSRBufferFree(h->dev, &L->aprow));
+    PetscCall(GPUCSRBufferFree(h->dev, &L->basis));
+    PetscCall(GPUCSRBufferFree(h->dev, &L->dead));
+  }
   PetscCall(GPUCSRBufferFree(h->dev, &h->inverse));
   PetscCall(GPUCSRBufferFree(h->dev, &h->inverseT));
   PetscCall(PetscMemzero(h, sizeof(*h)));
